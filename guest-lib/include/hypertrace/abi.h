@@ -1,0 +1,1 @@
+../../../include/hypertrace/abi.h

@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * libhypertrace: emit trace events from a guest to its host
+ *
+ * Freestanding: no libc, and nothing is allocated, locked or copied between
+ * ht_get() and ht_commit().  A port (port.h) brings a device's channel; the
+ * same calls then work over hypercall, shm and virtio.
+ */
+#ifndef HYPERTRACE_H
+#define HYPERTRACE_H
+
+#include "hypertrace/abi.h"
+#include "hypertrace/arch.h"
+
+struct ht_device;
+struct ht_channel_ops;
+
+/**
+ * struct ht_field - one field of an event class
+ * @name: [A-Za-z_][A-Za-z0-9_]*, 1 to HT_FIELD_NAME_MAX bytes
+ * @kind: enum ht_field_kind
+ * @elem: integer kind of the elements of a sequence or an array, else 0
+ * @flags: HT_FIELD_HEX or 0
+ * @count: elements of an array, else 0
+ */
+struct ht_field {
+    const char *name;
+    uint8_t kind;
+    uint8_t elem;
+    uint8_t flags;
+    uint16_t count;
+};
+
+/**
+ * struct ht_class - an event class: a name and typed fields
+ * @name: [A-Za-z0-9_.-]+, 1 to HT_CLASS_NAME_MAX bytes
+ * @fields: @nr_fields fields, in the order of the payload
+ * @nr_fields: 0 to HT_FIELDS_MAX
+ * @loglevel: 0 (emergency) to 14 (debug), as syslog's and LTTng's
+ * @id: filled in by ht_register(); 0 before, and ht_get() discards such events
+ *
+ * Usually written by HT_EVENT() (event.h).  Ids belong to a device: to emit on
+ * two devices at once, keep a copy of the class for each.
+ */
+struct ht_class {
+    const char *name;
+    const struct ht_field *fields;
+    uint8_t nr_fields;
+    uint8_t loglevel;
+    uint32_t id;
+};
+
+/**
+ * struct ht_stream - one producer's ordered events
+ *
+ * One context uses a stream at a time; a context that interrupts it (signal,
+ * interrupt) gets NULL from ht_get(), and the event is counted as lost.
+ * Fields are private to the library; they are here for the inline emit.
+ */
+struct ht_stream {
+    /* the emit path: one cache line pair */
+    uint8_t *cur;               /* where the next event goes */
+    uint8_t *end;               /* end of the open packet; == cur: none */
+    uint8_t *next;              /* end of the event being written */
+    uint64_t head;              /* position of cur */
+    uint64_t *head_pub;         /* where the host looks: guest line */
+    const uint64_t *wake;       /* ring when head >= *wake: host line */
+    uint64_t last_clock;
+    uint64_t events;            /* committed since open */
+    uint32_t max_gap;           /* ticks */
+    uint32_t busy;
+    uint64_t lost;
+
+    /* switching packets */
+    struct ht_ring_control *ring;
+    uint8_t *packets;
+    uint64_t packet;            /* number of the open (or next) packet */
+    uint64_t tail;              /* cached: first packet not released */
+    uint64_t submitted;         /* virtio: position handed over so far */
+    uint64_t rung;              /* wake value rung for */
+    uint64_t instance;
+    uint64_t batch_events;      /* hypercall: events at the last doorbell */
+    uint64_t doorbells;         /* rung, or virtio kicks */
+    uint64_t lost_nested;       /* by contexts that interrupted this one */
+    const struct ht_channel_ops *ops;
+    struct ht_device *dev;
+    uint32_t packet_shift;
+    uint32_t packets_mask;
+    uint32_t index;
+    uint32_t overwrite;
+};
+
+/**
+ * struct ht_stream_params - how to open a stream
+ * @stream: index wanted, or HT_STREAM_ANY
+ * @vcpu: the vCPU the producer is bound to, or -1
+ * @name: shown by the host; NULL or [ -~]{0,32}
+ */
+struct ht_stream_params {
+    uint32_t stream;
+    int32_t vcpu;
+    const char *name;
+};
+
+/**
+ * ht_register() - tell the host of an event class
+ * @dev: an open device
+ * @cls: the class; its id is set
+ *
+ * Registering a class again is cheap and gives the same id.  Waits until
+ * the host's backend is ready for it (typically under a millisecond).
+ * Not for the emit path.  Threads: one at a time a device.
+ *
+ * Return: the id, 1 to HT_CLASSES_MAX; -EINVAL: a name or field is not as
+ * struct ht_class says; -ENOSPC: a limit of the host; -EIO: the backend
+ * failed; -ETIMEDOUT: the host did not answer within seconds.
+ */
+int ht_register(struct ht_device *dev, struct ht_class *cls);
+
+/**
+ * ht_stream_open() - open a stream
+ * @dev: an open device
+ * @s: storage for the stream; the caller's, 64-byte aligned
+ * @params: NULL for any stream, not bound to a vCPU, without a name
+ *
+ * Return: 0; -EBUSY: all streams (or the one wanted) are in use; -EINVAL;
+ * -EIO; -ETIMEDOUT.
+ */
+int ht_stream_open(struct ht_device *dev, struct ht_stream *s,
+                   const struct ht_stream_params *params);
+
+/**
+ * ht_stream_flush() - have all committed events delivered now
+ * @s: the stream
+ *
+ * Called by the producer.  Returns when the backends have the events.
+ *
+ * Return: 0; -EIO: the stream was stopped as corrupt or closed by the host;
+ * -ETIMEDOUT.
+ */
+int ht_stream_flush(struct ht_stream *s);
+
+/**
+ * ht_stream_close() - flush and close a stream
+ * @s: the stream; may be opened again afterwards
+ *
+ * Return: as ht_stream_flush(); the stream is closed in any case.
+ */
+int ht_stream_close(struct ht_stream *s);
+
+/**
+ * ht_time_sync() - help the host relate the guest's clock to its own
+ * @dev: an open device
+ * @rounds: exchanges, 1 to 1000; the best one counts
+ *
+ * Needed only where the host cannot compute the guest's counter itself.
+ *
+ * Return: the error bound in ns (clamped to INT_MAX), or a negative errno.
+ */
+int ht_time_sync(struct ht_device *dev, unsigned rounds);
+
+/**
+ * ht_get_stats() - read the host's counters
+ * @dev: an open device
+ * @stream: an index, or HT_STREAM_ANY for the device's sums
+ * @stats: filled in
+ *
+ * Return: 0 or a negative errno.
+ */
+int ht_get_stats(struct ht_device *dev, uint32_t stream,
+                 struct ht_stats *stats);
+
+/* The slow paths of the emit; not called directly. */
+void *ht_get_slow(struct ht_stream *s, uint32_t id, uint32_t size,
+                  uint64_t now);
+void *ht_get_nested(struct ht_stream *s);
+void ht_notify(struct ht_stream *s);
+
+/**
+ * ht_get() - reserve an event
+ * @s: the stream
+ * @id: from ht_register()
+ * @size: payload bytes
+ *
+ * Never blocks.  Between ht_get() and ht_commit() nothing else may be
+ * reserved on @s.
+ *
+ * Return: where to write @size payload bytes; NULL: the event is discarded
+ * and counted (ring full, @size more than a packet holds, or @s is in use by
+ * the context that this one interrupted).
+ */
+static inline void *ht_get(struct ht_stream *s, uint32_t id, uint32_t size)
+{
+    uint64_t now;
+
+    if (ht_unlikely(s->busy)) {
+        return ht_get_nested(s);
+    }
+    s->busy = 1;
+    ht_compiler_barrier();      /* an interrupting context sees busy first */
+    now = ht_clock();
+    if (ht_unlikely((uint64_t)(s->end - s->cur) <
+                    (uint64_t)size + HT_EVENT_HEADER ||
+                    now - s->last_clock >= s->max_gap ||
+                    id >= HT_ID_EXTENDED)) {
+        return ht_get_slow(s, id, size, now);
+    }
+    ht_put32(s->cur, id | (uint32_t)now << 8);
+    s->last_clock = now;
+    s->next = s->cur + HT_EVENT_HEADER + size;
+    return s->cur + HT_EVENT_HEADER;
+}
+
+/**
+ * ht_commit() - publish the event last reserved
+ * @s: the stream
+ */
+static inline void ht_commit(struct ht_stream *s)
+{
+    uint64_t head = s->head + (uint64_t)(s->next - s->cur);
+
+    s->head = head;
+    s->cur = s->next;
+    s->events++;
+    /* Pairs with the load-acquire of head in the host's consumer. */
+    ht_store_release(s->head_pub, head);
+    /*
+     * Relaxed: a wake word armed at this very moment can be missed.  The
+     * worst outcome is that the event waits for the consumer's time bound.
+     */
+    if (ht_unlikely(head >= ht_load_relaxed(s->wake))) {
+        ht_notify(s);           /* still busy: a doorbell is not re-entered */
+    }
+    ht_compiler_barrier();
+    s->busy = 0;
+}
+
+/* Linux user space ---------------------------------------------------------- */
+
+/**
+ * ht_open() - open a device from Linux user space
+ * @path: "/dev/hypertraceN", a PCI address "0000:00:04.0" (root, without the
+ *        module: hypercall, and shm for diagnosis), or NULL: $HYPERTRACE_DEVICE,
+ *        else the first device found
+ * @dev: set on success
+ *
+ * Return: 0; -ENODEV: there is none; -EACCES; -EPROTO: another version.
+ */
+int ht_open(const char *path, struct ht_device **dev);
+
+/**
+ * ht_close() - close a device opened with ht_open()
+ * @dev: its streams must be closed; NULL is fine
+ */
+void ht_close(struct ht_device *dev);
+
+#endif /* HYPERTRACE_H */

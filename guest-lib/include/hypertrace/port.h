@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * libhypertrace: what a port brings (Linux user space, Linux kernel, bare
+ * metal, loopback)
+ *
+ * A port finds the device, moves control messages, gives stream memory its
+ * address and carries doorbells or virtio submissions.  Everything else is
+ * in the core.
+ */
+#ifndef HYPERTRACE_PORT_H
+#define HYPERTRACE_PORT_H
+
+#include "hypertrace/hypertrace.h"
+
+/**
+ * struct ht_port_ops - a port's functions
+ * @control: exchange a control message in place; @size bytes of room at @msg.
+ *           0 or a negative errno (transport failure; the status in the
+ *           message is the core's to read).  May sleep where the port can.
+ * @map: the addresses of a stream's control page and of its packets.  For
+ *       virtio this is guest RAM of the port, with the same layout.
+ *       0 or a negative errno.
+ * @unmap: the stream was closed; NULL if there is nothing to do.
+ * @doorbell: write the stream's doorbell (hypercall, shm).  Never sleeps.
+ * @submit: virtio: hand the bytes [from, to) of the stream over; they lie in
+ *          one packet.  Never sleeps.  0, or -EAGAIN: no descriptor is free.
+ * @reap: virtio: advance host.tail in the control page past packets whose
+ *        buffers came back.
+ * @relax: let time pass between two tries of a message that was BUSY;
+ *         @tries counts from 0.  Returns a negative errno to give up.
+ */
+struct ht_port_ops {
+    int (*control)(struct ht_device *dev, struct ht_msg *msg, uint32_t size);
+    int (*map)(struct ht_device *dev, uint32_t stream,
+               struct ht_ring_control **ring, uint8_t **packets);
+    void (*unmap)(struct ht_device *dev, uint32_t stream);
+    void (*doorbell)(struct ht_device *dev, uint32_t stream);
+    int (*submit)(struct ht_device *dev, struct ht_stream *s,
+                  uint64_t from, uint64_t to);
+    void (*reap)(struct ht_device *dev, struct ht_stream *s);
+    int (*relax)(struct ht_device *dev, unsigned tries);
+};
+
+/**
+ * struct ht_device - the core's part of a device; a port embeds it
+ * @caps: read from the device by the port before ht_device_init()
+ * @ops: the port's functions
+ * @mapping: how stream memory is mapped, for people: "write-back",
+ *           "write-combining", "uncached", "guest RAM"
+ * @cookie: last cookie used
+ * @msg: the buffer every exchange uses; ht_register() and the other control
+ *       calls are therefore for one thread at a time
+ */
+struct ht_device {
+    struct ht_caps caps;
+    const struct ht_port_ops *ops;
+    const char *mapping;
+    uint32_t cookie;
+    union {
+        struct ht_msg h;
+        uint8_t bytes[HT_MESSAGE_MAX];
+    } msg;
+};
+
+/**
+ * struct ht_channel_ops - what differs between channels in the guest
+ * @name: "hypercall", "shm", "virtio"
+ * @opened: the stream's ring is mapped; set head_pub, wake and their words
+ * @notify: head reached the wake word after a commit
+ * @closed: a packet was closed and head moved past it (after its release)
+ * @space: is packet number @packet free?  Re-reads what the host released.
+ * @flush: have [.., head) reach the host without closing the packet
+ */
+struct ht_channel_ops {
+    const char *name;
+    void (*opened)(struct ht_stream *s);
+    void (*notify)(struct ht_stream *s);
+    void (*closed)(struct ht_stream *s);
+    int (*space)(struct ht_stream *s, uint64_t packet);
+    int (*flush)(struct ht_stream *s);
+};
+
+/**
+ * ht_device_init() - check the capabilities and set the core's part up
+ * @dev: @dev->caps and @dev->ops are set
+ *
+ * Return: 0; -ENODEV: no magic; -EPROTO: another version, or values that
+ * contradict each other.
+ */
+int ht_device_init(struct ht_device *dev);
+
+/**
+ * ht_control() - send a message and wait until it is not BUSY any more
+ * @dev: the device
+ * @msg: the message; its header's type and size are set
+ *
+ * Return: 0, or the status as a negative errno.
+ */
+int ht_control(struct ht_device *dev, struct ht_msg *msg);
+
+extern const struct ht_channel_ops ht_channel_hypercall;
+extern const struct ht_channel_ops ht_channel_shm;
+extern const struct ht_channel_ops ht_channel_virtio;
+
+#endif /* HYPERTRACE_PORT_H */

@@ -1,0 +1,285 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * hypertrace: the contract between guest and host
+ *
+ * The one header shared by the device, the guest library, the kernel module
+ * and the tools.  docs/specs/hypertrace.rst is its prose; where the two
+ * disagree, that is a bug.  Everything is little-endian; every structure is
+ * naturally aligned and has no implicit padding.
+ */
+#ifndef HYPERTRACE_ABI_H
+#define HYPERTRACE_ABI_H
+
+#ifdef __KERNEL__
+#include <linux/types.h>
+#else
+#include <stdint.h>
+#endif
+
+/* Identity ------------------------------------------------------------- */
+
+/*
+ * VIRTIO_ID 63 is the last id Linux's virtio_pci accepts (PCI 0x107f) and is
+ * not assigned.  It has to be reserved with the VIRTIO committee before a
+ * release that claims to be more than an experiment; this is the only place
+ * that names it.
+ */
+#define HT_VIRTIO_ID            63
+#define HT_PCI_VENDOR_ID        0x1af4
+#define HT_PCI_DEVICE_ID        (0x1040 + HT_VIRTIO_ID)
+
+#define HT_MAGIC                0x43525448u     /* "HTRC" */
+#define HT_VERSION              1u
+
+#define HT_PCI_BAR_REGS         0       /* hypercall, shm: registers */
+#define HT_PCI_BAR_RING         4       /* hypercall, shm: stream RAM */
+
+enum ht_channel {
+    HT_CHANNEL_HYPERCALL = 0,
+    HT_CHANNEL_SHM       = 1,
+    HT_CHANNEL_VIRTIO    = 2,
+};
+
+enum ht_mode {
+    HT_MODE_DISCARD   = 0,      /* a full ring discards the newest event */
+    HT_MODE_OVERWRITE = 1,      /* a full ring gives up its oldest packet */
+};
+
+/* Limits that do not depend on properties -------------------------------- */
+
+#define HT_PAGE                 4096u
+#define HT_STREAMS_MAX          64u
+#define HT_PACKET_SIZE_MIN      4096u
+#define HT_PACKET_SIZE_MAX      (1u << 20)
+#define HT_PACKETS_MIN          2u
+#define HT_PACKETS_MAX          1024u
+#define HT_CLASSES_MAX          1024u
+#define HT_CLASS_NAME_MAX       127u    /* bytes, without a terminator */
+#define HT_FIELD_NAME_MAX       63u
+#define HT_FIELDS_MAX           32u
+#define HT_STREAM_NAME_MAX      32u
+#define HT_MESSAGE_MAX          4096u
+#define HT_BATCH_MAX            65536u
+
+/* Capabilities: BAR0 offset 0; the virtio config space ------------------- */
+
+struct ht_caps {
+    uint32_t magic;             /* 0x00 HT_MAGIC */
+    uint32_t version;           /* 0x04 HT_VERSION */
+    uint32_t channel;           /* 0x08 enum ht_channel */
+    uint32_t mode;              /* 0x0c enum ht_mode */
+    uint64_t features;          /* 0x10 0 in this version */
+    uint32_t streams;           /* 0x18 streams, 1 to HT_STREAMS_MAX */
+    uint32_t packet_size;       /* 0x1c bytes, a power of two */
+    uint32_t packets;           /* 0x20 packets a ring, a power of two */
+    uint32_t batch;             /* 0x24 hypercall: commits a doorbell */
+    uint32_t flush_ms;          /* 0x28 longest time an event waits */
+    uint32_t max_gap;           /* 0x2c ticks; >=: use the extended header */
+    uint64_t clock_hz;          /* 0x30 guest counter, measured; 0: unknown */
+    uint64_t epoch;             /* 0x38 changes whenever streams were closed */
+    uint64_t ring_stride;       /* 0x40 stream i is at BAR4 + i * stride */
+    uint32_t doorbell_offset;   /* 0x48 in BAR0 */
+    uint32_t doorbell_stride;   /* 0x4c stream i: offset + i * stride */
+    uint32_t mailbox_offset;    /* 0x50 in BAR0 */
+    uint32_t mailbox_size;      /* 0x54 bytes */
+    uint32_t max_classes;       /* 0x58 */
+    uint32_t max_message;       /* 0x5c bytes, mailbox and control queue */
+};
+
+/* BAR0 registers behind the capabilities; 4 bytes wide, write-only */
+#define HT_REG_MAILBOX_GO       0x80    /* size of the message to execute */
+#define HT_REG_TAKEOVER         0x84    /* HT_MAGIC: close every stream */
+
+/* Control messages: mailbox, or virtqueue 0 -------------------------------- */
+
+enum ht_msg_type {
+    HT_MSG_CLASS_REGISTER = 1,
+    HT_MSG_CLASS_LIST     = 2,
+    HT_MSG_STREAM_OPEN    = 3,
+    HT_MSG_STREAM_CLOSE   = 4,
+    HT_MSG_STREAM_FLUSH   = 5,
+    HT_MSG_TIME_SYNC      = 6,
+    HT_MSG_STATS          = 7,
+    HT_MSG_TAKEOVER       = 8,
+};
+
+enum ht_status {
+    HT_STATUS_OK     = 0,
+    HT_STATUS_BUSY   = 1,       /* under way: send the same message again */
+    HT_STATUS_INVAL  = 2,       /* malformed */
+    HT_STATUS_LIMIT  = 3,       /* a documented limit is reached */
+    HT_STATUS_NOENT  = 4,       /* no such stream, class or message type */
+    HT_STATUS_EXIST  = 5,       /* name or stream in use */
+    HT_STATUS_IO     = 6,       /* the host's backend failed */
+    HT_STATUS_STOPPED = 7,      /* the stream was stopped as corrupt */
+};
+
+/* Every message begins so; the reply overwrites the message in place. */
+struct ht_msg {
+    uint16_t type;              /* enum ht_msg_type */
+    uint16_t reserved;          /* 0 */
+    uint32_t size;              /* bytes, this header included; both ways */
+    uint32_t status;            /* reply: enum ht_status */
+    uint32_t cookie;            /* returned unchanged */
+};
+
+enum ht_field_kind {
+    HT_FIELD_U8 = 1, HT_FIELD_U16, HT_FIELD_U32, HT_FIELD_U64,
+    HT_FIELD_S8, HT_FIELD_S16, HT_FIELD_S32, HT_FIELD_S64,
+    HT_FIELD_F32, HT_FIELD_F64,
+    HT_FIELD_TEXT = 16,         /* u16 length, then UTF-8, not terminated */
+    HT_FIELD_SEQUENCE = 17,     /* u16 count, then count elements */
+    HT_FIELD_ARRAY = 18,        /* a fixed count of elements */
+};
+
+#define HT_FIELD_HEX            0x01u   /* show in base 16 */
+
+/* One field in a class message, followed by its name */
+struct ht_msg_field {
+    uint8_t  kind;              /* enum ht_field_kind */
+    uint8_t  elem;              /* sequence, array: an integer kind; else 0 */
+    uint8_t  flags;             /* HT_FIELD_HEX */
+    uint8_t  name_len;          /* 1 to HT_FIELD_NAME_MAX */
+    uint16_t count;             /* array: 1 to 4096; else 0 */
+};
+
+struct ht_msg_class {
+    struct ht_msg h;
+    uint32_t id;                /* reply; register: request must be 0 */
+    uint32_t index;             /* CLASS_LIST: the n-th class, from 0 */
+    uint8_t  nr_fields;         /* 0 to HT_FIELDS_MAX */
+    uint8_t  name_len;          /* 1 to HT_CLASS_NAME_MAX */
+    uint8_t  loglevel;          /* as syslog's, 0 to 14 */
+    uint8_t  reserved[5];
+    uint8_t  data[];            /* name, then nr_fields x (field, its name) */
+};
+
+#define HT_STREAM_ANY           0xffffffffu
+
+struct ht_msg_open {
+    struct ht_msg h;
+    uint32_t stream;            /* index or HT_STREAM_ANY; reply: index */
+    int32_t  vcpu;              /* the producer's vCPU, -1: not bound to one */
+    uint64_t instance;          /* reply: never used before by this device */
+    uint8_t  name[HT_STREAM_NAME_MAX]; /* [ -~], padded with 0 */
+};
+
+/* STREAM_CLOSE, STREAM_FLUSH (stream may be HT_STREAM_ANY for flush) */
+struct ht_msg_stream {
+    struct ht_msg h;
+    uint32_t stream;
+    uint32_t reserved;
+    uint64_t instance;          /* as opened; 0 with HT_STREAM_ANY */
+    uint64_t lost;              /* virtio: the producer's final count */
+};
+
+struct ht_msg_time {
+    struct ht_msg h;
+    uint64_t before;            /* guest counter around the exchange whose */
+    uint64_t after;             /* ...cookie is prev; both 0: none yet */
+    uint32_t prev;
+    uint32_t reserved;
+    uint64_t host_ns;           /* reply: host CLOCK_MONOTONIC */
+    uint64_t bound_ns;          /* reply: error bound of the conversion */
+};
+
+struct ht_stats {
+    uint64_t events;            /* accepted by the walk */
+    uint64_t packets;           /* runs handed to the backends */
+    uint64_t bytes;             /* of events, headers included */
+    uint64_t lost;              /* discarded by the producer, as it says */
+    uint64_t dropped;           /* discarded by the device */
+    uint64_t wakeups;           /* times the consumer looked */
+    uint64_t errors;            /* malformed input */
+};
+
+struct ht_msg_stats {
+    struct ht_msg h;
+    uint32_t stream;            /* index, or HT_STREAM_ANY for the device */
+    uint32_t reserved;
+    struct ht_stats stats;      /* reply */
+};
+
+/* A stream's ring: one control page, then the packets ---------------------- */
+
+/*
+ * Positions are bytes since the stream was opened, packet n starting at
+ * n * packet_size, so that one 64-bit number names packet and offset and
+ * never wraps.  A head whose offset is 0 has no packet open.
+ */
+struct ht_guest_line {          /* written by the guest */
+    uint64_t head;              /* commits: the end of the last event */
+    uint64_t opening;           /* overwrite: packet number being taken */
+    uint64_t lost;              /* events discarded so far */
+    uint64_t reserved[13];
+};
+
+struct ht_host_line {           /* written by the host */
+    uint64_t tail;              /* first packet number not released */
+    uint64_t wake;              /* ring once head >= wake; ~0: never */
+    uint32_t state;             /* enum ht_stream_state */
+    uint32_t reserved0;
+    uint64_t instance;
+    uint64_t reserved[12];
+};
+
+enum ht_stream_state {
+    HT_STREAM_CLOSED  = 0,
+    HT_STREAM_OPENED  = 1,
+    HT_STREAM_STOPPED = 2,      /* malformed: nothing more is read */
+};
+
+#define HT_WAKE_NEVER           (~(uint64_t)0)
+#define HT_GUEST_LINE_OFFSET    0x000
+#define HT_HOST_LINE_OFFSET     0x100   /* a cache line pair apart */
+#define HT_PACKETS_OFFSET       HT_PAGE /* first packet, in a stream's ring */
+
+struct ht_ring_control {
+    struct ht_guest_line guest;
+    uint8_t              gap[HT_HOST_LINE_OFFSET - 128];
+    struct ht_host_line  host;
+};
+
+/* Packets and events -------------------------------------------------------- */
+
+#define HT_PACKET_MAGIC         0x4b505448u     /* "HTPK" */
+
+struct ht_packet {
+    uint32_t magic;             /* HT_PACKET_MAGIC */
+    uint32_t stream;            /* index */
+    uint64_t instance;
+    uint64_t seq;               /* packet number */
+    uint64_t clock_begin;       /* guest counter; base of the first event */
+    uint64_t events;            /* events of the stream before this packet */
+    uint64_t lost;              /* events discarded before this packet */
+    uint64_t clock_end;         /* at close */
+    uint32_t content;           /* at close: bytes, this header included */
+    uint32_t reserved;
+};
+
+#define HT_EVENT_HEADER         4u      /* id, 24 bits of the clock */
+#define HT_EVENT_HEADER_EXT     13u     /* 255, u32 id, u64 clock */
+#define HT_ID_EXTENDED          255u
+#define HT_CLOCK_BITS           24
+#define HT_CLOCK_MASK           ((1u << HT_CLOCK_BITS) - 1)
+/* ids start at 1, so that zeroed memory never is an event */
+
+/*
+ * virtio: each buffer on data queue 1 + stream holds this, then the bytes
+ * [from, to) of the stream.  One buffer never crosses a packet's end, and
+ * buffers of a stream follow each other without a gap except to skip the
+ * unused end of a packet.
+ */
+struct ht_submit {
+    uint64_t from;              /* position */
+    uint64_t to;                /* position; to - from bytes follow */
+    uint64_t lost;              /* events discarded so far */
+    uint32_t stream;            /* index; must match the queue */
+    uint32_t reserved;
+};
+
+#define HT_VQ_CONTROL           0
+#define HT_VQ_DATA(stream)      (1 + (stream))
+#define HT_VQ_SIZE              64
+
+#endif /* HYPERTRACE_ABI_H */

@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * hypertrace: event classes on the host
+ */
+#ifndef HYPERTRACE_CLASS_H
+#define HYPERTRACE_CLASS_H
+
+#include "hypertrace/abi.h"
+
+/**
+ * HtField: one field of an event class, as checked by the host
+ * @name: valid and unique in its class
+ * @kind: enum ht_field_kind
+ * @elem: integer kind of a sequence's or array's elements; HT_FIELD_U8 for
+ *        text; else 0
+ * @flags: HT_FIELD_HEX
+ * @count: elements of an array, else 0
+ */
+typedef struct HtField {
+    char *name;
+    uint8_t kind;
+    uint8_t elem;
+    uint8_t flags;
+    uint16_t count;
+} HtField;
+
+/**
+ * HtClass: an event class; immutable once published, never freed
+ * @id: 1 to HT_CLASSES_MAX, for the life of the trace
+ * @name: unique; the guest's name, with ".vN" if that name was registered
+ *        before with other fields
+ * @loglevel: 0 to 14
+ * @nr_fields: number of @fields
+ * @fields: in payload order
+ * @fixed: bytes of the payload behind the last variable part (all of them,
+ *         if there is none)
+ * @nr_vars: number of variable parts (text, sequence)
+ * @vars: for each: bytes before its u16 count, and bytes an element
+ * @state: HtClassState, set with release order
+ */
+typedef struct HtClass {
+    uint32_t id;
+    char *name;
+    uint8_t loglevel;
+    uint8_t nr_fields;
+    HtField *fields;
+    uint32_t fixed;
+    uint32_t nr_vars;
+    struct {
+        uint32_t before;
+        uint32_t elem;
+    } vars[HT_FIELDS_MAX];
+    int state;
+} HtClass;
+
+typedef enum HtClassState {
+    HT_CLASS_BUSY,              /* the backends do not know it yet */
+    HT_CLASS_READY,
+    HT_CLASS_FAILED,
+} HtClassState;
+
+/**
+ * ht_kind_size: bytes of a scalar
+ * @kind: enum ht_field_kind
+ *
+ * Returns: 1, 2, 4 or 8; 0 for kinds that are not scalars
+ */
+unsigned ht_kind_size(unsigned kind);
+
+/**
+ * ht_kind_signed: whether @kind is a signed integer
+ * @kind: enum ht_field_kind
+ */
+bool ht_kind_signed(unsigned kind);
+
+/**
+ * ht_class_payload: the length of an event's payload
+ * @c: the class
+ * @p: the payload
+ * @avail: bytes that can be read at @p
+ *
+ * Returns: bytes, at most @avail; -1 if the payload does not fit @avail
+ */
+static inline ssize_t ht_class_payload(const HtClass *c, const uint8_t *p,
+                                       size_t avail)
+{
+    size_t pos = 0;
+    unsigned i;
+
+    for (i = 0; i < c->nr_vars; i++) {
+        pos += c->vars[i].before;
+        if (pos + 2 > avail) {
+            return -1;
+        }
+        pos += 2 + (size_t)(p[pos] | p[pos + 1] << 8) * c->vars[i].elem;
+        /* a count cannot overflow pos: 32 fields x 64 Ki x 8 bytes */
+    }
+    pos += c->fixed;
+    return pos <= avail ? (ssize_t)pos : -1;
+}
+
+/**
+ * HtClassTable: the event classes of one trace
+ *
+ * Writers hold the table's lock (registration); readers need none: a class is
+ * published with release order and stays.
+ */
+typedef struct HtClassTable HtClassTable;
+
+HtClassTable *ht_class_table_new(void);
+void ht_class_table_free(HtClassTable *t);
+
+/**
+ * ht_class_table_add: check a HT_MSG_CLASS_REGISTER and find or add its class
+ * @t: the table
+ * @msg: the message, a private copy
+ * @size: its bytes
+ * @added: set to whether the class is new (state HT_CLASS_BUSY)
+ * @cls: set to the class
+ *
+ * Returns: HT_STATUS_OK, HT_STATUS_INVAL, HT_STATUS_LIMIT
+ *
+ * Context: any thread
+ */
+enum ht_status ht_class_table_add(HtClassTable *t, const void *msg,
+                                  size_t size, bool *added, HtClass **cls);
+
+/**
+ * ht_class_table_get: the class with an id
+ * @t: the table
+ * @id: anything
+ *
+ * Returns: the class, whatever its state, or NULL.  Lock-free.
+ */
+HtClass *ht_class_table_get(const HtClassTable *t, uint32_t id);
+
+/**
+ * ht_class_table_count: classes so far; their ids are 1 to this number
+ * @t: the table
+ */
+uint32_t ht_class_table_count(const HtClassTable *t);
+
+/**
+ * ht_class_encode: write a class as a message, for HT_MSG_CLASS_LIST
+ * @c: the class
+ * @msg: HT_MESSAGE_MAX bytes
+ *
+ * Returns: bytes written
+ */
+size_t ht_class_encode(const HtClass *c, struct ht_msg_class *msg);
+
+void ht_class_set_state(HtClass *c, HtClassState state);
+HtClassState ht_class_get_state(const HtClass *c);
+
+#endif /* HYPERTRACE_CLASS_H */

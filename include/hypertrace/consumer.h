@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * hypertrace: the host's end of one stream, whatever the channel
+ *
+ * Bytes come from a ring (ht_consumer_ring) or were handed over
+ * (ht_consumer_feed); both end in the same copy, walk and delivery.  Plain C
+ * over memory: the device, the loopback tests and the fuzzers share it.
+ *
+ * Context: one thread at a time; the caller serialises per stream.
+ */
+#ifndef HYPERTRACE_CONSUMER_H
+#define HYPERTRACE_CONSUMER_H
+
+#include "hypertrace/run.h"
+#include "hypertrace/walk.h"
+
+/**
+ * HtDeliver: called with each run, in order
+ */
+typedef void HtDeliver(void *opaque, const HtRun *run);
+
+typedef struct HtConsumerConfig {
+    const HtClassTable *classes;
+    uint32_t packet_size;
+    uint32_t packets;
+    bool overwrite;
+    HtDeliver *deliver;
+    void *opaque;
+} HtConsumerConfig;
+
+typedef struct HtConsumer {
+    HtConsumerConfig cfg;
+    HtStreamInfo info;
+    HtTimeMap time;             /* refreshed by the owner before a call */
+    HtWalk walk;
+    uint8_t *buf;               /* packet_size bytes, private */
+    uint64_t cursor;            /* position up to which all was delivered */
+    uint64_t events;            /* accepted since open */
+    uint64_t lost;              /* as the producer counts, clamped forward */
+    uint64_t dropped;           /* by the host */
+    uint64_t bytes;
+    uint64_t packets;           /* runs delivered */
+    uint64_t wakeups;
+    uint64_t errors;
+    bool open;
+    bool stopped;               /* malformed input: reads nothing any more */
+    bool in_packet;             /* cursor is behind a checked packet header */
+    char why[80];               /* why it was stopped, for the log */
+} HtConsumer;
+
+void ht_consumer_init(HtConsumer *c, const HtConsumerConfig *cfg);
+void ht_consumer_destroy(HtConsumer *c);
+
+/**
+ * ht_consumer_open: begin a stream instance; delivers an HT_RUN_OPEN run
+ * @c: closed consumer
+ * @info: copied
+ * @now_ns: host time
+ */
+void ht_consumer_open(HtConsumer *c, const HtStreamInfo *info,
+                      uint64_t now_ns);
+
+/**
+ * ht_consumer_close: end it; delivers an HT_RUN_CLOSE run
+ * @c: open consumer
+ * @lost: the producer's final count; ignored if lower than what is known
+ * @now_ns: host time
+ */
+void ht_consumer_close(HtConsumer *c, uint64_t lost, uint64_t now_ns);
+
+/**
+ * ht_consumer_ring: consume what a ring's producer committed
+ * @c: open consumer
+ * @ring: the stream's control page, written by the guest at any time
+ * @packets: its packets, likewise
+ * @max_bytes: stop after about this many bytes; SIZE_MAX for all
+ *
+ * Returns: bytes consumed; 0 if there was nothing (or the stream is stopped)
+ */
+size_t ht_consumer_ring(HtConsumer *c, struct ht_ring_control *ring,
+                        const uint8_t *packets, size_t max_bytes);
+
+/**
+ * ht_consumer_feed: consume bytes that were handed over (virtio)
+ * @c: open consumer
+ * @sub: the buffer's header, a private copy
+ * @data: sub->to - sub->from bytes, private; changed in place
+ * @size: bytes at @data
+ */
+void ht_consumer_feed(HtConsumer *c, const struct ht_submit *sub,
+                      uint8_t *data, size_t size);
+
+/**
+ * ht_consumer_arm: publish when the producer is to ring, then look again
+ * @c: open consumer
+ * @ring: the stream's control page
+ * @eager: ring at the next commit; otherwise once the next packet begins
+ *
+ * Returns: true if something was committed meanwhile (do not sleep)
+ */
+bool ht_consumer_arm(HtConsumer *c, struct ht_ring_control *ring, bool eager);
+
+/**
+ * ht_consumer_disarm: tell the producer not to ring
+ */
+void ht_consumer_disarm(HtConsumer *c, struct ht_ring_control *ring);
+
+/**
+ * ht_consumer_pending: whether a look at the ring would find something
+ */
+bool ht_consumer_pending(const HtConsumer *c,
+                         const struct ht_ring_control *ring);
+
+#endif /* HYPERTRACE_CONSUMER_H */

@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * hypertrace: what a consumer hands to the host backends
+ */
+#ifndef HYPERTRACE_RUN_H
+#define HYPERTRACE_RUN_H
+
+#include "hypertrace/class.h"
+
+/**
+ * HtStreamInfo: a stream as the backends see it; constant while it is open
+ * @index: 0 to streams - 1
+ * @vcpu: as the guest claims, -1 if unknown
+ * @instance: unique for the life of the trace, from 1
+ * @name: printable ASCII, maybe empty
+ */
+typedef struct HtStreamInfo {
+    uint32_t index;
+    int32_t vcpu;
+    uint64_t instance;
+    char name[HT_STREAM_NAME_MAX + 1];
+} HtStreamInfo;
+
+enum {
+    HT_RUN_OPEN  = 1,   /* the stream was opened; no events */
+    HT_RUN_CLOSE = 2,   /* the stream was closed; no events, final @discarded */
+    HT_RUN_CUT   = 4,   /* the first event's 24-bit clock does not follow from
+                         * the event before: begin a packet at begin_ns */
+};
+
+/**
+ * HtRun: consecutive events of one stream, checked and converted
+ * @stream: its stream
+ * @flags: HT_RUN_*
+ * @events: number of events in @data
+ * @data: events as on the wire, byte-packed, with guest clocks replaced by
+ *        host CLOCK_MONOTONIC ns (24 low bits in the compact header, all 64 in
+ *        the extended one).  Every id and length in it has been checked.
+ * @size: bytes at @data
+ * @begin_ns: time of the first event (of opening or closing)
+ * @end_ns: time of the last event
+ * @counter: raw guest counter of the first event
+ * @discarded: events of the stream discarded so far, before this run
+ *             (the host's count, never decreasing)
+ */
+typedef struct HtRun {
+    const HtStreamInfo *stream;
+    unsigned flags;
+    uint32_t events;
+    const uint8_t *data;
+    size_t size;
+    uint64_t begin_ns;
+    uint64_t end_ns;
+    uint64_t counter;
+    uint64_t discarded;
+} HtRun;
+
+/**
+ * HtEvent: one event in a run
+ * @cls: its class
+ * @ns: host CLOCK_MONOTONIC
+ * @payload: its fields, byte-packed little-endian
+ * @size: bytes at @payload
+ */
+typedef struct HtEvent {
+    const HtClass *cls;
+    uint64_t ns;
+    const uint8_t *payload;
+    size_t size;
+} HtEvent;
+
+/**
+ * HtRunIter: a position in a run
+ */
+typedef struct HtRunIter {
+    const HtClassTable *classes;
+    const uint8_t *p;
+    const uint8_t *end;
+    uint64_t ns;
+} HtRunIter;
+
+static inline void ht_run_iter_init(HtRunIter *it, const HtRun *run,
+                                    const HtClassTable *classes)
+{
+    it->classes = classes;
+    it->p = run->data;
+    it->end = run->data + run->size;
+    it->ns = run->begin_ns;
+}
+
+/**
+ * ht_run_next: the next event of a run
+ * @it: the position
+ * @ev: filled in
+ *
+ * Returns: false at the end
+ */
+bool ht_run_next(HtRunIter *it, HtEvent *ev);
+
+#endif /* HYPERTRACE_RUN_H */

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * hypertrace: guest counter to host CLOCK_MONOTONIC
+ */
+#ifndef HYPERTRACE_TIME_MAP_H
+#define HYPERTRACE_TIME_MAP_H
+
+/**
+ * HtTimeMap: a piecewise linear map from guest counter to host ns
+ *
+ * One writer (whoever samples), any number of readers, none of which waits:
+ * readers take a copy under a sequence count.
+ */
+#define HT_TIME_SEGMENTS 8
+
+typedef struct HtTimeSegment {
+    uint64_t counter;           /* first guest counter it holds for */
+    uint64_t ns;                /* host time of that counter */
+    uint64_t mult;              /* ns per tick, times 2^32 */
+    uint64_t bound_ns;          /* error bound */
+} HtTimeSegment;
+
+typedef struct HtTimeMap {
+    unsigned count;             /* 0: nothing known yet */
+    HtTimeSegment seg[HT_TIME_SEGMENTS];    /* oldest first */
+} HtTimeMap;
+
+/**
+ * ht_time_map_init: start with a known counter frequency
+ * @m: the map
+ * @hz: ticks a second, 1 kHz to 100 GHz; used until two samples are known
+ */
+void ht_time_map_init(HtTimeMap *m, uint64_t hz);
+
+/**
+ * ht_time_map_sample: add a pair of readings
+ * @m: the map
+ * @counter: guest counter
+ * @ns: host time at which the counter had that value
+ * @bound_ns: how wrong @ns may be
+ *
+ * A counter below the last sample's begins a new epoch (reset, loadvm): older
+ * segments are dropped.
+ */
+void ht_time_map_sample(HtTimeMap *m, uint64_t counter, uint64_t ns,
+                        uint64_t bound_ns);
+
+/**
+ * ht_time_map_to_ns: convert
+ * @m: the map
+ * @counter: any value; counters outside the samples are extrapolated
+ *
+ * Returns: host ns; 0 if the map is empty
+ */
+uint64_t ht_time_map_to_ns(const HtTimeMap *m, uint64_t counter);
+
+/**
+ * ht_time_map_bound: error bound of the newest segment, UINT64_MAX if empty
+ * @m: the map
+ */
+uint64_t ht_time_map_bound(const HtTimeMap *m);
+
+/**
+ * ht_time_map_hz: the measured frequency, 0 if empty
+ * @m: the map
+ */
+uint64_t ht_time_map_hz(const HtTimeMap *m);
+
+#endif /* HYPERTRACE_TIME_MAP_H */
