@@ -1,0 +1,84 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0-or-later
+# Fetch Debian's QEMU source, the firmware that is not in it, and a meson new
+# enough for it, into the cache. Each part once.
+
+. "$(dirname -- "$0")/../scripts/lib.sh"
+. "$HT_TOP/scripts/debian.sh"
+
+suite=trixie
+
+usage() {
+    echo "usage: qemu/fetch.sh [--qemu DIR]"
+    echo "Fetches what a build of QEMU needs; with --qemu no QEMU source."
+}
+
+while [ $# -gt 0 ]; do
+    if common_option "$@"; then shift "$shift_by"; continue; fi
+    case $1 in
+    -h|--help) usage; exit 0 ;;
+    *) die "qemu/fetch.sh: unknown argument $1" ;;
+    esac
+done
+ht_paths "$qemu_arg"
+cache_lock
+mkdir -p "$HT_CACHE/stamps"
+
+fetch_source() {
+    stamped "$HT_CACHE/stamps/qemu-source" "$suite" && return 0
+    need_space 1500 "$HT_CACHE"
+    rm -rf "$HT_CACHE/download/qemu" "$HT_CACHE/qemu-source.new"
+    mkdir -p "$HT_CACHE/download/qemu"
+    debian_lists "$suite" "QEMU source"
+    cd "$HT_CACHE/download/qemu"
+    logged qemu-download "downloading the source of QEMU (Debian $suite)" \
+        private_apt "$suite" apt-get source --download-only --only-source qemu
+    logged qemu-unpack "unpacking it" \
+        dpkg-source --no-copy -x ./*.dsc "$HT_CACHE/qemu-source.new"
+    rm -rf "$HT_CACHE/qemu-source"
+    mv "$HT_CACHE/qemu-source.new" "$HT_CACHE/qemu-source"
+    cd "$HT_TOP"
+    stamp "$HT_CACHE/stamps/qemu-source" "$suite"
+}
+
+# unpack_debs NAME PACKAGE...: into $HT_CACHE/NAME
+unpack_debs() {
+    name=$1
+    shift
+    stamped "$HT_CACHE/stamps/$name" "$suite $*" && return 0
+    rm -rf "$HT_CACHE/download/$name" "$HT_CACHE/$name.new"
+    debian_debs "$suite" "$HT_CACHE/download/$name" "$@"
+    mkdir -p "$HT_CACHE/$name.new"
+    for deb in "$HT_CACHE/download/$name"/*.deb; do
+        dpkg -x "$deb" "$HT_CACHE/$name.new" ||
+            die "cannot unpack $deb (disk full?)"
+    done
+    [ "$name" != meson ] || write_meson "$HT_CACHE/$name.new"
+    rm -rf "${HT_CACHE:?}/$name"
+    mv "$HT_CACHE/$name.new" "$HT_CACHE/$name"
+    stamp "$HT_CACHE/stamps/$name" "$suite $*"
+}
+
+# A script that meson can run again by its path when ninja asks for it
+write_meson() {
+    cat >"$1/meson.py" <<EOF
+#!$HT_PYTHON
+import os
+import sys
+
+here = os.path.dirname(os.path.realpath(__file__))
+sys.path.insert(0, os.path.join(here, 'usr/lib/python3/dist-packages'))
+from mesonbuild.mesonmain import main
+sys.exit(main())
+EOF
+    chmod +x "$1/meson.py"
+}
+
+if have apt-get; then
+    [ -n "$HT_USER_QEMU" ] || fetch_source
+    unpack_debs meson meson
+    unpack_debs firmware seabios qemu-system-data
+    rm -rf "$HT_CACHE/download" "$HT_CACHE/apt/$suite"
+elif [ -z "$HT_USER_QEMU" ]; then
+    debian_mirrors "QEMU's source"
+fi

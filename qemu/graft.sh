@@ -1,0 +1,145 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0-or-later
+# Make this checkout's own copy of a QEMU tree, apply the patch series, and
+# link the checkout's files into it, so that an edit here needs only ninja.
+
+. "$(dirname -- "$0")/../scripts/lib.sh"
+
+usage() {
+    echo "usage: qemu/graft.sh [--qemu DIR]"
+    echo "Prepares the QEMU source tree that qemu/build.sh builds."
+}
+
+while [ $# -gt 0 ]; do
+    if common_option "$@"; then shift "$shift_by"; continue; fi
+    case $1 in
+    -h|--help) usage; exit 0 ;;
+    *) die "qemu/graft.sh: unknown argument $1" ;;
+    esac
+done
+ht_paths "$qemu_arg"
+ht_tree_init
+
+check_tree() {
+    for part in VERSION configure hw/virtio/virtio.c qapi/qom.json; do
+        [ -f "$1/$part" ] ||
+            die "$1 is not a QEMU source tree: it has no $part"
+    done
+    version=$(head -n 1 "$1/VERSION")
+    case ${version%%.*} in
+    ''|*[!0-9]*) die "$1/VERSION holds no version: $version" ;;
+    esac
+    [ "${version%%.*}" -ge 10 ] ||
+        die "$1 is QEMU $version; hypertrace needs 10.0 or newer"
+}
+
+# List a user's tree without what git ignores and without builds in it.
+user_files() {
+    cd "$1"
+    if [ -e .git ] && have git; then
+        {
+            git ls-files -z --recurse-submodules
+            git ls-files -z --others --exclude-standard
+        } | tr '\0' '\n' | grep -v '^roms/.*/'
+        # Fetched by QEMU's configure, and ignored by git.
+        find subprojects -mindepth 2 ! -type d -print
+    else
+        find . \( -name .git -o -path './build*' \) -prune -o ! -type d -print
+    fi | sort -u | while IFS= read -r file; do
+        [ ! -e "$file" ] && [ ! -L "$file" ] || printf '%s\n' "$file"
+    done
+}
+
+copy_tree() {
+    rm -rf "$HT_QEMU_SRC.new"
+    if [ -z "$HT_USER_QEMU" ]; then
+        # Same file system: links cost nothing, and nothing here writes
+        # to a file in place.
+        cp -al "$base" "$HT_QEMU_SRC.new" ||
+            cp -a "$base" "$HT_QEMU_SRC.new" ||
+            die "cannot copy $base (disk full?)"
+        return
+    fi
+    step "copying $base"
+    mkdir -p "$HT_QEMU_SRC.new"
+    (cd "$base" && cpio -pdm --quiet "$HT_QEMU_SRC.new") \
+        <"$HT_TREE/files" || die "cannot copy $base (disk full?)"
+}
+
+apply_patches() {
+    for patch in "$HT_TOP"/qemu/patches/*.patch; do
+        # Break hard links to the pristine files before changing them.
+        sed -n 's,^+++ b/,,p' "$patch" | while IFS= read -r file; do
+            cp -p "$HT_QEMU_SRC.new/$file" "$HT_QEMU_SRC.new/$file.own" &&
+                mv -f "$HT_QEMU_SRC.new/$file.own" "$HT_QEMU_SRC.new/$file"
+        done || die "$base lacks a file that $(basename "$patch") changes"
+        patch -d "$HT_QEMU_SRC.new" -p1 -s -F3 --forward --no-backup-if-mismatch \
+            <"$patch" >"$HT_TREE/log/patch.log" 2>&1 || {
+            tail -n 5 "$HT_TREE/log/patch.log" >&2
+            die "$(basename "$patch") does not apply to QEMU $version"
+        }
+    done
+    # A regraft that changes nothing must not make ninja build again.
+    [ -d "$HT_QEMU_SRC" ] || return 0
+    sed -n 's,^+++ b/,,p' "$HT_TOP"/qemu/patches/*.patch |
+    while IFS= read -r file; do
+        if cmp -s "$HT_QEMU_SRC/$file" "$HT_QEMU_SRC.new/$file"; then
+            touch -r "$HT_QEMU_SRC/$file" "$HT_QEMU_SRC.new/$file"
+        fi
+    done
+}
+
+# Our paths as they are in both trees: folders as a whole, tests by file.
+grafted() {
+    cd "$HT_TOP"
+    for path in hw/hypertrace backends/hypertrace include/hypertrace \
+        tests/qtest/hypertrace tests/qtest/hypertrace-*.[ch] \
+        tests/qtest/libqos/hypertrace*.[ch] docs/specs/hypertrace.rst; do
+        [ ! -e "$path" ] || printf '%s\n' "$path"
+    done
+}
+
+link_files() {
+    grafted >"$HT_TREE/grafted.new"
+    if [ -f "$HT_TREE/grafted" ]; then
+        comm -23 "$HT_TREE/grafted" "$HT_TREE/grafted.new" |
+        while IFS= read -r path; do
+            rm -f "$HT_QEMU_SRC/$path"
+        done
+    fi
+    while IFS= read -r path; do
+        [ "$(readlink "$HT_QEMU_SRC/$path")" = "$HT_TOP/$path" ] ||
+            ln -sfn "$HT_TOP/$path" "$HT_QEMU_SRC/$path" ||
+            die "cannot link $path into $HT_QEMU_SRC"
+    done <"$HT_TREE/grafted.new"
+    # tests/qtest/hypertrace/meson.build looks for the programs by name, so
+    # meson must run again when there are others.
+    if ! cmp -s "$HT_TREE/grafted" "$HT_TREE/grafted.new"; then
+        touch "$HT_QEMU_SRC/tests/qtest/meson.build"
+    fi
+    mv -f "$HT_TREE/grafted.new" "$HT_TREE/grafted"
+}
+
+if [ -n "$HT_USER_QEMU" ]; then
+    base=$HT_USER_QEMU
+    check_tree "$base"
+    user_files "$base" >"$HT_TREE/files"
+    # Names, sizes and times stand for the contents.
+    key=$(cd "$base" && tr '\n' '\0' <"$HT_TREE/files" |
+          xargs -0 stat -c '%n %s %Y' | sha256sum)
+else
+    base=$HT_CACHE/qemu-source
+    check_tree "$base"
+    key=$(cat "$base/debian/changelog" | head -n 1)
+fi
+key="$key $(cat "$HT_TOP"/qemu/patches/*.patch | sha256sum)"
+
+if ! stamped "$HT_QEMU_SRC/.hypertrace-graft" "$key"; then
+    need_space 1000 "$HT_TREE"
+    copy_tree
+    apply_patches
+    stamp "$HT_QEMU_SRC.new/.hypertrace-graft" "$key"
+    rm -rf "$HT_QEMU_SRC" "$HT_TREE/grafted"
+    mv "$HT_QEMU_SRC.new" "$HT_QEMU_SRC"
+fi
+link_files

@@ -1,0 +1,86 @@
+# shellcheck shell=sh
+# SPDX-License-Identifier: GPL-2.0-or-later
+# Sourced after lib.sh: packages of a Debian suite by name, through private
+# apt lists, so that the system's apt set-up stays as it is.
+
+ht_keyring=/usr/share/keyrings/debian-archive-keyring.gpg
+
+# The mirrors this system uses itself: sets ht_mirror, ht_mirror_security.
+debian_mirrors() {
+    have apt-get && have dpkg-source ||
+        die "fetching $1 needs Debian's apt and dpkg-dev; on other systems" \
+            "give a QEMU 10.0+ source tree with --qemu DIR"
+    [ -r "$ht_keyring" ] || die "fetching $1 needs $ht_keyring;" \
+        "install the package debian-archive-keyring"
+    uris=$(apt-get --print-uris update 2>/dev/null) || uris=
+    names='buster|bullseye|bookworm|trixie|forky|sid|stable|oldstable|testing'
+    ht_mirror=${HYPERTRACE_DEBIAN_MIRROR:-$(printf '%s\n' "$uris" |
+        sed -nE "s,^'(.*)/dists/($names)/main/.*,\\1,p" | head -n 1)}
+    ht_mirror_security=$(printf '%s\n' "$uris" |
+        sed -nE "s,^'(.*)/dists/($names)-security/main/.*,\\1,p" | head -n 1)
+    [ -n "$ht_mirror" ] || die "no Debian mirror in this system's apt" \
+        "sources; set HYPERTRACE_DEBIAN_MIRROR to the address of one"
+}
+
+# private_apt SUITE COMMAND...: apt on the lists of one suite
+private_apt() {
+    (
+        root=$HT_CACHE/apt/$1
+        tool=$2
+        shift 2
+        exec "$tool" \
+            -o Dir::Etc::sourcelist="$root/sources.list" \
+            -o Dir::Etc::sourceparts=- \
+            -o Dir::Etc::preferences=- -o Dir::Etc::preferencesparts=- \
+            -o Dir::State="$root" -o Dir::State::lists="$root/lists" \
+            -o Dir::State::status="$root/status" \
+            -o Dir::Cache="$root/cache" -o APT::Sandbox::User=root \
+            -o APT::Default-Release= -o Acquire::Languages=none \
+            -o Acquire::Retries=3 -q "$@"
+    )
+}
+
+# Fetch the lists of SUITE unless this run has done it.
+debian_lists() {
+    [ -f "$HT_CACHE/apt/$1/fresh.$$" ] && return 0
+    debian_mirrors "Debian's $2"
+    root=$HT_CACHE/apt/$1
+    rm -rf "$root"
+    mkdir -p "$root/lists/partial" "$root/cache/archives/partial"
+    : >"$root/status"
+    list=
+    for kind in deb deb-src; do
+        list="$list$kind [signed-by=$ht_keyring] $ht_mirror $1 main
+"
+        # A backports suite has no security archive of its own.
+        case $1 in *-*) continue ;; esac
+        [ -z "$ht_mirror_security" ] ||
+            list="$list$kind [signed-by=$ht_keyring] $ht_mirror_security $1-security main
+"
+    done
+    write_file "$root/sources.list" "$list"
+    logged "apt-$1" "fetching the package lists of Debian $1" \
+        private_apt "$1" apt-get --error-on=any update
+    : >"$root/fresh.$$"
+}
+
+# debian_debs SUITE DIR PACKAGE...: download packages into DIR
+debian_debs() {
+    suite=$1
+    into=$2
+    shift 2
+    mkdir -p "$into"
+    debian_lists "$suite" "packages"
+    (
+        cd "$into"
+        logged "download-$1" "downloading $*" \
+            private_apt "$suite" apt-get download "$@"
+    )
+}
+
+# The newest version of a meta package's dependency that matches a pattern
+debian_depends() {
+    private_apt "$1" apt-cache show --no-all-versions "$2" |
+        sed -n 's/^Depends: //p' | tr ',' '\n' |
+        sed -n 's/^ *\([^ ]*\).*/\1/p' | grep "$3" | head -n 1
+}

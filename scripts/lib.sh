@@ -1,0 +1,197 @@
+# shellcheck shell=sh
+# SPDX-License-Identifier: GPL-2.0-or-later
+# Sourced by all scripts: messages, paths, logged steps, stamps and locks.
+
+set -eu
+
+if [ -z "${HT_TOP-}" ]; then
+    HT_TOP=$(CDPATH='' cd -- "$(dirname -- "$0")/.." && pwd -P)
+fi
+export HT_TOP
+
+# An alternative python first in PATH would lack Debian's modules.
+HT_PYTHON=/usr/bin/python3
+[ -x "$HT_PYTHON" ] || HT_PYTHON=python3
+# Messages of the tools are matched below.
+export LC_ALL=C.UTF-8 HT_PYTHON
+
+die() {
+    echo "error: $*" >&2
+    exit 1
+}
+
+note() {
+    echo "   $*" >&2
+}
+
+step() {
+    echo "==> $*" >&2
+}
+
+have() {
+    command -v "$1" >/dev/null 2>&1
+}
+
+# Options shared by the commands that build; sets qemu_arg and shift_by.
+#   while common_option "$@"; do shift "$shift_by"; done
+qemu_arg=
+common_option() {
+    case ${1-} in
+    --qemu)
+        [ $# -ge 2 ] || die "--qemu needs a directory"
+        qemu_arg=$2
+        shift_by=2
+        ;;
+    --qemu=*)
+        qemu_arg=${1#--qemu=}
+        shift_by=1
+        ;;
+    *)
+        return 1
+        ;;
+    esac
+}
+
+# Set the HT_ paths for a QEMU tree ('' for Debian's) and a build flavour.
+# Nothing is created.
+ht_paths() {
+    HT_CACHE=${HYPERTRACE_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/hypertrace}
+    HT_USER_QEMU=${1-}
+    HT_FLAVOUR=${2:-plain}
+    if [ -n "$HT_USER_QEMU" ]; then
+        HT_USER_QEMU=$(CDPATH='' cd -- "$HT_USER_QEMU" 2>/dev/null && pwd -P) ||
+            die "--qemu $1: no such directory"
+    fi
+    HT_TREE=$HT_CACHE/trees/$(printf '%s\n%s\n' "$HT_TOP" "$HT_USER_QEMU" |
+                              sha256sum | cut -c1-12)
+    HT_QEMU_SRC=$HT_TREE/src
+    HT_QEMU_BUILD=$HT_TREE/qemu-$HT_FLAVOUR
+    HT_QEMU=$HT_QEMU_BUILD/qemu-system-x86_64
+    HT_BUILD=$HT_TREE/build
+    HT_MODULE_DIR=$HT_TREE/module/guest-linux
+    HT_FIRMWARE=$HT_CACHE/firmware
+    HT_GUEST=$HT_CACHE/guest
+    HT_KERNEL=$HT_GUEST/vmlinuz
+    HT_KHEADERS=$HT_GUEST/kheaders
+    HT_INITRD=$HT_TREE/initrd.cpio.gz
+    HT_SCRATCH=$HT_TREE/scratch
+    HT_MESON=$HT_CACHE/meson/meson.py
+    [ -f "$HT_MESON" ] || HT_MESON=meson
+    export HT_CACHE HT_USER_QEMU HT_FLAVOUR HT_TREE HT_QEMU_SRC HT_QEMU_BUILD \
+        HT_QEMU HT_BUILD HT_MODULE_DIR HT_FIRMWARE HT_GUEST HT_KERNEL \
+        HT_KHEADERS HT_INITRD HT_SCRATCH HT_MESON
+}
+
+# Create the tree's folder and drop trees whose checkout is gone.
+ht_tree_init() {
+    mkdir -p "$HT_TREE/log" "$HT_SCRATCH" 2>/dev/null ||
+        die "cannot write to $HT_CACHE; set HYPERTRACE_CACHE to another place"
+    [ -f "$HT_TREE/checkout" ] ||
+        write_file "$HT_TREE/checkout" "$HT_TOP" ||
+        die "cannot write to $HT_TREE (disk full?)"
+    for owner in "$HT_CACHE"/trees/*/checkout; do
+        [ -f "$owner" ] || continue
+        [ -d "$(cat "$owner")" ] && continue
+        dead=$(dirname "$owner")
+        note "removing the build tree of $(cat "$owner"), which is gone"
+        rm -rf "$dead"
+    done
+}
+
+# write_file PATH TEXT: whole or not at all
+write_file() {
+    printf '%s\n' "$2" >"$1.new" && mv -f "$1.new" "$1"
+}
+
+# stamped FILE TEXT: was the step recorded by "stamp FILE TEXT" completed?
+stamped() {
+    [ -f "$1" ] && [ "$(cat "$1")" = "$2" ]
+}
+
+stamp() {
+    mkdir -p "$(dirname "$1")"
+    write_file "$1" "$2" || die "cannot write $1 (disk full?)"
+}
+
+# The lock of fd 9 is for changing one tree, fd 8 for the shared cache.
+# Long-lived children must not inherit them: start those with 8>&- 9>&-.
+lock_wait() {
+    if ! flock -n "$1"; then
+        note "waiting for another run that uses $2"
+        flock "$1"
+    fi
+}
+
+tree_lock() {
+    mkdir -p "$HT_TREE"
+    exec 9>"$HT_TREE/lock"
+    lock_wait 9 "$HT_TREE"
+}
+
+tree_unlock() {
+    exec 9>&-
+}
+
+cache_lock() {
+    mkdir -p "$HT_CACHE" 2>/dev/null ||
+        die "cannot create $HT_CACHE; set HYPERTRACE_CACHE to another place"
+    exec 8>"$HT_CACHE/lock"
+    lock_wait 8 "$HT_CACHE"
+}
+
+cache_unlock() {
+    exec 8>&-
+}
+
+# need_space MB DIR
+need_space() {
+    free_mb=$(df -Pm "$2" | awk 'NR == 2 { print $4 }')
+    [ "$free_mb" -ge "$1" ] ||
+        die "$2 has $free_mb MB free, $1 MB are needed;" \
+            "make room or set HYPERTRACE_CACHE to a place on another disk"
+}
+
+# Follow a log: ninja's last [n/m] on a terminal, else a line now and then.
+watch_log() {
+    last=
+    waited=0
+    while kill -0 $$ 2>/dev/null && sleep 1; do
+        now=$(tail -n 1 "$1" 2>/dev/null | tr '\r' '\n' | tail -n 1 |
+              cut -c1-76) || continue
+        [ "$now" = "$last" ] && continue
+        if [ -t 2 ]; then
+            printf '\r\033[K   %s' "$now" >&2
+        else
+            waited=$((waited + 1))
+            [ $((waited % 30)) -eq 0 ] || continue
+            printf '   %s\n' "$now" >&2
+        fi
+        last=$now
+    done
+}
+
+# logged NAME WHAT COMMAND...: run a long step with its output in a log
+logged() {
+    log=$HT_TREE/log/$1.log
+    what=$2
+    shift 2
+    mkdir -p "$HT_TREE/log"
+    step "$what"
+    : >"$log" || die "cannot write $log (disk full?)"
+    watch_log "$log" 8>&- 9>&- &
+    watcher=$!
+    # shellcheck disable=SC2064
+    trap "kill $watcher 2>/dev/null || :" EXIT
+    status=0
+    "$@" >"$log" 2>&1 </dev/null || status=$?
+    kill "$watcher" 2>/dev/null || :
+    wait "$watcher" 2>/dev/null || :
+    trap - EXIT
+    [ -t 2 ] && printf '\r\033[K' >&2
+    [ "$status" -eq 0 ] && return 0
+    tail -n 15 "$log" | sed 's/^/   | /' >&2
+    if grep -q 'No space left on device' "$log"; then
+        die "$what: the disk is full; make room and run it again"
+    fi
+    die "$what: failed, see $log"
+}

@@ -1,0 +1,101 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0-or-later
+# Install what the build needs and this system lacks.
+
+. "$(dirname -- "$0")/lib.sh"
+
+if [ "${1-}" = --help ]; then
+    echo "usage: scripts/prerequisites.sh"
+    echo "Installs missing packages with apt; elsewhere says what is missing."
+    exit 0
+fi
+
+ht_paths ""
+mkdir -p "$HT_TREE" 2>/dev/null ||
+    die "cannot write to $HT_CACHE; set HYPERTRACE_CACHE to another place"
+
+needed="gcc libc6-dev make ninja-build pkg-config python3 python3-venv perl
+ patch xz-utils zstd cpio libglib2.0-dev libfdt-dev zlib1g-dev dpkg-dev
+ debian-archive-keyring util-linux ccache"
+# Without these some parts are left out; each part says so.
+wanted="liblttng-ust-dev liblttng-ctl-dev lttng-tools babeltrace2
+ libbabeltrace2-dev python3-pytest python3-bt2 shellcheck"
+
+missing_packages() {
+    for package; do
+        dpkg-query -W -f '${Status}\n' "$package" 2>/dev/null |
+            grep -q '^install ok installed' || printf ' %s' "$package"
+    done
+}
+
+install_packages() {
+    # A failed update may still leave lists that do.
+    $as_root apt-get -q update || :
+    # shellcheck disable=SC2086
+    $as_root env DEBIAN_FRONTEND=noninteractive apt-get -q -y \
+        --no-install-recommends install "$@"
+}
+
+other_systems() {
+    lacking=
+    for tool in gcc make ninja pkg-config perl patch cpio flock; do
+        have "$tool" || lacking="$lacking $tool"
+    done
+    "$HT_PYTHON" -c 'import venv, ensurepip' 2>/dev/null ||
+        lacking="$lacking python3(venv)"
+    "$HT_PYTHON" -c 'import mesonbuild.coredata as c
+v = [int(x) for x in c.version.split(".")[:2]]
+raise SystemExit(v < [1, 5])' 2>/dev/null || lacking="$lacking meson>=1.5"
+    if have pkg-config; then
+        for lib in glib-2.0 zlib; do
+            pkg-config --exists "$lib" || lacking="$lacking $lib(development)"
+        done
+    fi
+    echo '#include <libfdt.h>' | ${CC:-cc} -E - >/dev/null 2>&1 ||
+        lacking="$lacking libfdt(development)"
+    [ -z "$lacking" ] ||
+        die "this system lacks:$lacking; install them and run it again"
+}
+
+if ! have apt-get || ! have dpkg-query; then
+    other_systems
+    exit 0
+fi
+
+# shellcheck disable=SC2086
+missing=$(missing_packages $needed)
+# shellcheck disable=SC2086
+optional=$(missing_packages $wanted)
+tried=$HT_CACHE/optional-packages
+[ -z "$missing$optional" ] && exit 0
+# Ask once only for optional packages that could not be had.
+[ -z "$missing" ] && stamped "$tried" "$optional" && exit 0
+
+as_root=
+if [ "$(id -u)" -ne 0 ]; then
+    if have sudo; then
+        as_root=sudo
+    elif [ -n "$missing" ]; then
+        die "packages are missing and this user cannot install them;" \
+            "as root run: apt-get install$missing$optional"
+    else
+        note "not installed, and done without:$optional"
+        stamp "$tried" "$optional"
+        exit 0
+    fi
+    # Ask for the password before the output goes to a log.
+    sudo -v 2>/dev/null </dev/tty || sudo -n true 2>/dev/null ||
+        die "sudo does not work here; as root run:" \
+            "apt-get install$missing$optional"
+fi
+
+# shellcheck disable=SC2086
+if [ -n "$missing" ]; then
+    logged apt "installing$missing" install_packages $missing
+fi
+for package in $optional; do
+    (logged apt-optional "installing $package" install_packages "$package") ||
+        note "$package could not be installed: going on without it"
+done
+# shellcheck disable=SC2086
+stamp "$tried" "$(missing_packages $wanted)"
