@@ -101,11 +101,19 @@ static inline ssize_t ht_class_payload(const HtClass *c, const uint8_t *p,
 
 /**
  * HtClassTable: the event classes of one trace
+ * @ready: class by id, once its state is HT_CLASS_READY; what the walk sees
  *
  * Writers hold the table's lock (registration); readers need none: a class is
  * published with release order and stays.
  */
 typedef struct HtClassTable HtClassTable;
+struct HtClassTable {
+    HtClass *ready[HT_CLASSES_MAX + 1];
+    /*< private >*/
+    HtClass *all[HT_CLASSES_MAX + 1];
+    uint32_t count;
+    GMutex lock;
+};
 
 HtClassTable *ht_class_table_new(void);
 void ht_class_table_free(HtClassTable *t);
@@ -149,7 +157,16 @@ uint32_t ht_class_table_count(const HtClassTable *t);
  */
 size_t ht_class_encode(const HtClass *c, struct ht_msg_class *msg);
 
-void ht_class_set_state(HtClass *c, HtClassState state);
+/**
+ * ht_class_table_set_state: let a class be used, or not
+ * @t: the table
+ * @c: one of its classes
+ * @state: from BUSY to READY or FAILED, from FAILED to BUSY
+ *
+ * Context: any thread
+ */
+void ht_class_table_set_state(HtClassTable *t, HtClass *c,
+                              HtClassState state);
 HtClassState ht_class_get_state(const HtClass *c);
 
 #endif /* HYPERTRACE_CLASS_H */

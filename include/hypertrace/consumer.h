@@ -36,6 +36,8 @@ typedef struct HtConsumer {
     uint8_t *buf;               /* packet_size bytes, private */
     uint64_t cursor;            /* position up to which all was delivered */
     uint64_t events;            /* accepted since open */
+    uint64_t expected;          /* as @events, and those overwritten */
+    uint64_t skipped;           /* packets overwritten, their events unknown */
     uint64_t lost;              /* as the producer counts, clamped forward */
     uint64_t dropped;           /* by the host */
     uint64_t bytes;
@@ -44,7 +46,6 @@ typedef struct HtConsumer {
     uint64_t errors;
     bool open;
     bool stopped;               /* malformed input: reads nothing any more */
-    bool in_packet;             /* cursor is behind a checked packet header */
     char why[80];               /* why it was stopped, for the log */
 } HtConsumer;
 

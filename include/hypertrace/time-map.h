@@ -7,9 +7,12 @@
 
 /**
  * HtTimeMap: a piecewise linear map from guest counter to host ns
+ * @count: segments known; 0: nothing yet
+ * @nominal: ns per tick, times 2^32, until it is measured
+ * @first: the sample from which the slope is measured
+ * @seg: oldest first
  *
- * One writer (whoever samples), any number of readers, none of which waits:
- * readers take a copy under a sequence count.
+ * A plain value: whoever shares one between threads copies it under a lock.
  */
 #define HT_TIME_SEGMENTS 8
 
@@ -21,8 +24,10 @@ typedef struct HtTimeSegment {
 } HtTimeSegment;
 
 typedef struct HtTimeMap {
-    unsigned count;             /* 0: nothing known yet */
-    HtTimeSegment seg[HT_TIME_SEGMENTS];    /* oldest first */
+    unsigned count;
+    uint64_t nominal;
+    HtTimeSegment first;
+    HtTimeSegment seg[HT_TIME_SEGMENTS];
 } HtTimeMap;
 
 /**
@@ -53,6 +58,15 @@ void ht_time_map_sample(HtTimeMap *m, uint64_t counter, uint64_t ns,
  * Returns: host ns; 0 if the map is empty
  */
 uint64_t ht_time_map_to_ns(const HtTimeMap *m, uint64_t counter);
+
+/**
+ * ht_time_segment_to_ns: convert with one segment
+ * @s: the segment
+ * @counter: any value
+ *
+ * Returns: host ns
+ */
+uint64_t ht_time_segment_to_ns(const HtTimeSegment *s, uint64_t counter);
 
 /**
  * ht_time_map_bound: error bound of the newest segment, UINT64_MAX if empty

@@ -20,11 +20,14 @@ typedef enum HtWalkStop {
  * HtWalk: a stream's parser state
  * @clock: guest counter of the last event (or of the packet's begin)
  * @ns: its host time; never decreases
+ * @cut: the next event passes even if its compact clock does not follow from
+ *       the event before; set at the start and by HT_WALK_CUT
  * @backward: events whose counter went back (their time is the one before)
  */
 typedef struct HtWalk {
     uint64_t clock;
     uint64_t ns;
+    bool cut;
     uint64_t backward;
 } HtWalk;
 
@@ -49,8 +52,8 @@ typedef struct HtWalkRun {
  * @run: filled in for the events before the stop
  *
  * A pure function of its arguments: no other memory is touched.  Where the
- * stop is HT_WALK_CUT, the next call begins with the event at @run->size and
- * that event always passes.  A malformed event stops the walk before it.
+ * stop is HT_WALK_CUT, the next call begins with the event at @run->size, its
+ * run is to be marked HT_RUN_CUT, and that event always passes.  A malformed event stops the walk before it.
  *
  * Returns: why it stopped
  */

@@ -1,0 +1,356 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * hypertrace: event classes on the host
+ *
+ * Everything here is parsed from a private copy of a message that a hostile
+ * guest wrote.
+ */
+#include "qemu/osdep.h"
+#include "qemu/atomic.h"
+#include "qemu/bswap.h"
+#include "hypertrace/class.h"
+
+unsigned ht_kind_size(unsigned kind)
+{
+    switch (kind) {
+    case HT_FIELD_U8:
+    case HT_FIELD_S8:
+        return 1;
+    case HT_FIELD_U16:
+    case HT_FIELD_S16:
+        return 2;
+    case HT_FIELD_U32:
+    case HT_FIELD_S32:
+    case HT_FIELD_F32:
+        return 4;
+    case HT_FIELD_U64:
+    case HT_FIELD_S64:
+    case HT_FIELD_F64:
+        return 8;
+    default:
+        return 0;
+    }
+}
+
+bool ht_kind_signed(unsigned kind)
+{
+    return kind >= HT_FIELD_S8 && kind <= HT_FIELD_S64;
+}
+
+static bool kind_is_integer(unsigned kind)
+{
+    return kind >= HT_FIELD_U8 && kind <= HT_FIELD_S64;
+}
+
+static bool class_name_valid(const char *name, size_t len)
+{
+    size_t i;
+
+    for (i = 0; i < len; i++) {
+        if (!g_ascii_isalnum(name[i]) && !strchr("_.-", name[i])) {
+            return false;
+        }
+    }
+    return len > 0 && len <= HT_CLASS_NAME_MAX &&
+           memchr(name, 0, len) == NULL;
+}
+
+/* Names the backends put beside a class's own fields */
+static bool field_name_reserved(const char *name)
+{
+    return !strcmp(name, "stream") || !strcmp(name, "vcpu") ||
+           !strcmp(name, "guest_ns");
+}
+
+static bool field_name_valid(const char *name, size_t len)
+{
+    size_t i;
+
+    for (i = 0; i < len; i++) {
+        if (!g_ascii_isalpha(name[i]) && name[i] != '_' &&
+            (i == 0 || !g_ascii_isdigit(name[i]))) {
+            return false;
+        }
+    }
+    return len > 0 && len <= HT_FIELD_NAME_MAX;
+}
+
+static bool field_valid(const struct ht_msg_field *f)
+{
+    if (f->flags & ~HT_FIELD_HEX) {
+        return false;
+    }
+    switch (f->kind) {
+    case HT_FIELD_TEXT:
+        return f->elem == 0 && lduw_le_p(&f->count) == 0;
+    case HT_FIELD_SEQUENCE:
+        return kind_is_integer(f->elem) && lduw_le_p(&f->count) == 0;
+    case HT_FIELD_ARRAY:
+        return kind_is_integer(f->elem) && lduw_le_p(&f->count) > 0 &&
+               lduw_le_p(&f->count) <= 4096;
+    default:
+        return ht_kind_size(f->kind) && f->elem == 0 &&
+               lduw_le_p(&f->count) == 0;
+    }
+}
+
+static bool field_is_variable(const HtField *f)
+{
+    return f->kind == HT_FIELD_TEXT || f->kind == HT_FIELD_SEQUENCE;
+}
+
+/*
+ * A variable field x is described to trace readers with a second field
+ * _x_length in front, so that name must be free as well.
+ */
+static bool field_names_unique(const HtClass *c)
+{
+    unsigned i, j;
+
+    for (i = 0; i < c->nr_fields; i++) {
+        g_autofree char *length = field_is_variable(&c->fields[i]) ?
+            g_strdup_printf("_%s_length", c->fields[i].name) : NULL;
+
+        for (j = 0; j < c->nr_fields; j++) {
+            if (i != j && !strcmp(c->fields[i].name, c->fields[j].name)) {
+                return false;
+            }
+            if (length && !strcmp(length, c->fields[j].name)) {
+                return false;
+            }
+        }
+    }
+    return true;
+}
+
+static void class_free(HtClass *c)
+{
+    unsigned i;
+
+    for (i = 0; i < c->nr_fields; i++) {
+        g_free(c->fields[i].name);
+    }
+    g_free(c->fields);
+    g_free(c->name);
+    g_free(c);
+}
+
+/* The walk's program: how long an event's payload is */
+static void class_layout(HtClass *c)
+{
+    unsigned i;
+
+    for (i = 0; i < c->nr_fields; i++) {
+        const HtField *f = &c->fields[i];
+
+        if (field_is_variable(f)) {
+            c->vars[c->nr_vars].before = c->fixed;
+            c->vars[c->nr_vars].elem = ht_kind_size(f->elem);
+            c->nr_vars++;
+            c->fixed = 0;
+        } else if (f->kind == HT_FIELD_ARRAY) {
+            c->fixed += f->count * ht_kind_size(f->elem);
+        } else {
+            c->fixed += ht_kind_size(f->kind);
+        }
+    }
+}
+
+/* Returns NULL if the message is malformed */
+static HtClass *class_parse(const void *msg, size_t size)
+{
+    const struct ht_msg_class *m = msg;
+    const uint8_t *p, *end;
+    HtClass *c;
+    unsigned i;
+
+    if (size < sizeof(*m) || m->nr_fields > HT_FIELDS_MAX ||
+        m->loglevel > 14 || size - sizeof(*m) < m->name_len ||
+        !class_name_valid((const char *)m->data, m->name_len)) {
+        return NULL;
+    }
+    p = m->data + m->name_len;
+    end = (const uint8_t *)msg + size;
+
+    c = g_new0(HtClass, 1);
+    c->name = g_strndup((const char *)m->data, m->name_len);
+    c->loglevel = m->loglevel;
+    c->fields = g_new0(HtField, m->nr_fields);
+    for (i = 0; i < m->nr_fields; i++) {
+        struct ht_msg_field w;
+        HtField *f = &c->fields[i];
+
+        if ((size_t)(end - p) < sizeof(w)) {
+            goto bad;
+        }
+        memcpy(&w, p, sizeof(w));
+        p += sizeof(w);
+        if (!field_valid(&w) || end - p < w.name_len ||
+            !field_name_valid((const char *)p, w.name_len)) {
+            goto bad;
+        }
+        f->name = g_strndup((const char *)p, w.name_len);
+        p += w.name_len;
+        c->nr_fields++;
+        f->kind = w.kind;
+        f->elem = w.kind == HT_FIELD_TEXT ? HT_FIELD_U8 : w.elem;
+        f->flags = w.flags;
+        f->count = lduw_le_p(&w.count);
+        if (field_name_reserved(f->name)) {
+            goto bad;
+        }
+    }
+    if (p != end || !field_names_unique(c)) {
+        goto bad;
+    }
+    class_layout(c);
+    return c;
+
+bad:
+    class_free(c);
+    return NULL;
+}
+
+static bool class_same_fields(const HtClass *a, const HtClass *b)
+{
+    unsigned i;
+
+    if (a->nr_fields != b->nr_fields) {
+        return false;
+    }
+    for (i = 0; i < a->nr_fields; i++) {
+        const HtField *f = &a->fields[i], *g = &b->fields[i];
+
+        if (strcmp(f->name, g->name) || f->kind != g->kind ||
+            f->elem != g->elem || f->flags != g->flags ||
+            f->count != g->count) {
+            return false;
+        }
+    }
+    return true;
+}
+
+HtClassTable *ht_class_table_new(void)
+{
+    HtClassTable *t = g_new0(HtClassTable, 1);
+
+    g_mutex_init(&t->lock);
+    return t;
+}
+
+void ht_class_table_free(HtClassTable *t)
+{
+    uint32_t id;
+
+    for (id = 1; id <= t->count; id++) {
+        class_free(t->all[id]);
+    }
+    g_mutex_clear(&t->lock);
+    g_free(t);
+}
+
+static HtClass *table_find_name(HtClassTable *t, const char *name)
+{
+    uint32_t id;
+
+    for (id = 1; id <= t->count; id++) {
+        if (!strcmp(t->all[id]->name, name)) {
+            return t->all[id];
+        }
+    }
+    return NULL;
+}
+
+enum ht_status ht_class_table_add(HtClassTable *t, const void *msg,
+                                  size_t size, bool *added, HtClass **cls)
+{
+    HtClass *c = class_parse(msg, size), *old;
+    g_autofree char *name = NULL;
+    unsigned version = 1;
+
+    *added = false;
+    *cls = NULL;
+    if (!c) {
+        return HT_STATUS_INVAL;
+    }
+
+    g_mutex_lock(&t->lock);
+    name = g_strdup(c->name);
+    /* The same name with other fields is another class: name, name.v2, ... */
+    while ((old = table_find_name(t, c->name)) &&
+           !class_same_fields(old, c)) {
+        g_free(c->name);
+        c->name = g_strdup_printf("%s.v%u", name, ++version);
+    }
+    if (old) {
+        class_free(c);
+        *cls = old;
+    } else if (t->count == HT_CLASSES_MAX ||
+               strlen(c->name) > HT_CLASS_NAME_MAX) {
+        class_free(c);
+        g_mutex_unlock(&t->lock);
+        return HT_STATUS_LIMIT;
+    } else {
+        c->id = t->count + 1;
+        t->all[c->id] = c;
+        /* Pairs with the load-acquire in ht_class_table_count(). */
+        qatomic_store_release(&t->count, c->id);
+        *cls = c;
+        *added = true;
+    }
+    g_mutex_unlock(&t->lock);
+    return HT_STATUS_OK;
+}
+
+HtClass *ht_class_table_get(const HtClassTable *t, uint32_t id)
+{
+    return id >= 1 && id <= ht_class_table_count(t) ? t->all[id] : NULL;
+}
+
+uint32_t ht_class_table_count(const HtClassTable *t)
+{
+    return qatomic_load_acquire(&t->count);
+}
+
+size_t ht_class_encode(const HtClass *c, struct ht_msg_class *msg)
+{
+    uint8_t *p = msg->data;
+    size_t len = strlen(c->name);
+    unsigned i;
+
+    msg->nr_fields = c->nr_fields;
+    msg->name_len = len;
+    msg->loglevel = c->loglevel;
+    memcpy(p, c->name, len);
+    p += len;
+    for (i = 0; i < c->nr_fields; i++) {
+        const HtField *f = &c->fields[i];
+        struct ht_msg_field w = {
+            .kind = f->kind,
+            .elem = f->kind == HT_FIELD_TEXT ? 0 : f->elem,
+            .flags = f->flags,
+            .name_len = strlen(f->name),
+            .count = cpu_to_le16(f->count),
+        };
+
+        memcpy(p, &w, sizeof(w));
+        p += sizeof(w);
+        memcpy(p, f->name, w.name_len);
+        p += w.name_len;
+    }
+    stl_le_p(&msg->id, c->id);
+    return p - (uint8_t *)msg;
+}
+
+void ht_class_table_set_state(HtClassTable *t, HtClass *c, HtClassState state)
+{
+    qatomic_store_release(&c->state, state);
+    /* Pairs with the load-acquire in ht_walk(). */
+    qatomic_store_release(&t->ready[c->id],
+                          state == HT_CLASS_READY ? c : NULL);
+}
+
+HtClassState ht_class_get_state(const HtClass *c)
+{
+    return qatomic_load_acquire(&c->state);
+}

@@ -1,0 +1,380 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * hypertrace: the host's end of one stream, whatever the channel
+ *
+ * The guest writes its ring at any time.  So: each word of it is read once
+ * into a local, event bytes are copied before they are looked at, and only
+ * the copy goes on.  docs/specs/hypertrace.rst has the protocol.
+ */
+#include "qemu/osdep.h"
+#include "qemu/atomic.h"
+#include "qemu/bswap.h"
+#include "hypertrace/consumer.h"
+
+/* A producer that claims more lost events than this lies. */
+#define LOST_MAX (UINT64_C(1) << 56)
+
+/* Give a ring that is overwritten faster than we copy some time. */
+#define TORN_MAX 4
+
+static inline uint64_t packet_of(const HtConsumer *c, uint64_t position)
+{
+    return position / c->cfg.packet_size;       /* a power of two */
+}
+
+static inline uint32_t offset_of(const HtConsumer *c, uint64_t position)
+{
+    return position & (c->cfg.packet_size - 1);
+}
+
+static uint64_t read64(const uint64_t *p)
+{
+    return le64_to_cpu(qatomic_read(p));
+}
+
+static void write64(uint64_t *p, uint64_t v)
+{
+    qatomic_set(p, cpu_to_le64(v));
+}
+
+void ht_consumer_init(HtConsumer *c, const HtConsumerConfig *cfg)
+{
+    memset(c, 0, sizeof(*c));
+    c->cfg = *cfg;
+    c->buf = g_malloc(cfg->packet_size);
+}
+
+void ht_consumer_destroy(HtConsumer *c)
+{
+    g_free(c->buf);
+    c->buf = NULL;
+}
+
+static void G_GNUC_PRINTF(2, 3) stop(HtConsumer *c, const char *fmt, ...)
+{
+    va_list ap;
+
+    va_start(ap, fmt);
+    g_vsnprintf(c->why, sizeof(c->why), fmt, ap);
+    va_end(ap);
+    c->errors++;
+    c->stopped = true;
+}
+
+static void update_lost(HtConsumer *c, uint64_t lost)
+{
+    if (lost > c->lost && lost < LOST_MAX) {
+        c->lost = lost;
+    }
+}
+
+static void deliver(HtConsumer *c, HtRun *run)
+{
+    run->stream = &c->info;
+    run->discarded = c->lost + c->dropped;
+    c->cfg.deliver(c->cfg.opaque, run);
+}
+
+static void deliver_mark(HtConsumer *c, unsigned flag, uint64_t now_ns)
+{
+    HtRun run = {
+        .flags = flag,
+        .begin_ns = MAX(now_ns, c->walk.ns),
+    };
+
+    /* so that no event is dated before its stream's opening */
+    run.end_ns = c->walk.ns = run.begin_ns;
+    run.counter = c->walk.clock;
+    deliver(c, &run);
+}
+
+void ht_consumer_open(HtConsumer *c, const HtStreamInfo *info, uint64_t now_ns)
+{
+    HtConsumerConfig cfg = c->cfg;
+    uint8_t *buf = c->buf;
+
+    memset(c, 0, sizeof(*c));
+    c->cfg = cfg;
+    c->buf = buf;
+    c->info = *info;
+    c->walk.cut = true;
+    c->open = true;
+    deliver_mark(c, HT_RUN_OPEN, now_ns);
+}
+
+void ht_consumer_close(HtConsumer *c, uint64_t lost, uint64_t now_ns)
+{
+    update_lost(c, lost);
+    deliver_mark(c, HT_RUN_CLOSE, now_ns);
+    c->open = false;
+}
+
+/* Walk and deliver private bytes of one packet. */
+static void consume(HtConsumer *c, uint8_t *data, size_t size)
+{
+    while (size) {
+        bool cut = c->walk.cut;
+        HtWalkRun w;
+        HtWalkStop why = ht_walk(&c->walk, c->cfg.classes, &c->time,
+                                 data, size, &w);
+
+        if (w.events) {
+            HtRun run = {
+                .flags = cut ? HT_RUN_CUT : 0,
+                .events = w.events,
+                .data = data,
+                .size = w.size,
+                .begin_ns = w.begin_ns,
+                .end_ns = w.end_ns,
+                .counter = w.counter,
+            };
+
+            c->events += w.events;
+            c->expected += w.events;
+            c->bytes += w.size;
+            c->packets++;
+            deliver(c, &run);
+        }
+        if (why != HT_WALK_END && why != HT_WALK_CUT) {
+            stop(c, "%s, at position 0x%" PRIx64, ht_walk_stop_str(why),
+                 c->cursor);
+            return;
+        }
+        data += w.size;
+        size -= w.size;
+    }
+}
+
+/*
+ * Check a packet's header, a private copy.  @skipped: packets overwritten
+ * since the last one read; their events, and only theirs, may be missing.
+ */
+static bool packet_begin(HtConsumer *c, const uint8_t *data, uint64_t packet,
+                         uint64_t skipped)
+{
+    struct ht_packet h;
+    uint64_t events, missing, most;
+
+    memcpy(&h, data, sizeof(h));
+    if (le32_to_cpu(h.magic) != HT_PACKET_MAGIC ||
+        le32_to_cpu(h.stream) != c->info.index ||
+        le64_to_cpu(h.instance) != c->info.instance ||
+        le64_to_cpu(h.seq) != packet) {
+        stop(c, "packet %" PRIu64 " has a wrong header", packet);
+        return false;
+    }
+    events = le64_to_cpu(h.events);
+    missing = events - c->expected;
+    most = c->cfg.packet_size / HT_EVENT_HEADER;
+    most *= MIN(skipped, UINT64_MAX / 2 / most);
+    if (missing > most) {
+        stop(c, "packet %" PRIu64 " counts %" PRIu64 " events before it,"
+             " not %" PRIu64, packet, events, c->expected);
+        return false;
+    }
+    c->dropped += missing;
+    c->expected = events;
+    update_lost(c, le64_to_cpu(h.lost));
+    c->walk.clock = le64_to_cpu(h.clock_begin);
+    return true;
+}
+
+/*
+ * The oldest packet that is still whole in a ring in overwrite mode.  The
+ * producer takes packet `opening` in the slot of packet `opening - packets`.
+ */
+static uint64_t oldest(const HtConsumer *c, struct ht_ring_control *ring,
+                       uint64_t head)
+{
+    uint64_t opening = read64(&ring->guest.opening);
+    uint64_t newest = MAX(packet_of(c, head), opening);
+
+    return newest >= c->cfg.packets ? newest - c->cfg.packets + 1 : 0;
+}
+
+/* Load how far the producer got; 0 and false if that cannot be. */
+static bool load_head(HtConsumer *c, struct ht_ring_control *ring,
+                      uint64_t *head)
+{
+    const uint64_t size = c->cfg.packet_size;
+    /* Pairs with the store-release of head in ht_commit(). */
+    uint64_t h = le64_to_cpu(qatomic_load_acquire(&ring->guest.head));
+
+    if (h < c->cursor || h > UINT64_MAX / 2 ||
+        (!c->cfg.overwrite &&
+         h - packet_of(c, c->cursor) * size > c->cfg.packets * size)) {
+        stop(c, "head 0x%" PRIx64 " is impossible after 0x%" PRIx64,
+             h, c->cursor);
+        return false;
+    }
+    *head = h;
+    return true;
+}
+
+size_t ht_consumer_ring(HtConsumer *c, struct ht_ring_control *ring,
+                        const uint8_t *packets, size_t max_bytes)
+{
+    const uint32_t size = c->cfg.packet_size;
+    uint64_t skipped = c->skipped;
+    unsigned torn = 0;
+    size_t done = 0;
+    uint64_t head;
+
+    c->wakeups++;
+    if (!c->open || c->stopped) {
+        return 0;
+    }
+    if (!load_head(c, ring, &head)) {
+        return 0;
+    }
+
+    while (c->cursor < head && done < max_bytes && torn < TORN_MAX) {
+        uint64_t packet = packet_of(c, c->cursor);
+        uint32_t from = offset_of(c, c->cursor), to;
+        bool closed = packet < packet_of(c, head);
+        const uint8_t *slot;
+        uint8_t *events = c->buf;
+
+        if (c->cfg.overwrite) {
+            uint64_t first = oldest(c, ring, head);
+
+            if (first > packet_of(c, head)) {
+                /* the producer went all the way round since */
+                torn++;
+                if (!load_head(c, ring, &head)) {
+                    break;
+                }
+                continue;
+            }
+            if (packet < first) {
+                skipped += first - packet;
+                c->cursor = first * size;
+                continue;
+            }
+        }
+        slot = packets + (packet & (c->cfg.packets - 1)) * size;
+        if (closed) {
+            /* Written before head moved on, so the acquire above covers it. */
+            const struct ht_packet *h = (const struct ht_packet *)slot;
+
+            to = le32_to_cpu(qatomic_read(&h->content));
+        } else {
+            to = offset_of(c, head);
+        }
+        if (to <= size && to >= from) {
+            memcpy(c->buf + from, slot + from, to - from);
+        }
+        if (c->cfg.overwrite) {
+            /*
+             * The copy before the second look; pairs with the release fence
+             * between `opening` and the slot in the producer's switch.
+             */
+            smp_rmb();
+            if (packet < oldest(c, ring, head)) {
+                torn++;
+                continue;               /* skipped at the top */
+            }
+        }
+        if (to > size || to < from ||
+            (from == 0 && to < sizeof(struct ht_packet))) {
+            stop(c, "packet %" PRIu64 " ends at %" PRIu32, packet, to);
+            break;
+        }
+        events += from;
+        done += to - from;
+        if (from == 0) {
+            if (!packet_begin(c, c->buf, packet, skipped)) {
+                break;
+            }
+            skipped = 0;
+            events += sizeof(struct ht_packet);
+            from += sizeof(struct ht_packet);
+        }
+        consume(c, events, to - from);
+        if (c->stopped) {
+            break;
+        }
+        c->cursor = closed ? (packet + 1) * size : packet * size + to;
+        if (closed) {
+            /*
+             * Release: the copy is done before the slot is free.  Pairs with
+             * the load-acquire of tail in the producer's switch.
+             */
+            qatomic_store_release(&ring->host.tail, cpu_to_le64(packet + 1));
+        }
+    }
+    c->skipped = skipped;
+    update_lost(c, read64(&ring->guest.lost));
+    return done;
+}
+
+void ht_consumer_feed(HtConsumer *c, const struct ht_submit *sub,
+                      uint8_t *data, size_t size)
+{
+    uint64_t from = le64_to_cpu(sub->from), to = le64_to_cpu(sub->to);
+    uint64_t next = c->cursor;
+
+    c->wakeups++;
+    if (!c->open || c->stopped) {
+        return;
+    }
+    if (offset_of(c, from) == 0 && offset_of(c, next)) {
+        /* the rest of the packet is unused */
+        next = (packet_of(c, next) + 1) * c->cfg.packet_size;
+    }
+    if (le32_to_cpu(sub->stream) != c->info.index || from != next ||
+        to <= from || to - from != size ||
+        packet_of(c, from) != packet_of(c, to - 1) ||
+        (offset_of(c, from) == 0 && size < sizeof(struct ht_packet))) {
+        stop(c, "buffer [0x%" PRIx64 ", 0x%" PRIx64 ") of %zu bytes"
+             " does not follow 0x%" PRIx64, from, to, size, c->cursor);
+        return;
+    }
+    c->cursor = from;
+    if (offset_of(c, from) == 0) {
+        if (!packet_begin(c, data, packet_of(c, from), 0)) {
+            return;
+        }
+        data += sizeof(struct ht_packet);
+        size -= sizeof(struct ht_packet);
+    }
+    consume(c, data, size);
+    if (!c->stopped) {
+        c->cursor = to;
+        update_lost(c, le64_to_cpu(sub->lost));
+    }
+}
+
+bool ht_consumer_arm(HtConsumer *c, struct ht_ring_control *ring, bool eager)
+{
+    uint64_t wake;
+
+    if (!c->open || c->stopped) {
+        return false;
+    }
+    wake = eager ? c->cursor + 1 :
+           (packet_of(c, c->cursor) + 1) * c->cfg.packet_size;
+    write64(&ring->host.wake, wake);
+    /*
+     * Full: wake before the look at head.  Pairs with the full fence between
+     * head and wake in the producer's switch; a commit inside a packet has
+     * none, which is why sleeping needs a time bound.
+     */
+    smp_mb();
+    return eager ? read64(&ring->guest.head) != c->cursor :
+           read64(&ring->guest.head) >= wake;
+}
+
+void ht_consumer_disarm(HtConsumer *c, struct ht_ring_control *ring)
+{
+    if (c->open) {
+        write64(&ring->host.wake, HT_WAKE_NEVER);
+    }
+}
+
+bool ht_consumer_pending(const HtConsumer *c,
+                         const struct ht_ring_control *ring)
+{
+    return c->open && !c->stopped &&
+           read64(&ring->guest.head) != c->cursor;
+}

@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * hypertrace: guest counter to host CLOCK_MONOTONIC
+ *
+ * Between two samples the map is the line through them; behind the last one
+ * it goes on with the slope measured over all samples of the epoch, which is
+ * the more exact the longer the epoch.  A nominal frequency is not good
+ * enough: 50 ppm is 3 ms a minute.
+ */
+#include "qemu/osdep.h"
+#include "hypertrace/time-map.h"
+
+#define MULT_SHIFT 32
+
+static uint64_t scale(uint64_t ticks, uint64_t mult)
+{
+    return ((unsigned __int128)ticks * mult) >> MULT_SHIFT;
+}
+
+void ht_time_map_init(HtTimeMap *m, uint64_t hz)
+{
+    memset(m, 0, sizeof(*m));
+    m->nominal = ((unsigned __int128)1000000000 << MULT_SHIFT) / hz;
+}
+
+static void append(HtTimeMap *m, const HtTimeSegment *s)
+{
+    if (m->count == HT_TIME_SEGMENTS) {
+        memmove(&m->seg[0], &m->seg[1],
+                (HT_TIME_SEGMENTS - 1) * sizeof(m->seg[0]));
+        m->count--;
+    }
+    m->seg[m->count++] = *s;
+}
+
+void ht_time_map_sample(HtTimeMap *m, uint64_t counter, uint64_t ns,
+                        uint64_t bound_ns)
+{
+    HtTimeSegment s = {
+        .counter = counter,
+        .ns = ns,
+        .mult = m->nominal,
+        .bound_ns = bound_ns,
+    };
+    HtTimeSegment *last;
+
+    if (m->count && counter < m->seg[m->count - 1].counter) {
+        m->count = 0;                           /* reset, loadvm */
+    }
+    if (m->count == 0) {
+        m->first = s;
+        append(m, &s);
+        return;
+    }
+    last = &m->seg[m->count - 1];
+    if (counter == last->counter || ns <= last->ns) {
+        return;
+    }
+    last->mult = ((unsigned __int128)(ns - last->ns) << MULT_SHIFT) /
+                 (counter - last->counter);
+    /*
+     * The counter stood still for a while (VM stopped) or jumped forward if
+     * this interval's slope is far from the nominal one.  Then the measured
+     * slope starts over, and so does the line: the gap lies between the last
+     * event before and the first one after, not spread over the interval.
+     */
+    if (last->mult > m->nominal + m->nominal / 64 ||
+        last->mult < m->nominal - m->nominal / 64) {
+        last->mult = m->nominal;
+        m->first = s;
+    } else if (counter - m->first.counter > 0) {
+        s.mult = ((unsigned __int128)(ns - m->first.ns) << MULT_SHIFT) /
+                 (counter - m->first.counter);
+    }
+    append(m, &s);
+}
+
+uint64_t ht_time_map_to_ns(const HtTimeMap *m, uint64_t counter)
+{
+    unsigned i = m->count;
+
+    if (i == 0) {
+        return 0;
+    }
+    while (i > 1 && counter < m->seg[i - 1].counter) {
+        i--;
+    }
+    return ht_time_segment_to_ns(&m->seg[i - 1], counter);
+}
+
+uint64_t ht_time_segment_to_ns(const HtTimeSegment *s, uint64_t counter)
+{
+    if (counter >= s->counter) {
+        return s->ns + scale(counter - s->counter, s->mult);
+    }
+    /* before the first sample: never below 0 */
+    return s->ns - MIN(s->ns, scale(s->counter - counter, s->mult));
+}
+
+uint64_t ht_time_map_bound(const HtTimeMap *m)
+{
+    return m->count ? m->seg[m->count - 1].bound_ns : UINT64_MAX;
+}
+
+uint64_t ht_time_map_hz(const HtTimeMap *m)
+{
+    uint64_t mult = m->count ? m->seg[m->count - 1].mult : m->nominal;
+
+    return mult ? ((unsigned __int128)1000000000 << MULT_SHIFT) / mult : 0;
+}

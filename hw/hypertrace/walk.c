@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * hypertrace: the checked walk over a private copy of a guest's events
+ */
+#include "qemu/osdep.h"
+#include "qemu/atomic.h"
+#include "qemu/bswap.h"
+#include "hypertrace/walk.h"
+
+/* The segment of the map in force, kept out of the loop over events */
+typedef struct Converter {
+    const HtTimeMap *map;
+    const HtTimeSegment *seg;
+    uint64_t begin;             /* [begin, end): where seg holds */
+    uint64_t end;
+} Converter;
+
+static void converter_seek(Converter *cv, uint64_t counter)
+{
+    const HtTimeMap *m = cv->map;
+    unsigned i = m->count;
+
+    while (i > 1 && counter < m->seg[i - 1].counter) {
+        i--;
+    }
+    cv->seg = &m->seg[i - 1];
+    cv->begin = i > 1 ? cv->seg->counter : 0;
+    cv->end = i < m->count ? m->seg[i].counter : UINT64_MAX;
+}
+
+static inline uint64_t convert(Converter *cv, uint64_t counter)
+{
+    if (unlikely(cv->map->count == 0)) {
+        return 0;
+    }
+    if (unlikely(!cv->seg || counter < cv->begin || counter >= cv->end)) {
+        converter_seek(cv, counter);
+    }
+    return ht_time_segment_to_ns(cv->seg, counter);
+}
+
+HtWalkStop ht_walk(HtWalk *w, const HtClassTable *classes,
+                   const HtTimeMap *time, uint8_t *buf, size_t len,
+                   HtWalkRun *run)
+{
+    Converter cv = { .map = time };
+    HtWalkStop stop = HT_WALK_END;
+    uint64_t clock = w->clock, last_ns = w->ns;
+    uint32_t events = 0;
+    size_t pos = 0;
+
+    memset(run, 0, sizeof(*run));
+    while (pos < len) {
+        uint8_t *p = buf + pos;
+        size_t avail = len - pos, header;
+        const HtClass *c;
+        uint64_t event_clock, ns;
+        ssize_t payload;
+        uint32_t id;
+
+        if (avail < HT_EVENT_HEADER) {
+            stop = HT_WALK_BAD_LENGTH;
+            break;
+        }
+        if (likely(p[0] != HT_ID_EXTENDED)) {
+            uint32_t word = ldl_le_p(p);
+            uint32_t delta = ((word >> 8) - (uint32_t)clock) & HT_CLOCK_MASK;
+
+            id = word & 0xff;
+            header = HT_EVENT_HEADER;
+            event_clock = clock + delta;
+            if (unlikely(delta > HT_CLOCK_MASK / 2)) {
+                event_clock -= HT_CLOCK_MASK + 1;       /* a step back */
+            }
+        } else {
+            if (avail < HT_EVENT_HEADER_EXT) {
+                stop = HT_WALK_BAD_LENGTH;
+                break;
+            }
+            id = ldl_le_p(p + 1);
+            header = HT_EVENT_HEADER_EXT;
+            event_clock = ldq_le_p(p + 5);
+            if (unlikely(id > HT_CLASSES_MAX)) {
+                stop = HT_WALK_BAD_HEADER;
+                break;
+            }
+        }
+        /* Pairs with the store-release in ht_class_table_set_state(). */
+        c = qatomic_load_acquire(&classes->ready[id]);
+        if (unlikely(!c)) {
+            stop = HT_WALK_BAD_ID;
+            break;
+        }
+        payload = ht_class_payload(c, p + header, avail - header);
+        if (unlikely(payload < 0)) {
+            stop = HT_WALK_BAD_LENGTH;
+            break;
+        }
+
+        ns = convert(&cv, event_clock);
+        if (unlikely(event_clock < clock)) {
+            w->backward++;
+        }
+        ns = MAX(ns, last_ns);
+        if (header == HT_EVENT_HEADER) {
+            /* Readers rebuild the time from 24 bits and the event before. */
+            if (unlikely(ns - last_ns > HT_CLOCK_MASK && !w->cut)) {
+                w->cut = true;
+                stop = HT_WALK_CUT;
+                break;
+            }
+            stl_le_p(p, id | (uint32_t)ns << 8);
+        } else {
+            stq_le_p(p + 5, ns);
+        }
+        w->cut = false;
+        clock = event_clock;
+        last_ns = ns;
+        if (events++ == 0) {
+            run->begin_ns = ns;
+            run->counter = event_clock;
+        }
+        pos += header + payload;
+    }
+
+    run->size = pos;
+    run->events = events;
+    run->end_ns = last_ns;
+    w->clock = clock;
+    w->ns = last_ns;
+    return stop;
+}
+
+const char *ht_walk_stop_str(HtWalkStop stop)
+{
+    switch (stop) {
+    case HT_WALK_END:
+        return "end";
+    case HT_WALK_CUT:
+        return "cut";
+    case HT_WALK_BAD_ID:
+        return "an event of an unknown class";
+    case HT_WALK_BAD_LENGTH:
+        return "an event reaches past the committed bytes";
+    case HT_WALK_BAD_HEADER:
+        return "an impossible event header";
+    }
+    return "?";
+}
