@@ -60,7 +60,6 @@ configure() {
         --enable-kvm --enable-tcg --enable-modules --enable-plugins \
         --enable-trace-backends=log --enable-fdt=system \
         --disable-docs --disable-install-blobs $download \
-        --firmwarepath="$HT_FIRMWARE/usr/share/qemu:$HT_FIRMWARE/usr/share/seabios" \
         "$@"
     key="$*"
     if [ -f build.ninja ] && stamped .hypertrace-configure "$key"; then
@@ -76,6 +75,13 @@ configure() {
         done
     fi
     stamp .hypertrace-configure "$key"
+}
+
+# A QEMU run from its build folder looks for firmware below qemu-bundle.
+link_firmware() {
+    [ -d "$HT_FIRMWARE" ] || return 0
+    mkdir -p qemu-bundle/usr/local/share
+    ln -sfn "$HT_FIRMWARE" qemu-bundle/usr/local/share/qemu-firmware
 }
 
 for part in hw/hypertrace/meson.build hw/hypertrace/Kconfig \
@@ -98,15 +104,16 @@ mkdir -p "$HT_QEMU_BUILD"
 cd "$HT_QEMU_BUILD"
 [ -f qemu-system-x86_64 ] || need_space 2500 "$HT_TREE"
 configure "$@"
+link_firmware
 
 [ -n "$targets" ] || targets="qemu-system-x86_64 modules"
 case " $targets " in
 *" qtests "*)
     others=$(cd "$HT_TOP/tests/qtest" && ls hypertrace*-test.c 2>/dev/null |
              sed 's,\(.*\)\.c,tests/qtest/\1,')
-    targets="$(echo "$targets" | sed 's/\<qtests\>//') $others
+    targets="qemu-system-x86_64 modules ${targets%%qtests*}${targets#*qtests} $others
         tests/qtest/device-introspect-test tests/qtest/qom-test
-        tests/qtest/qmp-cmd-test tests/qtest/modules-test"
+        tests/qtest/qmp-cmd-test"
     ;;
 esac
 # shellcheck disable=SC2086

@@ -53,7 +53,10 @@ unpack_debs() {
         dpkg -x "$deb" "$HT_CACHE/$name.new" ||
             die "cannot unpack $deb (disk full?)"
     done
-    [ "$name" != meson ] || write_meson "$HT_CACHE/$name.new"
+    case $name in
+    meson) write_meson "$HT_CACHE/$name.new" ;;
+    firmware) gather_firmware "$HT_CACHE/$name.new" ;;
+    esac
     rm -rf "${HT_CACHE:?}/$name"
     mv "$HT_CACHE/$name.new" "$HT_CACHE/$name"
     stamp "$HT_CACHE/stamps/$name" "$suite $*"
@@ -74,10 +77,18 @@ EOF
     chmod +x "$1/meson.py"
 }
 
+# One folder with the files of all packages
+gather_firmware() {
+    mkdir "$1/all"
+    for file in "$1"/usr/share/seabios/* "$1"/usr/share/qemu/*; do
+        ln -sf "../${file#"$1"/}" "$1/all/"
+    done
+}
+
 if have apt-get; then
     [ -n "$HT_USER_QEMU" ] || fetch_source
     unpack_debs meson meson
-    unpack_debs firmware seabios qemu-system-data
+    unpack_debs firmware seabios qemu-system-data ipxe-qemu
     rm -rf "$HT_CACHE/download" "$HT_CACHE/apt/$suite"
 elif [ -z "$HT_USER_QEMU" ]; then
     debian_mirrors "QEMU's source"

@@ -69,7 +69,7 @@ ht_paths() {
     HT_QEMU=$HT_QEMU_BUILD/qemu-system-x86_64
     HT_BUILD=$HT_TREE/build
     HT_MODULE_DIR=$HT_TREE/module/guest-linux
-    HT_FIRMWARE=$HT_CACHE/firmware
+    HT_FIRMWARE=$HT_CACHE/firmware/all
     HT_GUEST=$HT_CACHE/guest
     HT_KERNEL=$HT_GUEST/vmlinuz
     HT_KHEADERS=$HT_GUEST/kheaders
@@ -194,4 +194,14 @@ logged() {
         die "$what: the disk is full; make room and run it again"
     fi
     die "$what: failed, see $log"
+}
+
+# What programs that use a finished build need; see scripts/env.sh.
+ht_run_env() {
+    HT_QEMU_L="-L $HT_FIRMWARE"
+    QEMU_MODULE_DIR=$HT_QEMU_BUILD
+    HT_MODULE=$HT_MODULE_DIR/hypertrace.ko
+    [ -f "$HT_MODULE" ] || HT_MODULE=
+    HT_GUEST_BIN=$HT_BUILD/guest-bin
+    export HT_QEMU_L QEMU_MODULE_DIR HT_MODULE HT_GUEST_BIN
 }

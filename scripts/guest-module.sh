@@ -1,0 +1,41 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0-or-later
+# Build hypertrace.ko for the guest's kernel.
+
+. "$(dirname -- "$0")/lib.sh"
+
+while [ $# -gt 0 ]; do
+    if common_option "$@"; then shift "$shift_by"; continue; fi
+    case $1 in
+    -h|--help)
+        echo "usage: scripts/guest-module.sh [--qemu DIR]"
+        echo "Builds guest-linux/ for the kernel of scripts/guest-image.sh."
+        exit 0
+        ;;
+    *) die "scripts/guest-module.sh: unknown argument $1" ;;
+    esac
+done
+ht_paths "$qemu_arg"
+ht_tree_init
+
+[ -f "$HT_TOP/guest-linux/Kbuild" ] || [ -f "$HT_TOP/guest-linux/Makefile" ] || {
+    note "no guest-linux/ in this checkout: no kernel module"
+    exit 0
+}
+
+# kbuild writes next to the sources: give it links to them, in the tree.
+farm=$HT_TREE/module
+mkdir -p "$farm"
+for part in guest-linux guest-lib include; do
+    [ ! -d "$HT_TOP/$part" ] || cp -rsf "$HT_TOP/$part" "$farm/" ||
+        die "cannot link the module's sources into $farm"
+done
+find "$farm" -xtype l -delete
+
+# On the command line CC also overrides the compiler version the headers name.
+# HT_TOP lets the Kbuild file find include/ and guest-lib/ wherever it is.
+logged module "building hypertrace.ko" make -C "$HT_KHEADERS" \
+    M="$farm/guest-linux" CC="${CC:-gcc}" HOSTCC="${CC:-gcc}" \
+    HT_TOP="$farm" modules
+[ -f "$farm/guest-linux/hypertrace.ko" ] ||
+    die "guest-linux/ built, but gave no hypertrace.ko"
