@@ -12,6 +12,10 @@
 #include "hypertrace/abi.h"
 #include "hypertrace/arch.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 struct ht_device;
 struct ht_channel_ops;
 
@@ -60,7 +64,7 @@ struct ht_class {
 struct ht_stream {
     /* the emit path: one cache line pair */
     uint8_t *cur;               /* where the next event goes */
-    uint8_t *end;               /* end of the open packet; == cur: none */
+    uint8_t *end;               /* end of the open packet; NULL: none */
     uint8_t *next;              /* end of the event being written */
     uint64_t head;              /* position of cur */
     uint64_t *head_pub;         /* where the host looks: guest line */
@@ -88,6 +92,8 @@ struct ht_stream {
     uint32_t packets_mask;
     uint32_t index;
     uint32_t overwrite;
+    uint32_t content;           /* virtio: of a closed packet, part of which
+                                 * had been handed over while it was open */
 };
 
 /**
@@ -136,9 +142,23 @@ int ht_stream_open(struct ht_device *dev, struct ht_stream *s,
  * Called by the producer.  Returns when the backends have the events.
  *
  * Return: 0; -EIO: the stream was stopped as corrupt or closed by the host;
- * -ETIMEDOUT.
+ * -EBUSY: called between ht_get() and ht_commit(); -ETIMEDOUT.
  */
 int ht_stream_flush(struct ht_stream *s);
+
+/**
+ * ht_stream_push() - hand committed events over without waiting
+ * @s: the stream
+ *
+ * For the producer, or a context that interrupts it (a timer on its CPU), to
+ * bound how long an event waits in an open packet: virtio submits what was
+ * committed, hypercall rings for the rest of a batch, shm has nothing to do.
+ * Never sleeps and sends no message.
+ *
+ * Return: 0; -EBUSY: an event or a flush of @s is under way; -EAGAIN: no
+ * descriptor is free; -EIO: @s is not open.
+ */
+int ht_stream_push(struct ht_stream *s);
 
 /**
  * ht_stream_close() - flush and close a stream
@@ -192,6 +212,7 @@ void ht_notify(struct ht_stream *s);
 static inline void *ht_get(struct ht_stream *s, uint32_t id, uint32_t size)
 {
     uint64_t now;
+    uint8_t *cur;
 
     if (ht_unlikely(s->busy)) {
         return ht_get_nested(s);
@@ -199,16 +220,17 @@ static inline void *ht_get(struct ht_stream *s, uint32_t id, uint32_t size)
     s->busy = 1;
     ht_compiler_barrier();      /* an interrupting context sees busy first */
     now = ht_clock();
-    if (ht_unlikely((uint64_t)(s->end - s->cur) <
+    cur = s->cur;
+    if (ht_unlikely((uint64_t)(s->end - cur) <=
                     (uint64_t)size + HT_EVENT_HEADER ||
                     now - s->last_clock >= s->max_gap ||
-                    id >= HT_ID_EXTENDED)) {
+                    id - 1 >= HT_ID_EXTENDED - 1)) {
         return ht_get_slow(s, id, size, now);
     }
-    ht_put32(s->cur, id | (uint32_t)now << 8);
+    ht_put32(cur, id | (uint32_t)now << 8);
     s->last_clock = now;
-    s->next = s->cur + HT_EVENT_HEADER + size;
-    return s->cur + HT_EVENT_HEADER;
+    s->next = cur + HT_EVENT_HEADER + size;
+    return cur + HT_EVENT_HEADER;
 }
 
 /**
@@ -253,5 +275,9 @@ int ht_open(const char *path, struct ht_device **dev);
  * @dev: its streams must be closed; NULL is fine
  */
 void ht_close(struct ht_device *dev);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif /* HYPERTRACE_H */

@@ -23,11 +23,15 @@
  * @unmap: the stream was closed; NULL if there is nothing to do.
  * @doorbell: write the stream's doorbell (hypercall, shm).  Never sleeps.
  * @submit: virtio: hand the bytes [from, to) of the stream over; they lie in
- *          one packet.  Never sleeps.  0, or -EAGAIN: no descriptor is free.
+ *          one packet.  Counts a kick in s->doorbells.  Never sleeps.  0, or
+ *          -EAGAIN: no descriptor is free.
  * @reap: virtio: advance host.tail in the control page past packets whose
  *        buffers came back.
  * @relax: let time pass between two tries of a message that was BUSY;
  *         @tries counts from 0.  Returns a negative errno to give up.
+ * @lock: begin an exchange of control messages: one at a time a device.  NULL
+ *        where the caller sees to that
+ * @unlock: end it
  */
 struct ht_port_ops {
     int (*control)(struct ht_device *dev, struct ht_msg *msg, uint32_t size);
@@ -39,6 +43,8 @@ struct ht_port_ops {
                   uint64_t from, uint64_t to);
     void (*reap)(struct ht_device *dev, struct ht_stream *s);
     int (*relax)(struct ht_device *dev, unsigned tries);
+    void (*lock)(struct ht_device *dev);
+    void (*unlock)(struct ht_device *dev);
 };
 
 /**
@@ -48,8 +54,8 @@ struct ht_port_ops {
  * @mapping: how stream memory is mapped, for people: "write-back",
  *           "write-combining", "uncached", "guest RAM"
  * @cookie: last cookie used
- * @msg: the buffer every exchange uses; ht_register() and the other control
- *       calls are therefore for one thread at a time
+ * @msg: the buffer every exchange uses, between ops->lock and ops->unlock;
+ *       without those, the control calls are for one thread at a time
  */
 struct ht_device {
     struct ht_caps caps;
@@ -69,7 +75,8 @@ struct ht_device {
  * @notify: head reached the wake word after a commit
  * @closed: a packet was closed and head moved past it (after its release)
  * @space: is packet number @packet free?  Re-reads what the host released.
- * @flush: have [.., head) reach the host without closing the packet
+ * @flush: have [.., head) reach the host without closing the packet and
+ *         without waiting; 0, or -EAGAIN
  */
 struct ht_channel_ops {
     const char *name;
@@ -90,13 +97,41 @@ struct ht_channel_ops {
 int ht_device_init(struct ht_device *dev);
 
 /**
+ * ht_control_begin() - take the device's message buffer
+ * @dev: the device
+ * @type: enum ht_msg_type
+ * @size: bytes of the message, at least its structure's
+ *
+ * Return: the message, its header set and the rest of @size bytes zero.  To
+ * be followed by ht_control_end().
+ */
+struct ht_msg *ht_control_begin(struct ht_device *dev, uint16_t type,
+                                uint32_t size);
+
+/**
+ * ht_control_end() - let others use the message buffer
+ * @dev: the device
+ */
+void ht_control_end(struct ht_device *dev);
+
+/**
  * ht_control() - send a message and wait until it is not BUSY any more
  * @dev: the device
  * @msg: the message; its header's type and size are set
  *
- * Return: 0, or the status as a negative errno.
+ * Return: 0, or the status as a negative errno: -EINVAL, -ENOSPC, -ENOENT,
+ * -EEXIST, -EIO; or what ops->control or ops->relax failed with.
  */
 int ht_control(struct ht_device *dev, struct ht_msg *msg);
+
+/**
+ * ht_exchange() - send a message once
+ * @dev: the device
+ * @msg: the message; its header's type and size are set
+ *
+ * Return: enum ht_status, or a negative errno.
+ */
+int ht_exchange(struct ht_device *dev, struct ht_msg *msg);
 
 extern const struct ht_channel_ops ht_channel_hypercall;
 extern const struct ht_channel_ops ht_channel_shm;

@@ -1,0 +1,281 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * libhypertrace: what depends on the processor and on the environment
+ *
+ * Three environments: hosted user space, the Linux kernel, freestanding.
+ * Little-endian 64-bit x86 and Arm.
+ */
+#ifndef HYPERTRACE_ARCH_H
+#define HYPERTRACE_ARCH_H
+
+#ifdef __KERNEL__
+#include <linux/atomic.h>
+#include <linux/compiler.h>
+#include <linux/errno.h>
+#include <linux/limits.h>
+#include <linux/string.h>
+#include <linux/types.h>
+#include <asm/barrier.h>
+#else
+#include <limits.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#if __STDC_HOSTED__
+#include <errno.h>
+#endif
+#endif
+
+#if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
+#error "hypertrace: packets are little-endian, and so must the guest be"
+#endif
+
+/*
+ * Without a libc the core still returns negative errnos; these are Linux's
+ * numbers, so that a library and its caller may differ in environment.
+ */
+#ifndef EINVAL
+#define EIO             5
+#define EAGAIN          11
+#define EBUSY           16
+#define EEXIST          17
+#define ENODEV          19
+#define EINVAL          22
+#define ENOSPC          28
+#endif
+#ifndef ENOENT
+#define ENOENT          2
+#endif
+#ifndef EPROTO
+#define EPROTO          71
+#endif
+#ifndef ETIMEDOUT
+#define ETIMEDOUT       110
+#endif
+
+#define ht_likely(x)    __builtin_expect(!!(x), 1)
+#define ht_unlikely(x)  __builtin_expect(!!(x), 0)
+
+/* Clock ---------------------------------------------------------------- */
+
+/**
+ * ht_clock() - the guest's counter
+ *
+ * Not serialised: rdtscp or a fence in front costs almost three times as
+ * much, and an event does not need it.  A test may define HT_CLOCK as a
+ * function of its own.
+ */
+static inline uint64_t ht_clock(void)
+{
+#if defined(HT_CLOCK)
+    extern uint64_t HT_CLOCK(void);
+
+    return HT_CLOCK();
+#elif defined(__x86_64__)
+    uint32_t lo, hi;
+
+    __asm__ volatile("rdtsc" : "=a" (lo), "=d" (hi));
+    return (uint64_t)hi << 32 | lo;
+#elif defined(__aarch64__)
+    uint64_t v;
+
+    __asm__ volatile("mrs %0, cntvct_el0" : "=r" (v));
+    return v;
+#else
+#error "hypertrace: no clock is known for this processor"
+#endif
+}
+
+/* Ordering --------------------------------------------------------------- */
+
+/*
+ * The other side is the host, so ordering is needed even in a kernel built
+ * for one processor: hence virt_*() there.
+ */
+#define ht_compiler_barrier() __asm__ volatile("" : : : "memory")
+
+static inline uint64_t ht_load_relaxed(const uint64_t *p)
+{
+#ifdef __KERNEL__
+    return READ_ONCE(*p);
+#else
+    return __atomic_load_n(p, __ATOMIC_RELAXED);
+#endif
+}
+
+static inline uint32_t ht_load_relaxed32(const uint32_t *p)
+{
+#ifdef __KERNEL__
+    return READ_ONCE(*p);
+#else
+    return __atomic_load_n(p, __ATOMIC_RELAXED);
+#endif
+}
+
+static inline void ht_store_relaxed(uint64_t *p, uint64_t v)
+{
+#ifdef __KERNEL__
+    WRITE_ONCE(*p, v);
+#else
+    __atomic_store_n(p, v, __ATOMIC_RELAXED);
+#endif
+}
+
+static inline uint64_t ht_load_acquire(const uint64_t *p)
+{
+#ifdef __KERNEL__
+    return virt_load_acquire(p);
+#else
+    return __atomic_load_n(p, __ATOMIC_ACQUIRE);
+#endif
+}
+
+static inline void ht_store_release(uint64_t *p, uint64_t v)
+{
+#ifdef __KERNEL__
+    virt_store_release(p, v);
+#else
+    __atomic_store_n(p, v, __ATOMIC_RELEASE);
+#endif
+}
+
+/**
+ * ht_store_fence() - stores before it are seen before stores behind it
+ */
+static inline void ht_store_fence(void)
+{
+#if defined(__KERNEL__)
+    virt_wmb();
+#elif defined(__x86_64__)
+    ht_compiler_barrier();      /* the processor keeps stores in order */
+#else
+    __atomic_thread_fence(__ATOMIC_RELEASE);
+#endif
+}
+
+/**
+ * ht_full_fence() - orders everything, stores before loads included
+ *
+ * A locked instruction: next to free here, where mfence costs 30 ns.
+ */
+static inline void ht_full_fence(void)
+{
+#if defined(__KERNEL__)
+    virt_mb();
+#elif defined(__x86_64__)
+    __asm__ volatile("lock; orq $0, (%%rsp)" : : : "memory", "cc");
+#else
+    __atomic_thread_fence(__ATOMIC_SEQ_CST);
+#endif
+}
+
+/**
+ * ht_atomic_inc() - add one, not losing the additions of a context that
+ *                   interrupts this one
+ */
+static inline void ht_atomic_inc(uint64_t *p)
+{
+#ifdef __KERNEL__
+    atomic64_inc((atomic64_t *)p);
+#else
+    __atomic_fetch_add(p, 1, __ATOMIC_RELAXED);
+#endif
+}
+
+/* Unaligned stores --------------------------------------------------------- */
+
+struct ht_packed16 {
+    uint16_t v;
+} __attribute__((packed, may_alias));
+
+struct ht_packed32 {
+    uint32_t v;
+} __attribute__((packed, may_alias));
+
+struct ht_packed64 {
+    uint64_t v;
+} __attribute__((packed, may_alias));
+
+static inline void ht_put8(void *p, uint8_t v)
+{
+    *(uint8_t *)p = v;
+}
+
+static inline void ht_put16(void *p, uint16_t v)
+{
+    ((struct ht_packed16 *)p)->v = v;
+}
+
+static inline void ht_put32(void *p, uint32_t v)
+{
+    ((struct ht_packed32 *)p)->v = v;
+}
+
+static inline void ht_put64(void *p, uint64_t v)
+{
+    ((struct ht_packed64 *)p)->v = v;
+}
+
+/* Memory ------------------------------------------------------------------- */
+
+/*
+ * The compiler turns these loops into calls of memcpy() and the like, which
+ * a freestanding program need not have, unless it cannot see through them.
+ */
+static inline void ht_copy(void *to, const void *from, size_t n)
+{
+#if defined(__KERNEL__) || __STDC_HOSTED__
+    __builtin_memcpy(to, from, n);
+#elif defined(__x86_64__)
+    __asm__ volatile("rep movsb"
+                     : "+D" (to), "+S" (from), "+c" (n) : : "memory");
+#else
+    uint8_t *t = to;
+    const uint8_t *f = from;
+
+    while (n--) {
+        *t++ = *f++;
+        ht_compiler_barrier();
+    }
+#endif
+}
+
+static inline void ht_zero(void *to, size_t n)
+{
+#if defined(__KERNEL__) || __STDC_HOSTED__
+    __builtin_memset(to, 0, n);
+#else
+    uint8_t *t = to;
+
+    while (n--) {
+        *t++ = 0;
+        ht_compiler_barrier();
+    }
+#endif
+}
+
+/**
+ * ht_strlen() - length of a string
+ * @s: the string; NULL counts as an empty one
+ */
+static inline size_t ht_strlen(const char *s)
+{
+    if (!s) {
+        return 0;
+    }
+#if defined(__KERNEL__) || __STDC_HOSTED__
+    return __builtin_strlen(s);         /* known when a literal is emitted */
+#else
+    {
+        size_t n = 0;
+
+        while (s[n]) {
+            n++;
+            ht_compiler_barrier();
+        }
+        return n;
+    }
+#endif
+}
+
+#endif /* HYPERTRACE_ARCH_H */

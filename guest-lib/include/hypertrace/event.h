@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * libhypertrace: typed events
+ *
+ *     HT_EVENT(irq_done, (u32, irq), (x64, addr), (text, who));
+ *
+ *     ht_register(dev, &ht_class_irq_done);
+ *     ht_emit_irq_done(stream, 14, addr, "disk");
+ *
+ * may stand in one source file, or in a header that several share: the class
+ * is then one object of the program (or shared library, or kernel module),
+ * registered once.
+ *
+ * Fields, 0 to 16 of them:
+ *
+ *     (u8, f) ... (u64, f)    unsigned integers
+ *     (s8, f) ... (s64, f)    signed integers
+ *     (x8, f) ... (x64, f)    unsigned, shown in base 16
+ *     (f32, f), (f64, f)      floating point (not in the kernel)
+ *     (text, f)               const char *, UTF-8, up to 65535 bytes; NULL is
+ *                             an empty text
+ *     (bytes, f)              const void *, and its length as f_len
+ *     (seq, u16, f)           const uint16_t *, and its count as f_len;
+ *                             likewise for each integer kind
+ *     (array, u16, f, 6)      const uint16_t *, always 6 elements
+ *
+ * An event that does not fit a packet, or that has a text or sequence of more
+ * than 65535 elements, is discarded and counted, never cut.
+ */
+#ifndef HYPERTRACE_EVENT_H
+#define HYPERTRACE_EVENT_H
+
+#include "hypertrace/hypertrace.h"
+
+#define HT_LOGLEVEL_DEFAULT     14      /* debug */
+
+/**
+ * HT_EVENT() - define an event class and its emit function
+ * @ident: name of the class, and part of the names defined
+ * @...: fields, see above
+ *
+ * Defines struct ht_class ht_class_<ident>, to be registered, and
+ *
+ *     static inline bool ht_emit_<ident>(struct ht_stream *, fields...);
+ *
+ * which returns false if the event was discarded (and counted).
+ */
+#define HT_EVENT(ident, ...) \
+    HT_EVENT_FULL(ident, #ident, HT_LOGLEVEL_DEFAULT, ##__VA_ARGS__)
+
+/**
+ * HT_EVENT_NAMED() - HT_EVENT() whose name is no identifier, "sched.switch"
+ */
+#define HT_EVENT_NAMED(ident, name, ...) \
+    HT_EVENT_FULL(ident, name, HT_LOGLEVEL_DEFAULT, ##__VA_ARGS__)
+
+/**
+ * HT_EVENT_FULL() - HT_EVENT_NAMED() with a log level, 0 to 14
+ */
+#define HT_EVENT_FULL(ident, class_name, level, ...)                        \
+    static const struct ht_field ht_fields_##ident[] = {                    \
+        HT_EV_EACH(HT_EV_DESC, ##__VA_ARGS__)                               \
+        { 0, 0, 0, 0, 0 }                                                   \
+    };                                                                      \
+    HT_EV_SHARED struct ht_class ht_class_##ident = {                       \
+        class_name, ht_fields_##ident,                                      \
+        sizeof(ht_fields_##ident) / sizeof(struct ht_field) - 1, level, 0   \
+    };                                                                      \
+    static inline bool ht_emit_##ident(struct ht_stream *ht_s_              \
+                                 HT_EV_EACH(HT_EV_PARAM, ##__VA_ARGS__))    \
+    {                                                                       \
+        HT_EV_EACH(HT_EV_LEN, ##__VA_ARGS__)                                \
+        uint8_t *ht_p_ = (uint8_t *)ht_get(ht_s_, ht_class_##ident.id,      \
+            (uint32_t)(0 HT_EV_EACH(HT_EV_SIZE, ##__VA_ARGS__)));           \
+                                                                            \
+        if (ht_unlikely(!ht_p_)) {                                          \
+            return false;                                                   \
+        }                                                                   \
+        HT_EV_EACH(HT_EV_PUT, ##__VA_ARGS__)                                \
+        ht_commit(ht_s_);                                                   \
+        return true;                                                        \
+    }                                                                       \
+    extern struct ht_class ht_class_##ident
+
+/*
+ * One object however many files define it.  Hidden: a shared library has its
+ * own, since its ids may be of another device.
+ */
+#ifdef __KERNEL__
+#define HT_EV_SHARED    __attribute__((weak))
+#else
+#define HT_EV_SHARED    __attribute__((weak, visibility("hidden")))
+#endif
+
+/* Kinds: form; C type, bits, kind and flags on the wire */
+#define HT_EV_u8        INT, uint8_t,   8, HT_FIELD_U8,  0
+#define HT_EV_u16       INT, uint16_t, 16, HT_FIELD_U16, 0
+#define HT_EV_u32       INT, uint32_t, 32, HT_FIELD_U32, 0
+#define HT_EV_u64       INT, uint64_t, 64, HT_FIELD_U64, 0
+#define HT_EV_s8        INT, int8_t,    8, HT_FIELD_S8,  0
+#define HT_EV_s16       INT, int16_t,  16, HT_FIELD_S16, 0
+#define HT_EV_s32       INT, int32_t,  32, HT_FIELD_S32, 0
+#define HT_EV_s64       INT, int64_t,  64, HT_FIELD_S64, 0
+#define HT_EV_x8        INT, uint8_t,   8, HT_FIELD_U8,  HT_FIELD_HEX
+#define HT_EV_x16       INT, uint16_t, 16, HT_FIELD_U16, HT_FIELD_HEX
+#define HT_EV_x32       INT, uint32_t, 32, HT_FIELD_U32, HT_FIELD_HEX
+#define HT_EV_x64       INT, uint64_t, 64, HT_FIELD_U64, HT_FIELD_HEX
+#ifndef __KERNEL__
+#define HT_EV_f32       F32
+#define HT_EV_f64       F64
+#endif
+#define HT_EV_text      TEXT
+#define HT_EV_bytes     BYTES
+#define HT_EV_seq       SEQ
+#define HT_EV_array     ARRAY
+
+#define HT_EV_TYPE(...)                 HT_EV_TYPE_(__VA_ARGS__)
+#define HT_EV_TYPE_(form, type, bits, kind, flags) type
+#define HT_EV_ELEM(...)                 HT_EV_ELEM_(__VA_ARGS__)
+#define HT_EV_ELEM_(form, type, bits, kind, flags) kind, flags
+
+/*
+ * What becomes of a field: an entry of the class, parameters, a variable for
+ * its length, a summand of the payload's size, its bytes.
+ */
+#define HT_EV_DESC(kind, ...)   HT_EV_CALL(DESC, HT_EV_##kind, __VA_ARGS__)
+#define HT_EV_PARAM(kind, ...)  HT_EV_CALL(PARAM, HT_EV_##kind, __VA_ARGS__)
+#define HT_EV_LEN(kind, ...)    HT_EV_CALL(LEN, HT_EV_##kind, __VA_ARGS__)
+#define HT_EV_SIZE(kind, ...)   HT_EV_CALL(SIZE, HT_EV_##kind, __VA_ARGS__)
+#define HT_EV_PUT(kind, ...)    HT_EV_CALL(PUT, HT_EV_##kind, __VA_ARGS__)
+#define HT_EV_CALL(what, ...)           HT_EV_CALL_(what, __VA_ARGS__)
+#define HT_EV_CALL_(what, form, ...)    HT_EV_##what##_##form(__VA_ARGS__)
+
+#define HT_EV_DESC_INT(type, bits, kind, flags, n) { #n, kind, 0, flags, 0 },
+#define HT_EV_PARAM_INT(type, bits, kind, flags, n) , type n
+#define HT_EV_LEN_INT(type, bits, kind, flags, n)
+#define HT_EV_SIZE_INT(type, bits, kind, flags, n) + bits / 8
+#define HT_EV_PUT_INT(type, bits, kind, flags, n)                           \
+    ht_put##bits(ht_p_, (uint##bits##_t)n);                                 \
+    ht_p_ += bits / 8;
+
+#define HT_EV_DESC_F32(n)       { #n, HT_FIELD_F32, 0, 0, 0 },
+#define HT_EV_PARAM_F32(n)      , float n
+#define HT_EV_LEN_F32(n)
+#define HT_EV_SIZE_F32(n)       + 4
+#define HT_EV_PUT_F32(n)                                                    \
+    ht_copy(ht_p_, &n, 4);                                                  \
+    ht_p_ += 4;
+
+#define HT_EV_DESC_F64(n)       { #n, HT_FIELD_F64, 0, 0, 0 },
+#define HT_EV_PARAM_F64(n)      , double n
+#define HT_EV_LEN_F64(n)
+#define HT_EV_SIZE_F64(n)       + 8
+#define HT_EV_PUT_F64(n)                                                    \
+    ht_copy(ht_p_, &n, 8);                                                  \
+    ht_p_ += 8;
+
+/* The length is taken once: another thread may change the text meanwhile. */
+#define HT_EV_DESC_TEXT(n)      { #n, HT_FIELD_TEXT, 0, 0, 0 },
+#define HT_EV_PARAM_TEXT(n)     , const char *n
+#define HT_EV_LEN_TEXT(n)       const size_t n##_len = ht_strlen(n);
+#define HT_EV_SIZE_TEXT(n)      HT_EV_SIZE_BYTES(n)
+#define HT_EV_PUT_TEXT(n)       HT_EV_PUT_BYTES(n)
+
+#define HT_EV_DESC_BYTES(n)                                                 \
+    { #n, HT_FIELD_SEQUENCE, HT_FIELD_U8, HT_FIELD_HEX, 0 },
+#define HT_EV_PARAM_BYTES(n)    , const void *n, size_t n##_len
+#define HT_EV_LEN_BYTES(n)
+#define HT_EV_SIZE_BYTES(n)     + ht_seq_size(n##_len, 1)
+#define HT_EV_PUT_BYTES(n)      ht_p_ = ht_put_seq(ht_p_, n, n##_len, 1);
+
+#define HT_EV_DESC_SEQ(k, n)                                                \
+    { #n, HT_FIELD_SEQUENCE, HT_EV_ELEM(HT_EV_##k), 0 },
+#define HT_EV_PARAM_SEQ(k, n)   , const HT_EV_TYPE(HT_EV_##k) *n, size_t n##_len
+#define HT_EV_LEN_SEQ(k, n)
+#define HT_EV_SIZE_SEQ(k, n)    + ht_seq_size(n##_len, sizeof(*n))
+#define HT_EV_PUT_SEQ(k, n)                                                 \
+    ht_p_ = ht_put_seq(ht_p_, n, n##_len, sizeof(*n));
+
+#define HT_EV_DESC_ARRAY(k, n, c)                                           \
+    { #n, HT_FIELD_ARRAY, HT_EV_ELEM(HT_EV_##k), c },
+#define HT_EV_PARAM_ARRAY(k, n, c) , const HT_EV_TYPE(HT_EV_##k) *n
+#define HT_EV_LEN_ARRAY(k, n, c)
+#define HT_EV_SIZE_ARRAY(k, n, c) + (c) * sizeof(*n)
+#define HT_EV_PUT_ARRAY(k, n, c)                                            \
+    ht_copy(ht_p_, n, (c) * sizeof(*n));                                    \
+    ht_p_ += (c) * sizeof(*n);
+
+/*
+ * A count that does not fit its 16 bits becomes a size that no packet has, so
+ * that the event is discarded; 16 of them still fit 32 bits.
+ */
+#define HT_EV_TOO_LONG          (1u << 27)
+
+static inline uint32_t ht_seq_size(size_t count, uint32_t elem)
+{
+    return ht_likely(count <= 0xffff) ? 2 + (uint32_t)count * elem :
+                                        HT_EV_TOO_LONG;
+}
+
+static inline uint8_t *ht_put_seq(uint8_t *p, const void *from, size_t count,
+                                  uint32_t elem)
+{
+    ht_put16(p, (uint16_t)count);
+    p += 2;
+    if (count) {
+        ht_copy(p, from, count * elem);
+    }
+    return p + count * elem;
+}
+
+/* HT_EV_EACH(m, (a), (b)) is m(a) m(b) */
+#define HT_EV_EACH(m, ...) \
+    HT_EV_PICK(0, ##__VA_ARGS__, HT_EV_16, HT_EV_15, HT_EV_14, HT_EV_13,    \
+               HT_EV_12, HT_EV_11, HT_EV_10, HT_EV_9, HT_EV_8, HT_EV_7,     \
+               HT_EV_6, HT_EV_5, HT_EV_4, HT_EV_3, HT_EV_2, HT_EV_1,        \
+               HT_EV_0)(m, ##__VA_ARGS__)
+#define HT_EV_PICK(z, a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, x,    \
+                   ...) x
+#define HT_EV_0(m)
+#define HT_EV_1(m, a)           m a
+#define HT_EV_2(m, a, ...)      m a HT_EV_1(m, __VA_ARGS__)
+#define HT_EV_3(m, a, ...)      m a HT_EV_2(m, __VA_ARGS__)
+#define HT_EV_4(m, a, ...)      m a HT_EV_3(m, __VA_ARGS__)
+#define HT_EV_5(m, a, ...)      m a HT_EV_4(m, __VA_ARGS__)
+#define HT_EV_6(m, a, ...)      m a HT_EV_5(m, __VA_ARGS__)
+#define HT_EV_7(m, a, ...)      m a HT_EV_6(m, __VA_ARGS__)
+#define HT_EV_8(m, a, ...)      m a HT_EV_7(m, __VA_ARGS__)
+#define HT_EV_9(m, a, ...)      m a HT_EV_8(m, __VA_ARGS__)
+#define HT_EV_10(m, a, ...)     m a HT_EV_9(m, __VA_ARGS__)
+#define HT_EV_11(m, a, ...)     m a HT_EV_10(m, __VA_ARGS__)
+#define HT_EV_12(m, a, ...)     m a HT_EV_11(m, __VA_ARGS__)
+#define HT_EV_13(m, a, ...)     m a HT_EV_12(m, __VA_ARGS__)
+#define HT_EV_14(m, a, ...)     m a HT_EV_13(m, __VA_ARGS__)
+#define HT_EV_15(m, a, ...)     m a HT_EV_14(m, __VA_ARGS__)
+#define HT_EV_16(m, a, ...)     m a HT_EV_15(m, __VA_ARGS__)
+
+#endif /* HYPERTRACE_EVENT_H */

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * libhypertrace: the hypercall channel
+ *
+ * A doorbell after each `batch` commits.  The store to it is an exit, and the
+ * host consumes before the guest goes on.
+ */
+#include "core.h"
+
+static const uint64_t wake_always = 0;
+
+static void hypercall_opened(struct ht_stream *s)
+{
+    s->head_pub = &s->ring->guest.head;
+    s->wake = &wake_always;
+}
+
+static void ring(struct ht_stream *s)
+{
+    s->batch_events = s->events;
+    ht_ring_doorbell(s);
+}
+
+static void hypercall_notify(struct ht_stream *s)
+{
+    if (s->events - s->batch_events >= s->dev->caps.batch) {
+        ring(s);
+    }
+}
+
+static void hypercall_closed(struct ht_stream *s)
+{
+    (void)s;                    /* each batch was rung for when committed */
+}
+
+/* A batch may be more than a ring holds: then the doorbell comes early. */
+static int hypercall_space(struct ht_stream *s, uint64_t packet)
+{
+    if (s->events != s->batch_events) {
+        ring(s);
+    }
+    /* Pairs with the store-release of tail in the host's consumer. */
+    s->tail = ht_load_acquire(&s->ring->host.tail);
+    return packet - s->tail <= s->packets_mask;
+}
+
+static int hypercall_flush(struct ht_stream *s)
+{
+    if (s->events != s->batch_events) {
+        ring(s);
+    }
+    return 0;
+}
+
+const struct ht_channel_ops ht_channel_hypercall = {
+    .name = "hypercall",
+    .opened = hypercall_opened,
+    .notify = hypercall_notify,
+    .closed = hypercall_closed,
+    .space = hypercall_space,
+    .flush = hypercall_flush,
+};

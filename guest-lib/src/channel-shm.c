@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * libhypertrace: the shm channel
+ *
+ * The host reads the ring when it likes.  Before it sleeps it arms the wake
+ * word with a position; the doorbell is rung once for each such value.
+ */
+#include "core.h"
+
+static void shm_opened(struct ht_stream *s)
+{
+    s->head_pub = &s->ring->guest.head;
+    s->wake = &s->ring->host.wake;
+    s->rung = HT_WAKE_NEVER;
+}
+
+static void shm_notify(struct ht_stream *s)
+{
+    uint64_t wake = ht_load_relaxed(s->wake);
+
+    if (s->head >= wake && wake != s->rung) {
+        s->rung = wake;
+        ht_ring_doorbell(s);
+    }
+}
+
+static void shm_closed(struct ht_stream *s)
+{
+    /*
+     * Full: head before the look at the wake word.  Pairs with the full
+     * fence between wake word and head in the host's arming, so that one of
+     * the two sees the other.
+     */
+    ht_full_fence();
+    shm_notify(s);
+}
+
+static int shm_space(struct ht_stream *s, uint64_t packet)
+{
+    /* Pairs with the store-release of tail in the host's consumer. */
+    s->tail = ht_load_acquire(&s->ring->host.tail);
+    return packet - s->tail <= s->packets_mask;
+}
+
+static int shm_flush(struct ht_stream *s)
+{
+    (void)s;                    /* what was committed is there to be read */
+    return 0;
+}
+
+const struct ht_channel_ops ht_channel_shm = {
+    .name = "shm",
+    .opened = shm_opened,
+    .notify = shm_notify,
+    .closed = shm_closed,
+    .space = shm_space,
+    .flush = shm_flush,
+};

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * libhypertrace: the virtio channel
+ *
+ * The ring lies in memory of the guest, with the same layout, and the guest
+ * writes both of its lines.  Closed packets are submitted to the device; a
+ * packet's slot is free when its buffers came back, which the port records
+ * in host.tail.
+ */
+#include "core.h"
+
+static const uint64_t wake_never = HT_WAKE_NEVER;
+
+static void virtio_opened(struct ht_stream *s)
+{
+    ht_zero(s->ring, sizeof(*s->ring));
+    s->ring->host.wake = HT_WAKE_NEVER;
+    s->ring->host.state = HT_STREAM_OPENED;
+    s->ring->host.instance = s->instance;
+    s->head_pub = &s->ring->guest.head;
+    s->wake = &wake_never;
+    /* Buffers under way cannot be overwritten. */
+    s->overwrite = 0;
+}
+
+/* Submit from s->submitted on: closed packets, and the open one if asked to */
+static int submit(struct ht_stream *s, bool open_too)
+{
+    while (s->submitted < s->head) {
+        const uint64_t packet = s->submitted >> s->packet_shift;
+        const uint64_t start = packet << s->packet_shift;
+        const bool closed = packet < s->packet;
+        uint64_t to = s->head;
+        int r;
+
+        if (closed) {
+            to = start + (s->submitted > start ? s->content :
+                          ht_packet_at(s, packet)->content);
+        } else if (!open_too) {
+            break;
+        }
+        if (s->submitted < to) {
+            r = s->dev->ops->submit(s->dev, s, s->submitted, to);
+            if (r) {
+                return r;
+            }
+        }
+        s->submitted = closed ? start + ht_packet_bytes(s) : to;
+    }
+    return 0;
+}
+
+static int submit_reaping(struct ht_stream *s, bool open_too)
+{
+    int r = submit(s, open_too);
+
+    if (r == -EAGAIN) {
+        s->dev->ops->reap(s->dev, s);
+        r = submit(s, open_too);
+    }
+    return r;
+}
+
+static void virtio_notify(struct ht_stream *s)
+{
+    (void)s;                    /* head never reaches the wake word */
+}
+
+static void virtio_closed(struct ht_stream *s)
+{
+    /* -EAGAIN: the next packet, push or flush tries again. */
+    (void)submit_reaping(s, false);
+}
+
+static int virtio_space(struct ht_stream *s, uint64_t packet)
+{
+    s->dev->ops->reap(s->dev, s);
+    if (s->submitted < s->head) {
+        (void)submit(s, false);
+    }
+    s->tail = ht_load_relaxed(&s->ring->host.tail);
+    return packet - s->tail <= s->packets_mask;
+}
+
+static int virtio_flush(struct ht_stream *s)
+{
+    return submit_reaping(s, true);
+}
+
+const struct ht_channel_ops ht_channel_virtio = {
+    .name = "virtio",
+    .opened = virtio_opened,
+    .notify = virtio_notify,
+    .closed = virtio_closed,
+    .space = virtio_space,
+    .flush = virtio_flush,
+};

@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * libhypertrace: the device, and control messages to it
+ */
+#include "core.h"
+
+static bool power_of_two(uint64_t v, uint64_t min, uint64_t max)
+{
+    return v >= min && v <= max && (v & (v - 1)) == 0;
+}
+
+static bool caps_valid(const struct ht_caps *c)
+{
+    const uint64_t ring = HT_PACKETS_OFFSET +
+                          (uint64_t)c->packet_size * c->packets;
+
+    return c->channel <= HT_CHANNEL_VIRTIO &&
+           c->mode <= HT_MODE_OVERWRITE &&
+           c->streams >= 1 && c->streams <= HT_STREAMS_MAX &&
+           power_of_two(c->packet_size, HT_PACKET_SIZE_MIN,
+                        HT_PACKET_SIZE_MAX) &&
+           power_of_two(c->packets, HT_PACKETS_MIN, HT_PACKETS_MAX) &&
+           c->batch >= 1 && c->batch <= HT_BATCH_MAX &&
+           /* a bigger gap could be taken for a step back */
+           c->max_gap >= 1 && c->max_gap <= (HT_CLOCK_MASK + 1) / 2 &&
+           c->max_message >= sizeof(struct ht_msg_class) &&
+           (c->channel == HT_CHANNEL_VIRTIO || c->ring_stride >= ring);
+}
+
+int ht_device_init(struct ht_device *dev)
+{
+    if (dev->caps.magic != HT_MAGIC) {
+        return -ENODEV;
+    }
+    if (dev->caps.version != HT_VERSION || !caps_valid(&dev->caps)) {
+        return -EPROTO;
+    }
+    dev->cookie = 0;
+    return 0;
+}
+
+struct ht_msg *ht_control_begin(struct ht_device *dev, uint16_t type,
+                                uint32_t size)
+{
+    struct ht_msg *m = &dev->msg.h;
+
+    if (dev->ops->lock) {
+        dev->ops->lock(dev);
+    }
+    ht_zero(m, size);
+    m->type = type;
+    m->size = size;
+    return m;
+}
+
+void ht_control_end(struct ht_device *dev)
+{
+    if (dev->ops->unlock) {
+        dev->ops->unlock(dev);
+    }
+}
+
+int ht_exchange(struct ht_device *dev, struct ht_msg *msg)
+{
+    const uint16_t type = msg->type;
+    const uint32_t cookie = ++dev->cookie;
+    int r;
+
+    msg->cookie = cookie;
+    msg->status = HT_STATUS_IO;         /* unless the host replies */
+    r = dev->ops->control(dev, msg, sizeof(dev->msg));
+    if (r) {
+        return r;
+    }
+    if (msg->type != type || msg->cookie != cookie) {
+        return -EIO;                    /* not the reply to this message */
+    }
+    return msg->status;
+}
+
+static int status_errno(int status)
+{
+    switch (status) {
+    case HT_STATUS_OK:
+        return 0;
+    case HT_STATUS_INVAL:
+        return -EINVAL;
+    case HT_STATUS_LIMIT:
+        return -ENOSPC;
+    case HT_STATUS_NOENT:
+        return -ENOENT;
+    case HT_STATUS_EXIST:
+        return -EEXIST;
+    default:                            /* HT_STATUS_IO, HT_STATUS_STOPPED */
+        return -EIO;
+    }
+}
+
+int ht_control(struct ht_device *dev, struct ht_msg *msg)
+{
+    const uint32_t size = msg->size;
+    unsigned tries = 0;
+    int r;
+
+    while ((r = ht_exchange(dev, msg)) == HT_STATUS_BUSY) {
+        r = dev->ops->relax(dev, tries++);
+        if (r) {
+            return r;
+        }
+        /* The same message again: as it was before the reply. */
+        msg->size = size;
+        if (msg->type == HT_MSG_CLASS_REGISTER) {
+            ((struct ht_msg_class *)msg)->id = 0;
+        }
+    }
+    return r < 0 ? r : status_errno(r);
+}

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * libhypertrace: shared by the files of the core
+ */
+#ifndef HT_CORE_H
+#define HT_CORE_H
+
+#include "hypertrace/port.h"
+
+static inline uint32_t ht_packet_bytes(const struct ht_stream *s)
+{
+    return 1u << s->packet_shift;
+}
+
+static inline struct ht_packet *ht_packet_at(const struct ht_stream *s,
+                                             uint64_t packet)
+{
+    return (struct ht_packet *)
+        (s->packets + ((packet & s->packets_mask) << s->packet_shift));
+}
+
+/**
+ * ht_publish_lost() - tell the host how many events were discarded
+ * @s: a stream that is open and busy (or about to be closed)
+ *
+ * Events discarded by contexts that interrupt this very function are told at
+ * its next call: at the latest with the next packet, flush or close.
+ */
+static inline void ht_publish_lost(struct ht_stream *s)
+{
+    ht_store_relaxed(&s->ring->guest.lost,
+                     s->lost + ht_load_relaxed(&s->lost_nested));
+}
+
+/**
+ * ht_ring_doorbell() - have the host look at a stream now
+ * @s: a stream that is open and busy
+ */
+static inline void ht_ring_doorbell(struct ht_stream *s)
+{
+    s->doorbells++;
+    s->dev->ops->doorbell(s->dev, s->index);
+}
+
+#endif /* HT_CORE_H */

@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * libhypertrace: opening, flushing and closing streams
+ */
+#include "core.h"
+
+static const struct ht_channel_ops *channel_ops(uint32_t channel)
+{
+    switch (channel) {
+    case HT_CHANNEL_HYPERCALL:
+        return &ht_channel_hypercall;
+    case HT_CHANNEL_SHM:
+        return &ht_channel_shm;
+    default:
+        return &ht_channel_virtio;      /* ht_device_init() let no other by */
+    }
+}
+
+static uint32_t log2_of(uint32_t v)
+{
+    return 31 - __builtin_clz(v);
+}
+
+/* STREAM_CLOSE, STREAM_FLUSH */
+static int stream_message(struct ht_device *dev, uint16_t type,
+                          uint32_t stream, uint64_t instance, uint64_t lost)
+{
+    struct ht_msg_stream *m;
+    int r;
+
+    m = (struct ht_msg_stream *)ht_control_begin(dev, type, sizeof(*m));
+    m->stream = stream;
+    m->instance = instance;
+    m->lost = lost;
+    r = ht_control(dev, &m->h);
+    ht_control_end(dev);
+    /* The host forgot the stream: closed by a reset or another driver. */
+    return r == -ENOENT || r == -EINVAL ? -EIO : r;
+}
+
+static int open_message(struct ht_device *dev,
+                        const struct ht_stream_params *params,
+                        uint32_t *stream, uint64_t *instance)
+{
+    struct ht_msg_open *m;
+    size_t len;
+    int r;
+
+    len = ht_strlen(params->name);
+    if (len > HT_STREAM_NAME_MAX) {
+        return -EINVAL;
+    }
+    m = (struct ht_msg_open *)ht_control_begin(dev, HT_MSG_STREAM_OPEN,
+                                               sizeof(*m));
+    m->stream = params->stream;
+    m->vcpu = params->vcpu;
+    if (len) {
+        ht_copy(m->name, params->name, len);
+    }
+    r = ht_control(dev, &m->h);
+    *stream = m->stream;
+    *instance = m->instance;
+    ht_control_end(dev);
+
+    switch (r) {
+    case 0:
+        return *stream < dev->caps.streams ? 0 : -EIO;
+    case -EEXIST:
+    case -ENOSPC:
+        return -EBUSY;
+    case -ENOENT:
+        return -EINVAL;         /* no stream has that index */
+    default:
+        return r;
+    }
+}
+
+int ht_stream_open(struct ht_device *dev, struct ht_stream *s,
+                   const struct ht_stream_params *params)
+{
+    static const struct ht_stream_params any = { HT_STREAM_ANY, -1, NULL };
+    struct ht_ring_control *ring = NULL;
+    uint8_t *packets = NULL;
+    uint64_t instance;
+    uint32_t stream;
+    int r;
+
+    r = open_message(dev, params ? params : &any, &stream, &instance);
+    if (r) {
+        return r;
+    }
+    r = dev->ops->map(dev, stream, &ring, &packets);
+    if (r) {
+        stream_message(dev, HT_MSG_STREAM_CLOSE, stream, instance, 0);
+        return r;
+    }
+
+    ht_zero(s, sizeof(*s));
+    s->dev = dev;
+    s->ring = ring;
+    s->packets = packets;
+    s->index = stream;
+    s->instance = instance;
+    s->max_gap = dev->caps.max_gap;
+    s->packet_shift = log2_of(dev->caps.packet_size);
+    s->packets_mask = dev->caps.packets - 1;
+    s->overwrite = dev->caps.mode == HT_MODE_OVERWRITE;
+    channel_ops(dev->caps.channel)->opened(s);
+    ht_compiler_barrier();
+    s->ops = channel_ops(dev->caps.channel);    /* open from here on */
+    return 0;
+}
+
+int ht_stream_push(struct ht_stream *s)
+{
+    int r;
+
+    if (s->busy) {
+        return -EBUSY;
+    }
+    s->busy = 1;
+    ht_compiler_barrier();
+    if (s->ops) {
+        ht_publish_lost(s);
+        r = s->ops->flush(s);
+    } else {
+        r = -EIO;
+    }
+    ht_compiler_barrier();
+    s->busy = 0;
+    return r;
+}
+
+int ht_stream_flush(struct ht_stream *s)
+{
+    unsigned tries = 0;
+    int r;
+
+    while ((r = ht_stream_push(s)) == -EAGAIN) {
+        r = s->dev->ops->relax(s->dev, tries++);
+        if (r) {
+            return r;
+        }
+    }
+    if (r) {
+        return r;
+    }
+    return stream_message(s->dev, HT_MSG_STREAM_FLUSH, s->index, s->instance,
+                          s->lost + ht_load_relaxed(&s->lost_nested));
+}
+
+int ht_stream_close(struct ht_stream *s)
+{
+    struct ht_device *dev = s->dev;
+    unsigned tries = 0;
+    int r, closed;
+
+    if (!s->ops) {
+        return -EIO;
+    }
+    s->busy = 1;                /* from here on, events are discarded */
+    ht_compiler_barrier();
+    while ((r = s->ops->flush(s)) == -EAGAIN) {
+        r = dev->ops->relax(dev, tries++);
+        if (r) {
+            break;
+        }
+    }
+    ht_publish_lost(s);
+    closed = stream_message(dev, HT_MSG_STREAM_CLOSE, s->index, s->instance,
+                            s->lost + ht_load_relaxed(&s->lost_nested));
+    if (dev->ops->unmap) {
+        dev->ops->unmap(dev, s->index);
+    }
+    s->ops = NULL;
+    s->cur = NULL;
+    s->end = NULL;
+    s->ring = NULL;
+    s->packets = NULL;
+    ht_compiler_barrier();
+    s->busy = 0;
+    return r ? r : closed;
+}

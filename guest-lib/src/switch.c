@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * libhypertrace: the slow paths of the emit, above all changing packets
+ *
+ * All of this runs with s->busy set, so contexts that interrupt it discard
+ * their events in ht_get_nested(), which touches nothing but one counter.
+ */
+#include "core.h"
+
+static void *discard(struct ht_stream *s)
+{
+    s->lost++;
+    if (s->ops) {
+        ht_publish_lost(s);
+    }
+    ht_compiler_barrier();
+    s->busy = 0;
+    return NULL;
+}
+
+/*
+ * What the header of a closed packet says of its end.  A header that was
+ * handed over already (virtio) belongs to the device.
+ */
+static void finish_packet(struct ht_stream *s, uint32_t content)
+{
+    struct ht_packet *p = ht_packet_at(s, s->packet);
+
+    if (s->submitted > s->packet << s->packet_shift) {
+        s->content = content;
+        return;
+    }
+    p->clock_end = s->last_clock;
+    p->content = content;
+}
+
+static void close_packet(struct ht_stream *s)
+{
+    finish_packet(s, s->cur - (uint8_t *)ht_packet_at(s, s->packet));
+    s->packet++;
+    s->head = s->packet << s->packet_shift;
+    s->cur = NULL;
+    s->end = NULL;
+    ht_publish_lost(s);
+    /* Pairs with the load-acquire of head in the host's consumer. */
+    ht_store_release(s->head_pub, s->head);
+    s->ops->closed(s);
+}
+
+static bool open_packet(struct ht_stream *s, uint64_t now)
+{
+    const struct ht_host_line *host = &s->ring->host;
+    struct ht_packet *p = ht_packet_at(s, s->packet);
+
+    /* `tail` is what the host said last: it may have released more since. */
+    if (s->packet - s->tail > s->packets_mask &&
+        !s->ops->space(s, s->packet) && !s->overwrite) {
+        return false;
+    }
+    /*
+     * The host closes streams behind our back when another driver takes the
+     * device over, and the ring may be another producer's by now.  Read
+     * relaxed: seen late, a packet is written that the host refuses.
+     */
+    if (ht_load_relaxed32(&host->state) != HT_STREAM_OPENED ||
+        ht_load_relaxed(&host->instance) != s->instance) {
+        return false;
+    }
+    if (s->overwrite) {
+        /*
+         * Before the slot is touched; pairs with the consumer's fence
+         * between its copy of the slot and its second look at `opening`.
+         */
+        ht_store_relaxed(&s->ring->guest.opening, s->packet);
+        ht_store_fence();
+    }
+
+    p->magic = HT_PACKET_MAGIC;
+    p->stream = s->index;
+    p->instance = s->instance;
+    p->seq = s->packet;
+    p->clock_begin = now;
+    p->events = s->events;
+    p->lost = s->lost + ht_load_relaxed(&s->lost_nested);
+    p->clock_end = 0;
+    p->content = 0;
+    p->reserved = 0;
+
+    s->cur = (uint8_t *)(p + 1);
+    s->end = (uint8_t *)p + ht_packet_bytes(s);
+    s->head = (s->packet << s->packet_shift) + sizeof(*p);
+    s->last_clock = now;
+    return true;
+}
+
+void *ht_get_slow(struct ht_stream *s, uint32_t id, uint32_t size,
+                  uint64_t now)
+{
+    const uint32_t first = id < HT_ID_EXTENDED ? HT_EVENT_HEADER :
+                                                 HT_EVENT_HEADER_EXT;
+    uint32_t header = first;
+    uint8_t *p;
+
+    if (!s->ops || id - 1 >= HT_CLASSES_MAX || (uint64_t)size + first >
+        ht_packet_bytes(s) - sizeof(struct ht_packet)) {
+        return discard(s);
+    }
+    /* As unsigned numbers, so that a clock that went back counts as a gap. */
+    if (now - s->last_clock >= s->max_gap) {
+        header = HT_EVENT_HEADER_EXT;
+    }
+    if (!s->cur || (uint64_t)(s->end - s->cur) < (uint64_t)size + header) {
+        if (s->cur) {
+            close_packet(s);
+        }
+        if (!open_packet(s, now)) {
+            return discard(s);
+        }
+        header = first;         /* a packet begins with its first event */
+    }
+
+    p = s->cur;
+    if (header == HT_EVENT_HEADER) {
+        ht_put32(p, id | (uint32_t)now << 8);
+    } else {
+        p[0] = HT_ID_EXTENDED;
+        ht_put32(p + 1, id);
+        ht_put64(p + 5, now);
+    }
+    s->last_clock = now;
+    s->next = p + header + size;
+    if (s->next == s->end) {
+        /*
+         * The commit moves head to the next packet's first byte, and so
+         * closes this one for the host.
+         */
+        finish_packet(s, ht_packet_bytes(s));
+    }
+    return p + header;
+}
+
+void *ht_get_nested(struct ht_stream *s)
+{
+    ht_atomic_inc(&s->lost_nested);
+    return NULL;
+}
+
+void ht_notify(struct ht_stream *s)
+{
+    s->ops->notify(s);
+}

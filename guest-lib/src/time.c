@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * libhypertrace: time, and the host's counters
+ */
+#include "core.h"
+
+/*
+ * A message carries the counter around the exchange before it, so the host
+ * knows a bracket for each of its own readings but the last: hence one
+ * message more than rounds.  Which of them is the best is the host's choice.
+ */
+int ht_time_sync(struct ht_device *dev, unsigned rounds)
+{
+    uint64_t before = 0, after = 0, bound = 0;
+    uint32_t prev = 0;
+    unsigned i;
+    int r = 0;
+
+    if (rounds < 1 || rounds > 1000) {
+        return -EINVAL;
+    }
+    for (i = 0; i <= rounds && r == 0; i++) {
+        struct ht_msg_time *m = (struct ht_msg_time *)
+            ht_control_begin(dev, HT_MSG_TIME_SYNC, sizeof(*m));
+
+        m->before = before;
+        m->after = after;
+        m->prev = prev;
+        before = ht_clock();
+        r = ht_control(dev, &m->h);
+        after = ht_clock();
+        prev = m->h.cookie;
+        bound = m->bound_ns;
+        ht_control_end(dev);
+    }
+    if (r) {
+        return r;
+    }
+    return bound > INT_MAX ? INT_MAX : (int)bound;
+}
+
+int ht_get_stats(struct ht_device *dev, uint32_t stream,
+                 struct ht_stats *stats)
+{
+    struct ht_msg_stats *m = (struct ht_msg_stats *)
+        ht_control_begin(dev, HT_MSG_STATS, sizeof(*m));
+    int r;
+
+    m->stream = stream;
+    r = ht_control(dev, &m->h);
+    if (r == 0) {
+        *stats = m->stats;
+    }
+    ht_control_end(dev);
+    return r;
+}
