@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * hypertrace: the text that describes a CTF 1.8 trace
+ *
+ * Every integer is aligned to 8 bits, so that the bytes a guest wrote are the
+ * bytes on disk.  The packet context is the one that ctf-stream.c fills in;
+ * the event header is the one of abi.h.
+ */
+#include "qemu/osdep.h"
+#include "ctf-metadata.h"
+
+#define NS_PER_SECOND 1000000000
+
+static const char types[] =
+    "typealias integer { size = 8; align = 8; signed = false; }"
+    " := uint8_t;\n"
+    "typealias integer { size = 32; align = 8; signed = false; }"
+    " := uint32_t;\n"
+    "typealias integer { size = 64; align = 8; signed = false; }"
+    " := uint64_t;\n"
+    "typealias integer { size = 32; align = 8; signed = true; }"
+    " := int32_t;\n";
+
+static const char layout[] =
+    "typealias integer { size = 24; align = 8; signed = false;"
+    " map = clock.monotonic.value; } := uint24_clock_t;\n"
+    "typealias integer { size = 64; align = 8; signed = false;"
+    " map = clock.monotonic.value; } := uint64_clock_t;\n"
+    "\n"
+    "struct packet_context {\n"
+    "\tuint64_clock_t timestamp_end;\n"
+    "\tuint64_clock_t timestamp_begin;\n"
+    "\tuint64_t guest_counter;\n"
+    "\tuint64_t events_discarded;\n"
+    "\tuint64_t packet_seq_num;\n"
+    "\tint32_t cpu_id;\n"
+    "\tuint32_t stream_index;\n"
+    "\tuint64_t content_size;\n"
+    "\tuint64_t packet_size;\n"
+    "};\n"
+    "\n"
+    "struct event_header {\n"
+    "\tenum : uint8_t { compact = 0 ... 254, extended = 255 } id;\n"
+    "\tvariant <id> {\n"
+    "\t\tstruct { uint24_clock_t timestamp; } compact;\n"
+    "\t\tstruct { uint32_t id; uint64_clock_t timestamp; } extended;\n"
+    "\t} v;\n"
+    "} align(8);\n"
+    "\n"
+    "stream {\n"
+    "\tid = 0;\n"
+    "\tpacket.context := struct packet_context;\n"
+    "\tevent.header := struct event_header;\n"
+    "};\n";
+
+static void append_uuid(GString *out, const uint8_t *uuid)
+{
+    unsigned i;
+
+    g_string_append_c(out, '"');
+    for (i = 0; i < 16; i++) {
+        g_string_append_printf(out, "%s%02x",
+                               i == 4 || i == 6 || i == 8 || i == 10 ?
+                               "-" : "", uuid[i]);
+    }
+    g_string_append(out, "\";\n");
+}
+
+/* The VM's name is the user's own: anything may be in it. */
+static void append_string(GString *out, const char *key, const char *s)
+{
+    g_string_append_printf(out, "\t%s = \"", key);
+    for (; *s; s++) {
+        if (*s == '"' || *s == '\\') {
+            g_string_append_c(out, '\\');
+        }
+        g_string_append_c(out, (unsigned char)*s < ' ' ? '?' : *s);
+    }
+    g_string_append(out, "\";\n");
+}
+
+void ht_ctf_metadata_begin(GString *out, const HtCtfInfo *info)
+{
+    int64_t s = info->clock_offset_ns / NS_PER_SECOND;
+    int64_t ns = info->clock_offset_ns % NS_PER_SECOND;
+
+    if (ns < 0) {
+        /* readers take a negative offset_s, but no negative offset */
+        ns += NS_PER_SECOND;
+        s--;
+    }
+
+    g_string_append(out, "/* CTF 1.8 */\n\n");
+    g_string_append(out, types);
+    g_string_append(out, "\ntrace {\n\tmajor = 1;\n\tminor = 8;\n\tuuid = ");
+    append_uuid(out, info->uuid);
+    g_string_append(out,
+                    "\tbyte_order = le;\n"
+                    "\tpacket.header := struct {\n"
+                    "\t\tuint32_t magic;\n"
+                    "\t\tuint8_t uuid[16];\n"
+                    "\t\tuint32_t stream_id;\n"
+                    "\t\tuint64_t stream_instance_id;\n"
+                    "\t};\n"
+                    "};\n\n"
+                    "env {\n");
+    append_string(out, "hostname", info->vm_name);
+    /* the only domain for which Trace Compass opens its kernel analyses */
+    append_string(out, "domain", "kernel");
+    append_string(out, "tracer_name", "hypertrace");
+    g_string_append(out, "\ttracer_major = 1;\n\ttracer_minor = 0;\n");
+    append_string(out, "vm_name", info->vm_name);
+    append_string(out, "device", info->device);
+    append_string(out, "channel", info->channel);
+    g_string_append(out, "};\n\nclock {\n\tname = \"monotonic\";\n\tuuid = ");
+    append_uuid(out, info->clock_uuid);
+    g_string_append_printf(out,
+                           "\tdescription = \"guest counter converted to"
+                           " the host's CLOCK_MONOTONIC\";\n"
+                           "\tfreq = %d;\n"
+                           "\tprecision = %" PRIu64 ";\n"
+                           "\toffset_s = %" PRId64 ";\n"
+                           "\toffset = %" PRId64 ";\n"
+                           "\tabsolute = TRUE;\n"
+                           "};\n\n",
+                           NS_PER_SECOND, info->precision_ns, s, ns);
+    g_string_append(out, layout);
+}
+
+static void append_scalar(GString *out, unsigned kind, unsigned flags)
+{
+    if (kind == HT_FIELD_F32 || kind == HT_FIELD_F64) {
+        g_string_append_printf(out, "floating_point { exp_dig = %d;"
+                               " mant_dig = %d; align = 8; }",
+                               kind == HT_FIELD_F32 ? 8 : 11,
+                               kind == HT_FIELD_F32 ? 24 : 53);
+        return;
+    }
+    g_string_append_printf(out, "integer { size = %u; align = 8;"
+                           " signed = %s;%s }", 8 * ht_kind_size(kind),
+                           ht_kind_signed(kind) ? "true" : "false",
+                           flags & HT_FIELD_HEX ? " base = 16;" : "");
+}
+
+/* All names get a '_', which readers drop: "int" and "event" are keywords. */
+static void append_field(GString *out, const HtField *f)
+{
+    g_string_append(out, "\t\t");
+    switch (f->kind) {
+    case HT_FIELD_TEXT:
+        g_string_append_printf(out,
+                               "integer { size = 16; align = 8;"
+                               " signed = false; } __%s_length;\n"
+                               "\t\tinteger { size = 8; align = 8;"
+                               " signed = false; encoding = UTF8; }"
+                               " _%s[__%s_length];\n",
+                               f->name, f->name, f->name);
+        break;
+    case HT_FIELD_SEQUENCE:
+        g_string_append_printf(out,
+                               "integer { size = 16; align = 8;"
+                               " signed = false; } __%s_length;\n\t\t",
+                               f->name);
+        append_scalar(out, f->elem, f->flags);
+        g_string_append_printf(out, " _%s[__%s_length];\n", f->name, f->name);
+        break;
+    case HT_FIELD_ARRAY:
+        append_scalar(out, f->elem, f->flags);
+        g_string_append_printf(out, " _%s[%u];\n", f->name, f->count);
+        break;
+    default:
+        append_scalar(out, f->kind, f->flags);
+        g_string_append_printf(out, " _%s;\n", f->name);
+        break;
+    }
+}
+
+void ht_ctf_metadata_class(GString *out, const HtClass *c)
+{
+    unsigned i;
+
+    /* the class table lets only [A-Za-z0-9_.-] into names */
+    g_string_append_printf(out,
+                           "\nevent {\n"
+                           "\tname = \"%s\";\n"
+                           "\tid = %" PRIu32 ";\n"
+                           "\tstream_id = 0;\n"
+                           "\tloglevel = %u;\n"
+                           "\tfields := struct {\n",
+                           c->name, c->id, c->loglevel);
+    for (i = 0; i < c->nr_fields; i++) {
+        append_field(out, &c->fields[i]);
+    }
+    g_string_append(out, "\t};\n};\n");
+}

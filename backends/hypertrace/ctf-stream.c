@@ -1,0 +1,371 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * hypertrace: one stream instance of a CTF trace
+ *
+ * Readers refuse a whole trace for one incomplete packet, and a process can
+ * be killed between any two instructions of a write.  So no file is ever
+ * appended to.  A file is made under a hidden name with its full (sparse)
+ * size as one empty packet, then renamed.  From then on the last packet
+ * covers the rest of the file:
+ *
+ *  - to add events, write them into its unused space, then overwrite its
+ *    header with one that says how far they reach;
+ *  - to begin another packet, write that one, header and all, into the unused
+ *    space, then overwrite the last packet's header so that it ends there;
+ *  - to give up unused space, begin an empty packet there, then cut it off.
+ *
+ * Each step becomes visible through a single write of one header, which lies
+ * within one page because packets begin at multiples of ALIGN.
+ */
+#include "qemu/osdep.h"
+#include "qemu/bswap.h"
+#include <sys/uio.h>
+#include "ctf-stream.h"
+
+#define CTF_MAGIC       0xc1fc1fc1u
+#define HEADER          sizeof(HtCtfHeader)
+#define ALIGN           128u
+
+static uint64_t content(const HtCtfStream *s)
+{
+    return le64_to_cpu(s->h.content_bits) / 8;
+}
+
+/* Where the packet behind the open one would begin */
+static uint64_t next_start(const HtCtfStream *s)
+{
+    return ROUND_UP(s->start + content(s), ALIGN);
+}
+
+/* Write all of it, or nothing that anybody sees. */
+static int write_at(int fd, struct iovec *iov, int n, uint64_t pos)
+{
+    while (n) {
+        ssize_t done = pwritev(fd, iov, n, pos);
+
+        if (done < 0) {
+            if (errno == EINTR) {
+                continue;
+            }
+            return -errno;
+        }
+        if (done == 0) {
+            return -EIO;
+        }
+        pos += done;
+        while (n && (size_t)done >= iov->iov_len) {
+            done -= iov->iov_len;
+            iov++;
+            n--;
+        }
+        if (n) {
+            iov->iov_base = (uint8_t *)iov->iov_base + done;
+            iov->iov_len -= done;
+        }
+    }
+    return 0;
+}
+
+static int write_header(int fd, HtCtfHeader *h, uint64_t pos)
+{
+    struct iovec iov = { h, HEADER };
+
+    return write_at(fd, &iov, 1, pos);
+}
+
+static int write_packet(int fd, HtCtfHeader *h, const HtRun *run, uint64_t pos)
+{
+    struct iovec iov[2] = {
+        { h, HEADER },
+        { run ? (void *)run->data : NULL, run ? run->size : 0 },
+    };
+
+    return write_at(fd, iov, run ? 2 : 1, pos);
+}
+
+/* A packet that begins at @start, covers the rest and holds @run or nothing */
+static HtCtfHeader make_header(const HtCtfStream *s, uint64_t start,
+                               uint64_t size, uint64_t seq, const HtRun *run,
+                               uint64_t discarded)
+{
+    HtCtfHeader h = s->h;
+
+    h.timestamp_begin = cpu_to_le64(run ? run->begin_ns : s->last_ns);
+    h.timestamp_end = cpu_to_le64(run ? run->end_ns : s->last_ns);
+    h.counter = run ? cpu_to_le64(run->counter) : h.counter;
+    h.discarded = cpu_to_le64(discarded);
+    h.seq = cpu_to_le64(seq);
+    h.content_bits = cpu_to_le64((HEADER + (run ? run->size : 0)) * 8);
+    h.packet_bits = cpu_to_le64((size - start) * 8);
+    return h;
+}
+
+/* End the open packet where an already written one begins. */
+static int shrink_packet(HtCtfStream *s, uint64_t to)
+{
+    HtCtfHeader h = s->h;
+
+    h.packet_bits = cpu_to_le64((to - s->start) * 8);
+    return write_header(s->fd, &h, s->start);
+}
+
+/*
+ * Cut the unused space off; the file is not written to again.  Returns false
+ * if the space, or an empty packet that covers it, had to stay: no harm done.
+ */
+static bool trim(HtCtfStream *s)
+{
+    uint64_t next = next_start(s);
+    HtCtfHeader h = make_header(s, next, s->size,
+                                le64_to_cpu(s->h.seq) + 1, NULL,
+                                le64_to_cpu(s->h.discarded));
+
+    return next == s->size ||
+           (write_header(s->fd, &h, next) == 0 &&
+            shrink_packet(s, next) == 0 &&
+            ftruncate(s->fd, next) == 0);
+}
+
+static void file_name(const HtCtfStream *s, char *buf, size_t size)
+{
+    char name[sizeof(s->info.name)];
+
+    g_strlcpy(name, s->info.name, sizeof(name));
+    g_strcanon(name, G_CSET_a_2_z G_CSET_A_2_Z G_CSET_DIGITS "_-.", '_');
+    snprintf(buf, size, "stream-%03" PRIu32 "-%06" PRIu64 "%s%s-%04u",
+             s->info.index, s->info.instance, name[0] ? "-" : "", name,
+             s->part);
+}
+
+/*
+ * Go on in a new file, which begins with a packet that holds @run, or with an
+ * empty one.  The first file of all begins with an empty packet besides:
+ * readers show discarded events only as a difference to the packet before.
+ */
+static int next_file(HtCtfStream *s, const HtRun *run, uint64_t discarded)
+{
+    char name[96], hidden[100];
+    uint64_t seq = s->part ? le64_to_cpu(s->h.seq) + 1 : 0;
+    uint64_t size = MIN((uint64_t)HT_CTF_FILE_MIN << MIN(s->part, 16),
+                        HT_CTF_FILE_MAX);
+    uint64_t need = ALIGN + HEADER + (run ? run->size : 0);
+    uint64_t start = 0;
+    HtCtfHeader first, h;
+    int fd, ret = 0;
+
+    size = MAX(size, ROUND_UP(need, HT_CTF_FILE_MIN));
+    file_name(s, name, sizeof(name));
+    snprintf(hidden, sizeof(hidden), ".%s", name);
+    fd = openat(s->dirfd, hidden, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC,
+                0666);
+    if (fd < 0) {
+        return -errno;
+    }
+    if (ftruncate(fd, size) < 0) {
+        ret = -errno;
+    }
+    if (!ret && !s->part) {
+        if (run) {
+            /* it could not be made at once: no event may come before it */
+            s->last_ns = MIN(s->last_ns, run->begin_ns);
+        }
+        start = ALIGN;
+        first = make_header(s, 0, ALIGN, seq++, NULL, s->base);
+        ret = write_header(fd, &first, 0);
+    }
+    if (!ret) {
+        h = make_header(s, start, size, seq, run, discarded);
+        ret = write_packet(fd, &h, run, start);
+    }
+    if (!ret && renameat(s->dirfd, hidden, s->dirfd, name) < 0) {
+        ret = -errno;
+    }
+    if (ret) {
+        unlinkat(s->dirfd, hidden, 0);
+        close(fd);
+        return ret;
+    }
+    if (s->fd >= 0) {
+        trim(s);
+        close(s->fd);
+    }
+    s->fd = fd;
+    s->part++;
+    s->size = size;
+    s->start = start;
+    s->h = h;
+    return 0;
+}
+
+/* Put the run, or an empty packet, behind the open packet. */
+static int next_packet(HtCtfStream *s, const HtRun *run, uint64_t discarded)
+{
+    uint64_t start = next_start(s);
+    HtCtfHeader h;
+    int ret;
+
+    if (s->fd < 0 ||
+        start + HEADER + (run ? run->size : 0) > s->size) {
+        return next_file(s, run, discarded);
+    }
+    h = make_header(s, start, s->size, le64_to_cpu(s->h.seq) + 1, run,
+                    discarded);
+    ret = write_packet(s->fd, &h, run, start);
+    if (!ret) {
+        ret = shrink_packet(s, start);
+    }
+    if (!ret) {
+        s->start = start;
+        s->h = h;
+    }
+    return ret;
+}
+
+/* Whether the run may follow the events in the open packet. */
+static bool can_grow(const HtCtfStream *s, const HtRun *run,
+                     uint64_t discarded)
+{
+    uint64_t used = content(s);
+
+    if (s->fd < 0 || s->start + used + run->size > s->size) {
+        return false;
+    }
+    return used == HEADER ||
+           (!s->cut && !(run->flags & HT_RUN_CUT) &&
+            discarded == le64_to_cpu(s->h.discarded) &&
+            used + run->size <= HT_CTF_PACKET_SIZE);
+}
+
+/* Put the run into the open packet. */
+static int grow_packet(HtCtfStream *s, const HtRun *run, uint64_t discarded)
+{
+    struct iovec iov = { (void *)run->data, run->size };
+    HtCtfHeader h = s->h;
+    uint64_t used = content(s);
+    int ret;
+
+    h.timestamp_end = cpu_to_le64(run->end_ns);
+    if (used == HEADER) {
+        h.timestamp_begin = cpu_to_le64(run->begin_ns);
+        h.counter = cpu_to_le64(run->counter);
+        h.discarded = cpu_to_le64(discarded);
+    }
+    h.content_bits = cpu_to_le64((used + run->size) * 8);
+
+    ret = write_at(s->fd, &iov, 1, s->start + used);
+    if (!ret) {
+        ret = write_header(s->fd, &h, s->start);
+    }
+    if (!ret) {
+        s->h = h;
+    }
+    return ret;
+}
+
+/* Date the packets of a stream without events back to its first event. */
+static int open_earlier(HtCtfStream *s, uint64_t ns)
+{
+    HtCtfHeader h = s->h;
+
+    h.timestamp_begin = cpu_to_le64(ns);
+    h.timestamp_end = cpu_to_le64(ns);
+    h.discarded = cpu_to_le64(s->base);
+    h.seq = 0;
+    h.packet_bits = cpu_to_le64(ALIGN * 8);
+    s->last_ns = ns;
+    return write_header(s->fd, &h, 0);
+}
+
+int ht_ctf_stream_open(HtCtfStream *s, int dirfd, const uint8_t uuid[16],
+                       const HtRun *run)
+{
+    *s = (HtCtfStream) {
+        .dirfd = dirfd,
+        .info = *run->stream,
+        .open = true,
+        .fd = -1,
+        .last_ns = run->begin_ns,
+        .base = run->discarded,
+        .cut = true,
+        .h = {
+            .magic = cpu_to_le32(CTF_MAGIC),
+            .instance = cpu_to_le64(run->stream->instance),
+            .counter = cpu_to_le64(run->counter),
+            .discarded = cpu_to_le64(run->discarded),
+            .cpu = cpu_to_le32(run->stream->vcpu),
+            .stream = cpu_to_le32(run->stream->index),
+        },
+    };
+    memcpy(s->h.uuid, uuid, sizeof(s->h.uuid));
+    return next_file(s, NULL, run->discarded);
+}
+
+int ht_ctf_stream_append(HtCtfStream *s, const HtRun *run)
+{
+    uint64_t discarded = run->discarded + s->dropped;
+    int ret = 0;
+
+    s->upstream = run->discarded;
+    if (run->begin_ns < s->last_ns) {
+        if (s->any) {
+            ret = -EINVAL;
+        } else if (s->fd >= 0) {
+            ret = open_earlier(s, run->begin_ns);
+        }
+    }
+    if (ret) {
+        goto drop;
+    }
+
+    if (can_grow(s, run, discarded)) {
+        ret = grow_packet(s, run, discarded);
+    } else {
+        ret = next_packet(s, run, discarded);
+    }
+    if (ret) {
+        goto drop;
+    }
+    s->last_ns = run->end_ns;
+    s->any = true;
+    s->cut = false;
+    return 0;
+
+drop:
+    s->dropped += run->events;
+    s->cut = true;
+    return ret;
+}
+
+int ht_ctf_stream_close(HtCtfStream *s, const HtRun *run)
+{
+    bool empty = s->fd >= 0 && content(s) == HEADER;
+    uint64_t discarded;
+    int ret = 0;
+
+    if (run) {
+        s->last_ns = MAX(s->last_ns, run->begin_ns);
+        s->upstream = run->discarded;
+    }
+    discarded = s->upstream + s->dropped;
+    if (!empty) {
+        ret = next_packet(s, NULL, discarded);
+    }
+    if (s->fd >= 0 && (empty || ret)) {
+        /* Even a full disk takes the count in place of an older one. */
+        HtCtfHeader h = s->h;
+
+        h.timestamp_end = cpu_to_le64(s->last_ns);
+        h.discarded = cpu_to_le64(discarded);
+        ret = write_header(s->fd, &h, s->start);
+        if (!ret) {
+            s->h = h;
+        }
+    }
+    if (s->fd >= 0) {
+        trim(s);
+        close(s->fd);
+    }
+    s->fd = -1;
+    s->open = false;
+    return ret;
+}

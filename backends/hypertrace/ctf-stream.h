@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * hypertrace: one stream instance of a CTF trace
+ */
+#ifndef HYPERTRACE_CTF_STREAM_H
+#define HYPERTRACE_CTF_STREAM_H
+
+#include "hypertrace/run.h"
+
+/* Packets are closed at this size; a larger run gets one of its own. */
+#define HT_CTF_PACKET_SIZE      (64 * 1024)
+
+/* The first file of a stream has this size, each later one twice the last. */
+#define HT_CTF_FILE_MIN         (1024 * 1024)
+#define HT_CTF_FILE_MAX         (64 * 1024 * 1024)
+
+/*
+ * Packet header and context, as ctf-metadata.c describes them; little-endian.
+ *
+ * Those that change while a packet grows come in the order in which a reader
+ * of a live trace may see them change: an end that is late and a content size
+ * that is still old do no harm.
+ */
+typedef struct HtCtfHeader {
+    uint32_t magic;
+    uint8_t uuid[16];
+    uint32_t stream_id;
+    uint64_t instance;
+    uint64_t timestamp_end;
+    uint64_t timestamp_begin;
+    uint64_t counter;
+    uint64_t discarded;
+    uint64_t seq;
+    int32_t cpu;
+    uint32_t stream;
+    uint64_t content_bits;
+    uint64_t packet_bits;
+} HtCtfHeader;
+
+QEMU_BUILD_BUG_ON(sizeof(HtCtfHeader) != 96);
+
+/**
+ * HtCtfStream: a stream instance; the caller serialises
+ *
+ * Its file consists of packets at every instant.  The last one, the open
+ * packet, covers the rest of the file; its content grows in place.
+ */
+typedef struct HtCtfStream {
+    int dirfd;
+    HtStreamInfo info;
+    bool open;
+
+    int fd;                     /* -1: no file could be made so far */
+    unsigned part;              /* files made */
+    uint64_t size;              /* of the file */
+    uint64_t start;             /* of the open packet */
+    HtCtfHeader h;              /* the open packet's, as in the file */
+
+    uint64_t last_ns;           /* no later packet may begin before */
+    uint64_t base;              /* @discarded when the stream was opened */
+    uint64_t upstream;          /* events discarded before they came here */
+    uint64_t dropped;           /* events that could not be written */
+    bool any;                   /* an event was written */
+    bool cut;                   /* the next run needs a packet of its own */
+} HtCtfStream;
+
+/**
+ * ht_ctf_stream_open: begin a stream instance
+ * @s: closed or zeroed stream
+ * @dirfd: the trace's directory; remains the caller's
+ * @uuid: the trace's
+ * @run: the HT_RUN_OPEN run
+ *
+ * Returns: 0, or -errno if the file could not be made; the stream is open
+ * nevertheless and each ht_ctf_stream_append() tries again
+ */
+int ht_ctf_stream_open(HtCtfStream *s, int dirfd, const uint8_t uuid[16],
+                       const HtRun *run);
+
+/**
+ * ht_ctf_stream_append: write a run
+ * @s: open stream
+ * @run: events
+ *
+ * When it returns, the events can be read and survive the end of the process.
+ *
+ * Returns: 0, or -errno: the run was dropped and its events are counted in
+ * @s->dropped and, as soon as something can be written, in the trace.
+ * -EINVAL: the run begins before the end of the last one
+ */
+int ht_ctf_stream_append(HtCtfStream *s, const HtRun *run);
+
+/**
+ * ht_ctf_stream_close: write the final count and give up unused space
+ * @s: open stream
+ * @run: the HT_RUN_CLOSE run; NULL if the owner goes away
+ *
+ * Returns: 0, or -errno if the count could not be written
+ */
+int ht_ctf_stream_close(HtCtfStream *s, const HtRun *run);
+
+#endif /* HYPERTRACE_CTF_STREAM_H */

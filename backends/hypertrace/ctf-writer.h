@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * hypertrace: a directory with a CTF 1.8 trace
+ */
+#ifndef HYPERTRACE_CTF_WRITER_H
+#define HYPERTRACE_CTF_WRITER_H
+
+#include "hypertrace/run.h"
+#include "ctf-metadata.h"
+
+typedef struct HtCtfWriter HtCtfWriter;
+
+/**
+ * ht_ctf_writer_new: make a trace without events
+ * @dir: an existing directory
+ * @name: of the directory to make in @dir for the trace; if there is one of
+ *        that name, a number is appended
+ * @info: copied into the trace's metadata
+ * @streams: number of streams; HtStreamInfo.index is below it
+ * @out: set to the writer
+ *
+ * Returns: 0 or -errno
+ */
+int ht_ctf_writer_new(const char *dir, const char *name, const HtCtfInfo *info,
+                      uint32_t streams, HtCtfWriter **out);
+
+/**
+ * ht_ctf_writer_free: close what is open
+ * @w: the writer or NULL
+ */
+void ht_ctf_writer_free(HtCtfWriter *w);
+
+/**
+ * ht_ctf_writer_path: the trace's directory
+ * @w: the writer
+ */
+const char *ht_ctf_writer_path(const HtCtfWriter *w);
+
+/**
+ * ht_ctf_writer_class: add a class before an event uses it
+ * @w: the writer
+ * @c: the class; nothing is done if it was added before
+ *
+ * Returns: 0 or -errno; the trace is as before then
+ *
+ * Context: any thread
+ */
+int ht_ctf_writer_class(HtCtfWriter *w, const HtClass *c);
+
+/**
+ * ht_ctf_writer_run: write a run
+ * @w: the writer
+ * @run: the run
+ *
+ * Returns: 0 or -errno.  Its events are then dropped and counted; the trace
+ * remains valid and later runs are tried again.
+ *
+ * Context: one thread at a time for a stream, any number for different ones
+ */
+int ht_ctf_writer_run(HtCtfWriter *w, const HtRun *run);
+
+/**
+ * ht_ctf_writer_dropped: events of all streams that could not be written
+ * @w: the writer
+ *
+ * Context: any thread
+ */
+uint64_t ht_ctf_writer_dropped(const HtCtfWriter *w);
+
+#endif /* HYPERTRACE_CTF_WRITER_H */

@@ -1,0 +1,339 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * hypertrace: what the tests of the backends share
+ */
+#include "qemu/osdep.h"
+#include "qemu/bswap.h"
+#include <glib/gstdio.h>
+#include "backend-testlib.h"
+
+static unsigned parse_kind(const char *s, unsigned *flags)
+{
+    static const struct {
+        const char *name;
+        unsigned kind;
+    } kinds[] = {
+        { "u8", HT_FIELD_U8 }, { "u16", HT_FIELD_U16 },
+        { "u32", HT_FIELD_U32 }, { "u64", HT_FIELD_U64 },
+        { "s8", HT_FIELD_S8 }, { "s16", HT_FIELD_S16 },
+        { "s32", HT_FIELD_S32 }, { "s64", HT_FIELD_S64 },
+        { "f32", HT_FIELD_F32 }, { "f64", HT_FIELD_F64 },
+        { "text", HT_FIELD_TEXT },
+    };
+    g_autofree char *decimal = g_strdup(s);
+    unsigned i;
+
+    if (decimal[0] == 'x') {
+        decimal[0] = 'u';
+        *flags = HT_FIELD_HEX;
+    }
+    for (i = 0; i < ARRAY_SIZE(kinds); i++) {
+        if (!strcmp(decimal, kinds[i].name)) {
+            return kinds[i].kind;
+        }
+    }
+    g_assert_not_reached();
+}
+
+static size_t put_field(uint8_t *p, const char *spec)
+{
+    g_auto(GStrv) parts = g_strsplit(spec, ":", 2);
+    g_auto(GStrv) kind = g_strsplit(parts[0], "-", 3);
+    struct ht_msg_field f = { 0 };
+    unsigned flags = 0;
+
+    if (!strcmp(kind[0], "seq")) {
+        f.kind = HT_FIELD_SEQUENCE;
+        f.elem = parse_kind(kind[1], &flags);
+    } else if (!strcmp(kind[0], "arr")) {
+        f.kind = HT_FIELD_ARRAY;
+        f.elem = parse_kind(kind[1], &flags);
+        f.count = cpu_to_le16(atoi(kind[2]));
+    } else {
+        f.kind = parse_kind(kind[0], &flags);
+    }
+    f.flags = flags;
+    f.name_len = strlen(parts[1]);
+    memcpy(p, &f, sizeof(f));
+    memcpy(p + sizeof(f), parts[1], f.name_len);
+    return sizeof(f) + f.name_len;
+}
+
+HtClass *tl_class(HtClassTable *t, const char *name, const char *spec)
+{
+    union {
+        struct ht_msg_class m;
+        uint8_t bytes[HT_MESSAGE_MAX];
+    } msg = { 0 };
+    g_auto(GStrv) fields = g_strsplit(spec, " ", 0);
+    uint8_t *p = msg.m.data;
+    HtClass *c = NULL;
+    bool added;
+
+    msg.m.h.type = cpu_to_le16(HT_MSG_CLASS_REGISTER);
+    msg.m.loglevel = 6;
+    msg.m.name_len = strlen(name);
+    memcpy(p, name, msg.m.name_len);
+    p += msg.m.name_len;
+    for (msg.m.nr_fields = 0; fields[msg.m.nr_fields]; msg.m.nr_fields++) {
+        p += put_field(p, fields[msg.m.nr_fields]);
+    }
+    msg.m.h.size = cpu_to_le32(p - msg.bytes);
+    g_assert_cmpint(ht_class_table_add(t, &msg, p - msg.bytes, &added, &c),
+                    ==, HT_STATUS_OK);
+    ht_class_table_set_state(t, c, HT_CLASS_READY);
+    return c;
+}
+
+void tl_run_init(TlRun *r, const HtStreamInfo *stream)
+{
+    *r = (TlRun) {
+        .run.stream = stream,
+        .data = g_byte_array_new(),
+        .text = g_ptr_array_new_with_free_func(g_free),
+        .times = g_array_new(false, false, sizeof(uint64_t)),
+    };
+}
+
+void tl_run_clear(TlRun *r)
+{
+    g_byte_array_unref(r->data);
+    g_ptr_array_unref(r->text);
+    g_array_unref(r->times);
+}
+
+void tl_run_begin(TlRun *r, unsigned flags, uint64_t discarded)
+{
+    g_byte_array_set_size(r->data, 0);
+    g_ptr_array_set_size(r->text, 0);
+    g_array_set_size(r->times, 0);
+    r->run = (HtRun) {
+        .stream = r->run.stream,
+        .flags = flags,
+        .discarded = discarded,
+    };
+    r->open = false;
+}
+
+static void put_scalar(TlRun *r, GString *text, unsigned kind, bool hex,
+                       GRand *rand)
+{
+    uint64_t v = (uint64_t)g_rand_int(rand) << 32 | g_rand_int(rand);
+    unsigned size = ht_kind_size(kind);
+    uint8_t le[8];
+    float f32;
+    double f64;
+    uint32_t bits;
+
+    if (kind == HT_FIELD_F32 || kind == HT_FIELD_F64) {
+        /* few digits, so that what is shown is exact */
+        f64 = f32 = (int32_t)(v % 100000) / 4.0f - 1000;
+        if (kind == HT_FIELD_F32) {
+            memcpy(&bits, &f32, sizeof(bits));
+            v = bits;
+        } else {
+            memcpy(&v, &f64, sizeof(v));
+        }
+        g_string_append_printf(text, "%g", f64);
+    } else if (ht_kind_signed(kind)) {
+        g_string_append_printf(text, "%" PRId64,
+                               (int64_t)(v << (64 - 8 * size)) >>
+                               (64 - 8 * size));
+    } else {
+        g_string_append_printf(text, hex ? "0x%" PRIX64 : "%" PRIu64,
+                               v << (64 - 8 * size) >> (64 - 8 * size));
+    }
+    stq_le_p(le, v);
+    g_byte_array_append(r->data, le, size);
+}
+
+static void put_value(TlRun *r, GString *text, const HtField *f, GRand *rand,
+                      unsigned pad)
+{
+    unsigned i, count = f->kind == HT_FIELD_ARRAY ? f->count : pad;
+    uint8_t le[2];
+
+    switch (f->kind) {
+    case HT_FIELD_TEXT:
+    case HT_FIELD_SEQUENCE:
+        stw_le_p(le, count);
+        g_byte_array_append(r->data, le, 2);
+        g_string_append_printf(text, "_%s_length = %u, %s = ",
+                               f->name, count, f->name);
+        break;
+    default:
+        g_string_append_printf(text, "%s = ", f->name);
+        break;
+    }
+
+    if (f->kind == HT_FIELD_TEXT) {
+        g_string_append_c(text, '"');
+        for (i = 0; i < count; i++) {
+            uint8_t c = g_rand_int_range(rand, 'a', 'z' + 1);
+
+            g_byte_array_append(r->data, &c, 1);
+            g_string_append_c(text, c);
+        }
+        g_string_append_c(text, '"');
+    } else if (f->kind == HT_FIELD_SEQUENCE || f->kind == HT_FIELD_ARRAY) {
+        g_string_append(text, count ? "[ " : "[ ]");
+        for (i = 0; i < count; i++) {
+            g_string_append_printf(text, "%s[%u] = ", i ? ", " : "", i);
+            put_scalar(r, text, f->elem, f->flags & HT_FIELD_HEX, rand);
+        }
+        g_string_append(text, count ? " ]" : "");
+    } else {
+        put_scalar(r, text, f->kind, f->flags & HT_FIELD_HEX, rand);
+    }
+}
+
+void tl_run_event(TlRun *r, const HtClass *c, uint64_t ns, GRand *rand,
+                  unsigned pad)
+{
+    GString *text = g_string_new(NULL);
+    uint8_t h[HT_EVENT_HEADER_EXT];
+    unsigned i;
+
+    if (!r->run.events++) {
+        r->run.begin_ns = ns;
+        r->run.counter = ns * 3;
+    }
+    if (c->id >= HT_ID_EXTENDED ||
+        (r->run.events > 1 && ns - r->ns > HT_CLOCK_MASK / 2)) {
+        h[0] = HT_ID_EXTENDED;
+        stl_le_p(h + 1, c->id);
+        stq_le_p(h + 5, ns);
+        g_byte_array_append(r->data, h, HT_EVENT_HEADER_EXT);
+    } else {
+        stl_le_p(h, c->id | (uint32_t)ns << 8);
+        g_byte_array_append(r->data, h, HT_EVENT_HEADER);
+    }
+    r->run.end_ns = r->ns = ns;
+    for (i = 0; i < c->nr_fields; i++) {
+        if (i) {
+            g_string_append(text, ", ");
+        }
+        put_value(r, text, &c->fields[i], rand, pad);
+    }
+    g_ptr_array_add(r->text, g_string_free(text, false));
+    g_array_append_val(r->times, ns);
+}
+
+const HtRun *tl_run_end(TlRun *r)
+{
+    r->run.data = r->data->data;
+    r->run.size = r->data->len;
+    return &r->run;
+}
+
+HtRun tl_mark(const HtStreamInfo *stream, unsigned flag, uint64_t ns,
+              uint64_t discarded)
+{
+    return (HtRun) {
+        .stream = stream,
+        .flags = flag,
+        .begin_ns = ns,
+        .end_ns = ns,
+        .discarded = discarded,
+    };
+}
+
+int tl_spawn(const char *const *argv, char **out, char **err)
+{
+    g_autoptr(GError) error = NULL;
+    int status;
+
+    g_spawn_sync(NULL, (char **)argv, NULL, G_SPAWN_SEARCH_PATH, NULL, NULL,
+                 out, err, &status, &error);
+    g_assert_no_error(error);
+    return status;
+}
+
+char *tl_babeltrace(const char *dir, char **err)
+{
+    const char *argv[] = {
+        "babeltrace2", "--no-delta", "--clock-seconds", dir, NULL
+    };
+    g_autofree char *own = NULL;
+    char *out;
+    int status = tl_spawn(argv, &out, err ?: &own);
+
+    if (!err) {
+        g_assert_cmpstr(own, ==, "");
+    }
+    g_assert_cmpint(status, ==, 0);
+    return out;
+}
+
+void tl_assert_lines(const char *got, const char *want)
+{
+    g_auto(GStrv) a = g_strsplit(got, "\n", -1);
+    g_auto(GStrv) b = g_strsplit(want, "\n", -1);
+    unsigned i;
+
+    for (i = 0; a[i] && b[i]; i++) {
+        if (strcmp(a[i], b[i])) {
+            g_test_message("line %u: got %s", i + 1, a[i]);
+            g_test_message("line %u: want %s", i + 1, b[i]);
+            g_test_fail();
+            return;
+        }
+    }
+    g_assert_cmpuint(g_strv_length(a), ==, g_strv_length(b));
+}
+
+int64_t tl_count(const char *dir, char **err)
+{
+    const char *argv[] = { "babeltrace2", dir, NULL };
+    g_autofree char *out = NULL;
+    int64_t n = 0;
+    char *p;
+
+    if (tl_spawn(argv, &out, err)) {
+        return -1;
+    }
+    for (p = out; (p = strchr(p, '\n')); p++) {
+        n++;
+    }
+    return n;
+}
+
+uint64_t tl_discarded(const char *err)
+{
+    static const char words[] = "discarded ";
+    uint64_t sum = 0;
+
+    while ((err = strstr(err, words))) {
+        err += strlen(words);
+        sum += g_ascii_strtoull(err, NULL, 10);
+    }
+    return sum;
+}
+
+char *tl_tmpdir(void)
+{
+    g_autoptr(GError) error = NULL;
+    char *dir = g_dir_make_tmp("ht-test-XXXXXX", &error);
+
+    g_assert_no_error(error);
+    return dir;
+}
+
+void tl_rmdir(char *dir)
+{
+    g_autoptr(GDir) d = g_dir_open(dir, 0, NULL);
+    const char *name;
+
+    while (d && (name = g_dir_read_name(d))) {
+        char *path = g_build_filename(dir, name, NULL);
+
+        if (g_file_test(path, G_FILE_TEST_IS_DIR)) {
+            tl_rmdir(path);
+        } else {
+            g_unlink(path);
+            g_free(path);
+        }
+    }
+    g_rmdir(dir);
+    g_free(dir);
+}

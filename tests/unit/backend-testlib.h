@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * hypertrace: what the tests of the backends share: classes, runs as the
+ * walk hands them over, and the text babeltrace2 shows for them
+ */
+#ifndef BACKEND_TESTLIB_H
+#define BACKEND_TESTLIB_H
+
+#include "hypertrace/run.h"
+
+/**
+ * tl_class: register a class as a guest does
+ * @t: table
+ * @name: its name
+ * @spec: fields "kind:name ...", kind being u8 to u64, x8 to x64 (shown in
+ *        base 16), s8 to s64, f32, f64, text, seq-KIND, arr-KIND-COUNT
+ *
+ * Returns: the class, ready
+ */
+HtClass *tl_class(HtClassTable *t, const char *name, const char *spec);
+
+/**
+ * TlRun: a run being put together
+ * @data: events
+ * @text: for each event, the fields as babeltrace2 shows them
+ * @times: for each event
+ */
+typedef struct TlRun {
+    HtRun run;
+    GByteArray *data;
+    GPtrArray *text;
+    GArray *times;
+    uint64_t ns;
+    bool open;
+} TlRun;
+
+void tl_run_init(TlRun *r, const HtStreamInfo *stream);
+void tl_run_clear(TlRun *r);
+
+/* Begin another run of the same stream. */
+void tl_run_begin(TlRun *r, unsigned flags, uint64_t discarded);
+
+/* Add an event with values from @rand; @pad: bytes of text or elements. */
+void tl_run_event(TlRun *r, const HtClass *c, uint64_t ns, GRand *rand,
+                  unsigned pad);
+
+/* The finished run. */
+const HtRun *tl_run_end(TlRun *r);
+
+/* A run that opens or closes a stream */
+HtRun tl_mark(const HtStreamInfo *stream, unsigned flag, uint64_t ns,
+              uint64_t discarded);
+
+/* Run a program; asserts that it could be started. */
+int tl_spawn(const char *const *argv, char **out, char **err);
+
+/* Read a trace; asserts success and, unless @err is given, silence. */
+char *tl_babeltrace(const char *dir, char **err);
+
+/* Assert that two texts are equal; shows the first line that differs. */
+void tl_assert_lines(const char *got, const char *want);
+
+/* The number of events in a trace; -1 if babeltrace2 did not like it. */
+int64_t tl_count(const char *dir, char **err);
+
+/* The sum of all "discarded N events" in babeltrace2's standard error */
+uint64_t tl_discarded(const char *err);
+
+char *tl_tmpdir(void);
+void tl_rmdir(char *dir);
+
+#endif /* BACKEND_TESTLIB_H */

@@ -1,0 +1,361 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * hypertrace: traces of the CTF backend, read back by babeltrace2
+ */
+#include "qemu/osdep.h"
+#include "ctf-writer.h"
+#include "ctf-stream.h"
+#include "backend-testlib.h"
+
+static const HtCtfInfo info = {
+    .vm_name = "a \"VM\"",
+    .device = "ht0",
+    .channel = "shm",
+    .uuid = "0123456789abcde",
+    .clock_uuid = "fedcba987654321",
+    .precision_ns = 200,
+};
+
+typedef struct Fixture {
+    char *dir;
+    HtClassTable *classes;
+    HtCtfWriter *w;
+    GRand *rand;
+} Fixture;
+
+static void fixture_init(Fixture *f)
+{
+    f->dir = tl_tmpdir();
+    f->classes = ht_class_table_new();
+    f->rand = g_rand_new_with_seed(g_test_rand_int());
+    g_assert_cmpint(ht_ctf_writer_new(f->dir, "ht0", &info, 4, &f->w), ==, 0);
+}
+
+static void fixture_clear(Fixture *f)
+{
+    ht_ctf_writer_free(f->w);
+    ht_class_table_free(f->classes);
+    g_rand_free(f->rand);
+    tl_rmdir(f->dir);
+}
+
+static HtClass *add_class(Fixture *f, const char *name, const char *spec)
+{
+    HtClass *c = tl_class(f->classes, name, spec);
+
+    g_assert_cmpint(ht_ctf_writer_class(f->w, c), ==, 0);
+    return c;
+}
+
+static void mark(Fixture *f, const HtStreamInfo *stream, unsigned flag,
+                 uint64_t ns, uint64_t discarded)
+{
+    HtRun run = tl_mark(stream, flag, ns, discarded);
+
+    g_assert_cmpint(ht_ctf_writer_run(f->w, &run), ==, 0);
+}
+
+static void write_run(Fixture *f, TlRun *r)
+{
+    g_assert_cmpint(ht_ctf_writer_run(f->w, tl_run_end(r)), ==, 0);
+}
+
+/* A line as babeltrace2 prints it */
+static void expect(GString *out, const TlRun *r, unsigned i, const char *name)
+{
+    uint64_t ns = g_array_index(r->times, uint64_t, i);
+
+    g_string_append_printf(out, "[%" PRIu64 ".%09" PRIu64 "] a \"VM\" %s: "
+                           "{ guest_counter = %" PRIu64 ", cpu_id = %d, "
+                           "stream_index = %" PRIu32 " }, {%s%s }\n",
+                           ns / 1000000000, ns % 1000000000, name,
+                           r->run.counter,
+                           r->run.stream->vcpu, r->run.stream->index,
+                           *(char *)r->text->pdata[i] ? " " : "",
+                           (char *)r->text->pdata[i]);
+}
+
+/* Every kind of field, with random values, comes back as it was. */
+static void test_kinds(void)
+{
+    static const HtStreamInfo stream = { .vcpu = -1, .instance = 1 };
+    g_autofree char *out = NULL;
+    GString *want = g_string_new(NULL);
+    HtClass *all, *none;
+    uint64_t ns = 1000;
+    Fixture f;
+    TlRun r;
+    unsigned i, j;
+
+    fixture_init(&f);
+    none = add_class(&f, "nothing", "");
+    all = add_class(&f, "sub.sys-tem_all",
+                    "u8:int u16:event u32:string u64:struct x8:a x16:b "
+                    "x32:c x64:d s8:e s16:f s32:g s64:h f32:i f64:j text:k "
+                    "seq-u8:l seq-u16:m seq-x32:n seq-u64:o seq-s8:p "
+                    "seq-s64:q arr-u8-1:r arr-x16-3:s arr-u32-2:t "
+                    "arr-s64-2:u arr-s16-5:_v text:w");
+    mark(&f, &stream, HT_RUN_OPEN, ns, 0);
+    tl_run_init(&r, &stream);
+    for (i = 0; i < 50; i++) {
+        ns += 20000000;
+        tl_run_begin(&r, HT_RUN_CUT, 0);
+        for (j = 0; j < 5; j++) {
+            ns += g_rand_int_range(f.rand, 0, 10000000);
+            /*
+             * No empty text after the first run: babeltrace2 2.0 shows the
+             * text of the event before in its place (with a length of 0).
+             */
+            tl_run_event(&r, j == 2 ? none : all, ns, f.rand,
+                         i ? i % 7 * 11 + 1 : 0);
+        }
+        write_run(&f, &r);
+        for (j = 0; j < 5; j++) {
+            expect(want, &r, j, j == 2 ? none->name : all->name);
+        }
+    }
+    mark(&f, &stream, HT_RUN_CLOSE, ns, 0);
+
+    out = tl_babeltrace(f.dir, NULL);
+    tl_assert_lines(out, want->str);
+    g_string_free(want, true);
+    tl_run_clear(&r);
+    fixture_clear(&f);
+}
+
+/* Ids from 255 on use the extended header; so do large gaps. */
+static void test_many_classes(void)
+{
+    static const HtStreamInfo stream = { .vcpu = 3, .instance = 9,
+                                         .name = "a/b c" };
+    GString *want = g_string_new(NULL);
+    g_autofree char *out = NULL;
+    HtClass *c[300];
+    uint64_t ns = 5;
+    Fixture f;
+    TlRun r;
+    unsigned i;
+
+    fixture_init(&f);
+    tl_run_init(&r, &stream);
+    mark(&f, &stream, HT_RUN_OPEN, ns, 0);
+    for (i = 0; i < ARRAY_SIZE(c); i++) {
+        g_autofree char *name = g_strdup_printf("class%u", i);
+
+        c[i] = add_class(&f, name, "u32:x text:t");
+    }
+    tl_run_begin(&r, HT_RUN_CUT, 0);
+    for (i = 0; i < ARRAY_SIZE(c); i++) {
+        ns += i % 5 ? 100 : UINT64_C(3000000000) * i;
+        tl_run_event(&r, c[i], ns, f.rand, i);
+    }
+    write_run(&f, &r);
+    for (i = 0; i < ARRAY_SIZE(c); i++) {
+        expect(want, &r, i, c[i]->name);
+    }
+    out = tl_babeltrace(f.dir, NULL);
+    tl_assert_lines(out, want->str);
+    g_string_free(want, true);
+    tl_run_clear(&r);
+    fixture_clear(&f);
+}
+
+/* Directories that hold little can be read as well. */
+static void test_empty(void)
+{
+    static const HtStreamInfo stream = { .vcpu = 0, .instance = 1 };
+    Fixture f;
+    g_autofree char *err1 = NULL, *err2 = NULL, *err3 = NULL;
+    HtCtfWriter *again;
+
+    fixture_init(&f);
+    g_assert_cmpint(tl_count(f.dir, &err1), ==, 0);
+    g_assert_cmpstr(err1, ==, "");
+    mark(&f, &stream, HT_RUN_OPEN, 77, 0);
+    g_assert_cmpint(tl_count(f.dir, &err2), ==, 0);
+    g_assert_cmpstr(err2, ==, "");
+    mark(&f, &stream, HT_RUN_CLOSE, 99, 0);
+    g_assert_cmpint(tl_count(f.dir, &err3), ==, 0);
+    g_assert_cmpstr(err3, ==, "");
+
+    /* a device that comes back writes beside its old trace */
+    g_assert_cmpint(ht_ctf_writer_new(f.dir, "ht0", &info, 1, &again), ==, 0);
+    g_assert_true(g_str_has_suffix(ht_ctf_writer_path(again), "/ht0-2"));
+    ht_ctf_writer_free(again);
+    g_assert_cmpint(ht_ctf_writer_new("/nonexistent", "x", &info, 1, &again),
+                    ==, -ENOENT);
+    fixture_clear(&f);
+}
+
+/* A run of an old time, or of a stream nobody opened, is refused. */
+static void test_refused(void)
+{
+    static const HtStreamInfo stream = { .vcpu = 0, .instance = 1 };
+    g_autofree char *err = NULL;
+    HtClass *c;
+    Fixture f;
+    TlRun r;
+
+    fixture_init(&f);
+    c = add_class(&f, "c", "u8:x");
+    tl_run_init(&r, &stream);
+
+    tl_run_begin(&r, HT_RUN_CUT, 0);
+    tl_run_event(&r, c, 5000, f.rand, 0);
+    g_assert_cmpint(ht_ctf_writer_run(f.w, tl_run_end(&r)), ==, -ENOENT);
+    g_assert_cmpuint(ht_ctf_writer_dropped(f.w), ==, 1);
+
+    /* ... but an event may be older than its stream's opening */
+    mark(&f, &stream, HT_RUN_OPEN, 6000, 0);
+    write_run(&f, &r);
+    tl_run_begin(&r, HT_RUN_CUT, 0);
+    tl_run_event(&r, c, 4999, f.rand, 0);
+    g_assert_cmpint(ht_ctf_writer_run(f.w, tl_run_end(&r)), ==, -EINVAL);
+    g_assert_cmpuint(ht_ctf_writer_dropped(f.w), ==, 2);
+    tl_run_begin(&r, 0, 0);
+    tl_run_event(&r, c, 5000, f.rand, 0);
+    write_run(&f, &r);
+    g_assert_cmpint(tl_count(f.dir, &err), ==, 2);
+    g_assert_cmpuint(tl_discarded(err), ==, 1);
+    tl_run_clear(&r);
+    fixture_clear(&f);
+}
+
+/* Discarded events are shown, all of them, wherever they happened. */
+static void test_discarded(void)
+{
+    static const HtStreamInfo stream = { .vcpu = 0, .instance = 1 };
+    g_autofree char *err1 = NULL, *err2 = NULL, *err3 = NULL;
+    uint64_t ns = 1, discarded = 0;
+    HtClass *c;
+    unsigned i;
+    Fixture f;
+    TlRun r;
+
+    fixture_init(&f);
+    c = add_class(&f, "c", "u8:x");
+    tl_run_init(&r, &stream);
+    mark(&f, &stream, HT_RUN_OPEN, ns, 0);
+    for (i = 0; i < 100; i++) {
+        discarded += i % 3 == 0 ? i + 1 : 0;
+        tl_run_begin(&r, 0, discarded);
+        tl_run_event(&r, c, ns += 1000, f.rand, 0);
+        write_run(&f, &r);
+        if (i == 0) {
+            g_assert_cmpint(tl_count(f.dir, &err1), ==, 1);
+            g_assert_cmpuint(tl_discarded(err1), ==, 1);
+        }
+    }
+    g_assert_cmpint(tl_count(f.dir, &err2), ==, 100);
+    g_assert_cmpuint(tl_discarded(err2), ==, discarded);
+    mark(&f, &stream, HT_RUN_CLOSE, ns + 1, discarded + 1000);
+    g_assert_cmpint(tl_count(f.dir, &err3), ==, 100);
+    g_assert_cmpuint(tl_discarded(err3), ==, discarded + 1000);
+    tl_run_clear(&r);
+    fixture_clear(&f);
+}
+
+/* Runs of all sizes, through several files; what is unused is given up. */
+static void test_sizes(void)
+{
+    static const HtStreamInfo stream[] = {
+        { .index = 0, .vcpu = 0, .instance = 1 },
+        { .index = 3, .vcpu = -1, .instance = 2 },
+    };
+    g_autofree char *err = NULL, *path = NULL;
+    uint64_t ns = 1, events = 0, bytes = 0;
+    unsigned i, j, n;
+    struct stat st;
+    HtClass *c;
+    Fixture f;
+    TlRun r[2];
+
+    fixture_init(&f);
+    c = add_class(&f, "c", "u64:x text:t");
+    for (j = 0; j < 2; j++) {
+        mark(&f, &stream[j], HT_RUN_OPEN, ns, 0);
+        tl_run_init(&r[j], &stream[j]);
+    }
+    for (i = 0; i < 400; i++) {
+        for (j = 0; j < 2; j++) {
+            tl_run_begin(&r[j], i % 5 ? 0 : HT_RUN_CUT, 0);
+            n = i % 100 == 99 ? 1048576 / 1018 : g_rand_int_range(f.rand, 1, 40);
+            events += n;
+            while (n--) {
+                tl_run_event(&r[j], c, ns += 10, f.rand, 1000);
+            }
+            write_run(&f, &r[j]);
+            bytes += r[0].run.size;
+        }
+    }
+    for (j = 0; j < 2; j++) {
+        mark(&f, &stream[j], HT_RUN_CLOSE, ns, 0);
+        tl_run_clear(&r[j]);
+    }
+    g_assert_cmpint(tl_count(f.dir, &err), ==, events);
+    g_assert_cmpstr(err, ==, "");
+
+    /* the first file is full, up to one run */
+    path = g_strdup_printf("%s/stream-000-000001-0000",
+                           ht_ctf_writer_path(f.w));
+    g_assert_cmpint(stat(path, &st), ==, 0);
+    g_assert_cmpint(st.st_size, <=, HT_CTF_FILE_MIN);
+    g_assert_cmpint(st.st_size, >, HT_CTF_FILE_MIN - 2 * 40 * 1018);
+    g_assert_cmpint(bytes, >, 4 * HT_CTF_FILE_MIN);
+    fixture_clear(&f);
+}
+
+/* Of two devices' traces under one directory, events come out in order. */
+static void test_two_devices(void)
+{
+    static const HtStreamInfo stream = { .vcpu = 0, .instance = 1 };
+    g_autofree char *out = NULL;
+    g_auto(GStrv) lines = NULL;
+    HtCtfInfo other = info;
+    HtCtfWriter *w[2];
+    HtRun m;
+    HtClass *c;
+    unsigned i;
+    Fixture f;
+    TlRun r;
+
+    fixture_init(&f);
+    other.uuid[0] = 'x';
+    w[0] = f.w;
+    g_assert_cmpint(ht_ctf_writer_new(f.dir, "ht1", &other, 1, &w[1]), ==, 0);
+    c = add_class(&f, "c", "");
+    g_assert_cmpint(ht_ctf_writer_class(w[1], c), ==, 0);
+    g_assert_cmpint(ht_ctf_writer_class(w[1], c), ==, 0);
+    tl_run_init(&r, &stream);
+    m = tl_mark(&stream, HT_RUN_OPEN, 1, 0);
+    g_assert_cmpint(ht_ctf_writer_run(w[0], &m), ==, 0);
+    g_assert_cmpint(ht_ctf_writer_run(w[1], &m), ==, 0);
+    for (i = 0; i < 1000; i++) {
+        tl_run_begin(&r, 0, 0);
+        tl_run_event(&r, c, 1000 * (i + 1), f.rand, 0);
+        g_assert_cmpint(ht_ctf_writer_run(w[i % 2], tl_run_end(&r)), ==, 0);
+    }
+    ht_ctf_writer_free(w[1]);
+    out = tl_babeltrace(f.dir, NULL);
+    lines = g_strsplit(out, "\n", -1);
+    g_assert_cmpuint(g_strv_length(lines), ==, 1001);
+    for (i = 0; i + 1 < 1000; i++) {
+        g_assert_cmpint(strncmp(lines[i], lines[i + 1], 14), <, 0);
+    }
+    tl_run_clear(&r);
+    fixture_clear(&f);
+}
+
+int main(int argc, char **argv)
+{
+    setlinebuf(stdout);
+    g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/ctf/kinds", test_kinds);
+    g_test_add_func("/ctf/many-classes", test_many_classes);
+    g_test_add_func("/ctf/empty", test_empty);
+    g_test_add_func("/ctf/refused", test_refused);
+    g_test_add_func("/ctf/discarded", test_discarded);
+    g_test_add_func("/ctf/sizes", test_sizes);
+    g_test_add_func("/ctf/two-devices", test_two_devices);
+    return g_test_run();
+}
