@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * libhypertrace, bare metal: opening a device; the channels that use
+ * registers and stream RAM (hypercall, shm)
+ */
+#include "internal.h"
+
+#define RELAX_MS        5000    /* for the host's backend to become ready */
+
+static struct ht_bm_device *to_bm(struct ht_device *dev)
+{
+    return (struct ht_bm_device *)dev;  /* its first member */
+}
+
+int ht_bm_timeout(const struct ht_bm_device *d, uint64_t start, unsigned ms)
+{
+    uint64_t hz = d->dev.caps.clock_hz;
+
+    if (!hz) {
+        hz = 5000000000u;
+    }
+    return ht_clock() - start > hz / 1000 * ms;
+}
+
+int ht_bm_relax(struct ht_device *dev, unsigned tries)
+{
+    struct ht_bm_device *d = to_bm(dev);
+
+    if (!tries) {
+        d->relax_start = ht_clock();
+    }
+    for (unsigned i = 0; i < 1000; i++) {
+        ht_bm_pause();
+    }
+    return ht_bm_timeout(d, d->relax_start, RELAX_MS) ? -ETIMEDOUT : 0;
+}
+
+void ht_bm_read_caps(struct ht_caps *caps, const volatile uint8_t *p)
+{
+    uint8_t *to = (uint8_t *)caps;
+
+    for (unsigned i = 0; i < sizeof(*caps); i += 4) {
+        ht_put32(to + i, ht_bm_read32(p + i));
+    }
+}
+
+/* Registers ---------------------------------------------------------------- */
+
+static int regs_control(struct ht_device *dev, struct ht_msg *msg,
+                        uint32_t size)
+{
+    struct ht_bm_device *d = to_bm(dev);
+    volatile uint8_t *box = d->regs + dev->caps.mailbox_offset;
+    uint8_t *bytes = (uint8_t *)msg;
+    uint32_t len = msg->size;
+
+    if (len < sizeof(*msg) || len > size || len > dev->caps.mailbox_size) {
+        return -EINVAL;
+    }
+    for (uint32_t i = 0; i < len; i += 8) {
+        uint64_t v = 0;
+
+        for (uint32_t j = 0; j < 8 && i + j < len; j++) {
+            v |= (uint64_t)bytes[i + j] << 8 * j;
+        }
+        ht_bm_write64(box + i, v);
+    }
+    ht_bm_write32(d->regs + HT_REG_MAILBOX_GO, len);
+
+    /* The message was executed by that store; its reply has its own size. */
+    for (uint32_t i = 0; i < len; i += 4) {
+        uint32_t v = ht_bm_read32(box + i);
+
+        for (uint32_t j = 0; j < 4 && i + j < len; j++) {
+            bytes[i + j] = v >> 8 * j;
+        }
+        if (i == 4) {
+            len = msg->size;
+            if (len < sizeof(*msg) || len > size ||
+                len > dev->caps.mailbox_size) {
+                return -EIO;
+            }
+        }
+    }
+    return 0;
+}
+
+static int regs_map(struct ht_device *dev, uint32_t stream,
+                    struct ht_ring_control **ring, uint8_t **packets)
+{
+    uint8_t *at = to_bm(dev)->ram + stream * dev->caps.ring_stride;
+
+    *ring = (struct ht_ring_control *)at;
+    *packets = at + HT_PACKETS_OFFSET;
+    return 0;
+}
+
+static void regs_doorbell(struct ht_device *dev, uint32_t stream)
+{
+    ht_bm_write32(to_bm(dev)->regs + dev->caps.doorbell_offset +
+                  stream * dev->caps.doorbell_stride, stream);
+}
+
+static const struct ht_port_ops regs_ops = {
+    .control = regs_control,
+    .map = regs_map,
+    .doorbell = regs_doorbell,
+    .relax = ht_bm_relax,
+};
+
+/* Does [offset, offset + n * stride) lie in @size bytes? */
+static int inside(uint64_t size, uint64_t offset, uint64_t n, uint64_t stride)
+{
+    return offset <= size && stride <= (size - offset) / n;
+}
+
+int ht_bm_regs_open(struct ht_bm_device *d)
+{
+    const struct ht_bm_platform *p = d->platform;
+    const struct ht_bm_bar *regs = &d->bar[HT_PCI_BAR_REGS];
+    const struct ht_bm_bar *ram = &d->bar[HT_PCI_BAR_RING];
+    struct ht_caps *caps = &d->dev.caps;
+
+    if (!ram->base || regs->size < HT_PAGE) {
+        return -ENODEV;
+    }
+    d->regs = p->map(p->opaque, regs->base, regs->size, 0);
+    if (!d->regs) {
+        return -ENOMEM;
+    }
+    ht_bm_read_caps(caps, d->regs);
+    if (caps->magic != HT_MAGIC) {
+        return -ENODEV;
+    }
+    if (caps->version != HT_VERSION) {
+        return -EPROTO;
+    }
+    /* Closing the streams of a life before changes the epoch: read again. */
+    ht_bm_write32(d->regs + HT_REG_TAKEOVER, HT_MAGIC);
+    ht_bm_read_caps(caps, d->regs);
+    if (!caps->streams ||
+        caps->streams > HT_STREAMS_MAX ||
+        (caps->mailbox_offset | caps->doorbell_offset) % 8 ||
+        caps->ring_stride % HT_PAGE || caps->doorbell_stride % 4 ||
+        caps->ring_stride < HT_PACKETS_OFFSET +
+                            (uint64_t)caps->packet_size * caps->packets ||
+        !inside(regs->size, caps->mailbox_offset, 1, caps->mailbox_size) ||
+        !inside(regs->size, caps->doorbell_offset, caps->streams,
+                caps->doorbell_stride) ||
+        !inside(ram->size, 0, caps->streams, caps->ring_stride)) {
+        return -EPROTO;
+    }
+    d->ram = p->map(p->opaque, ram->base, ram->size, 1);
+    if (!d->ram) {
+        return -ENOMEM;
+    }
+    d->dev.ops = &regs_ops;
+    d->dev.mapping = "write-back";
+    return 0;
+}
+
+/* Opening ------------------------------------------------------------------ */
+
+int ht_bm_open(struct ht_bm_device *d, const struct ht_bm_platform *platform,
+               uint16_t bdf)
+{
+    uint32_t command;
+    int ret;
+
+    ht_zero(d, sizeof(*d));
+    d->platform = platform;
+    d->bdf = bdf;
+    ht_bm_pci_bars(d);
+    command = ht_bm_pci_read(d, HT_BM_PCI_COMMAND) & 0xffff;
+    ht_bm_pci_write(d, HT_BM_PCI_COMMAND,
+                    command | HT_BM_PCI_CMD_MEMORY | HT_BM_PCI_CMD_MASTER |
+                    HT_BM_PCI_CMD_NO_INTX);
+    if (d->bar[HT_PCI_BAR_REGS].base) {
+        ret = ht_bm_regs_open(d);
+    } else {
+        ret = ht_bm_virtio_open(d);
+    }
+    if (!ret) {
+        ret = ht_device_init(&d->dev);
+    }
+    if (ret) {
+        ht_bm_close(d);
+    }
+    return ret;
+}
+
+void ht_bm_close(struct ht_bm_device *d)
+{
+    if (d->common) {
+        ht_bm_virtio_close(d);
+    }
+}

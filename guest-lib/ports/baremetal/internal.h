@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * libhypertrace, bare metal: what the port's files share
+ */
+#ifndef HT_BM_INTERNAL_H
+#define HT_BM_INTERNAL_H
+
+#include "ht-baremetal.h"
+
+/* Device memory; x86 and the compiler keep volatile accesses in order ------ */
+
+static inline uint8_t ht_bm_read8(const volatile uint8_t *p)
+{
+    return *p;
+}
+
+static inline uint16_t ht_bm_read16(const volatile uint8_t *p)
+{
+    return *(const volatile uint16_t *)p;
+}
+
+static inline uint32_t ht_bm_read32(const volatile uint8_t *p)
+{
+    return *(const volatile uint32_t *)p;
+}
+
+static inline void ht_bm_write8(volatile uint8_t *p, uint8_t v)
+{
+    *p = v;
+}
+
+static inline void ht_bm_write16(volatile uint8_t *p, uint16_t v)
+{
+    *(volatile uint16_t *)p = v;
+}
+
+static inline void ht_bm_write32(volatile uint8_t *p, uint32_t v)
+{
+    *(volatile uint32_t *)p = v;
+}
+
+static inline void ht_bm_write64(volatile uint8_t *p, uint64_t v)
+{
+    *(volatile uint64_t *)p = v;
+}
+
+/* Be polite to the other hardware thread while polling. */
+static inline void ht_bm_pause(void)
+{
+#if defined(__x86_64__)
+    __asm__ volatile("pause");
+#elif defined(__aarch64__)
+    __asm__ volatile("yield");
+#endif
+}
+
+/**
+ * ht_bm_timeout() - has @ms milliseconds passed since @start?
+ * @d: its clock_hz; where that is unknown a fast counter is assumed, so that
+ *     the wait is longer rather than shorter
+ * @start: an earlier ht_clock()
+ * @ms: milliseconds
+ */
+int ht_bm_timeout(const struct ht_bm_device *d, uint64_t start, unsigned ms);
+
+/* port.h's relax(), the same for all channels */
+int ht_bm_relax(struct ht_device *dev, unsigned tries);
+
+/* PCI -------------------------------------------------------------------- */
+
+#define HT_BM_PCI_COMMAND       0x04
+#define HT_BM_PCI_CMD_MEMORY    0x0002u
+#define HT_BM_PCI_CMD_MASTER    0x0004u
+#define HT_BM_PCI_CMD_NO_INTX   0x0400u
+
+/* Fill in @d->bar; decoding is off while they are sized. */
+void ht_bm_pci_bars(struct ht_bm_device *d);
+
+/* The next capability with id @id behind @at (0: the first); 0: none */
+unsigned ht_bm_pci_cap(struct ht_bm_device *d, uint8_t id, unsigned at);
+
+static inline uint32_t ht_bm_pci_read(struct ht_bm_device *d, unsigned offset)
+{
+    return d->platform->pci_read(d->platform->opaque, d->bdf, offset);
+}
+
+static inline void ht_bm_pci_write(struct ht_bm_device *d, unsigned offset,
+                                   uint32_t value)
+{
+    d->platform->pci_write(d->platform->opaque, d->bdf, offset, value);
+}
+
+/* The two kinds of device; both set @d->dev's caps, ops and mapping --------- */
+
+int ht_bm_regs_open(struct ht_bm_device *d);
+int ht_bm_virtio_open(struct ht_bm_device *d);
+void ht_bm_virtio_close(struct ht_bm_device *d);
+
+/* Read struct ht_caps from device memory, which allows 4-byte accesses. */
+void ht_bm_read_caps(struct ht_caps *caps, const volatile uint8_t *p);
+
+#endif /* HT_BM_INTERNAL_H */

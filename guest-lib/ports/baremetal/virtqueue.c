@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * libhypertrace, bare metal: split virtqueue
+ */
+#include "virtqueue.h"
+
+#define DESC_F_NEXT     1
+#define DESC_F_WRITE    2
+
+typedef uint16_t __attribute__((may_alias)) any16;
+
+static uint16_t avail_event(const struct ht_bm_vq *vq)
+{
+    /* The queue may be smaller than the array: right behind its last entry */
+    return __atomic_load_n((const any16 *)&vq->used.ring[vq->size],
+                           __ATOMIC_RELAXED);
+}
+
+static void no_interrupts(struct ht_bm_vq *vq)
+{
+    /* As far from used.idx as can be: the device never gets there. */
+    __atomic_store_n(&vq->avail.ring[vq->size],
+                     (uint16_t)(vq->used_idx + 0x8000), __ATOMIC_RELAXED);
+}
+
+void ht_bm_vq_init(struct ht_bm_vq *vq, uint16_t index, uint16_t size)
+{
+    vq->index = index;
+    vq->size = size;
+    vq->pairs = size / 2;
+    for (unsigned i = 0; i < vq->pairs; i++) {
+        vq->desc[2 * i].flags = DESC_F_NEXT;
+        vq->desc[2 * i].next = 2 * i + 1;
+    }
+    no_interrupts(vq);
+}
+
+unsigned ht_bm_vq_next(struct ht_bm_vq *vq)
+{
+    if (vq->out == vq->pairs || vq->broken) {
+        return vq->pairs;
+    }
+    return (vq->oldest + vq->out) % vq->pairs;
+}
+
+int ht_bm_vq_add(struct ht_bm_vq *vq, unsigned pair, int in)
+{
+    uint16_t old = vq->avail_idx;
+    uint16_t event;
+
+    vq->desc[2 * pair + 1].flags = in ? DESC_F_WRITE : 0;
+    vq->avail.ring[old % vq->size] = 2 * pair;
+    vq->avail_idx = old + 1;
+    vq->out++;
+    /* The device reads the ring and the descriptors after the index. */
+    __atomic_store_n(&vq->avail.idx, vq->avail_idx, __ATOMIC_RELEASE);
+    /*
+     * Pairs with the device's fence between writing avail_event and looking
+     * at idx again: one of the two sees the other's store.
+     */
+    ht_full_fence();
+    event = avail_event(vq);
+    /* Has idx just stepped over the event index? */
+    return (uint16_t)(vq->avail_idx - event - 1) <
+           (uint16_t)(vq->avail_idx - old);
+}
+
+unsigned ht_bm_vq_reap(struct ht_bm_vq *vq)
+{
+    uint16_t idx = __atomic_load_n(&vq->used.idx, __ATOMIC_ACQUIRE);
+    unsigned n = 0;
+
+    if (vq->used_idx == idx) {
+        return 0;
+    }
+    while (vq->used_idx != idx && !vq->broken) {
+        uint32_t id = vq->used.ring[vq->used_idx % vq->size].id;
+        unsigned pair = id / 2;
+
+        if (id % 2 || pair >= vq->pairs || vq->done[pair] ||
+            (pair + vq->pairs - vq->oldest) % vq->pairs >= vq->out) {
+            vq->broken = 1;     /* it was not out: trust nothing any more */
+            break;
+        }
+        vq->done[pair] = 1;
+        vq->used_idx++;
+    }
+    no_interrupts(vq);
+    while (vq->out && vq->done[vq->oldest]) {
+        vq->done[vq->oldest] = 0;
+        vq->oldest = (vq->oldest + 1) % vq->pairs;
+        vq->out--;
+        n++;
+    }
+    return n;
+}

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * libhypertrace, bare metal: a split virtqueue whose buffers are pairs of
+ * descriptors, used first in, first out
+ *
+ * The two descriptors of a pair stay where they are: pair n is descriptors
+ * 2n and 2n + 1.  Completion is polled; VIRTIO_F_EVENT_IDX keeps both sides'
+ * notifications away.
+ */
+#ifndef HT_BM_VIRTQUEUE_H
+#define HT_BM_VIRTQUEUE_H
+
+#include "internal.h"
+
+struct ht_bm_desc {
+    uint64_t addr;
+    uint32_t len;
+    uint16_t flags;
+    uint16_t next;
+};
+
+struct ht_bm_avail {
+    uint16_t flags;
+    uint16_t idx;
+    uint16_t ring[HT_VQ_SIZE + 1];      /* behind the last: used_event */
+};
+
+struct ht_bm_used_elem {
+    uint32_t id;
+    uint32_t len;
+};
+
+struct ht_bm_used {
+    uint16_t flags;
+    uint16_t idx;
+    struct ht_bm_used_elem ring[HT_VQ_SIZE + 1];    /* ...: avail_event */
+};
+
+#define HT_BM_PAIRS     (HT_VQ_SIZE / 2)
+
+/**
+ * struct ht_bm_vq - a queue: what the device knows of, then what it does not
+ */
+struct ht_bm_vq {
+    struct ht_bm_desc desc[HT_VQ_SIZE];
+    struct ht_bm_avail avail;
+    struct ht_bm_used used __attribute__((aligned(8)));
+    struct ht_submit submit[HT_BM_PAIRS];
+
+    volatile uint8_t *notify;
+    uint16_t index;
+    uint16_t size;              /* descriptors */
+    uint16_t pairs;
+    uint16_t avail_idx;
+    uint16_t used_idx;          /* next to be looked at */
+    uint16_t oldest;            /* pair not yet returned, if any is out */
+    uint16_t out;               /* pairs the device has */
+    uint8_t done[HT_BM_PAIRS];  /* came back before an older one */
+    int broken;                 /* the device returned nonsense */
+};
+
+/**
+ * ht_bm_vq_init() - bring a zeroed queue into its empty state
+ * @vq: the queue
+ * @index: its number
+ * @size: descriptors, a power of two, 2 to HT_VQ_SIZE
+ */
+void ht_bm_vq_init(struct ht_bm_vq *vq, uint16_t index, uint16_t size);
+
+/* Is there a pair to be filled?  Its number; @vq->pairs if there is none. */
+unsigned ht_bm_vq_next(struct ht_bm_vq *vq);
+
+/**
+ * ht_bm_vq_add() - hand the pair of ht_bm_vq_next() to the device
+ * @vq: the queue
+ * @pair: the pair; addr and len of its descriptors are set
+ * @in: the device writes the second descriptor's memory
+ *
+ * Return: 1 if the device wants to be notified.
+ */
+int ht_bm_vq_add(struct ht_bm_vq *vq, unsigned pair, int in);
+
+/**
+ * ht_bm_vq_reap() - take back what the device has used
+ * @vq: the queue
+ *
+ * Return: pairs taken back, in the order in which they were added.
+ */
+unsigned ht_bm_vq_reap(struct ht_bm_vq *vq);
+
+#endif /* HT_BM_VIRTQUEUE_H */

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Payload: what boot.S and the C code share
+ */
+#ifndef PAYLOAD_BOOT_H
+#define PAYLOAD_BOOT_H
+
+#define BOOT_LOOPS      1000
+
+#ifndef __ASSEMBLER__
+#include <stdint.h>
+
+extern uint32_t boot_magic;             /* what the loader left in EAX */
+extern uint32_t boot_info;              /* multiboot information */
+extern uint64_t boot_ring0_ticks;       /* boot_loop() at CPL 0 */
+extern uint64_t boot_pml4[512];
+
+/**
+ * boot_loop() - counter ticks for BOOT_LOOPS turns of a two-instruction loop
+ */
+uint64_t boot_loop(void);
+
+/* Called by boot.S, at CPL 3 */
+void payload_main(void);
+void payload_fault(uint64_t vector, uint64_t error, uint64_t rip,
+                   uint64_t cr2) __attribute__((noreturn));
+#endif
+
+#endif /* PAYLOAD_BOOT_H */

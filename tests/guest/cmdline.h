@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Payload: the command line, "FUNCTION [NAME=VALUE]..."
+ */
+#ifndef PAYLOAD_CMDLINE_H
+#define PAYLOAD_CMDLINE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/**
+ * cmdline_init() - keep a copy
+ * @text: the loader's, kernel path first; NULL: none
+ * @functions: known functions, then NULL
+ *
+ * Return: index of the function named, or -1
+ */
+int cmdline_init(const char *text, const char *const *functions);
+
+/* Each reads an option once; a bad value ends the payload with a message. */
+const char *cmdline_str(const char *name, const char *otherwise);
+uint64_t cmdline_u64(const char *name, uint64_t otherwise,
+                     uint64_t min, uint64_t max);
+
+/* To be called when all options were read: what is left is an error. */
+void cmdline_done(void);
+
+#endif /* PAYLOAD_CMDLINE_H */

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Payload: output on the debug port (-device isa-debugcon,iobase=0xe9), as
+ * text or as one JSON value a line, and the end (-device isa-debug-exit)
+ */
+#ifndef PAYLOAD_CONSOLE_H
+#define PAYLOAD_CONSOLE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* QEMU's exit status is 2 * code + 1: 33, 35, 37 */
+enum payload_exit {
+    PAYLOAD_OK     = 16,
+    PAYLOAD_FAILED = 17,        /* something measured or checked was wrong */
+    PAYLOAD_USAGE  = 18,        /* command line, or no such device */
+};
+
+void put_char(char c);
+void put_str(const char *s);
+void put_bytes(const char *s, size_t len);
+void put_u64(uint64_t v);
+void put_s64(int64_t v);
+void put_hex(uint64_t v);
+/* What was put is kept until a newline or this: an exit a byte is slow. */
+void put_flush(void);
+
+/*
+ * JSON objects.  Values are written as they come; names and strings must not
+ * need more escaping than quotes and backslashes.
+ */
+void json_begin(const char *name);      /* name: NULL for the outermost */
+void json_end(void);                    /* the outermost one ends the line */
+void json_u64(const char *name, uint64_t v);
+void json_s64(const char *name, int64_t v);
+void json_bool(const char *name, bool v);
+void json_str(const char *name, const char *v);
+void json_milli(const char *name, uint64_t v);  /* v / 1000, three decimals */
+
+void payload_exit(enum payload_exit code) __attribute__((noreturn));
+/* One line {"error": ...}, then the end */
+void payload_die(enum payload_exit code, const char *what, const char *detail)
+    __attribute__((noreturn));
+
+#endif /* PAYLOAD_CONSOLE_H */

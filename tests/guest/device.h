@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Payload: the environment that the bare-metal port runs in
+ */
+#ifndef PAYLOAD_DEVICE_H
+#define PAYLOAD_DEVICE_H
+
+#include "ht-baremetal.h"
+
+/**
+ * device_open() - open the @index'th device; ends the payload on failure
+ */
+struct ht_bm_device *device_open(unsigned index);
+
+/**
+ * device_count() - number of devices in this machine
+ */
+unsigned device_count(void);
+
+/* "hypercall", "shm", "virtio" */
+const char *device_channel(const struct ht_bm_device *d);
+
+/* "EINVAL" and so on, for people */
+const char *errno_name(int err);
+
+#endif /* PAYLOAD_DEVICE_H */

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Payload: what the loader left, the function chosen, the end
+ */
+#include "boot.h"
+#include "cmdline.h"
+#include "libc.h"
+#include "mm.h"
+#include "payload.h"
+
+#define MULTIBOOT_MAGIC         0x2badb002u
+#define MULTIBOOT_MEMORY        (1u << 0)
+#define MULTIBOOT_CMDLINE       (1u << 2)
+
+struct multiboot_info {
+    uint32_t flags;
+    uint32_t mem_lower;         /* KiB */
+    uint32_t mem_upper;         /* KiB from 1 MiB on */
+    uint32_t boot_device;
+    uint32_t cmdline;
+};
+
+static const char *const names[] = {
+    "probe", "exits", "selftest", NULL
+};
+static payload_function *const functions[] = {
+    payload_probe, payload_exits, payload_selftest,
+};
+
+void payload_main(void)
+{
+    const struct multiboot_info *info = (void *)(uintptr_t)boot_info;
+    const char *cmdline = NULL;
+    int function;
+
+    if (boot_magic != MULTIBOOT_MAGIC || !(info->flags & MULTIBOOT_MEMORY)) {
+        payload_die(PAYLOAD_USAGE, "not started by a multiboot loader", NULL);
+    }
+    if (info->flags & MULTIBOOT_CMDLINE) {
+        cmdline = (const char *)(uintptr_t)info->cmdline;
+    }
+    /* The copy comes first: the heap may begin where the original lies. */
+    function = cmdline_init(cmdline, names);
+    mm_init((1024ull + info->mem_upper) << 10);
+    if (function < 0) {
+        put_str("{\"error\": \"no function named\", \"functions\": [");
+        for (int i = 0; names[i]; i++) {
+            put_str(i ? ", \"" : "\"");
+            put_str(names[i]);
+            put_str("\"");
+        }
+        put_str("]}\n");
+        payload_exit(PAYLOAD_USAGE);
+    }
+    payload_exit(functions[function]());
+}
+
+void payload_fault(uint64_t vector, uint64_t error, uint64_t rip, uint64_t cr2)
+{
+    static bool again;
+
+    if (!again) {
+        again = true;
+        put_str("\nfault ");
+        put_u64(vector);
+        put_str(" error ");
+        put_hex(error);
+        put_str(" rip ");
+        put_hex(rip);
+        put_str(" cr2 ");
+        put_hex(cr2);
+        put_char('\n');
+    }
+    payload_exit(PAYLOAD_FAILED);
+}

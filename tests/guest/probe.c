@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Payload: how fast do ring 0 and ring 3 run here?
+ *
+ * A KVM without hardware virtualisation emulates ring 0, a thousand times
+ * slower than it runs ring 3; an operating system does not work in such a
+ * guest, this payload does.
+ */
+#include "boot.h"
+#include "clock.h"
+#include "cmdline.h"
+#include "payload.h"
+
+/* Where ring 0 is emulated, a turn of the loop takes thousands of ticks. */
+#define TICKS_MAX       100
+
+enum payload_exit payload_probe(void)
+{
+    uint64_t ring3;
+
+    cmdline_done();
+    boot_loop();
+    ring3 = boot_loop();
+    json_begin(NULL);
+    json_str("function", "probe");
+    json_milli("ring0_ticks", boot_ring0_ticks * 1000 / BOOT_LOOPS);
+    json_milli("ring3_ticks", ring3 * 1000 / BOOT_LOOPS);
+    json_bool("ring0_at_speed",
+              boot_ring0_ticks < (uint64_t)TICKS_MAX * BOOT_LOOPS);
+    json_u64("clock_hz", clock_hz(0));
+    json_end();
+    return PAYLOAD_OK;
+}
