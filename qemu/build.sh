@@ -109,8 +109,8 @@ link_firmware
 [ -n "$targets" ] || targets="qemu-system-x86_64 modules"
 case " $targets " in
 *" qtests "*)
-    others=$(cd "$HT_TOP/tests/qtest" && ls hypertrace*-test.c 2>/dev/null |
-             sed 's,\(.*\)\.c,tests/qtest/\1,')
+    others=$(cd "$HT_TOP" && find tests/qtest -name 'hypertrace*-test.c' |
+             sed 's,\.c$,,')
     targets="qemu-system-x86_64 modules ${targets%%qtests*}${targets#*qtests} $others
         tests/qtest/device-introspect-test tests/qtest/qom-test
         tests/qtest/qmp-cmd-test"

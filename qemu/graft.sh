@@ -130,7 +130,7 @@ if [ -n "$HT_USER_QEMU" ]; then
 else
     base=$HT_CACHE/qemu-source
     check_tree "$base"
-    key=$(cat "$base/debian/changelog" | head -n 1)
+    key=$(head -n 1 "$base/debian/changelog")
 fi
 key="$key $(cat "$HT_TOP"/qemu/patches/*.patch | sha256sum)"
 

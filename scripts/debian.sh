@@ -31,7 +31,7 @@ private_apt() {
         exec "$tool" \
             -o Dir::Etc::sourcelist="$root/sources.list" \
             -o Dir::Etc::sourceparts=- \
-            -o Dir::Etc::preferences=- -o Dir::Etc::preferencesparts=- \
+            -o Dir::Etc::preferences="$root/status" -o Dir::Etc::preferencesparts="$root/cache" \
             -o Dir::State="$root" -o Dir::State::lists="$root/lists" \
             -o Dir::State::status="$root/status" \
             -o Dir::Cache="$root/cache" -o APT::Sandbox::User=root \
@@ -72,7 +72,7 @@ debian_debs() {
     mkdir -p "$into"
     debian_lists "$suite" "packages"
     (
-        cd "$into"
+        cd "$into" || die "cannot enter $into"
         logged "download-$1" "downloading $*" \
             private_apt "$suite" apt-get download "$@"
     )

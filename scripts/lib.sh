@@ -34,7 +34,9 @@ have() {
 
 # Options shared by the commands that build; sets qemu_arg and shift_by.
 #   while common_option "$@"; do shift "$shift_by"; done
+# shellcheck disable=SC2034
 qemu_arg=
+# shellcheck disable=SC2034 # both are for the script that sources this
 common_option() {
     case ${1-} in
     --qemu)

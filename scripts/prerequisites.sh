@@ -84,7 +84,7 @@ if [ "$(id -u)" -ne 0 ]; then
         exit 0
     fi
     # Ask for the password before the output goes to a log.
-    sudo -v 2>/dev/null </dev/tty || sudo -n true 2>/dev/null ||
+    sudo -n true 2>/dev/null || { [ -t 0 ] && sudo -v; } ||
         die "sudo does not work here; as root run:" \
             "apt-get install$missing$optional"
 fi
