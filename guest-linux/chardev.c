@@ -1,0 +1,293 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * hypertrace: /dev/hypertraceN
+ *
+ * The node is root's alone (devtmpfs makes it 0600): who may open it can use
+ * the host's disk.
+ */
+#include <linux/fs.h>
+#include <linux/mm.h>
+#include <linux/module.h>
+#include <linux/slab.h>
+#include <linux/uaccess.h>
+
+#include <uapi/linux/hypertrace.h>
+
+#include "htk.h"
+#include "compat.h"
+
+/* Pages that one fault maps at most */
+#define HTK_FAULT_AROUND	64
+
+static int htk_file_open(struct inode *inode, struct file *file)
+{
+	struct htk_owner *owner;
+
+	owner = kzalloc(sizeof(*owner), GFP_KERNEL);
+	if (!owner)
+		return -ENOMEM;
+	owner->dead = alloc_page(GFP_KERNEL | __GFP_ZERO);
+	if (!owner->dead) {
+		kfree(owner);
+		return -ENOMEM;
+	}
+	/* misc_open() holds off misc_deregister(): the device is there. */
+	owner->h = htk_get_by_misc(file->private_data);
+	file->private_data = owner;
+
+	mutex_lock(&owner->h->control);
+	if (!owner->h->inode) {
+		ihold(inode);
+		owner->h->inode = inode;
+	}
+	file->f_mapping = owner->h->inode->i_mapping;
+	mutex_unlock(&owner->h->control);
+	return nonseekable_open(inode, file);
+}
+
+/* Every mapping holds the file: none is left. */
+static int htk_file_release(struct inode *inode, struct file *file)
+{
+	struct htk_owner *owner = file->private_data;
+
+	htk_close_all(owner->h, owner);
+	htk_put(owner->h);
+	__free_page(owner->dead);
+	kfree(owner);
+	return 0;
+}
+
+static long htk_ioctl_info(struct htk *h, void __user *arg)
+{
+	struct ht_ioc_info info = { .mapping = h->mapping };
+	long ret = -ENODEV;
+
+	BUILD_BUG_ON(sizeof(struct ht_caps) > sizeof(info.caps));
+	mutex_lock(&h->control);
+	if (!h->gone) {
+		struct ht_caps caps;
+
+		h->transport->read_caps(h, &caps);
+		memcpy(info.caps, &caps, sizeof(caps));
+		ret = 0;
+	}
+	mutex_unlock(&h->control);
+	if (!ret && copy_to_user(arg, &info, sizeof(info)))
+		ret = -EFAULT;
+	return ret;
+}
+
+static long htk_ioctl_control(struct htk_owner *owner, void __user *arg)
+{
+	struct ht_ioc_control ioc;
+	void __user *user;
+	struct ht_msg *msg;
+	long ret;
+
+	if (copy_from_user(&ioc, arg, sizeof(ioc)))
+		return -EFAULT;
+	if (ioc.reserved || ioc.size < sizeof(*msg) ||
+	    ioc.size > HT_MESSAGE_MAX)
+		return -EINVAL;
+	user = u64_to_user_ptr(ioc.msg);
+	msg = memdup_user(user, ioc.size);
+	if (IS_ERR(msg))
+		return PTR_ERR(msg);
+	ret = htk_control(owner->h, owner, msg, ioc.size);
+	if (!ret && copy_to_user(user, msg, msg->size))
+		ret = -EFAULT;
+	kfree(msg);
+	return ret;
+}
+
+/*
+ * Is the stream the owner's?  Stays so while map_sem is held.
+ *
+ * Context: h->map_sem held for reading
+ */
+static int htk_check_owner(struct htk_owner *owner, u32 stream)
+{
+	struct htk *h = owner->h;
+
+	if (h->gone)
+		return -ENODEV;
+	if (!h->virtio || stream >= h->core.caps.streams)
+		return -EINVAL;
+	return h->owner[stream] == owner ? 0 : -EPERM;
+}
+
+static long htk_ioctl_submit(struct htk_owner *owner, void __user *arg)
+{
+	struct htk *h = owner->h;
+	struct ht_ioc_submit ioc;
+	long ret;
+
+	if (copy_from_user(&ioc, arg, sizeof(ioc)))
+		return -EFAULT;
+	if (ioc.reserved)
+		return -EINVAL;
+	down_read(&h->map_sem);
+	ret = htk_check_owner(owner, ioc.stream);
+	if (!ret)
+		ret = htk_virtio_submit(h, ioc.stream, ioc.from, ioc.to, true,
+					&ioc.kicks);
+	up_read(&h->map_sem);
+	if (!ret && copy_to_user(arg, &ioc, sizeof(ioc)))
+		ret = -EFAULT;
+	return ret;
+}
+
+static long htk_ioctl_reap(struct htk_owner *owner, void __user *arg)
+{
+	struct htk *h = owner->h;
+	struct ht_ioc_reap ioc;
+	long ret;
+
+	if (copy_from_user(&ioc, arg, sizeof(ioc)))
+		return -EFAULT;
+	if (ioc.reserved)
+		return -EINVAL;
+	down_read(&h->map_sem);
+	ret = htk_check_owner(owner, ioc.stream);
+	if (!ret)
+		htk_virtio_reap(h, ioc.stream, true, &ioc.kicks);
+	up_read(&h->map_sem);
+	if (!ret && copy_to_user(arg, &ioc, sizeof(ioc)))
+		ret = -EFAULT;
+	return ret;
+}
+
+static long htk_file_ioctl(struct file *file, unsigned int cmd,
+			   unsigned long arg)
+{
+	struct htk_owner *owner = file->private_data;
+	void __user *user = (void __user *)arg;
+
+	switch (cmd) {
+	case HT_IOC_GET_INFO:
+		return htk_ioctl_info(owner->h, user);
+	case HT_IOC_CONTROL:
+		return htk_ioctl_control(owner, user);
+	case HT_IOC_SUBMIT:
+		return htk_ioctl_submit(owner, user);
+	case HT_IOC_REAP:
+		return htk_ioctl_reap(owner, user);
+	default:
+		return -ENOTTY;
+	}
+}
+
+/* Mappings ---------------------------------------------------------------- */
+
+/* Context: h->map_sem held for reading */
+static unsigned long htk_pfn(struct htk *h, u64 offset)
+{
+	u32 stream = HT_MMAP_STREAM_OF(offset);
+
+	if (HT_MMAP_IS_DOORBELL(offset))
+		return PHYS_PFN(htk_pci_doorbell(h, stream));
+	return h->transport->ring_pfn(h, stream, (offset -
+					HT_MMAP_RING(stream)) >> PAGE_SHIFT);
+}
+
+static vm_fault_t htk_fault(struct vm_fault *vmf)
+{
+	struct vm_area_struct *vma = vmf->vma;
+	struct htk_owner *owner = vma->vm_private_data;
+	struct htk *h = owner->h;
+	u64 offset = (u64)vmf->pgoff << PAGE_SHIFT;
+	unsigned long addr = vmf->address & PAGE_MASK;
+	unsigned long end = min(vma->vm_end,
+				addr + HTK_FAULT_AROUND * PAGE_SIZE);
+	vm_fault_t ret;
+
+	down_read(&h->map_sem);
+	if (h->gone || h->owner[HT_MMAP_STREAM_OF(offset)] != owner) {
+		/*
+		 * A program that is being traced is not killed because the
+		 * tracer's stream went away.  All its stray stores meet in
+		 * this page; it learns of it with the next control message.
+		 */
+		ret = vmf_insert_pfn(vma, addr, page_to_pfn(owner->dead));
+		goto out;
+	}
+	ret = vmf_insert_pfn(vma, addr, htk_pfn(h, offset));
+	while (ret == VM_FAULT_NOPAGE && (addr += PAGE_SIZE) < end) {
+		offset += PAGE_SIZE;
+		/* An error here comes again when that page is touched. */
+		if (vmf_insert_pfn(vma, addr, htk_pfn(h, offset)) !=
+		    VM_FAULT_NOPAGE)
+			break;
+	}
+out:
+	up_read(&h->map_sem);
+	return ret;
+}
+
+static const struct vm_operations_struct htk_vm_ops = {
+	.fault = htk_fault,
+};
+
+static int htk_file_mmap(struct file *file, struct vm_area_struct *vma)
+{
+	struct htk_owner *owner = file->private_data;
+	struct htk *h = owner->h;
+	u64 offset = (u64)vma->vm_pgoff << PAGE_SHIFT;
+	u64 size = vma->vm_end - vma->vm_start;
+	u32 stream = HT_MMAP_STREAM_OF(offset);
+	bool doorbell = HT_MMAP_IS_DOORBELL(offset);
+	u64 start = doorbell ? HT_MMAP_DOORBELL(stream) : HT_MMAP_RING(stream);
+	u64 room = doorbell ? PAGE_SIZE : htk_ring_pages(h) * PAGE_SIZE;
+	int ret = 0;
+
+	if (!(vma->vm_flags & VM_SHARED) || (vma->vm_flags & VM_EXEC))
+		return -EINVAL;
+	if (vma->vm_pgoff >> (64 - PAGE_SHIFT) ||
+	    offset >= HT_MMAP_RING((u64)h->core.caps.streams) ||
+	    offset - start >= room || size > room - (offset - start))
+		return -EINVAL;
+
+	down_read(&h->map_sem);
+	if (h->gone)
+		ret = -ENODEV;
+	else if (h->owner[stream] != owner)
+		ret = -EPERM;
+	else if (doorbell && h->virtio)
+		ret = -EINVAL;
+	up_read(&h->map_sem);
+	if (ret)
+		return ret;
+
+	/* Two producers on one stream would corrupt it: not across fork(). */
+	htk_vm_flags_set(vma, VM_IO | VM_PFNMAP | VM_DONTEXPAND | VM_DONTDUMP |
+			      VM_DONTCOPY);
+	if (doorbell)
+		vma->vm_page_prot = pgprot_noncached(vma->vm_page_prot);
+	vma->vm_private_data = owner;
+	vma->vm_ops = &htk_vm_ops;
+	return 0;
+}
+
+/* Context: h->map_sem held for writing */
+void htk_revoke(struct htk *h, u32 stream)
+{
+	if (h->inode)
+		unmap_mapping_range(h->inode->i_mapping, HT_MMAP_RING(stream),
+				    HT_MMAP_RING(1), 1);
+}
+
+/* Context: h->map_sem held for writing */
+void htk_revoke_all(struct htk *h)
+{
+	if (h->inode)
+		unmap_mapping_range(h->inode->i_mapping, 0, 0, 1);
+}
+
+const struct file_operations htk_fops = {
+	.owner		= THIS_MODULE,
+	.open		= htk_file_open,
+	.release	= htk_file_release,
+	.unlocked_ioctl	= htk_file_ioctl,
+	.compat_ioctl	= compat_ptr_ioctl,
+	.mmap		= htk_file_mmap,
+};

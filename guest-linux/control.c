@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * hypertrace: control messages, and who has which stream
+ */
+#include <linux/delay.h>
+#include <linux/jiffies.h>
+
+#include "htk.h"
+
+#define HTK_PATIENCE_MS	2000
+
+/*
+ * Virtio: have the device take all that was committed, so that what the
+ * message asks for covers it.  Goes on after a while in any case.
+ *
+ * Context: h->control held
+ */
+static void htk_settle(struct htk *h, u32 stream, bool final)
+{
+	unsigned long end = jiffies + msecs_to_jiffies(HTK_PATIENCE_MS);
+
+	if (!h->transport->drain)
+		return;
+	while (h->transport->drain(h, stream, final) == -EAGAIN &&
+	       time_before(jiffies, end))
+		usleep_range(50, 500);
+	h->transport->settle(h, stream);
+}
+
+/*
+ * The stream is closed: no mapping of it may stay.
+ *
+ * Context: h->control held
+ */
+static void htk_disown(struct htk *h, u32 stream)
+{
+	down_write(&h->map_sem);
+	h->owner[stream] = NULL;
+	htk_revoke(h, stream);
+	up_write(&h->map_sem);
+	h->transport->ring_put(h, stream);
+}
+
+/* Context: h->control held */
+static int htk_open_stream(struct htk *h, struct htk_owner *owner,
+			   struct ht_msg_open *m)
+{
+	const struct ht_msg_open request = *m;
+	bool any = request.stream == HT_STREAM_ANY;
+	u32 i, last = h->core.caps.streams;
+	int ret;
+
+	if (!any && request.stream >= last) {
+		m->h.status = HT_STATUS_NOENT;
+		return 0;
+	}
+	/* Counted from here and not left to the host: the memory comes first. */
+	for (i = any ? 0 : request.stream; i < last; i++) {
+		ret = -EBUSY;
+		if (!h->owner[i])
+			ret = h->transport->ring_get(h, i);
+		if (!ret) {
+			*m = request;
+			m->stream = i;
+			ret = h->transport->exchange(h, &m->h, sizeof(*m));
+			if (!ret && m->h.status == HT_STATUS_OK) {
+				down_write(&h->map_sem);
+				h->owner[i] = owner;
+				up_write(&h->map_sem);
+				h->instance[i] = m->instance;
+				return 0;
+			}
+			h->transport->ring_put(h, i);
+			if (ret || m->h.status != HT_STATUS_EXIST)
+				return ret;
+		} else if (ret != -EBUSY) {
+			return ret;
+		}
+		if (!any)
+			break;
+	}
+	*m = request;
+	m->h.status = any ? HT_STATUS_LIMIT : HT_STATUS_EXIST;
+	return 0;
+}
+
+/* Context: h->control held */
+static int htk_close_stream(struct htk *h, struct ht_msg_stream *m)
+{
+	u32 stream = m->stream;
+	int ret;
+
+	htk_settle(h, stream, false);
+	ret = h->transport->exchange(h, &m->h, sizeof(*m));
+	if (ret)
+		return ret;
+	switch (m->h.status) {
+	case HT_STATUS_BUSY:
+	case HT_STATUS_INVAL:
+		break;
+	default:
+		/* Closed now, or was: after a takeover, for example. */
+		htk_disown(h, stream);
+	}
+	return 0;
+}
+
+/* Context: h->control held */
+static int htk_control_stream(struct htk *h, struct htk_owner *owner,
+			      struct ht_msg_stream *m)
+{
+	if (m->stream >= h->core.caps.streams)
+		return -EINVAL;
+	if (h->owner[m->stream] != owner)
+		return -EPERM;
+	if (m->h.type == HT_MSG_STREAM_CLOSE)
+		return htk_close_stream(h, m);
+	htk_settle(h, m->stream, false);
+	return h->transport->exchange(h, &m->h, sizeof(*m));
+}
+
+/**
+ * htk_control() - exchange a control message, if @owner may
+ * @h: the device
+ * @owner: who asks
+ * @msg: the message, its size in the header; overwritten by the reply
+ * @room: bytes at @msg
+ *
+ * Return: 0, the status being in the message, or a negative errno.
+ */
+int htk_control(struct htk *h, struct htk_owner *owner, struct ht_msg *msg,
+		u32 room)
+{
+	int ret;
+
+	if (room > HT_MESSAGE_MAX || room < sizeof(*msg) ||
+	    msg->size < sizeof(*msg) || msg->size > room)
+		return -EINVAL;
+	ret = mutex_lock_killable(&h->control);
+	if (ret)
+		return ret;
+	ret = -ENODEV;
+	if (h->gone)
+		goto out;
+
+	switch (msg->type) {
+	case HT_MSG_STREAM_OPEN:
+		ret = -EINVAL;
+		if (msg->size == sizeof(struct ht_msg_open))
+			ret = htk_open_stream(h, owner,
+					      (struct ht_msg_open *)msg);
+		break;
+	case HT_MSG_STREAM_CLOSE:
+	case HT_MSG_STREAM_FLUSH:
+		ret = -EINVAL;
+		if (msg->size == sizeof(struct ht_msg_stream))
+			ret = htk_control_stream(h, owner,
+						 (struct ht_msg_stream *)msg);
+		break;
+	case HT_MSG_CLASS_REGISTER:
+	case HT_MSG_CLASS_LIST:
+	case HT_MSG_TIME_SYNC:
+	case HT_MSG_STATS:
+		ret = h->transport->exchange(h, msg, room);
+		break;
+	default:
+		ret = -EPERM;
+	}
+out:
+	mutex_unlock(&h->control);
+	return ret;
+}
+
+/*
+ * Send a message about a stream until the host is not busy with it.
+ *
+ * Context: h->control held
+ */
+static int htk_finish_stream(struct htk *h, u32 stream, u16 type)
+{
+	unsigned long end = jiffies + msecs_to_jiffies(HTK_PATIENCE_MS);
+	struct ht_ring_control *ring = h->transport->ring_addr(h, stream);
+	struct ht_msg_stream m;
+	int ret;
+
+	do {
+		m = (struct ht_msg_stream) {
+			.h.type = type,
+			.h.size = sizeof(m),
+			.h.cookie = stream,
+			.stream = stream,
+			.instance = h->instance[stream],
+			.lost = READ_ONCE(ring->guest.lost),
+		};
+		ret = h->transport->exchange(h, &m.h, sizeof(m));
+		if (ret || m.h.status != HT_STATUS_BUSY)
+			return ret;
+		usleep_range(100, 1000);
+	} while (time_before(jiffies, end));
+	return -ETIMEDOUT;
+}
+
+/**
+ * htk_close_all() - close what @owner has open
+ * @h: the device
+ * @owner: a file that is released, or NULL: everybody, the device being
+ *         removed
+ *
+ * What was committed is delivered first.
+ */
+void htk_close_all(struct htk *h, struct htk_owner *owner)
+{
+	u32 i;
+
+	mutex_lock(&h->control);
+	for (i = 0; i < h->core.caps.streams; i++) {
+		if (!h->owner[i] || (owner && h->owner[i] != owner))
+			continue;
+		htk_settle(h, i, true);
+		if (htk_finish_stream(h, i, HT_MSG_STREAM_FLUSH) ||
+		    htk_finish_stream(h, i, HT_MSG_STREAM_CLOSE))
+			dev_warn(&h->vdev->dev,
+				 "stream %u: the host did not close it\n", i);
+		htk_disown(h, i);
+	}
+	mutex_unlock(&h->control);
+}

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * hypertrace: what virtio.c (control queue, memory) and virtio-queue.c (data
+ * queues) share
+ */
+#ifndef HTK_VIRTIO_H
+#define HTK_VIRTIO_H
+
+#include <linux/completion.h>
+#include <linux/spinlock.h>
+#include <linux/workqueue.h>
+
+#include "htk.h"
+
+#define HTK_TIMEOUT_MS	5000
+
+/* One buffer of a data queue: two descriptors */
+struct htk_slot {
+	struct ht_submit header;
+	bool done;
+};
+
+#define HTK_SLOTS	(HT_VQ_SIZE / 2)
+
+/**
+ * struct htk_vstream - a stream's queue and memory
+ * @lock: guards everything here; taken in any context but an NMI
+ * @vq: its data queue
+ * @pages: of the ring, NULL when the stream is closed
+ * @ring: the same, mapped for the kernel
+ * @submitted: position up to which the device was given everything
+ * @kicks: notifications since the stream was opened
+ * @first: oldest buffer that the device has
+ * @count: buffers that the device has
+ * @slots: buffers in the order they were submitted
+ * @held: pages of a closed stream whose buffers the device has not returned
+ */
+struct htk_vstream {
+	spinlock_t lock;
+	struct virtqueue *vq;
+	struct page **pages;
+	struct ht_ring_control *ring;
+	u64 submitted;
+	u64 kicks;
+	unsigned int first;
+	unsigned int count;
+	struct htk_slot slots[HTK_SLOTS];
+	struct page **held;
+};
+
+struct htk_virtio {
+	struct htk *h;
+	struct virtqueue *control;
+	struct completion replied;
+	bool stuck;
+	void *request;
+	void *reply;
+	unsigned int shift;
+	struct delayed_work flush;
+	struct htk_vstream *streams[HT_STREAMS_MAX];
+};
+
+void htk_virtio_flush_work(struct work_struct *work);
+int htk_virtio_drain(struct htk *h, u32 stream, bool final);
+int htk_virtio_settle(struct htk *h, u32 stream);
+
+static inline unsigned long htk_flush_delay(const struct htk *h)
+{
+	return msecs_to_jiffies(max(h->core.caps.flush_ms, 1u));
+}
+
+#endif /* HTK_VIRTIO_H */

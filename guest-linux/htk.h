@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * hypertrace: the driver's own declarations
+ *
+ * main.c     probe and remove
+ * control.c  which message is allowed to whom; who has which stream
+ * chardev.c  /dev/hypertraceN
+ * pci.c      hypercall and shm: registers and stream memory in BARs
+ * virtio.c   virtio: queues, buffers and their timer
+ * emit.c     events of the kernel itself
+ */
+#ifndef HTK_H
+#define HTK_H
+
+#include <linux/kref.h>
+#include <linux/miscdevice.h>
+#include <linux/mutex.h>
+#include <linux/rwsem.h>
+#include <linux/types.h>
+#include <linux/virtio.h>
+
+#include "hypertrace/port.h"
+
+struct htk;
+struct htk_virtio;
+
+/**
+ * struct htk_transport - what differs between BARs and virtqueues
+ * @name: for messages
+ * @probe: set h->core.caps and whatever the other functions need
+ * @ready: after the driver said DRIVER_OK: close what an earlier driver left
+ * @remove: nothing is open any more; undo @probe.  Memory that is still
+ *          mapped has been revoked before.
+ * @exchange: send @msg, its size in the header, and read the reply over it;
+ *            @room bytes are there.  Called with h->control held.
+ * @ring_get: have the stream's memory, zeroed
+ * @ring_put: the stream is closed, and no mapping is left
+ * @ring_pfn: page @index of the stream's ring, 0 being the control page
+ * @ring_addr: where the kernel sees the ring
+ * @read_caps: the capabilities as they are now
+ *
+ * Only virtio has these:
+ * @drain: hand over everything that was committed; @final: its producer does
+ *         nothing any more.  0 or -EAGAIN
+ * @settle: wait until the device has returned every buffer of the stream
+ */
+struct htk_transport {
+	const char *name;
+	int (*probe)(struct htk *h);
+	int (*ready)(struct htk *h);
+	void (*remove)(struct htk *h);
+	void (*read_caps)(struct htk *h, struct ht_caps *caps);
+	int (*exchange)(struct htk *h, struct ht_msg *msg, u32 room);
+	int (*ring_get)(struct htk *h, u32 stream);
+	void (*ring_put)(struct htk *h, u32 stream);
+	unsigned long (*ring_pfn)(struct htk *h, u32 stream,
+				  unsigned long index);
+	struct ht_ring_control *(*ring_addr)(struct htk *h, u32 stream);
+	int (*drain)(struct htk *h, u32 stream, bool final);
+	int (*settle)(struct htk *h, u32 stream);
+};
+
+/* What has a stream: an open file, or the kernel (the device's own). */
+struct htk_owner {
+	struct htk *h;
+	/* what mappings show once their stream is gone; see chardev.c */
+	struct page *dead;
+};
+
+/**
+ * struct htk - one device
+ * @core: the guest library's part; kernel streams use it
+ * @kref: the driver holds one, and each open file
+ * @control: one control message at a time; guards @owner, @instance, @gone
+ * @map_sem: read by faults, written to revoke; guards @owner and @gone for
+ *           them.  Nests inside @control.
+ * @gone: the device was removed; set under both
+ * @owner: of each stream, NULL when it is closed
+ * @instance: of each stream
+ * @inode: the first that was opened; all files share its mapping, so that
+ *         one call revokes a stream in all of them
+ */
+struct htk {
+	struct ht_device core;
+	struct kref kref;
+	struct virtio_device *vdev;
+	const struct htk_transport *transport;
+	int id;
+	char name[24];
+	struct miscdevice misc;
+
+	struct mutex control;
+	struct rw_semaphore map_sem;
+	bool gone;
+	struct htk_owner *owner[HT_STREAMS_MAX];
+	u64 instance[HT_STREAMS_MAX];
+	struct htk_owner kernel;
+	struct inode *inode;
+	u32 mapping;
+
+	/* pci.c */
+	void __iomem *regs;
+	phys_addr_t regs_phys;
+	void *ram;
+	phys_addr_t ram_phys;
+
+	/* virtio.c */
+	struct htk_virtio *virtio;
+};
+
+static inline unsigned long htk_ring_pages(const struct htk *h)
+{
+	const struct ht_caps *caps = &h->core.caps;
+
+	return 1 + (unsigned long)caps->packets *
+		   (caps->packet_size / PAGE_SIZE);
+}
+
+/* main.c */
+void htk_put(struct htk *h);
+struct htk *htk_get_by_misc(struct miscdevice *misc);
+
+/* control.c */
+int htk_control(struct htk *h, struct htk_owner *owner, struct ht_msg *msg,
+		u32 room);
+void htk_close_all(struct htk *h, struct htk_owner *owner);
+
+/* chardev.c */
+extern const struct file_operations htk_fops;
+void htk_revoke(struct htk *h, u32 stream);
+void htk_revoke_all(struct htk *h);
+
+/* pci.c, virtio.c */
+extern const struct htk_transport htk_pci_transport;
+extern const struct htk_transport htk_virtio_transport;
+bool htk_pci_present(struct virtio_device *vdev);
+phys_addr_t htk_pci_doorbell(struct htk *h, u32 stream);
+void htk_pci_ring(struct htk *h, u32 stream);
+int htk_virtio_submit(struct htk *h, u32 stream, u64 from, u64 to, bool wait,
+		      u64 *kicks);
+void htk_virtio_reap(struct htk *h, u32 stream, bool wait, u64 *kicks);
+
+/* emit.c */
+extern const struct ht_port_ops htk_port_ops;
+void htk_emit_add(struct htk *h);
+void htk_emit_remove(struct htk *h);
+
+#endif /* HTK_H */

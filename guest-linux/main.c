@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * hypertrace: a device that carries trace events from a guest to its host
+ *
+ * The driver gives programs streams of the device (/dev/hypertraceN) and
+ * emits events of the kernel itself; the specification of the device is
+ * docs/specs/hypertrace.rst.
+ */
+#include <linux/idr.h>
+#include <linux/module.h>
+#include <linux/slab.h>
+
+#include <uapi/linux/hypertrace.h>
+#include <uapi/linux/virtio_ring.h>
+
+#include "htk.h"
+#include "compat.h"
+
+static DEFINE_IDA(htk_ida);
+
+static void htk_release(struct kref *kref)
+{
+	struct htk *h = container_of(kref, struct htk, kref);
+
+	if (h->inode)
+		iput(h->inode);
+	ida_free(&htk_ida, h->id);
+	kfree(h);
+}
+
+void htk_put(struct htk *h)
+{
+	kref_put(&h->kref, htk_release);
+}
+
+struct htk *htk_get_by_misc(struct miscdevice *misc)
+{
+	struct htk *h = container_of(misc, struct htk, misc);
+
+	kref_get(&h->kref);
+	return h;
+}
+
+/*
+ * Without indirect descriptors submitting allocates nothing, so that it may be
+ * done wherever the kernel emits an event.
+ */
+static int htk_validate(struct virtio_device *vdev)
+{
+	__virtio_clear_bit(vdev, VIRTIO_RING_F_INDIRECT_DESC);
+	return 0;
+}
+
+static int htk_probe(struct virtio_device *vdev)
+{
+	struct htk *h;
+	int ret;
+
+	BUILD_BUG_ON(PAGE_SIZE != HT_PAGE);
+	h = kzalloc(sizeof(*h), GFP_KERNEL);
+	if (!h)
+		return -ENOMEM;
+	h->id = ida_alloc(&htk_ida, GFP_KERNEL);
+	if (h->id < 0) {
+		ret = h->id;
+		kfree(h);
+		return ret;
+	}
+	snprintf(h->name, sizeof(h->name), "hypertrace%d", h->id);
+	kref_init(&h->kref);
+	mutex_init(&h->control);
+	init_rwsem(&h->map_sem);
+	h->kernel.h = h;
+	h->vdev = vdev;
+	h->core.ops = &htk_port_ops;
+	vdev->priv = h;
+
+	h->transport = htk_pci_present(vdev) ? &htk_pci_transport :
+					       &htk_virtio_transport;
+	ret = h->transport->probe(h);
+	if (ret)
+		goto put;
+	ret = ht_device_init(&h->core);
+	if (ret) {
+		dev_err(&vdev->dev, "unusable capabilities\n");
+		goto remove;
+	}
+	virtio_device_ready(vdev);
+	ret = h->transport->ready(h);
+	if (ret) {
+		dev_err(&vdev->dev, "takeover: error %d\n", ret);
+		goto remove;
+	}
+
+	h->misc.minor = MISC_DYNAMIC_MINOR;
+	h->misc.name = h->name;
+	h->misc.fops = &htk_fops;
+	h->misc.parent = &vdev->dev;
+	ret = misc_register(&h->misc);
+	if (ret)
+		goto remove;
+	htk_emit_add(h);
+	dev_info(&vdev->dev, "%s: channel %u, %u streams of %u x %u bytes\n",
+		 h->name, h->core.caps.channel, h->core.caps.streams,
+		 h->core.caps.packets, h->core.caps.packet_size);
+	return 0;
+
+remove:
+	h->transport->remove(h);
+put:
+	vdev->priv = NULL;
+	htk_put(h);
+	return ret;
+}
+
+/*
+ * Open files stay, and so do mappings, but nothing behind them reaches the
+ * device any more.
+ */
+static void htk_remove(struct virtio_device *vdev)
+{
+	struct htk *h = vdev->priv;
+
+	misc_deregister(&h->misc);
+	htk_emit_remove(h);
+
+	mutex_lock(&h->control);
+	down_write(&h->map_sem);
+	h->gone = true;
+	htk_revoke_all(h);
+	up_write(&h->map_sem);
+	mutex_unlock(&h->control);
+
+	/* The device still answers when it is the guest that lets it go. */
+	htk_close_all(h, NULL);
+	h->transport->remove(h);
+	vdev->priv = NULL;
+	htk_put(h);
+}
+
+static const struct virtio_device_id htk_ids[] = {
+	{ HT_VIRTIO_ID, VIRTIO_DEV_ANY_ID },
+	{ 0 },
+};
+MODULE_DEVICE_TABLE(virtio, htk_ids);
+
+static struct virtio_driver htk_driver = {
+	.driver.name	= KBUILD_MODNAME,
+	.driver.owner	= THIS_MODULE,
+	.id_table	= htk_ids,
+	.validate	= htk_validate,
+	.probe		= htk_probe,
+	.remove		= htk_remove,
+};
+module_virtio_driver(htk_driver);
+
+MODULE_DESCRIPTION("hypertrace: trace events from a guest to its host");
+MODULE_LICENSE("GPL");

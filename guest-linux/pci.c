@@ -1,0 +1,256 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * hypertrace: channels hypercall and shm, whose registers (BAR0) and stream
+ * memory (BAR4) are the device's
+ */
+#include <linux/io.h>
+#include <linux/pci.h>
+#include <linux/string.h>
+
+#include <uapi/linux/hypertrace.h>
+
+#include "htk.h"
+
+static struct pci_dev *htk_pci_dev(const struct virtio_device *vdev)
+{
+	if (!vdev->dev.parent || !dev_is_pci(vdev->dev.parent))
+		return NULL;
+	return to_pci_dev(vdev->dev.parent);
+}
+
+/* Channel virtio has no BAR0, on any transport. */
+bool htk_pci_present(struct virtio_device *vdev)
+{
+	struct pci_dev *pdev = htk_pci_dev(vdev);
+
+	return pdev &&
+	       (pci_resource_flags(pdev, HT_PCI_BAR_REGS) & IORESOURCE_MEM) &&
+	       (pci_resource_flags(pdev, HT_PCI_BAR_RING) & IORESOURCE_MEM);
+}
+
+/*
+ * Registers and mailbox are accessed by four bytes; offsets are aligned.  Both
+ * sides are little-endian: arch.h sees to that.
+ */
+static void htk_regs_read(struct htk *h, u32 offset, void *to, u32 size)
+{
+	u32 i, word;
+
+	for (i = 0; i < size; i += 4) {
+		word = readl(h->regs + offset + i);
+		memcpy(to + i, &word, min(size - i, 4u));
+	}
+}
+
+static void htk_regs_write(struct htk *h, u32 offset, const void *from,
+			   u32 size)
+{
+	u32 i, word;
+
+	for (i = 0; i < size; i += 4) {
+		word = 0;
+		memcpy(&word, from + i, min(size - i, 4u));
+		writel(word, h->regs + offset + i);
+	}
+}
+
+static void htk_pci_read_caps(struct htk *h, struct ht_caps *caps)
+{
+	htk_regs_read(h, 0, caps, sizeof(*caps));
+}
+
+/*
+ * ht_device_init() checks what the capabilities say among themselves; here
+ * they are checked against the BARs and the page size.
+ */
+static int htk_pci_check(struct htk *h, u64 regs_size, u64 ram_size)
+{
+	const struct ht_caps *caps = &h->core.caps;
+	u64 last, ring;
+
+	if (caps->magic != HT_MAGIC)
+		return -ENODEV;
+	if (caps->version != HT_VERSION)
+		return -EPROTO;
+	if (!caps->streams || caps->streams > HT_STREAMS_MAX ||
+	    caps->packets > HT_PACKETS_MAX ||
+	    caps->packet_size > HT_PACKET_SIZE_MAX)
+		return -EPROTO;
+	last = caps->streams - 1;
+	ring = HT_PACKETS_OFFSET + (u64)caps->packets * caps->packet_size;
+	if (caps->ring_stride < ring || caps->ring_stride > ram_size ||
+	    caps->ring_stride % PAGE_SIZE ||
+	    last * caps->ring_stride + ring > ram_size) {
+		dev_err(&h->vdev->dev, "streams do not fit in BAR4\n");
+		return -EPROTO;
+	}
+	if (caps->mailbox_offset % 4 || caps->mailbox_size < HT_MESSAGE_MAX ||
+	    (u64)caps->mailbox_offset + caps->mailbox_size > regs_size ||
+	    caps->doorbell_offset % PAGE_SIZE || !caps->doorbell_offset ||
+	    caps->doorbell_stride % PAGE_SIZE ||
+	    caps->doorbell_offset + last * caps->doorbell_stride + 4 >
+		    regs_size) {
+		dev_err(&h->vdev->dev, "registers do not fit in BAR0\n");
+		return -EPROTO;
+	}
+	return 0;
+}
+
+/*
+ * What the architecture made of the request for cached memory.  On x86 a BAR
+ * below 4 GiB usually is inside an uncachable MTRR, and then it is not.
+ */
+static u32 htk_pci_mapping(struct htk *h)
+{
+#ifdef CONFIG_X86
+	unsigned int level;
+	pte_t *pte = lookup_address((unsigned long)h->ram, &level);
+
+	if (pte && (pte_flags(*pte) & _PAGE_CACHE_MASK))
+		return HT_MAPPING_UNCACHED;
+#endif
+	return HT_MAPPING_WRITE_BACK;
+}
+
+static int htk_pci_probe(struct htk *h)
+{
+	struct pci_dev *pdev = htk_pci_dev(h->vdev);
+	u64 regs_size = pci_resource_len(pdev, HT_PCI_BAR_REGS);
+	u64 ram_size = pci_resource_len(pdev, HT_PCI_BAR_RING);
+	int ret;
+
+	/*
+	 * Claimed, so that the PCI resource files cannot be mapped any more:
+	 * a stream belongs to the file that opened it.
+	 */
+	ret = pci_request_region(pdev, HT_PCI_BAR_REGS, h->name);
+	if (ret)
+		return ret;
+	ret = pci_request_region(pdev, HT_PCI_BAR_RING, h->name);
+	if (ret)
+		goto release_regs;
+
+	ret = -EIO;
+	if (regs_size < PAGE_SIZE)
+		goto release_ram;
+	h->regs_phys = pci_resource_start(pdev, HT_PCI_BAR_REGS);
+	h->regs = ioremap(h->regs_phys, regs_size);
+	if (!h->regs)
+		goto release_ram;
+	htk_pci_read_caps(h, &h->core.caps);
+	ret = htk_pci_check(h, regs_size, ram_size);
+	if (ret)
+		goto unmap_regs;
+
+	ret = -ENOMEM;
+	h->ram_phys = pci_resource_start(pdev, HT_PCI_BAR_RING);
+	h->ram = memremap(h->ram_phys, ram_size, MEMREMAP_WB);
+	if (!h->ram)
+		goto unmap_regs;
+	h->mapping = htk_pci_mapping(h);
+	return 0;
+
+unmap_regs:
+	iounmap(h->regs);
+release_ram:
+	pci_release_region(pdev, HT_PCI_BAR_RING);
+release_regs:
+	pci_release_region(pdev, HT_PCI_BAR_REGS);
+	return ret;
+}
+
+static int htk_pci_ready(struct htk *h)
+{
+	writel(HT_MAGIC, h->regs + HT_REG_TAKEOVER);
+	return 0;
+}
+
+static void htk_pci_remove(struct htk *h)
+{
+	struct pci_dev *pdev = htk_pci_dev(h->vdev);
+
+	memunmap(h->ram);
+	iounmap(h->regs);
+	pci_release_region(pdev, HT_PCI_BAR_RING);
+	pci_release_region(pdev, HT_PCI_BAR_REGS);
+}
+
+static int htk_pci_exchange(struct htk *h, struct ht_msg *msg, u32 room)
+{
+	u32 mailbox = h->core.caps.mailbox_offset;
+	u16 type = msg->type;
+	u32 cookie = msg->cookie;
+	struct ht_msg reply;
+
+	htk_regs_write(h, mailbox, msg, msg->size);
+	writel(msg->size, h->regs + HT_REG_MAILBOX_GO);
+	/* The write returned only when the reply was in place. */
+	htk_regs_read(h, mailbox, &reply, sizeof(reply));
+	if (reply.type != type || reply.cookie != cookie ||
+	    reply.size < sizeof(reply) || reply.size > room)
+		return -EIO;
+	htk_regs_read(h, mailbox, msg, reply.size);
+	return 0;
+}
+
+static void *htk_pci_stream(struct htk *h, u32 stream)
+{
+	return h->ram + stream * h->core.caps.ring_stride;
+}
+
+/* Nobody shall read the events of the stream's former owner. */
+static int htk_pci_ring_get(struct htk *h, u32 stream)
+{
+	u8 *ring = htk_pci_stream(h, stream);
+
+	memset(ring, 0, sizeof(struct ht_guest_line));
+	memset(ring + HT_PACKETS_OFFSET, 0,
+	       (htk_ring_pages(h) - 1) * PAGE_SIZE);
+	return 0;
+}
+
+static void htk_pci_ring_put(struct htk *h, u32 stream)
+{
+}
+
+static unsigned long htk_pci_ring_pfn(struct htk *h, u32 stream,
+				      unsigned long index)
+{
+	return PHYS_PFN(h->ram_phys +
+			stream * h->core.caps.ring_stride) + index;
+}
+
+static struct ht_ring_control *htk_pci_ring_addr(struct htk *h, u32 stream)
+{
+	return htk_pci_stream(h, stream);
+}
+
+static u32 htk_pci_doorbell_offset(const struct htk *h, u32 stream)
+{
+	const struct ht_caps *caps = &h->core.caps;
+
+	return caps->doorbell_offset + stream * caps->doorbell_stride;
+}
+
+phys_addr_t htk_pci_doorbell(struct htk *h, u32 stream)
+{
+	return h->regs_phys + htk_pci_doorbell_offset(h, stream);
+}
+
+void htk_pci_ring(struct htk *h, u32 stream)
+{
+	writel(stream, h->regs + htk_pci_doorbell_offset(h, stream));
+}
+
+const struct htk_transport htk_pci_transport = {
+	.name		= "PCI",
+	.probe		= htk_pci_probe,
+	.ready		= htk_pci_ready,
+	.remove		= htk_pci_remove,
+	.read_caps	= htk_pci_read_caps,
+	.exchange	= htk_pci_exchange,
+	.ring_get	= htk_pci_ring_get,
+	.ring_put	= htk_pci_ring_put,
+	.ring_pfn	= htk_pci_ring_pfn,
+	.ring_addr	= htk_pci_ring_addr,
+};

@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: GPL-2.0 WITH Linux-syscall-note */
+/*
+ * hypertrace: /dev/hypertraceN
+ *
+ * One open file owns the streams that were opened through it.  Nobody else
+ * can map them, submit to them or close them; closing the file, as the end
+ * of its process does, hands over what was committed and closes them.
+ *
+ * Structures are the same for 32-bit and 64-bit callers.
+ */
+#ifndef _UAPI_LINUX_HYPERTRACE_H
+#define _UAPI_LINUX_HYPERTRACE_H
+
+#include <linux/ioctl.h>
+#include <linux/types.h>
+
+#define HT_IOC_MAGIC		0xb7
+
+/* How a stream's memory is mapped into the caller */
+enum ht_ioc_mapping {
+	HT_MAPPING_WRITE_BACK		= 0,	/* device memory, cached */
+	HT_MAPPING_WRITE_COMBINING	= 1,
+	HT_MAPPING_UNCACHED		= 2,
+	HT_MAPPING_GUEST_RAM		= 3,	/* virtio: pages of the guest */
+};
+
+/**
+ * struct ht_ioc_info - what the device is
+ * @caps: struct ht_caps of the specification, as read now, then zeroes
+ * @mapping: enum ht_ioc_mapping
+ * @reserved: 0
+ */
+struct ht_ioc_info {
+	__u8  caps[128];
+	__u32 mapping;
+	__u32 reserved;
+};
+
+/**
+ * struct ht_ioc_control - exchange one control message
+ * @msg: address of the message, which the reply overwrites
+ * @size: bytes of room there; at least what the message says it has
+ * @reserved: 0
+ *
+ * Allowed are all messages but a takeover.  A stream is opened for the file,
+ * and closed or flushed only by the file that has it.  The status in the
+ * reply is the host's, except that the driver chooses the stream for
+ * HT_STREAM_ANY and answers HT_STATUS_LIMIT and HT_STATUS_EXIST itself.
+ */
+struct ht_ioc_control {
+	__u64 msg;
+	__u32 size;
+	__u32 reserved;
+};
+
+/**
+ * struct ht_ioc_submit - virtio: hand bytes of one packet over
+ * @stream: one of the caller's
+ * @reserved: 0
+ * @from: position
+ * @to: position; in the same packet
+ * @kicks: out: notifications sent for this stream since it was opened
+ *
+ * Bytes that the driver's timer handed over before are skipped.
+ */
+struct ht_ioc_submit {
+	__u32 stream;
+	__u32 reserved;
+	__u64 from;
+	__u64 to;
+	__u64 kicks;
+};
+
+/**
+ * struct ht_ioc_reap - virtio: take back buffers that the device is done with
+ * @stream: one of the caller's; host.tail in its control page is advanced
+ * @reserved: 0
+ * @kicks: out: as in &struct ht_ioc_submit
+ */
+struct ht_ioc_reap {
+	__u32 stream;
+	__u32 reserved;
+	__u64 kicks;
+};
+
+/*
+ * Errors: EINVAL: not as said above, EPERM: not one of the caller's streams,
+ * or not allowed; EAGAIN (submit): every buffer is in use; ENODEV: the device
+ * is gone; ETIMEDOUT, EIO: the device did not answer.
+ */
+#define HT_IOC_GET_INFO	_IOR(HT_IOC_MAGIC, 0, struct ht_ioc_info)
+#define HT_IOC_CONTROL	_IOW(HT_IOC_MAGIC, 1, struct ht_ioc_control)
+#define HT_IOC_SUBMIT	_IOWR(HT_IOC_MAGIC, 2, struct ht_ioc_submit)
+#define HT_IOC_REAP	_IOWR(HT_IOC_MAGIC, 3, struct ht_ioc_reap)
+
+/*
+ * mmap() offsets, MAP_SHARED only.  The ring is the control page and the
+ * packets, 4096 + packets * packet_size bytes; the doorbell is one page that
+ * holds the stream's doorbell register (hypercall, shm).  A mapping is not
+ * inherited by fork().
+ *
+ * When the stream is closed or the device goes, a mapping is not torn out
+ * from under its user: it then shows one private page, read by nobody.
+ */
+#define HT_MMAP_RING(stream)		(((__u64)(stream) * 2) << 31)
+#define HT_MMAP_DOORBELL(stream)	(((__u64)(stream) * 2 + 1) << 31)
+#define HT_MMAP_STREAM_OF(offset)	((__u32)((__u64)(offset) >> 32))
+#define HT_MMAP_IS_DOORBELL(offset)	(((__u64)(offset) >> 31) & 1)
+
+#endif /* _UAPI_LINUX_HYPERTRACE_H */

@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * hypertrace: channel virtio, the data queues
+ *
+ * A stream's producer runs the same code as on device memory.  The driver
+ * takes the host's place in its ring: it hands committed bytes to the device
+ * and advances host.tail when the buffers come back.
+ *
+ * The control page is mapped into user space.  Whatever the driver reads from
+ * it is read once and bounds only what it may damage: addresses are computed
+ * from the low bits of positions, and lengths never exceed a packet.
+ */
+#include <linux/delay.h>
+#include <linux/jiffies.h>
+#include <linux/mm.h>
+#include <linux/scatterlist.h>
+
+#include "htk-virtio.h"
+
+static void *htk_virtio_packet(struct htk *h, struct htk_vstream *s,
+			       u64 position)
+{
+	const struct ht_caps *caps = &h->core.caps;
+	u64 ring = (u64)caps->packets * caps->packet_size;
+
+	return (u8 *)s->ring + HT_PACKETS_OFFSET + (position & (ring - 1));
+}
+
+/* Context: s->lock held */
+static void htk_virtio_reap_locked(struct htk *h, struct htk_vstream *s)
+{
+	struct htk_slot *slot;
+	unsigned int len;
+	u64 oldest;
+
+	while ((slot = virtqueue_get_buf(s->vq, &len)))
+		slot->done = true;
+	while (s->count && s->slots[s->first].done) {
+		s->first = (s->first + 1) % HTK_SLOTS;
+		s->count--;
+	}
+	if (!s->pages)
+		return;
+	oldest = s->count ? s->slots[s->first].header.from : s->submitted;
+	/*
+	 * Pairs with the load-acquire of tail in the producer: the device is
+	 * done with a packet's bytes before they are overwritten.
+	 */
+	smp_store_release(&s->ring->host.tail, oldest >> h->virtio->shift);
+}
+
+/*
+ * Context: s->lock held
+ *
+ * The ring being direct (no indirect descriptors), nothing is allocated here:
+ * the kernel's own events come from anywhere.
+ */
+static int htk_virtio_submit_locked(struct htk *h, struct htk_vstream *s,
+				    u64 from, u64 to, bool *kick)
+{
+	unsigned int shift = h->virtio->shift, pos;
+	struct scatterlist sg[2];
+	struct htk_slot *slot;
+	unsigned long offset;
+	u32 size;
+	int ret;
+
+	if (!s->pages)
+		return -ENODEV;
+	from = max(from, s->submitted);
+	if (to <= from)
+		return 0;
+	if (from >> shift != (to - 1) >> shift)
+		return -EINVAL;
+
+	htk_virtio_reap_locked(h, s);
+	if (s->count == HTK_SLOTS || s->vq->num_free < 2)
+		return -EAGAIN;
+	pos = (s->first + s->count) % HTK_SLOTS;
+	slot = &s->slots[pos];
+	slot->header.from = from;
+	slot->header.to = to;
+	slot->header.lost = READ_ONCE(s->ring->guest.lost);
+	slot->done = false;
+
+	size = to - from;
+	offset = (u8 *)htk_virtio_packet(h, s, from) - (u8 *)s->ring;
+	sg_init_table(sg, 2);
+	sg_set_buf(&sg[0], &slot->header, sizeof(slot->header));
+	/* The pages of a packet are contiguous. */
+	sg_set_page(&sg[1], s->pages[offset >> PAGE_SHIFT], size,
+		    offset_in_page(offset));
+	ret = virtqueue_add_outbuf(s->vq, sg, 2, slot, GFP_ATOMIC);
+	if (ret)
+		return ret == -ENOSPC ? -EAGAIN : ret;
+	s->count++;
+	s->submitted = to;
+	if (virtqueue_kick_prepare(s->vq)) {
+		s->kicks++;
+		*kick = true;
+	}
+	return 0;
+}
+
+/*
+ * The kernel's own events do not @wait for the lock: an event inside the code
+ * that has it would wait for ever.  The timer hands over what then was not.
+ */
+int htk_virtio_submit(struct htk *h, u32 stream, u64 from, u64 to, bool wait,
+		      u64 *kicks)
+{
+	struct htk_vstream *s = h->virtio->streams[stream];
+	unsigned long flags;
+	bool kick = false;
+	int ret;
+
+	if (wait)
+		spin_lock_irqsave(&s->lock, flags);
+	else if (in_nmi() || !spin_trylock_irqsave(&s->lock, flags))
+		return -EAGAIN;
+	ret = htk_virtio_submit_locked(h, s, from, to, &kick);
+	*kicks = s->kicks;
+	if (kick)
+		virtqueue_notify(s->vq);
+	spin_unlock_irqrestore(&s->lock, flags);
+	return ret;
+}
+
+void htk_virtio_reap(struct htk *h, u32 stream, bool wait, u64 *kicks)
+{
+	struct htk_vstream *s = h->virtio->streams[stream];
+	unsigned long flags;
+
+	if (wait)
+		spin_lock_irqsave(&s->lock, flags);
+	else if (in_nmi() || !spin_trylock_irqsave(&s->lock, flags))
+		return;
+	htk_virtio_reap_locked(h, s);
+	*kicks = s->kicks;
+	spin_unlock_irqrestore(&s->lock, flags);
+}
+
+/*
+ * Hand over what was committed and is not handed over yet: the open packet's
+ * events, and packets for whose end no buffer was free.
+ *
+ * A closed packet's header says where it ends, except that a producer that had
+ * handed over part of it itself leaves the header alone and hands over the
+ * rest; only a producer that is @final, as its process is, cannot.  Then the
+ * rest is skipped, and the host sees the gap in the next packet's header.
+ *
+ * Context: s->lock held
+ */
+static int htk_virtio_drain_locked(struct htk *h, struct htk_vstream *s,
+				   bool final, bool *kick)
+{
+	const struct ht_caps *caps = &h->core.caps;
+	unsigned int shift = h->virtio->shift;
+	u64 ring = (u64)caps->packets << shift;
+	/* Pairs with the store-release of head in ht_commit(). */
+	u64 head = smp_load_acquire(&s->ring->guest.head);
+	u32 rounds;
+	int ret;
+
+	htk_virtio_reap_locked(h, s);
+	/* A packet takes two: to hand over its rest, and to skip its end. */
+	for (rounds = 0; rounds < 2 * caps->packets + 2; rounds++) {
+		u64 end = head, next;
+
+		if (head <= s->submitted)
+			return 0;
+		if (head - s->submitted > ring)
+			return -EINVAL;
+		next = ((s->submitted >> shift) + 1) << shift;
+		if (head >= next) {
+			struct ht_packet *packet;
+
+			packet = htk_virtio_packet(h, s, next -
+						   caps->packet_size);
+			end = next - caps->packet_size +
+			      min(READ_ONCE(packet->content),
+				  caps->packet_size);
+			if (end <= s->submitted) {
+				if (!final && end + caps->packet_size == next)
+					return 0;
+				s->submitted = next;
+				continue;
+			}
+		}
+		ret = htk_virtio_submit_locked(h, s, s->submitted, end, kick);
+		if (ret)
+			return ret;
+	}
+	return 0;
+}
+
+int htk_virtio_drain(struct htk *h, u32 stream, bool final)
+{
+	struct htk_vstream *s = h->virtio->streams[stream];
+	unsigned long flags;
+	bool kick = false;
+	int ret = 0;
+
+	spin_lock_irqsave(&s->lock, flags);
+	if (s->pages)
+		ret = htk_virtio_drain_locked(h, s, final, &kick);
+	if (kick)
+		virtqueue_notify(s->vq);
+	spin_unlock_irqrestore(&s->lock, flags);
+	return ret;
+}
+
+void htk_virtio_flush_work(struct work_struct *work)
+{
+	struct htk_virtio *v = container_of(to_delayed_work(work),
+					    struct htk_virtio, flush);
+	const struct ht_caps *caps = &v->h->core.caps;
+	bool open = false;
+	u32 i;
+
+	for (i = 0; i < caps->streams; i++) {
+		/*
+		 * Unlocked look: a stream opened just now starts the timer
+		 * itself, and one closed just now is looked at in vain.
+		 */
+		if (!READ_ONCE(v->streams[i]->pages))
+			continue;
+		open = true;
+		htk_virtio_drain(v->h, i, false);
+	}
+	if (open)
+		schedule_delayed_work(&v->flush, htk_flush_delay(v->h));
+}
+
+int htk_virtio_settle(struct htk *h, u32 stream)
+{
+	struct htk_vstream *s = h->virtio->streams[stream];
+	unsigned long end = jiffies + msecs_to_jiffies(HTK_TIMEOUT_MS);
+	unsigned long flags;
+	unsigned int count;
+
+	for (;;) {
+		spin_lock_irqsave(&s->lock, flags);
+		htk_virtio_reap_locked(h, s);
+		count = s->count;
+		spin_unlock_irqrestore(&s->lock, flags);
+		if (!count)
+			return 0;
+		if (virtqueue_is_broken(s->vq))
+			return -EIO;
+		if (time_after(jiffies, end))
+			return -ETIMEDOUT;
+		usleep_range(50, 500);
+	}
+}

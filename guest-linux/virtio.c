@@ -1,0 +1,340 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * hypertrace: channel virtio, whose packets are in guest RAM: the control
+ * queue, and memory that has the layout of a ring in device memory
+ */
+#include <linux/log2.h>
+#include <linux/mm.h>
+#include <linux/scatterlist.h>
+#include <linux/slab.h>
+#include <linux/vmalloc.h>
+
+#include <uapi/linux/hypertrace.h>
+#include <uapi/linux/virtio_ring.h>
+
+#include "htk-virtio.h"
+#include "compat.h"
+
+static void htk_virtio_read_caps(struct htk *h, struct ht_caps *caps)
+{
+	virtio_cread_bytes(h->vdev, 0, caps, sizeof(*caps));
+}
+
+/* Control queue ----------------------------------------------------------- */
+
+static void htk_virtio_replied(struct virtqueue *vq)
+{
+	struct htk *h = vq->vdev->priv;
+
+	complete(&h->virtio->replied);
+}
+
+static int htk_virtio_exchange(struct htk *h, struct ht_msg *msg, u32 room)
+{
+	struct htk_virtio *v = h->virtio;
+	unsigned long end = jiffies + msecs_to_jiffies(HTK_TIMEOUT_MS);
+	struct scatterlist out, in, *sgs[] = { &out, &in };
+	struct ht_msg *reply = v->reply;
+	unsigned int len;
+	int ret;
+
+	/* An answer that came too late gives the buffers back. */
+	if (v->stuck) {
+		if (!virtqueue_get_buf(v->control, &len))
+			return -ETIMEDOUT;
+		v->stuck = false;
+	}
+
+	memcpy(v->request, msg, msg->size);
+	memset(v->reply, 0, sizeof(*reply));
+	sg_init_one(&out, v->request, msg->size);
+	sg_init_one(&in, v->reply, HT_MESSAGE_MAX);
+	reinit_completion(&v->replied);
+	ret = virtqueue_add_sgs(v->control, sgs, 1, 1, v, GFP_KERNEL);
+	if (ret)
+		return ret;
+	virtqueue_kick(v->control);
+
+	while (!virtqueue_get_buf(v->control, &len)) {
+		long left = end - jiffies;
+
+		if (virtqueue_is_broken(v->control))
+			return -EIO;
+		if (left <= 0) {
+			v->stuck = true;
+			return -ETIMEDOUT;
+		}
+		wait_for_completion_timeout(&v->replied, left);
+	}
+
+	len = min_t(u32, len, HT_MESSAGE_MAX);
+	if (len < sizeof(*reply) || reply->type != msg->type ||
+	    reply->cookie != msg->cookie || reply->size < sizeof(*reply) ||
+	    reply->size > len || reply->size > room)
+		return -EIO;
+	memcpy(msg, reply, reply->size);
+	return 0;
+}
+
+/* Stream memory ----------------------------------------------------------- */
+
+static void htk_virtio_free_pages(struct htk *h, struct page **pages)
+{
+	unsigned long i;
+
+	for (i = 0; i < htk_ring_pages(h); i++) {
+		if (pages[i])
+			__free_page(pages[i]);
+	}
+	kvfree(pages);
+}
+
+static struct page **htk_virtio_alloc_pages(struct htk *h)
+{
+	const struct ht_caps *caps = &h->core.caps;
+	unsigned int order = get_order(caps->packet_size);
+	gfp_t gfp = GFP_KERNEL_ACCOUNT | __GFP_ZERO | __GFP_NOWARN;
+	struct page **pages, *block;
+	unsigned long i, j;
+
+	pages = kvcalloc(htk_ring_pages(h), sizeof(*pages), GFP_KERNEL);
+	if (!pages)
+		return NULL;
+	pages[0] = alloc_page(gfp);
+	if (!pages[0])
+		goto fail;
+	for (i = 0; i < caps->packets; i++) {
+		block = alloc_pages(gfp, order);
+		if (!block)
+			goto fail;
+		split_page(block, order);
+		for (j = 0; j < 1ul << order; j++)
+			pages[1 + (i << order) + j] = block + j;
+	}
+	return pages;
+
+fail:
+	htk_virtio_free_pages(h, pages);
+	return NULL;
+}
+
+static int htk_virtio_ring_get(struct htk *h, u32 stream)
+{
+	struct htk_vstream *s = h->virtio->streams[stream];
+	struct ht_ring_control *ring;
+	struct page **pages;
+
+	/* An earlier owner's buffers never came back. */
+	if (s->count || s->held)
+		return -EBUSY;
+	pages = htk_virtio_alloc_pages(h);
+	if (!pages)
+		return -ENOMEM;
+	ring = vmap(pages, htk_ring_pages(h), VM_MAP, PAGE_KERNEL);
+	if (!ring) {
+		htk_virtio_free_pages(h, pages);
+		return -ENOMEM;
+	}
+	ring->host.wake = HT_WAKE_NEVER;
+	ring->host.state = HT_STREAM_OPENED;
+
+	spin_lock_irq(&s->lock);
+	s->ring = ring;
+	s->submitted = 0;
+	s->kicks = 0;
+	WRITE_ONCE(s->pages, pages);
+	spin_unlock_irq(&s->lock);
+	schedule_delayed_work(&h->virtio->flush, htk_flush_delay(h));
+	return 0;
+}
+
+static void htk_virtio_ring_put(struct htk *h, u32 stream)
+{
+	struct htk_vstream *s = h->virtio->streams[stream];
+	struct ht_ring_control *ring;
+	struct page **pages;
+	bool busy;
+
+	spin_lock_irq(&s->lock);
+	pages = s->pages;
+	ring = s->ring;
+	busy = s->count;
+	WRITE_ONCE(s->pages, NULL);
+	s->ring = NULL;
+	spin_unlock_irq(&s->lock);
+	if (!pages)
+		return;
+	vunmap(ring);
+	/*
+	 * The device does not give the buffers back and may still read them;
+	 * freed, they could be anybody's.
+	 */
+	if (busy) {
+		dev_err(&h->vdev->dev, "stream %u: buffers not returned\n",
+			stream);
+		s->held = pages;
+		return;
+	}
+	htk_virtio_free_pages(h, pages);
+}
+
+static unsigned long htk_virtio_ring_pfn(struct htk *h, u32 stream,
+					 unsigned long index)
+{
+	return page_to_pfn(h->virtio->streams[stream]->pages[index]);
+}
+
+static struct ht_ring_control *htk_virtio_ring_addr(struct htk *h, u32 stream)
+{
+	return h->virtio->streams[stream]->ring;
+}
+
+/* Probe ------------------------------------------------------------------- */
+
+static void htk_virtio_free(struct htk *h)
+{
+	struct htk_virtio *v = h->virtio;
+	u32 i;
+
+	for (i = 0; i < HT_STREAMS_MAX; i++)
+		kfree(v->streams[i]);
+	kfree(v->request);
+	kfree(v->reply);
+	kfree(v);
+	h->virtio = NULL;
+}
+
+static int htk_virtio_find_queues(struct htk *h)
+{
+	u32 streams = h->core.caps.streams, i;
+	struct htk_virtio *v = h->virtio;
+	struct virtqueue **vqs;
+	const char **names;
+	int ret = -ENOMEM;
+
+	vqs = kcalloc(1 + streams, sizeof(*vqs), GFP_KERNEL);
+	names = kcalloc(1 + streams, sizeof(*names), GFP_KERNEL);
+	if (!vqs || !names)
+		goto out;
+	names[HT_VQ_CONTROL] = "control";
+	for (i = 0; i < streams; i++)
+		names[HT_VQ_DATA(i)] = "data";
+	ret = htk_find_vqs(h->vdev, 1 + streams, vqs, names,
+			   htk_virtio_replied);
+	if (ret)
+		goto out;
+	v->control = vqs[HT_VQ_CONTROL];
+	for (i = 0; i < streams; i++) {
+		v->streams[i]->vq = vqs[HT_VQ_DATA(i)];
+		virtqueue_disable_cb(vqs[HT_VQ_DATA(i)]);
+	}
+out:
+	kfree(names);
+	kfree(vqs);
+	return ret;
+}
+
+static int htk_virtio_probe(struct htk *h)
+{
+	const struct ht_caps *caps = &h->core.caps;
+	struct htk_virtio *v;
+	u32 i, j;
+	int ret;
+
+	if (!virtio_has_feature(h->vdev, VIRTIO_F_VERSION_1) ||
+	    !virtio_has_feature(h->vdev, VIRTIO_RING_F_EVENT_IDX)) {
+		dev_err(&h->vdev->dev, "no VERSION_1, or no EVENT_IDX\n");
+		return -ENODEV;
+	}
+	htk_virtio_read_caps(h, &h->core.caps);
+	if (caps->magic != HT_MAGIC)
+		return -ENODEV;
+	if (caps->version != HT_VERSION || !caps->streams ||
+	    caps->streams > HT_STREAMS_MAX ||
+	    caps->channel != HT_CHANNEL_VIRTIO)
+		return -EPROTO;
+
+	v = kzalloc(sizeof(*v), GFP_KERNEL);
+	if (!v)
+		return -ENOMEM;
+	v->h = h;
+	h->virtio = v;
+	h->mapping = HT_MAPPING_GUEST_RAM;
+	v->shift = ilog2(caps->packet_size);
+	init_completion(&v->replied);
+	INIT_DELAYED_WORK(&v->flush, htk_virtio_flush_work);
+	ret = -ENOMEM;
+	v->request = kmalloc(HT_MESSAGE_MAX, GFP_KERNEL);
+	v->reply = kmalloc(HT_MESSAGE_MAX, GFP_KERNEL);
+	if (!v->request || !v->reply)
+		goto fail;
+	for (i = 0; i < caps->streams; i++) {
+		v->streams[i] = kzalloc(sizeof(*v->streams[i]), GFP_KERNEL);
+		if (!v->streams[i])
+			goto fail;
+		spin_lock_init(&v->streams[i]->lock);
+		for (j = 0; j < HTK_SLOTS; j++)
+			v->streams[i]->slots[j].header.stream = i;
+	}
+	ret = htk_virtio_find_queues(h);
+	if (ret)
+		goto fail;
+	return 0;
+
+fail:
+	htk_virtio_free(h);
+	return ret;
+}
+
+static int htk_virtio_ready(struct htk *h)
+{
+	struct ht_msg msg = {
+		.type = HT_MSG_TAKEOVER,
+		.size = sizeof(msg),
+	};
+	int ret = htk_virtio_exchange(h, &msg, sizeof(msg));
+
+	if (!ret && msg.status != HT_STATUS_OK)
+		ret = -EIO;
+	return ret;
+}
+
+static void htk_virtio_remove(struct htk *h)
+{
+	struct htk_virtio *v = h->virtio;
+	unsigned int len;
+	u32 i;
+
+	cancel_delayed_work_sync(&v->flush);
+	virtio_reset_device(h->vdev);
+	/* Reset, the device has no buffer any more. */
+	for (i = 0; i < h->core.caps.streams; i++) {
+		struct htk_vstream *s = v->streams[i];
+
+		while (virtqueue_get_buf(s->vq, &len))
+			;
+		while (virtqueue_detach_unused_buf(s->vq))
+			;
+		s->count = 0;
+		htk_virtio_ring_put(h, i);
+		if (s->held)
+			htk_virtio_free_pages(h, s->held);
+	}
+	h->vdev->config->del_vqs(h->vdev);
+	htk_virtio_free(h);
+}
+
+const struct htk_transport htk_virtio_transport = {
+	.name		= "virtio",
+	.probe		= htk_virtio_probe,
+	.ready		= htk_virtio_ready,
+	.remove		= htk_virtio_remove,
+	.read_caps	= htk_virtio_read_caps,
+	.exchange	= htk_virtio_exchange,
+	.ring_get	= htk_virtio_ring_get,
+	.ring_put	= htk_virtio_ring_put,
+	.ring_pfn	= htk_virtio_ring_pfn,
+	.ring_addr	= htk_virtio_ring_addr,
+	.drain		= htk_virtio_drain,
+	.settle		= htk_virtio_settle,
+};
