@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * hypertrace: channel=shm
+ *
+ * The producer rings at most once per time the consumer armed it.  Under KVM
+ * the write ends in the kernel, at the doorbell's ioeventfd; the handler here
+ * serves accelerators and accesses that ioeventfds do not cover.
+ */
+#include "qemu/osdep.h"
+#include "device.h"
+
+/* Context: vCPU thread */
+static void shm_doorbell(HtStream *s)
+{
+    ht_thread_kick(s->dev);
+}
+
+static void shm_realize(HypertraceDevice *dev)
+{
+    /* stride 0: one address serves all streams, and carries no data */
+    memory_region_add_eventfd(&dev->regs, HT_REGS_DOORBELL, 4, false, 0,
+                              &dev->thread.doorbell);
+}
+
+static void shm_unrealize(HypertraceDevice *dev)
+{
+    memory_region_del_eventfd(&dev->regs, HT_REGS_DOORBELL, 4, false, 0,
+                              &dev->thread.doorbell);
+}
+
+const HtChannelOps ht_channel_shm = {
+    .name = "shm",
+    .uses_ring = true,
+    .arms = true,
+    .realize = shm_realize,
+    .unrealize = shm_unrealize,
+    .consume = ht_ring_consume,
+    .doorbell = shm_doorbell,
+};

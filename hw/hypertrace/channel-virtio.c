@@ -1,0 +1,274 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * hypertrace: channel=virtio
+ *
+ * Buffers are popped, copied and given back in the main loop, where a hostile
+ * descriptor (zero length, MMIO) is safe; the IOThread walks the copies.  When
+ * all copies are in use the rest stays on the queue: the guest runs out of
+ * packets and discards, it never waits.
+ */
+#include "qemu/osdep.h"
+#include "qemu/iov.h"
+#include "qemu/lockable.h"
+#include "qemu/main-loop.h"
+#include "device.h"
+
+/* Private copies a device has */
+#define BUFFERS 64
+
+typedef struct Buffer {
+    QSIMPLEQ_ENTRY(Buffer) entry;
+    bool extra;                 /* not one of the pool */
+    struct ht_submit submit;
+    size_t size;
+    uint8_t *data;              /* packet_size bytes */
+} Buffer;
+
+typedef QSIMPLEQ_HEAD(, Buffer) BufferList;
+
+struct HtVirtio {
+    Buffer *buffers;
+    QemuMutex lock;             /* all lists */
+    BufferList free;
+    BufferList *filled;         /* one a stream */
+    bool starved;               /* the main loop wants to know of a free one */
+    QEMUBH *resume;             /* main loop */
+    VirtQueue *control;
+    VirtQueue **data;
+};
+
+/* @force: where nothing may be left behind, a queue at most */
+static Buffer *buffer_get(HypertraceDevice *dev, bool force)
+{
+    HtVirtio *v = dev->virtio;
+    Buffer *b;
+
+    WITH_QEMU_LOCK_GUARD(&v->lock) {
+        b = QSIMPLEQ_FIRST(&v->free);
+        if (b) {
+            QSIMPLEQ_REMOVE_HEAD(&v->free, entry);
+        } else if (!force) {
+            v->starved = true;
+        }
+    }
+    if (!b && force) {
+        b = g_new0(Buffer, 1);
+        b->extra = true;
+        b->data = g_malloc(dev->conf.packet_size);
+    }
+    return b;
+}
+
+static void buffer_put(HtVirtio *v, Buffer *b)
+{
+    bool resume;
+
+    if (b->extra) {
+        g_free(b->data);
+        g_free(b);
+        return;
+    }
+    WITH_QEMU_LOCK_GUARD(&v->lock) {
+        QSIMPLEQ_INSERT_HEAD(&v->free, b, entry);
+        resume = v->starved;
+        v->starved = false;
+    }
+    if (resume) {
+        qemu_bh_schedule(v->resume);
+    }
+}
+
+static void buffer_fill(HypertraceDevice *dev, Buffer *b, VirtQueueElement *e)
+{
+    size_t size = iov_size(e->out_sg, e->out_num);
+
+    if (e->in_num != 0 || size < sizeof(b->submit) ||
+        size - sizeof(b->submit) > dev->conf.packet_size) {
+        /* no stream has this position: the walk will stop the stream */
+        memset(&b->submit, 0xff, sizeof(b->submit));
+        b->size = 0;
+        return;
+    }
+    b->size = size - sizeof(b->submit);
+    iov_to_buf(e->out_sg, e->out_num, 0, &b->submit, sizeof(b->submit));
+    iov_to_buf(e->out_sg, e->out_num, sizeof(b->submit), b->data, b->size);
+}
+
+/* Take the buffers of a stream.  Context: BQL */
+static void data_pop(HypertraceDevice *dev, uint32_t stream, bool force)
+{
+    HtVirtio *v = dev->virtio;
+    VirtIODevice *vdev = VIRTIO_DEVICE(dev);
+    VirtQueue *vq = v->data[stream];
+    VirtQueueElement *e;
+    bool any = false;
+    Buffer *b;
+
+    while (!vdev->broken && !virtio_queue_empty(vq)) {
+        b = buffer_get(dev, force);
+        if (!b) {
+            break;
+        }
+        e = virtqueue_pop(vq, sizeof(*e));
+        if (!e) {
+            buffer_put(v, b);
+            break;
+        }
+        buffer_fill(dev, b, e);
+        virtqueue_push(vq, e, 0);
+        g_free(e);
+        WITH_QEMU_LOCK_GUARD(&v->lock) {
+            QSIMPLEQ_INSERT_TAIL(&v->filled[stream], b, entry);
+        }
+        any = true;
+    }
+    if (any) {
+        virtio_notify(vdev, vq);
+        ht_thread_kick(dev);
+    }
+}
+
+/* Context: main loop, BQL */
+static void data_output(VirtIODevice *vdev, VirtQueue *vq)
+{
+    HypertraceDevice *dev = HYPERTRACE_DEVICE(vdev);
+
+    data_pop(dev, virtio_get_queue_index(vq) - HT_VQ_DATA(0), false);
+}
+
+/* Context: BQL */
+static void data_pop_all(HypertraceDevice *dev, bool force)
+{
+    VirtIODevice *vdev = VIRTIO_DEVICE(dev);
+    uint32_t i;
+
+    if (!(vdev->status & VIRTIO_CONFIG_S_DRIVER_OK)) {
+        return;
+    }
+    for (i = 0; i < dev->conf.streams; i++) {
+        if (virtio_queue_get_addr(vdev, HT_VQ_DATA(i))) {
+            data_pop(dev, i, force);
+        }
+    }
+}
+
+/* Context: BH in main loop, BQL */
+static void virtio_resume(void *opaque)
+{
+    data_pop_all(opaque, false);
+}
+
+/* Context: BQL */
+static void virtio_drain(HypertraceDevice *dev)
+{
+    data_pop_all(dev, true);
+}
+
+/* Context: main loop, BQL */
+static void control_output(VirtIODevice *vdev, VirtQueue *vq)
+{
+    HypertraceDevice *dev = HYPERTRACE_DEVICE(vdev);
+    VirtQueueElement *e;
+    bool any = false;
+
+    while (!vdev->broken && (e = virtqueue_pop(vq, sizeof(*e)))) {
+        size_t size = iov_size(e->out_sg, e->out_num);
+
+        if (size <= sizeof(dev->mailbox)) {
+            iov_to_buf(e->out_sg, e->out_num, 0, dev->mailbox, size);
+        }
+        size = ht_control_message(dev, dev->mailbox, size);
+        size = iov_from_buf(e->in_sg, e->in_num, 0, dev->mailbox, size);
+        virtqueue_push(vq, e, size);
+        g_free(e);
+        any = true;
+    }
+    if (any) {
+        virtio_notify(vdev, vq);
+    }
+}
+
+/* Context: IOThread */
+static size_t virtio_consume(HtStream *s)
+{
+    HtVirtio *v = s->dev->virtio;
+    size_t done = 0;
+    Buffer *b;
+
+    QEMU_LOCK_GUARD(&s->lock);
+    for (;;) {
+        WITH_QEMU_LOCK_GUARD(&v->lock) {
+            b = QSIMPLEQ_FIRST(&v->filled[s->index]);
+            if (b) {
+                QSIMPLEQ_REMOVE_HEAD(&v->filled[s->index], entry);
+            }
+        }
+        if (!b) {
+            break;
+        }
+        if (done == 0) {
+            qatomic_set(&s->wakeups, s->wakeups + 1);
+            ht_stream_refresh_time(s);
+        }
+        done++;
+        ht_consumer_feed(&s->consumer, &b->submit, b->data, b->size);
+        buffer_put(v, b);
+    }
+    ht_stream_check_stopped(s);
+    return done;
+}
+
+static void virtio_channel_realize(HypertraceDevice *dev)
+{
+    VirtIODevice *vdev = VIRTIO_DEVICE(dev);
+    HtVirtio *v = g_new0(HtVirtio, 1);
+    uint32_t i;
+
+    dev->virtio = v;
+    qemu_mutex_init(&v->lock);
+    QSIMPLEQ_INIT(&v->free);
+    v->filled = g_new0(BufferList, dev->conf.streams);
+    v->data = g_new0(VirtQueue *, dev->conf.streams);
+    v->buffers = g_new0(Buffer, BUFFERS);
+    for (i = 0; i < BUFFERS; i++) {
+        v->buffers[i].data = g_malloc(dev->conf.packet_size);
+        QSIMPLEQ_INSERT_TAIL(&v->free, &v->buffers[i], entry);
+    }
+    v->resume = qemu_bh_new_guarded(virtio_resume, dev,
+                                    &DEVICE(dev)->mem_reentrancy_guard);
+    v->control = virtio_add_queue(vdev, HT_VQ_SIZE, control_output);
+    for (i = 0; i < dev->conf.streams; i++) {
+        QSIMPLEQ_INIT(&v->filled[i]);
+        v->data[i] = virtio_add_queue(vdev, HT_VQ_SIZE, data_output);
+    }
+}
+
+/* The IOThread has stopped. */
+static void virtio_channel_unrealize(HypertraceDevice *dev)
+{
+    HtVirtio *v = dev->virtio;
+    uint32_t i;
+
+    qemu_bh_delete(v->resume);
+    virtio_delete_queue(v->control);
+    for (i = 0; i < dev->conf.streams; i++) {
+        virtio_delete_queue(v->data[i]);
+    }
+    for (i = 0; i < BUFFERS; i++) {
+        g_free(v->buffers[i].data);
+    }
+    g_free(v->buffers);
+    g_free(v->data);
+    g_free(v->filled);
+    qemu_mutex_destroy(&v->lock);
+    g_free(v);
+    dev->virtio = NULL;
+}
+
+const HtChannelOps ht_channel_virtio = {
+    .name = "virtio",
+    .realize = virtio_channel_realize,
+    .unrealize = virtio_channel_unrealize,
+    .consume = virtio_consume,
+    .drain = virtio_drain,
+};

@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * hypertrace: relating the guest's counter to host CLOCK_MONOTONIC
+ *
+ * Where QEMU knows the guest's counter (it makes it under TCG; under KVM it is
+ * the host's TSC plus an offset that can be asked for), the host samples both
+ * clocks itself.  Elsewhere the guest's exchanges bracket the host's clock.
+ */
+#include "qemu/osdep.h"
+#include "qemu/lockable.h"
+#include "qemu/bswap.h"
+#include "qemu/timer.h"
+#include "system/cpu-timers.h"
+#include "system/kvm.h"
+#include "device.h"
+
+/* How long a sample may be extrapolated from */
+#define SAMPLE_INTERVAL_NS  (100 * SCALE_MS)
+/* How long the best bracket stays the best */
+#define BRACKET_LIFE_NS     (10 * NANOSECONDS_PER_SECOND)
+
+/*
+ * The host counter's frequency, measured once: 10 ms are enough for a start,
+ * the maps measure their own slope.  Context: BQL
+ */
+static uint64_t host_hz(void)
+{
+    static uint64_t hz;
+
+    if (!hz) {
+        int64_t ns = get_clock(), ticks = cpu_get_host_ticks();
+        int64_t ns1, ticks1;
+
+        g_usleep(10000);
+        ns1 = get_clock();
+        ticks1 = cpu_get_host_ticks();
+        hz = muldiv64(ticks1 - ticks, NANOSECONDS_PER_SECOND, ns1 - ns);
+        hz = MAX(hz, 1000);
+    }
+    return hz;
+}
+
+void ht_clock_init(HtClock *c)
+{
+    memset(c, 0, sizeof(*c));
+    qemu_mutex_init(&c->lock);
+    c->source = kvm_enabled() ? HT_CLOCK_BRACKET : HT_CLOCK_ELAPSED;
+    ht_time_map_init(&c->map, host_hz());
+    c->version = 1;
+}
+
+void ht_clock_destroy(HtClock *c)
+{
+    qemu_mutex_destroy(&c->lock);
+}
+
+uint64_t ht_clock_hz(HtClock *c)
+{
+    QEMU_LOCK_GUARD(&c->lock);
+    return ht_time_map_hz(&c->map);
+}
+
+uint64_t ht_clock_bound_ns(HtClock *c)
+{
+    QEMU_LOCK_GUARD(&c->lock);
+    return ht_time_map_bound(&c->map);
+}
+
+static void add_sample(HtClock *c, uint64_t counter, uint64_t ns,
+                       uint64_t bound_ns)
+{
+    ht_time_map_sample(&c->map, counter, ns, bound_ns);
+    c->sampled_ns = get_clock();
+    c->version++;
+}
+
+static uint64_t guest_counter(const HtClock *c)
+{
+    return c->source == HT_CLOCK_KVM ?
+           cpu_get_host_ticks() + c->tsc_offset : cpus_get_elapsed_ticks();
+}
+
+void ht_clock_sample(HtClock *c, bool now)
+{
+    uint64_t counter = 0, ns = 0, width = UINT64_MAX;
+    unsigned i;
+
+    QEMU_LOCK_GUARD(&c->lock);
+    if (c->source == HT_CLOCK_BRACKET ||
+        (!now && c->map.count &&
+         get_clock() - c->sampled_ns < SAMPLE_INTERVAL_NS)) {
+        return;
+    }
+    /* the narrowest of a few brackets: an interrupt widens one */
+    for (i = 0; i < 4; i++) {
+        uint64_t before = get_clock();
+        uint64_t value = guest_counter(c);
+        uint64_t after = get_clock();
+
+        if (after - before < width) {
+            width = after - before;
+            counter = value;
+            ns = before + width / 2;
+        }
+    }
+    add_sample(c, counter, ns, width / 2 + 1);
+}
+
+void ht_clock_update_offset(HtClock *c)
+{
+    int64_t offset;
+
+    if (!kvm_enabled() || !ht_clock_kvm_offset(&offset)) {
+        return;
+    }
+    WITH_QEMU_LOCK_GUARD(&c->lock) {
+        if (c->source == HT_CLOCK_KVM && c->tsc_offset == offset) {
+            return;
+        }
+        c->source = HT_CLOCK_KVM;
+        c->tsc_offset = offset;
+    }
+    ht_clock_sample(c, true);
+}
+
+void ht_clock_copy(HtClock *c, HtTimeMap *map, unsigned *version)
+{
+    QEMU_LOCK_GUARD(&c->lock);
+    if (*version != c->version) {
+        *map = c->map;
+        *version = c->version;
+    }
+}
+
+void ht_clock_exchange(HtClock *c, struct ht_msg_time *m)
+{
+    uint64_t before = ldq_le_p(&m->before), after = ldq_le_p(&m->after);
+    int64_t now = get_clock();
+
+    ht_clock_update_offset(c);
+    ht_clock_sample(c, true);
+    WITH_QEMU_LOCK_GUARD(&c->lock) {
+        if (c->source == HT_CLOCK_BRACKET && c->exchange_ns &&
+            ldl_le_p(&m->prev) == c->exchange_cookie && after > before) {
+            uint64_t width = after - before;
+
+            if (c->best_ns == 0 || width <= c->best_width ||
+                now - c->best_ns > BRACKET_LIFE_NS) {
+                uint64_t hz = ht_time_map_hz(&c->map);
+
+                c->best_width = width;
+                c->best_ns = now;
+                add_sample(c, before + width / 2, c->exchange_ns,
+                           muldiv64(MIN(width, UINT32_MAX) / 2 + 1,
+                                    NANOSECONDS_PER_SECOND, hz));
+            }
+        }
+        c->exchange_ns = now;
+        c->exchange_cookie = ldl_le_p(&m->h.cookie);
+        stq_le_p(&m->host_ns, now);
+        stq_le_p(&m->bound_ns, ht_time_map_bound(&c->map));
+    }
+}

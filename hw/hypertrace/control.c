@@ -1,0 +1,286 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * hypertrace: control messages, from the mailbox or the control queue
+ *
+ * The message is a private copy already.  Everything runs with the BQL held;
+ * whatever takes longer answers BUSY and goes on elsewhere.
+ */
+#include "qemu/osdep.h"
+#include "qemu/atomic.h"
+#include "qemu/bswap.h"
+#include "device.h"
+#include "trace.h"
+
+static HtStream *stream_lookup(HypertraceDevice *dev, uint32_t index)
+{
+    return index < dev->conf.streams ? &dev->streams[index] : NULL;
+}
+
+static enum ht_status class_list(HypertraceDevice *dev,
+                                 struct ht_msg_class *m, size_t *size)
+{
+    HtClass *c;
+
+    if (*size < sizeof(*m)) {
+        return HT_STATUS_INVAL;
+    }
+    c = ht_class_table_get(dev->trace->classes,
+                           ldl_le_p(&m->index) == UINT32_MAX ? 0 :
+                           ldl_le_p(&m->index) + 1);
+    if (!c) {
+        return HT_STATUS_NOENT;
+    }
+    *size = ht_class_encode(c, m);
+    return HT_STATUS_OK;
+}
+
+static bool stream_name_copy(char *dst, const uint8_t *src)
+{
+    size_t len = strnlen((const char *)src, HT_STREAM_NAME_MAX), i;
+
+    for (i = 0; i < len; i++) {
+        if (src[i] < ' ' || src[i] > '~') {
+            return false;
+        }
+    }
+    memcpy(dst, src, len);
+    dst[len] = '\0';
+    return true;
+}
+
+/*
+ * Opening happens on the IOThread.  The reply to the first message carries the
+ * stream's instance; sent back, it asks how far that instance is.
+ */
+static enum ht_status stream_open(HypertraceDevice *dev,
+                                  struct ht_msg_open *m, size_t size)
+{
+    HtStream *s = NULL;
+    HtStreamInfo info = { };
+    uint32_t index, i;
+
+    if (size != sizeof(*m)) {
+        return HT_STATUS_INVAL;
+    }
+    index = ldl_le_p(&m->stream);
+    if (ldq_le_p(&m->instance)) {
+        s = stream_lookup(dev, index);
+        if (!s || s->next.instance != ldq_le_p(&m->instance)) {
+            return HT_STATUS_NOENT;
+        }
+        switch (qatomic_load_acquire(&s->phase)) {
+        case HT_PHASE_OPENING:
+            return HT_STATUS_BUSY;
+        case HT_PHASE_OPEN:
+            return HT_STATUS_OK;
+        default:
+            return HT_STATUS_NOENT;
+        }
+    }
+
+    if (!stream_name_copy(info.name, m->name)) {
+        return HT_STATUS_INVAL;
+    }
+    if (index != HT_STREAM_ANY) {
+        s = stream_lookup(dev, index);
+        if (!s) {
+            return HT_STATUS_NOENT;
+        }
+        if (qatomic_load_acquire(&s->phase) != HT_PHASE_FREE) {
+            return qatomic_read(&s->want_close) ? HT_STATUS_BUSY :
+                                                  HT_STATUS_EXIST;
+        }
+    } else {
+        bool closing = false;
+
+        for (i = 0; i < dev->conf.streams && !s; i++) {
+            HtStream *one = &dev->streams[i];
+
+            closing |= qatomic_read(&one->want_close);
+            if (qatomic_load_acquire(&one->phase) == HT_PHASE_FREE) {
+                s = one;
+            }
+        }
+        if (!s) {
+            return closing ? HT_STATUS_BUSY : HT_STATUS_LIMIT;
+        }
+    }
+
+    info.index = s->index;
+    info.vcpu = MAX((int32_t)ldl_le_p(&m->vcpu), -1);
+    info.instance = ++dev->trace->instances;
+    s->next = info;
+    stl_le_p(&m->stream, s->index);
+    stq_le_p(&m->instance, info.instance);
+    ht_clock_update_offset(&dev->clock);
+    /* Pairs with the load-acquire in stream_work(). */
+    qatomic_store_release(&s->phase, HT_PHASE_OPENING);
+    ht_thread_kick(dev);
+    return HT_STATUS_BUSY;
+}
+
+static enum ht_status stream_close(HypertraceDevice *dev,
+                                   struct ht_msg_stream *m, size_t size)
+{
+    HtStream *s;
+
+    if (size != sizeof(*m)) {
+        return HT_STATUS_INVAL;
+    }
+    s = stream_lookup(dev, ldl_le_p(&m->stream));
+    if (!s || s->next.instance == 0 ||
+        s->next.instance != ldq_le_p(&m->instance)) {
+        return HT_STATUS_NOENT;
+    }
+    if (qatomic_load_acquire(&s->phase) == HT_PHASE_FREE) {
+        return HT_STATUS_OK;
+    }
+    if (!s->want_close) {
+        if (dev->channel->drain) {
+            dev->channel->drain(dev);
+        }
+        ht_stream_want_close(s, ldq_le_p(&m->lost));
+        ht_thread_kick(dev);
+    }
+    return HT_STATUS_BUSY;
+}
+
+static enum ht_status flush_message(HypertraceDevice *dev,
+                                    struct ht_msg_stream *m, size_t size)
+{
+    HtThread *t = &dev->thread;
+    uint32_t index, ticket;
+    uint64_t done;
+    HtStream *s;
+
+    if (size != sizeof(*m)) {
+        return HT_STATUS_INVAL;
+    }
+    index = ldl_le_p(&m->stream);
+    if (index != HT_STREAM_ANY) {
+        s = stream_lookup(dev, index);
+        if (!s || s->next.instance != ldq_le_p(&m->instance) ||
+            qatomic_load_acquire(&s->phase) == HT_PHASE_FREE) {
+            return HT_STATUS_NOENT;
+        }
+        if (qatomic_read(&s->consumer.stopped)) {
+            return HT_STATUS_STOPPED;
+        }
+    }
+    ticket = ldl_le_p(&m->ticket);
+    if (ticket == 0) {
+        if (dev->channel->drain) {
+            dev->channel->drain(dev);
+        }
+        /* tickets are 1 to 2^32 - 1 */
+        if ((uint32_t)++t->flush_wanted_bql == 0) {
+            t->flush_wanted_bql++;
+        }
+        stl_le_p(&m->ticket, (uint32_t)t->flush_wanted_bql);
+        /* Pairs with the load-acquire in thread_work(). */
+        qatomic_store_release(&t->flush_wanted, t->flush_wanted_bql);
+        ht_thread_kick(dev);
+        return HT_STATUS_BUSY;
+    }
+    done = qatomic_load_acquire(&t->flush_done);
+    return (int32_t)((uint32_t)done - ticket) >= 0 ? HT_STATUS_OK :
+                                                     HT_STATUS_BUSY;
+}
+
+static enum ht_status stats_message(HypertraceDevice *dev,
+                                    struct ht_msg_stats *m, size_t size)
+{
+    struct ht_stats stats;
+    uint32_t index;
+
+    if (size != sizeof(*m)) {
+        return HT_STATUS_INVAL;
+    }
+    index = ldl_le_p(&m->stream);
+    if (index == HT_STREAM_ANY) {
+        ht_device_stats(dev, &stats);
+    } else {
+        HtStream *s = stream_lookup(dev, index);
+
+        if (!s) {
+            return HT_STATUS_NOENT;
+        }
+        ht_stream_stats(s, &stats);
+    }
+    stq_le_p(&m->stats.events, stats.events);
+    stq_le_p(&m->stats.packets, stats.packets);
+    stq_le_p(&m->stats.bytes, stats.bytes);
+    stq_le_p(&m->stats.lost, stats.lost);
+    stq_le_p(&m->stats.dropped, stats.dropped);
+    stq_le_p(&m->stats.wakeups, stats.wakeups);
+    stq_le_p(&m->stats.errors, stats.errors);
+    return HT_STATUS_OK;
+}
+
+void ht_control_takeover(HypertraceDevice *dev)
+{
+    if (dev->channel->drain) {
+        dev->channel->drain(dev);
+    }
+    dev->caps.epoch++;
+    ht_streams_want_close_all(dev);
+    ht_thread_kick(dev);
+}
+
+static enum ht_status dispatch(HypertraceDevice *dev, void *msg, size_t *size)
+{
+    struct ht_msg *h = msg;
+
+    switch (lduw_le_p(&h->type)) {
+    case HT_MSG_CLASS_REGISTER:
+        return ht_register_class(dev, msg, *size);
+    case HT_MSG_CLASS_LIST:
+        return class_list(dev, msg, size);
+    case HT_MSG_STREAM_OPEN:
+        return stream_open(dev, msg, *size);
+    case HT_MSG_STREAM_CLOSE:
+        return stream_close(dev, msg, *size);
+    case HT_MSG_STREAM_FLUSH:
+        return flush_message(dev, msg, *size);
+    case HT_MSG_TIME_SYNC:
+        if (*size != sizeof(struct ht_msg_time)) {
+            return HT_STATUS_INVAL;
+        }
+        ht_clock_exchange(&dev->clock, msg);
+        return HT_STATUS_OK;
+    case HT_MSG_STATS:
+        return stats_message(dev, msg, *size);
+    case HT_MSG_TAKEOVER:
+        ht_control_takeover(dev);
+        return HT_STATUS_OK;
+    default:
+        return HT_STATUS_NOENT;
+    }
+}
+
+size_t ht_control_message(HypertraceDevice *dev, void *msg, size_t size)
+{
+    struct ht_msg *h = msg;
+    enum ht_status status = HT_STATUS_INVAL;
+
+    if (size < sizeof(*h) || size > HT_MESSAGE_MAX ||
+        ldl_le_p(&h->size) != size) {
+        ht_guest_error(dev, "control message of %zu bytes says %" PRIu32, size,
+                       size < sizeof(*h) ? 0 : ldl_le_p(&h->size));
+        if (size < sizeof(*h)) {
+            memset(msg, 0, sizeof(*h));
+        }
+        size = sizeof(*h);
+    } else {
+        status = dispatch(dev, msg, &size);
+        trace_hypertrace_control(dev->trace->name, lduw_le_p(&h->type), size,
+                                 status);
+        if (status == HT_STATUS_INVAL) {
+            ht_guest_error(dev, "malformed control message of type %u",
+                           lduw_le_p(&h->type));
+        }
+    }
+    stl_le_p(&h->size, size);
+    stl_le_p(&h->status, status);
+    return size;
+}

@@ -1,0 +1,371 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * hypertrace: the device, without its bus
+ *
+ * Who runs what:
+ *   BQL       control messages, resets, property access, popping virtqueues
+ *   IOThread  opening, consuming and closing streams; deferred delivery.
+ *             Never takes the BQL.
+ *   vCPU      channel=hypercall only: consuming, in the doorbell (in QEMU 10.0
+ *             with the BQL, from 10.2 without it)
+ * Lock order: BQL, HtStream.lock, HtClock.lock.  HtStream.lock is held while
+ * backends take runs, so whoever holds the BQL may take it only where no
+ * backend can block: in the doorbell, see HtSink.deferred.
+ */
+#ifndef HW_HYPERTRACE_DEVICE_H
+#define HW_HYPERTRACE_DEVICE_H
+
+#include "qemu/event_notifier.h"
+#include "qemu/thread.h"
+#include "qemu/timer.h"
+#include "hw/virtio/virtio.h"
+#include "system/hostmem.h"
+#include "system/iothread.h"
+#include "hypertrace/backend.h"
+#include "hypertrace/consumer.h"
+
+#define TYPE_HYPERTRACE_DEVICE "hypertrace-device"
+OBJECT_DECLARE_SIMPLE_TYPE(HypertraceDevice, HYPERTRACE_DEVICE)
+
+/* registry.c --------------------------------------------------------------- */
+
+/**
+ * HtTrace: what outlives a device: replugged under the same name, it goes on
+ * @name: key
+ * @classes: ids stay what they were
+ * @uuid: one per name and QEMU start
+ * @instances: stream instances so far
+ * @used: a device has it
+ */
+typedef struct HtTrace {
+    char *name;
+    HtClassTable *classes;
+    QemuUUID uuid;
+    uint64_t instances;
+    bool used;
+} HtTrace;
+
+/**
+ * ht_trace_claim: find or make the trace with a name
+ * @name: valid name, or NULL for the first free of "ht0", "ht1"...
+ * @errp: set if the name is not valid or a device has it
+ *
+ * Context: BQL
+ */
+HtTrace *ht_trace_claim(const char *name, Error **errp);
+void ht_trace_release(HtTrace *trace);
+
+/* spool.c ------------------------------------------------------------------ */
+
+/**
+ * HtSpool: runs on their way from a vCPU to the IOThread
+ *
+ * One producer (under HtStream.lock), one consumer (IOThread); no lock.
+ */
+typedef struct HtSpool {
+    uint8_t *buf;
+    size_t size;
+    size_t head;                /* bytes ever written; producer */
+    size_t tail;                /* bytes ever read; consumer */
+    HtStreamInfo info;          /* of the stream being drained; consumer */
+} HtSpool;
+
+void ht_spool_init(HtSpool *s, size_t size);
+void ht_spool_destroy(HtSpool *s);
+/* Whether runs of @size bytes of events in total surely fit */
+bool ht_spool_room(const HtSpool *s, size_t size);
+/* False if it does not fit */
+bool ht_spool_put(HtSpool *s, const HtRun *run);
+/* Deliver what is there; returns whether there was something */
+bool ht_spool_drain(HtSpool *s, HtDeliver *deliver, void *opaque);
+
+/* delivery.c --------------------------------------------------------------- */
+
+/**
+ * HtSink: one backend as this device uses it
+ * @deferred: runs go through a spool and the IOThread, because the consumer is
+ *            a vCPU and the backend may block
+ */
+typedef struct HtSink {
+    HypertraceBackend *backend;
+    void *session;
+    bool deferred;
+    HtSpool *spools;            /* one a stream, if deferred */
+} HtSink;
+
+bool ht_delivery_attach(HypertraceDevice *dev, Error **errp);
+void ht_delivery_detach(HypertraceDevice *dev);
+/* HtDeliver; opaque is the HtStream */
+void ht_delivery_run(void *opaque, const HtRun *run);
+/* Whether every spool of a stream has room for one more packet */
+bool ht_delivery_room(HypertraceDevice *dev, uint32_t stream);
+/* Context: IOThread */
+bool ht_delivery_drain(HypertraceDevice *dev);
+
+/* stream.c ----------------------------------------------------------------- */
+
+/**
+ * HtStreamPhase: who may move a stream on
+ *
+ * The control path (BQL) moves FREE to OPENING, the IOThread all others.
+ */
+typedef enum HtStreamPhase {
+    HT_PHASE_FREE,
+    HT_PHASE_OPENING,
+    HT_PHASE_OPEN,
+} HtStreamPhase;
+
+typedef struct HtStream {
+    HypertraceDevice *dev;
+    uint32_t index;
+
+    /* BQL, read by the IOThread once the phase is OPENING */
+    HtStreamInfo next;
+    uint64_t close_lost;
+
+    HtStreamPhase phase;        /* store-release, load-acquire */
+    bool want_close;            /* set by BQL, cleared by the IOThread */
+
+    QemuMutex lock;             /* all below */
+    HtConsumer consumer;
+    unsigned time_version;
+    bool reported;              /* that it was stopped */
+    uint64_t wakeups;
+
+    struct ht_ring_control *ring;   /* hypercall, shm; in guest memory */
+    uint8_t *packets;
+
+    /* sums over the instances that were closed; BQL or not: monotonic */
+    struct ht_stats closed;
+} HtStream;
+
+bool ht_streams_init(HypertraceDevice *dev);
+void ht_streams_finalize(HypertraceDevice *dev);
+/* Ask for a stream to be drained and closed.  Context: BQL */
+void ht_stream_want_close(HtStream *s, uint64_t lost);
+void ht_streams_want_close_all(HypertraceDevice *dev);
+/* Open, consume, close as asked; whether there was anything.  IOThread */
+bool ht_streams_work(HypertraceDevice *dev);
+/* After consuming: log a stream that was just stopped.  Holds the lock */
+void ht_stream_check_stopped(HtStream *s);
+/* Before consuming.  Holds the lock */
+void ht_stream_refresh_time(HtStream *s);
+void ht_stream_stats(HtStream *s, struct ht_stats *stats);
+void ht_device_stats(HypertraceDevice *dev, struct ht_stats *stats);
+
+/* clock.c ------------------------------------------------------------------ */
+
+typedef enum HtClockSource {
+    HT_CLOCK_ELAPSED,           /* TCG, qtest: QEMU makes the counter */
+    HT_CLOCK_KVM,               /* host TSC + the offset KVM tells */
+    HT_CLOCK_BRACKET,           /* exchanges with the guest */
+} HtClockSource;
+
+typedef struct HtClock {
+    HtClockSource source;
+    QemuMutex lock;             /* all below */
+    HtTimeMap map;
+    unsigned version;
+    bool offset_known;
+    int64_t tsc_offset;
+    int64_t sampled_ns;         /* when the map last grew */
+    uint64_t exchange_ns;       /* bracket: the last exchange */
+    uint32_t exchange_cookie;
+    uint64_t best_width;
+    int64_t best_ns;
+} HtClock;
+
+void ht_clock_init(HtClock *c);
+void ht_clock_destroy(HtClock *c);
+/* The counter's frequency, ticks a second.  Any thread */
+uint64_t ht_clock_hz(HtClock *c);
+uint64_t ht_clock_bound_ns(HtClock *c);
+/* Add a sample to the map if the last one is old.  Any thread */
+void ht_clock_sample(HtClock *c, bool now);
+/* Forget the vCPU's offset or read it anew.  Context: BQL, maybe a vCPU */
+void ht_clock_update_offset(HtClock *c);
+/* Copy the map if it changed since *version */
+void ht_clock_copy(HtClock *c, HtTimeMap *map, unsigned *version);
+/* HT_MSG_TIME_SYNC.  Context: BQL */
+void ht_clock_exchange(HtClock *c, struct ht_msg_time *m);
+
+/* clock-kvm.c; a stub without KVM */
+bool ht_clock_kvm_offset(int64_t *offset);
+
+/* thread.c ----------------------------------------------------------------- */
+
+typedef struct HtThread {
+    IOThread *iothread;
+    bool own;                   /* made by the device */
+    AioContext *ctx;
+    EventNotifier doorbell;     /* shm; also wakes the thread from anywhere */
+    QEMUTimer *timer;
+    bool polling;
+    bool progress;              /* since the last tick of the timer */
+    unsigned quiet;             /* ticks without progress */
+    bool eager;                 /* what the wake words were armed with */
+    int64_t looked_ns;
+    uint64_t flush_wanted_bql;  /* tickets given */
+    uint64_t flush_wanted;      /* BQL, store-release */
+    uint64_t flush_done;        /* IOThread, store-release */
+    bool running;
+} HtThread;
+
+bool ht_thread_prepare(HypertraceDevice *dev, Error **errp);
+void ht_thread_unprepare(HypertraceDevice *dev);
+void ht_thread_start(HypertraceDevice *dev);
+/* Close all streams and detach; waits for the walk.  Context: BQL */
+void ht_thread_stop(HypertraceDevice *dev);
+/* Have the IOThread look.  Any thread */
+void ht_thread_kick(HypertraceDevice *dev);
+
+/* register.c --------------------------------------------------------------- */
+
+/* HT_MSG_CLASS_REGISTER; @m in and out.  Context: BQL */
+enum ht_status ht_register_class(HypertraceDevice *dev,
+                                 struct ht_msg_class *m, size_t size);
+/* Tell newly attached backends of the classes the trace has.  BQL */
+void ht_register_again(HypertraceDevice *dev);
+
+/* control.c ---------------------------------------------------------------- */
+
+/**
+ * ht_control_message: execute a control message
+ * @dev: the device
+ * @msg: HT_MESSAGE_MAX bytes, private; the reply overwrites the message
+ * @size: bytes of the message
+ *
+ * Returns: bytes of the reply
+ *
+ * Context: BQL
+ */
+size_t ht_control_message(HypertraceDevice *dev, void *msg, size_t size);
+/* Close all streams and begin a new epoch.  Context: BQL */
+void ht_control_takeover(HypertraceDevice *dev);
+
+/* channels ----------------------------------------------------------------- */
+
+/**
+ * HtChannelOps: what differs between the channels on the host
+ * @name: value of the property
+ * @uses_ring: has BAR0 and BAR4
+ * @consumes_in_vcpu: runs of a backend that may block must be deferred
+ * @arms: the consumer sleeps and the producer rings when armed to
+ * @realize, @unrealize: the channel's own resources; BQL.  Cannot fail.
+ * @consume: take what a stream's producer committed or handed over; returns
+ *           bytes.  IOThread (and the doorbell's vCPU), takes the lock
+ * @doorbell: written by the guest; vCPU thread
+ * @drain: BQL: fetch what only the BQL may (virtqueues); before a reset
+ *         or a flush
+ */
+typedef struct HtChannelOps {
+    const char *name;
+    bool uses_ring;
+    bool consumes_in_vcpu;
+    bool arms;
+    void (*realize)(HypertraceDevice *dev);
+    void (*unrealize)(HypertraceDevice *dev);
+    size_t (*consume)(HtStream *s);
+    void (*doorbell)(HtStream *s);
+    void (*drain)(HypertraceDevice *dev);
+} HtChannelOps;
+
+extern const HtChannelOps ht_channel_hypercall;
+extern const HtChannelOps ht_channel_shm;
+extern const HtChannelOps ht_channel_virtio;
+
+/* ring.c: what hypercall and shm share */
+size_t ht_ring_consume(HtStream *s);
+bool ht_ring_arm_all(HypertraceDevice *dev, bool eager);
+void ht_ring_disarm_all(HypertraceDevice *dev);
+bool ht_ring_pending(HypertraceDevice *dev);
+void ht_ring_open(HtStream *s);
+void ht_ring_set_state(HtStream *s, enum ht_stream_state state);
+
+/* regs.c: BAR0 */
+extern const MemoryRegionOps ht_regs_ops;
+/* Also the virtio config space */
+void ht_caps_to_le(const struct ht_caps *host, struct ht_caps *le);
+#define HT_REGS_MAILBOX     0x1000
+#define HT_REGS_DOORBELL    0x2000
+uint64_t ht_regs_size(const HypertraceDevice *dev);
+
+typedef struct HtVirtio HtVirtio;
+
+struct HypertraceDevice {
+    VirtIODevice parent_obj;
+
+    /* properties */
+    struct {
+        int channel;
+        int mode;
+        uint32_t streams;
+        uint64_t packet_size;
+        uint32_t packets;
+        uint32_t batch;
+        uint32_t flush_ms;
+        HostMemoryBackend *memdev;
+        IOThread *iothread;
+        HypertraceBackend *backend;
+        char *name;
+    } conf;
+
+    /* set by hypertrace_device_prepare() */
+    const HtChannelOps *channel;
+    HtTrace *trace;
+    HtDeviceInfo info;
+    HypertraceBackend *default_backend;
+    HtSink *sinks;
+    unsigned nr_sinks;
+    bool prepared;
+
+    /* control */
+    struct ht_caps caps;        /* host byte order */
+    uint8_t mailbox[HT_MESSAGE_MAX];
+    GQueue jobs;                /* classes to tell the backends of; BQL */
+    bool job_running;
+    HtClass *job_class;
+    bool unrealized;            /* waits for its job to end */
+
+    HtStream *streams;
+    HtThread thread;
+    HtClock clock;
+    VMChangeStateEntry *vmstate;
+
+    /* rings: hypercall, shm */
+    MemoryRegion regs;
+    MemoryRegion ram;           /* unless memdev */
+    MemoryRegion *ring_mr;
+    uint8_t *ring_ram;
+
+    HtVirtio *virtio;           /* channel-virtio.c */
+
+    uint64_t guest_errors;      /* malformed control input */
+    int64_t log_second;
+    unsigned log_lines;
+};
+
+/**
+ * hypertrace_device_prepare: check all properties and take what they name
+ * @dev: not yet realized
+ * @errp: what is wrong, and the accepted range
+ *
+ * Everything that can fail does so here, before the PCI proxy is realized: a
+ * proxy whose realize fails late is leaked.
+ *
+ * Context: BQL
+ */
+bool hypertrace_device_prepare(HypertraceDevice *dev, Error **errp);
+void hypertrace_device_unprepare(HypertraceDevice *dev);
+
+/**
+ * ht_guest_error: count and, at most a few times a second, log a guest's fault
+ * @dev: the device
+ * @fmt: what it did
+ *
+ * Context: any thread
+ */
+void G_GNUC_PRINTF(2, 3) ht_guest_error(HypertraceDevice *dev,
+                                        const char *fmt, ...);
+
+#endif /* HW_HYPERTRACE_DEVICE_H */

@@ -1,0 +1,317 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * hypertrace: checking properties, and taking what they name
+ */
+#include "qemu/osdep.h"
+#include "qapi/error.h"
+#include "qapi/qapi-visit-common.h"
+#include "qemu/error-report.h"
+#include "qemu/units.h"
+#include "qom/object_interfaces.h"
+#include "system/runstate.h"
+#include "system/system.h"
+#include "device.h"
+
+#define RING_RAM_MAX (1 * GiB)
+
+static const HtChannelOps *const channels[] = {
+    [HT_CHANNEL_HYPERCALL] = &ht_channel_hypercall,
+    [HT_CHANNEL_SHM] = &ht_channel_shm,
+    [HT_CHANNEL_VIRTIO] = &ht_channel_virtio,
+};
+
+static bool check_range(const char *name, uint64_t value, uint64_t min,
+                        uint64_t max, bool power_of_two, Error **errp)
+{
+    if (value < min || value > max ||
+        (power_of_two && !is_power_of_2(value))) {
+        error_setg(errp, "%s=%" PRIu64 " is out of range: %s%" PRIu64
+                   " to %" PRIu64, name, value,
+                   power_of_two ? "a power of two, " : "", min, max);
+        return false;
+    }
+    return true;
+}
+
+static uint64_t ring_stride(HypertraceDevice *dev)
+{
+    return HT_PACKETS_OFFSET + dev->conf.packets * dev->conf.packet_size;
+}
+
+static uint64_t ring_ram_size(HypertraceDevice *dev)
+{
+    return pow2ceil(dev->conf.streams * ring_stride(dev));
+}
+
+static bool check_properties(HypertraceDevice *dev, Error **errp)
+{
+    if (!check_range("streams", dev->conf.streams, 1, HT_STREAMS_MAX, false,
+                     errp) ||
+        !check_range("packet-size", dev->conf.packet_size, HT_PACKET_SIZE_MIN,
+                     HT_PACKET_SIZE_MAX, true, errp) ||
+        !check_range("packets", dev->conf.packets, HT_PACKETS_MIN,
+                     HT_PACKETS_MAX, true, errp) ||
+        !check_range("batch", dev->conf.batch, 1, HT_BATCH_MAX, false, errp) ||
+        !check_range("flush-ms", dev->conf.flush_ms, 1, 1000, false, errp)) {
+        return false;
+    }
+    if (dev->conf.batch != 1 && dev->conf.channel != HT_CHANNEL_HYPERCALL) {
+        error_setg(errp, "batch=%" PRIu32 " needs channel=hypercall",
+                   dev->conf.batch);
+        return false;
+    }
+    if (!dev->channel->uses_ring) {
+        if (dev->conf.memdev) {
+            error_setg(errp, "memdev needs channel=hypercall or channel=shm:"
+                       " virtio has no stream RAM");
+            return false;
+        }
+        if (dev->conf.mode != HT_MODE_DISCARD) {
+            error_setg(errp, "mode=overwrite needs channel=hypercall or"
+                       " channel=shm: a virtio buffer cannot be taken back");
+            return false;
+        }
+        return true;
+    }
+    if (ring_ram_size(dev) > RING_RAM_MAX) {
+        error_setg(errp, "streams x packets x packet-size need %" PRIu64
+                   " MiB of stream RAM; at most %" PRIu64 " MiB are possible",
+                   ring_ram_size(dev) / MiB, RING_RAM_MAX / MiB);
+        return false;
+    }
+    if (dev->conf.memdev) {
+        g_autofree char *id = object_get_canonical_path_component(
+            OBJECT(dev->conf.memdev));
+        uint64_t size = memory_region_size(
+            host_memory_backend_get_memory(dev->conf.memdev));
+
+        if (host_memory_backend_is_mapped(dev->conf.memdev)) {
+            error_setg(errp, "memdev '%s' is in use", id);
+            return false;
+        }
+        if (size != ring_ram_size(dev)) {
+            error_setg(errp, "memdev '%s' has %" PRIu64 " bytes, the streams"
+                       " need exactly %" PRIu64, id, size,
+                       ring_ram_size(dev));
+            return false;
+        }
+    }
+    return true;
+}
+
+/*
+ * Without backend=, events go to LTTng if this QEMU can, and are only counted
+ * otherwise.  object_new() of a type whose module is missing ends QEMU, so ask
+ * first.
+ */
+static bool default_backend(HypertraceDevice *dev, Error **errp)
+{
+    const char *type = TYPE_HYPERTRACE_BACKEND_LTTNG;
+    Object *obj;
+
+    if (dev->conf.backend) {
+        return true;
+    }
+    if (!module_object_class_by_name(type)) {
+        type = TYPE_HYPERTRACE_BACKEND_NULL;
+        warn_report("hypertrace: this QEMU has no LTTng backend: events of '%s'"
+                    " are counted, not recorded; use backend=ID",
+                    dev->trace->name);
+    }
+    obj = object_new(type);
+    if (!user_creatable_complete(USER_CREATABLE(obj), errp)) {
+        object_unref(obj);
+        return false;
+    }
+    object_property_add_child(OBJECT(dev), "default-backend", obj);
+    object_unref(obj);
+    dev->default_backend = HYPERTRACE_BACKEND(obj);
+    dev->conf.backend = dev->default_backend;
+    return true;
+}
+
+static void drop_default_backend(HypertraceDevice *dev)
+{
+    if (dev->default_backend) {
+        dev->conf.backend = NULL;
+        object_unparent(OBJECT(dev->default_backend));
+        dev->default_backend = NULL;
+    }
+}
+
+static void fill_caps(HypertraceDevice *dev)
+{
+    uint64_t hz = ht_clock_hz(&dev->clock);
+    /* neither 24 bits of ticks nor of ns may come near to wrapping */
+    uint64_t gap = MIN(hz, NANOSECONDS_PER_SECOND);
+
+    gap = muldiv64(gap, (HT_CLOCK_MASK + 1) / 2, NANOSECONDS_PER_SECOND);
+    dev->caps = (struct ht_caps) {
+        .magic = HT_MAGIC,
+        .version = HT_VERSION,
+        .channel = dev->conf.channel,
+        .mode = dev->conf.mode,
+        .streams = dev->conf.streams,
+        .packet_size = dev->conf.packet_size,
+        .packets = dev->conf.packets,
+        .batch = dev->conf.batch,
+        .flush_ms = dev->conf.flush_ms,
+        .max_gap = MAX(gap, 1),
+        .clock_hz = hz,
+        .epoch = 1,
+        .max_classes = HT_CLASSES_MAX,
+        .max_message = HT_MESSAGE_MAX,
+    };
+    if (dev->channel->uses_ring) {
+        dev->caps.ring_stride = ring_stride(dev);
+        dev->caps.doorbell_offset = HT_REGS_DOORBELL;
+        dev->caps.doorbell_stride = dev->channel->arms ? 0 : HT_PAGE;
+        dev->caps.mailbox_offset = HT_REGS_MAILBOX;
+        dev->caps.mailbox_size = HT_MESSAGE_MAX;
+    }
+}
+
+void ht_caps_to_le(const struct ht_caps *h, struct ht_caps *le)
+{
+    *le = (struct ht_caps) {
+        .magic = cpu_to_le32(h->magic),
+        .version = cpu_to_le32(h->version),
+        .channel = cpu_to_le32(h->channel),
+        .mode = cpu_to_le32(h->mode),
+        .features = cpu_to_le64(h->features),
+        .streams = cpu_to_le32(h->streams),
+        .packet_size = cpu_to_le32(h->packet_size),
+        .packets = cpu_to_le32(h->packets),
+        .batch = cpu_to_le32(h->batch),
+        .flush_ms = cpu_to_le32(h->flush_ms),
+        .max_gap = cpu_to_le32(h->max_gap),
+        .clock_hz = cpu_to_le64(h->clock_hz),
+        .epoch = cpu_to_le64(h->epoch),
+        .ring_stride = cpu_to_le64(h->ring_stride),
+        .doorbell_offset = cpu_to_le32(h->doorbell_offset),
+        .doorbell_stride = cpu_to_le32(h->doorbell_stride),
+        .mailbox_offset = cpu_to_le32(h->mailbox_offset),
+        .mailbox_size = cpu_to_le32(h->mailbox_size),
+        .max_classes = cpu_to_le32(h->max_classes),
+        .max_message = cpu_to_le32(h->max_message),
+    };
+}
+
+static uint64_t clock_bound(void *opaque)
+{
+    return ht_clock_bound_ns(opaque);
+}
+
+static bool init_ring_ram(HypertraceDevice *dev, Error **errp)
+{
+    uint32_t i;
+
+    if (dev->conf.memdev) {
+        dev->ring_mr = host_memory_backend_get_memory(dev->conf.memdev);
+        host_memory_backend_set_mapped(dev->conf.memdev, true);
+    } else {
+        if (!memory_region_init_ram_nomigrate(&dev->ram, OBJECT(dev),
+                                              "hypertrace-ring",
+                                              ring_ram_size(dev), errp)) {
+            return false;
+        }
+        dev->ring_mr = &dev->ram;
+    }
+    dev->ring_ram = memory_region_get_ram_ptr(dev->ring_mr);
+    for (i = 0; i < dev->conf.streams; i++) {
+        uint8_t *ring = dev->ring_ram + i * ring_stride(dev);
+
+        dev->streams[i].ring = (struct ht_ring_control *)ring;
+        dev->streams[i].packets = ring + HT_PACKETS_OFFSET;
+    }
+    return true;
+}
+
+static void finalize_ring_ram(HypertraceDevice *dev)
+{
+    if (!dev->ring_mr) {
+        return;
+    }
+    if (dev->conf.memdev) {
+        host_memory_backend_set_mapped(dev->conf.memdev, false);
+    } else {
+        object_unparent(OBJECT(&dev->ram));
+    }
+    dev->ring_mr = NULL;
+}
+
+bool hypertrace_device_prepare(HypertraceDevice *dev, Error **errp)
+{
+    const char *name = dev->conf.name;
+
+    dev->channel = channels[dev->conf.channel];
+    if (!check_properties(dev, errp)) {
+        return false;
+    }
+    if (!name) {
+        name = OBJECT(dev)->parent ? DEVICE(OBJECT(dev)->parent)->id : NULL;
+    }
+    dev->trace = ht_trace_claim(name, errp);
+    if (!dev->trace) {
+        return false;
+    }
+    dev->info = (HtDeviceInfo) {
+        .name = dev->trace->name,
+        .vm_name = qemu_name ?: "vm",
+        .channel = dev->channel->name,
+        .classes = dev->trace->classes,
+        .streams = dev->conf.streams,
+        .clock_bound_ns = clock_bound,
+        .opaque = &dev->clock,
+    };
+    memcpy(dev->info.uuid, dev->trace->uuid.data, sizeof(dev->info.uuid));
+    ht_clock_init(&dev->clock);
+    ht_streams_init(dev);
+    g_queue_init(&dev->jobs);
+    if (!default_backend(dev, errp)) {
+        goto fail_backend;
+    }
+    if (!ht_delivery_attach(dev, errp)) {
+        goto fail_attach;
+    }
+    if (!ht_thread_prepare(dev, errp)) {
+        goto fail_thread;
+    }
+    if (dev->channel->uses_ring && !init_ring_ram(dev, errp)) {
+        goto fail_ram;
+    }
+    fill_caps(dev);
+    dev->prepared = true;
+    return true;
+
+fail_ram:
+    ht_thread_unprepare(dev);
+fail_thread:
+    ht_delivery_detach(dev);
+fail_attach:
+    drop_default_backend(dev);
+fail_backend:
+    ht_streams_finalize(dev);
+    ht_clock_destroy(&dev->clock);
+    ht_trace_release(dev->trace);
+    dev->trace = NULL;
+    return false;
+}
+
+/*
+ * Give the host's objects back.  Streams, clock and stream RAM stay until the
+ * device is finalized, since a vCPU may still be in a doorbell.
+ */
+void hypertrace_device_unprepare(HypertraceDevice *dev)
+{
+    if (!dev->prepared) {
+        return;
+    }
+    dev->prepared = false;
+    g_queue_clear(&dev->jobs);
+    ht_thread_unprepare(dev);
+    ht_delivery_detach(dev);
+    drop_default_backend(dev);
+    finalize_ring_ram(dev);
+    ht_trace_release(dev->trace);
+}

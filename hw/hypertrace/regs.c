@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * hypertrace: BAR0, the registers of the hypercall and shm channels
+ *
+ *   0x0000  struct ht_caps, then HT_REG_*
+ *   0x1000  mailbox
+ *   0x2000  doorbells
+ */
+#include "qemu/osdep.h"
+#include "qemu/bswap.h"
+#include "device.h"
+
+QEMU_BUILD_BUG_ON(sizeof(struct ht_caps) > HT_REG_MAILBOX_GO);
+QEMU_BUILD_BUG_ON(HT_REGS_MAILBOX + HT_MESSAGE_MAX > HT_REGS_DOORBELL);
+
+uint64_t ht_regs_size(const HypertraceDevice *dev)
+{
+    uint64_t bells = dev->caps.doorbell_stride ?
+        (uint64_t)dev->caps.doorbell_stride * dev->conf.streams : HT_PAGE;
+
+    return pow2ceil(HT_REGS_DOORBELL + bells);
+}
+
+/* Context: vCPU thread, BQL */
+static uint64_t ht_regs_read(void *opaque, hwaddr addr, unsigned size)
+{
+    HypertraceDevice *dev = opaque;
+    struct ht_caps caps;
+
+    if (addr + size <= sizeof(caps)) {
+        ht_caps_to_le(&dev->caps, &caps);
+        return ldn_le_p((uint8_t *)&caps + addr, size);
+    }
+    if (addr >= HT_REGS_MAILBOX &&
+        addr - HT_REGS_MAILBOX + size <= sizeof(dev->mailbox)) {
+        return ldn_le_p(dev->mailbox + addr - HT_REGS_MAILBOX, size);
+    }
+    return 0;
+}
+
+/*
+ * Context: vCPU thread; from QEMU 10.2 the doorbells could do without the BQL:
+ * HypertraceDevice.streams is constant until finalize, and a doorbell takes
+ * its stream's lock only.
+ */
+static void ht_regs_write(void *opaque, hwaddr addr, uint64_t val,
+                          unsigned size)
+{
+    HypertraceDevice *dev = opaque;
+
+    if (addr >= HT_REGS_DOORBELL) {
+        uint32_t stride = dev->caps.doorbell_stride;
+        uint32_t i = stride ? (addr - HT_REGS_DOORBELL) / stride : 0;
+
+        if (i < dev->conf.streams) {
+            dev->channel->doorbell(&dev->streams[i]);
+        } else {
+            ht_guest_error(dev, "doorbell at 0x%" HWADDR_PRIx, addr);
+        }
+        return;
+    }
+    if (addr >= HT_REGS_MAILBOX) {
+        if (addr - HT_REGS_MAILBOX + size <= sizeof(dev->mailbox)) {
+            stn_le_p(dev->mailbox + addr - HT_REGS_MAILBOX, size, val);
+        }
+        return;
+    }
+    switch (addr) {
+    case HT_REG_MAILBOX_GO:
+        /* a size the mailbox cannot hold: refused as malformed */
+        ht_control_message(dev, dev->mailbox, MIN(val, SIZE_MAX));
+        break;
+    case HT_REG_TAKEOVER:
+        if (val == HT_MAGIC) {
+            ht_control_takeover(dev);
+            break;
+        }
+        /* fall through */
+    default:
+        ht_guest_error(dev, "write of 0x%" PRIx64 " to register 0x%"
+                       HWADDR_PRIx, val, addr);
+    }
+}
+
+const MemoryRegionOps ht_regs_ops = {
+    .read = ht_regs_read,
+    .write = ht_regs_write,
+    .endianness = DEVICE_LITTLE_ENDIAN,
+    .valid = {
+        .min_access_size = 1,
+        .max_access_size = 8,
+    },
+    .impl = {
+        .min_access_size = 1,
+        .max_access_size = 8,
+    },
+};

@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * hypertrace: streams, from opening to closing
+ */
+#include "qemu/osdep.h"
+#include "qemu/atomic.h"
+#include "qemu/lockable.h"
+#include "device.h"
+#include "trace.h"
+
+bool ht_streams_init(HypertraceDevice *dev)
+{
+    HtConsumerConfig cfg = {
+        .classes = dev->trace->classes,
+        .packet_size = dev->conf.packet_size,
+        .packets = dev->conf.packets,
+        .overwrite = dev->conf.mode == HT_MODE_OVERWRITE,
+        .deliver = ht_delivery_run,
+    };
+    uint32_t i;
+
+    dev->streams = g_new0(HtStream, dev->conf.streams);
+    for (i = 0; i < dev->conf.streams; i++) {
+        HtStream *s = &dev->streams[i];
+
+        s->dev = dev;
+        s->index = i;
+        qemu_mutex_init(&s->lock);
+        cfg.opaque = s;
+        ht_consumer_init(&s->consumer, &cfg);
+    }
+    return true;
+}
+
+void ht_streams_finalize(HypertraceDevice *dev)
+{
+    uint32_t i;
+
+    for (i = 0; dev->streams && i < dev->conf.streams; i++) {
+        ht_consumer_destroy(&dev->streams[i].consumer);
+        qemu_mutex_destroy(&dev->streams[i].lock);
+    }
+    g_free(dev->streams);
+    dev->streams = NULL;
+}
+
+void ht_stream_want_close(HtStream *s, uint64_t lost)
+{
+    if (qatomic_load_acquire(&s->phase) == HT_PHASE_FREE) {
+        return;
+    }
+    s->close_lost = lost;
+    /* Pairs with the load-acquire in stream_work(). */
+    qatomic_store_release(&s->want_close, true);
+}
+
+void ht_streams_want_close_all(HypertraceDevice *dev)
+{
+    uint32_t i;
+
+    for (i = 0; i < dev->conf.streams; i++) {
+        ht_stream_want_close(&dev->streams[i], 0);
+    }
+}
+
+void ht_stream_refresh_time(HtStream *s)
+{
+    ht_clock_sample(&s->dev->clock, false);
+    ht_clock_copy(&s->dev->clock, &s->consumer.time, &s->time_version);
+}
+
+void ht_stream_check_stopped(HtStream *s)
+{
+    if (!s->consumer.stopped || s->reported) {
+        return;
+    }
+    s->reported = true;
+    if (s->ring) {
+        ht_ring_set_state(s, HT_STREAM_STOPPED);
+    }
+    ht_guest_error(s->dev, "stream %" PRIu32 " stopped: %s", s->index,
+                   s->consumer.why);
+}
+
+static void stream_open(HtStream *s)
+{
+    trace_hypertrace_stream_open(s->dev->trace->name, s->index,
+                                 s->next.instance);
+    WITH_QEMU_LOCK_GUARD(&s->lock) {
+        s->reported = false;
+        s->time_version = 0;
+        if (s->ring) {
+            ht_ring_open(s);
+        }
+        ht_consumer_open(&s->consumer, &s->next, get_clock());
+    }
+    qatomic_store_release(&s->phase, HT_PHASE_OPEN);
+}
+
+static void stats_add(struct ht_stats *sum, const struct ht_stats *a)
+{
+    sum->events += a->events;
+    sum->packets += a->packets;
+    sum->bytes += a->bytes;
+    sum->lost += a->lost;
+    sum->dropped += a->dropped;
+    sum->wakeups += a->wakeups;
+    sum->errors += a->errors;
+}
+
+/*
+ * Another thread may be consuming: the figures are then those of some moment
+ * close to now, not of one moment.
+ */
+static void consumer_stats(HtStream *s, struct ht_stats *stats)
+{
+    const HtConsumer *c = &s->consumer;
+
+    stats->events = qatomic_read(&c->events);
+    stats->packets = qatomic_read(&c->packets);
+    stats->bytes = qatomic_read(&c->bytes);
+    stats->lost = qatomic_read(&c->lost);
+    stats->dropped = qatomic_read(&c->dropped);
+    stats->wakeups = qatomic_read(&s->wakeups);
+    stats->errors = qatomic_read(&c->errors);
+}
+
+/*
+ * Of the open instance, or of the last one.
+ */
+void ht_stream_stats(HtStream *s, struct ht_stats *stats)
+{
+    consumer_stats(s, stats);
+}
+
+void ht_device_stats(HypertraceDevice *dev, struct ht_stats *sum)
+{
+    uint32_t i;
+
+    memset(sum, 0, sizeof(*sum));
+    sum->errors = qatomic_read(&dev->guest_errors);
+    for (i = 0; i < dev->conf.streams; i++) {
+        HtStream *s = &dev->streams[i];
+        struct ht_stats stats;
+
+        stats_add(sum, &s->closed);
+        if (qatomic_load_acquire(&s->phase) != HT_PHASE_FREE) {
+            ht_stream_stats(s, &stats);
+            stats_add(sum, &stats);
+        }
+    }
+}
+
+static void stream_close(HtStream *s)
+{
+    struct ht_stats stats;
+
+    trace_hypertrace_stream_close(s->dev->trace->name, s->index,
+                                  s->consumer.info.instance);
+    WITH_QEMU_LOCK_GUARD(&s->lock) {
+        ht_consumer_close(&s->consumer, s->close_lost, get_clock());
+        consumer_stats(s, &stats);
+        stats_add(&s->closed, &stats);
+        s->wakeups = 0;
+        if (s->ring) {
+            ht_ring_set_state(s, HT_STREAM_CLOSED);
+        }
+    }
+    qatomic_set(&s->want_close, false);
+    /* Pairs with the load-acquire in the control path. */
+    qatomic_store_release(&s->phase, HT_PHASE_FREE);
+}
+
+/* Context: IOThread */
+static bool stream_work(HtStream *s)
+{
+    const HtChannelOps *channel = s->dev->channel;
+    bool progress = false;
+    bool want_close;
+
+    switch (qatomic_load_acquire(&s->phase)) {
+    case HT_PHASE_FREE:
+        return false;
+    case HT_PHASE_OPENING:
+        stream_open(s);
+        progress = true;
+        break;
+    case HT_PHASE_OPEN:
+        break;
+    }
+    /* Read before consuming: what was committed before the wish is taken. */
+    want_close = qatomic_load_acquire(&s->want_close);
+    progress |= channel->consume(s) > 0;
+    if (want_close) {
+        /* what did not fit a spool is still in the ring */
+        while (ht_delivery_drain(s->dev) | (channel->consume(s) > 0)) {
+            /* go on */
+        }
+        stream_close(s);
+        progress = true;
+    }
+    return progress;
+}
+
+bool ht_streams_work(HypertraceDevice *dev)
+{
+    bool progress = ht_delivery_drain(dev);
+    uint32_t i;
+
+    for (i = 0; i < dev->conf.streams; i++) {
+        progress |= stream_work(&dev->streams[i]);
+    }
+    progress |= ht_delivery_drain(dev);
+    return progress;
+}

@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * hypertrace: the virtio device behind the PCI proxy
+ *
+ * All channels are a virtio device to the guest's bus; only channel=virtio has
+ * virtqueues.
+ */
+#include "qemu/osdep.h"
+#include "qapi/error.h"
+#include "qemu/atomic.h"
+#include "qemu/log.h"
+#include "qemu/module.h"
+#include "hw/qdev-properties.h"
+#include "migration/vmstate.h"
+#include "system/runstate.h"
+#include "properties.h"
+
+/* Log lines a second from guests that misbehave, for each device */
+#define LOG_LINES 10
+
+void ht_guest_error(HypertraceDevice *dev, const char *fmt, ...)
+{
+    int64_t second = get_clock() / NANOSECONDS_PER_SECOND;
+    va_list ap;
+
+    qatomic_inc(&dev->guest_errors);
+    if (!qemu_loglevel_mask(LOG_GUEST_ERROR)) {
+        return;
+    }
+    /* racy: at worst a few lines more */
+    if (qatomic_xchg(&dev->log_second, second) != second) {
+        qatomic_set(&dev->log_lines, 0);
+    }
+    if (qatomic_fetch_inc(&dev->log_lines) < LOG_LINES) {
+        g_autofree char *what = NULL;
+
+        va_start(ap, fmt);
+        what = g_strdup_vprintf(fmt, ap);
+        va_end(ap);
+        qemu_log("hypertrace %s: %s\n", dev->info.name, what);
+    }
+}
+
+static void hypertrace_get_config(VirtIODevice *vdev, uint8_t *config)
+{
+    struct ht_caps caps;
+
+    ht_caps_to_le(&HYPERTRACE_DEVICE(vdev)->caps, &caps);
+    memcpy(config, &caps, sizeof(caps));
+}
+
+static uint64_t hypertrace_get_features(VirtIODevice *vdev, uint64_t features,
+                                        Error **errp)
+{
+    return features;
+}
+
+/* The counter stands still or jumps when the VM does. */
+static void hypertrace_vm_change(void *opaque, bool running, RunState state)
+{
+    HypertraceDevice *dev = opaque;
+
+    ht_clock_sample(&dev->clock, true);
+    ht_thread_kick(dev);
+}
+
+static void hypertrace_device_realize(DeviceState *qdev, Error **errp)
+{
+    HypertraceDevice *dev = HYPERTRACE_DEVICE(qdev);
+
+    if (!dev->prepared) {
+        /* "-device hypertrace-device" on some other virtio bus */
+        error_setg(errp, "%s works only as part of the device 'hypertrace'",
+                   TYPE_HYPERTRACE_DEVICE);
+        return;
+    }
+    virtio_init(VIRTIO_DEVICE(dev), HT_VIRTIO_ID, sizeof(struct ht_caps));
+    if (dev->channel->uses_ring) {
+        memory_region_init_io(&dev->regs, OBJECT(dev), &ht_regs_ops, dev,
+                              "hypertrace-regs", ht_regs_size(dev));
+    }
+    if (dev->channel->realize) {
+        dev->channel->realize(dev);
+    }
+    dev->vmstate = qdev_add_vm_change_state_handler(qdev,
+                                                    hypertrace_vm_change, dev);
+    ht_clock_sample(&dev->clock, true);
+    ht_thread_start(dev);
+    ht_register_again(dev);
+}
+
+static void hypertrace_device_unrealize(DeviceState *qdev)
+{
+    HypertraceDevice *dev = HYPERTRACE_DEVICE(qdev);
+
+    if (dev->channel->drain) {
+        dev->channel->drain(dev);
+    }
+    ht_thread_stop(dev);
+    qemu_del_vm_change_state_handler(dev->vmstate);
+    if (dev->channel->unrealize) {
+        dev->channel->unrealize(dev);
+    }
+    virtio_cleanup(VIRTIO_DEVICE(dev));
+    dev->unrealized = true;
+    if (!dev->job_running) {
+        hypertrace_device_unprepare(dev);
+    }
+}
+
+/*
+ * System and PCI reset, but not a driver's status = 0: what was committed is
+ * delivered, then the streams are closed.  Stream RAM keeps its contents.
+ */
+static void hypertrace_reset_hold(Object *obj, ResetType type)
+{
+    HypertraceDevice *dev = HYPERTRACE_DEVICE(obj);
+
+    if (dev->thread.running) {
+        ht_control_takeover(dev);
+        ht_clock_sample(&dev->clock, true);
+    }
+}
+
+static void hypertrace_device_finalize(Object *obj)
+{
+    HypertraceDevice *dev = HYPERTRACE_DEVICE(obj);
+
+    if (dev->streams) {
+        ht_streams_finalize(dev);
+        ht_clock_destroy(&dev->clock);
+    }
+}
+
+static const VMStateDescription vmstate_hypertrace = {
+    .name = "hypertrace",
+    .unmigratable = 1,
+};
+
+static const Property hypertrace_properties[] = {
+    DEFINE_PROP_SIGNED("channel", HypertraceDevice, conf.channel,
+                       HT_CHANNEL_SHM, ht_prop_channel, int),
+    DEFINE_PROP_SIGNED("mode", HypertraceDevice, conf.mode, HT_MODE_DISCARD,
+                       ht_prop_mode, int),
+    DEFINE_PROP_LINK("backend", HypertraceDevice, conf.backend,
+                     TYPE_HYPERTRACE_BACKEND, HypertraceBackend *),
+    DEFINE_PROP_UINT32("streams", HypertraceDevice, conf.streams, 16),
+    DEFINE_PROP_SIZE("packet-size", HypertraceDevice, conf.packet_size, 32768),
+    DEFINE_PROP_UINT32("packets", HypertraceDevice, conf.packets, 16),
+    DEFINE_PROP_UINT32("batch", HypertraceDevice, conf.batch, 1),
+    DEFINE_PROP_UINT32("flush-ms", HypertraceDevice, conf.flush_ms, 10),
+    DEFINE_PROP_LINK("memdev", HypertraceDevice, conf.memdev,
+                     TYPE_MEMORY_BACKEND, HostMemoryBackend *),
+    DEFINE_PROP_LINK("iothread", HypertraceDevice, conf.iothread,
+                     TYPE_IOTHREAD, IOThread *),
+    DEFINE_PROP_STRING("name", HypertraceDevice, conf.name),
+};
+
+static void hypertrace_class_init(ObjectClass *klass, void *data)
+{
+    DeviceClass *dc = DEVICE_CLASS(klass);
+    VirtioDeviceClass *vdc = VIRTIO_DEVICE_CLASS(klass);
+    ResettableClass *rc = RESETTABLE_CLASS(klass);
+
+    device_class_set_props(dc, hypertrace_properties);
+    dc->desc = "Tracing channel to the host";
+    dc->vmsd = &vmstate_hypertrace;
+    set_bit(DEVICE_CATEGORY_MISC, dc->categories);
+    vdc->realize = hypertrace_device_realize;
+    vdc->unrealize = hypertrace_device_unrealize;
+    vdc->get_config = hypertrace_get_config;
+    vdc->get_features = hypertrace_get_features;
+    rc->phases.hold = hypertrace_reset_hold;
+}
+
+static const TypeInfo hypertrace_device_types[] = {
+    {
+        .name = TYPE_HYPERTRACE_DEVICE,
+        .parent = TYPE_VIRTIO_DEVICE,
+        .instance_size = sizeof(HypertraceDevice),
+        .instance_finalize = hypertrace_device_finalize,
+        .class_init = hypertrace_class_init,
+    },
+};
+
+DEFINE_TYPES(hypertrace_device_types)
