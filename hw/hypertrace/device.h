@@ -18,6 +18,7 @@
 #include "qemu/event_notifier.h"
 #include "qemu/thread.h"
 #include "qemu/timer.h"
+#include "qemu/uuid.h"
 #include "hw/virtio/virtio.h"
 #include "system/hostmem.h"
 #include "system/iothread.h"

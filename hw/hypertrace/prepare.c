@@ -80,7 +80,7 @@ static bool check_properties(HypertraceDevice *dev, Error **errp)
         return false;
     }
     if (dev->conf.memdev) {
-        g_autofree char *id = object_get_canonical_path_component(
+        const char *id = object_get_canonical_path_component(
             OBJECT(dev->conf.memdev));
         uint64_t size = memory_region_size(
             host_memory_backend_get_memory(dev->conf.memdev));

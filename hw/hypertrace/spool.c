@@ -7,6 +7,7 @@
  */
 #include "qemu/osdep.h"
 #include "qemu/atomic.h"
+#include "qemu/memalign.h"
 #include "device.h"
 
 typedef struct Record {

@@ -105,7 +105,7 @@ enum ht_msg_type {
 
 enum ht_status {
     HT_STATUS_OK     = 0,
-    HT_STATUS_BUSY   = 1,       /* under way: send the same message again */
+    HT_STATUS_BUSY   = 1,       /* under way: send the reply back to ask again */
     HT_STATUS_INVAL  = 2,       /* malformed */
     HT_STATUS_LIMIT  = 3,       /* a documented limit is reached */
     HT_STATUS_NOENT  = 4,       /* no such stream, class or message type */
@@ -145,7 +145,7 @@ struct ht_msg_field {
 
 struct ht_msg_class {
     struct ht_msg h;
-    uint32_t id;                /* reply; register: request must be 0 */
+    uint32_t id;                /* reply; ignored in a request */
     uint32_t index;             /* CLASS_LIST: the n-th class, from 0 */
     uint8_t  nr_fields;         /* 0 to HT_FIELDS_MAX */
     uint8_t  name_len;          /* 1 to HT_CLASS_NAME_MAX */
@@ -160,7 +160,7 @@ struct ht_msg_open {
     struct ht_msg h;
     uint32_t stream;            /* index or HT_STREAM_ANY; reply: index */
     int32_t  vcpu;              /* the producer's vCPU, -1: not bound to one */
-    uint64_t instance;          /* reply: never used before by this device */
+    uint64_t instance;          /* 0; reply: never used before in the trace */
     uint8_t  name[HT_STREAM_NAME_MAX]; /* [ -~], padded with 0 */
 };
 
@@ -168,7 +168,7 @@ struct ht_msg_open {
 struct ht_msg_stream {
     struct ht_msg h;
     uint32_t stream;
-    uint32_t reserved;
+    uint32_t ticket;            /* flush: 0; the reply's says which flush */
     uint64_t instance;          /* as opened; 0 with HT_STREAM_ANY */
     uint64_t lost;              /* virtio: the producer's final count */
 };
