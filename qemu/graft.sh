@@ -73,7 +73,7 @@ apply_patches() {
             cp -p "$HT_QEMU_SRC.new/$file" "$HT_QEMU_SRC.new/$file.own" &&
                 mv -f "$HT_QEMU_SRC.new/$file.own" "$HT_QEMU_SRC.new/$file"
         done || die "$base lacks a file that $(basename "$patch") changes"
-        patch -d "$HT_QEMU_SRC.new" -p1 -s -F3 --forward --no-backup-if-mismatch \
+        patch -d "$HT_QEMU_SRC.new" -p1 -s -F2 --forward --no-backup-if-mismatch \
             <"$patch" >"$HT_TREE/log/patch.log" 2>&1 || {
             tail -n 5 "$HT_TREE/log/patch.log" >&2
             die "$(basename "$patch") does not apply to QEMU $version"

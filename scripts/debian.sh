@@ -52,8 +52,8 @@ debian_lists() {
     for kind in deb deb-src; do
         list="$list$kind [signed-by=$ht_keyring] $ht_mirror $1 main
 "
-        # A backports suite has no security archive of its own.
-        case $1 in *-*) continue ;; esac
+        # Neither backports nor sid have a security archive of their own.
+        case $1 in *-*|sid) continue ;; esac
         [ -z "$ht_mirror_security" ] ||
             list="$list$kind [signed-by=$ht_keyring] $ht_mirror_security $1-security main
 "
