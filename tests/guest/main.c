@@ -21,10 +21,10 @@ struct multiboot_info {
 };
 
 static const char *const names[] = {
-    "probe", "exits", "selftest", NULL
+    "probe", "exits", "bench", "selftest", NULL
 };
 static payload_function *const functions[] = {
-    payload_probe, payload_exits, payload_selftest,
+    payload_probe, payload_exits, payload_bench, payload_selftest,
 };
 
 void payload_main(void)

@@ -11,6 +11,7 @@ typedef enum payload_exit payload_function(void);
 
 payload_function payload_probe;         /* how fast are ring 0 and 3? */
 payload_function payload_exits;         /* what does an exit cost? */
+payload_function payload_bench;         /* what does an event cost? */
 payload_function payload_selftest;      /* does the device do as it should? */
 
 #endif /* PAYLOAD_H */

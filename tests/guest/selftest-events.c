@@ -192,7 +192,7 @@ void selftest_events(struct ht_bm_device *d, unsigned index)
                    t.lost);
     selftest_check("errors in the statistics", after.errors - before.errors,
                    0);
-    selftest_sent(index, "events", t.sent, t.lost);
+    selftest_sent(index, "events", t.s->instance, t.sent, t.lost);
     selftest_check("close", ht_stream_close(t.s), 0);
 }
 
@@ -212,7 +212,7 @@ void selftest_takeover(struct ht_bm_device **d, unsigned index)
     if (old->dev.caps.channel == HT_CHANNEL_VIRTIO) {
         selftest_check("flush", ht_stream_flush(s), 0);
     }
-    selftest_sent(index, "taken over", t.sent, t.lost);
+    selftest_sent(index, "taken over", instance, t.sent, t.lost);
 
     *d = device_open(index);
     selftest_check("a takeover changes the epoch",
@@ -225,7 +225,7 @@ void selftest_takeover(struct ht_bm_device **d, unsigned index)
                    ht_class_seq.id);
     t = (struct sender) { .s = s };
     count(&t, "after the takeover", ht_emit_seq(s, 0));
-    selftest_sent(index, "after it", t.sent, t.lost);
+    selftest_sent(index, "after it", s->instance, t.sent, t.lost);
     selftest_check("close", ht_stream_close(s), 0);
 }
 
@@ -262,16 +262,17 @@ void selftest_stopped(struct ht_bm_device *d, unsigned index)
     selftest_check("errors in the statistics", after.errors - before.errors,
                    1);
     ht_stream_close(bad.s);     /* -EIO or not: it is closed in any case */
-    selftest_sent(index, "stopped", bad.sent, 0);
+    selftest_sent(index, "stopped", bad.s->instance, bad.sent, 0);
     if (two) {
         count(&good, "on a stream beside it", ht_emit_seq(good.s, 0));
         selftest_check("flush", ht_stream_flush(good.s), 0);
         selftest_check("close", ht_stream_close(good.s), 0);
-        selftest_sent(index, "beside it", good.sent, good.lost);
+        selftest_sent(index, "beside it", good.s->instance, good.sent,
+                      good.lost);
     }
     open_stream(d, bad.s, "as new");
     bad.sent = 0;
     count(&bad, "on the stream opened again", ht_emit_seq(bad.s, 0));
     selftest_check("close", ht_stream_close(bad.s), 0);
-    selftest_sent(index, "as new", bad.sent, bad.lost);
+    selftest_sent(index, "as new", bad.s->instance, bad.sent, bad.lost);
 }

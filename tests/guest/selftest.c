@@ -32,12 +32,13 @@ bool selftest_check(const char *what, int64_t got, int64_t want)
     return ok;
 }
 
-void selftest_sent(unsigned index, const char *stream, uint64_t events,
-                   uint64_t lost)
+void selftest_sent(unsigned index, const char *stream, uint64_t instance,
+                   uint64_t events, uint64_t lost)
 {
     json_begin(NULL);
     json_u64("device", index);
     json_str("stream", stream);
+    json_u64("instance", instance);
     json_u64("sent", events);
     json_u64("lost", lost);
     json_end();
@@ -50,6 +51,7 @@ static void device_done(const struct ht_bm_device *d, unsigned index)
     json_u64("device", index);
     json_str("channel", device_channel(d));
     json_u64("streams", d->dev.caps.streams);
+    json_u64("ram", d->bar[HT_PCI_BAR_RING].base);
     json_u64("checks", checks);
     json_u64("failed", failed);
     json_end();
