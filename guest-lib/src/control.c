@@ -107,11 +107,8 @@ int ht_control(struct ht_device *dev, struct ht_msg *msg)
         if (r) {
             return r;
         }
-        /* The same message again: as it was before the reply. */
+        /* The reply goes back: it tells the host what it is about. */
         msg->size = size;
-        if (msg->type == HT_MSG_CLASS_REGISTER) {
-            ((struct ht_msg_class *)msg)->id = 0;
-        }
     }
     return r < 0 ? r : status_errno(r);
 }

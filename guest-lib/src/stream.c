@@ -65,6 +65,12 @@ static int open_message(struct ht_device *dev,
     switch (r) {
     case 0:
         return *stream < dev->caps.streams ? 0 : -EIO;
+    case -ETIMEDOUT:
+        /* If the host gets to it after all, nobody is there to use it. */
+        if (*instance) {
+            stream_message(dev, HT_MSG_STREAM_CLOSE, *stream, *instance, 0);
+        }
+        return r;
     case -EEXIST:
     case -ENOSPC:
         return -EBUSY;

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * libhypertrace: the loopback port, shared by its files
+ */
+#ifndef HT_LOOPBACK_HOST_H
+#define HT_LOOPBACK_HOST_H
+
+#include <pthread.h>
+#include "loopback.h"
+
+/* Locks are pthread's: the thread sanitizer does not see through GLib's. */
+
+/* A virtio buffer under way */
+struct ht_loopback_buffer {
+    struct ht_submit head;
+    const uint8_t *data;
+};
+
+struct ht_loopback_stream {
+    pthread_mutex_t lock;                /* all of it but the ring's memory */
+    HtConsumer consumer;
+    struct ht_ring_control *ring;
+    uint8_t *packets;
+
+    /* virtio: buffers [done, queued) of a queue that wraps */
+    struct ht_loopback_buffer *buffers;
+    uint8_t *copy;              /* of the buffer being consumed */
+    uint64_t queued;
+    uint64_t done;
+};
+
+struct ht_loopback {
+    struct ht_device dev;       /* first: the port's functions get this */
+    struct ht_loopback_config cfg;
+    HtClassTable *classes;
+    unsigned busy[HT_CLASSES_MAX + 1];
+    struct ht_loopback_stream *streams;
+    pthread_mutex_t control;             /* the library's exchanges */
+    pthread_mutex_t time_lock;
+    HtTimeMap time;
+    uint64_t last_sync_ns;
+    uint64_t instances;
+    uint8_t *memory;
+    size_t memory_size;
+
+    GThread *thread;
+    int doorbell;               /* eventfd */
+    int quit;
+};
+
+/* loopback-host.c */
+void ht_loopback_message(struct ht_loopback *lb, struct ht_msg *msg);
+size_t ht_loopback_consume(struct ht_loopback *lb, uint32_t stream);
+void ht_loopback_start(struct ht_loopback *lb);
+void ht_loopback_stop(struct ht_loopback *lb);
+void ht_loopback_wake(struct ht_loopback *lb);
+
+#endif /* HT_LOOPBACK_HOST_H */

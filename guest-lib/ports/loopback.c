@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * libhypertrace: the loopback port, the guest's side
+ */
+#include "qemu/osdep.h"
+#include "qemu/atomic.h"
+#include <sys/mman.h>
+#include "loopback-host.h"
+
+static struct ht_loopback *loopback(struct ht_device *dev)
+{
+    return container_of(dev, struct ht_loopback, dev);
+}
+
+static int lb_control(struct ht_device *dev, struct ht_msg *msg, uint32_t size)
+{
+    /* What a transport does: the host works on a copy. */
+    g_autofree struct ht_msg *copy = g_malloc(HT_MESSAGE_MAX);
+
+    memcpy(copy, msg, msg->size);
+    ht_loopback_message(loopback(dev), copy);
+    if (copy->size > size) {
+        return -EIO;
+    }
+    memcpy(msg, copy, copy->size);
+    return 0;
+}
+
+static int lb_map(struct ht_device *dev, uint32_t stream,
+                  struct ht_ring_control **ring, uint8_t **packets)
+{
+    struct ht_loopback_stream *st = &loopback(dev)->streams[stream];
+
+    *ring = st->ring;
+    *packets = st->packets;
+    return 0;
+}
+
+static void lb_doorbell(struct ht_device *dev, uint32_t stream)
+{
+    struct ht_loopback *lb = loopback(dev);
+
+    if (dev->caps.channel == HT_CHANNEL_SHM) {
+        ht_loopback_wake(lb);
+    } else if (lb->cfg.host == HT_LOOPBACK_NOW) {
+        ht_loopback_consume(lb, stream);
+    }
+}
+
+static int lb_submit(struct ht_device *dev, struct ht_stream *s,
+                     uint64_t from, uint64_t to)
+{
+    struct ht_loopback *lb = loopback(dev);
+    struct ht_loopback_stream *st = &lb->streams[s->index];
+    const uint64_t ring = (uint64_t)dev->caps.packet_size * dev->caps.packets;
+    bool full;
+
+    pthread_mutex_lock(&st->lock);
+    full = st->queued - st->done == lb->cfg.queue;
+    if (!full) {
+        struct ht_loopback_buffer *b =
+            &st->buffers[st->queued++ % lb->cfg.queue];
+
+        b->head = (struct ht_submit) {
+            .from = from,
+            .to = to,
+            .lost = s->lost + ht_load_relaxed(&s->lost_nested),
+            .stream = s->index,
+        };
+        b->data = st->packets + from % ring;
+    }
+    pthread_mutex_unlock(&st->lock);
+    if (full) {
+        return -EAGAIN;
+    }
+    s->doorbells++;
+    if (lb->cfg.host == HT_LOOPBACK_NOW) {
+        ht_loopback_consume(lb, s->index);
+    } else {
+        ht_loopback_wake(lb);
+    }
+    return 0;
+}
+
+static void lb_reap(struct ht_device *dev, struct ht_stream *s)
+{
+    struct ht_loopback *lb = loopback(dev);
+    struct ht_loopback_stream *st = &lb->streams[s->index];
+    uint64_t position = s->submitted;
+
+    pthread_mutex_lock(&st->lock);
+    if (st->done != st->queued) {
+        position = st->buffers[st->done % lb->cfg.queue].head.from;
+    }
+    pthread_mutex_unlock(&st->lock);
+    ht_store_relaxed(&st->ring->host.tail, position / dev->caps.packet_size);
+}
+
+static int lb_relax(struct ht_device *dev, unsigned tries)
+{
+    struct ht_loopback *lb = loopback(dev);
+
+    if (tries >= 10000) {
+        return -ETIMEDOUT;
+    }
+    if (lb->cfg.host == HT_LOOPBACK_STEP) {
+        ht_loopback_step(lb);
+    } else {
+        g_usleep(100);
+    }
+    return 0;
+}
+
+static void lb_lock(struct ht_device *dev)
+{
+    pthread_mutex_lock(&loopback(dev)->control);
+}
+
+static void lb_unlock(struct ht_device *dev)
+{
+    pthread_mutex_unlock(&loopback(dev)->control);
+}
+
+static const struct ht_port_ops loopback_ops = {
+    .control = lb_control,
+    .map = lb_map,
+    .doorbell = lb_doorbell,
+    .submit = lb_submit,
+    .reap = lb_reap,
+    .relax = lb_relax,
+    .lock = lb_lock,
+    .unlock = lb_unlock,
+};
+
+static void set_defaults(struct ht_loopback_config *c)
+{
+    c->streams = c->streams ?: 4;
+    c->packet_size = c->packet_size ?: 65536;
+    c->packets = c->packets ?: 16;
+    c->batch = c->batch ?: 1;
+    c->max_gap = c->max_gap ?: 1u << (HT_CLOCK_BITS - 1);
+    c->queue = c->queue ?: HT_VQ_SIZE;
+}
+
+struct ht_loopback *ht_loopback_new(const struct ht_loopback_config *cfg)
+{
+    struct ht_loopback *lb = g_new0(struct ht_loopback, 1);
+    uint64_t stride;
+    uint32_t i;
+
+    lb->cfg = *cfg;
+    set_defaults(&lb->cfg);
+    cfg = &lb->cfg;
+    stride = HT_PACKETS_OFFSET + (uint64_t)cfg->packet_size * cfg->packets;
+    lb->dev.ops = &loopback_ops;
+    lb->dev.mapping = cfg->channel == HT_CHANNEL_VIRTIO ? "guest RAM" :
+                                                          "write-back";
+    lb->dev.caps = (struct ht_caps) {
+        .magic = HT_MAGIC,
+        .version = HT_VERSION,
+        .channel = cfg->channel,
+        .mode = cfg->mode,
+        .streams = cfg->streams,
+        .packet_size = cfg->packet_size,
+        .packets = cfg->packets,
+        .batch = cfg->batch,
+        .max_gap = cfg->max_gap,
+        .ring_stride = stride,
+        .max_classes = HT_CLASSES_MAX,
+        .max_message = HT_MESSAGE_MAX,
+    };
+    if (ht_device_init(&lb->dev)) {
+        g_free(lb);
+        return NULL;
+    }
+
+    lb->memory_size = stride * cfg->streams;
+    lb->memory = mmap(NULL, lb->memory_size, PROT_READ | PROT_WRITE,
+                      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (lb->memory == MAP_FAILED) {
+        g_error("loopback: no memory for %zu bytes", lb->memory_size);
+    }
+    lb->classes = ht_class_table_new();
+    lb->streams = g_new0(struct ht_loopback_stream, cfg->streams);
+    for (i = 0; i < cfg->streams; i++) {
+        struct ht_loopback_stream *st = &lb->streams[i];
+        const HtConsumerConfig consumer = {
+            .classes = lb->classes,
+            .packet_size = cfg->packet_size,
+            .packets = cfg->packets,
+            .overwrite = cfg->mode == HT_MODE_OVERWRITE,
+            .deliver = cfg->deliver,
+            .opaque = cfg->opaque,
+        };
+
+        pthread_mutex_init(&st->lock, NULL);
+        st->ring = (struct ht_ring_control *)(lb->memory + i * stride);
+        st->packets = lb->memory + i * stride + HT_PACKETS_OFFSET;
+        st->buffers = g_new0(struct ht_loopback_buffer, cfg->queue);
+        st->copy = g_malloc(cfg->packet_size);
+        ht_consumer_init(&st->consumer, &consumer);
+    }
+    pthread_mutex_init(&lb->control, NULL);
+    pthread_mutex_init(&lb->time_lock, NULL);
+    ht_loopback_start(lb);
+    return lb;
+}
+
+void ht_loopback_free(struct ht_loopback *lb)
+{
+    uint32_t i;
+
+    ht_loopback_stop(lb);
+    for (i = 0; i < lb->cfg.streams; i++) {
+        struct ht_loopback_stream *st = &lb->streams[i];
+
+        ht_consumer_destroy(&st->consumer);
+        pthread_mutex_destroy(&st->lock);
+        g_free(st->buffers);
+        g_free(st->copy);
+    }
+    g_free(lb->streams);
+    ht_class_table_free(lb->classes);
+    munmap(lb->memory, lb->memory_size);
+    pthread_mutex_destroy(&lb->control);
+    pthread_mutex_destroy(&lb->time_lock);
+    g_free(lb);
+}
+
+struct ht_device *ht_loopback_device(struct ht_loopback *lb)
+{
+    return &lb->dev;
+}
+
+const HtClassTable *ht_loopback_classes(struct ht_loopback *lb)
+{
+    return lb->classes;
+}
+
+const HtConsumer *ht_loopback_consumer(struct ht_loopback *lb, uint32_t stream)
+{
+    return &lb->streams[stream].consumer;
+}
