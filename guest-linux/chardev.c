@@ -113,7 +113,7 @@ static int htk_check_owner(struct htk_owner *owner, u32 stream)
 		return -ENODEV;
 	if (!h->virtio || stream >= h->core.caps.streams)
 		return -EINVAL;
-	return h->owner[stream] == owner ? 0 : -EPERM;
+	return htk_owns(h, owner, stream) ? 0 : -EPERM;
 }
 
 static long htk_ioctl_submit(struct htk_owner *owner, void __user *arg)
@@ -202,7 +202,7 @@ static vm_fault_t htk_fault(struct vm_fault *vmf)
 	vm_fault_t ret;
 
 	down_read(&h->map_sem);
-	if (h->gone || h->owner[HT_MMAP_STREAM_OF(offset)] != owner) {
+	if (h->gone || !htk_owns(h, owner, HT_MMAP_STREAM_OF(offset))) {
 		/*
 		 * A program that is being traced is not killed because the
 		 * tracer's stream went away.  All its stray stores meet in
@@ -250,7 +250,7 @@ static int htk_file_mmap(struct file *file, struct vm_area_struct *vma)
 	down_read(&h->map_sem);
 	if (h->gone)
 		ret = -ENODEV;
-	else if (h->owner[stream] != owner)
+	else if (!htk_owns(h, owner, stream))
 		ret = -EPERM;
 	else if (doorbell && h->virtio)
 		ret = -EINVAL;

@@ -7,7 +7,7 @@
 
 #include "htk.h"
 
-#define HTK_PATIENCE_MS	2000
+#define HTK_PATIENCE_MS	5000
 
 /*
  * Virtio: have the device take all that was committed, so that what the
@@ -35,13 +35,65 @@ static void htk_settle(struct htk *h, u32 stream, bool final)
 static void htk_disown(struct htk *h, u32 stream)
 {
 	down_write(&h->map_sem);
-	h->owner[stream] = NULL;
+	h->claims[stream].owner = NULL;
+	h->claims[stream].open = false;
 	htk_revoke(h, stream);
 	up_write(&h->map_sem);
 	h->transport->ring_put(h, stream);
 }
 
+/*
+ * What became of a message that opens, of which @claim says whose it is.
+ *
+ * Context: h->control held
+ */
+static void htk_open_reply(struct htk *h, const struct ht_msg_open *m)
+{
+	struct htk_claim *claim = &h->claims[m->stream];
+
+	switch (m->h.status) {
+	case HT_STATUS_BUSY:
+		break;
+	case HT_STATUS_OK:
+		if (claim->open)
+			break;
+		h->transport->ring_opened(h, m->stream);
+		down_write(&h->map_sem);
+		claim->open = true;
+		up_write(&h->map_sem);
+		break;
+	default:
+		htk_disown(h, m->stream);
+	}
+}
+
 /* Context: h->control held */
+static int htk_open_again(struct htk *h, struct htk_owner *owner,
+			  struct ht_msg_open *m)
+{
+	const struct htk_claim *claim;
+	u32 stream = m->stream;
+	int ret;
+
+	if (stream >= h->core.caps.streams)
+		return -EINVAL;
+	claim = &h->claims[stream];
+	if (claim->owner != owner || claim->instance != m->instance)
+		return -EPERM;
+	ret = h->transport->exchange(h, &m->h, sizeof(*m));
+	if (ret)
+		return ret;
+	m->stream = stream;
+	htk_open_reply(h, m);
+	return 0;
+}
+
+/*
+ * The driver chooses the stream, since its memory comes first.  The host opens
+ * it in its own time: the message then comes again, with the instance.
+ *
+ * Context: h->control held
+ */
 static int htk_open_stream(struct htk *h, struct htk_owner *owner,
 			   struct ht_msg_open *m)
 {
@@ -50,27 +102,29 @@ static int htk_open_stream(struct htk *h, struct htk_owner *owner,
 	u32 i, last = h->core.caps.streams;
 	int ret;
 
+	if (request.instance)
+		return htk_open_again(h, owner, m);
 	if (!any && request.stream >= last) {
 		m->h.status = HT_STATUS_NOENT;
 		return 0;
 	}
-	/* Counted from here and not left to the host: the memory comes first. */
 	for (i = any ? 0 : request.stream; i < last; i++) {
 		ret = -EBUSY;
-		if (!h->owner[i])
+		if (!h->claims[i].owner)
 			ret = h->transport->ring_get(h, i);
 		if (!ret) {
 			*m = request;
 			m->stream = i;
 			ret = h->transport->exchange(h, &m->h, sizeof(*m));
-			if (!ret && m->h.status == HT_STATUS_OK) {
-				down_write(&h->map_sem);
-				h->owner[i] = owner;
-				up_write(&h->map_sem);
-				h->instance[i] = m->instance;
+			m->stream = i;
+			if (!ret && m->instance) {
+				h->claims[i].owner = owner;
+				h->claims[i].instance = m->instance;
+				htk_open_reply(h, m);
 				return 0;
 			}
 			h->transport->ring_put(h, i);
+			m->stream = request.stream;
 			if (ret || m->h.status != HT_STATUS_EXIST)
 				return ret;
 		} else if (ret != -EBUSY) {
@@ -111,7 +165,8 @@ static int htk_control_stream(struct htk *h, struct htk_owner *owner,
 {
 	if (m->stream >= h->core.caps.streams)
 		return -EINVAL;
-	if (h->owner[m->stream] != owner)
+	if (h->claims[m->stream].owner != owner ||
+	    h->claims[m->stream].instance != m->instance)
 		return -EPERM;
 	if (m->h.type == HT_MSG_STREAM_CLOSE)
 		return htk_close_stream(h, m);
@@ -180,24 +235,25 @@ static int htk_finish_stream(struct htk *h, u32 stream, u16 type)
 {
 	unsigned long end = jiffies + msecs_to_jiffies(HTK_PATIENCE_MS);
 	struct ht_ring_control *ring = h->transport->ring_addr(h, stream);
-	struct ht_msg_stream m;
+	struct ht_msg_stream m = {
+		.h.type = type,
+		.h.size = sizeof(m),
+		.stream = stream,
+		.instance = h->claims[stream].instance,
+		.lost = READ_ONCE(ring->guest.lost),
+	};
 	int ret;
 
-	do {
-		m = (struct ht_msg_stream) {
-			.h.type = type,
-			.h.size = sizeof(m),
-			.h.cookie = stream,
-			.stream = stream,
-			.instance = h->instance[stream],
-			.lost = READ_ONCE(ring->guest.lost),
-		};
+	for (;;) {
 		ret = h->transport->exchange(h, &m.h, sizeof(m));
 		if (ret || m.h.status != HT_STATUS_BUSY)
 			return ret;
+		if (time_after(jiffies, end))
+			return -ETIMEDOUT;
 		usleep_range(100, 1000);
-	} while (time_before(jiffies, end));
-	return -ETIMEDOUT;
+		/* The reply goes back: it says what it is about. */
+		m.h.size = sizeof(m);
+	}
 }
 
 /**
@@ -214,7 +270,8 @@ void htk_close_all(struct htk *h, struct htk_owner *owner)
 
 	mutex_lock(&h->control);
 	for (i = 0; i < h->core.caps.streams; i++) {
-		if (!h->owner[i] || (owner && h->owner[i] != owner))
+		if (!h->claims[i].owner ||
+		    (owner && h->claims[i].owner != owner))
 			continue;
 		htk_settle(h, i, true);
 		if (htk_finish_stream(h, i, HT_MSG_STREAM_FLUSH) ||

@@ -33,7 +33,9 @@ struct htk_virtio;
  *          mapped has been revoked before.
  * @exchange: send @msg, its size in the header, and read the reply over it;
  *            @room bytes are there.  Called with h->control held.
- * @ring_get: have the stream's memory, zeroed
+ * @ring_get: have the stream's memory
+ * @ring_opened: the host has opened the stream: nothing of a former owner may
+ *               be left in its packets
  * @ring_put: the stream is closed, and no mapping is left
  * @ring_pfn: page @index of the stream's ring, 0 being the control page
  * @ring_addr: where the kernel sees the ring
@@ -52,6 +54,7 @@ struct htk_transport {
 	void (*read_caps)(struct htk *h, struct ht_caps *caps);
 	int (*exchange)(struct htk *h, struct ht_msg *msg, u32 room);
 	int (*ring_get)(struct htk *h, u32 stream);
+	void (*ring_opened)(struct htk *h, u32 stream);
 	void (*ring_put)(struct htk *h, u32 stream);
 	unsigned long (*ring_pfn)(struct htk *h, u32 stream,
 				  unsigned long index);
@@ -68,15 +71,26 @@ struct htk_owner {
 };
 
 /**
+ * struct htk_claim - who has a stream
+ * @owner: NULL when it is closed
+ * @instance: as the host calls it
+ * @open: the host has opened it; before, its memory is nobody's yet
+ */
+struct htk_claim {
+	struct htk_owner *owner;
+	u64 instance;
+	bool open;
+};
+
+/**
  * struct htk - one device
  * @core: the guest library's part; kernel streams use it
  * @kref: the driver holds one, and each open file
- * @control: one control message at a time; guards @owner, @instance, @gone
- * @map_sem: read by faults, written to revoke; guards @owner and @gone for
+ * @control: one control message at a time; guards @claims, @gone
+ * @map_sem: read by faults, written to revoke; guards @claims and @gone for
  *           them.  Nests inside @control.
  * @gone: the device was removed; set under both
- * @owner: of each stream, NULL when it is closed
- * @instance: of each stream
+ * @claims: of each stream
  * @inode: the first that was opened; all files share its mapping, so that
  *         one call revokes a stream in all of them
  */
@@ -92,8 +106,7 @@ struct htk {
 	struct mutex control;
 	struct rw_semaphore map_sem;
 	bool gone;
-	struct htk_owner *owner[HT_STREAMS_MAX];
-	u64 instance[HT_STREAMS_MAX];
+	struct htk_claim claims[HT_STREAMS_MAX];
 	struct htk_owner kernel;
 	struct inode *inode;
 	u32 mapping;
@@ -114,6 +127,13 @@ static inline unsigned long htk_ring_pages(const struct htk *h)
 
 	return 1 + (unsigned long)caps->packets *
 		   (caps->packet_size / PAGE_SIZE);
+}
+
+/* Context: h->control or h->map_sem held */
+static inline bool htk_owns(const struct htk *h, const struct htk_owner *owner,
+			    u32 stream)
+{
+	return h->claims[stream].owner == owner && h->claims[stream].open;
 }
 
 /* main.c */

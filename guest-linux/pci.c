@@ -198,15 +198,16 @@ static void *htk_pci_stream(struct htk *h, u32 stream)
 	return h->ram + stream * h->core.caps.ring_stride;
 }
 
-/* Nobody shall read the events of the stream's former owner. */
 static int htk_pci_ring_get(struct htk *h, u32 stream)
 {
-	u8 *ring = htk_pci_stream(h, stream);
-
-	memset(ring, 0, sizeof(struct ht_guest_line));
-	memset(ring + HT_PACKETS_OFFSET, 0,
-	       (htk_ring_pages(h) - 1) * PAGE_SIZE);
 	return 0;
+}
+
+/* Not before: the host may still be reading what an earlier driver left. */
+static void htk_pci_ring_opened(struct htk *h, u32 stream)
+{
+	memset(htk_pci_stream(h, stream) + HT_PACKETS_OFFSET, 0,
+	       (htk_ring_pages(h) - 1) * PAGE_SIZE);
 }
 
 static void htk_pci_ring_put(struct htk *h, u32 stream)
@@ -250,6 +251,7 @@ const struct htk_transport htk_pci_transport = {
 	.read_caps	= htk_pci_read_caps,
 	.exchange	= htk_pci_exchange,
 	.ring_get	= htk_pci_ring_get,
+	.ring_opened	= htk_pci_ring_opened,
 	.ring_put	= htk_pci_ring_put,
 	.ring_pfn	= htk_pci_ring_pfn,
 	.ring_addr	= htk_pci_ring_addr,
