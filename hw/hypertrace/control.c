@@ -271,6 +271,8 @@ size_t ht_control_message(HypertraceDevice *dev, void *msg, size_t size)
             memset(msg, 0, sizeof(*h));
         }
         size = sizeof(*h);
+    } else if (!dev->thread.running) {
+        status = HT_STATUS_IO;                  /* being unplugged */
     } else {
         status = dispatch(dev, msg, &size);
         trace_hypertrace_control(dev->trace->name, lduw_le_p(&h->type), size,

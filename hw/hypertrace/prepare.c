@@ -232,10 +232,9 @@ static void finalize_ring_ram(HypertraceDevice *dev)
     if (!dev->ring_mr) {
         return;
     }
+    /* dev->ram, maybe still mapped, goes with its owner, the device */
     if (dev->conf.memdev) {
         host_memory_backend_set_mapped(dev->conf.memdev, false);
-    } else {
-        object_unparent(OBJECT(&dev->ram));
     }
     dev->ring_mr = NULL;
 }

@@ -10,6 +10,7 @@
 /* Context: IOThread, or the doorbell's vCPU */
 size_t ht_ring_consume(HtStream *s)
 {
+    size_t most = s->dev->conf.packets * s->dev->conf.packet_size;
     size_t done = 0, n;
 
     QEMU_LOCK_GUARD(&s->lock);
@@ -18,8 +19,11 @@ size_t ht_ring_consume(HtStream *s)
     }
     qatomic_set(&s->wakeups, s->wakeups + 1);
     ht_stream_refresh_time(s);
-    /* a packet at a time: what is not read needs no spool */
-    while (ht_delivery_room(s->dev, s->index)) {
+    /*
+     * A packet at a time: what is not read needs no spool.  At most a ring,
+     * or a producer that is as fast as we are would keep us here.
+     */
+    while (done < most && ht_delivery_room(s->dev, s->index)) {
         n = ht_consumer_ring(&s->consumer, s->ring, s->packets, 1);
         if (n == 0) {
             break;

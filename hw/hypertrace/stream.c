@@ -192,8 +192,14 @@ static bool stream_work(HtStream *s)
     want_close = qatomic_load_acquire(&s->want_close);
     progress |= channel->consume(s) > 0;
     if (want_close) {
-        /* what did not fit a spool is still in the ring */
-        while (ht_delivery_drain(s->dev) | (channel->consume(s) > 0)) {
+        unsigned i;
+
+        /*
+         * What did not fit a spool is still in the ring, at most a ring.  A
+         * producer that goes on after it asked to close is cut off.
+         */
+        for (i = 0; i < s->dev->conf.packets &&
+                    ht_delivery_drain(s->dev) && channel->consume(s); i++) {
             /* go on */
         }
         stream_close(s);

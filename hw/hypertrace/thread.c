@@ -113,10 +113,11 @@ static void thread_on_timer(void *opaque)
 {
     HypertraceDevice *dev = opaque;
     HtThread *t = &dev->thread;
+    bool before = t->progress;
 
     t->progress = false;
     thread_work(dev);
-    if (t->progress || !thread_any_open(dev)) {
+    if (before || t->progress || !thread_any_open(dev)) {
         t->quiet = 0;
     } else {
         t->quiet++;

@@ -12,9 +12,20 @@
 
 #define MULT_SHIFT 32
 
+/* Over a shorter time the samples' own error makes the slope worse. */
+#define INTERVAL_MIN_NS 5000000
+
+/* What two readings of the clocks may differ by beside their bounds */
+#define TOLERANCE_NS 1000
+
 static uint64_t scale(uint64_t ticks, uint64_t mult)
 {
     return ((unsigned __int128)ticks * mult) >> MULT_SHIFT;
+}
+
+static uint64_t slope(uint64_t ns, uint64_t ticks)
+{
+    return ((unsigned __int128)ns << MULT_SHIFT) / ticks;
 }
 
 void ht_time_map_init(HtTimeMap *m, uint64_t hz)
@@ -42,6 +53,7 @@ void ht_time_map_sample(HtTimeMap *m, uint64_t counter, uint64_t ns,
         .mult = m->nominal,
         .bound_ns = bound_ns,
     };
+    uint64_t ticks, elapsed, expected, off;
     HtTimeSegment *last;
 
     if (m->count && counter < m->seg[m->count - 1].counter) {
@@ -53,24 +65,27 @@ void ht_time_map_sample(HtTimeMap *m, uint64_t counter, uint64_t ns,
         return;
     }
     last = &m->seg[m->count - 1];
-    if (counter == last->counter || ns <= last->ns) {
+    if (ns <= last->ns) {
         return;
     }
-    last->mult = ((unsigned __int128)(ns - last->ns) << MULT_SHIFT) /
-                 (counter - last->counter);
-    /*
-     * The counter stood still for a while (VM stopped) or jumped forward if
-     * this interval's slope is far from the nominal one.  Then the measured
-     * slope starts over, and so does the line: the gap lies between the last
-     * event before and the first one after, not spread over the interval.
-     */
-    if (last->mult > m->nominal + m->nominal / 64 ||
-        last->mult < m->nominal - m->nominal / 64) {
-        last->mult = m->nominal;
+    ticks = counter - last->counter;
+    elapsed = ns - last->ns;
+    expected = scale(ticks, last->mult);
+    off = expected > elapsed ? expected - elapsed : elapsed - expected;
+    if (off > last->bound_ns + bound_ns + TOLERANCE_NS + elapsed / 1024) {
+        /*
+         * The counter stood still for a while (VM stopped) or jumped forward.
+         * The line starts over here, so that the gap lies between the last
+         * event before and the first one after it.
+         */
         m->first = s;
-    } else if (counter - m->first.counter > 0) {
-        s.mult = ((unsigned __int128)(ns - m->first.ns) << MULT_SHIFT) /
-                 (counter - m->first.counter);
+    } else if (elapsed < INTERVAL_MIN_NS && bound_ns >= last->bound_ns) {
+        return;                                 /* nothing new */
+    } else if (elapsed >= INTERVAL_MIN_NS) {
+        last->mult = slope(elapsed, ticks);
+        s.mult = slope(ns - m->first.ns, counter - m->first.counter);
+    } else {
+        s.mult = last->mult;
     }
     append(m, &s);
 }
