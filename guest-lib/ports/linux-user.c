@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * libhypertrace, Linux user space: finding and opening a device
+ */
+#define _GNU_SOURCE
+#include <dirent.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+
+#include "linux-user.h"
+
+void *ht_linux_map(int fd, size_t size, uint64_t offset)
+{
+    void *p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd,
+                   (off_t)offset);
+
+    if (p == MAP_FAILED) {
+        return NULL;
+    }
+    /* Two producers on one stream would corrupt it: not across fork(). */
+    if (madvise(p, size, MADV_DONTFORK)) {
+        int error = errno;
+
+        munmap(p, size);
+        errno = error;
+        return NULL;
+    }
+    return p;
+}
+
+void ht_linux_doorbell(struct ht_device *dev, uint32_t stream)
+{
+    /* Memory first: the host looks at it before this store returns. */
+    ht_store_fence();
+    *to_linux(dev)->doorbells[stream] = stream;
+}
+
+/*
+ * Most answers take microseconds, some wait for a backend: yield, then sleep
+ * 50 us and twice as long each time up to 20 ms.  In sum about 5 s.
+ */
+int ht_linux_relax(struct ht_device *dev, unsigned tries)
+{
+    const unsigned yields = 16, doubles = 8;
+    struct timespec t = { 0, 20000000 };
+
+    (void)dev;
+    if (tries > yields + doubles + 250) {
+        return -ETIMEDOUT;
+    }
+    if (tries < yields) {
+        sched_yield();
+        return 0;
+    }
+    if (tries < yields + doubles) {
+        t.tv_nsec = 50000l << (tries - yields);
+    }
+    nanosleep(&t, NULL);
+    return 0;
+}
+
+void ht_linux_lock(struct ht_device *dev)
+{
+    pthread_mutex_lock(&to_linux(dev)->lock);
+}
+
+void ht_linux_unlock(struct ht_device *dev)
+{
+    pthread_mutex_unlock(&to_linux(dev)->lock);
+}
+
+static struct ht_linux *linux_new(void)
+{
+    struct ht_linux *l = calloc(1, sizeof(*l));
+
+    if (l) {
+        pthread_mutex_init(&l->lock, NULL);
+        l->fd = -1;
+    }
+    return l;
+}
+
+static void linux_free(struct ht_linux *l)
+{
+    pthread_mutex_destroy(&l->lock);
+    free(l);
+}
+
+static int open_path(const char *path, struct ht_device **dev)
+{
+    struct ht_linux *l = linux_new();
+    int r;
+
+    if (!l) {
+        return -ENOMEM;
+    }
+    r = path[0] == '/' ? ht_linux_open_device(l, path) :
+                         ht_linux_open_pci(l, path);
+    if (r) {
+        linux_free(l);
+        return r;
+    }
+    *dev = &l->dev;
+    return 0;
+}
+
+/* "hypertrace" and a number, which is returned; else -1 */
+static int node_number(const char *name)
+{
+    static const char prefix[] = "hypertrace";
+    const size_t len = sizeof(prefix) - 1;
+    char *end;
+    long n;
+
+    if (strncmp(name, prefix, len) || name[len] < '0' || name[len] > '9') {
+        return -1;
+    }
+    n = strtol(name + len, &end, 10);
+    return *end || n > 99999 ? -1 : (int)n;
+}
+
+/* The lowest number above @above, or -1 */
+static int next_node(int above)
+{
+    DIR *dir = opendir("/dev");
+    struct dirent *e;
+    int best = -1;
+
+    if (!dir) {
+        return -1;
+    }
+    while ((e = readdir(dir))) {
+        int n = node_number(e->d_name);
+
+        if (n > above && (best < 0 || n < best)) {
+            best = n;
+        }
+    }
+    closedir(dir);
+    return best;
+}
+
+static int try_pci(void *opaque, const char *address)
+{
+    return open_path(address, opaque);
+}
+
+/*
+ * The module's nodes first.  A device that is there but cannot be opened is
+ * what the caller is told of, if no other can be.
+ */
+static int open_first(struct ht_device **dev)
+{
+    int n = -1, first = -ENODEV, r;
+    char path[32];
+
+    while ((n = next_node(n)) >= 0) {
+        snprintf(path, sizeof(path), "/dev/hypertrace%d", n);
+        r = open_path(path, dev);
+        if (r == 0) {
+            return 0;
+        }
+        if (first == -ENODEV) {
+            first = r;
+        }
+    }
+    r = ht_linux_scan_pci(try_pci, dev);
+    return r == -ENODEV ? first : r;
+}
+
+int ht_open(const char *path, struct ht_device **dev)
+{
+    *dev = NULL;
+    if (!path) {
+        path = getenv("HYPERTRACE_DEVICE");
+    }
+    return path && *path ? open_path(path, dev) : open_first(dev);
+}
+
+void ht_close(struct ht_device *dev)
+{
+    if (dev) {
+        struct ht_linux *l = to_linux(dev);
+
+        l->close(l);
+        linux_free(l);
+    }
+}

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * libhypertrace, Linux user space: shared by the ways to reach a device
+ */
+#ifndef HT_LINUX_USER_H
+#define HT_LINUX_USER_H
+
+#include <pthread.h>
+
+#include "hypertrace/port.h"
+
+/**
+ * struct ht_linux - a device opened from Linux user space
+ * @dev: the core's part; first, so that one is the other
+ * @lock: one exchange of control messages at a time
+ * @close: undo what opening did, but for this structure
+ * @fd: the device node, or the PCI device's registers
+ * @rings: mapped streams
+ * @doorbells: their doorbell registers; NULL with virtio
+ */
+struct ht_linux {
+    struct ht_device dev;
+    pthread_mutex_t lock;
+    void (*close)(struct ht_linux *l);
+    int fd;
+    void *rings[HT_STREAMS_MAX];
+    volatile uint32_t *doorbells[HT_STREAMS_MAX];
+
+    /* without the module */
+    volatile uint8_t *regs;
+    size_t regs_size;
+    uint8_t *ram;
+    size_t ram_size;
+};
+
+static inline struct ht_linux *to_linux(struct ht_device *dev)
+{
+    return (struct ht_linux *)dev;
+}
+
+/* linux-user-device.c: the module's /dev/hypertraceN; 0 or a negative errno */
+int ht_linux_open_device(struct ht_linux *l, const char *path);
+
+/* linux-user-pci.c: PCI resource files; 0 or a negative errno */
+int ht_linux_open_pci(struct ht_linux *l, const char *address);
+
+/* Call @try for each hypertrace PCI device until it returns 0. */
+int ht_linux_scan_pci(int (*try)(void *opaque, const char *address),
+                      void *opaque);
+
+/* Common port functions */
+void *ht_linux_map(int fd, size_t size, uint64_t offset);
+void ht_linux_doorbell(struct ht_device *dev, uint32_t stream);
+int ht_linux_relax(struct ht_device *dev, unsigned tries);
+void ht_linux_lock(struct ht_device *dev);
+void ht_linux_unlock(struct ht_device *dev);
+
+#endif /* HT_LINUX_USER_H */
