@@ -196,7 +196,11 @@ static size_t virtio_consume(HtStream *s)
     Buffer *b;
 
     QEMU_LOCK_GUARD(&s->lock);
-    for (;;) {
+    /*
+     * All that can be queued for a stream at a time; no more, or a producer
+     * that is as fast as we are would keep us here.
+     */
+    while (done < BUFFERS + HT_VQ_SIZE) {
         WITH_QEMU_LOCK_GUARD(&v->lock) {
             b = QSIMPLEQ_FIRST(&v->filled[s->index]);
             if (b) {

@@ -10,28 +10,21 @@
 #include "qemu/osdep.h"
 #include "hypertrace/time-map.h"
 
-#define MULT_SHIFT 32
-
 /* Over a shorter time the samples' own error makes the slope worse. */
 #define INTERVAL_MIN_NS 5000000
 
 /* What two readings of the clocks may differ by beside their bounds */
 #define TOLERANCE_NS 1000
 
-static uint64_t scale(uint64_t ticks, uint64_t mult)
-{
-    return ((unsigned __int128)ticks * mult) >> MULT_SHIFT;
-}
-
 static uint64_t slope(uint64_t ns, uint64_t ticks)
 {
-    return ((unsigned __int128)ns << MULT_SHIFT) / ticks;
+    return ((unsigned __int128)ns << HT_TIME_MULT_SHIFT) / ticks;
 }
 
 void ht_time_map_init(HtTimeMap *m, uint64_t hz)
 {
     memset(m, 0, sizeof(*m));
-    m->nominal = ((unsigned __int128)1000000000 << MULT_SHIFT) / hz;
+    m->nominal = ((unsigned __int128)1000000000 << HT_TIME_MULT_SHIFT) / hz;
 }
 
 static void append(HtTimeMap *m, const HtTimeSegment *s)
@@ -70,7 +63,7 @@ void ht_time_map_sample(HtTimeMap *m, uint64_t counter, uint64_t ns,
     }
     ticks = counter - last->counter;
     elapsed = ns - last->ns;
-    expected = scale(ticks, last->mult);
+    expected = ht_time_scale(ticks, last->mult);
     off = expected > elapsed ? expected - elapsed : elapsed - expected;
     if (off > last->bound_ns + bound_ns + TOLERANCE_NS + elapsed / 1024) {
         /*
@@ -103,15 +96,6 @@ uint64_t ht_time_map_to_ns(const HtTimeMap *m, uint64_t counter)
     return ht_time_segment_to_ns(&m->seg[i - 1], counter);
 }
 
-uint64_t ht_time_segment_to_ns(const HtTimeSegment *s, uint64_t counter)
-{
-    if (counter >= s->counter) {
-        return s->ns + scale(counter - s->counter, s->mult);
-    }
-    /* before the first sample: never below 0 */
-    return s->ns - MIN(s->ns, scale(s->counter - counter, s->mult));
-}
-
 uint64_t ht_time_map_bound(const HtTimeMap *m)
 {
     return m->count ? m->seg[m->count - 1].bound_ns : UINT64_MAX;
@@ -121,5 +105,5 @@ uint64_t ht_time_map_hz(const HtTimeMap *m)
 {
     uint64_t mult = m->count ? m->seg[m->count - 1].mult : m->nominal;
 
-    return mult ? ((unsigned __int128)1000000000 << MULT_SHIFT) / mult : 0;
+    return mult ? ((unsigned __int128)1000000000 << HT_TIME_MULT_SHIFT) / mult : 0;
 }

@@ -15,6 +15,7 @@
  * A plain value: whoever shares one between threads copies it under a lock.
  */
 #define HT_TIME_SEGMENTS 8
+#define HT_TIME_MULT_SHIFT 32
 
 typedef struct HtTimeSegment {
     uint64_t counter;           /* first guest counter it holds for */
@@ -59,6 +60,11 @@ void ht_time_map_sample(HtTimeMap *m, uint64_t counter, uint64_t ns,
  */
 uint64_t ht_time_map_to_ns(const HtTimeMap *m, uint64_t counter);
 
+static inline uint64_t ht_time_scale(uint64_t ticks, uint64_t mult)
+{
+    return ((unsigned __int128)ticks * mult) >> HT_TIME_MULT_SHIFT;
+}
+
 /**
  * ht_time_segment_to_ns: convert with one segment
  * @s: the segment
@@ -66,7 +72,18 @@ uint64_t ht_time_map_to_ns(const HtTimeMap *m, uint64_t counter);
  *
  * Returns: host ns
  */
-uint64_t ht_time_segment_to_ns(const HtTimeSegment *s, uint64_t counter);
+static inline uint64_t ht_time_segment_to_ns(const HtTimeSegment *s,
+                                             uint64_t counter)
+{
+    uint64_t back;
+
+    if (likely(counter >= s->counter)) {
+        return s->ns + ht_time_scale(counter - s->counter, s->mult);
+    }
+    /* before the first sample: never below 0 */
+    back = ht_time_scale(s->counter - counter, s->mult);
+    return s->ns - MIN(s->ns, back);
+}
 
 /**
  * ht_time_map_bound: error bound of the newest segment, UINT64_MAX if empty
