@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * emit-bench: built without LTTng-UST
+ */
+#include "emit-bench.h"
+
+bool bench_lttng_recording(void)
+{
+    return false;
+}
+
+void bench_lttng(uint64_t n)
+{
+    (void)n;
+}

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * emit-bench: the cost without a clock, most of which is reading it
+ */
+#define HT_CLOCK 0
+#include "hypertrace/event.h"
+#include "emit-bench.h"
+
+HT_EVENT(bench_noclock, (u64, a), (u64, b), (u64, c), (u64, d));
+
+void bench_emit_32_noclock(struct ht_stream *s, uint64_t n)
+{
+    uint64_t i;
+
+    for (i = 0; i < n; i++) {
+        ht_emit_bench_noclock(s, i, n, i + 1, n + 1);
+    }
+}
+
+int bench_register_noclock(struct ht_device *dev)
+{
+    return ht_register(dev, &ht_class_bench_noclock);
+}

@@ -1,0 +1,391 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * emit-bench: what an emit costs natively, beside the limit and LTTng-UST
+ *
+ * All rows are measured in one run, in interleaved rounds, since figures of
+ * different runs (let alone machines) do not compare.  Ratios are taken
+ * within each round; medians are shown.
+ */
+#include "qemu/osdep.h"
+#include <getopt.h>
+#include <sched.h>
+#include <sys/prctl.h>
+#include "../../guest-lib/ports/loopback.h"
+#include "emit-bench.h"
+
+#define ROUNDS_MAX 101
+
+typedef struct Bench {
+    uint64_t events;
+    struct ht_stream overwrite;     /* nobody reads */
+    struct ht_stream full;          /* nobody reads: full at once */
+    struct ht_stream live;          /* a consumer looks every 20 us */
+    struct ht_stream noclock;
+    uint8_t *window;
+    uint64_t head;
+} Bench;
+
+typedef struct Row {
+    const char *name;
+    const char *what;
+    void (*run)(Bench *b, uint64_t n);
+    bool skip;
+    double ns[ROUNDS_MAX];
+} Row;
+
+/* As large as a default ring, so that the caches see the same. */
+#define WINDOW (1u << 20)
+
+static void run_rdtsc(Bench *b, uint64_t n)
+{
+    while (n--) {
+        ht_clock();
+    }
+    b->head = 0;
+}
+
+/* The least an emitted event can be: clock, 40 bytes, one release. */
+static void run_limit(Bench *b, uint64_t n)
+{
+    uint8_t *window = b->window;
+    uint64_t i, pos = 0;
+
+    for (i = 0; i < n; i++) {
+        uint8_t *p = window + (pos & (WINDOW - 1));
+
+        ht_put64(p, ht_clock());
+        ht_put64(p + 8, i);
+        ht_put64(p + 16, n);
+        ht_put64(p + 24, i + 1);
+        ht_put64(p + 32, n + 1);
+        pos += 40;
+        ht_store_release(&b->head, pos);
+    }
+}
+
+static void run_32(Bench *b, uint64_t n)
+{
+    bench_emit_32(&b->overwrite, n);
+}
+
+static void run_8(Bench *b, uint64_t n)
+{
+    bench_emit_8(&b->overwrite, n);
+}
+
+static void run_0(Bench *b, uint64_t n)
+{
+    bench_emit_0(&b->overwrite, n);
+}
+
+static void run_text(Bench *b, uint64_t n)
+{
+    bench_emit_text(&b->overwrite, n);
+}
+
+static void run_noclock(Bench *b, uint64_t n)
+{
+    bench_emit_32_noclock(&b->noclock, n);
+}
+
+static void run_discarded(Bench *b, uint64_t n)
+{
+    bench_emit_32(&b->full, n);
+}
+
+static void run_live(Bench *b, uint64_t n)
+{
+    bench_emit_32(&b->live, n);
+}
+
+static void run_lttng(Bench *b, uint64_t n)
+{
+    (void)b;
+    bench_lttng(n);
+}
+
+enum { ROW_RDTSC, ROW_LIMIT, ROW_32, ROW_8, ROW_0, ROW_TEXT, ROW_NOCLOCK,
+       ROW_DISCARDED, ROW_LIVE, ROW_LTTNG };
+
+static Row rows[] = {
+    [ROW_RDTSC] = { "clock", "clock alone", run_rdtsc },
+    [ROW_LIMIT] = { "limit", "clock + 40 bytes + release", run_limit },
+    [ROW_32] = { "emit-32", "event of 4 x u64, flight recorder", run_32 },
+    [ROW_8] = { "emit-8", "event of 1 x u64, flight recorder", run_8 },
+    [ROW_0] = { "emit-0", "event without fields, flight recorder", run_0 },
+    [ROW_TEXT] = { "emit-text", "u32, u64, 18-byte text", run_text },
+    [ROW_NOCLOCK] = { "emit-32-noclock", "4 x u64, no clock", run_noclock },
+    [ROW_DISCARDED] = { "discarded", "ring full, event counted",
+                        run_discarded },
+    [ROW_LIVE] = { "emit-32-live", "4 x u64, consumer every 20 us",
+                   run_live },
+    [ROW_LTTNG] = { "lttng-ust", "static tracepoint of 4 x u64, recording",
+                    run_lttng },
+};
+
+static uint64_t now_ns(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return t.tv_sec * UINT64_C(1000000000) + t.tv_nsec;
+}
+
+static int compare(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+
+    return x < y ? -1 : x > y;
+}
+
+static double median(const double *v, unsigned n)
+{
+    double sorted[ROUNDS_MAX];
+
+    memcpy(sorted, v, n * sizeof(*v));
+    qsort(sorted, n, sizeof(*sorted), compare);
+    return n % 2 ? sorted[n / 2] : (sorted[n / 2 - 1] + sorted[n / 2]) / 2;
+}
+
+static double ratio(const Row *a, const Row *b, unsigned rounds)
+{
+    double v[ROUNDS_MAX];
+    unsigned i;
+
+    for (i = 0; i < rounds; i++) {
+        v[i] = a->ns[i] / b->ns[i];
+    }
+    return median(v, rounds);
+}
+
+static void G_GNUC_PRINTF(1, 2) G_GNUC_NORETURN die(const char *fmt, ...)
+{
+    va_list ap;
+
+    fputs("emit-bench: ", stderr);
+    va_start(ap, fmt);
+    vfprintf(stderr, fmt, ap);
+    va_end(ap);
+    fputc('\n', stderr);
+    exit(1);
+}
+
+static void null_deliver(void *opaque, const HtRun *run)
+{
+    uint64_t *events = opaque;
+
+    *events += run->events;
+}
+
+static uint64_t delivered;
+
+static struct ht_loopback *open_stream(struct ht_stream *s,
+                                       struct ht_loopback_config cfg,
+                                       int (*reg)(struct ht_device *))
+{
+    struct ht_loopback *lb;
+
+    cfg.deliver = null_deliver;
+    cfg.opaque = &delivered;
+    cfg.streams = 1;
+    lb = ht_loopback_new(&cfg);
+    if (!lb || reg(ht_loopback_device(lb)) < 0 ||
+        ht_stream_open(ht_loopback_device(lb), s, NULL)) {
+        die("cannot open a stream");
+    }
+    return lb;
+}
+
+/* The producer stays on one processor; a consumer gets another. */
+static void pin(unsigned cpu)
+{
+    cpu_set_t set;
+
+    CPU_ZERO(&set);
+    CPU_SET(cpu, &set);
+    if (sched_setaffinity(0, sizeof(set), &set)) {
+        die("cannot run on processor %u: %s", cpu, strerror(errno));
+    }
+}
+
+static void run_rounds(Bench *b, unsigned rounds)
+{
+    unsigned round, i;
+
+    for (round = 0; round < rounds; round++) {
+        for (i = 0; i < ARRAY_SIZE(rows); i++) {
+            Row *r = &rows[i];
+            uint64_t begin;
+
+            if (r->skip) {
+                continue;
+            }
+            r->run(b, b->events / 16);          /* caches, branches */
+            begin = now_ns();
+            r->run(b, b->events);
+            r->ns[round] = (double)(now_ns() - begin) / b->events;
+        }
+    }
+}
+
+static void print_text(unsigned rounds)
+{
+    unsigned i;
+
+    printf("%-16s %8s %8s %8s %8s  %s\n", "", "median", "min", "max",
+           "x limit", "");
+    for (i = 0; i < ARRAY_SIZE(rows); i++) {
+        Row *r = &rows[i];
+        double sorted[ROUNDS_MAX];
+
+        if (r->skip) {
+            printf("%-16s %8s %8s %8s %8s  %s: not measured\n", r->name, "-",
+                   "-", "-", "-", r->what);
+            continue;
+        }
+        memcpy(sorted, r->ns, rounds * sizeof(double));
+        qsort(sorted, rounds, sizeof(double), compare);
+        printf("%-16s %8.2f %8.2f %8.2f %8.3f  %s\n", r->name,
+               median(r->ns, rounds), sorted[0], sorted[rounds - 1],
+               ratio(r, &rows[ROW_LIMIT], rounds), r->what);
+    }
+    puts("ns an event; ratios are medians of the rounds' ratios");
+    if (!rows[ROW_LTTNG].skip) {
+        printf("an LTTng-UST tracepoint costs %.1f times emit-32\n",
+               ratio(&rows[ROW_LTTNG], &rows[ROW_32], rounds));
+    }
+}
+
+static void print_json(const Bench *b, unsigned rounds)
+{
+    const char *comma = "";
+    unsigned i, j;
+
+    printf("{\n  \"events\": %" PRIu64 ",\n  \"rounds\": %u,\n  \"rows\": {",
+           b->events, rounds);
+    for (i = 0; i < ARRAY_SIZE(rows); i++) {
+        Row *r = &rows[i];
+
+        if (r->skip) {
+            continue;
+        }
+        printf("%s\n    \"%s\": {\"ns\": %.3f, \"ratio\": %.4f, \"all\": [",
+               comma, r->name, median(r->ns, rounds),
+               ratio(r, &rows[ROW_LIMIT], rounds));
+        for (j = 0; j < rounds; j++) {
+            printf("%s%.3f", j ? ", " : "", r->ns[j]);
+        }
+        printf("]}");
+        comma = ",";
+    }
+    printf("\n  }");
+    if (!rows[ROW_LTTNG].skip) {
+        printf(",\n  \"lttng_over_emit_32\": %.3f",
+               ratio(&rows[ROW_LTTNG], &rows[ROW_32], rounds));
+    }
+    printf("\n}\n");
+}
+
+static uint64_t parse(const char *s, const char *what, uint64_t min,
+                      uint64_t max)
+{
+    char *end;
+    uint64_t v;
+
+    errno = 0;
+    v = strtoull(s, &end, 0);
+    if (errno || end == s || *end || v < min || v > max) {
+        die("%s: %s is not a number from %" PRIu64 " to %" PRIu64, what, s,
+            min, max);
+    }
+    return v;
+}
+
+int main(int argc, char **argv)
+{
+    static const struct option options[] = {
+        { "json", no_argument, NULL, 'j' },
+        { "events", required_argument, NULL, 'e' },
+        { "rounds", required_argument, NULL, 'r' },
+        { "help", no_argument, NULL, 'h' },
+        { }
+    };
+    const struct ht_loopback_config overwrite = {
+        .channel = HT_CHANNEL_SHM, .mode = HT_MODE_OVERWRITE,
+        .host = HT_LOOPBACK_STEP,
+    };
+    const struct ht_loopback_config full = {
+        .channel = HT_CHANNEL_SHM, .host = HT_LOOPBACK_STEP,
+    };
+    const struct ht_loopback_config live = {
+        .channel = HT_CHANNEL_SHM, .host = HT_LOOPBACK_THREAD, .pace_us = 20,
+    };
+    struct ht_loopback *lb[4];
+    Bench b = { .events = 2000000 };
+    unsigned rounds = 11, i, cpus = sysconf(_SC_NPROCESSORS_ONLN);
+    uint64_t sent, lost;
+    bool json = false;
+    int c;
+
+    while ((c = getopt_long(argc, argv, "", options, NULL)) != -1) {
+        switch (c) {
+        case 'j':
+            json = true;
+            break;
+        case 'e':
+            b.events = parse(optarg, "--events", 1000, 1000000000);
+            break;
+        case 'r':
+            rounds = parse(optarg, "--rounds", 1, ROUNDS_MAX);
+            break;
+        default:
+            puts("usage: emit-bench [--json] [--events N] [--rounds N]");
+            return c == 'h' ? 0 : 2;
+        }
+    }
+
+    b.window = g_malloc0(WINDOW + 64);
+    prctl(PR_SET_TIMERSLACK, 1000UL);
+    if (cpus > 1) {
+        pin(1);                         /* inherited by the live consumer */
+    }
+    lb[0] = open_stream(&b.live, live, bench_register);
+    if (cpus > 1) {
+        pin(0);
+    }
+    lb[1] = open_stream(&b.overwrite, overwrite, bench_register);
+    lb[2] = open_stream(&b.full, full, bench_register);
+    lb[3] = open_stream(&b.noclock, overwrite, bench_register_noclock);
+    rows[ROW_LTTNG].skip = !bench_lttng_recording();
+    run_rounds(&b, rounds);
+
+    /* what was measured is what was meant */
+    if (b.full.lost < b.events * rounds) {
+        die("events of the full ring were not discarded");
+    }
+    if (b.overwrite.lost || b.noclock.lost) {
+        die("a flight recorder discarded events");
+    }
+    sent = b.live.events;
+    lost = b.live.lost;
+    if (ht_stream_close(&b.live) || delivered != sent) {
+        die("%" PRIu64 " of %" PRIu64 " events arrived", delivered, sent);
+    }
+    if (json) {
+        print_json(&b, rounds);
+    } else {
+        print_text(rounds);
+        if (lost) {
+            printf("emit-32-live: %.2f %% found the ring full\n",
+                   100.0 * lost / (sent + lost));
+        }
+    }
+    ht_stream_close(&b.overwrite);
+    ht_stream_close(&b.full);
+    ht_stream_close(&b.noclock);
+    for (i = 0; i < ARRAY_SIZE(lb); i++) {
+        ht_loopback_free(lb[i]);
+    }
+    g_free(b.window);
+    return 0;
+}

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * emit-bench: what its files share
+ */
+#ifndef EMIT_BENCH_H
+#define EMIT_BENCH_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct ht_stream;
+struct ht_device;
+
+/* Each emits n events; in files of their own, as a user's would be. */
+void bench_emit_32(struct ht_stream *s, uint64_t n);
+void bench_emit_8(struct ht_stream *s, uint64_t n);
+void bench_emit_0(struct ht_stream *s, uint64_t n);
+void bench_emit_text(struct ht_stream *s, uint64_t n);
+void bench_emit_32_noclock(struct ht_stream *s, uint64_t n);
+int bench_register(struct ht_device *dev);
+int bench_register_noclock(struct ht_device *dev);
+
+/* emit-bench-lttng.c, or a stub of it */
+bool bench_lttng_recording(void);
+void bench_lttng(uint64_t n);
+
+#endif /* EMIT_BENCH_H */

@@ -1,0 +1,62 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+# emit-bench beside a recording LTTng session: a session daemon of its own,
+# which is refused to root while root's own runs, so an unprivileged user's.
+#
+# usage: emit-bench.sh PATH-OF-EMIT-BENCH [ARGUMENTS]
+
+set -eu
+
+bench=$1
+shift
+home=$(mktemp -d)
+as=
+
+lttng_quiet() {
+    $as lttng --no-sessiond "$@" >>"$home/log" 2>&1 || {
+        cat "$home/log" >&2
+        echo "emit-bench.sh: lttng $1 failed" >&2
+        exit 1
+    }
+}
+
+end() {
+    pid=$(cat "$home/.lttng/lttng-sessiond.pid" 2>/dev/null || :)
+    if [ -n "$pid" ]; then
+        $as lttng --no-sessiond destroy --all >/dev/null 2>&1 || :
+        kill "$pid" 2>/dev/null || :
+        while kill -0 "$pid" 2>/dev/null; do
+            sleep 0.1
+        done
+    fi
+    rm -rf "$home"
+}
+trap end EXIT
+trap 'exit 1' INT TERM HUP
+
+cp "$bench" "$home/emit-bench"
+if [ "$(id -u)" = 0 ]; then
+    chown -R 65534:65534 "$home"
+    as="setpriv --reuid=65534 --regid=65534 --clear-groups"
+fi
+export HOME="$home" LTTNG_HOME="$home" LTTNG_UST_REGISTER_TIMEOUT=5000
+
+# A flight recorder as large as emit-bench's own: nobody reads either.
+$as lttng-sessiond --background --no-kernel >"$home/log" 2>&1
+lttng_quiet create emit-bench --snapshot --output="$home/trace"
+lttng_quiet enable-channel --userspace --subbuf-size=256K --num-subbuf=4 ring
+lttng_quiet enable-event --userspace --channel=ring emit_bench:event_32
+lttng_quiet start
+
+$as "$home/emit-bench" "$@"
+
+# It was recorded, or the row means nothing.
+lttng_quiet snapshot record
+n=$(babeltrace2 "$home/trace" 2>/dev/null | grep -c 'emit_bench:event_32' ||
+    :)
+if [ "$n" -lt 1000 ]; then
+    echo "emit-bench.sh: LTTng recorded only $n events" >&2
+    exit 1
+fi
+echo "emit-bench.sh: LTTng's flight recorder held $n events" >&2
