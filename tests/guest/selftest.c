@@ -57,7 +57,7 @@ static void device_done(const struct ht_bm_device *d, unsigned index)
     json_end();
 }
 
-/* Messages as a careless guest might send them ------------------------------ */
+/* Messages as a careless guest might send them ----------------------------- */
 
 /* The status of a message that the port could exchange; < 0: it could not */
 static int64_t exchange(struct ht_bm_device *d, void *msg, uint16_t type,
@@ -94,7 +94,6 @@ struct bad_class {
     const char *name;
     struct ht_msg_field field;
     const char *field_name;     /* NULL: no field */
-    uint32_t id;
     uint8_t loglevel;
     uint8_t nr_fields;          /* as claimed */
     int8_t cut;                 /* bytes by which the message is too short */
@@ -103,27 +102,25 @@ struct bad_class {
 #define U8_FIELD        { .kind = HT_FIELD_U8 }
 
 static const struct bad_class bad_classes[] = {
-    { "class without a name", "", U8_FIELD, NULL, 0, 6, 0, 0 },
-    { "class name with a space", "a b", U8_FIELD, NULL, 0, 6, 0, 0 },
-    { "class name with a colon", "a:b", U8_FIELD, NULL, 0, 6, 0, 0 },
-    { "class with an id", "bad.id", U8_FIELD, NULL, 7, 6, 0, 0 },
-    { "class with log level 15", "bad.level", U8_FIELD, NULL, 0, 15, 0, 0 },
-    { "class with 33 fields", "bad.many", U8_FIELD, "f", 0, 6, 33, 0 },
+    { "class without a name", "", U8_FIELD, NULL, 6, 0, 0 },
+    { "class name with a space", "a b", U8_FIELD, NULL, 6, 0, 0 },
+    { "class name with a colon", "a:b", U8_FIELD, NULL, 6, 0, 0 },
+    { "class with log level 15", "bad.level", U8_FIELD, NULL, 15, 0, 0 },
+    { "class with 33 fields", "bad.many", U8_FIELD, "f", 6, 33, 0 },
     { "class with fewer fields than it says", "bad.few", U8_FIELD, "f",
-      0, 6, 2, 0 },
-    { "class cut short", "bad.cut", U8_FIELD, "f", 0, 6, 1, 1 },
-    { "field of an unknown kind", "bad.kind", { .kind = 99 }, "f",
-      0, 6, 1, 0 },
+      6, 2, 0 },
+    { "class cut short", "bad.cut", U8_FIELD, "f", 6, 1, 1 },
+    { "field of an unknown kind", "bad.kind", { .kind = 99 }, "f", 6, 1, 0 },
     { "field name that begins with a digit", "bad.digit", U8_FIELD, "1f",
-      0, 6, 1, 0 },
-    { "field name with a dash", "bad.dash", U8_FIELD, "f-g", 0, 6, 1, 0 },
+      6, 1, 0 },
+    { "field name with a dash", "bad.dash", U8_FIELD, "f-g", 6, 1, 0 },
     { "array without elements", "bad.array",
-      { .kind = HT_FIELD_ARRAY, .elem = HT_FIELD_U8 }, "f", 0, 6, 1, 0 },
+      { .kind = HT_FIELD_ARRAY, .elem = HT_FIELD_U8 }, "f", 6, 1, 0 },
     { "array of texts", "bad.texts",
       { .kind = HT_FIELD_ARRAY, .elem = HT_FIELD_TEXT, .count = 2 }, "f",
-      0, 6, 1, 0 },
+      6, 1, 0 },
     { "integer with a count", "bad.count",
-      { .kind = HT_FIELD_U32, .count = 2 }, "f", 0, 6, 1, 0 },
+      { .kind = HT_FIELD_U32, .count = 2 }, "f", 6, 1, 0 },
 };
 
 static uint32_t append(uint8_t *to, uint32_t at, const void *from, size_t n)
@@ -142,7 +139,6 @@ static void check_bad_classes(struct ht_bm_device *d)
         uint32_t len = 0;
 
         memset(m, 0, HT_MESSAGE_MAX);
-        m->id = bad->id;
         m->loglevel = bad->loglevel;
         m->name_len = strlen(bad->name);
         m->nr_fields = bad->nr_fields;
@@ -213,7 +209,7 @@ static void check_bad_messages(struct ht_bm_device *d)
                    HT_STATUS_NOENT);
 }
 
-/* Streams -------------------------------------------------------------------- */
+/* Streams ------------------------------------------------------------------ */
 
 static void check_streams(struct ht_bm_device *d)
 {

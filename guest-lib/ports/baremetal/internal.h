@@ -90,7 +90,7 @@ static inline void ht_bm_pci_write(struct ht_bm_device *d, unsigned offset,
     d->platform->pci_write(d->platform->opaque, d->bdf, offset, value);
 }
 
-/* The two kinds of device; both set @d->dev's caps, ops and mapping --------- */
+/* The two kinds of device; both set @d->dev's caps, ops and mapping -------- */
 
 int ht_bm_regs_open(struct ht_bm_device *d);
 int ht_bm_virtio_open(struct ht_bm_device *d);

@@ -184,7 +184,7 @@ static const struct ht_port_ops virtio_ops = {
     .relax = ht_bm_relax,
 };
 
-/* Bringing the device up ----------------------------------------------------- */
+/* Bringing the device up --------------------------------------------------- */
 
 /* The area that capability @type describes; NULL: none, or not in its BAR */
 static volatile uint8_t *find_area(struct ht_bm_device *d, uint8_t type,
@@ -324,7 +324,7 @@ static int queue_setup(struct ht_bm_device *d, unsigned index,
     return 0;
 }
 
-/* Streams of another life of the guest are closed before new ones are opened. */
+/* Have what an earlier life of the guest left open closed. */
 static int takeover(struct ht_bm_device *d)
 {
     struct ht_msg msg = {
