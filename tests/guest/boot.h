@@ -14,6 +14,7 @@ extern uint32_t boot_magic;             /* what the loader left in EAX */
 extern uint32_t boot_info;              /* multiboot information */
 extern uint64_t boot_ring0_ticks;       /* boot_loop() at CPL 0 */
 extern uint64_t boot_pml4[512];
+extern char payload_end[];              /* payload.ld: behind bss */
 
 /**
  * boot_loop() - counter ticks for BOOT_LOOPS turns of a two-instruction loop

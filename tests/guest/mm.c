@@ -13,8 +13,6 @@
 /* Addresses from here on need a sign-extended form */
 #define MAP_END         (1ull << 47)
 
-extern char payload_end[];
-
 static uint64_t heap_next;
 static uint64_t heap_end;
 

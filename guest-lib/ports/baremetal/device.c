@@ -35,7 +35,7 @@ int ht_bm_relax(struct ht_device *dev, unsigned tries)
     return ht_bm_timeout(d, d->relax_start, RELAX_MS) ? -ETIMEDOUT : 0;
 }
 
-void ht_bm_read_caps(struct ht_caps *caps, const volatile uint8_t *p)
+void ht_bm_read_caps(struct ht_caps *caps, const uint8_t *p)
 {
     uint8_t *to = (uint8_t *)caps;
 
@@ -50,7 +50,7 @@ static int regs_control(struct ht_device *dev, struct ht_msg *msg,
                         uint32_t size)
 {
     struct ht_bm_device *d = to_bm(dev);
-    volatile uint8_t *box = d->regs + dev->caps.mailbox_offset;
+    uint8_t *box = d->regs + dev->caps.mailbox_offset;
     uint8_t *bytes = (uint8_t *)msg;
     uint32_t len = msg->size;
 

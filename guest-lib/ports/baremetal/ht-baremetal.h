@@ -66,13 +66,13 @@ struct ht_bm_device {
     uint64_t relax_start;
 
     /* hypercall, shm */
-    volatile uint8_t *regs;
+    uint8_t *regs;
     uint8_t *ram;
 
     /* virtio */
-    volatile uint8_t *common;
-    volatile uint8_t *config;
-    volatile uint8_t *notify;
+    uint8_t *common;
+    uint8_t *config;
+    uint8_t *notify;
     uint64_t notify_size;
     uint32_t notify_multiplier;
     struct ht_bm_vq *control;

@@ -7,41 +7,46 @@
 
 #include "ht-baremetal.h"
 
-/* Device memory; x86 and the compiler keep volatile accesses in order ------ */
+/* Device memory ------------------------------------------------------------ */
 
-static inline uint8_t ht_bm_read8(const volatile uint8_t *p)
+typedef volatile uint8_t ht_bm_reg8_t;      /* volatile: accesses do things */
+typedef volatile uint16_t ht_bm_reg16_t;    /* likewise volatile */
+typedef volatile uint32_t ht_bm_reg32_t;    /* likewise volatile */
+typedef volatile uint64_t ht_bm_reg64_t;    /* likewise volatile */
+
+static inline uint8_t ht_bm_read8(const uint8_t *p)
 {
-    return *p;
+    return *(const ht_bm_reg8_t *)p;
 }
 
-static inline uint16_t ht_bm_read16(const volatile uint8_t *p)
+static inline uint16_t ht_bm_read16(const uint8_t *p)
 {
-    return *(const volatile uint16_t *)p;
+    return *(const ht_bm_reg16_t *)p;
 }
 
-static inline uint32_t ht_bm_read32(const volatile uint8_t *p)
+static inline uint32_t ht_bm_read32(const uint8_t *p)
 {
-    return *(const volatile uint32_t *)p;
+    return *(const ht_bm_reg32_t *)p;
 }
 
-static inline void ht_bm_write8(volatile uint8_t *p, uint8_t v)
+static inline void ht_bm_write8(uint8_t *p, uint8_t v)
 {
-    *p = v;
+    *(ht_bm_reg8_t *)p = v;
 }
 
-static inline void ht_bm_write16(volatile uint8_t *p, uint16_t v)
+static inline void ht_bm_write16(uint8_t *p, uint16_t v)
 {
-    *(volatile uint16_t *)p = v;
+    *(ht_bm_reg16_t *)p = v;
 }
 
-static inline void ht_bm_write32(volatile uint8_t *p, uint32_t v)
+static inline void ht_bm_write32(uint8_t *p, uint32_t v)
 {
-    *(volatile uint32_t *)p = v;
+    *(ht_bm_reg32_t *)p = v;
 }
 
-static inline void ht_bm_write64(volatile uint8_t *p, uint64_t v)
+static inline void ht_bm_write64(uint8_t *p, uint64_t v)
 {
-    *(volatile uint64_t *)p = v;
+    *(ht_bm_reg64_t *)p = v;
 }
 
 /* Be polite to the other hardware thread while polling. */
@@ -97,6 +102,6 @@ int ht_bm_virtio_open(struct ht_bm_device *d);
 void ht_bm_virtio_close(struct ht_bm_device *d);
 
 /* Read struct ht_caps from device memory, which allows 4-byte accesses. */
-void ht_bm_read_caps(struct ht_caps *caps, const volatile uint8_t *p);
+void ht_bm_read_caps(struct ht_caps *caps, const uint8_t *p);
 
 #endif /* HT_BM_INTERNAL_H */

@@ -187,7 +187,7 @@ static const struct ht_port_ops virtio_ops = {
 /* Bringing the device up --------------------------------------------------- */
 
 /* The area that capability @type describes; NULL: none, or not in its BAR */
-static volatile uint8_t *find_area(struct ht_bm_device *d, uint8_t type,
+static uint8_t *find_area(struct ht_bm_device *d, uint8_t type,
                                    uint64_t min, unsigned *cap,
                                    uint64_t *length)
 {
@@ -244,7 +244,7 @@ static int reset(struct ht_bm_device *d)
 
 static int negotiate(struct ht_bm_device *d)
 {
-    volatile uint8_t *c = d->common;
+    uint8_t *c = d->common;
     uint8_t status = STATUS_ACKNOWLEDGE | STATUS_DRIVER;
     uint32_t low, high;
 
@@ -292,7 +292,7 @@ static int queue_setup(struct ht_bm_device *d, unsigned index,
                        struct ht_bm_vq **out)
 {
     const struct ht_bm_platform *p = d->platform;
-    volatile uint8_t *c = d->common;
+    uint8_t *c = d->common;
     struct ht_bm_vq *vq;
     uint64_t offset;
     uint16_t size;

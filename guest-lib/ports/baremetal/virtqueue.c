@@ -7,12 +7,12 @@
 #define DESC_F_NEXT     1
 #define DESC_F_WRITE    2
 
-typedef uint16_t __attribute__((may_alias)) any16;
+typedef uint16_t __attribute__((may_alias)) any16_t;
 
 static uint16_t avail_event(const struct ht_bm_vq *vq)
 {
     /* The queue may be smaller than the array: right behind its last entry */
-    return __atomic_load_n((const any16 *)&vq->used.ring[vq->size],
+    return __atomic_load_n((const any16_t *)&vq->used.ring[vq->size],
                            __ATOMIC_RELAXED);
 }
 

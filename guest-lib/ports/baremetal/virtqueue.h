@@ -47,7 +47,7 @@ struct ht_bm_vq {
     struct ht_bm_used used __attribute__((aligned(8)));
     struct ht_submit submit[HT_BM_PAIRS];
 
-    volatile uint8_t *notify;
+    uint8_t *notify;
     uint16_t index;
     uint16_t size;              /* descriptors */
     uint16_t pairs;
