@@ -191,7 +191,7 @@ logged() {
     trap - EXIT
     [ -t 2 ] && printf '\r\033[K' >&2
     [ "$status" -eq 0 ] && return 0
-    tail -n 15 "$log" | sed 's/^/   | /' >&2
+    tail -n 15 "$log" | cut -c1-160 | sed 's/^/   | /' >&2
     if grep -q 'No space left on device' "$log"; then
         die "$what: the disk is full; make room and run it again"
     fi
