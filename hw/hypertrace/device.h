@@ -15,6 +15,7 @@
 #ifndef HW_HYPERTRACE_DEVICE_H
 #define HW_HYPERTRACE_DEVICE_H
 
+#include "qemu/atomic.h"
 #include "qemu/event_notifier.h"
 #include "qemu/thread.h"
 #include "qemu/timer.h"
@@ -360,13 +361,23 @@ bool hypertrace_device_prepare(HypertraceDevice *dev, Error **errp);
 void hypertrace_device_unprepare(HypertraceDevice *dev);
 
 /**
- * ht_guest_error: count and, at most a few times a second, log a guest's fault
+ * ht_guest_log: log a guest's fault, at most a few times a second
  * @dev: the device
  * @fmt: what it did
  *
  * Context: any thread
  */
-void G_GNUC_PRINTF(2, 3) ht_guest_error(HypertraceDevice *dev,
-                                        const char *fmt, ...);
+void G_GNUC_PRINTF(2, 3) ht_guest_log(HypertraceDevice *dev,
+                                      const char *fmt, ...);
+
+/**
+ * ht_guest_error: as ht_guest_log(), and count it for the device; the faults
+ * of a stream are counted by its consumer
+ */
+#define ht_guest_error(dev, ...)                \
+    do {                                        \
+        qatomic_inc(&(dev)->guest_errors);      \
+        ht_guest_log(dev, __VA_ARGS__);         \
+    } while (0)
 
 #endif /* HW_HYPERTRACE_DEVICE_H */

@@ -18,12 +18,11 @@
 /* Log lines a second from guests that misbehave, for each device */
 #define LOG_LINES 10
 
-void ht_guest_error(HypertraceDevice *dev, const char *fmt, ...)
+void ht_guest_log(HypertraceDevice *dev, const char *fmt, ...)
 {
     int64_t second = get_clock() / NANOSECONDS_PER_SECOND;
     va_list ap;
 
-    qatomic_inc(&dev->guest_errors);
     if (!qemu_loglevel_mask(LOG_GUEST_ERROR)) {
         return;
     }
