@@ -1,0 +1,357 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Run a Linux guest with hypertrace devices: for the demo and the tests.
+
+    with VM(devices=[{"channel": "shm"}], job="ht-bench -j >&3") as vm:
+        vm.wait(120)
+        print(vm.out.text, vm.trace("ht0"))
+
+The job is a shell script that the guest runs as root, with the module loaded
+and the programs of HT_GUEST_BIN in PATH.  What it writes to descriptor 3 is
+vm.out, what vm.say() sends it reads from there; the rest is vm.console.
+
+The environment is scripts/env.sh's.
+"""
+
+import ctypes
+import json
+import os
+import re
+import shlex
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import threading
+import time
+from pathlib import Path
+
+TOP = Path(__file__).resolve().parent.parent
+BACKENDS = ("ctf", "log", "lttng", "null")
+
+
+class Failure(Exception):
+    """The guest or QEMU did something else than was expected."""
+
+
+class Stream:
+    """Bytes that arrive at a socket, and what is looked for in them."""
+
+    def __init__(self, name):
+        self.name = name
+        self.ours, self.theirs = socket.socketpair()
+        self._data = bytearray()
+        self._seen = 0
+        self._eof = False
+        self._changed = threading.Condition()
+        self._thread = threading.Thread(target=self._read, daemon=True)
+        self._thread.start()
+
+    def _read(self):
+        while True:
+            try:
+                data = self.ours.recv(65536)
+            except OSError:
+                data = b""
+            with self._changed:
+                self._data += data
+                self._eof = not data
+                self._changed.notify_all()
+            if not data:
+                return
+
+    @property
+    def text(self):
+        with self._changed:
+            return self._data.decode(errors="replace").replace("\r\n", "\n")
+
+    def send(self, text):
+        self.ours.sendall(text.encode())
+
+    def expect(self, pattern, timeout):
+        """Wait for a match behind the one before; returns the match."""
+        regex = re.compile(pattern.encode(), re.M)
+        deadline = time.monotonic() + timeout
+        with self._changed:
+            while True:
+                m = regex.search(self._data, self._seen)
+                if m:
+                    self._seen = m.end()
+                    return m
+                left = deadline - time.monotonic()
+                if left <= 0 or self._eof:
+                    why = "ended" if self._eof else f"{timeout} s went by"
+                    raise Failure(f"{self.name}: {why} without /{pattern}/")
+                self._changed.wait(left)
+
+    def finish(self, timeout):
+        """Wait for the other side to close; QEMU has ended."""
+        self._thread.join(timeout)
+
+    def close(self):
+        self.ours.close()
+
+
+class Qmp:
+    """A QMP connection; events that nobody waits for are kept."""
+
+    def __init__(self, timeout=30):
+        self.ours, self.theirs = socket.socketpair()
+        self.ours.settimeout(timeout)
+        self._file = self.ours.makefile("r")
+        self.events = []
+
+    def _receive(self):
+        line = self._file.readline()
+        if not line:
+            raise Failure("QMP: QEMU has gone")
+        return json.loads(line)
+
+    def start(self):
+        self._receive()
+        self.command("qmp_capabilities")
+
+    def command(self, name, **arguments):
+        """The value returned; an error is a Failure."""
+        message = {"execute": name}
+        if arguments:
+            message["arguments"] = {k.replace("_", "-"): v
+                                    for k, v in arguments.items()}
+        self.ours.sendall(json.dumps(message).encode() + b"\n")
+        while True:
+            reply = self._receive()
+            if "event" in reply:
+                self.events.append(reply)
+            elif "error" in reply:
+                raise Failure(f"QMP {name}: {reply['error']['desc']}")
+            else:
+                return reply["return"]
+
+    def wait_event(self, name, timeout, **data):
+        """Wait for an event whose data has these values."""
+        deadline = time.monotonic() + timeout
+        while True:
+            for e in self.events:
+                if e["event"] == name and all(
+                        e.get("data", {}).get(k) == v
+                        for k, v in data.items()):
+                    self.events.remove(e)
+                    return e
+            left = deadline - time.monotonic()
+            if left <= 0:
+                raise Failure(f"QMP: no event {name} in {timeout} s")
+            self.ours.settimeout(left)
+            try:
+                self.events.append(self._receive())
+            except TimeoutError:
+                pass
+            finally:
+                self.ours.settimeout(30)
+
+    def close(self):
+        self._file.close()
+        self.ours.close()
+
+
+def _die_with_parent():
+    ctypes.CDLL(None).prctl(1, signal.SIGKILL)      # PR_SET_PDEATHSIG
+
+
+class VM:
+    """A guest.
+
+    devices: a dict for each, of properties; "id" is ht0, ht1... if it is not
+    given, "backend" is one of BACKENDS (by default ctf) or the id of an object
+    that args make, "backend_options" go to the object made here.
+    job: text of the shell script.  module: load hypertrace.ko; its
+    module_args.  files: more for the guest's /ht, {name: path}.
+    """
+
+    def __init__(self, devices=(), job=None, accel="tcg", module=True,
+                 module_args="", files=None, args=(), memory=512, cpus=2,
+                 workdir=None, qemu=None):
+        self.devices = [dict(d) for d in devices]
+        self.job = job
+        self.accel = accel
+        self.module = module
+        self.module_args = module_args
+        self.files = dict(files or {})
+        self.args = list(args)
+        self.memory = memory
+        self.cpus = cpus
+        self.qemu = qemu or os.environ["HT_QEMU"]
+        self._own_dir = workdir is None
+        self.dir = Path(workdir or tempfile.mkdtemp(
+            prefix="vm.", dir=os.environ.get("HT_SCRATCH")))
+        self.process = None
+        self.status = None
+        self.console = Stream("console")
+        self.out = Stream("job")
+        self.qmp = Qmp()
+        for n, d in enumerate(self.devices):
+            d.setdefault("id", f"ht{n}")
+
+    def trace(self, device):
+        """Where the ctf backend of a device writes."""
+        return self.dir / f"trace-{device}"
+
+    def _initrd(self):
+        root = self.dir / "root"
+        ht = root / "ht"
+        (ht / "bin").mkdir(parents=True)
+        for p in sorted(Path(os.environ["HT_GUEST_BIN"]).glob("*")):
+            shutil.copy(p, ht / "bin")
+        if self.module:
+            module = os.environ.get("HT_MODULE")
+            if not module:
+                raise Failure("hypertrace.ko has not been built")
+            shutil.copy(module, ht / "hypertrace.ko")
+            (ht / "module.args").write_text(self.module_args)
+        if self.job is not None:
+            # Kept open: a serial port that is closed drops what comes in.
+            (ht / "job.sh").write_text(f"exec 3<>$JOB_OUT\n{self.job}")
+        for name, path in self.files.items():
+            (ht / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(path, ht / name)
+        overlay = self.dir / "overlay.cpio.gz"
+        subprocess.run([TOP / "scripts/guest-overlay.sh", overlay, root],
+                       check=True)
+        initrd = self.dir / "initrd"
+        with open(initrd, "wb") as out:
+            for part in (Path(os.environ["HT_INITRD"]), overlay):
+                out.write(part.read_bytes())
+        shutil.rmtree(root)
+        overlay.unlink()
+        return initrd
+
+    def backend_args(self, device):
+        """-object for a device's backend, and the backend's id."""
+        kind = device.get("backend", "ctf")
+        if kind not in BACKENDS:
+            return [], kind
+        name = f"{device['id']}-backend"
+        options = dict(device.get("backend_options", {}))
+        if kind == "ctf":
+            options.setdefault("dir", self.trace(device["id"]))
+        return ["-object", ",".join(
+            [f"hypertrace-backend-{kind}", f"id={name}",
+             *(f"{k}={v}" for k, v in options.items())])], name
+
+    def device_args(self, device):
+        """-object and -device for a device."""
+        args, backend = self.backend_args(device)
+        properties = {k: v for k, v in device.items()
+                      if k not in ("backend", "backend_options")}
+        return args + ["-device", ",".join(
+            ["hypertrace", f"backend={backend}",
+             *(f"{k.replace('_', '-')}={v}"
+               for k, v in properties.items())])]
+
+    def command(self, initrd, fds):
+        accel = {
+            "kvm": ["-accel", "kvm", "-cpu", "host,arch-capabilities=off"],
+            "tcg": ["-accel", "tcg"],
+        }[self.accel]
+        argv = [self.qemu, *shlex.split(os.environ.get("HT_QEMU_L", "")),
+                *accel, "-m", str(self.memory), "-smp", str(self.cpus),
+                "-nodefaults", "-no-user-config", "-no-reboot",
+                "-display", "none",
+                "-kernel", os.environ["HT_KERNEL"], "-initrd", str(initrd),
+                "-append", "console=ttyS0 panic=-1"
+                + ("" if self.job is None else " quiet"),
+                "-d", "guest_errors", "-D", str(self.dir / "qemu.log")]
+        for name, fd in fds.items():
+            argv += ["-chardev", f"socket,id={name},fd={fd}"]
+        argv += ["-serial", "chardev:console", "-serial", "chardev:out",
+                 "-mon", "chardev=qmp,mode=control"]
+        for d in self.devices:
+            argv += self.device_args(d)
+        return argv + self.args
+
+    def start(self):
+        initrd = self._initrd()
+        ends = {"console": self.console.theirs, "out": self.out.theirs,
+                "qmp": self.qmp.theirs}
+        fds = {name: s.fileno() for name, s in ends.items()}
+        with open(self.dir / "stderr", "wb") as stderr:
+            self.process = subprocess.Popen(
+                self.command(initrd, fds), stdin=subprocess.DEVNULL,
+                stdout=stderr, stderr=stderr, pass_fds=list(fds.values()),
+                preexec_fn=_die_with_parent)
+        for s in ends.values():
+            s.close()
+        try:
+            self.qmp.start()
+        except (Failure, OSError) as e:
+            self.stop()
+            raise Failure(f"QEMU did not start: {self.stderr}") from e
+        return self
+
+    @property
+    def stderr(self):
+        return (self.dir / "stderr").read_text(errors="replace")
+
+    @property
+    def guest_errors(self):
+        log = self.dir / "qemu.log"
+        return log.read_text(errors="replace") if log.exists() else ""
+
+    def say(self, text):
+        """A line for the job to read from descriptor 3."""
+        self.out.send(text + "\n")
+
+    def wait(self, timeout=120, check=True):
+        """Wait for the guest to power off; returns the job's status."""
+        try:
+            self.process.wait(timeout)
+        except subprocess.TimeoutExpired:
+            raise Failure(f"the guest still runs after {timeout} s\n"
+                          f"{self}") from None
+        self.console.finish(10)
+        self.out.finish(10)
+        statuses = re.findall(r"^HT_JOB_STATUS=(\d+)", self.console.text,
+                              re.M)
+        self.status = int(statuses[-1]) if statuses else None
+        if check and (self.status != 0 or self.process.returncode != 0):
+            raise Failure(f"the job's status is {self.status}, QEMU's "
+                          f"{self.process.returncode}\n{self}")
+        return self.status
+
+    def stop(self):
+        """End QEMU if it still runs."""
+        if self.process and self.process.poll() is None:
+            self.process.terminate()
+            try:
+                self.process.wait(20)
+            except subprocess.TimeoutExpired:
+                self.process.kill()
+                self.process.wait()
+
+    def close(self):
+        self.stop()
+        for s in (self.console, self.out, self.qmp):
+            s.close()
+        if self._own_dir:
+            shutil.rmtree(self.dir, ignore_errors=True)
+
+    def oops(self):
+        """Lines of the console that no sound kernel writes."""
+        return [line for line in self.console.text.splitlines()
+                if re.search(r"\bOops\b|\bBUG:|\bWARNING:|general protection|"
+                             r"Call Trace|Kernel panic|soft lockup|"
+                             r"blocked for more than|refcount_t", line)]
+
+    def __enter__(self):
+        try:
+            return self.start()
+        except BaseException:
+            self.close()
+            raise
+
+    def __exit__(self, *exc):
+        self.close()
+
+    def __str__(self):
+        return (f"--- console\n{self.console.text}\n--- job\n{self.out.text}\n"
+                f"--- QEMU\n{self.stderr}\n--- guest errors\n"
+                f"{self.guest_errors}")
