@@ -55,7 +55,7 @@ guest_programs() {
 }
 
 # What apt may start must not keep the lock.
-"$HT_TOP/scripts/prerequisites.sh" 9>&-
+"$HT_TOP/scripts/prerequisites.sh" --qemu="$qemu_arg" 9>&-
 "$HT_TOP/qemu/fetch.sh" --qemu="$qemu_arg"
 ht_paths "$qemu_arg" "$flavour"
 

@@ -4,15 +4,19 @@
 
 . "$(dirname -- "$0")/lib.sh"
 
-if [ "${1-}" = --help ]; then
-    echo "usage: scripts/prerequisites.sh"
-    echo "Installs missing packages with apt; elsewhere says what is missing."
-    exit 0
-fi
-
-ht_paths ""
-mkdir -p "$HT_TREE" 2>/dev/null ||
-    die "cannot write to $HT_CACHE; set HYPERTRACE_CACHE to another place"
+while [ $# -gt 0 ]; do
+    if common_option "$@"; then shift "$shift_by"; continue; fi
+    case $1 in
+    -h|--help)
+        echo "usage: scripts/prerequisites.sh [--qemu DIR]"
+        echo "Installs missing packages with apt; elsewhere says what to install."
+        exit 0
+        ;;
+    *) die "scripts/prerequisites.sh: unknown argument $1" ;;
+    esac
+done
+ht_paths "$qemu_arg"
+ht_tree_init
 
 needed="gcc libc6-dev make ninja-build pkg-config python3 python3-venv perl
  patch xz-utils zstd cpio libglib2.0-dev libfdt-dev zlib1g-dev dpkg-dev
