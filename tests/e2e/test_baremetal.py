@@ -6,10 +6,15 @@ for here in what the backends received.
 """
 
 import re
+import sys
+from pathlib import Path
 
 import pytest
 
-import payload
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts"))
+
+import ctf_events  # noqa: E402
+import htpayload  # noqa: E402
 
 CHANNELS = ["hypercall", "shm", "virtio"]
 
@@ -39,36 +44,35 @@ KINDS = [
 
 @pytest.fixture(params=["tcg", "kvm"])
 def accel(request):
-    if request.param == "kvm" and payload.kvm_problem():
-        pytest.skip(payload.kvm_problem())
+    if request.param == "kvm" and htpayload.kvm_problem():
+        pytest.skip(htpayload.kvm_problem())
     return request.param
 
 
-def device(channel, backend="b", **properties):
-    return ["-device", ",".join(
-        ["hypertrace", f"channel={channel}", f"backend={backend}",
-         *(f"{k.replace('_', '-')}={v}" for k, v in properties.items())])]
+def run(workdir, accel, append, devices=(), check=True, **kwargs):
+    """The payload's run, ended."""
+    with htpayload.Payload(append, devices=devices, accel=accel,
+                           workdir=workdir, **kwargs) as vm:
+        vm.wait(240, check=check)
+    return vm
 
 
-def ctf(tmp_path):
-    return ["-object", f"hypertrace-backend-ctf,id=b,dir={tmp_path}/ctf"]
+def null(channel, **properties):
+    return {"channel": channel, "backend": "null", **properties}
 
 
-NULL = ["-object", "hypertrace-backend-null,id=b"]
-
-
-def assert_ok(r):
-    bad = [row for row in r.rows if row.get("ok") is False or "error" in row]
-    assert r.status == payload.OK and not bad, f"{bad}\n{r}"
+def only_trace(vm):
+    """The streams of the one CTF trace of the first device."""
+    found = [m.parent for m in vm.trace("ht0").rglob("metadata")]
+    assert len(found) == 1, found
+    return ctf_events.read(found[0])
 
 
 # The payload itself ------------------------------------------------------------
 
 
 def test_probe(tmp_path, accel):
-    r = payload.run(tmp_path, accel, "probe")
-    assert_ok(r)
-    row, = r.named(function="probe")
+    row, = run(tmp_path, accel, "probe").named(function="probe")
     # the bounds of processors that this can run on, now and for a while
     assert 1e8 < row["clock_hz"] < 1e10
     assert 0 < row["ring3_ticks"] < 100
@@ -82,21 +86,18 @@ def test_probe(tmp_path, accel):
     ("exits count=many", "not a number"),
     ("exits count=0", "number out of range"),
     ("bench", "no such hypertrace device"),
+    ("bench payload=33", "payload is up to four of"),
     ("selftest", "no hypertrace device"),
 ])
 def test_wrong_use(tmp_path, append, what):
-    r = payload.run(tmp_path, "tcg", append)
-    assert r.status == payload.USAGE, str(r)
-    assert what in r.output
+    vm = run(tmp_path, "tcg", append, check=False)
+    assert vm.status == htpayload.USAGE, str(vm)
+    assert what in vm.out.text
 
 
 def test_exits(tmp_path, accel):
-    args = list(NULL)
-    for c in CHANNELS:
-        args += device(c)
-    r = payload.run(tmp_path, accel, "exits count=200", args)
-    assert_ok(r)
-    rows = {row["channel"]: row for row in r.rows if "channel" in row}
+    vm = run(tmp_path, accel, "exits count=200", [null(c) for c in CHANNELS])
+    rows = {row["channel"]: row for row in vm.rows if "channel" in row}
     assert sorted(rows) == CHANNELS
     for row in rows.values():
         assert row["mmio_write_ns"] > 0 and row["doorbell_ns"] > 0
@@ -109,16 +110,9 @@ def test_exits(tmp_path, accel):
 # Self-test ---------------------------------------------------------------------
 
 
-def only_trace(tmp_path):
-    """The directory of the one CTF trace below @tmp_path/ctf."""
-    found = [m.parent for m in (tmp_path / "ctf").rglob("metadata")]
-    assert len(found) == 1, found
-    return found[0]
-
-
-def check_sent(r, streams):
+def check_sent(vm, streams):
     """What the payload sent is what the backend has, neither more nor less."""
-    sent = {row["instance"]: row for row in r.rows if "sent" in row}
+    sent = {row["instance"]: row for row in vm.rows if "sent" in row}
     assert set(streams) >= set(sent)
     for instance, s in streams.items():
         row = sent.get(instance, {"stream": "never used", "sent": 0,
@@ -138,48 +132,43 @@ def check_sent(r, streams):
 @pytest.mark.parametrize("machine", ["pc", "q35"])
 @pytest.mark.parametrize("channel", CHANNELS)
 def test_selftest(tmp_path, accel, channel, machine):
-    r = payload.run(tmp_path, accel, "selftest",
-                    ctf(tmp_path) + device(channel), machine=machine)
-    assert_ok(r)
-    check_sent(r, payload.read_ctf(only_trace(tmp_path)))
+    vm = run(tmp_path, accel, "selftest", [{"channel": channel}],
+             machine=machine)
+    check_sent(vm, only_trace(vm))
     # one stream was stopped on purpose, and the log says why
-    assert "an event of an unknown class" in r.log
+    assert "an event of an unknown class" in vm.guest_errors
 
 
 def test_selftest_log(tmp_path):
     """The backend for people has the same events."""
     log = tmp_path / "events.log"
-    r = payload.run(tmp_path, "tcg", "selftest",
-                    ["-object", f"hypertrace-backend-log,id=b,file={log}",
-                     *device("shm")])
-    assert_ok(r)
+    vm = run(tmp_path, "tcg", "selftest",
+             [{"channel": "shm", "backend": "log",
+               "backend_options": {"file": log}}])
     text = log.read_text()
-    sent = sum(row["sent"] for row in r.rows if "sent" in row)
+    sent = sum(row["sent"] for row in vm.rows if "sent" in row)
     assert len(re.findall(r"\bselftest\.\w+", text)) == sent
     assert "grüß" in text and "-9223372036854775808" in text
 
 
-# 4 GiB of stream RAM does not fit below 4 GiB of addresses.
 def test_bar_above_4g(tmp_path, accel):
-    r = payload.run(tmp_path, accel, "selftest",
-                    ctf(tmp_path) + device("shm", streams=64, packets=64,
-                                           packet_size="1M"))
-    assert_ok(r)
-    row, = r.named(function="selftest")
+    """4 GiB of stream RAM do not fit below 4 GiB of addresses."""
+    vm = run(tmp_path, accel, "selftest",
+             [{"channel": "shm", "streams": 64, "packets": 64,
+               "packet_size": "1M"}])
+    row, = vm.named(function="selftest")
     assert row["ram"] >= 2**32
-    check_sent(r, payload.read_ctf(only_trace(tmp_path)))
+    check_sent(vm, only_trace(vm))
 
 
 def test_several_behind_bridges(tmp_path, accel):
-    args = list(NULL)
-    for i, c in enumerate(CHANNELS):
-        args += ["-device", f"pcie-root-port,id=p{i},slot={i}"]
-        args += device(c, bus=f"p{i}")
-    args += device("shm", addr="10.3", multifunction="on")
-    args += device("virtio", addr="10.0", multifunction="on")
-    r = payload.run(tmp_path, accel, "selftest", args, machine="q35")
-    assert_ok(r)
-    done = r.named(function="selftest")
+    ports = [arg for i in range(3)
+             for arg in ("-device", f"pcie-root-port,id=p{i},slot={i}")]
+    devices = [null(c, bus=f"p{i}") for i, c in enumerate(CHANNELS)]
+    devices += [null("shm", addr="10.3"),
+                null("virtio", addr="10.0", multifunction="on")]
+    vm = run(tmp_path, accel, "selftest", devices, machine="q35", args=ports)
+    done = vm.named(function="selftest")
     assert sorted(row["channel"] for row in done) == sorted(
         CHANNELS + ["shm", "virtio"])
 
@@ -215,33 +204,29 @@ def check_bench(row, streams, events):
 @pytest.mark.parametrize("channel", CHANNELS)
 def test_bench_lossless(tmp_path, accel, channel):
     events = 5000 if channel == "hypercall" else 50000
-    r = payload.run(tmp_path, accel, f"bench mode=lossless events={events}",
-                    ctf(tmp_path) + device(channel, packets=4))
-    assert_ok(r)
-    row, = r.named(tool="ht-bench")
+    vm = run(tmp_path, accel, f"bench mode=lossless events={events}",
+             [{"channel": channel, "packets": 4}])
+    row, = vm.named(tool="ht-bench")
     assert row["sent"] == events and row["lossless"]
-    check_bench(row, payload.read_ctf(only_trace(tmp_path)), events)
+    check_bench(row, only_trace(vm), events)
 
 
 @pytest.mark.parametrize("channel", ["shm", "virtio"])
 def test_bench_flat(tmp_path, accel, channel):
     """Where the host cannot keep up, what it misses is counted."""
-    r = payload.run(tmp_path, accel, "bench mode=flat events=200000",
-                    ctf(tmp_path) + device(channel, packets=2,
-                                           packet_size="4k"))
-    assert_ok(r)
-    row, = r.named(tool="ht-bench")
+    vm = run(tmp_path, accel, "bench mode=flat events=200000",
+             [{"channel": channel, "packets": 2, "packet_size": "4k"}])
+    row, = vm.named(tool="ht-bench")
     assert row["discarded"] > 0
-    check_bench(row, payload.read_ctf(only_trace(tmp_path)), 200000)
+    check_bench(row, only_trace(vm), 200000)
 
 
 def test_bench_batches(tmp_path):
     """A doorbell for each so many commits, and one for the rest."""
     for batch in [1, 7, 100]:
-        r = payload.run(tmp_path, "tcg", f"bench events=710 batch={batch}",
-                        NULL + device("hypercall"))
-        assert_ok(r)
-        row, = r.named(tool="ht-bench")
+        vm = run(tmp_path, "tcg", f"bench events=710 batch={batch}",
+                 [null("hypercall")])
+        row, = vm.named(tool="ht-bench")
         assert row["doorbells"] == -(-710 // batch)
 
 
@@ -252,20 +237,18 @@ def test_figures(tmp_path):
     median over groups, each with packet switches and its share of doorbells,
     because other programs use the machine, too.
     """
-    if payload.kvm_problem():
-        pytest.skip(payload.kvm_problem())
+    if htpayload.kvm_problem():
+        pytest.skip(htpayload.kvm_problem())
     ns = {}
     for channel, batch, events, group in [("hypercall", 1, 5000, 1),
                                           ("hypercall", 10, 20000, 10),
                                           ("shm", 1, 1000000, 1024),
                                           ("virtio", 1, 1000000, 1024)]:
-        r = payload.run(
-            tmp_path, "kvm", f"bench payload=32 events={events} "
-            f"batch={batch} group={group}",
-            NULL + device(channel, streams=1, packets=1024,
-                          packet_size="64k"), memory="512M")
-        assert_ok(r)
-        row, = r.named(tool="ht-bench")
+        vm = run(tmp_path, "kvm", f"bench payload=32 events={events} "
+                 f"batch={batch} group={group}",
+                 [null(channel, streams=1, packets=1024, packet_size="64k")],
+                 memory=512)
+        row, = vm.named(tool="ht-bench")
         assert row["sent"] == events
         ns[channel, batch] = row["ns_median"]
     assert ns["hypercall", 1] >= 1000 * ns["shm", 1], ns

@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A CTF directory as plain Python values."""
+
+import collections
+import re
+
+import bt2
+
+
+class Stream:
+    """A stream instance: its events [(name, {field: value})] and their times,
+    and the number of events that were discarded."""
+
+    def __init__(self):
+        self.events = []
+        self.ns = []
+        self.discarded = 0
+
+
+def plain(field):
+    """A babeltrace field as numbers, text, lists and dicts."""
+    if isinstance(field, bt2._StructureFieldConst):
+        # a sequence's length is a field of its own
+        return {k: plain(v) for k, v in field.items()
+                if not re.fullmatch(r"_\w+_length", k)}
+    if isinstance(field, bt2._ArrayFieldConst):
+        return [plain(v) for v in field]
+    if isinstance(field, bt2._StringFieldConst):
+        return str(field)
+    if isinstance(field, bt2._RealFieldConst):
+        return float(field)
+    return int(field)
+
+
+def read(trace):
+    """{stream instance id: Stream}"""
+    streams = collections.defaultdict(Stream)
+    for msg in bt2.TraceCollectionMessageIterator(str(trace)):
+        if isinstance(msg, bt2._EventMessageConst):
+            s = streams[msg.event.stream.id]
+            fields = msg.event.payload_field
+            s.events.append((msg.event.name, plain(fields) if fields else {}))
+            s.ns.append(msg.default_clock_snapshot.ns_from_origin)
+        elif isinstance(msg, bt2._DiscardedEventsMessageConst):
+            streams[msg.stream.id].discarded += msg.count
+    return dict(streams)
