@@ -27,6 +27,16 @@ void ht_time_map_init(HtTimeMap *m, uint64_t hz)
     m->nominal = ((unsigned __int128)1000000000 << HT_TIME_MULT_SHIFT) / hz;
 }
 
+/*
+ * No counter is 1.6 % off its nominal frequency; the readings of a guest that
+ * makes its own are.
+ */
+static bool plausible(const HtTimeMap *m, uint64_t mult)
+{
+    return mult >= m->nominal - m->nominal / 64 &&
+           mult <= m->nominal + m->nominal / 64;
+}
+
 static void append(HtTimeMap *m, const HtTimeSegment *s)
 {
     if (m->count == HT_TIME_SEGMENTS) {
@@ -46,7 +56,7 @@ void ht_time_map_sample(HtTimeMap *m, uint64_t counter, uint64_t ns,
         .mult = m->nominal,
         .bound_ns = bound_ns,
     };
-    uint64_t ticks, elapsed, expected, off;
+    uint64_t ticks, elapsed, expected, off, mult;
     HtTimeSegment *last;
 
     if (m->count && counter < m->seg[m->count - 1].counter) {
@@ -72,11 +82,14 @@ void ht_time_map_sample(HtTimeMap *m, uint64_t counter, uint64_t ns,
          * event before and the first one after it.
          */
         m->first = s;
-    } else if (elapsed < INTERVAL_MIN_NS && bound_ns >= last->bound_ns) {
+    } else if (ticks == 0 ||
+               (elapsed < INTERVAL_MIN_NS && bound_ns >= last->bound_ns)) {
         return;                                 /* nothing new */
     } else if (elapsed >= INTERVAL_MIN_NS) {
-        last->mult = slope(elapsed, ticks);
-        s.mult = slope(ns - m->first.ns, counter - m->first.counter);
+        mult = slope(elapsed, ticks);
+        last->mult = plausible(m, mult) ? mult : last->mult;
+        mult = slope(ns - m->first.ns, counter - m->first.counter);
+        s.mult = plausible(m, mult) ? mult : last->mult;
     } else {
         s.mult = last->mult;
     }
@@ -105,5 +118,5 @@ uint64_t ht_time_map_hz(const HtTimeMap *m)
 {
     uint64_t mult = m->count ? m->seg[m->count - 1].mult : m->nominal;
 
-    return mult ? ((unsigned __int128)1000000000 << HT_TIME_MULT_SHIFT) / mult : 0;
+    return ((unsigned __int128)1000000000 << HT_TIME_MULT_SHIFT) / mult;
 }

@@ -15,6 +15,13 @@
  * A plain value: whoever shares one between threads copies it under a lock.
  */
 #define HT_TIME_SEGMENTS 8
+
+/*
+ * No time is later (146 years of uptime), whatever counter a guest forges:
+ * trace readers give up a whole trace over one that overflows 63 bits once
+ * the clock's offset to 1970 is added.
+ */
+#define HT_TIME_MAX_NS (UINT64_C(1) << 62)
 #define HT_TIME_MULT_SHIFT 32
 
 typedef struct HtTimeSegment {
@@ -62,7 +69,10 @@ uint64_t ht_time_map_to_ns(const HtTimeMap *m, uint64_t counter);
 
 static inline uint64_t ht_time_scale(uint64_t ticks, uint64_t mult)
 {
-    return ((unsigned __int128)ticks * mult) >> HT_TIME_MULT_SHIFT;
+    unsigned __int128 ns = ((unsigned __int128)ticks * mult) >>
+                           HT_TIME_MULT_SHIFT;
+
+    return MIN(ns, HT_TIME_MAX_NS);
 }
 
 /**
@@ -75,14 +85,15 @@ static inline uint64_t ht_time_scale(uint64_t ticks, uint64_t mult)
 static inline uint64_t ht_time_segment_to_ns(const HtTimeSegment *s,
                                              uint64_t counter)
 {
-    uint64_t back;
+    uint64_t ns;
 
     if (likely(counter >= s->counter)) {
-        return s->ns + ht_time_scale(counter - s->counter, s->mult);
+        ns = s->ns + ht_time_scale(counter - s->counter, s->mult);
+        return MIN(ns, HT_TIME_MAX_NS);
     }
     /* before the first sample: never below 0 */
-    back = ht_time_scale(s->counter - counter, s->mult);
-    return s->ns - MIN(s->ns, back);
+    ns = ht_time_scale(s->counter - counter, s->mult);
+    return s->ns - MIN(s->ns, ns);
 }
 
 /**
@@ -92,7 +103,7 @@ static inline uint64_t ht_time_segment_to_ns(const HtTimeSegment *s,
 uint64_t ht_time_map_bound(const HtTimeMap *m);
 
 /**
- * ht_time_map_hz: the measured frequency, 0 if empty
+ * ht_time_map_hz: the measured frequency, the nominal one if empty
  * @m: the map
  */
 uint64_t ht_time_map_hz(const HtTimeMap *m);
