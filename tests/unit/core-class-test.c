@@ -1,0 +1,579 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Event classes: what the host accepts, refuses and remembers
+ */
+#include "qemu/osdep.h"
+#include "qemu/atomic.h"
+#include "qemu/bswap.h"
+#include "core-testlib.h"
+
+static enum ht_status add(HtClassTable *t, const CtMessage *m)
+{
+    HtClass *c;
+    bool added;
+    enum ht_status status = ct_add(t, m, &added, &c);
+
+    g_assert_true((status == HT_STATUS_OK) == (c != NULL));
+    g_assert_true(status == HT_STATUS_OK || !added);
+    return status;
+}
+
+/* Nothing refused leaves a trace. */
+static void assert_refused(const CtMessage *m)
+{
+    HtClassTable *t = ht_class_table_new();
+
+    g_assert_cmpint(add(t, m), ==, HT_STATUS_INVAL);
+    g_assert_cmpuint(ht_class_table_count(t), ==, 0);
+    ht_class_table_free(t);
+}
+
+static void assert_accepted(const CtMessage *m)
+{
+    HtClassTable *t = ht_class_table_new();
+
+    g_assert_cmpint(add(t, m), ==, HT_STATUS_OK);
+    g_assert_cmpuint(ht_class_table_count(t), ==, 1);
+    ht_class_table_free(t);
+}
+
+static void test_kinds(void)
+{
+    static const unsigned size[] = { 1, 2, 4, 8, 1, 2, 4, 8, 4, 8 };
+    HtClassTable *t = ht_class_table_new();
+    CtMessage m;
+    unsigned kind;
+
+    for (kind = 0; kind < 256; kind++) {
+        g_autofree char *name = g_strdup_printf("k%u", kind);
+        bool scalar = kind >= HT_FIELD_U8 && kind <= HT_FIELD_F64;
+        HtClass *c;
+        bool added;
+
+        g_assert_cmpuint(ht_kind_size(kind), ==, scalar ? size[kind - 1] : 0);
+        ct_class(&m, name);
+        ct_field(&m, "x", kind, 0, 0);
+        if (scalar) {
+            g_assert_cmpint(ct_add(t, &m, &added, &c), ==, HT_STATUS_OK);
+            g_assert_true(added);
+            g_assert_cmpuint(c->fixed, ==, size[kind - 1]);
+            g_assert_cmpuint(c->nr_vars, ==, 0);
+            g_assert_cmpuint(c->fields[0].kind, ==, kind);
+        } else if (kind == HT_FIELD_TEXT) {
+            g_assert_cmpint(ct_add(t, &m, &added, &c), ==, HT_STATUS_OK);
+            g_assert_cmpuint(c->nr_vars, ==, 1);
+            g_assert_cmpuint(c->vars[0].elem, ==, 1);
+        } else {
+            g_assert_cmpint(add(t, &m), ==, HT_STATUS_INVAL);
+        }
+    }
+    ht_class_table_free(t);
+}
+
+static void test_elements(void)
+{
+    HtClassTable *t = ht_class_table_new();
+    CtMessage m;
+    unsigned elem;
+
+    for (elem = 0; elem < 256; elem++) {
+        bool integer = elem >= HT_FIELD_U8 && elem <= HT_FIELD_S64;
+        enum ht_status want = integer ? HT_STATUS_OK : HT_STATUS_INVAL;
+        g_autofree char *s = g_strdup_printf("s%u", elem);
+        g_autofree char *a = g_strdup_printf("a%u", elem);
+
+        ct_class(&m, s);
+        ct_field(&m, "x", HT_FIELD_SEQUENCE, elem, 0);
+        g_assert_cmpint(add(t, &m), ==, want);
+        ct_class(&m, a);
+        ct_field(&m, "x", HT_FIELD_ARRAY, elem, 7);
+        g_assert_cmpint(add(t, &m), ==, want);
+        if (integer) {
+            HtClass *c = ht_class_table_get(t, ht_class_table_count(t));
+
+            g_assert_cmpuint(c->fixed, ==, 7 * ht_kind_size(elem));
+        }
+    }
+    ht_class_table_free(t);
+}
+
+static void test_counts(void)
+{
+    CtMessage m;
+    unsigned i;
+
+    static const struct {
+        unsigned kind, elem, count;
+        bool ok;
+    } fields[] = {
+        { HT_FIELD_ARRAY, HT_FIELD_U64, 0, false },
+        { HT_FIELD_ARRAY, HT_FIELD_U64, 1, true },
+        { HT_FIELD_ARRAY, HT_FIELD_U64, 4096, true },
+        { HT_FIELD_ARRAY, HT_FIELD_U64, 4097, false },
+        { HT_FIELD_ARRAY, HT_FIELD_U64, 65535, false },
+        { HT_FIELD_SEQUENCE, HT_FIELD_U8, 1, false },
+        { HT_FIELD_TEXT, 0, 1, false },
+        { HT_FIELD_TEXT, HT_FIELD_U8, 0, false },
+        { HT_FIELD_U32, 0, 1, false },
+        { HT_FIELD_U32, HT_FIELD_U32, 0, false },
+    };
+
+    for (i = 0; i < ARRAY_SIZE(fields); i++) {
+        ct_class(&m, "c");
+        ct_field(&m, "x", fields[i].kind, fields[i].elem, fields[i].count);
+        if (fields[i].ok) {
+            assert_accepted(&m);
+        } else {
+            assert_refused(&m);
+        }
+    }
+
+    ct_class(&m, "many");
+    for (i = 0; i < HT_FIELDS_MAX; i++) {
+        g_autofree char *name = g_strdup_printf("f%u", i);
+
+        ct_field(&m, name, HT_FIELD_SEQUENCE, HT_FIELD_U64, 0);
+    }
+    assert_accepted(&m);
+    ct_field(&m, "one_more", HT_FIELD_U8, 0, 0);
+    assert_refused(&m);
+
+    /* what the message says it has, and what it has */
+    ct_class(&m, "c");
+    ct_field(&m, "x", HT_FIELD_U8, 0, 0);
+    ct_message(&m)->nr_fields = 2;
+    assert_refused(&m);
+    ct_message(&m)->nr_fields = 0;
+    assert_refused(&m);
+
+    ct_class(&m, "c");
+    ct_message(&m)->loglevel = 14;
+    assert_accepted(&m);
+    ct_message(&m)->loglevel = 15;
+    assert_refused(&m);
+}
+
+static void test_flags(void)
+{
+    struct ht_msg_field f = { .kind = HT_FIELD_U64, .name_len = 1 };
+    CtMessage m;
+    unsigned flags;
+
+    for (flags = 0; flags < 256; flags++) {
+        f.flags = flags;
+        ct_class(&m, "c");
+        ct_field_bytes(&m, &f, "x", 1);
+        if (flags & ~HT_FIELD_HEX) {
+            assert_refused(&m);
+        } else {
+            assert_accepted(&m);
+        }
+    }
+}
+
+static void test_class_names(void)
+{
+    static const char *const bad[] = {
+        "", "a b", "a:b", "a/b", "a\n", "a*", "\xc3\xa4", "a\x7f",
+    };
+    char name[HT_CLASS_NAME_MAX + 2];
+    CtMessage m;
+    unsigned i;
+
+    for (i = 0; i < ARRAY_SIZE(bad); i++) {
+        ct_class(&m, bad[i]);
+        assert_refused(&m);
+    }
+    ct_class_bytes(&m, "a\0b", 3);
+    assert_refused(&m);
+    ct_class_bytes(&m, "a\0", 2);
+    assert_refused(&m);
+    ct_class(&m, "Az09_.-");
+    assert_accepted(&m);
+
+    memset(name, 'n', sizeof(name));
+    ct_class_bytes(&m, name, HT_CLASS_NAME_MAX);
+    assert_accepted(&m);
+    ct_class_bytes(&m, name, HT_CLASS_NAME_MAX + 1);
+    assert_refused(&m);
+}
+
+static void test_field_names(void)
+{
+    static const char *const bad[] = {
+        "", "0a", "a.b", "a-b", "a b", "a:", "\xc3\xa4",
+        /* the backends' own */
+        "stream", "vcpu", "guest_ns",
+    };
+    static const char *const good[] = {
+        "a", "_", "A9_", "int", "event", "string", "streams", "Stream",
+    };
+    struct ht_msg_field f = { .kind = HT_FIELD_U8 };
+    char name[HT_FIELD_NAME_MAX + 1];
+    CtMessage m;
+    unsigned i;
+
+    for (i = 0; i < ARRAY_SIZE(bad); i++) {
+        ct_class(&m, "c");
+        ct_field(&m, bad[i], HT_FIELD_U8, 0, 0);
+        assert_refused(&m);
+    }
+    for (i = 0; i < ARRAY_SIZE(good); i++) {
+        ct_class(&m, "c");
+        ct_field(&m, good[i], HT_FIELD_U8, 0, 0);
+        assert_accepted(&m);
+    }
+    f.name_len = 3;
+    ct_class(&m, "c");
+    ct_field_bytes(&m, &f, "a\0b", 3);
+    assert_refused(&m);
+
+    memset(name, 'n', sizeof(name));
+    f.name_len = HT_FIELD_NAME_MAX;
+    ct_class(&m, "c");
+    ct_field_bytes(&m, &f, name, f.name_len);
+    assert_accepted(&m);
+    f.name_len++;
+    ct_class(&m, "c");
+    ct_field_bytes(&m, &f, name, f.name_len);
+    assert_refused(&m);
+}
+
+static void two_fields(CtMessage *m, const char *a, unsigned a_kind,
+                       const char *b, unsigned b_kind)
+{
+    ct_class(m, "c");
+    ct_field(m, a, a_kind, 0, 0);
+    ct_field(m, b, b_kind, 0, 0);
+}
+
+static void test_unique(void)
+{
+    CtMessage m;
+
+    two_fields(&m, "x", HT_FIELD_U8, "x", HT_FIELD_U8);
+    assert_refused(&m);
+    two_fields(&m, "x", HT_FIELD_U8, "x", HT_FIELD_TEXT);
+    assert_refused(&m);
+    two_fields(&m, "x", HT_FIELD_U8, "X", HT_FIELD_U8);
+    assert_accepted(&m);
+    /* the length of a text is a field to trace readers */
+    two_fields(&m, "x", HT_FIELD_TEXT, "_x_length", HT_FIELD_U8);
+    assert_refused(&m);
+    two_fields(&m, "_x_length", HT_FIELD_U8, "x", HT_FIELD_TEXT);
+    assert_refused(&m);
+    two_fields(&m, "_x_length", HT_FIELD_TEXT, "x", HT_FIELD_TEXT);
+    assert_refused(&m);
+    two_fields(&m, "_x_length", HT_FIELD_U8, "x", HT_FIELD_U8);
+    assert_accepted(&m);
+    two_fields(&m, "_y_length", HT_FIELD_U8, "x", HT_FIELD_TEXT);
+    assert_accepted(&m);
+}
+
+/* One field of each shape */
+static void full_message(CtMessage *m)
+{
+    ct_class(m, "full.class-1");
+    ct_field(m, "a", HT_FIELD_U16, 0, 0);
+    ct_field(m, "text", HT_FIELD_TEXT, 0, 0);
+    ct_field(m, "d", HT_FIELD_F64, 0, 0);
+    ct_field(m, "seq", HT_FIELD_SEQUENCE, HT_FIELD_S32, 0);
+    ct_field(m, "arr", HT_FIELD_ARRAY, HT_FIELD_U16, 5);
+}
+
+static void test_truncated(void)
+{
+    CtMessage m;
+    size_t size;
+
+    full_message(&m);
+    assert_accepted(&m);
+    size = m.size;
+    for (m.size = 0; m.size < size; m.size++) {
+        assert_refused(&m);
+    }
+    m.size = size + 1;
+    assert_refused(&m);
+}
+
+static void test_payload(void)
+{
+    HtClassTable *t = ht_class_table_new();
+    CtMessage m;
+    HtClass *c;
+    uint8_t *p;
+    /* 2, 2 + 3, 8, 2 + 2 * 4, 10 */
+    const size_t size = 2 + 2 + 3 + 8 + 2 + 8 + 10;
+    size_t avail;
+
+    full_message(&m);
+    c = ht_class_table_get(t, ct_register(t, &m));
+    g_assert_cmpuint(c->nr_vars, ==, 2);
+    for (avail = 0; avail <= size + 1; avail++) {
+        uint8_t whole[64] = { 0 };
+
+        stw_le_p(whole + 2, 3);
+        stw_le_p(whole + 2 + 2 + 3 + 8, 2);
+        p = g_memdup2(whole, avail);        /* NULL for 0 */
+        g_assert_cmpint(ht_class_payload(c, p, avail), ==,
+                        avail < size ? -1 : (ssize_t)size);
+        g_free(p);
+    }
+    /* counts as big as they get */
+    p = g_malloc(64);
+    memset(p, 0xff, 64);
+    g_assert_cmpint(ht_class_payload(c, p, 64), ==, -1);
+    g_free(p);
+    ht_class_table_free(t);
+}
+
+static HtClass *add_kind(HtClassTable *t, const char *name, unsigned kind,
+                         bool *added)
+{
+    CtMessage m;
+    HtClass *c;
+
+    ct_class(&m, name);
+    ct_field(&m, "x", kind, 0, 0);
+    g_assert_cmpint(ct_add(t, &m, added, &c), ==, HT_STATUS_OK);
+    return c;
+}
+
+static void test_versions(void)
+{
+    HtClassTable *t = ht_class_table_new();
+    char name[HT_CLASS_NAME_MAX + 1] = "";
+    HtClass *a, *b, *c, *v2;
+    bool added;
+    CtMessage m;
+
+    a = add_kind(t, "a", HT_FIELD_U8, &added);
+    g_assert_true(added);
+    g_assert_true(add_kind(t, "a", HT_FIELD_U8, &added) == a);
+    g_assert_false(added);
+    b = add_kind(t, "a", HT_FIELD_U16, &added);
+    g_assert_true(added);
+    g_assert_cmpstr(b->name, ==, "a.v2");
+    c = add_kind(t, "a", HT_FIELD_U32, &added);
+    g_assert_cmpstr(c->name, ==, "a.v3");
+    /* each is found again, by what it is or by what it was called */
+    g_assert_true(add_kind(t, "a", HT_FIELD_U16, &added) == b);
+    g_assert_true(add_kind(t, "a", HT_FIELD_U32, &added) == c);
+    g_assert_true(add_kind(t, "a", HT_FIELD_U8, &added) == a);
+    g_assert_true(add_kind(t, "a.v2", HT_FIELD_U16, &added) == b);
+    g_assert_false(added);
+    /* a guest's own class may have such a name first */
+    v2 = add_kind(t, "z.v2", HT_FIELD_U64, &added);
+    add_kind(t, "z", HT_FIELD_U8, &added);
+    g_assert_true(add_kind(t, "z", HT_FIELD_U64, &added) == v2);
+    g_assert_cmpstr(add_kind(t, "z", HT_FIELD_S8, &added)->name, ==, "z.v3");
+    /* the loglevel is not part of what a class is */
+    ct_class(&m, "a");
+    ct_field(&m, "x", HT_FIELD_U8, 0, 0);
+    ct_message(&m)->loglevel = 3;
+    g_assert_cmpint(ct_add(t, &m, &added, &c), ==, HT_STATUS_OK);
+    g_assert_true(c == a && !added);
+
+    /* no room for ".v2" */
+    memset(name, 'n', HT_CLASS_NAME_MAX);
+    add_kind(t, name, HT_FIELD_U8, &added);
+    ct_class(&m, name);
+    g_assert_cmpint(add(t, &m), ==, HT_STATUS_LIMIT);
+    ht_class_table_free(t);
+}
+
+static void test_limit(void)
+{
+    HtClassTable *t = ht_class_table_new();
+    CtMessage m;
+    uint32_t i;
+
+    g_assert_null(ht_class_table_get(t, 0));
+    g_assert_null(ht_class_table_get(t, 1));
+    for (i = 1; i <= HT_CLASSES_MAX; i++) {
+        g_autofree char *name = g_strdup_printf("c%u", i);
+
+        ct_class(&m, name);
+        g_assert_cmpint(add(t, &m), ==, HT_STATUS_OK);
+        g_assert_cmpuint(ht_class_table_count(t), ==, i);
+        g_assert_cmpuint(ht_class_table_get(t, i)->id, ==, i);
+        g_assert_null(ht_class_table_get(t, i + 1));
+    }
+    ct_class(&m, "one-more");
+    g_assert_cmpint(add(t, &m), ==, HT_STATUS_LIMIT);
+    ct_class(&m, "c1000");
+    g_assert_cmpint(add(t, &m), ==, HT_STATUS_OK);
+    g_assert_cmpuint(ht_class_table_count(t), ==, HT_CLASSES_MAX);
+    g_assert_null(ht_class_table_get(t, 0));
+    g_assert_null(ht_class_table_get(t, UINT32_MAX));
+    ht_class_table_free(t);
+}
+
+/* What CLASS_LIST says of a class registers the same class elsewhere. */
+static void assert_round_trip(const HtClass *c)
+{
+    HtClassTable *other = ht_class_table_new();
+    CtMessage m = { .size = 0 }, n = { .size = 0 };
+    HtClass *d;
+    bool added;
+
+    m.size = ht_class_encode(c, ct_message(&m));
+    g_assert_cmpuint(m.size, <=, HT_MESSAGE_MAX);
+    g_assert_cmpuint(ldl_le_p(&ct_message(&m)->id), ==, c->id);
+    g_assert_cmpint(ct_add(other, &m, &added, &d), ==, HT_STATUS_OK);
+    g_assert_cmpuint(d->fixed, ==, c->fixed);
+    g_assert_cmpuint(d->nr_vars, ==, c->nr_vars);
+    n.size = ht_class_encode(d, ct_message(&n));
+    stl_le_p(&ct_message(&n)->id, c->id);
+    g_assert_cmpmem(m.data, m.size, n.data, n.size);
+    ht_class_table_free(other);
+}
+
+static void test_encode(void)
+{
+    HtClassTable *t = ht_class_table_new();
+    char name[HT_FIELD_NAME_MAX + 1] = "";
+    CtMessage m;
+    unsigned i;
+
+    full_message(&m);
+    assert_round_trip(ht_class_table_get(t, ct_register(t, &m)));
+    /* the longest there is */
+    memset(name, 'f', HT_FIELD_NAME_MAX);
+    {
+        g_autofree char *cls = g_strnfill(HT_CLASS_NAME_MAX, 'c');
+
+        ct_class(&m, cls);
+    }
+    for (i = 0; i < HT_FIELDS_MAX; i++) {
+        name[0] = 'A' + i / 26;
+        name[1] = 'A' + i % 26;
+        ct_field(&m, name, HT_FIELD_TEXT, 0, 0);
+    }
+    assert_round_trip(ht_class_table_get(t, ct_register(t, &m)));
+    ht_class_table_free(t);
+}
+
+static void test_state(void)
+{
+    HtClassTable *t = ht_class_table_new();
+    bool added;
+    HtClass *c = add_kind(t, "a", HT_FIELD_U8, &added);
+
+    g_assert_cmpint(ht_class_get_state(c), ==, HT_CLASS_BUSY);
+    g_assert_null(t->ready[c->id]);
+    ht_class_table_set_state(t, c, HT_CLASS_READY);
+    g_assert_cmpint(ht_class_get_state(c), ==, HT_CLASS_READY);
+    g_assert_true(t->ready[c->id] == c);
+    ht_class_table_set_state(t, c, HT_CLASS_FAILED);
+    g_assert_null(t->ready[c->id]);
+    ht_class_table_set_state(t, c, HT_CLASS_BUSY);
+    g_assert_null(t->ready[c->id]);
+    ht_class_table_free(t);
+}
+
+static void *reader(void *opaque)
+{
+    HtClassTable *t = opaque;
+    uint32_t seen = 0;
+
+    while (seen < HT_CLASSES_MAX) {
+        uint32_t count = ht_class_table_count(t), id;
+
+        g_assert_cmpuint(count, >=, seen);
+        for (id = seen + 1; id <= count; id++) {
+            HtClass *c = ht_class_table_get(t, id);
+            g_autofree char *name = g_strdup_printf("c%u", id);
+            HtClass *ready = qatomic_load_acquire(&t->ready[id]);
+
+            g_assert_cmpuint(c->id, ==, id);
+            g_assert_cmpstr(c->name, ==, name);
+            g_assert_cmpuint(c->fixed, ==, 8);
+            g_assert_true(ready == NULL || ready == c);
+        }
+        seen = count;
+    }
+    return NULL;
+}
+
+static void test_readers(void)
+{
+    HtClassTable *t = ht_class_table_new();
+    GThread *threads[3];
+    CtMessage m;
+    unsigned i;
+
+    for (i = 0; i < ARRAY_SIZE(threads); i++) {
+        threads[i] = g_thread_new("reader", reader, t);
+    }
+    for (i = 1; i <= HT_CLASSES_MAX; i++) {
+        g_autofree char *name = g_strdup_printf("c%u", i);
+
+        ct_class(&m, name);
+        ct_field(&m, "x", HT_FIELD_U64, 0, 0);
+        ct_register(t, &m);
+    }
+    for (i = 0; i < ARRAY_SIZE(threads); i++) {
+        g_thread_join(threads[i]);
+    }
+    ht_class_table_free(t);
+}
+
+/* Whatever is accepted is a class that can be told of. */
+static void test_random(void)
+{
+    HtClassTable *t = ht_class_table_new();
+    unsigned i, j, accepted = 0;
+
+    for (i = 0; i < 100000; i++) {
+        CtMessage m;
+        HtClass *c;
+        bool added;
+
+        full_message(&m);
+        for (j = g_test_rand_int_range(1, 4); j; j--) {
+            m.data[g_test_rand_int_range(sizeof(struct ht_msg), m.size)] =
+                g_test_rand_int_range(0, 256);
+        }
+        if (g_test_rand_bit()) {
+            m.size = g_test_rand_int_range(0, m.size);
+        }
+        switch (ct_add(t, &m, &added, &c)) {
+        case HT_STATUS_OK:
+            accepted++;
+            assert_round_trip(c);
+            break;
+        case HT_STATUS_LIMIT:
+            ht_class_table_free(t);
+            t = ht_class_table_new();
+            break;
+        case HT_STATUS_INVAL:
+            break;
+        default:
+            g_assert_not_reached();
+        }
+    }
+    g_assert_cmpuint(accepted, >, 0);
+    ht_class_table_free(t);
+}
+
+int main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/class/kinds", test_kinds);
+    g_test_add_func("/class/elements", test_elements);
+    g_test_add_func("/class/counts", test_counts);
+    g_test_add_func("/class/flags", test_flags);
+    g_test_add_func("/class/class-names", test_class_names);
+    g_test_add_func("/class/field-names", test_field_names);
+    g_test_add_func("/class/unique", test_unique);
+    g_test_add_func("/class/truncated", test_truncated);
+    g_test_add_func("/class/payload", test_payload);
+    g_test_add_func("/class/versions", test_versions);
+    g_test_add_func("/class/limit", test_limit);
+    g_test_add_func("/class/encode", test_encode);
+    g_test_add_func("/class/state", test_state);
+    g_test_add_func("/class/readers", test_readers);
+    g_test_add_func("/class/random", test_random);
+    return g_test_run();
+}

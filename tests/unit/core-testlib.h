@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Tests of the host core: class messages, an honest producer written from the
+ * contract alone, and a sink that keeps what was delivered
+ */
+#ifndef CORE_TESTLIB_H
+#define CORE_TESTLIB_H
+
+#include "qemu/osdep.h"
+#include "hypertrace/consumer.h"
+
+/* Class messages ----------------------------------------------------------- */
+
+/**
+ * CtMessage: a HT_MSG_CLASS_REGISTER being written; may exceed the limits
+ * @data: the message
+ * @size: its bytes so far
+ */
+typedef struct CtMessage {
+    _Alignas(8) uint8_t data[16384];
+    size_t size;
+} CtMessage;
+
+void ct_class(CtMessage *m, const char *name);
+void ct_class_bytes(CtMessage *m, const void *name, size_t len);
+void ct_field(CtMessage *m, const char *name, unsigned kind, unsigned elem,
+              unsigned count);
+void ct_field_bytes(CtMessage *m, const struct ht_msg_field *f,
+                    const void *name, size_t len);
+struct ht_msg_class *ct_message(CtMessage *m);
+
+/**
+ * ct_add: register a message from a copy of exactly its size
+ */
+enum ht_status ct_add(HtClassTable *t, const CtMessage *m, bool *added,
+                      HtClass **cls);
+
+/**
+ * ct_register: add a class that must be valid, and make it ready
+ *
+ * Returns: its id
+ */
+uint32_t ct_register(HtClassTable *t, const CtMessage *m);
+
+/* What walk and consumer tests use: ids as registered by ct_classes() */
+enum {
+    CT_NUMBER = 1,              /* u64 */
+    CT_TEXT,                    /* u8, text, u32 */
+    CT_SEQUENCE,                /* sequence of u16 */
+    CT_EMPTY,                   /* no field */
+    CT_BUSY,                    /* known, not ready */
+    CT_FAR = 300,               /* u64; extended header only */
+};
+
+HtClassTable *ct_classes(void);
+
+/* Event bytes -------------------------------------------------------------- */
+
+void ct_put_compact(GByteArray *a, uint32_t id, uint64_t clock,
+                    const void *payload, size_t size);
+void ct_put_extended(GByteArray *a, uint32_t id, uint64_t clock,
+                     const void *payload, size_t size);
+
+/* A map by which a tick is a nanosecond, starting at @offset */
+HtTimeMap ct_time(uint64_t offset);
+
+/* An honest producer ------------------------------------------------------- */
+
+/**
+ * CtRing: a ring and its producer's private state
+ * @control, @data: guest memory, each allocated at its exact size
+ */
+typedef struct CtRing {
+    uint32_t packet_size;
+    uint32_t packets;
+    bool overwrite;
+    uint32_t stream;
+    uint64_t instance;
+    struct ht_ring_control *control;
+    uint8_t *data;
+    uint64_t packet;            /* number of the packet open, or next */
+    uint32_t offset;            /* 0: none open */
+    uint64_t events;
+    uint64_t lost;
+    uint64_t clock;
+} CtRing;
+
+void ct_ring_init(CtRing *r, uint32_t packet_size, uint32_t packets,
+                  bool overwrite);
+void ct_ring_destroy(CtRing *r);
+
+/* The event with number @n; false: discarded, and counted */
+bool ct_ring_emit(CtRing *r, uint64_t n);
+/* Close the packet that is open, if any */
+void ct_ring_close_packet(CtRing *r);
+struct ht_packet *ct_ring_packet(CtRing *r, uint64_t packet);
+
+/* What was delivered ------------------------------------------------------- */
+
+/**
+ * CtSink: a HtDeliver that checks what every run must hold
+ * @numbers: of the CT_NUMBER events, in order
+ * @other: events of other classes
+ * @discarded: as the last run says
+ * @opened, @closed: marks seen
+ * @ns: of the last event
+ */
+typedef struct CtSink {
+    HtClassTable *classes;
+    GArray *numbers;
+    uint64_t other;
+    uint64_t runs;
+    uint64_t discarded;
+    unsigned opened;
+    unsigned closed;
+    uint64_t ns;
+} CtSink;
+
+void ct_sink_init(CtSink *s);
+void ct_sink_destroy(CtSink *s);
+void ct_sink_deliver(void *opaque, const HtRun *run);
+uint64_t ct_sink_number(const CtSink *s, unsigned i);
+
+/* A consumer of a ring, opened */
+void ct_consumer_open(HtConsumer *c, CtSink *s, const CtRing *r);
+
+#endif
