@@ -28,20 +28,24 @@ static void hypercall_notify(struct ht_stream *s)
     }
 }
 
-static void hypercall_closed(struct ht_stream *s)
-{
-    (void)s;                    /* each batch was rung for when committed */
-}
-
-/* A batch may be more than a ring holds: then the doorbell comes early. */
 static int hypercall_space(struct ht_stream *s, uint64_t packet)
 {
-    if (s->events != s->batch_events) {
-        ring(s);
-    }
     /* Pairs with the store-release of tail in the host's consumer. */
     s->tail = ht_load_acquire(&s->ring->host.tail);
     return packet - s->tail <= s->packets_mask;
+}
+
+/*
+ * A batch may be more than a ring holds: then the doorbell comes early, while
+ * the packet about to be opened still is free.
+ */
+static void hypercall_closed(struct ht_stream *s)
+{
+    if (s->packet - s->tail >= s->packets_mask &&
+        s->events != s->batch_events) {
+        ring(s);
+        hypercall_space(s, s->packet);
+    }
 }
 
 static int hypercall_flush(struct ht_stream *s)

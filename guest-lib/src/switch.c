@@ -19,8 +19,10 @@ static void *discard(struct ht_stream *s)
 }
 
 /*
- * What the header of a closed packet says of its end.  A header that was
- * handed over already (virtio) belongs to the device.
+ * What the header of a closed packet says of its end.  The host may be copying
+ * the packet meanwhile, which it knows as open; the worst outcome is that its
+ * copy has the words of a closed one, which it does not read then.  A header
+ * that was handed over already (virtio) belongs to the device.
  */
 static void finish_packet(struct ht_stream *s, uint32_t content)
 {

@@ -10,6 +10,8 @@
 #include "guest-testlib.h"
 #include "guest-events.h"
 
+struct ht_class *gt_class_tick = &ht_class_tick;
+
 #define TEXT_MAX 40
 #define WORDS_MAX 20
 

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Guest library: emits for guest-objects.sh to look at; never run
+ */
+#include "guest-events.h"
+
+bool codegen_32(struct ht_stream *s, uint64_t a, uint64_t b);
+bool codegen_text(struct ht_stream *s);
+
+bool codegen_32(struct ht_stream *s, uint64_t a, uint64_t b)
+{
+    return ht_emit_four(s, a, b, a, b);
+}
+
+bool codegen_text(struct ht_stream *s)
+{
+    return ht_emit_note(s, 1, "a constant");
+}

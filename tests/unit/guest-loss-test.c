@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Guest library: what is lost is counted, to the event
+ */
+#include "qemu/osdep.h"
+#include "guest-testlib.h"
+
+#define EVENTS 1000000
+
+/* Sum of what the host says it did not get, and what it got */
+static void check_sum(const GtSink *sink, const struct ht_stream *s,
+                      uint64_t sent, uint64_t refused)
+{
+    const GtReceived *got = &sink->stream[s->index];
+    const HtConsumer *c = ht_loopback_consumer(sink->lb, s->index);
+
+    g_assert_cmpuint(s->events, ==, sent - refused);
+    g_assert_cmpuint(s->lost + s->lost_nested, ==, refused);
+    g_assert_cmpuint(c->errors, ==, 0);
+    g_assert_cmpuint(c->lost, ==, refused);
+    g_assert_cmpuint(got->discarded, ==, c->lost + c->dropped);
+    g_assert_cmpuint(got->events + got->discarded, ==, sent);
+    /* none is missing without a gap in the numbers, nor the other way round */
+    g_assert_cmpuint(got->events + got->gaps, ==, got->next);
+    g_assert_cmpuint(got->next, <=, sent);
+}
+
+typedef struct Case {
+    const char *path;
+    struct ht_loopback_config cfg;
+    unsigned step_every;        /* events between the host's looks; 0: never */
+    bool must_refuse;
+    bool must_drop;
+} Case;
+
+static void test_sum(gconstpointer opaque)
+{
+    const Case *c = opaque;
+    const HtConsumer *consumer;
+    uint64_t n, refused = 0;
+    struct ht_device *dev;
+    struct ht_stream s;
+    GtSink sink;
+
+    dev = gt_new(&sink, GT_NUMBERED, c->cfg);
+    g_assert_cmpint(ht_stream_open(dev, &s, NULL), ==, 0);
+    for (n = 0; n < EVENTS; n++) {
+        refused += !gt_emit(GT_NUMBERED, &s, n);
+        if (c->step_every && n % c->step_every == 0) {
+            ht_loopback_step(sink.lb);
+        }
+    }
+    g_assert_cmpint(ht_stream_close(&s), ==, 0);
+    check_sum(&sink, &s, EVENTS, refused);
+    consumer = ht_loopback_consumer(sink.lb, s.index);
+    g_assert_cmpint(refused > 0, ==, c->must_refuse);
+    if (c->cfg.host != HT_LOOPBACK_THREAD) {
+        g_assert_cmpint(consumer->dropped > 0, ==, c->must_drop);
+    }
+    gt_free(&sink);
+}
+
+#define RING .packet_size = 4096, .packets = 4
+#define TINY .packet_size = 4096, .packets = 2
+#define STEP .host = HT_LOOPBACK_STEP
+#define THREAD .host = HT_LOOPBACK_THREAD
+#define SHM .channel = HT_CHANNEL_SHM
+#define VIRTIO .channel = HT_CHANNEL_VIRTIO
+#define HYPERCALL .channel = HT_CHANNEL_HYPERCALL
+#define OVERWRITE .mode = HT_MODE_OVERWRITE
+
+static const Case cases[] = {
+    { "discard/shm-never", { SHM, STEP, RING }, 0, true, false },
+    { "discard/shm-seldom", { SHM, STEP, RING }, 1777, true, false },
+    { "discard/shm-often", { SHM, STEP, RING }, 50, false, false },
+    { "discard/virtio-never", { VIRTIO, STEP, RING }, 0, true, false },
+    { "discard/virtio-seldom", { VIRTIO, STEP, RING }, 1777, true, false },
+    { "discard/virtio-queue", { VIRTIO, STEP, RING, .queue = 1 }, 301,
+      true, false },
+    { "discard/hypercall-deaf", { HYPERCALL, STEP, RING }, 0, true, false },
+    { "overwrite/shm-never", { SHM, STEP, OVERWRITE, RING }, 0, false, true },
+    { "overwrite/shm-seldom", { SHM, STEP, OVERWRITE, RING }, 1777,
+      false, true },
+    { "overwrite/shm-often", { SHM, STEP, OVERWRITE, RING }, 50,
+      false, false },
+    { "overwrite/shm-tiny", { SHM, STEP, OVERWRITE, TINY }, 333,
+      false, true },
+    /* concurrent: packets are overwritten while they are copied */
+    { "overwrite/shm-thread", { SHM, THREAD, OVERWRITE, RING }, 0,
+      false, true },
+    { "overwrite/shm-thread-tiny", { SHM, THREAD, OVERWRITE, TINY,
+      .eager = true }, 0, false, true },
+    /* the doorbell comes before a packet would be overwritten */
+    { "overwrite/hypercall", { HYPERCALL, OVERWRITE, RING, .batch = 65536 },
+      0, false, false },
+    /* buffers under way cannot be overwritten: it discards */
+    { "overwrite/virtio", { VIRTIO, STEP, OVERWRITE, RING }, 1777,
+      true, false },
+};
+
+/* A flight recorder keeps the newest events, and all of the last packets. */
+static void test_newest(void)
+{
+    struct ht_loopback_config cfg = { SHM, STEP, OVERWRITE, RING };
+    struct ht_device *dev;
+    struct ht_stream s;
+    GtReceived *got;
+    GtSink sink;
+    uint64_t n;
+
+    dev = gt_new(&sink, GT_NUMBERED, cfg);
+    got = &sink.stream[0];
+    g_assert_cmpint(ht_stream_open(dev, &s, NULL), ==, 0);
+    for (n = 0; n < 100000; n++) {
+        g_assert_true(gt_emit(GT_NUMBERED, &s, n));
+    }
+    g_assert_cmpint(ht_stream_flush(&s), ==, 0);
+    g_assert_cmpuint(got->next, ==, n);
+    g_assert_cmpuint(got->gaps, ==, n - got->events);
+    /* three whole packets; an event has at most 150 bytes */
+    g_assert_cmpuint(got->events, >=, 3 * (4096 - 64 - 150) / 150);
+    g_assert_cmpint(ht_stream_close(&s), ==, 0);
+    check_sum(&sink, &s, n, 0);
+    gt_free(&sink);
+}
+
+int main(int argc, char **argv)
+{
+    unsigned i;
+
+    g_test_init(&argc, &argv, NULL);
+    for (i = 0; i < ARRAY_SIZE(cases); i++) {
+        g_autofree char *path = g_strconcat("/guest/loss/", cases[i].path,
+                                            NULL);
+
+        g_test_add_data_func(path, &cases[i], test_sum);
+    }
+    g_test_add_func("/guest/loss/newest", test_newest);
+    return g_test_run();
+}

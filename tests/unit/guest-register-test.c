@@ -1,0 +1,364 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Guest library: classes, devices, and what is refused of them
+ */
+#include "qemu/osdep.h"
+#include "guest-testlib.h"
+#include "guest-events.h"
+
+static void ignore(void *opaque, const HtRun *run)
+{
+    uint64_t *events = opaque;
+
+    *events += run->events;
+}
+
+static uint64_t events;
+
+static struct ht_loopback *plain(unsigned busy_replies)
+{
+    struct ht_loopback_config cfg = {
+        .channel = HT_CHANNEL_HYPERCALL,
+        .busy_replies = busy_replies,
+        .deliver = ignore,
+        .opaque = &events,
+    };
+
+    events = 0;
+    return ht_loopback_new(&cfg);
+}
+
+static struct ht_class make(const char *name, const struct ht_field *f,
+                            unsigned n)
+{
+    return (struct ht_class) { .name = name, .fields = f, .nr_fields = n };
+}
+
+static void refuse(struct ht_device *dev, struct ht_class c)
+{
+    g_assert_cmpint(ht_register(dev, &c), ==, -EINVAL);
+    g_assert_cmpuint(c.id, ==, 0);
+}
+
+static void refuse_field(struct ht_device *dev, struct ht_field f)
+{
+    refuse(dev, make("x", &f, 1));
+}
+
+static void accept_field(struct ht_device *dev, struct ht_field f)
+{
+    static unsigned nr;
+    g_autofree char *name = g_strdup_printf("accepted-%u", nr++);
+    struct ht_class c = make(name, &f, 1);
+
+    g_assert_cmpint(ht_register(dev, &c), >, 0);
+    g_assert_cmpuint(c.id, >, 0);
+}
+
+static void test_refused(void)
+{
+    g_autofree char *n64 = g_strnfill(64, 'n');
+    g_autofree char *n127 = g_strnfill(127, 'n');
+    g_autofree char *n128 = g_strnfill(128, 'n');
+    struct ht_loopback *lb = plain(0);
+    struct ht_device *dev = ht_loopback_device(lb);
+    const struct ht_field twice[] = {
+        { "a", HT_FIELD_U8, 0, 0, 0 },
+        { "b", HT_FIELD_U8, 0, 0, 0 },
+        { "a", HT_FIELD_U64, 0, 0, 0 },
+    };
+    const char *const bad_class[] = {
+        "", " ", "a b", "a/b", "a:b", "\xc3\xa4", "a\n", n128,
+    };
+    const char *const bad_field[] = {
+        "", "0a", "a.b", "a-b", "a b", "\xc3\xa4", n64,
+    };
+    struct ht_class c;
+    unsigned i;
+
+    for (i = 0; i < ARRAY_SIZE(bad_class); i++) {
+        refuse(dev, make(bad_class[i], NULL, 0));
+    }
+    refuse(dev, make(NULL, NULL, 0));
+    refuse(dev, make("x", NULL, 1));
+    refuse(dev, make("x", twice, 3));
+    c = make("x", twice, HT_FIELDS_MAX + 1);
+    refuse(dev, c);
+    c = make("x", NULL, 0);
+    c.loglevel = 15;
+    refuse(dev, c);
+    for (i = 0; i < ARRAY_SIZE(bad_field); i++) {
+        refuse_field(dev, (struct ht_field) { bad_field[i], HT_FIELD_U8, 0, 0,
+                                              0 });
+    }
+    refuse_field(dev, (struct ht_field) { NULL, HT_FIELD_U8, 0, 0, 0 });
+    refuse_field(dev, (struct ht_field) { "f", 0, 0, 0, 0 });
+    refuse_field(dev, (struct ht_field) { "f", 11, 0, 0, 0 });
+    refuse_field(dev, (struct ht_field) { "f", 19, 0, 0, 0 });
+    refuse_field(dev, (struct ht_field) { "f", HT_FIELD_U8, 0, 2, 0 });
+    refuse_field(dev, (struct ht_field) { "f", HT_FIELD_U8, 1, 0, 0 });
+    refuse_field(dev, (struct ht_field) { "f", HT_FIELD_U8, 0, 0, 1 });
+    refuse_field(dev, (struct ht_field) { "f", HT_FIELD_TEXT, 1, 0, 0 });
+    refuse_field(dev, (struct ht_field) { "f", HT_FIELD_SEQUENCE, 0, 0, 0 });
+    refuse_field(dev, (struct ht_field) { "f", HT_FIELD_SEQUENCE,
+                                          HT_FIELD_F32, 0, 0 });
+    refuse_field(dev, (struct ht_field) { "f", HT_FIELD_SEQUENCE,
+                                          HT_FIELD_U8, 0, 1 });
+    refuse_field(dev, (struct ht_field) { "f", HT_FIELD_ARRAY, HT_FIELD_U8,
+                                          0, 0 });
+    refuse_field(dev, (struct ht_field) { "f", HT_FIELD_ARRAY, HT_FIELD_U8,
+                                          0, 4097 });
+    /* names that the host needs itself: its answer, not the library's */
+    refuse_field(dev, (struct ht_field) { "guest_ns", HT_FIELD_U8, 0, 0, 0 });
+    g_assert_cmpuint(ht_class_table_count(ht_loopback_classes(lb)), ==, 0);
+
+    c = make(n127, NULL, 0);
+    g_assert_cmpint(ht_register(dev, &c), ==, 1);
+    n64[63] = '\0';
+    accept_field(dev, (struct ht_field) { n64, HT_FIELD_S64, 0, HT_FIELD_HEX,
+                                          0 });
+    accept_field(dev, (struct ht_field) { "_0", HT_FIELD_ARRAY, HT_FIELD_S8,
+                                          0, 4096 });
+    accept_field(dev, (struct ht_field) { "A9", HT_FIELD_SEQUENCE,
+                                          HT_FIELD_U64, HT_FIELD_HEX, 0 });
+    ht_loopback_free(lb);
+}
+
+/* The largest class there can be fits a message. */
+static void test_largest(void)
+{
+    struct ht_loopback *lb = plain(0);
+    struct ht_field f[HT_FIELDS_MAX];
+    g_autofree char *name = g_strnfill(HT_CLASS_NAME_MAX, 'c');
+    char names[HT_FIELDS_MAX][HT_FIELD_NAME_MAX + 1];
+    struct ht_class c;
+    HtClass *host;
+    unsigned i;
+
+    for (i = 0; i < HT_FIELDS_MAX; i++) {
+        memset(names[i], 'f', HT_FIELD_NAME_MAX);
+        names[i][HT_FIELD_NAME_MAX] = '\0';
+        names[i][0] = 'A' + i % 26;
+        names[i][1] = 'a' + i / 26;
+        f[i] = (struct ht_field) { names[i], HT_FIELD_ARRAY, HT_FIELD_S16,
+                                   HT_FIELD_HEX, 100 + i };
+    }
+    c = make(name, f, HT_FIELDS_MAX);
+    c.loglevel = 3;
+    g_assert_cmpint(ht_register(ht_loopback_device(lb), &c), ==, 1);
+    host = ht_class_table_get(ht_loopback_classes(lb), 1);
+    g_assert_cmpstr(host->name, ==, name);
+    g_assert_cmpuint(host->loglevel, ==, 3);
+    g_assert_cmpuint(host->nr_fields, ==, HT_FIELDS_MAX);
+    for (i = 0; i < HT_FIELDS_MAX; i++) {
+        g_assert_cmpstr(host->fields[i].name, ==, names[i]);
+        g_assert_cmpuint(host->fields[i].kind, ==, HT_FIELD_ARRAY);
+        g_assert_cmpuint(host->fields[i].elem, ==, HT_FIELD_S16);
+        g_assert_cmpuint(host->fields[i].flags, ==, HT_FIELD_HEX);
+        g_assert_cmpuint(host->fields[i].count, ==, 100 + i);
+    }
+    ht_loopback_free(lb);
+}
+
+/* What HT_EVENT() made of its fields, as the host sees it */
+static void test_described(void)
+{
+    static const struct ht_field want[] = {
+        { "a", HT_FIELD_U8, 0, 0, 0 },
+        { "b", HT_FIELD_S16, 0, 0, 0 },
+        { "c", HT_FIELD_U32, 0, HT_FIELD_HEX, 0 },
+        { "d", HT_FIELD_F64, 0, 0, 0 },
+        { "e", HT_FIELD_TEXT, HT_FIELD_U8, 0, 0 },
+        { "f", HT_FIELD_U16, 0, 0, 0 },
+        { "g", HT_FIELD_S8, 0, 0, 0 },
+        { "h", HT_FIELD_ARRAY, HT_FIELD_U16, 0, 3 },
+        { "i", HT_FIELD_F32, 0, 0, 0 },
+        { "j", HT_FIELD_S64, 0, 0, 0 },
+        { "k", HT_FIELD_TEXT, HT_FIELD_U8, 0, 0 },
+        { "l", HT_FIELD_S32, 0, 0, 0 },
+        { "m", HT_FIELD_U8, 0, HT_FIELD_HEX, 0 },
+        { "n", HT_FIELD_U16, 0, HT_FIELD_HEX, 0 },
+        { "o", HT_FIELD_U64, 0, HT_FIELD_HEX, 0 },
+        { "p", HT_FIELD_U32, 0, 0, 0 },
+    };
+    struct ht_loopback *lb = plain(0);
+    struct ht_device *dev = ht_loopback_device(lb);
+    HtClass *c;
+    unsigned i;
+
+    g_assert_cmpint(ht_register(dev, &ht_class_mixed), ==, 1);
+    c = ht_class_table_get(ht_loopback_classes(lb), 1);
+    g_assert_cmpstr(c->name, ==, "mixed");
+    g_assert_cmpuint(c->loglevel, ==, HT_LOGLEVEL_DEFAULT);
+    g_assert_cmpuint(c->nr_fields, ==, ARRAY_SIZE(want));
+    for (i = 0; i < ARRAY_SIZE(want); i++) {
+        g_assert_cmpstr(c->fields[i].name, ==, want[i].name);
+        g_assert_cmpuint(c->fields[i].kind, ==, want[i].kind);
+        g_assert_cmpuint(c->fields[i].elem, ==, want[i].elem);
+        g_assert_cmpuint(c->fields[i].flags, ==, want[i].flags);
+        g_assert_cmpuint(c->fields[i].count, ==, want[i].count);
+    }
+    g_assert_cmpint(ht_register(dev, &ht_class_blob), ==, 2);
+    c = ht_class_table_get(ht_loopback_classes(lb), 2);
+    g_assert_cmpstr(c->name, ==, "test.blob-v1");
+    g_assert_cmpuint(c->loglevel, ==, 6);
+    g_assert_cmpuint(c->fields[1].kind, ==, HT_FIELD_SEQUENCE);
+    g_assert_cmpuint(c->fields[1].elem, ==, HT_FIELD_U32);
+    g_assert_cmpuint(c->fields[2].elem, ==, HT_FIELD_U8);
+    g_assert_cmpint(ht_register(dev, &ht_class_zero), ==, 3);
+    g_assert_cmpuint(ht_class_zero.nr_fields, ==, 0);
+    ht_loopback_free(lb);
+}
+
+/* One object for all files that define an event */
+static void test_shared(void)
+{
+    g_assert_true(gt_class_tick == &ht_class_tick);
+}
+
+static void test_busy(void)
+{
+    struct ht_loopback *lb = plain(50);
+    struct ht_device *dev = ht_loopback_device(lb);
+    struct ht_stream s;
+
+    g_assert_cmpint(ht_register(dev, &ht_class_tick), ==, 1);
+    g_assert_cmpint(ht_register(dev, &ht_class_four), ==, 2);
+    g_assert_cmpint(ht_register(dev, &ht_class_tick), ==, 1);
+    g_assert_cmpint(ht_stream_open(dev, &s, NULL), ==, 0);
+    g_assert_true(ht_emit_tick(&s, 1));
+    g_assert_true(ht_emit_four(&s, 1, 2, 3, 4));
+    g_assert_cmpint(ht_stream_close(&s), ==, 0);
+    g_assert_cmpuint(events, ==, 2);
+    ht_loopback_free(lb);
+
+    /* never READY: given up, and nothing is emitted under its id */
+    lb = plain(UINT32_MAX);
+    dev = ht_loopback_device(lb);
+    ht_class_tick.id = 0;
+    g_assert_cmpint(ht_register(dev, &ht_class_tick), ==, -ETIMEDOUT);
+    g_assert_cmpuint(ht_class_tick.id, ==, 0);
+    g_assert_cmpint(ht_stream_open(dev, &s, NULL), ==, 0);
+    g_assert_false(ht_emit_tick(&s, 1));
+    g_assert_cmpuint(s.lost, ==, 1);
+    g_assert_cmpint(ht_stream_close(&s), ==, 0);
+    ht_loopback_free(lb);
+}
+
+static void test_limit(void)
+{
+    struct ht_loopback *lb = plain(0);
+    struct ht_device *dev = ht_loopback_device(lb);
+    unsigned i;
+
+    for (i = 1; i <= HT_CLASSES_MAX + 1; i++) {
+        g_autofree char *name = g_strdup_printf("c%u", i);
+        struct ht_class c = make(name, NULL, 0);
+
+        g_assert_cmpint(ht_register(dev, &c), ==,
+                        i <= HT_CLASSES_MAX ? (int)i : -ENOSPC);
+    }
+    ht_loopback_free(lb);
+}
+
+static void test_open(void)
+{
+    struct ht_loopback *lb = plain(0);
+    struct ht_device *dev = ht_loopback_device(lb);
+    struct ht_stream_params p = { 2, 0, "n" };
+    struct ht_stream s, other;
+    struct ht_stats stats;
+
+    g_assert_cmpint(ht_stream_open(dev, &s, &p), ==, 0);
+    g_assert_cmpuint(s.index, ==, 2);
+    g_assert_cmpint(ht_stream_open(dev, &other, &p), ==, -EBUSY);
+    p.stream = dev->caps.streams;
+    g_assert_cmpint(ht_stream_open(dev, &other, &p), ==, -EINVAL);
+    p.stream = HT_STREAM_ANY;
+    p.name = "a name of thirty-three characters";
+    g_assert_cmpint(ht_stream_open(dev, &other, &p), ==, -EINVAL);
+    p.name = "a name of thirty-two characters.";
+    g_assert_cmpint(ht_stream_open(dev, &other, &p), ==, 0);
+    g_assert_cmpint(ht_stream_close(&other), ==, 0);
+    g_assert_cmpint(ht_get_stats(dev, dev->caps.streams, &stats), ==, -ENOENT);
+    g_assert_cmpint(ht_stream_close(&s), ==, 0);
+
+    /* a stream that was never open */
+    memset(&s, 0, sizeof(s));
+    g_assert_false(ht_emit_zero(&s));
+    g_assert_cmpint(ht_stream_push(&s), ==, -EIO);
+    g_assert_cmpint(ht_stream_flush(&s), ==, -EIO);
+    g_assert_cmpint(ht_stream_close(&s), ==, -EIO);
+    ht_loopback_free(lb);
+}
+
+static void test_time(void)
+{
+    struct ht_loopback *lb = plain(0);
+    struct ht_device *dev = ht_loopback_device(lb);
+    int bound;
+
+    g_assert_cmpint(ht_time_sync(dev, 0), ==, -EINVAL);
+    g_assert_cmpint(ht_time_sync(dev, 1001), ==, -EINVAL);
+    bound = ht_time_sync(dev, 10);
+    g_assert_cmpint(bound, >, 0);
+    g_assert_cmpint(bound, <, 100000000);
+    ht_loopback_free(lb);
+}
+
+static void test_capabilities(void)
+{
+    static const struct ht_port_ops ops;
+    const struct ht_caps good = {
+        .magic = HT_MAGIC, .version = HT_VERSION,
+        .channel = HT_CHANNEL_SHM, .mode = HT_MODE_DISCARD,
+        .streams = 4, .packet_size = 4096, .packets = 2, .batch = 1,
+        .max_gap = 1 << 23, .ring_stride = 16384,
+        .max_message = HT_MESSAGE_MAX,
+    };
+    struct ht_device dev = { .ops = &ops };
+
+#define TRY(field, value, result)                                   \
+    do {                                                            \
+        dev.caps = good;                                            \
+        dev.caps.field = value;                                     \
+        g_assert_cmpint(ht_device_init(&dev), ==, result);          \
+    } while (0)
+
+    TRY(magic, HT_MAGIC, 0);
+    TRY(magic, 0, -ENODEV);
+    TRY(magic, 0xffffffff, -ENODEV);
+    TRY(version, HT_VERSION + 1, -EPROTO);
+    TRY(channel, 3, -EPROTO);
+    TRY(mode, 2, -EPROTO);
+    TRY(streams, 0, -EPROTO);
+    TRY(streams, HT_STREAMS_MAX + 1, -EPROTO);
+    TRY(packet_size, 2048, -EPROTO);
+    TRY(packet_size, 5000, -EPROTO);
+    TRY(packet_size, 1 << 21, -EPROTO);
+    TRY(packets, 1, -EPROTO);
+    TRY(packets, 3, -EPROTO);
+    TRY(packets, 2048, -EPROTO);
+    TRY(batch, 0, -EPROTO);
+    TRY(batch, HT_BATCH_MAX + 1, -EPROTO);
+    TRY(max_gap, 0, -EPROTO);
+    TRY(max_gap, (1 << 23) + 1, -EPROTO);
+    TRY(ring_stride, 4096 + 2 * 4096 - 1, -EPROTO);
+    TRY(max_message, 16, -EPROTO);
+#undef TRY
+}
+
+int main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/guest/register/refused", test_refused);
+    g_test_add_func("/guest/register/largest", test_largest);
+    g_test_add_func("/guest/register/described", test_described);
+    g_test_add_func("/guest/register/shared", test_shared);
+    g_test_add_func("/guest/register/busy", test_busy);
+    g_test_add_func("/guest/register/limit", test_limit);
+    g_test_add_func("/guest/register/open", test_open);
+    g_test_add_func("/guest/register/time", test_time);
+    g_test_add_func("/guest/register/capabilities", test_capabilities);
+    return g_test_run();
+}

@@ -1,0 +1,332 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Guest library: contexts that interrupt a producer, at every instruction
+ *
+ * A signal handler that emits on the stream it interrupted must get through
+ * or be counted, and never spoil the event under way.  Timers hit where they
+ * like; the processor's trap flag stops behind each single instruction.
+ */
+#include "qemu/osdep.h"
+#include "qemu/bswap.h"
+#include <signal.h>
+#include <sys/time.h>
+#include "guest-testlib.h"
+#include "guest-events.h"
+
+/* The producer numbers its events a, the handler its events b. */
+HT_EVENT(outer, (u64, a), (u64, check));
+HT_EVENT(inner, (u64, b), (u64, check), (text, pad));
+
+#define CHECK UINT64_C(0x5851f42d4c957f2d)
+
+typedef struct Got {
+    struct ht_loopback *lb;
+    uint64_t outer;
+    uint64_t inner;
+    uint64_t last_outer;
+    uint64_t last_inner;
+    uint64_t discarded;
+} Got;
+
+static struct ht_stream stream;
+static volatile sig_atomic_t enabled;
+static uint64_t outer_sent, outer_refused;
+static uint64_t inner_sent, inner_refused;
+static unsigned inner_burst;
+
+static void deliver(void *opaque, const HtRun *run)
+{
+    Got *got = opaque;
+    HtRunIter it;
+    HtEvent ev;
+
+    got->discarded = run->discarded;
+    ht_run_iter_init(&it, run, ht_loopback_classes(got->lb));
+    while (ht_run_next(&it, &ev)) {
+        const bool outer = !strcmp(ev.cls->name, "outer");
+        uint64_t *last = outer ? &got->last_outer : &got->last_inner;
+        uint64_t n = ldq_le_p(ev.payload);
+
+        g_assert_cmpuint(n, >, *last);
+        g_assert_cmphex(ldq_le_p(ev.payload + 8), ==, n * CHECK);
+        if (!outer) {
+            unsigned len = n % 40;
+
+            g_assert_cmpuint(ev.size, ==, 8 + 8 + 2 + len);
+            for (unsigned i = 0; i < len; i++) {
+                g_assert_cmpuint(ev.payload[18 + i], ==, 'p');
+            }
+        }
+        *last = n;
+        (*(outer ? &got->outer : &got->inner))++;
+    }
+}
+
+static void emit_inner(void)
+{
+    static const char pad[] = "pppppppppppppppppppppppppppppppppppppppp";
+    unsigned i;
+
+    for (i = 0; i < inner_burst; i++) {
+        uint64_t n = ++inner_sent;
+
+        if (!ht_emit_inner(&stream, n, n * CHECK, pad + 40 - n % 40)) {
+            inner_refused++;
+        }
+    }
+}
+
+static void emit_outer(void)
+{
+    uint64_t n = ++outer_sent;
+
+    if (!ht_emit_outer(&stream, n, n * CHECK)) {
+        outer_refused++;
+    }
+}
+
+static struct ht_device *start(Got *got, struct ht_loopback_config cfg)
+{
+    struct ht_device *dev;
+
+    memset(got, 0, sizeof(*got));
+    outer_sent = outer_refused = inner_sent = inner_refused = 0;
+    cfg.deliver = deliver;
+    cfg.opaque = got;
+    cfg.packet_size = 4096;
+    got->lb = ht_loopback_new(&cfg);
+    g_assert_nonnull(got->lb);
+    dev = ht_loopback_device(got->lb);
+    g_assert_cmpint(ht_register(dev, &ht_class_outer), >, 0);
+    g_assert_cmpint(ht_register(dev, &ht_class_inner), >, 0);
+    g_assert_cmpint(ht_stream_open(dev, &stream, NULL), ==, 0);
+    return dev;
+}
+
+static void finish(Got *got)
+{
+    uint64_t dropped;
+
+    g_assert_cmpint(ht_stream_close(&stream), ==, 0);
+    dropped = ht_loopback_consumer(got->lb, 0)->dropped;
+    g_assert_cmpuint(ht_loopback_consumer(got->lb, 0)->errors, ==, 0);
+    g_assert_cmpuint(stream.lost + stream.lost_nested, ==,
+                     outer_refused + inner_refused);
+    g_assert_cmpuint(got->discarded, ==,
+                     outer_refused + inner_refused + dropped);
+    g_assert_cmpuint(got->outer + got->inner + got->discarded, ==,
+                     outer_sent + inner_sent);
+    ht_loopback_free(got->lb);
+}
+
+static void install(int sig, void (*handler)(int))
+{
+    struct sigaction sa = { .sa_handler = handler, .sa_flags = SA_RESTART };
+
+    g_assert_cmpint(sigaction(sig, &sa, NULL), ==, 0);
+}
+
+/* Timer ---------------------------------------------------------------- */
+
+static void on_timer(int sig)
+{
+    (void)sig;
+    if (enabled) {
+        emit_inner();
+    }
+}
+
+static void set_timer(unsigned us)
+{
+    struct itimerval t = {
+        .it_interval = { .tv_usec = us },
+        .it_value = { .tv_usec = us },
+    };
+
+    g_assert_cmpint(setitimer(ITIMER_REAL, &t, NULL), ==, 0);
+}
+
+static void storm(struct ht_loopback_config cfg, bool step)
+{
+    uint64_t end = gt_ns() + 500000000;
+    Got got;
+
+    start(&got, cfg);
+    inner_burst = 3;
+    install(SIGALRM, on_timer);
+    set_timer(10);
+    while (gt_ns() < end) {
+        enabled = 1;
+        for (unsigned i = 0; i < 200; i++) {
+            emit_outer();
+        }
+        enabled = 0;
+        if (step) {
+            ht_loopback_step(got.lb);
+        }
+    }
+    set_timer(0);
+    install(SIGALRM, SIG_IGN);
+    g_test_message("%" PRIu64 " outer, %" PRIu64 " of %" PRIu64
+                   " inner refused (nested: %" PRIu64 ")", outer_sent,
+                   inner_refused, inner_sent, stream.lost_nested);
+    g_assert_cmpuint(inner_sent, >, 1000);
+    g_assert_cmpuint(inner_sent, >, inner_refused);
+    finish(&got);
+}
+
+static void test_storm_shm(void)
+{
+    storm((struct ht_loopback_config) { .channel = HT_CHANNEL_SHM,
+                                        .host = HT_LOOPBACK_STEP }, true);
+}
+
+static void test_storm_overwrite(void)
+{
+    storm((struct ht_loopback_config) { .channel = HT_CHANNEL_SHM,
+                                        .mode = HT_MODE_OVERWRITE,
+                                        .packets = 2,
+                                        .host = HT_LOOPBACK_STEP }, true);
+}
+
+static void test_storm_hypercall(void)
+{
+    storm((struct ht_loopback_config) { .channel = HT_CHANNEL_HYPERCALL },
+          false);
+}
+
+static void test_storm_virtio(void)
+{
+    storm((struct ht_loopback_config) { .channel = HT_CHANNEL_VIRTIO },
+          false);
+}
+
+/* Every instruction ------------------------------------------------------- */
+
+#ifdef __x86_64__
+#define TRAP_FLAG 0x100
+
+static void trap_on(void)
+{
+    __asm__ volatile("lea -128(%%rsp), %%rsp\n\t"       /* red zone */
+                     "pushfq\n\t"
+                     "orl %0, (%%rsp)\n\t"
+                     "popfq\n\t"
+                     "lea 128(%%rsp), %%rsp"
+                     : : "i" (TRAP_FLAG) : "memory", "cc");
+}
+
+static void trap_off(void)
+{
+    __asm__ volatile("lea -128(%%rsp), %%rsp\n\t"
+                     "pushfq\n\t"
+                     "andl %0, (%%rsp)\n\t"
+                     "popfq\n\t"
+                     "lea 128(%%rsp), %%rsp"
+                     : : "i" (~TRAP_FLAG) : "memory", "cc");
+}
+
+static unsigned trap_every, trap_count;
+
+/* The kernel clears the flag for the handler and brings it back after. */
+static void on_trap(int sig)
+{
+    (void)sig;
+    if (++trap_count % trap_every == 0) {
+        emit_inner();
+    }
+}
+
+/* The host does its part outside: there are too many instructions in it. */
+static void step_through(struct ht_loopback_config cfg, bool push)
+{
+    unsigned i;
+    Got got;
+
+    start(&got, cfg);
+    install(SIGTRAP, on_trap);
+    trap_count = 0;
+    for (i = 0; i < 1000; i++) {
+        /* where in the event the handlers hit changes all the time */
+        trap_every = 1 + i % 11;
+        inner_burst = 1 + i % 3;
+        trap_on();
+        emit_outer();
+        trap_off();
+        if (push && i % 5 == 0) {
+            int r;
+
+            trap_on();
+            r = ht_stream_push(&stream);
+            trap_off();
+            g_assert_cmpint(r, ==, 0);
+        }
+        if (i % 3 == 0) {
+            ht_loopback_step(got.lb);
+        }
+    }
+    install(SIGTRAP, SIG_DFL);
+    g_test_message("%u instructions; %" PRIu64 " outer refused, %" PRIu64
+                   " of %" PRIu64 " inner refused", trap_count, outer_refused,
+                   inner_refused, inner_sent);
+    /* some got through, before and behind; some hit an event under way */
+    g_assert_cmpuint(stream.lost_nested, >, 500);
+    g_assert_cmpuint(got.inner, >, 500);
+    finish(&got);
+}
+
+static void test_step_shm(void)
+{
+    step_through((struct ht_loopback_config) {
+                    .channel = HT_CHANNEL_SHM, .host = HT_LOOPBACK_STEP,
+                 }, false);
+}
+
+static void test_step_overwrite(void)
+{
+    step_through((struct ht_loopback_config) {
+                    .channel = HT_CHANNEL_SHM, .mode = HT_MODE_OVERWRITE,
+                    .packets = 2, .host = HT_LOOPBACK_STEP,
+                 }, true);
+}
+
+static void test_step_full(void)
+{
+    step_through((struct ht_loopback_config) {
+                    .channel = HT_CHANNEL_SHM, .packets = 2,
+                    .host = HT_LOOPBACK_STEP,
+                 }, false);
+}
+
+static void test_step_hypercall(void)
+{
+    step_through((struct ht_loopback_config) {
+                    .channel = HT_CHANNEL_HYPERCALL, .batch = 10,
+                    .host = HT_LOOPBACK_STEP,
+                 }, true);
+}
+
+static void test_step_virtio(void)
+{
+    step_through((struct ht_loopback_config) {
+                    .channel = HT_CHANNEL_VIRTIO, .host = HT_LOOPBACK_STEP,
+                 }, true);
+}
+#endif
+
+int main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/guest/signal/storm/shm", test_storm_shm);
+    g_test_add_func("/guest/signal/storm/overwrite", test_storm_overwrite);
+    g_test_add_func("/guest/signal/storm/hypercall", test_storm_hypercall);
+    g_test_add_func("/guest/signal/storm/virtio", test_storm_virtio);
+#ifdef __x86_64__
+    g_test_add_func("/guest/signal/step/shm", test_step_shm);
+    g_test_add_func("/guest/signal/step/overwrite", test_step_overwrite);
+    g_test_add_func("/guest/signal/step/full", test_step_full);
+    g_test_add_func("/guest/signal/step/hypercall", test_step_hypercall);
+    g_test_add_func("/guest/signal/step/virtio", test_step_virtio);
+#endif
+    return g_test_run();
+}
