@@ -1,0 +1,340 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * ht-verify: what was recorded, added up
+ */
+#include <inttypes.h>
+#include <string.h>
+
+#include "account.h"
+#include "compare.h"
+
+/* Details shown; all are counted. */
+#define TOLD_MAX 20
+
+/* A higher sequence number is a wrong one, and needs no 128 MiB of bits. */
+#define SEQ_MAX (UINT64_C(1) << 30)
+
+/* What a TraceClass is to us */
+typedef struct ClassUser {
+    WorkloadClass workload;
+    Stream *stream;             /* the last event's */
+    Row *row;                   /* ...and its row */
+} ClassUser;
+
+void account_problem(Account *a, const char *fmt, ...)
+{
+    va_list ap;
+
+    va_start(ap, fmt);
+    g_ptr_array_add(a->problems, g_strdup_vprintf(fmt, ap));
+    va_end(ap);
+}
+
+/* As account_problem(), for what may be wrong with each of many events */
+static void G_GNUC_PRINTF(3, 4) tell(Account *a, const Stream *s,
+                                     const char *fmt, ...)
+{
+    g_autofree char *what = NULL;
+    va_list ap;
+
+    if (a->told++ >= TOLD_MAX) {
+        return;
+    }
+    va_start(ap, fmt);
+    what = g_strdup_vprintf(fmt, ap);
+    va_end(ap);
+    account_problem(a, "%s stream %" PRIu32 ": %s", s->device, s->index,
+                    what);
+}
+
+/* Streams ---------------------------------------------------------------------- */
+
+static bool stream_is(const Stream *s, TraceKind kind, const char *device,
+                      uint32_t index, uint64_t instance)
+{
+    return s->index == index && s->instance == instance && s->kind == kind &&
+           !strcmp(s->device, device);
+}
+
+static Stream *stream_get(Account *a, TraceKind kind, const char *device,
+                          uint32_t index, uint64_t instance)
+{
+    Stream *s = a->last;
+    unsigned i;
+
+    if (s && stream_is(s, kind, device, index, instance)) {
+        return s;
+    }
+    for (i = 0; i < a->streams->len; i++) {
+        s = a->streams->pdata[i];
+        if (stream_is(s, kind, device, index, instance)) {
+            a->last = s;
+            return s;
+        }
+    }
+    s = g_new0(Stream, 1);
+    s->kind = kind;
+    s->device = g_strdup(device);
+    s->index = index;
+    s->instance = instance;
+    s->rows = g_ptr_array_new();
+    s->seen = g_byte_array_new();
+    if (a->keep) {
+        s->list = g_array_new(FALSE, FALSE, sizeof(Recorded));
+    }
+    g_ptr_array_add(a->streams, s);
+    a->last = s;
+    return s;
+}
+
+static Row *row_get(Stream *s, const TraceClass *cls, bool checked)
+{
+    unsigned i;
+    Row *r;
+
+    for (i = 0; i < s->rows->len; i++) {
+        r = s->rows->pdata[i];
+        if (!strcmp(r->name, cls->name)) {
+            return r;
+        }
+    }
+    r = g_new0(Row, 1);
+    r->name = g_strdup(cls->name);
+    r->checked = checked;
+    g_ptr_array_add(s->rows, r);
+    return r;
+}
+
+static void stream_free(gpointer p)
+{
+    Stream *s = p;
+    unsigned i;
+
+    for (i = 0; i < s->rows->len; i++) {
+        Row *r = s->rows->pdata[i];
+
+        g_free(r->name);
+        g_free(r);
+    }
+    g_ptr_array_unref(s->rows);
+    g_byte_array_unref(s->seen);
+    if (s->list) {
+        g_array_unref(s->list);
+    }
+    g_free(s->device);
+    g_free(s);
+}
+
+/* Events ----------------------------------------------------------------------- */
+
+/* Whether it is the first time */
+static bool mark_seen(Stream *s, uint64_t seq)
+{
+    uint64_t byte = seq / 8;
+    uint8_t bit = 1u << seq % 8;
+
+    if (byte >= s->seen->len) {
+        guint old = s->seen->len;
+        guint len = MAX(byte + 1, 2 * (uint64_t)old);
+
+        g_byte_array_set_size(s->seen, len);
+        memset(s->seen->data + old, 0, len - old);
+    }
+    if (s->seen->data[byte] & bit) {
+        return false;
+    }
+    s->seen->data[byte] |= bit;
+    return true;
+}
+
+static void check_sequence(Account *a, Stream *s, uint64_t seq)
+{
+    if (!mark_seen(s, seq)) {
+        s->duplicates++;
+        tell(a, s, "sequence number %" PRIu64 " is there again", seq);
+        return;
+    }
+    if (s->sequenced && seq < s->previous_seq) {
+        s->disordered++;
+        tell(a, s, "sequence number %" PRIu64 " comes after %" PRIu64, seq,
+             s->previous_seq);
+    }
+    s->previous_seq = seq;
+    s->first_seq = s->sequenced ? MIN(s->first_seq, seq) : seq;
+    s->last_seq = MAX(s->last_seq, seq);
+    s->sequenced++;
+}
+
+static void check_payload(Account *a, Stream *s, Row *r,
+                          const WorkloadClass *w, const TraceEvent *ev)
+{
+    const char *field;
+    uint64_t seq;
+
+    if (!w->schema || !ev->payload) {
+        if (r->altered++ == 0) {
+            tell(a, s, "%s has other fields than ht-bench gives it", r->name);
+        }
+        s->altered++;
+        return;
+    }
+    seq = workload_seq(w, ev->payload);
+    field = seq < SEQ_MAX ? workload_check(w, s->index, ev->payload) : "seq";
+    if (field) {
+        r->altered++;
+        s->altered++;
+        tell(a, s, "%s %" PRIu64 ": the field '%s' was altered", r->name,
+             seq, field);
+    }
+    if (seq < SEQ_MAX) {
+        check_sequence(a, s, seq);
+    }
+}
+
+static void on_event(void *opaque, const TraceEvent *ev)
+{
+    Account *a = opaque;
+    ClassUser *u = ev->cls->user;
+    Stream *s = stream_get(a, ev->cls->kind, ev->cls->device, ev->stream,
+                           ev->instance);
+
+    if (!u) {
+        u = g_new0(ClassUser, 1);
+        workload_class(ev->cls, &u->workload);
+        ev->cls->user = u;
+    }
+    if (u->stream != s) {
+        u->stream = s;
+        u->row = row_get(s, ev->cls, u->workload.known);
+    }
+    u->row->recorded++;
+    s->recorded++;
+
+    if (ev->guest_ns < s->previous_ns) {
+        s->backward++;
+        tell(a, s, "an event of %" PRIu64 " ns comes after one of %" PRIu64,
+             ev->guest_ns, s->previous_ns);
+    }
+    s->previous_ns = ev->guest_ns;
+    if (ev->delivered_ns) {
+        int64_t ns = ev->delivered_ns - ev->guest_ns;
+
+        latency_add(&u->row->latency, ns);
+        latency_add(&s->latency, ns);
+    }
+    if (u->workload.known) {
+        check_payload(a, s, u->row, &u->workload, ev);
+    }
+    if (a->keep) {
+        Recorded e = {
+            .guest_ns = ev->guest_ns,
+            .hash = compare_hash(ev),
+        };
+
+        g_array_append_val(s->list, e);
+    }
+}
+
+/* Losses ----------------------------------------------------------------------- */
+
+static void on_loss(void *opaque, const TraceLoss *loss)
+{
+    Account *a = opaque;
+    uint64_t *sum;
+
+    if (loss->kind == TRACE_CTF) {
+        stream_get(a, loss->kind, loss->device, loss->stream,
+                   loss->instance)->discarded += loss->events;
+    }
+    if (loss->kind == TRACE_LTTNG) {
+        a->discarded += loss->events;
+        a->discarded_packets += loss->packets;
+        a->unknown |= loss->unknown;
+        sum = g_hash_table_lookup(a->channels, loss->channel);
+        if (!sum) {
+            sum = g_new0(uint64_t, 1);
+            g_hash_table_insert(a->channels, g_strdup(loss->channel), sum);
+        }
+        *sum += loss->events;
+    }
+}
+
+/* The whole ---------------------------------------------------------------------- */
+
+uint64_t account_missing(const Stream *s)
+{
+    return s->sequenced ? s->last_seq + 1 - s->sequenced : 0;
+}
+
+void account_lossless(Account *a)
+{
+    unsigned i;
+
+    if (a->discarded || a->discarded_packets) {
+        account_problem(a, "LTTng discarded %" PRIu64 " events and %" PRIu64
+                        " packets", a->discarded, a->discarded_packets);
+    }
+    for (i = 0; i < a->streams->len; i++) {
+        const Stream *s = a->streams->pdata[i];
+
+        if (s->discarded || account_missing(s)) {
+            account_problem(a, "%s stream %" PRIu32 ": %" PRIu64
+                            " events are missing, %" PRIu64
+                            " are said to be discarded", s->device, s->index,
+                            account_missing(s), s->discarded);
+        }
+    }
+}
+
+static gint by_stream(gconstpointer a, gconstpointer b)
+{
+    const Stream *x = *(Stream **)a, *y = *(Stream **)b;
+    int r = strcmp(x->device, y->device);
+
+    if (r == 0) {
+        r = (x->index > y->index) - (x->index < y->index);
+    }
+    if (r == 0) {
+        r = (x->instance > y->instance) - (x->instance < y->instance);
+    }
+    return r ? r : (int)x->kind - (int)y->kind;
+}
+
+Account *account_read(const char *path, bool keep, GError **err)
+{
+    Account *a = g_new0(Account, 1);
+    const TraceReader reader = {
+        .event = on_event,
+        .loss = on_loss,
+        .opaque = a,
+    };
+
+    a->path = g_strdup(path);
+    a->keep = keep;
+    a->streams = g_ptr_array_new_with_free_func(stream_free);
+    a->channels = g_hash_table_new_full(g_str_hash, g_str_equal, g_free,
+                                        g_free);
+    a->problems = g_ptr_array_new_with_free_func(g_free);
+    a->traces = trace_read(path, &reader, err);
+    if (a->traces < 0) {
+        account_free(a);
+        return NULL;
+    }
+    g_ptr_array_sort(a->streams, by_stream);
+    if (a->told > TOLD_MAX) {
+        account_problem(a, "%u more of these", a->told - TOLD_MAX);
+    }
+    return a;
+}
+
+void account_free(Account *a)
+{
+    if (!a) {
+        return;
+    }
+    g_ptr_array_unref(a->streams);
+    g_ptr_array_unref(a->problems);
+    g_hash_table_destroy(a->channels);
+    g_free(a->path);
+    g_free(a);
+}
