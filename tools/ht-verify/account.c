@@ -47,7 +47,7 @@ static void G_GNUC_PRINTF(3, 4) tell(Account *a, const Stream *s,
                     what);
 }
 
-/* Streams ---------------------------------------------------------------------- */
+/* Streams ------------------------------------------------------------------ */
 
 static bool stream_is(const Stream *s, TraceKind kind, const char *device,
                       uint32_t index, uint64_t instance)
@@ -125,7 +125,7 @@ static void stream_free(gpointer p)
     g_free(s);
 }
 
-/* Events ----------------------------------------------------------------------- */
+/* Events ------------------------------------------------------------------- */
 
 /* Whether it is the first time */
 static bool mark_seen(Stream *s, uint64_t seq)
@@ -235,7 +235,7 @@ static void on_event(void *opaque, const TraceEvent *ev)
     }
 }
 
-/* Losses ----------------------------------------------------------------------- */
+/* Losses ------------------------------------------------------------------- */
 
 static void on_loss(void *opaque, const TraceLoss *loss)
 {
@@ -259,7 +259,7 @@ static void on_loss(void *opaque, const TraceLoss *loss)
     }
 }
 
-/* The whole ---------------------------------------------------------------------- */
+/* The whole ---------------------------------------------------------------- */
 
 uint64_t account_missing(const Stream *s)
 {

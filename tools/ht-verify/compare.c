@@ -7,7 +7,7 @@
 
 #include "compare.h"
 
-/* Hashes ------------------------------------------------------------------------ */
+/* Hashes ------------------------------------------------------------------- */
 
 static uint64_t mix(uint64_t h, uint64_t v)
 {
@@ -89,7 +89,7 @@ uint64_t compare_hash(const TraceEvent *ev)
     return h;
 }
 
-/* Streams ------------------------------------------------------------------------ */
+/* Streams ------------------------------------------------------------------ */
 
 /* All instances of a stream, oldest first */
 static GArray *events_of(const Account *a, const char *device, uint32_t index)

@@ -13,7 +13,7 @@ static const char *kind_name(TraceKind kind)
     return kind == TRACE_CTF ? "ctf" : "lttng";
 }
 
-/* Text ------------------------------------------------------------------------- */
+/* Text --------------------------------------------------------------------- */
 
 static void text_latency(const Latency *l)
 {
@@ -77,7 +77,7 @@ void report_differences(const GPtrArray *differences)
     }
 }
 
-/* JSON ------------------------------------------------------------------------- */
+/* JSON --------------------------------------------------------------------- */
 
 static void json_string(const char *s)
 {

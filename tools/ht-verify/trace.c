@@ -55,7 +55,7 @@ static void G_GNUC_PRINTF(2, 3) fail(GError **err, const char *fmt, ...)
     g_string_free(text, TRUE);
 }
 
-/* What is read --------------------------------------------------------------- */
+/* What is read ------------------------------------------------------------- */
 
 static const char *env_string(const bt_trace *trace, const char *name)
 {
@@ -298,7 +298,7 @@ static void read_message(Reading *r, const bt_message *msg)
     }
 }
 
-/* The graph: a ctf.fs for each trace, one muxer, our sink --------------------- */
+/* The graph: a ctf.fs for each trace, one muxer, our sink ------------------ */
 
 static bt_graph_simple_sink_component_initialize_func_status
 sink_init(bt_message_iterator *iterator, void *opaque)
@@ -431,7 +431,7 @@ static bool run(Reading *r, GPtrArray *dirs, GError **err)
     return ok;
 }
 
-/* Traces below a directory ------------------------------------------------------ */
+/* Traces below a directory ------------------------------------------------- */
 
 static bool find_traces(const char *path, GPtrArray *found, GError **err)
 {

@@ -67,7 +67,7 @@ static const Known known[] = {
     },
 };
 
-/* Schema ------------------------------------------------------------------------ */
+/* Schema ------------------------------------------------------------------- */
 
 static bool is_type(const bt_field_class *c, bt_field_class_type type)
 {
@@ -162,7 +162,7 @@ void workload_class(const TraceClass *cls, WorkloadClass *w)
     }
 }
 
-/* Values ------------------------------------------------------------------------ */
+/* Values ------------------------------------------------------------------- */
 
 static uint64_t get_le(const uint8_t *p, unsigned size)
 {
