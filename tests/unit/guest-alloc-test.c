@@ -8,6 +8,7 @@
 #include "qemu/atomic.h"
 #include "guest-testlib.h"
 #include "guest-events.h"
+#include "guest-alloc-test.h"
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 int main(void)
@@ -18,11 +19,6 @@ int main(void)
 #else
 
 #define EVENTS 200000
-
-extern void *__libc_malloc(size_t size);
-extern void *__libc_calloc(size_t n, size_t size);
-extern void *__libc_realloc(void *p, size_t size);
-extern void *__libc_memalign(size_t align, size_t size);
 
 static unsigned allocations;
 

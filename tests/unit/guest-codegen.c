@@ -4,9 +4,6 @@
  */
 #include "guest-events.h"
 
-bool codegen_32(struct ht_stream *s, uint64_t a, uint64_t b);
-bool codegen_text(struct ht_stream *s);
-
 bool codegen_32(struct ht_stream *s, uint64_t a, uint64_t b)
 {
     return ht_emit_four(s, a, b, a, b);
