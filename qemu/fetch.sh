@@ -9,13 +9,15 @@
 suite=trixie
 
 usage() {
-    echo "usage: qemu/fetch.sh [--qemu DIR]"
+    echo "usage: qemu/fetch.sh [--qemu DIR] [--meson-only]"
     echo "Fetches what a build of QEMU needs; with --qemu no QEMU source."
 }
 
+meson_only=
 while [ $# -gt 0 ]; do
     if common_option "$@"; then shift "$shift_by"; continue; fi
     case $1 in
+    --meson-only) meson_only=yes; shift ;;
     -h|--help) usage; exit 0 ;;
     *) die "qemu/fetch.sh: unknown argument $1" ;;
     esac
@@ -31,8 +33,10 @@ fetch_source() {
     mkdir -p "$HT_CACHE/download/qemu"
     debian_lists "$suite" "QEMU source"
     cd "$HT_CACHE/download/qemu"
+    ht_hint=$ht_offline
     logged qemu-download "downloading the source of QEMU (Debian $suite)" \
         private_apt "$suite" apt-get source --download-only --only-source qemu
+    ht_hint=
     logged qemu-unpack "unpacking it" \
         dpkg-source --no-copy -x ./*.dsc "$HT_CACHE/qemu-source.new"
     rm -rf "$HT_CACHE/qemu-source"
@@ -86,10 +90,12 @@ gather_firmware() {
 }
 
 if have apt-get; then
-    [ -n "$HT_USER_QEMU" ] || fetch_source
     unpack_debs meson meson
-    unpack_debs firmware seabios qemu-system-data ipxe-qemu
+    if [ -z "$meson_only" ]; then
+        [ -n "$HT_USER_QEMU" ] || fetch_source
+        unpack_debs firmware seabios qemu-system-data ipxe-qemu
+    fi
     rm -rf "$HT_CACHE/download" "$HT_CACHE/apt/$suite"
-elif [ -z "$HT_USER_QEMU" ]; then
+elif [ -z "$HT_USER_QEMU$meson_only" ]; then
     debian_mirrors "QEMU's source"
 fi

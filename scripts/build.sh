@@ -56,7 +56,10 @@ guest_programs() {
 
 # What apt may start must not keep the lock.
 "$HT_TOP/scripts/prerequisites.sh" --qemu="$qemu_arg" 9>&-
-"$HT_TOP/qemu/fetch.sh" --qemu="$qemu_arg"
+have "${CC:-gcc}" || die "no C compiler '${CC:-gcc}': install gcc, or set CC"
+set -- --qemu="$qemu_arg"
+wanted qemu || wanted qtest || set -- "$@" --meson-only
+"$HT_TOP/qemu/fetch.sh" "$@"
 ht_paths "$qemu_arg" "$flavour"
 
 if wanted qemu || wanted qtest; then

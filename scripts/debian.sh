@@ -22,6 +22,8 @@ debian_mirrors() {
         "sources; set HYPERTRACE_DEBIAN_MIRROR to the address of one"
 }
 
+ht_offline="see that the network and the mirror answer, then run it again"
+
 # private_apt SUITE COMMAND...: apt on the lists of one suite
 private_apt() {
     (
@@ -59,8 +61,10 @@ debian_lists() {
 "
     done
     write_file "$root/sources.list" "$list"
+    ht_hint=$ht_offline
     logged "apt-$1" "fetching the package lists of Debian $1" \
         private_apt "$1" apt-get --error-on=any update
+    ht_hint=
     : >"$root/fresh.$$"
 }
 
@@ -73,6 +77,7 @@ debian_debs() {
     debian_lists "$suite" "packages"
     (
         cd "$into" || die "cannot enter $into"
+        ht_hint=$ht_offline
         logged "download-$1" "downloading $*" \
             private_apt "$suite" apt-get download "$@"
     )

@@ -172,7 +172,9 @@ watch_log() {
     done
 }
 
-# logged NAME WHAT COMMAND...: run a long step with its output in a log
+# logged NAME WHAT COMMAND...: run a long step with its output in a log;
+# ht_hint is what to do should it fail
+ht_hint=
 logged() {
     log=$HT_TREE/log/$1.log
     what=$2
@@ -195,7 +197,7 @@ logged() {
     if grep -q 'No space left on device' "$log"; then
         die "$what: the disk is full; make room and run it again"
     fi
-    die "$what: failed, see $log"
+    die "$what: failed${ht_hint:+; $ht_hint} (log: $log)"
 }
 
 # What programs that use a finished build need; see scripts/env.sh.

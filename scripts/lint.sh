@@ -42,7 +42,9 @@ have git && git rev-parse --git-dir >/dev/null 2>&1 ||
 
 step "checkpatch"
 "$HT_TOP/qemu/fetch.sh"
-# The guest's parts are MIT and for one architecture at a time on purpose.
+# The guest's parts are MIT and for one architecture at a time on purpose;
+# programs outside QEMU have neither its utilities nor its accessors of device
+# registers; the macros of event.h expand to declarations.
 # guest-linux is left out: QEMU's checkpatch refuses its tabs, and Linux's is
 # not in the kernel's headers packages.
 files hw backends include guest-lib tools tests | grep '\.[ch]$' |
@@ -51,6 +53,8 @@ files hw backends include guest-lib tools tests | grep '\.[ch]$' |
         --no-tree --terse --no-summary -f 2>&1 |
     grep -E '(ERROR|WARNING):' |
     grep -vE "Saw acceptable license 'MIT|architecture specific defines" |
+    grep -vE "^(guest-lib|tools|tests)/.*(qemu_strto|Use of volatile)" |
+    grep -vE "^guest-lib/include/hypertrace/event.h:.*ERROR: Macros with" |
     complain "does not follow QEMU's style" checkpatch
 
 step "shellcheck"

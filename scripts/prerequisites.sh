@@ -33,9 +33,8 @@ missing_packages() {
 }
 
 install_packages() {
-    # A failed update may still leave lists that do.
-    $as_root apt-get -q update || :
-    # shellcheck disable=SC2086
+    # Update once; a failed one may still leave lists that do.
+    [ -n "$updated" ] || $as_root apt-get -q update || :
     $as_root env DEBIAN_FRONTEND=noninteractive apt-get -q -y \
         --no-install-recommends install "$@"
 }
@@ -93,13 +92,20 @@ if [ "$(id -u)" -ne 0 ]; then
             "apt-get install$missing$optional"
 fi
 
+updated=
 # shellcheck disable=SC2086
 if [ -n "$missing" ]; then
     logged apt "installing$missing" install_packages $missing
+    updated=yes
 fi
-for package in $optional; do
-    (logged apt-optional "installing $package" install_packages "$package") ||
-        note "$package could not be installed: going on without it"
-done
+# shellcheck disable=SC2086
+if [ -n "$optional" ] &&
+    ! (logged apt-optional "installing$optional" install_packages $optional); then
+    updated=yes
+    for package in $optional; do
+        (logged apt-optional "installing $package" install_packages "$package") ||
+            note "$package could not be installed: going on without it"
+    done
+fi
 # shellcheck disable=SC2086
 stamp "$tried" "$(missing_packages $wanted)"
