@@ -77,6 +77,7 @@ debian_debs() {
     debian_lists "$suite" "packages"
     (
         cd "$into" || die "cannot enter $into"
+        # shellcheck disable=SC2034 # read by logged
         ht_hint=$ht_offline
         logged "download-$1" "downloading $*" \
             private_apt "$suite" apt-get download "$@"
