@@ -211,6 +211,27 @@ static bool load_head(HtConsumer *c, struct ht_ring_control *ring,
     return true;
 }
 
+/*
+ * As load_head(), where `opening` is ahead of what was loaded before.  Who sees
+ * packet n being taken also sees that packet n - 1 was begun: the release
+ * fence of that packet's switch lies between.
+ */
+static bool load_newer_head(HtConsumer *c, struct ht_ring_control *ring,
+                            uint64_t *head)
+{
+    uint64_t opening = le64_to_cpu(qatomic_load_acquire(&ring->guest.opening));
+
+    if (!load_head(c, ring, head)) {
+        return false;
+    }
+    if (opening > packet_of(c, *head) + 1) {
+        stop(c, "packet %" PRIu64 " is being taken at head 0x%" PRIx64,
+             opening, *head);
+        return false;
+    }
+    return true;
+}
+
 size_t ht_consumer_ring(HtConsumer *c, struct ht_ring_control *ring,
                         const uint8_t *packets, size_t max_bytes)
 {
@@ -241,7 +262,7 @@ size_t ht_consumer_ring(HtConsumer *c, struct ht_ring_control *ring,
             if (first > packet_of(c, head)) {
                 /* the producer went all the way round since */
                 torn++;
-                if (!load_head(c, ring, &head)) {
+                if (!load_newer_head(c, ring, &head)) {
                     break;
                 }
                 continue;
