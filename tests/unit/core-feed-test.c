@@ -1,0 +1,301 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The consumer of buffers that were handed over (virtio)
+ */
+#include "qemu/osdep.h"
+#include "qemu/bswap.h"
+#include "core-testlib.h"
+
+#define SIZE HT_PACKET_SIZE_MIN
+#define EVENT 12u
+#define HEADER ((uint32_t)sizeof(struct ht_packet))
+
+typedef struct Fixture {
+    CtRing ring;                /* the guest's private packets */
+    CtSink sink;
+    HtConsumer consumer;
+    uint64_t pos;               /* position up to which all was fed */
+} Fixture;
+
+static void setup(Fixture *f)
+{
+    memset(f, 0, sizeof(*f));
+    ct_ring_init(&f->ring, SIZE, 64, false);
+    ct_sink_init(&f->sink);
+    ct_consumer_open(&f->consumer, &f->sink, &f->ring);
+}
+
+static void teardown(Fixture *f)
+{
+    ht_consumer_close(&f->consumer, 0, 0);
+    ht_consumer_destroy(&f->consumer);
+    ct_sink_destroy(&f->sink);
+    ct_ring_destroy(&f->ring);
+}
+
+static void emit(Fixture *f, unsigned count)
+{
+    uint64_t n = f->ring.events;
+
+    while (count--) {
+        g_assert_true(ct_ring_emit(&f->ring, n++));
+    }
+}
+
+/* Feed an exact copy of [from, to) as a header says that may be wrong. */
+static void feed_as(Fixture *f, const struct ht_submit *sub, uint64_t from,
+                    size_t size)
+{
+    uint8_t *data = g_malloc(size);     /* NULL for 0 */
+    uint64_t at = from % (64 * SIZE);
+
+    if (size) {
+        memcpy(data, f->ring.data + at, size);
+    }
+    ht_consumer_feed(&f->consumer, sub, data, size);
+    g_free(data);
+}
+
+static void feed(Fixture *f, uint64_t from, uint64_t to)
+{
+    struct ht_submit sub = {
+        .from = cpu_to_le64(from),
+        .to = cpu_to_le64(to),
+        .lost = cpu_to_le64(f->ring.lost),
+        .stream = cpu_to_le32(f->ring.stream),
+    };
+
+    feed_as(f, &sub, from, to - from);
+    f->pos = to;
+}
+
+static void assert_events(Fixture *f, uint64_t events)
+{
+    unsigned i;
+
+    g_assert_cmpstr(f->consumer.why, ==, "");
+    g_assert_cmpuint(f->sink.numbers->len, ==, events);
+    for (i = 0; i < events; i++) {
+        g_assert_cmpuint(ct_sink_number(&f->sink, i), ==, i);
+    }
+}
+
+static void assert_stopped(Fixture *f, uint64_t events)
+{
+    g_assert_true(f->consumer.stopped);
+    g_assert_cmpuint(f->consumer.errors, ==, 1);
+    g_assert_cmpstr(f->consumer.why, !=, "");
+    g_assert_cmpuint(f->sink.numbers->len, ==, events);
+    /* for good, even if what comes now is right */
+    feed(f, f->consumer.cursor, f->consumer.cursor + EVENT);
+    g_assert_cmpuint(f->consumer.errors, ==, 1);
+    g_assert_cmpuint(f->sink.numbers->len, ==, events);
+}
+
+/* Whole packets, parts of packets, and parts of one event a time */
+static void test_parts(void)
+{
+    Fixture f;
+    unsigned i;
+
+    setup(&f);
+    emit(&f, 336 * 3);
+    feed(&f, 0, SIZE);
+    assert_events(&f, 336);
+    feed(&f, SIZE, SIZE + HEADER);
+    assert_events(&f, 336);
+    feed(&f, f.pos, f.pos + EVENT);
+    feed(&f, f.pos, f.pos + 10 * EVENT);
+    assert_events(&f, 336 + 11);
+    feed(&f, f.pos, 2 * SIZE);
+    assert_events(&f, 336 * 2);
+    feed(&f, 2 * SIZE, 2 * SIZE + HEADER + EVENT);
+    for (i = 1; i < 336; i++) {
+        feed(&f, f.pos, f.pos + EVENT);
+    }
+    assert_events(&f, 336 * 3);
+    g_assert_cmpuint(f.consumer.bytes, ==, 336 * 3 * EVENT);
+    g_assert_cmpuint(f.consumer.cursor, ==, 3 * SIZE);
+    teardown(&f);
+}
+
+/* The rest of a packet may stay unused. */
+static void test_skip_rest(void)
+{
+    Fixture f;
+    unsigned i;
+
+    setup(&f);
+    for (i = 0; i < 10; i++) {
+        emit(&f, 5);
+        feed(&f, f.ring.packet * SIZE, f.ring.packet * SIZE + f.ring.offset);
+        ct_ring_close_packet(&f.ring);
+    }
+    assert_events(&f, 50);
+    teardown(&f);
+}
+
+static void test_lost(void)
+{
+    Fixture f;
+
+    setup(&f);
+    emit(&f, 3);
+    f.ring.lost = 4;
+    feed(&f, 0, HEADER + EVENT);
+    g_assert_cmpuint(f.consumer.lost, ==, 4);
+    f.ring.lost = 2;
+    feed(&f, f.pos, f.pos + EVENT);
+    g_assert_cmpuint(f.consumer.lost, ==, 4);
+    assert_events(&f, 2);
+    teardown(&f);
+    g_assert_cmpuint(f.sink.discarded, ==, 4);
+}
+
+typedef struct Bad {
+    const char *what;
+    uint64_t from;
+    uint64_t to;
+    int64_t size;               /* bytes handed over, less to - from */
+    uint32_t stream;            /* added to the right one */
+} Bad;
+
+/* After two events of packet 0 were fed */
+static void test_bad_submit(void)
+{
+    const uint64_t at = HEADER + 2 * EVENT;
+    const Bad bad[] = {
+        { "gap", at + EVENT, at + 2 * EVENT, 0, 0 },
+        { "overlap", at - EVENT, at + EVENT, 0, 0 },
+        { "again", 0, at, 0, 0 },
+        { "nothing", at, at, 0, 0 },
+        { "backwards", at, at - 1, 0, 0 },
+        { "packet skipped", 2 * SIZE, 2 * SIZE + HEADER + EVENT, 0, 0 },
+        { "middle of the next", SIZE + HEADER, SIZE + HEADER + EVENT, 0, 0 },
+        { "across packets", at, SIZE + 1, 0, 0 },
+        { "across packets from the next", SIZE, 2 * SIZE + 1, 0, 0 },
+        { "short of a header", SIZE, SIZE + HEADER - 1, 0, 0 },
+        { "one byte", SIZE, SIZE + 1, 0, 0 },
+        { "too few bytes", at, at + EVENT, -1, 0 },
+        { "too many bytes", at, at + EVENT, 1, 0 },
+        { "no bytes", at, at + EVENT, -(int64_t)EVENT, 0 },
+        { "other stream", at, at + EVENT, 0, 1 },
+        { "all ones", UINT64_MAX, UINT64_MAX, 0, -1 },
+        { "wraps", at, UINT64_MAX, EVENT + 1, 0 },
+        { "part of an event", at, at + EVENT - 1, 0, 0 },
+    };
+    unsigned i;
+
+    for (i = 0; i < ARRAY_SIZE(bad); i++) {
+        struct ht_submit sub = {
+            .from = cpu_to_le64(bad[i].from),
+            .to = cpu_to_le64(bad[i].to),
+        };
+        uint64_t size = bad[i].to - bad[i].from + bad[i].size;
+        Fixture f;
+
+        g_test_message("%s", bad[i].what);
+        setup(&f);
+        emit(&f, 336 * 4);
+        feed(&f, 0, at);
+        assert_events(&f, 2);
+        sub.stream = cpu_to_le32(f.ring.stream + bad[i].stream);
+        feed_as(&f, &sub, bad[i].from, MIN(size, 2 * SIZE));
+        assert_stopped(&f, 2);
+        teardown(&f);
+    }
+}
+
+/* The packet's own header is checked as in a ring. */
+static void test_bad_packet(void)
+{
+    unsigned i;
+
+    for (i = 0; i < offsetof(struct ht_packet, clock_begin); i++) {
+        Fixture f;
+
+        setup(&f);
+        emit(&f, 400);
+        feed(&f, 0, SIZE);
+        assert_events(&f, 336);
+        ((uint8_t *)ct_ring_packet(&f.ring, 1))[i] ^= 0x40;
+        feed(&f, SIZE, SIZE + HEADER + EVENT);
+        assert_stopped(&f, 336);
+        teardown(&f);
+    }
+}
+
+static void test_closed(void)
+{
+    Fixture f;
+
+    setup(&f);
+    emit(&f, 10);
+    feed(&f, 0, HEADER + EVENT);
+    ht_consumer_close(&f.consumer, 0, 0);
+    feed(&f, f.pos, f.pos + EVENT);
+    g_assert_cmpuint(f.sink.numbers->len, ==, 1);
+    g_assert_cmpuint(f.consumer.errors, ==, 0);
+    ht_consumer_destroy(&f.consumer);
+    ct_sink_destroy(&f.sink);
+    ct_ring_destroy(&f.ring);
+}
+
+/* Parts of honest packets, some changed by chance in header or bytes */
+static void test_random(void)
+{
+    unsigned i;
+
+    for (i = 0; i < 4096; i++) {
+        uint64_t honest = 0, to;
+        bool changed = false;
+        Fixture f;
+
+        setup(&f);
+        emit(&f, 336 * 4);
+        while (f.pos < 4 * SIZE) {
+            struct ht_submit sub = { .stream = cpu_to_le32(f.ring.stream) };
+            uint64_t at = f.pos % SIZE, from = f.pos;
+
+            at = at ? at : HEADER;
+            at += EVENT * g_test_rand_int_range(1, 200);
+            to = MIN(from / SIZE * SIZE + at, (from / SIZE + 1) * SIZE);
+            sub.from = cpu_to_le64(from);
+            sub.to = cpu_to_le64(to);
+            if (g_test_rand_int_range(0, 8) == 0) {
+                uint8_t *p = g_test_rand_bit() ? (uint8_t *)&sub :
+                             f.ring.data + from;
+
+                p += g_test_rand_int_range(0, p == (uint8_t *)&sub ?
+                                           sizeof(sub) : to - from);
+                *p ^= 1 << g_test_rand_int_range(0, 8);
+                changed = true;
+            }
+            feed_as(&f, &sub, from, to - from);
+            f.pos = to;
+            if (!changed) {
+                honest = f.sink.numbers->len;
+                g_assert_false(f.consumer.stopped);
+            }
+        }
+        for (to = 0; to < honest; to++) {
+            g_assert_cmpuint(ct_sink_number(&f.sink, to), ==, to);
+        }
+        g_assert_cmpuint(f.sink.numbers->len, >=, honest);
+        g_assert_cmpuint(f.consumer.errors, ==, f.consumer.stopped);
+        teardown(&f);
+    }
+}
+
+int main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/feed/parts", test_parts);
+    g_test_add_func("/feed/skip-rest", test_skip_rest);
+    g_test_add_func("/feed/lost", test_lost);
+    g_test_add_func("/feed/bad-submit", test_bad_submit);
+    g_test_add_func("/feed/bad-packet", test_bad_packet);
+    g_test_add_func("/feed/closed", test_closed);
+    g_test_add_func("/feed/random", test_random);
+    return g_test_run();
+}

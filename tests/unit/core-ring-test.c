@@ -1,0 +1,400 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The consumer of a ring whose producer keeps the rules: nothing is missed,
+ * and what had to go is counted to the event
+ */
+#include "qemu/osdep.h"
+#include "qemu/atomic.h"
+#include "qemu/bswap.h"
+#include "core-testlib.h"
+
+#define SIZE HT_PACKET_SIZE_MIN
+/* events that fill a packet, and a bit */
+#define A_PACKET ((SIZE - sizeof(struct ht_packet)) / 12)
+
+typedef struct Fixture {
+    CtRing ring;
+    CtSink sink;
+    HtConsumer consumer;
+    uint64_t n;                 /* events sent */
+} Fixture;
+
+static void setup(Fixture *f, uint32_t packets, bool overwrite)
+{
+    memset(f, 0, sizeof(*f));
+    ct_ring_init(&f->ring, SIZE, packets, overwrite);
+    ct_sink_init(&f->sink);
+    ct_consumer_open(&f->consumer, &f->sink, &f->ring);
+}
+
+static void teardown(Fixture *f)
+{
+    ht_consumer_close(&f->consumer, f->ring.lost, 0);
+    g_assert_cmpuint(f->sink.closed, ==, 1);
+    g_assert_false(f->consumer.open);
+    ht_consumer_destroy(&f->consumer);
+    ct_sink_destroy(&f->sink);
+    ct_ring_destroy(&f->ring);
+}
+
+static size_t consume(Fixture *f, size_t max)
+{
+    size_t n = ht_consumer_ring(&f->consumer, f->ring.control, f->ring.data,
+                                max);
+
+    g_assert_cmpstr(f->consumer.why, ==, "");
+    g_assert_false(f->consumer.stopped);
+    return n;
+}
+
+static void emit(Fixture *f, unsigned count)
+{
+    while (count--) {
+        f->n += ct_ring_emit(&f->ring, f->n);
+    }
+}
+
+/* All events sent so far were delivered, once and in order. */
+static void assert_all(Fixture *f)
+{
+    unsigned i;
+
+    g_assert_cmpuint(f->sink.numbers->len, ==, f->n);
+    for (i = 0; i < f->n; i++) {
+        g_assert_cmpuint(ct_sink_number(&f->sink, i), ==, i);
+    }
+    g_assert_cmpuint(f->consumer.events, ==, f->n);
+    g_assert_cmpuint(f->consumer.bytes, ==, f->n * 12);
+    g_assert_cmpuint(f->consumer.dropped, ==, 0);
+    g_assert_cmpuint(f->consumer.lost, ==, f->ring.lost);
+    g_assert_cmpuint(f->consumer.errors, ==, 0);
+    g_assert_false(ht_consumer_pending(&f->consumer, f->ring.control));
+}
+
+static uint64_t tail(Fixture *f)
+{
+    return le64_to_cpu(qatomic_read(&f->ring.control->host.tail));
+}
+
+static void test_empty(void)
+{
+    Fixture f;
+
+    setup(&f, 4, false);
+    g_assert_false(ht_consumer_pending(&f.consumer, f.ring.control));
+    g_assert_cmpuint(consume(&f, SIZE_MAX), ==, 0);
+    assert_all(&f);
+    teardown(&f);
+    g_assert_cmpuint(f.sink.runs, ==, 0);
+}
+
+/* An event is delivered from the packet that is still open. */
+static void test_partial(void)
+{
+    Fixture f;
+    unsigned i;
+
+    setup(&f, 4, false);
+    for (i = 0; i < 3 * A_PACKET; i++) {
+        emit(&f, 1);
+        g_assert_true(ht_consumer_pending(&f.consumer, f.ring.control));
+        g_assert_cmpuint(consume(&f, SIZE_MAX), >=, 12);
+        assert_all(&f);
+        g_assert_cmpuint(tail(&f), ==, f.ring.packet);
+    }
+    /* the end of a packet of which all events were taken */
+    ct_ring_close_packet(&f.ring);
+    consume(&f, SIZE_MAX);
+    g_assert_cmpuint(tail(&f), ==, f.ring.packet);
+    assert_all(&f);
+    teardown(&f);
+}
+
+/* A full ring discards the newest; room is made by consuming. */
+static void test_full(void)
+{
+    Fixture f;
+    unsigned round;
+
+    setup(&f, 2, false);
+    for (round = 1; round < 20; round++) {
+        emit(&f, 5 * A_PACKET);
+        g_assert_cmpuint(f.ring.lost, >=, A_PACKET * round);
+        consume(&f, SIZE_MAX);
+        assert_all(&f);
+    }
+    g_assert_cmpuint(f.sink.discarded, <=, f.ring.lost);
+    teardown(&f);
+    g_assert_cmpuint(f.sink.discarded, ==, f.ring.lost);
+}
+
+/* A limit in bytes leaves the rest for the next call. */
+static void test_limit(void)
+{
+    Fixture f;
+    unsigned calls = 0;
+
+    setup(&f, 8, false);
+    emit(&f, 6 * A_PACKET);
+    while (consume(&f, 1)) {
+        calls++;
+        g_assert_cmpuint(f.sink.numbers->len, <=, calls * (A_PACKET + 1));
+    }
+    g_assert_cmpuint(calls, >=, 6);
+    assert_all(&f);
+    teardown(&f);
+}
+
+static void test_packet_sizes(void)
+{
+    uint32_t size;
+
+    for (size = HT_PACKET_SIZE_MIN; size <= HT_PACKET_SIZE_MAX; size *= 2) {
+        Fixture f;
+
+        memset(&f, 0, sizeof(f));
+        ct_ring_init(&f.ring, size, 2, false);
+        ct_sink_init(&f.sink);
+        ct_consumer_open(&f.consumer, &f.sink, &f.ring);
+        emit(&f, 2 * size / 12 + 10);
+        consume(&f, SIZE_MAX);
+        emit(&f, 20);
+        consume(&f, SIZE_MAX);
+        assert_all(&f);
+        teardown(&f);
+    }
+}
+
+/* Not consumed in time: the oldest packets are gone, all their events count */
+static void test_overwrite(void)
+{
+    Fixture f;
+    unsigned round, i, next;
+    uint64_t seen;
+
+    setup(&f, 4, true);
+    for (round = 0; round < 50; round++) {
+        emit(&f, g_test_rand_int_range(0, 12 * A_PACKET));
+        while (consume(&f, SIZE_MAX)) {
+            /* until all was read */
+        }
+        g_assert_cmpuint(f.ring.lost, ==, 0);
+        g_assert_cmpuint(f.sink.numbers->len + f.consumer.dropped, ==, f.n);
+        g_assert_cmpuint(f.consumer.expected, ==, f.n);
+    }
+    g_assert_cmpuint(f.consumer.dropped, >, 0);
+    seen = f.sink.numbers->len;
+    for (i = 0, next = 0; i < seen; i++) {
+        g_assert_cmpuint(ct_sink_number(&f.sink, i), >=, next);
+        next = ct_sink_number(&f.sink, i) + 1;
+    }
+    /* the last event is always among them */
+    g_assert_cmpuint(next, ==, f.n);
+    teardown(&f);
+    g_assert_cmpuint(f.sink.discarded, ==, f.consumer.dropped);
+}
+
+/* A packet read in part before it was overwritten */
+static void test_overwrite_partial(void)
+{
+    Fixture f;
+
+    setup(&f, 2, true);
+    emit(&f, 10);
+    consume(&f, SIZE_MAX);
+    assert_all(&f);
+    emit(&f, 5 * A_PACKET);
+    while (consume(&f, SIZE_MAX)) {
+        /* until all was read */
+    }
+    g_assert_cmpuint(f.sink.numbers->len + f.consumer.dropped, ==, f.n);
+    g_assert_cmpuint(f.consumer.dropped, >, 0);
+    g_assert_cmpuint(ct_sink_number(&f.sink, 9), ==, 9);
+    g_assert_cmpuint(ct_sink_number(&f.sink, 10), ==,
+                     10 + f.consumer.dropped);
+    teardown(&f);
+}
+
+static void test_arm(void)
+{
+    Fixture f;
+    struct ht_host_line *host;
+
+    setup(&f, 4, false);
+    host = &f.ring.control->host;
+    /* eager: the very next commit is to ring */
+    g_assert_false(ht_consumer_arm(&f.consumer, f.ring.control, true));
+    emit(&f, 1);
+    g_assert_cmpuint(le64_to_cpu(f.ring.control->guest.head), >=,
+                     le64_to_cpu(host->wake));
+    g_assert_true(ht_consumer_arm(&f.consumer, f.ring.control, true));
+    /* otherwise the next packet is */
+    g_assert_false(ht_consumer_arm(&f.consumer, f.ring.control, false));
+    g_assert_cmpuint(le64_to_cpu(host->wake), ==, SIZE);
+    emit(&f, A_PACKET);
+    g_assert_true(ht_consumer_arm(&f.consumer, f.ring.control, false));
+    consume(&f, SIZE_MAX);
+    g_assert_false(ht_consumer_arm(&f.consumer, f.ring.control, false));
+    g_assert_cmpuint(le64_to_cpu(host->wake), ==, 2 * SIZE);
+    ht_consumer_disarm(&f.consumer, f.ring.control);
+    g_assert_cmpuint(le64_to_cpu(host->wake), ==, HT_WAKE_NEVER);
+    teardown(&f);
+}
+
+/* A stream of the same consumer begins with nothing of the one before. */
+static void test_reopen(void)
+{
+    HtStreamInfo info;
+    Fixture f;
+
+    setup(&f, 2, false);
+    info = f.consumer.info;
+    emit(&f, 5 * A_PACKET);
+    consume(&f, SIZE_MAX);
+    assert_all(&f);
+    ht_consumer_close(&f.consumer, f.ring.lost, 0);
+    g_assert_cmpuint(f.consumer.events, ==, f.n);
+    g_assert_cmpuint(ht_consumer_ring(&f.consumer, f.ring.control,
+                                      f.ring.data, SIZE_MAX), ==, 0);
+
+    ct_ring_destroy(&f.ring);
+    ct_ring_init(&f.ring, SIZE, 2, false);
+    f.ring.instance = ++info.instance;
+    ct_sink_destroy(&f.sink);
+    ct_sink_init(&f.sink);
+    f.consumer.cfg.classes = f.sink.classes;
+    ht_consumer_open(&f.consumer, &info, 0);
+    f.consumer.time = ct_time(1000);
+    f.n = 0;
+    emit(&f, 100);
+    consume(&f, SIZE_MAX);
+    assert_all(&f);
+    g_assert_cmpuint(f.sink.opened, ==, 1);
+    teardown(&f);
+}
+
+/* The producer's final count, unless it knows less than was known before */
+static void test_close_lost(void)
+{
+    Fixture f;
+
+    setup(&f, 2, false);
+    f.ring.lost = 5;
+    f.ring.control->guest.lost = cpu_to_le64(5);
+    emit(&f, 1);
+    consume(&f, SIZE_MAX);
+    g_assert_cmpuint(f.consumer.lost, ==, 5);
+    ht_consumer_close(&f.consumer, 3, 0);
+    g_assert_cmpuint(f.sink.discarded, ==, 5);
+    f.consumer.open = true;
+    ht_consumer_close(&f.consumer, 9, 0);
+    g_assert_cmpuint(f.sink.discarded, ==, 9);
+    /* no count of events is so high */
+    f.consumer.open = true;
+    ht_consumer_close(&f.consumer, UINT64_MAX, 0);
+    g_assert_cmpuint(f.sink.discarded, ==, 9);
+    ht_consumer_destroy(&f.consumer);
+    ct_sink_destroy(&f.sink);
+    ct_ring_destroy(&f.ring);
+}
+
+/* Racing ------------------------------------------------------------------- */
+
+typedef struct Race {
+    Fixture f;
+    uint64_t events;
+    bool done;
+} Race;
+
+static void *producer(void *opaque)
+{
+    Race *r = opaque;
+    uint64_t i, n = 0;
+
+    for (i = 0; i < r->events; i++) {
+        /* the number of an event that is discarded is used again */
+        n += ct_ring_emit(&r->f.ring, n);
+    }
+    r->f.n = n;
+    qatomic_store_release(&r->done, true);
+    return NULL;
+}
+
+static void race(Race *r, uint32_t packets, bool overwrite)
+{
+    GThread *thread;
+    bool done;
+
+    setup(&r->f, packets, overwrite);
+    r->events = g_test_quick() ? 3000000 : 30000000;
+    r->done = false;
+    thread = g_thread_new("producer", producer, r);
+    do {
+        done = qatomic_load_acquire(&r->done);
+        while (consume(&r->f, SIZE_MAX)) {
+            /* as fast as it goes */
+        }
+        g_thread_yield();
+    } while (!done);
+    g_thread_join(thread);
+}
+
+static void test_race_discard(void)
+{
+    Race r;
+
+    race(&r, 4, false);
+    g_assert_cmpuint(r.f.n + r.f.ring.lost, ==, r.events);
+    assert_all(&r.f);
+    teardown(&r.f);
+}
+
+/*
+ * The copy of a packet races with the producer that overwrites it: a torn one
+ * would show as a bad event or a wrong number.
+ */
+static void race_overwrite(uint32_t packets)
+{
+    Race r;
+    uint64_t next = 0;
+    unsigned i;
+
+    race(&r, packets, true);
+    g_assert_cmpuint(r.f.ring.lost, ==, 0);
+    g_assert_cmpuint(r.f.n, ==, r.events);
+    g_assert_cmpuint(r.f.sink.numbers->len + r.f.consumer.dropped, ==,
+                     r.events);
+    for (i = 0; i < r.f.sink.numbers->len; i++) {
+        g_assert_cmpuint(ct_sink_number(&r.f.sink, i), >=, next);
+        next = ct_sink_number(&r.f.sink, i) + 1;
+    }
+    g_assert_cmpuint(next, ==, r.events);
+    g_test_message("%u of %" PRIu64 " events received",
+                   r.f.sink.numbers->len, r.events);
+    teardown(&r.f);
+}
+
+static void test_race_overwrite(void)
+{
+    race_overwrite(2);
+    race_overwrite(4);
+    race_overwrite(64);
+}
+
+int main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/ring/empty", test_empty);
+    g_test_add_func("/ring/partial", test_partial);
+    g_test_add_func("/ring/full", test_full);
+    g_test_add_func("/ring/limit", test_limit);
+    g_test_add_func("/ring/packet-sizes", test_packet_sizes);
+    g_test_add_func("/ring/overwrite", test_overwrite);
+    g_test_add_func("/ring/overwrite-partial", test_overwrite_partial);
+    g_test_add_func("/ring/arm", test_arm);
+    g_test_add_func("/ring/reopen", test_reopen);
+    g_test_add_func("/ring/close-lost", test_close_lost);
+    g_test_add_func("/ring/race-discard", test_race_discard);
+    g_test_add_func("/ring/race-overwrite", test_race_overwrite);
+    return g_test_run();
+}
