@@ -6,7 +6,7 @@
 usage() {
     cat <<EOF
 usage: ./run guest [--qemu DIR] [--job FILE] [--job-out FILE] [--add FILE]...
-                   [--no-devices] [-- QEMU-ARGS]
+                   [--traces DIR] [--no-devices] [-- QEMU-ARGS]
 
 Builds everything, then boots a Linux guest with three hypertrace devices,
 one for each channel, and a shell on this terminal (Ctrl-A X ends it).
@@ -16,6 +16,8 @@ The module is loaded; the guest's programs are in PATH.
                    exits with its status
   --job-out FILE   what the job writes to \$JOB_OUT, the second serial port
   --add FILE       put FILE into the guest's /ht
+  --traces DIR     where each channel's CTF trace goes (a new folder);
+                   otherwise they are removed at the end
   --no-devices     leave the devices to QEMU-ARGS
 EOF
 }
@@ -23,6 +25,7 @@ EOF
 job=
 job_out=
 devices=yes
+traces=
 added=
 while [ $# -gt 0 ]; do
     if common_option "$@"; then shift "$shift_by"; continue; fi
@@ -31,6 +34,7 @@ while [ $# -gt 0 ]; do
     --job-out) job_out=${2:?--job-out needs a file}; shift 2 ;;
     --add) added="$added
 ${2:?--add needs a file}"; shift 2 ;;
+    --traces) traces=${2:?--traces needs a folder}; shift 2 ;;
     --no-devices) devices=; shift ;;
     -h|--help) usage; exit 0 ;;
     --) shift; break ;;
@@ -58,10 +62,15 @@ done
 cat "$HT_INITRD" "$run/overlay.cpio.gz" >"$run/initrd"
 
 if [ -n "$devices" ]; then
+    if [ -n "$traces" ]; then
+        mkdir "$traces" || die "--traces $traces: must be new"
+    else
+        traces=$run
+    fi
     "$HT_QEMU" -device help 2>/dev/null | grep -q '^name "hypertrace"' ||
         die "this QEMU has no hypertrace device"
     for channel in hypercall shm virtio; do
-        set -- "$@" -object hypertrace-backend-ctf,id=ctf-$channel,dir="$run/$channel" \
+        set -- "$@" -object hypertrace-backend-ctf,id=ctf-$channel,dir="$traces/$channel" \
             -device hypertrace,id=$channel,channel=$channel,backend=ctf-$channel
     done
 fi
@@ -75,14 +84,12 @@ if [ -n "$job_out" ]; then
 elif [ -n "$job" ]; then
     set -- -serial file:/dev/null "$@"
 fi
-quiet=
-[ -z "$job" ] || quiet="quiet"
 set -- -m 512 -smp 2 -nodefaults -no-reboot -display none \
     -kernel "$HT_KERNEL" -initrd "$run/initrd" \
-    -append "console=ttyS0 panic=-1 $quiet" "$@"
+    -append "console=ttyS0 panic=-1 quiet" "$@"
 
 if [ -z "$job" ]; then
-    step "starting the guest; traces go to $run until it ends"
+    step "starting the guest${traces:+; its traces are in $traces}"
     "$HT_QEMU" -serial mon:stdio "$@"
     exit
 fi

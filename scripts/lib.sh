@@ -57,7 +57,7 @@ common_option() {
 # Set the HT_ paths for a QEMU tree ('' for Debian's) and a build flavour.
 # Nothing is created.
 ht_paths() {
-    HT_CACHE=${HYPERTRACE_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/hypertrace}
+    HT_CACHE=${HYPERTRACE_CACHE:-${XDG_CACHE_HOME:-${HOME:?set HYPERTRACE_CACHE}/.cache}/hypertrace}
     HT_USER_QEMU=${1-}
     HT_FLAVOUR=${2:-plain}
     if [ -n "$HT_USER_QEMU" ]; then
