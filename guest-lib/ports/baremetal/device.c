@@ -5,6 +5,7 @@
  */
 #include "internal.h"
 
+#define SYNC_ROUNDS     8
 #define RELAX_MS        5000    /* for the host's backend to become ready */
 
 static struct ht_bm_device *to_bm(struct ht_device *dev)
@@ -183,10 +184,15 @@ int ht_bm_open(struct ht_bm_device *d, const struct ht_bm_platform *platform,
     if (!ret) {
         ret = ht_device_init(&d->dev);
     }
-    if (ret) {
-        ht_bm_close(d);
+    if (!ret) {
+        /* Not every host can compute the guest's counter itself. */
+        ret = ht_time_sync(&d->dev, SYNC_ROUNDS);
     }
-    return ret;
+    if (ret < 0) {
+        ht_bm_close(d);
+        return ret;
+    }
+    return 0;
 }
 
 void ht_bm_close(struct ht_bm_device *d)

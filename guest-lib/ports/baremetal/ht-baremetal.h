@@ -99,7 +99,8 @@ int ht_bm_find(const struct ht_bm_platform *platform, unsigned index,
  * @bdf: from ht_bm_find()
  *
  * Streams that somebody (firmware before, a kernel before a reboot) left open
- * are closed by the host, after it took what they held.
+ * are closed by the host, after it took what they held.  The clocks are
+ * related once; a program that runs for hours calls ht_time_sync() at times.
  *
  * Return: 0; -ENODEV: not a hypertrace device, or firmware left it without
  * addresses; -EPROTO: another version, or capabilities that contradict each
