@@ -79,6 +79,14 @@ struct HypertraceBackendClass {
 };
 
 /**
+ * hypertrace_backend_settable: whether a property may be set still
+ * @b: a backend
+ *
+ * For the property setters of backends.
+ */
+bool hypertrace_backend_settable(HypertraceBackend *b, Error **errp);
+
+/**
  * hypertrace_backend_leaves: the backends behind @b that deliver
  * @b: a backend
  *

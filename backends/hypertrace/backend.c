@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * hypertrace: what all host backends share
+ */
+#include "qemu/osdep.h"
+#include "qapi/error.h"
+#include "qemu/module.h"
+#include "qom/object_interfaces.h"
+#include "hypertrace/backend.h"
+
+bool hypertrace_backend_settable(HypertraceBackend *b, Error **errp)
+{
+    if (b->complete) {
+        error_setg(errp, "cannot change a property of a %s in use",
+                   object_get_typename(OBJECT(b)));
+        return false;
+    }
+    return true;
+}
+
+static void append_leaves(HypertraceBackend *b, GPtrArray *out)
+{
+    HypertraceBackendClass *k = HYPERTRACE_BACKEND_GET_CLASS(b);
+
+    if (k->leaves) {
+        k->leaves(b, out);
+    } else {
+        g_ptr_array_add(out, b);
+    }
+}
+
+GPtrArray *hypertrace_backend_leaves(HypertraceBackend *b)
+{
+    g_autoptr(GPtrArray) todo = g_ptr_array_new();
+    GPtrArray *leaves = g_ptr_array_new();
+    unsigned i;
+
+    g_ptr_array_add(todo, b);
+    for (i = 0; i < todo->len; i++) {
+        g_autoptr(GPtrArray) below = g_ptr_array_new();
+        unsigned j;
+
+        append_leaves(todo->pdata[i], below);
+        for (j = 0; j < below->len; j++) {
+            GPtrArray *to = below->pdata[j] == todo->pdata[i] ? leaves : todo;
+
+            if (!g_ptr_array_find(to, below->pdata[j], NULL)) {
+                g_ptr_array_add(to, below->pdata[j]);
+            }
+        }
+    }
+    return leaves;
+}
+
+bool hypertrace_backend_may_block(HypertraceBackend *b)
+{
+    HypertraceBackendClass *k = HYPERTRACE_BACKEND_GET_CLASS(b);
+
+    return k->may_block && k->may_block(b);
+}
+
+void *hypertrace_backend_attach(HypertraceBackend *b, const HtDeviceInfo *info,
+                                Error **errp)
+{
+    HypertraceBackendClass *k = HYPERTRACE_BACKEND_GET_CLASS(b);
+    void *session;
+
+    if (!b->complete) {
+        error_setg(errp, "the %s is not complete",
+                   object_get_typename(OBJECT(b)));
+        return NULL;
+    }
+    session = k->attach(b, info, errp);
+    if (session) {
+        b->users++;
+    }
+    return session;
+}
+
+void hypertrace_backend_detach(HypertraceBackend *b, void *session)
+{
+    assert(b->users);
+    HYPERTRACE_BACKEND_GET_CLASS(b)->detach(b, session);
+    b->users--;
+}
+
+bool hypertrace_backend_add_class(HypertraceBackend *b, void *session,
+                                  const HtClass *c, Error **errp)
+{
+    HypertraceBackendClass *k = HYPERTRACE_BACKEND_GET_CLASS(b);
+
+    return !k->add_class || k->add_class(b, session, c, errp);
+}
+
+void hypertrace_backend_deliver(HypertraceBackend *b, void *session,
+                                const HtRun *run)
+{
+    HYPERTRACE_BACKEND_GET_CLASS(b)->deliver(b, session, run);
+}
+
+static void backend_complete(UserCreatable *uc, Error **errp)
+{
+    HypertraceBackend *b = HYPERTRACE_BACKEND(uc);
+    HypertraceBackendClass *k = HYPERTRACE_BACKEND_GET_CLASS(b);
+
+    if (k->setup && !k->setup(b, errp)) {
+        return;
+    }
+    b->complete = true;
+}
+
+static bool backend_can_be_deleted(UserCreatable *uc)
+{
+    return !HYPERTRACE_BACKEND(uc)->users;
+}
+
+static void backend_class_init(ObjectClass *oc, void *data)
+{
+    UserCreatableClass *ucc = USER_CREATABLE_CLASS(oc);
+
+    ucc->complete = backend_complete;
+    ucc->can_be_deleted = backend_can_be_deleted;
+}
+
+static const TypeInfo backend_info = {
+    .name = TYPE_HYPERTRACE_BACKEND,
+    .parent = TYPE_OBJECT,
+    .instance_size = sizeof(HypertraceBackend),
+    .class_size = sizeof(HypertraceBackendClass),
+    .class_init = backend_class_init,
+    .abstract = true,
+    .interfaces = (InterfaceInfo[]) {
+        { TYPE_USER_CREATABLE },
+        { }
+    },
+};
+
+static void backend_register_types(void)
+{
+    type_register_static(&backend_info);
+}
+
+type_init(backend_register_types)

@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * hypertrace: events as text for people
+ */
+#include "qemu/osdep.h"
+#include "qemu/bswap.h"
+#include "log-format.h"
+
+#define NS_PER_SECOND UINT64_C(1000000000)
+
+static uint64_t load(const uint8_t *p, unsigned size)
+{
+    switch (size) {
+    case 1:
+        return *p;
+    case 2:
+        return lduw_le_p(p);
+    case 4:
+        return (uint32_t)ldl_le_p(p);
+    default:
+        return ldq_le_p(p);
+    }
+}
+
+static const uint8_t *put_scalar(FILE *f, unsigned kind, bool hex,
+                                 const uint8_t *p)
+{
+    unsigned size = ht_kind_size(kind);
+    uint64_t v = load(p, size);
+    uint32_t bits = v;
+    float f32;
+    double f64;
+
+    if (kind == HT_FIELD_F32) {
+        memcpy(&f32, &bits, sizeof(f32));
+        fprintf(f, "%.9g", f32);
+    } else if (kind == HT_FIELD_F64) {
+        memcpy(&f64, &v, sizeof(f64));
+        fprintf(f, "%.17g", f64);
+    } else if (hex) {
+        fprintf(f, "0x%" PRIx64, v);
+    } else if (ht_kind_signed(kind)) {
+        fprintf(f, "%" PRId64,
+                (int64_t)(v << (64 - 8 * size)) >> (64 - 8 * size));
+    } else {
+        fprintf(f, "%" PRIu64, v);
+    }
+    return p + size;
+}
+
+static void put_text(FILE *f, const uint8_t *p, size_t left)
+{
+    fputc('"', f);
+    while (left) {
+        gunichar c = g_utf8_get_char_validated((const char *)p, left);
+        size_t len = 1;
+
+        if (c == (gunichar)-1 || c == (gunichar)-2 || !g_unichar_isprint(c)) {
+            fprintf(f, "\\x%02x", *p);
+        } else {
+            len = g_utf8_skip[*p];
+            if (c == '"' || c == '\\') {
+                fputc('\\', f);
+            }
+            fwrite(p, 1, len, f);
+        }
+        p += len;
+        left -= len;
+    }
+    fputc('"', f);
+}
+
+static const uint8_t *put_field(FILE *f, const HtField *field,
+                                const uint8_t *p)
+{
+    bool hex = field->flags & HT_FIELD_HEX;
+    unsigned i, count = field->count;
+
+    switch (field->kind) {
+    case HT_FIELD_TEXT:
+        count = lduw_le_p(p);
+        put_text(f, p + 2, count);
+        return p + 2 + count;
+    case HT_FIELD_SEQUENCE:
+        count = lduw_le_p(p);
+        p += 2;
+        /* fall through */
+    case HT_FIELD_ARRAY:
+        fputc('[', f);
+        for (i = 0; i < count; i++) {
+            if (i) {
+                fputc(' ', f);
+            }
+            p = put_scalar(f, field->elem, hex, p);
+        }
+        fputc(']', f);
+        return p;
+    default:
+        return put_scalar(f, field->kind, hex, p);
+    }
+}
+
+void ht_log_event(FILE *f, const char *device, const HtStreamInfo *stream,
+                  const HtEvent *ev)
+{
+    const uint8_t *p = ev->payload;
+    unsigned i;
+
+    fprintf(f, "%" PRIu64 ".%09" PRIu64 " %s stream %" PRIu32 " vcpu %" PRId32
+            " %s", ev->ns / NS_PER_SECOND, ev->ns % NS_PER_SECOND, device,
+            stream->index, stream->vcpu, ev->cls->name);
+    for (i = 0; i < ev->cls->nr_fields; i++) {
+        fprintf(f, " %s=", ev->cls->fields[i].name);
+        p = put_field(f, &ev->cls->fields[i], p);
+    }
+    fputc('\n', f);
+}

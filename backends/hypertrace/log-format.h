@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * hypertrace: events as text for people
+ */
+#ifndef HYPERTRACE_LOG_FORMAT_H
+#define HYPERTRACE_LOG_FORMAT_H
+
+#include "hypertrace/run.h"
+
+/**
+ * ht_log_event: write an event and its fields as one line
+ * @f: to here; no other thread may write to it meanwhile
+ * @device: name of the device
+ * @stream: the event's stream
+ * @ev: the event
+ *
+ * Text comes from a guest and may go to a terminal: what does not print is
+ * shown as an escape.
+ */
+void ht_log_event(FILE *f, const char *device, const HtStreamInfo *stream,
+                  const HtEvent *ev);
+
+#endif /* HYPERTRACE_LOG_FORMAT_H */
