@@ -6,6 +6,7 @@
 #include <linux/io.h>
 #include <linux/pci.h>
 #include <linux/string.h>
+#include <linux/virtio_config.h>
 
 #include <uapi/linux/hypertrace.h>
 
@@ -169,6 +170,7 @@ static void htk_pci_remove(struct htk *h)
 {
 	struct pci_dev *pdev = htk_pci_dev(h->vdev);
 
+	virtio_reset_device(h->vdev);
 	memunmap(h->ram);
 	iounmap(h->regs);
 	pci_release_region(pdev, HT_PCI_BAR_RING);

@@ -1,0 +1,372 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The driver and the library in a Linux guest, over each channel.
+
+Under TCG: what is tested is what arrives, not how fast.
+"""
+
+import json
+import os
+import re
+import struct
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts"))
+
+import ctf_events  # noqa: E402
+from htvm import VM  # noqa: E402
+
+CHANNELS = ["hypercall", "shm", "virtio"]
+MASK = 2**64 - 1
+LETTERS = ("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+           "0123456789-_")
+
+
+# What the shell's "set -e" and "!" do not do together; a program that holds a
+# stream is started, and ended.
+PRELUDE = """
+set -e
+refused() {
+    if "$@"; then echo "should have failed: $*"; exit 1; fi
+}
+hold() {
+    rm -f /tmp/held
+    ht-devtest "$@" >/tmp/held &
+    while ! grep -q holding /tmp/held; do usleep 10000; done
+}
+killed() {
+    kill -9 $!
+    wait $! || :
+}
+"""
+
+
+@pytest.fixture(params=CHANNELS)
+def channel(request):
+    return request.param
+
+
+def events_module():
+    return {"hypertrace-events.ko":
+            Path(os.environ["HT_MODULE"]).parent / "hypertrace-events.ko"}
+
+
+def stats(vm, device="ht0"):
+    return vm.qmp.command("qom-get", path=f"/machine/peripheral/{device}",
+                          property="stats")
+
+
+def assert_sound(vm):
+    assert not vm.oops(), str(vm)
+    assert not vm.guest_errors, str(vm)
+
+
+def signed(value, bits):
+    value &= 2**bits - 1
+    return value - 2**bits if value >> (bits - 1) else value
+
+
+def bench_fields(size, tag, seq):
+    """What tools/ht-bench-payload.h says such an event carries."""
+    w = [((seq + (tag << 40)) * 0x9e3779b97f4a7c15
+          + (k + 1) * 0xd1342543de82ef95) & MASK for k in range(4)]
+    if size == 8:
+        return {"seq": seq}
+    if size == 32:
+        return {"seq": seq, "a": w[0], "b": w[1], "c": w[2]}
+    if size == 64:
+        ratio = struct.pack("<Q", 0x3ff << 52 | w[1] >> 12)
+        share = struct.pack("<I", 0x7f << 23 | w[2] >> 41)
+        return {"seq": seq, "hash": w[0], "delta": signed(w[1], 64),
+                "count": w[2] >> 32, "diff": signed(w[2], 32),
+                "port": w[3] >> 48, "heat": signed(w[3] >> 32, 16),
+                "flags": w[3] >> 24 & 0xff, "level": signed(w[3] >> 16, 8),
+                "ratio": struct.unpack("<d", ratio)[0],
+                "share": struct.unpack("<f", share)[0],
+                "raw": list(struct.pack("<QQ", w[0], w[1])[:14])}
+    n = seq % 16
+    return {"seq": seq, "hash": w[0],
+            "message": "".join(LETTERS[(seq + tag + i) % 64]
+                               for i in range(236 - 4 * n)),
+            "numbers": [((w[0] >> i) + i) & 0xffffffff for i in range(n)]}
+
+
+def check_bench(run, trace):
+    """Each event of a run is in the trace, or was counted as discarded."""
+    streams = ctf_events.read(trace)
+    for row in run["streams"]:
+        s = streams[row["instance"]]
+        expected = -1
+        for name, fields in s.events:
+            seq = fields["seq"]
+            size = run["payload"][seq % len(run["payload"])]
+            assert name == f"bench.e{size}"
+            assert fields == bench_fields(size, row["stream"], seq)
+            assert seq > expected
+            expected = seq
+        assert len(s.events) == row["sent"]
+        assert s.discarded == row["discarded"]
+        assert s.ns == sorted(s.ns)
+
+
+def rows(vm):
+    return [json.loads(line) for line in vm.out.text.splitlines()
+            if line.startswith("{")]
+
+
+BENCH_JOB = """
+set -e
+ht-bench -j -n 20000 -p mix -t 2 -l >&3
+ht-bench -j -n 2000 -p 64,8 -r 20000 -b >&3
+ht-bench -j -n 30000 -p 256 >&3
+"""
+
+
+def test_bench(channel, tmp_path):
+    """Typed events of all sizes arrive whole, in order and accounted for."""
+    with VM(devices=[{"channel": channel}], job=BENCH_JOB,
+            workdir=tmp_path / "vm") as vm:
+        vm.wait(120)
+        assert_sound(vm)
+        lossless, paced, flat = rows(vm)
+        for run in lossless, paced, flat:
+            assert run["channel"] == channel
+            assert run["counter_begin"] < run["counter_end"]
+            check_bench(run, vm.trace("ht0"))
+    assert (lossless["sent"], lossless["discarded"]) == (40000, 0)
+    assert len(lossless["streams"]) == 2
+    assert paced["sent"] + paced["discarded"] == 2000
+    assert paced["duration_ns"] >= 2000 / 20000 * 1e9 * 0.99
+    assert flat["sent"] + flat["discarded"] == 30000
+    # hypercall consumes before the guest goes on
+    assert channel != "hypercall" or flat["discarded"] == 0
+    assert channel != "hypercall" or flat["doorbells"] == 30000
+    assert channel != "shm" or flat["doorbells"] < 30000 / 10
+
+
+def test_discards_are_counted(channel, tmp_path):
+    """A ring that is too small discards, and the host knows how many."""
+    with VM(devices=[{"channel": channel, "packet_size": 4096, "packets": 2,
+                      "batch": 65536, "streams": 2}],
+            job="ht-bench -j -n 100000 -p mix >&3",
+            workdir=tmp_path / "vm") as vm:
+        vm.wait(120)
+        assert_sound(vm)
+        (run,) = rows(vm)
+        check_bench(run, vm.trace("ht0"))
+    assert run["sent"] + run["discarded"] == 100000
+    assert channel == "hypercall" or run["discarded"] > 0
+
+
+def test_one_program_three_channels(tmp_path):
+    """examples/hello.c, as it is; and devices do not mix their events."""
+    job = "set -e\n" + "".join(
+        f"HYPERTRACE_DEVICE=/dev/hypertrace{n} ht-hello\n" for n in range(3))
+    with VM(devices=[{"channel": c} for c in CHANNELS], job=job,
+            workdir=tmp_path / "vm") as vm:
+        vm.wait()
+        assert_sound(vm)
+        for n in range(3):
+            (s,) = ctf_events.read(vm.trace(f"ht{n}")).values()
+            assert s.events == [("hello", {"n": i, "who": "world"})
+                                for i in range(10)]
+
+
+KERNEL_JOB = """
+set -e
+insmod /ht/hypertrace-events.ko
+for i in 1 2 3 4 5; do
+    for j in 1 2 3 4 5 6 7 8 9; do cat /proc/self/stat >/dev/null & done
+    wait
+done
+rmmod hypertrace-events
+echo done >&3
+read answer <&3
+"""
+
+
+def test_kernel_events(channel, tmp_path):
+    """The kernel's own events, from tasks, softirqs and interrupts.
+
+    Each CPU's switches form a chain: who comes is who goes next.
+    """
+    with VM(devices=[{"channel": channel, "packets": 64}], job=KERNEL_JOB,
+            files=events_module(), workdir=tmp_path / "vm") as vm:
+        vm.out.expect("^done", 60)
+        counted = stats(vm)
+        vm.say("go")
+        vm.wait()
+        assert_sound(vm)
+        streams = ctf_events.read(vm.trace("ht0"))
+    assert counted["lost"] == counted["dropped"] == counted["errors"] == 0
+    assert counted["events"] == sum(len(s.events) for s in streams.values())
+    seen = set()
+    chains = 0
+    for s in streams.values():
+        names = {name for name, _ in s.events}
+        seen |= names
+        assert not {"sched_switch", "softirq_entry"} <= names
+        assert not {"softirq_entry", "irq_handler_entry"} <= names
+        switches = [f for name, f in s.events if name == "sched_switch"]
+        chains += len(switches) > 50
+        for one, two in zip(switches, switches[1:]):
+            assert one["next_tid"] == two["prev_tid"]
+            assert one["next_tid"] == 0 or \
+                one["next_comm"] == two["prev_comm"] or \
+                one["next_comm"] in ("sh", "init")         # before exec
+    assert seen >= {"sched_switch", "sched_wakeup", "irq_handler_entry",
+                    "irq_handler_exit", "softirq_entry", "softirq_exit"}
+    assert chains == 2
+
+
+KILL_JOB = PRELUDE + """
+hold /dev/hypertrace0 hold 1000
+killed
+ht-bench -j -n 100 -l >&3
+echo done >&3
+read answer <&3
+rmmod hypertrace
+"""
+
+
+def test_killed_process(channel, tmp_path):
+    """What it had committed is delivered, and its stream is free again."""
+    with VM(devices=[{"channel": channel, "streams": 1, "batch": 65536,
+                      "flush_ms": 1000}],
+            job=KILL_JOB, workdir=tmp_path / "vm") as vm:
+        vm.out.expect("^done", 60)
+        counted = stats(vm)
+        vm.say("go")
+        vm.wait()
+        assert_sound(vm)
+        streams = ctf_events.read(vm.trace("ht0"))
+    assert counted["events"] == 1100 and counted["lost"] == 0
+    held = [s.events for s in streams.values()
+            if s.events and s.events[0][0] == "devtest.event"]
+    assert held == [[("devtest.event", {"n": n, "note": "held"})
+                     for n in range(1000)]]
+
+
+UNPLUG_JOB = """
+set -e
+insmod /ht/hypertrace-events.ko
+ht-devtest /dev/hypertrace0 ids >&3
+ht-devtest /dev/hypertrace0 endless >&3
+[ ! -e /dev/hypertrace0 ]
+echo unplugged >&3
+while [ ! -e /dev/hypertrace0 ]; do usleep 10000; done
+ht-devtest /dev/hypertrace0 ids >&3
+ht-bench -j -n 1000 -l >&3
+"""
+
+
+def test_unplug_while_emitting(channel, tmp_path):
+    """A program and the kernel emit on; the device comes back as it was."""
+    with VM(devices=[{"channel": channel, "backend": "null"}],
+            job=UNPLUG_JOB, files=events_module(),
+            workdir=tmp_path / "vm") as vm:
+        ids = vm.out.expect(r"^ids (\d+ \d+)$", 60).group(1)
+        vm.out.expect("^emitting", 60)
+        vm.qmp.command("device_del", id="ht0")
+        vm.qmp.wait_event("DEVICE_DELETED", 60, device="ht0")
+        vm.out.expect("^gone: flush ENODEV, close ENODEV$", 60)
+        vm.out.expect("^unplugged", 60)
+        vm.qmp.command("device_add", driver="hypertrace", id="ht0",
+                       channel=channel, backend="ht0-backend", name="ht0")
+        assert vm.out.expect(r"^ids (\d+ \d+)$", 60).group(1) == ids
+        vm.wait()
+        assert_sound(vm)
+        assert rows(vm)[-1]["sent"] == 1000
+
+
+RELOAD_JOB = PRELUDE + """
+ht-devtest /dev/hypertrace0 ids >&3
+for i in 1 2 3; do
+    hold /dev/hypertrace0 hold 10
+    refused rmmod hypertrace 2>/dev/null
+    killed
+    rmmod hypertrace
+    insmod /ht/hypertrace.ko
+done
+ht-bench -n 100 -l
+ht-devtest /dev/hypertrace0 ids >&3
+"""
+
+
+def test_reload_keeps_ids(channel, tmp_path):
+    """Class ids last as long as the trace; a module in use stays."""
+    with VM(devices=[{"channel": channel, "backend": "null"}],
+            job=RELOAD_JOB, workdir=tmp_path / "vm") as vm:
+        vm.wait()
+        assert_sound(vm)
+        ids = re.findall(r"^ids (.*)", vm.out.text, re.M)
+    assert len(ids) == 2 and ids[0] == ids[1]
+
+
+def test_stream_ownership(channel, tmp_path):
+    """Nobody maps, submits to or closes another file's stream."""
+    job = """
+set -e
+ht-devtest /dev/hypertrace0 ownership
+[ "$(stat -c %a:%u /dev/hypertrace0)" = 600:0 ]
+"""
+    with VM(devices=[{"channel": channel, "backend": "null"}], job=job,
+            workdir=tmp_path / "vm") as vm:
+        vm.wait()
+        assert_sound(vm)
+
+
+def test_hostile_process(channel, tmp_path):
+    """Garbage in the control page stops a stream, nothing else."""
+    job = """
+set -e
+ht-devtest /dev/hypertrace0 hostile
+ht-bench -j -n 5000 -p mix -l >&3
+"""
+    with VM(devices=[{"channel": channel}], job=job,
+            workdir=tmp_path / "vm") as vm:
+        vm.wait()
+        assert not vm.oops(), str(vm)
+        assert "stopped" in vm.guest_errors
+        (run,) = rows(vm)
+        assert run["sent"] == 5000
+        check_bench(run, vm.trace("ht0"))
+
+
+PCI_JOB = PRELUDE + """
+for d in /sys/bus/pci/devices/*; do
+    [ "$(cat $d/device)" != 0x107f ] || devices="$devices $(basename $d)"
+done
+set -- $devices
+[ $# = 3 ]
+ht-bench -j -d $1 -n 5000 -p mix -l >&3
+ht-bench -j -d $2 -n 5000 -p mix -l >&3
+ht-bench -j -n 5000 -l >&3
+refused ht-bench -d $3 2>/tmp/virtio
+grep -q 'no such hypertrace device' /tmp/virtio
+hold $1 hold 10
+refused ht-bench -d $1 2>/tmp/busy
+grep -q 'another process' /tmp/busy
+killed
+ht-bench -j -d $1 -n 100 -l >&3
+insmod /ht/late.ko
+refused ht-bench -d $1 2>/tmp/module
+grep -q 'kernel module' /tmp/module
+"""
+
+
+def test_without_module(tmp_path):
+    """PCI resource files serve hypercall and shm, until the module comes."""
+    with VM(devices=[{"channel": c} for c in CHANNELS], job=PCI_JOB,
+            module=False, files={"late.ko": os.environ["HT_MODULE"]},
+            workdir=tmp_path / "vm") as vm:
+        vm.wait()
+        assert_sound(vm)
+        hypercall, shm, first, again = rows(vm)
+        assert hypercall["channel"] == first["channel"] == "hypercall"
+        assert shm["channel"] == "shm"
+        for run, device in ((hypercall, 0), (shm, 1), (first, 0), (again, 0)):
+            assert run["mapping"] == "uncached"
+            check_bench(run, vm.trace(f"ht{device}"))
