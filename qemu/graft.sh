@@ -100,7 +100,7 @@ grafted() {
 }
 
 link_files() {
-    grafted >"$HT_TREE/grafted.new"
+    grafted | sort >"$HT_TREE/grafted.new"
     if [ -f "$HT_TREE/grafted" ]; then
         comm -23 "$HT_TREE/grafted" "$HT_TREE/grafted.new" |
         while IFS= read -r path; do
