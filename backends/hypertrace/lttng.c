@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * hypertrace: guest events as LTTng-UST events of this QEMU
+ *
+ * The provider is the device, so `lttng enable-event -u 'ht0:*'`.  A QEMU
+ * module of its own where QEMU has modules: whoever does not use it does not
+ * get liblttng-ust's threads either, and -daemonize has forked before.
+ */
+#include "qemu/osdep.h"
+#include "qapi/error.h"
+#include "qemu/atomic.h"
+#include "qemu/module.h"
+#include "hypertrace/backend.h"
+#include "lttng-ust-event.h"
+
+typedef struct LttngSession {
+    char *provider;
+    const HtClassTable *classes;
+    void *events[HT_CLASSES_MAX + 1];   /* HtUstEvent by class id */
+} LttngSession;
+
+/* LTTng-UST waits for space in a full buffer only where this is set. */
+static bool lttng_may_block(HypertraceBackend *b)
+{
+    return getenv("LTTNG_UST_ALLOW_BLOCKING") != NULL;
+}
+
+static void *lttng_attach(HypertraceBackend *b, const HtDeviceInfo *info,
+                          Error **errp)
+{
+    LttngSession *s = g_new0(LttngSession, 1);
+
+    s->provider = g_strdup(info->name);
+    s->classes = info->classes;
+    return s;
+}
+
+static void lttng_detach(HypertraceBackend *b, void *session)
+{
+    LttngSession *s = session;
+
+    /* its events stay registered; see ht_ust_event_get() */
+    g_free(s->provider);
+    g_free(s);
+}
+
+static bool lttng_add_class(HypertraceBackend *b, void *session,
+                            const HtClass *c, Error **errp)
+{
+    LttngSession *s = session;
+    g_autofree char *why = NULL;
+    HtUstEvent *e = ht_ust_event_get(s->provider, c, &why);
+
+    if (!e) {
+        error_setg(errp, "cannot register LTTng-UST event '%s:%s': %s",
+                   s->provider, c->name, why);
+        return false;
+    }
+    /* Pairs with the acquire in lttng_deliver(). */
+    qatomic_store_release(&s->events[c->id], e);
+    return true;
+}
+
+static void lttng_deliver(HypertraceBackend *b, void *session,
+                          const HtRun *run)
+{
+    const HtStreamInfo *stream = run->stream;
+    LttngSession *s = session;
+    HtRunIter it;
+    HtEvent ev;
+
+    ht_ust_thread_init();
+    ht_run_iter_init(&it, run, s->classes);
+    while (ht_run_next(&it, &ev)) {
+        /* Pairs with the release in lttng_add_class(). */
+        HtUstEvent *e = qatomic_load_acquire(&s->events[ev.cls->id]);
+
+        if (likely(e)) {
+            ht_ust_event_emit(e, stream->index, stream->vcpu, ev.ns,
+                              ev.payload, ev.size);
+        }
+    }
+}
+
+static void lttng_class_init(ObjectClass *oc, void *data)
+{
+    HypertraceBackendClass *k = HYPERTRACE_BACKEND_CLASS(oc);
+
+    k->may_block = lttng_may_block;
+    k->attach = lttng_attach;
+    k->detach = lttng_detach;
+    k->add_class = lttng_add_class;
+    k->deliver = lttng_deliver;
+}
+
+static const TypeInfo lttng_info = {
+    .name = TYPE_HYPERTRACE_BACKEND_LTTNG,
+    .parent = TYPE_HYPERTRACE_BACKEND,
+    .class_init = lttng_class_init,
+};
+module_obj(TYPE_HYPERTRACE_BACKEND_LTTNG);
+
+static void lttng_register_types(void)
+{
+    type_register_static(&lttng_info);
+}
+
+type_init(lttng_register_types)
