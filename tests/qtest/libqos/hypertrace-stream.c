@@ -1,0 +1,270 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * libqos: a guest's side of the hypertrace device: streams
+ */
+#include "qemu/osdep.h"
+#include "qemu/bswap.h"
+#include "hypertrace.h"
+
+static uint64_t ring_offset(QHt *h, uint32_t stream, uint64_t offset)
+{
+    g_assert_cmpuint(offset, <, h->caps.ring_stride);
+    return stream * h->caps.ring_stride + offset;
+}
+
+void qht_ring_write(QHt *h, uint32_t stream, uint64_t offset,
+                    const void *data, size_t size)
+{
+    qpci_memwrite(h->pci->pdev, h->ring, ring_offset(h, stream, offset), data,
+                  size);
+}
+
+uint64_t qht_ring_readq(QHt *h, uint32_t stream, uint64_t offset)
+{
+    return qpci_io_readq(h->pci->pdev, h->ring,
+                         ring_offset(h, stream, offset));
+}
+
+void qht_ring_writeq(QHt *h, uint32_t stream, uint64_t offset, uint64_t v)
+{
+    qpci_io_writeq(h->pci->pdev, h->ring, ring_offset(h, stream, offset), v);
+}
+
+uint32_t qht_ring_state(QHt *h, uint32_t stream)
+{
+    return qpci_io_readl(h->pci->pdev, h->ring,
+                         ring_offset(h, stream, QHT_HOST(state)));
+}
+
+void qht_stream_open(QHtStream *s, QHt *h, uint32_t index)
+{
+    struct ht_msg_open m = { .vcpu = cpu_to_le32(-1), .name = "qtest" };
+
+    memset(s, 0, sizeof(*s));
+    m.stream = cpu_to_le32(index);
+    g_assert_cmpuint(qht_call(h, HT_MSG_STREAM_OPEN, &m, sizeof(m)), ==,
+                     HT_STATUS_OK);
+    s->h = h;
+    s->index = le32_to_cpu(m.stream);
+    s->instance = le64_to_cpu(m.instance);
+    g_assert_cmpuint(s->index, <, h->caps.streams);
+    g_assert_true(index == HT_STREAM_ANY || s->index == index);
+    g_assert_cmpuint(s->instance, >, 0);
+    s->image = g_malloc0(h->caps.packet_size);
+    if (h->control) {
+        return;
+    }
+    g_assert_cmpuint(qht_ring_state(h, s->index), ==, HT_STREAM_OPENED);
+    g_assert_cmpuint(qht_ring_readq(h, s->index, QHT_HOST(instance)), ==,
+                     s->instance);
+    g_assert_cmpuint(qht_ring_readq(h, s->index, QHT_GUEST(head)), ==, 0);
+    g_assert_cmpuint(qht_ring_readq(h, s->index, QHT_HOST(tail)), ==, 0);
+}
+
+void qht_stream_forget(QHtStream *s)
+{
+    g_free(s->image);
+    s->image = NULL;
+}
+
+void qht_stream_close(QHtStream *s)
+{
+    struct ht_msg_stream m = {
+        .stream = cpu_to_le32(s->index),
+        .instance = cpu_to_le64(s->instance),
+        .lost = cpu_to_le64(s->lost),
+    };
+
+    g_assert_cmpuint(qht_call(s->h, HT_MSG_STREAM_CLOSE, &m, sizeof(m)), ==,
+                     HT_STATUS_OK);
+    qht_stream_forget(s);
+}
+
+void qht_stream_flush(QHtStream *s)
+{
+    struct ht_msg_stream m = {
+        .stream = cpu_to_le32(s->index),
+        .instance = cpu_to_le64(s->instance),
+        .lost = cpu_to_le64(s->lost),
+    };
+
+    g_assert_cmpuint(qht_call(s->h, HT_MSG_STREAM_FLUSH, &m, sizeof(m)), ==,
+                     HT_STATUS_OK);
+}
+
+static uint64_t position(const QHtStream *s)
+{
+    return s->packet * s->h->caps.packet_size + s->offset;
+}
+
+static uint64_t slot(const QHtStream *s)
+{
+    return HT_PACKETS_OFFSET + (s->packet & (s->h->caps.packets - 1)) *
+           s->h->caps.packet_size;
+}
+
+/* Events first, then what makes them visible */
+static void publish(QHtStream *s, uint32_t from)
+{
+    if (s->h->control) {
+        return;
+    }
+    qht_ring_write(s->h, s->index, slot(s) + from, s->image + from,
+                   s->offset - from);
+    qht_ring_writeq(s->h, s->index, QHT_GUEST(head), position(s));
+}
+
+static void submit(QHtStream *s)
+{
+    uint32_t from = s->submitted % s->h->caps.packet_size;
+    struct ht_submit sub = {
+        .from = cpu_to_le64(s->submitted),
+        .to = cpu_to_le64(position(s)),
+        .lost = cpu_to_le64(s->lost),
+        .stream = cpu_to_le32(s->index),
+    };
+
+    if (s->submitted < position(s)) {
+        qht_submit(s->h, s->index, &sub, s->image + from, s->offset - from);
+        s->submitted = position(s);
+    }
+}
+
+void qht_close_packet(QHtStream *s)
+{
+    struct ht_packet *p = (struct ht_packet *)s->image;
+
+    if (s->offset == 0) {
+        return;
+    }
+    if (s->h->control) {
+        submit(s);
+    } else {
+        stq_le_p(&p->clock_end, s->clock);
+        stl_le_p(&p->content, s->offset);
+        qht_ring_write(s->h, s->index, slot(s), p, sizeof(*p));
+    }
+    s->packet++;
+    s->offset = 0;
+    if (s->h->control) {
+        s->submitted = position(s);
+    } else {
+        qht_ring_writeq(s->h, s->index, QHT_GUEST(head), position(s));
+    }
+}
+
+static void open_packet(QHtStream *s)
+{
+    struct ht_packet *p = (struct ht_packet *)s->image;
+
+    if (s->h->caps.mode == HT_MODE_OVERWRITE) {
+        qht_ring_writeq(s->h, s->index, QHT_GUEST(opening), s->packet);
+    } else if (!s->h->control) {
+        QHT_WAIT(s->packet - qht_ring_readq(s->h, s->index, QHT_HOST(tail)) <
+                 s->h->caps.packets);
+    }
+    memset(p, 0, sizeof(*p));
+    stl_le_p(&p->magic, HT_PACKET_MAGIC);
+    stl_le_p(&p->stream, s->index);
+    stq_le_p(&p->instance, s->instance);
+    stq_le_p(&p->seq, s->packet);
+    stq_le_p(&p->clock_begin, s->clock);
+    stq_le_p(&p->events, s->events);
+    stq_le_p(&p->lost, s->lost);
+    s->offset = sizeof(*p);
+}
+
+void qht_write(QHtStream *s, uint32_t id, const void *payload, size_t size)
+{
+    const uint32_t room = s->h->caps.packet_size;
+    uint32_t from;
+
+    g_assert_cmpuint(id, <, HT_ID_EXTENDED);
+    s->clock += 100;
+    if (s->offset && room - s->offset < HT_EVENT_HEADER + size) {
+        qht_close_packet(s);
+    }
+    from = s->offset;
+    if (s->offset == 0) {
+        open_packet(s);
+    }
+    stl_le_p(s->image + s->offset, id | (uint32_t)s->clock << 8);
+    memcpy(s->image + s->offset + HT_EVENT_HEADER, payload, size);
+    s->offset += HT_EVENT_HEADER + size;
+    s->events++;
+    if (s->offset == room) {
+        if (!s->h->control) {
+            qht_ring_write(s->h, s->index, slot(s) + from, s->image + from,
+                           s->offset - from);
+        }
+        qht_close_packet(s);
+    } else {
+        publish(s, from);
+    }
+}
+
+void qht_write_number(QHtStream *s, uint32_t id, uint64_t n)
+{
+    n = cpu_to_le64(n);
+    qht_write(s, id, &n, sizeof(n));
+}
+
+void qht_doorbell(QHtStream *s)
+{
+    const struct ht_caps *c = &s->h->caps;
+
+    qpci_io_writel(s->h->pci->pdev, s->h->regs,
+                   c->doorbell_offset + s->index * c->doorbell_stride,
+                   s->index);
+}
+
+void qht_commit(QHtStream *s)
+{
+    switch (s->h->caps.channel) {
+    case HT_CHANNEL_HYPERCALL:
+        qht_doorbell(s);
+        break;
+    case HT_CHANNEL_SHM:
+        break;
+    case HT_CHANNEL_VIRTIO:
+        submit(s);
+        break;
+    }
+}
+
+/* Virtqueues --------------------------------------------------------------- */
+
+void qht_queue_kick(QHt *h, QVirtQueue *vq, uint32_t desc)
+{
+    qvirtqueue_kick(h->qts, &h->pci->vdev, vq, desc);
+}
+
+void qht_queue_wait(QHt *h, QVirtQueue *vq)
+{
+    uint16_t avail = qtest_readw(h->qts, vq->avail + 2);
+
+    QHT_WAIT(qtest_readw(h->qts, vq->used + 2) == avail);
+    vq->last_used_idx = avail;
+    vq->free_head = 0;
+    vq->num_free = vq->size;
+}
+
+uint32_t qht_submit(QHt *h, uint32_t queue, const struct ht_submit *sub,
+                    const void *data, size_t size)
+{
+    QVirtQueue *vq = h->data[queue];
+    uint64_t addr;
+    uint32_t desc;
+
+    if (vq->free_head == vq->size) {
+        qht_queue_wait(h, vq);
+    }
+    addr = guest_alloc(h->alloc, sizeof(*sub) + size);
+    qtest_memwrite(h->qts, addr, sub, sizeof(*sub));
+    if (size) {
+        qtest_memwrite(h->qts, addr + sizeof(*sub), data, size);
+    }
+    desc = qvirtqueue_add(h->qts, vq, addr, sizeof(*sub) + size, false, false);
+    qht_queue_kick(h, vq, desc);
+    return desc;
+}

@@ -1,0 +1,326 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * libqos: a guest's side of the hypertrace device: machine, messages, figures
+ */
+#include "qemu/osdep.h"
+#include "qemu/bswap.h"
+#include "qobject/qdict.h"
+#include "qobject/qlist.h"
+#include "qobject/qnum.h"
+#include "pci-pc.h"
+#include "malloc-pc.h"
+#include "hypertrace.h"
+#include "standard-headers/linux/virtio_config.h"
+
+static void map(QHt *h)
+{
+    QPCIDevice *pdev = h->pci->pdev;
+    struct ht_caps le;
+
+    qvirtio_pci_device_enable(h->pci);
+    h->regs = h->ring = (QPCIBar) { 0 };
+    if (h->pci->bar_idx == 2) {
+        h->regs = qpci_iomap(pdev, HT_PCI_BAR_REGS, NULL);
+        h->ring = qpci_iomap(pdev, HT_PCI_BAR_RING, NULL);
+        qpci_memread(pdev, h->regs, 0, &le, sizeof(le));
+    } else {
+        qpci_memread(pdev, h->pci->bar, h->pci->device_cfg_offset, &le,
+                     sizeof(le));
+    }
+    h->caps = (struct ht_caps) {
+        .magic = le32_to_cpu(le.magic),
+        .version = le32_to_cpu(le.version),
+        .channel = le32_to_cpu(le.channel),
+        .mode = le32_to_cpu(le.mode),
+        .features = le64_to_cpu(le.features),
+        .streams = le32_to_cpu(le.streams),
+        .packet_size = le32_to_cpu(le.packet_size),
+        .packets = le32_to_cpu(le.packets),
+        .batch = le32_to_cpu(le.batch),
+        .flush_ms = le32_to_cpu(le.flush_ms),
+        .max_gap = le32_to_cpu(le.max_gap),
+        .clock_hz = le64_to_cpu(le.clock_hz),
+        .epoch = le64_to_cpu(le.epoch),
+        .ring_stride = le64_to_cpu(le.ring_stride),
+        .doorbell_offset = le32_to_cpu(le.doorbell_offset),
+        .doorbell_stride = le32_to_cpu(le.doorbell_stride),
+        .mailbox_offset = le32_to_cpu(le.mailbox_offset),
+        .mailbox_size = le32_to_cpu(le.mailbox_size),
+        .max_classes = le32_to_cpu(le.max_classes),
+        .max_message = le32_to_cpu(le.max_message),
+    };
+    g_assert_cmphex(h->caps.magic, ==, HT_MAGIC);
+}
+
+static void start_virtio(QHt *h)
+{
+    QVirtioDevice *vdev = &h->pci->vdev;
+    uint32_t i;
+
+    qvirtio_start_device(vdev);
+    qvirtio_set_features(vdev, qvirtio_get_features(vdev) &
+                         (1ull << VIRTIO_F_VERSION_1 |
+                          1ull << VIRTIO_RING_F_EVENT_IDX));
+    h->control = qvirtqueue_setup(vdev, h->alloc, HT_VQ_CONTROL);
+    for (i = 0; i < h->caps.streams; i++) {
+        h->data[i] = qvirtqueue_setup(vdev, h->alloc, HT_VQ_DATA(i));
+    }
+    qvirtio_set_driver_ok(vdev);
+    if (!h->control_buf) {
+        h->control_buf = guest_alloc(h->alloc, 2 * HT_MESSAGE_MAX);
+    }
+}
+
+QHt *qht_attach(QHt *first, const char *id, uint8_t slot)
+{
+    QPCIAddress addr = { .devfn = QPCI_DEVFN(slot, 0) };
+    QHt *h = g_new0(QHt, 1);
+
+    h->qts = first->qts;
+    h->bus = first->bus;
+    h->alloc = first->alloc;
+    h->slot = slot;
+    h->path = g_strdup_printf("/machine/peripheral/%s", id);
+    h->pci = virtio_pci_new(h->bus, &addr);
+    g_assert_nonnull(h->pci);
+    map(h);
+    if (h->caps.channel == HT_CHANNEL_VIRTIO) {
+        start_virtio(h);
+    }
+    return h;
+}
+
+QHt *qht_boot(const char *machine, const char *backend, const char *props,
+              const char *extra)
+{
+    g_autofree char *log = NULL;
+    g_autofree char *object = NULL;
+    QHt machine_only = { 0 }, *h;
+
+    if (!strcmp(backend, "log")) {
+        int fd = g_file_open_tmp("hypertrace-test-XXXXXX", &log, NULL);
+
+        g_assert_cmpint(fd, >=, 0);
+        close(fd);
+        object = g_strdup_printf("hypertrace-backend-log,id=be,file=%s", log);
+    } else {
+        object = g_strdup_printf("hypertrace-backend-%s,id=be", backend);
+    }
+    machine_only.qts = qtest_initf("-machine %s -nodefaults %s -object %s "
+                                   "-device hypertrace,id=ht,addr=%d,"
+                                   "backend=be,%s",
+                                   machine, extra ?: "", object, QHT_SLOT,
+                                   props);
+    machine_only.alloc = g_new0(QGuestAllocator, 1);
+    pc_alloc_init(machine_only.alloc, machine_only.qts, 0);
+    machine_only.bus = qpci_new_pc(machine_only.qts, machine_only.alloc);
+    h = qht_attach(&machine_only, "ht", QHT_SLOT);
+    h->owner = true;
+    h->log = g_steal_pointer(&log);
+    return h;
+}
+
+static void drop_queues(QHt *h)
+{
+    uint32_t i;
+
+    for (i = 0; i < HT_STREAMS_MAX; i++) {
+        if (h->data[i]) {
+            qvirtqueue_cleanup(h->pci->vdev.bus, h->data[i], h->alloc);
+            h->data[i] = NULL;
+        }
+    }
+    if (h->control) {
+        qvirtqueue_cleanup(h->pci->vdev.bus, h->control, h->alloc);
+        h->control = NULL;
+    }
+}
+
+void qht_restart(QHt *h)
+{
+    QPCIAddress addr = { .devfn = QPCI_DEVFN(h->slot, 0) };
+
+    drop_queues(h);
+    qos_object_destroy((QOSGraphObject *)h->pci);
+    h->pci = virtio_pci_new(h->bus, &addr);
+    g_assert_nonnull(h->pci);
+    map(h);
+    if (h->caps.channel == HT_CHANNEL_VIRTIO) {
+        start_virtio(h);
+    }
+}
+
+void qht_quit(QHt *h)
+{
+    drop_queues(h);
+    qos_object_destroy((QOSGraphObject *)h->pci);
+    if (h->owner) {
+        qpci_free_pc(h->bus);
+        alloc_destroy(h->alloc);
+        g_free(h->alloc);
+        qtest_quit(h->qts);
+    }
+    if (h->log) {
+        unlink(h->log);
+    }
+    g_free(h->log);
+    g_free(h->path);
+    g_free(h);
+}
+
+/* Messages ----------------------------------------------------------------- */
+
+static void exchange_virtio(QHt *h, void *msg, size_t size)
+{
+    uint32_t desc;
+
+    qtest_memwrite(h->qts, h->control_buf, msg, size);
+    desc = qvirtqueue_add(h->qts, h->control, h->control_buf, size, false,
+                          true);
+    qvirtqueue_add(h->qts, h->control, h->control_buf + HT_MESSAGE_MAX,
+                   HT_MESSAGE_MAX, true, false);
+    qht_queue_kick(h, h->control, desc);
+    qht_queue_wait(h, h->control);
+    qtest_memread(h->qts, h->control_buf + HT_MESSAGE_MAX, msg,
+                  HT_MESSAGE_MAX);
+}
+
+uint32_t qht_exchange(QHt *h, void *msg, size_t size)
+{
+    QPCIDevice *pdev = h->pci->pdev;
+    struct ht_msg *m = msg;
+
+    if (h->control) {
+        exchange_virtio(h, msg, size);
+    } else {
+        qpci_memwrite(pdev, h->regs, h->caps.mailbox_offset, msg,
+                      MIN(size, h->caps.mailbox_size));
+        qpci_io_writel(pdev, h->regs, HT_REG_MAILBOX_GO, size);
+        qpci_memread(pdev, h->regs, h->caps.mailbox_offset, msg,
+                     h->caps.mailbox_size);
+    }
+    return ldl_le_p(&m->status);
+}
+
+uint32_t qht_call(QHt *h, uint16_t type, void *msg, size_t size)
+{
+    g_autofree uint8_t *buf = g_malloc0(HT_MESSAGE_MAX);
+    struct ht_msg *m = (struct ht_msg *)buf;
+    uint32_t status, replied;
+
+    memcpy(buf, msg, size);
+    stw_le_p(&m->type, type);
+    stl_le_p(&m->size, size);
+    stl_le_p(&m->cookie, 0x5eed);
+    QHT_WAIT((status = qht_exchange(h, buf, size)) != HT_STATUS_BUSY ||
+             (stl_le_p(&m->size, size), false));
+    g_assert_cmpuint(lduw_le_p(&m->type), ==, type);
+    g_assert_cmpuint(ldl_le_p(&m->cookie), ==, 0x5eed);
+    replied = ldl_le_p(&m->size);
+    g_assert_cmpuint(replied, >=, sizeof(*m));
+    g_assert_cmpuint(replied, <=, HT_MESSAGE_MAX);
+    memcpy(msg, buf, size);
+    return status;
+}
+
+size_t qht_class_message(void *msg, const char *name)
+{
+    struct ht_msg_class *m = msg;
+    struct ht_msg_field f = { .kind = HT_FIELD_U64, .name_len = 1 };
+    size_t len = strlen(name);
+
+    memset(m, 0, sizeof(*m));
+    m->nr_fields = 1;
+    m->name_len = len;
+    m->loglevel = 13;
+    memcpy(m->data, name, len);
+    memcpy(m->data + len, &f, sizeof(f));
+    m->data[len + sizeof(f)] = 'n';
+    len += sizeof(*m) + sizeof(f) + 1;
+    stw_le_p(&m->h.type, HT_MSG_CLASS_REGISTER);
+    stl_le_p(&m->h.size, len);
+    return len;
+}
+
+uint32_t qht_register_number(QHt *h, const char *name)
+{
+    g_autofree struct ht_msg_class *m = g_malloc0(HT_MESSAGE_MAX);
+    size_t size = qht_class_message(m, name);
+
+    g_assert_cmpuint(qht_call(h, HT_MSG_CLASS_REGISTER, m, size), ==,
+                     HT_STATUS_OK);
+    g_assert_cmpuint(ldl_le_p(&m->id), >, 0);
+    return ldl_le_p(&m->id);
+}
+
+/* Figures ------------------------------------------------------------------ */
+
+static QDict *stats(QHt *h)
+{
+    QDict *rsp = qtest_qmp(h->qts, "{'execute': 'qom-get', 'arguments':"
+                           " {'path': %s, 'property': 'stats'}}", h->path);
+
+    g_assert_true(qdict_haskey(rsp, "return"));
+    return rsp;
+}
+
+static uint64_t get_uint(const QDict *d, const char *name)
+{
+    return qnum_get_uint(qobject_to(QNum, qdict_get(d, name)));
+}
+
+uint64_t qht_stat(QHt *h, const char *name)
+{
+    QDict *rsp = stats(h);
+    uint64_t v = get_uint(qdict_get_qdict(rsp, "return"), name);
+
+    qobject_unref(rsp);
+    return v;
+}
+
+static QDict *stream_entry(QDict *rsp, uint32_t stream)
+{
+    QListEntry *e;
+
+    QLIST_FOREACH_ENTRY(qdict_get_qlist(qdict_get_qdict(rsp, "return"),
+                                        "streams"), e) {
+        QDict *d = qobject_to(QDict, qlist_entry_obj(e));
+
+        if (get_uint(d, "stream") == stream) {
+            return d;
+        }
+    }
+    g_error("stream %u was never opened", stream);
+}
+
+uint64_t qht_stream_stat(QHt *h, uint32_t stream, const char *name)
+{
+    QDict *rsp = stats(h);
+    uint64_t v = get_uint(stream_entry(rsp, stream), name);
+
+    qobject_unref(rsp);
+    return v;
+}
+
+bool qht_stream_flag(QHt *h, uint32_t stream, const char *name)
+{
+    QDict *rsp = stats(h);
+    bool v = qdict_get_bool(stream_entry(rsp, stream), name);
+
+    qobject_unref(rsp);
+    return v;
+}
+
+unsigned qht_log_count(QHt *h, const char *what)
+{
+    g_autofree char *text = NULL;
+    g_auto(GStrv) lines = NULL;
+    unsigned i, n = 0;
+
+    g_assert_true(g_file_get_contents(h->log, &text, NULL, NULL));
+    lines = g_strsplit(text, "\n", -1);
+    for (i = 0; lines[i]; i++) {
+        n += strstr(lines[i], what) != NULL;
+    }
+    return n;
+}

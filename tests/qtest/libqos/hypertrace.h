@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * libqos: a guest's side of the hypertrace device
+ *
+ * Written from the contract (hypertrace/abi.h) alone, so that it can also do
+ * what no guest library would.  One thread, no races: what the device does
+ * meanwhile on its own thread is waited for with QHT_WAIT().
+ */
+#ifndef LIBQOS_HYPERTRACE_H
+#define LIBQOS_HYPERTRACE_H
+
+#include "../libqtest.h"
+#include "pci.h"
+#include "virtio.h"
+#include "virtio-pci.h"
+#include "hypertrace/abi.h"
+
+#define QHT_TIMEOUT_US (20 * G_USEC_PER_SEC)
+
+/**
+ * QHT_WAIT: until a condition holds, or the test fails
+ */
+#define QHT_WAIT(cond)                                          \
+    do {                                                        \
+        gint64 qht_end = g_get_monotonic_time() + QHT_TIMEOUT_US; \
+                                                                \
+        while (!(cond)) {                                       \
+            if (g_get_monotonic_time() > qht_end) {             \
+                g_error("%s:%d: timeout: %s", __FILE__, __LINE__, #cond); \
+            }                                                   \
+            g_usleep(200);                                      \
+        }                                                       \
+    } while (0)
+
+#define QHT_SLOT 4
+
+/**
+ * QHt: a device, and the QEMU it is in
+ * @qts, @bus, @alloc: of the machine; devices of one machine share them
+ * @pci: enabled, BARs mapped
+ * @regs, @ring: BAR0 and BAR4, unless channel=virtio
+ * @caps: as the device says
+ * @control, @data: virtqueues, if channel=virtio
+ * @path: of the device in QOM
+ * @log: what the log backend writes, or NULL
+ */
+typedef struct QHt {
+    QTestState *qts;
+    QPCIBus *bus;
+    QGuestAllocator *alloc;
+    bool owner;
+    uint8_t slot;
+    QVirtioPCIDevice *pci;
+    QPCIBar regs;
+    QPCIBar ring;
+    struct ht_caps caps;
+    QVirtQueue *control;
+    QVirtQueue *data[HT_STREAMS_MAX];
+    uint64_t control_buf;
+    char *path;
+    char *log;
+} QHt;
+
+/**
+ * qht_boot: start QEMU with one device "ht" in slot QHT_SLOT
+ * @machine: "pc" or "q35"
+ * @backend: "null", or "log" to a file of its own
+ * @props: of the device, as "channel=shm,streams=2"
+ * @extra: more arguments, or NULL
+ */
+QHt *qht_boot(const char *machine, const char *backend, const char *props,
+              const char *extra);
+
+/**
+ * qht_attach: use a further device of the same machine
+ * @h: the first
+ * @id: the device's
+ * @slot: its PCI slot
+ */
+QHt *qht_attach(QHt *h, const char *id, uint8_t slot);
+
+/* Map the BARs and begin anew, as a driver does after a reset */
+void qht_restart(QHt *h);
+
+/* qht_quit: end QEMU if @h was booted; it must end well */
+void qht_quit(QHt *h);
+
+/**
+ * qht_exchange: execute a message of @size bytes, whatever it says
+ * @msg: HT_MESSAGE_MAX bytes; overwritten by the reply
+ *
+ * Returns: status of the reply
+ */
+uint32_t qht_exchange(QHt *h, void *msg, size_t size);
+
+/**
+ * qht_call: fill in the header, execute, and send BUSY replies back
+ */
+uint32_t qht_call(QHt *h, uint16_t type, void *msg, size_t size);
+
+/* Register the class { u64 n; } by name; returns its id */
+uint32_t qht_register_number(QHt *h, const char *name);
+
+/**
+ * qht_class_message: write a HT_MSG_CLASS_REGISTER for { u64 n; }
+ *
+ * Returns: its bytes
+ */
+size_t qht_class_message(void *msg, const char *name);
+
+/**
+ * QHtStream: an open stream and its producer's state
+ * @packet, @offset: where the next event goes; offset 0: no packet open
+ * @image: the packet, as it is in guest memory
+ * @submitted: virtio: position up to which all was handed over
+ */
+typedef struct QHtStream {
+    QHt *h;
+    uint32_t index;
+    uint64_t instance;
+    uint64_t packet;
+    uint32_t offset;
+    uint64_t events;
+    uint64_t lost;
+    uint64_t clock;
+    uint64_t submitted;
+    uint8_t *image;
+} QHtStream;
+
+/* @index may be HT_STREAM_ANY */
+void qht_stream_open(QHtStream *s, QHt *h, uint32_t index);
+void qht_stream_close(QHtStream *s);
+/* Forget a stream that the device closed */
+void qht_stream_forget(QHtStream *s);
+void qht_stream_flush(QHtStream *s);
+
+/* Write an event with a compact header and move head past it; no notice */
+void qht_write(QHtStream *s, uint32_t id, const void *payload, size_t size);
+void qht_write_number(QHtStream *s, uint32_t id, uint64_t n);
+/* End the packet */
+void qht_close_packet(QHtStream *s);
+/* What the channel does on a commit: doorbell, nothing, or a buffer */
+void qht_commit(QHtStream *s);
+void qht_doorbell(QHtStream *s);
+
+/* Of the device: counters by name; a stream's, once it was opened */
+uint64_t qht_stat(QHt *h, const char *name);
+uint64_t qht_stream_stat(QHt *h, uint32_t stream, const char *name);
+bool qht_stream_flag(QHt *h, uint32_t stream, const char *name);
+
+/* Guest memory of a stream, by offset in its ring */
+void qht_ring_write(QHt *h, uint32_t stream, uint64_t offset,
+                    const void *data, size_t size);
+uint64_t qht_ring_readq(QHt *h, uint32_t stream, uint64_t offset);
+void qht_ring_writeq(QHt *h, uint32_t stream, uint64_t offset, uint64_t v);
+uint32_t qht_ring_state(QHt *h, uint32_t stream);
+#define QHT_GUEST(field) \
+    (HT_GUEST_LINE_OFFSET + offsetof(struct ht_guest_line, field))
+#define QHT_HOST(field) \
+    (HT_HOST_LINE_OFFSET + offsetof(struct ht_host_line, field))
+
+/**
+ * qht_submit: put a buffer on a stream's data queue and kick
+ * @sub: its header; @data, @size: what follows
+ *
+ * Returns: the descriptor; its use is not waited for
+ */
+uint32_t qht_submit(QHt *h, uint32_t queue, const struct ht_submit *sub,
+                    const void *data, size_t size);
+/* Make a descriptor available that was added by hand, and kick */
+void qht_queue_kick(QHt *h, QVirtQueue *vq, uint32_t desc);
+/* Wait until all that was made available was given back; reuse descriptors */
+void qht_queue_wait(QHt *h, QVirtQueue *vq);
+
+/* Lines of the log that contain @what */
+unsigned qht_log_count(QHt *h, const char *what);
+
+#endif
