@@ -23,8 +23,9 @@ static inline struct ht_packet *ht_packet_at(const struct ht_stream *s,
  * ht_publish_lost() - tell the host how many events were discarded
  * @s: a stream that is open and busy (or about to be closed)
  *
- * Events discarded by contexts that interrupt this very function are told at
- * its next call: at the latest with the next packet, flush or close.
+ * Called when this context discards, at a push, flush and close; the header of
+ * each packet has the count as well.  So what interrupting contexts discard is
+ * told with the next packet at the latest.
  */
 static inline void ht_publish_lost(struct ht_stream *s)
 {

@@ -24,7 +24,7 @@ static void *discard(struct ht_stream *s)
  * copy has the words of a closed one, which it does not read then.  A header
  * that was handed over already (virtio) belongs to the device.
  */
-static void finish_packet(struct ht_stream *s, uint32_t content)
+static ht_benign_race void finish_packet(struct ht_stream *s, uint32_t content)
 {
     struct ht_packet *p = ht_packet_at(s, s->packet);
 
@@ -43,7 +43,6 @@ static void close_packet(struct ht_stream *s)
     s->head = s->packet << s->packet_shift;
     s->cur = NULL;
     s->end = NULL;
-    ht_publish_lost(s);
     /* Pairs with the load-acquire of head in the host's consumer. */
     ht_store_release(s->head_pub, s->head);
     s->ops->closed(s);

@@ -110,6 +110,8 @@ static void finish(Got *got)
     g_assert_cmpint(ht_stream_close(&stream), ==, 0);
     dropped = ht_loopback_consumer(got->lb, 0)->dropped;
     g_assert_cmpuint(ht_loopback_consumer(got->lb, 0)->errors, ==, 0);
+    /* the clock is read when no handler can get in between any more */
+    g_assert_cmpuint(ht_loopback_consumer(got->lb, 0)->walk.backward, ==, 0);
     g_assert_cmpuint(stream.lost + stream.lost_nested, ==,
                      outer_refused + inner_refused);
     g_assert_cmpuint(got->discarded, ==,

@@ -56,6 +56,13 @@
 #define ht_likely(x)    __builtin_expect(!!(x), 1)
 #define ht_unlikely(x)  __builtin_expect(!!(x), 0)
 
+/* A function whose stores race with the host; its comment has the outcome. */
+#ifdef __SANITIZE_THREAD__
+#define ht_benign_race  __attribute__((noinline, no_sanitize_thread))
+#else
+#define ht_benign_race
+#endif
+
 /* Clock ---------------------------------------------------------------- */
 
 /**

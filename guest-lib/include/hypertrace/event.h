@@ -114,8 +114,8 @@
 #define HT_EV_seq       SEQ
 #define HT_EV_array     ARRAY
 
-#define HT_EV_TYPE(...)                 HT_EV_TYPE_(__VA_ARGS__)
-#define HT_EV_TYPE_(form, type, bits, kind, flags) type
+#define HT_EV_FROM(...)                 HT_EV_FROM_(__VA_ARGS__)
+#define HT_EV_FROM_(form, type, bits, kind, flags) const type *
 #define HT_EV_ELEM(...)                 HT_EV_ELEM_(__VA_ARGS__)
 #define HT_EV_ELEM_(form, type, bits, kind, flags) kind, flags
 
@@ -171,7 +171,7 @@
 
 #define HT_EV_DESC_SEQ(k, n)                                                \
     { #n, HT_FIELD_SEQUENCE, HT_EV_ELEM(HT_EV_##k), 0 },
-#define HT_EV_PARAM_SEQ(k, n)   , const HT_EV_TYPE(HT_EV_##k) *n, size_t n##_len
+#define HT_EV_PARAM_SEQ(k, n)   , HT_EV_FROM(HT_EV_##k) n, size_t n##_len
 #define HT_EV_LEN_SEQ(k, n)
 #define HT_EV_SIZE_SEQ(k, n)    + ht_seq_size(n##_len, sizeof(*n))
 #define HT_EV_PUT_SEQ(k, n)                                                 \
@@ -179,7 +179,7 @@
 
 #define HT_EV_DESC_ARRAY(k, n, c)                                           \
     { #n, HT_FIELD_ARRAY, HT_EV_ELEM(HT_EV_##k), c },
-#define HT_EV_PARAM_ARRAY(k, n, c) , const HT_EV_TYPE(HT_EV_##k) *n
+#define HT_EV_PARAM_ARRAY(k, n, c) , HT_EV_FROM(HT_EV_##k) n
 #define HT_EV_LEN_ARRAY(k, n, c)
 #define HT_EV_SIZE_ARRAY(k, n, c) + (c) * sizeof(*n)
 #define HT_EV_PUT_ARRAY(k, n, c)                                            \

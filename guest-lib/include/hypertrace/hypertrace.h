@@ -92,8 +92,7 @@ struct ht_stream {
     uint32_t packets_mask;
     uint32_t index;
     uint32_t overwrite;
-    uint32_t content;           /* virtio: of a closed packet, part of which
-                                 * had been handed over while it was open */
+    uint32_t content;           /* virtio: of the packet handed over in part */
 };
 
 /**
@@ -257,13 +256,13 @@ static inline void ht_commit(struct ht_stream *s)
     s->busy = 0;
 }
 
-/* Linux user space ---------------------------------------------------------- */
+/* Linux user space --------------------------------------------------------- */
 
 /**
  * ht_open() - open a device from Linux user space
  * @path: "/dev/hypertraceN", a PCI address "0000:00:04.0" (root, without the
- *        module: hypercall, and shm for diagnosis), or NULL: $HYPERTRACE_DEVICE,
- *        else the first device found
+ *        module: hypercall, and shm for diagnosis), or NULL: what
+ *        $HYPERTRACE_DEVICE says, else the first device found
  * @dev: set on success
  *
  * Return: 0; -ENODEV: there is none; -EACCES; -EPROTO: another version.

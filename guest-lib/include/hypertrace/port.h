@@ -65,6 +65,7 @@ struct ht_device {
     union {
         struct ht_msg h;
         uint8_t bytes[HT_MESSAGE_MAX];
+        uint64_t align;         /* as the messages' largest members need */
     } msg;
 };
 
