@@ -1,6 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Payload: what the loader left, the function chosen, the end
+ * Payload: a guest without an operating system, to measure and test with
+ *
+ *     qemu-system-x86_64 -accel kvm -cpu host,arch-capabilities=off
+ *         -nodefaults -display none -debugcon stdio
+ *         -device isa-debug-exit,iobase=0xf4,iosize=1
+ *         -object hypertrace-backend-null,id=b
+ *         -device hypertrace,channel=shm,backend=b
+ *         -kernel hypertrace-payload -append "bench events=1000000"
+ *
+ * (scripts/htpayload.py does that).  Functions, each with its options in its
+ * own file: probe, exits, bench, selftest.  Results are JSON objects, a line
+ * each; the exit status is in console.h.
  */
 #include "boot.h"
 #include "cmdline.h"
