@@ -1,0 +1,315 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A private LTTng session daemon, for tests and demonstrations.
+
+    with PrivateSession(output, events=["ht0:*"]) as session:
+        subprocess.run(["qemu-system-x86_64", ...], env=session.env())
+    # recording is stopped, flushed and the daemon gone; read session.output
+
+The daemon has an LTTNG_HOME of its own and so nothing to do with one that
+runs already.  LTTng allows root only one daemon in a machine: root's private
+one therefore belongs to an unprivileged user; a program that root runs with
+the same LTTNG_HOME is traced all the same.
+
+As a command: lttng_session.py [--event PATTERN]... OUTPUT -- COMMAND...
+records while COMMAND runs, and exits as it does.
+"""
+
+import argparse
+import ctypes
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+UNPRIVILEGED = 65534        # nobody
+DEADLINE = 30               # seconds; reached only if something is broken
+
+
+class SessionError(Exception):
+    """LTTng did not do what it was asked to; the text says what it said."""
+
+
+def missing_programs():
+    """Names of the programs that are needed and not there."""
+    needed = ["lttng", "lttng-sessiond"]
+    if os.geteuid() == 0:
+        needed.append("setpriv")
+    return [name for name in needed if not shutil.which(name)]
+
+
+def _die_with_parent():
+    """In the child: end when this program does, however it ends."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    libc.prctl(1, signal.SIGTERM, 0, 0, 0)      # PR_SET_PDEATHSIG
+
+
+class PrivateSession:
+    """One session daemon with one recording session.
+
+    output: directory for the trace, which must not exist; it is complete once
+        the block is left, and stays.  None: one in /tmp
+    events: patterns, as of `lttng enable-event --userspace`
+    filter: expression for all of them, or None
+    start: whether to start recording at once
+    blocking: let traced programs wait for space rather than lose events; they
+        have to be run with env(), which sets LTTNG_UST_ALLOW_BLOCKING then
+    subbuf_size, num_subbuf: buffers of each CPU
+    snapshot: flight recorder; call snapshot() to write the buffers out
+    per_uid: share buffers between programs.  Off, because a program that is
+        killed leaves such buffers unusable for the others
+    """
+
+    def __init__(self, output=None, events=("*",), filter=None, start=True,
+                 blocking=False, subbuf_size="1M", num_subbuf=8,
+                 snapshot=False, per_uid=False, name="hypertrace"):
+        self.name = name
+        self.output = os.path.abspath(output) if output else None
+        self._written = None    # where the daemon writes it
+        self._events = list(events)
+        self._filter = filter
+        self._start = start
+        self._blocking = blocking
+        self._subbuf = (subbuf_size, num_subbuf)
+        self._snapshot = snapshot
+        self._per_uid = per_uid
+        self._root = os.geteuid() == 0
+        self._home = None
+        self._daemon = None
+        self._log = None
+
+    # Set-up and end -----------------------------------------------------
+
+    def __enter__(self):
+        try:
+            self._start_daemon()
+            self._create()
+        except BaseException:
+            self._end_daemon()
+            self._remove_home()
+            raise
+        return self
+
+    def __exit__(self, kind, value, traceback):
+        try:
+            self.finish()
+        except SessionError:
+            if kind is None:
+                raise
+        finally:
+            self._end_daemon()
+            self._remove_home()
+        return False
+
+    def finish(self):
+        """Stop recording and complete the trace; the daemon goes on."""
+        if not self.name:
+            return
+        name, self.name = self.name, None
+        self.lttng("stop", name, check=False)
+        self.lttng("destroy", name)
+        if self._written != self.output:
+            os.rmdir(self.output)
+            shutil.move(self._written, self.output)
+        if self._root:
+            for path, dirs, files in os.walk(self.output):
+                for entry in [path, *(os.path.join(path, n)
+                                      for n in dirs + files)]:
+                    os.lchown(entry, 0, 0)
+
+    def _start_daemon(self):
+        # sockets: short paths, whatever TMPDIR is
+        self._home = tempfile.mkdtemp(prefix="ht-lttng-", dir="/tmp")
+        if self._root:
+            os.chown(self._home, UNPRIVILEGED, UNPRIVILEGED)
+        os.chmod(self._home, 0o755)
+        self._log = open(os.path.join(self._home, "sessiond.log"), "w+b")
+        try:
+            self._daemon = subprocess.Popen(
+                self._as_daemon_user(["lttng-sessiond", "--no-kernel"]),
+                env=self.env(), stdin=subprocess.DEVNULL, stdout=self._log,
+                stderr=subprocess.STDOUT, cwd="/", start_new_session=True,
+                preexec_fn=None if self._root else _die_with_parent)
+        except OSError as error:
+            raise SessionError(f"cannot start lttng-sessiond: {error}") \
+                from error
+        self._wait(self._answers, "lttng-sessiond does not answer")
+
+    def _answers(self):
+        if self._daemon.poll() is not None:
+            raise SessionError("lttng-sessiond ended: " + self.daemon_log())
+        return self._run(["lttng", "--no-sessiond", "list"]).returncode == 0
+
+    def _create(self):
+        if self.output is None:
+            self.output = os.path.join(
+                tempfile.mkdtemp(prefix="ht-trace-", dir="/tmp"), "trace")
+            os.chmod(os.path.dirname(self.output), 0o755)
+        try:
+            os.makedirs(self.output)
+        except OSError as error:
+            raise SessionError(f"cannot make {self.output}: "
+                               f"{error.strerror}") from error
+        self._written = self.output
+        if self._root:
+            os.chown(self.output, UNPRIVILEGED, UNPRIVILEGED)
+            if self._run(["test", "-w", self.output]).returncode:
+                # below a directory that is closed to the daemon's user
+                self._written = os.path.join(self._home, "trace")
+        self.lttng("create", self.name, f"--output={self._written}",
+                   *(["--snapshot"] if self._snapshot else []))
+        channel = ["enable-channel", "--userspace", "--session", self.name,
+                   f"--subbuf-size={self._subbuf[0]}",
+                   f"--num-subbuf={self._subbuf[1]}",
+                   "--buffers-uid" if self._per_uid else "--buffers-pid"]
+        if self._blocking:
+            channel.append("--blocking-timeout=inf")
+        self.lttng(*channel, "main")
+        for event in self._events:
+            self.enable(event, self._filter)
+        if self._start:
+            self.start()
+
+    def _end_daemon(self):
+        """End the daemon; it ends its consumers.  What is left is killed."""
+        if self._daemon:
+            self._daemon.terminate()
+            try:
+                self._daemon.wait(DEADLINE)
+            except subprocess.TimeoutExpired:
+                pass
+            # all of them are in the process group that was made for them
+            try:
+                os.killpg(self._daemon.pid, signal.SIGKILL)
+            except (ProcessLookupError, PermissionError):
+                pass
+            self._daemon.wait()
+            self._daemon = None
+        if self._log:
+            self._log.close()
+            self._log = None
+
+    def _remove_home(self):
+        if self._home:
+            shutil.rmtree(self._home, ignore_errors=True)
+            self._home = None
+
+    # Use ----------------------------------------------------------------
+
+    def env(self, base=None):
+        """The environment in which a program is traced by this daemon."""
+        env = dict(os.environ if base is None else base)
+        env["LTTNG_HOME"] = self._home
+        if self._blocking:
+            env["LTTNG_UST_ALLOW_BLOCKING"] = "1"
+        return env
+
+    @property
+    def pid(self):
+        """The daemon's process."""
+        return self._daemon.pid
+
+    def start(self):
+        """Begin recording."""
+        self.lttng("start", self.name)
+
+    def stop(self):
+        """Pause recording; what was recorded is readable afterwards."""
+        self.lttng("stop", self.name)
+
+    def enable(self, pattern, filter=None):
+        """Record the events that match, now and later."""
+        self.lttng("enable-event", "--userspace", "--session", self.name,
+                   "--channel", "main", pattern,
+                   *([f"--filter={filter}"] if filter else []))
+
+    def snapshot(self):
+        """Write the buffers of a flight recorder out."""
+        self.lttng("snapshot", "record", f"--session={self.name}")
+
+    def listed(self):
+        """Names of the events that traced programs offer."""
+        text = self.lttng("list", "--userspace")
+        return {line.split()[0] for line in text.splitlines()
+                if "(type: tracepoint)" in line}
+
+    def wait_for(self, done, message, deadline=DEADLINE):
+        """Wait until done() is true."""
+        self._wait(done, message, deadline)
+
+    def wait_listed(self, name, deadline=DEADLINE):
+        """Wait until a traced program offers an event."""
+        self._wait(lambda: name in self.listed(),
+                   f"nobody offers the event {name}", deadline)
+
+    def lttng(self, *args, check=True):
+        """Run the lttng command; returns what it says."""
+        done = self._run(["lttng", "--no-sessiond", *args])
+        if check and done.returncode:
+            raise SessionError(f"lttng {' '.join(args)}: {done.stdout}"
+                               f"{self.daemon_log()}")
+        return done.stdout
+
+    def daemon_log(self):
+        """What the daemon said so far."""
+        with open(self._log.name, encoding="utf-8", errors="replace") as log:
+            return log.read()
+
+    def _as_daemon_user(self, command):
+        if not self._root:
+            return command
+        return ["setpriv", f"--reuid={UNPRIVILEGED}",
+                f"--regid={UNPRIVILEGED}", "--clear-groups",
+                "--pdeathsig=TERM", *command]
+
+    def _run(self, command):
+        try:
+            return subprocess.run(
+                self._as_daemon_user(command), env=self.env(), cwd="/",
+                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT, timeout=DEADLINE, text=True,
+                check=False)
+        except subprocess.TimeoutExpired as error:
+            raise SessionError(f"{' '.join(command)} hangs") from error
+
+    @staticmethod
+    def _wait(done, message, deadline=DEADLINE):
+        end = time.monotonic() + deadline
+        while not done():
+            if time.monotonic() > end:
+                raise SessionError(message)
+            time.sleep(0.02)
+
+
+def main():
+    """Record while a command runs."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--event", action="append", metavar="PATTERN",
+                        help="events to record (default: all)")
+    parser.add_argument("--filter", help="filter expression for them")
+    parser.add_argument("--blocking", action="store_true",
+                        help="let the program wait rather than lose events")
+    parser.add_argument("output", help="directory for the trace, to be made")
+    parser.add_argument("command", nargs=argparse.REMAINDER,
+                        help="the program to trace, after --")
+    args = parser.parse_args()
+    command = args.command[1:] if args.command[:1] == ["--"] else args.command
+    if not command:
+        parser.error("no command to run")
+    if missing_programs():
+        parser.error("missing: " + " ".join(missing_programs()))
+    try:
+        with PrivateSession(args.output, args.event or ["*"], args.filter,
+                            blocking=args.blocking) as session:
+            status = subprocess.run(command, env=session.env(),
+                                    check=False).returncode
+    except SessionError as error:
+        sys.exit(f"lttng_session.py: {error}")
+    return status if status >= 0 else 128 - status
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * hypertrace: a program that does with LTTng-UST what the backend does, at the
+ * word of backend-lttng-test.py.  Commands, a line each:
+ *
+ *   class PROVIDER NAME FIELD...   register; fields as in backend-testlib.h
+ *   forget PROVIDER                as if the device were created anew
+ *   emit PROVIDER NAME COUNT PAD   emit, and say what the trace should show
+ *   burst PROVIDER NAME COUNT PAD THREADS    emit as fast as possible
+ *
+ * Each ends with "ok", or "error" and why.
+ */
+#include "qemu/osdep.h"
+#include "lttng-ust-event.h"
+#include "backend-testlib.h"
+
+typedef struct Known {
+    HtClass *cls;
+    HtUstEvent *event;
+} Known;
+
+static GHashTable *tables;      /* HtClassTable by provider */
+static GHashTable *known;       /* Known by provider:class */
+
+static const HtStreamInfo stream = { .index = 3, .vcpu = -1, .instance = 1 };
+
+static char *do_class(char **arg)
+{
+    HtClassTable *t = g_hash_table_lookup(tables, arg[1]);
+    g_autofree char *spec = g_strjoinv(" ", arg + 3);
+    char *why = NULL;
+    Known *k;
+
+    if (!t) {
+        t = ht_class_table_new();
+        g_hash_table_insert(tables, g_strdup(arg[1]), t);
+    }
+    k = g_new0(Known, 1);
+    k->cls = tl_class(t, arg[2], spec);
+    k->event = ht_ust_event_get(arg[1], k->cls, &why);
+    if (!k->event) {
+        g_free(k);
+        return why;
+    }
+    g_hash_table_insert(known, g_strdup_printf("%s:%s", arg[1], arg[2]), k);
+    printf("registered %s\n", ht_ust_event_name(k->event));
+    return NULL;
+}
+
+static const Known *find(char **arg)
+{
+    g_autofree char *key = g_strdup_printf("%s:%s", arg[1], arg[2]);
+    const Known *k = g_hash_table_lookup(known, key);
+
+    g_assert_nonnull(k);
+    return k;
+}
+
+static void do_emit(char **arg)
+{
+    const Known *k = find(arg);
+    unsigned i, count = atoi(arg[3]), pad = atoi(arg[4]);
+    static GRand *rand;
+    HtRunIter it;
+    HtEvent ev;
+    TlRun r;
+
+    rand = rand ?: g_rand_new();
+    ht_ust_thread_init();
+    tl_run_init(&r, &stream);
+    tl_run_begin(&r, 0, 0);
+    for (i = 0; i < count; i++) {
+        tl_run_event(&r, k->cls, 1000 * (i + 1), rand, pad);
+    }
+    ht_run_iter_init(&it, tl_run_end(&r),
+                     g_hash_table_lookup(tables, arg[1]));
+    for (i = 0; ht_run_next(&it, &ev); i++) {
+        char *text = r.text->pdata[i];
+
+        ht_ust_event_emit(k->event, stream.index, stream.vcpu, ev.ns,
+                          ev.payload, ev.size);
+        printf("expect %s:%s { stream = %u, vcpu = %d, guest_ns = %" PRIu64
+               "%s%s }\n", arg[1], ht_ust_event_name(k->event), stream.index,
+               stream.vcpu, ev.ns, *text ? ", " : "", text);
+    }
+    tl_run_clear(&r);
+}
+
+typedef struct Burst {
+    const HtUstEvent *event;
+    uint8_t *payload;
+    size_t size;
+    unsigned count;
+    unsigned thread;
+} Burst;
+
+static void *burst_thread(void *opaque)
+{
+    Burst *b = opaque;
+    unsigned i;
+
+    ht_ust_thread_init();
+    for (i = 0; i < b->count; i++) {
+        ht_ust_event_emit(b->event, b->thread, b->thread, i, b->payload,
+                          b->size);
+    }
+    return NULL;
+}
+
+static void do_burst(char **arg)
+{
+    const Known *k = find(arg);
+    unsigned i, count = atoi(arg[3]), threads = atoi(arg[5]);
+    g_autofree GThread **thread = g_new0(GThread *, threads);
+    g_autofree Burst *b = g_new0(Burst, threads);
+    GRand *rand = g_rand_new();
+    gint64 start;
+    HtRunIter it;
+    HtEvent ev;
+    TlRun r;
+
+    tl_run_init(&r, &stream);
+    tl_run_begin(&r, 0, 0);
+    tl_run_event(&r, k->cls, 1, rand, atoi(arg[4]));
+    ht_run_iter_init(&it, tl_run_end(&r),
+                     g_hash_table_lookup(tables, arg[1]));
+    g_assert_true(ht_run_next(&it, &ev));
+    start = g_get_monotonic_time();
+    for (i = 0; i < threads; i++) {
+        b[i] = (Burst) { k->event, (uint8_t *)ev.payload, ev.size, count, i };
+        thread[i] = g_thread_new("burst", burst_thread, &b[i]);
+    }
+    for (i = 0; i < threads; i++) {
+        g_thread_join(thread[i]);
+    }
+    printf("took %.1f\n",
+           (g_get_monotonic_time() - start) * 1000.0 / count / threads);
+    g_rand_free(rand);
+    tl_run_clear(&r);
+}
+
+int main(void)
+{
+    char line[4096];
+
+    tables = g_hash_table_new(g_str_hash, g_str_equal);
+    known = g_hash_table_new(g_str_hash, g_str_equal);
+    while (fgets(line, sizeof(line), stdin)) {
+        g_auto(GStrv) arg = g_strsplit(g_strstrip(line), " ", 0);
+        g_autofree char *why = NULL;
+
+        if (!strcmp(arg[0], "class")) {
+            why = do_class(arg);
+        } else if (!strcmp(arg[0], "forget")) {
+            g_hash_table_remove(tables, arg[1]);
+        } else if (!strcmp(arg[0], "emit")) {
+            do_emit(arg);
+        } else if (!strcmp(arg[0], "burst")) {
+            do_burst(arg);
+        } else {
+            why = g_strdup("no such command");
+        }
+        printf("%s %s\n", why ? "error" : "ok", why ?: "");
+        fflush(stdout);
+    }
+    return 0;
+}
