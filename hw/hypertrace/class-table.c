@@ -100,6 +100,17 @@ static bool field_is_variable(const HtField *f)
 }
 
 /*
+ * Traces have a '_' in front of each name, which readers drop.  babeltrace2
+ * compares names with it to names without it, and refuses the whole trace over
+ * a class with both _x and x.
+ */
+static bool names_clash(const char *a, const char *b)
+{
+    return !strcmp(a, b) || (a[0] == '_' && !strcmp(a + 1, b)) ||
+           (b[0] == '_' && !strcmp(a, b + 1));
+}
+
+/*
  * A variable field x is described to trace readers with a second field
  * _x_length in front, so that name must be free as well.
  */
@@ -112,10 +123,10 @@ static bool field_names_unique(const HtClass *c)
             g_strdup_printf("_%s_length", c->fields[i].name) : NULL;
 
         for (j = 0; j < c->nr_fields; j++) {
-            if (i != j && !strcmp(c->fields[i].name, c->fields[j].name)) {
+            if (i != j && names_clash(c->fields[i].name, c->fields[j].name)) {
                 return false;
             }
-            if (length && !strcmp(length, c->fields[j].name)) {
+            if (length && names_clash(length, c->fields[j].name)) {
                 return false;
             }
         }
