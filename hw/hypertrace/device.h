@@ -294,6 +294,12 @@ uint64_t ht_regs_size(const HypertraceDevice *dev);
 
 typedef struct HtVirtio HtVirtio;
 
+/* Racy on purpose: see ht_guest_log() */
+typedef struct HtLogLimit {
+    int64_t second;
+    unsigned lines;
+} HtLogLimit;
+
 struct HypertraceDevice {
     VirtIODevice parent_obj;
 
@@ -343,8 +349,8 @@ struct HypertraceDevice {
     HtVirtio *virtio;           /* channel-virtio.c */
 
     uint64_t guest_errors;      /* malformed control input */
-    int64_t log_second;
-    unsigned log_lines;
+    HtLogLimit log_control;     /* malformed input, as often as a guest likes */
+    HtLogLimit log_stopped;     /* streams: why one was stopped */
 };
 
 /**
@@ -363,21 +369,23 @@ void hypertrace_device_unprepare(HypertraceDevice *dev);
 /**
  * ht_guest_log: log a guest's fault, at most a few times a second
  * @dev: the device
+ * @limit: faults that share a limit
  * @fmt: what it did
  *
  * Context: any thread
  */
-void G_GNUC_PRINTF(2, 3) ht_guest_log(HypertraceDevice *dev,
+void G_GNUC_PRINTF(3, 4) ht_guest_log(HypertraceDevice *dev,
+                                      HtLogLimit *limit,
                                       const char *fmt, ...);
 
 /**
- * ht_guest_error: as ht_guest_log(), and count it for the device; the faults
- * of a stream are counted by its consumer
+ * ht_guest_error: log a fault of the guest, and count it for the device; the
+ * faults of a stream are counted by its consumer
  */
-#define ht_guest_error(dev, ...)                \
-    do {                                        \
-        qatomic_inc(&(dev)->guest_errors);      \
-        ht_guest_log(dev, __VA_ARGS__);         \
+#define ht_guest_error(dev, ...)                                \
+    do {                                                        \
+        qatomic_inc(&(dev)->guest_errors);                      \
+        ht_guest_log(dev, &(dev)->log_control, __VA_ARGS__);    \
     } while (0)
 
 #endif /* HW_HYPERTRACE_DEVICE_H */

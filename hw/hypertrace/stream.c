@@ -78,8 +78,8 @@ void ht_stream_check_stopped(HtStream *s)
     if (s->ring) {
         ht_ring_set_state(s, HT_STREAM_STOPPED);
     }
-    ht_guest_log(s->dev, "stream %" PRIu32 " stopped: %s", s->index,
-                 s->consumer.why);
+    ht_guest_log(s->dev, &s->dev->log_stopped, "stream %" PRIu32 " stopped: %s",
+                 s->index, s->consumer.why);
 }
 
 static void stream_open(HtStream *s)

@@ -15,10 +15,11 @@
 #include "system/runstate.h"
 #include "properties.h"
 
-/* Log lines a second from guests that misbehave, for each device */
+/* Log lines a second for each kind of misbehaviour of a guest */
 #define LOG_LINES 10
 
-void ht_guest_log(HypertraceDevice *dev, const char *fmt, ...)
+void ht_guest_log(HypertraceDevice *dev, HtLogLimit *limit,
+                  const char *fmt, ...)
 {
     int64_t second = get_clock() / NANOSECONDS_PER_SECOND;
     va_list ap;
@@ -27,10 +28,10 @@ void ht_guest_log(HypertraceDevice *dev, const char *fmt, ...)
         return;
     }
     /* racy: at worst a few lines more */
-    if (qatomic_xchg(&dev->log_second, second) != second) {
-        qatomic_set(&dev->log_lines, 0);
+    if (qatomic_xchg(&limit->second, second) != second) {
+        qatomic_set(&limit->lines, 0);
     }
-    if (qatomic_fetch_inc(&dev->log_lines) < LOG_LINES) {
+    if (qatomic_fetch_inc(&limit->lines) < LOG_LINES) {
         g_autofree char *what = NULL;
 
         va_start(ap, fmt);
@@ -52,6 +53,15 @@ static uint64_t hypertrace_get_features(VirtIODevice *vdev, uint64_t features,
                                         Error **errp)
 {
     return features;
+}
+
+/*
+ * A vCPU is the one to ask for the offset of its counter, and with
+ * channel=virtio this is where one comes by.
+ */
+static void hypertrace_set_features(VirtIODevice *vdev, uint64_t features)
+{
+    ht_clock_update_offset(&HYPERTRACE_DEVICE(vdev)->clock);
 }
 
 /* The counter stands still or jumps when the VM does. */
@@ -169,6 +179,7 @@ static void hypertrace_class_init(ObjectClass *klass, void *data)
     vdc->unrealize = hypertrace_device_unrealize;
     vdc->get_config = hypertrace_get_config;
     vdc->get_features = hypertrace_get_features;
+    vdc->set_features = hypertrace_set_features;
     rc->phases.hold = hypertrace_reset_hold;
 }
 
