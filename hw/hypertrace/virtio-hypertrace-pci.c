@@ -45,6 +45,10 @@ static void hypertrace_dc_realize(DeviceState *qdev, Error **errp)
     }
     k->parent_realize(qdev, errp);
     if (*errp) {
+        /* PCI can refuse after the device behind the proxy was realized */
+        if (DEVICE(&pci->vdev)->realized) {
+            qdev_unrealize(DEVICE(&pci->vdev));
+        }
         hypertrace_device_unprepare(&pci->vdev);
     }
 }
