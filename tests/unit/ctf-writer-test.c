@@ -279,7 +279,8 @@ static void test_sizes(void)
     for (i = 0; i < 400; i++) {
         for (j = 0; j < 2; j++) {
             tl_run_begin(&r[j], i % 5 ? 0 : HT_RUN_CUT, 0);
-            n = i % 100 == 99 ? 1048576 / 1018 : g_rand_int_range(f.rand, 1, 40);
+            n = i % 100 == 99 ? 1048576 / 1018 :
+                                g_rand_int_range(f.rand, 1, 40);
             events += n;
             while (n--) {
                 tl_run_event(&r[j], c, ns += 10, f.rand, 1000);
@@ -302,6 +303,36 @@ static void test_sizes(void)
     g_assert_cmpint(st.st_size, <=, HT_CTF_FILE_MIN);
     g_assert_cmpint(st.st_size, >, HT_CTF_FILE_MIN - 2 * 40 * 1018);
     g_assert_cmpint(bytes, >, 4 * HT_CTF_FILE_MIN);
+    fixture_clear(&f);
+}
+
+/* A stream whose clock went back stands still: more than a file of one time. */
+static void test_standing_time(void)
+{
+    HtStreamInfo stream = { .index = 1, .vcpu = 0, .instance = 3 };
+    g_autofree char *err = NULL;
+    int64_t want = 0;
+    HtClass *c;
+    Fixture f;
+    TlRun r;
+    unsigned i;
+
+    fixture_init(&f);
+    c = add_class(&f, "still", "u64:n");
+    mark(&f, &stream, HT_RUN_OPEN, 5000, 0);
+    tl_run_init(&r, &stream);
+    /* more than a few files hold, all dated alike, then as it should be */
+    for (i = 0; i < 400; i++) {
+        tl_run_begin(&r, i == 0 ? HT_RUN_CUT : 0, 0);
+        for (unsigned j = 0; j < 2000; j++, want++) {
+            tl_run_event(&r, c, i < 300 ? 5000 : 6000 + i, f.rand, 0);
+        }
+        write_run(&f, &r);
+    }
+    mark(&f, &stream, HT_RUN_CLOSE, 7000, 0);
+    g_assert_cmpint(tl_count(f.dir, &err), ==, want);
+    g_assert_cmpstr(err, ==, "");
+    tl_run_clear(&r);
     fixture_clear(&f);
 }
 
@@ -356,6 +387,7 @@ int main(int argc, char **argv)
     g_test_add_func("/ctf/refused", test_refused);
     g_test_add_func("/ctf/discarded", test_discarded);
     g_test_add_func("/ctf/sizes", test_sizes);
+    g_test_add_func("/ctf/standing-time", test_standing_time);
     g_test_add_func("/ctf/two-devices", test_two_devices);
     return g_test_run();
 }
