@@ -191,9 +191,11 @@ int htk_control(struct htk *h, struct htk_owner *owner, struct ht_msg *msg,
 	if (room > HT_MESSAGE_MAX || room < sizeof(*msg) ||
 	    msg->size < sizeof(*msg) || msg->size > room)
 		return -EINVAL;
-	ret = mutex_lock_killable(&h->control);
-	if (ret)
-		return ret;
+	/* Even if it is killed, what unloads a module closes its streams. */
+	if (owner == &h->kernel)
+		mutex_lock(&h->control);
+	else if (mutex_lock_killable(&h->control))
+		return -EINTR;
 	ret = -ENODEV;
 	if (h->gone)
 		goto out;

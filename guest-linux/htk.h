@@ -8,11 +8,13 @@
  * pci.c      hypercall and shm: registers and stream memory in BARs
  * virtio.c   virtio: queues, buffers and their timer
  * emit.c     events of the kernel itself
+ * last.c     what is left to say when the kernel ends
  */
 #ifndef HTK_H
 #define HTK_H
 
 #include <linux/kref.h>
+#include <linux/list.h>
 #include <linux/miscdevice.h>
 #include <linux/mutex.h>
 #include <linux/rwsem.h>
@@ -45,6 +47,9 @@ struct htk_virtio;
  * @drain: hand over everything that was committed; @final: its producer does
  *         nothing any more.  0 or -EAGAIN
  * @settle: wait until the device has returned every buffer of the stream
+ *
+ * @last: the kernel ends: have the host look at what was committed in the
+ *        stream.  Any context; waits for nothing
  */
 struct htk_transport {
 	const char *name;
@@ -61,6 +66,7 @@ struct htk_transport {
 	struct ht_ring_control *(*ring_addr)(struct htk *h, u32 stream);
 	int (*drain)(struct htk *h, u32 stream, bool final);
 	int (*settle)(struct htk *h, u32 stream);
+	void (*last)(struct htk *h, u32 stream);
 };
 
 /* What has a stream: an open file, or the kernel (the device's own). */
@@ -96,6 +102,7 @@ struct htk_claim {
  */
 struct htk {
 	struct ht_device core;
+	struct list_head entry;		/* last.c */
 	struct kref kref;
 	struct virtio_device *vdev;
 	const struct htk_transport *transport;
@@ -164,5 +171,11 @@ void htk_virtio_reap(struct htk *h, u32 stream, bool wait, u64 *kicks);
 extern const struct ht_port_ops htk_port_ops;
 void htk_emit_add(struct htk *h);
 void htk_emit_remove(struct htk *h);
+
+/* last.c */
+void htk_last_add(struct htk *h);
+void htk_last_remove(struct htk *h);
+int htk_last_init(void);
+void htk_last_exit(void);
 
 #endif /* HTK_H */

@@ -3,8 +3,8 @@
  * hypertrace: the kernel's scheduling and interrupts, as trace events
  *
  * Loaded, it attaches to the kernel's tracepoints; unloaded, nothing is left.
- * Events and fields have the names that lttng-modules gives them, which is
- * what trace viewers look for.
+ * Where lttng-modules has such an event, class and fields are called as there,
+ * which is what trace viewers look for.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -24,6 +24,7 @@ HT_EVENT(irq_handler_entry, (s32, irq), (text, name));
 HT_EVENT(irq_handler_exit, (s32, irq), (s32, ret));
 HT_EVENT(softirq_entry, (u32, vec));
 HT_EVENT(softirq_exit, (u32, vec));
+HT_EVENT(nmi_handler, (s64, delta_ns), (s32, handled));
 
 static void on_sched_switch(void *data, bool preempt,
 			    struct task_struct *prev,
@@ -91,6 +92,17 @@ static void on_softirq_exit(void *data, unsigned int vec)
 	ht_kernel_end();
 }
 
+static void on_nmi_handler(void *data, void *handler, s64 delta_ns,
+			   int handled)
+{
+	struct ht_stream *s = ht_kernel_begin();
+
+	if (!s)
+		return;
+	ht_emit_nmi_handler(s, delta_ns, handled);
+	ht_kernel_end();
+}
+
 static struct hook {
 	struct ht_class *class;
 	void *probe;
@@ -103,6 +115,7 @@ static struct hook {
 	{ &ht_class_irq_handler_exit, on_irq_exit },
 	{ &ht_class_softirq_entry, on_softirq_entry },
 	{ &ht_class_softirq_exit, on_softirq_exit },
+	{ &ht_class_nmi_handler, on_nmi_handler },
 };
 
 /* Classes are called as their tracepoints. */

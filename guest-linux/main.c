@@ -99,6 +99,7 @@ static int htk_probe(struct virtio_device *vdev)
 	ret = misc_register(&h->misc);
 	if (ret)
 		goto remove;
+	htk_last_add(h);
 	htk_emit_add(h);
 	dev_info(&vdev->dev, "%s: channel %u, %u streams of %u x %u bytes\n",
 		 h->name, h->core.caps.channel, h->core.caps.streams,
@@ -123,6 +124,7 @@ static void htk_remove(struct virtio_device *vdev)
 
 	misc_deregister(&h->misc);
 	htk_emit_remove(h);
+	htk_last_remove(h);
 
 	mutex_lock(&h->control);
 	down_write(&h->map_sem);
@@ -152,7 +154,26 @@ static struct virtio_driver htk_driver = {
 	.probe		= htk_probe,
 	.remove		= htk_remove,
 };
-module_virtio_driver(htk_driver);
+
+static int __init htk_init(void)
+{
+	int ret = htk_last_init();
+
+	if (ret)
+		return ret;
+	ret = register_virtio_driver(&htk_driver);
+	if (ret)
+		htk_last_exit();
+	return ret;
+}
+module_init(htk_init);
+
+static void __exit htk_exit(void)
+{
+	unregister_virtio_driver(&htk_driver);
+	htk_last_exit();
+}
+module_exit(htk_exit);
 
 MODULE_DESCRIPTION("hypertrace: trace events from a guest to its host");
 MODULE_LICENSE("GPL");

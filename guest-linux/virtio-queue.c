@@ -210,6 +210,22 @@ int htk_virtio_drain(struct htk *h, u32 stream, bool final)
 	return ret;
 }
 
+/* The other CPUs may have been stopped anywhere: no lock is waited for. */
+void htk_virtio_last(struct htk *h, u32 stream)
+{
+	struct htk_vstream *s = h->virtio->streams[stream];
+	unsigned long flags;
+	bool kick = false;
+
+	if (!spin_trylock_irqsave(&s->lock, flags))
+		return;
+	if (s->pages)
+		htk_virtio_drain_locked(h, s, true, &kick);
+	if (kick)
+		virtqueue_notify(s->vq);
+	spin_unlock_irqrestore(&s->lock, flags);
+}
+
 void htk_virtio_flush_work(struct work_struct *work)
 {
 	struct htk_virtio *v = container_of(to_delayed_work(work),

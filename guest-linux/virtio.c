@@ -343,4 +343,5 @@ const struct htk_transport htk_virtio_transport = {
 	.ring_addr	= htk_virtio_ring_addr,
 	.drain		= htk_virtio_drain,
 	.settle		= htk_virtio_settle,
+	.last		= htk_virtio_last,
 };

@@ -14,6 +14,7 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/reboot.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -353,6 +354,24 @@ static void hold(uint64_t events)
     }
 }
 
+/* Emit, and at once end the kernel. */
+static void last(const char *how)
+{
+    int sysrq = open("/proc/sysrq-trigger", O_WRONLY);
+    uint64_t n;
+
+    open_library(&stream);
+    for (n = 0; n < 1000; n++) {
+        ht_emit_devtest(&stream, n, "last");
+    }
+    if (!strcmp(how, "reboot")) {
+        reboot(RB_AUTOBOOT);
+    } else if (write(sysrq, "c", 1) != 1) {
+        die("sysrq: %s", strerror(errno));
+    }
+    die("the kernel goes on");
+}
+
 /* Emit until the device is gone, and then some more. */
 static void endless(void)
 {
@@ -371,9 +390,9 @@ static void endless(void)
     for (more = 0; more < 100000; more++) {
         ht_emit_devtest(&stream, n++, "nobody there");
     }
-    printf("gone: flush %s, ", strerrorname_np(-r));
+    printf("gone: flush %s, ", strerror(-r));
     r = ht_stream_close(&stream);
-    printf("close %s\n", strerrorname_np(-r));
+    printf("close %s\n", strerror(-r));
     ht_close(dev);
 }
 
@@ -397,7 +416,8 @@ static void ids(void)
 int main(int argc, char **argv)
 {
     if (argc < 3) {
-        die("usage: ht-devtest DEVICE ownership|hostile|hold|endless|ids");
+        die("usage: ht-devtest DEVICE"
+            " ownership|hostile|hold|last|endless|ids");
     }
     path = argv[1];
     if (!strcmp(argv[2], "ownership")) {
@@ -406,6 +426,8 @@ int main(int argc, char **argv)
         hostile(20);
     } else if (!strcmp(argv[2], "hold")) {
         hold(argc > 3 ? strtoull(argv[3], NULL, 10) : 100);
+    } else if (!strcmp(argv[2], "last")) {
+        last(argc > 3 ? argv[3] : "");
     } else if (!strcmp(argv[2], "endless")) {
         endless();
     } else if (!strcmp(argv[2], "ids")) {
