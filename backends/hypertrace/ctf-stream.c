@@ -88,10 +88,12 @@ static HtCtfHeader make_header(const HtCtfStream *s, uint64_t start,
                                uint64_t size, uint64_t seq, const HtRun *run,
                                uint64_t discarded)
 {
+    /* an empty packet, too, begins later than the one before: must_grow() */
+    uint64_t after = MAX(s->last_ns, le64_to_cpu(s->h.timestamp_begin) + 1);
     HtCtfHeader h = s->h;
 
-    h.timestamp_begin = cpu_to_le64(run ? run->begin_ns : s->last_ns);
-    h.timestamp_end = cpu_to_le64(run ? run->end_ns : s->last_ns);
+    h.timestamp_begin = cpu_to_le64(run ? run->begin_ns : after);
+    h.timestamp_end = cpu_to_le64(run ? run->end_ns : after);
     h.counter = run ? cpu_to_le64(run->counter) : h.counter;
     h.discarded = cpu_to_le64(discarded);
     h.seq = cpu_to_le64(seq);
@@ -137,6 +139,13 @@ static void file_name(const HtCtfStream *s, char *buf, size_t size)
              s->part);
 }
 
+/* The empty first packet of a stream begins earlier than the first event. */
+static void date_first(HtCtfHeader *h, uint64_t ns)
+{
+    h->timestamp_begin = cpu_to_le64(ns - MIN(ns, 1));
+    h->timestamp_end = h->timestamp_begin;
+}
+
 /*
  * Go on in a new file, which begins with a packet that holds @run, or with an
  * empty one.  The first file of all begins with an empty packet besides:
@@ -171,6 +180,7 @@ static int next_file(HtCtfStream *s, const HtRun *run, uint64_t discarded)
         }
         start = ALIGN;
         first = make_header(s, 0, ALIGN, seq++, NULL, s->base);
+        date_first(&first, s->last_ns);
         ret = write_header(fd, &first, 0);
     }
     if (!ret) {
@@ -197,15 +207,71 @@ static int next_file(HtCtfStream *s, const HtRun *run, uint64_t discarded)
     return 0;
 }
 
+static int copy_bytes(int to, int from, uint64_t size)
+{
+    off_t pos_from = 0, pos_to = 0;
+
+    while ((uint64_t)pos_to < size) {
+        ssize_t n = copy_file_range(from, &pos_from, to, &pos_to,
+                                    size - pos_to, 0);
+
+        if (n < 0 && errno == EINTR) {
+            continue;
+        }
+        if (n <= 0) {
+            return n < 0 ? -errno : -EIO;
+        }
+    }
+    return 0;
+}
+
+/* Go on in the same file, made larger. */
+static int grow_file(HtCtfStream *s, uint64_t need)
+{
+    uint64_t used = next_start(s);
+    uint64_t size = ROUND_UP(MAX(2 * s->size, used + need), HT_CTF_FILE_MIN);
+    HtCtfHeader h = s->h;
+    char name[96], hidden[100];
+    int fd, ret;
+
+    s->part--;
+    file_name(s, name, sizeof(name));
+    s->part++;
+    snprintf(hidden, sizeof(hidden), ".%s", name);
+    fd = openat(s->dirfd, hidden, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC,
+                0666);
+    if (fd < 0) {
+        return -errno;
+    }
+    h.packet_bits = cpu_to_le64((size - s->start) * 8);
+    ret = ftruncate(fd, size) < 0 ? -errno : copy_bytes(fd, s->fd, used);
+    if (!ret) {
+        ret = write_header(fd, &h, s->start);
+    }
+    if (!ret && renameat(s->dirfd, hidden, s->dirfd, name) < 0) {
+        ret = -errno;
+    }
+    if (ret) {
+        unlinkat(s->dirfd, hidden, 0);
+        close(fd);
+        return ret;
+    }
+    close(s->fd);
+    s->fd = fd;
+    s->size = size;
+    s->h = h;
+    return 0;
+}
+
 /* Put the run, or an empty packet, behind the open packet. */
 static int next_packet(HtCtfStream *s, const HtRun *run, uint64_t discarded)
 {
     uint64_t start = next_start(s);
+    uint64_t need = HEADER + (run ? run->size : 0);
     HtCtfHeader h;
     int ret;
 
-    if (s->fd < 0 ||
-        start + HEADER + (run ? run->size : 0) > s->size) {
+    if (s->fd < 0 || start + need > s->size) {
         return next_file(s, run, discarded);
     }
     h = make_header(s, start, s->size, le64_to_cpu(s->h.seq) + 1, run,
@@ -219,6 +285,17 @@ static int next_packet(HtCtfStream *s, const HtRun *run, uint64_t discarded)
         s->h = h;
     }
     return ret;
+}
+
+/*
+ * Whether the run has to follow the events in the open packet: readers sort a
+ * stream's packets by their first times, so no two may begin at the same one.
+ * Where a guest's clock went back, time stands still for long.
+ */
+static bool must_grow(const HtCtfStream *s, const HtRun *run)
+{
+    return s->fd >= 0 && content(s) > HEADER &&
+           run->begin_ns <= le64_to_cpu(s->h.timestamp_begin);
 }
 
 /* Whether the run may follow the events in the open packet. */
@@ -245,10 +322,10 @@ static int grow_packet(HtCtfStream *s, const HtRun *run, uint64_t discarded)
     int ret;
 
     h.timestamp_end = cpu_to_le64(run->end_ns);
+    h.discarded = cpu_to_le64(discarded);
     if (used == HEADER) {
         h.timestamp_begin = cpu_to_le64(run->begin_ns);
         h.counter = cpu_to_le64(run->counter);
-        h.discarded = cpu_to_le64(discarded);
     }
     h.content_bits = cpu_to_le64((used + run->size) * 8);
 
@@ -267,8 +344,7 @@ static int open_earlier(HtCtfStream *s, uint64_t ns)
 {
     HtCtfHeader h = s->h;
 
-    h.timestamp_begin = cpu_to_le64(ns);
-    h.timestamp_end = cpu_to_le64(ns);
+    date_first(&h, ns);
     h.discarded = cpu_to_le64(s->base);
     h.seq = 0;
     h.packet_bits = cpu_to_le64(ALIGN * 8);
@@ -317,7 +393,14 @@ int ht_ctf_stream_append(HtCtfStream *s, const HtRun *run)
         goto drop;
     }
 
-    if (can_grow(s, run, discarded)) {
+    if (must_grow(s, run)) {
+        if (next_start(s) + run->size > s->size) {
+            ret = grow_file(s, run->size);
+        }
+        if (!ret) {
+            ret = grow_packet(s, run, discarded);
+        }
+    } else if (can_grow(s, run, discarded)) {
         ret = grow_packet(s, run, discarded);
     } else {
         ret = next_packet(s, run, discarded);
