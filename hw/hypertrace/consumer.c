@@ -176,6 +176,13 @@ static bool packet_begin(HtConsumer *c, const uint8_t *data, uint64_t packet,
     c->expected = events;
     update_lost(c, le64_to_cpu(h.lost));
     c->walk.clock = le64_to_cpu(h.clock_begin);
+    if (c->time.count == 0 && c->time.nominal) {
+        /*
+         * Nobody related the clocks so far: the stream's first packet was
+         * begun after its opening, so this is early, but runs at full speed.
+         */
+        ht_time_map_sample(&c->time, c->walk.clock, c->walk.ns, UINT64_MAX);
+    }
     return true;
 }
 
