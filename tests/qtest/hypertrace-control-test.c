@@ -1,0 +1,604 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * hypertrace: control messages, resets, and who takes over
+ */
+#include "qemu/osdep.h"
+#include "qemu/bswap.h"
+#include "libqtest.h"
+#include "libqos/hypertrace.h"
+#include "qobject/qdict.h"
+
+static const char *const channels[] = { "hypercall", "shm", "virtio" };
+
+static QHt *boot(const void *channel, const char *backend, const char *props)
+{
+    g_autofree char *all = g_strdup_printf("channel=%s,packet-size=4096,"
+                                           "packets=4,%s",
+                                           (const char *)channel, props);
+
+    return qht_boot("pc", backend, all, NULL);
+}
+
+static void *message(uint16_t type, size_t size)
+{
+    struct ht_msg *m = g_malloc0(HT_MESSAGE_MAX);
+
+    stw_le_p(&m->type, type);
+    stl_le_p(&m->size, size);
+    stl_le_p(&m->cookie, 0xc001e);
+    return m;
+}
+
+/* Size a message type must have; 0: it depends */
+static size_t size_of(uint16_t type)
+{
+    switch (type) {
+    case HT_MSG_STREAM_OPEN:
+        return sizeof(struct ht_msg_open);
+    case HT_MSG_STREAM_CLOSE:
+    case HT_MSG_STREAM_FLUSH:
+        return sizeof(struct ht_msg_stream);
+    case HT_MSG_TIME_SYNC:
+        return sizeof(struct ht_msg_time);
+    case HT_MSG_STATS:
+        return sizeof(struct ht_msg_stats);
+    default:
+        return 0;
+    }
+}
+
+/* A reply is a header at least, and names what it replies to. */
+static void assert_reply(struct ht_msg *m, uint16_t type)
+{
+    g_assert_cmpuint(lduw_le_p(&m->type), ==, type);
+    g_assert_cmphex(ldl_le_p(&m->cookie), ==, 0xc001e);
+    g_assert_cmpuint(ldl_le_p(&m->size), >=, sizeof(*m));
+    g_assert_cmpuint(ldl_le_p(&m->size), <=, HT_MESSAGE_MAX);
+}
+
+/* Every type with every size it must not have */
+static void test_malformed(const void *channel)
+{
+    QHt *h = boot(channel, "null", "streams=2");
+    uint64_t errors = 0;
+    uint16_t type;
+    size_t size;
+
+    for (type = HT_MSG_STREAM_OPEN; type <= HT_MSG_STATS; type++) {
+        for (size = sizeof(struct ht_msg); size < 128; size++) {
+            g_autofree void *m = message(type, size);
+
+            if (size == size_of(type)) {
+                continue;
+            }
+            g_assert_cmpuint(qht_exchange(h, m, size), ==, HT_STATUS_INVAL);
+            assert_reply(m, type);
+            errors++;
+        }
+    }
+    for (size = sizeof(struct ht_msg); size < sizeof(struct ht_msg_class);
+         size++) {
+        g_autofree void *r = message(HT_MSG_CLASS_REGISTER, size);
+        g_autofree void *l = message(HT_MSG_CLASS_LIST, size);
+
+        g_assert_cmpuint(qht_exchange(h, r, size), ==, HT_STATUS_INVAL);
+        g_assert_cmpuint(qht_exchange(h, l, size), ==, HT_STATUS_INVAL);
+        errors += 2;
+    }
+    g_assert_cmpuint(qht_stat(h, "errors"), ==, errors);
+    qht_quit(h);
+}
+
+/* The size in the header is not the size of the message. */
+static void test_wrong_size(const void *channel)
+{
+    static const uint32_t sizes[] = {
+        0, 1, 15, 16, 17, 47, 49, HT_MESSAGE_MAX, HT_MESSAGE_MAX + 1,
+        0x10030, 0x80000030, UINT32_MAX,
+    };
+    QHt *h = boot(channel, "null", "streams=1");
+    uint64_t errors = 0;
+    unsigned i;
+
+    for (i = 0; i < G_N_ELEMENTS(sizes); i++) {
+        g_autofree struct ht_msg *m = message(HT_MSG_TIME_SYNC, sizes[i]);
+
+        if (sizes[i] == sizeof(struct ht_msg_time)) {
+            continue;
+        }
+        /* the header lies */
+        g_assert_cmpuint(qht_exchange(h, m, sizeof(struct ht_msg_time)), ==,
+                         HT_STATUS_INVAL);
+        assert_reply(m, HT_MSG_TIME_SYNC);
+        errors++;
+        if (!h->control) {
+            /* the doorbell lies */
+            g_autofree struct ht_msg *d =
+                message(HT_MSG_TIME_SYNC, sizeof(struct ht_msg_time));
+
+            qpci_memwrite(h->pci->pdev, h->regs, h->caps.mailbox_offset, d,
+                          sizeof(struct ht_msg_time));
+            qpci_io_writel(h->pci->pdev, h->regs, HT_REG_MAILBOX_GO, sizes[i]);
+            qpci_memread(h->pci->pdev, h->regs, h->caps.mailbox_offset, d,
+                         sizeof(*d));
+            g_assert_cmpuint(ldl_le_p(&d->status), ==, HT_STATUS_INVAL);
+            errors++;
+        }
+    }
+    g_assert_cmpuint(qht_stat(h, "errors"), ==, errors);
+    qht_quit(h);
+}
+
+static void test_unknown_type(const void *channel)
+{
+    static const uint16_t types[] = { 0, 9, 255, 256, 65535 };
+    QHt *h = boot(channel, "null", "streams=1");
+    unsigned i;
+
+    for (i = 0; i < G_N_ELEMENTS(types); i++) {
+        g_autofree struct ht_msg *m = message(types[i], 64);
+
+        g_assert_cmpuint(qht_exchange(h, m, 64), ==, HT_STATUS_NOENT);
+        assert_reply(m, types[i]);
+    }
+    qht_quit(h);
+}
+
+/* Two phases: the id is known at once, READY comes later. */
+static void test_register(const void *channel)
+{
+    QHt *h = boot(channel, "log", "streams=1");
+    g_autofree struct ht_msg_class *m = g_malloc0(HT_MESSAGE_MAX);
+    g_autofree struct ht_msg_class *again = g_malloc0(HT_MESSAGE_MAX);
+    size_t size = qht_class_message(m, "one"), cut;
+    uint32_t status;
+
+    for (cut = sizeof(*m); cut < size; cut++) {
+        memcpy(again, m, size);
+        stl_le_p(&again->h.size, cut);
+        g_assert_cmpuint(qht_exchange(h, again, cut), ==, HT_STATUS_INVAL);
+    }
+    memcpy(again, m, size);
+    status = qht_exchange(h, again, size);
+    g_assert_true(status == HT_STATUS_BUSY || status == HT_STATUS_OK);
+    g_assert_cmpuint(ldl_le_p(&again->id), ==, 1);
+    g_assert_cmpuint(ldl_le_p(&again->h.size), ==, size);
+    QHT_WAIT(qht_exchange(h, again, size) == HT_STATUS_OK);
+    g_assert_cmpuint(ldl_le_p(&again->id), ==, 1);
+
+    g_assert_cmpuint(qht_register_number(h, "two"), ==, 2);
+    g_assert_cmpuint(qht_register_number(h, "one"), ==, 1);
+    /* the same name with other fields */
+    size = qht_class_message(m, "one");
+    m->data[size - 1 - sizeof(*m)] = 'm';
+    g_assert_cmpuint(qht_call(h, HT_MSG_CLASS_REGISTER, m, size), ==,
+                     HT_STATUS_OK);
+    g_assert_cmpuint(ldl_le_p(&m->id), ==, 3);
+    qht_quit(h);
+}
+
+static void test_list(const void *channel)
+{
+    QHt *h = boot(channel, "null", "streams=1");
+    g_autofree struct ht_msg_class *want = g_malloc0(HT_MESSAGE_MAX);
+    uint32_t i;
+
+    for (i = 0; i < 20; i++) {
+        g_autofree char *name = g_strdup_printf("class.%u", i);
+
+        g_assert_cmpuint(qht_register_number(h, name), ==, i + 1);
+    }
+    for (i = 0; i < 20; i++) {
+        g_autofree char *name = g_strdup_printf("class.%u", i);
+        g_autofree struct ht_msg_class *m =
+            message(HT_MSG_CLASS_LIST, sizeof(*m));
+        size_t size = qht_class_message(want, name);
+
+        stl_le_p(&m->index, i);
+        g_assert_cmpuint(qht_exchange(h, m, sizeof(*m)), ==, HT_STATUS_OK);
+        assert_reply(&m->h, HT_MSG_CLASS_LIST);
+        g_assert_cmpuint(ldl_le_p(&m->id), ==, i + 1);
+        g_assert_cmpuint(ldl_le_p(&m->h.size), ==, size);
+        g_assert_cmpuint(m->nr_fields, ==, 1);
+        g_assert_cmpuint(m->loglevel, ==, 13);
+        g_assert_cmpmem(m->data, size - sizeof(*m), want->data,
+                        size - sizeof(*m));
+    }
+    for (i = 0; i < 3; i++) {
+        static const uint32_t index[] = { 20, 0x80000000, UINT32_MAX };
+        g_autofree struct ht_msg_class *m =
+            message(HT_MSG_CLASS_LIST, sizeof(*m));
+
+        stl_le_p(&m->index, index[i]);
+        g_assert_cmpuint(qht_exchange(h, m, sizeof(*m)), ==, HT_STATUS_NOENT);
+    }
+    qht_quit(h);
+}
+
+static void test_limit(const void *channel)
+{
+    QHt *h = boot(channel, "null", "streams=1");
+    g_autofree struct ht_msg_class *m = g_malloc0(HT_MESSAGE_MAX);
+    uint32_t i, status;
+    size_t size;
+
+    for (i = 1; i <= HT_CLASSES_MAX; i++) {
+        g_autofree char *name = g_strdup_printf("c%u", i);
+
+        size = qht_class_message(m, name);
+        status = qht_exchange(h, m, size);
+        g_assert_true(status == HT_STATUS_BUSY || status == HT_STATUS_OK);
+        g_assert_cmpuint(ldl_le_p(&m->id), ==, i);
+    }
+    size = qht_class_message(m, "one-more");
+    g_assert_cmpuint(qht_call(h, HT_MSG_CLASS_REGISTER, m, size), ==,
+                     HT_STATUS_LIMIT);
+    g_assert_cmpuint(qht_register_number(h, "c1024"), ==, HT_CLASSES_MAX);
+    qht_quit(h);
+}
+
+static uint32_t open_status(QHt *h, uint32_t index, uint64_t instance,
+                            const char *name)
+{
+    struct ht_msg_open m = {
+        .stream = cpu_to_le32(index),
+        .instance = cpu_to_le64(instance),
+    };
+
+    memcpy(m.name, name, MIN(strlen(name), HT_STREAM_NAME_MAX));
+    return qht_call(h, HT_MSG_STREAM_OPEN, &m, sizeof(m));
+}
+
+static void test_open(const void *channel)
+{
+    QHt *h = boot(channel, "log", "streams=3");
+    QHtStream s[3];
+    unsigned i;
+
+    g_assert_cmpuint(open_status(h, 3, 0, ""), ==, HT_STATUS_NOENT);
+    g_assert_cmpuint(open_status(h, 0, 5, ""), ==, HT_STATUS_NOENT);
+    g_assert_cmpuint(open_status(h, HT_STREAM_ANY, 5, ""), ==,
+                     HT_STATUS_NOENT);
+    g_assert_cmpuint(open_status(h, 0, 0, "a\nb"), ==, HT_STATUS_INVAL);
+    g_assert_cmpuint(open_status(h, 0, 0, "a\x7f"), ==, HT_STATUS_INVAL);
+    g_assert_cmpuint(open_status(h, 0, 0, "\xc3\xa4"), ==, HT_STATUS_INVAL);
+
+    qht_stream_open(&s[1], h, 1);
+    g_assert_cmpuint(open_status(h, 1, 0, ""), ==, HT_STATUS_EXIST);
+    g_assert_cmpuint(open_status(h, 1, s[1].instance, ""), ==, HT_STATUS_OK);
+    g_assert_cmpuint(open_status(h, 1, s[1].instance + 1, ""), ==,
+                     HT_STATUS_NOENT);
+    qht_stream_open(&s[0], h, HT_STREAM_ANY);
+    qht_stream_open(&s[2], h, HT_STREAM_ANY);
+    g_assert_cmpuint(open_status(h, HT_STREAM_ANY, 0, ""), ==,
+                     HT_STATUS_LIMIT);
+    for (i = 0; i < 3; i++) {
+        qht_stream_close(&s[i]);
+    }
+    /* a name of the full length, all of it shown */
+    g_assert_cmpuint(open_status(h, 2, 0, "!abcdefghijklmnopqrstuvwxyz0123~"),
+                     ==, HT_STATUS_OK);
+    g_assert_cmpuint(qht_log_count(h, "\"!abcdefghijklmnopqrstuvwxyz0123~\""),
+                     ==, 1);
+    qht_quit(h);
+}
+
+static uint32_t stream_status(QHt *h, uint16_t type, uint32_t index,
+                              uint64_t instance)
+{
+    struct ht_msg_stream m = {
+        .stream = cpu_to_le32(index),
+        .instance = cpu_to_le64(instance),
+    };
+
+    return qht_call(h, type, &m, sizeof(m));
+}
+
+static void test_close(const void *channel)
+{
+    QHt *h = boot(channel, "null", "streams=2");
+    uint64_t instance;
+    QHtStream s;
+    unsigned i;
+
+    /* an instance is 1 or more, also where none was yet */
+    g_assert_cmpuint(stream_status(h, HT_MSG_STREAM_CLOSE, 0, 0), ==,
+                     HT_STATUS_NOENT);
+    qht_stream_open(&s, h, 0);
+    instance = s.instance;
+    for (i = 0; i < 2; i++) {
+        uint16_t type = i ? HT_MSG_STREAM_CLOSE : HT_MSG_STREAM_FLUSH;
+
+        g_assert_cmpuint(stream_status(h, type, 0, instance + 1), ==,
+                         HT_STATUS_NOENT);
+        g_assert_cmpuint(stream_status(h, type, 0, 0), ==, HT_STATUS_NOENT);
+        g_assert_cmpuint(stream_status(h, type, 1, instance), ==,
+                         HT_STATUS_NOENT);
+        g_assert_cmpuint(stream_status(h, type, 2, instance), ==,
+                         HT_STATUS_NOENT);
+    }
+    g_assert_true(qht_stream_flag(h, 0, "open"));
+    qht_stream_close(&s);
+    g_assert_false(qht_stream_flag(h, 0, "open"));
+    /* the reply may have been lost */
+    g_assert_cmpuint(stream_status(h, HT_MSG_STREAM_CLOSE, 0, instance), ==,
+                     HT_STATUS_OK);
+    g_assert_cmpuint(stream_status(h, HT_MSG_STREAM_FLUSH, 0, instance), ==,
+                     HT_STATUS_NOENT);
+    /* opening and closing again and again, without waiting between */
+    for (i = 0; i < 300; i++) {
+        qht_stream_open(&s, h, i & 1);
+        g_assert_cmpuint(s.instance, ==, instance + i + 1);
+        qht_stream_close(&s);
+    }
+    qht_quit(h);
+}
+
+static void test_flush_any(const void *channel)
+{
+    QHt *h = boot(channel, "null", "streams=3,flush-ms=1000");
+    uint32_t id = qht_register_number(h, "number");
+    QHtStream s[3];
+    unsigned i, n;
+
+    for (i = 0; i < 3; i++) {
+        qht_stream_open(&s[i], h, i);
+    }
+    for (n = 1; n < 50; n++) {
+        for (i = 0; i < 3; i++) {
+            qht_write_number(&s[i], id, n);
+            if (h->control) {
+                qht_commit(&s[i]);
+            }
+        }
+        g_assert_cmpuint(stream_status(h, HT_MSG_STREAM_FLUSH, HT_STREAM_ANY,
+                                       0), ==, HT_STATUS_OK);
+        g_assert_cmpuint(qht_stat(h, "events"), ==, 3 * n);
+    }
+    for (i = 0; i < 3; i++) {
+        qht_stream_close(&s[i]);
+    }
+    qht_quit(h);
+}
+
+static void test_stats(const void *channel)
+{
+    static const char *const names[] = {
+        "events", "packets", "bytes", "lost", "dropped", "wakeups", "errors",
+    };
+    QHt *h = boot(channel, "null", "streams=2");
+    uint32_t id = qht_register_number(h, "number"), i, j;
+    QHtStream s;
+
+    qht_stream_open(&s, h, 1);
+    for (i = 0; i < 1000; i++) {
+        qht_write_number(&s, id, i);
+        if (i % 10 == 9) {
+            qht_commit(&s);
+        }
+    }
+    s.lost = 5;
+    qht_stream_close(&s);
+    for (i = 0; i < 2; i++) {
+        struct ht_msg_stats m = {
+            .stream = cpu_to_le32(i ? HT_STREAM_ANY : 1),
+        };
+        const uint64_t *v = (const uint64_t *)&m.stats;
+
+        g_assert_cmpuint(qht_call(h, HT_MSG_STATS, &m, sizeof(m)), ==,
+                         HT_STATUS_OK);
+        g_assert_cmpuint(le64_to_cpu(m.stats.events), ==, 1000);
+        g_assert_cmpuint(le64_to_cpu(m.stats.bytes), ==, 12000);
+        g_assert_cmpuint(le64_to_cpu(m.stats.lost), ==, 5);
+        for (j = 0; j < G_N_ELEMENTS(names); j++) {
+            g_assert_cmpuint(le64_to_cpu(v[j]), ==,
+                             i ? qht_stat(h, names[j]) :
+                                 qht_stream_stat(h, 1, names[j]));
+        }
+    }
+    /* sums of all instances */
+    qht_stream_open(&s, h, 0);
+    qht_write_number(&s, id, 0);
+    qht_commit(&s);
+    qht_stream_close(&s);
+    g_assert_cmpuint(qht_stat(h, "events"), ==, 1001);
+    g_assert_cmpuint(qht_stat(h, "lost"), ==, 5);
+
+    struct ht_msg_stats none = { .stream = cpu_to_le32(2) };
+    g_assert_cmpuint(qht_call(h, HT_MSG_STATS, &none, sizeof(none)), ==,
+                     HT_STATUS_NOENT);
+    qht_quit(h);
+}
+
+/* Resets ------------------------------------------------------------------- */
+
+/* Two open streams with events that nobody was told of, where that can be */
+static void fill(QHt *h, QHtStream *s, uint32_t id, unsigned count)
+{
+    unsigned i, n;
+
+    for (i = 0; i < 2; i++) {
+        qht_stream_open(&s[i], h, HT_STREAM_ANY);
+        for (n = 0; n < count; n++) {
+            qht_write_number(&s[i], id, n);
+        }
+        if (h->control) {
+            qht_commit(&s[i]);
+        }
+    }
+}
+
+static void assert_closed(QHt *h, QHtStream *s, uint64_t events)
+{
+    unsigned i;
+
+    for (i = 0; i < 2; i++) {
+        QHT_WAIT(!qht_stream_flag(h, s[i].index, "open"));
+        qht_stream_forget(&s[i]);
+    }
+    g_assert_cmpuint(qht_stat(h, "events"), ==, events);
+    g_assert_cmpuint(qht_log_count(h, "closed"), ==,
+                     qht_log_count(h, "opened"));
+    g_assert_cmpuint(qht_stat(h, "errors"), ==, 0);
+}
+
+/* What was committed before a reset is delivered, then the streams end. */
+static void test_system_reset(const void *channel)
+{
+    QHt *h = boot(channel, "log", "streams=2,flush-ms=1000");
+    uint32_t id = qht_register_number(h, "number");
+    uint64_t epoch = h->caps.epoch;
+    QHtStream s[2];
+    unsigned i;
+
+    for (i = 1; i <= 5; i++) {
+        uint64_t instance;
+
+        fill(h, s, id, 100);
+        instance = s[1].instance;
+        qtest_system_reset(h->qts);
+        assert_closed(h, s, 200 * i);
+        qht_restart(h);
+        g_assert_cmpuint(h->caps.epoch, >, epoch);
+        epoch = h->caps.epoch;
+        /* of before the reset */
+        g_assert_cmpuint(stream_status(h, HT_MSG_STREAM_FLUSH, s[1].index,
+                                       instance), ==, HT_STATUS_NOENT);
+        g_assert_cmpuint(qht_register_number(h, "number"), ==, id);
+    }
+    qht_quit(h);
+}
+
+static void takeover(QHt *h, bool by_register)
+{
+    struct ht_msg m = { 0 };
+
+    if (by_register) {
+        qpci_io_writel(h->pci->pdev, h->regs, HT_REG_TAKEOVER, HT_MAGIC);
+    } else {
+        g_assert_cmpuint(qht_call(h, HT_MSG_TAKEOVER, &m, sizeof(m)), ==,
+                         HT_STATUS_OK);
+    }
+}
+
+/* A driver that takes over: the streams of the one before are ended. */
+static void test_takeover(const void *channel)
+{
+    QHt *h = boot(channel, "log", "streams=2,flush-ms=1000");
+    uint32_t id = qht_register_number(h, "number");
+    uint64_t epoch = h->caps.epoch;
+    QHtStream s[2], t;
+    unsigned i;
+
+    for (i = 1; i <= 20; i++) {
+        fill(h, s, id, 50);
+        takeover(h, i & 1 && !h->control);
+        /* at once: the reply is BUSY until the old stream is closed */
+        qht_stream_open(&t, h, s[0].index);
+        g_assert_cmpuint(t.instance, >, s[1].instance);
+        qht_stream_close(&t);
+        assert_closed(h, s, 100 * i);
+    }
+    qht_restart(h);
+    g_assert_cmpuint(h->caps.epoch, ==, epoch + 20);
+    if (!h->control) {
+        /* the magic, or nothing happens but an error */
+        qpci_io_writel(h->pci->pdev, h->regs, HT_REG_TAKEOVER, 1);
+        g_assert_cmpuint(qht_stat(h, "errors"), ==, 1);
+    }
+    qht_quit(h);
+}
+
+/* A driver's status = 0 (Linux does that to any virtio device) is no reset. */
+static void test_status_zero(const void *channel)
+{
+    QHt *h = boot(channel, "null", "streams=2,flush-ms=1000");
+    uint32_t id = qht_register_number(h, "number");
+    uint64_t epoch = h->caps.epoch;
+    QHtStream s[2];
+    unsigned i, round;
+
+    fill(h, s, id, 10);
+    for (round = 1; round <= 5; round++) {
+        qvirtio_reset(&h->pci->vdev);
+        for (i = 0; i < 2; i++) {
+            g_assert_true(qht_stream_flag(h, s[i].index, "open"));
+        }
+        qht_restart(h);
+        g_assert_cmpuint(h->caps.epoch, ==, epoch);
+        /* and the streams go on where they were */
+        for (i = 0; i < 2; i++) {
+            qht_write_number(&s[i], id, 10 + round);
+            qht_commit(&s[i]);
+            qht_stream_flush(&s[i]);
+        }
+        g_assert_cmpuint(qht_stat(h, "events"), ==, 20 + 2 * round);
+    }
+    for (i = 0; i < 2; i++) {
+        qht_stream_close(&s[i]);
+    }
+    g_assert_cmpuint(qht_stat(h, "errors"), ==, 0);
+    qht_quit(h);
+}
+
+/* Stopping the VM does not stop delivery of what was committed. */
+static void test_vm_stop(const void *channel)
+{
+    QHt *h = boot(channel, "log", "streams=2,flush-ms=5");
+    uint32_t id = qht_register_number(h, "number");
+    QHtStream s[2];
+    unsigned i;
+
+    fill(h, s, id, 20);
+    if (h->caps.channel == HT_CHANNEL_HYPERCALL) {
+        qht_doorbell(&s[0]);
+        qht_doorbell(&s[1]);
+    }
+    qtest_qmp_assert_success(h->qts, "{'execute': 'stop'}");
+    QHT_WAIT(qht_stat(h, "events") == 40);
+    qtest_qmp_assert_success(h->qts, "{'execute': 'cont'}");
+    for (i = 0; i < 2; i++) {
+        s[i].clock += h->caps.clock_hz;
+        qht_write_number(&s[i], id, 20);
+        qht_commit(&s[i]);
+        qht_stream_close(&s[i]);
+    }
+    g_assert_cmpuint(qht_stat(h, "events"), ==, 42);
+    qht_quit(h);
+}
+
+int main(int argc, char **argv)
+{
+    static const struct {
+        const char *name;
+        void (*fn)(const void *);
+    } tests[] = {
+        { "malformed", test_malformed },
+        { "wrong-size", test_wrong_size },
+        { "unknown-type", test_unknown_type },
+        { "register", test_register },
+        { "list", test_list },
+        { "limit", test_limit },
+        { "open", test_open },
+        { "close", test_close },
+        { "flush-any", test_flush_any },
+        { "stats", test_stats },
+        { "system-reset", test_system_reset },
+        { "takeover", test_takeover },
+        { "status-zero", test_status_zero },
+        { "vm-stop", test_vm_stop },
+    };
+    unsigned i, j;
+
+    g_test_init(&argc, &argv, NULL);
+    for (i = 0; i < G_N_ELEMENTS(channels); i++) {
+        for (j = 0; j < G_N_ELEMENTS(tests); j++) {
+            g_autofree char *path =
+                g_strdup_printf("hypertrace/control/%s/%s", channels[i],
+                                tests[j].name);
+
+            qtest_add_data_func(path, channels[i], tests[j].fn);
+        }
+    }
+    return g_test_run();
+}
