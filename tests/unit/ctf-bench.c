@@ -3,10 +3,12 @@
  * hypertrace: how fast the CTF backend writes, for runs of several sizes
  */
 #include "qemu/osdep.h"
+#include "qemu/bswap.h"
 #include "ctf-writer.h"
 #include "backend-testlib.h"
 
 #define TOTAL (UINT64_C(1) << 30)
+#define EVENT (HT_EVENT_HEADER + 4 * 8)
 
 static void bench(const char *where, size_t want)
 {
@@ -19,7 +21,8 @@ static void bench(const char *where, size_t want)
     GRand *rand = g_rand_new();
     g_autoptr(GError) error = NULL;
     char *dir = g_build_filename(where, "ht-bench-XXXXXX", NULL);
-    uint64_t written = 0, runs = 0;
+    uint64_t written = 0, runs = 0, ns = 1000;
+    size_t pos;
     gint64 start;
     HtCtfWriter *w;
     TlRun r;
@@ -34,12 +37,16 @@ static void bench(const char *where, size_t want)
     tl_run_begin(&r, 0, 0);
     do {
         tl_run_event(&r, c, 1000, rand, 0);
-    } while (r.data->len + 36 <= want);
+    } while (r.data->len + EVENT <= want);
     tl_run_end(&r);
 
     start = g_get_monotonic_time();
     while (written < TOTAL && runs < 500000) {
-        /* all at one time, which is in order */
+        for (pos = 0; pos < r.run.size; pos += EVENT) {
+            stl_le_p(r.data->data + pos, c->id | (uint32_t)++ns << 8);
+        }
+        r.run.begin_ns = ns - r.run.events + 1;
+        r.run.end_ns = ns;
         g_assert_cmpint(ht_ctf_writer_run(w, &r.run), ==, 0);
         written += r.run.size;
         runs++;
@@ -60,7 +67,7 @@ int main(int argc, char **argv)
     const char *where = argc > 1 ? argv[1] : "/dev/shm";
 
     printf("CTF writer, in %s, events of 36 bytes\n", where);
-    bench(where, 36);
+    bench(where, EVENT);
     bench(where, 4096);
     bench(where, 65536);
     return 0;
