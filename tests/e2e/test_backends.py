@@ -1,0 +1,266 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The backends as objects of QEMU, and LTTng with a guest's events."""
+
+import collections
+import os
+import re
+import signal
+import sys
+import time
+from pathlib import Path
+
+import bt2
+import pytest
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts"))
+
+import ctf_events  # noqa: E402
+import htpayload  # noqa: E402
+import htvm  # noqa: E402
+import lttng_session  # noqa: E402
+
+CHANNELS = ["hypercall", "shm", "virtio"]
+
+
+class Machine(htvm.VM):
+    """A QEMU without a guest."""
+
+    def _initrd(self):
+        return None
+
+    def command(self, initrd, fds):
+        argv = [self.qemu, "-M", "q35", "-S", "-nodefaults",
+                "-no-user-config", "-display", "none", "-accel", "tcg",
+                *os.environ.get("HT_QEMU_L", "").split(),
+                "-chardev", f"socket,id=qmp,fd={fds['qmp']}",
+                "-mon", "chardev=qmp,mode=control"] + self.args
+        for d in self.devices:
+            argv += self.device_args(d)
+        return argv
+
+    def refuses(self, what, /, **arguments):
+        """An object-add that has to fail, with this in the message."""
+        with pytest.raises(htvm.Failure, match=what):
+            self.add(**arguments)
+
+    def add(self, kind, **arguments):
+        self.qmp.command("object-add", qom_type=f"hypertrace-backend-{kind}",
+                         **arguments)
+
+    def end(self):
+        self.qmp.command("quit")
+        self.process.wait(30)
+        assert self.process.returncode == 0, self.stderr
+
+
+@pytest.fixture
+def machine(tmp_path):
+    with Machine(workdir=tmp_path) as vm:
+        yield vm
+
+
+def qmp_object(kind, **properties):
+    return ["-object", ",".join([f"hypertrace-backend-{kind}",
+                                 *(f"{k}={v}" for k, v in
+                                   properties.items())])]
+
+
+# Objects ---------------------------------------------------------------------
+
+
+def test_ctf_directory(machine, tmp_path):
+    full = tmp_path / "full"
+    full.mkdir()
+    (full / "file").touch()
+    machine.refuses("is not empty", kind="ctf", id="c", dir=str(full))
+    machine.refuses("cannot create directory", kind="ctf", id="c",
+                    dir=str(full / "file" / "x"))
+    machine.refuses("dir.* is missing", kind="ctf", id="c")
+    machine.refuses("dir.* is missing", kind="ctf", id="c", dir="")
+
+    # what is missing is made, parents too; an empty one is taken
+    machine.add("ctf", id="c", dir=str(tmp_path / "a" / "b"))
+    assert (tmp_path / "a" / "b").is_dir()
+    with pytest.raises(htvm.Failure, match="cannot change"):
+        machine.qmp.command("qom-set", path="/objects/c", property="dir",
+                            value="elsewhere")
+    assert machine.qmp.command("qom-get", path="/objects/c",
+                               property="dropped") == 0
+    machine.qmp.command("object-del", id="c")
+    machine.add("ctf", id="c", dir=str(tmp_path / "a" / "b"))
+    machine.end()
+
+
+def test_log_file(machine, tmp_path):
+    machine.refuses("No such file", kind="log", id="l",
+                    file=str(tmp_path / "no" / "file"))
+    machine.add("log", id="l", file=str(tmp_path / "log"))
+    machine.add("log", id="stderr")
+    machine.end()
+
+
+def test_tee(machine):
+    machine.refuses("itself", kind="tee", id="t", a="t", b="t")
+    machine.refuses("no hypertrace backend 'x'", kind="tee", id="t", a="x",
+                    b="x")
+    machine.qmp.command("object-add", qom_type="iothread", id="io")
+    machine.add("null", id="n")
+    machine.refuses("no hypertrace backend 'io'", kind="tee", id="t", a="n",
+                    b="io")
+    machine.refuses("b.* is missing", kind="tee", id="t", a="n")
+    machine.add("null", id="m")
+    machine.add("tee", id="t", a="n", b="m")
+    machine.add("tee", id="u", a="t", b="n")
+    for used in ("n", "m", "t"):
+        with pytest.raises(htvm.Failure, match="in use"):
+            machine.qmp.command("object-del", id=used)
+    for unused in ("u", "t", "m", "n"):
+        machine.qmp.command("object-del", id=unused)
+    machine.end()
+
+
+def test_used_by_devices(tmp_path):
+    """Two devices share backends, which cannot be deleted meanwhile."""
+    args = (qmp_object("ctf", id="c", dir=tmp_path / "trace")
+            + qmp_object("log", id="l", file=tmp_path / "log")
+            + qmp_object("tee", id="t", a="c", b="l")
+            + qmp_object("tee", id="u", a="t", b="c"))
+    devices = [{"channel": "shm", "backend": "u"},
+               {"channel": "virtio", "backend": "u"}]
+    with Machine(devices=devices, args=args, workdir=tmp_path) as vm:
+        for used in ("c", "l", "t"):
+            with pytest.raises(htvm.Failure, match="in use"):
+                vm.qmp.command("object-del", id=used)
+        # without an event, a trace of each device can be read already
+        assert sorted(p.name for p in (tmp_path / "trace").iterdir()) == [
+            "ht0", "ht1"]
+        assert ctf_events.read(tmp_path / "trace" / "ht0") == {}
+        vm.end()
+
+
+# LTTng -----------------------------------------------------------------------
+
+
+@pytest.fixture
+def session(tmp_path, monkeypatch):
+    """Starts a private session when called; QEMU is then traced by it."""
+    lacking = lttng_session.missing_programs()
+    if lacking:
+        pytest.skip(f"missing: {' '.join(lacking)}")
+    sessions = []
+
+    def start(**kwargs):
+        s = lttng_session.PrivateSession(str(tmp_path / "lttng"), **kwargs)
+        s.__enter__()
+        sessions.append(s)
+        for name, value in s.env().items():
+            monkeypatch.setenv(name, value)
+        return s
+    yield start
+    for s in sessions:
+        s.__exit__(None, None, None)
+
+
+def needs_lttng(tmp_path):
+    """Skip where QEMU was built without lttng-ust."""
+    with Machine(workdir=tmp_path) as vm:
+        types = {t["name"] for t in vm.qmp.command(
+            "qom-list-types", implements="hypertrace-backend")}
+        vm.end()
+    if "hypertrace-backend-lttng" not in types:
+        pytest.skip("QEMU was built without lttng-ust")
+
+
+def started(tmp_path):
+    """Seconds until QEMU with the LTTng backend answers"""
+    begin = time.monotonic()
+    with Machine(workdir=tmp_path, devices=[{"channel": "shm",
+                                             "backend": "lttng"}]) as vm:
+        end = time.monotonic()
+        vm.end()
+    return end - begin
+
+
+def test_lttng_without_daemon(tmp_path, monkeypatch):
+    needs_lttng(tmp_path)
+    (tmp_path / "home").mkdir()
+    monkeypatch.setenv("LTTNG_HOME", str(tmp_path / "home"))
+    monkeypatch.delenv("LTTNG_UST_REGISTER_TIMEOUT", raising=False)
+    started(tmp_path)
+
+
+def test_lttng_daemon_hangs(tmp_path, session, monkeypatch):
+    """LTTng waits three seconds for its daemon, unless it is told not to."""
+    needs_lttng(tmp_path)
+    monkeypatch.delenv("LTTNG_UST_REGISTER_TIMEOUT", raising=False)
+    s = session(events=["ht0:*"])
+    os.kill(s.pid, signal.SIGSTOP)
+    try:
+        assert started(tmp_path) >= 3
+        monkeypatch.setenv("LTTNG_UST_REGISTER_TIMEOUT", "0")
+        assert started(tmp_path) < 3
+    finally:
+        os.kill(s.pid, signal.SIGCONT)
+
+
+def lttng_events(trace):
+    """[(stream, vcpu, ns, name, fields)] in the order of their recording"""
+    found = []
+    for msg in bt2.TraceCollectionMessageIterator(str(trace)):
+        assert not isinstance(msg, bt2._DiscardedEventsMessageConst)
+        if isinstance(msg, bt2._EventMessageConst):
+            fields = ctf_events.plain(msg.event.payload_field)
+            provider, _, name = msg.event.name.partition(":")
+            assert provider == "ht0"
+            found.append((fields.pop("stream"), fields.pop("vcpu"),
+                          fields.pop("guest_ns"), name, fields))
+    return found
+
+
+def ctf_trace_events(trace):
+    """The same, from the CTF backend; times are since the Epoch."""
+    found = []
+    for msg in bt2.TraceCollectionMessageIterator(str(trace)):
+        if isinstance(msg, bt2._EventMessageConst):
+            context = msg.event.packet.context_field
+            fields = msg.event.payload_field
+            found.append((int(context["stream_index"]),
+                          int(context["cpu_id"]),
+                          msg.default_clock_snapshot.ns_from_origin,
+                          msg.event.name,
+                          ctf_events.plain(fields) if fields else {}))
+    return found
+
+
+def countable(events, offset):
+    return collections.Counter(
+        (stream, vcpu, ns - offset, name, repr(sorted(fields.items())))
+        for stream, vcpu, ns, name, fields in events)
+
+
+@pytest.mark.parametrize("channel", CHANNELS)
+def test_lttng_and_ctf_agree(tmp_path, session, channel):
+    """Every event of a guest, through a tee, arrives alike in both."""
+    needs_lttng(tmp_path)
+    s = session(events=["ht0:*"])
+    args = (qmp_object("ctf", id="c", dir=tmp_path / "ctf")
+            + qmp_object("lttng", id="l")
+            + qmp_object("tee", id="t", a="c", b="l"))
+    with htpayload.Payload("selftest", workdir=tmp_path, args=args,
+                           devices=[{"channel": channel,
+                                     "backend": "t"}]) as vm:
+        vm.wait(120)
+    s.finish()
+
+    ours = ctf_trace_events(tmp_path / "ctf")
+    theirs = lttng_events(tmp_path / "lttng")
+    offset = int(re.search(r"offset_s = (\d+)", (
+        tmp_path / "ctf" / "ht0" / "metadata").read_text())[1])
+    part = int(re.search(r"\boffset = (\d+)", (
+        tmp_path / "ctf" / "ht0" / "metadata").read_text())[1])
+    assert len(ours) > 5000
+    assert countable(ours, offset * 10**9 + part) == countable(theirs, 0)
+    last = {}
+    for stream, _, ns, _, _ in theirs:
+        assert ns >= last.get(stream, 0)
+        last[stream] = ns
