@@ -7,6 +7,7 @@
 #include "emit-bench.h"
 
 HT_EVENT(bench_noclock, (u64, a), (u64, b), (u64, c), (u64, d));
+HT_EVENT(bench_noclock_8, (u64, a));
 
 void bench_emit_32_noclock(struct ht_stream *s, uint64_t n)
 {
@@ -17,7 +18,18 @@ void bench_emit_32_noclock(struct ht_stream *s, uint64_t n)
     }
 }
 
+void bench_emit_8_noclock(struct ht_stream *s, uint64_t n)
+{
+    uint64_t i;
+
+    for (i = 0; i < n; i++) {
+        ht_emit_bench_noclock_8(s, i);
+    }
+}
+
 int bench_register_noclock(struct ht_device *dev)
 {
-    return ht_register(dev, &ht_class_bench_noclock);
+    int r = ht_register(dev, &ht_class_bench_noclock);
+
+    return r < 0 ? r : ht_register(dev, &ht_class_bench_noclock_8);
 }

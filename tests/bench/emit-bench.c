@@ -29,6 +29,7 @@ typedef struct Row {
     const char *name;
     const char *what;
     void (*run)(Bench *b, uint64_t n);
+    unsigned fewer;             /* divides the number of events; 0: by 1 */
     bool skip;
     double ns[ROUNDS_MAX];
 } Row;
@@ -88,6 +89,31 @@ static void run_noclock(Bench *b, uint64_t n)
     bench_emit_32_noclock(&b->noclock, n);
 }
 
+static void run_8_noclock(Bench *b, uint64_t n)
+{
+    bench_emit_8_noclock(&b->noclock, n);
+}
+
+static void run_64(Bench *b, uint64_t n)
+{
+    bench_emit_64(&b->overwrite, n);
+}
+
+static void run_256(Bench *b, uint64_t n)
+{
+    bench_emit_256(&b->overwrite, n);
+}
+
+static void run_1024(Bench *b, uint64_t n)
+{
+    bench_emit_1024(&b->overwrite, n);
+}
+
+static void run_4096(Bench *b, uint64_t n)
+{
+    bench_emit_4096(&b->overwrite, n);
+}
+
 static void run_discarded(Bench *b, uint64_t n)
 {
     bench_emit_32(&b->full, n);
@@ -104,8 +130,9 @@ static void run_lttng(Bench *b, uint64_t n)
     bench_lttng(n);
 }
 
-enum { ROW_RDTSC, ROW_LIMIT, ROW_32, ROW_8, ROW_0, ROW_TEXT, ROW_NOCLOCK,
-       ROW_DISCARDED, ROW_LIVE, ROW_LTTNG };
+enum { ROW_RDTSC, ROW_LIMIT, ROW_32, ROW_8, ROW_0, ROW_64, ROW_256, ROW_1024,
+       ROW_4096, ROW_TEXT, ROW_NOCLOCK, ROW_8_NOCLOCK, ROW_DISCARDED, ROW_LIVE,
+       ROW_LTTNG };
 
 static Row rows[] = {
     [ROW_RDTSC] = { "clock", "clock alone", run_rdtsc },
@@ -113,8 +140,14 @@ static Row rows[] = {
     [ROW_32] = { "emit-32", "event of 4 x u64, flight recorder", run_32 },
     [ROW_8] = { "emit-8", "event of 1 x u64, flight recorder", run_8 },
     [ROW_0] = { "emit-0", "event without fields, flight recorder", run_0 },
+    [ROW_64] = { "emit-64", "event of 8 x u64 in memory", run_64 },
+    [ROW_256] = { "emit-256", "event of 32 x u64 in memory", run_256 },
+    [ROW_1024] = { "emit-1024", "event of 128 x u64 in memory", run_1024, 4 },
+    [ROW_4096] = { "emit-4096", "event of 512 x u64 in memory", run_4096, 16 },
     [ROW_TEXT] = { "emit-text", "u32, u64, 18-byte text", run_text },
     [ROW_NOCLOCK] = { "emit-32-noclock", "4 x u64, no clock", run_noclock },
+    [ROW_8_NOCLOCK] = { "emit-8-noclock", "1 x u64, no clock",
+                        run_8_noclock },
     [ROW_DISCARDED] = { "discarded", "ring full, event counted",
                         run_discarded },
     [ROW_LIVE] = { "emit-32-live", "4 x u64, consumer every 20 us",
@@ -196,6 +229,13 @@ static struct ht_loopback *open_stream(struct ht_stream *s,
     return lb;
 }
 
+static int bench_register_all(struct ht_device *dev)
+{
+    int r = bench_register(dev);
+
+    return r < 0 ? r : bench_register_sizes(dev);
+}
+
 /* The producer stays on one processor; a consumer gets another. */
 static void pin(unsigned cpu)
 {
@@ -215,15 +255,15 @@ static void run_rounds(Bench *b, unsigned rounds)
     for (round = 0; round < rounds; round++) {
         for (i = 0; i < ARRAY_SIZE(rows); i++) {
             Row *r = &rows[i];
-            uint64_t begin;
+            uint64_t n = b->events / MAX(r->fewer, 1), begin;
 
             if (r->skip) {
                 continue;
             }
-            r->run(b, b->events / 16);          /* caches, branches */
+            r->run(b, n / 16);                  /* caches, branches */
             begin = now_ns();
-            r->run(b, b->events);
-            r->ns[round] = (double)(now_ns() - begin) / b->events;
+            r->run(b, n);
+            r->ns[round] = (double)(now_ns() - begin) / n;
         }
     }
 }
@@ -353,7 +393,7 @@ int main(int argc, char **argv)
     if (cpus > 1) {
         pin(0);
     }
-    lb[1] = open_stream(&b.overwrite, overwrite, bench_register);
+    lb[1] = open_stream(&b.overwrite, overwrite, bench_register_all);
     lb[2] = open_stream(&b.full, full, bench_register);
     lb[3] = open_stream(&b.noclock, overwrite, bench_register_noclock);
     rows[ROW_LTTNG].skip = !bench_lttng_recording();

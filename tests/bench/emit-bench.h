@@ -17,7 +17,13 @@ void bench_emit_8(struct ht_stream *s, uint64_t n);
 void bench_emit_0(struct ht_stream *s, uint64_t n);
 void bench_emit_text(struct ht_stream *s, uint64_t n);
 void bench_emit_32_noclock(struct ht_stream *s, uint64_t n);
+void bench_emit_8_noclock(struct ht_stream *s, uint64_t n);
+void bench_emit_64(struct ht_stream *s, uint64_t n);
+void bench_emit_256(struct ht_stream *s, uint64_t n);
+void bench_emit_1024(struct ht_stream *s, uint64_t n);
+void bench_emit_4096(struct ht_stream *s, uint64_t n);
 int bench_register(struct ht_device *dev);
+int bench_register_sizes(struct ht_device *dev);
 int bench_register_noclock(struct ht_device *dev);
 
 /* emit-bench-lttng.c, or a stub of it */

@@ -26,6 +26,8 @@ int cmdline_init(const char *text, const char *const *functions)
         payload_die(PAYLOAD_USAGE, "the command line is too long", NULL);
     }
     memcpy(text_copy, text, len);
+    text_copy[len] = '\0';
+    nr_words = 0;
     while (*p) {
         char *word = p;
         char *value = NULL;
@@ -57,6 +59,7 @@ int cmdline_init(const char *text, const char *const *functions)
         }
         words[nr_words].name = word;
         words[nr_words].value = value;
+        words[nr_words].used = false;
         nr_words++;
     }
     return function;

@@ -9,7 +9,7 @@
 #include <stdint.h>
 
 /**
- * cmdline_init() - keep a copy
+ * cmdline_init() - keep a copy; of the last text, if called again
  * @text: the loader's, kernel path first; NULL: none
  * @functions: known functions, then NULL
  *

@@ -33,6 +33,11 @@ static const struct ht_bm_platform platform = {
     .phys = platform_phys,
 };
 
+const struct ht_bm_platform *device_platform(void)
+{
+    return &platform;
+}
+
 const char *errno_name(int err)
 {
     switch (err < 0 ? -err : err) {

@@ -17,6 +17,9 @@ struct ht_bm_device *device_open(unsigned index);
  */
 unsigned device_count(void);
 
+/* For drivers of other devices */
+const struct ht_bm_platform *device_platform(void);
+
 /* "hypercall", "shm", "virtio" */
 const char *device_channel(const struct ht_bm_device *d);
 

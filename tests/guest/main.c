@@ -10,7 +10,7 @@
  *         -kernel hypertrace-payload -append "bench events=1000000"
  *
  * (scripts/htpayload.py does that).  Functions, each with its options in its
- * own file: probe, exits, bench, selftest.  Results are JSON objects, a line
+ * own file: probe, exits, bench, selftest, study.  Results are JSON objects, a line
  * each; the exit status is in console.h.
  */
 #include "boot.h"
@@ -32,10 +32,11 @@ struct multiboot_info {
 };
 
 static const char *const names[] = {
-    "probe", "exits", "bench", "selftest", NULL
+    "probe", "exits", "bench", "selftest", "study", NULL
 };
 static payload_function *const functions[] = {
     payload_probe, payload_exits, payload_bench, payload_selftest,
+    payload_study,
 };
 
 void payload_main(void)

@@ -13,5 +13,6 @@ payload_function payload_probe;         /* how fast are ring 0 and 3? */
 payload_function payload_exits;         /* what does an exit cost? */
 payload_function payload_bench;         /* what does an event cost? */
 payload_function payload_selftest;      /* does the device do as it should? */
+payload_function payload_study;         /* one measurement after the other */
 
 #endif /* PAYLOAD_H */

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Payload: times of groups of operations, and their distribution
+ */
+#ifndef PAYLOAD_SAMPLES_H
+#define PAYLOAD_SAMPLES_H
+
+#include <stdint.h>
+
+#define SAMPLES_MAX     65536u
+
+/**
+ * struct samples - what was measured
+ * @nr: groups kept; of more than SAMPLES_MAX, the first
+ * @ticks: of each, per 1024 operations
+ */
+struct samples {
+    uint32_t nr;
+    uint32_t ticks[SAMPLES_MAX];
+};
+
+static inline void samples_add(struct samples *s, uint64_t ticks,
+                               uint64_t operations)
+{
+    uint64_t v = (ticks << 10) / operations;
+
+    if (s->nr < SAMPLES_MAX) {
+        s->ticks[s->nr++] = v < UINT32_MAX ? v : UINT32_MAX;
+    }
+}
+
+/**
+ * samples_json() - put percentiles into the open JSON object, in ns
+ * @s: is sorted
+ * @hz: ticks in a second
+ */
+void samples_json(struct samples *s, uint64_t hz);
+
+#endif /* PAYLOAD_SAMPLES_H */

@@ -1,0 +1,295 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Payload: measurements one after the other, as commands on the serial port
+ * ask for them, so that whoever compares can interleave them
+ *
+ * A command is a line; so is the answer, on the debug port:
+ *
+ *     run device=I event=0|8|32|64|256|1024|4096 events=N [group=N]
+ *         [batch=N] [mode=lossless|flat|rate] [rate=N]
+ *     peer name=NAME events=N [group=N]
+ *     quit
+ *
+ * lossless: the producer waits for room between groups, outside their times.
+ * flat: never waits.  rate: groups are due at N events a second, never waits.
+ */
+#include "hypertrace/port.h"
+#include "clock.h"
+#include "cmdline.h"
+#include "device.h"
+#include "emit-bench.h"
+#include "io.h"
+#include "libc.h"
+#include "mm.h"
+#include "payload.h"
+#include "peers.h"
+#include "samples.h"
+
+#define COM1            0x3f8
+#define COM1_FIFO       (COM1 + 2)
+#define COM1_STATUS     (COM1 + 5)
+#define FIFO_ENABLE     0x01
+#define DATA_READY      0x01
+
+#define DEVICES_MAX     24
+#define PATIENCE_S      20              /* without a free packet */
+
+static const struct {
+    uint32_t size;
+    void (*emit)(struct ht_stream *s, uint64_t n);
+} events[] = {
+    { 0, bench_emit_0 }, { 8, bench_emit_8 }, { 32, bench_emit_32 },
+    { 64, bench_emit_64 }, { 256, bench_emit_256 },
+    { 1024, bench_emit_1024 }, { 4096, bench_emit_4096 },
+};
+
+#define NR_EVENTS       (sizeof(events) / sizeof(events[0]))
+
+static struct ht_bm_device *device[DEVICES_MAX];
+static struct ht_stream *stream[DEVICES_MAX];
+static struct samples samples;
+
+static void check(int ret, const char *what)
+{
+    if (ret < 0) {
+        payload_die(PAYLOAD_FAILED, what, errno_name(ret));
+    }
+}
+
+/* Is there a packet that the next group fits into, whatever is in this one? */
+static bool room(struct ht_stream *s)
+{
+    uint64_t packet = s->packet + (s->cur ? 1 : 0);
+
+    return packet - s->tail <= s->packets_mask || s->overwrite ||
+           s->ops->space(s, packet);
+}
+
+static bool wait_for_room(struct ht_stream *s, uint64_t hz, uint64_t *waits)
+{
+    uint64_t since = ht_clock();
+
+    while (!room(s)) {
+        ++*waits;
+        for (unsigned i = 0; i < 20; i++) {
+            asm volatile("pause");
+        }
+        if (ht_clock() - since > hz * PATIENCE_S) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static struct ht_stream *open_stream(unsigned index)
+{
+    struct ht_device *dev = &device[index]->dev;
+    struct ht_stream *s = stream[index];
+    bool first = !s;
+
+    /* The loops have one id for each class: those of this device now. */
+    check(bench_register(dev), "cannot register a class");
+    check(bench_register_sizes(dev), "cannot register a class");
+    if (first) {
+        s = mm_alloc(sizeof(*s), 64);
+        if (!s) {
+            payload_die(PAYLOAD_USAGE, "not enough memory", NULL);
+        }
+        stream[index] = s;
+    }
+    check(ht_stream_open(dev, s, NULL), "cannot open a stream");
+    if (first) {
+        /* The first touch of a page is an exit of another kind. */
+        memset(s->packets, 0, (uint64_t)dev->caps.packet_size *
+                              dev->caps.packets);
+    }
+    return s;
+}
+
+static void run(void)
+{
+    const char *mode = cmdline_str("mode", "lossless");
+    unsigned index = cmdline_u64("device", 0, 0, DEVICES_MAX - 1);
+    uint32_t size = cmdline_u64("event", 32, 0, 4096);
+    uint64_t total = cmdline_u64("events", 10000, 1, 1ull << 40);
+    uint32_t group = cmdline_u64("group", 1, 1, 1 << 20);
+    uint64_t batch = cmdline_u64("batch", 0, 1, HT_BATCH_MAX);
+    uint64_t rate = cmdline_u64("rate", 0, 1, 1000000000);
+    bool lossless = !strcmp(mode, "lossless");
+    uint64_t waits = 0, busy = 0, begin, end, drained, hz, interval, due = 0;
+    struct ht_stream *s;
+    uint32_t old_batch;
+    unsigned kind = 0;
+    bool gave_up = false;
+
+    if (!device[index] || (!lossless && strcmp(mode, "flat") &&
+                           strcmp(mode, "rate")) ||
+        !strcmp(mode, "rate") != !!rate) {
+        payload_die(PAYLOAD_USAGE, "no such device or mode", mode);
+    }
+    while (kind < NR_EVENTS && events[kind].size != size) {
+        kind++;
+    }
+    if (kind == NR_EVENTS) {
+        payload_die(PAYLOAD_USAGE, "no event of this size", NULL);
+    }
+    if (lossless && (uint64_t)group * (size + HT_EVENT_HEADER_EXT) +
+        sizeof(struct ht_packet) > device[index]->dev.caps.packet_size) {
+        payload_die(PAYLOAD_USAGE, "a group does not fit into a packet", NULL);
+    }
+    cmdline_done();
+    old_batch = device[index]->dev.caps.batch;
+    if (batch) {
+        device[index]->dev.caps.batch = batch;  /* the guest's to decide */
+    }
+    hz = clock_hz(device[index]->dev.caps.clock_hz);
+    interval = rate ? (uint64_t)((double)hz * group / rate * 65536) : 0;
+    s = open_stream(index);
+
+    samples.nr = 0;
+    begin = ht_clock();
+    for (uint64_t i = 0; i < total; i += group) {
+        uint32_t n = total - i < group ? total - i : group;
+        uint64_t before, ticks;
+
+        if (lossless && !wait_for_room(s, hz, &waits)) {
+            gave_up = true;
+            break;
+        }
+        if (interval) {
+            due += interval;
+            while ((int64_t)(begin + (due >> 16) - ht_clock()) > 0) {
+                asm volatile("pause");
+            }
+        }
+        before = ht_clock();
+        events[kind].emit(s, n);
+        ticks = ht_clock() - before;
+        busy += ticks;
+        samples_add(&samples, ticks, n);
+    }
+    end = ht_clock();
+    check(ht_stream_close(s), "cannot close the stream");
+    drained = ht_clock();
+    device[index]->dev.caps.batch = old_batch;
+
+    json_begin(NULL);
+    json_str("function", "run");
+    json_u64("device", index);
+    json_str("channel", device_channel(device[index]));
+    json_u64("event", size);
+    json_u64("packet_size", device[index]->dev.caps.packet_size);
+    json_u64("packets", device[index]->dev.caps.packets);
+    json_str("mapping", device[index]->dev.mapping);
+    json_u64("group", group);
+    json_u64("sent", s->events);
+    json_u64("discarded", s->lost);
+    json_u64("waits", waits);
+    json_bool("gave_up", gave_up);
+    json_u64("doorbells", s->doorbells);
+    json_milli("ns", clock_ps(busy, hz) / (s->events + s->lost));
+    json_u64("duration_ns", clock_ps(end - begin, hz) / 1000);
+    json_u64("drain_ns", clock_ps(drained - end, hz) / 1000);
+    samples_json(&samples, hz);
+    json_end();
+}
+
+static void peer(const struct ht_bm_platform *platform)
+{
+    const char *name = cmdline_str("name", "");
+    uint64_t total = cmdline_u64("events", 1000, 1, 1ull << 40);
+    uint32_t group = cmdline_u64("group", 1, 1, 1 << 20);
+    uint64_t hz = clock_hz(device[0] ? device[0]->dev.caps.clock_hz : 0);
+    uint64_t begin, end;
+    unsigned i = 0;
+    int ret;
+
+    while (peers[i] && strcmp(peers[i]->name, name)) {
+        i++;
+    }
+    if (!peers[i]) {
+        payload_die(PAYLOAD_USAGE, "no such peer", name);
+    }
+    cmdline_done();
+    ret = peers[i]->open(platform);
+    if (ret) {
+        payload_die(PAYLOAD_FAILED, "cannot use this peer", errno_name(ret));
+    }
+    samples.nr = 0;
+    begin = ht_clock();
+    for (uint64_t at = 0; at < total; at += group) {
+        uint32_t n = total - at < group ? total - at : group;
+        uint64_t before = ht_clock();
+
+        peers[i]->emit(n);
+        samples_add(&samples, ht_clock() - before, n);
+    }
+    end = ht_clock();
+    json_begin(NULL);
+    json_str("function", "peer");
+    json_str("peer", name);
+    json_u64("group", group);
+    json_u64("sent", total);
+    json_milli("ns", clock_ps(end - begin, hz) / total);
+    json_u64("duration_ns", clock_ps(end - begin, hz) / 1000);
+    samples_json(&samples, hz);
+    json_end();
+}
+
+static const char *read_line(void)
+{
+    static char line[256];
+    unsigned n = 0;
+
+    for (;;) {
+        char c;
+
+        while (!(inb(COM1_STATUS) & DATA_READY)) {
+            asm volatile("pause");
+        }
+        c = inb(COM1);
+        if (c == '\n') {
+            line[n] = '\0';
+            return line;
+        }
+        if (n + 1 == sizeof(line)) {
+            payload_die(PAYLOAD_USAGE, "a command is too long", NULL);
+        }
+        line[n++] = c;
+    }
+}
+
+enum payload_exit payload_study(void)
+{
+    static const char *const commands[] = { "run", "peer", "quit", NULL };
+    unsigned nr = device_count();
+
+    cmdline_done();
+    outb(COM1_FIFO, FIFO_ENABLE);
+    json_begin(NULL);
+    json_str("function", "study");
+    for (unsigned i = 0; i < nr && i < DEVICES_MAX; i++) {
+        device[i] = device_open(i);
+    }
+    json_u64("devices", nr);
+    json_u64("clock_hz", clock_hz(nr ? device[0]->dev.caps.clock_hz : 0));
+    json_end();
+    for (;;) {
+        switch (cmdline_init(read_line(), commands)) {
+        case 0:
+            run();
+            break;
+        case 1:
+            peer(device_platform());
+            break;
+        case 2:
+            cmdline_done();
+            for (unsigned i = 0; i < nr && i < DEVICES_MAX; i++) {
+                ht_bm_close(device[i]);
+            }
+            return PAYLOAD_OK;
+        default:
+            payload_die(PAYLOAD_USAGE, "no such command", NULL);
+        }
+    }
+}
