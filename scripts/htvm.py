@@ -338,7 +338,7 @@ class VM:
     def oops(self):
         """Lines of the console that no sound kernel writes."""
         return [line for line in self.console.text.splitlines()
-                if re.search(r"\bOops\b|\bBUG:|\bWARNING:|general protection|"
+                if re.search(r"\bOops\b|\bBUG\b|\bWARNING:|general protection|"
                              r"Call Trace|Kernel panic|soft lockup|"
                              r"blocked for more than|refcount_t", line)]
 

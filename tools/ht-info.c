@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * ht-info: what a hypertrace device is, which event classes it knows and what
+ * it has counted; see ht-info(1)
+ */
+#include <errno.h>
+#include <getopt.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "hypertrace/port.h"
+
+static int fail(const char *what, int r)
+{
+    fprintf(stderr, "ht-info: %s: %s\n", what, strerror(-r));
+    return 1;
+}
+
+static const char *channel_name(uint32_t channel)
+{
+    static const char * const names[] = { "hypercall", "shm", "virtio" };
+
+    return channel <= HT_CHANNEL_VIRTIO ? names[channel] : "unknown";
+}
+
+static void print_device(const struct ht_device *dev)
+{
+    const struct ht_caps *c = &dev->caps;
+
+    printf("channel      %s\n", channel_name(c->channel));
+    printf("mapping      %s\n", dev->mapping);
+    printf("mode         %s\n",
+           c->mode == HT_MODE_OVERWRITE ? "overwrite" : "discard");
+    printf("streams      %" PRIu32 ", each of %" PRIu32 " packets of %" PRIu32
+           " bytes\n", c->streams, c->packets, c->packet_size);
+    if (c->channel == HT_CHANNEL_HYPERCALL) {
+        printf("batch        %" PRIu32 " events a doorbell\n", c->batch);
+    }
+    printf("flush        after %" PRIu32 " ms at the latest\n", c->flush_ms);
+    if (c->clock_hz) {
+        printf("clock        %" PRIu64 " Hz\n", c->clock_hz);
+    } else {
+        puts("clock        of unknown frequency");
+    }
+}
+
+static const char *kind_name(uint8_t kind, uint8_t flags)
+{
+    static const char * const decimal[] = {
+        "u8", "u16", "u32", "u64", "s8", "s16", "s32", "s64", "f32", "f64",
+    };
+    static const char * const hex[] = { "x8", "x16", "x32", "x64" };
+
+    if (flags & HT_FIELD_HEX && kind >= HT_FIELD_U8 && kind <= HT_FIELD_U64) {
+        return hex[kind - HT_FIELD_U8];
+    }
+    return kind >= HT_FIELD_U8 && kind <= HT_FIELD_F64 ?
+           decimal[kind - HT_FIELD_U8] : "?";
+}
+
+static void print_field(const struct ht_msg_field *f, const uint8_t *name)
+{
+    switch (f->kind) {
+    case HT_FIELD_TEXT:
+        printf("(text, %.*s)", f->name_len, (const char *)name);
+        break;
+    case HT_FIELD_SEQUENCE:
+        printf("(seq, %s, %.*s)", kind_name(f->elem, f->flags), f->name_len,
+               (const char *)name);
+        break;
+    case HT_FIELD_ARRAY:
+        printf("(array, %s, %.*s, %u)", kind_name(f->elem, f->flags),
+               f->name_len, (const char *)name, f->count);
+        break;
+    default:
+        printf("(%s, %.*s)", kind_name(f->kind, f->flags), f->name_len,
+               (const char *)name);
+    }
+}
+
+/* The reply is the host's, but a wrong one shall not be read past its end. */
+static int print_class(const struct ht_msg_class *m)
+{
+    const uint8_t *p = m->data, *end = (const uint8_t *)m + m->h.size;
+    unsigned i;
+
+    if (m->h.size < sizeof(*m) || end - p < m->name_len) {
+        return -EIO;
+    }
+    printf("%5" PRIu32 "  %.*s", m->id, m->name_len, (const char *)p);
+    p += m->name_len;
+    for (i = 0; i < m->nr_fields; i++) {
+        struct ht_msg_field f;
+
+        if (end - p < (ptrdiff_t)sizeof(f)) {
+            return -EIO;
+        }
+        memcpy(&f, p, sizeof(f));
+        p += sizeof(f);
+        if (end - p < f.name_len) {
+            return -EIO;
+        }
+        fputs(i ? ", " : " ", stdout);
+        print_field(&f, p);
+        p += f.name_len;
+    }
+    putchar('\n');
+    return 0;
+}
+
+static int print_classes(struct ht_device *dev)
+{
+    union {
+        struct ht_msg_class m;
+        uint8_t bytes[HT_MESSAGE_MAX];
+    } u;
+    uint32_t n;
+    int r;
+
+    puts("\n   id  class");
+    for (n = 0; n < HT_CLASSES_MAX; n++) {
+        memset(&u.m, 0, sizeof(u.m));
+        u.m.h.type = HT_MSG_CLASS_LIST;
+        u.m.h.size = sizeof(u.m);
+        u.m.index = n;
+        r = dev->ops->control(dev, &u.m.h, sizeof(u));
+        if (r || u.m.h.status == HT_STATUS_NOENT) {
+            break;
+        }
+        r = u.m.h.status == HT_STATUS_OK ? print_class(&u.m) : -EIO;
+        if (r) {
+            break;
+        }
+    }
+    if (!r && !n) {
+        puts("       none yet");
+    }
+    return r;
+}
+
+static void print_stats(const char *name, const struct ht_stats *s)
+{
+    printf("%6s %12" PRIu64 " %14" PRIu64 " %10" PRIu64 " %10" PRIu64
+           " %10" PRIu64 " %7" PRIu64 "\n", name, s->events, s->bytes,
+           s->lost, s->dropped, s->wakeups, s->errors);
+}
+
+static int print_all_stats(struct ht_device *dev)
+{
+    struct ht_stats s;
+    char name[12];
+    uint32_t i;
+    int r;
+
+    printf("\n%6s %12s %14s %10s %10s %10s %7s\n", "stream", "events",
+           "bytes", "lost", "dropped", "wake-ups", "errors");
+    for (i = 0; i < dev->caps.streams; i++) {
+        r = ht_get_stats(dev, i, &s);
+        if (r) {
+            return r;
+        }
+        if (s.events || s.lost || s.dropped || s.errors) {
+            snprintf(name, sizeof(name), "%" PRIu32, i);
+            print_stats(name, &s);
+        }
+    }
+    r = ht_get_stats(dev, HT_STREAM_ANY, &s);
+    if (!r) {
+        print_stats("all", &s);
+    }
+    return r;
+}
+
+int main(int argc, char **argv)
+{
+    static const struct option longs[] = {
+        { "help", no_argument, NULL, 'h' },
+        { }
+    };
+    struct ht_device *dev;
+    int c, r;
+
+    while ((c = getopt_long(argc, argv, "h", longs, NULL)) != -1) {
+        if (c != 'h') {
+            return 2;
+        }
+        puts("usage: ht-info [device]\n\n"
+             "  device      /dev/hypertraceN or a PCI address");
+        return 0;
+    }
+    if (argc - optind > 1) {
+        fputs("ht-info: one device at a time; see --help\n", stderr);
+        return 2;
+    }
+    r = ht_open(argv[optind], &dev);
+    if (r) {
+        return fail(argv[optind] ? argv[optind] : "no device", r);
+    }
+    print_device(dev);
+    r = print_classes(dev);
+    if (!r) {
+        r = print_all_stats(dev);
+    }
+    ht_close(dev);
+    return r ? fail("the device does not answer as it should", r) :
+               fflush(stdout) != 0;
+}
