@@ -150,9 +150,10 @@ void ht_clock_exchange(HtClock *c, struct ht_msg_time *m)
 
                 c->best_width = width;
                 c->best_ns = now;
+                /* muldiv64() divides by 32 bits; counters exceed 4.2 GHz */
                 add_sample(c, before + width / 2, c->exchange_ns,
-                           muldiv64(MIN(width, UINT32_MAX) / 2 + 1,
-                                    NANOSECONDS_PER_SECOND, hz));
+                           (MIN(width, UINT32_MAX) / 2 + 1) *
+                           NANOSECONDS_PER_SECOND / hz);
             }
         }
         c->exchange_ns = now;
