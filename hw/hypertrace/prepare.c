@@ -210,7 +210,8 @@ static bool init_ring_ram(HypertraceDevice *dev, Error **errp)
         dev->ring_mr = host_memory_backend_get_memory(dev->conf.memdev);
         host_memory_backend_set_mapped(dev->conf.memdev, true);
     } else {
-        if (!memory_region_init_ram_nomigrate(&dev->ram, OBJECT(dev),
+        /* The proxy's: the device is but a part of its memory. */
+        if (!memory_region_init_ram_nomigrate(&dev->ram, OBJECT(dev)->parent,
                                               "hypertrace-ring",
                                               ring_ram_size(dev), errp)) {
             return false;

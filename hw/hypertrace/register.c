@@ -15,7 +15,7 @@
 #include "trace.h"
 
 typedef struct ClassJob {
-    HypertraceDevice *dev;      /* a reference */
+    HypertraceDevice *dev;      /* with a reference on its proxy */
     HtClass *cls;
     Error *err;
 } ClassJob;
@@ -62,7 +62,7 @@ static void class_job_done(void *opaque, int ret)
     } else {
         start_next(dev);
     }
-    object_unref(OBJECT(dev));
+    object_unref(OBJECT(dev)->parent);
 }
 
 static void start_next(HypertraceDevice *dev)
@@ -75,7 +75,8 @@ static void start_next(HypertraceDevice *dev)
     job = g_new0(ClassJob, 1);
     job->dev = dev;
     job->cls = g_queue_pop_head(&dev->jobs);
-    object_ref(OBJECT(dev));
+    /* the device lies in the proxy's memory, whatever refers to it */
+    object_ref(OBJECT(dev)->parent);
     dev->job_running = true;
     dev->job_class = job->cls;
     thread_pool_submit_aio(class_job, job, class_job_done, job);

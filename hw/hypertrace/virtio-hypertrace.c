@@ -85,8 +85,9 @@ static void hypertrace_device_realize(DeviceState *qdev, Error **errp)
     }
     virtio_init(VIRTIO_DEVICE(dev), HT_VIRTIO_ID, sizeof(struct ht_caps));
     if (dev->channel->uses_ring) {
-        memory_region_init_io(&dev->regs, OBJECT(dev), &ht_regs_ops, dev,
-                              "hypertrace-regs", ht_regs_size(dev));
+        /* Kept by its owner while a vCPU is in it; see register.c. */
+        memory_region_init_io(&dev->regs, OBJECT(dev)->parent, &ht_regs_ops,
+                              dev, "hypertrace-regs", ht_regs_size(dev));
     }
     if (dev->channel->realize) {
         dev->channel->realize(dev);
