@@ -18,10 +18,10 @@
 
 typedef struct Buffer {
     QSIMPLEQ_ENTRY(Buffer) entry;
-    bool extra;                 /* not one of the pool */
+    unsigned *extra;            /* the count it is in; NULL: of the pool */
     struct ht_submit submit;
     size_t size;
-    uint8_t *data;              /* packet_size bytes */
+    uint8_t *data;              /* packet_size bytes; extra: @size bytes */
 } Buffer;
 
 typedef QSIMPLEQ_HEAD(, Buffer) BufferList;
@@ -31,30 +31,32 @@ struct HtVirtio {
     QemuMutex lock;             /* all lists */
     BufferList free;
     BufferList *filled;         /* one a stream */
+    unsigned *extras;           /* buffers beside the pool; one a stream */
     bool starved;               /* the main loop wants to know of a free one */
     QEMUBH *resume;             /* main loop */
     VirtQueue *control;
     VirtQueue **data;
 };
 
-/* @force: where nothing may be left behind, a queue at most */
-static Buffer *buffer_get(HypertraceDevice *dev, bool force)
+/*
+ * @force: where nothing may be left behind.  Beside the pool a stream has a
+ * queue's length at most, however often its guest asks for that.
+ */
+static Buffer *buffer_get(HtVirtio *v, uint32_t stream, bool force)
 {
-    HtVirtio *v = dev->virtio;
     Buffer *b;
 
     WITH_QEMU_LOCK_GUARD(&v->lock) {
         b = QSIMPLEQ_FIRST(&v->free);
         if (b) {
             QSIMPLEQ_REMOVE_HEAD(&v->free, entry);
-        } else if (!force) {
+        } else if (force && v->extras[stream] < HT_VQ_SIZE) {
+            b = g_new0(Buffer, 1);
+            b->extra = &v->extras[stream];
+            v->extras[stream]++;
+        } else {
             v->starved = true;
         }
-    }
-    if (!b && force) {
-        b = g_new0(Buffer, 1);
-        b->extra = true;
-        b->data = g_malloc(dev->conf.packet_size);
     }
     return b;
 }
@@ -63,13 +65,14 @@ static void buffer_put(HtVirtio *v, Buffer *b)
 {
     bool resume;
 
-    if (b->extra) {
-        g_free(b->data);
-        g_free(b);
-        return;
-    }
     WITH_QEMU_LOCK_GUARD(&v->lock) {
-        QSIMPLEQ_INSERT_HEAD(&v->free, b, entry);
+        if (b->extra) {
+            (*b->extra)--;
+            g_free(b->data);
+            g_free(b);
+        } else {
+            QSIMPLEQ_INSERT_HEAD(&v->free, b, entry);
+        }
         resume = v->starved;
         v->starved = false;
     }
@@ -90,6 +93,9 @@ static void buffer_fill(HypertraceDevice *dev, Buffer *b, VirtQueueElement *e)
         return;
     }
     b->size = size - sizeof(b->submit);
+    if (b->extra) {
+        b->data = g_malloc(b->size);
+    }
     iov_to_buf(e->out_sg, e->out_num, 0, &b->submit, sizeof(b->submit));
     iov_to_buf(e->out_sg, e->out_num, sizeof(b->submit), b->data, b->size);
 }
@@ -105,7 +111,7 @@ static void data_pop(HypertraceDevice *dev, uint32_t stream, bool force)
     Buffer *b;
 
     while (!vdev->broken && !virtio_queue_empty(vq)) {
-        b = buffer_get(dev, force);
+        b = buffer_get(v, stream, force);
         if (!b) {
             break;
         }
@@ -117,10 +123,17 @@ static void data_pop(HypertraceDevice *dev, uint32_t stream, bool force)
         buffer_fill(dev, b, e);
         virtqueue_push(vq, e, 0);
         g_free(e);
+        any = true;
+        if (qatomic_load_acquire(&dev->streams[stream].phase) ==
+            HT_PHASE_FREE) {
+            ht_guest_error(dev, "buffer for stream %" PRIu32
+                           ", which is closed", stream);
+            buffer_put(v, b);
+            continue;
+        }
         WITH_QEMU_LOCK_GUARD(&v->lock) {
             QSIMPLEQ_INSERT_TAIL(&v->filled[stream], b, entry);
         }
-        any = true;
     }
     if (any) {
         virtio_notify(vdev, vq);
@@ -188,6 +201,34 @@ static void control_output(VirtIODevice *vdev, VirtQueue *vq)
     }
 }
 
+static Buffer *filled_get(HtVirtio *v, uint32_t stream)
+{
+    Buffer *b;
+
+    QEMU_LOCK_GUARD(&v->lock);
+    b = QSIMPLEQ_FIRST(&v->filled[stream]);
+    if (b) {
+        QSIMPLEQ_REMOVE_HEAD(&v->filled[stream], entry);
+    }
+    return b;
+}
+
+/*
+ * What came between the last look and the closing would look like nonsense to
+ * the stream that is opened next.  Context: IOThread
+ */
+static void virtio_purge(HtStream *s)
+{
+    HtVirtio *v = s->dev->virtio;
+    Buffer *b;
+
+    while ((b = filled_get(v, s->index))) {
+        ht_guest_error(s->dev, "buffer for stream %" PRIu32
+                       ", which was closed", s->index);
+        buffer_put(v, b);
+    }
+}
+
 /* Context: IOThread */
 static size_t virtio_consume(HtStream *s)
 {
@@ -201,12 +242,7 @@ static size_t virtio_consume(HtStream *s)
      * that is as fast as we are would keep us here.
      */
     while (done < BUFFERS + HT_VQ_SIZE) {
-        WITH_QEMU_LOCK_GUARD(&v->lock) {
-            b = QSIMPLEQ_FIRST(&v->filled[s->index]);
-            if (b) {
-                QSIMPLEQ_REMOVE_HEAD(&v->filled[s->index], entry);
-            }
-        }
+        b = filled_get(v, s->index);
         if (!b) {
             break;
         }
@@ -232,14 +268,14 @@ static void virtio_channel_realize(HypertraceDevice *dev)
     qemu_mutex_init(&v->lock);
     QSIMPLEQ_INIT(&v->free);
     v->filled = g_new0(BufferList, dev->conf.streams);
+    v->extras = g_new0(unsigned, dev->conf.streams);
     v->data = g_new0(VirtQueue *, dev->conf.streams);
     v->buffers = g_new0(Buffer, BUFFERS);
     for (i = 0; i < BUFFERS; i++) {
         v->buffers[i].data = g_malloc(dev->conf.packet_size);
         QSIMPLEQ_INSERT_TAIL(&v->free, &v->buffers[i], entry);
     }
-    v->resume = qemu_bh_new_guarded(virtio_resume, dev,
-                                    &DEVICE(dev)->mem_reentrancy_guard);
+    v->resume = virtio_bh_new_guarded(DEVICE(dev), virtio_resume, dev);
     v->control = virtio_add_queue(vdev, HT_VQ_SIZE, control_output);
     for (i = 0; i < dev->conf.streams; i++) {
         QSIMPLEQ_INIT(&v->filled[i]);
@@ -253,16 +289,18 @@ static void virtio_channel_unrealize(HypertraceDevice *dev)
     HtVirtio *v = dev->virtio;
     uint32_t i;
 
-    qemu_bh_delete(v->resume);
     virtio_delete_queue(v->control);
     for (i = 0; i < dev->conf.streams; i++) {
         virtio_delete_queue(v->data[i]);
+        virtio_purge(&dev->streams[i]);
     }
+    qemu_bh_delete(v->resume);
     for (i = 0; i < BUFFERS; i++) {
         g_free(v->buffers[i].data);
     }
     g_free(v->buffers);
     g_free(v->data);
+    g_free(v->extras);
     g_free(v->filled);
     qemu_mutex_destroy(&v->lock);
     g_free(v);
@@ -275,4 +313,5 @@ const HtChannelOps ht_channel_virtio = {
     .unrealize = virtio_channel_unrealize,
     .consume = virtio_consume,
     .drain = virtio_drain,
+    .purge = virtio_purge,
 };

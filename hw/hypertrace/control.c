@@ -110,6 +110,9 @@ static enum ht_status stream_open(HypertraceDevice *dev,
     info.vcpu = MAX((int32_t)ldl_le_p(&m->vcpu), -1);
     info.instance = ++dev->trace->instances;
     s->next = info;
+    /* Not by the IOThread, which could clear a later wish than it fulfilled. */
+    s->want_close = false;
+    s->close_lost = 0;
     stl_le_p(&m->stream, s->index);
     stq_le_p(&m->instance, info.instance);
     ht_clock_update_offset(&dev->clock);

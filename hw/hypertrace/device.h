@@ -17,6 +17,7 @@
 
 #include "qemu/atomic.h"
 #include "qemu/event_notifier.h"
+#include "qemu/seqlock.h"
 #include "qemu/thread.h"
 #include "qemu/timer.h"
 #include "qemu/uuid.h"
@@ -126,7 +127,7 @@ typedef struct HtStream {
     uint64_t close_lost;
 
     HtStreamPhase phase;        /* store-release, load-acquire */
-    bool want_close;            /* set by BQL, cleared by the IOThread */
+    bool want_close;            /* BQL; false again once it is reopened */
 
     QemuMutex lock;             /* all below */
     HtConsumer consumer;
@@ -137,8 +138,8 @@ typedef struct HtStream {
     struct ht_ring_control *ring;   /* hypercall, shm; in guest memory */
     uint8_t *packets;
 
-    /* sums over the instances that were closed; BQL or not: monotonic */
-    struct ht_stats closed;
+    QemuSeqLock sums;           /* written by the IOThread */
+    struct ht_stats closed;     /* sums over the instances that were closed */
 } HtStream;
 
 bool ht_streams_init(HypertraceDevice *dev);
@@ -210,6 +211,8 @@ typedef struct HtThread {
     uint64_t flush_wanted_bql;  /* tickets given */
     uint64_t flush_wanted;      /* BQL, store-release */
     uint64_t flush_done;        /* IOThread, store-release */
+    uint64_t flush_next;        /* IOThread: the one under way */
+    unsigned flush_passes;      /* IOThread: over all streams, for it */
     bool running;
 } HtThread;
 
@@ -259,6 +262,7 @@ void ht_control_takeover(HypertraceDevice *dev);
  * @doorbell: written by the guest; vCPU thread
  * @drain: BQL: fetch what only the BQL may (virtqueues); before a reset
  *         or a flush
+ * @purge: drop what was handed over for a stream after it was closed; IOThread
  */
 typedef struct HtChannelOps {
     const char *name;
@@ -270,6 +274,7 @@ typedef struct HtChannelOps {
     size_t (*consume)(HtStream *s);
     void (*doorbell)(HtStream *s);
     void (*drain)(HypertraceDevice *dev);
+    void (*purge)(HtStream *s);
 } HtChannelOps;
 
 extern const HtChannelOps ht_channel_hypercall;

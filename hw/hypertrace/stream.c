@@ -26,6 +26,7 @@ bool ht_streams_init(HypertraceDevice *dev)
         s->dev = dev;
         s->index = i;
         qemu_mutex_init(&s->lock);
+        seqlock_init(&s->sums);
         cfg.opaque = s;
         ht_consumer_init(&s->consumer, &cfg);
     }
@@ -49,7 +50,8 @@ void ht_stream_want_close(HtStream *s, uint64_t lost)
     if (qatomic_load_acquire(&s->phase) == HT_PHASE_FREE) {
         return;
     }
-    s->close_lost = lost;
+    /* another may have asked before, with a count that this one has not */
+    qatomic_set(&s->close_lost, MAX(s->close_lost, lost));
     /* Pairs with the load-acquire in stream_work(). */
     qatomic_store_release(&s->want_close, true);
 }
@@ -88,6 +90,7 @@ static void stream_open(HtStream *s)
                                  s->next.instance);
     WITH_QEMU_LOCK_GUARD(&s->lock) {
         s->reported = false;
+        s->wakeups = 0;
         s->time_version = 0;
         if (s->ring) {
             ht_ring_open(s);
@@ -141,11 +144,18 @@ void ht_device_stats(HypertraceDevice *dev, struct ht_stats *sum)
     sum->errors = qatomic_read(&dev->guest_errors);
     for (i = 0; i < dev->conf.streams; i++) {
         HtStream *s = &dev->streams[i];
-        struct ht_stats stats;
+        struct ht_stats stats, closed;
+        unsigned start;
+        bool open;
 
-        stats_add(sum, &s->closed);
-        if (qatomic_load_acquire(&s->phase) != HT_PHASE_FREE) {
-            ht_stream_stats(s, &stats);
+        do {
+            start = seqlock_read_begin(&s->sums);
+            closed = s->closed;
+            open = qatomic_load_acquire(&s->phase) == HT_PHASE_OPEN;
+            consumer_stats(s, &stats);
+        } while (seqlock_read_retry(&s->sums, start));
+        stats_add(sum, &closed);
+        if (open) {
             stats_add(sum, &stats);
         }
     }
@@ -153,22 +163,28 @@ void ht_device_stats(HypertraceDevice *dev, struct ht_stats *sum)
 
 static void stream_close(HtStream *s)
 {
+    uint64_t lost = qatomic_read(&s->close_lost);
     struct ht_stats stats;
 
+    if (s->ring) {
+        /* A reset asks for no final count, and head need not have moved. */
+        lost = MAX(lost, le64_to_cpu(qatomic_read(&s->ring->guest.lost)));
+    }
     trace_hypertrace_stream_close(s->dev->trace->name, s->index,
                                   s->consumer.info.instance);
     WITH_QEMU_LOCK_GUARD(&s->lock) {
-        ht_consumer_close(&s->consumer, s->close_lost, get_clock());
-        consumer_stats(s, &stats);
-        stats_add(&s->closed, &stats);
-        s->wakeups = 0;
+        ht_consumer_close(&s->consumer, lost, get_clock());
         if (s->ring) {
             ht_ring_set_state(s, HT_STREAM_CLOSED);
         }
     }
-    qatomic_set(&s->want_close, false);
+    /* Nobody counts the instance twice, or not at all. */
+    seqlock_write_begin(&s->sums);
+    consumer_stats(s, &stats);
+    stats_add(&s->closed, &stats);
     /* Pairs with the load-acquire in the control path. */
     qatomic_store_release(&s->phase, HT_PHASE_FREE);
+    seqlock_write_end(&s->sums);
 }
 
 /* Context: IOThread */
@@ -180,8 +196,14 @@ static bool stream_work(HtStream *s)
 
     switch (qatomic_load_acquire(&s->phase)) {
     case HT_PHASE_FREE:
+        if (channel->purge) {
+            channel->purge(s);
+        }
         return false;
     case HT_PHASE_OPENING:
+        if (channel->purge) {
+            channel->purge(s);
+        }
         stream_open(s);
         progress = true;
         break;

@@ -75,15 +75,29 @@ static void thread_work(HypertraceDevice *dev)
     uint64_t flush = qatomic_load_acquire(&t->flush_wanted);
     unsigned rounds = 0;
 
+    if (t->flush_next == t->flush_done) {
+        t->flush_next = flush;
+        t->flush_passes = 0;
+    }
     /* not for ever: the timer and other handlers want their turn */
     while (ht_streams_work(dev) && ++rounds < 16) {
         t->progress = true;
+        t->flush_passes++;
     }
-    if (rounds == 16) {
+    if (rounds < 16) {
+        t->flush_next = flush;
+    } else {
         event_notifier_set(&t->doorbell);
-    } else if (flush != t->flush_done) {
+    }
+    /*
+     * Producers that never pause must not hold up a flush: a pass takes a
+     * packet at least from each stream, and was committed before the flush
+     * what fits a ring.
+     */
+    if (t->flush_next != t->flush_done &&
+        (rounds < 16 || t->flush_passes > dev->conf.packets)) {
         /* Pairs with the load-acquire in flush_message(). */
-        qatomic_store_release(&t->flush_done, flush);
+        qatomic_store_release(&t->flush_done, t->flush_next);
     }
     t->looked_ns = get_clock();
     if (t->progress) {
