@@ -176,7 +176,8 @@ static enum ht_status flush_message(HypertraceDevice *dev,
             dev->channel->drain(dev);
         }
         /* tickets are 1 to 2^32 - 1 */
-        if ((uint32_t)++t->flush_wanted_bql == 0) {
+        t->flush_wanted_bql++;
+        if ((uint32_t)t->flush_wanted_bql == 0) {
             t->flush_wanted_bql++;
         }
         stl_le_p(&m->ticket, (uint32_t)t->flush_wanted_bql);

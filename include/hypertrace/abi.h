@@ -105,7 +105,7 @@ enum ht_msg_type {
 
 enum ht_status {
     HT_STATUS_OK     = 0,
-    HT_STATUS_BUSY   = 1,       /* under way: send the reply back to ask again */
+    HT_STATUS_BUSY   = 1,       /* under way: send the reply back */
     HT_STATUS_INVAL  = 2,       /* malformed */
     HT_STATUS_LIMIT  = 3,       /* a documented limit is reached */
     HT_STATUS_NOENT  = 4,       /* no such stream, class or message type */
@@ -240,7 +240,7 @@ struct ht_ring_control {
     struct ht_host_line  host;
 };
 
-/* Packets and events -------------------------------------------------------- */
+/* Packets and events ------------------------------------------------------- */
 
 #define HT_PACKET_MAGIC         0x4b505448u     /* "HTPK" */
 

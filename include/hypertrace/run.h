@@ -21,11 +21,17 @@ typedef struct HtStreamInfo {
     char name[HT_STREAM_NAME_MAX + 1];
 } HtStreamInfo;
 
+/**
+ * HtRun.flags
+ * @HT_RUN_OPEN: the stream was opened; no events
+ * @HT_RUN_CLOSE: the stream was closed; no events, the final count discarded
+ * @HT_RUN_CUT: the first event's 24-bit clock does not follow from the event
+ *              before: begin a packet at begin_ns
+ */
 enum {
-    HT_RUN_OPEN  = 1,   /* the stream was opened; no events */
-    HT_RUN_CLOSE = 2,   /* the stream was closed; no events, final @discarded */
-    HT_RUN_CUT   = 4,   /* the first event's 24-bit clock does not follow from
-                         * the event before: begin a packet at begin_ns */
+    HT_RUN_OPEN  = 1,
+    HT_RUN_CLOSE = 2,
+    HT_RUN_CUT   = 4,
 };
 
 /**

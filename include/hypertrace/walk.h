@@ -53,7 +53,8 @@ typedef struct HtWalkRun {
  *
  * A pure function of its arguments: no other memory is touched.  Where the
  * stop is HT_WALK_CUT, the next call begins with the event at @run->size, its
- * run is to be marked HT_RUN_CUT, and that event always passes.  A malformed event stops the walk before it.
+ * run is to be marked HT_RUN_CUT, and that event always passes.  A malformed
+ * event stops the walk before it.
  *
  * Returns: why it stopped
  */

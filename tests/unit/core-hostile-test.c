@@ -70,7 +70,7 @@ static void assert_stopped(Fixture *f, uint64_t events)
     g_assert_cmpuint(f->sink.numbers->len, ==, events);
 }
 
-/* A head that cannot be, with 10 events in an open packet of which 5 were read */
+/* A head that cannot be, in an open packet of 10 events of which 5 were read */
 static void check_head(bool overwrite, uint64_t head)
 {
     Fixture f;

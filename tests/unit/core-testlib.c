@@ -188,6 +188,7 @@ static bool open_packet(CtRing *r)
 
     if (r->overwrite) {
         qatomic_set(&r->control->guest.opening, cpu_to_le64(r->packet));
+        /* Pairs with the consumer's smp_rmb(): `opening` before the slot. */
         smp_wmb();
     } else {
         /* Pairs with the store-release of tail in ht_consumer_ring(). */

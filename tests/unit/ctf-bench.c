@@ -43,7 +43,8 @@ static void bench(const char *where, size_t want)
     start = g_get_monotonic_time();
     while (written < TOTAL && runs < 500000) {
         for (pos = 0; pos < r.run.size; pos += EVENT) {
-            stl_le_p(r.data->data + pos, c->id | (uint32_t)++ns << 8);
+            ns++;
+            stl_le_p(r.data->data + pos, c->id | (uint32_t)ns << 8);
         }
         r.run.begin_ns = ns - r.run.events + 1;
         r.run.end_ns = ns;
