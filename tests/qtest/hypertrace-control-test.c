@@ -469,6 +469,26 @@ static void test_system_reset(const void *channel)
     qht_quit(h);
 }
 
+/* What a producer lost after its last event is told when a reset ends it. */
+static void test_lost_at_reset(const void *channel)
+{
+    QHt *h = boot(channel, "log", "streams=2");
+    uint32_t id = qht_register_number(h, "number");
+    QHtStream s[2];
+
+    fill(h, s, id, 10);
+    if (h->caps.channel == HT_CHANNEL_HYPERCALL) {
+        qht_doorbell(&s[0]);
+    }
+    qht_stream_flush(&s[0]);
+    qht_ring_writeq(h, s[0].index, QHT_GUEST(lost), 9);
+    qtest_system_reset(h->qts);
+    assert_closed(h, s, 20);
+    g_assert_cmpuint(qht_stat(h, "lost"), ==, 9);
+    g_assert_cmpuint(qht_log_count(h, "closed, 9 events discarded"), ==, 1);
+    qht_quit(h);
+}
+
 static void takeover(QHt *h, bool by_register)
 {
     struct ht_msg m = { 0 };
@@ -505,6 +525,37 @@ static void test_takeover(const void *channel)
         /* the magic, or nothing happens but an error */
         qpci_io_writel(h->pci->pdev, h->regs, HT_REG_TAKEOVER, 1);
         g_assert_cmpuint(qht_stat(h, "errors"), ==, 1);
+    }
+    qht_quit(h);
+}
+
+/*
+ * Asked to close twice, and opened at once: what was meant for the one before
+ * must not end the new one.
+ */
+static void test_close_twice(const void *channel)
+{
+    QHt *h = boot(channel, "null", "streams=1");
+    uint32_t id = qht_register_number(h, "number");
+    unsigned i;
+
+    for (i = 0; i < 1000; i++) {
+        g_autofree struct ht_msg_stream *m =
+            message(HT_MSG_STREAM_CLOSE, sizeof(*m));
+        QHtStream s;
+
+        qht_stream_open(&s, h, 0);
+        m->instance = cpu_to_le64(s.instance);
+        qht_exchange(h, m, sizeof(*m));
+        takeover(h, false);
+        qht_stream_forget(&s);
+        qht_stream_open(&s, h, 0);
+        qht_write_number(&s, id, i);
+        qht_commit(&s);
+        qht_stream_flush(&s);
+        g_assert_true(qht_stream_flag(h, 0, "open"));
+        qht_stream_close(&s);
+        g_assert_cmpuint(qht_stat(h, "events"), ==, i + 1);
     }
     qht_quit(h);
 }
@@ -585,6 +636,7 @@ int main(int argc, char **argv)
         { "stats", test_stats },
         { "system-reset", test_system_reset },
         { "takeover", test_takeover },
+        { "close-twice", test_close_twice },
         { "status-zero", test_status_zero },
         { "vm-stop", test_vm_stop },
     };
@@ -600,5 +652,9 @@ int main(int argc, char **argv)
             qtest_add_data_func(path, channels[i], tests[j].fn);
         }
     }
+    qtest_add_data_func("hypertrace/control/hypercall/lost-at-reset",
+                        "hypercall", test_lost_at_reset);
+    qtest_add_data_func("hypertrace/control/shm/lost-at-reset", "shm",
+                        test_lost_at_reset);
     return g_test_run();
 }

@@ -225,6 +225,9 @@ void qht_commit(QHtStream *s)
         qht_doorbell(s);
         break;
     case HT_CHANNEL_SHM:
+        if (position(s) >= qht_ring_readq(s->h, s->index, QHT_HOST(wake))) {
+            qht_doorbell(s);
+        }
         break;
     case HT_CHANNEL_VIRTIO:
         submit(s);

@@ -139,7 +139,7 @@ void qht_write(QHtStream *s, uint32_t id, const void *payload, size_t size);
 void qht_write_number(QHtStream *s, uint32_t id, uint64_t n);
 /* End the packet */
 void qht_close_packet(QHtStream *s);
-/* What the channel does on a commit: doorbell, nothing, or a buffer */
+/* What the channel does on a commit: doorbell, maybe one, or a buffer */
 void qht_commit(QHtStream *s);
 void qht_doorbell(QHtStream *s);
 

@@ -1,0 +1,368 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * hypertrace: guests that write nonsense into memory the device reads
+ *
+ * In each case: the stream is stopped and counted, the stream beside it goes
+ * on, and the stopped one can be closed and used again.
+ */
+#include "qemu/osdep.h"
+#include "qemu/bswap.h"
+#include "libqtest.h"
+#include "libqos/hypertrace.h"
+
+typedef struct Hostile {
+    QHt *h;
+    uint32_t id;
+    QHtStream bad;              /* stream 0 */
+    QHtStream good;             /* stream 1 */
+    uint64_t stopped;           /* how often stream 0 was stopped */
+} Hostile;
+
+static void start(Hostile *t, const char *channel, const char *more)
+{
+    g_autofree char *props = g_strdup_printf("channel=%s,streams=2,"
+                                             "packet-size=4096,packets=4,"
+                                             "flush-ms=2%s", channel, more);
+
+    memset(t, 0, sizeof(*t));
+    t->h = qht_boot("pc", "null", props, NULL);
+    t->id = qht_register_number(t->h, "number");
+    qht_stream_open(&t->good, t->h, 1);
+}
+
+static void open_bad(Hostile *t, unsigned events)
+{
+    unsigned n;
+
+    qht_stream_open(&t->bad, t->h, 0);
+    for (n = 0; n < events; n++) {
+        qht_write_number(&t->bad, t->id, n);
+    }
+    qht_commit(&t->bad);
+    QHT_WAIT(qht_stream_stat(t->h, 0, "events") == events);
+}
+
+/* Have the device look, whether or not it asked for that */
+static void look(QHtStream *s)
+{
+    qht_doorbell(s);
+}
+
+/* The other stream does not notice. */
+static void check_good(Hostile *t)
+{
+    uint64_t n = t->good.events;
+
+    qht_write_number(&t->good, t->id, n);
+    qht_commit(&t->good);
+    QHT_WAIT(qht_stream_stat(t->h, 1, "events") == n + 1);
+    g_assert_false(qht_stream_flag(t->h, 1, "stopped"));
+}
+
+static void assert_stopped(Hostile *t, uint64_t events)
+{
+    struct ht_msg_stream flush = {
+        .instance = cpu_to_le64(t->bad.instance),
+    };
+
+    look(&t->bad);
+    QHT_WAIT(qht_stream_flag(t->h, 0, "stopped"));
+    g_assert_cmpuint(qht_stream_stat(t->h, 0, "events"), ==, events);
+    g_assert_cmpuint(qht_stream_stat(t->h, 0, "errors"), ==, 1);
+    t->stopped++;
+    g_assert_cmpuint(qht_stat(t->h, "errors"), ==, t->stopped);
+    if (!t->h->control) {
+        QHT_WAIT(qht_ring_state(t->h, 0) == HT_STREAM_STOPPED);
+    }
+    g_assert_cmpuint(qht_call(t->h, HT_MSG_STREAM_FLUSH, &flush,
+                              sizeof(flush)), ==, HT_STATUS_STOPPED);
+    check_good(t);
+    qht_stream_close(&t->bad);
+    check_good(t);
+}
+
+static void end(Hostile *t)
+{
+    qht_stream_close(&t->good);
+    g_assert_cmpuint(qht_stat(t->h, "errors"), ==, t->stopped);
+    qht_quit(t->h);
+}
+
+/* Words of the guest's line */
+static void test_guest_line(const void *channel)
+{
+    static const uint64_t heads[] = {
+        0, 1, 63, 64 + 5, 64 + 13 * 12 + 1, 4096 + 1, 4096 * 5,
+        UINT64_C(1) << 32, UINT64_C(1) << 62, UINT64_C(1) << 63, UINT64_MAX,
+    };
+    Hostile t;
+    unsigned i;
+
+    start(&t, channel, "");
+    for (i = 0; i < G_N_ELEMENTS(heads); i++) {
+        open_bad(&t, 10);
+        qht_ring_writeq(t.h, 0, QHT_GUEST(head), heads[i]);
+        assert_stopped(&t, 10);
+    }
+    /* the words that mean nothing, or nothing in this mode */
+    open_bad(&t, 10);
+    for (i = QHT_GUEST(opening); i < sizeof(struct ht_guest_line); i += 8) {
+        if (i != QHT_GUEST(lost)) {
+            qht_ring_writeq(t.h, 0, i, UINT64_MAX);
+        }
+    }
+    qht_write_number(&t.bad, t.id, 10);
+    look(&t.bad);
+    QHT_WAIT(qht_stream_stat(t.h, 0, "events") == 11);
+    /* a count of losses that no guest can have */
+    qht_ring_writeq(t.h, 0, QHT_GUEST(lost), UINT64_MAX);
+    qht_write_number(&t.bad, t.id, 11);
+    look(&t.bad);
+    QHT_WAIT(qht_stream_stat(t.h, 0, "events") == 12);
+    g_assert_cmpuint(qht_stream_stat(t.h, 0, "lost"), ==, 0);
+    qht_stream_close(&t.bad);
+    end(&t);
+}
+
+static void test_opening(const void *channel)
+{
+    static const uint64_t opening[] = {
+        6, 1000, UINT64_C(1) << 40, UINT64_C(1) << 63, UINT64_MAX,
+    };
+    Hostile t;
+    unsigned i;
+
+    start(&t, channel, ",mode=overwrite");
+    for (i = 0; i < G_N_ELEMENTS(opening); i++) {
+        open_bad(&t, 10);
+        qht_ring_writeq(t.h, 0, QHT_GUEST(opening), opening[i]);
+        qht_write_number(&t.bad, t.id, 10);
+        assert_stopped(&t, 10);
+    }
+    end(&t);
+}
+
+/* The host reads nothing of what it writes: nonsense there is the guest's. */
+static void test_host_line(const void *channel)
+{
+    Hostile t;
+    unsigned i, n = 10;
+
+    start(&t, channel, "");
+    open_bad(&t, n);
+    for (i = 0; i < sizeof(struct ht_host_line); i += 8) {
+        qht_ring_writeq(t.h, 0, HT_HOST_LINE_OFFSET + i, UINT64_MAX - i);
+        qht_write_number(&t.bad, t.id, n++);
+        look(&t.bad);
+        QHT_WAIT(qht_stream_stat(t.h, 0, "events") == n);
+    }
+    check_good(&t);
+    qht_stream_close(&t.bad);
+    end(&t);
+}
+
+/* A packet with one event, and with nonsense in four bytes of its header */
+static void put_packet(Hostile *t, unsigned nonsense, bool closed)
+{
+    struct {
+        struct ht_packet header;
+        uint32_t event;
+        uint32_t payload[2];
+    } p = {
+        .header = {
+            .magic = cpu_to_le32(HT_PACKET_MAGIC),
+            .instance = cpu_to_le64(t->bad.instance),
+            .content = cpu_to_le32(closed ? 64 + 12 : 0),
+        },
+        .event = cpu_to_le32(t->id),
+    };
+
+    stl_le_p((uint8_t *)&p + nonsense, 0xdeadbeef);
+    qht_ring_write(t->h, 0, HT_PACKETS_OFFSET, &p, 64 + 12);
+    qht_ring_writeq(t->h, 0, QHT_GUEST(head), closed ? 4096 : 64 + 12);
+}
+
+static void test_packet_header(const void *channel)
+{
+    unsigned i, closed;
+    Hostile t;
+
+    start(&t, channel, "");
+    for (closed = 0; closed < 2; closed++) {
+        for (i = 0; i < sizeof(struct ht_packet); i += 4) {
+            bool stops = i < offsetof(struct ht_packet, clock_begin) ||
+                         (i >= offsetof(struct ht_packet, events) &&
+                          i < offsetof(struct ht_packet, lost)) ||
+                         (closed && i == offsetof(struct ht_packet, content));
+
+            qht_stream_open(&t.bad, t.h, 0);
+            put_packet(&t, i, closed);
+            if (stops) {
+                assert_stopped(&t, 0);
+                continue;
+            }
+            look(&t.bad);
+            QHT_WAIT(qht_stream_stat(t.h, 0, "events") == 1);
+            check_good(&t);
+            qht_stream_close(&t.bad);
+        }
+    }
+    end(&t);
+}
+
+static void test_event(const void *channel)
+{
+    static const uint8_t events[][24] = {
+        { 0 },                          /* no class has id 0 */
+        { 77 },                         /* unknown */
+        { 255, 0, 0, 0, 0 },
+        { 255, 77, 0, 0, 0 },
+        { 255, 1, 4, 0, 0 },            /* 1025 */
+        { 255, 255, 255, 255, 255 },
+        { 2, 0, 0, 0, 0xff, 0xff },     /* a text longer than the packet */
+    };
+    g_autofree struct ht_msg_class *m = g_malloc0(HT_MESSAGE_MAX);
+    Hostile t;
+    unsigned i;
+
+    start(&t, channel, "");
+    memcpy(m->data, "text", 4);
+    m->name_len = 4;
+    m->nr_fields = 1;
+    memcpy(m->data + 4, (uint8_t[]) { HT_FIELD_TEXT, 0, 0, 1, 0, 0, 't' }, 7);
+    g_assert_cmpuint(qht_call(t.h, HT_MSG_CLASS_REGISTER, m, sizeof(*m) + 11),
+                     ==, HT_STATUS_OK);
+    g_assert_cmpuint(le32_to_cpu(m->id), ==, 2);
+    for (i = 0; i < G_N_ELEMENTS(events); i++) {
+        open_bad(&t, 10);
+        qht_write(&t.bad, 1, events[i] + 4, 20);
+        t.bad.offset -= 24;
+        memcpy(t.bad.image + t.bad.offset, events[i], 24);
+        qht_ring_write(t.h, 0, HT_PACKETS_OFFSET + t.bad.offset, events[i],
+                       24);
+        look(&t.bad);
+        QHT_WAIT(qht_stream_flag(t.h, 0, "stopped"));
+        t.stopped += 1;
+        check_good(&t);
+        qht_stream_close(&t.bad);
+    }
+    g_assert_cmpuint(qht_stat(t.h, "errors"), ==, t.stopped);
+    end(&t);
+}
+
+/* All of BAR4, while streams are open */
+static void test_flood(const void *channel)
+{
+    static const uint8_t bytes[] = { 0, 1, 0x7f, 0x80, 0xff };
+    g_autofree uint8_t *fill = NULL;
+    uint64_t size;
+    Hostile t;
+    unsigned i;
+
+    start(&t, channel, "");
+    size = 2 * t.h->caps.ring_stride;
+    fill = g_malloc(size);
+    for (i = 0; i < G_N_ELEMENTS(bytes); i++) {
+        open_bad(&t, 10);
+        memset(fill, bytes[i], size);
+        qht_ring_write(t.h, 0, 0, fill, t.h->caps.ring_stride);
+        look(&t.bad);
+        if (bytes[i]) {
+            QHT_WAIT(qht_stream_flag(t.h, 0, "stopped"));
+        }
+        check_good(&t);
+        qht_stream_close(&t.bad);
+    }
+    t.stopped = qht_stat(t.h, "errors");
+    end(&t);
+}
+
+/*
+ * Chance, for rings, registers and mailbox: whatever was stopped by it, the
+ * device still works.
+ */
+static void test_random(const void *channel)
+{
+    Hostile t;
+    unsigned i, j;
+
+    start(&t, channel, g_test_rand_bit() ? "" : ",mode=overwrite");
+    qht_stream_close(&t.good);
+    for (i = 0; i < 100; i++) {
+        qht_stream_open(&t.bad, t.h, 0);
+        qht_stream_open(&t.good, t.h, 1);
+        for (j = 0; j < 30; j++) {
+            uint64_t v = (uint64_t)g_test_rand_int() << 32 | g_test_rand_int();
+
+            if (g_test_rand_bit()) {
+                v >>= g_test_rand_int_range(0, 64);
+            }
+            switch (g_test_rand_int_range(0, 8)) {
+            case 0:
+                qht_ring_writeq(t.h, 0, g_test_rand_int_range(0, 64) * 8, v);
+                break;
+            case 1:
+                qht_ring_writeq(t.h, 0, HT_PACKETS_OFFSET +
+                                g_test_rand_int_range(0, 16) * 8, v);
+                break;
+            case 2:
+                qpci_io_writeq(t.h->pci->pdev, t.h->regs,
+                               t.h->caps.mailbox_offset +
+                               g_test_rand_int_range(0, 8) * 8, v);
+                break;
+            case 3:
+                qpci_io_writel(t.h->pci->pdev, t.h->regs, HT_REG_MAILBOX_GO,
+                               g_test_rand_int_range(0, 128));
+                break;
+            case 4:
+                qpci_io_writeq(t.h->pci->pdev, t.h->regs,
+                               t.h->caps.doorbell_offset +
+                               g_test_rand_int_range(0, 0x3000), v);
+                break;
+            default:
+                qht_write_number(&t.bad, t.id, j);
+                look(&t.bad);
+                break;
+            }
+        }
+        qpci_io_writel(t.h->pci->pdev, t.h->regs, HT_REG_TAKEOVER, HT_MAGIC);
+        qht_stream_forget(&t.bad);
+        qht_stream_forget(&t.good);
+    }
+    open_bad(&t, 10);
+    qht_stream_open(&t.good, t.h, 1);
+    check_good(&t);
+    qht_stream_close(&t.bad);
+    qht_stream_close(&t.good);
+    qht_quit(t.h);
+}
+
+int main(int argc, char **argv)
+{
+    static const char *const channels[] = { "hypercall", "shm" };
+    static const struct {
+        const char *name;
+        void (*fn)(const void *);
+    } tests[] = {
+        { "guest-line", test_guest_line },
+        { "opening", test_opening },
+        { "host-line", test_host_line },
+        { "packet-header", test_packet_header },
+        { "event", test_event },
+        { "flood", test_flood },
+        { "random", test_random },
+    };
+    unsigned i, j;
+
+    g_test_init(&argc, &argv, NULL);
+    for (i = 0; i < G_N_ELEMENTS(channels); i++) {
+        for (j = 0; j < G_N_ELEMENTS(tests); j++) {
+            g_autofree char *path =
+                g_strdup_printf("hypertrace/hostile/%s/%s", channels[i],
+                                tests[j].name);
+
+            qtest_add_data_func(path, channels[i], tests[j].fn);
+        }
+    }
+    return g_test_run();
+}
