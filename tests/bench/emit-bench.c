@@ -396,6 +396,7 @@ int main(int argc, char **argv)
     lb[1] = open_stream(&b.overwrite, overwrite, bench_register_all);
     lb[2] = open_stream(&b.full, full, bench_register);
     lb[3] = open_stream(&b.noclock, overwrite, bench_register_noclock);
+    bench_emit_32(&b.full, (1 << 20) / 32);     /* more than it holds */
     rows[ROW_LTTNG].skip = !bench_lttng_recording();
     run_rounds(&b, rounds);
 

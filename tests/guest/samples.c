@@ -60,6 +60,6 @@ void samples_json(struct samples *s, uint64_t hz)
     for (unsigned i = 0; i < sizeof(points) / sizeof(points[0]); i++) {
         uint32_t ticks = s->ticks[(uint64_t)(s->nr - 1) * points[i].at / 1000];
 
-        json_milli(points[i].name, clock_ps(ticks, hz) >> 10);
+        json_milli(points[i].name, clock_ps(ticks, hz) >> 6);
     }
 }

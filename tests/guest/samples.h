@@ -12,7 +12,7 @@
 /**
  * struct samples - what was measured
  * @nr: groups kept; of more than SAMPLES_MAX, the first
- * @ticks: of each, per 1024 operations
+ * @ticks: of each, per 64 operations
  */
 struct samples {
     uint32_t nr;
@@ -22,7 +22,7 @@ struct samples {
 static inline void samples_add(struct samples *s, uint64_t ticks,
                                uint64_t operations)
 {
-    uint64_t v = (ticks << 10) / operations;
+    uint64_t v = (ticks << 6) / operations;
 
     if (s->nr < SAMPLES_MAX) {
         s->ticks[s->nr++] = v < UINT32_MAX ? v : UINT32_MAX;

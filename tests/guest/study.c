@@ -6,12 +6,14 @@
  * A command is a line; so is the answer, on the debug port:
  *
  *     run device=I event=0|8|32|64|256|1024|4096 events=N [group=N]
- *         [batch=N] [mode=lossless|flat|rate] [rate=N]
+ *         [batch=N] [mode=lossless|flat|rate] [rate=N] [hold=1]
  *     peer name=NAME events=N [group=N]
  *     quit
  *
  * lossless: the producer waits for room between groups, outside their times.
  * flat: never waits.  rate: groups are due at N events a second, never waits.
+ * hold: say when the stream is open and when all is emitted, and wait for a
+ * line each time: for things that are to be so only while events are emitted.
  */
 #include "hypertrace/port.h"
 #include "clock.h"
@@ -54,6 +56,37 @@ static void check(int ret, const char *what)
     if (ret < 0) {
         payload_die(PAYLOAD_FAILED, what, errno_name(ret));
     }
+}
+
+static const char *read_line(void)
+{
+    static char line[256];
+    unsigned n = 0;
+
+    for (;;) {
+        char c;
+
+        while (!(inb(COM1_STATUS) & DATA_READY)) {
+            asm volatile("pause");
+        }
+        c = inb(COM1);
+        if (c == '\n') {
+            line[n] = '\0';
+            return line;
+        }
+        if (n + 1 == sizeof(line)) {
+            payload_die(PAYLOAD_USAGE, "a command is too long", NULL);
+        }
+        line[n++] = c;
+    }
+}
+
+static void hold(const char *at)
+{
+    json_begin(NULL);
+    json_str("function", at);
+    json_end();
+    read_line();
 }
 
 /* Is there a packet that the next group fits into, whatever is in this one? */
@@ -115,6 +148,7 @@ static void run(void)
     uint32_t group = cmdline_u64("group", 1, 1, 1 << 20);
     uint64_t batch = cmdline_u64("batch", 0, 1, HT_BATCH_MAX);
     uint64_t rate = cmdline_u64("rate", 0, 1, 1000000000);
+    bool held = cmdline_u64("hold", 0, 0, 1);
     bool lossless = !strcmp(mode, "lossless");
     uint64_t waits = 0, busy = 0, begin, end, drained, hz, interval, due = 0;
     struct ht_stream *s;
@@ -146,6 +180,9 @@ static void run(void)
     interval = rate ? (uint64_t)((double)hz * group / rate * 65536) : 0;
     s = open_stream(index);
 
+    if (held) {
+        hold("opened");
+    }
     samples.nr = 0;
     begin = ht_clock();
     for (uint64_t i = 0; i < total; i += group) {
@@ -169,8 +206,11 @@ static void run(void)
         samples_add(&samples, ticks, n);
     }
     end = ht_clock();
+    if (held) {
+        hold("emitted");
+    }
     check(ht_stream_close(s), "cannot close the stream");
-    drained = ht_clock();
+    drained = ht_clock();       /* of a held stream: nothing to learn */
     device[index]->dev.caps.batch = old_batch;
 
     json_begin(NULL);
@@ -234,29 +274,6 @@ static void peer(const struct ht_bm_platform *platform)
     json_u64("duration_ns", clock_ps(end - begin, hz) / 1000);
     samples_json(&samples, hz);
     json_end();
-}
-
-static const char *read_line(void)
-{
-    static char line[256];
-    unsigned n = 0;
-
-    for (;;) {
-        char c;
-
-        while (!(inb(COM1_STATUS) & DATA_READY)) {
-            asm volatile("pause");
-        }
-        c = inb(COM1);
-        if (c == '\n') {
-            line[n] = '\0';
-            return line;
-        }
-        if (n + 1 == sizeof(line)) {
-            payload_die(PAYLOAD_USAGE, "a command is too long", NULL);
-        }
-        line[n++] = c;
-    }
 }
 
 enum payload_exit payload_study(void)

@@ -1,0 +1,308 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Compare hypertrace's channels with each other and with their peers.
+
+Everything that is compared is measured in one run, in interleaved rounds: a
+round measures each case once.  Medians over the rounds are shown, with the
+quartiles.  Where KVM cannot be used, rows come from TCG; those prove that a
+channel works, but their ratios mean nothing.
+"""
+
+import argparse
+import contextlib
+import json
+import os
+import shutil
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import bench_plan
+import bench_stats
+
+SCHEMA = 1
+NATIVE_PEERS = ["lttng-ust"]
+
+PROFILES = {
+    # rounds, ms a case, native events a row, ms an overload step,
+    # events of a latency case
+    "smoke": (1, 1, 100000, 5, 20),
+    "quick": (3, 8, 900000, 40, 250),
+    "full": (9, 25, 2700000, 100, 1000),
+}
+
+
+def a_list(known):
+    def parse(text):
+        names = [n for n in text.split(",") if n]
+        for n in names:
+            if n not in known:
+                raise argparse.ArgumentTypeError(
+                    f"'{n}' is not one of {', '.join(known)}")
+        return names
+    return parse
+
+
+def parse_args():
+    parser = argparse.ArgumentParser(
+        prog="./run bench", description=__doc__.split("\n\n")[0])
+    which = parser.add_mutually_exclusive_group()
+    for name, text in (("quick", "3 rounds, less than 3 minutes (default)"),
+                       ("full", "9 rounds, about 20 minutes"),
+                       ("smoke", "1 round: does it work at all?")):
+        which.add_argument(f"--{name}", dest="profile", action="store_const",
+                           const=name, help=text)
+    parser.add_argument("--accel", default="auto",
+                        choices=["auto", "kvm", "tcg", "both"],
+                        help="auto: kvm where it works, else tcg")
+    parser.add_argument("--channels", default=bench_plan.CHANNELS,
+                        type=a_list(bench_plan.CHANNELS), metavar="LIST",
+                        help="of " + ",".join(bench_plan.CHANNELS))
+    peers = bench_plan.PEERS + NATIVE_PEERS
+    parser.add_argument("--peers", default=peers, type=a_list(peers),
+                        metavar="LIST", help="of " + ",".join(peers) +
+                        "; '' for none")
+    parser.add_argument("--rounds", type=int, help="instead of the profile's")
+    parser.add_argument("--json", type=Path, metavar="FILE",
+                        help="write all figures")
+    parser.add_argument("--report", type=Path, metavar="DIR",
+                        help="write report.html and report.md")
+    parser.add_argument("--from", type=Path, dest="source", metavar="FILE",
+                        help="measure nothing: report on an earlier --json")
+    parser.add_argument("--check", action="store_true",
+                        help=argparse.SUPPRESS)
+    args = parser.parse_args()
+    args.profile = args.profile or "quick"
+    if args.rounds is not None and not 1 <= args.rounds <= 100:
+        parser.error("--rounds is a number from 1 to 100")
+    if args.source and not args.source.is_file():
+        parser.error(f"--from {args.source}: no such file")
+    for path in [args.json.parent] if args.json else []:
+        if not path.is_dir():
+            parser.error(f"--json: {path} is not a directory")
+    return args
+
+
+class Progress:
+    """One line that says where it is and how long it will take."""
+
+    def __init__(self, total):
+        self.total, self.done = total, 0
+        self.begin = time.monotonic()
+        self.shown = 0
+        self.tty = sys.stderr.isatty()
+
+    def step(self, what):
+        now = time.monotonic()
+        if self.tty or now - self.shown >= 10:
+            left = "?"
+            if self.done >= 10:
+                s = (now - self.begin) / self.done * (self.total - self.done)
+                left = f"{int(s) // 60}:{int(s) % 60:02d}"
+            text = f"[{self.done}/{self.total}] {left} left: {what}"
+            sys.stderr.write(f"\r\033[K{text[:78]}" if self.tty
+                             else f"   {text}\n")
+            sys.stderr.flush()
+            self.shown = now
+        self.done += 1
+
+    def finish(self):
+        if self.tty:
+            sys.stderr.write("\r\033[K")
+
+
+class Bench:
+    def __init__(self, args):
+        self.args = args
+        self.rounds, self.ms, self.native_events, self.step_ms, \
+            self.latency_events = PROFILES[args.profile]
+        self.rounds = args.rounds or self.rounds
+        self.skipped = []
+        self.cases = []
+        self.session = None
+        self.mapping = {}
+
+    def skip(self, what, why):
+        print(f"   left out: {what}: {why}", file=sys.stderr)
+        self.skipped.append({"what": what, "why": why})
+
+    def accels(self):
+        import htpayload
+        problem = htpayload.kvm_problem()
+        wanted = {"auto": ["tcg"] if problem else ["kvm"],
+                  "both": ["kvm", "tcg"]}.get(self.args.accel,
+                                              [self.args.accel])
+        if problem and "kvm" in wanted:
+            self.skip("KVM", problem)
+            wanted.remove("kvm")
+        elif problem:
+            self.skip("KVM, and with it all ratios", problem)
+        if not wanted:
+            sys.exit(f"error: nothing to measure with: {problem}")
+        return wanted
+
+    def open_session(self, stack):
+        """LTTng's flight recorder for the native peer and QEMU's backend."""
+        try:
+            import lttng_session
+        except ImportError as e:
+            return self.skip("LTTng", str(e))
+        missing = lttng_session.missing_programs()
+        if missing:
+            return self.skip("LTTng", f"{', '.join(missing)} not installed")
+        try:
+            self.session = stack.enter_context(lttng_session.PrivateSession(
+                snapshot=True, subbuf_size="256K", num_subbuf=8))
+            stack.callback(shutil.rmtree,
+                           Path(self.session.output).parent, True)
+        except lttng_session.SessionError as e:
+            self.skip("LTTng", str(e))
+        return None
+
+    def session_env(self):
+        return self.session.env() if self.session else dict(os.environ)
+
+    def run(self):
+        import bench_env
+        started = time.strftime("%Y-%m-%d %H:%M:%S %z")
+        load = bench_env.load()
+        environment = bench_env.collect()
+        with contextlib.ExitStack() as stack:
+            self.scratch = tempfile.mkdtemp(
+                prefix="bench.", dir=os.environ.get("HT_SCRATCH"))
+            stack.callback(shutil.rmtree, self.scratch, True)
+            self.open_session(stack)
+            for n, accel in enumerate(self.accels()):
+                self.measure_costs(accel, native=n == 0)
+                if accel == "kvm" or self.args.accel == "tcg":
+                    self.measure_load(accel)
+        environment["accelerators"] = ", ".join(sorted(
+            {c.accel for c in self.cases} - {"native"}))
+        environment["mapping of stream memory"] = ", ".join(
+            f"{k}: {v}" for k, v in sorted(self.mapping.items()))
+        environment["load before"] = f"{load:.1f}"
+        environment["load after"] = f"{bench_env.load():.1f}"
+        return self.result(started, environment)
+
+    def measure_costs(self, accel, native):
+        from bench_guest import Study
+        from bench_native import Native
+        args = self.args
+        cases = bench_plan.guest_cases(accel, args.channels, args.peers,
+                                       self.ms)
+        natives = Native(self.native_events, args.peers, self.session_env()) \
+            if native else None
+        progress = Progress(self.rounds * (len(cases) + bool(native)))
+        print(f"==> costs, {accel}: {len(cases)} cases, {self.rounds} rounds",
+              file=sys.stderr)
+        with Study(bench_plan.devices(args.channels), accel=accel,
+                   workdir=self.workdir(f"costs-{accel}")) as guest:
+            for _ in range(self.rounds):
+                if natives:
+                    progress.step("native")
+                    with guest.paused():
+                        natives.measure()
+                for case in cases:
+                    progress.step(case.id)
+                    case.measure(guest)
+            guest.quit()
+        progress.finish()
+        self.take(cases)
+        if natives:
+            self.take(natives.cases)
+
+    def measure_load(self, accel):
+        from bench_guest import Study
+        args = self.args
+        backend = "lttng" if self.session else "null"
+        if not self.session:
+            self.skip("delivery latency", "needs LTTng")
+        latency = list(bench_plan.latency_cases(
+            accel, args.channels, self.latency_events)) if self.session else []
+        load = list(bench_plan.overload_cases(accel, args.channels,
+                                              self.step_ms))
+        rounds = min(self.rounds, 7)
+        progress = Progress(rounds * (len(load) + len(latency)))
+        print(f"==> overload and latency, {accel}, backend {backend}: "
+              f"{len(load) + len(latency)} cases, {rounds} rounds",
+              file=sys.stderr)
+        with Study(bench_plan.load_devices(args.channels, backend),
+                   peers=False, accel=accel, env=self.session_env(),
+                   workdir=self.workdir(f"load-{accel}")) as guest:
+            for _ in range(rounds):
+                self.latency_round(guest, latency, progress)
+                for case in load:
+                    progress.step(case.id)
+                    case.measure(guest)
+            guest.quit()
+        progress.finish()
+        for case in load:
+            case.options["backend"] = backend
+        self.take(latency + load)
+
+    def latency_round(self, guest, cases, progress):
+        import bench_latency
+        for case in cases:
+            progress.step(case.id)
+            case.measure(guest)
+            # before the flight recorder has gone around
+            times = bench_latency.read(self.session, case.device,
+                                       case.options["events"])
+            case.rows[-1].update(bench_latency.percentiles(times))
+
+    def workdir(self, name):
+        path = Path(self.scratch) / name
+        path.mkdir()
+        return path
+
+    def take(self, cases):
+        self.cases += cases
+        for case in cases:
+            for row in case.rows:
+                if "mapping" in row:
+                    self.mapping[row["channel"]] = row["mapping"]
+
+    def result(self, started, environment):
+        return {
+            "tool": "hypertrace-bench", "schema": SCHEMA,
+            "profile": self.args.profile, "rounds": self.rounds,
+            "started": started,
+            "ended": time.strftime("%Y-%m-%d %H:%M:%S %z"),
+            "environment": environment, "skipped": self.skipped,
+            "cases": [{
+                "id": c.id, "accel": c.accel, "table": c.table,
+                "series": c.series, "x": c.x, "device": c.device,
+                "consumer": c.consumer, "options": c.options,
+                "summary": bench_stats.summarise(c.rows), "rows": c.rows,
+            } for c in self.cases if c.rows],
+        }
+
+
+def main():
+    args = parse_args()
+    if args.check:
+        return 0
+    from htvm import Failure
+    try:
+        result = json.loads(args.source.read_text()) if args.source else \
+            Bench(args).run()
+        import bench_report
+        report = bench_report.Report(result)
+        result["targets"] = report.targets
+        result["conclusions"] = report.conclusions
+        if args.json:
+            args.json.write_text(json.dumps(result, indent=1) + "\n")
+        print(report.text())
+        if args.report:
+            report.write(args.report)
+            print(f"==> {args.report}/report.html", file=sys.stderr)
+    except Failure as e:
+        sys.exit(f"error: {e}")
+    except KeyboardInterrupt:
+        sys.exit(130)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

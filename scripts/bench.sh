@@ -1,0 +1,21 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0-or-later
+
+. "$(dirname -- "$0")/lib.sh"
+
+case ${1-} in
+-h|--help)
+    echo "usage: ./run bench [--qemu DIR] [ARGS]"
+    echo
+    echo "Builds everything, then compares the channels with each other and"
+    echo "with other ways out of a guest, in interleaved rounds.  ARGS:"
+    exec "$HT_PYTHON" -B "$HT_TOP/scripts/bench.py" --help
+    ;;
+esac
+while common_option "$@"; do shift "$shift_by"; done
+# Wrong arguments are told before the long build.
+"$HT_PYTHON" -B "$HT_TOP/scripts/bench.py" --check "$@"
+"$HT_TOP/scripts/build.sh" --qemu="$qemu_arg" --only qemu --only own
+ht_paths "$qemu_arg"
+ht_run_env
+exec "$HT_PYTHON" -B "$HT_TOP/scripts/bench.py" "$@"

@@ -1,0 +1,189 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A guest that measures when it is told to: the payload's "study"."""
+
+import contextlib
+import ctypes
+import json
+import os
+from pathlib import Path
+
+import htpayload
+from htvm import Failure
+
+PTRACE_SEIZE, PTRACE_INTERRUPT, PTRACE_DETACH = 0x4206, 0x4207, 17
+WALL = 0x40000000
+
+
+class StoppedThread:
+    """A thread of another process that does not run inside the block."""
+
+    _libc = ctypes.CDLL(None, use_errno=True)
+    _libc.ptrace.argtypes = [ctypes.c_long, ctypes.c_long, ctypes.c_void_p,
+                             ctypes.c_void_p]
+    _libc.ptrace.restype = ctypes.c_long
+
+    def __init__(self, tid):
+        self.tid = tid
+
+    def _ptrace(self, request):
+        if self._libc.ptrace(request, self.tid, None, None):
+            error = ctypes.get_errno()
+            raise OSError(error, f"ptrace: {os.strerror(error)}")
+
+    def __enter__(self):
+        self._ptrace(PTRACE_SEIZE)
+        self._ptrace(PTRACE_INTERRUPT)
+        os.waitpid(self.tid, WALL)
+        return self
+
+    def __exit__(self, *exc):
+        try:
+            self._ptrace(PTRACE_DETACH)
+        except OSError:
+            pass                        # it has ended
+
+
+class Study(htpayload.Payload):
+    """The payload, with devices whose consumers can be controlled.
+
+    Each device has an IOThread of its own, which sleeps unless it is told to
+    poll.  The producer has one processor, everything else of QEMU the other.
+    """
+
+    def __init__(self, devices, peers=True, env=None, **kwargs):
+        args = []
+        for d in devices:
+            args += ["-object", f"iothread,id=io-{d['id']},poll-max-ns=0"]
+        if peers:
+            args += ["-device", "edu", "-chardev", "null,id=port",
+                     "-device", "virtio-serial-pci-non-transitional",
+                     "-device", "virtconsole,chardev=port,nr=0"]
+        devices = [dict(d, iothread=f"io-{d['id']}") for d in devices]
+        super().__init__("study", devices=devices, args=args, **kwargs)
+        self.index = {d["id"]: n for n, d in enumerate(self.devices)}
+        self.extra_env = env or {}
+        self.tids = {}
+        self.pinned = False
+        self.clock_hz = 0
+        self._polling = {}
+
+    def start(self):
+        old = {k: os.environ.get(k) for k in self.extra_env}
+        os.environ.update(self.extra_env)
+        try:
+            super().start()
+        finally:
+            for k, v in old.items():
+                if v is None:
+                    del os.environ[k]
+                else:
+                    os.environ[k] = v
+        hello = self._answer(60)
+        if hello.get("devices") != len(self.devices):
+            raise Failure(f"the payload found other devices: {hello}\n{self}")
+        self.clock_hz = hello["clock_hz"]
+        for t in self.qmp.command("query-iothreads"):
+            self.tids[t["id"]] = t["thread-id"]
+        self.tids["vcpu"] = \
+            self.qmp.command("query-cpus-fast")[0]["thread-id"]
+        self.pin()
+        return self
+
+    def pin(self):
+        cpus = sorted(os.sched_getaffinity(0))
+        if len(cpus) < 2:
+            return
+        for task in self._tasks():
+            os.sched_setaffinity(int(task), {
+                cpus[1] if int(task) == self.tids["vcpu"] else cpus[0]})
+        self.pinned = True
+
+    def _tasks(self):
+        return os.listdir(f"/proc/{self.process.pid}/task")
+
+    def host_cpu_ns(self):
+        """Time that QEMU's threads but the vCPU's have run."""
+        total = 0
+        for task in self._tasks():
+            if int(task) == self.tids["vcpu"]:
+                continue
+            try:
+                total += int(Path(f"/proc/{self.process.pid}/task/{task}"
+                                  "/schedstat").read_text().split()[0])
+            except (OSError, IndexError):
+                pass                    # it has ended
+        return total
+
+    def _answer(self, timeout):
+        row = json.loads(self.out.expect(r"^(\{.*\})$", timeout)[1])
+        if "error" in row:
+            raise Failure(f"the payload: {row}\n{self}")
+        return row
+
+    def tell(self, command, timeout=120, **options):
+        """Run a command of tests/guest/study.c; returns its row."""
+        self.console.send(" ".join(
+            [command, *(f"{k}={v}" for k, v in options.items()
+                        if v is not None)]) + "\n")
+        return self._answer(timeout)
+
+    def poll(self, device, ns):
+        """Have a device's consumer poll for so long before it sleeps."""
+        if self._polling.get(device, 0) != ns:
+            path = f"/objects/io-{device}"
+            # From 0 it grows in one step; sleeping does not shrink it.
+            for name, value in (("poll-grow", 1 << 30 if ns else 0),
+                                ("poll-shrink", 0), ("poll-max-ns", ns)):
+                self.qmp.command("qom-set", path=path, property=name,
+                                 value=value)
+            self._polling[device] = ns
+
+    def stats(self, device):
+        """Sums over the device's streams, past ones included."""
+        s = self.qmp.command("qom-get", path=f"/machine/peripheral/{device}",
+                             property="stats")
+        return {k: v for k, v in s.items() if isinstance(v, int)}
+
+    def run(self, device, consumer="asleep", **options):
+        """A measurement; the row also says what the host did for it."""
+        self.poll(device, 10**9 if consumer == "paced" else 0)
+        before, cpu = self.stats(device), self.host_cpu_ns()
+        if consumer == "stopped":
+            row = self._run_stopped(device, options)
+        else:
+            row = self.tell("run", device=self.index[device], **options)
+        row["host_cpu_ns"] = self.host_cpu_ns() - cpu
+        after = self.stats(device)
+        row["host"] = {k: after[k] - before[k] for k in
+                       ("events", "packets", "bytes", "lost", "dropped",
+                        "wakeups", "errors")}
+        row["consumer"] = consumer
+        if row["gave_up"] or row["host"]["errors"]:
+            raise Failure(f"the host made no room: {row}")
+        return row
+
+    def _run_stopped(self, device, options):
+        """Opening and closing a stream need the consumer: not while it is."""
+        opened = self.tell("run", device=self.index[device], hold=1,
+                           **options)
+        assert opened["function"] == "opened", opened
+        with StoppedThread(self.tids[f"io-{device}"]):
+            emitted = self.tell("go")
+            assert emitted["function"] == "emitted", emitted
+        return self.tell("go")
+
+    @contextlib.contextmanager
+    def paused(self):
+        """Its vCPU, which polls for commands, leaves the processor alone."""
+        self.qmp.command("stop")
+        try:
+            yield
+        finally:
+            self.qmp.command("cont")
+
+    def peer(self, name, **options):
+        return self.tell("peer", name=name, **options)
+
+    def quit(self):
+        self.console.send("quit\n")
+        self.wait(60)

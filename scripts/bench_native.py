@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Native figures for the comparison: tests/bench's programs."""
+
+import json
+import os
+import subprocess
+from pathlib import Path
+
+from bench_plan import SIZES, Case
+from htvm import Failure
+
+# of emit-bench: where its rows stand in the comparison
+ROWS = {
+    "clock": ("native", "the clock alone", 0),
+    "limit": ("native", "limit", 32),
+    "emit-text": ("native", "text", 18),
+    "emit-32-noclock": ("native", "without a clock", 32),
+    "emit-8-noclock": ("native", "without a clock", 8),
+    "discarded": ("native", "discarded", 32),
+    "emit-32-live": ("native", "paced live consumer", 32),
+    "lttng-ust": ("native", "LTTng-UST static tracepoint", 32),
+    **{f"emit-{size}": ("native", "emit", size) for size in SIZES},
+}
+
+SHORT_ROUNDS = 9
+
+
+def program(name):
+    return Path(os.environ["HT_BUILD"]) / "tests/bench" / name
+
+
+def _json(argv, env=None):
+    done = subprocess.run(argv, check=False, stdin=subprocess.DEVNULL,
+                          capture_output=True, text=True, env=env,
+                          timeout=600)
+    if done.returncode:
+        raise Failure(f"{argv[0]}: {done.stderr.strip()}")
+    return json.loads(done.stdout)
+
+
+class Native:
+    """emit-bench and host-bench, a round at a time."""
+
+    def __init__(self, events, peers, env=None):
+        self.events = events
+        self.peers = peers
+        self.env = env
+        self.by_name = {
+            name: Case(table, series, x, "native")
+            for name, (table, series, x) in ROWS.items()}
+
+    @property
+    def cases(self):
+        return [c for c in self.by_name.values() if c.rows]
+
+    def measure(self):
+        env = dict(os.environ if self.env is None else self.env)
+        # register with LTTng before the first tracepoint
+        env.setdefault("LTTNG_UST_REGISTER_TIMEOUT", "5000")
+        # its median of short rounds: what is interrupted does not count
+        result = _json([program("emit-bench"), "--json", "--rounds",
+                        str(SHORT_ROUNDS), "--events",
+                        str(self.events // SHORT_ROUNDS)], env)
+        for name, row in result["rows"].items():
+            if name in self.by_name and (name != "lttng-ust" or
+                                         "lttng-ust" in self.peers):
+                self.by_name[name].rows.append(
+                    {"p50_ns": row["ns"], "ns": row["ns"]})
+        if program("host-bench").exists():
+            for name, row in _json([program("host-bench"),
+                                    "--json"], env)["rows"].items():
+                self.by_name.setdefault(
+                    f"host-{name}",
+                    Case("host", name, 32, "native")).rows.append(row)

@@ -1,0 +1,199 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What the comparison measures: the cases of one round, in their order.
+
+A case is measured once a round; the rounds go through all cases, so that
+what disturbs the machine for a while disturbs all of them.
+"""
+
+from dataclasses import dataclass, field
+
+SIZES = [0, 8, 32, 64, 256, 1024, 4096]
+BATCHES = [1, 2, 4, 10, 16, 32, 64]
+PACKETS = [4, 16, 64, 256]              # KiB
+CHANNELS = ["hypercall", "shm", "virtio"]
+PEERS = ["limit", "pio", "mmio", "virtio-serial", "virtio-serial-queued"]
+RING_KIB = 1024                         # a stream's ring, whatever the packets
+
+# Roughly, to choose how many to emit: ns an event by payload
+COST = {0: 15, 8: 15, 32: 20, 64: 25, 256: 40, 1024: 120, 4096: 500}
+EXIT_NS = {"kvm": 26000, "tcg": 400}
+
+
+@dataclass
+class Case:
+    """One figure to be measured.
+
+    table: what it is compared within; series and x: its line and place there
+    device: id in devices(); None: a peer, whose name is in options
+    options: of the payload's command
+    rows: what was measured, one for each round
+    """
+
+    table: str
+    series: str
+    x: object
+    accel: str
+    device: str = None
+    consumer: str = "asleep"
+    options: dict = field(default_factory=dict)
+    rows: list = field(default_factory=list)
+
+    @property
+    def id(self):
+        return f"{self.accel}/{self.table}/{self.series}/{self.x}"
+
+    def measure(self, guest):
+        if self.device is None:
+            self.rows.append(guest.peer(**self.options))
+        else:
+            self.rows.append(guest.run(self.device, self.consumer,
+                                       **self.options))
+
+
+def device(name, channel, packet_kib, backend="null", **properties):
+    return {"id": name, "channel": channel, "backend": backend, "streams": 1,
+            "packet_size": f"{packet_kib}k",
+            "packets": max(RING_KIB // packet_kib, 2), **properties}
+
+
+def devices(channels):
+    """Those of the guest that measures costs."""
+    result = []
+    for c in channels:
+        sizes = PACKETS if c != "hypercall" else [64]
+        result += [device(f"{c}-{kib}k", c, kib) for kib in sizes]
+    if "shm" in channels:
+        result.append(device("shm-overwrite", "shm", 64, mode="overwrite"))
+    return result
+
+
+def group_of(size, packet_kib):
+    """Events timed together: many, but half a packet at most."""
+    fits = packet_kib * 1024 // 2 // (size + 16)
+    return max(1, min(64, fits))
+
+
+def count_of(size, ms):
+    return max(2000, int(ms * 1e6 / COST[size]))
+
+
+def run_options(size, packet_kib, ms, **more):
+    return {"event": size, "events": count_of(size, ms),
+            "group": group_of(size, packet_kib), **more}
+
+
+def hypercall_options(size, batch, ms, accel):
+    doorbells = max(100, int(ms * 1e6 / EXIT_NS[accel]))
+    return {"event": size, "events": doorbells * batch, "group": batch,
+            "batch": batch}
+
+
+def payload_cases(accel, channels, ms):
+    for size in SIZES:
+        if "shm" in channels:
+            yield Case("payload", "shm, consumer stopped", size, accel,
+                       "shm-overwrite", "stopped" if accel == "kvm"
+                       else "asleep", run_options(size, 64, ms))
+            yield Case("payload", "shm", size, accel, "shm-64k", "asleep",
+                       run_options(size, 64, ms))
+        if "virtio" in channels:
+            yield Case("payload", "virtio", size, accel, "virtio-64k",
+                       "asleep", run_options(size, 64, ms))
+        if "hypercall" in channels:
+            yield Case("payload", "hypercall", size, accel, "hypercall-64k",
+                       "asleep", hypercall_options(size, 1, ms, accel))
+
+
+def batch_cases(accel, channels, ms):
+    if "hypercall" in channels:
+        for batch in BATCHES:
+            yield Case("batch", "hypercall", batch, accel, "hypercall-64k",
+                       "asleep", hypercall_options(32, batch, ms, accel))
+
+
+def packet_cases(accel, channels, ms):
+    for kib in PACKETS:
+        for c in channels:
+            if c != "hypercall":
+                yield Case("packet size", c, kib * 1024, accel,
+                           f"{c}-{kib}k", "asleep", run_options(32, kib, ms))
+
+
+def consumer_cases(accel, channels, ms):
+    if "shm" not in channels:
+        return
+    for state in ["stopped", "paced", "asleep"]:
+        name = "shm-overwrite" if state == "stopped" else "shm-64k"
+        yield Case("consumer", "shm, as fast as possible", state, accel, name,
+                   state, run_options(32, 64, ms))
+    for state in ["paced", "asleep"]:
+        # a load that the host can keep up with
+        yield Case("consumer", "shm, 1 million events/s", state, accel,
+                   "shm-64k", state,
+                   {"event": 32, "group": 1, "mode": "rate", "rate": 1000000,
+                    "events": max(2000, int(ms * 1000))})
+
+
+def quiet_cases(accel, channels):
+    """One event for a consumer that sleeps."""
+    for c in channels:
+        yield Case("one event", c, 1, accel, f"{c}-64k", "asleep",
+                   {"event": 32, "events": 1})
+
+
+def peer_cases(accel, names, ms):
+    for name in names:
+        if name in ("limit",):
+            options = {"events": count_of(32, ms), "group": 64}
+        else:
+            options = {"events": max(100, int(ms * 1e6 / EXIT_NS[accel]))}
+        yield Case("peers", name, 8, accel, None, "",
+                   {"name": name, **options})
+
+
+def guest_cases(accel, channels, peers, ms):
+    """All cases of one round in one guest."""
+    return [*payload_cases(accel, channels, ms),
+            *batch_cases(accel, channels, ms),
+            *packet_cases(accel, channels, ms),
+            *(consumer_cases(accel, channels, ms) if accel == "kvm" else ()),
+            *quiet_cases(accel, channels),
+            *peer_cases(accel, [p for p in peers if p in PEERS], ms)]
+
+
+# Overload: an offered rate in steps, to a backend that can be outrun -----------
+
+OFFERED = {"hypercall": [5e3, 10e3, 20e3, 40e3, 80e3],
+           "shm": [1e6, 2e6, 5e6, 10e6, 20e6, 40e6, 80e6],
+           "virtio": [1e6, 2e6, 5e6, 10e6, 20e6, 40e6, 80e6]}
+
+
+def load_devices(channels, backend):
+    result = [device(f"{c}-load", c, 64, backend) for c in channels]
+    if "shm" in channels:
+        result.append(device("shm-load-overwrite", "shm", 64, backend,
+                             mode="overwrite"))
+    return result
+
+
+def overload_cases(accel, channels, ms):
+    for c in channels:
+        for rate in OFFERED[c]:
+            group = 1 if c == "hypercall" else 32
+            options = {"event": 32, "mode": "rate", "rate": int(rate),
+                       "group": group,
+                       "events": max(200, int(rate * ms / 1000))}
+            yield Case("overload", c, int(rate), accel, f"{c}-load", "asleep",
+                       options)
+            if c == "shm":
+                yield Case("overload", "shm, overwrite", int(rate), accel,
+                           "shm-load-overwrite", "asleep", dict(options))
+
+
+def latency_cases(accel, channels, events):
+    for c in channels:
+        for state in ["asleep", "paced"] if c == "shm" else ["asleep"]:
+            yield Case("latency", f"{c}, {state}" if c == "shm" else c, 1000,
+                       accel, f"{c}-load", state,
+                       {"event": 32, "mode": "rate", "rate": 1000,
+                        "group": 1, "events": events})

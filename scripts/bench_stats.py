@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""From rows of rounds to medians and their spread."""
+
+import statistics
+
+
+def spread(values):
+    """Median and quartiles."""
+    values = sorted(values)
+    if len(values) == 1:
+        q1 = q3 = values[0]
+    else:
+        q1, _, q3 = statistics.quantiles(values, n=4, method="inclusive")
+    return {"median": statistics.median(values), "q1": q1, "q3": q3,
+            "min": values[0], "max": values[-1], "n": len(values)}
+
+
+def derived(row):
+    """What a row of the payload means for an event."""
+    sent = row.get("sent")
+    result = {k: row[k] for k in ("ns", "p50_ns", "p90_ns", "p99_ns",
+                                  "max_ns", "events_per_s", "mb_per_s",
+                                  "latency_p50_ns", "latency_p99_ns")
+              if k in row}
+    if sent and row.get("function") == "run":
+        took = row["duration_ns"]
+        if row["consumer"] != "stopped":
+            took += row["drain_ns"]
+            host = row["host"]
+            result["delivered_per_s"] = host["events"] * 1e9 / took
+            result["delivered_share"] = host["events"] / (
+                sent + row["discarded"])
+            result["host_cpu_ns"] = row["host_cpu_ns"] / sent
+            result["wakeups"] = host["wakeups"]
+        result["offered_per_s"] = ((sent + row["discarded"]) * 1e9 /
+                                   row["duration_ns"])
+        result["events_per_s"] = sent * 1e9 / took
+        result["mb_per_s"] = sent * row["event"] * 1e3 / took
+        result["exits_per_event"] = row["doorbells"] / sent
+        result["discarded_share"] = row["discarded"] / (
+            sent + row["discarded"])
+    elif sent:
+        result["events_per_s"] = sent * 1e9 / row["duration_ns"]
+    return result
+
+
+def summarise(rows):
+    """Spread of each derived figure over the rounds."""
+    each = [derived(r) for r in rows]
+    names = [k for k in each[0] if all(k in e for e in each)]
+    return {k: spread([e[k] for e in each]) for k in names}
+
+
+def ratio(above, below, name="p50_ns"):
+    """Spread of the ratio within each round; None if there is nothing."""
+    if not above or not below:
+        return None
+    pairs = [(a.get(name), b.get(name))
+             for a, b in zip(above.rows, below.rows)]
+    pairs = [(a, b) for a, b in pairs if a is not None and b]
+    return spread([a / b for a, b in pairs]) if pairs else None

@@ -1,0 +1,274 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * host-bench: what the host does for an event, and how soon, natively
+ *
+ * One round of figures a call; whoever compares interleaves the calls.
+ */
+#include "qemu/osdep.h"
+#include <sched.h>
+#include <sys/prctl.h>
+#include "qemu/atomic.h"
+#include "../../guest-lib/ports/loopback.h"
+#include "../unit/backend-testlib.h"
+#include "ctf-writer.h"
+#include "emit-bench.h"
+
+#define STEPS           64
+#define STEP_EVENTS     25000           /* fit into a ring of 1 MiB */
+#define LATENCY_EVENTS  2000
+#define LATENCY_GAP_NS  50000
+
+static double ticks_per_ns;
+
+static void G_GNUC_NORETURN die(const char *what)
+{
+    fprintf(stderr, "host-bench: %s\n", what);
+    exit(1);
+}
+
+static uint64_t now_ns(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return t.tv_sec * UINT64_C(1000000000) + t.tv_nsec;
+}
+
+static void calibrate(void)
+{
+    uint64_t ns = now_ns(), ticks = ht_clock();
+
+    while (now_ns() - ns < 50000000) {
+        /* 50 ms */
+    }
+    ticks_per_ns = (double)(ht_clock() - ticks) / (now_ns() - ns);
+}
+
+static void pin(unsigned cpu)
+{
+    cpu_set_t set;
+
+    if (sysconf(_SC_NPROCESSORS_ONLN) < 2) {
+        return;
+    }
+    CPU_ZERO(&set);
+    CPU_SET(cpu, &set);
+    if (sched_setaffinity(0, sizeof(set), &set)) {
+        die("cannot choose a processor");
+    }
+}
+
+static struct ht_loopback *start(const struct ht_loopback_config *cfg)
+{
+    struct ht_loopback *lb = ht_loopback_new(cfg);
+
+    if (!lb || bench_register(ht_loopback_device(lb)) < 0) {
+        die("cannot register a class");
+    }
+    return lb;
+}
+
+static void open_stream(struct ht_loopback *lb, struct ht_stream *s)
+{
+    if (ht_stream_open(ht_loopback_device(lb), s, NULL)) {
+        die("cannot open a stream");
+    }
+}
+
+static int compare(const void *a, const void *b)
+{
+    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+    return x < y ? -1 : x > y;
+}
+
+/* Copy and walk ------------------------------------------------------------ */
+
+static void count(void *opaque, const HtRun *run)
+{
+    *(uint64_t *)opaque += run->events;
+}
+
+/* Time of a step: what the median one took */
+static uint64_t steps(struct ht_loopback *lb, struct ht_stream *s)
+{
+    uint64_t took[STEPS];
+    unsigned i;
+
+    for (i = 0; i < STEPS; i++) {
+        bench_emit_32(s, STEP_EVENTS);
+        took[i] = now_ns();
+        ht_loopback_step(lb);
+        took[i] = now_ns() - took[i];
+    }
+    if (s->lost) {
+        die("a ring was not consumed");
+    }
+    qsort(took, STEPS, sizeof(took[0]), compare);
+    return took[STEPS / 2];
+}
+
+static void copy_and_walk(void)
+{
+    uint64_t delivered = 0, took;
+    const struct ht_loopback_config cfg = {
+        .channel = HT_CHANNEL_SHM, .host = HT_LOOPBACK_STEP, .streams = 1,
+        .deliver = count, .opaque = &delivered,
+    };
+    struct ht_stream s;
+    struct ht_loopback *lb = start(&cfg);
+
+    open_stream(lb, &s);
+    took = steps(lb, &s);
+    if (delivered != (uint64_t)STEPS * STEP_EVENTS) {
+        die("events are missing");
+    }
+    printf("\"copy and walk\": {\"p50_ns\": %.3f, \"events_per_s\": %.0f}",
+           (double)took / STEP_EVENTS, STEP_EVENTS * 1e9 / took);
+    ht_stream_close(&s);
+    ht_loopback_free(lb);
+}
+
+/* The same, and written as CTF --------------------------------------------- */
+
+static void write_ctf(void *opaque, const HtRun *run)
+{
+    if (ht_ctf_writer_run(*(HtCtfWriter **)opaque, run)) {
+        die("cannot write a trace");
+    }
+}
+
+static void ctf_backend(void)
+{
+    static const HtCtfInfo info = {
+        .vm_name = "host-bench", .device = "ht0", .channel = "shm",
+    };
+    char *dir = g_strdup("/dev/shm/host-bench-XXXXXX");
+    HtCtfWriter *w = NULL;
+    const struct ht_loopback_config cfg = {
+        .channel = HT_CHANNEL_SHM, .host = HT_LOOPBACK_STEP, .streams = 1,
+        .deliver = write_ctf, .opaque = &w,
+    };
+    struct ht_loopback *lb = start(&cfg);
+    const HtClassTable *classes = ht_loopback_classes(lb);
+    struct ht_stream s;
+    uint64_t took;
+    uint32_t id;
+
+    if (!g_mkdtemp(dir)) {
+        ht_loopback_free(lb);           /* no tmpfs: left out */
+        g_free(dir);
+        return;
+    }
+    if (ht_ctf_writer_new(dir, "ht0", &info, 1, &w)) {
+        die("cannot begin a trace");
+    }
+    for (id = 1; id <= ht_class_table_count(classes); id++) {
+        if (ht_ctf_writer_class(w, ht_class_table_get(classes, id))) {
+            die("cannot write a class");
+        }
+    }
+    open_stream(lb, &s);
+    took = steps(lb, &s);
+    ht_stream_close(&s);
+    if (ht_ctf_writer_dropped(w)) {
+        die("the writer dropped events");
+    }
+    printf(", \"ctf backend\": {\"p50_ns\": %.3f, \"gb_per_s\": %.4f}",
+           (double)took / STEP_EVENTS,
+           (double)STEP_EVENTS * (HT_EVENT_HEADER + 32) / took);
+    ht_ctf_writer_free(w);
+    ht_loopback_free(lb);
+    tl_rmdir(dir);
+}
+
+/* Latency ------------------------------------------------------------------ */
+
+typedef struct Latency {
+    uint64_t ticks[LATENCY_EVENTS];
+    unsigned nr;
+} Latency;
+
+static void stamp(void *opaque, const HtRun *run)
+{
+    Latency *l = opaque;
+    uint64_t now = ht_clock();
+
+    /* the first of a run waited longest; at this rate it is the only one */
+    if (run->events && l->nr < LATENCY_EVENTS) {
+        l->ticks[l->nr++] = now - run->counter;
+    }
+}
+
+static int quit;
+
+static gpointer spin(gpointer lb)
+{
+    pin(1);
+    while (!qatomic_read(&quit)) {
+        ht_loopback_step(lb);
+    }
+    return NULL;
+}
+
+static void latency(const char *name, bool polling)
+{
+    static Latency l;
+    const struct ht_loopback_config cfg = {
+        .channel = HT_CHANNEL_SHM, .streams = 1, .eager = true,
+        .host = polling ? HT_LOOPBACK_STEP : HT_LOOPBACK_THREAD,
+        .deliver = stamp, .opaque = &l,
+    };
+    GThread *thread = NULL;
+    struct ht_loopback *lb;
+    struct ht_stream s;
+    unsigned i;
+
+    l.nr = 0;
+    quit = 0;
+    pin(1);                             /* inherited by the consumer */
+    lb = start(&cfg);
+    open_stream(lb, &s);
+    if (polling) {
+        thread = g_thread_new("spin", spin, lb);
+    }
+    pin(0);
+    for (i = 0; i < LATENCY_EVENTS; i++) {
+        uint64_t due = now_ns() + LATENCY_GAP_NS;
+
+        bench_emit_32(&s, 1);
+        while (now_ns() < due) {
+            /* a producer with other things to do */
+        }
+    }
+    qatomic_set(&quit, 1);
+    if (thread) {
+        g_thread_join(thread);
+    }
+    ht_stream_close(&s);
+    ht_loopback_free(lb);
+    qsort(l.ticks, l.nr, sizeof(l.ticks[0]), compare);
+    printf(", \"latency, %s\": {\"p50_ns\": %.0f, \"p99_ns\": %.0f, "
+           "\"max_ns\": %.0f, \"runs\": %u}", name,
+           l.ticks[l.nr / 2] / ticks_per_ns,
+           l.ticks[l.nr * 99 / 100] / ticks_per_ns,
+           l.ticks[l.nr - 1] / ticks_per_ns, l.nr);
+}
+
+int main(int argc, char **argv)
+{
+    if (argc != 2 || strcmp(argv[1], "--json")) {
+        puts("usage: host-bench --json");
+        return 2;
+    }
+    prctl(PR_SET_TIMERSLACK, 1000UL);
+    calibrate();
+    pin(0);
+    printf("{\"rows\": {");
+    copy_and_walk();
+    ctf_backend();
+    latency("polling", true);
+    latency("asleep", false);
+    printf("}}\n");
+    return 0;
+}
