@@ -261,6 +261,7 @@ static int htk_file_mmap(struct file *file, struct vm_area_struct *vma)
 	/* Two producers on one stream would corrupt it: not across fork(). */
 	htk_vm_flags_set(vma, VM_IO | VM_PFNMAP | VM_DONTEXPAND | VM_DONTDUMP |
 			      VM_DONTCOPY);
+	htk_vm_flags_clear(vma, VM_MAYEXEC);
 	if (doorbell)
 		vma->vm_page_prot = pgprot_noncached(vma->vm_page_prot);
 	vma->vm_private_data = owner;

@@ -12,7 +12,14 @@ static inline void htk_vm_flags_set(struct vm_area_struct *vma, vm_flags_t f)
 {
 	vma->vm_flags |= f;
 }
+
+static inline void htk_vm_flags_clear(struct vm_area_struct *vma,
+				      vm_flags_t f)
+{
+	vma->vm_flags &= ~f;
+}
 #else
+#define htk_vm_flags_clear vm_flags_clear
 #define htk_vm_flags_set vm_flags_set
 #endif
 

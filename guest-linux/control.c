@@ -28,6 +28,19 @@ static void htk_settle(struct htk *h, u32 stream, bool final)
 }
 
 /*
+ * Nothing is submitted by its owner any more: what the device still has only
+ * gets less.
+ *
+ * Context: h->control held
+ */
+static void htk_closing(struct htk *h, u32 stream)
+{
+	down_write(&h->map_sem);
+	h->claims[stream].phase = HTK_CLOSING;
+	up_write(&h->map_sem);
+}
+
+/*
  * The stream is closed: no mapping of it may stay.
  *
  * Context: h->control held
@@ -36,7 +49,6 @@ static void htk_disown(struct htk *h, u32 stream)
 {
 	down_write(&h->map_sem);
 	h->claims[stream].owner = NULL;
-	h->claims[stream].open = false;
 	htk_revoke(h, stream);
 	up_write(&h->map_sem);
 	h->transport->ring_put(h, stream);
@@ -55,11 +67,11 @@ static void htk_open_reply(struct htk *h, const struct ht_msg_open *m)
 	case HT_STATUS_BUSY:
 		break;
 	case HT_STATUS_OK:
-		if (claim->open)
+		if (claim->phase != HTK_OPENING)
 			break;
 		h->transport->ring_opened(h, m->stream);
 		down_write(&h->map_sem);
-		claim->open = true;
+		claim->phase = HTK_OPEN;
 		up_write(&h->map_sem);
 		break;
 	default:
@@ -120,6 +132,7 @@ static int htk_open_stream(struct htk *h, struct htk_owner *owner,
 			if (!ret && m->instance) {
 				h->claims[i].owner = owner;
 				h->claims[i].instance = m->instance;
+				h->claims[i].phase = HTK_OPENING;
 				htk_open_reply(h, m);
 				return 0;
 			}
@@ -144,7 +157,8 @@ static int htk_close_stream(struct htk *h, struct ht_msg_stream *m)
 	u32 stream = m->stream;
 	int ret;
 
-	htk_settle(h, stream, false);
+	htk_closing(h, stream);
+	htk_settle(h, stream, true);
 	ret = h->transport->exchange(h, &m->h, sizeof(*m));
 	if (ret)
 		return ret;
@@ -275,6 +289,7 @@ void htk_close_all(struct htk *h, struct htk_owner *owner)
 		if (!h->claims[i].owner ||
 		    (owner && h->claims[i].owner != owner))
 			continue;
+		htk_closing(h, i);
 		htk_settle(h, i, true);
 		if (htk_finish_stream(h, i, HT_MSG_STREAM_FLUSH) ||
 		    htk_finish_stream(h, i, HT_MSG_STREAM_CLOSE))

@@ -76,16 +76,22 @@ struct htk_owner {
 	struct page *dead;
 };
 
+enum htk_phase {
+	HTK_OPENING,		/* the host may still read what was there */
+	HTK_OPEN,		/* the memory is the owner's */
+	HTK_CLOSING,		/* nothing is submitted any more */
+};
+
 /**
  * struct htk_claim - who has a stream
  * @owner: NULL when it is closed
  * @instance: as the host calls it
- * @open: the host has opened it; before, its memory is nobody's yet
+ * @phase: counts only with an owner
  */
 struct htk_claim {
 	struct htk_owner *owner;
 	u64 instance;
-	bool open;
+	enum htk_phase phase;
 };
 
 /**
@@ -140,7 +146,8 @@ static inline unsigned long htk_ring_pages(const struct htk *h)
 static inline bool htk_owns(const struct htk *h, const struct htk_owner *owner,
 			    u32 stream)
 {
-	return h->claims[stream].owner == owner && h->claims[stream].open;
+	return h->claims[stream].owner == owner &&
+	       h->claims[stream].phase == HTK_OPEN;
 }
 
 /* main.c */

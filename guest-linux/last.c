@@ -41,7 +41,7 @@ static void htk_last(void)
 		return;
 	list_for_each_entry(h, &htk_devices, entry) {
 		for (i = 0; i < h->core.caps.streams; i++) {
-			if (READ_ONCE(h->claims[i].open))
+			if (READ_ONCE(h->claims[i].owner))
 				h->transport->last(h, i);
 		}
 	}

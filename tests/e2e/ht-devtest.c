@@ -7,6 +7,7 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -317,6 +318,56 @@ static void hostile(unsigned rounds)
     close(fd);
 }
 
+struct submitter {
+    int fd;
+    struct ht_caps caps;
+    uint32_t stream;
+    int error;
+};
+
+static void *submit_all_the_time(void *opaque)
+{
+    struct submitter *t = opaque;
+    struct ht_ioc_submit submit = { .stream = t->stream };
+
+    for (;;) {
+        submit.from = submit.to;
+        submit.to = submit.from + t->caps.packet_size / 4;
+        if (ioctl(t->fd, HT_IOC_SUBMIT, &submit)) {
+            if (errno != EAGAIN) {
+                t->error = errno;
+                return NULL;
+            }
+            submit.to = submit.from;
+        }
+    }
+}
+
+/* A stream is closed although a thread goes on submitting, and is whole. */
+static void closing(void)
+{
+    struct submitter t;
+    unsigned round;
+
+    t.fd = open_node(&t.caps);
+    for (round = 0; round < 20; round++) {
+        struct ht_msg_open o = open_stream(t.fd, 0);
+        pthread_t thread;
+
+        t.stream = o.stream;
+        if (pthread_create(&thread, NULL, submit_all_the_time, &t)) {
+            die("no thread");
+        }
+        usleep(2000);
+        expect("closing", -stream_message(t.fd, HT_MSG_STREAM_CLOSE, 0,
+                                          o.instance), 0);
+        pthread_join(thread, NULL);
+        expect("submitting to a closed stream", t.error,
+               t.caps.channel == HT_CHANNEL_VIRTIO ? EPERM : EINVAL);
+    }
+    close(t.fd);
+}
+
 static struct ht_device *open_library(struct ht_stream *s)
 {
     struct ht_device *dev;
@@ -424,6 +475,7 @@ int main(int argc, char **argv)
         ownership();
     } else if (!strcmp(argv[2], "hostile")) {
         hostile(20);
+        closing();
     } else if (!strcmp(argv[2], "hold")) {
         hold(argc > 3 ? strtoull(argv[3], NULL, 10) : 100);
     } else if (!strcmp(argv[2], "last")) {
