@@ -4,8 +4,11 @@
  *
  *     bench [device=INDEX] [channel=NAME] [payload=LIST] [events=N]
  *           [mode=lossless|flat] [batch=N] [group=N] [rate=N]
+ *     bench serial=1
  *
- * Without device and channel, all devices in turn.
+ * Without device and channel, all devices in turn.  With serial, the host
+ * says on the serial port what to do, as often as it likes: lines as above,
+ * the last one is "quit".
  */
 #include "hypertrace/port.h"
 #include "ht-bench-core.h"
@@ -15,16 +18,31 @@
 #include "libc.h"
 #include "mm.h"
 #include "payload.h"
+#include "serial.h"
 
 #define PATIENCE_S      20      /* without a free packet */
+#define DEVICES_MAX     16
+
+static struct ht_bm_device *device[DEVICES_MAX];
+static struct ht_stream *stream[DEVICES_MAX];
 
 static uint64_t patience;       /* ticks */
 static uint64_t waiting_since;
+static struct ht_stream *producer;
+static uint64_t push_ticks;     /* no event should wait longer */
+static uint64_t pushed_at;
 
 static bool pause_hook(uint64_t ticks, uint64_t tries)
 {
+    uint64_t now = ht_clock();
+
     if (!tries) {
-        waiting_since = ht_clock();
+        waiting_since = now;
+    }
+    /* There is no timer here, so whoever has time to spare does its work. */
+    if (ticks && now - pushed_at >= push_ticks) {
+        pushed_at = now;
+        ht_stream_push(producer);
     }
     for (unsigned i = 0; i < 20; i++) {
         asm volatile("pause");
@@ -68,27 +86,49 @@ static void check(int ret, const char *what)
     }
 }
 
-static bool bench_device(struct ht_bm_device *d,
-                         const struct ht_bench_params *setting, uint64_t rate)
+static struct ht_stream *open_stream(unsigned index)
 {
+    struct ht_device *dev = &device[index]->dev;
+    struct ht_stream *s = stream[index];
+    bool first = !s;
+
+    if (first) {
+        s = mm_alloc(sizeof(*s), 64);
+        if (!s) {
+            payload_die(PAYLOAD_USAGE, "not enough memory", NULL);
+        }
+        stream[index] = s;
+    }
+    check(ht_stream_open(dev, s, NULL), "cannot open a stream");
+    if (first) {
+        /* The first touch of a page is an exit of another kind. */
+        memset(s->packets, 0, (uint64_t)dev->caps.packet_size *
+                              dev->caps.packets);
+    }
+    return s;
+}
+
+static bool bench_device(unsigned index, const struct ht_bench_params *setting,
+                         uint64_t rate)
+{
+    struct ht_bm_device *d = device[index];
     static struct ht_bench_result one, sum;
-    struct ht_stream *s = mm_alloc(sizeof(*s), 64);
     struct ht_bench_params params = *setting;
-    struct ht_bench_stream stream;
+    struct ht_bench_stream counts;
+    struct ht_stream *s;
     struct ht_bench_report report = {
         .dev = &d->dev,
         .params = &params,
         .sum = &sum,
-        .streams = &stream,
+        .streams = &counts,
         .nr_streams = 1,
         .clock_hz = clock_hz(d->dev.caps.clock_hz),
         .rate = rate,
     };
 
-    if (!s) {
-        payload_die(PAYLOAD_USAGE, "not enough memory", NULL);
-    }
     patience = report.clock_hz * PATIENCE_S;
+    push_ticks = report.clock_hz / 1000 * d->dev.caps.flush_ms;
+    pushed_at = 0;
     params.interval = rate ? (report.clock_hz << 16) / rate : 0;
     if (!params.group) {
         /* so that each sample has one doorbell, where they are real exits */
@@ -96,17 +136,15 @@ static bool bench_device(struct ht_bm_device *d,
                        d->dev.caps.batch : 32;
     }
     check(ht_bench_register(&d->dev, &params), "cannot register a class");
-    check(ht_stream_open(&d->dev, s, NULL), "cannot open a stream");
-    /* The first touch of a page is an exit of another kind: before timing. */
-    memset(s->packets, 0,
-           (uint64_t)d->dev.caps.packet_size * d->dev.caps.packets);
+    s = open_stream(index);
+    producer = s;
 
     ht_bench_run(s, &params, &one);
     check(ht_stream_close(s), "cannot close the stream");
     ht_zero(&sum, sizeof(sum));
     ht_bench_add(&sum, &one);
     report.drain_ticks = ht_clock() - one.end;
-    stream = (struct ht_bench_stream) {
+    counts = (struct ht_bench_stream) {
         .index = s->index,
         .instance = s->instance,
         .sent = one.sent,
@@ -117,7 +155,7 @@ static bool bench_device(struct ht_bm_device *d,
     return !one.gave_up;
 }
 
-enum payload_exit payload_bench(void)
+static bool bench(unsigned devices)
 {
     const char *mode = cmdline_str("mode", "lossless");
     struct ht_bench_params params = {
@@ -128,9 +166,8 @@ enum payload_exit payload_bench(void)
     };
     uint64_t rate = cmdline_u64("rate", 0, 1, 1000000000);
     uint64_t batch = cmdline_u64("batch", 0, 1, HT_BATCH_MAX);
-    uint64_t only = cmdline_u64("device", UINT64_MAX, 0, 255);
+    uint64_t only = cmdline_u64("device", UINT64_MAX, 0, DEVICES_MAX - 1);
     const char *channel = cmdline_str("channel", NULL);
-    unsigned devices = device_count();
     unsigned found = 0;
     bool ok = true;
 
@@ -140,23 +177,66 @@ enum payload_exit payload_bench(void)
     parse_payload(&params, cmdline_str("payload", "32"));
     cmdline_done();
     for (unsigned i = 0; i < devices; i++) {
-        struct ht_bm_device *d;
+        struct ht_caps *caps = &device[i]->dev.caps;
+        uint32_t old_batch = caps->batch;
 
-        if (only != UINT64_MAX && only != i) {
+        if ((only != UINT64_MAX && only != i) ||
+            (channel && strcmp(channel, device_channel(device[i])))) {
             continue;
         }
-        d = device_open(i);
-        if (!channel || !strcmp(channel, device_channel(d))) {
-            found++;
-            if (batch) {
-                d->dev.caps.batch = batch;      /* the guest's to decide */
-            }
-            ok = bench_device(d, &params, rate) && ok;
+        found++;
+        if (batch) {
+            caps->batch = batch;        /* the guest's to decide */
         }
-        ht_bm_close(d);
+        ok = bench_device(i, &params, rate) && ok;
+        caps->batch = old_batch;
     }
     if (!found) {
         payload_die(PAYLOAD_USAGE, "no such hypertrace device", channel);
+    }
+    return ok;
+}
+
+static bool bench_commands(unsigned devices)
+{
+    static const char *const commands[] = { "bench", "quit", NULL };
+    bool ok = true;
+
+    cmdline_done();
+    serial_init();
+    json_begin(NULL);
+    json_str("function", "bench");
+    json_u64("devices", devices);
+    json_end();
+    for (;;) {
+        switch (cmdline_init(serial_line(), commands)) {
+        case 0:
+            ok = bench(devices) && ok;
+            break;
+        case 1:
+            cmdline_done();
+            return ok;
+        default:
+            payload_die(PAYLOAD_USAGE, "no such command", NULL);
+        }
+    }
+}
+
+enum payload_exit payload_bench(void)
+{
+    bool serial = cmdline_u64("serial", 0, 0, 1);
+    unsigned devices = device_count();
+    bool ok;
+
+    if (devices > DEVICES_MAX) {
+        payload_die(PAYLOAD_USAGE, "too many devices", NULL);
+    }
+    for (unsigned i = 0; i < devices; i++) {
+        device[i] = device_open(i);
+    }
+    ok = serial ? bench_commands(devices) : bench(devices);
+    for (unsigned i = 0; i < devices; i++) {
+        ht_bm_close(device[i]);
     }
     return ok ? PAYLOAD_OK : PAYLOAD_FAILED;
 }
