@@ -50,6 +50,8 @@ def _die_with_parent():
 class PrivateSession:
     """One session daemon with one recording session.
 
+    It ends with the thread that made it, if not before.
+
     output: directory for the trace, which must not exist; it is complete once
         the block is left, and stays.  None: one in /tmp
     events: patterns, as of `lttng enable-event --userspace`
