@@ -60,6 +60,16 @@ static void time_start(struct ht_loopback *lb)
     time_sample(lb);
 }
 
+uint64_t ht_loopback_sum(const uint8_t *data, size_t size)
+{
+    uint64_t sum = size;
+
+    while (size--) {
+        sum = (sum << 7 | sum >> 57) + *data++;
+    }
+    return sum;
+}
+
 static void consume_buffers(struct ht_loopback *lb,
                             struct ht_loopback_stream *st)
 {
@@ -68,6 +78,9 @@ static void consume_buffers(struct ht_loopback *lb,
         size_t size = b->head.to - b->head.from;
 
         memcpy(st->copy, b->data, size);
+        if (ht_loopback_sum(st->copy, size) != b->sum) {
+            g_error("loopback: a buffer was changed while under way");
+        }
         ht_consumer_feed(&st->consumer, &b->head, st->copy, size);
         st->done++;
     }

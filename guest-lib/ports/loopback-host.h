@@ -14,6 +14,7 @@
 struct ht_loopback_buffer {
     struct ht_submit head;
     const uint8_t *data;
+    uint64_t sum;               /* it is the host's now, and must not change */
 };
 
 struct ht_loopback_stream {
@@ -50,6 +51,7 @@ struct ht_loopback {
 
 /* loopback-host.c */
 void ht_loopback_message(struct ht_loopback *lb, struct ht_msg *msg);
+uint64_t ht_loopback_sum(const uint8_t *data, size_t size);
 size_t ht_loopback_consume(struct ht_loopback *lb, uint32_t stream);
 void ht_loopback_start(struct ht_loopback *lb);
 void ht_loopback_stop(struct ht_loopback *lb);

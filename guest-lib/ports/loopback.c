@@ -68,6 +68,7 @@ static int lb_submit(struct ht_device *dev, struct ht_stream *s,
             .stream = s->index,
         };
         b->data = st->packets + from % ring;
+        b->sum = ht_loopback_sum(b->data, to - from);
     }
     pthread_mutex_unlock(&st->lock);
     if (full) {

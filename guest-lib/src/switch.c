@@ -90,7 +90,6 @@ static bool open_packet(struct ht_stream *s, uint64_t now)
     s->cur = (uint8_t *)(p + 1);
     s->end = (uint8_t *)p + ht_packet_bytes(s);
     s->head = (s->packet << s->packet_shift) + sizeof(*p);
-    s->last_clock = now;
     return true;
 }
 

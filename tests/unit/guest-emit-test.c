@@ -165,6 +165,34 @@ static void test_push(void)
     gt_free(&sink);
 }
 
+/* Packets go on and close while a part of them waits for the host. */
+static void test_push_deferred(void)
+{
+    struct ht_loopback_config cfg = {
+        .channel = HT_CHANNEL_VIRTIO, .host = HT_LOOPBACK_STEP,
+        .packet_size = 4096,
+    };
+    struct ht_stream s;
+    struct ht_device *dev;
+    GtSink sink;
+    uint64_t n;
+
+    dev = gt_new(&sink, GT_MIXED, cfg);
+    g_assert_cmpint(ht_stream_open(dev, &s, NULL), ==, 0);
+    for (n = 0; n < 100000; n++) {
+        g_assert_true(gt_emit(GT_MIXED, &s, n));
+        if (n % 37 == 0) {
+            g_assert_cmpint(ht_stream_push(&s), ==, 0);
+        }
+        if (n % 211 == 0) {
+            ht_loopback_step(sink.lb);
+        }
+    }
+    g_assert_cmpint(ht_stream_close(&s), ==, 0);
+    g_assert_cmpuint(sink.stream[0].events, ==, n);
+    gt_free(&sink);
+}
+
 int main(int argc, char **argv)
 {
     unsigned i;
@@ -178,5 +206,6 @@ int main(int argc, char **argv)
     }
     g_test_add_func("/guest/emit/streams", test_streams);
     g_test_add_func("/guest/emit/push", test_push);
+    g_test_add_func("/guest/emit/push-deferred", test_push_deferred);
     return g_test_run();
 }
