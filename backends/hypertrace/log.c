@@ -44,7 +44,8 @@ static bool log_setup(HypertraceBackend *b, Error **errp)
     }
     log->file = fdopen(fd, "a");
     if (!log->file) {
-        error_setg_errno(errp, errno, "cannot write to '%s'", log->path);
+        error_setg_errno(errp, errno, "cannot write to '%s'",
+                         log->path ?: "standard error");
         close(fd);
         return false;
     }
@@ -94,8 +95,9 @@ static void log_deliver(HypertraceBackend *b, void *session, const HtRun *run)
     }
     if (fflush(log->file) != 0) {
         if (!qatomic_xchg(&log->failed, true)) {
-            warn_report("%s: events cannot be written: %s",
-                        TYPE_HYPERTRACE_BACKEND_LOG, strerror(errno));
+            warn_report("%s: cannot write to '%s': %s; lines are missing",
+                        TYPE_HYPERTRACE_BACKEND_LOG,
+                        log->path ?: "standard error", strerror(errno));
         }
         clearerr(log->file);
     }
