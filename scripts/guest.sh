@@ -26,6 +26,7 @@ job=
 job_out=
 devices=yes
 traces=
+kept=
 added=
 while [ $# -gt 0 ]; do
     if common_option "$@"; then shift "$shift_by"; continue; fi
@@ -64,6 +65,7 @@ cat "$HT_INITRD" "$run/overlay.cpio.gz" >"$run/initrd"
 if [ -n "$devices" ]; then
     if [ -n "$traces" ]; then
         mkdir "$traces" || die "--traces $traces: must be new"
+        kept=$traces
     else
         traces=$run
     fi
@@ -89,7 +91,7 @@ set -- -m 512 -smp 2 -nodefaults -no-reboot -display none \
     -append "console=ttyS0 panic=-1 quiet" "$@"
 
 if [ -z "$job" ]; then
-    step "starting the guest${traces:+; its traces are in $traces}"
+    step "starting the guest${kept:+; its traces are kept in $kept}"
     "$HT_QEMU" -serial mon:stdio "$@"
     exit
 fi
