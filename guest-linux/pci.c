@@ -106,8 +106,12 @@ static u32 htk_pci_mapping(struct htk *h)
 #ifdef CONFIG_X86
 	unsigned int level;
 	pte_t *pte = lookup_address((unsigned long)h->ram, &level);
+	unsigned long mask = _PAGE_CACHE_MASK;
 
-	if (pte && (pte_flags(*pte) & _PAGE_CACHE_MASK))
+	/* The third bit is elsewhere in an entry for a large page. */
+	if (level != PG_LEVEL_4K)
+		mask = _PAGE_PWT | _PAGE_PCD | _PAGE_PAT_LARGE;
+	if (pte && (pte_flags(*pte) & mask))
 		return HT_MAPPING_UNCACHED;
 #endif
 	return HT_MAPPING_WRITE_BACK;

@@ -363,6 +363,22 @@ ht-bench -j -n 5000 -p mix -l >&3
         check_bench(run, vm.trace("ht0"))
 
 
+@pytest.mark.parametrize("memory", [512, 3584])
+def test_mapping_is_reported(memory, tmp_path):
+    """Firmware declares what is below 4 GiB uncachable, and puts stream RAM
+    above only if there is memory, too."""
+    job = "ht-bench -j -n 10 -l >&3; grep hypertrace0 /proc/iomem >&3"
+    with VM(devices=[{"channel": "shm", "backend": "null"}], job=job,
+            memory=memory, workdir=tmp_path / "vm") as vm:
+        vm.wait()
+        assert_sound(vm)
+        (run,) = rows(vm)
+        ram = max(int(start, 16) for start in
+                  re.findall(r"^ *(\w+)-", vm.out.text, re.M))
+    assert run["mapping"] == ("write-back" if ram >> 32 else "uncached")
+    assert (ram >> 32 != 0) == (memory > 3072)
+
+
 PCI_JOB = PRELUDE + """
 for d in /sys/bus/pci/devices/*; do
     [ "$(cat $d/device)" != 0x107f ] || devices="$devices $(basename $d)"
