@@ -20,18 +20,12 @@
 #include "cmdline.h"
 #include "device.h"
 #include "emit-bench.h"
-#include "io.h"
 #include "libc.h"
 #include "mm.h"
 #include "payload.h"
 #include "peers.h"
 #include "samples.h"
-
-#define COM1            0x3f8
-#define COM1_FIFO       (COM1 + 2)
-#define COM1_STATUS     (COM1 + 5)
-#define FIFO_ENABLE     0x01
-#define DATA_READY      0x01
+#include "serial.h"
 
 #define DEVICES_MAX     24
 #define PATIENCE_S      20              /* without a free packet */
@@ -58,35 +52,12 @@ static void check(int ret, const char *what)
     }
 }
 
-static const char *read_line(void)
-{
-    static char line[256];
-    unsigned n = 0;
-
-    for (;;) {
-        char c;
-
-        while (!(inb(COM1_STATUS) & DATA_READY)) {
-            asm volatile("pause");
-        }
-        c = inb(COM1);
-        if (c == '\n') {
-            line[n] = '\0';
-            return line;
-        }
-        if (n + 1 == sizeof(line)) {
-            payload_die(PAYLOAD_USAGE, "a command is too long", NULL);
-        }
-        line[n++] = c;
-    }
-}
-
 static void hold(const char *at)
 {
     json_begin(NULL);
     json_str("function", at);
     json_end();
-    read_line();
+    serial_line();
 }
 
 /* Is there a packet that the next group fits into, whatever is in this one? */
@@ -282,7 +253,7 @@ enum payload_exit payload_study(void)
     unsigned nr = device_count();
 
     cmdline_done();
-    outb(COM1_FIFO, FIFO_ENABLE);
+    serial_init();
     json_begin(NULL);
     json_str("function", "study");
     for (unsigned i = 0; i < nr && i < DEVICES_MAX; i++) {
@@ -292,7 +263,7 @@ enum payload_exit payload_study(void)
     json_u64("clock_hz", clock_hz(nr ? device[0]->dev.caps.clock_hz : 0));
     json_end();
     for (;;) {
-        switch (cmdline_init(read_line(), commands)) {
+        switch (cmdline_init(serial_line(), commands)) {
         case 0:
             run();
             break;
