@@ -235,7 +235,7 @@ static void test_mmio_buffers(void)
     QHt *h = boot("");
     unsigned i;
 
-    for (i = 0; i < 20; i++) {
+    for (i = 0; i < 6; i++) {
         uint64_t bar = h->pci->bar.addr;
         QHtStream s;
 

@@ -196,8 +196,12 @@ uint32_t qht_exchange(QHt *h, void *msg, size_t size)
         qpci_memwrite(pdev, h->regs, h->caps.mailbox_offset, msg,
                       MIN(size, h->caps.mailbox_size));
         qpci_io_writel(pdev, h->regs, HT_REG_MAILBOX_GO, size);
-        qpci_memread(pdev, h->regs, h->caps.mailbox_offset, msg,
-                     h->caps.mailbox_size);
+        /* register by register: no more than there is */
+        qpci_memread(pdev, h->regs, h->caps.mailbox_offset, m, sizeof(*m));
+        size = ldl_le_p(&m->size);
+        g_assert_cmpuint(size, >=, sizeof(*m));
+        g_assert_cmpuint(size, <=, h->caps.mailbox_size);
+        qpci_memread(pdev, h->regs, h->caps.mailbox_offset, m, size);
     }
     return ldl_le_p(&m->status);
 }
