@@ -248,7 +248,7 @@ static void step_through(struct ht_loopback_config cfg, bool push)
     start(&got, cfg);
     install(SIGTRAP, on_trap);
     trap_count = 0;
-    for (i = 0; i < 1000; i++) {
+    for (i = 0; i < 400; i++) {
         /* where in the event the handlers hit changes all the time */
         trap_every = 1 + i % 11;
         inner_burst = 1 + i % 3;
@@ -272,8 +272,8 @@ static void step_through(struct ht_loopback_config cfg, bool push)
                    " of %" PRIu64 " inner refused", trap_count, outer_refused,
                    inner_refused, inner_sent);
     /* some got through, before and behind; some hit an event under way */
-    g_assert_cmpuint(stream.lost_nested, >, 500);
-    g_assert_cmpuint(got.inner, >, 500);
+    g_assert_cmpuint(stream.lost_nested, >, 200);
+    g_assert_cmpuint(got.inner, >, 200);
     finish(&got);
 }
 
