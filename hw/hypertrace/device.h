@@ -70,6 +70,7 @@ typedef struct HtSpool {
     size_t size;
     size_t head;                /* bytes ever written; producer */
     size_t tail;                /* bytes ever read; consumer */
+    uint8_t *merge;             /* a run put together; consumer */
     HtStreamInfo info;          /* of the stream being drained; consumer */
 } HtSpool;
 

@@ -8,6 +8,7 @@
 #include "qemu/osdep.h"
 #include "qemu/atomic.h"
 #include "qemu/memalign.h"
+#include "qemu/units.h"
 #include "device.h"
 
 typedef struct Record {
@@ -20,6 +21,9 @@ typedef struct Record {
 #define ALIGN 64
 #define RECORD_MAX(n) ROUND_UP(sizeof(Record) + (n), ALIGN)
 
+/* Runs are merged up to this size. */
+#define MERGE_MAX (64 * KiB)
+
 /* A run ends early where time jumps; a packet has few such places. */
 #define RUNS_A_PACKET 16
 
@@ -28,12 +32,15 @@ void ht_spool_init(HtSpool *s, size_t size)
     memset(s, 0, sizeof(*s));
     s->size = ROUND_UP(size, ALIGN);
     s->buf = qemu_memalign(ALIGN, s->size);
+    s->merge = g_malloc(MERGE_MAX);
 }
 
 void ht_spool_destroy(HtSpool *s)
 {
     qemu_vfree(s->buf);
     s->buf = NULL;
+    g_free(s->merge);
+    s->merge = NULL;
 }
 
 bool ht_spool_room(const HtSpool *s, size_t size)
@@ -76,24 +83,57 @@ bool ht_spool_put(HtSpool *s, const HtRun *run)
     return true;
 }
 
+static bool can_merge(const HtRun *a, const HtRun *b)
+{
+    return !(a->flags & (HT_RUN_OPEN | HT_RUN_CLOSE)) && !b->flags &&
+           a->discarded == b->discarded && a->size + b->size <= MERGE_MAX;
+}
+
+/*
+ * With a doorbell an event, runs are single events, and what may block (a
+ * file, say) costs more a run than an event: consecutive ones become one.
+ */
 bool ht_spool_drain(HtSpool *s, HtDeliver *deliver, void *opaque)
 {
+    /* Pairs with the store-release of head in ht_spool_put(). */
     size_t head = qatomic_load_acquire(&s->head);
     bool any = s->tail != head;
+    HtRun merged = { };
 
     while (s->tail != head) {
         Record *r = (Record *)(s->buf + s->tail % s->size);
         size_t size = r->size;
 
         if (!r->skip) {
-            if (r->run.flags & HT_RUN_OPEN) {
+            HtRun *run = &r->run;
+
+            if (merged.events && !can_merge(&merged, run)) {
+                deliver(opaque, &merged);
+                merged.events = 0;
+            }
+            if (run->flags & HT_RUN_OPEN) {
                 s->info = r->info;
             }
-            r->run.stream = &s->info;
-            r->run.data = (const uint8_t *)(r + 1);
-            deliver(opaque, &r->run);
+            run->stream = &s->info;
+            run->data = (const uint8_t *)(r + 1);
+            if (merged.events) {
+                memcpy(s->merge + merged.size, run->data, run->size);
+                merged.size += run->size;
+                merged.events += run->events;
+                merged.end_ns = run->end_ns;
+            } else if (run->events && run->size < MERGE_MAX / 2) {
+                merged = *run;
+                merged.data = s->merge;
+                memcpy(s->merge, run->data, run->size);
+            } else {
+                deliver(opaque, run);
+            }
         }
+        /* Pairs with the load-acquire of tail in ht_spool_put(). */
         qatomic_store_release(&s->tail, s->tail + size);
+    }
+    if (merged.events) {
+        deliver(opaque, &merged);
     }
     return any;
 }
