@@ -10,6 +10,8 @@ from bench_stats import ratio
 def _ns(v):
     if v < 1000:
         return f"{v:.0f} ns" if v >= 20 else f"{v:.1f} ns"
+    if v >= 1e6:
+        return f"{v / 1e6:.1f} ms"
     return f"{v / 1000:.0f} µs" if v >= 20000 else f"{v / 1000:.1f} µs"
 
 
@@ -121,13 +123,13 @@ def _overload(f):
 
 
 def _latency(f):
-    parts = []
-    for (a, t, series, _), c in f.cases.items():
+    parts = {}
+    for (a, t, series, x), c in f.cases.items():
         if (a, t) == ("kvm", "latency"):
             m = sorted(r["latency_p50_ns"] for r in c.rows)
-            parts.append(f"{series} {_ns(m[len(m) // 2])}")
-    return [f"From emit to LTTng's stamp, median at 1,000 events/s: "
-            f"{'; '.join(parts)}."] if parts else []
+            parts.setdefault(x, []).append(f"{series} {_ns(m[len(m) // 2])}")
+    return [f"From emit to LTTng's stamp, median at {x} events/s: "
+            f"{'; '.join(p)}." for x, p in sorted(parts.items())]
 
 
 def _peers(f, shm):

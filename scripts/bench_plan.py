@@ -168,6 +168,9 @@ OFFERED = {"hypercall": [5e3, 10e3, 20e3, 40e3, 80e3],
            "virtio": [1e6, 2e6, 5e6, 10e6, 20e6, 40e6, 80e6]}
 
 
+LATENCY_RATES = [20, 1000]
+
+
 def load_devices(channels, backend):
     result = [device(f"{c}-load", c, 64, backend) for c in channels]
     if "shm" in channels:
@@ -191,9 +194,14 @@ def overload_cases(accel, channels, ms):
 
 
 def latency_cases(accel, channels, events):
-    for c in channels:
-        for state in ["asleep", "paced"] if c == "shm" else ["asleep"]:
-            yield Case("latency", f"{c}, {state}" if c == "shm" else c, 1000,
-                       accel, f"{c}-load", state,
-                       {"event": 32, "mode": "rate", "rate": 1000,
-                        "group": 1, "events": events})
+    """Two rates: a look at each event, and packets that fill slowly."""
+    for rate in LATENCY_RATES:
+        for c in channels:
+            for state in ["asleep", "paced"] if c == "shm" else ["asleep"]:
+                yield Case("latency",
+                           f"{c}, {state}" if c == "shm" else c, rate, accel,
+                           f"{c}-load", state,
+                           {"event": 32, "mode": "rate", "rate": rate,
+                            "group": 1,
+                            "events": max(10, min(events, events * rate //
+                                                  LATENCY_RATES[-1]))})

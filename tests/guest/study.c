@@ -11,7 +11,8 @@
  *     quit
  *
  * lossless: the producer waits for room between groups, outside their times.
- * flat: never waits.  rate: groups are due at N events a second, never waits.
+ * flat: never waits.  rate: groups are due at N events a second; never waits
+ * for room, but hands over what has waited for the device's flush-ms.
  * hold: say when the stream is open and when all is emitted, and wait for a
  * line each time: for things that are to be so only while events are emitted.
  */
@@ -83,6 +84,21 @@ static bool wait_for_room(struct ht_stream *s, uint64_t hz, uint64_t *waits)
         }
     }
     return true;
+}
+
+/* A producer bounds how long its events wait in an open packet. */
+static void wait_until(struct ht_stream *s, uint64_t due, uint64_t hz)
+{
+    static uint64_t pushed;
+    uint64_t now;
+
+    while ((int64_t)(due - (now = ht_clock())) > 0) {
+        if (now - pushed > hz / 1000 * s->dev->caps.flush_ms) {
+            ht_stream_push(s);
+            pushed = now;
+        }
+        asm volatile("pause");
+    }
 }
 
 static struct ht_stream *open_stream(unsigned index)
@@ -166,9 +182,7 @@ static void run(void)
         }
         if (interval) {
             due += interval;
-            while ((int64_t)(begin + (due >> 16) - ht_clock()) > 0) {
-                asm volatile("pause");
-            }
+            wait_until(s, begin + (due >> 16), hz);
         }
         before = ht_clock();
         events[kind].emit(s, n);

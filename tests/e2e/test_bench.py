@@ -1,0 +1,199 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The comparison study runs, and its report is what it says."""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+TOP = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(TOP / "scripts"))
+
+import bench_conclusions  # noqa: E402
+import bench_plot  # noqa: E402
+import bench_stats  # noqa: E402
+import bench_targets  # noqa: E402
+import htpayload  # noqa: E402
+
+
+def bench(*args, check=True):
+    done = subprocess.run(
+        [sys.executable, "-B", TOP / "scripts/bench.py", *args], check=False,
+        stdin=subprocess.DEVNULL, capture_output=True, text=True,
+        timeout=600)
+    assert not check or done.returncode == 0, done.stderr
+    return done
+
+
+@pytest.fixture(scope="module")
+def study(tmp_path_factory):
+    """One smoke run, with the accelerator that is there."""
+    out = tmp_path_factory.mktemp("bench")
+    done = bench("--smoke", "--json", out / "figures.json", "--report", out)
+    return out, json.loads((out / "figures.json").read_text()), done.stdout
+
+
+def cases(result, **want):
+    return [c for c in result["cases"]
+            if all(c[k] == v for k, v in want.items())]
+
+
+def test_json(study):
+    """Each case has a row a round, and the figures that its kind has."""
+    _, result, _ = study
+    assert result["tool"] == "hypertrace-bench" and result["schema"] == 1
+    assert all(result["environment"][k] for k in
+               ("processor", "kernel", "QEMU", "KVM", "accelerators",
+                "mapping of stream memory"))
+    ids = [c["id"] for c in result["cases"]]
+    assert len(ids) == len(set(ids))
+    accel = "tcg" if htpayload.kvm_problem() else "kvm"
+    for c in result["cases"]:
+        assert len(c["rows"]) >= 1 and c["accel"] in (accel, "native"), c
+        for s in c["summary"].values():
+            assert s["min"] <= s["q1"] <= s["median"] <= s["q3"] <= s["max"]
+        if c["accel"] != "native":
+            assert c["summary"]["p50_ns"]["median"] > 0, c
+    sizes = {c["x"] for c in cases(result, table="payload", series="shm")}
+    assert sizes == {0, 8, 32, 64, 256, 1024, 4096}
+    for channel in ("hypercall", "shm", "virtio"):
+        assert cases(result, accel=accel, table="overload", series=channel)
+    assert {c["series"] for c in cases(result, table="peers")} == {
+        "limit", "pio", "mmio", "virtio-serial", "virtio-serial-queued"}
+
+
+def test_nothing_lost_silently(study):
+    """What was sent was delivered, or is among what was dropped."""
+    _, result, _ = study
+    checked = 0
+    for c in result["cases"]:
+        for row in c["rows"]:
+            if row.get("function") != "run":
+                continue
+            host = row["host"]
+            assert row["sent"] == host["events"] + host["dropped"], c["id"]
+            assert row["discarded"] == host["lost"], c["id"]
+            checked += 1
+    assert checked > 50
+
+
+def test_hypercall_rings_once_a_batch(study):
+    for c in cases(study[1], table="batch"):
+        for row in c["rows"]:
+            assert row["doorbells"] == row["sent"] / c["x"]
+
+
+def test_targets_are_all_reported(study):
+    out, result, text = study
+    assert len(result["targets"]) >= 15
+    markdown = (out / "report.md").read_text()
+    for t in result["targets"]:
+        assert t["figure"] in text and t["figure"] in markdown
+        assert t["reached"] in (True, False, None)
+        if t["reached"] is None:
+            assert t["measured"] == "not measured"
+
+
+def test_report_again(study, tmp_path):
+    """An earlier run's figures make the same report."""
+    out, _, _ = study
+    bench("--from", out / "figures.json", "--report", tmp_path)
+    assert (tmp_path / "report.md").read_text() == \
+        (out / "report.md").read_text()
+
+
+class Page(HTMLParser):
+    def __init__(self, text):
+        super().__init__()
+        self.sources, self.depth = [], []
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        attrs = dict(attrs)
+        self.sources += [attrs[k] for k in ("src", "href") if k in attrs]
+        if tag not in ("img", "meta", "link", "br"):
+            self.depth.append(tag)
+
+    def handle_endtag(self, tag):
+        assert self.depth.pop() == tag
+
+
+def test_page_is_self_contained(study):
+    page = Page((study[0] / "report.html").read_text())
+    assert not page.depth
+    assert all(s.startswith("data:") for s in page.sources), page.sources
+    if bench_plot.problem():
+        pytest.skip(bench_plot.problem())
+    assert len(page.sources) >= 5
+
+
+def test_page_in_a_browser(study, tmp_path):
+    """It opens from a file; no picture is missing, nothing complains."""
+    chromium = shutil.which("chromium") or shutil.which("chromium-browser")
+    if not chromium:
+        pytest.skip("chromium is not installed")
+    page = tmp_path / "page.html"
+    probe = ("<script>addEventListener('load', () => document.title = "
+             "[...document.images].map(i => i.complete && i.naturalWidth > 0)"
+             ".join() + ' loaded')</script></body>")
+    text = (study[0] / "report.html").read_text()
+    page.write_text(text.replace("</body>", probe))
+    argv = [chromium, "--headless", "--disable-gpu", "--enable-logging=stderr",
+            f"--user-data-dir={tmp_path / 'profile'}", "--dump-dom",
+            "--virtual-time-budget=5000", page.as_uri()]
+    if os.geteuid() == 0:
+        argv.insert(1, "--no-sandbox")
+    done = subprocess.run(argv, check=False, stdin=subprocess.DEVNULL,
+                          capture_output=True, text=True, timeout=180)
+    assert done.returncode == 0, done.stderr
+    title = re.search(r"<title>(.*)</title>", done.stdout)[1]
+    assert title.endswith(" loaded") and "false" not in title, title
+    assert title.count("true") == text.count("<img ")
+    assert "CONSOLE" not in done.stderr, done.stderr
+
+
+@pytest.mark.parametrize("args, what", [
+    (["--channels", "shm,udp"], "'udp' is not one of"),
+    (["--peers", "pigeon"], "'pigeon' is not one of"),
+    (["--rounds", "0"], "1 to 100"),
+    (["--from", "no-such-file"], "no such file"),
+    (["--json", "no-such-dir/x.json"], "is not a directory"),
+])
+def test_wrong_use(args, what):
+    done = bench(*args, check=False)
+    assert done.returncode == 2 and what in done.stderr
+
+
+# The arithmetic, on figures that were made up -----------------------------------
+
+
+def made_up(accel, table, series, x, values, **more):
+    return {"accel": accel, "table": table, "series": series, "x": x,
+            "summary": {"p50_ns": bench_stats.spread(values)},
+            "rows": [{"p50_ns": v, **more} for v in values]}
+
+
+def test_ratios_are_taken_within_rounds():
+    """A machine twice as slow in a round is so for both."""
+    result = {"cases": [
+        made_up("native", "native", "limit", 32, [10, 20, 10]),
+        made_up("native", "native", "emit", 32, [11, 22, 11])]}
+    target, = [t for t in bench_targets.evaluate(result)
+               if t["figure"].startswith("native emit of 32 bytes, against")]
+    assert abs(target["value"] - 1.1) < 1e-9
+    assert target["reached"] is False
+
+
+def test_tcg_draws_no_conclusions():
+    cases = [made_up("tcg", "payload", c, 32, [v])
+             for c, v in (("shm", 40), ("hypercall", 50), ("virtio", 60))]
+    assert not bench_conclusions.conclude(
+        bench_targets.Figures({"cases": cases}))
+    assert all(t["reached"] is None
+               for t in bench_targets.evaluate({"cases": cases}))
