@@ -377,6 +377,7 @@ notrace void ht_kernel_commit(struct ht_stream *stream)
 EXPORT_SYMBOL_GPL(ht_kernel_commit);
 
 /* Called by the inline functions of the library's header */
+EXPORT_SYMBOL_GPL(ht_get_full);
 EXPORT_SYMBOL_GPL(ht_get_slow);
 EXPORT_SYMBOL_GPL(ht_get_nested);
 EXPORT_SYMBOL_GPL(ht_notify);

@@ -93,6 +93,17 @@ static bool open_packet(struct ht_stream *s, uint64_t now)
     return true;
 }
 
+bool ht_get_full(struct ht_stream *s)
+{
+    if (!s->ops || s->cur || s->overwrite ||
+        s->packet - s->tail <= s->packets_mask ||
+        s->ops->space(s, s->packet)) {
+        return false;
+    }
+    discard(s);
+    return true;
+}
+
 void *ht_get_slow(struct ht_stream *s, uint32_t id, uint32_t size,
                   uint64_t now)
 {

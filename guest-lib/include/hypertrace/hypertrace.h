@@ -189,7 +189,11 @@ int ht_time_sync(struct ht_device *dev, unsigned rounds);
 int ht_get_stats(struct ht_device *dev, uint32_t stream,
                  struct ht_stats *stats);
 
-/* The slow paths of the emit; not called directly. */
+/*
+ * The slow paths of the emit; not called directly.  ht_get_full(): the ring is
+ * full, the event was discarded and counted, without a look at the clock.
+ */
+bool ht_get_full(struct ht_stream *s);
 void *ht_get_slow(struct ht_stream *s, uint32_t id, uint32_t size,
                   uint64_t now);
 void *ht_get_nested(struct ht_stream *s);
@@ -218,11 +222,13 @@ static inline void *ht_get(struct ht_stream *s, uint32_t id, uint32_t size)
     }
     s->busy = 1;
     ht_compiler_barrier();      /* an interrupting context sees busy first */
-    now = ht_clock();
     cur = s->cur;
     if (ht_unlikely((uint64_t)(s->end - cur) <=
-                    (uint64_t)size + HT_EVENT_HEADER ||
-                    now - s->last_clock >= s->max_gap ||
+                    (uint64_t)size + HT_EVENT_HEADER)) {
+        return ht_get_full(s) ? NULL : ht_get_slow(s, id, size, ht_clock());
+    }
+    now = ht_clock();
+    if (ht_unlikely(now - s->last_clock >= s->max_gap ||
                     id - 1 >= HT_ID_EXTENDED - 1)) {
         return ht_get_slow(s, id, size, now);
     }
