@@ -114,7 +114,7 @@ static bool backend_can_be_deleted(UserCreatable *uc)
     return !HYPERTRACE_BACKEND(uc)->users;
 }
 
-static void backend_class_init(ObjectClass *oc, void *data)
+static void backend_class_init(ObjectClass *oc, HtClassData *data)
 {
     UserCreatableClass *ucc = USER_CREATABLE_CLASS(oc);
 

@@ -244,7 +244,7 @@ static void ctf_finalize(Object *obj)
     g_free(ctf->dir);
 }
 
-static void ctf_class_init(ObjectClass *oc, void *data)
+static void ctf_class_init(ObjectClass *oc, HtClassData *data)
 {
     HypertraceBackendClass *k = HYPERTRACE_BACKEND_CLASS(oc);
 

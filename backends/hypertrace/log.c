@@ -129,7 +129,7 @@ static void log_finalize(Object *obj)
     g_free(log->path);
 }
 
-static void log_class_init(ObjectClass *oc, void *data)
+static void log_class_init(ObjectClass *oc, HtClassData *data)
 {
     HypertraceBackendClass *k = HYPERTRACE_BACKEND_CLASS(oc);
 

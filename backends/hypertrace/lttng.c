@@ -82,7 +82,7 @@ static void lttng_deliver(HypertraceBackend *b, void *session,
     }
 }
 
-static void lttng_class_init(ObjectClass *oc, void *data)
+static void lttng_class_init(ObjectClass *oc, HtClassData *data)
 {
     HypertraceBackendClass *k = HYPERTRACE_BACKEND_CLASS(oc);
 

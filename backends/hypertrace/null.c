@@ -20,7 +20,7 @@ static void null_deliver(HypertraceBackend *b, void *session, const HtRun *run)
 {
 }
 
-static void null_class_init(ObjectClass *oc, void *data)
+static void null_class_init(ObjectClass *oc, HtClassData *data)
 {
     HypertraceBackendClass *k = HYPERTRACE_BACKEND_CLASS(oc);
 

@@ -117,7 +117,7 @@ static void tee_finalize(Object *obj)
     }
 }
 
-static void tee_class_init(ObjectClass *oc, void *data)
+static void tee_class_init(ObjectClass *oc, HtClassData *data)
 {
     HypertraceBackendClass *k = HYPERTRACE_BACKEND_CLASS(oc);
 

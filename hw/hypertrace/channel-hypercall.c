@@ -10,20 +10,18 @@
 #include "qemu/atomic.h"
 #include "device.h"
 
-/* Context: vCPU thread; needs no BQL */
+/*
+ * Context: vCPU thread; needs no BQL, and must not touch what unrealize frees
+ * once the streams are closed (the sinks)
+ */
 static void hypercall_doorbell(HtStream *s)
 {
-    unsigned i;
-
     if (qatomic_load_acquire(&s->phase) != HT_PHASE_OPEN) {
         return;
     }
     ht_ring_consume(s);
-    for (i = 0; i < s->dev->nr_sinks; i++) {
-        if (s->dev->sinks[i].deferred) {
-            ht_thread_kick(s->dev);
-            break;
-        }
+    if (s->dev->deferred) {
+        ht_thread_kick(s->dev);
     }
 }
 

@@ -29,6 +29,7 @@ bool ht_delivery_attach(HypertraceDevice *dev, Error **errp)
         object_ref(OBJECT(sink->backend));
         sink->deferred = dev->channel->consumes_in_vcpu &&
                          hypertrace_backend_may_block(sink->backend);
+        dev->deferred |= sink->deferred;
         if (sink->deferred) {
             sink->spools = g_new0(HtSpool, dev->conf.streams);
             for (j = 0; j < dev->conf.streams; j++) {
@@ -74,6 +75,7 @@ void ht_delivery_run(void *opaque, const HtRun *run)
         } else if (!ht_spool_put(&sink->spools[s->index], run)) {
             /* ht_delivery_room() makes this a guest that forges its clock */
             s->consumer.dropped += run->events;
+            s->consumer.walk.cut = true;
         }
     }
 }

@@ -26,6 +26,7 @@
 #include "system/iothread.h"
 #include "hypertrace/backend.h"
 #include "hypertrace/consumer.h"
+#include "spool.h"
 
 #define TYPE_HYPERTRACE_DEVICE "hypertrace-device"
 OBJECT_DECLARE_SIMPLE_TYPE(HypertraceDevice, HYPERTRACE_DEVICE)
@@ -57,31 +58,6 @@ typedef struct HtTrace {
  */
 HtTrace *ht_trace_claim(const char *name, Error **errp);
 void ht_trace_release(HtTrace *trace);
-
-/* spool.c ------------------------------------------------------------------ */
-
-/**
- * HtSpool: runs on their way from a vCPU to the IOThread
- *
- * One producer (under HtStream.lock), one consumer (IOThread); no lock.
- */
-typedef struct HtSpool {
-    uint8_t *buf;
-    size_t size;
-    size_t head;                /* bytes ever written; producer */
-    size_t tail;                /* bytes ever read; consumer */
-    uint8_t *merge;             /* a run put together; consumer */
-    HtStreamInfo info;          /* of the stream being drained; consumer */
-} HtSpool;
-
-void ht_spool_init(HtSpool *s, size_t size);
-void ht_spool_destroy(HtSpool *s);
-/* Whether runs of @size bytes of events in total surely fit */
-bool ht_spool_room(const HtSpool *s, size_t size);
-/* False if it does not fit */
-bool ht_spool_put(HtSpool *s, const HtRun *run);
-/* Deliver what is there; returns whether there was something */
-bool ht_spool_drain(HtSpool *s, HtDeliver *deliver, void *opaque);
 
 /* delivery.c --------------------------------------------------------------- */
 
@@ -331,6 +307,7 @@ struct HypertraceDevice {
     HypertraceBackend *default_backend;
     HtSink *sinks;
     unsigned nr_sinks;
+    bool deferred;              /* one of them is */
     bool prepared;
 
     /* control */

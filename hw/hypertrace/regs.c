@@ -8,6 +8,7 @@
  */
 #include "qemu/osdep.h"
 #include "qemu/bswap.h"
+#include "qemu/main-loop.h"
 #include "device.h"
 
 QEMU_BUILD_BUG_ON(sizeof(struct ht_caps) > HT_REG_MAILBOX_GO);
@@ -21,12 +22,13 @@ uint64_t ht_regs_size(const HypertraceDevice *dev)
     return pow2ceil(HT_REGS_DOORBELL + bells);
 }
 
-/* Context: vCPU thread, BQL */
+/* Context: vCPU thread */
 static uint64_t ht_regs_read(void *opaque, hwaddr addr, unsigned size)
 {
     HypertraceDevice *dev = opaque;
     struct ht_caps caps;
 
+    BQL_LOCK_GUARD();
     if (addr + size <= sizeof(caps)) {
         ht_caps_to_le(&dev->caps, &caps);
         return ldn_le_p((uint8_t *)&caps + addr, size);
@@ -39,9 +41,9 @@ static uint64_t ht_regs_read(void *opaque, hwaddr addr, unsigned size)
 }
 
 /*
- * Context: vCPU thread; from QEMU 10.2 the doorbells could do without the BQL:
- * HypertraceDevice.streams is constant until finalize, and a doorbell takes
- * its stream's lock only.
+ * Context: vCPU thread; from QEMU 10.2 on without the BQL, which control
+ * messages take.  The doorbells do without: HypertraceDevice.streams is
+ * constant until finalize, and a doorbell takes its stream's lock only.
  */
 static void ht_regs_write(void *opaque, hwaddr addr, uint64_t val,
                           unsigned size)
@@ -59,6 +61,7 @@ static void ht_regs_write(void *opaque, hwaddr addr, uint64_t val,
         }
         return;
     }
+    BQL_LOCK_GUARD();
     if (addr >= HT_REGS_MAILBOX) {
         if (addr - HT_REGS_MAILBOX + size <= sizeof(dev->mailbox)) {
             stn_le_p(dev->mailbox + addr - HT_REGS_MAILBOX, size, val);

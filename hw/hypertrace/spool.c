@@ -9,7 +9,7 @@
 #include "qemu/atomic.h"
 #include "qemu/memalign.h"
 #include "qemu/units.h"
-#include "device.h"
+#include "spool.h"
 
 typedef struct Record {
     size_t size;                /* of the record, header included */

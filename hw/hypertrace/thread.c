@@ -202,7 +202,6 @@ bool ht_thread_prepare(HypertraceDevice *dev, Error **errp)
 
         t->iothread = iothread_create(id, errp);
         if (!t->iothread) {
-            event_notifier_cleanup(&t->doorbell);
             return false;
         }
         t->own = true;
@@ -221,7 +220,7 @@ void ht_thread_unprepare(HypertraceDevice *dev)
         object_unref(OBJECT(t->iothread));
     }
     t->iothread = NULL;
-    event_notifier_cleanup(&t->doorbell);
+    /* the doorbell stays until finalize: a vCPU may still be ringing it */
 }
 
 /* Context: BH in IOThread */

@@ -86,7 +86,7 @@ static const Property hypertrace_pci_properties[] = {
                        DEV_NVECTORS_UNSPECIFIED),
 };
 
-static void hypertrace_pci_class_init(ObjectClass *klass, void *data)
+static void hypertrace_pci_class_init(ObjectClass *klass, HtClassData *data)
 {
     DeviceClass *dc = DEVICE_CLASS(klass);
     VirtioPCIClass *k = VIRTIO_PCI_CLASS(klass);

@@ -88,12 +88,14 @@ static void hypertrace_device_realize(DeviceState *qdev, Error **errp)
         /* Kept by its owner while a vCPU is in it; see register.c. */
         memory_region_init_io(&dev->regs, OBJECT(dev)->parent, &ht_regs_ops,
                               dev, "hypertrace-regs", ht_regs_size(dev));
+#if HT_QEMU_AT_LEAST(10, 2)
+        memory_region_enable_lockless_io(&dev->regs);
+#endif
     }
     if (dev->channel->realize) {
         dev->channel->realize(dev);
     }
-    dev->vmstate = qdev_add_vm_change_state_handler(qdev,
-                                                    hypertrace_vm_change, dev);
+    dev->vmstate = qemu_add_vm_change_state_handler(hypertrace_vm_change, dev);
     ht_clock_sample(&dev->clock, true);
     ht_thread_start(dev);
     ht_register_again(dev);
@@ -136,6 +138,7 @@ static void hypertrace_device_finalize(Object *obj)
 {
     HypertraceDevice *dev = HYPERTRACE_DEVICE(obj);
 
+    event_notifier_cleanup(&dev->thread.doorbell);
     if (dev->streams) {
         ht_streams_finalize(dev);
         ht_clock_destroy(&dev->clock);
@@ -166,7 +169,7 @@ static const Property hypertrace_properties[] = {
     DEFINE_PROP_STRING("name", HypertraceDevice, conf.name),
 };
 
-static void hypertrace_class_init(ObjectClass *klass, void *data)
+static void hypertrace_class_init(ObjectClass *klass, HtClassData *data)
 {
     DeviceClass *dc = DEVICE_CLASS(klass);
     VirtioDeviceClass *vdc = VIRTIO_DEVICE_CLASS(klass);

@@ -6,6 +6,7 @@
 #define HYPERTRACE_BACKEND_H
 
 #include "qom/object.h"
+#include "hypertrace/compat.h"
 #include "hypertrace/run.h"
 
 #define TYPE_HYPERTRACE_BACKEND "hypertrace-backend"
