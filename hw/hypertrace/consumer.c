@@ -194,7 +194,8 @@ static uint64_t oldest(const HtConsumer *c, struct ht_ring_control *ring,
                        uint64_t head)
 {
     uint64_t opening = read64(&ring->guest.opening);
-    uint64_t newest = MAX(packet_of(c, head), opening);
+    /* at a packet's boundary, the next one is not being taken yet */
+    uint64_t newest = MAX(packet_of(c, head - MIN(head, 1)), opening);
 
     return newest >= c->cfg.packets ? newest - c->cfg.packets + 1 : 0;
 }
