@@ -12,6 +12,7 @@
 #include "../unit/backend-testlib.h"
 #include "ctf-writer.h"
 #include "emit-bench.h"
+#include "host-bench.h"
 
 #define STEPS           64
 #define STEP_EVENTS     25000           /* fit into a ring of 1 MiB */
@@ -31,6 +32,15 @@ static uint64_t now_ns(void)
     struct timespec t;
 
     clock_gettime(CLOCK_MONOTONIC, &t);
+    return t.tv_sec * UINT64_C(1000000000) + t.tv_nsec;
+}
+
+/* Of this thread alone: others use the machine, too. */
+static uint64_t cpu_ns(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
     return t.tv_sec * UINT64_C(1000000000) + t.tv_nsec;
 }
 
@@ -97,9 +107,9 @@ static uint64_t steps(struct ht_loopback *lb, struct ht_stream *s)
 
     for (i = 0; i < STEPS; i++) {
         bench_emit_32(s, STEP_EVENTS);
-        took[i] = now_ns();
+        took[i] = cpu_ns();
         ht_loopback_step(lb);
-        took[i] = now_ns() - took[i];
+        took[i] = cpu_ns() - took[i];
     }
     if (s->lost) {
         die("a ring was not consumed");
@@ -180,6 +190,60 @@ static void ctf_backend(void)
     ht_ctf_writer_free(w);
     ht_loopback_free(lb);
     tl_rmdir(dir);
+}
+
+/* The same, into a recording LTTng session ----------------------------------- */
+
+static void write_lttng(void *opaque, const HtRun *run)
+{
+    if (run->events) {
+        host_lttng_run(run, ht_loopback_classes(*(struct ht_loopback **)opaque));
+    }
+}
+
+/* Less than this cannot be a recorded event: nobody wants it. */
+#define RECORDED_NS     20
+
+static void lttng_backend(void)
+{
+    static const uint8_t payload[32];
+    struct ht_loopback *lb = NULL;
+    const struct ht_loopback_config cfg = {
+        .channel = HT_CHANNEL_SHM, .host = HT_LOOPBACK_STEP, .streams = 1,
+        .deliver = write_lttng, .opaque = &lb,
+    };
+    uint64_t took[STEPS], backend, bare;
+    struct ht_stream s;
+    uint32_t id, bench_32 = 1;          /* the first that is registered */
+    unsigned i;
+
+    lb = start(&cfg);
+    for (id = 1; id <= ht_class_table_count(ht_loopback_classes(lb)); id++) {
+        if (!host_lttng_class(ht_class_table_get(ht_loopback_classes(lb),
+                                                 id))) {
+            ht_loopback_free(lb);
+            return;
+        }
+    }
+    open_stream(lb, &s);
+    for (i = 0; i < STEPS; i++) {
+        took[i] = cpu_ns();
+        host_lttng_bare(bench_32, payload, sizeof(payload), STEP_EVENTS);
+        took[i] = cpu_ns() - took[i];
+    }
+    backend = steps(lb, &s);
+    qsort(took, STEPS, sizeof(took[0]), compare);
+    bare = took[STEPS / 2];
+    ht_stream_close(&s);
+    ht_loopback_free(lb);
+    if (bare < RECORDED_NS * STEP_EVENTS) {
+        return;
+    }
+    printf(", \"lttng backend\": {\"p50_ns\": %.3f, \"events_per_s\": %.0f}"
+           ", \"lttng, bare run-time event\": {\"p50_ns\": %.3f, "
+           "\"events_per_s\": %.0f}",
+           (double)backend / STEP_EVENTS, STEP_EVENTS * 1e9 / backend,
+           (double)bare / STEP_EVENTS, STEP_EVENTS * 1e9 / bare);
 }
 
 /* Latency ------------------------------------------------------------------ */
@@ -267,6 +331,7 @@ int main(int argc, char **argv)
     printf("{\"rows\": {");
     copy_and_walk();
     ctf_backend();
+    lttng_backend();
     latency("polling", true);
     latency("asleep", false);
     printf("}}\n");

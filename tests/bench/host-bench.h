@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * host-bench: what its files share
+ */
+#ifndef HOST_BENCH_H
+#define HOST_BENCH_H
+
+#include "hypertrace/run.h"
+
+/* Returns: false if this was built without LTTng-UST, or it refuses */
+bool host_lttng_class(const HtClass *c);
+void host_lttng_run(const HtRun *run, const HtClassTable *classes);
+void host_lttng_bare(uint32_t id, const uint8_t *payload, size_t size,
+                     unsigned n);
+
+#endif /* HOST_BENCH_H */
