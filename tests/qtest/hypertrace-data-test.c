@@ -105,7 +105,8 @@ static void test_streams(const void *data)
         }
     }
     for (i = 0; i < 3; i++) {
-        g_autofree char *what = g_strdup_printf(" ht stream %u vcpu -1 number ", i);
+        g_autofree char *what =
+            g_strdup_printf(" ht stream %u vcpu -1 number ", i);
 
         g_assert_cmpuint(qht_log_count(h, what), ==, 30);
     }

@@ -279,11 +279,24 @@ static void use(QHt *h, unsigned events)
     qht_stream_forget(&s);      /* unplugged while it is open */
 }
 
+/* Classes that a worker thread may still tell the backends of */
+static void register_unfinished(QHt *h)
+{
+    g_autofree void *m = g_malloc0(HT_MESSAGE_MAX);
+    unsigned i;
+
+    for (i = 0; i < 5; i++) {
+        g_autofree char *name = g_strdup_printf("class%u", i);
+        size_t size = qht_class_message(m, name);
+
+        qht_exchange(h, m, size);
+    }
+}
+
 /* Thirty times, in use, with adds that fail between */
 static void test_plug(const void *channel)
 {
     QHt *h = boot_for_plugging("channel=hypercall,streams=1");
-    g_autofree char *file = NULL;
     unsigned i;
 
     for (i = 0; i < 30; i++) {
@@ -295,6 +308,7 @@ static void test_plug(const void *channel)
                              " 'streams': 2}", (const char *)channel);
         x = qht_attach(h, "x", 5);
         use(x, 10);
+        register_unfinished(x);
         qht_quit(x);
         unplug(h, "x", 5);
     }
@@ -421,6 +435,33 @@ static void test_several(const void *machine)
     }
 }
 
+/* What the rest of QEMU asks of a virtio device, and of one with state */
+static void test_monitor(const void *channel)
+{
+    g_autofree char *props = g_strdup_printf("channel=%s,streams=1",
+                                             (const char *)channel);
+    g_autofree char *want = g_strdup_printf("channel = \"%s\"",
+                                            (const char *)channel);
+    g_autofree char *qtree = NULL;
+    QHt *h = qht_boot("q35", "null", props, NULL);
+    QDict *rsp;
+
+    rsp = qtest_qmp_assert_success_ref(
+        h->qts, "{'execute': 'x-query-virtio-status',"
+        " 'arguments': {'path': '/machine/peripheral/ht/virtio-backend'}}");
+    g_assert_cmpstr(qdict_get_str(rsp, "name"), ==, "hypertrace");
+    qobject_unref(rsp);
+    rsp = qtest_qmp(h->qts, "{'execute': 'migrate', 'arguments':"
+                    " {'uri': 'exec:cat>/dev/null'}}");
+    g_assert_nonnull(strstr(qdict_get_str(qdict_get_qdict(rsp, "error"),
+                                          "desc"), "hypertrace"));
+    qobject_unref(rsp);
+    qtree = qtest_hmp(h->qts, "info qtree");
+    g_assert_nonnull(strstr(qtree, want));
+    use(h, 10);
+    qht_quit(h);
+}
+
 int main(int argc, char **argv)
 {
     static const char *const machines[] = { "pc", "q35" };
@@ -453,6 +494,11 @@ int main(int argc, char **argv)
                         test_plug);
     qtest_add_data_func("hypertrace/pci/plug/shm", "shm", test_plug);
     qtest_add_data_func("hypertrace/pci/plug/virtio", "virtio", test_plug);
+    qtest_add_data_func("hypertrace/pci/monitor/hypercall", "hypercall",
+                        test_monitor);
+    qtest_add_data_func("hypertrace/pci/monitor/shm", "shm", test_monitor);
+    qtest_add_data_func("hypertrace/pci/monitor/virtio", "virtio",
+                        test_monitor);
     qtest_add_func("hypertrace/pci/replug", test_replug);
     qtest_add_func("hypertrace/pci/objects-in-use", test_objects_in_use);
     qtest_add_func("hypertrace/pci/memdev", test_memdev);

@@ -92,6 +92,7 @@ static bool begin_packet(Producer *p)
 
     if (p->overwrite) {
         qatomic_set(&p->ring->guest.opening, cpu_to_le64(p->s.packet));
+        /* opening before the slot; pairs with the consumer's second look */
         smp_wmb();
     } else if (p->s.packet - le64_to_cpu(qatomic_load_acquire(
                    &p->ring->host.tail)) >= p->nr_packets) {

@@ -1,0 +1,268 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * hypertrace: how streams end: closing, resets, and who takes over
+ */
+#include "qemu/osdep.h"
+#include "qemu/bswap.h"
+#include "libqtest.h"
+#include "libqos/hypertrace.h"
+
+static const char *const channels[] = { "hypercall", "shm", "virtio" };
+
+static QHt *boot(const void *channel, const char *backend, const char *props)
+{
+    g_autofree char *all = g_strdup_printf("channel=%s,packet-size=4096,"
+                                           "packets=4,%s",
+                                           (const char *)channel, props);
+
+    return qht_boot("pc", backend, all, NULL);
+}
+
+static uint32_t stream_status(QHt *h, uint16_t type, uint32_t index,
+                              uint64_t instance)
+{
+    struct ht_msg_stream m = {
+        .stream = cpu_to_le32(index),
+        .instance = cpu_to_le64(instance),
+    };
+
+    return qht_call(h, type, &m, sizeof(m));
+}
+
+/* Two open streams with events that nobody was told of, where that can be */
+static void fill(QHt *h, QHtStream *s, uint32_t id, unsigned count)
+{
+    unsigned i, n;
+
+    for (i = 0; i < 2; i++) {
+        qht_stream_open(&s[i], h, HT_STREAM_ANY);
+        for (n = 0; n < count; n++) {
+            qht_write_number(&s[i], id, n);
+        }
+        if (h->control) {
+            qht_commit(&s[i]);
+        }
+    }
+}
+
+static void assert_closed(QHt *h, QHtStream *s, uint64_t events)
+{
+    unsigned i;
+
+    for (i = 0; i < 2; i++) {
+        QHT_WAIT(!qht_stream_flag(h, s[i].index, "open"));
+        qht_stream_forget(&s[i]);
+    }
+    g_assert_cmpuint(qht_stat(h, "events"), ==, events);
+    g_assert_cmpuint(qht_log_count(h, "closed"), ==,
+                     qht_log_count(h, "opened"));
+    g_assert_cmpuint(qht_stat(h, "errors"), ==, 0);
+}
+
+/* What was committed before a reset is delivered, then the streams end. */
+static void test_system_reset(const void *channel)
+{
+    QHt *h = boot(channel, "log", "streams=2,flush-ms=1000");
+    uint32_t id = qht_register_number(h, "number");
+    uint64_t epoch = h->caps.epoch;
+    QHtStream s[2];
+    unsigned i;
+
+    for (i = 1; i <= 5; i++) {
+        uint64_t instance;
+
+        fill(h, s, id, 100);
+        instance = s[1].instance;
+        qtest_system_reset(h->qts);
+        assert_closed(h, s, 200 * i);
+        qht_restart(h);
+        g_assert_cmpuint(h->caps.epoch, >, epoch);
+        epoch = h->caps.epoch;
+        /* of before the reset */
+        g_assert_cmpuint(stream_status(h, HT_MSG_STREAM_FLUSH, s[1].index,
+                                       instance), ==, HT_STATUS_NOENT);
+        g_assert_cmpuint(qht_register_number(h, "number"), ==, id);
+    }
+    qht_quit(h);
+}
+
+/* What a producer lost after its last event is told when a reset ends it. */
+static void test_lost_at_reset(const void *channel)
+{
+    QHt *h = boot(channel, "log", "streams=2");
+    uint32_t id = qht_register_number(h, "number");
+    QHtStream s[2];
+
+    fill(h, s, id, 10);
+    if (h->caps.channel == HT_CHANNEL_HYPERCALL) {
+        qht_doorbell(&s[0]);
+    }
+    qht_stream_flush(&s[0]);
+    qht_ring_writeq(h, s[0].index, QHT_GUEST(lost), 9);
+    qtest_system_reset(h->qts);
+    assert_closed(h, s, 20);
+    g_assert_cmpuint(qht_stat(h, "lost"), ==, 9);
+    g_assert_cmpuint(qht_log_count(h, "closed, 9 events discarded"), ==, 1);
+    qht_quit(h);
+}
+
+static void takeover(QHt *h, bool by_register)
+{
+    struct ht_msg m = { 0 };
+
+    if (by_register) {
+        qpci_io_writel(h->pci->pdev, h->regs, HT_REG_TAKEOVER, HT_MAGIC);
+    } else {
+        g_assert_cmpuint(qht_call(h, HT_MSG_TAKEOVER, &m, sizeof(m)), ==,
+                         HT_STATUS_OK);
+    }
+}
+
+/* A driver that takes over: the streams of the one before are ended. */
+static void test_takeover(const void *channel)
+{
+    QHt *h = boot(channel, "log", "streams=2,flush-ms=1000");
+    uint32_t id = qht_register_number(h, "number");
+    uint64_t epoch = h->caps.epoch;
+    QHtStream s[2], t;
+    unsigned i;
+
+    for (i = 1; i <= 20; i++) {
+        fill(h, s, id, 50);
+        takeover(h, i & 1 && !h->control);
+        /* at once: the reply is BUSY until the old stream is closed */
+        qht_stream_open(&t, h, s[0].index);
+        g_assert_cmpuint(t.instance, >, s[1].instance);
+        qht_stream_close(&t);
+        assert_closed(h, s, 100 * i);
+    }
+    qht_restart(h);
+    g_assert_cmpuint(h->caps.epoch, ==, epoch + 20);
+    if (!h->control) {
+        /* the magic, or nothing happens but an error */
+        qpci_io_writel(h->pci->pdev, h->regs, HT_REG_TAKEOVER, 1);
+        g_assert_cmpuint(qht_stat(h, "errors"), ==, 1);
+    }
+    qht_quit(h);
+}
+
+/*
+ * Asked to close twice, and opened at once: what was meant for the one before
+ * must not end the new one.
+ */
+static void test_close_twice(const void *channel)
+{
+    QHt *h = boot(channel, "null", "streams=1");
+    uint32_t id = qht_register_number(h, "number");
+    unsigned i;
+
+    for (i = 0; i < 200; i++) {
+        g_autofree struct ht_msg_stream *m = g_malloc0(HT_MESSAGE_MAX);
+        QHtStream s;
+
+        qht_stream_open(&s, h, 0);
+        m->h.type = cpu_to_le16(HT_MSG_STREAM_CLOSE);
+        m->h.size = cpu_to_le32(sizeof(*m));
+        m->instance = cpu_to_le64(s.instance);
+        qht_exchange(h, m, sizeof(*m));
+        takeover(h, false);
+        qht_stream_forget(&s);
+        qht_stream_open(&s, h, 0);
+        qht_write_number(&s, id, i);
+        qht_commit(&s);
+        qht_stream_flush(&s);
+        g_assert_true(qht_stream_flag(h, 0, "open"));
+        qht_stream_close(&s);
+        g_assert_cmpuint(qht_stat(h, "events"), ==, i + 1);
+    }
+    qht_quit(h);
+}
+
+/* A driver's status = 0 (Linux does that to any virtio device) is no reset. */
+static void test_status_zero(const void *channel)
+{
+    QHt *h = boot(channel, "null", "streams=2,flush-ms=1000");
+    uint32_t id = qht_register_number(h, "number");
+    uint64_t epoch = h->caps.epoch;
+    QHtStream s[2];
+    unsigned i, round;
+
+    fill(h, s, id, 10);
+    for (round = 1; round <= 5; round++) {
+        qvirtio_reset(&h->pci->vdev);
+        for (i = 0; i < 2; i++) {
+            g_assert_true(qht_stream_flag(h, s[i].index, "open"));
+        }
+        qht_restart(h);
+        g_assert_cmpuint(h->caps.epoch, ==, epoch);
+        /* and the streams go on where they were */
+        for (i = 0; i < 2; i++) {
+            qht_write_number(&s[i], id, 10 + round);
+            qht_commit(&s[i]);
+            qht_stream_flush(&s[i]);
+        }
+        g_assert_cmpuint(qht_stat(h, "events"), ==, 20 + 2 * round);
+    }
+    for (i = 0; i < 2; i++) {
+        qht_stream_close(&s[i]);
+    }
+    g_assert_cmpuint(qht_stat(h, "errors"), ==, 0);
+    qht_quit(h);
+}
+
+/* Stopping the VM does not stop delivery of what was committed. */
+static void test_vm_stop(const void *channel)
+{
+    QHt *h = boot(channel, "log", "streams=2,flush-ms=5");
+    uint32_t id = qht_register_number(h, "number");
+    QHtStream s[2];
+    unsigned i;
+
+    fill(h, s, id, 20);
+    if (h->caps.channel == HT_CHANNEL_HYPERCALL) {
+        qht_doorbell(&s[0]);
+        qht_doorbell(&s[1]);
+    }
+    qtest_qmp_assert_success(h->qts, "{'execute': 'stop'}");
+    QHT_WAIT(qht_stat(h, "events") == 40);
+    qtest_qmp_assert_success(h->qts, "{'execute': 'cont'}");
+    for (i = 0; i < 2; i++) {
+        s[i].clock += h->caps.clock_hz;
+        qht_write_number(&s[i], id, 20);
+        qht_commit(&s[i]);
+        qht_stream_close(&s[i]);
+    }
+    g_assert_cmpuint(qht_stat(h, "events"), ==, 42);
+    qht_quit(h);
+}
+
+int main(int argc, char **argv)
+{
+    static const struct {
+        const char *name;
+        void (*fn)(const void *);
+        bool rings;             /* not for virtio */
+    } tests[] = {
+        { "system-reset", test_system_reset },
+        { "lost-at-reset", test_lost_at_reset, true },
+        { "takeover", test_takeover },
+        { "close-twice", test_close_twice },
+        { "status-zero", test_status_zero },
+        { "vm-stop", test_vm_stop },
+    };
+    unsigned i, j;
+
+    g_test_init(&argc, &argv, NULL);
+    for (i = 0; i < G_N_ELEMENTS(channels); i++) {
+        for (j = 0; j < G_N_ELEMENTS(tests); j++) {
+            g_autofree char *path =
+                g_strdup_printf("hypertrace/reset/%s/%s", channels[i],
+                                tests[j].name);
+
+            if (!tests[j].rings || strcmp(channels[i], "virtio")) {
+                qtest_add_data_func(path, channels[i], tests[j].fn);
+            }
+        }
+    }
+    return g_test_run();
+}
