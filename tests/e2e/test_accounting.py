@@ -1,0 +1,220 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Where is every event of a Linux guest?
+
+Sent = recorded + discarded by the device + discarded by LTTng, each event at
+its place and unaltered.  HT_ACCOUNTING_EVENTS=1000000 makes the runs as long
+as those in docs/performance.md; by default they are short.
+"""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts"))
+
+import demo_rows  # noqa: E402
+import htvm  # noqa: E402
+import lttng_session  # noqa: E402
+from demo_rounds import Run, stats  # noqa: E402
+
+EVENTS = int(os.environ.get("HT_ACCOUNTING_EVENTS", "100000"))
+THREADS = 2
+TIMEOUT = 120 + EVENTS // 2000
+CHANNELS = ["hypercall", "shm", "virtio"]
+
+
+@pytest.fixture(params=CHANNELS)
+def channel(request):
+    return request.param
+
+
+@pytest.fixture
+def session(tmp_path, monkeypatch):
+    """Starts a private session when called; QEMU is then traced by it."""
+    lacking = lttng_session.missing_programs()
+    if lacking:
+        pytest.skip(f"missing: {' '.join(lacking)}")
+    sessions = []
+
+    def start(**kwargs):
+        s = lttng_session.PrivateSession(str(tmp_path / "lttng"), **kwargs)
+        s.__enter__()
+        sessions.append(s)
+        for name, value in s.env().items():
+            monkeypatch.setenv(name, value)
+        return s
+    yield start
+    for s in sessions:
+        s.__exit__(None, None, None)
+
+
+def ht_verify(*args):
+    """ht-verify's result, what it complained of, and its exit status."""
+    program = Path(os.environ["HT_BUILD"]) / "tools/ht-verify/ht-verify"
+    if not program.exists():
+        pytest.skip("ht-verify was not built: no libbabeltrace2")
+    p = subprocess.run([program, "--json", *args], check=False, text=True,
+                       capture_output=True, stdin=subprocess.DEVNULL)
+    return json.loads(p.stdout or "null"), p.stderr, p.returncode
+
+
+def job(arguments, threads=THREADS):
+    """Run ht-bench, then wait for the host, which reads statistics."""
+    return (f"ht-bench -j -b -t {threads} -n {EVENTS // threads}"
+            f" {arguments} >&3 || echo FAILED >&3\nread -r line <&3\n")
+
+
+def finished(vm):
+    """What ht-bench said, and the device's statistics then."""
+    m = vm.out.expect(r'^(\{"tool": "ht-bench".*\}|FAILED)\n', TIMEOUT)
+    after = stats(vm, "ht0")
+    vm.say("go on")
+    vm.wait(60)
+    assert m[1] != b"FAILED" and not vm.oops() and not vm.guest_errors, str(vm)
+    bench = json.loads(m[1])
+    assert not bench["gave_up"] and len(bench["streams"]) == THREADS
+    return bench, after
+
+
+def bench(tmp_path, device, arguments, **kwargs):
+    with htvm.VM(devices=[dict(device, id="ht0")], job=job(arguments),
+                 workdir=tmp_path, **kwargs) as vm:
+        return finished(vm)
+
+
+def counted(result, after, trace):
+    nothing = dict.fromkeys(("events", "lost", "dropped", "errors"), 0)
+    run = Run({"id": "ht0"}, "tcg", "linux", "mix", "", result, nothing,
+              after)
+    run.trace = trace["inputs"][0]
+    return demo_rows.Counted(run)
+
+
+def all_of(result):
+    return result["sent"] + result["discarded"]
+
+
+# As fast as the guest can: rings and buffers may overflow.
+def test_flat_out(tmp_path, session, channel):
+    # one LTTng channel, "main"; its count is this device's
+    s = session(events=["ht0:*"], subbuf_size="256k", num_subbuf=4)
+    result, after = bench(tmp_path, {"channel": channel, "backend": "lttng"},
+                          "-p mix")
+    s.finish()
+    trace, complaints, status = ht_verify(tmp_path / "lttng")
+    trace["inputs"][0]["lttng_channels"] = {
+        "ht0": trace["inputs"][0]["lttng_discarded"]}
+    c = counted(result, after, trace)
+    print(f"{channel}: sent {c.sent}, recorded {c.recorded}, discarded "
+          f"{c.discarded}, LTTng {c.lttng_discarded}")
+    assert all_of(result) == EVENTS == c.sent
+    assert c.recorded + c.discarded + c.lttng_discarded == EVENTS
+    assert c.problems == [], complaints
+    assert (status, complaints) == (0, "")
+    assert len(c.streams) == THREADS
+    # and every class of the mix is there, checked field by field
+    for stream in c.streams:
+        assert sorted(k["class"] for k in stream["classes"]) == [
+            "bench.e256", "bench.e32", "bench.e64", "bench.e8"]
+        assert all(k["checked"] for k in stream["classes"])
+
+
+# When every part waits for the next one, nothing is discarded anywhere.
+def test_lossless(tmp_path, session, channel):
+    s = session(events=["ht0:*"], blocking=True, subbuf_size="256k",
+                num_subbuf=4)
+    result, after = bench(tmp_path, {"channel": channel, "backend": "lttng"},
+                          "-p mix -l")
+    s.finish()
+    trace, complaints, status = ht_verify("--lossless", tmp_path / "lttng")
+    c = counted(result, after, trace)
+    assert (status, complaints) == (0, "")
+    assert c.problems == []
+    assert (c.sent, c.recorded) == (EVENTS, EVENTS)
+    assert [st["last_seq"] for st in c.streams] == [
+        EVENTS // THREADS - 1] * THREADS
+
+
+def tee_args(tmp_path):
+    return ["-object", f"hypertrace-backend-ctf,id=c,dir={tmp_path}/ctf",
+            "-object", "hypertrace-backend-lttng,id=l",
+            "-object", "hypertrace-backend-tee,id=t,a=c,b=l"]
+
+
+# Two backends of one run hold the same events.
+def test_tee(tmp_path, session, channel):
+    s = session(events=["ht0:*"], blocking=True)
+    result, _ = bench(tmp_path, {"channel": channel, "backend": "t"},
+                      "-p mix -l", args=tee_args(tmp_path))
+    s.finish()
+    both, complaints, status = ht_verify(
+        "--lossless", "--compare", tmp_path / "lttng", tmp_path / "ctf")
+    assert (status, complaints) == (0, "")
+    assert result["sent"] == EVENTS
+    assert sum(d["same"] for d in both["differences"]) == EVENTS
+    assert not any(d["only_first"] or d["only_second"]
+                   for d in both["differences"])
+
+
+# The same without LTTng: what its trace lacks, the CTF trace counts.
+def test_ctf_flat_out(tmp_path, channel):
+    result, after = bench(tmp_path, {"channel": channel, "backend": "ctf",
+                                     "packets": 2, "packet_size": "8k"},
+                          "-p mix")
+    trace, complaints, status = ht_verify(tmp_path / "trace-ht0")
+    c = counted(result, after, trace)
+    assert (status, complaints) == (0, "")
+    assert c.problems == []
+    assert c.recorded + c.discarded == EVENTS == c.sent
+    assert sum(st["discarded"] for st in c.streams) == c.discarded
+    if channel != "hypercall":
+        assert c.discarded > 0          # 16 KiB of ring; else not a test
+
+
+def default_backend(channel):
+    """A device as a user makes it who gives nothing but the channel."""
+    return ["-device", f"hypertrace,id=ht0,channel={channel}"]
+
+
+def without_daemon(monkeypatch, home):
+    home.mkdir()
+    monkeypatch.setenv("LTTNG_HOME", str(home))
+
+
+# Nobody records: the guest does not notice, and the device counts.
+def test_no_daemon(tmp_path, monkeypatch, channel):
+    without_daemon(monkeypatch, tmp_path / "home")
+    with htvm.VM(job=job("-p mix -l"), workdir=tmp_path,
+                 args=default_backend(channel)) as vm:
+        result, after = finished(vm)
+    assert (result["sent"], result["discarded"]) == (EVENTS, 0)
+    assert (after["events"], after["lost"], after["dropped"]) == (EVENTS, 0, 0)
+
+
+# Recording can begin after the VM, and end before it.
+def test_session_later(tmp_path, session):
+    s = session(events=(), start=False)
+    twice = (job("-p mix -l") + "echo AGAIN >&3\n" + job("-p mix -l"))
+    with htvm.VM(job=twice, workdir=tmp_path,
+                 args=default_backend("shm")) as vm:
+        pattern = r'^(\{"tool": "ht-bench".*\}|FAILED)\n'
+        assert vm.out.expect(pattern, TIMEOUT)[1] != b"FAILED", str(vm)
+        # what was emitted so far, nobody recorded
+        s.enable("ht0:*")
+        s.start()
+        vm.say("go on")
+        vm.out.expect("^AGAIN\n", TIMEOUT)
+        m = vm.out.expect(pattern, TIMEOUT)
+        assert m[1] != b"FAILED", str(vm)
+        s.finish()
+        vm.say("go on")
+        vm.wait(60)
+    trace, complaints, status = ht_verify(tmp_path / "lttng")
+    i = trace["inputs"][0]
+    assert (status, complaints) == (0, "")
+    assert (sum(st["recorded"] for st in i["streams"])
+            + i["lttng_discarded"]) == json.loads(m[1])["sent"] == EVENTS
