@@ -29,7 +29,7 @@ PROFILES = {
     # events of a latency case
     "smoke": (1, 1, 100000, 5, 20),
     "quick": (3, 8, 900000, 40, 250),
-    "full": (9, 25, 2700000, 100, 1000),
+    "full": (11, 40, 3600000, 100, 1000),
 }
 
 
@@ -49,7 +49,7 @@ def parse_args():
         prog="./run bench", description=__doc__.split("\n\n")[0])
     which = parser.add_mutually_exclusive_group()
     for name, text in (("quick", "3 rounds, less than 3 minutes (default)"),
-                       ("full", "9 rounds, about 20 minutes"),
+                       ("full", "11 rounds, about 10 minutes"),
                        ("smoke", "1 round: does it work at all?")):
         which.add_argument(f"--{name}", dest="profile", action="store_const",
                            const=name, help=text)
@@ -175,6 +175,7 @@ class Bench:
             self.open_session(stack)
             for n, accel in enumerate(self.accels()):
                 self.measure_costs(accel, native=n == 0)
+                self.measure_pairs(accel)
                 if accel == "kvm" or self.args.accel == "tcg":
                     self.measure_load(accel)
         environment["accelerators"] = ", ".join(sorted(
@@ -211,6 +212,27 @@ class Bench:
         self.take(cases)
         if natives:
             self.take(natives.cases)
+
+    def measure_pairs(self, accel):
+        from bench_guest import Study
+        if len(os.sched_getaffinity(0)) < 2:
+            return self.skip("two producers", "only one processor")
+        cases = bench_plan.pair_cases(accel, self.args.channels, self.ms)
+        if not cases:
+            return None
+        progress = Progress(self.rounds * len(cases))
+        print(f"==> two vCPUs, {accel}: {len(cases)} cases, {self.rounds} "
+              "rounds", file=sys.stderr)
+        with Study(bench_plan.pair_devices(), peers=False, processors=2,
+                   accel=accel, workdir=self.workdir(f"pairs-{accel}")) as vm:
+            for _ in range(self.rounds):
+                for case in cases:
+                    progress.step(case.id)
+                    case.measure(vm)
+            vm.quit()
+        progress.finish()
+        self.take(cases)
+        return None
 
     def measure_load(self, accel):
         from bench_guest import Study

@@ -50,8 +50,8 @@ class Study(htpayload.Payload):
     poll.  The producer has one processor, everything else of QEMU the other.
     """
 
-    def __init__(self, devices, peers=True, env=None, **kwargs):
-        args = []
+    def __init__(self, devices, peers=True, env=None, processors=1, **kwargs):
+        args = ["-smp", str(processors)]
         for d in devices:
             args += ["-object", f"iothread,id=io-{d['id']},poll-max-ns=0"]
         if peers:
@@ -115,7 +115,7 @@ class Study(htpayload.Payload):
         return total
 
     def _answer(self, timeout):
-        row = json.loads(self.out.expect(r"^(\{.*\})$", timeout)[1])
+        row = json.loads(self.out.expect(r"^(\{.*\})\n", timeout)[1])
         if "error" in row:
             raise Failure(f"the payload: {row}\n{self}")
         return row
@@ -180,6 +180,15 @@ class Study(htpayload.Payload):
             yield
         finally:
             self.qmp.command("cont")
+
+    def pair(self, device, producers, events):
+        """Producers on a processor each, the consumer stopped."""
+        self.tell("pair", device=self.index[device], producers=producers,
+                  events=events)
+        with StoppedThread(self.tids[f"io-{device}"]):
+            row = self.tell("go")
+        self.tell("go")
+        return row
 
     def peer(self, name, **options):
         return self.tell("peer", name=name, **options)

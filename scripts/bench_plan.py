@@ -43,7 +43,9 @@ class Case:
         return f"{self.accel}/{self.table}/{self.series}/{self.x}"
 
     def measure(self, guest):
-        if self.device is None:
+        if "producers" in self.options:
+            self.rows.append(guest.pair(self.device, **self.options))
+        elif self.device is None:
             self.rows.append(guest.peer(**self.options))
         else:
             self.rows.append(guest.run(self.device, self.consumer,
@@ -159,6 +161,22 @@ def guest_cases(accel, channels, peers, ms):
             *(consumer_cases(accel, channels, ms) if accel == "kvm" else ()),
             *quiet_cases(accel, channels),
             *peer_cases(accel, [p for p in peers if p in PEERS], ms)]
+
+
+# Producers on a processor each -------------------------------------------------
+
+
+def pair_devices():
+    return [dict(device("shm-pair", "shm", 64, mode="overwrite"), streams=2)]
+
+
+def pair_cases(accel, channels, ms):
+    if "shm" not in channels:
+        return []
+    return [Case("producers", "shm, consumer stopped", n, accel, "shm-pair",
+                 "stopped", {"producers": n, "events":
+                             count_of(32, ms) // 64 * 64})
+            for n in (1, 2)]
 
 
 # Overload: an offered rate in steps, to a backend that can be outrun -----------

@@ -223,6 +223,13 @@ class Report:
                         [*COLUMNS[:4], ("doorbells/event", "exits_per_event"),
                          ("wake-ups", "wakeups"),
                          ("host CPU ns/event", "host_cpu_ns")])
+        cases = self._cases(accel, "producers")
+        if cases:
+            self.blocks += [
+                ("h2", f"Producers on a vCPU each, {title}"),
+                ("p", "Each with a stream of its own; events/s is the sum "
+                 "over the producers while all of them emit.")]
+            self._table(cases, "producers")
         self._peers(accel, title)
         self._overload(accel, title)
         self._latency(accel, title)

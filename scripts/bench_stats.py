@@ -17,6 +17,13 @@ def spread(values):
 
 def derived(row):
     """What a row of the payload means for an event."""
+    if row.get("function") == "pair":
+        each = [row[k]["p50_ns"] for k in ("first", "second") if k in row]
+        return {"p50_ns": sum(each) / len(each),
+                "p99_ns": max(row[k]["p99_ns"] for k in ("first", "second")
+                              if k in row),
+                # while all of them emit
+                "events_per_s": sum(1e9 / v for v in each)}
     sent = row.get("sent")
     result = {k: row[k] for k in ("ns", "p50_ns", "p90_ns", "p99_ns",
                                   "max_ns", "events_per_s", "mb_per_s",
@@ -57,7 +64,7 @@ def ratio(above, below, name="p50_ns"):
     """Spread of the ratio within each round; None if there is nothing."""
     if not above or not below:
         return None
-    pairs = [(a.get(name), b.get(name))
+    pairs = [(derived(a).get(name), derived(b).get(name))
              for a, b in zip(above.rows, below.rows)]
     pairs = [(a, b) for a, b in pairs if a is not None and b]
     return spread([a / b for a, b in pairs]) if pairs else None

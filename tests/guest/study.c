@@ -8,6 +8,7 @@
  *     run device=I event=0|8|32|64|256|1024|4096 events=N [group=N]
  *         [batch=N] [mode=lossless|flat|rate] [rate=N] [hold=1]
  *     peer name=NAME events=N [group=N]
+ *     pair device=I producers=1|2 events=N
  *     quit
  *
  * lossless: the producer waits for room between groups, outside their times.
@@ -23,10 +24,12 @@
 #include "emit-bench.h"
 #include "libc.h"
 #include "mm.h"
+#include "pair.h"
 #include "payload.h"
 #include "peers.h"
 #include "samples.h"
 #include "serial.h"
+#include "smp.h"
 
 #define DEVICES_MAX     24
 #define PATIENCE_S      20              /* without a free packet */
@@ -219,6 +222,47 @@ static void run(void)
     json_end();
 }
 
+/* Answers: opened, the row, closed; a line is awaited before each but one. */
+static void pair(void)
+{
+    static struct ht_stream *streams[PAIR_MAX];
+    unsigned index = cmdline_u64("device", 0, 0, DEVICES_MAX - 1);
+    unsigned n = cmdline_u64("producers", 1, 1, PAIR_MAX);
+    uint64_t total = cmdline_u64("events", 64000, 64, 1ull << 40);
+    struct ht_device *dev;
+    uint64_t hz;
+
+    if (!device[index]) {
+        payload_die(PAYLOAD_USAGE, "no such device", NULL);
+    }
+    cmdline_done();
+    dev = &device[index]->dev;
+    hz = clock_hz(dev->caps.clock_hz);
+    if (!smp_start(hz)) {
+        payload_die(PAYLOAD_FAILED, "no second processor came up", NULL);
+    }
+    check(bench_register(dev), "cannot register a class");
+    for (unsigned i = 0; i < n; i++) {
+        /* apart by more than what a processor fetches at a time */
+        streams[i] = streams[i] ?: mm_alloc(sizeof(*streams[i]), 4096);
+        if (!streams[i]) {
+            payload_die(PAYLOAD_USAGE, "not enough memory", NULL);
+        }
+        check(ht_stream_open(dev, streams[i], NULL), "cannot open a stream");
+        memset(streams[i]->packets, 0,
+               (uint64_t)dev->caps.packet_size * dev->caps.packets);
+    }
+    hold("opened");
+    pair_run(streams, n, total, hz);
+    serial_line();
+    for (unsigned i = 0; i < n; i++) {
+        check(ht_stream_close(streams[i]), "cannot close the stream");
+    }
+    json_begin(NULL);
+    json_str("function", "closed");
+    json_end();
+}
+
 static void peer(const struct ht_bm_platform *platform)
 {
     const char *name = cmdline_str("name", "");
@@ -263,7 +307,9 @@ static void peer(const struct ht_bm_platform *platform)
 
 enum payload_exit payload_study(void)
 {
-    static const char *const commands[] = { "run", "peer", "quit", NULL };
+    static const char *const commands[] = {
+        "run", "peer", "pair", "quit", NULL
+    };
     unsigned nr = device_count();
 
     cmdline_done();
@@ -285,6 +331,9 @@ enum payload_exit payload_study(void)
             peer(device_platform());
             break;
         case 2:
+            pair();
+            break;
+        case 3:
             cmdline_done();
             for (unsigned i = 0; i < nr && i < DEVICES_MAX; i++) {
                 ht_bm_close(device[i]);

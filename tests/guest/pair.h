@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Payload: one producer, or one on each of two processors
+ */
+#ifndef PAYLOAD_PAIR_H
+#define PAYLOAD_PAIR_H
+
+#include "hypertrace/hypertrace.h"
+#include "console.h"
+
+#define PAIR_MAX        2
+
+/**
+ * pair_run() - emit 32-byte events, and put how long they took
+ * @streams: open, one for each producer; with two, smp_start() came before
+ * @n: producers
+ * @events: of each
+ * @hz: ticks of the clock in a second
+ */
+void pair_run(struct ht_stream *const *streams, unsigned n, uint64_t events,
+              uint64_t hz);
+
+#endif /* PAYLOAD_PAIR_H */
