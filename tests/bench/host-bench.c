@@ -192,12 +192,14 @@ static void ctf_backend(void)
     tl_rmdir(dir);
 }
 
-/* The same, into a recording LTTng session ----------------------------------- */
+/* The same, into a recording LTTng session -------------------------------- */
 
 static void write_lttng(void *opaque, const HtRun *run)
 {
+    struct ht_loopback **lb = opaque;
+
     if (run->events) {
-        host_lttng_run(run, ht_loopback_classes(*(struct ht_loopback **)opaque));
+        host_lttng_run(run, ht_loopback_classes(*lb));
     }
 }
 

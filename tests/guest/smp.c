@@ -17,16 +17,12 @@
 #define ICR_STARTUP     0x00000600u
 #define INIT_DIVISOR    100             /* 10 ms, as processors want */
 
-extern const char smp_trampoline[], smp_trampoline_end[];
-
 /* In the order in which they are written; the second one waits for `go` */
 static void (*work_fn)(void *arg);
 static void *work_arg;
 static uint32_t go;                     /* calls asked for */
 static uint32_t done;                   /* calls made */
 static uint32_t up;
-
-void smp_second(void);
 
 void smp_second(void)
 {

@@ -26,4 +26,8 @@ bool smp_start(uint64_t hz);
 void smp_run(void (*fn)(void *arg), void *arg);
 void smp_wait(void);
 
+/* What smp.S copies, and what it calls on the second processor */
+extern const char smp_trampoline[], smp_trampoline_end[];
+void smp_second(void);
+
 #endif /* PAYLOAD_SMP_H */
