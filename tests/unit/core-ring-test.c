@@ -4,6 +4,8 @@
  * and what had to go is counted to the event
  */
 #include "qemu/osdep.h"
+#include <signal.h>
+#include <sys/mman.h>
 #include "qemu/atomic.h"
 #include "qemu/bswap.h"
 #include "core-testlib.h"
@@ -298,6 +300,92 @@ static void test_close_lost(void)
     ct_ring_destroy(&f.ring);
 }
 
+/* A copy that is overtaken ------------------------------------------------- */
+
+/*
+ * The race made certain: a page of the slot cannot be read, and the handler of
+ * that fault is a producer that goes on in the middle of the consumer's copy.
+ */
+static struct {
+    Fixture *f;
+    uint8_t *page;
+    unsigned events;
+    unsigned faults;
+} overtake;
+
+static void on_fault(int sig, siginfo_t *info,
+                     G_GNUC_UNUSED void *context)
+{
+    uint8_t *addr = info->si_addr;
+
+    if (sig != SIGSEGV || addr < overtake.page ||
+        addr >= overtake.page + HT_PAGE ||
+        mprotect(overtake.page, HT_PAGE, PROT_READ | PROT_WRITE) < 0) {
+        abort();
+    }
+    overtake.faults++;
+    emit(overtake.f, overtake.events);
+}
+
+static void check_overtaken(unsigned page, unsigned events)
+{
+    const unsigned packet = (2 * HT_PAGE - sizeof(struct ht_packet)) / 12;
+    struct sigaction sa = { .sa_flags = SA_SIGINFO }, old;
+    uint64_t next = 0;
+    Fixture f;
+    unsigned i;
+
+    sa.sa_sigaction = on_fault;
+    memset(&f, 0, sizeof(f));
+    ct_ring_init(&f.ring, 2 * HT_PAGE, 4, true);
+    g_free(f.ring.data);
+    f.ring.data = aligned_alloc(HT_PAGE, 8 * HT_PAGE);
+    ct_sink_init(&f.sink);
+    ct_consumer_open(&f.consumer, &f.sink, &f.ring);
+
+    emit(&f, 3 * packet + 10);
+    overtake.f = &f;
+    overtake.page = f.ring.data + page * HT_PAGE;
+    overtake.events = events;
+    overtake.faults = 0;
+    sigaction(SIGSEGV, &sa, &old);
+    g_assert_cmpint(mprotect(overtake.page, HT_PAGE, PROT_NONE), ==, 0);
+    while (consume(&f, SIZE_MAX)) {
+        /* until all was read */
+    }
+    sigaction(SIGSEGV, &old, NULL);
+    g_assert_cmpuint(overtake.faults, ==, 1);
+    g_assert_cmpuint(f.sink.numbers->len + f.consumer.dropped, ==, f.n);
+    for (i = 0; i < f.sink.numbers->len; i++) {
+        g_assert_cmpuint(ct_sink_number(&f.sink, i), >=, next);
+        next = ct_sink_number(&f.sink, i) + 1;
+    }
+    g_assert_cmpuint(next, ==, f.n);
+    if (events > packet) {
+        /* the packet that was being copied is gone */
+        g_assert_cmpuint(f.consumer.dropped, >=, packet);
+        g_assert_cmpuint(ct_sink_number(&f.sink, 0), >=, packet);
+    } else {
+        g_assert_cmpuint(f.consumer.dropped, ==, 0);
+    }
+    teardown(&f);
+}
+
+static void test_overtaken(void)
+{
+    const unsigned packet = (2 * HT_PAGE - sizeof(struct ht_packet)) / 12;
+    unsigned page;
+
+    for (page = 0; page < 2; page++) {
+        /* its packet goes on; the slot is taken; the ring goes round, twice */
+        check_overtaken(page, 5);
+        check_overtaken(page, packet + 1);
+        check_overtaken(page, 2 * packet - 10);
+        check_overtaken(page, 4 * packet);
+        check_overtaken(page, 9 * packet + 7);
+    }
+}
+
 /* Racing ------------------------------------------------------------------- */
 
 typedef struct Race {
@@ -391,6 +479,7 @@ int main(int argc, char **argv)
     g_test_add_func("/ring/packet-sizes", test_packet_sizes);
     g_test_add_func("/ring/overwrite", test_overwrite);
     g_test_add_func("/ring/overwrite-partial", test_overwrite_partial);
+    g_test_add_func("/ring/overtaken", test_overtaken);
     g_test_add_func("/ring/arm", test_arm);
     g_test_add_func("/ring/reopen", test_reopen);
     g_test_add_func("/ring/close-lost", test_close_lost);
