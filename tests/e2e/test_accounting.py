@@ -10,6 +10,8 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
+import time
 from pathlib import Path
 
 import pytest
@@ -218,3 +220,38 @@ def test_session_later(tmp_path, session):
     assert (status, complaints) == (0, "")
     assert (sum(st["recorded"] for st in i["streams"])
             + i["lttng_discarded"]) == json.loads(m[1])["sent"] == EVENTS
+
+
+# A VM that is there before its user's first session daemon is found by it.
+def test_daemon_later(tmp_path, monkeypatch):
+    if os.geteuid() == 0:
+        pytest.skip("LTTng wakes programs of the daemon's own user, and"
+                    " root's daemon may be in use")
+    if lttng_session.missing_programs():
+        pytest.skip("LTTng is not installed")
+    with tempfile.TemporaryDirectory(dir="/tmp") as home:   # a short path
+        monkeypatch.setenv("LTTNG_HOME", home)
+        with htvm.VM(job=job("-p mix -l"), workdir=tmp_path,
+                     args=default_backend("shm")) as vm:
+            vm.out.expect(r"^(\{.*\}|FAILED)\n", TIMEOUT)
+            daemon = subprocess.Popen(["lttng-sessiond", "--no-kernel"],
+                                      stdout=subprocess.DEVNULL,
+                                      stderr=subprocess.DEVNULL)
+            try:
+                wait_listed("ht0:bench.e256")
+                vm.say("go on")
+                vm.wait(60)
+            finally:
+                daemon.terminate()
+                daemon.wait(30)
+
+
+def wait_listed(event):
+    deadline = time.monotonic() + 30
+    while True:
+        p = subprocess.run(["lttng", "--no-sessiond", "list", "-u"],
+                           check=False, capture_output=True, text=True)
+        if event in p.stdout:
+            return
+        assert time.monotonic() < deadline, p.stdout + p.stderr
+        time.sleep(0.1)
