@@ -241,7 +241,7 @@ static void test_refused(void)
     QHt *h = boot_for_plugging("channel=shm,streams=1");
     unsigned round, i;
 
-    for (round = 0; round < 3; round++) {
+    for (round = 0; round < 2; round++) {
         for (i = 0; i < G_N_ELEMENTS(refused); i++) {
             plug_refused(h, &refused[i]);
         }
