@@ -268,6 +268,17 @@ static void test_unique(void)
     assert_accepted(&m);
     two_fields(&m, "_y_length", HT_FIELD_U8, "x", HT_FIELD_TEXT);
     assert_accepted(&m);
+    /* readers drop one leading '_' */
+    two_fields(&m, "_x", HT_FIELD_U8, "x", HT_FIELD_U8);
+    assert_refused(&m);
+    two_fields(&m, "x", HT_FIELD_U8, "_x", HT_FIELD_U8);
+    assert_refused(&m);
+    two_fields(&m, "x", HT_FIELD_U8, "__x", HT_FIELD_U8);
+    assert_accepted(&m);
+    two_fields(&m, "x", HT_FIELD_TEXT, "x_length", HT_FIELD_U8);
+    assert_refused(&m);
+    two_fields(&m, "x", HT_FIELD_TEXT, "__x_length", HT_FIELD_U8);
+    assert_refused(&m);
     /* nor may a '_' in front be all that names differ in */
     two_fields(&m, "_x", HT_FIELD_U8, "x", HT_FIELD_U8);
     assert_refused(&m);
