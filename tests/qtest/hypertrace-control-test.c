@@ -409,6 +409,51 @@ static void test_stats(const void *channel)
     qht_quit(h);
 }
 
+/*
+ * Messages of chance, most of them of a right type and size: each has a reply,
+ * and a stream that is open meanwhile delivers what it has.
+ */
+static void test_random(const void *channel)
+{
+    QHt *h = boot(channel, "null", "streams=3");
+    uint32_t id = qht_register_number(h, "number"), events = 0, i, j;
+    QHtStream s;
+
+    qht_stream_open(&s, h, 2);
+    for (i = 0; i < 1000; i++) {
+        /* takeover would end the stream */
+        uint16_t type = g_test_rand_int_range(0, HT_MSG_TAKEOVER);
+        size_t size = size_of(type) ?: g_test_rand_int_range(16, 200);
+        g_autofree uint8_t *m = message(type, size);
+
+        if (g_test_rand_int_range(0, 8) == 0) {
+            size = g_test_rand_int_range(16, 200);
+            stl_le_p(m + 4, size);
+        }
+        for (j = 0; j < 8; j++) {
+            uint32_t at = g_test_rand_int_range(sizeof(struct ht_msg), size + 1);
+
+            /* numbers near to where something changes, or any */
+            m[at] = g_test_rand_bit() ? g_test_rand_int_range(-2, 4) :
+                                        g_test_rand_int_range(0, 256);
+        }
+        if (type == HT_MSG_STREAM_CLOSE && m[sizeof(struct ht_msg)] == 2) {
+            /* by chance its instance may be right, too */
+            m[sizeof(struct ht_msg)] = 1;
+        }
+        qht_exchange(h, m, size);
+        assert_reply((struct ht_msg *)m, type);
+        if (i % 20 == 0) {
+            qht_write_number(&s, id, i);
+            qht_commit(&s);
+            qht_stream_flush(&s);
+            g_assert_cmpuint(qht_stream_stat(h, 2, "events"), ==, ++events);
+        }
+    }
+    qht_stream_close(&s);
+    qht_quit(h);
+}
+
 int main(int argc, char **argv)
 {
     static const struct {
@@ -425,6 +470,7 @@ int main(int argc, char **argv)
         { "close", test_close },
         { "flush-any", test_flush_any },
         { "stats", test_stats },
+        { "random", test_random },
     };
     unsigned i, j;
 
