@@ -407,3 +407,10 @@ bool ht_consumer_pending(const HtConsumer *c,
     return c->open && !c->stopped &&
            read64(&ring->guest.head) != c->cursor;
 }
+
+bool ht_consumer_behind(const HtConsumer *c,
+                        const struct ht_ring_control *ring)
+{
+    return c->open && !c->stopped &&
+           packet_of(c, read64(&ring->guest.head)) != packet_of(c, c->cursor);
+}

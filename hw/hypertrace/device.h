@@ -263,6 +263,7 @@ size_t ht_ring_consume(HtStream *s);
 bool ht_ring_arm_all(HypertraceDevice *dev, bool eager);
 void ht_ring_disarm_all(HypertraceDevice *dev);
 bool ht_ring_pending(HypertraceDevice *dev);
+bool ht_ring_behind(HypertraceDevice *dev);    /* by a packet's end */
 void ht_ring_open(HtStream *s);
 void ht_ring_set_state(HtStream *s, enum ht_stream_state state);
 

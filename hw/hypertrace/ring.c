@@ -29,6 +29,10 @@ size_t ht_ring_consume(HtStream *s)
             break;
         }
         done += n;
+        if (s->consumer.cursor & (s->dev->conf.packet_size - 1)) {
+            /* Caught up in an open packet: chasing its producer slows it. */
+            break;
+        }
     }
     ht_stream_check_stopped(s);
     return done;
@@ -62,6 +66,22 @@ void ht_ring_disarm_all(HypertraceDevice *dev)
             ht_consumer_disarm(&s->consumer, s->ring);
         }
     }
+}
+
+/* Context: IOThread */
+bool ht_ring_behind(HypertraceDevice *dev)
+{
+    uint32_t i;
+
+    for (i = 0; i < dev->conf.streams; i++) {
+        HtStream *s = &dev->streams[i];
+
+        if (qatomic_read(&s->phase) == HT_PHASE_OPEN &&
+            ht_consumer_behind(&s->consumer, s->ring)) {
+            return true;
+        }
+    }
+    return false;
 }
 
 /* Context: IOThread */

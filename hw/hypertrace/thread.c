@@ -83,6 +83,15 @@ static void thread_work(HypertraceDevice *dev)
     while (ht_streams_work(dev) && ++rounds < 16) {
         t->progress = true;
         t->flush_passes++;
+        /*
+         * A producer that goes on has committed again by now.  Chasing it
+         * through its packet would cost it a cache miss every few events; the
+         * packet's end, our polling or the timer bring us back.
+         */
+        if (dev->channel->arms && t->flush_next == t->flush_done &&
+            !ht_ring_behind(dev)) {
+            break;
+        }
     }
     if (rounds < 16) {
         t->flush_next = flush;

@@ -112,4 +112,10 @@ void ht_consumer_disarm(HtConsumer *c, struct ht_ring_control *ring);
 bool ht_consumer_pending(const HtConsumer *c,
                          const struct ht_ring_control *ring);
 
+/**
+ * ht_consumer_behind: whether a look would find the end of a packet
+ */
+bool ht_consumer_behind(const HtConsumer *c,
+                        const struct ht_ring_control *ring);
+
 #endif /* HYPERTRACE_CONSUMER_H */
