@@ -316,6 +316,48 @@ static void test_plug(const void *channel)
     qht_quit(h);
 }
 
+/*
+ * Without backend=, and without the LTTng backend's module: events are
+ * counted, and a module that is missing does not end a running VM.
+ */
+static void test_no_module(void)
+{
+    static const char accel[] = "accel-qtest-x86_64.so";
+    g_autofree char *old = g_strdup(g_getenv("QEMU_MODULE_DIR"));
+    g_autofree char *dir = g_dir_make_tmp("hypertrace-test-XXXXXX", NULL);
+    g_autofree char *bin = g_path_get_dirname(g_getenv("QTEST_QEMU_BINARY"));
+    g_autofree char *bin_abs = g_canonicalize_filename(bin, NULL);
+    g_autofree char *from = g_build_filename(old ?: bin_abs, accel, NULL);
+    g_autofree char *to = g_build_filename(dir, accel, NULL);
+    unsigned i;
+    QHt *h;
+
+    /* what the test itself needs, if it is a module */
+    if (access(from, R_OK) == 0) {
+        g_assert_cmpint(symlink(from, to), ==, 0);
+    }
+    g_setenv("QEMU_MODULE_DIR", dir, true);
+    h = boot_for_plugging("channel=shm,streams=1");
+    if (old) {
+        g_setenv("QEMU_MODULE_DIR", old, true);
+    } else {
+        g_unsetenv("QEMU_MODULE_DIR");
+    }
+    for (i = 0; i < 3; i++) {
+        QHt *x;
+
+        qtest_qmp_device_add(h->qts, "hypertrace", "x",
+                             "{'addr': '5', 'channel': 'hypercall'}");
+        x = qht_attach(h, "x", 5);
+        use(x, 10);
+        qht_quit(x);
+        unplug(h, "x", 5);
+    }
+    qht_quit(h);
+    unlink(to);
+    rmdir(dir);
+}
+
 /* A trace lives on under its name: ids stay, instances are not used again. */
 static void test_replug(void)
 {
@@ -499,6 +541,7 @@ int main(int argc, char **argv)
     qtest_add_data_func("hypertrace/pci/monitor/shm", "shm", test_monitor);
     qtest_add_data_func("hypertrace/pci/monitor/virtio", "virtio",
                         test_monitor);
+    qtest_add_func("hypertrace/pci/no-module", test_no_module);
     qtest_add_func("hypertrace/pci/replug", test_replug);
     qtest_add_func("hypertrace/pci/objects-in-use", test_objects_in_use);
     qtest_add_func("hypertrace/pci/memdev", test_memdev);
