@@ -1,0 +1,171 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A guest that breaks the rules: what it can hurt is itself.
+
+tests/guest/hostile*.c misbehave and check the device from the inside; honest
+streams beside them are compared with what their backend received.
+"""
+
+import json
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts"))
+
+import ctf_events  # noqa: E402
+import htpayload  # noqa: E402
+
+RING = ["hypercall", "shm"]
+CHANNELS = RING + ["virtio"]
+SMALL = {"streams": 4, "packets": 4, "packet_size": "4k"}
+SEEDS = [1, 2, 3]
+
+
+@pytest.fixture(params=["tcg", "kvm"])
+def accel(request):
+    if request.param == "kvm" and htpayload.kvm_problem():
+        pytest.skip(htpayload.kvm_problem())
+    return request.param
+
+
+def run(workdir, accel, append, *devices, **kwargs):
+    with htpayload.Payload(f"hostile {append}",
+                           devices=[{**SMALL, **d} for d in devices],
+                           accel=accel, workdir=workdir, **kwargs) as vm:
+        vm.wait(120)
+    row, = vm.named(function="hostile")
+    assert row["checks"] > 0 and row["failed"] == 0
+    return vm
+
+
+def reports(text):
+    """What the payload said of its honest streams, the last line of each;
+    a reset may cut a line short."""
+    found = {}
+    for line in re.findall(r'\{[^{}\n]*"flushed"[^{}\n]*\}', text):
+        row = json.loads(line)
+        found.setdefault(row["device"], {})[row["instance"]] = row
+    return found
+
+
+def check_honest(vm, device=0, ended=True):
+    """Events of the honest streams arrived, in order and without a gap."""
+    rows = reports(vm.out.text)[device]
+    metadata, = vm.trace(f"ht{device}").rglob("metadata")
+    streams = ctf_events.read(metadata.parent)
+    for instance, row in rows.items():
+        # one that received nothing is not there
+        s = streams.get(instance, ctf_events.Stream())
+        assert s.events == [("hostile.seq", {"n": n})
+                            for n in range(len(s.events))], row
+        assert len(s.events) >= row["flushed"], row
+        assert not ended or len(s.events) <= row["sent"], row
+        assert s.discarded == 0, row
+        assert s.ns == sorted(s.ns), row
+    return rows
+
+
+# Every register, byte by byte and eight at once
+
+
+@pytest.mark.parametrize("channel", RING)
+def test_registers(tmp_path, accel, channel):
+    # where each access is a real exit, not all offsets
+    step = {"tcg": 1, "kvm": 13}[accel]
+    vm = run(tmp_path, accel, f"what=registers step={step}",
+             {"channel": channel})
+    check_honest(vm)
+    assert "to register 0x" in vm.guest_errors
+
+
+# Streams
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("properties", [
+    {"channel": "hypercall"},
+    {"channel": "shm"},
+    {"channel": "shm", "mode": "overwrite", "packets": 16},
+    {"channel": "hypercall", "mode": "overwrite", "packets": 16},
+    {"channel": "virtio"},
+], ids=lambda p: "-".join(str(v) for v in p.values()))
+def test_streams(tmp_path, properties, seed):
+    vm = run(tmp_path, "tcg", f"what=streams seed={seed}", properties)
+    check_honest(vm)
+    assert "stopped: " in vm.guest_errors
+
+
+@pytest.mark.parametrize("channel", CHANNELS)
+def test_streams_kvm(tmp_path, channel):
+    if htpayload.kvm_problem():
+        pytest.skip(htpayload.kvm_problem())
+    check_honest(run(tmp_path, "kvm", "what=streams seed=4 rounds=2",
+                     {"channel": channel}))
+
+
+# Virtqueues
+
+
+def virtqueues(workdir, accel, append, **properties):
+    """Without MSI-X, so that the interrupt is a pin."""
+    vm = run(workdir, accel, f"what=virtqueues {append}",
+             {"channel": "virtio", "vectors": 0, **properties},
+             {"channel": "shm"})
+    check_honest(vm)
+    check_honest(vm, 1)
+    assert "zero sized buffers" in vm.stderr and "Looped" in vm.stderr
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_virtqueues(tmp_path, seed):
+    virtqueues(tmp_path, "tcg", f"seed={seed}")
+
+
+def test_virtqueues_exits(tmp_path):
+    """Queues are served by the processor that notifies, in its exit."""
+    virtqueues(tmp_path, "tcg", "seed=4", ioeventfd="off")
+
+
+def test_virtqueues_kvm(tmp_path):
+    if htpayload.kvm_problem():
+        pytest.skip(htpayload.kvm_problem())
+    virtqueues(tmp_path, "kvm", "seed=5 rounds=1")
+
+
+# Streams that end without being closed
+
+
+@pytest.mark.parametrize("channel", CHANNELS)
+def test_takeovers(tmp_path, accel, channel):
+    rounds = {"tcg": 30, "kvm": 6}[accel]
+    check_honest(run(tmp_path, accel, f"what=takeovers rounds={rounds}",
+                     {"channel": channel}))
+
+
+# Where KVM emulates ring 0, firmware is slow: one channel is enough.
+@pytest.mark.parametrize("accel, channel, lives", [
+    *(("tcg", c, 4) for c in CHANNELS), ("kvm", "shm", 2)],
+    indirect=["accel"])
+def test_resets(tmp_path, accel, channel, lives):
+    """The machine is reset while it emits: what was committed arrives."""
+    devices = [{"channel": channel, **SMALL}]
+    with htpayload.Payload("hostile what=emits", devices=devices,
+                           accel=accel, workdir=tmp_path) as vm:
+        vm.qmp.command("set-action", reboot="reset")
+        for life in range(lives):
+            # a stream is told of again and again: await a new one
+            while len(reports(vm.out.text).get(0, {})) == life:
+                vm.out.expect(r'"flushed": [1-9]\d*', 60)
+            # some way into it, another one each time
+            for _ in range(3 + 5 * life):
+                vm.out.expect(r'"flushed": [1-9]\d*', 60)
+            if life < lives - 1:
+                vm.qmp.command("system_reset")
+        vm.qmp.command("quit")
+        vm.process.wait(60)
+        assert vm.process.returncode == 0, str(vm)
+        vm.out.finish(10)
+    assert '"ok": false' not in vm.out.text, str(vm)
+    assert len(check_honest(vm, ended=False)) == lives

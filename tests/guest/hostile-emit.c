@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Payload: streams that end without being closed
+ */
+#include "console.h"
+#include "hostile.h"
+
+/* Fewer than any ring holds: nobody may have looked at it so far */
+#define EVENTS_MAX  200
+
+/* A second driver takes the device over while the first one emits. */
+void hostile_takeovers(unsigned index)
+{
+    unsigned rounds = hostile_rounds(30);
+
+    for (unsigned i = 0; i < rounds; i++) {
+        struct ht_bm_device *d = hostile_open(index);
+        bool ring = d->dev.caps.channel != HT_CHANNEL_VIRTIO;
+        struct honest *h = honest_new();
+        uint64_t flushed;
+
+        honest_open(h, d);
+        honest_emit(h, hostile_below(EVENTS_MAX));
+        if (i % 3 == 0) {
+            honest_flush(h);
+        }
+        flushed = h->sent;
+        if (!ring && i % 3) {
+            flushed = 0;        /* what was not submitted is the guest's */
+        }
+        if (i % 2) {
+            /* Never committed: nobody may see it. */
+            ht_get(&h->s, hostile_class(), 8);
+        }
+        honest_report(h, index, flushed);
+    }
+    ht_bm_close(hostile_open(index));
+}
+
+/*
+ * Emit and tell how far we are, until the machine is reset.  A line is not
+ * printed before what it says is true.
+ */
+void hostile_emits(unsigned index)
+{
+    struct ht_bm_device *d = hostile_open(index);
+    bool ring = d->dev.caps.channel != HT_CHANNEL_VIRTIO;
+    struct honest *h = honest_new();
+
+    honest_open(h, d);
+    for (uint64_t burst = 0; ; burst++) {
+        honest_emit(h, 1 + hostile_below(EVENTS_MAX / 2));
+        if (!ring || burst % 8 == 0) {
+            honest_flush(h);
+            honest_report(h, index, h->sent);
+            honest_emit(h, hostile_below(EVENTS_MAX / 2));
+        }
+        honest_report(h, index, ring ? h->sent : 0);
+        honest_flush(h);
+    }
+}

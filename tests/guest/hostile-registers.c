@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Payload: BAR0 as no driver uses it
+ */
+#include "hostile.h"
+#include "internal.h"
+#include "libc.h"
+#include "mm.h"
+#include "payload.h"
+
+#define WIDTHS          4               /* 1, 2, 4 and 8 bytes */
+#define TYPES           (HT_MSG_TAKEOVER + 2)
+
+typedef volatile struct ht_packed16 any_reg16_t;    /* any address */
+typedef volatile struct ht_packed32 any_reg32_t;    /* any address */
+typedef volatile struct ht_packed64 any_reg64_t;    /* any address */
+
+static uint64_t read_any(const uint8_t *p, unsigned width)
+{
+    switch (width) {
+    case 0:
+        return ht_bm_read8(p);
+    case 1:
+        return ((const any_reg16_t *)p)->v;
+    case 2:
+        return ((const any_reg32_t *)p)->v;
+    default:
+        return ((const any_reg64_t *)p)->v;
+    }
+}
+
+static void write_any(uint8_t *p, unsigned width, uint64_t v)
+{
+    switch (width) {
+    case 0:
+        ht_bm_write8(p, v);
+        break;
+    case 1:
+        ((any_reg16_t *)p)->v = v;
+        break;
+    case 2:
+        ((any_reg32_t *)p)->v = v;
+        break;
+    default:
+        ((any_reg64_t *)p)->v = v;
+        break;
+    }
+}
+
+/* Whatever the width and the alignment, the same bytes are there. */
+static void check_reads(struct ht_bm_device *d, unsigned step)
+{
+    uint64_t size = d->bar[HT_PCI_BAR_REGS].size;
+    uint8_t *bytes = mm_alloc(size + 8, 8);
+    unsigned wrong = 0;
+
+    for (uint64_t i = 0; i < size; i++) {
+        bytes[i] = ht_bm_read8(d->regs + i);
+    }
+    hostile_check("the capabilities", memcmp(bytes, &d->dev.caps,
+                                             sizeof(d->dev.caps)), 0);
+    for (unsigned w = 0; w < WIDTHS; w++) {
+        for (uint64_t i = 0; i + (1u << w) <= size; i += step) {
+            uint64_t want = 0;
+
+            memcpy(&want, bytes + i, 1u << w);
+            wrong += read_any(d->regs + i, w) != want;
+        }
+    }
+    hostile_check("reads that differ", wrong, 0);
+}
+
+static void check_writes(struct ht_bm_device *d, unsigned step)
+{
+    uint64_t size = d->bar[HT_PCI_BAR_REGS].size;
+
+    for (unsigned w = 0; w < WIDTHS; w++) {
+        for (uint64_t i = 0; i + (1u << w) <= size; i += step) {
+            write_any(d->regs + i, w, hostile_random());
+        }
+    }
+}
+
+static void check_mailbox(struct ht_bm_device *d)
+{
+    uint8_t *mailbox = d->regs + d->dev.caps.mailbox_offset;
+    unsigned wrong = 0;
+
+    for (unsigned i = 0; i < 1000; i++) {
+        unsigned w = hostile_below(WIDTHS);
+        unsigned at = hostile_below(HT_MESSAGE_MAX - (1u << w) + 1);
+        uint64_t v = hostile_random();
+
+        write_any(mailbox + at, w, v);
+        if (w < 3) {
+            v &= (1ull << (8u << w)) - 1;
+        }
+        wrong += read_any(mailbox + at, w) != v;
+    }
+    hostile_check("mailbox bytes that differ", wrong, 0);
+}
+
+/* A message that may be right but for some of it */
+static uint32_t random_message(uint8_t *msg)
+{
+    static const uint8_t sizes[TYPES] = {
+        [HT_MSG_CLASS_REGISTER] = sizeof(struct ht_msg_class) + 4,
+        [HT_MSG_CLASS_LIST] = sizeof(struct ht_msg_class),
+        [HT_MSG_STREAM_OPEN] = sizeof(struct ht_msg_open),
+        [HT_MSG_STREAM_CLOSE] = sizeof(struct ht_msg_stream),
+        [HT_MSG_STREAM_FLUSH] = sizeof(struct ht_msg_stream),
+        [HT_MSG_TIME_SYNC] = sizeof(struct ht_msg_time),
+        [HT_MSG_STATS] = sizeof(struct ht_msg_stats),
+        [HT_MSG_TAKEOVER] = sizeof(struct ht_msg),
+    };
+    struct ht_msg *h = (struct ht_msg *)msg;
+
+    hostile_fill(msg, 128);
+    if (hostile_below(2)) {
+        /* small numbers where indexes, counts and lengths are */
+        for (unsigned i = sizeof(*h); i < 128; i++) {
+            msg[i] = i % 4 ? 0 : hostile_below(4);
+        }
+    }
+    h->type = hostile_below(TYPES);
+    h->size = sizes[h->type];
+    if (hostile_below(4) == 0) {
+        h->size += hostile_below(64) - 32;
+    }
+    return hostile_below(8) ? h->size : hostile_random();
+}
+
+static void check_messages(struct ht_bm_device *d)
+{
+    static const uint32_t sizes[] = {
+        0, 1, sizeof(struct ht_msg) - 1, HT_MESSAGE_MAX - 1, HT_MESSAGE_MAX,
+        HT_MESSAGE_MAX + 1, INT32_MAX, 0x80000000u, UINT32_MAX,
+    };
+    uint8_t *mailbox = d->regs + d->dev.caps.mailbox_offset;
+    uint8_t *go = d->regs + HT_REG_MAILBOX_GO;
+    uint64_t msg[16];
+
+    for (unsigned i = 0; i < sizeof(sizes) / sizeof(*sizes); i++) {
+        /* the message says the same */
+        ht_bm_write32(mailbox + 4, sizes[i]);
+        ht_bm_write32(go, sizes[i]);
+    }
+    for (unsigned i = hostile_rounds(500); i; i--) {
+        uint32_t size = random_message((uint8_t *)msg);
+
+        for (unsigned k = 0; k < sizeof(msg) / 8; k++) {
+            ht_bm_write64(mailbox + 8 * k, msg[k]);
+        }
+        ht_bm_write32(go, size);
+    }
+}
+
+void hostile_registers(unsigned index)
+{
+    struct ht_bm_device *d = hostile_open(index);
+    struct honest *h = honest_new();
+    struct ht_stats before, after;
+
+    if (!d->regs) {
+        payload_die(PAYLOAD_USAGE, "the device has no registers", NULL);
+    }
+    honest_open(h, d);
+    honest_emit(h, 10);
+    hostile_check("statistics",
+                  ht_get_stats(&d->dev, HT_STREAM_ANY, &before), 0);
+    check_reads(d, hostile_step());
+    check_writes(d, hostile_step());
+    check_mailbox(d);
+    hostile_check("statistics",
+                  ht_get_stats(&d->dev, HT_STREAM_ANY, &after), 0);
+    hostile_check("errors are counted", after.errors > before.errors, true);
+    honest_emit(h, 10);
+    honest_close(h, index);
+    check_messages(d);          /* take the device over, if luck has it */
+
+    d = hostile_open(index);
+    honest_open(h, d);
+    honest_emit(h, 10);
+    honest_close(h, index);
+    ht_bm_close(d);
+}
