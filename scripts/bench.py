@@ -63,6 +63,9 @@ def parse_args():
     parser.add_argument("--peers", default=peers, type=a_list(peers),
                         metavar="LIST", help="of " + ",".join(peers) +
                         "; '' for none")
+    parser.add_argument("--macro", action=argparse.BooleanOptionalAction,
+                        help="benchmarks in a Linux guest, under TCG where "
+                        "KVM emulates ring 0 (default: with --full)")
     parser.add_argument("--rounds", type=int, help="instead of the profile's")
     parser.add_argument("--json", type=Path, metavar="FILE",
                         help="write all figures")
@@ -74,6 +77,8 @@ def parse_args():
                         help=argparse.SUPPRESS)
     args = parser.parse_args()
     args.profile = args.profile or "quick"
+    if args.macro is None:
+        args.macro = args.profile == "full"
     if args.rounds is not None and not 1 <= args.rounds <= 100:
         parser.error("--rounds is a number from 1 to 100")
     if args.source and not args.source.is_file():
@@ -178,6 +183,8 @@ class Bench:
                 self.measure_pairs(accel)
                 if accel == "kvm" or self.args.accel == "tcg":
                     self.measure_load(accel)
+            if self.args.macro:
+                self.measure_macro(environment)
         environment["accelerators"] = ", ".join(sorted(
             {c.accel for c in self.cases} - {"native"}))
         environment["mapping of stream memory"] = ", ".join(
@@ -212,6 +219,23 @@ class Bench:
         self.take(cases)
         if natives:
             self.take(natives.cases)
+
+    def measure_macro(self, environment):
+        import bench_macro
+        import htpayload
+        problem = bench_macro.problem()
+        if problem:
+            return self.skip("macro-benchmarks", problem)
+        # Where KVM emulates ring 0, a Linux kernel does not boot in hours.
+        accel = "kvm" if not htpayload.kvm_problem() and \
+            "emulated" not in environment["KVM"] and \
+            self.args.accel != "tcg" else "tcg"
+        rounds = {"smoke": 1, "quick": 2}.get(self.args.profile, 5)
+        print(f"==> macro-benchmarks, {accel}: {rounds} rounds",
+              file=sys.stderr)
+        self.take(bench_macro.measure(accel, self.args.channels, rounds, 2,
+                                      self.workdir("macro")))
+        return None
 
     def measure_pairs(self, accel):
         from bench_guest import Study

@@ -85,7 +85,7 @@ def bars(rows, xlabel, logx=True, start=1):
         script += f"set logscale x\nset xrange [{start}:*]\n" \
                   "set format x '%.0s%c'\n"
     else:
-        script += "set xrange [0:*]\n"
+        start = 0
     script += "set style fill solid 0.85 noborder\n"
     script += (f"plot $data using ({start}):1:({start}):2:($1-0.34):($1+0.34)"
                f" with boxxyerror lc rgb '{COLOURS[0]}', "

@@ -6,6 +6,7 @@ import html
 
 import bench_conclusions
 import bench_plot
+import bench_stats
 import bench_targets
 
 STYLE = """
@@ -115,6 +116,8 @@ class Report:
         for accel in ("kvm", "tcg"):
             if any(c["accel"] == accel for c in r["cases"]):
                 self._accel(accel)
+        for accel in ("kvm", "tcg"):
+            self._macro(accel)
 
     def _cases(self, accel, table):
         return [c for (a, t, _, _), c in self.figures.cases.items()
@@ -320,6 +323,40 @@ class Report:
                    more="set format x '%g'\nset yrange [0:100]\n")
         self.blocks.append(("table", ["channel", "events/s", "min µs", "median", "p90",
                                       "p99", "max"], rows))
+
+    def _macro(self, accel):
+        cases = self._cases(accel, "macro")
+        if not cases:
+            return
+        note = "" if accel == "kvm" else \
+            " (TCG: proves function, not overhead)"
+        self.blocks += [
+            ("h2", f"Benchmarks in a Linux guest, {accel.upper()}{note}"),
+            ("p", f"While a program emits {cases[0].options['rate']} 32-byte "
+             "events/s over a channel, or through trace_marker, against the "
+             "same without: mean and standard deviation of what it costs "
+             "more, within each round. Negative: it was quicker, by "
+             "chance.")]
+        rows, bars = [], []
+        for c in cases:
+            base = self.figures.get(accel, "macro", "none", c.x)
+            mean = bench_stats.spread([r["value"] for r in c.rows])
+            cost = bench_stats.overhead(c, base) \
+                if c.series != "none" and base else None
+            rows.append([c.x, c.series, with_spread(mean),
+                         f"{cost['mean']:+.1f} % ± {cost['sd']:.1f}"
+                         if cost else ""])
+            if cost:
+                bars.append((f"{c.x.split(',')[0]}, {c.series}",
+                             cost["mean"], cost["mean"] - cost["sd"],
+                             cost["mean"] + cost["sd"]))
+        rows.sort(key=lambda r: r[0])
+        self._plot(f"{accel}-macro", "What it costs more than without "
+                   "tracing, with the standard deviation", bench_plot.bars,
+                   sorted(bars, key=lambda b: b[0].split(",")[0]),
+                   "% more", logx=False)
+        self.blocks.append(("table", ["benchmark", "source", "figure",
+                                      "cost"], rows))
 
     # How it is written ---------------------------------------------------------
 

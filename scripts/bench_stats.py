@@ -24,6 +24,8 @@ def derived(row):
                               if k in row),
                 # while all of them emit
                 "events_per_s": sum(1e9 / v for v in each)}
+    if row.get("function") == "macro":
+        return {"value": row["value"]}
     sent = row.get("sent")
     result = {k: row[k] for k in ("ns", "p50_ns", "p90_ns", "p99_ns",
                                   "max_ns", "events_per_s", "mb_per_s",
@@ -68,3 +70,17 @@ def ratio(above, below, name="p50_ns"):
              for a, b in zip(above.rows, below.rows)]
     pairs = [(a, b) for a, b in pairs if a is not None and b]
     return spread([a / b for a, b in pairs]) if pairs else None
+
+
+def overhead(case, baseline):
+    """Mean and deviation of what a case costs more, per cent, by rounds."""
+    each = []
+    for row, base in zip(case.rows, baseline.rows):
+        if row["value"] and base["value"]:
+            r = row["value"] / base["value"]
+            each.append(100 * ((1 / r if case.options["more_is_better"]
+                                else r) - 1))
+    if not each:
+        return None
+    return {"mean": statistics.mean(each), "n": len(each),
+            "sd": statistics.stdev(each) if len(each) > 1 else 0.0}

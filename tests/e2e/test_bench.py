@@ -190,6 +190,17 @@ def test_ratios_are_taken_within_rounds():
     assert target["reached"] is False
 
 
+def test_overhead_is_of_the_same_round():
+    """Twice the time, or half the rate, is 100 % more, whatever the round."""
+    class Case:
+        def __init__(self, values, more):
+            self.rows = [{"value": v} for v in values]
+            self.options = {"more_is_better": more}
+    for values, more in (([2, 8], False), ([0.5, 2], True)):
+        cost = bench_stats.overhead(Case(values, more), Case([1, 4], more))
+        assert cost == {"mean": 100, "n": 2, "sd": 0}
+
+
 def test_tcg_draws_no_conclusions():
     cases = [made_up("tcg", "payload", c, 32, [v])
              for c, v in (("shm", 40), ("hypercall", 50), ("virtio", 60))]
