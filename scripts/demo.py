@@ -138,6 +138,7 @@ class Demo:
                      " bare-metal payload, which works at ring 3, under KVM")
 
     def run(self):
+        demo_record.verifier()          # before anything takes time
         self.probe()
         if self.kvm["ring0_at_speed"]:
             self.measure(demo_rounds.LinuxGuest, "kvm")
@@ -260,6 +261,8 @@ def parse_args():
         args.keep = Path(args.keep).absolute()
         if args.keep.exists():
             p.error(f"--keep {args.keep}: is there already")
+    if args.json and not Path(args.json).absolute().parent.is_dir():
+        p.error(f"--json {args.json}: no such directory")
     return args
 
 
@@ -297,7 +300,7 @@ def main():
     demo = Demo(args)
     try:
         result = work(args, demo)
-    except (Failure, SessionError) as e:
+    except (Failure, SessionError, OSError) as e:
         sys.exit(f"demo: {e}")
     except KeyboardInterrupt:
         sys.exit(130)

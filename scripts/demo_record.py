@@ -83,12 +83,17 @@ class Lttng:
         return self.directory / self._name
 
 
-def verify(directory):
-    """Run ht-verify: what it says of a directory.
-
-    With LTTNG_HOME at a private place, babeltrace2 leaves that alone too.
-    """
+def verifier():
     program = Path(os.environ["HT_BUILD"]) / "tools/ht-verify/ht-verify"
+    if not program.exists():
+        raise Failure(f"{program} was not built: install libbabeltrace2's"
+                      " development package and build again")
+    return program
+
+
+def verify(directory):
+    """Run ht-verify, which reads with babeltrace2: what it says."""
+    program = verifier()
     p = subprocess.run([program, "--json", directory], check=False,
                        stdin=subprocess.DEVNULL, capture_output=True,
                        text=True)

@@ -129,7 +129,7 @@ def make_all(runs):
     return [make(r[BURST], r[PACED]) for r in by_key.values()]
 
 
-# For people ---------------------------------------------------------------------
+# For people ------------------------------------------------------------------
 
 
 def number(value, digits=0):

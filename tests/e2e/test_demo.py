@@ -146,12 +146,20 @@ def test_without_lttng(tmp_path):
     assert json.loads(out.read_text())["recorder"] == "ctf"
 
 
+def test_without_verifier(tmp_path):
+    env = dict(environment(tmp_path), HT_BUILD=str(tmp_path))
+    p = demo("--accel", "tcg", env=env)
+    assert p.returncode == 1 and "ht-verify was not built" in p.stderr
+    assert left_behind(tmp_path) == []
+
+
 @pytest.mark.parametrize("args, what", [
     (["--channels", "shm,pigeon"], "'pigeon' is not one of"),
     (["--events", "many"], "100 to 10000000"),
     (["--events", "3"], "100 to 10000000"),
     (["--payloads", "9"], "'9' is not one of"),
     (["--keep", "."], "is there already"),
+    (["--json", "no/such.json"], "no such directory"),
     (["--nonsense"], "unrecognized arguments"),
 ])
 def test_usage(tmp_path, args, what):
@@ -177,7 +185,7 @@ def test_interrupted(tmp_path):
     assert left_behind(tmp_path) == []
 
 
-# The verdict, on figures that do not add up --------------------------------------
+# The verdict, on figures that do not add up ----------------------------------
 
 
 def a_run(**changed):

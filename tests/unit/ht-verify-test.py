@@ -183,7 +183,7 @@ def single(tmp, events, **kwargs):
     return status, streams(result)[0], stderr
 
 
-# Tests ---------------------------------------------------------------------------
+# Tests -----------------------------------------------------------------------
 
 
 def test_sound(tmp):
