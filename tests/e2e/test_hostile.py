@@ -73,7 +73,7 @@ def check_honest(vm, device=0, ended=True):
 @pytest.mark.parametrize("channel", RING)
 def test_registers(tmp_path, accel, channel):
     # where each access is a real exit, not all offsets
-    step = {"tcg": 1, "kvm": 13}[accel]
+    step = {"tcg": 1, "kvm": 29}[accel]
     vm = run(tmp_path, accel, f"what=registers step={step}",
              {"channel": channel})
     check_honest(vm)
@@ -101,7 +101,7 @@ def test_streams(tmp_path, properties, seed):
 def test_streams_kvm(tmp_path, channel):
     if htpayload.kvm_problem():
         pytest.skip(htpayload.kvm_problem())
-    check_honest(run(tmp_path, "kvm", "what=streams seed=4 rounds=2",
+    check_honest(run(tmp_path, "kvm", "what=streams seed=4 rounds=1",
                      {"channel": channel}))
 
 

@@ -3,8 +3,8 @@
  * Payload: a guest that breaks the rules, beside one that keeps them
  *
  * Options: what=registers|streams|virtqueues|takeovers|emits, seed, rounds,
- * step, device.  tests/e2e/test_hostile.py compares what honest streams sent with
- * what arrived.
+ * step, device.  tests/e2e/test_hostile.py compares what honest streams sent
+ * with what arrived.
  */
 #include "hypertrace/event.h"
 #include "cmdline.h"
