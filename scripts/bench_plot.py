@@ -9,7 +9,7 @@ COLOURS = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9",
            "#444444"]
 POINTS = [7, 5, 9, 13, 11, 4, 6]
 STYLE = """
-set terminal svg size 780,430 dynamic background '#ffffff' \
+set terminal svg noenhanced size 780,430 dynamic background '#ffffff' \
 font 'Helvetica,Arial,sans-serif,13'
 set encoding utf8
 set border 3 lc rgb '#444444'

@@ -304,12 +304,12 @@ class Report:
              "the host. At 20 events/s the consumer is asleep when an event "
              "comes; at 1,000 it has just looked, and comes back after "
              "flush-ms (10) at the latest.")]
-        series = []
+        rates = {}
         rows = []
         for c in cases:
             points = [sorted(r["latency_points_ns"][i] for r in c.rows)
                       for i in range(21)]
-            series.append((f"{c.series}, {c.x}/s", [
+            rates.setdefault(c.x, []).append((c.series, [
                 (p[len(p) // 2] / 1000, i * 5, i * 5, i * 5)
                 for i, p in enumerate(points) if p[len(p) // 2] > 0]))
             rows.append([c.series, place(c.x)] + [number(
@@ -317,10 +317,12 @@ class Report:
                 for k in ("latency_min_ns", "latency_p50_ns",
                           "latency_p90_ns", "latency_p99_ns",
                           "latency_max_ns")])
-        self._plot(f"{accel}-latency", "Share of events delivered within a "
-                   "time", bench_plot.lines, series, "µs", "% of events",
-                   logx=True, logy=False,
-                   more="set format x '%g'\nset yrange [0:100]\n")
+        for rate, series in rates.items():
+            self._plot(f"{accel}-latency-{rate}", "Share of events delivered "
+                       f"within a time, at {rate} events/s",
+                       bench_plot.lines, series, "µs", "% of events",
+                       logx=True, logy=False,
+                       more="set format x '%g'\nset yrange [0:100]\n")
         self.blocks.append(("table", ["channel", "events/s", "min µs", "median", "p90",
                                       "p99", "max"], rows))
 
