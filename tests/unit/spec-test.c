@@ -1,0 +1,334 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * docs/specs/hypertrace.rst says what abi.h says, and its worked example is
+ * one that the host accepts
+ */
+#include "qemu/osdep.h"
+#include "qemu/bswap.h"
+#include "core-testlib.h"
+
+static char **lines;            /* of the specification */
+
+/* Tables of structures ----------------------------------------------------- */
+
+typedef struct Member {
+    const char *structure;
+    const char *name;
+    size_t offset;
+    size_t size;
+    bool found;
+} Member;
+
+#define M(s, m) { #s, #m, offsetof(struct s, m), \
+                  sizeof(((struct s *)0)->m), false }
+/* in the control page, where the host's line has an offset */
+#define H(m) { "ht_host_line", #m, \
+               offsetof(struct ht_ring_control, host.m), \
+               sizeof(((struct ht_host_line *)0)->m), false }
+
+static Member members[] = {
+    M(ht_caps, magic), M(ht_caps, version), M(ht_caps, channel),
+    M(ht_caps, mode), M(ht_caps, features), M(ht_caps, streams),
+    M(ht_caps, packet_size), M(ht_caps, packets), M(ht_caps, batch),
+    M(ht_caps, flush_ms), M(ht_caps, max_gap), M(ht_caps, clock_hz),
+    M(ht_caps, epoch), M(ht_caps, ring_stride), M(ht_caps, doorbell_offset),
+    M(ht_caps, doorbell_stride), M(ht_caps, mailbox_offset),
+    M(ht_caps, mailbox_size), M(ht_caps, max_classes),
+    M(ht_caps, max_message),
+    M(ht_msg, type), M(ht_msg, reserved), M(ht_msg, size), M(ht_msg, status),
+    M(ht_msg, cookie),
+    M(ht_msg_class, id), M(ht_msg_class, index), M(ht_msg_class, nr_fields),
+    M(ht_msg_class, name_len), M(ht_msg_class, loglevel),
+    M(ht_msg_class, reserved),
+    M(ht_msg_field, kind), M(ht_msg_field, elem), M(ht_msg_field, flags),
+    M(ht_msg_field, name_len), M(ht_msg_field, count),
+    M(ht_msg_open, stream), M(ht_msg_open, vcpu), M(ht_msg_open, instance),
+    M(ht_msg_open, name),
+    M(ht_msg_stream, stream), M(ht_msg_stream, ticket),
+    M(ht_msg_stream, instance), M(ht_msg_stream, lost),
+    M(ht_msg_time, before), M(ht_msg_time, after), M(ht_msg_time, prev),
+    M(ht_msg_time, reserved), M(ht_msg_time, host_ns),
+    M(ht_msg_time, bound_ns),
+    M(ht_msg_stats, stream), M(ht_msg_stats, reserved),
+    M(ht_msg_stats, stats),
+    M(ht_packet, magic), M(ht_packet, stream), M(ht_packet, instance),
+    M(ht_packet, seq), M(ht_packet, clock_begin), M(ht_packet, events),
+    M(ht_packet, lost), M(ht_packet, clock_end), M(ht_packet, content),
+    M(ht_packet, reserved),
+    M(ht_guest_line, head), M(ht_guest_line, opening), M(ht_guest_line, lost),
+    H(tail), H(wake), H(state), H(instance),
+    M(ht_submit, from), M(ht_submit, to), M(ht_submit, lost),
+    M(ht_submit, stream),
+};
+
+static const struct {
+    const char *name;
+    size_t size;
+} structures[] = {
+    { "ht_caps", sizeof(struct ht_caps) },
+    { "ht_msg", sizeof(struct ht_msg) },
+    { "ht_msg_class", sizeof(struct ht_msg_class) },
+    { "ht_msg_field", sizeof(struct ht_msg_field) },
+    { "ht_msg_open", sizeof(struct ht_msg_open) },
+    { "ht_msg_stream", sizeof(struct ht_msg_stream) },
+    { "ht_msg_time", sizeof(struct ht_msg_time) },
+    { "ht_msg_stats", sizeof(struct ht_msg_stats) },
+    { "ht_packet", sizeof(struct ht_packet) },
+    { "ht_guest_line", sizeof(struct ht_guest_line) },
+    { "ht_host_line", sizeof(struct ht_host_line) },
+    { "ht_submit", sizeof(struct ht_submit) },
+};
+
+static void check_size(const char *structure, const char *said)
+{
+    unsigned i;
+
+    for (i = 0; i < G_N_ELEMENTS(structures); i++) {
+        if (!strcmp(structures[i].name, structure)) {
+            if (said) {
+                g_assert_cmpuint(g_ascii_strtoull(said, NULL, 10), ==,
+                                 structures[i].size);
+            }
+            return;
+        }
+    }
+    g_error("the specification has a structure %s", structure);
+}
+
+static void check_member(const char *structure, const char *offset,
+                         const char *size, const char *name)
+{
+    unsigned i;
+
+    for (i = 0; i < G_N_ELEMENTS(members); i++) {
+        Member *m = &members[i];
+
+        if (!strcmp(m->structure, structure) && !strcmp(m->name, name)) {
+            g_test_message("%s.%s", structure, name);
+            g_assert_false(m->found);
+            g_assert_cmpuint(g_ascii_strtoull(offset, NULL, 16), ==,
+                             m->offset);
+            g_assert_cmpuint(g_ascii_strtoull(size, NULL, 10), ==, m->size);
+            m->found = true;
+            return;
+        }
+    }
+    g_error("the specification has a member %s of %s", name, structure);
+}
+
+static void test_tables(void)
+{
+    g_autoptr(GRegex) title = g_regex_new(
+        "^(?:Offset.*|\\\\ +)?``struct (\\w+)``(?:, (\\d+) bytes)?", 0, 0,
+        NULL);
+    g_autoptr(GRegex) row = g_regex_new(
+        "^(0x[0-9a-f]+) +(\\d+) +``(\\w+)``", 0, 0, NULL);
+    g_autofree char *structure = NULL;
+    unsigned i;
+
+    for (i = 0; lines[i]; i++) {
+        GMatchInfo *m;
+
+        if (g_regex_match(title, lines[i], 0, &m)) {
+            g_autofree char *size = g_match_info_fetch(m, 2);
+
+            g_free(structure);
+            structure = g_match_info_fetch(m, 1);
+            check_size(structure, size && *size ? size : NULL);
+        }
+        g_match_info_free(m);
+        if (g_regex_match(row, lines[i], 0, &m)) {
+            g_autofree char *offset = g_match_info_fetch(m, 1);
+            g_autofree char *size = g_match_info_fetch(m, 2);
+            g_autofree char *name = g_match_info_fetch(m, 3);
+
+            check_member(structure, offset, size, name);
+        }
+        g_match_info_free(m);
+    }
+    for (i = 0; i < G_N_ELEMENTS(members); i++) {
+        if (!members[i].found) {
+            g_error("%s.%s is not in the specification",
+                    members[i].structure, members[i].name);
+        }
+    }
+}
+
+/* The worked example ------------------------------------------------------- */
+
+/* The n-th block of hexadecimal bytes behind the title of the example */
+static GByteArray *dump(unsigned n)
+{
+    GByteArray *a = g_byte_array_new();
+    g_autoptr(GRegex) line = g_regex_new(
+        "^    ([0-9a-f]{3})  ((?:[0-9a-f]{2} ?){1,16})(?: |$)", 0, 0, NULL);
+    unsigned i, block = 0;
+    bool inside = false;
+
+    for (i = 0; strcmp(lines[i], "A worked example"); i++) {
+        g_assert_nonnull(lines[i]);
+    }
+    for (; lines[i]; i++) {
+        g_auto(GStrv) bytes = NULL;
+        g_autofree char *at = NULL, *text = NULL;
+        GMatchInfo *m;
+        unsigned j;
+
+        if (!g_regex_match(line, lines[i], 0, &m)) {
+            g_match_info_free(m);
+            block += inside;
+            inside = false;
+            continue;
+        }
+        inside = true;
+        at = g_match_info_fetch(m, 1);
+        text = g_match_info_fetch(m, 2);
+        g_match_info_free(m);
+        if (block != n) {
+            continue;
+        }
+        g_assert_cmpuint(g_ascii_strtoull(at, NULL, 16), ==, a->len);
+        bytes = g_strsplit(g_strstrip(text), " ", -1);
+        for (j = 0; bytes[j]; j++) {
+            uint8_t b = g_ascii_strtoull(bytes[j], NULL, 16);
+
+            g_byte_array_append(a, &b, 1);
+        }
+    }
+    return a;
+}
+
+static void test_class(void)
+{
+    g_autoptr(GByteArray) a = dump(0);
+    HtClassTable *t = ht_class_table_new();
+    struct ht_msg_class *m = (struct ht_msg_class *)a->data;
+    HtClass *c;
+    bool added;
+
+    g_assert_cmpuint(lduw_le_p(&m->h.type), ==, HT_MSG_CLASS_REGISTER);
+    g_assert_cmpuint(ldl_le_p(&m->h.size), ==, a->len);
+    g_assert_cmpint(ht_class_table_add(t, a->data, a->len, &added, &c), ==,
+                    HT_STATUS_OK);
+    g_assert_cmpuint(c->id, ==, 1);
+    g_assert_cmpstr(c->name, ==, "boot.mark");
+    g_assert_cmpuint(c->loglevel, ==, 14);
+    g_assert_cmpuint(c->nr_fields, ==, 3);
+    g_assert_cmpstr(c->fields[0].name, ==, "cpu");
+    g_assert_cmpuint(c->fields[0].kind, ==, HT_FIELD_U32);
+    g_assert_cmpstr(c->fields[1].name, ==, "addr");
+    g_assert_cmpuint(c->fields[1].kind, ==, HT_FIELD_U64);
+    g_assert_cmpuint(c->fields[1].flags, ==, HT_FIELD_HEX);
+    g_assert_cmpstr(c->fields[2].name, ==, "who");
+    g_assert_cmpuint(c->fields[2].kind, ==, HT_FIELD_TEXT);
+    ht_class_table_free(t);
+}
+
+static void test_open(void)
+{
+    g_autoptr(GByteArray) a = dump(1);
+    struct ht_msg_open *m = (struct ht_msg_open *)a->data;
+
+    g_assert_cmpuint(a->len, ==, sizeof(*m));
+    g_assert_cmpuint(lduw_le_p(&m->h.type), ==, HT_MSG_STREAM_OPEN);
+    g_assert_cmpuint(ldl_le_p(&m->h.size), ==, sizeof(*m));
+    g_assert_cmpuint(ldl_le_p(&m->stream), ==, HT_STREAM_ANY);
+    g_assert_cmpuint(ldl_le_p(&m->vcpu), ==, 0);
+    g_assert_cmpstr((char *)m->name, ==, "boot");
+}
+
+typedef struct Delivered {
+    const HtClassTable *classes;
+    unsigned events;
+} Delivered;
+
+static void deliver(void *opaque, const HtRun *run)
+{
+    static const char *const who[] = { "bsp", "ap" };
+    Delivered *d = opaque;
+    HtRunIter it;
+    HtEvent ev;
+
+    ht_run_iter_init(&it, run, d->classes);
+    while (run->events && ht_run_next(&it, &ev)) {
+        const char *text = who[d->events];
+
+        g_assert_cmpuint(d->events, <, 2);
+        g_assert_cmpuint(ev.size, ==, 14 + strlen(text));
+        g_assert_cmpuint(ldl_le_p(ev.payload), ==, d->events);
+        g_assert_cmpuint(ldq_le_p(ev.payload + 4), ==, 0xfee00000);
+        g_assert_cmpmem(ev.payload + 14, ev.size - 14, text, strlen(text));
+        g_assert_cmpuint(ev.ns, ==, d->events ? 0x127456789 : 0x123456789);
+        d->events++;
+    }
+}
+
+static void test_packet(void)
+{
+    g_autoptr(GByteArray) class = dump(0);
+    g_autoptr(GByteArray) packet = dump(2);
+    HtClassTable *t = ht_class_table_new();
+    struct ht_ring_control ring = { };
+    g_autofree uint8_t *packets = g_malloc0(2 * HT_PACKET_SIZE_MIN);
+    struct ht_packet *header = (struct ht_packet *)packets;
+    HtStreamInfo info = { .index = 0, .vcpu = 0, .instance = 1 };
+    Delivered d = { .classes = t };
+    HtConsumerConfig cfg = {
+        .classes = t,
+        .packet_size = HT_PACKET_SIZE_MIN,
+        .packets = 2,
+        .deliver = deliver,
+        .opaque = &d,
+    };
+    HtConsumer c;
+    HtClass *cls;
+    bool added;
+
+    ht_class_table_add(t, class->data, class->len, &added, &cls);
+    ht_class_table_set_state(t, cls, HT_CLASS_READY);
+    memcpy(packets, packet->data, packet->len);
+    ht_consumer_init(&c, &cfg);
+    ht_consumer_open(&c, &info, 0);
+    c.time = ct_time(0);
+
+    /* as the text behind the example has it */
+    g_assert_cmpuint(packet->len, ==, 0x72);
+    ring.guest.head = cpu_to_le64(0x55);
+    ht_consumer_ring(&c, &ring, packets, SIZE_MAX);
+    g_assert_cmpuint(d.events, ==, 1);
+    ring.guest.head = cpu_to_le64(0x72);
+    ht_consumer_ring(&c, &ring, packets, SIZE_MAX);
+    g_assert_cmpuint(d.events, ==, 2);
+    g_assert_cmpuint(le64_to_cpu(ring.host.tail), ==, 0);
+    stq_le_p(&header->clock_end, 0x127456789);
+    stl_le_p(&header->content, 0x72);
+    ring.guest.head = cpu_to_le64(0x1000);
+    ht_consumer_ring(&c, &ring, packets, SIZE_MAX);
+    g_assert_cmpuint(le64_to_cpu(ring.host.tail), ==, 1);
+    g_assert_cmpuint(d.events, ==, 2);
+    g_assert_false(c.stopped);
+
+    ht_consumer_close(&c, 0, 0);
+    ht_consumer_destroy(&c);
+    ht_class_table_free(t);
+}
+
+int main(int argc, char **argv)
+{
+    g_autofree char *text = NULL;
+    int r;
+
+    g_test_init(&argc, &argv, NULL);
+    if (argc != 2 || !g_file_get_contents(argv[1], &text, NULL, NULL)) {
+        fputs("usage: spec-test SPECIFICATION\n", stderr);
+        return 2;
+    }
+    lines = g_strsplit(text, "\n", -1);
+    g_test_add_func("/spec/tables", test_tables);
+    g_test_add_func("/spec/example/class", test_class);
+    g_test_add_func("/spec/example/open", test_open);
+    g_test_add_func("/spec/example/packet", test_packet);
+    r = g_test_run();
+    g_strfreev(lines);
+    return r;
+}
