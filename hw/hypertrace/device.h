@@ -198,6 +198,8 @@ void ht_thread_unprepare(HypertraceDevice *dev);
 void ht_thread_start(HypertraceDevice *dev);
 /* Close all streams and detach; waits for the walk.  Context: BQL */
 void ht_thread_stop(HypertraceDevice *dev);
+/* Deliver all that was committed; the VM is stopped.  Context: BQL */
+void ht_thread_settle(HypertraceDevice *dev);
 /* Have the IOThread look.  Any thread */
 void ht_thread_kick(HypertraceDevice *dev);
 

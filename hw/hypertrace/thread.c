@@ -20,6 +20,9 @@
  */
 #define LOOK_INTERVAL_NS (20 * SCALE_US)
 
+/* Looks until all that a stopped VM committed is surely delivered */
+#define SETTLE_ROUNDS 64
+
 /* Context: IOThread */
 static void thread_arm(HypertraceDevice *dev)
 {
@@ -279,6 +282,25 @@ void ht_thread_stop(HypertraceDevice *dev)
     timer_free(t->timer);
     t->timer = NULL;
     t->running = false;
+}
+
+/* Context: BH in IOThread */
+static void thread_settle_bh(void *opaque)
+{
+    HypertraceDevice *dev = opaque;
+    unsigned i;
+
+    /* a ring in each look, and nobody fills them any more */
+    for (i = 0; i < SETTLE_ROUNDS && ht_streams_work(dev); i++) {
+        /* go on */
+    }
+}
+
+void ht_thread_settle(HypertraceDevice *dev)
+{
+    if (dev->thread.running) {
+        aio_wait_bh_oneshot(dev->thread.ctx, thread_settle_bh, dev);
+    }
 }
 
 void ht_thread_kick(HypertraceDevice *dev)

@@ -70,7 +70,21 @@ static void hypertrace_vm_change(void *opaque, bool running, RunState state)
     HypertraceDevice *dev = opaque;
 
     ht_clock_sample(&dev->clock, true);
-    ht_thread_kick(dev);
+    if (running) {
+        ht_thread_kick(dev);
+        return;
+    }
+    /*
+     * A guest's last words: QEMU may end now, and does not unrealize devices
+     * then.  Paused, it may stay so for long.
+     */
+    if (dev->channel->drain) {
+        dev->channel->drain(dev);
+    }
+    if (state == RUN_STATE_SHUTDOWN) {
+        ht_streams_want_close_all(dev);
+    }
+    ht_thread_settle(dev);
 }
 
 static void hypertrace_device_realize(DeviceState *qdev, Error **errp)
