@@ -313,5 +313,7 @@ void hypertrace_device_unprepare(HypertraceDevice *dev)
     ht_delivery_detach(dev);
     drop_default_backend(dev);
     finalize_ring_ram(dev);
-    ht_trace_release(dev->trace);
+    if (!dev->unrealized) {
+        ht_trace_release(dev->trace);
+    }
 }

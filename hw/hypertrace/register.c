@@ -51,17 +51,19 @@ static void class_job_done(void *opaque, int ret)
         error_reportf_err(job->err, "hypertrace %s: event class %s: ",
                           trace->name, job->cls->name);
     }
-    ht_class_table_set_state(trace->classes, job->cls,
-                             job->err ? HT_CLASS_FAILED : HT_CLASS_READY);
-    g_free(job);
-
     dev->job_running = false;
     if (dev->unrealized) {
-        /* the device waited for this with giving its backends back */
+        /*
+         * The device waited for this with giving its backends back.  The class
+         * is no longer its own: another device may have begun with it.
+         */
         hypertrace_device_unprepare(dev);
     } else {
+        ht_class_table_set_state(trace->classes, job->cls,
+                                 job->err ? HT_CLASS_FAILED : HT_CLASS_READY);
         start_next(dev);
     }
+    g_free(job);
     object_unref(OBJECT(dev)->parent);
 }
 

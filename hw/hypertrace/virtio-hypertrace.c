@@ -112,7 +112,6 @@ static void hypertrace_device_realize(DeviceState *qdev, Error **errp)
     dev->vmstate = qemu_add_vm_change_state_handler(hypertrace_vm_change, dev);
     ht_clock_sample(&dev->clock, true);
     ht_thread_start(dev);
-    ht_register_again(dev);
 }
 
 static void hypertrace_device_unrealize(DeviceState *qdev)
@@ -128,7 +127,9 @@ static void hypertrace_device_unrealize(DeviceState *qdev)
         dev->channel->unrealize(dev);
     }
     virtio_cleanup(VIRTIO_DEVICE(dev));
+    /* Another device may go on with the trace, even if a job still runs. */
     dev->unrealized = true;
+    ht_trace_release(dev->trace);
     if (!dev->job_running) {
         hypertrace_device_unprepare(dev);
     }
