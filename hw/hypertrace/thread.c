@@ -209,8 +209,10 @@ bool ht_thread_prepare(HypertraceDevice *dev, Error **errp)
         t->iothread = dev->conf.iothread;
         object_ref(OBJECT(t->iothread));
     } else {
-        g_autofree char *id = g_strdup_printf("hypertrace-%s",
-                                              dev->trace->name);
+        /* numbered: that of a device just unplugged may still be there */
+        static unsigned count;
+        g_autofree char *id = g_strdup_printf("hypertrace-%s-%u",
+                                              dev->trace->name, count++);
 
         t->iothread = iothread_create(id, errp);
         if (!t->iothread) {
