@@ -47,7 +47,8 @@ payload   bytes of an event; mix: all four in turn. x{batch}: a doorbell for
 ns/event  one emit in the guest, flat out: {events} events into an empty ring.
 exits     doorbells rung (virtio: kicks) for each 1000 of these events.
 latency   from the emit to {delivery}, at {rate} events a second;
-          +-: error bound of the conversion of the guest's clock.
+          +-: error bound of the conversion of the guest's clock, as the device
+          tells it; more where an event was recorded before it was emitted.
 sent      by the program: recorded + discarded by device + by LTTng. Every
           field of every recorded event was compared with what was emitted."""
 

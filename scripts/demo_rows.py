@@ -103,6 +103,7 @@ def make(burst, paced):
         "rate": paced.bench["rate"],
         "latency_median_ns": latency and latency["median_ns"],
         "latency_p99_ns": latency and latency["p99_ns"],
+        "latency_min_ns": latency and latency["min_ns"],
         "latency_max_ns": latency and latency["max_ns"],
         "latency_negative": latency and latency["negative"],
         "latency_bound_ns": None if bound >= UNKNOWN_NS else bound,
@@ -147,6 +148,13 @@ def micro(ns):
     return None if ns is None else ns / 1000
 
 
+def uncertainty(row):
+    """What the device says, or what is known to be true at least: nothing
+    can be recorded before it was emitted."""
+    bound, least = row["latency_bound_ns"], row["latency_min_ns"]
+    return bound if bound is None or least is None else max(bound, -least)
+
+
 COLUMNS = [
     # first line, second line, text of a row
     ("", "accel", lambda r: r["accel"]),
@@ -161,7 +169,7 @@ COLUMNS = [
     ("delivery latency, us", "median",
      lambda r: short(micro(r["latency_median_ns"]))),
     ("", "99%", lambda r: short(micro(r["latency_p99_ns"]))),
-    ("", "+-", lambda r: short(micro(r["latency_bound_ns"]))),
+    ("", "+-", lambda r: short(micro(uncertainty(r)))),
     ("", "sent", lambda r: number(r["sent"])),
     ("", "recorded", lambda r: number(r["recorded"])),
     ("discarded by", "device", lambda r: number(r["discarded"])),

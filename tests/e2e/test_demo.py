@@ -192,8 +192,8 @@ def a_run(**changed):
     stream = {"device": "shm", "stream": 0, "instance": 1, "trace": "lttng",
               "recorded": 85, "altered": 0, "duplicates": 0, "disordered": 0,
               "backward": 0, "discarded": 0,
-              "latency": {"median_ns": 10, "p99_ns": 20, "max_ns": 30,
-                          "negative": 0}}
+              "latency": {"median_ns": 10, "p99_ns": 20, "min_ns": 5,
+                          "max_ns": 30, "negative": 0}}
     bench = {"channel": "shm", "batch": 1, "mapping": "write-back",
              "ns_median": 10, "ns_p99": 12, "ns_mean": 10,
              "events_per_s": 10**8, "payload_bytes": 8 * 95,
