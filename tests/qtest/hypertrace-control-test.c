@@ -431,7 +431,8 @@ static void test_random(const void *channel)
             stl_le_p(m + 4, size);
         }
         for (j = 0; j < 8; j++) {
-            uint32_t at = g_test_rand_int_range(sizeof(struct ht_msg), size + 1);
+            uint32_t at = g_test_rand_int_range(sizeof(struct ht_msg),
+                                                size + 1);
 
             /* numbers near to where something changes, or any */
             m[at] = g_test_rand_bit() ? g_test_rand_int_range(-2, 4) :
