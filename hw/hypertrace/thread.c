@@ -228,6 +228,9 @@ void ht_thread_unprepare(HypertraceDevice *dev)
 {
     HtThread *t = &dev->thread;
 
+    if (!t->iothread) {
+        return;
+    }
     if (t->own) {
         iothread_destroy(t->iothread);
     } else {

@@ -127,7 +127,11 @@ static void hypertrace_device_unrealize(DeviceState *qdev)
         dev->channel->unrealize(dev);
     }
     virtio_cleanup(VIRTIO_DEVICE(dev));
-    /* Another device may go on with the trace, even if a job still runs. */
+    /*
+     * Another device may go on with the trace, and make a thread of that name,
+     * even if a job still runs.
+     */
+    ht_thread_unprepare(dev);
     dev->unrealized = true;
     ht_trace_release(dev->trace);
     if (!dev->job_running) {
