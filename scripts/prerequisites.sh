@@ -23,7 +23,8 @@ needed="gcc libc6-dev make ninja-build pkg-config python3 python3-venv perl
  debian-archive-keyring util-linux ccache"
 # Without these some parts are left out; each part says so.
 wanted="liblttng-ust-dev liblttng-ctl-dev lttng-tools babeltrace2
- libbabeltrace2-dev python3-pytest python3-bt2 shellcheck gnuplot-nox"
+ libbabeltrace2-dev python3-pytest python3-pytest-xdist
+ python3-bt2 shellcheck gnuplot-nox"
 
 missing_packages() {
     for package; do

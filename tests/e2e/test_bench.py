@@ -12,6 +12,9 @@ from pathlib import Path
 
 import pytest
 
+# one run for all, and nothing beside it that belongs to it
+pytestmark = pytest.mark.xdist_group("bench")
+
 TOP = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(TOP / "scripts"))
 
