@@ -236,6 +236,27 @@ static void test_vm_stop(const void *channel)
     qht_quit(h);
 }
 
+/* QEMU is told to end: what the guest said last is on record by then. */
+static void test_last_words(const void *channel)
+{
+    QHt *h = boot(channel, "log", "streams=2,flush-ms=1000");
+    uint32_t id = qht_register_number(h, "number");
+    g_autofree char *log = NULL, *text = NULL;
+    QHtStream s[2];
+
+    fill(h, s, id, 20);
+    qht_stream_forget(&s[0]);
+    qht_stream_forget(&s[1]);
+    log = g_steal_pointer(&h->log);
+    qht_quit(h);
+    g_assert_true(g_file_get_contents(log, &text, NULL, NULL));
+    g_assert_nonnull(strstr(text, "ht stream 0 vcpu -1 number n=19"));
+    g_assert_nonnull(strstr(text, "ht stream 1 vcpu -1 number n=19"));
+    g_assert_nonnull(strstr(text, "ht stream 0 \"qtest\" closed"));
+    g_assert_nonnull(strstr(text, "ht stream 1 \"qtest\" closed"));
+    unlink(log);
+}
+
 int main(int argc, char **argv)
 {
     static const struct {
@@ -249,6 +270,7 @@ int main(int argc, char **argv)
         { "close-twice", test_close_twice },
         { "status-zero", test_status_zero },
         { "vm-stop", test_vm_stop },
+        { "last-words", test_last_words },
     };
     unsigned i, j;
 
