@@ -16,6 +16,9 @@
 
 /* How long a sample may be extrapolated from */
 #define SAMPLE_INTERVAL_NS  (100 * SCALE_MS)
+/* How soon to try again, and how long a bad sample is worse than an old one */
+#define RETRY_INTERVAL_NS   (1 * SCALE_MS)
+#define SAMPLE_LIFE_NS      (500 * SCALE_MS)
 /* How long the best bracket stays the best */
 #define BRACKET_LIFE_NS     (10 * NANOSECONDS_PER_SECOND)
 
@@ -60,10 +63,19 @@ uint64_t ht_clock_hz(HtClock *c)
     return ht_time_map_hz(&c->map);
 }
 
+/* Just before the next sample, when it is worst */
+static uint64_t clock_bound(const HtClock *c)
+{
+    uint64_t bound = ht_time_map_bound(&c->map);
+    uint64_t drift = ht_time_map_drift(&c->map, SAMPLE_INTERVAL_NS);
+
+    return bound > UINT64_MAX - drift ? UINT64_MAX : bound + drift;
+}
+
 uint64_t ht_clock_bound_ns(HtClock *c)
 {
     QEMU_LOCK_GUARD(&c->lock);
-    return ht_time_map_bound(&c->map);
+    return clock_bound(c);
 }
 
 static void add_sample(HtClock *c, uint64_t counter, uint64_t ns,
@@ -83,14 +95,20 @@ static uint64_t guest_counter(const HtClock *c)
 void ht_clock_sample(HtClock *c, bool now)
 {
     uint64_t counter = 0, ns = 0, width = UINT64_MAX;
+    int64_t age;
     unsigned i;
 
     QEMU_LOCK_GUARD(&c->lock);
-    if (c->source == HT_CLOCK_BRACKET ||
-        (!now && c->map.count &&
-         get_clock() - c->sampled_ns < SAMPLE_INTERVAL_NS)) {
+    if (c->source == HT_CLOCK_BRACKET) {
         return;
     }
+    age = get_clock() - c->sampled_ns;
+    now |= c->map.count == 0;
+    if (!now && (age < SAMPLE_INTERVAL_NS ||
+                 get_clock() - c->tried_ns < RETRY_INTERVAL_NS)) {
+        return;
+    }
+    c->tried_ns = get_clock();
     /* the narrowest of a few brackets: an interrupt widens one */
     for (i = 0; i < 4; i++) {
         uint64_t before = get_clock();
@@ -102,6 +120,11 @@ void ht_clock_sample(HtClock *c, bool now)
             counter = value;
             ns = before + width / 2;
         }
+    }
+    /* All were interrupted?  Then the last sample is worth more, for a while */
+    if (!now && age < SAMPLE_LIFE_NS &&
+        width / 2 > 4 * ht_time_map_bound(&c->map) + 100) {
+        return;
     }
     add_sample(c, counter, ns, width / 2 + 1);
 }
@@ -159,6 +182,6 @@ void ht_clock_exchange(HtClock *c, struct ht_msg_time *m)
         c->exchange_ns = now;
         c->exchange_cookie = ldl_le_p(&m->h.cookie);
         stq_le_p(&m->host_ns, now);
-        stq_le_p(&m->bound_ns, ht_time_map_bound(&c->map));
+        stq_le_p(&m->bound_ns, clock_bound(c));
     }
 }

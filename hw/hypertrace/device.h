@@ -149,6 +149,7 @@ typedef struct HtClock {
     bool offset_known;
     int64_t tsc_offset;
     int64_t sampled_ns;         /* when the map last grew */
+    int64_t tried_ns;           /* when that was last tried */
     uint64_t exchange_ns;       /* bracket: the last exchange */
     uint32_t exchange_cookie;
     uint64_t best_width;

@@ -13,8 +13,16 @@
 /* Over a shorter time the samples' own error makes the slope worse. */
 #define INTERVAL_MIN_NS 5000000
 
+/* How wrong the frequency may be that a map begins with */
+#define NOMINAL_PPM 50
+
 /* What two readings of the clocks may differ by beside their bounds */
 #define TOLERANCE_NS 1000
+
+static uint64_t muldiv(uint64_t a, uint64_t b, uint64_t c)
+{
+    return (unsigned __int128)a * b / c;
+}
 
 static uint64_t slope(uint64_t ns, uint64_t ticks)
 {
@@ -112,6 +120,23 @@ uint64_t ht_time_map_to_ns(const HtTimeMap *m, uint64_t counter)
 uint64_t ht_time_map_bound(const HtTimeMap *m)
 {
     return m->count ? m->seg[m->count - 1].bound_ns : UINT64_MAX;
+}
+
+uint64_t ht_time_map_drift(const HtTimeMap *m, uint64_t ns)
+{
+    const HtTimeSegment *last;
+    uint64_t elapsed;
+
+    if (m->count == 0) {
+        return 0;
+    }
+    last = &m->seg[m->count - 1];
+    elapsed = last->ns - m->first.ns;
+    if (elapsed < INTERVAL_MIN_NS) {
+        return muldiv(ns, NOMINAL_PPM, 1000000);
+    }
+    return muldiv(ns, MIN(m->first.bound_ns, UINT32_MAX) +
+                      MIN(last->bound_ns, UINT32_MAX), elapsed);
 }
 
 uint64_t ht_time_map_hz(const HtTimeMap *m)

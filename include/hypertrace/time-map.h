@@ -103,6 +103,15 @@ static inline uint64_t ht_time_segment_to_ns(const HtTimeSegment *s,
 uint64_t ht_time_map_bound(const HtTimeMap *m);
 
 /**
+ * ht_time_map_drift: how far the newest segment may be off besides its bound
+ * @m: the map
+ * @ns: after so long without a new sample
+ *
+ * Returns: ns; from what the samples that gave its slope were worth
+ */
+uint64_t ht_time_map_drift(const HtTimeMap *m, uint64_t ns);
+
+/**
  * ht_time_map_hz: the measured frequency, the nominal one if empty
  * @m: the map
  */

@@ -56,6 +56,22 @@ static void test_slope(void)
     g_assert_cmpuint(ht_time_map_to_ns(&m, 30000000), <=, SECOND + 30000001);
 }
 
+/* What a slope may be off grows with the time and shrinks with the samples. */
+static void test_drift(void)
+{
+    HtTimeMap m;
+
+    ht_time_map_init(&m, SECOND);
+    g_assert_cmpuint(ht_time_map_drift(&m, SECOND), ==, 0);
+    ht_time_map_sample(&m, 0, SECOND, 10);
+    g_assert_cmpuint(ht_time_map_drift(&m, SECOND), ==, 50000);
+    ht_time_map_sample(&m, SECOND / 10, SECOND + SECOND / 10, 30);
+    g_assert_cmpuint(ht_time_map_drift(&m, SECOND), ==, 400);
+    g_assert_cmpuint(ht_time_map_drift(&m, SECOND / 10), ==, 40);
+    ht_time_map_sample(&m, 10 * SECOND, 11 * SECOND, 10);
+    g_assert_cmpuint(ht_time_map_drift(&m, SECOND), ==, 2);
+}
+
 /* Samples that say nothing new are no samples. */
 static void test_repeated(void)
 {
@@ -249,6 +265,7 @@ int main(int argc, char **argv)
     g_test_add_func("/time/empty", test_empty);
     g_test_add_func("/time/one-sample", test_one_sample);
     g_test_add_func("/time/slope", test_slope);
+    g_test_add_func("/time/drift", test_drift);
     g_test_add_func("/time/repeated", test_repeated);
     g_test_add_func("/time/stop", test_stop);
     g_test_add_func("/time/jump", test_jump);
