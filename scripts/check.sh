@@ -102,7 +102,7 @@ run_e2e() {
     ! "$HT_PYTHON" -c 'import xdist' 2>/dev/null ||
         parallel="-n 2 --dist loadgroup"
     # shellcheck disable=SC2086
-    "$HT_PYTHON" -m pytest -p no:cacheprovider -v -rs --tb=short $parallel \
+    "$HT_PYTHON" -m pytest -p no:cacheprovider -rs --tb=short $parallel \
         --junitxml="$results/e2e.junit.xml" tests/e2e \
         </dev/null 2>&1 7>&- | tee "$results/e2e.log"
 }

@@ -13,7 +13,7 @@
 #include "mm.h"
 #include "payload.h"
 
-HT_EVENT_NAMED(seq, "hostile.seq", (u64, n));
+HT_EVENT_NAMED(hostile_seq, "hostile.seq", (u64, n));
 
 static uint64_t state;
 static unsigned rounds;
@@ -66,15 +66,15 @@ struct ht_bm_device *hostile_open(unsigned index)
 {
     struct ht_bm_device *d = device_open(index);
 
-    ht_class_seq.id = 0;
-    hostile_check("register a class", ht_register(&d->dev, &ht_class_seq) > 0,
+    ht_class_hostile_seq.id = 0;
+    hostile_check("register a class", ht_register(&d->dev, &ht_class_hostile_seq) > 0,
                   true);
     return d;
 }
 
 uint32_t hostile_class(void)
 {
-    return ht_class_seq.id;
+    return ht_class_hostile_seq.id;
 }
 
 void hostile_stream(struct ht_bm_device *d, struct ht_stream *s,
@@ -113,7 +113,7 @@ void honest_emit(struct honest *h, unsigned n)
     unsigned ok = 0;
 
     for (unsigned i = 0; i < n; i++) {
-        bool sent = ht_emit_seq(&h->s, h->sent);
+        bool sent = ht_emit_hostile_seq(&h->s, h->sent);
 
         h->sent += sent;
         ok += sent;

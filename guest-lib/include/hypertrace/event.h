@@ -9,7 +9,8 @@
  *
  * may stand in one source file, or in a header that several share: the class
  * is then one object of the program (or shared library, or kernel module),
- * registered once.
+ * registered once.  So the identifier is a global name: two events that share
+ * one become one, and the linker does not say so.
  *
  * Fields, 0 to 16 of them:
  *
