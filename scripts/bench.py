@@ -325,6 +325,14 @@ class Bench:
         }
 
 
+def as_text(result):
+    """JSON with a case a line, for people who look for one."""
+    whole = json.dumps(dict(result, cases=[]), indent=1)
+    cases = ",\n  ".join(json.dumps(c) for c in result["cases"])
+    return whole.replace('"cases": []', f'"cases": [\n  {cases}\n ]',
+                         1) + "\n"
+
+
 def main():
     args = parse_args()
     if args.check:
@@ -338,7 +346,7 @@ def main():
         result["targets"] = report.targets
         result["conclusions"] = report.conclusions
         if args.json:
-            args.json.write_text(json.dumps(result, indent=1) + "\n")
+            args.json.write_text(as_text(result))
         print(report.text())
         if args.report:
             report.write(args.report)

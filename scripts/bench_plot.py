@@ -33,7 +33,8 @@ def _run(script):
                           capture_output=True, text=True, timeout=60)
     if done.returncode or "<svg" not in done.stdout:
         raise RuntimeError(f"gnuplot: {done.stderr.strip()}")
-    return done.stdout
+    return "".join(line.rstrip() + "\n"
+                   for line in done.stdout.splitlines())
 
 
 def _number(v):
