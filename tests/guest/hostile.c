@@ -67,7 +67,8 @@ struct ht_bm_device *hostile_open(unsigned index)
     struct ht_bm_device *d = device_open(index);
 
     ht_class_hostile_seq.id = 0;
-    hostile_check("register a class", ht_register(&d->dev, &ht_class_hostile_seq) > 0,
+    hostile_check("register a class",
+                  ht_register(&d->dev, &ht_class_hostile_seq) > 0,
                   true);
     return d;
 }
