@@ -7,9 +7,12 @@
  * get liblttng-ust's threads either, and -daemonize has forked before.
  */
 #include "qemu/osdep.h"
+#include <sys/un.h>
 #include "qapi/error.h"
 #include "qemu/atomic.h"
+#include "qemu/error-report.h"
 #include "qemu/module.h"
+#include "qemu/sockets.h"
 #include "hypertrace/backend.h"
 #include "lttng-ust-event.h"
 
@@ -25,6 +28,44 @@ static bool lttng_may_block(HypertraceBackend *b)
     return getenv("LTTNG_UST_ALLOW_BLOCKING") != NULL;
 }
 
+/* Whether something accepts connections of traced programs in @dir */
+static bool lttng_daemon_in(const char *dir)
+{
+    g_autoptr(GDir) entries = g_dir_open(dir, 0, NULL);
+    const char *name;
+    bool found = false;
+
+    while (entries && !found && (name = g_dir_read_name(entries))) {
+        struct sockaddr_un addr = { .sun_family = AF_UNIX };
+        int fd;
+
+        /* a number of LTTng-UST's protocol follows */
+        if (!g_str_has_prefix(name, "lttng-ust-sock-") ||
+            snprintf(addr.sun_path, sizeof(addr.sun_path), "%s/%s", dir,
+                     name) >= sizeof(addr.sun_path)) {
+            continue;
+        }
+        fd = qemu_socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0);
+        if (fd < 0) {
+            break;
+        }
+        /* EAGAIN: it is busy, or hangs */
+        found = connect(fd, (struct sockaddr *)&addr, sizeof(addr)) == 0 ||
+                errno == EAGAIN;
+        close(fd);
+    }
+    return found;
+}
+
+/* The session daemons LTTng-UST looks for: the system's and the user's */
+static bool lttng_daemon_listens(void)
+{
+    const char *home = getenv("LTTNG_HOME") ?: getenv("HOME");
+    g_autofree char *own = home ? g_build_filename(home, ".lttng", NULL) : NULL;
+
+    return lttng_daemon_in("/var/run/lttng") || (own && lttng_daemon_in(own));
+}
+
 static void *lttng_attach(HypertraceBackend *b, const HtDeviceInfo *info,
                           Error **errp)
 {
@@ -32,6 +73,11 @@ static void *lttng_attach(HypertraceBackend *b, const HtDeviceInfo *info,
 
     s->provider = g_strdup(info->name);
     s->classes = info->classes;
+    if (!lttng_daemon_listens()) {
+        info_report("hypertrace: no LTTng session daemon is running: events of"
+                    " '%s' are recorded once there is one (lttng-sessiond)",
+                    info->name);
+    }
     return s;
 }
 

@@ -187,6 +187,9 @@ def test_lttng_without_daemon(tmp_path, monkeypatch):
     monkeypatch.setenv("LTTNG_HOME", str(tmp_path / "home"))
     monkeypatch.delenv("LTTNG_UST_REGISTER_TIMEOUT", raising=False)
     started(tmp_path)
+    if not list(Path("/var/run/lttng").glob("lttng-ust-sock-*")):
+        said = (tmp_path / "stderr").read_text()
+        assert "no LTTng session daemon is running" in said
 
 
 def test_lttng_daemon_hangs(tmp_path, session, monkeypatch):
