@@ -34,26 +34,6 @@ def channel(request):
     return request.param
 
 
-@pytest.fixture
-def session(tmp_path, monkeypatch):
-    """Starts a private session when called; QEMU is then traced by it."""
-    lacking = lttng_session.missing_programs()
-    if lacking:
-        pytest.skip(f"missing: {' '.join(lacking)}")
-    sessions = []
-
-    def start(**kwargs):
-        s = lttng_session.PrivateSession(str(tmp_path / "lttng"), **kwargs)
-        s.__enter__()
-        sessions.append(s)
-        for name, value in s.env().items():
-            monkeypatch.setenv(name, value)
-        return s
-    yield start
-    for s in sessions:
-        s.__exit__(None, None, None)
-
-
 def ht_verify(*args):
     """ht-verify's result, what it complained of, and its exit status."""
     program = Path(os.environ["HT_BUILD"]) / "tools/ht-verify/ht-verify"

@@ -17,7 +17,6 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts"))
 import ctf_events  # noqa: E402
 import htpayload  # noqa: E402
 import htvm  # noqa: E402
-import lttng_session  # noqa: E402
 
 CHANNELS = ["hypercall", "shm", "virtio"]
 
@@ -139,26 +138,6 @@ def test_used_by_devices(tmp_path):
 
 
 # LTTng -----------------------------------------------------------------------
-
-
-@pytest.fixture
-def session(tmp_path, monkeypatch):
-    """Starts a private session when called; QEMU is then traced by it."""
-    lacking = lttng_session.missing_programs()
-    if lacking:
-        pytest.skip(f"missing: {' '.join(lacking)}")
-    sessions = []
-
-    def start(**kwargs):
-        s = lttng_session.PrivateSession(str(tmp_path / "lttng"), **kwargs)
-        s.__enter__()
-        sessions.append(s)
-        for name, value in s.env().items():
-            monkeypatch.setenv(name, value)
-        return s
-    yield start
-    for s in sessions:
-        s.__exit__(None, None, None)
 
 
 def needs_lttng(tmp_path):
