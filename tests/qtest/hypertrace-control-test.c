@@ -7,8 +7,6 @@
 #include "libqtest.h"
 #include "libqos/hypertrace.h"
 
-static const char *const channels[] = { "hypercall", "shm", "virtio" };
-
 static QHt *boot(const void *channel, const char *backend, const char *props)
 {
     g_autofree char *all = g_strdup_printf("channel=%s,packet-size=4096,"
@@ -457,33 +455,21 @@ static void test_random(const void *channel)
 
 int main(int argc, char **argv)
 {
-    static const struct {
-        const char *name;
-        void (*fn)(const void *);
-    } tests[] = {
-        { "malformed", test_malformed },
-        { "wrong-size", test_wrong_size },
-        { "unknown-type", test_unknown_type },
-        { "register", test_register },
-        { "list", test_list },
-        { "limit", test_limit },
-        { "open", test_open },
-        { "close", test_close },
-        { "flush-any", test_flush_any },
-        { "stats", test_stats },
-        { "random", test_random },
+    static const QHtTest tests[] = {
+        { "malformed", test_malformed, QHT_CHANNELS },
+        { "wrong-size", test_wrong_size, QHT_CHANNELS },
+        { "unknown-type", test_unknown_type, QHT_CHANNELS },
+        { "register", test_register, QHT_CHANNELS },
+        { "list", test_list, QHT_CHANNELS },
+        { "limit", test_limit, QHT_CHANNELS },
+        { "open", test_open, QHT_CHANNELS },
+        { "close", test_close, QHT_CHANNELS },
+        { "flush-any", test_flush_any, QHT_CHANNELS },
+        { "stats", test_stats, QHT_CHANNELS },
+        { "random", test_random, QHT_CHANNELS },
     };
-    unsigned i, j;
 
     g_test_init(&argc, &argv, NULL);
-    for (i = 0; i < G_N_ELEMENTS(channels); i++) {
-        for (j = 0; j < G_N_ELEMENTS(tests); j++) {
-            g_autofree char *path =
-                g_strdup_printf("hypertrace/control/%s/%s", channels[i],
-                                tests[j].name);
-
-            qtest_add_data_func(path, channels[i], tests[j].fn);
-        }
-    }
+    qht_add_tests("control", tests, G_N_ELEMENTS(tests));
     return g_test_run();
 }

@@ -341,30 +341,17 @@ static void test_random(const void *channel)
 
 int main(int argc, char **argv)
 {
-    static const char *const channels[] = { "hypercall", "shm" };
-    static const struct {
-        const char *name;
-        void (*fn)(const void *);
-    } tests[] = {
-        { "guest-line", test_guest_line },
-        { "opening", test_opening },
-        { "host-line", test_host_line },
-        { "packet-header", test_packet_header },
-        { "event", test_event },
-        { "flood", test_flood },
-        { "random", test_random },
+    static const QHtTest tests[] = {
+        { "guest-line", test_guest_line, QHT_RINGS },
+        { "opening", test_opening, QHT_RINGS },
+        { "host-line", test_host_line, QHT_RINGS },
+        { "packet-header", test_packet_header, QHT_RINGS },
+        { "event", test_event, QHT_RINGS },
+        { "flood", test_flood, QHT_RINGS },
+        { "random", test_random, QHT_RINGS },
     };
-    unsigned i, j;
 
     g_test_init(&argc, &argv, NULL);
-    for (i = 0; i < G_N_ELEMENTS(channels); i++) {
-        for (j = 0; j < G_N_ELEMENTS(tests); j++) {
-            g_autofree char *path =
-                g_strdup_printf("hypertrace/hostile/%s/%s", channels[i],
-                                tests[j].name);
-
-            qtest_add_data_func(path, channels[i], tests[j].fn);
-        }
-    }
+    qht_add_tests("hostile", tests, G_N_ELEMENTS(tests));
     return g_test_run();
 }

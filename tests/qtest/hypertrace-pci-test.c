@@ -507,6 +507,11 @@ static void test_monitor(const void *channel)
 int main(int argc, char **argv)
 {
     static const char *const machines[] = { "pc", "q35" };
+    static const QHtTest tests[] = {
+        { "write-everywhere", test_write_everywhere, QHT_RINGS },
+        { "plug", test_plug, QHT_CHANNELS },
+        { "monitor", test_monitor, QHT_CHANNELS },
+    };
     unsigned i;
 
     g_test_init(&argc, &argv, NULL);
@@ -527,20 +532,8 @@ int main(int argc, char **argv)
             qtest_add_data_func(several, machines[i], test_several);
         }
     }
-    qtest_add_data_func("hypertrace/pci/write-everywhere/hypercall",
-                        "hypercall", test_write_everywhere);
-    qtest_add_data_func("hypertrace/pci/write-everywhere/shm", "shm",
-                        test_write_everywhere);
+    qht_add_tests("pci", tests, G_N_ELEMENTS(tests));
     qtest_add_func("hypertrace/pci/refused", test_refused);
-    qtest_add_data_func("hypertrace/pci/plug/hypercall", "hypercall",
-                        test_plug);
-    qtest_add_data_func("hypertrace/pci/plug/shm", "shm", test_plug);
-    qtest_add_data_func("hypertrace/pci/plug/virtio", "virtio", test_plug);
-    qtest_add_data_func("hypertrace/pci/monitor/hypercall", "hypercall",
-                        test_monitor);
-    qtest_add_data_func("hypertrace/pci/monitor/shm", "shm", test_monitor);
-    qtest_add_data_func("hypertrace/pci/monitor/virtio", "virtio",
-                        test_monitor);
     qtest_add_func("hypertrace/pci/no-module", test_no_module);
     qtest_add_func("hypertrace/pci/replug", test_replug);
     qtest_add_func("hypertrace/pci/objects-in-use", test_objects_in_use);

@@ -349,28 +349,15 @@ static void test_unplug(const void *channel)
 
 int main(int argc, char **argv)
 {
-    static const char *const channels[] = { "hypercall", "shm" };
-    static const struct {
-        const char *name;
-        void (*fn)(const void *);
-    } tests[] = {
-        { "discard", test_discard },
-        { "overwrite", test_overwrite },
-        { "taken", test_taken },
-        { "spite", test_spite },
-        { "unplug", test_unplug },
+    static const QHtTest tests[] = {
+        { "discard", test_discard, QHT_RINGS },
+        { "overwrite", test_overwrite, QHT_RINGS },
+        { "taken", test_taken, QHT_RINGS },
+        { "spite", test_spite, QHT_RINGS },
+        { "unplug", test_unplug, QHT_RINGS },
     };
-    unsigned i, j;
 
     g_test_init(&argc, &argv, NULL);
-    for (i = 0; i < G_N_ELEMENTS(channels); i++) {
-        for (j = 0; j < G_N_ELEMENTS(tests); j++) {
-            g_autofree char *path = g_strdup_printf("hypertrace/race/%s/%s",
-                                                    channels[i],
-                                                    tests[j].name);
-
-            qtest_add_data_func(path, channels[i], tests[j].fn);
-        }
-    }
+    qht_add_tests("race", tests, G_N_ELEMENTS(tests));
     return g_test_run();
 }

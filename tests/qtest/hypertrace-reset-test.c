@@ -7,8 +7,6 @@
 #include "libqtest.h"
 #include "libqos/hypertrace.h"
 
-static const char *const channels[] = { "hypercall", "shm", "virtio" };
-
 static QHt *boot(const void *channel, const char *backend, const char *props)
 {
     g_autofree char *all = g_strdup_printf("channel=%s,packet-size=4096,"
@@ -259,32 +257,17 @@ static void test_last_words(const void *channel)
 
 int main(int argc, char **argv)
 {
-    static const struct {
-        const char *name;
-        void (*fn)(const void *);
-        bool rings;             /* not for virtio */
-    } tests[] = {
-        { "system-reset", test_system_reset },
-        { "lost-at-reset", test_lost_at_reset, true },
-        { "takeover", test_takeover },
-        { "close-twice", test_close_twice },
-        { "status-zero", test_status_zero },
-        { "vm-stop", test_vm_stop },
-        { "last-words", test_last_words },
+    static const QHtTest tests[] = {
+        { "system-reset", test_system_reset, QHT_CHANNELS },
+        { "lost-at-reset", test_lost_at_reset, QHT_RINGS },
+        { "takeover", test_takeover, QHT_CHANNELS },
+        { "close-twice", test_close_twice, QHT_CHANNELS },
+        { "status-zero", test_status_zero, QHT_CHANNELS },
+        { "vm-stop", test_vm_stop, QHT_CHANNELS },
+        { "last-words", test_last_words, QHT_CHANNELS },
     };
-    unsigned i, j;
 
     g_test_init(&argc, &argv, NULL);
-    for (i = 0; i < G_N_ELEMENTS(channels); i++) {
-        for (j = 0; j < G_N_ELEMENTS(tests); j++) {
-            g_autofree char *path =
-                g_strdup_printf("hypertrace/reset/%s/%s", channels[i],
-                                tests[j].name);
-
-            if (!tests[j].rings || strcmp(channels[i], "virtio")) {
-                qtest_add_data_func(path, channels[i], tests[j].fn);
-            }
-        }
-    }
+    qht_add_tests("reset", tests, G_N_ELEMENTS(tests));
     return g_test_run();
 }

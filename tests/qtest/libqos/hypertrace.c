@@ -328,3 +328,21 @@ unsigned qht_log_count(QHt *h, const char *what)
     }
     return n;
 }
+
+void qht_add_tests(const char *suite, const QHtTest *tests, unsigned nr)
+{
+    static const char *const channels[] = { "hypercall", "shm", "virtio" };
+    unsigned i, j;
+
+    for (i = 0; i < G_N_ELEMENTS(channels); i++) {
+        for (j = 0; j < nr; j++) {
+            g_autofree char *path =
+                g_strdup_printf("hypertrace/%s/%s/%s", suite, channels[i],
+                                tests[j].name);
+
+            if (tests[j].channels & 1u << i) {
+                qtest_add_data_func(path, channels[i], tests[j].fn);
+            }
+        }
+    }
+}

@@ -175,4 +175,26 @@ void qht_queue_wait(QHt *h, QVirtQueue *vq);
 /* Lines of the log that contain @what */
 unsigned qht_log_count(QHt *h, const char *what);
 
+/* Channels a test is for */
+#define QHT_HYPERCALL   (1u << 0)
+#define QHT_SHM         (1u << 1)
+#define QHT_VIRTIO      (1u << 2)
+#define QHT_RINGS       (QHT_HYPERCALL | QHT_SHM)
+#define QHT_CHANNELS    (QHT_RINGS | QHT_VIRTIO)
+
+/**
+ * QHtTest: a test that is run once for each channel
+ * @name: last part of its path
+ * @fn: its argument is the channel's name
+ * @channels: QHT_...
+ */
+typedef struct QHtTest {
+    const char *name;
+    void (*fn)(const void *channel);
+    unsigned channels;
+} QHtTest;
+
+/* Add hypertrace/@suite/CHANNEL/NAME for each of @nr tests */
+void qht_add_tests(const char *suite, const QHtTest *tests, unsigned nr);
+
 #endif
