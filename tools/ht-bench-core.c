@@ -99,31 +99,13 @@ static inline bool emit(struct ht_stream *s, enum ht_bench_kind kind,
     return true;
 }
 
-/*
- * Will an event fit?  To ask ht_get() would count an event as discarded each
- * time that it does not.
- */
-static inline bool room(struct ht_stream *s, uint32_t size)
-{
-    uint64_t packet = s->packet;
-
-    if (s->cur) {
-        if ((uint64_t)(s->end - s->cur) >= size + HT_EVENT_HEADER_EXT) {
-            return true;
-        }
-        packet++;
-    }
-    return packet - s->tail <= s->packets_mask || s->overwrite ||
-           s->ops->space(s, packet);
-}
-
 static bool wait_for_room(struct ht_stream *s, uint32_t size,
                           const struct ht_bench_params *params,
                           struct ht_bench_result *result)
 {
     uint64_t tries = 0;
 
-    while (!room(s, size)) {
+    while (!ht_stream_room(s, size)) {
         result->waits++;
         if (!params->hooks->pause(0, tries++)) {
             result->gave_up = true;

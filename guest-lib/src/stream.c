@@ -137,6 +137,24 @@ int ht_stream_push(struct ht_stream *s)
     return r;
 }
 
+bool ht_stream_room(struct ht_stream *s, uint32_t size)
+{
+    uint64_t packet = s->packet;
+
+    if (!s->ops) {
+        return false;
+    }
+    if (s->cur) {
+        if ((uint64_t)(s->end - s->cur) >=
+            (uint64_t)size + HT_EVENT_HEADER_EXT) {
+            return true;
+        }
+        packet++;
+    }
+    return packet - s->tail <= s->packets_mask || s->overwrite ||
+           s->ops->space(s, packet);
+}
+
 int ht_stream_flush(struct ht_stream *s)
 {
     unsigned tries = 0;

@@ -124,8 +124,36 @@ static void test_newest(void)
     gt_free(&sink);
 }
 
+/* A producer that asks for room first loses nothing. */
+static void test_room(gconstpointer opaque)
+{
+    const struct ht_loopback_config *cfg = opaque;
+    uint64_t n, waits = 0;
+    struct ht_device *dev;
+    struct ht_stream s = {};
+    GtSink sink;
+
+    dev = gt_new(&sink, GT_NUMBERED, *cfg);
+    g_assert_false(ht_stream_room(&s, 8));
+    g_assert_cmpint(ht_stream_open(dev, &s, NULL), ==, 0);
+    for (n = 0; n < 20000; n++) {
+        /* no event of the test is longer */
+        while (!ht_stream_room(&s, 160)) {
+            waits++;
+            ht_loopback_step(sink.lb);
+        }
+        g_assert_true(gt_emit(GT_NUMBERED, &s, n));
+    }
+    g_assert_cmpuint(waits, >, 0);
+    g_assert_cmpint(ht_stream_close(&s), ==, 0);
+    check_sum(&sink, &s, n, 0);
+    gt_free(&sink);
+}
+
 int main(int argc, char **argv)
 {
+    static const struct ht_loopback_config shm = { SHM, STEP, RING };
+    static const struct ht_loopback_config virtio = { VIRTIO, STEP, RING };
     unsigned i;
 
     g_test_init(&argc, &argv, NULL);
@@ -135,6 +163,8 @@ int main(int argc, char **argv)
 
         g_test_add_data_func(path, &cases[i], test_sum);
     }
+    g_test_add_data_func("/guest/loss/room/shm", &shm, test_room);
+    g_test_add_data_func("/guest/loss/room/virtio", &virtio, test_room);
     g_test_add_func("/guest/loss/newest", test_newest);
     return g_test_run();
 }

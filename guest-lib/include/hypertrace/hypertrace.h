@@ -160,6 +160,19 @@ int ht_stream_flush(struct ht_stream *s);
 int ht_stream_push(struct ht_stream *s);
 
 /**
+ * ht_stream_room() - would an event be taken now?
+ * @s: the stream
+ * @size: its payload bytes
+ *
+ * For a producer that would rather wait than discard: ht_get() counts an event
+ * each time that it finds no room.  Called by the producer, outside
+ * ht_get() and ht_commit().
+ *
+ * Return: whether ht_get() would find room for it.
+ */
+bool ht_stream_room(struct ht_stream *s, uint32_t size);
+
+/**
  * ht_stream_close() - flush and close a stream
  * @s: the stream; may be opened again afterwards
  *
