@@ -99,6 +99,7 @@ size_t ht_loopback_consume(struct ht_loopback *lb, uint32_t stream)
     } else {
         n = ht_consumer_ring(&st->consumer, st->ring, st->packets, SIZE_MAX);
     }
+    st->consumer.wakeups += n != 0;
     pthread_mutex_unlock(&st->lock);
     return n;
 }

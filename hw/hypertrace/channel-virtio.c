@@ -247,7 +247,7 @@ static size_t virtio_consume(HtStream *s)
             break;
         }
         if (done == 0) {
-            qatomic_set(&s->wakeups, s->wakeups + 1);
+            qatomic_set(&s->consumer.wakeups, s->consumer.wakeups + 1);
             ht_stream_refresh_time(s);
         }
         done++;

@@ -249,7 +249,6 @@ size_t ht_consumer_ring(HtConsumer *c, struct ht_ring_control *ring,
     size_t done = 0;
     uint64_t head;
 
-    c->wakeups++;
     if (!c->open || c->stopped) {
         return 0;
     }
@@ -343,7 +342,6 @@ void ht_consumer_feed(HtConsumer *c, const struct ht_submit *sub,
     uint64_t from = le64_to_cpu(sub->from), to = le64_to_cpu(sub->to);
     uint64_t next = c->cursor;
 
-    c->wakeups++;
     if (!c->open || c->stopped) {
         return;
     }

@@ -110,7 +110,6 @@ typedef struct HtStream {
     HtConsumer consumer;
     unsigned time_version;
     bool reported;              /* that it was stopped */
-    uint64_t wakeups;
 
     struct ht_ring_control *ring;   /* hypercall, shm; in guest memory */
     uint8_t *packets;

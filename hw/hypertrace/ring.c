@@ -17,7 +17,7 @@ size_t ht_ring_consume(HtStream *s)
     if (!s->consumer.open || !ht_consumer_pending(&s->consumer, s->ring)) {
         return 0;
     }
-    qatomic_set(&s->wakeups, s->wakeups + 1);
+    qatomic_set(&s->consumer.wakeups, s->consumer.wakeups + 1);
     ht_stream_refresh_time(s);
     /*
      * A packet at a time: what is not read needs no spool.  At most a ring,

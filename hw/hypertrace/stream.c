@@ -90,7 +90,6 @@ static void stream_open(HtStream *s)
                                  s->next.instance);
     WITH_QEMU_LOCK_GUARD(&s->lock) {
         s->reported = false;
-        s->wakeups = 0;
         s->time_version = 0;
         if (s->ring) {
             ht_ring_open(s);
@@ -124,7 +123,7 @@ static void consumer_stats(HtStream *s, struct ht_stats *stats)
     stats->bytes = qatomic_read(&c->bytes);
     stats->lost = qatomic_read(&c->lost);
     stats->dropped = qatomic_read(&c->dropped);
-    stats->wakeups = qatomic_read(&s->wakeups);
+    stats->wakeups = qatomic_read(&c->wakeups);
     stats->errors = qatomic_read(&c->errors);
 }
 

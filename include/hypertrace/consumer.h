@@ -42,7 +42,7 @@ typedef struct HtConsumer {
     uint64_t dropped;           /* by the host */
     uint64_t bytes;
     uint64_t packets;           /* runs delivered */
-    uint64_t wakeups;
+    uint64_t wakeups;           /* counted by the owner: looks */
     uint64_t errors;
     bool open;
     bool stopped;               /* malformed input: reads nothing any more */
