@@ -199,7 +199,7 @@ void ht_bench_run(struct ht_stream *s, const struct ht_bench_params *params,
             if (params->lossless && !wait_for_room(s, size, params, result)) {
                 break;
             }
-            if (emit(s, k, seq++)) {
+            if (emit(s, k, params->first + seq++)) {
                 result->sent++;
                 result->bytes += size;
             } else {

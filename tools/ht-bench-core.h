@@ -33,6 +33,7 @@ struct ht_bench_hooks {
  * @hooks: see there
  * @kinds: event n is of kind @kinds[n % @nr_kinds]
  * @nr_kinds: 1 to HT_BENCH_KINDS
+ * @first: the first event's sequence number
  * @events: sequence numbers to use up
  * @ticks: stop after so many ticks of the clock; 0: never
  * @interval: ticks from one event to the next, times 65536; 0: flat out
@@ -43,6 +44,7 @@ struct ht_bench_params {
     const struct ht_bench_hooks *hooks;
     enum ht_bench_kind kinds[HT_BENCH_KINDS];
     uint32_t nr_kinds;
+    uint64_t first;
     uint64_t events;
     uint64_t ticks;
     uint64_t interval;

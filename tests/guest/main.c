@@ -10,8 +10,8 @@
  *         -kernel hypertrace-payload -append "bench events=1000000"
  *
  * (scripts/htpayload.py does that).  Functions, each with its options in its
- * own file: probe, exits, bench, selftest, study, hostile.  Results are JSON
- * objects, a line each; the exit status is in console.h.
+ * own file: probe, exits, bench, selftest, study, soak, hostile.  Results are
+ * JSON objects, a line each; the exit status is in console.h.
  */
 #include "boot.h"
 #include "cmdline.h"
@@ -33,11 +33,11 @@ struct multiboot_info {
 
 static const char *const names[] = {
     "probe", "exits", "bench", "selftest", "study",
-    "hostile", NULL
+    "soak", "hostile", NULL
 };
 static payload_function *const functions[] = {
     payload_probe, payload_exits, payload_bench, payload_selftest,
-    payload_study, payload_hostile,
+    payload_study, payload_soak, payload_hostile,
 };
 
 void payload_main(void)

@@ -14,6 +14,7 @@ payload_function payload_exits;         /* what does an exit cost? */
 payload_function payload_bench;         /* what does an event cost? */
 payload_function payload_selftest;      /* does the device do as it should? */
 payload_function payload_study;         /* one measurement after the other */
+payload_function payload_soak;          /* everything, for as long as asked */
 payload_function payload_hostile;       /* what if a guest breaks the rules? */
 
 #endif /* PAYLOAD_H */

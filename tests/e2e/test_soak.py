@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A short soak; "./run soak" is the long one, docs/reliability.md has its
+figures."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+SCRIPTS = Path(__file__).resolve().parents[2] / "scripts"
+sys.path.insert(0, str(SCRIPTS))
+
+import htpayload  # noqa: E402
+from soak_books import Accounts, Instance  # noqa: E402
+
+SEED = 20261121
+
+
+@pytest.mark.parametrize("accel", ["tcg", "kvm"])
+def test_soak(accel, tmp_path):
+    """Seconds of everything at once: nothing is missing, memory is flat."""
+    if accel == "kvm" and htpayload.kvm_problem():
+        pytest.skip(htpayload.kvm_problem())
+    p = subprocess.run(
+        [sys.executable, "-B", SCRIPTS / "soak.py", "--minutes", "0.15",
+         "--accel", accel, "--seed", str(SEED), "--json", tmp_path / "soak"],
+        check=False, text=True, capture_output=True, timeout=300,
+        stdin=subprocess.DEVNULL)
+    assert p.returncode == 0, p.stdout + p.stderr
+    result = json.loads((tmp_path / "soak").read_text())
+    last = p.stdout.splitlines()[-1]
+    assert re.match(rf"{result['events']:,} events, 0 unaccounted, ", last)
+    assert result["events"] > 100_000 and result["resets"] > 0
+    assert result["checkpoints"] > 0 and result["failure"] is None
+    if (Path(os.environ["HT_BUILD"]) / "tools/ht-verify/ht-verify").exists():
+        assert result["recorded"] > 0
+    else:
+        assert result["slices"] == 0
+
+
+COUNTERS = {"events": 90, "dropped": 10, "lost": 5, "errors": 0}
+
+
+def host(**changes):
+    return {**COUNTERS, "instance": 7, "open": False, "stopped": False,
+            **changes}
+
+
+def account(stats, instance, virtio=False, told=True):
+    """What the books find wrong with one closed instance."""
+    a = Accounts("dut", virtio)
+    i = Instance(0, 1, 7, *instance)
+    i.host = stats if told else None
+    a.end(i)
+    a.check({**stats, "streams": [stats]}, [])
+    return a.unaccounted
+
+
+def test_books_balance():
+    assert account(host(), (100, 5)) == 0
+    assert account(host(), (100, 5), told=False) == 0
+    # a reset virtio guest had told of three discards only
+    assert account(host(lost=3), (100, 5), virtio=True, told=False) == 0
+
+
+@pytest.mark.parametrize("stats, instance", [
+    (host(events=89), (100, 5)),
+    (host(events=91), (100, 5)),
+    (host(dropped=9), (100, 5)),
+    (host(lost=4), (100, 5)),
+    (host(lost=6), (100, 5)),
+    (host(errors=1), (100, 5)),
+])
+@pytest.mark.parametrize("told", [True, False])
+def test_books_find(stats, instance, told):
+    """One event too many or too few on either side is noticed."""
+    assert account(stats, instance, told=told) > 0
+
+
+def test_books_find_what_was_not_recorded():
+    a = Accounts("dut", False)
+    i = Instance(0, 1, 7, 100, 5)
+    i.host = host()
+    a.end(i)
+    row = {"instance": 7, "recorded": 90, "discarded": 15}
+    a.check_recorded({"inputs": [{"problems": [], "streams": [row]}]})
+    assert a.unaccounted == 0
+    for wrong in ({"recorded": 89}, {"discarded": 14}, {"instance": 8}):
+        a.check_recorded({"inputs": [{"problems": [],
+                                      "streams": [{**row, **wrong}]}]})
+        assert a.unaccounted > 0
+        a.unaccounted = 0
+    a.check_recorded({"inputs": [{"problems": ["altered"],
+                                  "streams": [row]}]})
+    assert a.unaccounted > 0
