@@ -168,7 +168,11 @@ static void data_pop_all(HypertraceDevice *dev, bool force)
 /* Context: BH in main loop, BQL */
 static void virtio_resume(void *opaque)
 {
-    data_pop_all(opaque, false);
+    HypertraceDevice *dev = opaque;
+
+    if (dev->thread.running) {
+        data_pop_all(dev, false);
+    }
 }
 
 /* Context: BQL */
@@ -283,7 +287,6 @@ static void virtio_channel_realize(HypertraceDevice *dev)
     }
 }
 
-/* The IOThread has stopped. */
 static void virtio_channel_unrealize(HypertraceDevice *dev)
 {
     HtVirtio *v = dev->virtio;
@@ -292,6 +295,15 @@ static void virtio_channel_unrealize(HypertraceDevice *dev)
     virtio_delete_queue(v->control);
     for (i = 0; i < dev->conf.streams; i++) {
         virtio_delete_queue(v->data[i]);
+    }
+}
+
+static void virtio_channel_release(HypertraceDevice *dev)
+{
+    HtVirtio *v = dev->virtio;
+    uint32_t i;
+
+    for (i = 0; i < dev->conf.streams; i++) {
         virtio_purge(&dev->streams[i]);
     }
     qemu_bh_delete(v->resume);
@@ -311,6 +323,7 @@ const HtChannelOps ht_channel_virtio = {
     .name = "virtio",
     .realize = virtio_channel_realize,
     .unrealize = virtio_channel_unrealize,
+    .release = virtio_channel_release,
     .consume = virtio_consume,
     .drain = virtio_drain,
     .purge = virtio_purge,

@@ -24,6 +24,7 @@ bool ht_delivery_attach(HypertraceDevice *dev, Error **errp)
             ht_delivery_detach(dev);
             return false;
         }
+        sink->dev = dev;
         sink->backend = leaves->pdata[i];
         dev->nr_sinks++;
         object_ref(OBJECT(sink->backend));
@@ -60,6 +61,14 @@ void ht_delivery_detach(HypertraceDevice *dev)
     dev->nr_sinks = 0;
 }
 
+static void deliver(HtSink *sink, const HtRun *run)
+{
+    HtThread *t = &sink->dev->thread;
+
+    hypertrace_backend_deliver(sink->backend, sink->session, run);
+    qatomic_set(&t->beats, qatomic_read(&t->beats) + 1);
+}
+
 /* Context: IOThread, or the doorbell's vCPU; HtStream.lock held */
 void ht_delivery_run(void *opaque, const HtRun *run)
 {
@@ -71,7 +80,7 @@ void ht_delivery_run(void *opaque, const HtRun *run)
         HtSink *sink = &dev->sinks[i];
 
         if (!sink->deferred) {
-            hypertrace_backend_deliver(sink->backend, sink->session, run);
+            deliver(sink, run);
         } else if (!ht_spool_put(&sink->spools[s->index], run)) {
             /* ht_delivery_room() makes this a guest that forges its clock */
             s->consumer.dropped += run->events;
@@ -97,9 +106,7 @@ bool ht_delivery_room(HypertraceDevice *dev, uint32_t stream)
 
 static void deliver_deferred(void *opaque, const HtRun *run)
 {
-    HtSink *sink = opaque;
-
-    hypertrace_backend_deliver(sink->backend, sink->session, run);
+    deliver(opaque, run);
 }
 
 bool ht_delivery_drain(HypertraceDevice *dev)

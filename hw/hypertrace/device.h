@@ -67,6 +67,7 @@ void ht_trace_release(HtTrace *trace);
  *            a vCPU and the backend may block
  */
 typedef struct HtSink {
+    HypertraceDevice *dev;
     HypertraceBackend *backend;
     void *session;
     bool deferred;
@@ -190,16 +191,24 @@ typedef struct HtThread {
     uint64_t flush_done;        /* IOThread, store-release */
     uint64_t flush_next;        /* IOThread: the one under way */
     unsigned flush_passes;      /* IOThread: over all streams, for it */
-    bool running;
+    unsigned beats;             /* racy: moves while backends take runs */
+    unsigned left;              /* BQL: calls that nobody waits for any more */
+    bool running;               /* BQL */
 } HtThread;
 
 bool ht_thread_prepare(HypertraceDevice *dev, Error **errp);
 void ht_thread_unprepare(HypertraceDevice *dev);
 void ht_thread_start(HypertraceDevice *dev);
-/* Close all streams and detach; waits for the walk.  Context: BQL */
+/*
+ * Close all streams and detach; waits for the walk.  If HtThread.left is set
+ * then, a backend hangs: see hypertrace_device_unused().  Context: BQL
+ */
 void ht_thread_stop(HypertraceDevice *dev);
-/* Deliver all that was committed; the VM is stopped.  Context: BQL */
-void ht_thread_settle(HypertraceDevice *dev);
+/*
+ * Deliver all that was committed; the VM is stopped.  False if that takes too
+ * long: it goes on behind the caller's back.  Context: BQL
+ */
+bool ht_thread_settle(HypertraceDevice *dev);
 /* Have the IOThread look.  Any thread */
 void ht_thread_kick(HypertraceDevice *dev);
 
@@ -236,6 +245,8 @@ void ht_control_takeover(HypertraceDevice *dev);
  * @consumes_in_vcpu: runs of a backend that may block must be deferred
  * @arms: the consumer sleeps and the producer rings when armed to
  * @realize, @unrealize: the channel's own resources; BQL.  Cannot fail.
+ *           The IOThread may still be in @consume after @unrealize
+ * @release: what @unrealize had to leave; the IOThread has stopped.  BQL
  * @consume: take what a stream's producer committed or handed over; returns
  *           bytes.  IOThread (and the doorbell's vCPU), takes the lock
  * @doorbell: written by the guest; vCPU thread
@@ -250,6 +261,7 @@ typedef struct HtChannelOps {
     bool arms;
     void (*realize)(HypertraceDevice *dev);
     void (*unrealize)(HypertraceDevice *dev);
+    void (*release)(HypertraceDevice *dev);
     size_t (*consume)(HtStream *s);
     void (*doorbell)(HtStream *s);
     void (*drain)(HypertraceDevice *dev);
@@ -319,7 +331,7 @@ struct HypertraceDevice {
     GQueue jobs;                /* classes to tell the backends of; BQL */
     bool job_running;
     HtClass *job_class;
-    bool unrealized;            /* waits for its job to end */
+    bool unrealized;            /* waits for its job and thread to end */
 
     HtStream *streams;
     HtThread thread;
@@ -351,6 +363,17 @@ struct HypertraceDevice {
  */
 bool hypertrace_device_prepare(HypertraceDevice *dev, Error **errp);
 void hypertrace_device_unprepare(HypertraceDevice *dev);
+
+/**
+ * hypertrace_device_unused: unprepare, if unrealized and nobody is in a backend
+ * @dev: the device
+ *
+ * A thread that is in a backend uses the device and what it was given; each
+ * calls this when it comes back.
+ *
+ * Context: BQL
+ */
+void hypertrace_device_unused(HypertraceDevice *dev);
 
 /**
  * ht_guest_log: log a guest's fault, at most a few times a second

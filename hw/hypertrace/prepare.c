@@ -310,10 +310,20 @@ void hypertrace_device_unprepare(HypertraceDevice *dev)
     dev->prepared = false;
     g_queue_clear(&dev->jobs);
     ht_thread_unprepare(dev);
+    if (dev->virtio) {
+        dev->channel->release(dev);
+    }
     ht_delivery_detach(dev);
     drop_default_backend(dev);
     finalize_ring_ram(dev);
     if (!dev->unrealized) {
         ht_trace_release(dev->trace);
+    }
+}
+
+void hypertrace_device_unused(HypertraceDevice *dev)
+{
+    if (dev->unrealized && !dev->job_running && !dev->thread.left) {
+        hypertrace_device_unprepare(dev);
     }
 }

@@ -15,7 +15,8 @@
 #include "trace.h"
 
 typedef struct ClassJob {
-    HypertraceDevice *dev;      /* with a reference on its proxy */
+    HypertraceDevice *dev;
+    Object *proxy;              /* whose memory the device lies in */
     HtClass *cls;
     Error *err;
 } ClassJob;
@@ -57,14 +58,16 @@ static void class_job_done(void *opaque, int ret)
          * The device waited for this with giving its backends back.  The class
          * is no longer its own: another device may have begun with it.
          */
-        hypertrace_device_unprepare(dev);
+        hypertrace_device_unused(dev);
     } else {
         ht_class_table_set_state(trace->classes, job->cls,
                                  job->err ? HT_CLASS_FAILED : HT_CLASS_READY);
         start_next(dev);
     }
+    object_unref(OBJECT(dev));
+    /* unplugged, the device has no parent any more */
+    object_unref(job->proxy);
     g_free(job);
-    object_unref(OBJECT(dev)->parent);
 }
 
 static void start_next(HypertraceDevice *dev)
@@ -77,8 +80,9 @@ static void start_next(HypertraceDevice *dev)
     job = g_new0(ClassJob, 1);
     job->dev = dev;
     job->cls = g_queue_pop_head(&dev->jobs);
-    /* the device lies in the proxy's memory, whatever refers to it */
-    object_ref(OBJECT(dev)->parent);
+    job->proxy = OBJECT(dev)->parent;
+    object_ref(job->proxy);
+    object_ref(OBJECT(dev));
     dev->job_running = true;
     dev->job_class = job->cls;
     thread_pool_submit_aio(class_job, job, class_job_done, job);

@@ -11,6 +11,7 @@
 #include "qemu/osdep.h"
 #include "qapi/error.h"
 #include "qemu/atomic.h"
+#include "qemu/error-report.h"
 #include "block/aio-wait.h"
 #include "device.h"
 
@@ -20,8 +21,23 @@
  */
 #define LOOK_INTERVAL_NS (20 * SCALE_US)
 
-/* Looks until all that a stopped VM committed is surely delivered */
-#define SETTLE_ROUNDS 64
+/*
+ * A backend can hang, and the thread that is in it then cannot be waited for.
+ * So long without a run delivered, or so long in all, and QEMU goes on.
+ */
+#define PATIENCE_NS (5 * NANOSECONDS_PER_SECOND)
+#define PATIENCE_MOST_NS (30 * NANOSECONDS_PER_SECOND)
+#define PATIENCE_TICK_MS 50
+
+enum { CALL_PENDING, CALL_DONE, CALL_LEFT };
+
+/* Something the IOThread does while whoever asked for it waits, if it can */
+typedef struct ThreadCall {
+    HypertraceDevice *dev;
+    Object *proxy;              /* whose memory the device lies in */
+    void (*fn)(HypertraceDevice *dev);
+    int state;
+} ThreadCall;
 
 /* Context: IOThread */
 static void thread_arm(HypertraceDevice *dev)
@@ -231,6 +247,8 @@ void ht_thread_unprepare(HypertraceDevice *dev)
     if (!t->iothread) {
         return;
     }
+    timer_free(t->timer);
+    t->timer = NULL;
     if (t->own) {
         iothread_destroy(t->iothread);
     } else {
@@ -240,19 +258,7 @@ void ht_thread_unprepare(HypertraceDevice *dev)
     /* the doorbell stays until finalize: a vCPU may still be ringing it */
 }
 
-/* Context: BH in IOThread */
-static void thread_start_bh(void *opaque)
-{
-    HypertraceDevice *dev = opaque;
-    HtThread *t = &dev->thread;
-
-    aio_set_event_notifier(t->ctx, &t->doorbell, thread_on_doorbell,
-                           thread_poll, thread_poll_ready);
-    aio_set_event_notifier_poll(t->ctx, &t->doorbell, thread_poll_begin,
-                                thread_poll_end);
-    event_notifier_set(&t->doorbell);
-}
-
+/* An IOThread that others keep busy is not waited for. */
 void ht_thread_start(HypertraceDevice *dev)
 {
     HtThread *t = &dev->thread;
@@ -260,13 +266,108 @@ void ht_thread_start(HypertraceDevice *dev)
     t->timer = aio_timer_new(t->ctx, QEMU_CLOCK_REALTIME, SCALE_MS,
                              thread_on_timer, dev);
     t->running = true;
-    aio_wait_bh_oneshot(t->ctx, thread_start_bh, dev);
+    aio_set_event_notifier(t->ctx, &t->doorbell, thread_on_doorbell,
+                           thread_poll, thread_poll_ready);
+    aio_set_event_notifier_poll(t->ctx, &t->doorbell, thread_poll_begin,
+                                thread_poll_end);
+    event_notifier_set(&t->doorbell);
+}
+
+/* Context: BH in main loop, BQL */
+static void thread_came_back(void *opaque)
+{
+    ThreadCall *call = opaque;
+
+    call->dev->thread.left--;
+    hypertrace_device_unused(call->dev);
+    object_unref(OBJECT(call->dev));
+    object_unref(call->proxy);
+    g_free(call);
 }
 
 /* Context: BH in IOThread */
-static void thread_stop_bh(void *opaque)
+static void thread_call_bh(void *opaque)
 {
-    HypertraceDevice *dev = opaque;
+    ThreadCall *call = opaque;
+
+    call->fn(call->dev);
+    /* Pairs with the cmpxchg in thread_call(): one of the two frees it. */
+    if (qatomic_xchg(&call->state, CALL_DONE) == CALL_LEFT) {
+        aio_bh_schedule_oneshot(qemu_get_aio_context(), thread_came_back,
+                                call);
+    } else {
+        aio_wait_kick();
+    }
+}
+
+/* Context: main loop; has the condition in thread_call() looked at again */
+static void thread_tick(void *opaque)
+{
+    QEMUTimer **tick = opaque;
+
+    timer_mod(*tick, qemu_clock_get_ms(QEMU_CLOCK_REALTIME) +
+                     PATIENCE_TICK_MS);
+}
+
+/* Context: BQL */
+static bool call_is_waited_for(ThreadCall *call, int64_t begin, int64_t *last,
+                               unsigned *beats)
+{
+    HtThread *t = &call->dev->thread;
+    unsigned seen = qatomic_read(&t->beats);
+    int64_t now = get_clock();
+
+    if (*beats != seen) {
+        *beats = seen;
+        *last = now;
+    }
+    /* whoever was left before us has not come back: nor will this one */
+    return qatomic_read(&call->state) == CALL_PENDING && !t->left &&
+           now - *last < PATIENCE_NS && now - begin < PATIENCE_MOST_NS;
+}
+
+/*
+ * Have the IOThread do something, and wait for it.  Returns false if that takes
+ * too long: the IOThread does it when it comes back, and until then the device
+ * and all that it uses stay.  Context: BQL
+ */
+static bool thread_call(HypertraceDevice *dev,
+                        void (*fn)(HypertraceDevice *dev))
+{
+    HtThread *t = &dev->thread;
+    ThreadCall *call = g_new0(ThreadCall, 1);
+    int64_t begin = get_clock(), last = begin;
+    unsigned beats = qatomic_read(&t->beats);
+    QEMUTimer *tick;
+
+    call->dev = dev;
+    call->proxy = OBJECT(dev)->parent;
+    call->fn = fn;
+    object_ref(call->proxy);
+    object_ref(OBJECT(dev));
+    aio_bh_schedule_oneshot(t->ctx, thread_call_bh, call);
+
+    tick = aio_timer_new(qemu_get_aio_context(), QEMU_CLOCK_REALTIME, SCALE_MS,
+                         thread_tick, &tick);
+    thread_tick(&tick);
+    AIO_WAIT_WHILE_UNLOCKED(NULL, call_is_waited_for(call, begin, &last,
+                                                     &beats));
+    timer_free(tick);
+
+    if (qatomic_cmpxchg(&call->state, CALL_PENDING, CALL_LEFT) ==
+        CALL_PENDING) {
+        t->left++;
+        return false;
+    }
+    object_unref(OBJECT(dev));
+    object_unref(call->proxy);
+    g_free(call);
+    return true;
+}
+
+/* Context: IOThread */
+static void thread_stop(HypertraceDevice *dev)
+{
     HtThread *t = &dev->thread;
 
     /* the wish to close all is set: this drains and closes */
@@ -282,30 +383,43 @@ void ht_thread_stop(HypertraceDevice *dev)
     if (!t->running) {
         return;
     }
-    ht_streams_want_close_all(dev);
-    aio_wait_bh_oneshot(t->ctx, thread_stop_bh, dev);
-    timer_free(t->timer);
-    t->timer = NULL;
     t->running = false;
+    ht_streams_want_close_all(dev);
+    if (!thread_call(dev, thread_stop)) {
+        warn_report("hypertrace %s: unplugged while its backend or IOThread"
+                    " hangs: what the guest emitted last is recorded when that"
+                    " goes on", dev->trace->name);
+    }
 }
 
-/* Context: BH in IOThread */
-static void thread_settle_bh(void *opaque)
+/* Context: IOThread */
+static void thread_settle(HypertraceDevice *dev)
 {
-    HypertraceDevice *dev = opaque;
     unsigned i;
 
-    /* a ring in each look, and nobody fills them any more */
-    for (i = 0; i < SETTLE_ROUNDS && ht_streams_work(dev); i++) {
+    /*
+     * Nobody fills the rings any more, unless the VM went on without us; a
+     * look takes a packet of each at least.
+     */
+    for (i = 0; i < dev->conf.packets + 2 && ht_streams_work(dev); i++) {
         /* go on */
     }
 }
 
-void ht_thread_settle(HypertraceDevice *dev)
+bool ht_thread_settle(HypertraceDevice *dev)
 {
-    if (dev->thread.running) {
-        aio_wait_bh_oneshot(dev->thread.ctx, thread_settle_bh, dev);
+    HtThread *t = &dev->thread;
+
+    if (!t->running) {
+        return true;
     }
+    if (!t->left && thread_call(dev, thread_settle)) {
+        return true;
+    }
+    warn_report("hypertrace %s: the VM stops while the backend or IOThread"
+                " hangs: what the guest emitted last is recorded when that"
+                " goes on, unless QEMU ends", dev->trace->name);
+    return false;
 }
 
 void ht_thread_kick(HypertraceDevice *dev)

@@ -48,8 +48,9 @@ static void hypertrace_dc_realize(DeviceState *qdev, Error **errp)
         /* PCI can refuse after the device behind the proxy was realized */
         if (DEVICE(&pci->vdev)->realized) {
             qdev_unrealize(DEVICE(&pci->vdev));
+        } else {
+            hypertrace_device_unprepare(&pci->vdev);
         }
-        hypertrace_device_unprepare(&pci->vdev);
         return;
     }
     /* Last: nothing is begun for a device that does not come to be. */

@@ -127,16 +127,13 @@ static void hypertrace_device_unrealize(DeviceState *qdev)
         dev->channel->unrealize(dev);
     }
     virtio_cleanup(VIRTIO_DEVICE(dev));
-    /*
-     * Another device may go on with the trace, and make a thread of that name,
-     * even if a job still runs.
-     */
-    ht_thread_unprepare(dev);
+    /* Another device may go on with the trace, even if a job still runs. */
+    if (!dev->thread.left) {
+        ht_thread_unprepare(dev);
+    }
     dev->unrealized = true;
     ht_trace_release(dev->trace);
-    if (!dev->job_running) {
-        hypertrace_device_unprepare(dev);
-    }
+    hypertrace_device_unused(dev);
 }
 
 /*
