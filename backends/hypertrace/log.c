@@ -1,12 +1,20 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * hypertrace: events as text for people, one line each
+ *
+ * Lines are made in memory and written by write(): so it is known how many of
+ * them could not be, and no buffer of stdio's keeps QEMU from ending while a
+ * pipe hangs.
  */
 #include "qemu/osdep.h"
 #include "qapi/error.h"
+#include "qapi/visitor.h"
 #include "qemu/atomic.h"
 #include "qemu/error-report.h"
+#include "qemu/lockable.h"
 #include "qemu/module.h"
+#include "qemu/thread.h"
+#include "qemu/units.h"
 #include "hypertrace/backend.h"
 #include "log-format.h"
 
@@ -16,9 +24,19 @@ struct HypertraceLog {
     HypertraceBackend parent_obj;
 
     char *path;
-    FILE *file;
+    int fd;
+    uint64_t dropped;           /* events */
     bool failed;                /* reported already */
+
+    QemuMutex lock;             /* all below */
+    FILE *lines;                /* in memory */
+    char *text;
+    size_t size;
+    bool cut;                   /* the last line written is not complete */
 };
+
+/* Lines are written together up to about this size. */
+#define TEXT_MAX (64 * KiB)
 
 typedef struct LogSession {
     const char *device;
@@ -28,25 +46,21 @@ typedef struct LogSession {
 static bool log_setup(HypertraceBackend *b, Error **errp)
 {
     HypertraceLog *log = HYPERTRACE_BACKEND_LOG(b);
-    int fd;
 
     if (log->path) {
-        fd = qemu_create(log->path, O_WRONLY | O_APPEND, 0666, errp);
+        log->fd = qemu_create(log->path, O_WRONLY | O_APPEND, 0666, errp);
     } else {
-        /* of its own, as stderr itself would be written byte by byte */
-        fd = qemu_dup(STDERR_FILENO);
-        if (fd < 0) {
+        log->fd = qemu_dup(STDERR_FILENO);
+        if (log->fd < 0) {
             error_setg_errno(errp, errno, "cannot use standard error");
         }
     }
-    if (fd < 0) {
+    if (log->fd < 0) {
         return false;
     }
-    log->file = fdopen(fd, "a");
-    if (!log->file) {
-        error_setg_errno(errp, errno, "cannot write to '%s'",
-                         log->path ?: "standard error");
-        close(fd);
+    log->lines = open_memstream(&log->text, &log->size);
+    if (!log->lines) {
+        error_setg_errno(errp, errno, "no memory for lines");
         return false;
     }
     return true;
@@ -72,36 +86,76 @@ static void log_detach(HypertraceBackend *b, void *session)
     g_free(session);
 }
 
-static void log_deliver(HypertraceBackend *b, void *session, const HtRun *run)
+/* Bytes written: all of them, or less with errno set */
+static size_t write_text(int fd, const char *p, size_t size)
 {
-    HypertraceLog *log = HYPERTRACE_BACKEND_LOG(b);
-    LogSession *s = session;
-    HtRunIter it;
-    HtEvent ev;
+    size_t done = 0;
 
-    /* lines of different streams do not mix */
-    qemu_flockfile(log->file);
-    if (run->flags & (HT_RUN_OPEN | HT_RUN_CLOSE)) {
-        fprintf(log->file, "%s stream %" PRIu32 " \"%s\" %s, %" PRIu64
-                " events discarded\n", s->device, run->stream->index,
-                run->stream->name,
-                run->flags & HT_RUN_OPEN ? "opened" : "closed",
-                run->discarded);
-    } else {
-        ht_run_iter_init(&it, run, s->classes);
-        while (ht_run_next(&it, &ev)) {
-            ht_log_event(log->file, s->device, run->stream, &ev);
+    while (done < size) {
+        ssize_t n = write(fd, p + done, size - done);
+
+        if (n < 0 && errno != EINTR) {
+            break;
         }
+        done += MAX(n, 0);
     }
-    if (fflush(log->file) != 0) {
+    return done;
+}
+
+/* Write the lines that were made; returns how many could not be */
+static uint64_t log_write(HypertraceLog *log)
+{
+    uint64_t missing = 0;
+    size_t done = 0;
+    const char *p;
+
+    fflush(log->lines);
+    /* what was cut is a line of its own */
+    if (!log->cut || write_text(log->fd, "\n", 1) == 1) {
+        done = write_text(log->fd, log->text, log->size);
+        log->cut = done && log->text[done - 1] != '\n';
+    }
+    if (done < log->size) {
         if (!qatomic_xchg(&log->failed, true)) {
             warn_report("%s: cannot write to '%s': %s; lines are missing",
                         TYPE_HYPERTRACE_BACKEND_LOG,
                         log->path ?: "standard error", strerror(errno));
         }
-        clearerr(log->file);
+        for (p = log->text + done; p < log->text + log->size; p++) {
+            missing += *p == '\n';
+        }
     }
-    qemu_funlockfile(log->file);
+    rewind(log->lines);
+    return missing;
+}
+
+static void log_deliver(HypertraceBackend *b, void *session, const HtRun *run)
+{
+    HypertraceLog *log = HYPERTRACE_BACKEND_LOG(b);
+    LogSession *s = session;
+    uint64_t missing = 0;
+    HtRunIter it;
+    HtEvent ev;
+
+    QEMU_LOCK_GUARD(&log->lock);
+    if (run->flags & (HT_RUN_OPEN | HT_RUN_CLOSE)) {
+        fprintf(log->lines, "%s stream %" PRIu32 " \"%s\" %s, %" PRIu64
+                " events discarded\n", s->device, run->stream->index,
+                run->stream->name,
+                run->flags & HT_RUN_OPEN ? "opened" : "closed",
+                run->discarded);
+        log_write(log);
+        return;
+    }
+    ht_run_iter_init(&it, run, s->classes);
+    while (ht_run_next(&it, &ev)) {
+        ht_log_event(log->lines, s->device, run->stream, &ev);
+        if (ftell(log->lines) >= TEXT_MAX) {
+            missing += log_write(log);
+        }
+    }
+    missing += log_write(log);
+    qatomic_set(&log->dropped, log->dropped + missing);
 }
 
 static char *log_get_file(Object *obj, Error **errp)
@@ -119,13 +173,34 @@ static void log_set_file(Object *obj, const char *value, Error **errp)
     }
 }
 
+static void log_get_dropped(Object *obj, Visitor *v, const char *name,
+                            void *opaque, Error **errp)
+{
+    uint64_t dropped = qatomic_read(&HYPERTRACE_BACKEND_LOG(obj)->dropped);
+
+    visit_type_uint64(v, name, &dropped, errp);
+}
+
+static void log_init(Object *obj)
+{
+    HypertraceLog *log = HYPERTRACE_BACKEND_LOG(obj);
+
+    log->fd = -1;
+    qemu_mutex_init(&log->lock);
+}
+
 static void log_finalize(Object *obj)
 {
     HypertraceLog *log = HYPERTRACE_BACKEND_LOG(obj);
 
-    if (log->file) {
-        fclose(log->file);
+    if (log->lines) {
+        fclose(log->lines);
+        free(log->text);
     }
+    if (log->fd >= 0) {
+        close(log->fd);
+    }
+    qemu_mutex_destroy(&log->lock);
     g_free(log->path);
 }
 
@@ -142,12 +217,17 @@ static void log_class_init(ObjectClass *oc, HtClassData *data)
     object_class_property_add_str(oc, "file", log_get_file, log_set_file);
     object_class_property_set_description(oc, "file",
         "file that lines are appended to (default: standard error)");
+    object_class_property_add(oc, "dropped", "uint64", log_get_dropped,
+                              NULL, NULL, NULL);
+    object_class_property_set_description(oc, "dropped",
+        "events whose lines could not be written");
 }
 
 static const TypeInfo log_info = {
     .name = TYPE_HYPERTRACE_BACKEND_LOG,
     .parent = TYPE_HYPERTRACE_BACKEND,
     .instance_size = sizeof(HypertraceLog),
+    .instance_init = log_init,
     .instance_finalize = log_finalize,
     .class_init = log_class_init,
 };
