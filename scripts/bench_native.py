@@ -18,6 +18,8 @@ ROWS = {
     "emit-8-noclock": ("native", "without a clock", 8),
     "discarded": ("native", "discarded", 32),
     "emit-32-live": ("native", "paced live consumer", 32),
+    "emit-32-asleep": ("native", "sleeping consumer", 32),
+    "emit-32-spun": ("native", "spinning consumer", 32),
     "lttng-ust": ("native", "LTTng-UST static tracepoint", 32),
     **{f"emit-{size}": ("native", "emit", size) for size in SIZES},
 }

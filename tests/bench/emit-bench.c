@@ -10,16 +10,26 @@
 #include <getopt.h>
 #include <sched.h>
 #include <sys/prctl.h>
+#include "qemu/atomic.h"
 #include "../../guest-lib/ports/loopback.h"
 #include "emit-bench.h"
 
 #define ROUNDS_MAX 101
 
+/* What a consumer does between two looks */
+enum {
+    PACED,                          /* sleeps for 20 us */
+    ASLEEP,                         /* sleeps until it is rung */
+    SPINNING,                       /* nothing; only while it is measured */
+    READERS,
+};
+
 typedef struct Bench {
     uint64_t events;
     struct ht_stream overwrite;     /* nobody reads */
     struct ht_stream full;          /* nobody reads: full at once */
-    struct ht_stream live;          /* a consumer looks every 20 us */
+    struct ht_stream read[READERS];
+    struct ht_loopback *spinner;
     struct ht_stream noclock;
     uint8_t *window;
     uint64_t head;
@@ -45,6 +55,33 @@ static uint64_t cpu_ns(void)
 
     clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
     return t.tv_sec * UINT64_C(1000000000) + t.tv_nsec;
+}
+
+static void G_GNUC_PRINTF(1, 2) G_GNUC_NORETURN die(const char *fmt, ...)
+{
+    va_list ap;
+
+    fputs("emit-bench: ", stderr);
+    va_start(ap, fmt);
+    vfprintf(stderr, fmt, ap);
+    va_end(ap);
+    fputc('\n', stderr);
+    exit(1);
+}
+
+/* The producer stays on one processor; a consumer gets another. */
+static void pin(unsigned cpu)
+{
+    cpu_set_t set;
+
+    if (sysconf(_SC_NPROCESSORS_ONLN) < 2) {
+        return;
+    }
+    CPU_ZERO(&set);
+    CPU_SET(cpu, &set);
+    if (sched_setaffinity(0, sizeof(set), &set)) {
+        die("cannot run on processor %u: %s", cpu, strerror(errno));
+    }
 }
 
 static void run_rdtsc(Bench *b, uint64_t n)
@@ -133,10 +170,9 @@ static void run_discarded(Bench *b, uint64_t n)
  * In pieces, with a consumer that is awake and keeps up: where the machine
  * gives it no processor, the producer waits, which is not counted.
  */
-static void run_live(Bench *b, uint64_t n)
+static void emit_live(Bench *b, struct ht_stream *s, uint64_t n)
 {
     const uint64_t piece = 4000;
-    struct ht_stream *s = &b->live;
 
     while (n) {
         uint64_t now = MIN(n, piece), begin;
@@ -152,6 +188,50 @@ static void run_live(Bench *b, uint64_t n)
     }
 }
 
+static void run_live(Bench *b, uint64_t n)
+{
+    emit_live(b, &b->read[PACED], n);
+}
+
+static void run_asleep(Bench *b, uint64_t n)
+{
+    emit_live(b, &b->read[ASLEEP], n);
+}
+
+enum { SPIN_STARTING, SPIN_ON, SPIN_OFF };
+
+static int spin_state;
+
+static gpointer spin(gpointer lb)
+{
+    pin(1);
+    qatomic_set(&spin_state, SPIN_ON);
+    while (qatomic_read(&spin_state) == SPIN_ON) {
+        ht_loopback_step(lb);
+    }
+    ht_loopback_step(lb);
+    return NULL;
+}
+
+/* The thread lives for this row only: the others' do not share a processor. */
+static void run_spun(Bench *b, uint64_t n)
+{
+    uint64_t begin = cpu_ns();
+    GThread *thread;
+
+    spin_state = SPIN_STARTING;
+    thread = g_thread_new("spin", spin, b->spinner);
+    while (qatomic_read(&spin_state) == SPIN_STARTING) {
+        sched_yield();
+    }
+    b->waited += cpu_ns() - begin;
+    emit_live(b, &b->read[SPINNING], n);
+    begin = cpu_ns();
+    qatomic_set(&spin_state, SPIN_OFF);
+    g_thread_join(thread);
+    b->waited += cpu_ns() - begin;
+}
+
 static void run_lttng(Bench *b, uint64_t n)
 {
     (void)b;
@@ -160,7 +240,7 @@ static void run_lttng(Bench *b, uint64_t n)
 
 enum { ROW_RDTSC, ROW_LIMIT, ROW_32, ROW_8, ROW_0, ROW_64, ROW_256, ROW_1024,
        ROW_4096, ROW_TEXT, ROW_NOCLOCK, ROW_8_NOCLOCK, ROW_DISCARDED, ROW_LIVE,
-       ROW_LTTNG };
+       ROW_ASLEEP, ROW_SPUN, ROW_LTTNG };
 
 static Row rows[] = {
     [ROW_RDTSC] = { "clock", "clock alone", run_rdtsc },
@@ -180,6 +260,9 @@ static Row rows[] = {
                         run_discarded },
     [ROW_LIVE] = { "emit-32-live", "4 x u64, consumer every 20 us",
                    run_live },
+    [ROW_ASLEEP] = { "emit-32-asleep", "4 x u64, consumer sleeps",
+                     run_asleep },
+    [ROW_SPUN] = { "emit-32-spun", "4 x u64, consumer spins", run_spun },
     [ROW_LTTNG] = { "lttng-ust", "static tracepoint of 4 x u64, recording",
                     run_lttng },
 };
@@ -211,18 +294,6 @@ static double ratio(const Row *a, const Row *b, unsigned rounds)
     return median(v, rounds);
 }
 
-static void G_GNUC_PRINTF(1, 2) G_GNUC_NORETURN die(const char *fmt, ...)
-{
-    va_list ap;
-
-    fputs("emit-bench: ", stderr);
-    va_start(ap, fmt);
-    vfprintf(stderr, fmt, ap);
-    va_end(ap);
-    fputc('\n', stderr);
-    exit(1);
-}
-
 static void null_deliver(void *opaque, const HtRun *run)
 {
     uint64_t *events = opaque;
@@ -230,16 +301,15 @@ static void null_deliver(void *opaque, const HtRun *run)
     *events += run->events;
 }
 
-static uint64_t delivered;
-
 static struct ht_loopback *open_stream(struct ht_stream *s,
                                        struct ht_loopback_config cfg,
-                                       int (*reg)(struct ht_device *))
+                                       int (*reg)(struct ht_device *),
+                                       uint64_t *delivered)
 {
     struct ht_loopback *lb;
 
     cfg.deliver = null_deliver;
-    cfg.opaque = &delivered;
+    cfg.opaque = delivered;
     cfg.streams = 1;
     lb = ht_loopback_new(&cfg);
     if (!lb || reg(ht_loopback_device(lb)) < 0 ||
@@ -254,18 +324,6 @@ static int bench_register_all(struct ht_device *dev)
     int r = bench_register(dev);
 
     return r < 0 ? r : bench_register_sizes(dev);
-}
-
-/* The producer stays on one processor; a consumer gets another. */
-static void pin(unsigned cpu)
-{
-    cpu_set_t set;
-
-    CPU_ZERO(&set);
-    CPU_SET(cpu, &set);
-    if (sched_setaffinity(0, sizeof(set), &set)) {
-        die("cannot run on processor %u: %s", cpu, strerror(errno));
-    }
 }
 
 static void run_rounds(Bench *b, unsigned rounds)
@@ -379,13 +437,22 @@ int main(int argc, char **argv)
     const struct ht_loopback_config full = {
         .channel = HT_CHANNEL_SHM, .host = HT_LOOPBACK_STEP,
     };
-    const struct ht_loopback_config live = {
-        .channel = HT_CHANNEL_SHM, .host = HT_LOOPBACK_THREAD, .pace_us = 20,
+    const struct ht_loopback_config readers[READERS] = {
+        [PACED] = {
+            .channel = HT_CHANNEL_SHM, .host = HT_LOOPBACK_THREAD,
+            .pace_us = 20,
+        },
+        [ASLEEP] = {
+            .channel = HT_CHANNEL_SHM, .host = HT_LOOPBACK_THREAD,
+        },
+        [SPINNING] = {
+            .channel = HT_CHANNEL_SHM, .host = HT_LOOPBACK_STEP,
+        },
     };
-    struct ht_loopback *lb[4];
+    uint64_t unread = 0, delivered[READERS] = { }, lost[READERS];
+    struct ht_loopback *lb[3 + READERS];
     Bench b = { .events = 2000000 };
-    unsigned rounds = 11, i, cpus = sysconf(_SC_NPROCESSORS_ONLN);
-    uint64_t sent, lost;
+    unsigned rounds = 11, i;
     bool json = false;
     int c;
 
@@ -408,16 +475,17 @@ int main(int argc, char **argv)
 
     b.window = g_malloc0(WINDOW + 64);
     prctl(PR_SET_TIMERSLACK, 1000UL);
-    if (cpus > 1) {
-        pin(1);                         /* inherited by the live consumer */
+    pin(1);                             /* inherited by the consumers */
+    for (i = 0; i < READERS; i++) {
+        lb[3 + i] = open_stream(&b.read[i], readers[i], bench_register,
+                                &delivered[i]);
     }
-    lb[0] = open_stream(&b.live, live, bench_register);
-    if (cpus > 1) {
-        pin(0);
-    }
-    lb[1] = open_stream(&b.overwrite, overwrite, bench_register_all);
-    lb[2] = open_stream(&b.full, full, bench_register);
-    lb[3] = open_stream(&b.noclock, overwrite, bench_register_noclock);
+    b.spinner = lb[3 + SPINNING];
+    pin(0);
+    lb[0] = open_stream(&b.overwrite, overwrite, bench_register_all, &unread);
+    lb[1] = open_stream(&b.full, full, bench_register, &unread);
+    lb[2] = open_stream(&b.noclock, overwrite, bench_register_noclock,
+                        &unread);
     bench_emit_32(&b.full, (1 << 20) / 32);     /* more than it holds */
     rows[ROW_LTTNG].skip = !bench_lttng_recording();
     run_rounds(&b, rounds);
@@ -429,18 +497,24 @@ int main(int argc, char **argv)
     if (b.overwrite.lost || b.noclock.lost) {
         die("a flight recorder discarded events");
     }
-    sent = b.live.events;
-    lost = b.live.lost;
-    if (ht_stream_close(&b.live) || delivered != sent) {
-        die("%" PRIu64 " of %" PRIu64 " events arrived", delivered, sent);
+    for (i = 0; i < READERS; i++) {
+        uint64_t sent = b.read[i].events;
+
+        lost[i] = b.read[i].lost;
+        if (ht_stream_close(&b.read[i]) || delivered[i] != sent) {
+            die("%" PRIu64 " of %" PRIu64 " events arrived", delivered[i],
+                sent);
+        }
     }
     if (json) {
         print_json(&b, rounds);
     } else {
         print_text(rounds);
-        if (lost) {
-            printf("emit-32-live: %.2f %% found the ring full\n",
-                   100.0 * lost / (sent + lost));
+        for (i = 0; i < READERS; i++) {
+            if (lost[i]) {
+                printf("%s: %" PRIu64 " events found the ring full\n",
+                       rows[ROW_LIVE + i].name, lost[i]);
+            }
         }
     }
     ht_stream_close(&b.overwrite);
