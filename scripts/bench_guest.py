@@ -5,6 +5,7 @@ import contextlib
 import ctypes
 import json
 import os
+import time
 from pathlib import Path
 
 import htpayload
@@ -12,6 +13,10 @@ from htvm import Failure
 
 PTRACE_SEIZE, PTRACE_INTERRUPT, PTRACE_DETACH = 0x4206, 0x4207, 17
 WALL = 0x40000000
+
+
+class TooLate(Exception):
+    """A thread was stopped when the payload may have begun already."""
 
 
 class StoppedThread:
@@ -65,6 +70,7 @@ class Study(htpayload.Payload):
         self.tids = {}
         self.pinned = False
         self.clock_hz = 0
+        self.counts_exits = True
         self._polling = {}
 
     def start(self):
@@ -148,10 +154,11 @@ class Study(htpayload.Payload):
         """A measurement; the row also says what the host did for it."""
         self.poll(device, 10**9 if consumer == "paced" else 0)
         before, cpu = self.stats(device), self.host_cpu_ns()
-        if consumer == "stopped":
-            row = self._run_stopped(device, options)
+        options = dict(options, device=self.index[device])
+        if consumer == "stopped" or options.get("hold"):
+            row = self._held(device, consumer == "stopped", options)
         else:
-            row = self.tell("run", device=self.index[device], **options)
+            row = self.tell("run", **options)
         row["host_cpu_ns"] = self.host_cpu_ns() - cpu
         after = self.stats(device)
         row["host"] = {k: after[k] - before[k] for k in
@@ -162,15 +169,108 @@ class Study(htpayload.Payload):
             raise Failure(f"the host made no room: {row}")
         return row
 
-    def _run_stopped(self, device, options):
-        """Opening and closing a stream need the consumer: not while it is."""
-        opened = self.tell("run", device=self.index[device], hold=1,
-                           **options)
-        assert opened["function"] == "opened", opened
-        with StoppedThread(self.tids[f"io-{device}"]):
-            emitted = self.tell("go")
-            assert emitted["function"] == "emitted", emitted
-        return self.tell("go")
+    def _held(self, device, stopped, options):
+        for delay in (20, 100, 1000):
+            try:
+                return self._run_held(device, stopped, dict(
+                    options, delay=delay if stopped and self._virtio(device)
+                    else None))
+            except TooLate:
+                # others used the processor; it emits nevertheless
+                self._answer(10)
+                self.tell("go")
+        raise Failure(f"{device}: cannot be stopped within a second")
+
+    def _virtio(self, device):
+        return self.devices[self.index[device]]["channel"] == "virtio"
+
+    def _run_held(self, device, stopped, options):
+        """Opening and closing a stream need the consumer, and are exits.
+
+        With hypercall and shm, what the host did for the events alone is
+        known as well.
+        """
+        self._expect("opened", "run", **dict(options, hold=1))
+        before, kvm = self.stats(device), self.kvm_exits()
+        if not stopped:
+            self._expect("emitted", "go")
+        elif self._virtio(device):
+            self._emit_alone(device, options["delay"])
+        else:
+            with StoppedThread(self.tids[f"io-{device}"]):
+                self._expect("emitted", "go")
+        kvm = self._exits_since(kvm)
+        woken = None
+        if options["events"] == 1:
+            deadline = time.monotonic() + 10
+            while self.stats(device)["events"] == before["events"]:
+                if time.monotonic() > deadline:
+                    raise Failure(f"{device}: an event was not delivered")
+            woken = self.stats(device)["wakeups"] - before["wakeups"]
+        row = self.tell("go")
+        if stopped and row["discarded"]:
+            raise Failure(f"the ring does not hold all: {row}")
+        if kvm is not None:
+            row["kvm_exits"] = kvm
+        if woken is not None:
+            row["woken"] = woken
+        return row
+
+    def _emit_alone(self, device, delay):
+        """Virtqueues are emptied in the main loop, so that stops, too.
+
+        It also reads commands; so the payload waits before it begins, and
+        must have waited for long enough.
+        """
+        began = time.monotonic()
+        self._expect("ready", "go")
+        with StoppedThread(self.process.pid), \
+                StoppedThread(self.tids[f"io-{device}"]):
+            if time.monotonic() - began > delay / 1000:
+                raise TooLate(device)
+            row = self._answer(10)
+        if row["function"] != "emitted":
+            raise Failure(f"not emitted, but {row}")
+
+    def _expect(self, function, command, **options):
+        row = self.tell(command, **options)
+        if row["function"] != function:
+            raise Failure(f"{command}: not {function}, but {row}")
+
+    # What KVM counts
+
+    KVM_COUNTERS = ["exits", "io_exits", "mmio_exits", "irq_exits",
+                    "pf_emulate"]
+
+    def kvm_exits(self):
+        """KVM's counters of the vCPUs; None if it has none."""
+        if self.accel != "kvm" or not self.counts_exits:
+            return None
+        try:
+            reply = self.qmp.command("query-stats", target="vcpu", providers=[
+                {"provider": "kvm", "names": self.KVM_COUNTERS}])
+        except Failure:
+            self.counts_exits = False           # a kernel without statistics
+            return None
+        sums = dict.fromkeys(self.KVM_COUNTERS, 0)
+        for vcpu in reply:
+            for s in vcpu["stats"]:
+                sums[s["name"]] += s["value"]
+        return sums
+
+    def _exits_since(self, before):
+        """Exits but those of port I/O, which asks for the next command.
+
+        Where port I/O has no counter of its own, accesses to memory that
+        were emulated are counted: doorbells are such.
+        """
+        after = self.kvm_exits() if before else None
+        if not after:
+            return None
+        d = {k: after[k] - before[k] for k in after}
+        if d["io_exits"]:
+            return d["exits"] - d["io_exits"] - d["irq_exits"]
+        return max(d["pf_emulate"], d["mmio_exits"])
 
     @contextlib.contextmanager
     def paused(self):
@@ -191,7 +291,16 @@ class Study(htpayload.Payload):
         return row
 
     def peer(self, name, **options):
-        return self.tell("peer", name=name, **options)
+        if not options.get("hold"):
+            return self.tell("peer", name=name, **options)
+        self._expect("opened", "peer", name=name, **options)
+        kvm = self.kvm_exits()
+        self._expect("emitted", "go")
+        kvm = self._exits_since(kvm)
+        row = self.tell("go")
+        if kvm is not None:
+            row["kvm_exits"] = kvm
+        return row
 
     def quit(self):
         self.console.send("quit\n")

@@ -90,6 +90,13 @@ def hypercall_options(size, batch, ms, accel):
             "batch": batch}
 
 
+def burst_options(size, packet_kib, ms):
+    """As many as a ring holds that nobody empties."""
+    options = run_options(size, packet_kib, ms, mode="flat")
+    fit = int(RING_KIB * 1024 * 0.85) // (size + 8)
+    return dict(options, events=min(options["events"], fit))
+
+
 def payload_cases(accel, channels, ms):
     for size in SIZES:
         if "shm" in channels:
@@ -98,6 +105,9 @@ def payload_cases(accel, channels, ms):
                        else "asleep", run_options(size, 64, ms))
             yield Case("payload", "shm", size, accel, "shm-64k", "asleep",
                        run_options(size, 64, ms))
+        if "virtio" in channels and accel == "kvm":
+            yield Case("payload", "virtio, consumer stopped", size, accel,
+                       "virtio-64k", "stopped", burst_options(size, 64, ms))
         if "virtio" in channels:
             yield Case("payload", "virtio", size, accel, "virtio-64k",
                        "asleep", run_options(size, 64, ms))
@@ -122,13 +132,18 @@ def packet_cases(accel, channels, ms):
 
 
 def consumer_cases(accel, channels, ms):
-    if "shm" not in channels:
-        return
+    """A spinning consumer, which the device refuses to be, is a native row."""
+    flat = {"shm": run_options(32, 64, ms),
+            "virtio": burst_options(32, 64, ms)}
     for state in ["stopped", "paced", "asleep"]:
-        name = "shm-overwrite" if state == "stopped" else "shm-64k"
-        yield Case("consumer", "shm, as fast as possible", state, accel, name,
-                   state, run_options(32, 64, ms))
-    for state in ["paced", "asleep"]:
+        for c in ("shm", "virtio"):
+            if c in channels:
+                name = "shm-overwrite" if (c, state) == ("shm", "stopped") \
+                    else f"{c}-64k"
+                yield Case("consumer", f"{c}, as fast as possible", state,
+                           accel, name, state, flat[c] if state == "stopped"
+                           else run_options(32, 64, ms))
+    for state in ["paced", "asleep"] if "shm" in channels else []:
         # a load that the host can keep up with
         yield Case("consumer", "shm, 1 million events/s", state, accel,
                    "shm-64k", state,
@@ -139,8 +154,30 @@ def consumer_cases(accel, channels, ms):
 def quiet_cases(accel, channels):
     """One event for a consumer that sleeps."""
     for c in channels:
+        # an event of virtio stays in its packet until the stream closes
+        hold = {"hold": 1} if c != "virtio" else {}
         yield Case("one event", c, 1, accel, f"{c}-64k", "asleep",
-                   {"event": 32, "events": 1})
+                   {"event": 32, "events": 1, **hold})
+
+
+def exit_cases(accel, channels, peers, ms):
+    """Exits as KVM counts them, while nothing but events is emitted."""
+    for batch in (1, 10) if "hypercall" in channels else ():
+        yield Case("exits", f"hypercall, batch {batch}", 32, accel,
+                   "hypercall-64k", "asleep",
+                   dict(hypercall_options(32, batch, ms, accel), hold=1))
+    for c in ("shm", "virtio"):
+        if c in channels:
+            name = {"shm": "shm-overwrite"}.get(c, f"{c}-64k")
+            yield Case("exits", f"{c}, consumer stopped", 32, accel, name,
+                       "stopped", burst_options(32, 64, ms))
+            yield Case("exits", c, 32, accel, f"{c}-64k", "asleep",
+                       run_options(32, 64, ms, hold=1))
+    for name in ("mmio", "virtio-serial"):
+        if name in peers:
+            yield Case("exits", name, 8, accel, None, "",
+                       {"name": name, "hold": 1, "events":
+                        max(100, int(ms * 1e6 / EXIT_NS[accel]))})
 
 
 def peer_cases(accel, names, ms):
@@ -160,6 +197,8 @@ def guest_cases(accel, channels, peers, ms):
             *packet_cases(accel, channels, ms),
             *(consumer_cases(accel, channels, ms) if accel == "kvm" else ()),
             *quiet_cases(accel, channels),
+            *(exit_cases(accel, channels, peers, ms) if accel == "kvm"
+              else ()),
             *peer_cases(accel, [p for p in peers if p in PEERS], ms)]
 
 

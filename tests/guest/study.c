@@ -7,7 +7,8 @@
  *
  *     run device=I event=0|8|32|64|256|1024|4096 events=N [group=N]
  *         [batch=N] [mode=lossless|flat|rate] [rate=N] [hold=1]
- *     peer name=NAME events=N [group=N]
+ *         [delay=MS]
+ *     peer name=NAME events=N [group=N] [hold=1]
  *     pair device=I producers=1|2 events=N
  *     quit
  *
@@ -16,6 +17,9 @@
  * for room, but hands over what has waited for the device's flush-ms.
  * hold: say when the stream is open and when all is emitted, and wait for a
  * line each time: for things that are to be so only while events are emitted.
+ * The ring is in this processor's cache then, whoever read it before.
+ * delay: of a held run: say "ready", let so much time pass without an exit,
+ * then begin: for whoever wants to stop what reads the lines.
  */
 #include "hypertrace/port.h"
 #include "clock.h"
@@ -56,11 +60,16 @@ static void check(int ret, const char *what)
     }
 }
 
-static void hold(const char *at)
+static void say(const char *what)
 {
     json_begin(NULL);
-    json_str("function", at);
+    json_str("function", what);
     json_end();
+}
+
+static void hold(const char *at)
+{
+    say(at);
     serial_line();
 }
 
@@ -104,7 +113,7 @@ static void wait_until(struct ht_stream *s, uint64_t due, uint64_t hz)
     }
 }
 
-static struct ht_stream *open_stream(unsigned index)
+static struct ht_stream *open_stream(unsigned index, bool touch)
 {
     struct ht_device *dev = &device[index]->dev;
     struct ht_stream *s = stream[index];
@@ -121,7 +130,7 @@ static struct ht_stream *open_stream(unsigned index)
         stream[index] = s;
     }
     check(ht_stream_open(dev, s, NULL), "cannot open a stream");
-    if (first) {
+    if (first || touch) {
         /* The first touch of a page is an exit of another kind. */
         memset(s->packets, 0, (uint64_t)dev->caps.packet_size *
                               dev->caps.packets);
@@ -139,6 +148,7 @@ static void run(void)
     uint64_t batch = cmdline_u64("batch", 0, 1, HT_BATCH_MAX);
     uint64_t rate = cmdline_u64("rate", 0, 1, 1000000000);
     bool held = cmdline_u64("hold", 0, 0, 1);
+    uint64_t delay = cmdline_u64("delay", 0, 1, 10000);
     bool lossless = !strcmp(mode, "lossless");
     uint64_t waits = 0, busy = 0, begin, end, drained, hz, interval, due = 0;
     struct ht_stream *s;
@@ -168,10 +178,18 @@ static void run(void)
     }
     hz = clock_hz(device[index]->dev.caps.clock_hz);
     interval = rate ? (uint64_t)((double)hz * group / rate * 65536) : 0;
-    s = open_stream(index);
+    s = open_stream(index, held);
 
     if (held) {
         hold("opened");
+    }
+    if (delay) {
+        uint64_t until = ht_clock() + delay * (hz / 1000);
+
+        say("ready");
+        while ((int64_t)(until - ht_clock()) > 0) {
+            asm volatile("pause");
+        }
     }
     samples.nr = 0;
     begin = ht_clock();
@@ -258,9 +276,7 @@ static void pair(void)
     for (unsigned i = 0; i < n; i++) {
         check(ht_stream_close(streams[i]), "cannot close the stream");
     }
-    json_begin(NULL);
-    json_str("function", "closed");
-    json_end();
+    say("closed");
 }
 
 static void peer(const struct ht_bm_platform *platform)
@@ -268,6 +284,7 @@ static void peer(const struct ht_bm_platform *platform)
     const char *name = cmdline_str("name", "");
     uint64_t total = cmdline_u64("events", 1000, 1, 1ull << 40);
     uint32_t group = cmdline_u64("group", 1, 1, 1 << 20);
+    bool held = cmdline_u64("hold", 0, 0, 1);
     uint64_t hz = clock_hz(device[0] ? device[0]->dev.caps.clock_hz : 0);
     uint64_t begin, end;
     unsigned i = 0;
@@ -284,6 +301,9 @@ static void peer(const struct ht_bm_platform *platform)
     if (ret) {
         payload_die(PAYLOAD_FAILED, "cannot use this peer", errno_name(ret));
     }
+    if (held) {
+        hold("opened");
+    }
     samples.nr = 0;
     begin = ht_clock();
     for (uint64_t at = 0; at < total; at += group) {
@@ -294,6 +314,9 @@ static void peer(const struct ht_bm_platform *platform)
         samples_add(&samples, ht_clock() - before, n);
     }
     end = ht_clock();
+    if (held) {
+        hold("emitted");
+    }
     json_begin(NULL);
     json_str("function", "peer");
     json_str("peer", name);
