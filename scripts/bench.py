@@ -26,11 +26,15 @@ NATIVE_PEERS = ["lttng-ust"]
 
 PROFILES = {
     # rounds, ms a case, native events a row, ms an overload step,
-    # events of a latency case
-    "smoke": (1, 1, 100000, 5, 20),
-    "quick": (3, 8, 900000, 40, 250),
-    "full": (11, 40, 3600000, 100, 1000),
+    # events of a latency case, events of a source in a Linux guest
+    "smoke": (1, 1, 100000, 5, 20, 320),
+    "quick": (3, 8, 900000, 40, 250, 8000),
+    "full": (11, 40, 3600000, 100, 1000, 40000),
 }
+
+# The guest is started anew so often, since placing it in memory matters, too:
+# what that changes is in the spread of the rounds.
+LAUNCHES = 3
 
 
 def a_list(known):
@@ -73,6 +77,9 @@ def parse_args():
                         help="write report.html and report.md")
     parser.add_argument("--from", type=Path, dest="source", metavar="FILE",
                         help="measure nothing: report on an earlier --json")
+    parser.add_argument("--compare", type=Path, nargs=2, metavar="FILE",
+                        help="measure nothing: do the ratios of two earlier "
+                        "--json agree?  Status 1 if some do not")
     parser.add_argument("--check", action="store_true",
                         help=argparse.SUPPRESS)
     args = parser.parse_args()
@@ -81,8 +88,10 @@ def parse_args():
         args.macro = args.profile == "full"
     if args.rounds is not None and not 1 <= args.rounds <= 100:
         parser.error("--rounds is a number from 1 to 100")
-    if args.source and not args.source.is_file():
-        parser.error(f"--from {args.source}: no such file")
+    for name, path in [("--from", args.source)] + [
+            ("--compare", p) for p in args.compare or []]:
+        if path and not path.is_file():
+            parser.error(f"{name} {path}: no such file")
     for path in [args.json.parent] if args.json else []:
         if not path.is_dir():
             parser.error(f"--json: {path} is not a directory")
@@ -121,7 +130,7 @@ class Bench:
     def __init__(self, args):
         self.args = args
         self.rounds, self.ms, self.native_events, self.step_ms, \
-            self.latency_events = PROFILES[args.profile]
+            self.latency_events, self.linux_events = PROFILES[args.profile]
         self.rounds = args.rounds or self.rounds
         self.skipped = []
         self.cases = []
@@ -183,6 +192,7 @@ class Bench:
                 self.measure_pairs(accel)
                 if accel == "kvm" or self.args.accel == "tcg":
                     self.measure_load(accel)
+            self.measure_linux(environment)
             if self.args.macro:
                 self.measure_macro(environment)
         environment["accelerators"] = ", ".join(sorted(
@@ -204,37 +214,63 @@ class Bench:
         progress = Progress(self.rounds * (len(cases) + bool(native)))
         print(f"==> costs, {accel}: {len(cases)} cases, {self.rounds} rounds",
               file=sys.stderr)
-        with Study(bench_plan.devices(args.channels), accel=accel,
-                   workdir=self.workdir(f"costs-{accel}")) as guest:
-            for _ in range(self.rounds):
-                if natives:
-                    progress.step("native")
-                    with guest.paused():
-                        natives.measure()
-                for case in cases:
-                    progress.step(case.id)
-                    case.measure(guest)
-            guest.quit()
+        launches = min(LAUNCHES, self.rounds)
+        for n in range(launches):
+            with Study(bench_plan.devices(args.channels), accel=accel,
+                       workdir=self.workdir(f"costs-{accel}-{n}")) as guest:
+                for _ in range(n, self.rounds, launches):
+                    if natives:
+                        progress.step("native")
+                        with guest.paused():
+                            natives.measure()
+                    for case in cases:
+                        progress.step(case.id)
+                        case.measure(guest)
+                guest.quit()
         progress.finish()
         self.take(cases)
         if natives:
             self.take(natives.cases)
 
+    def linux_accel(self, environment):
+        """Where KVM emulates ring 0, a kernel does not boot in hours."""
+        import htpayload
+        return "kvm" if not htpayload.kvm_problem() and \
+            "emulated" not in environment["KVM"] and \
+            self.args.accel != "tcg" else "tcg"
+
+    def measure_linux(self, environment):
+        import bench_linux
+        problem = bench_linux.problem()
+        if problem:
+            return self.skip("sources in a Linux guest", problem)
+        problem = bench_linux.lttng_problem()
+        if problem:
+            self.skip("LTTng-UST in the guest", problem)
+        accel = self.linux_accel(environment)
+        rounds = min(self.rounds, 7)
+        progress = Progress(rounds * bench_linux.count(self.args.channels))
+        print(f"==> sources in a Linux guest, {accel}: {rounds} rounds",
+              file=sys.stderr)
+        self.take(bench_linux.measure(accel, self.args.channels, rounds,
+                                      self.linux_events,
+                                      self.workdir("linux"), progress.step))
+        progress.finish()
+        return None
+
     def measure_macro(self, environment):
         import bench_macro
-        import htpayload
         problem = bench_macro.problem()
         if problem:
             return self.skip("macro-benchmarks", problem)
-        # Where KVM emulates ring 0, a Linux kernel does not boot in hours.
-        accel = "kvm" if not htpayload.kvm_problem() and \
-            "emulated" not in environment["KVM"] and \
-            self.args.accel != "tcg" else "tcg"
+        accel = self.linux_accel(environment)
         rounds = {"smoke": 1, "quick": 2}.get(self.args.profile, 5)
+        progress = Progress(rounds * bench_macro.count(self.args.channels))
         print(f"==> macro-benchmarks, {accel}: {rounds} rounds",
               file=sys.stderr)
         self.take(bench_macro.measure(accel, self.args.channels, rounds, 2,
-                                      self.workdir("macro")))
+                                      self.workdir("macro"), progress.step))
+        progress.finish()
         return None
 
     def measure_pairs(self, accel):
@@ -339,6 +375,9 @@ def main():
         return 0
     from htvm import Failure
     try:
+        if args.compare:
+            import bench_compare
+            return bench_compare.compare(*args.compare)
         result = json.loads(args.source.read_text()) if args.source else \
             Bench(args).run()
         import bench_report

@@ -15,7 +15,17 @@ esac
 while common_option "$@"; do shift "$shift_by"; done
 # Wrong arguments are told before the long build.
 "$HT_PYTHON" -B "$HT_TOP/scripts/bench.py" --check "$@"
-"$HT_TOP/scripts/build.sh" --qemu="$qemu_arg" --only qemu --only own
+case " $*" in
+*" --from"*|*" --compare"*) ;;      # measures nothing
+*)
+    "$HT_TOP/scripts/prerequisites.sh" --qemu="$qemu_arg" --for bench
+    "$HT_TOP/scripts/build.sh" --qemu="$qemu_arg" --only qemu --only own
+    # Its Linux guest is a Debian package; the rest does without.
+    if have dpkg; then
+        "$HT_TOP/scripts/build.sh" --qemu="$qemu_arg" --only guest
+    fi
+    ;;
+esac
 ht_paths "$qemu_arg"
 ht_run_env
 exec "$HT_PYTHON" -B "$HT_TOP/scripts/bench.py" "$@"

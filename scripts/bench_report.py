@@ -100,7 +100,10 @@ class Report:
              "event is the median over groups of events, so that being "
              "interrupted by another program does not count, and p99 and max "
              "are those of the groups, where it does. Ratios are taken "
-             "within each round."),
+             "within each round. Quartiles are of this run; from one run to "
+             "another a ratio may be anywhere in the range of its rounds, or "
+             f"{100 * bench_stats.FLOOR:.0f} % around its median if that is "
+             "more (./run bench --compare checks two runs against this)."),
             ("h2", "Which channel for what"),
             ("list", self.conclusions or
              ["Without KVM there is nothing to conclude: figures of TCG "
@@ -117,6 +120,7 @@ class Report:
             if any(c["accel"] == accel for c in r["cases"]):
                 self._accel(accel)
         for accel in ("kvm", "tcg"):
+            self._linux(accel)
             self._macro(accel)
 
     def _cases(self, accel, table):
@@ -153,7 +157,10 @@ class Report:
             ("h2", "Native: the library alone"),
             ("p", "The same loops as in the guest, in a process of the host. "
              "“limit” is the least that an event can be: reading the clock, "
-             "40 bytes, one release.")]
+             "40 bytes, one release. Nobody reads, but where a consumer is "
+             "named: on the other processor, paced (a look every 20 µs), "
+             "asleep (woken for each packet), or spinning on the open "
+             "packet, which the device refuses to do.")]
         self._table(cases, "bytes", [("ns/event", "p50_ns")], "what")
         host = self._cases("native", "host")
         if host:
@@ -218,14 +225,19 @@ class Report:
         if cases:
             self.blocks += [
                 ("h2", f"What the consumer does meanwhile, {title}"),
-                ("p", "Stopped: its thread is held, the ring overwrites. "
+                ("p", "Stopped: its thread is held, and the ring overwrites "
+                 "(shm) or has room for all (virtio, whose main loop, which "
+                 "empties the queue, is held as well). "
                  "Paced: it polls, a look every 20 µs, and never sleeps. "
                  "Asleep: a doorbell wakes it at the next packet, or at the "
-                 "next event if it has been quiet.")]
+                 "next event if it has been quiet. Spinning is among the "
+                 "native rows: the device always paces itself.")]
             self._table(cases, "consumer",
                         [*COLUMNS[:4], ("doorbells/event", "exits_per_event"),
                          ("wake-ups", "wakeups"),
+                         ("for the event", "woken"),
                          ("host CPU ns/event", "host_cpu_ns")])
+        self._exits(accel, title)
         cases = self._cases(accel, "producers")
         if cases:
             self.blocks += [
@@ -236,6 +248,23 @@ class Report:
         self._peers(accel, title)
         self._overload(accel, title)
         self._latency(accel, title)
+
+    def _exits(self, accel, title):
+        cases = self._cases(accel, "exits")
+        if not cases:
+            return
+        self.blocks += [
+            ("h2", f"Exits as KVM counts them, {title}"),
+            ("p", "From KVM's statistics of the vCPU, read before the first "
+             "event and after the last. The payload asks for its next command "
+             "by port I/O: those exits are left out. Beside them what the "
+             "producer counted: its doorbells.")]
+        if not any("kvm_exits_per_event" in c.summary for c in cases):
+            self.blocks.append(("p", "This kernel has no such statistics."))
+        self._table(cases, "bytes",
+                    [("KVM's exits/event", "kvm_exits_per_event"),
+                     ("doorbells/event", "exits_per_event"),
+                     ("ns/event", "p50_ns")])
 
     def _peers(self, accel, title):
         peers = self._cases(accel, "peers")
@@ -326,6 +355,28 @@ class Report:
         self.blocks.append(("table", ["channel", "events/s", "min µs", "median", "p90",
                                       "p99", "max"], rows))
 
+    def _linux(self, accel):
+        cases = self._cases(accel, "linux")
+        if not cases:
+            return
+        note = "" if accel == "kvm" else " (TCG: proves function, not ratios)"
+        self.blocks += [
+            ("h2", f"Sources in a Linux guest, {accel.upper()}{note}"),
+            ("p", "Events of 32 bytes, flat out, from one program: through "
+             "the kernel module over each channel (null backend), a write() "
+             "to ftrace's trace_marker, a write() to a port of a stock "
+             "virtio-serial device, and an LTTng-UST static tracepoint "
+             "recorded by a session daemon in the guest to a tmpfs; its "
+             "trace was read, and each event was there.")]
+        rows = sorted(((c.series, c.summary["p50_ns"]) for c in cases),
+                      key=lambda r: r[1]["median"])
+        self._plot(f"{accel}-linux", "ns an event, on a logarithmic scale",
+                   bench_plot.bars, [(n, s["median"], s["q1"], s["q3"])
+                                     for n, s in rows], "ns/event")
+        self._table(cases, "bytes", [*COLUMNS[:4],
+                                     ("doorbells/event", "exits_per_event")],
+                    "source")
+
     def _macro(self, accel):
         cases = self._cases(accel, "macro")
         if not cases:
@@ -335,7 +386,7 @@ class Report:
         self.blocks += [
             ("h2", f"Benchmarks in a Linux guest, {accel.upper()}{note}"),
             ("p", f"While a program emits {cases[0].options['rate']} 32-byte "
-             "events/s over a channel, or through trace_marker, against the "
+             "events/s over a channel, or through a peer as above, against the "
              "same without: mean and standard deviation of what it costs "
              "more, within each round. Negative: it was quicker, by "
              "chance.")]

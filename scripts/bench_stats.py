@@ -3,6 +3,10 @@
 
 import statistics
 
+# By how much a ratio of two runs may differ although its rounds do not: what
+# stays the same within a run (memory, alignment) no round can show.
+FLOOR = 0.10
+
 
 def spread(values):
     """Median and quartiles."""
@@ -50,8 +54,14 @@ def derived(row):
         result["exits_per_event"] = row["doorbells"] / sent
         result["discarded_share"] = row["discarded"] / (
             sent + row["discarded"])
+        if "woken" in row:
+            result["woken"] = row["woken"]
     elif sent:
         result["events_per_s"] = sent * 1e9 / row["duration_ns"]
+        if "doorbells" in row:
+            result["exits_per_event"] = row["doorbells"] / sent
+    if "kvm_exits" in row:
+        result["kvm_exits_per_event"] = row["kvm_exits"] / sent
     return result
 
 

@@ -43,6 +43,7 @@ count_and_exit() {
         ${lint_failed:+--lint "$lint_failed"} "$@"
 }
 
+! kind e2e || "$HT_TOP/scripts/prerequisites.sh" --qemu="$qemu_arg" --for e2e
 set -- --qemu="$qemu_arg" --flavour "$flavour"
 ! kind unit || set -- "$@" --only own
 ! kind qtest || set -- "$@" --only qtest

@@ -4,12 +4,15 @@
 
 . "$(dirname -- "$0")/lib.sh"
 
+purpose=
 while [ $# -gt 0 ]; do
     if common_option "$@"; then shift "$shift_by"; continue; fi
     case $1 in
+    --for) purpose=${2:?--for needs bench or e2e}; shift 2 ;;
     -h|--help)
-        echo "usage: scripts/prerequisites.sh [--qemu DIR]"
+        echo "usage: scripts/prerequisites.sh [--qemu DIR] [--for bench|e2e]"
         echo "Installs missing packages with apt; elsewhere says what to install."
+        echo "  --for   also what only the comparison, or a test of it, uses"
         exit 0
         ;;
     *) die "scripts/prerequisites.sh: unknown argument $1" ;;
@@ -25,6 +28,12 @@ needed="gcc libc6-dev make ninja-build pkg-config python3 python3-venv perl
 wanted="liblttng-ust-dev liblttng-ctl-dev lttng-tools babeltrace2
  libbabeltrace2-dev python3-pytest python3-pytest-xdist
  python3-bt2 shellcheck gnuplot-nox"
+case $purpose in
+'') ;;
+bench) wanted="$wanted rt-tests sysbench" ;;
+e2e) wanted="$wanted chromium" ;;
+*) die "scripts/prerequisites.sh: --for bench or e2e, not '$purpose'" ;;
+esac
 
 missing_packages() {
     for package; do
@@ -70,7 +79,7 @@ fi
 missing=$(missing_packages $needed)
 # shellcheck disable=SC2086
 optional=$(missing_packages $wanted)
-tried=$HT_CACHE/optional-packages
+tried=$HT_CACHE/optional-packages${purpose:+-$purpose}
 [ -z "$missing$optional" ] && exit 0
 # Ask once only for optional packages that could not be had.
 [ -z "$missing" ] && stamped "$tried" "$optional" && exit 0

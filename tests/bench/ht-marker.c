@@ -1,21 +1,22 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * ht-marker: a source of events for a file, such as ftrace's trace_marker: the
- * peer of ht-bench in macro-benchmarks
+ * ht-marker: a source of events for something that is not hypertrace, the
+ * peer of ht-bench in a Linux guest
  *
- * usage: ht-marker FILE RATE
- *
- * Writes 32 bytes RATE times a second until it is killed; what was due while
- * it slept is written at once, as ht-bench does.
+ * At a rate it emits until it is killed; what was due while it slept is
+ * emitted at once, as ht-bench does.  Flat out, it prints what an event costs.
  */
 #include <errno.h>
-#include <fcntl.h>
+#include <getopt.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include <unistd.h>
+
+#include "ht-marker.h"
+
+#define GROUP           16      /* events between two looks at the clock */
 
 static uint64_t now_ns(void)
 {
@@ -25,25 +26,40 @@ static uint64_t now_ns(void)
     return t.tv_sec * UINT64_C(1000000000) + t.tv_nsec;
 }
 
-int main(int argc, char **argv)
+static void usage(FILE *f)
 {
-    uint64_t due, gap, seq = 0;
-    double rate = argc == 3 ? strtod(argv[2], NULL) : 0;
-    char text[33];
-    int fd;
+    fprintf(f, "usage: ht-marker -n EVENTS | -r RATE%s%s\n",
+            marker_target ? " " : "", marker_target ? marker_target : "");
+}
 
-    if (!(rate >= 1 && rate <= 1e9)) {
-        fprintf(stderr, "usage: ht-marker FILE RATE\n");
-        return 2;
+static uint64_t parse(const char *s)
+{
+    char *end;
+    uint64_t v;
+
+    errno = 0;
+    v = strtoull(s, &end, 10);
+    if (*s < '0' || *s > '9' || *end || errno || !v || v > 1000000000) {
+        fprintf(stderr, "ht-marker: '%s' is not from 1 to 1000000000\n", s);
+        exit(2);
     }
-    fd = open(argv[1], O_WRONLY);
-    if (fd < 0) {
-        fprintf(stderr, "ht-marker: %s: %s\n", argv[1], strerror(errno));
-        return 1;
+    return v;
+}
+
+static void emit(uint64_t n, uint64_t time)
+{
+    if (!marker_emit(n, time)) {
+        fprintf(stderr, "ht-marker: event %" PRIu64 ": %s\n", n,
+                strerror(errno));
+        exit(1);
     }
-    gap = 1e9 / rate;
-    due = now_ns();
-    for (;;) {
+}
+
+static void __attribute__((noreturn)) at_rate(uint64_t rate)
+{
+    uint64_t gap = 1000000000 / rate, due = now_ns(), n;
+
+    for (n = 0;; n++) {
         struct timespec t;
 
         due += gap;
@@ -52,11 +68,82 @@ int main(int argc, char **argv)
             t.tv_nsec = due % 1000000000;
             clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &t, NULL);
         }
-        snprintf(text, sizeof(text), "%016" PRIx64 "%016" PRIx64, seq, due);
-        if (write(fd, text, 32) != 32) {
-            fprintf(stderr, "ht-marker: %s: %s\n", argv[1], strerror(errno));
-            return 1;
-        }
-        seq++;
+        emit(n, due);
     }
+}
+
+static int compare(const void *a, const void *b)
+{
+    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+    return x < y ? -1 : x > y;
+}
+
+static void print_time(const char *name, uint64_t group_ns)
+{
+    printf(", \"%s\": %.3f", name, (double)group_ns / GROUP);
+}
+
+static int flat_out(uint64_t events)
+{
+    uint64_t groups = (events + GROUP - 1) / GROUP, begin, end, i, n = 0;
+    uint64_t *took = calloc(groups, sizeof(*took));
+
+    if (!took) {
+        fprintf(stderr, "ht-marker: not enough memory\n");
+        return 1;
+    }
+    begin = end = now_ns();
+    for (i = 0; i < groups; i++) {
+        uint64_t before = end, last = n + GROUP;
+
+        while (n < last) {
+            emit(n++, 0);
+        }
+        end = now_ns();
+        took[i] = end - before;
+    }
+    qsort(took, groups, sizeof(*took), compare);
+    printf("{\"tool\": \"ht-marker\", \"group\": %d, \"sent\": %" PRIu64
+           ", \"duration_ns\": %" PRIu64, GROUP, n, end - begin);
+    print_time("p50_ns", took[groups / 2]);
+    print_time("p99_ns", took[groups * 99 / 100]);
+    print_time("max_ns", took[groups - 1]);
+    printf("}\n");
+    free(took);
+    return fflush(stdout) ? 1 : 0;
+}
+
+int main(int argc, char **argv)
+{
+    uint64_t events = 0, rate = 0;
+    int c;
+
+    while ((c = getopt(argc, argv, "hn:r:")) != -1) {
+        switch (c) {
+        case 'n':
+            events = parse(optarg);
+            break;
+        case 'r':
+            rate = parse(optarg);
+            break;
+        case 'h':
+            usage(stdout);
+            return 0;
+        default:
+            usage(stderr);
+            return 2;
+        }
+    }
+    if (!events == !rate || argc - optind != !!marker_target) {
+        usage(stderr);
+        return 2;
+    }
+    if (!marker_open(argv[optind])) {
+        return 1;
+    }
+    if (rate) {
+        at_rate(rate);
+    }
+    return flat_out(events);
 }
