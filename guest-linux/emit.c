@@ -5,7 +5,8 @@
  * The guest library's core runs here with the driver as its port.  A stream
  * belongs to a CPU and a context, so that its producer is never interrupted by
  * another producer of the same stream, except by a fault or a probe inside the
- * emit path, which the stream's busy flag catches.
+ * emit path, which the stream's busy flag catches.  What that core and the host
+ * owe each other is proved in tests/model/.
  */
 #include <linux/cpu.h>
 #include <linux/delay.h>

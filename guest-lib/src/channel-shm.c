@@ -4,6 +4,7 @@
  *
  * The host reads the ring when it likes.  Before it sleeps it arms the wake
  * word with a position; the doorbell is rung once for each such value.
+ * tests/model/wake.pml proves that this forgets no event.
  */
 #include "core.h"
 

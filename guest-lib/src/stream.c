@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * libhypertrace: opening, flushing and closing streams
+ *
+ * tests/model/control.pml proves what a flush and a close promise.
  */
 #include "core.h"
 

@@ -3,7 +3,8 @@
  * libhypertrace: the slow paths of the emit, above all changing packets
  *
  * All of this runs with s->busy set, so contexts that interrupt it discard
- * their events in ht_get_nested(), which touches nothing but one counter.
+ * their events in ht_get_nested(), which touches nothing but one counter.  The
+ * order of stores and loads is proved by tests/model/ring.pml.
  */
 #include "core.h"
 

@@ -4,7 +4,9 @@
  *
  * The guest writes its ring at any time.  So: each word of it is read once
  * into a local, event bytes are copied before they are looked at, and only
- * the copy goes on.  docs/specs/hypertrace.rst has the protocol.
+ * the copy goes on.  docs/specs/hypertrace.rst has the protocol;
+ * tests/model/ring.pml proves ht_consumer_ring() against an honest producer,
+ * tests/model/wake.pml ht_consumer_arm().
  */
 #include "qemu/osdep.h"
 #include "qemu/atomic.h"

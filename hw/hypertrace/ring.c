@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * hypertrace: stream RAM, which the hypercall and shm channels share
+ *
+ * Consuming is modelled in tests/model/ring.pml, arming in wake.pml.
  */
 #include "qemu/osdep.h"
 #include "qemu/atomic.h"

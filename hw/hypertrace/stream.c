@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * hypertrace: streams, from opening to closing
+ *
+ * tests/model/control.pml proves that a close delivers what was committed.
  */
 #include "qemu/osdep.h"
 #include "qemu/atomic.h"

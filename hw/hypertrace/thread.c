@@ -6,7 +6,7 @@
  * own polling, and a timer of flush-ms that bounds how long an event can wait
  * in an open packet.  When nothing has come for two ticks, it arms the wake
  * words for the very next commit and stops the timer: an idle device costs
- * nothing.
+ * nothing.  tests/model/wake.pml proves that no commit is forgotten.
  */
 #include "qemu/osdep.h"
 #include "qapi/error.h"
@@ -70,7 +70,7 @@ static bool thread_needs_timer(HypertraceDevice *dev)
     }
     /*
      * A commit just before the eager arming may have missed it (ht_commit()
-     * has no full fence), hence one more tick after it.
+     * has no full fence), hence one more whole tick after it.
      */
     return dev->channel->arms ? dev->thread.quiet < 2 :
            dev->channel->consumes_in_vcpu && dev->conf.batch > 1;
@@ -165,10 +165,11 @@ static void thread_on_timer(void *opaque)
         t->quiet++;
     }
     t->eager = t->quiet >= 1;
-    thread_start_timer(dev);
     if (!t->polling) {
         thread_arm(dev);
     }
+    /* behind the arming: a commit that missed it is seen at the next tick */
+    thread_start_timer(dev);
 }
 
 /* Context: IOThread */
@@ -209,6 +210,9 @@ static void thread_poll_end(EventNotifier *n)
 
     dev->thread.polling = false;
     thread_arm(dev);
+    /* A commit may have missed this arming too, and the timer may be off. */
+    dev->thread.quiet = 0;
+    thread_start_timer(dev);
 }
 
 bool ht_thread_prepare(HypertraceDevice *dev, Error **errp)

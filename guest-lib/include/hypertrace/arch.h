@@ -95,7 +95,8 @@ static inline uint64_t ht_clock(void)
 
 /*
  * The other side is the host, so ordering is needed even in a kernel built
- * for one processor: hence virt_*() there.
+ * for one processor: hence virt_*() there.  Who uses one says what it pairs
+ * with; tests/model/ has the proofs.
  */
 #define ht_compiler_barrier() __asm__ volatile("" : : : "memory")
 

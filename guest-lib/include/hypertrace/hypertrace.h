@@ -262,11 +262,15 @@ static inline void ht_commit(struct ht_stream *s)
     s->head = head;
     s->cur = s->next;
     s->events++;
-    /* Pairs with the load-acquire of head in the host's consumer. */
+    /*
+     * Pairs with the load-acquire of head in the host's consumer; proof:
+     * tests/model/ring.pml.
+     */
     ht_store_release(s->head_pub, head);
     /*
      * Relaxed: a wake word armed at this very moment can be missed.  The
-     * worst outcome is that the event waits for the consumer's time bound.
+     * worst outcome is that the event waits for the consumer's time bound;
+     * proof: tests/model/wake.pml.
      */
     if (ht_unlikely(head >= ht_load_relaxed(s->wake))) {
         ht_notify(s);           /* still busy: a doorbell is not re-entered */

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Memory that one side writes and the other reads, as C11 allows it to look
+ *
+ * All stores of the writer are kept, in its program order.  The reader of a
+ * word gets any value that was stored to it, except for what is older than it
+ * has read there before, or than what it is known to have been told:
+ *
+ *   a release store tells of all stores before it,
+ *   a relaxed one of those before the writer's last release fence,
+ *   an acquire load learns at once what the value it got tells,
+ *   an acquire fence what all relaxed loads before it got.
+ *
+ * So both sides' stores and loads are reordered unless a barrier forbids it,
+ * which is weaker than x86 and covers Arm, but for one thing: a store never
+ * overtakes a load before it.  Where that would matter, a mutant swaps them.
+ */
+#ifndef LOG
+#define LOG 48
+#endif
+
+byte log_value[LOG];
+byte log_tells[LOG];
+byte log_next[LOG];             /* the next store to the same word; 0: none */
+byte log_end = 1;
+byte first_store[WORDS], last_store[WORDS];     /* 0: none, the word is 0 */
+byte fenced;                    /* stores before the last release fence */
+
+byte seen[WORDS];               /* reader: the store it last read */
+byte told;                      /* reader: stores up to this are known */
+byte told_by_fence;             /* ...and up to this, after a fence */
+byte m;                         /* scratch */
+
+inline store_telling(word, value, tells)
+{
+    d_step {
+        assert(log_end < LOG);
+        log_value[log_end] = value;
+        log_tells[log_end] = tells;
+        if
+        :: last_store[word] -> log_next[last_store[word]] = log_end
+        :: else -> first_store[word] = log_end
+        fi;
+        last_store[word] = log_end;
+        log_end++
+    }
+}
+
+inline store(word, value)
+{
+    store_telling(word, value, fenced)
+}
+
+inline store_release(word, value)
+{
+    store_telling(word, value, log_end)
+}
+
+inline release_fence()
+{
+    d_step { fenced = log_end - 1 }
+}
+
+#define NEXT(word) (m -> log_next[m] : first_store[word])
+
+inline load_telling(word, to)
+{
+    m = seen[word];
+    do
+    :: NEXT(word) -> m = NEXT(word)
+    :: NEXT(word) == 0 || NEXT(word) > told -> break
+    od;
+    seen[word] = m;
+    to = (m -> log_value[m] : 0);
+    told_by_fence = (m && log_tells[m] > told_by_fence -> log_tells[m] :
+                     told_by_fence)
+}
+
+inline load(word, to)
+{
+    atomic { load_telling(word, to); m = 0 }
+}
+
+inline load_acquire(word, to)
+{
+    atomic {
+        load_telling(word, to);
+        told = (m && log_tells[m] > told -> log_tells[m] : told);
+        m = 0
+    }
+}
+
+inline acquire_fence()
+{
+    d_step { told = (told_by_fence > told -> told_by_fence : told) }
+}
+
+/* What a control message does: an exit of the guest, a lock of the host */
+inline synchronise()
+{
+    d_step { told = log_end - 1 }
+}

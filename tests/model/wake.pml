@@ -1,0 +1,271 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Waking the consumer of channel=shm: no event is forgotten while it sleeps
+ *
+ * The producer is ht_commit() and close_packet() with channel-shm.c; the
+ * consumer is the IOThread of hw/hypertrace/thread.c with ht_consumer_arm():
+ * doorbell, timer and polling.  What matters here is that a processor loads
+ * before its earlier stores are seen: either side has a store buffer, drained
+ * at any time, by a full fence, and by what the doorbell does.
+ *
+ * Without -DTIMER there is no timer: a packet that close_packet() closed wakes
+ * the consumer by itself.  With it every commit is seen in the end, although
+ * the timer stops when the device is quiet.  A store takes less than the time
+ * between two ticks of the timer to be seen.
+ *
+ * -DM_... are mutants; run.sh sees to it that none passes.
+ */
+#ifndef COMMITS
+#define COMMITS 3
+#endif
+#define PACKET 2                /* commits that fill a packet */
+#define NEVER 255
+#define PACKET_OF(position) ((position) / PACKET)
+
+byte head, head_buffered;       /* 0: nothing is buffered */
+byte wake = NEVER, wake_buffered;
+bool old;                       /* the buffered head is as old as a tick */
+/* The event notifier; opening a stream is progress, so there is a look. */
+bool doorbell = true;
+bool done;
+
+#ifdef RINGS
+byte may_ring;                  /* armings that were not rung for, so far */
+#define count_arming() may_ring = (may_ring < 9 -> may_ring + 1 : 9)
+#define count_ring() assert(may_ring); may_ring--
+#else
+#define count_arming() skip
+#define count_ring() skip
+#endif
+
+active proctype buffers()
+{
+end:
+    do
+    :: d_step {
+           head_buffered ->
+           head = head_buffered;
+           head_buffered = 0;
+           old = false
+       }
+    :: d_step {
+           wake_buffered ->
+           wake = wake_buffered;
+           wake_buffered = 0
+       }
+    od
+}
+
+/* Producer ----------------------------------------------------------------- */
+
+byte position;
+byte rung = NEVER, armed;
+
+inline notify()
+{
+    armed = wake;
+#ifdef M_RINGS_AGAIN
+    if
+    :: position >= armed ->
+#else
+    if
+    :: position >= armed && armed != rung ->
+#endif
+        rung = armed;
+        /* a write to the device, and what the kernel makes of it: behind */
+        head_buffered == 0;
+#ifndef M_NO_DOORBELL
+        d_step { count_ring(); doorbell = true }
+#endif
+    :: else
+    fi;
+    armed = 0
+}
+
+inline store_head()
+{
+    d_step {
+        if
+        :: old -> head = head_buffered; old = false
+        :: else
+        fi;
+        head_buffered = position
+    }
+}
+
+/* ht_commit(): nothing between store and load */
+inline commit()
+{
+    position++;
+#ifdef M_WAKE_BEFORE_HEAD
+    notify();
+    store_head()
+#else
+    store_head();
+    notify()
+#endif
+}
+
+inline close_packet()
+{
+    position = (PACKET_OF(position) + 1) * PACKET;
+    store_head();
+#ifndef M_CLOSE_NO_FENCE
+    head_buffered == 0;
+#endif
+    notify()
+}
+
+active proctype producer()
+{
+    byte commits;
+
+    do
+    :: commits < COMMITS -> commits++; commit()
+    :: commits && position % PACKET -> close_packet()
+    :: commits == COMMITS -> break
+    od;
+#ifndef TIMER
+    /* The last packet is closed, or who would tell of it? */
+    if
+    :: position % PACKET -> close_packet()
+    :: else -> commit(); close_packet()
+    fi;
+#endif
+    done = true
+}
+
+/* Consumer: the IOThread ---------------------------------------------------- */
+
+byte cursor;
+byte quiet;
+bool progress = true, before, eager, timer, polling;
+
+/* What is buffered when the timer starts is seen when it fires. */
+inline start_timer()
+{
+#ifdef TIMER
+#ifdef M_STOPS_EARLY
+    if
+    :: d_step { quiet < 1 && !timer -> timer = true; old = head_buffered > 0 }
+#else
+    if
+    :: d_step { quiet < 2 && !timer -> timer = true; old = head_buffered > 0 }
+#endif
+    :: else
+    fi
+#else
+    skip
+#endif
+}
+
+inline work()
+{
+    do
+    :: cursor != head ->
+        progress = true;
+        cursor = head;
+        if
+        :: PACKET_OF(head) == PACKET_OF(cursor) -> break
+        :: else
+        fi
+    :: else -> break
+    od;
+    if
+    :: progress -> quiet = 0; eager = false; start_timer()
+    :: else
+    fi
+}
+
+inline arm()
+{
+    d_step {
+        wake_buffered = (eager -> cursor + 1 :
+                         (PACKET_OF(cursor) + 1) * PACKET);
+        count_arming()
+    }
+#ifndef M_ARM_NO_FENCE
+    wake_buffered == 0;
+#endif
+#ifndef M_NO_LAST_LOOK
+    if
+    :: eager && head != cursor -> doorbell = true
+    :: !eager && PACKET_OF(head) != PACKET_OF(cursor) -> doorbell = true
+    :: else
+    fi
+#endif
+}
+
+active proctype consumer()
+{
+end:
+    do
+    :: doorbell ->
+#ifndef M_CLEARS_LATE
+        doorbell = false;
+#endif
+        work();
+        if
+        :: !polling -> arm()
+        :: else
+        fi;
+#ifdef M_CLEARS_LATE
+        doorbell = false
+#endif
+    :: timer ->
+        d_step {
+            timer = false;
+            if
+            :: old -> head = head_buffered; head_buffered = 0; old = false
+            :: else
+            fi
+        }
+        before = progress;
+        progress = false;
+        work();
+        d_step {
+            quiet = (before || progress -> 0 : quiet + 1);
+            before = false;
+#ifdef M_NEVER_EAGER
+            eager = false
+#else
+            eager = quiet >= 1
+#endif
+        }
+#ifdef M_TIMER_BEFORE_ARM
+        start_timer();
+#endif
+        if
+        :: !polling -> arm()
+        :: else
+        fi;
+#ifndef M_TIMER_BEFORE_ARM
+        start_timer()
+#endif
+    /* as long as the producer lives; then the event loop ends it, asleep */
+    :: !polling && !done && wake_buffered == 0 ->
+        polling = true;
+        wake_buffered = NEVER;
+    :: polling && head != cursor -> work()
+    :: polling ->
+        polling = false;
+#ifndef M_POLL_ENDS_UNARMED
+        arm();
+#endif
+#ifndef M_POLL_ENDS_QUIET
+        quiet = 0;
+        start_timer()
+#endif
+    od
+}
+
+init {
+    timeout;
+    /* All sleep and nothing is under way. */
+    assert(done && !doorbell && !timer && !head_buffered);
+#ifdef TIMER
+    assert(cursor == head);
+#else
+    assert(PACKET_OF(cursor) == PACKET_OF(head));
+#endif
+}
