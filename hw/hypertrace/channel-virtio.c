@@ -110,6 +110,10 @@ static void data_pop(HypertraceDevice *dev, uint32_t stream, bool force)
     bool any = false;
     Buffer *b;
 
+    if (qatomic_load_acquire(&dev->streams[stream].phase) ==
+        HT_PHASE_LOADED) {
+        return;         /* not ours yet: see virtio_resumed() */
+    }
     while (!vdev->broken && !virtio_queue_empty(vq)) {
         b = buffer_get(v, stream, force);
         if (!b) {
@@ -173,6 +177,12 @@ static void virtio_resume(void *opaque)
     if (dev->thread.running) {
         data_pop_all(dev, false);
     }
+}
+
+/* Context: IOThread */
+static void virtio_resumed(HtStream *s)
+{
+    qemu_bh_schedule(s->dev->virtio->resume);
 }
 
 /* Context: BQL */
@@ -327,4 +337,5 @@ const HtChannelOps ht_channel_virtio = {
     .consume = virtio_consume,
     .drain = virtio_drain,
     .purge = virtio_purge,
+    .resumed = virtio_resumed,
 };

@@ -138,6 +138,9 @@ static void class_free(HtClass *c)
 {
     unsigned i;
 
+    if (!c) {
+        return;
+    }
     for (i = 0; i < c->nr_fields; i++) {
         g_free(c->fields[i].name);
     }
@@ -351,6 +354,91 @@ size_t ht_class_encode(const HtClass *c, struct ht_msg_class *msg)
     }
     stl_le_p(&msg->id, c->id);
     return p - (uint8_t *)msg;
+}
+
+GByteArray *ht_class_table_save(const HtClassTable *t)
+{
+    g_autofree struct ht_msg_class *m = g_malloc0(HT_MESSAGE_MAX);
+    GByteArray *out = g_byte_array_new();
+    uint32_t id;
+
+    for (id = 1; id <= ht_class_table_count(t); id++) {
+        uint32_t size = ht_class_encode(t->all[id], m);
+        uint32_t le = cpu_to_le32(size);
+
+        g_byte_array_append(out, (uint8_t *)&le, sizeof(le));
+        g_byte_array_append(out, (uint8_t *)m, size);
+    }
+    return out;
+}
+
+/* A table of its own, for what is whole and valid; else NULL */
+static HtClassTable *table_parse(const uint8_t *p, size_t size, char **why)
+{
+    HtClassTable *t = ht_class_table_new();
+    uint32_t length, id = 0;
+    enum ht_status status;
+    HtClass *c;
+    bool added;
+
+    while (size) {
+        id++;
+        length = size < 4 ? UINT32_MAX : ldl_le_p(p);
+        if (length > HT_MESSAGE_MAX || length > size - 4) {
+            *why = g_strdup_printf("class %" PRIu32 " is cut off", id);
+            goto bad;
+        }
+        status = ht_class_table_add(t, p + 4, length, &added, &c);
+        /* a second version has its name already, it does not get one */
+        if (status != HT_STATUS_OK || !added ||
+            strlen(c->name) != ((const struct ht_msg_class *)
+                                (p + 4))->name_len) {
+            *why = g_strdup_printf("class %" PRIu32 " is %s", id,
+                                   status == HT_STATUS_INVAL ? "malformed" :
+                                   status == HT_STATUS_OK ? "there twice" :
+                                   "one too many");
+            goto bad;
+        }
+        p += 4 + length;
+        size -= 4 + length;
+    }
+    return t;
+
+bad:
+    ht_class_table_free(t);
+    return NULL;
+}
+
+bool ht_class_table_load(HtClassTable *t, const void *data, size_t size,
+                         char **why)
+{
+    HtClassTable *saved = table_parse(data, size, why);
+    uint32_t id;
+
+    if (!saved) {
+        return false;
+    }
+    g_mutex_lock(&t->lock);
+    for (id = 1; id <= MIN(saved->count, t->count); id++) {
+        const HtClass *a = t->all[id], *b = saved->all[id];
+
+        if (strcmp(a->name, b->name) || !class_same_fields(a, b)) {
+            *why = g_strdup_printf("class %" PRIu32 " is '%s' with other"
+                                   " fields than '%s' here", id, b->name,
+                                   a->name);
+            g_mutex_unlock(&t->lock);
+            ht_class_table_free(saved);
+            return false;
+        }
+    }
+    for (id = t->count + 1; id <= saved->count; id++) {
+        t->all[id] = g_steal_pointer(&saved->all[id]);
+        /* Pairs with the load-acquire in ht_class_table_count(). */
+        qatomic_store_release(&t->count, id);
+    }
+    g_mutex_unlock(&t->lock);
+    ht_class_table_free(saved);
+    return true;
 }
 
 void ht_class_table_set_state(HtClassTable *t, HtClass *c, HtClassState state)

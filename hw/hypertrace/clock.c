@@ -185,3 +185,27 @@ void ht_clock_exchange(HtClock *c, struct ht_msg_time *m)
         stq_le_p(&m->bound_ns, clock_bound(c));
     }
 }
+
+unsigned ht_clock_save(HtClock *c, HtTimeSegment *seg)
+{
+    QEMU_LOCK_GUARD(&c->lock);
+    memcpy(seg, c->map.seg, c->map.count * sizeof(*seg));
+    return c->map.count;
+}
+
+bool ht_clock_load(HtClock *c, const HtTimeSegment *seg, unsigned count,
+                   int64_t shift)
+{
+    QEMU_LOCK_GUARD(&c->lock);
+    if (!ht_time_map_load(&c->map, seg, count, shift, get_clock())) {
+        return false;
+    }
+    if (c->source == HT_CLOCK_KVM) {
+        c->source = HT_CLOCK_BRACKET;       /* until its offset is known */
+    }
+    c->exchange_ns = 0;
+    c->best_ns = 0;
+    c->sampled_ns = 0;
+    c->version++;
+    return true;
+}

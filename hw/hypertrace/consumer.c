@@ -73,7 +73,7 @@ static void update_lost(HtConsumer *c, uint64_t lost)
 static void deliver(HtConsumer *c, HtRun *run)
 {
     run->stream = &c->info;
-    run->discarded = c->lost + c->dropped;
+    run->discarded = c->told = c->lost + c->dropped;
     c->cfg.deliver(c->cfg.opaque, run);
 }
 
@@ -99,9 +99,129 @@ void ht_consumer_open(HtConsumer *c, const HtStreamInfo *info, uint64_t now_ns)
     c->cfg = cfg;
     c->buf = buf;
     c->info = *info;
+    c->instance = info->instance;
     c->walk.cut = true;
     c->open = true;
     deliver_mark(c, HT_RUN_OPEN, now_ns);
+}
+
+void ht_consumer_save(const HtConsumer *c, HtConsumerState *st)
+{
+    *st = (HtConsumerState) {
+        .open = c->open,
+        .stopped = c->stopped,
+        .vcpu = c->info.vcpu,
+        .instance = c->instance,
+        .trace_instance = c->info.instance,
+        .cursor = c->cursor,
+        .events = c->events,
+        .expected = c->expected,
+        .skipped = c->skipped,
+        .lost = c->lost,
+        .dropped = c->dropped,
+        .told = c->told,
+        .bytes = c->bytes,
+        .packets = c->packets,
+        .wakeups = c->wakeups,
+        .errors = c->errors,
+        .clock = c->walk.clock,
+        .ns = c->walk.ns,
+        .backward = c->walk.backward,
+    };
+    memcpy(st->name, c->info.name, sizeof(st->name));
+}
+
+static bool name_valid(const uint8_t *name)
+{
+    size_t i;
+
+    for (i = 0; i < HT_STREAM_NAME_MAX && name[i]; i++) {
+        if (name[i] < ' ' || name[i] > '~') {
+            return false;
+        }
+    }
+    return name[i] == 0;
+}
+
+static const char *state_problem(const HtConsumer *c,
+                                 const HtConsumerState *st)
+{
+    uint32_t offset = offset_of(c, st->cursor);
+
+    if (!name_valid(st->name)) {
+        return "its name is not valid";
+    }
+    if (st->vcpu < -1) {
+        return "its vCPU is not valid";
+    }
+    if (st->open && (!st->instance || !st->trace_instance)) {
+        return "it is open and has no instance";
+    }
+    if (st->cursor > UINT64_MAX / 2 ||
+        (offset && offset < sizeof(struct ht_packet))) {
+        return "its position is not valid";
+    }
+    if (st->lost >= LOST_MAX || st->dropped >= LOST_MAX ||
+        st->skipped > UINT64_MAX / 2 || st->told > st->lost + st->dropped) {
+        return "its count of discarded events is not valid";
+    }
+    if (st->ns > HT_TIME_MAX_NS) {
+        return "its time is not valid";
+    }
+    return NULL;
+}
+
+const char *ht_consumer_load(HtConsumer *c, uint32_t index,
+                             const HtConsumerState *st)
+{
+    HtConsumerConfig cfg = c->cfg;
+    uint8_t *buf = c->buf;
+    const char *problem = state_problem(c, st);
+
+    if (problem) {
+        return problem;
+    }
+    *c = (HtConsumer) {
+        .cfg = cfg,
+        .buf = buf,
+        .info.index = index,
+        .info.vcpu = st->vcpu,
+        .info.instance = st->trace_instance,
+        .instance = st->instance,
+        .walk.clock = st->clock,
+        .walk.ns = st->ns,
+        .walk.backward = st->backward,
+        .walk.cut = true,
+        .cursor = st->cursor,
+        .events = st->events,
+        .expected = st->expected,
+        .skipped = st->skipped,
+        .lost = st->lost,
+        .dropped = st->dropped,
+        .told = st->told,
+        .bytes = st->bytes,
+        .packets = st->packets,
+        .wakeups = st->wakeups,
+        .errors = st->errors,
+        .open = st->open,
+        .stopped = st->stopped,
+    };
+    memcpy(c->info.name, st->name, sizeof(c->info.name));
+    return NULL;
+}
+
+void ht_consumer_resume(HtConsumer *c)
+{
+    HtRun run = {
+        .stream = &c->info,
+        .flags = HT_RUN_OPEN,
+        .begin_ns = c->walk.ns,
+        .end_ns = c->walk.ns,
+        .counter = c->walk.clock,
+        .discarded = c->told,
+    };
+
+    c->cfg.deliver(c->cfg.opaque, &run);
 }
 
 void ht_consumer_close(HtConsumer *c, uint64_t lost, uint64_t now_ns)
@@ -160,7 +280,7 @@ static bool packet_begin(HtConsumer *c, const uint8_t *data, uint64_t packet,
     memcpy(&h, data, sizeof(h));
     if (le32_to_cpu(h.magic) != HT_PACKET_MAGIC ||
         le32_to_cpu(h.stream) != c->info.index ||
-        le64_to_cpu(h.instance) != c->info.instance ||
+        le64_to_cpu(h.instance) != c->instance ||
         le64_to_cpu(h.seq) != packet) {
         stop(c, "packet %" PRIu64 " has a wrong header", packet);
         return false;

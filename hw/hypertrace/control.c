@@ -70,6 +70,7 @@ static enum ht_status stream_open(HypertraceDevice *dev,
         }
         switch (qatomic_load_acquire(&s->phase)) {
         case HT_PHASE_OPENING:
+        case HT_PHASE_LOADED:
             return HT_STATUS_BUSY;
         case HT_PHASE_OPEN:
             return HT_STATUS_OK;
@@ -138,6 +139,9 @@ static enum ht_status stream_close(HypertraceDevice *dev,
     if (qatomic_load_acquire(&s->phase) == HT_PHASE_FREE) {
         return HT_STATUS_OK;
     }
+    if (qatomic_load_acquire(&s->phase) == HT_PHASE_LOADED) {
+        return HT_STATUS_BUSY;          /* what it holds cannot be read yet */
+    }
     if (!s->want_close) {
         if (dev->channel->drain) {
             dev->channel->drain(dev);
@@ -146,6 +150,18 @@ static enum ht_status stream_close(HypertraceDevice *dev,
         ht_thread_kick(dev);
     }
     return HT_STATUS_BUSY;
+}
+
+static bool any_loaded(HypertraceDevice *dev)
+{
+    uint32_t i;
+
+    for (i = 0; i < dev->conf.streams; i++) {
+        if (qatomic_load_acquire(&dev->streams[i].phase) == HT_PHASE_LOADED) {
+            return true;
+        }
+    }
+    return false;
 }
 
 static enum ht_status flush_message(HypertraceDevice *dev,
@@ -172,6 +188,9 @@ static enum ht_status flush_message(HypertraceDevice *dev,
     }
     ticket = ldl_le_p(&m->ticket);
     if (ticket == 0) {
+        if (any_loaded(dev)) {
+            return HT_STATUS_BUSY;      /* what they hold cannot be read yet */
+        }
         if (dev->channel->drain) {
             dev->channel->drain(dev);
         }

@@ -88,12 +88,14 @@ bool ht_delivery_drain(HypertraceDevice *dev);
 /**
  * HtStreamPhase: who may move a stream on
  *
- * The control path (BQL) moves FREE to OPENING, the IOThread all others.
+ * The control path (BQL) moves FREE to OPENING, migration (BQL) FREE to LOADED
+ * and back until it sets HtStream.want_resume; the IOThread all others.
  */
 typedef enum HtStreamPhase {
     HT_PHASE_FREE,
     HT_PHASE_OPENING,
     HT_PHASE_OPEN,
+    HT_PHASE_LOADED,            /* open for the guest, not yet worked on */
 } HtStreamPhase;
 
 typedef struct HtStream {
@@ -101,11 +103,12 @@ typedef struct HtStream {
     uint32_t index;
 
     /* BQL, read by the IOThread once the phase is OPENING */
-    HtStreamInfo next;
+    HtStreamInfo next;          /* with the instance that the guest knows */
     uint64_t close_lost;
 
     HtStreamPhase phase;        /* store-release, load-acquire */
     bool want_close;            /* BQL; false again once it is reopened */
+    bool want_resume;           /* BQL; once it was loaded */
 
     QemuMutex lock;             /* all below */
     HtConsumer consumer;
@@ -169,6 +172,11 @@ void ht_clock_update_offset(HtClock *c);
 void ht_clock_copy(HtClock *c, HtTimeMap *map, unsigned *version);
 /* HT_MSG_TIME_SYNC.  Context: BQL */
 void ht_clock_exchange(HtClock *c, struct ht_msg_time *m);
+/* Returns the number of segments written, at most HT_TIME_SEGMENTS */
+unsigned ht_clock_save(HtClock *c, HtTimeSegment *seg);
+/* Go on with another host's, whose clock was behind by @shift.  BQL */
+bool ht_clock_load(HtClock *c, const HtTimeSegment *seg, unsigned count,
+                   int64_t shift);
 
 /* clock-kvm.c; a stub without KVM */
 bool ht_clock_kvm_offset(int64_t *offset);
@@ -182,6 +190,7 @@ typedef struct HtThread {
     EventNotifier doorbell;     /* shm; also wakes the thread from anywhere */
     QEMUTimer *timer;
     bool polling;
+    bool paused;                /* the VM is stopped and all is delivered */
     bool progress;              /* since the last tick of the timer */
     unsigned quiet;             /* ticks without progress */
     bool eager;                 /* what the wake words were armed with */
@@ -209,6 +218,14 @@ void ht_thread_stop(HypertraceDevice *dev);
  * long: it goes on behind the caller's back.  Context: BQL
  */
 bool ht_thread_settle(HypertraceDevice *dev);
+/*
+ * Settle, then leave rings alone, which may be another QEMU's from now on,
+ * until ht_thread_go().  Context: BQL
+ */
+void ht_thread_pause(HypertraceDevice *dev);
+void ht_thread_go(HypertraceDevice *dev);
+/* Tickets up to this one were given.  Context: BQL */
+void ht_thread_load_flush(HypertraceDevice *dev, uint64_t wanted);
 /* Have the IOThread look.  Any thread */
 void ht_thread_kick(HypertraceDevice *dev);
 
@@ -219,6 +236,10 @@ enum ht_status ht_register_class(HypertraceDevice *dev,
                                  struct ht_msg_class *m, size_t size);
 /* Tell newly attached backends of the classes the trace has.  BQL */
 void ht_register_again(HypertraceDevice *dev);
+/* Tell the backends of classes they were not told of.  BQL */
+void ht_register_new(HypertraceDevice *dev);
+/* Whether backends are being told.  BQL */
+bool ht_register_pending(HypertraceDevice *dev);
 
 /* control.c ---------------------------------------------------------------- */
 
@@ -235,6 +256,28 @@ void ht_register_again(HypertraceDevice *dev);
 size_t ht_control_message(HypertraceDevice *dev, void *msg, size_t size);
 /* Close all streams and begin a new epoch.  Context: BQL */
 void ht_control_takeover(HypertraceDevice *dev);
+
+/* migration.c -------------------------------------------------------------- */
+
+typedef struct HtMigration HtMigration;
+
+/* In VirtioDeviceClass.vmsd */
+extern const struct VMStateDescription ht_vmstate_state;
+
+/* All: Context: BQL */
+void ht_migration_realize(HypertraceDevice *dev);
+void ht_migration_unrealize(HypertraceDevice *dev);
+/* The VM runs: what was loaded begins to matter */
+void ht_migration_vm_start(HypertraceDevice *dev);
+/* Go on with loaded streams if nothing is in the way any more */
+void ht_migration_resume(HypertraceDevice *dev);
+
+/* migration-conf.c --------------------------------------------------------- */
+
+typedef struct HtSavedConf HtSavedConf;
+
+void ht_migration_conf_register(HypertraceDevice *dev);
+void ht_migration_conf_unregister(HypertraceDevice *dev);
 
 /* channels ----------------------------------------------------------------- */
 
@@ -253,6 +296,7 @@ void ht_control_takeover(HypertraceDevice *dev);
  * @drain: BQL: fetch what only the BQL may (virtqueues); before a reset
  *         or a flush
  * @purge: drop what was handed over for a stream after it was closed; IOThread
+ * @resumed: a loaded stream is consumed from now on; IOThread
  */
 typedef struct HtChannelOps {
     const char *name;
@@ -266,6 +310,7 @@ typedef struct HtChannelOps {
     void (*doorbell)(HtStream *s);
     void (*drain)(HypertraceDevice *dev);
     void (*purge)(HtStream *s);
+    void (*resumed)(HtStream *s);
 } HtChannelOps;
 
 extern const HtChannelOps ht_channel_hypercall;
@@ -279,6 +324,7 @@ void ht_ring_disarm_all(HypertraceDevice *dev);
 bool ht_ring_pending(HypertraceDevice *dev);
 bool ht_ring_behind(HypertraceDevice *dev);    /* by a packet's end */
 void ht_ring_open(HtStream *s);
+void ht_ring_resume(HtStream *s);
 void ht_ring_set_state(HtStream *s, enum ht_stream_state state);
 
 /* regs.c: BAR0 */
@@ -337,6 +383,8 @@ struct HypertraceDevice {
     HtThread thread;
     HtClock clock;
     VMChangeStateEntry *vmstate;
+    HtMigration *migration;
+    HtSavedConf *saved_conf;
 
     /* rings: hypercall, shm */
     MemoryRegion regs;

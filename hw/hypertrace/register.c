@@ -63,6 +63,7 @@ static void class_job_done(void *opaque, int ret)
         ht_class_table_set_state(trace->classes, job->cls,
                                  job->err ? HT_CLASS_FAILED : HT_CLASS_READY);
         start_next(dev);
+        ht_migration_resume(dev);
     }
     object_unref(OBJECT(dev));
     /* unplugged, the device has no parent any more */
@@ -135,4 +136,23 @@ void ht_register_again(HypertraceDevice *dev)
         ht_class_table_set_state(t, c, HT_CLASS_BUSY);
         enqueue(dev, c);
     }
+}
+
+void ht_register_new(HypertraceDevice *dev)
+{
+    HtClassTable *t = dev->trace->classes;
+    uint32_t id;
+
+    for (id = 1; id <= ht_class_table_count(t); id++) {
+        HtClass *c = ht_class_table_get(t, id);
+
+        if (ht_class_get_state(c) == HT_CLASS_BUSY) {
+            enqueue(dev, c);
+        }
+    }
+}
+
+bool ht_register_pending(HypertraceDevice *dev)
+{
+    return dev->job_running || !g_queue_is_empty(&dev->jobs);
 }

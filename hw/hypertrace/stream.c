@@ -101,6 +101,24 @@ static void stream_open(HtStream *s)
     qatomic_store_release(&s->phase, HT_PHASE_OPEN);
 }
 
+/* What was loaded goes on. */
+static void stream_resume(HtStream *s)
+{
+    trace_hypertrace_stream_open(s->dev->trace->name, s->index,
+                                 s->consumer.info.instance);
+    WITH_QEMU_LOCK_GUARD(&s->lock) {
+        s->time_version = 0;
+        if (s->ring) {
+            ht_ring_resume(s);
+        }
+        ht_consumer_resume(&s->consumer);
+    }
+    qatomic_store_release(&s->phase, HT_PHASE_OPEN);
+    if (s->dev->channel->resumed) {
+        s->dev->channel->resumed(s);
+    }
+}
+
 static void stats_add(struct ht_stats *sum, const struct ht_stats *a)
 {
     sum->events += a->events;
@@ -146,17 +164,17 @@ void ht_device_stats(HypertraceDevice *dev, struct ht_stats *sum)
     for (i = 0; i < dev->conf.streams; i++) {
         HtStream *s = &dev->streams[i];
         struct ht_stats stats, closed;
+        HtStreamPhase phase;
         unsigned start;
-        bool open;
 
         do {
             start = seqlock_read_begin(&s->sums);
             closed = s->closed;
-            open = qatomic_load_acquire(&s->phase) == HT_PHASE_OPEN;
+            phase = qatomic_load_acquire(&s->phase);
             consumer_stats(s, &stats);
         } while (seqlock_read_retry(&s->sums, start));
         stats_add(sum, &closed);
-        if (open) {
+        if (phase == HT_PHASE_OPEN || phase == HT_PHASE_LOADED) {
             stats_add(sum, &stats);
         }
     }
@@ -206,6 +224,13 @@ static bool stream_work(HtStream *s)
             channel->purge(s);
         }
         stream_open(s);
+        progress = true;
+        break;
+    case HT_PHASE_LOADED:
+        if (!qatomic_load_acquire(&s->want_resume)) {
+            return false;
+        }
+        stream_resume(s);
         progress = true;
         break;
     case HT_PHASE_OPEN:

@@ -13,6 +13,7 @@
 #include "qemu/atomic.h"
 #include "qemu/error-report.h"
 #include "block/aio-wait.h"
+#include "system/runstate.h"
 #include "device.h"
 
 /*
@@ -44,7 +45,8 @@ static void thread_arm(HypertraceDevice *dev)
 {
     HtThread *t = &dev->thread;
 
-    if (dev->channel->arms && ht_ring_arm_all(dev, t->eager)) {
+    if (dev->channel->arms && !qatomic_read(&t->paused) &&
+        ht_ring_arm_all(dev, t->eager)) {
         event_notifier_set(&t->doorbell);
     }
 }
@@ -65,7 +67,7 @@ static bool thread_any_open(HypertraceDevice *dev)
 /* Whether events may be waiting that nobody rings for.  Context: IOThread */
 static bool thread_needs_timer(HypertraceDevice *dev)
 {
-    if (!thread_any_open(dev)) {
+    if (!thread_any_open(dev) || qatomic_read(&dev->thread.paused)) {
         return false;
     }
     /*
@@ -94,6 +96,9 @@ static void thread_work(HypertraceDevice *dev)
     uint64_t flush = qatomic_load_acquire(&t->flush_wanted);
     unsigned rounds = 0;
 
+    if (qatomic_read(&t->paused)) {
+        return;
+    }
     if (t->flush_next == t->flush_done) {
         t->flush_next = flush;
         t->flush_passes = 0;
@@ -179,7 +184,7 @@ static bool thread_poll(void *opaque)
     HypertraceDevice *dev = container_of(n, HypertraceDevice,
                                          thread.doorbell);
 
-    return dev->channel->arms &&
+    return dev->channel->arms && !qatomic_read(&dev->thread.paused) &&
            get_clock() - dev->thread.looked_ns >= LOOK_INTERVAL_NS &&
            ht_ring_pending(dev);
 }
@@ -197,7 +202,7 @@ static void thread_poll_begin(EventNotifier *n)
                                          thread.doorbell);
 
     dev->thread.polling = true;
-    if (dev->channel->arms) {
+    if (dev->channel->arms && !qatomic_read(&dev->thread.paused)) {
         ht_ring_disarm_all(dev);
     }
 }
@@ -270,6 +275,8 @@ void ht_thread_start(HypertraceDevice *dev)
     t->timer = aio_timer_new(t->ctx, QEMU_CLOCK_REALTIME, SCALE_MS,
                              thread_on_timer, dev);
     t->running = true;
+    /* A VM that runs already will not tell. */
+    t->paused = !runstate_is_live(runstate_get());
     aio_set_event_notifier(t->ctx, &t->doorbell, thread_on_doorbell,
                            thread_poll, thread_poll_ready);
     aio_set_event_notifier_poll(t->ctx, &t->doorbell, thread_poll_begin,
@@ -424,6 +431,32 @@ bool ht_thread_settle(HypertraceDevice *dev)
                 " hangs: what the guest emitted last is recorded when that"
                 " goes on, unless QEMU ends", dev->trace->name);
     return false;
+}
+
+void ht_thread_pause(HypertraceDevice *dev)
+{
+    /* Not in the IOThread, which may come back when the VM runs again. */
+    if (ht_thread_settle(dev)) {
+        qatomic_set(&dev->thread.paused, true);
+    }
+}
+
+void ht_thread_go(HypertraceDevice *dev)
+{
+    qatomic_set(&dev->thread.paused, false);
+    ht_thread_kick(dev);
+}
+
+void ht_thread_load_flush(HypertraceDevice *dev, uint64_t wanted)
+{
+    HtThread *t = &dev->thread;
+
+    /* Before a rewind more may have been given; those were all fulfilled. */
+    if (wanted > t->flush_wanted_bql) {
+        t->flush_wanted_bql = wanted;
+        /* Pairs with the load-acquire in thread_work(). */
+        qatomic_store_release(&t->flush_wanted, wanted);
+    }
 }
 
 void ht_thread_kick(HypertraceDevice *dev)

@@ -19,6 +19,10 @@
 /* What two readings of the clocks may differ by beside their bounds */
 #define TOLERANCE_NS 1000
 
+/* Of counters of 100 GHz and 1 kHz, see ht_time_map_init() */
+#define MULT_MIN ((UINT64_C(1) << HT_TIME_MULT_SHIFT) / 100)
+#define MULT_MAX (UINT64_C(1000000) << HT_TIME_MULT_SHIFT)
+
 static uint64_t muldiv(uint64_t a, uint64_t b, uint64_t c)
 {
     return (unsigned __int128)a * b / c;
@@ -67,10 +71,12 @@ void ht_time_map_sample(HtTimeMap *m, uint64_t counter, uint64_t ns,
     uint64_t ticks, elapsed, expected, off, mult;
     HtTimeSegment *last;
 
-    if (m->count && counter < m->seg[m->count - 1].counter) {
-        m->count = 0;                           /* reset, loadvm */
+    if (m->count && (counter < m->seg[m->count - 1].counter ||
+                     (m->restart && ns < m->seg[m->count - 1].ns))) {
+        m->count = 0;                           /* reset */
     }
-    if (m->count == 0) {
+    if (m->count == 0 || m->restart) {
+        m->restart = false;
         m->first = s;
         append(m, &s);
         return;
@@ -104,6 +110,46 @@ void ht_time_map_sample(HtTimeMap *m, uint64_t counter, uint64_t ns,
     append(m, &s);
 }
 
+uint64_t ht_time_shift(uint64_t ns, int64_t shift, uint64_t now_ns)
+{
+    uint64_t by = shift < 0 ? -(uint64_t)shift : (uint64_t)shift;
+
+    if (shift < 0) {
+        return MIN(ns - MIN(ns, by), now_ns);
+    }
+    return ns > now_ns || by > now_ns - ns ? now_ns : ns + by;
+}
+
+bool ht_time_map_load(HtTimeMap *m, const HtTimeSegment *seg, unsigned count,
+                      int64_t shift, uint64_t now_ns)
+{
+    unsigned i;
+
+    if (count > HT_TIME_SEGMENTS) {
+        return false;
+    }
+    for (i = 0; i < count; i++) {
+        if (seg[i].ns > HT_TIME_MAX_NS || seg[i].mult < MULT_MIN ||
+            seg[i].mult > MULT_MAX ||
+            (i && (seg[i].counter < seg[i - 1].counter ||
+                   seg[i].ns < seg[i - 1].ns))) {
+            return false;
+        }
+    }
+    m->count = 0;
+    for (i = 0; i < count; i++) {
+        HtTimeSegment s = seg[i];
+
+        s.ns = ht_time_shift(s.ns, shift, now_ns);
+        if (s.ns == 0) {
+            continue;               /* before this host's clock began */
+        }
+        append(m, &s);
+        m->restart = true;
+    }
+    return true;
+}
+
 uint64_t ht_time_map_to_ns(const HtTimeMap *m, uint64_t counter)
 {
     unsigned i = m->count;
@@ -119,7 +165,8 @@ uint64_t ht_time_map_to_ns(const HtTimeMap *m, uint64_t counter)
 
 uint64_t ht_time_map_bound(const HtTimeMap *m)
 {
-    return m->count ? m->seg[m->count - 1].bound_ns : UINT64_MAX;
+    return m->count && !m->restart ? m->seg[m->count - 1].bound_ns :
+                                     UINT64_MAX;
 }
 
 uint64_t ht_time_map_drift(const HtTimeMap *m, uint64_t ns)
@@ -127,7 +174,7 @@ uint64_t ht_time_map_drift(const HtTimeMap *m, uint64_t ns)
     const HtTimeSegment *last;
     uint64_t elapsed;
 
-    if (m->count == 0) {
+    if (m->count == 0 || m->restart) {
         return 0;
     }
     last = &m->seg[m->count - 1];

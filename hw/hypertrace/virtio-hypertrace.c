@@ -69,11 +69,13 @@ static void hypertrace_vm_change(void *opaque, bool running, RunState state)
 {
     HypertraceDevice *dev = opaque;
 
-    ht_clock_sample(&dev->clock, true);
     if (running) {
-        ht_thread_kick(dev);
+        ht_clock_sample(&dev->clock, true);
+        ht_thread_go(dev);
+        ht_migration_vm_start(dev);
         return;
     }
+    ht_clock_sample(&dev->clock, true);
     /*
      * A guest's last words: QEMU may end now, and does not unrealize devices
      * then.  Paused, it may stay so for long.
@@ -84,7 +86,7 @@ static void hypertrace_vm_change(void *opaque, bool running, RunState state)
     if (state == RUN_STATE_SHUTDOWN) {
         ht_streams_want_close_all(dev);
     }
-    ht_thread_settle(dev);
+    ht_thread_pause(dev);
 }
 
 static void hypertrace_device_realize(DeviceState *qdev, Error **errp)
@@ -111,6 +113,7 @@ static void hypertrace_device_realize(DeviceState *qdev, Error **errp)
     }
     dev->vmstate = qemu_add_vm_change_state_handler(hypertrace_vm_change, dev);
     ht_clock_sample(&dev->clock, true);
+    ht_migration_realize(dev);
     ht_thread_start(dev);
 }
 
@@ -122,6 +125,7 @@ static void hypertrace_device_unrealize(DeviceState *qdev)
         dev->channel->drain(dev);
     }
     ht_thread_stop(dev);
+    ht_migration_unrealize(dev);
     qemu_del_vm_change_state_handler(dev->vmstate);
     if (dev->channel->unrealize) {
         dev->channel->unrealize(dev);
@@ -147,6 +151,10 @@ static void hypertrace_reset_hold(Object *obj, ResetType type)
     if (dev->thread.running) {
         ht_control_takeover(dev);
         ht_clock_sample(&dev->clock, true);
+        if (dev->thread.paused) {
+            /* Stream RAM may be loaded next, and is not ours to write then. */
+            ht_thread_settle(dev);
+        }
     }
 }
 
@@ -163,7 +171,12 @@ static void hypertrace_device_finalize(Object *obj)
 
 static const VMStateDescription vmstate_hypertrace = {
     .name = "hypertrace",
-    .unmigratable = 1,
+    .version_id = 1,
+    .minimum_version_id = 1,
+    .fields = (const VMStateField[]) {
+        VMSTATE_VIRTIO_DEVICE,
+        VMSTATE_END_OF_LIST()
+    },
 };
 
 static const Property hypertrace_properties[] = {
@@ -200,6 +213,7 @@ static void hypertrace_class_init(ObjectClass *klass, HtClassData *data)
     vdc->get_config = hypertrace_get_config;
     vdc->get_features = hypertrace_get_features;
     vdc->set_features = hypertrace_set_features;
+    vdc->vmsd = &ht_vmstate_state;
     rc->phases.hold = hypertrace_reset_hold;
 }
 

@@ -158,6 +158,36 @@ uint32_t ht_class_table_count(const HtClassTable *t);
 size_t ht_class_encode(const HtClass *c, struct ht_msg_class *msg);
 
 /**
+ * ht_class_table_save: all classes, for a table elsewhere
+ * @t: the table
+ *
+ * For each, in the order of ids: 32 bits with the size of what follows, then
+ * the class as ht_class_encode() writes it.
+ *
+ * Returns: a new array
+ */
+GByteArray *ht_class_table_save(const HtClassTable *t);
+
+/* No table needs more */
+#define HT_CLASSES_SAVED_MAX (HT_CLASSES_MAX * (4 + HT_MESSAGE_MAX))
+
+/**
+ * ht_class_table_load: have at least the classes that were saved
+ * @t: the table; where both have an id, it must be the same class
+ * @data: anything
+ * @size: bytes at @data
+ * @why: set to what is wrong, to be freed
+ *
+ * What is new is HT_CLASS_BUSY.
+ *
+ * Returns: false if @t is as it was before
+ *
+ * Context: as ht_class_table_add()
+ */
+bool ht_class_table_load(HtClassTable *t, const void *data, size_t size,
+                         char **why);
+
+/**
  * ht_class_table_set_state: let a class be used, or not
  * @t: the table
  * @c: one of its classes

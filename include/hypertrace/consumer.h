@@ -30,7 +30,8 @@ typedef struct HtConsumerConfig {
 
 typedef struct HtConsumer {
     HtConsumerConfig cfg;
-    HtStreamInfo info;
+    HtStreamInfo info;          /* as the trace knows the stream */
+    uint64_t instance;          /* as its producer knows it */
     HtTimeMap time;             /* refreshed by the owner before a call */
     HtWalk walk;
     uint8_t *buf;               /* packet_size bytes, private */
@@ -40,6 +41,7 @@ typedef struct HtConsumer {
     uint64_t skipped;           /* packets overwritten, their events unknown */
     uint64_t lost;              /* as the producer counts, clamped forward */
     uint64_t dropped;           /* by the host */
+    uint64_t told;              /* discarded, as the last run said */
     uint64_t bytes;
     uint64_t packets;           /* runs delivered */
     uint64_t wakeups;           /* counted by the owner: looks */
@@ -48,6 +50,38 @@ typedef struct HtConsumer {
     bool stopped;               /* malformed input: reads nothing any more */
     char why[80];               /* why it was stopped, for the log */
 } HtConsumer;
+
+/**
+ * HtConsumerState: where a consumer stopped, for one elsewhere to go on
+ *
+ * The fields are those of HtConsumer, its HtStreamInfo and its HtWalk.  If the
+ * stream is closed, they are its last instance's.
+ *
+ * @trace_instance: HtStreamInfo.instance
+ * @clock, @ns, @backward: HtWalk
+ */
+typedef struct HtConsumerState {
+    bool open;
+    bool stopped;
+    int32_t vcpu;
+    uint8_t name[HT_STREAM_NAME_MAX + 1];
+    uint64_t instance;
+    uint64_t trace_instance;
+    uint64_t cursor;
+    uint64_t events;
+    uint64_t expected;
+    uint64_t skipped;
+    uint64_t lost;
+    uint64_t dropped;
+    uint64_t told;
+    uint64_t bytes;
+    uint64_t packets;
+    uint64_t wakeups;
+    uint64_t errors;
+    uint64_t clock;
+    uint64_t ns;
+    uint64_t backward;
+} HtConsumerState;
 
 void ht_consumer_init(HtConsumer *c, const HtConsumerConfig *cfg);
 void ht_consumer_destroy(HtConsumer *c);
@@ -68,6 +102,35 @@ void ht_consumer_open(HtConsumer *c, const HtStreamInfo *info,
  * @now_ns: host time
  */
 void ht_consumer_close(HtConsumer *c, uint64_t lost, uint64_t now_ns);
+
+/**
+ * ht_consumer_save: describe where a consumer is
+ * @c: a consumer, open or closed
+ * @st: filled in
+ */
+void ht_consumer_save(const HtConsumer *c, HtConsumerState *st);
+
+/**
+ * ht_consumer_load: put a closed consumer where another one was
+ * @c: closed consumer; as before if it fails
+ * @index: its stream
+ * @st: anything
+ *
+ * Nothing is delivered yet: see ht_consumer_resume().
+ *
+ * Returns: NULL, or what is wrong with @st
+ */
+const char *ht_consumer_load(HtConsumer *c, uint32_t index,
+                             const HtConsumerState *st);
+
+/**
+ * ht_consumer_resume: go on; delivers an HT_RUN_OPEN run
+ * @c: loaded consumer, open
+ *
+ * The run is dated as the last one the other consumer delivered, and says what
+ * that one said of discarded events: so the runs of both are one sequence.
+ */
+void ht_consumer_resume(HtConsumer *c);
 
 /**
  * ht_consumer_ring: consume what a ring's producer committed

@@ -11,6 +11,7 @@
  * @nominal: ns per tick, times 2^32, until it is measured
  * @first: the sample from which the slope is measured
  * @seg: oldest first
+ * @restart: the segments are another host's: the next sample begins a line
  *
  * A plain value: whoever shares one between threads copies it under a lock.
  */
@@ -36,6 +37,7 @@ typedef struct HtTimeMap {
     uint64_t nominal;
     HtTimeSegment first;
     HtTimeSegment seg[HT_TIME_SEGMENTS];
+    bool restart;
 } HtTimeMap;
 
 /**
@@ -57,6 +59,30 @@ void ht_time_map_init(HtTimeMap *m, uint64_t hz);
  */
 void ht_time_map_sample(HtTimeMap *m, uint64_t counter, uint64_t ns,
                         uint64_t bound_ns);
+
+/**
+ * ht_time_map_load: begin with what another host knew of the past
+ * @m: the map, just initialised
+ * @seg: segments, oldest first; anything
+ * @count: how many
+ * @shift: what to add to their times
+ * @now_ns: this host's time; what seems later is not used
+ *
+ * The counter goes on, perhaps at another rate, from the next sample on; until
+ * then the error is unknown.
+ *
+ * Returns: false if @seg is no map's
+ */
+bool ht_time_map_load(HtTimeMap *m, const HtTimeSegment *seg, unsigned count,
+                      int64_t shift, uint64_t now_ns);
+
+/**
+ * ht_time_shift: a time of another host's clock as one of ours
+ * @ns: the time
+ * @shift: to add
+ * @now_ns: our time, at most which it is
+ */
+uint64_t ht_time_shift(uint64_t ns, int64_t shift, uint64_t now_ns);
 
 /**
  * ht_time_map_to_ns: convert
@@ -97,7 +123,8 @@ static inline uint64_t ht_time_segment_to_ns(const HtTimeSegment *s,
 }
 
 /**
- * ht_time_map_bound: error bound of the newest segment, UINT64_MAX if empty
+ * ht_time_map_bound: error bound of the newest segment, UINT64_MAX if there is
+ * no sample of this host
  * @m: the map
  */
 uint64_t ht_time_map_bound(const HtTimeMap *m);

@@ -90,27 +90,33 @@ QHt *qht_attach(QHt *first, const char *id, uint8_t slot)
     return h;
 }
 
+QTestState *qht_start(const char *machine, const char *backend,
+                      const char *props, const char *extra, char **log)
+{
+    g_autofree char *object = NULL;
+
+    *log = NULL;
+    if (!strcmp(backend, "log")) {
+        int fd = g_file_open_tmp("hypertrace-test-XXXXXX", log, NULL);
+
+        g_assert_cmpint(fd, >=, 0);
+        close(fd);
+        object = g_strdup_printf("hypertrace-backend-log,id=be,file=%s", *log);
+    } else {
+        object = g_strdup_printf("hypertrace-backend-%s,id=be", backend);
+    }
+    return qtest_initf("-machine %s -nodefaults %s -object %s "
+                       "-device hypertrace,id=ht,addr=%d,backend=be,%s",
+                       machine, extra ?: "", object, QHT_SLOT, props);
+}
+
 QHt *qht_boot(const char *machine, const char *backend, const char *props,
               const char *extra)
 {
     g_autofree char *log = NULL;
-    g_autofree char *object = NULL;
     QHt machine_only = { 0 }, *h;
 
-    if (!strcmp(backend, "log")) {
-        int fd = g_file_open_tmp("hypertrace-test-XXXXXX", &log, NULL);
-
-        g_assert_cmpint(fd, >=, 0);
-        close(fd);
-        object = g_strdup_printf("hypertrace-backend-log,id=be,file=%s", log);
-    } else {
-        object = g_strdup_printf("hypertrace-backend-%s,id=be", backend);
-    }
-    machine_only.qts = qtest_initf("-machine %s -nodefaults %s -object %s "
-                                   "-device hypertrace,id=ht,addr=%d,"
-                                   "backend=be,%s",
-                                   machine, extra ?: "", object, QHT_SLOT,
-                                   props);
+    machine_only.qts = qht_start(machine, backend, props, extra, &log);
     machine_only.alloc = g_new0(QGuestAllocator, 1);
     pc_alloc_init(machine_only.alloc, machine_only.qts, 0);
     machine_only.bus = qpci_new_pc(machine_only.qts, machine_only.alloc);
@@ -317,11 +323,16 @@ bool qht_stream_flag(QHt *h, uint32_t stream, const char *name)
 
 unsigned qht_log_count(QHt *h, const char *what)
 {
+    return qht_file_count(h->log, what);
+}
+
+unsigned qht_file_count(const char *path, const char *what)
+{
     g_autofree char *text = NULL;
     g_auto(GStrv) lines = NULL;
     unsigned i, n = 0;
 
-    g_assert_true(g_file_get_contents(h->log, &text, NULL, NULL));
+    g_assert_true(g_file_get_contents(path, &text, NULL, NULL));
     lines = g_strsplit(text, "\n", -1);
     for (i = 0; lines[i]; i++) {
         n += strstr(lines[i], what) != NULL;

@@ -71,6 +71,10 @@ typedef struct QHt {
 QHt *qht_boot(const char *machine, const char *backend, const char *props,
               const char *extra);
 
+/* Start that QEMU only; *@log is set to the backend's file, or to NULL */
+QTestState *qht_start(const char *machine, const char *backend,
+                      const char *props, const char *extra, char **log);
+
 /**
  * qht_attach: use a further device of the same machine
  * @h: the first
@@ -174,6 +178,40 @@ void qht_queue_wait(QHt *h, QVirtQueue *vq);
 
 /* Lines of the log that contain @what */
 unsigned qht_log_count(QHt *h, const char *what);
+unsigned qht_file_count(const char *path, const char *what);
+
+/* hypertrace-migrate.c ----------------------------------------------------- */
+
+/**
+ * QHtTarget: a QEMU that waits for a migration
+ * @log: of its log backend, or NULL
+ * @messages: what it writes to standard error
+ */
+typedef struct QHtTarget {
+    QTestState *qts;
+    char *log;
+    char *messages;
+} QHtTarget;
+
+/* As qht_boot() */
+QHtTarget *qht_target(const char *machine, const char *backend,
+                      const char *props, const char *extra);
+/* End it if the guest did not move there */
+void qht_target_free(QHtTarget *t);
+
+/* Migrate to a file; the VM is stopped then */
+void qht_save(QHt *h, const char *file);
+/* Migrate from a file; whether that succeeded */
+bool qht_load(QHtTarget *t, const char *file);
+/* Migrate by a socket; the VM is stopped here and runs there */
+void qht_migrate(QHt *h, QHtTarget *t);
+/**
+ * qht_move: after a successful migration, be the guest there
+ * @running: wait until the VM runs there
+ *
+ * The first QEMU ends.  What h->log was is returned, h->log is the target's.
+ */
+char *qht_move(QHt *h, QHtTarget *t, bool running);
 
 /* Channels a test is for */
 #define QHT_HYPERCALL   (1u << 0)

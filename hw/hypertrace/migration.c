@@ -1,0 +1,468 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * hypertrace: migration, savevm and loadvm
+ *
+ * When the VM stops, all that was committed is delivered and the ring's host
+ * lines are final (ht_thread_pause()); what is saved here is where each stream
+ * is.  Streams that were loaded go on when the VM runs and the backends know
+ * the classes.  Their guest notices nothing: it keeps the instances it knows.
+ * The trace does too, unless it has seen them: after a rewind each stream is a
+ * new instance of the trace, or its events would be there twice.
+ *
+ * All that is loaded may be forged.
+ *
+ * Context: BQL
+ */
+#include "qemu/osdep.h"
+#include "qemu/atomic.h"
+#include "qemu/error-report.h"
+#include "qemu/main-loop.h"
+#include "hw/core/cpu.h"
+#include "migration/vmstate.h"
+#include "system/kvm.h"
+#include "device.h"
+#include "trace.h"
+
+typedef struct SavedStream {
+    HtConsumerState consumer;
+    struct ht_stats closed;
+} SavedStream;
+
+struct HtMigration {
+    uint64_t epoch;
+    uint32_t max_gap;
+    uint8_t mailbox[HT_MESSAGE_MAX];
+    uint64_t flush_wanted;
+    uint64_t guest_errors;
+    uint64_t instances;
+    int64_t wall_offset;        /* CLOCK_REALTIME - CLOCK_MONOTONIC */
+    uint32_t nr_segments;
+    HtTimeSegment segments[HT_TIME_SEGMENTS];
+    uint32_t classes_size;
+    uint8_t *classes;
+    uint32_t nr_streams;
+    SavedStream *streams;
+
+    uint32_t expected;          /* streams: as many as the device has */
+    bool loaded;                /* and the VM did not run since */
+    bool waiting;               /* streams wait for the classes */
+};
+
+static int64_t wall_offset(void)
+{
+    int64_t before = get_clock();
+    int64_t real = get_clock_realtime();
+
+    return real - (before + (get_clock() - before) / 2);
+}
+
+/* Saving ------------------------------------------------------------------- */
+
+static void state_free(HtMigration *m)
+{
+    g_clear_pointer(&m->classes, g_free);
+    g_clear_pointer(&m->streams, g_free);
+}
+
+static int state_pre_save(void *opaque)
+{
+    HypertraceDevice *dev = opaque;
+    HtMigration *m = dev->migration;
+    GByteArray *classes;
+    uint32_t i;
+
+    state_free(m);
+    /* The VM is stopped: nothing moves once the IOThread has answered. */
+    if (!ht_thread_settle(dev)) {
+        error_report("hypertrace %s: the VM cannot be saved while the backend"
+                     " hangs", dev->trace->name);
+        return -EBUSY;
+    }
+    classes = ht_class_table_save(dev->trace->classes);
+    m->epoch = dev->caps.epoch;
+    m->max_gap = dev->caps.max_gap;
+    memcpy(m->mailbox, dev->mailbox, sizeof(m->mailbox));
+    m->flush_wanted = dev->thread.flush_wanted_bql;
+    m->guest_errors = qatomic_read(&dev->guest_errors);
+    m->instances = m->loaded ? MAX(m->instances, dev->trace->instances) :
+                               dev->trace->instances;
+    m->wall_offset = wall_offset();
+    m->nr_segments = ht_clock_save(&dev->clock, m->segments);
+    m->classes_size = classes->len;
+    m->classes = g_byte_array_free(classes, false);
+    m->nr_streams = dev->conf.streams;
+    m->streams = g_new0(SavedStream, m->nr_streams);
+    for (i = 0; i < m->nr_streams; i++) {
+        HtStream *s = &dev->streams[i];
+
+        ht_consumer_save(&s->consumer, &m->streams[i].consumer);
+        m->streams[i].closed = s->closed;
+    }
+    return 0;
+}
+
+/* Loading ------------------------------------------------------------------ */
+
+static int state_pre_load(void *opaque)
+{
+    HypertraceDevice *dev = opaque;
+    HtMigration *m = dev->migration;
+    uint32_t i;
+
+    state_free(m);
+    m->streams = g_new0(SavedStream, dev->conf.streams);
+    m->loaded = m->waiting = false;
+    /* Streams are closed: by the reset before a loadvm, if not ever since. */
+    for (i = 0; i < dev->conf.streams; i++) {
+        HtStream *s = &dev->streams[i];
+
+        if (qatomic_load_acquire(&s->phase) == HT_PHASE_LOADED) {
+            s->phase = HT_PHASE_FREE;
+        }
+        if (qatomic_load_acquire(&s->phase) != HT_PHASE_FREE) {
+            error_report("hypertrace %s: stream %" PRIu32 " is open",
+                         dev->trace->name, i);
+            return -EBUSY;
+        }
+    }
+    return 0;
+}
+
+static bool classes_fit(void *opaque, int version_id)
+{
+    return ((HtMigration *)opaque)->classes_size <= HT_CLASSES_SAVED_MAX;
+}
+
+static bool streams_fit(void *opaque, int version_id)
+{
+    HtMigration *m = opaque;
+
+    return m->nr_streams == m->expected;
+}
+
+/* Whether two open streams would be one */
+static bool streams_distinct(HtMigration *m)
+{
+    uint32_t i, j;
+
+    for (i = 0; i < m->nr_streams; i++) {
+        const HtConsumerState *a = &m->streams[i].consumer;
+
+        for (j = 0; j < i; j++) {
+            const HtConsumerState *b = &m->streams[j].consumer;
+
+            if (a->open && b->open &&
+                (a->instance == b->instance ||
+                 a->trace_instance == b->trace_instance)) {
+                return false;
+            }
+        }
+    }
+    return true;
+}
+
+static int G_GNUC_PRINTF(2, 3) refuse(HypertraceDevice *dev,
+                                      const char *fmt, ...)
+{
+    g_autofree char *what = NULL;
+    va_list ap;
+
+    va_start(ap, fmt);
+    what = g_strdup_vprintf(fmt, ap);
+    va_end(ap);
+    error_report("hypertrace %s: the state to be loaded is not valid: %s",
+                 dev->trace->name, what);
+    state_free(dev->migration);
+    return -EINVAL;
+}
+
+static void stream_load(HtStream *s, const SavedStream *saved)
+{
+    const HtConsumerState *c = &saved->consumer;
+
+    s->next = s->consumer.info;
+    s->next.instance = c->instance;
+    s->want_close = false;
+    s->close_lost = 0;
+    s->want_resume = false;
+    s->reported = c->stopped;
+    s->closed = saved->closed;
+    if (c->open) {
+        qatomic_store_release(&s->phase, HT_PHASE_LOADED);
+    }
+}
+
+static int state_post_load(void *opaque, int version_id)
+{
+    HypertraceDevice *dev = opaque;
+    HtMigration *m = dev->migration;
+    int64_t shift = (uint64_t)m->wall_offset - (uint64_t)wall_offset();
+    g_autofree char *why = NULL;
+    uint32_t i;
+
+    if (m->max_gap == 0 || m->max_gap > (HT_CLOCK_MASK + 1) / 2) {
+        return refuse(dev, "max_gap is %" PRIu32, m->max_gap);
+    }
+    if (m->instances > UINT64_MAX / 2) {
+        return refuse(dev, "%" PRIu64 " streams were opened", m->instances);
+    }
+    if (!streams_distinct(m)) {
+        return refuse(dev, "two streams have one instance");
+    }
+    for (i = 0; i < m->nr_streams; i++) {
+        HtConsumerState *c = &m->streams[i].consumer;
+        const char *problem;
+
+        if (MAX(c->instance, c->trace_instance) > m->instances) {
+            return refuse(dev, "stream %" PRIu32 ": its instance comes later",
+                          i);
+        }
+        problem = ht_consumer_load(&dev->streams[i].consumer, i, c);
+        if (problem) {
+            return refuse(dev, "stream %" PRIu32 ": %s", i, problem);
+        }
+        dev->streams[i].consumer.walk.ns = ht_time_shift(c->ns, shift,
+                                                         get_clock());
+    }
+    if (!ht_clock_load(&dev->clock, m->segments, m->nr_segments, shift)) {
+        return refuse(dev, "its clock");
+    }
+    if (!ht_class_table_load(dev->trace->classes, m->classes, m->classes_size,
+                             &why)) {
+        return refuse(dev, "%s", why);
+    }
+
+    for (i = 0; i < m->nr_streams; i++) {
+        stream_load(&dev->streams[i], &m->streams[i]);
+    }
+    dev->caps.epoch = m->epoch;
+    dev->caps.max_gap = m->max_gap;
+    memcpy(dev->mailbox, m->mailbox, sizeof(dev->mailbox));
+    qatomic_set(&dev->guest_errors, m->guest_errors);
+    ht_thread_load_flush(dev, m->flush_wanted);
+    state_free(m);
+    ht_register_new(dev);
+    m->loaded = true;
+    return 0;
+}
+
+static const VMStateDescription vmstate_stats = {
+    .name = "hypertrace/stats",
+    .version_id = 1,
+    .minimum_version_id = 1,
+    .fields = (const VMStateField[]) {
+        VMSTATE_UINT64(events, struct ht_stats),
+        VMSTATE_UINT64(packets, struct ht_stats),
+        VMSTATE_UINT64(bytes, struct ht_stats),
+        VMSTATE_UINT64(lost, struct ht_stats),
+        VMSTATE_UINT64(dropped, struct ht_stats),
+        VMSTATE_UINT64(wakeups, struct ht_stats),
+        VMSTATE_UINT64(errors, struct ht_stats),
+        VMSTATE_END_OF_LIST()
+    },
+};
+
+static const VMStateDescription vmstate_consumer = {
+    .name = "hypertrace/consumer",
+    .version_id = 1,
+    .minimum_version_id = 1,
+    .fields = (const VMStateField[]) {
+        VMSTATE_BOOL(open, HtConsumerState),
+        VMSTATE_BOOL(stopped, HtConsumerState),
+        VMSTATE_INT32(vcpu, HtConsumerState),
+        VMSTATE_BUFFER(name, HtConsumerState),
+        VMSTATE_UINT64(instance, HtConsumerState),
+        VMSTATE_UINT64(trace_instance, HtConsumerState),
+        VMSTATE_UINT64(cursor, HtConsumerState),
+        VMSTATE_UINT64(events, HtConsumerState),
+        VMSTATE_UINT64(expected, HtConsumerState),
+        VMSTATE_UINT64(skipped, HtConsumerState),
+        VMSTATE_UINT64(lost, HtConsumerState),
+        VMSTATE_UINT64(dropped, HtConsumerState),
+        VMSTATE_UINT64(told, HtConsumerState),
+        VMSTATE_UINT64(bytes, HtConsumerState),
+        VMSTATE_UINT64(packets, HtConsumerState),
+        VMSTATE_UINT64(wakeups, HtConsumerState),
+        VMSTATE_UINT64(errors, HtConsumerState),
+        VMSTATE_UINT64(clock, HtConsumerState),
+        VMSTATE_UINT64(ns, HtConsumerState),
+        VMSTATE_UINT64(backward, HtConsumerState),
+        VMSTATE_END_OF_LIST()
+    },
+};
+
+static const VMStateDescription vmstate_stream = {
+    .name = "hypertrace/stream",
+    .version_id = 1,
+    .minimum_version_id = 1,
+    .fields = (const VMStateField[]) {
+        VMSTATE_STRUCT(consumer, SavedStream, 1, vmstate_consumer,
+                       HtConsumerState),
+        VMSTATE_STRUCT(closed, SavedStream, 1, vmstate_stats, struct ht_stats),
+        VMSTATE_END_OF_LIST()
+    },
+};
+
+static const VMStateDescription vmstate_segment = {
+    .name = "hypertrace/time",
+    .version_id = 1,
+    .minimum_version_id = 1,
+    .fields = (const VMStateField[]) {
+        VMSTATE_UINT64(counter, HtTimeSegment),
+        VMSTATE_UINT64(ns, HtTimeSegment),
+        VMSTATE_UINT64(mult, HtTimeSegment),
+        VMSTATE_UINT64(bound_ns, HtTimeSegment),
+        VMSTATE_END_OF_LIST()
+    },
+};
+
+static const VMStateDescription vmstate_migration = {
+    .name = "hypertrace/migration",
+    .version_id = 1,
+    .minimum_version_id = 1,
+    .fields = (const VMStateField[]) {
+        VMSTATE_UINT64(epoch, HtMigration),
+        VMSTATE_UINT32(max_gap, HtMigration),
+        VMSTATE_BUFFER(mailbox, HtMigration),
+        VMSTATE_UINT64(flush_wanted, HtMigration),
+        VMSTATE_UINT64(guest_errors, HtMigration),
+        VMSTATE_UINT64(instances, HtMigration),
+        VMSTATE_INT64(wall_offset, HtMigration),
+        VMSTATE_UINT32(nr_segments, HtMigration),
+        VMSTATE_STRUCT_ARRAY(segments, HtMigration, HT_TIME_SEGMENTS, 1,
+                             vmstate_segment, HtTimeSegment),
+        VMSTATE_UINT32(classes_size, HtMigration),
+        VMSTATE_VALIDATE("size of classes", classes_fit),
+        VMSTATE_VBUFFER_ALLOC_UINT32(classes, HtMigration, 1, NULL,
+                                     classes_size),
+        VMSTATE_UINT32(nr_streams, HtMigration),
+        VMSTATE_VALIDATE("number of streams", streams_fit),
+        VMSTATE_STRUCT_VARRAY_POINTER_UINT32(streams, HtMigration, nr_streams,
+                                             vmstate_stream, SavedStream),
+        VMSTATE_END_OF_LIST()
+    },
+};
+
+const VMStateDescription ht_vmstate_state = {
+    .name = "hypertrace-state",
+    .version_id = 1,
+    .minimum_version_id = 1,
+    .pre_save = state_pre_save,
+    .pre_load = state_pre_load,
+    .post_load = state_post_load,
+    .fields = (const VMStateField[]) {
+        VMSTATE_STRUCT_POINTER(migration, HypertraceDevice, vmstate_migration,
+                               HtMigration),
+        VMSTATE_END_OF_LIST()
+    },
+};
+
+/* Going on ----------------------------------------------------------------- */
+
+void ht_migration_resume(HypertraceDevice *dev)
+{
+    HtMigration *m = dev->migration;
+    uint32_t i;
+
+    if (!m->waiting || dev->thread.paused || ht_register_pending(dev)) {
+        return;
+    }
+    m->waiting = false;
+    for (i = 0; i < dev->conf.streams; i++) {
+        /* Pairs with the load-acquire in stream_work(). */
+        qatomic_store_release(&dev->streams[i].want_resume, true);
+    }
+    ht_thread_kick(dev);
+}
+
+/* Instances that the trace has not seen.  No stream was opened since. */
+static void choose_instances(HypertraceDevice *dev)
+{
+    HtTrace *trace = dev->trace;
+    uint64_t seen = trace->instances;
+    uint32_t i;
+
+    trace->instances = MAX(seen, dev->migration->instances);
+    for (i = 0; i < dev->conf.streams; i++) {
+        HtStream *s = &dev->streams[i];
+
+        if (s->phase != HT_PHASE_LOADED) {
+            continue;
+        }
+        if (s->consumer.info.instance <= seen) {
+            s->consumer.info.instance = ++trace->instances;
+        }
+        trace_hypertrace_stream_load(trace->name, i, s->next.instance,
+                                     s->consumer.info.instance);
+    }
+}
+
+static void start(HypertraceDevice *dev)
+{
+    dev->migration->waiting = true;
+    ht_migration_resume(dev);
+}
+
+typedef struct StartCall {
+    HypertraceDevice *dev;
+    Object *proxy;              /* whose memory the device lies in */
+} StartCall;
+
+/* Context: vCPU thread, BQL */
+static void start_on_cpu(CPUState *cpu, run_on_cpu_data data)
+{
+    StartCall *call = data.host_ptr;
+
+    if (call->dev->migration) {
+        ht_clock_update_offset(&call->dev->clock);
+        start(call->dev);
+    }
+    object_unref(OBJECT(call->dev));
+    object_unref(call->proxy);
+    g_free(call);
+}
+
+void ht_migration_vm_start(HypertraceDevice *dev)
+{
+    HtMigration *m = dev->migration;
+
+    if (!m->loaded) {
+        ht_migration_resume(dev);
+        return;
+    }
+    m->loaded = false;
+    choose_instances(dev);
+    if (kvm_enabled()) {
+        /* The counter's offset is a new one, and a vCPU the one to ask. */
+        StartCall *call = g_new(StartCall, 1);
+
+        call->dev = dev;
+        call->proxy = OBJECT(dev)->parent;
+        object_ref(OBJECT(dev));
+        object_ref(call->proxy);
+        async_run_on_cpu(first_cpu, start_on_cpu, RUN_ON_CPU_HOST_PTR(call));
+    } else {
+        start(dev);
+    }
+}
+
+void ht_migration_realize(HypertraceDevice *dev)
+{
+    dev->migration = g_new0(HtMigration, 1);
+    dev->migration->expected = dev->conf.streams;
+    ht_migration_conf_register(dev);
+    if (dev->ring_mr) {
+        vmstate_register_ram(dev->ring_mr, DEVICE(OBJECT(dev)->parent));
+    }
+}
+
+void ht_migration_unrealize(HypertraceDevice *dev)
+{
+    /* Now: the region itself may outlive the device by a while. */
+    if (dev->ring_mr) {
+        vmstate_unregister_ram(dev->ring_mr, DEVICE(OBJECT(dev)->parent));
+    }
+    ht_migration_conf_unregister(dev);
+    state_free(dev->migration);
+    g_clear_pointer(&dev->migration, g_free);
+}

@@ -1,0 +1,372 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * hypertrace: migration: the traces of both sides are one sequence
+ */
+#include "qemu/osdep.h"
+#include "qemu/bswap.h"
+#include "libqtest.h"
+#include "libqos/hypertrace.h"
+
+static const char *const channels[] = { "hypercall", "shm", "virtio" };
+
+#define PROPS "packet-size=4096,packets=4,streams=3,flush-ms=1000"
+
+static char *props(const void *channel, const char *more)
+{
+    return g_strdup_printf("channel=%s," PROPS "%s", (const char *)channel,
+                           more);
+}
+
+static char *temporary(void)
+{
+    char *path;
+    int fd = g_file_open_tmp("hypertrace-test-XXXXXX", &path, NULL);
+
+    g_assert_cmpint(fd, >=, 0);
+    close(fd);
+    return path;
+}
+
+static void write_numbers(QHtStream *s, uint32_t id, uint64_t from,
+                          uint64_t to)
+{
+    while (from < to) {
+        qht_write_number(s, id, from++);
+    }
+}
+
+/* Each of the numbers is in the log of a stream once, in order */
+static void assert_numbers(const char *log, uint32_t stream, uint64_t from,
+                           uint64_t to)
+{
+    g_autofree char *text = NULL;
+    g_autofree char *prefix = g_strdup_printf("ht stream %" PRIu32
+                                              " vcpu -1 number n=", stream);
+    g_auto(GStrv) lines = NULL;
+    unsigned i;
+
+    g_assert_true(g_file_get_contents(log, &text, NULL, NULL));
+    lines = g_strsplit(text, "\n", -1);
+    for (i = 0; lines[i]; i++) {
+        const char *p = strstr(lines[i], prefix);
+
+        if (p) {
+            g_assert_cmpuint(g_ascii_strtoull(p + strlen(prefix), NULL, 10),
+                             ==, from);
+            from++;
+        }
+    }
+    g_assert_cmpuint(from, ==, to);
+}
+
+static void remove_file(char *path)
+{
+    unlink(path);
+    g_free(path);
+}
+
+/* Move, by socket or file; returns the log of before */
+static char *move(QHt *h, const char *backend, const char *all,
+                  const char *extra, bool by_file)
+{
+    QHtTarget *t = qht_target("pc", backend, all, extra);
+    char *log;
+
+    if (by_file) {
+        char *file = temporary();
+
+        qht_save(h, file);
+        g_assert_true(qht_load(t, file));
+        remove_file(file);
+    } else {
+        qht_migrate(h, t);
+    }
+    log = qht_move(h, t, true);
+    qht_target_free(t);
+    return log;
+}
+
+/*
+ * Open packets, events nobody was told of, a stream that was closed, losses:
+ * both logs together have all of it, once.
+ */
+static void moves(const char *channel, bool by_file)
+{
+    g_autofree char *all = props(channel, "");
+    QHt *h = qht_boot("pc", "log", all, NULL);
+    uint32_t id = qht_register_number(h, "number"), other;
+    struct ht_caps caps = h->caps;
+    QHtStream s[3];
+    char *log;
+    unsigned i;
+
+    other = qht_register_number(h, "other");
+    for (i = 0; i < 3; i++) {
+        qht_stream_open(&s[i], h, i);
+    }
+    write_numbers(&s[0], id, 0, 500);           /* into a second packet */
+    s[0].lost = 7;
+    if (h->control) {
+        qht_commit(&s[0]);
+    } else {
+        qht_ring_writeq(h, 0, QHT_GUEST(lost), 7);
+    }
+    write_numbers(&s[1], id, 0, 20);
+    qht_close_packet(&s[1]);
+    write_numbers(&s[2], id, 0, 5);
+    qht_commit(&s[2]);
+    qht_stream_close(&s[2]);
+
+    log = move(h, "log", all, NULL, by_file);
+    assert_numbers(log, 0, 0, 500);
+    assert_numbers(log, 1, 0, 20);
+    assert_numbers(log, 2, 0, 5);
+    /* as it was told with the last events, if it was */
+    g_assert_cmpuint(qht_log_count(h, "number"), ==, 0);
+    remove_file(log);
+
+    /* the guest sees what it saw */
+    g_assert_cmpuint(qht_stat(h, "events"), ==, 525);
+    g_assert_cmpuint(qht_stream_stat(h, 1, "events"), ==, 20);
+    g_assert_cmpuint(qht_stream_stat(h, 2, "events"), ==, 5);
+    g_assert_false(qht_stream_flag(h, 2, "open"));
+    g_assert_cmpuint(qht_register_number(h, "other"), ==, other);
+    g_assert_cmpuint(qht_register_number(h, "number"), ==, id);
+    g_assert_cmpuint(qht_register_number(h, "third"), ==, other + 1);
+
+    write_numbers(&s[0], id, 500, 1200);
+    qht_commit(&s[0]);
+    write_numbers(&s[1], id, 20, 30);
+    qht_commit(&s[1]);
+    qht_stream_open(&s[2], h, HT_STREAM_ANY);
+    g_assert_cmpuint(s[2].instance, >, 3);
+    qht_write_number(&s[2], id, 5);
+    qht_commit(&s[2]);
+    for (i = 0; i < 3; i++) {
+        qht_stream_flush(&s[i]);
+        qht_stream_close(&s[i]);
+    }
+    assert_numbers(h->log, 0, 500, 1200);
+    assert_numbers(h->log, 1, 20, 30);
+    assert_numbers(h->log, 2, 5, 6);
+    g_assert_cmpuint(qht_log_count(h, "stream 0 \"qtest\" closed, 7 events"),
+                     ==, 1);
+    g_assert_cmpuint(qht_stat(h, "events"), ==, 525 + 711);
+    g_assert_cmpuint(qht_stat(h, "lost"), ==, 7);
+    g_assert_cmpuint(qht_stat(h, "errors"), ==, 0);
+    caps.clock_hz = 0;
+    qht_restart(h);
+    h->caps.clock_hz = 0;
+    g_assert_cmpmem(&h->caps, sizeof(caps), &caps, sizeof(caps));
+    qht_quit(h);
+}
+
+static void test_socket(const void *channel)
+{
+    moves(channel, false);
+}
+
+static void test_file(const void *channel)
+{
+    moves(channel, true);
+}
+
+/* From host to host to host, with events under way each time */
+static void test_chain(const void *channel)
+{
+    g_autofree char *all = props(channel, "");
+    QHt *h = qht_boot("pc", "log", all, NULL);
+    uint32_t id = qht_register_number(h, "number");
+    QHtStream s;
+    unsigned i;
+
+    qht_stream_open(&s, h, 1);
+    for (i = 0; i < 4; i++) {
+        char *log;
+
+        write_numbers(&s, id, i * 300, i * 300 + 300);
+        if (h->control) {
+            qht_commit(&s);
+        }
+        log = move(h, "log", all, NULL, i & 1);
+        assert_numbers(log, 1, i * 300, i * 300 + 300);
+        remove_file(log);
+    }
+    g_assert_cmpuint(qht_stat(h, "events"), ==, 1200);
+    qht_stream_close(&s);
+    g_assert_cmpuint(qht_stat(h, "errors"), ==, 0);
+    qht_quit(h);
+}
+
+/* Loaded, and migrated again before it ran */
+static void test_paused(const void *channel)
+{
+    g_autofree char *all = props(channel, "");
+    QHt *h = qht_boot("pc", "log", all, NULL);
+    uint32_t id = qht_register_number(h, "number");
+    char *log = NULL;
+    QHtStream s;
+    unsigned i;
+
+    qht_stream_open(&s, h, 1);
+    write_numbers(&s, id, 0, 10);
+    if (h->control) {
+        qht_commit(&s);
+    }
+    qtest_qmp_assert_success(h->qts, "{'execute': 'stop'}");
+    for (i = 0; i < 3; i++) {
+        QHtTarget *t = qht_target("pc", "log", all, NULL);
+        char *file = temporary();
+
+        qht_save(h, file);
+        g_assert_true(qht_load(t, file));
+        remove_file(file);
+        log = qht_move(h, t, false);
+        qht_target_free(t);
+        /* what did not run has recorded nothing */
+        assert_numbers(log, 1, 0, i == 0 ? 10 : 0);
+        g_assert_cmpuint(qht_file_count(log, "opened"), ==, i == 0);
+        remove_file(log);
+        g_assert_cmpuint(qht_stat(h, "events"), ==, 10);
+    }
+    qtest_qmp_assert_success(h->qts, "{'execute': 'cont'}");
+    write_numbers(&s, id, 10, 400);
+    qht_commit(&s);
+    qht_stream_close(&s);
+    assert_numbers(h->log, 1, 10, 400);
+    g_assert_cmpuint(qht_stat(h, "events"), ==, 400);
+    g_assert_cmpuint(qht_stat(h, "errors"), ==, 0);
+    qht_quit(h);
+}
+
+/* Back to the source, which goes on as if nothing had been */
+static void test_cancelled(const void *channel)
+{
+    g_autofree char *all = props(channel, "");
+    QHt *h = qht_boot("pc", "log", all, NULL);
+    uint32_t id = qht_register_number(h, "number");
+    char *file = temporary();
+    QHtStream s;
+
+    qht_stream_open(&s, h, 0);
+    write_numbers(&s, id, 0, 10);
+    qht_save(h, file);
+    remove_file(file);
+    qtest_qmp_assert_success(h->qts, "{'execute': 'cont'}");
+    write_numbers(&s, id, 10, 400);
+    qht_commit(&s);
+    qht_stream_close(&s);
+    assert_numbers(h->log, 0, 0, 400);
+    g_assert_cmpuint(qht_stat(h, "errors"), ==, 0);
+    qht_quit(h);
+}
+
+/* A stream that was stopped as corrupt stays so. */
+static void test_stopped(const void *channel)
+{
+    g_autofree char *all = props(channel, "");
+    QHt *h = qht_boot("pc", "log", all, NULL);
+    uint32_t id = qht_register_number(h, "number");
+    struct ht_msg_stream m = { .stream = 0 };
+    QHtStream s[2];
+    unsigned i;
+
+    for (i = 0; i < 2; i++) {
+        qht_stream_open(&s[i], h, i);
+        write_numbers(&s[i], id, 0, 10);
+    }
+    qht_write_number(&s[0], 77, 0);
+    for (i = 0; i < 2; i++) {
+        qht_commit(&s[i]);
+    }
+    QHT_WAIT(qht_stream_flag(h, 0, "stopped"));
+    remove_file(move(h, "log", all, NULL, true));
+    g_assert_true(qht_stream_flag(h, 0, "stopped"));
+    g_assert_cmpuint(qht_stat(h, "errors"), ==, 1);
+    if (!h->control) {
+        QHT_WAIT(qht_ring_state(h, 0) == HT_STREAM_STOPPED);
+    }
+    m.instance = cpu_to_le64(s[0].instance);
+    g_assert_cmpuint(qht_call(h, HT_MSG_STREAM_FLUSH, &m, sizeof(m)), ==,
+                     HT_STATUS_STOPPED);
+    write_numbers(&s[1], id, 10, 20);
+    qht_commit(&s[1]);
+    qht_stream_close(&s[0]);
+    qht_stream_close(&s[1]);
+    assert_numbers(h->log, 0, 0, 0);
+    assert_numbers(h->log, 1, 10, 20);
+    g_assert_cmpuint(qht_stat(h, "errors"), ==, 1);
+    qht_quit(h);
+}
+
+/* After it moved, a guest may be reset, and begin anew. */
+static void test_reset(const void *channel)
+{
+    g_autofree char *all = props(channel, "");
+    QHt *h = qht_boot("pc", "log", all, NULL);
+    uint32_t id = qht_register_number(h, "number");
+    uint64_t epoch = h->caps.epoch;
+    QHtStream s[2];
+    unsigned i;
+
+    for (i = 0; i < 2; i++) {
+        qht_stream_open(&s[i], h, i);
+        write_numbers(&s[i], id, 0, 10);
+    }
+    remove_file(move(h, "log", all, NULL, false));
+    for (i = 0; i < 2; i++) {
+        write_numbers(&s[i], id, 10, 20);
+        if (h->control) {
+            qht_commit(&s[i]);
+        }
+    }
+    qtest_system_reset(h->qts);
+    for (i = 0; i < 2; i++) {
+        QHT_WAIT(!qht_stream_flag(h, i, "open"));
+        assert_numbers(h->log, i, h->control ? 0 : 10, 20);
+        qht_stream_forget(&s[i]);
+    }
+    g_assert_cmpuint(qht_log_count(h, "closed"), ==, 2);
+    qht_restart(h);
+    g_assert_cmpuint(h->caps.epoch, >, epoch);
+    g_assert_cmpuint(qht_register_number(h, "number"), ==, id);
+    qht_stream_open(&s[0], h, 0);
+    write_numbers(&s[0], id, 20, 30);
+    qht_commit(&s[0]);
+    qht_stream_close(&s[0]);
+    assert_numbers(h->log, 0, h->control ? 0 : 10, 30);
+    g_assert_cmpuint(qht_stat(h, "errors"), ==, 0);
+    qht_quit(h);
+}
+
+int main(int argc, char **argv)
+{
+    static const struct {
+        const char *name;
+        void (*fn)(const void *);
+        bool rings;             /* not for virtio */
+    } tests[] = {
+        { "socket", test_socket },
+        { "file", test_file },
+        { "chain", test_chain },
+        { "paused", test_paused },
+        { "cancelled", test_cancelled },
+        { "stopped", test_stopped },
+        { "reset", test_reset },
+    };
+    unsigned i, j;
+
+    g_test_init(&argc, &argv, NULL);
+    for (i = 0; i < G_N_ELEMENTS(channels); i++) {
+        for (j = 0; j < G_N_ELEMENTS(tests); j++) {
+            g_autofree char *path =
+                g_strdup_printf("hypertrace/migration/%s/%s", channels[i],
+                                tests[j].name);
+
+            if (!tests[j].rings || strcmp(channels[i], "virtio")) {
+                qtest_add_data_func(path, channels[i], tests[j].fn);
+            }
+        }
+    }
+    return g_test_run();
+}

@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * libqos: a guest with a hypertrace device that moves to another QEMU
+ *
+ * The guest is this program, so all that moves is whom it talks to.
+ */
+#include "qemu/osdep.h"
+#include "qobject/qdict.h"
+#include "hypertrace.h"
+
+QHtTarget *qht_target(const char *machine, const char *backend,
+                      const char *props, const char *extra)
+{
+    QHtTarget *t = g_new0(QHtTarget, 1);
+    g_autofree char *all = NULL;
+    int fd = g_file_open_tmp("hypertrace-test-XXXXXX", &t->messages, NULL);
+
+    g_assert_cmpint(fd, >=, 0);
+    close(fd);
+    /* libqtest starts QEMU by way of a shell */
+    all = g_strdup_printf("%s -incoming defer 2>%s", extra ?: "",
+                          t->messages);
+    t->qts = qht_start(machine, backend, props, all, &t->log);
+    return t;
+}
+
+void qht_target_free(QHtTarget *t)
+{
+    if (t->qts) {
+        qtest_quit(t->qts);
+    }
+    if (t->log) {
+        unlink(t->log);
+    }
+    unlink(t->messages);
+    g_free(t->messages);
+    g_free(t->log);
+    g_free(t);
+}
+
+/* "completed", or "failed" */
+static bool wait_migrated(QTestState *qts)
+{
+    bool completed = false, failed = false;
+
+    QHT_WAIT(({
+        QDict *rsp = qtest_qmp_assert_success_ref(
+            qts, "{'execute': 'query-migrate'}");
+        const char *status = qdict_get_try_str(rsp, "status");
+
+        completed = !g_strcmp0(status, "completed");
+        failed = !g_strcmp0(status, "failed");
+        qobject_unref(rsp);
+        completed || failed;
+    }));
+    return completed;
+}
+
+static void wait_running(QTestState *qts)
+{
+    bool running;
+
+    QHT_WAIT(({
+        QDict *rsp = qtest_qmp_assert_success_ref(
+            qts, "{'execute': 'query-status'}");
+
+        running = qdict_get_bool(rsp, "running");
+        qobject_unref(rsp);
+        running;
+    }));
+}
+
+static void start_incoming(QTestState *qts, const char *uri)
+{
+    qtest_qmp_assert_success(qts, "{'execute': 'migrate-incoming', 'arguments':"
+                             " {'uri': %s, 'exit-on-error': false}}", uri);
+}
+
+void qht_save(QHt *h, const char *file)
+{
+    g_autofree char *uri = g_strdup_printf("file:%s", file);
+
+    qtest_qmp_assert_success(h->qts, "{'execute': 'migrate', 'arguments':"
+                             " {'uri': %s}}", uri);
+    g_assert_true(wait_migrated(h->qts));
+}
+
+bool qht_load(QHtTarget *t, const char *file)
+{
+    g_autofree char *uri = g_strdup_printf("file:%s", file);
+
+    start_incoming(t->qts, uri);
+    return wait_migrated(t->qts);
+}
+
+char *qht_move(QHt *h, QHtTarget *t, bool running)
+{
+    char *log = h->log;
+
+    if (running) {
+        wait_running(t->qts);
+    }
+    qtest_quit(h->qts);
+    h->qts = t->qts;
+    h->bus->qts = t->qts;
+    h->log = t->log;
+    t->qts = NULL;
+    t->log = NULL;
+    return log;
+}
+
+void qht_migrate(QHt *h, QHtTarget *t)
+{
+    g_autofree char *path = g_strdup_printf("%s.socket", t->messages);
+    g_autofree char *uri = g_strdup_printf("unix:%s", path);
+
+    start_incoming(t->qts, uri);
+    qtest_qmp_assert_success(h->qts, "{'execute': 'migrate', 'arguments':"
+                             " {'uri': %s}}", uri);
+    g_assert_true(wait_migrated(h->qts));
+    g_assert_true(wait_migrated(t->qts));
+    unlink(path);
+}
