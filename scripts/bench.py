@@ -53,7 +53,7 @@ def parse_args():
         prog="./run bench", description=__doc__.split("\n\n")[0])
     which = parser.add_mutually_exclusive_group()
     for name, text in (("quick", "3 rounds, less than 3 minutes (default)"),
-                       ("full", "11 rounds, about 10 minutes"),
+                       ("full", "11 rounds, about a quarter of an hour"),
                        ("smoke", "1 round: does it work at all?")):
         which.add_argument(f"--{name}", dest="profile", action="store_const",
                            const=name, help=text)

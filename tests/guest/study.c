@@ -14,7 +14,7 @@
  *
  * lossless: the producer waits for room between groups, outside their times.
  * flat: never waits.  rate: groups are due at N events a second; never waits
- * for room, but hands over what has waited for the device's flush-ms.
+ * for room, but hands over what has waited for half of the device's flush-ms.
  * hold: say when the stream is open and when all is emitted, and wait for a
  * line each time: for things that are to be so only while events are emitted.
  * The ring is in this processor's cache then, whoever read it before.
@@ -98,14 +98,17 @@ static bool wait_for_room(struct ht_stream *s, uint64_t hz, uint64_t *waits)
     return true;
 }
 
-/* A producer bounds how long its events wait in an open packet. */
+/*
+ * A producer bounds how long its events wait in an open packet: for half of
+ * what the device allows, so that the host's part fits into the rest.
+ */
 static void wait_until(struct ht_stream *s, uint64_t due, uint64_t hz)
 {
     static uint64_t pushed;
     uint64_t now;
 
     while ((int64_t)(due - (now = ht_clock())) > 0) {
-        if (now - pushed > hz / 1000 * s->dev->caps.flush_ms) {
+        if (now - pushed > hz / 2000 * s->dev->caps.flush_ms) {
             ht_stream_push(s);
             pushed = now;
         }
