@@ -15,13 +15,13 @@
  *
  * Context: h->control held
  */
-static void htk_settle(struct htk *h, u32 stream, bool final)
+static void htk_settle(struct htk *h, u32 stream)
 {
 	unsigned long end = jiffies + msecs_to_jiffies(HTK_PATIENCE_MS);
 
 	if (!h->transport->drain)
 		return;
-	while (h->transport->drain(h, stream, final) == -EAGAIN &&
+	while (h->transport->drain(h, stream) == -EAGAIN &&
 	       time_before(jiffies, end))
 		usleep_range(50, 500);
 	h->transport->settle(h, stream);
@@ -158,7 +158,7 @@ static int htk_close_stream(struct htk *h, struct ht_msg_stream *m)
 	int ret;
 
 	htk_closing(h, stream);
-	htk_settle(h, stream, true);
+	htk_settle(h, stream);
 	ret = h->transport->exchange(h, &m->h, sizeof(*m));
 	if (ret)
 		return ret;
@@ -184,7 +184,7 @@ static int htk_control_stream(struct htk *h, struct htk_owner *owner,
 		return -EPERM;
 	if (m->h.type == HT_MSG_STREAM_CLOSE)
 		return htk_close_stream(h, m);
-	htk_settle(h, m->stream, false);
+	htk_settle(h, m->stream);
 	return h->transport->exchange(h, &m->h, sizeof(*m));
 }
 
@@ -290,7 +290,7 @@ void htk_close_all(struct htk *h, struct htk_owner *owner)
 		    (owner && h->claims[i].owner != owner))
 			continue;
 		htk_closing(h, i);
-		htk_settle(h, i, true);
+		htk_settle(h, i);
 		if (htk_finish_stream(h, i, HT_MSG_STREAM_FLUSH) ||
 		    htk_finish_stream(h, i, HT_MSG_STREAM_CLOSE))
 			dev_warn(&h->vdev->dev,

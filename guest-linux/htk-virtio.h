@@ -61,7 +61,7 @@ struct htk_virtio {
 };
 
 void htk_virtio_flush_work(struct work_struct *work);
-int htk_virtio_drain(struct htk *h, u32 stream, bool final);
+int htk_virtio_drain(struct htk *h, u32 stream);
 int htk_virtio_settle(struct htk *h, u32 stream);
 void htk_virtio_last(struct htk *h, u32 stream);
 

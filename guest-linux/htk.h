@@ -44,8 +44,7 @@ struct htk_virtio;
  * @read_caps: the capabilities as they are now
  *
  * Only virtio has these:
- * @drain: hand over everything that was committed; @final: its producer does
- *         nothing any more.  0 or -EAGAIN
+ * @drain: hand over everything that was committed; 0 or -EAGAIN
  * @settle: wait until the device has returned every buffer of the stream
  *
  * @last: the kernel ends: have the host look at what was committed in the
@@ -64,7 +63,7 @@ struct htk_transport {
 	unsigned long (*ring_pfn)(struct htk *h, u32 stream,
 				  unsigned long index);
 	struct ht_ring_control *(*ring_addr)(struct htk *h, u32 stream);
-	int (*drain)(struct htk *h, u32 stream, bool final);
+	int (*drain)(struct htk *h, u32 stream);
 	int (*settle)(struct htk *h, u32 stream);
 	void (*last)(struct htk *h, u32 stream);
 };

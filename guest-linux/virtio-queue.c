@@ -144,15 +144,14 @@ void htk_virtio_reap(struct htk *h, u32 stream, bool wait, u64 *kicks)
  * Hand over what was committed and is not handed over yet: the open packet's
  * events, and packets for whose end no buffer was free.
  *
- * A closed packet's header says where it ends, except that a producer that had
- * handed over part of it itself leaves the header alone and hands over the
- * rest; only a producer that is @final, as its process is, cannot.  Then the
- * rest is skipped, and the host sees the gap in the next packet's header.
+ * A closed packet's header says where it ends.  That of one of which its
+ * producer handed over a part itself says nothing, but the producer noted the
+ * end in the control page.
  *
  * Context: s->lock held
  */
 static int htk_virtio_drain_locked(struct htk *h, struct htk_vstream *s,
-				   bool final, bool *kick)
+				   bool *kick)
 {
 	const struct ht_caps *caps = &h->core.caps;
 	unsigned int shift = h->virtio->shift;
@@ -177,12 +176,12 @@ static int htk_virtio_drain_locked(struct htk *h, struct htk_vstream *s,
 
 			packet = htk_virtio_packet(h, s, next -
 						   caps->packet_size);
-			end = next - caps->packet_size +
-			      min(READ_ONCE(packet->content),
-				  caps->packet_size);
+			end = READ_ONCE(ht_virtio_end(s->ring));
+			if (end <= next - caps->packet_size || end > next)
+				end = next - caps->packet_size +
+				      min(READ_ONCE(packet->content),
+					  caps->packet_size);
 			if (end <= s->submitted) {
-				if (!final && end + caps->packet_size == next)
-					return 0;
 				s->submitted = next;
 				continue;
 			}
@@ -194,7 +193,7 @@ static int htk_virtio_drain_locked(struct htk *h, struct htk_vstream *s,
 	return 0;
 }
 
-int htk_virtio_drain(struct htk *h, u32 stream, bool final)
+int htk_virtio_drain(struct htk *h, u32 stream)
 {
 	struct htk_vstream *s = h->virtio->streams[stream];
 	unsigned long flags;
@@ -203,7 +202,7 @@ int htk_virtio_drain(struct htk *h, u32 stream, bool final)
 
 	spin_lock_irqsave(&s->lock, flags);
 	if (s->pages)
-		ret = htk_virtio_drain_locked(h, s, final, &kick);
+		ret = htk_virtio_drain_locked(h, s, &kick);
 	if (kick)
 		virtqueue_notify(s->vq);
 	spin_unlock_irqrestore(&s->lock, flags);
@@ -220,7 +219,7 @@ void htk_virtio_last(struct htk *h, u32 stream)
 	if (!spin_trylock_irqsave(&s->lock, flags))
 		return;
 	if (s->pages)
-		htk_virtio_drain_locked(h, s, true, &kick);
+		htk_virtio_drain_locked(h, s, &kick);
 	if (kick)
 		virtqueue_notify(s->vq);
 	spin_unlock_irqrestore(&s->lock, flags);
@@ -242,7 +241,7 @@ void htk_virtio_flush_work(struct work_struct *work)
 		if (!READ_ONCE(v->streams[i]->pages))
 			continue;
 		open = true;
-		htk_virtio_drain(v->h, i, false);
+		htk_virtio_drain(v->h, i);
 	}
 	if (open)
 		schedule_delayed_work(&v->flush, htk_flush_delay(v->h));

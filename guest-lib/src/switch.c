@@ -23,7 +23,8 @@ static void *discard(struct ht_stream *s)
  * What the header of a closed packet says of its end.  The host may be copying
  * the packet meanwhile, which it knows as open; the worst outcome is that its
  * copy has the words of a closed one, which it does not read then.  A header
- * that was handed over already (virtio) belongs to the device.
+ * that was handed over already (virtio) belongs to the device; who hands over
+ * the rest if this producer is killed before it does finds the end elsewhere.
  */
 static ht_benign_race void finish_packet(struct ht_stream *s, uint32_t content)
 {
@@ -31,6 +32,7 @@ static ht_benign_race void finish_packet(struct ht_stream *s, uint32_t content)
 
     if (s->submitted > s->packet << s->packet_shift) {
         s->content = content;
+        ht_virtio_end(s->ring) = (s->packet << s->packet_shift) + content;
         return;
     }
     p->clock_end = s->last_clock;

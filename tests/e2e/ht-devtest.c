@@ -15,21 +15,16 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
-#include <sys/reboot.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "../../guest-linux/uapi/linux/hypertrace.h"
-#include "hypertrace/event.h"
-#include "hypertrace/port.h"
+#include "hypertrace/abi.h"
+#include "ht-devtest.h"
 
-HT_EVENT_NAMED(devtest, "devtest.event", (u64, n), (text, note));
-HT_EVENT_NAMED(second, "devtest.second", (u32, n));
+const char *path;
 
-static const char *path;
-
-static void __attribute__((noreturn, format(printf, 1, 2)))
-die(const char *fmt, ...)
+void die(const char *fmt, ...)
 {
     va_list ap;
 
@@ -41,7 +36,7 @@ die(const char *fmt, ...)
     exit(1);
 }
 
-static void expect(const char *what, int got, int wanted)
+void expect(const char *what, int got, int wanted)
 {
     if (got != wanted) {
         die("%s: %s, not %s", what, strerror(got), strerror(wanted));
@@ -368,107 +363,10 @@ static void closing(void)
     close(t.fd);
 }
 
-static struct ht_device *open_library(struct ht_stream *s)
-{
-    struct ht_device *dev;
-    int r = ht_open(path, &dev);
-
-    if (r == 0) {
-        r = ht_register(dev, &ht_class_devtest);
-    }
-    if (r >= 0) {
-        r = ht_stream_open(dev, s, NULL);
-    }
-    if (r < 0) {
-        die("%s: %s", path, strerror(-r));
-    }
-    return dev;
-}
-
-static struct ht_stream stream __attribute__((aligned(64)));
-
-/* Emit, then be killed: what was committed arrives all the same. */
-static void hold(uint64_t events)
-{
-    uint64_t n;
-
-    open_library(&stream);
-    for (n = 0; n < events; n++) {
-        if (!ht_emit_devtest(&stream, n, "held")) {
-            die("event %llu: no room", (unsigned long long)n);
-        }
-    }
-    printf("holding %llu\n", (unsigned long long)events);
-    fflush(stdout);
-    for (;;) {
-        pause();
-    }
-}
-
-/* Emit, and at once end the kernel. */
-static void last(const char *how)
-{
-    int sysrq = open("/proc/sysrq-trigger", O_WRONLY);
-    uint64_t n;
-
-    open_library(&stream);
-    for (n = 0; n < 1000; n++) {
-        ht_emit_devtest(&stream, n, "last");
-    }
-    if (!strcmp(how, "reboot")) {
-        reboot(RB_AUTOBOOT);
-    } else if (write(sysrq, "c", 1) != 1) {
-        die("sysrq: %s", strerror(errno));
-    }
-    die("the kernel goes on");
-}
-
-/* Emit until the device is gone, and then some more. */
-static void endless(void)
-{
-    struct ht_device *dev = open_library(&stream);
-    uint64_t n = 0, more;
-    int r;
-
-    puts("emitting");
-    fflush(stdout);
-    do {
-        for (more = 0; more < 1000; more++) {
-            ht_emit_devtest(&stream, n++, "unplug me");
-        }
-        r = ht_stream_flush(&stream);
-    } while (r == 0);
-    for (more = 0; more < 100000; more++) {
-        ht_emit_devtest(&stream, n++, "nobody there");
-    }
-    printf("gone: flush %s, ", strerror(-r));
-    r = ht_stream_close(&stream);
-    printf("close %s\n", strerror(-r));
-    ht_close(dev);
-}
-
-static void ids(void)
-{
-    struct ht_device *dev;
-    int r = ht_open(path, &dev), first, second;
-
-    if (r) {
-        die("%s: %s", path, strerror(-r));
-    }
-    first = ht_register(dev, &ht_class_devtest);
-    second = ht_register(dev, &ht_class_second);
-    if (first < 0 || second < 0) {
-        die("registering: %s", strerror(first < 0 ? -first : -second));
-    }
-    printf("ids %d %d\n", first, second);
-    ht_close(dev);
-}
-
 int main(int argc, char **argv)
 {
     if (argc < 3) {
-        die("usage: ht-devtest DEVICE"
-            " ownership|hostile|hold|last|endless|ids");
+        die("usage: ht-devtest DEVICE TEST [ARGUMENT]");
     }
     path = argv[1];
     if (!strcmp(argv[2], "ownership")) {
@@ -476,15 +374,7 @@ int main(int argc, char **argv)
     } else if (!strcmp(argv[2], "hostile")) {
         hostile(20);
         closing();
-    } else if (!strcmp(argv[2], "hold")) {
-        hold(argc > 3 ? strtoull(argv[3], NULL, 10) : 100);
-    } else if (!strcmp(argv[2], "last")) {
-        last(argc > 3 ? argv[3] : "");
-    } else if (!strcmp(argv[2], "endless")) {
-        endless();
-    } else if (!strcmp(argv[2], "ids")) {
-        ids();
-    } else {
+    } else if (!emit_test(argv[2], argc > 3 ? argv[3] : NULL)) {
         die("%s: no such test", argv[2]);
     }
     puts("ok");

@@ -255,6 +255,54 @@ def test_killed_process(channel, tmp_path):
                      for n in range(1000)]]
 
 
+def devtest_events(streams):
+    """For each stream of ht-devtest's: the numbers, and what was discarded"""
+    return [([f["n"] for _, f in s.events], s.discarded)
+            for s in streams.values()
+            if s.events and s.events[0][0] == "devtest.event"]
+
+
+def test_killed_while_handing_over(tmp_path):
+    """A packet of which a process handed over a part before it was killed."""
+    job = """
+ht-devtest /dev/hypertrace0 abandon 5000
+ht-bench -j -n 100 -l >&3 || exit 1
+exit 0
+"""
+    with VM(devices=[{"channel": "virtio", "packet_size": 4096, "packets": 64,
+                      "flush_ms": 1000}], job=job,
+            workdir=tmp_path / "vm") as vm:
+        vm.wait()
+        assert_sound(vm)
+        streams = ctf_events.read(vm.trace("ht0"))
+    assert devtest_events(streams) == [(list(range(5000)), 0)]
+
+
+KILLS = 12
+
+
+def test_killed_mid_event(channel, tmp_path):
+    """What producers emitted before they were killed, up to the event in
+    which they were, is recorded or counted as discarded."""
+    with VM(devices=[{"channel": channel, "streams": 1, "packets": 4,
+                      "packet_size": 4096}],
+            job=f"ht-devtest /dev/hypertrace0 kills {KILLS} >&3",
+            workdir=tmp_path / "vm") as vm:
+        vm.wait()
+        assert_sound(vm)
+        said = [(int(a), int(b)) for a, b in
+                re.findall(r"^killed (\d+) (\d+)$", vm.out.text, re.M)]
+        found = devtest_events(ctf_events.read(vm.trace("ht0")))
+    assert len(said) == len(found) == KILLS
+    for (emitted, discarded), (numbers, counted) in zip(said, found):
+        # it may have been killed before it noted the last one
+        assert len(numbers) - emitted in (0, 1)
+        assert counted - discarded in (0, 1)
+        assert numbers == sorted(set(numbers))
+        # discarded ones at the end leave no gap
+        assert numbers[-1] + 1 - len(numbers) <= counted
+
+
 @pytest.mark.parametrize("how", ["panic", "reboot"])
 def test_last_words(channel, how, tmp_path):
     """What was committed just before a panic or a reboot arrives, though no
