@@ -9,6 +9,7 @@
  * owe each other is proved in tests/model/.
  */
 #include <linux/cpu.h>
+#include <linux/cpuhotplug.h>
 #include <linux/delay.h>
 #include <linux/export.h>
 #include <linux/jiffies.h>
@@ -47,12 +48,17 @@ struct htk_cpu {
 struct htk_emit {
 	struct htk *h;
 	struct htk_cpu __percpu *cpus;
+	unsigned int streams;	/* opened so far */
 };
 
 /* The device that takes the kernel's events; emitters read it under RCU. */
 static struct htk_emit __rcu *htk_emit;
 
-static DEFINE_MUTEX(htk_emit_mutex);	/* guards what follows, and updates */
+/*
+ * Guards what follows, and updates.  Nests inside the lock of CPU hot-plug,
+ * which htk_emit_online() is called with: who opens streams takes that first.
+ */
+static DEFINE_MUTEX(htk_emit_mutex);
 static struct htk *htk_emit_device;
 static struct ht_class *htk_classes[HT_CLASSES_MAX];
 static unsigned int htk_nr_classes;
@@ -128,42 +134,86 @@ static unsigned int htk_emit_limit(const struct htk *h)
 	return max(streams * 3 / 4, 1u);
 }
 
-/* The contexts that matter most first, should streams be short. */
+/*
+ * Context: htk_emit_mutex held; nobody has seen @e, or this is the thread of
+ * CPU hot-plug on @cpu, where alone the stream will be used
+ */
+static int htk_emit_open_one(struct htk_emit *e, unsigned int cpu,
+			     unsigned int context)
+{
+	struct htk_cpu *c = per_cpu_ptr(e->cpus, cpu);
+	char name[HT_STREAM_NAME_MAX];
+	struct ht_stream_params params = {
+		.stream = HT_STREAM_ANY,
+		.vcpu = cpu,
+		.name = name,
+	};
+	int ret;
+
+	if (c->open[context])
+		return 0;
+	if (e->streams == htk_emit_limit(e->h))
+		return -EBUSY;
+	snprintf(name, sizeof(name), "kernel/%u/%s", cpu,
+		 htk_context_names[context]);
+	ret = ht_stream_open(&e->h->core, &c->stream[context], &params);
+	if (ret)
+		return ret;
+	e->streams++;
+	/* An interrupt on this CPU sees the stream first. */
+	barrier();
+	WRITE_ONCE(c->open[context], true);
+	return 0;
+}
+
+static void htk_emit_short(const struct htk_emit *e)
+{
+	dev_warn(&e->h->vdev->dev,
+		 "%u streams for the kernel, %u wanted: its events in other contexts are lost\n",
+		 e->streams, num_online_cpus() * HTK_CONTEXTS);
+}
+
+/*
+ * The contexts that matter most first, should streams be short.
+ *
+ * Context: cpus_read_lock() and htk_emit_mutex held
+ */
 static void htk_emit_open(struct htk_emit *e)
 {
-	unsigned int limit = htk_emit_limit(e->h), context, cpu, n = 0;
-	int ret = 0;
+	unsigned int context, cpu;
 
-	cpus_read_lock();
-	for (context = 0; context < HTK_CONTEXTS && !ret; context++) {
+	for (context = 0; context < HTK_CONTEXTS; context++) {
 		for_each_online_cpu(cpu) {
-			struct htk_cpu *c = per_cpu_ptr(e->cpus, cpu);
-			char name[HT_STREAM_NAME_MAX];
-			struct ht_stream_params params = {
-				.stream = HT_STREAM_ANY,
-				.vcpu = cpu,
-				.name = name,
-			};
-
-			if (n == limit)
-				ret = -EBUSY;
-			if (ret)
-				break;
-			snprintf(name, sizeof(name), "kernel/%u/%s", cpu,
-				 htk_context_names[context]);
-			ret = ht_stream_open(&e->h->core, &c->stream[context],
-					     &params);
-			if (ret)
-				break;
-			c->open[context] = true;
-			n++;
+			if (htk_emit_open_one(e, cpu, context)) {
+				htk_emit_short(e);
+				return;
+			}
 		}
 	}
-	cpus_read_unlock();
-	if (ret)
-		dev_warn(&e->h->vdev->dev,
-			 "%u streams for the kernel, %u wanted: its events in other contexts are lost\n",
-			 n, num_online_cpus() * HTK_CONTEXTS);
+}
+
+/*
+ * A CPU comes.  One that went keeps its streams: it emits until it is dead,
+ * and it may come back.
+ *
+ * Context: CPU hot-plug's thread on @cpu, cpus_write_lock() held
+ */
+static int htk_emit_online(unsigned int cpu)
+{
+	unsigned int context;
+	struct htk_emit *e;
+
+	mutex_lock(&htk_emit_mutex);
+	e = rcu_dereference_protected(htk_emit,
+				      lockdep_is_held(&htk_emit_mutex));
+	for (context = 0; e && context < HTK_CONTEXTS; context++) {
+		if (htk_emit_open_one(e, cpu, context)) {
+			htk_emit_short(e);
+			break;
+		}
+	}
+	mutex_unlock(&htk_emit_mutex);
+	return 0;
 }
 
 static void htk_emit_close(struct htk_emit *e)
@@ -185,7 +235,7 @@ static void htk_emit_close(struct htk_emit *e)
 			 "%llu kernel events had no stream\n", unstreamed);
 }
 
-/* Context: htk_emit_mutex held */
+/* Context: cpus_read_lock() and htk_emit_mutex held */
 static int htk_emit_start(struct htk *h)
 {
 	struct htk_emit *e;
@@ -237,6 +287,7 @@ static void htk_emit_stop(void)
  */
 void htk_emit_add(struct htk *h)
 {
+	cpus_read_lock();
 	mutex_lock(&htk_emit_mutex);
 	if (!htk_emit_device) {
 		htk_emit_device = h;
@@ -244,6 +295,7 @@ void htk_emit_add(struct htk *h)
 			dev_err(&h->vdev->dev, "no memory for kernel events\n");
 	}
 	mutex_unlock(&htk_emit_mutex);
+	cpus_read_unlock();
 }
 
 /**
@@ -260,12 +312,34 @@ void htk_emit_remove(struct htk *h)
 	mutex_unlock(&htk_emit_mutex);
 }
 
+static enum cpuhp_state htk_emit_cpuhp;
+
+int htk_emit_init(void)
+{
+	int ret;
+
+	/* No device is known yet, so nothing to do for the CPUs there are. */
+	ret = cpuhp_setup_state_nocalls(CPUHP_AP_ONLINE_DYN,
+					"trace/hypertrace:online",
+					htk_emit_online, NULL);
+	if (ret < 0)
+		return ret;
+	htk_emit_cpuhp = ret;
+	return 0;
+}
+
+void htk_emit_exit(void)
+{
+	cpuhp_remove_state_nocalls(htk_emit_cpuhp);
+}
+
 /* For other modules ------------------------------------------------------- */
 
 int ht_kernel_register(struct ht_class *cls)
 {
 	int ret = 0;
 
+	cpus_read_lock();
 	mutex_lock(&htk_emit_mutex);
 	if (htk_nr_classes == HT_CLASSES_MAX) {
 		ret = -ENOSPC;
@@ -285,6 +359,7 @@ int ht_kernel_register(struct ht_class *cls)
 	}
 out:
 	mutex_unlock(&htk_emit_mutex);
+	cpus_read_unlock();
 	return ret;
 }
 EXPORT_SYMBOL_GPL(ht_kernel_register);
@@ -335,7 +410,7 @@ notrace struct ht_stream *ht_kernel_begin(void)
 		goto none;
 	c = this_cpu_ptr(e->cpus);
 	context = htk_context();
-	if (unlikely(!c->open[context])) {
+	if (unlikely(!READ_ONCE(c->open[context]))) {
 		/* An interrupt in between loses one count. */
 		c->unstreamed++;
 		goto none;

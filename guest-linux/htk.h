@@ -177,6 +177,8 @@ void htk_virtio_reap(struct htk *h, u32 stream, bool wait, u64 *kicks);
 extern const struct ht_port_ops htk_port_ops;
 void htk_emit_add(struct htk *h);
 void htk_emit_remove(struct htk *h);
+int htk_emit_init(void);
+void htk_emit_exit(void);
 
 /* last.c */
 void htk_last_add(struct htk *h);

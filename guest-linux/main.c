@@ -161,9 +161,18 @@ static int __init htk_init(void)
 
 	if (ret)
 		return ret;
+	ret = htk_emit_init();
+	if (ret)
+		goto last;
 	ret = register_virtio_driver(&htk_driver);
 	if (ret)
-		htk_last_exit();
+		goto emit;
+	return 0;
+
+emit:
+	htk_emit_exit();
+last:
+	htk_last_exit();
 	return ret;
 }
 module_init(htk_init);
@@ -171,6 +180,7 @@ module_init(htk_init);
 static void __exit htk_exit(void)
 {
 	unregister_virtio_driver(&htk_driver);
+	htk_emit_exit();
 	htk_last_exit();
 }
 module_exit(htk_exit);
