@@ -80,8 +80,8 @@ class Payload(htvm.VM):
 
     @property
     def rows(self):
-        """The JSON objects that the payload printed."""
-        return [json.loads(line) for line in self.out.text.splitlines()
+        """The JSON objects that the payload printed, in whole lines."""
+        return [json.loads(line) for line in self.out.text.split("\n")[:-1]
                 if line.startswith("{")]
 
     def named(self, **match):

@@ -164,17 +164,18 @@ class VM:
     given, "backend" is one of BACKENDS (by default ctf) or the id of an object
     that args make, "backend_options" go to the object made here.
     job: text of the shell script.  module: load hypertrace.ko; its
-    module_args.  files: more for the guest's /ht, {name: path}.
+    module_args.  kernel_args: more for the kernel's command line.  files: more for the guest's /ht, {name: path}.
     """
 
     def __init__(self, devices=(), job=None, accel="tcg", module=True,
-                 module_args="", files=None, args=(), memory=512, cpus=2,
+                 module_args="", kernel_args="", files=None, args=(), memory=512, cpus=2,
                  workdir=None, qemu=None):
         self.devices = [dict(d) for d in devices]
         self.job = job
         self.accel = accel
         self.module = module
         self.module_args = module_args
+        self.kernel_args = kernel_args
         self.files = dict(files or {})
         self.args = list(args)
         self.memory = memory
@@ -259,7 +260,8 @@ class VM:
                 "-kernel", os.environ["HT_KERNEL"], "-initrd", str(initrd),
                 "-append", "console=ttyS0 panic=-1"
                 # warnings, which oops() looks for, but nothing else
-                + ("" if self.job is None else " loglevel=5"),
+                + ("" if self.job is None else " loglevel=5")
+                + (self.kernel_args and f" {self.kernel_args}"),
                 "-d", "guest_errors", "-D", str(self.dir / "qemu.log")]
         for name, fd in fds.items():
             argv += ["-chardev", f"socket,id={name},fd={fd}"]

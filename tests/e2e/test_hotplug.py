@@ -1,0 +1,300 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Devices and processors that come and go while events are emitted.
+
+tests/qtest/hypertrace-pci-test.c plugs without a guest, test_linux.py under a
+program and the kernel once; here it is again and again, and in a hurry.
+"""
+
+import json
+import os
+import re
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts"))
+
+import ctf_events  # noqa: E402
+import htpayload  # noqa: E402
+from htvm import VM, Failure  # noqa: E402
+
+CHANNELS = ["hypercall", "shm", "virtio"]
+CONTEXTS = ["task", "softirq", "irq", "nmi"]
+
+
+@pytest.fixture(params=CHANNELS)
+def channel(request):
+    return request.param
+
+
+@pytest.fixture(autouse=True)
+def one_arena(monkeypatch):
+    """Each new thread would take another one: growth that is no leak."""
+    monkeypatch.setenv("MALLOC_ARENA_MAX", "1")
+
+
+def events_module():
+    return {"hypertrace-events.ko":
+            Path(os.environ["HT_MODULE"]).parent / "hypertrace-events.ko"}
+
+
+def assert_sound(vm):
+    assert not vm.oops(), str(vm)
+    assert not vm.guest_errors, str(vm)
+
+
+def held(vm):
+    """What QEMU has: KiB of memory, threads, open files."""
+    proc = Path(f"/proc/{vm.process.pid}")
+    rows = dict(line.split(":", 1)
+                for line in (proc / "status").read_text().splitlines())
+    return (int(rows["RssAnon"].split()[0]), int(rows["Threads"]),
+            len(os.listdir(proc / "fd")))
+
+
+# Processors -------------------------------------------------------------------
+
+
+# Linux 6.12.95 takes TCG for a real machine, and those have no processors that
+# ACPI says may be plugged later.  So the second one is there from the start,
+# but the kernel leaves it alone until it is told; for drivers that is the same.
+CPUS = {"cpus": "2,maxcpus=3", "kernel_args": "maxcpus=1"}
+CPU_JOB = """
+set -e
+load() {
+    taskset $1 sh -c 'i=0; while [ $((i += 1)) -lt 200 ]; do usleep 500; done'
+}
+cpu1=/sys/devices/system/cpu/cpu1
+insmod /ht/hypertrace-events.ko
+[ "$(cat $cpu1/online)" = 0 ]
+load 1
+echo alone >&3
+read answer <&3
+echo 1 >$cpu1/online
+load 2
+ht-bench -j -b -t 2 -n 5000 -l >&3
+echo two >&3
+read answer <&3
+for i in 1 2 3; do
+    echo 0 >$cpu1/online
+    load 1
+    echo 1 >$cpu1/online
+    load 2
+done
+rmmod hypertrace-events
+echo done >&3
+read answer <&3
+"""
+
+
+def kernel_streams(trace):
+    """{(cpu, context): [instance...]} of the kernel's streams."""
+    found = {}
+    for path in trace.rglob("stream-*"):
+        m = re.fullmatch(r"stream-\d+-(\d+)-kernel_(\d+)_([a-z]+)-\d+",
+                         path.name)
+        if m:
+            found.setdefault((int(m[2]), m[3]), set()).add(int(m[1]))
+    return found
+
+
+def add_cpu(vm):
+    """One that QEMU plugs, and one that the guest takes."""
+    slot, = [s for s in vm.qmp.command("query-hotpluggable-cpus")
+             if "qom-path" not in s]
+    vm.qmp.command("device_add", driver=slot["type"], id="cpu2",
+                   **slot["props"])
+    vm.say("take it")
+
+
+def test_vcpu(channel, tmp_path):
+    """A processor that comes gets the kernel's streams, each of its contexts
+    one; it goes and comes back to the same ones; nothing is lost."""
+    with VM(devices=[{"channel": channel, "packets": 64}], job=CPU_JOB,
+            files=events_module(), **CPUS,
+            workdir=tmp_path / "vm") as vm:
+        vm.out.expect("^alone", 60)
+        assert set(kernel_streams(vm.trace("ht0"))) == {
+            (0, c) for c in CONTEXTS}
+        add_cpu(vm)
+        bench = json.loads(vm.out.expect(r'^(\{"tool".*\})\n', 60)[1])
+        vm.out.expect("^two", 60)
+        found = kernel_streams(vm.trace("ht0"))
+        assert set(found) == {(n, c) for n in (0, 1) for c in CONTEXTS}
+        vm.say("go")
+        vm.out.expect("^done", 120)
+        counted = vm.qmp.command("qom-get", property="stats",
+                                 path="/machine/peripheral/ht0")
+        vm.say("go")
+        vm.wait()
+        assert_sound(vm)
+        # one instance of each, also after CPU 1 has gone three times
+        assert kernel_streams(vm.trace("ht0")) == found
+        streams = ctf_events.read(vm.trace("ht0"))
+    assert counted["lost"] == counted["dropped"] == counted["errors"] == 0
+    assert counted["events"] == sum(len(s.events) for s in streams.values())
+    assert (bench["sent"], bench["discarded"]) == (10000, 0)
+    for cpu in (0, 1):
+        instance, = found[cpu, "task"]
+        switches = [f for name, f in streams[instance].events
+                    if name == "sched_switch"]
+        assert len(switches) > 100
+        # who comes is who goes next: no switch of a CPU is missing
+        gaps = sum(one["next_tid"] != two["prev_tid"]
+                   for one, two in zip(switches, switches[1:]))
+        # while a CPU is down its idle task dies and is made anew
+        assert gaps <= 3 * cpu
+
+
+def test_vcpu_without_streams(tmp_path):
+    """With too few streams the new processor has none; it says so, and its
+    events are counted."""
+    with VM(devices=[{"channel": "shm", "streams": 6, "packets": 64}],
+            job=CPU_JOB, files=events_module(), **CPUS,
+            module_args="kernel_streams=4", workdir=tmp_path / "vm") as vm:
+        vm.out.expect("^alone", 60)
+        add_cpu(vm)
+        vm.out.expect("^two", 60)
+        vm.say("go")
+        vm.out.expect("^done", 120)
+        vm.say("go")
+        vm.wait()
+        assert not vm.oops()
+        assert set(kernel_streams(vm.trace("ht0"))) == {
+            (0, c) for c in CONTEXTS}
+        assert "4 streams for the kernel, 8 wanted" in vm.console.text
+
+
+# Devices ----------------------------------------------------------------------
+
+
+CYCLES = 8
+# While a program still has the device that went, the next one has another
+# number.
+CYCLE_JOB = f"""
+set -e
+device() {{
+    j=0
+    while ! ls /dev/hypertrace* 2>/dev/null; do
+        [ $((j += 1)) -lt 6000 ]
+        usleep 5000
+    done
+}}
+insmod /ht/hypertrace-events.ko
+i=0
+while [ $((i += 1)) -le {CYCLES} ]; do
+    ht-devtest $(device) endless >&3
+done
+HYPERTRACE_DEVICE=$(device) ht-bench -j -n 1000 -l >&3
+"""
+
+
+def add_at_once(vm, **properties):
+    """Add a device under an id that is just being freed: until it works."""
+    deadline = time.monotonic() + 30
+    refused = 0
+    while True:
+        try:
+            vm.qmp.command("device_add", driver="hypertrace", **properties)
+            return refused
+        except Failure as e:
+            assert "Duplicate device ID" in str(e) or "is named" in str(e), e
+            assert time.monotonic() < deadline
+            refused += 1
+
+
+def test_quick_cycles(channel, tmp_path):
+    """Unplugged amid events, and added again at the very moment that QEMU
+    lets the name go; classes stay, instances go on."""
+    with VM(devices=[{"channel": channel, "backend": "null"}], job=CYCLE_JOB,
+            files=events_module(), workdir=tmp_path / "vm") as vm:
+        newest = 0
+        for _ in range(CYCLES):
+            vm.out.expect("^emitting", 60)
+            stats = vm.qmp.command("qom-get", property="stats",
+                                   path="/machine/peripheral/ht0")
+            instances = [s["instance"] for s in stats["streams"]]
+            assert min(instances) > newest
+            newest = max(instances)
+            vm.qmp.command("device_del", id="ht0")
+            refused = add_at_once(vm, id="ht0", channel=channel,
+                                  backend="ht0-backend", name="ht0")
+            assert refused > 0          # else it was not in a hurry
+            vm.out.expect("^gone: flush No such device", 60)
+        bench = json.loads(vm.out.expect(r'^(\{"tool".*\})\n', 60)[1])
+        vm.wait()
+        assert_sound(vm)
+        assert (bench["sent"], bench["discarded"]) == (1000, 0)
+
+
+BAD = [
+    {"channel": "carrier-pigeon"}, {"mode": "maybe"}, {"streams": 0},
+    {"packet-size": 12288}, {"packets": 3}, {"flush-ms": 0},
+    {"channel": "shm", "batch": 2}, {"channel": "virtio", "mode": "overwrite"},
+    {"backend": "nowhere"}, {"name": "ht0"},
+]
+
+
+def test_failed_adds(channel, tmp_path):
+    """Fifty devices that cannot be, while one emits: it loses nothing, QEMU
+    keeps nothing, and a sound one then takes the same id and slot."""
+    with htpayload.Payload("soak", devices=[{"channel": channel,
+                                             "backend": "null"}],
+                           accel="tcg", workdir=tmp_path) as vm:
+        vm.out.expect('"function": "soak"', 60)
+        rounds = 0
+        for n in range(50):
+            if len(vm.named(function="round")) == rounds:
+                rounds += 1
+                vm.console.send(f"round seed={n} events=20000 end=leave\n")
+            properties = {"channel": channel, "backend": "ht0-backend",
+                          **BAD[n % len(BAD)]}
+            with pytest.raises(Failure):
+                vm.qmp.command("device_add", driver="hypertrace", id="x",
+                               addr="9", **properties)
+            if n == len(BAD) - 1:
+                before = held(vm)[1:]
+        assert held(vm)[1:] == before
+        vm.qmp.command("device_add", driver="hypertrace", id="x", addr="9",
+                       channel=channel, backend="ht0-backend")
+        for _ in range(rounds):
+            vm.out.expect('"function": "round"', 60)
+        vm.console.send("round seed=1 events=1 end=close\n")
+        vm.out.expect('"function": "round".*\n', 60)
+        stats = vm.qmp.command("qom-get", path="/machine/peripheral/ht0",
+                               property="stats")
+        vm.console.send("quit\n")
+        vm.wait(60)
+        done = vm.named(function="round")
+        assert rounds > 1
+        assert stats["events"] == sum(r["sent"] for r in done) > 20000
+        assert stats["lost"] == sum(r["discarded"] for r in done)
+        assert stats["dropped"] == stats["errors"] == 0
+
+
+def test_cycles_leak_nothing(channel, tmp_path):
+    """Two hundred times, and fifty in vain; the VM stands still, a reset
+    stands for the guest that lets the device go."""
+    with htpayload.Payload("probe", accel="tcg", workdir=tmp_path,
+                           args=["-S", "-action", "reboot=reset", "-object",
+                                 "hypertrace-backend-null,id=be"]) as vm:
+        for n in range(200):
+            if n % 4 == 0:
+                with pytest.raises(Failure):
+                    vm.qmp.command("device_add", driver="hypertrace", id="x",
+                                   **{"channel": channel, "backend": "be",
+                                      **BAD[n // 4 % (len(BAD) - 1)]})
+            vm.qmp.command("device_add", driver="hypertrace", id="x",
+                           channel=channel, backend="be", streams=4,
+                           name="x")
+            vm.qmp.command("device_del", id="x")
+            vm.qmp.command("system_reset")
+            vm.qmp.wait_event("DEVICE_DELETED", 30, device="x")
+            if n == 49:
+                before = held(vm)
+        after = held(vm)
+    assert after[1:] == before[1:]
+    # 150 cycles: a device that leaves but 3 KiB behind is found
+    assert after[0] - before[0] <= 450, (before, after)
