@@ -27,7 +27,7 @@ CHANNELS = ("hypercall", "shm", "virtio")
 STREAMS = 4
 RING = 256 << 10        # bytes of a stream: properties vary, memory does not
 MEMORY = "memory-backend-ram,id=memory,size=512M,prealloc=on"
-ROUND_EVENTS = {"kvm": 10_000_000, "tcg": 1_000_000}    # on average
+ROUND_EVENTS = {"kvm": 25_000_000, "tcg": 1_000_000}    # on average
 INSTANCES_MAX = 400     # of a recorded device: each is a file
 TOLERANCE_KB = 8192     # growth of QEMU's memory that counts as flat: rings
                         # and spools of a new device are touched by and by
