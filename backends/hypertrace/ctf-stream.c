@@ -376,12 +376,27 @@ int ht_ctf_stream_open(HtCtfStream *s, int dirfd, const uint8_t uuid[16],
     return next_file(s, NULL, run->discarded);
 }
 
+/*
+ * What is written to a file that was deleted is lost, and nobody says so: go on
+ * in another one, or find that the directory has gone, too.
+ */
+static void leave_deleted(HtCtfStream *s)
+{
+    struct stat st;
+
+    if (s->fd >= 0 && fstat(s->fd, &st) == 0 && st.st_nlink == 0) {
+        close(s->fd);
+        s->fd = -1;
+    }
+}
+
 int ht_ctf_stream_append(HtCtfStream *s, const HtRun *run)
 {
     uint64_t discarded = run->discarded + s->dropped;
     int ret = 0;
 
     s->upstream = run->discarded;
+    leave_deleted(s);
     if (run->begin_ns < s->last_ns) {
         if (s->any) {
             ret = -EINVAL;

@@ -300,8 +300,11 @@ size_t ht_control_message(HypertraceDevice *dev, void *msg, size_t size)
         status = dispatch(dev, msg, &size);
         trace_hypertrace_control(dev->trace->name, lduw_le_p(&h->type), size,
                                  status);
-        if (status == HT_STATUS_INVAL) {
-            ht_guest_error(dev, "malformed control message of type %u",
+        if (status == HT_STATUS_INVAL || status == HT_STATUS_LIMIT) {
+            ht_guest_error(dev, "%s of type %u",
+                           status == HT_STATUS_INVAL ?
+                           "malformed control message" :
+                           "a limit is reached: control message",
                            lduw_le_p(&h->type));
         }
     }

@@ -337,11 +337,16 @@ uint64_t ht_regs_size(const HypertraceDevice *dev);
 
 typedef struct HtVirtio HtVirtio;
 
-/* Racy on purpose: see ht_guest_log() */
-typedef struct HtLogLimit {
+/* How often a guest may have the host do something: see ht_limit() */
+typedef struct HtLimit {
     int64_t second;
-    unsigned lines;
-} HtLogLimit;
+    unsigned times;
+} HtLimit;
+
+/* Log lines a second for each kind of a guest's misbehaviour */
+#define HT_LOG_LINES        10
+/* Classes a second that the backends refused, and are to try again */
+#define HT_CLASS_RETRIES    16
 
 struct HypertraceDevice {
     VirtIODevice parent_obj;
@@ -395,8 +400,10 @@ struct HypertraceDevice {
     HtVirtio *virtio;           /* channel-virtio.c */
 
     uint64_t guest_errors;      /* malformed control input */
-    HtLogLimit log_control;     /* malformed input, as often as a guest likes */
-    HtLogLimit log_stopped;     /* streams: why one was stopped */
+    HtLimit log_control;        /* malformed input, as often as a guest likes */
+    HtLimit log_stopped;        /* streams: why one was stopped */
+    HtLimit log_refused;        /* classes: why a backend refused one */
+    HtLimit retries;            /* of classes that a backend refused */
 };
 
 /**
@@ -431,9 +438,17 @@ void hypertrace_device_unused(HypertraceDevice *dev);
  *
  * Context: any thread
  */
-void G_GNUC_PRINTF(3, 4) ht_guest_log(HypertraceDevice *dev,
-                                      HtLogLimit *limit,
+void G_GNUC_PRINTF(3, 4) ht_guest_log(HypertraceDevice *dev, HtLimit *limit,
                                       const char *fmt, ...);
+
+/**
+ * ht_limit: whether something may be done once more in this second
+ * @limit: what was done so far
+ * @a_second: how often it may
+ *
+ * Context: any thread
+ */
+bool ht_limit(HtLimit *limit, unsigned a_second);
 
 /**
  * ht_guest_error: log a fault of the guest, and count it for the device; the

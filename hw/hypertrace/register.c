@@ -45,12 +45,14 @@ static void class_job_done(void *opaque, int ret)
     ClassJob *job = opaque;
     HypertraceDevice *dev = job->dev;
     HtTrace *trace = dev->trace;
+    bool failed = job->err;
 
-    trace_hypertrace_class(trace->name, job->cls->id, job->cls->name,
-                           !job->err);
-    if (job->err) {
+    trace_hypertrace_class(trace->name, job->cls->id, job->cls->name, !failed);
+    if (failed && ht_limit(&dev->log_refused, HT_LOG_LINES)) {
         error_reportf_err(job->err, "hypertrace %s: event class %s: ",
                           trace->name, job->cls->name);
+    } else {
+        error_free(job->err);
     }
     dev->job_running = false;
     if (dev->unrealized) {
@@ -61,7 +63,7 @@ static void class_job_done(void *opaque, int ret)
         hypertrace_device_unused(dev);
     } else {
         ht_class_table_set_state(trace->classes, job->cls,
-                                 job->err ? HT_CLASS_FAILED : HT_CLASS_READY);
+                                 failed ? HT_CLASS_FAILED : HT_CLASS_READY);
         start_next(dev);
         ht_migration_resume(dev);
     }
@@ -116,7 +118,13 @@ enum ht_status ht_register_class(HypertraceDevice *dev,
         return HT_STATUS_OK;
     case HT_CLASS_FAILED:
         /* told once; whoever registers again lets the backends try again */
-        ht_class_table_set_state(t, c, HT_CLASS_BUSY);
+        if (ht_limit(&dev->retries, HT_CLASS_RETRIES)) {
+            ht_class_table_set_state(t, c, HT_CLASS_BUSY);
+        } else {
+            ht_guest_error(dev, "event class %s: the backend refused it, and is"
+                           " asked %d times a second at most", c->name,
+                           HT_CLASS_RETRIES);
+        }
         return HT_STATUS_IO;
     case HT_CLASS_BUSY:
         break;

@@ -15,23 +15,22 @@
 #include "system/runstate.h"
 #include "properties.h"
 
-/* Log lines a second for each kind of misbehaviour of a guest */
-#define LOG_LINES 10
-
-void ht_guest_log(HypertraceDevice *dev, HtLogLimit *limit,
-                  const char *fmt, ...)
+bool ht_limit(HtLimit *limit, unsigned a_second)
 {
     int64_t second = get_clock() / NANOSECONDS_PER_SECOND;
+
+    /* racy: at worst a few more */
+    if (qatomic_xchg(&limit->second, second) != second) {
+        qatomic_set(&limit->times, 0);
+    }
+    return qatomic_fetch_inc(&limit->times) < a_second;
+}
+
+void ht_guest_log(HypertraceDevice *dev, HtLimit *limit, const char *fmt, ...)
+{
     va_list ap;
 
-    if (!qemu_loglevel_mask(LOG_GUEST_ERROR)) {
-        return;
-    }
-    /* racy: at worst a few lines more */
-    if (qatomic_xchg(&limit->second, second) != second) {
-        qatomic_set(&limit->lines, 0);
-    }
-    if (qatomic_fetch_inc(&limit->lines) < LOG_LINES) {
+    if (qemu_loglevel_mask(LOG_GUEST_ERROR) && ht_limit(limit, HT_LOG_LINES)) {
         g_autofree char *what = NULL;
 
         va_start(ap, fmt);

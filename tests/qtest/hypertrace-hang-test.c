@@ -279,6 +279,68 @@ static void test_stop(const void *channel)
     teardown(&g);
 }
 
+static uint64_t resident(Hang *g)
+{
+    g_autofree char *file = g_strdup_printf("/proc/%d/statm",
+                                            (int)qtest_pid(g->h->qts));
+    g_autofree char *text = NULL;
+    unsigned long pages;
+
+    g_assert_true(g_file_get_contents(file, &text, NULL, NULL));
+    g_assert_cmpint(sscanf(text, "%*u %lu", &pages), ==, 1);
+    return pages * 4096ull;
+}
+
+/*
+ * However often the guest has its queue fetched while nothing is consumed, the
+ * device has as many copies as the queue is long, beside its pool.
+ */
+static void test_memory(void)
+{
+    const uint64_t most = (64 + HT_VQ_SIZE) * PACKET;
+    g_autofree uint8_t *packet = g_malloc0(PACKET);
+    uint64_t before, after, buffer;
+    unsigned i, round;
+    QHtStream other;
+    Hang g;
+
+    setup(&g, "virtio");
+    qht_stream_open(&other, g.h, 1);
+    hang(&g);
+    buffer = guest_alloc(g.h->alloc, PACKET);
+    before = resident(&g);
+    for (round = 0; round < 200; round++) {
+        QVirtQueue *vq = g.h->data[1];
+        struct ht_msg_stream m = {
+            .h.type = cpu_to_le16(HT_MSG_STREAM_FLUSH),
+            .h.size = cpu_to_le32(sizeof(m)),
+            .stream = cpu_to_le32(HT_STREAM_ANY),
+        };
+
+        for (i = 0; i < HT_VQ_SIZE / 2 && vq->num_free; i++) {
+            qht_queue_kick(g.h, vq, qvirtqueue_add(g.h->qts, vq, buffer,
+                                                   PACKET, false, false));
+        }
+        memcpy(packet, &m, sizeof(m));
+        g_assert_cmpuint(qht_exchange(g.h, packet, sizeof(m)), ==,
+                         HT_STATUS_BUSY);
+        if (qtest_readw(g.h->qts, vq->used + 2) !=
+            qtest_readw(g.h->qts, vq->avail + 2)) {
+            break;              /* no more is taken */
+        }
+        qht_queue_wait(g.h, vq);
+    }
+    g_assert_cmpuint(round, >=, 1);
+    g_assert_cmpuint(round, <=, (64 + HT_VQ_SIZE) / (HT_VQ_SIZE / 2));
+    after = resident(&g);
+    g_assert_cmpuint(after, <, before + most + 4 * 1024 * 1024);
+    go_on(&g);
+    qht_stream_close(&g.s);
+    qht_stream_forget(&other);
+    assert_everything(&g, log_text(&g));
+    teardown(&g);
+}
+
 /* QEMU ends, whatever hangs. */
 static void test_quit(const void *channel)
 {
@@ -303,6 +365,7 @@ int main(int argc, char **argv)
 
     g_test_init(&argc, &argv, NULL);
     qtest_add_func("hypertrace/hang/replug", test_replug);
+    qtest_add_func("hypertrace/hang/memory", test_memory);
     qht_add_tests("hang", tests, G_N_ELEMENTS(tests));
     return g_test_run();
 }

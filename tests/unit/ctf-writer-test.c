@@ -255,6 +255,57 @@ static void test_discarded(void)
     fixture_clear(&f);
 }
 
+static void remove_streams(const char *dir)
+{
+    g_autoptr(GDir) d = g_dir_open(dir, 0, NULL);
+    const char *name;
+
+    while ((name = g_dir_read_name(d))) {
+        g_autofree char *file = g_build_filename(dir, name, NULL);
+
+        if (g_str_has_prefix(name, "stream-")) {
+            g_assert_cmpint(unlink(file), ==, 0);
+        }
+    }
+}
+
+/* Files that somebody deletes take no events; the directory gone, none do. */
+static void test_deleted(void)
+{
+    static const HtStreamInfo stream = { .vcpu = 0, .instance = 1 };
+    g_autofree char *err = NULL;
+    uint64_t ns = 1000;
+    HtClass *c;
+    unsigned i;
+    Fixture f;
+    TlRun r;
+
+    fixture_init(&f);
+    c = add_class(&f, "c", "u8:x");
+    tl_run_init(&r, &stream);
+    mark(&f, &stream, HT_RUN_OPEN, ns, 0);
+    for (i = 0; i < 30; i++) {
+        if (i == 10) {
+            remove_streams(ht_ctf_writer_path(f.w));
+        }
+        tl_run_begin(&r, 0, 0);
+        tl_run_event(&r, c, ns += 1000, f.rand, 0);
+        write_run(&f, &r);
+    }
+    g_assert_cmpint(tl_count(f.dir, &err), ==, 20);
+    g_assert_cmpuint(ht_ctf_writer_dropped(f.w), ==, 0);
+
+    tl_rmdir(g_strdup(ht_ctf_writer_path(f.w)));
+    for (i = 0; i < 5; i++) {
+        tl_run_begin(&r, 0, 0);
+        tl_run_event(&r, c, ns += 1000, f.rand, 0);
+        g_assert_cmpint(ht_ctf_writer_run(f.w, tl_run_end(&r)), ==, -ENOENT);
+    }
+    g_assert_cmpuint(ht_ctf_writer_dropped(f.w), ==, 5);
+    tl_run_clear(&r);
+    fixture_clear(&f);
+}
+
 /* Runs of all sizes, through several files; what is unused is given up. */
 static void test_sizes(void)
 {
@@ -386,6 +437,7 @@ int main(int argc, char **argv)
     g_test_add_func("/ctf/empty", test_empty);
     g_test_add_func("/ctf/refused", test_refused);
     g_test_add_func("/ctf/discarded", test_discarded);
+    g_test_add_func("/ctf/deleted", test_deleted);
     g_test_add_func("/ctf/sizes", test_sizes);
     g_test_add_func("/ctf/standing-time", test_standing_time);
     g_test_add_func("/ctf/two-devices", test_two_devices);

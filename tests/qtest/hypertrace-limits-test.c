@@ -1,0 +1,313 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * hypertrace: what a guest may have of the device, and what happens past it
+ *
+ * At each limit all is well; past it the guest gets an error, a counter moves,
+ * and the device works as before.  docs/reliability.md has the list.
+ */
+#include "qemu/osdep.h"
+#include "qemu/bswap.h"
+#include "libqtest.h"
+#include "libqos/hypertrace.h"
+
+/* As hw/hypertrace/device.h has them */
+#define LOG_LINES       10
+#define CLASS_RETRIES   16
+
+static QHt *boot(const void *channel, const char *backend, const char *more,
+                 const char *extra)
+{
+    g_autofree char *props = g_strdup_printf("channel=%s,packet-size=4096,"
+                                             "packets=2,%s",
+                                             (const char *)channel, more);
+
+    return qht_boot("pc", backend, props, extra);
+}
+
+/* A stream works, and all its events arrive. */
+static void check_works(QHt *h, uint32_t index)
+{
+    uint32_t id = qht_register_number(h, "number");
+    uint64_t events = qht_stat(h, "events");
+    QHtStream s;
+    unsigned i;
+
+    qht_stream_open(&s, h, index);
+    for (i = 0; i < 100; i++) {
+        qht_write_number(&s, id, i);
+        if (i % 10 == 9) {
+            qht_commit(&s);
+        }
+    }
+    qht_stream_close(&s);
+    g_assert_cmpuint(qht_stat(h, "events"), ==, events + 100);
+}
+
+/* @count fields u64 with names of @name_len; the class's has @class_len. */
+static size_t class_message(struct ht_msg_class *m, unsigned count,
+                            size_t name_len, size_t class_len)
+{
+    uint8_t *p = m->data;
+    unsigned i;
+
+    memset(m, 0, HT_MESSAGE_MAX);
+    m->nr_fields = count;
+    m->name_len = class_len;
+    memset(p, 'c', class_len);
+    p += class_len;
+    for (i = 0; i < count; i++) {
+        struct ht_msg_field f = { .kind = HT_FIELD_U64,
+                                  .name_len = name_len };
+
+        memcpy(p, &f, sizeof(f));
+        p += sizeof(f);
+        memset(p, 'f', name_len);
+        p[0] = 'a' + i / 8;
+        p[name_len - 1] = 'a' + i % 8;
+        p += name_len;
+    }
+    return p - (uint8_t *)m;
+}
+
+static void test_class(const void *channel)
+{
+    static const struct {
+        unsigned fields;
+        size_t field_name, class_name;
+        bool ok;
+    } cases[] = {
+        { HT_FIELDS_MAX, 2, 1, true },
+        { HT_FIELDS_MAX + 1, 2, 1, false },
+        { 255, 2, 1, false },
+        { 1, HT_FIELD_NAME_MAX, 2, true },
+        { 1, HT_FIELD_NAME_MAX + 1, 2, false },
+        { 1, 255, 2, false },
+        { 1, 2, HT_CLASS_NAME_MAX, true },
+        { 1, 2, HT_CLASS_NAME_MAX + 1, false },
+        { 1, 2, 255, false },
+        { HT_FIELDS_MAX, HT_FIELD_NAME_MAX, HT_CLASS_NAME_MAX - 1, true },
+    };
+    QHt *h = boot(channel, "null", "streams=1", NULL);
+    g_autofree struct ht_msg_class *m = g_malloc0(HT_MESSAGE_MAX);
+    uint64_t errors = 0;
+    unsigned i;
+
+    for (i = 0; i < G_N_ELEMENTS(cases); i++) {
+        size_t size = class_message(m, cases[i].fields, cases[i].field_name,
+                                    cases[i].class_name);
+
+        errors += !cases[i].ok;
+        g_assert_cmpuint(size, <=, HT_MESSAGE_MAX);
+        g_assert_cmpuint(qht_call(h, HT_MSG_CLASS_REGISTER, m, size), ==,
+                         cases[i].ok ? HT_STATUS_OK : HT_STATUS_INVAL);
+        g_assert_cmpuint(qht_stat(h, "errors"), ==, errors);
+    }
+    check_works(h, 0);
+    qht_quit(h);
+}
+
+static void test_classes(const void *channel)
+{
+    QHt *h = boot(channel, "null", "streams=1", NULL);
+    g_autofree struct ht_msg_class *m = g_malloc0(HT_MESSAGE_MAX);
+    unsigned i;
+    size_t size;
+
+    g_assert_cmpuint(qht_register_number(h, "number"), ==, 1);
+    for (i = 2; i <= HT_CLASSES_MAX; i++) {
+        /* each is "x" with another field: x, x.v2, x.v3... */
+        uint32_t status;
+
+        size = qht_class_message(m, "x");
+        m->data[size - 1 - sizeof(*m)] = 'a' + i % 26;
+        m->loglevel = 14;
+        if (i > 27) {
+            g_autofree char *name = g_strdup_printf("y%u", i);
+
+            size = qht_class_message(m, name);
+        }
+        status = qht_exchange(h, m, size);
+        g_assert_true(status == HT_STATUS_BUSY || status == HT_STATUS_OK);
+        g_assert_cmpuint(ldl_le_p(&m->id), ==, i);
+    }
+    g_assert_cmpuint(qht_stat(h, "errors"), ==, 0);
+    for (i = 1; i <= 3; i++) {
+        size = qht_class_message(m, "one-more");
+        g_assert_cmpuint(qht_call(h, HT_MSG_CLASS_REGISTER, m, size), ==,
+                         HT_STATUS_LIMIT);
+        g_assert_cmpuint(qht_stat(h, "errors"), ==, i);
+    }
+    check_works(h, 0);
+    qht_quit(h);
+}
+
+static void test_streams(const void *channel)
+{
+    QHt *h = boot(channel, "null", "streams=64", NULL);
+    struct ht_msg_open m = { .stream = cpu_to_le32(HT_STREAM_ANY) };
+    QHtStream s[HT_STREAMS_MAX];
+    unsigned i;
+
+    for (i = 0; i < HT_STREAMS_MAX; i++) {
+        qht_stream_open(&s[i], h, HT_STREAM_ANY);
+        g_assert_cmpuint(s[i].index, ==, i);
+    }
+    g_assert_cmpuint(qht_stat(h, "errors"), ==, 0);
+    g_assert_cmpuint(qht_call(h, HT_MSG_STREAM_OPEN, &m, sizeof(m)), ==,
+                     HT_STATUS_LIMIT);
+    g_assert_cmpuint(qht_stat(h, "errors"), ==, 1);
+    m.stream = cpu_to_le32(HT_STREAMS_MAX);
+    g_assert_cmpuint(qht_call(h, HT_MSG_STREAM_OPEN, &m, sizeof(m)), ==,
+                     HT_STATUS_NOENT);
+    qht_stream_close(&s[17]);
+    check_works(h, HT_STREAM_ANY);
+    for (i = 0; i < HT_STREAMS_MAX; i++) {
+        if (i != 17) {
+            qht_stream_close(&s[i]);
+        }
+    }
+    qht_quit(h);
+}
+
+static void test_message(const void *channel)
+{
+    QHt *h = boot(channel, "null", "streams=1", NULL);
+    g_autofree struct ht_msg *m = g_malloc0(2 * HT_MESSAGE_MAX);
+
+    stw_le_p(&m->type, HT_MSG_STATS);
+    stl_le_p(&m->size, HT_MESSAGE_MAX);
+    /* as long as a message may be; no message of this type is */
+    g_assert_cmpuint(qht_exchange(h, m, HT_MESSAGE_MAX), ==, HT_STATUS_INVAL);
+    g_assert_cmpuint(ldl_le_p(&m->size), ==, HT_MESSAGE_MAX);
+    g_assert_cmpuint(qht_stat(h, "errors"), ==, 1);
+    stl_le_p(&m->size, HT_MESSAGE_MAX + 1);
+    g_assert_cmpuint(qht_exchange(h, m, HT_MESSAGE_MAX), ==, HT_STATUS_INVAL);
+    g_assert_cmpuint(ldl_le_p(&m->size), ==, sizeof(*m));
+    g_assert_cmpuint(qht_stat(h, "errors"), ==, 2);
+    check_works(h, 0);
+    qht_quit(h);
+}
+
+static unsigned count_lines(const char *file, const char *what)
+{
+    g_autofree char *text = NULL;
+    unsigned n = 0;
+    char *p;
+
+    g_assert_true(g_file_get_contents(file, &text, NULL, NULL));
+    for (p = text; (p = strstr(p, what)); p++) {
+        n++;
+    }
+    return n;
+}
+
+/* Whatever a guest does wrong how often, the log gets a few lines a second. */
+static void test_log(const void *channel)
+{
+    const unsigned messages = 2000, streams = 40;
+    g_autofree char *file = NULL, *extra = NULL;
+    gint64 begin, seconds;
+    uint64_t most;
+    unsigned i;
+    QHt *h;
+    int fd;
+
+    fd = g_file_open_tmp("hypertrace-log-XXXXXX", &file, NULL);
+    g_assert_cmpint(fd, >=, 0);
+    close(fd);
+    extra = g_strdup_printf("-d guest_errors -D %s", file);
+    h = boot(channel, "null", "streams=1", extra);
+
+    begin = g_get_monotonic_time();
+    for (i = 0; i < messages; i++) {
+        struct ht_msg m = {
+            .type = cpu_to_le16(HT_MSG_STATS),
+            .size = cpu_to_le32(sizeof(m)),
+        };
+        g_autofree uint8_t *buf = g_malloc0(HT_MESSAGE_MAX);
+
+        memcpy(buf, &m, sizeof(m));
+        g_assert_cmpuint(qht_exchange(h, buf, sizeof(m)), ==,
+                         HT_STATUS_INVAL);
+    }
+    g_assert_cmpuint(qht_stat(h, "errors"), ==, messages);
+    for (i = 0; i < streams; i++) {
+        const uint32_t nonsense = 0;
+        QHtStream s;
+
+        qht_stream_open(&s, h, 0);
+        qht_write(&s, 200, &nonsense, sizeof(nonsense));
+        qht_commit(&s);
+        qht_stream_close(&s);
+    }
+    g_assert_cmpuint(qht_stat(h, "errors"), ==, messages + streams);
+    seconds = (g_get_monotonic_time() - begin) / G_USEC_PER_SEC + 2;
+    most = seconds * LOG_LINES;
+    g_assert_cmpuint(count_lines(file, "malformed control message"), >=,
+                     LOG_LINES);
+    g_assert_cmpuint(count_lines(file, "malformed control message"), <=, most);
+    g_assert_cmpuint(count_lines(file, " stopped: "), >=, LOG_LINES);
+    g_assert_cmpuint(count_lines(file, " stopped: "), <=, most);
+    check_works(h, 0);
+    qht_quit(h);
+    unlink(file);
+}
+
+/*
+ * A class that the backend refuses (its directory has gone) is tried again a
+ * few times a second, however often the guest asks.
+ */
+static void test_retries(const void *channel)
+{
+    g_autofree char *dir = g_dir_make_tmp("hypertrace-gone-XXXXXX", NULL);
+    g_autofree char *backend = g_strdup_printf("ctf,dir=%s/trace", dir);
+    g_autofree char *rm = g_strdup_printf("rm -r %s", dir);
+    g_autofree struct ht_msg_class *m = g_malloc0(HT_MESSAGE_MAX);
+    QHt *h = boot(channel, backend, "streams=1", NULL);
+    uint64_t errors;
+    unsigned i, asked = 0;
+    gint64 begin;
+    size_t size;
+
+    qht_register_number(h, "number");
+    g_assert_cmpint(system(rm), ==, 0);
+    begin = g_get_monotonic_time();
+    /* faster than allowed, at some time, on any machine */
+    for (i = 0; i < 20000 && qht_stat(h, "errors") < 50; i++) {
+        size = qht_class_message(m, "refused");
+        switch (qht_exchange(h, m, size)) {
+        case HT_STATUS_BUSY:
+            break;
+        case HT_STATUS_IO:
+            asked++;
+            break;
+        default:
+            g_assert_not_reached();
+        }
+    }
+    errors = qht_stat(h, "errors");
+    g_assert_cmpuint(errors, >=, 50);
+    g_assert_cmpuint(asked - errors, <=, CLASS_RETRIES *
+                     ((g_get_monotonic_time() - begin) / G_USEC_PER_SEC + 2));
+    /* in another second the backend is asked again */
+    QHT_WAIT(qht_class_message(m, "refused") &&
+             qht_exchange(h, m, size) == HT_STATUS_BUSY);
+    check_works(h, 0);
+    qht_quit(h);
+}
+
+int main(int argc, char **argv)
+{
+    static const QHtTest tests[] = {
+        { "class", test_class, QHT_CHANNELS },
+        { "classes", test_classes, QHT_CHANNELS },
+        { "streams", test_streams, QHT_CHANNELS },
+        { "message", test_message, QHT_CHANNELS },
+        { "log", test_log, QHT_CHANNELS },
+        { "retries", test_retries, QHT_CHANNELS },
+    };
+
+    g_test_init(&argc, &argv, NULL);
+    qht_add_tests("limits", tests, G_N_ELEMENTS(tests));
+    return g_test_run();
+}
