@@ -1,0 +1,344 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * A guest's byte is read once, or what it reads the second time changes
+ * nothing: rings and buffers, honest and corrupt, are consumed from memory
+ * that changes under the reader, and the outcome is the same.
+ *
+ * Built with -DMUTANT against code that reads something twice, the test is
+ * that this is found.
+ */
+#include "fetch.h"
+#include <sys/uio.h>
+#include "qemu/atomic.h"
+#include "qemu/bswap.h"
+#include "core-testlib.h"
+
+#define SIZE HT_PACKET_SIZE_MIN
+#define PACKETS 4
+#define A_PACKET ((SIZE - sizeof(struct ht_packet)) / 12)
+#define SEEDS 600
+
+/* The real buffer_fill() of channel=virtio, and what it needs of QEMU ------- */
+
+typedef struct Buffer {
+    unsigned *extra;
+    struct ht_submit submit;
+    size_t size;
+    uint8_t *data;
+} Buffer;
+
+typedef struct HypertraceDevice {
+    struct {
+        uint32_t packet_size;
+    } conf;
+} HypertraceDevice;
+
+typedef struct VirtQueueElement {
+    unsigned out_num;
+    unsigned in_num;
+    struct iovec *out_sg;
+} VirtQueueElement;
+
+static size_t iov_size(const struct iovec *iov, unsigned n)
+{
+    size_t size = 0;
+
+    while (n--) {
+        size += iov[n].iov_len;
+    }
+    return size;
+}
+
+static size_t iov_to_buf(const struct iovec *iov, unsigned n, size_t offset,
+                         void *to, size_t size)
+{
+    size_t done = 0;
+
+    for (; n && done < size; n--, iov++) {
+        size_t skip = MIN(offset, iov->iov_len);
+        size_t part = MIN(iov->iov_len - skip, size - done);
+
+        fetch_memcpy((uint8_t *)to + done,
+                     (const uint8_t *)iov->iov_base + skip, part);
+        offset -= skip;
+        done += part;
+    }
+    return done;
+}
+
+#include FETCH_BUFFER_FILL
+
+/* What came out ------------------------------------------------------------ */
+
+typedef struct Outcome {
+    GByteArray *bytes;
+    size_t host_line;           /* bytes of it that were read */
+} Outcome;
+
+static void put(Outcome *o, const void *p, size_t size)
+{
+    g_byte_array_append(o->bytes, p, size);
+}
+
+static void record(void *opaque, const HtRun *run)
+{
+    uint64_t words[] = {
+        run->flags, run->events, run->size, run->begin_ns, run->end_ns,
+        run->counter, run->discarded,
+    };
+
+    put(opaque, words, sizeof(words));
+    if (run->size) {
+        put(opaque, run->data, run->size);
+    }
+}
+
+static void record_consumer(Outcome *o, const HtConsumer *c)
+{
+    uint64_t words[] = {
+        c->cursor, c->events, c->expected, c->skipped, c->lost, c->dropped,
+        c->bytes, c->packets, c->errors, c->stopped,
+    };
+
+    put(o, words, sizeof(words));
+    put(o, c->why, strlen(c->why));
+}
+
+static void outcome_init(Outcome *o)
+{
+    o->bytes = g_byte_array_new();
+    o->host_line = 0;
+}
+
+static void start(HtConsumer *c, Outcome *o, const CtRing *r,
+                  const HtClassTable *classes)
+{
+    HtConsumerConfig cfg = {
+        .classes = classes,
+        .packet_size = SIZE,
+        .packets = PACKETS,
+        .overwrite = r->overwrite,
+        .deliver = record,
+        .opaque = o,
+    };
+    HtStreamInfo info = {
+        .index = r->stream, .vcpu = -1, .instance = r->instance,
+    };
+
+    ht_consumer_init(c, &cfg);
+    /* what a broken reader finds of an earlier packet is always the same */
+    memset(c->buf, 0, SIZE);
+    ht_consumer_open(c, &info, 500);
+    c->time = ct_time(1000);
+}
+
+/* Rings -------------------------------------------------------------------- */
+
+static void corrupt(GRand *rand, CtRing *r)
+{
+    uint32_t at = g_rand_int_range(rand, 0, PACKETS * SIZE);
+    uint8_t *p = r->data + at;
+
+    switch (g_rand_int_range(rand, 0, 8)) {
+    case 0:
+        p = (uint8_t *)r->control +
+            g_rand_int_range(rand, 0, sizeof(struct ht_guest_line));
+        break;
+    case 1:
+    case 2:
+        /* a packet's header */
+        p = r->data + at / SIZE * SIZE + at % sizeof(struct ht_packet);
+        break;
+    case 3:
+        break;
+    default:
+        return;
+    }
+    *p ^= 1 << g_rand_int_range(rand, 0, 8);
+}
+
+/* The same ring for the same seed, consumed in steps */
+static void run_ring(Outcome *o, const HtClassTable *classes, uint32_t seed,
+                     bool flip)
+{
+    GRand *rand = g_rand_new_with_seed(seed);
+    struct ht_ring_control *control;
+    HtConsumer c;
+    unsigned i;
+    CtRing r;
+
+    outcome_init(o);
+    ct_ring_init(&r, SIZE, PACKETS, g_rand_boolean(rand));
+    control = r.control;
+    start(&c, o, &r, classes);
+    for (i = 0; i < 8; i++) {
+        unsigned n = g_rand_int_range(rand, 0, PACKETS * A_PACKET);
+        size_t max = g_rand_boolean(rand) ? 1 : SIZE_MAX;
+
+        while (n--) {
+            ct_ring_emit(&r, r.events);
+        }
+        corrupt(rand, &r);
+        fetch_watch(&control->guest.lost, sizeof(control->guest.lost), false);
+        /*
+         * In mode overwrite the host has to look at head and opening again:
+         * a second look that differs says that the copy is worth nothing.
+         */
+        if (!r.overwrite) {
+            fetch_watch(&control->guest.head, sizeof(uint64_t), false);
+            fetch_watch(&control->guest.opening, sizeof(uint64_t), false);
+        }
+        fetch_watch(r.data, PACKETS * SIZE, false);
+        fetch_begin(flip);
+        ht_consumer_ring(&c, control, r.data, max);
+        fetch_end();
+        fetch_forget();
+        /* what the host writes, it never reads */
+        fetch_watch(&control->host, sizeof(control->host), false);
+        fetch_begin(false);
+        ht_consumer_ring(&c, control, r.data, max);
+        ht_consumer_arm(&c, control, n & 1);
+        ht_consumer_pending(&c, control);
+        ht_consumer_behind(&c, control);
+        ht_consumer_disarm(&c, control);
+        o->host_line += fetch_end();
+        fetch_forget();
+        record_consumer(o, &c);
+    }
+    ht_consumer_destroy(&c);
+    ct_ring_destroy(&r);
+    g_rand_free(rand);
+}
+
+/* Buffers ------------------------------------------------------------------ */
+
+static void run_buffers(Outcome *o, const HtClassTable *classes, uint32_t seed,
+                        bool flip)
+{
+    GRand *rand = g_rand_new_with_seed(seed);
+    HypertraceDevice dev = { .conf.packet_size = SIZE };
+    uint64_t from = 0;
+    HtConsumer c;
+    unsigned i;
+    CtRing r;
+
+    outcome_init(o);
+    ct_ring_init(&r, SIZE, PACKETS, false);
+    start(&c, o, &r, classes);
+    for (i = 0; i < 3; i++) {
+        size_t at = from % (PACKETS * SIZE), split;
+        unsigned n = g_rand_int_range(rand, 1, A_PACKET / 3);
+        struct ht_submit *sub = g_new0(struct ht_submit, 1);
+        struct iovec iov[3] = { { sub, sizeof(*sub) } };
+        VirtQueueElement e = { .out_num = 3, .out_sg = iov };
+        Buffer b = { .data = g_malloc0(SIZE) };
+
+        while (n--) {
+            ct_ring_emit(&r, r.events);
+        }
+        corrupt(rand, &r);
+        sub->from = cpu_to_le64(from);
+        sub->to = cpu_to_le64(r.packet * SIZE + r.offset);
+        sub->stream = cpu_to_le32(r.stream);
+        split = g_rand_int_range(rand, 0, le64_to_cpu(sub->to) - from + 1);
+        iov[1] = (struct iovec) { r.data + at, split };
+        iov[2] = (struct iovec) { r.data + at + split,
+                                  le64_to_cpu(sub->to) - from - split };
+        if (g_rand_int_range(rand, 0, 8) == 0) {
+            ((uint8_t *)sub)[g_rand_int_range(rand, 0, sizeof(*sub))] ^= 1;
+        }
+        from = r.packet * SIZE + r.offset;
+
+        fetch_watch(sub, sizeof(*sub), true);
+        fetch_watch(r.data, PACKETS * SIZE, true);
+        fetch_begin(flip);
+        buffer_fill(&dev, &b, &e);
+        ht_consumer_feed(&c, &b.submit, b.data, b.size);
+        fetch_end();
+        fetch_forget();
+        record_consumer(o, &c);
+        g_free(b.data);
+        g_free(sub);
+    }
+    ht_consumer_destroy(&c);
+    ct_ring_destroy(&r);
+    g_rand_free(rand);
+}
+
+/* -------------------------------------------------------------------------- */
+
+typedef void Run(Outcome *o, const HtClassTable *classes, uint32_t seed,
+                 bool flip);
+
+static unsigned differences(Run *run, uint32_t first)
+{
+    HtClassTable *classes = ct_classes();
+    unsigned found = 0;
+    uint32_t seed;
+
+    for (seed = first; seed < first + SEEDS; seed++) {
+        Outcome still, flipped;
+
+        run(&still, classes, seed, false);
+        run(&flipped, classes, seed, true);
+        g_assert_cmpuint(still.host_line, ==, 0);
+        if (still.bytes->len != flipped.bytes->len ||
+            memcmp(still.bytes->data, flipped.bytes->data,
+                   still.bytes->len)) {
+            if (found++ == 0) {
+                g_test_message("seed %u: read twice", seed);
+            }
+        }
+        g_byte_array_unref(still.bytes);
+        g_byte_array_unref(flipped.bytes);
+    }
+    ht_class_table_free(classes);
+    return found;
+}
+
+#ifdef MUTANT
+static void test_mutant(void)
+{
+    g_assert_cmpuint(differences(run_ring, 1) + differences(run_buffers, 1),
+                     >, 0);
+}
+#else
+static void test_ring(void)
+{
+    g_assert_cmpuint(differences(run_ring, g_test_rand_int() / 2), ==, 0);
+}
+
+static void test_buffers(void)
+{
+    g_assert_cmpuint(differences(run_buffers, g_test_rand_int() / 2), ==, 0);
+}
+
+/* The hook itself: the second read is another value, and is undone after. */
+static void test_hook(void)
+{
+    uint8_t guest[4] = { 1, 2, 3, 4 }, host[4];
+
+    fetch_watch(guest, sizeof(guest), false);
+    fetch_begin(true);
+    fetch_memcpy(host, guest, 4);
+    g_assert_cmpmem(host, 4, "\1\2\3\4", 4);
+    fetch_memcpy(host, guest + 1, 2);
+    g_assert_cmpmem(host, 2, "\xfd\xfc", 2);
+    g_assert_cmpuint(fetch_end(), ==, 6);
+    g_assert_cmpmem(guest, 4, "\1\2\3\4", 4);
+    fetch_forget();
+}
+#endif
+
+int main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+#ifdef MUTANT
+    g_test_add_func("/fetch/" MUTANT "-is-found", test_mutant);
+#else
+    g_test_add_func("/fetch/hook", test_hook);
+    g_test_add_func("/fetch/ring", test_ring);
+    g_test_add_func("/fetch/buffers", test_buffers);
+#endif
+    return g_test_run();
+}

@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Memory that changes once it has been read: the loads of instrumented code
+ */
+#include "fetch.h"
+
+#define REGIONS 4
+
+static struct Region {
+    uint8_t *p;
+    size_t size;
+    bool keep;
+    uint8_t *seen;
+    uint8_t *flipped;
+} regions[REGIONS];
+static unsigned nr_regions;
+static bool running, flipping;
+static size_t bytes;
+
+void fetch_watch(void *p, size_t size, bool keep)
+{
+    g_assert_cmpuint(nr_regions, <, REGIONS);
+    regions[nr_regions++] = (struct Region) {
+        .p = p,
+        .size = size,
+        .keep = keep,
+        .seen = g_malloc0(size),
+        .flipped = g_malloc0(size),
+    };
+}
+
+void fetch_forget(void)
+{
+    while (nr_regions) {
+        nr_regions--;
+        g_free(regions[nr_regions].seen);
+        g_free(regions[nr_regions].flipped);
+    }
+}
+
+void fetch_begin(bool flip)
+{
+    unsigned i;
+
+    for (i = 0; i < nr_regions; i++) {
+        if (!regions[i].keep) {
+            memset(regions[i].seen, 0, regions[i].size);
+        }
+    }
+    bytes = 0;
+    flipping = flip;
+    running = true;
+}
+
+size_t fetch_end(void)
+{
+    unsigned i;
+    size_t k;
+
+    running = false;
+    for (i = 0; i < nr_regions; i++) {
+        struct Region *r = &regions[i];
+
+        for (k = 0; k < r->size; k++) {
+            r->p[k] ^= r->flipped[k];
+        }
+        memset(r->flipped, 0, r->size);
+    }
+    return bytes;
+}
+
+static void load(const void *from, size_t n)
+{
+    uintptr_t begin = (uintptr_t)from, end = begin + n;
+    unsigned i;
+
+    for (i = 0; running && i < nr_regions; i++) {
+        struct Region *r = &regions[i];
+        uintptr_t at = MAX(begin, (uintptr_t)r->p);
+
+        for (; at < MIN(end, (uintptr_t)r->p + r->size); at++) {
+            size_t k = at - (uintptr_t)r->p;
+
+            bytes++;
+            if (flipping && r->seen[k]) {
+                r->p[k] ^= 0xff;
+                r->flipped[k] ^= 0xff;
+            }
+            r->seen[k] = 1;
+        }
+    }
+}
+
+void *fetch_memcpy(void *to, const void *from, size_t n)
+{
+    load(from, n);
+    return memcpy(to, from, n);
+}
+
+/* What the compiler calls -------------------------------------------------- */
+
+#define READ(n)                                                 \
+    void __tsan_read##n(const void *p);                         \
+    void __tsan_unaligned_read##n(const void *p);               \
+    void __tsan_write##n(const void *p);                        \
+    void __tsan_unaligned_write##n(const void *p);              \
+    void __tsan_read##n(const void *p) { load(p, n); }          \
+    void __tsan_unaligned_read##n(const void *p) { load(p, n); } \
+    void __tsan_write##n(const void *p) { (void)p; }            \
+    void __tsan_unaligned_write##n(const void *p) { (void)p; }
+READ(1)
+READ(2)
+READ(4)
+READ(8)
+READ(16)
+
+#define ATOMIC(bits)                                                        \
+    uint##bits##_t __tsan_atomic##bits##_load(const void *p, int order);    \
+    void __tsan_atomic##bits##_store(void *p, uint##bits##_t v, int order); \
+    uint##bits##_t __tsan_atomic##bits##_load(const void *p, int order)     \
+    {                                                                       \
+        (void)order;                                                        \
+        load(p, sizeof(uint##bits##_t));                                    \
+        return *(const uint##bits##_t *)p;                                  \
+    }                                                                       \
+    void __tsan_atomic##bits##_store(void *p, uint##bits##_t v, int order)  \
+    {                                                                       \
+        (void)order;                                                        \
+        *(uint##bits##_t *)p = v;                                           \
+    }
+ATOMIC(8)
+ATOMIC(16)
+ATOMIC(32)
+ATOMIC(64)
+
+void __tsan_init(void);
+void __tsan_func_entry(void *caller);
+void __tsan_func_exit(void);
+void __tsan_read_range(const void *p, size_t n);
+void __tsan_write_range(void *p, size_t n);
+void __tsan_atomic_thread_fence(int order);
+
+void __tsan_init(void)
+{
+}
+
+void __tsan_func_entry(void *caller)
+{
+    (void)caller;
+}
+
+void __tsan_func_exit(void)
+{
+}
+
+void __tsan_read_range(const void *p, size_t n)
+{
+    load(p, n);
+}
+
+void __tsan_write_range(void *p, size_t n)
+{
+    (void)p;
+    (void)n;
+}
+
+void __tsan_atomic_thread_fence(int order)
+{
+    (void)order;
+}
