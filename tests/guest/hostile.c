@@ -2,9 +2,9 @@
 /*
  * Payload: a guest that breaks the rules, beside one that keeps them
  *
- * Options: what=registers|streams|virtqueues|takeovers|emits, seed, rounds,
- * step, device.  tests/e2e/test_hostile.py compares what honest streams sent
- * with what arrived.
+ * Options: what=registers|streams|virtqueues|takeovers|chance|emits, seed,
+ * rounds, step, device.  tests/e2e/test_hostile.py and test_properties.py
+ * compare what honest streams sent with what arrived.
  */
 #include "hypertrace/event.h"
 #include "cmdline.h"
@@ -162,6 +162,7 @@ static const struct subject {
     { "streams", hostile_streams },
     { "virtqueues", hostile_virtqueues },
     { "takeovers", hostile_takeovers },
+    { "chance", hostile_chance },
     { "emits", hostile_emits },
 };
 

@@ -49,6 +49,7 @@ void hostile_registers(unsigned index);
 void hostile_streams(unsigned index);
 void hostile_virtqueues(unsigned index);
 void hostile_takeovers(unsigned index);
+void hostile_chance(unsigned index);
 void hostile_emits(unsigned index);     /* until the machine is reset */
 
 /* The option "rounds" */

@@ -99,14 +99,10 @@ void *fetch_memcpy(void *to, const void *from, size_t n)
 
 /* What the compiler calls -------------------------------------------------- */
 
-#define READ(n)                                                 \
-    void __tsan_read##n(const void *p);                         \
-    void __tsan_unaligned_read##n(const void *p);               \
-    void __tsan_write##n(const void *p);                        \
-    void __tsan_unaligned_write##n(const void *p);              \
-    void __tsan_read##n(const void *p) { load(p, n); }          \
-    void __tsan_unaligned_read##n(const void *p) { load(p, n); } \
-    void __tsan_write##n(const void *p) { (void)p; }            \
+#define READ(n)                                                     \
+    void __tsan_read##n(const void *p) { load(p, n); }              \
+    void __tsan_unaligned_read##n(const void *p) { load(p, n); }    \
+    void __tsan_write##n(const void *p) { (void)p; }                \
     void __tsan_unaligned_write##n(const void *p) { (void)p; }
 READ(1)
 READ(2)
@@ -115,8 +111,6 @@ READ(8)
 READ(16)
 
 #define ATOMIC(bits)                                                        \
-    uint##bits##_t __tsan_atomic##bits##_load(const void *p, int order);    \
-    void __tsan_atomic##bits##_store(void *p, uint##bits##_t v, int order); \
     uint##bits##_t __tsan_atomic##bits##_load(const void *p, int order)     \
     {                                                                       \
         (void)order;                                                        \
@@ -132,13 +126,6 @@ ATOMIC(8)
 ATOMIC(16)
 ATOMIC(32)
 ATOMIC(64)
-
-void __tsan_init(void);
-void __tsan_func_entry(void *caller);
-void __tsan_func_exit(void);
-void __tsan_read_range(const void *p, size_t n);
-void __tsan_write_range(void *p, size_t n);
-void __tsan_atomic_thread_fence(int order);
 
 void __tsan_init(void)
 {

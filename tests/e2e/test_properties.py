@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Output that a guest cannot break.
+
+A stream of random classes, events and corruption runs beside an honest one
+(tests/guest/hostile-random.c).  Whatever came of it: the CTF directory and
+the LTTng trace open, every event in them can be read, and the honest stream's
+events are all there, field by field.
+
+HYPERTRACE_PROPERTY_SEEDS=N tries the seeds 1 to N instead of a few.
+"""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import bt2
+import pytest
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts"))
+
+import ctf_events  # noqa: E402
+import htpayload  # noqa: E402
+
+SEEDS = range(1, 1 + int(os.environ.get("HYPERTRACE_PROPERTY_SEEDS", "3")))
+CONFIGURATIONS = [
+    {"channel": "hypercall"},
+    {"channel": "hypercall", "batch": 16},
+    {"channel": "shm"},
+    {"channel": "virtio"},
+]
+
+
+def expected(n):
+    """Event n of the honest stream"""
+    return {
+        "n": n,
+        "minus": -n,
+        "word": chr(ord("a") + n % 26) * (1 + n % 31),
+        "list": [(n * 7 + i) & 0xffff for i in range(n % 6)],
+        "half": n / 2,
+        "four": [n >> i & 0xff for i in range(4)],
+        "hex": ~n & 0xffff,
+    }
+
+
+def read_all(trace):
+    """A reader that prints every event of the trace, and what it thinks."""
+    with subprocess.Popen(["babeltrace2", str(trace)],
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                          env={**os.environ, "LC_ALL": "C"}) as reader:
+        out, err = reader.communicate(timeout=120)
+    assert reader.returncode == 0, err.decode(errors="replace")
+    # a discarded event is no fault of the trace
+    assert all(b"discarded" in line or b"events" in line.lower()
+               for line in err.splitlines() if line.strip()), err
+    return out.count(b"\n")
+
+
+def of_class(trace, name):
+    """(event, its fields) of each event of a class, in order"""
+    for msg in bt2.TraceCollectionMessageIterator(str(trace)):
+        if isinstance(msg, bt2._EventMessageConst) and msg.event.name == name:
+            yield msg.event, ctf_events.plain(msg.event.payload_field)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("properties", CONFIGURATIONS,
+                         ids=lambda p: "-".join(str(v) for v in p.values()))
+def test_chance(tmp_path, session, properties, seed):
+    s = session(events=["ht0:*"])
+    args = ["-object", f"hypertrace-backend-ctf,id=c,dir={tmp_path / 'ctf'}",
+            "-object", "hypertrace-backend-lttng,id=l",
+            "-object", "hypertrace-backend-tee,id=t,a=c,b=l"]
+    device = {"streams": 2, "packets": 4, "packet_size": "4k", "backend": "t"}
+    with htpayload.Payload(f"hostile what=chance seed={seed}", args=args,
+                           devices=[{**device, **properties}],
+                           workdir=tmp_path) as vm:
+        vm.wait(120)
+    s.finish()
+    honest, = vm.named(stream="honest")
+    assert honest["sent"] > 100
+    want = [expected(n) for n in range(honest["sent"])]
+
+    ctf, lttng = tmp_path / "ctf" / "ht0", tmp_path / "lttng"
+    assert read_all(ctf) > honest["sent"]
+    assert read_all(lttng) > honest["sent"]
+    assert [fields for event, fields in of_class(ctf, "hostile.fields")
+            if event.stream.id == honest["instance"]] == want
+    # the honest stream was opened first, and was open all the time
+    got = []
+    for _, fields in of_class(lttng, "ht0:hostile.fields"):
+        if fields.pop("stream") == 0:
+            assert fields.pop("vcpu") == 0
+            assert fields.pop("guest_ns") > 0
+            got.append(fields)
+    assert got == want
