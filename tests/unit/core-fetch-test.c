@@ -18,7 +18,7 @@
 #define A_PACKET ((SIZE - sizeof(struct ht_packet)) / 12)
 #define SEEDS 600
 
-/* The real buffer_fill() of channel=virtio, and what it needs of QEMU ------- */
+/* The real buffer_fill() of channel=virtio, and what it needs of QEMU ------ */
 
 typedef struct Buffer {
     unsigned *extra;

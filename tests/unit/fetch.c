@@ -110,22 +110,22 @@ READ(4)
 READ(8)
 READ(16)
 
-#define ATOMIC(bits)                                                        \
-    uint##bits##_t __tsan_atomic##bits##_load(const void *p, int order)     \
+#define ATOMIC(type, bits)                                                  \
+    type __tsan_atomic##bits##_load(const type *p, int order)               \
     {                                                                       \
         (void)order;                                                        \
-        load(p, sizeof(uint##bits##_t));                                    \
-        return *(const uint##bits##_t *)p;                                  \
+        load(p, sizeof(*p));                                                \
+        return *p;                                                          \
     }                                                                       \
-    void __tsan_atomic##bits##_store(void *p, uint##bits##_t v, int order)  \
+    void __tsan_atomic##bits##_store(type *p, type v, int order)            \
     {                                                                       \
         (void)order;                                                        \
-        *(uint##bits##_t *)p = v;                                           \
+        *p = v;                                                             \
     }
-ATOMIC(8)
-ATOMIC(16)
-ATOMIC(32)
-ATOMIC(64)
+ATOMIC(uint8_t, 8)
+ATOMIC(uint16_t, 16)
+ATOMIC(uint32_t, 32)
+ATOMIC(uint64_t, 64)
 
 void __tsan_init(void)
 {
