@@ -98,9 +98,6 @@ HtWalkStop ht_walk(HtWalk *w, const HtClassTable *classes,
         }
 
         ns = convert(&cv, event_clock);
-        if (unlikely(event_clock < clock)) {
-            w->backward++;
-        }
         ns = MAX(ns, last_ns);
         if (header == HT_EVENT_HEADER) {
             /* Readers rebuild the time from 24 bits and the event before. */
@@ -112,6 +109,9 @@ HtWalkStop ht_walk(HtWalk *w, const HtClassTable *classes,
             stl_le_p(p, id | (uint32_t)ns << 8);
         } else {
             stq_le_p(p + 5, ns);
+        }
+        if (unlikely(event_clock < clock)) {
+            w->backward++;
         }
         w->cut = false;
         clock = event_clock;

@@ -278,6 +278,29 @@ static void test_cut(void)
     check_gap(UINT64_C(3600) * 1000000000, true);
 }
 
+/* An event that went back and has to be cut off is one event. */
+static void test_cut_backward(void)
+{
+    g_autoptr(GByteArray) a = g_byte_array_new();
+    HtTimeMap time = ct_time(START);
+    HtWalk w = { .clock = 2000, .ns = START, .cut = false };
+    HtWalkRun run;
+    uint8_t *walked;
+
+    ct_put_compact(a, CT_EMPTY, 1000, NULL, 0);
+    /* since the last event, the clocks were related anew */
+    ht_time_map_sample(&time, 100, START + UINT64_C(3600000000000), 1);
+    g_assert_cmpint(walk_copy(&w, &time, a, a->len, &run, &walked), ==,
+                    HT_WALK_CUT);
+    g_assert_cmpuint(run.events, ==, 0);
+    g_assert_cmpuint(w.backward, ==, 0);
+    g_assert_cmpint(ht_walk(&w, classes, &time, walked, a->len, &run), ==,
+                    HT_WALK_END);
+    g_assert_cmpuint(run.events, ==, 1);
+    g_assert_cmpuint(w.backward, ==, 1);
+    g_free(walked);
+}
+
 /* A counter so slow that each step needs a cut: the walk still gets on. */
 static void test_cut_each(void)
 {
@@ -425,6 +448,7 @@ int main(int argc, char **argv)
     g_test_add_func("/walk/truncated", test_truncated);
     g_test_add_func("/walk/backward", test_backward);
     g_test_add_func("/walk/cut", test_cut);
+    g_test_add_func("/walk/cut-backward", test_cut_backward);
     g_test_add_func("/walk/cut-each", test_cut_each);
     g_test_add_func("/walk/no-time", test_no_time);
     g_test_add_func("/walk/random", test_random);
