@@ -99,13 +99,17 @@ void ht_time_map_sample(HtTimeMap *m, uint64_t counter, uint64_t ns,
     } else if (ticks == 0 ||
                (elapsed < INTERVAL_MIN_NS && bound_ns >= last->bound_ns)) {
         return;                                 /* nothing new */
-    } else if (elapsed >= INTERVAL_MIN_NS) {
-        mult = slope(elapsed, ticks);
-        last->mult = plausible(m, mult) ? mult : last->mult;
-        mult = slope(ns - m->first.ns, counter - m->first.counter);
-        s.mult = plausible(m, mult) ? mult : last->mult;
     } else {
+        if (elapsed >= INTERVAL_MIN_NS) {
+            mult = slope(elapsed, ticks);
+            last->mult = plausible(m, mult) ? mult : last->mult;
+        }
         s.mult = last->mult;
+        /* also soon after a worse sample, as ht_time_map_drift() relies on */
+        if (ns - m->first.ns >= INTERVAL_MIN_NS) {
+            mult = slope(ns - m->first.ns, counter - m->first.counter);
+            s.mult = plausible(m, mult) ? mult : last->mult;
+        }
     }
     append(m, &s);
 }

@@ -259,6 +259,28 @@ static void test_random(void)
     }
 }
 
+/*
+ * A good reading soon after a poor one: the bound and drift that come with it
+ * hold for the slope, too.
+ */
+static void test_better(void)
+{
+    const uint64_t first = SECOND, poor = first + 6000000, good = poor + 4000;
+    const uint64_t later = good + SECOND, poor_by = 17000;
+    HtTimeMap m;
+    uint64_t got, off;
+
+    ht_time_map_init(&m, SECOND);
+    ht_time_map_sample(&m, first, first, 1);
+    ht_time_map_sample(&m, poor, poor - poor_by, poor_by);
+    g_assert_cmpuint(ht_time_map_hz(&m), !=, SECOND);
+    ht_time_map_sample(&m, good, good, 1);
+    g_assert_cmpuint(ht_time_map_bound(&m), ==, 1);
+    got = ht_time_map_to_ns(&m, later);
+    off = got > later ? got - later : later - got;
+    g_assert_cmpuint(off, <=, 1 + ht_time_map_drift(&m, SECOND));
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -273,6 +295,7 @@ int main(int argc, char **argv)
     g_test_add_func("/time/forget", test_forget);
     g_test_add_func("/time/measure", test_measure);
     g_test_add_func("/time/bend", test_bend);
+    g_test_add_func("/time/better", test_better);
     g_test_add_func("/time/extremes", test_extremes);
     g_test_add_func("/time/random", test_random);
     return g_test_run();
