@@ -452,7 +452,9 @@ int ht_ctf_stream_close(HtCtfStream *s, const HtRun *run)
         /* Even a full disk takes the count in place of an older one. */
         HtCtfHeader h = s->h;
 
-        h.timestamp_end = cpu_to_le64(s->last_ns);
+        /* last_ns may be earlier: at time 0, or if dated back in vain */
+        h.timestamp_end = cpu_to_le64(MAX(s->last_ns,
+                                          le64_to_cpu(h.timestamp_begin)));
         h.discarded = cpu_to_le64(discarded);
         ret = write_header(s->fd, &h, s->start);
         if (!ret) {

@@ -187,6 +187,19 @@ static void test_empty(void)
     fixture_clear(&f);
 }
 
+/* A stream that begins and ends when time did: no packet ends before that. */
+static void test_time_0(void)
+{
+    static const HtStreamInfo stream = { .vcpu = -1, .instance = 1 };
+    Fixture f;
+
+    fixture_init(&f);
+    mark(&f, &stream, HT_RUN_OPEN, 0, 0);
+    mark(&f, &stream, HT_RUN_CLOSE, 0, 7);
+    g_assert_cmpint(tl_count(ht_ctf_writer_path(f.w), NULL), ==, 0);
+    fixture_clear(&f);
+}
+
 /* A run of an old time, or of a stream nobody opened, is refused. */
 static void test_refused(void)
 {
@@ -435,6 +448,7 @@ int main(int argc, char **argv)
     g_test_add_func("/ctf/kinds", test_kinds);
     g_test_add_func("/ctf/many-classes", test_many_classes);
     g_test_add_func("/ctf/empty", test_empty);
+    g_test_add_func("/ctf/time-0", test_time_0);
     g_test_add_func("/ctf/refused", test_refused);
     g_test_add_func("/ctf/discarded", test_discarded);
     g_test_add_func("/ctf/deleted", test_deleted);
