@@ -6,10 +6,13 @@
 
 usage() {
     cat <<EOF
-usage: ./run check [--qemu DIR] [--flavour NAME] [--unit] [--qtest] [--e2e]
+usage: ./run check [--qemu DIR] [--flavour NAME] [--unit] [--fuzz]
+                   [--qtest] [--e2e]
 
 Builds what is needed and runs
   --unit   the native tests of the library, the host core and the tools
+  --fuzz   the fuzz targets: the committed corpus and some seconds more
+           (./run fuzz is for longer runs)
   --qtest  the device's tests in QEMU's framework, and QEMU's own that
            create each device
   --e2e    whole runs with a guest (pytest)
@@ -24,7 +27,7 @@ lint_failed=
 while [ $# -gt 0 ]; do
     if common_option "$@"; then shift "$shift_by"; continue; fi
     case $1 in
-    --unit|--qtest|--e2e) kinds="$kinds ${1#--}"; shift ;;
+    --unit|--fuzz|--qtest|--e2e) kinds="$kinds ${1#--}"; shift ;;
     --flavour) flavour=${2:?--flavour needs a name}; shift 2 ;;
     # Used by CI, where lint counts as one test more.
     --count-lint) lint_failed=${2:?}; shift 2 ;;
@@ -32,7 +35,7 @@ while [ $# -gt 0 ]; do
     *) die "./run check: unknown argument '$1'; see --help" ;;
     esac
 done
-[ -n "$kinds" ] || kinds="unit qtest e2e"
+[ -n "$kinds" ] || kinds="unit fuzz qtest e2e"
 
 kind() {
     case " $kinds " in *" $1 "*) ;; *) return 1 ;; esac
@@ -45,10 +48,17 @@ count_and_exit() {
 
 ! kind e2e || "$HT_TOP/scripts/prerequisites.sh" --qemu="$qemu_arg" --for e2e
 set -- --qemu="$qemu_arg" --flavour "$flavour"
-! kind unit || set -- "$@" --only own
+{ ! kind unit && ! kind fuzz; } || set -- "$@" --only own
 ! kind qtest || set -- "$@" --only qtest
 ! kind e2e || set -- "$@" --only qemu --only own --only guest
 "$HT_TOP/scripts/build.sh" "$@" || count_and_exit --failed build
+fuzz_skipped=
+if kind fuzz; then
+    status=0
+    fuzz_skipped=$("$HT_TOP/scripts/fuzz.sh" --qemu="$qemu_arg" --build) ||
+        status=$?
+    [ "$status" -eq 0 ] || [ "$status" -eq 77 ] || count_and_exit --failed fuzz
+fi
 
 ht_paths "$qemu_arg" "$flavour"
 ht_run_env
@@ -66,6 +76,17 @@ run_unit() {
     "$HT_MESON" test -C "$HT_BUILD" --no-rebuild --num-processes 2 \
         >"$results/unit.log" 2>&1 </dev/null || :
     keep_meson_logs "$HT_BUILD" unit
+}
+
+run_fuzz() {
+    if [ -n "$fuzz_skipped" ]; then
+        echo "$fuzz_skipped" >"$results/fuzz.skipped"
+        return
+    fi
+    rm -f "$HT_TREE"/fuzz/meson-logs/testlog*
+    "$HT_MESON" test -C "$HT_TREE/fuzz" --no-rebuild --num-processes 2 \
+        --suite fuzz >"$results/fuzz.log" 2>&1 </dev/null || :
+    keep_meson_logs "$HT_TREE/fuzz" fuzz
 }
 
 run_qtest() {
@@ -109,20 +130,21 @@ run_e2e() {
 }
 
 # Those that only compute run side by side; those with a guest measure time.
-unit_pid=
+native_pid=
 qtest_pid=
-if kind unit; then
-    step "running the unit tests ($results/unit.log)"
-    run_unit 7>&- &
-    unit_pid=$!
+if kind unit || kind fuzz; then
+    step "running the unit tests and fuzz targets ($results/*.log)"
+    (! kind unit || run_unit
+     ! kind fuzz || run_fuzz) 7>&- &
+    native_pid=$!
 fi
 if kind qtest; then
     step "running QEMU's tests ($results/qtest.log)"
     (run_qtest) 7>&- &
     qtest_pid=$!
 fi
-trap 'kill $unit_pid $qtest_pid 2>/dev/null; exit 130' INT TERM
-[ -z "$unit_pid" ] || wait "$unit_pid" || :
+trap 'kill $native_pid $qtest_pid 2>/dev/null; exit 130' INT TERM
+[ -z "$native_pid" ] || wait "$native_pid" || :
 [ -z "$qtest_pid" ] || wait "$qtest_pid" || :
 if kind e2e && [ -d "$HT_TOP/tests/e2e" ]; then
     step "running the end-to-end tests ($results/e2e.log)"

@@ -8,11 +8,11 @@ purpose=
 while [ $# -gt 0 ]; do
     if common_option "$@"; then shift "$shift_by"; continue; fi
     case $1 in
-    --for) purpose=${2:?--for needs bench or e2e}; shift 2 ;;
+    --for) purpose=${2:?--for needs bench, e2e or fuzz}; shift 2 ;;
     -h|--help)
-        echo "usage: scripts/prerequisites.sh [--qemu DIR] [--for bench|e2e]"
+        echo "usage: scripts/prerequisites.sh [--qemu DIR] [--for bench|e2e|fuzz]"
         echo "Installs missing packages with apt; elsewhere says what to install."
-        echo "  --for   also what only the comparison, or a test of it, uses"
+        echo "  --for   also what one kind of tests uses"
         exit 0
         ;;
     *) die "scripts/prerequisites.sh: unknown argument $1" ;;
@@ -32,7 +32,8 @@ case $purpose in
 '') ;;
 bench) wanted="$wanted rt-tests sysbench" ;;
 e2e) wanted="$wanted chromium" ;;
-*) die "scripts/prerequisites.sh: --for bench or e2e, not '$purpose'" ;;
+fuzz) wanted="$wanted clang llvm libclang-rt-dev" ;;
+*) die "scripts/prerequisites.sh: --for bench, e2e or fuzz, not '$purpose'" ;;
 esac
 
 missing_packages() {

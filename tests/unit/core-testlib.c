@@ -211,12 +211,8 @@ static bool open_packet(CtRing *r)
     return true;
 }
 
-bool ct_ring_emit(CtRing *r, uint64_t n)
+bool ct_ring_put(CtRing *r, const void *event, uint32_t size)
 {
-    const uint32_t size = HT_EVENT_HEADER + sizeof(n);
-    uint8_t *p;
-
-    r->clock += 10;
     if (r->offset && r->packet_size - r->offset < size) {
         ct_ring_close_packet(r);
     }
@@ -225,9 +221,7 @@ bool ct_ring_emit(CtRing *r, uint64_t n)
         qatomic_set(&r->control->guest.lost, cpu_to_le64(r->lost));
         return false;
     }
-    p = (uint8_t *)ct_ring_packet(r, r->packet) + r->offset;
-    stl_le_p(p, CT_NUMBER | (uint32_t)r->clock << 8);
-    stq_le_p(p + HT_EVENT_HEADER, n);
+    memcpy((uint8_t *)ct_ring_packet(r, r->packet) + r->offset, event, size);
     r->offset += size;
     r->events++;
     if (r->offset == r->packet_size) {
@@ -237,6 +231,16 @@ bool ct_ring_emit(CtRing *r, uint64_t n)
         publish(r);
     }
     return true;
+}
+
+bool ct_ring_emit(CtRing *r, uint64_t n)
+{
+    uint8_t event[HT_EVENT_HEADER + sizeof(n)];
+
+    r->clock += 10;
+    stl_le_p(event, CT_NUMBER | (uint32_t)r->clock << 8);
+    stq_le_p(event + HT_EVENT_HEADER, n);
+    return ct_ring_put(r, event, sizeof(event));
 }
 
 void ct_sink_init(CtSink *s)
@@ -278,10 +282,12 @@ void ct_sink_deliver(void *opaque, const HtRun *run)
         return;
     }
     s->runs++;
+    s->bytes += run->size;
     g_assert_cmpuint(run->events, >, 0);
     ht_run_iter_init(&it, run, s->classes);
     while (ht_run_next(&it, &ev)) {
         g_assert_cmpuint(ev.ns, >=, last);
+        g_assert_cmpint(ht_class_get_state(ev.cls), ==, HT_CLASS_READY);
         last = ev.ns;
         events++;
         if (ev.cls->id == CT_NUMBER) {

@@ -91,6 +91,8 @@ void ct_ring_destroy(CtRing *r);
 
 /* The event with number @n; false: discarded, and counted */
 bool ct_ring_emit(CtRing *r, uint64_t n);
+/* An event as it is, its time being @r->clock; at most what a packet holds */
+bool ct_ring_put(CtRing *r, const void *event, uint32_t size);
 /* Close the packet that is open, if any */
 void ct_ring_close_packet(CtRing *r);
 struct ht_packet *ct_ring_packet(CtRing *r, uint64_t packet);
@@ -101,6 +103,8 @@ struct ht_packet *ct_ring_packet(CtRing *r, uint64_t packet);
  * CtSink: a HtDeliver that checks what every run must hold
  * @numbers: of the CT_NUMBER events, in order
  * @other: events of other classes
+ * @runs: with events
+ * @bytes: in them
  * @discarded: as the last run says
  * @opened, @closed: marks seen
  * @ns: of the last event
@@ -110,6 +114,7 @@ typedef struct CtSink {
     GArray *numbers;
     uint64_t other;
     uint64_t runs;
+    uint64_t bytes;
     uint64_t discarded;
     unsigned opened;
     unsigned closed;

@@ -1,0 +1,23 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0-or-later
+# check-target.sh PROGRAM NAME: run the committed corpus of a fuzz target, then
+# a fixed number of inputs made from it by a fixed seed.
+
+set -eu
+corpus=$(dirname -- "$0")/corpus/$2
+tmp=$(mktemp -d)
+trap 'rm -rf "$tmp"' EXIT
+mkdir "$tmp/corpus"
+[ ! -d "$corpus" ] || cp -R "$corpus/." "$tmp/corpus/"
+case $2 in
+class) runs=500 ;;           # registering up to the limit takes long
+ctf) runs=1000 ;;
+*) runs=5000 ;;
+esac
+"$1" -seed=1 -runs=$runs -timeout=30 -artifact_prefix="$tmp/" "$tmp/corpus" \
+    2>&1 || {
+    for input in "$tmp"/crash-* "$tmp"/timeout-* "$tmp"/oom-* "$tmp"/leak-*; do
+        [ ! -f "$input" ] || { echo "input: $input"; od -An -v -tx1 "$input"; }
+    done
+    exit 1
+}

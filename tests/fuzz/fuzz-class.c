@@ -1,0 +1,328 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Event classes as a guest registers them
+ *
+ * Only classes that the specification allows get an id; the id stays, whoever
+ * registers the class again or lists it finds the same one; the length of any
+ * payload is what the fields say.
+ */
+#include "qemu/osdep.h"
+#include "qemu/bswap.h"
+#include "hypertrace/class.h"
+#include "fuzz.h"
+
+static bool is_integer(unsigned kind)
+{
+    return kind >= HT_FIELD_U8 && kind <= HT_FIELD_S64;
+}
+
+static void check_field(const HtField *f)
+{
+    static const char first[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+                                "abcdefghijklmnopqrstuvwxyz_";
+    static const char other[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+                                "abcdefghijklmnopqrstuvwxyz_0123456789";
+    size_t len = strlen(f->name);
+
+    g_assert_true(len >= 1 && len <= HT_FIELD_NAME_MAX);
+    g_assert_cmpuint(strspn(f->name, first), >=, 1);
+    g_assert_cmpuint(strspn(f->name, other), ==, len);
+    g_assert_true(strcmp(f->name, "stream") && strcmp(f->name, "vcpu") &&
+                  strcmp(f->name, "guest_ns"));
+    g_assert_cmpuint(f->flags & ~HT_FIELD_HEX, ==, 0);
+    switch (f->kind) {
+    case HT_FIELD_TEXT:
+        g_assert_true(f->elem == HT_FIELD_U8 && f->count == 0);
+        break;
+    case HT_FIELD_SEQUENCE:
+        g_assert_true(is_integer(f->elem) && f->count == 0);
+        break;
+    case HT_FIELD_ARRAY:
+        g_assert_true(is_integer(f->elem) && f->count >= 1 &&
+                      f->count <= 4096);
+        break;
+    default:
+        g_assert_true(f->kind >= HT_FIELD_U8 && f->kind <= HT_FIELD_F64 &&
+                      f->elem == 0 && f->count == 0);
+    }
+}
+
+static void check_class(const HtClass *c)
+{
+    size_t len = strlen(c->name);
+    unsigned i, j;
+
+    g_assert_true(c->id >= 1 && c->id <= HT_CLASSES_MAX);
+    g_assert_true(len >= 1 && len <= HT_CLASS_NAME_MAX);
+    g_assert_cmpuint(strspn(c->name, "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+                            "abcdefghijklmnopqrstuvwxyz0123456789_.-"),
+                     ==, len);
+    g_assert_cmpuint(c->loglevel, <=, 14);
+    g_assert_cmpuint(c->nr_fields, <=, HT_FIELDS_MAX);
+    for (i = 0; i < c->nr_fields; i++) {
+        check_field(&c->fields[i]);
+        for (j = 0; j < i; j++) {
+            g_assert_cmpstr(c->fields[i].name, !=, c->fields[j].name);
+        }
+    }
+}
+
+/* Bytes of any length, and what the walk makes of them */
+static void check_payload(const HtClass *c, FuzzInput *in)
+{
+    FuzzInput bytes = fuzz_slice(in, fuzz_u8(in));
+    size_t size = bytes.end - bytes.p;
+    g_autofree uint8_t *payload = fuzz_copy(bytes.p, size);
+
+    g_assert_cmpint(ht_class_payload(c, payload, size), ==,
+                    fuzz_payload(c, payload, size));
+}
+
+/* Sent back as listed, it is the same class. */
+static void check_list(HtClassTable *t, HtClass *c)
+{
+    _Alignas(8) uint8_t listed[HT_MESSAGE_MAX] = { };
+    struct ht_msg_class *m = (struct ht_msg_class *)listed;
+    size_t size = ht_class_encode(c, m);
+    bool added = true;
+    HtClass *again;
+
+    g_assert_cmpuint(size, <=, HT_MESSAGE_MAX);
+    g_assert_cmpuint(ldl_le_p(&m->id), ==, c->id);
+    g_assert_cmpint(ht_class_table_add(t, listed, size, &added, &again), ==,
+                    HT_STATUS_OK);
+    g_assert_true(again == c && !added);
+}
+
+static HtClass *add(HtClassTable *t, const uint8_t *bytes, size_t size)
+{
+    g_autofree uint8_t *msg = fuzz_copy(bytes, size);
+    uint32_t count = ht_class_table_count(t);
+    HtClass *c = (HtClass *)t, *again;
+    enum ht_status status;
+    bool added = true;
+
+    status = ht_class_table_add(t, msg, size, &added, &c);
+    g_assert_cmpuint(ht_class_table_count(t), ==, count + added);
+    g_assert_true((status == HT_STATUS_OK) == (c != NULL));
+    if (!c) {
+        g_assert_true(status == HT_STATUS_INVAL || status == HT_STATUS_LIMIT);
+        g_assert_false(added);
+        return NULL;
+    }
+    check_class(c);
+    g_assert_true(ht_class_table_get(t, c->id) == c);
+    if (added) {
+        g_assert_cmpuint(c->id, ==, count + 1);
+        g_assert_cmpint(ht_class_get_state(c), ==, HT_CLASS_BUSY);
+        g_assert_null(t->ready[c->id]);
+    }
+    g_assert_cmpint(ht_class_table_add(t, msg, size, &added, &again), ==,
+                    HT_STATUS_OK);
+    g_assert_true(again == c && !added);
+    return c;
+}
+
+static void set_state(HtClassTable *t, uint32_t id, unsigned state)
+{
+    HtClass *c = ht_class_table_get(t, id);
+
+    if (c) {
+        ht_class_table_set_state(t, c, state % 3);
+        g_assert_cmpint(ht_class_get_state(c), ==, state % 3);
+        g_assert_true(t->ready[id] == (state % 3 == HT_CLASS_READY ? c : NULL));
+    } else {
+        g_assert_true(id == 0 || id > ht_class_table_count(t));
+    }
+}
+
+/* Classes are for the life of the trace: the table can be filled up. */
+static void fill(HtClassTable *t, uint32_t count)
+{
+    CtMessage m;
+
+    while (ht_class_table_count(t) < count) {
+        g_autofree char *name = g_strdup_printf("fill%u",
+                                                ht_class_table_count(t));
+        HtClass *c;
+        bool added;
+
+        ct_class(&m, name);
+        if (ct_add(t, &m, &added, &c) != HT_STATUS_OK) {
+            g_assert_not_reached();
+        }
+        if (!added) {
+            return;                             /* the input was first */
+        }
+    }
+}
+
+/*
+ * Actions; a message is a byte 0 to 3, its length and its bytes, so that the
+ * mutator finds them.
+ */
+enum {
+    ADD = 0,
+    STATE = 4,
+    LIST,
+    PAYLOAD,
+    FILL,
+};
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    FuzzInput in = fuzz_input(data, size), msg;
+    HtClassTable *t = ht_class_table_new();
+    HtClass *c = NULL, *added;
+    uint32_t id;
+
+    while (fuzz_more(&in)) {
+        switch (fuzz_u8(&in) % 8) {
+        case STATE:
+            id = fuzz_u8(&in);
+            set_state(t, id, fuzz_u8(&in));
+            break;
+        case LIST:
+            added = ht_class_table_get(t, fuzz_number(&in));
+            if (added) {
+                check_list(t, added);
+            }
+            break;
+        case PAYLOAD:
+            if (c) {
+                check_payload(c, &in);
+            }
+            break;
+        case FILL:
+            fill(t, fuzz_bits(&in, 2) == 0xffff ? HT_CLASSES_MAX : 3);
+            break;
+        default:
+            msg = fuzz_slice(&in, fuzz_bits(&in, 2) % (HT_MESSAGE_MAX + 1));
+            added = add(t, msg.p, msg.end - msg.p);
+            c = added ? added : c;
+        }
+    }
+    for (id = 1; id <= ht_class_table_count(t); id++) {
+        check_class(ht_class_table_get(t, id));
+    }
+    ht_class_table_free(t);
+    return 0;
+}
+
+/* The mutator -------------------------------------------------------------- */
+
+static unsigned any_of(GRand *rand, const uint8_t *of, unsigned n)
+{
+    return of[g_rand_int_range(rand, 0, n)];
+}
+
+/* Names that are allowed, nearly allowed, or that clash with one another */
+static void any_name(GRand *rand, char *name, size_t size)
+{
+    static const char *const names[] = {
+        "n", "_n", "__n", "n_length", "_n_length", "__n_length", "stream",
+        "vcpu", "guest_ns", "event", "x.v2", "x", "9", "-", "", "\n", "_",
+        "abcdefghijklmnopqrstuvwxyz_ABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789",
+    };
+    unsigned i = g_rand_int_range(rand, 0, 2 * ARRAY_SIZE(names));
+
+    if (i < ARRAY_SIZE(names)) {
+        g_strlcpy(name, names[i], size);
+    } else {
+        snprintf(name, size, "n%u", i);
+    }
+}
+
+static void any_field(GRand *rand, CtMessage *m)
+{
+    static const uint8_t kinds[] = {
+        HT_FIELD_U8, HT_FIELD_U16, HT_FIELD_U32, HT_FIELD_U64, HT_FIELD_S8,
+        HT_FIELD_S16, HT_FIELD_S32, HT_FIELD_S64, HT_FIELD_F32, HT_FIELD_F64,
+        HT_FIELD_TEXT, HT_FIELD_SEQUENCE, HT_FIELD_ARRAY, HT_FIELD_TEXT,
+        HT_FIELD_SEQUENCE, HT_FIELD_ARRAY, 0, 15, 19, 255,
+    };
+    static const uint16_t counts[] = { 0, 1, 4096, 4097, 65535, 7 };
+    char name[80];
+    struct ht_msg_field f = {
+        .kind = any_of(rand, kinds, ARRAY_SIZE(kinds)),
+        .flags = g_rand_int_range(rand, 0, 8) ? g_rand_int_range(rand, 0, 2) :
+                                                g_rand_int(rand),
+    };
+
+    any_name(rand, name, sizeof(name));
+    f.name_len = strlen(name);
+    if (f.kind == HT_FIELD_SEQUENCE || f.kind == HT_FIELD_ARRAY) {
+        f.elem = g_rand_int_range(rand, 0, 10);
+    }
+    if (f.kind == HT_FIELD_ARRAY || !g_rand_int_range(rand, 0, 8)) {
+        f.count = cpu_to_le16(counts[g_rand_int_range(rand, 0,
+                                                      ARRAY_SIZE(counts))]);
+    }
+    ct_field_bytes(m, &f, name, f.name_len);
+}
+
+static void any_class(GRand *rand, CtMessage *m)
+{
+    unsigned fields = g_rand_int_range(rand, 0, 5);
+    char name[80];
+
+    if (!g_rand_int_range(rand, 0, 16)) {
+        fields = HT_FIELDS_MAX + g_rand_int_range(rand, -1, 2);
+    }
+    any_name(rand, name, sizeof(name));
+    ct_class(m, name);
+    while (fields--) {
+        any_field(rand, m);
+    }
+}
+
+/*
+ * Bytes changed at random are rarely a class: put a whole one in, or let the
+ * fields of one that is there be followed by one more.
+ */
+size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max,
+                               unsigned seed)
+{
+    g_autoptr(GRand) rand = g_rand_new_with_seed(seed);
+    g_autofree uint8_t *rest = NULL;
+    size_t at = 0, left, need;
+    CtMessage m;
+
+    if (g_rand_int_range(rand, 0, 2)) {
+        return LLVMFuzzerMutate(data, size, max);
+    }
+    /* behind some of the messages that are there */
+    while (at + 3 <= size && data[at] % 8 < STATE &&
+           at + 3 + lduw_le_p(data + at + 1) <= size &&
+           g_rand_int_range(rand, 0, 4)) {
+        at += 3 + lduw_le_p(data + at + 1);
+    }
+    left = size - at;
+    any_class(rand, &m);
+    if (left > 3 + sizeof(struct ht_msg_class) && data[at] % 8 < STATE &&
+        g_rand_int_range(rand, 0, 2)) {
+        /* one more field */
+        size_t old = MIN(lduw_le_p(data + at + 1), left - 3);
+
+        if (old >= sizeof(struct ht_msg_class) &&
+            old + 80 < sizeof(m.data)) {
+            memcpy(m.data, data + at + 3, old);
+            m.size = old;
+            any_field(rand, &m);
+            left -= 3 + old;
+        }
+    }
+    need = 3 + m.size;
+    if (at + need > max) {
+        return LLVMFuzzerMutate(data, size, max);
+    }
+    left = MIN(left, max - at - need);
+    rest = g_memdup2(data + size - left, left);
+    data[at] = ADD;
+    stw_le_p(data + at + 1, m.size);
+    memcpy(data + at + 3, m.data, m.size);
+    if (left) {
+        memcpy(data + at + need, rest, left);
+    }
+    return at + need + left;
+}

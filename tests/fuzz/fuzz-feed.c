@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Buffers handed over, as by a virtqueue: honest ones that follow each other,
+ * and any
+ *
+ * As for the ring: what is delivered is well-formed and counted, a stop is
+ * final, and of a guest that kept the rules everything arrives.
+ */
+#include "qemu/osdep.h"
+#include "qemu/bswap.h"
+#include "fuzz.h"
+
+typedef struct Feed {
+    CtRing ring;                /* the guest's own memory */
+    CtSink sink;
+    HtConsumer consumer;
+    uint64_t position;          /* submitted so far */
+    uint64_t tried;
+    bool honest;
+} Feed;
+
+static void submit(Feed *f, const struct ht_submit *sub, const uint8_t *bytes,
+                   size_t size)
+{
+    /* exactly so many bytes, and the consumer's own */
+    g_autofree uint8_t *data = fuzz_copy(bytes, size);
+    HtConsumer *c = &f->consumer;
+    uint64_t events = c->events, cursor = c->cursor, lost = c->lost;
+    bool stopped = c->stopped;
+
+    ht_consumer_feed(c, sub, data, size);
+    g_assert_cmpuint(c->cursor, >=, cursor);
+    g_assert_cmpuint(c->lost, >=, lost);
+    if (stopped) {
+        g_assert_true(c->stopped);
+        g_assert_cmpuint(c->events, ==, events);
+    } else if (!c->stopped) {
+        g_assert_cmpuint(c->cursor, ==, le64_to_cpu(sub->to));
+    }
+    fuzz_check_consumer(c, &f->sink);
+}
+
+/* What was committed since; one buffer for each packet */
+static void submit_honest(Feed *f)
+{
+    const uint32_t size = f->ring.packet_size;
+    uint64_t head = f->ring.packet * size + f->ring.offset;
+
+    while (f->position < head) {
+        uint64_t packet = f->position / size;
+        uint32_t from = f->position % size;
+        uint32_t to = packet == f->ring.packet ? f->ring.offset :
+            le32_to_cpu(ct_ring_packet(&f->ring, packet)->content);
+        struct ht_submit sub = {
+            .from = cpu_to_le64(f->position),
+            .to = cpu_to_le64(packet * size + to),
+            .lost = cpu_to_le64(f->ring.lost),
+            .stream = cpu_to_le32(f->ring.stream),
+        };
+
+        if (to > from) {
+            submit(f, &sub, (uint8_t *)ct_ring_packet(&f->ring, packet) + from,
+                   to - from);
+        }
+        f->position = packet < f->ring.packet ? (packet + 1) * size : head;
+        /* the packet's memory is the guest's again */
+        f->ring.control->host.tail = cpu_to_le64(f->position / size);
+    }
+}
+
+/* Positions, lengths and bytes as the input has them, near what is expected */
+static void submit_any(Feed *f, FuzzInput *in)
+{
+    uint8_t how = fuzz_u8(in);
+    uint64_t from = fuzz_number(in), length = fuzz_number(in);
+    struct ht_submit sub = {
+        .stream = cpu_to_le32(f->ring.stream + (how & 0x10 ? fuzz_u8(in) : 0)),
+        .lost = cpu_to_le64(how & 0x20 ? fuzz_number(in) : 0),
+    };
+    g_autoptr(GByteArray) bytes = g_byte_array_new();
+    uint64_t clock = f->ring.clock;
+
+    if (how & 1) {
+        from += f->consumer.cursor;
+    }
+    if ((how & 2) && from % f->ring.packet_size == 0) {
+        struct ht_packet h = {
+            .magic = cpu_to_le32(HT_PACKET_MAGIC),
+            .stream = cpu_to_le32(f->ring.stream),
+            .instance = cpu_to_le64(f->ring.instance),
+            .seq = cpu_to_le64(from / f->ring.packet_size),
+            .events = cpu_to_le64(f->consumer.expected),
+            .clock_begin = cpu_to_le64(clock),
+            .lost = cpu_to_le64(how & 0x40 ? fuzz_number(in) : 0),
+        };
+
+        g_byte_array_append(bytes, (const uint8_t *)&h, sizeof(h));
+    }
+    while (how-- & 7) {
+        fuzz_event(in, bytes, &clock);
+    }
+    if (!(how & 0x80)) {
+        length = bytes->len;
+    }
+    sub.from = cpu_to_le64(from);
+    sub.to = cpu_to_le64(from + length);
+    f->honest = false;
+    if (bytes->len) {
+        uint16_t at = fuzz_bits(in, 2) % bytes->len;
+
+        bytes->data[at] ^= fuzz_u8(in);
+    }
+    submit(f, &sub, bytes->data, bytes->len);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    FuzzInput in = fuzz_input(data, size);
+    Feed f = { .honest = true, .sink = fuzz_sink() };
+    uint8_t how = fuzz_u8(&in);
+
+    ct_ring_init(&f.ring, HT_PACKET_SIZE_MIN, 2, false);
+    ct_consumer_open(&f.consumer, &f.sink, &f.ring);
+    if (how & 1) {
+        ht_time_map_init(&f.consumer.time, 1000000000);
+    }
+    while (fuzz_more(&in)) {
+        g_autoptr(GByteArray) event = g_byte_array_new();
+        unsigned i;
+
+        switch (fuzz_u8(&in) % 8) {
+        case 0:
+            submit_honest(&f);
+            break;
+        case 1:
+            submit_any(&f, &in);
+            break;
+        case 2:
+            fuzz_sample(&in, &f.consumer.time);
+            break;
+        case 3:
+            ct_ring_close_packet(&f.ring);
+            break;
+        case 4:
+            for (i = fuzz_u8(&in) * 4; i; i--) {
+                ct_ring_emit(&f.ring, f.tried++);
+            }
+            break;
+        default:
+            fuzz_event(&in, event, &f.ring.clock);
+            f.tried++;
+            ct_ring_put(&f.ring, event->data, event->len);
+        }
+    }
+    if (f.honest) {
+        submit_honest(&f);
+        g_assert_false(f.consumer.stopped);
+        g_assert_cmpuint(f.consumer.dropped, ==, 0);
+        g_assert_cmpuint(f.consumer.events + f.ring.lost, ==, f.tried);
+    }
+    ht_consumer_close(&f.consumer, f.ring.lost, 0);
+    fuzz_check_consumer(&f.consumer, &f.sink);
+    g_assert_cmpuint(f.sink.closed, ==, 1);
+    g_assert_cmpuint(f.sink.discarded, ==,
+                     f.consumer.lost + f.consumer.dropped);
+
+    ht_consumer_destroy(&f.consumer);
+    ct_ring_destroy(&f.ring);
+    g_array_free(f.sink.numbers, true);
+    return 0;
+}

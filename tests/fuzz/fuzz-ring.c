@@ -1,0 +1,271 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * A ring whose guest does what it likes, between the host's calls and between
+ * any two of its looks at the ring
+ *
+ * What is delivered is well-formed, counted and never goes back in time; a
+ * stream that was stopped stays so; a guest that kept the rules is not
+ * stopped, and every event of it is delivered or counted.
+ */
+#include "qemu/osdep.h"
+#include "qemu/atomic.h"
+#include "qemu/bswap.h"
+#include "fuzz.h"
+
+typedef struct Ring {
+    CtRing ring;
+    CtSink sink;
+    HtConsumer consumer;
+    bool honest;
+    FuzzInput race;             /* what the guest does meanwhile */
+    uint64_t tried;             /* events of the honest guest */
+} Ring;
+
+static Ring *racing;
+
+static void emit(Ring *f, unsigned count)
+{
+    while (count--) {
+        f->tried++;
+        ct_ring_emit(&f->ring, f->tried);
+    }
+}
+
+static void emit_any(Ring *f, FuzzInput *in)
+{
+    g_autoptr(GByteArray) event = g_byte_array_new();
+
+    fuzz_event(in, event, &f->ring.clock);
+    f->tried++;
+    ct_ring_put(&f->ring, event->data, event->len);
+}
+
+/* Commit bytes that need not be an event. */
+static void append(Ring *f, FuzzInput *in)
+{
+    uint8_t bytes[16];
+    unsigned i, count = fuzz_u8(in) % sizeof(bytes) + 1;
+
+    for (i = 0; i < count; i++) {
+        bytes[i] = fuzz_u8(in);
+    }
+    f->honest = false;
+    ct_ring_put(&f->ring, bytes, count);
+}
+
+static void poke(Ring *f, uint8_t *p, FuzzInput *in)
+{
+    f->honest = false;
+    *p ^= fuzz_u8(in) + 1;
+}
+
+static void poke_control(Ring *f, FuzzInput *in)
+{
+    size_t size = sizeof(*f->ring.control), at = fuzz_bits(in, 2) % size;
+
+    poke(f, (uint8_t *)f->ring.control + at, in);
+}
+
+static void poke_packet(Ring *f, FuzzInput *in)
+{
+    struct ht_packet *p = ct_ring_packet(&f->ring, fuzz_u8(in));
+
+    f->honest = false;
+    switch (fuzz_u8(in) % 9) {
+    case 0:
+        p->magic ^= fuzz_number(in);
+        break;
+    case 1:
+        p->stream = cpu_to_le32(fuzz_number(in));
+        break;
+    case 2:
+        p->instance = cpu_to_le64(fuzz_number(in));
+        break;
+    case 3:
+        p->seq = cpu_to_le64(le64_to_cpu(p->seq) + fuzz_number(in));
+        break;
+    case 4:
+        p->clock_begin = cpu_to_le64(fuzz_number(in));
+        break;
+    case 5:
+        p->events = cpu_to_le64(le64_to_cpu(p->events) + fuzz_number(in));
+        break;
+    case 6:
+        p->lost = cpu_to_le64(fuzz_number(in));
+        break;
+    case 7:
+        p->content = cpu_to_le32(fuzz_number(in));
+        break;
+    default:
+        poke(f, (uint8_t *)(p + 1) + fuzz_u8(in), in);
+    }
+}
+
+static void poke_line(Ring *f, FuzzInput *in)
+{
+    struct ht_ring_control *c = f->ring.control;
+    uint8_t how = fuzz_u8(in);
+    uint64_t n = fuzz_number(in);
+
+    f->honest = false;
+    if (how & 0x80) {
+        n *= f->ring.packet_size;
+    }
+    switch (how % 4) {
+    case 0:
+        c->guest.head = cpu_to_le64(le64_to_cpu(c->guest.head) + n);
+        break;
+    case 1:
+        c->guest.head = cpu_to_le64(n);
+        break;
+    case 2:
+        c->guest.opening = cpu_to_le64(n);
+        break;
+    default:
+        c->guest.lost = cpu_to_le64(n);
+    }
+}
+
+/* What a guest may do at any time */
+static void guest(Ring *f, uint8_t action, FuzzInput *in)
+{
+    switch (action % 8) {
+    case 0:
+        emit(f, 1);
+        break;
+    case 1:
+        emit(f, fuzz_u8(in) * 4);
+        break;
+    case 2:
+        emit_any(f, in);
+        break;
+    case 3:
+        ct_ring_close_packet(&f->ring);
+        break;
+    case 4:
+        append(f, in);
+        break;
+    case 5:
+        poke_control(f, in);
+        break;
+    case 6:
+        poke_packet(f, in);
+        break;
+    case 7:
+        poke_line(f, in);
+        break;
+    }
+}
+
+/* Most of the time it does nothing between two looks. */
+static void race(void)
+{
+    Ring *f = racing;
+    uint8_t action;
+
+    fuzz_guest = NULL;
+    action = fuzz_u8(&f->race);
+    if (action >= 0xc0) {
+        guest(f, action, &f->race);
+    }
+    fuzz_guest = race;
+}
+
+/* The host's part */
+static void host(Ring *f, uint8_t action, FuzzInput *in)
+{
+    struct ht_ring_control *control = f->ring.control;
+    HtConsumer *c = &f->consumer;
+    uint64_t cursor = c->cursor, lost = c->lost;
+    bool stopped = c->stopped;
+    uint64_t events = c->events;
+
+    switch (action % 8) {
+    case 0:
+        ht_consumer_ring(c, control, f->ring.data, fuzz_number(in));
+        break;
+    case 1:
+        ht_consumer_arm(c, control, action & 8);
+        break;
+    case 2:
+        ht_consumer_disarm(c, control);
+        break;
+    case 3:
+        fuzz_sample(in, &c->time);
+        break;
+    case 4:
+        g_assert_false(ht_consumer_behind(c, control) &&
+                       !ht_consumer_pending(c, control));
+        break;
+    default:
+        ht_consumer_ring(c, control, f->ring.data, SIZE_MAX);
+    }
+    g_assert_cmpuint(c->cursor, >=, cursor);
+    g_assert_cmpuint(c->lost, >=, lost);
+    if (stopped) {
+        g_assert_true(c->stopped);
+        g_assert_cmpuint(c->events, ==, events);
+        g_assert_cmpuint(c->cursor, ==, cursor);
+    }
+    fuzz_check_consumer(c, &f->sink);
+}
+
+/* All that was committed is delivered or counted. */
+static void check_honest(Ring *f)
+{
+    HtConsumer *c = &f->consumer;
+
+    ht_consumer_ring(c, f->ring.control, f->ring.data, SIZE_MAX);
+    g_assert_false(c->stopped);
+    g_assert_false(ht_consumer_pending(c, f->ring.control));
+    g_assert_cmpuint(c->lost, ==, f->ring.lost);
+    g_assert_cmpuint(c->events + c->dropped + c->lost, ==, f->tried);
+    if (!f->ring.overwrite) {
+        g_assert_cmpuint(c->dropped, ==, 0);
+        g_assert_cmpuint(c->skipped, ==, 0);
+    }
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    FuzzInput in = fuzz_input(data, size);
+    uint8_t how = fuzz_u8(&in);
+    Ring f = { .honest = true, .sink = fuzz_sink() };
+
+    ct_ring_init(&f.ring, HT_PACKET_SIZE_MIN, 2 << (how >> 1) % 3, how & 1);
+    ct_consumer_open(&f.consumer, &f.sink, &f.ring);
+    if (how & 0x80) {
+        /* nobody related the clocks so far */
+        ht_time_map_init(&f.consumer.time, 1000000000);
+    }
+    racing = &f;
+
+    while (fuzz_more(&in)) {
+        uint8_t action = fuzz_u8(&in);
+
+        if (action < 0x80) {
+            guest(&f, action, &in);
+        } else if (action < 0xc0) {
+            host(&f, action, &in);
+        } else {
+            f.race = fuzz_slice(&in, action & 0x3f);
+            fuzz_guest = race;
+            host(&f, 0xff, &in);
+            fuzz_guest = NULL;
+        }
+    }
+    if (f.honest) {
+        check_honest(&f);
+    }
+    ht_consumer_close(&f.consumer, fuzz_number(&in), 0);
+    fuzz_check_consumer(&f.consumer, &f.sink);
+    g_assert_cmpuint(f.sink.closed, ==, 1);
+    g_assert_cmpuint(f.sink.discarded, ==,
+                     f.consumer.lost + f.consumer.dropped);
+    g_assert_false(ht_consumer_pending(&f.consumer, f.ring.control));
+
+    ht_consumer_destroy(&f.consumer);
+    ct_ring_destroy(&f.ring);
+    g_array_free(f.sink.numbers, true);
+    return 0;
+}

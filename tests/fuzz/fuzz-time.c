@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The time map: readings of any kind, and readings of two honest clocks
+ *
+ * A map never overflows, is monotone inside each segment and exact at each
+ * reading.  Of honest clocks it is never further from the truth than the
+ * readings' bounds and what the frequency was known to say.
+ */
+#include "qemu/osdep.h"
+#include "hypertrace/time-map.h"
+#include "fuzz.h"
+
+static void check_map(const HtTimeMap *m, uint64_t hz, FuzzInput *in)
+{
+    uint64_t a = fuzz_number(in), b = fuzz_number(in), ns;
+    unsigned i;
+
+    g_assert_cmpuint(m->count, <=, HT_TIME_SEGMENTS);
+    for (i = 0; i < m->count; i++) {
+        const HtTimeSegment *s = &m->seg[i];
+
+        if (i) {
+            g_assert_cmpuint(s->counter, >=, s[-1].counter);
+            g_assert_cmpuint(s->ns, >, s[-1].ns);
+        }
+        g_assert_cmpuint(ht_time_segment_to_ns(s, s->counter), ==, s->ns);
+        /* monotone */
+        ns = ht_time_segment_to_ns(s, MIN(a, b));
+        g_assert_cmpuint(ht_time_segment_to_ns(s, MAX(a, b)), >=, ns);
+        /* the map is its segments */
+        if (i + 1 == m->count || s->counter < s[1].counter) {
+            g_assert_cmpuint(ht_time_map_to_ns(m, s->counter), ==, s->ns);
+        }
+    }
+    g_assert_cmpuint(ht_time_map_to_ns(m, a), <=, HT_TIME_MAX_NS);
+    if (m->count) {
+        g_assert_cmpuint(ht_time_map_bound(m), ==,
+                         m->seg[m->count - 1].bound_ns);
+    } else {
+        g_assert_cmpuint(ht_time_map_to_ns(m, a), ==, 0);
+        g_assert_cmpuint(ht_time_map_bound(m), ==, UINT64_MAX);
+        g_assert_cmpuint(ht_time_map_drift(m, a), ==, 0);
+    }
+    /* nobody makes it believe a frequency far from the nominal one */
+    g_assert_cmpuint(ht_time_map_hz(m), >=, hz - hz / 32);
+    g_assert_cmpuint(ht_time_map_hz(m), <=, hz + hz / 32);
+    a &= UINT32_MAX;
+    b &= UINT32_MAX;
+    g_assert_cmpuint(ht_time_map_drift(m, MIN(a, b)), <=,
+                     ht_time_map_drift(m, MAX(a, b)));
+}
+
+static void any(FuzzInput *in, uint64_t hz)
+{
+    HtTimeMap m;
+
+    ht_time_map_init(&m, hz);
+    check_map(&m, hz, in);
+    while (fuzz_more(in)) {
+        fuzz_sample(in, &m);
+        g_assert_cmpuint(m.count, >, 0);
+        check_map(&m, hz, in);
+    }
+}
+
+typedef struct Truth {
+    uint64_t hz;                /* the nominal frequency */
+    int32_t ppm;                /* how wrong it is */
+    uint64_t ns;                /* now */
+} Truth;
+
+/* A counter that began with host time 0 */
+static uint64_t counter_at(const Truth *t, uint64_t ns)
+{
+    return (unsigned __int128)ns * t->hz * (1000000 + t->ppm) /
+           1000000 / 1000000000;
+}
+
+static void check_truth(const Truth *t, const HtTimeMap *m, uint64_t ns,
+                        uint64_t allowed)
+{
+    uint64_t got = ht_time_map_to_ns(m, counter_at(t, ns));
+    uint64_t tick = 1000000000 / t->hz + 1;
+
+    g_assert_cmpuint(got, <=, ns + allowed + tick);
+    g_assert_cmpuint(got + allowed + tick, >=, ns);
+}
+
+/* What the map may be wrong by at a time behind its last reading */
+static uint64_t allowed(const HtTimeMap *m, uint64_t bound, uint64_t ns)
+{
+    uint64_t last = m->seg[m->count - 1].ns;
+
+    ns -= MIN(ns, last);
+    return 2 * bound + 1000 + 2 * ht_time_map_drift(m, ns) + ns / 10000;
+}
+
+static void honest(FuzzInput *in, uint64_t hz)
+{
+    Truth t = { .hz = hz, .ppm = fuzz_u8(in) % 101 - 50, .ns = 1000000000 };
+    uint64_t last = 0, worst = 0;
+    HtTimeMap m, old;
+
+    ht_time_map_init(&m, hz);
+    while (fuzz_more(in)) {
+        uint8_t how = fuzz_u8(in);
+        uint64_t before = last, at, bound, off;
+
+        /* 4 us to 4 s, as the device and the guests take readings */
+        t.ns += ((uint64_t)(how & 15) + 1) << (12 + (how >> 4));
+        bound = fuzz_bits(in, 2) % 20000 + 1;
+        off = fuzz_bits(in, 2) % (2 * bound + 1);
+        old = m;
+        ht_time_map_sample(&m, counter_at(&t, t.ns), t.ns - bound + off,
+                           bound);
+        check_map(&m, hz, in);
+        worst = MAX(worst, bound);
+        last = t.ns;
+        if (before) {
+            /* between the last two readings, and a while behind them */
+            at = before + fuzz_bits(in, 4) % (last - before + 1);
+            check_truth(&t, &m, at, allowed(&old, worst, last));
+            at = last + fuzz_bits(in, 4);
+            check_truth(&t, &m, at, allowed(&m, worst, at));
+        }
+    }
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    static const uint64_t hz[] = {
+        1000, 1000000, 1000000000, 2400000001, UINT64_C(100000000000),
+    };
+    FuzzInput in = fuzz_input(data, size);
+    uint8_t how = fuzz_u8(&in);
+
+    if (how & 0x80) {
+        honest(&in, hz[1 + how % 4]);
+    } else {
+        any(&in, hz[how % ARRAY_SIZE(hz)]);
+    }
+    return 0;
+}

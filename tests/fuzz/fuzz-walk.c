@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The checked walk, against a second one that is slow and plain
+ *
+ * What it lets through is a well-formed run whose times never decrease, of
+ * classes that are ready; bytes behind it and all payloads are untouched; it
+ * stops exactly where the second one does, and for the same reason.
+ */
+#include "qemu/osdep.h"
+#include "qemu/bswap.h"
+#include "fuzz.h"
+
+/* The next event at @p, as the specification has it */
+typedef struct Plain {
+    uint32_t id;
+    size_t header;
+    size_t size;
+    uint64_t clock;
+    uint64_t ns;
+} Plain;
+
+static HtWalkStop plain_event(const HtWalk *w, bool cut, const HtTimeMap *time,
+                              const uint8_t *p, size_t avail, Plain *e)
+{
+    const HtClass *c;
+    ssize_t payload;
+
+    if (avail == 0) {
+        return HT_WALK_END;
+    }
+    e->header = p[0] == 255 ? 13 : 4;
+    if (avail < e->header) {
+        return HT_WALK_BAD_LENGTH;
+    }
+    if (e->header == 4) {
+        /* the step from the last clock, sign-extended from 24 bits */
+        int32_t step = (int32_t)((ldl_le_p(p) & ~0xff) -
+                                 ((uint32_t)w->clock << 8)) >> 8;
+
+        e->id = p[0];
+        e->clock = w->clock + step;
+    } else {
+        e->id = ldl_le_p(p + 1);
+        e->clock = ldq_le_p(p + 5);
+        if (e->id > HT_CLASSES_MAX) {
+            return HT_WALK_BAD_HEADER;
+        }
+    }
+    c = ht_class_table_get(fuzz_classes(), e->id);
+    if (!c || ht_class_get_state(c) != HT_CLASS_READY) {
+        return HT_WALK_BAD_ID;
+    }
+    payload = fuzz_payload(c, p + e->header, avail - e->header);
+    if (payload < 0) {
+        return HT_WALK_BAD_LENGTH;
+    }
+    e->size = e->header + payload;
+    e->ns = MAX(w->ns, ht_time_map_to_ns(time, e->clock));
+    if (e->header == 4 && e->ns - w->ns >= 1 << 24 && !cut) {
+        return HT_WALK_CUT;
+    }
+    return HT_WALK_END;
+}
+
+/* What backends read from the run is what the guest wrote, but for the time */
+static void check_run(const HtWalk *before, bool cut, const HtTimeMap *time,
+                      const uint8_t *bytes, size_t len, const uint8_t *walked,
+                      const HtWalkRun *w, HtWalkStop stop, HtWalk *after)
+{
+    HtRun run = {
+        .events = w->events,
+        .data = walked,
+        .size = w->size,
+        .begin_ns = w->begin_ns,
+        .end_ns = w->end_ns,
+    };
+    HtWalk plain = *before;
+    uint32_t events = 0;
+    size_t pos = 0;
+    HtRunIter it;
+    HtEvent ev;
+    Plain e;
+
+    ht_run_iter_init(&it, &run, fuzz_classes());
+    while (ht_run_next(&it, &ev)) {
+        g_assert_cmpint(plain_event(&plain, cut, time, bytes + pos, len - pos,
+                                    &e), ==, HT_WALK_END);
+        g_assert_cmpuint(ev.cls->id, ==, e.id);
+        g_assert_cmpuint(ev.ns, ==, e.ns);
+        g_assert_true(ev.payload == walked + pos + e.header);
+        g_assert_cmpuint(ev.size, ==, e.size - e.header);
+        g_assert_cmpint(memcmp(ev.payload, bytes + pos + e.header, ev.size),
+                        ==, 0);
+        if (events++ == 0) {
+            g_assert_cmpuint(w->begin_ns, ==, e.ns);
+            g_assert_cmpuint(w->counter, ==, e.clock);
+        }
+        plain.backward += e.clock < plain.clock;
+        plain.clock = e.clock;
+        plain.ns = e.ns;
+        cut = false;
+        pos += e.size;
+    }
+    g_assert_cmpuint(events, ==, w->events);
+    g_assert_cmpuint(pos, ==, w->size);
+    g_assert_cmpuint(w->end_ns, ==, plain.ns);
+    g_assert_cmpint(memcmp(walked + pos, bytes + pos, len - pos), ==, 0);
+    g_assert_cmpint(plain_event(&plain, cut, time, bytes + pos, len - pos,
+                                &e), ==, stop);
+    g_assert_true((stop == HT_WALK_END) == (pos == len));
+    g_assert_cmpuint(after->clock, ==, plain.clock);
+    g_assert_cmpuint(after->ns, ==, plain.ns);
+    g_assert_cmpuint(after->backward, ==, plain.backward);
+    g_assert_true(after->cut == (stop == HT_WALK_CUT || cut));
+}
+
+/* As a consumer does: go on behind each cut. */
+static void walk(HtWalk *w, const HtTimeMap *time, const uint8_t *bytes,
+                 size_t len)
+{
+    g_autofree uint8_t *buf = fuzz_copy(bytes, len);
+    g_autofree uint8_t *again = fuzz_copy(bytes, len);
+    const uint8_t *rest = bytes ? bytes : buf;
+    size_t done = 0;
+    HtWalkStop stop;
+
+    do {
+        HtWalk before = *w, second = *w;
+        HtWalkRun run, other;
+
+        stop = ht_walk(w, fuzz_classes(), time, buf + done, len - done, &run);
+        g_assert_cmpstr(ht_walk_stop_str(stop), !=, "?");
+        check_run(&before, before.cut, time, rest + done, len - done,
+                  buf + done, &run, stop, w);
+        g_assert_true(run.events || !before.cut || stop != HT_WALK_CUT);
+
+        /* a function of its arguments */
+        g_assert_cmpint(ht_walk(&second, fuzz_classes(), time, again + done,
+                                len - done, &other), ==, stop);
+        g_assert_cmpint(memcmp(&run, &other, sizeof(run)), ==, 0);
+        g_assert_cmpuint(second.backward, ==, w->backward);
+        done += run.size;
+    } while (stop == HT_WALK_CUT);
+    if (len) {
+        g_assert_cmpint(memcmp(buf, again, len), ==, 0);
+    }
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    static const uint64_t hz[] = {
+        1000, 1000000000, 2400000001, UINT64_C(100000000000),
+    };
+    g_autoptr(GByteArray) bytes = g_byte_array_new();
+    FuzzInput in = fuzz_input(data, size);
+    HtWalk w = { .cut = true };
+    uint64_t clock = 0;
+    HtTimeMap time;
+
+    ht_time_map_init(&time, hz[fuzz_u8(&in) % ARRAY_SIZE(hz)]);
+    while (fuzz_more(&in)) {
+        uint8_t raw[13];
+        unsigned i;
+
+        switch (fuzz_u8(&in) % 8) {
+        case 0:
+            walk(&w, &time, bytes->data, bytes->len);
+            g_byte_array_set_size(bytes, 0);
+            break;
+        case 1:
+            fuzz_sample(&in, &time);
+            break;
+        case 2:                                 /* a packet begins */
+            clock = fuzz_number(&in);
+            walk(&w, &time, bytes->data, bytes->len);
+            g_byte_array_set_size(bytes, 0);
+            w.clock = clock;
+            break;
+        case 3:                                 /* another clock, any class */
+            clock = fuzz_number(&in);
+            ct_put_compact(bytes, fuzz_u8(&in), clock, NULL, 0);
+            break;
+        case 4:
+            clock = fuzz_number(&in);
+            ct_put_extended(bytes, fuzz_number(&in), clock, NULL, 0);
+            break;
+        case 5:
+            for (i = fuzz_u8(&in) % sizeof(raw); i; i--) {
+                raw[0] = fuzz_u8(&in);
+                g_byte_array_append(bytes, raw, 1);
+            }
+            break;
+        default:
+            fuzz_event(&in, bytes, &clock);
+        }
+    }
+    walk(&w, &time, bytes->data, bytes->len);
+    return 0;
+}
