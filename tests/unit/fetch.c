@@ -110,22 +110,31 @@ READ(4)
 READ(8)
 READ(16)
 
-#define ATOMIC(type, bits)                                                  \
-    type __tsan_atomic##bits##_load(const type *p, int order)               \
-    {                                                                       \
-        (void)order;                                                        \
-        load(p, sizeof(*p));                                                \
-        return *p;                                                          \
-    }                                                                       \
-    void __tsan_atomic##bits##_store(type *p, type v, int order)            \
-    {                                                                       \
-        (void)order;                                                        \
-        *p = v;                                                             \
-    }
-ATOMIC(uint8_t, 8)
-ATOMIC(uint16_t, 16)
-ATOMIC(uint32_t, 32)
-ATOMIC(uint64_t, 64)
+uint32_t __tsan_atomic32_load(const uint32_t *p, int order)
+{
+    (void)order;
+    load(p, sizeof(*p));
+    return *p;
+}
+
+uint64_t __tsan_atomic64_load(const uint64_t *p, int order)
+{
+    (void)order;
+    load(p, sizeof(*p));
+    return *p;
+}
+
+void __tsan_atomic32_store(uint32_t *p, uint32_t v, int order)
+{
+    (void)order;
+    *p = v;
+}
+
+void __tsan_atomic64_store(uint64_t *p, uint64_t v, int order)
+{
+    (void)order;
+    *p = v;
+}
 
 void __tsan_init(void)
 {
