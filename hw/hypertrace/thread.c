@@ -284,11 +284,34 @@ void ht_thread_start(HypertraceDevice *dev)
     event_notifier_set(&t->doorbell);
 }
 
+/* Calls of all devices that nobody waits for any more; BQL */
+static unsigned all_left;
+
+#ifdef __GLIBC__
+/*
+ * LTTng-UST's destructor waits, without bound, for threads that are in a
+ * tracepoint; it would have QEMU wait for one that hangs in it.
+ */
+static void exit_without_threads(int status, void *opaque)
+{
+    if (all_left) {
+        _exit(status);
+    }
+}
+
+/* First of all, to be run last, but before the destructors of libraries. */
+static void __attribute__((constructor)) thread_init(void)
+{
+    on_exit(exit_without_threads, NULL);
+}
+#endif
+
 /* Context: BH in main loop, BQL */
 static void thread_came_back(void *opaque)
 {
     ThreadCall *call = opaque;
 
+    all_left--;
     call->dev->thread.left--;
     hypertrace_device_unused(call->dev);
     object_unref(OBJECT(call->dev));
@@ -368,6 +391,7 @@ static bool thread_call(HypertraceDevice *dev,
     if (qatomic_cmpxchg(&call->state, CALL_PENDING, CALL_LEFT) ==
         CALL_PENDING) {
         t->left++;
+        all_left++;
         return false;
     }
     object_unref(OBJECT(dev));
