@@ -84,7 +84,7 @@ class Study(htpayload.Payload):
                     del os.environ[k]
                 else:
                     os.environ[k] = v
-        hello = self._answer(60)
+        hello = self.answer(60)
         if hello.get("devices") != len(self.devices):
             raise Failure(f"the payload found other devices: {hello}\n{self}")
         self.clock_hz = hello["clock_hz"]
@@ -120,7 +120,8 @@ class Study(htpayload.Payload):
                 pass                    # it has ended
         return total
 
-    def _answer(self, timeout):
+    def answer(self, timeout):
+        """Wait for a command's row."""
         row = json.loads(self.out.expect(r"^(\{.*\})\n", timeout)[1])
         if "error" in row:
             raise Failure(f"the payload: {row}\n{self}")
@@ -131,7 +132,7 @@ class Study(htpayload.Payload):
         self.console.send(" ".join(
             [command, *(f"{k}={v}" for k, v in options.items()
                         if v is not None)]) + "\n")
-        return self._answer(timeout)
+        return self.answer(timeout)
 
     def poll(self, device, ns):
         """Have a device's consumer poll for so long before it sleeps."""
@@ -177,7 +178,7 @@ class Study(htpayload.Payload):
                     else None))
             except TooLate:
                 # others used the processor; it emits nevertheless
-                self._answer(10)
+                self.answer(10)
                 self.tell("go")
         raise Failure(f"{device}: cannot be stopped within a second")
 
@@ -228,7 +229,7 @@ class Study(htpayload.Payload):
                 StoppedThread(self.tids[f"io-{device}"]):
             if time.monotonic() - began > delay / 1000:
                 raise TooLate(device)
-            row = self._answer(10)
+            row = self.answer(10)
         if row["function"] != "emitted":
             raise Failure(f"not emitted, but {row}")
 

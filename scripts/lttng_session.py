@@ -9,7 +9,8 @@
 The daemon has an LTTNG_HOME of its own and so nothing to do with one that
 runs already.  LTTng allows root only one daemon in a machine: root's private
 one therefore belongs to an unprivileged user; a program that root runs with
-the same LTTNG_HOME is traced all the same.
+the same LTTNG_HOME is traced all the same, but not found again by a daemon
+that is started later.  private_run() gives root a machine of its own.
 
 As a command: lttng_session.py [--event PATTERN]... OUTPUT -- COMMAND...
 records while COMMAND runs, and exits as it does.
@@ -23,6 +24,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 
 UNPRIVILEGED = 65534        # nobody
@@ -31,6 +33,37 @@ DEADLINE = 30               # seconds; reached only if something is broken
 
 class SessionError(Exception):
     """LTTng did not do what it was asked to; the text says what it said."""
+
+
+def private_run(function):
+    """Call function where /run and /dev/shm are its own: so has root a
+    daemon of its own.  Programs it starts end with it.  Returns whether that
+    could be done; where it cannot, function is not called."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    result = []
+
+    def thread():
+        # the namespace is this thread's
+        if libc.unshare(0x00020000):                    # CLONE_NEWNS
+            return
+        for command in (["mount", "--make-rprivate", "/"],
+                        ["mount", "-t", "tmpfs", "none", "/run"],
+                        ["mount", "-t", "tmpfs", "none", "/dev/shm"]):
+            if subprocess.run(command, check=False,
+                              stderr=subprocess.DEVNULL).returncode:
+                return
+        result.append(None)
+        try:
+            function()
+        except BaseException as error:          # pytest's are, too
+            result.append(error)
+
+    t = threading.Thread(target=thread)
+    t.start()
+    t.join()
+    if result[1:]:
+        raise result[1]
+    return bool(result)
 
 
 def missing_programs():
@@ -63,12 +96,14 @@ class PrivateSession:
     snapshot: flight recorder; call snapshot() to write the buffers out
     per_uid: share buffers between programs.  Off, because a program that is
         killed leaves such buffers unusable for the others
+    own_run: the caller is root, in private_run()
     """
 
     def __init__(self, output=None, events=("*",), filter=None, start=True,
                  blocking=False, subbuf_size="1M", num_subbuf=8,
-                 snapshot=False, per_uid=False, name="hypertrace"):
-        self.name = name
+                 snapshot=False, per_uid=False, name="hypertrace",
+                 own_run=False):
+        self.name = self._given_name = name
         self.output = os.path.abspath(output) if output else None
         self._written = None    # where the daemon writes it
         self._events = list(events)
@@ -78,7 +113,7 @@ class PrivateSession:
         self._subbuf = (subbuf_size, num_subbuf)
         self._snapshot = snapshot
         self._per_uid = per_uid
-        self._root = os.geteuid() == 0
+        self._root = os.geteuid() == 0 and not own_run
         self._home = None
         self._daemon = None
         self._log = None
@@ -87,6 +122,7 @@ class PrivateSession:
 
     def __enter__(self):
         try:
+            self._make_home()
             self._start_daemon()
             self._create()
         except BaseException:
@@ -122,12 +158,14 @@ class PrivateSession:
                                       for n in dirs + files)]:
                     os.lchown(entry, 0, 0)
 
-    def _start_daemon(self):
+    def _make_home(self):
         # sockets: short paths, whatever TMPDIR is
         self._home = tempfile.mkdtemp(prefix="ht-lttng-", dir="/tmp")
         if self._root:
             os.chown(self._home, UNPRIVILEGED, UNPRIVILEGED)
         os.chmod(self._home, 0o755)
+
+    def _start_daemon(self):
         self._log = open(os.path.join(self._home, "sessiond.log"), "w+b")
         try:
             self._daemon = subprocess.Popen(
@@ -213,6 +251,36 @@ class PrivateSession:
     def pid(self):
         """The daemon's process."""
         return self._daemon.pid
+
+    def consumers(self):
+        """Processes that write the traces."""
+        found = []
+        for entry in os.listdir("/proc"):
+            try:
+                with open(f"/proc/{entry}/stat", encoding="ascii",
+                          errors="replace") as stat:
+                    pid, rest = stat.read().split(" (", 1)
+                name, rest = rest.rsplit(") ", 1)
+            except (OSError, ValueError):
+                continue
+            if name == "lttng-consumerd" and \
+                    int(rest.split()[2]) == self._daemon.pid:
+                found.append(int(pid))
+        return found
+
+    def kill(self):
+        """Kill the daemon and its consumers; what was not written is lost."""
+        os.killpg(self._daemon.pid, signal.SIGKILL)
+        self._daemon.wait()
+        self._log.close()
+        self.name = None
+
+    def restart(self, output):
+        """After kill(): another daemon, which records to output."""
+        self.name = self._given_name
+        self.output = os.path.abspath(output)
+        self._start_daemon()
+        self._create()
 
     def start(self):
         """Begin recording."""

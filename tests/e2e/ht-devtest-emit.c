@@ -160,7 +160,7 @@ static void pace(unsigned rate)
             emitted += ht_emit_devtest(&stream, n, "pace");
         }
         if (ticks % 100 == 0) {
-            printf("pace %llu %llu\n", (unsigned long long)emitted,
+            printf("pace %s %llu %llu\n", path, (unsigned long long)emitted,
                    (unsigned long long)(n - emitted));
             fflush(stdout);
         }

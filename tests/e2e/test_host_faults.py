@@ -1,0 +1,434 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What the host does to a device: daemons that die or hang, full disks, files
+that go away, a thread that does not run.
+
+Each time the guest emits on while the fault lasts, QEMU answers, and what was
+emitted is recorded or counted as discarded, as far as LTTng counts.
+"""
+
+import collections
+import contextlib
+import functools
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import bt2
+import pytest
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts"))
+
+import ctf_events  # noqa: E402
+import htvm  # noqa: E402
+import lttng_session  # noqa: E402
+from bench_guest import StoppedThread, Study  # noqa: E402
+
+CHANNELS = ["hypercall", "shm", "virtio"]
+EVENTS = 20000
+PATIENCE = 5            # seconds; PATIENCE_NS in hw/hypertrace/thread.c
+
+
+def own_run(test):
+    """Root's tests get a machine in which a daemon of root's is theirs."""
+    @functools.wraps(test)
+    def run(**kwargs):
+        lacking = lttng_session.missing_programs()
+        if lacking:
+            pytest.skip(f"missing: {' '.join(lacking)}")
+        if os.geteuid() != 0:
+            test(**kwargs)
+        elif not lttng_session.private_run(lambda: test(**kwargs)):
+            pytest.skip("mounting is not allowed here")
+    return run
+
+
+def mounting(test):
+    """For tests that mount a small disk."""
+    @functools.wraps(test)
+    def run(**kwargs):
+        if os.geteuid() != 0:
+            pytest.skip("only root can mount a small disk")
+        if not lttng_session.private_run(lambda: test(**kwargs)):
+            pytest.skip("mounting is not allowed here")
+    return run
+
+
+def session(output, **kwargs):
+    return lttng_session.PrivateSession(
+        str(output), events=["ht0:*", "ht1:*", "ht2:*"],
+        own_run=os.geteuid() == 0, **kwargs)
+
+
+def study(workdir, backend, channels=CHANNELS, env=None, **properties):
+    return Study([dict(properties, id=f"ht{n}", channel=c, backend=backend)
+                  for n, c in enumerate(channels)],
+                 peers=False, env=env, accel="tcg", workdir=workdir)
+
+
+def emit(vm, device, events=EVENTS, timeout=60, **options):
+    """The guest emits, whatever the host does: (sent, discarded)"""
+    row = vm.tell("run", timeout, device=vm.index[device], events=events,
+                  mode="flat", **options)
+    assert row["sent"] + row["discarded"] == events and not row["gave_up"]
+    return row["sent"], row["discarded"]
+
+
+def trace_counts(trace):
+    """{provider: events}, and how many LTTng discarded in all"""
+    found = collections.Counter()
+    discarded = 0
+    for msg in bt2.TraceCollectionMessageIterator(str(trace)):
+        if isinstance(msg, bt2._EventMessageConst):
+            found[msg.event.name.partition(":")[0]] += 1
+        elif isinstance(msg, bt2._DiscardedEventsMessageConst):
+            discarded += msg.count
+    return found, discarded
+
+
+def devices(vm):
+    return sorted(vm.index)
+
+
+def emit_on_all(vm, **kwargs):
+    """{device: events sent}"""
+    return {d: emit(vm, d, **kwargs)[0] for d in devices(vm)}
+
+
+@own_run
+def test_daemon_killed(tmp_path):
+    """The session daemon and its consumers die; another one records."""
+    with session(tmp_path / "first") as s, \
+            study(tmp_path, "lttng", env=s.env()) as vm:
+        emit_on_all(vm)
+        s.kill()
+        during = emit_on_all(vm)
+        assert sum(during.values()) > 0
+        assert vm.qmp.command("query-status")["running"]
+        s.restart(tmp_path / "second")
+        for d in devices(vm):
+            s.wait_listed(f"{d}:bench_32")
+        after = emit_on_all(vm)
+        s.finish()
+        vm.quit()
+    recorded, discarded = trace_counts(tmp_path / "second")
+    assert sum(recorded.values()) + discarded == sum(after.values())
+    assert discarded or recorded == after
+
+
+@own_run
+def test_daemon_hangs(tmp_path):
+    """The session daemon is stopped while it records, and while a device's
+    classes are registered; it then goes on with both."""
+    with session(tmp_path / "trace") as s, \
+            study(tmp_path, "lttng", env=s.env()) as vm:
+        sent = {"ht0": emit(vm, "ht0")[0], "ht1": 0, "ht2": 0}
+        os.kill(s.pid, signal.SIGSTOP)
+        try:
+            # known classes
+            sent["ht0"] += emit(vm, "ht0")[0]
+            # new ones: the guest may give up, but comes back
+            vm.console.send("run device=1 event=32 events=1 mode=flat\n")
+            assert vm.qmp.command("query-status")["running"]
+        finally:
+            os.kill(s.pid, signal.SIGCONT)
+        row = vm.answer(60)
+        sent["ht1"] = row["sent"]
+        s.finish()
+        vm.quit()
+    recorded, discarded = trace_counts(tmp_path / "trace")
+    assert sum(recorded.values()) + discarded == sum(sent.values())
+    assert recorded["ht1"] == sent["ht1"] == 1
+
+
+@own_run
+def test_consumer_killed(tmp_path):
+    """Nobody empties LTTng's buffers any more; the guest does not notice."""
+    with session(tmp_path / "first") as s, \
+            study(tmp_path, "lttng", env=s.env()) as vm:
+        emit_on_all(vm)
+        consumers = s.consumers()
+        assert consumers
+        for pid in consumers:
+            os.kill(pid, signal.SIGKILL)
+        during = emit_on_all(vm, events=10 * EVENTS)
+        assert sum(during.values()) > 0
+        s.kill()
+        s.restart(tmp_path / "second")
+        for d in devices(vm):
+            s.wait_listed(f"{d}:bench_32")
+        after = emit_on_all(vm)
+        s.finish()
+        vm.quit()
+    recorded, discarded = trace_counts(tmp_path / "second")
+    assert sum(recorded.values()) + discarded == sum(after.values())
+    assert discarded or recorded == after
+
+
+@contextlib.contextmanager
+def stopped(pids):
+    for pid in pids:
+        os.kill(pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        for pid in pids:
+            os.kill(pid, signal.SIGCONT)
+
+
+@own_run
+@pytest.mark.parametrize("channel", CHANNELS)
+def test_blocking_consumer_hangs(tmp_path, channel):
+    """LTTng waits for space, and there is none for long: the guest emits and
+    discards; the VM stops and goes on."""
+    with session(tmp_path / "trace", blocking=True, subbuf_size="128k",
+                 num_subbuf=4) as s, \
+            study(tmp_path, "lttng", [channel], env=s.env()) as vm:
+        opened = vm.tell("run", device=0, events=10 * EVENTS, mode="flat",
+                         hold=1)
+        assert opened["function"] == "opened"
+        with stopped(s.consumers()):
+            assert vm.tell("go", 60)["function"] == "emitted"
+            begin = time.monotonic()
+            vm.qmp.command("stop")
+            vm.qmp.command("cont")
+            vm.qmp.command("stop")
+            vm.qmp.command("cont")
+            assert time.monotonic() - begin < 4 * PATIENCE
+            assert "VM stops while the backend" in vm.stderr
+        row = vm.tell("go")
+        assert row["sent"] + row["discarded"] == 10 * EVENTS
+        stats = vm.stats("ht0")
+        s.finish()
+        vm.quit()
+    assert stats["events"] == row["sent"]
+    recorded, discarded = trace_counts(tmp_path / "trace")
+    assert (recorded["ht0"], discarded) == (row["sent"], 0)
+
+
+@own_run
+def test_quit_while_blocked(tmp_path):
+    """QEMU ends although LTTng's own end would wait for the thread in it."""
+    with session(tmp_path / "trace", blocking=True, subbuf_size="4k",
+                 num_subbuf=2) as s, \
+            study(tmp_path, "lttng", ["shm"], env=s.env()) as vm:
+        vm.tell("run", device=0, events=10 * EVENTS, mode="flat", hold=1)
+        with stopped(s.consumers()):
+            vm.tell("go", 60)
+            begin = time.monotonic()
+            vm.qmp.command("quit")
+            assert vm.process.wait(8 * PATIENCE) == 0, vm.stderr
+            assert time.monotonic() - begin >= PATIENCE - 1
+
+
+# The thread ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("channel", CHANNELS)
+def test_thread_does_not_run(tmp_path, channel):
+    """The IOThread is stopped: the guest emits and discards, the VM stops."""
+    with study(tmp_path, "ctf", [channel]) as vm:
+        opened = vm.tell("run", device=0, events=10 * EVENTS, mode="flat",
+                         hold=1)
+        assert opened["function"] == "opened"
+        with StoppedThread(vm.tids["io-ht0"]):
+            assert vm.tell("go", 60)["function"] == "emitted"
+            begin = time.monotonic()
+            vm.qmp.command("stop")
+            vm.qmp.command("cont")
+            assert PATIENCE - 1 < time.monotonic() - begin < 4 * PATIENCE
+        row = vm.tell("go")
+        stats = vm.stats("ht0")
+        vm.quit()
+    assert row["sent"] + row["discarded"] == 10 * EVENTS
+    assert (stats["events"], stats["lost"] + stats["dropped"]) == (
+        row["sent"], row["discarded"])
+    (stream,) = ctf_events.read(vm.trace("ht0")).values()
+    assert len(stream.events) == row["sent"]
+    assert stream.discarded == row["discarded"]
+
+
+def mirrored(vm):
+    (job,) = vm.qmp.command("query-block-jobs")
+    return job["offset"]
+
+
+@pytest.mark.parametrize("channel", CHANNELS)
+def test_thread_is_shared(tmp_path, channel):
+    """An IOThread that a disk keeps busy consumes all the same."""
+    with study(tmp_path, "ctf", [channel]) as vm:
+        for node in ("disk", "other"):
+            vm.qmp.command("blockdev-add", node_name=node, driver="null-co",
+                           size=1 << 36)
+            vm.qmp.command("x-blockdev-set-iothread", node_name=node,
+                           iothread="io-ht0")
+        vm.qmp.command("blockdev-mirror", job_id="busy", device="disk",
+                       target="other", sync="full")
+        before = mirrored(vm)
+        sent, discarded = emit(vm, "ht0", 10 * EVENTS)
+        assert mirrored(vm) > before
+        vm.qmp.command("block-job-cancel", device="busy", force=True)
+        stats = vm.stats("ht0")
+        vm.quit()
+    assert (stats["events"], stats["lost"] + stats["dropped"]) == (
+        sent, discarded)
+
+
+# Disks -----------------------------------------------------------------------
+
+
+def small_disk(path, size):
+    path.mkdir()
+    path.chmod(0o755)
+    subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size}", "none",
+                    path], check=True)
+
+
+def accounted(trace, rows):
+    """Recorded and discarded, in the trace, are what the guest says, for each
+    instance that found space for a file; returns the events."""
+    streams = ctf_events.read(trace)
+    assert {1, len(rows)} <= set(streams) <= set(range(1, len(rows) + 1))
+    for instance, s in streams.items():
+        assert len(s.events) + s.discarded == sum(rows[instance - 1])
+    return sum(len(s.events) for s in streams.values())
+
+
+def dropped(vm, device="ht0"):
+    return vm.qmp.command("qom-get", path=f"/objects/{device}-backend",
+                          property="dropped")
+
+
+@mounting
+def test_ctf_disk_full(tmp_path):
+    """What finds no space is counted; there is space again, and it goes on."""
+    disk = tmp_path / "disk"
+    small_disk(disk, "6m")
+    for channel in CHANNELS:
+        ballast = disk / "ballast"
+        work = tmp_path / channel
+        work.mkdir()
+        with study(work, "ctf", [channel],
+                   backend_options={"dir": disk / "trace"}) as vm:
+            rows = [emit(vm, "ht0")]
+            assert dropped(vm) == 0
+            with open(ballast, "wb") as f, contextlib.suppress(OSError):
+                while f.write(bytes(65536)):
+                    f.flush()
+            rows += [emit(vm, "ht0")]
+            lost = dropped(vm)
+            assert lost > 0
+            ballast.unlink()
+            rows += [emit(vm, "ht0")]
+            assert dropped(vm) == lost
+            stats = vm.stats("ht0")
+            assert "No space left" in vm.stderr
+            vm.quit()
+        assert stats["events"] == sum(sent for sent, _ in rows)
+        assert accounted(disk / "trace" / "ht0", rows) == \
+            stats["events"] - lost
+        shutil.rmtree(disk / "trace")
+
+
+def test_ctf_directory_deleted(tmp_path):
+    """Its events are counted, not written where nobody finds them."""
+    with study(tmp_path, "ctf") as vm:
+        for d in devices(vm):
+            emit(vm, d)
+            assert dropped(vm, d) == 0
+            shutil.rmtree(vm.trace(d))
+            # the next file is not made, and not the one after that
+            for _ in range(2):
+                before = dropped(vm, d)
+                sent, _ = emit(vm, d)
+                assert dropped(vm, d) - before == sent > 0
+        assert "No such file or directory" in vm.stderr
+        vm.quit()
+
+
+@own_run
+def test_lttng_disk_full(tmp_path):
+    """The consumer cannot write; the guest does not notice, and what is
+    emitted when there is space again is recorded."""
+    if os.geteuid() != 0:
+        pytest.skip("only root can mount a small disk")
+    disk = tmp_path / "disk"
+    small_disk(disk, "3m")
+    with session(disk / "trace", subbuf_size="64k", num_subbuf=4) as s, \
+            study(tmp_path, "lttng", env=s.env()) as vm:
+        full = emit_on_all(vm, events=10 * EVENTS)
+        stats = {d: vm.stats(d) for d in devices(vm)}
+        assert {d: stats[d]["events"] for d in full} == full
+        usage = shutil.disk_usage(disk)
+        assert usage.free < 65536, usage
+        # room, in another trace: LTTng gives this one up
+        s.kill()
+        s.restart(tmp_path / "second")
+        for d in devices(vm):
+            s.wait_listed(f"{d}:bench_32")
+        after = emit_on_all(vm)
+        s.finish()
+        vm.quit()
+    recorded, discarded = trace_counts(tmp_path / "second")
+    assert sum(recorded.values()) + discarded == sum(after.values())
+
+
+# Unplugging ------------------------------------------------------------------
+
+PACE_JOB = """
+for n in 0 1 2; do
+    ht-devtest /dev/hypertrace$n pace 2000 >&3 &
+done
+read -r line <&3
+"""
+
+
+def paces(vm, want, timeout=90):
+    """Wait until each device's producer said so: want(emitted, discarded)"""
+    left = {f"/dev/hypertrace{n}" for n in range(3)}
+    deadline = time.monotonic() + timeout
+    while left:
+        m = vm.out.expect(r"^pace (\S+) (\d+) (\d+)$",
+                          deadline - time.monotonic())
+        if want(int(m[2]), int(m[3])):
+            left.discard(m[1].decode())
+
+
+@own_run
+def test_unplug_while_blocked(tmp_path):
+    """Devices whose thread waits in LTTng are unplugged under programs that
+    emit; nobody waits for long, and what was committed is recorded."""
+    with session(tmp_path / "trace", blocking=True, subbuf_size="64k",
+                 num_subbuf=2) as s, pytest.MonkeyPatch.context() as patch:
+        for name, value in s.env().items():
+            patch.setenv(name, value)
+        with htvm.VM(devices=[{"channel": c, "backend": "lttng",
+                               "packets": 4, "packet_size": 4096}
+                              for c in CHANNELS],
+                     job=PACE_JOB, workdir=tmp_path) as vm:
+            paces(vm, lambda emitted, discarded: emitted > 1000)
+            with stopped(s.consumers()):
+                # the thread hangs, the ring is full, the program goes on
+                paces(vm, lambda emitted, discarded: discarded > 1000)
+                for n in range(3):
+                    vm.qmp.command("device_del", id=f"ht{n}")
+                s.wait_for(lambda: not [
+                    c for c in vm.qmp.command("qom-list",
+                                              path="/machine/peripheral")
+                    if c["name"].startswith("ht")], "it is not unplugged", 90)
+                paces(vm, lambda emitted, discarded: discarded > 3000)
+                assert not [e for e in vm.qmp.events
+                            if e["event"] == "DEVICE_DELETED"]
+            for n in range(3):
+                vm.qmp.wait_event("DEVICE_DELETED", 60, device=f"ht{n}")
+                vm.qmp.command("object-del", id=f"ht{n}-backend")
+            vm.say("end")
+            vm.process.wait(60)
+            assert not vm.oops(), str(vm)
+        s.finish()
+    recorded, discarded = trace_counts(tmp_path / "trace")
+    assert min(recorded[f"ht{n}"] for n in range(3)) > 1000
+    assert discarded == 0
