@@ -86,6 +86,78 @@ static void run(struct ht_loopback_config cfg)
     gt_free(&sink);
 }
 
+/* Does not wait for room: what is discarded or overwritten is counted. */
+static void *produce_on(void *opaque)
+{
+    Producer *p = opaque;
+    struct ht_stream s;
+    uint64_t n;
+
+    g_assert_cmpint(ht_stream_open(p->dev, &s, NULL), ==, 0);
+    for (n = 0; n < EVENTS; n++) {
+        p->refused += !gt_emit(GT_NUMBERED, &s, n);
+    }
+    g_assert_cmpuint(s.lost + s.lost_nested, ==, p->refused);
+    g_assert_cmpint(ht_stream_close(&s), ==, 0);
+    return NULL;
+}
+
+static void run_on(struct ht_loopback_config cfg)
+{
+    Producer p[PRODUCERS] = { };
+    uint64_t refused = 0, dropped = 0;
+    struct ht_device *dev;
+    unsigned i;
+    GtSink sink;
+
+    cfg.channel = HT_CHANNEL_SHM;
+    cfg.host = HT_LOOPBACK_THREAD;
+    cfg.streams = PRODUCERS;
+    cfg.packet_size = 4096;
+    cfg.packets = 2;
+    dev = gt_new(&sink, GT_NUMBERED, cfg);
+    for (i = 0; i < PRODUCERS; i++) {
+        p[i].dev = dev;
+        g_assert_cmpint(pthread_create(&p[i].thread, NULL, produce_on, &p[i]),
+                        ==, 0);
+    }
+    for (i = 0; i < PRODUCERS; i++) {
+        pthread_join(p[i].thread, NULL);
+    }
+    /* a stream that was free again may have been used twice: the last counts */
+    for (i = 0; i < PRODUCERS; i++) {
+        const HtConsumer *c = ht_loopback_consumer(sink.lb, i);
+        const GtReceived *got = &sink.stream[i];
+
+        g_assert_cmpstr(c->why, ==, "");
+        g_assert_cmpuint(got->discarded, ==, c->lost + c->dropped);
+        g_assert_cmpuint(got->events + got->discarded, ==,
+                         got->opened ? EVENTS : 0);
+        refused += p[i].refused;
+        dropped += c->dropped;
+    }
+    if (cfg.mode == HT_MODE_OVERWRITE) {
+        g_assert_cmpuint(refused, ==, 0);
+        g_assert_cmpuint(dropped, >, 0);
+    } else {
+        g_assert_cmpuint(refused, >, 0);
+        g_assert_cmpuint(dropped, ==, 0);
+    }
+    gt_free(&sink);
+}
+
+static void test_discard(void)
+{
+    run_on((struct ht_loopback_config) { .pace_us = 100 });
+}
+
+static void test_overwrite(void)
+{
+    run_on((struct ht_loopback_config) {
+               .mode = HT_MODE_OVERWRITE, .eager = true,
+           });
+}
+
 static void test_hypercall(void)
 {
     run((struct ht_loopback_config) {
@@ -125,5 +197,7 @@ int main(int argc, char **argv)
     g_test_add_func("/guest/thread/shm", test_shm);
     g_test_add_func("/guest/thread/shm-eager", test_shm_eager);
     g_test_add_func("/guest/thread/virtio", test_virtio);
+    g_test_add_func("/guest/thread/discard", test_discard);
+    g_test_add_func("/guest/thread/overwrite", test_overwrite);
     return g_test_run();
 }
