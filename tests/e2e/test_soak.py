@@ -27,7 +27,8 @@ def test_soak(accel, tmp_path):
         pytest.skip(htpayload.kvm_problem())
     p = subprocess.run(
         [sys.executable, "-B", SCRIPTS / "soak.py", "--minutes", "0.15",
-         "--accel", accel, "--seed", str(SEED), "--json", tmp_path / "soak"],
+         "--events", "4000000", "--accel", accel, "--seed", str(SEED),
+         "--json", tmp_path / "soak"],
         check=False, text=True, capture_output=True, timeout=300,
         stdin=subprocess.DEVNULL)
     assert p.returncode == 0, p.stdout + p.stderr

@@ -58,11 +58,13 @@ struct slot {
 
 /*
  * changing: what is in here does not fit together just now.  Neither do the
- * figures of a stream whose busy flag is set.
+ * figures of a stream whose busy flag is set.  rounds: begun since the boot;
+ * the command of each was read to its end.
  */
 static struct book {
     uint64_t changing;
     uint64_t nr_closed;
+    uint64_t rounds;
     struct closed closed[CLOSED_MAX];
     struct slot slots[DEVICES_MAX][STREAMS_MAX];
 } book __attribute__((aligned(64)));
@@ -336,6 +338,7 @@ static void round(void)
     ht_zero(&done, sizeof(done));
     changing(true);
     book.nr_closed = 0;                 /* the host has read them */
+    book.rounds++;
     changing(false);
     while (sent < events) {
         sent += step(few);
