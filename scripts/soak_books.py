@@ -92,10 +92,12 @@ class Book:
     def _unsubmitted(self, d, at):
         """Events that a virtio producer has not handed over yet."""
         f = self.hello["stream"]
-        head, submitted, packet, packets = (
+        cur, base, submitted, packet, packets = (
             self._u64(at + f[name])
-            for name in ("head", "submitted", "packet", "packets"))
+            for name in ("cur", "base", "submitted", "packet", "packets"))
         size = self.packet_sizes[d]
+        # as ht_head() has it
+        head = (base + cur) % 2**64 if cur else packet * size
         count = 0
         while submitted < head:
             number, offset = divmod(submitted, size)

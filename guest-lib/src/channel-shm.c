@@ -19,7 +19,7 @@ static void shm_notify(struct ht_stream *s)
 {
     uint64_t wake = ht_load_relaxed(s->wake);
 
-    if (s->head >= wake && wake != s->rung) {
+    if (ht_head(s) >= wake && wake != s->rung) {
         s->rung = wake;
         ht_ring_doorbell(s);
     }

@@ -26,11 +26,11 @@ static void virtio_opened(struct ht_stream *s)
 /* Submit from s->submitted on: closed packets, and the open one if asked to */
 static int submit(struct ht_stream *s, bool open_too)
 {
-    while (s->submitted < s->head) {
+    while (s->submitted < ht_head(s)) {
         const uint64_t packet = s->submitted >> s->packet_shift;
         const uint64_t start = packet << s->packet_shift;
         const bool closed = packet < s->packet;
-        uint64_t to = s->head;
+        uint64_t to = ht_head(s);
         int r;
 
         if (closed) {
@@ -75,7 +75,7 @@ static void virtio_closed(struct ht_stream *s)
 static int virtio_space(struct ht_stream *s, uint64_t packet)
 {
     s->dev->ops->reap(s->dev, s);
-    if (s->submitted < s->head) {
+    if (s->submitted < ht_head(s)) {
         (void)submit(s, false);
     }
     s->tail = ht_load_relaxed(&s->ring->host.tail);

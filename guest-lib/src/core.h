@@ -20,6 +20,16 @@ static inline struct ht_packet *ht_packet_at(const struct ht_stream *s,
 }
 
 /**
+ * ht_head() - the position behind the last event
+ * @s: a stream that is open and busy
+ */
+static inline uint64_t ht_head(const struct ht_stream *s)
+{
+    return s->cur ? s->base + (uintptr_t)s->cur :
+                    s->packet << s->packet_shift;
+}
+
+/**
  * ht_publish_lost() - tell the host how many events were discarded
  * @s: a stream that is open and busy (or about to be closed)
  *

@@ -8,7 +8,7 @@
  */
 #include "core.h"
 
-static void *discard(struct ht_stream *s)
+static uint8_t *discard(struct ht_stream *s)
 {
     s->lost++;
     if (s->ops) {
@@ -43,11 +43,10 @@ static void close_packet(struct ht_stream *s)
 {
     finish_packet(s, s->cur - (uint8_t *)ht_packet_at(s, s->packet));
     s->packet++;
-    s->head = s->packet << s->packet_shift;
     s->cur = NULL;
     s->end = NULL;
     /* Pairs with the load-acquire of head in the host's consumer. */
-    ht_store_release(s->head_pub, s->head);
+    ht_store_release(s->head_pub, ht_head(s));
     s->ops->closed(s);
 }
 
@@ -90,25 +89,28 @@ static bool open_packet(struct ht_stream *s, uint64_t now)
     p->content = 0;
     p->reserved = 0;
 
-    s->cur = (uint8_t *)(p + 1);
+    s->base = (s->packet << s->packet_shift) - (uintptr_t)p;
     s->end = (uint8_t *)p + ht_packet_bytes(s);
-    s->head = (s->packet << s->packet_shift) + sizeof(*p);
+    s->cur = (uint8_t *)(p + 1);
     return true;
 }
 
 bool ht_get_full(struct ht_stream *s)
 {
-    if (!s->ops || s->cur || s->overwrite ||
-        s->packet - s->tail <= s->packets_mask ||
-        s->ops->space(s, s->packet)) {
+    const struct ht_channel_ops *ops = s->ops;
+
+    if (!ops || s->cur || s->overwrite || ops->space(s, s->packet)) {
         return false;
     }
-    discard(s);
+    s->lost++;
+    ht_publish_lost(s);
+    ht_compiler_barrier();
+    s->busy = 0;
     return true;
 }
 
-void *ht_get_slow(struct ht_stream *s, uint32_t id, uint32_t size,
-                  uint64_t now)
+uint8_t *ht_get_slow(struct ht_stream *s, uint32_t id, uint32_t size,
+                     uint64_t now)
 {
     const uint32_t first = id < HT_ID_EXTENDED ? HT_EVENT_HEADER :
                                                  HT_EVENT_HEADER_EXT;
@@ -142,18 +144,18 @@ void *ht_get_slow(struct ht_stream *s, uint32_t id, uint32_t size,
         ht_put64(p + 5, now);
     }
     s->last_clock = now;
-    s->next = p + header + size;
-    if (s->next == s->end) {
+    p += header + size;
+    if (p == s->end) {
         /*
          * The commit moves head to the next packet's first byte, and so
          * closes this one for the host.
          */
         finish_packet(s, ht_packet_bytes(s));
     }
-    return p + header;
+    return p;
 }
 
-void *ht_get_nested(struct ht_stream *s)
+uint8_t *ht_get_nested(struct ht_stream *s)
 {
     ht_atomic_inc(&s->lost_nested);
     return NULL;

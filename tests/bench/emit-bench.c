@@ -198,6 +198,39 @@ static void run_asleep(Bench *b, uint64_t n)
     emit_live(b, &b->read[ASLEEP], n);
 }
 
+/* The same for the loop that has no hypertrace around it */
+static void limit_live(Bench *b, void (*emit)(uint64_t n), uint64_t n)
+{
+    const uint64_t piece = 4000;
+
+    for (; n; n -= MIN(n, piece)) {
+        uint64_t begin;
+
+        emit(MIN(n, piece));
+        begin = cpu_ns();
+        while (bench_limits_behind()) {
+            sched_yield();
+        }
+        b->waited += cpu_ns() - begin;
+    }
+}
+
+static void run_limit_live(Bench *b, uint64_t n)
+{
+    limit_live(b, bench_limit_live, n);
+}
+
+static void run_limit_ahead(Bench *b, uint64_t n)
+{
+    limit_live(b, bench_limit_live_prefetch, n);
+}
+
+static void run_stores_8(Bench *b, uint64_t n)
+{
+    (void)b;
+    bench_stores_8(n);
+}
+
 enum { SPIN_STARTING, SPIN_ON, SPIN_OFF };
 
 static int spin_state;
@@ -239,8 +272,9 @@ static void run_lttng(Bench *b, uint64_t n)
 }
 
 enum { ROW_RDTSC, ROW_LIMIT, ROW_32, ROW_8, ROW_0, ROW_64, ROW_256, ROW_1024,
-       ROW_4096, ROW_TEXT, ROW_NOCLOCK, ROW_8_NOCLOCK, ROW_DISCARDED, ROW_LIVE,
-       ROW_ASLEEP, ROW_SPUN, ROW_LTTNG };
+       ROW_4096, ROW_TEXT, ROW_NOCLOCK, ROW_8_NOCLOCK, ROW_STORES_8,
+       ROW_DISCARDED, ROW_LIVE, ROW_LIMIT_LIVE, ROW_LIMIT_AHEAD, ROW_ASLEEP,
+       ROW_SPUN, ROW_LTTNG };
 
 static Row rows[] = {
     [ROW_RDTSC] = { "clock", "clock alone", run_rdtsc },
@@ -256,10 +290,16 @@ static Row rows[] = {
     [ROW_NOCLOCK] = { "emit-32-noclock", "4 x u64, no clock", run_noclock },
     [ROW_8_NOCLOCK] = { "emit-8-noclock", "1 x u64, no clock",
                         run_8_noclock },
+    [ROW_STORES_8] = { "stores-8-noclock", "the stores of emit-8-noclock",
+                       run_stores_8 },
     [ROW_DISCARDED] = { "discarded", "ring full, event counted",
                         run_discarded },
     [ROW_LIVE] = { "emit-32-live", "4 x u64, consumer every 20 us",
                    run_live },
+    [ROW_LIMIT_LIVE] = { "limit-live", "limit, copied every 20 us",
+                         run_limit_live },
+    [ROW_LIMIT_AHEAD] = { "limit-live-ahead", "the same, lines fetched ahead",
+                          run_limit_ahead },
     [ROW_ASLEEP] = { "emit-32-asleep", "4 x u64, consumer sleeps",
                      run_asleep },
     [ROW_SPUN] = { "emit-32-spun", "4 x u64, consumer spins", run_spun },
@@ -480,6 +520,7 @@ int main(int argc, char **argv)
         lb[3 + i] = open_stream(&b.read[i], readers[i], bench_register,
                                 &delivered[i]);
     }
+    bench_limits_start();
     b.spinner = lb[3 + SPINNING];
     pin(0);
     lb[0] = open_stream(&b.overwrite, overwrite, bench_register_all, &unread);
@@ -489,6 +530,7 @@ int main(int argc, char **argv)
     bench_emit_32(&b.full, (1 << 20) / 32);     /* more than it holds */
     rows[ROW_LTTNG].skip = !bench_lttng_recording();
     run_rounds(&b, rounds);
+    bench_limits_stop();
 
     /* what was measured is what was meant */
     if (b.full.lost < b.events * rounds) {

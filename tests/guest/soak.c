@@ -421,7 +421,8 @@ static void hello(void)
     json_u64("lost", offsetof(struct ht_stream, lost));
     json_u64("busy", offsetof(struct ht_stream, busy));
     json_u64("index", offsetof(struct ht_stream, index));
-    json_u64("head", offsetof(struct ht_stream, head));
+    json_u64("cur", offsetof(struct ht_stream, cur));
+    json_u64("base", offsetof(struct ht_stream, base));
     json_u64("submitted", offsetof(struct ht_stream, submitted));
     json_u64("packet", offsetof(struct ht_stream, packet));
     json_u64("packets", offsetof(struct ht_stream, packets));

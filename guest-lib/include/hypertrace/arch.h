@@ -77,10 +77,10 @@ static inline uint64_t ht_clock(void)
 #if defined(HT_CLOCK)
     return HT_CLOCK;
 #elif defined(__x86_64__)
-    uint32_t lo, hi;
+    uint64_t lo, hi;            /* their upper halves are cleared */
 
     __asm__ volatile("rdtsc" : "=a" (lo), "=d" (hi));
-    return (uint64_t)hi << 32 | lo;
+    return hi << 32 | lo;
 #elif defined(__aarch64__)
     uint64_t v;
 
@@ -185,6 +185,32 @@ static inline void ht_atomic_inc(uint64_t *p)
     atomic64_inc((atomic64_t *)p);
 #else
     __atomic_fetch_add(p, 1, __ATOMIC_RELAXED);
+#endif
+}
+
+/* Prefetching -------------------------------------------------------------- */
+
+/*
+ * How far ahead of the event being written: farther than an event's time to
+ * fetch a line from another processor, near enough to be still there.
+ */
+#define HT_PREFETCH_AHEAD       2048
+
+/**
+ * ht_prefetch_write() - have a cache line here, and only here, to be written
+ * @p: anywhere; never a fault, not even past the end of a mapping
+ *
+ * A line of the ring was read by the consumer since it was written last, so a
+ * store to it would wait until the other processor has let it go.  Not
+ * __builtin_prefetch() on x86: for the oldest processors it fetches a line to
+ * share it, and that costs a live consumer's producer more than nothing.
+ */
+static inline void ht_prefetch_write(const uint8_t *p)
+{
+#if defined(__x86_64__)
+    __asm__ volatile("prefetchw %0" : : "m" (*p));
+#else
+    __builtin_prefetch(p, 1, 3);
 #endif
 }
 

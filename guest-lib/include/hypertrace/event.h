@@ -71,14 +71,18 @@
                                  HT_EV_EACH(HT_EV_PARAM, ##__VA_ARGS__))    \
     {                                                                       \
         HT_EV_EACH(HT_EV_LEN, ##__VA_ARGS__)                                \
-        uint8_t *ht_p_ = (uint8_t *)ht_get(ht_s_, ht_class_##ident.id,      \
-            (uint32_t)(0 HT_EV_EACH(HT_EV_SIZE, ##__VA_ARGS__)));           \
+        const uint32_t ht_n_ =                                              \
+            (uint32_t)(0 HT_EV_EACH(HT_EV_SIZE, ##__VA_ARGS__));            \
+        uint8_t *ht_e_ = ht_begin(ht_s_, ht_class_##ident.id, ht_n_);       \
+        uint8_t *ht_p_;                                                     \
                                                                             \
-        if (ht_unlikely(!ht_p_)) {                                          \
+        if (ht_unlikely(!ht_e_)) {                                          \
             return false;                                                   \
         }                                                                   \
+        ht_p_ = ht_e_ - ht_n_;                                              \
         HT_EV_EACH(HT_EV_PUT, ##__VA_ARGS__)                                \
-        ht_commit(ht_s_);                                                   \
+        (void)ht_p_;                                                        \
+        ht_finish(ht_s_, ht_e_);                                            \
         return true;                                                        \
     }                                                                       \
     extern struct ht_class ht_class_##ident

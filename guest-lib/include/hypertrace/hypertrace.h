@@ -62,17 +62,17 @@ struct ht_class {
  * Fields are private to the library; they are here for the inline emit.
  */
 struct ht_stream {
-    /* the emit path: one cache line pair */
+    /* the emit path: one cache line, and what it rarely stores */
     uint8_t *cur;               /* where the next event goes */
     uint8_t *end;               /* end of the open packet; NULL: none */
-    uint8_t *next;              /* end of the event being written */
-    uint64_t head;              /* position of cur */
+    uint64_t base;              /* position of cur, less cur */
     uint64_t *head_pub;         /* where the host looks: guest line */
     const uint64_t *wake;       /* ring when head >= *wake: host line */
     uint64_t last_clock;
     uint64_t events;            /* committed since open */
     uint32_t max_gap;           /* ticks */
     uint32_t busy;
+    uint8_t *next;              /* ht_get(): end of the event being written */
     uint64_t lost;
 
     /* switching packets */
@@ -207,25 +207,21 @@ int ht_get_stats(struct ht_device *dev, uint32_t stream,
  * full, the event was discarded and counted, without a look at the clock.
  */
 bool ht_get_full(struct ht_stream *s);
-void *ht_get_slow(struct ht_stream *s, uint32_t id, uint32_t size,
-                  uint64_t now);
-void *ht_get_nested(struct ht_stream *s);
+uint8_t *ht_get_slow(struct ht_stream *s, uint32_t id, uint32_t size,
+                     uint64_t now);
+uint8_t *ht_get_nested(struct ht_stream *s);
 void ht_notify(struct ht_stream *s);
 
 /**
- * ht_get() - reserve an event
- * @s: the stream
- * @id: from ht_register()
- * @size: payload bytes
+ * ht_begin() - ht_get() for a caller that keeps the event's end itself
  *
- * Never blocks.  Between ht_get() and ht_commit() nothing else may be
- * reserved on @s.
+ * Goes on with ht_finish().  One pointer tells all of an event whose size is
+ * a constant, so it need not go through memory.
  *
- * Return: where to write @size payload bytes; NULL: the event is discarded
- * and counted (ring full, @size more than a packet holds, or @s is in use by
- * the context that this one interrupted).
+ * Return: the end of the @size payload bytes, or NULL.
  */
-static inline void *ht_get(struct ht_stream *s, uint32_t id, uint32_t size)
+static inline uint8_t *ht_begin(struct ht_stream *s, uint32_t id,
+                                uint32_t size)
 {
     uint64_t now;
     uint8_t *cur;
@@ -236,10 +232,11 @@ static inline void *ht_get(struct ht_stream *s, uint32_t id, uint32_t size)
     s->busy = 1;
     ht_compiler_barrier();      /* an interrupting context sees busy first */
     cur = s->cur;
-    if (ht_unlikely((uint64_t)(s->end - cur) <=
-                    (uint64_t)size + HT_EVENT_HEADER)) {
+    if (ht_unlikely((uintptr_t)cur + HT_EVENT_HEADER + size >=
+                    (uintptr_t)s->end)) {
         return ht_get_full(s) ? NULL : ht_get_slow(s, id, size, ht_clock());
     }
+    ht_prefetch_write(cur + HT_PREFETCH_AHEAD);
     now = ht_clock();
     if (ht_unlikely(now - s->last_clock >= s->max_gap ||
                     id - 1 >= HT_ID_EXTENDED - 1)) {
@@ -247,20 +244,19 @@ static inline void *ht_get(struct ht_stream *s, uint32_t id, uint32_t size)
     }
     ht_put32(cur, id | (uint32_t)now << 8);
     s->last_clock = now;
-    s->next = cur + HT_EVENT_HEADER + size;
-    return cur + HT_EVENT_HEADER;
+    return cur + HT_EVENT_HEADER + size;
 }
 
 /**
- * ht_commit() - publish the event last reserved
+ * ht_finish() - publish the event last begun
  * @s: the stream
+ * @end: of its payload
  */
-static inline void ht_commit(struct ht_stream *s)
+static inline void ht_finish(struct ht_stream *s, uint8_t *end)
 {
-    uint64_t head = s->head + (uint64_t)(s->next - s->cur);
+    uint64_t head = s->base + (uintptr_t)end;
 
-    s->head = head;
-    s->cur = s->next;
+    s->cur = end;
     s->events++;
     /*
      * Pairs with the load-acquire of head in the host's consumer; proof:
@@ -277,6 +273,39 @@ static inline void ht_commit(struct ht_stream *s)
     }
     ht_compiler_barrier();
     s->busy = 0;
+}
+
+/**
+ * ht_get() - reserve an event
+ * @s: the stream
+ * @id: from ht_register()
+ * @size: payload bytes
+ *
+ * Never blocks.  Between ht_get() and ht_commit() nothing else may be
+ * reserved on @s.
+ *
+ * Return: where to write @size payload bytes; NULL: the event is discarded
+ * and counted (ring full, @size more than a packet holds, or @s is in use by
+ * the context that this one interrupted).
+ */
+static inline void *ht_get(struct ht_stream *s, uint32_t id, uint32_t size)
+{
+    uint8_t *end = ht_begin(s, id, size);
+
+    if (ht_unlikely(!end)) {
+        return NULL;
+    }
+    s->next = end;
+    return end - size;
+}
+
+/**
+ * ht_commit() - publish the event last reserved
+ * @s: the stream
+ */
+static inline void ht_commit(struct ht_stream *s)
+{
+    ht_finish(s, s->next);
 }
 
 /* Linux user space --------------------------------------------------------- */

@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * emit-bench: what the processor makes an event cost, without hypertrace
+ *
+ * Loops with the same stores to the same kind of memory as an emit, and no
+ * more; in the same run, so that an emit's distance to each can be told.
+ */
+#include "qemu/osdep.h"
+#include "qemu/atomic.h"
+#include "hypertrace/abi.h"
+#include "hypertrace/arch.h"
+#include "emit-bench.h"
+
+/* As large as a default ring, so that the caches see the same. */
+#define WINDOW          (1u << 20)
+#define LOOK_US         20
+#define EVENT_32        40              /* clock and four words */
+#define EVENT_8         12
+
+/* A pair of lines for each side, as in a ring's control page */
+#define APART           32
+
+static struct {
+    uint64_t head[APART];
+    uint64_t tail[APART];
+    bool quit;
+} shared;
+
+/* What an emit keeps in memory between two events */
+static struct {
+    uint64_t pos;
+    uint64_t clock;
+    uint64_t events;
+    uint64_t busy;
+    uint64_t apart[APART];
+    uint64_t head;
+} own;
+
+static uint8_t *window;
+static GThread *reader;
+
+static void *at(uint64_t pos)
+{
+    return window + (pos & (WINDOW - 1));
+}
+
+/* A paced consumer: copies what was published, and nothing else. */
+static gpointer read_lines(gpointer opaque)
+{
+    g_autofree uint8_t *copy = g_malloc0(WINDOW);
+    uint64_t tail = 0;
+
+    (void)opaque;
+    while (!qatomic_read(&shared.quit)) {
+        uint64_t head = ht_load_acquire(shared.head);
+
+        while (tail < head) {
+            uint64_t n = MIN(head - tail, WINDOW - (tail & (WINDOW - 1)));
+
+            memcpy(copy, at(tail), n);
+            tail += n;
+        }
+        ht_store_release(shared.tail, tail);
+        g_usleep(LOOK_US);
+    }
+    return NULL;
+}
+
+void bench_limits_start(void)
+{
+    window = g_malloc0(WINDOW + 64);
+    reader = g_thread_new("reader", read_lines, NULL);
+}
+
+void bench_limits_stop(void)
+{
+    qatomic_set(&shared.quit, true);
+    g_thread_join(reader);
+    g_free(window);
+}
+
+bool bench_limits_behind(void)
+{
+    return shared.head[0] - ht_load_acquire(shared.tail) > WINDOW / 2;
+}
+
+static inline void live(uint64_t n, bool prefetch)
+{
+    uint64_t i, pos = shared.head[0];
+
+    for (i = 0; i < n; i++) {
+        uint8_t *p = at(pos);
+
+        if (prefetch) {
+            ht_prefetch_write(p + HT_PREFETCH_AHEAD);
+        }
+        ht_put64(p, ht_clock());
+        ht_put64(p + 8, i);
+        ht_put64(p + 16, n);
+        ht_put64(p + 24, i + 1);
+        ht_put64(p + 32, n + 1);
+        pos += EVENT_32;
+        ht_store_release(shared.head, pos);
+    }
+}
+
+void bench_limit_live(uint64_t n)
+{
+    live(n, false);
+}
+
+void bench_limit_live_prefetch(uint64_t n)
+{
+    live(n, true);
+}
+
+/*
+ * The stores of an 8-byte event without a clock, in their order and from
+ * memory as an emit's: nothing is compared, so nothing could go wrong.
+ */
+void bench_stores_8(uint64_t n)
+{
+    uint64_t i;
+
+    for (i = 0; i < n; i++) {
+        uint8_t *p;
+
+        ht_compiler_barrier();
+        own.busy = 1;
+        ht_compiler_barrier();
+        p = at(own.pos);
+        ht_prefetch_write(p + HT_PREFETCH_AHEAD);
+        ht_put32(p, n);
+        own.clock = 0;
+        ht_put64(p + HT_EVENT_HEADER, i);
+        own.events++;
+        own.pos += EVENT_8;
+        ht_store_release(&own.head, own.pos);
+        ht_compiler_barrier();
+        own.busy = 0;
+    }
+}
