@@ -84,7 +84,7 @@ bool bench_limits_behind(void)
     return shared.head[0] - ht_load_acquire(shared.tail) > WINDOW / 2;
 }
 
-static inline void live(uint64_t n, bool prefetch)
+static inline void live(uint64_t n, bool clock, bool prefetch)
 {
     uint64_t i, pos = shared.head[0];
 
@@ -94,7 +94,7 @@ static inline void live(uint64_t n, bool prefetch)
         if (prefetch) {
             ht_prefetch_write(p + HT_PREFETCH_AHEAD);
         }
-        ht_put64(p, ht_clock());
+        ht_put64(p, clock ? ht_clock() : pos);
         ht_put64(p + 8, i);
         ht_put64(p + 16, n);
         ht_put64(p + 24, i + 1);
@@ -106,12 +106,23 @@ static inline void live(uint64_t n, bool prefetch)
 
 void bench_limit_live(uint64_t n)
 {
-    live(n, false);
+    live(n, true, false);
 }
 
 void bench_limit_live_prefetch(uint64_t n)
 {
-    live(n, true);
+    live(n, true, true);
+}
+
+/* Without a clock to hide behind, the lines' way is what these take. */
+void bench_lines_live(uint64_t n)
+{
+    live(n, false, false);
+}
+
+void bench_lines_live_prefetch(uint64_t n)
+{
+    live(n, false, true);
 }
 
 /*

@@ -225,6 +225,16 @@ static void run_limit_ahead(Bench *b, uint64_t n)
     limit_live(b, bench_limit_live_prefetch, n);
 }
 
+static void run_lines(Bench *b, uint64_t n)
+{
+    limit_live(b, bench_lines_live, n);
+}
+
+static void run_lines_ahead(Bench *b, uint64_t n)
+{
+    limit_live(b, bench_lines_live_prefetch, n);
+}
+
 static void run_stores_8(Bench *b, uint64_t n)
 {
     (void)b;
@@ -273,8 +283,8 @@ static void run_lttng(Bench *b, uint64_t n)
 
 enum { ROW_RDTSC, ROW_LIMIT, ROW_32, ROW_8, ROW_0, ROW_64, ROW_256, ROW_1024,
        ROW_4096, ROW_TEXT, ROW_NOCLOCK, ROW_8_NOCLOCK, ROW_STORES_8,
-       ROW_DISCARDED, ROW_LIVE, ROW_LIMIT_LIVE, ROW_LIMIT_AHEAD, ROW_ASLEEP,
-       ROW_SPUN, ROW_LTTNG };
+       ROW_DISCARDED, ROW_LIVE, ROW_LIMIT_LIVE, ROW_LIMIT_AHEAD, ROW_LINES,
+       ROW_LINES_AHEAD, ROW_ASLEEP, ROW_SPUN, ROW_LTTNG };
 
 static Row rows[] = {
     [ROW_RDTSC] = { "clock", "clock alone", run_rdtsc },
@@ -300,6 +310,9 @@ static Row rows[] = {
                          run_limit_live },
     [ROW_LIMIT_AHEAD] = { "limit-live-ahead", "the same, lines fetched ahead",
                           run_limit_ahead },
+    [ROW_LINES] = { "lines-live", "limit-live without a clock", run_lines },
+    [ROW_LINES_AHEAD] = { "lines-live-ahead", "the same, lines fetched ahead",
+                          run_lines_ahead },
     [ROW_ASLEEP] = { "emit-32-asleep", "4 x u64, consumer sleeps",
                      run_asleep },
     [ROW_SPUN] = { "emit-32-spun", "4 x u64, consumer spins", run_spun },

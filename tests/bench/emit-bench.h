@@ -26,12 +26,14 @@ int bench_register(struct ht_device *dev);
 int bench_register_sizes(struct ht_device *dev);
 int bench_register_noclock(struct ht_device *dev);
 
-/* emit-bench-limits.c; a thread reads what bench_limit_live*() write */
+/* emit-bench-limits.c; a thread reads what bench_*_live*() write */
 void bench_limits_start(void);
 void bench_limits_stop(void);
 bool bench_limits_behind(void);
 void bench_limit_live(uint64_t n);
 void bench_limit_live_prefetch(uint64_t n);
+void bench_lines_live(uint64_t n);
+void bench_lines_live_prefetch(uint64_t n);
 void bench_stores_8(uint64_t n);
 
 /* emit-bench-lttng.c, or a stub of it */

@@ -139,6 +139,50 @@ static void copy_and_walk(void)
     ht_loopback_free(lb);
 }
 
+/* The same, and each event found again, as a backend for single events does */
+
+typedef struct Found {
+    struct ht_loopback *lb;
+    uint64_t events;
+    uint64_t ns;
+} Found;
+
+static void find(void *opaque, const HtRun *run)
+{
+    Found *f = opaque;
+    HtRunIter it;
+    HtEvent ev;
+
+    ht_run_iter_init(&it, run, ht_loopback_classes(f->lb));
+    while (ht_run_next(&it, &ev)) {
+        f->events++;
+        f->ns += ev.ns;
+    }
+}
+
+static void copy_walk_and_find(void)
+{
+    Found f = { };
+    const struct ht_loopback_config cfg = {
+        .channel = HT_CHANNEL_SHM, .host = HT_LOOPBACK_STEP, .streams = 1,
+        .deliver = find, .opaque = &f,
+    };
+    struct ht_stream s;
+    uint64_t took;
+
+    f.lb = start(&cfg);
+    open_stream(f.lb, &s);
+    took = steps(f.lb, &s);
+    if (f.events != (uint64_t)STEPS * STEP_EVENTS) {
+        die("events were not found");
+    }
+    printf(", \"copy, walk and find\": {\"p50_ns\": %.3f, "
+           "\"events_per_s\": %.0f}",
+           (double)took / STEP_EVENTS, STEP_EVENTS * 1e9 / took);
+    ht_stream_close(&s);
+    ht_loopback_free(f.lb);
+}
+
 /* The same, and written as CTF --------------------------------------------- */
 
 static void write_ctf(void *opaque, const HtRun *run)
@@ -332,6 +376,7 @@ int main(int argc, char **argv)
     pin(0);
     printf("{\"rows\": {");
     copy_and_walk();
+    copy_walk_and_find();
     ctf_backend();
     lttng_backend();
     latency("polling", true);

@@ -165,7 +165,8 @@ static void corrupt(struct chaos *c)
 
         ht_store_relaxed(line + hostile_below(3), v);
     } else {
-        uint64_t at = hostile_below(2) ? c->s.head + hostile_below(8) * 8 - 64 :
+        uint64_t head = c->s.base + (uintptr_t)c->s.cur;
+        uint64_t at = hostile_below(2) ? head + hostile_below(8) * 8 - 64 :
                                          hostile_random();
 
         ht_store_relaxed((uint64_t *)(c->s.packets + at % ring / 8 * 8), v);
