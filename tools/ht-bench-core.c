@@ -181,8 +181,9 @@ void ht_bench_run(struct ht_stream *s, const struct ht_bench_params *params,
     while (seq < params->events && !result->gave_up) {
         uint64_t left = params->events - seq;
         uint32_t n = left < group ? left : group, i;
+        uint64_t most = __atomic_load_n(&params->ticks, __ATOMIC_RELAXED);
 
-        if (params->ticks && after - begin >= params->ticks) {
+        if (most && after - begin >= most) {
             break;
         }
         if (params->interval) {

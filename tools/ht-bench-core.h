@@ -35,7 +35,8 @@ struct ht_bench_hooks {
  * @nr_kinds: 1 to HT_BENCH_KINDS
  * @first: the first event's sequence number
  * @events: sequence numbers to use up
- * @ticks: stop after so many ticks of the clock; 0: never
+ * @ticks: stop after so many ticks of the clock; 0: never.  May be changed
+ *         meanwhile
  * @interval: ticks from one event to the next, times 65536; 0: flat out
  * @group: events between two looks at the clock; 1 with an interval
  * @lossless: wait where the ring is full, instead of discarding

@@ -9,6 +9,7 @@
 #include <inttypes.h>
 #include <pthread.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -99,6 +100,15 @@ static uint64_t measure_hz(void)
     ticks = ht_clock() - ticks;
     ns = clock_ns() - ns;
     return (uint64_t)((double)ticks * 1e9 / (double)ns);
+}
+
+static uint64_t *ticks_left;
+
+/* Told to end: as if the time were over */
+static void on_signal(int nr)
+{
+    (void)nr;
+    __atomic_store_n(ticks_left, 1, __ATOMIC_RELAXED);
 }
 
 static void usage(FILE *f)
@@ -432,6 +442,9 @@ int main(int argc, char **argv)
     }
     hz = dev->caps.clock_hz ? dev->caps.clock_hz : measure_hz();
     o.params.ticks = o.seconds * hz;
+    ticks_left = &o.params.ticks;
+    sigaction(SIGINT, &(struct sigaction){ .sa_handler = on_signal }, NULL);
+    sigaction(SIGTERM, &(struct sigaction){ .sa_handler = on_signal }, NULL);
     o.params.interval = o.rate ? (hz << 16) / o.rate : 0;
     if (!o.params.group) {
         o.params.group = dev->caps.channel == HT_CHANNEL_HYPERCALL &&

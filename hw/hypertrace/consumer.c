@@ -73,7 +73,8 @@ static void update_lost(HtConsumer *c, uint64_t lost)
 static void deliver(HtConsumer *c, HtRun *run)
 {
     run->stream = &c->info;
-    run->discarded = c->told = c->lost + c->dropped;
+    c->told = c->lost + c->dropped;
+    run->discarded = c->told - c->base;
     c->cfg.deliver(c->cfg.opaque, run);
 }
 
@@ -199,6 +200,7 @@ const char *ht_consumer_load(HtConsumer *c, uint32_t index,
         .lost = st->lost,
         .dropped = st->dropped,
         .told = st->told,
+        .base = st->told,
         .bytes = st->bytes,
         .packets = st->packets,
         .wakeups = st->wakeups,
@@ -218,7 +220,6 @@ void ht_consumer_resume(HtConsumer *c)
         .begin_ns = c->walk.ns,
         .end_ns = c->walk.ns,
         .counter = c->walk.clock,
-        .discarded = c->told,
     };
 
     c->cfg.deliver(c->cfg.opaque, &run);

@@ -52,10 +52,9 @@ static bool conf_differs(HypertraceDevice *dev, const char *property,
     if (!strcmp(here, there)) {
         return false;
     }
-    error_report("hypertrace %s: %s%s%s here, but %s%s where the VM comes"
-                 " from: it must be the same", dev->trace->name, property,
-                 here[0] ? "=" : " is not set", here,
-                 there[0] ? "=" : "not set", there);
+    error_report("hypertrace %s: %s is %s here and %s where the VM comes from;"
+                 " it must be the same", dev->trace->name, property,
+                 here[0] ? here : "not set", there[0] ? there : "not set");
     return true;
 }
 

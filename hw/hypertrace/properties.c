@@ -96,7 +96,7 @@ static bool visit_counters(Visitor *v, struct ht_stats *s, Error **errp)
 
 static bool visit_stream(Visitor *v, HtStream *s, Error **errp)
 {
-    uint64_t index = s->index;
+    uint64_t index = s->index, traced = s->consumer.info.instance;
     struct ht_stats stats;
     bool open = s->phase != HT_PHASE_FREE, ok;
 
@@ -106,6 +106,7 @@ static bool visit_stream(Visitor *v, HtStream *s, Error **errp)
     }
     ok = visit_type_uint64(v, "stream", &index, errp) &&
          visit_type_uint64(v, "instance", &s->next.instance, errp) &&
+         visit_type_uint64(v, "trace-instance", &traced, errp) &&
          visit_type_bool(v, "open", &open, errp) &&
          visit_type_bool(v, "stopped", &s->consumer.stopped, errp) &&
          visit_counters(v, &stats, errp) && visit_check_struct(v, errp);

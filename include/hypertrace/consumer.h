@@ -41,7 +41,8 @@ typedef struct HtConsumer {
     uint64_t skipped;           /* packets overwritten, their events unknown */
     uint64_t lost;              /* as the producer counts, clamped forward */
     uint64_t dropped;           /* by the host */
-    uint64_t told;              /* discarded, as the last run said */
+    uint64_t told;              /* of them, up to the last run delivered */
+    uint64_t base;              /* of those, told by other hosts */
     uint64_t bytes;
     uint64_t packets;           /* runs delivered */
     uint64_t wakeups;           /* counted by the owner: looks */
@@ -127,8 +128,8 @@ const char *ht_consumer_load(HtConsumer *c, uint32_t index,
  * ht_consumer_resume: go on; delivers an HT_RUN_OPEN run
  * @c: loaded consumer, open
  *
- * The run is dated as the last one the other consumer delivered, and says what
- * that one said of discarded events: so the runs of both are one sequence.
+ * The run is dated as the last one the other consumer delivered.  Discarded
+ * events that were told of there are not told again.
  */
 void ht_consumer_resume(HtConsumer *c);
 

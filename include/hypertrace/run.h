@@ -46,8 +46,8 @@ enum {
  * @begin_ns: time of the first event (of opening or closing)
  * @end_ns: time of the last event
  * @counter: raw guest counter of the first event
- * @discarded: events of the stream discarded so far, before this run
- *             (the host's count, never decreasing)
+ * @discarded: events of the stream discarded since it was opened, before this
+ *             run (the host's count, never decreasing)
  */
 typedef struct HtRun {
     const HtStreamInfo *stream;

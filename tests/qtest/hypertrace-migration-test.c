@@ -7,62 +7,12 @@
 #include "libqtest.h"
 #include "libqos/hypertrace.h"
 
-static const char *const channels[] = { "hypercall", "shm", "virtio" };
-
 #define PROPS "packet-size=4096,packets=4,streams=3,flush-ms=1000"
 
 static char *props(const void *channel, const char *more)
 {
     return g_strdup_printf("channel=%s," PROPS "%s", (const char *)channel,
                            more);
-}
-
-static char *temporary(void)
-{
-    char *path;
-    int fd = g_file_open_tmp("hypertrace-test-XXXXXX", &path, NULL);
-
-    g_assert_cmpint(fd, >=, 0);
-    close(fd);
-    return path;
-}
-
-static void write_numbers(QHtStream *s, uint32_t id, uint64_t from,
-                          uint64_t to)
-{
-    while (from < to) {
-        qht_write_number(s, id, from++);
-    }
-}
-
-/* Each of the numbers is in the log of a stream once, in order */
-static void assert_numbers(const char *log, uint32_t stream, uint64_t from,
-                           uint64_t to)
-{
-    g_autofree char *text = NULL;
-    g_autofree char *prefix = g_strdup_printf("ht stream %" PRIu32
-                                              " vcpu -1 number n=", stream);
-    g_auto(GStrv) lines = NULL;
-    unsigned i;
-
-    g_assert_true(g_file_get_contents(log, &text, NULL, NULL));
-    lines = g_strsplit(text, "\n", -1);
-    for (i = 0; lines[i]; i++) {
-        const char *p = strstr(lines[i], prefix);
-
-        if (p) {
-            g_assert_cmpuint(g_ascii_strtoull(p + strlen(prefix), NULL, 10),
-                             ==, from);
-            from++;
-        }
-    }
-    g_assert_cmpuint(from, ==, to);
-}
-
-static void remove_file(char *path)
-{
-    unlink(path);
-    g_free(path);
 }
 
 /* Move, by socket or file; returns the log of before */
@@ -73,11 +23,11 @@ static char *move(QHt *h, const char *backend, const char *all,
     char *log;
 
     if (by_file) {
-        char *file = temporary();
+        char *file = qht_temporary();
 
         qht_save(h, file);
         g_assert_true(qht_load(t, file));
-        remove_file(file);
+        qht_unlink(file);
     } else {
         qht_migrate(h, t);
     }
@@ -104,26 +54,25 @@ static void moves(const char *channel, bool by_file)
     for (i = 0; i < 3; i++) {
         qht_stream_open(&s[i], h, i);
     }
-    write_numbers(&s[0], id, 0, 500);           /* into a second packet */
+    qht_write_numbers(&s[0], id, 0, 500);           /* into a second packet */
     s[0].lost = 7;
     if (h->control) {
         qht_commit(&s[0]);
     } else {
         qht_ring_writeq(h, 0, QHT_GUEST(lost), 7);
     }
-    write_numbers(&s[1], id, 0, 20);
+    qht_write_numbers(&s[1], id, 0, 20);
     qht_close_packet(&s[1]);
-    write_numbers(&s[2], id, 0, 5);
+    qht_write_numbers(&s[2], id, 0, 5);
     qht_commit(&s[2]);
     qht_stream_close(&s[2]);
 
     log = move(h, "log", all, NULL, by_file);
-    assert_numbers(log, 0, 0, 500);
-    assert_numbers(log, 1, 0, 20);
-    assert_numbers(log, 2, 0, 5);
-    /* as it was told with the last events, if it was */
+    qht_assert_numbers(log, 0, 0, 500);
+    qht_assert_numbers(log, 1, 0, 20);
+    qht_assert_numbers(log, 2, 0, 5);
     g_assert_cmpuint(qht_log_count(h, "number"), ==, 0);
-    remove_file(log);
+    qht_unlink(log);
 
     /* the guest sees what it saw */
     g_assert_cmpuint(qht_stat(h, "events"), ==, 525);
@@ -134,9 +83,9 @@ static void moves(const char *channel, bool by_file)
     g_assert_cmpuint(qht_register_number(h, "number"), ==, id);
     g_assert_cmpuint(qht_register_number(h, "third"), ==, other + 1);
 
-    write_numbers(&s[0], id, 500, 1200);
+    qht_write_numbers(&s[0], id, 500, 1200);
     qht_commit(&s[0]);
-    write_numbers(&s[1], id, 20, 30);
+    qht_write_numbers(&s[1], id, 20, 30);
     qht_commit(&s[1]);
     qht_stream_open(&s[2], h, HT_STREAM_ANY);
     g_assert_cmpuint(s[2].instance, >, 3);
@@ -146,11 +95,9 @@ static void moves(const char *channel, bool by_file)
         qht_stream_flush(&s[i]);
         qht_stream_close(&s[i]);
     }
-    assert_numbers(h->log, 0, 500, 1200);
-    assert_numbers(h->log, 1, 20, 30);
-    assert_numbers(h->log, 2, 5, 6);
-    g_assert_cmpuint(qht_log_count(h, "stream 0 \"qtest\" closed, 7 events"),
-                     ==, 1);
+    qht_assert_numbers(h->log, 0, 500, 1200);
+    qht_assert_numbers(h->log, 1, 20, 30);
+    qht_assert_numbers(h->log, 2, 5, 6);
     g_assert_cmpuint(qht_stat(h, "events"), ==, 525 + 711);
     g_assert_cmpuint(qht_stat(h, "lost"), ==, 7);
     g_assert_cmpuint(qht_stat(h, "errors"), ==, 0);
@@ -184,13 +131,13 @@ static void test_chain(const void *channel)
     for (i = 0; i < 4; i++) {
         char *log;
 
-        write_numbers(&s, id, i * 300, i * 300 + 300);
+        qht_write_numbers(&s, id, i * 300, i * 300 + 300);
         if (h->control) {
             qht_commit(&s);
         }
         log = move(h, "log", all, NULL, i & 1);
-        assert_numbers(log, 1, i * 300, i * 300 + 300);
-        remove_file(log);
+        qht_assert_numbers(log, 1, i * 300, i * 300 + 300);
+        qht_unlink(log);
     }
     g_assert_cmpuint(qht_stat(h, "events"), ==, 1200);
     qht_stream_close(&s);
@@ -209,31 +156,31 @@ static void test_paused(const void *channel)
     unsigned i;
 
     qht_stream_open(&s, h, 1);
-    write_numbers(&s, id, 0, 10);
+    qht_write_numbers(&s, id, 0, 10);
     if (h->control) {
         qht_commit(&s);
     }
     qtest_qmp_assert_success(h->qts, "{'execute': 'stop'}");
     for (i = 0; i < 3; i++) {
         QHtTarget *t = qht_target("pc", "log", all, NULL);
-        char *file = temporary();
+        char *file = qht_temporary();
 
         qht_save(h, file);
         g_assert_true(qht_load(t, file));
-        remove_file(file);
+        qht_unlink(file);
         log = qht_move(h, t, false);
         qht_target_free(t);
         /* what did not run has recorded nothing */
-        assert_numbers(log, 1, 0, i == 0 ? 10 : 0);
+        qht_assert_numbers(log, 1, 0, i == 0 ? 10 : 0);
         g_assert_cmpuint(qht_file_count(log, "opened"), ==, i == 0);
-        remove_file(log);
+        qht_unlink(log);
         g_assert_cmpuint(qht_stat(h, "events"), ==, 10);
     }
     qtest_qmp_assert_success(h->qts, "{'execute': 'cont'}");
-    write_numbers(&s, id, 10, 400);
+    qht_write_numbers(&s, id, 10, 400);
     qht_commit(&s);
     qht_stream_close(&s);
-    assert_numbers(h->log, 1, 10, 400);
+    qht_assert_numbers(h->log, 1, 10, 400);
     g_assert_cmpuint(qht_stat(h, "events"), ==, 400);
     g_assert_cmpuint(qht_stat(h, "errors"), ==, 0);
     qht_quit(h);
@@ -245,18 +192,18 @@ static void test_cancelled(const void *channel)
     g_autofree char *all = props(channel, "");
     QHt *h = qht_boot("pc", "log", all, NULL);
     uint32_t id = qht_register_number(h, "number");
-    char *file = temporary();
+    char *file = qht_temporary();
     QHtStream s;
 
     qht_stream_open(&s, h, 0);
-    write_numbers(&s, id, 0, 10);
+    qht_write_numbers(&s, id, 0, 10);
     qht_save(h, file);
-    remove_file(file);
+    qht_unlink(file);
     qtest_qmp_assert_success(h->qts, "{'execute': 'cont'}");
-    write_numbers(&s, id, 10, 400);
+    qht_write_numbers(&s, id, 10, 400);
     qht_commit(&s);
     qht_stream_close(&s);
-    assert_numbers(h->log, 0, 0, 400);
+    qht_assert_numbers(h->log, 0, 0, 400);
     g_assert_cmpuint(qht_stat(h, "errors"), ==, 0);
     qht_quit(h);
 }
@@ -273,14 +220,14 @@ static void test_stopped(const void *channel)
 
     for (i = 0; i < 2; i++) {
         qht_stream_open(&s[i], h, i);
-        write_numbers(&s[i], id, 0, 10);
+        qht_write_numbers(&s[i], id, 0, 10);
     }
     qht_write_number(&s[0], 77, 0);
     for (i = 0; i < 2; i++) {
         qht_commit(&s[i]);
     }
     QHT_WAIT(qht_stream_flag(h, 0, "stopped"));
-    remove_file(move(h, "log", all, NULL, true));
+    qht_unlink(move(h, "log", all, NULL, true));
     g_assert_true(qht_stream_flag(h, 0, "stopped"));
     g_assert_cmpuint(qht_stat(h, "errors"), ==, 1);
     if (!h->control) {
@@ -289,12 +236,12 @@ static void test_stopped(const void *channel)
     m.instance = cpu_to_le64(s[0].instance);
     g_assert_cmpuint(qht_call(h, HT_MSG_STREAM_FLUSH, &m, sizeof(m)), ==,
                      HT_STATUS_STOPPED);
-    write_numbers(&s[1], id, 10, 20);
+    qht_write_numbers(&s[1], id, 10, 20);
     qht_commit(&s[1]);
     qht_stream_close(&s[0]);
     qht_stream_close(&s[1]);
-    assert_numbers(h->log, 0, 0, 0);
-    assert_numbers(h->log, 1, 10, 20);
+    qht_assert_numbers(h->log, 0, 0, 0);
+    qht_assert_numbers(h->log, 1, 10, 20);
     g_assert_cmpuint(qht_stat(h, "errors"), ==, 1);
     qht_quit(h);
 }
@@ -311,11 +258,11 @@ static void test_reset(const void *channel)
 
     for (i = 0; i < 2; i++) {
         qht_stream_open(&s[i], h, i);
-        write_numbers(&s[i], id, 0, 10);
+        qht_write_numbers(&s[i], id, 0, 10);
     }
-    remove_file(move(h, "log", all, NULL, false));
+    qht_unlink(move(h, "log", all, NULL, false));
     for (i = 0; i < 2; i++) {
-        write_numbers(&s[i], id, 10, 20);
+        qht_write_numbers(&s[i], id, 10, 20);
         if (h->control) {
             qht_commit(&s[i]);
         }
@@ -323,7 +270,7 @@ static void test_reset(const void *channel)
     qtest_system_reset(h->qts);
     for (i = 0; i < 2; i++) {
         QHT_WAIT(!qht_stream_flag(h, i, "open"));
-        assert_numbers(h->log, i, h->control ? 0 : 10, 20);
+        qht_assert_numbers(h->log, i, h->control ? 0 : 10, 20);
         qht_stream_forget(&s[i]);
     }
     g_assert_cmpuint(qht_log_count(h, "closed"), ==, 2);
@@ -331,42 +278,27 @@ static void test_reset(const void *channel)
     g_assert_cmpuint(h->caps.epoch, >, epoch);
     g_assert_cmpuint(qht_register_number(h, "number"), ==, id);
     qht_stream_open(&s[0], h, 0);
-    write_numbers(&s[0], id, 20, 30);
+    qht_write_numbers(&s[0], id, 20, 30);
     qht_commit(&s[0]);
     qht_stream_close(&s[0]);
-    assert_numbers(h->log, 0, h->control ? 0 : 10, 30);
+    qht_assert_numbers(h->log, 0, h->control ? 0 : 10, 30);
     g_assert_cmpuint(qht_stat(h, "errors"), ==, 0);
     qht_quit(h);
 }
 
 int main(int argc, char **argv)
 {
-    static const struct {
-        const char *name;
-        void (*fn)(const void *);
-        bool rings;             /* not for virtio */
-    } tests[] = {
-        { "socket", test_socket },
-        { "file", test_file },
-        { "chain", test_chain },
-        { "paused", test_paused },
-        { "cancelled", test_cancelled },
-        { "stopped", test_stopped },
-        { "reset", test_reset },
+    static const QHtTest tests[] = {
+        { "socket", test_socket, QHT_CHANNELS },
+        { "file", test_file, QHT_CHANNELS },
+        { "chain", test_chain, QHT_CHANNELS },
+        { "paused", test_paused, QHT_CHANNELS },
+        { "cancelled", test_cancelled, QHT_CHANNELS },
+        { "stopped", test_stopped, QHT_CHANNELS },
+        { "reset", test_reset, QHT_CHANNELS },
     };
-    unsigned i, j;
 
     g_test_init(&argc, &argv, NULL);
-    for (i = 0; i < G_N_ELEMENTS(channels); i++) {
-        for (j = 0; j < G_N_ELEMENTS(tests); j++) {
-            g_autofree char *path =
-                g_strdup_printf("hypertrace/migration/%s/%s", channels[i],
-                                tests[j].name);
-
-            if (!tests[j].rings || strcmp(channels[i], "virtio")) {
-                qtest_add_data_func(path, channels[i], tests[j].fn);
-            }
-        }
-    }
+    qht_add_tests("migration", tests, G_N_ELEMENTS(tests));
     return g_test_run();
 }

@@ -8,15 +8,59 @@
 #include "qobject/qdict.h"
 #include "hypertrace.h"
 
+char *qht_temporary(void)
+{
+    char *path;
+    int fd = g_file_open_tmp("hypertrace-test-XXXXXX", &path, NULL);
+
+    g_assert_cmpint(fd, >=, 0);
+    close(fd);
+    return path;
+}
+
+void qht_unlink(char *path)
+{
+    unlink(path);
+    g_free(path);
+}
+
+void qht_write_numbers(QHtStream *s, uint32_t id, uint64_t from, uint64_t to)
+{
+    while (from < to) {
+        qht_write_number(s, id, from++);
+    }
+}
+
+void qht_assert_numbers(const char *log, uint32_t stream, uint64_t from,
+                        uint64_t to)
+{
+    g_autofree char *text = NULL;
+    g_autofree char *prefix = g_strdup_printf("ht stream %" PRIu32
+                                              " vcpu -1 number n=", stream);
+    g_auto(GStrv) lines = NULL;
+    unsigned i;
+
+    g_assert_true(g_file_get_contents(log, &text, NULL, NULL));
+    lines = g_strsplit(text, "\n", -1);
+    for (i = 0; lines[i]; i++) {
+        const char *p = strstr(lines[i], prefix);
+
+        if (p) {
+            g_assert_cmpuint(g_ascii_strtoull(p + strlen(prefix), NULL, 10),
+                             ==, from);
+            from++;
+        }
+    }
+    g_assert_cmpuint(from, ==, to);
+}
+
 QHtTarget *qht_target(const char *machine, const char *backend,
                       const char *props, const char *extra)
 {
     QHtTarget *t = g_new0(QHtTarget, 1);
     g_autofree char *all = NULL;
-    int fd = g_file_open_tmp("hypertrace-test-XXXXXX", &t->messages, NULL);
 
-    g_assert_cmpint(fd, >=, 0);
-    close(fd);
+    t->messages = qht_temporary();
     /* libqtest starts QEMU by way of a shell */
     all = g_strdup_printf("%s -incoming defer 2>%s", extra ?: "",
                           t->messages);
@@ -30,11 +74,9 @@ void qht_target_free(QHtTarget *t)
         qtest_quit(t->qts);
     }
     if (t->log) {
-        unlink(t->log);
+        qht_unlink(t->log);
     }
-    unlink(t->messages);
-    g_free(t->messages);
-    g_free(t->log);
+    qht_unlink(t->messages);
     g_free(t);
 }
 

@@ -213,6 +213,16 @@ void qht_migrate(QHt *h, QHtTarget *t);
  */
 char *qht_move(QHt *h, QHtTarget *t, bool running);
 
+/* An empty file; and an end of it */
+char *qht_temporary(void);
+void qht_unlink(char *path);
+
+/* Events with the numbers @from to @to - 1 */
+void qht_write_numbers(QHtStream *s, uint32_t id, uint64_t from, uint64_t to);
+/* A log holds just these of a stream, in order */
+void qht_assert_numbers(const char *log, uint32_t stream, uint64_t from,
+                        uint64_t to);
+
 /* Channels a test is for */
 #define QHT_HYPERCALL   (1u << 0)
 #define QHT_SHM         (1u << 1)

@@ -1,0 +1,209 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Guests that move, and go back, while they emit.
+
+The sequence numbers in the traces of all hosts, put together, have no double,
+and no gap that was not counted as discarded.
+HT_MIGRATION_EVENTS=100000 makes the runs as long as those in
+docs/reliability.md; by default they are short.
+"""
+
+import json
+import os
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts"))
+
+import htpayload  # noqa: E402
+import htvm  # noqa: E402
+from demo_rounds import stats  # noqa: E402
+from test_accounting import ht_verify  # noqa: E402
+
+# on each host, at least
+EVENTS = int(os.environ.get("HT_MIGRATION_EVENTS", "3000"))
+TIMEOUT = 120 + EVENTS // 200
+THREADS = 2
+CHANNELS = ["hypercall", "shm", "virtio"]
+RESULT = r'^(\{"tool": "ht-bench".*\}|FAILED)\n'
+# until it is told to end, and then until the host has read the statistics
+JOB = """
+ht-bench -j -b -t {threads} -n 1000000000 {arguments} >&3 &
+read -r line <&3
+kill $!
+wait $! || echo FAILED >&3
+read -r line <&3
+"""
+
+
+@pytest.fixture(params=CHANNELS)
+def channel(request):
+    return request.param
+
+
+def wait_for(condition, what, timeout=TIMEOUT):
+    deadline = time.monotonic() + timeout
+    while not condition():
+        assert time.monotonic() < deadline, f"{timeout} s went by: {what}"
+        time.sleep(0.02)
+
+
+def wait_migrated(vm):
+    def over():
+        m = vm.qmp.command("query-migrate")
+        if m.get("status") == "failed":
+            raise htvm.Failure(f"migration: {m.get('error-desc')}\n{vm}")
+        return m.get("status") == "completed"
+    wait_for(over, "the migration")
+
+
+def wait_events(vm, count=EVENTS):
+    """Until the device took so many events more."""
+    begin = stats(vm, "ht0")["events"]
+    wait_for(lambda: stats(vm, "ht0")["events"] >= begin + count,
+             f"{count} events")
+
+
+def move(here, there, by, tmp_path):
+    """From a VM that runs to one that waits; the first one is ended."""
+    if by == "file":
+        uri = f"file:{tmp_path}/state"
+        here.qmp.command("migrate", uri=uri)
+        wait_migrated(here)
+        there.qmp.command("migrate-incoming", uri=uri)
+    else:
+        uri = f"unix:{tmp_path}/socket"
+        there.qmp.command("migrate-incoming", uri=uri)
+        here.qmp.command("migrate", uri=uri)
+        wait_migrated(here)
+    wait_migrated(there)
+    wait_for(lambda: there.qmp.command("query-status")["running"],
+             "the VM to run")
+    if by == "file":
+        os.unlink(f"{tmp_path}/state")
+    here.stop()
+
+
+class Journey:
+    """VMs, of which the first one runs; the others wait for the guest."""
+
+    def __init__(self, make, tmp_path, hops):
+        self.tmp_path = tmp_path
+        self.hops = hops
+        self.vms = []
+        for n in range(len(hops) + 1):
+            home = tmp_path / f"host{n}"
+            home.mkdir()
+            self.vms.append(make(
+                workdir=home, args=["-incoming", "defer"] if n else []))
+
+    def __enter__(self):
+        try:
+            for vm in self.vms:
+                vm.start()
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def __exit__(self, *exc):
+        for vm in self.vms:
+            vm.close()
+
+    def go(self):
+        """To the last host, which then runs the guest."""
+        here = self.vms[0]
+        for there, by in zip(self.vms[1:], self.hops):
+            wait_events(here)
+            move(here, there, by, self.tmp_path)
+            here = there
+        wait_events(here)
+        return here
+
+    def joined(self):
+        """What all traces hold of each stream; they must fit together."""
+        sums = {}
+        for vm in self.vms:
+            for s in streams(vm):
+                whole = sums.setdefault(s["instance"], {
+                    "recorded": 0, "discarded": 0, "hosts": 0,
+                    "last_seq": -1})
+                if s["recorded"]:
+                    assert s["first_seq"] > whole["last_seq"], (s, whole)
+                    whole["last_seq"] = s["last_seq"]
+                    whole["hosts"] += 1
+                whole["recorded"] += s["recorded"]
+                whole["discarded"] += s["discarded"]
+        print(f"{len(self.vms)} hosts, by {', '.join(self.hops)}: {sums}")
+        return sums
+
+
+def streams(vm):
+    """Those of a trace, which must be sound."""
+    # what is missing is judged over all hosts
+    result, complaints, _ = ht_verify(vm.trace("ht0"))
+    assert result["inputs"][0]["traces"] == 1, complaints
+    for s in result["inputs"][0]["streams"]:
+        assert s["altered"] == s["duplicates"] == 0, s
+        assert s["disordered"] == s["backward"] == 0, s
+        yield s
+
+
+def linux(channel, arguments, **device):
+    """What makes a Linux guest with ht-bench."""
+    def make(args=(), **kwargs):
+        return htvm.VM(
+            job=JOB.format(threads=THREADS, arguments=arguments),
+            devices=[{"id": "ht0", "channel": channel, **device}],
+            args=[*args], **kwargs)
+    return make
+
+
+def finish(vm):
+    """End ht-bench: what it says, and the device."""
+    vm.say("enough")
+    m = vm.out.expect(RESULT, TIMEOUT)
+    after = stats(vm, "ht0")
+    vm.say("go on")
+    vm.wait(TIMEOUT)
+    assert m[1] != b"FAILED" and not vm.oops(), str(vm)
+    assert not vm.guest_errors and after["errors"] == 0
+    bench = json.loads(m[1])
+    assert not bench["gave_up"] and len(bench["streams"]) == THREADS
+    return bench, after
+
+
+def check_linux(tmp_path, channel, hops, arguments, **device):
+    with Journey(linux(channel, arguments, **device), tmp_path, hops) as j:
+        bench, after = finish(j.go())
+    sums = j.joined()
+    assert sorted(sums) == sorted(s["instance"] for s in bench["streams"])
+    assert all(s["hosts"] == len(j.vms) for s in sums.values())
+    recorded = sum(s["recorded"] for s in sums.values())
+    discarded = sum(s["discarded"] for s in sums.values())
+    assert recorded == after["events"]
+    assert discarded == after["lost"] + after["dropped"]
+    assert recorded + discarded == bench["sent"] + bench["discarded"]
+    return bench, sums
+
+
+# No event is missing, on whichever host it was emitted.
+def test_linux_lossless(tmp_path, channel):
+    bench, sums = check_linux(tmp_path, channel, ["file", "socket"],
+                              "-p mix -l -r 1000")
+    assert bench["discarded"] == 0
+    for s in sums.values():
+        assert (s["recorded"], s["discarded"]) == (s["last_seq"] + 1, 0)
+
+
+# As fast as the guest can, into rings that are too small
+def test_linux_flat_out(tmp_path, channel):
+    bench, sums = check_linux(tmp_path, channel, ["socket"], "-p 8,32",
+                              packets=2, packet_size="4k")
+    if channel != "hypercall":
+        assert bench["discarded"] > 0       # else not a test
+    for s in sums.values():
+        # the last ones may have been discarded
+        assert s["recorded"] + s["discarded"] >= s["last_seq"] + 1

@@ -1,0 +1,281 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * hypertrace: what a migration must not bring in: another kind of device, or a
+ * state that nobody saved
+ */
+#include "qemu/osdep.h"
+#include "qemu/bswap.h"
+#include "libqtest.h"
+#include "libqos/hypertrace.h"
+
+#define MEMDEV "-object memory-backend-ram,size=64K,id="
+
+/* What differs; @channel: of the source.  The message names both values. */
+static void test_properties(void)
+{
+    static const struct {
+        const char *there;
+        const char *here;
+        const char *message;
+        const char *extra_there;
+        const char *extra_here;
+    } cases[] = {
+        { "channel=shm", "channel=hypercall",
+          "channel is hypercall here and shm where" },
+        { "channel=shm", "channel=virtio",
+          "channel is virtio here and shm where" },
+        { "channel=virtio", "channel=shm",
+          "channel is shm here and virtio where" },
+        { "channel=shm", "channel=shm,mode=overwrite",
+          "mode is overwrite here and discard where" },
+        { "channel=shm,streams=3", "channel=shm,streams=2",
+          "streams is 2 here and 3 where" },
+        { "channel=virtio,streams=2", "channel=virtio,streams=3",
+          "streams is 3 here and 2 where" },
+        { "channel=virtio", "channel=virtio,packet-size=8k",
+          "packet-size is 8192 here and 4096 where" },
+        { "channel=shm", "channel=shm,packet-size=8k",
+          "packet-size is 8192 here and 4096 where" },
+        { "channel=shm", "channel=shm,packets=8",
+          "packets is 8 here and 4 where" },
+        { "channel=hypercall,batch=10", "channel=hypercall",
+          "batch is 1 here and 10 where" },
+        { "channel=shm", "channel=shm,flush-ms=11",
+          "flush-ms is 11 here and 10 where" },
+        { "channel=shm,memdev=a", "channel=shm",
+          "memdev is not set here and a where", MEMDEV "a", NULL },
+        { "channel=shm", "channel=shm,memdev=b",
+          "memdev is b here and not set where", NULL, MEMDEV "b" },
+    };
+    unsigned i;
+
+    for (i = 0; i < G_N_ELEMENTS(cases); i++) {
+        g_autofree char *there = g_strdup_printf(
+            "packet-size=4096,packets=4,streams=3,%s", cases[i].there);
+        g_autofree char *here = g_strdup_printf(
+            "packet-size=4096,packets=4,streams=3,%s", cases[i].here);
+        QHt *h = qht_boot("pc", "null", there, cases[i].extra_there);
+        QHtTarget *t = qht_target("pc", "null", here, cases[i].extra_here);
+        char *file = qht_temporary();
+
+        g_test_message("%s -> %s", cases[i].there, cases[i].here);
+        qht_save(h, file);
+        g_assert_false(qht_load(t, file));
+        g_assert_cmpuint(qht_file_count(t->messages, cases[i].message), ==, 1);
+        qht_unlink(file);
+        qht_target_free(t);
+        qht_quit(h);
+    }
+}
+
+/* A saved state, and where in it the fields of the device are */
+typedef struct State {
+    QHt *h;
+    char *props;
+    char *file;
+    gchar *data;
+    gsize size;
+    size_t mailbox;
+    size_t classes;             /* their bytes */
+    size_t streams;             /* the first one's */
+} State;
+
+#define MAX_GAP(s)      ((s)->mailbox - 4)
+#define INSTANCES(s)    ((s)->mailbox + HT_MESSAGE_MAX + 16)
+#define SEGMENTS(s)     ((s)->mailbox + HT_MESSAGE_MAX + 32)
+#define CLASSES_SIZE(s) ((s)->classes - 4)
+#define NR_STREAMS(s)   ((s)->streams - 4)
+#define STREAM_SIZE     (1 + 1 + 4 + 33 + 16 * 8 + 7 * 8)
+/* n-th of the 64-bit fields, in the order of HtConsumerState */
+#define STREAM(s, i, n) ((s)->streams + (i) * STREAM_SIZE + 39 + 8 * (n))
+enum { INSTANCE, TRACE_INSTANCE, CURSOR, EVENTS, EXPECTED, SKIPPED, LOST,
+       DROPPED, TOLD, BYTES, PACKETS, WAKEUPS, ERRORS, CLOCK, NS, BACKWARD };
+
+static void state_save(State *s, const void *channel)
+{
+    g_autofree uint8_t *pattern = g_malloc(HT_MESSAGE_MAX);
+    g_autofree uint8_t *message = g_malloc(HT_MESSAGE_MAX);
+    struct ht_msg *m = (struct ht_msg *)message;
+    const size_t bare = sizeof(*m);
+    QHtStream stream[2];
+    unsigned i;
+    uint32_t id;
+
+    s->props = g_strdup_printf("channel=%s,packet-size=4096,packets=4,"
+                               "streams=3", (const char *)channel);
+    s->h = qht_boot("pc", "null", s->props, NULL);
+    id = qht_register_number(s->h, "number");
+    qht_register_number(s->h, "other");
+    for (i = 0; i < 2; i++) {
+        qht_stream_open(&stream[i], s->h, i);
+        qht_write_numbers(&stream[i], id, 0, 100);
+        qht_commit(&stream[i]);
+        qht_stream_forget(&stream[i]);
+    }
+    /* a message of no known type, to be found again */
+    for (i = 0; i < HT_MESSAGE_MAX; i++) {
+        pattern[i] = i * 167 + (i >> 8);
+    }
+    memcpy(message, pattern, HT_MESSAGE_MAX);
+    stw_le_p(&m->type, 0x7777);
+    stl_le_p(&m->size, HT_MESSAGE_MAX);
+    g_assert_cmpuint(qht_exchange(s->h, message, HT_MESSAGE_MAX), ==,
+                     HT_STATUS_NOENT);
+
+    s->file = qht_temporary();
+    qht_save(s->h, s->file);
+    g_assert_true(g_file_get_contents(s->file, &s->data, &s->size, NULL));
+    /* the last one: with virtio, the guest's memory has it too */
+    for (i = s->size - HT_MESSAGE_MAX;
+         i && memcmp(s->data + i + bare, pattern + bare,
+                     HT_MESSAGE_MAX - bare); i--) {
+        /* go on */
+    }
+    g_assert_cmpuint(i, >, 0);
+    s->mailbox = i;
+    s->classes = SEGMENTS(s) + 4 + 8 * 32 + 4;
+    s->streams = s->classes + ldl_be_p(s->data + CLASSES_SIZE(s)) + 4;
+    g_assert_cmpuint(ldl_be_p(s->data + NR_STREAMS(s)), ==, 3);
+    g_assert_cmpuint(ldq_be_p(s->data + STREAM(s, 1, INSTANCE)), ==, 2);
+    g_assert_cmpuint(ldq_be_p(s->data + STREAM(s, 1, EVENTS)), ==, 100);
+}
+
+static void state_free(State *s)
+{
+    qht_quit(s->h);
+    qht_unlink(s->file);
+    g_free(s->data);
+    g_free(s->props);
+}
+
+/* Load what s->data is now; NULL: accepted */
+static char *state_load(State *s, gsize size)
+{
+    QHtTarget *t = qht_target("pc", "null", s->props, NULL);
+    gchar *messages = NULL;
+
+    g_assert_true(g_file_set_contents(s->file, s->data, size, NULL));
+    if (!qht_load(t, s->file)) {
+        g_assert_true(g_file_get_contents(t->messages, &messages, NULL, NULL));
+    } else {
+        /* it runs, can be asked, and reset */
+        QHt there = { .qts = t->qts, .path = s->h->path };
+
+        qht_stat(&there, "events");
+        qtest_system_reset(t->qts);
+        qht_stat(&there, "events");
+    }
+    /* and ends well in any case */
+    qht_target_free(t);
+    return messages;
+}
+
+static void test_forged(const void *channel)
+{
+    State s;
+    unsigned i;
+    g_autofree gchar *honest = NULL;
+    g_autofree char *none = NULL;
+
+    state_save(&s, channel);
+    honest = g_memdup2(s.data, s.size);
+    none = state_load(&s, s.size);
+    g_assert_null(none);
+    {
+        const struct {
+            const char *message;
+            size_t at;
+            unsigned bytes;
+            uint64_t value;
+        } cases[] = {
+            { "max_gap is 0", MAX_GAP(&s), 4, 0 },
+            { "max_gap is 8388609", MAX_GAP(&s), 4, 8388609 },
+            { "18446744073709551615 streams", INSTANCES(&s), 8, UINT64_MAX },
+            { "instance comes later", INSTANCES(&s), 8, 1 },
+            { "its clock", SEGMENTS(&s), 4, 9 },
+            { "its clock", SEGMENTS(&s), 4, UINT32_MAX },
+            { "its clock", SEGMENTS(&s) + 4 + 16, 8, 0 },
+            { "size of classes", CLASSES_SIZE(&s), 4, 1 << 30 },
+            { "size of classes", CLASSES_SIZE(&s), 4, UINT32_MAX },
+            { "class 1 is cut off", s.classes, 4, 0xffffffff },
+            { "class 1 is malformed", s.classes + 4 + 24, 1, 200 },
+            { "class 2 is", s.classes + 4 + ldl_le_p(s.data + s.classes), 4,
+              0 },
+            { "number of streams", NR_STREAMS(&s), 4, 4 },
+            { "number of streams", NR_STREAMS(&s), 4, UINT32_MAX },
+            { "instance comes later", STREAM(&s, 1, INSTANCE), 8, 3 },
+            { "two streams have one instance", STREAM(&s, 1, INSTANCE), 8, 1 },
+            { "two streams have one instance", STREAM(&s, 1, TRACE_INSTANCE),
+              8, 1 },
+            { "stream 1: it is open and has no instance",
+              STREAM(&s, 1, INSTANCE), 8, 0 },
+            { "stream 0: its position", STREAM(&s, 0, CURSOR), 8, UINT64_MAX },
+            { "stream 2: its position", STREAM(&s, 2, CURSOR), 8, 4097 },
+            { "stream 0: its count", STREAM(&s, 0, LOST), 8, UINT64_MAX },
+            { "stream 0: its count", STREAM(&s, 0, TOLD), 8, 1 },
+            { "stream 0: its time", STREAM(&s, 0, NS), 8, UINT64_MAX },
+            { "stream 0: its name", STREAM(&s, 0, INSTANCE) - 33, 1, 7 },
+        };
+
+        for (i = 0; i < G_N_ELEMENTS(cases); i++) {
+            g_autofree char *messages = NULL;
+
+            memcpy(s.data, honest, s.size);
+            stn_be_p(s.data + cases[i].at, cases[i].bytes, cases[i].value);
+            messages = state_load(&s, s.size);
+            g_test_message("%s: %s", cases[i].message,
+                           messages ? messages : "accepted");
+            g_assert_nonnull(messages);
+            g_assert_nonnull(strstr(messages, cases[i].message));
+        }
+    }
+    state_free(&s);
+}
+
+/* Whatever it is: refused, or loaded, and QEMU goes on. */
+static void test_random(const void *channel)
+{
+    State s;
+    unsigned i, refused = 0;
+    g_autofree gchar *honest = NULL;
+
+    state_save(&s, channel);
+    honest = g_memdup2(s.data, s.size);
+    for (i = 0; i < 12; i++) {
+        size_t end = s.streams + 3 * STREAM_SIZE;
+        unsigned flips = g_test_rand_int_range(1, 5);
+        g_autofree char *messages = NULL;
+        gsize size = s.size;
+
+        memcpy(s.data, honest, s.size);
+        if (i < 3) {
+            size = g_test_rand_int_range(s.mailbox, end);
+        }
+        while (flips--) {
+            /* half of them not in the mailbox, where anything goes */
+            size_t begin = s.mailbox + (flips & 1 ? 0 : HT_MESSAGE_MAX);
+            size_t at = g_test_rand_int_range(begin, end);
+
+            s.data[at] = g_test_rand_bit() ? g_test_rand_int() :
+                         s.data[at] ^ 1u << g_test_rand_int_range(0, 8);
+        }
+        messages = state_load(&s, size);
+        g_assert_true(messages || i >= 3);
+        refused += messages != NULL;
+    }
+    g_test_message("%u of %u refused", refused, i);
+    state_free(&s);
+}
+
+int main(int argc, char **argv)
+{
+    static const QHtTest tests[] = {
+        { "forged", test_forged, QHT_SHM | QHT_VIRTIO },
+        { "random", test_random, QHT_CHANNELS },
+    };
+
+    g_test_init(&argc, &argv, NULL);
+    qtest_add_func("hypertrace/refuse/properties", test_properties);
+    qht_add_tests("refuse", tests, G_N_ELEMENTS(tests));
+    return g_test_run();
+}

@@ -1,0 +1,308 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * hypertrace: going back to a snapshot; memory of all kinds
+ *
+ * The guest is this program: what it knows is set back by copying it.
+ */
+#include "qemu/osdep.h"
+#include "qemu/bswap.h"
+#include "qobject/qdict.h"
+#include "qobject/qlist.h"
+#include "libqtest.h"
+#include "libqos/hypertrace.h"
+
+static char *props(const void *channel)
+{
+    return g_strdup_printf("channel=%s,packet-size=4096,packets=4,streams=3,"
+                           "flush-ms=1000", (const char *)channel);
+}
+
+/* The one job there is has ended, and well */
+static bool job_over(QTestState *qts)
+{
+    QDict *rsp = qtest_qmp(qts, "{'execute': 'query-jobs'}");
+    QDict *job = qobject_to(QDict,
+                            qlist_peek(qdict_get_qlist(rsp, "return")));
+    bool over;
+
+    g_assert_nonnull(job);
+    over = !strcmp(qdict_get_str(job, "status"), "concluded");
+    if (over && qdict_haskey(job, "error")) {
+        g_error("%s", qdict_get_str(job, "error"));
+    }
+    qobject_unref(rsp);
+    return over;
+}
+
+static void wait_job(QTestState *qts)
+{
+    QHT_WAIT(job_over(qts));
+    qtest_qmp_assert_success(qts, "{'execute': 'job-dismiss', 'arguments':"
+                             " {'id': 'job'}}");
+}
+
+/* Where snapshots go: a disk that no device has */
+static char *add_disk(QTestState *qts)
+{
+    char *file = qht_temporary();
+
+    qtest_qmp_assert_success(qts, "{'execute': 'blockdev-add', 'arguments':"
+                             " {'driver': 'file', 'node-name': 'file',"
+                             "  'filename': %s}}", file);
+    qtest_qmp_assert_success(qts, "{'execute': 'blockdev-create', 'arguments':"
+                             " {'job-id': 'job', 'options':"
+                             "  {'driver': 'qcow2', 'file': 'file',"
+                             "   'size': 1048576}}}");
+    wait_job(qts);
+    qtest_qmp_assert_success(qts, "{'execute': 'blockdev-add', 'arguments':"
+                             " {'driver': 'qcow2', 'node-name': 'disk',"
+                             "  'file': 'file'}}");
+    return file;
+}
+
+static void snapshot(QHt *h, bool load, const char *tag)
+{
+    qtest_qmp_assert_success(h->qts, "{'execute': %s, 'arguments':"
+                             " {'job-id': 'job', 'tag': %s, 'vmstate': 'disk',"
+                             "  'devices': ['disk']}}",
+                             load ? "snapshot-load" : "snapshot-save", tag);
+    wait_job(h->qts);
+}
+
+/* A producer as it is now, and to be again */
+static QHtStream remember(const QHtStream *s)
+{
+    QHtStream copy = *s;
+
+    copy.image = g_memdup2(s->image, s->h->caps.packet_size);
+    return copy;
+}
+
+static void write_all(QHtStream *s, uint32_t id, uint64_t from, uint64_t to)
+{
+    qht_write_numbers(s, id, from, to);
+    qht_commit(s);
+    qht_stream_flush(s);
+}
+
+/* Numbers of a stream in the order in which they were logged, as one text */
+static char *logged(QHt *h, uint32_t stream)
+{
+    g_autofree char *text = NULL;
+    g_autofree char *prefix = g_strdup_printf("ht stream %" PRIu32 " ",
+                                              stream);
+    g_auto(GStrv) lines = NULL;
+    GString *out = g_string_new("");
+    unsigned i;
+
+    g_assert_true(g_file_get_contents(h->log, &text, NULL, NULL));
+    lines = g_strsplit(text, "\n", -1);
+    for (i = 0; lines[i]; i++) {
+        const char *p = strstr(lines[i], prefix), *n;
+
+        if (!p) {
+            continue;
+        }
+        n = strstr(p, "number n=");
+        g_string_append_printf(out, "%s ", n ? n + strlen("number n=") :
+                               strstr(p, "opened") ? "(" : ")");
+    }
+    return g_string_free(out, false);
+}
+
+static uint64_t trace_instance(QHt *h, uint32_t stream)
+{
+    return qht_stream_stat(h, stream, "trace-instance");
+}
+
+/*
+ * What is emitted again is another stream in the trace; the guest goes on with
+ * what it knows, registers, opens, closes.
+ */
+static void test_rewind(const void *channel)
+{
+    g_autofree char *all = props(channel);
+    QHt *h = qht_boot("pc", "log", all, NULL);
+    char *disk = add_disk(h->qts);
+    uint32_t id = qht_register_number(h, "number"), late;
+    uint64_t epoch = h->caps.epoch, seen;
+    QHtStream s[3], saved[2];
+    unsigned i, round;
+
+    for (i = 0; i < 2; i++) {
+        qht_stream_open(&s[i], h, i);
+        write_all(&s[i], id, 0, 5);
+    }
+    snapshot(h, false, "a");
+    saved[0] = remember(&s[0]);
+    saved[1] = remember(&s[1]);
+    /* once emitted, never in the trace again */
+    write_all(&s[0], id, 5, 9);
+    qht_stream_close(&s[1]);
+    qht_stream_open(&s[2], h, 2);
+    write_all(&s[2], id, 0, 3);
+    late = qht_register_number(h, "late");
+    seen = s[2].instance;
+
+    for (round = 0; round < 3; round++) {
+        qht_stream_forget(&s[0]);
+        qht_stream_forget(&s[2]);
+        snapshot(h, true, "a");
+        s[0] = remember(&saved[0]);
+        s[1] = remember(&saved[1]);
+        /* the virtqueues are set back as well: begin with them anew */
+        qht_restart(h);
+        g_assert_cmpuint(h->caps.epoch, ==, epoch);
+        QHT_WAIT(qht_stream_flag(h, 0, "open"));
+        g_assert_cmpuint(qht_stream_stat(h, 0, "events"), ==, 5);
+        g_assert_cmpuint(qht_stat(h, "events"), ==, 10);
+        for (i = 0; i < 2; i++) {
+            g_assert_cmpuint(qht_stream_stat(h, i, "instance"), ==,
+                             s[i].instance);
+            g_assert_cmpuint(trace_instance(h, i), >, seen);
+        }
+        seen = MAX(trace_instance(h, 0), trace_instance(h, 1));
+        write_all(&s[0], id, 5, 7);
+        write_all(&s[1], id, 5, 6);
+        qht_stream_close(&s[1]);
+        g_assert_cmpuint(qht_register_number(h, "number"), ==, id);
+        g_assert_cmpuint(qht_register_number(h, "late"), ==, late);
+        qht_stream_open(&s[2], h, 2);
+        g_assert_cmpuint(s[2].instance, >, seen);
+        seen = s[2].instance;
+        write_all(&s[2], late, 0, 1);
+    }
+    qht_stream_close(&s[0]);
+    {
+        g_autofree char *a = logged(h, 0), *b = logged(h, 1);
+
+        g_assert_cmpstr(a, ==, "( 0 1 2 3 4 5 6 7 8 ) ( 5 6 ) ( 5 6 ) ( 5 6"
+                        " ) ");
+        g_assert_cmpstr(b, ==, "( 0 1 2 3 4 ) ( 5 ) ( 5 ) ( 5 ) ");
+    }
+    g_assert_cmpuint(qht_stat(h, "errors"), ==, 0);
+    for (i = 0; i < 2; i++) {
+        qht_stream_forget(&saved[i]);
+    }
+    qht_stream_close(&s[2]);
+    qht_unlink(disk);
+    qht_quit(h);
+}
+
+/* What was committed but not taken when the snapshot was made is not lost. */
+static void test_untaken(const void *channel)
+{
+    g_autofree char *all = props(channel);
+    QHt *h = qht_boot("pc", "log", all, NULL);
+    char *disk = add_disk(h->qts);
+    uint32_t id = qht_register_number(h, "number");
+    QHtStream s, saved;
+
+    qht_stream_open(&s, h, 0);
+    qht_write_numbers(&s, id, 0, 5);
+    snapshot(h, false, "a");
+    g_assert_cmpuint(qht_stat(h, "events"), ==, 5);
+    saved = remember(&s);
+    write_all(&s, id, 5, 7);
+    qht_stream_forget(&s);
+    snapshot(h, true, "a");
+    s = saved;
+    write_all(&s, id, 5, 8);
+    qht_stream_close(&s);
+    {
+        g_autofree char *a = logged(h, 0);
+
+        g_assert_cmpstr(a, ==, "( 0 1 2 3 4 5 6 ) ( 5 6 7 ) ");
+    }
+    g_assert_cmpuint(qht_stat(h, "errors"), ==, 0);
+    qht_unlink(disk);
+    qht_quit(h);
+}
+
+/* Stream memory in a file: each QEMU has its own. */
+static void test_memdev(const void *channel)
+{
+    g_autofree char *all = g_strdup_printf(
+        "channel=%s,packet-size=4096,packets=4,streams=3,memdev=m",
+        (const char *)channel);
+    const char *format = "-object memory-backend-file,id=m,share=on,size=64K,"
+                         "mem-path=%s";
+    char *rings[] = { qht_temporary(), qht_temporary() };
+    g_autofree char *here = g_strdup_printf(format, rings[0]);
+    g_autofree char *there = g_strdup_printf(format, rings[1]);
+    QHt *h = qht_boot("pc", "log", all, here);
+    uint32_t id = qht_register_number(h, "number");
+    QHtTarget *t = qht_target("pc", "log", all, there);
+    QHtStream s;
+    char *log;
+    unsigned i;
+
+    qht_stream_open(&s, h, 1);
+    qht_write_numbers(&s, id, 0, 400);
+    qht_migrate(h, t);
+    log = qht_move(h, t, true);
+    qht_target_free(t);
+    for (i = 400; i < 2400; i += 100) {
+        write_all(&s, id, i, i + 100);
+    }
+    qht_stream_close(&s);
+    qht_assert_numbers(log, 1, 0, 400);
+    qht_assert_numbers(h->log, 1, 400, 2400);
+    g_assert_cmpuint(qht_stat(h, "errors"), ==, 0);
+    qht_unlink(log);
+    qht_unlink(rings[0]);
+    qht_unlink(rings[1]);
+    qht_quit(h);
+}
+
+/* Unplugged and plugged in again at once, then migrated */
+static void test_replugged(const void *channel)
+{
+    g_autofree char *all = props(channel);
+    QHt *h = qht_boot("pc", "log", all, NULL);
+    uint32_t id = qht_register_number(h, "number");
+    QHtTarget *t;
+    QHtStream s;
+    unsigned i;
+
+    for (i = 0; i < 5; i++) {
+        qtest_qmp_device_del_send(h->qts, "ht");
+        /* the guest would eject it; a reset does so too */
+        qtest_system_reset(h->qts);
+        qtest_qmp_eventwait(h->qts, "DEVICE_DELETED");
+        qtest_qmp_assert_success(h->qts, "{'execute': 'device_add',"
+                                 " 'arguments': {'driver': 'hypertrace',"
+                                 "  'id': 'ht', 'addr': '4', 'backend': 'be',"
+                                 "  'channel': %s, 'packet-size': 4096,"
+                                 "  'packets': 4, 'streams': 3,"
+                                 "  'flush-ms': 1000}}",
+                                 (const char *)channel);
+    }
+    qht_restart(h);
+    g_assert_cmpuint(qht_register_number(h, "number"), ==, id);
+    qht_stream_open(&s, h, 0);
+    write_all(&s, id, 0, 10);
+    t = qht_target("pc", "log", all, NULL);
+    qht_migrate(h, t);
+    qht_unlink(qht_move(h, t, true));
+    qht_target_free(t);
+    write_all(&s, id, 10, 400);
+    qht_stream_close(&s);
+    qht_assert_numbers(h->log, 0, 10, 400);
+    g_assert_cmpuint(qht_stat(h, "errors"), ==, 0);
+    qht_quit(h);
+}
+
+int main(int argc, char **argv)
+{
+    static const QHtTest tests[] = {
+        { "rewind", test_rewind, QHT_CHANNELS },
+        { "untaken", test_untaken, QHT_RINGS },
+        { "memdev", test_memdev, QHT_RINGS },
+        { "replugged", test_replugged, QHT_CHANNELS },
+    };
+
+    g_test_init(&argc, &argv, NULL);
+    qht_add_tests("snapshot", tests, G_N_ELEMENTS(tests));
+    return g_test_run();
+}
