@@ -249,6 +249,7 @@ HtClassTable *ht_class_table_new(void)
     HtClassTable *t = g_new0(HtClassTable, 1);
 
     g_mutex_init(&t->lock);
+    t->by_name = g_hash_table_new(g_str_hash, g_str_equal);
     return t;
 }
 
@@ -256,23 +257,12 @@ void ht_class_table_free(HtClassTable *t)
 {
     uint32_t id;
 
+    g_hash_table_destroy(t->by_name);
     for (id = 1; id <= t->count; id++) {
         class_free(t->all[id]);
     }
     g_mutex_clear(&t->lock);
     g_free(t);
-}
-
-static HtClass *table_find_name(HtClassTable *t, const char *name)
-{
-    uint32_t id;
-
-    for (id = 1; id <= t->count; id++) {
-        if (!strcmp(t->all[id]->name, name)) {
-            return t->all[id];
-        }
-    }
-    return NULL;
 }
 
 enum ht_status ht_class_table_add(HtClassTable *t, const void *msg,
@@ -291,7 +281,7 @@ enum ht_status ht_class_table_add(HtClassTable *t, const void *msg,
     g_mutex_lock(&t->lock);
     name = g_strdup(c->name);
     /* The same name with other fields is another class: name, name.v2, ... */
-    while ((old = table_find_name(t, c->name)) &&
+    while ((old = g_hash_table_lookup(t->by_name, c->name)) &&
            !class_same_fields(old, c)) {
         g_free(c->name);
         c->name = g_strdup_printf("%s.v%u", name, ++version);
@@ -307,6 +297,7 @@ enum ht_status ht_class_table_add(HtClassTable *t, const void *msg,
     } else {
         c->id = t->count + 1;
         t->all[c->id] = c;
+        g_hash_table_insert(t->by_name, c->name, c);
         /* Pairs with the load-acquire in ht_class_table_count(). */
         qatomic_store_release(&t->count, c->id);
         *cls = c;

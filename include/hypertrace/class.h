@@ -112,7 +112,8 @@ struct HtClassTable {
     /*< private >*/
     HtClass *all[HT_CLASSES_MAX + 1];
     uint32_t count;
-    GMutex lock;
+    GMutex lock;                /* for @by_name, and adding */
+    GHashTable *by_name;
 };
 
 HtClassTable *ht_class_table_new(void);
