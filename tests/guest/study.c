@@ -116,7 +116,14 @@ static void wait_until(struct ht_stream *s, uint64_t due, uint64_t hz)
     }
 }
 
-static struct ht_stream *open_stream(unsigned index, bool touch)
+/* Have a stream's empty ring in this processor's cache. */
+static void touch(struct ht_stream *s)
+{
+    memset(s->packets, 0, (uint64_t)s->dev->caps.packet_size *
+                          s->dev->caps.packets);
+}
+
+static struct ht_stream *open_stream(unsigned index)
 {
     struct ht_device *dev = &device[index]->dev;
     struct ht_stream *s = stream[index];
@@ -133,10 +140,9 @@ static struct ht_stream *open_stream(unsigned index, bool touch)
         stream[index] = s;
     }
     check(ht_stream_open(dev, s, NULL), "cannot open a stream");
-    if (first || touch) {
+    if (first) {
         /* The first touch of a page is an exit of another kind. */
-        memset(s->packets, 0, (uint64_t)dev->caps.packet_size *
-                              dev->caps.packets);
+        touch(s);
     }
     return s;
 }
@@ -181,7 +187,7 @@ static void run(void)
     }
     hz = clock_hz(device[index]->dev.caps.clock_hz);
     interval = rate ? (uint64_t)((double)hz * group / rate * 65536) : 0;
-    s = open_stream(index, held);
+    s = open_stream(index);
 
     if (held) {
         hold("opened");
@@ -193,6 +199,9 @@ static void run(void)
         while ((int64_t)(until - ht_clock()) > 0) {
             asm volatile("pause");
         }
+    }
+    if (held) {
+        touch(s);
     }
     samples.nr = 0;
     begin = ht_clock();
@@ -270,8 +279,7 @@ static void pair(void)
             payload_die(PAYLOAD_USAGE, "not enough memory", NULL);
         }
         check(ht_stream_open(dev, streams[i], NULL), "cannot open a stream");
-        memset(streams[i]->packets, 0,
-               (uint64_t)dev->caps.packet_size * dev->caps.packets);
+        touch(streams[i]);
     }
     hold("opened");
     pair_run(streams, n, total, hz);
