@@ -16,13 +16,35 @@ from bench_targets import Figures, evaluate
 
 SAME = ("processor", "processors", "kernel", "QEMU", "KVM")
 
-# What each case of an accelerator is a ratio to
-BASES = {
-    "native": ("native", "native", "limit", 32),
-    "kvm": ("kvm", "peers", "limit", 8),
-}
 # Not in the base's rounds, or times that are no cost of the processor's
-LEFT_OUT = ("latency", "overload", "one event", "producers")
+LEFT_OUT = ("base", "latency", "linux", "macro", "one event", "overload",
+            "producers")
+
+
+class _Base:
+    """The limit at a place of a round: between two that were measured."""
+
+    def __init__(self, before, after):
+        self.rows = [{"p50_ns": (a["p50_ns"] + b["p50_ns"]) / 2}
+                     for a, b in zip(before.rows, after.rows)]
+
+
+def _bases(f):
+    """{case: what it is a ratio to}; cases are in the order of a round."""
+    near = {}
+    limit = f.get("native", "native", "limit", 32)
+    bases = [c for c in f.cases.values() if (c.accel, c.table) ==
+             ("kvm", "base")]
+    seen = 0
+    for key, case in f.cases.items():
+        if case.accel == "native" and limit and case is not limit:
+            near[key] = limit
+        elif case.table == "base":
+            seen += 1
+        elif case.accel == "kvm" and bases:
+            near[key] = _Base(bases[max(seen - 1, 0)],
+                              bases[min(seen, len(bases) - 1)])
+    return near
 
 
 def ratios(result):
@@ -33,13 +55,13 @@ def ratios(result):
         if "ratio" in t:
             m, low, high = t["ratio"]
             found[t["figure"]] = {"median": m, "min": low, "max": high}
+    near = _bases(f)
     for key, case in f.cases.items():
         accel, table, series, x = key
-        base = BASES.get(accel)
-        if not base or key == base or table in LEFT_OUT or \
+        if table in LEFT_OUT or key not in near or \
                 series.startswith("latency"):
             continue
-        r = ratio(case, f.get(*base))
+        r = ratio(case, near[key])
         if r:
             found[f"{accel}, {table}: {series}, {x}, against the limit"] = r
     return found

@@ -80,8 +80,31 @@ def conclude(f):
             "Pick hypercall where an event must have arrived before the "
             "guest goes on (last words, single-stepping, rare events): an "
             f"event costs {costs} a doorbell; batches give up just that.")
-    out += _packets(f) + _overload(f) + _latency(f) + _peers(f, shm)
+    out += _exits(f) + _spinning(f) + _packets(f) + _overload(f) + _latency(f) + _peers(f, shm)
     return out
+
+
+def _exits(f):
+    parts = []
+    for series in ("hypercall, batch 1", "shm", "virtio"):
+        c = f.get("kvm", "exits", series, 32)
+        s = c and c.summary.get("kvm_exits_per_event")
+        if s and s["median"]:
+            name = series.split(",")[0]
+            parts.append(f"one in {1 / s['median']:,.0f} over {name}"
+                         if s["median"] < 0.5 else
+                         f"{s['median']:.2f} an event over {name}")
+    return [f"Exits, as KVM counts them: {'; '.join(parts)}."] if parts else []
+
+
+def _spinning(f):
+    emit, paced, spun = (f.get("native", "native", series, 32) for series in (
+        "emit", "paced live consumer", "spinning consumer"))
+    if not emit or not paced or not spun:
+        return []
+    return ["Natively, a consumer that looks every 20 µs makes an event "
+            f"{_factor(ratio(paced, emit))} times as dear, one that spins "
+            f"{_factor(ratio(spun, emit))} times."]
 
 
 def _packets(f):

@@ -101,11 +101,11 @@ def payload_cases(accel, channels, ms):
     for size in SIZES:
         if "shm" in channels:
             yield Case("payload", "shm, consumer stopped", size, accel,
-                       "shm-overwrite", "stopped" if accel == "kvm"
-                       else "asleep", run_options(size, 64, ms))
+                       "shm-overwrite", "stopped",
+                       run_options(size, 64, ms))
             yield Case("payload", "shm", size, accel, "shm-64k", "asleep",
                        run_options(size, 64, ms))
-        if "virtio" in channels and accel == "kvm":
+        if "virtio" in channels:
             yield Case("payload", "virtio, consumer stopped", size, accel,
                        "virtio-64k", "stopped", burst_options(size, 64, ms))
         if "virtio" in channels:
@@ -190,16 +190,31 @@ def peer_cases(accel, names, ms):
                    {"name": name, **options})
 
 
+BASE_EVERY = 6
+
+
+def with_bases(cases, accel, ms):
+    """The limit again and again: what else is compared with it is near it."""
+    for n, case in enumerate(cases):
+        if n % BASE_EVERY == 0:
+            yield Case("base", "limit", n // BASE_EVERY, accel, None, "",
+                       {"name": "limit", "events": count_of(32, ms),
+                        "group": 64})
+        yield case
+
+
 def guest_cases(accel, channels, peers, ms):
     """All cases of one round in one guest."""
-    return [*payload_cases(accel, channels, ms),
-            *batch_cases(accel, channels, ms),
-            *packet_cases(accel, channels, ms),
-            *(consumer_cases(accel, channels, ms) if accel == "kvm" else ()),
-            *quiet_cases(accel, channels),
-            *(exit_cases(accel, channels, peers, ms) if accel == "kvm"
-              else ()),
-            *peer_cases(accel, [p for p in peers if p in PEERS], ms)]
+    cases = [*payload_cases(accel, channels, ms),
+             *batch_cases(accel, channels, ms),
+             *packet_cases(accel, channels, ms),
+             *(consumer_cases(accel, channels, ms) if accel == "kvm" else ()),
+             *quiet_cases(accel, channels),
+             *(exit_cases(accel, channels, peers, ms) if accel == "kvm"
+               else ()),
+             *peer_cases(accel, [p for p in peers if p in PEERS], ms)]
+    # no ratio of TCG means anything
+    return list(with_bases(cases, accel, ms)) if accel == "kvm" else cases
 
 
 # Producers on a processor each -------------------------------------------------
