@@ -16,7 +16,7 @@ WALL = 0x40000000
 
 
 class TooLate(Exception):
-    """A thread was stopped when the payload may have begun already."""
+    """Threads were not stopped where and when they should have been."""
 
 
 class StoppedThread:
@@ -154,10 +154,22 @@ class Study(htpayload.Payload):
     def run(self, device, consumer="asleep", **options):
         """A measurement; the row also says what the host did for it."""
         self.poll(device, 10**9 if consumer == "paced" else 0)
-        before, cpu = self.stats(device), self.host_cpu_ns()
         options = dict(options, device=self.index[device])
+        if consumer != "stopped" or not self._virtio(device):
+            return self._run(device, consumer, options)
+        for delay in (20, 20, 100, 100, 1000):
+            try:
+                return self._run(device, consumer, dict(options, delay=delay))
+            except TooLate:
+                # it emits nevertheless
+                self.answer(10)
+                self.tell("go")
+        raise Failure(f"{device}: cannot be stopped within a second")
+
+    def _run(self, device, consumer, options):
+        before, cpu = self.stats(device), self.host_cpu_ns()
         if consumer == "stopped" or options.get("hold"):
-            row = self._held(device, consumer == "stopped", options)
+            row = self._run_held(device, consumer == "stopped", options)
         else:
             row = self.tell("run", **options)
         row["host_cpu_ns"] = self.host_cpu_ns() - cpu
@@ -169,18 +181,6 @@ class Study(htpayload.Payload):
         if row["gave_up"] or row["host"]["errors"]:
             raise Failure(f"the host made no room: {row}")
         return row
-
-    def _held(self, device, stopped, options):
-        for delay in (20, 100, 1000):
-            try:
-                return self._run_held(device, stopped, dict(
-                    options, delay=delay if stopped and self._virtio(device)
-                    else None))
-            except TooLate:
-                # others used the processor; it emits nevertheless
-                self.answer(10)
-                self.tell("go")
-        raise Failure(f"{device}: cannot be stopped within a second")
 
     def _virtio(self, device):
         return self.devices[self.index[device]]["channel"] == "virtio"
@@ -229,7 +229,11 @@ class Study(htpayload.Payload):
                 StoppedThread(self.tids[f"io-{device}"]):
             if time.monotonic() - began > delay / 1000:
                 raise TooLate(device)
-            row = self.answer(10)
+            try:
+                row = self.answer(delay / 1000 + 2)
+            except Failure:
+                # the main loop stopped with the lock that a line out needs
+                raise TooLate(device) from None
         if row["function"] != "emitted":
             raise Failure(f"not emitted, but {row}")
 
