@@ -45,10 +45,11 @@ def _times(v):
 
 # Where a missed figure is explained, profiles and all
 EXPLAINED = "see docs/comparison/limits.md"
-STORES = f"an event is ten stores, however short; {EXPLAINED}"
+STORES = f"an event, however short, is more stores than that; {EXPLAINED}"
 LINES = "the ring's lines are in the reader's cache, and each has to come " \
     f"back; {EXPLAINED}"
-RING_0 = f"what an exit costs is this machine's KVM's; {EXPLAINED}"
+EXITS = "what an exit and a look at the clock cost is the machine's; " \
+    f"{EXPLAINED}"
 FINDING = "the backend also copies, walks and finds each event; " \
     f"{EXPLAINED}"
 SCHEDULED = "another program had the processor when it was the consumer's " \
@@ -125,13 +126,13 @@ def _guest_targets(f, target, times):
     times("shm with the consumer stopped, against native emit", 1.3,
           ratio(stopped, f.get("native", "native", "emit", 32)), True, needs)
     times("unbatched hypercall, against shm with the consumer stopped", 1500,
-          ratio(one, stopped), False, needs, RING_0)
+          ratio(one, stopped), False, needs, EXITS)
     times("unbatched hypercall, against shm at full load", 1500,
           ratio(one, shm), False, needs, LINES)
     times("8-byte virtio-serial message, against an 8-byte shm event, "
           "consumer stopped", 150,
           ratio(serial, f.get("kvm", "payload", "shm, consumer stopped", 8)),
-          False, needs, RING_0)
+          False, needs, EXITS)
     times("8-byte virtio-serial message, against an 8-byte shm event at full "
           "load", 150, ratio(serial, f.get("kvm", "payload", "shm", 8)),
           False, needs, LINES)
@@ -140,7 +141,7 @@ def _guest_targets(f, target, times):
     times("virtio with full packets, against shm, consumers stopped", 1.5,
           ratio(alone, stopped), True, needs)
     times("hypercall batch=1, against batch=10", 9, ratio(one, ten), False,
-          needs, RING_0)
+          needs, EXITS)
     one, two = (f.get("kvm", "producers", "shm, consumer stopped", n)
                 for n in (1, 2))
     times("two producers on two vCPUs, against one, shm, consumer stopped",
