@@ -86,18 +86,6 @@ static void consume_buffers(struct ht_loopback *lb,
     }
 }
 
-/*
- * In mode overwrite a slot may be written while it is copied; a second look
- * tells, and the copy is thrown away.  The thread sanitizer cannot know that.
- */
-#ifdef __SANITIZE_THREAD__
-void AnnotateIgnoreReadsBegin(const char *file, int line);
-void AnnotateIgnoreReadsEnd(const char *file, int line);
-#else
-#define AnnotateIgnoreReadsBegin(file, line)
-#define AnnotateIgnoreReadsEnd(file, line)
-#endif
-
 static size_t consume_ring(struct ht_loopback *lb,
                            struct ht_loopback_stream *st)
 {

@@ -49,6 +49,18 @@ struct ht_loopback {
     int quit;
 };
 
+/*
+ * In mode overwrite a slot may be written while it is copied; a second look
+ * tells, and the copy is thrown away.  The thread sanitizer cannot know that.
+ */
+#ifdef __SANITIZE_THREAD__
+void AnnotateIgnoreReadsBegin(const char *file, int line);
+void AnnotateIgnoreReadsEnd(const char *file, int line);
+#else
+#define AnnotateIgnoreReadsBegin(file, line)
+#define AnnotateIgnoreReadsEnd(file, line)
+#endif
+
 /* loopback-host.c */
 void ht_loopback_message(struct ht_loopback *lb, struct ht_msg *msg);
 uint64_t ht_loopback_sum(const uint8_t *data, size_t size);

@@ -27,6 +27,7 @@ CONFIGURATIONS = [
     {"channel": "hypercall"},
     {"channel": "hypercall", "batch": 16},
     {"channel": "shm"},
+    {"channel": "shm", "mode": "overwrite", "packets": 16},
     {"channel": "virtio"},
 ]
 
