@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * A stream's ring: one producer (guest-lib: ht_get(), ht_commit(), switch.c)
+ * A stream's ring: one producer (guest-lib: ht_begin(), ht_finish(), switch.c)
  * against the host's consumer (ht_consumer_ring()), in both modes
  *
  * Events are numbered and have one or two words.  A packet is a header and

@@ -2,7 +2,7 @@
 /*
  * Waking the consumer of channel=shm: no event is forgotten while it sleeps
  *
- * The producer is ht_commit() and close_packet() with channel-shm.c; the
+ * The producer is ht_finish() and close_packet() with channel-shm.c; the
  * consumer is the IOThread of hw/hypertrace/thread.c with ht_consumer_arm():
  * doorbell, timer and polling.  What matters here is that a processor loads
  * before its earlier stores are seen: either side has a store buffer, drained
@@ -93,7 +93,7 @@ inline store_head()
     }
 }
 
-/* ht_commit(): nothing between store and load */
+/* ht_finish(): nothing between store and load */
 inline commit()
 {
     position++;
