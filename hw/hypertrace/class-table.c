@@ -366,6 +366,7 @@ GByteArray *ht_class_table_save(const HtClassTable *t)
 /* A table of its own, for what is whole and valid; else NULL */
 static HtClassTable *table_parse(const uint8_t *p, size_t size, char **why)
 {
+    g_autofree struct ht_msg_class *m = g_malloc(HT_MESSAGE_MAX);
     HtClassTable *t = ht_class_table_new();
     uint32_t length, id = 0;
     enum ht_status status;
@@ -379,11 +380,11 @@ static HtClassTable *table_parse(const uint8_t *p, size_t size, char **why)
             *why = g_strdup_printf("class %" PRIu32 " is cut off", id);
             goto bad;
         }
-        status = ht_class_table_add(t, p + 4, length, &added, &c);
+        memcpy(m, p + 4, length);               /* aligned */
+        status = ht_class_table_add(t, m, length, &added, &c);
         /* a second version has its name already, it does not get one */
         if (status != HT_STATUS_OK || !added ||
-            strlen(c->name) != ((const struct ht_msg_class *)
-                                (p + 4))->name_len) {
+            strlen(c->name) != m->name_len) {
             *why = g_strdup_printf("class %" PRIu32 " is %s", id,
                                    status == HT_STATUS_INVAL ? "malformed" :
                                    status == HT_STATUS_OK ? "there twice" :

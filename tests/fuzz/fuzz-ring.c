@@ -171,6 +171,22 @@ static void race(void)
     fuzz_guest = race;
 }
 
+/* Another consumer goes on, as after a migration. */
+static void migrate(HtConsumer *c)
+{
+    HtTimeMap time = c->time;
+    HtConsumerState st;
+
+    if (c->stopped) {
+        return;
+    }
+    ht_consumer_save(c, &st);
+    c->open = false;
+    g_assert_null(ht_consumer_load(c, c->info.index, &st));
+    ht_consumer_resume(c);
+    c->time = time;
+}
+
 /* The host's part */
 static void host(Ring *f, uint8_t action, FuzzInput *in)
 {
@@ -188,7 +204,11 @@ static void host(Ring *f, uint8_t action, FuzzInput *in)
         ht_consumer_arm(c, control, action & 8);
         break;
     case 2:
-        ht_consumer_disarm(c, control);
+        if (action & 8) {
+            migrate(c);
+        } else {
+            ht_consumer_disarm(c, control);
+        }
         break;
     case 3:
         fuzz_sample(in, &c->time);

@@ -108,7 +108,8 @@ static void honest(FuzzInput *in, uint64_t hz)
 
         /* 4 us to 4 s, as the device and the guests take readings */
         t.ns += ((uint64_t)(how & 15) + 1) << (12 + (how >> 4));
-        bound = fuzz_bits(in, 2) % 20000 + 1;
+        /* a reading is no better than the counter's tick */
+        bound = fuzz_bits(in, 2) % 20000 + 1 + 1000000000 / hz;
         off = fuzz_bits(in, 2) % (2 * bound + 1);
         old = m;
         ht_time_map_sample(&m, counter_at(&t, t.ns), t.ns - bound + off,
