@@ -333,6 +333,32 @@ def test_ctf_disk_full(tmp_path):
         shutil.rmtree(disk / "trace")
 
 
+@mounting
+def test_log_disk_full(tmp_path):
+    """Each line is whole and in the file, or counted."""
+    disk = tmp_path / "disk"
+    small_disk(disk, "1m")
+    log = disk / "log"
+    with study(tmp_path, "log", ["shm"],
+               backend_options={"file": log}) as vm:
+        sent, _ = emit(vm, "ht0")
+        lost = dropped(vm)
+        assert 0 < lost < sent
+        lines = [line for line in log.read_text().splitlines()
+                 if " bench_32 " in line]
+        names = [f.split("=")[0] for f in lines[0].split()]
+        whole = [line for line in lines
+                 if [f.split("=")[0] for f in line.split()][4:] == names[4:]]
+        # one may be cut in its last number
+        assert len(whole) - (sent - lost) in (0, 1)
+        with open(log, "w", encoding="ascii"):
+            pass                        # room again
+        assert emit(vm, "ht0", 100) == (100, 0)
+        assert dropped(vm) == lost
+        assert log.read_text().count(" bench_32 ") == 100
+        vm.quit()
+
+
 def test_ctf_directory_deleted(tmp_path):
     """Its events are counted, not written where nobody finds them."""
     with study(tmp_path, "ctf") as vm:
