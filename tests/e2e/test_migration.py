@@ -112,14 +112,14 @@ class Journey:
         for vm in self.vms:
             vm.close()
 
-    def go(self):
+    def go(self, events=EVENTS):
         """To the last host, which then runs the guest."""
         here = self.vms[0]
         for there, by in zip(self.vms[1:], self.hops):
-            wait_events(here)
+            wait_events(here, events)
             move(here, there, by, self.tmp_path)
             here = there
-        wait_events(here)
+        wait_events(here, events)
         return here
 
     def joined(self):
@@ -207,3 +207,80 @@ def test_linux_flat_out(tmp_path, channel):
     for s in sums.values():
         # the last ones may have been discarded
         assert s["recorded"] + s["discarded"] >= s["last_seq"] + 1
+
+
+# A guest without an operating system; under KVM it leaves for the host indeed.
+@pytest.mark.parametrize("accel", ["tcg", "kvm"])
+def test_baremetal(tmp_path, accel, channel):
+    if accel == "kvm" and htpayload.kvm_problem():
+        pytest.skip(htpayload.kvm_problem())
+    n, rate = 8 * EVENTS, EVENTS
+
+    def make(**kwargs):
+        return htpayload.Payload(
+            f"bench payload=64 mode=lossless events={n} rate={rate}",
+            devices=[{"id": "ht0", "channel": channel}], accel=accel,
+            **kwargs)
+    with Journey(make, tmp_path, ["socket", "file"]) as j:
+        last = j.go(EVENTS // 3)
+        last.wait(TIMEOUT)
+        assert not any(vm.guest_errors for vm in j.vms)
+    [row] = last.named(tool="ht-bench")
+    assert (row["sent"], row["discarded"]) == (n, 0)
+    [s] = j.joined().values()
+    assert (s["recorded"], s["last_seq"], s["hosts"]) == (n, n - 1, 3)
+
+
+def add_disk(vm):
+    """Where snapshots go: a disk that no device has."""
+    (vm.dir / "disk").touch()
+    vm.qmp.command("blockdev-add", driver="file", node_name="file",
+                   filename=str(vm.dir / "disk"))
+    job(vm, "blockdev-create", options={"driver": "qcow2", "file": "file",
+                                        "size": 1 << 20})
+    vm.qmp.command("blockdev-add", driver="qcow2", node_name="disk",
+                   file="file")
+
+
+def job(vm, name, **arguments):
+    vm.qmp.command(name, job_id="job", **arguments)
+
+    def over():
+        [j] = vm.qmp.command("query-jobs")
+        assert "error" not in j, j
+        return j["status"] == "concluded"
+    wait_for(over, name)
+    vm.qmp.command("job-dismiss", id="job")
+
+
+def snapshot(vm, name):
+    job(vm, name, tag="before", vmstate="disk", devices=["disk"])
+
+
+# What is emitted twice is in the trace twice: in streams of their own.
+def test_rewind(tmp_path, channel):
+    with linux(channel, "-p mix -l -r 1000")(workdir=tmp_path) as vm:
+        add_disk(vm)
+        wait_events(vm)
+        snapshot(vm, "snapshot-save")
+        wait_events(vm)
+        for _ in range(2):
+            snapshot(vm, "snapshot-load")
+            wait_events(vm)
+        bench, after = finish(vm)
+    known = sorted(s["instance"] for s in bench["streams"])
+    rows = sorted(streams(vm), key=lambda s: s["instance"])
+    print([(s["instance"], s["stream"], s["first_seq"], s["last_seq"],
+            s["recorded"]) for s in rows])
+    assert len(rows) == 3 * THREADS
+    assert [s["instance"] for s in rows[:THREADS]] == known
+    for s in rows:
+        # nothing is missing, nor discarded
+        assert s["recorded"] == s["last_seq"] - s["first_seq"] + 1
+        assert s["discarded"] == 0
+    for index in range(THREADS):
+        first, second, third = [s for s in rows if s["stream"] == index]
+        assert first["first_seq"] == 0
+        assert (0 < second["first_seq"] == third["first_seq"]
+                <= first["last_seq"])
+    assert after["events"] == bench["sent"]

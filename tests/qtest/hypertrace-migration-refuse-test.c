@@ -224,7 +224,7 @@ static void test_forged(const void *channel)
             stn_be_p(s.data + cases[i].at, cases[i].bytes, cases[i].value);
             messages = state_load(&s, s.size);
             g_test_message("%s: %s", cases[i].message,
-                           messages ? messages : "accepted");
+                           messages ?: "accepted");
             g_assert_nonnull(messages);
             g_assert_nonnull(strstr(messages, cases[i].message));
         }
