@@ -425,6 +425,7 @@ bool ht_class_table_load(HtClassTable *t, const void *data, size_t size,
     }
     for (id = t->count + 1; id <= saved->count; id++) {
         t->all[id] = g_steal_pointer(&saved->all[id]);
+        g_hash_table_insert(t->by_name, t->all[id]->name, t->all[id]);
         /* Pairs with the load-acquire in ht_class_table_count(). */
         qatomic_store_release(&t->count, id);
     }
