@@ -189,7 +189,7 @@ static void load_consumer(FuzzInput *in)
         to.time = from.time;
         ht_consumer_resume(&to);
         g_assert_cmpuint(second.ns, ==, st.ns);
-        g_assert_cmpuint(second.discarded, ==, st.told);
+        g_assert_cmpuint(second.discarded, ==, 0);
         for (i = 0; i < 4; i++) {
             ht_consumer_ring(&to, ring.control, ring.data, SIZE_MAX);
             ht_consumer_arm(&to, ring.control, i & 1);
