@@ -8,13 +8,10 @@
 #include "qapi/error.h"
 #include "qapi/visitor.h"
 #include "qemu/atomic.h"
-#include "qemu/atomic.h"
 #include "qemu/error-report.h"
 #include "qemu/timer.h"
 #include "qemu/uuid.h"
 #include "qemu/module.h"
-#include "qemu/timer.h"
-#include "qemu/uuid.h"
 #include "system/system.h"
 #include "hypertrace/backend.h"
 #include "ctf-writer.h"
@@ -30,6 +27,25 @@ struct HypertraceCtf {
     GPtrArray *writers;         /* of present sessions; BQL */
 };
 
+/* CLOCK_REALTIME - CLOCK_MONOTONIC; the narrowest of a few readings */
+static int64_t clock_offset(void)
+{
+    int64_t offset = 0, best = INT64_MAX;
+    unsigned i;
+
+    for (i = 0; i < 8; i++) {
+        int64_t before = get_clock();
+        int64_t real = get_clock_realtime();
+        int64_t after = get_clock();
+
+        if (after - before < best) {
+            best = after - before;
+            offset = real - before - best / 2;
+        }
+    }
+    return offset;
+}
+
 /*
  * One offset for all devices, whenever they come, or an adjustment of the wall
  * clock would change the order of their events.
@@ -40,11 +56,7 @@ static int64_t clock_offset_ns(void)
     static int64_t offset;
 
     if (!known) {
-        int64_t before = get_clock();
-        int64_t real = get_clock_realtime();
-        int64_t after = get_clock();
-
-        offset = real - (before + (after - before) / 2);
+        offset = clock_offset();
         known = true;
     }
     return offset;
@@ -103,25 +115,6 @@ static bool ctf_setup(HypertraceBackend *b, Error **errp)
 static bool ctf_may_block(HypertraceBackend *b)
 {
     return true;
-}
-
-/* CLOCK_REALTIME - CLOCK_MONOTONIC; the narrowest of a few readings */
-static int64_t clock_offset(void)
-{
-    int64_t offset = 0, best = INT64_MAX;
-    unsigned i;
-
-    for (i = 0; i < 8; i++) {
-        int64_t before = get_clock();
-        int64_t real = get_clock_realtime();
-        int64_t after = get_clock();
-
-        if (after - before < best) {
-            best = after - before;
-            offset = real - before - best / 2;
-        }
-    }
-    return offset;
 }
 
 static void *ctf_attach(HypertraceBackend *b, const HtDeviceInfo *info,
