@@ -436,7 +436,8 @@ def main(argv):
     flat = r["rss_growth_kb"] <= tolerance
     print(f"{r['recorded']:,} events in {r['slices']} traces were compared "
           f"field by field; {r['discarded']:,} were discarded or overwritten "
-          f"and counted; {r['died']:,} a virtio guest took to its grave\n"
+          f"and counted; {r['died']:,} only a virtio guest knew of that was "
+          f"reset\n"
           f"memory: a line through {len(r['samples'])} samples rises by "
           f"{r['rss_growth_kb']:.0f} KiB, at most {tolerance} are "
           f"{'' if flat else 'NOT '}flat")
