@@ -54,6 +54,11 @@ def held(vm):
             len(os.listdir(proc / "fd")))
 
 
+def assert_no_more(after, before):
+    """Threads and files; a worker that was idle for long may have ended."""
+    assert after[1] <= before[1] and after[2] <= before[2], (before, after)
+
+
 # Processors -------------------------------------------------------------------
 
 
@@ -255,8 +260,8 @@ def test_failed_adds(channel, tmp_path):
                 vm.qmp.command("device_add", driver="hypertrace", id="x",
                                addr="9", **properties)
             if n == len(BAD) - 1:
-                before = held(vm)[1:]
-        assert held(vm)[1:] == before
+                before = held(vm)
+        assert_no_more(held(vm), before)
         vm.qmp.command("device_add", driver="hypertrace", id="x", addr="9",
                        channel=channel, backend="ht0-backend")
         for _ in range(rounds):
@@ -295,6 +300,6 @@ def test_cycles_leak_nothing(channel, tmp_path):
             if n == 79:
                 before = held(vm)
         after = held(vm)
-    assert after[1:] == before[1:]
+    assert_no_more(after, before)
     # 120 cycles: a device that leaves but 2 KiB behind is found
     assert after[0] - before[0] <= 240, (before, after)
