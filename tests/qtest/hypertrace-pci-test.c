@@ -504,11 +504,6 @@ static void test_monitor(const void *channel)
         " 'arguments': {'path': '/machine/peripheral/ht/virtio-backend'}}");
     g_assert_cmpstr(qdict_get_str(rsp, "name"), ==, "hypertrace");
     qobject_unref(rsp);
-    rsp = qtest_qmp(h->qts, "{'execute': 'migrate', 'arguments':"
-                    " {'uri': 'exec:cat>/dev/null'}}");
-    g_assert_nonnull(strstr(qdict_get_str(qdict_get_qdict(rsp, "error"),
-                                          "desc"), "hypertrace"));
-    qobject_unref(rsp);
     qtree = qtest_hmp(h->qts, "info qtree");
     g_assert_nonnull(strstr(qtree, want));
     use(h, 10);
