@@ -12,20 +12,6 @@
 
 /* Streams ------------------------------------------------------------------ */
 
-static void consumer_init(HtConsumer *c, CtSink *s, const CtRing *r)
-{
-    HtConsumerConfig cfg = {
-        .classes = s->classes,
-        .packet_size = r->packet_size,
-        .packets = r->packets,
-        .overwrite = r->overwrite,
-        .deliver = ct_sink_deliver,
-        .opaque = s,
-    };
-
-    ht_consumer_init(c, &cfg);
-}
-
 /*
  * A producer that goes on while its consumer moves, wherever both are: the
  * numbers of all hosts follow each other, and what is missing was counted.
@@ -68,7 +54,7 @@ static void hand_over(uint32_t packets, bool overwrite)
 
         ct_sink_init(&s);
         s.ns = st.ns;
-        consumer_init(&c, &s, &r);
+        ct_consumer_init(&c, &s, &r);
         g_assert_null(ht_consumer_load(&c, r.stream, &st));
         g_assert_cmpuint(s.opened, ==, 0);
         c.time = ct_time(1000);
@@ -131,7 +117,7 @@ static void test_renamed(void)
     ht_consumer_ring(&c, r.control, r.data, SIZE_MAX);
     ht_consumer_save(&c, &st);
     st.trace_instance = 4711;
-    consumer_init(&d, &t, &r);
+    ct_consumer_init(&d, &t, &r);
     g_assert_null(ht_consumer_load(&d, r.stream, &st));
     ht_consumer_resume(&d);
     g_assert_cmpuint(d.info.instance, ==, 4711);
@@ -203,7 +189,7 @@ static void test_forged_stream(void)
         const char *problem;
 
         ct_sink_init(&t);
-        consumer_init(&d, &t, &r);
+        ct_consumer_init(&d, &t, &r);
         st = honest;
         memcpy((char *)&st + forged[i].offset, &forged[i].value, 8);
         problem = ht_consumer_load(&d, r.stream, &st);
@@ -223,7 +209,7 @@ static void test_forged_stream(void)
     st = honest;
     st.vcpu = -2;
     ct_sink_init(&t);
-    consumer_init(&d, &t, &r);
+    ct_consumer_init(&d, &t, &r);
     g_assert_nonnull(ht_consumer_load(&d, r.stream, &st));
     st = honest;
     memset(st.name, 'a', sizeof(st.name));

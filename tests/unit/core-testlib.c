@@ -303,7 +303,7 @@ void ct_sink_deliver(void *opaque, const HtRun *run)
     s->ns = run->end_ns;
 }
 
-void ct_consumer_open(HtConsumer *c, CtSink *s, const CtRing *r)
+void ct_consumer_init(HtConsumer *c, CtSink *s, const CtRing *r)
 {
     HtConsumerConfig cfg = {
         .classes = s->classes,
@@ -313,13 +313,19 @@ void ct_consumer_open(HtConsumer *c, CtSink *s, const CtRing *r)
         .deliver = ct_sink_deliver,
         .opaque = s,
     };
+
+    ht_consumer_init(c, &cfg);
+}
+
+void ct_consumer_open(HtConsumer *c, CtSink *s, const CtRing *r)
+{
     HtStreamInfo info = {
         .index = r->stream,
         .vcpu = -1,
         .instance = r->instance,
     };
 
-    ht_consumer_init(c, &cfg);
+    ct_consumer_init(c, s, r);
     ht_consumer_open(c, &info, 500);
     c->time = ct_time(1000);
     g_assert_cmpuint(s->opened, ==, 1);
