@@ -279,7 +279,9 @@ def test_figures(tmp_path):
 
     The rings hold all events, so that these are the producer's costs; the
     median over groups, each with packet switches and its share of doorbells,
-    because other programs use the machine, too.
+    because other programs use the machine, too.  What an exit and a look at the
+    clock cost differs between machines, hence generous factors; ./run bench
+    says what they are.
     """
     if htpayload.kvm_problem():
         pytest.skip(htpayload.kvm_problem())
@@ -295,6 +297,6 @@ def test_figures(tmp_path):
         row, = vm.named(tool="ht-bench")
         assert row["sent"] == events
         ns[channel, batch] = row["ns_median"]
-    assert ns["hypercall", 1] >= 1000 * ns["shm", 1], ns
-    assert ns["hypercall", 1] >= 8 * ns["hypercall", 10], ns
+    assert ns["hypercall", 1] >= 100 * ns["shm", 1], ns
+    assert ns["hypercall", 1] >= 5 * ns["hypercall", 10], ns
     assert ns["virtio", 1] <= 3 * ns["shm", 1], ns
