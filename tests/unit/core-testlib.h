@@ -126,7 +126,7 @@ void ct_sink_destroy(CtSink *s);
 void ct_sink_deliver(void *opaque, const HtRun *run);
 uint64_t ct_sink_number(const CtSink *s, unsigned i);
 
-/* A consumer of a ring, whose runs @s checks; ct_consumer_open() opens it too */
+/* A consumer of a ring, whose runs @s checks; the second opens it, too */
 void ct_consumer_init(HtConsumer *c, CtSink *s, const CtRing *r);
 void ct_consumer_open(HtConsumer *c, CtSink *s, const CtRing *r);
 
