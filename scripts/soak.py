@@ -35,6 +35,9 @@ INSTANCES_MAX = 400     # of a recorded device: each is a file
 # are touched by and by.  Little of a short run comes after warming up.
 TOLERANCE_KB, SHORT_TOLERANCE_KB, SHORT_MINUTES = 8192, 24576, 2
 WARM_UP = 0.25          # of the run: memory is touched for the first time
+# The last one of a line: a reset may have cut one short, and the next boot's
+# row goes on behind it.
+ROW = r'.*(\{"(?:function|error)": .*\})\n'
 
 
 class Rss:
@@ -256,9 +259,7 @@ class Soak(Payload):
 
     def answer(self, function, timeout=300, skip=()):
         while True:
-            # not from a line's beginning: a reset may have cut one short
-            m = self.out.expect(r'(\{"(?:function|error)": .*\})\n', timeout)
-            row = json.loads(m[1])
+            row = json.loads(self.out.expect(ROW, timeout)[1])
             if row.get("function") == function:
                 return row
             if row.get("function") not in skip:

@@ -15,6 +15,7 @@ SCRIPTS = Path(__file__).resolve().parents[2] / "scripts"
 sys.path.insert(0, str(SCRIPTS))
 
 import htpayload  # noqa: E402
+from soak import ROW  # noqa: E402
 from soak_books import Accounts, Instance  # noqa: E402
 
 SEED = 20261121
@@ -98,3 +99,10 @@ def test_books_find_what_was_not_recorded():
     a.check_recorded({"inputs": [{"problems": ["altered"],
                                   "streams": [row]}]})
     assert a.unaccounted > 0
+
+
+@pytest.mark.parametrize("cut", ["", '{"func', '{"function": "round", "events'])
+def test_row_behind_one_cut_short(cut):
+    """A reset can come amid a row."""
+    m = re.search(ROW, 'boot\n' + cut + '{"function": "soak", "n": 6}\n')
+    assert json.loads(m[1]) == {"function": "soak", "n": 6}
