@@ -195,7 +195,7 @@ static void test_unplug(const void *channel)
     /* nothing that the thread in the backend uses goes away under it */
     assert_object_del(&g, "in use");
     go_on(&g);
-    qtest_qmp_eventwait(g.h->qts, "DEVICE_DELETED");
+    qht_wait_deleted(g.h);
     assert_object_del(&g, NULL);
     assert_everything(&g, log_text(&g));
     g_assert_nonnull(strstr(g.text->str, "closed, 0 events discarded\n"));
@@ -246,7 +246,7 @@ static void test_replug(void)
     }
     /* "ht", and "x" twice */
     for (i = 0; i < 3; i++) {
-        qtest_qmp_eventwait(g.h->qts, "DEVICE_DELETED");
+        qht_wait_deleted(g.h);
     }
     assert_object_del(&g, NULL);
     g_assert_cmpuint(count(log_text(&g), " number n=4711\n"), ==, 1);

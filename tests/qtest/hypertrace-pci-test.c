@@ -266,7 +266,7 @@ static void unplug(QHt *h, const char *id, uint8_t slot)
     qtest_qmp_device_del_send(h->qts, id);
     /* the guest's part of ACPI PCI hot-unplug: eject */
     qtest_outl(h->qts, 0xae08, 1u << slot);
-    qtest_qmp_eventwait(h->qts, "DEVICE_DELETED");
+    qht_wait_deleted(h);
 }
 
 static void use(QHt *h, unsigned events)

@@ -339,7 +339,7 @@ static void test_unplug(const void *channel)
     }
     qtest_qmp_device_del_send(r.h->qts, "ht");
     qtest_outl(r.h->qts, 0xae08, 1u << QHT_SLOT);
-    qtest_qmp_eventwait(r.h->qts, "DEVICE_DELETED");
+    qht_wait_deleted(r.h);
     for (i = 0; i < STREAMS; i++) {
         producer_stop(&r.p[i]);
         qht_stream_forget(&r.p[i].s);

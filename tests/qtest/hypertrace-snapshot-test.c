@@ -269,7 +269,7 @@ static void test_replugged(const void *channel)
         qtest_qmp_device_del_send(h->qts, "ht");
         /* the guest would eject it; a reset does so too */
         qtest_system_reset(h->qts);
-        qtest_qmp_eventwait(h->qts, "DEVICE_DELETED");
+        qht_wait_deleted(h);
         qtest_qmp_assert_success(h->qts, "{'execute': 'device_add',"
                                  " 'arguments': {'driver': 'hypertrace',"
                                  "  'id': 'ht', 'addr': '4', 'backend': 'be',"

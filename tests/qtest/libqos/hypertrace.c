@@ -340,6 +340,19 @@ unsigned qht_file_count(const char *path, const char *what)
     return n;
 }
 
+void qht_wait_deleted(QHt *h)
+{
+    bool proxy;
+
+    do {
+        QDict *event = qtest_qmp_eventwait_ref(h->qts, "DEVICE_DELETED");
+
+        /* only the proxy has an id */
+        proxy = qdict_haskey(qdict_get_qdict(event, "data"), "device");
+        qobject_unref(event);
+    } while (!proxy);
+}
+
 void qht_add_tests(const char *suite, const QHtTest *tests, unsigned nr)
 {
     static const char *const channels[] = { "hypercall", "shm", "virtio" };

@@ -86,6 +86,14 @@ QHt *qht_attach(QHt *h, const char *id, uint8_t slot);
 /* Map the BARs and begin anew, as a driver does after a reset */
 void qht_restart(QHt *h);
 
+/**
+ * qht_wait_deleted: until QEMU says that an unplugged device was deleted
+ *
+ * QEMU says it of the device behind the PCI proxy, too, and first: each call
+ * waits for a proxy's.
+ */
+void qht_wait_deleted(QHt *h);
+
 /* qht_quit: end QEMU if @h was booted; it must end well */
 void qht_quit(QHt *h);
 
