@@ -132,11 +132,11 @@ run_pure() {
         -artifact_prefix="$crashes/$name-" "$@" >"$logs/$name.log" 2>&1
 }
 
-# run_guest SECONDS
+# run_guest NAME SECONDS
 run_guest() {
     mkdir -p "$crashes"
     cd "$HT_QEMU_BUILD"
-    HT_FUZZ_SECONDS=$1 QTEST_QEMU_BINARY=./qemu-system-x86_64 \
+    HT_FUZZ_SECONDS=$2 QTEST_QEMU_BINARY=./qemu-system-x86_64 \
         tests/qtest/hypertrace-fuzz-test >"$logs/guest.log" 2>&1 || {
         cp "$logs/guest.log" "$crashes/guest-$(date +%s).log"
         return 1
@@ -146,20 +146,29 @@ run_guest() {
 # run_target NAME SECONDS; what it did goes to NAME.result
 run_target() {
     status=ok
+    runner=run_pure
     begin=$(date +%s)
+    [ "$1" != guest ] || runner=run_guest
+    (
+        $runner "$@"
+        status=$?
+        times >"$logs/$1.times"
+        exit $status
+    ) || status=crash
+    end=$(date +%s)
     if [ "$1" = guest ]; then
-        (run_guest "$2") || status=crash
         runs=$(sed -n 's/.*fuzz: \([0-9]*\) actions.*/\1/p' "$logs/guest.log" |
             awk '{ n += $1 } END { print n + 0 }')
     else
-        (run_pure "$1" "$2") || status=crash
         runs=$(sed -n 's/^stat::number_of_executed_units: *//p' \
             "$logs/$1.log")
     fi
-    end=$(date +%s)
-    echo "${runs:-0} $status $((end - begin))" >"$logs/$1.result"
+    # The second line is what children used: "1m2.3s 0m4.5s"
+    cpu=$(tail -n 1 "$logs/$1.times" | tr 'ms' '  ' |
+        awk '{ printf "%.0f", $1 * 60 + $2 + $3 * 60 + $4 }')
+    echo "${runs:-0} $status $((end - begin)) $cpu" >"$logs/$1.result"
     mkdir -p "$totals"
-    echo "$((end - begin)) ${runs:-0}" >>"$totals/$1"
+    echo "$((end - begin)) ${runs:-0} $cpu" >>"$totals/$1"
 }
 
 # worker SECONDS NAME...
@@ -269,12 +278,12 @@ trap - INT TERM
 measure_coverage
 runs=0
 failed=0
-printf '\n  target        runs  seconds  in all: minutes\n'
+printf '\n  target        runs  seconds  of a processor  in all: minutes\n'
 for target in $targets; do
     # shellcheck disable=SC2046
-    set -- $(cat "$logs/$target.result" 2>/dev/null || echo 0 crash 0)
+    set -- $(cat "$logs/$target.result" 2>/dev/null || echo 0 crash 0 0)
     runs=$((runs + $1))
-    printf '  %-7s %10s %8s %12s%s\n' "$target" "$1" "$3" \
+    printf '  %-7s %10s %8s %15s %16s%s\n' "$target" "$1" "$3" "$4" \
         "$(awk '{ s += $1 } END { printf "%.0f", s / 60 }' "$totals/$target")" \
         "$([ "$2" = ok ] || echo "  CRASH, see $logs/$target.log")"
     if [ "$2" != ok ]; then
