@@ -9,7 +9,6 @@
 #include "qapi/visitor.h"
 #include "qemu/atomic.h"
 #include "qemu/error-report.h"
-#include "qemu/timer.h"
 #include "qemu/uuid.h"
 #include "qemu/module.h"
 #include "system/system.h"
@@ -27,25 +26,6 @@ struct HypertraceCtf {
     GPtrArray *writers;         /* of present sessions; BQL */
 };
 
-/* CLOCK_REALTIME - CLOCK_MONOTONIC; the narrowest of a few readings */
-static int64_t clock_offset(void)
-{
-    int64_t offset = 0, best = INT64_MAX;
-    unsigned i;
-
-    for (i = 0; i < 8; i++) {
-        int64_t before = get_clock();
-        int64_t real = get_clock_realtime();
-        int64_t after = get_clock();
-
-        if (after - before < best) {
-            best = after - before;
-            offset = real - before - best / 2;
-        }
-    }
-    return offset;
-}
-
 /*
  * One offset for all devices, whenever they come, or an adjustment of the wall
  * clock would change the order of their events.
@@ -56,7 +36,7 @@ static int64_t clock_offset_ns(void)
     static int64_t offset;
 
     if (!known) {
-        offset = clock_offset();
+        offset = hypertrace_wall_offset();
         known = true;
     }
     return offset;

@@ -48,14 +48,6 @@ struct HtMigration {
     bool waiting;               /* streams wait for the classes */
 };
 
-static int64_t wall_offset(void)
-{
-    int64_t before = get_clock();
-    int64_t real = get_clock_realtime();
-
-    return real - (before + (get_clock() - before) / 2);
-}
-
 /* Saving ------------------------------------------------------------------- */
 
 static void state_free(HtMigration *m)
@@ -86,7 +78,7 @@ static int state_pre_save(void *opaque)
     m->guest_errors = qatomic_read(&dev->guest_errors);
     m->instances = m->loaded ? MAX(m->instances, dev->trace->instances) :
                                dev->trace->instances;
-    m->wall_offset = wall_offset();
+    m->wall_offset = hypertrace_wall_offset();
     m->nr_segments = ht_clock_save(&dev->clock, m->segments);
     m->classes_size = classes->len;
     m->classes = g_byte_array_free(classes, false);
@@ -196,7 +188,8 @@ static int state_post_load(void *opaque, int version_id)
 {
     HypertraceDevice *dev = opaque;
     HtMigration *m = dev->migration;
-    int64_t shift = (uint64_t)m->wall_offset - (uint64_t)wall_offset();
+    int64_t shift = (uint64_t)m->wall_offset -
+                    (uint64_t)hypertrace_wall_offset();
     g_autofree char *why = NULL;
     uint32_t i;
 

@@ -68,13 +68,12 @@ static void hypertrace_vm_change(void *opaque, bool running, RunState state)
 {
     HypertraceDevice *dev = opaque;
 
+    ht_clock_sample(&dev->clock, true);
     if (running) {
-        ht_clock_sample(&dev->clock, true);
         ht_thread_go(dev);
         ht_migration_vm_start(dev);
         return;
     }
-    ht_clock_sample(&dev->clock, true);
     /*
      * A guest's last words: QEMU may end now, and does not unrealize devices
      * then.  Paused, it may stay so for long.

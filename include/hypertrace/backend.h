@@ -106,4 +106,14 @@ bool hypertrace_backend_add_class(HypertraceBackend *b, void *session,
 void hypertrace_backend_deliver(HypertraceBackend *b, void *session,
                                 const HtRun *run);
 
+/**
+ * hypertrace_wall_offset: what dates an event of CLOCK_MONOTONIC
+ *
+ * Returns: CLOCK_REALTIME - CLOCK_MONOTONIC in ns, by the narrowest of eight
+ * readings
+ *
+ * Context: any thread
+ */
+int64_t hypertrace_wall_offset(void);
+
 #endif /* HYPERTRACE_BACKEND_H */

@@ -8,10 +8,10 @@
  */
 #include "qemu/osdep.h"
 #include <getopt.h>
-#include <sched.h>
 #include <sys/prctl.h>
 #include "qemu/atomic.h"
 #include "../../guest-lib/ports/loopback.h"
+#include "bench-thread.h"
 #include "emit-bench.h"
 
 #define ROUNDS_MAX 101
@@ -48,15 +48,6 @@ typedef struct Row {
 /* As large as a default ring, so that the caches see the same. */
 #define WINDOW (1u << 20)
 
-/* Time of this thread, so that a busy machine does not spoil the figures */
-static uint64_t cpu_ns(void)
-{
-    struct timespec t;
-
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-    return t.tv_sec * UINT64_C(1000000000) + t.tv_nsec;
-}
-
 static void G_GNUC_PRINTF(1, 2) G_GNUC_NORETURN die(const char *fmt, ...)
 {
     va_list ap;
@@ -67,21 +58,6 @@ static void G_GNUC_PRINTF(1, 2) G_GNUC_NORETURN die(const char *fmt, ...)
     va_end(ap);
     fputc('\n', stderr);
     exit(1);
-}
-
-/* The producer stays on one processor; a consumer gets another. */
-static void pin(unsigned cpu)
-{
-    cpu_set_t set;
-
-    if (sysconf(_SC_NPROCESSORS_ONLN) < 2) {
-        return;
-    }
-    CPU_ZERO(&set);
-    CPU_SET(cpu, &set);
-    if (sched_setaffinity(0, sizeof(set), &set)) {
-        die("cannot run on processor %u: %s", cpu, strerror(errno));
-    }
 }
 
 static void run_rdtsc(Bench *b, uint64_t n)
@@ -179,12 +155,12 @@ static void emit_live(Bench *b, struct ht_stream *s, uint64_t n)
 
         bench_emit_32(s, now);
         n -= now;
-        begin = cpu_ns();
+        begin = bench_cpu_ns();
         while (s->packet - ht_load_relaxed(&s->ring->host.tail) >
                s->packets_mask / 2) {
             sched_yield();
         }
-        b->waited += cpu_ns() - begin;
+        b->waited += bench_cpu_ns() - begin;
     }
 }
 
@@ -207,11 +183,11 @@ static void limit_live(Bench *b, void (*emit)(uint64_t n), uint64_t n)
         uint64_t begin;
 
         emit(MIN(n, piece));
-        begin = cpu_ns();
+        begin = bench_cpu_ns();
         while (bench_limits_behind()) {
             sched_yield();
         }
-        b->waited += cpu_ns() - begin;
+        b->waited += bench_cpu_ns() - begin;
     }
 }
 
@@ -247,7 +223,7 @@ static int spin_state;
 
 static gpointer spin(gpointer lb)
 {
-    pin(1);
+    bench_pin(1);
     qatomic_set(&spin_state, SPIN_ON);
     while (qatomic_read(&spin_state) == SPIN_ON) {
         ht_loopback_step(lb);
@@ -259,7 +235,7 @@ static gpointer spin(gpointer lb)
 /* The thread lives for this row only: the others' do not share a processor. */
 static void run_spun(Bench *b, uint64_t n)
 {
-    uint64_t begin = cpu_ns();
+    uint64_t begin = bench_cpu_ns();
     GThread *thread;
 
     spin_state = SPIN_STARTING;
@@ -267,12 +243,12 @@ static void run_spun(Bench *b, uint64_t n)
     while (qatomic_read(&spin_state) == SPIN_STARTING) {
         sched_yield();
     }
-    b->waited += cpu_ns() - begin;
+    b->waited += bench_cpu_ns() - begin;
     emit_live(b, &b->read[SPINNING], n);
-    begin = cpu_ns();
+    begin = bench_cpu_ns();
     qatomic_set(&spin_state, SPIN_OFF);
     g_thread_join(thread);
-    b->waited += cpu_ns() - begin;
+    b->waited += bench_cpu_ns() - begin;
 }
 
 static void run_lttng(Bench *b, uint64_t n)
@@ -393,9 +369,9 @@ static void run_rounds(Bench *b, unsigned rounds)
             }
             r->run(b, n / 16);                  /* caches, branches */
             b->waited = 0;
-            begin = cpu_ns();
+            begin = bench_cpu_ns();
             r->run(b, n);
-            r->ns[round] = (double)(cpu_ns() - begin - b->waited) / n;
+            r->ns[round] = (double)(bench_cpu_ns() - begin - b->waited) / n;
         }
     }
 }
@@ -528,14 +504,14 @@ int main(int argc, char **argv)
 
     b.window = g_malloc0(WINDOW + 64);
     prctl(PR_SET_TIMERSLACK, 1000UL);
-    pin(1);                             /* inherited by the consumers */
+    bench_pin(1);                             /* inherited by the consumers */
     for (i = 0; i < READERS; i++) {
         lb[3 + i] = open_stream(&b.read[i], readers[i], bench_register,
                                 &delivered[i]);
     }
     bench_limits_start();
     b.spinner = lb[3 + SPINNING];
-    pin(0);
+    bench_pin(0);
     lb[0] = open_stream(&b.overwrite, overwrite, bench_register_all, &unread);
     lb[1] = open_stream(&b.full, full, bench_register, &unread);
     lb[2] = open_stream(&b.noclock, overwrite, bench_register_noclock,

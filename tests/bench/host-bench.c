@@ -5,12 +5,12 @@
  * One round of figures a call; whoever compares interleaves the calls.
  */
 #include "qemu/osdep.h"
-#include <sched.h>
 #include <sys/prctl.h>
 #include "qemu/atomic.h"
 #include "../../guest-lib/ports/loopback.h"
 #include "../unit/backend-testlib.h"
 #include "ctf-writer.h"
+#include "bench-thread.h"
 #include "emit-bench.h"
 #include "host-bench.h"
 
@@ -35,15 +35,6 @@ static uint64_t now_ns(void)
     return t.tv_sec * UINT64_C(1000000000) + t.tv_nsec;
 }
 
-/* Of this thread alone: others use the machine, too. */
-static uint64_t cpu_ns(void)
-{
-    struct timespec t;
-
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-    return t.tv_sec * UINT64_C(1000000000) + t.tv_nsec;
-}
-
 static void calibrate(void)
 {
     uint64_t ns = now_ns(), ticks = ht_clock();
@@ -52,20 +43,6 @@ static void calibrate(void)
         /* 50 ms */
     }
     ticks_per_ns = (double)(ht_clock() - ticks) / (now_ns() - ns);
-}
-
-static void pin(unsigned cpu)
-{
-    cpu_set_t set;
-
-    if (sysconf(_SC_NPROCESSORS_ONLN) < 2) {
-        return;
-    }
-    CPU_ZERO(&set);
-    CPU_SET(cpu, &set);
-    if (sched_setaffinity(0, sizeof(set), &set)) {
-        die("cannot choose a processor");
-    }
 }
 
 static struct ht_loopback *start(const struct ht_loopback_config *cfg)
@@ -107,9 +84,9 @@ static uint64_t steps(struct ht_loopback *lb, struct ht_stream *s)
 
     for (i = 0; i < STEPS; i++) {
         bench_emit_32(s, STEP_EVENTS);
-        took[i] = cpu_ns();
+        took[i] = bench_cpu_ns();
         ht_loopback_step(lb);
-        took[i] = cpu_ns() - took[i];
+        took[i] = bench_cpu_ns() - took[i];
     }
     if (s->lost) {
         die("a ring was not consumed");
@@ -273,9 +250,9 @@ static void lttng_backend(void)
     }
     open_stream(lb, &s);
     for (i = 0; i < STEPS; i++) {
-        took[i] = cpu_ns();
+        took[i] = bench_cpu_ns();
         host_lttng_bare(bench_32, payload, sizeof(payload), STEP_EVENTS);
-        took[i] = cpu_ns() - took[i];
+        took[i] = bench_cpu_ns() - took[i];
     }
     backend = steps(lb, &s);
     qsort(took, STEPS, sizeof(took[0]), compare);
@@ -314,7 +291,7 @@ static int quit;
 
 static gpointer spin(gpointer lb)
 {
-    pin(1);
+    bench_pin(1);
     while (!qatomic_read(&quit)) {
         ht_loopback_step(lb);
     }
@@ -336,13 +313,13 @@ static void latency(const char *name, bool polling)
 
     l.nr = 0;
     quit = 0;
-    pin(1);                             /* inherited by the consumer */
+    bench_pin(1);                             /* inherited by the consumer */
     lb = start(&cfg);
     open_stream(lb, &s);
     if (polling) {
         thread = g_thread_new("spin", spin, lb);
     }
-    pin(0);
+    bench_pin(0);
     for (i = 0; i < LATENCY_EVENTS; i++) {
         uint64_t due = now_ns() + LATENCY_GAP_NS;
 
@@ -373,7 +350,7 @@ int main(int argc, char **argv)
     }
     prctl(PR_SET_TIMERSLACK, 1000UL);
     calibrate();
-    pin(0);
+    bench_pin(0);
     printf("{\"rows\": {");
     copy_and_walk();
     copy_walk_and_find();

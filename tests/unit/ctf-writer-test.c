@@ -60,6 +60,15 @@ static void write_run(Fixture *f, TlRun *r)
     g_assert_cmpint(ht_ctf_writer_run(f->w, tl_run_end(r)), ==, 0);
 }
 
+/* A run of one event; returns what the writer does */
+static int write_event(Fixture *f, TlRun *r, HtClass *c, unsigned flags,
+                       uint64_t ns, uint64_t discarded)
+{
+    tl_run_begin(r, flags, discarded);
+    tl_run_event(r, c, ns, f->rand, 0);
+    return ht_ctf_writer_run(f->w, tl_run_end(r));
+}
+
 /* A line as babeltrace2 prints it */
 static void expect(GString *out, const TlRun *r, unsigned i, const char *name)
 {
@@ -213,21 +222,15 @@ static void test_refused(void)
     c = add_class(&f, "c", "u8:x");
     tl_run_init(&r, &stream);
 
-    tl_run_begin(&r, HT_RUN_CUT, 0);
-    tl_run_event(&r, c, 5000, f.rand, 0);
-    g_assert_cmpint(ht_ctf_writer_run(f.w, tl_run_end(&r)), ==, -ENOENT);
+    g_assert_cmpint(write_event(&f, &r, c, HT_RUN_CUT, 5000, 0), ==, -ENOENT);
     g_assert_cmpuint(ht_ctf_writer_dropped(f.w), ==, 1);
 
     /* ... but an event may be older than its stream's opening */
     mark(&f, &stream, HT_RUN_OPEN, 6000, 0);
     write_run(&f, &r);
-    tl_run_begin(&r, HT_RUN_CUT, 0);
-    tl_run_event(&r, c, 4999, f.rand, 0);
-    g_assert_cmpint(ht_ctf_writer_run(f.w, tl_run_end(&r)), ==, -EINVAL);
+    g_assert_cmpint(write_event(&f, &r, c, HT_RUN_CUT, 4999, 0), ==, -EINVAL);
     g_assert_cmpuint(ht_ctf_writer_dropped(f.w), ==, 2);
-    tl_run_begin(&r, 0, 0);
-    tl_run_event(&r, c, 5000, f.rand, 0);
-    write_run(&f, &r);
+    g_assert_cmpint(write_event(&f, &r, c, 0, 5000, 0), ==, 0);
     g_assert_cmpint(tl_count(f.dir, &err), ==, 2);
     g_assert_cmpuint(tl_discarded(err), ==, 1);
     tl_run_clear(&r);
@@ -251,9 +254,8 @@ static void test_discarded(void)
     mark(&f, &stream, HT_RUN_OPEN, ns, 0);
     for (i = 0; i < 100; i++) {
         discarded += i % 3 == 0 ? i + 1 : 0;
-        tl_run_begin(&r, 0, discarded);
-        tl_run_event(&r, c, ns += 1000, f.rand, 0);
-        write_run(&f, &r);
+        ns += 1000;
+        g_assert_cmpint(write_event(&f, &r, c, 0, ns, discarded), ==, 0);
         if (i == 0) {
             g_assert_cmpint(tl_count(f.dir, &err1), ==, 1);
             g_assert_cmpuint(tl_discarded(err1), ==, 1);
@@ -301,18 +303,16 @@ static void test_deleted(void)
         if (i == 10) {
             remove_streams(ht_ctf_writer_path(f.w));
         }
-        tl_run_begin(&r, 0, 0);
-        tl_run_event(&r, c, ns += 1000, f.rand, 0);
-        write_run(&f, &r);
+        ns += 1000;
+        g_assert_cmpint(write_event(&f, &r, c, 0, ns, 0), ==, 0);
     }
     g_assert_cmpint(tl_count(f.dir, &err), ==, 20);
     g_assert_cmpuint(ht_ctf_writer_dropped(f.w), ==, 0);
 
     tl_rmdir(g_strdup(ht_ctf_writer_path(f.w)));
     for (i = 0; i < 5; i++) {
-        tl_run_begin(&r, 0, 0);
-        tl_run_event(&r, c, ns += 1000, f.rand, 0);
-        g_assert_cmpint(ht_ctf_writer_run(f.w, tl_run_end(&r)), ==, -ENOENT);
+        ns += 1000;
+        g_assert_cmpint(write_event(&f, &r, c, 0, ns, 0), ==, -ENOENT);
     }
     g_assert_cmpuint(ht_ctf_writer_dropped(f.w), ==, 5);
     tl_run_clear(&r);
