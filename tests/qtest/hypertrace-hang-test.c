@@ -279,6 +279,26 @@ static void test_stop(const void *channel)
     teardown(&g);
 }
 
+/* What the backend has not taken would be lost: the VM stays where it is. */
+static void test_save(const void *channel)
+{
+    char *file = qht_temporary();
+    Hang g;
+
+    setup(&g, channel);
+    hang(&g);
+    g_assert_false(qht_save(g.h, file));
+    /* the VM goes on, and so does the stream */
+    go_on(&g);
+    emit(&g, 100);
+    qht_stream_flush(&g.s);
+    assert_everything(&g, log_text(&g));
+    g_assert_true(qht_save(g.h, file));
+    qht_stream_forget(&g.s);
+    qht_unlink(file);
+    teardown(&g);
+}
+
 static uint64_t resident(Hang *g)
 {
     g_autofree char *file = g_strdup_printf("/proc/%d/statm",
@@ -360,6 +380,7 @@ int main(int argc, char **argv)
     static const QHtTest tests[] = {
         { "unplug", test_unplug, QHT_CHANNELS },
         { "stop", test_stop, QHT_CHANNELS },
+        { "save", test_save, QHT_CHANNELS },
         { "quit", test_quit, QHT_CHANNELS },
     };
 

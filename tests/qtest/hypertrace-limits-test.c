@@ -206,18 +206,12 @@ static unsigned count_lines(const char *file, const char *what)
 static void test_log(const void *channel)
 {
     const unsigned messages = 2000, streams = 40;
-    g_autofree char *file = NULL, *extra = NULL;
+    char *file = qht_temporary();
+    g_autofree char *extra = g_strdup_printf("-d guest_errors -D %s", file);
+    QHt *h = boot(channel, "null", "streams=1", extra);
     gint64 begin, seconds;
     uint64_t most;
     unsigned i;
-    QHt *h;
-    int fd;
-
-    fd = g_file_open_tmp("hypertrace-log-XXXXXX", &file, NULL);
-    g_assert_cmpint(fd, >=, 0);
-    close(fd);
-    extra = g_strdup_printf("-d guest_errors -D %s", file);
-    h = boot(channel, "null", "streams=1", extra);
 
     begin = g_get_monotonic_time();
     for (i = 0; i < messages; i++) {
@@ -251,27 +245,64 @@ static void test_log(const void *channel)
     g_assert_cmpuint(count_lines(file, " stopped: "), <=, most);
     check_works(h, 0);
     qht_quit(h);
-    unlink(file);
+    qht_unlink(file);
 }
 
-/*
- * A class that the backend refuses (its directory has gone) is tried again a
- * few times a second, however often the guest asks.
- */
-static void test_retries(const void *channel)
+/* A backend that writes to a directory which goes away refuses each class. */
+static QHt *boot_refusing(const void *channel, const char *extra)
 {
     g_autofree char *dir = g_dir_make_tmp("hypertrace-gone-XXXXXX", NULL);
     g_autofree char *backend = g_strdup_printf("ctf,dir=%s/trace", dir);
     g_autofree char *rm = g_strdup_printf("rm -r %s", dir);
+    QHt *h = boot(channel, backend, "streams=1", extra);
+
+    qht_register_number(h, "number");
+    g_assert_cmpint(system(rm), ==, 0);
+    return h;
+}
+
+/* Why a backend refuses classes is told a few times a second. */
+static void test_log_refused(const void *channel)
+{
+    const unsigned classes = 200;
     g_autofree struct ht_msg_class *m = g_malloc0(HT_MESSAGE_MAX);
-    QHt *h = boot(channel, backend, "streams=1", NULL);
+    char *file = qht_temporary();
+    /* libqtest starts QEMU by way of a shell */
+    g_autofree char *extra = g_strdup_printf("2>%s", file);
+    QHt *h = boot_refusing(channel, extra);
+    gint64 begin = g_get_monotonic_time();
+    unsigned i, lines;
+
+    for (i = 0; i < classes; i++) {
+        g_autofree char *name = g_strdup_printf("refused%u", i);
+
+        QHT_WAIT(qht_exchange(h, m, qht_class_message(m, name)) !=
+                 HT_STATUS_BUSY);
+        g_assert_cmpuint(qht_exchange(h, m, qht_class_message(m, name)), !=,
+                         HT_STATUS_OK);
+    }
+    lines = count_lines(file, ": event class refused");
+    g_assert_cmpuint(lines, >=, LOG_LINES);
+    g_assert_cmpuint(lines, <=, LOG_LINES *
+                     ((g_get_monotonic_time() - begin) / G_USEC_PER_SEC + 2));
+    check_works(h, 0);
+    qht_quit(h);
+    qht_unlink(file);
+}
+
+/*
+ * A class that the backend refuses is tried again a few times a second, however
+ * often the guest asks.
+ */
+static void test_retries(const void *channel)
+{
+    g_autofree struct ht_msg_class *m = g_malloc0(HT_MESSAGE_MAX);
+    QHt *h = boot_refusing(channel, NULL);
     uint64_t errors;
     unsigned i, asked = 0;
     gint64 begin;
     size_t size;
 
-    qht_register_number(h, "number");
-    g_assert_cmpint(system(rm), ==, 0);
     begin = g_get_monotonic_time();
     /* faster than allowed, at some time, on any machine */
     for (i = 0; i < 20000 && qht_stat(h, "errors") < 50; i++) {
@@ -305,6 +336,7 @@ int main(int argc, char **argv)
         { "streams", test_streams, QHT_CHANNELS },
         { "message", test_message, QHT_CHANNELS },
         { "log", test_log, QHT_CHANNELS },
+        { "log-refused", test_log_refused, QHT_CHANNELS },
         { "retries", test_retries, QHT_CHANNELS },
     };
 

@@ -59,7 +59,7 @@ static void test_properties(void)
         char *file = qht_temporary();
 
         g_test_message("%s -> %s", cases[i].there, cases[i].here);
-        qht_save(h, file);
+        g_assert_true(qht_save(h, file));
         g_assert_false(qht_load(t, file));
         g_assert_cmpuint(qht_file_count(t->messages, cases[i].message), ==, 1);
         qht_unlink(file);
@@ -123,7 +123,7 @@ static void state_save(State *s, const void *channel)
                      HT_STATUS_NOENT);
 
     s->file = qht_temporary();
-    qht_save(s->h, s->file);
+    g_assert_true(qht_save(s->h, s->file));
     g_assert_true(g_file_get_contents(s->file, &s->data, &s->size, NULL));
     /* the last one: with virtio, the guest's memory has it too */
     for (i = s->size - HT_MESSAGE_MAX;

@@ -25,7 +25,7 @@ static char *move(QHt *h, const char *backend, const char *all,
     if (by_file) {
         char *file = qht_temporary();
 
-        qht_save(h, file);
+        g_assert_true(qht_save(h, file));
         g_assert_true(qht_load(t, file));
         qht_unlink(file);
     } else {
@@ -178,7 +178,7 @@ static void test_paused(const void *channel)
         QHtTarget *t = qht_target("pc", "log", all, NULL);
         char *file = qht_temporary();
 
-        qht_save(h, file);
+        g_assert_true(qht_save(h, file));
         g_assert_true(qht_load(t, file));
         qht_unlink(file);
         log = qht_move(h, t, false);
@@ -203,7 +203,7 @@ static void test_cancelled(const void *channel)
 
     qht_stream_open(&s, h, 0);
     qht_write_numbers(&s, id, 0, 10);
-    qht_save(h, file);
+    g_assert_true(qht_save(h, file));
     qht_unlink(file);
     go_on(h, &s, id, 0);
 }

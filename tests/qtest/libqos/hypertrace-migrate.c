@@ -118,13 +118,13 @@ static void start_incoming(QTestState *qts, const char *uri)
                              " {'uri': %s, 'exit-on-error': false}}", uri);
 }
 
-void qht_save(QHt *h, const char *file)
+bool qht_save(QHt *h, const char *file)
 {
     g_autofree char *uri = g_strdup_printf("file:%s", file);
 
     qtest_qmp_assert_success(h->qts, "{'execute': 'migrate', 'arguments':"
                              " {'uri': %s}}", uri);
-    g_assert_true(wait_migrated(h->qts));
+    return wait_migrated(h->qts);
 }
 
 bool qht_load(QHtTarget *t, const char *file)

@@ -207,8 +207,8 @@ QHtTarget *qht_target(const char *machine, const char *backend,
 /* End it if the guest did not move there */
 void qht_target_free(QHtTarget *t);
 
-/* Migrate to a file; the VM is stopped then */
-void qht_save(QHt *h, const char *file);
+/* Migrate to a file; whether that succeeded: the VM is stopped then */
+bool qht_save(QHt *h, const char *file);
 /* Migrate from a file; whether that succeeded */
 bool qht_load(QHtTarget *t, const char *file);
 /* Migrate by a socket; the VM is stopped here and runs there */
