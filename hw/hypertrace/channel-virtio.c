@@ -100,8 +100,14 @@ static void buffer_fill(HypertraceDevice *dev, Buffer *b, VirtQueueElement *e)
     iov_to_buf(e->out_sg, e->out_num, sizeof(b->submit), b->data, b->size);
 }
 
+typedef enum Pop {
+    POP_NORMAL,
+    POP_ALL,                    /* however many: force in buffer_get() */
+    POP_LAST,                   /* also what must wait: the queue goes */
+} Pop;
+
 /* Take the buffers of a stream.  Context: BQL */
-static void data_pop(HypertraceDevice *dev, uint32_t stream, bool force)
+static void data_pop(HypertraceDevice *dev, uint32_t stream, Pop pop)
 {
     HtVirtio *v = dev->virtio;
     VirtIODevice *vdev = VIRTIO_DEVICE(dev);
@@ -110,12 +116,13 @@ static void data_pop(HypertraceDevice *dev, uint32_t stream, bool force)
     bool any = false;
     Buffer *b;
 
-    if (qatomic_load_acquire(&dev->streams[stream].phase) ==
+    if (pop != POP_LAST &&
+        qatomic_load_acquire(&dev->streams[stream].phase) ==
         HT_PHASE_LOADED) {
         return;         /* not ours yet: see virtio_resumed() */
     }
     while (!vdev->broken && !virtio_queue_empty(vq)) {
-        b = buffer_get(v, stream, force);
+        b = buffer_get(v, stream, pop != POP_NORMAL);
         if (!b) {
             break;
         }
@@ -150,11 +157,11 @@ static void data_output(VirtIODevice *vdev, VirtQueue *vq)
 {
     HypertraceDevice *dev = HYPERTRACE_DEVICE(vdev);
 
-    data_pop(dev, virtio_get_queue_index(vq) - HT_VQ_DATA(0), false);
+    data_pop(dev, virtio_get_queue_index(vq) - HT_VQ_DATA(0), POP_NORMAL);
 }
 
 /* Context: BQL */
-static void data_pop_all(HypertraceDevice *dev, bool force)
+static void data_pop_all(HypertraceDevice *dev, Pop pop)
 {
     VirtIODevice *vdev = VIRTIO_DEVICE(dev);
     uint32_t i;
@@ -164,7 +171,7 @@ static void data_pop_all(HypertraceDevice *dev, bool force)
     }
     for (i = 0; i < dev->conf.streams; i++) {
         if (virtio_queue_get_addr(vdev, HT_VQ_DATA(i))) {
-            data_pop(dev, i, force);
+            data_pop(dev, i, pop);
         }
     }
 }
@@ -175,7 +182,7 @@ static void virtio_resume(void *opaque)
     HypertraceDevice *dev = opaque;
 
     if (dev->thread.running) {
-        data_pop_all(dev, false);
+        data_pop_all(dev, POP_NORMAL);
     }
 }
 
@@ -186,9 +193,9 @@ static void virtio_resumed(HtStream *s)
 }
 
 /* Context: BQL */
-static void virtio_drain(HypertraceDevice *dev)
+static void virtio_drain(HypertraceDevice *dev, bool last)
 {
-    data_pop_all(dev, true);
+    data_pop_all(dev, last ? POP_LAST : POP_ALL);
 }
 
 /* Context: main loop, BQL */
@@ -229,16 +236,20 @@ static Buffer *filled_get(HtVirtio *v, uint32_t stream)
 
 /*
  * What came between the last look and the closing would look like nonsense to
- * the stream that is opened next.  Context: IOThread
+ * the stream that is opened next, and what a rewind undoes to the one that is
+ * loaded next.  Context: IOThread; BQL before a rewind
  */
 static void virtio_purge(HtStream *s)
 {
     HtVirtio *v = s->dev->virtio;
+    bool undone = qatomic_load_acquire(&s->phase) == HT_PHASE_LOADED;
     Buffer *b;
 
     while ((b = filled_get(v, s->index))) {
-        ht_guest_error(s->dev, "buffer for stream %" PRIu32
-                       ", which was closed", s->index);
+        if (!undone) {
+            ht_guest_error(s->dev, "buffer for stream %" PRIu32
+                           ", which was closed", s->index);
+        }
         buffer_put(v, b);
     }
 }

@@ -144,7 +144,7 @@ static enum ht_status stream_close(HypertraceDevice *dev,
     }
     if (!s->want_close) {
         if (dev->channel->drain) {
-            dev->channel->drain(dev);
+            dev->channel->drain(dev, false);
         }
         ht_stream_want_close(s, ldq_le_p(&m->lost));
         ht_thread_kick(dev);
@@ -192,7 +192,7 @@ static enum ht_status flush_message(HypertraceDevice *dev,
             return HT_STATUS_BUSY;      /* what they hold cannot be read yet */
         }
         if (dev->channel->drain) {
-            dev->channel->drain(dev);
+            dev->channel->drain(dev, false);
         }
         /* tickets are 1 to 2^32 - 1 */
         t->flush_wanted_bql++;
@@ -243,7 +243,7 @@ static enum ht_status stats_message(HypertraceDevice *dev,
 void ht_control_takeover(HypertraceDevice *dev)
 {
     if (dev->channel->drain) {
-        dev->channel->drain(dev);
+        dev->channel->drain(dev, true);
     }
     dev->caps.epoch++;
     ht_streams_want_close_all(dev);

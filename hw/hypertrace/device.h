@@ -293,9 +293,10 @@ void ht_migration_conf_unregister(HypertraceDevice *dev);
  * @consume: take what a stream's producer committed or handed over; returns
  *           bytes.  IOThread (and the doorbell's vCPU), takes the lock
  * @doorbell: written by the guest; vCPU thread
- * @drain: BQL: fetch what only the BQL may (virtqueues); before a reset
- *         or a flush
- * @purge: drop what was handed over for a stream after it was closed; IOThread
+ * @drain: BQL: fetch what only the BQL may (virtqueues); before a flush, or
+ *         for the last time (a reset): then of loaded streams, too
+ * @purge: drop what was handed over for a stream after it was closed; IOThread.
+ *         Or for a loaded stream before a rewind; BQL
  * @resumed: a loaded stream is consumed from now on; IOThread
  */
 typedef struct HtChannelOps {
@@ -308,7 +309,7 @@ typedef struct HtChannelOps {
     void (*release)(HypertraceDevice *dev);
     size_t (*consume)(HtStream *s);
     void (*doorbell)(HtStream *s);
-    void (*drain)(HypertraceDevice *dev);
+    void (*drain)(HypertraceDevice *dev, bool last);
     void (*purge)(HtStream *s);
     void (*resumed)(HtStream *s);
 } HtChannelOps;

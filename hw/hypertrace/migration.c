@@ -70,6 +70,17 @@ static int state_pre_save(void *opaque)
                      " hangs", dev->trace->name);
         return -EBUSY;
     }
+    for (i = 0; i < dev->conf.streams; i++) {
+        HtStream *s = &dev->streams[i];
+
+        if (qatomic_load_acquire(&s->phase) == HT_PHASE_LOADED &&
+            s->want_close) {
+            error_report("hypertrace %s: the VM cannot be saved while events"
+                         " of before its reset wait for the backend",
+                         dev->trace->name);
+            return -EBUSY;
+        }
+    }
     classes = ht_class_table_save(dev->trace->classes);
     m->epoch = dev->caps.epoch;
     m->max_gap = dev->caps.max_gap;
@@ -109,6 +120,9 @@ static int state_pre_load(void *opaque)
         HtStream *s = &dev->streams[i];
 
         if (qatomic_load_acquire(&s->phase) == HT_PHASE_LOADED) {
+            if (dev->channel->purge) {
+                dev->channel->purge(s);
+            }
             s->phase = HT_PHASE_FREE;
         }
         if (qatomic_load_acquire(&s->phase) != HT_PHASE_FREE) {

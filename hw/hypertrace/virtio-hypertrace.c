@@ -79,7 +79,7 @@ static void hypertrace_vm_change(void *opaque, bool running, RunState state)
      * then.  Paused, it may stay so for long.
      */
     if (dev->channel->drain) {
-        dev->channel->drain(dev);
+        dev->channel->drain(dev, false);
     }
     if (state == RUN_STATE_SHUTDOWN) {
         ht_streams_want_close_all(dev);
@@ -120,7 +120,7 @@ static void hypertrace_device_unrealize(DeviceState *qdev)
     HypertraceDevice *dev = HYPERTRACE_DEVICE(qdev);
 
     if (dev->channel->drain) {
-        dev->channel->drain(dev);
+        dev->channel->drain(dev, true);
     }
     ht_thread_stop(dev);
     ht_migration_unrealize(dev);

@@ -208,6 +208,46 @@ static void test_cancelled(const void *channel)
     go_on(h, &s, id, 0);
 }
 
+/* A reset when nothing has been consumed here yet loses nothing. */
+static void test_reset_loaded(const void *channel)
+{
+    g_autofree char *all = props(channel, "");
+    QHt *h = qht_boot("pc", "log", all, NULL);
+    uint32_t id = qht_register_number(h, "number");
+    char *file = qht_temporary();
+    QHtStream s;
+    QHtTarget *t;
+
+    qht_stream_open(&s, h, 1);
+    qht_write_numbers(&s, id, 0, 10);
+    if (h->control) {
+        qht_commit(&s);
+    }
+    qtest_qmp_assert_success(h->qts, "{'execute': 'stop'}");
+    t = qht_target("pc", "log", all, NULL);
+    g_assert_true(qht_save(h, file));
+    g_assert_true(qht_load(t, file));
+    qht_unlink(qht_move(h, t, false));
+    qht_target_free(t);
+    /* the VM is paused still, and the backend not told of a class */
+    qht_write_numbers(&s, id, 10, 100);
+    if (h->control) {
+        qht_commit(&s);
+    }
+    g_assert_cmpuint(qht_stat(h, "events"), ==, 10);
+    qtest_system_reset(h->qts);
+    g_assert_false(qht_save(h, file));
+    qtest_qmp_assert_success(h->qts, "{'execute': 'cont'}");
+    QHT_WAIT(qht_stat(h, "events") == 100);
+    QHT_WAIT(qht_file_count(h->log, "closed") == 1);
+    qht_assert_numbers(h->log, 1, 10, 100);
+    g_assert_cmpuint(qht_stat(h, "errors"), ==, 0);
+    g_assert_true(qht_save(h, file));
+    qht_unlink(file);
+    qht_stream_forget(&s);
+    qht_quit(h);
+}
+
 /* A stream that was stopped as corrupt stays so. */
 static void test_stopped(const void *channel)
 {
@@ -294,6 +334,7 @@ int main(int argc, char **argv)
         { "chain", test_chain, QHT_CHANNELS },
         { "paused", test_paused, QHT_CHANNELS },
         { "cancelled", test_cancelled, QHT_CHANNELS },
+        { "reset-loaded", test_reset_loaded, QHT_CHANNELS },
         { "stopped", test_stopped, QHT_CHANNELS },
         { "reset", test_reset, QHT_CHANNELS },
     };

@@ -189,6 +189,41 @@ static void test_rewind(const void *channel)
     qht_quit(h);
 }
 
+/* Saved, and set back twice, while what it holds waits to be taken */
+static void test_waiting(const void *channel)
+{
+    g_autofree char *all = props(channel);
+    g_autofree char *text = NULL;
+    QHt *h = qht_boot("pc", "log", all, NULL);
+    char *disk = add_disk(h->qts);
+    uint32_t id = qht_register_number(h, "number");
+    unsigned i;
+    QHtStream s;
+
+    qht_stream_open(&s, h, 0);
+    write_all(&s, id, 0, 5);
+    qtest_qmp_assert_success(h->qts, "{'execute': 'stop'}");
+    snapshot(h, false, "a");
+    snapshot(h, true, "a");
+    /* paused still */
+    qht_write_numbers(&s, id, 5, 9);
+    qht_commit(&s);
+    g_assert_cmpuint(qht_stat(h, "events"), ==, 5);
+    snapshot(h, false, "b");
+    for (i = 0; i < 2; i++) {
+        snapshot(h, true, "b");
+    }
+    qtest_qmp_assert_success(h->qts, "{'execute': 'cont'}");
+    write_all(&s, id, 9, 12);
+    qht_stream_close(&s);
+    text = logged(h, 0);
+    g_assert_cmpstr(text, ==, "( 0 1 2 3 4 ) ( 5 6 7 8 9 10 11 ) ");
+    g_assert_cmpuint(qht_stat(h, "events"), ==, 12);
+    g_assert_cmpuint(qht_stat(h, "errors"), ==, 0);
+    qht_unlink(disk);
+    qht_quit(h);
+}
+
 /* What was committed but not taken when the snapshot was made is not lost. */
 static void test_untaken(const void *channel)
 {
@@ -297,6 +332,7 @@ int main(int argc, char **argv)
 {
     static const QHtTest tests[] = {
         { "rewind", test_rewind, QHT_CHANNELS },
+        { "waiting", test_waiting, QHT_CHANNELS },
         { "untaken", test_untaken, QHT_RINGS },
         { "memdev", test_memdev, QHT_RINGS },
         { "replugged", test_replugged, QHT_CHANNELS },
