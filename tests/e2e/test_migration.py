@@ -209,6 +209,21 @@ def test_linux_flat_out(tmp_path, channel):
         assert s["recorded"] + s["discarded"] >= s["last_seq"] + 1
 
 
+# One recording of LTTng follows the guest: every event is in it, once.
+def test_linux_lttng(tmp_path, session, channel):
+    s = session(events=["ht0:*"], blocking=True)
+    with Journey(linux(channel, "-p mix -l -r 1000", backend="lttng"),
+                 tmp_path, ["socket", "file"]) as j:
+        bench, after = finish(j.go())
+    s.finish()
+    trace, complaints, status = ht_verify("--lossless", tmp_path / "lttng")
+    assert (status, complaints) == (0, "")
+    assert bench["sent"] == after["events"]
+    assert (sorted((r["recorded"], r["last_seq"] + 1)
+                   for r in trace["inputs"][0]["streams"])
+            == sorted((b["sent"], b["sent"]) for b in bench["streams"]))
+
+
 # A guest without an operating system; under KVM it leaves for the host indeed.
 @pytest.mark.parametrize("accel", ["tcg", "kvm"])
 def test_baremetal(tmp_path, accel, channel):
