@@ -124,10 +124,10 @@ static void events(Trace *t, Stream *s, unsigned flags, FuzzInput *in)
     HtRun run;
     int ret;
 
-    if (count & 0x80) {
-        ns -= MIN(ns, fuzz_number(in));         /* back */
-    } else if (count & 0x40) {
-        ns = MIN(ns + fuzz_number(in), HT_TIME_MAX_NS);
+    if (count & 0xc0) {
+        uint64_t by = fuzz_number(in);
+
+        ns = count & 0x80 ? ns - MIN(ns, by) : MIN(ns + by, HT_TIME_MAX_NS);
     }
     begin = ns;
     for (count %= 32; count; count--) {

@@ -572,8 +572,8 @@ static void test_anything(const void *channel)
 {
     const char *seconds = getenv("HT_FUZZ_SECONDS");
     const char *first = getenv("HT_FUZZ_SEED");
-    gint64 end = g_get_monotonic_time() + (seconds ? atoi(seconds) : 0) *
-                 G_USEC_PER_SEC / 3;
+    gint64 end = g_get_monotonic_time() +
+                 (seconds ? atoll(seconds) : 0) * G_USEC_PER_SEC / 3;
     uint32_t seed = first ? strtoul(first, NULL, 0) : g_test_rand_int();
     unsigned episodes = 0;
 
