@@ -198,6 +198,15 @@ static void virtio_drain(HypertraceDevice *dev, bool last)
     data_pop_all(dev, last ? POP_LAST : POP_ALL);
 }
 
+/* Context: BQL */
+static bool virtio_holds(HtStream *s)
+{
+    HtVirtio *v = s->dev->virtio;
+
+    QEMU_LOCK_GUARD(&v->lock);
+    return !QSIMPLEQ_EMPTY(&v->filled[s->index]);
+}
+
 /* Context: main loop, BQL */
 static void control_output(VirtIODevice *vdev, VirtQueue *vq)
 {
@@ -347,6 +356,7 @@ const HtChannelOps ht_channel_virtio = {
     .release = virtio_channel_release,
     .consume = virtio_consume,
     .drain = virtio_drain,
+    .holds = virtio_holds,
     .purge = virtio_purge,
     .resumed = virtio_resumed,
 };

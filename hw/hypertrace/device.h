@@ -220,9 +220,9 @@ void ht_thread_stop(HypertraceDevice *dev);
 bool ht_thread_settle(HypertraceDevice *dev);
 /*
  * Settle, then leave rings alone, which may be another QEMU's from now on,
- * until ht_thread_go().  Context: BQL
+ * until ht_thread_go().  Returns what ht_thread_settle() does.  Context: BQL
  */
-void ht_thread_pause(HypertraceDevice *dev);
+bool ht_thread_pause(HypertraceDevice *dev);
 void ht_thread_go(HypertraceDevice *dev);
 /* Tickets up to this one were given.  Context: BQL */
 void ht_thread_load_flush(HypertraceDevice *dev, uint64_t wanted);
@@ -293,8 +293,10 @@ void ht_migration_conf_unregister(HypertraceDevice *dev);
  * @consume: take what a stream's producer committed or handed over; returns
  *           bytes.  IOThread (and the doorbell's vCPU), takes the lock
  * @doorbell: written by the guest; vCPU thread
- * @drain: BQL: fetch what only the BQL may (virtqueues); before a flush, or
- *         for the last time (a reset): then of loaded streams, too
+ * @drain: BQL: fetch what only the BQL may (virtqueues); before a flush, a
+ *         close or a stop, or for the last time (a reset or takeover): then of
+ *         loaded streams, too
+ * @holds: whether something fetched of a loaded stream waits for it; BQL
  * @purge: drop what was handed over for a stream after it was closed; IOThread.
  *         Or for a loaded stream before a rewind; BQL
  * @resumed: a loaded stream is consumed from now on; IOThread
@@ -310,6 +312,7 @@ typedef struct HtChannelOps {
     size_t (*consume)(HtStream *s);
     void (*doorbell)(HtStream *s);
     void (*drain)(HypertraceDevice *dev, bool last);
+    bool (*holds)(HtStream *s);
     void (*purge)(HtStream *s);
     void (*resumed)(HtStream *s);
 } HtChannelOps;

@@ -26,6 +26,8 @@
 typedef struct SavedStream {
     HtConsumerState consumer;
     struct ht_stats closed;
+    bool closing;               /* a reset came before it could go on */
+    uint64_t close_lost;
 } SavedStream;
 
 struct HtMigration {
@@ -56,6 +58,13 @@ static void state_free(HtMigration *m)
     g_clear_pointer(&m->streams, g_free);
 }
 
+/* What drain() fetched is nowhere in the guest's memory. */
+static bool holds_buffers(HtStream *s)
+{
+    return qatomic_load_acquire(&s->phase) == HT_PHASE_LOADED &&
+           s->dev->channel->holds && s->dev->channel->holds(s);
+}
+
 static int state_pre_save(void *opaque)
 {
     HypertraceDevice *dev = opaque;
@@ -71,13 +80,10 @@ static int state_pre_save(void *opaque)
         return -EBUSY;
     }
     for (i = 0; i < dev->conf.streams; i++) {
-        HtStream *s = &dev->streams[i];
-
-        if (qatomic_load_acquire(&s->phase) == HT_PHASE_LOADED &&
-            s->want_close) {
+        if (holds_buffers(&dev->streams[i])) {
             error_report("hypertrace %s: the VM cannot be saved while events"
-                         " of before its reset wait for the backend",
-                         dev->trace->name);
+                         " of before its last reset wait for it to run and"
+                         " for the backend", dev->trace->name);
             return -EBUSY;
         }
     }
@@ -100,6 +106,9 @@ static int state_pre_save(void *opaque)
 
         ht_consumer_save(&s->consumer, &m->streams[i].consumer);
         m->streams[i].closed = s->closed;
+        m->streams[i].closing = s->want_close &&
+            qatomic_load_acquire(&s->phase) == HT_PHASE_LOADED;
+        m->streams[i].close_lost = s->close_lost;
     }
     return 0;
 }
@@ -119,11 +128,13 @@ static int state_pre_load(void *opaque)
     for (i = 0; i < dev->conf.streams; i++) {
         HtStream *s = &dev->streams[i];
 
-        if (qatomic_load_acquire(&s->phase) == HT_PHASE_LOADED) {
+        if (qatomic_load_acquire(&s->phase) == HT_PHASE_LOADED &&
+            !s->want_resume) {
+            /* what was fetched of it, the rewind undoes */
             if (dev->channel->purge) {
                 dev->channel->purge(s);
             }
-            s->phase = HT_PHASE_FREE;
+            qatomic_store_release(&s->phase, HT_PHASE_FREE);
         }
         if (qatomic_load_acquire(&s->phase) != HT_PHASE_FREE) {
             error_report("hypertrace %s: stream %" PRIu32 " is open",
@@ -188,8 +199,8 @@ static void stream_load(HtStream *s, const SavedStream *saved)
 
     s->next = s->consumer.info;
     s->next.instance = c->instance;
-    s->want_close = false;
-    s->close_lost = 0;
+    s->want_close = saved->closing;
+    s->close_lost = saved->closing ? saved->close_lost : 0;
     s->want_resume = false;
     s->reported = c->stopped;
     s->closed = saved->closed;
@@ -306,6 +317,8 @@ static const VMStateDescription vmstate_stream = {
         VMSTATE_STRUCT(consumer, SavedStream, 1, vmstate_consumer,
                        HtConsumerState),
         VMSTATE_STRUCT(closed, SavedStream, 1, vmstate_stats, struct ht_stats),
+        VMSTATE_BOOL(closing, SavedStream),
+        VMSTATE_UINT64(close_lost, SavedStream),
         VMSTATE_END_OF_LIST()
     },
 };
@@ -465,6 +478,16 @@ void ht_migration_realize(HypertraceDevice *dev)
 
 void ht_migration_unrealize(HypertraceDevice *dev)
 {
+    uint32_t i;
+
+    for (i = 0; i < dev->conf.streams; i++) {
+        if (qatomic_load_acquire(&dev->streams[i].phase) == HT_PHASE_LOADED) {
+            warn_report("hypertrace %s: unplugged before its streams went on"
+                        " after a migration: what they hold is not recorded",
+                        dev->trace->name);
+            break;
+        }
+    }
     /* Now: the region itself may outlive the device by a while. */
     if (dev->ring_mr) {
         vmstate_unregister_ram(dev->ring_mr, DEVICE(OBJECT(dev)->parent));

@@ -457,12 +457,15 @@ bool ht_thread_settle(HypertraceDevice *dev)
     return false;
 }
 
-void ht_thread_pause(HypertraceDevice *dev)
+bool ht_thread_pause(HypertraceDevice *dev)
 {
     /* Not in the IOThread, which may come back when the VM runs again. */
-    if (ht_thread_settle(dev)) {
+    bool settled = ht_thread_settle(dev);
+
+    if (settled) {
         qatomic_set(&dev->thread.paused, true);
     }
+    return settled;
 }
 
 void ht_thread_go(HypertraceDevice *dev)

@@ -84,7 +84,11 @@ static void hypertrace_vm_change(void *opaque, bool running, RunState state)
     if (state == RUN_STATE_SHUTDOWN) {
         ht_streams_want_close_all(dev);
     }
-    ht_thread_pause(dev);
+    if (ht_thread_pause(dev) && dev->channel->drain) {
+        /* of streams that went on only now: the queues are saved next */
+        dev->channel->drain(dev, false);
+        ht_thread_settle(dev);
+    }
 }
 
 static void hypertrace_device_realize(DeviceState *qdev, Error **errp)
@@ -120,7 +124,7 @@ static void hypertrace_device_unrealize(DeviceState *qdev)
     HypertraceDevice *dev = HYPERTRACE_DEVICE(qdev);
 
     if (dev->channel->drain) {
-        dev->channel->drain(dev, true);
+        dev->channel->drain(dev, false);
     }
     ht_thread_stop(dev);
     ht_migration_unrealize(dev);
