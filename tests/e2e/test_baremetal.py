@@ -228,9 +228,10 @@ def test_bench_lossless(tmp_path, accel, channel):
     row, = vm.named(tool="ht-bench")
     assert row["sent"] == events and row["lossless"]
     got = check_bench(row, only_trace(vm), events)
-    # The times are the host's, the duration is the guest's.
+    # The times are the host's, the duration is the guest's; a busy host may
+    # let the guest wait before its first event, or after its last one.
     span = got.ns[-1] - got.ns[0]
-    assert abs(span - row["duration_ns"]) < 100_000 + row["duration_ns"] / 20
+    assert row["duration_ns"] / 2 < span < 100_000 + row["duration_ns"] * 1.05
 
 
 @pytest.mark.parametrize("channel", ["shm", "virtio"])

@@ -145,7 +145,7 @@ static void test_chain(const void *channel)
     qht_quit(h);
 }
 
-/* Of 400 events, 10 of them emitted, those from @from on are in this host's log */
+/* Of 400 events, 10 were emitted; those from @from on are in this log. */
 static void go_on(QHt *h, QHtStream *s, uint32_t id, unsigned from)
 {
     qtest_qmp_assert_success(h->qts, "{'execute': 'cont'}");
