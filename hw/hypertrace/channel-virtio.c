@@ -116,7 +116,7 @@ static void data_pop(HypertraceDevice *dev, uint32_t stream, Pop pop)
     bool any = false;
     Buffer *b;
 
-    if (pop != POP_LAST &&
+    if (pop != POP_LAST && !dev->streams[stream].want_resume &&
         qatomic_load_acquire(&dev->streams[stream].phase) ==
         HT_PHASE_LOADED) {
         return;         /* not ours yet: see virtio_resumed() */

@@ -27,7 +27,6 @@ typedef struct SavedStream {
     HtConsumerState consumer;
     struct ht_stats closed;
     bool closing;               /* a reset came before it could go on */
-    uint64_t close_lost;
 } SavedStream;
 
 struct HtMigration {
@@ -74,7 +73,7 @@ static int state_pre_save(void *opaque)
 
     state_free(m);
     /* The VM is stopped: nothing moves once the IOThread has answered. */
-    if (!ht_thread_settle(dev)) {
+    if (!ht_thread_pause(dev)) {
         error_report("hypertrace %s: the VM cannot be saved while the backend"
                      " hangs", dev->trace->name);
         return -EBUSY;
@@ -82,8 +81,8 @@ static int state_pre_save(void *opaque)
     for (i = 0; i < dev->conf.streams; i++) {
         if (holds_buffers(&dev->streams[i])) {
             error_report("hypertrace %s: the VM cannot be saved while events"
-                         " of before its last reset wait for it to run and"
-                         " for the backend", dev->trace->name);
+                         " of before its last reset or takeover wait for it to"
+                         " run and for the backend", dev->trace->name);
             return -EBUSY;
         }
     }
@@ -108,7 +107,6 @@ static int state_pre_save(void *opaque)
         m->streams[i].closed = s->closed;
         m->streams[i].closing = s->want_close &&
             qatomic_load_acquire(&s->phase) == HT_PHASE_LOADED;
-        m->streams[i].close_lost = s->close_lost;
     }
     return 0;
 }
@@ -200,7 +198,7 @@ static void stream_load(HtStream *s, const SavedStream *saved)
     s->next = s->consumer.info;
     s->next.instance = c->instance;
     s->want_close = saved->closing;
-    s->close_lost = saved->closing ? saved->close_lost : 0;
+    s->close_lost = 0;
     s->want_resume = false;
     s->reported = c->stopped;
     s->closed = saved->closed;
@@ -318,7 +316,6 @@ static const VMStateDescription vmstate_stream = {
                        HtConsumerState),
         VMSTATE_STRUCT(closed, SavedStream, 1, vmstate_stats, struct ht_stats),
         VMSTATE_BOOL(closing, SavedStream),
-        VMSTATE_UINT64(close_lost, SavedStream),
         VMSTATE_END_OF_LIST()
     },
 };
@@ -481,7 +478,10 @@ void ht_migration_unrealize(HypertraceDevice *dev)
     uint32_t i;
 
     for (i = 0; i < dev->conf.streams; i++) {
-        if (qatomic_load_acquire(&dev->streams[i].phase) == HT_PHASE_LOADED) {
+        HtStream *s = &dev->streams[i];
+
+        if (qatomic_load_acquire(&s->phase) == HT_PHASE_LOADED &&
+            !s->want_resume) {
             warn_report("hypertrace %s: unplugged before its streams went on"
                         " after a migration: what they hold is not recorded",
                         dev->trace->name);

@@ -85,7 +85,7 @@ typedef struct State {
 #define SEGMENTS(s)     ((s)->mailbox + HT_MESSAGE_MAX + 32)
 #define CLASSES_SIZE(s) ((s)->classes - 4)
 #define NR_STREAMS(s)   ((s)->streams - 4)
-#define STREAM_SIZE     (1 + 1 + 4 + 33 + 16 * 8 + 7 * 8 + 1 + 8)
+#define STREAM_SIZE     (1 + 1 + 4 + 33 + 16 * 8 + 7 * 8 + 1)
 /* n-th of the 64-bit fields, in the order of HtConsumerState */
 #define STREAM(s, i, n) ((s)->streams + (i) * STREAM_SIZE + 39 + 8 * (n))
 enum { INSTANCE, TRACE_INSTANCE, CURSOR, EVENTS, EXPECTED, SKIPPED, LOST,
