@@ -264,6 +264,34 @@ static void test_reset_loaded(const void *channel)
     reset_loaded(channel, 100);
 }
 
+/* What the backend was never told of is not recorded: that is said. */
+static void test_unplug_loaded(const void *channel)
+{
+    g_autofree char *all = props(channel, "");
+    g_autofree char *messages = NULL;
+    QHt *h = qht_boot("pc", "log", all, NULL);
+    QHtTarget *t = qht_target("pc", "log", all, NULL);
+    uint32_t id = qht_register_number(h, "number");
+    char *file = qht_temporary();
+    QHtStream s;
+
+    qht_stream_open(&s, h, 1);
+    qht_write_numbers(&s, id, 0, 10);
+    qtest_qmp_assert_success(h->qts, "{'execute': 'stop'}");
+    g_assert_true(qht_save(h, file));
+    g_assert_true(qht_load(t, file));
+    qht_unlink(qht_move(h, t, false));
+    qtest_qmp_device_del_send(h->qts, "ht");
+    qtest_outl(h->qts, 0xae08, 1u << QHT_SLOT);
+    qht_wait_deleted(h);
+    g_assert_true(g_file_get_contents(t->messages, &messages, NULL, NULL));
+    g_assert_nonnull(strstr(messages, "what they hold is not recorded"));
+    qht_unlink(file);
+    qht_target_free(t);
+    qht_stream_forget(&s);
+    qht_quit(h);
+}
+
 /* A stream that was stopped as corrupt stays so. */
 static void test_stopped(const void *channel)
 {
@@ -351,6 +379,7 @@ int main(int argc, char **argv)
         { "paused", test_paused, QHT_CHANNELS },
         { "cancelled", test_cancelled, QHT_CHANNELS },
         { "reset-loaded", test_reset_loaded, QHT_CHANNELS },
+        { "unplug-loaded", test_unplug_loaded, QHT_CHANNELS },
         { "stopped", test_stopped, QHT_CHANNELS },
         { "reset", test_reset, QHT_CHANNELS },
     };
