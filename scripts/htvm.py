@@ -35,10 +35,14 @@ class Failure(Exception):
 
 
 class Stream:
-    """Bytes that arrive at a socket, and what is looked for in them."""
+    """Bytes that arrive at a socket, and what is looked for in them.
 
-    def __init__(self, name):
+    about tells, in a failure, what else is known.
+    """
+
+    def __init__(self, name, about=str):
         self.name = name
+        self.about = about
         self.ours, self.theirs = socket.socketpair()
         self._data = bytearray()
         self._seen = 0
@@ -81,7 +85,8 @@ class Stream:
                 left = deadline - time.monotonic()
                 if left <= 0 or self._eof:
                     why = "ended" if self._eof else f"{timeout} s went by"
-                    raise Failure(f"{self.name}: {why} without /{pattern}/")
+                    raise Failure(f"{self.name}: {why} without /{pattern}/\n"
+                                  f"{self.about()}")
                 self._changed.wait(left)
 
     def finish(self, timeout):
@@ -186,8 +191,8 @@ class VM:
             prefix="vm.", dir=os.environ.get("HT_SCRATCH")))
         self.process = None
         self.status = None
-        self.console = Stream("console")
-        self.out = Stream("job")
+        self.console = Stream("console", self.__str__)
+        self.out = Stream("job", self.__str__)
         self.qmp = Qmp()
         for n, d in enumerate(self.devices):
             d.setdefault("id", f"ht{n}")
@@ -258,7 +263,8 @@ class VM:
                 "-nodefaults", "-no-user-config", "-no-reboot",
                 "-display", "none",
                 "-kernel", os.environ["HT_KERNEL"], "-initrd", str(initrd),
-                "-append", "console=ttyS0 panic=-1"
+                # a busy host's timer may be late when the kernel tries it
+                "-append", "console=ttyS0 panic=-1 no_timer_check"
                 # warnings, which oops() looks for, but nothing else
                 + ("" if self.job is None else " loglevel=5")
                 + (self.kernel_args and f" {self.kernel_args}"),
