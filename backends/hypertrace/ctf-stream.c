@@ -11,8 +11,10 @@
  *  - to add events, write them into its unused space, then overwrite its
  *    header with one that says how far they reach;
  *  - to begin another packet, write that one, header and all, into the unused
- *    space, then overwrite the last packet's header so that it ends there;
- *  - to give up unused space, begin an empty packet there, then cut it off.
+ *    space, then overwrite the last packet's header so that it ends there.
+ *
+ * What stays unused is not cut off: a reader may know the file's size already
+ * and look there.  It is a hole, and takes no space on disk.
  *
  * Each step becomes visible through a single write of one header, which lies
  * within one page because packets begin at multiples of ALIGN.
@@ -111,23 +113,6 @@ static int shrink_packet(HtCtfStream *s, uint64_t to)
     return write_header(s->fd, &h, s->start);
 }
 
-/*
- * Cut the unused space off; the file is not written to again.  Returns false
- * if the space, or an empty packet that covers it, had to stay: no harm done.
- */
-static bool trim(HtCtfStream *s)
-{
-    uint64_t next = next_start(s);
-    HtCtfHeader h = make_header(s, next, s->size,
-                                le64_to_cpu(s->h.seq) + 1, NULL,
-                                le64_to_cpu(s->h.discarded));
-
-    return next == s->size ||
-           (write_header(s->fd, &h, next) == 0 &&
-            shrink_packet(s, next) == 0 &&
-            ftruncate(s->fd, next) == 0);
-}
-
 static void file_name(const HtCtfStream *s, char *buf, size_t size)
 {
     char name[sizeof(s->info.name)];
@@ -196,7 +181,6 @@ static int next_file(HtCtfStream *s, const HtRun *run, uint64_t discarded)
         return ret;
     }
     if (s->fd >= 0) {
-        trim(s);
         close(s->fd);
     }
     s->fd = fd;
@@ -462,7 +446,6 @@ int ht_ctf_stream_close(HtCtfStream *s, const HtRun *run)
         }
     }
     if (s->fd >= 0) {
-        trim(s);
         close(s->fd);
     }
     s->fd = -1;

@@ -281,7 +281,6 @@ static void test_stop(const void *channel)
     emit(&g, 100);
     qht_stream_close(&g.s);
     assert_everything(&g, log_text(&g));
-    g_assert_true(qht_save(g.h, file));
     qht_unlink(file);
     teardown(&g);
 }

@@ -226,6 +226,7 @@ static void reset_loaded(const void *channel, unsigned until)
     QHt *h = qht_boot("pc", "log", all, NULL);
     uint32_t id = qht_register_number(h, "number");
     char *file = qht_temporary();
+    QHtTarget *t;
     QHtStream s;
 
     qht_stream_open(&s, h, 1);
@@ -252,8 +253,12 @@ static void reset_loaded(const void *channel, unsigned until)
     g_assert_cmpuint(qht_stat(h, "events"), ==, until);
     qht_assert_numbers(h->log, 1, 10, until);
     g_assert_cmpuint(qht_stat(h, "errors"), ==, 0);
-    g_assert_true(qht_save(h, file));
     qht_unlink(file);
+    /* by a socket: QEMU leaks the name of a second file */
+    t = qht_target("pc", "log", all, NULL);
+    qht_migrate(h, t);
+    qht_unlink(qht_move(h, t, true));
+    qht_target_free(t);
     qht_stream_forget(&s);
     qht_quit(h);
 }
