@@ -116,9 +116,7 @@ static void data_pop(HypertraceDevice *dev, uint32_t stream, Pop pop)
     bool any = false;
     Buffer *b;
 
-    if (pop != POP_LAST && !dev->streams[stream].want_resume &&
-        qatomic_load_acquire(&dev->streams[stream].phase) ==
-        HT_PHASE_LOADED) {
+    if (pop != POP_LAST && ht_stream_waits(&dev->streams[stream])) {
         return;         /* not ours yet: see virtio_resumed() */
     }
     while (!vdev->broken && !virtio_queue_empty(vq)) {

@@ -122,6 +122,13 @@ typedef struct HtStream {
     struct ht_stats closed;     /* sums over the instances that were closed */
 } HtStream;
 
+/* Loaded, and not told yet to go on.  Context: BQL */
+static inline bool ht_stream_waits(const HtStream *s)
+{
+    return qatomic_load_acquire(&s->phase) == HT_PHASE_LOADED &&
+           !s->want_resume;
+}
+
 bool ht_streams_init(HypertraceDevice *dev);
 void ht_streams_finalize(HypertraceDevice *dev);
 /* Ask for a stream to be drained and closed.  Context: BQL */

@@ -126,8 +126,7 @@ static int state_pre_load(void *opaque)
     for (i = 0; i < dev->conf.streams; i++) {
         HtStream *s = &dev->streams[i];
 
-        if (qatomic_load_acquire(&s->phase) == HT_PHASE_LOADED &&
-            !s->want_resume) {
+        if (ht_stream_waits(s)) {
             /* what was fetched of it, the rewind undoes */
             if (dev->channel->purge) {
                 dev->channel->purge(s);
@@ -478,10 +477,7 @@ void ht_migration_unrealize(HypertraceDevice *dev)
     uint32_t i;
 
     for (i = 0; i < dev->conf.streams; i++) {
-        HtStream *s = &dev->streams[i];
-
-        if (qatomic_load_acquire(&s->phase) == HT_PHASE_LOADED &&
-            !s->want_resume) {
+        if (ht_stream_waits(&dev->streams[i])) {
             warn_report("hypertrace %s: unplugged before its streams went on"
                         " after a migration: what they hold is not recorded",
                         dev->trace->name);

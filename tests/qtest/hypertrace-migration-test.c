@@ -158,6 +158,21 @@ static void go_on(QHt *h, QHtStream *s, uint32_t id, unsigned from)
     qht_quit(h);
 }
 
+/* A VM that was paused behind 10 events of stream 1 */
+static QHt *boot_paused(const char *all, QHtStream *s, uint32_t *id)
+{
+    QHt *h = qht_boot("pc", "log", all, NULL);
+
+    *id = qht_register_number(h, "number");
+    qht_stream_open(s, h, 1);
+    qht_write_numbers(s, *id, 0, 10);
+    if (h->control) {
+        qht_commit(s);
+    }
+    qtest_qmp_assert_success(h->qts, "{'execute': 'stop'}");
+    return h;
+}
+
 /* By a file; the VM is paused there.  Returns the first host's log. */
 static char *move_paused(QHt *h, const char *all)
 {
@@ -176,17 +191,11 @@ static char *move_paused(QHt *h, const char *all)
 static void test_paused(const void *channel)
 {
     g_autofree char *all = props(channel, "");
-    QHt *h = qht_boot("pc", "log", all, NULL);
-    uint32_t id = qht_register_number(h, "number");
+    uint32_t id;
     QHtStream s;
+    QHt *h = boot_paused(all, &s, &id);
     unsigned i;
 
-    qht_stream_open(&s, h, 1);
-    qht_write_numbers(&s, id, 0, 10);
-    if (h->control) {
-        qht_commit(&s);
-    }
-    qtest_qmp_assert_success(h->qts, "{'execute': 'stop'}");
     for (i = 0; i < 3; i++) {
         char *log = move_paused(h, all);
 
@@ -223,18 +232,12 @@ static void test_cancelled(const void *channel)
 static void reset_loaded(const void *channel, unsigned until)
 {
     g_autofree char *all = props(channel, "");
-    QHt *h = qht_boot("pc", "log", all, NULL);
-    uint32_t id = qht_register_number(h, "number");
+    uint32_t id;
+    QHtStream s;
+    QHt *h = boot_paused(all, &s, &id);
     char *file = qht_temporary();
     QHtTarget *t;
-    QHtStream s;
 
-    qht_stream_open(&s, h, 1);
-    qht_write_numbers(&s, id, 0, 10);
-    if (h->control) {
-        qht_commit(&s);
-    }
-    qtest_qmp_assert_success(h->qts, "{'execute': 'stop'}");
     qht_unlink(move_paused(h, all));
     /* the VM is paused still, and the backend not told of a class */
     qht_write_numbers(&s, id, 10, until);
@@ -274,15 +277,12 @@ static void test_unplug_loaded(const void *channel)
 {
     g_autofree char *all = props(channel, "");
     g_autofree char *messages = NULL;
-    QHt *h = qht_boot("pc", "log", all, NULL);
-    QHtTarget *t = qht_target("pc", "log", all, NULL);
-    uint32_t id = qht_register_number(h, "number");
-    char *file = qht_temporary();
+    uint32_t id;
     QHtStream s;
+    QHt *h = boot_paused(all, &s, &id);
+    QHtTarget *t = qht_target("pc", "log", all, NULL);
+    char *file = qht_temporary();
 
-    qht_stream_open(&s, h, 1);
-    qht_write_numbers(&s, id, 0, 10);
-    qtest_qmp_assert_success(h->qts, "{'execute': 'stop'}");
     g_assert_true(qht_save(h, file));
     g_assert_true(qht_load(t, file));
     qht_unlink(qht_move(h, t, false));
