@@ -115,6 +115,31 @@ static void register_class(struct chaos *c)
     ht_control_end(&c->d->dev);
 }
 
+/*
+ * One word: of the head's line, of the @size bytes from @at, counted like the
+ * head, or anywhere in the ring
+ */
+static void corrupt(struct chaos *c, uint64_t at, uint64_t size)
+{
+    uint64_t ring = (uint64_t)c->d->dev.caps.packets *
+                    c->d->dev.caps.packet_size;
+    uint64_t v = hostile_random() >> hostile_below(64);
+
+    if (c->d->regs && hostile_below(4) == 0) {
+        uint64_t *line = &c->s.ring->guest.head;
+
+        ht_store_relaxed(line + hostile_below(3), v);
+    } else {
+        at = hostile_below(2) ? at + hostile_below(size) : hostile_random();
+        ht_store_relaxed((uint64_t *)(c->s.packets + at % ring / 8 * 8), v);
+    }
+}
+
+static uint64_t head(const struct chaos *c)
+{
+    return c->s.base + (uintptr_t)c->s.cur;
+}
+
 /* An event of a class, every bit of its fields by chance */
 static void emit(struct chaos *c)
 {
@@ -149,27 +174,11 @@ static void emit(struct chaos *c)
     p = ht_get(&c->s, r->id, size);
     if (p) {
         memcpy(p, bytes, size);
+        if (hostile_below(8) == 0) {
+            /* seen also by a host that reads each event at its doorbell */
+            corrupt(c, head(c), HT_EVENT_HEADER + size);
+        }
         ht_commit(&c->s);
-    }
-}
-
-/* One word of what the host is going to read, or may be reading */
-static void corrupt(struct chaos *c)
-{
-    uint64_t ring = (uint64_t)c->d->dev.caps.packets *
-                    c->d->dev.caps.packet_size;
-    uint64_t v = hostile_random() >> hostile_below(64);
-
-    if (c->d->regs && hostile_below(4) == 0) {
-        uint64_t *line = &c->s.ring->guest.head;
-
-        ht_store_relaxed(line + hostile_below(3), v);
-    } else {
-        uint64_t head = c->s.base + (uintptr_t)c->s.cur;
-        uint64_t at = hostile_below(2) ? head + hostile_below(8) * 8 - 64 :
-                                         hostile_random();
-
-        ht_store_relaxed((uint64_t *)(c->s.packets + at % ring / 8 * 8), v);
     }
 }
 
@@ -216,7 +225,7 @@ void hostile_chance(unsigned index)
         for (unsigned k = hostile_below(8); k; k--) {
             emit(c);
             if (hostile_below(16) == 0) {
-                corrupt(c);
+                corrupt(c, head(c) - 64, 64);
             }
         }
         emit_honest(h);
