@@ -3,11 +3,8 @@
  * hypertrace: control messages, and who has which stream
  */
 #include <linux/delay.h>
-#include <linux/jiffies.h>
 
 #include "htk.h"
-
-#define HTK_PATIENCE_MS	5000
 
 /*
  * Virtio: have the device take all that was committed, so that what the
@@ -17,12 +14,13 @@
  */
 static void htk_settle(struct htk *h, u32 stream)
 {
-	unsigned long end = jiffies + msecs_to_jiffies(HTK_PATIENCE_MS);
+	struct htk_wait wait;
 
 	if (!h->transport->drain)
 		return;
+	htk_wait_start(&wait);
 	while (h->transport->drain(h, stream) == -EAGAIN &&
-	       time_before(jiffies, end))
+	       !htk_wait_over(&wait))
 		usleep_range(50, 500);
 	h->transport->settle(h, stream);
 }
@@ -249,7 +247,6 @@ out:
  */
 static int htk_finish_stream(struct htk *h, u32 stream, u16 type)
 {
-	unsigned long end = jiffies + msecs_to_jiffies(HTK_PATIENCE_MS);
 	struct ht_ring_control *ring = h->transport->ring_addr(h, stream);
 	struct ht_msg_stream m = {
 		.h.type = type,
@@ -258,13 +255,15 @@ static int htk_finish_stream(struct htk *h, u32 stream, u16 type)
 		.instance = h->claims[stream].instance,
 		.lost = READ_ONCE(ring->guest.lost),
 	};
+	struct htk_wait wait;
 	int ret;
 
+	htk_wait_start(&wait);
 	for (;;) {
 		ret = h->transport->exchange(h, &m.h, sizeof(m));
 		if (ret || m.h.status != HT_STATUS_BUSY)
 			return ret;
-		if (time_after(jiffies, end))
+		if (htk_wait_over(&wait))
 			return -ETIMEDOUT;
 		usleep_range(100, 1000);
 		/* The reply goes back: it says what it is about. */

@@ -12,7 +12,6 @@
 #include <linux/cpuhotplug.h>
 #include <linux/delay.h>
 #include <linux/export.h>
-#include <linux/jiffies.h>
 #include <linux/moduleparam.h>
 #include <linux/percpu.h>
 #include <linux/preempt.h>

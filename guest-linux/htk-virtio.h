@@ -12,8 +12,6 @@
 
 #include "htk.h"
 
-#define HTK_TIMEOUT_MS	5000
-
 /* One buffer of a data queue: two descriptors */
 struct htk_slot {
 	struct ht_submit header;

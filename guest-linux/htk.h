@@ -13,6 +13,7 @@
 #ifndef HTK_H
 #define HTK_H
 
+#include <linux/jiffies.h>
 #include <linux/kref.h>
 #include <linux/list.h>
 #include <linux/miscdevice.h>
@@ -132,6 +133,39 @@ struct htk {
 	/* virtio.c */
 	struct htk_virtio *virtio;
 };
+
+/**
+ * struct htk_wait - a wait for the device, which ends after 5 s
+ * @last: jiffies of the last look
+ * @left: jiffies until it is over
+ *
+ * Between two looks, which are to be closer, at most HTK_LOOK_MS count: while
+ * the virtual machine or its host stood still, so did the device.
+ */
+struct htk_wait {
+	unsigned long last;
+	unsigned long left;
+};
+
+#define HTK_WAIT_MS	5000
+#define HTK_LOOK_MS	100
+
+static inline void htk_wait_start(struct htk_wait *w)
+{
+	w->last = jiffies;
+	w->left = msecs_to_jiffies(HTK_WAIT_MS);
+}
+
+static inline bool htk_wait_over(struct htk_wait *w)
+{
+	unsigned long now = jiffies;
+	unsigned long passed = min(now - w->last,
+				   msecs_to_jiffies(HTK_LOOK_MS));
+
+	w->last = now;
+	w->left -= min(passed, w->left);
+	return !w->left;
+}
 
 static inline unsigned long htk_ring_pages(const struct htk *h)
 {

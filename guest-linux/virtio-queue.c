@@ -11,7 +11,6 @@
  * from the low bits of positions, and lengths never exceed a packet.
  */
 #include <linux/delay.h>
-#include <linux/jiffies.h>
 #include <linux/mm.h>
 #include <linux/scatterlist.h>
 
@@ -250,10 +249,11 @@ void htk_virtio_flush_work(struct work_struct *work)
 int htk_virtio_settle(struct htk *h, u32 stream)
 {
 	struct htk_vstream *s = h->virtio->streams[stream];
-	unsigned long end = jiffies + msecs_to_jiffies(HTK_TIMEOUT_MS);
+	struct htk_wait wait;
 	unsigned long flags;
 	unsigned int count;
 
+	htk_wait_start(&wait);
 	for (;;) {
 		spin_lock_irqsave(&s->lock, flags);
 		htk_virtio_reap_locked(h, s);
@@ -263,7 +263,7 @@ int htk_virtio_settle(struct htk *h, u32 stream)
 			return 0;
 		if (virtqueue_is_broken(s->vq))
 			return -EIO;
-		if (time_after(jiffies, end))
+		if (htk_wait_over(&wait))
 			return -ETIMEDOUT;
 		usleep_range(50, 500);
 	}

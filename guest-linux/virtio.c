@@ -32,9 +32,9 @@ static void htk_virtio_replied(struct virtqueue *vq)
 static int htk_virtio_exchange(struct htk *h, struct ht_msg *msg, u32 room)
 {
 	struct htk_virtio *v = h->virtio;
-	unsigned long end = jiffies + msecs_to_jiffies(HTK_TIMEOUT_MS);
 	struct scatterlist out, in, *sgs[] = { &out, &in };
 	struct ht_msg *reply = v->reply;
+	struct htk_wait wait;
 	unsigned int len;
 	int ret;
 
@@ -55,16 +55,16 @@ static int htk_virtio_exchange(struct htk *h, struct ht_msg *msg, u32 room)
 		return ret;
 	virtqueue_kick(v->control);
 
+	htk_wait_start(&wait);
 	while (!virtqueue_get_buf(v->control, &len)) {
-		long left = end - jiffies;
-
 		if (virtqueue_is_broken(v->control))
 			return -EIO;
-		if (left <= 0) {
+		if (htk_wait_over(&wait)) {
 			v->stuck = true;
 			return -ETIMEDOUT;
 		}
-		wait_for_completion_timeout(&v->replied, left);
+		wait_for_completion_timeout(&v->replied,
+					    msecs_to_jiffies(HTK_LOOK_MS));
 	}
 
 	len = min_t(u32, len, HT_MESSAGE_MAX);

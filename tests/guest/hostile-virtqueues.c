@@ -209,15 +209,16 @@ static void check_outcome(struct attacker *a, struct ht_bm_vq *vq,
     const char *name = attacks[attack].name;
     unsigned ms = outcome == ANY ? RANDOM_WAIT_MS : WAIT_MS;
     uint16_t before = vq->used_idx;
-    uint64_t begin = ht_clock();
+    struct ht_bm_wait wait;
     uint8_t status;
     bool taken;
 
+    ht_bm_wait_start(&wait, a->d->dev.caps.clock_hz, ms);
     do {
         status = ht_bm_read8(a->d->common + COMMON_STATUS);
         taken = __atomic_load_n(&vq->used.idx, __ATOMIC_ACQUIRE) != before;
     } while (status && !(status & STATUS_NEEDS_RESET) && !taken &&
-             !ht_bm_timeout(a->d, begin, ms));
+             !ht_bm_wait_over(&wait));
     if (outcome == ANY) {
         return;
     }

@@ -13,27 +13,17 @@ static struct ht_bm_device *to_bm(struct ht_device *dev)
     return (struct ht_bm_device *)dev;  /* its first member */
 }
 
-int ht_bm_timeout(const struct ht_bm_device *d, uint64_t start, unsigned ms)
-{
-    uint64_t hz = d->dev.caps.clock_hz;
-
-    if (!hz) {
-        hz = 5000000000u;
-    }
-    return ht_clock() - start > hz / 1000 * ms;
-}
-
 int ht_bm_relax(struct ht_device *dev, unsigned tries)
 {
     struct ht_bm_device *d = to_bm(dev);
 
     if (!tries) {
-        d->relax_start = ht_clock();
+        ht_bm_wait_start(&d->relax, dev->caps.clock_hz, RELAX_MS);
     }
     for (unsigned i = 0; i < 1000; i++) {
         ht_bm_pause();
     }
-    return ht_bm_timeout(d, d->relax_start, RELAX_MS) ? -ETIMEDOUT : 0;
+    return ht_bm_wait_over(&d->relax) ? -ETIMEDOUT : 0;
 }
 
 void ht_bm_read_caps(struct ht_caps *caps, const uint8_t *p)

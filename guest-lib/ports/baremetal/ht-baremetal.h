@@ -11,6 +11,7 @@
 
 #include "hypertrace/hypertrace.h"
 #include "hypertrace/port.h"
+#include "wait.h"
 
 #ifndef ENOMEM
 #define ENOMEM          12              /* arch.h's others are Linux's, too */
@@ -63,7 +64,7 @@ struct ht_bm_device {
     const struct ht_bm_platform *platform;
     struct ht_bm_bar bar[6];
     uint16_t bdf;
-    uint64_t relax_start;
+    struct ht_bm_wait relax;
 
     /* hypercall, shm */
     uint8_t *regs;

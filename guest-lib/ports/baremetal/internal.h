@@ -59,15 +59,6 @@ static inline void ht_bm_pause(void)
 #endif
 }
 
-/**
- * ht_bm_timeout() - has @ms milliseconds passed since @start?
- * @d: its clock_hz; where that is unknown a fast counter is assumed, so that
- *     the wait is longer rather than shorter
- * @start: an earlier ht_clock()
- * @ms: milliseconds
- */
-int ht_bm_timeout(const struct ht_bm_device *d, uint64_t start, unsigned ms);
-
 /* port.h's relax(), the same for all channels */
 int ht_bm_relax(struct ht_device *dev, unsigned tries);
 

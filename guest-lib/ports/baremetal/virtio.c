@@ -65,7 +65,7 @@ static int virtio_control(struct ht_device *dev, struct ht_msg *msg,
     const struct ht_bm_platform *p = d->platform;
     struct ht_bm_vq *vq = d->control;
     uint8_t *reply = d->control_buf + HT_MESSAGE_MAX;
-    uint64_t start = ht_clock();
+    struct ht_bm_wait wait;
     uint32_t len = msg->size;
     unsigned pair = ht_bm_vq_next(vq);
 
@@ -83,13 +83,14 @@ static int virtio_control(struct ht_device *dev, struct ht_msg *msg,
     if (ht_bm_vq_add(vq, pair, 1)) {
         notify(vq);
     }
+    ht_bm_wait_start(&wait, dev->caps.clock_hz, CONTROL_MS);
     while (vq->out) {
         if (!ht_bm_vq_reap(vq)) {
             ht_bm_pause();
             if (vq->broken) {
                 return -EIO;
             }
-            if (ht_bm_timeout(d, start, CONTROL_MS)) {
+            if (ht_bm_wait_over(&wait)) {
                 /* The device may still write the reply: stop talking. */
                 vq->broken = 1;
                 return -ETIMEDOUT;
@@ -114,7 +115,7 @@ static int virtio_map(struct ht_device *dev, uint32_t stream,
     struct ht_bm_vq *vq = d->data[stream];
     uint64_t size = HT_PACKETS_OFFSET +
                     (uint64_t)dev->caps.packet_size * dev->caps.packets;
-    uint64_t start = ht_clock();
+    struct ht_bm_wait wait;
 
     if (!d->rings[stream]) {
         d->rings[stream] = p->alloc(p->opaque, size, HT_PAGE);
@@ -123,9 +124,10 @@ static int virtio_map(struct ht_device *dev, uint32_t stream,
         }
     }
     /* The last buffers of the stream's life before may still be out. */
+    ht_bm_wait_start(&wait, dev->caps.clock_hz, RESET_MS);
     while (vq->out) {
         ht_bm_vq_reap(vq);
-        if (vq->broken || ht_bm_timeout(d, start, RESET_MS)) {
+        if (vq->broken || ht_bm_wait_over(&wait)) {
             return -EIO;
         }
     }
@@ -231,11 +233,12 @@ static int find_areas(struct ht_bm_device *d)
 
 static int reset(struct ht_bm_device *d)
 {
-    uint64_t start = ht_clock();
+    struct ht_bm_wait wait;
 
+    ht_bm_wait_start(&wait, d->dev.caps.clock_hz, RESET_MS);
     ht_bm_write8(d->common + COMMON_STATUS, 0);
     while (ht_bm_read8(d->common + COMMON_STATUS)) {
-        if (ht_bm_timeout(d, start, RESET_MS)) {
+        if (ht_bm_wait_over(&wait)) {
             return -EIO;
         }
     }
