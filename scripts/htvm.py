@@ -27,6 +27,7 @@ import time
 from pathlib import Path
 
 TOP = Path(__file__).resolve().parent.parent
+QMP_TIMEOUT = 120           # seconds; a hung backend is waited for up to 30
 BACKENDS = ("ctf", "log", "lttng", "null")
 
 
@@ -100,9 +101,9 @@ class Stream:
 class Qmp:
     """A QMP connection; events that nobody waits for are kept."""
 
-    def __init__(self, timeout=30):
+    def __init__(self):
         self.ours, self.theirs = socket.socketpair()
-        self.ours.settimeout(timeout)
+        self.ours.settimeout(QMP_TIMEOUT)
         self._file = self.ours.makefile("r")
         self.events = []
 
@@ -151,7 +152,7 @@ class Qmp:
             except TimeoutError:
                 pass
             finally:
-                self.ours.settimeout(30)
+                self.ours.settimeout(QMP_TIMEOUT)
 
     def close(self):
         self._file.close()

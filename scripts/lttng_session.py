@@ -28,7 +28,7 @@ import threading
 import time
 
 UNPRIVILEGED = 65534        # nobody
-DEADLINE = 30               # seconds; reached only if something is broken
+DEADLINE = 120              # seconds; reached only if something is broken
 
 
 class SessionError(Exception):
@@ -243,6 +243,9 @@ class PrivateSession:
         """The environment in which a program is traced by this daemon."""
         env = dict(os.environ if base is None else base)
         env["LTTNG_HOME"] = self._home
+        # a program that waited in vain is not traced: the usual 3 s are few
+        # where a disk is slow
+        env.setdefault("LTTNG_UST_REGISTER_TIMEOUT", "20000")
         if self._blocking:
             env["LTTNG_UST_ALLOW_BLOCKING"] = "1"
         return env

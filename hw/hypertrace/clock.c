@@ -22,6 +22,41 @@
 /* How long the best bracket stays the best */
 #define BRACKET_LIFE_NS     (10 * NANOSECONDS_PER_SECOND)
 
+static uint64_t guest_counter(const HtClock *c)
+{
+    return c->source == HT_CLOCK_KVM ?
+           cpu_get_host_ticks() + c->tsc_offset : cpus_get_elapsed_ticks();
+}
+
+/* A counter, and the host's time within half of @width of it */
+typedef struct Bracket {
+    uint64_t counter;
+    uint64_t ns;
+    uint64_t width;
+} Bracket;
+
+/*
+ * The guest's counter, or the host's if @c is NULL: the narrowest of a few
+ * brackets, since an interrupt widens one.
+ */
+static Bracket bracket(const HtClock *c)
+{
+    Bracket b = { .width = UINT64_MAX };
+
+    for (unsigned i = 0; i < 4; i++) {
+        uint64_t before = get_clock();
+        uint64_t value = c ? guest_counter(c) : cpu_get_host_ticks();
+        uint64_t after = get_clock();
+
+        if (after - before < b.width) {
+            b.width = after - before;
+            b.counter = value;
+            b.ns = before + b.width / 2;
+        }
+    }
+    return b;
+}
+
 /*
  * The host counter's frequency, measured once: 10 ms are enough for a start,
  * the maps measure their own slope.  Context: BQL
@@ -31,13 +66,13 @@ static uint64_t host_hz(void)
     static uint64_t hz;
 
     if (!hz) {
-        int64_t ns = get_clock(), ticks = cpu_get_host_ticks();
-        int64_t ns1, ticks1;
+        Bracket begin = bracket(NULL), end;
 
         g_usleep(10000);
-        ns1 = get_clock();
-        ticks1 = cpu_get_host_ticks();
-        hz = muldiv64(ticks1 - ticks, NANOSECONDS_PER_SECOND, ns1 - ns);
+        end = bracket(NULL);
+        /* in floating point: a host that stood still may have taken long */
+        hz = (double)(end.counter - begin.counter) * NANOSECONDS_PER_SECOND /
+             (end.ns - begin.ns);
         hz = MAX(hz, 1000);
     }
     return hz;
@@ -86,17 +121,10 @@ static void add_sample(HtClock *c, uint64_t counter, uint64_t ns,
     c->version++;
 }
 
-static uint64_t guest_counter(const HtClock *c)
-{
-    return c->source == HT_CLOCK_KVM ?
-           cpu_get_host_ticks() + c->tsc_offset : cpus_get_elapsed_ticks();
-}
-
 void ht_clock_sample(HtClock *c, bool now)
 {
-    uint64_t counter = 0, ns = 0, width = UINT64_MAX;
     int64_t age;
-    unsigned i;
+    Bracket b;
 
     QEMU_LOCK_GUARD(&c->lock);
     if (c->source == HT_CLOCK_BRACKET) {
@@ -109,24 +137,13 @@ void ht_clock_sample(HtClock *c, bool now)
         return;
     }
     c->tried_ns = get_clock();
-    /* the narrowest of a few brackets: an interrupt widens one */
-    for (i = 0; i < 4; i++) {
-        uint64_t before = get_clock();
-        uint64_t value = guest_counter(c);
-        uint64_t after = get_clock();
-
-        if (after - before < width) {
-            width = after - before;
-            counter = value;
-            ns = before + width / 2;
-        }
-    }
+    b = bracket(c);
     /* All were interrupted?  Then the last sample is worth more, for a while */
     if (!now && age < SAMPLE_LIFE_NS &&
-        width / 2 > 4 * ht_time_map_bound(&c->map) + 100) {
+        b.width / 2 > 4 * ht_time_map_bound(&c->map) + 100) {
         return;
     }
-    add_sample(c, counter, ns, width / 2 + 1);
+    add_sample(c, b.counter, b.ns, b.width / 2 + 1);
 }
 
 void ht_clock_update_offset(HtClock *c)

@@ -9,11 +9,13 @@ import bt2
 
 class Stream:
     """A stream instance: its events [(name, {field: value})] and their times,
-    and the number of events that were discarded."""
+    the guest's counter and the time of the first event of each packet, and the
+    number of events that were discarded."""
 
     def __init__(self):
         self.events = []
         self.ns = []
+        self.begins = []
         self.discarded = 0
 
 
@@ -35,12 +37,18 @@ def plain(field):
 def read(trace):
     """{stream instance id: Stream}"""
     streams = collections.defaultdict(Stream)
+    counters = {}
     for msg in bt2.TraceCollectionMessageIterator(str(trace)):
         if isinstance(msg, bt2._EventMessageConst):
             s = streams[msg.event.stream.id]
             fields = msg.event.payload_field
             s.events.append((msg.event.name, plain(fields) if fields else {}))
             s.ns.append(msg.default_clock_snapshot.ns_from_origin)
+            if msg.event.stream.id in counters:
+                s.begins.append((counters.pop(msg.event.stream.id), s.ns[-1]))
+        elif isinstance(msg, bt2._PacketBeginningMessageConst):
+            counters[msg.packet.stream.id] = int(
+                msg.packet.context_field["guest_counter"])
         elif isinstance(msg, bt2._DiscardedEventsMessageConst):
             streams[msg.stream.id].discarded += msg.count
     return dict(streams)

@@ -228,10 +228,11 @@ def test_bench_lossless(tmp_path, accel, channel):
     row, = vm.named(tool="ht-bench")
     assert row["sent"] == events and row["lossless"]
     got = check_bench(row, only_trace(vm), events)
-    # The times are the host's, the duration is the guest's; a busy host may
-    # let the guest wait before its first event, or after its last one.
-    span = got.ns[-1] - got.ns[0]
-    assert row["duration_ns"] / 2 < span < 100_000 + row["duration_ns"] * 1.05
+    # The times are the host's, the counter and the duration are the guest's.
+    (counter0, ns0), *_, (counter1, ns1) = got.begins
+    ns = (counter1 - counter0) * 1e9 / row["clock_hz"]
+    assert abs(ns1 - ns0 - ns) < 100_000 + ns * 0.01
+    assert 0 < got.ns[-1] - got.ns[0] < 100_000 + row["duration_ns"] * 1.05
 
 
 @pytest.mark.parametrize("channel", ["shm", "virtio"])

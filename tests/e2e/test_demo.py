@@ -7,6 +7,7 @@ import re
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -42,6 +43,15 @@ def environment(tmp_path):
 
 
 def left_behind(tmp_path):
+    """Folders, and processes; what was killed a moment ago may take one more
+    to be gone."""
+    deadline = time.monotonic() + 10
+    while (found := all_left(tmp_path)) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    return found
+
+
+def all_left(tmp_path):
     """Folders, and processes: all have the environment of the demo."""
     scratch = tmp_path / "scratch"
     found = [str(p) for p in scratch.iterdir()]

@@ -13,14 +13,19 @@
 
 /* Where ring 0 is emulated, a turn of the loop takes thousands of ticks. */
 #define TICKS_MAX       100
+#define TRIES           16
 
 enum payload_exit payload_probe(void)
 {
-    uint64_t ring3;
+    uint64_t ring3 = UINT64_MAX;
 
     cmdline_done();
-    boot_loop();
-    ring3 = boot_loop();
+    /* the fastest: an interrupt of the host's makes one slower */
+    for (unsigned i = 0; i < TRIES; i++) {
+        uint64_t ticks = boot_loop();
+
+        ring3 = ticks < ring3 ? ticks : ring3;
+    }
     json_begin(NULL);
     json_str("function", "probe");
     json_milli("ring0_ticks", boot_ring0_ticks * 1000 / BOOT_LOOPS);

@@ -216,6 +216,7 @@ static void test_hypercall_synchronous(const void *data)
     unsigned n;
 
     qht_stream_open(&s, h, 1);
+    qht_stream_flush(&s);       /* the look that follows the opening is over */
     for (n = 0; n < 200; n++) {
         qht_write_number(&s, id, n);
         /* nobody looks without being asked to */
@@ -315,6 +316,7 @@ static void test_overwrite(const void *data)
 
     g_assert_cmpuint(h->caps.mode, ==, HT_MODE_OVERWRITE);
     qht_stream_open(&s, h, 0);
+    qht_stream_flush(&s);       /* likewise */
     for (n = 0; n < 10 * 336 + 5; n++) {
         qht_write_number(&s, id, n);
     }

@@ -15,7 +15,7 @@
 #include "virtio-pci.h"
 #include "hypertrace/abi.h"
 
-#define QHT_TIMEOUT_US (20 * G_USEC_PER_SEC)
+#define QHT_TIMEOUT_US (60 * G_USEC_PER_SEC)
 
 /**
  * QHT_WAIT: until a condition holds, or the test fails
