@@ -20,7 +20,6 @@
 #include "qemu/seqlock.h"
 #include "qemu/thread.h"
 #include "qemu/timer.h"
-#include "qemu/uuid.h"
 #include "hw/virtio/virtio.h"
 #include "system/hostmem.h"
 #include "system/iothread.h"
@@ -37,14 +36,12 @@ OBJECT_DECLARE_SIMPLE_TYPE(HypertraceDevice, HYPERTRACE_DEVICE)
  * HtTrace: what outlives a device: replugged under the same name, it goes on
  * @name: key
  * @classes: ids stay what they were
- * @uuid: one per name and QEMU start
  * @instances: stream instances so far
  * @used: a device has it
  */
 typedef struct HtTrace {
     char *name;
     HtClassTable *classes;
-    QemuUUID uuid;
     uint64_t instances;
     bool used;
 } HtTrace;

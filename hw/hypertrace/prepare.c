@@ -264,7 +264,6 @@ bool hypertrace_device_prepare(HypertraceDevice *dev, Error **errp)
         .clock_bound_ns = clock_bound,
         .opaque = &dev->clock,
     };
-    memcpy(dev->info.uuid, dev->trace->uuid.data, sizeof(dev->info.uuid));
     ht_clock_init(&dev->clock);
     ht_streams_init(dev);
     g_queue_init(&dev->jobs);

@@ -7,7 +7,6 @@
  */
 #include "qemu/osdep.h"
 #include "qapi/error.h"
-#include "qemu/uuid.h"
 #include "device.h"
 
 /* BQL; never freed */
@@ -40,7 +39,6 @@ static HtTrace *trace_get(const char *name)
         t = g_new0(HtTrace, 1);
         t->name = g_strdup(name);
         t->classes = ht_class_table_new();
-        qemu_uuid_generate(&t->uuid);
         g_hash_table_insert(traces, t->name, t);
     }
     return t;

@@ -24,7 +24,6 @@ OBJECT_DECLARE_TYPE(HypertraceBackend, HypertraceBackendClass,
  * @name: unique in this QEMU, [A-Za-z0-9_.-]+
  * @vm_name: -name of the VM or "vm"
  * @channel: "hypercall", "shm", "virtio"
- * @uuid: random, one per device and QEMU start
  * @classes: all classes a run may use
  * @streams: number of streams; HtStreamInfo.index is below it
  * @clock_bound_ns: returns the present error bound of the time conversion;
@@ -34,7 +33,6 @@ typedef struct HtDeviceInfo {
     const char *name;
     const char *vm_name;
     const char *channel;
-    uint8_t uuid[16];
     const HtClassTable *classes;
     uint32_t streams;
     uint64_t (*clock_bound_ns)(void *opaque);
