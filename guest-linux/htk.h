@@ -139,8 +139,9 @@ struct htk {
  * @last: jiffies of the last look
  * @left: jiffies until it is over
  *
- * Between two looks, which are to be closer, at most HTK_LOOK_MS count: while
- * the virtual machine or its host stood still, so did the device.
+ * Between two looks at most HTK_LOOK_MS count: while the virtual machine or
+ * its host stood still, so did the device.  An exchange between them, which
+ * has a wait of its own, counts for no more.
  */
 struct htk_wait {
 	unsigned long last;

@@ -76,18 +76,20 @@ export HT_SCRATCH PYTHONDONTWRITEBYTECODE=1
 # To look at the files afterwards, run pytest itself.
 in_memory() {
     available=$(sed -n 's/^MemAvailable: *\([0-9]*\) kB$/\1/p' /proc/meminfo)
-    if [ "${available:-0}" -lt $((8 << 20)) ] || ! unshare -m true 2>/dev/null
-    then
+    trap : INT                  # Ctrl-C is the command's: wait for its end
+    # a short name: those of sockets have 107 bytes
+    if [ "${available:-0}" -lt $((8 << 20)) ] ||
+        ! unshare -m true 2>/dev/null || ! memory=$(mktemp -d); then
         "$@"
         return
     fi
-    # a short name: those of sockets have 107 bytes
-    memory=$(mktemp -d) || return
+    status=0
     # shellcheck disable=SC2016
     unshare -m sh -c 'mount -t tmpfs none "$0" &&
             export TMPDIR="$0" HT_SCRATCH="$0"
-        exec "$@"' "$memory" "$@"
+        exec "$@"' "$memory" "$@" || status=$?
     rmdir "$memory"
+    return "$status"
 }
 
 run_unit() {

@@ -4,7 +4,8 @@
  *
  * Only time in which the guest runs counts: the virtual machine may be
  * stopped, or its host busy, while the clock goes on, and the device has had
- * no more time than the guest.
+ * no more time than the guest.  What waits itself between two looks, as an
+ * exchange does that is repeated while the host is busy, counts but once.
  */
 #ifndef HT_BM_WAIT_H
 #define HT_BM_WAIT_H
@@ -43,7 +44,7 @@ static inline void ht_bm_wait_start(struct ht_bm_wait *w, uint64_t hz,
 
 /**
  * ht_bm_wait_over() - is it over?
- * @w: started; it is to be asked more often than every 10 ms
+ * @w: started; what is more than 10 ms since the last look does not count
  */
 static inline int ht_bm_wait_over(struct ht_bm_wait *w)
 {
