@@ -13,6 +13,7 @@ import argparse
 import json
 import os
 import random
+import re
 import shutil
 import subprocess
 import sys
@@ -38,6 +39,11 @@ WARM_UP = 0.25          # of the run: memory is touched for the first time
 # The last one of a line: a reset may have cut one short, and the next boot's
 # row goes on behind it.
 ROW = r'.*(\{"(?:function|error)": .*\})\n'
+
+
+def whole_rows(text):
+    """The rows that no reset cut short"""
+    return [json.loads(m[1]) for m in re.finditer(ROW, text)]
 
 
 class Rss:
@@ -95,6 +101,10 @@ class Soak(Payload):
         self.checkpoints = self.resets = self.takeovers = 0
         self.unaccounted = 0
         self.problems = []
+
+    @property
+    def rows(self):
+        return whole_rows(self.out.text)
 
     def command(self, initrd, fds):
         # code that is translated anew after each reset is no leak

@@ -15,7 +15,7 @@ SCRIPTS = Path(__file__).resolve().parents[2] / "scripts"
 sys.path.insert(0, str(SCRIPTS))
 
 import htpayload  # noqa: E402
-from soak import ROW  # noqa: E402
+from soak import ROW, whole_rows  # noqa: E402
 from soak_books import Accounts, Instance  # noqa: E402
 
 SEED = 20261121
@@ -106,3 +106,5 @@ def test_row_behind_one_cut_short(cut):
     """A reset can come amid a row."""
     m = re.search(ROW, 'boot\n' + cut + '{"function": "soak", "n": 6}\n')
     assert json.loads(m[1]) == {"function": "soak", "n": 6}
+    text = '{"function": "round"}\n' + m.string + cut
+    assert [r["function"] for r in whole_rows(text)] == ["round", "soak"]
