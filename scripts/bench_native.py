@@ -60,13 +60,10 @@ class Native:
         return [c for c in self.by_name.values() if c.rows]
 
     def measure(self):
-        env = dict(os.environ if self.env is None else self.env)
-        # register with LTTng before the first tracepoint
-        env.setdefault("LTTNG_UST_REGISTER_TIMEOUT", "5000")
         # its median of short rounds: what is interrupted does not count
         result = _json([program("emit-bench"), "--json", "--rounds",
                         str(SHORT_ROUNDS), "--events",
-                        str(self.events // SHORT_ROUNDS)], env)
+                        str(self.events // SHORT_ROUNDS)], self.env)
         for name, row in result["rows"].items():
             if name in self.by_name and (name != "lttng-ust" or
                                          "lttng-ust" in self.peers):
@@ -74,7 +71,7 @@ class Native:
                     {"p50_ns": row["ns"], "ns": row["ns"]})
         if program("host-bench").exists():
             for name, row in _json([program("host-bench"),
-                                    "--json"], env)["rows"].items():
+                                    "--json"], self.env)["rows"].items():
                 self.by_name.setdefault(
                     f"host-{name}",
                     Case("host", name, 32, "native")).rows.append(row)

@@ -88,7 +88,7 @@ elif [ -n "$job" ]; then
 fi
 set -- -m 512 -smp 2 -nodefaults -no-reboot -display none \
     -kernel "$HT_KERNEL" -initrd "$run/initrd" \
-    -append "console=ttyS0 panic=-1 no_timer_check nohz=off quiet" "$@"
+    -append "$HT_KERNEL_ARGS quiet" "$@"
 
 if [ -z "$job" ]; then
     step "starting the guest${kept:+; its traces are kept in $kept}"

@@ -264,10 +264,7 @@ class VM:
                 "-nodefaults", "-no-user-config", "-no-reboot",
                 "-display", "none",
                 "-kernel", os.environ["HT_KERNEL"], "-initrd", str(initrd),
-                # A busy host's timer may be late when the kernel tries it.
-                # Where ticks stop, another processor looks after the timers
-                # of one that is idle: they were seen to be forgotten.
-                "-append", "console=ttyS0 panic=-1 no_timer_check nohz=off"
+                "-append", os.environ["HT_KERNEL_ARGS"]
                 # warnings, which oops() looks for, but nothing else
                 + ("" if self.job is None else " loglevel=5")
                 + (self.kernel_args and f" {self.kernel_args}"),

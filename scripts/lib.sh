@@ -74,6 +74,10 @@ ht_paths() {
     HT_FIRMWARE=$HT_CACHE/firmware/all
     HT_GUEST=$HT_CACHE/guest
     HT_KERNEL=$HT_GUEST/vmlinuz
+    # A busy host's timer may be late when the kernel tries it.  Where ticks
+    # stop, another processor looks after the timers of one that is idle: they
+    # were seen to be forgotten.
+    HT_KERNEL_ARGS='console=ttyS0 panic=-1 no_timer_check nohz=off'
     HT_KHEADERS=$HT_GUEST/kheaders
     HT_INITRD=$HT_TREE/initrd.cpio.gz
     HT_SCRATCH=$HT_TREE/scratch
@@ -81,7 +85,7 @@ ht_paths() {
     [ -f "$HT_MESON" ] || HT_MESON=meson
     export HT_CACHE HT_USER_QEMU HT_FLAVOUR HT_TREE HT_QEMU_SRC HT_QEMU_BUILD \
         HT_QEMU HT_BUILD HT_MODULE_DIR HT_FIRMWARE HT_GUEST HT_KERNEL \
-        HT_KHEADERS HT_INITRD HT_SCRATCH HT_MESON
+        HT_KERNEL_ARGS HT_KHEADERS HT_INITRD HT_SCRATCH HT_MESON
 }
 
 # Create the tree's folder and drop trees whose checkout is gone.

@@ -48,12 +48,10 @@ def assert_sound(vm):
 def held(vm):
     """What QEMU has: KiB of memory, threads, open files."""
     proc = Path(f"/proc/{vm.process.pid}")
-    rows = dict(line.split(":", 1)
-                for line in (proc / "status").read_text().splitlines())
-    # RssAnon of some kernels is off by what each processor has not told yet
-    anonymous = re.search("^Anonymous: *([0-9]+) kB$",
-                          (proc / "smaps_rollup").read_text(), re.M)
-    return (int(anonymous[1]), int(rows["Threads"]),
+    # not RssAnon, of which a kernel may not know each processor's share yet
+    rows = dict(line.split(":", 1) for name in ("status", "smaps_rollup")
+                for line in (proc / name).read_text().splitlines())
+    return (int(rows["Anonymous"].split()[0]), int(rows["Threads"]),
             len(os.listdir(proc / "fd")))
 
 
