@@ -25,7 +25,7 @@ needed="gcc libc6-dev make ninja-build pkg-config python3 python3-venv perl
  patch xz-utils zstd cpio libglib2.0-dev libfdt-dev zlib1g-dev dpkg-dev
  debian-archive-keyring util-linux ccache"
 # Without these some parts are left out; each part says so.
-wanted="liblttng-ust-dev liblttng-ctl-dev lttng-tools babeltrace2
+wanted="libtraceevent-dev liblttng-ust-dev liblttng-ctl-dev lttng-tools babeltrace2
  libbabeltrace2-dev python3-pytest python3-pytest-xdist
  python3-bt2 shellcheck gnuplot-nox spin"
 case $purpose in

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * hypertrace: what its commands have in common
+ *
+ * A command is a function with main()'s arguments, argv[0] being its own name;
+ * main.c has the table of all.  What it returns is the exit status.
+ */
+#ifndef HYPERTRACE_COMMAND_H
+#define HYPERTRACE_COMMAND_H
+
+#include <glib.h>
+
+/** enum ht_exit - exit statuses, the same for all commands */
+enum ht_exit {
+    HT_EXIT_OK = 0,
+    HT_EXIT_ERROR = 1,      /* it could not be done; stderr says why */
+    HT_EXIT_USAGE = 2,      /* a mistake on the command line */
+};
+
+/**
+ * ht_error() - print "hypertrace COMMAND: MESSAGE" on stderr
+ * @format: printf's; no newline at its end
+ *
+ * What a guest wrote has to be escaped before.
+ *
+ * Return: HT_EXIT_ERROR, for a command to end with
+ */
+int ht_error(const char *format, ...) G_GNUC_PRINTF(1, 2);
+
+/**
+ * ht_usage_error() - as ht_error(), and a pointer to --help
+ * @format: printf's; no newline at its end
+ *
+ * Return: HT_EXIT_USAGE
+ */
+int ht_usage_error(const char *format, ...) G_GNUC_PRINTF(1, 2);
+
+#endif
