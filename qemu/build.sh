@@ -84,7 +84,7 @@ link_firmware() {
     ln -sfn "$HT_FIRMWARE" qemu-bundle/usr/local/share/qemu-firmware
 }
 
-for part in hw/hypertrace/meson.build hw/hypertrace/Kconfig \
+for part in host-lib/meson.build hw/hypertrace/meson.build hw/hypertrace/Kconfig \
     hw/hypertrace/trace-events backends/hypertrace/meson.build \
     include/hypertrace/abi.h; do
     [ -f "$HT_TOP/$part" ] || die "$part is missing from this checkout"

@@ -92,7 +92,7 @@ apply_patches() {
 # Our paths as they are in both trees: folders as a whole, tests by file.
 grafted() {
     cd "$HT_TOP"
-    for path in hw/hypertrace backends/hypertrace include/hypertrace \
+    for path in hw/hypertrace backends/hypertrace include/hypertrace host-lib \
         tests/qtest/hypertrace tests/qtest/hypertrace-*.[ch] \
         tests/qtest/libqos/hypertrace*.[ch] docs/specs/hypertrace.rst; do
         [ ! -e "$path" ] || printf '%s\n' "$path"

@@ -4,7 +4,7 @@
 
 . "$(dirname -- "$0")/lib.sh"
 
-# The parts of the host without QEMU; the backends are counted apart.
+# host-lib; what writes to files is counted apart.
 core="walk.c class-table.c time-map.c consumer.c run.c spool.c
  include/hypertrace/class.h include/hypertrace/time-map.h
  include/hypertrace/run.h"
@@ -235,7 +235,7 @@ measure_coverage() {
     # shellcheck disable=SC2086
     llvm-cov show $objects -instr-profile="$logs/profile/all" |
         awk '/^[^ ].*:$/ { file = $0 }
-            /^ *[0-9]+\| *0\|/ && file ~ /(hw|include|backends)\/hypertrace\// {
+            /^ *[0-9]+\| *0\|/ && file ~ /(hw|include)\/hypertrace\/|host-lib\// {
                 n = split(file, part, "/")
                 print part[n] $0
             }'

@@ -48,7 +48,7 @@ step "checkpatch"
 # registers; the macros of event.h expand to declarations.
 # guest-linux is left out: QEMU's checkpatch refuses its tabs, and Linux's is
 # not in the kernel's headers packages.
-files hw backends include guest-lib tools tests | grep '\.[ch]$' |
+files hw backends host-lib include guest-lib tools tests | grep '\.[ch]$' |
     tr '\n' '\0' |
     xargs -0 -r -n 20 perl "$HT_CACHE/qemu-source/scripts/checkpatch.pl" \
         --no-tree --terse --no-summary -f 2>&1 |

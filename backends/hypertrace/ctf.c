@@ -13,7 +13,7 @@
 #include "qemu/module.h"
 #include "system/system.h"
 #include "hypertrace/backend.h"
-#include "ctf-writer.h"
+#include "hypertrace/ctf-writer.h"
 
 OBJECT_DECLARE_SIMPLE_TYPE(HypertraceCtf, HYPERTRACE_BACKEND_CTF)
 

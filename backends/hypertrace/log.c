@@ -16,7 +16,7 @@
 #include "qemu/thread.h"
 #include "qemu/units.h"
 #include "hypertrace/backend.h"
-#include "log-format.h"
+#include "hypertrace/log-format.h"
 
 OBJECT_DECLARE_SIMPLE_TYPE(HypertraceLog, HYPERTRACE_BACKEND_LOG)
 

@@ -14,7 +14,7 @@
 #include "qemu/module.h"
 #include "qemu/sockets.h"
 #include "hypertrace/backend.h"
-#include "lttng-ust-event.h"
+#include "hypertrace/lttng-ust-event.h"
 
 typedef struct LttngSession {
     char *provider;

@@ -5,8 +5,8 @@
  * What hw/hypertrace/ does in QEMU, without a virtual machine around it: the
  * consumer and the class table are the same code.
  */
-#include "qemu/osdep.h"
-#include "qemu/atomic.h"
+#include "hypertrace/base.h"
+#include "hypertrace/atomic.h"
 #include <poll.h>
 #include <sys/eventfd.h>
 #include "loopback-host.h"
@@ -181,7 +181,7 @@ static gpointer host_thread(gpointer opaque)
 {
     struct ht_loopback *lb = opaque;
 
-    while (!qatomic_load_acquire(&lb->quit)) {
+    while (!ht_atomic_load_acquire(&lb->quit)) {
         struct pollfd p = { .fd = lb->doorbell, .events = POLLIN };
         uint64_t rung;
 
@@ -217,7 +217,7 @@ void ht_loopback_start(struct ht_loopback *lb)
 void ht_loopback_stop(struct ht_loopback *lb)
 {
     if (lb->thread) {
-        qatomic_store_release(&lb->quit, 1);
+        ht_atomic_store_release(&lb->quit, 1);
         ht_loopback_wake(lb);
         g_thread_join(lb->thread);
     }
@@ -314,7 +314,7 @@ static void close_stream(struct ht_loopback *lb, uint32_t stream, uint64_t lost)
 
     pthread_mutex_lock(&st->lock);
     ht_consumer_close(&st->consumer, lost, host_ns());
-    qatomic_set(&st->ring->host.state, HT_STREAM_CLOSED);
+    ht_atomic_set(&st->ring->host.state, HT_STREAM_CLOSED);
     pthread_mutex_unlock(&st->lock);
 }
 

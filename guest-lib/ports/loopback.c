@@ -2,14 +2,15 @@
 /*
  * libhypertrace: the loopback port, the guest's side
  */
-#include "qemu/osdep.h"
-#include "qemu/atomic.h"
+#include "hypertrace/base.h"
+#include "hypertrace/atomic.h"
 #include <sys/mman.h>
 #include "loopback-host.h"
 
 static struct ht_loopback *loopback(struct ht_device *dev)
 {
-    return container_of(dev, struct ht_loopback, dev);
+    return (struct ht_loopback *)((char *)dev - offsetof(struct ht_loopback,
+                                                        dev));
 }
 
 static int lb_control(struct ht_device *dev, struct ht_msg *msg, uint32_t size)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "qemu/osdep.h"
+#include "hypertrace/base.h"
 #include <sched.h>
 #include "bench-thread.h"
 

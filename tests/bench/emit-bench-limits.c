@@ -5,8 +5,8 @@
  * Loops with the same stores to the same kind of memory as an emit, and no
  * more; in the same run, so that an emit's distance to each can be told.
  */
-#include "qemu/osdep.h"
-#include "qemu/atomic.h"
+#include "hypertrace/base.h"
+#include "hypertrace/atomic.h"
 #include "hypertrace/abi.h"
 #include "hypertrace/arch.h"
 #include "emit-bench.h"
@@ -51,7 +51,7 @@ static gpointer read_lines(gpointer opaque)
     uint64_t tail = 0;
 
     (void)opaque;
-    while (!qatomic_read(&shared.quit)) {
+    while (!ht_atomic_read(&shared.quit)) {
         uint64_t head = ht_load_acquire(shared.head);
 
         while (tail < head) {
@@ -74,7 +74,7 @@ void bench_limits_start(void)
 
 void bench_limits_stop(void)
 {
-    qatomic_set(&shared.quit, true);
+    ht_atomic_set(&shared.quit, true);
     g_thread_join(reader);
     g_free(window);
 }

@@ -6,10 +6,10 @@
  * different runs (let alone machines) do not compare.  Ratios are taken
  * within each round; medians are shown.
  */
-#include "qemu/osdep.h"
+#include "hypertrace/base.h"
 #include <getopt.h>
 #include <sys/prctl.h>
-#include "qemu/atomic.h"
+#include "hypertrace/atomic.h"
 #include "../../guest-lib/ports/loopback.h"
 #include "bench-thread.h"
 #include "emit-bench.h"
@@ -224,8 +224,8 @@ static int spin_state;
 static gpointer spin(gpointer lb)
 {
     bench_pin(1);
-    qatomic_set(&spin_state, SPIN_ON);
-    while (qatomic_read(&spin_state) == SPIN_ON) {
+    ht_atomic_set(&spin_state, SPIN_ON);
+    while (ht_atomic_read(&spin_state) == SPIN_ON) {
         ht_loopback_step(lb);
     }
     ht_loopback_step(lb);
@@ -240,13 +240,13 @@ static void run_spun(Bench *b, uint64_t n)
 
     spin_state = SPIN_STARTING;
     thread = g_thread_new("spin", spin, b->spinner);
-    while (qatomic_read(&spin_state) == SPIN_STARTING) {
+    while (ht_atomic_read(&spin_state) == SPIN_STARTING) {
         sched_yield();
     }
     b->waited += bench_cpu_ns() - begin;
     emit_live(b, &b->read[SPINNING], n);
     begin = bench_cpu_ns();
-    qatomic_set(&spin_state, SPIN_OFF);
+    ht_atomic_set(&spin_state, SPIN_OFF);
     g_thread_join(thread);
     b->waited += bench_cpu_ns() - begin;
 }
@@ -360,7 +360,7 @@ static void run_rounds(Bench *b, unsigned rounds)
     unsigned round, i;
 
     for (round = 0; round < rounds; round++) {
-        for (i = 0; i < ARRAY_SIZE(rows); i++) {
+        for (i = 0; i < G_N_ELEMENTS(rows); i++) {
             Row *r = &rows[i];
             uint64_t n = b->events / MAX(r->fewer, 1), begin;
 
@@ -382,7 +382,7 @@ static void print_text(unsigned rounds)
 
     printf("%-16s %8s %8s %8s %8s  %s\n", "", "median", "min", "max",
            "x limit", "");
-    for (i = 0; i < ARRAY_SIZE(rows); i++) {
+    for (i = 0; i < G_N_ELEMENTS(rows); i++) {
         Row *r = &rows[i];
         double sorted[ROUNDS_MAX];
 
@@ -412,7 +412,7 @@ static void print_json(const Bench *b, unsigned rounds)
 
     printf("{\n  \"events\": %" PRIu64 ",\n  \"rounds\": %u,\n  \"rows\": {",
            b->events, rounds);
-    for (i = 0; i < ARRAY_SIZE(rows); i++) {
+    for (i = 0; i < G_N_ELEMENTS(rows); i++) {
         Row *r = &rows[i];
 
         if (r->skip) {
@@ -551,7 +551,7 @@ int main(int argc, char **argv)
     ht_stream_close(&b.overwrite);
     ht_stream_close(&b.full);
     ht_stream_close(&b.noclock);
-    for (i = 0; i < ARRAY_SIZE(lb); i++) {
+    for (i = 0; i < G_N_ELEMENTS(lb); i++) {
         ht_loopback_free(lb[i]);
     }
     g_free(b.window);

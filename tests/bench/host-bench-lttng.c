@@ -6,11 +6,11 @@
  * fields: what LTTng-UST takes.  The backend in addition copies, walks and
  * finds each event.
  */
-#include "qemu/osdep.h"
+#include "hypertrace/base.h"
 #include "host-bench.h"
 
 #ifdef HOST_BENCH_LTTNG
-#include "lttng-ust-event.h"
+#include "hypertrace/lttng-ust-event.h"
 
 static HtUstEvent *events[HT_CLASSES_MAX + 1];
 

@@ -4,12 +4,12 @@
  *
  * One round of figures a call; whoever compares interleaves the calls.
  */
-#include "qemu/osdep.h"
+#include "hypertrace/base.h"
 #include <sys/prctl.h>
-#include "qemu/atomic.h"
+#include "hypertrace/atomic.h"
 #include "../../guest-lib/ports/loopback.h"
 #include "../unit/backend-testlib.h"
-#include "ctf-writer.h"
+#include "hypertrace/ctf-writer.h"
 #include "bench-thread.h"
 #include "emit-bench.h"
 #include "host-bench.h"
@@ -292,7 +292,7 @@ static int quit;
 static gpointer spin(gpointer lb)
 {
     bench_pin(1);
-    while (!qatomic_read(&quit)) {
+    while (!ht_atomic_read(&quit)) {
         ht_loopback_step(lb);
     }
     return NULL;
@@ -328,7 +328,7 @@ static void latency(const char *name, bool polling)
             /* a producer with other things to do */
         }
     }
-    qatomic_set(&quit, 1);
+    ht_atomic_set(&quit, 1);
     if (thread) {
         g_thread_join(thread);
     }

@@ -6,8 +6,7 @@
  * registers the class again or lists it finds the same one; the length of any
  * payload is what the fields say.
  */
-#include "qemu/osdep.h"
-#include "qemu/bswap.h"
+#include "hypertrace/base.h"
 #include "hypertrace/class.h"
 #include "fuzz.h"
 
@@ -88,7 +87,7 @@ static void check_list(HtClassTable *t, HtClass *c)
     HtClass *again;
 
     g_assert_cmpuint(size, <=, HT_MESSAGE_MAX);
-    g_assert_cmpuint(ldl_le_p(&m->id), ==, c->id);
+    g_assert_cmpuint(ht_get_le32(&m->id), ==, c->id);
     g_assert_cmpint(ht_class_table_add(t, listed, size, &added, &again), ==,
                     HT_STATUS_OK);
     g_assert_true(again == c && !added);
@@ -224,9 +223,9 @@ static void any_name(GRand *rand, char *name, size_t size)
         "vcpu", "guest_ns", "event", "x.v2", "x", "9", "-", "", "\n", "_",
         "abcdefghijklmnopqrstuvwxyz_ABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789",
     };
-    unsigned i = g_rand_int_range(rand, 0, 2 * ARRAY_SIZE(names));
+    unsigned i = g_rand_int_range(rand, 0, 2 * G_N_ELEMENTS(names));
 
-    if (i < ARRAY_SIZE(names)) {
+    if (i < G_N_ELEMENTS(names)) {
         g_strlcpy(name, names[i], size);
     } else {
         snprintf(name, size, "n%u", i);
@@ -244,7 +243,7 @@ static void any_field(GRand *rand, CtMessage *m)
     static const uint16_t counts[] = { 0, 1, 4096, 4097, 65535, 7 };
     char name[80];
     struct ht_msg_field f = {
-        .kind = any_of(rand, kinds, ARRAY_SIZE(kinds)),
+        .kind = any_of(rand, kinds, G_N_ELEMENTS(kinds)),
         .flags = g_rand_int_range(rand, 0, 8) ? g_rand_int_range(rand, 0, 2) :
                                                 g_rand_int(rand),
     };
@@ -255,8 +254,8 @@ static void any_field(GRand *rand, CtMessage *m)
         f.elem = g_rand_int_range(rand, 0, 10);
     }
     if (f.kind == HT_FIELD_ARRAY || !g_rand_int_range(rand, 0, 8)) {
-        f.count = cpu_to_le16(counts[g_rand_int_range(rand, 0,
-                                                      ARRAY_SIZE(counts))]);
+        f.count = ht_le16(counts[g_rand_int_range(rand, 0,
+                                                      G_N_ELEMENTS(counts))]);
     }
     ct_field_bytes(m, &f, name, f.name_len);
 }
@@ -293,16 +292,16 @@ size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max,
     }
     /* behind some of the messages that are there */
     while (at + 3 <= size && data[at] % 8 < STATE &&
-           at + 3 + lduw_le_p(data + at + 1) <= size &&
+           at + 3 + ht_get_le16(data + at + 1) <= size &&
            g_rand_int_range(rand, 0, 4)) {
-        at += 3 + lduw_le_p(data + at + 1);
+        at += 3 + ht_get_le16(data + at + 1);
     }
     left = size - at;
     any_class(rand, &m);
     if (left > 3 + sizeof(struct ht_msg_class) && data[at] % 8 < STATE &&
         g_rand_int_range(rand, 0, 2)) {
         /* one more field */
-        size_t old = MIN(lduw_le_p(data + at + 1), left - 3);
+        size_t old = MIN(ht_get_le16(data + at + 1), left - 3);
 
         if (old >= sizeof(struct ht_msg_class) &&
             old + 80 < sizeof(m.data)) {
@@ -319,7 +318,7 @@ size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max,
     left = MIN(left, max - at - need);
     rest = g_memdup2(data + size - left, left);
     data[at] = ADD;
-    stw_le_p(data + at + 1, m.size);
+    ht_put_le16(data + at + 1, m.size);
     memcpy(data + at + 3, m.data, m.size);
     if (left) {
         memcpy(data + at + need, rest, left);

@@ -7,11 +7,10 @@
  * times do not decrease, and the trace holds what was taken: its events, and
  * the number of those that were not.
  */
-#include "qemu/osdep.h"
-#include "qemu/bswap.h"
+#include "hypertrace/base.h"
 #include <dirent.h>
 #include "ctf-stream.h"
-#include "ctf-writer.h"
+#include "hypertrace/ctf-writer.h"
 #include "fuzz.h"
 
 #define STREAMS 2
@@ -43,17 +42,17 @@ static uint64_t check_packets(const char *path)
         HtCtfHeader h;
 
         g_assert_cmpint(pread(fd, &h, sizeof(h), pos), ==, sizeof(h));
-        g_assert_cmphex(le32_to_cpu(h.magic), ==, 0xc1fc1fc1);
-        content = le64_to_cpu(h.content_bits);
-        packet = le64_to_cpu(h.packet_bits);
+        g_assert_cmphex(ht_le32(h.magic), ==, 0xc1fc1fc1);
+        content = ht_le64(h.content_bits);
+        packet = ht_le64(h.packet_bits);
         g_assert_true(content % 8 == 0 && packet % 8 == 0);
         g_assert_cmpuint(content / 8, >=, sizeof(h));
         g_assert_cmpuint(content, <=, packet);
         g_assert_cmpuint(packet / 8, <=, st.st_size - pos);
-        g_assert_cmpuint(le64_to_cpu(h.timestamp_begin), >=, begin);
-        g_assert_cmpuint(le64_to_cpu(h.timestamp_end), >=,
-                         le64_to_cpu(h.timestamp_begin));
-        begin = le64_to_cpu(h.timestamp_begin);
+        g_assert_cmpuint(ht_le64(h.timestamp_begin), >=, begin);
+        g_assert_cmpuint(ht_le64(h.timestamp_end), >=,
+                         ht_le64(h.timestamp_begin));
+        begin = ht_le64(h.timestamp_begin);
         bytes += content / 8 - sizeof(h);
         pos += packet / 8;
     }

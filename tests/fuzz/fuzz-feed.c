@@ -6,8 +6,7 @@
  * As for the ring: what is delivered is well-formed and counted, a stop is
  * final, and of a guest that kept the rules everything arrives.
  */
-#include "qemu/osdep.h"
-#include "qemu/bswap.h"
+#include "hypertrace/base.h"
 #include "fuzz.h"
 
 typedef struct Feed {
@@ -35,7 +34,7 @@ static void submit(Feed *f, const struct ht_submit *sub, const uint8_t *bytes,
         g_assert_true(c->stopped);
         g_assert_cmpuint(c->events, ==, events);
     } else if (!c->stopped) {
-        g_assert_cmpuint(c->cursor, ==, le64_to_cpu(sub->to));
+        g_assert_cmpuint(c->cursor, ==, ht_le64(sub->to));
     }
     fuzz_check_consumer(c, &f->sink);
 }
@@ -50,12 +49,12 @@ static void submit_honest(Feed *f)
         uint64_t packet = f->position / size;
         uint32_t from = f->position % size;
         uint32_t to = packet == f->ring.packet ? f->ring.offset :
-            le32_to_cpu(ct_ring_packet(&f->ring, packet)->content);
+            ht_le32(ct_ring_packet(&f->ring, packet)->content);
         struct ht_submit sub = {
-            .from = cpu_to_le64(f->position),
-            .to = cpu_to_le64(packet * size + to),
-            .lost = cpu_to_le64(f->ring.lost),
-            .stream = cpu_to_le32(f->ring.stream),
+            .from = ht_le64(f->position),
+            .to = ht_le64(packet * size + to),
+            .lost = ht_le64(f->ring.lost),
+            .stream = ht_le32(f->ring.stream),
         };
 
         if (to > from) {
@@ -64,7 +63,7 @@ static void submit_honest(Feed *f)
         }
         f->position = packet < f->ring.packet ? (packet + 1) * size : head;
         /* the packet's memory is the guest's again */
-        f->ring.control->host.tail = cpu_to_le64(f->position / size);
+        f->ring.control->host.tail = ht_le64(f->position / size);
     }
 }
 
@@ -74,8 +73,8 @@ static void submit_any(Feed *f, FuzzInput *in)
     uint8_t how = fuzz_u8(in);
     uint64_t from = fuzz_number(in), length = fuzz_number(in);
     struct ht_submit sub = {
-        .stream = cpu_to_le32(f->ring.stream + (how & 0x10 ? fuzz_u8(in) : 0)),
-        .lost = cpu_to_le64(how & 0x20 ? fuzz_number(in) : 0),
+        .stream = ht_le32(f->ring.stream + (how & 0x10 ? fuzz_u8(in) : 0)),
+        .lost = ht_le64(how & 0x20 ? fuzz_number(in) : 0),
     };
     g_autoptr(GByteArray) bytes = g_byte_array_new();
     uint64_t clock = f->ring.clock;
@@ -85,13 +84,13 @@ static void submit_any(Feed *f, FuzzInput *in)
     }
     if ((how & 2) && from % f->ring.packet_size == 0) {
         struct ht_packet h = {
-            .magic = cpu_to_le32(HT_PACKET_MAGIC),
-            .stream = cpu_to_le32(f->ring.stream),
-            .instance = cpu_to_le64(f->ring.instance),
-            .seq = cpu_to_le64(from / f->ring.packet_size),
-            .events = cpu_to_le64(f->consumer.expected),
-            .clock_begin = cpu_to_le64(clock),
-            .lost = cpu_to_le64(how & 0x40 ? fuzz_number(in) : 0),
+            .magic = ht_le32(HT_PACKET_MAGIC),
+            .stream = ht_le32(f->ring.stream),
+            .instance = ht_le64(f->ring.instance),
+            .seq = ht_le64(from / f->ring.packet_size),
+            .events = ht_le64(f->consumer.expected),
+            .clock_begin = ht_le64(clock),
+            .lost = ht_le64(how & 0x40 ? fuzz_number(in) : 0),
         };
 
         g_byte_array_append(bytes, (const uint8_t *)&h, sizeof(h));
@@ -102,8 +101,8 @@ static void submit_any(Feed *f, FuzzInput *in)
     if (!(how & 0x80)) {
         length = bytes->len;
     }
-    sub.from = cpu_to_le64(from);
-    sub.to = cpu_to_le64(from + length);
+    sub.from = ht_le64(from);
+    sub.to = ht_le64(from + length);
     f->honest = false;
     if (bytes->len) {
         uint16_t at = fuzz_bits(in, 2) % bytes->len;

@@ -2,9 +2,8 @@
 /*
  * What the fuzz targets share
  */
-#include "qemu/osdep.h"
-#include "qemu/atomic.h"
-#include "qemu/bswap.h"
+#include "hypertrace/base.h"
+#include "hypertrace/atomic.h"
 #include "fuzz.h"
 
 void (*fuzz_guest)(void);
@@ -176,7 +175,7 @@ void fuzz_event(FuzzInput *in, GByteArray *out, uint64_t *clock)
         CT_BUSY + 1, HT_ID_EXTENDED, CT_FAR, FUZZ_MANY,
     };
     uint8_t how = fuzz_u8(in);
-    uint32_t id = ids[how % ARRAY_SIZE(ids)];
+    uint32_t id = ids[how % G_N_ELEMENTS(ids)];
     uint64_t gap = how & 0x40 ? fuzz_number(in) : fuzz_u8(in);
     g_autoptr(GByteArray) payload = g_byte_array_new();
 

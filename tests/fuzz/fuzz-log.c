@@ -3,8 +3,8 @@
  * Events as text: whatever a guest puts into its fields, a line stays a line,
  * and nothing in it but text reaches a terminal.
  */
-#include "qemu/osdep.h"
-#include "log-format.h"
+#include "hypertrace/base.h"
+#include "hypertrace/log-format.h"
 #include "fuzz.h"
 
 static void check_line(const char *text, size_t size, const HtEvent *ev)
@@ -32,7 +32,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     while (fuzz_more(&in)) {
         HtEvent ev = {
             .cls = ht_class_table_get(fuzz_classes(),
-                                      ids[fuzz_u8(&in) % ARRAY_SIZE(ids)]),
+                                      ids[fuzz_u8(&in) % G_N_ELEMENTS(ids)]),
             .ns = fuzz_number(&in),
         };
         ssize_t payload = fuzz_payload(ev.cls, in.p, in.end - in.p);

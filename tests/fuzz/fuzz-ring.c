@@ -7,9 +7,8 @@
  * stream that was stopped stays so; a guest that kept the rules is not
  * stopped, and every event of it is delivered or counted.
  */
-#include "qemu/osdep.h"
-#include "qemu/atomic.h"
-#include "qemu/bswap.h"
+#include "hypertrace/base.h"
+#include "hypertrace/atomic.h"
 #include "fuzz.h"
 
 typedef struct Ring {
@@ -76,25 +75,25 @@ static void poke_packet(Ring *f, FuzzInput *in)
         p->magic ^= fuzz_number(in);
         break;
     case 1:
-        p->stream = cpu_to_le32(fuzz_number(in));
+        p->stream = ht_le32(fuzz_number(in));
         break;
     case 2:
-        p->instance = cpu_to_le64(fuzz_number(in));
+        p->instance = ht_le64(fuzz_number(in));
         break;
     case 3:
-        p->seq = cpu_to_le64(le64_to_cpu(p->seq) + fuzz_number(in));
+        p->seq = ht_le64(ht_le64(p->seq) + fuzz_number(in));
         break;
     case 4:
-        p->clock_begin = cpu_to_le64(fuzz_number(in));
+        p->clock_begin = ht_le64(fuzz_number(in));
         break;
     case 5:
-        p->events = cpu_to_le64(le64_to_cpu(p->events) + fuzz_number(in));
+        p->events = ht_le64(ht_le64(p->events) + fuzz_number(in));
         break;
     case 6:
-        p->lost = cpu_to_le64(fuzz_number(in));
+        p->lost = ht_le64(fuzz_number(in));
         break;
     case 7:
-        p->content = cpu_to_le32(fuzz_number(in));
+        p->content = ht_le32(fuzz_number(in));
         break;
     default:
         poke(f, (uint8_t *)(p + 1) + fuzz_u8(in), in);
@@ -113,16 +112,16 @@ static void poke_line(Ring *f, FuzzInput *in)
     }
     switch (how % 4) {
     case 0:
-        c->guest.head = cpu_to_le64(le64_to_cpu(c->guest.head) + n);
+        c->guest.head = ht_le64(ht_le64(c->guest.head) + n);
         break;
     case 1:
-        c->guest.head = cpu_to_le64(n);
+        c->guest.head = ht_le64(n);
         break;
     case 2:
-        c->guest.opening = cpu_to_le64(n);
+        c->guest.opening = ht_le64(n);
         break;
     default:
-        c->guest.lost = cpu_to_le64(n);
+        c->guest.lost = ht_le64(n);
     }
 }
 

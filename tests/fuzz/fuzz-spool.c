@@ -5,7 +5,7 @@
  * Runs come out in order, whole or merged with those that follow, never lost
  * or doubled, also where more is put in while they are delivered.
  */
-#include "qemu/osdep.h"
+#include "hypertrace/base.h"
 #include "spool.h"
 #include "fuzz.h"
 

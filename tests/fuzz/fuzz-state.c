@@ -6,8 +6,7 @@
  * What is refused leaves everything as it was, and says why; what is taken
  * keeps the rules that hold for what was made here.
  */
-#include "qemu/osdep.h"
-#include "qemu/bswap.h"
+#include "hypertrace/base.h"
 #include "fuzz.h"
 
 /* Classes n0 to n7, which fields they have being up to the input */

@@ -6,7 +6,7 @@
  * reading.  Of honest clocks it is never further from the truth than the
  * readings' bounds and what the frequency was known to say.
  */
-#include "qemu/osdep.h"
+#include "hypertrace/base.h"
 #include "hypertrace/time-map.h"
 #include "fuzz.h"
 
@@ -138,7 +138,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (how & 0x80) {
         honest(&in, hz[1 + how % 4]);
     } else {
-        any(&in, hz[how % ARRAY_SIZE(hz)]);
+        any(&in, hz[how % G_N_ELEMENTS(hz)]);
     }
     return 0;
 }

@@ -6,8 +6,7 @@
  * classes that are ready; bytes behind it and all payloads are untouched; it
  * stops exactly where the second one does, and for the same reason.
  */
-#include "qemu/osdep.h"
-#include "qemu/bswap.h"
+#include "hypertrace/base.h"
 #include "fuzz.h"
 
 /* The next event at @p, as the specification has it */
@@ -34,14 +33,14 @@ static HtWalkStop plain_event(const HtWalk *w, bool cut, const HtTimeMap *time,
     }
     if (e->header == 4) {
         /* the step from the last clock, sign-extended from 24 bits */
-        int32_t step = (int32_t)((ldl_le_p(p) & ~0xff) -
+        int32_t step = (int32_t)((ht_get_le32(p) & ~0xff) -
                                  ((uint32_t)w->clock << 8)) >> 8;
 
         e->id = p[0];
         e->clock = w->clock + step;
     } else {
-        e->id = ldl_le_p(p + 1);
-        e->clock = ldq_le_p(p + 5);
+        e->id = ht_get_le32(p + 1);
+        e->clock = ht_get_le64(p + 5);
         if (e->id > HT_CLASSES_MAX) {
             return HT_WALK_BAD_HEADER;
         }
@@ -157,7 +156,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     uint64_t clock = 0;
     HtTimeMap time;
 
-    ht_time_map_init(&time, hz[fuzz_u8(&in) % ARRAY_SIZE(hz)]);
+    ht_time_map_init(&time, hz[fuzz_u8(&in) % G_N_ELEMENTS(hz)]);
     while (fuzz_more(&in)) {
         uint8_t raw[13];
         unsigned i;

@@ -9,7 +9,7 @@
 #ifndef FUZZ_H
 #define FUZZ_H
 
-#include "qemu/osdep.h"
+#include "hypertrace/base.h"
 #include "core-testlib.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

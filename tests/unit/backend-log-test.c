@@ -2,8 +2,8 @@
 /*
  * hypertrace: the lines of the log backend
  */
-#include "qemu/osdep.h"
-#include "log-format.h"
+#include "hypertrace/base.h"
+#include "hypertrace/log-format.h"
 #include "backend-testlib.h"
 
 static const HtStreamInfo stream = { .index = 7, .vcpu = -1, .instance = 1 };
@@ -71,7 +71,7 @@ static void test_text(void)
     HtClass *c = tl_class(t, "c", "text:t u8:end");
     unsigned i;
 
-    for (i = 0; i < ARRAY_SIZE(cases); i++) {
+    for (i = 0; i < G_N_ELEMENTS(cases); i++) {
         uint8_t payload[64] = { strlen(cases[i].text) };
         g_autofree char *want = g_strdup_printf(PREFIX "c t=\"%s\" end=9\n",
                                                 cases[i].shown);

@@ -10,8 +10,8 @@
  *
  * Each ends with "ok", or "error" and why.
  */
-#include "qemu/osdep.h"
-#include "lttng-ust-event.h"
+#include "hypertrace/base.h"
+#include "hypertrace/lttng-ust-event.h"
 #include "backend-testlib.h"
 
 typedef struct Known {

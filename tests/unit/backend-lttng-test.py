@@ -4,7 +4,7 @@
 
 usage: backend-lttng-test.py EMITTER [CASE...]     (output: TAP)
 
-EMITTER is backend-lttng-emit, which links the backend's lttng-ust-event.c.
+EMITTER is backend-lttng-emit, which links host-lib's lttng-ust-event.c.
 Traces are read with babeltrace2.
 """
 

@@ -2,8 +2,7 @@
 /*
  * hypertrace: what the tests of the backends share
  */
-#include "qemu/osdep.h"
-#include "qemu/bswap.h"
+#include "hypertrace/base.h"
 #include <glib/gstdio.h>
 #include "backend-testlib.h"
 
@@ -27,7 +26,7 @@ static unsigned parse_kind(const char *s, unsigned *flags)
         decimal[0] = 'u';
         *flags = HT_FIELD_HEX;
     }
-    for (i = 0; i < ARRAY_SIZE(kinds); i++) {
+    for (i = 0; i < G_N_ELEMENTS(kinds); i++) {
         if (!strcmp(decimal, kinds[i].name)) {
             return kinds[i].kind;
         }
@@ -48,7 +47,7 @@ static size_t put_field(uint8_t *p, const char *spec)
     } else if (!strcmp(kind[0], "arr")) {
         f.kind = HT_FIELD_ARRAY;
         f.elem = parse_kind(kind[1], &flags);
-        f.count = cpu_to_le16(atoi(kind[2]));
+        f.count = ht_le16(atoi(kind[2]));
     } else {
         f.kind = parse_kind(kind[0], &flags);
     }
@@ -70,7 +69,7 @@ HtClass *tl_class(HtClassTable *t, const char *name, const char *spec)
     HtClass *c = NULL;
     bool added;
 
-    msg.m.h.type = cpu_to_le16(HT_MSG_CLASS_REGISTER);
+    msg.m.h.type = ht_le16(HT_MSG_CLASS_REGISTER);
     msg.m.loglevel = 6;
     msg.m.name_len = strlen(name);
     memcpy(p, name, msg.m.name_len);
@@ -78,7 +77,7 @@ HtClass *tl_class(HtClassTable *t, const char *name, const char *spec)
     for (msg.m.nr_fields = 0; fields[msg.m.nr_fields]; msg.m.nr_fields++) {
         p += put_field(p, fields[msg.m.nr_fields]);
     }
-    msg.m.h.size = cpu_to_le32(p - msg.bytes);
+    msg.m.h.size = ht_le32(p - msg.bytes);
     g_assert_cmpint(ht_class_table_add(t, &msg, p - msg.bytes, &added, &c),
                     ==, HT_STATUS_OK);
     ht_class_table_set_state(t, c, HT_CLASS_READY);
@@ -143,7 +142,7 @@ static void put_scalar(TlRun *r, GString *text, unsigned kind, bool hex,
         g_string_append_printf(text, hex ? "0x%" PRIX64 : "%" PRIu64,
                                v << (64 - 8 * size) >> (64 - 8 * size));
     }
-    stq_le_p(le, v);
+    ht_put_le64(le, v);
     g_byte_array_append(r->data, le, size);
 }
 
@@ -156,7 +155,7 @@ static void put_value(TlRun *r, GString *text, const HtField *f, GRand *rand,
     switch (f->kind) {
     case HT_FIELD_TEXT:
     case HT_FIELD_SEQUENCE:
-        stw_le_p(le, count);
+        ht_put_le16(le, count);
         g_byte_array_append(r->data, le, 2);
         g_string_append_printf(text, "_%s_length = %u, %s = ",
                                f->name, count, f->name);
@@ -201,11 +200,11 @@ void tl_run_event(TlRun *r, const HtClass *c, uint64_t ns, GRand *rand,
     if (c->id >= HT_ID_EXTENDED ||
         (r->run.events > 1 && ns - r->ns > HT_CLOCK_MASK / 2)) {
         h[0] = HT_ID_EXTENDED;
-        stl_le_p(h + 1, c->id);
-        stq_le_p(h + 5, ns);
+        ht_put_le32(h + 1, c->id);
+        ht_put_le64(h + 5, ns);
         g_byte_array_append(r->data, h, HT_EVENT_HEADER_EXT);
     } else {
-        stl_le_p(h, c->id | (uint32_t)ns << 8);
+        ht_put_le32(h, c->id | (uint32_t)ns << 8);
         g_byte_array_append(r->data, h, HT_EVENT_HEADER);
     }
     r->run.end_ns = r->ns = ns;

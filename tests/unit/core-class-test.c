@@ -2,9 +2,8 @@
 /*
  * Event classes: what the host accepts, refuses and remembers
  */
-#include "qemu/osdep.h"
-#include "qemu/atomic.h"
-#include "qemu/bswap.h"
+#include "hypertrace/base.h"
+#include "hypertrace/atomic.h"
 #include "core-testlib.h"
 
 static enum ht_status add(HtClassTable *t, const CtMessage *m)
@@ -117,7 +116,7 @@ static void test_counts(void)
     CtMessage m;
     unsigned i;
 
-    for (i = 0; i < ARRAY_SIZE(fields); i++) {
+    for (i = 0; i < G_N_ELEMENTS(fields); i++) {
         ct_class(&m, "c");
         ct_field(&m, "x", fields[i].kind, fields[i].elem, fields[i].count);
         if (fields[i].ok) {
@@ -179,7 +178,7 @@ static void test_class_names(void)
     CtMessage m;
     unsigned i;
 
-    for (i = 0; i < ARRAY_SIZE(bad); i++) {
+    for (i = 0; i < G_N_ELEMENTS(bad); i++) {
         ct_class(&m, bad[i]);
         assert_refused(&m);
     }
@@ -212,12 +211,12 @@ static void test_field_names(void)
     CtMessage m;
     unsigned i;
 
-    for (i = 0; i < ARRAY_SIZE(bad); i++) {
+    for (i = 0; i < G_N_ELEMENTS(bad); i++) {
         ct_class(&m, "c");
         ct_field(&m, bad[i], HT_FIELD_U8, 0, 0);
         assert_refused(&m);
     }
-    for (i = 0; i < ARRAY_SIZE(good); i++) {
+    for (i = 0; i < G_N_ELEMENTS(good); i++) {
         ct_class(&m, "c");
         ct_field(&m, good[i], HT_FIELD_U8, 0, 0);
         assert_accepted(&m);
@@ -331,8 +330,8 @@ static void test_payload(void)
     for (avail = 0; avail <= size + 1; avail++) {
         uint8_t whole[64] = { 0 };
 
-        stw_le_p(whole + 2, 3);
-        stw_le_p(whole + 2 + 2 + 3 + 8, 2);
+        ht_put_le16(whole + 2, 3);
+        ht_put_le16(whole + 2 + 2 + 3 + 8, 2);
         p = g_memdup2(whole, avail);        /* NULL for 0 */
         g_assert_cmpint(ht_class_payload(c, p, avail), ==,
                         avail < size ? -1 : (ssize_t)size);
@@ -438,12 +437,12 @@ static void assert_round_trip(const HtClass *c)
 
     m.size = ht_class_encode(c, ct_message(&m));
     g_assert_cmpuint(m.size, <=, HT_MESSAGE_MAX);
-    g_assert_cmpuint(ldl_le_p(&ct_message(&m)->id), ==, c->id);
+    g_assert_cmpuint(ht_get_le32(&ct_message(&m)->id), ==, c->id);
     g_assert_cmpint(ct_add(other, &m, &added, &d), ==, HT_STATUS_OK);
     g_assert_cmpuint(d->fixed, ==, c->fixed);
     g_assert_cmpuint(d->nr_vars, ==, c->nr_vars);
     n.size = ht_class_encode(d, ct_message(&n));
-    stl_le_p(&ct_message(&n)->id, c->id);
+    ht_put_le32(&ct_message(&n)->id, c->id);
     g_assert_cmpmem(m.data, m.size, n.data, n.size);
     ht_class_table_free(other);
 }
@@ -503,7 +502,7 @@ static void *reader(void *opaque)
         for (id = seen + 1; id <= count; id++) {
             HtClass *c = ht_class_table_get(t, id);
             g_autofree char *name = g_strdup_printf("c%u", id);
-            HtClass *ready = qatomic_load_acquire(&t->ready[id]);
+            HtClass *ready = ht_atomic_load_acquire(&t->ready[id]);
 
             g_assert_cmpuint(c->id, ==, id);
             g_assert_cmpstr(c->name, ==, name);
@@ -522,7 +521,7 @@ static void test_readers(void)
     CtMessage m;
     unsigned i;
 
-    for (i = 0; i < ARRAY_SIZE(threads); i++) {
+    for (i = 0; i < G_N_ELEMENTS(threads); i++) {
         threads[i] = g_thread_new("reader", reader, t);
     }
     for (i = 1; i <= HT_CLASSES_MAX; i++) {
@@ -532,7 +531,7 @@ static void test_readers(void)
         ct_field(&m, "x", HT_FIELD_U64, 0, 0);
         ct_register(t, &m);
     }
-    for (i = 0; i < ARRAY_SIZE(threads); i++) {
+    for (i = 0; i < G_N_ELEMENTS(threads); i++) {
         g_thread_join(threads[i]);
     }
     ht_class_table_free(t);

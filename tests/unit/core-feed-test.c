@@ -2,8 +2,7 @@
 /*
  * The consumer of buffers that were handed over (virtio)
  */
-#include "qemu/osdep.h"
-#include "qemu/bswap.h"
+#include "hypertrace/base.h"
 #include "core-testlib.h"
 
 #define SIZE HT_PACKET_SIZE_MIN
@@ -59,10 +58,10 @@ static void feed_as(Fixture *f, const struct ht_submit *sub, uint64_t from,
 static void feed(Fixture *f, uint64_t from, uint64_t to)
 {
     struct ht_submit sub = {
-        .from = cpu_to_le64(from),
-        .to = cpu_to_le64(to),
-        .lost = cpu_to_le64(f->ring.lost),
-        .stream = cpu_to_le32(f->ring.stream),
+        .from = ht_le64(from),
+        .to = ht_le64(to),
+        .lost = ht_le64(f->ring.lost),
+        .stream = ht_le32(f->ring.stream),
     };
 
     feed_as(f, &sub, from, to - from);
@@ -186,10 +185,10 @@ static void test_bad_submit(void)
     };
     unsigned i;
 
-    for (i = 0; i < ARRAY_SIZE(bad); i++) {
+    for (i = 0; i < G_N_ELEMENTS(bad); i++) {
         struct ht_submit sub = {
-            .from = cpu_to_le64(bad[i].from),
-            .to = cpu_to_le64(bad[i].to),
+            .from = ht_le64(bad[i].from),
+            .to = ht_le64(bad[i].to),
         };
         uint64_t size = bad[i].to - bad[i].from + bad[i].size;
         Fixture f;
@@ -199,7 +198,7 @@ static void test_bad_submit(void)
         emit(&f, 336 * 4);
         feed(&f, 0, at);
         assert_events(&f, 2);
-        sub.stream = cpu_to_le32(f.ring.stream + bad[i].stream);
+        sub.stream = ht_le32(f.ring.stream + bad[i].stream);
         feed_as(&f, &sub, bad[i].from, MIN(size, 2 * SIZE));
         assert_stopped(&f, 2);
         teardown(&f);
@@ -254,14 +253,14 @@ static void test_random(void)
         setup(&f);
         emit(&f, 336 * 4);
         while (f.pos < 4 * SIZE) {
-            struct ht_submit sub = { .stream = cpu_to_le32(f.ring.stream) };
+            struct ht_submit sub = { .stream = ht_le32(f.ring.stream) };
             uint64_t at = f.pos % SIZE, from = f.pos;
 
             at = at ? at : HEADER;
             at += EVENT * g_test_rand_int_range(1, 200);
             to = MIN(from / SIZE * SIZE + at, (from / SIZE + 1) * SIZE);
-            sub.from = cpu_to_le64(from);
-            sub.to = cpu_to_le64(to);
+            sub.from = ht_le64(from);
+            sub.to = ht_le64(to);
             if (g_test_rand_int_range(0, 8) == 0) {
                 uint8_t *p = g_test_rand_bit() ? (uint8_t *)&sub :
                              f.ring.data + from;

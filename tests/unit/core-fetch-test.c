@@ -9,8 +9,7 @@
  */
 #include "fetch.h"
 #include <sys/uio.h>
-#include "qemu/atomic.h"
-#include "qemu/bswap.h"
+#include "hypertrace/atomic.h"
 #include "core-testlib.h"
 
 #define SIZE HT_PACKET_SIZE_MIN
@@ -237,13 +236,13 @@ static void run_buffers(Outcome *o, const HtClassTable *classes, uint32_t seed,
             ct_ring_emit(&r, r.events);
         }
         corrupt(rand, &r);
-        sub->from = cpu_to_le64(from);
-        sub->to = cpu_to_le64(r.packet * SIZE + r.offset);
-        sub->stream = cpu_to_le32(r.stream);
-        split = g_rand_int_range(rand, 0, le64_to_cpu(sub->to) - from + 1);
+        sub->from = ht_le64(from);
+        sub->to = ht_le64(r.packet * SIZE + r.offset);
+        sub->stream = ht_le32(r.stream);
+        split = g_rand_int_range(rand, 0, ht_le64(sub->to) - from + 1);
         iov[1] = (struct iovec) { r.data + at, split };
         iov[2] = (struct iovec) { r.data + at + split,
-                                  le64_to_cpu(sub->to) - from - split };
+                                  ht_le64(sub->to) - from - split };
         if (g_rand_int_range(rand, 0, 8) == 0) {
             ((uint8_t *)sub)[g_rand_int_range(rand, 0, sizeof(*sub))] ^= 1;
         }

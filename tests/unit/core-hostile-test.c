@@ -3,8 +3,7 @@
  * Rings and buffers of guests that break the rules: what was honest before is
  * delivered, the stream is stopped and says why, nothing else happens
  */
-#include "qemu/osdep.h"
-#include "qemu/bswap.h"
+#include "hypertrace/base.h"
 #include "core-testlib.h"
 
 #define SIZE HT_PACKET_SIZE_MIN
@@ -79,7 +78,7 @@ static void check_head(bool overwrite, uint64_t head)
     emit(&f, 5);
     consume(&f);
     emit(&f, 5);
-    f.ring.control->guest.head = cpu_to_le64(head);
+    f.ring.control->guest.head = ht_le64(head);
     g_assert_true(ht_consumer_pending(&f.consumer, f.ring.control));
     consume(&f);
     assert_stopped(&f, 5);
@@ -113,7 +112,7 @@ static void test_head_far(void)
     setup(&f, true);
     emit(&f, 5);
     consume(&f);
-    f.ring.control->guest.head = cpu_to_le64(UINT64_C(1) << 62);
+    f.ring.control->guest.head = ht_le64(UINT64_C(1) << 62);
     consume(&f);
     assert_stopped(&f, 5);
     teardown(&f);
@@ -128,7 +127,7 @@ static void test_head_in_header(void)
 
         setup(&f, false);
         emit(&f, 1);
-        f.ring.control->guest.head = cpu_to_le64(offset);
+        f.ring.control->guest.head = ht_le64(offset);
         consume(&f);
         assert_stopped(&f, 0);
         teardown(&f);
@@ -143,14 +142,14 @@ static void test_opening(void)
     };
     unsigned i;
 
-    for (i = 0; i < ARRAY_SIZE(opening); i++) {
+    for (i = 0; i < G_N_ELEMENTS(opening); i++) {
         Fixture f;
 
         setup(&f, true);
         emit(&f, 5);
         consume(&f);
         emit(&f, 5);
-        f.ring.control->guest.opening = cpu_to_le64(opening[i]);
+        f.ring.control->guest.opening = ht_le64(opening[i]);
         consume(&f);
         assert_stopped(&f, 5);
         teardown(&f);
@@ -166,27 +165,27 @@ static void bad_magic(struct ht_packet *p)
 
 static void bad_stream(struct ht_packet *p)
 {
-    p->stream = cpu_to_le32(le32_to_cpu(p->stream) + 1);
+    p->stream = ht_le32(ht_le32(p->stream) + 1);
 }
 
 static void bad_instance(struct ht_packet *p)
 {
-    p->instance = cpu_to_le64(le64_to_cpu(p->instance) - 1);
+    p->instance = ht_le64(ht_le64(p->instance) - 1);
 }
 
 static void bad_seq(struct ht_packet *p)
 {
-    p->seq = cpu_to_le64(le64_to_cpu(p->seq) + PACKETS);
+    p->seq = ht_le64(ht_le64(p->seq) + PACKETS);
 }
 
 static void more_events(struct ht_packet *p)
 {
-    p->events = cpu_to_le64(le64_to_cpu(p->events) + 1);
+    p->events = ht_le64(ht_le64(p->events) + 1);
 }
 
 static void fewer_events(struct ht_packet *p)
 {
-    p->events = cpu_to_le64(le64_to_cpu(p->events) - 1);
+    p->events = ht_le64(ht_le64(p->events) - 1);
 }
 
 static void most_events(struct ht_packet *p)
@@ -201,12 +200,12 @@ static void content_none(struct ht_packet *p)
 
 static void content_in_header(struct ht_packet *p)
 {
-    p->content = cpu_to_le32(sizeof(*p) - 1);
+    p->content = ht_le32(sizeof(*p) - 1);
 }
 
 static void content_too_big(struct ht_packet *p)
 {
-    p->content = cpu_to_le32(SIZE + 1);
+    p->content = ht_le32(SIZE + 1);
 }
 
 static void content_huge(struct ht_packet *p)
@@ -225,7 +224,7 @@ static void test_packet_header(void)
     int mode;
 
     for (mode = 0; mode < 2; mode++) {
-        for (i = 0; i < ARRAY_SIZE(corrupt); i++) {
+        for (i = 0; i < G_N_ELEMENTS(corrupt); i++) {
             for (packet = 0; packet < 3; packet++) {
                 Fixture f;
 
@@ -250,7 +249,7 @@ static void test_content_shrinks(void)
     consume(&f);
     ct_ring_close_packet(&f.ring);
     ct_ring_packet(&f.ring, 0)->content =
-        cpu_to_le32(sizeof(struct ht_packet) + 9 * 12);
+        ht_le32(sizeof(struct ht_packet) + 9 * 12);
     consume(&f);
     assert_stopped(&f, 10);
     teardown(&f);
@@ -295,11 +294,11 @@ static void test_lost(void)
     Fixture f;
 
     setup(&f, false);
-    f.ring.control->guest.lost = cpu_to_le64(7);
+    f.ring.control->guest.lost = ht_le64(7);
     emit(&f, 1);
     consume(&f);
     g_assert_cmpuint(f.consumer.lost, ==, 7);
-    f.ring.control->guest.lost = cpu_to_le64(3);
+    f.ring.control->guest.lost = ht_le64(3);
     emit(&f, 1);
     consume(&f);
     f.ring.control->guest.lost = UINT64_MAX;

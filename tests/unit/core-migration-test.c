@@ -3,8 +3,7 @@
  * What goes from one host to another: streams, classes, time.  Both sides
  * together miss nothing, and what is forged is refused.
  */
-#include "qemu/osdep.h"
-#include "qemu/bswap.h"
+#include "hypertrace/base.h"
 #include "core-testlib.h"
 
 #define SIZE HT_PACKET_SIZE_MIN
@@ -185,7 +184,7 @@ static void test_forged_stream(void)
     ct_sink_init(&s);
     ct_consumer_open(&c, &s, &r);
     ht_consumer_save(&c, &honest);
-    for (i = 0; i < ARRAY_SIZE(forged); i++) {
+    for (i = 0; i < G_N_ELEMENTS(forged); i++) {
         const char *problem;
 
         ct_sink_init(&t);
@@ -272,8 +271,8 @@ static void test_classes(void)
     static const unsigned sizes[] = { 0, 1, 2, 7, 40, HT_CLASSES_MAX };
     unsigned i, j;
 
-    for (i = 0; i < ARRAY_SIZE(sizes); i++) {
-        for (j = 0; j < ARRAY_SIZE(sizes); j++) {
+    for (i = 0; i < G_N_ELEMENTS(sizes); i++) {
+        for (j = 0; j < G_N_ELEMENTS(sizes); j++) {
             HtClassTable *from = some_classes(sizes[i]);
             HtClassTable *to = some_classes(sizes[j]);
             g_autoptr(GByteArray) saved = ht_class_table_save(from);

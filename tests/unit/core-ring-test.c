@@ -3,11 +3,10 @@
  * The consumer of a ring whose producer keeps the rules: nothing is missed,
  * and what had to go is counted to the event
  */
-#include "qemu/osdep.h"
+#include "hypertrace/base.h"
 #include <signal.h>
 #include <sys/mman.h>
-#include "qemu/atomic.h"
-#include "qemu/bswap.h"
+#include "hypertrace/atomic.h"
 #include "core-testlib.h"
 
 #define SIZE HT_PACKET_SIZE_MIN
@@ -75,7 +74,7 @@ static void assert_all(Fixture *f)
 
 static uint64_t tail(Fixture *f)
 {
-    return le64_to_cpu(qatomic_read(&f->ring.control->host.tail));
+    return ht_le64(ht_atomic_read(&f->ring.control->host.tail));
 }
 
 static void test_empty(void)
@@ -227,19 +226,19 @@ static void test_arm(void)
     /* eager: the very next commit is to ring */
     g_assert_false(ht_consumer_arm(&f.consumer, f.ring.control, true));
     emit(&f, 1);
-    g_assert_cmpuint(le64_to_cpu(f.ring.control->guest.head), >=,
-                     le64_to_cpu(host->wake));
+    g_assert_cmpuint(ht_le64(f.ring.control->guest.head), >=,
+                     ht_le64(host->wake));
     g_assert_true(ht_consumer_arm(&f.consumer, f.ring.control, true));
     /* otherwise the next packet is */
     g_assert_false(ht_consumer_arm(&f.consumer, f.ring.control, false));
-    g_assert_cmpuint(le64_to_cpu(host->wake), ==, SIZE);
+    g_assert_cmpuint(ht_le64(host->wake), ==, SIZE);
     emit(&f, A_PACKET);
     g_assert_true(ht_consumer_arm(&f.consumer, f.ring.control, false));
     consume(&f, SIZE_MAX);
     g_assert_false(ht_consumer_arm(&f.consumer, f.ring.control, false));
-    g_assert_cmpuint(le64_to_cpu(host->wake), ==, 2 * SIZE);
+    g_assert_cmpuint(ht_le64(host->wake), ==, 2 * SIZE);
     ht_consumer_disarm(&f.consumer, f.ring.control);
-    g_assert_cmpuint(le64_to_cpu(host->wake), ==, HT_WAKE_NEVER);
+    g_assert_cmpuint(ht_le64(host->wake), ==, HT_WAKE_NEVER);
     teardown(&f);
 }
 
@@ -282,7 +281,7 @@ static void test_close_lost(void)
 
     setup(&f, 2, false);
     f.ring.lost = 5;
-    f.ring.control->guest.lost = cpu_to_le64(5);
+    f.ring.control->guest.lost = ht_le64(5);
     emit(&f, 1);
     consume(&f, SIZE_MAX);
     g_assert_cmpuint(f.consumer.lost, ==, 5);
@@ -404,7 +403,7 @@ static void *producer(void *opaque)
         n += ct_ring_emit(&r->f.ring, n);
     }
     r->f.n = n;
-    qatomic_store_release(&r->done, true);
+    ht_atomic_store_release(&r->done, true);
     return NULL;
 }
 
@@ -418,7 +417,7 @@ static void race(Race *r, uint32_t packets, bool overwrite)
     r->done = false;
     thread = g_thread_new("producer", producer, r);
     do {
-        done = qatomic_load_acquire(&r->done);
+        done = ht_atomic_load_acquire(&r->done);
         while (consume(&r->f, SIZE_MAX)) {
             /* as fast as it goes */
         }

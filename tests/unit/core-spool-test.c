@@ -5,8 +5,8 @@
  * An event here is its number, eight bytes.  Runs are of any length, but end
  * where a cut or more discarded events have to be told of.
  */
-#include "qemu/osdep.h"
-#include "qemu/atomic.h"
+#include "hypertrace/base.h"
+#include "hypertrace/atomic.h"
 #include "spool.h"
 
 #define SIZE (512 * 1024)
@@ -173,7 +173,7 @@ static void *producer(void *opaque)
             g_thread_yield();
         }
     }
-    qatomic_store_release(&c->done, true);
+    ht_atomic_store_release(&c->done, true);
     return NULL;
 }
 
@@ -186,7 +186,7 @@ static void test_race(void)
     setup(&c);
     thread = g_thread_new("producer", producer, &c);
     do {
-        done = qatomic_load_acquire(&c.done);
+        done = ht_atomic_load_acquire(&c.done);
         if (!ht_spool_drain(&c.spool, deliver, &c)) {
             g_thread_yield();
         }

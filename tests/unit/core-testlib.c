@@ -2,9 +2,8 @@
 /*
  * Tests of the host core: what they share
  */
-#include "qemu/osdep.h"
-#include "qemu/atomic.h"
-#include "qemu/bswap.h"
+#include "hypertrace/base.h"
+#include "hypertrace/atomic.h"
 #include "core-testlib.h"
 
 struct ht_msg_class *ct_message(CtMessage *m)
@@ -15,7 +14,7 @@ struct ht_msg_class *ct_message(CtMessage *m)
 void ct_class_bytes(CtMessage *m, const void *name, size_t len)
 {
     memset(m, 0, sizeof(*m));
-    stw_le_p(&ct_message(m)->h.type, HT_MSG_CLASS_REGISTER);
+    ht_put_le16(&ct_message(m)->h.type, HT_MSG_CLASS_REGISTER);
     ct_message(m)->name_len = len;
     ct_message(m)->loglevel = 14;
     m->size = sizeof(struct ht_msg_class);
@@ -46,7 +45,7 @@ void ct_field(CtMessage *m, const char *name, unsigned kind, unsigned elem,
         .kind = kind,
         .elem = elem,
         .name_len = strlen(name),
-        .count = cpu_to_le16(count),
+        .count = ht_le16(count),
     };
 
     ct_field_bytes(m, &f, name, strlen(name));
@@ -105,7 +104,7 @@ HtClassTable *ct_classes(void)
 void ct_put_compact(GByteArray *a, uint32_t id, uint64_t clock,
                     const void *payload, size_t size)
 {
-    uint32_t header = cpu_to_le32(id | (uint32_t)clock << 8);
+    uint32_t header = ht_le32(id | (uint32_t)clock << 8);
 
     g_byte_array_append(a, (const void *)&header, sizeof(header));
     g_byte_array_append(a, payload, size);
@@ -116,8 +115,8 @@ void ct_put_extended(GByteArray *a, uint32_t id, uint64_t clock,
 {
     uint8_t header[HT_EVENT_HEADER_EXT] = { HT_ID_EXTENDED };
 
-    stl_le_p(header + 1, id);
-    stq_le_p(header + 5, clock);
+    ht_put_le32(header + 1, id);
+    ht_put_le64(header + 5, clock);
     g_byte_array_append(a, header, sizeof(header));
     g_byte_array_append(a, payload, size);
 }
@@ -141,9 +140,9 @@ void ct_ring_init(CtRing *r, uint32_t packet_size, uint32_t packets,
     r->stream = 3;
     r->instance = 77;
     r->control = g_new0(struct ht_ring_control, 1);
-    r->control->host.wake = cpu_to_le64(HT_WAKE_NEVER);
-    r->control->host.instance = cpu_to_le64(r->instance);
-    r->control->host.state = cpu_to_le32(HT_STREAM_OPENED);
+    r->control->host.wake = ht_le64(HT_WAKE_NEVER);
+    r->control->host.instance = ht_le64(r->instance);
+    r->control->host.state = ht_le32(HT_STREAM_OPENED);
     r->data = g_malloc((size_t)packet_size * packets);
     memset(r->data, 0xee, (size_t)packet_size * packets);
 }
@@ -163,8 +162,8 @@ struct ht_packet *ct_ring_packet(CtRing *r, uint64_t packet)
 static void publish(CtRing *r)
 {
     /* Pairs with the load-acquire of head in ht_consumer_ring(). */
-    qatomic_store_release(&r->control->guest.head,
-                          cpu_to_le64(r->packet * r->packet_size + r->offset));
+    ht_atomic_store_release(&r->control->guest.head,
+                          ht_le64(r->packet * r->packet_size + r->offset));
 }
 
 void ct_ring_close_packet(CtRing *r)
@@ -174,8 +173,8 @@ void ct_ring_close_packet(CtRing *r)
     if (r->offset == 0) {
         return;
     }
-    p->clock_end = cpu_to_le64(r->clock);
-    qatomic_set(&p->content, cpu_to_le32(r->offset));
+    p->clock_end = ht_le64(r->clock);
+    ht_atomic_set(&p->content, ht_le32(r->offset));
     r->packet++;
     r->offset = 0;
     publish(r);
@@ -187,23 +186,23 @@ static bool open_packet(CtRing *r)
     uint64_t tail;
 
     if (r->overwrite) {
-        qatomic_set(&r->control->guest.opening, cpu_to_le64(r->packet));
-        /* Pairs with the consumer's smp_rmb(): `opening` before the slot. */
-        smp_wmb();
+        ht_atomic_set(&r->control->guest.opening, ht_le64(r->packet));
+        /* The opening before the slot; pairs with ht_fence_acquire(). */
+        ht_fence_release();
     } else {
         /* Pairs with the store-release of tail in ht_consumer_ring(). */
-        tail = le64_to_cpu(qatomic_load_acquire(&r->control->host.tail));
+        tail = ht_le64(ht_atomic_load_acquire(&r->control->host.tail));
         if (r->packet - tail >= r->packets) {
             return false;
         }
     }
-    p->magic = cpu_to_le32(HT_PACKET_MAGIC);
-    p->stream = cpu_to_le32(r->stream);
-    p->instance = cpu_to_le64(r->instance);
-    p->seq = cpu_to_le64(r->packet);
-    p->clock_begin = cpu_to_le64(r->clock);
-    p->events = cpu_to_le64(r->events);
-    p->lost = cpu_to_le64(r->lost);
+    p->magic = ht_le32(HT_PACKET_MAGIC);
+    p->stream = ht_le32(r->stream);
+    p->instance = ht_le64(r->instance);
+    p->seq = ht_le64(r->packet);
+    p->clock_begin = ht_le64(r->clock);
+    p->events = ht_le64(r->events);
+    p->lost = ht_le64(r->lost);
     p->clock_end = 0;
     p->content = 0;
     p->reserved = 0;
@@ -218,7 +217,7 @@ bool ct_ring_put(CtRing *r, const void *event, uint32_t size)
     }
     if (r->offset == 0 && !open_packet(r)) {
         r->lost++;
-        qatomic_set(&r->control->guest.lost, cpu_to_le64(r->lost));
+        ht_atomic_set(&r->control->guest.lost, ht_le64(r->lost));
         return false;
     }
     memcpy((uint8_t *)ct_ring_packet(r, r->packet) + r->offset, event, size);
@@ -238,8 +237,8 @@ bool ct_ring_emit(CtRing *r, uint64_t n)
     uint8_t event[HT_EVENT_HEADER + sizeof(n)];
 
     r->clock += 10;
-    stl_le_p(event, CT_NUMBER | (uint32_t)r->clock << 8);
-    stq_le_p(event + HT_EVENT_HEADER, n);
+    ht_put_le32(event, CT_NUMBER | (uint32_t)r->clock << 8);
+    ht_put_le64(event + HT_EVENT_HEADER, n);
     return ct_ring_put(r, event, sizeof(event));
 }
 
@@ -291,7 +290,7 @@ void ct_sink_deliver(void *opaque, const HtRun *run)
         last = ev.ns;
         events++;
         if (ev.cls->id == CT_NUMBER) {
-            uint64_t n = ldq_le_p(ev.payload);
+            uint64_t n = ht_get_le64(ev.payload);
 
             g_array_append_val(s->numbers, n);
         } else {

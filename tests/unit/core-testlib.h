@@ -6,7 +6,7 @@
 #ifndef CORE_TESTLIB_H
 #define CORE_TESTLIB_H
 
-#include "qemu/osdep.h"
+#include "hypertrace/base.h"
 #include "hypertrace/consumer.h"
 
 /* Class messages ----------------------------------------------------------- */

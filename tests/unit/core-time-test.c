@@ -2,7 +2,7 @@
 /*
  * Guest counter to host time: slope, stops, resets, drift
  */
-#include "qemu/osdep.h"
+#include "hypertrace/base.h"
 #include "core-testlib.h"
 
 #define SECOND UINT64_C(1000000000)
@@ -213,7 +213,7 @@ static void test_extremes(void)
     static const uint64_t hz[] = { 1000, 1000000, SECOND, 100 * SECOND };
     unsigned i, j;
 
-    for (i = 0; i < ARRAY_SIZE(hz); i++) {
+    for (i = 0; i < G_N_ELEMENTS(hz); i++) {
         HtTimeMap m;
 
         ht_time_map_init(&m, hz[i]);

@@ -2,8 +2,7 @@
 /*
  * The checked walk: what it lets by, what it refuses, and how it tells time
  */
-#include "qemu/osdep.h"
-#include "qemu/bswap.h"
+#include "hypertrace/base.h"
 #include "core-testlib.h"
 
 #define START 5000              /* host ns of guest counter 0 */
@@ -70,13 +69,13 @@ static void test_clocks(void)
     HtEvent ev;
     unsigned i;
 
-    for (i = 0; i < ARRAY_SIZE(events); i++) {
+    for (i = 0; i < G_N_ELEMENTS(events); i++) {
         (events[i].extended ? ct_put_extended : ct_put_compact)
             (a, CT_NUMBER, events[i].clock, payload, 8);
     }
     g_assert_cmpint(walk_copy(&w, &time, a, a->len, &wr, &walked), ==,
                     HT_WALK_END);
-    g_assert_cmpuint(wr.events, ==, ARRAY_SIZE(events));
+    g_assert_cmpuint(wr.events, ==, G_N_ELEMENTS(events));
     g_assert_cmpuint(wr.counter, ==, events[0].clock);
     g_assert_cmpuint(wr.begin_ns, ==, START + events[0].clock);
     g_assert_cmpuint(wr.end_ns, ==, START + events[i - 1].clock);
@@ -92,7 +91,7 @@ static void test_clocks(void)
         .begin_ns = wr.begin_ns,
     };
     ht_run_iter_init(&it, &run, classes);
-    for (i = 0; i < ARRAY_SIZE(events); i++) {
+    for (i = 0; i < G_N_ELEMENTS(events); i++) {
         g_assert_true(ht_run_next(&it, &ev));
         g_assert_cmpuint(ev.cls->id, ==, CT_NUMBER);
         g_assert_cmpuint(ev.ns, ==, START + events[i].clock);
@@ -141,14 +140,14 @@ static void test_bad_id(void)
     };
     unsigned i;
 
-    for (i = 0; i < ARRAY_SIZE(compact); i++) {
+    for (i = 0; i < G_N_ELEMENTS(compact); i++) {
         g_autoptr(GByteArray) a = g_byte_array_new();
 
         ct_put_compact(a, CT_EMPTY, 1, NULL, 0);
         ct_put_compact(a, compact[i], 2, payload, 8);
         assert_walk(a, HT_WALK_BAD_ID, 1, HT_EVENT_HEADER);
     }
-    for (i = 0; i < ARRAY_SIZE(extended); i++) {
+    for (i = 0; i < G_N_ELEMENTS(extended); i++) {
         g_autoptr(GByteArray) a = g_byte_array_new();
 
         ct_put_compact(a, CT_EMPTY, 1, NULL, 0);
@@ -162,7 +161,7 @@ static void test_bad_header(void)
     static const uint32_t ids[] = { HT_CLASSES_MAX + 1, 65536, UINT32_MAX };
     unsigned i;
 
-    for (i = 0; i < ARRAY_SIZE(ids); i++) {
+    for (i = 0; i < G_N_ELEMENTS(ids); i++) {
         g_autoptr(GByteArray) a = g_byte_array_new();
 
         ct_put_extended(a, ids[i], 2, payload, 8);

@@ -2,9 +2,8 @@
 /*
  * hypertrace: how fast the CTF backend writes, for runs of several sizes
  */
-#include "qemu/osdep.h"
-#include "qemu/bswap.h"
-#include "ctf-writer.h"
+#include "hypertrace/base.h"
+#include "hypertrace/ctf-writer.h"
 #include "backend-testlib.h"
 
 #define TOTAL (UINT64_C(1) << 30)
@@ -44,7 +43,7 @@ static void bench(const char *where, size_t want)
     while (written < TOTAL && runs < 500000) {
         for (pos = 0; pos < r.run.size; pos += EVENT) {
             ns++;
-            stl_le_p(r.data->data + pos, c->id | (uint32_t)ns << 8);
+            ht_put_le32(r.data->data + pos, c->id | (uint32_t)ns << 8);
         }
         r.run.begin_ns = ns - r.run.events + 1;
         r.run.end_ns = ns;

@@ -3,14 +3,14 @@
  * hypertrace: a CTF trace is readable at every instant: while it is written,
  * after its writer was killed, on a full disk
  */
-#include "qemu/osdep.h"
+#include "hypertrace/base.h"
 #include <sched.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
-#include "ctf-writer.h"
+#include "hypertrace/ctf-writer.h"
 #include "backend-testlib.h"
 
 #define SKIP 77
@@ -71,7 +71,7 @@ static void G_GNUC_NORETURN write_forever(const char *dir, Progress *p,
         while (__atomic_load_n(&p->allowed, __ATOMIC_RELAXED) <= p->written) {
             sched_yield();
         }
-        while (classes < ARRAY_SIZE(c) && (!late_classes ||
+        while (classes < G_N_ELEMENTS(c) && (!late_classes ||
                                            classes <= runs / 4)) {
             g_autofree char *name = g_strdup_printf("c%u", classes);
 

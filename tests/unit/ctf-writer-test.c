@@ -2,8 +2,8 @@
 /*
  * hypertrace: traces of the CTF backend, read back by babeltrace2
  */
-#include "qemu/osdep.h"
-#include "ctf-writer.h"
+#include "hypertrace/base.h"
+#include "hypertrace/ctf-writer.h"
 #include "ctf-stream.h"
 #include "backend-testlib.h"
 
@@ -148,18 +148,18 @@ static void test_many_classes(void)
     fixture_init(&f);
     tl_run_init(&r, &stream);
     mark(&f, &stream, HT_RUN_OPEN, ns, 0);
-    for (i = 0; i < ARRAY_SIZE(c); i++) {
+    for (i = 0; i < G_N_ELEMENTS(c); i++) {
         g_autofree char *name = g_strdup_printf("class%u", i);
 
         c[i] = add_class(&f, name, "u32:x text:t");
     }
     tl_run_begin(&r, HT_RUN_CUT, 0);
-    for (i = 0; i < ARRAY_SIZE(c); i++) {
+    for (i = 0; i < G_N_ELEMENTS(c); i++) {
         ns += i % 5 ? 100 : UINT64_C(3000000000) * i;
         tl_run_event(&r, c[i], ns, f.rand, i);
     }
     write_run(&f, &r);
-    for (i = 0; i < ARRAY_SIZE(c); i++) {
+    for (i = 0; i < G_N_ELEMENTS(c); i++) {
         expect(want, &r, i, c[i]->name);
     }
     out = tl_babeltrace(f.dir, NULL);

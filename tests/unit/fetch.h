@@ -10,7 +10,7 @@
 #ifndef FETCH_H
 #define FETCH_H
 
-#include "qemu/osdep.h"
+#include "hypertrace/base.h"
 
 /**
  * fetch_watch: watch one more region

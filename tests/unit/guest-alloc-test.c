@@ -4,8 +4,8 @@
  *
  * The allocator is replaced by one that counts; it counts the whole process.
  */
-#include "qemu/osdep.h"
-#include "qemu/atomic.h"
+#include "hypertrace/base.h"
+#include "hypertrace/atomic.h"
 #include "guest-testlib.h"
 #include "guest-events.h"
 #include "guest-alloc-test.h"
@@ -71,13 +71,13 @@ static void run(struct ht_loopback_config cfg)
     cfg.opaque = &got;
     cfg.packets = 4;
     cfg.packet_size = 4096;
-    before = qatomic_read(&allocations);
+    before = ht_atomic_read(&allocations);
     lb = ht_loopback_new(&cfg);
     dev = ht_loopback_device(lb);
     g_assert_cmpint(ht_register(dev, &ht_class_mixed), >, 0);
     g_assert_cmpint(ht_stream_open(dev, &s, NULL), ==, 0);
     /* the counter works: a device is made of some allocations */
-    g_assert_cmpuint(qatomic_read(&allocations), >, before + 5);
+    g_assert_cmpuint(ht_atomic_read(&allocations), >, before + 5);
 
     for (i = 0; i < EVENTS; i++) {
         if (i == 1) {
@@ -87,12 +87,12 @@ static void run(struct ht_loopback_config cfg)
                    ht_load_relaxed(&s.ring->host.wake) == HT_WAKE_NEVER) {
                 sched_yield();
             }
-            before = qatomic_read(&allocations);
+            before = ht_atomic_read(&allocations);
         }
         ht_emit_mixed(&s, i, i, i, i, "text", i, i, three, i, i, "more", i, i,
                       i, i, i);
     }
-    g_assert_cmpuint(qatomic_read(&allocations), ==, before);
+    g_assert_cmpuint(ht_atomic_read(&allocations), ==, before);
 
     g_assert_cmpint(ht_stream_close(&s), ==, 0);
     g_assert_cmpuint(got, >, 0);

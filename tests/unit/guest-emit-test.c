@@ -2,7 +2,7 @@
 /*
  * Guest library: what is emitted arrives, over each channel, byte for byte
  */
-#include "qemu/osdep.h"
+#include "hypertrace/base.h"
 #include "guest-testlib.h"
 #include "guest-events.h"
 
@@ -198,7 +198,7 @@ int main(int argc, char **argv)
     unsigned i;
 
     g_test_init(&argc, &argv, NULL);
-    for (i = 0; i < ARRAY_SIZE(cases); i++) {
+    for (i = 0; i < G_N_ELEMENTS(cases); i++) {
         g_autofree char *path = g_strconcat("/guest/emit/", cases[i].path,
                                             NULL);
 

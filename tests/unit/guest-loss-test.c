@@ -2,7 +2,7 @@
 /*
  * Guest library: what is lost is counted, to the event
  */
-#include "qemu/osdep.h"
+#include "hypertrace/base.h"
 #include "guest-testlib.h"
 
 #define EVENTS 1000000
@@ -157,7 +157,7 @@ int main(int argc, char **argv)
     unsigned i;
 
     g_test_init(&argc, &argv, NULL);
-    for (i = 0; i < ARRAY_SIZE(cases); i++) {
+    for (i = 0; i < G_N_ELEMENTS(cases); i++) {
         g_autofree char *path = g_strconcat("/guest/loss/", cases[i].path,
                                             NULL);
 

@@ -2,8 +2,7 @@
 /*
  * Guest library: the bytes of packets, with a clock that the tests set
  */
-#include "qemu/osdep.h"
-#include "qemu/bswap.h"
+#include "hypertrace/base.h"
 
 static uint64_t fake_clock;
 #define HT_CLOCK fake_clock
@@ -93,12 +92,12 @@ static void test_bytes(void)
     g_assert_cmphex(p->clock_begin, ==, fake_clock);
     g_assert_cmpuint(p->events, ==, 0);
     g_assert_cmpuint(p->lost, ==, 0);
-    g_assert_cmphex(ldl_le_p(e), ==, 0x66778800 | ht_class_zero.id);
+    g_assert_cmphex(ht_get_le32(e), ==, 0x66778800 | ht_class_zero.id);
 
     fake_clock += 0x10;
     g_assert_true(ht_emit_tick(&s, UINT64_C(0x0102030405060708)));
     g_assert_cmpuint(s.ring->guest.head, ==, HEADER + 4 + 12);
-    g_assert_cmphex(ldl_le_p(e + 4), ==, 0x66779800 | ht_class_tick.id);
+    g_assert_cmphex(ht_get_le32(e + 4), ==, 0x66779800 | ht_class_tick.id);
     g_assert_cmpmem(e + 8, 8, seq, 8);
 
     /* does not fit any more: the packet is closed, the next one opened */
@@ -171,8 +170,8 @@ static void test_extended(void)
     g_assert_cmpuint(header_after(&s, 255, 1), ==, 13);
     e = s.cur - 13;
     g_assert_cmpuint(e[0], ==, HT_ID_EXTENDED);
-    g_assert_cmpuint(ldl_le_p(e + 1), ==, 255);
-    g_assert_cmphex(ldq_le_p(e + 5), ==, fake_clock);
+    g_assert_cmpuint(ht_get_le32(e + 1), ==, 255);
+    g_assert_cmphex(ht_get_le64(e + 5), ==, fake_clock);
     g_assert_cmpuint(header_after(&s, 302, 1), ==, 13);
     ht_loopback_step(c.lb);
     g_assert_cmpuint(c.events, ==, 10);
@@ -366,7 +365,7 @@ static void test_batch(void)
     Count c;
 
     cfg.packets = 16;
-    for (i = 0; i < ARRAY_SIZE(batches); i++) {
+    for (i = 0; i < G_N_ELEMENTS(batches); i++) {
         cfg.batch = batches[i];
         dev = count_new(&c, cfg);
         open_any(dev, &s);

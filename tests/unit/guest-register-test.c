@@ -2,7 +2,7 @@
 /*
  * Guest library: classes, devices, and what is refused of them
  */
-#include "qemu/osdep.h"
+#include "hypertrace/base.h"
 #include "guest-testlib.h"
 #include "guest-events.h"
 
@@ -76,7 +76,7 @@ static void test_refused(void)
     struct ht_class c;
     unsigned i;
 
-    for (i = 0; i < ARRAY_SIZE(bad_class); i++) {
+    for (i = 0; i < G_N_ELEMENTS(bad_class); i++) {
         refuse(dev, make(bad_class[i], NULL, 0));
     }
     refuse(dev, make(NULL, NULL, 0));
@@ -87,7 +87,7 @@ static void test_refused(void)
     c = make("x", NULL, 0);
     c.loglevel = 15;
     refuse(dev, c);
-    for (i = 0; i < ARRAY_SIZE(bad_field); i++) {
+    for (i = 0; i < G_N_ELEMENTS(bad_field); i++) {
         refuse_field(dev, (struct ht_field) { bad_field[i], HT_FIELD_U8, 0, 0,
                                               0 });
     }
@@ -190,8 +190,8 @@ static void test_described(void)
     c = ht_class_table_get(ht_loopback_classes(lb), 1);
     g_assert_cmpstr(c->name, ==, "mixed");
     g_assert_cmpuint(c->loglevel, ==, HT_LOGLEVEL_DEFAULT);
-    g_assert_cmpuint(c->nr_fields, ==, ARRAY_SIZE(want));
-    for (i = 0; i < ARRAY_SIZE(want); i++) {
+    g_assert_cmpuint(c->nr_fields, ==, G_N_ELEMENTS(want));
+    for (i = 0; i < G_N_ELEMENTS(want); i++) {
         g_assert_cmpstr(c->fields[i].name, ==, want[i].name);
         g_assert_cmpuint(c->fields[i].kind, ==, want[i].kind);
         g_assert_cmpuint(c->fields[i].elem, ==, want[i].elem);

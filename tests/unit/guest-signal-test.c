@@ -6,8 +6,7 @@
  * or be counted, and never spoil the event under way.  Timers hit where they
  * like; the processor's trap flag stops behind each single instruction.
  */
-#include "qemu/osdep.h"
-#include "qemu/bswap.h"
+#include "hypertrace/base.h"
 #include <signal.h>
 #include <sys/time.h>
 #include "guest-testlib.h"
@@ -45,10 +44,10 @@ static void deliver(void *opaque, const HtRun *run)
     while (ht_run_next(&it, &ev)) {
         const bool outer = !strcmp(ev.cls->name, "outer");
         uint64_t *last = outer ? &got->last_outer : &got->last_inner;
-        uint64_t n = ldq_le_p(ev.payload);
+        uint64_t n = ht_get_le64(ev.payload);
 
         g_assert_cmpuint(n, >, *last);
-        g_assert_cmphex(ldq_le_p(ev.payload + 8), ==, n * CHECK);
+        g_assert_cmphex(ht_get_le64(ev.payload + 8), ==, n * CHECK);
         if (!outer) {
             unsigned len = n % 40;
 

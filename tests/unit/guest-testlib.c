@@ -5,8 +5,7 @@
  * What is expected is written byte by byte here, not with the library's
  * macros.
  */
-#include "qemu/osdep.h"
-#include "qemu/bswap.h"
+#include "hypertrace/base.h"
 #include "guest-testlib.h"
 #include "guest-events.h"
 
@@ -206,7 +205,7 @@ static void check_event(GtSink *sink, GtReceived *st, uint32_t stream,
 
     if (sink->kind == GT_NUMBERED) {
         g_assert_cmpuint(ev->size, >=, 8);
-        n = ldq_le_p(ev->payload);
+        n = ht_get_le64(ev->payload);
         g_assert_cmpuint(n, >=, st->next);
         st->gaps += n - st->next;
     }
@@ -270,7 +269,7 @@ struct ht_device *gt_new(GtSink *sink, GtKind kind,
     sink->lb = ht_loopback_new(&cfg);
     g_assert_nonnull(sink->lb);
     dev = ht_loopback_device(sink->lb);
-    for (i = 0; i < ARRAY_SIZE(classes); i++) {
+    for (i = 0; i < G_N_ELEMENTS(classes); i++) {
         g_assert_cmpint(ht_register(dev, classes[i]), ==, i + 1);
     }
     return dev;

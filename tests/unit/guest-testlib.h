@@ -6,7 +6,7 @@
 #ifndef GUEST_TESTLIB_H
 #define GUEST_TESTLIB_H
 
-#include "qemu/osdep.h"
+#include "hypertrace/base.h"
 #include "../../guest-lib/ports/loopback.h"
 
 #define GT_STREAMS 8

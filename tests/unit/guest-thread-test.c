@@ -5,7 +5,7 @@
  * Built twice, the second time for the thread sanitizer, which sees guest and
  * host share one mapping: what head and tail do not order is reported.
  */
-#include "qemu/osdep.h"
+#include "hypertrace/base.h"
 #include <pthread.h>
 #include "guest-testlib.h"
 #include "guest-events.h"

@@ -3,7 +3,7 @@
  * Guest library, bare metal: how long its waits are, with a clock that the
  * tests set
  */
-#include "qemu/osdep.h"
+#include "hypertrace/base.h"
 
 static uint64_t fake_clock;
 #define HT_CLOCK fake_clock

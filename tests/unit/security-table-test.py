@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """docs/security.md lists every function that touches what a guest can write.
 
-Arguments: the page, the folder of the device's sources.  A function counts if it names
+Arguments: the page, the folders of the host's sources.  A function counts if it names
 a ring, a slot, a scatter list, a virtqueue element or the mailbox.
 """
 
@@ -38,13 +38,14 @@ def main():
     page = Path(sys.argv[1]).read_text(encoding="utf-8")
     listed = set(re.findall(r"^\| `([\w-]+\.c:\w+)` \|", page, re.M))
     found, known = set(), set()
-    for path in sorted(Path(sys.argv[2]).glob("*.c")):
+    for path in sorted(p for folder in sys.argv[2:]
+                       for p in Path(folder).glob("*.c")):
         for name, body in functions(path.read_text(encoding="utf-8")):
             known.add(f"{path.name}:{name}")
             if GUEST.search(body):
                 found.add(f"{path.name}:{name}")
     results = [
-        ("the device's functions are found", len(known) > 100 and
+        ("the host's functions are found", len(known) > 100 and
          len(found) > 10, f"{len(known)} functions, {len(found)} accesses"),
         ("each access is listed", found <= listed, sorted(found - listed)),
         ("each row is an access", listed <= found, sorted(listed - found)),

@@ -3,8 +3,7 @@
  * docs/specs/hypertrace.rst says what abi.h says, and its worked example is
  * one that the host accepts
  */
-#include "qemu/osdep.h"
-#include "qemu/bswap.h"
+#include "hypertrace/base.h"
 #include "core-testlib.h"
 
 static char **lines;            /* of the specification */
@@ -206,8 +205,8 @@ static void test_class(void)
     HtClass *c;
     bool added;
 
-    g_assert_cmpuint(lduw_le_p(&m->h.type), ==, HT_MSG_CLASS_REGISTER);
-    g_assert_cmpuint(ldl_le_p(&m->h.size), ==, a->len);
+    g_assert_cmpuint(ht_get_le16(&m->h.type), ==, HT_MSG_CLASS_REGISTER);
+    g_assert_cmpuint(ht_get_le32(&m->h.size), ==, a->len);
     g_assert_cmpint(ht_class_table_add(t, a->data, a->len, &added, &c), ==,
                     HT_STATUS_OK);
     g_assert_cmpuint(c->id, ==, 1);
@@ -230,10 +229,10 @@ static void test_open(void)
     struct ht_msg_open *m = (struct ht_msg_open *)a->data;
 
     g_assert_cmpuint(a->len, ==, sizeof(*m));
-    g_assert_cmpuint(lduw_le_p(&m->h.type), ==, HT_MSG_STREAM_OPEN);
-    g_assert_cmpuint(ldl_le_p(&m->h.size), ==, sizeof(*m));
-    g_assert_cmpuint(ldl_le_p(&m->stream), ==, HT_STREAM_ANY);
-    g_assert_cmpuint(ldl_le_p(&m->vcpu), ==, 0);
+    g_assert_cmpuint(ht_get_le16(&m->h.type), ==, HT_MSG_STREAM_OPEN);
+    g_assert_cmpuint(ht_get_le32(&m->h.size), ==, sizeof(*m));
+    g_assert_cmpuint(ht_get_le32(&m->stream), ==, HT_STREAM_ANY);
+    g_assert_cmpuint(ht_get_le32(&m->vcpu), ==, 0);
     g_assert_cmpstr((char *)m->name, ==, "boot");
 }
 
@@ -255,8 +254,8 @@ static void deliver(void *opaque, const HtRun *run)
 
         g_assert_cmpuint(d->events, <, 2);
         g_assert_cmpuint(ev.size, ==, 14 + strlen(text));
-        g_assert_cmpuint(ldl_le_p(ev.payload), ==, d->events);
-        g_assert_cmpuint(ldq_le_p(ev.payload + 4), ==, 0xfee00000);
+        g_assert_cmpuint(ht_get_le32(ev.payload), ==, d->events);
+        g_assert_cmpuint(ht_get_le64(ev.payload + 4), ==, 0xfee00000);
         g_assert_cmpmem(ev.payload + 14, ev.size - 14, text, strlen(text));
         g_assert_cmpuint(ev.ns, ==, d->events ? 0x127456789 : 0x123456789);
         d->events++;
@@ -293,18 +292,18 @@ static void test_packet(void)
 
     /* as the text behind the example has it */
     g_assert_cmpuint(packet->len, ==, 0x72);
-    ring.guest.head = cpu_to_le64(0x55);
+    ring.guest.head = ht_le64(0x55);
     ht_consumer_ring(&c, &ring, packets, SIZE_MAX);
     g_assert_cmpuint(d.events, ==, 1);
-    ring.guest.head = cpu_to_le64(0x72);
+    ring.guest.head = ht_le64(0x72);
     ht_consumer_ring(&c, &ring, packets, SIZE_MAX);
     g_assert_cmpuint(d.events, ==, 2);
-    g_assert_cmpuint(le64_to_cpu(ring.host.tail), ==, 0);
-    stq_le_p(&header->clock_end, 0x127456789);
-    stl_le_p(&header->content, 0x72);
-    ring.guest.head = cpu_to_le64(0x1000);
+    g_assert_cmpuint(ht_le64(ring.host.tail), ==, 0);
+    ht_put_le64(&header->clock_end, 0x127456789);
+    ht_put_le32(&header->content, 0x72);
+    ring.guest.head = ht_le64(0x1000);
     ht_consumer_ring(&c, &ring, packets, SIZE_MAX);
-    g_assert_cmpuint(le64_to_cpu(ring.host.tail), ==, 1);
+    g_assert_cmpuint(ht_le64(ring.host.tail), ==, 1);
     g_assert_cmpuint(d.events, ==, 2);
     g_assert_false(c.stopped);
 

@@ -6,11 +6,10 @@
  * until its metadata are there, metadata while they are written (and they are
  * always written anew), a stream's file while it is prepared.
  */
-#include "qemu/osdep.h"
-#include "qemu/atomic.h"
-#include "qemu/bswap.h"
+#include "hypertrace/base.h"
+#include "hypertrace/atomic.h"
 #include "ctf-stream.h"
-#include "ctf-writer.h"
+#include "hypertrace/ctf-writer.h"
 
 struct HtCtfWriter {
     char *path;
@@ -195,5 +194,5 @@ int ht_ctf_writer_run(HtCtfWriter *w, const HtRun *run)
 
 uint64_t ht_ctf_writer_dropped(const HtCtfWriter *w)
 {
-    return qatomic_read(&w->dropped);
+    return ht_atomic_read(&w->dropped);
 }

@@ -5,6 +5,8 @@
 #ifndef HYPERTRACE_TIME_MAP_H
 #define HYPERTRACE_TIME_MAP_H
 
+#include "hypertrace/base.h"
+
 /**
  * HtTimeMap: a piecewise linear map from guest counter to host ns
  * @count: segments known; 0: nothing yet
@@ -113,7 +115,7 @@ static inline uint64_t ht_time_segment_to_ns(const HtTimeSegment *s,
 {
     uint64_t ns;
 
-    if (likely(counter >= s->counter)) {
+    if (G_LIKELY(counter >= s->counter)) {
         ns = s->ns + ht_time_scale(counter - s->counter, s->mult);
         return MIN(ns, HT_TIME_MAX_NS);
     }

@@ -5,6 +5,7 @@
 #ifndef HYPERTRACE_CLASS_H
 #define HYPERTRACE_CLASS_H
 
+#include "hypertrace/base.h"
 #include "hypertrace/abi.h"
 
 /**

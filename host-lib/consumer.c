@@ -8,9 +8,8 @@
  * tests/model/ring.pml proves ht_consumer_ring() against an honest producer,
  * tests/model/wake.pml ht_consumer_arm().
  */
-#include "qemu/osdep.h"
-#include "qemu/atomic.h"
-#include "qemu/bswap.h"
+#include "hypertrace/base.h"
+#include "hypertrace/atomic.h"
 #include "hypertrace/consumer.h"
 
 /* A producer that claims more lost events than this lies. */
@@ -31,12 +30,12 @@ static inline uint32_t offset_of(const HtConsumer *c, uint64_t position)
 
 static uint64_t read64(const uint64_t *p)
 {
-    return le64_to_cpu(qatomic_read(p));
+    return ht_le64(ht_atomic_read(p));
 }
 
 static void write64(uint64_t *p, uint64_t v)
 {
-    qatomic_set(p, cpu_to_le64(v));
+    ht_atomic_set(p, ht_le64(v));
 }
 
 void ht_consumer_init(HtConsumer *c, const HtConsumerConfig *cfg)
@@ -279,14 +278,14 @@ static bool packet_begin(HtConsumer *c, const uint8_t *data, uint64_t packet,
     uint64_t events, missing, most;
 
     memcpy(&h, data, sizeof(h));
-    if (le32_to_cpu(h.magic) != HT_PACKET_MAGIC ||
-        le32_to_cpu(h.stream) != c->info.index ||
-        le64_to_cpu(h.instance) != c->instance ||
-        le64_to_cpu(h.seq) != packet) {
+    if (ht_le32(h.magic) != HT_PACKET_MAGIC ||
+        ht_le32(h.stream) != c->info.index ||
+        ht_le64(h.instance) != c->instance ||
+        ht_le64(h.seq) != packet) {
         stop(c, "packet %" PRIu64 " has a wrong header", packet);
         return false;
     }
-    events = le64_to_cpu(h.events);
+    events = ht_le64(h.events);
     missing = events - c->expected;
     most = c->cfg.packet_size / HT_EVENT_HEADER;
     most *= MIN(skipped, UINT64_MAX / 2 / most);
@@ -297,8 +296,8 @@ static bool packet_begin(HtConsumer *c, const uint8_t *data, uint64_t packet,
     }
     c->dropped += missing;
     c->expected = events;
-    update_lost(c, le64_to_cpu(h.lost));
-    c->walk.clock = le64_to_cpu(h.clock_begin);
+    update_lost(c, ht_le64(h.lost));
+    c->walk.clock = ht_le64(h.clock_begin);
     if (c->time.count == 0 && c->time.nominal) {
         /*
          * Nobody related the clocks so far: the stream's first packet was
@@ -329,7 +328,7 @@ static bool load_head(HtConsumer *c, struct ht_ring_control *ring,
 {
     const uint64_t size = c->cfg.packet_size;
     /* Pairs with the store-release of head in ht_commit(). */
-    uint64_t h = le64_to_cpu(qatomic_load_acquire(&ring->guest.head));
+    uint64_t h = ht_le64(ht_atomic_load_acquire(&ring->guest.head));
 
     if (h < c->cursor || h > UINT64_MAX / 2 ||
         (!c->cfg.overwrite &&
@@ -350,7 +349,7 @@ static bool load_head(HtConsumer *c, struct ht_ring_control *ring,
 static bool load_newer_head(HtConsumer *c, struct ht_ring_control *ring,
                             uint64_t *head)
 {
-    uint64_t opening = le64_to_cpu(qatomic_load_acquire(&ring->guest.opening));
+    uint64_t opening = ht_le64(ht_atomic_load_acquire(&ring->guest.opening));
 
     if (!load_head(c, ring, head)) {
         return false;
@@ -408,7 +407,7 @@ size_t ht_consumer_ring(HtConsumer *c, struct ht_ring_control *ring,
             /* Written before head moved on, so the acquire above covers it. */
             const struct ht_packet *h = (const struct ht_packet *)slot;
 
-            to = le32_to_cpu(qatomic_read(&h->content));
+            to = ht_le32(ht_atomic_read(&h->content));
         } else {
             to = offset_of(c, head);
         }
@@ -420,7 +419,7 @@ size_t ht_consumer_ring(HtConsumer *c, struct ht_ring_control *ring,
              * The copy before the second look; pairs with the release fence
              * between `opening` and the slot in the producer's switch.
              */
-            smp_rmb();
+            ht_fence_acquire();
             if (packet < oldest(c, ring, head)) {
                 torn++;
                 continue;               /* skipped at the top */
@@ -451,7 +450,7 @@ size_t ht_consumer_ring(HtConsumer *c, struct ht_ring_control *ring,
              * Release: the copy is done before the slot is free.  Pairs with
              * the load-acquire of tail in the producer's switch.
              */
-            qatomic_store_release(&ring->host.tail, cpu_to_le64(packet + 1));
+            ht_atomic_store_release(&ring->host.tail, ht_le64(packet + 1));
         }
     }
     c->skipped = skipped;
@@ -462,7 +461,7 @@ size_t ht_consumer_ring(HtConsumer *c, struct ht_ring_control *ring,
 void ht_consumer_feed(HtConsumer *c, const struct ht_submit *sub,
                       uint8_t *data, size_t size)
 {
-    uint64_t from = le64_to_cpu(sub->from), to = le64_to_cpu(sub->to);
+    uint64_t from = ht_le64(sub->from), to = ht_le64(sub->to);
     uint64_t next = c->cursor;
 
     if (!c->open || c->stopped) {
@@ -472,7 +471,7 @@ void ht_consumer_feed(HtConsumer *c, const struct ht_submit *sub,
         /* the rest of the packet is unused */
         next = (packet_of(c, next) + 1) * c->cfg.packet_size;
     }
-    if (le32_to_cpu(sub->stream) != c->info.index || from != next ||
+    if (ht_le32(sub->stream) != c->info.index || from != next ||
         to <= from || to - from != size ||
         packet_of(c, from) != packet_of(c, to - 1) ||
         (offset_of(c, from) == 0 && size < sizeof(struct ht_packet))) {
@@ -491,7 +490,7 @@ void ht_consumer_feed(HtConsumer *c, const struct ht_submit *sub,
     consume(c, data, size);
     if (!c->stopped) {
         c->cursor = to;
-        update_lost(c, le64_to_cpu(sub->lost));
+        update_lost(c, ht_le64(sub->lost));
     }
 }
 
@@ -510,7 +509,7 @@ bool ht_consumer_arm(HtConsumer *c, struct ht_ring_control *ring, bool eager)
      * head and wake in the producer's switch; a commit inside a packet has
      * none, which is why sleeping needs a time bound.
      */
-    smp_mb();
+    ht_fence();
     return eager ? read64(&ring->guest.head) != c->cursor :
            read64(&ring->guest.head) >= wake;
 }

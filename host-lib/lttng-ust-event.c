@@ -8,8 +8,7 @@
  * bits, so a payload can be copied into the buffer as it is, and only filters
  * look into it.
  */
-#include "qemu/osdep.h"
-#include "qemu/bswap.h"
+#include "hypertrace/base.h"
 
 #define LTTNG_UST_TRACEPOINT_DEFINE
 #define LTTNG_UST_TRACEPOINT_HIDDEN_DEFINITION
@@ -18,7 +17,7 @@
 #include <lttng/ust-ringbuffer-context.h>
 #include <lttng/ust-thread.h>
 
-#include "lttng-ust-event.h"
+#include "hypertrace/lttng-ust-event.h"
 
 #define PREFIX_FIELDS   3
 #define PREFIX_SIZE     16
@@ -79,11 +78,11 @@ static uint64_t load(const uint8_t *p, unsigned size)
     case 1:
         return *p;
     case 2:
-        return (uint16_t)lduw_le_p(p);
+        return (uint16_t)ht_get_le16(p);
     case 4:
-        return (uint32_t)ldl_le_p(p);
+        return (uint32_t)ht_get_le32(p);
     default:
-        return ldq_le_p(p);
+        return ht_get_le64(p);
     }
 }
 
@@ -251,12 +250,12 @@ void ht_ust_event_emit(const HtUstEvent *e, uint32_t stream, int32_t vcpu,
     struct lttng_ust_tracepoint_probe *p;
     UstRecord r;
 
-    if (likely(!CMM_LOAD_SHARED(e->tp.state))) {
+    if (G_LIKELY(!CMM_LOAD_SHARED(e->tp.state))) {
         return;
     }
-    stl_le_p(r.prefix, stream);
-    stl_le_p(r.prefix + 4, vcpu);
-    stq_le_p(r.prefix + 8, ns);
+    ht_put_le32(r.prefix, stream);
+    ht_put_le32(r.prefix + 4, vcpu);
+    ht_put_le64(r.prefix + 8, ns);
     r.payload = payload;
     r.size = size;
 
@@ -272,7 +271,7 @@ void ht_ust_thread_init(void)
 {
     static __thread bool done;
 
-    if (unlikely(!done)) {
+    if (G_UNLIKELY(!done)) {
         lttng_ust_init_thread();
         done = true;
     }

@@ -6,7 +6,7 @@
 #define HYPERTRACE_CTF_WRITER_H
 
 #include "hypertrace/run.h"
-#include "ctf-metadata.h"
+#include "hypertrace/ctf-metadata.h"
 
 typedef struct HtCtfWriter HtCtfWriter;
 

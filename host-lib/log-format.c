@@ -2,9 +2,8 @@
 /*
  * hypertrace: events as text for people
  */
-#include "qemu/osdep.h"
-#include "qemu/bswap.h"
-#include "log-format.h"
+#include "hypertrace/base.h"
+#include "hypertrace/log-format.h"
 
 #define NS_PER_SECOND UINT64_C(1000000000)
 
@@ -14,11 +13,11 @@ static uint64_t load(const uint8_t *p, unsigned size)
     case 1:
         return *p;
     case 2:
-        return lduw_le_p(p);
+        return ht_get_le16(p);
     case 4:
-        return (uint32_t)ldl_le_p(p);
+        return (uint32_t)ht_get_le32(p);
     default:
-        return ldq_le_p(p);
+        return ht_get_le64(p);
     }
 }
 
@@ -78,11 +77,11 @@ static const uint8_t *put_field(FILE *f, const HtField *field,
 
     switch (field->kind) {
     case HT_FIELD_TEXT:
-        count = lduw_le_p(p);
+        count = ht_get_le16(p);
         put_text(f, p + 2, count);
         return p + 2 + count;
     case HT_FIELD_SEQUENCE:
-        count = lduw_le_p(p);
+        count = ht_get_le16(p);
         p += 2;
         /* fall through */
     case HT_FIELD_ARRAY:

@@ -6,8 +6,8 @@
  * bytes on disk.  The packet context is the one that ctf-stream.c fills in;
  * the event header is the one of abi.h.
  */
-#include "qemu/osdep.h"
-#include "ctf-metadata.h"
+#include "hypertrace/base.h"
+#include "hypertrace/ctf-metadata.h"
 
 #define NS_PER_SECOND 1000000000
 

@@ -19,8 +19,7 @@
  * Each step becomes visible through a single write of one header, which lies
  * within one page because packets begin at multiples of ALIGN.
  */
-#include "qemu/osdep.h"
-#include "qemu/bswap.h"
+#include "hypertrace/base.h"
 #include <sys/uio.h>
 #include "ctf-stream.h"
 
@@ -30,13 +29,13 @@
 
 static uint64_t content(const HtCtfStream *s)
 {
-    return le64_to_cpu(s->h.content_bits) / 8;
+    return ht_le64(s->h.content_bits) / 8;
 }
 
 /* Where the packet behind the open one would begin */
 static uint64_t next_start(const HtCtfStream *s)
 {
-    return ROUND_UP(s->start + content(s), ALIGN);
+    return HT_ROUND_UP(s->start + content(s), ALIGN);
 }
 
 /* Write all of it, or nothing that anybody sees. */
@@ -91,16 +90,16 @@ static HtCtfHeader make_header(const HtCtfStream *s, uint64_t start,
                                uint64_t discarded)
 {
     /* an empty packet, too, begins later than the one before: must_grow() */
-    uint64_t after = MAX(s->last_ns, le64_to_cpu(s->h.timestamp_begin) + 1);
+    uint64_t after = MAX(s->last_ns, ht_le64(s->h.timestamp_begin) + 1);
     HtCtfHeader h = s->h;
 
-    h.timestamp_begin = cpu_to_le64(run ? run->begin_ns : after);
-    h.timestamp_end = cpu_to_le64(run ? run->end_ns : after);
-    h.counter = run ? cpu_to_le64(run->counter) : h.counter;
-    h.discarded = cpu_to_le64(discarded);
-    h.seq = cpu_to_le64(seq);
-    h.content_bits = cpu_to_le64((HEADER + (run ? run->size : 0)) * 8);
-    h.packet_bits = cpu_to_le64((size - start) * 8);
+    h.timestamp_begin = ht_le64(run ? run->begin_ns : after);
+    h.timestamp_end = ht_le64(run ? run->end_ns : after);
+    h.counter = run ? ht_le64(run->counter) : h.counter;
+    h.discarded = ht_le64(discarded);
+    h.seq = ht_le64(seq);
+    h.content_bits = ht_le64((HEADER + (run ? run->size : 0)) * 8);
+    h.packet_bits = ht_le64((size - start) * 8);
     return h;
 }
 
@@ -109,7 +108,7 @@ static int shrink_packet(HtCtfStream *s, uint64_t to)
 {
     HtCtfHeader h = s->h;
 
-    h.packet_bits = cpu_to_le64((to - s->start) * 8);
+    h.packet_bits = ht_le64((to - s->start) * 8);
     return write_header(s->fd, &h, s->start);
 }
 
@@ -127,7 +126,7 @@ static void file_name(const HtCtfStream *s, char *buf, size_t size)
 /* The empty first packet of a stream begins earlier than the first event. */
 static void date_first(HtCtfHeader *h, uint64_t ns)
 {
-    h->timestamp_begin = cpu_to_le64(ns - MIN(ns, 1));
+    h->timestamp_begin = ht_le64(ns - MIN(ns, 1));
     h->timestamp_end = h->timestamp_begin;
 }
 
@@ -139,7 +138,7 @@ static void date_first(HtCtfHeader *h, uint64_t ns)
 static int next_file(HtCtfStream *s, const HtRun *run, uint64_t discarded)
 {
     char name[96], hidden[100];
-    uint64_t seq = s->part ? le64_to_cpu(s->h.seq) + 1 : 0;
+    uint64_t seq = s->part ? ht_le64(s->h.seq) + 1 : 0;
     uint64_t size = MIN((uint64_t)HT_CTF_FILE_MIN << MIN(s->part, 16),
                         HT_CTF_FILE_MAX);
     uint64_t need = ALIGN + HEADER + (run ? run->size : 0);
@@ -147,7 +146,7 @@ static int next_file(HtCtfStream *s, const HtRun *run, uint64_t discarded)
     HtCtfHeader first, h;
     int fd, ret = 0;
 
-    size = MAX(size, ROUND_UP(need, HT_CTF_FILE_MIN));
+    size = MAX(size, HT_ROUND_UP(need, HT_CTF_FILE_MIN));
     file_name(s, name, sizeof(name));
     snprintf(hidden, sizeof(hidden), ".%s", name);
     fd = openat(s->dirfd, hidden, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC,
@@ -213,7 +212,7 @@ static int copy_bytes(int to, int from, uint64_t size)
 static int grow_file(HtCtfStream *s, uint64_t need)
 {
     uint64_t used = next_start(s);
-    uint64_t size = ROUND_UP(MAX(2 * s->size, used + need), HT_CTF_FILE_MIN);
+    uint64_t size = HT_ROUND_UP(MAX(2 * s->size, used + need), HT_CTF_FILE_MIN);
     HtCtfHeader h = s->h;
     char name[96], hidden[100];
     int fd, ret;
@@ -227,7 +226,7 @@ static int grow_file(HtCtfStream *s, uint64_t need)
     if (fd < 0) {
         return -errno;
     }
-    h.packet_bits = cpu_to_le64((size - s->start) * 8);
+    h.packet_bits = ht_le64((size - s->start) * 8);
     ret = ftruncate(fd, size) < 0 ? -errno : copy_bytes(fd, s->fd, used);
     if (!ret) {
         ret = write_header(fd, &h, s->start);
@@ -258,7 +257,7 @@ static int next_packet(HtCtfStream *s, const HtRun *run, uint64_t discarded)
     if (s->fd < 0 || start + need > s->size) {
         return next_file(s, run, discarded);
     }
-    h = make_header(s, start, s->size, le64_to_cpu(s->h.seq) + 1, run,
+    h = make_header(s, start, s->size, ht_le64(s->h.seq) + 1, run,
                     discarded);
     ret = write_packet(s->fd, &h, run, start);
     if (!ret) {
@@ -279,7 +278,7 @@ static int next_packet(HtCtfStream *s, const HtRun *run, uint64_t discarded)
 static bool must_grow(const HtCtfStream *s, const HtRun *run)
 {
     return s->fd >= 0 && content(s) > HEADER &&
-           run->begin_ns <= le64_to_cpu(s->h.timestamp_begin);
+           run->begin_ns <= ht_le64(s->h.timestamp_begin);
 }
 
 /* Whether the run may follow the events in the open packet. */
@@ -293,7 +292,7 @@ static bool can_grow(const HtCtfStream *s, const HtRun *run,
     }
     return used == HEADER ||
            (!s->cut && !(run->flags & HT_RUN_CUT) &&
-            discarded == le64_to_cpu(s->h.discarded) &&
+            discarded == ht_le64(s->h.discarded) &&
             used + run->size <= HT_CTF_PACKET_SIZE);
 }
 
@@ -305,13 +304,13 @@ static int grow_packet(HtCtfStream *s, const HtRun *run, uint64_t discarded)
     uint64_t used = content(s);
     int ret;
 
-    h.timestamp_end = cpu_to_le64(run->end_ns);
-    h.discarded = cpu_to_le64(discarded);
+    h.timestamp_end = ht_le64(run->end_ns);
+    h.discarded = ht_le64(discarded);
     if (used == HEADER) {
-        h.timestamp_begin = cpu_to_le64(run->begin_ns);
-        h.counter = cpu_to_le64(run->counter);
+        h.timestamp_begin = ht_le64(run->begin_ns);
+        h.counter = ht_le64(run->counter);
     }
-    h.content_bits = cpu_to_le64((used + run->size) * 8);
+    h.content_bits = ht_le64((used + run->size) * 8);
 
     ret = write_at(s->fd, &iov, 1, s->start + used);
     if (!ret) {
@@ -329,9 +328,9 @@ static int open_earlier(HtCtfStream *s, uint64_t ns)
     HtCtfHeader h = s->h;
 
     date_first(&h, ns);
-    h.discarded = cpu_to_le64(s->base);
+    h.discarded = ht_le64(s->base);
     h.seq = 0;
-    h.packet_bits = cpu_to_le64(ALIGN * 8);
+    h.packet_bits = ht_le64(ALIGN * 8);
     s->last_ns = ns;
     return write_header(s->fd, &h, 0);
 }
@@ -348,12 +347,12 @@ int ht_ctf_stream_open(HtCtfStream *s, int dirfd, const uint8_t uuid[16],
         .base = run->discarded,
         .cut = true,
         .h = {
-            .magic = cpu_to_le32(CTF_MAGIC),
-            .instance = cpu_to_le64(run->stream->instance),
-            .counter = cpu_to_le64(run->counter),
-            .discarded = cpu_to_le64(run->discarded),
-            .cpu = cpu_to_le32(run->stream->vcpu),
-            .stream = cpu_to_le32(run->stream->index),
+            .magic = ht_le32(CTF_MAGIC),
+            .instance = ht_le64(run->stream->instance),
+            .counter = ht_le64(run->counter),
+            .discarded = ht_le64(run->discarded),
+            .cpu = ht_le32(run->stream->vcpu),
+            .stream = ht_le32(run->stream->index),
         },
     };
     memcpy(s->h.uuid, uuid, sizeof(s->h.uuid));
@@ -437,9 +436,9 @@ int ht_ctf_stream_close(HtCtfStream *s, const HtRun *run)
         HtCtfHeader h = s->h;
 
         /* last_ns may be earlier: at time 0, or if dated back in vain */
-        h.timestamp_end = cpu_to_le64(MAX(s->last_ns,
-                                          le64_to_cpu(h.timestamp_begin)));
-        h.discarded = cpu_to_le64(discarded);
+        h.timestamp_end = ht_le64(MAX(s->last_ns,
+                                          ht_le64(h.timestamp_begin)));
+        h.discarded = ht_le64(discarded);
         ret = write_header(s->fd, &h, s->start);
         if (!ret) {
             s->h = h;

@@ -5,9 +5,8 @@
  * Everything here is parsed from a private copy of a message that a hostile
  * guest wrote.
  */
-#include "qemu/osdep.h"
-#include "qemu/atomic.h"
-#include "qemu/bswap.h"
+#include "hypertrace/base.h"
+#include "hypertrace/atomic.h"
 #include "hypertrace/class.h"
 
 unsigned ht_kind_size(unsigned kind)
@@ -82,15 +81,15 @@ static bool field_valid(const struct ht_msg_field *f)
     }
     switch (f->kind) {
     case HT_FIELD_TEXT:
-        return f->elem == 0 && lduw_le_p(&f->count) == 0;
+        return f->elem == 0 && ht_get_le16(&f->count) == 0;
     case HT_FIELD_SEQUENCE:
-        return kind_is_integer(f->elem) && lduw_le_p(&f->count) == 0;
+        return kind_is_integer(f->elem) && ht_get_le16(&f->count) == 0;
     case HT_FIELD_ARRAY:
-        return kind_is_integer(f->elem) && lduw_le_p(&f->count) > 0 &&
-               lduw_le_p(&f->count) <= 4096;
+        return kind_is_integer(f->elem) && ht_get_le16(&f->count) > 0 &&
+               ht_get_le16(&f->count) <= 4096;
     default:
         return ht_kind_size(f->kind) && f->elem == 0 &&
-               lduw_le_p(&f->count) == 0;
+               ht_get_le16(&f->count) == 0;
     }
 }
 
@@ -209,7 +208,7 @@ static HtClass *class_parse(const void *msg, size_t size)
         f->kind = w.kind;
         f->elem = w.kind == HT_FIELD_TEXT ? HT_FIELD_U8 : w.elem;
         f->flags = w.flags;
-        f->count = lduw_le_p(&w.count);
+        f->count = ht_get_le16(&w.count);
         if (field_name_reserved(f->name)) {
             goto bad;
         }
@@ -299,7 +298,7 @@ enum ht_status ht_class_table_add(HtClassTable *t, const void *msg,
         t->all[c->id] = c;
         g_hash_table_insert(t->by_name, c->name, c);
         /* Pairs with the load-acquire in ht_class_table_count(). */
-        qatomic_store_release(&t->count, c->id);
+        ht_atomic_store_release(&t->count, c->id);
         *cls = c;
         *added = true;
     }
@@ -314,7 +313,7 @@ HtClass *ht_class_table_get(const HtClassTable *t, uint32_t id)
 
 uint32_t ht_class_table_count(const HtClassTable *t)
 {
-    return qatomic_load_acquire(&t->count);
+    return ht_atomic_load_acquire(&t->count);
 }
 
 size_t ht_class_encode(const HtClass *c, struct ht_msg_class *msg)
@@ -335,7 +334,7 @@ size_t ht_class_encode(const HtClass *c, struct ht_msg_class *msg)
             .elem = f->kind == HT_FIELD_TEXT ? 0 : f->elem,
             .flags = f->flags,
             .name_len = strlen(f->name),
-            .count = cpu_to_le16(f->count),
+            .count = ht_le16(f->count),
         };
 
         memcpy(p, &w, sizeof(w));
@@ -343,7 +342,7 @@ size_t ht_class_encode(const HtClass *c, struct ht_msg_class *msg)
         memcpy(p, f->name, w.name_len);
         p += w.name_len;
     }
-    stl_le_p(&msg->id, c->id);
+    ht_put_le32(&msg->id, c->id);
     return p - (uint8_t *)msg;
 }
 
@@ -355,7 +354,7 @@ GByteArray *ht_class_table_save(const HtClassTable *t)
 
     for (id = 1; id <= ht_class_table_count(t); id++) {
         uint32_t size = ht_class_encode(t->all[id], m);
-        uint32_t le = cpu_to_le32(size);
+        uint32_t le = ht_le32(size);
 
         g_byte_array_append(out, (uint8_t *)&le, sizeof(le));
         g_byte_array_append(out, (uint8_t *)m, size);
@@ -375,7 +374,7 @@ static HtClassTable *table_parse(const uint8_t *p, size_t size, char **why)
 
     while (size) {
         id++;
-        length = size < 4 ? UINT32_MAX : ldl_le_p(p);
+        length = size < 4 ? UINT32_MAX : ht_get_le32(p);
         if (length > HT_MESSAGE_MAX || length > size - 4) {
             *why = g_strdup_printf("class %" PRIu32 " is cut off", id);
             goto bad;
@@ -427,7 +426,7 @@ bool ht_class_table_load(HtClassTable *t, const void *data, size_t size,
         t->all[id] = g_steal_pointer(&saved->all[id]);
         g_hash_table_insert(t->by_name, t->all[id]->name, t->all[id]);
         /* Pairs with the load-acquire in ht_class_table_count(). */
-        qatomic_store_release(&t->count, id);
+        ht_atomic_store_release(&t->count, id);
     }
     g_mutex_unlock(&t->lock);
     ht_class_table_free(saved);
@@ -436,13 +435,13 @@ bool ht_class_table_load(HtClassTable *t, const void *data, size_t size,
 
 void ht_class_table_set_state(HtClassTable *t, HtClass *c, HtClassState state)
 {
-    qatomic_store_release(&c->state, state);
+    ht_atomic_store_release(&c->state, state);
     /* Pairs with the load-acquire in ht_walk(). */
-    qatomic_store_release(&t->ready[c->id],
+    ht_atomic_store_release(&t->ready[c->id],
                           state == HT_CLASS_READY ? c : NULL);
 }
 
 HtClassState ht_class_get_state(const HtClass *c)
 {
-    return qatomic_load_acquire(&c->state);
+    return ht_atomic_load_acquire(&c->state);
 }

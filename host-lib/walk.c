@@ -2,9 +2,8 @@
 /*
  * hypertrace: the checked walk over a private copy of a guest's events
  */
-#include "qemu/osdep.h"
-#include "qemu/atomic.h"
-#include "qemu/bswap.h"
+#include "hypertrace/base.h"
+#include "hypertrace/atomic.h"
 #include "hypertrace/walk.h"
 
 /* The segment of the map in force, kept out of the loop over events */
@@ -30,10 +29,10 @@ static void converter_seek(Converter *cv, uint64_t counter)
 
 static inline uint64_t convert(Converter *cv, uint64_t counter)
 {
-    if (unlikely(cv->map->count == 0)) {
+    if (G_UNLIKELY(cv->map->count == 0)) {
         return 0;
     }
-    if (unlikely(!cv->seg || counter < cv->begin || counter >= cv->end)) {
+    if (G_UNLIKELY(!cv->seg || counter < cv->begin || counter >= cv->end)) {
         converter_seek(cv, counter);
     }
     return ht_time_segment_to_ns(cv->seg, counter);
@@ -62,14 +61,14 @@ HtWalkStop ht_walk(HtWalk *w, const HtClassTable *classes,
             stop = HT_WALK_BAD_LENGTH;
             break;
         }
-        if (likely(p[0] != HT_ID_EXTENDED)) {
-            uint32_t word = ldl_le_p(p);
+        if (G_LIKELY(p[0] != HT_ID_EXTENDED)) {
+            uint32_t word = ht_get_le32(p);
             uint32_t delta = ((word >> 8) - (uint32_t)clock) & HT_CLOCK_MASK;
 
             id = word & 0xff;
             header = HT_EVENT_HEADER;
             event_clock = clock + delta;
-            if (unlikely(delta > HT_CLOCK_MASK / 2)) {
+            if (G_UNLIKELY(delta > HT_CLOCK_MASK / 2)) {
                 event_clock -= HT_CLOCK_MASK + 1;       /* a step back */
             }
         } else {
@@ -77,22 +76,22 @@ HtWalkStop ht_walk(HtWalk *w, const HtClassTable *classes,
                 stop = HT_WALK_BAD_LENGTH;
                 break;
             }
-            id = ldl_le_p(p + 1);
+            id = ht_get_le32(p + 1);
             header = HT_EVENT_HEADER_EXT;
-            event_clock = ldq_le_p(p + 5);
-            if (unlikely(id > HT_CLASSES_MAX)) {
+            event_clock = ht_get_le64(p + 5);
+            if (G_UNLIKELY(id > HT_CLASSES_MAX)) {
                 stop = HT_WALK_BAD_HEADER;
                 break;
             }
         }
         /* Pairs with the store-release in ht_class_table_set_state(). */
-        c = qatomic_load_acquire(&classes->ready[id]);
-        if (unlikely(!c)) {
+        c = ht_atomic_load_acquire(&classes->ready[id]);
+        if (G_UNLIKELY(!c)) {
             stop = HT_WALK_BAD_ID;
             break;
         }
         payload = ht_class_payload(c, p + header, avail - header);
-        if (unlikely(payload < 0)) {
+        if (G_UNLIKELY(payload < 0)) {
             stop = HT_WALK_BAD_LENGTH;
             break;
         }
@@ -101,16 +100,16 @@ HtWalkStop ht_walk(HtWalk *w, const HtClassTable *classes,
         ns = MAX(ns, last_ns);
         if (header == HT_EVENT_HEADER) {
             /* Readers rebuild the time from 24 bits and the event before. */
-            if (unlikely(ns - last_ns > HT_CLOCK_MASK && !w->cut)) {
+            if (G_UNLIKELY(ns - last_ns > HT_CLOCK_MASK && !w->cut)) {
                 w->cut = true;
                 stop = HT_WALK_CUT;
                 break;
             }
-            stl_le_p(p, id | (uint32_t)ns << 8);
+            ht_put_le32(p, id | (uint32_t)ns << 8);
         } else {
-            stq_le_p(p + 5, ns);
+            ht_put_le64(p + 5, ns);
         }
-        if (unlikely(event_clock < clock)) {
+        if (G_UNLIKELY(event_clock < clock)) {
             w->backward++;
         }
         w->cut = false;

@@ -2,8 +2,7 @@
 /*
  * hypertrace: reading the events of a run
  */
-#include "qemu/osdep.h"
-#include "qemu/bswap.h"
+#include "hypertrace/base.h"
 #include "hypertrace/run.h"
 
 bool ht_run_next(HtRunIter *it, HtEvent *ev)
@@ -14,14 +13,14 @@ bool ht_run_next(HtRunIter *it, HtEvent *ev)
         return false;
     }
     if (it->p[0] != HT_ID_EXTENDED) {
-        uint32_t header = ldl_le_p(it->p);
+        uint32_t header = ht_get_le32(it->p);
 
         id = header & 0xff;
         it->ns += ((header >> 8) - (uint32_t)it->ns) & HT_CLOCK_MASK;
         it->p += HT_EVENT_HEADER;
     } else {
-        id = ldl_le_p(it->p + 1);
-        it->ns = ldq_le_p(it->p + 5);
+        id = ht_get_le32(it->p + 1);
+        it->ns = ht_get_le64(it->p + 5);
         it->p += HT_EVENT_HEADER_EXT;
     }
     /* ht_walk() found both valid; the run is private to the host. */

@@ -7,7 +7,7 @@
  * the more exact the longer the epoch.  A nominal frequency is not good
  * enough: 50 ppm is 3 ms a minute.
  */
-#include "qemu/osdep.h"
+#include "hypertrace/base.h"
 #include "hypertrace/time-map.h"
 
 /* Over a shorter time the samples' own error makes the slope worse. */

@@ -37,7 +37,7 @@ typedef struct HtCtfHeader {
     uint64_t packet_bits;
 } HtCtfHeader;
 
-QEMU_BUILD_BUG_ON(sizeof(HtCtfHeader) != 96);
+G_STATIC_ASSERT(sizeof(HtCtfHeader) == 96);
 
 /**
  * HtCtfStream: a stream instance; the caller serialises
