@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * hypertrace: a guest kernel's symbols, from the text of /proc/kallsyms
+ *
+ * Addresses are those of the boot that printed the text.  A kernel at another
+ * place (KASLR) is looked up by its addresses minus the shift, which follows
+ * from one known symbol: see ht_symbols_address().  The text is not trusted.
+ * All functions are pure; a table may be read by any number of threads.
+ */
+#ifndef HYPERTRACE_SYMBOLS_H
+#define HYPERTRACE_SYMBOLS_H
+
+#include <glib.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+/* What is read of a text, in bytes */
+#define HT_SYMBOLS_MAX          (64u << 20)
+
+typedef struct HtSymbols HtSymbols;
+
+/**
+ * ht_symbols_parse() - make the table
+ * @text: lines "ADDRESS TYPE NAME", more is ignored; copied
+ * @size: its bytes, at most HT_SYMBOLS_MAX
+ * @error: set if the text is too large or has no symbol
+ *
+ * Symbols in the lower half of the address space (x86's per-CPU offsets) and
+ * lines that are malformed are left out.
+ *
+ * Return: the table, for ht_symbols_free(); or NULL
+ */
+HtSymbols *ht_symbols_parse(const char *text, size_t size, GError **error);
+void ht_symbols_free(HtSymbols *s);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(HtSymbols, ht_symbols_free)
+
+/**
+ * ht_symbols_find() - the symbol at or before an address
+ * @addr: shift already subtracted
+ * @offset: set to how far behind the symbol @addr lies
+ *
+ * Of several symbols at one place it is the first of the text, as in the
+ * kernel.
+ *
+ * Return: valid as long as the table; NULL if @addr is before the first symbol
+ * or behind the last
+ */
+const char *ht_symbols_find(const HtSymbols *s, uint64_t addr,
+                            uint64_t *offset);
+
+/**
+ * ht_symbols_address() - where a symbol is
+ * @name: the first of this name counts
+ * @addr: set if there is one
+ */
+bool ht_symbols_address(const HtSymbols *s, const char *name, uint64_t *addr);
+
+/** ht_symbols_count() - how many symbols there are */
+unsigned ht_symbols_count(const HtSymbols *s);
+
+#endif

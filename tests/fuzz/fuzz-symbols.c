@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Symbols as a guest prints them: each address has the symbol at or before it.
+ */
+#include "hypertrace/base.h"
+#include "hypertrace/symbols.h"
+#include "fuzz.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    FuzzInput in = fuzz_input(data, size);
+    uint64_t addr = fuzz_bits(&in, 8), offset = 0, of_name;
+    g_autoptr(HtSymbols) s =
+        ht_symbols_parse((const char *)in.p, in.end - in.p, NULL);
+    const char *name = s ? ht_symbols_find(s, addr, &offset) : NULL;
+
+    if (s) {
+        g_assert_cmpuint(ht_symbols_count(s), >, 0);
+    }
+    if (name) {
+        g_assert_true(*name && offset <= addr);
+        g_assert_true(ht_symbols_address(s, name, &of_name));
+        g_assert_cmpstr(ht_symbols_find(s, of_name, &offset), !=, NULL);
+        g_assert_cmpuint(offset, ==, 0);
+    }
+    return 0;
+}
