@@ -19,6 +19,15 @@
 /* Pages that one fault maps at most */
 #define HTK_FAULT_AROUND	64
 
+static void htk_free_owner(struct htk_owner *owner)
+{
+	if (owner->closed)
+		__free_page(owner->closed);
+	if (owner->stray)
+		__free_page(owner->stray);
+	kfree(owner);
+}
+
 static int htk_file_open(struct inode *inode, struct file *file)
 {
 	struct htk_owner *owner;
@@ -26,22 +35,16 @@ static int htk_file_open(struct inode *inode, struct file *file)
 	owner = kzalloc(sizeof(*owner), GFP_KERNEL);
 	if (!owner)
 		return -ENOMEM;
-	owner->dead = alloc_page(GFP_KERNEL | __GFP_ZERO);
-	if (!owner->dead) {
-		kfree(owner);
+	owner->closed = alloc_page(GFP_KERNEL_ACCOUNT | __GFP_ZERO);
+	owner->stray = alloc_page(GFP_KERNEL_ACCOUNT | __GFP_ZERO);
+	if (!owner->closed || !owner->stray) {
+		htk_free_owner(owner);
 		return -ENOMEM;
 	}
 	/* misc_open() holds off misc_deregister(): the device is there. */
 	owner->h = htk_get_by_misc(file->private_data);
 	file->private_data = owner;
-
-	mutex_lock(&owner->h->control);
-	if (!owner->h->inode) {
-		ihold(inode);
-		owner->h->inode = inode;
-	}
-	file->f_mapping = owner->h->inode->i_mapping;
-	mutex_unlock(&owner->h->control);
+	file->f_mapping = owner->h->mappings->f_mapping;
 	return nonseekable_open(inode, file);
 }
 
@@ -50,10 +53,9 @@ static int htk_file_release(struct inode *inode, struct file *file)
 {
 	struct htk_owner *owner = file->private_data;
 
-	htk_close_all(owner->h, owner);
+	htk_close_owner(owner);
 	htk_put(owner->h);
-	__free_page(owner->dead);
-	kfree(owner);
+	htk_free_owner(owner);
 	return 0;
 }
 
@@ -129,7 +131,7 @@ static long htk_ioctl_submit(struct htk_owner *owner, void __user *arg)
 	down_read(&h->map_sem);
 	ret = htk_check_owner(owner, ioc.stream);
 	if (!ret)
-		ret = htk_virtio_submit(h, ioc.stream, ioc.from, ioc.to, true,
+		ret = htk_virtio_submit(h, ioc.stream, ioc.from, ioc.to,
 					&ioc.kicks);
 	up_read(&h->map_sem);
 	if (!ret && copy_to_user(arg, &ioc, sizeof(ioc)))
@@ -150,7 +152,7 @@ static long htk_ioctl_reap(struct htk_owner *owner, void __user *arg)
 	down_read(&h->map_sem);
 	ret = htk_check_owner(owner, ioc.stream);
 	if (!ret)
-		htk_virtio_reap(h, ioc.stream, true, &ioc.kicks);
+		htk_virtio_reap(h, ioc.stream, &ioc.kicks);
 	up_read(&h->map_sem);
 	if (!ret && copy_to_user(arg, &ioc, sizeof(ioc)))
 		ret = -EFAULT;
@@ -190,10 +192,26 @@ static unsigned long htk_pfn(struct htk *h, u64 offset)
 					HT_MMAP_RING(stream)) >> PAGE_SHIFT);
 }
 
+/*
+ * A program that is being traced is not killed because the tracer's stream
+ * went away, or because it is the child of one: it then has pages of its own,
+ * from which it learns that the stream is closed.
+ */
+static vm_fault_t htk_fault_closed(struct vm_fault *vmf,
+				   const struct htk_owner *owner, u64 offset)
+{
+	bool ring = offset == HT_MMAP_RING(HT_MMAP_STREAM_OF(offset));
+	struct page *page = ring ? owner->closed : owner->stray;
+
+	return vmf_insert_pfn_prot(vmf->vma, vmf->address & PAGE_MASK,
+				   page_to_pfn(page),
+				   vm_get_page_prot(vmf->vma->vm_flags));
+}
+
 static vm_fault_t htk_fault(struct vm_fault *vmf)
 {
 	struct vm_area_struct *vma = vmf->vma;
-	struct htk_owner *owner = vma->vm_private_data;
+	struct htk_owner *owner = vma->vm_file->private_data;
 	struct htk *h = owner->h;
 	u64 offset = (u64)vmf->pgoff << PAGE_SHIFT;
 	unsigned long addr = vmf->address & PAGE_MASK;
@@ -202,13 +220,9 @@ static vm_fault_t htk_fault(struct vm_fault *vmf)
 	vm_fault_t ret;
 
 	down_read(&h->map_sem);
-	if (h->gone || !htk_owns(h, owner, HT_MMAP_STREAM_OF(offset))) {
-		/*
-		 * A program that is being traced is not killed because the
-		 * tracer's stream went away.  All its stray stores meet in
-		 * this page; it learns of it with the next control message.
-		 */
-		ret = vmf_insert_pfn(vma, addr, page_to_pfn(owner->dead));
+	if (h->gone || !htk_owns(h, owner, HT_MMAP_STREAM_OF(offset)) ||
+	    vma->vm_private_data != vma->vm_mm) {
+		ret = htk_fault_closed(vmf, owner, offset);
 		goto out;
 	}
 	ret = vmf_insert_pfn(vma, addr, htk_pfn(h, offset));
@@ -224,7 +238,15 @@ out:
 	return ret;
 }
 
+/* Also of a part that is split off, or moved; of another process: fork() */
+static void htk_vm_open(struct vm_area_struct *vma)
+{
+	if (vma->vm_private_data != vma->vm_mm)
+		vma->vm_private_data = NULL;
+}
+
 static const struct vm_operations_struct htk_vm_ops = {
+	.open = htk_vm_open,
 	.fault = htk_fault,
 };
 
@@ -258,13 +280,19 @@ static int htk_file_mmap(struct file *file, struct vm_area_struct *vma)
 	if (ret)
 		return ret;
 
-	/* Two producers on one stream would corrupt it: not across fork(). */
+	/*
+	 * Two producers on one stream would corrupt it: a child inherits the
+	 * addresses, but none of the pages; see htk_fault().
+	 */
 	htk_vm_flags_set(vma, VM_IO | VM_PFNMAP | VM_DONTEXPAND | VM_DONTDUMP |
-			      VM_DONTCOPY);
+			      VM_WIPEONFORK);
 	htk_vm_flags_clear(vma, VM_MAYEXEC);
 	if (doorbell)
 		vma->vm_page_prot = pgprot_noncached(vma->vm_page_prot);
-	vma->vm_private_data = owner;
+	/* Memory of the device is the host's: never encrypted. */
+	if (!h->virtio)
+		vma->vm_page_prot = pgprot_decrypted(vma->vm_page_prot);
+	vma->vm_private_data = vma->vm_mm;
 	vma->vm_ops = &htk_vm_ops;
 	return 0;
 }
@@ -272,16 +300,14 @@ static int htk_file_mmap(struct file *file, struct vm_area_struct *vma)
 /* Context: h->map_sem held for writing */
 void htk_revoke(struct htk *h, u32 stream)
 {
-	if (h->inode)
-		unmap_mapping_range(h->inode->i_mapping, HT_MMAP_RING(stream),
-				    HT_MMAP_RING(1), 1);
+	unmap_mapping_range(h->mappings->f_mapping, HT_MMAP_RING(stream),
+			    HT_MMAP_RING(1), 1);
 }
 
 /* Context: h->map_sem held for writing */
 void htk_revoke_all(struct htk *h)
 {
-	if (h->inode)
-		unmap_mapping_range(h->inode->i_mapping, 0, 0, 1);
+	unmap_mapping_range(h->mappings->f_mapping, 0, 0, 1);
 }
 
 const struct file_operations htk_fops = {

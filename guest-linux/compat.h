@@ -23,6 +23,10 @@ static inline void htk_vm_flags_clear(struct vm_area_struct *vma,
 #define htk_vm_flags_set vm_flags_set
 #endif
 
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 15, 0)
+#define HTK_VIRTIO_SHUTDOWN	/* struct virtio_driver has a member shutdown */
+#endif
+
 /* Find @n queues; only the first has a callback, so only it interrupts. */
 static inline int htk_find_vqs(struct virtio_device *vdev, unsigned int n,
 			       struct virtqueue **vqs, const char **names,

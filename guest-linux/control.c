@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * hypertrace: control messages, and who has which stream
+ * hypertrace: control messages, and the owners of streams
  */
 #include <linux/delay.h>
 
@@ -10,7 +10,7 @@
  * Virtio: have the device take all that was committed, so that what the
  * message asks for covers it.  Goes on after a while in any case.
  *
- * Context: h->control held
+ * Context: h->life held, h->control not: others need not wait
  */
 static void htk_settle(struct htk *h, u32 stream)
 {
@@ -23,6 +23,18 @@ static void htk_settle(struct htk *h, u32 stream)
 	       !htk_wait_over(&wait))
 		usleep_range(50, 500);
 	h->transport->settle(h, stream);
+}
+
+/* Context: h->control held */
+static int htk_check_stream(struct htk *h, const struct htk_owner *owner,
+			    u32 stream, u64 instance)
+{
+	if (stream >= h->core.caps.streams)
+		return -EINVAL;
+	if (h->claims[stream].owner != owner ||
+	    h->claims[stream].instance != instance)
+		return -EPERM;
+	return 0;
 }
 
 /*
@@ -81,15 +93,11 @@ static void htk_open_reply(struct htk *h, const struct ht_msg_open *m)
 static int htk_open_again(struct htk *h, struct htk_owner *owner,
 			  struct ht_msg_open *m)
 {
-	const struct htk_claim *claim;
 	u32 stream = m->stream;
-	int ret;
+	int ret = htk_check_stream(h, owner, stream, m->instance);
 
-	if (stream >= h->core.caps.streams)
-		return -EINVAL;
-	claim = &h->claims[stream];
-	if (claim->owner != owner || claim->instance != m->instance)
-		return -EPERM;
+	if (ret)
+		return ret;
 	ret = h->transport->exchange(h, &m->h, sizeof(*m));
 	if (ret)
 		return ret;
@@ -153,11 +161,8 @@ static int htk_open_stream(struct htk *h, struct htk_owner *owner,
 static int htk_close_stream(struct htk *h, struct ht_msg_stream *m)
 {
 	u32 stream = m->stream;
-	int ret;
+	int ret = h->transport->exchange(h, &m->h, sizeof(*m));
 
-	htk_closing(h, stream);
-	htk_settle(h, stream);
-	ret = h->transport->exchange(h, &m->h, sizeof(*m));
 	if (ret)
 		return ret;
 	switch (m->h.status) {
@@ -171,18 +176,31 @@ static int htk_close_stream(struct htk *h, struct ht_msg_stream *m)
 	return 0;
 }
 
-/* Context: h->control held */
+/*
+ * STREAM_CLOSE, STREAM_FLUSH.  The device may take its time for what was
+ * committed, so h->control is let go meanwhile; the claim is looked at again.
+ *
+ * Context: h->life and h->control held
+ */
 static int htk_control_stream(struct htk *h, struct htk_owner *owner,
 			      struct ht_msg_stream *m)
 {
-	if (m->stream >= h->core.caps.streams)
-		return -EINVAL;
-	if (h->claims[m->stream].owner != owner ||
-	    h->claims[m->stream].instance != m->instance)
-		return -EPERM;
+	int ret = htk_check_stream(h, owner, m->stream, m->instance);
+
+	if (ret)
+		return ret;
+	if (m->h.type == HT_MSG_STREAM_CLOSE)
+		htk_closing(h, m->stream);
+	mutex_unlock(&h->control);
+	htk_settle(h, m->stream);
+	mutex_lock(&h->control);
+	if (h->gone)
+		return -ENODEV;
+	ret = htk_check_stream(h, owner, m->stream, m->instance);
+	if (ret)
+		return ret;
 	if (m->h.type == HT_MSG_STREAM_CLOSE)
 		return htk_close_stream(h, m);
-	htk_settle(h, m->stream);
 	return h->transport->exchange(h, &m->h, sizeof(*m));
 }
 
@@ -205,9 +223,10 @@ int htk_control(struct htk *h, struct htk_owner *owner, struct ht_msg *msg,
 		return -EINVAL;
 	/* Even if it is killed, what unloads a module closes its streams. */
 	if (owner == &h->kernel)
-		mutex_lock(&h->control);
-	else if (mutex_lock_killable(&h->control))
+		down_read(&h->life);
+	else if (down_read_killable(&h->life))
 		return -EINTR;
+	mutex_lock(&h->control);
 	ret = -ENODEV;
 	if (h->gone)
 		goto out;
@@ -237,13 +256,14 @@ int htk_control(struct htk *h, struct htk_owner *owner, struct ht_msg *msg,
 	}
 out:
 	mutex_unlock(&h->control);
+	up_read(&h->life);
 	return ret;
 }
 
 /*
  * Send a message about a stream until the host is not busy with it.
  *
- * Context: h->control held
+ * Context: h->life held
  */
 static int htk_finish_stream(struct htk *h, u32 stream, u16 type)
 {
@@ -260,7 +280,9 @@ static int htk_finish_stream(struct htk *h, u32 stream, u16 type)
 
 	htk_wait_start(&wait);
 	for (;;) {
+		mutex_lock(&h->control);
 		ret = h->transport->exchange(h, &m.h, sizeof(m));
+		mutex_unlock(&h->control);
 		if (ret || m.h.status != HT_STATUS_BUSY)
 			return ret;
 		if (htk_wait_over(&wait))
@@ -271,30 +293,60 @@ static int htk_finish_stream(struct htk *h, u32 stream, u16 type)
 	}
 }
 
-/**
- * htk_close_all() - close what @owner has open
- * @h: the device
- * @owner: a file that is released, or NULL: everybody, the device being
- *         removed
+/*
+ * Nobody else uses what is closed: a file that is released has no user, and
+ * with h->life held for writing nobody has.
  *
- * What was committed is delivered first.
+ * Context: h->life held
  */
-void htk_close_all(struct htk *h, struct htk_owner *owner)
+static void htk_close_streams(struct htk *h, const struct htk_owner *owner)
 {
+	bool open;
 	u32 i;
 
-	mutex_lock(&h->control);
 	for (i = 0; i < h->core.caps.streams; i++) {
-		if (!h->claims[i].owner ||
-		    (owner && h->claims[i].owner != owner))
+		mutex_lock(&h->control);
+		open = h->claims[i].owner &&
+		       (!owner || h->claims[i].owner == owner);
+		if (open)
+			htk_closing(h, i);
+		mutex_unlock(&h->control);
+		if (!open)
 			continue;
-		htk_closing(h, i);
 		htk_settle(h, i);
 		if (htk_finish_stream(h, i, HT_MSG_STREAM_FLUSH) ||
 		    htk_finish_stream(h, i, HT_MSG_STREAM_CLOSE))
 			dev_warn(&h->vdev->dev,
 				 "stream %u: the host did not close it\n", i);
+		mutex_lock(&h->control);
 		htk_disown(h, i);
+		mutex_unlock(&h->control);
 	}
-	mutex_unlock(&h->control);
+}
+
+/**
+ * htk_close_owner() - close what a file that is released has open
+ * @owner: the file
+ *
+ * What was committed is delivered first.
+ * Context: may sleep for seconds, if the host does not answer
+ */
+void htk_close_owner(struct htk_owner *owner)
+{
+	struct htk *h = owner->h;
+
+	down_read(&h->life);
+	htk_close_streams(h, owner);
+	up_read(&h->life);
+}
+
+/**
+ * htk_close_all() - close all streams: the device goes, or is suspended
+ * @h: the device, whose @gone is set
+ *
+ * Context: h->life held for writing
+ */
+void htk_close_all(struct htk *h)
+{
+	htk_close_streams(h, NULL);
 }

@@ -3,18 +3,19 @@
  * hypertrace: events of the kernel itself
  *
  * The guest library's core runs here with the driver as its port.  A stream
- * belongs to a CPU and a context, so that its producer is never interrupted by
- * another producer of the same stream, except by a fault or a probe inside the
- * emit path, which the stream's busy flag catches.  What that core and the host
- * owe each other is proved in tests/model/.
+ * belongs to a CPU.  Its producer has interrupts off from reserve to commit;
+ * what still interrupts it, an NMI or a probe inside the emit path, finds the
+ * stream's busy flag, and its event is counted as discarded.  No lock is taken
+ * and nothing is submitted here, since an event may be anywhere.  What that
+ * core and the host owe each other is proved in tests/model/.
  */
 #include <linux/cpu.h>
 #include <linux/cpuhotplug.h>
 #include <linux/delay.h>
 #include <linux/export.h>
 #include <linux/moduleparam.h>
+#include <linux/irqflags.h>
 #include <linux/percpu.h>
-#include <linux/preempt.h>
 #include <linux/rcupdate.h>
 #include <linux/slab.h>
 
@@ -26,38 +27,47 @@ module_param(kernel_streams, uint, 0444);
 MODULE_PARM_DESC(kernel_streams,
 		 "streams for kernel events; 0: three quarters of the device's");
 
-enum htk_context {
-	HTK_TASK,
-	HTK_SOFTIRQ,
-	HTK_IRQ,
-	HTK_NMI,
-	HTK_CONTEXTS,
-};
-
-static const char * const htk_context_names[HTK_CONTEXTS] = {
-	"task", "softirq", "irq", "nmi",
-};
+static int kernel_device = -1;
+module_param(kernel_device, int, 0444);
+MODULE_PARM_DESC(kernel_device,
+		 "N of the /dev/hypertraceN that takes kernel events; -1: the first there is");
 
 struct htk_cpu {
-	struct ht_stream stream[HTK_CONTEXTS];
-	bool open[HTK_CONTEXTS];
-	u64 unstreamed;		/* events for which no stream was open */
+	struct ht_stream stream;
+	bool open;
 };
 
+/**
+ * struct htk_emit - the kernel's streams of one device
+ * @h: the device
+ * @cpus: a stream each
+ * @first: the stream that was opened first: counts what has no stream
+ * @streams: opened so far
+ */
 struct htk_emit {
 	struct htk *h;
 	struct htk_cpu __percpu *cpus;
-	unsigned int streams;	/* opened so far */
+	struct ht_stream *first;
+	unsigned int streams;
 };
 
 /* The device that takes the kernel's events; emitters read it under RCU. */
 static struct htk_emit __rcu *htk_emit;
 
 /*
+ * Events that had no device: between two, while the machine was suspended, or
+ * in the idle loop where RCU does not look.  Counted as discarded by the next
+ * stream that is closed or opened.
+ */
+static atomic64_t htk_missed;
+static bool htk_emit_paused;
+
+/*
  * Guards what follows, and updates.  Nests inside the lock of CPU hot-plug,
- * which htk_emit_online() is called with: who opens streams takes that first.
+ * which htk_emit_prepare() is called with: who opens streams takes that first.
  */
 static DEFINE_MUTEX(htk_emit_mutex);
+static LIST_HEAD(htk_sources);
 static struct htk *htk_emit_device;
 static struct ht_class *htk_classes[HT_CLASSES_MAX];
 static unsigned int htk_nr_classes;
@@ -92,16 +102,17 @@ static void htk_port_doorbell(struct ht_device *dev, u32 stream)
 	htk_pci_ring(to_htk(dev), stream);
 }
 
+/* The driver knows from head what there is; see virtio-queue.c. */
 static int htk_port_submit(struct ht_device *dev, struct ht_stream *s,
 			   u64 from, u64 to)
 {
-	return htk_virtio_submit(to_htk(dev), s->index, from, to, false,
-				 &s->doorbells);
+	htk_virtio_queue_work(to_htk(dev), s->index);
+	return 0;
 }
 
 static void htk_port_reap(struct ht_device *dev, struct ht_stream *s)
 {
-	htk_virtio_reap(to_htk(dev), s->index, false, &s->doorbells);
+	htk_virtio_queue_work(to_htk(dev), s->index);
 }
 
 /* Doubles from 100 us to 50 ms: five seconds are about 108 tries. */
@@ -133,12 +144,18 @@ static unsigned int htk_emit_limit(const struct htk *h)
 	return max(streams * 3 / 4, 1u);
 }
 
+/* Events that vanished are the stream's to tell; it may be in use. */
+static void htk_emit_count_missed(struct htk_emit *e)
+{
+	if (e->first)
+		atomic64_add(atomic64_xchg(&htk_missed, 0),
+			     (atomic64_t *)&e->first->lost_nested);
+}
+
 /*
- * Context: htk_emit_mutex held; nobody has seen @e, or this is the thread of
- * CPU hot-plug on @cpu, where alone the stream will be used
+ * Context: htk_emit_mutex held; nobody has seen @e, or @cpu is not up yet
  */
-static int htk_emit_open_one(struct htk_emit *e, unsigned int cpu,
-			     unsigned int context)
+static int htk_emit_open_one(struct htk_emit *e, unsigned int cpu)
 {
 	struct htk_cpu *c = per_cpu_ptr(e->cpus, cpu);
 	char name[HT_STREAM_NAME_MAX];
@@ -149,89 +166,71 @@ static int htk_emit_open_one(struct htk_emit *e, unsigned int cpu,
 	};
 	int ret;
 
-	if (c->open[context])
+	if (c->open)
 		return 0;
 	if (e->streams == htk_emit_limit(e->h))
 		return -EBUSY;
-	snprintf(name, sizeof(name), "kernel/%u/%s", cpu,
-		 htk_context_names[context]);
-	ret = ht_stream_open(&e->h->core, &c->stream[context], &params);
+	snprintf(name, sizeof(name), "kernel/%u", cpu);
+	ret = ht_stream_open(&e->h->core, &c->stream, &params);
 	if (ret)
 		return ret;
-	e->streams++;
-	/* An interrupt on this CPU sees the stream first. */
-	barrier();
-	WRITE_ONCE(c->open[context], true);
+	if (!e->streams++)
+		WRITE_ONCE(e->first, &c->stream);
+	c->open = true;
 	return 0;
 }
 
 static void htk_emit_short(const struct htk_emit *e)
 {
 	dev_warn(&e->h->vdev->dev,
-		 "%u streams for the kernel, %u wanted: its events in other contexts are lost\n",
-		 e->streams, num_online_cpus() * HTK_CONTEXTS);
+		 "only %u of %u kernel streams: events of the other CPUs are discarded\n",
+		 e->streams, num_online_cpus());
 }
 
-/*
- * The contexts that matter most first, should streams be short.
- *
- * Context: cpus_read_lock() and htk_emit_mutex held
- */
+/* Context: cpus_read_lock() and htk_emit_mutex held */
 static void htk_emit_open(struct htk_emit *e)
 {
-	unsigned int context, cpu;
+	unsigned int cpu;
 
-	for (context = 0; context < HTK_CONTEXTS; context++) {
-		for_each_online_cpu(cpu) {
-			if (htk_emit_open_one(e, cpu, context)) {
-				htk_emit_short(e);
-				return;
-			}
+	for_each_online_cpu(cpu) {
+		if (htk_emit_open_one(e, cpu)) {
+			htk_emit_short(e);
+			break;
 		}
 	}
+	htk_emit_count_missed(e);
 }
 
 /*
- * A CPU comes.  One that went keeps its streams: it emits until it is dead,
- * and it may come back.
+ * A CPU comes.  One that went keeps its stream: it emits until it is dead, and
+ * it may come back.
  *
- * Context: CPU hot-plug's thread on @cpu, cpus_write_lock() held
+ * Context: CPU hot-plug's thread, cpus_write_lock() held; @cpu is not up
  */
-static int htk_emit_online(unsigned int cpu)
+static int htk_emit_prepare(unsigned int cpu)
 {
-	unsigned int context;
 	struct htk_emit *e;
 
 	mutex_lock(&htk_emit_mutex);
 	e = rcu_dereference_protected(htk_emit,
 				      lockdep_is_held(&htk_emit_mutex));
-	for (context = 0; e && context < HTK_CONTEXTS; context++) {
-		if (htk_emit_open_one(e, cpu, context)) {
-			htk_emit_short(e);
-			break;
-		}
-	}
+	if (e && htk_emit_open_one(e, cpu))
+		htk_emit_short(e);
 	mutex_unlock(&htk_emit_mutex);
 	return 0;
 }
 
 static void htk_emit_close(struct htk_emit *e)
 {
-	unsigned int context, cpu;
-	u64 unstreamed = 0;
+	unsigned int cpu;
 
+	htk_emit_count_missed(e);
 	for_each_possible_cpu(cpu) {
 		struct htk_cpu *c = per_cpu_ptr(e->cpus, cpu);
 
-		for (context = 0; context < HTK_CONTEXTS; context++) {
-			if (c->open[context])
-				ht_stream_close(&c->stream[context]);
-		}
-		unstreamed += c->unstreamed;
+		if (c->open)
+			ht_stream_close(&c->stream);
 	}
-	if (unstreamed)
-		dev_info(&e->h->vdev->dev,
-			 "%llu kernel events had no stream\n", unstreamed);
 }
 
 /* Context: cpus_read_lock() and htk_emit_mutex held */
@@ -258,6 +257,7 @@ static int htk_emit_start(struct htk *h)
 	}
 	htk_emit_open(e);
 	rcu_assign_pointer(htk_emit, e);
+	WRITE_ONCE(htk_emit_paused, false);
 	return 0;
 }
 
@@ -265,12 +265,9 @@ static int htk_emit_start(struct htk *h)
 static void htk_emit_stop(void)
 {
 	struct htk_emit *e;
-	unsigned int i;
 
 	e = rcu_replace_pointer(htk_emit, NULL,
 				lockdep_is_held(&htk_emit_mutex));
-	for (i = 0; i < htk_nr_classes; i++)
-		WRITE_ONCE(htk_classes[i]->id, 0);
 	if (!e)
 		return;
 	/* Emitters run with preemption off: behind this none has a stream. */
@@ -278,6 +275,25 @@ static void htk_emit_stop(void)
 	htk_emit_close(e);
 	free_percpu(e->cpus);
 	kfree(e);
+}
+
+/*
+ * The device that takes the kernel's events: the one asked for, or the first.
+ *
+ * Context: cpus_read_lock() and htk_emit_mutex held
+ */
+static void htk_emit_choose(void)
+{
+	struct htk *h;
+
+	list_for_each_entry(h, &htk_sources, source) {
+		if (kernel_device >= 0 && h->id != kernel_device)
+			continue;
+		htk_emit_device = h;
+		if (htk_nr_classes && htk_emit_start(h))
+			dev_err(&h->vdev->dev, "no memory for kernel events\n");
+		break;
+	}
 }
 
 /**
@@ -288,27 +304,38 @@ void htk_emit_add(struct htk *h)
 {
 	cpus_read_lock();
 	mutex_lock(&htk_emit_mutex);
-	if (!htk_emit_device) {
-		htk_emit_device = h;
-		if (htk_nr_classes && htk_emit_start(h))
-			dev_err(&h->vdev->dev, "no memory for kernel events\n");
-	}
+	list_add_tail(&h->source, &htk_sources);
+	if (!htk_emit_device)
+		htk_emit_choose();
 	mutex_unlock(&htk_emit_mutex);
 	cpus_read_unlock();
 }
 
 /**
  * htk_emit_remove() - a device goes, but still answers
- * @h: the device
+ * @h: the device; if it took the kernel's events, the next one does from now on
+ * @back: it comes back: events without a device until then are counted
  */
-void htk_emit_remove(struct htk *h)
+void htk_emit_remove(struct htk *h, bool back)
 {
+	unsigned int i;
+
+	cpus_read_lock();
 	mutex_lock(&htk_emit_mutex);
+	list_del(&h->source);
 	if (htk_emit_device == h) {
+		WRITE_ONCE(htk_emit_paused, true);
 		htk_emit_stop();
 		htk_emit_device = NULL;
+		htk_emit_choose();
+		if (!htk_emit_device && !back) {
+			WRITE_ONCE(htk_emit_paused, false);
+			for (i = 0; i < htk_nr_classes; i++)
+				WRITE_ONCE(htk_classes[i]->id, 0);
+		}
 	}
 	mutex_unlock(&htk_emit_mutex);
+	cpus_read_unlock();
 }
 
 static enum cpuhp_state htk_emit_cpuhp;
@@ -318,9 +345,9 @@ int htk_emit_init(void)
 	int ret;
 
 	/* No device is known yet, so nothing to do for the CPUs there are. */
-	ret = cpuhp_setup_state_nocalls(CPUHP_AP_ONLINE_DYN,
-					"trace/hypertrace:online",
-					htk_emit_online, NULL);
+	ret = cpuhp_setup_state_nocalls(CPUHP_BP_PREPARE_DYN,
+					"trace/hypertrace:prepare",
+					htk_emit_prepare, NULL);
 	if (ret < 0)
 		return ret;
 	htk_emit_cpuhp = ret;
@@ -376,80 +403,52 @@ void ht_kernel_unregister(struct ht_class *cls)
 		break;
 	}
 	/* The streams are for other users' events. */
-	if (!htk_nr_classes)
+	if (!htk_nr_classes) {
 		htk_emit_stop();
+		WRITE_ONCE(htk_emit_paused, false);
+	}
 	mutex_unlock(&htk_emit_mutex);
 	synchronize_rcu();
 }
 EXPORT_SYMBOL_GPL(ht_kernel_unregister);
 
-static notrace enum htk_context htk_context(void)
+notrace struct ht_stream *ht_kernel_begin(unsigned long *flags)
 {
-	if (in_nmi())
-		return HTK_NMI;
-	if (in_hardirq())
-		return HTK_IRQ;
-	if (in_serving_softirq())
-		return HTK_SOFTIRQ;
-	return HTK_TASK;
-}
-
-notrace struct ht_stream *ht_kernel_begin(void)
-{
-	enum htk_context context;
 	struct htk_emit *e;
 	struct htk_cpu *c;
 
-	preempt_disable_notrace();
+	raw_local_irq_save(*flags);
 	/* An idle CPU does not hold off synchronize_rcu(). */
 	if (unlikely(!rcu_is_watching()))
-		goto none;
+		goto missed;
 	e = rcu_dereference_raw(htk_emit);
-	if (unlikely(!e))
-		goto none;
+	if (unlikely(!e)) {
+		if (!READ_ONCE(htk_emit_paused))
+			goto none;
+		goto missed;
+	}
 	c = this_cpu_ptr(e->cpus);
-	context = htk_context();
-	if (unlikely(!READ_ONCE(c->open[context]))) {
-		/* An interrupt in between loses one count. */
-		c->unstreamed++;
+	if (unlikely(!c->open)) {
+		if (!e->first)
+			goto missed;
+		ht_get_nested(e->first);
 		goto none;
 	}
-	return &c->stream[context];
+	return &c->stream;
 
+missed:
+	atomic64_inc(&htk_missed);
 none:
-	preempt_enable_notrace();
+	raw_local_irq_restore(*flags);
 	return NULL;
 }
 EXPORT_SYMBOL_GPL(ht_kernel_begin);
 
-notrace void ht_kernel_end(void)
+notrace void ht_kernel_end(unsigned long flags)
 {
-	preempt_enable_notrace();
+	raw_local_irq_restore(flags);
 }
 EXPORT_SYMBOL_GPL(ht_kernel_end);
-
-notrace void *ht_kernel_get(const struct ht_class *cls, u32 size,
-			    struct ht_stream **stream)
-{
-	struct ht_stream *s = ht_kernel_begin();
-	void *payload;
-
-	if (!s)
-		return NULL;
-	payload = ht_get(s, READ_ONCE(cls->id), size);
-	if (!payload)
-		ht_kernel_end();
-	*stream = s;
-	return payload;
-}
-EXPORT_SYMBOL_GPL(ht_kernel_get);
-
-notrace void ht_kernel_commit(struct ht_stream *stream)
-{
-	ht_commit(stream);
-	ht_kernel_end();
-}
-EXPORT_SYMBOL_GPL(ht_kernel_commit);
 
 /* Called by the inline functions of the library's header */
 EXPORT_SYMBOL_GPL(ht_get_full);

@@ -7,6 +7,7 @@
 #define HTK_VIRTIO_H
 
 #include <linux/completion.h>
+#include <linux/irq_work.h>
 #include <linux/spinlock.h>
 #include <linux/workqueue.h>
 
@@ -22,7 +23,10 @@ struct htk_slot {
 
 /**
  * struct htk_vstream - a stream's queue and memory
- * @lock: guards everything here; taken in any context but an NMI
+ * @lock: guards everything here; taken in any context but a probe.  Raw,
+ *        since the last look of a panic has interrupts off on any kernel
+ * @h: the device
+ * @work: hands over packets that a stream of the kernel closed
  * @vq: its data queue
  * @pages: of the ring, NULL when the stream is closed
  * @ring: the same, mapped for the kernel
@@ -34,7 +38,9 @@ struct htk_slot {
  * @held: pages of a closed stream whose buffers the device has not returned
  */
 struct htk_vstream {
-	spinlock_t lock;
+	raw_spinlock_t lock;
+	struct htk *h;
+	struct irq_work work;
 	struct virtqueue *vq;
 	struct page **pages;
 	struct ht_ring_control *ring;
@@ -61,6 +67,7 @@ struct htk_virtio {
 void htk_virtio_flush_work(struct work_struct *work);
 int htk_virtio_drain(struct htk *h, u32 stream);
 int htk_virtio_settle(struct htk *h, u32 stream);
+void htk_virtio_irq_work(struct irq_work *work);
 void htk_virtio_last(struct htk *h, u32 stream);
 
 static inline unsigned long htk_flush_delay(const struct htk *h)

@@ -8,7 +8,7 @@
  * pci.c      hypercall and shm: registers and stream memory in BARs
  * virtio.c   virtio: queues, buffers and their timer
  * emit.c     events of the kernel itself
- * last.c     what is left to say when the kernel ends
+ * shutdown.c flush at an oops and a panic
  */
 #ifndef HTK_H
 #define HTK_H
@@ -34,6 +34,9 @@ struct htk_virtio;
  * @ready: after the driver said DRIVER_OK: close what an earlier driver left
  * @remove: nothing is open any more; undo @probe.  Memory that is still
  *          mapped has been revoked before.
+ * @freeze: the machine is suspended: nothing is open any more, and the device
+ *          loses its state
+ * @restore: make it work again, up to @ready
  * @exchange: send @msg, its size in the header, and read the reply over it;
  *            @room bytes are there.  Called with h->control held.
  * @ring_get: have the stream's memory
@@ -56,6 +59,8 @@ struct htk_transport {
 	int (*probe)(struct htk *h);
 	int (*ready)(struct htk *h);
 	void (*remove)(struct htk *h);
+	void (*freeze)(struct htk *h);
+	int (*restore)(struct htk *h);
 	void (*read_caps)(struct htk *h, struct ht_caps *caps);
 	int (*exchange)(struct htk *h, struct ht_msg *msg, u32 room);
 	int (*ring_get)(struct htk *h, u32 stream);
@@ -69,11 +74,17 @@ struct htk_transport {
 	void (*last)(struct htk *h, u32 stream);
 };
 
-/* What has a stream: an open file, or the kernel (the device's own). */
+/**
+ * struct htk_owner - owner of a stream: an open file, or the kernel
+ * @h: the device
+ * @closed: what mappings of a control page show once the stream is not open:
+ *          zeroes, so that state is HT_STREAM_CLOSED and every commit looks
+ * @stray: the same for packets: stores that nobody reads
+ */
 struct htk_owner {
 	struct htk *h;
-	/* what mappings show once their stream is gone; see chardev.c */
-	struct page *dead;
+	struct page *closed;
+	struct page *stray;
 };
 
 enum htk_phase {
@@ -98,17 +109,21 @@ struct htk_claim {
  * struct htk - one device
  * @core: the guest library's part; kernel streams use it
  * @kref: the driver holds one, and each open file
+ * @life: read by who waits for the device between messages, written to take
+ *        it away; nests outside @control
  * @control: one control message at a time; guards @claims, @gone
  * @map_sem: read by faults, written to revoke; guards @claims and @gone for
  *           them.  Nests inside @control.
- * @gone: the device was removed; set under both
+ * @gone: the device was removed, or is suspended; set under both
  * @claims: of each stream
- * @inode: the first that was opened; all files share its mapping, so that
- *         one call revokes a stream in all of them
+ * @mappings: an inode of the driver's own, whose address space all files of
+ *            the device share, so that one call revokes a stream in all of
+ *            them.  Not that of a node, which would keep its file system.
  */
 struct htk {
 	struct ht_device core;
-	struct list_head entry;		/* last.c */
+	struct list_head entry;		/* shutdown.c */
+	struct list_head source;	/* emit.c */
 	struct kref kref;
 	struct virtio_device *vdev;
 	const struct htk_transport *transport;
@@ -116,12 +131,13 @@ struct htk {
 	char name[24];
 	struct miscdevice misc;
 
+	struct rw_semaphore life;
 	struct mutex control;
 	struct rw_semaphore map_sem;
 	bool gone;
 	struct htk_claim claims[HT_STREAMS_MAX];
 	struct htk_owner kernel;
-	struct inode *inode;
+	struct file *mappings;
 	u32 mapping;
 
 	/* pci.c */
@@ -191,7 +207,8 @@ struct htk *htk_get_by_misc(struct miscdevice *misc);
 /* control.c */
 int htk_control(struct htk *h, struct htk_owner *owner, struct ht_msg *msg,
 		u32 room);
-void htk_close_all(struct htk *h, struct htk_owner *owner);
+void htk_close_owner(struct htk_owner *owner);
+void htk_close_all(struct htk *h);
 
 /* chardev.c */
 extern const struct file_operations htk_fops;
@@ -204,21 +221,21 @@ extern const struct htk_transport htk_virtio_transport;
 bool htk_pci_present(struct virtio_device *vdev);
 phys_addr_t htk_pci_doorbell(struct htk *h, u32 stream);
 void htk_pci_ring(struct htk *h, u32 stream);
-int htk_virtio_submit(struct htk *h, u32 stream, u64 from, u64 to, bool wait,
-		      u64 *kicks);
-void htk_virtio_reap(struct htk *h, u32 stream, bool wait, u64 *kicks);
+int htk_virtio_submit(struct htk *h, u32 stream, u64 from, u64 to, u64 *kicks);
+void htk_virtio_reap(struct htk *h, u32 stream, u64 *kicks);
+void htk_virtio_queue_work(struct htk *h, u32 stream);
 
 /* emit.c */
 extern const struct ht_port_ops htk_port_ops;
 void htk_emit_add(struct htk *h);
-void htk_emit_remove(struct htk *h);
+void htk_emit_remove(struct htk *h, bool back);
 int htk_emit_init(void);
 void htk_emit_exit(void);
 
-/* last.c */
-void htk_last_add(struct htk *h);
-void htk_last_remove(struct htk *h);
-int htk_last_init(void);
-void htk_last_exit(void);
+/* shutdown.c */
+void htk_shutdown_add(struct htk *h);
+void htk_shutdown_remove(struct htk *h);
+int htk_shutdown_init(void);
+void htk_shutdown_exit(void);
 
 #endif /* HTK_H */

@@ -30,77 +30,42 @@ static void on_sched_switch(void *data, bool preempt,
 			    struct task_struct *prev,
 			    struct task_struct *next, unsigned int prev_state)
 {
-	struct ht_stream *s = ht_kernel_begin();
-
-	if (!s)
-		return;
 	/* A task that is preempted is runnable, whatever it was about to be. */
-	ht_emit_sched_switch(s, prev->comm, prev->pid, prev->prio,
-			     preempt ? 0 : prev_state & TASK_REPORT,
-			     next->comm, next->pid, next->prio);
-	ht_kernel_end();
+	ht_trace(sched_switch, prev->comm, prev->pid, prev->prio,
+		 preempt ? 0 : prev_state & TASK_REPORT,
+		 next->comm, next->pid, next->prio);
 }
 
 static void on_sched_wakeup(void *data, struct task_struct *p)
 {
-	struct ht_stream *s = ht_kernel_begin();
-
-	if (!s)
-		return;
-	ht_emit_sched_wakeup(s, p->comm, p->pid, p->prio, task_cpu(p));
-	ht_kernel_end();
+	ht_trace(sched_wakeup, p->comm, p->pid, p->prio, task_cpu(p));
 }
 
 static void on_irq_entry(void *data, int irq, struct irqaction *action)
 {
-	struct ht_stream *s = ht_kernel_begin();
-
-	if (!s)
-		return;
-	ht_emit_irq_handler_entry(s, irq, action->name);
-	ht_kernel_end();
+	ht_trace(irq_handler_entry, irq, action->name);
 }
 
 static void on_irq_exit(void *data, int irq, struct irqaction *action,
 			int ret)
 {
-	struct ht_stream *s = ht_kernel_begin();
-
-	if (!s)
-		return;
-	ht_emit_irq_handler_exit(s, irq, ret);
-	ht_kernel_end();
+	ht_trace(irq_handler_exit, irq, ret);
 }
 
 static void on_softirq_entry(void *data, unsigned int vec)
 {
-	struct ht_stream *s = ht_kernel_begin();
-
-	if (!s)
-		return;
-	ht_emit_softirq_entry(s, vec);
-	ht_kernel_end();
+	ht_trace(softirq_entry, vec);
 }
 
 static void on_softirq_exit(void *data, unsigned int vec)
 {
-	struct ht_stream *s = ht_kernel_begin();
-
-	if (!s)
-		return;
-	ht_emit_softirq_exit(s, vec);
-	ht_kernel_end();
+	ht_trace(softirq_exit, vec);
 }
 
 static void on_nmi_handler(void *data, void *handler, s64 delta_ns,
 			   int handled)
 {
-	struct ht_stream *s = ht_kernel_begin();
-
-	if (!s)
-		return;
-	ht_emit_nmi_handler(s, delta_ns, handled);
-	ht_kernel_end();
+	ht_trace(nmi_handler, delta_ns, handled);
 }
 
 static struct hook {
@@ -138,8 +103,10 @@ static void detach(void)
 			tracepoint_probe_unregister(h->tp, h->probe, NULL);
 	}
 	tracepoint_synchronize_unregister();
-	for (h = hooks; h < hooks + ARRAY_SIZE(hooks); h++)
-		ht_kernel_unregister(h->class);
+	for (h = hooks; h < hooks + ARRAY_SIZE(hooks); h++) {
+		if (h->tp)
+			ht_kernel_unregister(h->class);
+	}
 }
 
 static int __init hypertrace_events_init(void)
@@ -149,7 +116,13 @@ static int __init hypertrace_events_init(void)
 
 	for_each_kernel_tracepoint(find_tracepoint, NULL);
 	for (h = hooks; h < hooks + ARRAY_SIZE(hooks); h++) {
-		ret = h->tp ? ht_kernel_register(h->class) : -ENOENT;
+		/* Not every architecture has NMIs. */
+		if (!h->tp) {
+			pr_info("this kernel has no tracepoint %s\n",
+				h->class->name);
+			continue;
+		}
+		ret = ht_kernel_register(h->class);
 		if (!ret)
 			ret = tracepoint_probe_register(h->tp, h->probe, NULL);
 		if (ret) {

@@ -6,8 +6,10 @@
  * emits events of the kernel itself; the specification of the device is
  * docs/specs/hypertrace.rst.
  */
+#include <linux/file.h>
 #include <linux/idr.h>
 #include <linux/module.h>
+#include <linux/shmem_fs.h>
 #include <linux/slab.h>
 
 #include <uapi/linux/hypertrace.h>
@@ -22,8 +24,8 @@ static void htk_release(struct kref *kref)
 {
 	struct htk *h = container_of(kref, struct htk, kref);
 
-	if (h->inode)
-		iput(h->inode);
+	if (h->mappings)
+		fput(h->mappings);
 	ida_free(&htk_ida, h->id);
 	kfree(h);
 }
@@ -56,7 +58,12 @@ static int htk_probe(struct virtio_device *vdev)
 	struct htk *h;
 	int ret;
 
-	BUILD_BUG_ON(PAGE_SIZE != HT_PAGE);
+	/* Streams and doorbells are pages of their own in this version. */
+	if (PAGE_SIZE != HT_PAGE) {
+		dev_err(&vdev->dev, "needs a kernel with pages of %u bytes, not %lu\n",
+			HT_PAGE, PAGE_SIZE);
+		return -EOPNOTSUPP;
+	}
 	h = kzalloc(sizeof(*h), GFP_KERNEL);
 	if (!h)
 		return -ENOMEM;
@@ -68,12 +75,19 @@ static int htk_probe(struct virtio_device *vdev)
 	}
 	snprintf(h->name, sizeof(h->name), "hypertrace%d", h->id);
 	kref_init(&h->kref);
+	init_rwsem(&h->life);
 	mutex_init(&h->control);
 	init_rwsem(&h->map_sem);
 	h->kernel.h = h;
 	h->vdev = vdev;
 	h->core.ops = &htk_port_ops;
 	vdev->priv = h;
+	h->mappings = shmem_file_setup(h->name, 0, VM_NORESERVE);
+	if (IS_ERR(h->mappings)) {
+		ret = PTR_ERR(h->mappings);
+		h->mappings = NULL;
+		goto put;
+	}
 
 	h->transport = htk_pci_present(vdev) ? &htk_pci_transport :
 					       &htk_virtio_transport;
@@ -99,7 +113,7 @@ static int htk_probe(struct virtio_device *vdev)
 	ret = misc_register(&h->misc);
 	if (ret)
 		goto remove;
-	htk_last_add(h);
+	htk_shutdown_add(h);
 	htk_emit_add(h);
 	dev_info(&vdev->dev, "%s: channel %u, %u streams of %u x %u bytes\n",
 		 h->name, h->core.caps.channel, h->core.caps.streams,
@@ -116,15 +130,13 @@ put:
 
 /*
  * Open files stay, and so do mappings, but nothing behind them reaches the
- * device any more.
+ * device any more.  It still answers: what was committed is delivered.
+ *
+ * Return with h->life held for writing.
  */
-static void htk_remove(struct virtio_device *vdev)
+static void htk_take_away(struct htk *h, bool back)
 {
-	struct htk *h = vdev->priv;
-
-	misc_deregister(&h->misc);
-	htk_emit_remove(h);
-	htk_last_remove(h);
+	htk_emit_remove(h, back);
 
 	mutex_lock(&h->control);
 	down_write(&h->map_sem);
@@ -133,11 +145,78 @@ static void htk_remove(struct virtio_device *vdev)
 	up_write(&h->map_sem);
 	mutex_unlock(&h->control);
 
-	/* The device still answers when it is the guest that lets it go. */
-	htk_close_all(h, NULL);
+	down_write(&h->life);
+	htk_close_all(h);
+}
+
+static void htk_remove(struct virtio_device *vdev)
+{
+	struct htk *h = vdev->priv;
+
+	misc_deregister(&h->misc);
+	htk_shutdown_remove(h);
+	htk_take_away(h, false);
 	h->transport->remove(h);
+	up_write(&h->life);
 	vdev->priv = NULL;
 	htk_put(h);
+}
+
+/*
+ * For good: a reboot, or another kernel by kexec.  Interrupts still come, so
+ * the device can be waited for.
+ */
+static void htk_shutdown(struct virtio_device *vdev)
+{
+	struct htk *h = vdev->priv;
+
+	htk_shutdown_remove(h);
+	htk_take_away(h, false);
+	h->transport->freeze(h);
+	up_write(&h->life);
+}
+
+#ifndef HTK_VIRTIO_SHUTDOWN
+static void htk_dev_shutdown(struct device *dev)
+{
+	htk_shutdown(dev_to_virtio(dev));
+}
+#endif
+
+/*
+ * Suspended, the device forgets its streams.  Programs learn that theirs are
+ * closed when they emit again; the kernel's are opened again.
+ */
+static int __maybe_unused htk_freeze(struct virtio_device *vdev)
+{
+	struct htk *h = vdev->priv;
+
+	htk_take_away(h, true);
+	h->transport->freeze(h);
+	up_write(&h->life);
+	return 0;
+}
+
+static int __maybe_unused htk_restore(struct virtio_device *vdev)
+{
+	struct htk *h = vdev->priv;
+	int ret = h->transport->restore(h);
+
+	if (ret)
+		return ret;
+	virtio_device_ready(vdev);
+	ret = h->transport->ready(h);
+	if (ret) {
+		dev_err(&vdev->dev, "takeover: error %d\n", ret);
+		return ret;
+	}
+	mutex_lock(&h->control);
+	down_write(&h->map_sem);
+	h->gone = false;
+	up_write(&h->map_sem);
+	mutex_unlock(&h->control);
+	htk_emit_add(h);
+	return 0;
 }
 
 static const struct virtio_device_id htk_ids[] = {
@@ -153,17 +232,26 @@ static struct virtio_driver htk_driver = {
 	.validate	= htk_validate,
 	.probe		= htk_probe,
 	.remove		= htk_remove,
+#ifdef HTK_VIRTIO_SHUTDOWN
+	.shutdown	= htk_shutdown,
+#else
+	.driver.shutdown = htk_dev_shutdown,
+#endif
+#ifdef CONFIG_PM_SLEEP
+	.freeze		= htk_freeze,
+	.restore	= htk_restore,
+#endif
 };
 
 static int __init htk_init(void)
 {
-	int ret = htk_last_init();
+	int ret = htk_shutdown_init();
 
 	if (ret)
 		return ret;
 	ret = htk_emit_init();
 	if (ret)
-		goto last;
+		goto shutdown;
 	ret = register_virtio_driver(&htk_driver);
 	if (ret)
 		goto emit;
@@ -171,8 +259,8 @@ static int __init htk_init(void)
 
 emit:
 	htk_emit_exit();
-last:
-	htk_last_exit();
+shutdown:
+	htk_shutdown_exit();
 	return ret;
 }
 module_init(htk_init);
@@ -181,7 +269,7 @@ static void __exit htk_exit(void)
 {
 	unregister_virtio_driver(&htk_driver);
 	htk_emit_exit();
-	htk_last_exit();
+	htk_shutdown_exit();
 }
 module_exit(htk_exit);
 

@@ -181,6 +181,17 @@ static void htk_pci_remove(struct htk *h)
 	pci_release_region(pdev, HT_PCI_BAR_REGS);
 }
 
+/* Registers and memory stay where they are. */
+static void htk_pci_freeze(struct htk *h)
+{
+	virtio_reset_device(h->vdev);
+}
+
+static int htk_pci_restore(struct htk *h)
+{
+	return 0;
+}
+
 static int htk_pci_exchange(struct htk *h, struct ht_msg *msg, u32 room)
 {
 	u32 mailbox = h->core.caps.mailbox_offset;
@@ -260,6 +271,8 @@ const struct htk_transport htk_pci_transport = {
 	.probe		= htk_pci_probe,
 	.ready		= htk_pci_ready,
 	.remove		= htk_pci_remove,
+	.freeze		= htk_pci_freeze,
+	.restore	= htk_pci_restore,
 	.read_caps	= htk_pci_read_caps,
 	.exchange	= htk_pci_exchange,
 	.ring_get	= htk_pci_ring_get,

@@ -49,10 +49,8 @@ static void htk_virtio_reap_locked(struct htk *h, struct htk_vstream *s)
 }
 
 /*
- * Context: s->lock held
- *
- * The ring being direct (no indirect descriptors), nothing is allocated here:
- * the kernel's own events come from anywhere.
+ * Context: s->lock held, interrupts off.  The ring being direct (no indirect
+ * descriptors), nothing is allocated here.
  */
 static int htk_virtio_submit_locked(struct htk *h, struct htk_vstream *s,
 				    u64 from, u64 to, bool *kick)
@@ -101,47 +99,36 @@ static int htk_virtio_submit_locked(struct htk *h, struct htk_vstream *s,
 	return 0;
 }
 
-/*
- * The kernel's own events do not @wait for the lock: an event inside the code
- * that has it would wait for ever.  The timer hands over what then was not.
- */
-int htk_virtio_submit(struct htk *h, u32 stream, u64 from, u64 to, bool wait,
-		      u64 *kicks)
+int htk_virtio_submit(struct htk *h, u32 stream, u64 from, u64 to, u64 *kicks)
 {
 	struct htk_vstream *s = h->virtio->streams[stream];
 	unsigned long flags;
 	bool kick = false;
 	int ret;
 
-	if (wait)
-		spin_lock_irqsave(&s->lock, flags);
-	else if (in_nmi() || !spin_trylock_irqsave(&s->lock, flags))
-		return -EAGAIN;
+	raw_spin_lock_irqsave(&s->lock, flags);
 	ret = htk_virtio_submit_locked(h, s, from, to, &kick);
 	*kicks = s->kicks;
+	raw_spin_unlock_irqrestore(&s->lock, flags);
 	if (kick)
 		virtqueue_notify(s->vq);
-	spin_unlock_irqrestore(&s->lock, flags);
 	return ret;
 }
 
-void htk_virtio_reap(struct htk *h, u32 stream, bool wait, u64 *kicks)
+void htk_virtio_reap(struct htk *h, u32 stream, u64 *kicks)
 {
 	struct htk_vstream *s = h->virtio->streams[stream];
 	unsigned long flags;
 
-	if (wait)
-		spin_lock_irqsave(&s->lock, flags);
-	else if (in_nmi() || !spin_trylock_irqsave(&s->lock, flags))
-		return;
+	raw_spin_lock_irqsave(&s->lock, flags);
 	htk_virtio_reap_locked(h, s);
 	*kicks = s->kicks;
-	spin_unlock_irqrestore(&s->lock, flags);
+	raw_spin_unlock_irqrestore(&s->lock, flags);
 }
 
 /*
- * Hand over what was committed and is not handed over yet: the open packet's
- * events, and packets for whose end no buffer was free.
+ * Hand over what was committed and is not handed over yet: packets for whose
+ * end no buffer was free and, if @open, the open packet's events.
  *
  * A closed packet's header says where it ends.  That of one of which its
  * producer handed over a part itself says nothing, but the producer noted the
@@ -150,7 +137,7 @@ void htk_virtio_reap(struct htk *h, u32 stream, bool wait, u64 *kicks)
  * Context: s->lock held
  */
 static int htk_virtio_drain_locked(struct htk *h, struct htk_vstream *s,
-				   bool *kick)
+				   bool open, bool *kick)
 {
 	const struct ht_caps *caps = &h->core.caps;
 	unsigned int shift = h->virtio->shift;
@@ -184,6 +171,8 @@ static int htk_virtio_drain_locked(struct htk *h, struct htk_vstream *s,
 				s->submitted = next;
 				continue;
 			}
+		} else if (!open) {
+			return 0;
 		}
 		ret = htk_virtio_submit_locked(h, s, s->submitted, end, kick);
 		if (ret)
@@ -199,13 +188,37 @@ int htk_virtio_drain(struct htk *h, u32 stream)
 	bool kick = false;
 	int ret = 0;
 
-	spin_lock_irqsave(&s->lock, flags);
+	raw_spin_lock_irqsave(&s->lock, flags);
 	if (s->pages)
-		ret = htk_virtio_drain_locked(h, s, &kick);
+		ret = htk_virtio_drain_locked(h, s, true, &kick);
+	raw_spin_unlock_irqrestore(&s->lock, flags);
 	if (kick)
 		virtqueue_notify(s->vq);
-	spin_unlock_irqrestore(&s->lock, flags);
 	return ret;
+}
+
+/*
+ * A stream of the kernel closed a packet, or wants buffers back.  Not done
+ * where the event is: that may be under any lock, or in an NMI.
+ */
+void htk_virtio_irq_work(struct irq_work *work)
+{
+	struct htk_vstream *s = container_of(work, struct htk_vstream, work);
+	unsigned long flags;
+	bool kick = false;
+
+	raw_spin_lock_irqsave(&s->lock, flags);
+	if (s->pages)
+		htk_virtio_drain_locked(s->h, s, false, &kick);
+	raw_spin_unlock_irqrestore(&s->lock, flags);
+	if (kick)
+		virtqueue_notify(s->vq);
+}
+
+/* Context: any */
+void htk_virtio_queue_work(struct htk *h, u32 stream)
+{
+	irq_work_queue(&h->virtio->streams[stream]->work);
 }
 
 /* The other CPUs may have been stopped anywhere: no lock is waited for. */
@@ -215,13 +228,13 @@ void htk_virtio_last(struct htk *h, u32 stream)
 	unsigned long flags;
 	bool kick = false;
 
-	if (!spin_trylock_irqsave(&s->lock, flags))
+	if (!raw_spin_trylock_irqsave(&s->lock, flags))
 		return;
 	if (s->pages)
-		htk_virtio_drain_locked(h, s, &kick);
+		htk_virtio_drain_locked(h, s, true, &kick);
+	raw_spin_unlock_irqrestore(&s->lock, flags);
 	if (kick)
 		virtqueue_notify(s->vq);
-	spin_unlock_irqrestore(&s->lock, flags);
 }
 
 void htk_virtio_flush_work(struct work_struct *work)
@@ -255,10 +268,10 @@ int htk_virtio_settle(struct htk *h, u32 stream)
 
 	htk_wait_start(&wait);
 	for (;;) {
-		spin_lock_irqsave(&s->lock, flags);
+		raw_spin_lock_irqsave(&s->lock, flags);
 		htk_virtio_reap_locked(h, s);
 		count = s->count;
-		spin_unlock_irqrestore(&s->lock, flags);
+		raw_spin_unlock_irqrestore(&s->lock, flags);
 		if (!count)
 			return 0;
 		if (virtqueue_is_broken(s->vq))

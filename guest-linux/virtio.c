@@ -138,12 +138,12 @@ static int htk_virtio_ring_get(struct htk *h, u32 stream)
 	ring->host.wake = HT_WAKE_NEVER;
 	ring->host.state = HT_STREAM_OPENED;
 
-	spin_lock_irq(&s->lock);
+	raw_spin_lock_irq(&s->lock);
 	s->ring = ring;
 	s->submitted = 0;
 	s->kicks = 0;
 	WRITE_ONCE(s->pages, pages);
-	spin_unlock_irq(&s->lock);
+	raw_spin_unlock_irq(&s->lock);
 	schedule_delayed_work(&h->virtio->flush, htk_flush_delay(h));
 	return 0;
 }
@@ -160,15 +160,16 @@ static void htk_virtio_ring_put(struct htk *h, u32 stream)
 	struct page **pages;
 	bool busy;
 
-	spin_lock_irq(&s->lock);
+	raw_spin_lock_irq(&s->lock);
 	pages = s->pages;
 	ring = s->ring;
 	busy = s->count;
 	WRITE_ONCE(s->pages, NULL);
 	s->ring = NULL;
-	spin_unlock_irq(&s->lock);
+	raw_spin_unlock_irq(&s->lock);
 	if (!pages)
 		return;
+	irq_work_sync(&s->work);
 	vunmap(ring);
 	/*
 	 * The device does not give the buffers back and may still read them;
@@ -277,7 +278,9 @@ static int htk_virtio_probe(struct htk *h)
 		v->streams[i] = kzalloc(sizeof(*v->streams[i]), GFP_KERNEL);
 		if (!v->streams[i])
 			goto fail;
-		spin_lock_init(&v->streams[i]->lock);
+		raw_spin_lock_init(&v->streams[i]->lock);
+		init_irq_work(&v->streams[i]->work, htk_virtio_irq_work);
+		v->streams[i]->h = h;
 		for (j = 0; j < HTK_SLOTS; j++)
 			v->streams[i]->slots[j].header.stream = i;
 	}
@@ -304,12 +307,15 @@ static int htk_virtio_ready(struct htk *h)
 	return ret;
 }
 
-static void htk_virtio_remove(struct htk *h)
+/* Undone by htk_virtio_find_queues(); streams are closed. */
+static void htk_virtio_stop(struct htk *h)
 {
 	struct htk_virtio *v = h->virtio;
 	unsigned int len;
 	u32 i;
 
+	if (!v->control)	/* it could not be restored */
+		return;
 	cancel_delayed_work_sync(&v->flush);
 	virtio_reset_device(h->vdev);
 	/* Reset, the device has no buffer any more. */
@@ -324,8 +330,17 @@ static void htk_virtio_remove(struct htk *h)
 		htk_virtio_ring_put(h, i);
 		if (s->held)
 			htk_virtio_free_pages(h, s->held);
+		s->held = NULL;
+		s->first = 0;
 	}
 	h->vdev->config->del_vqs(h->vdev);
+	v->control = NULL;
+	v->stuck = false;
+}
+
+static void htk_virtio_remove(struct htk *h)
+{
+	htk_virtio_stop(h);
 	htk_virtio_free(h);
 }
 
@@ -334,6 +349,8 @@ const struct htk_transport htk_virtio_transport = {
 	.probe		= htk_virtio_probe,
 	.ready		= htk_virtio_ready,
 	.remove		= htk_virtio_remove,
+	.freeze		= htk_virtio_stop,
+	.restore	= htk_virtio_find_queues,
 	.read_caps	= htk_virtio_read_caps,
 	.exchange	= htk_virtio_exchange,
 	.ring_get	= htk_virtio_ring_get,

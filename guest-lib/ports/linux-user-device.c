@@ -2,13 +2,10 @@
 /*
  * libhypertrace, Linux user space: a device through the kernel module
  */
-#include <fcntl.h>
 #include <string.h>
-#include <sys/ioctl.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 #include "../../guest-linux/uapi/linux/hypertrace.h"
+#include "linux-sys.h"
 #include "linux-user.h"
 
 static size_t ring_size(const struct ht_device *dev)
@@ -24,8 +21,15 @@ static int device_control(struct ht_device *dev, struct ht_msg *msg,
         .msg = (uintptr_t)msg,
         .size = size,
     };
+    int r;
 
-    return ioctl(to_linux(dev)->fd, HT_IOC_CONTROL, &ioc) ? -errno : 0;
+    /* A child of fork() has the file, but the streams are its parent's. */
+    if (to_linux(dev)->pid != ht_sys_getpid()) {
+        return -ENODEV;
+    }
+    r = ht_sys_ioctl(to_linux(dev)->fd, HT_IOC_CONTROL, &ioc);
+    /* It was ours: the driver closed it when the machine was suspended. */
+    return r == -EPERM ? -EIO : r;
 }
 
 static void device_unmap(struct ht_device *dev, uint32_t stream)
@@ -33,11 +37,11 @@ static void device_unmap(struct ht_device *dev, uint32_t stream)
     struct ht_linux *l = to_linux(dev);
 
     if (l->rings[stream]) {
-        munmap(l->rings[stream], ring_size(dev));
+        ht_sys_unmap(l->rings[stream], ring_size(dev));
         l->rings[stream] = NULL;
     }
     if (l->doorbells[stream]) {
-        munmap((void *)l->doorbells[stream], HT_PAGE);
+        ht_sys_unmap((void *)l->doorbells[stream], HT_PAGE);
         l->doorbells[stream] = NULL;
     }
 }
@@ -48,19 +52,15 @@ static int device_map(struct ht_device *dev, uint32_t stream,
     struct ht_linux *l = to_linux(dev);
     int error;
 
-    l->rings[stream] = ht_linux_map(l->fd, ring_size(dev),
-                                    HT_MMAP_RING(stream));
-    if (!l->rings[stream]) {
-        return -errno;
+    l->rings[stream] = ht_sys_map(ring_size(dev), MAP_SHARED, l->fd,
+                                  HT_MMAP_RING(stream), &error);
+    if (!error && dev->caps.channel != HT_CHANNEL_VIRTIO) {
+        l->doorbells[stream] = ht_sys_map(HT_PAGE, MAP_SHARED, l->fd,
+                                          HT_MMAP_DOORBELL(stream), &error);
     }
-    if (dev->caps.channel != HT_CHANNEL_VIRTIO) {
-        l->doorbells[stream] = ht_linux_map(l->fd, HT_PAGE,
-                                            HT_MMAP_DOORBELL(stream));
-        if (!l->doorbells[stream]) {
-            error = -errno;
-            device_unmap(dev, stream);
-            return error;
-        }
+    if (error) {
+        device_unmap(dev, stream);
+        return error;
     }
     *ring = l->rings[stream];
     *packets = (uint8_t *)l->rings[stream] + HT_PACKETS_OFFSET;
@@ -75,12 +75,12 @@ static int device_submit(struct ht_device *dev, struct ht_stream *s,
         .from = from,
         .to = to,
     };
+    int r = ht_sys_ioctl(to_linux(dev)->fd, HT_IOC_SUBMIT, &ioc);
 
-    if (ioctl(to_linux(dev)->fd, HT_IOC_SUBMIT, &ioc)) {
-        return -errno;
+    if (r == 0) {
+        s->doorbells = ioc.kicks;
     }
-    s->doorbells = ioc.kicks;
-    return 0;
+    return r;
 }
 
 static void device_reap(struct ht_device *dev, struct ht_stream *s)
@@ -88,7 +88,7 @@ static void device_reap(struct ht_device *dev, struct ht_stream *s)
     struct ht_ioc_reap ioc = { .stream = s->index };
 
     /* Gone or not ours any more: then nothing is freed, and events are lost. */
-    if (ioctl(to_linux(dev)->fd, HT_IOC_REAP, &ioc) == 0) {
+    if (ht_sys_ioctl(to_linux(dev)->fd, HT_IOC_REAP, &ioc) == 0) {
         s->doorbells = ioc.kicks;
     }
 }
@@ -126,7 +126,7 @@ static void device_close(struct ht_linux *l)
     for (i = 0; i < HT_STREAMS_MAX; i++) {
         device_unmap(&l->dev, i);
     }
-    close(l->fd);
+    ht_sys_close(l->fd);
 }
 
 int ht_linux_open_device(struct ht_linux *l, const char *path)
@@ -134,14 +134,16 @@ int ht_linux_open_device(struct ht_linux *l, const char *path)
     struct ht_ioc_info info;
     int r;
 
-    l->fd = open(path, O_RDWR | O_CLOEXEC);
+    l->fd = ht_sys_open(path, O_RDWR | O_CLOEXEC);
     if (l->fd < 0) {
-        return errno == ENOENT || errno == ENXIO ? -ENODEV : -errno;
+        return l->fd == -ENOENT || l->fd == -ENXIO ? -ENODEV : l->fd;
     }
+    l->pid = ht_sys_getpid();
     l->close = device_close;
     l->dev.ops = &device_ops;
-    if (ioctl(l->fd, HT_IOC_GET_INFO, &info)) {
-        r = errno == ENOTTY ? -ENODEV : -errno;
+    r = ht_sys_ioctl(l->fd, HT_IOC_GET_INFO, &info);
+    if (r) {
+        r = r == -ENOTTY ? -ENODEV : r;
         goto fail;
     }
     memcpy(&l->dev.caps, info.caps, sizeof(l->dev.caps));
@@ -153,6 +155,6 @@ int ht_linux_open_device(struct ht_linux *l, const char *path)
     return 0;
 
 fail:
-    close(l->fd);
+    ht_sys_close(l->fd);
     return r;
 }

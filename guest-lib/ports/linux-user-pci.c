@@ -158,6 +158,7 @@ static int pci_control(struct ht_device *dev, struct ht_msg *msg,
     if (msg->size > dev->caps.mailbox_size) {
         return -EINVAL;
     }
+    pthread_mutex_lock(&l->mailbox);
     for (i = 0; i < msg->size; i += 4) {
         word = 0;
         memcpy(&word, (uint8_t *)msg + i,
@@ -169,9 +170,11 @@ static int pci_control(struct ht_device *dev, struct ht_msg *msg,
     regs_copy_from(l, mailbox, &reply, sizeof(reply));
     if (reply.size < sizeof(reply) || reply.size > size ||
         reply.size > dev->caps.mailbox_size) {
+        pthread_mutex_unlock(&l->mailbox);
         return -EIO;
     }
     regs_copy_from(l, mailbox, msg, reply.size);
+    pthread_mutex_unlock(&l->mailbox);
     return 0;
 }
 

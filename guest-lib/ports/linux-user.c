@@ -79,6 +79,7 @@ static struct ht_linux *linux_new(void)
 
     if (l) {
         pthread_mutex_init(&l->lock, NULL);
+        pthread_mutex_init(&l->mailbox, NULL);
         l->fd = -1;
     }
     return l;
@@ -87,6 +88,7 @@ static struct ht_linux *linux_new(void)
 static void linux_free(struct ht_linux *l)
 {
     pthread_mutex_destroy(&l->lock);
+    pthread_mutex_destroy(&l->mailbox);
     free(l);
 }
 
@@ -176,7 +178,7 @@ int ht_open(const char *path, struct ht_device **dev)
 {
     *dev = NULL;
     if (!path) {
-        path = getenv("HYPERTRACE_DEVICE");
+        path = secure_getenv("HYPERTRACE_DEVICE");
     }
     return path && *path ? open_path(path, dev) : open_first(dev);
 }
@@ -184,9 +186,8 @@ int ht_open(const char *path, struct ht_device **dev)
 void ht_close(struct ht_device *dev)
 {
     if (dev) {
-        struct ht_linux *l = to_linux(dev);
-
-        l->close(l);
-        linux_free(l);
+        ht_device_close_streams(dev);
+        to_linux(dev)->close(to_linux(dev));
+        linux_free(to_linux(dev));
     }
 }

@@ -12,8 +12,10 @@
 /**
  * struct ht_linux - a device opened from Linux user space
  * @dev: the core's part; first, so that one is the other
- * @lock: one exchange of control messages at a time
+ * @lock: guards the core's message buffer
+ * @mailbox: without the module: one exchange of control messages at a time
  * @close: undo what opening did, but for this structure
+ * @pid: of the process that opened the device's node
  * @fd: the device node, or the PCI device's registers
  * @rings: mapped streams
  * @doorbells: their doorbell registers; NULL with virtio
@@ -21,7 +23,9 @@
 struct ht_linux {
     struct ht_device dev;
     pthread_mutex_t lock;
+    pthread_mutex_t mailbox;
     void (*close)(struct ht_linux *l);
+    int pid;
     int fd;
     void *rings[HT_STREAMS_MAX];
     volatile uint32_t *doorbells[HT_STREAMS_MAX];

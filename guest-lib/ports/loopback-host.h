@@ -36,7 +36,8 @@ struct ht_loopback {
     HtClassTable *classes;
     unsigned busy[HT_CLASSES_MAX + 1];
     struct ht_loopback_stream *streams;
-    pthread_mutex_t control;             /* the library's exchanges */
+    pthread_mutex_t control;             /* the library's buffer and list */
+    pthread_mutex_t messages;            /* one at a time, as in a device */
     pthread_mutex_t time_lock;
     HtTimeMap time;
     uint64_t last_sync_ns;

@@ -19,7 +19,9 @@ static int lb_control(struct ht_device *dev, struct ht_msg *msg, uint32_t size)
     g_autofree struct ht_msg *copy = g_malloc(HT_MESSAGE_MAX);
 
     memcpy(copy, msg, msg->size);
+    pthread_mutex_lock(&loopback(dev)->messages);
     ht_loopback_message(loopback(dev), copy);
+    pthread_mutex_unlock(&loopback(dev)->messages);
     if (copy->size > size) {
         return -EIO;
     }
@@ -203,6 +205,7 @@ struct ht_loopback *ht_loopback_new(const struct ht_loopback_config *cfg)
         ht_consumer_init(&st->consumer, &consumer);
     }
     pthread_mutex_init(&lb->control, NULL);
+    pthread_mutex_init(&lb->messages, NULL);
     pthread_mutex_init(&lb->time_lock, NULL);
     ht_loopback_start(lb);
     return lb;
@@ -225,6 +228,7 @@ void ht_loopback_free(struct ht_loopback *lb)
     ht_class_table_free(lb->classes);
     munmap(lb->memory, lb->memory_size);
     pthread_mutex_destroy(&lb->control);
+    pthread_mutex_destroy(&lb->messages);
     pthread_mutex_destroy(&lb->time_lock);
     g_free(lb);
 }

@@ -9,8 +9,6 @@
  */
 #include "core.h"
 
-static const uint64_t wake_never = HT_WAKE_NEVER;
-
 static void virtio_opened(struct ht_stream *s)
 {
     ht_zero(s->ring, sizeof(*s->ring));
@@ -18,7 +16,7 @@ static void virtio_opened(struct ht_stream *s)
     s->ring->host.state = HT_STREAM_OPENED;
     s->ring->host.instance = s->instance;
     s->head_pub = &s->ring->guest.head;
-    s->wake = &wake_never;
+    s->wake = &s->ring->host.wake;      /* never, while the stream is open */
     /* Buffers under way cannot be overwritten. */
     s->overwrite = 0;
 }
@@ -78,7 +76,8 @@ static int virtio_space(struct ht_stream *s, uint64_t packet)
     if (s->submitted < ht_head(s)) {
         (void)submit(s, false);
     }
-    s->tail = ht_load_relaxed(&s->ring->host.tail);
+    /* Pairs with the store-release of tail in the port, or the driver. */
+    s->tail = ht_load_acquire(&s->ring->host.tail);
     return packet - s->tail <= s->packets_mask;
 }
 

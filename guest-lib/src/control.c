@@ -36,6 +36,7 @@ int ht_device_init(struct ht_device *dev)
         return -EPROTO;
     }
     dev->cookie = 0;
+    dev->streams = NULL;
     return 0;
 }
 
@@ -63,12 +64,13 @@ void ht_control_end(struct ht_device *dev)
 int ht_exchange(struct ht_device *dev, struct ht_msg *msg)
 {
     const uint16_t type = msg->type;
-    const uint32_t cookie = ++dev->cookie;
+    const uint32_t cookie = ht_atomic_next(&dev->cookie);
     int r;
 
     msg->cookie = cookie;
     msg->status = HT_STATUS_IO;         /* unless the host replies */
-    r = dev->ops->control(dev, msg, sizeof(dev->msg));
+    /* No reply is longer than its message. */
+    r = dev->ops->control(dev, msg, msg->size);
     if (r) {
         return r;
     }

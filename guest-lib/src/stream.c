@@ -27,15 +27,14 @@ static uint32_t log2_of(uint32_t v)
 static int stream_message(struct ht_device *dev, uint16_t type,
                           uint32_t stream, uint64_t instance, uint64_t lost)
 {
-    struct ht_msg_stream *m;
-    int r;
+    struct ht_msg_stream m = {
+        .h = { .type = type, .size = sizeof(m) },
+        .stream = stream,
+        .instance = instance,
+        .lost = lost,
+    };
+    int r = ht_control(dev, &m.h);
 
-    m = (struct ht_msg_stream *)ht_control_begin(dev, type, sizeof(*m));
-    m->stream = stream;
-    m->instance = instance;
-    m->lost = lost;
-    r = ht_control(dev, &m->h);
-    ht_control_end(dev);
     /* The host forgot the stream: closed by a reset or another driver. */
     return r == -ENOENT || r == -EINVAL ? -EIO : r;
 }
@@ -44,7 +43,7 @@ static int open_message(struct ht_device *dev,
                         const struct ht_stream_params *params,
                         uint32_t *stream, uint64_t *instance)
 {
-    struct ht_msg_open *m;
+    struct ht_msg_open m;
     size_t len;
     int r;
 
@@ -52,17 +51,17 @@ static int open_message(struct ht_device *dev,
     if (len > HT_STREAM_NAME_MAX) {
         return -EINVAL;
     }
-    m = (struct ht_msg_open *)ht_control_begin(dev, HT_MSG_STREAM_OPEN,
-                                               sizeof(*m));
-    m->stream = params->stream;
-    m->vcpu = params->vcpu;
+    ht_zero(&m, sizeof(m));
+    m.h.type = HT_MSG_STREAM_OPEN;
+    m.h.size = sizeof(m);
+    m.stream = params->stream;
+    m.vcpu = params->vcpu;
     if (len) {
-        ht_copy(m->name, params->name, len);
+        ht_copy(m.name, params->name, len);
     }
-    r = ht_control(dev, &m->h);
-    *stream = m->stream;
-    *instance = m->instance;
-    ht_control_end(dev);
+    r = ht_control(dev, &m.h);
+    *stream = m.stream;
+    *instance = m.instance;
 
     switch (r) {
     case 0:
@@ -80,6 +79,49 @@ static int open_message(struct ht_device *dev,
         return -EINVAL;         /* no stream has that index */
     default:
         return r;
+    }
+}
+
+static void list_lock(struct ht_device *dev)
+{
+    if (dev->ops->lock) {
+        dev->ops->lock(dev);
+    }
+}
+
+static void list_unlock(struct ht_device *dev)
+{
+    if (dev->ops->unlock) {
+        dev->ops->unlock(dev);
+    }
+}
+
+static void list_stream(struct ht_device *dev, struct ht_stream *s)
+{
+    list_lock(dev);
+    s->next_open = dev->streams;
+    dev->streams = s;
+    list_unlock(dev);
+}
+
+static void unlist_stream(struct ht_device *dev, struct ht_stream *s)
+{
+    struct ht_stream **p;
+
+    list_lock(dev);
+    for (p = &dev->streams; *p; p = &(*p)->next_open) {
+        if (*p == s) {
+            *p = s->next_open;
+            break;
+        }
+    }
+    list_unlock(dev);
+}
+
+void ht_device_close_streams(struct ht_device *dev)
+{
+    while (dev->streams) {
+        ht_stream_close(dev->streams);
     }
 }
 
@@ -116,6 +158,7 @@ int ht_stream_open(struct ht_device *dev, struct ht_stream *s,
     channel_ops(dev->caps.channel)->opened(s);
     ht_compiler_barrier();
     s->ops = channel_ops(dev->caps.channel);    /* open from here on */
+    list_stream(dev, s);
     return 0;
 }
 
@@ -142,19 +185,26 @@ int ht_stream_push(struct ht_stream *s)
 bool ht_stream_room(struct ht_stream *s, uint32_t size)
 {
     uint64_t packet = s->packet;
+    bool room = false;
 
-    if (!s->ops) {
+    /* Busy: virtio may hand packets over, and an interrupting event not too */
+    if (s->busy) {
         return false;
     }
+    s->busy = 1;
+    ht_compiler_barrier();
     if (s->cur) {
-        if ((uint64_t)(s->end - s->cur) >=
-            (uint64_t)size + HT_EVENT_HEADER_EXT) {
-            return true;
-        }
+        room = (uint64_t)(s->end - s->cur) >=
+               (uint64_t)size + HT_EVENT_HEADER_EXT;
         packet++;
     }
-    return packet - s->tail <= s->packets_mask || s->overwrite ||
-           s->ops->space(s, packet);
+    if (!room && s->ops) {
+        room = packet - s->tail <= s->packets_mask || s->overwrite ||
+               s->ops->space(s, packet);
+    }
+    ht_compiler_barrier();
+    s->busy = 0;
+    return room;
 }
 
 int ht_stream_flush(struct ht_stream *s)
@@ -179,11 +229,13 @@ int ht_stream_close(struct ht_stream *s)
 {
     struct ht_device *dev = s->dev;
     unsigned tries = 0;
-    int r, closed;
+    int r, flushed, closed;
+    uint64_t lost;
 
     if (!s->ops) {
         return -EIO;
     }
+    unlist_stream(dev, s);
     s->busy = 1;                /* from here on, events are discarded */
     ht_compiler_barrier();
     while ((r = s->ops->flush(s)) == -EAGAIN) {
@@ -193,8 +245,12 @@ int ht_stream_close(struct ht_stream *s)
         }
     }
     ht_publish_lost(s);
+    lost = s->lost + ht_load_relaxed(&s->lost_nested);
+    /* The reply to a close does not tell whether the stream was stopped. */
+    flushed = stream_message(dev, HT_MSG_STREAM_FLUSH, s->index, s->instance,
+                             lost);
     closed = stream_message(dev, HT_MSG_STREAM_CLOSE, s->index, s->instance,
-                            s->lost + ht_load_relaxed(&s->lost_nested));
+                            lost);
     if (dev->ops->unmap) {
         dev->ops->unmap(dev, s->index);
     }
@@ -205,5 +261,5 @@ int ht_stream_close(struct ht_stream *s)
     s->packets = NULL;
     ht_compiler_barrier();
     s->busy = 0;
-    return r ? r : closed;
+    return r ? r : flushed ? flushed : closed;
 }

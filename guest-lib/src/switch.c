@@ -161,7 +161,19 @@ uint8_t *ht_get_nested(struct ht_stream *s)
     return NULL;
 }
 
+/*
+ * Also the first commit after the stream's memory was taken away (a suspend,
+ * an unplugged device, a fork): what is mapped then says closed, and its wake
+ * word is 0.  The event just committed is one that nobody reads.
+ */
 void ht_notify(struct ht_stream *s)
 {
+    if (ht_unlikely(ht_load_relaxed32(&s->ring->host.state) !=
+                    HT_STREAM_OPENED)) {
+        s->cur = NULL;
+        s->end = NULL;
+        s->lost++;
+        return;
+    }
     s->ops->notify(s);
 }

@@ -20,18 +20,18 @@ int ht_time_sync(struct ht_device *dev, unsigned rounds)
         return -EINVAL;
     }
     for (i = 0; i <= rounds && r == 0; i++) {
-        struct ht_msg_time *m = (struct ht_msg_time *)
-            ht_control_begin(dev, HT_MSG_TIME_SYNC, sizeof(*m));
+        struct ht_msg_time m = {
+            .h = { .type = HT_MSG_TIME_SYNC, .size = sizeof(m) },
+            .before = before,
+            .after = after,
+            .prev = prev,
+        };
 
-        m->before = before;
-        m->after = after;
-        m->prev = prev;
         before = ht_clock();
-        r = ht_control(dev, &m->h);
+        r = ht_control(dev, &m.h);
         after = ht_clock();
-        prev = m->h.cookie;
-        bound = m->bound_ns;
-        ht_control_end(dev);
+        prev = m.h.cookie;
+        bound = m.bound_ns;
     }
     if (r) {
         return r;
@@ -42,15 +42,16 @@ int ht_time_sync(struct ht_device *dev, unsigned rounds)
 int ht_get_stats(struct ht_device *dev, uint32_t stream,
                  struct ht_stats *stats)
 {
-    struct ht_msg_stats *m = (struct ht_msg_stats *)
-        ht_control_begin(dev, HT_MSG_STATS, sizeof(*m));
+    struct ht_msg_stats m;
     int r;
 
-    m->stream = stream;
-    r = ht_control(dev, &m->h);
+    ht_zero(&m, sizeof(m));
+    m.h.type = HT_MSG_STATS;
+    m.h.size = sizeof(m);
+    m.stream = stream;
+    r = ht_control(dev, &m.h);
     if (r == 0) {
-        *stats = m->stats;
+        *stats = m.stats;
     }
-    ht_control_end(dev);
     return r;
 }

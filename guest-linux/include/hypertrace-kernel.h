@@ -6,16 +6,11 @@
  *
  *	ht_kernel_register(&ht_class_queue_full);	// may sleep
  *
- *	struct ht_stream *s = ht_kernel_begin();	// anywhere, even in an NMI
+ *	ht_trace(queue_full, cpu, depth);		// anywhere, even in an NMI
  *
- *	if (s) {
- *		ht_emit_queue_full(s, cpu, depth);
- *		ht_kernel_end();
- *	}
- *
- * Each CPU has a stream for each context: task, softirq, interrupt, NMI.
- * Events go to the first device; without one they vanish, which is not an
- * error: instrumented code does not care whether it is watched.
+ * Each CPU has a stream.  Events go to the first device, or the one of the
+ * parameter kernel_device; without one they vanish, which is not an error:
+ * instrumented code does not care whether it is watched.
  */
 #ifndef HYPERTRACE_KERNEL_H
 #define HYPERTRACE_KERNEL_H
@@ -43,35 +38,48 @@ int ht_kernel_register(struct ht_class *cls);
 void ht_kernel_unregister(struct ht_class *cls);
 
 /**
- * ht_kernel_begin() - this CPU's stream for the current context
+ * ht_kernel_begin() - this CPU's stream
+ * @flags: set, for ht_kernel_end()
  *
- * Preemption is off from here to ht_kernel_end(); do not sleep.
+ * Interrupts are off from here to ht_kernel_end(), so do little.
+ * Context: any, also NMIs and probes.
  *
  * Return: the stream; NULL: there is none, and ht_kernel_end() must not be
  * called.
  */
-struct ht_stream *ht_kernel_begin(void);
+struct ht_stream *ht_kernel_begin(unsigned long *flags);
 
 /**
  * ht_kernel_end() - done with the stream from ht_kernel_begin()
+ * @flags: as ht_kernel_begin() set them
  */
-void ht_kernel_end(void);
+void ht_kernel_end(unsigned long flags);
 
 /**
- * ht_kernel_get() - reserve an event, as ht_get()
- * @cls: a registered class
- * @size: payload bytes
- * @stream: set, for ht_kernel_commit()
+ * ht_event_enabled() - would an event be emitted?
+ * @ident: of HT_EVENT()
+ */
+#define ht_event_enabled(ident)	(READ_ONCE(ht_class_##ident.id) != 0)
+
+/**
+ * ht_trace() - emit an event on this CPU's stream
+ * @ident: of HT_EVENT()
+ * @...: its fields, evaluated only if the class is registered on a device
  *
- * Return: where the payload goes; NULL: discarded, nothing to commit.
+ * Context: any, also NMIs and probes.
  */
-void *ht_kernel_get(const struct ht_class *cls, u32 size,
-		    struct ht_stream **stream);
-
-/**
- * ht_kernel_commit() - publish the event of ht_kernel_get()
- * @stream: from ht_kernel_get()
- */
-void ht_kernel_commit(struct ht_stream *stream);
+#define ht_trace(ident, ...)						\
+do {									\
+	if (ht_event_enabled(ident)) {					\
+		unsigned long ht_flags_;				\
+		struct ht_stream *ht_stream_;				\
+									\
+		ht_stream_ = ht_kernel_begin(&ht_flags_);		\
+		if (ht_stream_) {					\
+			ht_emit_##ident(ht_stream_, ##__VA_ARGS__);	\
+			ht_kernel_end(ht_flags_);			\
+		}							\
+	}								\
+} while (0)
 
 #endif /* HYPERTRACE_KERNEL_H */

@@ -216,6 +216,84 @@ static void endless(void)
     ht_close(dev);
 }
 
+/* Emit, be suspended, and find the stream closed; then open another. */
+static void suspended(void)
+{
+    struct ht_device *dev = open_library(&stream);
+    uint64_t n;
+    int r;
+
+    for (n = 0; n < 1000; n++) {
+        ht_emit_devtest(&stream, n, "before");
+    }
+    puts("emitted");
+    fflush(stdout);
+    while (access("/tmp/awake", F_OK)) {
+        usleep(10000);
+    }
+    for (n = 0; n < 1000; n++) {
+        ht_emit_devtest(&stream, n, "nobody there");
+    }
+    r = ht_stream_flush(&stream);
+    printf("closed: lost %llu, flush %s\n", (unsigned long long)stream.lost,
+           strerror(-r));
+    fflush(stdout);
+    ht_stream_close(&stream);
+    r = ht_stream_open(dev, &stream, NULL);
+    expect("opening another stream", -r, 0);
+    for (n = 0; n < 1000; n++) {
+        ht_emit_devtest(&stream, n, "after");
+    }
+    expect("closing", -ht_stream_close(&stream), 0);
+    ht_close(dev);
+}
+
+static unsigned child_status(void)
+{
+    int status;
+
+    wait(&status);
+    return status;
+}
+
+/*
+ * What a producer must survive: fork() and emitting or closing in the child,
+ * emitting when the device is closed, and that errno is what it was.
+ */
+static void survival(void)
+{
+    struct ht_device *dev = open_library(&stream);
+    uint64_t n, changed = 0;
+
+    for (n = 0; n < 1000; n++) {
+        ht_emit_devtest(&stream, n, "parent");
+    }
+    if (fork() == 0) {
+        for (n = 0; n < 100000; n++) {
+            ht_emit_devtest(&stream, n, "child");
+        }
+        ht_stream_close(&stream);
+        ht_emit_devtest(&stream, n, "child");
+        ht_close(dev);
+        _exit(0);
+    }
+    expect("the child's wait status", child_status(), 0);
+    for (n = 1000; n < 200000; n++) {
+        errno = 12345;
+        ht_emit_devtest(&stream, n, "parent");
+        changed += errno != 12345;
+    }
+    if (changed) {
+        die("%llu emits changed errno", (unsigned long long)changed);
+    }
+    expect("flushing", -ht_stream_flush(&stream), 0);
+    ht_close(dev);
+    for (n = 0; n < 1000; n++) {
+        ht_emit_devtest(&stream, n, "closed");
+    }
+    expect("closing", -ht_stream_close(&stream), EIO);
+}
+
 static void ids(void)
 {
     struct ht_device *dev;
@@ -249,6 +327,10 @@ int emit_test(const char *name, const char *arg)
         last(arg ? arg : "");
     } else if (!strcmp(name, "endless")) {
         endless();
+    } else if (!strcmp(name, "suspended")) {
+        suspended();
+    } else if (!strcmp(name, "survival")) {
+        survival();
     } else if (!strcmp(name, "ids")) {
         ids();
     } else {

@@ -210,20 +210,33 @@ static void check_messages(int owner, int other, struct ht_msg_open *o,
 
 static void check_fork(volatile uint8_t *ring)
 {
+    const struct ht_ring_control *control = (const void *)ring;
+    const uint8_t before = ring[0];
     int status;
     pid_t pid;
 
     fflush(stdout);
     pid = fork();
     if (pid == 0) {
-        struct sigaction dfl = { .sa_handler = SIG_DFL };
-
-        sigaction(SIGSEGV, &dfl, NULL);
-        ring[0] = 1;
-        _exit(0);
+        if (control->host.state != HT_STREAM_CLOSED || control->host.wake) {
+            _exit(1);
+        }
+        ring[0] = before + 1;
+        ring[HT_PACKETS_OFFSET] = 1;
+        /* and the child's child */
+        pid = fork();
+        if (pid == 0) {
+            ring[0] = before + 1;
+            _exit(control->host.state != HT_STREAM_CLOSED);
+        }
+        waitpid(pid, &status, 0);
+        _exit(status ? 2 : 0);
     }
     waitpid(pid, &status, 0);
-    if (!WIFSIGNALED(status) || WTERMSIG(status) != SIGSEGV) {
+    if (status) {
+        die("a child: wait status %#x", status);
+    }
+    if (ring[0] != before) {
         die("a child has its parent's ring");
     }
 }

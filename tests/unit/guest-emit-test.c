@@ -157,7 +157,7 @@ static void test_push(void)
             g_assert_cmpuint(sink.stream[0].events, ==, n + 1);
         }
     }
-    g_assert_nonnull(ht_get(&s, ht_class_zero.id, 0));
+    g_assert_nonnull(ht_get(&s, gt_class_tick->id, 8));
     g_assert_cmpint(ht_stream_push(&s), ==, -EBUSY);
     g_assert_cmpint(ht_stream_flush(&s), ==, -EBUSY);
     g_assert_cmpint(ht_stream_close(&s), ==, 0);

@@ -188,6 +188,18 @@ static inline void ht_atomic_inc(uint64_t *p)
 #endif
 }
 
+/**
+ * ht_atomic_next() - add one, with a result that no other caller has
+ */
+static inline uint32_t ht_atomic_next(uint32_t *p)
+{
+#ifdef __KERNEL__
+    return atomic_inc_return_relaxed((atomic_t *)p);
+#else
+    return __atomic_add_fetch(p, 1, __ATOMIC_RELAXED);
+#endif
+}
+
 /* Prefetching -------------------------------------------------------------- */
 
 /*

@@ -7,10 +7,9 @@
  *     ht_register(dev, &ht_class_irq_done);
  *     ht_emit_irq_done(stream, 14, addr, "disk");
  *
- * may stand in one source file, or in a header that several share: the class
- * is then one object of the program (or shared library, or kernel module),
- * registered once.  So the identifier is a global name: two events that share
- * one become one, and the linker does not say so.
+ * may stand in a source file, or in a header that several share: each file then
+ * has a class of its own, to be registered there, and the host gives those with
+ * the same name and fields the same id.
  *
  * Fields, 0 to 16 of them:
  *
@@ -63,11 +62,11 @@
         HT_EV_EACH(HT_EV_DESC, ##__VA_ARGS__)                               \
         { 0, 0, 0, 0, 0 }                                                   \
     };                                                                      \
-    HT_EV_SHARED struct ht_class ht_class_##ident = {                       \
+    static struct ht_class ht_class_##ident = {                       \
         class_name, ht_fields_##ident,                                      \
         sizeof(ht_fields_##ident) / sizeof(struct ht_field) - 1, level, 0   \
     };                                                                      \
-    static inline bool ht_emit_##ident(struct ht_stream *ht_s_              \
+    static inline __attribute__((unused)) bool ht_emit_##ident(struct ht_stream *ht_s_              \
                                  HT_EV_EACH(HT_EV_PARAM, ##__VA_ARGS__))    \
     {                                                                       \
         HT_EV_EACH(HT_EV_LEN, ##__VA_ARGS__)                                \
@@ -85,17 +84,7 @@
         ht_finish(ht_s_, ht_e_);                                            \
         return true;                                                        \
     }                                                                       \
-    extern struct ht_class ht_class_##ident
-
-/*
- * One object however many files define it.  Hidden: a shared library has its
- * own, since its ids may be of another device.
- */
-#ifdef __KERNEL__
-#define HT_EV_SHARED    __attribute__((weak))
-#else
-#define HT_EV_SHARED    __attribute__((weak, visibility("hidden")))
-#endif
+    struct ht_class
 
 /* Kinds: form; C type, bits, kind and flags on the wire */
 #define HT_EV_u8        INT, uint8_t,   8, HT_FIELD_U8,  0

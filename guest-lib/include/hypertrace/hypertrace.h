@@ -90,6 +90,7 @@ struct ht_stream {
     struct ht_device *dev;
     uint32_t packet_shift;
     uint32_t packets_mask;
+    struct ht_stream *next_open;        /* of the device */
     uint32_t index;
     uint32_t overwrite;
     uint32_t content;           /* virtio: of the packet handed over in part */
@@ -323,7 +324,8 @@ int ht_open(const char *path, struct ht_device **dev);
 
 /**
  * ht_close() - close a device opened with ht_open()
- * @dev: its streams must be closed; NULL is fine
+ * @dev: streams that are open are closed, so that nothing is emitted to them
+ *       any more; NULL is fine
  */
 void ht_close(struct ht_device *dev);
 

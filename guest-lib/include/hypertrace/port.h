@@ -38,9 +38,9 @@
  *        buffers came back.
  * @relax: let time pass between two tries of a message that was BUSY;
  *         @tries counts from 0.  Returns a negative errno to give up.
- * @lock: begin an exchange of control messages: one at a time a device.  NULL
- *        where the caller sees to that
- * @unlock: end it
+ * @lock: take the device's message buffer, which registering uses.  NULL where
+ *        the caller sees to it that one thread at a time registers
+ * @unlock: let others use it
  */
 struct ht_port_ops {
     int (*control)(struct ht_device *dev, struct ht_msg *msg, uint32_t size);
@@ -63,14 +63,15 @@ struct ht_port_ops {
  * @mapping: how stream memory is mapped, for people: "write-back",
  *           "write-combining", "uncached", "guest RAM"
  * @cookie: last cookie used
- * @msg: the buffer every exchange uses, between ops->lock and ops->unlock;
- *       without those, the control calls are for one thread at a time
+ * @streams: those that are open
+ * @msg: for messages too long for a stack, between ops->lock and ops->unlock
  */
 struct ht_device {
     struct ht_caps caps;
     const struct ht_port_ops *ops;
     const char *mapping;
     uint32_t cookie;
+    struct ht_stream *streams;
     union {
         struct ht_msg h;
         uint8_t bytes[HT_MESSAGE_MAX];
@@ -105,6 +106,12 @@ struct ht_channel_ops {
  * contradict each other.
  */
 int ht_device_init(struct ht_device *dev);
+
+/**
+ * ht_device_close_streams() - close what is open, before a device is closed
+ * @dev: the device; nobody uses its streams
+ */
+void ht_device_close_streams(struct ht_device *dev);
 
 /**
  * ht_control_begin() - take the device's message buffer

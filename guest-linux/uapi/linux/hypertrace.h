@@ -84,9 +84,9 @@ struct ht_ioc_reap {
 };
 
 /*
- * Errors: EINVAL: not as said above, EPERM: not one of the caller's streams,
+ * Errors: EINVAL: invalid argument; EPERM: not one of the caller's streams,
  * or not allowed; EAGAIN (submit): every buffer is in use; ENODEV: the device
- * is gone; ETIMEDOUT, EIO: the device did not answer.
+ * is gone, or suspended; ETIMEDOUT: no reply; EIO: malformed reply.
  */
 #define HT_IOC_GET_INFO	_IOR(HT_IOC_MAGIC, 0, struct ht_ioc_info)
 #define HT_IOC_CONTROL	_IOW(HT_IOC_MAGIC, 1, struct ht_ioc_control)
@@ -96,11 +96,11 @@ struct ht_ioc_reap {
 /*
  * mmap() offsets, MAP_SHARED only.  The ring is the control page and the
  * packets, 4096 + packets * packet_size bytes; the doorbell is one page that
- * holds the stream's doorbell register (hypercall, shm).  A mapping is not
- * inherited by fork().
+ * holds the stream's doorbell register (hypercall, shm).
  *
  * When the stream is closed or the device goes, a mapping is not torn out
- * from under its user: it then shows one private page, read by nobody.
+ * from under its user: it then shows private pages, of which the control page
+ * says that the stream is closed.  So does a mapping inherited by fork().
  */
 #define HT_MMAP_RING(stream)		(((__u64)(stream) * 2) << 31)
 #define HT_MMAP_DOORBELL(stream)	(((__u64)(stream) * 2 + 1) << 31)
