@@ -180,11 +180,11 @@ static int htk_emit_open_one(struct htk_emit *e, unsigned int cpu)
 	return 0;
 }
 
-static void htk_emit_short(const struct htk_emit *e)
+static void htk_emit_short(const struct htk_emit *e, unsigned int cpus)
 {
 	dev_warn(&e->h->vdev->dev,
 		 "only %u of %u kernel streams: events of the other CPUs are discarded\n",
-		 e->streams, num_online_cpus());
+		 e->streams, cpus);
 }
 
 /* Context: cpus_read_lock() and htk_emit_mutex held */
@@ -194,7 +194,7 @@ static void htk_emit_open(struct htk_emit *e)
 
 	for_each_online_cpu(cpu) {
 		if (htk_emit_open_one(e, cpu)) {
-			htk_emit_short(e);
+			htk_emit_short(e, num_online_cpus());
 			break;
 		}
 	}
@@ -215,7 +215,7 @@ static int htk_emit_prepare(unsigned int cpu)
 	e = rcu_dereference_protected(htk_emit,
 				      lockdep_is_held(&htk_emit_mutex));
 	if (e && htk_emit_open_one(e, cpu))
-		htk_emit_short(e);
+		htk_emit_short(e, num_online_cpus() + 1);
 	mutex_unlock(&htk_emit_mutex);
 	return 0;
 }

@@ -21,7 +21,6 @@ import htpayload  # noqa: E402
 from htvm import VM, Failure  # noqa: E402
 
 CHANNELS = ["hypercall", "shm", "virtio"]
-CONTEXTS = ["task", "softirq", "irq", "nmi"]
 
 
 @pytest.fixture(params=CHANNELS)
@@ -96,13 +95,12 @@ read answer <&3
 
 
 def kernel_streams(trace):
-    """{(cpu, context): [instance...]} of the kernel's streams."""
+    """{cpu: {instance...}} of the kernel's streams."""
     found = {}
     for path in trace.rglob("stream-*"):
-        m = re.fullmatch(r"stream-\d+-(\d+)-kernel_(\d+)_([a-z]+)-\d+",
-                         path.name)
+        m = re.fullmatch(r"stream-\d+-(\d+)-kernel_(\d+)-\d+", path.name)
         if m:
-            found.setdefault((int(m[2]), m[3]), set()).add(int(m[1]))
+            found.setdefault(int(m[2]), set()).add(int(m[1]))
     return found
 
 
@@ -116,19 +114,18 @@ def add_cpu(vm):
 
 
 def test_vcpu(channel, tmp_path):
-    """A processor that comes gets the kernel's streams, each of its contexts
-    one; it goes and comes back to the same ones; nothing is lost."""
+    """A processor that comes gets a stream of the kernel's; it goes and comes
+    back to the same one; nothing is lost."""
     with VM(devices=[{"channel": channel, "packets": 64}], job=CPU_JOB,
             files=events_module(), **CPUS,
             workdir=tmp_path / "vm") as vm:
         vm.out.expect("^alone", 60)
-        assert set(kernel_streams(vm.trace("ht0"))) == {
-            (0, c) for c in CONTEXTS}
+        assert set(kernel_streams(vm.trace("ht0"))) == {0}
         add_cpu(vm)
         bench = json.loads(vm.out.expect(r'^(\{"tool".*\})\n', 60)[1])
         vm.out.expect("^two", 60)
         found = kernel_streams(vm.trace("ht0"))
-        assert set(found) == {(n, c) for n in (0, 1) for c in CONTEXTS}
+        assert set(found) == {0, 1}
         vm.say("go")
         vm.out.expect("^done", 120)
         counted = vm.qmp.command("qom-get", property="stats",
@@ -143,7 +140,7 @@ def test_vcpu(channel, tmp_path):
     assert counted["events"] == sum(len(s.events) for s in streams.values())
     assert (bench["sent"], bench["discarded"]) == (10000, 0)
     for cpu in (0, 1):
-        instance, = found[cpu, "task"]
+        instance, = found[cpu]
         switches = [f for name, f in streams[instance].events
                     if name == "sched_switch"]
         assert len(switches) > 100
@@ -159,7 +156,7 @@ def test_vcpu_without_streams(tmp_path):
     events are counted."""
     with VM(devices=[{"channel": "shm", "streams": 6, "packets": 64}],
             job=CPU_JOB, files=events_module(), **CPUS,
-            module_args="kernel_streams=4", workdir=tmp_path / "vm") as vm:
+            module_args="kernel_streams=1", workdir=tmp_path / "vm") as vm:
         vm.out.expect("^alone", 60)
         add_cpu(vm)
         vm.out.expect("^two", 60)
@@ -168,9 +165,10 @@ def test_vcpu_without_streams(tmp_path):
         vm.say("go")
         vm.wait()
         assert not vm.oops()
-        assert set(kernel_streams(vm.trace("ht0"))) == {
-            (0, c) for c in CONTEXTS}
-        assert "4 streams for the kernel, 8 wanted" in vm.console.text
+        assert set(kernel_streams(vm.trace("ht0"))) == {0}
+        assert "only 1 of 2 kernel streams" in vm.console.text
+        assert any(s.discarded
+                   for s in ctf_events.read(vm.trace("ht0")).values())
 
 
 # Devices ----------------------------------------------------------------------
