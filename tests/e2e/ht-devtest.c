@@ -234,7 +234,7 @@ static void check_fork(volatile uint8_t *ring)
     }
     waitpid(pid, &status, 0);
     if (status) {
-        die("a child: wait status %#x", status);
+        die("a child: wait status 0x%x", status);
     }
     if (ring[0] != before) {
         die("a child has its parent's ring");

@@ -66,7 +66,7 @@
         class_name, ht_fields_##ident,                                      \
         sizeof(ht_fields_##ident) / sizeof(struct ht_field) - 1, level, 0   \
     };                                                                      \
-    static inline __attribute__((unused)) bool ht_emit_##ident(struct ht_stream *ht_s_              \
+    static inline bool ht_emit_##ident(struct ht_stream *ht_s_              \
                                  HT_EV_EACH(HT_EV_PARAM, ##__VA_ARGS__))    \
     {                                                                       \
         HT_EV_EACH(HT_EV_LEN, ##__VA_ARGS__)                                \

@@ -1,0 +1,234 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The Linux driver as a source of events, and what becomes of it when the
+machine is suspended, a device goes, or a container has its node."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts"))
+
+import ctf_events  # noqa: E402
+from htvm import VM  # noqa: E402
+from linux_guest import (  # noqa: E402
+    assert_sound, events_module, rows, stats)
+
+CHANNELS = ["hypercall", "shm", "virtio"]
+
+
+@pytest.fixture(params=CHANNELS)
+def channel(request):
+    return request.param
+
+
+KERNEL_JOB = """
+set -e
+insmod /ht/hypertrace-events.ko
+for i in 1 2 3 4 5; do
+    echo "the serial port interrupts" >&3
+    for j in 1 2 3 4 5 6 7 8 9; do cat /proc/self/stat >/dev/null & done
+    wait
+done
+echo loaded >&3
+read answer <&3
+rmmod hypertrace-events
+echo done >&3
+read answer <&3
+"""
+
+
+def check_nesting(stream):
+    """A CPU's events in order: what interrupts ends before what it does."""
+    stack = []
+    # one kind after the other was attached, and that may be inside
+    names = [name for name, _ in stream.events]
+    start = max(names.index(name) for name in
+                ("softirq_exit", "irq_handler_exit") if name in names)
+    for name, f in stream.events[start:]:
+        kind, _, edge = name.rpartition("_")
+        what = (kind, f.get("irq", f.get("vec")))
+        if edge == "entry":
+            assert what not in stack
+            stack.append(what)
+        elif edge == "exit" and stack:
+            assert stack.pop() == what
+
+
+def test_kernel_events(channel, tmp_path):
+    """The kernel's own events, from tasks, softirqs, interrupts and NMIs.
+
+    Each CPU's switches form a chain: who comes is who goes next.
+    """
+    with VM(devices=[{"channel": channel, "packets": 64}], job=KERNEL_JOB,
+            files=events_module(), workdir=tmp_path / "vm") as vm:
+        vm.out.expect("^loaded", 60)
+        vm.qmp.command("inject-nmi")
+        vm.say("go")
+        vm.out.expect("^done", 60)
+        counted = stats(vm)
+        vm.say("go")
+        vm.wait()
+        assert_sound(vm)
+        streams = ctf_events.read(vm.trace("ht0"))
+    assert counted["lost"] == counted["dropped"] == counted["errors"] == 0
+    assert counted["events"] == sum(len(s.events) for s in streams.values())
+    seen = set()
+    chains = 0
+    for s in streams.values():
+        seen |= {name for name, _ in s.events}
+        check_nesting(s)
+        switches = [f for name, f in s.events if name == "sched_switch"]
+        chains += len(switches) > 50
+        for one, two in zip(switches, switches[1:]):
+            assert one["next_tid"] == two["prev_tid"]
+    assert seen >= {"sched_switch", "sched_wakeup", "irq_handler_entry",
+                    "irq_handler_exit", "softirq_entry", "softirq_exit",
+                    "nmi_handler"}
+    assert chains == 2
+
+
+FLOOD_JOB = """
+set -e
+insmod /ht/hypertrace-events.ko
+for i in 1 2 3; do
+    for j in 1 2 3 4 5 6 7 8; do cat /proc/self/stat >/dev/null & done
+    wait
+done
+rmmod hypertrace-events
+echo done >&3
+read answer <&3
+"""
+
+
+def run_flood(tmp_path, **kwargs):
+    """The device's counters, and the streams of the kernel's events"""
+    with VM(job=FLOOD_JOB, files=events_module(), workdir=tmp_path / "vm",
+            **kwargs) as vm:
+        vm.out.expect("^done", 120)
+        counted = stats(vm)
+        vm.say("go")
+        vm.wait()
+        assert_sound(vm)
+        return counted, ctf_events.read(vm.trace("ht0"))
+
+
+def test_kernel_streams_suffice(tmp_path):
+    """Every CPU has its stream with the streams that there are by default."""
+    counted, streams = run_flood(tmp_path, devices=[{"channel": "virtio"}],
+                                 cpus=8)
+    assert counted["lost"] == counted["dropped"] == counted["errors"] == 0
+    assert len([s for s in streams.values() if s.events]) == 8
+
+
+def test_kernel_events_without_stream(channel, tmp_path):
+    """Those of CPUs that have no stream are counted in the trace."""
+    counted, streams = run_flood(tmp_path, cpus=4,
+                                 devices=[{"channel": channel}],
+                                 module_args="kernel_streams=2")
+    assert counted["dropped"] == counted["errors"] == 0
+    discarded = sum(s.discarded for s in streams.values())
+    assert discarded == counted["lost"] > 0
+
+
+SUSPEND_JOB = """
+set -e
+insmod /ht/hypertrace-events.ko
+ht-devtest /dev/hypertrace0 suspended >&3 &
+read answer <&3
+echo mem >/sys/power/state
+echo awake >/tmp/awake
+wait $!
+ht-bench -j -n 1000 -l >&3
+cat /proc/self/stat >/dev/null
+rmmod hypertrace-events
+"""
+
+
+def test_suspend(channel, tmp_path):
+    """Streams are closed, and what was committed arrives; awake, the kernel
+    goes on, a program learns that its stream is closed, and can open another.
+    """
+    with VM(devices=[{"channel": channel}], job=SUSPEND_JOB,
+            files=events_module(), workdir=tmp_path / "vm") as vm:
+        vm.out.expect("^emitted", 60)
+        vm.say("sleep")
+        vm.qmp.wait_event("SUSPEND", 60)
+        vm.qmp.command("system_wakeup")
+        vm.out.expect("^closed: lost 1000, flush Input/output error", 60)
+        vm.wait()
+        assert_sound(vm)
+        (run,) = rows(vm)
+        streams = ctf_events.read(vm.trace("ht0")).values()
+    assert run["sent"] == 1000
+    assert [s.events for s in streams
+            if s.events and s.events[0][0] == "devtest.event"] == [
+        [("devtest.event", {"n": n, "note": "before"}) for n in range(1000)],
+        [("devtest.event", {"n": n, "note": "after"}) for n in range(1000)]]
+    # each CPU before and after, and events in between
+    kernel = [s for s in streams
+              if any(name == "sched_switch" for name, _ in s.events)]
+    assert len(kernel) == 4
+    assert any(s.discarded for s in kernel)
+
+
+def test_node_in_a_container(tmp_path):
+    """A node of a file system that is unmounted while the device stays"""
+    job = """
+set -e
+mkdir /tmp/dev
+mount -t tmpfs tmpfs /tmp/dev
+mknod /tmp/dev/node c $(tr : ' ' </sys/class/misc/hypertrace0/dev)
+ht-bench -n 10 -l -d /tmp/dev/node
+umount /tmp/dev
+ht-bench -j -n 10 -l >&3
+"""
+    with VM(devices=[{"channel": "shm", "backend": "null"}], job=job,
+            workdir=tmp_path / "vm") as vm:
+        vm.wait()
+        assert_sound(vm)
+
+
+FAILOVER_JOB = """
+set -e
+insmod /ht/hypertrace-events.ko
+echo loaded >&3
+read answer <&3
+while [ -e /dev/hypertrace1 ]; do usleep 10000; done
+for j in 1 2 3 4 5 6 7 8; do cat /proc/self/stat >/dev/null & done
+wait
+rmmod hypertrace-events
+"""
+
+
+def test_kernel_events_go_on(tmp_path):
+    """The device asked for takes the kernel's events; the parameter's default
+    is the first, and when that goes, the next."""
+    with VM(devices=[{"channel": "shm"}, {"channel": "virtio"}],
+            job=FAILOVER_JOB.replace("hypertrace1", "hypertrace0"),
+            files=events_module(), workdir=tmp_path / "vm") as vm:
+        vm.out.expect("^loaded", 60)
+        assert stats(vm, "ht1")["events"] == 0
+        vm.qmp.command("device_del", id="ht0")
+        vm.qmp.wait_event("DEVICE_DELETED", 60, device="ht0")
+        vm.say("go")
+        vm.wait()
+        assert_sound(vm)
+        for n in range(2):
+            names = {name for s in ctf_events.read(
+                vm.trace(f"ht{n}")).values() for name, _ in s.events}
+            assert "sched_switch" in names
+
+
+def test_kernel_device(tmp_path):
+    """The device of the module's parameter takes the kernel's events."""
+    with VM(devices=[{"channel": "shm"}, {"channel": "hypercall"}],
+            job="insmod /ht/hypertrace-events.ko; rmmod hypertrace-events",
+            files=events_module(), module_args="kernel_device=1",
+            workdir=tmp_path / "vm") as vm:
+        vm.wait()
+        assert_sound(vm)
+        first, second = (ctf_events.read(vm.trace(f"ht{n}"))
+                         for n in range(2))
+    assert not any(s.events for s in first.values())
+    assert any(s.events for s in second.values())
