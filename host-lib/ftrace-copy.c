@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * hypertrace: copy what a guest has committed to a page of its ring
+ *
+ * When the kernel begins to write to a page again, it sets the commit count to
+ * 0, moves the tail (a full barrier), writes the first record's header, then
+ * the time stamp; the count grows later.  So the stamp alone would let new
+ * bytes pass under an old stamp, and the count alone another page's.
+ */
+#include "hypertrace/atomic.h"
+#include "ftrace-cpu.h"
+
+#define TRIES 4
+
+bool ht_ft_cpu_load(const HtFtCpu *c, uint64_t offset, uint64_t *value)
+{
+    if (ht_ft_mem_read(c->mem, offset, value, sizeof(*value))) {
+        return false;
+    }
+    *value = ht_le64(*value);
+    /*
+     * Pairs with the order of the guest's stores (its barrier where it moves
+     * the tail, and x86's own): what is loaded from now on is as new.
+     */
+    ht_fence_acquire();
+    return true;
+}
+
+/* Are these whole records, up to the end? */
+static bool records_ok(const uint8_t *data, const HtFtFetched *got)
+{
+    HtFtRecord r;
+    HtFtIter it;
+    HtFtStep step;
+
+    ht_ft_iter_init(&it, data, got->to - got->from, 0, got->ns);
+    do {
+        step = ht_ft_iter_next(&it, &r);
+    } while (step == HT_FT_EVENT);
+    return step == HT_FT_END;
+}
+
+/* How much the page has according to @commit, which may be anything */
+static uint64_t committed(const HtFtCpu *c, const HtFtWant *want,
+                          uint64_t commit)
+{
+    return want->cleared && commit == 0 ? ht_ft_cpu_capacity(c) : commit;
+}
+
+/* One attempt; HT_FT_RETRY if the guest came in between */
+static HtFtCopy fetch(HtFtCpu *c, HtFtLook *look, const HtFtWant *want,
+                      HtFtFetched *got)
+{
+    uint64_t page = ht_ft_cpu_page(c, want->slot);
+    uint64_t stamp, commit, stamp2, commit2, size;
+    uint32_t from = want->resume ? c->pos : 0;
+
+    if (!ht_ft_cpu_load(c, page, &stamp) ||
+        !ht_ft_cpu_load(c, page + 8, &commit)) {
+        return HT_FT_ERROR;
+    }
+    if (want->resume && stamp != c->page[want->slot]) {
+        return HT_FT_OTHER;
+    }
+    size = committed(c, want, commit);
+    *got = (HtFtFetched) {
+        .slot = want->slot,
+        .stamp = stamp,
+        .from = from,
+        .to = MIN(size, ht_ft_cpu_capacity(c)),
+        .ns = want->resume ? c->ns : stamp,
+    };
+    if (size > ht_ft_cpu_capacity(c) || size % 4 ||
+        (want->cleared && commit != 0)) {
+        return HT_FT_GARBAGE;
+    }
+    if (!want->resume && c->used[want->slot] &&
+        stamp == c->page[want->slot]) {
+        return size < c->used[want->slot] ? HT_FT_CLEARED : HT_FT_SAME;
+    }
+    if (size < from) {
+        return HT_FT_CLEARED;
+    }
+    got->to = MIN(size, want->limit);
+    if (got->to <= from) {
+        return HT_FT_SAME;
+    }
+    if (ht_ft_mem_read(c->mem, page + HT_FT_PAGE_HEADER + from, look->page,
+                       got->to - from)) {
+        return HT_FT_ERROR;
+    }
+    /* Pairs with the guest's barrier where it moves the tail to this page. */
+    ht_fence_acquire();
+    if (!ht_ft_cpu_load(c, page + 8, &commit2) ||
+        !ht_ft_cpu_load(c, page, &stamp2)) {
+        return HT_FT_ERROR;
+    }
+    if (stamp2 != stamp || committed(c, want, commit2) < size) {
+        return HT_FT_RETRY;
+    }
+    return records_ok(look->page, got) ? HT_FT_COPIED : HT_FT_GARBAGE;
+}
+
+HtFtCopy ht_ft_cpu_fetch(HtFtCpu *c, HtFtLook *look, const HtFtWant *want,
+                         HtFtFetched *got)
+{
+    HtFtCopy result;
+    int i;
+
+    for (i = 0; i < TRIES; i++) {
+        result = fetch(c, look, want, got);
+        if (result != HT_FT_RETRY && result != HT_FT_GARBAGE) {
+            break;
+        }
+        c->stats.retries += result == HT_FT_RETRY;
+    }
+    c->stats.bad += result == HT_FT_GARBAGE;
+    return result;
+}
+
+/* Add bytes @begin to @end of what was fetched. */
+static void add_piece(HtFtCpu *c, HtFtLook *look, const HtFtFetched *got,
+                      uint32_t begin, uint32_t end, HtFtTaken *t)
+{
+    t->p.cpu = c->number;
+    t->p.slot = got->slot;
+    t->p.from = got->from + begin;
+    t->p.size = end - begin;
+    t->p.stamp = got->stamp;
+    t->p.flags = t->p.from == 0 ? HT_FT_PIECE_BEGIN : 0;
+    if (c->lost) {
+        t->p.flags |= HT_FT_PIECE_LOST;
+        c->lost = false;
+    }
+    t->at = look->bytes->len;
+    g_byte_array_append(look->bytes, look->page + begin, end - begin);
+    g_array_append_val(look->taken, *t);
+    c->stats.events += t->p.events;
+    c->stats.bytes += t->p.size;
+}
+
+void ht_ft_cpu_take(HtFtCpu *c, HtFtLook *look, const HtFtFetched *got)
+{
+    uint64_t last = c->newest_ns, base = got->ns;
+    uint32_t begin = 0, pos = 0;
+    HtFtTaken t = { .p.base_ns = base };
+    HtFtRecord r;
+    HtFtIter it;
+
+    ht_ft_iter_init(&it, look->page, got->to - got->from, 0, base);
+    while (ht_ft_iter_next(&it, &r) == HT_FT_EVENT) {
+        if (r.ns < last) {
+            HtFtStepBack step = last - r.ns > HT_FT_EPOCH_NS ?
+                HT_FT_STEP_EPOCH : HT_FT_STEP_SEGMENT;
+
+            /* What is before it is another piece. */
+            if (pos > begin) {
+                t.p.end_ns = last;
+                add_piece(c, look, got, begin, pos, &t);
+            }
+            t = (HtFtTaken) { .p.base_ns = base, .step = step };
+            begin = pos;
+        }
+        if (t.p.events++ == 0) {
+            t.p.begin_ns = r.ns;
+        }
+        last = r.ns;
+        pos = it.pos;
+        base = it.ns;
+    }
+    if (t.p.events == 0) {
+        t.p.begin_ns = t.p.base_ns;
+    }
+    t.p.end_ns = MAX(it.ns, t.p.begin_ns);
+    add_piece(c, look, got, begin, got->to - got->from, &t);
+    c->stats.discarded += it.discarded;
+    c->newest_ns = last;
+    c->last = got->slot;
+    c->pos = got->to;
+    c->ns = it.ns;
+    c->page[got->slot] = got->stamp;
+    c->used[got->slot] = got->to;
+    c->synced = true;
+    c->changed = c->looked;
+}

@@ -1,0 +1,488 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * hypertrace: walk over one processor's part of an ftrace ring
+ *
+ * The kernel keeps the sub-buffers in a ring, order[1] to order[n - 1], and
+ * one apart for readers in the guest, order[0].  The writer goes from place to
+ * place.  A reader swaps its page with the one at the head: the page read
+ * before, marked empty, is put where the head was.  It does so behind the
+ * writer only.  So whatever was read meanwhile, the pages written since a look
+ * are those that the places behind the last one had at that look, in this
+ * order, until the writer has come around.
+ *
+ * Whether it has shows by a witness: a page at a place behind the last one.
+ * The writer cannot overwrite anything that was not taken without having
+ * written there before.
+ */
+#include "ftrace-cpu.h"
+
+#define TRIES 4
+/* A place so far ahead of the writer is not one that it is moving to. */
+#define AHEAD 3
+
+typedef enum Walk {
+    WALK_DONE,          /* nothing more in this look */
+    WALK_BEHIND,        /* there is more, but not now */
+    WALK_AGAIN,         /* lost the way: begin again at the head */
+    WALK_ERROR,
+} Walk;
+
+/* Where the writer is */
+typedef struct Writer {
+    uint32_t slot;
+    uint32_t limit;     /* take so much of its page */
+} Writer;
+
+/* Which sub-buffer a guest address is; HT_FT_NO_SLOT if it is none */
+static uint32_t slot_of(const HtFtCpu *c, uint64_t address)
+{
+    uint64_t offset = address - c->first;
+    uint64_t slot = offset / c->ring->subbuf_size;
+
+    if (address < c->first || offset % c->ring->subbuf_size ||
+        slot >= c->ring->subbufs) {
+        return HT_FT_NO_SLOT;
+    }
+    return slot;
+}
+
+static uint32_t order_at(const HtFtCpu *c, uint32_t at)
+{
+    uint32_t slot;
+
+    if (ht_ft_mem_read(c->mem, c->geo->order + 4 * (uint64_t)at, &slot, 4)) {
+        return HT_FT_NO_SLOT;
+    }
+    slot = ht_le32(slot);
+    return slot < c->ring->subbufs ? slot : HT_FT_NO_SLOT;
+}
+
+static uint32_t next_at(const HtFtCpu *c, uint32_t at)
+{
+    return at + 1 < c->ring->subbufs ? at + 1 : 1;
+}
+
+static uint32_t before_at(const HtFtCpu *c, uint32_t at)
+{
+    return at > 1 ? at - 1 : c->ring->subbufs - 1;
+}
+
+/* How many steps along the ring from one place to another */
+static uint32_t distance(const HtFtCpu *c, uint32_t from, uint32_t to)
+{
+    return to >= from ? to - from : to + c->ring->subbufs - 1 - from;
+}
+
+static uint32_t head_slot(const HtFtCpu *c)
+{
+    uint64_t head;
+
+    return ht_ft_cpu_load(c, c->geo->meta + 8, &head) ? slot_of(c, head) :
+                                                        HT_FT_NO_SLOT;
+}
+
+static uint32_t commit_slot(const HtFtCpu *c)
+{
+    uint64_t commit;
+
+    return ht_ft_cpu_load(c, c->geo->meta + 16, &commit) ?
+        slot_of(c, commit) : HT_FT_NO_SLOT;
+}
+
+/* Is there something in a page that was not taken? */
+static bool unread(const HtFtCpu *c, uint32_t slot, uint64_t *stamp)
+{
+    uint64_t page = ht_ft_cpu_page(c, slot), commit;
+
+    return ht_ft_cpu_load(c, page, stamp) &&
+           ht_ft_cpu_load(c, page + 8, &commit) && commit != 0 &&
+           !(c->used[slot] && c->page[slot] == *stamp);
+}
+
+/*
+ * Read the order of all pages.  Returns the head; HT_FT_NO_SLOT if a reader
+ * changed it all the time, and nothing is changed then.
+ */
+static uint32_t read_order(HtFtCpu *c)
+{
+    uint32_t subbufs = c->ring->subbufs, i, n;
+
+    for (i = 0; i < TRIES; i++) {
+        uint32_t head = head_slot(c);
+
+        if (head == HT_FT_NO_SLOT ||
+            ht_ft_mem_read(c->mem, c->geo->order, c->new_order,
+                           subbufs * sizeof(c->new_order[0])) ||
+            head_slot(c) != head || order_at(c, 0) !=
+            ht_le32(c->new_order[0])) {
+            continue;
+        }
+        /* In the middle of a swap a page is there twice. */
+        memset(c->new_place, 0xff, subbufs * sizeof(c->new_place[0]));
+        for (n = 0; n < subbufs; n++) {
+            uint32_t slot = ht_le32(c->new_order[n]);
+
+            if (slot >= subbufs || c->new_place[slot] != UINT32_MAX) {
+                break;
+            }
+            c->new_order[n] = slot;
+            c->new_place[slot] = n;
+        }
+        if (n == subbufs && c->new_place[head] != 0) {
+            uint32_t *order = c->order, *place = c->place;
+
+            c->order = c->new_order;
+            c->place = c->new_place;
+            c->new_order = order;
+            c->new_place = place;
+            return head;
+        }
+    }
+    return HT_FT_NO_SLOT;
+}
+
+static bool witness_ok(const HtFtCpu *c)
+{
+    uint64_t stamp;
+
+    return order_at(c, c->witness_at) == c->witness &&
+           ht_ft_cpu_load(c, ht_ft_cpu_page(c, c->witness), &stamp) &&
+           stamp == c->witness_stamp;
+}
+
+/*
+ * At the end of a look that took something: the order, if it has changed, and
+ * a witness for the next one.  Where that is not possible, those of the look
+ * before hold, until the writer has come around.
+ */
+static void prepare(HtFtCpu *c)
+{
+    uint32_t head = head_slot(c), at, witness;
+    uint64_t stamp, commit;
+
+    if (head == HT_FT_NO_SLOT) {
+        return;
+    }
+    if (order_at(c, 0) != c->order[0]) {
+        head = read_order(c);
+        if (head == HT_FT_NO_SLOT) {
+            return;
+        }
+        if (commit_slot(c) == c->last) {
+            at = c->place[c->last];
+            c->at = at ? at : before_at(c, c->place[head]);
+        } else if (c->order[c->at] != c->last) {
+            /* already read in the guest: where it is now means nothing */
+            c->synced = false;
+            c->lost = true;
+            return;
+        }
+    }
+    at = c->place[head];
+    if (at == 0 || (c->order[0] == c->last && next_at(c, c->at) != at) ||
+        !ht_ft_cpu_load(c, ht_ft_cpu_page(c, c->last), &stamp) ||
+        stamp != c->page[c->last]) {
+        return;
+    }
+    /* Before the head is what readers of the guest are done with... */
+    at = before_at(c, at);
+    witness = c->order[at];
+    if (!ht_ft_cpu_load(c, ht_ft_cpu_page(c, witness), &stamp) ||
+        !ht_ft_cpu_load(c, ht_ft_cpu_page(c, witness) + 8, &commit)) {
+        return;
+    }
+    if (c->order[0] != c->last &&
+        (commit || distance(c, c->at, at) < AHEAD)) {
+        /* ...or, where the ring is full, the writer. */
+        at = c->at;
+        witness = c->last;
+        stamp = c->page[witness];
+    }
+    if (head_slot(c) == head && order_at(c, 0) == c->order[0]) {
+        c->witness_at = at;
+        c->witness = witness;
+        c->witness_stamp = stamp;
+    }
+}
+
+/*
+ * Fetch a page.  If it was read in the guest meanwhile, it is marked empty,
+ * but what was in it is there still.  Only what a reader is done with leaves
+ * its place: "echo > trace" marks pages empty where they are, and those were
+ * not written to their end.
+ */
+static HtFtCopy fetch(HtFtCpu *c, HtFtLook *look, HtFtWant *want, uint32_t at,
+                      HtFtFetched *got)
+{
+    HtFtCopy result = ht_ft_cpu_fetch(c, look, want, got);
+    uint64_t commit;
+
+    if (result != HT_FT_CLEARED && result != HT_FT_SAME) {
+        return result;
+    }
+    if (!ht_ft_cpu_load(c, ht_ft_cpu_page(c, want->slot) + 8, &commit)) {
+        return HT_FT_ERROR;
+    }
+    if (commit || order_at(c, 0) == want->slot ||
+        (c->order[0] != want->slot && order_at(c, at) == want->slot)) {
+        return result;
+    }
+    want->cleared = true;
+    want->limit = ht_ft_cpu_capacity(c);
+    return ht_ft_cpu_fetch(c, look, want, got);
+}
+
+/* Pass what is no records; it is gone. */
+static void skip(HtFtCpu *c, const HtFtFetched *got)
+{
+    c->lost = true;
+    c->last = got->slot;
+    c->pos = got->to;
+    c->ns = MAX(got->ns, c->newest_ns);
+    c->page[got->slot] = got->stamp;
+    c->used[got->slot] = MAX(got->to, 1);
+}
+
+static bool is_full(HtFtLook *look)
+{
+    look->full = look->bytes->len + look->taken->len * sizeof(HtFtTaken) >=
+                 HT_FT_LOOK_MAX;
+    return look->full;
+}
+
+static uint32_t limit_of(const HtFtCpu *c, const Writer *w, uint32_t slot)
+{
+    return slot == w->slot ? w->limit : ht_ft_cpu_capacity(c);
+}
+
+static Walk lose(HtFtCpu *c)
+{
+    c->lost |= c->stats.bytes != 0;
+    c->synced = false;
+    return WALK_AGAIN;
+}
+
+/* Take the rest of the last page, then those behind it up to the writer's. */
+static Walk advance(HtFtCpu *c, HtFtLook *look, const Writer *w)
+{
+    HtFtWant want = {
+        .slot = c->last,
+        .resume = true,
+        .limit = limit_of(c, w, c->last),
+    };
+    HtFtFetched got;
+    uint32_t n;
+
+    switch (fetch(c, look, &want, c->at, &got)) {
+    case HT_FT_COPIED:
+        ht_ft_cpu_take(c, look, &got);
+        break;
+    case HT_FT_SAME:
+        break;
+    case HT_FT_GARBAGE:
+        skip(c, &got);
+        break;
+    case HT_FT_CLEARED:
+    case HT_FT_OTHER:
+        return lose(c);
+    case HT_FT_RETRY:
+        return WALK_BEHIND;
+    default:
+        return WALK_ERROR;
+    }
+    for (n = 0; c->last != w->slot; n++) {
+        uint32_t at = next_at(c, c->at);
+        HtFtCopy result;
+
+        if (is_full(look)) {
+            return WALK_BEHIND;
+        }
+        want = (HtFtWant) { .slot = c->order[at] };
+        want.limit = limit_of(c, w, want.slot);
+        result = fetch(c, look, &want, at, &got);
+        if (!witness_ok(c) || n == c->ring->subbufs) {
+            return lose(c);
+        }
+        switch (result) {
+        case HT_FT_COPIED:
+            ht_ft_cpu_take(c, look, &got);
+            break;
+        case HT_FT_GARBAGE:
+            skip(c, &got);
+            break;
+        case HT_FT_RETRY:
+            return WALK_BEHIND;
+        case HT_FT_ERROR:
+            return WALK_ERROR;
+        default:
+            if (want.slot == w->slot) {
+                return WALK_DONE;       /* only just begun */
+            }
+            return lose(c);
+        }
+        c->at = at;
+    }
+    return WALK_DONE;
+}
+
+/*
+ * Take a page on the way from the head on, if it has something.  What tells
+ * that it has not been overwritten is @head, which must be the head still, or
+ * the witness if @head is HT_FT_NO_SLOT.
+ */
+static Walk visit(HtFtCpu *c, HtFtLook *look, const Writer *w, uint32_t slot,
+                  uint32_t head)
+{
+    uint64_t page = ht_ft_cpu_page(c, slot), stamp;
+    HtFtWant want = { .slot = slot, .limit = limit_of(c, w, slot) };
+    HtFtFetched got;
+    HtFtCopy result;
+
+    if (!ht_ft_cpu_load(c, page, &stamp)) {
+        return WALK_ERROR;
+    }
+    if (slot == c->last && c->used[slot] && c->page[slot] == stamp) {
+        want.resume = true;
+    }
+    result = ht_ft_cpu_fetch(c, look, &want, &got);
+    if (head != HT_FT_NO_SLOT ? head_slot(c) != head : !witness_ok(c)) {
+        return lose(c);
+    }
+    switch (result) {
+    case HT_FT_COPIED:
+        ht_ft_cpu_take(c, look, &got);
+        break;
+    case HT_FT_GARBAGE:
+        skip(c, &got);
+        break;
+    case HT_FT_SAME:
+        if (c->used[slot] && c->page[slot] == got.stamp && c->last != slot) {
+            c->last = slot;
+            c->pos = c->used[slot];
+            c->ns = MAX(c->newest_ns, got.stamp);
+        }
+        break;
+    case HT_FT_CLEARED:
+        break;
+    case HT_FT_ERROR:
+        return WALK_ERROR;
+    default:
+        return lose(c);
+    }
+    return WALK_DONE;
+}
+
+/* Take all that was not taken, from the oldest page on. */
+static Walk restart(HtFtCpu *c, HtFtLook *look, const Writer *w)
+{
+    uint32_t head = read_order(c), at, slot, n;
+    uint64_t stamp;
+    Walk walk;
+
+    c->synced = false;
+    if (head == HT_FT_NO_SLOT) {
+        return WALK_BEHIND;
+    }
+    at = c->place[head];
+    slot = c->order[0];
+    if (slot == w->slot || unread(c, slot, &stamp)) {
+        walk = visit(c, look, w, slot, head);
+        if (walk != WALK_DONE) {
+            return walk;
+        }
+    }
+    c->at = before_at(c, at);
+    for (n = 0; slot != w->slot && n < c->ring->subbufs; n++) {
+        if (is_full(look)) {
+            return WALK_BEHIND;
+        }
+        slot = c->order[at];
+        walk = visit(c, look, w, slot, n ? HT_FT_NO_SLOT : head);
+        if (walk != WALK_DONE) {
+            return walk;
+        }
+        if (!ht_ft_cpu_load(c, ht_ft_cpu_page(c, slot), &c->witness_stamp)) {
+            return WALK_ERROR;
+        }
+        c->witness_at = at;
+        c->witness = slot;
+        if (c->last == slot) {
+            c->at = at;
+            if (c->witness_stamp != c->page[slot]) {
+                return lose(c);
+            }
+        }
+        at = next_at(c, at);
+    }
+    c->synced = c->last != HT_FT_NO_SLOT;
+    return WALK_DONE;
+}
+
+/* On a host that does not keep the order of stores: where the writer was */
+static bool lag_writer(HtFtCpu *c, Writer *w)
+{
+    uint64_t stamp;
+
+    *w = (Writer) { c->lag_slot, c->lag_size };
+    return c->lag_slot != HT_FT_NO_SLOT &&
+           ht_ft_cpu_load(c, ht_ft_cpu_page(c, c->lag_slot), &stamp) &&
+           stamp == c->lag_stamp;
+}
+
+static void lag_note(HtFtCpu *c, uint32_t slot)
+{
+    uint64_t page = ht_ft_cpu_page(c, slot), commit;
+
+    c->lag_slot = HT_FT_NO_SLOT;
+    if (ht_ft_cpu_load(c, page, &c->lag_stamp) &&
+        ht_ft_cpu_load(c, page + 8, &commit)) {
+        c->lag_slot = slot;
+        c->lag_size = MIN(commit, ht_ft_cpu_capacity(c));
+    }
+}
+
+int ht_ft_cpu_collect(HtFtCpu *c, HtFtLook *look)
+{
+    guint taken = look->taken->len;
+    uint64_t line[3], commit, first;
+    Walk walk = WALK_AGAIN;
+    Writer w;
+    int i;
+
+    if (ht_ft_mem_read(c->mem, c->geo->meta, line, sizeof(line))) {
+        return -EIO;
+    }
+    first = ht_le64(line[0]);
+    commit = ht_le64(line[2]);
+    if (commit == 0) {
+        return 0;               /* the processor did not come up yet */
+    }
+    c->moved |= c->first != first;
+    c->first = first;
+    w = (Writer) { slot_of(c, commit), ht_ft_cpu_capacity(c) };
+    if (w.slot == HT_FT_NO_SLOT) {
+        c->stats.bad++;
+        return 0;
+    }
+    c->behind = false;
+    if (c->relaxed) {
+        uint32_t now = w.slot;
+        bool valid = lag_writer(c, &w);
+
+        lag_note(c, now);
+        if (!valid) {
+            c->lost |= c->synced;
+            c->synced = false;
+            return 0;
+        }
+    }
+    for (i = 0; i < TRIES && walk == WALK_AGAIN; i++) {
+        walk = c->synced ? advance(c, look, &w) : restart(c, look, &w);
+    }
+    if (c->synced && look->taken->len != taken) {
+        prepare(c);
+    }
+    c->behind = walk == WALK_BEHIND || walk == WALK_AGAIN;
+    c->looked |= !c->behind;
+    return walk == WALK_ERROR ? -EIO : 0;
+}

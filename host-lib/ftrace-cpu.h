@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * hypertrace: follow one processor's part of an ftrace ring
+ */
+#ifndef HYPERTRACE_FTRACE_CPU_H
+#define HYPERTRACE_FTRACE_CPU_H
+
+#include "hypertrace/ftrace-follow.h"
+
+#define HT_FT_NO_SLOT UINT32_MAX
+
+/**
+ * HtFtStepBack: how a piece's clock follows on the piece before
+ */
+typedef enum HtFtStepBack {
+    HT_FT_STEP_NONE,
+    HT_FT_STEP_SEGMENT,         /* a step back */
+    HT_FT_STEP_EPOCH,           /* another boot of the guest */
+} HtFtStepBack;
+
+/**
+ * HtFtTaken: a piece that waits for the end of the look
+ * @p: the piece, but for its data
+ * @at: where its data are in HtFtLook.bytes
+ * @step: how its clock follows on the piece before
+ */
+typedef struct HtFtTaken {
+    HtFtPiece p;
+    size_t at;
+    HtFtStepBack step;
+} HtFtTaken;
+
+/**
+ * HtFtLook: what one look took, of all processors
+ * @bytes: the records
+ * @taken: HtFtTaken in the order of the processors' rings
+ * @full: stopped at HT_FT_LOOK_MAX
+ * @page: a page that was fetched, and not taken yet
+ */
+typedef struct HtFtLook {
+    GByteArray *bytes;
+    GArray *taken;
+    bool full;
+    uint8_t *page;
+} HtFtLook;
+
+/**
+ * HtFtCpu: one processor
+ * @mem: the memory
+ * @ring: the ring
+ * @geo: where this processor's part is
+ * @number: of the processor
+ * @relaxed: the host does not keep the order of stores
+ * @first: guest address of the sub-buffers, of the last look
+ * @synced: @last is the page that was taken last
+ * @lost: something is missing before the next piece
+ * @last: slot of that page
+ * @pos: how much of it was taken
+ * @ns: the clock there
+ * @at: its place in the order; the one before the head while it is the
+ *      readers' page
+ * @page: for each slot the stamp of the page that was taken of it
+ * @used: and how much of it, 0 if none was
+ * @order: the slots in the order of the ring, the readers' page first
+ * @place: for each slot where it is in @order
+ * @new_order: where another order is read to
+ * @new_place: likewise
+ * @witness: a page that the writer overwrites before it overwrites what was
+ *           not taken
+ * @witness_at: its place in the order
+ * @witness_stamp: its time stamp
+ * @behind: left something in the last look
+ * @moved: the guest's address of the sub-buffers has changed, and nothing
+ *         shows yet that another boot wrote to them
+ * @changed: something has been taken since the first look
+ * @looked: the first look was made
+ * @lag_slot: @relaxed: where the look before saw the writer
+ * @lag_stamp: of that page
+ * @lag_size: how much of it was committed then
+ * @epoch: of the last piece
+ * @segment: of the last piece
+ * @newest_ns: end of the last piece that was passed on
+ * @rate_events: events of the recent past
+ * @rate_ns: in this time
+ * @before: the host's clock before the look before
+ * @look_begin: and before this one
+ * @stats: what was seen
+ */
+typedef struct HtFtCpu {
+    const HtFtMem *mem;
+    const HtFtRing *ring;
+    const HtFtRingCpu *geo;
+    uint32_t number;
+    bool relaxed;
+    uint64_t first;
+    bool synced;
+    bool lost;
+    uint32_t last;
+    uint32_t pos;
+    uint64_t ns;
+    uint32_t at;
+    uint64_t *page;
+    uint32_t *used;
+    uint32_t *order;
+    uint32_t *place;
+    uint32_t *new_order;
+    uint32_t *new_place;
+    uint32_t witness;
+    uint32_t witness_at;
+    uint64_t witness_stamp;
+    bool behind;
+    bool moved;
+    bool changed;
+    bool looked;
+    uint32_t lag_slot;
+    uint64_t lag_stamp;
+    uint32_t lag_size;
+    uint32_t epoch;
+    uint32_t segment;
+    uint64_t newest_ns;
+    uint64_t rate_events;
+    uint64_t rate_ns;
+    uint64_t before;
+    uint64_t look_begin;
+    HtFtStats stats;
+} HtFtCpu;
+
+/**
+ * HtFtFetched: a copy of records
+ * @slot: of the page
+ * @stamp: of the page
+ * @from: the first one's offset
+ * @to: where they end
+ * @ns: the clock at @from
+ */
+typedef struct HtFtFetched {
+    uint32_t slot;
+    uint64_t stamp;
+    uint32_t from;
+    uint32_t to;
+    uint64_t ns;
+} HtFtFetched;
+
+/**
+ * HtFtCopy: what came of copying from a page
+ */
+typedef enum HtFtCopy {
+    HT_FT_COPIED,       /* there are records */
+    HT_FT_SAME,         /* nothing new in it */
+    HT_FT_CLEARED,      /* the same page, with less in it than before */
+    HT_FT_OTHER,        /* another page than the one asked for */
+    HT_FT_RETRY,        /* it changed all the time */
+    HT_FT_GARBAGE,      /* no records */
+    HT_FT_ERROR,        /* the memory cannot be read */
+} HtFtCopy;
+
+/**
+ * HtFtWant: what to copy of a page
+ * @slot: the page's
+ * @resume: what is new in the page that was taken last; else all of a page
+ *          that was not taken before
+ * @limit: do not take more than this of it
+ * @cleared: it was read in the guest and marked empty: its records are still
+ *           there and end where the page does
+ */
+typedef struct HtFtWant {
+    uint32_t slot;
+    bool resume;
+    uint32_t limit;
+    bool cleared;
+} HtFtWant;
+
+/**
+ * ht_ft_cpu_load: read 8 bytes of the guest
+ * @c: the processor
+ * @offset: where
+ * @value: set to what is there
+ *
+ * What is read later was written later, or at the same time (acquire).
+ *
+ * Returns: false if the memory cannot be read
+ */
+bool ht_ft_cpu_load(const HtFtCpu *c, uint64_t offset, uint64_t *value);
+
+/**
+ * ht_ft_cpu_page: where a page is
+ * @c: the processor
+ * @slot: the page's
+ */
+static inline uint64_t ht_ft_cpu_page(const HtFtCpu *c, uint32_t slot)
+{
+    return c->geo->pages + (uint64_t)slot * c->ring->subbuf_size;
+}
+
+/* Bytes that a page has for records */
+static inline uint32_t ht_ft_cpu_capacity(const HtFtCpu *c)
+{
+    return c->ring->subbuf_size - HT_FT_PAGE_HEADER;
+}
+
+/**
+ * ht_ft_cpu_fetch: copy records of a page
+ * @c: the processor
+ * @look: its @page is overwritten
+ * @want: which ones
+ * @got: set for HT_FT_COPIED; for HT_FT_GARBAGE, what was no records
+ */
+HtFtCopy ht_ft_cpu_fetch(HtFtCpu *c, HtFtLook *look, const HtFtWant *want,
+                         HtFtFetched *got);
+
+/**
+ * ht_ft_cpu_take: make pieces of what was fetched
+ * @c: the processor; the page is the last one from now on
+ * @look: where the pieces go
+ * @got: what was fetched
+ */
+void ht_ft_cpu_take(HtFtCpu *c, HtFtLook *look, const HtFtFetched *got);
+
+/**
+ * ht_ft_cpu_collect: take all that is new of a processor
+ * @c: the processor
+ * @look: where it goes
+ *
+ * Returns: 0 or -errno
+ */
+int ht_ft_cpu_collect(HtFtCpu *c, HtFtLook *look);
+
+#endif /* HYPERTRACE_FTRACE_CPU_H */

@@ -1,0 +1,433 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * hypertrace: follow an ftrace ring that a guest writes meanwhile
+ *
+ * A look takes what is new of each processor.  Only then is it known whether
+ * the guest's clock stepped back, on whichever processor: a step is one of the
+ * whole ring, and what other processors wrote is put before or behind it.
+ */
+#include "ftrace-cpu.h"
+
+/* What of the past says how many events a gap had */
+#define RATE_EVENTS 4096u
+
+/* What a look leaves allocated */
+#define KEEP_BYTES (1u << 20)
+
+struct HtFtFollow {
+    HtFtMem mem;
+    HtFtRing *ring;
+    const HtFtFollowOps *ops;
+    void *opaque;
+    HtFtCpu *cpu;
+    HtFtLook look;
+    uint32_t epoch;
+    uint32_t segment;           /* of the clock in this epoch */
+    uint64_t newest_ns;         /* in this segment, up to the last look */
+    uint64_t text;
+    uint64_t next_text;         /* of headers made since this epoch began */
+    bool alive;
+};
+
+HtFtFollow *ht_ft_follow_new(const HtFtMem *mem, HtFtRing *ring,
+                             const HtFtFollowOps *ops, void *opaque)
+{
+    HtFtFollow *f = g_new0(HtFtFollow, 1);
+    uint32_t i;
+
+    f->mem = *mem;
+    f->ring = ring;
+    f->ops = ops;
+    f->opaque = opaque;
+    f->text = ring->text;
+    f->cpu = g_new0(HtFtCpu, ring->cpus);
+    for (i = 0; i < ring->cpus; i++) {
+        HtFtCpu *c = &f->cpu[i];
+
+        c->mem = &f->mem;
+        c->ring = ring;
+        c->geo = &ring->cpu[i];
+        c->number = i;
+        c->first = c->geo->first;
+        c->last = HT_FT_NO_SLOT;
+        c->lag_slot = HT_FT_NO_SLOT;
+        c->page = g_new0(uint64_t, ring->subbufs);
+        c->used = g_new0(uint32_t, ring->subbufs);
+        c->order = g_new0(uint32_t, ring->subbufs);
+        c->place = g_new0(uint32_t, ring->subbufs);
+        c->new_order = g_new0(uint32_t, ring->subbufs);
+        c->new_place = g_new0(uint32_t, ring->subbufs);
+    }
+    f->look.bytes = g_byte_array_new();
+    f->look.taken = g_array_new(false, false, sizeof(HtFtTaken));
+    f->look.page = g_malloc(ring->subbuf_size);
+#if !defined(__x86_64__) && !defined(__i386__) && !defined(__s390x__)
+    ht_ft_follow_set_relaxed(f, true);
+#endif
+    return f;
+}
+
+void ht_ft_follow_free(HtFtFollow *f)
+{
+    uint32_t i;
+
+    if (!f) {
+        return;
+    }
+    for (i = 0; i < f->ring->cpus; i++) {
+        g_free(f->cpu[i].page);
+        g_free(f->cpu[i].used);
+        g_free(f->cpu[i].order);
+        g_free(f->cpu[i].place);
+        g_free(f->cpu[i].new_order);
+        g_free(f->cpu[i].new_place);
+    }
+    g_free(f->cpu);
+    g_byte_array_unref(f->look.bytes);
+    g_array_unref(f->look.taken);
+    g_free(f->look.page);
+    ht_ft_ring_free(f->ring);
+    g_free(f);
+}
+
+static HtFtTaken *taken_at(HtFtFollow *f, guint i)
+{
+    return &g_array_index(f->look.taken, HtFtTaken, i);
+}
+
+/*
+ * A processor that had nothing left in the look before can have written what
+ * is far older than what others had by then in another boot only.
+ */
+static void find_boots(HtFtFollow *f, const bool *behind)
+{
+    guint i;
+    uint32_t seen = UINT32_MAX;
+
+    for (i = 0; i < f->look.taken->len; i++) {
+        HtFtTaken *t = taken_at(f, i);
+
+        if (t->p.cpu != seen && t->step == HT_FT_STEP_NONE && t->p.events &&
+            !behind[t->p.cpu] &&
+            f->newest_ns > t->p.begin_ns + HT_FT_EPOCH_NS) {
+            t->step = HT_FT_STEP_EPOCH;
+        }
+        seen = t->p.cpu;
+    }
+}
+
+/* The highest epoch, and in it the highest segment, of what was taken */
+static void number_steps(HtFtFollow *f)
+{
+    guint i;
+
+    for (i = 0; i < f->look.taken->len; i++) {
+        HtFtTaken *t = taken_at(f, i);
+        HtFtCpu *c = &f->cpu[t->p.cpu];
+
+        /* The ring was made anew, or taken over, by another boot. */
+        if (c->moved && (t->step || t->p.flags & HT_FT_PIECE_LOST)) {
+            t->step = HT_FT_STEP_EPOCH;
+        }
+        if (t->step == HT_FT_STEP_EPOCH) {
+            c->moved = false;
+            c->epoch++;
+            c->segment = 0;
+        } else if (t->step == HT_FT_STEP_SEGMENT) {
+            c->segment++;
+        }
+        t->p.epoch = c->epoch;
+        t->p.segment = c->segment;
+        if (c->epoch > f->epoch) {
+            f->epoch = c->epoch;
+            f->segment = 0;
+        }
+        if (c->epoch == f->epoch && c->segment > f->segment) {
+            f->segment = c->segment;
+        }
+    }
+}
+
+/*
+ * Processors whose clock did not step back in this look, although another's
+ * did: their pieces belong behind it if they fit to what the other has there.
+ */
+static void follow_steps(HtFtFollow *f)
+{
+    uint64_t begin_ns = UINT64_MAX, end_ns = 0;
+    guint i;
+
+    for (i = 0; i < f->look.taken->len; i++) {
+        const HtFtPiece *p = &taken_at(f, i)->p;
+
+        if (p->epoch == f->epoch && p->segment == f->segment && p->events) {
+            begin_ns = MIN(begin_ns, p->begin_ns);
+            end_ns = MAX(end_ns, p->end_ns);
+        }
+    }
+    for (i = 0; i < f->look.taken->len; i++) {
+        HtFtPiece *p = &taken_at(f, i)->p;
+        HtFtCpu *c = &f->cpu[p->cpu];
+
+        if (c->epoch == f->epoch && c->segment == f->segment) {
+            continue;
+        }
+        if (p->epoch == c->epoch && p->segment == c->segment &&
+            p->begin_ns >= begin_ns && p->end_ns <= end_ns + HT_FT_EPOCH_NS) {
+            p->epoch = f->epoch;
+            p->segment = f->segment;
+        }
+    }
+}
+
+/* From now on whatever is written belongs to the newest epoch and segment. */
+static void end_steps(HtFtFollow *f, uint32_t epoch, uint32_t segment)
+{
+    guint i;
+    uint32_t n;
+
+    if (epoch != f->epoch || segment != f->segment) {
+        f->newest_ns = 0;
+    }
+    for (i = 0; i < f->look.taken->len; i++) {
+        const HtFtPiece *p = &taken_at(f, i)->p;
+
+        if (p->epoch == f->epoch && p->segment == f->segment && p->events) {
+            f->newest_ns = MAX(f->newest_ns, p->end_ns);
+        }
+    }
+    for (n = 0; n < f->ring->cpus; n++) {
+        HtFtCpu *c = &f->cpu[n];
+
+        if (!c->behind && (c->epoch != f->epoch || c->segment != f->segment)) {
+            c->moved &= c->epoch == f->epoch;
+            c->epoch = f->epoch;
+            c->segment = f->segment;
+            c->newest_ns = 0;
+        }
+    }
+}
+
+/* KASLR is known from a header that was made in this boot only. */
+static void read_text(HtFtFollow *f, bool new_epoch)
+{
+    uint32_t n;
+
+    if (f->ring->layout == HT_FT_LAYOUT_6_15) {
+        f->text = ht_ft_ring_text(&f->mem, f->ring, 0);
+        return;
+    }
+    for (n = 0; n < f->ring->cpus; n++) {
+        uint64_t text = ht_ft_ring_text(&f->mem, f->ring, n);
+
+        if (text != f->ring->cpu[n].text) {
+            f->ring->cpu[n].text = text;
+            f->next_text = text;
+        }
+    }
+    if (new_epoch) {
+        f->text = f->next_text;
+        f->next_text = 0;
+    }
+}
+
+static uint64_t scale(uint64_t events, uint64_t ns, uint64_t gap_ns)
+{
+    double n = ns ? (double)events / ns * gap_ns : 0;
+
+    return n < INT64_MAX ? (uint64_t)n : INT64_MAX;
+}
+
+/* About how many events a gap had: as many a second as around it */
+static uint64_t estimate(HtFtFollow *f, guint i)
+{
+    const HtFtPiece *p = &taken_at(f, i)->p;
+    const HtFtCpu *c = &f->cpu[p->cpu];
+    uint64_t gap = p->begin_ns - p->lost_from_ns, events = 0;
+    uint64_t before, after, from_ns = p->begin_ns, to_ns = from_ns;
+    guint k;
+
+    if (p->begin_ns <= p->lost_from_ns) {
+        return 0;
+    }
+    for (k = i; k < f->look.taken->len && events < RATE_EVENTS; k++) {
+        const HtFtPiece *q = &taken_at(f, k)->p;
+
+        if (q->cpu != p->cpu || (k > i && q->flags & HT_FT_PIECE_LOST) ||
+            q->epoch != p->epoch || q->segment != p->segment) {
+            break;
+        }
+        events += q->events;
+        to_ns = q->end_ns;
+    }
+    before = scale(c->rate_events, c->rate_ns, gap);
+    after = scale(events, to_ns - from_ns, gap);
+    if (c->rate_ns && to_ns > from_ns) {
+        return before / 2 + after / 2;
+    }
+    return c->rate_ns ? before : after;
+}
+
+/* Hand over what was taken. */
+static int64_t pass_on(HtFtFollow *f)
+{
+    int64_t bytes = 0;
+    guint i;
+
+    for (i = 0; i < f->look.taken->len; i++) {
+        HtFtTaken *t = taken_at(f, i);
+        HtFtPiece *p = &t->p;
+        HtFtCpu *c = &f->cpu[p->cpu];
+
+        if (p->flags & HT_FT_PIECE_LOST) {
+            p->lost_estimate = t->step ? 0 : estimate(f, i);
+            c->stats.gaps++;
+            c->stats.lost += p->lost_estimate;
+            c->rate_events = 0;
+            c->rate_ns = 0;
+        }
+        c->rate_events += p->events;
+        c->rate_ns += p->end_ns - (p->base_ns > p->end_ns || t->step ?
+                                   p->begin_ns : p->base_ns);
+        if (c->rate_events > RATE_EVENTS) {
+            c->rate_events /= 2;
+            c->rate_ns /= 2;
+        }
+        p->data = f->look.bytes->data + t->at;
+        p->host_before = c->before;
+        bytes += p->size;
+        f->ops->piece(f->opaque, p);
+    }
+    return bytes;
+}
+
+/* Where each gap begins; the epoch is not yet known then. */
+static void note_gaps(HtFtLook *look, uint64_t newest_ns, guint from)
+{
+    guint i;
+
+    for (i = from; i < look->taken->len; i++) {
+        HtFtPiece *p = &g_array_index(look->taken, HtFtTaken, i).p;
+
+        if (p->flags & HT_FT_PIECE_LOST) {
+            p->lost_from_ns = newest_ns;
+        }
+        newest_ns = p->end_ns;
+    }
+}
+
+static uint64_t clock_now(HtFtFollow *f)
+{
+    return f->ops->now ? f->ops->now(f->opaque) : 0;
+}
+
+static int collect(HtFtFollow *f, HtFtCpu *c)
+{
+    uint64_t newest_ns = c->newest_ns, begin = clock_now(f), end;
+    guint first = f->look.taken->len, i;
+    int ret = ht_ft_cpu_collect(c, &f->look);
+
+    note_gaps(&f->look, newest_ns, first);
+    end = clock_now(f);
+    for (i = first; i < f->look.taken->len; i++) {
+        taken_at(f, i)->p.host_after = end;
+    }
+    c->before = c->look_begin;
+    c->look_begin = begin;
+    return ret;
+}
+
+int64_t ht_ft_follow_look(HtFtFollow *f)
+{
+    g_autofree bool *behind = g_new(bool, f->ring->cpus);
+    uint32_t epoch = f->epoch, segment = f->segment, n;
+    bool moved = false;
+    int64_t bytes;
+    int ret = 0;
+
+    f->look.full = false;
+    for (n = 0; n < f->ring->cpus && ret == 0; n++) {
+        behind[n] = f->cpu[n].behind;
+        if (f->look.full) {
+            f->cpu[n].behind = true;
+            continue;
+        }
+        ret = collect(f, &f->cpu[n]);
+        moved |= f->cpu[n].moved;
+        f->alive |= f->cpu[n].changed;
+    }
+    if (f->look.taken->len) {
+        find_boots(f, behind);
+        number_steps(f);
+        follow_steps(f);
+        end_steps(f, epoch, segment);
+    }
+    if (moved || f->epoch != epoch) {
+        read_text(f, f->epoch != epoch);
+    }
+    bytes = pass_on(f);
+    g_array_set_size(f->look.taken, 0);
+    if (f->look.bytes->len > KEEP_BYTES) {
+        g_byte_array_unref(f->look.bytes);
+        f->look.bytes = g_byte_array_new();
+    } else {
+        g_byte_array_set_size(f->look.bytes, 0);
+    }
+    return bytes ? bytes : ret;
+}
+
+bool ht_ft_follow_more(const HtFtFollow *f)
+{
+    return f->look.full;
+}
+
+const HtFtRing *ht_ft_follow_ring(const HtFtFollow *f)
+{
+    return f->ring;
+}
+
+HtFtStats ht_ft_follow_stats(const HtFtFollow *f, int cpu)
+{
+    HtFtStats sum = { 0 };
+    uint32_t n;
+
+    for (n = 0; n < f->ring->cpus; n++) {
+        const HtFtStats *s = &f->cpu[n].stats;
+
+        if (cpu >= 0 && n != (uint32_t)cpu) {
+            continue;
+        }
+        sum.events += s->events;
+        sum.bytes += s->bytes;
+        sum.lost += s->lost;
+        sum.gaps += s->gaps;
+        sum.retries += s->retries;
+        sum.bad += s->bad;
+        sum.discarded += s->discarded;
+    }
+    return sum;
+}
+
+bool ht_ft_follow_alive(const HtFtFollow *f)
+{
+    return f->alive;
+}
+
+uint32_t ht_ft_follow_epoch(const HtFtFollow *f)
+{
+    return f->epoch;
+}
+
+uint64_t ht_ft_follow_text(const HtFtFollow *f)
+{
+    return f->text;
+}
+
+void ht_ft_follow_set_relaxed(HtFtFollow *f, bool relaxed)
+{
+    uint32_t i;
+
+    for (i = 0; i < f->ring->cpus; i++) {
+        f->cpu[i].relaxed = relaxed;
+    }
+}

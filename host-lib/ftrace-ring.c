@@ -1,0 +1,409 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * hypertrace: find a boot-mapped ftrace ring in a guest's memory
+ *
+ * 6.11 to 6.14, one after the other for each processor:
+ *   magic, size of this header (4 bytes each); text_addr, data_addr, first,
+ *   head, commit (8 each); sub-buffer size, sub-buffers (4 each); order[];
+ *   at a multiple of the sub-buffer's size the sub-buffers.
+ * 6.15 and later: magic, sizes of both headers (4 each), size of all, offset
+ *   of the first processor (8 each); scratch: clock, text address (8 each);
+ *   then for each processor first, head, commit (8 each), sub-buffer size,
+ *   sub-buffers (4 each), in later ones two counters, order[]; sub-buffers.
+ *
+ * What is required is what the kernel itself requires of a ring that an
+ * earlier boot left, and more.
+ */
+#include "hypertrace/ftrace-ring.h"
+#include "hypertrace/atomic.h"
+#include "hypertrace/ftrace-page.h"
+
+#define MAGIC           0x0badfeedu
+
+#define HEADER_6_11     56u
+#define HEADER_6_15     24u
+/* Without and with the two counters */
+#define LINE_6_15       32u
+#define LINE_7_2        40u
+/* Scratch that is read: the clock's number and the text address */
+#define SCRATCH         16u
+
+int ht_ft_mem_read(const HtFtMem *mem, uint64_t offset, void *buf, size_t len)
+{
+    const uint8_t *from;
+    uint8_t *to = buf;
+
+    if (len > mem->size || offset > mem->size - len) {
+        return -ERANGE;
+    }
+    if (!mem->map) {
+        return mem->read(mem->opaque, offset, buf, len);
+    }
+    from = (const uint8_t *)mem->map + offset;
+    while (len) {
+        if (len >= 8 && (uintptr_t)from % 8 == 0) {
+            uint64_t v = ht_atomic_read((const uint64_t *)from);
+
+            memcpy(to, &v, 8);
+            from += 8;
+            to += 8;
+            len -= 8;
+        } else {
+            uint32_t v = ht_atomic_read((const uint32_t *)from);
+
+            memcpy(to, &v, 4);
+            from += 4;
+            to += 4;
+            len -= 4;
+        }
+    }
+    return 0;
+}
+
+const char *ht_ft_layout_name(HtFtLayout layout)
+{
+    return layout == HT_FT_LAYOUT_6_11 ? "6.12" : "7";
+}
+
+/* What both layouts say about a processor */
+typedef struct Line {
+    uint64_t first;
+    uint64_t head;
+    uint64_t commit;
+    uint32_t subbuf_size;
+    uint32_t subbufs;
+} Line;
+
+static void line_parse(Line *l, const uint8_t *p)
+{
+    l->first = ht_get_le64(p);
+    l->head = ht_get_le64(p + 8);
+    l->commit = ht_get_le64(p + 16);
+    l->subbuf_size = ht_get_le32(p + 24);
+    l->subbufs = ht_get_le32(p + 28);
+}
+
+/* Is this the guest address of one of the sub-buffers? */
+static bool page_address_ok(const Line *l, uint64_t address)
+{
+    uint64_t offset = address - l->first;
+
+    return address >= l->first && offset % l->subbuf_size == 0 &&
+           offset / l->subbuf_size < l->subbufs;
+}
+
+static const char *line_wrong(const Line *l)
+{
+    if (l->subbuf_size != 4096 && l->subbuf_size != 16384 &&
+        l->subbuf_size != 65536) {
+        return "sub-buffers are not of 4, 16 or 64 KiB";
+    }
+    /* the reader's, and the least that the kernel makes */
+    if (l->subbufs < 3 || l->subbufs > HT_FT_PAGES_MAX) {
+        return "number of sub-buffers out of range";
+    }
+    if (l->first % l->subbuf_size || !page_address_ok(l, l->head) ||
+        !page_address_ok(l, l->commit)) {
+        return "head or commit page is not one of the sub-buffers";
+    }
+    return NULL;
+}
+
+/* Each sub-buffer must be there once. */
+static const char *order_wrong(const HtFtMem *mem, uint64_t offset,
+                               uint32_t subbufs)
+{
+    g_autofree uint8_t *seen = g_malloc0(subbufs);
+    uint32_t order[1024], left, n, i;
+
+    for (left = subbufs; left; left -= n) {
+        n = MIN(left, G_N_ELEMENTS(order));
+        if (ht_ft_mem_read(mem, offset, order, n * sizeof(order[0]))) {
+            return "the order of sub-buffers cannot be read";
+        }
+        for (i = 0; i < n; i++) {
+            uint32_t slot = ht_le32(order[i]);
+
+            if (slot >= subbufs || seen[slot]++) {
+                return "the order of sub-buffers is no permutation";
+            }
+        }
+        offset += n * sizeof(order[0]);
+    }
+    return NULL;
+}
+
+/*
+ * Add the processor whose @line was read at @line_at; sets @end to where its
+ * sub-buffers end.
+ */
+static const char *add_cpu(const HtFtMem *mem, HtFtRing *ring,
+                           const uint8_t *line, uint64_t line_at,
+                           uint32_t line_size, uint64_t *end)
+{
+    HtFtRingCpu cpu = { .meta = line_at, .order = line_at + line_size };
+    const char *wrong;
+    Line l;
+
+    line_parse(&l, line);
+    wrong = line_wrong(&l);
+    if (wrong) {
+        return wrong;
+    }
+    if (ring->cpus && (l.subbuf_size != ring->subbuf_size ||
+                       l.subbufs != ring->subbufs)) {
+        return "processors differ in their sub-buffers";
+    }
+    if (ring->cpus == HT_FT_CPUS_MAX ||
+        (ring->cpus + 1) * (uint64_t)l.subbufs > HT_FT_PAGES_MAX) {
+        return "larger than any ring that is followed";
+    }
+    /* Aligned as the guest sees it: the ring begins at a page's beginning. */
+    cpu.pages = cpu.order + 4 * (uint64_t)l.subbufs - ring->offset;
+    cpu.pages = ring->offset + HT_ROUND_UP(cpu.pages, l.subbuf_size);
+    cpu.first = l.first;
+    *end = cpu.pages + (uint64_t)l.subbufs * l.subbuf_size;
+    if (*end > mem->size) {
+        return "reaches beyond the end of the memory";
+    }
+    wrong = order_wrong(mem, cpu.order, l.subbufs);
+    if (wrong) {
+        return wrong;
+    }
+    ring->subbuf_size = l.subbuf_size;
+    ring->subbufs = l.subbufs;
+    ring->cpu = g_renew(HtFtRingCpu, ring->cpu, ring->cpus + 1);
+    ring->cpu[ring->cpus++] = cpu;
+    ring->size = *end - ring->offset;
+    return NULL;
+}
+
+/* A header a processor, the next where the one before ends */
+static const char *read_6_11(const HtFtMem *mem, HtFtRing *ring)
+{
+    uint64_t at = ring->offset;
+    uint8_t h[HEADER_6_11];
+    const char *wrong;
+
+    for (;;) {
+        wrong = "the header cannot be read";
+        if (ht_ft_mem_read(mem, at, h, sizeof(h)) == 0) {
+            wrong = "the header's size is of no known kernel";
+            if (ht_get_le32(h) == MAGIC &&
+                ht_get_le32(h + 4) == HEADER_6_11) {
+                wrong = add_cpu(mem, ring, h + 24, at + 24,
+                                HEADER_6_11 - 24, &at);
+            }
+        }
+        if (wrong) {
+            break;
+        }
+        ring->cpu[ring->cpus - 1].text = ht_get_le64(h + 8);
+    }
+    if (ring->cpus) {
+        ring->text = ring->cpu[0].text;
+        return NULL;                    /* there are no more processors */
+    }
+    return wrong;
+}
+
+static const char *read_6_15(const HtFtMem *mem, HtFtRing *ring,
+                             uint32_t line_size)
+{
+    uint8_t h[HEADER_6_15 + SCRATCH], line[LINE_7_2];
+    uint64_t total, at, end;
+    const char *wrong = "has no processor";
+
+    if (ht_ft_mem_read(mem, ring->offset, h, sizeof(h))) {
+        return "the header cannot be read";
+    }
+    total = ht_get_le64(h + 8);
+    at = ht_get_le64(h + 16);
+    if (total > mem->size || ring->offset > mem->size - total) {
+        return "reaches beyond the end of the memory";
+    }
+    if (at < HEADER_6_15 || at % 8 || at > total) {
+        return "the first processor's part is not within the ring";
+    }
+    ring->text = ht_get_le64(h + HEADER_6_15 + 8);
+    ring->clock = ht_get_le32(h + HEADER_6_15);
+    if (at < HEADER_6_15 + SCRATCH) {
+        ring->text = 0;
+        ring->clock = 0;
+    }
+    total += ring->offset;
+    at += ring->offset;
+    while (total - at >= line_size) {
+        if (ht_ft_mem_read(mem, at, line, line_size)) {
+            return "a processor's part cannot be read";
+        }
+        wrong = add_cpu(mem, ring, line, at, line_size, &end);
+        if (wrong) {
+            break;              /* behind the last one: the rest is unused */
+        }
+        if (end > total) {
+            return "a processor's part is not within the ring";
+        }
+        at = end;
+    }
+    return ring->cpus ? NULL : wrong;
+}
+
+HtFtRing *ht_ft_ring_at(const HtFtMem *mem, uint64_t offset,
+                        const char **why)
+{
+    g_autoptr(HtFtRing) ring = NULL;
+    const char *wrong = NULL;
+    uint32_t h[2], line;
+
+    if (why) {
+        *why = NULL;
+    }
+    if (ht_ft_mem_read(mem, offset, h, sizeof(h)) || ht_le32(h[0]) != MAGIC) {
+        return NULL;
+    }
+    ring = g_new0(HtFtRing, 1);
+    ring->offset = offset;
+    line = ht_le32(h[1]) & 0xffff;
+    if (ht_le32(h[1]) == HEADER_6_11) {
+        ring->layout = HT_FT_LAYOUT_6_11;
+        wrong = read_6_11(mem, ring);
+    } else if (ht_le32(h[1]) >> 16 == HEADER_6_15 &&
+               (line == LINE_6_15 || line == LINE_7_2)) {
+        ring->layout = HT_FT_LAYOUT_6_15;
+        wrong = read_6_15(mem, ring, line);
+    } else {
+        wrong = "the header's size is of no known kernel";
+    }
+    if (wrong) {
+        if (why) {
+            *why = wrong;
+        }
+        return NULL;
+    }
+    return g_steal_pointer(&ring);
+}
+
+void ht_ft_ring_free(HtFtRing *ring)
+{
+    if (ring) {
+        g_free(ring->cpu);
+        g_free(ring);
+    }
+}
+
+uint64_t ht_ft_ring_text(const HtFtMem *mem, const HtFtRing *ring,
+                         uint32_t cpu)
+{
+    uint64_t at, text;
+
+    if (ring->layout == HT_FT_LAYOUT_6_11) {
+        at = ring->cpu[cpu].meta - 16;
+    } else if (ring->cpu[0].meta - ring->offset >= HEADER_6_15 + SCRATCH) {
+        at = ring->offset + HEADER_6_15 + 8;
+    } else {
+        return 0;
+    }
+    return ht_ft_mem_read(mem, at, &text, sizeof(text)) ? 0 : ht_le64(text);
+}
+
+static void ring_free(gpointer ring)
+{
+    ht_ft_ring_free(ring);
+}
+
+void ht_ft_search_init(HtFtSearch *s, const HtFtMem *mem, uint64_t step)
+{
+    *s = (HtFtSearch) {
+        .mem = mem,
+        .step = step,
+        .at = step == HT_FT_SEARCH_FULL ? 0 : HT_ROUND_UP(mem->size, step),
+        .rings = g_ptr_array_new_with_free_func(ring_free),
+    };
+}
+
+void ht_ft_search_clear(HtFtSearch *s)
+{
+    g_clear_pointer(&s->rings, g_ptr_array_unref);
+}
+
+static bool within(const HtFtRing *inner, const HtFtRing *outer)
+{
+    return inner->offset >= outer->offset &&
+           inner->offset + inner->size <= outer->offset + outer->size;
+}
+
+/* The second processor's header of a 6.11 ring looks like a ring, too. */
+static bool add_ring(HtFtSearch *s, HtFtRing *ring)
+{
+    guint i = 0;
+
+    while (i < s->rings->len) {
+        HtFtRing *other = s->rings->pdata[i];
+
+        if (within(ring, other)) {
+            ht_ft_ring_free(ring);
+            return false;
+        }
+        if (within(other, ring)) {
+            g_ptr_array_remove_index(s->rings, i);
+        } else {
+            i++;
+        }
+    }
+    g_ptr_array_add(s->rings, ring);
+    return true;
+}
+
+/* Set @at to the next place; false if there is none */
+static bool search_next(HtFtSearch *s, uint64_t *at)
+{
+    if (s->step != HT_FT_SEARCH_FULL) {
+        uint64_t next;
+
+        if (s->at == 0) {
+            return false;
+        }
+        s->at -= s->step;
+        *at = s->at;
+        /* Nothing was written there: not even a look */
+        if (s->mem->next && (!s->mem->next(s->mem->opaque, s->at, &next) ||
+                             next >= s->at + 8)) {
+            *at = UINT64_MAX;
+        }
+        return true;
+    }
+    if (s->mem->next && !s->mem->next(s->mem->opaque, s->at, &s->at)) {
+        return false;
+    }
+    s->at = HT_ROUND_UP(s->at, s->step);
+    if (s->at >= s->mem->size) {
+        return false;
+    }
+    *at = s->at;
+    s->at += s->step;
+    return true;
+}
+
+bool ht_ft_search_go(HtFtSearch *s, uint64_t looks)
+{
+    bool found = false;
+
+    while (!s->done && looks--) {
+        const char *why = NULL;
+        HtFtRing *ring;
+        uint64_t at;
+
+        if (!search_next(s, &at)) {
+            s->done = true;
+            break;
+        }
+        ring = ht_ft_ring_at(s->mem, at, &why);
+        if (ring) {
+            found |= add_ring(s, ring);
+        } else if (why) {
+            s->why = why;
+        }
+    }
+    return found;
+}

@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * hypertrace: write a recording of an ftrace ring
+ *
+ * Pieces are appended, whole looks at a time; if the recorder is killed
+ * within a write, readers ignore the piece that is cut off.  Texts are
+ * replaced by a rename.
+ */
+#include "hypertrace/recording.h"
+
+/* Pieces of a processor that are kept until the end of a look */
+#define KEEP_BYTES (1u << 20)
+
+typedef struct CpuFile {
+    int fd;                     /* -1: not made yet */
+    bool failed;
+    GByteArray *kept;
+} CpuFile;
+
+struct HtRecWriter {
+    char *dir;
+    GArray *cpus;               /* of CpuFile */
+    uint64_t bytes;
+};
+
+static bool fail(GError **error, int code, const char *what, const char *dir,
+                 const char *name)
+{
+    g_set_error(error, G_FILE_ERROR, g_file_error_from_errno(code),
+                "cannot %s %s%s%s: %s", what, dir, name ? "/" : "",
+                name ? name : "", g_strerror(code));
+    return false;
+}
+
+static void cpu_file_clear(gpointer p)
+{
+    CpuFile *c = p;
+
+    if (c->fd >= 0) {
+        close(c->fd);
+    }
+    g_byte_array_unref(c->kept);
+}
+
+HtRecWriter *ht_rec_writer_new(const char *dir, GError **error)
+{
+    g_autofree char *info = g_build_filename(dir, "info", NULL);
+    g_autofree char *cpu0 = g_build_filename(dir, "cpu0", NULL);
+    HtRecWriter *w;
+
+    if (g_mkdir_with_parents(dir, 0777) < 0) {
+        fail(error, errno, "make the directory", dir, NULL);
+        return NULL;
+    }
+    if (g_file_test(info, G_FILE_TEST_EXISTS) ||
+        g_file_test(cpu0, G_FILE_TEST_EXISTS)) {
+        g_set_error(error, G_FILE_ERROR, G_FILE_ERROR_EXIST,
+                    "%s has a recording already; remove it or name another "
+                    "directory", dir);
+        return NULL;
+    }
+    w = g_new0(HtRecWriter, 1);
+    w->dir = g_strdup(dir);
+    w->cpus = g_array_new(false, false, sizeof(CpuFile));
+    g_array_set_clear_func(w->cpus, cpu_file_clear);
+    return w;
+}
+
+static bool write_all(int fd, const void *data, size_t size)
+{
+    const uint8_t *p = data;
+
+    while (size) {
+        ssize_t n = write(fd, p, size);
+
+        if (n < 0 && errno == EINTR) {
+            continue;
+        }
+        if (n <= 0) {
+            errno = n == 0 ? ENOSPC : errno;
+            return false;
+        }
+        p += n;
+        size -= n;
+    }
+    return true;
+}
+
+bool ht_rec_writer_file(HtRecWriter *w, const char *name, const char *text,
+                        gssize size, GError **error)
+{
+    g_autofree char *path = g_build_filename(w->dir, name, NULL);
+    g_autofree char *hidden = g_strdup_printf("%s/.%s", w->dir, name);
+    int fd = open(hidden, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    bool ok;
+    int code;
+
+    if (fd < 0) {
+        return fail(error, errno, "make", w->dir, name);
+    }
+    ok = write_all(fd, text, size < 0 ? strlen(text) : (size_t)size);
+    code = errno;
+    close(fd);
+    if (ok && rename(hidden, path) == 0) {
+        return true;
+    }
+    code = ok ? errno : code;
+    unlink(hidden);
+    return fail(error, code, "write", w->dir, name);
+}
+
+static bool cpu_flush(HtRecWriter *w, guint cpu, GError **error)
+{
+    CpuFile *c = &g_array_index(w->cpus, CpuFile, cpu);
+    g_autofree char *name = NULL;
+
+    if (c->kept->len == 0 || c->failed) {
+        return !c->failed;
+    }
+    name = g_strdup_printf("cpu%u", cpu);
+    if (c->fd < 0) {
+        g_autofree char *path = g_build_filename(w->dir, name, NULL);
+
+        c->fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC,
+                     0666);
+    }
+    if (c->fd < 0 || !write_all(c->fd, c->kept->data, c->kept->len)) {
+        /* Behind a piece that is cut off nothing would be found. */
+        c->failed = true;
+        fail(error, errno, "write", w->dir, name);
+    }
+    g_byte_array_set_size(c->kept, 0);
+    return !c->failed;
+}
+
+bool ht_rec_writer_piece(HtRecWriter *w, const HtFtPiece *p, GError **error)
+{
+    HtRecPieceHeader h = {
+        .magic = ht_le32(HT_REC_MAGIC),
+        .size = ht_le32(p->size),
+        .slot = ht_le32(p->slot),
+        .from = ht_le32(p->from),
+        .stamp = ht_le64(p->stamp),
+        .base_ns = ht_le64(p->base_ns),
+        .epoch = ht_le32(p->epoch),
+        .segment = ht_le32(p->segment),
+        .flags = ht_le32(p->flags),
+        .lost = ht_le32(MIN(p->lost_estimate, UINT32_MAX)),
+        .host_before = ht_le64(p->host_before),
+        .host_after = ht_le64(p->host_after),
+    };
+    CpuFile *c;
+
+    while (w->cpus->len <= p->cpu) {
+        CpuFile new = { .fd = -1, .kept = g_byte_array_new() };
+
+        g_array_append_val(w->cpus, new);
+    }
+    c = &g_array_index(w->cpus, CpuFile, p->cpu);
+    if (c->failed) {
+        return true;                    /* was reported */
+    }
+    g_byte_array_append(c->kept, (const uint8_t *)&h, sizeof(h));
+    g_byte_array_append(c->kept, p->data, p->size);
+    w->bytes += sizeof(h) + p->size;
+    return c->kept->len < KEEP_BYTES || cpu_flush(w, p->cpu, error);
+}
+
+bool ht_rec_writer_flush(HtRecWriter *w, GError **error)
+{
+    bool ok = true;
+    guint i;
+
+    for (i = 0; i < w->cpus->len; i++) {
+        CpuFile *c = &g_array_index(w->cpus, CpuFile, i);
+
+        if (!c->failed && !cpu_flush(w, i, ok ? error : NULL)) {
+            ok = false;
+        }
+    }
+    return ok;
+}
+
+uint64_t ht_rec_writer_bytes(const HtRecWriter *w)
+{
+    return w->bytes;
+}
+
+void ht_rec_writer_free(HtRecWriter *w)
+{
+    if (w) {
+        ht_rec_writer_flush(w, NULL);
+        g_array_unref(w->cpus);
+        g_free(w->dir);
+        g_free(w);
+    }
+}
