@@ -2,22 +2,21 @@
 /*
  * hypertrace: guest counter to host CLOCK_MONOTONIC
  *
- * Between two samples the map is the line through them; behind the last one
- * it goes on with the slope measured over all samples of the epoch, which is
- * the more exact the longer the epoch.  A nominal frequency is not good
- * enough: 50 ppm is 3 ms a minute.
+ * A reading says between which two host times the counter had a value.  What
+ * is assumed besides is only how fast the counter may go at least and at most.
+ * So each reading, carried along at the slowest and the fastest rate, bounds
+ * the time of every other counter of its epoch, and what all of them leave is
+ * known exactly: dates lie in the middle of it, the bound is half of it.  A
+ * reading that leaves nothing contradicts the others: the counter or the VM
+ * stood still, or the counter jumped, and an epoch begins.
  */
 #include "hypertrace/base.h"
 #include "hypertrace/time-map.h"
 
-/* Over a shorter time the samples' own error makes the slope worse. */
-#define INTERVAL_MIN_NS 5000000
+#define NS_PER_SECOND UINT64_C(1000000000)
 
-/* How wrong the frequency may be that a map begins with */
-#define NOMINAL_PPM 50
-
-/* What two readings of the clocks may differ by beside their bounds */
-#define TOLERANCE_NS 1000
+/* Readings closer than this share a segment. */
+#define SEGMENT_MIN_NS 50000000
 
 /* Of counters of 100 GHz and 1 kHz, see ht_time_map_init() */
 #define MULT_MIN ((UINT64_C(1) << HT_TIME_MULT_SHIFT) / 100)
@@ -25,51 +24,187 @@
 
 static uint64_t muldiv(uint64_t a, uint64_t b, uint64_t c)
 {
-    return (unsigned __int128)a * b / c;
+    return MIN((unsigned __int128)a * b / c, UINT64_MAX);
+}
+
+/* Saturated, so that no reading, however wild, wraps */
+static uint64_t plus(uint64_t ns, uint64_t more)
+{
+    return ns + MIN(more, HT_TIME_MAX_NS - MIN(ns, HT_TIME_MAX_NS));
+}
+
+static uint64_t minus(uint64_t ns, uint64_t less)
+{
+    return ns - MIN(ns, less);
 }
 
 static uint64_t slope(uint64_t ns, uint64_t ticks)
 {
-    return ((unsigned __int128)ns << HT_TIME_MULT_SHIFT) / ticks;
+    return MIN(((unsigned __int128)ns << HT_TIME_MULT_SHIFT) / ticks,
+               UINT64_MAX);
 }
 
 void ht_time_map_init(HtTimeMap *m, uint64_t hz)
 {
     memset(m, 0, sizeof(*m));
-    m->nominal = ((unsigned __int128)1000000000 << HT_TIME_MULT_SHIFT) / hz;
+    m->nominal = slope(NS_PER_SECOND, hz);
+    m->latest = UINT64_MAX;
+    ht_time_map_set_ppm(m, HT_TIME_NOMINAL_PPM);
 }
 
-/*
- * No counter is 1.6 % off its nominal frequency; the readings of a guest that
- * makes its own are.
- */
-static bool plausible(const HtTimeMap *m, uint64_t mult)
+void ht_time_map_set_ppm(HtTimeMap *m, uint32_t ppm)
 {
-    return mult >= m->nominal - m->nominal / 64 &&
-           mult <= m->nominal + m->nominal / 64;
+    m->mean = m->nominal;
+    m->ppm = CLAMP(ppm, HT_TIME_WANDER_PPM, HT_TIME_PPM_MAX);
+    m->slowest = m->nominal - muldiv(m->nominal, m->ppm, 1000000) - 1;
+    m->fastest = m->nominal + muldiv(m->nominal, m->ppm, 1000000) + 1;
 }
 
-static void append(HtTimeMap *m, const HtTimeSegment *s)
+static void append(HtTimeMap *m, const HtTimeSegment *s,
+                   const HtTimeInterval *t)
 {
     if (m->count == HT_TIME_SEGMENTS) {
         memmove(&m->seg[0], &m->seg[1],
                 (HT_TIME_SEGMENTS - 1) * sizeof(m->seg[0]));
+        memmove(&m->at[0], &m->at[1],
+                (HT_TIME_SEGMENTS - 1) * sizeof(m->at[0]));
         m->count--;
+        m->epoch -= MIN(m->epoch, 1);
     }
-    m->seg[m->count++] = *s;
+    m->seg[m->count] = *s;
+    m->at[m->count++] = *t;
 }
 
-void ht_time_map_sample(HtTimeMap *m, uint64_t counter, uint64_t ns,
-                        uint64_t bound_ns)
+/* The first reading of an epoch, dated at @ns */
+static void begin_epoch(HtTimeMap *m, uint64_t counter, uint64_t ns,
+                        const HtTimeInterval *t)
 {
     HtTimeSegment s = {
         .counter = counter,
         .ns = ns,
         .mult = m->nominal,
-        .bound_ns = bound_ns,
+        .bound_ns = MAX(t->hi - ns, ns - t->lo),
     };
-    uint64_t ticks, elapsed, expected, off, mult;
-    HtTimeSegment *last;
+
+    ht_time_map_set_ppm(m, m->ppm);
+    append(m, &s, t);
+    m->epoch = m->count - 1;
+    m->first = counter;
+    m->first_at = *t;
+}
+
+/* What @t, of @ticks before, says of a counter; false if that excludes @now */
+static bool carry(const HtTimeMap *m, const HtTimeInterval *t, uint64_t ticks,
+                  HtTimeInterval *now)
+{
+    uint64_t lo = plus(t->lo, ht_time_scale(ticks, m->slowest));
+    uint64_t hi = plus(t->hi, ht_time_scale(ticks, m->fastest) + 1);
+
+    now->lo = MAX(now->lo, lo);
+    now->hi = MIN(now->hi, hi);
+    return now->lo <= now->hi;
+}
+
+/* What @now says of the counter @ticks before */
+static void carry_back(const HtTimeMap *m, const HtTimeInterval *now,
+                       uint64_t ticks, HtTimeInterval *t)
+{
+    uint64_t lo = minus(now->lo, ht_time_scale(ticks, m->fastest) + 1);
+    uint64_t hi = minus(now->hi, ht_time_scale(ticks, m->slowest));
+
+    /* never empty, but for what is rounded */
+    t->lo = MIN(MAX(t->lo, lo), t->hi);
+    t->hi = MAX(MIN(t->hi, hi), t->lo);
+}
+
+/* The mean rate since the epoch began; the present one may have wandered. */
+static void learn_rate(HtTimeMap *m, uint64_t counter,
+                       const HtTimeInterval *now)
+{
+    uint64_t ticks = counter - m->first, lo, hi;
+
+    if (ticks == 0) {
+        return;
+    }
+    lo = slope(minus(now->lo, m->first_at.hi), ticks);
+    hi = slope(minus(now->hi, m->first_at.lo), ticks);
+    hi = MIN(hi, MULT_MAX);
+    if (hi - lo < m->fastest - m->slowest) {
+        m->mean = lo + (hi - lo) / 2;
+    }
+    lo -= muldiv(lo, HT_TIME_WANDER_PPM, 1000000);
+    hi += muldiv(hi, HT_TIME_WANDER_PPM, 1000000) + 1;
+    lo = MAX(lo, m->slowest);
+    hi = MIN(hi, m->fastest);
+    if (lo < hi) {
+        m->slowest = lo;
+        m->fastest = hi;
+    }
+}
+
+/* Date all readings of the epoch in the middle of what is left for them. */
+static void redate(HtTimeMap *m)
+{
+    unsigned last = m->count - 1, i;
+    uint64_t spread = (m->fastest - m->slowest) / 2 + 1;
+
+    for (i = last; i-- > m->epoch;) {
+        carry_back(m, &m->at[i + 1],
+                   m->seg[i + 1].counter - m->seg[i].counter, &m->at[i]);
+    }
+    for (i = m->epoch; i <= last; i++) {
+        const HtTimeInterval *t = &m->at[i];
+        uint64_t ns = t->lo + (t->hi - t->lo) / 2;
+
+        if (i && ns < m->seg[i - 1].ns) {
+            /* time does not go back, unless it has to */
+            ns = MIN(m->seg[i - 1].ns, t->hi);
+        }
+        m->seg[i].ns = ns;
+        m->seg[i].bound_ns = MAX(t->hi - ns, ns - t->lo);
+    }
+    for (i = m->epoch; i < last; i++) {
+        uint64_t ticks = m->seg[i + 1].counter - m->seg[i].counter;
+
+        m->seg[i].mult = ticks ?
+            slope(minus(m->seg[i + 1].ns, m->seg[i].ns), ticks) : m->nominal;
+        /* half way between two readings it is furthest from both */
+        m->seg[i].bound_ns = MAX(m->seg[i].bound_ns, m->seg[i + 1].bound_ns) +
+                             ht_time_scale(ticks / 2 + 1, spread) + 1;
+    }
+    m->seg[last].mult = CLAMP(m->mean, m->slowest, m->fastest);
+}
+
+/*
+ * Where the epoch of a reading begins that contradicts those before: the
+ * counter stood still until just now; or it jumped forward, and the time that
+ * passed since the last reading separates the counters behind the jump from
+ * those before.
+ */
+static uint64_t epoch_begin(const HtTimeMap *m, uint64_t counter, uint64_t ns,
+                            const HtTimeInterval *now)
+{
+    const HtTimeSegment *last = &m->seg[m->count - 1];
+    uint64_t ticks = counter - last->counter;
+    uint64_t since = slope(minus(ns, last->ns), m->nominal);
+
+    if (now->lo > plus(m->at[m->count - 1].hi,
+                       ht_time_scale(ticks, m->fastest))) {
+        return counter;
+    }
+    return counter - MIN(since, ticks);
+}
+
+void ht_time_map_sample(HtTimeMap *m, uint64_t counter, uint64_t ns,
+                        uint64_t bound_ns)
+{
+    HtTimeInterval now = {
+        .lo = minus(ns, bound_ns),
+        .hi = plus(ns, bound_ns),
+    };
+    HtTimeInterval known = now, before = { 0, HT_TIME_MAX_NS };
+    const HtTimeSegment *last;
+    uint64_t begin;
 
     if (m->count && (counter < m->seg[m->count - 1].counter ||
                      (m->restart && ns < m->seg[m->count - 1].ns))) {
@@ -77,41 +212,33 @@ void ht_time_map_sample(HtTimeMap *m, uint64_t counter, uint64_t ns,
     }
     if (m->count == 0 || m->restart) {
         m->restart = false;
-        m->first = s;
-        append(m, &s);
+        begin_epoch(m, counter, ns, &now);
+        if (bound_ns == UINT64_MAX) {
+            m->seg[m->count - 1].bound_ns = UINT64_MAX;
+        }
         return;
     }
     last = &m->seg[m->count - 1];
-    if (ns <= last->ns) {
-        return;
+    if (!carry(m, &m->at[m->count - 1], counter - last->counter, &known)) {
+        begin = epoch_begin(m, counter, ns, &now);
+        carry_back(m, &now, counter - begin, &before);
+        begin_epoch(m, begin, before.lo + (before.hi - before.lo) / 2,
+                    &before);
+        last = &m->seg[m->count - 1];
+        known = now;
+        carry(m, &before, counter - begin, &known);
     }
-    ticks = counter - last->counter;
-    elapsed = ns - last->ns;
-    expected = ht_time_scale(ticks, last->mult);
-    off = expected > elapsed ? expected - elapsed : elapsed - expected;
-    if (off > last->bound_ns + bound_ns + TOLERANCE_NS + elapsed / 1024) {
-        /*
-         * The counter stood still for a while (VM stopped) or jumped forward.
-         * The line starts over here, so that the gap lies between the last
-         * event before and the first one after it.
-         */
-        m->first = s;
-    } else if (ticks == 0 ||
-               (elapsed < INTERVAL_MIN_NS && bound_ns >= last->bound_ns)) {
-        return;                                 /* nothing new */
+    learn_rate(m, counter, &known);
+    if (m->count - 1 > m->epoch &&
+        minus(last->ns, m->seg[m->count - 2].ns) < SEGMENT_MIN_NS) {
+        m->count--;                             /* takes its place */
+    }
+    if (m->count - 1 == m->epoch && counter == last->counter) {
+        m->at[m->epoch] = known;                /* a closer look */
     } else {
-        if (elapsed >= INTERVAL_MIN_NS) {
-            mult = slope(elapsed, ticks);
-            last->mult = plausible(m, mult) ? mult : last->mult;
-        }
-        s.mult = last->mult;
-        /* also soon after a worse sample, as ht_time_map_drift() relies on */
-        if (ns - m->first.ns >= INTERVAL_MIN_NS) {
-            mult = slope(ns - m->first.ns, counter - m->first.counter);
-            s.mult = plausible(m, mult) ? mult : last->mult;
-        }
+        append(m, &(HtTimeSegment) { .counter = counter }, &known);
     }
-    append(m, &s);
+    redate(m);
 }
 
 uint64_t ht_time_shift(uint64_t ns, int64_t shift, uint64_t now_ns)
@@ -148,7 +275,7 @@ bool ht_time_map_load(HtTimeMap *m, const HtTimeSegment *seg, unsigned count,
         if (s.ns == 0) {
             continue;               /* before this host's clock began */
         }
-        append(m, &s);
+        append(m, &s, &(HtTimeInterval) { s.ns, s.ns });
         m->restart = true;
     }
     return true;
@@ -167,32 +294,24 @@ uint64_t ht_time_map_to_ns(const HtTimeMap *m, uint64_t counter)
     return ht_time_segment_to_ns(&m->seg[i - 1], counter);
 }
 
-uint64_t ht_time_map_bound(const HtTimeMap *m)
-{
-    return m->count && !m->restart ? m->seg[m->count - 1].bound_ns :
-                                     UINT64_MAX;
-}
-
-uint64_t ht_time_map_drift(const HtTimeMap *m, uint64_t ns)
+uint64_t ht_time_map_bound(const HtTimeMap *m, uint64_t ns)
 {
     const HtTimeSegment *last;
-    uint64_t elapsed;
+    uint64_t rate, drift;
 
     if (m->count == 0 || m->restart) {
-        return 0;
+        return UINT64_MAX;
     }
     last = &m->seg[m->count - 1];
-    elapsed = last->ns - m->first.ns;
-    if (elapsed < INTERVAL_MIN_NS) {
-        return muldiv(ns, NOMINAL_PPM, 1000000);
-    }
-    return muldiv(ns, MIN(m->first.bound_ns, UINT32_MAX) +
-                      MIN(last->bound_ns, UINT32_MAX), elapsed);
+    rate = MAX(m->fastest - last->mult, last->mult - m->slowest);
+    drift = muldiv(minus(ns, last->ns), rate, last->mult);
+    return last->bound_ns > UINT64_MAX - drift ? UINT64_MAX :
+           last->bound_ns + drift;
 }
 
 uint64_t ht_time_map_hz(const HtTimeMap *m)
 {
     uint64_t mult = m->count ? m->seg[m->count - 1].mult : m->nominal;
 
-    return ((unsigned __int128)1000000000 << HT_TIME_MULT_SHIFT) / mult;
+    return slope(NS_PER_SECOND, mult);
 }

@@ -12,6 +12,7 @@ typedef struct Converter {
     const HtTimeSegment *seg;
     uint64_t begin;             /* [begin, end): where seg holds */
     uint64_t end;
+    uint64_t latest;            /* no event can be later; looked up if one is */
 } Converter;
 
 static void converter_seek(Converter *cv, uint64_t counter)
@@ -27,22 +28,38 @@ static void converter_seek(Converter *cv, uint64_t counter)
     cv->end = i < m->count ? m->seg[i].counter : UINT64_MAX;
 }
 
+/*
+ * No event is younger than now: the counter jumped forward, and no reading
+ * has told so yet.
+ */
+static uint64_t not_later(Converter *cv, uint64_t ns)
+{
+    if (!cv->map->now) {
+        return ns;
+    }
+    cv->latest = cv->map->now();
+    return MIN(ns, cv->latest);
+}
+
 static inline uint64_t convert(Converter *cv, uint64_t counter)
 {
+    uint64_t ns;
+
     if (G_UNLIKELY(cv->map->count == 0)) {
         return 0;
     }
     if (G_UNLIKELY(!cv->seg || counter < cv->begin || counter >= cv->end)) {
         converter_seek(cv, counter);
     }
-    return ht_time_segment_to_ns(cv->seg, counter);
+    ns = ht_time_segment_to_ns(cv->seg, counter);
+    return G_LIKELY(ns <= cv->latest) ? ns : not_later(cv, ns);
 }
 
 HtWalkStop ht_walk(HtWalk *w, const HtClassTable *classes,
                    const HtTimeMap *time, uint8_t *buf, size_t len,
                    HtWalkRun *run)
 {
-    Converter cv = { .map = time };
+    Converter cv = { .map = time, .latest = time->latest };
     HtWalkStop stop = HT_WALK_END;
     uint64_t clock = w->clock, last_ns = w->ns;
     uint32_t events = 0;

@@ -355,7 +355,7 @@ static uint32_t sync_time(struct ht_loopback *lb, struct ht_msg *msg)
     pthread_mutex_lock(&lb->time_lock);
     time_sample(lb);
     m->host_ns = host_ns();
-    m->bound_ns = ht_time_map_bound(&lb->time);
+    m->bound_ns = ht_time_map_bound(&lb->time, m->host_ns);
     pthread_mutex_unlock(&lb->time_lock);
     return HT_STATUS_OK;
 }

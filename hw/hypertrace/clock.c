@@ -3,7 +3,7 @@
  * hypertrace: relating the guest's counter to host CLOCK_MONOTONIC
  *
  * Where QEMU knows the guest's counter (it makes it under TCG; under KVM it is
- * the host's TSC plus an offset that can be asked for), the host samples both
+ * the host's TSC plus an offset that can be asked for), the host reads both
  * clocks itself.  Elsewhere the guest's exchanges bracket the host's clock.
  */
 #include "qemu/osdep.h"
@@ -14,13 +14,13 @@
 #include "system/kvm.h"
 #include "device.h"
 
-/* How long a sample may be extrapolated from */
-#define SAMPLE_INTERVAL_NS  (100 * SCALE_MS)
-/* How soon to try again, and how long a bad sample is worse than an old one */
+/* How often the counter is read, where the host can */
+#define SAMPLE_INTERVAL_NS  (10 * SCALE_MS)
+/* How soon to try again, and how long a bad reading is worse than an old one */
 #define RETRY_INTERVAL_NS   (1 * SCALE_MS)
-#define SAMPLE_LIFE_NS      (500 * SCALE_MS)
-/* How long the best bracket stays the best */
-#define BRACKET_LIFE_NS     (10 * NANOSECONDS_PER_SECOND)
+#define SAMPLE_LIFE_NS      (50 * SCALE_MS)
+/* How far ahead a bound is told that rests on the guest's exchanges */
+#define BRACKET_AHEAD_NS    NANOSECONDS_PER_SECOND
 
 static uint64_t guest_counter(const HtClock *c)
 {
@@ -58,33 +58,54 @@ static Bracket bracket(const HtClock *c)
 }
 
 /*
- * The host counter's frequency, measured once: 10 ms are enough for a start,
- * the maps measure their own slope.  Context: BQL
+ * The host counter's frequency, measured once, and how wrong it may be.  The
+ * maps learn better from their own readings.  Context: BQL
  */
-static uint64_t host_hz(void)
+static uint64_t host_hz(uint32_t *ppm)
 {
     static uint64_t hz;
+    static uint32_t error_ppm;
 
     if (!hz) {
         Bracket begin = bracket(NULL), end;
+        uint64_t elapsed;
 
-        g_usleep(10000);
-        end = bracket(NULL);
+        /* longer than 10 ms only if something kept interrupting */
+        do {
+            g_usleep(10000);
+            end = bracket(NULL);
+            elapsed = end.ns - begin.ns;
+            error_ppm = MIN((double)(begin.width + end.width) / elapsed *
+                            1000000 + 1, HT_TIME_PPM_MAX);
+        } while (error_ppm > HT_TIME_NOMINAL_PPM / 4 &&
+                 elapsed < NANOSECONDS_PER_SECOND / 2);
         /* in floating point: a host that stood still may have taken long */
         hz = (double)(end.counter - begin.counter) * NANOSECONDS_PER_SECOND /
-             (end.ns - begin.ns);
+             elapsed;
         hz = MAX(hz, 1000);
     }
+    *ppm = error_ppm + HT_TIME_WANDER_PPM;
     return hz;
 }
 
-void ht_clock_init(HtClock *c)
+static uint64_t now_ns(void)
 {
+    return get_clock();
+}
+
+bool ht_clock_init(HtClock *c, Error **errp)
+{
+    uint32_t ppm;
+    uint64_t hz = host_hz(&ppm);
+
     memset(c, 0, sizeof(*c));
+    if (!ht_clock_target(c, hz, ppm, errp)) {
+        return false;
+    }
     qemu_mutex_init(&c->lock);
-    c->source = kvm_enabled() ? HT_CLOCK_BRACKET : HT_CLOCK_ELAPSED;
-    ht_time_map_init(&c->map, host_hz());
+    c->map.now = now_ns;
     c->version = 1;
+    return true;
 }
 
 void ht_clock_destroy(HtClock *c)
@@ -98,13 +119,13 @@ uint64_t ht_clock_hz(HtClock *c)
     return ht_time_map_hz(&c->map);
 }
 
-/* Just before the next sample, when it is worst */
 static uint64_t clock_bound(const HtClock *c)
 {
-    uint64_t bound = ht_time_map_bound(&c->map);
-    uint64_t drift = ht_time_map_drift(&c->map, SAMPLE_INTERVAL_NS);
+    uint64_t ahead = c->source == HT_CLOCK_BRACKET ?
+                     get_clock() + BRACKET_AHEAD_NS :
+                     c->sampled_ns + SAMPLE_INTERVAL_NS;
 
-    return bound > UINT64_MAX - drift ? UINT64_MAX : bound + drift;
+    return ht_time_map_bound(&c->map, ahead);
 }
 
 uint64_t ht_clock_bound_ns(HtClock *c)
@@ -127,38 +148,66 @@ void ht_clock_sample(HtClock *c, bool now)
     Bracket b;
 
     QEMU_LOCK_GUARD(&c->lock);
+    c->looked_ns = get_clock();
     if (c->source == HT_CLOCK_BRACKET) {
         return;
     }
-    age = get_clock() - c->sampled_ns;
+    age = c->looked_ns - c->sampled_ns;
     now |= c->map.count == 0;
     if (!now && (age < SAMPLE_INTERVAL_NS ||
-                 get_clock() - c->tried_ns < RETRY_INTERVAL_NS)) {
+                 c->looked_ns - c->tried_ns < RETRY_INTERVAL_NS)) {
         return;
     }
-    c->tried_ns = get_clock();
+    c->tried_ns = c->looked_ns;
     b = bracket(c);
-    /* All were interrupted?  Then the last sample is worth more, for a while */
+    /* All were interrupted?  Then the last one is worth more, for a while */
     if (!now && age < SAMPLE_LIFE_NS &&
-        b.width / 2 > 4 * ht_time_map_bound(&c->map) + 100) {
+        b.width / 2 > ht_time_map_bound(&c->map, c->looked_ns)) {
         return;
     }
     add_sample(c, b.counter, b.ns, b.width / 2 + 1);
 }
 
+/*
+ * A scaled TSC is the host's times a fraction whose bits, and so whose
+ * rounding over months of ticks, KVM does not tell: exchanges know better.
+ */
+static void leave_kvm(HtClock *c, const HtKvmTsc *tsc)
+{
+    uint32_t ppm;
+    uint64_t hz = host_hz(&ppm);
+
+    if (c->scaled) {
+        return;
+    }
+    if (tsc->khz > 0 && tsc->host_khz > 0) {
+        hz = muldiv64(hz, tsc->khz, tsc->host_khz);
+    }
+    c->scaled = true;
+    c->source = HT_CLOCK_BRACKET;
+    ht_time_map_init(&c->map, CLAMP(hz, 1000, 100 * NANOSECONDS_PER_SECOND));
+    ht_time_map_set_ppm(&c->map, HT_TIME_PPM_MAX);
+    c->map.now = now_ns;
+    c->version++;
+}
+
 void ht_clock_update_offset(HtClock *c)
 {
-    int64_t offset;
+    HtKvmTsc tsc;
 
-    if (!kvm_enabled() || !ht_clock_kvm_offset(&offset)) {
+    if (!kvm_enabled() || !ht_clock_kvm_tsc(&tsc)) {
         return;
     }
     WITH_QEMU_LOCK_GUARD(&c->lock) {
-        if (c->source == HT_CLOCK_KVM && c->tsc_offset == offset) {
+        if (tsc.khz <= 0 || tsc.khz != tsc.host_khz) {
+            leave_kvm(c, &tsc);
+            return;
+        }
+        if (c->source == HT_CLOCK_KVM && c->tsc_offset == tsc.offset) {
             return;
         }
         c->source = HT_CLOCK_KVM;
-        c->tsc_offset = offset;
+        c->tsc_offset = tsc.offset;
     }
     ht_clock_sample(c, true);
 }
@@ -170,6 +219,7 @@ void ht_clock_copy(HtClock *c, HtTimeMap *map, unsigned *version)
         *map = c->map;
         *version = c->version;
     }
+    map->latest = c->looked_ns;
 }
 
 void ht_clock_exchange(HtClock *c, struct ht_msg_time *m)
@@ -184,17 +234,8 @@ void ht_clock_exchange(HtClock *c, struct ht_msg_time *m)
             ldl_le_p(&m->prev) == c->exchange_cookie && after > before) {
             uint64_t width = after - before;
 
-            if (c->best_ns == 0 || width <= c->best_width ||
-                now - c->best_ns > BRACKET_LIFE_NS) {
-                uint64_t hz = ht_time_map_hz(&c->map);
-
-                c->best_width = width;
-                c->best_ns = now;
-                /* muldiv64() divides by 32 bits; counters exceed 4.2 GHz */
-                add_sample(c, before + width / 2, c->exchange_ns,
-                           (MIN(width, UINT32_MAX) / 2 + 1) *
-                           NANOSECONDS_PER_SECOND / hz);
-            }
+            add_sample(c, before + width / 2, c->exchange_ns,
+                       ht_time_scale(width / 2 + 1, c->map.fastest) + 1);
         }
         c->exchange_ns = now;
         c->exchange_cookie = ldl_le_p(&m->h.cookie);
@@ -221,7 +262,6 @@ bool ht_clock_load(HtClock *c, const HtTimeSegment *seg, unsigned count,
         c->source = HT_CLOCK_BRACKET;       /* until its offset is known */
     }
     c->exchange_ns = 0;
-    c->best_ns = 0;
     c->sampled_ns = 0;
     c->version++;
     return true;

@@ -143,7 +143,7 @@ void ht_device_stats(HypertraceDevice *dev, struct ht_stats *stats);
 /* clock.c ------------------------------------------------------------------ */
 
 typedef enum HtClockSource {
-    HT_CLOCK_ELAPSED,           /* TCG, qtest: QEMU makes the counter */
+    HT_CLOCK_ELAPSED,           /* TCG on x86, qtest: QEMU makes the counter */
     HT_CLOCK_KVM,               /* host TSC + the offset KVM tells */
     HT_CLOCK_BRACKET,           /* exchanges with the guest */
 } HtClockSource;
@@ -153,24 +153,29 @@ typedef struct HtClock {
     QemuMutex lock;             /* all below */
     HtTimeMap map;
     unsigned version;
-    bool offset_known;
     int64_t tsc_offset;
-    int64_t sampled_ns;         /* when the map last grew */
+    int64_t sampled_ns;         /* when the map was last given a reading */
     int64_t tried_ns;           /* when that was last tried */
+    int64_t looked_ns;          /* the host's time at the last look */
     uint64_t exchange_ns;       /* bracket: the last exchange */
     uint32_t exchange_cookie;
-    uint64_t best_width;
-    int64_t best_ns;
+    bool scaled;                /* KVM scales the TSC: brackets only */
 } HtClock;
 
-void ht_clock_init(HtClock *c);
+/* False if the guest's counter is not known.  BQL, CPUs are there */
+bool ht_clock_init(HtClock *c, Error **errp);
 void ht_clock_destroy(HtClock *c);
 /* The counter's frequency, ticks a second.  Any thread */
 uint64_t ht_clock_hz(HtClock *c);
+/*
+ * How wrong dates are at most, UINT64_MAX if there is no idea: of events that
+ * are consumed within 10 ms where the host reads the counter itself, else of
+ * events of the next second.  Any thread
+ */
 uint64_t ht_clock_bound_ns(HtClock *c);
-/* Add a sample to the map if the last one is old.  Any thread */
+/* Read the counter if the last reading is old, or now.  Any thread */
 void ht_clock_sample(HtClock *c, bool now);
-/* Forget the vCPU's offset or read it anew.  Context: BQL, maybe a vCPU */
+/* Ask KVM for the TSC's offset, if this is a vCPU's thread.  BQL */
 void ht_clock_update_offset(HtClock *c);
 /* Copy the map if it changed since *version */
 void ht_clock_copy(HtClock *c, HtTimeMap *map, unsigned *version);
@@ -182,8 +187,20 @@ unsigned ht_clock_save(HtClock *c, HtTimeSegment *seg);
 bool ht_clock_load(HtClock *c, const HtTimeSegment *seg, unsigned count,
                    int64_t shift);
 
-/* clock-kvm.c; a stub without KVM */
-bool ht_clock_kvm_offset(int64_t *offset);
+/* clock-target.c */
+
+/* A vCPU's TSC: (the host's, scaled by khz / host_khz) + offset */
+typedef struct HtKvmTsc {
+    int64_t offset;
+    int khz;
+    int host_khz;
+} HtKvmTsc;
+
+/* Set the source and the map's frequency */
+bool ht_clock_target(HtClock *c, uint64_t host_hz, uint32_t host_ppm,
+                     Error **errp);
+/* False if KVM does not tell or this is no vCPU's thread */
+bool ht_clock_kvm_tsc(HtKvmTsc *tsc);
 
 /* thread.c ----------------------------------------------------------------- */
 

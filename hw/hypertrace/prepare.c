@@ -264,7 +264,9 @@ bool hypertrace_device_prepare(HypertraceDevice *dev, Error **errp)
         .clock_bound_ns = clock_bound,
         .opaque = &dev->clock,
     };
-    ht_clock_init(&dev->clock);
+    if (!ht_clock_init(&dev->clock, errp)) {
+        goto fail_clock;
+    }
     ht_streams_init(dev);
     g_queue_init(&dev->jobs);
     if (!default_backend(dev, errp)) {
@@ -292,6 +294,7 @@ fail_attach:
 fail_backend:
     ht_streams_finalize(dev);
     ht_clock_destroy(&dev->clock);
+fail_clock:
     ht_trace_release(dev->trace);
     dev->trace = NULL;
     return false;

@@ -429,14 +429,14 @@ static void test_time(void)
 
     ht_time_map_init(&b, SECOND / 2);
     g_assert_true(ht_time_map_load(&b, a.seg, a.count, shift, go));
-    g_assert_cmpuint(ht_time_map_bound(&b), ==, UINT64_MAX);
+    g_assert_cmpuint(ht_time_map_bound(&b, 0), ==, UINT64_MAX);
     g_assert_cmpuint(ht_time_map_to_ns(&b, 1000), ==, 5 * SECOND);
     g_assert_cmpuint(ht_time_map_to_ns(&b, 10 * SECOND + 1000), ==,
                      15 * SECOND);
 
     /* runs again a second later, and at half the rate */
     ht_time_map_sample(&b, 10 * SECOND + 1000, go, 7);
-    g_assert_cmpuint(ht_time_map_bound(&b), ==, 7);
+    g_assert_cmpuint(ht_time_map_bound(&b, 0), ==, 7);
     g_assert_cmpuint(ht_time_map_to_ns(&b, 5 * SECOND + 1000), ==,
                      10 * SECOND);
     g_assert_cmpuint(ht_time_map_to_ns(&b, 10 * SECOND + 1000), ==, go);

@@ -328,6 +328,34 @@ static void test_cut_each(void)
     g_assert_cmpuint(run.end_ns, ==, START + 100 * UINT64_C(20000000));
 }
 
+static uint64_t host_now(void)
+{
+    return START + 5000000;
+}
+
+/*
+ * The counter jumped by days, and no reading has told yet: events are dated
+ * with the time at which they were found, not days later.
+ */
+static void test_not_later_than_now(void)
+{
+    g_autoptr(GByteArray) a = g_byte_array_new();
+    HtTimeMap time = ct_time(START);
+    HtWalk w = { .cut = true };
+    HtWalkRun run;
+
+    time.now = host_now;
+    time.latest = START + 4000000;
+    ct_put_extended(a, CT_EMPTY, 3999999, NULL, 0);
+    ct_put_extended(a, CT_EMPTY, 4500000, NULL, 0);
+    ct_put_extended(a, CT_EMPTY, UINT64_C(400000000000000), NULL, 0);
+    g_assert_cmpint(ht_walk(&w, classes, &time, a->data, a->len, &run), ==,
+                    HT_WALK_END);
+    g_assert_cmpuint(run.events, ==, 3);
+    g_assert_cmpuint(run.begin_ns, ==, START + 3999999);
+    g_assert_cmpuint(run.end_ns, ==, START + 5000000);
+}
+
 static void test_no_time(void)
 {
     g_autoptr(GByteArray) a = g_byte_array_new();
@@ -450,6 +478,7 @@ int main(int argc, char **argv)
     g_test_add_func("/walk/cut-backward", test_cut_backward);
     g_test_add_func("/walk/cut-each", test_cut_each);
     g_test_add_func("/walk/no-time", test_no_time);
+    g_test_add_func("/walk/not-later-than-now", test_not_later_than_now);
     g_test_add_func("/walk/random", test_random);
     ret = g_test_run();
     ht_class_table_free(classes);

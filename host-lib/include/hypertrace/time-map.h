@@ -7,16 +7,6 @@
 
 #include "hypertrace/base.h"
 
-/**
- * HtTimeMap: a piecewise linear map from guest counter to host ns
- * @count: segments known; 0: nothing yet
- * @nominal: ns per tick, times 2^32, until it is measured
- * @first: the sample from which the slope is measured
- * @seg: oldest first
- * @restart: the segments are another host's: the next sample begins a line
- *
- * A plain value: whoever shares one between threads copies it under a lock.
- */
 #define HT_TIME_SEGMENTS 8
 
 /*
@@ -27,37 +17,90 @@
 #define HT_TIME_MAX_NS (UINT64_C(1) << 62)
 #define HT_TIME_MULT_SHIFT 32
 
+/*
+ * By how much a counter's rate, in host time, may change: temperature, and
+ * what NTP does to CLOCK_MONOTONIC once it has settled.  All bounds rest on
+ * this.
+ */
+#define HT_TIME_WANDER_PPM 50
+/* How wrong a measured frequency is taken to be, wander included */
+#define HT_TIME_NOMINAL_PPM 100
+/* How wrong one may be that was only assumed */
+#define HT_TIME_PPM_MAX 20000
+
 typedef struct HtTimeSegment {
     uint64_t counter;           /* first guest counter it holds for */
     uint64_t ns;                /* host time of that counter */
     uint64_t mult;              /* ns per tick, times 2^32 */
-    uint64_t bound_ns;          /* error bound */
+    uint64_t bound_ns;          /* error bound; of the newest: at @counter */
 } HtTimeSegment;
 
+/* The host times, first and last, that a reading and the others leave it */
+typedef struct HtTimeInterval {
+    uint64_t lo;
+    uint64_t hi;
+} HtTimeInterval;
+
+/**
+ * HtTimeMap: a piecewise linear map from guest counter to host ns
+ * @count: segments known; 0: nothing yet
+ * @epoch: the first segment whose readings do not contradict the newest
+ * @nominal: ns per tick, times 2^32, as assumed or measured beforehand
+ * @ppm: how wrong @nominal may be
+ * @slowest: least ns per tick, times 2^32, by @ppm and the readings...
+ * @fastest: ...and most
+ * @mean: that of the epoch so far
+ * @first: counter of the first reading of the epoch...
+ * @first_at: ...and when that was
+ * @seg: oldest first; each begins with a reading
+ * @at: when those readings were
+ * @restart: the segments are another host's: the next reading begins an epoch
+ * @now: tells the host's time; NULL: nobody knows
+ * @latest: what @now told last
+ *
+ * A plain value: whoever shares one between threads copies it under a lock.
+ */
 typedef struct HtTimeMap {
     unsigned count;
+    unsigned epoch;
     uint64_t nominal;
-    HtTimeSegment first;
+    uint32_t ppm;
+    uint64_t slowest;
+    uint64_t fastest;
+    uint64_t mean;
+    uint64_t first;
+    HtTimeInterval first_at;
     HtTimeSegment seg[HT_TIME_SEGMENTS];
+    HtTimeInterval at[HT_TIME_SEGMENTS];
     bool restart;
+    uint64_t (*now)(void);
+    uint64_t latest;
 } HtTimeMap;
 
 /**
- * ht_time_map_init: start with a known counter frequency
+ * ht_time_map_init: start with a counter's frequency
  * @m: the map
- * @hz: ticks a second, 1 kHz to 100 GHz; used until two samples are known
+ * @hz: ticks a second, 1 kHz to 100 GHz, within HT_TIME_NOMINAL_PPM
  */
 void ht_time_map_init(HtTimeMap *m, uint64_t hz);
 
 /**
- * ht_time_map_sample: add a pair of readings
+ * ht_time_map_set_ppm: say how wrong the frequency may be
+ * @m: a map without readings
+ * @ppm: HT_TIME_WANDER_PPM to HT_TIME_PPM_MAX; others are taken for these
+ */
+void ht_time_map_set_ppm(HtTimeMap *m, uint32_t ppm);
+
+/**
+ * ht_time_map_sample: add a reading
  * @m: the map
  * @counter: guest counter
  * @ns: host time at which the counter had that value
- * @bound_ns: how wrong @ns may be
+ * @bound_ns: how wrong @ns may be; UINT64_MAX: a guess
  *
- * A counter below the last sample's begins a new epoch (reset, loadvm): older
- * segments are dropped.
+ * All readings that agree are used, the wide ones too.  One that contradicts
+ * them begins an epoch, as does a counter below the last one's (reset, loadvm);
+ * then older segments are dropped as well.
  */
 void ht_time_map_sample(HtTimeMap *m, uint64_t counter, uint64_t ns,
                         uint64_t bound_ns);
@@ -125,23 +168,17 @@ static inline uint64_t ht_time_segment_to_ns(const HtTimeSegment *s,
 }
 
 /**
- * ht_time_map_bound: error bound of the newest segment, UINT64_MAX if there is
- * no sample of this host
+ * ht_time_map_bound: how wrong the dates may be
  * @m: the map
- */
-uint64_t ht_time_map_bound(const HtTimeMap *m);
-
-/**
- * ht_time_map_drift: how far the newest segment may be off besides its bound
- * @m: the map
- * @ns: after so long without a new sample
+ * @ns: of events until then that came after the newest reading
  *
- * Returns: ns; from what the samples that gave its slope were worth
+ * Returns: ns, growing with @ns; UINT64_MAX if there is no reading of this
+ * host
  */
-uint64_t ht_time_map_drift(const HtTimeMap *m, uint64_t ns);
+uint64_t ht_time_map_bound(const HtTimeMap *m, uint64_t ns);
 
 /**
- * ht_time_map_hz: the measured frequency, the nominal one if empty
+ * ht_time_map_hz: the counter's frequency as far as is known
  * @m: the map
  */
 uint64_t ht_time_map_hz(const HtTimeMap *m);

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * hypertrace: which counter guests of this target read, and who makes it
+ *
+ * The TSC on x86, CNTVCT_EL0 on Arm: what ht_clock() of the guest library
+ * reads.  Built for each target.
+ */
+#include "qemu/osdep.h"
+#include "qapi/error.h"
+#include "hw/core/cpu.h"
+#include "system/kvm.h"
+#include "system/qtest.h"
+#include "system/tcg.h"
+#include "device.h"
+#ifdef CONFIG_KVM
+#include <linux/kvm.h>
+#endif
+
+bool ht_clock_target(HtClock *c, uint64_t host_hz, uint32_t host_ppm,
+                     Error **errp)
+{
+#if defined(TARGET_I386)
+    /* QEMU makes the TSC of TCG from the host's; qtest has no CPU at all. */
+    bool elapsed = tcg_enabled() || qtest_enabled();
+
+    c->source = elapsed ? HT_CLOCK_ELAPSED : HT_CLOCK_BRACKET;
+    ht_time_map_init(&c->map, host_hz);
+    /* What another accelerator makes of the host's TSC is not known here. */
+    ht_time_map_set_ppm(&c->map, elapsed || kvm_enabled() ? host_ppm :
+                                                            HT_TIME_PPM_MAX);
+    return true;
+#elif defined(TARGET_ARM)
+    uint64_t hz = first_cpu ? object_property_get_uint(OBJECT(first_cpu),
+                                                       "cntfrq", NULL) : 0;
+
+    if (hz < 1000 || hz == UINT64_MAX) {
+        error_setg(errp, "hypertrace: the CPU does not tell the frequency of"
+                   " its virtual counter");
+        return false;
+    }
+    c->source = HT_CLOCK_BRACKET;
+    ht_time_map_init(&c->map, hz);
+    ht_time_map_set_ppm(&c->map, HT_TIME_PPM_MAX);
+    return true;
+#else
+    error_setg(errp, "hypertrace: no counter is known that guests of this"
+               " target can date events with (x86 and Arm have one)");
+    return false;
+#endif
+}
+
+/*
+ * Only on the thread of a vCPU: elsewhere the ioctl would wait until that
+ * vCPU leaves the guest.
+ */
+bool ht_clock_kvm_tsc(HtKvmTsc *tsc)
+{
+#if defined(CONFIG_KVM) && defined(TARGET_I386) && defined(KVM_VCPU_TSC_CTRL)
+    struct kvm_device_attr attr = {
+        .group = KVM_VCPU_TSC_CTRL,
+        .attr = KVM_VCPU_TSC_OFFSET,
+        .addr = (uintptr_t)&tsc->offset,
+    };
+
+    if (!current_cpu || !kvm_enabled() ||
+        kvm_vcpu_ioctl(current_cpu, KVM_GET_DEVICE_ATTR, &attr) != 0) {
+        return false;
+    }
+    tsc->khz = kvm_vcpu_ioctl(current_cpu, KVM_GET_TSC_KHZ);
+    /* of a VM that set none: the host's */
+    tsc->host_khz = kvm_vm_ioctl(kvm_state, KVM_GET_TSC_KHZ);
+    return true;
+#else
+    return false;
+#endif
+}

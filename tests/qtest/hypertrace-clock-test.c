@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * hypertrace: no event is dated outside of what the bound allows
+ *
+ * The guest is this program, and its counter the host's TSC, perhaps with a
+ * jump: so the truth is known.  KVM's offset is read on vCPU threads only, and
+ * qtest's accesses are made on none, so the device has nothing but the guest's
+ * exchanges to go by, some of them tens of milliseconds wide.
+ */
+#include "qemu/osdep.h"
+#include "qemu/bswap.h"
+#include "qemu/cutils.h"
+#include "qemu/timer.h"
+#include "qemu/units.h"
+#include "libqtest.h"
+#include "libqos/hypertrace.h"
+
+#define EXCHANGES 60
+#define EVENTS_EACH 8
+
+/* What is known of an event when it was dated */
+typedef struct Truth {
+    int64_t from;               /* ns: it happened between... */
+    int64_t to;                 /* ...these */
+    uint64_t bound;
+} Truth;
+
+typedef struct Guest {
+    QHt *h;
+    uint64_t jump;
+    uint64_t before;            /* of the last exchange */
+    uint64_t after;
+    uint32_t prev;
+    uint64_t bound;
+} Guest;
+
+static uint64_t counter(const Guest *g)
+{
+    return cpu_get_host_ticks() + g->jump;
+}
+
+/* @left, @right: how long it takes longer on each side of the host's look */
+static void exchange(Guest *g, unsigned left_us, unsigned right_us)
+{
+    struct ht_msg_time m = {
+        .before = cpu_to_le64(g->before),
+        .after = cpu_to_le64(g->after),
+        .prev = cpu_to_le32(g->prev),
+    };
+
+    g->before = counter(g);
+    g_usleep(left_us);
+    g_assert_cmpuint(qht_call(g->h, HT_MSG_TIME_SYNC, &m, sizeof(m)), ==,
+                     HT_STATUS_OK);
+    g_usleep(right_us);
+    g->after = counter(g);
+    g->prev = le32_to_cpu(m.h.cookie);
+    g->bound = le64_to_cpu(m.bound_ns);
+}
+
+static void emit(Guest *g, QHtStream *s, uint32_t id, GArray *truth)
+{
+    Truth t = { .bound = g->bound };
+
+    t.from = get_clock();
+    s->clock = counter(g);
+    t.to = get_clock();
+    qht_write_number(s, id, truth->len);
+    /* each in a packet of its own: time may jump */
+    qht_close_packet(s);
+    qht_commit(s);
+    qht_stream_flush(s);
+    g_array_append_val(truth, t);
+}
+
+/* Returns the widest bound among those that were claimed */
+static uint64_t check(QHt *h, const GArray *truth)
+{
+    g_autofree char *text = NULL;
+    g_auto(GStrv) lines = NULL;
+    unsigned i, n = 0;
+    uint64_t widest = 0;
+
+    g_assert_true(g_file_get_contents(h->log, &text, NULL, NULL));
+    lines = g_strsplit(text, "\n", -1);
+    for (i = 0; lines[i]; i++) {
+        const Truth *t = &g_array_index(truth, Truth, n);
+        char *end;
+        int64_t ns;
+
+        if (!strstr(lines[i], " number n=")) {
+            continue;
+        }
+        ns = g_ascii_strtoull(lines[i], &end, 10) * NANOSECONDS_PER_SECOND;
+        g_assert_cmpint(*end, ==, '.');
+        ns += g_ascii_strtoull(end + 1, NULL, 10);
+        g_assert_cmpuint(n, <, truth->len);
+        if (t->bound != UINT64_MAX) {
+            if (ns < t->from - (int64_t)t->bound ||
+                ns > t->to + (int64_t)t->bound) {
+                g_error("event %u: %" PRId64 " ns after its earliest time,"
+                        " bound %" PRIu64, n, ns - t->from, t->bound);
+            }
+            widest = MAX(widest, t->bound);
+        }
+        n++;
+    }
+    g_assert_cmpuint(n, ==, truth->len);
+    return widest;
+}
+
+/* A firmware that halts: nobody but this program touches the device. */
+static char *halting_bios(void)
+{
+    static const char name[] = "hypertrace-bios-XXXXXX";
+    g_autofree char *code = g_malloc(64 * KiB);
+    g_autoptr(GError) err = NULL;
+    char *path;
+    int fd = g_file_open_tmp(name, &path, &err);
+
+    g_assert_no_error(err);
+    memset(code, 0xf4, 64 * KiB);
+    g_assert_cmpint(qemu_write_full(fd, code, 64 * KiB), ==, 64 * KiB);
+    close(fd);
+    return path;
+}
+
+static void test_brackets(const void *data)
+{
+    g_autofree char *bios = halting_bios();
+    g_autofree char *extra = g_strdup_printf("-accel kvm -cpu host,"
+                                             "arch-capabilities=off -bios %s",
+                                             bios);
+    g_autoptr(GArray) truth = g_array_new(false, false, sizeof(Truth));
+    bool jumps = data != NULL;
+    Guest g = { 0 };
+    QHtStream s;
+    uint32_t id;
+    unsigned i, j;
+
+    g.h = qht_boot("pc", "log", "channel=virtio,streams=1,packet-size=4096",
+                   extra);
+    id = qht_register_number(g.h, "number");
+    qht_stream_open(&s, g.h, 0);
+    exchange(&g, 0, 0);
+    for (i = 0; i < EXCHANGES; i++) {
+        if (!jumps || g_test_rand_int_range(0, 3) == 0) {
+            exchange(&g, g_test_rand_int_range(0, 20000),
+                     g_test_rand_int_range(0, 20000));
+        } else {
+            exchange(&g, 0, 0);
+        }
+        if (jumps && i % 20 == 10) {
+            /* the exchange before is told in the new counter's terms */
+            g.jump += NANOSECONDS_PER_SECOND * g_test_rand_int_range(1, 1000);
+            exchange(&g, 0, 0);
+            exchange(&g, 0, 0);
+        }
+        for (j = 0; j < EVENTS_EACH; j++) {
+            emit(&g, &s, id, truth);
+        }
+    }
+    qht_stream_close(&s);
+    /* a device that claims nothing is no use */
+    g_assert_cmpuint(g.bound, <, 50000000);
+    g_assert_cmpuint(check(g.h, truth), >, 0);
+    qht_quit(g.h);
+    unlink(bios);
+}
+
+int main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    if (!qtest_has_machine("pc")) {
+        return g_test_run();
+    }
+    if (!qtest_has_accel("kvm")) {
+        g_test_message("no KVM here");
+        return g_test_run();
+    }
+    qtest_add_data_func("hypertrace/clock/brackets", NULL, test_brackets);
+    qtest_add_data_func("hypertrace/clock/jumps", "jumps", test_brackets);
+    return g_test_run();
+}
