@@ -71,6 +71,7 @@ static long htk_ioctl_info(struct htk *h, void __user *arg)
 
 		h->transport->read_caps(h, &caps);
 		memcpy(info.caps, &caps, sizeof(caps));
+		info.generation = h->generation;
 		ret = 0;
 	}
 	mutex_unlock(&h->control);
@@ -102,57 +103,25 @@ static long htk_ioctl_control(struct htk_owner *owner, void __user *arg)
 	return ret;
 }
 
-/*
- * Is the stream the owner's?  Stays so while map_sem is held.
- *
- * Context: h->map_sem held for reading
- */
-static int htk_check_owner(struct htk_owner *owner, u32 stream)
+static long htk_ioctl_submit(struct htk *h, void __user *arg)
 {
-	struct htk *h = owner->h;
-
-	if (h->gone)
-		return -ENODEV;
-	if (!h->virtio || stream >= h->core.caps.streams)
-		return -EINVAL;
-	return htk_owns(h, owner, stream) ? 0 : -EPERM;
-}
-
-static long htk_ioctl_submit(struct htk_owner *owner, void __user *arg)
-{
-	struct htk *h = owner->h;
 	struct ht_ioc_submit ioc;
-	long ret;
+	long ret = -EPERM;
 
 	if (copy_from_user(&ioc, arg, sizeof(ioc)))
 		return -EFAULT;
 	if (ioc.reserved)
 		return -EINVAL;
+	/* The claim stays as it is while map_sem is held. */
 	down_read(&h->map_sem);
-	ret = htk_check_owner(owner, ioc.stream);
-	if (!ret)
-		ret = htk_virtio_submit(h, ioc.stream, ioc.from, ioc.to,
-					&ioc.kicks);
-	up_read(&h->map_sem);
-	if (!ret && copy_to_user(arg, &ioc, sizeof(ioc)))
-		ret = -EFAULT;
-	return ret;
-}
-
-static long htk_ioctl_reap(struct htk_owner *owner, void __user *arg)
-{
-	struct htk *h = owner->h;
-	struct ht_ioc_reap ioc;
-	long ret;
-
-	if (copy_from_user(&ioc, arg, sizeof(ioc)))
-		return -EFAULT;
-	if (ioc.reserved)
-		return -EINVAL;
-	down_read(&h->map_sem);
-	ret = htk_check_owner(owner, ioc.stream);
-	if (!ret)
-		htk_virtio_reap(h, ioc.stream, &ioc.kicks);
+	if (h->gone)
+		ret = -ENODEV;
+	else if (!h->virtio || ioc.stream >= h->core.caps.streams)
+		ret = -EINVAL;
+	else if (h->claims[ioc.stream].owner &&
+		 h->claims[ioc.stream].phase == HTK_OPEN &&
+		 h->claims[ioc.stream].instance == ioc.instance)
+		ret = htk_virtio_submit(h, ioc.stream, &ioc.kicks);
 	up_read(&h->map_sem);
 	if (!ret && copy_to_user(arg, &ioc, sizeof(ioc)))
 		ret = -EFAULT;
@@ -171,9 +140,7 @@ static long htk_file_ioctl(struct file *file, unsigned int cmd,
 	case HT_IOC_CONTROL:
 		return htk_ioctl_control(owner, user);
 	case HT_IOC_SUBMIT:
-		return htk_ioctl_submit(owner, user);
-	case HT_IOC_REAP:
-		return htk_ioctl_reap(owner, user);
+		return htk_ioctl_submit(owner->h, user);
 	default:
 		return -ENOTTY;
 	}

@@ -431,7 +431,7 @@ notrace struct ht_stream *ht_kernel_begin(unsigned long *flags)
 	if (unlikely(!c->open)) {
 		if (!e->first)
 			goto missed;
-		ht_get_nested(e->first);
+		ht_atomic_inc(&e->first->lost_nested);
 		goto none;
 	}
 	return &c->stream;
@@ -449,9 +449,3 @@ notrace void ht_kernel_end(unsigned long flags)
 	raw_local_irq_restore(flags);
 }
 EXPORT_SYMBOL_GPL(ht_kernel_end);
-
-/* Called by the inline functions of the library's header */
-EXPORT_SYMBOL_GPL(ht_get_full);
-EXPORT_SYMBOL_GPL(ht_get_slow);
-EXPORT_SYMBOL_GPL(ht_get_nested);
-EXPORT_SYMBOL_GPL(ht_notify);

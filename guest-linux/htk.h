@@ -115,6 +115,7 @@ struct htk_claim {
  * @map_sem: read by faults, written to revoke; guards @claims and @gone for
  *           them.  Nests inside @control.
  * @gone: the device was removed, or is suspended; set under both
+ * @generation: of the state the device has: another one after a suspend
  * @claims: of each stream
  * @mappings: an inode of the driver's own, whose address space all files of
  *            the device share, so that one call revokes a stream in all of
@@ -135,6 +136,7 @@ struct htk {
 	struct mutex control;
 	struct rw_semaphore map_sem;
 	bool gone;
+	u32 generation;
 	struct htk_claim claims[HT_STREAMS_MAX];
 	struct htk_owner kernel;
 	struct file *mappings;
@@ -221,8 +223,7 @@ extern const struct htk_transport htk_virtio_transport;
 bool htk_pci_present(struct virtio_device *vdev);
 phys_addr_t htk_pci_doorbell(struct htk *h, u32 stream);
 void htk_pci_ring(struct htk *h, u32 stream);
-int htk_virtio_submit(struct htk *h, u32 stream, u64 from, u64 to, u64 *kicks);
-void htk_virtio_reap(struct htk *h, u32 stream, u64 *kicks);
+int htk_virtio_submit(struct htk *h, u32 stream, u64 *kicks);
 void htk_virtio_queue_work(struct htk *h, u32 stream);
 
 /* emit.c */

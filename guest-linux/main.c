@@ -19,6 +19,7 @@
 #include "compat.h"
 
 static DEFINE_IDA(htk_ida);
+static atomic_t htk_generation;
 
 static void htk_release(struct kref *kref)
 {
@@ -79,6 +80,7 @@ static int htk_probe(struct virtio_device *vdev)
 	mutex_init(&h->control);
 	init_rwsem(&h->map_sem);
 	h->kernel.h = h;
+	h->generation = atomic_inc_return(&htk_generation);
 	h->vdev = vdev;
 	h->core.ops = &htk_port_ops;
 	vdev->priv = h;
@@ -213,6 +215,7 @@ static int __maybe_unused htk_restore(struct virtio_device *vdev)
 	mutex_lock(&h->control);
 	down_write(&h->map_sem);
 	h->gone = false;
+	h->generation = atomic_inc_return(&htk_generation);
 	up_write(&h->map_sem);
 	mutex_unlock(&h->control);
 	htk_emit_add(h);

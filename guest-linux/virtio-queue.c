@@ -99,33 +99,6 @@ static int htk_virtio_submit_locked(struct htk *h, struct htk_vstream *s,
 	return 0;
 }
 
-int htk_virtio_submit(struct htk *h, u32 stream, u64 from, u64 to, u64 *kicks)
-{
-	struct htk_vstream *s = h->virtio->streams[stream];
-	unsigned long flags;
-	bool kick = false;
-	int ret;
-
-	raw_spin_lock_irqsave(&s->lock, flags);
-	ret = htk_virtio_submit_locked(h, s, from, to, &kick);
-	*kicks = s->kicks;
-	raw_spin_unlock_irqrestore(&s->lock, flags);
-	if (kick)
-		virtqueue_notify(s->vq);
-	return ret;
-}
-
-void htk_virtio_reap(struct htk *h, u32 stream, u64 *kicks)
-{
-	struct htk_vstream *s = h->virtio->streams[stream];
-	unsigned long flags;
-
-	raw_spin_lock_irqsave(&s->lock, flags);
-	htk_virtio_reap_locked(h, s);
-	*kicks = s->kicks;
-	raw_spin_unlock_irqrestore(&s->lock, flags);
-}
-
 /*
  * Hand over what was committed and is not handed over yet: packets for whose
  * end no buffer was free and, if @open, the open packet's events.
@@ -181,7 +154,7 @@ static int htk_virtio_drain_locked(struct htk *h, struct htk_vstream *s,
 	return 0;
 }
 
-int htk_virtio_drain(struct htk *h, u32 stream)
+int htk_virtio_submit(struct htk *h, u32 stream, u64 *kicks)
 {
 	struct htk_vstream *s = h->virtio->streams[stream];
 	unsigned long flags;
@@ -191,10 +164,18 @@ int htk_virtio_drain(struct htk *h, u32 stream)
 	raw_spin_lock_irqsave(&s->lock, flags);
 	if (s->pages)
 		ret = htk_virtio_drain_locked(h, s, true, &kick);
+	*kicks = s->kicks;
 	raw_spin_unlock_irqrestore(&s->lock, flags);
 	if (kick)
 		virtqueue_notify(s->vq);
 	return ret;
+}
+
+int htk_virtio_drain(struct htk *h, u32 stream)
+{
+	u64 kicks;
+
+	return htk_virtio_submit(h, stream, &kicks);
 }
 
 /*

@@ -39,8 +39,9 @@ static const struct ht_field fields256[] = {
     { "numbers", HT_FIELD_SEQUENCE, HT_FIELD_U32, 0, 0 },
 };
 
-#define CLASS(n) { "bench.e" #n, fields##n, \
-                   sizeof(fields##n) / sizeof(fields##n[0]), 14, 0 }
+#define CLASS(n) { .name = "bench.e" #n, .fields = fields##n,       \
+                   .nr_fields = sizeof(fields##n) / sizeof(fields##n[0]), \
+                   .loglevel = 14 }
 
 static struct ht_class classes[HT_BENCH_KINDS] = {
     [HT_BENCH_8] = CLASS(8),

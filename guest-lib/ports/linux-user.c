@@ -4,13 +4,12 @@
  */
 #define _GNU_SOURCE
 #include <dirent.h>
-#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <time.h>
 
+#include "linux-sys.h"
 #include "linux-user.h"
 
 void *ht_linux_map(int fd, size_t size, uint64_t offset)
@@ -46,20 +45,18 @@ void ht_linux_doorbell(struct ht_device *dev, uint32_t stream)
 int ht_linux_relax(struct ht_device *dev, unsigned tries)
 {
     const unsigned yields = 16, doubles = 8;
-    struct timespec t = { 0, 20000000 };
 
     (void)dev;
     if (tries > yields + doubles + 250) {
         return -ETIMEDOUT;
     }
     if (tries < yields) {
-        sched_yield();
-        return 0;
+        ht_sys_yield();
+    } else if (tries < yields + doubles) {
+        ht_sys_sleep_ns(50000l << (tries - yields));
+    } else {
+        ht_sys_sleep_ns(20000000);
     }
-    if (tries < yields + doubles) {
-        t.tv_nsec = 50000l << (tries - yields);
-    }
-    nanosleep(&t, NULL);
     return 0;
 }
 

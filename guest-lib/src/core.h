@@ -19,6 +19,9 @@ static inline struct ht_packet *ht_packet_at(const struct ht_stream *s,
         (s->packets + ((packet & s->packets_mask) << s->packet_shift));
 }
 
+/* switch.c: for the streams of whoever links the core */
+extern const struct ht_slow ht_slow;
+
 /**
  * ht_head() - the position behind the last event
  * @s: a stream that is open and busy
@@ -39,8 +42,8 @@ static inline uint64_t ht_head(const struct ht_stream *s)
  */
 static inline void ht_publish_lost(struct ht_stream *s)
 {
-    ht_store_relaxed(&s->ring->guest.lost,
-                     s->lost + ht_load_relaxed(&s->lost_nested));
+    s->told = s->lost + ht_load_relaxed(&s->lost_nested);
+    ht_store_relaxed(&s->ring->guest.lost, s->told);
 }
 
 /**

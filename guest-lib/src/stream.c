@@ -82,40 +82,32 @@ static int open_message(struct ht_device *dev,
     }
 }
 
-static void list_lock(struct ht_device *dev)
+/* Only a port that locks has streams closed with their device. */
+static void list_stream(struct ht_device *dev, struct ht_stream *s)
 {
     if (dev->ops->lock) {
         dev->ops->lock(dev);
-    }
-}
-
-static void list_unlock(struct ht_device *dev)
-{
-    if (dev->ops->unlock) {
+        s->next_open = dev->streams;
+        dev->streams = s;
         dev->ops->unlock(dev);
     }
-}
-
-static void list_stream(struct ht_device *dev, struct ht_stream *s)
-{
-    list_lock(dev);
-    s->next_open = dev->streams;
-    dev->streams = s;
-    list_unlock(dev);
 }
 
 static void unlist_stream(struct ht_device *dev, struct ht_stream *s)
 {
     struct ht_stream **p;
 
-    list_lock(dev);
+    if (!dev->ops->lock) {
+        return;
+    }
+    dev->ops->lock(dev);
     for (p = &dev->streams; *p; p = &(*p)->next_open) {
         if (*p == s) {
             *p = s->next_open;
             break;
         }
     }
-    list_unlock(dev);
+    dev->ops->unlock(dev);
 }
 
 void ht_device_close_streams(struct ht_device *dev)
@@ -157,7 +149,8 @@ int ht_stream_open(struct ht_device *dev, struct ht_stream *s,
     s->overwrite = dev->caps.mode == HT_MODE_OVERWRITE;
     channel_ops(dev->caps.channel)->opened(s);
     ht_compiler_barrier();
-    s->ops = channel_ops(dev->caps.channel);    /* open from here on */
+    s->ops = channel_ops(dev->caps.channel);
+    s->slow = &ht_slow;                 /* open from here on */
     list_stream(dev, s);
     return 0;
 }
@@ -255,6 +248,7 @@ int ht_stream_close(struct ht_stream *s)
         dev->ops->unmap(dev, s->index);
     }
     s->ops = NULL;
+    s->slow = NULL;
     s->cur = NULL;
     s->end = NULL;
     s->ring = NULL;

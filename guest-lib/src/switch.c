@@ -3,7 +3,7 @@
  * libhypertrace: the slow paths of the emit, above all changing packets
  *
  * All of this runs with s->busy set, so contexts that interrupt it discard
- * their events in ht_get_nested(), which touches nothing but one counter.  The
+ * their events, and touch nothing but one counter.  The
  * order of stores and loads is proved by tests/model/ring.pml.
  */
 #include "core.h"
@@ -67,6 +67,7 @@ static bool open_packet(struct ht_stream *s, uint64_t now)
      */
     if (ht_load_relaxed32(&host->state) != HT_STREAM_OPENED ||
         ht_load_relaxed(&host->instance) != s->instance) {
+        s->slow = NULL;
         return false;
     }
     if (s->overwrite) {
@@ -95,7 +96,7 @@ static bool open_packet(struct ht_stream *s, uint64_t now)
     return true;
 }
 
-bool ht_get_full(struct ht_stream *s)
+static bool get_full(struct ht_stream *s)
 {
     const struct ht_channel_ops *ops = s->ops;
 
@@ -109,8 +110,8 @@ bool ht_get_full(struct ht_stream *s)
     return true;
 }
 
-uint8_t *ht_get_slow(struct ht_stream *s, uint32_t id, uint32_t size,
-                     uint64_t now)
+static uint8_t *get_slow(struct ht_stream *s, uint32_t id, uint32_t size,
+                         uint64_t now)
 {
     const uint32_t first = id < HT_ID_EXTENDED ? HT_EVENT_HEADER :
                                                  HT_EVENT_HEADER_EXT;
@@ -155,25 +156,26 @@ uint8_t *ht_get_slow(struct ht_stream *s, uint32_t id, uint32_t size,
     return p;
 }
 
-uint8_t *ht_get_nested(struct ht_stream *s)
-{
-    ht_atomic_inc(&s->lost_nested);
-    return NULL;
-}
-
 /*
  * Also the first commit after the stream's memory was taken away (a suspend,
  * an unplugged device, a fork): what is mapped then says closed, and its wake
  * word is 0.  The event just committed is one that nobody reads.
  */
-void ht_notify(struct ht_stream *s)
+static void notify(struct ht_stream *s)
 {
     if (ht_unlikely(ht_load_relaxed32(&s->ring->host.state) !=
                     HT_STREAM_OPENED)) {
         s->cur = NULL;
         s->end = NULL;
+        s->slow = NULL;
         s->lost++;
         return;
     }
     s->ops->notify(s);
 }
+
+const struct ht_slow ht_slow = {
+    .full = get_full,
+    .get = get_slow,
+    .notify = notify,
+};

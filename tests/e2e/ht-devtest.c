@@ -173,8 +173,7 @@ static void check_mappings(int owner, int other, uint32_t stream,
 static void check_messages(int owner, int other, struct ht_msg_open *o,
                            const struct ht_caps *caps)
 {
-    struct ht_ioc_submit submit = { .stream = o->stream, .to = 100 };
-    struct ht_ioc_reap reap = { .stream = o->stream };
+    struct ht_ioc_submit submit = { .stream = o->stream, .instance = 1 << 30 };
     struct ht_msg takeover = { .type = HT_MSG_TAKEOVER };
     const int denied = caps->channel == HT_CHANNEL_VIRTIO ? EPERM : EINVAL;
     struct ht_msg m = { .type = HT_MSG_STATS };
@@ -192,10 +191,11 @@ static void check_messages(int owner, int other, struct ht_msg_open *o,
                            o->instance + 1), EPERM);
     expect("asking after another's opening",
            -message_done(other, o, sizeof(*o)), EPERM);
-    expect("submitting to another's stream",
+    expect("submitting to another instance",
            ioctl(other, HT_IOC_SUBMIT, &submit) ? errno : 0, denied);
-    expect("reaping another's stream",
-           ioctl(other, HT_IOC_REAP, &reap) ? errno : 0, denied);
+    submit.stream = caps->streams;
+    expect("submitting to no stream",
+           ioctl(owner, HT_IOC_SUBMIT, &submit) ? errno : 0, EINVAL);
     m.size = 8;
     expect("a message that is too short", message(owner, &m, 8), EINVAL);
     m.size = 4096;
@@ -303,8 +303,10 @@ static void hostile(unsigned rounds)
             die("mapping: %s", strerror(errno));
         }
         for (i = 0; i < 200; i++) {
-            struct ht_ioc_submit submit = { .stream = o.stream };
-            struct ht_ioc_reap reap = { .stream = o.stream };
+            struct ht_ioc_submit submit = {
+                .stream = o.stream,
+                .instance = o.instance,
+            };
 
             x ^= x << 13;
             x ^= x >> 7;
@@ -313,10 +315,10 @@ static void hostile(unsigned rounds)
             ring[HT_PAGE / 8 + x % ((size - HT_PAGE) / 8)] = x;
             ring[0] = x >> (x % 64);
             ring[HT_PAGE / 8 + 7] = x >> (x >> 59);     /* a packet's end */
-            submit.from = x >> (x % 61);
-            submit.to = submit.from + (x >> 40) % (2 * caps.packet_size);
             ioctl(fd, HT_IOC_SUBMIT, &submit);
-            ioctl(fd, HT_IOC_REAP, &reap);
+            /* what a driver would believe: a little more each time */
+            ring[0] = (uint64_t)i * (caps.packet_size / 8) + x % 64;
+            ioctl(fd, HT_IOC_SUBMIT, &submit);
         }
         stream_message(fd, HT_MSG_STREAM_FLUSH, o.stream, o.instance);
         expect("closing", -stream_message(fd, HT_MSG_STREAM_CLOSE, o.stream,
@@ -329,26 +331,24 @@ static void hostile(unsigned rounds)
 struct submitter {
     int fd;
     struct ht_caps caps;
-    uint32_t stream;
+    struct ht_msg_open stream;
+    volatile uint64_t *head;
     int error;
 };
 
 static void *submit_all_the_time(void *opaque)
 {
     struct submitter *t = opaque;
-    struct ht_ioc_submit submit = { .stream = t->stream };
+    struct ht_ioc_submit submit = {
+        .stream = t->stream.stream,
+        .instance = t->stream.instance,
+    };
 
-    for (;;) {
-        submit.from = submit.to;
-        submit.to = submit.from + t->caps.packet_size / 4;
-        if (ioctl(t->fd, HT_IOC_SUBMIT, &submit)) {
-            if (errno != EAGAIN) {
-                t->error = errno;
-                return NULL;
-            }
-            submit.to = submit.from;
-        }
+    while (ioctl(t->fd, HT_IOC_SUBMIT, &submit) == 0 || errno == EAGAIN) {
+        *t->head += t->caps.packet_size / 4;
     }
+    t->error = errno;
+    return NULL;
 }
 
 /* A stream is closed although a thread goes on submitting, and is whole. */
@@ -359,17 +359,21 @@ static void closing(void)
 
     t.fd = open_node(&t.caps);
     for (round = 0; round < 20; round++) {
-        struct ht_msg_open o = open_stream(t.fd, 0);
         pthread_t thread;
 
-        t.stream = o.stream;
+        t.stream = open_stream(t.fd, 0);
+        t.head = map(t.fd, HT_MMAP_RING(0), HT_PAGE, RW, MAP_SHARED);
+        if (t.head == MAP_FAILED) {
+            die("mapping: %s", strerror(errno));
+        }
         if (pthread_create(&thread, NULL, submit_all_the_time, &t)) {
             die("no thread");
         }
         usleep(2000);
         expect("closing", -stream_message(t.fd, HT_MSG_STREAM_CLOSE, 0,
-                                          o.instance), 0);
+                                          t.stream.instance), 0);
         pthread_join(thread, NULL);
+        munmap((void *)t.head, HT_PAGE);
         expect("submitting to a closed stream", t.error,
                t.caps.channel == HT_CHANNEL_VIRTIO ? EPERM : EINVAL);
     }

@@ -11,7 +11,7 @@
  * has a class of its own, to be registered there, and the host gives those with
  * the same name and fields the same id.
  *
- * Fields, 0 to 16 of them:
+ * Fields, 0 to 32 of them:
  *
  *     (u8, f) ... (u64, f)    unsigned integers
  *     (s8, f) ... (s64, f)    signed integers
@@ -29,6 +29,11 @@
  */
 #ifndef HYPERTRACE_EVENT_H
 #define HYPERTRACE_EVENT_H
+
+/* C++ before 20 has no __VA_OPT__, and a class without fields is no error. */
+#ifdef __cplusplus
+#pragma GCC system_header
+#endif
 
 #include "hypertrace/hypertrace.h"
 
@@ -62,10 +67,13 @@
         HT_EV_EACH(HT_EV_DESC, ##__VA_ARGS__)                               \
         { 0, 0, 0, 0, 0 }                                                   \
     };                                                                      \
-    static struct ht_class ht_class_##ident = {                       \
-        class_name, ht_fields_##ident,                                      \
-        sizeof(ht_fields_##ident) / sizeof(struct ht_field) - 1, level, 0   \
+    static struct ht_class ht_class_##ident = {                             \
+        class_name, ht_fields_##ident, HT_EV_OFF,                           \
+        sizeof(ht_fields_##ident) / sizeof(struct ht_field) - 1, level,     \
+        0, 0                                                                \
     };                                                                      \
+    HT_EV_LINK(ident)                                                       \
+    __attribute__((unused))                                                 \
     static inline bool ht_emit_##ident(struct ht_stream *ht_s_              \
                                  HT_EV_EACH(HT_EV_PARAM, ##__VA_ARGS__))    \
     {                                                                       \
@@ -85,6 +93,23 @@
         return true;                                                        \
     }                                                                       \
     struct ht_class
+
+/*
+ * In a program, a pointer to the class is in a section of its own, by which
+ * what trace.h adds to each program and shared object finds all classes.
+ */
+#if defined(__KERNEL__) || !__STDC_HOSTED__
+#define HT_EV_OFF       NULL
+#define HT_EV_LINK(ident)
+#else
+#define HT_EV_OFF       (&ht_off)
+#define HT_EV_LINK(ident)                                                   \
+    static struct ht_class *const ht_link_##ident                           \
+        __attribute__((section("ht_classes"), used)) = &ht_class_##ident;
+
+/* The switch of a class that nobody registered */
+__attribute__((weak, visibility("hidden"))) uint8_t ht_off = 0;
+#endif
 
 /* Kinds: form; C type, bits, kind and flags on the wire */
 #define HT_EV_u8        INT, uint8_t,   8, HT_FIELD_U8,  0
@@ -126,65 +151,67 @@
 #define HT_EV_CALL_(what, form, ...)    HT_EV_##what##_##form(__VA_ARGS__)
 
 #define HT_EV_DESC_INT(type, bits, kind, flags, n) { #n, kind, 0, flags, 0 },
-#define HT_EV_PARAM_INT(type, bits, kind, flags, n) , type n
+#define HT_EV_PARAM_INT(type, bits, kind, flags, n) , type ht_a_##n
 #define HT_EV_LEN_INT(type, bits, kind, flags, n)
 #define HT_EV_SIZE_INT(type, bits, kind, flags, n) + bits / 8
 #define HT_EV_PUT_INT(type, bits, kind, flags, n)                           \
-    ht_put##bits(ht_p_, (uint##bits##_t)n);                                 \
+    ht_put##bits(ht_p_, (uint##bits##_t)ht_a_##n);                          \
     ht_p_ += bits / 8;
 
 #define HT_EV_DESC_F32(n)       { #n, HT_FIELD_F32, 0, 0, 0 },
-#define HT_EV_PARAM_F32(n)      , float n
+#define HT_EV_PARAM_F32(n)      , float ht_a_##n
 #define HT_EV_LEN_F32(n)
 #define HT_EV_SIZE_F32(n)       + 4
 #define HT_EV_PUT_F32(n)                                                    \
-    ht_copy(ht_p_, &n, 4);                                                  \
+    ht_copy(ht_p_, &ht_a_##n, 4);                                           \
     ht_p_ += 4;
 
 #define HT_EV_DESC_F64(n)       { #n, HT_FIELD_F64, 0, 0, 0 },
-#define HT_EV_PARAM_F64(n)      , double n
+#define HT_EV_PARAM_F64(n)      , double ht_a_##n
 #define HT_EV_LEN_F64(n)
 #define HT_EV_SIZE_F64(n)       + 8
 #define HT_EV_PUT_F64(n)                                                    \
-    ht_copy(ht_p_, &n, 8);                                                  \
+    ht_copy(ht_p_, &ht_a_##n, 8);                                           \
     ht_p_ += 8;
 
 /* The length is taken once: another thread may change the text meanwhile. */
 #define HT_EV_DESC_TEXT(n)      { #n, HT_FIELD_TEXT, 0, 0, 0 },
-#define HT_EV_PARAM_TEXT(n)     , const char *n
-#define HT_EV_LEN_TEXT(n)       const size_t n##_len = ht_strlen(n);
+#define HT_EV_PARAM_TEXT(n)     , const char *ht_a_##n
+#define HT_EV_LEN_TEXT(n)       const size_t ht_n_##n = ht_strlen(ht_a_##n);
 #define HT_EV_SIZE_TEXT(n)      HT_EV_SIZE_BYTES(n)
 #define HT_EV_PUT_TEXT(n)       HT_EV_PUT_BYTES(n)
 
 #define HT_EV_DESC_BYTES(n)                                                 \
     { #n, HT_FIELD_SEQUENCE, HT_FIELD_U8, HT_FIELD_HEX, 0 },
-#define HT_EV_PARAM_BYTES(n)    , const void *n, size_t n##_len
+#define HT_EV_PARAM_BYTES(n)    , const void *ht_a_##n, size_t ht_n_##n
 #define HT_EV_LEN_BYTES(n)
-#define HT_EV_SIZE_BYTES(n)     + ht_seq_size(n##_len, 1)
-#define HT_EV_PUT_BYTES(n)      ht_p_ = ht_put_seq(ht_p_, n, n##_len, 1);
+#define HT_EV_SIZE_BYTES(n)     + ht_seq_size(ht_n_##n, 1)
+#define HT_EV_PUT_BYTES(n)                                                  \
+    ht_p_ = ht_put_seq(ht_p_, ht_a_##n, ht_n_##n, 1);
 
 #define HT_EV_DESC_SEQ(k, n)                                                \
     { #n, HT_FIELD_SEQUENCE, HT_EV_ELEM(HT_EV_##k), 0 },
-#define HT_EV_PARAM_SEQ(k, n)   , HT_EV_FROM(HT_EV_##k) n, size_t n##_len
+#define HT_EV_PARAM_SEQ(k, n)                                               \
+    , HT_EV_FROM(HT_EV_##k) ht_a_##n, size_t ht_n_##n
 #define HT_EV_LEN_SEQ(k, n)
-#define HT_EV_SIZE_SEQ(k, n)    + ht_seq_size(n##_len, sizeof(*n))
+#define HT_EV_SIZE_SEQ(k, n)    + ht_seq_size(ht_n_##n, sizeof(*ht_a_##n))
 #define HT_EV_PUT_SEQ(k, n)                                                 \
-    ht_p_ = ht_put_seq(ht_p_, n, n##_len, sizeof(*n));
+    ht_p_ = ht_put_seq(ht_p_, ht_a_##n, ht_n_##n, sizeof(*ht_a_##n));
 
 #define HT_EV_DESC_ARRAY(k, n, c)                                           \
     { #n, HT_FIELD_ARRAY, HT_EV_ELEM(HT_EV_##k), c },
-#define HT_EV_PARAM_ARRAY(k, n, c) , HT_EV_FROM(HT_EV_##k) n
+#define HT_EV_PARAM_ARRAY(k, n, c) , HT_EV_FROM(HT_EV_##k) ht_a_##n
 #define HT_EV_LEN_ARRAY(k, n, c)
-#define HT_EV_SIZE_ARRAY(k, n, c) + (c) * sizeof(*n)
+#define HT_EV_SIZE_ARRAY(k, n, c) + (c) * sizeof(*ht_a_##n)
 #define HT_EV_PUT_ARRAY(k, n, c)                                            \
-    ht_copy(ht_p_, n, (c) * sizeof(*n));                                    \
-    ht_p_ += (c) * sizeof(*n);
+    ht_copy(ht_p_, ht_a_##n, (c) * sizeof(*ht_a_##n));                      \
+    ht_p_ += (c) * sizeof(*ht_a_##n);
 
 /*
  * A count that does not fit its 16 bits becomes a size that no packet has, so
- * that the event is discarded; 16 of them still fit 32 bits.
+ * that the event is discarded; 32 of them still fit 32 bits.
  */
-#define HT_EV_TOO_LONG          (1u << 27)
+#define HT_EV_TOO_LONG          (1u << 26)
 
 static inline uint32_t ht_seq_size(size_t count, uint32_t elem)
 {
@@ -204,13 +231,16 @@ static inline uint8_t *ht_put_seq(uint8_t *p, const void *from, size_t count,
 }
 
 /* HT_EV_EACH(m, (a), (b)) is m(a) m(b) */
-#define HT_EV_EACH(m, ...) \
-    HT_EV_PICK(0, ##__VA_ARGS__, HT_EV_16, HT_EV_15, HT_EV_14, HT_EV_13,    \
-               HT_EV_12, HT_EV_11, HT_EV_10, HT_EV_9, HT_EV_8, HT_EV_7,     \
-               HT_EV_6, HT_EV_5, HT_EV_4, HT_EV_3, HT_EV_2, HT_EV_1,        \
-               HT_EV_0)(m, ##__VA_ARGS__)
-#define HT_EV_PICK(z, a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, x,    \
-                   ...) x
+#define HT_EV_EACH(m, ...)                                                  \
+    HT_EV_PICK(0, ##__VA_ARGS__, HT_EV_32, HT_EV_31, HT_EV_30, HT_EV_29,    \
+               HT_EV_28, HT_EV_27, HT_EV_26, HT_EV_25, HT_EV_24, HT_EV_23,  \
+               HT_EV_22, HT_EV_21, HT_EV_20, HT_EV_19, HT_EV_18, HT_EV_17,  \
+               HT_EV_16, HT_EV_15, HT_EV_14, HT_EV_13, HT_EV_12, HT_EV_11,  \
+               HT_EV_10, HT_EV_9, HT_EV_8, HT_EV_7, HT_EV_6, HT_EV_5,       \
+               HT_EV_4, HT_EV_3, HT_EV_2, HT_EV_1, HT_EV_0)(m, ##__VA_ARGS__)
+#define HT_EV_PICK(z, a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11, a12,    \
+                   a13, a14, a15, a16, a17, a18, a19, a20, a21, a22, a23,   \
+                   a24, a25, a26, a27, a28, a29, a30, a31, a32, x, ...) x
 #define HT_EV_0(m)
 #define HT_EV_1(m, a)           m a
 #define HT_EV_2(m, a, ...)      m a HT_EV_1(m, __VA_ARGS__)
@@ -228,5 +258,21 @@ static inline uint8_t *ht_put_seq(uint8_t *p, const void *from, size_t count,
 #define HT_EV_14(m, a, ...)     m a HT_EV_13(m, __VA_ARGS__)
 #define HT_EV_15(m, a, ...)     m a HT_EV_14(m, __VA_ARGS__)
 #define HT_EV_16(m, a, ...)     m a HT_EV_15(m, __VA_ARGS__)
+#define HT_EV_17(m, a, ...)     m a HT_EV_16(m, __VA_ARGS__)
+#define HT_EV_18(m, a, ...)     m a HT_EV_17(m, __VA_ARGS__)
+#define HT_EV_19(m, a, ...)     m a HT_EV_18(m, __VA_ARGS__)
+#define HT_EV_20(m, a, ...)     m a HT_EV_19(m, __VA_ARGS__)
+#define HT_EV_21(m, a, ...)     m a HT_EV_20(m, __VA_ARGS__)
+#define HT_EV_22(m, a, ...)     m a HT_EV_21(m, __VA_ARGS__)
+#define HT_EV_23(m, a, ...)     m a HT_EV_22(m, __VA_ARGS__)
+#define HT_EV_24(m, a, ...)     m a HT_EV_23(m, __VA_ARGS__)
+#define HT_EV_25(m, a, ...)     m a HT_EV_24(m, __VA_ARGS__)
+#define HT_EV_26(m, a, ...)     m a HT_EV_25(m, __VA_ARGS__)
+#define HT_EV_27(m, a, ...)     m a HT_EV_26(m, __VA_ARGS__)
+#define HT_EV_28(m, a, ...)     m a HT_EV_27(m, __VA_ARGS__)
+#define HT_EV_29(m, a, ...)     m a HT_EV_28(m, __VA_ARGS__)
+#define HT_EV_30(m, a, ...)     m a HT_EV_29(m, __VA_ARGS__)
+#define HT_EV_31(m, a, ...)     m a HT_EV_30(m, __VA_ARGS__)
+#define HT_EV_32(m, a, ...)     m a HT_EV_31(m, __VA_ARGS__)
 
 #endif /* HYPERTRACE_EVENT_H */

@@ -16,8 +16,9 @@
 extern "C" {
 #endif
 
-struct ht_device;
 struct ht_channel_ops;
+struct ht_device;
+struct ht_stream;
 
 /**
  * struct ht_field - one field of an event class
@@ -39,6 +40,8 @@ struct ht_field {
  * struct ht_class - an event class: a name and typed fields
  * @name: [A-Za-z0-9_.-]+, 1 to HT_CLASS_NAME_MAX bytes
  * @fields: @nr_fields fields, in the order of the payload
+ * @on: not 0 where events of the class are wanted; what ht_trace() looks at.
+ *      NULL in a kernel and without an operating system
  * @nr_fields: 0 to HT_FIELDS_MAX
  * @loglevel: 0 (emergency) to 14 (debug), as syslog's and LTTng's
  * @id: filled in by ht_register(); 0 before, and ht_get() discards such events
@@ -49,17 +52,37 @@ struct ht_field {
 struct ht_class {
     const char *name;
     const struct ht_field *fields;
+    const uint8_t *on;
     uint8_t nr_fields;
     uint8_t loglevel;
+    uint16_t reserved;
     uint32_t id;
+};
+
+/**
+ * struct ht_slow - what an emit calls when it is not straight
+ * @full: is the ring full?  Then the event was discarded and counted, without
+ *        reading the clock
+ * @get: reserve an event in the next packet, or with the extended header
+ * @notify: head reached the wake word
+ *
+ * Functions of whoever opened the stream: a program need not be linked to it.
+ */
+struct ht_slow {
+    bool (*full)(struct ht_stream *s);
+    uint8_t *(*get)(struct ht_stream *s, uint32_t id, uint32_t size,
+                    uint64_t now);
+    void (*notify)(struct ht_stream *s);
 };
 
 /**
  * struct ht_stream - one producer's ordered events
  *
  * One context uses a stream at a time; a context that interrupts it (signal,
- * interrupt) gets NULL from ht_get(), and the event is counted as lost.
- * Fields are private to the library; they are here for the inline emit.
+ * interrupt) gets NULL from ht_get(), and the event is counted as discarded.
+ * Fields are private to the library; they are here for the inline emit, and
+ * all zero is a stream that is not open.  The emit path knows the offsets up
+ * to @lost; there is room for what the rest may become.
  */
 struct ht_stream {
     /* the emit path: one cache line, and what it rarely stores */
@@ -73,6 +96,8 @@ struct ht_stream {
     uint32_t max_gap;           /* ticks */
     uint32_t busy;
     uint8_t *next;              /* ht_get(): end of the event being written */
+    const struct ht_slow *slow; /* NULL: nothing can be emitted */
+    uint64_t lost_nested;       /* by contexts that interrupted this one */
     uint64_t lost;
 
     /* switching packets */
@@ -85,15 +110,17 @@ struct ht_stream {
     uint64_t instance;
     uint64_t batch_events;      /* hypercall: events at the last doorbell */
     uint64_t doorbells;         /* rung, or virtio kicks */
-    uint64_t lost_nested;       /* by contexts that interrupted this one */
+    uint64_t told;              /* lost, as the host was told last */
     const struct ht_channel_ops *ops;
     struct ht_device *dev;
+    struct ht_stream *next_open;        /* of the device */
     uint32_t packet_shift;
     uint32_t packets_mask;
-    struct ht_stream *next_open;        /* of the device */
     uint32_t index;
     uint32_t overwrite;
     uint32_t content;           /* virtio: of the packet handed over in part */
+    uint32_t reserved0;
+    uint64_t reserved[8];
 };
 
 /**
@@ -203,15 +230,17 @@ int ht_time_sync(struct ht_device *dev, unsigned rounds);
 int ht_get_stats(struct ht_device *dev, uint32_t stream,
                  struct ht_stats *stats);
 
-/*
- * The slow paths of the emit; not called directly.  ht_get_full(): the ring is
- * full, the event was discarded and counted, without a look at the clock.
+/**
+ * ht_discard() - what becomes of an event for a stream that is not open
+ * @s: busy
  */
-bool ht_get_full(struct ht_stream *s);
-uint8_t *ht_get_slow(struct ht_stream *s, uint32_t id, uint32_t size,
-                     uint64_t now);
-uint8_t *ht_get_nested(struct ht_stream *s);
-void ht_notify(struct ht_stream *s);
+static inline uint8_t *ht_discard(struct ht_stream *s)
+{
+    s->lost++;
+    ht_compiler_barrier();
+    s->busy = 0;
+    return NULL;
+}
 
 /**
  * ht_begin() - ht_get() for a caller that keeps the event's end itself
@@ -228,20 +257,25 @@ static inline uint8_t *ht_begin(struct ht_stream *s, uint32_t id,
     uint8_t *cur;
 
     if (ht_unlikely(s->busy)) {
-        return ht_get_nested(s);
+        ht_atomic_inc(&s->lost_nested);
+        return NULL;
     }
     s->busy = 1;
     ht_compiler_barrier();      /* an interrupting context sees busy first */
     cur = s->cur;
     if (ht_unlikely((uintptr_t)cur + HT_EVENT_HEADER + size >=
                     (uintptr_t)s->end)) {
-        return ht_get_full(s) ? NULL : ht_get_slow(s, id, size, ht_clock());
+        if (!s->slow) {
+            return ht_discard(s);
+        }
+        return s->slow->full(s) ? NULL :
+                                  s->slow->get(s, id, size, ht_clock());
     }
     ht_prefetch_write(cur + HT_PREFETCH_AHEAD);
     now = ht_clock();
     if (ht_unlikely(now - s->last_clock >= s->max_gap ||
                     id - 1 >= HT_ID_EXTENDED - 1)) {
-        return ht_get_slow(s, id, size, now);
+        return s->slow->get(s, id, size, now);
     }
     ht_put32(cur, id | (uint32_t)now << 8);
     s->last_clock = now;
@@ -270,7 +304,7 @@ static inline void ht_finish(struct ht_stream *s, uint8_t *end)
      * proof: tests/model/wake.pml.
      */
     if (ht_unlikely(head >= ht_load_relaxed(s->wake))) {
-        ht_notify(s);           /* still busy: a doorbell is not re-entered */
+        s->slow->notify(s);     /* still busy: a doorbell is not re-entered */
     }
     ht_compiler_barrier();
     s->busy = 0;

@@ -28,12 +28,13 @@ enum ht_ioc_mapping {
  * struct ht_ioc_info - what the device is
  * @caps: struct ht_caps of the specification, as read now, then zeroes
  * @mapping: enum ht_ioc_mapping
- * @reserved: 0
+ * @generation: never 0; another one for each device, and after a suspend:
+ *              classes have to be registered again
  */
 struct ht_ioc_info {
 	__u8  caps[128];
 	__u32 mapping;
-	__u32 reserved;
+	__u32 generation;
 };
 
 /**
@@ -54,44 +55,31 @@ struct ht_ioc_control {
 };
 
 /**
- * struct ht_ioc_submit - virtio: hand bytes of one packet over
- * @stream: one of the caller's
+ * struct ht_ioc_submit - virtio: hand over what was committed
+ * @stream: a stream
  * @reserved: 0
- * @from: position
- * @to: position; in the same packet
+ * @instance: of the stream, as it was opened
  * @kicks: out: notifications sent for this stream since it was opened
  *
- * Bytes that the driver's timer handed over before are skipped.
+ * Takes back the buffers that the device is done with, advances host.tail in
+ * the control page, and hands over everything up to guest.head.  The stream may
+ * be another file's: a program that keeps no descriptor opens the device anew.
  */
 struct ht_ioc_submit {
 	__u32 stream;
 	__u32 reserved;
-	__u64 from;
-	__u64 to;
-	__u64 kicks;
-};
-
-/**
- * struct ht_ioc_reap - virtio: take back buffers that the device is done with
- * @stream: one of the caller's; host.tail in its control page is advanced
- * @reserved: 0
- * @kicks: out: as in &struct ht_ioc_submit
- */
-struct ht_ioc_reap {
-	__u32 stream;
-	__u32 reserved;
+	__u64 instance;
 	__u64 kicks;
 };
 
 /*
  * Errors: EINVAL: invalid argument; EPERM: not one of the caller's streams,
- * or not allowed; EAGAIN (submit): every buffer is in use; ENODEV: the device
+ * not open, or not allowed; EAGAIN (submit): every buffer is in use; ENODEV: the device
  * is gone, or suspended; ETIMEDOUT: no reply; EIO: malformed reply.
  */
 #define HT_IOC_GET_INFO	_IOR(HT_IOC_MAGIC, 0, struct ht_ioc_info)
 #define HT_IOC_CONTROL	_IOW(HT_IOC_MAGIC, 1, struct ht_ioc_control)
 #define HT_IOC_SUBMIT	_IOWR(HT_IOC_MAGIC, 2, struct ht_ioc_submit)
-#define HT_IOC_REAP	_IOWR(HT_IOC_MAGIC, 3, struct ht_ioc_reap)
 
 /*
  * mmap() offsets, MAP_SHARED only.  The ring is the control page and the

@@ -1,0 +1,468 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * libhypertrace, Linux user space: the device and the classes of ht_trace()
+ *
+ * No descriptor is kept, since a program may close all that it does not know.
+ * A stream lives as long as it is mapped: the mapping holds the open file.
+ */
+#define _GNU_SOURCE
+#include <stdlib.h>
+#include <string.h>
+
+#include "../../guest-linux/uapi/linux/hypertrace.h"
+#include "hypertrace/port.h"
+#include "linux-sys.h"
+#include "linux-trace.h"
+#include "linux-user.h"
+
+#define NODES_MAX       32
+
+static const uint8_t on = 1, off;
+
+/*
+ * Guards what follows.  Who loads a module waits for it, an event does not; it
+ * is held while classes are registered.
+ */
+static int locked;
+static struct ht_module *modules;
+static char path[64];
+static uint32_t generation;     /* of the device with our classes; 0: none */
+
+/* Classes of the library and of ht_event_new(), in the order of their making */
+static struct ht_class *made[1024];
+static unsigned nr_made;
+
+static struct ht_device device;
+static void *doorbells[HT_STREAMS_MAX];
+
+/* For the port's functions, in the thread that opens */
+static __thread struct opening {
+    int fd;
+    struct ht_trace_map *map;
+} opening __attribute__((tls_model("initial-exec")));
+
+static bool try_lock(void)
+{
+    return !__atomic_exchange_n(&locked, 1, __ATOMIC_ACQUIRE);
+}
+
+static void lock(void)
+{
+    while (!try_lock()) {
+        ht_sys_yield();
+    }
+}
+
+static void unlock(void)
+{
+    __atomic_store_n(&locked, 0, __ATOMIC_RELEASE);
+}
+
+/* The port ----------------------------------------------------------------- */
+
+static int trace_control(struct ht_device *dev, struct ht_msg *msg,
+                         uint32_t size)
+{
+    struct ht_ioc_control ioc = { .msg = (uintptr_t)msg, .size = size };
+
+    (void)dev;
+    return ht_sys_ioctl(opening.fd, HT_IOC_CONTROL, &ioc);
+}
+
+static void *map_shared(size_t size, uint64_t offset, int *error)
+{
+    void *p = ht_sys_map(size, MAP_SHARED, opening.fd, offset, error);
+
+    /* A child does not use it, and shall not keep the stream open. */
+    if (!*error) {
+        ht_sys_madvise(p, size, MADV_DONTFORK);
+    }
+    return p;
+}
+
+static int trace_map(struct ht_device *dev, uint32_t stream,
+                     struct ht_ring_control **ring, uint8_t **packets)
+{
+    struct ht_trace_map *map = opening.map;
+    int error;
+
+    map->size = HT_PACKETS_OFFSET +
+                (size_t)dev->caps.packets * dev->caps.packet_size;
+    map->ring = map_shared(map->size, HT_MMAP_RING(stream), &error);
+    if (!error && dev->caps.channel != HT_CHANNEL_VIRTIO) {
+        map->doorbell = map_shared(HT_PAGE, HT_MMAP_DOORBELL(stream), &error);
+        doorbells[stream] = map->doorbell;
+    }
+    if (error) {
+        ht_trace_unmap(map);
+        return error;
+    }
+    *ring = map->ring;
+    *packets = (uint8_t *)map->ring + HT_PACKETS_OFFSET;
+    return 0;
+}
+
+void ht_trace_unmap(struct ht_trace_map *map)
+{
+    if (map->ring) {
+        ht_sys_unmap(map->ring, map->size);
+        map->ring = NULL;
+    }
+    if (map->doorbell) {
+        ht_sys_unmap(map->doorbell, HT_PAGE);
+        map->doorbell = NULL;
+    }
+}
+
+static void trace_doorbell(struct ht_device *dev, uint32_t stream)
+{
+    (void)dev;
+    /* Memory first: the host looks at it before this store returns. */
+    ht_store_fence();
+    *(volatile uint32_t *)doorbells[stream] = stream;
+}
+
+/* If the device cannot be opened any more, the driver's timer does this. */
+static int trace_submit(struct ht_device *dev, struct ht_stream *s,
+                        uint64_t from, uint64_t to)
+{
+    struct ht_ioc_submit ioc = { .stream = s->index, .instance = s->instance };
+    int fd = ht_sys_open(path, O_RDWR | O_CLOEXEC);
+    int r = fd;
+
+    (void)dev;
+    (void)from;
+    (void)to;
+    if (fd >= 0) {
+        r = ht_sys_ioctl(fd, HT_IOC_SUBMIT, &ioc);
+        ht_sys_close(fd);
+    }
+    if (r == 0) {
+        s->doorbells = ioc.kicks;
+    }
+    return 0;
+}
+
+static void trace_reap(struct ht_device *dev, struct ht_stream *s)
+{
+    trace_submit(dev, s, 0, 0);
+}
+
+/* For an event as for others: most answers take microseconds */
+static const struct ht_port_ops trace_ops = {
+    .control = trace_control,
+    .map = trace_map,
+    .doorbell = trace_doorbell,
+    .submit = trace_submit,
+    .reap = trace_reap,
+    .relax = ht_linux_relax,
+};
+
+/* Classes ------------------------------------------------------------------ */
+
+static void switch_class(struct ht_class *cls, const uint8_t *to)
+{
+    __atomic_store_n(&cls->on, to, __ATOMIC_RELEASE);
+}
+
+/* Context: locked, the device is open */
+static void register_class(struct ht_class *cls)
+{
+    switch_class(cls, ht_register(&device, cls) < 0 ? &off : &on);
+}
+
+static void register_module(struct ht_module *m)
+{
+    struct ht_class *const *cls;
+
+    for (cls = m->begin; cls < m->end; cls++) {
+        if (*cls) {
+            register_class(*cls);
+        }
+    }
+}
+
+/* Context: locked, the device is open and just turned out to be this one */
+static void register_all(uint32_t new)
+{
+    struct ht_module *m;
+    unsigned i;
+
+    for (i = 0; i < nr_made; i++) {
+        register_class(made[i]);
+    }
+    for (m = modules; m; m = m->next) {
+        register_module(m);
+    }
+    generation = new;
+}
+
+void ht_trace_silence(void)
+{
+    struct ht_class *const *cls;
+    struct ht_module *m;
+    unsigned i;
+
+    for (i = 0; i < nr_made; i++) {
+        switch_class(made[i], &off);
+    }
+    for (m = modules; m; m = m->next) {
+        for (cls = m->begin; cls < m->end; cls++) {
+            if (*cls) {
+                switch_class(*cls, &off);
+            }
+        }
+    }
+}
+
+/* The device --------------------------------------------------------------- */
+
+static int open_node(const char *node, struct ht_ioc_info *info)
+{
+    int fd = ht_sys_open(node, O_RDWR | O_CLOEXEC), r;
+
+    if (fd >= 0) {
+        r = ht_sys_ioctl(fd, HT_IOC_GET_INFO, info);
+        if (r) {
+            ht_sys_close(fd);
+            fd = r;
+        }
+    }
+    return fd;
+}
+
+static void node_path(unsigned n)
+{
+    static const char prefix[] = "/dev/hypertrace";
+    char *p = path + sizeof(prefix) - 1;
+
+    ht_copy(path, prefix, sizeof(prefix) - 1);
+    if (n >= 10) {
+        *p++ = '0' + n / 10;
+    }
+    *p++ = '0' + n % 10;
+    *p = '\0';
+}
+
+/*
+ * The one that is known, or else the first, if the user did not choose.
+ *
+ * Context: locked
+ */
+static int open_any(struct ht_ioc_info *info)
+{
+    static bool chosen;
+    const char *user;
+    unsigned n;
+    int fd;
+
+    if (!path[0]) {
+        user = secure_getenv("HYPERTRACE_DEVICE");
+        if (user && *user && strlen(user) < sizeof(path)) {
+            chosen = true;
+            strcpy(path, user);
+        }
+    }
+    fd = path[0] ? open_node(path, info) : -ENODEV;
+    for (n = 0; fd < 0 && !chosen && n < NODES_MAX; n++) {
+        node_path(n);
+        fd = open_node(path, info);
+    }
+    return fd;
+}
+
+/* Context: locked; @opening.fd is a device with @info */
+static int use_device(const struct ht_ioc_info *info)
+{
+    int r;
+
+    if (info->generation == generation) {
+        return 0;
+    }
+    device.ops = &trace_ops;
+    memcpy(&device.caps, info->caps, sizeof(device.caps));
+    r = ht_device_init(&device);
+    if (r == 0) {
+        register_all(info->generation);
+    }
+    return r;
+}
+
+int ht_trace_open(struct ht_stream *s, struct ht_trace_map *map,
+                  const struct ht_stream_params *params)
+{
+    struct ht_ioc_info info;
+    int r = 0;
+
+    opening.fd = path[0] ? open_node(path, &info) : -ENODEV;
+    if (opening.fd < 0 ||
+        info.generation != __atomic_load_n(&generation, __ATOMIC_ACQUIRE)) {
+        if (!try_lock()) {
+            r = -EAGAIN;
+        } else {
+            if (opening.fd < 0) {
+                opening.fd = open_any(&info);
+            }
+            r = opening.fd < 0 ? opening.fd : use_device(&info);
+            unlock();
+        }
+    }
+    if (!r) {
+        opening.map = map;
+        r = ht_stream_open(&device, s, params);
+    }
+    if (opening.fd >= 0) {
+        ht_sys_close(opening.fd);
+    }
+    return r;
+}
+
+/* Modules ------------------------------------------------------------------ */
+
+/* Context: locked.  What is there already is registered with its device. */
+static bool open_to_register(void)
+{
+    struct ht_ioc_info info;
+
+    if (!ht_trace_init()) {
+        return false;
+    }
+    opening.fd = open_any(&info);
+    if (opening.fd < 0) {
+        return false;
+    }
+    if (use_device(&info)) {
+        ht_sys_close(opening.fd);
+        return false;
+    }
+    return true;
+}
+
+/* In a child, who had the lock may not be there. */
+static bool lock_modules(void)
+{
+    const bool child = ht_trace_child();
+
+    if (!child) {
+        lock();
+    }
+    return !child;
+}
+
+void ht_module_add(struct ht_module *module)
+{
+    if (!lock_modules()) {
+        return;
+    }
+    module->runtime = &ht_trace_runtime;
+    if (open_to_register()) {
+        register_module(module);
+        ht_sys_close(opening.fd);
+    }
+    module->next = modules;
+    modules = module;
+    unlock();
+}
+
+void ht_trace_remove(struct ht_module *module)
+{
+    const bool is_locked = lock_modules();
+    struct ht_class *const *cls;
+    struct ht_module **p;
+
+    for (p = &modules; *p; p = &(*p)->next) {
+        if (*p == module) {
+            *p = module->next;
+            break;
+        }
+    }
+    for (cls = module->begin; cls < module->end; cls++) {
+        if (*cls) {
+            switch_class(*cls, &off);
+        }
+    }
+    if (is_locked) {
+        unlock();
+    }
+}
+
+void ht_trace_builtin(struct ht_class *cls)
+{
+    made[nr_made++] = cls;
+}
+
+bool ht_event_is_on(const struct ht_class *cls)
+{
+    return __atomic_load_n(__atomic_load_n(&cls->on, __ATOMIC_ACQUIRE),
+                           __ATOMIC_RELAXED) == 1;
+}
+
+struct ht_class *ht_event_new(const char *name, const struct ht_field *fields,
+                              unsigned nr_fields, unsigned loglevel)
+{
+    struct ht_class *cls = calloc(1, sizeof(*cls));
+    struct ht_field *copy = calloc(nr_fields + 1, sizeof(*copy));
+    unsigned i;
+
+    if (!cls || !copy || nr_fields > HT_FIELDS_MAX || !name) {
+        goto fail;
+    }
+    for (i = 0; i < nr_fields; i++) {
+        copy[i] = fields[i];
+        copy[i].name = strdup(fields[i].name);
+        if (!copy[i].name) {
+            goto fail;
+        }
+    }
+    cls->name = strdup(name);
+    cls->fields = copy;
+    cls->nr_fields = nr_fields;
+    cls->loglevel = loglevel;
+    cls->on = &off;
+    if (!cls->name || !lock_modules()) {
+        goto fail;
+    }
+    i = nr_made;
+    if (i < sizeof(made) / sizeof(made[0])) {
+        if (open_to_register()) {
+            register_class(cls);
+            ht_sys_close(opening.fd);
+        }
+        made[nr_made++] = cls;
+    }
+    unlock();
+    if (i < sizeof(made) / sizeof(made[0])) {
+        return cls;
+    }
+
+fail:
+    for (i = 0; copy && i < nr_fields && i < HT_FIELDS_MAX; i++) {
+        free((void *)copy[i].name);
+    }
+    free(copy);
+    free(cls);
+    return NULL;
+}
+
+void ht_trace_name(char *name, const char *comm, int tid)
+{
+    char digits[12];
+    unsigned n = 0, len;
+
+    for (len = 0; comm[len]; len++) {
+        name[len] = comm[len];
+    }
+    name[len++] = '/';
+    if (tid <= 0) {
+        ht_copy(name + len, "shared", 7);
+        return;
+    }
+    while (tid) {
+        digits[n++] = '0' + tid % 10;
+        tid /= 10;
+    }
+    while (n) {
+        name[len++] = digits[--n];
+    }
+    name[len] = '\0';
+}

@@ -1,0 +1,417 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * libhypertrace, Linux user space: ht_trace(), a stream for each thread
+ *
+ * Everything below that an event may reach takes no lock it waits for long,
+ * allocates nothing from a heap and makes system calls itself: it runs in
+ * signal handlers, in allocators, and between a call and the look at errno.
+ *
+ * Streams lie in memory that is wiped when the process is forked, so in a
+ * child every stream is one that is not open.  It stays until the process
+ * ends: pointers to a stream, of which each module has one a thread, never
+ * dangle.  A stream is a thread's until that is gone, even when closed.
+ */
+#define _GNU_SOURCE
+#include <pthread.h>
+#include <sys/prctl.h>
+
+#include "hypertrace/port.h"
+#include "linux-sys.h"
+#include "linux-trace.h"
+
+#define THREADS_MAX     256
+#define SHARED          (-1)            /* owner of the stream for everybody */
+#define SPINS           2000
+#define RETRY_TICKS     1000000000u     /* about half a second */
+
+/**
+ * struct thread_stream - a stream, and whose it is
+ * @s: the stream
+ * @owner: thread id; 0: nobody's, SHARED: of those that have none
+ * @holder: SHARED: the thread that emits, or 0
+ * @last: SHARED: the thread of the event before
+ */
+struct thread_stream {
+    struct ht_stream s;
+    struct ht_trace_map map;
+    int owner;
+    int holder;
+    int last;
+} __attribute__((aligned(64)));
+
+/* What a fork wipes */
+struct process {
+    int alive;                  /* 0: this is a child */
+    int opened;                 /* streams, so far */
+    uint64_t missed;            /* events without a stream, not told yet */
+    struct thread_stream *shared;
+    int sharing;                /* somebody opens that one, or did */
+    struct thread_stream threads[THREADS_MAX] __attribute__((aligned(64)));
+};
+
+struct self {
+    struct thread_stream *own;
+    struct ht_stream *event_slot;       /* for ht_event_emit() */
+    uint64_t retry;             /* ht_clock() of the next try, or 0 */
+    int tid;
+    bool opening;
+    bool ended;
+};
+
+static struct process *process;
+static __thread struct self self
+    __attribute__((tls_model("initial-exec")));
+static pthread_key_t thread_end;
+static bool thread_end_works;
+
+/* Who shares a stream, when that changes */
+HT_EVENT_NAMED(context, "hypertrace.thread", (s32, tid), (text, comm));
+
+static void get_comm(char comm[17])
+{
+    unsigned i;
+
+    comm[0] = comm[16] = '\0';
+    ht_sys(__NR_prctl, PR_GET_NAME, (long)comm, 0, 0, 0, 0);
+    for (i = 0; comm[i]; i++) {
+        if (comm[i] < ' ' || comm[i] > '~') {
+            comm[i] = '?';      /* the host allows no others */
+        }
+    }
+}
+
+static void missed(void)
+{
+    __atomic_fetch_add(&process->missed, 1, __ATOMIC_RELAXED);
+}
+
+/* Streams ------------------------------------------------------------------ */
+
+static bool is_gone(int tid)
+{
+    return ht_sys_thread_exists(ht_sys_getpid(), tid) == -ESRCH;
+}
+
+/* The driver delivers what was committed when the last mapping goes. */
+static void close_stream(struct thread_stream *t)
+{
+    const bool alive = t->s.slow;
+
+    t->s.slow = NULL;
+    ht_compiler_barrier();
+    if (alive) {
+        t->s.lost += __atomic_exchange_n(&process->missed, 0,
+                                         __ATOMIC_RELAXED);
+        t->s.told = t->s.lost + ht_load_relaxed(&t->s.lost_nested);
+        ht_store_relaxed(&t->s.ring->guest.lost, t->s.told);
+    }
+    t->s.cur = NULL;
+    t->s.end = NULL;
+    ht_trace_unmap(&t->map);
+}
+
+static struct thread_stream *claim(int tid)
+{
+    unsigned i;
+
+    for (i = 0; i < THREADS_MAX; i++) {
+        struct thread_stream *t = &process->threads[i];
+        int owner = __atomic_load_n(&t->owner, __ATOMIC_RELAXED);
+
+        /* A thread that is gone had this one's number. */
+        if (owner == tid && tid > 0) {
+            close_stream(t);
+            return t;
+        }
+        if (owner == 0 &&
+            __atomic_compare_exchange_n(&t->owner, &owner, tid, false,
+                                        __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) {
+            return t;
+        }
+    }
+    return NULL;
+}
+
+/* Take back what threads left that ended without saying so; how many */
+static unsigned reclaim(void)
+{
+    unsigned i, n = 0;
+
+    for (i = 0; i < THREADS_MAX; i++) {
+        struct thread_stream *t = &process->threads[i];
+        int owner = __atomic_load_n(&t->owner, __ATOMIC_RELAXED);
+
+        if (owner > 0 && is_gone(owner) &&
+            __atomic_compare_exchange_n(&t->owner, &owner, SHARED, false,
+                                        __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) {
+            close_stream(t);
+            __atomic_store_n(&t->owner, 0, __ATOMIC_RELEASE);
+            n++;
+        }
+    }
+    return n;
+}
+
+static int open_stream(struct thread_stream *t)
+{
+    struct ht_stream_params params = { HT_STREAM_ANY, -1, NULL };
+    char comm[17], name[HT_STREAM_NAME_MAX + 1];
+    uint64_t untold;
+    int r;
+
+    close_stream(t);
+    /* What was discarded since the stream before died */
+    untold = t->s.lost + ht_load_relaxed(&t->s.lost_nested) - t->s.told;
+    get_comm(comm);
+    ht_trace_name(name, comm, t->owner);
+    params.name = name;
+    r = ht_trace_open(&t->s, &t->map, &params);
+    if (r == -EBUSY && reclaim()) {
+        r = ht_trace_open(&t->s, &t->map, &params);
+    }
+    if (r == 0) {
+        t->s.lost = untold + __atomic_exchange_n(&process->missed, 0,
+                                                 __ATOMIC_RELAXED);
+        __atomic_fetch_add(&process->opened, 1, __ATOMIC_RELAXED);
+    }
+    return r;
+}
+
+/*
+ * When a process opens its second stream, it opens one that serves the threads
+ * that will find none; if there is no other, that of @t becomes it.
+ */
+static bool open_shared(struct thread_stream *t)
+{
+    struct thread_stream *shared;
+
+    if (__atomic_load_n(&process->opened, __ATOMIC_RELAXED) < 2 ||
+        __atomic_exchange_n(&process->sharing, 1, __ATOMIC_ACQUIRE)) {
+        return false;
+    }
+    shared = claim(SHARED);
+    if (shared && open_stream(shared)) {
+        __atomic_store_n(&shared->owner, 0, __ATOMIC_RELEASE);
+        shared = NULL;
+    }
+    if (!shared) {
+        shared = t;
+        t->owner = SHARED;
+    }
+    __atomic_store_n(&process->shared, shared, __ATOMIC_RELEASE);
+    return shared == t;
+}
+
+/* Context: this thread's @opening is set */
+static bool open_own(void)
+{
+    struct thread_stream *t = self.own;
+
+    if (!t) {
+        t = claim(self.tid);
+        if (!t && reclaim()) {
+            t = claim(self.tid);
+        }
+        if (!t) {
+            return false;
+        }
+        self.own = t;
+        if (thread_end_works) {
+            pthread_setspecific(thread_end, t);
+        }
+    }
+    if (open_stream(t)) {
+        return false;
+    }
+    if (open_shared(t)) {
+        self.own = NULL;
+        if (thread_end_works) {
+            pthread_setspecific(thread_end, NULL);
+        }
+        return false;
+    }
+    return true;
+}
+
+/* Key destructor: the thread ends, but other destructors may emit. */
+static void end_thread(void *opaque)
+{
+    struct thread_stream *t = opaque;
+
+    self.ended = true;
+    if (process->alive && t->owner == self.tid) {
+        close_stream(t);
+    }
+}
+
+/* The stream that serves everybody ----------------------------------------- */
+
+static void release_shared(struct thread_stream *t)
+{
+    __atomic_store_n(&t->holder, 0, __ATOMIC_RELEASE);
+}
+
+static struct ht_stream *take_shared(void)
+{
+    struct thread_stream *t = __atomic_load_n(&process->shared,
+                                              __ATOMIC_ACQUIRE);
+    unsigned spins;
+    char comm[17];
+    int none = 0;
+
+    if (!t) {
+        missed();
+        return NULL;
+    }
+    for (spins = 0; !__atomic_compare_exchange_n(&t->holder, &none, self.tid,
+                                                 false, __ATOMIC_ACQUIRE,
+                                                 __ATOMIC_RELAXED); spins++) {
+        /* A signal handler finds its own thread, which cannot go on. */
+        if (none == self.tid || spins == SPINS) {
+            ht_atomic_inc(&t->s.lost_nested);
+            return NULL;
+        }
+        none = 0;
+        if (spins % 100 == 99) {
+            ht_sys_yield();
+        }
+    }
+    if (!t->s.slow) {
+        if (ht_clock() < self.retry) {
+            t->s.lost++;
+            release_shared(t);
+            return NULL;
+        }
+        self.opening = true;
+        if (open_stream(t)) {
+            self.retry = ht_clock() + RETRY_TICKS;
+        }
+        self.opening = false;
+        t->last = 0;
+    }
+    if (t->last != self.tid) {
+        get_comm(comm);
+        if (ht_class_context.id && ht_emit_context(&t->s, self.tid, comm)) {
+            t->last = self.tid;
+        }
+    }
+    return &t->s;
+}
+
+/* For ht_trace() ----------------------------------------------------------- */
+
+static struct ht_stream *begin(struct ht_stream **slot)
+{
+    bool open;
+
+    if (!process->alive) {
+        ht_trace_silence();
+        return NULL;
+    }
+    if (self.opening || self.ended) {
+        missed();
+        return NULL;
+    }
+    if (!self.tid) {
+        self.tid = ht_sys_gettid();
+    }
+    open = self.own && self.own->s.slow;
+    if (!open && ht_clock() >= self.retry) {
+        self.opening = true;
+        ht_compiler_barrier();
+        open = open_own();
+        ht_compiler_barrier();
+        self.opening = false;
+        self.retry = open ? 0 : ht_clock() + RETRY_TICKS;
+    }
+    if (!open) {
+        return take_shared();
+    }
+    *slot = &self.own->s;
+    return &self.own->s;
+}
+
+static void end(struct ht_stream **slot, struct ht_stream *s)
+{
+    struct thread_stream *t = (struct thread_stream *)s;
+
+    if (!process->alive) {
+        ht_trace_silence();
+    } else if (t->owner == SHARED) {
+        if (t->holder == self.tid) {
+            release_shared(t);
+        }
+    } else if (s->slow) {
+        return;
+    }
+    *slot = NULL;               /* the next event looks for another one */
+}
+
+const struct ht_runtime ht_trace_runtime = {
+    .begin = begin,
+    .end = end,
+    .remove = ht_trace_remove,
+};
+
+bool ht_event_emit(const struct ht_class *cls, const void *payload,
+                   uint32_t size)
+{
+    struct ht_stream **slot = &self.event_slot, *s = *slot;
+    bool own = s, done = false;
+    void *p;
+
+    if (!ht_event_is_on(cls)) {
+        return false;
+    }
+    if (!own) {
+        s = begin(slot);
+    }
+    if (s) {
+        p = ht_get(s, cls->id, size);
+        if (p) {
+            ht_copy(p, payload, size);
+            ht_commit(s);
+            done = true;
+        }
+        if (!own || !done) {
+            end(slot, s);
+        }
+    }
+    return done;
+}
+
+bool ht_trace_child(void)
+{
+    return process && !process->alive;
+}
+
+uint64_t ht_trace_discarded(void)
+{
+    return process ? __atomic_load_n(&process->missed, __ATOMIC_RELAXED) : 0;
+}
+
+bool ht_trace_init(void)
+{
+    int error;
+
+    if (process) {
+        return true;
+    }
+    process = ht_sys_map(sizeof(*process), MAP_PRIVATE | MAP_ANONYMOUS, -1, 0,
+                         &error);
+    if (error) {
+        process = NULL;
+        return false;
+    }
+    if (ht_sys_madvise(process, sizeof(*process), MADV_WIPEONFORK)) {
+        ht_sys_unmap(process, sizeof(*process));
+        process = NULL;
+        return false;
+    }
+    process->alive = 1;
+    /* Values of the first keys are not allocated; glibc has 32 of them. */
+    thread_end_works = pthread_key_create(&thread_end, end_thread) == 0 &&
+                       thread_end < 32;
+    ht_trace_builtin(&ht_class_context);
+    return true;
+}

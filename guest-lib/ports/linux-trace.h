@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * libhypertrace, Linux user space: what the two files of ht_trace() share
+ *
+ * linux-trace.c         streams of threads
+ * linux-trace-device.c  the device behind them, and the classes
+ */
+#ifndef HT_LINUX_TRACE_H
+#define HT_LINUX_TRACE_H
+
+#define HT_LIBRARY              /* it is no module of its own */
+#include "hypertrace/trace.h"
+
+/**
+ * struct ht_trace_map - what of a stream is mapped
+ * @ring: NULL: nothing
+ * @size: bytes at @ring
+ * @doorbell: NULL: channel virtio
+ */
+struct ht_trace_map {
+    void *ring;
+    size_t size;
+    void *doorbell;
+};
+
+/* linux-trace.c */
+extern const struct ht_runtime ht_trace_runtime;
+
+/**
+ * ht_trace_init() - have what a process needs, once
+ *
+ * Return: whether it has.
+ */
+bool ht_trace_init(void);
+
+/**
+ * ht_trace_child() - is this a child of fork()?
+ */
+bool ht_trace_child(void);
+
+/* linux-trace-device.c */
+
+/**
+ * ht_trace_open() - open, map and close the device for one more stream
+ * @s: set up
+ * @map: set
+ * @params: for ht_stream_open()
+ *
+ * If the device is another one than that on which the classes were registered,
+ * or was suspended, they are registered again.
+ *
+ * Context: an event; one call at a time for a thread.
+ *
+ * Return: as ht_stream_open(); -EAGAIN: another thread registers.
+ */
+int ht_trace_open(struct ht_stream *s, struct ht_trace_map *map,
+                  const struct ht_stream_params *params);
+void ht_trace_unmap(struct ht_trace_map *map);
+
+/**
+ * ht_trace_silence() - a child of fork(): turn everything off
+ */
+void ht_trace_silence(void);
+
+void ht_trace_remove(struct ht_module *module);
+
+/**
+ * ht_trace_builtin() - a class of the library's own
+ */
+void ht_trace_builtin(struct ht_class *cls);
+
+/* "comm/tid"; @name has HT_STREAM_NAME_MAX + 1 bytes */
+void ht_trace_name(char *name, const char *comm, int tid);
+
+#endif /* HT_LINUX_TRACE_H */

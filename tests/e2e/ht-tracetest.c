@@ -1,0 +1,286 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * ht-tracetest: what a program that uses ht_trace() may do.  Each test says
+ * how many events it emitted; how many arrived, test_trace.py looks up.
+ */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <sys/time.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <hypertrace.h>
+
+HT_EVENT_NAMED(step, "tracetest.step", (u32, thread), (u32, n), (text, what));
+HT_EVENT_NAMED(tick, "tracetest.tick", (u32, n));
+
+static void __attribute__((noreturn)) die(const char *what)
+{
+    printf("ht-tracetest: %s\n", what);
+    exit(1);
+}
+
+static void said(const char *what, unsigned long long n)
+{
+    printf("%s %llu\n", what, n);
+    fflush(stdout);
+}
+
+static void emit(unsigned thread, unsigned n, const char *what)
+{
+    unsigned i;
+
+    for (i = 0; i < n; i++) {
+        errno = 4242;
+        ht_trace(step, thread, i, what);
+        if (errno != 4242) {
+            die("an event changed errno");
+        }
+    }
+}
+
+static unsigned evaluated(void)
+{
+    static unsigned times;
+
+    return ++times;
+}
+
+/* Nobody listens: nothing is done, not even for the arguments. */
+static void none(void)
+{
+    ht_trace(tick, evaluated());
+    if (evaluated() != 1 || ht_event_enabled(tick)) {
+        die("an event that is off was not");
+    }
+}
+
+static int wait_status(void)
+{
+    int status;
+
+    if (wait(&status) < 0) {
+        die("no child");
+    }
+    return status;
+}
+
+/* fork() and clone() as a library of its own would call it */
+static void forks(unsigned n)
+{
+    unsigned i;
+
+    emit(0, n, "parent");
+    for (i = 0; i < 20; i++) {
+        pid_t pid = i % 2 ? (pid_t)syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0) :
+                            fork();
+
+        if (pid == 0) {
+            emit(0, 1000, "child");
+            if (ht_event_enabled(step)) {
+                _exit(1);
+            }
+            _exit(0);
+        }
+        emit(0, n, "parent");
+        if (wait_status()) {
+            die("a child did not survive");
+        }
+    }
+    said("emitted", 21ull * n);
+}
+
+static unsigned per_thread;
+static pthread_barrier_t together;
+
+static void *run_thread(void *opaque)
+{
+    const unsigned thread = (unsigned)(uintptr_t)opaque;
+
+    pthread_barrier_wait(&together);
+    emit(thread, per_thread, "thread");
+    pthread_barrier_wait(&together);
+    return NULL;
+}
+
+/* All at once, and then as many again: streams of those that ended are free. */
+static void threads(unsigned count, unsigned n)
+{
+    pthread_t ids[256];
+    unsigned round, i;
+
+    per_thread = n;
+    pthread_barrier_init(&together, NULL, count);
+    for (round = 0; round < 2; round++) {
+        for (i = 0; i < count; i++) {
+            if (pthread_create(&ids[i], NULL, run_thread,
+                               (void *)(uintptr_t)(round * count + i))) {
+                die("no thread");
+            }
+        }
+        for (i = 0; i < count; i++) {
+            pthread_join(ids[i], NULL);
+        }
+    }
+    said("emitted", 2ull * count * n);
+}
+
+static void *one_thread(void *opaque)
+{
+    emit(1, *(unsigned *)opaque, "after");
+    return NULL;
+}
+
+/* As a daemon does, or a shell before it starts a program */
+static void closed(unsigned n)
+{
+    pthread_t id;
+    int fd;
+
+    emit(0, n, "before");
+    for (fd = 3; fd < 1000; fd++) {
+        close(fd);
+    }
+    emit(0, n, "after");
+    if (pthread_create(&id, NULL, one_thread, &n)) {
+        die("no thread");
+    }
+    pthread_join(id, NULL);
+    said("emitted", 3ull * n);
+}
+
+static volatile unsigned ticks;
+
+static void on_tick(int number)
+{
+    (void)number;
+    ht_trace(tick, ticks);
+    ticks++;
+}
+
+/* A handler emits, also in the first event of a thread that is interrupted */
+static void signals(unsigned n)
+{
+    const struct itimerval often = { { 0, 1000 }, { 0, 1000 } };
+    const struct itimerval never = { { 0, 0 }, { 0, 0 } };
+    struct sigaction sa = { .sa_handler = on_tick, .sa_flags = SA_RESTART };
+
+    sigaction(SIGALRM, &sa, NULL);
+    raise(SIGALRM);
+    setitimer(ITIMER_REAL, &often, NULL);
+    emit(0, n, "interrupted");
+    while (ticks < 100) {
+        emit(0, 1, "more");
+        n++;
+    }
+    setitimer(ITIMER_REAL, &never, NULL);
+    said("emitted", (unsigned long long)n + ticks);
+}
+
+/* What was emitted before exec() arrives; the program after it emits too */
+static void execs(char **argv, unsigned n)
+{
+    char *const next[] = { argv[0], (char *)"emit", argv[2], NULL };
+
+    emit(0, n, "before exec");
+    execv("/proc/self/exe", next);
+    die("exec");
+}
+
+/* Emit until told to end; what is going on is the test's. */
+static void lasting(void)
+{
+    unsigned long long n = 0;
+
+    said("emitting", 0);
+    while (access("/tmp/end", F_OK)) {
+        emit(0, 1000, "lasting");
+        n += 1000;
+        usleep(1000);
+        if (n == 20000) {
+            said("under way", n);
+        }
+    }
+    said("emitted", n);
+}
+
+#ifndef HT_STATIC
+/* A shared object with classes comes and goes. */
+static void plugins(const char *file, unsigned rounds)
+{
+    unsigned i;
+
+    for (i = 0; i < rounds; i++) {
+        void *plugin = dlopen(file, RTLD_NOW);
+        void (*emit_plugin)(unsigned n);
+
+        if (!plugin) {
+            die(dlerror());
+        }
+        *(void **)&emit_plugin = dlsym(plugin, "emit_plugin");
+        emit_plugin(i);
+        emit(0, 1, "host");
+        if (dlclose(plugin)) {
+            die("dlclose");
+        }
+    }
+    said("emitted", 2ull * rounds);
+}
+#endif
+
+/* To be run with a shared object preloaded that emits at each getppid() */
+static void calls(unsigned n)
+{
+    unsigned i;
+    int fd;
+
+    for (fd = 3; fd < 1000; fd++) {
+        close(fd);
+    }
+    for (i = 0; i < n; i++) {
+        getppid();
+    }
+    said("emitted", n);
+}
+
+int main(int argc, char **argv)
+{
+    const char *test = argc > 1 ? argv[1] : "";
+    const unsigned n = argc > 2 ? atoi(argv[2]) : 0;
+
+    if (!strcmp(test, "none")) {
+        none();
+    } else if (!strcmp(test, "emit")) {
+        emit(0, n, "emit");
+        said("emitted", n);
+    } else if (!strcmp(test, "fork")) {
+        forks(n);
+    } else if (!strcmp(test, "threads") && argc > 3) {
+        threads(n, atoi(argv[3]));
+    } else if (!strcmp(test, "closed")) {
+        closed(n);
+    } else if (!strcmp(test, "signal")) {
+        signals(n);
+    } else if (!strcmp(test, "exec")) {
+        execs(argv, n);
+    } else if (!strcmp(test, "lasting")) {
+        lasting();
+#ifndef HT_STATIC
+    } else if (!strcmp(test, "plugin") && argc > 3) {
+        plugins(argv[3], n);
+#endif
+    } else if (!strcmp(test, "calls")) {
+        calls(n);
+    } else {
+        die("usage: ht-tracetest TEST [N [ARGUMENT]]");
+    }
+    return 0;
+}

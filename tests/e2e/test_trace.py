@@ -1,0 +1,241 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Programs that use ht_trace(), in a Linux guest.
+
+Whatever they do, they live on, and each of their events is in the trace or
+counted as discarded.
+"""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts"))
+
+import ctf_events  # noqa: E402
+from htvm import VM  # noqa: E402
+from linux_guest import assert_sound, stats  # noqa: E402
+
+CHANNELS = ["hypercall", "shm", "virtio"]
+NAMES = ("tracetest.step", "tracetest.tick", "tracetest.plugin",
+         "tracetest.call")
+
+
+@pytest.fixture(params=CHANNELS)
+def channel(request):
+    return request.param
+
+
+def emitted(vm):
+    return [int(n) for n in re.findall(r"^emitted (\d+)$", vm.out.text, re.M)]
+
+
+def events(streams):
+    return [(name, fields) for s in streams.values()
+            for name, fields in s.events if name in NAMES]
+
+
+def notes(streams):
+    return {fields.get("what") for _, fields in events(streams)}
+
+
+def run(tmp_path, channel, commands, **device):
+    """Run commands, an argument list each; the streams of each one's device."""
+    job = "set -e\n" + "".join(
+        f"HYPERTRACE_DEVICE=/dev/hypertrace{n} {c} >&3\n"
+        for n, c in enumerate(commands))
+    with VM(devices=[{"channel": channel, "packets": 64, **device}
+                     for _ in commands], job=job,
+            workdir=tmp_path / "vm") as vm:
+        vm.wait(240)
+        assert_sound(vm)
+        found = [ctf_events.read(vm.trace(f"ht{n}"))
+                 for n in range(len(commands))]
+    return emitted(vm), found
+
+
+def accounted(streams):
+    return len(events(streams)) + sum(s.discarded for s in streams.values())
+
+
+def test_ordinary_life(channel, tmp_path):
+    """fork(), exec(), descriptors that are closed, signal handlers"""
+    counts, found = run(tmp_path, channel, [
+        "ht-tracetest fork 500", "ht-tracetest exec 500",
+        "ht-tracetest closed 500", "ht-tracetest signal 20000"])
+    fork, exec_, closed, signal = found
+    assert accounted(fork) == counts[0]
+    assert notes(fork) == {"parent"}
+    assert accounted(exec_) == 500 + counts[1]
+    assert notes(exec_) == {"before exec", "emit"}
+    assert accounted(closed) == counts[2]
+    assert notes(closed) == {"before", "after"}
+    assert accounted(signal) == counts[3]
+    assert any(name == "tracetest.tick" for name, _ in events(signal))
+    for streams in found[:3]:
+        assert sum(s.discarded for s in streams.values()) == 0
+
+
+def test_64_threads(channel, tmp_path):
+    """Each has a stream of its own, and those that come later have theirs."""
+    (count,), (streams,) = run(tmp_path, channel,
+                               ["ht-tracetest threads 62 200"], streams=64,
+                               packets=4)
+    assert accounted(streams) == count
+    by_thread = {}
+    for s in streams.values():
+        threads = {f["thread"] for name, f in s.events
+                   if name == "tracetest.step"}
+        assert len(threads) <= 1
+        for _, f in s.events:
+            by_thread.setdefault(f["thread"], []).append(f["n"])
+    assert all(n == sorted(n) for n in by_thread.values())
+    assert len(by_thread) == 124
+
+
+def test_threads_share(channel, tmp_path):
+    """More threads than streams: some share one, and say who they are."""
+    (count,), (streams,) = run(tmp_path, channel,
+                               ["ht-tracetest threads 32 300"], streams=4)
+    assert accounted(streams) == count
+    shared = [s for s in streams.values()
+              if any(name == "hypertrace.thread" for name, _ in s.events)]
+    assert shared
+    for s in shared:
+        tid, whose = None, {}
+        for name, f in s.events:
+            if name == "hypertrace.thread":
+                tid = f["tid"]
+                assert f["comm"].startswith("ht-tracetest")
+            else:
+                assert whose.setdefault(f["thread"], tid) == tid
+
+
+LASTING_JOB = """
+rm -f /tmp/end
+ht-tracetest lasting >&3 &
+read answer <&3
+touch /tmp/end
+wait $!
+"""
+
+
+def test_device_vanishes(channel, tmp_path):
+    """It goes while a program emits, and comes back: the program goes on, and
+    so does its recording."""
+    with VM(devices=[{"channel": channel}], job=LASTING_JOB,
+            args=["-object", f"hypertrace-backend-ctf,id=again,"
+                  f"dir={tmp_path / 'again'}"],
+            workdir=tmp_path / "vm") as vm:
+        vm.out.expect("^under way", 60)
+        vm.qmp.command("device_del", id="ht0")
+        vm.qmp.wait_event("DEVICE_DELETED", 60, device="ht0")
+        vm.qmp.command("device_add", driver="hypertrace", id="ht0",
+                       channel=channel, backend="again", name="ht0")
+        while stats(vm)["events"] < 10000:
+            assert vm.process.poll() is None, str(vm)
+        vm.say("end")
+        vm.wait(240)
+        assert_sound(vm)
+        before, after = (ctf_events.read(t) for t in
+                         (vm.trace("ht0"), tmp_path / "again"))
+    (count,) = emitted(vm)
+    assert len(events(before)) >= 10000 and len(events(after)) >= 10000
+    # what fell into the gap is counted where the recording goes on
+    assert len(events(before)) + accounted(after) == count
+
+
+SUSPEND_JOB = """
+rm -f /tmp/end
+ht-tracetest lasting >&3 &
+read answer <&3
+echo mem >/sys/power/state
+echo awake >&3
+read answer <&3
+touch /tmp/end
+wait $!
+"""
+
+
+def test_suspend(channel, tmp_path):
+    """A program records again when the machine is awake."""
+    with VM(devices=[{"channel": channel}], job=SUSPEND_JOB,
+            workdir=tmp_path / "vm") as vm:
+        vm.out.expect("^under way", 60)
+        vm.say("sleep")
+        vm.qmp.wait_event("SUSPEND", 60)
+        counted = stats(vm)["events"]
+        vm.qmp.command("system_wakeup")
+        vm.out.expect("^awake", 60)
+        while stats(vm)["events"] < counted + 10000:
+            assert vm.process.poll() is None, str(vm)
+        vm.say("end")
+        vm.wait(240)
+        assert_sound(vm)
+        streams = ctf_events.read(vm.trace("ht0"))
+    (count,) = emitted(vm)
+    assert accounted(streams) == count
+
+
+def dynamic(*more):
+    """Programs that are not static, by their place in the guest's /ht"""
+    build = Path(os.environ["HT_BUILD"])
+    files = {"sys/tracetest": build / "tools/tracetest-dynamic",
+             "sys/plugin.so": build / "tools/tracetest-plugin.so"}
+    out = subprocess.run(["ldd", files["sys/tracetest"]], check=True,
+                         capture_output=True, text=True).stdout
+    for library in re.findall(r"(/\S+)", out):
+        files[f"sys/lib/{os.path.basename(library)}"] = library
+    for name in more:
+        files[f"sys/lib/{name}"] = build / "guest-lib" / name
+    return files
+
+
+LD = "/ht/sys/lib/ld-linux-x86-64.so.2 --library-path /ht/sys/lib"
+PRELOAD_JOB = f"""
+set -e
+cd /ht/sys
+{LD} --preload /ht/sys/plugin.so ./tracetest calls 2000 >&3
+{LD} ./tracetest plugin 20 /ht/sys/plugin.so >&3
+{LD} ./tracetest emit 100 >&3
+mv lib/libhypertrace.so.0 lib/away
+{LD} ./tracetest none
+{LD} --preload /ht/sys/plugin.so ./tracetest calls 100 >&3
+"""
+
+
+@pytest.mark.skipif(not Path("/lib64/ld-linux-x86-64.so.2").exists(),
+                    reason="needs the x86-64 glibc of the host")
+def test_shared_objects(channel, tmp_path):
+    """Preloaded into a program that closes all descriptors; loaded and
+    unloaded; found with dlopen(); and a program without the library."""
+    with VM(devices=[{"channel": channel}], job=PRELOAD_JOB,
+            files=dynamic("libhypertrace.so.0"),
+            workdir=tmp_path / "vm") as vm:
+        vm.wait()
+        assert_sound(vm)
+        streams = ctf_events.read(vm.trace("ht0"))
+    assert emitted(vm) == [2000, 40, 100, 100]
+    assert accounted(streams) == 2140
+    assert sum(s.discarded for s in streams.values()) == 0
+    names = [name for name, _ in events(streams)]
+    assert names.count("tracetest.call") == 2000
+    assert names.count("tracetest.plugin") == 20
+
+
+def test_no_device(tmp_path):
+    """Neither static nor dynamic programs notice that there is none."""
+    job = f"""
+set -e
+ht-hello
+ht-tracetest none
+ht-tracetest fork 1000
+{LD} /ht/sys/tracetest none
+"""
+    with VM(devices=[], job=job, files=dynamic("libhypertrace.so.0"),
+            workdir=tmp_path / "vm") as vm:
+        vm.wait()
+        assert not vm.oops(), str(vm)

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * A shared object with classes of its own, loaded or preloaded by ht-tracetest
+ */
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <hypertrace.h>
+
+HT_EVENT_NAMED(plugin, "tracetest.plugin", (u32, n));
+HT_EVENT_NAMED(call, "tracetest.call", (u32, n));
+
+__attribute__((visibility("default"))) void emit_plugin(unsigned n)
+{
+    ht_trace(plugin, n);
+}
+
+pid_t getppid(void)
+{
+    static unsigned n;
+
+    ht_trace(call, n++);
+    return syscall(SYS_getppid);
+}

@@ -1,0 +1,99 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+# ht_trace() where there is no device: compilers, languages, loading.  What
+# happens with one is tests/e2e/test_trace.py's.
+#
+# usage: guest-trace.sh SOURCE-ROOT PROGRAM PLUGIN LIBRARY
+
+set -eu
+
+top=$1
+program=$2
+plugin=$3
+libraries=$(mktemp -d)
+trap 'rm -rf "$libraries"' EXIT
+cp "$4" "$libraries/libhypertrace.so.0"
+ln -s libhypertrace.so.0 "$libraries/libhypertrace.so"
+# Not what the machine that runs the tests may have
+export HYPERTRACE_DEVICE=/nonexistent
+
+echo "1..8"
+test=0
+failed=0
+
+# check NAME COMMAND...: it exits 0 and its output has no complaint
+check() {
+    name=$1
+    shift
+    test=$((test + 1))
+    if output=$("$@" 2>&1); then
+        echo "ok $test $name"
+    else
+        echo "$output" | sed 's/^/# /'
+        echo "not ok $test $name"
+        failed=1
+    fi
+}
+
+skip() {
+    test=$((test + 1))
+    echo "ok $test $1 # SKIP $2"
+}
+
+# Names that C++ reserves, no field, and as many as a class may have
+cat >"$libraries/fields.c" <<END
+#include <hypertrace.h>
+HT_EVENT(no_field);
+HT_EVENT(reserved, (u32, new), (text, class), (bytes, template), (f64, this),
+         (seq, u16, delete), (array, x8, operator, 6));
+HT_EVENT(many $(i=0; while [ $i -lt 32 ]; do
+    printf ', (u8, f%d)' $i; i=$((i + 1)); done));
+int main(void)
+{
+    const uint16_t two[2] = { 1, 2 };
+    const uint8_t six[6] = { 1, 2, 3, 4, 5, 6 };
+
+    ht_trace(no_field);
+    ht_trace(reserved, 1, "text", six, 6, 1.5, two, 2, six);
+    ht_trace(many$(i=0; while [ $i -lt 32 ]; do
+        printf ', %d' $i; i=$((i + 1)); done));
+    return ht_event_enabled(many);
+}
+END
+cp "$libraries/fields.c" "$libraries/fields.cc"
+strict="-O2 -Wall -Wextra -Werror -I $top/guest-lib/include"
+
+# shellcheck disable=SC2086
+check "C" ${CC:-cc} -std=gnu11 $strict "$libraries/fields.c" \
+    -o "$libraries/fields" -ldl
+if command -v "${CXX:-c++}" >/dev/null; then
+    # shellcheck disable=SC2086
+    check "C++17" ${CXX:-c++} -std=c++17 -Wpedantic $strict \
+        "$libraries/fields.cc" -o "$libraries/fieldscc" -ldl
+else
+    skip "C++17" "no C++ compiler"
+fi
+check "a program with all kinds of fields" "$libraries/fields"
+unset LD_LIBRARY_PATH
+check "no library" "$program" none
+export LD_LIBRARY_PATH="$libraries"
+check "a library, no device" "$program" none
+check "shared objects that come and go" "$program" plugin 100 "$plugin"
+
+if command -v python3 >/dev/null; then
+    check "Python" python3 "$top/examples/hello.py"
+else
+    skip "Python" "no python3"
+fi
+if command -v rustc >/dev/null; then
+    # shellcheck disable=SC2317
+    rust() {
+        rustc -D warnings "$top/examples/hello.rs" -L "$libraries" \
+            -l hypertrace -o "$libraries/hello-rs" && "$libraries/hello-rs"
+    }
+    check "Rust" rust
+else
+    skip "Rust" "no rustc"
+fi
+exit "$failed"
