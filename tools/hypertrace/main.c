@@ -14,6 +14,10 @@ typedef struct HtCommand {
 } HtCommand;
 
 static const HtCommand commands[] = {
+    { "report", ht_report, "print the events, a line each" },
+    { "boot", ht_boot, "show where the time of a boot went" },
+    { "log", ht_log, "print what the guest's kernel printed" },
+    { "top", ht_top, "list which tasks ran and which events there are" },
     { }
 };
 

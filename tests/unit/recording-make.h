@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * hypertrace tests: recordings of a guest that never was
+ *
+ * Events are put together as Linux would, in sub-buffers of 4 KiB, and written
+ * by the recording writer.
+ */
+#ifndef RECORDING_MAKE_H
+#define RECORDING_MAKE_H
+
+#include "hypertrace/recording.h"
+
+/* Types of the events below; the formats say the same */
+enum {
+    MAKE_SWITCH = 300, MAKE_NEWTASK, MAKE_RENAME, MAKE_EXEC, MAKE_EXIT,
+    MAKE_LEVEL, MAKE_START, MAKE_FINISH, MAKE_CONSOLE, MAKE_IRQ_ENTRY,
+    MAKE_IRQ_EXIT, MAKE_SOFTIRQ_ENTRY, MAKE_SOFTIRQ_EXIT, MAKE_SYS_ENTER,
+    MAKE_SYS_EXIT, MAKE_ODD, MAKE_WAKING,
+    MAKE_GRAPH_ENTRY = 11, MAKE_GRAPH_EXIT = 10,
+    MAKE_UNKNOWN = 4000,        /* no format has it */
+};
+
+/**
+ * Make: a recording in the making
+ */
+typedef struct Make Make;
+
+/**
+ * make_new: begin a recording, texts included
+ * @dir: does not exist yet
+ */
+Make *make_new(const char *dir);
+
+/**
+ * make_event: add an event
+ * @m: the recording
+ * @cpu: whose
+ * @ns: when, not before the one before of @cpu and epoch
+ * @pid: who was running
+ * @type: MAKE_*
+ * @payload: its fields
+ * @size: bytes of them
+ */
+void make_event(Make *m, unsigned cpu, uint64_t ns, int32_t pid, uint16_t type,
+                const void *payload, size_t size);
+
+/**
+ * make_gap: events of a CPU are missing here
+ * @m: the recording
+ * @cpu: whose
+ * @lost: about how many
+ */
+void make_gap(Make *m, unsigned cpu, unsigned lost);
+
+/**
+ * make_boot: the guest boots once more
+ * @m: the recording
+ */
+void make_boot(Make *m);
+
+/**
+ * make_step: the guest's clock goes back
+ * @m: the recording
+ */
+void make_step(Make *m);
+
+/**
+ * make_end: write the rest
+ * @m: the recording; freed
+ */
+void make_end(Make *m);
+
+/* Events by their fields; texts may be any bytes of @len, 16 at most */
+void make_switch(Make *m, unsigned cpu, uint64_t ns, int32_t prev,
+                 const char *prev_comm, uint64_t state, int32_t next,
+                 const char *next_comm);
+void make_newtask(Make *m, unsigned cpu, uint64_t ns, int32_t by, int32_t pid,
+                  const char *comm, uint64_t flags);
+void make_text(Make *m, unsigned cpu, uint64_t ns, int32_t pid, uint16_t type,
+               const void *before, size_t before_size, const void *text,
+               size_t len, const void *after, size_t after_size);
+void make_exec(Make *m, unsigned cpu, uint64_t ns, int32_t pid,
+               const char *file);
+void make_console(Make *m, unsigned cpu, uint64_t ns, int32_t pid,
+                  const void *text, size_t len);
+
+#endif /* RECORDING_MAKE_H */

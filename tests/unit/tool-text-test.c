@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * What the command writes, below the commands: escapes, JSON, protocol
+ * buffers, output files
+ */
+#include <glib/gstdio.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "escape.h"
+#include "json.h"
+#include "output.h"
+#include "protobuf.h"
+
+static void check_escape(HtEscape how, const char *s, gsize len,
+                         const char *expected)
+{
+    g_autoptr(GString) out = g_string_new("<");
+
+    ht_escape(out, how, s, len);
+    g_assert_cmpstr(out->str + 1, ==, expected);
+    g_assert_cmpuint(strlen(out->str), ==, out->len);
+}
+
+static void test_escape(void)
+{
+    static const char s[] = "a\033[2J\0\x7f<&\"'\\\xff\xc3\xa4"
+                            "\xc2\x9b\xe2\x80\xae";
+    gsize len = sizeof(s) - 1;
+
+    check_escape(HT_ESCAPE_TERMINAL, s, len, "a\\x1b[2J\\x00\\x7f<&\"'\\"
+                 "\\xff\xc3\xa4\\u{9b}\\u{202e}");
+    check_escape(HT_ESCAPE_XML, s, len, "a\\x1b[2J\\x00\\x7f&lt;&amp;&quot;"
+                 "&#39;\\\\xff\xc3\xa4\\u{9b}\\u{202e}");
+    check_escape(HT_ESCAPE_JSON, s, len, "a\\u001b[2J\\u0000\\u007f\\u003c"
+                 "\\u0026\\\"'\\\\\xef\xbf\xbd\xc3\xa4\\u009b\\u202e");
+    check_escape(HT_ESCAPE_UTF8, s, len, "a\033[2J\xef\xbf\xbd\x7f<&\"'\\"
+                 "\xef\xbf\xbd\xc3\xa4\xc2\x9b\xe2\x80\xae");
+    /* cut in the middle, too long a form, a surrogate */
+    check_escape(HT_ESCAPE_TERMINAL, "\xe2\x80", 2, "\\xe2\\x80");
+    check_escape(HT_ESCAPE_TERMINAL, "\xc0\xaf", 2, "\\xc0\\xaf");
+    check_escape(HT_ESCAPE_JSON, "\xed\xa0\x80", 3,
+                 "\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd");
+    check_escape(HT_ESCAPE_JSON, "\xf3\xa0\x80\x81", 4, "\\udb40\\udc01");
+    check_escape(HT_ESCAPE_XML, "</script>", 9, "&lt;/script&gt;");
+    check_escape(HT_ESCAPE_JSON, "</script>", 9, "\\u003c/script\\u003e");
+}
+
+/* Whatever bytes: what comes out is UTF-8 without control characters */
+static void test_escape_random(void)
+{
+    unsigned i, k, how;
+
+    for (i = 0; i < 20000; i++) {
+        char s[24];
+
+        for (k = 0; k < sizeof(s); k++) {
+            s[k] = g_test_rand_int();
+        }
+        for (how = HT_ESCAPE_TERMINAL; how <= HT_ESCAPE_UTF8; how++) {
+            g_autoptr(GString) out = g_string_new(NULL);
+
+            ht_escape(out, how, s, sizeof(s));
+            g_assert_true(g_utf8_validate(out->str, out->len, NULL));
+            for (k = 0; k < out->len && how != HT_ESCAPE_UTF8; k++) {
+                g_assert_cmpint((unsigned char)out->str[k], >=, ' ');
+                g_assert_cmpint(out->str[k], !=, 0x7f);
+            }
+        }
+    }
+}
+
+static void test_json(void)
+{
+    g_autoptr(GString) out = g_string_new(NULL);
+    HtJson j = { .out = out };
+
+    ht_json_open(&j, NULL, '{');
+    ht_json_open(&j, "a", '[');
+    ht_json_uint(&j, NULL, UINT64_MAX);
+    ht_json_int(&j, NULL, INT64_MIN);
+    ht_json_close(&j, ']');
+    ht_json_open(&j, "b", '{');
+    ht_json_close(&j, '}');
+    ht_json_str(&j, "n\"", NULL);
+    ht_json_bool(&j, "t", true);
+    ht_json_text(&j, "s", "\0", 1);
+    ht_json_close(&j, '}');
+    g_assert_cmpstr(out->str, ==, "{\"a\":[18446744073709551615,"
+                    "-9223372036854775808],\"b\":{},\"n\\\"\":null,"
+                    "\"t\":true,\"s\":\"\\u0000\"}");
+}
+
+static void check_bytes(const GByteArray *b, const char *expected, gsize len)
+{
+    g_assert_cmpmem(b->data, b->len, expected, len);
+}
+
+static void test_protobuf(void)
+{
+    g_autoptr(GByteArray) b = g_byte_array_new();
+    g_autofree char *text = g_strnfill(200, 'x');
+    gsize outer, inner;
+
+    ht_pb_uint(b, 1, 150);
+    ht_pb_uint(b, 16, 0);
+    ht_pb_uint(b, 2, -1);
+    check_bytes(b, "\x08\x96\x01\x80\x01\x00\x10\xff\xff\xff\xff\xff\xff\xff"
+                "\xff\xff\x01", 17);
+
+    g_byte_array_set_size(b, 0);
+    outer = ht_pb_begin(b, 3);
+    inner = ht_pb_begin(b, 1);
+    ht_pb_str(b, 2, "ab");
+    ht_pb_end(b, inner);
+    ht_pb_end(b, outer);
+    check_bytes(b, "\x1a\x06\x0a\x04\x12\x02" "ab", 8);
+
+    /* sizes that need a second byte, in both */
+    g_byte_array_set_size(b, 0);
+    outer = ht_pb_begin(b, 3);
+    inner = ht_pb_begin(b, 1);
+    ht_pb_str(b, 2, text);
+    ht_pb_end(b, inner);
+    ht_pb_uint(b, 4, 5);
+    ht_pb_end(b, outer);
+    g_assert_cmpuint(b->len, ==, 3 + 3 + 3 + 200 + 2);
+    check_bytes((&(GByteArray) { b->data, 9 }),
+                "\x1a\xd0\x01\x0a\xcb\x01\x12\xc8\x01", 9);
+    g_assert_cmpint(b->data[b->len - 2], ==, 0x20);
+
+    g_byte_array_set_size(b, 0);
+    ht_pb_guest(b, 1, "a\0\xff", 3);
+    check_bytes(b, "\x0a\x07" "a\xef\xbf\xbd\xef\xbf\xbd", 9);
+}
+
+static char *new_dir(void)
+{
+    char *dir = g_dir_make_tmp("ht-output-XXXXXX", NULL);
+
+    g_assert_nonnull(dir);
+    return dir;
+}
+
+static unsigned entries(const char *path)
+{
+    g_autoptr(GDir) dir = g_dir_open(path, 0, NULL);
+    unsigned n = 0;
+
+    while (g_dir_read_name(dir)) {
+        n++;
+    }
+    return n;
+}
+
+static void check_content(const char *path, const char *expected)
+{
+    g_autofree char *text = NULL;
+
+    g_assert_true(g_file_get_contents(path, &text, NULL, NULL));
+    g_assert_cmpstr(text, ==, expected);
+}
+
+static void test_output_file(void)
+{
+    g_autofree char *dir = new_dir();
+    g_autofree char *path = g_build_filename(dir, "f", NULL);
+    GError *error = NULL;
+    HtOutput o;
+
+    g_assert_true(g_file_set_contents(path, "old", -1, NULL));
+    g_assert_true(ht_output_file(&o, path, &error));
+    g_string_append(o.text, "new");
+    g_assert_true(ht_output_flush(&o));
+    g_assert_true(ht_output_patch(&o, 0, "N", 1));
+    check_content(path, "old");
+    g_assert_true(ht_output_finish(&o, &error));
+    check_content(path, "New");
+    g_assert_cmpuint(entries(dir), ==, 1);
+
+    g_assert_true(ht_output_file(&o, path, &error));
+    g_string_append(o.text, "third");
+    ht_output_flush(&o);
+    ht_output_abort(&o);
+    check_content(path, "New");
+    g_assert_cmpuint(entries(dir), ==, 1);
+
+    /* what is there and no file is left alone */
+    g_assert_false(ht_output_file(&o, dir, &error));
+    g_assert_nonnull(strstr(error->message, "not a regular file"));
+    g_clear_error(&error);
+    g_assert_false(ht_output_file(&o, "/nonexistent/f", &error));
+    g_assert_nonnull(error);
+    g_clear_error(&error);
+    g_unlink(path);
+    g_rmdir(dir);
+}
+
+/* A signal that ends the process leaves nothing behind. */
+static void test_output_signal(void)
+{
+    g_autofree char *dir = new_dir();
+    g_autofree char *path = g_build_filename(dir, "f", NULL);
+    int status;
+    pid_t pid = fork();
+
+    if (!pid) {
+        HtOutput o;
+
+        if (ht_output_file(&o, path, NULL)) {
+            g_string_append(o.text, "half");
+            ht_output_flush(&o);
+            raise(SIGTERM);
+        }
+        _exit(0);
+    }
+    g_assert_cmpint(waitpid(pid, &status, 0), ==, pid);
+    g_assert_true(WIFSIGNALED(status));
+    g_assert_cmpint(WTERMSIG(status), ==, SIGTERM);
+    g_assert_cmpuint(entries(dir), ==, 0);
+    g_rmdir(dir);
+}
+
+static void test_padded(void)
+{
+    HtOutput o = { .text = g_string_new(NULL) };
+
+    ht_output_padded(&o, "abc", 5);
+    g_string_append_c(o.text, '|');
+    ht_output_padded(&o, "abc", -5);
+    g_string_append_c(o.text, '|');
+    ht_output_padded(&o, "abcdef", 4);
+    g_string_append_c(o.text, '|');
+    ht_output_padded(&o, "\xc3\xa4\xc3\xb6\xc3\xbc", 2);
+    g_assert_cmpstr(o.text->str, ==, "abc  |  abc|abc~|\xc3\xa4~");
+    g_string_free(o.text, true);
+}
+
+int main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/tool/escape", test_escape);
+    g_test_add_func("/tool/escape-random", test_escape_random);
+    g_test_add_func("/tool/json", test_json);
+    g_test_add_func("/tool/protobuf", test_protobuf);
+    g_test_add_func("/tool/output-file", test_output_file);
+    g_test_add_func("/tool/output-signal", test_output_signal);
+    g_test_add_func("/tool/padded", test_padded);
+    return g_test_run();
+}

@@ -1,0 +1,434 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * hypertrace boot: where the time of one boot went, from its events
+ */
+#include <gio/gio.h>
+#include <string.h>
+
+#include "boot.h"
+
+#define LEVELS_MAX      32
+#define CPUS_MAX        4096
+
+/* An init that executes another one as quickly as this is only a step to it. */
+#define STEP_NS         20000000
+
+typedef struct Running {
+    int32_t pid;
+    uint64_t since;
+} Running;
+
+typedef struct Collect {
+    HtModel *m;
+    HtBoot *b;
+    GPtrArray *levels;          /* of the texts of levels, interned */
+    const char *level;
+    GHashTable *calls;          /* by pid: the HtBootItem that it runs */
+    GHashTable *images;         /* by pid: 1 + index in b->processes */
+    Running *cpus;
+    bool kernel_done;           /* PID 1 executed a file */
+    uint64_t last_call;         /* end of the last initcall before that */
+    bool services;
+} Collect;
+
+static void clear_item(gpointer data)
+{
+    g_free(((HtBootItem *)data)->name);
+}
+
+static void clear_phase(gpointer data)
+{
+    g_free(((HtBootPhase *)data)->detail);
+}
+
+static HtBootPhase *last_phase(HtBoot *b)
+{
+    return b->phases->len ?
+           &g_array_index(b->phases, HtBootPhase, b->phases->len - 1) : NULL;
+}
+
+static void begin_phase(HtBoot *b, const char *name, char *detail, uint64_t ns)
+{
+    HtBootPhase phase = { .name = name, .detail = detail, .begin = ns };
+    HtBootPhase *last = last_phase(b);
+
+    if (b->phases->len >= HT_BOOT_ITEMS_MAX) {
+        g_free(detail);
+        return;
+    }
+    if (last) {
+        last->end = ns;
+    }
+    g_array_append_val(b->phases, phase);
+}
+
+static char *text_of(const HtModelEvent *ev, unsigned field)
+{
+    gsize len;
+    const char *s = ht_event_text(ev, field, &len);
+
+    return g_strndup(s, len);
+}
+
+/* The guest names levels: only so many different ones are kept. */
+static const char *intern_level(Collect *c, const HtModelEvent *ev)
+{
+    char *s = text_of(ev, HT_F_INITCALL_LEVEL);
+    unsigned i;
+
+    for (i = 0; i < c->levels->len; i++) {
+        if (!strcmp(s, c->levels->pdata[i])) {
+            g_free(s);
+            return c->levels->pdata[i];
+        }
+    }
+    if (c->levels->len == LEVELS_MAX) {
+        g_free(s);
+        return "other";
+    }
+    g_ptr_array_add(c->levels, s);
+    return s;
+}
+
+static void initcall_level(Collect *c, const HtModelEvent *ev)
+{
+    c->level = intern_level(c, ev);
+    /* the console's and security's run while the kernel sets itself up */
+    if (!c->kernel_done && strcmp(c->level, "console") &&
+        strcmp(c->level, "security") &&
+        !strcmp(last_phase(c->b)->name, "kernel")) {
+        begin_phase(c->b, "initcalls", NULL, ev->rec.ns);
+    }
+}
+
+static void initcall_start(Collect *c, const HtModelEvent *ev)
+{
+    g_autoptr(GString) name = g_string_new(NULL);
+    HtBootItem *call;
+
+    if (g_hash_table_size(c->calls) >= HT_BOOT_ITEMS_MAX) {
+        c->b->left_out++;
+        return;
+    }
+    ht_model_symbol(c->m, ev->boot, ht_event_uint(ev, HT_F_INITCALL_FUNC),
+                    name);
+    call = g_new(HtBootItem, 1);
+    *call = (HtBootItem) {
+        .name = g_strdup(name->str),
+        .level = c->kernel_done ? "modules" : c->level,
+        .pid = ev->rec.pid,
+        .begin = ev->rec.ns,
+    };
+    g_hash_table_replace(c->calls, GINT_TO_POINTER(ev->rec.pid), call);
+}
+
+static void add_call(HtBoot *b, HtBootItem *call, uint64_t end, bool ended)
+{
+    HtBootItem item = *call;
+
+    if (b->initcalls->len >= HT_BOOT_ITEMS_MAX) {
+        b->left_out++;
+        return;
+    }
+    item.end = end;
+    item.ended = ended;
+    call->name = NULL;
+    g_array_append_val(b->initcalls, item);
+}
+
+static void initcall_finish(Collect *c, const HtModelEvent *ev)
+{
+    HtBootItem *call = g_hash_table_lookup(c->calls,
+                                           GINT_TO_POINTER(ev->rec.pid));
+
+    if (call) {
+        call->ret = ht_event_uint(ev, HT_F_INITCALL_RET);
+        add_call(c->b, call, ev->rec.ns, true);
+        g_hash_table_remove(c->calls, GINT_TO_POINTER(ev->rec.pid));
+    }
+    if (!c->kernel_done && ev->rec.pid == 1) {
+        c->last_call = ev->rec.ns;
+    }
+}
+
+static void init_executes(Collect *c, const HtModelEvent *ev)
+{
+    g_autofree char *file = text_of(ev, HT_F_EXEC_FILE);
+    HtBootPhase *last = last_phase(c->b);
+    const char *name = !strcmp(file, "/init") ? "initramfs" : "init";
+
+    if (!c->kernel_done && c->last_call > last->begin &&
+        !strcmp(last->name, "initcalls")) {
+        begin_phase(c->b, "kernel, rest", NULL, c->last_call);
+    }
+    if (c->kernel_done && !c->services && strcmp(last->name, "initramfs") &&
+        ev->rec.ns - last->begin < STEP_NS) {
+        g_free(last->detail);
+        last->detail = g_steal_pointer(&file);
+        return;
+    }
+    c->kernel_done = true;
+    c->services = false;
+    begin_phase(c->b, name, g_steal_pointer(&file), ev->rec.ns);
+}
+
+static HtBootItem *process(Collect *c, int32_t pid)
+{
+    gsize i = GPOINTER_TO_SIZE(g_hash_table_lookup(c->images,
+                                                   GINT_TO_POINTER(pid)));
+
+    return i ? &g_array_index(c->b->processes, HtBootItem, i - 1) : NULL;
+}
+
+static void executes(Collect *c, const HtModelEvent *ev)
+{
+    const HtTask *task = ht_model_task(c->m, ev->rec.pid);
+    HtBootItem *p = process(c, ev->rec.pid);
+    HtBootItem item = {
+        .level = "",
+        .pid = ev->rec.pid,
+        .begin = ev->rec.ns,
+        .service = task && task->ppid == 1,
+    };
+
+    if (ev->rec.pid == 1) {
+        init_executes(c, ev);
+        return;
+    }
+    if (item.service && !c->services && c->kernel_done &&
+        !strcmp(last_phase(c->b)->name, "init")) {
+        c->services = true;
+        begin_phase(c->b, "services", text_of(ev, HT_F_EXEC_FILE),
+                    ev->rec.ns);
+    }
+    if (p) {
+        g_free(p->name);
+        p->name = text_of(ev, HT_F_EXEC_FILE);
+        return;
+    }
+    if (c->b->processes->len >= HT_BOOT_ITEMS_MAX) {
+        c->b->left_out++;
+        return;
+    }
+    item.name = text_of(ev, HT_F_EXEC_FILE);
+    g_array_append_val(c->b->processes, item);
+    g_hash_table_insert(c->images, GINT_TO_POINTER(ev->rec.pid),
+                        GSIZE_TO_POINTER((gsize)c->b->processes->len));
+}
+
+/* Some programs execute themselves and then say who they are. */
+static void renames(Collect *c, const HtModelEvent *ev)
+{
+    HtBootItem *p = process(c, ev->rec.pid);
+
+    if (p && !strcmp(p->name, "/proc/self/exe")) {
+        g_free(p->name);
+        p->name = text_of(ev, HT_F_RENAME_NEW);
+    }
+}
+
+/* What ran until now; threads' time is their process's. */
+static void account(Collect *c, const HtModelEvent *ev)
+{
+    Running *cpu = &c->cpus[ev->rec.cpu];
+    const HtTask *task;
+    HtBootItem *p;
+
+    if (cpu->pid > 0 && ev->rec.ns > cpu->since) {
+        task = ht_model_task(c->m, cpu->pid);
+        p = process(c, task && task->tgid ? task->tgid : cpu->pid);
+        if (p) {
+            p->cpu_ns += ev->rec.ns - MAX(cpu->since, p->begin);
+        }
+    }
+    cpu->since = ev->rec.ns;
+}
+
+static void ends(Collect *c, const HtModelEvent *ev)
+{
+    HtBootItem *p = process(c, ev->rec.pid);
+
+    if (ev->rec.cpu < CPUS_MAX) {
+        account(c, ev);
+    }
+    if (p) {
+        p->end = ev->rec.ns;
+        p->ended = true;
+        g_hash_table_remove(c->images, GINT_TO_POINTER(ev->rec.pid));
+    }
+}
+
+static void switches(Collect *c, const HtModelEvent *ev)
+{
+    if (ev->rec.cpu < CPUS_MAX) {
+        account(c, ev);
+        c->cpus[ev->rec.cpu].pid = ht_event_uint(ev, HT_F_SWITCH_NEXT_PID);
+    }
+}
+
+static void look(Collect *c, const HtModelEvent *ev)
+{
+    HtBoot *b = c->b;
+
+    if (!b->events++) {
+        b->begin = ev->rec.ns;
+        begin_phase(b, "kernel", NULL, ev->rec.ns);
+    }
+    b->begin = MIN(b->begin, ev->rec.ns);
+    b->end = MAX(b->end, ev->rec.ns);
+    if (ev->rec.lost_before) {
+        b->gaps++;
+        if (ev->rec.cpu < CPUS_MAX) {
+            c->cpus[ev->rec.cpu].pid = 0;
+        }
+    }
+    switch (ev->class->kind) {
+    case HT_KIND_INITCALL_LEVEL:
+        initcall_level(c, ev);
+        break;
+    case HT_KIND_INITCALL_START:
+        initcall_start(c, ev);
+        break;
+    case HT_KIND_INITCALL_FINISH:
+        initcall_finish(c, ev);
+        break;
+    case HT_KIND_SCHED_EXEC:
+        executes(c, ev);
+        break;
+    case HT_KIND_SCHED_EXIT:
+        ends(c, ev);
+        break;
+    case HT_KIND_TASK_RENAME:
+        renames(c, ev);
+        break;
+    case HT_KIND_SCHED_SWITCH:
+        switches(c, ev);
+        break;
+    default:
+        break;
+    }
+}
+
+static void finish(Collect *c)
+{
+    HtBoot *b = c->b;
+    HtBootPhase *last = last_phase(b);
+    GHashTableIter iter;
+    gpointer call;
+    unsigned i;
+
+    if (last) {
+        last->end = b->end;
+    }
+    g_hash_table_iter_init(&iter, c->calls);
+    while (g_hash_table_iter_next(&iter, NULL, &call)) {
+        add_call(b, call, b->end, false);
+    }
+    for (i = 0; i < b->processes->len; i++) {
+        HtBootItem *p = &g_array_index(b->processes, HtBootItem, i);
+
+        if (!p->ended) {
+            p->end = b->end;
+        }
+    }
+    for (i = 0; i < b->initcalls->len; i++) {
+        HtBootItem *p = &g_array_index(b->initcalls, HtBootItem, i);
+
+        p->level = g_intern_string(p->level);
+    }
+}
+
+static void free_call(gpointer data)
+{
+    clear_item(data);
+    g_free(data);
+}
+
+static HtBoot *new_boot(HtModel *m)
+{
+    HtBoot *b = g_new0(HtBoot, 1);
+
+    b->release = g_strdup(ht_model_info(m, "guest", "release"));
+    b->phases = g_array_new(false, false, sizeof(HtBootPhase));
+    b->initcalls = g_array_new(false, false, sizeof(HtBootItem));
+    b->processes = g_array_new(false, false, sizeof(HtBootItem));
+    g_array_set_clear_func(b->phases, clear_phase);
+    g_array_set_clear_func(b->initcalls, clear_item);
+    g_array_set_clear_func(b->processes, clear_item);
+    return b;
+}
+
+/* How many boots there are is known when all was read. */
+static unsigned count_boots(HtModel *m)
+{
+    unsigned boots = 0;
+    HtModelEvent ev;
+
+    while (ht_model_next(m, &ev)) {
+        boots = MAX(boots, ev.boot);
+    }
+    return boots;
+}
+
+HtBoot *ht_boot_collect(const char *dir, unsigned boot, uint64_t to_ns,
+                        GError **errp)
+{
+    g_autoptr(HtModel) m = ht_model_open(dir, errp);
+    g_autoptr(HtBoot) b = NULL;
+    Collect c = { .m = m, .level = "" };
+    unsigned boots;
+    HtModelEvent ev;
+
+    if (!m) {
+        return NULL;
+    }
+    boots = count_boots(m);
+    if (!boots) {
+        g_set_error(errp, G_IO_ERROR, G_IO_ERROR_NOT_FOUND,
+                    "'%s' has no events", dir);
+        return NULL;
+    }
+    if (boot > boots) {
+        g_set_error(errp, G_IO_ERROR, G_IO_ERROR_NOT_FOUND,
+                    "'%s' has no boot %u: --boot is 1 to %u", dir, boot,
+                    boots);
+        return NULL;
+    }
+    ht_model_rewind(m);
+    b = new_boot(m);
+    b->boots = boots;
+    b->boot = boot ? boot : boots;
+    c.b = b;
+    c.levels = g_ptr_array_new_with_free_func(g_free);
+    c.calls = g_hash_table_new_full(NULL, NULL, NULL, free_call);
+    c.images = g_hash_table_new(NULL, NULL);
+    c.cpus = g_new0(Running, CPUS_MAX);
+    while (ht_model_next(m, &ev)) {
+        if (ev.boot == b->boot && ev.rec.ns <= to_ns) {
+            look(&c, &ev);
+        }
+    }
+    finish(&c);
+    g_hash_table_destroy(c.calls);
+    g_hash_table_destroy(c.images);
+    g_ptr_array_unref(c.levels);
+    g_free(c.cpus);
+    if (!b->events) {
+        g_set_error(errp, G_IO_ERROR, G_IO_ERROR_NOT_FOUND,
+                    "boot %u of '%s' has no events before that time",
+                    b->boot, dir);
+        return NULL;
+    }
+    return g_steal_pointer(&b);
+}
+
+void ht_boot_free(HtBoot *b)
+{
+    if (b) {
+        g_free(b->release);
+        g_array_unref(b->phases);
+        g_array_unref(b->initcalls);
+        g_array_unref(b->processes);
+        g_free(b);
+    }
+}

@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+# shellcheck shell=bash
+# Completion of the command hypertrace
+
+_hypertrace_options() {
+    hypertrace "$1" --help 2>/dev/null |
+        grep -oE -- '(^| )--[a-z-]+=?|(^| )-[a-z],' | tr -d ' ,'
+}
+
+_hypertrace() {
+    local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]}
+
+    # --option=value is three words
+    [ "$cur" != = ] || cur=
+    [ "$prev" != = ] || prev=${COMP_WORDS[COMP_CWORD-2]}
+    if [ "$COMP_CWORD" -eq 1 ]; then
+        mapfile -t COMPREPLY < <(compgen -W "--help --version $(
+            hypertrace --help 2>/dev/null |
+                sed -n 's/^  \([a-z]\{2,\}\) .*/\1/p')" -- "$cur")
+        return
+    fi
+    case $prev in
+    --format|-f)
+        mapfile -t COMPREPLY < <(compgen -W "dat perfetto ctf" -- "$cur")
+        return
+        ;;
+    --colour)
+        mapfile -t COMPREPLY < <(compgen -W "always never auto" -- "$cur")
+        return
+        ;;
+    --output|-o|--svg)
+        compopt -o filenames
+        mapfile -t COMPREPLY < <(compgen -f -- "$cur")
+        return
+        ;;
+    --from|--to|--event|--cpu|--task|--boot|--rows|--slowest)
+        return
+        ;;
+    esac
+    case $cur in
+    -*)
+        mapfile -t COMPREPLY < <(compgen -W "$(
+            _hypertrace_options "${COMP_WORDS[1]}")" -- "$cur")
+        [[ ${COMPREPLY[0]-} != *= ]] || compopt -o nospace
+        ;;
+    *)
+        compopt -o filenames
+        mapfile -t COMPREPLY < <(compgen -d -- "$cur")
+        ;;
+    esac
+}
+
+complete -F _hypertrace hypertrace

@@ -1,0 +1,352 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * hypertrace: what report, log, top and boot have in common on their command
+ * lines
+ */
+#include <errno.h>
+#include <gio/gio.h>
+#include <string.h>
+
+#include "command.h"
+#include "escape.h"
+#include "view.h"
+
+#define CPUS_MAX        4096
+
+bool ht_view_time(const char *option, const char *s, uint64_t *ns,
+                  bool *from_end, GError **errp)
+{
+    static const struct {
+        const char *name;
+        double ns;
+    } units[] = {
+        { "", 1e9 }, { "s", 1e9 }, { "ms", 1e6 }, { "us", 1e3 }, { "ns", 1 },
+    };
+    char *end;
+    double v;
+    unsigned i;
+
+    *from_end = *s == '-';
+    v = g_ascii_strtod(s + *from_end, &end);
+    for (i = 0; i < G_N_ELEMENTS(units); i++) {
+        if (!strcmp(end, units[i].name) && end != s + *from_end &&
+            v >= 0 && v * units[i].ns < 9e18) {
+            *ns = v * units[i].ns + 0.5;
+            return true;
+        }
+    }
+    g_set_error(errp, G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE,
+                "%s=%s: a time is a number of seconds of the guest's clock,"
+                " or a number and s, ms, us or ns; with '-' before it, it"
+                " counts back from the end: 1.5, 20ms, -300us", option, s);
+    return false;
+}
+
+/* "0,2-3" */
+static bool parse_cpus(HtView *v, GError **errp)
+{
+    g_auto(GStrv) parts = g_strsplit(v->cpu, ",", -1);
+    unsigned i;
+
+    v->cpus = g_array_new(false, false, sizeof(unsigned));
+    for (i = 0; parts[i]; i++) {
+        g_auto(GStrv) ends = g_strsplit(parts[i], "-", 2);
+        guint64 first, last;
+        unsigned c;
+
+        if (!ends[0] ||
+            !g_ascii_string_to_unsigned(ends[0], 10, 0, CPUS_MAX - 1, &first,
+                                        NULL) ||
+            !g_ascii_string_to_unsigned(ends[1] ? ends[1] : ends[0], 10,
+                                        first, CPUS_MAX - 1, &last, NULL)) {
+            g_set_error(errp, G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE,
+                        "--cpu=%s: a list of CPUs is made of numbers from 0"
+                        " to %d and ranges: 0,2-3", v->cpu, CPUS_MAX - 1);
+            return false;
+        }
+        for (c = first; c <= last; c++) {
+            g_array_append_val(v->cpus, c);
+        }
+    }
+    return true;
+}
+
+static GPtrArray *parse_patterns(const char *list, GPtrArray *texts)
+{
+    g_auto(GStrv) parts = g_strsplit(list, ",", -1);
+    GPtrArray *all = g_ptr_array_new_with_free_func(
+        (GDestroyNotify)g_pattern_spec_free);
+    unsigned i;
+
+    for (i = 0; parts[i]; i++) {
+        if (*parts[i]) {
+            g_ptr_array_add(all, g_pattern_spec_new(parts[i]));
+            if (texts) {
+                g_ptr_array_add(texts, g_strdup(parts[i]));
+            }
+        }
+    }
+    return all;
+}
+
+static bool check(HtView *v, GError **errp)
+{
+    v->to_ns = UINT64_MAX;
+    if (v->colour && strcmp(v->colour, "always") &&
+        strcmp(v->colour, "never") && strcmp(v->colour, "auto")) {
+        g_set_error(errp, G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE,
+                    "--colour=%s: it is always, never or auto", v->colour);
+        return false;
+    }
+    if (v->boot < 0) {
+        g_set_error(errp, G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE,
+                    "--boot=%d: boots are counted from 1", v->boot);
+        return false;
+    }
+    if ((v->from && !ht_view_time("--from", v->from, &v->from_ns,
+                                  &v->from_end, errp)) ||
+        (v->to && !ht_view_time("--to", v->to, &v->to_ns, &v->to_end, errp)) ||
+        (v->cpu && !parse_cpus(v, errp))) {
+        return false;
+    }
+    if (v->event) {
+        v->event_names = g_ptr_array_new_with_free_func(g_free);
+        v->events = parse_patterns(v->event, v->event_names);
+        v->by_type = g_byte_array_new();
+        g_byte_array_set_size(v->by_type, 1 << 16);
+        memset(v->by_type->data, 0, v->by_type->len);
+    }
+    if (v->task) {
+        v->tasks = parse_patterns(v->task, NULL);
+    }
+    return true;
+}
+
+static void add_option(GOptionGroup *g, const char *name, GOptionArg arg,
+                       void *to, const char *help, const char *metavar)
+{
+    const GOptionEntry entries[] = {
+        { name, 0, 0, arg, to, help, metavar },
+        { 0 }
+    };
+
+    g_option_group_add_entries(g, entries);
+}
+
+bool ht_view_parse(HtView *v, int *argc, char **argv, const char *summary,
+                   unsigned which, const GOptionEntry *own, int *status)
+{
+    g_autoptr(GOptionContext) context = NULL;
+    g_autoptr(GError) error = NULL;
+    g_autofree char *program = g_strdup_printf("hypertrace %s", argv[0]);
+    GOptionGroup *g = g_option_group_new(NULL, NULL, NULL, NULL, NULL);
+    int i;
+
+    if (own) {
+        g_option_group_add_entries(g, own);
+    }
+    if (which & HT_VIEW_TIME) {
+        add_option(g, "from", G_OPTION_ARG_STRING, &v->from,
+                   "no event before TIME: 1.5, 20ms; -20ms: before the end",
+                   "TIME");
+        add_option(g, "to", G_OPTION_ARG_STRING, &v->to,
+                   "no event after TIME", "TIME");
+    }
+    if (which & HT_VIEW_EVENT) {
+        add_option(g, "event", G_OPTION_ARG_STRING, &v->event,
+                   "only these events: sched_switch,irq_*,task:*", "LIST");
+    }
+    if (which & HT_VIEW_CPU) {
+        add_option(g, "cpu", G_OPTION_ARG_STRING, &v->cpu,
+                   "only events of these CPUs: 0,2-3", "LIST");
+    }
+    if (which & HT_VIEW_TASK) {
+        add_option(g, "task", G_OPTION_ARG_STRING, &v->task,
+                   "only events of these tasks: 17,systemd*", "LIST");
+    }
+    if (which & HT_VIEW_BOOT) {
+        add_option(g, "boot", G_OPTION_ARG_INT, &v->boot,
+                   "only this boot of the guest, counted from 1", "N");
+    }
+    if (which & HT_VIEW_OUTPUT) {
+        add_option(g, "json", G_OPTION_ARG_NONE, &v->json,
+                   "JSON instead of text", NULL);
+        add_option(g, "colour", G_OPTION_ARG_STRING, &v->colour,
+                   "always, never, or auto: on a terminal", "WHEN");
+    }
+    context = g_option_context_new(which & HT_VIEW_TWO ? "DIR [DIR2]" : "DIR");
+    g_option_context_set_summary(context, summary);
+    g_option_context_set_main_group(context, g);
+    g_set_prgname(program);
+    if (!g_option_context_parse(context, argc, &argv, &error) ||
+        !check(v, &error)) {
+        *status = ht_usage_error("%s", error->message);
+        return false;
+    }
+    /* "--" ends options; it is no recording */
+    if (*argc > 1 && !strcmp(argv[1], "--")) {
+        for (i = 1; i < *argc; i++) {
+            argv[i] = argv[i + 1];
+        }
+        (*argc)--;
+    }
+    if (*argc < 2) {
+        *status = ht_usage_error("which recording? give the directory that"
+                                 " 'hypertrace record -o DIR' made");
+        return false;
+    }
+    v->dir = g_strdup(argv[1]);
+    if (*argc > (which & HT_VIEW_TWO ? 3 : 2)) {
+        *status = ht_usage_error("'%s' is too much: there is a recording"
+                                 " already, '%s'", argv[*argc - 1], v->dir);
+        return false;
+    }
+    return true;
+}
+
+void ht_view_free(HtView *v)
+{
+    g_free(v->dir);
+    g_free(v->colour);
+    g_free(v->from);
+    g_free(v->to);
+    g_free(v->cpu);
+    g_free(v->event);
+    g_free(v->task);
+    g_clear_pointer(&v->cpus, g_array_unref);
+    g_clear_pointer(&v->events, g_ptr_array_unref);
+    g_clear_pointer(&v->event_names, g_ptr_array_unref);
+    g_clear_pointer(&v->tasks, g_ptr_array_unref);
+    g_clear_pointer(&v->by_type, g_byte_array_unref);
+}
+
+void ht_view_output(const HtView *v, HtOutput *o)
+{
+    ht_output_stdout(o);
+    if (v->colour && strcmp(v->colour, "auto")) {
+        o->colour = !strcmp(v->colour, "always");
+    }
+    if (v->json) {
+        o->colour = false;
+    }
+}
+
+static void resolve_end(HtView *v, HtModel *m)
+{
+    uint64_t end = 0;
+    HtModelEvent ev;
+
+    while (ht_model_next(m, &ev)) {
+        if (!v->boot || ev.boot == (unsigned)v->boot) {
+            /* of the last boot, if there are several */
+            end = ev.rec.ns;
+        }
+    }
+    if (v->from_end) {
+        v->from_ns = end - MIN(v->from_ns, end);
+        v->from_end = false;
+    }
+    if (v->to_end) {
+        v->to_ns = end - MIN(v->to_ns, end);
+        v->to_end = false;
+    }
+    ht_model_rewind(m);
+}
+
+HtModel *ht_view_open(HtView *v, GError **errp)
+{
+    HtModel *m = ht_model_open(v->dir, errp);
+
+    if (m && (v->from_end || v->to_end)) {
+        resolve_end(v, m);
+    }
+    return m;
+}
+
+/* A pattern with a colon is for system:event. */
+static bool wanted_event(HtView *v, const HtEventClass *c)
+{
+    uint8_t *known = &v->by_type->data[c->type];
+    g_autofree char *full = NULL;
+    unsigned i;
+
+    if (*known) {
+        return *known == 2;
+    }
+    full = g_strdup_printf("%s:%s", c->system, c->name);
+    *known = 1;
+    for (i = 0; i < v->events->len; i++) {
+        const char *text = v->event_names->pdata[i];
+
+        if (g_pattern_spec_match_string(v->events->pdata[i],
+                                        strchr(text, ':') ? full : c->name)) {
+            *known = 2;
+        }
+    }
+    return *known == 2;
+}
+
+static bool wanted_task(const HtView *v, const HtTask *t)
+{
+    g_autofree char *pid = g_strdup_printf("%d", t->pid);
+    unsigned i;
+
+    for (i = 0; i < v->tasks->len; i++) {
+        if (g_pattern_spec_match_string(v->tasks->pdata[i], pid) ||
+            g_pattern_spec_match_string(v->tasks->pdata[i], t->comm)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool wanted(HtView *v, const HtModelEvent *ev)
+{
+    unsigned i;
+
+    if (ev->rec.ns < v->from_ns || ev->rec.ns > v->to_ns ||
+        (v->boot && ev->boot != (unsigned)v->boot) ||
+        (v->events && !wanted_event(v, ev->class)) ||
+        (v->tasks && !wanted_task(v, ev->task))) {
+        return false;
+    }
+    if (!v->cpus) {
+        return true;
+    }
+    for (i = 0; i < v->cpus->len; i++) {
+        if (g_array_index(v->cpus, unsigned, i) == ev->rec.cpu) {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool ht_view_next(HtView *v, HtModel *m, HtModelEvent *ev)
+{
+    while (ht_model_next(m, ev)) {
+        if (wanted(v, ev)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool ht_view_selects(const HtView *v)
+{
+    return v->from || v->to || v->cpu || v->event || v->task;
+}
+
+int ht_view_finish(HtOutput *o, bool ok, GError *error)
+{
+    int status = HT_EXIT_OK;
+
+    if (!ht_output_finish(o, ok ? &error : NULL) || !ok) {
+        g_autoptr(GString) s = g_string_new(NULL);
+
+        ht_escape_str(s, HT_ESCAPE_TERMINAL,
+                      error ? error->message : "it did not work");
+        status = ht_error("%s", s->str);
+    }
+    g_clear_error(&error);
+    return status;
+}
