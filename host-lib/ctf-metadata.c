@@ -115,14 +115,16 @@ void ht_ctf_metadata_begin(GString *out, const HtCtfInfo *info)
     g_string_append(out, "};\n\nclock {\n\tname = \"monotonic\";\n\tuuid = ");
     append_uuid(out, info->clock_uuid);
     g_string_append_printf(out,
-                           "\tdescription = \"guest counter converted to"
-                           " the host's CLOCK_MONOTONIC\";\n"
+                           "\tdescription = \"%s\";\n"
                            "\tfreq = %d;\n"
                            "\tprecision = %" PRIu64 ";\n"
                            "\toffset_s = %" PRId64 ";\n"
                            "\toffset = %" PRId64 ";\n"
                            "\tabsolute = TRUE;\n"
                            "};\n\n",
+                           info->clock ? info->clock :
+                           "guest counter converted to the host's"
+                           " CLOCK_MONOTONIC",
                            NS_PER_SECOND, info->precision_ns, s, ns);
     g_string_append(out, layout);
 }

@@ -27,7 +27,7 @@ needed="gcc libc6-dev make ninja-build pkg-config python3 python3-venv perl
 # Without these some parts are left out; each part says so.
 wanted="libtraceevent-dev liblttng-ust-dev liblttng-ctl-dev lttng-tools babeltrace2
  libbabeltrace2-dev python3-pytest python3-pytest-xdist
- python3-bt2 shellcheck gnuplot-nox spin"
+ python3-bt2 shellcheck gnuplot-nox spin trace-cmd protobuf-compiler"
 case $purpose in
 '') ;;
 bench) wanted="$wanted rt-tests sysbench" ;;

@@ -12,6 +12,7 @@
  * @vm_name: shown as the host name of the traced system
  * @device: name of the device
  * @channel: how the events travel
+ * @clock: what the times are; NULL: a device's, converted to the host's
  * @uuid: of this trace directory and no other
  * @clock_uuid: of the guest's clock, the same for all devices of a VM
  * @clock_offset_ns: CLOCK_REALTIME - CLOCK_MONOTONIC
@@ -21,6 +22,7 @@ typedef struct HtCtfInfo {
     const char *vm_name;
     const char *device;
     const char *channel;
+    const char *clock;
     uint8_t uuid[16];
     uint8_t clock_uuid[16];
     int64_t clock_offset_ns;

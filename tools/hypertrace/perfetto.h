@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * hypertrace: what of Perfetto's protobuf is written: numbers of fields
+ *
+ * Named after the messages and fields of protos/perfetto/trace/.
+ */
+#ifndef HYPERTRACE_TOOL_PERFETTO_H
+#define HYPERTRACE_TOOL_PERFETTO_H
+
+#include "model.h"
+
+enum {
+    PF_TRACE_PACKET = 1,
+
+    PF_PACKET_FTRACE_EVENTS = 1,
+    PF_PACKET_PROCESS_TREE = 2,
+    PF_PACKET_CLOCK_SNAPSHOT = 6,
+    PF_PACKET_TIMESTAMP = 8,
+    PF_PACKET_SEQUENCE_ID = 10,
+    PF_PACKET_TRACK_EVENT = 11,
+    PF_PACKET_INTERNED_DATA = 12,
+    PF_PACKET_SEQUENCE_FLAGS = 13,
+    PF_PACKET_SYSTEM_INFO = 45,
+    PF_PACKET_TRACK_DESCRIPTOR = 60,
+    PF_PACKET_TRACE_ATTRIBUTES = 126,
+
+    PF_CLOCKS = 1,
+    PF_PRIMARY_TRACE_CLOCK = 2,
+    PF_CLOCK_ID = 1,
+    PF_CLOCK_TIMESTAMP = 2,
+
+    PF_BUNDLE_CPU = 1,
+    PF_BUNDLE_EVENT = 2,
+    PF_BUNDLE_LOST_EVENTS = 3,
+    PF_BUNDLE_GENERIC_DESCRIPTORS = 11,
+    PF_GENERIC_FIELD_ID = 1,
+    PF_GENERIC_DESCRIPTOR = 2,
+    PF_GENERIC_GROUP = 3,
+    PF_DESCRIPTOR_NAME = 1,
+    PF_DESCRIPTOR_FIELD = 2,
+    PF_FIELD_NAME = 1,
+    PF_FIELD_NUMBER = 3,
+    PF_FIELD_LABEL = 4,
+    PF_FIELD_TYPE = 5,
+
+    PF_EVENT_TIMESTAMP = 1,
+    PF_EVENT_PID = 2,
+    PF_EVENT_COMMON_FLAGS = 5,
+    PF_EVENT_GENERIC = 327,
+    PF_GENERIC_EVENT_NAME = 1,
+    PF_GENERIC_EVENT_FIELD = 2,
+    PF_GENERIC_EVENT_FIELD_NAME = 1,
+    PF_GENERIC_EVENT_FIELD_STR = 3,
+
+    PF_INTERNED_KERNEL_SYMBOLS = 26,
+    PF_INTERNED_IID = 1,
+    PF_INTERNED_STR = 2,
+
+    PF_TREE_PROCESSES = 1,
+    PF_TREE_THREADS = 2,
+    PF_PROCESS_PID = 1,
+    PF_PROCESS_PPID = 2,
+    PF_PROCESS_CMDLINE = 3,
+    PF_PROCESS_CMDLINE_IS_COMM = 9,
+    PF_THREAD_TID = 1,
+    PF_THREAD_NAME = 2,
+    PF_THREAD_TGID = 3,
+
+    PF_SYSTEM_UTSNAME = 1,
+    PF_SYSTEM_PAGE_SIZE = 6,
+    PF_SYSTEM_NUM_CPUS = 8,
+    PF_UTSNAME_SYSNAME = 1,
+    PF_UTSNAME_RELEASE = 3,
+    PF_UTSNAME_MACHINE = 4,
+
+    PF_ATTRIBUTE = 1,
+    PF_ATTRIBUTE_KEY = 1,
+    PF_ATTRIBUTE_LONG = 2,
+    PF_ATTRIBUTE_STRING = 3,
+
+    PF_TRACK_UUID = 1,
+    PF_TRACK_NAME = 2,
+    PF_TRACK_EVENT_CATEGORIES = 22,
+    PF_TRACK_EVENT_NAME = 23,
+    PF_TRACK_EVENT_TYPE = 9,
+    PF_TRACK_EVENT_UUID = 11,
+    PF_TRACK_EVENT_ANNOTATIONS = 4,
+    PF_ANNOTATION_NAME = 10,
+    PF_ANNOTATION_INT = 4,
+};
+
+/* BuiltinClock */
+#define PF_CLOCK_REALTIME       1
+#define PF_CLOCK_BOOTTIME       6
+
+/* TracePacket.sequence_flags */
+#define PF_INCREMENTAL_STATE_CLEARED    1
+
+/* FtraceEvent fields from here on are described in the trace itself. */
+#define PF_GENERIC_BASE         65536
+
+/* Numbers of a described event's fields are below. */
+#define PF_GENERIC_FIELDS_MAX   31
+
+/* A bundle with a higher CPU fails the whole trace. */
+#define PF_CPUS_MAX             1024
+
+/**
+ * PfWriter: what it takes to write events
+ * @m: model
+ * @symbols: iids of kernel addresses, by address; of uint64_t
+ * @interned: InternedData that was not written yet
+ * @descriptors: FtraceEventBundle fields that were not written yet
+ * @described: types whose descriptor was made
+ * @scratch: of strings
+ */
+typedef struct PfWriter {
+    HtModel *m;
+    GHashTable *symbols;
+    GByteArray *interned;
+    GByteArray *descriptors;
+    uint8_t described[(1 << 16) / 8];
+    GString *scratch;
+} PfWriter;
+
+/**
+ * pf_event: write an event into a bundle
+ * @w: writer
+ * @ev: event
+ * @out: appended to: a FtraceEventBundle's field `event`
+ */
+void pf_event(PfWriter *w, const HtModelEvent *ev, GByteArray *out);
+
+/**
+ * pf_symbol: the iid of a kernel address
+ * @w: writer; if the address is new, its name is added to @w->interned
+ * @boot: of which boot
+ * @addr: address
+ */
+uint64_t pf_symbol(PfWriter *w, unsigned boot, uint64_t addr);
+
+#endif /* HYPERTRACE_TOOL_PERFETTO_H */
