@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * hypertrace: where a guest's memory is read from: a QEMU that runs
+ *
+ * Nothing tells from outside which mapping is the guest's RAM; a ring is
+ * looked for in all that are large enough.  QEMU puts RAM at multiples of
+ * 2 MiB, so places in the guest that are such are such here as well.
+ *
+ * Reading memory that was never touched would allocate it, if it is shared:
+ * pagemap tells what was.
+ */
+#include "hypertrace/base.h"
+#include <signal.h>
+#include "source.h"
+
+/* Smaller mappings are not a guest's RAM. */
+#define LEAST (UINT64_C(8) << 20)
+/* Entries of pagemap read at once */
+#define ENTRIES 512
+#define PRESENT (UINT64_C(3) << 62)     /* or swapped */
+/* A hole is believed to be one for so long, in us. */
+#define HOLE_TIME 10000
+
+static int process_read(void *opaque, uint64_t offset, void *buf, size_t len)
+{
+    HtSource *s = opaque;
+    const HtSourceRange *r = ht_source_find(s, offset);
+    ssize_t n;
+
+    if (!r || offset < r->at || len > r->size ||
+        offset - r->at > r->size - len) {
+        return -ENXIO;
+    }
+    do {
+        n = pread(s->fd, buf, len, r->from + offset - r->at);
+    } while (n < 0 && errno == EINTR);
+    if (n == (ssize_t)len) {
+        return 0;
+    }
+    return n < 0 ? -errno : -ESRCH;     /* the process has ended */
+}
+
+/* The first page of @r at @offset or behind that was touched, or its end */
+static uint64_t first_present(HtSource *s, const HtSourceRange *r,
+                              uint64_t offset)
+{
+    uint64_t page = sysconf(_SC_PAGESIZE), end = r->at + r->size;
+    uint64_t entries[ENTRIES];
+
+    offset -= (offset - r->at) % page;
+    while (offset < end) {
+        uint64_t n = MIN((end - offset + page - 1) / page, ENTRIES), i;
+
+        /* Behind it is a hole that is known already. */
+        if (offset >= s->hole_from && offset < s->hole_to &&
+            s->hole_to <= end &&
+            g_get_monotonic_time() - s->hole_time < HOLE_TIME) {
+            return s->hole_to;
+        }
+        if (pread(s->pagemap, entries, n * 8,
+                  (r->from + offset - r->at) / page * 8) != (ssize_t)n * 8) {
+            return offset;
+        }
+        for (i = 0; i < n; i++) {
+            if (entries[i] & PRESENT) {
+                return offset + i * page;
+            }
+        }
+        offset += n * page;
+    }
+    return end;
+}
+
+static void note_hole(HtSource *s, uint64_t from, uint64_t to)
+{
+    if (to > from) {
+        s->hole_from = from;
+        s->hole_to = to;
+        s->hole_time = g_get_monotonic_time();
+    }
+}
+
+static bool process_next(void *opaque, uint64_t offset, uint64_t *out)
+{
+    HtSource *s = opaque;
+    const HtSourceRange *r;
+
+    while ((r = ht_source_find(s, offset))) {
+        uint64_t begin = MAX(offset, r->at);
+        uint64_t next = s->pagemap < 0 ? begin : first_present(s, r, begin);
+
+        if (next < r->at + r->size) {
+            *out = MAX(next, begin);
+            note_hole(s, begin, next);
+            return true;
+        }
+        note_hole(s, begin, next);
+        offset = next;
+    }
+    return false;
+}
+
+/* Can this be a guest's RAM? */
+static bool is_ram(const char *mode, const char *path, uint64_t size)
+{
+    static const char *const names[] = {
+        "/memfd:", "/dev/shm/", "/dev/zero", "/dev/hugepages/", "/anon_huge",
+    };
+    guint i;
+
+    if (size < LEAST || !g_str_has_prefix(mode, "rw-") ||
+        g_str_has_prefix(path, "[stack") || g_str_has_prefix(path, "[v")) {
+        return false;
+    }
+    for (i = 0; i < G_N_ELEMENTS(names); i++) {
+        if (g_str_has_prefix(path, names[i])) {
+            return true;
+        }
+    }
+    return !g_str_has_prefix(path, "/dev/") &&
+           !g_str_has_prefix(path, "anon_inode:");
+}
+
+static void add_mappings(HtSource *s, const char *maps)
+{
+    g_auto(GStrv) lines = g_strsplit(maps, "\n", -1);
+    guint i;
+
+    for (i = 0; lines[i]; i++) {
+        uint64_t from, to;
+        int path = 0;
+        char mode[5];
+
+        if (sscanf(lines[i], "%" SCNx64 "-%" SCNx64 " %4s %*s %*s %*s %n",
+                   &from, &to, mode, &path) == 3 && path && to > from &&
+            is_ram(mode, lines[i] + path, to - from)) {
+            ht_source_add(s, from, to - from, 0);
+        }
+    }
+}
+
+HtSource *ht_source_process(pid_t pid, GError **error)
+{
+    g_autofree char *maps_path = g_strdup_printf("/proc/%d/maps", pid);
+    g_autofree char *mem_path = g_strdup_printf("/proc/%d/mem", pid);
+    g_autofree char *pagemap_path = g_strdup_printf("/proc/%d/pagemap", pid);
+    g_autofree char *maps = NULL;
+    g_autoptr(HtSource) s = NULL;
+    int fd = open(mem_path, O_RDONLY | O_CLOEXEC);
+
+    if (fd < 0) {
+        const char *hint = "";
+
+        if (errno == EACCES || errno == EPERM) {
+            hint = "; run it as the same user, and as root where "
+                   "kernel.yama.ptrace_scope forbids it";
+        }
+        g_set_error(error, G_FILE_ERROR, g_file_error_from_errno(errno),
+                    "cannot read the memory of process %d: %s%s", pid,
+                    errno == ENOENT ? "there is no such process" :
+                    g_strerror(errno), hint);
+        return NULL;
+    }
+    s = ht_source_new(fd);
+    if (!g_file_get_contents(maps_path, &maps, NULL, error)) {
+        return NULL;
+    }
+    add_mappings(s, maps);
+    if (s->ranges->len == 0) {
+        g_set_error(error, G_FILE_ERROR, G_FILE_ERROR_INVAL,
+                    "process %d has no mapping that could be a guest's RAM: "
+                    "at least %d MiB that can be written", pid,
+                    (int)(LEAST >> 20));
+        return NULL;
+    }
+    s->pagemap = open(pagemap_path, O_RDONLY | O_CLOEXEC);
+    s->mem.read = process_read;
+    s->mem.next = process_next;
+    return g_steal_pointer(&s);
+}
