@@ -50,7 +50,7 @@ static uint32_t order_at(const HtFtCpu *c, uint32_t at)
 {
     uint32_t slot;
 
-    if (ht_ft_mem_read(c->mem, c->geo->order + 4 * (uint64_t)at, &slot, 4)) {
+    if (ht_ft_mem_read(c->mem, c->geo.order + 4 * (uint64_t)at, &slot, 4)) {
         return HT_FT_NO_SLOT;
     }
     slot = ht_le32(slot);
@@ -77,7 +77,7 @@ static uint32_t head_slot(const HtFtCpu *c)
 {
     uint64_t head;
 
-    return ht_ft_cpu_load(c, c->geo->meta + 8, &head) ? slot_of(c, head) :
+    return ht_ft_cpu_load(c, c->geo.meta + 8, &head) ? slot_of(c, head) :
                                                         HT_FT_NO_SLOT;
 }
 
@@ -85,7 +85,7 @@ static uint32_t commit_slot(const HtFtCpu *c)
 {
     uint64_t commit;
 
-    return ht_ft_cpu_load(c, c->geo->meta + 16, &commit) ?
+    return ht_ft_cpu_load(c, c->geo.meta + 16, &commit) ?
         slot_of(c, commit) : HT_FT_NO_SLOT;
 }
 
@@ -111,7 +111,7 @@ static uint32_t read_order(HtFtCpu *c)
         uint32_t head = head_slot(c);
 
         if (head == HT_FT_NO_SLOT ||
-            ht_ft_mem_read(c->mem, c->geo->order, c->new_order,
+            ht_ft_mem_read(c->mem, c->geo.order, c->new_order,
                            subbufs * sizeof(c->new_order[0])) ||
             head_slot(c) != head || order_at(c, 0) !=
             ht_le32(c->new_order[0])) {
@@ -449,7 +449,7 @@ int ht_ft_cpu_collect(HtFtCpu *c, HtFtLook *look)
     Writer w;
     int i;
 
-    if (ht_ft_mem_read(c->mem, c->geo->meta, line, sizeof(line))) {
+    if (ht_ft_mem_read(c->mem, c->geo.meta, line, sizeof(line))) {
         return -EIO;
     }
     first = ht_le64(line[0]);

@@ -89,7 +89,7 @@ typedef struct HtFtLook {
 typedef struct HtFtCpu {
     const HtFtMem *mem;
     const HtFtRing *ring;
-    const HtFtRingCpu *geo;
+    HtFtRingCpu geo;
     uint32_t number;
     bool relaxed;
     uint64_t first;
@@ -189,7 +189,7 @@ bool ht_ft_cpu_load(const HtFtCpu *c, uint64_t offset, uint64_t *value);
  */
 static inline uint64_t ht_ft_cpu_page(const HtFtCpu *c, uint32_t slot)
 {
-    return c->geo->pages + (uint64_t)slot * c->ring->subbuf_size;
+    return c->geo.pages + (uint64_t)slot * c->ring->subbuf_size;
 }
 
 /* Bytes that a page has for records */

@@ -11,6 +11,9 @@
 /* What of the past says how many events a gap had */
 #define RATE_EVENTS 4096u
 
+/* Looks at which more processors are looked for, and how often later */
+#define GROW_LOOKS 1024u
+
 /* What a look leaves allocated */
 #define KEEP_BYTES (1u << 20)
 
@@ -20,6 +23,9 @@ struct HtFtFollow {
     const HtFtFollowOps *ops;
     void *opaque;
     HtFtCpu *cpu;
+    uint32_t cpus;
+    bool relaxed;
+    uint64_t looks;
     HtFtLook look;
     uint32_t epoch;
     uint32_t segment;           /* of the clock in this epoch */
@@ -29,41 +35,53 @@ struct HtFtFollow {
     bool alive;
 };
 
+/* Those that the ring has got */
+static void add_cpus(HtFtFollow *f)
+{
+    const HtFtRing *ring = f->ring;
+
+    f->cpu = g_renew(HtFtCpu, f->cpu, ring->cpus);
+    for (; f->cpus < ring->cpus; f->cpus++) {
+        HtFtCpu *c = &f->cpu[f->cpus];
+
+        *c = (HtFtCpu) {
+            .mem = &f->mem,
+            .ring = ring,
+            .geo = ring->cpu[f->cpus],
+            .number = f->cpus,
+            .relaxed = f->relaxed,
+            .first = ring->cpu[f->cpus].first,
+            .last = HT_FT_NO_SLOT,
+            .lag_slot = HT_FT_NO_SLOT,
+            .epoch = f->epoch,
+            .segment = f->segment,
+            .page = g_new0(uint64_t, ring->subbufs),
+            .used = g_new0(uint32_t, ring->subbufs),
+            .order = g_new0(uint32_t, ring->subbufs),
+            .place = g_new0(uint32_t, ring->subbufs),
+            .new_order = g_new0(uint32_t, ring->subbufs),
+            .new_place = g_new0(uint32_t, ring->subbufs),
+        };
+    }
+}
+
 HtFtFollow *ht_ft_follow_new(const HtFtMem *mem, HtFtRing *ring,
                              const HtFtFollowOps *ops, void *opaque)
 {
     HtFtFollow *f = g_new0(HtFtFollow, 1);
-    uint32_t i;
 
     f->mem = *mem;
     f->ring = ring;
     f->ops = ops;
     f->opaque = opaque;
     f->text = ring->text;
-    f->cpu = g_new0(HtFtCpu, ring->cpus);
-    for (i = 0; i < ring->cpus; i++) {
-        HtFtCpu *c = &f->cpu[i];
-
-        c->mem = &f->mem;
-        c->ring = ring;
-        c->geo = &ring->cpu[i];
-        c->number = i;
-        c->first = c->geo->first;
-        c->last = HT_FT_NO_SLOT;
-        c->lag_slot = HT_FT_NO_SLOT;
-        c->page = g_new0(uint64_t, ring->subbufs);
-        c->used = g_new0(uint32_t, ring->subbufs);
-        c->order = g_new0(uint32_t, ring->subbufs);
-        c->place = g_new0(uint32_t, ring->subbufs);
-        c->new_order = g_new0(uint32_t, ring->subbufs);
-        c->new_place = g_new0(uint32_t, ring->subbufs);
-    }
+#if !defined(__x86_64__) && !defined(__i386__) && !defined(__s390x__)
+    f->relaxed = true;
+#endif
+    add_cpus(f);
     f->look.bytes = g_byte_array_new();
     f->look.taken = g_array_new(false, false, sizeof(HtFtTaken));
     f->look.page = g_malloc(ring->subbuf_size);
-#if !defined(__x86_64__) && !defined(__i386__) && !defined(__s390x__)
-    ht_ft_follow_set_relaxed(f, true);
-#endif
     return f;
 }
 
@@ -74,7 +92,7 @@ void ht_ft_follow_free(HtFtFollow *f)
     if (!f) {
         return;
     }
-    for (i = 0; i < f->ring->cpus; i++) {
+    for (i = 0; i < f->cpus; i++) {
         g_free(f->cpu[i].page);
         g_free(f->cpu[i].used);
         g_free(f->cpu[i].order);
@@ -155,6 +173,8 @@ static void number_steps(HtFtFollow *f)
 static void follow_steps(HtFtFollow *f)
 {
     uint64_t begin_ns = UINT64_MAX, end_ns = 0;
+    uint32_t cpu = UINT32_MAX, epoch = 0, segment = 0;
+    bool go_on = false;
     guint i;
 
     for (i = 0; i < f->look.taken->len; i++) {
@@ -165,17 +185,23 @@ static void follow_steps(HtFtFollow *f)
             end_ns = MAX(end_ns, p->end_ns);
         }
     }
-    for (i = 0; i < f->look.taken->len; i++) {
+    /* From the last one back: no piece is put before an earlier one. */
+    for (i = f->look.taken->len; i-- > 0; ) {
         HtFtPiece *p = &taken_at(f, i)->p;
         HtFtCpu *c = &f->cpu[p->cpu];
 
-        if (c->epoch == f->epoch && c->segment == f->segment) {
-            continue;
+        if (p->cpu != cpu) {
+            cpu = p->cpu;
+            epoch = c->epoch;
+            segment = c->segment;
+            go_on = epoch != f->epoch || segment != f->segment;
         }
-        if (p->epoch == c->epoch && p->segment == c->segment &&
-            p->begin_ns >= begin_ns && p->end_ns <= end_ns + HT_FT_EPOCH_NS) {
-            p->epoch = f->epoch;
-            p->segment = f->segment;
+        go_on = go_on && p->epoch == epoch && p->segment == segment &&
+                p->begin_ns >= begin_ns &&
+                p->end_ns <= end_ns + HT_FT_EPOCH_NS;
+        if (go_on) {
+            p->epoch = c->epoch = f->epoch;
+            p->segment = c->segment = f->segment;
         }
     }
 }
@@ -196,7 +222,7 @@ static void end_steps(HtFtFollow *f, uint32_t epoch, uint32_t segment)
             f->newest_ns = MAX(f->newest_ns, p->end_ns);
         }
     }
-    for (n = 0; n < f->ring->cpus; n++) {
+    for (n = 0; n < f->cpus; n++) {
         HtFtCpu *c = &f->cpu[n];
 
         if (!c->behind && (c->epoch != f->epoch || c->segment != f->segment)) {
@@ -217,7 +243,7 @@ static void read_text(HtFtFollow *f, bool new_epoch)
         f->text = ht_ft_ring_text(&f->mem, f->ring, 0);
         return;
     }
-    for (n = 0; n < f->ring->cpus; n++) {
+    for (n = 0; n < f->cpus; n++) {
         uint64_t text = ht_ft_ring_text(&f->mem, f->ring, n);
 
         if (text != f->ring->cpu[n].text) {
@@ -337,16 +363,28 @@ static int collect(HtFtFollow *f, HtFtCpu *c)
     return ret;
 }
 
+/* At first often: a ring can be found while its kernel is still making it. */
+static void grow(HtFtFollow *f)
+{
+    if (f->looks++ < GROW_LOOKS || f->looks % GROW_LOOKS == 0) {
+        if (ht_ft_ring_grow(&f->mem, f->ring)) {
+            add_cpus(f);
+        }
+    }
+}
+
 int64_t ht_ft_follow_look(HtFtFollow *f)
 {
-    g_autofree bool *behind = g_new(bool, f->ring->cpus);
+    g_autofree bool *behind = NULL;
     uint32_t epoch = f->epoch, segment = f->segment, n;
     bool moved = false;
     int64_t bytes;
     int ret = 0;
 
+    grow(f);
+    behind = g_new(bool, f->cpus);
     f->look.full = false;
-    for (n = 0; n < f->ring->cpus && ret == 0; n++) {
+    for (n = 0; n < f->cpus && ret == 0; n++) {
         behind[n] = f->cpu[n].behind;
         if (f->look.full) {
             f->cpu[n].behind = true;
@@ -391,7 +429,7 @@ HtFtStats ht_ft_follow_stats(const HtFtFollow *f, int cpu)
     HtFtStats sum = { 0 };
     uint32_t n;
 
-    for (n = 0; n < f->ring->cpus; n++) {
+    for (n = 0; n < f->cpus; n++) {
         const HtFtStats *s = &f->cpu[n].stats;
 
         if (cpu >= 0 && n != (uint32_t)cpu) {
@@ -427,7 +465,8 @@ void ht_ft_follow_set_relaxed(HtFtFollow *f, bool relaxed)
 {
     uint32_t i;
 
-    for (i = 0; i < f->ring->cpus; i++) {
+    f->relaxed = relaxed;
+    for (i = 0; i < f->cpus; i++) {
         f->cpu[i].relaxed = relaxed;
     }
 }

@@ -33,7 +33,7 @@ HtFtStep ht_ft_iter_next(HtFtIter *it, HtFtRecord *r)
 {
     for (;;) {
         uint32_t left = it->size - it->pos;
-        const uint8_t *p = it->data + it->pos;
+        const uint8_t *p;
         uint32_t word, type, length;
         uint64_t delta;
 
@@ -43,6 +43,7 @@ HtFtStep ht_ft_iter_next(HtFtIter *it, HtFtRecord *r)
         if (left < 4) {
             return HT_FT_BAD;
         }
+        p = it->data + it->pos;
         word = ht_get_le32(p);
         type = word & 31;
         delta = word >> 5;

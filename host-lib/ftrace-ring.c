@@ -83,13 +83,17 @@ static void line_parse(Line *l, const uint8_t *p)
     l->subbufs = ht_get_le32(p + 28);
 }
 
-/* Is this the guest address of one of the sub-buffers? */
+/*
+ * Is this the guest address of one of the sub-buffers?  It is 0 for a
+ * processor that did not come up yet.
+ */
 static bool page_address_ok(const Line *l, uint64_t address)
 {
     uint64_t offset = address - l->first;
 
-    return address >= l->first && offset % l->subbuf_size == 0 &&
-           offset / l->subbuf_size < l->subbufs;
+    return address == 0 ||
+           (address >= l->first && offset % l->subbuf_size == 0 &&
+            offset / l->subbuf_size < l->subbufs);
 }
 
 static const char *line_wrong(const Line *l)
@@ -163,8 +167,9 @@ static const char *add_cpu(const HtFtMem *mem, HtFtRing *ring,
     cpu.pages = ring->offset + HT_ROUND_UP(cpu.pages, l.subbuf_size);
     cpu.first = l.first;
     *end = cpu.pages + (uint64_t)l.subbufs * l.subbuf_size;
-    if (*end > mem->size) {
-        return "reaches beyond the end of the memory";
+    if (*end > mem->size ||
+        (ring->total && *end > ring->offset + ring->total)) {
+        return "reaches beyond the end of the ring or the memory";
     }
     wrong = order_wrong(mem, cpu.order, l.subbufs);
     if (wrong) {
@@ -178,75 +183,76 @@ static const char *add_cpu(const HtFtMem *mem, HtFtRing *ring,
     return NULL;
 }
 
-/* A header a processor, the next where the one before ends */
-static const char *read_6_11(const HtFtMem *mem, HtFtRing *ring)
+/* The next header is where the processor before ends. */
+static const char *next_6_11(const HtFtMem *mem, HtFtRing *ring)
 {
-    uint64_t at = ring->offset;
+    uint64_t at = ring->offset + ring->size, end;
     uint8_t h[HEADER_6_11];
     const char *wrong;
 
-    for (;;) {
-        wrong = "the header cannot be read";
-        if (ht_ft_mem_read(mem, at, h, sizeof(h)) == 0) {
-            wrong = "the header's size is of no known kernel";
-            if (ht_get_le32(h) == MAGIC &&
-                ht_get_le32(h + 4) == HEADER_6_11) {
-                wrong = add_cpu(mem, ring, h + 24, at + 24,
-                                HEADER_6_11 - 24, &at);
-            }
-        }
-        if (wrong) {
-            break;
-        }
-        ring->cpu[ring->cpus - 1].text = ht_get_le64(h + 8);
+    if (ht_ft_mem_read(mem, at, h, sizeof(h))) {
+        return "the header cannot be read";
     }
-    if (ring->cpus) {
+    if (ht_get_le32(h) != MAGIC || ht_get_le32(h + 4) != HEADER_6_11) {
+        return "there is no header";
+    }
+    wrong = add_cpu(mem, ring, h + 24, at + 24, HEADER_6_11 - 24, &end);
+    if (!wrong) {
+        ring->cpu[ring->cpus - 1].text = ht_get_le64(h + 8);
         ring->text = ring->cpu[0].text;
-        return NULL;                    /* there are no more processors */
     }
     return wrong;
 }
 
-static const char *read_6_15(const HtFtMem *mem, HtFtRing *ring,
-                             uint32_t line_size)
+static const char *next_6_15(const HtFtMem *mem, HtFtRing *ring)
 {
-    uint8_t h[HEADER_6_15 + SCRATCH], line[LINE_7_2];
-    uint64_t total, at, end;
-    const char *wrong = "has no processor";
+    uint64_t at = ring->offset + (ring->cpus ? ring->size : ring->first_cpu);
+    uint64_t end = ring->offset + ring->total;
+    uint8_t line[LINE_7_2];
+
+    if (end < at || end - at < ring->line_size) {
+        return "there is no room for a processor";
+    }
+    if (ht_ft_mem_read(mem, at, line, ring->line_size)) {
+        return "a processor's part cannot be read";
+    }
+    return add_cpu(mem, ring, line, at, ring->line_size, &at);
+}
+
+static const char *begin_6_15(const HtFtMem *mem, HtFtRing *ring,
+                              uint32_t line_size)
+{
+    uint8_t h[HEADER_6_15 + SCRATCH];
 
     if (ht_ft_mem_read(mem, ring->offset, h, sizeof(h))) {
         return "the header cannot be read";
     }
-    total = ht_get_le64(h + 8);
-    at = ht_get_le64(h + 16);
-    if (total > mem->size || ring->offset > mem->size - total) {
+    ring->line_size = line_size;
+    ring->total = ht_get_le64(h + 8);
+    ring->first_cpu = ht_get_le64(h + 16);
+    if (ring->total > mem->size || ring->offset > mem->size - ring->total) {
         return "reaches beyond the end of the memory";
     }
-    if (at < HEADER_6_15 || at % 8 || at > total) {
+    if (ring->first_cpu < HEADER_6_15 || ring->first_cpu % 8 ||
+        ring->first_cpu > ring->total) {
         return "the first processor's part is not within the ring";
     }
-    ring->text = ht_get_le64(h + HEADER_6_15 + 8);
-    ring->clock = ht_get_le32(h + HEADER_6_15);
-    if (at < HEADER_6_15 + SCRATCH) {
-        ring->text = 0;
-        ring->clock = 0;
+    if (ring->first_cpu >= HEADER_6_15 + SCRATCH) {
+        ring->text = ht_get_le64(h + HEADER_6_15 + 8);
+        ring->clock = ht_get_le32(h + HEADER_6_15);
     }
-    total += ring->offset;
-    at += ring->offset;
-    while (total - at >= line_size) {
-        if (ht_ft_mem_read(mem, at, line, line_size)) {
-            return "a processor's part cannot be read";
-        }
-        wrong = add_cpu(mem, ring, line, at, line_size, &end);
-        if (wrong) {
-            break;              /* behind the last one: the rest is unused */
-        }
-        if (end > total) {
-            return "a processor's part is not within the ring";
-        }
-        at = end;
+    return NULL;
+}
+
+bool ht_ft_ring_grow(const HtFtMem *mem, HtFtRing *ring)
+{
+    uint32_t cpus = ring->cpus;
+
+    while (!(ring->layout == HT_FT_LAYOUT_6_11 ? next_6_11(mem, ring) :
+                                                 next_6_15(mem, ring))) {
+        continue;
     }
-    return ring->cpus ? NULL : wrong;
+    return ring->cpus != cpus;
 }
 
 HtFtRing *ht_ft_ring_at(const HtFtMem *mem, uint64_t offset,
@@ -267,11 +273,12 @@ HtFtRing *ht_ft_ring_at(const HtFtMem *mem, uint64_t offset,
     line = ht_le32(h[1]) & 0xffff;
     if (ht_le32(h[1]) == HEADER_6_11) {
         ring->layout = HT_FT_LAYOUT_6_11;
-        wrong = read_6_11(mem, ring);
+        wrong = next_6_11(mem, ring);
     } else if (ht_le32(h[1]) >> 16 == HEADER_6_15 &&
                (line == LINE_6_15 || line == LINE_7_2)) {
         ring->layout = HT_FT_LAYOUT_6_15;
-        wrong = read_6_15(mem, ring, line);
+        wrong = begin_6_15(mem, ring, line);
+        wrong = wrong ? wrong : next_6_15(mem, ring);
     } else {
         wrong = "the header's size is of no known kernel";
     }
@@ -281,6 +288,7 @@ HtFtRing *ht_ft_ring_at(const HtFtMem *mem, uint64_t offset,
         }
         return NULL;
     }
+    ht_ft_ring_grow(mem, ring);
     return g_steal_pointer(&ring);
 }
 

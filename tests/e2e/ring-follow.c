@@ -30,7 +30,7 @@ typedef struct Follow {
     uint64_t newest, newest_epoch;
 } Follow;
 
-static uint64_t now(void *opaque)
+static uint64_t now(void *opaque G_GNUC_UNUSED)
 {
     struct timespec t;
 

@@ -10,7 +10,7 @@
  * pagemap tells what was.
  */
 #include "hypertrace/base.h"
-#include <signal.h>
+#include <sys/auxv.h>
 #include "source.h"
 
 /* Smaller mappings are not a guest's RAM. */
@@ -44,7 +44,7 @@ static int process_read(void *opaque, uint64_t offset, void *buf, size_t len)
 static uint64_t first_present(HtSource *s, const HtSourceRange *r,
                               uint64_t offset)
 {
-    uint64_t page = sysconf(_SC_PAGESIZE), end = r->at + r->size;
+    uint64_t page = getauxval(AT_PAGESZ), end = r->at + r->size;
     uint64_t entries[ENTRIES];
 
     offset -= (offset - r->at) % page;

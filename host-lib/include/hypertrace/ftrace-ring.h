@@ -94,6 +94,9 @@ typedef struct HtFtRingCpu {
  *        rb_meta_init_text_addr (6.11) or _text (6.15)
  * @clock: number of the trace clock in trace_clock's list, 0 is "local";
  *         0 also where the header does not tell (6.11)
+ * @total: what the header says of @size (6.15), else 0
+ * @first_cpu: offset in the ring of the first processor's part (6.15)
+ * @line_size: bytes of a processor's part before the order (6.15)
  */
 typedef struct HtFtRing {
     uint64_t offset;
@@ -105,6 +108,9 @@ typedef struct HtFtRing {
     HtFtRingCpu *cpu;
     uint64_t text;
     uint32_t clock;
+    uint64_t total;
+    uint64_t first_cpu;
+    uint32_t line_size;
 } HtFtRing;
 
 /**
@@ -126,6 +132,17 @@ HtFtRing *ht_ft_ring_at(const HtFtMem *mem, uint64_t offset,
 void ht_ft_ring_free(HtFtRing *ring);
 
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(HtFtRing, ht_ft_ring_free)
+
+/**
+ * ht_ft_ring_grow: look for more processors
+ * @mem: the memory
+ * @ring: the ring
+ *
+ * A ring can be found while its kernel is still making it.
+ *
+ * Returns: whether there are
+ */
+bool ht_ft_ring_grow(const HtFtMem *mem, HtFtRing *ring);
 
 /**
  * ht_ft_ring_text: read a ring's @text once more
