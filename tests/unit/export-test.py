@@ -148,15 +148,19 @@ class Tests:
         text = p.stdout.decode("latin1")
         assert text.startswith("cpus=2\n"), text
         assert text.count("EVENTS DROPPED") == 1
-        seen = re.findall(r"^ *(.*)-(\d+) +\[(\d+)\] +(\d+)\.(\d{9}): (\w+):",
-                          text, re.M)
+        seen = re.findall(r"^ *(.*)-(\d+) +\[(\d+)\] +(\d+)\.(\d{9}): (\w+):"
+                          r" *(.*)$", text, re.M)
         # those without a format are printed without anything
         known = [e for e in self.first if e["system"]]
         assert text.count("[UNKNOWN EVENT] (NULL)") == 1
         assert len(known) == len(self.first) - 1
         assert [(int(pid), int(cpu), int(s) * 10**9 + int(ns), name)
-                for _, pid, cpu, s, ns, name in seen] == [
+                for _, pid, cpu, s, ns, name, _ in seen] == [
             (e["pid"], e["cpu"], e["ns"], e["event"]) for e in known]
+        # both print what the kernel's format says
+        for (*_, fields), e in zip(seen, known):
+            if e["text"].isprintable():
+                assert fields == e["text"].strip(), (fields, e)
         # the file has one name a thread: its last
         assert {comm for comm, pid, *_ in seen if pid == "1"} == {"init"}
         assert {comm for comm, pid, *_ in seen if pid == "7"} == {

@@ -61,6 +61,11 @@ class Tests:
         assert [line for line in out
                 if line.endswith("type-4000: 01020304")]
         assert [line for line in out if "func=0xffffffff91003000" in line]
+        # the kernel's own format, symbols of each boot's kernel
+        out = text("report", self.story)
+        assert len([line for line in out if line.endswith(
+            "initcall_finish: func=slow_init+0x0 ret=-19")]) == 2
+        assert out[22].endswith("irq_handler_exit: irq=11 ret=handled"), out[22]
 
     def test_report_json(self):
         out = lines("report", self.story)

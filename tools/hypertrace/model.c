@@ -72,6 +72,7 @@ void ht_model_free(HtModel *m)
     }
     for (i = 0; i < G_N_ELEMENTS(m->classes); i++) {
         if (m->classes[i]) {
+            ht_print_free(m->classes[i]->print);
             if (!m->classes[i]->format) {
                 g_free((char *)m->classes[i]->name);
             }
@@ -239,6 +240,20 @@ const char *ht_event_text(const HtModelEvent *ev, unsigned field, gsize *len)
 
 void ht_model_print(HtModel *m, const HtModelEvent *ev, GString *out)
 {
-    (void)m;
-    ht_fields_text(ev, out);
+    HtEventClass *c = ev->class;
+
+    if (!c->tried && c->format) {
+        c->print = ht_print_new(c->format);
+        c->tried = true;
+    }
+    if (c->print) {
+        HtPrintSymbols symbols = { 0 };
+
+        if (ht_model_shift(m, ev->boot, &symbols.shift)) {
+            symbols.symbols = m->symbols;
+        }
+        ht_print(c->print, ev->rec.data, ev->rec.size, &symbols, out);
+    } else {
+        ht_fields_text(ev, out);
+    }
 }

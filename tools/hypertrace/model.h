@@ -17,6 +17,7 @@
 #include "hypertrace/ftrace-format.h"
 #include "hypertrace/recording.h"
 #include "kinds.h"
+#include "print-fmt.h"
 
 #define HT_COMM_MAX     16
 
@@ -43,6 +44,8 @@ typedef struct HtTask {
  * @format: its fields; NULL if the recording has none for this type
  * @name: of the event; "type-N" without a format
  * @system: of the event; "" without a format
+ * @print: its print format as a program, or NULL; made when first needed
+ * @tried: @print was tried
  * @field: the fields of ht_kinds[@kind], NULL where this kernel has none
  */
 typedef struct HtEventClass {
@@ -52,6 +55,8 @@ typedef struct HtEventClass {
     const char *name;
     const char *system;
     const HtFtField *field[HT_KIND_FIELDS];
+    HtPrint *print;
+    bool tried;
 } HtEventClass;
 
 /**

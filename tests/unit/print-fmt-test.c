@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Print formats as programs: what they print, and that no record makes them
+ * read elsewhere
+ */
+#include <string.h>
+
+#include "hypertrace/base.h"
+#include "print-fmt.h"
+
+static const char head[] =
+    "system: test\n"
+    "name: event\n"
+    "ID: 500\n"
+    "format:\n"
+    "\tfield:unsigned short common_type;\toffset:0;\tsize:2;\tsigned:0;\n"
+    "\tfield:unsigned char common_flags;\toffset:2;\tsize:1;\tsigned:0;\n"
+    "\tfield:unsigned char common_preempt_count;\toffset:3;\tsize:1;"
+    "\tsigned:0;\n"
+    "\tfield:int common_pid;\toffset:4;\tsize:4;\tsigned:1;\n"
+    "\n"
+    "\tfield:int n;\toffset:8;\tsize:4;\tsigned:1;\n"
+    "\tfield:unsigned int u;\toffset:12;\tsize:4;\tsigned:0;\n"
+    "\tfield:unsigned long addr;\toffset:16;\tsize:8;\tsigned:0;\n"
+    "\tfield:char comm[8];\toffset:24;\tsize:8;\tsigned:0;\n"
+    "\tfield:__data_loc char[] name;\toffset:32;\tsize:4;\tsigned:0;\n"
+    "\tfield:__data_loc u8[] blob;\toffset:36;\tsize:4;\tsigned:0;\n"
+    "\tfield:unsigned long args[3];\toffset:40;\tsize:24;\tsigned:0;\n"
+    "\n"
+    "print fmt: ";
+
+#define RECORD_SIZE 76
+
+static void make_record(uint8_t *r)
+{
+    memset(r, 0, RECORD_SIZE);
+    ht_put_le16(r, 500);
+    ht_put_le32(r + 4, 77);
+    ht_put_le32(r + 8, -5);
+    ht_put_le32(r + 12, 0x80000005);
+    ht_put_le64(r + 16, 0xffffffff81002010);
+    memcpy(r + 24, "comm", 4);
+    ht_put_le32(r + 32, 64 | 5 << 16);
+    ht_put_le32(r + 36, 69 | 3 << 16);
+    ht_put_le64(r + 40, 10);
+    ht_put_le64(r + 48, 20);
+    ht_put_le64(r + 56, 30);
+    memcpy(r + 64, "file", 5);
+    memcpy(r + 69, "\x01\xab\xff", 3);
+}
+
+static HtFtFormats *parse(const char *print)
+{
+    g_autofree char *text = g_strconcat(head, print, "\n", NULL);
+    HtFtFormats *f = ht_ft_formats_parse(text, strlen(text), NULL);
+
+    g_assert_nonnull(f);
+    return f;
+}
+
+static const struct {
+    const char *print;
+    const char *expected;       /* NULL: not understood */
+} cases[] = {
+    { "\"plain 100%%\\ttext\"", "plain 100%\ttext" },
+    { "\"%d %i %u %x %X %x\", REC->n, REC->n, REC->u, REC->u, REC->u, REC->u",
+      "-5 -5 2147483653 80000005 80000005 80000005" },
+    { "\"%ld %lx\", (long)REC->n, (unsigned long)REC->u", "-5 80000005" },
+    { "\"%hd %hhu\", REC->u, REC->u", "5 5" },
+    { "\"[%5d|%-5d|%05u|%+d]\", REC->n, REC->n, REC->args[0], 3",
+      "[   -5|-5   |00010|+3]" },
+    { "\"[%*d|%.2s|%8s|%-8s]\", 4, REC->n, REC->comm, REC->comm, REC->comm",
+      "[  -5|co|    comm|comm    ]" },
+    { "\"%s %s %c\", REC->comm, __get_str(name), 'x' == 'x' ? 65 : 66",
+      "comm file A" },
+    { "\"%pS %ps %p\", (void *)REC->addr, (void *)REC->addr,"
+      " (void *)REC->addr", "second+0x10 second 0xffffffff81002010" },
+    { "\"%llu %lu\", REC->args[1], REC->args[5]", "20 0" },
+    { "\"%d %d\", 100 + REC->args[1] * 2 - 7, REC->args[2] >> 1", "133 15" },
+    { "\"%s\", REC->n < 0 ? \"below\" : \"above\"", "below" },
+    { "\"%s\", REC->n > 0 && REC->u ? \"both\" : \"no\"", "no" },
+    { "\"%d %d %d\", !REC->n, ~REC->n, REC->u & 0xf", "0 4 5" },
+    { "\"%s\", __print_flags(REC->u, \"|\", { 1, \"ONE\" }, { 2, \"TWO\" },"
+      " { 4, \"FOUR\" })", "ONE|FOUR|0x80000000" },
+    { "\"%s %s\", __print_symbolic(REC->n, { -5, \"MINUS\" }),"
+      " __print_symbolic(REC->n + 1, { -5, \"MINUS\" })",
+      "MINUS 0xfffffffffffffffc" },
+    { "\"%s\", __print_hex(__get_dynamic_array(blob),"
+      " __get_dynamic_array_len(blob))", "01 ab ff" },
+    { "\"%s\", __print_array(__get_dynamic_array(blob), 3, 1)",
+      "{0x1,0xab,0xff}" },
+    { "\"%d pid %d\", __get_dynamic_array_len(name), REC->common_pid",
+      "5 pid 77" },
+    { "\"%d %d\", 5 / REC->common_flags, 5 % REC->common_flags", "0 0" },
+    { "\"%pI4\", REC->args", NULL },
+    { "\"%s\", no_such_function(REC->n)", NULL },
+    { "\"%d %d\", REC->n", NULL },
+};
+
+static const char kallsyms[] =
+    "ffffffff81001000 T first\n"
+    "ffffffff81002000 T second\n"
+    "ffffffff81003000 T third\n";
+
+static void test_prints(void)
+{
+    g_autoptr(HtSymbols) symbols = ht_symbols_parse(kallsyms,
+                                                    strlen(kallsyms), NULL);
+    const HtPrintSymbols s = { .symbols = symbols };
+    uint8_t r[RECORD_SIZE];
+    unsigned i;
+
+    make_record(r);
+    for (i = 0; i < G_N_ELEMENTS(cases); i++) {
+        g_autoptr(HtFtFormats) f = parse(cases[i].print);
+        g_autoptr(HtPrint) p = ht_print_new(ht_ft_formats_get(f, 500));
+        g_autoptr(GString) out = g_string_new(NULL);
+
+        g_test_message("%s", cases[i].print);
+        if (!cases[i].expected) {
+            g_assert_null(p);
+            continue;
+        }
+        g_assert_nonnull(p);
+        ht_print(p, r, sizeof(r), &s, out);
+        g_assert_cmpstr(out->str, ==, cases[i].expected);
+    }
+}
+
+/* Records of every size, and of random bytes; a sanitizer would see */
+static void test_hostile(void)
+{
+    unsigned i, k, n;
+
+    for (i = 0; i < G_N_ELEMENTS(cases); i++) {
+        g_autoptr(HtFtFormats) f = parse(cases[i].print);
+        g_autoptr(HtPrint) p = ht_print_new(ht_ft_formats_get(f, 500));
+
+        for (k = 0; p && k < 300; k++) {
+            gsize size = 8 + k % (RECORD_SIZE - 7);
+            g_autofree uint8_t *r = g_malloc(size);
+            g_autoptr(GString) out = g_string_new(NULL);
+
+            for (n = 0; n < size; n++) {
+                r[n] = g_test_rand_int();
+            }
+            ht_print(p, r, size, NULL, out);
+            g_assert_cmpuint(out->len, <, 16384);
+        }
+    }
+}
+
+/* An expression that is too deep is not understood, and nothing else */
+static void test_deep(void)
+{
+    g_autoptr(GString) s = g_string_new("\"%d\", ");
+    g_autoptr(HtFtFormats) f = NULL;
+    g_autoptr(HtPrint) p = NULL;
+    unsigned i;
+
+    for (i = 0; i < 200; i++) {
+        g_string_append(s, "REC->n + (");
+    }
+    g_string_append(s, "1");
+    for (i = 0; i < 200; i++) {
+        g_string_append(s, ")");
+    }
+    f = parse(s->str);
+    p = ht_print_new(ht_ft_formats_get(f, 500));
+    g_assert_null(p);
+}
+
+int main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/print-fmt/prints", test_prints);
+    g_test_add_func("/print-fmt/hostile", test_hostile);
+    g_test_add_func("/print-fmt/deep", test_deep);
+    return g_test_run();
+}
