@@ -84,7 +84,7 @@ static int htk_probe(struct virtio_device *vdev)
 	h->vdev = vdev;
 	h->core.ops = &htk_port_ops;
 	vdev->priv = h;
-	h->mappings = shmem_file_setup(h->name, 0, VM_NORESERVE);
+	h->mappings = shmem_file_setup(h->name, 0, HTK_NO_VM_FLAGS);
 	if (IS_ERR(h->mappings)) {
 		ret = PTR_ERR(h->mappings);
 		h->mappings = NULL;

@@ -1,0 +1,115 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0-or-later
+# Build the Linux module for the kernels that it supports: the oldest, the one
+# of the guest, and the newest that Debian has, each normal and PREEMPT_RT.
+
+. "$(dirname -- "$0")/lib.sh"
+. "$HT_TOP/scripts/debian.sh"
+
+# name, suite, package whose dependency is the headers'
+kernels="\
+6.1 bookworm linux-headers-amd64
+6.1-rt bookworm linux-headers-rt-amd64
+6.12 bookworm-backports linux-headers-amd64
+6.12-rt bookworm-backports linux-headers-rt-amd64
+newest sid linux-headers-amd64
+newest-rt sid linux-headers-rt-amd64
+"
+
+usage() {
+    cat <<EOF
+usage: scripts/module-kernels.sh [NAME]...
+
+Builds guest-linux/ with warnings as errors for several kernels, whose headers
+are fetched from Debian and kept. NAME is one of:
+ $(printf '%s' "$kernels" | sed 's/ .*//' | tr '\n' ' ')
+EOF
+}
+
+wanted=
+while [ $# -gt 0 ]; do
+    case $1 in
+    -h|--help) usage; exit 0 ;;
+    -*) die "scripts/module-kernels.sh: unknown argument $1" ;;
+    *) wanted="$wanted $1"; shift ;;
+    esac
+done
+ht_paths ""
+ht_tree_init
+
+# The tools of newer kernels' kbuild want a newer libc than there may be here:
+# they are run with their suite's.
+wrap_tools() {
+    libraries=$1/lib-of-tools
+    mkdir -p "$libraries"
+    find "$1" -name '*.so*' -path '*x86_64-linux-gnu*' ! -type d \
+        -exec cp -P {} "$libraries/" \;
+    find "$1"/usr/lib/linux-kbuild-* -type f -perm -u+x |
+    while IFS= read -r tool; do
+        readelf -lW "$tool" 2>/dev/null | grep -q INTERP || continue
+        mv "$tool" "$tool.real"
+        printf '#!/bin/sh\nexec %s --argv0 "$0" --library-path %s %s "$@"\n' \
+            "$libraries/ld-linux-x86-64.so.2" "$libraries" "$tool.real" \
+            >"$tool"
+        chmod +x "$tool"
+    done
+}
+
+fetch() {
+    name=$1
+    suite=$2
+    kernel_root=$HT_CACHE/kernels/$name
+    [ ! -f "$HT_CACHE/stamps/kernel-$name" ] || return 0
+    need_space 600 "$HT_CACHE"
+    debs=$HT_CACHE/download/kernel-$name
+    rm -rf "$kernel_root" "$debs"
+    mkdir -p "$kernel_root"
+    debian_lists "$suite" "kernels"
+    headers=$(debian_depends "$suite" "$3" '^linux-headers-[0-9]')
+    [ -n "$headers" ] || die "Debian $suite has no $3"
+    common=$(debian_depends "$suite" "$headers" '^linux-headers-.*-common')
+    kbuild=$(debian_depends "$suite" "$headers" '^linux-kbuild-')
+    set -- "$headers" "$common" "$kbuild"
+    [ "$suite" != sid ] ||
+        set -- "$@" libc6 libelf1t64 zlib1g libzstd1 libssl3t64
+    debian_debs "$suite" "$debs" "$@"
+    for deb in "$debs"/*.deb; do
+        dpkg -x "$deb" "$kernel_root" || die "cannot unpack $deb (disk full?)"
+    done
+    # The package expects to live in /; without vmlinux, no BTF is made.
+    sed -i "s,\(^\|[ =]\)/usr/,\1$kernel_root/usr/," \
+        "$kernel_root/usr/src/$headers/Makefile"
+    rm -f "$kernel_root/usr/src/$headers/vmlinux"
+    ln -s "usr/src/$headers" "$kernel_root/kheaders"
+    [ "$suite" != sid ] || wrap_tools "$kernel_root"
+    rm -rf "$debs"
+    stamp "$HT_CACHE/stamps/kernel-$name" "$headers"
+}
+
+build() {
+    farm=$HT_TREE/module-$1
+    mkdir -p "$farm"
+    for part in guest-linux guest-lib include; do
+        cp -rsf "$HT_TOP/$part" "$farm/" || die "cannot link into $farm"
+    done
+    find "$farm" -xtype l -delete
+    # Headers may be for a compiler that knows more than the one here.
+    logged "module-$1" \
+        "building the module: $(cat "$HT_CACHE/stamps/kernel-$1")" \
+        make -C "$HT_CACHE/kernels/$1/kheaders" M="$farm/guest-linux" \
+        CC="${CC:-gcc}" HOSTCC="${CC:-gcc}" KCFLAGS="-Werror -Wno-attributes" \
+        CONFIG_CC_HAS_MIN_FUNCTION_ALIGNMENT= modules
+}
+
+for name in $(printf '%s' "$kernels" | sed 's/ .*//'); do
+    case " $wanted " in
+    "  "|*" $name "*) ;;
+    *) continue ;;
+    esac
+    row=$(printf '%s' "$kernels" | grep "^$name ")
+    cache_lock
+    # shellcheck disable=SC2086
+    fetch $row
+    cache_unlock
+    build "$name"
+done
