@@ -2,8 +2,8 @@
 /*
  * hypertrace: /dev/hypertraceN
  *
- * The node is root's alone (devtmpfs makes it 0600): who may open it can use
- * the host's disk.
+ * devtmpfs makes the node 0600; 60-hypertrace.rules gives it to a group, whose
+ * members can use the host's disk.
  */
 #include <linux/fs.h>
 #include <linux/mm.h>

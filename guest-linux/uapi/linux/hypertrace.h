@@ -14,7 +14,7 @@
 #include <linux/ioctl.h>
 #include <linux/types.h>
 
-#define HT_IOC_MAGIC		0xb7
+#define HT_IOC_MAGIC		0xbe	/* unassigned as of Linux 7.2 */
 
 /* How a stream's memory is mapped into the caller */
 enum ht_ioc_mapping {
