@@ -48,6 +48,7 @@ wrap_tools() {
     while IFS= read -r tool; do
         readelf -lW "$tool" 2>/dev/null | grep -q INTERP || continue
         mv "$tool" "$tool.real"
+        # shellcheck disable=SC2016
         printf '#!/bin/sh\nexec %s --argv0 "$0" --library-path %s %s "$@"\n' \
             "$libraries/ld-linux-x86-64.so.2" "$libraries" "$tool.real" \
             >"$tool"

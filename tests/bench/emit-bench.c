@@ -107,6 +107,23 @@ static void run_text(Bench *b, uint64_t n)
     bench_emit_text(&b->overwrite, n);
 }
 
+static void run_empty(Bench *b, uint64_t n)
+{
+    (void)b;
+    bench_empty(n);
+}
+
+static void run_trace_off(Bench *b, uint64_t n)
+{
+    (void)b;
+    bench_trace(n);
+}
+
+static void run_trace_on(Bench *b, uint64_t n)
+{
+    bench_trace_on(&b->overwrite, n);
+}
+
 static void run_noclock(Bench *b, uint64_t n)
 {
     bench_emit_32_noclock(&b->noclock, n);
@@ -257,15 +274,20 @@ static void run_lttng(Bench *b, uint64_t n)
     bench_lttng(n);
 }
 
-enum { ROW_RDTSC, ROW_LIMIT, ROW_32, ROW_8, ROW_0, ROW_64, ROW_256, ROW_1024,
-       ROW_4096, ROW_TEXT, ROW_NOCLOCK, ROW_8_NOCLOCK, ROW_STORES_8,
-       ROW_DISCARDED, ROW_LIVE, ROW_LIMIT_LIVE, ROW_LIMIT_AHEAD, ROW_LINES,
-       ROW_LINES_AHEAD, ROW_ASLEEP, ROW_SPUN, ROW_LTTNG };
+enum { ROW_EMPTY, ROW_OFF, ROW_RDTSC, ROW_LIMIT, ROW_32, ROW_ON, ROW_8, ROW_0,
+       ROW_64, ROW_256, ROW_1024, ROW_4096, ROW_TEXT, ROW_NOCLOCK,
+       ROW_8_NOCLOCK, ROW_STORES_8, ROW_DISCARDED, ROW_LIVE, ROW_LIMIT_LIVE,
+       ROW_LIMIT_AHEAD, ROW_LINES, ROW_LINES_AHEAD, ROW_ASLEEP, ROW_SPUN,
+       ROW_LTTNG };
 
 static Row rows[] = {
+    [ROW_EMPTY] = { "empty", "the loop alone", run_empty },
+    [ROW_OFF] = { "trace-off", "ht_trace() that is off", run_trace_off },
     [ROW_RDTSC] = { "clock", "clock alone", run_rdtsc },
     [ROW_LIMIT] = { "limit", "clock + 40 bytes + release", run_limit },
     [ROW_32] = { "emit-32", "event of 4 x u64, flight recorder", run_32 },
+    [ROW_ON] = { "trace-32", "ht_trace() of 4 x u64, flight recorder",
+                 run_trace_on },
     [ROW_8] = { "emit-8", "event of 1 x u64, flight recorder", run_8 },
     [ROW_0] = { "emit-0", "event without fields, flight recorder", run_0 },
     [ROW_64] = { "emit-64", "event of 8 x u64 in memory", run_64 },
@@ -352,6 +374,9 @@ static int bench_register_all(struct ht_device *dev)
 {
     int r = bench_register(dev);
 
+    if (r >= 0) {
+        r = bench_register_trace(dev);
+    }
     return r < 0 ? r : bench_register_sizes(dev);
 }
 
@@ -399,6 +424,11 @@ static void print_text(unsigned rounds)
     }
     puts("ns of the producer's processor an event; "
          "ratios are medians of the rounds' ratios");
+    if (!rows[ROW_OFF].skip) {
+        printf("off, ht_trace() costs %.2f ns\n",
+               median(rows[ROW_OFF].ns, rounds) -
+               median(rows[ROW_EMPTY].ns, rounds));
+    }
     if (!rows[ROW_LTTNG].skip) {
         printf("an LTTng-UST tracepoint costs %.1f times emit-32\n",
                ratio(&rows[ROW_LTTNG], &rows[ROW_32], rounds));
@@ -517,6 +547,7 @@ int main(int argc, char **argv)
     lb[2] = open_stream(&b.noclock, overwrite, bench_register_noclock,
                         &unread);
     bench_emit_32(&b.full, (1 << 20) / 32);     /* more than it holds */
+    rows[ROW_OFF].skip = bench_trace_is_on();
     rows[ROW_LTTNG].skip = !bench_lttng_recording();
     run_rounds(&b, rounds);
     bench_limits_stop();

@@ -22,7 +22,12 @@ void bench_emit_64(struct ht_stream *s, uint64_t n);
 void bench_emit_256(struct ht_stream *s, uint64_t n);
 void bench_emit_1024(struct ht_stream *s, uint64_t n);
 void bench_emit_4096(struct ht_stream *s, uint64_t n);
+void bench_empty(uint64_t n);
+void bench_trace(uint64_t n);
+void bench_trace_on(struct ht_stream *s, uint64_t n);
+bool bench_trace_is_on(void);
 int bench_register(struct ht_device *dev);
+int bench_register_trace(struct ht_device *dev);
 int bench_register_sizes(struct ht_device *dev);
 int bench_register_noclock(struct ht_device *dev);
 

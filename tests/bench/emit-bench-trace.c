@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * emit-bench: ht_trace() as programs use it, off and on
+ *
+ * Where the benchmark runs there is no device, so events are off as they are
+ * for a program without one; to measure on, this file turns its class on and
+ * takes the place of the library's thread.
+ */
+#include <hypertrace.h>
+#include "emit-bench.h"
+
+HT_EVENT(bench_trace, (u64, a), (u64, b), (u64, c), (u64, d));
+
+static inline void loop_is_kept(uint64_t i)
+{
+    __asm__ volatile("" : : "r" (i) : "memory");
+}
+
+void bench_empty(uint64_t n)
+{
+    uint64_t i;
+
+    for (i = 0; i < n; i++) {
+        loop_is_kept(i);
+    }
+}
+
+void bench_trace(uint64_t n)
+{
+    uint64_t i;
+
+    for (i = 0; i < n; i++) {
+        ht_trace(bench_trace, i, n, i + 1, n + 1);
+        loop_is_kept(i);
+    }
+}
+
+void bench_trace_on(struct ht_stream *s, uint64_t n)
+{
+    static const uint8_t on = 1;
+    const uint8_t *was = ht_class_bench_trace.on;
+
+    ht_thread_stream = s;
+    ht_class_bench_trace.on = &on;
+    bench_trace(n);
+    ht_class_bench_trace.on = was;
+    ht_thread_stream = NULL;
+}
+
+bool bench_trace_is_on(void)
+{
+    return ht_event_enabled(bench_trace);
+}
+
+int bench_register_trace(struct ht_device *dev)
+{
+    return ht_register(dev, &ht_class_bench_trace);
+}
