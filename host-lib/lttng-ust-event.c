@@ -9,6 +9,7 @@
  * look into it.
  */
 #include "hypertrace/base.h"
+#include "hypertrace/atomic.h"
 
 #define LTTNG_UST_TRACEPOINT_DEFINE
 #define LTTNG_UST_TRACEPOINT_HIDDEN_DEFINITION
@@ -18,6 +19,7 @@
 #include <lttng/ust-thread.h>
 
 #include "hypertrace/lttng-ust-event.h"
+#include "hypertrace/lttng-ust-thread.h"
 
 #define PREFIX_FIELDS   3
 #define PREFIX_SIZE     16
@@ -59,9 +61,12 @@ struct HtUstEvent {
     UstField fields[];
 };
 
+/* Payloads up to this size are written together with the prefix. */
+#define SMALL           48
+
 /* What a probe gets to see of an event */
 typedef struct UstRecord {
-    uint8_t prefix[PREFIX_SIZE];
+    uint8_t prefix[PREFIX_SIZE + SMALL];
     const uint8_t *payload;
     size_t size;
 } UstRecord;
@@ -71,6 +76,7 @@ typedef void UstProbe(void *data, const HtUstEvent *e, const UstRecord *r);
 /* Events by key; what is in it stays. */
 static GMutex registry_lock;
 static GHashTable *registry;
+static bool timed_out;
 
 static uint64_t load(const uint8_t *p, unsigned size)
 {
@@ -173,8 +179,10 @@ static void record(struct lttng_ust_event_recorder *recorder,
     if (ops->event_reserve(&ctx) < 0) {
         return;                 /* full, or too large; counted by LTTng */
     }
-    ops->event_write(&ctx, r->prefix, PREFIX_SIZE, 1);
-    if (r->size) {
+    if (r->size <= SMALL) {
+        ops->event_write(&ctx, r->prefix, PREFIX_SIZE + r->size, 1);
+    } else {
+        ops->event_write(&ctx, r->prefix, PREFIX_SIZE, 1);
         ops->event_write(&ctx, r->payload, r->size, 1);
     }
     ops->event_commit(&ctx);
@@ -256,25 +264,43 @@ void ht_ust_event_emit(const HtUstEvent *e, uint32_t stream, int32_t vcpu,
     ht_put_le32(r.prefix, stream);
     ht_put_le32(r.prefix + 4, vcpu);
     ht_put_le64(r.prefix + 8, ns);
+    if (size <= SMALL) {
+        memcpy(r.prefix + PREFIX_SIZE, payload, size);
+    }
     r.payload = payload;
     r.size = size;
 
-    lttng_ust_tp_rcu_read_lock();
     p = lttng_ust_tp_rcu_dereference(e->tp.probes);
     for (; p && p->func; p++) {
         ((UstProbe *)p->func)(p->data, e, &r);
     }
-    lttng_ust_tp_rcu_read_unlock();
 }
 
-void ht_ust_thread_init(void)
+bool ht_ust_event_enabled(const HtUstEvent *e)
 {
-    static __thread bool done;
+    return CMM_LOAD_SHARED(e->tp.state);
+}
 
-    if (G_UNLIKELY(!done)) {
-        lttng_ust_init_thread();
-        done = true;
+bool ht_ust_begin(void)
+{
+    static __thread bool known;
+
+    if (G_UNLIKELY(!ht_ust_enter())) {
+        return false;
     }
+    if (G_UNLIKELY(!known)) {
+        /* so that the first event is as quick as others */
+        lttng_ust_init_thread();
+        known = true;
+    }
+    lttng_ust_tp_rcu_read_lock();
+    return true;
+}
+
+void ht_ust_done(void)
+{
+    lttng_ust_tp_rcu_read_unlock();
+    ht_ust_leave();
 }
 
 /* Registration ------------------------------------------------------------- */
@@ -450,9 +476,30 @@ static void event_free(HtUstEvent *e)
     g_free(e);
 }
 
+/*
+ * How long LTTng-UST waits for a session daemon's answer, in ms; < 0: for
+ * ever.  It shuts that connection when the time is over, and no event that is
+ * registered from then on is ever enabled by that daemon.
+ */
+static int register_timeout(void)
+{
+    const char *s = getenv("LTTNG_UST_REGISTER_TIMEOUT");
+    int ms = s && *s ? atoi(s) : 3000;
+
+    return ms >= 0 && ms < 10 ? 10 : ms;
+}
+
+bool ht_ust_timed_out(void)
+{
+    return ht_atomic_load_acquire(&timed_out);
+}
+
 /* @known: set once LTTng-UST has the event's address for good */
 static const char *event_register(HtUstEvent *e, bool *known)
 {
+    int ms = register_timeout();
+    gint64 begin;
+
     *known = false;
     if (!lttng_ust_tracepoint_dlopen_ptr ||
         !lttng_ust_tracepoint_dlopen_ptr->
@@ -460,8 +507,12 @@ static const char *event_register(HtUstEvent *e, bool *known)
         !LTTNG_UST_TP_RCU_LINK_TEST()) {
         return "liblttng-ust-tracepoint could not be loaded";
     }
+    begin = g_get_monotonic_time();
     if (!lttng_ust_probe_register(&e->probe)) {
         return "LTTng-UST refused it";
+    }
+    if (ms >= 0 && g_get_monotonic_time() - begin >= ms * 1000LL) {
+        ht_atomic_store_release(&timed_out, true);
     }
     *known = true;
     if (lttng_ust_tracepoint_dlopen_ptr->
@@ -481,6 +532,10 @@ HtUstEvent *ht_ust_event_get(const char *provider, const HtClass *c,
     unsigned version;
     bool known;
 
+    if (!ht_ust_enter()) {
+        *why = g_strdup("the process is ending");
+        return NULL;
+    }
     g_mutex_lock(&registry_lock);
     if (!registry) {
         registry = g_hash_table_new(g_str_hash, g_str_equal);
@@ -519,6 +574,7 @@ HtUstEvent *ht_ust_event_get(const char *provider, const HtClass *c,
         break;
     }
     g_mutex_unlock(&registry_lock);
+    ht_ust_leave();
     return e;
 }
 

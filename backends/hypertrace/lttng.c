@@ -12,9 +12,12 @@
 #include "qemu/atomic.h"
 #include "qemu/error-report.h"
 #include "qemu/module.h"
+#include "qemu/notify.h"
 #include "qemu/sockets.h"
+#include "system/system.h"
 #include "hypertrace/backend.h"
 #include "hypertrace/lttng-ust-event.h"
+#include "hypertrace/lttng-ust-thread.h"
 
 typedef struct LttngSession {
     char *provider;
@@ -66,11 +69,49 @@ static bool lttng_daemon_listens(void)
     return lttng_daemon_in("/var/run/lttng") || (own && lttng_daemon_in(own));
 }
 
+/* How long a thread may stay in LTTng-UST when QEMU ends */
+#define END_MS 2000
+
+static int exit_status;
+
+/* Runs before those of atexit(), which QEMU's notifiers are called from */
+static void lttng_note_status(int status, void *opaque)
+{
+    exit_status = status;
+}
+
+/*
+ * LTTng-UST's destructor crashes under a thread that records, and hangs behind
+ * one that waits for a session daemon.  Other notifiers of this kind have run:
+ * this was the first to be added.
+ */
+static void lttng_exit(Notifier *n, void *data)
+{
+    if (ht_ust_end(END_MS)) {
+        return;
+    }
+    warn_report("hypertrace: a thread hangs in LTTng-UST: QEMU ends without"
+                " its destructor");
+    fflush(NULL);
+    _exit(exit_status);
+}
+
+static void lttng_guard_exit(void)
+{
+    static Notifier notifier = { .notify = lttng_exit };
+
+    if (!notifier.node.le_prev) {
+        on_exit(lttng_note_status, NULL);
+        qemu_add_exit_notifier(&notifier);
+    }
+}
+
 static void *lttng_attach(HypertraceBackend *b, const HtDeviceInfo *info,
                           Error **errp)
 {
     LttngSession *s = g_new0(LttngSession, 1);
 
+    lttng_guard_exit();
     s->provider = g_strdup(info->name);
     s->classes = info->classes;
     if (!lttng_daemon_listens()) {
@@ -95,8 +136,15 @@ static bool lttng_add_class(HypertraceBackend *b, void *session,
 {
     LttngSession *s = session;
     g_autofree char *why = NULL;
+    bool reachable = !ht_ust_timed_out();
     HtUstEvent *e = ht_ust_event_get(s->provider, c, &why);
 
+    if (reachable && ht_ust_timed_out()) {
+        warn_report("hypertrace: the LTTng session daemon did not answer in"
+                    " time: '%s:%s' and all events that are registered from"
+                    " now on cannot be enabled while QEMU runs", s->provider,
+                    c->name);
+    }
     if (!e) {
         error_setg(errp, "cannot register LTTng-UST event '%s:%s': %s",
                    s->provider, c->name, why);
@@ -107,25 +155,60 @@ static bool lttng_add_class(HypertraceBackend *b, void *session,
     return true;
 }
 
+/* Events emitted without letting go of LTTng-UST's read lock */
+#define EMIT_MAX 256
+
+/* Whether a session wants any event at all: less work than to decode a run */
+static bool any_enabled(const LttngSession *s)
+{
+    uint32_t count = ht_class_table_count(s->classes), id;
+
+    for (id = 1; id <= count; id++) {
+        /* Pairs with the release in lttng_add_class(). */
+        HtUstEvent *e = qatomic_load_acquire(&s->events[id]);
+
+        if (e && ht_ust_event_enabled(e)) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static void lttng_deliver(HypertraceBackend *b, void *session,
                           const HtRun *run)
 {
     const HtStreamInfo *stream = run->stream;
     LttngSession *s = session;
+    unsigned n = 0;
     HtRunIter it;
     HtEvent ev;
 
-    ht_ust_thread_init();
+    /* A look at a class costs a fraction of an event's decoding. */
+    if (run->events >= ht_class_table_count(s->classes) / 8 &&
+        !any_enabled(s)) {
+        return;
+    }
+    if (!ht_ust_begin()) {
+        return;
+    }
     ht_run_iter_init(&it, run, s->classes);
     while (ht_run_next(&it, &ev)) {
         /* Pairs with the release in lttng_add_class(). */
         HtUstEvent *e = qatomic_load_acquire(&s->events[ev.cls->id]);
 
+        if (n++ == EMIT_MAX) {
+            n = 0;
+            ht_ust_done();
+            if (!ht_ust_begin()) {
+                return;
+            }
+        }
         if (likely(e)) {
             ht_ust_event_emit(e, stream->index, stream->vcpu, ev.ns,
                               ev.payload, ev.size);
         }
     }
+    ht_ust_done();
 }
 
 static void lttng_class_init(ObjectClass *oc, HtClassData *data)

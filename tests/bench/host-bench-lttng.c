@@ -30,21 +30,23 @@ void host_lttng_run(const HtRun *run, const HtClassTable *classes)
     HtRunIter it;
     HtEvent ev;
 
-    ht_ust_thread_init();
     ht_run_iter_init(&it, run, classes);
+    ht_ust_begin();
     while (ht_run_next(&it, &ev)) {
         ht_ust_event_emit(events[ev.cls->id], run->stream->index,
                           run->stream->vcpu, ev.ns, ev.payload, ev.size);
     }
+    ht_ust_done();
 }
 
 void host_lttng_bare(uint32_t id, const uint8_t *payload, size_t size,
                      unsigned n)
 {
-    ht_ust_thread_init();
+    ht_ust_begin();
     while (n--) {
         ht_ust_event_emit(events[id], 0, -1, n, payload, size);
     }
+    ht_ust_done();
 }
 #else
 bool host_lttng_class(const HtClass *c)

@@ -172,13 +172,14 @@ def test_lttng_without_daemon(tmp_path, monkeypatch):
 
 
 def test_lttng_daemon_hangs(tmp_path, session, monkeypatch):
-    """LTTng waits three seconds for its daemon, unless it is told not to."""
+    """QEMU has LTTng wait ten seconds for its daemon, unless it is told
+    something else: start-up takes long, but ends."""
     needs_lttng(tmp_path)
     s = session(events=["ht0:*"])
     monkeypatch.delenv("LTTNG_UST_REGISTER_TIMEOUT", raising=False)
     os.kill(s.pid, signal.SIGSTOP)
     try:
-        assert started(tmp_path) >= 3
+        assert started(tmp_path) >= 10
         monkeypatch.setenv("LTTNG_UST_REGISTER_TIMEOUT", "0")
         assert min(started(tmp_path) for _ in range(3)) < 3
     finally:

@@ -4,14 +4,19 @@
  * word of backend-lttng-test.py.  Commands, a line each:
  *
  *   class PROVIDER NAME FIELD...   register; fields as in backend-testlib.h
+ *   enabled PROVIDER NAME          say whether a session wants it
  *   forget PROVIDER                as if the device were created anew
  *   emit PROVIDER NAME COUNT PAD   emit, and say what the trace should show
  *   burst PROVIDER NAME COUNT PAD THREADS    emit as fast as possible
+ *   forever PROVIDER NAME PAD THREADS        likewise, and go on
+ *   exit MS                        end, while they emit: 0, or 3 if one of them
+ *                                  does not come out of LTTng within that time
  *
  * Each ends with "ok", or "error" and why.
  */
 #include "hypertrace/base.h"
 #include "hypertrace/lttng-ust-event.h"
+#include "hypertrace/lttng-ust-thread.h"
 #include "backend-testlib.h"
 
 typedef struct Known {
@@ -44,6 +49,7 @@ static char *do_class(char **arg)
     }
     g_hash_table_insert(known, g_strdup_printf("%s:%s", arg[1], arg[2]), k);
     printf("registered %s\n", ht_ust_event_name(k->event));
+    printf("reachable %s\n", ht_ust_timed_out() ? "no" : "yes");
     return NULL;
 }
 
@@ -66,7 +72,7 @@ static void do_emit(char **arg)
     TlRun r;
 
     rand = rand ?: g_rand_new();
-    ht_ust_thread_init();
+    g_assert_true(ht_ust_begin());
     tl_run_init(&r, &stream);
     tl_run_begin(&r, 0, 0);
     for (i = 0; i < count; i++) {
@@ -83,6 +89,7 @@ static void do_emit(char **arg)
                "%s%s }\n", arg[1], ht_ust_event_name(k->event), stream.index,
                stream.vcpu, ev.ns, *text ? ", " : "", text);
     }
+    ht_ust_done();
     tl_run_clear(&r);
 }
 
@@ -99,44 +106,68 @@ static void *burst_thread(void *opaque)
     Burst *b = opaque;
     unsigned i;
 
-    ht_ust_thread_init();
-    for (i = 0; i < b->count; i++) {
+    for (i = 0; i < b->count && ht_ust_begin(); i++) {
         ht_ust_event_emit(b->event, b->thread, b->thread, i, b->payload,
                           b->size);
+        ht_ust_done();
     }
     return NULL;
 }
 
-static void do_burst(char **arg)
+/* The payload of one event, chosen at random; stays */
+static Burst burst(char **arg, unsigned pad)
 {
     const Known *k = find(arg);
-    unsigned i, count = atoi(arg[3]), threads = atoi(arg[5]);
-    g_autofree GThread **thread = g_new0(GThread *, threads);
-    g_autofree Burst *b = g_new0(Burst, threads);
     GRand *rand = g_rand_new();
-    gint64 start;
     HtRunIter it;
     HtEvent ev;
     TlRun r;
 
     tl_run_init(&r, &stream);
     tl_run_begin(&r, 0, 0);
-    tl_run_event(&r, k->cls, 1, rand, atoi(arg[4]));
+    tl_run_event(&r, k->cls, 1, rand, pad);
     ht_run_iter_init(&it, tl_run_end(&r),
                      g_hash_table_lookup(tables, arg[1]));
     g_assert_true(ht_run_next(&it, &ev));
-    start = g_get_monotonic_time();
+    g_rand_free(rand);
+    return (Burst) { .event = k->event, .size = ev.size,
+                     .payload = (uint8_t *)ev.payload };
+}
+
+static GThread **burst_start(Burst b, unsigned count, unsigned threads)
+{
+    GThread **thread = g_new0(GThread *, threads);
+    unsigned i;
+
+    b.count = count;
     for (i = 0; i < threads; i++) {
-        b[i] = (Burst) { k->event, (uint8_t *)ev.payload, ev.size, count, i };
-        thread[i] = g_thread_new("burst", burst_thread, &b[i]);
+        b.thread = i;
+        thread[i] = g_thread_new("burst", burst_thread,
+                                 g_memdup2(&b, sizeof(b)));
     }
+    return thread;
+}
+
+static void do_burst(char **arg)
+{
+    unsigned i, count = atoi(arg[3]), threads = atoi(arg[5]);
+    Burst b = burst(arg, atoi(arg[4]));
+    gint64 start = g_get_monotonic_time();
+    g_autofree GThread **thread = burst_start(b, count, threads);
+
     for (i = 0; i < threads; i++) {
         g_thread_join(thread[i]);
     }
     printf("took %.1f\n",
            (g_get_monotonic_time() - start) * 1000.0 / count / threads);
-    g_rand_free(rand);
-    tl_run_clear(&r);
+}
+
+static void do_exit(char **arg)
+{
+    if (!ht_ust_end(atoi(arg[1]))) {
+        _exit(3);
+    }
+    exit(0);
 }
 
 int main(void)
@@ -151,12 +182,20 @@ int main(void)
 
         if (!strcmp(arg[0], "class")) {
             why = do_class(arg);
+        } else if (!strcmp(arg[0], "enabled")) {
+            printf("enabled %s\n",
+                   ht_ust_event_enabled(find(arg)->event) ? "yes" : "no");
         } else if (!strcmp(arg[0], "forget")) {
             g_hash_table_remove(tables, arg[1]);
         } else if (!strcmp(arg[0], "emit")) {
             do_emit(arg);
         } else if (!strcmp(arg[0], "burst")) {
             do_burst(arg);
+        } else if (!strcmp(arg[0], "forever")) {
+            g_free(burst_start(burst(arg, atoi(arg[3])), UINT_MAX,
+                               atoi(arg[4])));
+        } else if (!strcmp(arg[0], "exit")) {
+            do_exit(arg);
         } else {
             why = g_strdup("no such command");
         }

@@ -8,12 +8,15 @@ EMITTER is backend-lttng-emit, which links host-lib's lttng-ust-event.c.
 Traces are read with babeltrace2.
 """
 
+import glob
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
+import time
 import traceback
 from collections import Counter
 
@@ -28,12 +31,27 @@ ALL = ("u8:int u16:event u32:string u64:struct x8:a x16:b x32:c x64:d s8:e "
        "arr-s64-2:u arr-s16-5:_v text:w")
 
 
+def wait_state(pid, state, looks=1):
+    """Wait until all threads of a process are in a state, some looks long."""
+    deadline = time.monotonic() + 60
+    seen = 0
+    while seen < looks:
+        states = []
+        for stat in glob.glob(f"/proc/{pid}/task/*/stat"):
+            with open(stat, encoding="ascii") as file:
+                states.append(file.read().rsplit(")", 1)[1].split()[0])
+        seen = seen + 1 if set(states) == {state} else 0
+        assert time.monotonic() < deadline, states
+        time.sleep(0.02)
+
+
 class Emitter:
     """The program that emits events when told to."""
 
-    def __init__(self, session):
+    def __init__(self, session, **env):
         self.expected = []
-        self._child = subprocess.Popen([sys.argv[1]], env=session.env(),
+        self._child = subprocess.Popen([sys.argv[1]],
+                                       env={**session.env(), **env},
                                        stdin=subprocess.PIPE,
                                        stdout=subprocess.PIPE, text=True)
 
@@ -44,6 +62,16 @@ class Emitter:
         self._child.stdin.close()
         self._child.wait(30)
         self._child.stdout.close()
+
+    def end(self, milliseconds):
+        """Let it end while it emits; returns its exit status."""
+        self._child.stdin.write(f"exit {milliseconds}\n")
+        self._child.stdin.flush()
+        return self._child.wait(60)
+
+    def wait_asleep(self):
+        """Wait until all threads sleep, as they do in full buffers."""
+        wait_state(self._child.pid, "S", 5)
 
     def tell(self, command):
         """Run one command; returns the words of its answers by kind."""
@@ -253,6 +281,54 @@ def case_trigger(directory):
     events, _ = read(f"{directory}/t")
     assert events == emitter.expected[:len(events)]
     assert len(events) >= 100, len(events)
+
+
+def case_quit(directory):
+    """a process ends well while threads record at full rate"""
+    with PrivateSession(f"{directory}/t", ["ht0:*"]) as session:
+        for _ in range(10):
+            with Emitter(session) as emitter:
+                emitter.tell("class ht0 number u64:n")
+                emitter.tell("forever ht0 number 0 2")
+                status = emitter.end(60000)
+                assert status == 0, f"ended with {status}"
+
+
+def case_quit_stuck(directory):
+    """a process ends while a thread is stuck in a tracepoint, and says so"""
+    with PrivateSession(f"{directory}/t", ["ht0:*"], blocking=True,
+                        subbuf_size="4k", num_subbuf=2) as session:
+        with Emitter(session) as emitter:
+            emitter.tell("class ht0 number u64:n")
+            emitter.tell("emit ht0 number 1 0")
+            consumers = session.consumers()
+            for pid in consumers:
+                os.kill(pid, signal.SIGSTOP)
+            try:
+                emitter.tell("forever ht0 number 0 2")
+                # the buffers are full sooner or later; before, it is no error
+                emitter.wait_asleep()
+                status = emitter.end(200)
+            finally:
+                for pid in consumers:
+                    os.kill(pid, signal.SIGCONT)
+            assert status == 3, f"ended with {status}"
+
+
+def case_timeout(directory):
+    """a session daemon that does not answer a registration is noticed"""
+    with PrivateSession(f"{directory}/t", ["ht0:*"]) as session:
+        with Emitter(session, LTTNG_UST_REGISTER_TIMEOUT="300") as emitter:
+            assert emitter.tell("class ht0 a u64:n")["reachable"] == "yes"
+            session.wait_for(lambda: emitter.tell("enabled ht0 a")["enabled"] ==
+                             "yes", "the event was not enabled")
+            os.kill(session.pid, signal.SIGSTOP)
+            try:
+                wait_state(session.pid, "T")
+                answer = emitter.tell("class ht0 b u64:n")
+            finally:
+                os.kill(session.pid, signal.SIGCONT)
+            assert answer["reachable"] == "no", answer
 
 
 def main():

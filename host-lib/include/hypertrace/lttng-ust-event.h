@@ -21,8 +21,9 @@ typedef struct HtUstEvent HtUstEvent;
  *
  * Returns: the event or NULL
  *
- * Context: any thread that may wait: one mutex, and a round trip to each
- * session daemon with an active session (without bound if it hangs)
+ * Context: any thread that may wait, outside of ht_ust_begin(): one mutex, and
+ * a round trip to each session daemon with an active session, at most for
+ * LTTNG_UST_REGISTER_TIMEOUT
  */
 HtUstEvent *ht_ust_event_get(const char *provider, const HtClass *c,
                              char **why);
@@ -42,14 +43,36 @@ const char *ht_ust_event_name(const HtUstEvent *e);
  * @payload: the fields, byte-packed little-endian, checked
  * @size: bytes at @payload
  *
- * Context: any thread that called ht_ust_thread_init()
+ * Context: any thread, between ht_ust_begin() and ht_ust_done()
  */
 void ht_ust_event_emit(const HtUstEvent *e, uint32_t stream, int32_t vcpu,
                        uint64_t ns, const uint8_t *payload, size_t size);
 
 /**
- * ht_ust_thread_init: prepare a thread, so that its first event is quick
+ * ht_ust_event_enabled: whether a session or a trigger wants the event now
+ * @e: the event
+ *
+ * Context: any thread, at any time
  */
-void ht_ust_thread_init(void);
+bool ht_ust_event_enabled(const HtUstEvent *e);
+
+/**
+ * ht_ust_begin: enter LTTng-UST, to emit some events
+ *
+ * Its read lock is held until ht_ust_done(), so keep to a few hundred events.
+ *
+ * Returns: false once ht_ust_end() (lttng-ust-thread.h) was called; then do not
+ * call ht_ust_done()
+ */
+bool ht_ust_begin(void);
+void ht_ust_done(void);
+
+/**
+ * ht_ust_timed_out: whether a session daemon did not answer a registration
+ *
+ * LTTNG_UST_REGISTER_TIMEOUT says how long LTTng-UST waits (ms; default 3000).
+ * The event in question and all later ones are never enabled then.
+ */
+bool ht_ust_timed_out(void);
 
 #endif /* HYPERTRACE_LTTNG_UST_EVENT_H */
