@@ -14,6 +14,7 @@ typedef struct HtCommand {
 } HtCommand;
 
 static const HtCommand commands[] = {
+    { "record", ht_record, "run a virtual machine and record its kernel" },
     { "report", ht_report, "print the events, a line each" },
     { "boot", ht_boot, "show where the time of a boot went" },
     { "log", ht_log, "print what the guest's kernel printed" },

@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * hypertrace: event formats and symbols of a kernel image
+ *
+ * They are had from the kernel itself: it is booted once, in a throw-away
+ * guest without devices, and says what it is.  The answer is kept in the
+ * user's cache under the hash of the image.  What the guest prints is not
+ * trusted: its size is bounded, and it is parsed before it is kept.
+ */
+#ifndef HYPERTRACE_KERNEL_H
+#define HYPERTRACE_KERNEL_H
+
+#include <glib.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+/**
+ * enum HtMachine - a guest's architecture
+ */
+typedef enum HtMachine {
+    HT_MACHINE_UNKNOWN,
+    HT_MACHINE_X86_64,
+    HT_MACHINE_AARCH64,
+} HtMachine;
+
+/** ht_machine_name() - as uname(1) calls it */
+const char *ht_machine_name(HtMachine machine);
+
+/**
+ * struct HtImage - a kernel's file
+ * @machine: which architecture it is for
+ * @unified: it is a unified kernel image: an EFI program with the kernel in
+ *           one of its sections
+ * @kernel_offset: of that section in the file, in bytes; else 0
+ * @kernel_size: of that section, or of the file
+ * @hash: SHA-256 of the file, as hexadecimal digits
+ */
+typedef struct HtImage {
+    HtMachine machine;
+    bool unified;
+    uint64_t kernel_offset;
+    uint64_t kernel_size;
+    char hash[65];
+} HtImage;
+
+/**
+ * ht_image_read() - find out what a kernel's file is
+ * @path: the file
+ * @image: filled in
+ * @error: set on failure
+ */
+bool ht_image_read(const char *path, HtImage *image, GError **error);
+
+/**
+ * struct HtKernel - what a kernel said of itself
+ * @hash: of its image
+ * @release: as "6.12.95+deb12-cloud-amd64"
+ * @machine: as "x86_64"
+ * @version: the line of /proc/version
+ * @formats: for ht_ft_formats_parse()
+ * @formats_size: its bytes
+ * @kallsyms: for ht_symbols_parse(); without KASLR
+ * @kallsyms_size: its bytes
+ */
+typedef struct HtKernel {
+    char *hash;
+    char *release;
+    char *machine;
+    char *version;
+    char *formats;
+    size_t formats_size;
+    char *kallsyms;
+    size_t kallsyms_size;
+} HtKernel;
+
+/**
+ * ht_kernel_get() - from the cache, or else from a throw-away guest
+ * @path: the image
+ * @qemu: the program to boot it with if there is no qemu-system-MACHINE in
+ *        PATH; or NULL.  It has to support -sandbox.
+ * @busybox: a static busybox for that machine; NULL for the system's
+ * @error: set on failure
+ *
+ * A guest takes about 10 s of a processor; standard error says so.
+ *
+ * Return: for ht_kernel_free(); NULL on failure
+ */
+HtKernel *ht_kernel_get(const char *path, const char *qemu,
+                        const char *busybox, GError **error);
+void ht_kernel_free(HtKernel *k);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(HtKernel, ht_kernel_free)
+
+/**
+ * ht_kernel_guest() - boot a kernel once; used by ht_kernel_get()
+ * @path: the image
+ * @image: what it is
+ * @size: set to the bytes returned
+ *
+ * Return: what the guest's script wrote (kernel-guest.c), terminated by a NUL
+ * that does not count; NULL on failure
+ */
+char *ht_kernel_guest(const char *path, const HtImage *image,
+                      const char *qemu, const char *busybox, size_t *size,
+                      GError **error);
+
+/**
+ * ht_cpio_file() - append a file to an archive for a kernel's initramfs
+ * @archive: in the format "newc"
+ * @name: its path, without a slash at its begin
+ * @mode: S_IFREG or S_IFDIR, and the permissions
+ * @data: its content
+ * @size: in bytes
+ */
+void ht_cpio_file(GByteArray *archive, const char *name, unsigned mode,
+                  const void *data, size_t size);
+
+/** ht_cpio_end() - append what ends an archive */
+void ht_cpio_end(GByteArray *archive);
+
+#endif
