@@ -1,0 +1,243 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A stock guest's boot, recorded, then looked at in every way there is: what
+the guest itself says, trace-cmd, babeltrace2 and protoc have to agree."""
+
+import collections
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import xml.etree.ElementTree as ElementTree
+from pathlib import Path
+
+import pytest
+
+TOP = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(TOP / "tests/unit"))
+
+import perfetto_text  # noqa: E402
+
+# What is printed at the end must not be recorded while it is printed.
+JOB = """
+trace=/sys/kernel/tracing/instances/boot_map
+i=0
+while [ $i -lt 30 ]; do cat /proc/self/maps >/dev/null; i=$((i+1)); done
+echo 'the last word' >/dev/kmsg
+echo 0 >$trace/tracing_on
+dmesg >$JOB_OUT
+echo ---- >$JOB_OUT
+cat $trace/trace >$JOB_OUT
+"""
+
+QEMU = "qemu-system-x86_64"
+
+
+def tool():
+    path = Path(os.environ["HT_BUILD"]) / "tools/hypertrace/hypertrace"
+    if not path.exists():
+        pytest.skip("hypertrace was not built: libtraceevent is missing")
+    return str(path)
+
+
+def run(*args):
+    p = subprocess.run([tool(), *map(str, args)], capture_output=True,
+                       timeout=300)
+    assert p.returncode == 0, (args, p.stderr)
+    return p.stdout.decode()
+
+
+@pytest.fixture(scope="module")
+def guest(tmp_path_factory):
+    """The recording's directory, and what the guest said of itself"""
+    if not shutil.which(QEMU):
+        pytest.skip(f"the system has no {QEMU}")
+    tmp = tmp_path_factory.mktemp("views")
+    (tmp / "root/ht").mkdir(parents=True)
+    (tmp / "root/ht/job.sh").write_text(JOB)
+    subprocess.run([TOP / "scripts/guest-overlay.sh", tmp / "job.cpio.gz",
+                    tmp / "root"], check=True)
+    with open(tmp / "initrd", "wb") as out:
+        for part in Path(os.environ["HT_INITRD"]), tmp / "job.cpio.gz":
+            out.write(part.read_bytes())
+    # Debian 12's QEMU miscompiles cmpxchg16b now and then, and what a kernel
+    # patches in itself while another processor runs it
+    p = subprocess.run(
+        [tool(), "record", "-o", tmp / "rec", "--", QEMU, "-accel",
+         "tcg,thread=single", "-cpu", "qemu64,-cx16", "-smp", "2", "-m",
+         "512M", "-nodefaults", "-display", "none",
+         "-serial", f"file:{tmp}/console", "-serial", f"file:{tmp}/said",
+         "-no-reboot", "-kernel", os.environ["HT_KERNEL"], "-initrd",
+         tmp / "initrd", "-append", "console=ttyS0 panic=-1"],
+        stdin=subprocess.DEVNULL, capture_output=True, timeout=900)
+    console = (tmp / "console").read_text(errors="replace")
+    assert p.returncode == 0, (p.stderr, console[-2000:])
+    assert "HT_JOB_STATUS=0" in console, console[-2000:]
+    said = (tmp / "said").read_text(errors="replace").replace("\r", "")
+    dmesg, trace = said.split("----\n", 1)
+    return tmp / "rec", dmesg.splitlines(), trace.splitlines()
+
+
+@pytest.fixture(scope="module")
+def report(guest):
+    """Each event as JSON, and whether it is in the largest segment"""
+    out = [json.loads(line) for line in
+           run("report", "--json", guest[0]).splitlines()]
+    sizes = collections.Counter(e["segment"] for e in out)
+    largest = sizes.most_common(1)[0][0]
+    return out, [e for e in out if e["segment"] == largest]
+
+
+def by_cpu(lines):
+    """{cpu: lines of (cpu, ...)}: ties between CPUs have no order"""
+    out = collections.defaultdict(list)
+    for line in lines:
+        out[line[0]].append(line[1:])
+    return dict(out)
+
+
+def compare(ours, theirs):
+    assert set(ours) == set(theirs)
+    for cpu in ours:
+        for a, b in zip(ours[cpu], theirs[cpu]):
+            assert a == b, cpu
+        assert len(ours[cpu]) == len(theirs[cpu])
+
+
+def alike(text):
+    text = re.sub(r"(\+0x[0-9a-f]+)/0x[0-9a-f]+", r"\1", text.strip())
+    return re.sub(r"0xffff[0-9a-f]{12}|\(____ptrval____\)|\b0{8}[0-9a-f]{8}\b",
+                  "(pointer)", text)
+
+
+def test_guests_own_trace(guest, report):
+    """Its `trace` file, line by line.  Explained: it has microseconds,
+    symbols have their sizes, and pointers are hashed."""
+    line = re.compile(r" *.*-(\d+) +\[(\d+)\] \S+ +(\d+)\.(\d{6}): (\w+): ?"
+                      r"(.*)$")
+    theirs = []
+    for text in guest[2]:
+        m = line.match(text)
+        if m:
+            pid, cpu, s, us, name, fields = m.groups()
+            theirs.append((int(cpu), int(s) * 10**6 + int(us), int(pid), name,
+                           alike(fields)))
+    assert len(theirs) > 5000
+    # the kernel rounds
+    ours = [(e["cpu"], (e["ns"] + 500) // 1000, e["pid"], e["event"],
+             alike(e["text"].split("\n")[0])) for e in report[0]]
+    compare(by_cpu(ours), by_cpu(theirs))
+
+
+def test_log(guest):
+    """What dmesg has from where the ring begins on, in its order.  Explained:
+    what continues a line is a line of its own in the log, and a processor's
+    ring does not have what it prints before it is up."""
+    def squeeze(lines):
+        return "".join("".join(lines).split())
+
+    log = run("log", guest[0]).splitlines()
+    texts = [line.split("] ", 1)[1].strip() for line in log if "] " in line]
+    assert texts[-1] == "the last word"
+    dmesg = [line.split("] ", 1)[1].strip() for line in guest[1]
+             if "] " in line]
+    dmesg = dmesg[dmesg.index(texts[0]):]
+    everything = squeeze(texts)
+    missing = [line for line in dmesg if squeeze([line]) not in everything]
+    assert not [line for line in missing
+                if not re.search("calibrat|lpj|platform interrupts", line)]
+    assert len(everything) <= len(squeeze(dmesg))
+    assert [t for t in texts if t in dmesg] == [t for t in dmesg if t in texts]
+
+
+def test_trace_cmd(guest, report, tmp_path):
+    """trace-cmd report, line by line.  Explained: without its plugins, which
+    print some events their own way; it gives each thread its last name."""
+    if not shutil.which("trace-cmd"):
+        pytest.skip("trace-cmd is not installed")
+    dat = tmp_path / "trace.dat"
+    run("export", "-o", dat, guest[0])
+    text = subprocess.run(["trace-cmd", "report", "-N", "-t", dat],
+                          capture_output=True, check=True,
+                          timeout=300).stdout.decode("utf-8", "replace")
+    line = re.compile(r" *.*-(\d+) +\[(\d+)\] +(\d+)\.(\d{9}): (\w+): *(.*)$")
+    theirs = []
+    for m in filter(None, map(line.match, text.splitlines())):
+        pid, cpu, s, ns, name, fields = m.groups()
+        theirs.append((int(cpu), int(s) * 10**9 + int(ns), int(pid), name,
+                       fields.strip()))
+    ours = [(e["cpu"], e["ns"], e["pid"], e["event"],
+             e["text"].split("\n")[0].strip()) for e in report[1]]
+    assert len(ours) > 5000
+    compare(by_cpu(ours), by_cpu(theirs))
+    assert "EVENTS DROPPED" not in text
+
+
+def switches(report):
+    return by_cpu((e["cpu"], e["ns"], *(e["fields"][k] for k in (
+        "prev_pid", "prev_comm", "prev_state", "next_pid", "next_comm")))
+        for e in report[1] if e["event"] == "sched_switch")
+
+
+def test_perfetto(guest, report, tmp_path):
+    if not shutil.which("protoc"):
+        pytest.skip("protobuf-compiler is not installed")
+    out = tmp_path / "boot.pftrace"
+    run("export", "-o", out, guest[0])
+    packets = perfetto_text.packets(out)
+    events = list(perfetto_text.events(packets))
+    slices = [p["track_event"][0] for p in packets if "track_event" in p]
+    assert len(events) + len(slices) == len(report[1])
+    theirs = by_cpu((cpu, e["timestamp"][0], *(s[k][0] for k in (
+        "prev_pid", "prev_comm", "prev_state", "next_pid", "next_comm")))
+        for cpu, e in events for s in e.get("sched_switch", []))
+    compare(switches(report), theirs)
+    # every thread of this boot was seen being made
+    attributes = {a["key"][0]: a for p in packets
+                  for t in p.get("trace_attributes", [])
+                  for a in t["attribute"]}
+    assert attributes["hypertrace.threads_without_process"][
+        "long_value"] == [0]
+    names = [s["name"][0] for s in slices if "name" in s]
+    assert "acpi_init" in names
+    assert not [n for n in names if n.startswith("0x")]
+
+
+def test_ctf(guest, report, tmp_path):
+    if not shutil.which("babeltrace2"):
+        pytest.skip("babeltrace2 is not installed")
+    out = tmp_path / "ctf"
+    run("export", "--format", "ctf", "-o", out, guest[0])
+    p = subprocess.run(["babeltrace2", "--clock-cycles", out],
+                       capture_output=True, check=True, timeout=300)
+    lines = p.stdout.decode().splitlines()
+    assert len(lines) == len(report[1]) and not p.stderr
+    names = collections.Counter(re.match(r"\[(\d+)\].*?\) \S+ (\w+): ",
+                                         line)[2] for line in lines)
+    assert names == collections.Counter(e["event"] for e in report[1])
+
+
+def test_boot(guest, report, tmp_path):
+    svg = tmp_path / "boot.svg"
+    boot = json.loads(run("boot", "--json", "--svg", svg, guest[0]))
+    phases = boot["phases"]
+    assert [p["name"] for p in phases][:4] == [
+        "kernel", "initcalls", "kernel, rest", "initramfs"]
+    for a, b in zip(phases, phases[1:]):
+        assert a["end_ns"] == b["begin_ns"]
+    finished = [e for e in report[0] if e["event"] == "initcall_finish"]
+    assert len(boot["initcalls"]) == len(finished) > 300
+    assert all(c["ended"] and not c["name"].startswith("0x")
+               for c in boot["initcalls"])
+    assert len([p for p in boot["processes"] if p["name"] == "cat"]) >= 30
+    assert ElementTree.parse(svg).getroot().tag.endswith("svg")
+
+
+def test_top(guest, report):
+    top = json.loads(run("top", "--json", guest[0]))
+    assert top["events"] == len(report[0]) and top["gaps"] == 0
+    # each CPU's time belongs to somebody, but before its first switch
+    total = sum(t["cpu_ns"] for t in top["tasks"]) + top["unknown_ns"]
+    assert total == top["cpu_ns"]
+    assert top["unknown_ns"] < top["cpu_ns"] / 100
