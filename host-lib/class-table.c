@@ -258,7 +258,7 @@ void ht_class_table_free(HtClassTable *t)
 
     g_hash_table_destroy(t->by_name);
     for (id = 1; id <= t->count; id++) {
-        class_free(t->all[id]);
+        class_free(t->by_id[id]);
     }
     g_mutex_clear(&t->lock);
     g_free(t);
@@ -295,7 +295,8 @@ enum ht_status ht_class_table_add(HtClassTable *t, const void *msg,
         return HT_STATUS_LIMIT;
     } else {
         c->id = t->count + 1;
-        t->all[c->id] = c;
+        /* Pairs with the load-acquire in ht_walk(). */
+        ht_atomic_store_release(&t->by_id[c->id], c);
         g_hash_table_insert(t->by_name, c->name, c);
         /* Pairs with the load-acquire in ht_class_table_count(). */
         ht_atomic_store_release(&t->count, c->id);
@@ -308,7 +309,7 @@ enum ht_status ht_class_table_add(HtClassTable *t, const void *msg,
 
 HtClass *ht_class_table_get(const HtClassTable *t, uint32_t id)
 {
-    return id >= 1 && id <= ht_class_table_count(t) ? t->all[id] : NULL;
+    return id >= 1 && id <= ht_class_table_count(t) ? t->by_id[id] : NULL;
 }
 
 uint32_t ht_class_table_count(const HtClassTable *t)
@@ -353,7 +354,7 @@ GByteArray *ht_class_table_save(const HtClassTable *t)
     uint32_t id;
 
     for (id = 1; id <= ht_class_table_count(t); id++) {
-        uint32_t size = ht_class_encode(t->all[id], m);
+        uint32_t size = ht_class_encode(t->by_id[id], m);
         uint32_t le = ht_le32(size);
 
         g_byte_array_append(out, (uint8_t *)&le, sizeof(le));
@@ -411,7 +412,7 @@ bool ht_class_table_load(HtClassTable *t, const void *data, size_t size,
     }
     g_mutex_lock(&t->lock);
     for (id = 1; id <= MIN(saved->count, t->count); id++) {
-        const HtClass *a = t->all[id], *b = saved->all[id];
+        const HtClass *a = t->by_id[id], *b = saved->by_id[id];
 
         if (strcmp(a->name, b->name) || !class_same_fields(a, b)) {
             *why = g_strdup_printf("class %" PRIu32 " is '%s' with other"
@@ -423,25 +424,15 @@ bool ht_class_table_load(HtClassTable *t, const void *data, size_t size,
         }
     }
     for (id = t->count + 1; id <= saved->count; id++) {
-        t->all[id] = g_steal_pointer(&saved->all[id]);
-        g_hash_table_insert(t->by_name, t->all[id]->name, t->all[id]);
+        HtClass *c = g_steal_pointer(&saved->by_id[id]);
+
+        g_hash_table_insert(t->by_name, c->name, c);
+        /* Pairs with the load-acquire in ht_walk(). */
+        ht_atomic_store_release(&t->by_id[id], c);
         /* Pairs with the load-acquire in ht_class_table_count(). */
         ht_atomic_store_release(&t->count, id);
     }
     g_mutex_unlock(&t->lock);
     ht_class_table_free(saved);
     return true;
-}
-
-void ht_class_table_set_state(HtClassTable *t, HtClass *c, HtClassState state)
-{
-    ht_atomic_store_release(&c->state, state);
-    /* Pairs with the load-acquire in ht_walk(). */
-    ht_atomic_store_release(&t->ready[c->id],
-                          state == HT_CLASS_READY ? c : NULL);
-}
-
-HtClassState ht_class_get_state(const HtClass *c)
-{
-    return ht_atomic_load_acquire(&c->state);
 }

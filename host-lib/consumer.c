@@ -42,7 +42,10 @@ void ht_consumer_init(HtConsumer *c, const HtConsumerConfig *cfg)
 {
     memset(c, 0, sizeof(*c));
     c->cfg = *cfg;
-    c->buf = g_malloc(cfg->packet_size);
+    c->walk.most = cfg->piece_events;
+    if (!cfg->reserve) {
+        c->buf = g_malloc(cfg->packet_size);
+    }
 }
 
 void ht_consumer_destroy(HtConsumer *c)
@@ -72,6 +75,8 @@ static void update_lost(HtConsumer *c, uint64_t lost)
 static void deliver(HtConsumer *c, HtRun *run)
 {
     run->stream = &c->info;
+    /* after the walk, so it covers all that the walk met */
+    run->classes = ht_class_table_count(c->cfg.classes);
     c->told = c->lost + c->dropped;
     run->discarded = c->told - c->base;
     c->cfg.deliver(c->cfg.opaque, run);
@@ -101,6 +106,7 @@ void ht_consumer_open(HtConsumer *c, const HtStreamInfo *info, uint64_t now_ns)
     c->info = *info;
     c->instance = info->instance;
     c->walk.cut = true;
+    c->walk.most = cfg.piece_events;
     c->open = true;
     deliver_mark(c, HT_RUN_OPEN, now_ns);
 }
@@ -192,6 +198,7 @@ const char *ht_consumer_load(HtConsumer *c, uint32_t index,
         .walk.ns = st->ns,
         .walk.backward = st->backward,
         .walk.cut = true,
+        .walk.most = cfg.piece_events,
         .cursor = st->cursor,
         .events = st->events,
         .expected = st->expected,
@@ -231,20 +238,41 @@ void ht_consumer_close(HtConsumer *c, uint64_t lost, uint64_t now_ns)
     c->open = false;
 }
 
-/* Walk and deliver private bytes of one packet. */
-static void consume(HtConsumer *c, uint8_t *data, size_t size)
+void ht_consumer_tell(HtConsumer *c, uint64_t lost)
 {
-    while (size) {
+    HtRun run = {
+        .begin_ns = c->walk.ns,
+        .end_ns = c->walk.ns,
+        .counter = c->walk.clock,
+    };
+
+    update_lost(c, lost);
+    if (c->told != c->lost + c->dropped) {
+        deliver(c, &run);
+    }
+}
+
+/*
+ * Walk and deliver private bytes of one packet.  @more: the packet goes on
+ * behind them, so the last event may be cut off.  Returns the bytes of whole
+ * events; unless @more or limited to some events, that is @size, or the stream
+ * is stopped.
+ */
+static size_t consume(HtConsumer *c, uint8_t *data, size_t size, bool more)
+{
+    size_t done = 0;
+
+    while (done < size) {
         bool cut = c->walk.cut;
         HtWalkRun w;
         HtWalkStop why = ht_walk(&c->walk, c->cfg.classes, &c->time,
-                                 data, size, &w);
+                                 data + done, size - done, &w);
 
         if (w.events) {
             HtRun run = {
                 .flags = cut ? HT_RUN_CUT : 0,
                 .events = w.events,
-                .data = data,
+                .data = data + done,
                 .size = w.size,
                 .begin_ns = w.begin_ns,
                 .end_ns = w.end_ns,
@@ -257,27 +285,28 @@ static void consume(HtConsumer *c, uint8_t *data, size_t size)
             c->packets++;
             deliver(c, &run);
         }
+        done += w.size;
+        if (why == HT_WALK_MOST || (why == HT_WALK_BAD_LENGTH && more)) {
+            break;
+        }
         if (why != HT_WALK_END && why != HT_WALK_CUT) {
             stop(c, "%s, at position 0x%" PRIx64, ht_walk_stop_str(why),
                  c->cursor);
-            return;
+            break;
         }
-        data += w.size;
-        size -= w.size;
     }
+    return done;
 }
 
 /*
  * Check a packet's header, a private copy.  @skipped: packets overwritten
  * since the last one read; their events, and only theirs, may be missing.
  */
-static bool packet_begin(HtConsumer *c, const uint8_t *data, uint64_t packet,
+static bool packet_begin(HtConsumer *c, struct ht_packet h, uint64_t packet,
                          uint64_t skipped)
 {
-    struct ht_packet h;
     uint64_t events, missing, most;
 
-    memcpy(&h, data, sizeof(h));
     if (ht_le32(h.magic) != HT_PACKET_MAGIC ||
         ht_le32(h.stream) != c->info.index ||
         ht_le64(h.instance) != c->instance ||
@@ -366,7 +395,9 @@ size_t ht_consumer_ring(HtConsumer *c, struct ht_ring_control *ring,
                         const uint8_t *packets, size_t max_bytes)
 {
     const uint32_t size = c->cfg.packet_size;
+    const uint32_t piece = c->cfg.piece ?: size;
     uint64_t skipped = c->skipped;
+    uint32_t most = piece;
     unsigned torn = 0;
     size_t done = 0;
     uint64_t head;
@@ -380,10 +411,12 @@ size_t ht_consumer_ring(HtConsumer *c, struct ht_ring_control *ring,
 
     while (c->cursor < head && done < max_bytes && torn < TORN_MAX) {
         uint64_t packet = packet_of(c, c->cursor);
-        uint32_t from = offset_of(c, c->cursor), to;
+        uint32_t from = offset_of(c, c->cursor), to, n = 0;
         bool closed = packet < packet_of(c, head);
+        struct ht_packet header;
         const uint8_t *slot;
-        uint8_t *events = c->buf;
+        uint8_t *events = NULL;
+        size_t walked;
 
         if (c->cfg.overwrite) {
             uint64_t first = oldest(c, ring, head);
@@ -411,8 +444,14 @@ size_t ht_consumer_ring(HtConsumer *c, struct ht_ring_control *ring,
         } else {
             to = offset_of(c, head);
         }
-        if (to <= size && to >= from) {
-            memcpy(c->buf + from, slot + from, to - from);
+        if (from == 0) {
+            memcpy(&header, slot, sizeof(header));
+            from = sizeof(header);
+        }
+        if (to <= size && to > from) {
+            n = MIN(to - from, most);
+            events = c->cfg.reserve ? c->cfg.reserve(c->cfg.opaque, n) : c->buf;
+            memcpy(events, slot + from, n);
         }
         if (c->cfg.overwrite) {
             /*
@@ -425,24 +464,27 @@ size_t ht_consumer_ring(HtConsumer *c, struct ht_ring_control *ring,
                 continue;               /* skipped at the top */
             }
         }
-        if (to > size || to < from ||
-            (from == 0 && to < sizeof(struct ht_packet))) {
+        if (to > size || to < from) {
             stop(c, "packet %" PRIu64 " ends at %" PRIu32, packet, to);
             break;
         }
-        events += from;
-        done += to - from;
-        if (from == 0) {
-            if (!packet_begin(c, c->buf, packet, skipped)) {
+        if (offset_of(c, c->cursor) == 0) {
+            if (!packet_begin(c, header, packet, skipped)) {
                 break;
             }
             skipped = 0;
-            events += sizeof(struct ht_packet);
-            from += sizeof(struct ht_packet);
+            c->cursor += from;
+            done += from;
         }
-        consume(c, events, to - from);
+        walked = consume(c, events, n, n < to - from);
         if (c->stopped) {
             break;
+        }
+        done += walked;
+        if (walked < to - from) {
+            c->cursor += walked;
+            most = walked ? piece : 2 * n;      /* an event larger than @n */
+            continue;
         }
         c->cursor = closed ? (packet + 1) * size : packet * size + to;
         if (closed) {
@@ -481,13 +523,16 @@ void ht_consumer_feed(HtConsumer *c, const struct ht_submit *sub,
     }
     c->cursor = from;
     if (offset_of(c, from) == 0) {
-        if (!packet_begin(c, data, packet_of(c, from), 0)) {
+        struct ht_packet header;
+
+        memcpy(&header, data, sizeof(header));
+        if (!packet_begin(c, header, packet_of(c, from), 0)) {
             return;
         }
         data += sizeof(struct ht_packet);
         size -= sizeof(struct ht_packet);
     }
-    consume(c, data, size);
+    consume(c, data, size, false);
     if (!c->stopped) {
         c->cursor = to;
         update_lost(c, ht_le64(sub->lost));
@@ -528,8 +573,8 @@ bool ht_consumer_pending(const HtConsumer *c,
            read64(&ring->guest.head) != c->cursor;
 }
 
-bool ht_consumer_behind(const HtConsumer *c,
-                        const struct ht_ring_control *ring)
+bool ht_consumer_has_closed_packet(const HtConsumer *c,
+                                   const struct ht_ring_control *ring)
 {
     return c->open && !c->stopped &&
            packet_of(c, read64(&ring->guest.head)) != packet_of(c, c->cursor);

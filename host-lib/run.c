@@ -24,7 +24,7 @@ bool ht_run_next(HtRunIter *it, HtEvent *ev)
         it->p += HT_EVENT_HEADER_EXT;
     }
     /* ht_walk() found both valid; the run is private to the host. */
-    ev->cls = it->classes->ready[id];
+    ev->cls = it->classes->by_id[id];
     ev->ns = it->ns;
     ev->payload = it->p;
     ev->size = ht_class_payload(ev->cls, it->p, it->end - it->p);

@@ -74,6 +74,10 @@ HtWalkStop ht_walk(HtWalk *w, const HtClassTable *classes,
         ssize_t payload;
         uint32_t id;
 
+        if (w->most && events == w->most) {
+            stop = HT_WALK_MOST;
+            break;
+        }
         if (avail < HT_EVENT_HEADER) {
             stop = HT_WALK_BAD_LENGTH;
             break;
@@ -101,8 +105,8 @@ HtWalkStop ht_walk(HtWalk *w, const HtClassTable *classes,
                 break;
             }
         }
-        /* Pairs with the store-release in ht_class_table_set_state(). */
-        c = ht_atomic_load_acquire(&classes->ready[id]);
+        /* Pairs with the store-releases in class-table.c. */
+        c = ht_atomic_load_acquire(&classes->by_id[id]);
         if (G_UNLIKELY(!c)) {
             stop = HT_WALK_BAD_ID;
             break;
@@ -154,6 +158,8 @@ const char *ht_walk_stop_str(HtWalkStop stop)
         return "end";
     case HT_WALK_CUT:
         return "cut";
+    case HT_WALK_MOST:
+        return "enough";
     case HT_WALK_BAD_ID:
         return "an event of an unknown class";
     case HT_WALK_BAD_LENGTH:

@@ -109,6 +109,7 @@ class LinuxGuest:
             raise Failure(f"{command}: {m[1].decode()}\n{self.vm}")
         bench = json.loads(m[1])
         check_channel(device, bench)
+        self.vm.settle(device["id"])
         return bench, before, stats(self.vm, device["id"])
 
     def round(self, payload, phase, events, rate):
@@ -170,6 +171,7 @@ class BareGuest:
             self.vm.console.send(f"{command} device={n}\n")
             bench = self._answer("ht-bench")
             check_channel(device, bench)
+            self.vm.settle(device["id"])
             yield Run(device, self.accel, self.name, payload, phase, bench,
                       before, stats(self.vm, device["id"]))
 

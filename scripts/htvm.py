@@ -296,6 +296,20 @@ class VM:
             raise Failure(f"QEMU did not start: {self.stderr}") from e
         return self
 
+    def backends(self, device):
+        """What each backend of a device did, in the property's order"""
+        return self.qmp.command("qom-get", property="stats",
+                                path=f"/machine/peripheral/{device}"
+                                )["backends"]
+
+    def settle(self, device, timeout=60):
+        """Wait until a device's backends took all that was posted."""
+        deadline = time.monotonic() + timeout
+        while not all(b["idle"] for b in self.backends(device)):
+            if time.monotonic() > deadline:
+                raise Failure(f"{device}: its backends are not idle")
+            time.sleep(0.01)
+
     @property
     def stderr(self):
         return (self.dir / "stderr").read_text(errors="replace")

@@ -235,6 +235,7 @@ class Soak(Payload):
         """The VM is stopped."""
         self.events, self.discarded = self.past_events, self.past_discarded
         for n, account in enumerate(self.accounts):
+            self.settle(account.name)
             stats = self.stats(account.name)
             account.check(stats, [i for i in still_open if i.device == n])
             self.events += stats["events"]

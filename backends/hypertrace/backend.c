@@ -19,40 +19,6 @@ bool hypertrace_backend_settable(HypertraceBackend *b, Error **errp)
     return true;
 }
 
-static void append_leaves(HypertraceBackend *b, GPtrArray *out)
-{
-    HypertraceBackendClass *k = HYPERTRACE_BACKEND_GET_CLASS(b);
-
-    if (k->leaves) {
-        k->leaves(b, out);
-    } else {
-        g_ptr_array_add(out, b);
-    }
-}
-
-GPtrArray *hypertrace_backend_leaves(HypertraceBackend *b)
-{
-    g_autoptr(GPtrArray) todo = g_ptr_array_new();
-    GPtrArray *leaves = g_ptr_array_new();
-    unsigned i;
-
-    g_ptr_array_add(todo, b);
-    for (i = 0; i < todo->len; i++) {
-        g_autoptr(GPtrArray) below = g_ptr_array_new();
-        unsigned j;
-
-        append_leaves(todo->pdata[i], below);
-        for (j = 0; j < below->len; j++) {
-            GPtrArray *to = below->pdata[j] == todo->pdata[i] ? leaves : todo;
-
-            if (!g_ptr_array_find(to, below->pdata[j], NULL)) {
-                g_ptr_array_add(to, below->pdata[j]);
-            }
-        }
-    }
-    return leaves;
-}
-
 bool hypertrace_backend_may_block(HypertraceBackend *b)
 {
     HypertraceBackendClass *k = HYPERTRACE_BACKEND_GET_CLASS(b);

@@ -138,11 +138,12 @@ static void log_deliver(HypertraceBackend *b, void *session, const HtRun *run)
     HtEvent ev;
 
     QEMU_LOCK_GUARD(&log->lock);
-    if (run->flags & (HT_RUN_OPEN | HT_RUN_CLOSE)) {
+    if (run->events == 0) {
         fprintf(log->lines, "%s stream %" PRIu32 " \"%s\" %s, %" PRIu64
                 " events discarded\n", s->device, run->stream->index,
                 run->stream->name,
-                run->flags & HT_RUN_OPEN ? "opened" : "closed",
+                run->flags & HT_RUN_OPEN ? "opened" :
+                run->flags & HT_RUN_CLOSE ? "closed" : "goes on",
                 run->discarded);
         log_write(log);
         return;

@@ -239,7 +239,6 @@ static uint32_t register_class(struct ht_loopback *lb, struct ht_msg *msg)
     if (lb->busy[c->id]++ < lb->cfg.busy_replies) {
         return HT_STATUS_BUSY;
     }
-    ht_class_table_set_state(lb->classes, c, HT_CLASS_READY);
     return HT_STATUS_OK;
 }
 

@@ -12,20 +12,25 @@
 /* Context: vCPU thread */
 static void shm_doorbell(HtStream *s)
 {
-    ht_thread_kick(s->dev);
+    ht_worker_kick(s->dev);
 }
 
 static void shm_realize(HypertraceDevice *dev)
 {
     /* stride 0: one address serves all streams, and carries no data */
     memory_region_add_eventfd(&dev->regs, HT_REGS_DOORBELL, 4, false, 0,
-                              &dev->thread.doorbell);
+                              &dev->worker.doorbell);
 }
 
 static void shm_unrealize(HypertraceDevice *dev)
 {
     memory_region_del_eventfd(&dev->regs, HT_REGS_DOORBELL, 4, false, 0,
-                              &dev->thread.doorbell);
+                              &dev->worker.doorbell);
+}
+
+static size_t shm_consume(HtStream *s, bool force)
+{
+    return ht_ring_consume(s, s->dev->conf.packet_size, force);
 }
 
 const HtChannelOps ht_channel_shm = {
@@ -34,6 +39,6 @@ const HtChannelOps ht_channel_shm = {
     .arms = true,
     .realize = shm_realize,
     .unrealize = shm_unrealize,
-    .consume = ht_ring_consume,
+    .consume = shm_consume,
     .doorbell = shm_doorbell,
 };

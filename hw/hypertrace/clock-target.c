@@ -11,7 +11,7 @@
 #include "system/kvm.h"
 #include "system/qtest.h"
 #include "system/tcg.h"
-#include "device.h"
+#include "clock.h"
 #ifdef CONFIG_KVM
 #include <linux/kvm.h>
 #endif

@@ -12,7 +12,7 @@
 #include "qemu/timer.h"
 #include "system/cpu-timers.h"
 #include "system/kvm.h"
-#include "device.h"
+#include "clock.h"
 
 /* How often the counter is read, where the host can */
 #define SAMPLE_INTERVAL_NS  (10 * SCALE_MS)

@@ -3,17 +3,36 @@
  * hypertrace: control messages, from the mailbox or the control queue
  *
  * The message is a private copy already.  Everything runs with the BQL held;
- * whatever takes longer answers BUSY and goes on elsewhere.
+ * what the worker has to do first is answered with BUSY.  Nothing waits for a
+ * sink.
  */
 #include "qemu/osdep.h"
 #include "qemu/atomic.h"
 #include "qemu/bswap.h"
+#include "control.h"
 #include "device.h"
 #include "trace.h"
 
 static HtStream *stream_lookup(HypertraceDevice *dev, uint32_t index)
 {
     return index < dev->conf.streams ? &dev->streams[index] : NULL;
+}
+
+static enum ht_status class_register(HypertraceDevice *dev,
+                                     struct ht_msg_class *m, size_t size)
+{
+    enum ht_status status;
+    HtClass *c;
+    bool added;
+
+    status = ht_class_table_add(dev->trace->classes, m, size, &added, &c);
+    if (status == HT_STATUS_OK) {
+        stl_le_p(&m->id, c->id);
+        if (added) {
+            ht_sinks_learn(dev->sinks);
+        }
+    }
+    return status;
 }
 
 static enum ht_status class_list(HypertraceDevice *dev,
@@ -49,7 +68,7 @@ static bool stream_name_copy(char *dst, const uint8_t *src)
 }
 
 /*
- * Opening happens on the IOThread.  The reply to the first message carries the
+ * Opening is for the worker.  The reply to the first message carries the
  * stream's instance; sent back, it asks how far that instance is.
  */
 static enum ht_status stream_open(HypertraceDevice *dev,
@@ -111,7 +130,7 @@ static enum ht_status stream_open(HypertraceDevice *dev,
     info.vcpu = MAX((int32_t)ldl_le_p(&m->vcpu), -1);
     info.instance = ++dev->trace->instances;
     s->next = info;
-    /* Not by the IOThread, which could clear a later wish than it fulfilled. */
+    /* Clear here: the worker could race with a newer request. */
     s->want_close = false;
     s->close_lost = 0;
     stl_le_p(&m->stream, s->index);
@@ -119,7 +138,7 @@ static enum ht_status stream_open(HypertraceDevice *dev,
     ht_clock_update_offset(&dev->clock);
     /* Pairs with the load-acquire in stream_work(). */
     qatomic_store_release(&s->phase, HT_PHASE_OPENING);
-    ht_thread_kick(dev);
+    ht_worker_kick(dev);
     return HT_STATUS_BUSY;
 }
 
@@ -143,11 +162,8 @@ static enum ht_status stream_close(HypertraceDevice *dev,
         return HT_STATUS_BUSY;          /* what it holds cannot be read yet */
     }
     if (!s->want_close) {
-        if (dev->channel->drain) {
-            dev->channel->drain(dev, false);
-        }
         ht_stream_want_close(s, ldq_le_p(&m->lost));
-        ht_thread_kick(dev);
+        ht_worker_kick(dev);
     }
     return HT_STATUS_BUSY;
 }
@@ -167,7 +183,7 @@ static bool any_loaded(HypertraceDevice *dev)
 static enum ht_status flush_message(HypertraceDevice *dev,
                                     struct ht_msg_stream *m, size_t size)
 {
-    HtThread *t = &dev->thread;
+    HtWorker *w = &dev->worker;
     uint32_t index, ticket;
     uint64_t done;
     HtStream *s;
@@ -191,21 +207,18 @@ static enum ht_status flush_message(HypertraceDevice *dev,
         if (any_loaded(dev)) {
             return HT_STATUS_BUSY;      /* what they hold cannot be read yet */
         }
-        if (dev->channel->drain) {
-            dev->channel->drain(dev, false);
-        }
         /* tickets are 1 to 2^32 - 1 */
-        t->flush_wanted_bql++;
-        if ((uint32_t)t->flush_wanted_bql == 0) {
-            t->flush_wanted_bql++;
+        w->flush_wanted_bql++;
+        if ((uint32_t)w->flush_wanted_bql == 0) {
+            w->flush_wanted_bql++;
         }
-        stl_le_p(&m->ticket, (uint32_t)t->flush_wanted_bql);
-        /* Pairs with the load-acquire in thread_work(). */
-        qatomic_store_release(&t->flush_wanted, t->flush_wanted_bql);
-        ht_thread_kick(dev);
+        stl_le_p(&m->ticket, (uint32_t)w->flush_wanted_bql);
+        /* Pairs with the load-acquire in worker_work(). */
+        qatomic_store_release(&w->flush_wanted, w->flush_wanted_bql);
+        ht_worker_kick(dev);
         return HT_STATUS_BUSY;
     }
-    done = qatomic_load_acquire(&t->flush_done);
+    done = qatomic_load_acquire(&w->flush_done);
     return (int32_t)((uint32_t)done - ticket) >= 0 ? HT_STATUS_OK :
                                                      HT_STATUS_BUSY;
 }
@@ -242,12 +255,9 @@ static enum ht_status stats_message(HypertraceDevice *dev,
 
 void ht_control_takeover(HypertraceDevice *dev)
 {
-    if (dev->channel->drain) {
-        dev->channel->drain(dev, true);
-    }
     dev->caps.epoch++;
     ht_streams_want_close_all(dev);
-    ht_thread_kick(dev);
+    ht_worker_kick(dev);
 }
 
 static enum ht_status dispatch(HypertraceDevice *dev, void *msg, size_t *size)
@@ -256,7 +266,7 @@ static enum ht_status dispatch(HypertraceDevice *dev, void *msg, size_t *size)
 
     switch (lduw_le_p(&h->type)) {
     case HT_MSG_CLASS_REGISTER:
-        return ht_register_class(dev, msg, *size);
+        return class_register(dev, msg, *size);
     case HT_MSG_CLASS_LIST:
         return class_list(dev, msg, size);
     case HT_MSG_STREAM_OPEN:
@@ -268,6 +278,9 @@ static enum ht_status dispatch(HypertraceDevice *dev, void *msg, size_t *size)
     case HT_MSG_TIME_SYNC:
         if (*size != sizeof(struct ht_msg_time)) {
             return HT_STATUS_INVAL;
+        }
+        if (qatomic_read(&dev->resample)) {
+            return HT_STATUS_BUSY;
         }
         ht_clock_exchange(&dev->clock, msg);
         return HT_STATUS_OK;
@@ -294,7 +307,7 @@ size_t ht_control_message(HypertraceDevice *dev, void *msg, size_t size)
             memset(msg, 0, sizeof(*h));
         }
         size = sizeof(*h);
-    } else if (!dev->thread.running) {
+    } else if (!dev->worker.running) {
         status = HT_STATUS_IO;                  /* being unplugged */
     } else {
         status = dispatch(dev, msg, &size);

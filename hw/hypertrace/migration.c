@@ -2,10 +2,11 @@
 /*
  * hypertrace: migration, savevm and loadvm
  *
- * When the VM stops, all that was committed is delivered and the ring's host
- * lines are final (ht_thread_pause()); what is saved here is where each stream
- * is.  Streams that were loaded go on when the VM runs and the backends know
- * the classes.  Their guest notices nothing: it keeps the instances it knows.
+ * When the VM stops, all that was committed is posted to the sinks, which is
+ * the source's to deliver or to count, and the ring's host lines are final
+ * (ht_worker_pause()).  What is saved here is where each stream is; nothing
+ * moves meanwhile.  Streams that were loaded go on when the VM runs.  Their
+ * guest notices nothing: it keeps the instances it knows.
  * The trace does too, unless it has seen them: after a rewind each stream is a
  * new instance of the trace, or its events would be there twice.
  *
@@ -46,7 +47,6 @@ struct HtMigration {
 
     uint32_t expected;          /* streams: as many as the device has */
     bool loaded;                /* and the VM did not run since */
-    bool waiting;               /* streams wait for the classes */
 };
 
 /* Saving ------------------------------------------------------------------- */
@@ -57,13 +57,6 @@ static void state_free(HtMigration *m)
     g_clear_pointer(&m->streams, g_free);
 }
 
-/* What drain() fetched is nowhere in the guest's memory. */
-static bool holds_buffers(HtStream *s)
-{
-    return qatomic_load_acquire(&s->phase) == HT_PHASE_LOADED &&
-           s->dev->channel->holds && s->dev->channel->holds(s);
-}
-
 static int state_pre_save(void *opaque)
 {
     HypertraceDevice *dev = opaque;
@@ -72,25 +65,16 @@ static int state_pre_save(void *opaque)
     uint32_t i;
 
     state_free(m);
-    /* The VM is stopped: nothing moves once the IOThread has answered. */
-    if (!ht_thread_pause(dev)) {
-        error_report("hypertrace %s: the VM cannot be saved while the backend"
-                     " hangs", dev->trace->name);
+    if (!dev->worker.paused) {
+        error_report("hypertrace %s: the VM runs while it is saved",
+                     dev->trace->name);
         return -EBUSY;
-    }
-    for (i = 0; i < dev->conf.streams; i++) {
-        if (holds_buffers(&dev->streams[i])) {
-            error_report("hypertrace %s: the VM cannot be saved while events"
-                         " of before its last reset or takeover wait for it to"
-                         " run and for the backend", dev->trace->name);
-            return -EBUSY;
-        }
     }
     classes = ht_class_table_save(dev->trace->classes);
     m->epoch = dev->caps.epoch;
     m->max_gap = dev->caps.max_gap;
     memcpy(m->mailbox, dev->mailbox, sizeof(m->mailbox));
-    m->flush_wanted = dev->thread.flush_wanted_bql;
+    m->flush_wanted = dev->worker.flush_wanted_bql;
     m->guest_errors = qatomic_read(&dev->guest_errors);
     m->instances = m->loaded ? MAX(m->instances, dev->trace->instances) :
                                dev->trace->instances;
@@ -121,16 +105,12 @@ static int state_pre_load(void *opaque)
 
     state_free(m);
     m->streams = g_new0(SavedStream, dev->conf.streams);
-    m->loaded = m->waiting = false;
+    m->loaded = false;
     /* Streams are closed: by the reset before a loadvm, if not ever since. */
     for (i = 0; i < dev->conf.streams; i++) {
         HtStream *s = &dev->streams[i];
 
-        if (ht_stream_waits(s)) {
-            /* what was fetched of it, the rewind undoes */
-            if (dev->channel->purge) {
-                dev->channel->purge(s);
-            }
+        if (ht_stream_is_suspended(s)) {
             qatomic_store_release(&s->phase, HT_PHASE_FREE);
         }
         if (qatomic_load_acquire(&s->phase) != HT_PHASE_FREE) {
@@ -254,9 +234,9 @@ static int state_post_load(void *opaque, int version_id)
     dev->caps.max_gap = m->max_gap;
     memcpy(dev->mailbox, m->mailbox, sizeof(dev->mailbox));
     qatomic_set(&dev->guest_errors, m->guest_errors);
-    ht_thread_load_flush(dev, m->flush_wanted);
+    ht_worker_load_flush(dev, m->flush_wanted);
     state_free(m);
-    ht_register_new(dev);
+    ht_sinks_learn(dev->sinks);
     m->loaded = true;
     return 0;
 }
@@ -375,20 +355,15 @@ const VMStateDescription ht_vmstate_state = {
 
 /* Going on ----------------------------------------------------------------- */
 
-void ht_migration_resume(HypertraceDevice *dev)
+static void start(HypertraceDevice *dev)
 {
-    HtMigration *m = dev->migration;
     uint32_t i;
 
-    if (!m->waiting || dev->thread.paused || ht_register_pending(dev)) {
-        return;
-    }
-    m->waiting = false;
     for (i = 0; i < dev->conf.streams; i++) {
         /* Pairs with the load-acquire in stream_work(). */
         qatomic_store_release(&dev->streams[i].want_resume, true);
     }
-    ht_thread_kick(dev);
+    ht_worker_kick(dev);
 }
 
 /* Instances that the trace has not seen.  No stream was opened since. */
@@ -413,12 +388,6 @@ static void choose_instances(HypertraceDevice *dev)
     }
 }
 
-static void start(HypertraceDevice *dev)
-{
-    dev->migration->waiting = true;
-    ht_migration_resume(dev);
-}
-
 typedef struct StartCall {
     HypertraceDevice *dev;
     Object *proxy;              /* whose memory the device lies in */
@@ -438,12 +407,20 @@ static void start_on_cpu(CPUState *cpu, run_on_cpu_data data)
     g_free(call);
 }
 
+void ht_migration_reset(HypertraceDevice *dev)
+{
+    if (dev->migration->loaded) {
+        dev->migration->loaded = false;
+        choose_instances(dev);
+        start(dev);
+    }
+}
+
 void ht_migration_vm_start(HypertraceDevice *dev)
 {
     HtMigration *m = dev->migration;
 
     if (!m->loaded) {
-        ht_migration_resume(dev);
         return;
     }
     m->loaded = false;
@@ -462,11 +439,43 @@ void ht_migration_vm_start(HypertraceDevice *dev)
     }
 }
 
+/*
+ * Properties that the guest relies on must be the same.  Before all else: a PCI
+ * configuration or memory that differs would be refused without telling which
+ * property is to blame.
+ */
+#define MUST_BE_SAME(property) \
+    "hypertrace: property '" property "' must be the same on both sides"
+
+static const VMStateDescription vmstate_conf = {
+    .name = "hypertrace-properties",
+    .version_id = 1,
+    .minimum_version_id = 1,
+    .early_setup = true,
+    .priority = MIG_PRI_PCI_BUS,
+    .fields = (const VMStateField[]) {
+        VMSTATE_INT32_EQUAL(conf.channel, HypertraceDevice,
+                            MUST_BE_SAME("channel")),
+        VMSTATE_INT32_EQUAL(conf.mode, HypertraceDevice, MUST_BE_SAME("mode")),
+        VMSTATE_UINT32_EQUAL(conf.streams, HypertraceDevice,
+                             MUST_BE_SAME("streams")),
+        VMSTATE_UINT64_EQUAL(conf.packet_size, HypertraceDevice,
+                             MUST_BE_SAME("packet-size")),
+        VMSTATE_UINT32_EQUAL(conf.packets, HypertraceDevice,
+                             MUST_BE_SAME("packets")),
+        VMSTATE_UINT32_EQUAL(conf.batch, HypertraceDevice,
+                             MUST_BE_SAME("batch")),
+        VMSTATE_UINT32_EQUAL(conf.flush_ms, HypertraceDevice,
+                             MUST_BE_SAME("flush-ms")),
+        VMSTATE_END_OF_LIST()
+    },
+};
+
 void ht_migration_realize(HypertraceDevice *dev)
 {
     dev->migration = g_new0(HtMigration, 1);
     dev->migration->expected = dev->conf.streams;
-    ht_migration_conf_register(dev);
+    vmstate_register_any(VMSTATE_IF(dev), &vmstate_conf, dev);
     if (dev->ring_mr) {
         vmstate_register_ram(dev->ring_mr, DEVICE(OBJECT(dev)->parent));
     }
@@ -477,7 +486,7 @@ void ht_migration_unrealize(HypertraceDevice *dev)
     uint32_t i;
 
     for (i = 0; i < dev->conf.streams; i++) {
-        if (ht_stream_waits(&dev->streams[i])) {
+        if (ht_stream_is_suspended(&dev->streams[i])) {
             warn_report("hypertrace %s: unplugged before its streams went on"
                         " after a migration: what they hold is not recorded",
                         dev->trace->name);
@@ -488,7 +497,7 @@ void ht_migration_unrealize(HypertraceDevice *dev)
     if (dev->ring_mr) {
         vmstate_unregister_ram(dev->ring_mr, DEVICE(OBJECT(dev)->parent));
     }
-    ht_migration_conf_unregister(dev);
+    vmstate_unregister(VMSTATE_IF(dev), &vmstate_conf, dev);
     state_free(dev->migration);
     g_clear_pointer(&dev->migration, g_free);
 }

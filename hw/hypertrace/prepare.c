@@ -13,6 +13,8 @@
 #include "device.h"
 
 #define RING_RAM_MAX (1 * GiB)
+#define BACKLOG_MIN (1 * MiB)
+#define BACKLOG_MAX (16 * GiB)
 
 static const HtChannelOps *const channels[] = {
     [HT_CHANNEL_HYPERCALL] = &ht_channel_hypercall,
@@ -52,7 +54,9 @@ static bool check_properties(HypertraceDevice *dev, Error **errp)
         !check_range("packets", dev->conf.packets, HT_PACKETS_MIN,
                      HT_PACKETS_MAX, true, errp) ||
         !check_range("batch", dev->conf.batch, 1, HT_BATCH_MAX, false, errp) ||
-        !check_range("flush-ms", dev->conf.flush_ms, 1, 1000, false, errp)) {
+        !check_range("flush-ms", dev->conf.flush_ms, 1, 1000, false, errp) ||
+        !check_range("backlog", dev->conf.backlog, BACKLOG_MIN, BACKLOG_MAX,
+                     false, errp)) {
         return false;
     }
     if (dev->conf.batch != 1 && dev->conf.channel != HT_CHANNEL_HYPERCALL) {
@@ -64,6 +68,11 @@ static bool check_properties(HypertraceDevice *dev, Error **errp)
         if (dev->conf.memdev) {
             error_setg(errp, "memdev needs channel=hypercall or channel=shm:"
                        " virtio has no stream RAM");
+            return false;
+        }
+        if (dev->conf.iothread) {
+            error_setg(errp, "iothread needs channel=hypercall or channel=shm:"
+                       " virtio's queues are served by the main loop");
             return false;
         }
         if (dev->conf.mode != HT_MODE_DISCARD) {
@@ -109,9 +118,6 @@ static bool default_backend(HypertraceDevice *dev, Error **errp)
     const char *type = TYPE_HYPERTRACE_BACKEND_LTTNG;
     Object *obj;
 
-    if (dev->conf.backend) {
-        return true;
-    }
     if (!module_object_class_by_name(type)) {
         type = TYPE_HYPERTRACE_BACKEND_NULL;
         warn_report("hypertrace: this QEMU has no LTTng backend: events of '%s'"
@@ -125,18 +131,61 @@ static bool default_backend(HypertraceDevice *dev, Error **errp)
     }
     object_property_add_child(OBJECT(dev), "default-backend", obj);
     object_unref(obj);
-    dev->default_backend = HYPERTRACE_BACKEND(obj);
-    dev->conf.backend = dev->default_backend;
+    dev->default_backend = obj;
     return true;
 }
 
 static void drop_default_backend(HypertraceDevice *dev)
 {
     if (dev->default_backend) {
-        dev->conf.backend = NULL;
-        object_unparent(OBJECT(dev->default_backend));
+        object_unparent(dev->default_backend);
         dev->default_backend = NULL;
     }
+}
+
+/* Returns an array of HypertraceBackend *, or NULL */
+static GPtrArray *find_backends(HypertraceDevice *dev, Error **errp)
+{
+    g_autoptr(GPtrArray) found = g_ptr_array_new();
+    g_auto(GStrv) ids = NULL;
+    unsigned i;
+
+    if (!dev->conf.backend) {
+        if (!default_backend(dev, errp)) {
+            return NULL;
+        }
+        g_ptr_array_add(found, dev->default_backend);
+        return g_steal_pointer(&found);
+    }
+    ids = g_strsplit(dev->conf.backend, ":", -1);
+    for (i = 0; ids[i]; i++) {
+        Object *obj = object_resolve_path_component(object_get_objects_root(),
+                                                    ids[i]);
+
+        if (!object_dynamic_cast(obj, TYPE_HYPERTRACE_BACKEND)) {
+            error_setg(errp, "backend=%s: there is no hypertrace backend '%s'",
+                       dev->conf.backend, ids[i]);
+            return NULL;
+        }
+        if (g_ptr_array_find(found, obj, NULL)) {
+            error_setg(errp, "backend=%s: '%s' is there twice",
+                       dev->conf.backend, ids[i]);
+            return NULL;
+        }
+        g_ptr_array_add(found, obj);
+    }
+    if (found->len < 1 || found->len > HT_QUEUES_MAX) {
+        error_setg(errp, "backend=%s names %u backends; 1 to %u are possible",
+                   dev->conf.backend, found->len, HT_QUEUES_MAX);
+        return NULL;
+    }
+    return g_steal_pointer(&found);
+}
+
+/* Context: any thread */
+static void sinks_have_room(void *opaque)
+{
+    ht_worker_kick(opaque);
 }
 
 static void fill_caps(HypertraceDevice *dev)
@@ -242,6 +291,7 @@ static void finalize_ring_ram(HypertraceDevice *dev)
 
 bool hypertrace_device_prepare(HypertraceDevice *dev, Error **errp)
 {
+    g_autoptr(GPtrArray) backends = NULL;
     const char *name = dev->conf.name;
 
     dev->channel = channels[dev->conf.channel];
@@ -268,15 +318,18 @@ bool hypertrace_device_prepare(HypertraceDevice *dev, Error **errp)
         goto fail_clock;
     }
     ht_streams_init(dev);
-    g_queue_init(&dev->jobs);
-    if (!default_backend(dev, errp)) {
+    backends = find_backends(dev, errp);
+    if (!backends) {
         goto fail_backend;
     }
-    if (!ht_delivery_attach(dev, errp)) {
-        goto fail_attach;
+    dev->sinks = ht_sinks_new(&dev->info, backends, dev->conf.backlog,
+                              dev->conf.packet_size, sinks_have_room, dev,
+                              errp);
+    if (!dev->sinks) {
+        goto fail_sinks;
     }
-    if (!ht_thread_prepare(dev, errp)) {
-        goto fail_thread;
+    if (!ht_worker_prepare(dev, errp)) {
+        goto fail_worker;
     }
     if (dev->channel->uses_ring && !init_ring_ram(dev, errp)) {
         goto fail_ram;
@@ -286,10 +339,10 @@ bool hypertrace_device_prepare(HypertraceDevice *dev, Error **errp)
     return true;
 
 fail_ram:
-    ht_thread_unprepare(dev);
-fail_thread:
-    ht_delivery_detach(dev);
-fail_attach:
+    ht_worker_unprepare(dev);
+fail_worker:
+    g_clear_pointer(&dev->sinks, ht_sinks_free);
+fail_sinks:
     drop_default_backend(dev);
 fail_backend:
     ht_streams_finalize(dev);
@@ -310,22 +363,9 @@ void hypertrace_device_unprepare(HypertraceDevice *dev)
         return;
     }
     dev->prepared = false;
-    g_queue_clear(&dev->jobs);
-    ht_thread_unprepare(dev);
-    if (dev->virtio) {
-        dev->channel->release(dev);
-    }
-    ht_delivery_detach(dev);
+    ht_worker_unprepare(dev);
+    g_clear_pointer(&dev->sinks, ht_sinks_free);
     drop_default_backend(dev);
     finalize_ring_ram(dev);
-    if (!dev->unrealized) {
-        ht_trace_release(dev->trace);
-    }
-}
-
-void hypertrace_device_unused(HypertraceDevice *dev)
-{
-    if (dev->unrealized && !dev->job_running && !dev->thread.left) {
-        hypertrace_device_unprepare(dev);
-    }
+    ht_trace_release(dev->trace);
 }

@@ -94,6 +94,28 @@ static bool visit_counters(Visitor *v, struct ht_stats *s, Error **errp)
            visit_type_uint64(v, "errors", &s->errors, errp);
 }
 
+static bool visit_sink(Visitor *v, HypertraceDevice *dev, unsigned i,
+                       Error **errp)
+{
+    HtSinkStats stats;
+    char *id;
+    bool ok;
+
+    ht_sinks_stats(dev->sinks, i, &stats);
+    id = (char *)stats.id;
+    if (!visit_start_struct(v, NULL, NULL, 0, errp)) {
+        return false;
+    }
+    ok = visit_type_str(v, "backend", &id, errp) &&
+         visit_type_uint64(v, "events", &stats.events, errp) &&
+         visit_type_uint64(v, "discarded", &stats.discarded, errp) &&
+         visit_type_uint64(v, "queued", &stats.queued, errp) &&
+         visit_type_bool(v, "idle", &stats.idle, errp) &&
+         visit_check_struct(v, errp);
+    visit_end_struct(v, NULL);
+    return ok;
+}
+
 static bool visit_stream(Visitor *v, HtStream *s, Error **errp)
 {
     uint64_t index = s->index, traced = s->consumer.info.instance;
@@ -140,6 +162,15 @@ void ht_stats_get(Object *obj, Visitor *v, const char *name, void *opaque,
         /* instances start at 1: the stream was used */
         if (dev->streams[i].next.instance &&
             !visit_stream(v, &dev->streams[i], errp)) {
+            break;
+        }
+    }
+    visit_end_list(v, NULL);
+    if (!visit_start_list(v, "backends", NULL, 0, errp)) {
+        goto out;
+    }
+    for (i = 0; dev->sinks && i < ht_sinks_count(dev->sinks); i++) {
+        if (!visit_sink(v, dev, i, errp)) {
             break;
         }
     }

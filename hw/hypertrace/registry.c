@@ -7,7 +7,7 @@
  */
 #include "qemu/osdep.h"
 #include "qapi/error.h"
-#include "device.h"
+#include "registry.h"
 
 /* BQL; never freed */
 static GHashTable *traces;

@@ -21,43 +21,44 @@ static void ring_dirty(HtStream *s)
                             sizeof(*s->ring));
 }
 
-/* Context: IOThread, or the doorbell's vCPU */
-size_t ht_ring_consume(HtStream *s)
+size_t ht_ring_consume(HtStream *s, size_t most, bool force)
 {
-    size_t most = s->dev->conf.packets * s->dev->conf.packet_size;
-    uint64_t cursor;
-    size_t done = 0, n;
+    HtConsumer *c = &s->consumer;
+    uint64_t cursor, events;
+    size_t done;
 
     QEMU_LOCK_GUARD(&s->lock);
-    if (!s->consumer.open || !ht_consumer_pending(&s->consumer, s->ring)) {
+    if (!c->open || !ht_consumer_pending(c, s->ring) ||
+        (!force && !ht_sinks_room(s->dev->sinks))) {
         return 0;
     }
-    qatomic_set(&s->consumer.wakeups, s->consumer.wakeups + 1);
-    ht_stream_refresh_time(s);
-    cursor = s->consumer.cursor;
-    /*
-     * A packet at a time: what is not read needs no spool.  At most a ring,
-     * or a producer that is as fast as we are would keep us here.
-     */
-    while (done < most && ht_delivery_room(s->dev, s->index)) {
-        n = ht_consumer_ring(&s->consumer, s->ring, s->packets, 1);
-        if (n == 0) {
-            break;
-        }
-        done += n;
-        if (s->consumer.cursor & (s->dev->conf.packet_size - 1)) {
-            /* Caught up in an open packet: chasing its producer slows it. */
-            break;
-        }
+    qatomic_set(&c->wakeups, c->wakeups + 1);
+    ht_stream_begin(s);
+    cursor = c->cursor;
+    events = c->events;
+    done = ht_consumer_ring(c, s->ring, s->packets, 1);
+    if (s->dev->channel->rings && done && done < most &&
+        c->events - events < HT_DOORBELL_EVENTS) {
+        /* at a packet's end: the batch goes on in the next one */
+        c->cfg.piece = most - done;
+        c->walk.most = HT_DOORBELL_EVENTS - (c->events - events);
+        done += ht_consumer_ring(c, s->ring, s->packets, 1);
+        c->cfg.piece = HT_DOORBELL_BYTES;
+        c->walk.most = HT_DOORBELL_EVENTS;
     }
-    if ((cursor ^ s->consumer.cursor) >= s->dev->conf.packet_size) {
+    if ((cursor ^ c->cursor) >= s->dev->conf.packet_size) {
         ring_dirty(s);                          /* tail moved */
     }
-    ht_stream_check_stopped(s);
+    ht_stream_end(s);
     return done;
 }
 
-/* Context: IOThread */
+bool ht_ring_stream_pending(HtStream *s)
+{
+    return ht_consumer_pending(&s->consumer, s->ring);
+}
+
+/* Context: worker */
 bool ht_ring_arm_all(HypertraceDevice *dev, bool eager)
 {
     bool pending = false;
@@ -74,7 +75,7 @@ bool ht_ring_arm_all(HypertraceDevice *dev, bool eager)
     return pending;
 }
 
-/* Context: IOThread */
+/* Context: worker */
 void ht_ring_disarm_all(HypertraceDevice *dev)
 {
     uint32_t i;
@@ -89,7 +90,7 @@ void ht_ring_disarm_all(HypertraceDevice *dev)
     }
 }
 
-/* Context: IOThread */
+/* Context: worker */
 bool ht_ring_behind(HypertraceDevice *dev)
 {
     uint32_t i;
@@ -98,14 +99,14 @@ bool ht_ring_behind(HypertraceDevice *dev)
         HtStream *s = &dev->streams[i];
 
         if (qatomic_read(&s->phase) == HT_PHASE_OPEN &&
-            ht_consumer_behind(&s->consumer, s->ring)) {
+            ht_consumer_has_closed_packet(&s->consumer, s->ring)) {
             return true;
         }
     }
     return false;
 }
 
-/* Context: IOThread */
+/* Context: worker */
 bool ht_ring_pending(HypertraceDevice *dev)
 {
     uint32_t i;
@@ -121,7 +122,7 @@ bool ht_ring_pending(HypertraceDevice *dev)
     return false;
 }
 
-/* The producer may not touch the ring yet.  Context: IOThread */
+/* The producer may not touch the ring yet.  Context: worker */
 void ht_ring_open(HtStream *s)
 {
     struct ht_ring_control *ring = s->ring;
@@ -139,7 +140,7 @@ void ht_ring_set_state(HtStream *s, enum ht_stream_state state)
     ring_dirty(s);
 }
 
-/* The line is what it was when its stream stopped.  Context: IOThread */
+/* The line is what it was when its stream stopped.  Context: worker */
 void ht_ring_resume(HtStream *s)
 {
     struct ht_host_line *host = &s->ring->host;

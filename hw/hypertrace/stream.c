@@ -10,14 +10,34 @@
 #include "device.h"
 #include "trace.h"
 
-bool ht_streams_init(HypertraceDevice *dev)
+/* HtDeliver.  Context: HtStream.lock held */
+static void stream_deliver(void *opaque, const HtRun *run)
+{
+    HtStream *s = opaque;
+
+    /* in the main loop a backend would have the guest wait */
+    ht_sinks_post(s->dev->sinks, run, s->fill, s->dev->channel->uses_ring);
+}
+
+/* HtReserve.  Context: HtStream.lock held */
+static uint8_t *stream_reserve(void *opaque, size_t size)
+{
+    HtStream *s = opaque;
+
+    return ht_sinks_reserve(s->dev->sinks, &s->fill, size);
+}
+
+void ht_streams_init(HypertraceDevice *dev)
 {
     HtConsumerConfig cfg = {
         .classes = dev->trace->classes,
         .packet_size = dev->conf.packet_size,
         .packets = dev->conf.packets,
         .overwrite = dev->conf.mode == HT_MODE_OVERWRITE,
-        .deliver = ht_delivery_run,
+        .piece = dev->channel->rings ? HT_DOORBELL_BYTES : 0,
+        .piece_events = dev->channel->rings ? HT_DOORBELL_EVENTS : 0,
+        .deliver = stream_deliver,
+        .reserve = stream_reserve,
     };
     uint32_t i;
 
@@ -32,7 +52,6 @@ bool ht_streams_init(HypertraceDevice *dev)
         cfg.opaque = s;
         ht_consumer_init(&s->consumer, &cfg);
     }
-    return true;
 }
 
 void ht_streams_finalize(HypertraceDevice *dev)
@@ -54,6 +73,9 @@ void ht_stream_want_close(HtStream *s, uint64_t lost)
     }
     /* another may have asked before, with a count that this one has not */
     qatomic_set(&s->close_lost, MAX(s->close_lost, lost));
+    if (s->dev->channel->closing) {
+        s->dev->channel->closing(s);
+    }
     /* Pairs with the load-acquire in stream_work(). */
     qatomic_store_release(&s->want_close, true);
 }
@@ -67,13 +89,16 @@ void ht_streams_want_close_all(HypertraceDevice *dev)
     }
 }
 
-void ht_stream_refresh_time(HtStream *s)
+void ht_stream_begin(HtStream *s)
 {
-    ht_clock_sample(&s->dev->clock, false);
+    /* What a reset left is dated by the counter as it was before. */
+    if (!qatomic_read(&s->dev->resample)) {
+        ht_clock_sample(&s->dev->clock, false);
+    }
     ht_clock_copy(&s->dev->clock, &s->consumer.time, &s->time_version);
 }
 
-void ht_stream_check_stopped(HtStream *s)
+void ht_stream_end(HtStream *s)
 {
     if (!s->consumer.stopped || s->reported) {
         return;
@@ -114,9 +139,6 @@ static void stream_resume(HtStream *s)
         ht_consumer_resume(&s->consumer);
     }
     qatomic_store_release(&s->phase, HT_PHASE_OPEN);
-    if (s->dev->channel->resumed) {
-        s->dev->channel->resumed(s);
-    }
 }
 
 static void stats_add(struct ht_stats *sum, const struct ht_stats *a)
@@ -180,15 +202,32 @@ void ht_device_stats(HypertraceDevice *dev, struct ht_stats *sum)
     }
 }
 
+/* As the guest counts: head need not have moved when it does. */
+static uint64_t ring_lost(HtStream *s)
+{
+    return s->ring ? le64_to_cpu(qatomic_read(&s->ring->guest.lost)) : 0;
+}
+
+void ht_streams_tell(HypertraceDevice *dev)
+{
+    uint32_t i;
+
+    for (i = 0; i < dev->conf.streams; i++) {
+        HtStream *s = &dev->streams[i];
+
+        if (qatomic_load_acquire(&s->phase) == HT_PHASE_OPEN) {
+            QEMU_LOCK_GUARD(&s->lock);
+            ht_consumer_tell(&s->consumer, ring_lost(s));
+        }
+    }
+}
+
 static void stream_close(HtStream *s)
 {
-    uint64_t lost = qatomic_read(&s->close_lost);
+    /* a reset asks for no final count */
+    uint64_t lost = MAX(qatomic_read(&s->close_lost), ring_lost(s));
     struct ht_stats stats;
 
-    if (s->ring) {
-        /* A reset asks for no final count, and head need not have moved. */
-        lost = MAX(lost, le64_to_cpu(qatomic_read(&s->ring->guest.lost)));
-    }
     trace_hypertrace_stream_close(s->dev->trace->name, s->index,
                                   s->consumer.info.instance);
     WITH_QEMU_LOCK_GUARD(&s->lock) {
@@ -196,6 +235,7 @@ static void stream_close(HtStream *s)
         if (s->ring) {
             ht_ring_set_state(s, HT_STREAM_CLOSED);
         }
+        ht_sinks_release(s->dev->sinks, &s->fill);
     }
     /* Nobody counts the instance twice, or not at all. */
     seqlock_write_begin(&s->sums);
@@ -206,22 +246,24 @@ static void stream_close(HtStream *s)
     seqlock_write_end(&s->sums);
 }
 
-/* Context: IOThread */
-static bool stream_work(HtStream *s)
+/* Context: worker */
+static bool stream_work(HtStream *s, bool force)
 {
     const HtChannelOps *channel = s->dev->channel;
     bool progress = false;
     bool want_close;
+    uint32_t i;
 
     switch (qatomic_load_acquire(&s->phase)) {
     case HT_PHASE_FREE:
-        if (channel->purge) {
-            channel->purge(s);
+        if (channel->drop) {
+            channel->drop(s);
         }
         return false;
     case HT_PHASE_OPENING:
-        if (channel->purge) {
-            channel->purge(s);
+        /* what is there is the instance before's; the next would reject it */
+        if (channel->drop && !channel->drop(s)) {
+            return false;
         }
         stream_open(s);
         progress = true;
@@ -238,32 +280,54 @@ static bool stream_work(HtStream *s)
     }
     /* Read before consuming: what was committed before the wish is taken. */
     want_close = qatomic_load_acquire(&s->want_close);
-    progress |= channel->consume(s) > 0;
-    if (want_close) {
-        unsigned i;
-
-        /*
-         * What did not fit a spool is still in the ring, at most a ring.  A
-         * producer that goes on after it asked to close is cut off.
-         */
-        for (i = 0; i < s->dev->conf.packets &&
-                    ht_delivery_drain(s->dev) && channel->consume(s); i++) {
-            /* go on */
-        }
+    progress |= channel->consume(s, force || want_close) > 0;
+    if (!want_close) {
+        return progress;
+    }
+    /* At most a ring: a producer that goes on after it asked is cut off. */
+    for (i = 0; i <= s->dev->conf.packets && channel->consume(s, true); i++) {
+        progress = true;
+    }
+    if (!channel->drained || channel->drained(s)) {
         stream_close(s);
         progress = true;
     }
     return progress;
 }
 
-bool ht_streams_work(HypertraceDevice *dev)
+/* All that a reset closed is dated: the counter is a new one.  Worker */
+static void resample_clock(HypertraceDevice *dev)
 {
-    bool progress = ht_delivery_drain(dev);
     uint32_t i;
 
     for (i = 0; i < dev->conf.streams; i++) {
-        progress |= stream_work(&dev->streams[i]);
+        HtStream *s = &dev->streams[i];
+
+        if (qatomic_load_acquire(&s->phase) == HT_PHASE_OPEN &&
+            qatomic_read(&s->want_close)) {
+            return;
+        }
     }
-    progress |= ht_delivery_drain(dev);
+    ht_clock_sample(&dev->clock, true);
+    qatomic_set(&dev->resample, false);
+}
+
+bool ht_streams_work(HypertraceDevice *dev, bool force)
+{
+    uint32_t n = dev->conf.streams, first = dev->worker.first, i;
+    bool progress = false;
+
+    for (i = 0; i < n; i++) {
+        uint32_t index = (first + i) % n;
+
+        if (!dev->worker.more) {
+            /* the next turn goes on where this one has to stop */
+            dev->worker.first = index;
+        }
+        progress |= stream_work(&dev->streams[index], force);
+    }
+    if (qatomic_read(&dev->resample)) {
+        resample_clock(dev);
+    }
     return progress;
 }

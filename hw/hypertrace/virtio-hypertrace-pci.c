@@ -53,8 +53,6 @@ static void hypertrace_dc_realize(DeviceState *qdev, Error **errp)
         }
         return;
     }
-    /* Last: nothing is begun for a device that does not come to be. */
-    ht_register_again(&pci->vdev);
 }
 
 static void hypertrace_pci_realize(VirtIOPCIProxy *proxy, Error **errp)

@@ -10,12 +10,17 @@
 #include "qemu/atomic.h"
 #include "qemu/log.h"
 #include "qemu/module.h"
+#include "qemu/units.h"
 #include "hw/qdev-properties.h"
 #include "migration/vmstate.h"
 #include "system/runstate.h"
+#include "control.h"
 #include "properties.h"
 
-bool ht_limit(HtLimit *limit, unsigned a_second)
+/* Log lines a second for each kind of a guest's misbehaviour */
+#define LOG_LINES 10
+
+static bool may_log(HtLimit *limit)
 {
     int64_t second = get_clock() / NANOSECONDS_PER_SECOND;
 
@@ -23,14 +28,14 @@ bool ht_limit(HtLimit *limit, unsigned a_second)
     if (qatomic_xchg(&limit->second, second) != second) {
         qatomic_set(&limit->times, 0);
     }
-    return qatomic_fetch_inc(&limit->times) < a_second;
+    return qatomic_fetch_inc(&limit->times) < LOG_LINES;
 }
 
 void ht_guest_log(HypertraceDevice *dev, HtLimit *limit, const char *fmt, ...)
 {
     va_list ap;
 
-    if (qemu_loglevel_mask(LOG_GUEST_ERROR) && ht_limit(limit, HT_LOG_LINES)) {
+    if (qemu_loglevel_mask(LOG_GUEST_ERROR) && may_log(limit)) {
         g_autofree char *what = NULL;
 
         va_start(ap, fmt);
@@ -70,7 +75,7 @@ static void hypertrace_vm_change(void *opaque, bool running, RunState state)
 
     ht_clock_sample(&dev->clock, true);
     if (running) {
-        ht_thread_go(dev);
+        ht_worker_go(dev);
         ht_migration_vm_start(dev);
         return;
     }
@@ -78,17 +83,10 @@ static void hypertrace_vm_change(void *opaque, bool running, RunState state)
      * A guest's last words: QEMU may end now, and does not unrealize devices
      * then.  Paused, it may stay so for long.
      */
-    if (dev->channel->drain) {
-        dev->channel->drain(dev, false);
-    }
     if (state == RUN_STATE_SHUTDOWN) {
         ht_streams_want_close_all(dev);
     }
-    if (ht_thread_pause(dev) && dev->channel->drain) {
-        /* of streams that went on only now: the queues are saved next */
-        dev->channel->drain(dev, false);
-        ht_thread_settle(dev);
-    }
+    ht_worker_pause(dev);
 }
 
 static void hypertrace_device_realize(DeviceState *qdev, Error **errp)
@@ -103,7 +101,7 @@ static void hypertrace_device_realize(DeviceState *qdev, Error **errp)
     }
     virtio_init(VIRTIO_DEVICE(dev), HT_VIRTIO_ID, sizeof(struct ht_caps));
     if (dev->channel->uses_ring) {
-        /* Kept by its owner while a vCPU is in it; see register.c. */
+        /* Kept by its owner while a vCPU is in it. */
         memory_region_init_io(&dev->regs, OBJECT(dev)->parent, &ht_regs_ops,
                               dev, "hypertrace-regs", ht_regs_size(dev));
 #if HT_QEMU_AT_LEAST(10, 2)
@@ -116,47 +114,56 @@ static void hypertrace_device_realize(DeviceState *qdev, Error **errp)
     dev->vmstate = qemu_add_vm_change_state_handler(hypertrace_vm_change, dev);
     ht_clock_sample(&dev->clock, true);
     ht_migration_realize(dev);
-    ht_thread_start(dev);
+    ht_worker_start(dev);
 }
 
 static void hypertrace_device_unrealize(DeviceState *qdev)
 {
     HypertraceDevice *dev = HYPERTRACE_DEVICE(qdev);
 
-    if (dev->channel->drain) {
-        dev->channel->drain(dev, false);
-    }
-    ht_thread_stop(dev);
+    ht_worker_stop(dev);
     ht_migration_unrealize(dev);
     qemu_del_vm_change_state_handler(dev->vmstate);
     if (dev->channel->unrealize) {
         dev->channel->unrealize(dev);
     }
     virtio_cleanup(VIRTIO_DEVICE(dev));
-    /* Another device may go on with the trace, even if a job still runs. */
-    if (!dev->thread.left) {
-        ht_thread_unprepare(dev);
-    }
-    dev->unrealized = true;
-    ht_trace_release(dev->trace);
-    hypertrace_device_unused(dev);
+    hypertrace_device_unprepare(dev);
 }
 
 /*
  * System and PCI reset, but not a driver's status = 0: what was committed is
- * delivered, then the streams are closed.  Stream RAM keeps its contents.
+ * consumed, then the streams are closed, then the clock is a new one.  Stream
+ * RAM keeps its contents.
  */
 static void hypertrace_reset_hold(Object *obj, ResetType type)
 {
     HypertraceDevice *dev = HYPERTRACE_DEVICE(obj);
 
-    if (dev->thread.running) {
-        ht_control_takeover(dev);
-        ht_clock_sample(&dev->clock, true);
-        if (dev->thread.paused) {
-            /* Stream RAM may be loaded next, and is not ours to write then. */
-            ht_thread_settle(dev);
+    if (dev->worker.running) {
+        qatomic_set(&dev->resample, true);
+        /* what was not even begun here, a rewind undoes */
+        if (!dev->channel->uses_ring && type != RESET_TYPE_SNAPSHOT_LOAD) {
+            ht_migration_reset(dev);
         }
+        ht_control_takeover(dev);
+        if (!dev->channel->uses_ring || dev->worker.paused) {
+            /*
+             * The queues go now.  Stream RAM of a VM that is stopped may be
+             * loaded next, and is not ours to write then.
+             */
+            ht_worker_settle(dev);
+        }
+    }
+}
+
+/* Also when a driver says that it goes: the queues go with it. */
+static void hypertrace_virtio_reset(VirtIODevice *vdev)
+{
+    HypertraceDevice *dev = HYPERTRACE_DEVICE(vdev);
+
+    if (!dev->channel->uses_ring) {
+        ht_worker_settle(dev);
     }
 }
 
@@ -164,7 +171,7 @@ static void hypertrace_device_finalize(Object *obj)
 {
     HypertraceDevice *dev = HYPERTRACE_DEVICE(obj);
 
-    event_notifier_cleanup(&dev->thread.doorbell);
+    event_notifier_cleanup(&dev->worker.doorbell);
     if (dev->streams) {
         ht_streams_finalize(dev);
         ht_clock_destroy(&dev->clock);
@@ -186,8 +193,8 @@ static const Property hypertrace_properties[] = {
                        HT_CHANNEL_SHM, ht_prop_channel, int),
     DEFINE_PROP_SIGNED("mode", HypertraceDevice, conf.mode, HT_MODE_DISCARD,
                        ht_prop_mode, int),
-    DEFINE_PROP_LINK("backend", HypertraceDevice, conf.backend,
-                     TYPE_HYPERTRACE_BACKEND, HypertraceBackend *),
+    DEFINE_PROP_STRING("backend", HypertraceDevice, conf.backend),
+    DEFINE_PROP_SIZE("backlog", HypertraceDevice, conf.backlog, 8 * MiB),
     DEFINE_PROP_UINT32("streams", HypertraceDevice, conf.streams, 16),
     DEFINE_PROP_SIZE("packet-size", HypertraceDevice, conf.packet_size, 32768),
     DEFINE_PROP_UINT32("packets", HypertraceDevice, conf.packets, 16),
@@ -215,6 +222,7 @@ static void hypertrace_class_init(ObjectClass *klass, HtClassData *data)
     vdc->get_config = hypertrace_get_config;
     vdc->get_features = hypertrace_get_features;
     vdc->set_features = hypertrace_set_features;
+    vdc->reset = hypertrace_virtio_reset;
     vdc->vmsd = &ht_vmstate_state;
     rc->phases.hold = hypertrace_reset_hold;
 }

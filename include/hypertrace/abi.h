@@ -110,7 +110,7 @@ enum ht_status {
     HT_STATUS_LIMIT  = 3,       /* a documented limit is reached */
     HT_STATUS_NOENT  = 4,       /* no such stream, class or message type */
     HT_STATUS_EXIST  = 5,       /* name or stream in use */
-    HT_STATUS_IO     = 6,       /* the host's backend failed */
+    HT_STATUS_IO     = 6,       /* the device is being unplugged */
     HT_STATUS_STOPPED = 7,      /* the stream was stopped as corrupt */
 };
 

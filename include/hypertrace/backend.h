@@ -17,10 +17,12 @@ OBJECT_DECLARE_TYPE(HypertraceBackend, HypertraceBackendClass,
 #define TYPE_HYPERTRACE_BACKEND_CTF   TYPE_HYPERTRACE_BACKEND "-ctf"
 #define TYPE_HYPERTRACE_BACKEND_NULL  TYPE_HYPERTRACE_BACKEND "-null"
 #define TYPE_HYPERTRACE_BACKEND_LOG   TYPE_HYPERTRACE_BACKEND "-log"
-#define TYPE_HYPERTRACE_BACKEND_TEE   TYPE_HYPERTRACE_BACKEND "-tee"
 
 /**
- * HtDeviceInfo: a device as its backends see it; valid until detach
+ * HtDeviceInfo: a device as its backends see it
+ *
+ * Names and classes stay for ever, the rest until attach() has returned.
+ *
  * @name: unique in this QEMU, [A-Za-z0-9_.-]+
  * @vm_name: -name of the VM or "vm"
  * @channel: "hypercall", "shm", "virtio"
@@ -51,24 +53,25 @@ struct HypertraceBackend {
  * HypertraceBackendClass:
  * @setup: check the properties; called once, BQL held
  * @may_block: whether deliver() can sleep (file I/O, a blocking tracer).
- *             A device whose consumer is a vCPU then delivers from its
- *             IOThread.  NULL: never
- * @leaves: append the backends that really deliver to @out.  NULL: itself
+ *             Then only the session's own thread calls it.  NULL: never
  * @attach: a device begins to use the backend; BQL held.  Returns a session
  *          or NULL with @errp set
- * @detach: the last call for a session; all its streams are closed.  BQL held
- * @add_class: learn a class before any run uses it.  Called on a worker
- *             thread without the BQL; may block.  NULL: nothing to learn
- * @deliver: take a run.  One thread at a time for a stream, several for
- *           different streams; no BQL taken; no allocation but for
- *           HT_RUN_OPEN and HT_RUN_CLOSE
+ * @detach: the last call for a session.  BQL held
+ * @add_class: learn a class before any run uses it; on the session's own
+ *             thread, may block.  False: the session's events of that class
+ *             are counted as discarded, and it is asked again when there are
+ *             more, once a second at most.  NULL: nothing to learn
+ * @deliver: take a run; on the session's own thread, or, if it cannot block,
+ *           on one that has the run
+ *
+ * A session is called by one thread at a time, without the BQL unless it says
+ * so; what sessions share has a lock of its own.
  */
 struct HypertraceBackendClass {
     ObjectClass parent_class;
 
     bool (*setup)(HypertraceBackend *b, Error **errp);
     bool (*may_block)(HypertraceBackend *b);
-    void (*leaves)(HypertraceBackend *b, GPtrArray *out);
     void *(*attach)(HypertraceBackend *b, const HtDeviceInfo *info,
                     Error **errp);
     void (*detach)(HypertraceBackend *b, void *session);
@@ -84,16 +87,6 @@ struct HypertraceBackendClass {
  * For the property setters of backends.
  */
 bool hypertrace_backend_settable(HypertraceBackend *b, Error **errp);
-
-/**
- * hypertrace_backend_leaves: the backends behind @b that deliver
- * @b: a backend
- *
- * Returns: an array of HypertraceBackend * without duplicates; to be freed
- *
- * Context: BQL held
- */
-GPtrArray *hypertrace_backend_leaves(HypertraceBackend *b);
 
 bool hypertrace_backend_may_block(HypertraceBackend *b);
 void *hypertrace_backend_attach(HypertraceBackend *b, const HtDeviceInfo *info,

@@ -121,17 +121,16 @@ def test_lossless(tmp_path, session, channel):
         EVENTS // THREADS - 1] * THREADS
 
 
-def tee_args(tmp_path):
+def two_args(tmp_path):
     return ["-object", f"hypertrace-backend-ctf,id=c,dir={tmp_path}/ctf",
-            "-object", "hypertrace-backend-lttng,id=l",
-            "-object", "hypertrace-backend-tee,id=t,a=c,b=l"]
+            "-object", "hypertrace-backend-lttng,id=l"]
 
 
 # Two backends of one run hold the same events.
-def test_tee(tmp_path, session, channel):
+def test_two(tmp_path, session, channel):
     s = session(events=["ht0:*"], blocking=True)
-    result, _ = bench(tmp_path, {"channel": channel, "backend": "t"},
-                      "-p mix -l", args=tee_args(tmp_path))
+    result, _ = bench(tmp_path, {"channel": channel, "backend": "c:l"},
+                      "-p mix -l", args=two_args(tmp_path))
     s.finish()
     both, complaints, status = ht_verify(
         "--lossless", "--compare", tmp_path / "lttng", tmp_path / "ctf")

@@ -29,7 +29,8 @@ from bench_guest import StoppedThread, Study  # noqa: E402
 
 CHANNELS = ["hypercall", "shm", "virtio"]
 EVENTS = 20000
-PATIENCE = 5            # seconds; PATIENCE_NS in hw/hypertrace/thread.c
+RINGS = CHANNELS[:2]    # with an IOThread; virtio's queues are the main loop's
+END = 5                 # seconds; END_MS in hw/hypertrace/sink.c
 
 
 def own_run(test):
@@ -95,7 +96,10 @@ def devices(vm):
 
 def emit_on_all(vm, **kwargs):
     """{device: events sent}"""
-    return {d: emit(vm, d, **kwargs)[0] for d in devices(vm)}
+    sent = {d: emit(vm, d, **kwargs)[0] for d in devices(vm)}
+    for d in sent:
+        vm.settle(d)
+    return sent
 
 
 def records_again(s, vm, trace):
@@ -142,6 +146,7 @@ def test_daemon_hangs(tmp_path):
             os.kill(s.pid, signal.SIGCONT)
         row = vm.answer(60)
         sent["ht1"] = row["sent"]
+        vm.settle("ht1")
         s.finish()
         vm.quit()
     recorded, discarded = trace_counts(tmp_path / "trace")
@@ -180,7 +185,7 @@ def stopped(pids):
 @pytest.mark.parametrize("channel", CHANNELS)
 def test_blocking_consumer_hangs(tmp_path, channel):
     """LTTng waits for space, and there is none for long: the guest emits and
-    discards; the VM stops and goes on."""
+    discards; the VM stops and goes on at once."""
     with session(tmp_path / "trace", blocking=True, subbuf_size="128k",
                  num_subbuf=4) as s, \
             study(tmp_path, "lttng", [channel], env=s.env()) as vm:
@@ -189,15 +194,12 @@ def test_blocking_consumer_hangs(tmp_path, channel):
         assert opened["function"] == "opened"
         with stopped(s.consumers()):
             assert vm.tell("go", 60)["function"] == "emitted"
-            begin = time.monotonic()
             vm.qmp.command("stop")
             vm.qmp.command("cont")
-            vm.qmp.command("stop")
-            vm.qmp.command("cont")
-            assert time.monotonic() - begin < 4 * PATIENCE
-            assert "VM stops while the backend" in vm.stderr
+            assert not vm.backends("ht0")[0]["idle"]
         row = vm.tell("go")
         assert row["sent"] + row["discarded"] == 10 * EVENTS
+        vm.settle("ht0")
         stats = vm.stats("ht0")
         s.finish()
         vm.quit()
@@ -215,28 +217,23 @@ def test_quit_while_blocked(tmp_path):
         vm.tell("run", device=0, events=10 * EVENTS, mode="flat", hold=1)
         with stopped(s.consumers()):
             vm.tell("go", 60)
-            begin = time.monotonic()
             vm.qmp.command("quit")
-            assert vm.process.wait(8 * PATIENCE) == 0, vm.stderr
-            assert time.monotonic() - begin >= PATIENCE - 1
+            assert vm.process.wait(12 * END) == 0, vm.stderr
 
 
 # The thread ------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("channel", CHANNELS)
+@pytest.mark.parametrize("channel", RINGS)
 def test_thread_does_not_run(tmp_path, channel):
-    """The IOThread is stopped: the guest emits and discards, the VM stops."""
+    """The IOThread is stopped: the guest emits and discards."""
     with study(tmp_path, "ctf", [channel]) as vm:
         opened = vm.tell("run", device=0, events=10 * EVENTS, mode="flat",
                          hold=1)
         assert opened["function"] == "opened"
         with StoppedThread(vm.tids["io-ht0"]):
             assert vm.tell("go", 60)["function"] == "emitted"
-            begin = time.monotonic()
-            vm.qmp.command("stop")
-            vm.qmp.command("cont")
-            assert PATIENCE - 1 < time.monotonic() - begin < 4 * PATIENCE
+            assert vm.qmp.command("query-status")["running"]
         row = vm.tell("go")
         stats = vm.stats("ht0")
         vm.quit()
@@ -253,7 +250,7 @@ def mirrored(vm):
     return job["offset"]
 
 
-@pytest.mark.parametrize("channel", CHANNELS)
+@pytest.mark.parametrize("channel", RINGS)
 def test_thread_is_shared(tmp_path, channel):
     """An IOThread that a disk keeps busy consumes all the same."""
     with study(tmp_path, "ctf", [channel]) as vm:
@@ -295,6 +292,7 @@ def accounted(trace, rows):
 
 
 def dropped(vm, device="ht0"):
+    vm.settle(device)
     return vm.qmp.command("qom-get", path=f"/objects/{device}-backend",
                           property="dropped")
 
@@ -420,6 +418,14 @@ def paces(vm, want, timeout=90):
             left.discard(m[1].decode())
 
 
+def deleted(vm, backend):
+    try:
+        vm.qmp.command("object-del", id=backend)
+    except htvm.Failure:
+        return False
+    return True
+
+
 @own_run
 def test_unplug_while_blocked(tmp_path):
     """Devices whose thread waits in LTTng are unplugged under programs that
@@ -429,7 +435,8 @@ def test_unplug_while_blocked(tmp_path):
         for name, value in s.env().items():
             patch.setenv(name, value)
         with htvm.VM(devices=[{"channel": c, "backend": "lttng",
-                               "packets": 4, "packet_size": 4096}
+                               "packets": 4, "packet_size": 4096,
+                               "backlog": "1M"}
                               for c in CHANNELS],
                      job=PACE_JOB, workdir=tmp_path) as vm:
             paces(vm, lambda emitted, discarded: emitted > 1000)
@@ -443,11 +450,13 @@ def test_unplug_while_blocked(tmp_path):
                                               path="/machine/peripheral")
                     if c["name"].startswith("ht")], "it is not unplugged", 180)
                 paces(vm, lambda emitted, discarded: discarded > 3000)
-                assert not [e for e in vm.qmp.events
-                            if e["event"] == "DEVICE_DELETED"]
+                for n in range(3):
+                    vm.qmp.wait_event("DEVICE_DELETED", 60, device=f"ht{n}")
+                with pytest.raises(htvm.Failure, match="in use"):
+                    vm.qmp.command("object-del", id="ht0-backend")
             for n in range(3):
-                vm.qmp.wait_event("DEVICE_DELETED", 60, device=f"ht{n}")
-                vm.qmp.command("object-del", id=f"ht{n}-backend")
+                s.wait_for(lambda n=n: deleted(vm, f"ht{n}-backend"),
+                           "it is still in use")
             vm.say("end")
             vm.process.wait(60)
             assert not vm.oops(), str(vm)

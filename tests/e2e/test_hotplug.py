@@ -120,10 +120,12 @@ def test_vcpu(channel, tmp_path):
             files=events_module(), **CPUS,
             workdir=tmp_path / "vm") as vm:
         vm.out.expect("^alone", 60)
+        vm.settle("ht0")
         assert set(kernel_streams(vm.trace("ht0"))) == {0}
         add_cpu(vm)
         bench = json.loads(vm.out.expect(r'^(\{"tool".*\})\n', 60)[1])
         vm.out.expect("^two", 60)
+        vm.settle("ht0")
         found = kernel_streams(vm.trace("ht0"))
         assert set(found) == {0, 1}
         vm.say("go")

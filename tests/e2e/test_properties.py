@@ -71,9 +71,9 @@ def of_class(trace, name):
 def test_chance(tmp_path, session, properties, seed):
     s = session(events=["ht0:*"])
     args = ["-object", f"hypertrace-backend-ctf,id=c,dir={tmp_path / 'ctf'}",
-            "-object", "hypertrace-backend-lttng,id=l",
-            "-object", "hypertrace-backend-tee,id=t,a=c,b=l"]
-    device = {"streams": 2, "packets": 4, "packet_size": "4k", "backend": "t"}
+            "-object", "hypertrace-backend-lttng,id=l"]
+    device = {"streams": 2, "packets": 4, "packet_size": "4k",
+              "backend": "c:l"}
     with htpayload.Payload(f"hostile what=chance seed={seed}", args=args,
                            devices=[{**device, **properties}],
                            workdir=tmp_path) as vm:

@@ -113,26 +113,12 @@ static HtClass *add(HtClassTable *t, const uint8_t *bytes, size_t size)
     g_assert_true(ht_class_table_get(t, c->id) == c);
     if (added) {
         g_assert_cmpuint(c->id, ==, count + 1);
-        g_assert_cmpint(ht_class_get_state(c), ==, HT_CLASS_BUSY);
-        g_assert_null(t->ready[c->id]);
+        g_assert_true(t->by_id[c->id] == c);
     }
     g_assert_cmpint(ht_class_table_add(t, msg, size, &added, &again), ==,
                     HT_STATUS_OK);
     g_assert_true(again == c && !added);
     return c;
-}
-
-static void set_state(HtClassTable *t, uint32_t id, unsigned state)
-{
-    HtClass *c = ht_class_table_get(t, id);
-
-    if (c) {
-        ht_class_table_set_state(t, c, state % 3);
-        g_assert_cmpint(ht_class_get_state(c), ==, state % 3);
-        g_assert_true(t->ready[id] == (state % 3 == HT_CLASS_READY ? c : NULL));
-    } else {
-        g_assert_true(id == 0 || id > ht_class_table_count(t));
-    }
 }
 
 /* Classes are for the life of the trace: the table can be filled up. */
@@ -162,8 +148,7 @@ static void fill(HtClassTable *t, uint32_t count)
  */
 enum {
     ADD = 0,
-    STATE = 4,
-    LIST,
+    LIST = 5,
     PAYLOAD,
     FILL,
 };
@@ -177,10 +162,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
     while (fuzz_more(&in)) {
         switch (fuzz_u8(&in) % 8) {
-        case STATE:
-            id = fuzz_u8(&in);
-            set_state(t, id, fuzz_u8(&in));
-            break;
         case LIST:
             added = ht_class_table_get(t, fuzz_number(&in));
             if (added) {
@@ -291,14 +272,14 @@ size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max,
         return LLVMFuzzerMutate(data, size, max);
     }
     /* behind some of the messages that are there */
-    while (at + 3 <= size && data[at] % 8 < STATE &&
+    while (at + 3 <= size && data[at] % 8 < LIST &&
            at + 3 + ht_get_le16(data + at + 1) <= size &&
            g_rand_int_range(rand, 0, 4)) {
         at += 3 + ht_get_le16(data + at + 1);
     }
     left = size - at;
     any_class(rand, &m);
-    if (left > 3 + sizeof(struct ht_msg_class) && data[at] % 8 < STATE &&
+    if (left > 3 + sizeof(struct ht_msg_class) && data[at] % 8 < LIST &&
         g_rand_int_range(rand, 0, 2)) {
         /* one more field */
         size_t old = MIN(ht_get_le16(data + at + 1), left - 3);

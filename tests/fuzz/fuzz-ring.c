@@ -216,7 +216,7 @@ static void host(Ring *f, uint8_t action, FuzzInput *in)
         fuzz_sample(in, &c->time);
         break;
     case 4:
-        g_assert_false(ht_consumer_behind(c, control) &&
+        g_assert_false(ht_consumer_has_closed_packet(c, control) &&
                        !ht_consumer_pending(c, control));
         break;
     default:

@@ -46,7 +46,7 @@ static HtWalkStop plain_event(const HtWalk *w, bool cut, const HtTimeMap *time,
         }
     }
     c = ht_class_table_get(fuzz_classes(), e->id);
-    if (!c || ht_class_get_state(c) != HT_CLASS_READY) {
+    if (!c) {
         return HT_WALK_BAD_ID;
     }
     payload = fuzz_payload(c, p + e->header, avail - e->header);

@@ -56,7 +56,6 @@ void *fuzz_copy(const void *bytes, size_t size);
 enum {
     FUZZ_MANY = CT_FAR + 1,     /* each kind, fixed and variable in turn */
     FUZZ_HUGE,                  /* fixed part larger than any packet */
-    FUZZ_FAILED,                /* known, the backends refused it */
 };
 
 /* Made once; for targets that do not change it */

@@ -33,6 +33,7 @@ static void assert_logged(QHt *h, const char *class_name, uint64_t from,
     uint64_t n = from;
     char *p;
 
+    qht_settle(h);
     g_assert_true(g_file_get_contents(h->log, &text, NULL, NULL));
     for (p = text; (p = strstr(p, what)); ) {
         p += strlen(what);
@@ -155,6 +156,7 @@ static double logged_time(QHt *h, const char *what)
     g_autofree char *text = NULL;
     char *p;
 
+    qht_settle(h);
     g_assert_true(g_file_get_contents(h->log, &text, NULL, NULL));
     p = strstr(text, what);
     g_assert_nonnull(p);
@@ -318,6 +320,8 @@ static void test_overwrite(const void *data)
         qht_write_number(&s, id, n);
     }
     qht_doorbell(&s);
+    /* a doorbell takes 8 KiB, the worker the rest */
+    qht_stream_flush(&s);
     events = qht_stream_stat(h, 0, "events");
     dropped = qht_stream_stat(h, 0, "dropped");
     g_assert_cmpuint(events, ==, 3 * 336 + 5);
@@ -349,6 +353,32 @@ static void test_lost(const void *data)
     qht_quit(h);
 }
 
+/* What was discarded is in the trace once the VM stops: QEMU may end then. */
+static void test_lost_stop(const void *data)
+{
+    QHt *h = boot(data, "log", "streams=1,packet-size=4096,packets=2");
+    uint32_t id = qht_register_number(h, "number");
+    QHtStream s;
+
+    qht_stream_open(&s, h, 0);
+    qht_write_number(&s, id, 1);
+    qht_commit(&s);
+    qht_write_number(&s, id, 2);
+    s.lost = 5;
+    if (!h->control) {
+        qht_ring_writeq(h, 0, QHT_GUEST(lost), s.lost);
+    }
+    qht_commit(&s);
+    qtest_qmp_assert_success(h->qts, "{'execute': 'stop'}");
+    g_assert_cmpuint(qht_log_count(h, "goes on, 5 events discarded"), ==, 1);
+    /* once is enough */
+    qtest_qmp_assert_success(h->qts, "{'execute': 'cont'}");
+    qtest_qmp_assert_success(h->qts, "{'execute': 'stop'}");
+    g_assert_cmpuint(qht_log_count(h, "events discarded"), ==, 2);
+    qht_stream_forget(&s);
+    qht_quit(h);
+}
+
 static void add(const char *name, const Case *c, void (*fn)(const void *))
 {
     g_autofree char *path = g_strdup_printf("hypertrace/data/%s/%s/%s",
@@ -371,6 +401,7 @@ int main(int argc, char **argv)
         add("types", &cases[i], test_types);
         add("time", &cases[i], test_time);
         add("lost", &cases[i], test_lost);
+        add("lost-stop", &cases[i], test_lost_stop);
     }
     qtest_add_data_func("hypertrace/data/hypercall/synchronous", "pc",
                         test_hypercall_synchronous);

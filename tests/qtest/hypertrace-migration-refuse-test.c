@@ -10,7 +10,7 @@
 
 #define MEMDEV "-object memory-backend-ram,size=64K,id="
 
-/* What differs; @channel: of the source.  The message names both values. */
+/* What differs; @channel: of the source.  The message says it. */
 static void test_properties(void)
 {
     static const struct {
@@ -21,31 +21,31 @@ static void test_properties(void)
         const char *extra_here;
     } cases[] = {
         { "channel=shm", "channel=hypercall",
-          "channel is hypercall here and shm where" },
+          "property 'channel' must be the same" },
         { "channel=shm", "channel=virtio",
-          "channel is virtio here and shm where" },
+          "property 'channel' must be the same" },
         { "channel=virtio", "channel=shm",
-          "channel is shm here and virtio where" },
+          "property 'channel' must be the same" },
         { "channel=shm", "channel=shm,mode=overwrite",
-          "mode is overwrite here and discard where" },
+          "property 'mode' must be the same" },
         { "channel=shm,streams=3", "channel=shm,streams=2",
-          "streams is 2 here and 3 where" },
+          "property 'streams' must be the same" },
         { "channel=virtio,streams=2", "channel=virtio,streams=3",
-          "streams is 3 here and 2 where" },
+          "property 'streams' must be the same" },
         { "channel=virtio", "channel=virtio,packet-size=8k",
-          "packet-size is 8192 here and 4096 where" },
+          "property 'packet-size' must be the same" },
         { "channel=shm", "channel=shm,packet-size=8k",
-          "packet-size is 8192 here and 4096 where" },
+          "property 'packet-size' must be the same" },
         { "channel=shm", "channel=shm,packets=8",
-          "packets is 8 here and 4 where" },
+          "property 'packets' must be the same" },
         { "channel=hypercall,batch=10", "channel=hypercall",
-          "batch is 1 here and 10 where" },
+          "property 'batch' must be the same" },
         { "channel=shm", "channel=shm,flush-ms=11",
-          "flush-ms is 11 here and 10 where" },
+          "property 'flush-ms' must be the same" },
         { "channel=shm,memdev=a", "channel=shm",
-          "memdev is not set here and a where", MEMDEV "a", NULL },
+          "ramblock", MEMDEV "a", NULL },
         { "channel=shm", "channel=shm,memdev=b",
-          "memdev is b here and not set where", NULL, MEMDEV "b" },
+          "ramblock", NULL, MEMDEV "b" },
     };
     unsigned i;
 

@@ -203,8 +203,14 @@ static const Refused refused[] = {
     { "'streams': 64, 'packets': 1024, 'packet-size': 1048576",
       "at most 1024 MiB" },
     { "'backend': 'nowhere'", "nowhere" },
-    { "'backend': 'small'", "expected: hypertrace-backend" },
+    { "'backend': 'small'", "there is no hypertrace backend 'small'" },
+    { "'backend': 'be:nowhere'", "there is no hypertrace backend 'nowhere'" },
+    { "'backend': 'be:be'", "'be' is there twice" },
+    { "'backend': ''", "names 0 backends; 1 to 8 are possible" },
+    { "'backlog': 1024", "backlog=1024 is out of range: 1048576 to" },
     { "'iothread': 'nowhere'", "nowhere" },
+    { "'channel': 'virtio', 'iothread': 'io0'",
+      "iothread needs channel=hypercall or channel=shm" },
     { "'name': 'ht'", "another hypertrace device is named 'ht'" },
     { "'name': ''", "is not valid" },
     { "'name': 'a/b'", "is not valid" },
@@ -466,7 +472,7 @@ static void test_several(const void *machine)
                     "-device hypertrace,id=b,addr=5,channel=hypercall,"
                     "backend=be,iothread=io0 "
                     "-device hypertrace,id=c,addr=6,channel=virtio,backend=be,"
-                    "iothread=io0,name=see "
+                    "name=see "
                     "-device hypertrace,addr=7,channel=hypercall,batch=4,"
                     "backend=be,streams=1");
     h[1] = qht_attach(h[0], "b", 5);
@@ -478,6 +484,8 @@ static void test_several(const void *machine)
     for (i = 0; i < 3; i++) {
         g_assert_cmpuint(qht_stat(h[i], "events"), ==, 100 + i);
     }
+    qht_settle(h[1]);
+    qht_settle(h[2]);
     g_assert_cmpuint(qht_log_count(h[0], " ht stream 0"), ==, 100);
     g_assert_cmpuint(qht_log_count(h[0], " b stream 0"), ==, 101);
     g_assert_cmpuint(qht_log_count(h[0], " see stream 0"), ==, 102);

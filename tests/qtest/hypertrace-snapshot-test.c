@@ -95,6 +95,7 @@ static char *logged(QHt *h, uint32_t stream)
     GString *out = g_string_new("");
     unsigned i;
 
+    qht_settle(h);
     g_assert_true(g_file_get_contents(h->log, &text, NULL, NULL));
     lines = g_strsplit(text, "\n", -1);
     for (i = 0; lines[i]; i++) {
@@ -282,6 +283,7 @@ static void test_memdev(const void *channel)
     }
     qht_stream_close(&s);
     qht_assert_numbers(log, 1, 0, 400);
+    qht_settle(h);
     qht_assert_numbers(h->log, 1, 400, 2400);
     g_assert_cmpuint(qht_stat(h, "errors"), ==, 0);
     qht_unlink(log);
@@ -323,6 +325,7 @@ static void test_replugged(const void *channel)
     qht_target_free(t);
     write_all(&s, id, 10, 400);
     qht_stream_close(&s);
+    qht_settle(h);
     qht_assert_numbers(h->log, 0, 10, 400);
     g_assert_cmpuint(qht_stat(h, "errors"), ==, 0);
     qht_quit(h);

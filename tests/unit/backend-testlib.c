@@ -80,7 +80,6 @@ HtClass *tl_class(HtClassTable *t, const char *name, const char *spec)
     msg.m.h.size = ht_le32(p - msg.bytes);
     g_assert_cmpint(ht_class_table_add(t, &msg, p - msg.bytes, &added, &c),
                     ==, HT_STATUS_OK);
-    ht_class_table_set_state(t, c, HT_CLASS_READY);
     return c;
 }
 

@@ -472,24 +472,6 @@ static void test_encode(void)
     ht_class_table_free(t);
 }
 
-static void test_state(void)
-{
-    HtClassTable *t = ht_class_table_new();
-    bool added;
-    HtClass *c = add_kind(t, "a", HT_FIELD_U8, &added);
-
-    g_assert_cmpint(ht_class_get_state(c), ==, HT_CLASS_BUSY);
-    g_assert_null(t->ready[c->id]);
-    ht_class_table_set_state(t, c, HT_CLASS_READY);
-    g_assert_cmpint(ht_class_get_state(c), ==, HT_CLASS_READY);
-    g_assert_true(t->ready[c->id] == c);
-    ht_class_table_set_state(t, c, HT_CLASS_FAILED);
-    g_assert_null(t->ready[c->id]);
-    ht_class_table_set_state(t, c, HT_CLASS_BUSY);
-    g_assert_null(t->ready[c->id]);
-    ht_class_table_free(t);
-}
-
 static void *reader(void *opaque)
 {
     HtClassTable *t = opaque;
@@ -502,12 +484,12 @@ static void *reader(void *opaque)
         for (id = seen + 1; id <= count; id++) {
             HtClass *c = ht_class_table_get(t, id);
             g_autofree char *name = g_strdup_printf("c%u", id);
-            HtClass *ready = ht_atomic_load_acquire(&t->ready[id]);
+            HtClass *walked = ht_atomic_load_acquire(&t->by_id[id]);
 
             g_assert_cmpuint(c->id, ==, id);
             g_assert_cmpstr(c->name, ==, name);
             g_assert_cmpuint(c->fixed, ==, 8);
-            g_assert_true(ready == NULL || ready == c);
+            g_assert_true(walked == c);
         }
         seen = count;
     }
@@ -590,7 +572,6 @@ int main(int argc, char **argv)
     g_test_add_func("/class/versions", test_versions);
     g_test_add_func("/class/limit", test_limit);
     g_test_add_func("/class/encode", test_encode);
-    g_test_add_func("/class/state", test_state);
     g_test_add_func("/class/readers", test_readers);
     g_test_add_func("/class/random", test_random);
     return g_test_run();

@@ -17,20 +17,20 @@
 #define A_PACKET ((SIZE - sizeof(struct ht_packet)) / 12)
 #define SEEDS 600
 
-/* The real buffer_fill() of channel=virtio, and what it needs of QEMU ------ */
-
-typedef struct Buffer {
-    unsigned *extra;
-    struct ht_submit submit;
-    size_t size;
-    uint8_t *data;
-} Buffer;
+/* The real data_feed() of channel=virtio, and what it needs of QEMU -------- */
 
 typedef struct HypertraceDevice {
     struct {
         uint32_t packet_size;
     } conf;
+    void *sinks;
 } HypertraceDevice;
+
+typedef struct HtStream {
+    HypertraceDevice *dev;
+    HtConsumer consumer;
+    uint8_t fill[2 * SIZE];
+} HtStream;
 
 typedef struct VirtQueueElement {
     unsigned out_num;
@@ -63,6 +63,14 @@ static size_t iov_to_buf(const struct iovec *iov, unsigned n, size_t offset,
         done += part;
     }
     return done;
+}
+
+static uint8_t *ht_sinks_reserve(void *sinks, uint8_t (*fill)[2 * SIZE],
+                                 size_t size)
+{
+    g_assert_null(sinks);
+    g_assert_cmpuint(size, <=, sizeof(*fill));
+    return *fill;
 }
 
 #include FETCH_BUFFER_FILL
@@ -198,7 +206,7 @@ static void run_ring(Outcome *o, const HtClassTable *classes, uint32_t seed,
         ht_consumer_ring(&c, control, r.data, max);
         ht_consumer_arm(&c, control, n & 1);
         ht_consumer_pending(&c, control);
-        ht_consumer_behind(&c, control);
+        ht_consumer_has_closed_packet(&c, control);
         ht_consumer_disarm(&c, control);
         o->host_line += fetch_end();
         fetch_forget();
@@ -216,21 +224,21 @@ static void run_buffers(Outcome *o, const HtClassTable *classes, uint32_t seed,
 {
     GRand *rand = g_rand_new_with_seed(seed);
     HypertraceDevice dev = { .conf.packet_size = SIZE };
+    HtStream *s = g_new0(HtStream, 1);
     uint64_t from = 0;
-    HtConsumer c;
     unsigned i;
     CtRing r;
 
     outcome_init(o);
     ct_ring_init(&r, SIZE, PACKETS, false);
-    start(&c, o, &r, classes);
+    s->dev = &dev;
+    start(&s->consumer, o, &r, classes);
     for (i = 0; i < 3; i++) {
         size_t at = from % (PACKETS * SIZE), split;
         unsigned n = g_rand_int_range(rand, 1, A_PACKET / 3);
         struct ht_submit *sub = g_new0(struct ht_submit, 1);
         struct iovec iov[3] = { { sub, sizeof(*sub) } };
         VirtQueueElement e = { .out_num = 3, .out_sg = iov };
-        Buffer b = { .data = g_malloc0(SIZE) };
 
         while (n--) {
             ct_ring_emit(&r, r.events);
@@ -251,15 +259,14 @@ static void run_buffers(Outcome *o, const HtClassTable *classes, uint32_t seed,
         fetch_watch(sub, sizeof(*sub), true);
         fetch_watch(r.data, PACKETS * SIZE, true);
         fetch_begin(flip);
-        buffer_fill(&dev, &b, &e);
-        ht_consumer_feed(&c, &b.submit, b.data, b.size);
+        data_feed(s, &e);
         fetch_end();
         fetch_forget();
-        record_consumer(o, &c);
-        g_free(b.data);
+        record_consumer(o, &s->consumer);
         g_free(sub);
     }
-    ht_consumer_destroy(&c);
+    ht_consumer_destroy(&s->consumer);
+    g_free(s);
     ct_ring_destroy(&r);
     g_rand_free(rand);
 }

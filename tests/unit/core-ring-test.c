@@ -146,6 +146,44 @@ static void test_limit(void)
     teardown(&f);
 }
 
+/* What a call takes is bounded, in bytes and events, and ends with an event. */
+static void test_pieces(void)
+{
+    static const struct {
+        uint32_t piece;
+        uint32_t events;
+        uint32_t most;          /* events of a call */
+    } cases[] = {
+        { 0, 10, 10 }, { 120, 0, 10 }, { 131, 0, 10 }, { 600, 7, 7 },
+        /* one event, which is larger, at a time */
+        { 1, 0, 1 }, { 11, 3, 1 }, { 12, 0, 1 },
+    };
+    unsigned i;
+
+    for (i = 0; i < G_N_ELEMENTS(cases); i++) {
+        uint64_t events;
+        Fixture f;
+
+        setup(&f, 4, false);
+        f.consumer.cfg.piece = cases[i].piece;
+        f.consumer.cfg.piece_events = cases[i].events;
+        f.consumer.walk.most = cases[i].events;
+        emit(&f, 3 * A_PACKET);
+        do {
+            events = f.consumer.events;
+            consume(&f, 1);
+            g_assert_cmpuint(f.consumer.events - events, <=, cases[i].most);
+        } while (f.consumer.events < f.n);
+        g_assert_cmpuint(f.sink.runs, >=, f.n / cases[i].most);
+        consume(&f, 1);
+        assert_all(&f);
+        emit(&f, A_PACKET);
+        consume(&f, SIZE_MAX);
+        assert_all(&f);
+        teardown(&f);
+    }
+}
+
 static void test_packet_sizes(void)
 {
     uint32_t size;
@@ -475,6 +513,7 @@ int main(int argc, char **argv)
     g_test_add_func("/ring/partial", test_partial);
     g_test_add_func("/ring/full", test_full);
     g_test_add_func("/ring/limit", test_limit);
+    g_test_add_func("/ring/pieces", test_pieces);
     g_test_add_func("/ring/packet-sizes", test_packet_sizes);
     g_test_add_func("/ring/overwrite", test_overwrite);
     g_test_add_func("/ring/overwrite-partial", test_overwrite_partial);

@@ -284,7 +284,6 @@ static void test_packet(void)
     bool added;
 
     ht_class_table_add(t, class->data, class->len, &added, &cls);
-    ht_class_table_set_state(t, cls, HT_CLASS_READY);
     memcpy(packets, packet->data, packet->len);
     ht_consumer_init(&c, &cfg);
     ht_consumer_open(&c, &info, 0);

@@ -37,7 +37,6 @@ typedef struct HtField {
  *         if there is none)
  * @nr_vars: number of variable parts (text, sequence)
  * @vars: for each: bytes before its u16 count, and bytes an element
- * @state: HtClassState, set with release order
  */
 typedef struct HtClass {
     uint32_t id;
@@ -51,14 +50,7 @@ typedef struct HtClass {
         uint32_t before;
         uint32_t elem;
     } vars[HT_FIELDS_MAX];
-    int state;
 } HtClass;
-
-typedef enum HtClassState {
-    HT_CLASS_BUSY,              /* the backends do not know it yet */
-    HT_CLASS_READY,
-    HT_CLASS_FAILED,
-} HtClassState;
 
 /**
  * ht_kind_size: bytes of a scalar
@@ -102,16 +94,15 @@ static inline ssize_t ht_class_payload(const HtClass *c, const uint8_t *p,
 
 /**
  * HtClassTable: the event classes of one trace
- * @ready: class by id, once its state is HT_CLASS_READY; what the walk sees
+ * @by_id: class by id
  *
- * Writers hold the table's lock (registration); readers need none: a class is
- * published with release order and stays.
+ * It only grows.  Writers hold the table's lock (registration); readers need
+ * none: a class is published with release order and stays.
  */
 typedef struct HtClassTable HtClassTable;
 struct HtClassTable {
-    HtClass *ready[HT_CLASSES_MAX + 1];
+    HtClass *by_id[HT_CLASSES_MAX + 1];
     /*< private >*/
-    HtClass *all[HT_CLASSES_MAX + 1];
     uint32_t count;
     GMutex lock;                /* for @by_name, and adding */
     GHashTable *by_name;
@@ -125,7 +116,7 @@ void ht_class_table_free(HtClassTable *t);
  * @t: the table
  * @msg: the message, a private copy
  * @size: its bytes
- * @added: set to whether the class is new (state HT_CLASS_BUSY)
+ * @added: set to whether the class is new
  * @cls: set to the class
  *
  * Returns: HT_STATUS_OK, HT_STATUS_INVAL, HT_STATUS_LIMIT
@@ -140,7 +131,7 @@ enum ht_status ht_class_table_add(HtClassTable *t, const void *msg,
  * @t: the table
  * @id: anything
  *
- * Returns: the class, whatever its state, or NULL.  Lock-free.
+ * Returns: the class, or NULL.  Lock-free.
  */
 HtClass *ht_class_table_get(const HtClassTable *t, uint32_t id);
 
@@ -180,25 +171,11 @@ GByteArray *ht_class_table_save(const HtClassTable *t);
  * @size: bytes at @data
  * @why: set to what is wrong, to be freed
  *
- * What is new is HT_CLASS_BUSY.
- *
  * Returns: false if @t is as it was before
  *
  * Context: as ht_class_table_add()
  */
 bool ht_class_table_load(HtClassTable *t, const void *data, size_t size,
                          char **why);
-
-/**
- * ht_class_table_set_state: let a class be used, or not
- * @t: the table
- * @c: one of its classes
- * @state: from BUSY to READY or FAILED, from FAILED to BUSY
- *
- * Context: any thread
- */
-void ht_class_table_set_state(HtClassTable *t, HtClass *c,
-                              HtClassState state);
-HtClassState ht_class_get_state(const HtClass *c);
 
 #endif /* HYPERTRACE_CLASS_H */

@@ -19,12 +19,36 @@
  */
 typedef void HtDeliver(void *opaque, const HtRun *run);
 
+/**
+ * HtReserve: say where @size bytes of events, at most a packet, may be put
+ *
+ * Until the next call, or the end of the call of ht_consumer_ring(), they are
+ * the consumer's; the runs delivered meanwhile refer to them.
+ */
+typedef uint8_t *HtReserve(void *opaque, size_t size);
+
+/**
+ * HtConsumerConfig:
+ * @classes: what events may be of
+ * @packet_size: bytes, a power of two
+ * @packets: of a ring, a power of two
+ * @overwrite: the producer overwrites what was not read
+ * @piece: bytes of a ring to take at a time, fewer so that no event is split,
+ *         more if a single event is larger; 0: a packet
+ * @piece_events: events to take at a time; 0: no limit
+ * @deliver: takes runs
+ * @reserve: where to copy a ring's bytes; NULL: to memory of the consumer
+ * @opaque: for both
+ */
 typedef struct HtConsumerConfig {
     const HtClassTable *classes;
     uint32_t packet_size;
     uint32_t packets;
     bool overwrite;
+    uint32_t piece;
+    uint32_t piece_events;
     HtDeliver *deliver;
+    HtReserve *reserve;
     void *opaque;
 } HtConsumerConfig;
 
@@ -34,7 +58,7 @@ typedef struct HtConsumer {
     uint64_t instance;          /* as its producer knows it */
     HtTimeMap time;             /* refreshed by the owner before a call */
     HtWalk walk;
-    uint8_t *buf;               /* packet_size bytes, private */
+    uint8_t *buf;               /* packet_size bytes; NULL: see reserve */
     uint64_t cursor;            /* position up to which all was delivered */
     uint64_t events;            /* accepted since open */
     uint64_t expected;          /* as @events, and those overwritten */
@@ -138,12 +162,22 @@ void ht_consumer_resume(HtConsumer *c);
  * @c: open consumer
  * @ring: the stream's control page, written by the guest at any time
  * @packets: its packets, likewise
- * @max_bytes: stop after about this many bytes; SIZE_MAX for all
+ * @max_bytes: take no further piece after this many bytes; 1: take one piece,
+ *             SIZE_MAX: all
  *
  * Returns: bytes consumed; 0 if there was nothing (or the stream is stopped)
  */
 size_t ht_consumer_ring(HtConsumer *c, struct ht_ring_control *ring,
                         const uint8_t *packets, size_t max_bytes);
+
+/**
+ * ht_consumer_tell: have the trace know how many events were discarded
+ * @c: open consumer
+ * @lost: the producer's count; ignored if lower than what is known
+ *
+ * Delivers a run without events if that is more than the last run said.
+ */
+void ht_consumer_tell(HtConsumer *c, uint64_t lost);
 
 /**
  * ht_consumer_feed: consume bytes that were handed over (virtio)
@@ -177,9 +211,9 @@ bool ht_consumer_pending(const HtConsumer *c,
                          const struct ht_ring_control *ring);
 
 /**
- * ht_consumer_behind: whether a look would find the end of a packet
+ * ht_consumer_has_closed_packet: whether a look would find the end of a packet
  */
-bool ht_consumer_behind(const HtConsumer *c,
-                        const struct ht_ring_control *ring);
+bool ht_consumer_has_closed_packet(const HtConsumer *c,
+                                   const struct ht_ring_control *ring);
 
 #endif /* HYPERTRACE_CONSUMER_H */

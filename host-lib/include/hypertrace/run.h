@@ -36,6 +36,10 @@ enum {
 
 /**
  * HtRun: consecutive events of one stream, checked and converted
+ *
+ * Without events, and neither an opening nor a closing, it says that
+ * @discarded has grown.
+ *
  * @stream: its stream
  * @flags: HT_RUN_*
  * @events: number of events in @data
@@ -48,6 +52,7 @@ enum {
  * @counter: raw guest counter of the first event
  * @discarded: events of the stream discarded since it was opened, before this
  *             run (the host's count, never decreasing)
+ * @classes: length of the class table that all ids in @data are from
  */
 typedef struct HtRun {
     const HtStreamInfo *stream;
@@ -59,6 +64,7 @@ typedef struct HtRun {
     uint64_t end_ns;
     uint64_t counter;
     uint64_t discarded;
+    uint32_t classes;
 } HtRun;
 
 /**

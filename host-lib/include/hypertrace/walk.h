@@ -11,7 +11,8 @@
 typedef enum HtWalkStop {
     HT_WALK_END,                /* all bytes were walked */
     HT_WALK_CUT,                /* the next event needs a packet of its own */
-    HT_WALK_BAD_ID,             /* no such class, or it is not ready */
+    HT_WALK_MOST,               /* HtWalk.most events were walked */
+    HT_WALK_BAD_ID,             /* no such class */
     HT_WALK_BAD_LENGTH,         /* an event reaches past the end */
     HT_WALK_BAD_HEADER,         /* an extended header that is no event's */
 } HtWalkStop;
@@ -22,12 +23,14 @@ typedef enum HtWalkStop {
  * @ns: its host time; never decreases
  * @cut: the next event passes even if its compact clock does not follow from
  *       the event before; set at the start and by HT_WALK_CUT
+ * @most: events of a call at most; 0: no limit
  * @backward: events whose counter went back (their time is the one before)
  */
 typedef struct HtWalk {
     uint64_t clock;
     uint64_t ns;
     bool cut;
+    uint32_t most;
     uint64_t backward;
 } HtWalk;
 

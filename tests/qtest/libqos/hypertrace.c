@@ -312,6 +312,21 @@ uint64_t qht_stream_stat(QHt *h, uint32_t stream, const char *name)
     return v;
 }
 
+uint64_t qht_backend_stat(QHt *h, unsigned backend, const char *name)
+{
+    QDict *rsp = stats(h);
+    const QListEntry *e = qlist_first(
+        qdict_get_qlist(qdict_get_qdict(rsp, "return"), "backends"));
+    uint64_t v;
+
+    while (backend--) {
+        e = qlist_next(e);
+    }
+    v = get_uint(qobject_to(QDict, qlist_entry_obj(e)), name);
+    qobject_unref(rsp);
+    return v;
+}
+
 bool qht_stream_flag(QHt *h, uint32_t stream, const char *name)
 {
     QDict *rsp = stats(h);
@@ -321,8 +336,28 @@ bool qht_stream_flag(QHt *h, uint32_t stream, const char *name)
     return v;
 }
 
+void qht_settle(QHt *h)
+{
+    bool idle;
+
+    QHT_WAIT(({
+        QDict *rsp = stats(h);
+        QListEntry *e;
+
+        idle = true;
+        QLIST_FOREACH_ENTRY(qdict_get_qlist(qdict_get_qdict(rsp, "return"),
+                                            "backends"), e) {
+            idle &= qdict_get_bool(qobject_to(QDict, qlist_entry_obj(e)),
+                                   "idle");
+        }
+        qobject_unref(rsp);
+        idle;
+    }));
+}
+
 unsigned qht_log_count(QHt *h, const char *what)
 {
+    qht_settle(h);
     return qht_file_count(h->log, what);
 }
 

@@ -158,6 +158,8 @@ void qht_doorbell(QHtStream *s);
 /* Of the device: counters by name; a stream's, once it was opened */
 uint64_t qht_stat(QHt *h, const char *name);
 uint64_t qht_stream_stat(QHt *h, uint32_t stream, const char *name);
+/* Of a backend, as the device uses it, in the order of its property */
+uint64_t qht_backend_stat(QHt *h, unsigned backend, const char *name);
 bool qht_stream_flag(QHt *h, uint32_t stream, const char *name);
 
 /* Guest memory of a stream, by offset in its ring */
@@ -184,7 +186,9 @@ void qht_queue_kick(QHt *h, QVirtQueue *vq, uint32_t desc);
 /* Wait until all that was made available was given back; reuse descriptors */
 void qht_queue_wait(QHt *h, QVirtQueue *vq);
 
-/* Lines of the log that contain @what */
+/* Wait until the device's backends took all that was posted to them */
+void qht_settle(QHt *h);
+/* Lines of the log that contain @what, then */
 unsigned qht_log_count(QHt *h, const char *what);
 unsigned qht_file_count(const char *path, const char *what);
 

@@ -1,0 +1,341 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * hypertrace: runs on their way to one backend
+ */
+#include "hypertrace/base.h"
+#include "hypertrace/queue.h"
+
+/* Buffers kept though nobody uses them */
+#define FREE_MAX 16
+
+/* A post may need this many items: close, open, told, and the run. */
+#define ITEMS_A_POST 4
+
+enum {
+    MARK_CLOSE = 1,             /* @close waits */
+    MARK_OPEN = 2,              /* then @open */
+    MARK_TOLD = 4,              /* then what was discarded */
+};
+
+/*
+ * A stream as its queue has it.  Who posts may have opened and closed it many
+ * times over budget: of that the last closing of an instance that was queued,
+ * and the last opening, are left.
+ */
+struct HtQueueStream {
+    unsigned marks;
+    HtRun open, close;
+    HtStreamInfo info;          /* of the last instance opened */
+    uint64_t upstream;          /* HtRun.discarded, of the last run posted */
+    uint64_t discarded;         /* here, of the last instance opened */
+    uint64_t carried;           /* by instances that nobody will see */
+    bool gap;                   /* discarded since the last run with events */
+    uint64_t ns;                /* of the last run posted */
+    uint64_t counter;
+    uint32_t last;              /* number of its last item with events */
+};
+
+uint8_t *ht_pool_reserve(HtPool *p, HtBuffer **fill, size_t size)
+{
+    HtBuffer *b = *fill;
+
+    if (b && b->refs == 1) {
+        b->used = 0;                    /* nobody reads it any more */
+    }
+    if (b && p->size - b->used < size) {
+        ht_pool_unref(p, b);
+        b = NULL;
+    }
+    if (!b) {
+        b = p->free;
+        if (b) {
+            p->free = b->next;
+            p->nr_free--;
+            memset(b, 0, sizeof(*b));
+        } else {
+            b = g_malloc(sizeof(*b) + p->size);
+            memset(b, 0, sizeof(*b));
+        }
+        b->refs = 1;
+        p->buffers++;
+    }
+    *fill = b;
+    return b->data + b->used;
+}
+
+void ht_pool_unref(HtPool *p, HtBuffer *b)
+{
+    if (!b || --b->refs) {
+        return;
+    }
+    p->buffers--;
+    if (p->nr_free < FREE_MAX) {
+        b->next = p->free;
+        p->free = b;
+        p->nr_free++;
+    } else {
+        g_free(b);
+    }
+}
+
+void ht_pool_destroy(HtPool *p)
+{
+    HtBuffer *b;
+
+    while ((b = p->free)) {
+        p->free = b->next;
+        g_free(b);
+    }
+    p->nr_free = 0;
+}
+
+void ht_queue_init(HtQueue *q, HtPool *pool, unsigned index, size_t budget,
+                   uint32_t streams)
+{
+    *q = (HtQueue) {
+        .pool = pool,
+        .index = index,
+        .budget = budget,
+        .items = g_new(HtQueued, HT_QUEUE_ITEMS),
+        .streams = g_new0(HtQueueStream, streams),
+        .nr_streams = streams,
+    };
+}
+
+void ht_queue_destroy(HtQueue *q)
+{
+    HtQueued item;
+
+    while (ht_queue_take(q, &item)) {
+        ht_queue_done(q, &item);
+    }
+    g_free(q->items);
+    g_free(q->streams);
+}
+
+static uint32_t items_left(const HtQueue *q)
+{
+    return HT_QUEUE_ITEMS - (q->tail - q->head);
+}
+
+bool ht_queue_room(const HtQueue *q)
+{
+    return q->held + q->pool->size <= q->budget / 2 &&
+           items_left(q) > HT_QUEUE_ITEMS / 2;
+}
+
+bool ht_queue_empty(const HtQueue *q)
+{
+    return q->head == q->tail && !q->marked && !q->delivering;
+}
+
+static void set_marks(HtQueue *q, HtQueueStream *s, unsigned marks)
+{
+    q->marked += !s->marks && marks;
+    q->marked -= s->marks && !marks;
+    s->marks = marks;
+}
+
+/* The first thing a stream has to say */
+static HtQueued take_mark(HtQueue *q, HtQueueStream *s)
+{
+    HtQueued item = { .index = s - q->streams };
+
+    if (s->marks & MARK_CLOSE) {
+        item.run = s->close;
+        set_marks(q, s, s->marks & ~MARK_CLOSE);
+    } else if (s->marks & MARK_OPEN) {
+        item.run = s->open;
+        item.info = g_memdup2(&s->info, sizeof(s->info));
+        item.run.stream = item.info;
+        set_marks(q, s, s->marks & ~MARK_OPEN);
+    } else {
+        item.run = (HtRun) {
+            .begin_ns = s->ns,
+            .end_ns = s->ns,
+            .counter = s->counter,
+            .discarded = s->upstream + s->discarded,
+        };
+        set_marks(q, s, 0);
+    }
+    return item;
+}
+
+static void append(HtQueue *q, HtQueued item)
+{
+    q->items[q->tail++ % HT_QUEUE_ITEMS] = item;
+}
+
+static void append_marks(HtQueue *q, HtQueueStream *s)
+{
+    while (s->marks) {
+        append(q, take_mark(q, s));
+    }
+}
+
+static void begin_instance(HtQueueStream *s, const HtRun *run)
+{
+    s->info = *run->stream;
+    s->open = *run;
+    s->discarded = s->carried;
+    s->carried = 0;
+    s->gap = false;
+}
+
+static void post_close(HtQueue *q, HtQueueStream *s, const HtRun *run)
+{
+    if (s->marks & MARK_OPEN) {
+        /* its opening had to wait, so its discards are told in the next one */
+        s->carried = s->discarded + run->discarded;
+        s->discarded = 0;
+        set_marks(q, s, s->marks & MARK_CLOSE);
+        return;
+    }
+    s->close = *run;
+    s->close.stream = NULL;
+    s->close.discarded += s->discarded;
+    s->discarded = 0;
+    set_marks(q, s, MARK_CLOSE);
+}
+
+/* Append events to the last item of their stream, if they follow it. */
+static bool merge(HtQueue *q, HtQueueStream *s, const HtRun *run, HtBuffer *b,
+                  uint64_t discarded)
+{
+    HtQueued *item = &q->items[s->last % HT_QUEUE_ITEMS];
+
+    if (s->last - q->head >= q->tail - q->head || run->flags ||
+        item->buffer != b || item->index != s - q->streams ||
+        item->run.data + item->run.size != run->data ||
+        item->run.discarded != discarded ||
+        item->run.size + run->size > HT_QUEUE_MERGE_MAX) {
+        return false;
+    }
+    item->run.size += run->size;
+    item->run.events += run->events;
+    item->run.end_ns = run->end_ns;
+    item->run.classes = run->classes;
+    return true;
+}
+
+static bool post_events(HtQueue *q, HtQueueStream *s, const HtRun *run,
+                        HtBuffer *b)
+{
+    uint64_t discarded = run->discarded + s->discarded;
+    HtQueued item = {
+        .run = *run,
+        .index = run->stream->index,
+        .buffer = b,
+    };
+
+    if (merge(q, s, run, b, discarded)) {
+        return true;
+    }
+    if (items_left(q) <= ITEMS_A_POST) {
+        return false;
+    }
+    if (!b->queued[q->index]) {
+        if (q->held + q->pool->size > q->budget) {
+            return false;
+        }
+        q->held += q->pool->size;
+    }
+    if (s->gap) {
+        /* its first event's 24 bits do not follow from the last one queued */
+        item.run.flags |= HT_RUN_CUT;
+        s->gap = false;
+    }
+    b->queued[q->index]++;
+    b->refs++;
+    item.run.stream = NULL;
+    item.run.discarded = discarded;
+    s->last = q->tail;
+    append(q, item);
+    return true;
+}
+
+void ht_queue_post(HtQueue *q, const HtRun *run, HtBuffer *b)
+{
+    HtQueueStream *s = &q->streams[run->stream->index];
+    s->ns = run->end_ns;
+    s->counter = run->counter;
+    s->upstream = run->discarded;
+    if (run->flags & HT_RUN_OPEN) {
+        begin_instance(s, run);
+        set_marks(q, s, (s->marks & MARK_CLOSE) | MARK_OPEN |
+                        (s->discarded ? MARK_TOLD : 0));
+    } else if (run->flags & HT_RUN_CLOSE) {
+        post_close(q, s, run);
+    } else if (run->events == 0) {
+        set_marks(q, s, s->marks | MARK_TOLD);
+    } else if (s->marks == MARK_TOLD) {
+        set_marks(q, s, 0);             /* the run tells */
+    }
+    if (s->marks && items_left(q) > ITEMS_A_POST) {
+        append_marks(q, s);
+    }
+    if (run->events == 0) {
+        return;
+    }
+    if (!s->marks && post_events(q, s, run, b)) {
+        q->posted += run->events;
+        b->used = MAX(b->used, (size_t)(run->data + run->size - b->data));
+    } else {
+        s->gap = true;
+        s->discarded += run->events;
+        q->discarded += run->events;
+        set_marks(q, s, s->marks | MARK_TOLD);
+    }
+}
+
+void ht_queue_pass(HtQueue *q, HtRun *run)
+{
+    HtQueueStream *s = &q->streams[run->stream->index];
+
+    s->ns = run->end_ns;
+    s->counter = run->counter;
+    s->upstream = run->discarded;
+    if (run->flags & HT_RUN_OPEN) {
+        begin_instance(s, run);
+    } else {
+        run->discarded += s->discarded;
+        if (s->gap && run->events) {
+            run->flags |= HT_RUN_CUT;
+            s->gap = false;
+        }
+    }
+    q->posted += run->events;
+}
+
+bool ht_queue_take(HtQueue *q, HtQueued *item)
+{
+    uint32_t i;
+
+    if (q->head != q->tail) {
+        *item = q->items[q->head++ % HT_QUEUE_ITEMS];
+    } else if (q->marked) {
+        for (i = 0; !q->streams[i].marks; i++) {
+            /* there is one */
+        }
+        *item = take_mark(q, &q->streams[i]);
+    } else {
+        return false;
+    }
+    q->delivering++;
+    return true;
+}
+
+void ht_queue_done(HtQueue *q, HtQueued *item)
+{
+    HtBuffer *b = item->buffer;
+
+    q->delivering--;
+    g_clear_pointer(&item->info, g_free);
+    if (b) {
+        item->buffer = NULL;
+        if (--b->queued[q->index] == 0) {
+            q->held -= q->pool->size;
+        }
+        ht_pool_unref(q->pool, b);
+    }
+}

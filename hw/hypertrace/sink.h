@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * hypertrace: a device's sinks, each one of its backends with queue and thread
+ *
+ * Posting never waits for a backend: what a sink has no budget for it discards
+ * for itself.  Nothing but its own thread waits for a backend, unless that
+ * cannot block: then whoever posts may deliver, if all before was delivered.
+ */
+#ifndef HW_HYPERTRACE_SINK_H
+#define HW_HYPERTRACE_SINK_H
+
+#include "hypertrace/backend.h"
+#include "hypertrace/queue.h"
+
+/**
+ * HtSinks: the sinks of a device
+ *
+ * Lives on while a backend that hangs holds one of them.
+ */
+typedef struct HtSinks HtSinks;
+
+/**
+ * HtSinkStats: what a sink did
+ * @id: of its backend
+ * @events: given to the backend, or queued for it
+ * @discarded: events, since the queue was full or the backend did not know
+ *             their class
+ * @queued: bytes of the budget in use
+ * @idle: nothing is queued, nor being delivered
+ */
+typedef struct HtSinkStats {
+    const char *id;
+    uint64_t events;
+    uint64_t discarded;
+    uint64_t queued;
+    bool idle;
+} HtSinkStats;
+
+/**
+ * ht_sinks_new: attach to backends, and start a thread for each
+ * @info: the device
+ * @backends: at most HT_QUEUES_MAX HypertraceBackend *
+ * @budget: bytes for each that were committed and not yet delivered; half of
+ *          them for what is posted though ht_sinks_room() says no
+ * @packet: largest size for ht_sinks_reserve()
+ * @room: called when a sink got room after ht_sinks_room() found none; any
+ *        thread, under a lock: it may wake a thread, and no more
+ * @opaque: for @room
+ * @errp: set if a backend refuses
+ *
+ * Context: BQL
+ */
+HtSinks *ht_sinks_new(const HtDeviceInfo *info, GPtrArray *backends,
+                      size_t budget, size_t packet,
+                      void (*room)(void *opaque), void *opaque, Error **errp);
+
+/**
+ * ht_sinks_free: deliver what was posted, and detach
+ * @k: its streams are closed; NULL is fine
+ *
+ * Waits some seconds at most: a backend that hangs keeps its sink, and is
+ * detached when it comes back.
+ *
+ * Context: BQL
+ */
+void ht_sinks_free(HtSinks *k);
+
+/**
+ * ht_sinks_wait: wait until all that was posted is delivered
+ * @k: the sinks
+ * @ms: how long at most, in milliseconds
+ *
+ * Returns: whether it is
+ *
+ * Context: any thread
+ */
+bool ht_sinks_wait(HtSinks *k, int ms);
+
+/* ht_sinks_learn: the class table has grown.  Context: any thread */
+void ht_sinks_learn(HtSinks *k);
+
+/**
+ * ht_sinks_room: whether a sink has budget for a buffer
+ *
+ * If not, @room will be called.  Context: any thread
+ */
+bool ht_sinks_room(HtSinks *k);
+
+/**
+ * ht_sinks_reserve: memory for events to be posted
+ * @k: the sinks
+ * @fill: a stream's buffer, or NULL; updated
+ * @size: bytes
+ *
+ * Context: whoever has the stream's lock
+ */
+uint8_t *ht_sinks_reserve(HtSinks *k, HtBuffer **fill, size_t size);
+/* ht_sinks_release: no more is posted from a stream's buffer, maybe NULL */
+void ht_sinks_release(HtSinks *k, HtBuffer **fill);
+
+/**
+ * ht_sinks_post: give a run to all sinks
+ * @k: the sinks
+ * @run: any run
+ * @b: the buffer that its events are in
+ * @direct: whether the caller may deliver
+ *
+ * Context: whoever has the stream's lock
+ */
+void ht_sinks_post(HtSinks *k, const HtRun *run, HtBuffer *b, bool direct);
+
+unsigned ht_sinks_count(const HtSinks *k);
+/* ht_sinks_stats: of one sink.  Context: any thread */
+void ht_sinks_stats(HtSinks *k, unsigned i, HtSinkStats *stats);
+
+#endif /* HW_HYPERTRACE_SINK_H */

@@ -1,0 +1,413 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * hypertrace: the worker, which opens, consumes and closes streams
+ *
+ * Three things wake it: the doorbell (shm's producer, or anybody in QEMU), its
+ * own polling, and a timer of flush-ms that bounds how long an event can wait
+ * in an open packet.  When nothing has come for two ticks, it arms the wake
+ * words for the very next commit and stops the timer: an idle device costs
+ * nothing.  tests/model/wake.pml proves that no commit is forgotten.
+ */
+#include "qemu/osdep.h"
+#include "qapi/error.h"
+#include "qemu/atomic.h"
+#include "qemu/main-loop.h"
+#include "block/aio.h"
+#include "system/runstate.h"
+#include "device.h"
+
+/*
+ * Reading head bounces the producer's cache line; limit it to every 20 us,
+ * which costs the producer little.
+ */
+#define LOOK_INTERVAL_NS (20 * SCALE_US)
+
+/* So often without a rest, then other handlers have their turn. */
+#define ROUNDS_MAX 16
+
+/* Context: worker */
+static void worker_arm(HypertraceDevice *dev)
+{
+    HtWorker *w = &dev->worker;
+
+    if (dev->channel->arms && !qatomic_read(&w->paused) && !w->starved &&
+        ht_ring_arm_all(dev, w->eager)) {
+        event_notifier_set(&w->doorbell);
+    }
+}
+
+/* Context: worker */
+static bool worker_any_open(HypertraceDevice *dev)
+{
+    uint32_t i;
+
+    for (i = 0; i < dev->conf.streams; i++) {
+        if (qatomic_read(&dev->streams[i].phase) != HT_PHASE_FREE) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Whether events may be waiting that nobody rings for.  Context: worker */
+static bool worker_needs_timer(HypertraceDevice *dev)
+{
+    if (!worker_any_open(dev) || qatomic_read(&dev->worker.paused)) {
+        return false;
+    }
+    /*
+     * A commit just before the eager arming may have missed it (ht_commit()
+     * has no full fence), hence one more whole tick after it.
+     */
+    return dev->channel->arms ? dev->worker.quiet < 2 :
+           dev->channel->rings && dev->conf.batch > 1;
+}
+
+/* Context: worker */
+static void worker_start_timer(HypertraceDevice *dev)
+{
+    HtWorker *w = &dev->worker;
+
+    if (worker_needs_timer(dev) && !timer_pending(w->timer)) {
+        timer_mod(w->timer, qemu_clock_get_ms(QEMU_CLOCK_REALTIME) +
+                            dev->conf.flush_ms);
+    }
+}
+
+/* Over all streams, until what was committed before a flush was taken */
+static unsigned flush_passes_max(HypertraceDevice *dev)
+{
+    /* a pass takes a packet of each, of what fits a ring or a queue */
+    return dev->channel->uses_ring ? dev->conf.packets : VIRTQUEUE_MAX_SIZE;
+}
+
+/* Context: worker */
+static void worker_work(HypertraceDevice *dev, bool all)
+{
+    HtWorker *w = &dev->worker;
+    uint64_t flush = qatomic_load_acquire(&w->flush_wanted);
+    unsigned rounds = 0;
+    bool flushing;
+
+    if (w->flush_next == w->flush_done) {
+        w->flush_next = flush;
+        w->flush_passes = 0;
+    }
+    flushing = w->flush_next != w->flush_done;
+    w->more = false;
+    if (dev->channel->begin_turn) {
+        dev->channel->begin_turn(dev, all);
+    }
+    /* not for ever: the timer and other handlers want their turn */
+    while (ht_streams_work(dev, flushing) && ++rounds < ROUNDS_MAX) {
+        w->progress = true;
+        w->flush_passes += !w->more;
+        /*
+         * A producer that goes on has committed again by now.  Chasing it
+         * through its packet would cost it a cache miss every few events; the
+         * packet's end, our polling or the timer bring us back.
+         */
+        if (w->more || (dev->channel->arms && !flushing &&
+                        !ht_ring_behind(dev))) {
+            break;
+        }
+    }
+    if (rounds == ROUNDS_MAX || w->more) {
+        ht_worker_kick(dev);
+    } else {
+        w->flush_next = flush;
+    }
+    /*
+     * Producers that never pause must not hold up a flush: what was committed
+     * before it fits a ring or a queue.
+     */
+    if (w->flush_next != w->flush_done &&
+        ((rounds < ROUNDS_MAX && !w->more) ||
+         w->flush_passes > flush_passes_max(dev))) {
+        /* Pairs with the load-acquire in flush_message(). */
+        qatomic_store_release(&w->flush_done, w->flush_next);
+    }
+    qatomic_set(&w->starved, !ht_sinks_room(dev->sinks));
+    w->looked_ns = get_clock();
+    if (w->progress) {
+        w->quiet = 0;
+        w->eager = false;
+        worker_start_timer(dev);
+    }
+}
+
+void ht_worker_turn(HypertraceDevice *dev)
+{
+    if (!qatomic_read(&dev->worker.paused)) {
+        worker_work(dev, false);
+    }
+}
+
+/* Context: worker */
+static void worker_on_doorbell(EventNotifier *n)
+{
+    HypertraceDevice *dev = container_of(n, HypertraceDevice,
+                                         worker.doorbell);
+
+    if (!event_notifier_test_and_clear(n)) {
+        return;
+    }
+    ht_worker_turn(dev);
+    if (!dev->worker.polling) {
+        worker_arm(dev);
+    }
+}
+
+/* Context: worker */
+static void worker_on_timer(void *opaque)
+{
+    HypertraceDevice *dev = opaque;
+    HtWorker *w = &dev->worker;
+    bool before = w->progress;
+
+    w->progress = false;
+    ht_worker_turn(dev);
+    if (before || w->progress || !worker_any_open(dev)) {
+        w->quiet = 0;
+    } else {
+        w->quiet++;
+    }
+    w->eager = w->quiet >= 1;
+    if (!w->polling) {
+        worker_arm(dev);
+    }
+    /* behind the arming: a commit that missed it is seen at the next tick */
+    worker_start_timer(dev);
+}
+
+/* Context: worker */
+static bool worker_poll(void *opaque)
+{
+    EventNotifier *n = opaque;
+    HypertraceDevice *dev = container_of(n, HypertraceDevice,
+                                         worker.doorbell);
+
+    return !qatomic_read(&dev->worker.paused) && !dev->worker.starved &&
+           get_clock() - dev->worker.looked_ns >= LOOK_INTERVAL_NS &&
+           ht_ring_pending(dev);
+}
+
+/* Context: worker */
+static void worker_poll_ready(EventNotifier *n)
+{
+    ht_worker_turn(container_of(n, HypertraceDevice, worker.doorbell));
+}
+
+/* Context: worker */
+static void worker_poll_begin(EventNotifier *n)
+{
+    HypertraceDevice *dev = container_of(n, HypertraceDevice,
+                                         worker.doorbell);
+
+    dev->worker.polling = true;
+    if (!qatomic_read(&dev->worker.paused)) {
+        ht_ring_disarm_all(dev);
+    }
+}
+
+/* Context: worker */
+static void worker_poll_end(EventNotifier *n)
+{
+    HypertraceDevice *dev = container_of(n, HypertraceDevice,
+                                         worker.doorbell);
+
+    dev->worker.polling = false;
+    worker_arm(dev);
+    /* A commit may have missed this arming too, and the timer may be off. */
+    dev->worker.quiet = 0;
+    worker_start_timer(dev);
+}
+
+bool ht_worker_prepare(HypertraceDevice *dev, Error **errp)
+{
+    HtWorker *w = &dev->worker;
+    int ret;
+
+    ret = event_notifier_init(&w->doorbell, 0);
+    if (ret < 0) {
+        error_setg_errno(errp, -ret, "hypertrace: no event notifier");
+        return false;
+    }
+    if (!dev->channel->uses_ring) {
+        /* popping a hostile guest's queues is safe there alone */
+        w->ctx = qemu_get_aio_context();
+        return true;
+    }
+    if (dev->conf.iothread) {
+        w->iothread = dev->conf.iothread;
+        object_ref(OBJECT(w->iothread));
+    } else {
+        g_autofree char *id = g_strdup_printf("hypertrace-%s",
+                                              dev->trace->name);
+
+        w->iothread = iothread_create(id, errp);
+        if (!w->iothread) {
+            return false;
+        }
+        w->own = true;
+    }
+    w->ctx = iothread_get_aio_context(w->iothread);
+    return true;
+}
+
+void ht_worker_unprepare(HypertraceDevice *dev)
+{
+    HtWorker *w = &dev->worker;
+
+    timer_free(w->timer);
+    w->timer = NULL;
+    if (!w->iothread) {
+        return;
+    }
+    if (w->own) {
+        iothread_destroy(w->iothread);
+    } else {
+        object_unref(OBJECT(w->iothread));
+    }
+    w->iothread = NULL;
+    /* the doorbell stays until finalize: a vCPU may still be ringing it */
+}
+
+void ht_worker_start(HypertraceDevice *dev)
+{
+    HtWorker *w = &dev->worker;
+
+    w->timer = aio_timer_new(w->ctx, QEMU_CLOCK_REALTIME, SCALE_MS,
+                             worker_on_timer, dev);
+    w->running = true;
+    /* A VM that runs already will not tell. */
+    w->paused = !runstate_is_live(runstate_get());
+    if (dev->channel->arms) {
+        aio_set_event_notifier(w->ctx, &w->doorbell, worker_on_doorbell,
+                               worker_poll, worker_poll_ready);
+        aio_set_event_notifier_poll(w->ctx, &w->doorbell, worker_poll_begin,
+                                    worker_poll_end);
+    } else {
+        aio_set_event_notifier(w->ctx, &w->doorbell, worker_on_doorbell, NULL,
+                               NULL);
+    }
+    event_notifier_set(&w->doorbell);
+}
+
+/* Something the worker does while whoever asked for it waits */
+typedef struct WorkerCall {
+    HypertraceDevice *dev;
+    void (*fn)(HypertraceDevice *dev);
+    QemuEvent done;
+} WorkerCall;
+
+/* Context: BH in IOThread */
+static void worker_call_bh(void *opaque)
+{
+    WorkerCall *call = opaque;
+
+    call->fn(call->dev);
+    qemu_event_set(&call->done);
+}
+
+/*
+ * Have the worker do something.  It never waits for the BQL or a backend, so
+ * it can be waited for with the BQL held; an event loop that runs meanwhile
+ * would have the main loop do things in the midst of a stop.  Context: BQL
+ */
+static void worker_call(HypertraceDevice *dev,
+                        void (*fn)(HypertraceDevice *dev))
+{
+    WorkerCall call = { .dev = dev, .fn = fn };
+
+    if (!dev->worker.iothread) {
+        fn(dev);
+        return;
+    }
+    qemu_event_init(&call.done, false);
+    aio_bh_schedule_oneshot(dev->worker.ctx, worker_call_bh, &call);
+    qemu_event_wait(&call.done);
+    qemu_event_destroy(&call.done);
+}
+
+/*
+ * What the guest committed or handed over.  It fits the rings or queues, unless
+ * the VM runs.  Context: worker
+ */
+static void worker_settle(HypertraceDevice *dev)
+{
+    unsigned i;
+
+    for (i = 0; i <= flush_passes_max(dev) / ROUNDS_MAX + 1; i++) {
+        dev->worker.progress = false;
+        worker_work(dev, true);
+        if (!dev->worker.progress) {
+            break;
+        }
+    }
+    ht_streams_tell(dev);
+}
+
+/* Context: worker */
+static void worker_end(HypertraceDevice *dev)
+{
+    HtWorker *w = &dev->worker;
+
+    /* want_close is set on every stream: this drains and closes */
+    worker_settle(dev);
+    aio_set_event_notifier(w->ctx, &w->doorbell, NULL, NULL, NULL);
+    timer_del(w->timer);
+}
+
+void ht_worker_stop(HypertraceDevice *dev)
+{
+    if (dev->worker.running) {
+        dev->worker.running = false;
+        ht_streams_want_close_all(dev);
+        worker_call(dev, worker_end);
+    }
+}
+
+void ht_worker_settle(HypertraceDevice *dev)
+{
+    if (dev->worker.running) {
+        worker_call(dev, worker_settle);
+    }
+}
+
+/* Context: worker */
+static void worker_pause(HypertraceDevice *dev)
+{
+    worker_settle(dev);
+    qatomic_set(&dev->worker.paused, true);
+}
+
+void ht_worker_pause(HypertraceDevice *dev)
+{
+    if (dev->worker.running) {
+        worker_call(dev, worker_pause);
+    }
+}
+
+void ht_worker_go(HypertraceDevice *dev)
+{
+    qatomic_set(&dev->worker.paused, false);
+    ht_worker_kick(dev);
+}
+
+void ht_worker_load_flush(HypertraceDevice *dev, uint64_t wanted)
+{
+    HtWorker *w = &dev->worker;
+
+    /* Before a rewind more may have been given; those were all fulfilled. */
+    if (wanted > w->flush_wanted_bql) {
+        w->flush_wanted_bql = wanted;
+        /* Pairs with the load-acquire in ht_worker_turn(). */
+        qatomic_store_release(&w->flush_wanted, wanted);
+    }
+}
+
+void ht_worker_kick(HypertraceDevice *dev)
+{
+    event_notifier_set(&dev->worker.doorbell);
+}

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * hypertrace: the worker, which opens, consumes and closes streams
+ *
+ * An IOThread; with channel=virtio the main loop, a bounded turn at a time.
+ */
+#ifndef HW_HYPERTRACE_WORKER_H
+#define HW_HYPERTRACE_WORKER_H
+
+#include "qemu/event_notifier.h"
+#include "qemu/timer.h"
+#include "system/iothread.h"
+
+typedef struct HypertraceDevice HypertraceDevice;
+
+typedef struct HtWorker {
+    IOThread *iothread;         /* NULL: the main loop */
+    bool own;                   /* made by the device */
+    AioContext *ctx;
+    EventNotifier doorbell;     /* shm; also wakes the worker from anywhere */
+    QEMUTimer *timer;
+    bool running;               /* BQL */
+    bool paused;                /* the VM is stopped and all is consumed */
+    bool starved;               /* no sink has room: ht_sinks_room() wakes us */
+
+    uint64_t flush_wanted_bql;  /* tickets given */
+    uint64_t flush_wanted;      /* BQL, store-release */
+    uint64_t flush_done;        /* worker, store-release */
+
+    /* worker */
+    uint64_t flush_next;        /* the one under way */
+    unsigned flush_passes;      /* over all streams, for it */
+    bool polling;
+    bool progress;              /* since the last tick of the timer */
+    unsigned quiet;             /* ticks without progress */
+    bool eager;                 /* armed for the next commit, not packet */
+    bool more;                  /* this turn could not take all */
+    uint32_t first;             /* stream that the next turn begins with */
+    int64_t looked_ns;
+} HtWorker;
+
+bool ht_worker_prepare(HypertraceDevice *dev, Error **errp);
+void ht_worker_unprepare(HypertraceDevice *dev);
+void ht_worker_start(HypertraceDevice *dev);
+/* Drain and close all streams, and end.  Context: BQL */
+void ht_worker_stop(HypertraceDevice *dev);
+/* Do all that was asked for, and consume what was committed.  Context: BQL */
+void ht_worker_settle(HypertraceDevice *dev);
+/*
+ * Settle, then leave rings and queues alone, which may be another QEMU's from
+ * now on, until ht_worker_go().  Context: BQL
+ */
+void ht_worker_pause(HypertraceDevice *dev);
+void ht_worker_go(HypertraceDevice *dev);
+/* Tickets up to this one were given.  Context: BQL */
+void ht_worker_load_flush(HypertraceDevice *dev, uint64_t wanted);
+/* Have the worker look.  Context: any thread */
+void ht_worker_kick(HypertraceDevice *dev);
+/* A turn at once.  Context: main loop, where that is the worker */
+void ht_worker_turn(HypertraceDevice *dev);
+
+#endif /* HW_HYPERTRACE_WORKER_H */
