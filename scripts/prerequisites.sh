@@ -31,7 +31,8 @@ wanted="libtraceevent-dev liblttng-ust-dev liblttng-ctl-dev lttng-tools babeltra
 case $purpose in
 '') ;;
 bench) wanted="$wanted rt-tests sysbench" ;;
-e2e) wanted="$wanted chromium qemu-system-x86 busybox-static" ;;
+e2e) wanted="$wanted chromium qemu-system-x86 busybox-static
+ libkshark-dev libjson-c-dev" ;;
 fuzz) wanted="$wanted clang llvm libclang-rt-dev" ;;
 *) die "scripts/prerequisites.sh: --for bench, e2e or fuzz, not '$purpose'" ;;
 esac

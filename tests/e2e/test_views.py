@@ -174,6 +174,40 @@ def test_trace_cmd(guest, report, tmp_path):
     assert "EVENTS DROPPED" not in text
 
 
+KSHARK = """
+#include <libkshark.h>
+#include <stdio.h>
+
+int main(int argc, char **argv)
+{
+    struct kshark_context *context = NULL;
+    struct kshark_entry **entries = NULL;
+    int stream = kshark_instance(&context) ? kshark_open(context, argv[1]) : -1;
+
+    (void)argc;
+    printf("%zd", stream < 0 ? -1 :
+           kshark_load_entries(context, stream, &entries));
+    return 0;
+}
+"""
+
+
+def test_kernelshark(guest, report, tmp_path):
+    """libkshark, where its headers are, loads as many."""
+    # its .pc file asks for libraries that only its own build needs
+    include = "/usr/include/kernelshark"
+    if not (os.path.exists(f"{include}/libkshark.h") and
+            os.path.exists("/usr/include/json-c/json.h")):
+        pytest.skip("libkshark-dev or libjson-c-dev is not installed")
+    (tmp_path / "load.c").write_text(KSHARK)
+    subprocess.run(["cc", "-o", tmp_path / "load", tmp_path / "load.c",
+                    "-I", include, "-lkshark", "-ljson-c"], check=True)
+    run("export", "-o", tmp_path / "trace.dat", guest[0])
+    n = subprocess.run([tmp_path / "load", tmp_path / "trace.dat"],
+                       capture_output=True, check=True, timeout=300).stdout
+    assert int(n) == len(report[1])
+
+
 def switches(report):
     return by_cpu((e["cpu"], e["ns"], *(e["fields"][k] for k in (
         "prev_pid", "prev_comm", "prev_state", "next_pid", "next_comm")))

@@ -231,6 +231,8 @@ class Tests:
         assert complete("report", "--ev") == ["--event="]
         assert complete("report", "--colour", "=", "al") == ["always"]
         assert complete("report", "st") == ["story"]
+        assert complete("record", "--po") == ["--poll-us"]
+        assert "bash" in complete("record", "-o", "x", "--", "bas")
 
     def test_manners(self):
         out = run("report", self.story, "--colour=always").stdout

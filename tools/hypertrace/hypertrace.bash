@@ -19,6 +19,23 @@ _hypertrace() {
                 sed -n 's/^  \([a-z]\{2,\}\) .*/\1/p')" -- "$cur")
         return
     fi
+    # behind "--" of record comes a command, as if nothing were before it
+    if [ "${COMP_WORDS[1]}" = record ]; then
+        local i
+        for ((i = 2; i < COMP_CWORD; i++)); do
+            if [ "${COMP_WORDS[i]}" = -- ]; then
+                if declare -F _command_offset >/dev/null; then
+                    _command_offset $((i + 1))
+                elif [ $((i + 1)) -eq "$COMP_CWORD" ]; then
+                    mapfile -t COMPREPLY < <(compgen -c -- "$cur")
+                else
+                    compopt -o filenames
+                    mapfile -t COMPREPLY < <(compgen -f -- "$cur")
+                fi
+                return
+            fi
+        done
+    fi
     case $prev in
     --format|-f)
         mapfile -t COMPREPLY < <(compgen -W "dat perfetto ctf" -- "$cur")
@@ -28,12 +45,13 @@ _hypertrace() {
         mapfile -t COMPREPLY < <(compgen -W "always never auto" -- "$cur")
         return
         ;;
-    --output|-o|--svg)
+    --output|-o|--svg|--kernel|--busybox)
         compopt -o filenames
         mapfile -t COMPREPLY < <(compgen -f -- "$cur")
         return
         ;;
-    --from|--to|--event|--cpu|--task|--boot|--rows|--slowest)
+    --from|--to|--event|--cpu|--task|--boot|--rows|--slowest|\
+    --events|-e|--size|-s|--pid|-p|--poll-us)
         return
         ;;
     esac
