@@ -17,15 +17,23 @@
  * and look there.  It is a hole, and takes no space on disk.
  *
  * Each step becomes visible through a single write of one header, which lies
- * within one page because packets begin at multiples of ALIGN.
+ * within one page because packets begin at multiples of ALIGN.  Where that is
+ * safe, the header is written through a mapping: one system call less a run.
  */
 #include "hypertrace/base.h"
+#include "hypertrace/atomic.h"
+#include <sys/mman.h>
 #include <sys/uio.h>
+#include <sys/vfs.h>
+#include <linux/magic.h>
 #include "ctf-stream.h"
 
 #define CTF_MAGIC       0xc1fc1fc1u
 #define HEADER          sizeof(HtCtfHeader)
 #define ALIGN           128u
+
+/* How often it is looked whether the file is still there: each 10 ms */
+#define CHECK_NS        10000000
 
 static uint64_t content(const HtCtfStream *s)
 {
@@ -67,11 +75,76 @@ static int write_at(int fd, struct iovec *iov, int n, uint64_t pos)
     return 0;
 }
 
+/*
+ * Map a file's headers.  Only pages that were written before are touched, and
+ * on these file systems another store to them takes no space: elsewhere a full
+ * disk could be a SIGBUS.
+ */
+static uint8_t *map_file(int fd, uint64_t size)
+{
+    struct statfs fs;
+    void *p;
+
+    if (fstatfs(fd, &fs) < 0 ||
+        (fs.f_type != EXT4_SUPER_MAGIC && fs.f_type != TMPFS_MAGIC &&
+         fs.f_type != XFS_SUPER_MAGIC)) {
+        return NULL;
+    }
+    p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    return p == MAP_FAILED ? NULL : p;
+}
+
+static void unmap_file(HtCtfStream *s)
+{
+    if (s->map) {
+        munmap(s->map, s->size);
+        s->map = NULL;
+    }
+}
+
 static int write_header(int fd, HtCtfHeader *h, uint64_t pos)
 {
     struct iovec iov = { h, HEADER };
 
     return write_at(fd, &iov, 1, pos);
+}
+
+/* Overwrite a header of the open file. */
+static int set_header(HtCtfStream *s, HtCtfHeader *h, uint64_t pos)
+{
+    HtCtfHeader *to = (HtCtfHeader *)(s->map + pos);
+
+    if (!s->map) {
+        return write_header(s->fd, h, pos);
+    }
+    /* in the order of HtCtfHeader, as a live reader may look at any time */
+    ht_atomic_set(&to->timestamp_end, h->timestamp_end);
+    ht_atomic_set(&to->timestamp_begin, h->timestamp_begin);
+    ht_atomic_set(&to->counter, h->counter);
+    ht_atomic_set(&to->discarded, h->discarded);
+    ht_atomic_set(&to->seq, h->seq);
+    /* Release: who sees these sees the bytes and times that they cover. */
+    ht_atomic_store_release(&to->content_bits, h->content_bits);
+    ht_atomic_store_release(&to->packet_bits, h->packet_bits);
+    return 0;
+}
+
+static void leave_file(HtCtfStream *s)
+{
+    unmap_file(s);
+    if (s->fd >= 0) {
+        close(s->fd);
+    }
+    s->fd = -1;
+}
+
+/* Go on in @fd, of @size bytes. */
+static void take_file(HtCtfStream *s, int fd, uint64_t size)
+{
+    leave_file(s);
+    s->fd = fd;
+    s->size = size;
+    s->map = map_file(fd, size);
 }
 
 static int write_packet(int fd, HtCtfHeader *h, const HtRun *run, uint64_t pos)
@@ -109,7 +182,7 @@ static int shrink_packet(HtCtfStream *s, uint64_t to)
     HtCtfHeader h = s->h;
 
     h.packet_bits = ht_le64((to - s->start) * 8);
-    return write_header(s->fd, &h, s->start);
+    return set_header(s, &h, s->start);
 }
 
 static void file_name(const HtCtfStream *s, char *buf, size_t size)
@@ -179,12 +252,8 @@ static int next_file(HtCtfStream *s, const HtRun *run, uint64_t discarded)
         close(fd);
         return ret;
     }
-    if (s->fd >= 0) {
-        close(s->fd);
-    }
-    s->fd = fd;
+    take_file(s, fd, size);
     s->part++;
-    s->size = size;
     s->start = start;
     s->h = h;
     return 0;
@@ -239,9 +308,7 @@ static int grow_file(HtCtfStream *s, uint64_t need)
         close(fd);
         return ret;
     }
-    close(s->fd);
-    s->fd = fd;
-    s->size = size;
+    take_file(s, fd, size);
     s->h = h;
     return 0;
 }
@@ -314,7 +381,7 @@ static int grow_packet(HtCtfStream *s, const HtRun *run, uint64_t discarded)
 
     ret = write_at(s->fd, &iov, 1, s->start + used);
     if (!ret) {
-        ret = write_header(s->fd, &h, s->start);
+        ret = set_header(s, &h, s->start);
     }
     if (!ret) {
         s->h = h;
@@ -332,7 +399,7 @@ static int open_earlier(HtCtfStream *s, uint64_t ns)
     h.seq = 0;
     h.packet_bits = ht_le64(ALIGN * 8);
     s->last_ns = ns;
-    return write_header(s->fd, &h, 0);
+    return set_header(s, &h, 0);
 }
 
 int ht_ctf_stream_open(HtCtfStream *s, int dirfd, const uint8_t uuid[16],
@@ -361,15 +428,21 @@ int ht_ctf_stream_open(HtCtfStream *s, int dirfd, const uint8_t uuid[16],
 
 /*
  * What is written to a file that was deleted is lost, and nobody says so: go on
- * in another one, or find that the directory has gone, too.
+ * in another one, or find that the directory has gone, too.  Somebody cut it
+ * off?  Then its mapping must not be used.  Once for some events is enough.
  */
-static void leave_deleted(HtCtfStream *s)
+static void leave_deleted(HtCtfStream *s, const HtRun *run)
 {
     struct stat st;
 
-    if (s->fd >= 0 && fstat(s->fd, &st) == 0 && st.st_nlink == 0) {
-        close(s->fd);
-        s->fd = -1;
+    /* also if time went back */
+    if (s->fd < 0 || run->end_ns - s->checked_ns < CHECK_NS) {
+        return;
+    }
+    s->checked_ns = run->end_ns;
+    if (fstat(s->fd, &st) == 0 &&
+        (st.st_nlink == 0 || (uint64_t)st.st_size < s->size)) {
+        leave_file(s);
     }
 }
 
@@ -379,7 +452,7 @@ int ht_ctf_stream_append(HtCtfStream *s, const HtRun *run)
     int ret = 0;
 
     s->upstream = run->discarded;
-    leave_deleted(s);
+    leave_deleted(s, run);
     if (run->begin_ns < s->last_ns) {
         if (s->any) {
             ret = -EINVAL;
@@ -439,15 +512,12 @@ int ht_ctf_stream_close(HtCtfStream *s, const HtRun *run)
         h.timestamp_end = ht_le64(MAX(s->last_ns,
                                           ht_le64(h.timestamp_begin)));
         h.discarded = ht_le64(discarded);
-        ret = write_header(s->fd, &h, s->start);
+        ret = set_header(s, &h, s->start);
         if (!ret) {
             s->h = h;
         }
     }
-    if (s->fd >= 0) {
-        close(s->fd);
-    }
-    s->fd = -1;
+    leave_file(s);
     s->open = false;
     return ret;
 }

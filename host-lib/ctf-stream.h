@@ -51,6 +51,8 @@ typedef struct HtCtfStream {
     bool open;
 
     int fd;                     /* -1: no file could be made so far */
+    uint8_t *map;               /* the file; NULL: headers are written */
+    uint64_t checked_ns;        /* when the file was still there */
     unsigned part;              /* files made */
     uint64_t size;              /* of the file */
     uint64_t start;             /* of the open packet */

@@ -3,8 +3,13 @@
  * hypertrace: a directory with a CTF 1.8 trace
  *
  * What is not finished has a hidden name, which readers skip: the directory
- * until its metadata are there, metadata while they are written (and they are
- * always written anew), a stream's file while it is prepared.
+ * until its metadata are there, metadata while they are written, a stream's
+ * file while it is prepared.
+ *
+ * Metadata end in a comment of blanks.  A class is written into it, another
+ * beginning of a comment behind the class; then two blanks in place of the old
+ * beginning let readers see the class.  When the comment is full, the metadata
+ * are written anew, with as many blanks again.
  */
 #include "hypertrace/base.h"
 #include "hypertrace/atomic.h"
@@ -17,43 +22,110 @@ struct HtCtfWriter {
     uint8_t uuid[16];
     uint64_t dropped;
 
-    GMutex lock;                /* for @metadata, @known */
-    GString *metadata;
+    GMutex lock;                /* for @metadata to @known */
+    GString *metadata;          /* but for blanks and comments */
+    int metadata_fd;
+    uint64_t comment;           /* where it begins in the file... */
+    uint64_t blanks_end;        /* ...and ends */
     bool known[HT_CLASSES_MAX + 1];
 
     uint32_t nr_streams;
     HtCtfStream streams[];
 };
 
+/* The least that is left free for classes */
+#define BLANKS_MIN 4096
+
+static const char comment_opens[] = { '/', '*' };
+static const char comment_closes[] = { '*', '/', '\n' };
+
+static int write_all(int fd, const char *p, size_t left, uint64_t pos)
+{
+    while (left) {
+        ssize_t done = pwrite(fd, p, left, pos);
+
+        if (done < 0 && errno == EINTR) {
+            continue;
+        }
+        if (done <= 0) {
+            return done < 0 ? -errno : -EIO;
+        }
+        p += done;
+        pos += done;
+        left -= done;
+    }
+    return 0;
+}
+
+/*
+ * Where a comment may begin at or behind @pos: both of its characters lie in
+ * one page, so that a process that is killed has written both or none.
+ */
+static uint64_t comment_begin(uint64_t pos)
+{
+    return pos % 4096 == 4095 ? pos + 1 : pos;
+}
+
+/* Write all of the metadata, with a comment behind them */
 static int write_metadata(HtCtfWriter *w)
 {
-    const char *p = w->metadata->str;
-    size_t left = w->metadata->len;
-    int fd, ret = 0;
+    uint64_t text = w->metadata->len, begin = comment_begin(text);
+    uint64_t end = begin + 2 + MAX(text, BLANKS_MIN);
+    g_autofree char *all = g_malloc(end + 3);
+    int fd, ret;
 
-    fd = openat(w->dirfd, ".metadata", O_WRONLY | O_CREAT | O_TRUNC |
-                O_CLOEXEC, 0666);
+    memcpy(all, w->metadata->str, text);
+    memset(all + text, ' ', end - text);
+    memcpy(all + begin, comment_opens, 2);
+    memcpy(all + end, comment_closes, 3);
+    fd = openat(w->dirfd, ".metadata", O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC,
+                0666);
     if (fd < 0) {
         return -errno;
     }
-    while (left && !ret) {
-        ssize_t done = write(fd, p, left);
-
-        if (done < 0) {
-            ret = errno == EINTR ? 0 : -errno;
-        } else {
-            p += done;
-            left -= done;
-        }
-    }
-    if (close(fd) < 0 && !ret) {
-        ret = -errno;
-    }
+    ret = write_all(fd, all, end + 3, 0);
     if (!ret && renameat(w->dirfd, ".metadata", w->dirfd, "metadata") < 0) {
         ret = -errno;
     }
     if (ret) {
         unlinkat(w->dirfd, ".metadata", 0);
+        close(fd);
+        return ret;
+    }
+    if (w->metadata_fd >= 0) {
+        close(w->metadata_fd);
+    }
+    w->metadata_fd = fd;
+    w->comment = begin;
+    w->blanks_end = end;
+    return 0;
+}
+
+/* Let readers see @added bytes more of the text */
+static int append_metadata(HtCtfWriter *w, size_t added)
+{
+    g_autoptr(GString) in = g_string_new(NULL);
+    const char *text = w->metadata->str + w->metadata->len - added;
+    uint64_t pos = w->comment + 2, begin;
+    struct stat st;
+    int ret;
+
+    begin = comment_begin(pos + added);
+    if (begin + 2 > w->blanks_end || w->metadata_fd < 0 ||
+        fstat(w->metadata_fd, &st) < 0 || st.st_nlink == 0) {
+        return write_metadata(w);
+    }
+    g_string_append_len(in, text, added);
+    while (pos + in->len < begin) {
+        g_string_append_c(in, ' ');
+    }
+    g_string_append_len(in, comment_opens, 2);
+    ret = write_all(w->metadata_fd, in->str, in->len, pos);
+    if (!ret) {
+        ret = write_all(w->metadata_fd, "  ", 2, w->comment);
+    }
+    if (!ret) {
+        w->comment = begin;
     }
     return ret;
 }
@@ -95,6 +167,7 @@ int ht_ctf_writer_new(const char *dir, const char *name, const HtCtfInfo *info,
     memcpy(w->uuid, info->uuid, sizeof(w->uuid));
     w->nr_streams = streams;
     w->metadata = g_string_new(NULL);
+    w->metadata_fd = -1;
     ht_ctf_metadata_begin(w->metadata, info);
 
     w->dirfd = open(hidden, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -131,6 +204,9 @@ void ht_ctf_writer_free(HtCtfWriter *w)
             ht_ctf_stream_close(&w->streams[i], NULL);
         }
     }
+    if (w->metadata_fd >= 0) {
+        close(w->metadata_fd);
+    }
     if (w->dirfd >= 0) {
         close(w->dirfd);
     }
@@ -154,7 +230,7 @@ int ht_ctf_writer_class(HtCtfWriter *w, const HtClass *c)
     if (!w->known[c->id]) {
         len = w->metadata->len;
         ht_ctf_metadata_class(w->metadata, c);
-        ret = write_metadata(w);
+        ret = append_metadata(w, w->metadata->len - len);
         if (ret) {
             g_string_truncate(w->metadata, len);
         } else {

@@ -261,7 +261,7 @@ static uint64_t scale(uint64_t events, uint64_t ns, uint64_t gap_ns)
 {
     double n = ns ? (double)events / ns * gap_ns : 0;
 
-    return n < INT64_MAX ? (uint64_t)n : INT64_MAX;
+    return n < (double)INT64_MAX ? (uint64_t)n : INT64_MAX;
 }
 
 /* About how many events a gap had: as many a second as around it */
