@@ -160,16 +160,26 @@ def test_killed_status(killed):
         "QEMU was killed by signal 9")
 
 
-def test_killed_has_all_events(killed, env):
-    """Every event that the guest counted, by processor"""
-    tmp, _, _ = killed
+def counted(tmp):
+    """How many events each processor has had, as the guest says"""
     counts = re.findall(r"COUNT(\d) (\d+) (\d+)", console(tmp))
     assert len(counts) == 2
     # the ring did not wrap
     assert all(overrun == "0" for _, _, overrun in counts)
+    return [int(entries) for _, entries, _ in counts]
+
+
+def recorded(tmp, env):
     events = report(tmp, env)
-    for cpu, entries, _ in counts:
-        assert sum(e["cpu"] == int(cpu) for e in events) == int(entries)
+    return [sum(e["cpu"] == cpu for e in events) for cpu in range(2)]
+
+
+def assert_all_events(tmp, env):
+    assert recorded(tmp, env) == counted(tmp)
+
+
+def test_killed_has_all_events(killed, env):
+    assert_all_events(killed[0], env)
 
 
 def test_killed_is_a_whole_boot(killed, env):
@@ -203,6 +213,65 @@ def test_killed_info(killed):
     assert keys["guest"]["page-size"] == "4096"
     assert keys["guest"]["release"].startswith("6.")
     assert "shared NUMA node" in keys["recording"]["source"]
+
+
+def test_private_memory(tmp_path, env):
+    """Through QEMU's process, whose memory goes with it"""
+    memory = [*MEMORY, "-object", "memory-backend-ram,id=m,size=512M",
+              "-numa", "node,memdev=m"]
+    recorder = record_until(
+        tmp_path, env, "READY",
+        guest(tmp_path, initrd(tmp_path / "initrd", KILLED_JOB), memory))
+    qemu, = children(recorder.pid)
+    deadline = time.monotonic() + DEADLINE
+    while recorded(tmp_path, env) != counted(tmp_path):
+        assert time.monotonic() < deadline
+        time.sleep(0.2)
+    os.kill(qemu, signal.SIGKILL)
+    recorder.communicate(timeout=DEADLINE)
+    assert "private memory" in info(tmp_path)["recording"]["source"]
+    assert_all_events(tmp_path, env)
+
+
+def start_until(tmp, mark, command):
+    """QEMU by itself; None if the guest's kernel has crashed before"""
+    (tmp / "console").unlink(missing_ok=True)
+    qemu = subprocess.Popen(command, stdin=subprocess.DEVNULL)
+    deadline = time.monotonic() + DEADLINE
+    while not re.search(mark, console(tmp)):
+        if qemu.poll() is not None:
+            return None
+        assert time.monotonic() < deadline, console(tmp)[-2000:]
+        time.sleep(0.05)
+    return qemu
+
+
+def test_pid(tmp_path, env):
+    """A QEMU that runs already; Ctrl-C ends the recording, not QEMU"""
+    command = guest(tmp_path, initrd(tmp_path / "initrd", KILLED_JOB))
+    command[-1] += (" reserve_mem=16M:2M:ht trace_instance=boot_map@ht,"
+                    "sched,initcall,task")
+    qemu = None
+    for _ in range(ATTEMPTS):
+        qemu = qemu or start_until(tmp_path, "READY", command)
+    assert qemu
+    try:
+        recorder = subprocess.Popen(
+            [HYPERTRACE, "record", "-o", tmp_path / "rec", "--pid",
+             str(qemu.pid)], env=env, stderr=subprocess.PIPE, text=True)
+        deadline = time.monotonic() + DEADLINE
+        while "recording" not in info(tmp_path):
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        recorder.send_signal(signal.SIGINT)
+        _, err = recorder.communicate(timeout=DEADLINE)
+        assert recorder.returncode == 0, err
+        assert qemu.poll() is None
+    finally:
+        qemu.kill()
+        qemu.wait()
+    assert info(tmp_path)["recording"]["end"] == "the recorder was stopped"
+    assert_all_events(tmp_path, env)
 
 
 def run(env, *args, **kwargs):

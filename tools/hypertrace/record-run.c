@@ -18,6 +18,7 @@
 #define STATUS_NS       UINT64_C(500000000)
 /* So long a kernel may take until it has a ring where it was meant to be. */
 #define ELSEWHERE_NS    UINT64_C(3000000000)
+#define RESCAN_NS       UINT64_C(200000000)
 
 /* What is being recorded */
 typedef struct Run {
@@ -28,6 +29,7 @@ typedef struct Run {
     bool child;
     bool tty;
     uint64_t started;
+    uint64_t scanned;
 } Run;
 
 static volatile sig_atomic_t got_signal;
@@ -81,19 +83,37 @@ static void open_files(Run *run)
     }
 }
 
+/* Again and again: a QEMU that has just begun has no guest's memory yet. */
+static void scan_process(Run *run, unsigned others)
+{
+    uint64_t t = now_ns();
+
+    if (t - run->scanned < MAX(RESCAN_NS, (t - run->started) / 4) ||
+        ht_session_stats(run->session).found) {
+        return;
+    }
+    run->scanned = t;
+    if (run->sources->len > others) {
+        HtSource *old = run->sources->pdata[others];
+
+        ht_session_remove(run->session, &old->mem);
+        g_ptr_array_remove_index(run->sources, others);
+    }
+    add_source(run, ht_source_process(run->pid, NULL));
+}
+
 /* What is not there from the begin, or not where it should be */
 static void find_sources(Run *run)
 {
     const HtRecordPlan *p = run->r->plan;
-    HtRecordMemory memory = p ? p->memory : HT_RECORD_PROCESS;
-    unsigned before = memory == HT_RECORD_NODE ? 1 : 0;
 
-    if (memory == HT_RECORD_SHARED) {
+    if (p && p->memory == HT_RECORD_SHARED) {
         open_files(run);
-    } else if (memory != HT_RECORD_MEMFD && run->sources->len == before &&
-               (!before || (now_ns() - run->started > ELSEWHERE_NS &&
-                            !ht_session_stats(run->session).found))) {
-        add_source(run, ht_source_process(run->pid, NULL));
+    } else if (p && p->memory == HT_RECORD_PROCESS) {
+        scan_process(run, 0);
+    } else if (p && p->memory == HT_RECORD_NODE &&
+               now_ns() - run->started > ELSEWHERE_NS) {
+        scan_process(run, 1);
     }
 }
 

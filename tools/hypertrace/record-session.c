@@ -351,6 +351,22 @@ void ht_session_add(HtSession *s, const HtFtMem *mem)
     g_ptr_array_add(s->places, p);
 }
 
+void ht_session_remove(HtSession *s, const HtFtMem *mem)
+{
+    unsigned i;
+
+    for (i = s->rings->len; i-- > 0;) {
+        if (((Ring *)s->rings->pdata[i])->mem == mem) {
+            g_ptr_array_remove_index(s->rings, i);
+        }
+    }
+    for (i = s->places->len; i-- > 0;) {
+        if (((Place *)s->places->pdata[i])->mem == mem) {
+            g_ptr_array_remove_index(s->places, i);
+        }
+    }
+}
+
 HtSessionStats ht_session_stats(const HtSession *s)
 {
     HtSessionStats sum = { .boots = s->epochs };

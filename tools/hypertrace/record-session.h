@@ -64,6 +64,12 @@ HtSession *ht_session_new(const HtSessionInfo *info, GError **error);
 void ht_session_add(HtSession *s, const HtFtMem *mem);
 
 /**
+ * ht_session_remove() - do not look there any more
+ * @mem: as added; no ring that is being recorded may be in it
+ */
+void ht_session_remove(HtSession *s, const HtFtMem *mem);
+
+/**
  * ht_session_look() - record what is new
  * @error: set when the recording cannot be written any more
  *
