@@ -70,8 +70,10 @@ static HtFtCopy fetch(HtFtCpu *c, HtFtLook *look, const HtFtWant *want,
         .to = MIN(size, ht_ft_cpu_capacity(c)),
         .ns = want->resume ? c->ns : stamp,
     };
-    if (size > ht_ft_cpu_capacity(c) || size % 4 ||
-        (want->cleared && commit != 0)) {
+    if (want->cleared && commit != 0) {
+        return HT_FT_RETRY;             /* it is being written again */
+    }
+    if (size > ht_ft_cpu_capacity(c) || size % 4) {
         return HT_FT_GARBAGE;
     }
     if (!want->resume && c->used[want->slot] &&

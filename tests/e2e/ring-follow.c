@@ -6,7 +6,8 @@
  *   ring-follow FILE|pid:N POLL-MICROSECONDS [DIRECTORY [core]]
  *
  * Prints "found" when it has one.  Each "HT n" that the guest wrote to its
- * trace_marker is checked: within a processor's ring they come in order.
+ * trace_marker is checked: "disorder" counts those that were not above the one
+ * before, "mixed" those whose n / 1000000 is not that of others in their epoch.
  * With "core" a source is read once, and it is an error if there is no ring.
  */
 #include "hypertrace/base.h"
@@ -22,8 +23,12 @@ typedef struct Follow {
     HtFtFollow *f;
     HtRecWriter *w;
     uint64_t events[HT_FT_CPUS_MAX];
+    uint64_t last[HT_FT_CPUS_MAX];      /* marker of each processor */
     uint64_t last_marker;
-    uint64_t markers, disorder, doubled;
+    uint64_t markers, disorder, doubled, mixed;
+    uint64_t boot;              /* n / 1000000 of the epoch's markers */
+    uint32_t boot_epoch;
+    bool boot_known;
     GHashTable *seen;
     uint32_t epochs, segments;
     GString *boots;             /* newest time of each epoch */
@@ -38,7 +43,7 @@ static uint64_t now(void *opaque G_GNUC_UNUSED)
     return t.tv_sec * UINT64_C(1000000000) + t.tv_nsec;
 }
 
-static void marker(Follow *w, const HtFtRecord *r)
+static void marker(Follow *w, const HtFtPiece *p, const HtFtRecord *r)
 {
     char text[32] = "";
     uint64_t n;
@@ -52,8 +57,16 @@ static void marker(Follow *w, const HtFtRecord *r)
     }
     w->markers++;
     w->doubled += !g_hash_table_add(w->seen, g_memdup2(&n, sizeof(n)));
-    w->disorder += n <= w->last_marker;
-    w->last_marker = n;
+    w->disorder += n <= w->last[p->cpu];
+    w->last[p->cpu] = n;
+    if (!w->boot_known || p->epoch != w->boot_epoch) {
+        w->mixed += w->boot_known && n / 1000000 <= w->boot;
+        w->boot = n / 1000000;
+        w->boot_epoch = p->epoch;
+        w->boot_known = true;
+    }
+    w->mixed += n / 1000000 != w->boot;
+    w->last_marker = MAX(w->last_marker, n);
 }
 
 static void piece(void *opaque, const HtFtPiece *p)
@@ -64,7 +77,7 @@ static void piece(void *opaque, const HtFtPiece *p)
 
     ht_ft_iter_init(&it, p->data, p->size, 0, p->base_ns);
     while (ht_ft_iter_next(&it, &r) == HT_FT_EVENT) {
-        marker(w, &r);
+        marker(w, p, &r);
     }
     w->events[p->cpu] += p->events;
     w->epochs = MAX(w->epochs, p->epoch + 1);
@@ -125,13 +138,14 @@ static void report(Follow *w, uint64_t looks, double seconds)
            PRIu64 ", \"retries\": %" PRIu64 ", \"bad\": %" PRIu64
            ", \"discarded\": %" PRIu64 ", \"bytes\": %" PRIu64 ", ",
            s.events, s.lost, s.gaps, s.retries, s.bad, s.discarded, s.bytes);
-    printf("\"markers\": %" PRIu64 ", \"doubled\": %" PRIu64
-           ", \"disorder\": %" PRIu64 ", \"last\": %" PRIu64
-           ", \"epochs\": %u, \"segments\": %u, \"boots\": [%s%" PRIu64
-           "], \"text\": %" PRIu64 ", \"alive\": %s, \"looks\": %" PRIu64
-           ", \"seconds\": %.3f}\n", w->markers, w->doubled, w->disorder,
-           w->last_marker, w->epochs, w->segments, w->boots->str, w->newest,
-           ht_ft_follow_text(w->f),
+    printf("\"markers\": %" PRIu64 ", \"mixed\": %" PRIu64 ", ", w->markers,
+           w->mixed);
+    printf("\"doubled\": %" PRIu64 ", \"disorder\": %" PRIu64
+           ", \"last\": %" PRIu64 ", \"epochs\": %u, \"segments\": %u, ",
+           w->doubled, w->disorder, w->last_marker, w->epochs, w->segments);
+    printf("\"boots\": [%s%" PRIu64 "], \"text\": %" PRIu64
+           ", \"alive\": %s, \"looks\": %" PRIu64 ", \"seconds\": %.3f}\n",
+           w->boots->str, w->newest, ht_ft_follow_text(w->f),
            ht_ft_follow_alive(w->f) ? "true" : "false", looks, seconds);
 }
 

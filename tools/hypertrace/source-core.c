@@ -76,7 +76,8 @@ bool ht_source_core(HtSource *s, const char *name, GError **error)
         if (size > UINT64_C(1) << 52 || s->mem.size > UINT64_C(1) << 52) {
             return refuse(error, name, "a segment is larger than any memory");
         }
-        ht_source_add(s, ht_le64(p.p_paddr), size, ht_le64(p.p_offset));
+        ht_source_add(s, ht_le64(p.p_paddr), size, ht_le64(p.p_offset),
+                      ht_le64(p.p_paddr));
     }
     if (s->ranges->len == 0) {
         return refuse(error, name, "it has no memory in it");

@@ -3,8 +3,9 @@
  * hypertrace: where a guest's memory is read from: a QEMU that runs
  *
  * Nothing tells from outside which mapping is the guest's RAM; a ring is
- * looked for in all that are large enough.  QEMU puts RAM at multiples of
- * 2 MiB, so places in the guest that are such are such here as well.
+ * looked for in all that are large enough.  QEMU puts anonymous RAM at
+ * multiples of 2 MiB, so places in the guest that are such are such here as
+ * well; a file's begin where its mapping does.
  *
  * Reading memory that was never touched would allocate it, if it is shared:
  * pagemap tells what was.
@@ -127,14 +128,16 @@ static void add_mappings(HtSource *s, const char *maps)
     guint i;
 
     for (i = 0; lines[i]; i++) {
-        uint64_t from, to;
+        uint64_t from, to, offset;
         int path = 0;
         char mode[5];
 
-        if (sscanf(lines[i], "%" SCNx64 "-%" SCNx64 " %4s %*s %*s %*s %n",
-                   &from, &to, mode, &path) == 3 && path && to > from &&
+        if (sscanf(lines[i], "%" SCNx64 "-%" SCNx64 " %4s %" SCNx64
+                   " %*s %*s %n", &from, &to, mode, &offset, &path) == 4 &&
+            path && to > from &&
             is_ram(mode, lines[i] + path, to - from)) {
-            ht_source_add(s, from, to - from, 0);
+            ht_source_add(s, from, to - from, 0,
+                          lines[i][path] == '/' ? offset : from);
         }
     }
 }

@@ -35,11 +35,12 @@ void ht_source_free(HtSource *s)
     }
 }
 
-void ht_source_add(HtSource *s, uint64_t from, uint64_t size, uint64_t file)
+void ht_source_add(HtSource *s, uint64_t from, uint64_t size, uint64_t file,
+                   uint64_t address)
 {
     HtSourceRange r = { .from = from, .size = size, .file = file };
 
-    r.at = HT_ROUND_UP(s->mem.size, ALIGN) + from % ALIGN;
+    r.at = HT_ROUND_UP(s->mem.size, ALIGN) + address % ALIGN;
     g_array_append_val(s->ranges, r);
     s->mem.size = r.at + size;
 }

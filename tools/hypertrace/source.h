@@ -95,12 +95,14 @@ HtSource *ht_source_new(int fd);
 /**
  * ht_source_add() - add a range
  * @s: the source
- * @from: where it begins; where this is a multiple of 2 MiB, so is where it is
- *        in @s->mem
+ * @from: see HtSourceRange
  * @size: bytes of it
  * @file: see HtSourceRange
+ * @address: where it begins as the guest sees it, as far as is known: what is
+ *           a multiple of 2 MiB there will be one in @s->mem
  */
-void ht_source_add(HtSource *s, uint64_t from, uint64_t size, uint64_t file);
+void ht_source_add(HtSource *s, uint64_t from, uint64_t size, uint64_t file,
+                   uint64_t address);
 
 /**
  * ht_source_find() - the range of a place, or the one behind it

@@ -1,0 +1,245 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Following the ftrace ring of a stock kernel under the distribution's QEMU.
+
+What the follower passed on is compared with the guest's own counts: entries,
+overrun and read events of each processor.
+"""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts"))
+
+from htvm import VM  # noqa: E402
+
+QEMU = "/usr/bin/qemu-system-x86_64"
+MEMORY = 256
+RESETS = int(os.environ.get("HT_RING_RESETS", "2"))
+WORDS = ("reserve_mem=1M:2M:ht trace_instance=boot_map@ht,"
+         "sched,irq,initcall,task,module,printk")
+
+# Each line that arrives is done, and what comes behind it says so.
+JOB = r"""
+T=/sys/kernel/tracing/instances/boot_map
+total() {
+    cat $T/per_cpu/cpu*/stats | awk '
+        $1 == "entries:" { e += $2 }
+        $1 == "overrun:" { o += $2 }
+        $1 == "read" { r += $3 }
+        END { print "{\"now\":", e + 0, ",\"all\":", e + o + r + 0,
+              ",\"overrun\":", o + 0, ",\"read\":", r + 0, "}" }' >&3
+}
+trace() { echo $1 >$T/tracing_on; }
+work() {
+    for w in 1 2; do
+        ( i=0; while [ $i -lt $1 ]; do i=$((i + 1)); /bin/true; done ) &
+        pids="$pids $!"
+    done
+    wait $pids
+    pids=
+}
+marks() {
+    i=$1
+    while [ $i -lt $2 ]; do i=$((i + 1)); echo "HT $i" >$T/trace_marker; done
+}
+echo '{"up": 1}' >&3
+while read -r line <&3; do
+    eval "$line"
+    echo '{"done": 1}' >&3
+done
+"""
+
+
+class Ring:
+    """A guest whose RAM this process holds, and what follows its ring."""
+
+    def __init__(self, tmp):
+        self.tmp = tmp
+        self.fd = os.memfd_create("ram")
+        os.ftruncate(self.fd, MEMORY << 20)
+        self.path = f"/proc/{os.getpid()}/fd/{self.fd}"
+        self.vm = VM(job=JOB, module=False, qemu=QEMU, memory=MEMORY,
+                     kernel_args=WORDS, args=[
+                         # without its cmpxchg16b, which this QEMU's threads
+                         # get wrong: guests died of it
+                         "-cpu", "max,cx16=off",
+                         "-object", "memory-backend-file,id=ram,share=on,"
+                         f"size={MEMORY}M,mem-path={self.path}",
+                         "-machine", "memory-backend=ram"])
+        self.vm.start()
+
+    def up(self):
+        self.vm.out.expect(r'\{"up": 1\}', 300)
+
+    def run(self, commands, timeout=60):
+        self.vm.say(commands + "\n")
+        self.vm.out.expect(r'\{"done": 1\}', timeout)
+
+    def total(self):
+        self.vm.say("total\n")
+        found = self.vm.out.expect(r'\{"now".*\}', 120)
+        self.vm.out.expect(r'\{"done": 1\}', 120)
+        return json.loads(found[0])
+
+    def follow(self, poll_us, source=None, *more):
+        return Follower([source or self.path, str(poll_us), *more])
+
+    def close(self):
+        self.vm.close()
+        os.close(self.fd)
+
+
+class Follower:
+    def __init__(self, args):
+        program = Path(os.environ["HT_BUILD"]) / "tests/e2e/ring-follow"
+        self.process = subprocess.Popen(
+            [program, *args], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+            text=True)
+
+    def found(self):
+        assert self.process.stdout.readline() == "found\n"
+        return self
+
+    def end(self):
+        out = self.process.communicate("\n", timeout=120)[0]
+        assert self.process.returncode == 0
+        seen = json.loads(out.splitlines()[-1])
+        assert seen["doubled"] == 0, seen
+        return seen
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory):
+    if not shutil.which(QEMU):
+        pytest.skip("the distribution's qemu-system-x86 is not installed")
+    patch = pytest.MonkeyPatch()
+    patch.setenv("HT_QEMU_L", "")       # it has firmware of its own
+    ring = Ring(tmp_path_factory.mktemp("ring"))
+    # From before the kernel made its ring
+    ring.boot = ring.follow(500)
+    ring.up()
+    yield ring
+    ring.close()
+    patch.undo()
+
+
+def phase(ring, commands, poll_us, source=None):
+    """What a follower saw of the commands, and what the guest counted."""
+    ring.run("trace 0")
+    before = ring.total()
+    follower = ring.follow(poll_us, source).found()
+    # The first look takes what is there.
+    ring.run(f"trace 1; {commands}; trace 0")
+    after = ring.total()
+    seen = follower.end()
+    return (seen, seen["events"] - before["now"],
+            after["all"] - before["all"],
+            after["overrun"] - before["overrun"],
+            after["read"] - before["read"])
+
+
+def test_boot(shared):
+    """Followed from the first event on."""
+    shared.run("work 100; trace 0")
+    total = shared.total()
+    seen = shared.boot.found().end()
+    assert seen["layout"] == "6.12" and len(seen["cpus"]) >= 2
+    assert seen["events"] == total["all"], (seen, total)
+    assert seen["gaps"] == 0 and seen["epochs"] == 1 and seen["alive"]
+    assert seen["text"] >> 32 == 0xffffffff
+
+
+@pytest.mark.parametrize("poll_us", [500])
+def test_wraps(shared, poll_us):
+    """The ring wraps; nothing is lost."""
+    seen, followed, counted, overrun, _ = phase(
+        shared, f"marks {poll_us}000 {poll_us}500; work 400; "
+        f"marks {poll_us}500 {poll_us}999", poll_us)
+    assert overrun > 0
+    if poll_us < 1000 or seen["gaps"] == 0:
+        assert followed == counted and seen["lost"] == 0, seen
+    assert seen["disorder"] == 0 and seen["last"] == poll_us * 1000 + 999
+
+
+def test_seldom(shared):
+    """Laps are seen, and how much they were is about right."""
+    seen, followed, counted, _, _ = phase(shared, "work 500", 600000000)
+    assert seen["gaps"] > 0
+    assert followed < counted
+    assert counted / 2 < followed + seen["lost"] < counted * 2, (
+        seen, followed, counted)
+
+
+def test_toggled(shared):
+    """Recording goes off and on meanwhile."""
+    seen, followed, counted, _, _ = phase(
+        shared, "for n in 1 2 3; do work 20; trace 0; trace 1; done", 500)
+    assert followed == counted and seen["gaps"] == 0, (seen, counted)
+
+
+def test_process(shared):
+    """Without shared memory: the memory of the process."""
+    seen, followed, counted, _, _ = phase(
+        shared, "work 100", 500, f"pid:{shared.vm.process.pid}")
+    assert followed == counted and seen["gaps"] == 0, (seen, counted)
+
+
+def test_core_and_kill(shared):
+    """A dump, and what is there after kill -9, against a stop before it."""
+    shared.run("trace 1; marks 9000000 9000100; work 10")
+    qmp = shared.vm.qmp
+    qmp.command("stop")
+    stopped = shared.follow(0, None, str(shared.tmp / "stopped"),
+                            "core").end()
+    core = shared.tmp / "core"
+    qmp.command("dump-guest-memory", paging=False, protocol=f"file:{core}")
+    dumped = shared.follow(0, str(core), str(shared.tmp / "dumped"),
+                           "core").end()
+    shared.vm.process.kill()
+    shared.vm.process.wait()
+    killed = shared.follow(0, None, str(shared.tmp / "killed"),
+                           "core").end()
+    assert stopped["events"] > 1000, stopped
+    for other, name in ((dumped, "dumped"), (killed, "killed")):
+        assert other["events"] == stopped["events"]
+        for cpu in ("cpu0", "cpu1"):
+            assert ((shared.tmp / name / cpu).read_bytes()[64:128] ==
+                    (shared.tmp / "stopped" / cpu).read_bytes()[64:128])
+
+
+@pytest.fixture
+def fresh(tmp_path, monkeypatch):
+    if not shutil.which(QEMU):
+        pytest.skip("the distribution's qemu-system-x86 is not installed")
+    monkeypatch.setenv("HT_QEMU_L", "")
+    ring = Ring(tmp_path)
+    yield ring
+    ring.close()
+
+
+def test_resets_and_crash(fresh):
+    """No event in the wrong boot; a crash keeps what was before it."""
+    fresh.vm.qmp.command("set-action", reboot="reset")
+    follower = fresh.follow(500)
+    for boot in range(RESETS + 1):
+        fresh.up()
+        first = boot * 1000000
+        fresh.run(f"marks {first} {first + 100}")
+        if boot < RESETS:
+            fresh.vm.qmp.command("system_reset")
+    seen = follower.found().end()
+    assert seen["epochs"] == RESETS + 1, seen
+    assert seen["mixed"] == 0 and seen["markers"] == 100 * (RESETS + 1), seen
+    # up to the panic notifier
+    fresh.vm.qmp.command("set-action", reboot="shutdown")
+    fresh.vm.say(f"marks {first + 100} {first + 200}; "
+                 "echo c >/proc/sysrq-trigger\n")
+    fresh.vm.process.wait(timeout=300)
+    crashed = fresh.follow(0, None, str(fresh.tmp / "crashed"), "core").end()
+    assert crashed["last"] == first + 200, crashed
