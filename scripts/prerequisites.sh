@@ -8,9 +8,9 @@ purpose=
 while [ $# -gt 0 ]; do
     if common_option "$@"; then shift "$shift_by"; continue; fi
     case $1 in
-    --for) purpose=${2:?--for needs bench, e2e or fuzz}; shift 2 ;;
+    --for) purpose=${2:?--for needs bench, e2e, fuzz or stock}; shift 2 ;;
     -h|--help)
-        echo "usage: scripts/prerequisites.sh [--qemu DIR] [--for bench|e2e|fuzz]"
+        echo "usage: scripts/prerequisites.sh [--qemu DIR] [--for bench|e2e|fuzz|stock]"
         echo "Installs missing packages with apt; elsewhere says what to install."
         echo "  --for   also what one kind of tests uses"
         exit 0
@@ -33,8 +33,9 @@ case $purpose in
 bench) wanted="$wanted rt-tests sysbench" ;;
 e2e) wanted="$wanted chromium qemu-system-x86 busybox-static
  libkshark-dev libjson-c-dev" ;;
+stock) wanted="$wanted qemu-system-x86 busybox-static" ;;
 fuzz) wanted="$wanted clang llvm libclang-rt-dev" ;;
-*) die "scripts/prerequisites.sh: --for bench, e2e or fuzz, not '$purpose'" ;;
+*) die "scripts/prerequisites.sh: --for bench, e2e, fuzz or stock, not '$purpose'" ;;
 esac
 
 missing_packages() {
