@@ -59,8 +59,7 @@ static uint32_t read_events(HtRecording *r)
     HtRecEvent ev;
 
     while (ht_rec_next(r, &ev)) {
-        g_autofree uint8_t *copy = fuzz_copy(ev.data, ev.size);
-
+        g_free(fuzz_copy(ev.data, ev.size));    /* all of it can be read */
         g_assert_cmpuint(ev.size, >=, HT_FT_EVENT_HEADER);
         g_assert_cmpuint(ev.cpu, <, ht_rec_info(r)->cpus);
         events++;
@@ -75,8 +74,7 @@ static uint32_t read_pages(HtRecording *r)
 
     for (cpu = 0; cpu < ht_rec_info(r)->cpus; cpu++) {
         while (ht_rec_next_page(r, cpu, &p)) {
-            g_autofree uint8_t *copy = fuzz_copy(p.data, p.size);
-
+            g_free(fuzz_copy(p.data, p.size));
             g_assert_cmpuint(p.size, >, 0);
             g_assert_cmpuint(p.size, <=, 65536 - HT_FT_PAGE_HEADER);
             events += p.events;
