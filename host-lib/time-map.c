@@ -18,9 +18,12 @@
 /* Readings closer than this share a segment. */
 #define SEGMENT_MIN_NS 50000000
 
-/* Of counters of 100 GHz and 1 kHz, see ht_time_map_init() */
-#define MULT_MIN ((UINT64_C(1) << HT_TIME_MULT_SHIFT) / 100)
-#define MULT_MAX (UINT64_C(1000000) << HT_TIME_MULT_SHIFT)
+/*
+ * Of counters of 100 GHz and 1 kHz, see ht_time_map_init(), and more than
+ * HT_TIME_PPM_MAX beyond
+ */
+#define MULT_MIN ((UINT64_C(1) << HT_TIME_MULT_SHIFT) / 128)
+#define MULT_MAX ((UINT64_C(1) << 20) << HT_TIME_MULT_SHIFT)
 
 static uint64_t muldiv(uint64_t a, uint64_t b, uint64_t c)
 {
@@ -56,8 +59,9 @@ void ht_time_map_set_ppm(HtTimeMap *m, uint32_t ppm)
 {
     m->mean = m->nominal;
     m->ppm = CLAMP(ppm, HT_TIME_WANDER_PPM, HT_TIME_PPM_MAX);
-    m->slowest = m->nominal - muldiv(m->nominal, m->ppm, 1000000) - 1;
-    m->fastest = m->nominal + muldiv(m->nominal, m->ppm, 1000000) + 1;
+    /* of the frequency, so not the same both ways */
+    m->slowest = muldiv(m->nominal, 1000000, 1000000 + m->ppm) - 1;
+    m->fastest = muldiv(m->nominal, 1000000, 1000000 - m->ppm) + 2;
 }
 
 static void append(HtTimeMap *m, const HtTimeSegment *s,
@@ -73,6 +77,25 @@ static void append(HtTimeMap *m, const HtTimeSegment *s,
     }
     m->seg[m->count] = *s;
     m->at[m->count++] = *t;
+}
+
+/*
+ * Nothing of the epochs before is later than the present one: this reading is
+ * the better witness.  A map that is saved has dates that ascend.
+ */
+static void cut_past(HtTimeMap *m)
+{
+    unsigned i;
+
+    for (i = m->epoch; i-- > 0;) {
+        HtTimeSegment *s = &m->seg[i];
+
+        if (s->ns <= s[1].ns) {
+            break;
+        }
+        s->ns = s[1].ns;
+        s->bound_ns = MAX(s->bound_ns, s[1].bound_ns);
+    }
 }
 
 /* The first reading of an epoch, dated at @ns */
@@ -91,6 +114,7 @@ static void begin_epoch(HtTimeMap *m, uint64_t counter, uint64_t ns,
     m->epoch = m->count - 1;
     m->first = counter;
     m->first_at = *t;
+    cut_past(m);
 }
 
 /* What @t, of @ticks before, says of a counter; false if that excludes @now */
@@ -128,12 +152,12 @@ static void learn_rate(HtTimeMap *m, uint64_t counter,
     }
     lo = slope(minus(now->lo, m->first_at.hi), ticks);
     hi = slope(minus(now->hi, m->first_at.lo), ticks);
-    hi = MIN(hi, MULT_MAX);
+    hi = CLAMP(hi, lo, MAX(lo, MULT_MAX));
     if (hi - lo < m->fastest - m->slowest) {
         m->mean = lo + (hi - lo) / 2;
     }
     lo -= muldiv(lo, HT_TIME_WANDER_PPM, 1000000);
-    hi += muldiv(hi, HT_TIME_WANDER_PPM, 1000000) + 1;
+    hi = muldiv(hi, 1000000, 1000000 - HT_TIME_WANDER_PPM) + 2;
     lo = MAX(lo, m->slowest);
     hi = MIN(hi, m->fastest);
     if (lo < hi) {
@@ -168,11 +192,14 @@ static void redate(HtTimeMap *m)
 
         m->seg[i].mult = ticks ?
             slope(minus(m->seg[i + 1].ns, m->seg[i].ns), ticks) : m->nominal;
+        /* of a few ticks, rounding may make anything */
+        m->seg[i].mult = CLAMP(m->seg[i].mult, MULT_MIN, MULT_MAX);
         /* half way between two readings it is furthest from both */
         m->seg[i].bound_ns = MAX(m->seg[i].bound_ns, m->seg[i + 1].bound_ns) +
                              ht_time_scale(ticks / 2 + 1, spread) + 1;
     }
     m->seg[last].mult = CLAMP(m->mean, m->slowest, m->fastest);
+    cut_past(m);
 }
 
 /*
@@ -198,16 +225,15 @@ static uint64_t epoch_begin(const HtTimeMap *m, uint64_t counter, uint64_t ns,
 void ht_time_map_sample(HtTimeMap *m, uint64_t counter, uint64_t ns,
                         uint64_t bound_ns)
 {
-    HtTimeInterval now = {
-        .lo = minus(ns, bound_ns),
-        .hi = plus(ns, bound_ns),
-    };
-    HtTimeInterval known = now, before = { 0, HT_TIME_MAX_NS };
+    HtTimeInterval now, known, before = { 0, HT_TIME_MAX_NS };
     const HtTimeSegment *last;
     uint64_t begin;
 
-    if (m->count && (counter < m->seg[m->count - 1].counter ||
-                     (m->restart && ns < m->seg[m->count - 1].ns))) {
+    ns = MIN(ns, HT_TIME_MAX_NS);
+    now.lo = minus(ns, bound_ns);
+    now.hi = plus(ns, bound_ns);
+    known = now;
+    if (m->count && counter < m->seg[m->count - 1].counter) {
         m->count = 0;                           /* reset */
     }
     if (m->count == 0 || m->restart) {
@@ -230,7 +256,8 @@ void ht_time_map_sample(HtTimeMap *m, uint64_t counter, uint64_t ns,
     }
     learn_rate(m, counter, &known);
     if (m->count - 1 > m->epoch &&
-        minus(last->ns, m->seg[m->count - 2].ns) < SEGMENT_MIN_NS) {
+        minus(last->ns, m->seg[m->count - 2].ns) < SEGMENT_MIN_NS &&
+        minus(ns, last->ns) < SEGMENT_MIN_NS) {
         m->count--;                             /* takes its place */
     }
     if (m->count - 1 == m->epoch && counter == last->counter) {
@@ -239,6 +266,11 @@ void ht_time_map_sample(HtTimeMap *m, uint64_t counter, uint64_t ns,
         append(m, &(HtTimeSegment) { .counter = counter }, &known);
     }
     redate(m);
+}
+
+void ht_time_map_break(HtTimeMap *m)
+{
+    m->restart = m->count > 0;
 }
 
 uint64_t ht_time_shift(uint64_t ns, int64_t shift, uint64_t now_ns)
@@ -297,14 +329,20 @@ uint64_t ht_time_map_to_ns(const HtTimeMap *m, uint64_t counter)
 uint64_t ht_time_map_bound(const HtTimeMap *m, uint64_t ns)
 {
     const HtTimeSegment *last;
-    uint64_t rate, drift;
+    uint64_t drift;
 
     if (m->count == 0 || m->restart) {
         return UINT64_MAX;
     }
     last = &m->seg[m->count - 1];
-    rate = MAX(m->fastest - last->mult, last->mult - m->slowest);
-    drift = muldiv(minus(ns, last->ns), rate, last->mult);
+    /*
+     * Dated by the next reading, a line may have one of the extreme rates
+     * where the counter had the other; and the last reading may be as much
+     * older as it may be wrong.
+     */
+    drift = MIN(minus(ns, last->ns), HT_TIME_MAX_NS) +
+            MIN(last->bound_ns, HT_TIME_MAX_NS);
+    drift = muldiv(drift, m->fastest - m->slowest, m->slowest);
     return last->bound_ns > UINT64_MAX - drift ? UINT64_MAX :
            last->bound_ns + drift;
 }

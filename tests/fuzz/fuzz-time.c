@@ -32,7 +32,7 @@ static void check_map(const HtTimeMap *m, uint64_t hz, FuzzInput *in)
     }
     g_assert_cmpuint(ht_time_map_to_ns(m, a), <=, HT_TIME_MAX_NS);
     if (m->count) {
-        g_assert_cmpuint(ht_time_map_bound(m, m->seg[m->count - 1].ns), ==,
+        g_assert_cmpuint(ht_time_map_bound(m, m->seg[m->count - 1].ns), >=,
                          m->seg[m->count - 1].bound_ns);
     } else {
         g_assert_cmpuint(ht_time_map_to_ns(m, a), ==, 0);

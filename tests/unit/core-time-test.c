@@ -72,14 +72,14 @@ static void test_drift(void)
     g_assert_cmpuint(ht_time_map_bound(&m, 0), ==, UINT64_MAX);
     ht_time_map_sample(&m, 0, SECOND, 10);
     g_assert_cmpuint(ht_time_map_bound(&m, 0), ==, 10);
-    g_assert_cmpuint(ht_time_map_bound(&m, 2 * SECOND), >=, 100000);
-    g_assert_cmpuint(ht_time_map_bound(&m, 2 * SECOND), <=, 100020);
+    g_assert_cmpuint(ht_time_map_bound(&m, 2 * SECOND), >=, 200000);
+    g_assert_cmpuint(ht_time_map_bound(&m, 2 * SECOND), <=, 200050);
     /* a poor reading makes nothing worse... */
     ht_time_map_sample(&m, 1000, SECOND + 50000, 1000000);
     g_assert_cmpuint(ht_time_map_bound(&m, SECOND + 1000), <=, 12);
-    /* ...and a long series lets the rate only wander */
+    /* ...and a long series lets the rate only wander, both ways */
     ht_time_map_sample(&m, 10 * SECOND, 11 * SECOND, 10);
-    g_assert_cmpuint(ht_time_map_bound(&m, 12 * SECOND), <=, 50020);
+    g_assert_cmpuint(ht_time_map_bound(&m, 12 * SECOND), <=, 100050);
 }
 
 /* The same counter, read again: what both readings allow. */
@@ -106,7 +106,7 @@ static void test_brackets(void)
     /* the reading of 20 ms is dated by that of 0.3 ms */
     g_assert_cmpuint(ht_time_map_to_ns(&m, 0), >=, SECOND - 640000);
     g_assert_cmpuint(ht_time_map_to_ns(&m, 0), <=, SECOND);
-    g_assert_cmpuint(ht_time_map_bound(&m, 0), <=, 300000);
+    g_assert_cmpuint(ht_time_map_bound(&m, 0), <=, 300100);
     ht_time_map_sample(&m, SECOND, 2 * SECOND + 250000, 300000);
     g_assert_cmpuint(ht_time_map_bound(&m, 0), <=, 80000);
 }
@@ -132,6 +132,88 @@ static void test_stop(void)
     ht_time_map_sample(&m, SECOND * 3, hour + SECOND * 4, 1);
     near(ht_time_map_hz(&m), SECOND);
     near(ht_time_map_to_ns(&m, SECOND * 4), hour + SECOND * 5);
+}
+
+/*
+ * A stop as short as this would pass for a rate: who knows of it says so.
+ */
+static void test_break(void)
+{
+    const uint64_t stop = 150000000;
+    HtTimeMap m;
+    unsigned i;
+
+    ht_time_map_init(&m, SECOND);
+    ht_time_map_set_ppm(&m, HT_TIME_PPM_MAX);
+    ht_time_map_break(&m);
+    g_assert_cmpuint(ht_time_map_bound(&m, 0), ==, UINT64_MAX);
+    ht_time_map_sample(&m, 0, SECOND, 10000);
+    g_assert_cmpuint(ht_time_map_bound(&m, 0), >=, 10000);
+    g_assert_cmpuint(ht_time_map_bound(&m, 0), <=, 10500);
+    ht_time_map_break(&m);
+    g_assert_cmpuint(ht_time_map_bound(&m, SECOND), ==, UINT64_MAX);
+    near(ht_time_map_to_ns(&m, SECOND), 2 * SECOND);
+    ht_time_map_sample(&m, 10 * SECOND, 11 * SECOND + stop, 10000);
+    g_assert_cmpuint(m.count, ==, 2);
+    near(ht_time_map_to_ns(&m, SECOND), 2 * SECOND);
+    for (i = 0; i < 5; i++) {
+        uint64_t got = ht_time_map_to_ns(&m, (10 + i) * SECOND);
+        uint64_t truth = (11 + i) * SECOND + stop;
+
+        g_assert_cmpuint(ABS((int64_t)(got - truth)), <=,
+                         ht_time_map_bound(&m, truth));
+    }
+}
+
+/* "2 % wrong" is said of a frequency: the period may be 2.04 % longer. */
+static void test_frequency(void)
+{
+    HtTimeMap m;
+    uint64_t got, bound;
+
+    ht_time_map_init(&m, SECOND);
+    ht_time_map_set_ppm(&m, HT_TIME_PPM_MAX);
+    ht_time_map_sample(&m, 0, SECOND, 1);
+    /* 2 % too slow: after 100 s it says 98 */
+    got = ht_time_map_to_ns(&m, 98 * SECOND);
+    bound = ht_time_map_bound(&m, 101 * SECOND);
+    g_assert_cmpuint(got + bound, >=, 101 * SECOND);
+    ht_time_map_sample(&m, 98 * SECOND, 101 * SECOND, 1000);
+    g_assert_cmpuint(m.epoch, ==, 0);
+    near(ht_time_map_hz(&m), SECOND / 100 * 98);
+}
+
+/* What is saved with a snapshot must be accepted of it. */
+static void check_loads(const HtTimeMap *m)
+{
+    HtTimeMap copy;
+
+    ht_time_map_init(&copy, SECOND);
+    g_assert_true(ht_time_map_load(&copy, m->seg, m->count, 0,
+                                   HT_TIME_MAX_NS));
+}
+
+/* Readings that a guest makes up, and that leave dates no choice */
+static void test_loadable(void)
+{
+    HtTimeMap m;
+
+    /* a bracket of 20 s, then a narrow one far before its middle */
+    ht_time_map_init(&m, 3 * SECOND);
+    ht_time_map_set_ppm(&m, HT_TIME_PPM_MAX);
+    ht_time_map_sample(&m, 1000, 100 * SECOND, 100);
+    ht_time_map_sample(&m, 1000 + 30 * SECOND, 100 * SECOND + 5, 20 * SECOND);
+    check_loads(&m);
+    ht_time_map_sample(&m, 1000 + 31 * SECOND, 100 * SECOND + 100, 10);
+    check_loads(&m);
+    /* one tick, and a fastest counter that is faster yet */
+    ht_time_map_init(&m, 100 * SECOND);
+    ht_time_map_set_ppm(&m, HT_TIME_PPM_MAX);
+    ht_time_map_sample(&m, 1000, SECOND, 0);
+    ht_time_map_sample(&m, 1001, SECOND, 0);
+    check_loads(&m);
+    ht_time_map_sample(&m, 101900 * SECOND, 1001 * SECOND, 1000);
+    check_loads(&m);
 }
 
 /* The counter jumps forward (a guest that writes its TSC). */
@@ -273,6 +355,10 @@ static void test_random(void)
             g_assert_cmpuint(ht_time_map_to_ns(&m, counter), <=,
                              HT_TIME_MAX_NS);
             g_assert_cmpuint(ht_time_map_hz(&m), >, 0);
+            check_loads(&m);
+            if (g_test_rand_int_range(0, 10) == 0) {
+                ht_time_map_break(&m);
+            }
         }
     }
 }
@@ -282,11 +368,22 @@ static void test_random(void)
  * assumed to, brackets are narrow or tens of milliseconds wide and off centre,
  * the VM stands still and the counter jumps.
  */
+/* An event that waits: what was claimed of it holds whenever it is dated. */
+typedef struct Late {
+    double ns;
+    double counter;
+    double bound;
+} Late;
+
+#define LATE 8
+
 typedef struct Truth {
     double ns;                  /* now */
     double counter;
     double rate;                /* ticks a ns, on average */
     double wander;
+    Late late[LATE];
+    unsigned nr_late;
 } Truth;
 
 static void truth_go(Truth *t, double ns)
@@ -308,6 +405,30 @@ static void check_date(const HtTimeMap *m, const Truth *t, const char *when)
         g_test_message("%s: %.0f ns off, bound %.0f", when, got - t->ns,
                        bound);
         g_test_fail();
+    }
+}
+
+/* Dates of waiting events; then others may wait */
+static void check_late(const HtTimeMap *m, Truth *t)
+{
+    while (t->nr_late) {
+        const Late *l = &t->late[--t->nr_late];
+        double got = ht_time_map_to_ns(m, l->counter);
+
+        if (ABS(got - l->ns) > l->bound + 4) {
+            g_test_message("late: %.0f ns off, bound %.0f", got - l->ns,
+                           l->bound);
+            g_test_fail();
+        }
+    }
+}
+
+static void add_late(const HtTimeMap *m, Truth *t)
+{
+    if (t->nr_late < LATE) {
+        t->late[t->nr_late++] = (Late) {
+            t->ns, t->counter, ht_time_map_bound(m, t->ns),
+        };
     }
 }
 
@@ -338,29 +459,39 @@ static void play(unsigned ppm)
         ht_time_map_sample(&m, counter + width / 2, before,
                            ht_time_scale(width / 2 + 2, m.fastest) + 1);
         check_date(&m, &t, "after a bracket");
+        check_loads(&m);
+        check_late(&m, &t);
         for (j = 0; j < 4; j++) {
             truth_go(&t, g_test_rand_double_range(0, 5e8));
             check_date(&m, &t, "later");
+            add_late(&m, &t);
         }
         switch (g_test_rand_int_range(0, 20)) {
         case 0:
-            t.ns += g_test_rand_double_range(1e9, 1e12);        /* stop */
-            i--;
-            width = 2000;
+            /* a stop, often so short that it might be a rate */
+            t.nr_late = 0;
+            t.ns += UINT64_C(10000) << g_test_rand_int_range(0, 27);
+            ht_time_map_break(&m);
+            if (g_test_rand_bit()) {
+                break;                  /* until the next bracket */
+            }
             ht_time_map_sample(&m, t.counter, t.ns, 1000);
             check_date(&m, &t, "after a stop");
             break;
         case 1:
+            t.nr_late = 0;
             t.counter += g_test_rand_double_range(1e9, 1e13);   /* jump */
             ht_time_map_sample(&m, t.counter, t.ns, 1000);
             check_date(&m, &t, "after a jump");
             break;
         case 2:
+            t.nr_late = 0;
             t.counter = g_test_rand_double_range(1, 1e6);       /* reset */
             ht_time_map_sample(&m, t.counter, t.ns, 1000);
             check_date(&m, &t, "after a reset");
             break;
         }
+        check_loads(&m);
     }
 }
 
@@ -402,6 +533,9 @@ int main(int argc, char **argv)
     g_test_add_func("/time/drift", test_drift);
     g_test_add_func("/time/repeated", test_repeated);
     g_test_add_func("/time/stop", test_stop);
+    g_test_add_func("/time/break", test_break);
+    g_test_add_func("/time/frequency", test_frequency);
+    g_test_add_func("/time/loadable", test_loadable);
     g_test_add_func("/time/jump", test_jump);
     g_test_add_func("/time/reset", test_reset);
     g_test_add_func("/time/forget", test_forget);

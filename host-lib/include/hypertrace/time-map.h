@@ -54,7 +54,7 @@ typedef struct HtTimeInterval {
  * @first_at: ...and when that was
  * @seg: oldest first; each begins with a reading
  * @at: when those readings were
- * @restart: the segments are another host's: the next reading begins an epoch
+ * @restart: the counter is not what it was: the next reading begins an epoch
  * @now: tells the host's time; NULL: nobody knows
  * @latest: what @now told last
  *
@@ -104,6 +104,15 @@ void ht_time_map_set_ppm(HtTimeMap *m, uint32_t ppm);
  */
 void ht_time_map_sample(HtTimeMap *m, uint64_t counter, uint64_t ns,
                         uint64_t bound_ns);
+
+/**
+ * ht_time_map_break: the counter stood still or jumped just now
+ * @m: the map
+ *
+ * Readings from now on do not belong to those before, even if they would agree.
+ * Dates of the past stay; until the next reading the error is unknown.
+ */
+void ht_time_map_break(HtTimeMap *m);
 
 /**
  * ht_time_map_load: begin with what another host knew of the past
@@ -170,10 +179,11 @@ static inline uint64_t ht_time_segment_to_ns(const HtTimeSegment *s,
 /**
  * ht_time_map_bound: how wrong the dates may be
  * @m: the map
- * @ns: of events until then that came after the newest reading
+ * @ns: of events until then that came after the newest reading, also if they
+ * are dated when there are newer ones
  *
  * Returns: ns, growing with @ns; UINT64_MAX if there is no reading of this
- * host
+ * host, or of the time since ht_time_map_break()
  */
 uint64_t ht_time_map_bound(const HtTimeMap *m, uint64_t ns);
 
