@@ -11,7 +11,13 @@
 #include "system/kvm.h"
 #include "system/qtest.h"
 #include "system/tcg.h"
+#include "hypertrace/compat.h"
 #include "clock.h"
+#if HT_QEMU_AT_LEAST(10, 1)
+#include "exec/icount.h"
+#else
+#include "system/cpu-timers.h"
+#endif
 #ifdef CONFIG_KVM
 #include <linux/kvm.h>
 #endif
@@ -19,6 +25,11 @@
 bool ht_clock_target(HtClock *c, uint64_t host_hz, uint32_t host_ppm,
                      Error **errp)
 {
+    if (icount_enabled()) {
+        error_setg(errp, "hypertrace: with -icount the guest's counter counts"
+                   " instructions: events cannot be dated");
+        return false;
+    }
 #if defined(TARGET_I386)
     /* QEMU makes the TSC of TCG from the host's; qtest has no CPU at all. */
     bool elapsed = tcg_enabled() || qtest_enabled();
