@@ -12,14 +12,16 @@
 #include "qemu/timer.h"
 #include "system/cpu-timers.h"
 #include "system/kvm.h"
+#include "system/runstate.h"
 #include "clock.h"
 
 /* How often the counter is read, where the host can */
 #define SAMPLE_INTERVAL_NS  (10 * SCALE_MS)
-/* How soon to try again, and how long a bad reading is worse than an old one */
-#define RETRY_INTERVAL_NS   (1 * SCALE_MS)
-#define SAMPLE_LIFE_NS      (50 * SCALE_MS)
-/* How far ahead a bound is told that rests on the guest's exchanges */
+/*
+ * How far ahead a bound is told: no less than it takes to the next reading, and
+ * half of what the map makes one segment of
+ */
+#define SAMPLE_AHEAD_NS     (25 * SCALE_MS)
 #define BRACKET_AHEAD_NS    NANOSECONDS_PER_SECOND
 
 static uint64_t guest_counter(const HtClock *c)
@@ -121,15 +123,16 @@ uint64_t ht_clock_hz(HtClock *c)
 
 static uint64_t clock_bound(const HtClock *c)
 {
-    uint64_t ahead = c->source == HT_CLOCK_BRACKET ?
-                     get_clock() + BRACKET_AHEAD_NS :
-                     c->sampled_ns + SAMPLE_INTERVAL_NS;
-
-    return ht_time_map_bound(&c->map, ahead);
+    return ht_time_map_bound(&c->map, get_clock() +
+                             (c->source == HT_CLOCK_BRACKET ?
+                              BRACKET_AHEAD_NS : SAMPLE_AHEAD_NS));
 }
 
 uint64_t ht_clock_bound_ns(HtClock *c)
 {
+    if (runstate_is_running()) {
+        ht_clock_sample(c, false);
+    }
     QEMU_LOCK_GUARD(&c->lock);
     return clock_bound(c);
 }
@@ -144,7 +147,6 @@ static void add_sample(HtClock *c, uint64_t counter, uint64_t ns,
 
 void ht_clock_sample(HtClock *c, bool now)
 {
-    int64_t age;
     Bracket b;
 
     QEMU_LOCK_GUARD(&c->lock);
@@ -152,20 +154,32 @@ void ht_clock_sample(HtClock *c, bool now)
     if (c->source == HT_CLOCK_BRACKET) {
         return;
     }
-    age = c->looked_ns - c->sampled_ns;
-    now |= c->map.count == 0;
-    if (!now && (age < SAMPLE_INTERVAL_NS ||
-                 c->looked_ns - c->tried_ns < RETRY_INTERVAL_NS)) {
+    if (!now && c->map.count != 0 &&
+        c->looked_ns - c->sampled_ns < SAMPLE_INTERVAL_NS) {
         return;
     }
-    c->tried_ns = c->looked_ns;
     b = bracket(c);
-    /* All were interrupted?  Then the last one is worth more, for a while */
-    if (!now && age < SAMPLE_LIFE_NS &&
-        b.width / 2 > ht_time_map_bound(&c->map, c->looked_ns)) {
-        return;
-    }
     add_sample(c, b.counter, b.ns, b.width / 2 + 1);
+}
+
+/*
+ * What the guest read before does not hold for the counter as it is now: the
+ * exchange that would tell of it later is forgotten.
+ */
+static void break_map(HtClock *c)
+{
+    ht_time_map_break(&c->map);
+    c->exchange_ns = 0;
+    c->version++;
+}
+
+void ht_clock_vm_change(HtClock *c, bool running)
+{
+    if (running) {
+        QEMU_LOCK_GUARD(&c->lock);
+        break_map(c);
+    }
+    ht_clock_sample(c, true);
 }
 
 /*
@@ -208,6 +222,7 @@ void ht_clock_update_offset(HtClock *c)
         }
         c->source = HT_CLOCK_KVM;
         c->tsc_offset = tsc.offset;
+        break_map(c);
     }
     ht_clock_sample(c, true);
 }

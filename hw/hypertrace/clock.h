@@ -22,7 +22,6 @@ typedef struct HtClock {
     unsigned version;
     int64_t tsc_offset;
     int64_t sampled_ns;         /* when the map was last given a reading */
-    int64_t tried_ns;           /* when that was last tried */
     int64_t looked_ns;          /* the host's time at the last look */
     uint64_t exchange_ns;       /* bracket: the last exchange */
     uint32_t exchange_cookie;
@@ -35,13 +34,15 @@ void ht_clock_destroy(HtClock *c);
 /* The counter's frequency, ticks a second.  Any thread */
 uint64_t ht_clock_hz(HtClock *c);
 /*
- * How wrong dates are at most, UINT64_MAX if there is no idea: of events that
- * are consumed within 10 ms where the host reads the counter itself, else of
- * events of the next second.  Any thread
+ * How wrong dates are at most, UINT64_MAX if there is no idea: of events of the
+ * next 10 ms where the host reads the counter itself, else of the next second,
+ * whenever they are consumed.  Any thread
  */
 uint64_t ht_clock_bound_ns(HtClock *c);
 /* Read the counter if the last reading is old, or now.  Any thread */
 void ht_clock_sample(HtClock *c, bool now);
+/* The VM stopped, or runs again: its counter may have stood still.  BQL */
+void ht_clock_vm_change(HtClock *c, bool running);
 /* Ask KVM for the TSC's offset, if this is a vCPU's thread.  BQL */
 void ht_clock_update_offset(HtClock *c);
 /* Copy the map if it changed since *version */

@@ -73,7 +73,7 @@ static void hypertrace_vm_change(void *opaque, bool running, RunState state)
 {
     HypertraceDevice *dev = opaque;
 
-    ht_clock_sample(&dev->clock, true);
+    ht_clock_vm_change(&dev->clock, running);
     if (running) {
         ht_worker_go(dev);
         ht_migration_vm_start(dev);

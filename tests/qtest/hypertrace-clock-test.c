@@ -12,6 +12,7 @@
 #include "qemu/cutils.h"
 #include "qemu/timer.h"
 #include "qemu/units.h"
+#include "qobject/qdict.h"
 #include "libqtest.h"
 #include "libqos/hypertrace.h"
 
@@ -168,11 +169,58 @@ static void test_brackets(const void *data)
     unlink(bios);
 }
 
+/* The counter may have stood still: what was read before tells nothing. */
+static void test_stop(void)
+{
+    g_autofree char *bios = halting_bios();
+    g_autofree char *extra = g_strdup_printf("-accel kvm -cpu host,"
+                                             "arch-capabilities=off -bios %s",
+                                             bios);
+    Guest g = { 0 };
+    unsigned i;
+
+    g.h = qht_boot("pc", "null", "channel=virtio,streams=1", extra);
+    for (i = 0; i < 3; i++) {
+        exchange(&g, 0, 0);
+    }
+    g_assert_cmpuint(g.bound, !=, UINT64_MAX);
+    qtest_qmp_assert_success(g.h->qts, "{'execute': 'stop'}");
+    qtest_qmp_eventwait(g.h->qts, "STOP");
+    qtest_qmp_assert_success(g.h->qts, "{'execute': 'cont'}");
+    qtest_qmp_eventwait(g.h->qts, "RESUME");
+    /* tells of the exchange before the stop */
+    exchange(&g, 0, 0);
+    g_assert_cmpuint(g.bound, ==, UINT64_MAX);
+    exchange(&g, 0, 0);
+    g_assert_cmpuint(g.bound, !=, UINT64_MAX);
+    qht_quit(g.h);
+    unlink(bios);
+}
+
+/* A counter of instructions has no rate. */
+static void test_icount(void)
+{
+    QTestState *qts = qtest_init("-machine pc -nodefaults -S -accel tcg"
+                                 " -icount shift=1"
+                                 " -object hypertrace-backend-null,id=be");
+    QDict *rsp = qtest_qmp(qts, "{'execute': 'device_add', 'arguments':"
+                           " {'driver': 'hypertrace', 'backend': 'be'}}");
+
+    g_assert_true(qdict_haskey(rsp, "error"));
+    g_assert_nonnull(strstr(qdict_get_str(qdict_get_qdict(rsp, "error"),
+                                          "desc"), "-icount"));
+    qobject_unref(rsp);
+    qtest_quit(qts);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     if (!qtest_has_machine("pc")) {
         return g_test_run();
+    }
+    if (qtest_has_accel("tcg")) {
+        qtest_add_func("hypertrace/clock/icount", test_icount);
     }
     if (!qtest_has_accel("kvm")) {
         g_test_message("no KVM here");
@@ -180,5 +228,6 @@ int main(int argc, char **argv)
     }
     qtest_add_data_func("hypertrace/clock/brackets", NULL, test_brackets);
     qtest_add_data_func("hypertrace/clock/jumps", "jumps", test_brackets);
+    qtest_add_func("hypertrace/clock/stop", test_stop);
     return g_test_run();
 }
