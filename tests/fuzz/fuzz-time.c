@@ -46,6 +46,16 @@ static void check_map(const HtTimeMap *m, uint64_t hz, FuzzInput *in)
                      ht_time_map_bound(m, MAX(a, b)));
 }
 
+/* What is saved with a snapshot can be loaded. */
+static void check_loads(const HtTimeMap *m, uint64_t hz)
+{
+    HtTimeMap copy;
+
+    ht_time_map_init(&copy, hz);
+    g_assert_true(ht_time_map_load(&copy, m->seg, m->count, 0,
+                                   HT_TIME_MAX_NS));
+}
+
 static void any(FuzzInput *in, uint64_t hz)
 {
     HtTimeMap m;
@@ -56,6 +66,7 @@ static void any(FuzzInput *in, uint64_t hz)
         fuzz_sample(in, &m);
         g_assert_cmpuint(m.count, >, 0);
         check_map(&m, hz, in);
+        check_loads(&m, hz);
     }
 }
 
@@ -112,6 +123,7 @@ static void honest(FuzzInput *in, uint64_t hz)
         ht_time_map_sample(&m, counter_at(&t, t.ns), t.ns - bound + off,
                            bound + 1 + 1000000000 / hz);
         check_map(&m, hz, in);
+        check_loads(&m, hz);
         last = t.ns;
         if (before) {
             /* between the last two readings, and a while behind them */
