@@ -149,11 +149,18 @@ static void report(Follow *w, uint64_t looks, double seconds)
            ht_ft_follow_alive(w->f) ? "true" : "false", looks, seconds);
 }
 
+static HtSource *open_process(pid_t pid, GError **error)
+{
+    g_autoptr(HtProcess) p = ht_process_new(pid, error);
+
+    return p ? ht_source_process(p, NULL, error) : NULL;
+}
+
 static HtSource *open_source(const char *name)
 {
     GError *error = NULL;
     HtSource *s = g_str_has_prefix(name, "pid:") ?
-        ht_source_process(atoi(name + 4), &error) :
+        open_process(atoi(name + 4), &error) :
         ht_source_open(name, &error);
 
     if (!s) {

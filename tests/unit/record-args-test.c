@@ -16,8 +16,9 @@
                 "module:module_free"
 #define TOP(n)  "|-object|memory-backend-file,id=ht-top,size=" #n "M," \
                 "mem-path=/proc/self/fd/100,share=on"
-#define NODES(low, cpus)                                                     \
-    "|-object|memory-backend-ram,id=ht-ram,size=" #low "M" TOP(118)          \
+#define NODES(low, cpus) TWO_NODES(low, 118, cpus)
+#define TWO_NODES(low, top, cpus)                                            \
+    "|-object|memory-backend-ram,id=ht-ram,size=" #low "M" TOP(top)          \
     "|-numa|node,nodeid=0,cpus=" cpus ",memdev=ht-ram"                       \
     "|-numa|node,nodeid=1,memdev=ht-top"
 #define ALL(n)                                                               \
@@ -34,6 +35,9 @@ static const struct {
     { "the usual", "q|-m|512|-kernel|KERNEL|-append|quiet",
       "q|-m|512|-kernel|KERNEL|-append|quiet " WORDS NODES(394, "0"),
       HT_RECORD_NODE, NULL },
+    { "memory that is no multiple of 2 MiB", "q|-m|513|-kernel|KERNEL",
+      "q|-m|513|-kernel|KERNEL" TWO_NODES(394, 119, "0") "|-append|" WORDS,
+      HT_RECORD_NODE, NULL },
     { "no -append", "q|-m|1G|-smp|4|-kernel|KERNEL",
       "q|-m|1G|-smp|4|-kernel|KERNEL" NODES(906, "0-3") "|-append|" WORDS,
       HT_RECORD_NODE, NULL },
@@ -47,6 +51,18 @@ static const struct {
     { "an option's value is no option",
       "q|-m|1G|-name|-append|-kernel|KERNEL|-append|a--b",
       "q|-m|1G|-name|-append|-kernel|KERNEL|-append|a--b " WORDS
+      NODES(906, "0"), HT_RECORD_NODE, NULL },
+    { "an option without a value",
+      "qemu-system-aarch64|-M|virt|-m|1G|-semihosting|-append|a|-kernel|KERNEL",
+      "qemu-system-aarch64|-M|virt|-m|1G|-semihosting|-append|a " WORDS
+      "|-kernel|KERNEL" NODES(906, "0"), HT_RECORD_NODE, NULL },
+    { "one that nobody knows",
+      "q|-m|1G|-of-tomorrow|-append|a|-kernel|KERNEL",
+      "q|-m|1G|-of-tomorrow|-append|a " WORDS "|-kernel|KERNEL"
+      NODES(906, "0"), HT_RECORD_NODE, NULL },
+    { "a value of one that nobody knows",
+      "q|-m|1G|-of-tomorrow|x|-kernel|KERNEL|-serial|-|-append|-a",
+      "q|-m|1G|-of-tomorrow|x|-kernel|KERNEL|-serial|-|-append|-a " WORDS
       NODES(906, "0"), HT_RECORD_NODE, NULL },
     { "a ring already",
       "q|-m|1G|-kernel|KERNEL|-append|trace_instance=a@0x1000:1M,x b",
@@ -90,6 +106,12 @@ static const struct {
       "q|-m|1G|-object|memory-backend-ram,id=m,size=1G|-numa|node,memdev=m|x",
       "q|-m|1G|-object|memory-backend-ram,id=m,size=1G|-numa|node,memdev=m|x"
       "|-smbios|" SMBIOS, HT_RECORD_PROCESS, NULL },
+    { "a file without a name",
+      "q|-m|1G|-object|memory-backend-file,id=m,size=1G,mem-path=/dev/shm,"
+      "share=on|-machine|memory-backend=m|x",
+      "q|-m|1G|-object|memory-backend-file,id=m,size=1G,mem-path=/dev/shm,"
+      "share=on|-machine|memory-backend=m|x|-smbios|" SMBIOS,
+      HT_RECORD_PROCESS, NULL },
     { "nodes of the user's", "q|-m|1G|-numa|node|x",
       "q|-m|1G|-numa|node|x|-smbios|" SMBIOS, HT_RECORD_PROCESS, NULL },
     { "memory on a disk",
@@ -99,6 +121,8 @@ static const struct {
       "confidential" },
     { "TDX by its machine", "q|-machine|q35,confidential-guest-support=t|x",
       NULL, 0, "confidential" },
+    { "SEV behind an option without a value",
+      "q|-semihosting|-object|sev-guest,id=s|x", NULL, 0, "confidential" },
     { "in the background", "q|-daemonize|x", NULL, 0, "--pid" },
     { "no kernel", "q|-kernel|/proc/self/cmdline", NULL, 0,
       "no Linux kernel" },

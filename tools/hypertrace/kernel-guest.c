@@ -6,26 +6,21 @@
  * sandbox.  Its first file system has a static busybox and the script below;
  * what that gathers goes out compressed, behind a line that tells how much.
  */
+#include "hypertrace/base.h"
 #include <elf.h>
-#include <errno.h>
-#include <fcntl.h>
 #include <gio/gio.h>
 #include <poll.h>
 #include <signal.h>
-#include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
-#include "hypertrace/base.h"
 #include "hypertrace/ftrace-format.h"
 #include "hypertrace/symbols.h"
 #include "kernel.h"
 
-#define DEADLINE_S      120
-/* Emulation is not perfect: QEMU 7.2 loses one boot of 6.12 in a few. */
-#define ATTEMPTS        6
+/* Another try for a guest that ends without an answer: it is emulated. */
+#define ATTEMPTS        2
 #define OUTPUT_MAX      (32u << 20)     /* compressed */
 #define TEXT_MAX        (HT_FT_FORMATS_MAX + HT_SYMBOLS_MAX)
 #define DATA_LINE       "hypertrace-data "
@@ -116,61 +111,92 @@ static const char *find_busybox(const char *given, HtMachine machine,
     return NULL;
 }
 
-static bool write_initrd(const char *path, const char *busybox,
-                         GError **error)
+/* A file without a name, for QEMU to inherit; -1 with @error set */
+static int make_file(const void *data, size_t size, GError **error)
+{
+    int fd = memfd_create("hypertrace", MFD_CLOEXEC);
+    const char *p = data;
+
+    while (fd >= 0 && size) {
+        ssize_t n = write(fd, p, size);
+
+        if (n < 0 && errno != EINTR) {
+            break;
+        }
+        p += MAX(n, 0);
+        size -= MAX(n, 0);
+    }
+    if (fd < 0 || size) {
+        g_set_error(error, G_FILE_ERROR, g_file_error_from_errno(errno),
+                    "no memory for a kernel to be asked: %s",
+                    g_strerror(errno));
+        if (fd >= 0) {
+            close(fd);
+        }
+        return -1;
+    }
+    return fd;
+}
+
+static int make_initrd(const char *busybox, GError **error)
 {
     g_autoptr(GByteArray) archive = g_byte_array_new();
     g_autofree char *program = NULL;
     gsize size;
 
     if (!g_file_get_contents(busybox, &program, &size, error)) {
-        return false;
+        return -1;
     }
     ht_cpio_file(archive, "bin", S_IFDIR | 0755, "", 0);
     ht_cpio_file(archive, "bin/busybox", S_IFREG | 0755, program, size);
     ht_cpio_file(archive, "init", S_IFREG | 0755, init_script,
                  strlen(init_script));
     ht_cpio_end(archive);
-    return g_file_set_contents(path, (char *)archive->data, archive->len,
-                               error);
+    return make_file(archive->data, archive->len, error);
 }
 
-static bool write_kernel(const char *path, const char *image_path,
-                         const HtImage *image, GError **error)
+static int make_kernel(GBytes *content, const HtImage *image, GError **error)
 {
-    g_autoptr(GMappedFile) file = g_mapped_file_new(image_path, false, error);
+    const uint8_t *p = g_bytes_get_data(content, NULL);
 
-    if (!file) {
-        return false;
-    }
-    if (g_mapped_file_get_length(file) <
-        image->kernel_offset + image->kernel_size) {
-        g_set_error(error, G_FILE_ERROR, G_FILE_ERROR_INVAL,
-                    "%s has changed meanwhile", image_path);
-        return false;
-    }
-    return g_file_set_contents(path, g_mapped_file_get_contents(file) +
-                               image->kernel_offset, image->kernel_size,
-                               error);
+    return make_file(p + image->kernel_offset, image->kernel_size, error);
 }
+
+/* What a guest is booted from */
+typedef struct Files {
+    int kernel;
+    int initrd;
+} Files;
 
 static void child_setup(gpointer opaque)
 {
+    const Files *files = opaque;
+
+    fcntl(files->kernel, F_SETFD, 0);
+    fcntl(files->initrd, F_SETFD, 0);
     prctl(PR_SET_PDEATHSIG, SIGKILL);
 }
 
-static bool spawn(const char *qemu, const HtImage *image, const char *kernel,
-                  const char *initrd, GPid *pid, int *out, GError **error)
+/*
+ * Debian 12's QEMU miscompiles cmpxchg16b now and then, and what a kernel
+ * patches in itself while another processor runs it.
+ */
+static bool spawn(const char *qemu, const HtImage *image, Files *files,
+                  GPid *pid, int *out, GError **error)
 {
     bool x86 = image->machine == HT_MACHINE_X86_64;
+    g_autofree char *kernel =
+        g_strdup_printf("/proc/self/fd/%d", files->kernel);
+    g_autofree char *initrd =
+        g_strdup_printf("/proc/self/fd/%d", files->initrd);
     const char *append = x86 ?
         "console=ttyS0 quiet loglevel=0 panic=-1 oops=panic "
         "nokaslr mitigations=off no_timer_check nohz=off" :
         "console=ttyAMA0 quiet loglevel=0 panic=-1 oops=panic "
         "nokaslr";
     const char *argv[] = {
-        qemu, "-M", x86 ? "q35" : "virt", "-cpu", x86 ? "qemu64" : "max",
-        "-accel", "tcg",
+        qemu, "-M", x86 ? "q35" : "virt",
+        "-cpu", x86 ? "qemu64,-cx16" : "max", "-accel", "tcg,thread=single",
         "-m", "512", "-nodefaults", "-no-user-config", "-display", "none",
         "-no-reboot", "-sandbox", "on,obsolete=deny,elevateprivileges=deny,"
         "spawn=deny,resourcecontrol=deny",
@@ -181,31 +207,37 @@ static bool spawn(const char *qemu, const HtImage *image, const char *kernel,
     return g_spawn_async_with_pipes(NULL, (char **)argv, NULL,
                                     G_SPAWN_SEARCH_PATH |
                                     G_SPAWN_DO_NOT_REAP_CHILD,
-                                    child_setup, NULL, pid, NULL, out, NULL,
+                                    child_setup, files, pid, NULL, out, NULL,
                                     error);
 }
 
-/* All that the guest prints, until it ends, prints too much or takes long */
-static void read_output(int fd, GByteArray *output)
+/*
+ * All that the guest prints, until it ends or prints too much; false if it
+ * takes longer than until @deadline.
+ */
+static bool read_output(int fd, GByteArray *output, int64_t deadline)
 {
-    int64_t deadline = g_get_monotonic_time() + DEADLINE_S * G_USEC_PER_SEC;
     uint8_t buf[65536];
+    ssize_t n = 1;
 
-    while (output->len < OUTPUT_MAX) {
+    while (n && output->len < OUTPUT_MAX) {
         struct pollfd p = { .fd = fd, .events = POLLIN };
         int64_t left = (deadline - g_get_monotonic_time()) / 1000;
-        ssize_t n;
 
-        if (left <= 0 || (poll(&p, 1, left) < 0 && errno != EINTR)) {
-            break;
+        if (left <= 0) {
+            return false;
+        }
+        if (poll(&p, 1, left) <= 0) {
+            continue;
         }
         n = read(fd, buf, sizeof(buf));
         if (n > 0) {
             g_byte_array_append(output, buf, n);
-        } else if (n == 0 || errno != EINTR) {
+        } else if (n < 0 && errno != EINTR) {
             break;
         }
     }
+    return true;
 }
 
 /* What stands behind the line that tells its size */
@@ -280,8 +312,8 @@ static char *last_words(const GByteArray *output)
 }
 
 /* NULL without @error set if the guest did not tell; @words are its last */
-static char *boot(const char *qemu, const HtImage *image, const char *kernel,
-                  const char *initrd, size_t *size, char **words,
+static char *boot(const char *qemu, const HtImage *image, Files *files,
+                  int64_t deadline, size_t *size, char **words,
                   GError **error)
 {
     g_autoptr(GByteArray) output = g_byte_array_new();
@@ -291,10 +323,14 @@ static char *boot(const char *qemu, const HtImage *image, const char *kernel,
     GPid pid;
     int fd;
 
-    if (!spawn(qemu, image, kernel, initrd, &pid, &fd, error)) {
+    if (!spawn(qemu, image, files, &pid, &fd, error)) {
         return NULL;
     }
-    read_output(fd, output);
+    if (!read_output(fd, output, deadline)) {
+        g_set_error(error, G_FILE_ERROR, G_FILE_ERROR_FAILED,
+                    "the kernel, booted by %s to ask for its event formats, "
+                    "takes too long", qemu);
+    }
     close(fd);
     kill(pid, SIGKILL);
     while (waitpid(pid, NULL, 0) < 0 && errno == EINTR) {
@@ -308,20 +344,23 @@ static char *boot(const char *qemu, const HtImage *image, const char *kernel,
     return text;
 }
 
-static char *run(const char *qemu, const HtImage *image, const char *kernel,
-                 const char *initrd, size_t *size, GError **error)
+static char *run(const char *qemu, const HtImage *image, Files *files,
+                 unsigned seconds, size_t *size, GError **error)
 {
+    int64_t deadline = g_get_monotonic_time() + seconds * G_USEC_PER_SEC;
     g_autofree char *words = NULL;
     GError *failed = NULL;
     char *text = NULL;
     unsigned i;
 
     for (i = 0; !text && !failed && i < ATTEMPTS; i++) {
-        text = boot(qemu, image, kernel, initrd, size, &words, &failed);
+        text = boot(qemu, image, files, deadline, size, &words, &failed);
     }
-    if (failed) {
+    if (text) {
+        g_clear_error(&failed);
+    } else if (failed) {
         g_propagate_error(error, failed);
-    } else if (!text) {
+    } else {
         g_set_error(error, G_FILE_ERROR, G_FILE_ERROR_FAILED,
                     "the kernel, booted by %s to ask for its event formats, "
                     "did not tell them; it printed: %s", qemu,
@@ -330,33 +369,30 @@ static char *run(const char *qemu, const HtImage *image, const char *kernel,
     return text;
 }
 
-char *ht_kernel_guest(const char *path, const HtImage *image,
-                      const char *qemu, const char *busybox, size_t *size,
-                      GError **error)
+char *ht_kernel_guest(GBytes *content, const HtImage *image,
+                      const char *qemu, const char *busybox, unsigned seconds,
+                      size_t *size, GError **error)
 {
     g_autofree char *name =
         g_strdup_printf("qemu-system-%s", ht_machine_name(image->machine));
     g_autofree char *program = g_find_program_in_path(name);
-    g_autofree char *dir = NULL, *kernel = NULL, *initrd = NULL;
+    Files files = { -1, -1 };
     char *text = NULL;
 
     busybox = find_busybox(busybox, image->machine, error);
     if (!busybox) {
         return NULL;
     }
-    dir = g_dir_make_tmp("hypertrace-XXXXXX", error);
-    if (!dir) {
+    files.initrd = make_initrd(busybox, error);
+    if (files.initrd < 0) {
         return NULL;
     }
-    kernel = g_build_filename(dir, "kernel", NULL);
-    initrd = g_build_filename(dir, "initrd", NULL);
-    if (write_initrd(initrd, busybox, error) &&
-        write_kernel(kernel, path, image, error)) {
-        text = run(program ? program : qemu ? qemu : name, image, kernel,
-                   initrd, size, error);
+    files.kernel = make_kernel(content, image, error);
+    if (files.kernel >= 0) {
+        text = run(program ? program : qemu ? qemu : name, image, &files,
+                   seconds, size, error);
+        close(files.kernel);
     }
-    unlink(kernel);
-    unlink(initrd);
-    rmdir(dir);
+    close(files.initrd);
     return text;
 }

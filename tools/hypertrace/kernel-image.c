@@ -73,20 +73,20 @@ static void read_elf(HtImage *image, const uint8_t *p)
     }
 }
 
-bool ht_image_read(const char *path, HtImage *image, GError **error)
+bool ht_image_read(const char *path, HtImage *image, GBytes **content,
+                   GError **error)
 {
-    g_autoptr(GMappedFile) file = g_mapped_file_new(path, false, error);
-    g_autofree char *hash = NULL;
+    g_autofree char *hash = NULL, *data = NULL;
     const uint8_t *p;
     size_t size;
 
     memset(image, 0, sizeof(*image));
-    if (!file) {
+    /* A copy: the file may be replaced meanwhile. */
+    if (!g_file_get_contents(path, &data, &size, error)) {
         g_prefix_error(error, "the kernel: ");
         return false;
     }
-    p = (const uint8_t *)g_mapped_file_get_contents(file);
-    size = g_mapped_file_get_length(file);
+    p = (const uint8_t *)data;
     image->kernel_size = size;
     if (size > 0x240) {
         if (!memcmp(p, ELFMAG, SELFMAG)) {
@@ -106,5 +106,8 @@ bool ht_image_read(const char *path, HtImage *image, GError **error)
     }
     hash = g_compute_checksum_for_data(G_CHECKSUM_SHA256, p, size);
     g_strlcpy(image->hash, hash, sizeof(image->hash));
+    if (content) {
+        *content = g_bytes_new_take(g_steal_pointer(&data), size);
+    }
     return true;
 }

@@ -16,6 +16,9 @@
 #include "hypertrace/symbols.h"
 #include "kernel.h"
 
+/* That a kernel may take to answer; on a machine that is idle 10 do. */
+#define DEADLINE_S 180
+
 static const char * const files[] = { "info", "formats", "kallsyms" };
 
 void ht_kernel_free(HtKernel *k)
@@ -164,11 +167,12 @@ HtKernel *ht_kernel_get(const char *path, const char *qemu,
                         const char *busybox, GError **error)
 {
     g_autoptr(HtKernel) k = NULL;
+    g_autoptr(GBytes) content = NULL;
     g_autofree char *text = NULL;
     HtImage image;
     size_t size;
 
-    if (!ht_image_read(path, &image, error)) {
+    if (!ht_image_read(path, &image, &content, error)) {
         return NULL;
     }
     k = read_cache(image.hash);
@@ -177,7 +181,8 @@ HtKernel *ht_kernel_get(const char *path, const char *qemu,
     }
     fprintf(stderr, "hypertrace: asking %s for its event formats, once; this "
             "takes some seconds\n", path);
-    text = ht_kernel_guest(path, &image, qemu, busybox, &size, error);
+    text = ht_kernel_guest(content, &image, qemu, busybox, DEADLINE_S, &size,
+                           error);
     if (!text) {
         return NULL;
     }

@@ -47,9 +47,11 @@ typedef struct HtImage {
  * ht_image_read() - find out what a kernel's file is
  * @path: the file
  * @image: filled in
+ * @content: set to a copy of the file that @image is of, unless NULL
  * @error: set on failure
  */
-bool ht_image_read(const char *path, HtImage *image, GError **error);
+bool ht_image_read(const char *path, HtImage *image, GBytes **content,
+                   GError **error);
 
 /**
  * struct HtKernel - what a kernel said of itself
@@ -92,16 +94,23 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(HtKernel, ht_kernel_free)
 
 /**
  * ht_kernel_guest() - boot a kernel once; used by ht_kernel_get()
- * @path: the image
+ * @content: the image
  * @image: what it is
+ * @qemu: as for ht_kernel_get()
+ * @busybox: as for ht_kernel_get()
+ * @seconds: that it may take
  * @size: set to the bytes returned
+ * @error: set on failure
+ *
+ * Leaves nothing behind if this process is killed: all is in memory, and the
+ * guest is killed, too.
  *
  * Return: what the guest's script wrote (kernel-guest.c), terminated by a NUL
  * that does not count; NULL on failure
  */
-char *ht_kernel_guest(const char *path, const HtImage *image,
-                      const char *qemu, const char *busybox, size_t *size,
-                      GError **error);
+char *ht_kernel_guest(GBytes *content, const HtImage *image,
+                      const char *qemu, const char *busybox, unsigned seconds,
+                      size_t *size, GError **error);
 
 /**
  * ht_cpio_file() - append a file to an archive for a kernel's initramfs

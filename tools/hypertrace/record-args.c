@@ -91,15 +91,40 @@ static void read_option(Args *a, const char *name, const char *value,
     }
 }
 
-static void read_args(Args *a, char **argv)
+static bool is_in(const char *name, const char * const *list)
+{
+    while (*list && strcmp(name, *list)) {
+        list++;
+    }
+    return *list;
+}
+
+/* Is the word behind an option its value? */
+static bool has_value(const char *name, const char *next)
 {
     static const char * const flags[] = {
-        "nographic", "curses", "daemonize", "S", "s", "no-reboot",
-        "no-shutdown", "nodefaults", "no-user-config", "snapshot",
-        "enable-kvm", "no-acpi", "no-hpet", "mem-prealloc", "preconfig",
-        "only-migratable", "full-screen", "usb", "no-fd-bootchk",
+        "S", "curses", "daemonize", "enable-fips", "enable-kvm",
+        "enable-sync-profile", "full-screen", "h", "help", "jitdump",
+        "mem-prealloc", "no-acpi", "no-fd-bootchk", "no-hpet", "no-quit",
+        "no-reboot", "no-shutdown", "no-user-config", "nodefaults",
+        "nographic", "old-param", "only-migratable", "perfmap", "portrait",
+        "preconfig", "s", "semihosting", "singlestep", "snapshot", "usb",
+        "version", "win2k-hack", "xen-attach", "xen-domid-restrict", NULL
     };
-    unsigned i, j;
+    /* any text may be their value, also one that looks like an option */
+    static const char * const texts[] = {
+        "append", "bios", "dtb", "fw_cfg", "initrd", "kernel", "mem-path",
+        "name", "pidfile", "smbios", NULL
+    };
+
+    /* the list is of QEMU as it is known here: it may have more flags */
+    return next && !is_in(name, flags) &&
+           (is_in(name, texts) || !option_name(next));
+}
+
+static void read_args(Args *a, char **argv)
+{
+    unsigned i;
 
     memset(a, 0, sizeof(*a));
     a->append = -1;
@@ -118,10 +143,7 @@ static void read_args(Args *a, char **argv)
         }
         a->daemonize |= !strcmp(name, "daemonize");
         a->terminal |= !strcmp(name, "nographic") || !strcmp(name, "curses");
-        for (j = 0; j < G_N_ELEMENTS(flags) && strcmp(name, flags[j]); j++) {
-            ;
-        }
-        if (j == G_N_ELEMENTS(flags) && argv[i + 1]) {
+        if (has_value(name, argv[i + 1])) {
             i++;
             read_option(a, name, argv[i], i);
         }
@@ -203,7 +225,10 @@ static bool add_file(HtRecordPlan *p, const char *path, GError **error)
                     "leave it to this command", path);
         return false;
     }
-    g_ptr_array_add(p->files, g_strdup(path));
+    /* QEMU's file in a directory has no name */
+    if (!g_file_test(path, G_FILE_TEST_IS_DIR)) {
+        g_ptr_array_add(p->files, g_strdup(path));
+    }
     return true;
 }
 
@@ -231,7 +256,8 @@ static bool plan_given(HtRecordPlan *p, const Args *a, bool *any,
         p->memory = HT_RECORD_SHARED;
     } else {
         p->memory = HT_RECORD_PROCESS;
-        p->why = "the memory that is given is not shared through a file";
+        p->why = "the memory that is given is not shared through a file "
+                 "with a name";
     }
     return true;
 }
@@ -311,7 +337,7 @@ static void add_node(HtRecordPlan *p, const Args *a, uint64_t ram)
     add(a, "-object",
         g_strdup_printf("memory-backend-file,id=ht-top,size=%" PRIu64 "M,"
                         "mem-path=/proc/self/fd/%d,share=on",
-                        p->bytes / MIB, HT_RECORD_FD));
+                        p->bytes / MIB, p->fd));
     add(a, "-numa", cpus > 1 ?
         g_strdup_printf("node,nodeid=0,cpus=0-%u,memdev=ht-ram", cpus - 1) :
         g_strdup("node,nodeid=0,cpus=0,memdev=ht-ram"));
@@ -345,7 +371,8 @@ static bool plan_memory(HtRecordPlan *p, const Args *a, uint64_t ring,
     if (a->initrd && !stat(a->initrd, &st)) {
         node += HT_ROUND_UP((uint64_t)st.st_size, RING_ALIGN);
     }
-    node = HT_ROUND_UP(node, RING_ALIGN);
+    /* what is odd is above, so that the node begins at a multiple, too */
+    node = HT_ROUND_UP(node, RING_ALIGN) + ram % RING_ALIGN;
     if (has_nodes(a) && node <= ram / 2) {
         p->bytes = node;
         add_node(p, a, ram);
@@ -358,7 +385,7 @@ static bool plan_memory(HtRecordPlan *p, const Args *a, uint64_t ring,
     add(a, "-object",
         g_strdup_printf("memory-backend-file,id=ht-ram,size=%" PRIu64 "M,"
                         "mem-path=/proc/self/fd/%d,share=on", ram / MIB,
-                        HT_RECORD_FD));
+                        p->fd));
     add(a, "-machine", g_strdup("memory-backend=ht-ram"));
     return true;
 }
@@ -447,7 +474,7 @@ static bool plan_words(HtRecordPlan *p, const Args *a,
         add_smbios(a, p->words);
         return true;
     }
-    if (!ht_image_read(a->kernel, &image, error)) {
+    if (!ht_image_read(a->kernel, &image, NULL, error)) {
         return false;
     }
     if (image.unified) {
@@ -480,6 +507,11 @@ HtRecordPlan *ht_record_plan(char **argv, const HtRecordOptions *options,
     Args a;
 
     read_args(&a, argv);
+    /* QEMU may be given others. */
+    p->fd = HT_RECORD_FD;
+    while (fcntl(p->fd, F_GETFD) >= 0) {
+        p->fd++;
+    }
     p->files = g_ptr_array_new_with_free_func(g_free);
     p->kernel = g_strdup(a.kernel);
     p->uses_terminal = a.terminal;

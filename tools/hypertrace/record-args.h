@@ -20,7 +20,7 @@
 #define HT_RECORD_SIZE_MIN  (UINT64_C(1) << 20)
 #define HT_RECORD_SIZE_MAX  (UINT64_C(1) << 30)
 
-/* The number of the memory's descriptor in QEMU */
+/* The number of the memory's descriptor in QEMU, or the next that is free */
 #define HT_RECORD_FD        100
 
 /**
@@ -54,7 +54,8 @@ typedef struct HtRecordOptions {
  *         a ring already
  * @memory: how it is read
  * @why: why not by a better way; NULL for the best one
- * @bytes: of the memfd that has to have the descriptor HT_RECORD_FD
+ * @bytes: of the memfd that QEMU has to inherit; or 0
+ * @fd: which descriptor that has to be
  * @files: RAM files of the user (HT_RECORD_SHARED)
  * @kernel: the kernel's image; NULL if a boot loader finds it
  * @uses_terminal: the guest or QEMU talks on standard input and output
@@ -65,6 +66,7 @@ typedef struct HtRecordPlan {
     HtRecordMemory memory;
     const char *why;
     uint64_t bytes;
+    int fd;
     GPtrArray *files;
     char *kernel;
     bool uses_terminal;

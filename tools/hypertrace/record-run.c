@@ -20,11 +20,16 @@
 #define ELSEWHERE_NS    UINT64_C(3000000000)
 #define RESCAN_NS       UINT64_C(200000000)
 
-/* What is being recorded */
+/*
+ * What is being recorded.  @sources has the memory that we hold, or of each of
+ * the user's files what there is, NULL before QEMU has made it.
+ */
 typedef struct Run {
     const HtRecord *r;
     HtSession *session;
     GPtrArray *sources;
+    HtSource *rest;             /* other memory of the process, or NULL */
+    HtProcess *process;
     pid_t pid;
     bool child;
     bool tty;
@@ -44,21 +49,26 @@ static uint64_t now_ns(void)
     return g_get_monotonic_time() * UINT64_C(1000);
 }
 
-static bool add_source(Run *run, HtSource *source)
+/* Look at @source, in place of what was in @slot */
+static void set_source(Run *run, HtSource **slot, HtSource *source)
 {
+    if (*slot) {
+        ht_session_remove(run->session, &(*slot)->mem);
+        ht_source_free(*slot);
+    }
+    *slot = source;
     if (source) {
-        g_ptr_array_add(run->sources, source);
         ht_session_add(run->session, &source->mem);
     }
-    return source;
 }
 
 /* Memory that outlives QEMU; QEMU inherits the descriptor. */
 static bool make_memory(Run *run, uint64_t bytes, GError **error)
 {
     int fd = memfd_create("hypertrace", MFD_CLOEXEC);
+    HtSource *source;
 
-    if (fd < 0 || ftruncate(fd, bytes) || dup2(fd, HT_RECORD_FD) < 0) {
+    if (fd < 0 || ftruncate(fd, bytes) || dup2(fd, run->r->plan->fd) < 0) {
         g_set_error(error, G_FILE_ERROR, G_FILE_ERROR_FAILED,
                     "cannot make memory of %" PRIu64 " MiB for the guest: %s",
                     bytes >> 20, g_strerror(errno));
@@ -67,7 +77,19 @@ static bool make_memory(Run *run, uint64_t bytes, GError **error)
         }
         return false;
     }
-    return add_source(run, ht_source_file(fd, "the guest's memory", error));
+    source = ht_source_file(fd, "the guest's memory", error);
+    g_ptr_array_set_size(run->sources, 1);
+    set_source(run, (HtSource **)&run->sources->pdata[0], source);
+    return source;
+}
+
+/* It was opened before QEMU gave it its size. */
+static bool has_grown(const HtSource *s)
+{
+    struct stat st;
+
+    return !fstat(s->fd, &st) && st.st_size > 0 &&
+           (uint64_t)st.st_size > s->mem.size;
 }
 
 /* The user's files are there once QEMU has made them. */
@@ -76,30 +98,27 @@ static void open_files(Run *run)
     const GPtrArray *files = run->r->plan->files;
     unsigned i;
 
-    for (i = run->sources->len; i < files->len; i++) {
-        if (!add_source(run, ht_source_open(files->pdata[i], NULL))) {
-            return;
+    g_ptr_array_set_size(run->sources, files->len);
+    for (i = 0; i < files->len; i++) {
+        HtSource **s = (HtSource **)&run->sources->pdata[i];
+
+        if (!*s || has_grown(*s)) {
+            set_source(run, s, ht_source_open(files->pdata[i], NULL));
         }
     }
 }
 
 /* Again and again: a QEMU that has just begun has no guest's memory yet. */
-static void scan_process(Run *run, unsigned others)
+static void scan_process(Run *run)
 {
     uint64_t t = now_ns();
 
-    if (t - run->scanned < MAX(RESCAN_NS, (t - run->started) / 4) ||
-        ht_session_stats(run->session).found) {
-        return;
+    if (run->process &&
+        t - run->scanned >= MAX(RESCAN_NS, (t - run->started) / 4)) {
+        run->scanned = t;
+        set_source(run, &run->rest,
+                   ht_source_process(run->process, run->sources, NULL));
     }
-    run->scanned = t;
-    if (run->sources->len > others) {
-        HtSource *old = run->sources->pdata[others];
-
-        ht_session_remove(run->session, &old->mem);
-        g_ptr_array_remove_index(run->sources, others);
-    }
-    add_source(run, ht_source_process(run->pid, NULL));
 }
 
 /* What is not there from the begin, or not where it should be */
@@ -107,13 +126,16 @@ static void find_sources(Run *run)
 {
     const HtRecordPlan *p = run->r->plan;
 
-    if (p && p->memory == HT_RECORD_SHARED) {
+    if (!p || ht_session_stats(run->session).found) {
+        return;
+    }
+    if (p->memory == HT_RECORD_SHARED) {
         open_files(run);
-    } else if (p && p->memory == HT_RECORD_PROCESS) {
-        scan_process(run, 0);
-    } else if (p && p->memory == HT_RECORD_NODE &&
-               now_ns() - run->started > ELSEWHERE_NS) {
-        scan_process(run, 1);
+    }
+    if (p->memory == HT_RECORD_PROCESS ||
+        (p->memory != HT_RECORD_MEMFD &&
+         now_ns() - run->started > ELSEWHERE_NS)) {
+        scan_process(run);
     }
 }
 
@@ -126,8 +148,11 @@ static bool start(Run *run, char **argv, GError **error)
                        G_SPAWN_SEARCH_PATH | G_SPAWN_DO_NOT_REAP_CHILD |
                        G_SPAWN_LEAVE_DESCRIPTORS_OPEN |
                        G_SPAWN_CHILD_INHERITS_STDIN, NULL, NULL, &pid, error);
-    close(HT_RECORD_FD);
+    if (run->r->plan->bytes) {
+        close(run->r->plan->fd);
+    }
     run->pid = ok ? pid : 0;
+    run->process = ok ? ht_process_new(pid, NULL) : NULL;
     return ok;
 }
 
@@ -159,7 +184,7 @@ static bool has_ended(Run *run, int *status)
 
         return pid == run->pid || (pid < 0 && errno != EINTR);
     }
-    return kill(run->pid, 0) && errno == ESRCH;
+    return ht_process_ended(run->process);
 }
 
 static void follow(Run *run, int *status, GError **error)
@@ -281,7 +306,7 @@ int ht_record_run(const HtRecord *r, const HtSessionInfo *info)
     g_autoptr(GError) error = NULL;
     Run run = {
         .r = r,
-        .pid = r->pid,
+        .process = r->process,
         .child = r->plan,
         .tty = !r->quiet && isatty(STDERR_FILENO) &&
                !(r->plan && r->plan->uses_terminal),
@@ -299,7 +324,9 @@ int ht_record_run(const HtRecord *r, const HtSessionInfo *info)
         }
     } else if (run.session) {
         catch_signals();
-        if (add_source(&run, ht_source_process(r->pid, &error))) {
+        set_source(&run, &run.rest,
+                   ht_source_process(r->process, NULL, &error));
+        if (run.rest) {
             status = record_all(&run);
         }
     }
@@ -309,5 +336,9 @@ int ht_record_run(const HtRecord *r, const HtSessionInfo *info)
     /* the session reads the sources */
     ht_session_free(run.session);
     g_ptr_array_free(run.sources, true);
+    ht_source_free(run.rest);
+    if (r->plan) {
+        ht_process_free(run.process);
+    }
     return status;
 }

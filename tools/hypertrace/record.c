@@ -135,7 +135,7 @@ static void print_plan(const HtRecordPlan *p)
            p->why ? " (" : "", p->why ? p->why : "", p->why ? ")" : "");
     if (p->memory == HT_RECORD_NODE || p->memory == HT_RECORD_MEMFD) {
         printf("# descriptor %d: %" PRIu64 " MiB that hypertrace holds\n",
-               HT_RECORD_FD, p->bytes >> 20);
+               p->fd, p->bytes >> 20);
     }
     if (!p->words) {
         puts("# the kernel's command line has a ring already");
@@ -152,14 +152,13 @@ static char *default_dir(void)
 }
 
 /* What the process was started with, separated by NULs in /proc */
-static char **process_args(pid_t pid, GError **error)
+static char **process_args(const HtProcess *process, GError **error)
 {
-    g_autofree char *path = g_strdup_printf("/proc/%d/cmdline", (int)pid);
-    g_autofree char *text = NULL;
+    size_t size, at;
+    g_autofree char *text = ht_process_read(process, "cmdline", &size, error);
     GPtrArray *args;
-    gsize size, at;
 
-    if (!g_file_get_contents(path, &text, &size, error)) {
+    if (!text) {
         return NULL;
     }
     args = g_ptr_array_new();
@@ -171,10 +170,10 @@ static char **process_args(pid_t pid, GError **error)
 }
 
 /* Where the process means by a path */
-static char *process_path(pid_t pid, const char *path)
+static char *process_path(const HtProcess *process, const char *path)
 {
     return g_path_is_absolute(path) ? g_strdup(path) :
-           g_strdup_printf("/proc/%d/cwd/%s", (int)pid, path);
+           g_strdup_printf("/proc/self/fd/%d/cwd/%s", process->dir, path);
 }
 
 static const char *argument_of(char **argv, const char *option)
@@ -225,18 +224,21 @@ static int run(HtRecord *r, char **argv, const char *source)
 static int record_process(HtRecord *r)
 {
     g_autoptr(GError) error = NULL;
-    g_auto(GStrv) argv = process_args(r->pid, &error);
-    g_autofree char *image = NULL, *qemu = NULL;
+    g_auto(GStrv) argv = NULL;
+    g_autofree char *image = NULL;
     const char *kernel;
 
+    r->process = ht_process_new(r->pid, &error);
+    argv = r->process ? process_args(r->process, &error) : NULL;
     if (!argv) {
-        return ht_error("--pid %d: %s", (int)r->pid, error->message);
+        return ht_error("--pid: %s", error->message);
     }
-    kernel = argument_of(argv, "-kernel");
+    /* Root must not open whatever a user's process names, nor run it. */
+    kernel = ht_process_is_ours(r->process) ? argument_of(argv, "-kernel") :
+             NULL;
     image = r->kernel_path ? g_strdup(r->kernel_path) :
-            kernel ? process_path(r->pid, kernel) : NULL;
-    qemu = g_strdup_printf("/proc/%d/exe", (int)r->pid);
-    if (!get_kernel(r, image, qemu, &error)) {
+            kernel ? process_path(r->process, kernel) : NULL;
+    if (!get_kernel(r, image, NULL, &error)) {
         return ht_error("%s", error->message);
     }
     return run(r, argv, ht_record_memory_name(HT_RECORD_PROCESS));
@@ -273,6 +275,7 @@ int ht_record(int argc, char **argv)
         status = r.pid ? record_process(&r) :
                  record_command(&r, argv + optind);
     }
+    ht_process_free(r.process);
     ht_record_plan_free(r.plan);
     ht_kernel_free(r.kernel);
     return status;

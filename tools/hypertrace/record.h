@@ -16,6 +16,7 @@
  * @plan_options: see there
  * @plan: of what is to be run; NULL with @pid
  * @pid: the QEMU that runs already; or 0
+ * @process: that, held
  * @kernel: what is known of the guest's kernel, or NULL
  * @dir: where the recording is made
  * @kernel_path: the kernel's image as given, or NULL
@@ -28,6 +29,7 @@ typedef struct HtRecord {
     HtRecordOptions plan_options;
     HtRecordPlan *plan;
     pid_t pid;
+    HtProcess *process;
     HtKernel *kernel;
     const char *dir;
     const char *kernel_path;

@@ -54,6 +54,7 @@ bool ht_source_core(HtSource *s, const char *name, GError **error)
     Elf64_Ehdr h;
     Elf64_Phdr p;
     unsigned i;
+    off_t end = lseek(s->fd, 0, SEEK_END);
 
     if (read_file(s, 0, &h, sizeof(h)) || h.e_ident[EI_CLASS] != ELFCLASS64 ||
         h.e_ident[EI_DATA] != ELFDATA2LSB || ht_le16(h.e_type) != ET_CORE) {
@@ -64,19 +65,25 @@ bool ht_source_core(HtSource *s, const char *name, GError **error)
         return refuse(error, name, "its program headers have another size");
     }
     for (i = 0; i < ht_le16(h.e_phnum); i++) {
-        uint64_t size;
+        uint64_t size, offset;
 
         if (read_file(s, ht_le64(h.e_phoff) + i * sizeof(p), &p, sizeof(p))) {
             return refuse(error, name, "it ends within its program headers");
         }
         size = ht_le64(p.p_filesz);
+        offset = ht_le64(p.p_offset);
         if (ht_le32(p.p_type) != PT_LOAD || size == 0) {
             continue;
         }
-        if (size > UINT64_C(1) << 52 || s->mem.size > UINT64_C(1) << 52) {
-            return refuse(error, name, "a segment is larger than any memory");
+        if (end < 0 || size > (uint64_t)end || offset > end - size) {
+            return refuse(error, name, "it is cut off: a segment lies behind "
+                          "its end");
         }
-        ht_source_add(s, ht_le64(p.p_paddr), size, ht_le64(p.p_offset),
+        if (s->mem.size > UINT64_C(1) << 52) {
+            return refuse(error, name, "its segments are larger than any "
+                          "memory");
+        }
+        ht_source_add(s, ht_le64(p.p_paddr), size, offset,
                       ht_le64(p.p_paddr));
     }
     if (s->ranges->len == 0) {

@@ -3,15 +3,17 @@
  * hypertrace: where a guest's memory is read from: a QEMU that runs
  *
  * Nothing tells from outside which mapping is the guest's RAM; a ring is
- * looked for in all that are large enough.  QEMU puts anonymous RAM at
- * multiples of 2 MiB, so places in the guest that are such are such here as
- * well; a file's begin where its mapping does.
+ * looked for in all that are large enough.  QEMU puts RAM at multiples of
+ * 2 MiB, and a file's from its begin, wherever it is mapped; so places in the
+ * guest that are multiples of 2 MiB are such here as well.
  *
  * Reading memory that was never touched would allocate it, if it is shared:
  * pagemap tells what was.
  */
 #include "hypertrace/base.h"
 #include <sys/auxv.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include "source.h"
 
 /* Smaller mappings are not a guest's RAM. */
@@ -101,55 +103,117 @@ static bool process_next(void *opaque, uint64_t offset, uint64_t *out)
     return false;
 }
 
+/* A line of maps, or neighbours that are one piece of memory */
+typedef struct Mapping {
+    uint64_t from, to;
+    uint64_t offset;
+    uint64_t inode;
+    dev_t dev;
+    char mode[5];
+    const char *path;
+} Mapping;
+
+static bool parse_mapping(const char *line, Mapping *m)
+{
+    unsigned major, minor;
+    int path = 0;
+
+    if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %4s %" SCNx64 " %x:%x %" SCNu64
+               " %n", &m->from, &m->to, m->mode, &m->offset, &major, &minor,
+               &m->inode, &path) != 7 || !path || m->to <= m->from) {
+        return false;
+    }
+    m->dev = makedev(major, minor);
+    m->path = line + path;
+    return true;
+}
+
+/* madvise() and the like for a part of it make two of one. */
+static bool joins(const Mapping *m, const Mapping *next)
+{
+    return m->to == next->from && !strcmp(m->mode, next->mode) &&
+           m->dev == next->dev && m->inode == next->inode &&
+           !strcmp(m->path, next->path) &&
+           (!m->inode || next->offset - m->offset == m->to - m->from);
+}
+
 /* Can this be a guest's RAM? */
-static bool is_ram(const char *mode, const char *path, uint64_t size)
+static bool is_ram(const Mapping *m)
 {
     static const char *const names[] = {
         "/memfd:", "/dev/shm/", "/dev/zero", "/dev/hugepages/", "/anon_huge",
     };
     guint i;
 
-    if (size < LEAST || !g_str_has_prefix(mode, "rw-") ||
-        g_str_has_prefix(path, "[stack") || g_str_has_prefix(path, "[v")) {
+    if (m->to - m->from < LEAST || !g_str_has_prefix(m->mode, "rw-") ||
+        g_str_has_prefix(m->path, "[stack") ||
+        g_str_has_prefix(m->path, "[v")) {
         return false;
     }
     for (i = 0; i < G_N_ELEMENTS(names); i++) {
-        if (g_str_has_prefix(path, names[i])) {
+        if (g_str_has_prefix(m->path, names[i])) {
             return true;
         }
     }
-    return !g_str_has_prefix(path, "/dev/") &&
-           !g_str_has_prefix(path, "anon_inode:");
+    return !g_str_has_prefix(m->path, "/dev/") &&
+           !g_str_has_prefix(m->path, "anon_inode:");
 }
 
-static void add_mappings(HtSource *s, const char *maps)
+static bool is_other(const Mapping *m, const GPtrArray *others)
 {
-    g_auto(GStrv) lines = g_strsplit(maps, "\n", -1);
+    struct stat st;
     guint i;
 
-    for (i = 0; lines[i]; i++) {
-        uint64_t from, to, offset;
-        int path = 0;
-        char mode[5];
+    for (i = 0; m->inode && others && i < others->len; i++) {
+        const HtSource *s = others->pdata[i];
 
-        if (sscanf(lines[i], "%" SCNx64 "-%" SCNx64 " %4s %" SCNx64
-                   " %*s %*s %n", &from, &to, mode, &offset, &path) == 4 &&
-            path && to > from &&
-            is_ram(mode, lines[i] + path, to - from)) {
-            ht_source_add(s, from, to - from, 0,
-                          lines[i][path] == '/' ? offset : from);
+        if (s && !fstat(s->fd, &st) && st.st_dev == m->dev &&
+            st.st_ino == m->inode) {
+            return true;
         }
+    }
+    return false;
+}
+
+static void add_mapping(HtSource *s, const Mapping *m, const GPtrArray *others)
+{
+    if (is_ram(m) && !is_other(m, others)) {
+        ht_source_add(s, m->from, m->to - m->from, 0,
+                      m->inode ? m->offset : m->from);
     }
 }
 
-HtSource *ht_source_process(pid_t pid, GError **error)
+static void add_mappings(HtSource *s, const char *maps,
+                         const GPtrArray *others)
 {
-    g_autofree char *maps_path = g_strdup_printf("/proc/%d/maps", pid);
-    g_autofree char *mem_path = g_strdup_printf("/proc/%d/mem", pid);
-    g_autofree char *pagemap_path = g_strdup_printf("/proc/%d/pagemap", pid);
+    g_auto(GStrv) lines = g_strsplit(maps, "\n", -1);
+    Mapping m = { 0 }, next;
+    guint i;
+
+    for (i = 0; lines[i]; i++) {
+        if (!parse_mapping(lines[i], &next)) {
+            continue;
+        }
+        if (m.to && joins(&m, &next)) {
+            m.to = next.to;
+            continue;
+        }
+        if (m.to) {
+            add_mapping(s, &m, others);
+        }
+        m = next;
+    }
+    if (m.to) {
+        add_mapping(s, &m, others);
+    }
+}
+
+HtSource *ht_source_process(const HtProcess *process, const GPtrArray *others,
+                            GError **error)
+{
     g_autofree char *maps = NULL;
     g_autoptr(HtSource) s = NULL;
-    int fd = open(mem_path, O_RDONLY | O_CLOEXEC);
+    int pid = process->pid, fd = ht_process_open(process, "mem");
 
     if (fd < 0) {
         const char *hint = "";
@@ -160,15 +224,15 @@ HtSource *ht_source_process(pid_t pid, GError **error)
         }
         g_set_error(error, G_FILE_ERROR, g_file_error_from_errno(errno),
                     "cannot read the memory of process %d: %s%s", pid,
-                    errno == ENOENT ? "there is no such process" :
-                    g_strerror(errno), hint);
+                    errno == ESRCH ? "it has ended" : g_strerror(errno), hint);
         return NULL;
     }
     s = ht_source_new(fd);
-    if (!g_file_get_contents(maps_path, &maps, NULL, error)) {
+    maps = ht_process_read(process, "maps", NULL, error);
+    if (!maps) {
         return NULL;
     }
-    add_mappings(s, maps);
+    add_mappings(s, maps, others);
     if (s->ranges->len == 0) {
         g_set_error(error, G_FILE_ERROR, G_FILE_ERROR_INVAL,
                     "process %d has no mapping that could be a guest's RAM: "
@@ -176,7 +240,7 @@ HtSource *ht_source_process(pid_t pid, GError **error)
                     (int)(LEAST >> 20));
         return NULL;
     }
-    s->pagemap = open(pagemap_path, O_RDONLY | O_CLOEXEC);
+    s->pagemap = ht_process_open(process, "pagemap");
     s->mem.read = process_read;
     s->mem.next = process_next;
     return g_steal_pointer(&s);

@@ -36,11 +36,11 @@ void ht_source_free(HtSource *s)
 }
 
 void ht_source_add(HtSource *s, uint64_t from, uint64_t size, uint64_t file,
-                   uint64_t address)
+                   uint64_t place)
 {
     HtSourceRange r = { .from = from, .size = size, .file = file };
 
-    r.at = HT_ROUND_UP(s->mem.size, ALIGN) + address % ALIGN;
+    r.at = HT_ROUND_UP(s->mem.size, ALIGN) + place % ALIGN;
     g_array_append_val(s->ranges, r);
     s->mem.size = r.at + size;
 }
@@ -103,12 +103,14 @@ HtSource *ht_source_file(int fd, const char *name, GError **error)
 {
     g_autoptr(HtSource) s = ht_source_new(fd);
     char magic[SELFMAG];
-    off_t size = lseek(fd, 0, SEEK_END);
+    struct stat st;
+    off_t size = fstat(fd, &st) ? -1 : lseek(fd, 0, SEEK_END);
 
-    if (size < 0) {
-        g_set_error(error, G_FILE_ERROR, g_file_error_from_errno(errno),
-                    "cannot find the size of %s: %s", name,
-                    g_strerror(errno));
+    if (size <= 0 || !(S_ISREG(st.st_mode) || S_ISBLK(st.st_mode))) {
+        g_set_error(error, G_FILE_ERROR, G_FILE_ERROR_INVAL,
+                    "%s cannot be a guest's memory: %s", name,
+                    size < 0 ? g_strerror(errno) : size == 0 ? "it is empty" :
+                    "it is neither a file nor a block device");
         return NULL;
     }
     if (pread(fd, magic, sizeof(magic), 0) == SELFMAG &&

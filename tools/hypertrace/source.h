@@ -7,6 +7,7 @@
 
 #include <sys/types.h>
 #include "hypertrace/ftrace-ring.h"
+#include "process.h"
 
 typedef struct HtSource HtSource;
 
@@ -66,7 +67,9 @@ HtSource *ht_source_open(const char *path, GError **error);
 
 /**
  * ht_source_process() - the RAM of a QEMU that runs
- * @pid: its process
+ * @process: it; need not stay
+ * @others: HtSource of files: mappings of these are left out, so that nothing
+ *          is read twice; or NULL
  * @error: set on failure
  *
  * All large mappings that can be written and not executed.  Ends with the
@@ -74,7 +77,8 @@ HtSource *ht_source_open(const char *path, GError **error);
  *
  * Return: the source or NULL
  */
-HtSource *ht_source_process(pid_t pid, GError **error);
+HtSource *ht_source_process(const HtProcess *process, const GPtrArray *others,
+                            GError **error);
 
 /**
  * ht_source_free() - close it
@@ -95,14 +99,13 @@ HtSource *ht_source_new(int fd);
 /**
  * ht_source_add() - add a range
  * @s: the source
- * @from: see HtSourceRange
+ * @from: where it begins
  * @size: bytes of it
  * @file: see HtSourceRange
- * @address: where it begins as the guest sees it, as far as is known: what is
- *           a multiple of 2 MiB there will be one in @s->mem
+ * @place: where this is a multiple of 2 MiB, so is where it is in @s->mem
  */
 void ht_source_add(HtSource *s, uint64_t from, uint64_t size, uint64_t file,
-                   uint64_t address);
+                   uint64_t place);
 
 /**
  * ht_source_find() - the range of a place, or the one behind it

@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * hypertrace record: where memory is found, and what is refused
+ *
+ * The process whose memory is read is this one.
+ */
+#include "hypertrace/base.h"
+#include <elf.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+
+#include "source.h"
+
+#define MIB     (UINT64_C(1) << 20)
+#define SIZE    (16 * MIB)
+
+static int make_file(uint64_t size)
+{
+    int fd = memfd_create("guest", MFD_CLOEXEC);
+
+    g_assert_cmpint(fd, >=, 0);
+    g_assert_cmpint(ftruncate(fd, size), ==, 0);
+    return fd;
+}
+
+/* Room that ends in a hole, so that no neighbour is joined */
+static uint8_t *make_room(void)
+{
+    uint8_t *p = mmap(NULL, SIZE + 4 * MIB, PROT_NONE,
+                      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+    g_assert_true(p != MAP_FAILED);
+    return (uint8_t *)HT_ROUND_UP((uintptr_t)p, 2 * MIB);
+}
+
+static HtSource *read_self(const GPtrArray *others)
+{
+    g_autoptr(GError) error = NULL;
+    g_autoptr(HtProcess) process = ht_process_new(getpid(), &error);
+    HtSource *s;
+
+    g_assert_no_error(error);
+    s = ht_source_process(process, others, &error);
+    g_assert_no_error(error);
+    return s;
+}
+
+static const HtSourceRange *range_at(const HtSource *s, const void *p)
+{
+    const HtSourceRange *found = NULL;
+    unsigned i;
+
+    for (i = 0; i < s->ranges->len; i++) {
+        const HtSourceRange *r = &g_array_index(s->ranges, HtSourceRange, i);
+
+        if ((uintptr_t)p >= r->from && (uintptr_t)p < r->from + r->size) {
+            g_assert_null(found);
+            found = r;
+        }
+    }
+    return found;
+}
+
+/* A file has its multiples of 2 MiB where they are in the file. */
+static void test_file_place(void)
+{
+    uint8_t *room = make_room(), *p = room + 4096;
+    int fd = make_file(SIZE);
+    g_autoptr(HtSource) s = NULL;
+    const HtSourceRange *r;
+    char mark[6];
+
+    g_assert_true(mmap(p, SIZE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED,
+                       fd, 0) == p);
+    memcpy(p + 2 * MIB, "mark", 5);
+    s = read_self(NULL);
+    r = range_at(s, p);
+    g_assert_nonnull(r);
+    g_assert_cmpuint(r->size, ==, SIZE);
+    g_assert_cmpuint(r->at % (2 * MIB), ==, 0);
+    g_assert_cmpint(s->mem.read(s->mem.opaque, r->at + 2 * MIB, mark, 5), ==,
+                    0);
+    g_assert_cmpstr(mark, ==, "mark");
+    munmap(p, SIZE);
+    close(fd);
+}
+
+static void test_anonymous_place(void)
+{
+    uint8_t *room = make_room(), *p = room + 4096;
+    g_autoptr(HtSource) s = NULL;
+    const HtSourceRange *r;
+
+    g_assert_cmpint(mprotect(p, SIZE, PROT_READ | PROT_WRITE), ==, 0);
+    s = read_self(NULL);
+    r = range_at(s, p);
+    g_assert_nonnull(r);
+    g_assert_cmpuint(r->at % (2 * MIB), ==, 4096);
+    munmap(p, SIZE);
+}
+
+/* What madvise() has cut in two is one piece of memory still. */
+static void test_joined(void)
+{
+    uint8_t *p = make_room();
+    int fd = make_file(SIZE);
+    unsigned shared;
+
+    for (shared = 0; shared < 2; shared++) {
+        g_autoptr(HtSource) s = NULL;
+        const HtSourceRange *r;
+
+        g_assert_true(mmap(p, SIZE, PROT_READ | PROT_WRITE, MAP_FIXED |
+                           (shared ? MAP_SHARED : MAP_PRIVATE | MAP_ANONYMOUS),
+                           shared ? fd : -1, 0) == p);
+        g_assert_cmpint(madvise(p, 4 * MIB, MADV_DONTFORK), ==, 0);
+        s = read_self(NULL);
+        r = range_at(s, p + 4 * MIB);
+        g_assert_nonnull(r);
+        g_assert_cmpuint(r->from, ==, (uintptr_t)p);
+        g_assert_cmpuint(r->size, ==, SIZE);
+        /* other pages of the file are other memory */
+        if (shared) {
+            g_assert_true(mmap(p, 2 * MIB, PROT_READ | PROT_WRITE,
+                               MAP_FIXED | MAP_SHARED, fd, 8 * MIB) == p);
+            ht_source_free(s);
+            s = read_self(NULL);
+            r = range_at(s, p + 4 * MIB);
+            g_assert_nonnull(r);
+            g_assert_cmpuint(r->from, ==, (uintptr_t)p + 2 * MIB);
+            g_assert_cmpuint(r->at % (2 * MIB), ==, 0);
+        }
+    }
+    munmap(p, SIZE);
+    close(fd);
+}
+
+/* What is read by its file is not read once more through the process. */
+static void test_others(void)
+{
+    uint8_t *p = make_room();
+    int fd = make_file(SIZE);
+    g_autoptr(GPtrArray) others = g_ptr_array_new();
+    g_autoptr(HtSource) file = NULL, all = NULL, rest = NULL;
+    /* so that there is a rest */
+    void *anonymous = mmap(NULL, SIZE, PROT_READ | PROT_WRITE,
+                           MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+    g_assert_true(mmap(p, SIZE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED,
+                       fd, 0) == p);
+    file = ht_source_file(fd, "guest", NULL);
+    g_assert_nonnull(file);
+    g_ptr_array_add(others, NULL);
+    g_ptr_array_add(others, file);
+    all = read_self(NULL);
+    rest = read_self(others);
+    g_assert_nonnull(range_at(all, p));
+    g_assert_null(range_at(rest, p));
+    g_assert_nonnull(range_at(rest, anonymous));
+    munmap(p, SIZE);
+    munmap(anonymous, SIZE);
+}
+
+static void refused(int fd, const char *message)
+{
+    g_autoptr(GError) error = NULL;
+
+    g_assert_null(ht_source_file(fd, "it", &error));
+    g_assert_nonnull(error);
+    g_assert_nonnull(strstr(error->message, message));
+}
+
+static void test_no_memory(void)
+{
+    refused(make_file(0), "is empty");
+    refused(open("/tmp", O_RDONLY), "neither a file");
+}
+
+static int make_core(uint64_t offset, uint64_t bytes, uint64_t file_size)
+{
+    Elf64_Ehdr h = {
+        .e_ident = { ELFMAG0, ELFMAG1, ELFMAG2, ELFMAG3, ELFCLASS64,
+                     ELFDATA2LSB },
+        .e_type = ht_le16(ET_CORE),
+        .e_phoff = ht_le64(sizeof(h)),
+        .e_phentsize = ht_le16(sizeof(Elf64_Phdr)),
+        .e_phnum = ht_le16(1),
+    };
+    Elf64_Phdr p = {
+        .p_type = ht_le32(PT_LOAD),
+        .p_offset = ht_le64(offset),
+        .p_filesz = ht_le64(bytes),
+        .p_paddr = ht_le64(MIB),
+    };
+    int fd = make_file(file_size);
+
+    g_assert_cmpint(pwrite(fd, &h, sizeof(h), 0), ==, sizeof(h));
+    g_assert_cmpint(pwrite(fd, &p, sizeof(p), sizeof(h)), ==, sizeof(p));
+    return fd;
+}
+
+static void test_core(void)
+{
+    g_autoptr(HtSource) s = ht_source_file(make_core(4096, MIB, 4096 + MIB),
+                                           "core", NULL);
+
+    g_assert_nonnull(s);
+    g_assert_cmpuint(s->mem.size, ==, 2 * MIB);
+    refused(make_core(4096, MIB, 4095 + MIB), "cut off");
+    refused(make_core(4096, UINT64_C(1) << 52, MIB), "cut off");
+    refused(make_core(UINT64_MAX - 4095, 4096, MIB), "cut off");
+}
+
+/* A process that ended is that, also while its parent does not ask. */
+static void test_process(void)
+{
+    g_autoptr(GError) error = NULL;
+    g_autoptr(HtProcess) self = ht_process_new(getpid(), &error), p = NULL;
+    int go[2];
+    pid_t pid;
+
+    g_assert_no_error(error);
+    g_assert_true(ht_process_is_ours(self));
+    g_assert_cmpint(pipe(go), ==, 0);
+    pid = fork();
+    if (pid == 0) {
+        char c;
+
+        close(go[1]);
+        _exit(read(go[0], &c, 1));
+    }
+    p = ht_process_new(pid, &error);
+    g_assert_no_error(error);
+    g_assert_false(ht_process_ended(p));
+    close(go[0]);
+    close(go[1]);
+    while (!ht_process_ended(p)) {
+        g_usleep(1000);
+    }
+    g_assert_null(ht_process_new(pid, &error));
+    g_clear_error(&error);
+    g_assert_cmpint(waitpid(pid, NULL, 0), ==, pid);
+    g_assert_null(ht_process_read(p, "maps", NULL, &error));
+    g_assert_nonnull(error);
+}
+
+int main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/source/file-place", test_file_place);
+    g_test_add_func("/source/anonymous-place", test_anonymous_place);
+    g_test_add_func("/source/joined", test_joined);
+    g_test_add_func("/source/others", test_others);
+    g_test_add_func("/source/no-memory", test_no_memory);
+    g_test_add_func("/source/core", test_core);
+    g_test_add_func("/source/process", test_process);
+    return g_test_run();
+}
