@@ -5,6 +5,10 @@
  * Pieces are appended, whole looks at a time; if the recorder is killed
  * within a write, readers ignore the piece that is cut off.  Texts are
  * replaced by a rename.
+ *
+ * What a guest does is nobody else's business: files and folder are the
+ * user's alone.  The folder may have a name that others can guess, where they
+ * may write as well: nothing that they put there is followed or written to.
  */
 #include "hypertrace/recording.h"
 
@@ -19,6 +23,7 @@ typedef struct CpuFile {
 
 struct HtRecWriter {
     char *dir;
+    int dir_fd;
     GArray *cpus;               /* of CpuFile */
     uint64_t bytes;
 };
@@ -42,25 +47,61 @@ static void cpu_file_clear(gpointer p)
     g_byte_array_unref(c->kept);
 }
 
+/* Made, or there already if it is ours; -1 with @error set */
+static int open_dir(const char *dir, GError **error)
+{
+    struct stat st;
+    int fd = -1;
+
+    if (g_mkdir_with_parents(dir, 0700) == 0) {
+        fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    }
+    if (fd < 0 || fstat(fd, &st)) {
+        fail(error, errno, "make the directory", dir, NULL);
+    } else if (st.st_uid != geteuid()) {
+        g_set_error(error, G_FILE_ERROR, G_FILE_ERROR_PERM,
+                    "%s belongs to another user, who could read the recording "
+                    "and change it: name another directory", dir);
+    } else {
+        return fd;
+    }
+    if (fd >= 0) {
+        close(fd);
+    }
+    return -1;
+}
+
+static bool exists(int dir, const char *name)
+{
+    struct stat st;
+
+    return !fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW);
+}
+
+static int make_file(const HtRecWriter *w, const char *name, int flags)
+{
+    return openat(w->dir_fd, name, flags | O_WRONLY | O_CREAT | O_EXCL |
+                  O_NOFOLLOW | O_CLOEXEC, 0600);
+}
+
 HtRecWriter *ht_rec_writer_new(const char *dir, GError **error)
 {
-    g_autofree char *info = g_build_filename(dir, "info", NULL);
-    g_autofree char *cpu0 = g_build_filename(dir, "cpu0", NULL);
     HtRecWriter *w;
+    int fd = open_dir(dir, error);
 
-    if (g_mkdir_with_parents(dir, 0777) < 0) {
-        fail(error, errno, "make the directory", dir, NULL);
+    if (fd < 0) {
         return NULL;
     }
-    if (g_file_test(info, G_FILE_TEST_EXISTS) ||
-        g_file_test(cpu0, G_FILE_TEST_EXISTS)) {
+    if (exists(fd, "info") || exists(fd, "cpu0")) {
         g_set_error(error, G_FILE_ERROR, G_FILE_ERROR_EXIST,
                     "%s has a recording already; remove it or name another "
                     "directory", dir);
+        close(fd);
         return NULL;
     }
     w = g_new0(HtRecWriter, 1);
     w->dir = g_strdup(dir);
+    w->dir_fd = fd;
     w->cpus = g_array_new(false, false, sizeof(CpuFile));
     g_array_set_clear_func(w->cpus, cpu_file_clear);
     return w;
@@ -89,23 +130,24 @@ static bool write_all(int fd, const void *data, size_t size)
 bool ht_rec_writer_file(HtRecWriter *w, const char *name, const char *text,
                         gssize size, GError **error)
 {
-    g_autofree char *path = g_build_filename(w->dir, name, NULL);
-    g_autofree char *hidden = g_strdup_printf("%s/.%s", w->dir, name);
-    int fd = open(hidden, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    g_autofree char *hidden = g_strdup_printf(".%s", name);
     bool ok;
-    int code;
+    int code, fd;
 
+    /* of a recorder that was killed */
+    unlinkat(w->dir_fd, hidden, 0);
+    fd = make_file(w, hidden, 0);
     if (fd < 0) {
         return fail(error, errno, "make", w->dir, name);
     }
     ok = write_all(fd, text, size < 0 ? strlen(text) : (size_t)size);
     code = errno;
     close(fd);
-    if (ok && rename(hidden, path) == 0) {
+    if (ok && renameat(w->dir_fd, hidden, w->dir_fd, name) == 0) {
         return true;
     }
     code = ok ? errno : code;
-    unlink(hidden);
+    unlinkat(w->dir_fd, hidden, 0);
     return fail(error, code, "write", w->dir, name);
 }
 
@@ -119,10 +161,7 @@ static bool cpu_flush(HtRecWriter *w, guint cpu, GError **error)
     }
     name = g_strdup_printf("cpu%u", cpu);
     if (c->fd < 0) {
-        g_autofree char *path = g_build_filename(w->dir, name, NULL);
-
-        c->fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC,
-                     0666);
+        c->fd = make_file(w, name, O_APPEND);
     }
     if (c->fd < 0 || !write_all(c->fd, c->kept->data, c->kept->len)) {
         /* Behind a piece that is cut off nothing would be found. */
@@ -191,6 +230,7 @@ void ht_rec_writer_free(HtRecWriter *w)
     if (w) {
         ht_rec_writer_flush(w, NULL);
         g_array_unref(w->cpus);
+        close(w->dir_fd);
         g_free(w->dir);
         g_free(w);
     }

@@ -45,8 +45,10 @@ typedef struct HtRecWriter HtRecWriter;
 /**
  * ht_rec_writer_new: make a recording without events
  * @dir: the directory; made if it is not there.  One that has a recording is
- *       refused.
+ *       refused, and one of another user.
  * @error: set on failure
+ *
+ * What is made can be read by its owner alone.
  */
 HtRecWriter *ht_rec_writer_new(const char *dir, GError **error);
 
