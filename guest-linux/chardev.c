@@ -44,7 +44,7 @@ static int htk_file_open(struct inode *inode, struct file *file)
 	/* misc_open() holds off misc_deregister(): the device is there. */
 	owner->h = htk_get_by_misc(file->private_data);
 	file->private_data = owner;
-	file->f_mapping = owner->h->mappings->f_mapping;
+	file->f_mapping = owner->h->mappings->i_mapping;
 	return nonseekable_open(inode, file);
 }
 
@@ -65,7 +65,8 @@ static long htk_ioctl_info(struct htk *h, void __user *arg)
 	long ret = -ENODEV;
 
 	BUILD_BUG_ON(sizeof(struct ht_caps) > sizeof(info.caps));
-	mutex_lock(&h->control);
+	/* Whoever waits for the device holds up nobody who only asks. */
+	down_read(&h->map_sem);
 	if (!h->gone) {
 		struct ht_caps caps;
 
@@ -74,7 +75,7 @@ static long htk_ioctl_info(struct htk *h, void __user *arg)
 		info.generation = h->generation;
 		ret = 0;
 	}
-	mutex_unlock(&h->control);
+	up_read(&h->map_sem);
 	if (!ret && copy_to_user(arg, &info, sizeof(info)))
 		ret = -EFAULT;
 	return ret;
@@ -267,14 +268,14 @@ static int htk_file_mmap(struct file *file, struct vm_area_struct *vma)
 /* Context: h->map_sem held for writing */
 void htk_revoke(struct htk *h, u32 stream)
 {
-	unmap_mapping_range(h->mappings->f_mapping, HT_MMAP_RING(stream),
+	unmap_mapping_range(h->mappings->i_mapping, HT_MMAP_RING(stream),
 			    HT_MMAP_RING(1), 1);
 }
 
 /* Context: h->map_sem held for writing */
 void htk_revoke_all(struct htk *h)
 {
-	unmap_mapping_range(h->mappings->f_mapping, 0, 0, 1);
+	unmap_mapping_range(h->mappings->i_mapping, 0, 0, 1);
 }
 
 const struct file_operations htk_fops = {

@@ -27,12 +27,6 @@ static inline void htk_vm_flags_clear(struct vm_area_struct *vma,
 #define HTK_VIRTIO_SHUTDOWN	/* struct virtio_driver has a member shutdown */
 #endif
 
-#ifdef EMPTY_VMA_FLAGS
-#define HTK_NO_VM_FLAGS		EMPTY_VMA_FLAGS
-#else
-#define HTK_NO_VM_FLAGS		0
-#endif
-
 /* Find @n queues; only the first has a callback, so only it interrupts. */
 static inline int htk_find_vqs(struct virtio_device *vdev, unsigned int n,
 			       struct virtqueue **vqs, const char **names,

@@ -8,21 +8,18 @@
 
 /*
  * Virtio: have the device take all that was committed, so that what the
- * message asks for covers it.  Goes on after a while in any case.
+ * message asks for covers it.  Goes on when @wait is over in any case.
  *
  * Context: h->life held, h->control not: others need not wait
  */
-static void htk_settle(struct htk *h, u32 stream)
+static void htk_settle(struct htk *h, u32 stream, struct htk_wait *wait)
 {
-	struct htk_wait wait;
-
 	if (!h->transport->drain)
 		return;
-	htk_wait_start(&wait);
 	while (h->transport->drain(h, stream) == -EAGAIN &&
-	       !htk_wait_over(&wait))
+	       !htk_wait_over(wait))
 		usleep_range(50, 500);
-	h->transport->settle(h, stream);
+	h->transport->settle(h, stream, wait);
 }
 
 /* Context: h->control held */
@@ -57,11 +54,15 @@ static void htk_closing(struct htk *h, u32 stream)
  */
 static void htk_disown(struct htk *h, u32 stream)
 {
+	struct htk_owner *owner = h->claims[stream].owner;
+
 	down_write(&h->map_sem);
 	h->claims[stream].owner = NULL;
 	htk_revoke(h, stream);
 	up_write(&h->map_sem);
 	h->transport->ring_put(h, stream);
+	/* Pairs with htk_close_owner(), which may free it from now on. */
+	smp_store_release(&owner->open, owner->open - 1);
 }
 
 /*
@@ -137,6 +138,7 @@ static int htk_open_stream(struct htk *h, struct htk_owner *owner,
 			m->stream = i;
 			if (!ret && m->instance) {
 				h->claims[i].owner = owner;
+				owner->open++;
 				h->claims[i].instance = m->instance;
 				h->claims[i].phase = HTK_OPENING;
 				htk_open_reply(h, m);
@@ -186,13 +188,15 @@ static int htk_control_stream(struct htk *h, struct htk_owner *owner,
 			      struct ht_msg_stream *m)
 {
 	int ret = htk_check_stream(h, owner, m->stream, m->instance);
+	struct htk_wait wait;
 
 	if (ret)
 		return ret;
 	if (m->h.type == HT_MSG_STREAM_CLOSE)
 		htk_closing(h, m->stream);
 	mutex_unlock(&h->control);
-	htk_settle(h, m->stream);
+	htk_wait_start(&wait);
+	htk_settle(h, m->stream, &wait);
 	mutex_lock(&h->control);
 	if (h->gone)
 		return -ENODEV;
@@ -261,11 +265,13 @@ out:
 }
 
 /*
- * Send a message about a stream until the host is not busy with it.
+ * Send a message about a stream, once at least, until the host is not busy
+ * with it or @wait is over.
  *
  * Context: h->life held
  */
-static int htk_finish_stream(struct htk *h, u32 stream, u16 type)
+static int htk_finish_stream(struct htk *h, u32 stream, u16 type,
+			     struct htk_wait *wait)
 {
 	struct ht_ring_control *ring = h->transport->ring_addr(h, stream);
 	struct ht_msg_stream m = {
@@ -275,17 +281,15 @@ static int htk_finish_stream(struct htk *h, u32 stream, u16 type)
 		.instance = h->claims[stream].instance,
 		.lost = READ_ONCE(ring->guest.lost),
 	};
-	struct htk_wait wait;
 	int ret;
 
-	htk_wait_start(&wait);
 	for (;;) {
 		mutex_lock(&h->control);
 		ret = h->transport->exchange(h, &m.h, sizeof(m));
 		mutex_unlock(&h->control);
 		if (ret || m.h.status != HT_STATUS_BUSY)
 			return ret;
-		if (htk_wait_over(&wait))
+		if (htk_wait_over(wait))
 			return -ETIMEDOUT;
 		usleep_range(100, 1000);
 		/* The reply goes back: it says what it is about. */
@@ -297,13 +301,19 @@ static int htk_finish_stream(struct htk *h, u32 stream, u16 type)
  * Nobody else uses what is closed: a file that is released has no user, and
  * with h->life held for writing nobody has.
  *
+ * A host that hangs is waited for once, not for each stream.  It is told to
+ * close in any case: if it is busy then, it does so in its own time, and the
+ * stream can be opened again afterwards.
+ *
  * Context: h->life held
  */
 static void htk_close_streams(struct htk *h, const struct htk_owner *owner)
 {
+	struct htk_wait wait;
 	bool open;
 	u32 i;
 
+	htk_wait_start(&wait);
 	for (i = 0; i < h->core.caps.streams; i++) {
 		mutex_lock(&h->control);
 		open = h->claims[i].owner &&
@@ -313,11 +323,13 @@ static void htk_close_streams(struct htk *h, const struct htk_owner *owner)
 		mutex_unlock(&h->control);
 		if (!open)
 			continue;
-		htk_settle(h, i);
-		if (htk_finish_stream(h, i, HT_MSG_STREAM_FLUSH) ||
-		    htk_finish_stream(h, i, HT_MSG_STREAM_CLOSE))
+		htk_settle(h, i, &wait);
+		htk_finish_stream(h, i, HT_MSG_STREAM_FLUSH, &wait);
+		if (htk_finish_stream(h, i, HT_MSG_STREAM_CLOSE, &wait))
 			dev_warn(&h->vdev->dev,
 				 "stream %u: the host did not close it\n", i);
+		else
+			htk_wait_start(&wait);
 		mutex_lock(&h->control);
 		htk_disown(h, i);
 		mutex_unlock(&h->control);
@@ -335,6 +347,9 @@ void htk_close_owner(struct htk_owner *owner)
 {
 	struct htk *h = owner->h;
 
+	/* Pairs with htk_disown().  Who has none waits for nobody. */
+	if (!smp_load_acquire(&owner->open))
+		return;
 	down_read(&h->life);
 	htk_close_streams(h, owner);
 	up_read(&h->life);

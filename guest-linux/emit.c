@@ -250,6 +250,8 @@ static int htk_emit_start(struct htk *h)
 		return -ENOMEM;
 	}
 	for (i = 0; i < htk_nr_classes; i++) {
+		/* Not the id of another device: there it is another class. */
+		WRITE_ONCE(htk_classes[i]->id, 0);
 		ret = ht_register(&h->core, htk_classes[i]);
 		if (ret < 0)
 			dev_err(&h->vdev->dev, "class %s: error %d\n",
@@ -296,6 +298,20 @@ static void htk_emit_choose(void)
 	}
 }
 
+/*
+ * No device takes events, and none is expected back.
+ *
+ * Context: htk_emit_mutex held
+ */
+static void htk_emit_off(void)
+{
+	unsigned int i;
+
+	WRITE_ONCE(htk_emit_paused, false);
+	for (i = 0; i < htk_nr_classes; i++)
+		WRITE_ONCE(htk_classes[i]->id, 0);
+}
+
 /**
  * htk_emit_add() - a device is ready
  * @h: takes the kernel's events, if no other does
@@ -318,24 +334,31 @@ void htk_emit_add(struct htk *h)
  */
 void htk_emit_remove(struct htk *h, bool back)
 {
-	unsigned int i;
-
 	cpus_read_lock();
 	mutex_lock(&htk_emit_mutex);
-	list_del(&h->source);
+	/* A device that did not wake up was removed before. */
+	list_del_init(&h->source);
 	if (htk_emit_device == h) {
 		WRITE_ONCE(htk_emit_paused, true);
 		htk_emit_stop();
 		htk_emit_device = NULL;
 		htk_emit_choose();
-		if (!htk_emit_device && !back) {
-			WRITE_ONCE(htk_emit_paused, false);
-			for (i = 0; i < htk_nr_classes; i++)
-				WRITE_ONCE(htk_classes[i]->id, 0);
-		}
+		if (!htk_emit_device && !back)
+			htk_emit_off();
 	}
 	mutex_unlock(&htk_emit_mutex);
 	cpus_read_unlock();
+}
+
+/**
+ * htk_emit_lost() - a device that was to come back does not
+ */
+void htk_emit_lost(void)
+{
+	mutex_lock(&htk_emit_mutex);
+	if (!htk_emit_device)
+		htk_emit_off();
+	mutex_unlock(&htk_emit_mutex);
 }
 
 static enum cpuhp_state htk_emit_cpuhp;

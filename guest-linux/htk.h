@@ -26,6 +26,7 @@
 
 struct htk;
 struct htk_virtio;
+struct htk_wait;
 
 /**
  * struct htk_transport - what differs between BARs and virtqueues
@@ -49,7 +50,8 @@ struct htk_virtio;
  *
  * Only virtio has these:
  * @drain: hand over everything that was committed; 0 or -EAGAIN
- * @settle: wait until the device has returned every buffer of the stream
+ * @settle: wait until the device has returned every buffer of the stream, or
+ *          @wait is over
  *
  * @last: the kernel ends: have the host look at what was committed in the
  *        stream.  Any context; waits for nothing
@@ -70,7 +72,7 @@ struct htk_transport {
 				  unsigned long index);
 	struct ht_ring_control *(*ring_addr)(struct htk *h, u32 stream);
 	int (*drain)(struct htk *h, u32 stream);
-	int (*settle)(struct htk *h, u32 stream);
+	int (*settle)(struct htk *h, u32 stream, struct htk_wait *wait);
 	void (*last)(struct htk *h, u32 stream);
 };
 
@@ -80,11 +82,13 @@ struct htk_transport {
  * @closed: what mappings of a control page show once the stream is not open:
  *          zeroes, so that state is HT_STREAM_CLOSED and every commit looks
  * @stray: the same for packets: stores that nobody reads
+ * @open: streams it has; written with h->control held
  */
 struct htk_owner {
 	struct htk *h;
 	struct page *closed;
 	struct page *stray;
+	u32 open;
 };
 
 enum htk_phase {
@@ -119,7 +123,8 @@ struct htk_claim {
  * @claims: of each stream
  * @mappings: an inode of the driver's own, whose address space all files of
  *            the device share, so that one call revokes a stream in all of
- *            them.  Not that of a node, which would keep its file system.
+ *            them.  Not that of a node, which would keep its file system, nor
+ *            of a file system that looks for its own inode behind a mapping
  */
 struct htk {
 	struct ht_device core;
@@ -139,7 +144,7 @@ struct htk {
 	u32 generation;
 	struct htk_claim claims[HT_STREAMS_MAX];
 	struct htk_owner kernel;
-	struct file *mappings;
+	struct inode *mappings;
 	u32 mapping;
 
 	/* pci.c */
@@ -230,6 +235,7 @@ void htk_virtio_queue_work(struct htk *h, u32 stream);
 extern const struct ht_port_ops htk_port_ops;
 void htk_emit_add(struct htk *h);
 void htk_emit_remove(struct htk *h, bool back);
+void htk_emit_lost(void);
 int htk_emit_init(void);
 void htk_emit_exit(void);
 

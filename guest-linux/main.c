@@ -6,27 +6,52 @@
  * emits events of the kernel itself; the specification of the device is
  * docs/specs/hypertrace.rst.
  */
-#include <linux/file.h>
+#include <linux/fs.h>
+#include <linux/fs_context.h>
 #include <linux/idr.h>
 #include <linux/module.h>
-#include <linux/shmem_fs.h>
+#include <linux/mount.h>
+#include <linux/pseudo_fs.h>
 #include <linux/slab.h>
+#include <linux/virtio_config.h>
 
 #include <uapi/linux/hypertrace.h>
 #include <uapi/linux/virtio_ring.h>
 
 #include "htk.h"
-#include "compat.h"
 
 static DEFINE_IDA(htk_ida);
 static atomic_t htk_generation;
+
+/* Mappings ---------------------------------------------------------------- */
+
+#define HTK_FS_MAGIC	0x48545243
+
+static int htk_fs_init(struct fs_context *fc)
+{
+	return init_pseudo(fc, HTK_FS_MAGIC) ? 0 : -ENOMEM;
+}
+
+/*
+ * Nobody else finds it: it is not registered, and has no owner, since the
+ * module itself has it mounted while it is loaded.
+ */
+static struct file_system_type htk_fs = {
+	.name		 = KBUILD_MODNAME,
+	.init_fs_context = htk_fs_init,
+	.kill_sb	 = kill_anon_super,
+};
+
+static struct vfsmount *htk_mnt;
+
+/* Devices ----------------------------------------------------------------- */
 
 static void htk_release(struct kref *kref)
 {
 	struct htk *h = container_of(kref, struct htk, kref);
 
 	if (h->mappings)
-		fput(h->mappings);
+		iput(h->mappings);
 	ida_free(&htk_ida, h->id);
 	kfree(h);
 }
@@ -84,7 +109,8 @@ static int htk_probe(struct virtio_device *vdev)
 	h->vdev = vdev;
 	h->core.ops = &htk_port_ops;
 	vdev->priv = h;
-	h->mappings = shmem_file_setup(h->name, 0, HTK_NO_VM_FLAGS);
+	INIT_LIST_HEAD(&h->source);
+	h->mappings = alloc_anon_inode(htk_mnt->mnt_sb);
 	if (IS_ERR(h->mappings)) {
 		ret = PTR_ERR(h->mappings);
 		h->mappings = NULL;
@@ -205,12 +231,12 @@ static int __maybe_unused htk_restore(struct virtio_device *vdev)
 	int ret = h->transport->restore(h);
 
 	if (ret)
-		return ret;
+		goto lost;
 	virtio_device_ready(vdev);
 	ret = h->transport->ready(h);
 	if (ret) {
 		dev_err(&vdev->dev, "takeover: error %d\n", ret);
-		return ret;
+		goto lost;
 	}
 	mutex_lock(&h->control);
 	down_write(&h->map_sem);
@@ -220,6 +246,10 @@ static int __maybe_unused htk_restore(struct virtio_device *vdev)
 	mutex_unlock(&h->control);
 	htk_emit_add(h);
 	return 0;
+
+lost:
+	htk_emit_lost();
+	return ret;
 }
 
 static const struct virtio_device_id htk_ids[] = {
@@ -248,10 +278,14 @@ static struct virtio_driver htk_driver = {
 
 static int __init htk_init(void)
 {
-	int ret = htk_shutdown_init();
+	int ret;
 
+	htk_mnt = kern_mount(&htk_fs);
+	if (IS_ERR(htk_mnt))
+		return PTR_ERR(htk_mnt);
+	ret = htk_shutdown_init();
 	if (ret)
-		return ret;
+		goto unmount;
 	ret = htk_emit_init();
 	if (ret)
 		goto shutdown;
@@ -264,6 +298,8 @@ emit:
 	htk_emit_exit();
 shutdown:
 	htk_shutdown_exit();
+unmount:
+	kern_unmount(htk_mnt);
 	return ret;
 }
 module_init(htk_init);
@@ -273,6 +309,7 @@ static void __exit htk_exit(void)
 	unregister_virtio_driver(&htk_driver);
 	htk_emit_exit();
 	htk_shutdown_exit();
+	kern_unmount(htk_mnt);
 }
 module_exit(htk_exit);
 

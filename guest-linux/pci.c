@@ -149,7 +149,8 @@ static int htk_pci_probe(struct htk *h)
 
 	ret = -ENOMEM;
 	h->ram_phys = pci_resource_start(pdev, HT_PCI_BAR_RING);
-	h->ram = memremap(h->ram_phys, ram_size, MEMREMAP_WB);
+	/* Memory of the device is the host's: never encrypted. */
+	h->ram = memremap(h->ram_phys, ram_size, MEMREMAP_WB | MEMREMAP_DEC);
 	if (!h->ram)
 		goto unmap_regs;
 	h->mapping = htk_pci_mapping(h);

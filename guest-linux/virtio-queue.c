@@ -10,6 +10,7 @@
  * it is read once and bounds only what it may damage: addresses are computed
  * from the low bits of positions, and lengths never exceed a packet.
  */
+#include <linux/cpumask.h>
 #include <linux/delay.h>
 #include <linux/mm.h>
 #include <linux/scatterlist.h>
@@ -196,10 +197,15 @@ void htk_virtio_irq_work(struct irq_work *work)
 		virtqueue_notify(s->vq);
 }
 
-/* Context: any */
+/*
+ * On a CPU that dies it would stay queued: there the timer hands over instead.
+ *
+ * Context: any
+ */
 void htk_virtio_queue_work(struct htk *h, u32 stream)
 {
-	irq_work_queue(&h->virtio->streams[stream]->work);
+	if (cpu_online(raw_smp_processor_id()))
+		irq_work_queue(&h->virtio->streams[stream]->work);
 }
 
 /* The other CPUs may have been stopped anywhere: no lock is waited for. */
@@ -240,14 +246,12 @@ void htk_virtio_flush_work(struct work_struct *work)
 		schedule_delayed_work(&v->flush, htk_flush_delay(v->h));
 }
 
-int htk_virtio_settle(struct htk *h, u32 stream)
+int htk_virtio_settle(struct htk *h, u32 stream, struct htk_wait *wait)
 {
 	struct htk_vstream *s = h->virtio->streams[stream];
-	struct htk_wait wait;
 	unsigned long flags;
 	unsigned int count;
 
-	htk_wait_start(&wait);
 	for (;;) {
 		raw_spin_lock_irqsave(&s->lock, flags);
 		htk_virtio_reap_locked(h, s);
@@ -257,7 +261,7 @@ int htk_virtio_settle(struct htk *h, u32 stream)
 			return 0;
 		if (virtqueue_is_broken(s->vq))
 			return -EIO;
-		if (htk_wait_over(&wait))
+		if (htk_wait_over(wait))
 			return -ETIMEDOUT;
 		usleep_range(50, 500);
 	}

@@ -18,7 +18,7 @@ ln -s libhypertrace.so.0 "$libraries/libhypertrace.so"
 # Not what the machine that runs the tests may have
 export HYPERTRACE_DEVICE=/nonexistent
 
-echo "1..8"
+echo "1..9"
 test=0
 failed=0
 
@@ -75,6 +75,31 @@ else
     skip "C++17" "no C++ compiler"
 fi
 check "a program with all kinds of fields" "$libraries/fields"
+
+# To lld, __start_ and __stop_ hold nothing.
+cat >"$libraries/sections.c" <<END
+#include <hypertrace.h>
+HT_EVENT(one);
+HT_EVENT(two, (u32, n));
+int main(void)
+{
+    ht_trace(one);
+    ht_trace(two, 2);
+    return ht_module.end - ht_module.begin == 2 ? 0 : 1;
+}
+END
+# shellcheck disable=SC2317
+collected() {
+    # shellcheck disable=SC2086
+    ${CC:-cc} $strict -ffunction-sections -fdata-sections \
+        -fuse-ld=lld -Wl,--gc-sections "$libraries/sections.c" \
+        -o "$libraries/sections" -ldl && "$libraries/sections"
+}
+if command -v ld.lld >/dev/null; then
+    check "classes survive the linker's garbage collection" collected
+else
+    skip "classes survive the linker's garbage collection" "no lld"
+fi
 unset LD_LIBRARY_PATH
 check "no library" "$program" none
 export LD_LIBRARY_PATH="$libraries"

@@ -97,6 +97,7 @@
 /*
  * In a program, a pointer to the class is in a section of its own, by which
  * what trace.h adds to each program and shared object finds all classes.
+ * Nothing else refers to it: --gc-sections keeps what is marked "retain".
  */
 #if defined(__KERNEL__) || !__STDC_HOSTED__
 #define HT_EV_OFF       NULL
@@ -105,7 +106,16 @@
 #define HT_EV_OFF       (&ht_off)
 #define HT_EV_LINK(ident)                                                   \
     static struct ht_class *const ht_link_##ident                           \
-        __attribute__((section("ht_classes"), used)) = &ht_class_##ident;
+        __attribute__((section("ht_classes"), used HT_EV_RETAIN)) =         \
+            &ht_class_##ident;
+
+#define HT_EV_RETAIN
+#ifdef __has_attribute
+#if __has_attribute(retain)
+#undef HT_EV_RETAIN
+#define HT_EV_RETAIN    , retain
+#endif
+#endif
 
 /* The switch of a class that nobody registered */
 __attribute__((weak, visibility("hidden"))) uint8_t ht_off = 0;

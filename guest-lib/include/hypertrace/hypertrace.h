@@ -140,8 +140,8 @@ struct ht_stream_params {
  * @dev: an open device
  * @cls: the class; its id is set
  *
- * Registering a class again is cheap and gives the same id.  Waits until
- * the host's backend is ready for it (typically under a millisecond).
+ * Registering a class again is cheap and gives the same id.  Waits for the
+ * device, not for the host's backends (typically under a millisecond).
  * Not for the emit path.  Threads: one at a time a device.
  *
  * Return: the id, 1 to HT_CLASSES_MAX; -EINVAL: a name or field is not as
@@ -163,10 +163,12 @@ int ht_stream_open(struct ht_device *dev, struct ht_stream *s,
                    const struct ht_stream_params *params);
 
 /**
- * ht_stream_flush() - have all committed events delivered now
+ * ht_stream_flush() - have the host take all committed events now
  * @s: the stream
  *
- * Called by the producer.  Returns when the backends have the events.
+ * Called by the producer.  Returns when the events are in the host's memory:
+ * the guest may end, its memory may go, and they still reach the backends,
+ * which are not waited for.
  *
  * Return: 0; -EIO: the stream was stopped as corrupt or closed by the host;
  * -EBUSY: called between ht_get() and ht_commit(); -ETIMEDOUT.
