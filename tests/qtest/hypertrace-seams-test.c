@@ -1,0 +1,458 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * hypertrace: where the road of an event passes from one hand to another
+ *
+ * Queues as long as virtio allows, full before anybody is told; what was handed
+ * over before a close, a reset, a stop or a migration; turns of the main loop
+ * and calls of a doorbell that are bounded; the last counts.
+ */
+#include "qemu/osdep.h"
+#include "qemu/bswap.h"
+#include "libqtest.h"
+#include "libqos/hypertrace.h"
+#include "standard-headers/linux/virtio_pci.h"
+
+#define PACKET 65536u
+#define PROPS "streams=4,packet-size=65536,packets=4"
+#define VIRTIO "channel=virtio," PROPS
+
+/* The longest queue a driver may ask for */
+#define LONG 1024u
+/* Of a buffer: header, the first one's packet header, and an event */
+#define BUFFER 128u
+
+/* A stream and its queue, of LONG buffers */
+typedef struct Flood {
+    QHtStream s;
+    QVirtQueue *vq;
+    uint64_t mem;
+    uint16_t avail;
+} Flood;
+
+static void flood_init(Flood *f, QHt *h, uint32_t index)
+{
+    QVirtioPCIDevice *pci = h->pci;
+
+    memset(f, 0, sizeof(*f));
+    f->s.index = index;
+    qvirtqueue_cleanup(pci->vdev.bus, h->data[index], h->alloc);
+    pci->vdev.bus->queue_select(&pci->vdev, HT_VQ_DATA(index));
+    qpci_io_writew(pci->pdev, pci->bar, pci->common_cfg_offset +
+                   offsetof(struct virtio_pci_common_cfg, queue_size), LONG);
+    h->data[index] = qvirtqueue_setup(&pci->vdev, h->alloc, HT_VQ_DATA(index));
+    f->vq = h->data[index];
+    g_assert_cmpuint(f->vq->size, ==, LONG);
+    f->mem = guest_alloc(h->alloc, LONG * BUFFER);
+}
+
+static uint16_t used(Flood *f)
+{
+    return qtest_readw(f->s.h->qts, f->vq->used + 2);
+}
+
+/*
+ * Make @n buffers of an event each available, all at once, and tell nobody.
+ * All before were used.
+ */
+static void flood_put(Flood *f, uint32_t id, unsigned n)
+{
+    QTestState *qts = f->s.h->qts;
+    g_autofree uint8_t *mem = g_malloc0(LONG * BUFFER);
+    struct vring_desc *desc = g_new0(struct vring_desc, LONG);
+    uint16_t ring[LONG];
+    unsigned i;
+
+    for (i = 0; i < n; i++) {
+        uint8_t *b = mem + i * BUFFER;
+        struct ht_submit *sub = (struct ht_submit *)b;
+        uint32_t from = f->s.offset;
+
+        sub->from = cpu_to_le64(f->s.submitted);
+        sub->stream = cpu_to_le32(f->s.index);
+        qht_write_number(&f->s, id, f->s.events);
+        /* all of it fits a packet */
+        g_assert_cmpuint(f->s.offset, >, from);
+        f->s.submitted = f->s.offset;
+        sub->to = cpu_to_le64(f->s.submitted);
+        memcpy(b + sizeof(*sub), f->s.image + from, f->s.offset - from);
+        desc[i].addr = cpu_to_le64(f->mem + i * BUFFER);
+        desc[i].len = cpu_to_le32(sizeof(*sub) + f->s.offset - from);
+    }
+    for (i = 0; i < LONG; i++) {
+        ring[i] = cpu_to_le16((uint16_t)(i - f->avail) % LONG);
+    }
+    qtest_memwrite(qts, f->mem, mem, LONG * BUFFER);
+    qtest_memwrite(qts, f->vq->desc, desc, LONG * sizeof(*desc));
+    qtest_memwrite(qts, f->vq->avail + 4, ring, sizeof(ring));
+    f->avail += n;
+    qtest_writew(qts, f->vq->avail + 2, f->avail);
+    g_free(desc);
+}
+
+static void flood_kick(Flood *f)
+{
+    QVirtioDevice *vdev = &f->s.h->pci->vdev;
+
+    vdev->bus->virtqueue_kick(vdev, f->vq);
+}
+
+static void flood_open(Flood *f, QHt *h, uint32_t index)
+{
+    flood_init(f, h, index);
+    qht_stream_open(&f->s, h, index);
+}
+
+/* What is asked of the device when its queues are full --------------------- */
+
+static void ask_flush(Flood *f)
+{
+    qht_stream_flush(&f->s);
+}
+
+static void ask_close(Flood *f)
+{
+    qht_stream_close(&f->s);
+}
+
+static void ask_reset(Flood *f)
+{
+    qtest_system_reset(f->s.h->qts);
+}
+
+static void ask_stop(Flood *f)
+{
+    qtest_qmp_assert_success(f->s.h->qts, "{'execute': 'stop'}");
+}
+
+static void ask_takeover(Flood *f)
+{
+    struct ht_msg m = { 0 };
+
+    g_assert_cmpuint(qht_call(f->s.h, HT_MSG_TAKEOVER, &m, sizeof(m)), ==,
+                     HT_STATUS_OK);
+    QHT_WAIT(!qht_stream_flag(f->s.h, f->s.index, "open"));
+}
+
+static void ask_unplug(Flood *f)
+{
+    qtest_qmp_device_del_send(f->s.h->qts, "ht");
+    qtest_outl(f->s.h->qts, 0xae08, 1u << QHT_SLOT);
+    qht_wait_deleted(f->s.h);
+}
+
+typedef struct Ask {
+    const char *name;
+    void (*ask)(Flood *f);
+    bool whole;                 /* of the device, not of a stream */
+} Ask;
+
+static const Ask asks[] = {
+    { "flush", ask_flush },
+    { "close", ask_close },
+    { "reset", ask_reset, true },
+    { "stop", ask_stop, true },
+    { "takeover", ask_takeover, true },
+    { "unplug", ask_unplug, true },
+};
+
+/* What was available then is recorded, however long the queue is. */
+static void test_full_queue(const void *opaque)
+{
+    static const unsigned counts[] = { 300, LONG };
+    const Ask *ask = opaque;
+    QHt *h = qht_boot("pc", "log", VIRTIO, NULL);
+    uint32_t id = qht_register_number(h, "number");
+    Flood f[G_N_ELEMENTS(counts)];
+    unsigned i;
+
+    for (i = 0; i < G_N_ELEMENTS(counts); i++) {
+        flood_open(&f[i], h, i);
+        flood_put(&f[i], id, counts[i]);
+    }
+    if (ask->whole) {
+        ask->ask(&f[0]);
+    } else {
+        for (i = 0; i < G_N_ELEMENTS(counts); i++) {
+            ask->ask(&f[i]);
+            g_assert_cmpuint(qht_stream_stat(h, i, "events"), >=, counts[i]);
+        }
+    }
+    if (ask->ask == ask_unplug) {
+        QHT_WAIT(qht_file_count(h->log, "closed, 0 events") == 2);
+    } else {
+        g_assert_cmpuint(qht_stat(h, "events"), ==, counts[0] + counts[1]);
+        g_assert_cmpuint(qht_stat(h, "dropped"), ==, 0);
+        g_assert_cmpuint(qht_stat(h, "errors"), ==, 0);
+        qht_settle(h);
+    }
+    for (i = 0; i < G_N_ELEMENTS(counts); i++) {
+        qht_assert_numbers(h->log, i, 0, counts[i]);
+        qht_stream_forget(&f[i].s);
+    }
+    qht_quit(h);
+}
+
+/* Turns of the main loop --------------------------------------------------- */
+
+/*
+ * One kick for many buffers: what else the main loop has to do is done in
+ * between, as reading a queue's index.  That this program is never fast enough
+ * to see it is not likely, and tried often.
+ */
+static void bounded_turns(bool open)
+{
+    QHt *h = qht_boot("pc", "null", VIRTIO, NULL);
+    uint32_t id = qht_register_number(h, "number");
+    unsigned i, tries, between = 0;
+    Flood f[4];
+
+    for (tries = 0; between == 0; tries++) {
+        uint64_t all;
+
+        g_assert_cmpuint(tries, <, 20);
+        for (i = 0; i < G_N_ELEMENTS(f); i++) {
+            if (tries == 0) {
+                flood_init(&f[i], h, i);
+            }
+            /* where nobody listens, anything does */
+            if (open || tries == 0) {
+                QHtStream *s = &f[i].s;
+
+                qht_stream_open(s, h, i);
+                if (!open) {
+                    struct ht_msg_stream m = {
+                        .stream = cpu_to_le32(i),
+                        .instance = cpu_to_le64(s->instance),
+                    };
+
+                    g_assert_cmpuint(qht_call(h, HT_MSG_STREAM_CLOSE, &m,
+                                              sizeof(m)), ==, HT_STATUS_OK);
+                }
+            }
+            flood_put(&f[i], id, LONG);
+        }
+        flood_kick(&f[0]);
+        do {
+            all = 0;
+            for (i = 0; i < G_N_ELEMENTS(f); i++) {
+                all += (uint16_t)(used(&f[i]) - (f[i].avail - LONG));
+            }
+            between += all > 0 && all < LONG * G_N_ELEMENTS(f);
+        } while (all < LONG * G_N_ELEMENTS(f));
+        for (i = 0; i < G_N_ELEMENTS(f); i++) {
+            if (open) {
+                qht_stream_close(&f[i].s);
+            } else {
+                f[i].s.offset = f[i].s.submitted = 0;
+            }
+        }
+    }
+    g_test_message("%u readings in between, %u tries", between, tries);
+    g_assert_cmpuint(qht_stat(h, "errors"), ==,
+                     open ? 0 : LONG * G_N_ELEMENTS(f) * tries);
+    for (i = 0; i < G_N_ELEMENTS(f); i++) {
+        qht_stream_forget(&f[i].s);
+    }
+    qht_quit(h);
+}
+
+static void test_turns_open(void)
+{
+    bounded_turns(true);
+}
+
+static void test_turns_closed(void)
+{
+    bounded_turns(false);
+}
+
+/*
+ * Stream 0 is flooded: whenever its queue is empty, it is filled again.  A
+ * buffer of stream 1 waits for a queue's worth at most.
+ */
+static void test_fair(void)
+{
+    QHt *h = qht_boot("pc", "null", VIRTIO, NULL);
+    uint32_t id = qht_register_number(h, "number");
+    unsigned round;
+    Flood f[2];
+
+    for (round = 0; round < 3; round++) {
+        unsigned i, refills = 0;
+
+        for (i = 0; i < 2; i++) {
+            if (round == 0) {
+                flood_init(&f[i], h, i);
+            }
+            qht_stream_open(&f[i].s, h, i);
+        }
+        flood_put(&f[0], id, LONG);
+        flood_put(&f[1], id, 1);
+        flood_kick(&f[0]);
+        flood_kick(&f[1]);
+        while (used(&f[1]) != f[1].avail) {
+            if (used(&f[0]) == f[0].avail) {
+                g_assert_cmpuint(refills, <, 2);
+                refills++;
+                flood_put(&f[0], id, LONG);
+                flood_kick(&f[0]);
+            }
+        }
+        for (i = 0; i < 2; i++) {
+            qht_stream_close(&f[i].s);
+        }
+    }
+    g_assert_cmpuint(qht_stat(h, "errors"), ==, 0);
+    qht_quit(h);
+}
+
+/* A doorbell, or whoever has the stream's lock, takes a piece at a time. */
+static void test_doorbell(void)
+{
+    QHt *h = qht_boot("pc", "null", "channel=hypercall," PROPS, NULL);
+    uint32_t id = qht_register_number(h, "number");
+    uint64_t before;
+    QHtStream s;
+
+    qht_stream_open(&s, h, 0);
+    qht_write_number(&s, id, 0);
+    qht_doorbell(&s);
+    before = qht_stream_stat(h, 0, "wakeups");
+    qht_write_numbers(&s, id, 1, 8001);
+    qht_doorbell(&s);
+    QHT_WAIT(qht_stream_stat(h, 0, "events") == s.events);
+    /* 12 bytes each */
+    g_assert_cmpuint(qht_stream_stat(h, 0, "wakeups") - before, >=,
+                     8000 * 12 / 8192);
+    qht_stream_close(&s);
+    qht_quit(h);
+}
+
+/* Migration ---------------------------------------------------------------- */
+
+/* The device has more to do when the VM moves. */
+static void test_busy_move(void)
+{
+    QHt *h = qht_boot("pc", "log", VIRTIO, NULL);
+    uint32_t id = qht_register_number(h, "number");
+    uint64_t from = 0;
+    unsigned round, i;
+    Flood f[4];
+
+    for (i = 0; i < G_N_ELEMENTS(f); i++) {
+        flood_open(&f[i], h, i);
+    }
+    for (round = 0; round < 6; round++) {
+        QHtTarget *t = qht_target("pc", "log", VIRTIO, NULL);
+        char *file = qht_temporary(), *log;
+        unsigned n = 200 + (round * 409) % 600;
+
+        for (i = 0; i < G_N_ELEMENTS(f); i++) {
+            flood_put(&f[i], id, n);
+            flood_kick(&f[i]);
+        }
+        if (round & 1) {
+            qtest_qmp_assert_success(h->qts, "{'execute': 'stop'}");
+        }
+        g_assert_true(qht_save(h, file));
+        g_assert_true(qht_load(t, file));
+        qht_unlink(file);
+        log = qht_move(h, t, false);
+        qtest_qmp_assert_success(h->qts, "{'execute': 'cont'}");
+        for (i = 0; i < G_N_ELEMENTS(f); i++) {
+            g_assert_false(qht_stream_flag(h, i, "stopped"));
+            g_assert_cmpuint(used(&f[i]), ==, f[i].avail);
+            qht_assert_numbers(log, i, from, f[i].s.events);
+        }
+        from = f[0].s.events;
+        qht_unlink(log);
+        qht_target_free(t);
+    }
+    for (i = 0; i < G_N_ELEMENTS(f); i++) {
+        flood_put(&f[i], id, 1);
+        qht_stream_close(&f[i].s);
+    }
+    qht_settle(h);
+    for (i = 0; i < G_N_ELEMENTS(f); i++) {
+        qht_assert_numbers(h->log, i, from, from + 1);
+    }
+    g_assert_cmpuint(qht_stat(h, "errors"), ==, 0);
+    qht_quit(h);
+}
+
+/* The last count ----------------------------------------------------------- */
+
+static void last_stop(QHt *h)
+{
+    qtest_qmp_assert_success(h->qts, "{'execute': 'stop'}");
+}
+
+static void last_save(QHt *h)
+{
+    char *file = qht_temporary();
+
+    g_assert_true(qht_save(h, file));
+    qht_unlink(file);
+}
+
+static void last_unplug(QHt *h)
+{
+    qtest_qmp_device_del_send(h->qts, "ht");
+    qtest_outl(h->qts, 0xae08, 1u << QHT_SLOT);
+    qht_wait_deleted(h);
+}
+
+/* What the guest discarded is in the trace, though no event follows. */
+static void test_last_count(const void *channel)
+{
+    static void (*const ends[])(QHt *h) = {
+        last_stop, last_save, last_unplug, NULL,
+    };
+    unsigned i;
+
+    for (i = 0; i < G_N_ELEMENTS(ends); i++) {
+        g_autofree char *props = g_strdup_printf("channel=%s," PROPS,
+                                                 (const char *)channel);
+        QHt *h = qht_boot("pc", "log", props, NULL);
+        uint32_t id = qht_register_number(h, "number");
+        char *log = g_steal_pointer(&h->log);
+        QHtStream s;
+
+        qht_stream_open(&s, h, 0);
+        qht_write_number(&s, id, 0);
+        qht_commit(&s);
+        QHT_WAIT(qht_stream_stat(h, 0, "events") == 1);
+        qht_ring_writeq(h, 0, QHT_GUEST(lost), 5);
+        if (ends[i]) {
+            ends[i](h);
+            QHT_WAIT(qht_file_count(log, ", 5 events discarded") == 1);
+        }
+        qht_stream_forget(&s);
+        qht_quit(h);
+        g_assert_cmpuint(qht_file_count(log, ", 5 events discarded"), >, 0);
+        qht_unlink(log);
+    }
+}
+
+int main(int argc, char **argv)
+{
+    static const QHtTest tests[] = {
+        { "last-count", test_last_count, QHT_RINGS },
+    };
+    unsigned i;
+
+    g_test_init(&argc, &argv, NULL);
+    for (i = 0; i < G_N_ELEMENTS(asks); i++) {
+        g_autofree char *path = g_strdup_printf(
+            "hypertrace/seams/virtio/full-queue/%s", asks[i].name);
+
+        qtest_add_data_func(path, &asks[i], test_full_queue);
+    }
+    qtest_add_func("hypertrace/seams/virtio/turns-open", test_turns_open);
+    qtest_add_func("hypertrace/seams/virtio/turns-closed", test_turns_closed);
+    qtest_add_func("hypertrace/seams/virtio/fair", test_fair);
+    qtest_add_func("hypertrace/seams/virtio/busy-move", test_busy_move);
+    qtest_add_func("hypertrace/seams/hypercall/doorbell", test_doorbell);
+    qht_add_tests("seams", tests, G_N_ELEMENTS(tests));
+    return g_test_run();
+}
