@@ -143,7 +143,7 @@ run_e2e() {
     # A guest waits for its host half of the time.
     parallel=
     ! "$HT_PYTHON" -c 'import xdist' 2>/dev/null ||
-        parallel="-n 2 --dist loadgroup"
+        parallel="-n 3 --dist loadgroup"
     # shellcheck disable=SC2086
     in_memory "$HT_PYTHON" -m pytest -p no:cacheprovider -rs --tb=short \
         $parallel --junitxml="$results/e2e.junit.xml" tests/e2e \

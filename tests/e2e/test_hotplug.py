@@ -280,27 +280,34 @@ def test_failed_adds(channel, tmp_path):
         assert stats["dropped"] == stats["errors"] == 0
 
 
+def cycles(vm, channel, count):
+    for n in range(count):
+        if n % 4 == 0:
+            with pytest.raises(Failure):
+                vm.qmp.command("device_add", driver="hypertrace", id="x",
+                               **{"channel": channel, "backend": "be",
+                                  **BAD[n // 4 % (len(BAD) - 1)]})
+        vm.qmp.command("device_add", driver="hypertrace", id="x",
+                       channel=channel, backend="be", streams=4, name="x")
+        vm.qmp.command("device_del", id="x")
+        vm.qmp.command("system_reset")
+        vm.qmp.wait_event("DEVICE_DELETED", 30, device="x")
+
+
 def test_cycles_leak_nothing(channel, tmp_path):
     """Two hundred times, and fifty in vain; the VM stands still, a reset
     stands for the guest that lets the device go."""
     with htpayload.Payload("probe", accel="tcg", workdir=tmp_path,
                            args=["-S", "-action", "reboot=reset", "-object",
                                  "hypertrace-backend-null,id=be"]) as vm:
-        for n in range(200):
-            if n % 4 == 0:
-                with pytest.raises(Failure):
-                    vm.qmp.command("device_add", driver="hypertrace", id="x",
-                                   **{"channel": channel, "backend": "be",
-                                      **BAD[n // 4 % (len(BAD) - 1)]})
-            vm.qmp.command("device_add", driver="hypertrace", id="x",
-                           channel=channel, backend="be", streams=4,
-                           name="x")
-            vm.qmp.command("device_del", id="x")
-            vm.qmp.command("system_reset")
-            vm.qmp.wait_event("DEVICE_DELETED", 30, device="x")
-            if n == 79:
-                before = held(vm)
-        after = held(vm)
-    assert_no_more(after, before)
-    # 120 cycles: a device that leaves but 2 KiB behind is found
-    assert after[0] - before[0] <= 240, (before, after)
+        cycles(vm, channel, 80)
+        # What grows once, late on a busy machine, does not grow again.
+        for _ in range(3):
+            before = held(vm)
+            cycles(vm, channel, 120)
+            after = held(vm)
+            assert_no_more(after, before)
+            # a device that leaves but 2 KiB behind is found
+            if after[0] - before[0] <= 240:
+                return
+    assert False, (before, after)
