@@ -46,10 +46,11 @@ static bool try_lock(void)
     return !__atomic_exchange_n(&locked, 1, __ATOMIC_ACQUIRE);
 }
 
+/* Sleep: to yield lets no thread run that has a lower priority. */
 static void lock(void)
 {
     while (!try_lock()) {
-        ht_sys_yield();
+        ht_sys_sleep_ns(500000);
     }
 }
 
@@ -165,36 +166,60 @@ static void switch_class(struct ht_class *cls, const uint8_t *to)
     __atomic_store_n(&cls->on, to, __ATOMIC_RELEASE);
 }
 
-/* Context: locked, the device is open */
-static void register_class(struct ht_class *cls)
+static void set_generation(uint32_t to)
 {
-    switch_class(cls, ht_register(&device, cls) < 0 ? &off : &on);
+    /* Pairs with ht_trace_open(): capabilities and ids are there before. */
+    __atomic_store_n(&generation, to, __ATOMIC_RELEASE);
 }
 
-static void register_module(struct ht_module *m)
+/*
+ * A host that does not answer is waited for once, not for each class: all are
+ * registered again when a stream or a class is next wanted.
+ *
+ * Context: locked, the device is open
+ */
+static int register_class(struct ht_class *cls)
+{
+    int r = ht_register(&device, cls);
+
+    switch_class(cls, r < 0 ? &off : &on);
+    if (r == -ETIMEDOUT) {
+        set_generation(0);
+        return r;
+    }
+    return 0;
+}
+
+static int register_module(struct ht_module *m)
 {
     struct ht_class *const *cls;
+    int r = 0;
 
-    for (cls = m->begin; cls < m->end; cls++) {
+    for (cls = m->begin; cls < m->end && !r; cls++) {
         if (*cls) {
-            register_class(*cls);
+            r = register_class(*cls);
         }
     }
+    return r;
 }
 
 /* Context: locked, the device is open and just turned out to be this one */
-static void register_all(uint32_t new)
+static int register_all(uint32_t new)
 {
     struct ht_module *m;
     unsigned i;
+    int r = 0;
 
-    for (i = 0; i < nr_made; i++) {
-        register_class(made[i]);
+    for (i = 0; i < nr_made && !r; i++) {
+        r = register_class(made[i]);
     }
-    for (m = modules; m; m = m->next) {
-        register_module(m);
+    for (m = modules; m && !r; m = m->next) {
+        r = register_module(m);
     }
-    generation = new;
+    if (!r) {
+        set_generation(new);
+    }
+    return r;
 }
 
 void ht_trace_silence(void)
@@ -282,15 +307,14 @@ static int use_device(const struct ht_ioc_info *info)
     device.ops = &trace_ops;
     memcpy(&device.caps, info->caps, sizeof(device.caps));
     r = ht_device_init(&device);
-    if (r == 0) {
-        register_all(info->generation);
-    }
-    return r;
+    return r ? r : register_all(info->generation);
 }
 
 int ht_trace_open(struct ht_stream *s, struct ht_trace_map *map,
                   const struct ht_stream_params *params)
 {
+    /* A signal handler may open while its thread does. */
+    const struct opening interrupted = opening;
     struct ht_ioc_info info;
     int r = 0;
 
@@ -314,6 +338,7 @@ int ht_trace_open(struct ht_stream *s, struct ht_trace_map *map,
     if (opening.fd >= 0) {
         ht_sys_close(opening.fd);
     }
+    opening = interrupted;
     return r;
 }
 
@@ -384,6 +409,7 @@ void ht_trace_remove(struct ht_module *module)
     if (is_locked) {
         unlock();
     }
+    ht_trace_tell();
 }
 
 void ht_trace_builtin(struct ht_class *cls)
@@ -400,11 +426,16 @@ bool ht_event_is_on(const struct ht_class *cls)
 struct ht_class *ht_event_new(const char *name, const struct ht_field *fields,
                               unsigned nr_fields, unsigned loglevel)
 {
-    struct ht_class *cls = calloc(1, sizeof(*cls));
-    struct ht_field *copy = calloc(nr_fields + 1, sizeof(*copy));
+    struct ht_class *cls;
+    struct ht_field *copy;
     unsigned i;
 
-    if (!cls || !copy || nr_fields > HT_FIELDS_MAX || !name) {
+    if (nr_fields > HT_FIELDS_MAX || !name) {
+        return NULL;
+    }
+    cls = calloc(1, sizeof(*cls));
+    copy = calloc(nr_fields + 1, sizeof(*copy));
+    if (!cls || !copy) {
         goto fail;
     }
     for (i = 0; i < nr_fields; i++) {
@@ -436,10 +467,13 @@ struct ht_class *ht_event_new(const char *name, const struct ht_field *fields,
     }
 
 fail:
-    for (i = 0; copy && i < nr_fields && i < HT_FIELDS_MAX; i++) {
+    for (i = 0; copy && i < nr_fields; i++) {
         free((void *)copy[i].name);
     }
     free(copy);
+    if (cls) {
+        free((void *)cls->name);
+    }
     free(cls);
     return NULL;
 }

@@ -14,6 +14,7 @@
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <sys/prctl.h>
+#include <time.h>
 
 #include "hypertrace/port.h"
 #include "linux-sys.h"
@@ -22,7 +23,7 @@
 #define THREADS_MAX     256
 #define SHARED          (-1)            /* owner of the stream for everybody */
 #define SPINS           2000
-#define RETRY_TICKS     1000000000u     /* about half a second */
+#define RETRY_MS        500
 
 /**
  * struct thread_stream - a stream, and whose it is
@@ -30,6 +31,8 @@
  * @owner: thread id; 0: nobody's, SHARED: of those that have none
  * @holder: SHARED: the thread that emits, or 0
  * @last: SHARED: the thread of the event before
+ * @failed: SHARED: when it could not be opened, in ms; 0: it could
+ * @used: its thread has emitted to it, and may have pointers to it
  */
 struct thread_stream {
     struct ht_stream s;
@@ -37,12 +40,15 @@ struct thread_stream {
     int owner;
     int holder;
     int last;
+    uint64_t failed;
+    bool used;
 } __attribute__((aligned(64)));
 
 /* What a fork wipes */
 struct process {
     int alive;                  /* 0: this is a child */
-    int opened;                 /* streams, so far */
+    int pid;
+    int threads_seen;           /* that had a stream of their own, so far */
     uint64_t missed;            /* events without a stream, not told yet */
     struct thread_stream *shared;
     int sharing;                /* somebody opens that one, or did */
@@ -52,7 +58,7 @@ struct process {
 struct self {
     struct thread_stream *own;
     struct ht_stream *event_slot;       /* for ht_event_emit() */
-    uint64_t retry;             /* ht_clock() of the next try, or 0 */
+    uint64_t failed;            /* when opening did, in ms; 0: it did not */
     int tid;
     bool opening;
     bool ended;
@@ -87,27 +93,54 @@ static void missed(void)
 
 /* Streams ------------------------------------------------------------------ */
 
+/* A child of vfork() may ask, too. */
 static bool is_gone(int tid)
 {
-    return ht_sys_thread_exists(ht_sys_getpid(), tid) == -ESRCH;
+    return ht_sys_thread_exists(process->pid, tid) == -ESRCH;
 }
 
-/* The driver delivers what was committed when the last mapping goes. */
+static uint64_t now_ms(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000 + 1;
+}
+
+static bool may_try(uint64_t failed)
+{
+    return !failed || now_ms() - failed >= RETRY_MS;
+}
+
+/*
+ * Tell the host of all events that were discarded.
+ *
+ * Context: the stream's producer
+ */
+static void tell_discarded(struct thread_stream *t)
+{
+    t->s.lost += __atomic_exchange_n(&process->missed, 0, __ATOMIC_RELAXED);
+    t->s.told = t->s.lost + ht_load_relaxed(&t->s.lost_nested);
+    ht_store_relaxed(&t->s.ring->guest.lost, t->s.told);
+}
+
+/*
+ * The driver delivers what was committed when the last mapping goes.  A signal
+ * handler meanwhile finds the stream busy.
+ */
 static void close_stream(struct thread_stream *t)
 {
-    const bool alive = t->s.slow;
-
-    t->s.slow = NULL;
+    t->s.busy = 1;
     ht_compiler_barrier();
-    if (alive) {
-        t->s.lost += __atomic_exchange_n(&process->missed, 0,
-                                         __ATOMIC_RELAXED);
-        t->s.told = t->s.lost + ht_load_relaxed(&t->s.lost_nested);
-        ht_store_relaxed(&t->s.ring->guest.lost, t->s.told);
+    if (t->s.slow) {
+        tell_discarded(t);
     }
     t->s.cur = NULL;
     t->s.end = NULL;
+    t->s.slow = NULL;
     ht_trace_unmap(&t->map);
+    ht_compiler_barrier();
+    t->s.busy = 0;
 }
 
 static struct thread_stream *claim(int tid)
@@ -172,20 +205,22 @@ static int open_stream(struct thread_stream *t)
     if (r == 0) {
         t->s.lost = untold + __atomic_exchange_n(&process->missed, 0,
                                                  __ATOMIC_RELAXED);
-        __atomic_fetch_add(&process->opened, 1, __ATOMIC_RELAXED);
     }
     return r;
 }
 
 /*
- * When a process opens its second stream, it opens one that serves the threads
- * that will find none; if there is no other, that of @t becomes it.
+ * When a second thread has a stream, one is opened for threads that will find
+ * none.  If no stream is left, that of @t becomes it, unless @t is @used: there
+ * are pointers to it then.
+ *
+ * Return: whether it is that of @t.
  */
-static bool open_shared(struct thread_stream *t)
+static bool open_shared(struct thread_stream *t, bool used)
 {
     struct thread_stream *shared;
 
-    if (__atomic_load_n(&process->opened, __ATOMIC_RELAXED) < 2 ||
+    if (__atomic_load_n(&process->threads_seen, __ATOMIC_RELAXED) < 2 ||
         __atomic_exchange_n(&process->sharing, 1, __ATOMIC_ACQUIRE)) {
         return false;
     }
@@ -193,6 +228,10 @@ static bool open_shared(struct thread_stream *t)
     if (shared && open_stream(shared)) {
         __atomic_store_n(&shared->owner, 0, __ATOMIC_RELEASE);
         shared = NULL;
+    }
+    if (!shared && used) {
+        __atomic_store_n(&process->sharing, 0, __ATOMIC_RELEASE);
+        return false;
     }
     if (!shared) {
         shared = t;
@@ -206,6 +245,7 @@ static bool open_shared(struct thread_stream *t)
 static bool open_own(void)
 {
     struct thread_stream *t = self.own;
+    bool used;
 
     if (!t) {
         t = claim(self.tid);
@@ -216,6 +256,7 @@ static bool open_own(void)
             return false;
         }
         self.own = t;
+        t->used = false;
         if (thread_end_works) {
             pthread_setspecific(thread_end, t);
         }
@@ -223,7 +264,12 @@ static bool open_own(void)
     if (open_stream(t)) {
         return false;
     }
-    if (open_shared(t)) {
+    used = t->used;
+    t->used = true;
+    if (!used) {
+        __atomic_fetch_add(&process->threads_seen, 1, __ATOMIC_RELAXED);
+    }
+    if (open_shared(t, used)) {
         self.own = NULL;
         if (thread_end_works) {
             pthread_setspecific(thread_end, NULL);
@@ -251,49 +297,67 @@ static void release_shared(struct thread_stream *t)
     __atomic_store_n(&t->holder, 0, __ATOMIC_RELEASE);
 }
 
-static struct ht_stream *take_shared(void)
+static bool hold_shared(struct thread_stream *t)
 {
-    struct thread_stream *t = __atomic_load_n(&process->shared,
-                                              __ATOMIC_ACQUIRE);
     unsigned spins;
-    char comm[17];
     int none = 0;
 
-    if (!t) {
-        missed();
-        return NULL;
-    }
     for (spins = 0; !__atomic_compare_exchange_n(&t->holder, &none, self.tid,
                                                  false, __ATOMIC_ACQUIRE,
                                                  __ATOMIC_RELAXED); spins++) {
+        if (none != self.tid && spins == SPINS && is_gone(none)) {
+            /* It ended between the fields of an event and the event. */
+            __atomic_compare_exchange_n(&t->holder, &none, 0, false,
+                                        __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+        }
         /* A signal handler finds its own thread, which cannot go on. */
         if (none == self.tid || spins == SPINS) {
-            ht_atomic_inc(&t->s.lost_nested);
-            return NULL;
+            return false;
         }
         none = 0;
         if (spins % 100 == 99) {
             ht_sys_yield();
         }
     }
+    return true;
+}
+
+static struct ht_stream *take_shared(void)
+{
+    struct thread_stream *t = __atomic_load_n(&process->shared,
+                                              __ATOMIC_ACQUIRE);
+    char comm[17];
+
+    if (!t) {
+        missed();
+        return NULL;
+    }
+    if (!hold_shared(t)) {
+        ht_atomic_inc(&t->s.lost_nested);
+        return NULL;
+    }
     if (!t->s.slow) {
-        if (ht_clock() < self.retry) {
+        t->last = 0;
+        if (may_try(t->failed)) {
+            self.opening = true;
+            t->failed = open_stream(t) ? now_ms() : 0;
+            self.opening = false;
+        }
+        if (!t->s.slow) {
             t->s.lost++;
             release_shared(t);
             return NULL;
         }
-        self.opening = true;
-        if (open_stream(t)) {
-            self.retry = ht_clock() + RETRY_TICKS;
-        }
-        self.opening = false;
-        t->last = 0;
     }
-    if (t->last != self.tid) {
+    if (t->last != self.tid && ht_class_context.id) {
         get_comm(comm);
-        if (ht_class_context.id && ht_emit_context(&t->s, self.tid, comm)) {
-            t->last = self.tid;
+        t->last = 0;
+        if (!ht_emit_context(&t->s, self.tid, comm)) {
+            /* Counted once; the event would be another thread's. */
+            release_shared(t);
+            return NULL;
         }
+        t->last = self.tid;
     }
     return &t->s;
 }
@@ -302,7 +366,7 @@ static struct ht_stream *take_shared(void)
 
 static struct ht_stream *begin(struct ht_stream **slot)
 {
-    bool open;
+    bool open, wanted;
 
     if (!process->alive) {
         ht_trace_silence();
@@ -312,17 +376,22 @@ static struct ht_stream *begin(struct ht_stream **slot)
         missed();
         return NULL;
     }
+    open = self.own && self.own->s.slow;
+    wanted = !open && may_try(self.failed);
+    if ((wanted || !self.tid) && ht_sys_getpid() != process->pid) {
+        missed();       /* a child of vfork(), in its parent's memory */
+        return NULL;
+    }
     if (!self.tid) {
         self.tid = ht_sys_gettid();
     }
-    open = self.own && self.own->s.slow;
-    if (!open && ht_clock() >= self.retry) {
+    if (wanted) {
         self.opening = true;
         ht_compiler_barrier();
         open = open_own();
         ht_compiler_barrier();
         self.opening = false;
-        self.retry = open ? 0 : ht_clock() + RETRY_TICKS;
+        self.failed = open ? 0 : now_ms();
     }
     if (!open) {
         return take_shared();
@@ -380,6 +449,32 @@ bool ht_event_emit(const struct ht_class *cls, const void *payload,
     return done;
 }
 
+void ht_trace_tell(void)
+{
+    struct thread_stream *t = self.own;
+
+    if (!process || !process->alive || self.opening ||
+        ht_sys_getpid() != process->pid) {
+        return;
+    }
+    if (!t || !t->s.slow) {
+        t = __atomic_load_n(&process->shared, __ATOMIC_ACQUIRE);
+        if (!t || !self.tid || !hold_shared(t)) {
+            return;
+        }
+    }
+    if (t->s.slow && !t->s.busy) {
+        t->s.busy = 1;          /* to a signal handler */
+        ht_compiler_barrier();
+        tell_discarded(t);
+        ht_compiler_barrier();
+        t->s.busy = 0;
+    }
+    if (t != self.own) {
+        release_shared(t);
+    }
+}
+
 bool ht_trace_child(void)
 {
     return process && !process->alive;
@@ -409,6 +504,7 @@ bool ht_trace_init(void)
         return false;
     }
     process->alive = 1;
+    process->pid = ht_sys_getpid();
     /* Values of the first keys are not allocated; glibc has 32 of them. */
     thread_end_works = pthread_key_create(&thread_end, end_thread) == 0 &&
                        thread_end < 32;

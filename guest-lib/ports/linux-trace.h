@@ -38,6 +38,13 @@ bool ht_trace_init(void);
  */
 bool ht_trace_child(void);
 
+/**
+ * ht_trace_tell() - tell the host what was discarded: the program may end
+ *
+ * As far as this thread has a stream, or there is one for all.
+ */
+void ht_trace_tell(void);
+
 /* linux-trace-device.c */
 
 /**

@@ -9,7 +9,8 @@
  *
  * Each thread has a stream, opened at its first event and closed at its end.
  * A device that goes, a suspend, fork(), closed descriptors, a full ring: none
- * of that disturbs the program, and what could not be recorded is counted.
+ * of that disturbs the program, and what could not be recorded is counted, if
+ * the process has a stream by its end: without one it cannot tell.
  * A child of fork() is silent until it calls exec().
  *
  * The device is the one of $HYPERTRACE_DEVICE, "/dev/hypertraceN", or else the
@@ -189,7 +190,11 @@ static __attribute__((destructor)) void ht_module_stop(void)
  * @ident: of HT_EVENT()
  * @...: its fields, evaluated only if the event is wanted
  *
- * Never blocks and leaves errno alone.  Context: any thread; a signal handler.
+ * Leaves errno alone.  The first event of a thread, and of a process after the
+ * device was away, opens a stream, which waits for the device, for seconds if
+ * its host hangs; no other event waits.  The fields may not leave the
+ * statement (an exception, longjmp(), the thread's end).
+ * Context: any thread; a signal handler.
  */
 #define ht_trace(ident, ...)                                                \
     do {                                                                    \
