@@ -59,7 +59,8 @@ static HtFtCopy fetch(HtFtCpu *c, HtFtLook *look, const HtFtWant *want,
         !ht_ft_cpu_load(c, page + 8, &commit)) {
         return HT_FT_ERROR;
     }
-    if (want->resume && stamp != c->page[want->slot]) {
+    if ((want->resume && stamp != c->page[want->slot]) ||
+        (want->stamp && stamp != want->stamp)) {
         return HT_FT_OTHER;
     }
     size = committed(c, want, commit);
@@ -149,6 +150,10 @@ void ht_ft_cpu_take(HtFtCpu *c, HtFtLook *look, const HtFtFetched *got)
     HtFtRecord r;
     HtFtIter it;
 
+    if (c->cut && got->from == 0) {
+        c->cut = false;
+        c->lost = true;
+    }
     ht_ft_iter_init(&it, look->page, got->to - got->from, 0, base);
     while (ht_ft_iter_next(&it, &r) == HT_FT_EVENT) {
         if (r.ns < last) {

@@ -31,6 +31,7 @@ typedef enum Walk {
 typedef struct Writer {
     uint32_t slot;
     uint32_t limit;     /* take so much of its page */
+    uint64_t stamp;     /* of its page, where that was in the look before */
 } Writer;
 
 /* Which sub-buffer a guest address is; HT_FT_NO_SLOT if it is none */
@@ -145,63 +146,124 @@ static bool witness_ok(const HtFtCpu *c)
 {
     uint64_t stamp;
 
-    return order_at(c, c->witness_at) == c->witness &&
-           ht_ft_cpu_load(c, ht_ft_cpu_page(c, c->witness), &stamp) &&
-           stamp == c->witness_stamp;
+    return order_at(c, c->witness.at) == c->witness.slot &&
+           ht_ft_cpu_load(c, ht_ft_cpu_page(c, c->witness.slot), &stamp) &&
+           stamp == c->witness.stamp;
+}
+
+/* Is the page that was taken last the writer's still?  Then nothing is new. */
+static bool at_writer(const HtFtCpu *c)
+{
+    uint64_t stamp;
+
+    return commit_slot(c) == c->last &&
+           ht_ft_cpu_load(c, ht_ft_cpu_page(c, c->last), &stamp) &&
+           stamp == c->page[c->last];
+}
+
+/* The order has changed: where is the page that was taken last? */
+static bool follow_order(HtFtCpu *c, uint32_t head)
+{
+    uint32_t at = c->place[c->last];
+
+    if (commit_slot(c) == c->last) {
+        c->at = at ? at : before_at(c, c->place[head]);
+        return true;
+    }
+    /* If it was read in the guest, where it is now means nothing. */
+    return c->order[c->at] == c->last;
+}
+
+/*
+ * Does the head follow on the readers' page?  When that was taken out, the one
+ * read before, which is empty, was put before the head.  If the writer has
+ * moved the head, its own is there.
+ */
+static bool head_follows(const HtFtCpu *c, uint32_t head)
+{
+    uint32_t at = before_at(c, c->place[head]), writer;
+    uint64_t commit;
+
+    if (!ht_ft_cpu_load(c, ht_ft_cpu_page(c, c->order[at]) + 8, &commit) ||
+        commit) {
+        return false;
+    }
+    writer = commit_slot(c);
+    return writer != HT_FT_NO_SLOT && c->place[writer] &&
+           distance(c, c->place[writer], at) >= AHEAD;
+}
+
+/* Choose a witness for the next look; false if there is none. */
+static bool choose_witness(HtFtCpu *c, uint32_t head, HtFtWitness *w)
+{
+    uint32_t at = c->place[head];
+    uint64_t stamp, commit;
+
+    if (at == 0 || c->cut ||
+        (c->order[0] == c->last && next_at(c, c->at) != at) ||
+        !ht_ft_cpu_load(c, ht_ft_cpu_page(c, c->last), &stamp) ||
+        stamp != c->page[c->last]) {
+        return false;
+    }
+    /* Before the head is what readers of the guest are done with... */
+    w->at = before_at(c, at);
+    w->slot = c->order[w->at];
+    w->full = false;
+    if (!ht_ft_cpu_load(c, ht_ft_cpu_page(c, w->slot), &w->stamp) ||
+        !ht_ft_cpu_load(c, ht_ft_cpu_page(c, w->slot) + 8, &commit)) {
+        return false;
+    }
+    /* ...or, where the ring is full, the writer, or what it comes to next. */
+    if (c->order[0] != c->last) {
+        if (commit || distance(c, c->at, w->at) < AHEAD) {
+            *w = (HtFtWitness) { c->last, c->at, stamp, true };
+        }
+    } else if (commit_slot(c) != c->last && !head_follows(c, head)) {
+        *w = (HtFtWitness) { .slot = head, .at = at, .full = true };
+        if (!ht_ft_cpu_load(c, ht_ft_cpu_page(c, head), &w->stamp)) {
+            return false;
+        }
+    }
+    return head_slot(c) == head && order_at(c, 0) == c->order[0];
 }
 
 /*
  * At the end of a look that took something: the order, if it has changed, and
  * a witness for the next one.  Where that is not possible, those of the look
- * before hold, until the writer has come around.
+ * before hold, until the writer has come around.  Whether it has meanwhile
+ * tells the old witness, after the new one was read; if nothing is new, it
+ * does not matter.
  */
 static void prepare(HtFtCpu *c)
 {
-    uint32_t head = head_slot(c), at, witness;
-    uint64_t stamp, commit;
+    uint32_t head = head_slot(c);
+    bool changed, chosen;
+    HtFtWitness witness;
 
     if (head == HT_FT_NO_SLOT) {
         return;
     }
-    if (order_at(c, 0) != c->order[0]) {
+    changed = order_at(c, 0) != c->order[0];
+    if (changed) {
         head = read_order(c);
         if (head == HT_FT_NO_SLOT) {
             return;
         }
-        if (commit_slot(c) == c->last) {
-            at = c->place[c->last];
-            c->at = at ? at : before_at(c, c->place[head]);
-        } else if (c->order[c->at] != c->last) {
-            /* already read in the guest: where it is now means nothing */
+        chosen = follow_order(c, head);
+        if (!chosen) {
             c->synced = false;
             c->lost = true;
             return;
         }
     }
-    at = c->place[head];
-    if (at == 0 || (c->order[0] == c->last && next_at(c, c->at) != at) ||
-        !ht_ft_cpu_load(c, ht_ft_cpu_page(c, c->last), &stamp) ||
-        stamp != c->page[c->last]) {
-        return;
-    }
-    /* Before the head is what readers of the guest are done with... */
-    at = before_at(c, at);
-    witness = c->order[at];
-    if (!ht_ft_cpu_load(c, ht_ft_cpu_page(c, witness), &stamp) ||
-        !ht_ft_cpu_load(c, ht_ft_cpu_page(c, witness) + 8, &commit)) {
-        return;
-    }
-    if (c->order[0] != c->last &&
-        (commit || distance(c, c->at, at) < AHEAD)) {
-        /* ...or, where the ring is full, the writer. */
-        at = c->at;
-        witness = c->last;
-        stamp = c->page[witness];
-    }
-    if (head_slot(c) == head && order_at(c, 0) == c->order[0]) {
-        c->witness_at = at;
-        c->witness = witness;
-        c->witness_stamp = stamp;
+    chosen = choose_witness(c, head, &witness);
+    if (at_writer(c) || witness_ok(c)) {
+        if (chosen) {
+            c->witness = witness;
+        }
+    } else if (changed) {
+        c->synced = false;
+        c->lost = true;
     }
 }
 
@@ -250,9 +312,12 @@ static bool is_full(HtFtLook *look)
     return look->full;
 }
 
-static uint32_t limit_of(const HtFtCpu *c, const Writer *w, uint32_t slot)
+static void set_limit(const HtFtCpu *c, const Writer *w, HtFtWant *want)
 {
-    return slot == w->slot ? w->limit : ht_ft_cpu_capacity(c);
+    bool writers = want->slot == w->slot;
+
+    want->limit = writers ? w->limit : ht_ft_cpu_capacity(c);
+    want->stamp = writers ? w->stamp : 0;
 }
 
 static Walk lose(HtFtCpu *c)
@@ -268,11 +333,11 @@ static Walk advance(HtFtCpu *c, HtFtLook *look, const Writer *w)
     HtFtWant want = {
         .slot = c->last,
         .resume = true,
-        .limit = limit_of(c, w, c->last),
     };
     HtFtFetched got;
     uint32_t n;
 
+    set_limit(c, w, &want);
     switch (fetch(c, look, &want, c->at, &got)) {
     case HT_FT_COPIED:
         ht_ft_cpu_take(c, look, &got);
@@ -298,9 +363,11 @@ static Walk advance(HtFtCpu *c, HtFtLook *look, const Writer *w)
             return WALK_BEHIND;
         }
         want = (HtFtWant) { .slot = c->order[at] };
-        want.limit = limit_of(c, w, want.slot);
+        set_limit(c, w, &want);
         result = fetch(c, look, &want, at, &got);
-        if (!witness_ok(c) || n == c->ring->subbufs) {
+        /* In a full ring a reader takes what the writer has yet to come to. */
+        if ((c->witness.full && order_at(c, at) != want.slot) ||
+            !witness_ok(c) || n == c->ring->subbufs) {
             return lose(c);
         }
         switch (result) {
@@ -326,26 +393,28 @@ static Walk advance(HtFtCpu *c, HtFtLook *look, const Writer *w)
 }
 
 /*
- * Take a page on the way from the head on, if it has something.  What tells
- * that it has not been overwritten is @head, which must be the head still, or
- * the witness if @head is HT_FT_NO_SLOT.
+ * Take a page on the way from the head on, if it has something.  Sets @stamp
+ * to its time stamp, which is read before the witness is asked.
  */
 static Walk visit(HtFtCpu *c, HtFtLook *look, const Writer *w, uint32_t slot,
-                  uint32_t head)
+                  uint64_t *stamp)
 {
-    uint64_t page = ht_ft_cpu_page(c, slot), stamp;
-    HtFtWant want = { .slot = slot, .limit = limit_of(c, w, slot) };
+    HtFtWant want = { .slot = slot };
     HtFtFetched got;
     HtFtCopy result;
 
-    if (!ht_ft_cpu_load(c, page, &stamp)) {
+    set_limit(c, w, &want);
+    if (!ht_ft_cpu_load(c, ht_ft_cpu_page(c, slot), stamp)) {
         return WALK_ERROR;
     }
-    if (slot == c->last && c->used[slot] && c->page[slot] == stamp) {
+    if (slot == c->last && c->used[slot] && c->page[slot] == *stamp) {
         want.resume = true;
     }
     result = ht_ft_cpu_fetch(c, look, &want, &got);
-    if (head != HT_FT_NO_SLOT ? head_slot(c) != head : !witness_ok(c)) {
+    if (result == HT_FT_ERROR) {
+        return WALK_ERROR;
+    }
+    if (!witness_ok(c) || (result != HT_FT_OTHER && got.stamp != *stamp)) {
         return lose(c);
     }
     switch (result) {
@@ -364,19 +433,37 @@ static Walk visit(HtFtCpu *c, HtFtLook *look, const Writer *w, uint32_t slot,
         break;
     case HT_FT_CLEARED:
         break;
-    case HT_FT_ERROR:
-        return WALK_ERROR;
     default:
         return lose(c);
     }
     return WALK_DONE;
 }
 
-/* Take all that was not taken, from the oldest page on. */
-static Walk restart(HtFtCpu *c, HtFtLook *look, const Writer *w)
+/* Is where the writer was before between the head and where it is now? */
+static bool still_behind(const HtFtCpu *c, const Writer *w, uint32_t head,
+                         uint32_t writer)
 {
-    uint32_t head = read_order(c), at, slot, n;
     uint64_t stamp;
+
+    if (!ht_ft_cpu_load(c, ht_ft_cpu_page(c, w->slot), &stamp) ||
+        stamp != w->stamp) {
+        return false;
+    }
+    return w->slot == c->order[0] ||
+           (c->place[writer] && distance(c, c->place[head],
+                                         c->place[w->slot]) <=
+            distance(c, c->place[head], c->place[writer]));
+}
+
+/*
+ * Take all that was not taken, from the oldest page on.  The writer overwrites
+ * that first, so the head is the first witness.
+ */
+static Walk restart(HtFtCpu *c, HtFtLook *look, Writer *w)
+{
+    uint32_t head = read_order(c), at, slot, writer, n;
+    uint64_t stamp;
+    bool follows;
     Walk walk;
 
     c->synced = false;
@@ -384,12 +471,32 @@ static Walk restart(HtFtCpu *c, HtFtLook *look, const Writer *w)
         return WALK_BEHIND;
     }
     at = c->place[head];
+    c->witness = (HtFtWitness) { .slot = head, .at = at, .full = true };
+    follows = head_follows(c, head);
+    if (!ht_ft_cpu_load(c, ht_ft_cpu_page(c, head), &c->witness.stamp)) {
+        return WALK_ERROR;
+    }
+    if (head_slot(c) != head || order_at(c, 0) != c->order[0]) {
+        return lose(c);
+    }
+    /* It can have come around before there was a witness. */
+    writer = commit_slot(c);
+    if (writer == HT_FT_NO_SLOT) {
+        return WALK_BEHIND;
+    }
+    if (!c->relaxed) {
+        w->slot = writer;
+    } else if (!still_behind(c, w, head, writer)) {
+        lose(c);
+        return WALK_BEHIND;
+    }
     slot = c->order[0];
     if (slot == w->slot || unread(c, slot, &stamp)) {
-        walk = visit(c, look, w, slot, head);
+        walk = visit(c, look, w, slot, &stamp);
         if (walk != WALK_DONE) {
             return walk;
         }
+        c->cut |= slot != writer && !follows;
     }
     c->at = before_at(c, at);
     for (n = 0; slot != w->slot && n < c->ring->subbufs; n++) {
@@ -397,18 +504,14 @@ static Walk restart(HtFtCpu *c, HtFtLook *look, const Writer *w)
             return WALK_BEHIND;
         }
         slot = c->order[at];
-        walk = visit(c, look, w, slot, n ? HT_FT_NO_SLOT : head);
+        walk = visit(c, look, w, slot, &stamp);
         if (walk != WALK_DONE) {
             return walk;
         }
-        if (!ht_ft_cpu_load(c, ht_ft_cpu_page(c, slot), &c->witness_stamp)) {
-            return WALK_ERROR;
-        }
-        c->witness_at = at;
-        c->witness = slot;
+        c->witness = (HtFtWitness) { slot, at, stamp, true };
         if (c->last == slot) {
             c->at = at;
-            if (c->witness_stamp != c->page[slot]) {
+            if (stamp != c->page[slot]) {
                 return lose(c);
             }
         }
@@ -423,7 +526,7 @@ static bool lag_writer(HtFtCpu *c, Writer *w)
 {
     uint64_t stamp;
 
-    *w = (Writer) { c->lag_slot, c->lag_size };
+    *w = (Writer) { c->lag_slot, c->lag_size, c->lag_stamp };
     return c->lag_slot != HT_FT_NO_SLOT &&
            ht_ft_cpu_load(c, ht_ft_cpu_page(c, c->lag_slot), &stamp) &&
            stamp == c->lag_stamp;
@@ -459,7 +562,7 @@ int ht_ft_cpu_collect(HtFtCpu *c, HtFtLook *look)
     }
     c->moved |= c->first != first;
     c->first = first;
-    w = (Writer) { slot_of(c, commit), ht_ft_cpu_capacity(c) };
+    w = (Writer) { slot_of(c, commit), ht_ft_cpu_capacity(c), 0 };
     if (w.slot == HT_FT_NO_SLOT) {
         c->stats.bad++;
         return 0;

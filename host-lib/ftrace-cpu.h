@@ -45,6 +45,22 @@ typedef struct HtFtLook {
 } HtFtLook;
 
 /**
+ * HtFtWitness: a page that the writer overwrites before it overwrites what was
+ *              not taken
+ * @slot: which one
+ * @at: its place in the order
+ * @stamp: its time stamp
+ * @full: what is behind the last page may have been written, and not taken by
+ *        readers: they can change the order there
+ */
+typedef struct HtFtWitness {
+    uint32_t slot;
+    uint32_t at;
+    uint64_t stamp;
+    bool full;
+} HtFtWitness;
+
+/**
  * HtFtCpu: one processor
  * @mem: the memory
  * @ring: the ring
@@ -54,6 +70,7 @@ typedef struct HtFtLook {
  * @first: guest address of the sub-buffers, of the last look
  * @synced: @last is the page that was taken last
  * @lost: something is missing before the next piece
+ * @cut: something is missing behind the page that was taken last
  * @last: slot of that page
  * @pos: how much of it was taken
  * @ns: the clock there
@@ -65,10 +82,7 @@ typedef struct HtFtLook {
  * @place: for each slot where it is in @order
  * @new_order: where another order is read to
  * @new_place: likewise
- * @witness: a page that the writer overwrites before it overwrites what was
- *           not taken
- * @witness_at: its place in the order
- * @witness_stamp: its time stamp
+ * @witness: tells whether the writer has come around
  * @behind: left something in the last look
  * @moved: the guest's address of the sub-buffers has changed, and nothing
  *         shows yet that another boot wrote to them
@@ -95,6 +109,7 @@ typedef struct HtFtCpu {
     uint64_t first;
     bool synced;
     bool lost;
+    bool cut;
     uint32_t last;
     uint32_t pos;
     uint64_t ns;
@@ -105,9 +120,7 @@ typedef struct HtFtCpu {
     uint32_t *place;
     uint32_t *new_order;
     uint32_t *new_place;
-    uint32_t witness;
-    uint32_t witness_at;
-    uint64_t witness_stamp;
+    HtFtWitness witness;
     bool behind;
     bool moved;
     bool changed;
@@ -160,6 +173,7 @@ typedef enum HtFtCopy {
  * @resume: what is new in the page that was taken last; else all of a page
  *          that was not taken before
  * @limit: do not take more than this of it
+ * @stamp: what @limit is of: the page's time stamp, or 0 for any
  * @cleared: it was read in the guest and marked empty: its records are still
  *           there and end where the page does
  */
@@ -167,6 +181,7 @@ typedef struct HtFtWant {
     uint32_t slot;
     bool resume;
     uint32_t limit;
+    uint64_t stamp;
     bool cleared;
 } HtFtWant;
 

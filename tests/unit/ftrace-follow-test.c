@@ -492,6 +492,10 @@ int main(int argc, char **argv)
     g_test_add_data_func("/follow/busy/some", GUINT_TO_POINTER(4), test_busy);
     g_test_add_data_func("/follow/busy/relaxed", GUINT_TO_POINTER(3),
                          test_busy);
+    g_test_add_data_func("/follow/busy/much", GUINT_TO_POINTER(40),
+                         test_busy);
+    g_test_add_data_func("/follow/busy/relaxed-much", GUINT_TO_POINTER(41),
+                         test_busy);
     g_test_add_func("/follow/thread", test_thread);
     g_test_add_func("/follow/boots", test_boots);
     g_test_add_func("/follow/segments", test_segments);
