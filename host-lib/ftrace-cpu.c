@@ -291,7 +291,12 @@ static HtFtCopy fetch(HtFtCpu *c, HtFtLook *look, HtFtWant *want, uint32_t at,
     }
     want->cleared = true;
     want->limit = ht_ft_cpu_capacity(c);
-    return ht_ft_cpu_fetch(c, look, want, got);
+    result = ht_ft_cpu_fetch(c, look, want, got);
+    /* While another boot makes the header anew, the order means nothing. */
+    if (head_slot(c) == HT_FT_NO_SLOT || order_at(c, at) == want->slot) {
+        return HT_FT_CLEARED;
+    }
+    return result;
 }
 
 /* Pass what is no records; it is gone. */
