@@ -82,6 +82,7 @@ static uint64_t check(QHt *h, const GArray *truth)
     unsigned i, n = 0;
     uint64_t widest = 0;
 
+    qht_settle(h);
     g_assert_true(g_file_get_contents(h->log, &text, NULL, NULL));
     lines = g_strsplit(text, "\n", -1);
     for (i = 0; lines[i]; i++) {

@@ -10,7 +10,8 @@
  * Each thread has a stream, opened at its first event and closed at its end.
  * A device that goes, a suspend, fork(), closed descriptors, a full ring: none
  * of that disturbs the program, and what could not be recorded is counted, if
- * the process has a stream by its end: without one it cannot tell.
+ * the process has a stream by its end: without one it cannot tell.  Not counted
+ * is the event that a thread is writing while its device goes.
  * A child of fork() is silent until it calls exec().
  *
  * The device is the one of $HYPERTRACE_DEVICE, "/dev/hypertraceN", or else the
