@@ -449,20 +449,8 @@ bool ht_event_emit(const struct ht_class *cls, const void *payload,
     return done;
 }
 
-void ht_trace_tell(void)
+static void tell_stream(struct thread_stream *t)
 {
-    struct thread_stream *t = self.own;
-
-    if (!process || !process->alive || self.opening ||
-        ht_sys_getpid() != process->pid) {
-        return;
-    }
-    if (!t || !t->s.slow) {
-        t = __atomic_load_n(&process->shared, __ATOMIC_ACQUIRE);
-        if (!t || !self.tid || !hold_shared(t)) {
-            return;
-        }
-    }
     if (t->s.slow && !t->s.busy) {
         t->s.busy = 1;          /* to a signal handler */
         ht_compiler_barrier();
@@ -470,8 +458,27 @@ void ht_trace_tell(void)
         ht_compiler_barrier();
         t->s.busy = 0;
     }
-    if (t != self.own) {
-        release_shared(t);
+}
+
+void ht_trace_tell(void)
+{
+    struct thread_stream *shared;
+
+    if (!process || !process->alive || self.opening ||
+        ht_sys_getpid() != process->pid) {
+        return;
+    }
+    shared = __atomic_load_n(&process->shared, __ATOMIC_ACQUIRE);
+    if (self.own && self.own != shared) {
+        tell_stream(self.own);
+    }
+    if (!self.tid) {
+        self.tid = ht_sys_gettid();
+    }
+    /* Threads that could not get hold of it have counted there. */
+    if (shared && hold_shared(shared)) {
+        tell_stream(shared);
+        release_shared(shared);
     }
 }
 
