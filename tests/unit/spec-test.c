@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * docs/specs/hypertrace.rst says what abi.h says, and its worked example is
+ * docs/specs/hypertrace*.rst say what abi.h says, and their worked example is
  * one that the host accepts
  */
 #include "hypertrace/base.h"
@@ -313,15 +313,20 @@ static void test_packet(void)
 
 int main(int argc, char **argv)
 {
-    g_autofree char *text = NULL;
-    int r;
+    g_autoptr(GString) pages = g_string_new(NULL);
+    int i, r;
 
     g_test_init(&argc, &argv, NULL);
-    if (argc != 2 || !g_file_get_contents(argv[1], &text, NULL, NULL)) {
-        fputs("usage: spec-test SPECIFICATION\n", stderr);
-        return 2;
+    for (i = 1; i < argc; i++) {
+        g_autofree char *text = NULL;
+
+        if (!g_file_get_contents(argv[i], &text, NULL, NULL)) {
+            fprintf(stderr, "spec-test: cannot read %s\n", argv[i]);
+            return 2;
+        }
+        g_string_append(pages, text);
     }
-    lines = g_strsplit(text, "\n", -1);
+    lines = g_strsplit(pages->str, "\n", -1);
     g_test_add_func("/spec/tables", test_tables);
     g_test_add_func("/spec/example/class", test_class);
     g_test_add_func("/spec/example/open", test_open);
