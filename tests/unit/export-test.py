@@ -8,39 +8,16 @@ What the recording holds is in recording-story.c.
 import json
 import os
 import re
-import shutil
 import subprocess
-import sys
-import tempfile
-from pathlib import Path
 
 import perfetto_text
-
-TOOL, STORY = sys.argv[1:3]
-HOSTILE = "\033[2J</script>\"'&\001\ufffdx"
-
-
-def run(*args, status=0):
-    p = subprocess.run([TOOL, *map(str, args)], capture_output=True,
-                       timeout=120)
-    assert p.returncode == status, (args, p.returncode, p.stderr)
-    return p
-
-
-class Skip(Exception):
-    pass
-
-
-def need(program):
-    if not shutil.which(program):
-        raise Skip(f"{program} is not installed")
+from tool_tests import HOSTILE, TOOL, main, need, run, story
 
 
 class Tests:
     def __init__(self, tmp):
         self.tmp = tmp
-        self.story = tmp / "story"
-        subprocess.run([STORY, "story", self.story], check=True)
+        self.story = story("story", tmp / "story")
         self.report = [json.loads(line) for line in
                        run("report", "--json", self.story).stdout.splitlines()]
         self.first = [e for e in self.report if e["boot"] == 1]
@@ -217,25 +194,5 @@ class Tests:
         assert sorted(os.listdir(self.tmp)) == before
 
 
-def main():
-    tests = [n for n in dir(Tests) if n.startswith("test_")]
-    print(f"1..{len(tests)}")
-    os.environ.update(LC_ALL="C.UTF-8")
-    with tempfile.TemporaryDirectory(prefix="ht-export-") as tmp:
-        all_tests = Tests(Path(tmp))
-        for n, name in enumerate(tests, 1):
-            try:
-                getattr(all_tests, name)()
-                print(f"ok {n} {name}")
-            except Skip as e:
-                print(f"ok {n} {name} # SKIP {e}")
-            except Exception as e:
-                where = e.__traceback__
-                while where.tb_next:
-                    where = where.tb_next
-                print(f"not ok {n} {name}\n# line {where.tb_lineno}:"
-                      f" {e!r}")
-
-
 if __name__ == "__main__":
-    main()
+    main(Tests)

@@ -5,6 +5,7 @@
  *
  *   recording-story story DIR      one of everything, hostile texts included
  *   recording-story slower DIR     a boot alone, one initcall slower
+ *   recording-story pairs DIR      what latency looks for (recording-calls.c)
  *   recording-story bulk DIR N     N events on four CPUs
  */
 #include "recording-make.h"
@@ -185,11 +186,12 @@ int main(int argc, char **argv)
         story(argv[2]);
     } else if (argc == 3 && !strcmp(argv[1], "slower")) {
         slower(argv[2]);
+    } else if (argc == 3 && !strcmp(argv[1], "pairs")) {
+        make_pairs(argv[2]);
     } else if (argc == 4 && !strcmp(argv[1], "bulk")) {
         bulk(argv[2], g_ascii_strtoull(argv[3], NULL, 10));
     } else {
-        fprintf(stderr, "usage: recording-story story DIR | slower DIR |"
-                " bulk DIR N\n");
+        fprintf(stderr, "usage: recording-story STORY DIR | bulk DIR N\n");
         return 2;
     }
     return 0;

@@ -8,40 +8,19 @@ What the recordings hold is in recording-story.c.
 import json
 import os
 import subprocess
-import sys
-import tempfile
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 
-TOOL, STORY = sys.argv[1:3]
-ESCAPED = "\\x1b[2J</script>\"'&\\x01\\xffx"
+from tool_tests import ESCAPED, TOOL, lines, main, run, story, text
+
 SVG = "{http://www.w3.org/2000/svg}"
-
-
-def run(*args, status=0, **kwargs):
-    p = subprocess.run([TOOL, *map(str, args)], capture_output=True,
-                       timeout=120, **kwargs)
-    assert p.returncode == status, (args, p.returncode, p.stderr)
-    return p
-
-
-def text(*args):
-    out = run(*args).stdout.decode()
-    assert not [c for c in out if ord(c) < 32 and c not in "\n\t"], args
-    return out.splitlines()
-
-
-def lines(*args):
-    return [json.loads(line) for line in text(*args, "--json")]
 
 
 class Tests:
     def __init__(self, tmp):
         self.tmp = tmp
-        self.story = tmp / "story"
-        self.slower = tmp / "slower"
-        for name in "story", "slower":
-            subprocess.run([STORY, name, tmp / name], check=True)
+        self.story = story("story", tmp / "story")
+        self.slower = story("slower", tmp / "slower")
 
     def test_report_lines(self):
         out = text("report", "--fields", self.story)
@@ -253,23 +232,5 @@ class Tests:
         assert p.returncode == 1 and b"No space left" in p.stderr
 
 
-def main():
-    tests = [n for n in dir(Tests) if n.startswith("test_")]
-    print(f"1..{len(tests)}")
-    os.environ.update(LC_ALL="C.UTF-8", COLUMNS="100")
-    with tempfile.TemporaryDirectory(prefix="ht-view-") as tmp:
-        all_tests = Tests(Path(tmp))
-        for n, name in enumerate(tests, 1):
-            try:
-                getattr(all_tests, name)()
-                print(f"ok {n} {name}")
-            except Exception as e:
-                where = e.__traceback__
-                while where.tb_next:
-                    where = where.tb_next
-                print(f"not ok {n} {name}\n# line {where.tb_lineno}:"
-                      f" {e!r}")
-
-
 if __name__ == "__main__":
-    main()
+    main(Tests)

@@ -50,8 +50,8 @@ _hypertrace() {
         mapfile -t COMPREPLY < <(compgen -f -- "$cur")
         return
         ;;
-    --from|--to|--event|--cpu|--task|--boot|--rows|--slowest|\
-    --events|-e|--size|-s|--pid|-p|--poll-us)
+    --from|--to|--event|--cpu|--task|--boot|--rows|-n|--slowest|--key|-k|\
+    --worst|--events|-e|--size|-s|--pid|-p|--poll-us)
         return
         ;;
     esac

@@ -9,6 +9,7 @@
 #include "escape.h"
 #include "fields.h"
 #include "json.h"
+#include "number.h"
 #include "view.h"
 
 typedef struct Report {
@@ -21,13 +22,6 @@ typedef struct Report {
     uint64_t last_ns;
     bool any;
 } Report;
-
-static void put_seconds(GString *out, uint64_t ns, unsigned width)
-{
-    ht_fields_decimal(out, ns / 1000000000, width, ' ');
-    g_string_append_c(out, '.');
-    ht_fields_decimal(out, ns % 1000000000, 9, '0');
-}
 
 static void put_section(Report *r, const HtModelEvent *ev)
 {
@@ -55,9 +49,9 @@ static void put_gap(Report *r, const HtModelEvent *ev)
                                ev->rec.lost_estimate);
     }
     g_string_append(r->o.text, "events between ");
-    put_seconds(r->o.text, ev->rec.lost_from_ns, 0);
+    ht_number_seconds(r->o.text, ev->rec.lost_from_ns, 0);
     g_string_append(r->o.text, " and ");
-    put_seconds(r->o.text, ev->rec.ns, 0);
+    ht_number_seconds(r->o.text, ev->rec.ns, 0);
     g_string_append(r->o.text, " --\n");
     ht_output_colour(&r->o, HT_COLOUR_NONE);
 }
@@ -73,10 +67,11 @@ static void put_text(Report *r, const HtModelEvent *ev)
     if (ev->rec.lost_before) {
         put_gap(r, ev);
     }
-    put_seconds(out, ev->rec.ns, 6);
+    ht_number_seconds(out, ev->rec.ns, 6);
     ht_output_colour(&r->o, HT_COLOUR_DIM);
     g_string_append(out, " +");
-    put_seconds(out, ev->rec.ns > r->last_ns ? ev->rec.ns - r->last_ns : 0, 0);
+    ht_number_seconds(out, ev->rec.ns > r->last_ns ?
+                      ev->rec.ns - r->last_ns : 0, 0);
     ht_output_colour(&r->o, HT_COLOUR_NONE);
     g_string_append(out, " [");
     ht_fields_decimal(out, ev->rec.cpu, 3, '0');

@@ -71,24 +71,6 @@ static bool parse_cpus(HtView *v, GError **errp)
     return true;
 }
 
-static GPtrArray *parse_patterns(const char *list, GPtrArray *texts)
-{
-    g_auto(GStrv) parts = g_strsplit(list, ",", -1);
-    GPtrArray *all = g_ptr_array_new_with_free_func(
-        (GDestroyNotify)g_pattern_spec_free);
-    unsigned i;
-
-    for (i = 0; parts[i]; i++) {
-        if (*parts[i]) {
-            g_ptr_array_add(all, g_pattern_spec_new(parts[i]));
-            if (texts) {
-                g_ptr_array_add(texts, g_strdup(parts[i]));
-            }
-        }
-    }
-    return all;
-}
-
 static bool check(HtView *v, GError **errp)
 {
     v->to_ns = UINT64_MAX;
@@ -110,14 +92,10 @@ static bool check(HtView *v, GError **errp)
         return false;
     }
     if (v->event) {
-        v->event_names = g_ptr_array_new_with_free_func(g_free);
-        v->events = parse_patterns(v->event, v->event_names);
-        v->by_type = g_byte_array_new();
-        g_byte_array_set_size(v->by_type, 1 << 16);
-        memset(v->by_type->data, 0, v->by_type->len);
+        v->events = ht_patterns_new(v->event);
     }
     if (v->task) {
-        v->tasks = parse_patterns(v->task, NULL);
+        v->tasks = ht_patterns_new(v->task);
     }
     return true;
 }
@@ -140,7 +118,7 @@ bool ht_view_parse(HtView *v, int *argc, char **argv, const char *summary,
     g_autoptr(GError) error = NULL;
     g_autofree char *program = g_strdup_printf("hypertrace %s", argv[0]);
     GOptionGroup *g = g_option_group_new(NULL, NULL, NULL, NULL, NULL);
-    int i;
+    int i, at;
 
     if (own) {
         g_option_group_add_entries(g, own);
@@ -174,7 +152,8 @@ bool ht_view_parse(HtView *v, int *argc, char **argv, const char *summary,
         add_option(g, "colour", G_OPTION_ARG_STRING, &v->colour,
                    "always, never, or auto: on a terminal", "WHEN");
     }
-    context = g_option_context_new(which & HT_VIEW_TWO ? "DIR [DIR2]" : "DIR");
+    context = g_option_context_new(which & HT_VIEW_TWO ? "DIR [DIR2]" :
+                                   which & HT_VIEW_PAIR ? "A B DIR" : "DIR");
     g_option_context_set_summary(context, summary);
     g_option_context_set_main_group(context, g);
     g_set_prgname(program);
@@ -195,8 +174,14 @@ bool ht_view_parse(HtView *v, int *argc, char **argv, const char *summary,
                                  " 'hypertrace record -o DIR' made");
         return false;
     }
-    v->dir = g_strdup(argv[1]);
-    if (*argc > (which & HT_VIEW_TWO ? 3 : 2)) {
+    if (which & HT_VIEW_PAIR && *argc < 4) {
+        *status = ht_usage_error("from which event to which, in which"
+                                 " recording? give all three: A B DIR");
+        return false;
+    }
+    at = which & HT_VIEW_PAIR ? 3 : 1;
+    v->dir = g_strdup(argv[at]);
+    if (*argc > (which & HT_VIEW_TWO ? 3 : at + 1)) {
         *status = ht_usage_error("'%s' is too much: there is a recording"
                                  " already, '%s'", argv[*argc - 1], v->dir);
         return false;
@@ -214,10 +199,8 @@ void ht_view_free(HtView *v)
     g_free(v->event);
     g_free(v->task);
     g_clear_pointer(&v->cpus, g_array_unref);
-    g_clear_pointer(&v->events, g_ptr_array_unref);
-    g_clear_pointer(&v->event_names, g_ptr_array_unref);
-    g_clear_pointer(&v->tasks, g_ptr_array_unref);
-    g_clear_pointer(&v->by_type, g_byte_array_unref);
+    g_clear_pointer(&v->events, ht_patterns_free);
+    g_clear_pointer(&v->tasks, ht_patterns_free);
 }
 
 void ht_view_output(const HtView *v, HtOutput *o)
@@ -263,51 +246,14 @@ HtModel *ht_view_open(HtView *v, GError **errp)
     return m;
 }
 
-/* A pattern with a colon is for system:event. */
-static bool wanted_event(HtView *v, const HtEventClass *c)
-{
-    uint8_t *known = &v->by_type->data[c->type];
-    g_autofree char *full = NULL;
-    unsigned i;
-
-    if (*known) {
-        return *known == 2;
-    }
-    full = g_strdup_printf("%s:%s", c->system, c->name);
-    *known = 1;
-    for (i = 0; i < v->events->len; i++) {
-        const char *text = v->event_names->pdata[i];
-
-        if (g_pattern_spec_match_string(v->events->pdata[i],
-                                        strchr(text, ':') ? full : c->name)) {
-            *known = 2;
-        }
-    }
-    return *known == 2;
-}
-
-static bool wanted_task(const HtView *v, const HtTask *t)
-{
-    g_autofree char *pid = g_strdup_printf("%d", t->pid);
-    unsigned i;
-
-    for (i = 0; i < v->tasks->len; i++) {
-        if (g_pattern_spec_match_string(v->tasks->pdata[i], pid) ||
-            g_pattern_spec_match_string(v->tasks->pdata[i], t->comm)) {
-            return true;
-        }
-    }
-    return false;
-}
-
 static bool wanted(HtView *v, const HtModelEvent *ev)
 {
     unsigned i;
 
     if (ev->rec.ns < v->from_ns || ev->rec.ns > v->to_ns ||
         (v->boot && ev->boot != (unsigned)v->boot) ||
-        (v->events && !wanted_event(v, ev->class)) ||
-        (v->tasks && !wanted_task(v, ev->task))) {
+        (v->events && !ht_patterns_event(v->events, ev->class)) ||
+        (v->tasks && !ht_patterns_task(v->tasks, ev->task))) {
         return false;
     }
     if (!v->cpus) {

@@ -8,6 +8,7 @@
 
 #include "model.h"
 #include "output.h"
+#include "patterns.h"
 
 /**
  * HtView: a command's choice, from its command line
@@ -34,10 +35,8 @@ typedef struct HtView {
     bool from_end;              /* @from_ns counts back from the end */
     bool to_end;
     GArray *cpus;               /* of unsigned, NULL: all */
-    GPtrArray *events;          /* of GPatternSpec, NULL: all */
-    GPtrArray *event_names;     /* of the text of each */
-    GPtrArray *tasks;           /* of GPatternSpec, NULL: all */
-    GByteArray *by_type;        /* of each type: 0 not asked, 1 no, 2 yes */
+    HtPatterns *events;         /* NULL: all */
+    HtPatterns *tasks;          /* NULL: all */
 } HtView;
 
 /* Which of the common options a command has */
@@ -49,6 +48,7 @@ enum {
     HT_VIEW_BOOT   = 16,        /* --boot */
     HT_VIEW_OUTPUT = 32,        /* --json, --colour */
     HT_VIEW_TWO    = 64,        /* a second recording is welcome */
+    HT_VIEW_PAIR   = 128,       /* two events come before the recording */
 
     HT_VIEW_ALL = HT_VIEW_TIME | HT_VIEW_EVENT | HT_VIEW_CPU | HT_VIEW_TASK |
                   HT_VIEW_BOOT | HT_VIEW_OUTPUT,

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * hypertrace: times and durations for people
+ */
+#include <inttypes.h>
+
+#include "fields.h"
+#include "number.h"
+
+void ht_number_seconds(GString *out, uint64_t ns, unsigned width)
+{
+    ht_fields_decimal(out, ns / 1000000000, width, ' ');
+    g_string_append_c(out, '.');
+    ht_fields_decimal(out, ns % 1000000000, 9, '0');
+}
+
+void ht_number_duration(GString *out, uint64_t ns, unsigned width)
+{
+    static const struct {
+        double ns;
+        const char *name;
+    } units[] = { { 1, "ns" }, { 1e3, "us" }, { 1e6, "ms" }, { 1e9, "s" } };
+    char digits[G_ASCII_DTOSTR_BUF_SIZE], text[64];
+    unsigned i = 0;
+    double v = ns;
+
+    /* from 999.5 on it would have four digits */
+    while (i < G_N_ELEMENTS(units) - 1 && ns / units[i].ns >= 999.5) {
+        v = ns / units[++i].ns;
+    }
+    g_ascii_formatd(digits, sizeof(digits), !i || v >= 99.95 ? "%.0f" :
+                    v >= 9.995 ? "%.1f" : "%.2f", v);
+    g_snprintf(text, sizeof(text), "%s %s", digits, units[i].name);
+    g_string_append_printf(out, "%*s", (int)width, text);
+}

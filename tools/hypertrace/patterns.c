@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * hypertrace: lists of events and tasks as they are given on a command line
+ */
+#include <string.h>
+
+#include "patterns.h"
+
+typedef struct Pattern {
+    GPatternSpec *spec;
+    bool full;                  /* system:event */
+} Pattern;
+
+struct HtPatterns {
+    GArray *all;
+    uint8_t by_type[1 << 16];   /* 0 not asked, 1 no, 2 yes */
+};
+
+static void clear_pattern(gpointer data)
+{
+    g_pattern_spec_free(((Pattern *)data)->spec);
+}
+
+HtPatterns *ht_patterns_new(const char *list)
+{
+    g_auto(GStrv) parts = g_strsplit(list, ",", -1);
+    HtPatterns *p = g_new0(HtPatterns, 1);
+    unsigned i;
+
+    p->all = g_array_new(false, false, sizeof(Pattern));
+    g_array_set_clear_func(p->all, clear_pattern);
+    for (i = 0; parts[i]; i++) {
+        if (*parts[i]) {
+            Pattern one = { g_pattern_spec_new(parts[i]),
+                            strchr(parts[i], ':') };
+
+            g_array_append_val(p->all, one);
+        }
+    }
+    return p;
+}
+
+void ht_patterns_free(HtPatterns *p)
+{
+    if (p) {
+        g_array_unref(p->all);
+        g_free(p);
+    }
+}
+
+bool ht_patterns_event(HtPatterns *p, const HtEventClass *c)
+{
+    uint8_t *known = &p->by_type[c->type];
+    g_autofree char *full = NULL;
+    unsigned i;
+
+    if (*known) {
+        return *known == 2;
+    }
+    full = g_strdup_printf("%s:%s", c->system, c->name);
+    *known = 1;
+    for (i = 0; i < p->all->len; i++) {
+        const Pattern *one = &g_array_index(p->all, Pattern, i);
+
+        if (g_pattern_spec_match_string(one->spec,
+                                        one->full ? full : c->name)) {
+            *known = 2;
+        }
+    }
+    return *known == 2;
+}
+
+bool ht_patterns_task(const HtPatterns *p, const HtTask *t)
+{
+    g_autofree char *pid = g_strdup_printf("%d", t->pid);
+    unsigned i;
+
+    for (i = 0; i < p->all->len; i++) {
+        GPatternSpec *spec = g_array_index(p->all, Pattern, i).spec;
+
+        if (g_pattern_spec_match_string(spec, pid) ||
+            g_pattern_spec_match_string(spec, t->comm)) {
+            return true;
+        }
+    }
+    return false;
+}
