@@ -9,11 +9,44 @@ from tool_tests import lines, main, run, story, text
 
 MS = 1_000_000
 
+GRAPH = """\
+ 0.010000000 [000] reader-7                         | vfs_read() {
+ 0.010001000 [000] reader-7                         |   walk() {
+ 0.010002000 [001] <idle>-0                         | do_idle() {
+ 0.010003000 [000] reader-7                         |     walk() {
+ 0.010004000 [001] <idle>-0                 2.00 us |   leaf();
+ 0.010005000 [000] reader-7                 2.00 us |       leaf();
+ 0.010008000 [000] reader-7                 5.00 us |     } walk
+ 0.010009000 [001] <idle>-0                 7.00 us | } do_idle
+ 0.010010000 [000] reader-7                 9.00 us |   } walk
+ 0.010020000 [000] reader-7                 20.0 us | } vfs_read
+ 0.020000000 [000] reader-7                         | vfs_read() {
+ 0.020001000 [000] reader-7                         |   walk() {
+ 0.020002000 [000] reader-7                         |     leaf() {
+PU 0 lost about 4 events between 0.020003000 and 0.020009000 --
+ 0.020009000 [000] reader-7                         |     } leaf, its end was not recorded
+ 0.020009000 [000] reader-7                         |   } walk, its end was not recorded
+ 0.020009000 [000] reader-7                 9.00 us | } vfs_read
+PU 0 lost events between 0.020009000 and 0.030004000 --
+ 0.030004000 [000] reader-7                 2.00 us |     } leaf, from 0.030002000
+ 0.030005000 [000] reader-7                 4.00 us |   } walk, from 0.030001000
+ 0.030009000 [000] reader-7                 9.00 us | } vfs_read, from 0.030000000
+ 0.040000000 [000] reader-7                         | vfs_read <- _text
+ 0.040001000 [000] reader-7                         |   walk <- vfs_read
+ 0.040002000 [000] reader-7                         |     leaf <- walk
+ 0.040003000 [000] reader-7                         |   leaf <- vfs_read
+oot 2 --
+ 0.005000000 [000] <...>-7                  2.00 us | vfs_read();
+ 0.006000000 [000] <...>-7                          | vfs_read() {
+ 0.006001000 [000] <...>-7                  3.00 us |   leaf();
+""".splitlines()
+
 
 class Tests:
     def __init__(self, tmp):
         self.tmp = tmp
         self.pairs = story("pairs", tmp / "pairs")
+        self.functions = story("functions", tmp / "functions")
 
     def latency(self, *args):
         return lines("latency", *args, self.pairs)[0]
@@ -92,6 +125,56 @@ class Tests:
             p = run("latency", *args, status=status)
             assert said in p.stderr.decode(), (args, p.stderr)
             assert not p.stdout, args
+
+    def test_callgraph(self):
+        out = text("callgraph", self.functions)
+        # time, CPU, task; duration, call
+        assert [line[4:] for line in out] == GRAPH, "\n".join(out)
+
+    def test_callgraph_choice(self):
+        def calls(*args):
+            return [line.split("| ")[1] for line in text(
+                "callgraph", self.functions, "--boot=1", "--to", "11ms",
+                *args)]
+
+        assert calls("--cpu", "1") == ["do_idle() {", "  leaf();",
+                                       "} do_idle"]
+        assert calls("--task", "reader", "--depth", "2") == [
+            "vfs_read() {", "  walk() { ... }", "} vfs_read"]
+        assert calls("-f", "wal*,nothing") == [
+            "  walk() {", "    walk() {", "      leaf();",
+            "    } walk", "  } walk"]
+        assert calls("--cpu=0", "--depth=1", "--event", "sched:*") == [
+            "sched_switch: prev_comm=swapper/0 prev_pid=0 prev_prio=120"
+            " prev_state=0 ==> next_comm=reader next_pid=7 next_prio=120",
+            "vfs_read() { ... }"]
+
+    def test_callgraph_json(self):
+        out = lines("callgraph", self.functions)
+        assert [(c["func"], c["depth"], c["begin_ns"] % MS,
+                 c.get("end_ns", -1) % MS, c["begin_recorded"])
+                for c in out if c["boot"] == 1] == [
+            ("leaf", 1, 4000, 6000, True), ("leaf", 3, 5000, 7000, True),
+            ("walk", 2, 3000, 8000, True), ("do_idle", 0, 2000, 9000, True),
+            ("walk", 1, 1000, 10000, True), ("vfs_read", 0, 0, 20000, True),
+            # no ends of these two
+            ("leaf", 2, 2000, MS - 1, True), ("walk", 1, 1000, MS - 1, True),
+            ("vfs_read", 0, 0, 9000, True),
+            # no begins of these three
+            ("leaf", 2, 2000, 4000, False), ("walk", 1, 1000, 5000, False),
+            ("vfs_read", 0, 0, 9000, False),
+            # the function tracer has no ends at all
+            ("vfs_read", 0, 0, MS - 1, True), ("walk", 1, 1000, MS - 1, True),
+            ("leaf", 2, 2000, MS - 1, True), ("leaf", 1, 3000, MS - 1, True)]
+        assert [c["func"] for c in out if c["boot"] == 2] == ["vfs_read",
+                                                              "leaf"]
+
+    def test_callgraph_errors(self):
+        for args, status, said in (
+                ((self.pairs,), 1, "no functions were recorded"),
+                ((self.functions, "--depth", "0"), 2, "1 or more")):
+            p = run("callgraph", *args, status=status)
+            assert said in p.stderr.decode(), (args, p.stderr)
 
 
 if __name__ == "__main__":

@@ -78,3 +78,92 @@ void make_pairs(const char *dir)
     make_switch(m, 0, 81 * MS, 51, "second", 0, 52, "third");
     make_end(m);
 }
+
+/* Where the kernel is in the first boot and in the second */
+#define TEXT    0xffffffff91000000u
+#define TEXT2   0xffffffffa1000000u
+
+#define READ    0x3000u
+#define WALK    0x4000u
+#define LEAF    0x5000u
+#define IDLE    0x6000u
+
+static void enters(Make *m, unsigned cpu, uint64_t ns, int32_t pid,
+                   uint64_t func, int depth)
+{
+    uint8_t b[12];
+
+    ht_put_le64(b, func);
+    ht_put_le32(b + 8, depth);
+    make_event(m, cpu, ns, pid, MAKE_GRAPH_ENTRY, b, sizeof(b));
+}
+
+static void leaves(Make *m, unsigned cpu, uint64_t ns, int32_t pid,
+                   uint64_t func, int depth, uint64_t since)
+{
+    uint8_t b[32] = { 0 };
+
+    ht_put_le64(b, func);
+    ht_put_le32(b + 8, depth);
+    ht_put_le64(b + 16, since);
+    ht_put_le64(b + 24, ns);
+    make_event(m, cpu, ns, pid, MAKE_GRAPH_EXIT, b, sizeof(b));
+}
+
+static void calls(Make *m, uint64_t ns, uint64_t ip, uint64_t parent)
+{
+    uint8_t b[16];
+
+    ht_put_le64(b, ip);
+    ht_put_le64(b + 8, parent);
+    make_event(m, 0, ns, 7, MAKE_FUNCTION, b, sizeof(b));
+}
+
+void make_functions(const char *dir)
+{
+    Make *m = make_new(dir);
+    uint64_t t = 10 * MS;
+
+    /* recursion on CPU 0; CPU 1 calls meanwhile */
+    make_switch(m, 0, 1 * MS, 0, "swapper/0", 0, 7, "reader");
+    enters(m, 0, t, 7, TEXT + READ, 0);
+    enters(m, 0, t + 1 * US, 7, TEXT + WALK, 1);
+    enters(m, 1, t + 2 * US, 0, TEXT + IDLE, 0);
+    enters(m, 0, t + 3 * US, 7, TEXT + WALK, 2);
+    enters(m, 1, t + 4 * US, 0, TEXT + LEAF, 1);
+    enters(m, 0, t + 5 * US, 7, TEXT + LEAF, 3);
+    leaves(m, 1, t + 6 * US, 0, TEXT + LEAF, 1, t + 4 * US);
+    leaves(m, 0, t + 7 * US, 7, TEXT + LEAF, 3, t + 5 * US);
+    leaves(m, 0, t + 8 * US, 7, TEXT + WALK, 2, t + 3 * US);
+    leaves(m, 1, t + 9 * US, 0, TEXT + IDLE, 0, t + 2 * US);
+    leaves(m, 0, t + 10 * US, 7, TEXT + WALK, 1, t + 1 * US);
+    leaves(m, 0, t + 20 * US, 7, TEXT + READ, 0, t);
+    /* ends of walk and leaf are lost, and a switch comes between */
+    t = 20 * MS;
+    enters(m, 0, t, 7, TEXT + READ, 0);
+    enters(m, 0, t + 1 * US, 7, TEXT + WALK, 1);
+    enters(m, 0, t + 2 * US, 7, TEXT + LEAF, 2);
+    make_switch(m, 0, t + 3 * US, 7, "reader", 0, 7, "reader");
+    make_gap(m, 0, 4);
+    leaves(m, 0, t + 9 * US, 7, TEXT + READ, 0, t);
+    /* begins are lost: ends alone, as with tracing_thresh */
+    t = 30 * MS;
+    make_gap(m, 0, 0);
+    leaves(m, 0, t + 4 * US, 7, TEXT + LEAF, 2, t + 2 * US);
+    leaves(m, 0, t + 5 * US, 7, TEXT + WALK, 1, t + 1 * US);
+    leaves(m, 0, t + 9 * US, 7, TEXT + READ, 0, t);
+    /* the function tracer: nested by callers */
+    t = 40 * MS;
+    calls(m, t, TEXT + READ + 4, TEXT + 0x10);
+    calls(m, t + 1 * US, TEXT + WALK + 4, TEXT + READ + 0x20);
+    calls(m, t + 2 * US, TEXT + LEAF + 4, TEXT + WALK + 0x30);
+    calls(m, t + 3 * US, TEXT + LEAF + 4, TEXT + READ + 0x40);
+    /* another boot, another place; one call never ends */
+    make_boot(m);
+    enters(m, 0, 5 * MS, 7, TEXT2 + READ, 0);
+    leaves(m, 0, 5 * MS + 2 * US, 7, TEXT2 + READ, 0, 5 * MS);
+    enters(m, 0, 6 * MS, 7, TEXT2 + READ, 0);
+    enters(m, 0, 6 * MS + 1 * US, 7, TEXT2 + LEAF, 1);
+    leaves(m, 0, 6 * MS + 4 * US, 7, TEXT2 + LEAF, 1, 6 * MS + 1 * US);
+    make_end(m);
+}

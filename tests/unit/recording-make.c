@@ -33,6 +33,8 @@ typedef struct Format {
 #define TEXT(n)         { "__data_loc char[]", n, 4, false }
 
 static const Format formats[] = {
+    { "ftrace", "function", MAKE_FUNCTION, { U64("ip"), U64("parent_ip") },
+      "\" %ps <-- %ps\", (void *)REC->ip, (void *)REC->parent_ip" },
     { "ftrace", "funcgraph_entry", MAKE_GRAPH_ENTRY,
       { U64("func"), S32("depth") },
       "\"--> %ps (%d)\", (void *)REC->func, REC->depth" },
@@ -186,6 +188,9 @@ static const char kallsyms[] =
     "ffffffff81001000 T first_init\n"
     "ffffffff81002000 t slow_init\n"
     "ffffffff81003000 T vfs_read\n"
+    "ffffffff81004000 T walk\n"
+    "ffffffff81005000 t leaf\n"
+    "ffffffff81006000 T do_idle\n"
     "ffffffff81100000 T _etext\n";
 
 Make *make_new(const char *dir)

@@ -16,7 +16,7 @@ enum {
     MAKE_LEVEL, MAKE_START, MAKE_FINISH, MAKE_CONSOLE, MAKE_IRQ_ENTRY,
     MAKE_IRQ_EXIT, MAKE_SOFTIRQ_ENTRY, MAKE_SOFTIRQ_EXIT, MAKE_SYS_ENTER,
     MAKE_SYS_EXIT, MAKE_ODD, MAKE_WAKING,
-    MAKE_GRAPH_ENTRY = 11, MAKE_GRAPH_EXIT = 10,
+    MAKE_FUNCTION = 1, MAKE_GRAPH_ENTRY = 11, MAKE_GRAPH_EXIT = 10,
     MAKE_UNKNOWN = 4000,        /* no format has it */
 };
 
@@ -86,5 +86,6 @@ void make_console(Make *m, unsigned cpu, uint64_t ns, int32_t pid,
 
 /* Whole recordings, to be looked at by calls-test.py */
 void make_pairs(const char *dir);
+void make_functions(const char *dir);
 
 #endif /* RECORDING_MAKE_H */

@@ -6,6 +6,7 @@
  *   recording-story story DIR      one of everything, hostile texts included
  *   recording-story slower DIR     a boot alone, one initcall slower
  *   recording-story pairs DIR      what latency looks for (recording-calls.c)
+ *   recording-story functions DIR  of functions (there)
  *   recording-story bulk DIR N     N events on four CPUs
  */
 #include "recording-make.h"
@@ -188,6 +189,8 @@ int main(int argc, char **argv)
         slower(argv[2]);
     } else if (argc == 3 && !strcmp(argv[1], "pairs")) {
         make_pairs(argv[2]);
+    } else if (argc == 3 && !strcmp(argv[1], "functions")) {
+        make_functions(argv[2]);
     } else if (argc == 4 && !strcmp(argv[1], "bulk")) {
         bulk(argv[2], g_ascii_strtoull(argv[3], NULL, 10));
     } else {

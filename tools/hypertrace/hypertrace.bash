@@ -51,7 +51,7 @@ _hypertrace() {
         return
         ;;
     --from|--to|--event|--cpu|--task|--boot|--rows|-n|--slowest|--key|-k|\
-    --worst|--events|-e|--size|-s|--pid|-p|--poll-us)
+    --worst|--function|--depth|-d|--events|-e|--size|-s|--pid|-p|--poll-us)
         return
         ;;
     esac

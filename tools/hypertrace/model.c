@@ -202,14 +202,34 @@ bool ht_model_shift(HtModel *m, unsigned boot, uint64_t *shift)
     return m->shift_known;
 }
 
+static const char *find_symbol(HtModel *m, unsigned boot, uint64_t addr,
+                               uint64_t *offset)
+{
+    uint64_t shift;
+
+    return m->symbols && ht_model_shift(m, boot, &shift) ?
+           ht_symbols_find(m->symbols, addr - shift, offset) : NULL;
+}
+
+uint64_t ht_model_function(HtModel *m, unsigned boot, uint64_t addr,
+                           GString *out)
+{
+    uint64_t offset = 0;
+    const char *name = find_symbol(m, boot, addr, &offset);
+
+    if (out && name) {
+        g_string_append(out, name);
+    } else if (out) {
+        g_string_append_printf(out, "0x%" PRIx64, addr);
+    }
+    return name ? addr - offset : addr;
+}
+
 void ht_model_symbol(HtModel *m, unsigned boot, uint64_t addr, GString *out)
 {
-    uint64_t shift, offset;
-    const char *name = NULL;
+    uint64_t offset;
+    const char *name = find_symbol(m, boot, addr, &offset);
 
-    if (m->symbols && ht_model_shift(m, boot, &shift)) {
-        name = ht_symbols_find(m->symbols, addr - shift, &offset);
-    }
     if (!name) {
         g_string_append_printf(out, "0x%" PRIx64, addr);
     } else if (offset) {

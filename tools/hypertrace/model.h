@@ -179,6 +179,18 @@ GHashTable *ht_model_tasks(const HtModel *m, unsigned boot);
 void ht_model_symbol(HtModel *m, unsigned boot, uint64_t addr, GString *out);
 
 /**
+ * ht_model_function: the function that has an address
+ * @m: model
+ * @boot: of which boot; addresses differ
+ * @addr: address in it
+ * @out: its name is appended to, as by ht_model_symbol(); or NULL
+ *
+ * Returns: where it begins; @addr if that is not known
+ */
+uint64_t ht_model_function(HtModel *m, unsigned boot, uint64_t addr,
+                           GString *out);
+
+/**
  * ht_model_print: append an event's fields as the kernel would print them
  * @m: model
  * @ev: event

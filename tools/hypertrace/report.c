@@ -27,12 +27,9 @@ static void put_section(Report *r, const HtModelEvent *ev)
 {
     if (r->any) {
         ht_output_colour(&r->o, HT_COLOUR_BOLD);
-        if (ev->boot != r->boot) {
-            g_string_append_printf(r->o.text, "-- boot %u --\n", ev->boot);
-        } else {
-            g_string_append(r->o.text, "-- the guest's clock went back --\n");
-        }
+        ht_view_section(ev, r->boot, r->o.text);
         ht_output_colour(&r->o, HT_COLOUR_NONE);
+        g_string_append_c(r->o.text, '\n');
     }
     r->boot = ev->boot;
     r->segment = ev->rec.segment;
@@ -42,18 +39,9 @@ static void put_section(Report *r, const HtModelEvent *ev)
 static void put_gap(Report *r, const HtModelEvent *ev)
 {
     ht_output_colour(&r->o, HT_COLOUR_RED);
-    g_string_append_printf(r->o.text, "-- CPU %" PRIu32 " lost ",
-                           ev->rec.cpu);
-    if (ev->rec.lost_estimate) {
-        g_string_append_printf(r->o.text, "about %" PRIu64 " ",
-                               ev->rec.lost_estimate);
-    }
-    g_string_append(r->o.text, "events between ");
-    ht_number_seconds(r->o.text, ev->rec.lost_from_ns, 0);
-    g_string_append(r->o.text, " and ");
-    ht_number_seconds(r->o.text, ev->rec.ns, 0);
-    g_string_append(r->o.text, " --\n");
+    ht_view_gap(ev, r->o.text);
     ht_output_colour(&r->o, HT_COLOUR_NONE);
+    g_string_append_c(r->o.text, '\n');
 }
 
 static void put_text(Report *r, const HtModelEvent *ev)

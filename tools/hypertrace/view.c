@@ -5,10 +5,12 @@
  */
 #include <errno.h>
 #include <gio/gio.h>
+#include <inttypes.h>
 #include <string.h>
 
 #include "command.h"
 #include "escape.h"
+#include "number.h"
 #include "view.h"
 
 #define CPUS_MAX        4096
@@ -280,6 +282,29 @@ bool ht_view_next(HtView *v, HtModel *m, HtModelEvent *ev)
 bool ht_view_selects(const HtView *v)
 {
     return v->from || v->to || v->cpu || v->event || v->task;
+}
+
+void ht_view_section(const HtModelEvent *ev, unsigned boot, GString *out)
+{
+    if (ev->boot != boot) {
+        g_string_append_printf(out, "-- boot %u --", ev->boot);
+    } else {
+        g_string_append(out, "-- the guest's clock went back --");
+    }
+}
+
+void ht_view_gap(const HtModelEvent *ev, GString *out)
+{
+    g_string_append_printf(out, "-- CPU %" PRIu32 " lost ", ev->rec.cpu);
+    if (ev->rec.lost_estimate) {
+        g_string_append_printf(out, "about %" PRIu64 " ",
+                               ev->rec.lost_estimate);
+    }
+    g_string_append(out, "events between ");
+    ht_number_seconds(out, ev->rec.lost_from_ns, 0);
+    g_string_append(out, " and ");
+    ht_number_seconds(out, ev->rec.ns, 0);
+    g_string_append(out, " --");
 }
 
 int ht_view_finish(HtOutput *o, bool ok, GError *error)

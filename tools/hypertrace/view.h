@@ -123,6 +123,21 @@ bool ht_view_next(HtView *v, HtModel *m, HtModelEvent *ev);
 bool ht_view_selects(const HtView *v);
 
 /**
+ * ht_view_section: append a line about where an event's boot or segment begins
+ * @ev: the first event of it
+ * @boot: of the event before
+ * @out: appended to, without a newline
+ */
+void ht_view_section(const HtModelEvent *ev, unsigned boot, GString *out);
+
+/**
+ * ht_view_gap: append a line about the gap before an event
+ * @ev: event; @ev.rec.lost_before is set
+ * @out: appended to, without a newline
+ */
+void ht_view_gap(const HtModelEvent *ev, GString *out);
+
+/**
  * ht_view_finish: end a command
  * @o: output to be finished
  * @ok: whether all went well so far
