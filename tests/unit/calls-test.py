@@ -5,9 +5,13 @@
 What the recordings hold is in recording-calls.c.
 """
 
-from tool_tests import lines, main, run, story, text
+import json
+import xml.etree.ElementTree as ElementTree
+
+from tool_tests import ESCAPED, lines, main, run, story, text
 
 MS = 1_000_000
+SVG = "{http://www.w3.org/2000/svg}"
 
 GRAPH = """\
  0.010000000 [000] reader-7                         | vfs_read() {
@@ -47,6 +51,8 @@ class Tests:
         self.tmp = tmp
         self.pairs = story("pairs", tmp / "pairs")
         self.functions = story("functions", tmp / "functions")
+        self.naps = story("naps", tmp / "naps")
+        self.story = story("story", tmp / "story")
 
     def latency(self, *args):
         return lines("latency", *args, self.pairs)[0]
@@ -175,6 +181,111 @@ class Tests:
                 ((self.functions, "--depth", "0"), 2, "1 or more")):
             p = run("callgraph", *args, status=status)
             assert said in p.stderr.decode(), (args, p.stderr)
+
+    def folded(self, of, recording, *args):
+        out = text("flame", "--folded", f"--of={of}", recording, *args)
+        return {stack: int(ns) for stack, ns in
+                (line.rsplit(" ", 1) for line in out)}
+
+    def test_flame_functions(self):
+        # recursion, lost ends, lost begins; what was called by a call that
+        # did not end is in its place
+        assert self.folded("functions", self.functions) == {
+            "<...>;vfs_read": 2000, "<...>;vfs_read;leaf": 3000,
+            "<idle>;do_idle": 5000, "<idle>;do_idle;leaf": 2000,
+            "reader;vfs_read": 25000, "reader;vfs_read;walk": 6000,
+            "reader;vfs_read;walk;leaf": 2000,
+            "reader;vfs_read;walk;walk": 3000,
+            "reader;vfs_read;walk;walk;leaf": 2000}
+        assert self.folded("functions", self.functions, "--boot=1", "--cpu=1"
+                           ) == {"<idle>;do_idle": 5000,
+                                 "<idle>;do_idle;leaf": 2000}
+        # functions, if there are any
+        out = text("flame", "--folded", self.functions, "--boot=2")
+        assert out == ["<...>;vfs_read 2000", "<...>;vfs_read;leaf 3000"]
+
+    def test_flame_cpu(self):
+        out = self.folded("cpu", self.story, "--boot=1")
+        assert out == {
+            ESCAPED[:16]: 48_999_000, "(idle)": 90_001_000,
+            "(idle);irq 11 virtio0": 5000, "(idle);softirq TIMER": 3000,
+            # the gap; then somebody whose switch was lost in it
+            "(not known)": 199_991_000, "late": 1_000_000,
+            "init": 215_999_000, "init;system call 39": 1000,
+            "swapper/0": 27_001_000,
+            "swapper/0;initcall first_init": MS,
+            "swapper/0;initcall slow_init": 5 * MS,
+            "worker": 2 * MS}, out
+        # as top has it
+        top = lines("top", self.story, "--boot=1")[0]
+        assert sum(out.values()) == top["cpu_ns"]
+        assert out["(not known)"] == top["unknown_ns"]
+
+    def test_flame_off_cpu(self):
+        assert self.folded("off-cpu", self.pairs) == {
+            "twice;waiting for a CPU;preempted": MS}
+        out = self.folded("off-cpu", self.naps)
+        assert out == {
+            "napper;sleeping;(interrupt)": 6 * MS,
+            "napper;uninterruptible;disk": 2 * MS,
+            "napper;waiting for a CPU;woken": 3 * MS}, out
+
+    def test_flame_svg(self):
+        for of, recording in (("functions", self.functions),
+                              ("cpu", self.story)):
+            svg = self.tmp / f"{of}.svg"
+            run("flame", f"--of={of}", "--svg", svg, recording)
+            folded = self.folded(of, recording)
+            root = ElementTree.parse(svg).getroot()
+            assert not [a for e in root.iter() for a in e.attrib
+                        if "href" in a or a.startswith("on")]
+            frames = [(int(g.get("data-d")), int(g.get("data-x")),
+                       int(g.get("data-w")), g.get("data-name"),
+                       g.find(SVG + "rect")) for g in root.iter(SVG + "g")]
+            # all, but for what would be too narrow to be seen
+            paths = [tuple(s.split(";")[:n + 1]) for s, ns in folded.items()
+                     for n in range(s.count(";") + 1)
+                     if ns > sum(folded.values()) / 20000]
+            assert len(frames) == len(set(paths)) + 1
+            # each is as wide as the stacks that begin with it, and within
+            # what it is above
+            assert frames[0][:3] == (0, 0, sum(folded.values()))
+            stack = []
+            for d, x, w, name, rect in frames:
+                del stack[d:]
+                if d:
+                    assert stack[-1][0] <= x
+                    assert x + w <= stack[-1][1]
+                    path = ";".join([n for *_, n in stack[1:]] + [name])
+                    assert w == sum(
+                        ns for s, ns in folded.items()
+                        if (s + ";").startswith(path + ";")), path
+                stack.append((x, x + w, name))
+                assert abs(float(rect.get("width"))
+                           - w * 1180 / frames[0][2]) < .01
+                assert abs(float(rect.get("x"))
+                           - 10 - x * 1180 / frames[0][2]) < .01
+
+    def test_flame_speedscope(self):
+        out = self.tmp / "calls.json"
+        run("flame", "--speedscope", out, self.functions)
+        doc = json.loads(out.read_text())
+        names = [f["name"] for f in doc["shared"]["frames"]]
+        profile, = doc["profiles"]
+        assert {";".join(names[i] for i in stack): ns for stack, ns in
+                zip(profile["samples"], profile["weights"], strict=True)
+                } == self.folded("functions", self.functions)
+        assert profile["endValue"] == sum(profile["weights"])
+
+    def test_flame_errors(self):
+        for args, status, said in (
+                ((self.pairs,), 2, "--svg=FILE"),
+                ((self.pairs, "--folded", "--of=heat"), 2, "off-cpu"),
+                ((self.pairs, "--folded", "--of=functions"), 1, "--of=cpu"),
+                ((self.pairs, "--svg", self.tmp), 1, "regular file")):
+            p = run("flame", *args, status=status)
+            assert said in p.stderr.decode(), (args, p.stderr)
+            assert not p.stdout, args
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@
  */
 #include "recording-make.h"
 
+#define HARDIRQ 0x08            /* of common_flags */
 #define US      1000u
 #define MS      1000000u
 
@@ -76,6 +77,29 @@ void make_pairs(const char *dir)
     wakes(m, 0, 80 * MS, 51, 52);
     make_step(m);
     make_switch(m, 0, 81 * MS, 51, "second", 0, 52, "third");
+    make_end(m);
+}
+
+/* A task sleeps, once until an interrupt wakes it, once for a disk. */
+void make_naps(const char *dir)
+{
+    Make *m = make_new(dir);
+
+    make_switch(m, 0, 1 * MS, 0, "swapper/0", 0, 7, "napper");
+    make_switch(m, 0, 2 * MS, 7, "napper", 1, 0, "swapper/0");
+    make_flags(m, HARDIRQ);
+    wakes(m, 0, 8 * MS, 0, 7);
+    make_flags(m, 0);
+    make_switch(m, 0, 10 * MS, 0, "swapper/0", 0, 7, "napper");
+    make_switch(m, 0, 11 * MS, 7, "napper", 2, 8, "disk");
+    wakes(m, 0, 13 * MS, 8, 7);
+    make_switch(m, 0, 14 * MS, 8, "disk", 2, 7, "napper");
+    /* across a gap, nobody knows */
+    make_switch(m, 0, 15 * MS, 7, "napper", 1, 0, "swapper/0");
+    wakes(m, 1, 15 * MS, 0, 9);
+    make_gap(m, 1, 1);
+    wakes(m, 1, 16 * MS, 0, 9);
+    make_switch(m, 0, 17 * MS, 0, "swapper/0", 0, 7, "napper");
     make_end(m);
 }
 

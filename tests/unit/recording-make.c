@@ -120,6 +120,7 @@ struct Make {
     HtRecWriter *w;
     Cpu cpus[CPUS];
     uint32_t epoch, segment;
+    uint8_t flags;              /* of what comes */
 };
 
 static void must(bool ok, GError *error)
@@ -279,6 +280,7 @@ void make_event(Make *m, unsigned cpu, uint64_t ns, int32_t pid, uint16_t type,
     p = c->data + c->used;
     memset(p, 0, bytes);
     ht_put_le16(p, type);
+    p[2] = m->flags;
     ht_put_le32(p + 4, pid);
     if (size) {
         memcpy(p + HT_FT_EVENT_HEADER, payload, size);
@@ -293,6 +295,11 @@ void make_gap(Make *m, unsigned cpu, unsigned lost)
     flush_cpu(m, cpu);
     m->cpus[cpu].gap = true;
     m->cpus[cpu].lost = lost;
+}
+
+void make_flags(Make *m, uint8_t flags)
+{
+    m->flags = flags;
 }
 
 static void flush_all(Make *m)

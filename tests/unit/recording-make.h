@@ -53,6 +53,13 @@ void make_event(Make *m, unsigned cpu, uint64_t ns, int32_t pid, uint16_t type,
 void make_gap(Make *m, unsigned cpu, unsigned lost);
 
 /**
+ * make_flags: the common_flags of the events that come
+ * @m: the recording
+ * @flags: the kernel's
+ */
+void make_flags(Make *m, uint8_t flags);
+
+/**
  * make_boot: the guest boots once more
  * @m: the recording
  */
@@ -86,6 +93,7 @@ void make_console(Make *m, unsigned cpu, uint64_t ns, int32_t pid,
 
 /* Whole recordings, to be looked at by calls-test.py */
 void make_pairs(const char *dir);
+void make_naps(const char *dir);
 void make_functions(const char *dir);
 
 #endif /* RECORDING_MAKE_H */

@@ -6,7 +6,8 @@
  *   recording-story story DIR      one of everything, hostile texts included
  *   recording-story slower DIR     a boot alone, one initcall slower
  *   recording-story pairs DIR      what latency looks for (recording-calls.c)
- *   recording-story functions DIR  of functions (there)
+ *   recording-story functions DIR  events of functions (there)
+ *   recording-story naps DIR       a task that sleeps (there)
  *   recording-story bulk DIR N     N events on four CPUs
  */
 #include "recording-make.h"
@@ -189,6 +190,8 @@ int main(int argc, char **argv)
         slower(argv[2]);
     } else if (argc == 3 && !strcmp(argv[1], "pairs")) {
         make_pairs(argv[2]);
+    } else if (argc == 3 && !strcmp(argv[1], "naps")) {
+        make_naps(argv[2]);
     } else if (argc == 3 && !strcmp(argv[1], "functions")) {
         make_functions(argv[2]);
     } else if (argc == 4 && !strcmp(argv[1], "bulk")) {

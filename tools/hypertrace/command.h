@@ -39,6 +39,7 @@ int ht_usage_error(const char *format, ...) G_GNUC_PRINTF(1, 2);
 int ht_boot(int argc, char **argv);
 int ht_callgraph(int argc, char **argv);
 int ht_export(int argc, char **argv);
+int ht_flame(int argc, char **argv);
 int ht_latency(int argc, char **argv);
 int ht_log(int argc, char **argv);
 int ht_record(int argc, char **argv);

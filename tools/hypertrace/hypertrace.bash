@@ -45,7 +45,11 @@ _hypertrace() {
         mapfile -t COMPREPLY < <(compgen -W "always never auto" -- "$cur")
         return
         ;;
-    --output|-o|--svg|--kernel|--busybox)
+    --of)
+        mapfile -t COMPREPLY < <(compgen -W "functions cpu off-cpu" -- "$cur")
+        return
+        ;;
+    --output|-o|--svg|--speedscope|--kernel|--busybox)
         compopt -o filenames
         mapfile -t COMPREPLY < <(compgen -f -- "$cur")
         return

@@ -20,6 +20,7 @@ static const HtCommand commands[] = {
     { "log", ht_log, "print what the guest's kernel printed" },
     { "top", ht_top, "list which tasks ran and which events there are" },
     { "callgraph", ht_callgraph, "show which functions called which" },
+    { "flame", ht_flame, "show where time went, as stacks of names" },
     { "latency", ht_latency, "say how long it is from one event to another" },
     { "export", ht_export, "write it for trace-cmd, Perfetto, babeltrace2" },
     { }
