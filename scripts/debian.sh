@@ -24,12 +24,18 @@ debian_mirrors() {
 
 ht_offline="see that the network and the mirror answer, then run it again"
 
+# Packages of another architecture are fetched, not run.
+ht_arch=
+
 # private_apt SUITE COMMAND...: apt on the lists of one suite
 private_apt() {
     (
-        root=$HT_CACHE/apt/$1
+        root=$HT_CACHE/apt/$1${ht_arch:+-$ht_arch}
         tool=$2
         shift 2
+        [ -z "$ht_arch" ] ||
+            set -- -o APT::Architecture="$ht_arch" \
+                -o APT::Architectures="$ht_arch" "$@"
         exec "$tool" \
             -o Dir::Etc::sourcelist="$root/sources.list" \
             -o Dir::Etc::sourceparts=- \
@@ -44,9 +50,9 @@ private_apt() {
 
 # Fetch the lists of SUITE unless this run has done it.
 debian_lists() {
-    [ -f "$HT_CACHE/apt/$1/fresh.$$" ] && return 0
+    root=$HT_CACHE/apt/$1${ht_arch:+-$ht_arch}
+    [ -f "$root/fresh.$$" ] && return 0
     debian_mirrors "Debian's $2"
-    root=$HT_CACHE/apt/$1
     rm -rf "$root"
     mkdir -p "$root/lists/partial" "$root/cache/archives/partial"
     : >"$root/status"

@@ -24,6 +24,7 @@ typedef struct Collect {
     GPtrArray *levels;          /* of the texts of levels, interned */
     const char *level;
     GHashTable *calls;          /* by pid: the HtBootItem that it runs */
+    GHashTable *modules;        /* by pid: the module that it loads */
     GHashTable *images;         /* by pid: 1 + index in b->processes */
     Running *cpus;
     bool kernel_done;           /* PID 1 executed a file */
@@ -101,20 +102,41 @@ static void initcall_level(Collect *c, const HtModelEvent *ev)
     }
 }
 
+/* Its own symbols are in no image: the module's name is what there is. */
+static void loads_module(Collect *c, const HtModelEvent *ev)
+{
+    if (g_hash_table_size(c->modules) < HT_BOOT_ITEMS_MAX) {
+        g_hash_table_replace(c->modules, GINT_TO_POINTER(ev->rec.pid),
+                             text_of(ev, HT_F_MODULE_NAME));
+    }
+}
+
+static char *call_name(Collect *c, const HtModelEvent *ev)
+{
+    gpointer pid = GINT_TO_POINTER(ev->rec.pid);
+    gpointer module;
+    GString *name;
+
+    if (g_hash_table_steal_extended(c->modules, pid, NULL, &module)) {
+        return module;
+    }
+    name = g_string_new(NULL);
+    ht_model_symbol(c->m, ev->boot, ht_event_uint(ev, HT_F_INITCALL_FUNC),
+                    name);
+    return g_string_free(name, false);
+}
+
 static void initcall_start(Collect *c, const HtModelEvent *ev)
 {
-    g_autoptr(GString) name = g_string_new(NULL);
     HtBootItem *call;
 
     if (g_hash_table_size(c->calls) >= HT_BOOT_ITEMS_MAX) {
         c->b->left_out++;
         return;
     }
-    ht_model_symbol(c->m, ev->boot, ht_event_uint(ev, HT_F_INITCALL_FUNC),
-                    name);
     call = g_new(HtBootItem, 1);
     *call = (HtBootItem) {
-        .name = g_strdup(name->str),
+        .name = call_name(c, ev),
         .level = c->kernel_done ? "modules" : c->level,
         .pid = ev->rec.pid,
         .begin = ev->rec.ns,
@@ -292,6 +314,9 @@ static void look(Collect *c, const HtModelEvent *ev)
     case HT_KIND_INITCALL_FINISH:
         initcall_finish(c, ev);
         break;
+    case HT_KIND_MODULE_LOAD:
+        loads_module(c, ev);
+        break;
     case HT_KIND_SCHED_EXEC:
         executes(c, ev);
         break;
@@ -401,6 +426,7 @@ HtBoot *ht_boot_collect(const char *dir, unsigned boot, uint64_t to_ns,
     c.b = b;
     c.levels = g_ptr_array_new_with_free_func(g_free);
     c.calls = g_hash_table_new_full(NULL, NULL, NULL, free_call);
+    c.modules = g_hash_table_new_full(NULL, NULL, NULL, g_free);
     c.images = g_hash_table_new(NULL, NULL);
     c.cpus = g_new0(Running, CPUS_MAX);
     while (ht_model_next(m, &ev)) {
@@ -410,6 +436,7 @@ HtBoot *ht_boot_collect(const char *dir, unsigned boot, uint64_t to_ns,
     }
     finish(&c);
     g_hash_table_destroy(c.calls);
+    g_hash_table_destroy(c.modules);
     g_hash_table_destroy(c.images);
     g_ptr_array_unref(c.levels);
     g_free(c.cpus);

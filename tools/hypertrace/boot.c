@@ -71,6 +71,15 @@ static GPtrArray *slowest(const GArray *items)
     return all;
 }
 
+/* Of a path that is too long its end says more. */
+static void put_name(HtOutput *o, const char *name)
+{
+    const char *base = strlen(name) > NAME_WIDTH ?
+                       strrchr(name, '/') : NULL;
+
+    ht_output_padded(o, base && base[1] ? base + 1 : name, NAME_WIDTH);
+}
+
 static void put_items(HtOutput *o, const HtBoot *b, const GArray *items,
                       unsigned rows, HtColour colour)
 {
@@ -81,7 +90,7 @@ static void put_items(HtOutput *o, const HtBoot *b, const GArray *items,
         const HtBootItem *c = all->pdata[i];
 
         g_string_append(o->text, "  ");
-        ht_output_padded(o, c->name, NAME_WIDTH);
+        put_name(o, c->name);
         g_string_append_printf(o->text, " %11.3f %c%11.3f ",
                                c->begin / 1e6, c->ended ? ' ' : '>',
                                (c->end - c->begin) / 1e6);
@@ -288,7 +297,7 @@ static void put_pairs(HtOutput *o, HtBoot * const boots[2], int what,
         double d = ((double)p->ns[1] - p->ns[0]) / 1e6;
 
         g_string_append(o->text, "  ");
-        ht_output_padded(o, p->name, NAME_WIDTH);
+        put_name(o, p->name);
         g_string_append_printf(o->text, " %11.3f %11.3f ", p->ns[0] / 1e6,
                                p->ns[1] / 1e6);
         ht_output_colour(o, d > 0 ? HT_COLOUR_RED : HT_COLOUR_GREEN);

@@ -44,6 +44,8 @@ const HtKindInfo ht_kinds[HT_KINDS] = {
     [HT_KIND_INITCALL_START] = { "initcall", "initcall_start", { "func" } },
     [HT_KIND_INITCALL_FINISH] = { "initcall", "initcall_finish", {
         "func", "ret" } },
+    [HT_KIND_MODULE_LOAD] = { "module", "module_load", {
+        "taints", "name" } },
     [HT_KIND_CONSOLE] = { "printk", "console", { "msg" } },
     [HT_KIND_CPU_FREQUENCY] = { "power", "cpu_frequency", {
         "state", "cpu_id" } },

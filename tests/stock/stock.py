@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Stock guests, recorded by `hypertrace record`: what the tests share."""
+
+import collections
+import json
+import os
+import re
+import shutil
+import subprocess
+import time
+from pathlib import Path
+
+TOOL = Path(os.environ["HT_BUILD"]) / "tools/hypertrace/hypertrace"
+GUESTS = Path(os.environ["HT_CACHE"]) / "stock"
+ENV = {**os.environ, "XDG_CACHE_HOME": os.environ["HT_TREE"]}
+DEADLINE = 1800             # seconds; the slowest guest takes 60 if idle
+
+# Debian 12's QEMU miscompiles cmpxchg16b now and then, and what a kernel
+# patches in itself while another processor runs it.
+X86 = ["qemu-system-x86_64", "-accel", "tcg,thread=single",
+       "-cpu", "qemu64,-cx16"]
+ARM64 = ["qemu-system-aarch64", "-accel", "tcg,thread=single", "-M", "virt",
+         "-cpu", "max"]
+PLAIN = ["-smp", "2", "-nodefaults", "-display", "none", "-no-reboot"]
+
+# What a guest does, and how many events its ring has had when it stops
+INIT = """#!/bin/busybox sh
+b=/bin/busybox
+$b mkdir -p /proc /sys /dev /trace
+$b mount -t proc none /proc
+$b mount -t sysfs none /sys
+$b mount -t devtmpfs none /dev
+$b mount -t tracefs none /trace
+for i in 1 2 3 4 5 6 7 8; do
+    $b find /proc/self /sys/bus >/dev/null 2>&1
+    echo "word $i" >/dev/kmsg
+done
+cd /trace/instances/boot_map
+echo 0 >tracing_on
+for c in per_cpu/cpu*; do
+    echo "COUNT ${c#per_cpu/cpu}" $($b grep -E '^(entries|overrun)' $c/stats)
+done
+$b poweroff -f
+$b sleep 1000
+"""
+
+
+def initrd(tmp, busybox="/bin/busybox", init=INIT):
+    """A first file system of a static busybox and a script"""
+    root = tmp / "root"
+    (root / "bin").mkdir(parents=True)
+    shutil.copy(busybox, root / "bin/busybox")
+    (root / "init").write_text(init)
+    (root / "init").chmod(0o755)
+    archive = subprocess.run(
+        "find . | cpio -o -H newc --quiet", shell=True, cwd=root, check=True,
+        stdout=subprocess.PIPE).stdout
+    (tmp / "initrd").write_bytes(archive)
+    return tmp / "initrd"
+
+
+def console(tmp):
+    try:
+        return (tmp / "console").read_text(errors="replace")
+    except FileNotFoundError:
+        return ""
+
+
+def start(tmp, command, *options):
+    return subprocess.Popen(
+        [TOOL, "record", "-o", tmp / "rec", *options, "--",
+         *map(str, command), "-serial", f"file:{tmp}/console"],
+        env=ENV, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+
+
+def qemu_of(recorder):
+    """The process that a recorder has started; None before it has"""
+    path = Path(f"/proc/{recorder.pid}/task/{recorder.pid}/children")
+    for pid in path.read_text().split():
+        if "qemu-system" in Path(f"/proc/{pid}/cmdline").read_text():
+            return int(pid)
+    return None
+
+
+def wait_for(what, process):
+    """Until what() says something, before which process must not end"""
+    deadline = time.monotonic() + DEADLINE
+    while not (found := what()):
+        assert process.poll() is None, process.stderr.read()
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    return found
+
+
+def wait_for_text(tmp, mark, process):
+    return wait_for(lambda: re.search(mark, console(tmp)), process)
+
+
+def record(tmp, command, *options):
+    """All of a guest's life"""
+    recorder = start(tmp, command, *options)
+    _, err = recorder.communicate(timeout=DEADLINE)
+    assert recorder.returncode == 0, (err, console(tmp)[-2000:])
+    return err
+
+
+def run(*args):
+    p = subprocess.run([TOOL, *map(str, args)], env=ENV, capture_output=True,
+                       timeout=DEADLINE)
+    assert p.returncode == 0, (args, p.stderr)
+    return p.stdout.decode()
+
+
+def events(recording):
+    return [json.loads(line) for line in
+            run("report", "--json", recording).splitlines()]
+
+
+def assert_counts(tmp, cpus=2):
+    """As many events as the guest itself has counted, on each processor"""
+    counts = re.findall(r"COUNT (\d+) entries: (\d+) overrun: (\d+)",
+                        console(tmp))
+    assert len(counts) == cpus, console(tmp)[-2000:]
+    recorded = collections.Counter(e["cpu"] for e in events(tmp / "rec"))
+    assert recorded == {int(cpu): int(entries) + int(overrun)
+                        for cpu, entries, overrun in counts}
