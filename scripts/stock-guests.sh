@@ -75,6 +75,8 @@ make_kernel() {
 # shellcheck disable=SC2016
 grub_cfg='serial
 terminal_output serial
+insmod smbios
+insmod regexp
 smbios --type 11 --get-string 4 --set oem
 regexp --set 1:extra "^io\.systemd\.stub\.kernel-cmdline-extra=(.*)" "$oem"
 set timeout=0

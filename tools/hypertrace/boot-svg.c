@@ -19,7 +19,7 @@
 #define ROW             20
 #define BAR             14
 #define ROWS_MAX        80
-#define CHAR_WIDTH      6.3     /* of the font below, more or less */
+#define CHAR_WIDTH      6.8     /* of the font below, more or less */
 #define PLOT            (WIDTH - LEFT - RIGHT)
 
 typedef struct Picture {
@@ -213,14 +213,15 @@ static void draw_initcalls(Picture *p, const HtBoot *b)
         g_autoptr(GPtrArray) calls = g_ptr_array_new();
         const HtBootItem *longest;
         g_autoptr(GString) label = g_string_new(NULL);
-        uint64_t end = 0;
-        double x;
+        uint64_t begin = UINT64_MAX, end = 0;
+        double width;
 
         for (i = 0; i < b->initcalls->len; i++) {
             const HtBootItem *c = &g_array_index(b->initcalls, HtBootItem, i);
 
             if (c->level == levels->pdata[k]) {
                 g_ptr_array_add(calls, (gpointer)c);
+                begin = MIN(begin, c->begin);
                 end = MAX(end, c->end);
             }
         }
@@ -237,17 +238,14 @@ static void draw_initcalls(Picture *p, const HtBoot *b)
                                *longest->level ? longest->level : "(no level)",
                                calls->len, longest->name);
         duration(label, longest->end - longest->begin);
-        x = at(p, end) + 6;
-        if (x + g_utf8_strlen(label->str, -1) * CHAR_WIDTH > WIDTH) {
-            uint64_t begin = UINT64_MAX;
-
-            for (i = 0; i < calls->len; i++) {
-                begin = MIN(begin, ((HtBootItem *)calls->pdata[i])->begin);
-            }
-            text(p, "", MAX(at(p, begin) - 6, LEFT), p->y + 11,
-                 at(p, begin) > WIDTH / 3, label->str);
+        width = g_utf8_strlen(label->str, -1) * CHAR_WIDTH;
+        if (at(p, end) + 6 + width < WIDTH) {
+            text(p, "", at(p, end) + 6, p->y + 11, false, label->str);
+        } else if (at(p, begin) - 6 - width > 0) {
+            text(p, "", at(p, begin) - 6, p->y + 11, true, label->str);
         } else {
-            text(p, "", x, p->y + 11, false, label->str);
+            p->y += ROW;
+            text(p, "", LEFT, p->y + 11, false, label->str);
         }
         p->y += ROW;
     }
