@@ -133,7 +133,24 @@ static bool field_names_unique(const HtClass *c)
     return true;
 }
 
-static void class_free(HtClass *c)
+bool ht_class_field_free(const HtClass *c, const char *name)
+{
+    g_autofree char *length = g_strdup_printf("_%s_length", name);
+    unsigned i;
+
+    for (i = 0; i < c->nr_fields; i++) {
+        const char *other = c->fields[i].name;
+        g_autofree char *others = g_strdup_printf("_%s_length", other);
+
+        if (names_clash(other, name) || names_clash(others, name) ||
+            names_clash(length, other)) {
+            return false;
+        }
+    }
+    return !field_name_reserved(name);
+}
+
+void ht_class_free(HtClass *c)
 {
     unsigned i;
 
@@ -220,7 +237,7 @@ static HtClass *class_parse(const void *msg, size_t size)
     return c;
 
 bad:
-    class_free(c);
+    ht_class_free(c);
     return NULL;
 }
 
@@ -258,7 +275,7 @@ void ht_class_table_free(HtClassTable *t)
 
     g_hash_table_destroy(t->by_name);
     for (id = 1; id <= t->count; id++) {
-        class_free(t->by_id[id]);
+        ht_class_free(t->by_id[id]);
     }
     g_mutex_clear(&t->lock);
     g_free(t);
@@ -286,11 +303,11 @@ enum ht_status ht_class_table_add(HtClassTable *t, const void *msg,
         c->name = g_strdup_printf("%s.v%u", name, ++version);
     }
     if (old) {
-        class_free(c);
+        ht_class_free(c);
         *cls = old;
     } else if (t->count == HT_CLASSES_MAX ||
                strlen(c->name) > HT_CLASS_NAME_MAX) {
-        class_free(c);
+        ht_class_free(c);
         g_mutex_unlock(&t->lock);
         return HT_STATUS_LIMIT;
     } else {

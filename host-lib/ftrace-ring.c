@@ -206,7 +206,7 @@ static const char *next_6_11(const HtFtMem *mem, HtFtRing *ring)
 
 static const char *next_6_15(const HtFtMem *mem, HtFtRing *ring)
 {
-    uint64_t at = ring->offset + (ring->cpus ? ring->size : ring->first_cpu);
+    uint64_t at = ring->offset + (ring->cpus ? ring->size : ring->first_part);
     uint64_t end = ring->offset + ring->total;
     uint8_t line[LINE_7_2];
 
@@ -229,15 +229,15 @@ static const char *begin_6_15(const HtFtMem *mem, HtFtRing *ring,
     }
     ring->line_size = line_size;
     ring->total = ht_get_le64(h + 8);
-    ring->first_cpu = ht_get_le64(h + 16);
+    ring->first_part = ht_get_le64(h + 16);
     if (ring->total > mem->size || ring->offset > mem->size - ring->total) {
         return "reaches beyond the end of the memory";
     }
-    if (ring->first_cpu < HEADER_6_15 || ring->first_cpu % 8 ||
-        ring->first_cpu > ring->total) {
+    if (ring->first_part < HEADER_6_15 || ring->first_part % 8 ||
+        ring->first_part > ring->total) {
         return "the first processor's part is not within the ring";
     }
-    if (ring->first_cpu >= HEADER_6_15 + SCRATCH) {
+    if (ring->first_part >= HEADER_6_15 + SCRATCH) {
         ring->text = ht_get_le64(h + HEADER_6_15 + 8);
         ring->clock = ht_get_le32(h + HEADER_6_15);
     }
@@ -313,6 +313,14 @@ uint64_t ht_ft_ring_text(const HtFtMem *mem, const HtFtRing *ring,
         return 0;
     }
     return ht_ft_mem_read(mem, at, &text, sizeof(text)) ? 0 : ht_le64(text);
+}
+
+uint64_t ht_ft_ring_magic(const HtFtRing *ring, uint32_t n)
+{
+    if (ring->layout == HT_FT_LAYOUT_6_11 && n < ring->cpus) {
+        return ring->cpu[n].meta - 24;
+    }
+    return n ? UINT64_MAX : ring->offset;
 }
 
 static void ring_free(gpointer ring)

@@ -1,9 +1,25 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: reading the events of a run
+ * hypertrace: writing and reading the events of a run
  */
 #include "hypertrace/base.h"
 #include "hypertrace/run.h"
+
+void ht_run_put_header(GByteArray *out, uint32_t id, uint64_t ns,
+                       uint64_t last_ns)
+{
+    uint8_t head[HT_EVENT_HEADER_EXT];
+
+    if (id < HT_ID_EXTENDED && ns - last_ns <= HT_CLOCK_MASK / 2) {
+        ht_put_le32(head, (uint32_t)ns << 8 | id);
+        g_byte_array_append(out, head, HT_EVENT_HEADER);
+    } else {
+        head[0] = HT_ID_EXTENDED;
+        ht_put_le32(head + 1, id);
+        ht_put_le64(head + 5, ns);
+        g_byte_array_append(out, head, HT_EVENT_HEADER_EXT);
+    }
+}
 
 bool ht_run_next(HtRunIter *it, HtEvent *ev)
 {

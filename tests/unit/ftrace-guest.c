@@ -72,8 +72,11 @@ void fg_init(FtGuest *g)
         c->entries = g_new0(uint32_t, g->nr);
     }
     g->size = MAX(g->size, at);
-    g->mem = aligned_alloc(4096, HT_ROUND_UP(g->size, 4096));
-    memset(g->mem, 0, g->size);
+    if (!g->mem) {
+        g->mem = aligned_alloc(4096, HT_ROUND_UP(g->size, 4096));
+        memset(g->mem, 0, g->size);
+        g->own_mem = true;
+    }
     if (g->layout == HT_FT_LAYOUT_6_15) {
         fg_put32(g, g->offset, FG_MAGIC);
         fg_put32(g, g->offset + 4, g->line_size | 24u << 16);
@@ -99,7 +102,9 @@ void fg_clear(FtGuest *g)
     for (i = 0; i < g->cpus; i++) {
         g_free(g->cpu[i].entries);
     }
-    free(g->mem);
+    if (g->own_mem) {
+        free(g->mem);
+    }
 }
 
 HtFtMem fg_mem(const FtGuest *g)

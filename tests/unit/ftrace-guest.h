@@ -32,7 +32,8 @@ typedef struct FgCpu {
 } FgCpu;
 
 typedef struct FtGuest {
-    uint8_t *mem;
+    uint8_t *mem;               /* its own, unless it was set before */
+    bool own_mem;
     uint64_t size;
     uint64_t offset;            /* of the ring */
     HtFtLayout layout;

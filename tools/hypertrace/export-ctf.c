@@ -3,27 +3,20 @@
  * hypertrace export --format ctf: CTF 1.8, by the writer that the device's
  * backend has
  *
- * A stream a CPU.  Each event begins with the kernel's common_pid and
- * common_flags, which no other field is called; then come its own.
+ * A stream a CPU.
  */
 #include <errno.h>
 #include <gio/gio.h>
 #include <glib/gstdio.h>
 #include <string.h>
 
-#include "escape.h"
 #include "export.h"
-#include "fields.h"
 #include "hypertrace/ctf-writer.h"
+#include "hypertrace/ftrace-class.h"
 
 #define RUN_BYTES       (48 * 1024)
 #define EVENT_MAX       (128 * 1024)
-#define ID_EXTENDED     255
-#define COMPACT_SPAN    (1u << 23)
 #define CPUS_MAX        1024
-
-/* common_pid, common_flags */
-#define OWN_FIELDS      2
 
 /* A CPU's events that were not written yet */
 typedef struct Stream {
@@ -46,210 +39,29 @@ typedef struct Trace {
     int error;
 } Trace;
 
-static unsigned scalar(unsigned size, bool is_signed)
-{
-    unsigned kind = size == 1 ? HT_FIELD_U8 : size == 2 ? HT_FIELD_U16 :
-                    size == 4 ? HT_FIELD_U32 : HT_FIELD_U64;
-
-    return is_signed ? kind - HT_FIELD_U8 + HT_FIELD_S8 : kind;
-}
-
-/*
- * A counted field x also has a field __x_length in CTF: two names must differ
- * in more than that.
- */
-static bool taken(const HtClass *c, const char *name)
-{
-    unsigned i;
-
-    for (i = 0; i < c->nr_fields; i++) {
-        const char *other = c->fields[i].name;
-        g_autofree char *a = g_strdup_printf("_%s_length", other);
-        g_autofree char *b = g_strdup_printf("_%s_length", name);
-
-        if (!strcmp(other, name) || !strcmp(a, name) || !strcmp(b, other)) {
-            return true;
-        }
-    }
-    return false;
-}
-
-static HtField *add_field(HtClass *c, const char *name, unsigned kind)
-{
-    HtField *f = &c->fields[c->nr_fields];
-    g_autofree char *own = g_strndup(name, HT_FIELD_NAME_MAX - 8);
-
-    g_strcanon(own, G_CSET_a_2_z G_CSET_A_2_Z G_CSET_DIGITS "_", '_');
-    while (taken(c, own)) {
-        char *longer = g_strconcat("field_", own, NULL);
-
-        g_free(own);
-        own = longer;
-    }
-    f->name = g_steal_pointer(&own);
-    f->kind = kind;
-    c->nr_fields++;
-    return f;
-}
-
-static void add_format_field(HtClass *c, const HtFtField *f)
-{
-    HtField *n;
-
-    switch (f->kind) {
-    case HT_FT_INT:
-        n = add_field(c, f->name, scalar(f->size, f->is_signed));
-        n->flags = f->is_pointer ? HT_FIELD_HEX : 0;
-        break;
-    case HT_FT_STRING:
-    case HT_FT_DYN_STRING:
-        n = add_field(c, f->name, HT_FIELD_TEXT);
-        n->elem = HT_FIELD_U8;
-        break;
-    case HT_FT_ARRAY:
-    case HT_FT_DYN_ARRAY:
-        n = add_field(c, f->name, HT_FIELD_SEQUENCE);
-        n->elem = scalar(f->elem_size, f->is_signed);
-        n->flags = f->is_pointer ? HT_FIELD_HEX : 0;
-        break;
-    default:
-        n = add_field(c, f->name, HT_FIELD_SEQUENCE);
-        n->elem = HT_FIELD_U8;
-        n->flags = HT_FIELD_HEX;
-        break;
-    }
-}
-
-static unsigned own_fields(const HtFtEvent *e)
-{
-    return MIN(e->nr_fields, HT_FIELDS_MAX - OWN_FIELDS);
-}
-
 static HtClass *new_class(Trace *t, const HtEventClass *from)
 {
     HtClass *c;
-    unsigned i;
 
     if (t->nr_classes == HT_CLASSES_MAX) {
         return NULL;
     }
-    c = g_new0(HtClass, 1);
+    c = ht_ft_class_new(from->name, from->format);
     c->id = ++t->nr_classes;
-    c->name = g_strndup(from->name, HT_CLASS_NAME_MAX);
-    g_strcanon(c->name, G_CSET_a_2_z G_CSET_A_2_Z G_CSET_DIGITS "_.-", '_');
-    c->loglevel = 6;            /* informational */
-    c->fields = g_new0(HtField, HT_FIELDS_MAX);
-    add_field(c, "common_pid", HT_FIELD_S32);
-    add_field(c, "common_flags", HT_FIELD_U8)->flags = HT_FIELD_HEX;
-    if (from->format) {
-        for (i = 0; i < own_fields(from->format); i++) {
-            add_format_field(c, &from->format->fields[i]);
-        }
-    } else {
-        HtField *n = add_field(c, "bytes", HT_FIELD_SEQUENCE);
-
-        n->elem = HT_FIELD_U8;
-        n->flags = HT_FIELD_HEX;
-    }
     return c;
-}
-
-static void free_class(HtClass *c)
-{
-    unsigned i;
-
-    for (i = 0; c && i < c->nr_fields; i++) {
-        g_free(c->fields[i].name);
-    }
-    if (c) {
-        g_free(c->fields);
-        g_free(c->name);
-        g_free(c);
-    }
-}
-
-static void put_counted(GByteArray *run, const void *p, size_t bytes,
-                        size_t elem)
-{
-    size_t n = MIN(elem ? bytes / elem : 0, UINT16_MAX);
-    uint8_t count[2];
-
-    ht_put_le16(count, n);
-    g_byte_array_append(run, count, sizeof(count));
-    g_byte_array_append(run, p, n * elem);
-}
-
-/* The metadata say that it is UTF-8. */
-static void put_text(GByteArray *run, const char *s, size_t len)
-{
-    g_autoptr(GString) valid = NULL;
-
-    if (s && !g_utf8_validate_len(s, len, NULL)) {
-        valid = g_string_sized_new(3 * len);
-        ht_escape(valid, HT_ESCAPE_UTF8, s, len);
-        s = valid->str;
-        len = valid->len;
-    }
-    put_counted(run, s, len, 1);
-}
-
-static void put_field(GByteArray *run, const HtFtField *f,
-                      const HtModelEvent *ev)
-{
-    const uint8_t *p;
-    const char *s;
-    uint8_t value[8];
-    size_t len;
-
-    switch (f->kind) {
-    case HT_FT_INT:
-        ht_put_le64(value, ht_ft_field_uint(f, ev->rec.data, ev->rec.size));
-        g_byte_array_append(run, value, f->size);
-        break;
-    case HT_FT_STRING:
-    case HT_FT_DYN_STRING:
-        s = ht_ft_field_str(f, ev->rec.data, ev->rec.size, &len);
-        put_text(run, s, len);
-        break;
-    case HT_FT_ARRAY:
-    case HT_FT_DYN_ARRAY:
-        p = ht_ft_field_bytes(f, ev->rec.data, ev->rec.size, &len);
-        put_counted(run, p, len, f->elem_size);
-        break;
-    default:
-        p = ht_ft_field_bytes(f, ev->rec.data, ev->rec.size, &len);
-        put_counted(run, p, len, 1);
-        break;
-    }
 }
 
 static void put_event(Stream *s, const HtClass *c, const HtModelEvent *ev)
 {
-    const HtFtEvent *e = ev->class->format;
-    uint8_t head[13];
-    unsigned i;
+    HtFtRecord r = {
+        .ns = ev->rec.ns,
+        .data = ev->rec.data,
+        .size = ev->rec.size,
+    };
 
-    if (c->id < ID_EXTENDED &&
-        ev->rec.ns - s->end_ns < COMPACT_SPAN) {
-        ht_put_le32(head, (uint32_t)ev->rec.ns << 8 | c->id);
-        g_byte_array_append(s->run, head, 4);
-    } else {
-        head[0] = ID_EXTENDED;
-        ht_put_le32(head + 1, c->id);
-        ht_put_le64(head + 5, ev->rec.ns);
-        g_byte_array_append(s->run, head, 13);
-    }
-    ht_put_le32(head, ev->rec.pid);
-    head[4] = ev->rec.flags;
-    g_byte_array_append(s->run, head, 5);
-    for (i = 0; e && i < own_fields(e); i++) {
-        put_field(s->run, &e->fields[i], ev);
-    }
-    if (!e) {
-        put_counted(s->run, ev->rec.data + HT_FT_EVENT_HEADER,
-                    ev->rec.size - HT_FT_EVENT_HEADER, 1);
-    }
-    s->end_ns = ev->rec.ns;
+    ht_run_put_header(s->run, c->id, r.ns, s->end_ns);
+    ht_ft_class_payload(s->run, ev->class->format, &r, SIZE_MAX);
+    s->end_ns = r.ns;
     s->events++;
 }
 
@@ -433,7 +245,7 @@ static bool end_trace(Trace *t, bool ok, GError **errp)
         remove_tree(made);
     }
     for (i = 0; i < G_N_ELEMENTS(t->classes); i++) {
-        free_class(t->classes[i]);
+        ht_class_free(t->classes[i]);
     }
     g_free(t->path);
     g_free(t);

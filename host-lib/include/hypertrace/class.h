@@ -108,6 +108,22 @@ struct HtClassTable {
     GHashTable *by_name;
 };
 
+/**
+ * ht_class_free: free a class that is in no table
+ * @c: the class or NULL
+ */
+void ht_class_free(HtClass *c);
+
+/**
+ * ht_class_field_free: may a class have one more field of that name?
+ * @c: the class
+ * @name: of letters, digits and '_'
+ *
+ * Returns: false if a field of @c or one of a backend's own has it, or one
+ * that readers of traces take for the same
+ */
+bool ht_class_field_free(const HtClass *c, const char *name);
+
 HtClassTable *ht_class_table_new(void);
 void ht_class_table_free(HtClassTable *t);
 

@@ -95,7 +95,7 @@ typedef struct HtFtRingCpu {
  * @clock: number of the trace clock in trace_clock's list, 0 is "local";
  *         0 also where the header does not tell (6.11)
  * @total: what the header says of @size (6.15), else 0
- * @first_cpu: offset in the ring of the first processor's part (6.15)
+ * @first_part: offset in the ring of the first processor's part (6.15)
  * @line_size: bytes of a processor's part before the order (6.15)
  */
 typedef struct HtFtRing {
@@ -109,7 +109,7 @@ typedef struct HtFtRing {
     uint64_t text;
     uint32_t clock;
     uint64_t total;
-    uint64_t first_cpu;
+    uint64_t first_part;
     uint32_t line_size;
 } HtFtRing;
 
@@ -154,6 +154,17 @@ bool ht_ft_ring_grow(const HtFtMem *mem, HtFtRing *ring);
  */
 uint64_t ht_ft_ring_text(const HtFtMem *mem, const HtFtRing *ring,
                          uint32_t cpu);
+
+/**
+ * ht_ft_ring_magic: where a magic number is
+ * @ring: the ring
+ * @n: which, from 0
+ *
+ * A kernel that finds none of them makes the ring anew.
+ *
+ * Returns: offset of 4 bytes; UINT64_MAX if there are no more
+ */
+uint64_t ht_ft_ring_magic(const HtFtRing *ring, uint32_t n);
 
 /* Where rings begin that reserve_mem=SIZE:2M:NAME places */
 #define HT_FT_SEARCH_FAST (UINT64_C(2) << 20)

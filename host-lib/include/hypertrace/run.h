@@ -68,6 +68,16 @@ typedef struct HtRun {
 } HtRun;
 
 /**
+ * ht_run_put_header: append the header of an event
+ * @out: the events of a run
+ * @id: of its class
+ * @ns: its time
+ * @last_ns: time of the event before it in the stream
+ */
+void ht_run_put_header(GByteArray *out, uint32_t id, uint64_t ns,
+                       uint64_t last_ns);
+
+/**
  * HtEvent: one event in a run
  * @cls: its class
  * @ns: host CLOCK_MONOTONIC
