@@ -58,7 +58,6 @@ struct HypertraceDevice {
     const HtChannelOps *channel;
     HtTrace *trace;
     HtDeviceInfo info;
-    Object *default_backend;
     HtSinks *sinks;
     bool prepared;
 

@@ -5,9 +5,7 @@
 #include "qemu/osdep.h"
 #include "qapi/error.h"
 #include "qapi/qapi-visit-common.h"
-#include "qemu/error-report.h"
 #include "qemu/units.h"
-#include "qom/object_interfaces.h"
 #include "system/runstate.h"
 #include "system/system.h"
 #include "device.h"
@@ -106,80 +104,6 @@ static bool check_properties(HypertraceDevice *dev, Error **errp)
         }
     }
     return true;
-}
-
-/*
- * Without backend=, events go to LTTng if this QEMU can, and are only counted
- * otherwise.  object_new() of a type whose module is missing ends QEMU, so ask
- * first.
- */
-static bool default_backend(HypertraceDevice *dev, Error **errp)
-{
-    const char *type = TYPE_HYPERTRACE_BACKEND_LTTNG;
-    Object *obj;
-
-    if (!module_object_class_by_name(type)) {
-        type = TYPE_HYPERTRACE_BACKEND_NULL;
-        warn_report("hypertrace: this QEMU has no LTTng backend: events of '%s'"
-                    " are counted, not recorded; use backend=ID",
-                    dev->trace->name);
-    }
-    obj = object_new(type);
-    if (!user_creatable_complete(USER_CREATABLE(obj), errp)) {
-        object_unref(obj);
-        return false;
-    }
-    object_property_add_child(OBJECT(dev), "default-backend", obj);
-    object_unref(obj);
-    dev->default_backend = obj;
-    return true;
-}
-
-static void drop_default_backend(HypertraceDevice *dev)
-{
-    if (dev->default_backend) {
-        object_unparent(dev->default_backend);
-        dev->default_backend = NULL;
-    }
-}
-
-/* Returns an array of HypertraceBackend *, or NULL */
-static GPtrArray *find_backends(HypertraceDevice *dev, Error **errp)
-{
-    g_autoptr(GPtrArray) found = g_ptr_array_new();
-    g_auto(GStrv) ids = NULL;
-    unsigned i;
-
-    if (!dev->conf.backend) {
-        if (!default_backend(dev, errp)) {
-            return NULL;
-        }
-        g_ptr_array_add(found, dev->default_backend);
-        return g_steal_pointer(&found);
-    }
-    ids = g_strsplit(dev->conf.backend, ":", -1);
-    for (i = 0; ids[i]; i++) {
-        Object *obj = object_resolve_path_component(object_get_objects_root(),
-                                                    ids[i]);
-
-        if (!object_dynamic_cast(obj, TYPE_HYPERTRACE_BACKEND)) {
-            error_setg(errp, "backend=%s: there is no hypertrace backend '%s'",
-                       dev->conf.backend, ids[i]);
-            return NULL;
-        }
-        if (g_ptr_array_find(found, obj, NULL)) {
-            error_setg(errp, "backend=%s: '%s' is there twice",
-                       dev->conf.backend, ids[i]);
-            return NULL;
-        }
-        g_ptr_array_add(found, obj);
-    }
-    if (found->len < 1 || found->len > HT_QUEUES_MAX) {
-        error_setg(errp, "backend=%s names %u backends; 1 to %u are possible",
-                   dev->conf.backend, found->len, HT_QUEUES_MAX);
-        return NULL;
-    }
-    return g_steal_pointer(&found);
 }
 
 /* Context: any thread */
@@ -318,7 +242,8 @@ bool hypertrace_device_prepare(HypertraceDevice *dev, Error **errp)
         goto fail_clock;
     }
     ht_streams_init(dev);
-    backends = find_backends(dev, errp);
+    backends = ht_backends_find(OBJECT(dev), dev->info.name,
+                                dev->conf.backend, errp);
     if (!backends) {
         goto fail_backend;
     }
@@ -343,7 +268,7 @@ fail_ram:
 fail_worker:
     g_clear_pointer(&dev->sinks, ht_sinks_free);
 fail_sinks:
-    drop_default_backend(dev);
+    ht_backends_drop(OBJECT(dev));
 fail_backend:
     ht_streams_finalize(dev);
     ht_clock_destroy(&dev->clock);
@@ -365,7 +290,7 @@ void hypertrace_device_unprepare(HypertraceDevice *dev)
     dev->prepared = false;
     ht_worker_unprepare(dev);
     g_clear_pointer(&dev->sinks, ht_sinks_free);
-    drop_default_backend(dev);
+    ht_backends_drop(OBJECT(dev));
     finalize_ring_ram(dev);
     ht_trace_release(dev->trace);
 }

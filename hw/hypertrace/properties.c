@@ -94,14 +94,14 @@ static bool visit_counters(Visitor *v, struct ht_stats *s, Error **errp)
            visit_type_uint64(v, "errors", &s->errors, errp);
 }
 
-static bool visit_sink(Visitor *v, HypertraceDevice *dev, unsigned i,
+static bool visit_sink(Visitor *v, HtSinks *k, unsigned i,
                        Error **errp)
 {
     HtSinkStats stats;
     char *id;
     bool ok;
 
-    ht_sinks_stats(dev->sinks, i, &stats);
+    ht_sinks_stats(k, i, &stats);
     id = (char *)stats.id;
     if (!visit_start_struct(v, NULL, NULL, 0, errp)) {
         return false;
@@ -113,6 +113,21 @@ static bool visit_sink(Visitor *v, HypertraceDevice *dev, unsigned i,
          visit_type_bool(v, "idle", &stats.idle, errp) &&
          visit_check_struct(v, errp);
     visit_end_struct(v, NULL);
+    return ok;
+}
+
+bool ht_sinks_visit(Visitor *v, HtSinks *k, Error **errp)
+{
+    bool ok = true;
+    unsigned i;
+
+    if (!visit_start_list(v, "backends", NULL, 0, errp)) {
+        return false;
+    }
+    for (i = 0; ok && k && i < ht_sinks_count(k); i++) {
+        ok = visit_sink(v, k, i, errp);
+    }
+    visit_end_list(v, NULL);
     return ok;
 }
 
@@ -166,16 +181,9 @@ void ht_stats_get(Object *obj, Visitor *v, const char *name, void *opaque,
         }
     }
     visit_end_list(v, NULL);
-    if (!visit_start_list(v, "backends", NULL, 0, errp)) {
-        goto out;
+    if (ht_sinks_visit(v, dev->sinks, errp)) {
+        visit_check_struct(v, errp);
     }
-    for (i = 0; dev->sinks && i < ht_sinks_count(dev->sinks); i++) {
-        if (!visit_sink(v, dev, i, errp)) {
-            break;
-        }
-    }
-    visit_end_list(v, NULL);
-    visit_check_struct(v, NULL);
 out:
     visit_end_struct(v, NULL);
 }

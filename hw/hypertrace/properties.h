@@ -11,6 +11,15 @@ extern const PropertyInfo ht_prop_channel;
 extern const PropertyInfo ht_prop_mode;
 
 /**
+ * ht_sinks_visit: "backends", a list of what the sinks did
+ * @v: an output visitor, in a struct
+ * @k: sinks, or NULL
+ *
+ * Context: BQL
+ */
+bool ht_sinks_visit(Visitor *v, HtSinks *k, Error **errp);
+
+/**
  * ht_stats_get: getter of the "stats" property
  *
  * A struct with the device's counters and a list of its streams'.

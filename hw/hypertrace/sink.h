@@ -37,6 +37,23 @@ typedef struct HtSinkStats {
 } HtSinkStats;
 
 /**
+ * ht_backends_find: the backends that are to be attached to
+ * @owner: gets a child if @ids is NULL, see ht_backends_drop()
+ * @name: of the trace
+ * @ids: of backends, with ':' between them; NULL: LTTng, or nothing but
+ *       counts if this QEMU cannot
+ * @errp: set if there is no such backend, or too many
+ *
+ * Returns: HypertraceBackend *, 1 to HT_QUEUES_MAX of them; or NULL
+ *
+ * Context: BQL
+ */
+GPtrArray *ht_backends_find(Object *owner, const char *name, const char *ids,
+                            Error **errp);
+/* ht_backends_drop: undo it, after ht_sinks_free().  Context: BQL */
+void ht_backends_drop(Object *owner);
+
+/**
  * ht_sinks_new: attach to backends, and start a thread for each
  * @info: the device
  * @backends: at most HT_QUEUES_MAX HypertraceBackend *
