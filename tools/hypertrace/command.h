@@ -40,6 +40,7 @@ int ht_boot(int argc, char **argv);
 int ht_callgraph(int argc, char **argv);
 int ht_export(int argc, char **argv);
 int ht_flame(int argc, char **argv);
+int ht_formats(int argc, char **argv);
 int ht_latency(int argc, char **argv);
 int ht_log(int argc, char **argv);
 int ht_record(int argc, char **argv);

@@ -66,8 +66,10 @@ _hypertrace() {
         [[ ${COMPREPLY[0]-} != *= ]] || compopt -o nospace
         ;;
     *)
+        local what=-d
+        [ "${COMP_WORDS[1]}" != formats ] || what=-f
         compopt -o filenames
-        mapfile -t COMPREPLY < <(compgen -d -- "$cur")
+        mapfile -t COMPREPLY < <(compgen "$what" -- "$cur")
         ;;
     esac
 }

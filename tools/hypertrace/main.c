@@ -23,6 +23,7 @@ static const HtCommand commands[] = {
     { "flame", ht_flame, "show where time went, as stacks of names" },
     { "latency", ht_latency, "say how long it is from one event to another" },
     { "export", ht_export, "write it for trace-cmd, Perfetto, babeltrace2" },
+    { "formats", ht_formats, "print a kernel's event formats, for QEMU" },
     { }
 };
 
