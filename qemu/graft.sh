@@ -94,7 +94,8 @@ grafted() {
     cd "$HT_TOP"
     for path in hw/hypertrace backends/hypertrace include/hypertrace host-lib \
         tests/qtest/hypertrace tests/qtest/hypertrace-*.[ch] \
-        tests/qtest/libqos/hypertrace*.[ch] docs/specs/hypertrace*.rst; do
+        tests/qtest/libqos/hypertrace*.[ch] tests/unit/ftrace-guest.[ch] \
+        docs/specs/hypertrace*.rst; do
         [ ! -e "$path" ] || printf '%s\n' "$path"
     done
 }

@@ -17,58 +17,6 @@ static char *props(const void *channel)
                            "flush-ms=1000", (const char *)channel);
 }
 
-/* The one job there is has ended, and well */
-static bool job_over(QTestState *qts)
-{
-    QDict *rsp = qtest_qmp(qts, "{'execute': 'query-jobs'}");
-    QDict *job = qobject_to(QDict,
-                            qlist_peek(qdict_get_qlist(rsp, "return")));
-    bool over;
-
-    g_assert_nonnull(job);
-    over = !strcmp(qdict_get_str(job, "status"), "concluded");
-    if (over && qdict_haskey(job, "error")) {
-        g_error("%s", qdict_get_str(job, "error"));
-    }
-    qobject_unref(rsp);
-    return over;
-}
-
-static void wait_job(QTestState *qts)
-{
-    QHT_WAIT(job_over(qts));
-    qtest_qmp_assert_success(qts, "{'execute': 'job-dismiss', 'arguments':"
-                             " {'id': 'job'}}");
-}
-
-/* Where snapshots go: a disk that no device has */
-static char *add_disk(QTestState *qts)
-{
-    char *file = qht_temporary();
-
-    qtest_qmp_assert_success(qts, "{'execute': 'blockdev-add', 'arguments':"
-                             " {'driver': 'file', 'node-name': 'file',"
-                             "  'filename': %s}}", file);
-    qtest_qmp_assert_success(qts, "{'execute': 'blockdev-create', 'arguments':"
-                             " {'job-id': 'job', 'options':"
-                             "  {'driver': 'qcow2', 'file': 'file',"
-                             "   'size': 1048576}}}");
-    wait_job(qts);
-    qtest_qmp_assert_success(qts, "{'execute': 'blockdev-add', 'arguments':"
-                             " {'driver': 'qcow2', 'node-name': 'disk',"
-                             "  'file': 'file'}}");
-    return file;
-}
-
-static void snapshot(QHt *h, bool load, const char *tag)
-{
-    qtest_qmp_assert_success(h->qts, "{'execute': %s, 'arguments':"
-                             " {'job-id': 'job', 'tag': %s, 'vmstate': 'disk',"
-                             "  'devices': ['disk']}}",
-                             load ? "snapshot-load" : "snapshot-save", tag);
-    wait_job(h->qts);
-}
-
 /* A producer as it is now, and to be again */
 static QHtStream remember(const QHtStream *s)
 {
@@ -124,7 +72,7 @@ static void test_rewind(const void *channel)
 {
     g_autofree char *all = props(channel);
     QHt *h = qht_boot("pc", "log", all, NULL);
-    char *disk = add_disk(h->qts);
+    char *disk = qht_add_disk(h->qts);
     uint32_t id = qht_register_number(h, "number"), late;
     uint64_t epoch = h->caps.epoch, seen;
     QHtStream s[3], saved[2];
@@ -134,7 +82,7 @@ static void test_rewind(const void *channel)
         qht_stream_open(&s[i], h, i);
         write_all(&s[i], id, 0, 5);
     }
-    snapshot(h, false, "a");
+    qht_snapshot(h->qts, false, "a");
     saved[0] = remember(&s[0]);
     saved[1] = remember(&s[1]);
     /* once emitted, never in the trace again */
@@ -148,7 +96,7 @@ static void test_rewind(const void *channel)
     for (round = 0; round < 3; round++) {
         qht_stream_forget(&s[0]);
         qht_stream_forget(&s[2]);
-        snapshot(h, true, "a");
+        qht_snapshot(h->qts, true, "a");
         s[0] = remember(&saved[0]);
         s[1] = remember(&saved[1]);
         /* the virtqueues are set back as well: begin with them anew */
@@ -196,7 +144,7 @@ static void test_waiting(const void *channel)
     g_autofree char *all = props(channel);
     g_autofree char *text = NULL;
     QHt *h = qht_boot("pc", "log", all, NULL);
-    char *disk = add_disk(h->qts);
+    char *disk = qht_add_disk(h->qts);
     uint32_t id = qht_register_number(h, "number");
     unsigned i;
     QHtStream s;
@@ -204,15 +152,15 @@ static void test_waiting(const void *channel)
     qht_stream_open(&s, h, 0);
     write_all(&s, id, 0, 5);
     qtest_qmp_assert_success(h->qts, "{'execute': 'stop'}");
-    snapshot(h, false, "a");
-    snapshot(h, true, "a");
+    qht_snapshot(h->qts, false, "a");
+    qht_snapshot(h->qts, true, "a");
     /* paused still */
     qht_write_numbers(&s, id, 5, 9);
     qht_commit(&s);
     g_assert_cmpuint(qht_stat(h, "events"), ==, 5);
-    snapshot(h, false, "b");
+    qht_snapshot(h->qts, false, "b");
     for (i = 0; i < 2; i++) {
-        snapshot(h, true, "b");
+        qht_snapshot(h->qts, true, "b");
     }
     qtest_qmp_assert_success(h->qts, "{'execute': 'cont'}");
     write_all(&s, id, 9, 12);
@@ -230,18 +178,18 @@ static void test_untaken(const void *channel)
 {
     g_autofree char *all = props(channel);
     QHt *h = qht_boot("pc", "log", all, NULL);
-    char *disk = add_disk(h->qts);
+    char *disk = qht_add_disk(h->qts);
     uint32_t id = qht_register_number(h, "number");
     QHtStream s, saved;
 
     qht_stream_open(&s, h, 0);
     qht_write_numbers(&s, id, 0, 5);
-    snapshot(h, false, "a");
+    qht_snapshot(h->qts, false, "a");
     g_assert_cmpuint(qht_stat(h, "events"), ==, 5);
     saved = remember(&s);
     write_all(&s, id, 5, 7);
     qht_stream_forget(&s);
-    snapshot(h, true, "a");
+    qht_snapshot(h->qts, true, "a");
     s = saved;
     write_all(&s, id, 5, 8);
     qht_stream_close(&s);

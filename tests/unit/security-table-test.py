@@ -45,7 +45,7 @@ def main():
                        for p in Path(folder).glob("*.c")):
         for name, body in functions(path.read_text(encoding="utf-8")):
             known.add(f"{path.name}:{name}")
-            copies = (FTRACE if path.name.startswith(("ftrace-", "recording"))
+            copies = (FTRACE if path.name.startswith(("ftrace", "recording"))
                       else GUEST)
             if copies.search(body):
                 found.add(f"{path.name}:{name}")

@@ -6,6 +6,7 @@
  */
 #include "qemu/osdep.h"
 #include "qobject/qdict.h"
+#include "qobject/qlist.h"
 #include "hypertrace.h"
 
 char *qht_temporary(void)
@@ -162,4 +163,55 @@ void qht_migrate(QHt *h, QHtTarget *t)
     g_assert_true(wait_migrated(h->qts));
     g_assert_true(wait_migrated(t->qts));
     unlink(path);
+}
+
+/* The one job there is has ended, and well */
+static bool job_over(QTestState *qts)
+{
+    QDict *rsp = qtest_qmp(qts, "{'execute': 'query-jobs'}");
+    QDict *job = qobject_to(QDict,
+                            qlist_peek(qdict_get_qlist(rsp, "return")));
+    bool over;
+
+    g_assert_nonnull(job);
+    over = !strcmp(qdict_get_str(job, "status"), "concluded");
+    if (over && qdict_haskey(job, "error")) {
+        g_error("%s", qdict_get_str(job, "error"));
+    }
+    qobject_unref(rsp);
+    return over;
+}
+
+static void wait_job(QTestState *qts)
+{
+    QHT_WAIT(job_over(qts));
+    qtest_qmp_assert_success(qts, "{'execute': 'job-dismiss', 'arguments':"
+                             " {'id': 'job'}}");
+}
+
+char *qht_add_disk(QTestState *qts)
+{
+    char *file = qht_temporary();
+
+    qtest_qmp_assert_success(qts, "{'execute': 'blockdev-add', 'arguments':"
+                             " {'driver': 'file', 'node-name': 'file',"
+                             "  'filename': %s}}", file);
+    qtest_qmp_assert_success(qts, "{'execute': 'blockdev-create', 'arguments':"
+                             " {'job-id': 'job', 'options':"
+                             "  {'driver': 'qcow2', 'file': 'file',"
+                             "   'size': 1048576}}}");
+    wait_job(qts);
+    qtest_qmp_assert_success(qts, "{'execute': 'blockdev-add', 'arguments':"
+                             " {'driver': 'qcow2', 'node-name': 'disk',"
+                             "  'file': 'file'}}");
+    return file;
+}
+
+void qht_snapshot(QTestState *qts, bool load, const char *tag)
+{
+    qtest_qmp_assert_success(qts, "{'execute': %s, 'arguments':"
+                             " {'job-id': 'job', 'tag': %s, 'vmstate': 'disk',"
+                             "  'devices': ['disk']}}",
+                             load ? "snapshot-load" : "snapshot-save", tag);
+    wait_job(qts);
 }

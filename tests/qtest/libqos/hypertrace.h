@@ -229,6 +229,11 @@ char *qht_move(QHt *h, QHtTarget *t, bool running);
 char *qht_temporary(void);
 void qht_unlink(char *path);
 
+/* Where snapshots go: a disk that no device has; its file is returned */
+char *qht_add_disk(QTestState *qts);
+/* savevm or loadvm there */
+void qht_snapshot(QTestState *qts, bool load, const char *tag);
+
 /* Events with the numbers @from to @to - 1 */
 void qht_write_numbers(QHtStream *s, uint32_t id, uint64_t from, uint64_t to);
 /* A log holds just these of a stream, in order */

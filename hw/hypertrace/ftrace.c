@@ -1,0 +1,560 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * hypertrace: find and follow a guest's ftrace ring, while the VM runs
+ *
+ * While it is stopped nobody looks: memory can then be another QEMU's, which
+ * the VM was migrated to, or about to be loaded.
+ */
+#include "qemu/osdep.h"
+#include "qapi/error.h"
+#include "qapi/visitor.h"
+#include "qemu/error-report.h"
+#include "qemu/lockable.h"
+#include "qemu/module.h"
+#include "qemu/rcu.h"
+#include "qemu/timer.h"
+#include "qemu/units.h"
+#include "migration/misc.h"
+#include "qom/object_interfaces.h"
+#include "system/dma.h"
+#include "system/reset.h"
+#include "system/runstate.h"
+#include "system/system.h"
+#include "ftrace.h"
+
+#define POLL_MS_MIN     1
+#define POLL_MS_MAX     1000
+#define BACKLOG_MIN     (1 * MiB)
+#define BACKLOG_MAX     (16 * GiB)
+
+/* A run of one event, of 64 KiB */
+#define PACKET_SIZE     (128 * KiB)
+
+/* How often rings are looked for: before there is one, and then */
+#define SEARCH_NS       (100 * SCALE_MS)
+#define SEARCH_AGAIN_NS NANOSECONDS_PER_SECOND
+
+/* Looks that find all of a guest that does not run: ht_ft_follow_look() */
+#define LAST_LOOKS      2
+
+/* Rings ------------------------------------------------------------------- */
+
+/* Context: lock held */
+static bool is_known(HypertraceFtrace *ft, uint64_t address)
+{
+    guint i;
+
+    for (i = 0; i < ft->rings->len; i++) {
+        HtFtWatched *w = ft->rings->pdata[i];
+
+        if (w->address == address) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Context: lock held */
+static void add_rings(HypertraceFtrace *ft, GPtrArray *found)
+{
+    guint i;
+
+    for (i = 0; i < found->len; i++) {
+        HtFtRing *ring = found->pdata[i];
+        HtFtWatched *w;
+
+        if (ft->rings->len == HT_FTRACE_RINGS ||
+            is_known(ft, ring->offset)) {
+            ht_ft_ring_free(ring);
+            continue;
+        }
+        w = g_new0(HtFtWatched, 1);
+        w->ft = ft;
+        w->number = ft->nr_found++;
+        w->address = ring->offset;
+        ht_ft_time_reset(&w->time[0]);
+        w->follow = ht_ft_follow_new(&ht_guest_ram, ring,
+                                     &ht_ftrace_follow_ops, w);
+        g_ptr_array_add(ft->rings, w);
+    }
+    g_ptr_array_free(found, true);
+}
+
+/* Context: lock held */
+static void drop_ring(HypertraceFtrace *ft, guint i)
+{
+    HtFtWatched *w = ft->rings->pdata[i];
+
+    ht_ftrace_close(w);
+    ht_ft_follow_free(w->follow);
+    g_ptr_array_remove_index(ft->rings, i);
+    g_free(w);
+}
+
+/* Context: lock held */
+static void drop_all(HypertraceFtrace *ft)
+{
+    while (ft->rings->len) {
+        drop_ring(ft, ft->rings->len - 1);
+    }
+}
+
+/* From its begin, this time for the sinks.  Context: lock held */
+static void take(HtFtWatched *w)
+{
+    HtFtRing *again = ht_ft_ring_at(&ht_guest_ram, w->address, NULL);
+
+    if (again) {
+        ht_ft_follow_free(w->follow);
+        w->follow = ht_ft_follow_new(&ht_guest_ram, again,
+                                     &ht_ftrace_follow_ops, w);
+        w->epoch = w->segment = 0;
+        w->taken = true;
+        w->ft->counts.boots++;
+    }
+}
+
+/* Context: lock held */
+static void look_at(HtFtWatched *w, unsigned times)
+{
+    do {
+        if (ht_ft_follow_look(w->follow) < 0) {
+            w->gone = true;
+            break;
+        }
+    } while (ht_ft_follow_more(w->follow) || --times);
+    if (w->taken) {
+        ht_ftrace_flush(w);
+    }
+}
+
+/* Context: lock held */
+static void look(HypertraceFtrace *ft, unsigned times)
+{
+    guint i;
+
+    for (i = 0; i < ft->rings->len; i++) {
+        HtFtWatched *w = ft->rings->pdata[i];
+
+        look_at(w, times);
+        /*
+         * One that changes is a kernel's; a copy in a page cache or one that
+         * an older boot left does not.
+         */
+        if (!w->taken && ht_ft_follow_alive(w->follow)) {
+            take(w);
+            look_at(w, times);
+        }
+    }
+}
+
+/* Context: lock held */
+static bool any_taken(HypertraceFtrace *ft)
+{
+    guint i;
+
+    for (i = 0; i < ft->rings->len; i++) {
+        HtFtWatched *w = ft->rings->pdata[i];
+
+        if (w->taken) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/*
+ * The rings whose memory was unplugged, or whose magic number somebody
+ * overwrote.  Context: lock held
+ */
+static void drop_gone(HypertraceFtrace *ft)
+{
+    guint i;
+
+    for (i = ft->rings->len; i-- > 0;) {
+        HtFtWatched *w = ft->rings->pdata[i];
+        const char *why;
+        HtFtRing *ring = ht_ft_ring_at(&ht_guest_ram, w->address, &why);
+
+        /* a reader in the guest may be changing what is no magic number */
+        if (w->gone || (!ring && !why)) {
+            drop_ring(ft, i);
+        }
+        ht_ft_ring_free(ring);
+    }
+}
+
+/*
+ * All that the VM, which does not run, has written.  A kernel that ended before
+ * its ring was seen to change has the only one.  Context: BQL, lock held
+ */
+static void take_rest(HypertraceFtrace *ft)
+{
+    if (!any_taken(ft)) {
+        add_rings(ft, ht_guest_ram_search());
+    }
+    look(ft, LAST_LOOKS);
+    if (!any_taken(ft) && ft->rings->len == 1) {
+        take(ft->rings->pdata[0]);
+        look(ft, LAST_LOOKS);
+    }
+}
+
+/* The thread -------------------------------------------------------------- */
+
+/* Context: any thread, HtSinks.lock held */
+static void have_room(void *opaque)
+{
+    HypertraceFtrace *ft = opaque;
+
+    qemu_cond_signal(&ft->wake);
+}
+
+/*
+ * A page that has yet to come from the source would stop us, and with us a
+ * main loop that has to help it come.
+ */
+static bool may_look(HypertraceFtrace *ft)
+{
+    return !ft->paused && !ft->quit && !migration_in_incoming_postcopy();
+}
+
+static void *ftrace_thread(void *opaque)
+{
+    HypertraceFtrace *ft = opaque;
+    int64_t next_search = 0;
+
+    rcu_register_thread();
+    qemu_mutex_lock(&ft->lock);
+    while (!ft->quit) {
+        if (may_look(ft) && get_clock() >= next_search) {
+            GPtrArray *found;
+
+            qemu_mutex_unlock(&ft->lock);
+            found = ht_guest_ram_search();
+            qemu_mutex_lock(&ft->lock);
+            if (may_look(ft)) {
+                drop_gone(ft);
+                add_rings(ft, found);
+                next_search = get_clock() + (any_taken(ft) ? SEARCH_AGAIN_NS :
+                                             SEARCH_NS);
+            } else {
+                g_ptr_array_set_free_func(found,
+                                          (GDestroyNotify)ht_ft_ring_free);
+                g_ptr_array_free(found, true);
+            }
+        }
+        /* without room it is left in the ring, as long as the guest does */
+        if (may_look(ft) && ht_sinks_room(ft->sinks)) {
+            look(ft, 1);
+        }
+        if (!ft->quit) {
+            qemu_cond_timedwait(&ft->wake, &ft->lock, ft->poll_ms);
+        }
+    }
+    qemu_mutex_unlock(&ft->lock);
+    rcu_unregister_thread();
+    return NULL;
+}
+
+/* The VM ------------------------------------------------------------------ */
+
+static void vm_change(void *opaque, bool running, RunState state)
+{
+    HypertraceFtrace *ft = opaque;
+    guint i;
+
+    QEMU_LOCK_GUARD(&ft->lock);
+    if (!running && !ft->paused) {
+        take_rest(ft);
+    }
+    if (running) {
+        /* the guest's clock may have stood still */
+        for (i = 0; i < ft->rings->len; i++) {
+            HtFtWatched *w = ft->rings->pdata[i];
+
+            ht_ft_time_reset(&w->time[0]);
+        }
+    }
+    ft->paused = !running;
+    qemu_cond_signal(&ft->wake);
+}
+
+/* Whether the memory may be another QEMU's by now, or still */
+static bool is_elsewhere(void)
+{
+    return runstate_check(RUN_STATE_INMIGRATE) ||
+           runstate_check(RUN_STATE_FINISH_MIGRATE) ||
+           runstate_check(RUN_STATE_POSTMIGRATE);
+}
+
+/*
+ * A kernel that finds the ring of the one before, in memory that a warm reset
+ * left as it was, keeps of it what seems valid, processor by processor, and
+ * writes behind that.  So that it begins a clean one, no ring is left.
+ */
+static void erase(HtFtWatched *w)
+{
+    const HtFtRing *ring = ht_ft_follow_ring(w->follow);
+    static const uint8_t zero[4];
+    uint64_t at;
+    uint32_t i;
+
+    for (i = 0; (at = ht_ft_ring_magic(ring, i)) != UINT64_MAX; i++) {
+        dma_memory_write(&address_space_memory, at, zero, sizeof(zero),
+                         MEMTXATTRS_UNSPECIFIED);
+    }
+}
+
+/* QEMUResetHandler.  Context: BQL; vCPUs do not run */
+static void ftrace_reset(void *opaque)
+{
+    HypertraceFtrace *ft = opaque;
+    guint i;
+
+    QEMU_LOCK_GUARD(&ft->lock);
+    if (!ft->paused) {
+        take_rest(ft);
+    }
+    if (any_taken(ft)) {
+        ft->counts.resets++;
+    }
+    for (i = 0; i < ft->rings->len && !is_elsewhere(); i++) {
+        HtFtWatched *w = ft->rings->pdata[i];
+
+        if (w->taken) {
+            erase(w);
+        }
+    }
+    /* before a loadvm, too: what is loaded is another ring */
+    drop_all(ft);
+}
+
+/* The object -------------------------------------------------------------- */
+
+static bool check_range(const char *name, uint64_t value, uint64_t min,
+                        uint64_t max, Error **errp)
+{
+    if (value < min || value > max) {
+        error_setg(errp, "%s=%" PRIu64 " is out of range: %" PRIu64 " to %"
+                   PRIu64, name, value, min, max);
+        return false;
+    }
+    return true;
+}
+
+static bool read_formats(HypertraceFtrace *ft, Error **errp)
+{
+    g_autoptr(GError) err = NULL;
+    g_autofree char *text = NULL;
+    gsize size;
+
+    if (!ft->formats_file) {
+        warn_report("hypertrace: no formats= file for '%s': events are"
+                    " delivered as bytes", ft->trace->name);
+        return true;
+    }
+    if (g_file_get_contents(ft->formats_file, &text, &size, &err)) {
+        ft->formats = ht_ft_formats_parse(text, size, &err);
+    }
+    if (!ft->formats) {
+        error_setg(errp, "formats=%s cannot be used: %s", ft->formats_file,
+                   err->message);
+        error_append_hint(errp, "'hypertrace formats KERNEL' writes such a"
+                          " file.\n");
+        return false;
+    }
+    return true;
+}
+
+static bool attach(HypertraceFtrace *ft, Error **errp)
+{
+    g_autoptr(GPtrArray) backends = NULL;
+
+    ft->info = (HtDeviceInfo) {
+        .name = ft->trace->name,
+        .vm_name = qemu_name ?: "vm",
+        .channel = "ftrace",
+        .classes = ft->trace->classes,
+        .streams = HT_FTRACE_STREAMS,
+    };
+    backends = ht_backends_find(OBJECT(ft), ft->trace->name, ft->backend,
+                                errp);
+    if (!backends) {
+        return false;
+    }
+    ft->sinks = ht_sinks_new(&ft->info, backends, ft->backlog, PACKET_SIZE,
+                             have_room, ft, errp);
+    return ft->sinks;
+}
+
+static void ftrace_complete(UserCreatable *uc, Error **errp)
+{
+    HypertraceFtrace *ft = HYPERTRACE_FTRACE(uc);
+    const char *id = object_get_canonical_path_component(OBJECT(ft));
+
+    if (!check_range("poll-ms", ft->poll_ms, POLL_MS_MIN, POLL_MS_MAX, errp) ||
+        !check_range("backlog", ft->backlog, BACKLOG_MIN, BACKLOG_MAX,
+                     errp)) {
+        return;
+    }
+    ft->trace = ht_trace_claim(id, errp);
+    if (!ft->trace || !read_formats(ft, errp) ||
+        !ht_ftrace_add_raw_class(ft, errp) || !attach(ft, errp)) {
+        return;                 /* ftrace_finalize() undoes it */
+    }
+    ft->complete = true;
+    ft->paused = !runstate_is_live(runstate_get());
+    ft->vmstate = qemu_add_vm_change_state_handler(vm_change, ft);
+    qemu_register_reset(ftrace_reset, ft);
+    qemu_thread_create(&ft->thread, "hypertrace-ftrace", ftrace_thread, ft,
+                       QEMU_THREAD_JOINABLE);
+}
+
+static void ftrace_finalize(Object *obj)
+{
+    HypertraceFtrace *ft = HYPERTRACE_FTRACE(obj);
+
+    if (ft->complete) {
+        WITH_QEMU_LOCK_GUARD(&ft->lock) {
+            ft->quit = true;
+            qemu_cond_signal(&ft->wake);
+        }
+        qemu_thread_join(&ft->thread);
+        qemu_unregister_reset(ftrace_reset, ft);
+        qemu_del_vm_change_state_handler(ft->vmstate);
+        if (!ft->paused) {
+            look(ft, LAST_LOOKS);
+        }
+        drop_all(ft);
+    }
+    /* a default backend, a child, was dropped with all properties */
+    ht_sinks_free(ft->sinks);
+    if (ft->trace) {
+        ht_trace_release(ft->trace);
+    }
+    ht_ft_formats_free(ft->formats);
+    g_ptr_array_free(ft->rings, true);
+    g_free(ft->used);
+    qemu_cond_destroy(&ft->wake);
+    qemu_mutex_destroy(&ft->lock);
+    g_free(ft->backend);
+    g_free(ft->formats_file);
+}
+
+static void ftrace_init(Object *obj)
+{
+    HypertraceFtrace *ft = HYPERTRACE_FTRACE(obj);
+
+    ft->poll_ms = 10;
+    ft->backlog = 64 * MiB;
+    ft->rings = g_ptr_array_new();
+    ft->used = bitmap_new(HT_FTRACE_STREAMS);
+    qemu_mutex_init(&ft->lock);
+    qemu_cond_init(&ft->wake);
+}
+
+static bool settable(HypertraceFtrace *ft, Error **errp)
+{
+    if (ft->complete) {
+        error_setg(errp, "cannot change a property of a "
+                   TYPE_HYPERTRACE_FTRACE " in use");
+        return false;
+    }
+    return true;
+}
+
+#define STRING_PROPERTY(field)                                              \
+    static char *get_##field(Object *obj, Error **errp)                     \
+    {                                                                       \
+        return g_strdup(HYPERTRACE_FTRACE(obj)->field);                     \
+    }                                                                       \
+                                                                            \
+    static void set_##field(Object *obj, const char *value, Error **errp)   \
+    {                                                                       \
+        HypertraceFtrace *ft = HYPERTRACE_FTRACE(obj);                      \
+                                                                            \
+        if (settable(ft, errp)) {                                           \
+            g_free(ft->field);                                              \
+            ft->field = g_strdup(value);                                    \
+        }                                                                   \
+    }
+
+STRING_PROPERTY(backend)
+STRING_PROPERTY(formats_file)
+
+static void get_poll_ms(Object *obj, Visitor *v, const char *name,
+                        void *opaque, Error **errp)
+{
+    visit_type_uint32(v, name, &HYPERTRACE_FTRACE(obj)->poll_ms, errp);
+}
+
+static void set_poll_ms(Object *obj, Visitor *v, const char *name,
+                        void *opaque, Error **errp)
+{
+    HypertraceFtrace *ft = HYPERTRACE_FTRACE(obj);
+
+    if (settable(ft, errp)) {
+        visit_type_uint32(v, name, &ft->poll_ms, errp);
+    }
+}
+
+static void get_backlog(Object *obj, Visitor *v, const char *name,
+                        void *opaque, Error **errp)
+{
+    visit_type_size(v, name, &HYPERTRACE_FTRACE(obj)->backlog, errp);
+}
+
+static void set_backlog(Object *obj, Visitor *v, const char *name,
+                        void *opaque, Error **errp)
+{
+    HypertraceFtrace *ft = HYPERTRACE_FTRACE(obj);
+
+    if (settable(ft, errp)) {
+        visit_type_size(v, name, &ft->backlog, errp);
+    }
+}
+
+static void ftrace_class_init(ObjectClass *oc, HtClassData *data)
+{
+    USER_CREATABLE_CLASS(oc)->complete = ftrace_complete;
+    object_class_property_add_str(oc, "backend", get_backend, set_backend);
+    object_class_property_set_description(oc, "backend",
+        "ids of hypertrace backends, separated by ':' (default: LTTng)");
+    object_class_property_add_str(oc, "formats", get_formats_file,
+                                  set_formats_file);
+    object_class_property_set_description(oc, "formats",
+        "file with the guest kernel's event formats");
+    object_class_property_add(oc, "poll-ms", "uint32", get_poll_ms,
+                              set_poll_ms, NULL, NULL);
+    object_class_property_set_description(oc, "poll-ms",
+        "milliseconds between two looks, 1 to 1000 (default: 10)");
+    object_class_property_add(oc, "backlog", "size", get_backlog,
+                              set_backlog, NULL, NULL);
+    object_class_property_set_description(oc, "backlog",
+        "bytes that may wait for each backend (default: 64M)");
+    object_class_property_add(oc, "stats", "HypertraceFtraceStats",
+                              ht_ftrace_stats_get, NULL, NULL, NULL);
+    object_class_property_set_description(oc, "stats",
+        "where rings were found, events, gaps, the clock's bound");
+}
+
+static const TypeInfo ftrace_info = {
+    .name = TYPE_HYPERTRACE_FTRACE,
+    .parent = TYPE_OBJECT,
+    .instance_size = sizeof(HypertraceFtrace),
+    .instance_init = ftrace_init,
+    .instance_finalize = ftrace_finalize,
+    .class_init = ftrace_class_init,
+    .interfaces = (InterfaceInfo[]) {
+        { TYPE_USER_CREATABLE },
+        { }
+    },
+};
+
+static void ftrace_register_types(void)
+{
+    type_register_static(&ftrace_info);
+}
+
+type_init(ftrace_register_types)

@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * hypertrace: the ftrace ring of a guest that knows nothing of hypertrace
+ *
+ * An object, not a device: it finds the ring that a stock Linux kernel keeps
+ * in the guest's RAM (trace_instance=NAME@PLACE), follows it, and gives what
+ * is written there to the same sinks as the device.
+ *
+ * Who runs what:
+ *   thread  searches, looks, posts.  Never takes the BQL
+ *   BQL     properties, a reset or stop of the VM: these look, too
+ *   sinks   a thread each: calls a backend.  See sink.h
+ * Lock order: BQL, HypertraceFtrace.lock, then the sinks' locks.
+ */
+#ifndef HW_HYPERTRACE_FTRACE_H
+#define HW_HYPERTRACE_FTRACE_H
+
+#include "qemu/bitmap.h"
+#include "qemu/notify.h"
+#include "qemu/thread.h"
+#include "qom/object.h"
+#include "hypertrace/ftrace-class.h"
+#include "hypertrace/ftrace-follow.h"
+#include "hypertrace/ftrace-time.h"
+#include "registry.h"
+#include "sink.h"
+
+#define TYPE_HYPERTRACE_FTRACE "hypertrace-ftrace"
+OBJECT_DECLARE_SIMPLE_TYPE(HypertraceFtrace, HYPERTRACE_FTRACE)
+
+/* Processors of all rings that are followed at a time */
+#define HT_FTRACE_STREAMS   HT_FT_CPUS_MAX
+/* More are no kernel's but somebody's game. */
+#define HT_FTRACE_RINGS     8
+
+/**
+ * HtFtStream: a processor's events on their way to the sinks
+ * @info: of the stream, while @open
+ * @epoch: of the ring, which these events are of
+ * @cut: the next event begins anew; see HT_RUN_CUT
+ * @fill: what events are copied to
+ * @run: events that were not posted yet
+ * @begin_ns, @counter: of the first one, host's and guest's time
+ * @end_ns: of the last event of the stream
+ */
+typedef struct HtFtStream {
+    HtStreamInfo info;
+    bool open;
+    bool cut;
+    uint32_t epoch;
+    HtBuffer *fill;
+    GByteArray *run;
+    uint32_t events;
+    uint64_t begin_ns;
+    uint64_t counter;
+    uint64_t end_ns;
+    uint64_t discarded;
+} HtFtStream;
+
+/**
+ * HtFtWatched: a ring that was found
+ * @ft: the object
+ * @number: of those found by the object, from 0
+ * @address: in the guest's physical memory
+ * @taken: it changes, so it is a kernel's and no copy; events are delivered
+ * @gone: the memory, or the ring, is not there any more
+ * @time: of the newest epoch and segment, and of the one before
+ * @streams: HtFtStream by processor, NULL: none yet
+ */
+typedef struct HtFtWatched {
+    HypertraceFtrace *ft;
+    unsigned number;
+    uint64_t address;
+    HtFtFollow *follow;
+    bool taken;
+    bool gone;
+    uint32_t epoch;
+    uint32_t segment;
+    HtFtTime time[2];
+    HtFtStream *streams[HT_FT_CPUS_MAX];
+} HtFtWatched;
+
+/**
+ * HtFtCounts: what an object did since it was made
+ * @events: posted to the sinks
+ * @raw: of these, without a format
+ * @gaps: times that the guest overwrote what was not read yet
+ * @lost: events in them, estimated
+ * @boots: kernels that were told apart, of all rings
+ * @resets: of the VM, that a ring was taken from
+ * @steps: of guests' clocks; see HtFtTime
+ */
+typedef struct HtFtCounts {
+    uint64_t events;
+    uint64_t raw;
+    uint64_t gaps;
+    uint64_t lost;
+    uint64_t boots;
+    uint64_t resets;
+    uint64_t steps;
+} HtFtCounts;
+
+struct HypertraceFtrace {
+    Object parent_obj;
+
+    /* properties */
+    char *backend;              /* ids, with ':' between them */
+    char *formats_file;
+    uint32_t poll_ms;
+    uint64_t backlog;
+
+    bool complete;
+    HtTrace *trace;
+    HtDeviceInfo info;
+    HtSinks *sinks;
+    HtFtFormats *formats;       /* or NULL */
+    QemuThread thread;
+    VMChangeStateEntry *vmstate;
+
+    QemuMutex lock;             /* all below */
+    QemuCond wake;
+    bool quit;
+    bool paused;                /* the VM is stopped, and all is taken */
+    GPtrArray *rings;           /* HtFtWatched */
+    unsigned nr_found;          /* rings ever */
+    unsigned long *used;        /* bitmap of stream indexes */
+    uint16_t class_of[1 << 16]; /* id by event type; 0: not seen yet */
+    uint16_t raw_class;
+    HtFtCounts counts;
+};
+
+/* ftrace-ram.c ------------------------------------------------------------- */
+
+/**
+ * ht_guest_ram: the guest's physical memory, by address
+ *
+ * Only RAM is read; what is unplugged cannot be.  Nothing is allocated.
+ *
+ * Context: any thread that RCU knows
+ */
+extern const HtFtMem ht_guest_ram;
+
+/**
+ * ht_guest_ram_search: look for rings in all of the guest's RAM
+ *
+ * At multiples of 2 MiB, in pages that were written.
+ *
+ * Returns: an array of HtFtRing, which the caller frees one by one
+ *
+ * Context: any thread that RCU knows
+ */
+GPtrArray *ht_guest_ram_search(void);
+
+/* ftrace-stream.c ---------------------------------------------------------- */
+
+/**
+ * ht_ftrace_add_raw_class: have the class of events without a format
+ * @ft: its trace was claimed
+ * @errp: set if the trace has too many classes
+ */
+bool ht_ftrace_add_raw_class(HypertraceFtrace *ft, Error **errp);
+
+/* Of a follower whose opaque is a HtFtWatched.  Context: lock held */
+extern const HtFtFollowOps ht_ftrace_follow_ops;
+
+/* Post what is left of a look.  Context: lock held */
+void ht_ftrace_flush(HtFtWatched *w);
+/* Close its streams.  Context: lock held */
+void ht_ftrace_close(HtFtWatched *w);
+
+/* ftrace-stats.c ----------------------------------------------------------- */
+
+/* Getter of the "stats" property.  Context: BQL */
+void ht_ftrace_stats_get(Object *obj, Visitor *v, const char *name,
+                         void *opaque, Error **errp);
+
+#endif /* HW_HYPERTRACE_FTRACE_H */
