@@ -22,8 +22,11 @@ class Stream:
 def plain(field):
     """A babeltrace field as numbers, text, lists and dicts."""
     if isinstance(field, bt2._StructureFieldConst):
-        # a sequence's length is a field of its own
-        return {k: plain(v) for k, v in field.items()
+        # A sequence's length is a field of its own.  babeltrace shows an
+        # empty text as the one before it.
+        return {k: "" if field.get(f"_{k}_length") == 0 and
+                isinstance(v, bt2._StringFieldConst) else plain(v)
+                for k, v in field.items()
                 if not re.fullmatch(r"_\w+_length", k)}
     if isinstance(field, bt2._ArrayFieldConst):
         return [plain(v) for v in field]
