@@ -413,11 +413,11 @@ out:
 }
 EXPORT_SYMBOL_GPL(ht_kernel_register);
 
-void ht_kernel_unregister(struct ht_class *cls)
+/* Context: htk_emit_mutex held */
+static void htk_emit_forget(struct ht_class *cls)
 {
 	unsigned int i;
 
-	mutex_lock(&htk_emit_mutex);
 	for (i = 0; i < htk_nr_classes; i++) {
 		if (htk_classes[i] != cls)
 			continue;
@@ -425,6 +425,14 @@ void ht_kernel_unregister(struct ht_class *cls)
 		WRITE_ONCE(cls->id, 0);
 		break;
 	}
+}
+
+void ht_kernel_unregister_all(struct ht_class *const *classes,
+			      unsigned int count)
+{
+	mutex_lock(&htk_emit_mutex);
+	while (count)
+		htk_emit_forget(classes[--count]);
 	/* The streams are for other users' events. */
 	if (!htk_nr_classes) {
 		htk_emit_stop();
@@ -432,6 +440,12 @@ void ht_kernel_unregister(struct ht_class *cls)
 	}
 	mutex_unlock(&htk_emit_mutex);
 	synchronize_rcu();
+}
+EXPORT_SYMBOL_GPL(ht_kernel_unregister_all);
+
+void ht_kernel_unregister(struct ht_class *cls)
+{
+	ht_kernel_unregister_all(&cls, 1);
 }
 EXPORT_SYMBOL_GPL(ht_kernel_unregister);
 

@@ -38,6 +38,16 @@ int ht_kernel_register(struct ht_class *cls);
 void ht_kernel_unregister(struct ht_class *cls);
 
 /**
+ * ht_kernel_unregister_all() - forget several event classes, in one wait
+ * @classes: as registered; when this returns no event of them is being emitted
+ * @count: of @classes
+ *
+ * Context: may sleep.
+ */
+void ht_kernel_unregister_all(struct ht_class *const *classes,
+			      unsigned int count);
+
+/**
  * ht_kernel_begin() - this CPU's stream
  * @flags: set, for ht_kernel_end()
  *
