@@ -7,6 +7,8 @@
 #include <linux/version.h>
 #include <linux/virtio_config.h>
 
+#include "hypertrace/abi.h"
+
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 3, 0)
 static inline void htk_vm_flags_set(struct vm_area_struct *vma, vm_flags_t f)
 {
@@ -52,5 +54,11 @@ static inline int htk_find_vqs(struct virtio_device *vdev, unsigned int n,
 	return ret;
 #endif
 }
+
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 8, 0)
+#define htk_trace_array_get(name) trace_array_get_by_name(name)
+#else
+#define htk_trace_array_get(name) trace_array_get_by_name(name, NULL)
+#endif
 
 #endif /* HTK_COMPAT_H */

@@ -1,0 +1,461 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * hypertrace-ftrace: what ftrace calls with each record
+ *
+ * A record is emitted into its CPU's stream at once if its type is known.  If
+ * it is not, it is kept, and so is all that comes behind it on that CPU until
+ * the helper has found out: order and times stay right.  Nothing here locks,
+ * allocates or waits; interrupts are off, so only an NMI comes in between, and
+ * its record is counted as discarded.
+ */
+#include <linux/cpu.h>
+#include <linux/irq_work.h>
+#include <linux/mm.h>
+#include <linux/moduleparam.h>
+#include <linux/percpu.h>
+#include <linux/preempt.h>
+#include <linux/rcupdate.h>
+#include <linux/smp.h>
+#include <linux/trace.h>
+#include <linux/trace_events.h>
+
+#include "ftrace.h"
+
+static unsigned int keep_kb = 64;
+module_param(keep_kb, uint, 0444);
+MODULE_PARM_DESC(keep_kb,
+		 "KiB a CPU for records whose type is not known yet, up to 65536");
+
+/* Instances in which one event may be on, to be known as the same */
+#define HTF_DOUBLES	8
+
+/*
+ * A record in the first bytes of a page may follow one in the last bytes of
+ * another page; interrupts' records may be between.
+ */
+#define HTF_PAGE_BEGIN	40
+#define HTF_PAGE_END	(PAGE_SIZE - 512)
+
+/**
+ * struct htf_last - the last record of a context: task, softirq, interrupt, NMI
+ * @at: where it was, once in each instance
+ * @nr: of @at
+ * @usual: what @nr of the one before was in the end
+ * @size: of the record
+ * @bytes: its first ones
+ */
+struct htf_last {
+	unsigned long at[HTF_DOUBLES];
+	unsigned int nr;
+	unsigned int usual;
+	u32 size;
+	u8 bytes[256];
+};
+
+/**
+ * struct htf_cpu - a CPU's state
+ * @busy: the record of a context that is interrupted here is looked at
+ * @used: bytes of @kept
+ * @kept: struct htf_kept after struct htf_kept
+ * @wake: tells the helper
+ * @last: by context
+ */
+struct htf_cpu {
+	bool busy;
+	u32 used;
+	u8 *kept;
+	struct irq_work wake;
+	struct htf_last last[4];
+};
+
+/**
+ * struct htf_kept - a record that waits for its type
+ * @clock: when it happened
+ * @renewals: how many types had been renewed by then
+ * @size: of @record
+ */
+struct htf_kept {
+	u64 clock;
+	u32 renewals;
+	u32 size;
+	u8 record[];
+};
+
+static struct htf_cpu __percpu *htf_cpus;
+
+static u32 htf_room(void)
+{
+	return keep_kb * 1024;
+}
+
+/* Events ------------------------------------------------------------------ */
+
+/* Where the bytes of a counted or dynamic piece are, in whole elements */
+static notrace u32 htf_find(const struct htf_op *op, const u8 *record,
+			    u32 size, const u8 **at)
+{
+	u32 offset = op->offset, len = op->size;
+
+	if (op->kind == HTF_DYNAMIC) {
+		u32 where;
+
+		memcpy(&where, record + offset, sizeof(where));
+		offset = (where & 0xffff) +
+			 (op->relative ? offset + sizeof(u32) : 0);
+		len = where >> 16;
+	} else if (!len) {
+		len = size;
+	}
+	offset = min(offset, size);
+	len = min3(len, size - offset, (u32)U16_MAX << op->shift);
+	*at = record + offset;
+	if (op->text)
+		len = strnlen(*at, len);
+	return len >> op->shift << op->shift;
+}
+
+/* As ht_begin(), at a time that the stream has not passed yet */
+static notrace u8 *htf_begin(struct ht_stream *s, u32 id, u32 size, u64 clock)
+{
+	if (likely(!clock))
+		return ht_begin(s, id, size);
+	if (s->busy) {
+		ht_atomic_inc(&s->lost_nested);
+		return NULL;
+	}
+	s->busy = 1;
+	ht_compiler_barrier();
+	if (!s->slow)
+		return ht_discard(s);
+	if (s->slow->full(s))
+		return NULL;
+	/* Another module's events may have gone first. */
+	return s->slow->get(s, id, size, max(clock, s->last_clock));
+}
+
+static notrace void htf_emit(struct ht_stream *s, const struct htf_type *t,
+			     const u8 *record, u32 size, u64 clock)
+{
+	struct {
+		const u8 *at;
+		u32 len;
+	} pieces[HT_FIELDS_MAX];
+	u32 id = READ_ONCE(t->class.id), total = t->fixed;
+	unsigned int i;
+	u8 *end, *p;
+
+	/* A device may have less room for classes than the one before it. */
+	if (unlikely(!id || size < t->least)) {
+		ht_atomic_inc(&s->lost_nested);
+		return;
+	}
+	for (i = 0; i < t->nr_ops; i++) {
+		const struct htf_op *op = &t->ops[i];
+
+		if (op->kind == HTF_PLAIN)
+			continue;
+		pieces[i].len = htf_find(op, record, size, &pieces[i].at);
+		total += pieces[i].len;
+	}
+	end = htf_begin(s, id, total, clock);
+	if (!end)
+		return;
+	p = end - total;
+	for (i = 0; i < t->nr_ops; i++) {
+		const struct htf_op *op = &t->ops[i];
+
+		if (op->kind == HTF_PLAIN) {
+			memcpy(p, record + op->offset, op->size);
+			p += op->size;
+		} else {
+			ht_put16(p, pieces[i].len >> op->shift);
+			memcpy(p + 2, pieces[i].at, pieces[i].len);
+			p += 2 + pieces[i].len;
+		}
+	}
+	ht_finish(s, end);
+}
+
+/* Keeping ----------------------------------------------------------------- */
+
+static notrace void htf_keep(struct htf_cpu *c, struct ht_stream *s,
+			     const void *record, u32 size)
+{
+	u32 step = ALIGN(sizeof(struct htf_kept) + size, sizeof(u64));
+	struct htf_kept *k = (struct htf_kept *)(c->kept + c->used);
+
+	if (htf_room() - c->used < step) {
+		ht_atomic_inc(&s->lost_nested);
+		return;
+	}
+	k->clock = ht_clock();
+	k->renewals = htf_renewals();
+	k->size = size;
+	memcpy(k->record, record, size);
+	c->used += step;
+	/* One that is queued already stays so. */
+	irq_work_queue(&c->wake);
+}
+
+static void htf_woken(struct irq_work *work)
+{
+	htf_help();
+}
+
+/* Emit what is kept here, up to the first of a type that is not known. */
+static void htf_drain(void *unused)
+{
+	struct htf_cpu *c = this_cpu_ptr(htf_cpus);
+	struct ht_stream *s;
+	unsigned long flags;
+	u32 at = 0;
+
+	if (!c->used)
+		return;
+	s = ht_kernel_begin(&flags);
+	/* Without a device it stays here until there is one. */
+	if (!s)
+		return;
+	WRITE_ONCE(c->busy, true);
+	barrier();
+	while (at < c->used) {
+		struct htf_kept *k = (struct htf_kept *)(c->kept + at);
+		const struct trace_entry *entry = (void *)k->record;
+		const struct htf_type *t;
+
+		/* Its number may already be another event's. */
+		if (htf_type_renewed(entry->type, k->renewals))
+			t = &htf_untyped;
+		else
+			t = htf_type_get(entry->type);
+		if (!t) {
+			htf_type_wanted(entry->type);
+			break;
+		}
+		htf_emit(s, t, k->record, k->size, k->clock);
+		at += ALIGN(sizeof(*k) + k->size, sizeof(u64));
+	}
+	c->used -= at;
+	memmove(c->kept, c->kept + at, c->used);
+	barrier();
+	WRITE_ONCE(c->busy, false);
+	ht_kernel_end(flags);
+}
+
+/**
+ * htf_export_drain() - emit what is kept, as far as types are known
+ *
+ * A CPU that is not up keeps its records until it is.
+ * Context: may sleep
+ *
+ * Return: is nothing left on the CPUs that are up?
+ */
+bool htf_export_drain(void)
+{
+	bool empty = true;
+	int cpu;
+
+	cpus_read_lock();
+	for_each_online_cpu(cpu) {
+		struct htf_cpu *c = per_cpu_ptr(htf_cpus, cpu);
+
+		if (!READ_ONCE(c->used))
+			continue;
+		smp_call_function_single(cpu, htf_drain, NULL, true);
+		empty &= !READ_ONCE(c->used);
+	}
+	cpus_read_unlock();
+	return empty;
+}
+
+/* Records ----------------------------------------------------------------- */
+
+/*
+ * Do two records of one size say the same, as far as @n bytes tell?  Between
+ * their fields are bytes that nobody wrote, and common_flags tell whether a
+ * task is to be switched, which may change from one to the other.
+ */
+static notrace bool htf_same(const struct htf_type *t, const u8 *a,
+			     const u8 *b, u32 n)
+{
+	unsigned int i;
+
+	if (!t)
+		return !memcmp(a + 3, b + 3, n - 3);
+	for (i = 0; i < t->nr_ops; i++) {
+		const struct htf_op *op = &t->ops[i];
+		const u8 *in_a = a + op->offset, *in_b = b + op->offset;
+		u32 len = op->size, skip = op->offset == 2 ? 1 : 0;
+
+		if (op->kind != HTF_PLAIN) {
+			if (t->least > n)
+				continue;
+			len = htf_find(op, a, n, &in_a);
+			if (len != htf_find(op, b, n, &in_b))
+				return false;
+		} else if (op->offset + len > n) {
+			len = op->offset < n ? n - op->offset : skip;
+		}
+		if (memcmp(in_a + skip, in_b + skip, len - skip))
+			return false;
+	}
+	return true;
+}
+
+/*
+ * Nobody says which instance a record belongs to.  An event that is on in
+ * several comes once for each, the same in each one's own pages.  The same in
+ * a page of before is an event of its own, that looks alike.
+ */
+static notrace bool htf_is_double(struct htf_cpu *c, const struct htf_type *t,
+				  const void *record, u32 size)
+{
+	struct htf_last *l = &c->last[interrupt_context_level()];
+	unsigned long at = (unsigned long)record;
+	u32 n = min_t(u32, size, sizeof(l->bytes));
+	bool near_end = false;
+	unsigned int i;
+
+	if (size != l->size || memcmp(l->bytes, record, sizeof(u16)) ||
+	    !htf_same(t, l->bytes, record, n)) {
+		l->size = size;
+		memcpy(l->bytes, record, n);
+		goto first;
+	}
+	for (i = 0; i < l->nr; i++) {
+		if (!((l->at[i] ^ at) & PAGE_MASK))
+			goto first;
+		near_end |= offset_in_page(l->at[i]) >= HTF_PAGE_END;
+	}
+	/* Or its buffer went on to another page: as many as before, then. */
+	if (near_end && offset_in_page(at) < size + HTF_PAGE_BEGIN &&
+	    l->nr >= l->usual)
+		goto first;
+	if (l->nr == HTF_DOUBLES)
+		goto first;
+	l->at[l->nr++] = at;
+	return true;
+
+first:
+	l->usual = l->nr;
+	l->at[0] = at;
+	l->nr = 1;
+	return false;
+}
+
+static notrace void htf_write(struct trace_export *export, const void *record,
+			      unsigned int size)
+{
+	const struct trace_entry *entry = record;
+	const struct htf_type *t;
+	struct ht_stream *s;
+	struct htf_cpu *c;
+	unsigned long flags;
+
+	s = ht_kernel_begin(&flags);
+	if (!s)
+		return;
+	c = this_cpu_ptr(htf_cpus);
+	if (unlikely(c->busy || size < HTF_RECORD_MIN)) {
+		ht_atomic_inc(&s->lost_nested);
+		goto out;
+	}
+	/* An NMI from here on is discarded. */
+	WRITE_ONCE(c->busy, true);
+	barrier();
+	t = htf_type_get(entry->type);
+	if (!htf_is_double(c, t, record, size)) {
+		if (unlikely(!t))
+			htf_type_wanted(entry->type);
+		if (likely(t && !c->used))
+			htf_emit(s, t, record, size, 0);
+		else
+			htf_keep(c, s, record, size);
+	}
+	barrier();
+	WRITE_ONCE(c->busy, false);
+out:
+	ht_kernel_end(flags);
+}
+
+static struct trace_export htf_export = {
+	.write = htf_write,
+	.flags = TRACE_EXPORT_FUNCTION | TRACE_EXPORT_EVENT |
+		 TRACE_EXPORT_MARKER,
+};
+
+int htf_export_init(void)
+{
+	int cpu;
+
+	keep_kb = clamp(keep_kb, 4u, 65536u);
+	htf_cpus = alloc_percpu(struct htf_cpu);
+	if (!htf_cpus)
+		return -ENOMEM;
+	for_each_possible_cpu(cpu) {
+		struct htf_cpu *c = per_cpu_ptr(htf_cpus, cpu);
+
+		c->kept = kvmalloc_node(htf_room(), GFP_KERNEL,
+					cpu_to_node(cpu));
+		if (!c->kept) {
+			htf_export_exit();
+			return -ENOMEM;
+		}
+		init_irq_work(&c->wake, htf_woken);
+	}
+	return 0;
+}
+
+int htf_export_start(void)
+{
+	return register_ftrace_export(&htf_export);
+}
+
+/**
+ * htf_export_stop() - no record comes any more
+ *
+ * Nor is the helper told of any; what is kept can still be drained.
+ */
+void htf_export_stop(void)
+{
+	int cpu;
+
+	unregister_ftrace_export(&htf_export);
+	/* That does not wait for who is just in htf_write(). */
+	synchronize_rcu();
+	for_each_possible_cpu(cpu)
+		irq_work_sync(&per_cpu_ptr(htf_cpus, cpu)->wake);
+}
+
+/* What is left had no device, or its CPU went: it is counted as discarded. */
+static void htf_forget(struct htf_cpu *c)
+{
+	struct ht_stream *s;
+	unsigned long flags;
+	u32 at = 0;
+
+	while (at < c->used) {
+		struct htf_kept *k = (struct htf_kept *)(c->kept + at);
+
+		s = ht_kernel_begin(&flags);
+		if (s) {
+			ht_atomic_inc(&s->lost_nested);
+			ht_kernel_end(flags);
+		}
+		at += ALIGN(sizeof(*k) + k->size, sizeof(u64));
+	}
+}
+
+void htf_export_exit(void)
+{
+	int cpu;
+
+	for_each_possible_cpu(cpu) {
+		struct htf_cpu *c = per_cpu_ptr(htf_cpus, cpu);
+
+		if (c->kept)
+			htf_forget(c);
+		kvfree(c->kept);
+	}
+	free_percpu(htf_cpus);
+}

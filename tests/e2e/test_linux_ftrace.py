@@ -1,0 +1,260 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""hypertrace-ftrace.ko: what a guest's ftrace records arrives typed, in the
+order and with the fields that the guest's own trace files show."""
+
+import os
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts"))
+
+import ctf_events  # noqa: E402
+from htvm import VM  # noqa: E402
+from linux_guest import PRELUDE, assert_sound, stats  # noqa: E402
+
+MODULE = "hypertrace-ftrace.ko"
+
+
+def guest(job, tmp_path, **device):
+    """keep_kb is so large that nothing depends on when the helper runs."""
+    ko = Path(os.environ["HT_MODULE"]).parent / MODULE
+    return VM(devices=[{"channel": "shm", "packets": 256, **device}],
+              job=PRELUDE + JOB + job, files={MODULE: ko},
+              workdir=tmp_path / "vm")
+
+
+JOB = """
+T=/sys/kernel/tracing
+I=$T/instances/hypertrace
+load() {
+    insmod /ht/hypertrace-ftrace.ko keep_kb=2048
+}
+"""
+
+# A line of a guest's trace file: task-pid [cpu] flags time: event: text
+LINE = re.compile(r"-(\d+)\s+\[\d+\]\s+\S+\s+[\d.]+: (\w+): (.*)")
+
+TEXTS = {
+    "sched_switch": re.compile(
+        r"prev_comm=(?P<prev_comm>.*) prev_pid=(?P<prev_pid>\d+) "
+        r"prev_prio=(?P<prev_prio>\d+) prev_state=\S+ ==> "
+        r"next_comm=(?P<next_comm>.*) next_pid=(?P<next_pid>\d+) "
+        r"next_prio=(?P<next_prio>\d+)"),
+    "irq_handler_entry": re.compile(r"irq=(?P<irq>\d+) name=(?P<name>.*)"),
+    "irq_handler_exit": re.compile(r"irq=(?P<irq>\d+) ret=\S+"),
+    "opened": re.compile(r"\(.*\) dfd=(?P<dfd>-?\d+) "
+                         r'path=(?P<path>".*"|\(fault\)) how=(?P<how>\d+)'),
+    "print": re.compile(r"(?P<buf>.*)"),
+}
+
+
+def shown(text):
+    """[(event, pid, fields as text)] of a guest's trace file"""
+    events = []
+    for line in text.splitlines():
+        m = LINE.search(line)
+        if not m:
+            continue
+        pid, name, rest = m.groups()
+        if name not in TEXTS:       # a marker shows its writer's name
+            name = "print"
+        fields = TEXTS[name].fullmatch(rest)
+        assert fields, line
+        fields = fields.groupdict()
+        if name == "opened":    # what could not be read has no bytes
+            fields["path"] = fields["path"].strip('"').replace("(fault)", "")
+        events.append((name, int(pid), fields))
+    return events
+
+
+def arrived(stream):
+    """The same of a stream, the fields being those that are shown."""
+    events = []
+    for name, f in stream.events:
+        if name not in TEXTS:
+            continue
+        keys = TEXTS[name].groupindex
+        fields = {k: str(f[k]).rstrip("\n") for k in keys}
+        events.append((name, f["common_pid"], fields))
+    return events
+
+
+def where_they_part(ours, own):
+    """For a failure: the first events that differ, and those around them"""
+    for n, (a, b) in enumerate(zip(ours, own)):
+        if a != b:
+            return n, ours[n - 2:n + 3], own[n - 2:n + 3]
+    return len(ours), len(own)
+
+
+JOB_ONE = """
+echo 'p:opened do_sys_openat2 dfd=%di:s32 path=+0(%si):ustring how=%dx:u64' \
+    >$T/kprobe_events
+load
+cd $I
+echo 8192 >buffer_size_kb
+for e in sched/sched_switch irq/irq_handler_entry irq/irq_handler_exit \
+         kprobes/opened; do
+    echo 1 >events/$e/enable
+done
+for cpu in 0 1; do
+    taskset $((1 << cpu)) sh -c "echo this is cpu $cpu >trace_marker"
+done
+for i in 1 2 3 4 5; do
+    cat /proc/self/stat >/dev/null & cat /proc/self/stat >/dev/null
+    echo "the same" >trace_marker
+    echo "the serial port interrupts" >&3
+    wait
+done
+echo 0 >tracing_on
+for cpu in 0 1; do
+    echo "BEGIN $cpu" >&3
+    cat per_cpu/cpu$cpu/trace >&3
+    echo "END $cpu" >&3
+done
+echo 0 >events/enable
+echo >trace
+echo 1 >tracing_on
+
+# In two instances, and back to one
+echo >$T/kprobe_events
+echo 'p:twice do_sys_openat2 dfd=%di:s32' >$T/kprobe_events
+echo 1 >events/kprobes/twice/enable
+echo 1 >$T/events/kprobes/twice/enable
+cat /proc/self/stat >/dev/null
+cat /proc/self/stat >/dev/null
+echo 0 >$T/events/kprobes/twice/enable
+cat /proc/self/stat >/dev/null
+echo 0 >events/kprobes/twice/enable
+echo "twice $(grep -c twice: trace)" >&3
+echo >$T/kprobe_events
+
+# One kprobe after the other
+probe() {       # name, argument
+    echo "p:$1 do_sys_openat2 $2" >$T/kprobe_events
+    echo "id $(cat $T/events/kprobes/$1/id)" >&3
+    echo 1 >$I/events/kprobes/$1/enable
+    cat /proc/self/stat >/dev/null
+    echo 0 >$I/events/kprobes/$1/enable
+    echo >$T/kprobe_events
+}
+for i in 1 2 3 4 5; do
+    probe number$i 'dfd=%di:s32'
+    probe path$i 'path=+0(%si):ustring'
+    probe both$i 'path=+0(%si):ustring dfd=%di:s32 three=\\3:u8'
+done
+
+cd /
+rmmod hypertrace-ftrace
+refused test -e $I
+echo done >&3
+read answer <&3
+"""
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    """One guest for several tests: what it wrote, the device's counters, and
+    what arrived"""
+    with guest(JOB_ONE, tmp_path_factory.mktemp("ftrace")) as vm:
+        vm.out.expect("^done", 240)
+        counted = stats(vm)
+        vm.say("go")
+        vm.wait()
+        assert_sound(vm)
+        return vm.out.text, counted, ctf_events.read(vm.trace("ht0"))
+
+
+def test_accounted(run):
+    """There is room for all that happens, so nothing was discarded."""
+    _, counted, streams = run
+    assert counted["errors"] == counted["dropped"] == counted["lost"] == 0
+    assert counted["events"] == sum(len(s.events) for s in streams.values())
+    names = {name for s in streams.values() for name, _ in s.events}
+    assert "ftrace_record" not in names
+
+
+def test_same_as_ftrace(run):
+    """Scheduling, interrupts, a kprobe with a string, and markers: per CPU
+    the guest's file and the stream agree, event by event."""
+    text, _, streams = run
+    seen = set()
+    for cpu in (0, 1):
+        own = shown(re.search(f"BEGIN {cpu}\n(.*?)END {cpu}\n", text,
+                              re.S).group(1))
+        mark = ("print", f"this is cpu {cpu}")
+        (stream,) = [s for s in streams.values() if mark in
+                     [(n, f.get("buf", "").strip()) for n, f in s.events]]
+        events = arrived(stream)
+        assert events == own, where_they_part(events, own)
+        assert stream.ns == sorted(stream.ns)
+        seen |= {name for name, _, _ in events}
+    assert seen == set(TEXTS)
+
+
+def test_on_in_two_instances(run):
+    """The event comes once each time that it happens."""
+    text, _, streams = run
+    happened = int(re.search(r"^twice (\d+)", text, re.M).group(1))
+    came = [f for s in streams.values() for name, f in s.events
+            if name == "twice"]
+    assert len(came) == happened >= 6
+
+
+def test_renewed_type(run):
+    """Kprobes that have the type id of the one before, with other fields"""
+    text, _, streams = run
+    ids = re.findall(r"^id \d+", text, re.M)
+    assert len(ids) == 15
+    assert len(set(ids)) < 15       # or there was nothing to be seen
+    events = [e for s in streams.values() for e in s.events]
+    for n in range(1, 6):
+        number, path, both = (
+            [f for name, f in events if name == f"{kind}{n}"]
+            for kind in ("number", "path", "both"))
+        assert len(number) >= 2 and len(path) >= 2 and len(both) >= 2
+        assert {f["dfd"] for f in number + both} == {-100}
+        assert {f["three"] for f in both} == {3}
+        for some in (path, both):
+            assert "/proc/self/stat" in [f["path"] for f in some]
+
+
+RELOAD_JOB = """
+load
+for e in sched irq timer raw_syscalls; do
+    echo 1 >$T/events/$e/enable
+done
+for i in 1 2; do
+    while [ ! -e /tmp/stop ]; do cat /proc/self/stat >/dev/null; done &
+done
+for i in 1 2 3; do
+    rmmod hypertrace-ftrace
+    load
+done
+touch /tmp/stop
+wait
+echo 0 >$T/events/enable
+rmmod hypertrace-ftrace
+echo done >&3
+read answer <&3
+"""
+
+
+def test_unload_under_load(tmp_path):
+    """The module comes and goes while events fire that were switched on
+    without it, in the guest's own instance."""
+    with guest(RELOAD_JOB, tmp_path) as vm:
+        vm.out.expect("^done", 240)
+        counted = stats(vm)
+        vm.say("go")
+        vm.wait()
+        assert_sound(vm)
+        streams = ctf_events.read(vm.trace("ht0")).values()
+    assert counted["errors"] == counted["dropped"] == 0
+    assert counted["events"] == sum(len(s.events) for s in streams)
+    assert counted["lost"] == sum(s.discarded for s in streams)
+    names = {name for s in streams for name, _ in s.events}
+    assert names >= {"sched_switch", "sys_enter", "sys_exit", "hrtimer_start"}
