@@ -10,6 +10,7 @@ import os
 import re
 import shutil
 import signal
+import socket
 import subprocess
 import threading
 import time
@@ -224,15 +225,34 @@ def test_private_memory(tmp_path, env):
     assert_all_events(tmp_path, env)
 
 
+def dump_core(qmp, path):
+    """Have QEMU write the guest's memory, as an administrator would"""
+    with socket.socket(socket.AF_UNIX) as s:
+        s.settimeout(DEADLINE)
+        s.connect(str(qmp))
+        f = s.makefile("rw")
+        for command in (
+                {"execute": "qmp_capabilities"},
+                {"execute": "dump-guest-memory",
+                 "arguments": {"paging": False, "protocol": f"file:{path}"}}):
+            f.write(json.dumps(command) + "\n")
+            f.flush()
+            while not {"return", "error"} & set(answer := json.loads(
+                    f.readline())):
+                pass
+            assert "return" in answer, answer
+
+
 def test_pid(tmp_path, env):
     """A QEMU that runs already, whose memory is a file that others share, as
     with vhost-user; Ctrl-C ends the recording, not QEMU"""
-    memory = ["-m", "512", "-smp", "2", "-object",
-              "memory-backend-memfd,id=m,size=512M,share=on",
-              "-machine", "memory-backend=m"]
+    memory = ["-m", "256", "-smp", "2", "-object",
+              "memory-backend-file,id=m,size=256M,share=on,mem-path="
+              f"{tmp_path}/ram", "-machine", "memory-backend=m",
+              "-qmp", f"unix:{tmp_path}/qmp,server=on,wait=off"]
     command = guest(tmp_path, initrd(tmp_path / "initrd", KILLED_JOB), memory)
     command[-1] += (" reserve_mem=16M:2M:ht trace_instance=boot_map@ht,"
-                    "sched,initcall,task")
+                    "sched,initcall,task,printk")
     qemu = subprocess.Popen(command, stdin=subprocess.DEVNULL)
     try:
         wait_for(tmp_path, "READY", qemu)
@@ -247,11 +267,24 @@ def test_pid(tmp_path, env):
         _, err = recorder.communicate(timeout=DEADLINE)
         assert recorder.returncode == 0, err
         assert qemu.poll() is None
+        dump_core(tmp_path / "qmp", tmp_path / "core")
     finally:
         qemu.kill()
         qemu.wait()
     assert info(tmp_path)["recording"]["end"] == "the recorder was stopped"
     assert_all_events(tmp_path, env)
+    events = report(tmp_path, env)
+    # what is left of it when all have ended says the same
+    for name in "core", "ram":
+        shutil.rmtree(tmp_path / "rec")
+        page = subprocess.run(
+            [HYPERTRACE, "recover", "-o", tmp_path / "rec", "--kernel",
+             os.environ["HT_KERNEL"], tmp_path / name], env=env, check=True,
+            stdout=subprocess.PIPE, text=True, timeout=DEADLINE).stdout
+        assert f"after {len(events)} events" in page, page
+        assert "Run /" in page, page
+        assert report(tmp_path, env) == events, name
+        (tmp_path / name).unlink()
 
 
 def run(env, *args, **kwargs):

@@ -45,12 +45,38 @@ oot 2 --
  0.006001000 [000] <...>-7                  3.00 us |   leaf();
 """.splitlines()
 
+LAST = f"""\
+The end of Linux 6.12.1-test at 0.401000000 s, after 34 events; boot 1 of 2
+about 123 events were lost in 1 gap; the longest is of CPU 1: 200 ms, from\
+ 0.200009000 to 0.400000000
+longest time without any event: 96.0 ms, from 0.204000000 to 0.300000000
+longest of a CPU that was not idle: CPU 0, 96.0 ms, from 0.204000000 to\
+ 0.300000000, in init-1
+
+the last that it logged
+[    0.300000] two
+[    0.300000] lines\twith{ESCAPED}
+
+ CPU   silent at end     ran for  task
+   0         101 ms      149 ms  init-1                 after console
+   1           0 ns        0 ns  <idle>-0               after sched_switch
+
+tasks in uninterruptible sleep
+    289 ms  worker-8
+""".splitlines()
+HANG = """\
+   0           0 ns     7.00 ms  reader-7               after softirq_entry,\
+ in system call 0, in irq 5 nic, in softirq NET_RX
+      did not return from vfs_read > walk
+""".splitlines()
+
 
 class Tests:
     def __init__(self, tmp):
         self.tmp = tmp
         self.pairs = story("pairs", tmp / "pairs")
         self.functions = story("functions", tmp / "functions")
+        self.hang = story("hang", tmp / "hang")
         self.naps = story("naps", tmp / "naps")
         self.story = story("story", tmp / "story")
 
@@ -286,6 +312,60 @@ class Tests:
             p = run("flame", *args, status=status)
             assert said in p.stderr.decode(), (args, p.stderr)
             assert not p.stdout, args
+
+    def test_last(self):
+        end = lines("last", self.story, "--boot=1", "-n", "2")[0]
+        assert (end["boot"], end["boots"], end["events"], end["end_ns"]) == (
+            1, 2, 34, 401 * MS)
+        assert end["longest_gap"] == {"from_ns": 200_009_000,
+                                      "to_ns": 400 * MS, "cpu": 1}
+        assert end["gaps"] == 1 and end["lost_estimate"] == 123
+        assert end["longest_silence"] == {"from_ns": 204 * MS,
+                                          "to_ns": 300 * MS}
+        assert end["longest_busy_silence"] == {
+            "from_ns": 204 * MS, "to_ns": 300 * MS, "cpu": 0, "pid": 1,
+            "task": "init"}
+        assert [e["ns"] // MS for e in end["log"]] == [27, 300]
+        assert [(c["cpu"], c["last_ns"] // MS, c["event"], c["pid"],
+                 c["task"], c["since_ns"] // MS, c["in"])
+                for c in end["cpus"]] == [
+            (0, 300, "console", 1, "init", 151, []),
+            (1, 401, "sched_switch", 0, "<idle>", 401, [])]
+        assert end["blocked"] == [{"pid": 8, "task": "worker",
+                                   "since_ns": 112 * MS}]
+        # the last boot, behind the last step of its clock
+        end = lines("last", self.story)[0]
+        assert (end["boot"], end["end_ns"]) == (2, 3 * MS)
+        assert len(end["log"]) == 3 and not end["blocked"]
+
+    def test_last_in(self):
+        # an interrupt, and calls, that did not end
+        end = lines("last", self.pairs, "--boot=1")[0]
+        assert [(c["cpu"], c["in"]) for c in end["cpus"]] == [(0, []),
+                                                              (1, [])]
+        end = lines("last", self.hang)[0]
+        assert [(c["pid"], c["task"], c["in"], c["calls"])
+                for c in end["cpus"]] == [
+            (7, "reader", ["system call 0", "irq 5 nic", "softirq NET_RX"],
+             ["vfs_read", "walk"])]
+
+    def test_last_text(self):
+        out = text("last", self.story, "--boot", "1", "--log=1")
+        assert out == LAST, "\n".join(out)
+        out = text("last", self.hang)
+        assert out[-2:] == HANG, "\n".join(out)
+
+    def test_recover(self):
+        for name, said in (("absent", "absent"), ("empty", "empty"),
+                           ("nothing", "no ring of events")):
+            ram = self.tmp / f"ram-{name}"
+            if name != "absent":
+                with open(ram, "wb") as f:
+                    f.truncate(64 << 20 if name == "nothing" else 0)
+            p = run("recover", "-o", self.tmp / "recovered", ram, status=1)
+            assert said in p.stderr.decode(), (name, p.stderr)
+            assert not (self.tmp / "recovered").exists()
+        run("recover", status=2)
 
 
 if __name__ == "__main__":

@@ -191,3 +191,21 @@ void make_functions(const char *dir)
     leaves(m, 0, 6 * MS + 4 * US, 7, TEXT2 + LEAF, 1, 6 * MS + 1 * US);
     make_end(m);
 }
+
+/* A guest that hangs in a softirq, in an interrupt, in a call, in its time */
+void make_hang(const char *dir)
+{
+    Make *m = make_new(dir);
+    uint8_t sys[56] = { 0 }, vec[4] = { 3 };
+
+    make_switch(m, 0, 1 * MS, 0, "swapper/0", 0, 7, "reader");
+    make_event(m, 0, 2 * MS, 7, MAKE_SYS_ENTER, sys, sizeof(sys));
+    enters(m, 0, 3 * MS, 7, TEXT + READ, 0);
+    enters(m, 0, 4 * MS, 7, TEXT + WALK, 1);
+    enters(m, 0, 5 * MS, 7, TEXT + LEAF, 2);
+    leaves(m, 0, 6 * MS, 7, TEXT + LEAF, 2, 5 * MS);
+    make_text(m, 0, 7 * MS, 7, MAKE_IRQ_ENTRY, "\5\0\0\0", 4, "nic", 3, NULL,
+              0);
+    make_event(m, 0, 8 * MS, 7, MAKE_SOFTIRQ_ENTRY, vec, sizeof(vec));
+    make_end(m);
+}

@@ -93,6 +93,7 @@ void make_console(Make *m, unsigned cpu, uint64_t ns, int32_t pid,
 
 /* Whole recordings, to be looked at by calls-test.py */
 void make_pairs(const char *dir);
+void make_hang(const char *dir);
 void make_naps(const char *dir);
 void make_functions(const char *dir);
 

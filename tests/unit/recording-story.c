@@ -7,6 +7,7 @@
  *   recording-story slower DIR     a boot alone, one initcall slower
  *   recording-story pairs DIR      what latency looks for (recording-calls.c)
  *   recording-story functions DIR  events of functions (there)
+ *   recording-story hang DIR       an end within an interrupt (there)
  *   recording-story naps DIR       a task that sleeps (there)
  *   recording-story bulk DIR N     N events on four CPUs
  */
@@ -190,6 +191,8 @@ int main(int argc, char **argv)
         slower(argv[2]);
     } else if (argc == 3 && !strcmp(argv[1], "pairs")) {
         make_pairs(argv[2]);
+    } else if (argc == 3 && !strcmp(argv[1], "hang")) {
+        make_hang(argv[2]);
     } else if (argc == 3 && !strcmp(argv[1], "naps")) {
         make_naps(argv[2]);
     } else if (argc == 3 && !strcmp(argv[1], "functions")) {

@@ -41,9 +41,11 @@ int ht_callgraph(int argc, char **argv);
 int ht_export(int argc, char **argv);
 int ht_flame(int argc, char **argv);
 int ht_formats(int argc, char **argv);
+int ht_last(int argc, char **argv);
 int ht_latency(int argc, char **argv);
 int ht_log(int argc, char **argv);
 int ht_record(int argc, char **argv);
+int ht_recover(int argc, char **argv);
 int ht_report(int argc, char **argv);
 int ht_top(int argc, char **argv);
 

@@ -55,7 +55,7 @@ _hypertrace() {
         return
         ;;
     --from|--to|--event|--cpu|--task|--boot|--rows|-n|--slowest|--key|-k|\
-    --worst|--function|--depth|-d|--events|-e|--size|-s|--pid|-p|--poll-us)
+    --worst|--log|--function|--depth|-d|--events|-e|--size|-s|--pid|-p|--poll-us)
         return
         ;;
     esac
@@ -67,7 +67,9 @@ _hypertrace() {
         ;;
     *)
         local what=-d
-        [ "${COMP_WORDS[1]}" != formats ] || what=-f
+        case ${COMP_WORDS[1]} in
+        formats|recover) what=-f ;;
+        esac
         compopt -o filenames
         mapfile -t COMPREPLY < <(compgen "$what" -- "$cur")
         ;;

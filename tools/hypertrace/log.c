@@ -11,6 +11,7 @@
 #include "command.h"
 #include "escape.h"
 #include "json.h"
+#include "log.h"
 #include "view.h"
 
 static void put_time(HtOutput *o, uint64_t ns)
@@ -22,10 +23,9 @@ static void put_time(HtOutput *o, uint64_t ns)
 }
 
 /* Tabs stay: they are how tables are printed. */
-static void put_line(HtOutput *o, const HtModelEvent *ev, const char *s,
-                     gsize len)
+static void put_line(HtOutput *o, uint64_t ns, const char *s, gsize len)
 {
-    put_time(o, ev->rec.ns);
+    put_time(o, ns);
     while (len) {
         const char *tab = memchr(s, '\t', len);
         gsize n = tab ? (gsize)(tab - s) : len;
@@ -42,8 +42,7 @@ static void put_line(HtOutput *o, const HtModelEvent *ev, const char *s,
 }
 
 /* Records end with or without a newline and may have several lines. */
-static void put_text(HtOutput *o, const HtModelEvent *ev, const char *s,
-                     gsize len)
+void ht_log_text(HtOutput *o, uint64_t ns, const char *s, gsize len)
 {
     const char *end;
 
@@ -53,11 +52,11 @@ static void put_text(HtOutput *o, const HtModelEvent *ev, const char *s,
     while (len && (end = memchr(s, '\n', len))) {
         gsize n = end - s;
 
-        put_line(o, ev, s, n && s[n - 1] == '\r' ? n - 1 : n);
+        put_line(o, ns, s, n && s[n - 1] == '\r' ? n - 1 : n);
         s += n + 1;
         len -= n + 1;
     }
-    put_line(o, ev, s, len);
+    put_line(o, ns, s, len);
 }
 
 static void put_json(HtOutput *o, const HtModelEvent *ev, const char *s,
@@ -116,7 +115,7 @@ int ht_log(int argc, char **argv)
                 g_string_append(o.text, "-- events were lost here, maybe"
                                 " lines, too --\n");
             }
-            put_text(&o, &ev, s, len);
+            ht_log_text(&o, ev.rec.ns, s, len);
         }
         lost = false;
         if (!ht_output_room(&o)) {

@@ -16,6 +16,8 @@ typedef struct HtCommand {
 static const HtCommand commands[] = {
     { "record", ht_record, "run a virtual machine and record its kernel" },
     { "report", ht_report, "print the events, a line each" },
+    { "recover", ht_recover, "make a recording of a dead guest's memory" },
+    { "last", ht_last, "show on one page what a guest did last" },
     { "boot", ht_boot, "show where the time of a boot went" },
     { "log", ht_log, "print what the guest's kernel printed" },
     { "top", ht_top, "list which tasks ran and which events there are" },

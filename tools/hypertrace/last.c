@@ -1,0 +1,349 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * hypertrace last: one page about what a guest did last
+ */
+#include <inttypes.h>
+#include <string.h>
+
+#include "command.h"
+#include "escape.h"
+#include "json.h"
+#include "last.h"
+#include "log.h"
+#include "number.h"
+#include "view.h"
+
+#define LOG_DEFAULT     15
+#define BLOCKED_SHOWN   10
+#define CALLS_SHOWN     12
+
+static void head(HtOutput *o, const char *s)
+{
+    ht_output_colour(o, HT_COLOUR_BOLD);
+    g_string_append_printf(o->text, "\n%s\n", s);
+    ht_output_colour(o, HT_COLOUR_NONE);
+}
+
+static void put_task(GString *out, const char *comm, int32_t pid)
+{
+    ht_escape_str(out, HT_ESCAPE_TERMINAL, comm);
+    g_string_append_printf(out, "-%d", pid);
+}
+
+static void put_interval(GString *out, const HtLastSilence *s)
+{
+    ht_number_duration(out, s->to - s->from, 0);
+    g_string_append(out, ", from ");
+    ht_number_seconds(out, s->from, 0);
+    g_string_append(out, " to ");
+    ht_number_seconds(out, s->to, 0);
+}
+
+static void put_summary(HtOutput *o, const HtLast *l)
+{
+    GString *out = o->text;
+    const char *end = ht_model_info(l->m, "recording", "end");
+
+    g_string_append(out, "The end of Linux ");
+    ht_escape_str(out, HT_ESCAPE_TERMINAL,
+                  ht_model_info(l->m, "guest", "release"));
+    g_string_append(out, " at ");
+    ht_number_seconds(out, l->end, 0);
+    g_string_append_printf(out, " s, after %" PRIu64 " events", l->events);
+    if (l->boots > 1) {
+        g_string_append_printf(out, "; boot %u of %u", l->boot, l->boots);
+    }
+    g_string_append_c(out, '\n');
+    if (*end) {
+        ht_escape_str(out, HT_ESCAPE_TERMINAL, end);
+        if (l->after) {
+            g_string_append(out, ", ");
+            ht_number_duration(out, l->after, 0);
+            g_string_append(out, " after the last event");
+        }
+        g_string_append_c(out, '\n');
+    }
+    if (l->gaps) {
+        ht_output_colour(o, HT_COLOUR_RED);
+        g_string_append_printf(out, "about %" PRIu64 " events were lost in"
+                               " %" PRIu64 " gap%s; the longest is of CPU %"
+                               PRIu32 ": ", l->lost, l->gaps,
+                               l->gaps == 1 ? "" : "s", l->gap.cpu);
+        put_interval(out, &l->gap);
+        ht_output_colour(o, HT_COLOUR_NONE);
+        g_string_append_c(out, '\n');
+    }
+    if (l->silence.to) {
+        g_string_append(out, "longest time without any event: ");
+        put_interval(out, &l->silence);
+        g_string_append_c(out, '\n');
+    }
+    if (l->busy.to) {
+        g_string_append_printf(out, "longest of a CPU that was not idle: CPU %"
+                               PRIu32 ", ", l->busy.cpu);
+        put_interval(out, &l->busy);
+        g_string_append(out, ", in ");
+        put_task(out, l->busy.comm, l->busy.pid);
+        g_string_append_c(out, '\n');
+    }
+}
+
+static void put_log(HtOutput *o, const HtLast *l)
+{
+    const GList *i;
+
+    head(o, "the last that it logged");
+    if (!l->log.length) {
+        g_string_append(o->text, "nothing, or 'printk' was not recorded\n");
+    }
+    for (i = l->log.head; i; i = i->next) {
+        const HtLastLine *line = i->data;
+
+        ht_log_text(o, line->ns, line->text->str, line->text->len);
+    }
+}
+
+/* Its calls, if functions are recorded: those of the task that it is at */
+static const HtStack *calls_of(const HtLast *l, const HtRunCpu *cpu,
+                               uint32_t number)
+{
+    GHashTableIter iter;
+    gpointer data;
+
+    g_hash_table_iter_init(&iter, ht_graph_stacks(l->graph));
+    while (g_hash_table_iter_next(&iter, NULL, &data)) {
+        const HtStack *s = data;
+
+        if (s->frames->len && s->pid == cpu->pid && s->cpu == number) {
+            return s;
+        }
+    }
+    return NULL;
+}
+
+static void put_nests(GString *out, const HtNests *n)
+{
+    unsigned i;
+
+    for (i = 0; n && i < n->nr; i++) {
+        g_string_append(out, ", in ");
+        ht_escape_str(out, HT_ESCAPE_TERMINAL, n->names[i]);
+    }
+}
+
+static void put_calls(HtOutput *o, const HtLast *l, const HtStack *s)
+{
+    unsigned i, first = s->frames->len > CALLS_SHOWN ?
+                        s->frames->len - CALLS_SHOWN : 0;
+    g_autoptr(GString) name = g_string_new(NULL);
+
+    g_string_append(o->text, "      did not return from ");
+    g_string_append(o->text, first ? "... > " : "");
+    for (i = first; i < s->frames->len; i++) {
+        g_string_truncate(name, 0);
+        ht_model_function(l->m, l->boot,
+                          g_array_index(s->frames, HtFrame, i).func, name);
+        g_string_append(o->text, i > first ? " > " : "");
+        ht_escape(o->text, HT_ESCAPE_TERMINAL, name->str, name->len);
+    }
+    g_string_append_c(o->text, '\n');
+}
+
+static void put_cpu(HtOutput *o, const HtLast *l, const HtLastCpu *c)
+{
+    const HtRunCpu *cpu = ht_running_cpu(l->running, c->number);
+    const char *comm = ht_last_name(l, cpu->pid);
+    g_autoptr(GString) task = g_string_new(NULL);
+    const HtStack *calls = calls_of(l, cpu, c->number);
+
+    g_string_append_printf(task, "%s-%d", comm, cpu->pid);
+    g_string_append_printf(o->text, " %3" PRIu32 " ", c->number);
+    ht_number_duration(o->text, l->end - c->last, 14);
+    g_string_append_c(o->text, ' ');
+    ht_number_duration(o->text, c->last - MIN(cpu->since, c->last), 11);
+    g_string_append(o->text, "  ");
+    ht_output_padded(o, task->str, 22);
+    g_string_append(o->text, " after ");
+    ht_escape_str(o->text, HT_ESCAPE_TERMINAL, c->event->name);
+    put_nests(o->text, ht_running_task(l->running, cpu->pid));
+    put_nests(o->text, &cpu->irqs);
+    g_string_append_c(o->text, '\n');
+    if (calls) {
+        put_calls(o, l, calls);
+    }
+}
+
+static void put_text(HtOutput *o, const HtLast *l)
+{
+    unsigned i;
+
+    put_summary(o, l);
+    put_log(o, l);
+    head(o, " CPU   silent at end     ran for  task");
+    for (i = 0; i < l->cpus->len && ht_output_room(o); i++) {
+        put_cpu(o, l, &g_array_index(l->cpus, HtLastCpu, i));
+    }
+    if (!l->blocked->len) {
+        return;
+    }
+    head(o, "tasks in uninterruptible sleep");
+    for (i = 0; i < l->blocked->len && i < BLOCKED_SHOWN; i++) {
+        const HtLastBlocked *b = &g_array_index(l->blocked, HtLastBlocked, i);
+
+        ht_number_duration(o->text, l->end - b->since, 10);
+        g_string_append(o->text, "  ");
+        put_task(o->text, b->comm, b->pid);
+        g_string_append_c(o->text, '\n');
+    }
+    if (i < l->blocked->len) {
+        g_string_append_printf(o->text, "and %u more\n", l->blocked->len - i);
+    }
+}
+
+static void json_silence(HtJson *j, const char *name, const HtLastSilence *s,
+                         bool cpu, bool task)
+{
+    if (!s->to) {
+        return;
+    }
+    ht_json_open(j, name, '{');
+    ht_json_uint(j, "from_ns", s->from);
+    ht_json_uint(j, "to_ns", s->to);
+    if (cpu) {
+        ht_json_uint(j, "cpu", s->cpu);
+    }
+    if (task) {
+        ht_json_int(j, "pid", s->pid);
+        ht_json_str(j, "task", s->comm);
+    }
+    ht_json_close(j, '}');
+}
+
+static void json_nests(HtJson *j, const HtNests *n)
+{
+    unsigned i;
+
+    for (i = 0; n && i < n->nr; i++) {
+        ht_json_str(j, NULL, n->names[i]);
+    }
+}
+
+static void json_cpu(HtJson *j, const HtLast *l, const HtLastCpu *c)
+{
+    const HtRunCpu *cpu = ht_running_cpu(l->running, c->number);
+    const char *comm = ht_last_name(l, cpu->pid);
+    const HtStack *calls = calls_of(l, cpu, c->number);
+    unsigned i;
+
+    ht_json_open(j, NULL, '{');
+    ht_json_uint(j, "cpu", c->number);
+    ht_json_uint(j, "last_ns", c->last);
+    ht_json_str(j, "event", c->event->name);
+    ht_json_int(j, "pid", cpu->pid);
+    ht_json_str(j, "task", comm);
+    ht_json_uint(j, "since_ns", cpu->since);
+    ht_json_open(j, "in", '[');
+    json_nests(j, ht_running_task(l->running, cpu->pid));
+    json_nests(j, &cpu->irqs);
+    ht_json_close(j, ']');
+    ht_json_open(j, "calls", '[');
+    for (i = 0; calls && i < calls->frames->len; i++) {
+        g_autoptr(GString) name = g_string_new(NULL);
+
+        ht_model_function(l->m, l->boot,
+                          g_array_index(calls->frames, HtFrame, i).func,
+                          name);
+        ht_json_text(j, NULL, name->str, name->len);
+    }
+    ht_json_close(j, ']');
+    ht_json_close(j, '}');
+}
+
+static void put_json(HtOutput *o, const HtLast *l)
+{
+    HtJson j = { .out = o->text };
+    const GList *line;
+    unsigned i;
+
+    ht_json_open(&j, NULL, '{');
+    ht_json_str(&j, "release", ht_model_info(l->m, "guest", "release"));
+    ht_json_str(&j, "end", ht_model_info(l->m, "recording", "end"));
+    ht_json_uint(&j, "boot", l->boot);
+    ht_json_uint(&j, "boots", l->boots);
+    ht_json_uint(&j, "events", l->events);
+    ht_json_uint(&j, "end_ns", l->end);
+    ht_json_uint(&j, "after_ns", l->after);
+    ht_json_uint(&j, "gaps", l->gaps);
+    ht_json_uint(&j, "lost_estimate", l->lost);
+    json_silence(&j, "longest_gap", &l->gap, true, false);
+    json_silence(&j, "longest_silence", &l->silence, false, false);
+    json_silence(&j, "longest_busy_silence", &l->busy, true, true);
+    ht_json_open(&j, "log", '[');
+    for (line = l->log.head; line; line = line->next) {
+        const HtLastLine *one = line->data;
+
+        ht_json_open(&j, NULL, '{');
+        ht_json_uint(&j, "ns", one->ns);
+        ht_json_text(&j, "text", one->text->str, one->text->len);
+        ht_json_close(&j, '}');
+    }
+    ht_json_close(&j, ']');
+    ht_json_open(&j, "cpus", '[');
+    for (i = 0; i < l->cpus->len; i++) {
+        json_cpu(&j, l, &g_array_index(l->cpus, HtLastCpu, i));
+    }
+    ht_json_close(&j, ']');
+    ht_json_open(&j, "blocked", '[');
+    for (i = 0; i < l->blocked->len; i++) {
+        const HtLastBlocked *b = &g_array_index(l->blocked, HtLastBlocked, i);
+
+        ht_json_open(&j, NULL, '{');
+        ht_json_int(&j, "pid", b->pid);
+        ht_json_str(&j, "task", b->comm);
+        ht_json_uint(&j, "since_ns", b->since);
+        ht_json_close(&j, '}');
+    }
+    ht_json_close(&j, ']');
+    ht_json_close(&j, '}');
+    g_string_append_c(o->text, '\n');
+}
+
+int ht_last(int argc, char **argv)
+{
+    gint lines = LOG_DEFAULT;
+    const GOptionEntry own[] = {
+        { "log", 'n', 0, G_OPTION_ARG_INT, &lines,
+          "records of the log to show (15)", "N" },
+        { 0 }
+    };
+    HtView v = { 0 };
+    GError *error = NULL;
+    g_autoptr(HtModel) m = NULL;
+    HtLast *l = NULL;
+    HtOutput o;
+    int status;
+
+    if (!ht_view_parse(&v, &argc, argv, "Show on one page what a guest did"
+                       " last.", HT_VIEW_BOOT | HT_VIEW_OUTPUT, own,
+                       &status)) {
+        ht_view_free(&v);
+        return status;
+    }
+    if (lines < 0 || lines > HT_LAST_LOG_MAX) {
+        ht_view_free(&v);
+        return ht_usage_error("--log=%d: it is 0 to %d", lines,
+                              HT_LAST_LOG_MAX);
+    }
+    ht_view_output(&v, &o);
+    m = ht_view_open(&v, &error);
+    l = m ? ht_last_collect(m, v.boot, lines, &error) : NULL;
+    if (l && v.json) {
+        put_json(&o, l);
+    } else if (l) {
+        put_text(&o, l);
+    }
+    status = ht_view_finish(&o, l, error);
+    ht_last_free(l);
+    ht_view_free(&v);
+    return status;
+}
