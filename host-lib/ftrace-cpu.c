@@ -213,9 +213,12 @@ static bool choose_witness(HtFtCpu *c, uint32_t head, HtFtWitness *w)
         !ht_ft_cpu_load(c, ht_ft_cpu_page(c, w->slot) + 8, &commit)) {
         return false;
     }
-    /* ...or, where the ring is full, the writer, or what it comes to next. */
+    /*
+     * ...or, where the ring is full, or fills for the first time, the writer,
+     * or what it comes to next.
+     */
     if (c->order[0] != c->last) {
-        if (commit || distance(c, c->at, w->at) < AHEAD) {
+        if (commit || !w->stamp || distance(c, c->at, w->at) < AHEAD) {
             *w = (HtFtWitness) { c->last, c->at, stamp, true };
         }
     } else if (commit_slot(c) != c->last && !head_follows(c, head)) {

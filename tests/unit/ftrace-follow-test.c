@@ -194,6 +194,33 @@ static void test_laps(void)
     g_rand_free(rand);
 }
 
+/* The ring fills for the first time: wherever looks fall, nothing is lost. */
+static void test_first_lap(void)
+{
+    guint first, second, i;
+
+    for (first = 100; first < 4000; first += 150) {
+        for (second = 100; second < 4000; second += 150) {
+            uint64_t ns = SECOND;
+            Test t;
+
+            test_start(&t, HT_FT_LAYOUT_6_11, 1, 40, 4096);
+            for (i = 0; i < first; i++) {
+                fg_event(&t.g, 0, ns += 1000, 2);
+            }
+            ht_ft_follow_look(t.f);
+            for (i = 0; i < second; i++) {
+                fg_event(&t.g, 0, ns += 1000, 2);
+            }
+            ht_ft_follow_look(t.f);
+            check_all(&t, 0);
+            g_assert_cmpuint(t.seen[0].missing, ==, 0);
+            g_assert_cmpuint(ht_ft_follow_stats(t.f, 0).gaps, ==, 0);
+            test_end(&t);
+        }
+    }
+}
+
 /* Readers in the guest take pages out of the ring and put others in. */
 static void test_readers(gconstpointer p)
 {
@@ -483,6 +510,7 @@ int main(int argc, char **argv)
     g_test_add_data_func("/follow/all/64k", GUINT_TO_POINTER(2), test_all);
     g_test_add_data_func("/follow/all/16k", GUINT_TO_POINTER(3), test_all);
     g_test_add_func("/follow/laps", test_laps);
+    g_test_add_func("/follow/first-lap", test_first_lap);
     g_test_add_data_func("/follow/readers/often", GUINT_TO_POINTER(10),
                          test_readers);
     g_test_add_data_func("/follow/readers/seldom", GUINT_TO_POINTER(2000),
