@@ -219,9 +219,12 @@ static void executes(Collect *c, const HtModelEvent *ev)
     }
     if (item.service && !c->services && c->kernel_done &&
         !strcmp(last_phase(c->b)->name, "init")) {
+        g_autofree char *file = text_of(ev, HT_F_EXEC_FILE);
+
         c->services = true;
-        begin_phase(c->b, "services", text_of(ev, HT_F_EXEC_FILE),
-                    ev->rec.ns);
+        /* systemd has an executor, which it knows by a descriptor */
+        begin_phase(c->b, "services", g_str_has_prefix(file, "/proc/self/") ?
+                    NULL : g_steal_pointer(&file), ev->rec.ns);
     }
     if (p) {
         g_free(p->name);

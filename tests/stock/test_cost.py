@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What being recorded costs a guest that has a ring: not one instruction.
+
+With -icount and no sleep the guest's clock counts its instructions, and two
+runs are alike to the last one: what it prints has the time in front.
+"""
+
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+
+import pytest
+import stock
+
+WORDS = ("reserve_mem=16M:2M:ht trace_instance=boot_map@ht,"
+         "sched,irq,initcall,printk,task")
+SIZE = 512 << 20
+
+
+def command(tmp, image):
+    ram = tmp / "ram"
+    return ["qemu-system-x86_64", "-accel", "tcg,thread=single", "-icount",
+            "shift=0,sleep=off", "-rtc", "base=2026-01-01,clock=vm", "-seed",
+            "1", "-cpu", "qemu64,-cx16", "-m", "512", *stock.PLAIN,
+            "-object", f"memory-backend-file,id=m,size={SIZE},mem-path={ram},"
+            "share=on", "-machine", "memory-backend=m",
+            "-kernel", os.environ["HT_KERNEL"], "-initrd", str(image),
+            "-append", "console=ttyS0 panic=-1 no_timer_check nokaslr "
+            + WORDS]
+
+
+@pytest.fixture
+def in_memory():
+    """A folder for RAM files: those on a disk are refused."""
+    with tempfile.TemporaryDirectory(dir="/dev/shm") as path:
+        yield Path(path)
+
+
+def said(tmp):
+    text = stock.console(tmp)
+    assert re.search(r"^\[ +\d+\.\d{6}\] reboot: Power down", text, re.M)
+    return text
+
+
+def test_instructions(tmp_path, in_memory):
+    if not shutil.which("qemu-system-x86_64"):
+        pytest.skip("qemu-system-x86_64 is not installed")
+    image = stock.initrd(tmp_path)
+    consoles = {}
+    for name, options in (("alone", None), ("again", None),
+                          ("1 ms", ("--poll-us", "1000")),
+                          ("50 us", ("--poll-us", "50"))):
+        tmp = in_memory / name.replace(" ", "")
+        tmp.mkdir()
+        line = command(tmp, image)
+        if options is None:
+            subprocess.run([*line, "-serial", f"file:{tmp}/console"],
+                           check=True, stdin=subprocess.DEVNULL,
+                           timeout=stock.DEADLINE)
+        else:
+            stock.record(tmp, line, *options)
+            stock.assert_counts(tmp)
+        consoles[name] = said(tmp)
+    assert consoles["again"] == consoles["alone"]
+    assert consoles["1 ms"] == consoles["alone"]
+    assert consoles["50 us"] == consoles["alone"]

@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A Debian with systemd on a disk, booted by its own GRUB.
+
+Its console is a socket: it is logged in to, and crashed.  Everything looks at
+that one recording, of a million events or so.
+"""
+
+import collections
+import json
+import re
+import shutil
+import socket
+import subprocess
+import xml.etree.ElementTree as ElementTree
+
+import pytest
+import stock
+
+DISK = stock.GUESTS / "disk"
+
+
+class Console:
+    """The guest's serial port"""
+
+    def __init__(self, path, process):
+        self.all = b""
+        self.seen = 0
+        self.socket = socket.socket(socket.AF_UNIX)
+        self.socket.settimeout(stock.DEADLINE)
+        stock.wait_for(path.exists, process)
+        self.socket.connect(str(path))
+
+    def expect(self, mark):
+        while not (m := re.compile(mark).search(self.all, self.seen)):
+            data = self.socket.recv(65536)
+            assert data, self.all[-2000:]
+            self.all += data
+        self.seen = m.end()
+
+    def say(self, text):
+        self.socket.sendall(text.encode())
+
+
+@pytest.fixture(scope="module")
+def crashed(tmp_path_factory):
+    if not shutil.which("qemu-system-x86_64"):
+        pytest.skip("qemu-system-x86_64 is not installed")
+    tmp = tmp_path_factory.mktemp("disk")
+    recorder = subprocess.Popen(
+        [stock.TOOL, "record", "-o", tmp / "rec", "--size", "64M",
+         "--kernel", DISK / "vmlinuz", "--", *stock.X86, *stock.PLAIN,
+         "-m", "1G", "-serial", f"unix:{tmp}/console,server=on,wait=on",
+         "-drive", f"file={DISK}/disk.img,if=virtio,format=raw,snapshot=on",
+         "-nic", "user,model=virtio"], env=stock.ENV,
+        stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    console = Console(tmp / "console", recorder)
+    console.expect(b"login: ")
+    console.say("root\n")
+    console.expect(b"# ")
+    console.say("echo 1 >/proc/sys/kernel/panic; /usr/bin/true\n")
+    console.expect(b"# ")
+    console.say("echo c >/proc/sysrq-trigger\n")
+    _, err = recorder.communicate(timeout=stock.DEADLINE)
+    assert recorder.returncode == 0, err
+    assert re.search(r"\d+ events, .* none lost", err), err
+    return tmp
+
+
+def test_boot(crashed, tmp_path):
+    boot = json.loads(stock.run("boot", "--json", "--svg", tmp_path / "svg",
+                                crashed / "rec"))
+    names = [p["name"] for p in boot["phases"]]
+    assert names[:4] == ["kernel", "initcalls", "kernel, rest", "initramfs"]
+    assert names[-1] == "services"
+    # each service by the file that it executed last
+    processes = {p["name"] for p in boot["processes"] if p["service"]}
+    assert {"/usr/lib/systemd/systemd-journald", "/usr/sbin/sshd",
+            "/usr/lib/systemd/systemd-random-seed"} <= processes
+    modules = {c["name"] for c in boot["initcalls"]
+               if c["level"] == "modules"}
+    assert {"virtio_blk", "ext4"} <= modules
+    assert ElementTree.parse(tmp_path / "svg").getroot().tag.endswith("svg")
+
+
+def test_last_words(crashed):
+    """All up to the panic, and the shell that caused it"""
+    log = stock.run("log", crashed / "rec")
+    assert "Kernel panic - not syncing: sysrq triggered crash" in log
+    ends = stock.run("report", "--event", "sched_process_exec",
+                     "--from=-60", crashed / "rec").splitlines()
+    assert "filename=/usr/bin/true" in ends[-1], ends[-3:]
+
+
+LINE = re.compile(r" *(.*)-(\d+) +\[(\d+)\] +(\d+)\.(\d{9}): (\w+): *(.*)$")
+
+
+def trace_cmd(path):
+    """Its report's lines, one by one: a million of them fill the memory"""
+    with subprocess.Popen(["trace-cmd", "report", "-N", "-t", path],
+                          stdout=subprocess.PIPE, text=True,
+                          errors="replace") as p:
+        for text in p.stdout:
+            assert "EVENTS DROPPED" not in text
+            if m := LINE.match(text):
+                _, pid, cpu, s, ns, name, fields = m.groups()
+                yield (int(cpu), int(s) * 10**9 + int(ns), int(pid), name,
+                       fields.strip())
+    assert p.returncode == 0
+
+
+def hypertrace(recording, segment):
+    with subprocess.Popen([stock.TOOL, "report", "--json", recording],
+                          env=stock.ENV, stdout=subprocess.PIPE) as p:
+        for text in p.stdout:
+            e = json.loads(text)
+            if e["segment"] == segment:
+                yield (e["cpu"], e["ns"], e["pid"], e["event"],
+                       e["text"].split("\n")[0].strip())
+    assert p.returncode == 0
+
+
+def test_trace_cmd(crashed, tmp_path):
+    """Line by line.  Explained: trace-cmd without its plugins, which print
+    some events their own way; what continues a line of the log is a line
+    without a head; ties between processors have no order."""
+    if not shutil.which("trace-cmd"):
+        pytest.skip("trace-cmd is not installed")
+    dat = tmp_path / "trace.dat"
+    stock.run("export", "-o", dat, crashed / "rec")
+    # The largest segment of the clock is the one in the file.
+    segments = collections.Counter()
+    with subprocess.Popen([stock.TOOL, "report", "--json", crashed / "rec"],
+                          env=stock.ENV, stdout=subprocess.PIPE) as p:
+        for text in p.stdout:
+            segments[json.loads(text)["segment"]] += 1
+    (segment, events), = segments.most_common(1)
+    waiting = collections.defaultdict(collections.deque)
+    ours = hypertrace(crashed / "rec", segment)
+    lines = 0
+    for theirs in trace_cmd(dat):
+        queue = waiting[theirs[0]]
+        while not queue:
+            line = next(ours)
+            waiting[line[0]].append(line)
+        assert queue.popleft() == theirs
+        lines += 1
+    assert next(ours, None) is None
+    assert not any(waiting.values())
+    assert lines == events > 50000
