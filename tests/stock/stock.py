@@ -2,10 +2,12 @@
 """Stock guests, recorded by `hypertrace record`: what the tests share."""
 
 import collections
+import contextlib
 import json
 import os
 import re
 import shutil
+import signal
 import subprocess
 import time
 from pathlib import Path
@@ -80,6 +82,16 @@ def qemu_of(recorder):
         if "qemu-system" in Path(f"/proc/{pid}/cmdline").read_text():
             return int(pid)
     return None
+
+
+def kill(recorder):
+    """A recorder that may have ended, and the QEMU that it has started"""
+    qemu = qemu_of(recorder) if recorder.poll() is None else None
+    recorder.kill()
+    recorder.wait()
+    if qemu:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(qemu, signal.SIGKILL)
 
 
 def wait_for(what, process):

@@ -8,9 +8,11 @@ that one recording, of a million events or so.
 import collections
 import json
 import re
+import select
 import shutil
 import socket
 import subprocess
+import time
 import xml.etree.ElementTree as ElementTree
 
 import pytest
@@ -26,16 +28,36 @@ class Console:
         self.all = b""
         self.seen = 0
         self.socket = socket.socket(socket.AF_UNIX)
-        self.socket.settimeout(stock.DEADLINE)
-        stock.wait_for(path.exists, process)
-        self.socket.connect(str(path))
+        stock.wait_for(lambda: self.connect(path), process)
 
-    def expect(self, mark):
+    def connect(self, path):
+        try:
+            self.socket.connect(str(path))
+            return True
+        except (FileNotFoundError, ConnectionRefusedError):
+            return False
+
+    def expect(self, mark, seconds=stock.DEADLINE):
+        """Whether mark comes in so many seconds; what is before it is done"""
+        deadline = time.monotonic() + seconds
         while not (m := re.compile(mark).search(self.all, self.seen)):
+            left = deadline - time.monotonic()
+            if left <= 0 or not select.select([self.socket], [], [], left)[0]:
+                return False
             data = self.socket.recv(65536)
             assert data, self.all[-2000:]
             self.all += data
         self.seen = m.end()
+        return True
+
+    def log_in(self):
+        """What is typed while the terminal is set up is lost."""
+        assert self.expect(b"login: "), self.all[-2000:]
+        for _ in range(100):
+            self.say("root\n")
+            if self.expect(b"# ", 20):
+                return
+        raise AssertionError(self.all[-2000:])
 
     def say(self, text):
         self.socket.sendall(text.encode())
@@ -53,14 +75,14 @@ def crashed(tmp_path_factory):
          "-drive", f"file={DISK}/disk.img,if=virtio,format=raw,snapshot=on",
          "-nic", "user,model=virtio"], env=stock.ENV,
         stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
-    console = Console(tmp / "console", recorder)
-    console.expect(b"login: ")
-    console.say("root\n")
-    console.expect(b"# ")
-    console.say("echo 1 >/proc/sys/kernel/panic; /usr/bin/true\n")
-    console.expect(b"# ")
-    console.say("echo c >/proc/sysrq-trigger\n")
-    _, err = recorder.communicate(timeout=stock.DEADLINE)
+    try:
+        console = Console(tmp / "console", recorder)
+        console.log_in()
+        console.say("echo 1 >/proc/sys/kernel/panic; /usr/bin/true; "
+                    "echo c >/proc/sysrq-trigger\n")
+        _, err = recorder.communicate(timeout=stock.DEADLINE)
+    finally:
+        stock.kill(recorder)
     assert recorder.returncode == 0, err
     assert re.search(r"\d+ events, .* none lost", err), err
     return tmp

@@ -64,24 +64,13 @@ def test_killed(tmp_path, image, kill):
         *stock.X86, *stock.PLAIN, "-m", "512",
         "-kernel", os.environ["HT_KERNEL"], "-initrd", image, "-append",
         os.environ["HT_KERNEL_ARGS"]])
-    qemu = None
     enough = 4096 + BOOT * kill // KILLS
     try:
         stock.wait_for(lambda: recorded(tmp_path / "rec") > enough, recorder)
-        qemu = stock.qemu_of(recorder)
-        if kill % 2:
-            recorder.kill()
-            recorder.wait()
-            os.kill(qemu, signal.SIGKILL)
-        else:
-            os.kill(qemu, signal.SIGKILL)
+        if kill % 2 == 0:
+            os.kill(stock.qemu_of(recorder), signal.SIGKILL)
             recorder.communicate(timeout=stock.DEADLINE)
             assert recorder.returncode == 128 + signal.SIGKILL
     finally:
-        if qemu is None and recorder.poll() is None:
-            qemu = stock.qemu_of(recorder)
-        recorder.kill()
-        recorder.wait()
-        if qemu and Path(f"/proc/{qemu}").exists():
-            os.kill(qemu, signal.SIGKILL)
+        stock.kill(recorder)
     assert check_everywhere(tmp_path) > 50
