@@ -298,14 +298,14 @@ enum ht_status ht_class_table_add(HtClassTable *t, const void *msg,
     name = g_strdup(c->name);
     /* The same name with other fields is another class: name, name.v2, ... */
     while ((old = g_hash_table_lookup(t->by_name, c->name)) &&
-           !class_same_fields(old, c)) {
+           !class_same_fields(old, c) && version < HT_CLASS_VERSIONS_MAX) {
         g_free(c->name);
         c->name = g_strdup_printf("%s.v%u", name, ++version);
     }
-    if (old) {
+    if (old && class_same_fields(old, c)) {
         ht_class_free(c);
         *cls = old;
-    } else if (t->count == HT_CLASSES_MAX ||
+    } else if (old || t->count == HT_CLASSES_MAX ||
                strlen(c->name) > HT_CLASS_NAME_MAX) {
         ht_class_free(c);
         g_mutex_unlock(&t->lock);

@@ -72,7 +72,7 @@ HtWalkStop ht_walk(HtWalk *w, const HtClassTable *classes,
         const HtClass *c;
         uint64_t event_clock, ns;
         ssize_t payload;
-        uint32_t id;
+        uint32_t id, word;
 
         if (w->most && events == w->most) {
             stop = HT_WALK_MOST;
@@ -82,28 +82,30 @@ HtWalkStop ht_walk(HtWalk *w, const HtClassTable *classes,
             stop = HT_WALK_BAD_LENGTH;
             break;
         }
-        if (G_LIKELY(p[0] != HT_ID_EXTENDED)) {
-            uint32_t word = ht_get_le32(p);
-            uint32_t delta = ((word >> 8) - (uint32_t)clock) & HT_CLOCK_MASK;
-
-            id = word & 0xff;
-            header = HT_EVENT_HEADER;
-            event_clock = clock + delta;
-            if (G_UNLIKELY(delta > HT_CLOCK_MASK / 2)) {
-                event_clock -= HT_CLOCK_MASK + 1;       /* a step back */
-            }
-        } else {
-            if (avail < HT_EVENT_HEADER_EXT) {
+        id = p[0];
+        header = HT_EVENT_HEADER;
+        if (G_UNLIKELY(id >= HT_ID_WIDE)) {
+            header = id == HT_ID_WIDE ? HT_EVENT_HEADER_WIDE :
+                                        HT_EVENT_HEADER_EXT;
+            if (avail < header) {
                 stop = HT_WALK_BAD_LENGTH;
                 break;
             }
-            id = ht_get_le32(p + 1);
-            header = HT_EVENT_HEADER_EXT;
-            event_clock = ht_get_le64(p + 5);
-            if (G_UNLIKELY(id > HT_CLASSES_MAX)) {
+            id = header == HT_EVENT_HEADER_WIDE ? ht_get_le16(p + 1) :
+                                                  ht_get_le32(p + 1);
+            if (id > HT_CLASSES_MAX) {
                 stop = HT_WALK_BAD_HEADER;
                 break;
             }
+        }
+        /* the last four bytes of a short header: one of the id, the clock */
+        word = ht_get_le32(p + header - 4);
+        event_clock = clock + (((word >> 8) - (uint32_t)clock) & HT_CLOCK_MASK);
+        if (G_UNLIKELY(event_clock - clock > HT_CLOCK_MASK / 2)) {
+            event_clock -= HT_CLOCK_MASK + 1;           /* a step back */
+        }
+        if (G_UNLIKELY(header == HT_EVENT_HEADER_EXT)) {
+            event_clock = ht_get_le64(p + 5);
         }
         /* Pairs with the store-releases in class-table.c. */
         c = ht_atomic_load_acquire(&classes->by_id[id]);
@@ -119,14 +121,14 @@ HtWalkStop ht_walk(HtWalk *w, const HtClassTable *classes,
 
         ns = convert(&cv, event_clock);
         ns = MAX(ns, last_ns);
-        if (header == HT_EVENT_HEADER) {
+        if (G_LIKELY(header != HT_EVENT_HEADER_EXT)) {
             /* Readers rebuild the time from 24 bits and the event before. */
             if (G_UNLIKELY(ns - last_ns > HT_CLOCK_MASK && !w->cut)) {
                 w->cut = true;
                 stop = HT_WALK_CUT;
                 break;
             }
-            ht_put_le32(p, id | (uint32_t)ns << 8);
+            ht_put_le32(p + header - 4, (word & 0xff) | (uint32_t)ns << 8);
         } else {
             ht_put_le64(p + 5, ns);
         }

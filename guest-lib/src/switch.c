@@ -113,8 +113,8 @@ static bool get_full(struct ht_stream *s)
 static uint8_t *get_slow(struct ht_stream *s, uint32_t id, uint32_t size,
                          uint64_t now)
 {
-    const uint32_t first = id < HT_ID_EXTENDED ? HT_EVENT_HEADER :
-                                                 HT_EVENT_HEADER_EXT;
+    const uint32_t first = id < HT_ID_WIDE ? HT_EVENT_HEADER :
+                                             HT_EVENT_HEADER_WIDE;
     uint32_t header = first;
     uint8_t *p;
 
@@ -139,6 +139,10 @@ static uint8_t *get_slow(struct ht_stream *s, uint32_t id, uint32_t size,
     p = s->cur;
     if (header == HT_EVENT_HEADER) {
         ht_put32(p, id | (uint32_t)now << 8);
+    } else if (header == HT_EVENT_HEADER_WIDE) {
+        p[0] = HT_ID_WIDE;
+        p[1] = id;
+        ht_put32(p + 2, id >> 8 | (uint32_t)now << 8);
     } else {
         p[0] = HT_ID_EXTENDED;
         ht_put32(p + 1, id);

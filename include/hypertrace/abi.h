@@ -29,7 +29,7 @@
 #define HT_PCI_DEVICE_ID        (0x1040 + HT_VIRTIO_ID)
 
 #define HT_MAGIC                0x43525448u     /* "HTRC" */
-#define HT_VERSION              1u
+#define HT_VERSION              2u
 
 #define HT_PCI_BAR_REGS         0       /* hypercall, shm: registers */
 #define HT_PCI_BAR_RING         4       /* hypercall, shm: stream RAM */
@@ -53,7 +53,8 @@ enum ht_mode {
 #define HT_PACKET_SIZE_MAX      (1u << 20)
 #define HT_PACKETS_MIN          2u
 #define HT_PACKETS_MAX          1024u
-#define HT_CLASSES_MAX          1024u
+#define HT_CLASSES_MAX          8192u
+#define HT_CLASS_VERSIONS_MAX   64u     /* of one name, with other fields */
 #define HT_CLASS_NAME_MAX       127u    /* bytes, without a terminator */
 #define HT_FIELD_NAME_MAX       63u
 #define HT_FIELDS_MAX           32u
@@ -258,7 +259,9 @@ struct ht_packet {
 };
 
 #define HT_EVENT_HEADER         4u      /* id, 24 bits of the clock */
+#define HT_EVENT_HEADER_WIDE    6u      /* 254, u16 id, 24 bits of the clock */
 #define HT_EVENT_HEADER_EXT     13u     /* 255, u32 id, u64 clock */
+#define HT_ID_WIDE              254u
 #define HT_ID_EXTENDED          255u
 #define HT_CLOCK_BITS           24
 #define HT_CLOCK_MASK           ((1u << HT_CLOCK_BITS) - 1)

@@ -167,7 +167,7 @@ void fuzz_event(FuzzInput *in, GByteArray *out, uint64_t *clock)
 {
     static const uint32_t ids[] = {
         CT_NUMBER, CT_TEXT, CT_SEQUENCE, CT_EMPTY,
-        CT_EMPTY + 2, HT_ID_EXTENDED, CT_FAR, FUZZ_MANY,
+        CT_EMPTY + 2, HT_ID_WIDE, CT_FAR, FUZZ_MANY,
     };
     uint8_t how = fuzz_u8(in);
     uint32_t id = ids[how % G_N_ELEMENTS(ids)];
@@ -176,7 +176,7 @@ void fuzz_event(FuzzInput *in, GByteArray *out, uint64_t *clock)
 
     *clock += gap;
     put_payload(in, payload, ht_class_table_get(fuzz_classes(), id));
-    if (id >= HT_ID_EXTENDED || gap > HT_CLOCK_MASK / 2 || (how & 0x80)) {
+    if (gap > HT_CLOCK_MASK / 2 || (how & 0x80)) {
         ct_put_extended(out, id, *clock, payload->data, payload->len);
     } else {
         ct_put_compact(out, id, *clock, payload->data, payload->len);

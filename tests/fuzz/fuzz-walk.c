@@ -27,16 +27,20 @@ static HtWalkStop plain_event(const HtWalk *w, bool cut, const HtTimeMap *time,
     if (avail == 0) {
         return HT_WALK_END;
     }
-    e->header = p[0] == 255 ? 13 : 4;
+    e->header = p[0] == 255 ? 13 : p[0] == 254 ? 6 : 4;
     if (avail < e->header) {
         return HT_WALK_BAD_LENGTH;
     }
-    if (e->header == 4) {
+    if (e->header != 13) {
+        const uint8_t *stamp = p + (e->header == 4 ? 1 : 3);
+        uint32_t low = stamp[0] | stamp[1] << 8 | stamp[2] << 16;
         /* the step from the last clock, sign-extended from 24 bits */
-        int32_t step = (int32_t)((ht_get_le32(p) & ~0xff) -
-                                 ((uint32_t)w->clock << 8)) >> 8;
+        int32_t step = (int32_t)((low - (uint32_t)w->clock) << 8) >> 8;
 
-        e->id = p[0];
+        e->id = e->header == 4 ? p[0] : p[1] | p[2] << 8;
+        if (e->id > HT_CLASSES_MAX) {
+            return HT_WALK_BAD_HEADER;
+        }
         e->clock = w->clock + step;
     } else {
         e->id = ht_get_le32(p + 1);
@@ -55,7 +59,7 @@ static HtWalkStop plain_event(const HtWalk *w, bool cut, const HtTimeMap *time,
     }
     e->size = e->header + payload;
     e->ns = MAX(w->ns, ht_time_map_to_ns(time, e->clock));
-    if (e->header == 4 && e->ns - w->ns >= 1 << 24 && !cut) {
+    if (e->header != 13 && e->ns - w->ns >= 1 << 24 && !cut) {
         return HT_WALK_CUT;
     }
     return HT_WALK_END;

@@ -169,7 +169,7 @@ static void attack_packet(struct forger *f, enum attack attack, unsigned i)
         event[0] = 0;
         break;
     case ID_UNKNOWN:
-        event[0] = HT_ID_EXTENDED - 1;
+        event[0] = HT_ID_WIDE - 1;
         break;
     case ID_HUGE:
         event[0] = HT_ID_EXTENDED;

@@ -230,7 +230,7 @@ static void test_limit(const void *channel)
     size = qht_class_message(m, "one-more");
     g_assert_cmpuint(qht_call(h, HT_MSG_CLASS_REGISTER, m, size), ==,
                      HT_STATUS_LIMIT);
-    g_assert_cmpuint(qht_register_number(h, "c1024"), ==, HT_CLASSES_MAX);
+    g_assert_cmpuint(qht_register_number(h, "c8192"), ==, HT_CLASSES_MAX);
     qht_quit(h);
 }
 

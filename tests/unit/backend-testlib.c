@@ -196,16 +196,9 @@ void tl_run_event(TlRun *r, const HtClass *c, uint64_t ns, GRand *rand,
         r->run.begin_ns = ns;
         r->run.counter = ns * 3;
     }
-    if (c->id >= HT_ID_EXTENDED ||
-        (r->run.events > 1 && ns - r->ns > HT_CLOCK_MASK / 2)) {
-        h[0] = HT_ID_EXTENDED;
-        ht_put_le32(h + 1, c->id);
-        ht_put_le64(h + 5, ns);
-        g_byte_array_append(r->data, h, HT_EVENT_HEADER_EXT);
-    } else {
-        ht_put_le32(h, c->id | (uint32_t)ns << 8);
-        g_byte_array_append(r->data, h, HT_EVENT_HEADER);
-    }
+    g_byte_array_append(r->data, h,
+                        ht_event_header(h, c->id, ns, r->run.events > 1 &&
+                                        ns - r->ns > HT_CLOCK_MASK / 2));
     r->run.end_ns = r->ns = ns;
     for (i = 0; i < c->nr_fields; i++) {
         if (i) {

@@ -427,6 +427,26 @@ static void test_limit(void)
     ht_class_table_free(t);
 }
 
+/* A lookup goes through the versions of a name: they are few. */
+static void test_versions_limit(void)
+{
+    HtClassTable *t = ht_class_table_new();
+    CtMessage m;
+    uint32_t i;
+
+    for (i = 1; i <= HT_CLASS_VERSIONS_MAX + 1; i++) {
+        ct_class(&m, "x");
+        ct_field(&m, "f", HT_FIELD_ARRAY, HT_FIELD_U8, i);
+        g_assert_cmpint(add(t, &m), ==, i <= HT_CLASS_VERSIONS_MAX ?
+                        HT_STATUS_OK : HT_STATUS_LIMIT);
+    }
+    /* those that are there are found as ever */
+    ct_class(&m, "x");
+    ct_field(&m, "f", HT_FIELD_ARRAY, HT_FIELD_U8, HT_CLASS_VERSIONS_MAX);
+    g_assert_cmpuint(ct_register(t, &m), ==, HT_CLASS_VERSIONS_MAX);
+    ht_class_table_free(t);
+}
+
 /* What CLASS_LIST says of a class registers the same class elsewhere. */
 static void assert_round_trip(const HtClass *c)
 {
@@ -570,6 +590,7 @@ int main(int argc, char **argv)
     g_test_add_func("/class/truncated", test_truncated);
     g_test_add_func("/class/payload", test_payload);
     g_test_add_func("/class/versions", test_versions);
+    g_test_add_func("/class/versions-limit", test_versions_limit);
     g_test_add_func("/class/limit", test_limit);
     g_test_add_func("/class/encode", test_encode);
     g_test_add_func("/class/readers", test_readers);

@@ -238,7 +238,7 @@ static HtClassTable *some_classes(unsigned count)
         ct_field(&m, "number", HT_FIELD_U8 + i % 8, 0, 0);
         if (i & 1) {
             ct_field(&m, "text", HT_FIELD_TEXT, 0, 0);
-            ct_field(&m, "array", HT_FIELD_ARRAY, HT_FIELD_S16, 1 + i);
+            ct_field(&m, "array", HT_FIELD_ARRAY, HT_FIELD_S16, 1 + i % 4096);
             ct_field(&m, "sequence", HT_FIELD_SEQUENCE, HT_FIELD_U32, 0);
         }
         g_assert_cmpint(ct_add(t, &m, &added, &c), ==, HT_STATUS_OK);

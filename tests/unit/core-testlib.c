@@ -102,20 +102,18 @@ HtClassTable *ct_classes(void)
 void ct_put_compact(GByteArray *a, uint32_t id, uint64_t clock,
                     const void *payload, size_t size)
 {
-    uint32_t header = ht_le32(id | (uint32_t)clock << 8);
+    uint8_t header[HT_EVENT_HEADER_EXT];
 
-    g_byte_array_append(a, (const void *)&header, sizeof(header));
+    g_byte_array_append(a, header, ht_event_header(header, id, clock, false));
     g_byte_array_append(a, payload, size);
 }
 
 void ct_put_extended(GByteArray *a, uint32_t id, uint64_t clock,
                      const void *payload, size_t size)
 {
-    uint8_t header[HT_EVENT_HEADER_EXT] = { HT_ID_EXTENDED };
+    uint8_t header[HT_EVENT_HEADER_EXT];
 
-    ht_put_le32(header + 1, id);
-    ht_put_le64(header + 5, clock);
-    g_byte_array_append(a, header, sizeof(header));
+    g_byte_array_append(a, header, ht_event_header(header, id, clock, true));
     g_byte_array_append(a, payload, size);
 }
 

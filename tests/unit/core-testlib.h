@@ -48,7 +48,7 @@ enum {
     CT_TEXT,                    /* u8, text, u32 */
     CT_SEQUENCE,                /* sequence of u16 */
     CT_EMPTY,                   /* no field */
-    CT_FAR = 300,               /* u64; extended header only */
+    CT_FAR = 300,               /* u64; no compact header */
 };
 
 HtClassTable *ct_classes(void);

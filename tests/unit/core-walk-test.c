@@ -114,7 +114,8 @@ static void test_payloads(void)
     ct_put_compact(a, CT_EMPTY, 4, NULL, 0);
     ct_put_extended(a, CT_FAR, 5, payload, 8);
     ct_put_extended(a, CT_EMPTY, 6, NULL, 0);
-    assert_walk(a, HT_WALK_END, 6, a->len);
+    ct_put_compact(a, CT_FAR, 7, payload, 8);
+    assert_walk(a, HT_WALK_END, 7, a->len);
 }
 
 static void test_nothing(void)
@@ -134,7 +135,7 @@ static void test_nothing(void)
 
 static void test_bad_id(void)
 {
-    static const uint32_t compact[] = { 0 };
+    static const uint32_t compact[] = { 0, CT_FAR + 1, HT_CLASSES_MAX };
     static const uint32_t extended[] = {
         0, CT_FAR + 1, HT_CLASSES_MAX,
     };
@@ -159,7 +160,15 @@ static void test_bad_id(void)
 static void test_bad_header(void)
 {
     static const uint32_t ids[] = { HT_CLASSES_MAX + 1, 65536, UINT32_MAX };
+    static const uint32_t wide[] = { HT_CLASSES_MAX + 1, 65535 };
     unsigned i;
+
+    for (i = 0; i < G_N_ELEMENTS(wide); i++) {
+        g_autoptr(GByteArray) a = g_byte_array_new();
+
+        ct_put_compact(a, wide[i], 2, payload, 8);
+        assert_walk(a, HT_WALK_BAD_HEADER, 0, 0);
+    }
 
     for (i = 0; i < G_N_ELEMENTS(ids); i++) {
         g_autoptr(GByteArray) a = g_byte_array_new();
@@ -184,7 +193,7 @@ static void test_truncated(void)
 {
     static const uint8_t text[] = { 9, 3, 0, 'a', 'b', 'c', 1, 0, 0, 0 };
     g_autoptr(GByteArray) a = g_byte_array_new();
-    size_t ends[6] = { 0 }, len;
+    size_t ends[7] = { 0 }, len;
     unsigned n = 0;
 
     ct_put_compact(a, CT_NUMBER, 1, payload, 8);
@@ -197,13 +206,15 @@ static void test_truncated(void)
     ends[4] = a->len;
     ct_put_compact(a, CT_TEXT, 5, text, sizeof(text));
     ends[5] = a->len;
+    ct_put_compact(a, CT_FAR, 6, payload, 8);
+    ends[6] = a->len;
 
     for (len = 0; len <= a->len; len++) {
         HtTimeMap time = ct_time(START);
         HtWalk w = { .cut = true };
         HtWalkRun run;
 
-        if (n < 5 && len == ends[n + 1]) {
+        if (n < 6 && len == ends[n + 1]) {
             n++;
         }
         g_assert_cmpint(walk_copy(&w, &time, a, len, &run, NULL), ==,
@@ -221,8 +232,8 @@ static void test_backward(void)
     HtWalkRun run;
 
     ct_put_compact(a, CT_EMPTY, 1000100, NULL, 0);
-    ct_put_compact(a, CT_EMPTY, 1000050, NULL, 0);      /* back */
-    ct_put_compact(a, CT_EMPTY, 1000080, NULL, 0);
+    ct_put_compact(a, CT_FAR, 1000050, payload, 8);     /* back */
+    ct_put_compact(a, CT_FAR, 1000080, payload, 8);
     ct_put_extended(a, CT_EMPTY, 10, NULL, 0);          /* far back */
     ct_put_compact(a, CT_EMPTY, 20, NULL, 0);
     ct_put_extended(a, CT_EMPTY, 1000200, NULL, 0);
@@ -447,7 +458,7 @@ static void test_random(void)
                            (g_test_rand_int_range(0, 8) ? 3 : 255);
             }
             if (g_test_rand_int_range(0, 4)) {
-                ct_put_compact(a, id, clock, bytes,
+                ct_put_compact(a, id == 7 ? CT_FAR : id, clock, bytes,
                                g_test_rand_int_range(0, sizeof(bytes)));
             } else {
                 ct_put_extended(a, id ? id : CT_FAR, clock << (clock & 32),

@@ -132,7 +132,7 @@ static void test_kinds(void)
     fixture_clear(&f);
 }
 
-/* Ids from 255 on use the extended header; so do large gaps. */
+/* Ids from 254 on have the wide header; large gaps the extended one. */
 static void test_many_classes(void)
 {
     static const HtStreamInfo stream = { .vcpu = 3, .instance = 9,

@@ -150,7 +150,7 @@ static void test_extended(void)
 
     cfg.max_gap = 1000;
     dev = count_new(&c, cfg);
-    /* so that there are ids on both sides of 255 */
+    /* so that there are ids on both sides of 254 */
     for (i = 1; i < 300; i++) {
         g_autofree char *name = g_strdup_printf("class%u", i);
         struct ht_class cls = { .name = name };
@@ -166,15 +166,20 @@ static void test_extended(void)
     g_assert_cmpuint(header_after(&s, 1, 0), ==, 4);
     g_assert_cmpuint(header_after(&s, 1, step_back), ==, 13);
     g_assert_cmpuint(header_after(&s, 1, UINT64_C(1) << 40), ==, 13);
-    g_assert_cmpuint(header_after(&s, 254, 1), ==, 4);
-    g_assert_cmpuint(header_after(&s, 255, 1), ==, 13);
+    g_assert_cmpuint(header_after(&s, 253, 1), ==, 4);
+    g_assert_cmpuint(header_after(&s, 254, 1), ==, 6);
+    g_assert_cmpuint(header_after(&s, 302, 999), ==, 6);
+    e = s.cur - 6;
+    g_assert_cmpuint(e[0], ==, HT_ID_WIDE);
+    g_assert_cmpuint(ht_get_le16(e + 1), ==, 302);
+    g_assert_cmphex(ht_get_le32(e + 2) >> 8, ==, fake_clock & HT_CLOCK_MASK);
+    g_assert_cmpuint(header_after(&s, 302, 1000), ==, 13);
     e = s.cur - 13;
     g_assert_cmpuint(e[0], ==, HT_ID_EXTENDED);
-    g_assert_cmpuint(ht_get_le32(e + 1), ==, 255);
+    g_assert_cmpuint(ht_get_le32(e + 1), ==, 302);
     g_assert_cmphex(ht_get_le64(e + 5), ==, fake_clock);
-    g_assert_cmpuint(header_after(&s, 302, 1), ==, 13);
     ht_loopback_step(c.lb);
-    g_assert_cmpuint(c.events, ==, 10);
+    g_assert_cmpuint(c.events, ==, 11);
 
     /* a packet's first event has no gap, however long ago the last was */
     g_assert_true(ht_emit_raw(&s, zeros, PACKET - 400));
@@ -188,7 +193,7 @@ static void test_extended(void)
     fake_clock -= 77;
     g_assert_cmpuint(header_after(&s, 1, 0), ==, 13);
     g_assert_cmpint(ht_stream_close(&s), ==, 0);
-    g_assert_cmpuint(c.events, ==, 14);
+    g_assert_cmpuint(c.events, ==, 15);
     g_assert_cmpuint(ht_loopback_consumer(c.lb, s.index)->walk.backward, ==,
                      2);
     ht_loopback_free(c.lb);
@@ -257,7 +262,7 @@ static void test_too_large(void)
     g_assert_null(ht_get(&s, ht_class_raw.id, UINT32_MAX));
     g_assert_null(ht_get(&s, ht_class_raw.id, UINT32_MAX - 3));
     g_assert_null(ht_get(&s, 255, most));
-    g_assert_null(ht_get(&s, 255, most - 8));
+    g_assert_null(ht_get(&s, 255, most - 1));
     g_assert_null(ht_get(&s, 0, 8));
     g_assert_null(ht_get(&s, HT_CLASSES_MAX + 1, 8));
     g_assert_null(ht_get(&s, UINT32_MAX, 8));

@@ -63,7 +63,7 @@ struct ht_class {
  * struct ht_slow - what an emit calls when it is not straight
  * @full: is the ring full?  Then the event was discarded and counted, without
  *        reading the clock
- * @get: reserve an event in the next packet, or with the extended header
+ * @get: reserve an event in the next packet, or with a longer header
  * @notify: head reached the wake word
  *
  * Functions of whoever opened the stream: a program need not be linked to it.
@@ -276,7 +276,7 @@ static inline uint8_t *ht_begin(struct ht_stream *s, uint32_t id,
     ht_prefetch_write(cur + HT_PREFETCH_AHEAD);
     now = ht_clock();
     if (ht_unlikely(now - s->last_clock >= s->max_gap ||
-                    id - 1 >= HT_ID_EXTENDED - 1)) {
+                    id - 1 >= HT_ID_WIDE - 1)) {
         return s->slow->get(s, id, size, now);
     }
     ht_put32(cur, id | (uint32_t)now << 8);

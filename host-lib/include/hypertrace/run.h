@@ -68,6 +68,17 @@ typedef struct HtRun {
 } HtRun;
 
 /**
+ * ht_event_header: write the header of an event, the shortest there is
+ * @p: HT_EVENT_HEADER_EXT bytes of room
+ * @id: of the event's class, 1 to HT_CLASSES_MAX
+ * @clock: the guest's counter, or ns in a run
+ * @gap: readers cannot tell @clock from its low 24 bits
+ *
+ * Returns: bytes written
+ */
+unsigned ht_event_header(uint8_t *p, uint32_t id, uint64_t clock, bool gap);
+
+/**
  * ht_run_put_header: append the header of an event
  * @out: the events of a run
  * @id: of its class

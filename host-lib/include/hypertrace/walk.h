@@ -14,14 +14,14 @@ typedef enum HtWalkStop {
     HT_WALK_MOST,               /* HtWalk.most events were walked */
     HT_WALK_BAD_ID,             /* no such class */
     HT_WALK_BAD_LENGTH,         /* an event reaches past the end */
-    HT_WALK_BAD_HEADER,         /* an extended header that is no event's */
+    HT_WALK_BAD_HEADER,         /* a long header that is no event's */
 } HtWalkStop;
 
 /**
  * HtWalk: a stream's parser state
  * @clock: guest counter of the last event (or of the packet's begin)
  * @ns: its host time; never decreases
- * @cut: the next event passes even if its compact clock does not follow from
+ * @cut: the next event passes even if its 24-bit clock does not follow from
  *       the event before; set at the start and by HT_WALK_CUT
  * @most: events of a call at most; 0: no limit
  * @backward: events whose counter went back (their time is the one before)
