@@ -1,0 +1,217 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""-object hypertrace-ftrace: QEMU follows the ring of a stock kernel itself.
+
+One guest boots twice.  What arrived in CTF is compared with the guest's own
+file `trace`, and with what LTTng recorded.
+"""
+
+import collections
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts"))
+
+from htvm import VM  # noqa: E402
+
+bt2 = pytest.importorskip("bt2")
+import ctf_events  # noqa: E402
+
+HYPERTRACE = Path(os.environ.get("HT_BUILD", "")) / \
+    "tools/hypertrace/hypertrace"
+WORDS = ("reserve_mem=8M:2M:ht trace_instance=boot_map@ht,"
+         "sched:sched_switch,sched:sched_waking,irq:softirq_entry,task")
+TIMEOUT = 300
+# The bound is read before and after a mark; a host that has no time for us for
+# 20 s between makes it 0.05 % of that wider meanwhile.
+SLACK = 10_000_000          # ns
+
+# Each line that arrives is done, and what comes behind it says so.
+JOB = r"""
+T=/sys/kernel/tracing/instances/boot_map
+marks() {
+    i=$1
+    while [ $i -lt $2 ]; do i=$((i + 1)); echo "HT $i" >$T/trace_marker; done
+}
+echo '{"up": 1}' >&3
+while read -r line <&3; do
+    eval "$line"
+    echo '{"done": 1}' >&3
+done
+"""
+
+LINE = re.compile(r"^ *(?P<comm>.{1,16})-(?P<pid>\d+) +\[(?P<cpu>\d+)\] +"
+                  r"\S+ +\d+\.\d+: (?P<name>\w+): ?(?P<rest>.*)$")
+# What the marker's event is called in that file
+NAMES = {"tracing_mark_write": "print"}
+
+
+def lacking():
+    if not HYPERTRACE.exists():
+        return "the command hypertrace was not built"
+    for program in ("qemu-system-x86_64", "busybox"):
+        if not shutil.which(program):
+            return f"{program} is not installed"
+    return None
+
+
+def run(vm, commands):
+    vm.say(commands)
+    vm.out.expect(r'\{"done": 1\}', TIMEOUT)
+
+
+def stats(vm):
+    return vm.qmp.command("qom-get", path="/objects/vm0", property="stats")
+
+
+def wait_stats(vm, condition):
+    """Until the statistics are so"""
+    deadline = time.monotonic() + TIMEOUT
+    while not condition(stats(vm)):
+        assert time.monotonic() < deadline, stats(vm)
+        time.sleep(0.05)
+
+
+def guest_trace(vm):
+    """{cpu: [(event, pid, number of the mark or None)]} as the guest says"""
+    begin = len(vm.out.text)
+    run(vm, "cat $T/trace >&3")
+    events = collections.defaultdict(list)
+    for line in vm.out.text[begin:].splitlines():
+        m = LINE.match(line)
+        if m:
+            events[int(m["cpu"])].append(
+                (NAMES.get(m["name"], m["name"]), int(m["pid"]),
+                 mark(m["rest"])))
+    return dict(events)
+
+
+def mark(text):
+    m = re.match(r"(?:\S+: )?HT (\d+)", text)
+    return int(m[1]) if m else None
+
+
+def known(event):
+    name, fields = event
+    return name, fields["common_pid"], mark(fields.get("buf", ""))
+
+
+@pytest.fixture(scope="module")
+def formats(tmp_path_factory):
+    if lacking():
+        pytest.skip(lacking())
+    path = tmp_path_factory.mktemp("formats") / "formats"
+    # asked for once in a checkout's life, as with users
+    env = {**os.environ, "XDG_CACHE_HOME": os.environ["HT_TREE"]}
+    subprocess.run([HYPERTRACE, "formats", "-o", path,
+                    os.environ["HT_KERNEL"]], env=env, check=True)
+    return path
+
+
+def test_two_boots(tmp_path, session, formats):
+    s = session(events=["vm0:sched_*", "vm0:print"], blocking=True)
+    vm = VM(job=JOB, module=False, memory=256, kernel_args=WORDS, args=[
+        "-object", f"hypertrace-backend-ctf,id=c,dir={tmp_path}/ctf",
+        "-object", "hypertrace-backend-lttng,id=l",
+        "-object", f"hypertrace-ftrace,id=vm0,backend=c:l,formats={formats}"])
+    guest, between = [], []
+    with vm:
+        vm.qmp.command("set-action", reboot="reset")
+        for boot in range(2):
+            vm.out.expect(r'\{"up": 1\}', TIMEOUT)
+            first = boot * 1000
+            wait_stats(vm, lambda st: st["rings"])
+            run(vm, f"marks {first} {first + 50}; /bin/true")
+            for n in range(first + 50, first + 60):
+                before = stats(vm), time.clock_gettime_ns(
+                    time.CLOCK_MONOTONIC)
+                run(vm, f"marks {n} {n + 1}")
+                after = time.clock_gettime_ns(time.CLOCK_MONOTONIC), stats(vm)
+                between.append((n + 1, before, after))
+            run(vm, "echo 0 >$T/tracing_on")
+            guest.append(guest_trace(vm))
+            if boot == 0:
+                vm.qmp.command("system_reset")
+        wait_stats(vm, lambda st: all(b["idle"] for b in st["backends"]))
+        vm.qmp.command("stop")
+        last = stats(vm)
+        vm.qmp.command("quit")
+        vm.process.wait(TIMEOUT)
+    s.finish()
+
+    assert last["boots"] == 2 and last["resets"] == 1, last
+    assert last["gaps"] == 0 and last["no-format"] == 0, last
+    assert all(b["discarded"] == 0 for b in last["backends"]), last
+    ring, = last["rings"]
+    assert ring["changes"] and ring["layout"] == "6.12", ring
+    assert ring["address"] % (2 << 20) == 0 and ring["cpus"] == 2, ring
+
+    check_guest(tmp_path / "ctf", guest, last)
+    check_lttng(tmp_path)
+    check_times(tmp_path / "ctf", between)
+
+
+def check_guest(trace, guest, last):
+    """A stream for each processor and boot, with what its `trace` said"""
+    streams = ctf_events.read(trace)
+    assert sum(len(st.events) for st in streams.values()) == last["events"]
+    followed = [[known(e) for e in st.events] for st in streams.values()]
+    for boot in guest:
+        assert sorted(boot) == [0, 1]
+        for events in boot.values():
+            assert len(events) > 50
+            assert events in followed
+    assert len(followed) == 4
+    for st in streams.values():
+        assert st.discarded == 0
+        assert st.ns == sorted(st.ns)
+
+
+def check_lttng(tmp_path):
+    """The two backends had the same, but for what was not enabled"""
+    ctf = collections.Counter(
+        known(e) for st in ctf_events.read(tmp_path / "ctf").values()
+        for e in st.events
+        if e[0].startswith("sched_") or e[0] == "print")
+    lttng = collections.Counter()
+    for msg in bt2.TraceCollectionMessageIterator(str(tmp_path / "lttng")):
+        assert not isinstance(msg, bt2._DiscardedEventsMessageConst)
+        if isinstance(msg, bt2._EventMessageConst):
+            name = msg.event.name.removeprefix("vm0:")
+            lttng[known((name, ctf_events.plain(msg.event.payload_field)))] += 1
+    assert sum(lttng.values()) > 100
+    assert lttng == ctf
+
+
+def check_times(trace, between):
+    """A mark is dated between the moments before and after it, but for the
+    bound that was told: the offset to the wall clock is the trace's."""
+    times, offset = {}, None
+    for msg in bt2.TraceCollectionMessageIterator(str(trace)):
+        if not isinstance(msg, bt2._EventMessageConst):
+            continue
+        clock = msg.default_clock_snapshot
+        offset = clock.ns_from_origin - clock.value
+        n = mark(ctf_events.plain(msg.event.payload_field).get("buf", ""))
+        if n is not None:
+            times[n] = clock.ns_from_origin - offset
+    assert len(times) == 120
+    checked = 0
+    for n, (st, before), (after, st_after) in between:
+        if (not st["rings"] or not st_after["rings"]
+                or st["clock-steps"] != st_after["clock-steps"]):
+            continue
+        bound = max(st["rings"][0]["clock-bound-ns"],
+                    st_after["rings"][0]["clock-bound-ns"]) + SLACK
+        if bound > 10**9:
+            continue
+        assert before - bound <= times[n] <= after + bound, (
+            n, before, times[n], after, bound)
+        checked += 1
+    assert checked
