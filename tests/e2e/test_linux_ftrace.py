@@ -18,10 +18,10 @@ from linux_guest import PRELUDE, assert_sound, stats  # noqa: E402
 MODULE = "hypertrace-ftrace.ko"
 
 
-def guest(job, tmp_path, **device):
+def guest(job, tmp_path, channels=("shm",)):
     """keep_kb is so large that nothing depends on when the helper runs."""
     ko = Path(os.environ["HT_MODULE"]).parent / MODULE
-    return VM(devices=[{"channel": "shm", "packets": 256, **device}],
+    return VM(devices=[{"channel": c, "packets": 256} for c in channels],
               job=PRELUDE + JOB + job, files={MODULE: ko},
               workdir=tmp_path / "vm")
 
@@ -33,6 +33,10 @@ load() {
     insmod /ht/hypertrace-ftrace.ko keep_kb=2048
 }
 """
+
+def names(streams):
+    return {name for s in streams.values() for name, _ in s.events}
+
 
 # A line of a guest's trace file: task-pid [cpu] flags time: event: text
 LINE = re.compile(r"-(\d+)\s+\[\d+\]\s+\S+\s+[\d.]+: (\w+): (.*)")
@@ -173,8 +177,7 @@ def test_accounted(run):
     _, counted, streams = run
     assert counted["errors"] == counted["dropped"] == counted["lost"] == 0
     assert counted["events"] == sum(len(s.events) for s in streams.values())
-    names = {name for s in streams.values() for name, _ in s.events}
-    assert "ftrace_record" not in names
+    assert "ftrace_record" not in names(streams)
 
 
 def test_same_as_ftrace(run):
@@ -234,6 +237,10 @@ for i in 1 2 3; do
     rmmod hypertrace-ftrace
     load
 done
+echo loaded >&3
+read answer <&3
+while [ -e /dev/hypertrace0 ]; do usleep 10000; done
+for i in 1 2 3; do cat /proc/self/stat >/dev/null; done
 touch /tmp/stop
 wait
 echo 0 >$T/events/enable
@@ -243,18 +250,25 @@ read answer <&3
 """
 
 
-def test_unload_under_load(tmp_path):
+def test_under_load(tmp_path):
     """The module comes and goes while events fire that were switched on
-    without it, in the guest's own instance."""
-    with guest(RELOAD_JOB, tmp_path) as vm:
+    without it, in the guest's own instance; so does its device, and the next
+    one takes the events, under its own ids."""
+    with guest(RELOAD_JOB, tmp_path, ("shm", "virtio")) as vm:
+        vm.out.expect("^loaded", 240)
+        vm.qmp.command("device_del", id="ht0")
+        vm.qmp.wait_event("DEVICE_DELETED", 60, device="ht0")
+        vm.say("go")
         vm.out.expect("^done", 240)
-        counted = stats(vm)
+        counted = stats(vm, "ht1")
         vm.say("go")
         vm.wait()
         assert_sound(vm)
-        streams = ctf_events.read(vm.trace("ht0")).values()
+        first, second = (ctf_events.read(vm.trace(f"ht{n}"))
+                         for n in range(2))
     assert counted["errors"] == counted["dropped"] == 0
-    assert counted["events"] == sum(len(s.events) for s in streams)
-    assert counted["lost"] == sum(s.discarded for s in streams)
-    names = {name for s in streams for name, _ in s.events}
-    assert names >= {"sched_switch", "sys_enter", "sys_exit", "hrtimer_start"}
+    assert counted["events"] == sum(len(s.events) for s in second.values())
+    assert counted["lost"] == sum(s.discarded for s in second.values())
+    for streams in (first, second):
+        assert names(streams) >= {"sched_switch", "sys_enter", "sys_exit",
+                                  "hrtimer_start"}
