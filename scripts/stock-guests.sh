@@ -26,9 +26,10 @@ Makes guests in \$HT_CACHE/stock, once. NAME is one of
 EOF
 }
 
-# begin NAME: in $new, unless NAME is there
+# begin NAME RECIPE: in $new, unless NAME is there, made as it is now
 begin() {
-    [ ! -f "$HT_CACHE/stamps/stock-$1" ] || return 1
+    recipe=$2
+    ! stamped "$HT_CACHE/stamps/stock-$1" "$recipe" || return 1
     new=$stock/$1.new
     debs=$HT_CACHE/download/stock-$1
     rm -rf "$new" "$debs"
@@ -38,7 +39,7 @@ begin() {
 end() {
     rm -rf "${stock:?}/$1" "$debs"
     mv "$new" "$stock/$1"
-    stamp "$HT_CACHE/stamps/stock-$1" "$2"
+    stamp "$HT_CACHE/stamps/stock-$1" "$recipe"
 }
 
 unpack() {
@@ -53,12 +54,11 @@ make_kernel() {
     from=$2
     meta=$3
     shift 3
-    begin "$name" || return 0
+    begin "$name" "$from" || return 0
     need_space 600 "$stock"
     debian_lists "$from" "kernels"
     image=$(debian_depends "$from" "$meta" '^linux-image-[0-9]')
     [ -n "$image" ] || die "Debian $from has no $meta"
-    release=${image#linux-image-}
     # Newer ones come in parts.
     binary=$(debian_depends "$from" "$image" '^linux-binary-' || :)
     debian_debs "$from" "$debs" "${binary:-$image}" "$@"
@@ -67,11 +67,12 @@ make_kernel() {
     [ -f "$found" ] || die "${binary:-$image} has no kernel"
     mv "$found" "$new/vmlinuz"
     rm -rf "${new:?}/usr/share" "$new/lib/modules" "$new/usr/lib/modules"
-    end "$name" "$release"
+    end "$name"
 }
 
 # The kernel gets what whoever runs the machine says by SMBIOS, as from
-# systemd's stub.
+# systemd's stub. An emulated guest on a busy host is slower than systemd has
+# patience.
 # shellcheck disable=SC2016
 grub_cfg='serial
 terminal_output serial
@@ -79,9 +80,10 @@ insmod smbios
 insmod regexp
 smbios --type 11 --get-string 4 --set oem
 regexp --set 1:extra "^io\.systemd\.stub\.kernel-cmdline-extra=(.*)" "$oem"
+set patience="systemd.default_device_timeout_sec=3600 systemd.default_timeout_start_sec=3600"
 set timeout=0
 menuentry Debian {
-    linux /vmlinuz root=/dev/vda1 ro console=ttyS0 no_timer_check $extra
+    linux /vmlinuz root=/dev/vda1 ro console=ttyS0 no_timer_check $patience $extra
     initrd /initrd.img
 }'
 grub_modules="biosdisk part_msdos ext2 normal linux serial terminal smbios regexp"
@@ -100,7 +102,8 @@ chroot "$1" grub-mkimage -O i386-pc -o /boot/grub/core.img \
     -p "(hd0,msdos1)/boot/grub" '"$grub_modules"
 
 make_disk() {
-    begin disk || return 0
+    begin disk "$(printf '%s\n' "$debian" "$grub_cfg" "$set_up" | sha256sum)" ||
+        return 0
     have mmdebstrap && have mke2fs && have sfdisk ||
         die "a Debian on a disk needs mmdebstrap, e2fsprogs and fdisk"
     need_space 3000 "$stock"
@@ -125,7 +128,6 @@ make_disk() {
     ht_hint=
     image=$new/disk.img
     cp -L "$root/vmlinuz" "$new/vmlinuz"
-    release=$(basename "$(readlink "$root/vmlinuz")")
     truncate -s 1537M "$image"
     echo 'start=2048, type=83, bootable' | sfdisk -q "$image" ||
         die "cannot make a partition in $image"
@@ -139,14 +141,14 @@ make_disk() {
     dd if="$root/boot/grub/core.img" of="$image" bs=512 seek=1 \
         conv=notrunc status=none
     $in_guest rm -rf "$root"
-    end disk "$release"
+    end disk
 }
 
 make_uki() {
-    begin uki || return 0
+    begin uki "$debian" || return 0
     debian_debs "$debian" "$debs" systemd-boot-efi systemd-ukify
     unpack
-    end uki "$debian"
+    end uki
 }
 
 wanted=

@@ -199,8 +199,8 @@ static void test_first_lap(void)
 {
     guint first, second, i;
 
-    for (first = 100; first < 4000; first += 150) {
-        for (second = 100; second < 4000; second += 150) {
+    for (first = 100; first < 4000; first += 300) {
+        for (second = 100; second < 4000; second += 290) {
             uint64_t ns = SECOND;
             Test t;
 
