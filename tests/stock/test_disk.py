@@ -100,7 +100,7 @@ def test_boot(crashed, tmp_path):
             "/usr/lib/systemd/systemd-random-seed"} <= processes
     modules = {c["name"] for c in boot["initcalls"]
                if c["level"] == "modules"}
-    assert {"virtio_blk", "ext4"} <= modules
+    assert {"virtio_blk", "virtio_net"} <= modules
     assert ElementTree.parse(tmp_path / "svg").getroot().tag.endswith("svg")
 
 
