@@ -275,3 +275,28 @@ def test_top(guest, report):
     total = sum(t["cpu_ns"] for t in top["tasks"]) + top["unknown_ns"]
     assert total == top["cpu_ns"]
     assert top["unknown_ns"] < top["cpu_ns"] / 100
+
+
+def test_put_together(guest, report):
+    """Commands that put events together agree with those that list them"""
+    rec = guest[0]
+    events = report[0]
+    top = json.loads(run("top", "--json", rec))
+    folded = [line.rsplit(" ", 1) for line in
+              run("flame", "--of=cpu", "--folded", rec).splitlines()]
+    assert sum(int(ns) for _, ns in folded) == top["cpu_ns"]
+    assert any(";initcall acpi_init" in stack for stack, _ in folded)
+    calls = json.loads(run("latency", "--json", "initcall_start",
+                           "initcall_finish", rec))
+    # a step of the clock may come between two of them
+    finished = sum(e["event"] == "initcall_finish" for e in events)
+    assert calls["pairs"] + calls["to_alone"] == finished
+    assert calls["pairs"] > finished // 2 and not calls["across_gaps"]
+    waits = json.loads(run("latency", "--json",
+                           "sched_wakeup,sched_wakeup_new", "sched_switch",
+                           rec))
+    assert waits["pairs"] > 100 and waits["min_ns"] > 0
+    end = json.loads(run("last", "--json", rec))
+    assert end["boot"] == end["boots"] == 1
+    assert any("the last word" in line["text"] for line in end["log"])
+    assert {c["cpu"] for c in end["cpus"]} == {0, 1}

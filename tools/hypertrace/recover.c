@@ -106,6 +106,8 @@ static bool record(const Recover *r, HtSource *source, const HtKernel *kernel,
     if (!r->quiet) {
         printf("%" PRIu64 " events, %.1f MB in %s\n\n", n.events,
                n.bytes / 1e6, r->dir);
+        /* what follows is not by stdio */
+        fflush(stdout);
     }
     return true;
 }
