@@ -380,6 +380,44 @@ static void test_reset(const void *channel)
     qht_quit(h);
 }
 
+/*
+ * A class that the backend over there cannot learn, as the directory of its
+ * trace is gone, is known to the device nevertheless: its events are that
+ * backend's loss, and the stream goes on.
+ */
+static void test_refused(const void *channel)
+{
+    g_autofree char *dir = g_dir_make_tmp("hypertrace-gone-XXXXXX", NULL);
+    g_autofree char *backend = g_strdup_printf("ctf,dir=%s/trace", dir);
+    g_autofree char *rm = g_strdup_printf("rm -r %s", dir);
+    g_autofree char *all = props(channel, "");
+    QHt *h = qht_boot("pc", "null", all, NULL);
+    uint32_t id = qht_register_number(h, "number");
+    QHtTarget *t = qht_target("pc", backend, all, NULL);
+    QHtStream s;
+
+    qht_stream_open(&s, h, 0);
+    qht_write_numbers(&s, id, 0, 100);
+    qht_commit(&s);
+    g_assert_cmpint(system(rm), ==, 0);
+    qht_migrate(h, t);
+    g_assert_null(qht_move(h, t, true));
+    qht_target_free(t);
+    qht_write_numbers(&s, id, 100, 400);
+    qht_commit(&s);
+    qht_stream_flush(&s);
+    g_assert_false(qht_stream_flag(h, 0, "stopped"));
+    g_assert_cmpuint(qht_stat(h, "errors"), ==, 0);
+    g_assert_cmpuint(qht_stat(h, "dropped"), ==, 0);
+    g_assert_cmpuint(qht_stat(h, "events"), ==, 400);
+    qht_stream_close(&s);
+    qht_settle(h);
+    g_assert_cmpuint(qht_backend_stat(h, 0, "discarded"), ==,
+                     qht_backend_stat(h, 0, "events"));
+    g_assert_cmpuint(qht_backend_stat(h, 0, "discarded"), >=, 300);
+    qht_quit(h);
+}
+
 int main(int argc, char **argv)
 {
     static const QHtTest tests[] = {
@@ -392,6 +430,7 @@ int main(int argc, char **argv)
         { "unplug-loaded", test_unplug_loaded, QHT_CHANNELS },
         { "stopped", test_stopped, QHT_CHANNELS },
         { "reset", test_reset, QHT_CHANNELS },
+        { "refused", test_refused, QHT_CHANNELS },
     };
 
     g_test_init(&argc, &argv, NULL);
