@@ -25,6 +25,7 @@ Fuzzes all targets, or the ones named, for N minutes in all (10), as many at a
 time as there are processors or as --jobs says. Targets:
  $pure: with libFuzzer, clang's sanitizers on
   guest: a hostile guest of a whole device, on a QEMU with sanitizers
+  chaos: random plugging, moving, hanging of devices, on the same
 What was found goes to \$HYPERTRACE_CACHE/fuzz and is the start of the next
 run; an input that crashed a target is kept there, too. The last line says
 runs, crashes and covered lines; the exit status is 1 after a crash.
@@ -59,12 +60,12 @@ for number in "$minutes" "$jobs"; do
     esac
 done
 for target in $targets; do
-    case " $pure guest " in
+    case " $pure guest chaos " in
     *" $target "*) ;;
-    *) die "./run fuzz: no target '$target'; there are:$pure guest" ;;
+    *) die "./run fuzz: no target '$target'; there are:$pure guest chaos" ;;
     esac
 done
-[ -n "$targets" ] || targets="$pure guest"
+[ -n "$targets" ] || targets="$pure guest chaos"
 
 ht_paths "$qemu_arg" asan
 ht_tree_init
@@ -133,13 +134,15 @@ run_pure() {
         -artifact_prefix="$crashes/$name-" "$@" >"$logs/$name.log" 2>&1
 }
 
-# run_guest NAME SECONDS
-run_guest() {
+# run_device NAME SECONDS
+run_device() {
     mkdir -p "$crashes"
     cd "$HT_QEMU_BUILD"
+    test=hypertrace-chaos-test
+    [ "$1" != guest ] || test=hypertrace-fuzz-test
     HT_FUZZ_SECONDS=$2 QTEST_QEMU_BINARY=./qemu-system-x86_64 \
-        tests/qtest/hypertrace-fuzz-test >"$logs/guest.log" 2>&1 || {
-        cp "$logs/guest.log" "$crashes/guest-$(date +%s).log"
+        "tests/qtest/$test" >"$logs/$1.log" 2>&1 || {
+        cp "$logs/$1.log" "$crashes/$1-$(date +%s).log"
         return 1
     }
 }
@@ -149,7 +152,7 @@ run_target() {
     status=ok
     runner=run_pure
     begin=$(date +%s)
-    [ "$1" != guest ] || runner=run_guest
+    case $1 in guest|chaos) runner=run_device ;; esac
     (
         $runner "$@"
         status=$?
@@ -157,8 +160,8 @@ run_target() {
         exit $status
     ) || status=crash
     end=$(date +%s)
-    if [ "$1" = guest ]; then
-        runs=$(sed -n 's/.*fuzz: \([0-9]*\) actions.*/\1/p' "$logs/guest.log" |
+    if [ "$runner" = run_device ]; then
+        runs=$(sed -n 's/.*: \([0-9]*\) actions.*/\1/p' "$logs/$1.log" |
             awk '{ n += $1 } END { print n + 0 }')
     else
         runs=$(sed -n 's/^stat::number_of_executed_units: *//p' \
@@ -252,7 +255,7 @@ if [ "$mode" = coverage ]; then
     cat "$logs/coverage"
     exit 0
 fi
-if selected guest; then
+if selected guest || selected chaos; then
     "$HT_TOP/scripts/build.sh" --qemu="$qemu_arg" --flavour asan --only qtest
     ht_run_env
 fi

@@ -515,12 +515,14 @@ unsigned ht_sinks_count(const HtSinks *k)
 void ht_sinks_stats(HtSinks *k, unsigned i, HtSinkStats *stats)
 {
     HtSink *sink = k->sink[i];
+    uint64_t missing;
 
     QEMU_LOCK_GUARD(&k->lock);
+    missing = qatomic_read(&sink->nr_missing);
     *stats = (HtSinkStats) {
         .id = sink->id,
-        .events = sink->queue.posted,
-        .discarded = sink->queue.discarded + qatomic_read(&sink->nr_missing),
+        .events = sink->queue.posted - missing,
+        .discarded = sink->queue.discarded + missing,
         .queued = sink->queue.held,
         .idle = sink_is_idle(sink),
     };

@@ -23,8 +23,8 @@ typedef struct HtSinks HtSinks;
  * HtSinkStats: what a sink did
  * @id: of its backend
  * @events: given to the backend, or queued for it
- * @discarded: events, since the queue was full or the backend did not know
- *             their class
+ * @discarded: the other events, since the queue was full or the backend did not
+ *             know their class; that is found out when they leave the queue
  * @queued: bytes of the budget in use
  * @idle: nothing is queued, nor being delivered
  */

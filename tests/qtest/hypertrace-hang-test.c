@@ -6,9 +6,7 @@
  * thread that writes the log is in write() meanwhile, and comes back after.
  */
 #include "qemu/osdep.h"
-#include "qemu/atomic.h"
 #include "qemu/bswap.h"
-#include "qobject/qdict.h"
 #include "libqtest.h"
 #include "libqos/hypertrace.h"
 
@@ -24,48 +22,14 @@ typedef struct Hang {
     QHt *first;                 /* replaced by @h */
     QHtStream s;
     uint32_t id;
-    char *dir;
-    char *fifo;
-    int fd;
-    GString *text;              /* of the log, once it is read */
-    bool reading;
-    GThread *reader;
+    QHtFifo *fifo;
     char *props;
 } Hang;
 
-static void *read_log(void *opaque)
-{
-    Hang *g = opaque;
-    char buf[4096];
-    bool last;
-    ssize_t n;
-
-    /* what was there when told to end is read first */
-    for (last = false; ; ) {
-        n = read(g->fd, buf, sizeof(buf));
-        if (n > 0) {
-            g_string_append_len(g->text, buf, n);
-        } else if (last) {
-            return NULL;
-        } else {
-            last = !qatomic_read(&g->reading);
-            g_usleep(1000);
-        }
-    }
-}
-
-/* The backend goes on, and everything that was written is read. */
-static void go_on(Hang *g)
-{
-    g->reading = true;
-    g->reader = g_thread_new("reader", read_log, g);
-}
-
 static const char *log_text(Hang *g)
 {
-    qatomic_set(&g->reading, false);
-    g_thread_join(g->reader);
-    return g->text->str;
+    qht_fifo_hang(g->fifo);
+    return g->fifo->text->str;
 }
 
 static unsigned count(const char *text, const char *what)
@@ -86,16 +50,8 @@ static void setup(Hang *g, const char *channel)
     g->props = g_strdup_printf("channel=%s,streams=2,packet-size=%u,"
                                "packets=%u,backlog=1M", channel, PACKET,
                                PACKETS);
-    g->dir = g_dir_make_tmp("hypertrace-hang-XXXXXX", NULL);
-    g_assert_nonnull(g->dir);
-    g->fifo = g_strdup_printf("%s/log", g->dir);
-    g->text = g_string_new(NULL);
-    g_assert_cmpint(mkfifo(g->fifo, 0600), ==, 0);
-    g->fd = open(g->fifo, O_RDWR | O_NONBLOCK | O_CLOEXEC);
-    g_assert_cmpint(g->fd, >=, 0);
-    g_assert_cmpint(fcntl(g->fd, F_SETPIPE_SZ, 4096), >=, 0);
-
-    backend = g_strdup_printf("log,file=%s", g->fifo);
+    g->fifo = qht_fifo_new();
+    backend = g_strdup_printf("log,file=%s", g->fifo->path);
     g->h = qht_boot("pc", backend, g->props, NULL);
     g->id = qht_register_number(g->h, "number");
     qht_stream_open(&g->s, g->h, 0);
@@ -104,13 +60,8 @@ static void setup(Hang *g, const char *channel)
 static void teardown(Hang *g)
 {
     qht_quit(g->h);
-    close(g->fd);
-    unlink(g->fifo);
-    rmdir(g->dir);
-    g_string_free(g->text, true);
-    g_free(g->fifo);
+    qht_fifo_free(g->fifo);
     g_free(g->props);
-    g_free(g->dir);
 }
 
 /* Told of so rarely that a virtqueue takes a ring's worth */
@@ -144,39 +95,13 @@ static void assert_everything(Hang *g, const char *text)
     g_assert_nonnull(strstr(text, last));
 }
 
-static bool exists(Hang *g, const char *path)
+/* The device leaves the guest.  Returns how long QEMU was busy with it. */
+static gint64 unplug(QHt *h)
 {
-    QDict *rsp = qtest_qmp(g->h->qts, "{'execute': 'qom-list', 'arguments':"
-                           " {'path': %s}}", path);
-    bool found = qdict_haskey(rsp, "return");
-
-    qobject_unref(rsp);
-    return found;
-}
-
-/*
- * The device leaves the guest.  That it is deleted is said when its objects
- * can be, too.  Returns how long QEMU was busy with it.
- */
-static gint64 unplug(Hang *g, const char *id, unsigned slot)
-{
-    g_autofree char *path = g_strdup_printf("/machine/peripheral/%s", id);
     gint64 begin = g_get_monotonic_time();
 
-    qtest_qmp_device_del_send(g->h->qts, id);
-    qtest_outl(g->h->qts, 0xae08, 1u << slot);
-    g_assert_false(exists(g, path));
+    qht_unplug(h);
     return g_get_monotonic_time() - begin;
-}
-
-static bool object_del(Hang *g)
-{
-    QDict *rsp = qtest_qmp(g->h->qts, "{'execute': 'object-del',"
-                           " 'arguments': {'id': 'be'}}");
-    bool done = qdict_haskey(rsp, "return");
-
-    qobject_unref(rsp);
-    return done;
 }
 
 /* The device "x" in place of the first one */
@@ -200,15 +125,15 @@ static void test_unplug(const void *channel)
 
     setup(&g, channel);
     hang(&g);
-    took = unplug(&g, "ht", QHT_SLOT);
+    took = unplug(g.h);
     g_assert_cmpint(took, <, LIMIT_US);
     /* nothing that the thread in the backend uses goes away under it */
     qht_wait_deleted(g.h);
-    g_assert_false(object_del(&g));
-    go_on(&g);
-    QHT_WAIT(object_del(&g));
+    g_assert_false(qht_object_del(g.h->qts, "be"));
+    qht_fifo_go_on(g.fifo);
+    QHT_WAIT(qht_object_del(g.h->qts, "be"));
     assert_everything(&g, log_text(&g));
-    g_assert_nonnull(strstr(g.text->str, "closed, 0 events discarded\n"));
+    g_assert_nonnull(strstr(g.fifo->text->str, "closed, 0 events discarded\n"));
     qht_stream_forget(&g.s);
     teardown(&g);
 }
@@ -221,7 +146,7 @@ static void test_replug(const void *channel)
 
     setup(&g, channel);
     hang(&g);
-    unplug(&g, "ht", QHT_SLOT);
+    unplug(g.h);
     qht_stream_forget(&g.s);
     qht_wait_deleted(g.h);
     for (i = 0; i < 2; i++) {
@@ -233,20 +158,20 @@ static void test_replug(const void *channel)
                              " 'channel': %s}", (const char *)channel);
         x = qht_attach(g.h, "x", 5);
         if (i == 1) {
-            go_on(&g);
+            qht_fifo_go_on(g.fifo);
         }
         qht_stream_open(&s, x, 0);
         qht_write_number(&s, qht_register_number(x, "number"), 4711 + i);
         qht_commit(&s);
         qht_stream_close(&s);
+        g_assert_cmpint(unplug(x), <, LIMIT_US);
+        qht_wait_deleted(x);
         qht_quit(x);
-        g_assert_cmpint(unplug(&g, "x", 5), <, LIMIT_US);
-        qht_wait_deleted(g.h);
     }
-    QHT_WAIT(object_del(&g));
+    QHT_WAIT(qht_object_del(g.h->qts, "be"));
     log_text(&g);
-    g_assert_cmpuint(count(g.text->str, " number n=4711\n"), ==, 1);
-    g_assert_cmpuint(count(g.text->str, " number n=4712\n"), ==, 1);
+    g_assert_cmpuint(count(g.fifo->text->str, " number n=4711\n"), ==, 1);
+    g_assert_cmpuint(count(g.fifo->text->str, " number n=4712\n"), ==, 1);
     teardown(&g);
 }
 
@@ -270,7 +195,7 @@ static void test_no_wait(const void *channel)
     qtest_qmp_assert_success(g.h->qts, "{'execute': 'cont'}");
     emit(&g, 100);
     g_assert_true(qht_save(g.h, file));
-    go_on(&g);
+    qht_fifo_go_on(g.fifo);
     qtest_qmp_assert_success(g.h->qts, "{'execute': 'cont'}");
     emit(&g, 100);
     qht_stream_close(&g.s);
@@ -314,7 +239,7 @@ static void test_budget(const void *channel)
                              " {'qom-type': 'hypertrace-backend-null',"
                              " 'id': 'other'}}");
     qht_stream_close(&g.s);
-    unplug(&g, "ht", QHT_SLOT);
+    unplug(g.h);
     qht_wait_deleted(g.h);
     replace(&g, channel, "be:other");
     hang(&g);
@@ -335,15 +260,15 @@ static void test_budget(const void *channel)
     g_assert_cmpuint(discarded, >, 0);
     g_assert_cmpuint(qht_backend_stat(g.h, 0, "events") + discarded, ==,
                      g.s.events);
-    go_on(&g);
+    qht_fifo_go_on(g.fifo);
     qht_settle(g.h);
     discarded = qht_backend_stat(g.h, 0, "discarded");
     qht_stream_close(&g.s);
     qht_settle(g.h);
     log_text(&g);
     what = g_strdup_printf("closed, %" PRIu64 " events discarded\n", discarded);
-    g_assert_nonnull(strstr(g.text->str, what));
-    g_assert_cmpuint(count(g.text->str, " number n=") + discarded, ==,
+    g_assert_nonnull(strstr(g.fifo->text->str, what));
+    g_assert_cmpuint(count(g.fifo->text->str, " number n=") + discarded, ==,
                      g.s.events);
     qht_quit(g.h);
     g.h = g.first;

@@ -288,8 +288,7 @@ static void test_unplug_loaded(const void *channel)
     g_assert_true(qht_save(h, file));
     g_assert_true(qht_load(t, file));
     qht_unlink(qht_move(h, t, false));
-    qtest_qmp_device_del_send(h->qts, "ht");
-    qtest_outl(h->qts, 0xae08, 1u << QHT_SLOT);
+    qht_unplug(h);
     qht_wait_deleted(h);
     g_assert_true(g_file_get_contents(t->messages, &messages, NULL, NULL));
     g_assert_nonnull(strstr(messages, "what they hold is not recorded"));
@@ -412,8 +411,7 @@ static void test_refused(const void *channel)
     g_assert_cmpuint(qht_stat(h, "events"), ==, 400);
     qht_stream_close(&s);
     qht_settle(h);
-    g_assert_cmpuint(qht_backend_stat(h, 0, "discarded"), ==,
-                     qht_backend_stat(h, 0, "events"));
+    g_assert_cmpuint(qht_backend_stat(h, 0, "events"), ==, 0);
     g_assert_cmpuint(qht_backend_stat(h, 0, "discarded"), >=, 300);
     qht_quit(h);
 }

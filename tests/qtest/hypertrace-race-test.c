@@ -337,8 +337,7 @@ static void test_unplug(const void *channel)
     for (i = 0; i < STREAMS; i++) {
         producer_start(&r, i, 0);
     }
-    qtest_qmp_device_del_send(r.h->qts, "ht");
-    qtest_outl(r.h->qts, 0xae08, 1u << QHT_SLOT);
+    qht_unplug(r.h);
     qht_wait_deleted(r.h);
     for (i = 0; i < STREAMS; i++) {
         producer_stop(&r.p[i]);

@@ -6,8 +6,6 @@
  */
 #include "qemu/osdep.h"
 #include "qemu/bswap.h"
-#include "qobject/qdict.h"
-#include "qobject/qlist.h"
 #include "libqtest.h"
 #include "libqos/hypertrace.h"
 

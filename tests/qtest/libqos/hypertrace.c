@@ -388,6 +388,33 @@ void qht_wait_deleted(QHt *h)
     } while (!proxy);
 }
 
+static bool exists(QHt *h)
+{
+    QDict *rsp = qtest_qmp(h->qts, "{'execute': 'qom-list', 'arguments':"
+                           " {'path': %s}}", h->path);
+    bool found = qdict_haskey(rsp, "return");
+
+    qobject_unref(rsp);
+    return found;
+}
+
+void qht_unplug(QHt *h)
+{
+    qtest_qmp_device_del_send(h->qts, strrchr(h->path, '/') + 1);
+    qtest_outl(h->qts, 0xae08, 1u << h->slot);
+    g_assert_false(exists(h));
+}
+
+bool qht_object_del(QTestState *qts, const char *id)
+{
+    QDict *rsp = qtest_qmp(qts, "{'execute': 'object-del', 'arguments':"
+                           " {'id': %s}}", id);
+    bool done = qdict_haskey(rsp, "return");
+
+    qobject_unref(rsp);
+    return done;
+}
+
 void qht_add_tests(const char *suite, const QHtTest *tests, unsigned nr)
 {
     static const char *const channels[] = { "hypercall", "shm", "virtio" };

@@ -94,6 +94,16 @@ void qht_restart(QHt *h);
  */
 void qht_wait_deleted(QHt *h);
 
+/**
+ * qht_unplug: have the guest let go of a device
+ *
+ * It is gone then; that it was deleted is said later: qht_wait_deleted().
+ */
+void qht_unplug(QHt *h);
+
+/* Whether an object could be deleted: nothing uses it any more */
+bool qht_object_del(QTestState *qts, const char *id);
+
 /* qht_quit: end QEMU if @h was booted; it must end well */
 void qht_quit(QHt *h);
 
@@ -239,6 +249,32 @@ void qht_write_numbers(QHtStream *s, uint32_t id, uint64_t from, uint64_t to);
 /* A log holds just these of a stream, in order */
 void qht_assert_numbers(const char *log, uint32_t stream, uint64_t from,
                         uint64_t to);
+
+/* hypertrace-fifo.c -------------------------------------------------------- */
+
+/**
+ * QHtFifo: a file that nobody reads until the test says so
+ * @path: for a backend to write to
+ * @text: what was read; not to be looked at while a thread reads
+ */
+typedef struct QHtFifo {
+    char *dir;
+    char *path;
+    GString *text;
+    int fd;
+    bool reading;
+    GThread *reader;
+} QHtFifo;
+
+QHtFifo *qht_fifo_new(void);
+/* Whoever writes there without a reader fails from now on */
+void qht_fifo_free(QHtFifo *f);
+/* Read a piece; whether there was one */
+bool qht_fifo_read(QHtFifo *f);
+/* Read all, in a thread */
+void qht_fifo_go_on(QHtFifo *f);
+/* Read no more, but for what is there */
+void qht_fifo_hang(QHtFifo *f);
 
 /* Channels a test is for */
 #define QHT_HYPERCALL   (1u << 0)
