@@ -51,7 +51,7 @@ static void remove_ctf(Files *f, const char *what)
 
 void files_vanish(Files *f)
 {
-    remove_ctf(f, "/trace/*");
+    remove_ctf(f, "/trace/dev*");
 }
 
 static void read_witness(Files *f, GByteArray *seen)
