@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * hypertrace: which events an operator wants, as a list of patterns
+ */
+#include "hypertrace/pattern.h"
+
+struct HtPatterns {
+    char **items;
+};
+
+static bool item_valid(const char *item)
+{
+    const char *p = item + (*item == '!');
+
+    if (!*p) {
+        return false;
+    }
+    for (; *p; p++) {
+        if (!g_ascii_isalnum(*p) && !strchr("_.-*?", *p)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+HtPatterns *ht_patterns_new(const char *text, char **why)
+{
+    HtPatterns *p;
+    unsigned i;
+
+    if (strlen(text) > HT_PATTERNS_MAX) {
+        *why = g_strdup_printf("a list of patterns has at most %d bytes",
+                               HT_PATTERNS_MAX);
+        return NULL;
+    }
+    p = g_new0(HtPatterns, 1);
+    p->items = g_strsplit_set(text, ",:", -1);
+    for (i = 0; p->items[i]; i++) {
+        if (!item_valid(p->items[i])) {
+            break;
+        }
+    }
+    if (i == 0 || p->items[i]) {
+        *why = g_strdup_printf("'%s' is not a pattern: characters of"
+                               " [A-Za-z0-9_.*?-], maybe behind a '!'; '!*' is"
+                               " no event at all", i ? p->items[i] : text);
+        ht_patterns_free(p);
+        return NULL;
+    }
+    return p;
+}
+
+void ht_patterns_free(HtPatterns *p)
+{
+    if (p) {
+        g_strfreev(p->items);
+        g_free(p);
+    }
+}
+
+/* Only the last '*' is ever gone back to: what is before it has matched. */
+static bool matches(const char *pattern, const char *name)
+{
+    const char *star = NULL, *again = NULL;
+
+    while (*name) {
+        if (*pattern == '*') {
+            star = ++pattern;
+            again = name;
+        } else if (*pattern == '?' || *pattern == *name) {
+            pattern++;
+            name++;
+        } else if (star) {
+            pattern = star;
+            name = ++again;
+        } else {
+            return false;
+        }
+    }
+    while (*pattern == '*') {
+        pattern++;
+    }
+    return !*pattern;
+}
+
+bool ht_patterns_match(const HtPatterns *p, const char *name)
+{
+    bool wanted;
+    unsigned i;
+
+    if (!p) {
+        return true;
+    }
+    wanted = p->items[0][0] == '!';
+    for (i = 0; p->items[i]; i++) {
+        const bool not = p->items[i][0] == '!';
+
+        if (matches(p->items[i] + not, name)) {
+            wanted = !not;
+        }
+    }
+    return wanted;
+}

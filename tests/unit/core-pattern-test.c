@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Patterns of events that an operator wants
+ */
+#include "hypertrace/pattern.h"
+
+static void check(const char *list, const char *name, bool wanted)
+{
+    g_autofree char *why = NULL;
+    HtPatterns *p = ht_patterns_new(list, &why);
+
+    g_assert_null(why);
+    g_assert_nonnull(p);
+    if (ht_patterns_match(p, name) != wanted) {
+        g_error("'%s' %s '%s'", list, wanted ? "leaves out" : "has", name);
+    }
+    ht_patterns_free(p);
+}
+
+static void test_match(void)
+{
+    check("*", "a", true);
+    check("a", "a", true);
+    check("a", "ab", false);
+    check("ab", "a", false);
+    check("a*", "a", true);
+    check("?", "a", true);
+    check("?", "ab", false);
+    check("a?c", "abc", true);
+    check("*.v2", "open.v2", true);
+    check("*.v2", "open.v2.v3", false);
+    check("*a*b", "xaxbxab", true);
+    check("*a*b", "xaxbxabc", false);
+    check("**", "x", true);
+    check("sched_*", "sched_switch", true);
+    check("sched_*", "sched", false);
+    g_assert_true(ht_patterns_match(NULL, "any"));
+}
+
+/* The last one that matches decides, and the first says where it begins. */
+static void test_lists(void)
+{
+    check("sched_*,!sched_wakeup", "sched_switch", true);
+    check("sched_*,!sched_wakeup", "sched_wakeup", false);
+    check("sched_*,!sched_wakeup", "irq", false);
+    check("sched_*:irq", "irq", true);
+    check("!sched_*", "irq", true);
+    check("!sched_*", "sched_switch", false);
+    check("!*,irq", "irq", true);
+    check("!*,irq", "sched_switch", false);
+    check("!a,a", "a", true);
+    check("!*", "a", false);
+}
+
+static void test_refused(void)
+{
+    static const char *const lists[] = {
+        "", ",", "a,", ",a", "a,,b", "!", "a,!", "!!a", "a b", "a/b", "[a]",
+        "a\n", "\xc3\xa4", "a!b",
+    };
+    g_autofree char *text = g_strnfill(HT_PATTERNS_MAX + 1, 'a');
+    unsigned i;
+    char *why;
+
+    for (i = 0; i < G_N_ELEMENTS(lists); i++) {
+        why = NULL;
+        g_assert_null(ht_patterns_new(lists[i], &why));
+        g_assert_nonnull(why);
+        g_free(why);
+    }
+    why = NULL;
+    g_assert_null(ht_patterns_new(text, &why));
+    g_assert_nonnull(strstr(why, "65536"));
+    g_free(why);
+    text[HT_PATTERNS_MAX] = '\0';
+    check(text, "a", false);
+}
+
+/* A name that a guest chose takes no more than the product of the lengths. */
+static void test_hostile(void)
+{
+    g_autofree char *name = g_strnfill(127, 'a');
+    GString *list = g_string_new(NULL);
+    unsigned i;
+
+    for (i = 0; i < 64; i++) {
+        g_string_append(list, "*a");
+    }
+    g_string_append(list, "*b");
+    check(list->str, name, false);
+    g_string_free(list, true);
+}
+
+int main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/core/pattern/match", test_match);
+    g_test_add_func("/core/pattern/lists", test_lists);
+    g_test_add_func("/core/pattern/refused", test_refused);
+    g_test_add_func("/core/pattern/hostile", test_hostile);
+    return g_test_run();
+}
