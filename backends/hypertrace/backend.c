@@ -59,6 +59,19 @@ bool hypertrace_backend_add_class(HypertraceBackend *b, void *session,
     return !k->add_class || k->add_class(b, session, c, errp);
 }
 
+bool hypertrace_backend_wants(HypertraceBackend *b, void *session,
+                              const HtClass *c)
+{
+    HypertraceBackendClass *k = HYPERTRACE_BACKEND_GET_CLASS(b);
+
+    return !k->wants || k->wants(b, session, c);
+}
+
+bool hypertrace_backend_chooses(HypertraceBackend *b)
+{
+    return HYPERTRACE_BACKEND_GET_CLASS(b)->wants;
+}
+
 void hypertrace_backend_deliver(HypertraceBackend *b, void *session,
                                 const HtRun *run)
 {

@@ -150,9 +150,22 @@ static bool lttng_add_class(HypertraceBackend *b, void *session,
                    s->provider, c->name, why);
         return false;
     }
-    /* Pairs with the acquire in lttng_deliver(). */
+    /* Pairs with the acquires in lttng_deliver() and others. */
     qatomic_store_release(&s->events[c->id], e);
     return true;
+}
+
+/*
+ * A class that LTTng-UST refused, and one that it may just be told of, is
+ * wanted: its events are counted, and have it asked again.
+ */
+static bool lttng_wants(HypertraceBackend *b, void *session, const HtClass *c)
+{
+    LttngSession *s = session;
+    /* Pairs with the release in lttng_add_class(). */
+    HtUstEvent *e = qatomic_load_acquire(&s->events[c->id]);
+
+    return !e || ht_ust_event_enabled(e);
 }
 
 /* Events emitted without letting go of LTTng-UST's read lock */
@@ -219,6 +232,7 @@ static void lttng_class_init(ObjectClass *oc, HtClassData *data)
     k->attach = lttng_attach;
     k->detach = lttng_detach;
     k->add_class = lttng_add_class;
+    k->wants = lttng_wants;
     k->deliver = lttng_deliver;
 }
 

@@ -28,6 +28,7 @@ static enum ht_status class_register(HypertraceDevice *dev,
     status = ht_class_table_add(dev->trace->classes, m, size, &added, &c);
     if (status == HT_STATUS_OK) {
         stl_le_p(&m->id, c->id);
+        m->on = ht_enable_class(dev, c);
         if (added) {
             ht_sinks_learn(dev->sinks);
         }
@@ -289,6 +290,8 @@ static enum ht_status dispatch(HypertraceDevice *dev, void *msg, size_t *size)
     case HT_MSG_TAKEOVER:
         ht_control_takeover(dev);
         return HT_STATUS_OK;
+    case HT_MSG_ENABLED:
+        return ht_enable_read(dev, msg, size);
     default:
         return HT_STATUS_NOENT;
     }

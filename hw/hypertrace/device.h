@@ -19,6 +19,7 @@
 #include "system/hostmem.h"
 #include "channel.h"
 #include "clock.h"
+#include "enable.h"
 #include "migration.h"
 #include "registry.h"
 #include "sink.h"
@@ -68,6 +69,7 @@ struct HypertraceDevice {
     HtStream *streams;
     HtWorker worker;
     HtClock clock;
+    HtEnable enable;
     bool resample;              /* the clock, once all streams are closed */
     VMChangeStateEntry *vmstate;
     HtMigration *migration;

@@ -11,6 +11,8 @@
 #include "device.h"
 
 #define RING_RAM_MAX (1 * GiB)
+QEMU_BUILD_BUG_ON(HT_CLASSES_MAX >= HT_ENABLE_SIZE);
+
 #define BACKLOG_MIN (1 * MiB)
 #define BACKLOG_MAX (16 * GiB)
 
@@ -38,9 +40,15 @@ static uint64_t ring_stride(HypertraceDevice *dev)
     return HT_PACKETS_OFFSET + dev->conf.packets * dev->conf.packet_size;
 }
 
+/* Behind the rings, so that pages of any size hold nothing else */
+static uint64_t enable_offset(HypertraceDevice *dev)
+{
+    return ROUND_UP(dev->conf.streams * ring_stride(dev), HT_ENABLE_SIZE);
+}
+
 static uint64_t ring_ram_size(HypertraceDevice *dev)
 {
-    return pow2ceil(dev->conf.streams * ring_stride(dev));
+    return pow2ceil(enable_offset(dev) + HT_ENABLE_SIZE);
 }
 
 static bool check_properties(HypertraceDevice *dev, Error **errp)
@@ -141,6 +149,7 @@ static void fill_caps(HypertraceDevice *dev)
         dev->caps.doorbell_stride = dev->channel->arms ? 0 : HT_PAGE;
         dev->caps.mailbox_offset = HT_REGS_MAILBOX;
         dev->caps.mailbox_size = HT_MESSAGE_MAX;
+        dev->caps.enable_offset = enable_offset(dev);
     }
 }
 
@@ -167,6 +176,8 @@ void ht_caps_to_le(const struct ht_caps *h, struct ht_caps *le)
         .mailbox_size = cpu_to_le32(h->mailbox_size),
         .max_classes = cpu_to_le32(h->max_classes),
         .max_message = cpu_to_le32(h->max_message),
+        .enable_offset = cpu_to_le64(h->enable_offset),
+        .enable_seq = cpu_to_le32(h->enable_seq),
     };
 }
 

@@ -83,6 +83,35 @@ const PropertyInfo ht_prop_mode = {
     .set_default_value = enum_set_default,
 };
 
+static void events_get(Object *obj, Visitor *v, const char *name, void *opaque,
+                       Error **errp)
+{
+    char *events = HYPERTRACE_DEVICE(obj)->enable.events;
+
+    if (!events) {
+        events = (char *)"*";
+    }
+    visit_type_str(v, name, &events, errp);
+}
+
+static void events_set(Object *obj, Visitor *v, const char *name, void *opaque,
+                       Error **errp)
+{
+    g_autofree char *events = NULL;
+
+    if (visit_type_str(v, name, &events, errp)) {
+        ht_enable_set_events(HYPERTRACE_DEVICE(obj), events, errp);
+    }
+}
+
+const PropertyInfo ht_prop_events = {
+    .type = "str",
+    .description = "patterns of the classes that are on, as 'sched_*,!irq'",
+    .realized_set_allowed = true,
+    .get = events_get,
+    .set = events_set,
+};
+
 static bool visit_counters(Visitor *v, struct ht_stats *s, Error **errp)
 {
     return visit_type_uint64(v, "events", &s->events, errp) &&

@@ -9,6 +9,7 @@
 
 extern const PropertyInfo ht_prop_channel;
 extern const PropertyInfo ht_prop_mode;
+extern const PropertyInfo ht_prop_events;
 
 /**
  * ht_sinks_visit: "backends", a list of what the sinks did

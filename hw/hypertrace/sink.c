@@ -507,6 +507,33 @@ void ht_sinks_post(HtSinks *k, const HtRun *run, HtBuffer *b, bool direct)
     }
 }
 
+bool ht_sinks_want(HtSinks *k, const HtClass *c)
+{
+    unsigned i;
+
+    for (i = 0; i < k->count; i++) {
+        HtSink *sink = k->sink[i];
+
+        if (qatomic_read(&sink->learnt) < c->id ||
+            hypertrace_backend_wants(sink->backend, sink->opaque, c)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool ht_sinks_choose(HtSinks *k)
+{
+    unsigned i;
+
+    for (i = 0; i < k->count; i++) {
+        if (!hypertrace_backend_chooses(k->sink[i]->backend)) {
+            return false;       /* it wants everything */
+        }
+    }
+    return true;
+}
+
 unsigned ht_sinks_count(const HtSinks *k)
 {
     return k->count;

@@ -126,6 +126,19 @@ void ht_sinks_release(HtSinks *k, HtBuffer **fill);
  */
 void ht_sinks_post(HtSinks *k, const HtRun *run, HtBuffer *b, bool direct);
 
+/**
+ * ht_sinks_want: whether a backend wants events of a class
+ * @k: the sinks
+ * @c: the class
+ *
+ * Returns: also true while one has not learnt the class, and so cannot say
+ *
+ * Context: BQL
+ */
+bool ht_sinks_want(HtSinks *k, const HtClass *c);
+/* ht_sinks_choose: whether that may change with time.  Context: BQL */
+bool ht_sinks_choose(HtSinks *k);
+
 unsigned ht_sinks_count(const HtSinks *k);
 /* ht_sinks_stats: of one sink.  Context: any thread */
 void ht_sinks_stats(HtSinks *k, unsigned i, HtSinkStats *stats);

@@ -65,8 +65,8 @@ static void hypertrace_pci_realize(VirtIOPCIProxy *proxy, Error **errp)
         proxy->modern_mem_bar_idx = 2;
     }
     if (proxy->nvectors == DEV_NVECTORS_UNSPECIFIED) {
-        /* configuration changes, and all queues */
-        proxy->nvectors = dev->channel->uses_ring ? 0 : 2;
+        /* configuration changes, and all queues, if there are any */
+        proxy->nvectors = dev->channel->uses_ring ? 1 : 2;
     }
     if (!qdev_realize(DEVICE(dev), BUS(&proxy->bus), errp)) {
         return;

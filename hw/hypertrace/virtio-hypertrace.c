@@ -77,6 +77,7 @@ static void hypertrace_vm_change(void *opaque, bool running, RunState state)
     if (running) {
         ht_worker_go(dev);
         ht_migration_vm_start(dev);
+        ht_enable_start(dev);
         return;
     }
     /*
@@ -86,6 +87,7 @@ static void hypertrace_vm_change(void *opaque, bool running, RunState state)
     if (state == RUN_STATE_SHUTDOWN) {
         ht_streams_want_close_all(dev);
     }
+    ht_enable_stop(dev);
     ht_worker_pause(dev);
 }
 
@@ -115,12 +117,16 @@ static void hypertrace_device_realize(DeviceState *qdev, Error **errp)
     ht_clock_sample(&dev->clock, true);
     ht_migration_realize(dev);
     ht_worker_start(dev);
+    if (runstate_is_running()) {
+        ht_enable_start(dev);           /* hot-plugged */
+    }
 }
 
 static void hypertrace_device_unrealize(DeviceState *qdev)
 {
     HypertraceDevice *dev = HYPERTRACE_DEVICE(qdev);
 
+    ht_enable_stop(dev);
     ht_worker_stop(dev);
     ht_migration_unrealize(dev);
     qemu_del_vm_change_state_handler(dev->vmstate);
@@ -147,6 +153,7 @@ static void hypertrace_reset_hold(Object *obj, ResetType type)
             ht_migration_reset(dev);
         }
         ht_control_takeover(dev);
+        ht_enable_reset(dev);
         if (!dev->channel->uses_ring || dev->worker.paused) {
             /*
              * The queues go now.  Stream RAM of a VM that is stopped may be
@@ -172,6 +179,7 @@ static void hypertrace_device_finalize(Object *obj)
     HypertraceDevice *dev = HYPERTRACE_DEVICE(obj);
 
     event_notifier_cleanup(&dev->worker.doorbell);
+    ht_enable_finalize(dev);
     if (dev->streams) {
         ht_streams_finalize(dev);
         ht_clock_destroy(&dev->clock);
@@ -193,6 +201,7 @@ static const Property hypertrace_properties[] = {
                        HT_CHANNEL_SHM, ht_prop_channel, int),
     DEFINE_PROP_SIGNED("mode", HypertraceDevice, conf.mode, HT_MODE_DISCARD,
                        ht_prop_mode, int),
+    { .name = "events", .info = &ht_prop_events },
     DEFINE_PROP_STRING("backend", HypertraceDevice, conf.backend),
     DEFINE_PROP_SIZE("backlog", HypertraceDevice, conf.backlog, 8 * MiB),
     DEFINE_PROP_UINT32("streams", HypertraceDevice, conf.streams, 16),

@@ -85,6 +85,9 @@ struct ht_caps {
     uint32_t mailbox_size;      /* 0x54 bytes */
     uint32_t max_classes;       /* 0x58 */
     uint32_t max_message;       /* 0x5c bytes, mailbox and control queue */
+    uint64_t enable_offset;     /* 0x60 in BAR4: the enable page */
+    uint32_t enable_seq;        /* 0x68 changes with what is on */
+    uint32_t reserved0;
 };
 
 /* BAR0 registers behind the capabilities; 4 bytes wide, write-only */
@@ -102,6 +105,7 @@ enum ht_msg_type {
     HT_MSG_TIME_SYNC      = 6,
     HT_MSG_STATS          = 7,
     HT_MSG_TAKEOVER       = 8,
+    HT_MSG_ENABLED        = 10,
 };
 
 enum ht_status {
@@ -151,7 +155,8 @@ struct ht_msg_class {
     uint8_t  nr_fields;         /* 0 to HT_FIELDS_MAX */
     uint8_t  name_len;          /* 1 to HT_CLASS_NAME_MAX */
     uint8_t  loglevel;          /* as syslog's, 0 to 14 */
-    uint8_t  reserved[5];
+    uint8_t  on;                /* reply: HT_ENABLE_ON, or the class is off */
+    uint8_t  reserved[4];
     uint8_t  data[];            /* name, then nr_fields x (field, its name) */
 };
 
@@ -184,6 +189,16 @@ struct ht_msg_time {
     uint64_t bound_ns;          /* reply: error bound of the conversion */
 };
 
+/* What of the enable page begins with a class; for those who cannot map it */
+struct ht_msg_enabled {
+    struct ht_msg h;
+    uint32_t first;             /* class id of the first byte */
+    uint32_t count;             /* bytes of room; reply: that were written */
+    uint32_t seq;               /* reply: enable_seq of ht_caps */
+    uint32_t reserved;
+    uint8_t  on[];              /* reply */
+};
+
 struct ht_stats {
     uint64_t events;            /* accepted by the walk */
     uint64_t packets;           /* runs handed to the backends */
@@ -200,6 +215,16 @@ struct ht_msg_stats {
     uint32_t reserved;
     struct ht_stats stats;      /* reply */
 };
+
+/* The enable page ---------------------------------------------------------- */
+
+/*
+ * A byte for each class, by id, that the host writes and the guest only reads:
+ * its events are wanted if it is HT_ENABLE_ON.  All else is off, so that a BAR
+ * that was removed, which reads as 0xff, is too.
+ */
+#define HT_ENABLE_ON            1u
+#define HT_ENABLE_SIZE          65536u  /* and its alignment, in bytes */
 
 /* A stream's ring: one control page, then the packets ---------------------- */
 

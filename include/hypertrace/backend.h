@@ -61,6 +61,9 @@ struct HypertraceBackend {
  *             thread, may block.  False: the session's events of that class
  *             are counted as discarded, and it is asked again when there are
  *             more, once a second at most.  NULL: nothing to learn
+ * @wants: whether events of a class are of any use now.  BQL held; also while
+ *         the session's thread is in another call, and for a class whose
+ *         add_class() failed.  May not block.  NULL: all are, always
  * @deliver: take a run; on the session's own thread, or, if it cannot block,
  *           on one that has the run
  *
@@ -77,6 +80,7 @@ struct HypertraceBackendClass {
     void (*detach)(HypertraceBackend *b, void *session);
     bool (*add_class)(HypertraceBackend *b, void *session, const HtClass *c,
                       Error **errp);
+    bool (*wants)(HypertraceBackend *b, void *session, const HtClass *c);
     void (*deliver)(HypertraceBackend *b, void *session, const HtRun *run);
 };
 
@@ -94,6 +98,10 @@ void *hypertrace_backend_attach(HypertraceBackend *b, const HtDeviceInfo *info,
 void hypertrace_backend_detach(HypertraceBackend *b, void *session);
 bool hypertrace_backend_add_class(HypertraceBackend *b, void *session,
                                   const HtClass *c, Error **errp);
+bool hypertrace_backend_wants(HypertraceBackend *b, void *session,
+                              const HtClass *c);
+/* Whether that may be false */
+bool hypertrace_backend_chooses(HypertraceBackend *b);
 void hypertrace_backend_deliver(HypertraceBackend *b, void *session,
                                 const HtRun *run);
 

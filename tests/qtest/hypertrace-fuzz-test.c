@@ -514,8 +514,8 @@ static void boot(Fuzz *f, const char *channel)
     const char *mode = !virtio && below(f, 2) ? ",mode=overwrite" : "";
     int fd = g_file_open_tmp("hypertrace-fuzz-XXXXXX", &f->file, NULL);
 
-    f->mem_size = virtio ? RAM : pow2ceil(STREAMS * (HT_PAGE +
-                                                     PACKETS * PACKET));
+    f->mem_size = virtio ? RAM : qht_ram_size(STREAMS, HT_PAGE +
+                                                       PACKETS * PACKET);
     g_assert_cmpint(fd, >=, 0);
     g_assert_cmpint(ftruncate(fd, f->mem_size), ==, 0);
     f->mem = mmap(NULL, f->mem_size, PROT_READ | PROT_WRITE, MAP_SHARED, fd,

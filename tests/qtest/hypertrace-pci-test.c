@@ -59,16 +59,17 @@ static void check_layout(const char *machine, const char *channel, bool ring)
                         (h->caps.channel == HT_CHANNEL_SHM));
         g_assert_false(prefetch);
         g_assert_cmphex(bar_size(d, 2, &is64, &prefetch), >, 0);
-        /* 3 x (4 KiB + 4 x 8 KiB) */
+        /* 3 x (4 KiB + 4 x 8 KiB), and an aligned enable page */
         g_assert_cmphex(h->caps.ring_stride, ==, 0x9000);
-        g_assert_cmphex(bar_size(d, 4, &is64, &prefetch), ==, 0x20000);
+        g_assert_cmphex(h->caps.enable_offset, ==, 0x20000);
+        g_assert_cmphex(bar_size(d, 4, &is64, &prefetch), ==, 0x40000);
         g_assert_true(is64);
         g_assert_true(prefetch);
     } else {
         g_assert_cmphex(bar_size(d, 0, &is64, &prefetch), ==, 0);
         g_assert_cmphex(bar_size(d, 4, &is64, &prefetch), >, 0);
-        g_assert_cmpuint(qpci_msix_table_size(d), ==, 2);
     }
+    g_assert_cmpuint(qpci_msix_table_size(d), ==, ring ? 1 : 2);
     qht_quit(h);
 }
 
@@ -441,7 +442,7 @@ static void test_memdev(void)
     for (i = 0; i < 3; i++) {
         QHt *x;
 
-        /* 4 KiB + 16 * 32 KiB, in a MiB */
+        /* 4 KiB + 16 * 32 KiB, and the enable page, in a MiB */
         qtest_qmp_device_add(h->qts, "hypertrace", "m",
                              "{'backend': 'be', 'addr': '5',"
                              " 'channel': 'shm', 'streams': 1, 'packets': 16,"

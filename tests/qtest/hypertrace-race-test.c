@@ -48,7 +48,7 @@ static void setup(Race *r, const char *channel, uint32_t packets,
     int fd;
 
     memset(r, 0, sizeof(*r));
-    r->ram_size = pow2ceil(STREAMS * stride);
+    r->ram_size = qht_ram_size(STREAMS, stride);
     fd = g_file_open_tmp("hypertrace-ram-XXXXXX", &r->file, NULL);
     g_assert_cmpint(fd, >=, 0);
     g_assert_cmpint(ftruncate(fd, r->ram_size), ==, 0);

@@ -6,6 +6,50 @@
 #include "qemu/bswap.h"
 #include "hypertrace.h"
 
+size_t qht_ram_size(uint32_t streams, uint64_t stride)
+{
+    size_t used = ROUND_UP(streams * stride, HT_ENABLE_SIZE) + HT_ENABLE_SIZE;
+    size_t size = 1;
+
+    while (size < used) {
+        size *= 2;
+    }
+    return size;
+}
+
+uint32_t qht_read_enabled(QHt *h, uint32_t first, uint32_t count, uint8_t *on)
+{
+    g_autofree struct ht_msg_enabled *m = g_malloc0(HT_MESSAGE_MAX);
+
+    stl_le_p(&m->first, first);
+    stl_le_p(&m->count, count);
+    g_assert_cmpuint(qht_call(h, HT_MSG_ENABLED, m, sizeof(*m) + count), ==,
+                     HT_STATUS_OK);
+    g_assert_cmpuint(ldl_le_p(&m->h.size), ==,
+                     sizeof(*m) + ldl_le_p(&m->count));
+    g_assert_cmpuint(ldl_le_p(&m->count), <=, count);
+    memcpy(on, m->on, ldl_le_p(&m->count));
+    return ldl_le_p(&m->count);
+}
+
+uint8_t qht_enabled(QHt *h, uint32_t id)
+{
+    uint8_t on;
+
+    if (h->control) {
+        return qht_read_enabled(h, id, 1, &on) ? on : 0;
+    }
+    return qpci_io_readb(h->pci->pdev, h->ring, h->caps.enable_offset + id);
+}
+
+uint32_t qht_enable_seq(QHt *h)
+{
+    unsigned at = offsetof(struct ht_caps, enable_seq);
+
+    return h->control ? qvirtio_config_readl(&h->pci->vdev, at) :
+                        qpci_io_readl(h->pci->pdev, h->regs, at);
+}
+
 static uint64_t ring_offset(QHt *h, uint32_t stream, uint64_t offset)
 {
     g_assert_cmpuint(offset, <, h->caps.ring_stride);

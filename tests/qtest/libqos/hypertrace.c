@@ -42,6 +42,7 @@ static void map(QHt *h)
         .clock_hz = le64_to_cpu(le.clock_hz),
         .epoch = le64_to_cpu(le.epoch),
         .ring_stride = le64_to_cpu(le.ring_stride),
+        .enable_offset = le64_to_cpu(le.enable_offset),
         .doorbell_offset = le32_to_cpu(le.doorbell_offset),
         .doorbell_stride = le32_to_cpu(le.doorbell_stride),
         .mailbox_offset = le32_to_cpu(le.mailbox_offset),

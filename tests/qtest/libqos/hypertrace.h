@@ -172,6 +172,15 @@ uint64_t qht_stream_stat(QHt *h, uint32_t stream, const char *name);
 uint64_t qht_backend_stat(QHt *h, unsigned backend, const char *name);
 bool qht_stream_flag(QHt *h, uint32_t stream, const char *name);
 
+/* Bytes of stream RAM, as a memdev must have them */
+size_t qht_ram_size(uint32_t streams, uint64_t stride);
+
+/* What the guest sees of a class: its byte */
+uint8_t qht_enabled(QHt *h, uint32_t id);
+/* Read @count bytes from @first with a message; returns how many there are */
+uint32_t qht_read_enabled(QHt *h, uint32_t first, uint32_t count, uint8_t *on);
+uint32_t qht_enable_seq(QHt *h);
+
 /* Guest memory of a stream, by offset in its ring */
 void qht_ring_write(QHt *h, uint32_t stream, uint64_t offset,
                     const void *data, size_t size);

@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * hypertrace: which classes are on, and how the guest learns of it
+ *
+ * The bytes are a hint, written one at a time without any order: a guest that
+ * sees one late emits some events that nobody wants, which backends and their
+ * sessions leave out as ever, or misses some that were wanted for a moment.
+ */
+#include "qemu/osdep.h"
+#include "qapi/error.h"
+#include "qemu/atomic.h"
+#include "qemu/bswap.h"
+#include "qemu/timer.h"
+#include "device.h"
+#include "trace.h"
+
+#define POLL_MS 20
+
+/* One timer for all devices; BQL */
+static QTAILQ_HEAD(, HypertraceDevice) polled =
+    QTAILQ_HEAD_INITIALIZER(polled);
+static QEMUTimer *timer;
+
+/* What the guest can write is only written, never read. */
+static void page_write(HypertraceDevice *dev, uint32_t id, bool on)
+{
+    uint64_t offset = dev->caps.enable_offset + id;
+
+    qatomic_set(dev->ring_ram + offset, on ? HT_ENABLE_ON : 0);
+    memory_region_set_dirty(dev->ring_mr, offset, 1);
+}
+
+static void page_write_all(HypertraceDevice *dev)
+{
+    const HtEnable *e = &dev->enable;
+    uint8_t *page = dev->ring_ram + dev->caps.enable_offset;
+    uint32_t id;
+
+    for (id = 0; id < HT_ENABLE_SIZE; id++) {
+        qatomic_set(page + id, id <= e->count && e->on[id] ? HT_ENABLE_ON : 0);
+    }
+    memory_region_set_dirty(dev->ring_mr, dev->caps.enable_offset,
+                            HT_ENABLE_SIZE);
+}
+
+/* For drivers that keep bytes of their own; the others do not look at this. */
+static void tell(HypertraceDevice *dev)
+{
+    dev->caps.enable_seq++;
+    virtio_notify_config(VIRTIO_DEVICE(dev));
+}
+
+/* Decide about a class; returns whether that changes what the guest sees */
+static bool decide(HypertraceDevice *dev, uint32_t id)
+{
+    const HtClass *c = ht_class_table_get(dev->trace->classes, id);
+    HtEnable *e = &dev->enable;
+    bool on;
+
+    if (id > e->count) {
+        e->match[id] = ht_patterns_match(e->patterns, c->name);
+        e->on[id] = false;
+    }
+    on = e->match[id] && ht_sinks_want(dev->sinks, c);
+    if (e->on[id] == on) {
+        return false;
+    }
+    e->on[id] = on;
+    trace_hypertrace_enable(dev->trace->name, id, c->name, on);
+    if (dev->ring_mr && e->running) {
+        page_write(dev, id, on);
+    }
+    return true;
+}
+
+/* Also of classes that came with a migration */
+static bool decide_all(HypertraceDevice *dev)
+{
+    uint32_t count = ht_class_table_count(dev->trace->classes), id;
+    HtEnable *e = &dev->enable;
+    bool changed = false;
+
+    for (id = 1; id <= count; id++) {
+        changed |= decide(dev, id);
+        e->count = MAX(e->count, id);
+    }
+    return changed;
+}
+
+static void poll(void *opaque)
+{
+    HypertraceDevice *dev;
+
+    QTAILQ_FOREACH(dev, &polled, enable.next) {
+        if (decide_all(dev)) {
+            tell(dev);
+        }
+    }
+    if (!QTAILQ_EMPTY(&polled)) {
+        timer_mod(timer, qemu_clock_get_ms(QEMU_CLOCK_REALTIME) + POLL_MS);
+    }
+}
+
+/* Whether the timer has to look after a device may have changed. */
+static void watch(HypertraceDevice *dev)
+{
+    HtEnable *e = &dev->enable;
+    bool want = e->running && e->count && ht_sinks_choose(dev->sinks);
+
+    if (want == e->polled) {
+        return;
+    }
+    e->polled = want;
+    if (!want) {
+        QTAILQ_REMOVE(&polled, dev, enable.next);
+        return;
+    }
+    if (!timer) {
+        timer = timer_new_ms(QEMU_CLOCK_REALTIME, poll, NULL);
+    }
+    if (QTAILQ_EMPTY(&polled)) {
+        timer_mod(timer, qemu_clock_get_ms(QEMU_CLOCK_REALTIME) + POLL_MS);
+    }
+    QTAILQ_INSERT_TAIL(&polled, dev, enable.next);
+}
+
+uint8_t ht_enable_class(HypertraceDevice *dev, const HtClass *c)
+{
+    HtEnable *e = &dev->enable;
+
+    if (decide_all(dev) && c->id != e->count) {
+        tell(dev);              /* of others: whoever registers has the reply */
+    }
+    watch(dev);
+    return e->on[c->id] ? HT_ENABLE_ON : 0;
+}
+
+void ht_enable_start(HypertraceDevice *dev)
+{
+    dev->enable.running = true;
+    decide_all(dev);
+    ht_enable_reset(dev);
+    watch(dev);
+}
+
+void ht_enable_stop(HypertraceDevice *dev)
+{
+    dev->enable.running = false;
+    watch(dev);
+}
+
+void ht_enable_reset(HypertraceDevice *dev)
+{
+    if (!dev->enable.running) {
+        return;                 /* stream RAM may be loaded next */
+    }
+    if (dev->ring_mr) {
+        page_write_all(dev);
+    }
+    if (dev->enable.count) {
+        tell(dev);
+    }
+}
+
+bool ht_enable_set_events(HypertraceDevice *dev, const char *events,
+                          Error **errp)
+{
+    HtEnable *e = &dev->enable;
+    g_autofree char *why = NULL;
+    HtPatterns *p = NULL;
+    uint32_t id;
+
+    if (events) {
+        p = ht_patterns_new(events, &why);
+        if (!p) {
+            error_setg(errp, "events: %s", why);
+            return false;
+        }
+    }
+    ht_patterns_free(e->patterns);
+    g_free(e->events);
+    e->patterns = p;
+    e->events = g_strdup(events);
+    for (id = 1; id <= e->count; id++) {
+        e->match[id] = ht_patterns_match(p, ht_class_table_get(
+                                             dev->trace->classes, id)->name);
+    }
+    if (e->running && decide_all(dev)) {
+        tell(dev);
+    }
+    return true;
+}
+
+void ht_enable_finalize(HypertraceDevice *dev)
+{
+    ht_patterns_free(dev->enable.patterns);
+    g_free(dev->enable.events);
+}
+
+enum ht_status ht_enable_read(HypertraceDevice *dev, struct ht_msg_enabled *m,
+                              size_t *size)
+{
+    const HtEnable *e = &dev->enable;
+    uint32_t first, count, i;
+
+    if (*size < sizeof(*m) || ldl_le_p(&m->count) != *size - sizeof(*m)) {
+        return HT_STATUS_INVAL;
+    }
+    first = ldl_le_p(&m->first);
+    count = first > e->count ? 0 :
+            MIN(ldl_le_p(&m->count), e->count + 1 - first);
+    for (i = 0; i < count; i++) {
+        m->on[i] = e->on[first + i] ? HT_ENABLE_ON : 0;
+    }
+    stl_le_p(&m->count, count);
+    stl_le_p(&m->seq, dev->caps.enable_seq);
+    *size = sizeof(*m) + count;
+    return HT_STATUS_OK;
+}
