@@ -232,6 +232,8 @@ static int htk_file_mmap(struct file *file, struct vm_area_struct *vma)
 
 	if (!(vma->vm_flags & VM_SHARED) || (vma->vm_flags & VM_EXEC))
 		return -EINVAL;
+	if (vma->vm_pgoff >= HT_MMAP_ENABLE >> PAGE_SHIFT)
+		return htk_enable_mmap(h, vma);
 	if (vma->vm_pgoff >> (64 - PAGE_SHIFT) ||
 	    offset >= HT_MMAP_RING((u64)h->core.caps.streams) ||
 	    offset - start >= room || size > room - (offset - start))

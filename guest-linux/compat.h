@@ -4,6 +4,7 @@
 #define HTK_COMPAT_H
 
 #include <linux/mm.h>
+#include <linux/slab.h>
 #include <linux/version.h>
 #include <linux/virtio_config.h>
 
@@ -29,7 +30,10 @@ static inline void htk_vm_flags_clear(struct vm_area_struct *vma,
 #define HTK_VIRTIO_SHUTDOWN	/* struct virtio_driver has a member shutdown */
 #endif
 
-/* Find @n queues; only the first has a callback, so only it interrupts. */
+/*
+ * Find @n queues; only the first has a callback, so only it interrupts.  With
+ * none, configuration changes do, nevertheless.
+ */
 static inline int htk_find_vqs(struct virtio_device *vdev, unsigned int n,
 			       struct virtqueue **vqs, const char **names,
 			       vq_callback_t *control)
@@ -43,7 +47,7 @@ static inline int htk_find_vqs(struct virtio_device *vdev, unsigned int n,
 	unsigned int i;
 	int ret;
 
-	info = kcalloc(n, sizeof(*info), GFP_KERNEL);
+	info = kcalloc(max(n, 1u), sizeof(*info), GFP_KERNEL);
 	if (!info)
 		return -ENOMEM;
 	for (i = 0; i < n; i++)

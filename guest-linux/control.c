@@ -250,9 +250,15 @@ int htk_control(struct htk *h, struct htk_owner *owner, struct ht_msg *msg,
 						 (struct ht_msg_stream *)msg);
 		break;
 	case HT_MSG_CLASS_REGISTER:
+		ret = h->transport->exchange(h, msg, room);
+		if (!ret && msg->status == HT_STATUS_OK &&
+		    msg->size >= sizeof(struct ht_msg_class))
+			htk_enable_learn(h, (struct ht_msg_class *)msg);
+		break;
 	case HT_MSG_CLASS_LIST:
 	case HT_MSG_TIME_SYNC:
 	case HT_MSG_STATS:
+	case HT_MSG_ENABLED:
 		ret = h->transport->exchange(h, msg, room);
 		break;
 	default:

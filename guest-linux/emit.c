@@ -79,6 +79,13 @@ static struct htk *to_htk(struct ht_device *dev)
 	return container_of(dev, struct htk, core);
 }
 
+/* Its events are wanted from now on, or not; ids of no device are not. */
+static void htk_emit_switch(const struct htk *h, struct ht_class *cls)
+{
+	WRITE_ONCE(cls->state, cls->id && htk_enable_get(h, cls->id) ?
+			       HT_ENABLE_ON : 0);
+}
+
 static int htk_port_control(struct ht_device *dev, struct ht_msg *msg,
 			    u32 size)
 {
@@ -256,6 +263,7 @@ static int htk_emit_start(struct htk *h)
 		if (ret < 0)
 			dev_err(&h->vdev->dev, "class %s: error %d\n",
 				htk_classes[i]->name, ret);
+		htk_emit_switch(h, htk_classes[i]);
 	}
 	htk_emit_open(e);
 	rcu_assign_pointer(htk_emit, e);
@@ -308,8 +316,31 @@ static void htk_emit_off(void)
 	unsigned int i;
 
 	WRITE_ONCE(htk_emit_paused, false);
-	for (i = 0; i < htk_nr_classes; i++)
+	for (i = 0; i < htk_nr_classes; i++) {
+		WRITE_ONCE(htk_classes[i]->state, 0);
 		WRITE_ONCE(htk_classes[i]->id, 0);
+	}
+}
+
+/**
+ * htk_emit_enable() - other classes of a device are on than before
+ * @h: the device, maybe gone
+ */
+void htk_emit_enable(struct htk *h)
+{
+	unsigned int i;
+	int ret;
+
+	mutex_lock(&htk_emit_mutex);
+	if (h->virtio) {
+		ret = ht_enable_read(&h->core, h->enable_copy);
+		if (ret && ret != -ENODEV)
+			dev_warn(&h->vdev->dev,
+				 "which events are wanted: error %d\n", ret);
+	}
+	for (i = 0; htk_emit_device == h && i < htk_nr_classes; i++)
+		htk_emit_switch(h, htk_classes[i]);
+	mutex_unlock(&htk_emit_mutex);
 }
 
 /**
@@ -399,6 +430,8 @@ int ht_kernel_register(struct ht_class *cls)
 			ret = htk_emit_start(htk_emit_device);
 		if (!ret)
 			ret = ht_register(&htk_emit_device->core, cls);
+		if (ret >= 0)
+			htk_emit_switch(htk_emit_device, cls);
 	}
 	if (ret >= 0) {
 		htk_classes[htk_nr_classes++] = cls;
@@ -422,6 +455,7 @@ static void htk_emit_forget(struct ht_class *cls)
 		if (htk_classes[i] != cls)
 			continue;
 		htk_classes[i] = htk_classes[--htk_nr_classes];
+		WRITE_ONCE(cls->state, 0);
 		WRITE_ONCE(cls->id, 0);
 		break;
 	}

@@ -8,6 +8,7 @@
  * pci.c      hypercall and shm: registers and stream memory in BARs
  * virtio.c   virtio: queues, buffers and their timer
  * emit.c     events of the kernel itself
+ * enable.c   which classes the host wants
  * shutdown.c flush at an oops and a panic
  */
 #ifndef HTK_H
@@ -21,6 +22,7 @@
 #include <linux/rwsem.h>
 #include <linux/types.h>
 #include <linux/virtio.h>
+#include <linux/workqueue.h>
 
 #include "hypertrace/port.h"
 
@@ -125,6 +127,10 @@ struct htk_claim {
  *            the device share, so that one call revokes a stream in all of
  *            them.  Not that of a node, which would keep its file system, nor
  *            of a file system that looks for its own inode behind a mapping
+ * @enable: the enable page: what the host writes, or @enable_copy
+ * @enable_copy: virtio's, and what mappings show while the device is away
+ * @enable_work: the host said that something in it changed
+ * @enable_away, @enable_there: enable.c's
  */
 struct htk {
 	struct ht_device core;
@@ -146,6 +152,11 @@ struct htk {
 	struct htk_owner kernel;
 	struct inode *mappings;
 	u32 mapping;
+	const u8 *enable;
+	u8 *enable_copy;
+	struct work_struct enable_work;
+	struct list_head enable_away;
+	bool enable_there;
 
 	/* pci.c */
 	void __iomem *regs;
@@ -207,6 +218,17 @@ static inline bool htk_owns(const struct htk *h, const struct htk_owner *owner,
 	       h->claims[stream].phase == HTK_OPEN;
 }
 
+/* enable.c */
+bool htk_enable_get(const struct htk *h, u32 id);
+void htk_enable_learn(struct htk *h, const struct ht_msg_class *m);
+void htk_enable_changed(struct virtio_device *vdev);
+int htk_enable_new(struct htk *h);
+void htk_enable_free(struct htk *h);
+void htk_enable_keep(struct htk *h);
+void htk_enable_add(struct htk *h);
+void htk_enable_remove(struct htk *h);
+int htk_enable_mmap(struct htk *h, struct vm_area_struct *vma);
+
 /* main.c */
 void htk_put(struct htk *h);
 struct htk *htk_get_by_misc(struct miscdevice *misc);
@@ -227,6 +249,7 @@ extern const struct htk_transport htk_pci_transport;
 extern const struct htk_transport htk_virtio_transport;
 bool htk_pci_present(struct virtio_device *vdev);
 phys_addr_t htk_pci_doorbell(struct htk *h, u32 stream);
+unsigned long htk_pci_enable(const struct htk *h);
 void htk_pci_ring(struct htk *h, u32 stream);
 int htk_virtio_submit(struct htk *h, u32 stream, u64 *kicks);
 void htk_virtio_queue_work(struct htk *h, u32 stream);
@@ -236,6 +259,7 @@ extern const struct ht_port_ops htk_port_ops;
 void htk_emit_add(struct htk *h);
 void htk_emit_remove(struct htk *h, bool back);
 void htk_emit_lost(void);
+void htk_emit_enable(struct htk *h);
 int htk_emit_init(void);
 void htk_emit_exit(void);
 

@@ -52,6 +52,7 @@ static void htk_release(struct kref *kref)
 
 	if (h->mappings)
 		iput(h->mappings);
+	htk_enable_free(h);
 	ida_free(&htk_ida, h->id);
 	kfree(h);
 }
@@ -110,6 +111,9 @@ static int htk_probe(struct virtio_device *vdev)
 	h->core.ops = &htk_port_ops;
 	vdev->priv = h;
 	INIT_LIST_HEAD(&h->source);
+	ret = htk_enable_new(h);
+	if (ret)
+		goto put;
 	h->mappings = alloc_anon_inode(htk_mnt->mnt_sb);
 	if (IS_ERR(h->mappings)) {
 		ret = PTR_ERR(h->mappings);
@@ -141,6 +145,7 @@ static int htk_probe(struct virtio_device *vdev)
 	ret = misc_register(&h->misc);
 	if (ret)
 		goto remove;
+	htk_enable_add(h);
 	htk_shutdown_add(h);
 	htk_emit_add(h);
 	dev_info(&vdev->dev, "%s: channel %u, %u streams of %u x %u bytes\n",
@@ -150,6 +155,7 @@ static int htk_probe(struct virtio_device *vdev)
 
 remove:
 	h->transport->remove(h);
+	htk_enable_remove(h);
 put:
 	vdev->priv = NULL;
 	htk_put(h);
@@ -169,6 +175,7 @@ static void htk_take_away(struct htk *h, bool back)
 	mutex_lock(&h->control);
 	down_write(&h->map_sem);
 	h->gone = true;
+	htk_enable_keep(h);
 	htk_revoke_all(h);
 	up_write(&h->map_sem);
 	mutex_unlock(&h->control);
@@ -185,6 +192,7 @@ static void htk_remove(struct virtio_device *vdev)
 	htk_shutdown_remove(h);
 	htk_take_away(h, false);
 	h->transport->remove(h);
+	htk_enable_remove(h);
 	up_write(&h->life);
 	vdev->priv = NULL;
 	htk_put(h);
@@ -201,6 +209,7 @@ static void htk_shutdown(struct virtio_device *vdev)
 	htk_shutdown_remove(h);
 	htk_take_away(h, false);
 	h->transport->freeze(h);
+	htk_enable_remove(h);
 	up_write(&h->life);
 }
 
@@ -221,6 +230,7 @@ static int __maybe_unused htk_freeze(struct virtio_device *vdev)
 
 	htk_take_away(h, true);
 	h->transport->freeze(h);
+	htk_enable_remove(h);
 	up_write(&h->life);
 	return 0;
 }
@@ -242,8 +252,10 @@ static int __maybe_unused htk_restore(struct virtio_device *vdev)
 	down_write(&h->map_sem);
 	h->gone = false;
 	h->generation = atomic_inc_return(&htk_generation);
+	htk_revoke_all(h);
 	up_write(&h->map_sem);
 	mutex_unlock(&h->control);
+	htk_enable_add(h);
 	htk_emit_add(h);
 	return 0;
 
@@ -265,6 +277,7 @@ static struct virtio_driver htk_driver = {
 	.validate	= htk_validate,
 	.probe		= htk_probe,
 	.remove		= htk_remove,
+	.config_changed	= htk_enable_changed,
 #ifdef HTK_VIRTIO_SHUTDOWN
 	.shutdown	= htk_shutdown,
 #else

@@ -11,6 +11,7 @@
 #include <uapi/linux/hypertrace.h>
 
 #include "htk.h"
+#include "compat.h"
 
 static struct pci_dev *htk_pci_dev(const struct virtio_device *vdev)
 {
@@ -85,6 +86,13 @@ static int htk_pci_check(struct htk *h, u64 regs_size, u64 ram_size)
 		dev_err(&h->vdev->dev, "streams do not fit in BAR4\n");
 		return -EPROTO;
 	}
+	if (caps->enable_offset % HT_ENABLE_SIZE ||
+	    caps->enable_offset < last * caps->ring_stride + ring ||
+	    ram_size < HT_ENABLE_SIZE ||
+	    caps->enable_offset > ram_size - HT_ENABLE_SIZE) {
+		dev_err(&h->vdev->dev, "no place for the enable page in BAR4\n");
+		return -EPROTO;
+	}
 	if (caps->mailbox_offset % 4 || caps->mailbox_size < HT_MESSAGE_MAX ||
 	    (u64)caps->mailbox_offset + caps->mailbox_size > regs_size ||
 	    caps->doorbell_offset % PAGE_SIZE || !caps->doorbell_offset ||
@@ -154,8 +162,14 @@ static int htk_pci_probe(struct htk *h)
 	if (!h->ram)
 		goto unmap_regs;
 	h->mapping = htk_pci_mapping(h);
+	h->enable = h->ram + h->core.caps.enable_offset;
+	ret = htk_find_vqs(h->vdev, 0, NULL, NULL, NULL);
+	if (ret)
+		goto unmap_ram;
 	return 0;
 
+unmap_ram:
+	memunmap(h->ram);
 unmap_regs:
 	iounmap(h->regs);
 release_ram:
@@ -176,6 +190,7 @@ static void htk_pci_remove(struct htk *h)
 	struct pci_dev *pdev = htk_pci_dev(h->vdev);
 
 	virtio_reset_device(h->vdev);
+	h->vdev->config->del_vqs(h->vdev);
 	memunmap(h->ram);
 	iounmap(h->regs);
 	pci_release_region(pdev, HT_PCI_BAR_RING);
@@ -186,11 +201,12 @@ static void htk_pci_remove(struct htk *h)
 static void htk_pci_freeze(struct htk *h)
 {
 	virtio_reset_device(h->vdev);
+	h->vdev->config->del_vqs(h->vdev);
 }
 
 static int htk_pci_restore(struct htk *h)
 {
-	return 0;
+	return htk_find_vqs(h->vdev, 0, NULL, NULL, NULL);
 }
 
 static int htk_pci_exchange(struct htk *h, struct ht_msg *msg, u32 room)
@@ -209,6 +225,12 @@ static int htk_pci_exchange(struct htk *h, struct ht_msg *msg, u32 room)
 		return -EIO;
 	htk_regs_read(h, mailbox, msg, reply.size);
 	return 0;
+}
+
+/* The first page of the enable page */
+unsigned long htk_pci_enable(const struct htk *h)
+{
+	return PHYS_PFN(h->ram_phys + h->core.caps.enable_offset);
 }
 
 static void *htk_pci_stream(struct htk *h, u32 stream)

@@ -270,6 +270,7 @@ static int htk_virtio_probe(struct htk *h)
 	init_completion(&v->replied);
 	INIT_DELAYED_WORK(&v->flush, htk_virtio_flush_work);
 	ret = -ENOMEM;
+	h->enable = h->enable_copy;
 	v->request = kmalloc(HT_MESSAGE_MAX, GFP_KERNEL);
 	v->reply = kmalloc(HT_MESSAGE_MAX, GFP_KERNEL);
 	if (!v->request || !v->reply)

@@ -66,14 +66,20 @@ static inline int ht_sys_ioctl(int fd, unsigned long request, void *arg)
 }
 
 /* The address, or NULL and a negative errno in @error */
-static inline void *ht_sys_map(size_t size, int flags, int fd, uint64_t offset,
-                               int *error)
+static inline void *ht_sys_map_at(void *at, size_t size, int prot, int flags,
+                                  int fd, uint64_t offset, int *error)
 {
-    long p = ht_sys(__NR_mmap, 0, size, PROT_READ | PROT_WRITE, flags, fd,
-                    offset);
+    long p = ht_sys(__NR_mmap, (long)at, size, prot, flags, fd, offset);
 
     *error = p < 0 && p > -4096 ? (int)p : 0;
     return *error ? NULL : (void *)p;
+}
+
+static inline void *ht_sys_map(size_t size, int flags, int fd, uint64_t offset,
+                               int *error)
+{
+    return ht_sys_map_at(NULL, size, PROT_READ | PROT_WRITE, flags, fd, offset,
+                         error);
 }
 
 static inline int ht_sys_unmap(void *p, size_t size)

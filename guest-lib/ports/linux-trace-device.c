@@ -17,7 +17,7 @@
 
 #define NODES_MAX       32
 
-static const uint8_t on = 1, off;
+static const uint8_t off;
 
 /*
  * Guards what follows.  Who loads a module waits for it, an event does not; it
@@ -31,6 +31,13 @@ static uint32_t generation;     /* of the device with our classes; 0: none */
 /* Classes of the library and of ht_event_new(), in the order of their making */
 static struct ht_class *made[1024];
 static unsigned nr_made;
+
+/*
+ * The enable page, mapped at the same address whichever device it is of, and
+ * never unmapped: threads look at it.  While its device is away, the driver has
+ * what was on stay on, and all be on if there is another device to look for.
+ */
+static uint8_t *enable;
 
 static struct ht_device device;
 static void *doorbells[HT_STREAMS_MAX];
@@ -172,6 +179,27 @@ static void set_generation(uint32_t to)
     __atomic_store_n(&generation, to, __ATOMIC_RELEASE);
 }
 
+/* Context: locked; @opening.fd is the device */
+static int map_enable(void)
+{
+    const int fixed = enable ? MAP_FIXED : 0;
+    int error, r;
+    void *p;
+
+    p = ht_sys_map_at(enable, HT_ENABLE_SIZE, PROT_READ, MAP_SHARED | fixed,
+                      opening.fd, HT_MMAP_ENABLE, &error);
+    if (error) {
+        if (enable) {
+            /* What was there is not any more. */
+            ht_sys_map_at(enable, HT_ENABLE_SIZE, PROT_READ,
+                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0, &r);
+        }
+        return error;
+    }
+    enable = p;
+    return 0;
+}
+
 /*
  * A host that does not answer is waited for once, not for each class: all are
  * registered again when a stream or a class is next wanted.
@@ -182,7 +210,7 @@ static int register_class(struct ht_class *cls)
 {
     int r = ht_register(&device, cls);
 
-    switch_class(cls, r < 0 ? &off : &on);
+    switch_class(cls, r < 0 ? &off : enable + r);
     if (r == -ETIMEDOUT) {
         set_generation(0);
         return r;
@@ -307,6 +335,9 @@ static int use_device(const struct ht_ioc_info *info)
     device.ops = &trace_ops;
     memcpy(&device.caps, info->caps, sizeof(device.caps));
     r = ht_device_init(&device);
+    if (!r) {
+        r = map_enable();
+    }
     return r ? r : register_all(info->generation);
 }
 

@@ -123,6 +123,7 @@ static void device_close(struct ht_linux *l)
     for (i = 0; i < HT_STREAMS_MAX; i++) {
         device_unmap(&l->dev, i);
     }
+    ht_sys_unmap(l->enable, HT_ENABLE_SIZE);
     ht_sys_close(l->fd);
 }
 
@@ -149,6 +150,12 @@ int ht_linux_open_device(struct ht_linux *l, const char *path)
     if (r) {
         goto fail;
     }
+    l->enable = ht_sys_map_at(NULL, HT_ENABLE_SIZE, PROT_READ, MAP_SHARED,
+                              l->fd, HT_MMAP_ENABLE, &r);
+    if (r) {
+        goto fail;
+    }
+    l->dev.enable = l->enable;
     return 0;
 
 fail:

@@ -223,6 +223,8 @@ static int pci_check(struct ht_linux *l)
     if (c->channel == HT_CHANNEL_VIRTIO ||
         c->ring_stride > l->ram_size || c->ring_stride % HT_PAGE ||
         last * c->ring_stride + ring > l->ram_size ||
+        l->ram_size < HT_ENABLE_SIZE ||
+        c->enable_offset > l->ram_size - HT_ENABLE_SIZE ||
         c->mailbox_offset % 4 || c->doorbell_offset % 4 ||
         c->doorbell_stride % 4 || c->mailbox_size < HT_MESSAGE_MAX ||
         (uint64_t)c->mailbox_offset + c->mailbox_size > l->regs_size ||
@@ -295,6 +297,7 @@ int ht_linux_open_pci(struct ht_linux *l, const char *address)
         }
         return r;
     }
+    l->dev.enable = l->ram + l->dev.caps.enable_offset;
     for (i = 0; i < l->dev.caps.streams; i++) {
         l->doorbells[i] = (volatile uint32_t *)
             (l->regs + l->dev.caps.doorbell_offset +

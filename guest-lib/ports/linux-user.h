@@ -19,6 +19,7 @@
  * @fd: the device node, or the PCI device's registers
  * @rings: mapped streams
  * @doorbells: their doorbell registers; NULL with virtio
+ * @enable: the enable page, mapped through the module
  */
 struct ht_linux {
     struct ht_device dev;
@@ -29,6 +30,7 @@ struct ht_linux {
     int fd;
     void *rings[HT_STREAMS_MAX];
     volatile uint32_t *doorbells[HT_STREAMS_MAX];
+    void *enable;
 
     /* without the module */
     volatile uint8_t *regs;

@@ -236,6 +236,10 @@ static uint32_t register_class(struct ht_loopback *lb, struct ht_msg *msg)
         return status;
     }
     m->id = c->id;
+    if (added) {
+        ht_loopback_enable(lb, c->id, true);
+    }
+    m->on = lb->enable[c->id];
     if (lb->busy[c->id]++ < lb->cfg.busy_replies) {
         return HT_STATUS_BUSY;
     }
@@ -251,6 +255,20 @@ static uint32_t list_class(struct ht_loopback *lb, struct ht_msg *msg)
         return HT_STATUS_NOENT;
     }
     m->h.size = ht_class_encode(c, m);
+    return HT_STATUS_OK;
+}
+
+static uint32_t read_enabled(struct ht_loopback *lb, struct ht_msg *msg)
+{
+    struct ht_msg_enabled *m = (struct ht_msg_enabled *)msg;
+    uint32_t classes = ht_class_table_count(lb->classes) + 1;
+
+    if (msg->size < sizeof(*m) || m->count != msg->size - sizeof(*m)) {
+        return HT_STATUS_INVAL;
+    }
+    m->count = m->first < classes ? MIN(m->count, classes - m->first) : 0;
+    memcpy(m->on, lb->enable + m->first, m->count);
+    m->h.size = sizeof(*m) + m->count;
     return HT_STATUS_OK;
 }
 
@@ -395,6 +413,9 @@ void ht_loopback_message(struct ht_loopback *lb, struct ht_msg *msg)
         break;
     case HT_MSG_CLASS_LIST:
         msg->status = list_class(lb, msg);
+        break;
+    case HT_MSG_ENABLED:
+        msg->status = read_enabled(lb, msg);
         break;
     case HT_MSG_STREAM_OPEN:
         msg->status = open_stream(lb, msg);

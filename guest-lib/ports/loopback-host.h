@@ -42,7 +42,8 @@ struct ht_loopback {
     HtTimeMap time;
     uint64_t last_sync_ns;
     uint64_t instances;
-    uint8_t *memory;
+    uint8_t *memory;            /* rings, then the enable page */
+    uint8_t *enable;
     size_t memory_size;
 
     GThread *thread;

@@ -178,11 +178,18 @@ struct ht_loopback *ht_loopback_new(const struct ht_loopback_config *cfg)
         return NULL;
     }
 
-    lb->memory_size = stride * cfg->streams;
+    lb->memory_size = stride * cfg->streams + HT_ENABLE_SIZE;
     lb->memory = mmap(NULL, lb->memory_size, PROT_READ | PROT_WRITE,
                       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (lb->memory == MAP_FAILED) {
         g_error("loopback: no memory for %zu bytes", lb->memory_size);
+    }
+    lb->enable = lb->memory + stride * cfg->streams;
+    if (cfg->channel == HT_CHANNEL_VIRTIO) {
+        lb->dev.enable_copy = g_malloc0(HT_ENABLE_SIZE);
+        lb->dev.enable = lb->dev.enable_copy;
+    } else {
+        lb->dev.enable = lb->enable;
     }
     lb->classes = ht_class_table_new();
     lb->streams = g_new0(struct ht_loopback_stream, cfg->streams);
@@ -227,6 +234,7 @@ void ht_loopback_free(struct ht_loopback *lb)
     g_free(lb->streams);
     ht_class_table_free(lb->classes);
     munmap(lb->memory, lb->memory_size);
+    g_free(lb->dev.enable_copy);
     pthread_mutex_destroy(&lb->control);
     pthread_mutex_destroy(&lb->messages);
     pthread_mutex_destroy(&lb->time_lock);
@@ -236,6 +244,11 @@ void ht_loopback_free(struct ht_loopback *lb)
 struct ht_device *ht_loopback_device(struct ht_loopback *lb)
 {
     return &lb->dev;
+}
+
+void ht_loopback_enable(struct ht_loopback *lb, uint32_t id, bool on)
+{
+    ht_atomic_set(&lb->enable[id], on ? HT_ENABLE_ON : 0);
 }
 
 const HtClassTable *ht_loopback_classes(struct ht_loopback *lb)

@@ -77,6 +77,13 @@ struct ht_device *ht_loopback_device(struct ht_loopback *lb);
 const HtClassTable *ht_loopback_classes(struct ht_loopback *lb);
 
 /**
+ * ht_loopback_enable() - the host wants events of a class, or does not
+ *
+ * Classes are on when they are registered.
+ */
+void ht_loopback_enable(struct ht_loopback *lb, uint32_t id, bool on);
+
+/**
  * ht_loopback_step() - have the host do its part now
  * @lb: the device
  *

@@ -23,7 +23,7 @@ static bool caps_valid(const struct ht_caps *c)
            c->batch >= 1 && c->batch <= HT_BATCH_MAX &&
            /* a bigger gap could be taken for a step back */
            c->max_gap >= 1 && c->max_gap <= (HT_CLOCK_MASK + 1) / 2 &&
-           c->max_message >= sizeof(struct ht_msg_class) &&
+           c->max_message > sizeof(struct ht_msg_enabled) &&
            (c->channel == HT_CHANNEL_VIRTIO || c->ring_stride >= ring);
 }
 

@@ -131,6 +131,7 @@ int ht_register(struct ht_device *dev, struct ht_class *cls)
 {
     struct ht_msg_class *m;
     uint32_t size, id;
+    uint8_t on;
     int r;
 
     if (!cls->name || !class_name_valid(cls->name, ht_strlen(cls->name)) ||
@@ -148,12 +149,16 @@ int ht_register(struct ht_device *dev, struct ht_class *cls)
     encode(m, cls);
     r = ht_control(dev, &m->h);
     id = m->id;
+    on = m->on;
     ht_control_end(dev);
     if (r) {
         return r == -ENOENT || r == -EEXIST ? -EIO : r;
     }
     if (id < 1 || id > HT_CLASSES_MAX) {
         return -EIO;
+    }
+    if (dev->enable_copy) {
+        *(volatile uint8_t *)&dev->enable_copy[id] = on;
     }
     cls->id = id;
     return id;

@@ -66,15 +66,18 @@ struct ht_stream *ht_kernel_begin(unsigned long *flags);
 void ht_kernel_end(unsigned long flags);
 
 /**
- * ht_event_enabled() - would an event be emitted?
+ * ht_event_enabled() - would an event be recorded?
  * @ident: of HT_EVENT()
+ *
+ * That is: the class is registered on a device, and its host wants it.
  */
-#define ht_event_enabled(ident)	(READ_ONCE(ht_class_##ident.id) != 0)
+#define ht_event_enabled(ident)						\
+	unlikely(READ_ONCE(ht_class_##ident.state) == HT_ENABLE_ON)
 
 /**
  * ht_trace() - emit an event on this CPU's stream
  * @ident: of HT_EVENT()
- * @...: its fields, evaluated only if the class is registered on a device
+ * @...: its fields, evaluated only if the event is wanted
  *
  * Context: any, also NMIs and probes.
  */

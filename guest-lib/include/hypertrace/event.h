@@ -70,7 +70,7 @@
     static struct ht_class ht_class_##ident = {                             \
         class_name, ht_fields_##ident, HT_EV_OFF,                           \
         sizeof(ht_fields_##ident) / sizeof(struct ht_field) - 1, level,     \
-        0, 0                                                                \
+        0, 0, 0                                                             \
     };                                                                      \
     HT_EV_LINK(ident)                                                       \
     __attribute__((unused))                                                 \

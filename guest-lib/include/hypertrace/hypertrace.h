@@ -44,6 +44,7 @@ struct ht_field {
  *      NULL in a kernel and without an operating system
  * @nr_fields: 0 to HT_FIELDS_MAX
  * @loglevel: 0 (emergency) to 14 (debug), as syslog's and LTTng's
+ * @state: in a kernel, what @on points to elsewhere
  * @id: filled in by ht_register(); 0 before, and ht_get() discards such events
  *
  * Usually written by HT_EVENT() (event.h).  Ids belong to a device: to emit on
@@ -55,7 +56,8 @@ struct ht_class {
     const uint8_t *on;
     uint8_t nr_fields;
     uint8_t loglevel;
-    uint16_t reserved;
+    uint8_t state;
+    uint8_t reserved;
     uint32_t id;
 };
 
@@ -149,6 +151,19 @@ struct ht_stream_params {
  * failed; -ETIMEDOUT: the host did not answer within seconds.
  */
 int ht_register(struct ht_device *dev, struct ht_class *cls);
+
+/**
+ * ht_wanted() - does the host want events of a class?
+ * @dev: the device
+ * @cls: registered on it
+ *
+ * A load where the device has memory for it, else what was known last: see the
+ * port.  ht_get() does not look: whoever emits without asking is recorded, if
+ * a backend of the host wants it.
+ *
+ * Return: whether it does; true where the port cannot tell.
+ */
+bool ht_wanted(const struct ht_device *dev, const struct ht_class *cls);
 
 /**
  * ht_stream_open() - open a stream

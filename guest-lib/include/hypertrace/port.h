@@ -64,6 +64,8 @@ struct ht_port_ops {
  *           "write-combining", "uncached", "guest RAM"
  * @cookie: last cookie used
  * @streams: those that are open
+ * @enable: the enable page, or a copy; NULL: the port has none
+ * @enable_copy: virtio: the same, for ht_register() to write; or NULL
  * @msg: for messages too long for a stack, between ops->lock and ops->unlock
  */
 struct ht_device {
@@ -72,6 +74,8 @@ struct ht_device {
     const char *mapping;
     uint32_t cookie;
     struct ht_stream *streams;
+    const uint8_t *enable;
+    uint8_t *enable_copy;
     union {
         struct ht_msg h;
         uint8_t bytes[HT_MESSAGE_MAX];
@@ -149,6 +153,18 @@ int ht_control(struct ht_device *dev, struct ht_msg *msg);
  * Return: enum ht_status, or a negative errno.
  */
 int ht_exchange(struct ht_device *dev, struct ht_msg *msg);
+
+/**
+ * ht_enable_read() - ask the host which classes it wants
+ * @dev: the device
+ * @to: HT_CLASSES_MAX + 1 bytes, as those of the enable page; written as far
+ *      as there are classes
+ *
+ * For ports that cannot look at the enable page itself: virtio's.
+ *
+ * Return: as ht_control().
+ */
+int ht_enable_read(struct ht_device *dev, uint8_t *to);
 
 extern const struct ht_channel_ops ht_channel_hypercall;
 extern const struct ht_channel_ops ht_channel_shm;

@@ -7,6 +7,9 @@
  * be linked to it (-lhypertrace does no harm); one that is linked statically
  * is compiled with -DHT_STATIC and linked with libhypertrace.a.
  *
+ * The host says which classes it wants, at any time; what is emitted of others
+ * costs a load and a branch, is not an event and is not counted.
+ *
  * Each thread has a stream, opened at its first event and closed at its end.
  * A device that goes, a suspend, fork(), closed descriptors, a full ring: none
  * of that disturbs the program, and what could not be recorded is counted, if
@@ -179,7 +182,8 @@ static __attribute__((destructor)) void ht_module_stop(void)
  * ht_event_enabled() - would an event be recorded?
  * @ident: of HT_EVENT()
  *
- * For what is expensive to find out and only there to be traced.
+ * For what is expensive to find out and only there to be traced.  Loads a byte
+ * that the host may change at any time, without order: it is a hint.
  */
 #define ht_event_enabled(ident) \
     ht_unlikely(__atomic_load_n(__atomic_load_n(&ht_class_##ident.on,       \

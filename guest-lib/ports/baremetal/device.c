@@ -138,7 +138,8 @@ int ht_bm_regs_open(struct ht_bm_device *d)
         !inside(regs->size, caps->mailbox_offset, 1, caps->mailbox_size) ||
         !inside(regs->size, caps->doorbell_offset, caps->streams,
                 caps->doorbell_stride) ||
-        !inside(ram->size, 0, caps->streams, caps->ring_stride)) {
+        !inside(ram->size, 0, caps->streams, caps->ring_stride) ||
+        !inside(ram->size, caps->enable_offset, 1, HT_ENABLE_SIZE)) {
         return -EPROTO;
     }
     d->ram = p->map(p->opaque, ram->base, ram->size, 1);
@@ -146,6 +147,7 @@ int ht_bm_regs_open(struct ht_bm_device *d)
         return -ENOMEM;
     }
     d->dev.ops = &regs_ops;
+    d->dev.enable = d->ram + caps->enable_offset;
     d->dev.mapping = "write-back";
     return 0;
 }

@@ -111,6 +111,18 @@ int ht_bm_open(struct ht_bm_device *d, const struct ht_bm_platform *platform,
                uint16_t bdf);
 
 /**
+ * ht_bm_update() - learn which classes the host wants now
+ * @d: the device
+ *
+ * For ht_wanted(): without interrupts, somebody has to ask now and then.  Only
+ * channel virtio needs it: a read of a register, and a message if something
+ * changed.  Registering a class tells of that class.
+ *
+ * Return: 0; or as ht_control().
+ */
+int ht_bm_update(struct ht_bm_device *d);
+
+/**
  * ht_bm_close() - hand a device back
  * @d: its streams must be closed; the device reads no memory afterwards
  */

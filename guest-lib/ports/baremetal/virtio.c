@@ -373,6 +373,11 @@ int ht_bm_virtio_open(struct ht_bm_device *d)
     if (!d->control_buf) {
         return -ENOMEM;
     }
+    d->dev.enable_copy = p->alloc(p->opaque, HT_CLASSES_MAX + 1, 8);
+    if (!d->dev.enable_copy) {
+        return -ENOMEM;
+    }
+    d->dev.enable = d->dev.enable_copy;
     ht_bm_write16(d->common + COMMON_MSIX, NO_VECTOR);
     ret = queue_setup(d, HT_VQ_CONTROL, &d->control);
     for (unsigned i = 0; !ret && i < d->dev.caps.streams; i++) {
@@ -387,6 +392,25 @@ int ht_bm_virtio_open(struct ht_bm_device *d)
     d->dev.ops = &virtio_ops;
     d->dev.mapping = "guest RAM";
     return takeover(d);
+}
+
+int ht_bm_update(struct ht_bm_device *d)
+{
+    uint32_t seq;
+    int ret = 0;
+
+    if (!d->common) {
+        return 0;
+    }
+    seq = ht_bm_read32(d->config +
+                       offsetof(struct ht_caps, enable_seq));
+    if (seq != d->dev.caps.enable_seq) {
+        ret = ht_enable_read(&d->dev, d->dev.enable_copy);
+        if (!ret) {
+            d->dev.caps.enable_seq = seq;
+        }
+    }
+    return ret;
 }
 
 void ht_bm_virtio_close(struct ht_bm_device *d)

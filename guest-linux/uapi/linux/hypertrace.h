@@ -89,9 +89,18 @@ struct ht_ioc_submit {
  * When the stream is closed or the device goes, a mapping is not torn out
  * from under its user: it then shows private pages, of which the control page
  * says that the stream is closed.  So does a mapping inherited by fork().
+ *
+ * The enable page can be mapped for reading only, by any file of the device,
+ * and stays valid for a child of fork(): the byte at a class's id is 1 if its
+ * events are wanted.  While the device is away the bytes stay what they were,
+ * so that events are counted as discarded, until there is another device, maybe
+ * this one again under a new node: then all are 1, which is the time to look
+ * for it.
  */
 #define HT_MMAP_RING(stream)		(((__u64)(stream) * 2) << 31)
 #define HT_MMAP_DOORBELL(stream)	(((__u64)(stream) * 2 + 1) << 31)
+#define HT_MMAP_ENABLE			(1ull << 40)
+#define HT_MMAP_ENABLE_SIZE		65536
 #define HT_MMAP_STREAM_OF(offset)	((__u32)((__u64)(offset) >> 32))
 #define HT_MMAP_IS_DOORBELL(offset)	(((__u64)(offset) >> 31) & 1)
 
