@@ -20,3 +20,18 @@ void bench_lttng(uint64_t n)
         lttng_ust_tracepoint(emit_bench, event_32, i, n, i + 1, n + 1);
     }
 }
+
+bool bench_lttng_is_off(void)
+{
+    return !lttng_ust_tracepoint_enabled(emit_bench, event_off);
+}
+
+void bench_lttng_off(uint64_t n)
+{
+    uint64_t i;
+
+    for (i = 0; i < n; i++) {
+        lttng_ust_tracepoint(emit_bench, event_off, i, n, i + 1, n + 1);
+        __asm__ volatile("" : : "r" (i) : "memory");
+    }
+}

@@ -27,6 +27,19 @@ LTTNG_UST_TRACEPOINT_EVENT(
     )
 )
 
+/* The same, which nobody enables */
+LTTNG_UST_TRACEPOINT_EVENT(
+    emit_bench,
+    event_off,
+    LTTNG_UST_TP_ARGS(uint64_t, a, uint64_t, b, uint64_t, c, uint64_t, d),
+    LTTNG_UST_TP_FIELDS(
+        lttng_ust_field_integer(uint64_t, a, a)
+        lttng_ust_field_integer(uint64_t, b, b)
+        lttng_ust_field_integer(uint64_t, c, c)
+        lttng_ust_field_integer(uint64_t, d, d)
+    )
+)
+
 #endif /* EMIT_BENCH_LTTNG_H */
 
 #include <lttng/tracepoint-event.h>

@@ -13,3 +13,13 @@ void bench_lttng(uint64_t n)
 {
     (void)n;
 }
+
+bool bench_lttng_is_off(void)
+{
+    return false;
+}
+
+void bench_lttng_off(uint64_t n)
+{
+    (void)n;
+}

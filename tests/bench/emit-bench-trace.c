@@ -35,15 +35,21 @@ void bench_trace(uint64_t n)
     }
 }
 
+void bench_trace_at(const uint8_t *byte, uint64_t n)
+{
+    const uint8_t *was = ht_class_bench_trace.on;
+
+    ht_class_bench_trace.on = byte;
+    bench_trace(n);
+    ht_class_bench_trace.on = was;
+}
+
 void bench_trace_on(struct ht_stream *s, uint64_t n)
 {
     static const uint8_t on = 1;
-    const uint8_t *was = ht_class_bench_trace.on;
 
     ht_thread_stream = s;
-    ht_class_bench_trace.on = &on;
-    bench_trace(n);
-    ht_class_bench_trace.on = was;
+    bench_trace_at(&on, n);
     ht_thread_stream = NULL;
 }
 

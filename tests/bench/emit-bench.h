@@ -24,6 +24,7 @@ void bench_emit_1024(struct ht_stream *s, uint64_t n);
 void bench_emit_4096(struct ht_stream *s, uint64_t n);
 void bench_empty(uint64_t n);
 void bench_trace(uint64_t n);
+void bench_trace_at(const uint8_t *byte, uint64_t n);
 void bench_trace_on(struct ht_stream *s, uint64_t n);
 bool bench_trace_is_on(void);
 int bench_register(struct ht_device *dev);
@@ -44,5 +45,7 @@ void bench_stores_8(uint64_t n);
 /* emit-bench-lttng.c, or a stub of it */
 bool bench_lttng_recording(void);
 void bench_lttng(uint64_t n);
+bool bench_lttng_is_off(void);
+void bench_lttng_off(uint64_t n);
 
 #endif /* EMIT_BENCH_H */

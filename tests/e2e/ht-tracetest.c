@@ -225,6 +225,26 @@ static void lasting(void)
     said("emitted", n);
 }
 
+/*
+ * The host switches; to be seen here.  Arguments are evaluated just while the
+ * event is on, so they count the events.
+ */
+static void switched(void)
+{
+    unsigned asked = 0;
+    bool was, is;
+
+    for (was = !ht_event_enabled(tick); access("/tmp/end", F_OK); was = is) {
+        is = ht_event_enabled(tick);
+        if (is != was) {
+            said(is ? "on" : "off", asked);
+        }
+        ht_trace(tick, asked++);
+        usleep(1000);
+    }
+    said("emitted", asked);
+}
+
 #ifndef HT_STATIC
 /* A shared object with classes comes and goes. */
 static void plugins(const char *file, unsigned rounds)
@@ -286,6 +306,8 @@ int main(int argc, char **argv)
         execs(argv, n);
     } else if (!strcmp(test, "lasting")) {
         lasting();
+    } else if (!strcmp(test, "switched")) {
+        switched();
 #ifndef HT_STATIC
     } else if (!strcmp(test, "plugin") && argc > 3) {
         plugins(argv[3], n);

@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The host switches a running guest's events on and off."""
+
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts"))
+
+bt2 = pytest.importorskip("bt2")
+
+from htvm import VM, Failure  # noqa: E402
+from linux_guest import assert_sound, events_module, stats  # noqa: E402
+
+CHANNELS = ["hypercall", "shm", "virtio"]
+
+JOB = """
+set -e
+rm -f /tmp/end
+insmod /ht/hypertrace-events.ko
+ht-tracetest switched >&3 &
+while read answer <&3; do
+    case $answer in
+    end) break ;;
+    *) usleep 50000; echo "again $answer" >&3 ;;
+    esac
+done
+touch /tmp/end
+wait $!
+rmmod hypertrace-events
+"""
+
+
+class Guest:
+    """A VM with that job; events are counted by the device."""
+
+    def __init__(self, vm):
+        self.vm = vm
+        self.turn = 0
+
+    def events(self):
+        return stats(self.vm)["events"]
+
+    def grown(self):
+        """Events of a while in which tasks are switched"""
+        self.turn += 1
+        before = self.events()
+        self.vm.say(str(self.turn))
+        self.vm.out.expect(f"^again {self.turn}$", 120)
+        return self.events() - before
+
+    def wait_silence(self):
+        """Until a program and the kernel both emit nothing"""
+        deadline = time.monotonic() + 240
+        while self.grown():
+            if time.monotonic() > deadline:
+                raise Failure(f"events do not end\n{self.vm}")
+
+    def wait_events(self, count=20):
+        deadline = time.monotonic() + 240
+        begin = self.events()
+        while self.events() < begin + count:
+            self.grown()
+            if time.monotonic() > deadline:
+                raise Failure(f"no events come\n{self.vm}")
+
+    def program(self, state):
+        self.vm.out.expect(f"^{state} ", 240)
+
+    def events_property(self, patterns):
+        self.vm.qmp.command("qom-set", path="/machine/peripheral/ht0",
+                            property="events", value=patterns)
+
+
+def recorded(trace):
+    return [m.event.name for m in
+            bt2.TraceCollectionMessageIterator(str(trace))
+            if isinstance(m, bt2._EventMessageConst)]
+
+
+@pytest.mark.parametrize("channel", CHANNELS)
+def test_lttng_switches(channel, session, tmp_path):
+    """lttng enable-event and disable-event, for an event of a program and one
+    of the kernel; the property `events` has the last word."""
+    s = session(events=())
+    with VM(devices=[{"channel": channel, "backend": "lttng",
+                      "packets": 64}], job=JOB, files=events_module(),
+            workdir=tmp_path / "vm") as vm:
+        guest = Guest(vm)
+        guest.program("off")
+        s.wait_listed("ht0:tracetest.tick")
+        s.wait_listed("ht0:sched_switch")
+        guest.wait_silence()
+
+        s.enable("ht0:tracetest.*")
+        guest.program("on")
+        guest.wait_events()
+        guest.events_property("!tracetest.*")
+        guest.program("off")
+        guest.wait_silence()
+
+        s.enable("ht0:sched_switch")
+        guest.wait_events()
+        s.lttng("disable-event", "--userspace", f"--session={s.name}",
+                "--channel=main", "ht0:sched_switch")
+        guest.wait_silence()
+
+        guest.events_property("*")
+        guest.program("on")
+        guest.wait_events()
+        s.stop()
+        guest.program("off")
+        guest.wait_silence()
+        vm.say("end")
+        vm.wait(240)
+        assert_sound(vm)
+    s.finish()
+    names = recorded(tmp_path / "lttng")
+    assert set(names) == {"ht0:tracetest.tick", "ht0:sched_switch"}
