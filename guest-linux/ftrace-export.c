@@ -149,6 +149,9 @@ static notrace void htf_emit(struct ht_stream *s, const struct htf_type *t,
 		ht_atomic_inc(&s->lost_nested);
 		return;
 	}
+	/* the host does not want it: no event, and none discarded */
+	if (READ_ONCE(t->class.state) != HT_ENABLE_ON)
+		return;
 	for (i = 0; i < t->nr_ops; i++) {
 		const struct htf_op *op = &t->ops[i];
 

@@ -5,6 +5,7 @@ order and with the fields that the guest's own trace files show."""
 import os
 import re
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -272,3 +273,49 @@ def test_under_load(tmp_path):
     for streams in (first, second):
         assert names(streams) >= {"sched_switch", "sys_enter", "sys_exit",
                                   "hrtimer_start"}
+
+
+SWITCH_JOB = """
+load
+echo loaded >&3
+while read answer <&3; do
+    [ "$answer" != end ] || break
+    echo "marker $answer" >$I/trace_marker
+    usleep 50000
+    echo "again $answer" >&3
+done
+rmmod hypertrace-ftrace
+"""
+
+
+def test_host_switches(tmp_path):
+    """What the host does not want is no event, and not discarded either."""
+    with guest(SWITCH_JOB, tmp_path, ("virtio",)) as vm:
+        turns = 0
+
+        def until(grows):
+            nonlocal turns
+            deadline = time.monotonic() + 240
+            while True:
+                before = stats(vm)["events"]
+                turns += 1
+                vm.say(str(turns))
+                vm.out.expect(f"^again {turns}$", 120)
+                if (stats(vm)["events"] > before) == grows:
+                    return
+                assert time.monotonic() < deadline, str(vm)
+
+        vm.out.expect("^loaded", 240)
+        until(grows=True)
+        for patterns, grows in [("!print", False), ("*", True)]:
+            vm.qmp.command("qom-set", path="/machine/peripheral/ht0",
+                           property="events", value=patterns)
+            until(grows)
+        vm.say("end")
+        vm.wait()
+        assert_sound(vm)
+        stream = ctf_events.read(vm.trace("ht0"))
+    assert sum(s.discarded for s in stream.values()) == 0
+    markers = [f["buf"] for s in stream.values() for name, f in s.events
+               if name == "print"]
+    assert len(set(markers)) == len(markers) < turns
