@@ -135,6 +135,10 @@ static void add_piece(HtFtCpu *c, HtFtLook *look, const HtFtFetched *got,
         t->p.flags |= HT_FT_PIECE_LOST;
         c->lost = false;
     }
+    if (c->late && !c->stats.bytes) {
+        t->p.flags |= HT_FT_PIECE_LATE;
+        c->stats.late = 1;
+    }
     t->at = look->bytes->len;
     g_byte_array_append(look->bytes, look->page + begin, end - begin);
     g_array_append_val(look->taken, *t);
@@ -142,7 +146,8 @@ static void add_piece(HtFtCpu *c, HtFtLook *look, const HtFtFetched *got,
     c->stats.bytes += t->p.size;
 }
 
-void ht_ft_cpu_take(HtFtCpu *c, HtFtLook *look, const HtFtFetched *got)
+/* Make pieces of what was fetched; the page is the last one from now on. */
+static void take(HtFtCpu *c, HtFtLook *look, const HtFtFetched *got)
 {
     uint64_t last = c->newest_ns, base = got->ns;
     uint32_t begin = 0, pos = 0;
@@ -189,4 +194,47 @@ void ht_ft_cpu_take(HtFtCpu *c, HtFtLook *look, const HtFtFetched *got)
     c->used[got->slot] = got->to;
     c->synced = true;
     c->changed = c->looked;
+}
+
+/* Pass what is no records; it is gone. */
+static void skip(HtFtCpu *c, const HtFtFetched *got)
+{
+    c->lost = true;
+    c->last = got->slot;
+    c->pos = got->to;
+    c->ns = MAX(got->ns, c->newest_ns);
+    c->page[got->slot] = got->stamp;
+    c->used[got->slot] = MAX(got->to, 1);
+}
+
+bool ht_ft_cpu_use(HtFtCpu *c, HtFtLook *look, HtFtCopy result,
+                   const HtFtFetched *got)
+{
+    if (result == HT_FT_COPIED) {
+        take(c, look, got);
+    } else if (result == HT_FT_GARBAGE) {
+        skip(c, got);
+    }
+    return result == HT_FT_COPIED || result == HT_FT_GARBAGE;
+}
+
+/*
+ * The kernel goes to a page, commits the one before, and writes the page's time
+ * stamp then: what is there until that is the stamp of the page overwritten.
+ */
+void ht_ft_cpu_note(HtFtCpu *c, uint32_t slot)
+{
+    uint64_t page = ht_ft_cpu_page(c, slot), stamp, commit;
+
+    c->lag_slot = HT_FT_NO_SLOT;
+    if (ht_ft_cpu_load(c, page, &stamp) &&
+        ht_ft_cpu_load(c, page + 8, &commit)) {
+        bool old = slot != c->last && c->used[slot] &&
+                   c->page[slot] == stamp;
+
+        c->lag_slot = slot;
+        c->lag_size = old ? 0 : MIN(commit, ht_ft_cpu_capacity(c));
+        c->lag_stamp = c->lag_size ? stamp : 0;
+        c->lag_begin = c->look_begin;
+    }
 }

@@ -14,6 +14,7 @@
  * The writer cannot overwrite anything that was not taken without having
  * written there before.
  */
+#include "hypertrace/atomic.h"
 #include "ftrace-cpu.h"
 
 #define TRIES 4
@@ -32,6 +33,7 @@ typedef struct Writer {
     uint32_t slot;
     uint32_t limit;     /* take so much of its page */
     uint64_t stamp;     /* of its page, where that was in the look before */
+    bool begun;         /* then its page had something */
 } Writer;
 
 /* Which sub-buffer a guest address is; HT_FT_NO_SLOT if it is none */
@@ -302,17 +304,6 @@ static HtFtCopy fetch(HtFtCpu *c, HtFtLook *look, HtFtWant *want, uint32_t at,
     return result;
 }
 
-/* Pass what is no records; it is gone. */
-static void skip(HtFtCpu *c, const HtFtFetched *got)
-{
-    c->lost = true;
-    c->last = got->slot;
-    c->pos = got->to;
-    c->ns = MAX(got->ns, c->newest_ns);
-    c->page[got->slot] = got->stamp;
-    c->used[got->slot] = MAX(got->to, 1);
-}
-
 static bool is_full(HtFtLook *look)
 {
     look->full = look->bytes->len + look->taken->len * sizeof(HtFtTaken) >=
@@ -343,29 +334,19 @@ static Walk advance(HtFtCpu *c, HtFtLook *look, const Writer *w)
         .resume = true,
     };
     HtFtFetched got;
+    HtFtCopy result;
     uint32_t n;
 
     set_limit(c, w, &want);
-    switch (fetch(c, look, &want, c->at, &got)) {
-    case HT_FT_COPIED:
-        ht_ft_cpu_take(c, look, &got);
-        break;
-    case HT_FT_SAME:
-        break;
-    case HT_FT_GARBAGE:
-        skip(c, &got);
-        break;
-    case HT_FT_CLEARED:
-    case HT_FT_OTHER:
+    result = fetch(c, look, &want, c->at, &got);
+    if (result == HT_FT_CLEARED || result == HT_FT_OTHER) {
         return lose(c);
-    case HT_FT_RETRY:
-        return WALK_BEHIND;
-    default:
-        return WALK_ERROR;
+    }
+    if (!ht_ft_cpu_use(c, look, result, &got) && result != HT_FT_SAME) {
+        return result == HT_FT_RETRY ? WALK_BEHIND : WALK_ERROR;
     }
     for (n = 0; c->last != w->slot; n++) {
         uint32_t at = next_at(c, c->at);
-        HtFtCopy result;
 
         if (is_full(look)) {
             return WALK_BEHIND;
@@ -378,22 +359,15 @@ static Walk advance(HtFtCpu *c, HtFtLook *look, const Writer *w)
             !witness_ok(c) || n == c->ring->subbufs) {
             return lose(c);
         }
-        switch (result) {
-        case HT_FT_COPIED:
-            ht_ft_cpu_take(c, look, &got);
-            break;
-        case HT_FT_GARBAGE:
-            skip(c, &got);
-            break;
-        case HT_FT_RETRY:
+        if (result == HT_FT_RETRY) {
             return WALK_BEHIND;
-        case HT_FT_ERROR:
+        }
+        if (result == HT_FT_ERROR) {
             return WALK_ERROR;
-        default:
-            if (want.slot == w->slot) {
-                return WALK_DONE;       /* only just begun */
-            }
-            return lose(c);
+        }
+        if (!ht_ft_cpu_use(c, look, result, &got)) {
+            /* The writer's may have only just begun. */
+            return want.slot == w->slot ? WALK_DONE : lose(c);
         }
         c->at = at;
     }
@@ -425,26 +399,17 @@ static Walk visit(HtFtCpu *c, HtFtLook *look, const Writer *w, uint32_t slot,
     if (!witness_ok(c) || (result != HT_FT_OTHER && got.stamp != *stamp)) {
         return lose(c);
     }
-    switch (result) {
-    case HT_FT_COPIED:
-        ht_ft_cpu_take(c, look, &got);
-        break;
-    case HT_FT_GARBAGE:
-        skip(c, &got);
-        break;
-    case HT_FT_SAME:
-        if (c->used[slot] && c->page[slot] == got.stamp && c->last != slot) {
-            c->last = slot;
-            c->pos = c->used[slot];
-            c->ns = MAX(c->newest_ns, got.stamp);
-        }
-        break;
-    case HT_FT_CLEARED:
-        break;
-    default:
-        return lose(c);
+    if (result == HT_FT_SAME && c->used[slot] && c->last != slot &&
+        c->page[slot] == got.stamp) {
+        c->last = slot;
+        c->pos = c->used[slot];
+        c->ns = MAX(c->newest_ns, got.stamp);
     }
-    return WALK_DONE;
+    if (ht_ft_cpu_use(c, look, result, &got) || result == HT_FT_SAME ||
+        result == HT_FT_CLEARED) {
+        return WALK_DONE;
+    }
+    return lose(c);
 }
 
 /* Is where the writer was before between the head and where it is now? */
@@ -461,6 +426,20 @@ static bool still_behind(const HtFtCpu *c, const Writer *w, uint32_t head,
            (c->place[writer] && distance(c, c->place[head],
                                          c->place[w->slot]) <=
             distance(c, c->place[head], c->place[writer]));
+}
+
+/*
+ * Did the writer overwrite what nobody read?  It has not come to the place
+ * before the head otherwise, but to the end of its first round; what a reader
+ * is done with is marked empty.
+ */
+static bool has_wrapped(const HtFtCpu *c, uint32_t head_at, uint32_t writer)
+{
+    uint32_t slot = c->order[before_at(c, head_at)];
+    uint64_t commit;
+
+    return (head_at != 1 || slot != writer) &&
+           ht_ft_cpu_load(c, ht_ft_cpu_page(c, slot) + 8, &commit) && commit;
 }
 
 /*
@@ -498,6 +477,7 @@ static Walk restart(HtFtCpu *c, HtFtLook *look, Writer *w)
         lose(c);
         return WALK_BEHIND;
     }
+    c->late = has_wrapped(c, at, writer);
     slot = c->order[0];
     if (slot == w->slot || unread(c, slot, &stamp)) {
         walk = visit(c, look, w, slot, &stamp);
@@ -529,33 +509,30 @@ static Walk restart(HtFtCpu *c, HtFtLook *look, Writer *w)
     return WALK_DONE;
 }
 
-/* On a host that does not keep the order of stores: where the writer was */
+/*
+ * On a host that does not keep the order of stores: where the writer was.  What
+ * is on the way to a page that had nothing yet can be taken; whether the writer
+ * came around tells the witness.
+ */
 static bool lag_writer(HtFtCpu *c, Writer *w)
 {
     uint64_t stamp;
 
-    *w = (Writer) { c->lag_slot, c->lag_size, c->lag_stamp };
-    return c->lag_slot != HT_FT_NO_SLOT &&
-           ht_ft_cpu_load(c, ht_ft_cpu_page(c, c->lag_slot), &stamp) &&
-           stamp == c->lag_stamp;
-}
-
-static void lag_note(HtFtCpu *c, uint32_t slot)
-{
-    uint64_t page = ht_ft_cpu_page(c, slot), commit;
-
-    c->lag_slot = HT_FT_NO_SLOT;
-    if (ht_ft_cpu_load(c, page, &c->lag_stamp) &&
-        ht_ft_cpu_load(c, page + 8, &commit)) {
-        c->lag_slot = slot;
-        c->lag_size = MIN(commit, ht_ft_cpu_capacity(c));
+    *w = (Writer) { c->lag_slot, c->lag_size, c->lag_stamp, c->lag_size != 0 };
+    if (c->lag_slot == HT_FT_NO_SLOT) {
+        return false;
     }
+    if (!w->begun) {
+        return c->synced;
+    }
+    return ht_ft_cpu_load(c, ht_ft_cpu_page(c, c->lag_slot), &stamp) &&
+           stamp == c->lag_stamp;
 }
 
 int ht_ft_cpu_collect(HtFtCpu *c, HtFtLook *look)
 {
     guint taken = look->taken->len;
-    uint64_t line[3], commit, first;
+    uint64_t line[3], commit, first, begin = c->look_begin;
     Walk walk = WALK_AGAIN;
     Writer w;
     int i;
@@ -563,14 +540,20 @@ int ht_ft_cpu_collect(HtFtCpu *c, HtFtLook *look)
     if (ht_ft_mem_read(c->mem, c->geo.meta, line, sizeof(line))) {
         return -EIO;
     }
+    /*
+     * Pairs with the barrier where the tail moves to a page, before the commit
+     * page does (rb_set_commit_to_write()): pages are as new as that.
+     */
+    ht_fence_acquire();
     first = ht_le64(line[0]);
     commit = ht_le64(line[2]);
     if (commit == 0) {
+        c->before = begin;
         return 0;               /* the processor did not come up yet */
     }
     c->moved |= c->first != first;
     c->first = first;
-    w = (Writer) { slot_of(c, commit), ht_ft_cpu_capacity(c), 0 };
+    w = (Writer) { slot_of(c, commit), ht_ft_cpu_capacity(c), 0, true };
     if (w.slot == HT_FT_NO_SLOT) {
         c->stats.bad++;
         return 0;
@@ -580,7 +563,8 @@ int ht_ft_cpu_collect(HtFtCpu *c, HtFtLook *look)
         uint32_t now = w.slot;
         bool valid = lag_writer(c, &w);
 
-        lag_note(c, now);
+        begin = c->lag_begin;
+        ht_ft_cpu_note(c, now);
         if (!valid) {
             c->lost |= c->synced;
             c->synced = false;
@@ -595,5 +579,8 @@ int ht_ft_cpu_collect(HtFtCpu *c, HtFtLook *look)
     }
     c->behind = walk == WALK_BEHIND || walk == WALK_AGAIN;
     c->looked |= !c->behind;
+    if (walk == WALK_DONE && w.begun) {
+        c->before = begin;
+    }
     return walk == WALK_ERROR ? -EIO : 0;
 }

@@ -71,6 +71,7 @@ typedef struct HtFtWitness {
  * @synced: @last is the page that was taken last
  * @lost: something is missing before the next piece
  * @cut: something is missing behind the page that was taken last
+ * @late: nothing was taken yet, and something is missing before it
  * @last: slot of that page
  * @pos: how much of it was taken
  * @ns: the clock there
@@ -90,14 +91,16 @@ typedef struct HtFtWitness {
  * @looked: the first look was made
  * @lag_slot: @relaxed: where the look before saw the writer
  * @lag_stamp: of that page
- * @lag_size: how much of it was committed then
+ * @lag_size: how much of it was committed then; 0 if it was not begun
+ * @lag_begin: the host's clock at the begin of that look
  * @epoch: of the last piece
  * @segment: of the last piece
  * @newest_ns: end of the last piece that was passed on
  * @rate_events: events of the recent past
  * @rate_ns: in this time
- * @before: the host's clock before the look before
- * @look_begin: and before this one
+ * @before: the host's clock when all that was committed has been taken since;
+ *          0 if that never was so
+ * @look_begin: at the begin of this look
  * @stats: what was seen
  */
 typedef struct HtFtCpu {
@@ -110,6 +113,7 @@ typedef struct HtFtCpu {
     bool synced;
     bool lost;
     bool cut;
+    bool late;
     uint32_t last;
     uint32_t pos;
     uint64_t ns;
@@ -128,6 +132,7 @@ typedef struct HtFtCpu {
     uint32_t lag_slot;
     uint64_t lag_stamp;
     uint32_t lag_size;
+    uint64_t lag_begin;
     uint32_t epoch;
     uint32_t segment;
     uint64_t newest_ns;
@@ -224,12 +229,23 @@ HtFtCopy ht_ft_cpu_fetch(HtFtCpu *c, HtFtLook *look, const HtFtWant *want,
                          HtFtFetched *got);
 
 /**
- * ht_ft_cpu_take: make pieces of what was fetched
+ * ht_ft_cpu_use: make pieces of records, or pass what is none
  * @c: the processor; the page is the last one from now on
  * @look: where the pieces go
+ * @result: of ht_ft_cpu_fetch()
  * @got: what was fetched
+ *
+ * Returns: false if @result is neither HT_FT_COPIED nor HT_FT_GARBAGE
  */
-void ht_ft_cpu_take(HtFtCpu *c, HtFtLook *look, const HtFtFetched *got);
+bool ht_ft_cpu_use(HtFtCpu *c, HtFtLook *look, HtFtCopy result,
+                   const HtFtFetched *got);
+
+/**
+ * ht_ft_cpu_note: remember where the writer is, for the next look
+ * @c: the processor
+ * @slot: of its page
+ */
+void ht_ft_cpu_note(HtFtCpu *c, uint32_t slot);
 
 /**
  * ht_ft_cpu_collect: take all that is new of a processor

@@ -114,8 +114,10 @@ static HtFtTaken *taken_at(HtFtFollow *f, guint i)
 }
 
 /*
- * A processor that had nothing left in the look before can have written what
- * is far older than what others had by then in another boot only.
+ * A processor that had nothing left in the look before, and whose part was made
+ * anew or cleared since, can have written what is far older than what others
+ * had by then in another boot only.  Where its part is as it was, its vCPU did
+ * not run between an event's time stamp and commit.
  */
 static void find_boots(HtFtFollow *f, const bool *behind)
 {
@@ -127,6 +129,7 @@ static void find_boots(HtFtFollow *f, const bool *behind)
 
         if (t->p.cpu != seen && t->step == HT_FT_STEP_NONE && t->p.events &&
             !behind[t->p.cpu] &&
+            (f->cpu[t->p.cpu].moved || t->p.flags & HT_FT_PIECE_LOST) &&
             f->newest_ns > t->p.begin_ns + HT_FT_EPOCH_NS) {
             t->step = HT_FT_STEP_EPOCH;
         }
@@ -234,8 +237,18 @@ static void end_steps(HtFtFollow *f, uint32_t epoch, uint32_t segment)
     }
 }
 
+/*
+ * Is a text address that did not change that of the new boot?  On x86, whose
+ * text is in the last 2 GiB, KASLR moves the ring's address as well: without
+ * that it is the same kernel, set back to a snapshot, or without KASLR.
+ */
+static bool text_holds(const HtFtFollow *f, bool moved)
+{
+    return !moved && f->text >= -(UINT64_C(2) << 30);
+}
+
 /* KASLR is known from a header that was made in this boot only. */
-static void read_text(HtFtFollow *f, bool new_epoch)
+static void read_text(HtFtFollow *f, bool new_epoch, bool moved)
 {
     uint32_t n;
 
@@ -252,7 +265,9 @@ static void read_text(HtFtFollow *f, bool new_epoch)
         }
     }
     if (new_epoch) {
-        f->text = f->next_text;
+        if (f->next_text || !text_holds(f, moved)) {
+            f->text = f->next_text;
+        }
         f->next_text = 0;
     }
 }
@@ -320,7 +335,6 @@ static int64_t pass_on(HtFtFollow *f)
             c->rate_ns /= 2;
         }
         p->data = f->look.bytes->data + t->at;
-        p->host_before = c->before;
         bytes += p->size;
         f->ops->piece(f->opaque, p);
     }
@@ -349,17 +363,19 @@ static uint64_t clock_now(HtFtFollow *f)
 
 static int collect(HtFtFollow *f, HtFtCpu *c)
 {
-    uint64_t newest_ns = c->newest_ns, begin = clock_now(f), end;
+    uint64_t newest_ns = c->newest_ns, before = c->before, end;
     guint first = f->look.taken->len, i;
-    int ret = ht_ft_cpu_collect(c, &f->look);
+    int ret;
 
+    c->look_begin = clock_now(f);
+    ret = ht_ft_cpu_collect(c, &f->look);
+    c->stats.errors += ret != 0;
     note_gaps(&f->look, newest_ns, first);
     end = clock_now(f);
     for (i = first; i < f->look.taken->len; i++) {
+        taken_at(f, i)->p.host_before = before;
         taken_at(f, i)->p.host_after = end;
     }
-    c->before = c->look_begin;
-    c->look_begin = begin;
     return ret;
 }
 
@@ -384,13 +400,16 @@ int64_t ht_ft_follow_look(HtFtFollow *f)
     grow(f);
     behind = g_new(bool, f->cpus);
     f->look.full = false;
-    for (n = 0; n < f->cpus && ret == 0; n++) {
+    for (n = 0; n < f->cpus; n++) {
+        int error;
+
         behind[n] = f->cpu[n].behind;
         if (f->look.full) {
             f->cpu[n].behind = true;
             continue;
         }
-        ret = collect(f, &f->cpu[n]);
+        error = collect(f, &f->cpu[n]);
+        ret = ret ? ret : error;
         moved |= f->cpu[n].moved;
         f->alive |= f->cpu[n].changed;
     }
@@ -401,7 +420,7 @@ int64_t ht_ft_follow_look(HtFtFollow *f)
         end_steps(f, epoch, segment);
     }
     if (moved || f->epoch != epoch) {
-        read_text(f, f->epoch != epoch);
+        read_text(f, f->epoch != epoch, moved);
     }
     bytes = pass_on(f);
     g_array_set_size(f->look.taken, 0);
@@ -438,10 +457,12 @@ HtFtStats ht_ft_follow_stats(const HtFtFollow *f, int cpu)
         sum.events += s->events;
         sum.bytes += s->bytes;
         sum.lost += s->lost;
-        sum.gaps += s->gaps;
+        sum.gaps += s->gaps + (f->cpu[n].lost && s->bytes);
+        sum.late += s->late;
         sum.retries += s->retries;
         sum.bad += s->bad;
         sum.discarded += s->discarded;
+        sum.errors += s->errors;
     }
     return sum;
 }

@@ -2,8 +2,8 @@
 /*
  * hypertrace: what the bytes of a Linux guest's trace events mean
  */
-#include "hypertrace/base.h"
 #include "hypertrace/ftrace-format.h"
+#include "text.h"
 
 struct HtFtFormats {
     char *text;                 /* ours; events point into it */
@@ -423,16 +423,14 @@ HtFtFormats *ht_ft_formats_parse(const char *text, size_t size,
                                  GError **error)
 {
     HtFtFormats *f;
+    char *copy = ht_text_copy(text, size, HT_FT_FORMATS_MAX, "event formats",
+                              error);
 
-    if (size > HT_FT_FORMATS_MAX) {
-        g_set_error(error, G_FILE_ERROR, G_FILE_ERROR_INVAL,
-                    "event formats of %zu bytes; at most %u are read", size,
-                    HT_FT_FORMATS_MAX);
+    if (!copy) {
         return NULL;
     }
     f = g_new0(HtFtFormats, 1);
-    f->text = g_malloc(size + 1);
-    memcpy(f->text, text, size);
+    f->text = copy;
     f->names = g_string_chunk_new(4096);
     f->events = g_array_new(false, false, sizeof(HtFtEvent));
     f->fields = g_ptr_array_new_with_free_func(g_free);

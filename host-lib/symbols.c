@@ -2,8 +2,8 @@
 /*
  * hypertrace: a guest kernel's symbols, from the text of /proc/kallsyms
  */
-#include "hypertrace/base.h"
 #include "hypertrace/symbols.h"
+#include "text.h"
 
 /* Kernels' own limit is 512. */
 #define NAME_MAX_BYTES  511
@@ -56,19 +56,16 @@ static int compare(const void *a, const void *b)
 
 HtSymbols *ht_symbols_parse(const char *text, size_t size, GError **error)
 {
-    char *p, *end, *nl;
+    char *p, *end, *nl, *copy;
     Symbol symbol;
     HtSymbols *s;
 
-    if (size > HT_SYMBOLS_MAX) {
-        g_set_error(error, G_FILE_ERROR, G_FILE_ERROR_INVAL,
-                    "symbols of %zu bytes; at most %u are read", size,
-                    HT_SYMBOLS_MAX);
+    copy = ht_text_copy(text, size, HT_SYMBOLS_MAX, "symbols", error);
+    if (!copy) {
         return NULL;
     }
     s = g_new0(HtSymbols, 1);
-    s->text = g_malloc(size + 1);
-    memcpy(s->text, text, size);
+    s->text = copy;
     s->text[size] = '\n';
     s->symbols = g_array_new(false, false, sizeof(Symbol));
     for (p = s->text, end = p + size; p < end; p = nl + 1) {

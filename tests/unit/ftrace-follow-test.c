@@ -290,13 +290,14 @@ static void look_at_step(void *opaque)
     }
 }
 
-static void test_steps(void)
+static void test_steps(gconstpointer relaxed)
 {
     uint64_t ns = SECOND;
     Test t;
     guint i;
 
     test_start(&t, HT_FT_LAYOUT_6_15, 1, 4, 4096);
+    ht_ft_follow_set_relaxed(t.f, relaxed);
     t.g.step = look_at_step;
     t.g.opaque = &t;
     for (i = 0; i < 20000; i++) {
@@ -308,8 +309,10 @@ static void test_steps(void)
     }
     t.g.step = NULL;
     ht_ft_follow_look(t.f);
+    ht_ft_follow_look(t.f);
     check_all(&t, 0);
     g_assert_cmpuint(t.seen[0].missing, ==, 0);
+    g_assert_cmpuint(t.seen[0].empty_gaps, ==, 0);
     test_end(&t);
 }
 
@@ -516,7 +519,9 @@ int main(int argc, char **argv)
     g_test_add_data_func("/follow/readers/seldom", GUINT_TO_POINTER(2000),
                          test_readers);
     g_test_add_func("/follow/reset", test_reset);
-    g_test_add_func("/follow/steps", test_steps);
+    g_test_add_data_func("/follow/steps/ordered", NULL, test_steps);
+    g_test_add_data_func("/follow/steps/relaxed", GUINT_TO_POINTER(1),
+                         test_steps);
     g_test_add_data_func("/follow/busy/some", GUINT_TO_POINTER(4), test_busy);
     g_test_add_data_func("/follow/busy/relaxed", GUINT_TO_POINTER(3),
                          test_busy);

@@ -131,7 +131,24 @@ static uint32_t next_at(const FtGuest *g, uint32_t at)
     return at + 1 < g->nr ? at + 1 : 1;
 }
 
-/* The page is full: mark the rest, and go to the next one. */
+/* The page before is written to its end, and the commit page moves on. */
+static void commit_full(FtGuest *g, uint32_t cpu)
+{
+    FgCpu *c = &g->cpu[cpu];
+
+    if (c->full) {
+        fg_put(g, fg_page(g, cpu, c->full_slot) + 8, c->full);
+        c->full = 0;
+        step(g);
+        put_commit(g, cpu);
+        step(g);
+    }
+}
+
+/*
+ * The page is full: mark the rest, go to the next one, and commit what there is
+ * so far.  Within an interrupt of another write that is left to the outer one.
+ */
 static void move_tail(FtGuest *g, uint32_t cpu)
 {
     FgCpu *c = &g->cpu[cpu];
@@ -165,6 +182,9 @@ static void move_tail(FtGuest *g, uint32_t cpu)
     step(g);
     c->at = next;
     c->write = 0;
+    if (c->seq % 4) {
+        commit_full(g, cpu);
+    }
 }
 
 static void put_bytes(FtGuest *g, uint64_t at, const uint32_t *words,
@@ -181,13 +201,7 @@ static void commit(FtGuest *g, uint32_t cpu)
     FgCpu *c = &g->cpu[cpu];
     uint32_t slot = fg_order(g, cpu, c->at);
 
-    if (c->full) {
-        fg_put(g, fg_page(g, cpu, c->full_slot) + 8, c->full);
-        c->full = 0;
-        step(g);
-        put_commit(g, cpu);
-        step(g);
-    }
+    commit_full(g, cpu);
     fg_put(g, fg_page(g, cpu, slot) + 8, c->write);
     step(g);
 }

@@ -28,6 +28,8 @@
 #define HT_FT_PIECE_LOST    1u
 /* Begins with a sub-buffer's first record */
 #define HT_FT_PIECE_BEGIN   2u
+/* The first one, and events before it were overwritten before the first look */
+#define HT_FT_PIECE_LATE    4u
 
 /**
  * HtFtPiece: records that were copied
@@ -89,19 +91,23 @@ typedef struct HtFtFollowOps {
  * @events: passed on
  * @bytes: of records passed on
  * @lost: estimated, in all gaps
- * @gaps: times that something was lost
+ * @gaps: times that something was lost, also behind the last piece
+ * @late: processors whose first events were overwritten before the first look
  * @retries: copies that the guest changed meanwhile
  * @bad: copies that were no records, or headers that were no ring's
  * @discarded: records that the kernel took back
+ * @errors: looks at a processor whose memory could not be read
  */
 typedef struct HtFtStats {
     uint64_t events;
     uint64_t bytes;
     uint64_t lost;
     uint64_t gaps;
+    uint64_t late;
     uint64_t retries;
     uint64_t bad;
     uint64_t discarded;
+    uint64_t errors;
 } HtFtStats;
 
 typedef struct HtFtFollow HtFtFollow;
@@ -137,7 +143,8 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(HtFtFollow, ht_ft_follow_free)
  * any more, look twice.
  *
  * Returns: bytes of records passed on, 0 if there was nothing new; -errno if
- * the memory cannot be read: what was read before that is passed on.
+ * there was nothing and memory of a processor cannot be read.  Others are
+ * followed nevertheless.
  */
 int64_t ht_ft_follow_look(HtFtFollow *f);
 

@@ -26,9 +26,11 @@
  *        What it leaves out is never read.
  * @opaque: for the two
  *
- * An aligned unit of 8 bytes is read at once, and later calls read later:
- * both are so for pread() and process_vm_readv() between x86 processors, and
- * fences are put between calls for others.
+ * Later calls read later: so it is for pread() and process_vm_readv() between
+ * x86 processors, and fences are put between calls for others.  An aligned
+ * unit of 8 bytes should be read at once; no architecture promises that of a
+ * copy.  An address or a time stamp of which one half is older is taken for
+ * another one: for a loss at worst.
  */
 typedef struct HtFtMem {
     uint64_t size;

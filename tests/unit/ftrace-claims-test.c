@@ -1,0 +1,305 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Following a ring: what is said about the events: when on the host's clock
+ * they were committed, to which boot they belong, and what is missing
+ */
+#include "hypertrace/ftrace-follow.h"
+#include "ftrace-guest.h"
+
+#define SECOND UINT64_C(1000000000)
+#define AT     4096
+
+typedef struct Test {
+    FtGuest g;
+    HtFtMem mem;
+    HtFtMem inner;              /* without faults */
+    uint64_t bad_at;            /* this cannot be read; 0: all can */
+    HtFtFollow *f;
+    uint64_t clock;             /* the host's */
+    uint64_t committed;         /* of what was written last */
+    uint64_t from;              /* from that event on; 0: nothing is checked */
+    uint64_t events;
+    uint64_t dated;             /* events that have a date */
+    uint32_t flags;             /* of the first piece */
+    uint32_t epoch;
+    uint64_t text;              /* of the last piece */
+} Test;
+
+/* No event but the first of a piece was committed before host_before. */
+static void take(void *opaque, const HtFtPiece *p)
+{
+    Test *t = opaque;
+    HtFtRecord r;
+    HtFtIter it;
+    uint32_t n = 0;
+
+    t->flags = t->events ? t->flags : p->flags;
+    ht_ft_iter_init(&it, p->data, p->size, 0, p->base_ns);
+    while (ht_ft_iter_next(&it, &r) == HT_FT_EVENT) {
+        uint64_t seq;
+
+        g_assert_true(fg_check(r.data, r.size, &seq));
+        if (n++ && t->from) {
+            g_assert_cmpuint(p->host_before, <=,
+                             seq >= t->from ? t->committed : 0);
+            t->dated += p->host_before != 0;
+        }
+        t->events++;
+    }
+    g_assert_cmpuint(p->host_after, >=, t->committed);
+    t->epoch = p->epoch;
+}
+
+static uint64_t host_clock(void *opaque)
+{
+    return ((Test *)opaque)->clock;
+}
+
+static const HtFtFollowOps ops = { .piece = take, .now = host_clock };
+
+static int faulty_read(void *opaque, uint64_t offset, void *buf, size_t len)
+{
+    Test *t = opaque;
+
+    if (t->bad_at && offset <= t->bad_at && t->bad_at - offset < len) {
+        return -EIO;
+    }
+    return t->inner.read(t->inner.opaque, offset, buf, len);
+}
+
+static void follow(Test *t)
+{
+    t->f = ht_ft_follow_new(&t->mem, ht_ft_ring_at(&t->mem, AT, NULL), &ops,
+                            t);
+    ht_ft_follow_set_relaxed(t->f, false);
+}
+
+static void test_start(Test *t, uint32_t cpus, uint32_t nr)
+{
+    *t = (Test) {
+        .g = { .layout = HT_FT_LAYOUT_6_11, .cpus = cpus, .nr = nr,
+               .subbuf = 4096, .offset = AT },
+        .clock = SECOND,
+    };
+    fg_init(&t->g);
+    t->inner = fg_mem_read(&t->g);
+    t->mem = (HtFtMem) { .size = t->inner.size, .read = faulty_read,
+                         .opaque = t };
+    follow(t);
+}
+
+static void test_end(Test *t)
+{
+    ht_ft_follow_free(t->f);
+    fg_clear(&t->g);
+}
+
+/* A look 10 ms after the one before */
+static int64_t look(Test *t)
+{
+    t->clock += 10000000;
+    return ht_ft_follow_look(t->f);
+}
+
+/* What one look leaves is older than the next one's predecessor. */
+static void test_before_full(void)
+{
+    uint64_t ns = SECOND, looks = 0, bytes = 0;
+    uint32_t i;
+    Test t;
+
+    /* more than one look takes */
+    test_start(&t, 1, HT_FT_LOOK_MAX / 3000);
+    for (i = 0; bytes < (HT_FT_LOOK_MAX + HT_FT_LOOK_MAX / 64); i++) {
+        fg_event(&t.g, 0, ns += 1000, 300);
+        bytes += 1224;
+    }
+    t.from = t.g.cpu[0].seq;
+    do {
+        look(&t);
+        looks++;
+    } while (ht_ft_follow_more(t.f));
+    g_assert_cmpuint(looks, >, 1);
+    g_assert_cmpuint(t.events, ==, t.g.cpu[0].seq);
+    /* from now on it is known */
+    t.clock += SECOND;
+    t.committed = t.clock;
+    for (i = 0; i < 10; i++) {
+        fg_event(&t.g, 0, ns += 1000, 3);
+    }
+    look(&t);
+    g_assert_cmpuint(t.dated, >=, 5);
+    test_end(&t);
+}
+
+/* A host that keeps no order passes on a look late. */
+static void test_before_relaxed(void)
+{
+    uint64_t ns = SECOND;
+    uint32_t i, k;
+    Test t;
+
+    test_start(&t, 1, 8);
+    ht_ft_follow_set_relaxed(t.f, true);
+    t.from = 1;
+    fg_event(&t.g, 0, ns, 3);
+    for (i = 0; i < 200; i++) {
+        look(&t);
+        look(&t);
+        t.clock += 1000;
+        t.committed = t.clock;
+        for (k = 0; k < 30; k++) {
+            fg_event(&t.g, 0, ns += 1000, 3);
+        }
+        t.clock += 1000;
+    }
+    look(&t);
+    look(&t);
+    g_assert_cmpuint(t.events, ==, 200 * 30 + 1);
+    g_assert_cmpuint(t.dated, >, 200 * 25);
+    test_end(&t);
+}
+
+/* A page that cannot be read is no reason to leave other processors alone. */
+static void test_unreadable(void)
+{
+    uint64_t ns = SECOND;
+    uint32_t i;
+    Test t;
+
+    test_start(&t, 3, 8);
+    for (i = 0; i < 30; i++) {
+        fg_event(&t.g, i % 3, ns += 1000, 3);
+    }
+    t.bad_at = fg_page(&t.g, 1, 1) + 8;
+    g_assert_cmpint(look(&t), >, 0);
+    g_assert_cmpint(look(&t), ==, -EIO);
+    g_assert_cmpuint(ht_ft_follow_stats(t.f, 0).events, ==, 10);
+    g_assert_cmpuint(ht_ft_follow_stats(t.f, 1).events, ==, 0);
+    g_assert_cmpuint(ht_ft_follow_stats(t.f, 2).events, ==, 10);
+    g_assert_cmpuint(ht_ft_follow_stats(t.f, -1).errors, ==, 2);
+    t.bad_at = 0;
+    look(&t);
+    g_assert_cmpuint(ht_ft_follow_stats(t.f, 1).events, ==, 10);
+    test_end(&t);
+}
+
+/* A vCPU that did not run for a while commits late: no other boot */
+static void test_late_commit(void)
+{
+    uint64_t ns = 50 * SECOND, late, text;
+    uint32_t i;
+    Test t;
+
+    test_start(&t, 2, 8);
+    for (i = 0; i < 10; i++) {
+        fg_event(&t.g, i % 2, ns += 1000, 3);
+    }
+    look(&t);
+    late = ns + 1000;
+    for (i = 0; i < 700; i++) {
+        fg_event(&t.g, 0, ns += 1000000, 3);
+        look(&t);
+    }
+    text = ht_ft_follow_text(t.f);
+    fg_event(&t.g, 1, late, 3);
+    look(&t);
+    g_assert_cmpuint(ht_ft_follow_epoch(t.f), ==, 0);
+    g_assert_cmphex(ht_ft_follow_text(t.f), ==, text);
+    g_assert_cmpuint(t.events, ==, 711);
+    test_end(&t);
+}
+
+/*
+ * A snapshot that is loaded, or a boot without KASLR: the clock goes back, and
+ * the header, which is as it was, holds.  With KASLR it is an older kernel's.
+ */
+static void test_text(gconstpointer kaslr)
+{
+    uint64_t ns = 50 * SECOND, text;
+    uint32_t i;
+    Test t;
+
+    test_start(&t, 2, 8);
+    for (i = 0; i < 10; i++) {
+        fg_event(&t.g, i % 2, ns += 1000, 3);
+    }
+    look(&t);
+    text = ht_ft_follow_text(t.f);
+    g_assert_cmphex(text, !=, 0);
+    for (i = 0; i < 2; i++) {
+        fg_boot(&t.g, i, true, t.g.va + (kaslr ? 0x40000000 : 0));
+    }
+    ns = 3 * SECOND;
+    for (i = 0; i < 10; i++) {
+        fg_event(&t.g, i % 2, ns += 1000, 3);
+    }
+    look(&t);
+    g_assert_cmpuint(ht_ft_follow_epoch(t.f), ==, 1);
+    g_assert_cmphex(ht_ft_follow_text(t.f), ==, kaslr ? 0 : text);
+    test_end(&t);
+}
+
+/* The ring has gone round before anybody looked. */
+static void test_late(void)
+{
+    uint64_t ns = SECOND;
+    Test t;
+
+    test_start(&t, 2, 8);
+    while (t.g.cpu[0].overrun == 0) {
+        /* full, but nothing is lost yet: the first look has it all */
+        ht_ft_follow_free(t.f);
+        follow(&t);
+        t.events = 0;
+        look(&t);
+        g_assert_cmpuint(t.flags & (HT_FT_PIECE_LATE | HT_FT_PIECE_LOST), ==,
+                         0);
+        g_assert_cmpuint(ht_ft_follow_stats(t.f, -1).late, ==, 0);
+        fg_event(&t.g, 0, ns += 1000, 100);
+    }
+    ht_ft_follow_free(t.f);
+    follow(&t);
+    t.events = 0;
+    look(&t);
+    g_assert_cmpuint(t.flags & HT_FT_PIECE_LATE, !=, 0);
+    g_assert_cmpuint(ht_ft_follow_stats(t.f, -1).late, ==, 1);
+    g_assert_cmpuint(ht_ft_follow_stats(t.f, -1).gaps, ==, 0);
+    test_end(&t);
+}
+
+/* What is lost at the end is a gap, though nothing comes behind it. */
+static void test_lost_at_end(void)
+{
+    uint64_t ns = SECOND;
+    uint32_t i;
+    Test t;
+
+    test_start(&t, 1, 8);
+    for (i = 0; i < 10; i++) {
+        fg_event(&t.g, 0, ns += 1000, 3);
+    }
+    look(&t);
+    g_assert_cmpuint(ht_ft_follow_stats(t.f, -1).gaps, ==, 0);
+    /* committed, but no records */
+    fg_put(&t.g, fg_page(&t.g, 0, 1) + 8, 4090);
+    look(&t);
+    g_assert_cmpuint(ht_ft_follow_stats(t.f, -1).gaps, ==, 1);
+    g_assert_cmpuint(ht_ft_follow_stats(t.f, -1).bad, >, 0);
+    test_end(&t);
+}
+
+int main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/claims/before/full", test_before_full);
+    g_test_add_func("/claims/before/relaxed", test_before_relaxed);
+    g_test_add_func("/claims/unreadable", test_unreadable);
+    g_test_add_func("/claims/late-commit", test_late_commit);
+    g_test_add_data_func("/claims/text/same", NULL, test_text);
+    g_test_add_data_func("/claims/text/kaslr", GUINT_TO_POINTER(1),
+                         test_text);
+    g_test_add_func("/claims/late", test_late);
+    g_test_add_func("/claims/lost-at-end", test_lost_at_end);
+    return g_test_run();
+}
