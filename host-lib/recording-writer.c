@@ -16,7 +16,8 @@
 #define KEEP_BYTES (1u << 20)
 
 typedef struct CpuFile {
-    int fd;                     /* -1: not made yet */
+    bool made;
+    int fd;                     /* -1: is opened each time */
     bool failed;
     GByteArray *kept;
 } CpuFile;
@@ -160,8 +161,12 @@ static bool cpu_flush(HtRecWriter *w, guint cpu, GError **error)
         return !c->failed;
     }
     name = g_strdup_printf("cpu%u", cpu);
-    if (c->fd < 0) {
+    if (!c->made) {
         c->fd = make_file(w, name, O_APPEND);
+        c->made = c->fd >= 0;
+    } else if (c->fd < 0) {
+        c->fd = openat(w->dir_fd, name, O_WRONLY | O_APPEND | O_NOFOLLOW |
+                       O_CLOEXEC);
     }
     if (c->fd < 0 || !write_all(c->fd, c->kept->data, c->kept->len)) {
         /* Behind a piece that is cut off nothing would be found. */
@@ -169,6 +174,10 @@ static bool cpu_flush(HtRecWriter *w, guint cpu, GError **error)
         fail(error, errno, "write", w->dir, name);
     }
     g_byte_array_set_size(c->kept, 0);
+    if (c->fd >= 0 && cpu >= HT_REC_OPEN_MAX) {
+        close(c->fd);
+        c->fd = -1;
+    }
     return !c->failed;
 }
 

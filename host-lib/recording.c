@@ -5,7 +5,9 @@
  * Of each processor one piece is in memory.  What a file says is not trusted:
  * it may have been cut off, and its records are a guest's.
  */
+#include "hypertrace/ftrace-format.h"
 #include "hypertrace/recording.h"
+#include "hypertrace/symbols.h"
 
 /* Larger than any sub-buffer */
 #define PIECE_MAX 65536u
@@ -15,7 +17,8 @@
 /* A processor's file */
 typedef struct Stream {
     char *path;
-    int fd;                     /* -1: no such file */
+    bool exists;
+    int fd;                     /* -1: is opened each time */
     uint64_t offset;            /* of the file: where the buffer ends */
     uint8_t *buffer;
     size_t pos, end;            /* of the buffer: what is not used yet */
@@ -43,15 +46,81 @@ struct HtRecording {
     uint64_t damaged;
 };
 
-static void read_text(HtRecording *r, const char *name, char **text,
-                      size_t *size)
+static void fail(GError **error, const char *path, int code)
 {
-    g_autofree char *path = g_build_filename(r->dir, name, NULL);
+    g_set_error(error, G_FILE_ERROR, g_file_error_from_errno(code),
+                "cannot read %s: %s", path, g_strerror(code));
+}
 
-    if (!g_file_get_contents(path, text, size, NULL)) {
-        *text = NULL;
-        *size = 0;
+/*
+ * Open a file of a recording, which is not trusted: what has no end, or waits
+ * for somebody, is no file.  Returns -1, without @error if there is none.
+ */
+static int open_file(const char *path, struct stat *st, GError **error)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+
+    if (fd < 0) {
+        if (errno != ENOENT) {
+            fail(error, path, errno);
+        }
+        return -1;
     }
+    if (fstat(fd, st) || !S_ISREG(st->st_mode)) {
+        g_set_error(error, G_FILE_ERROR, G_FILE_ERROR_INVAL,
+                    "cannot read %s: it is no regular file", path);
+        close(fd);
+        return -1;
+    }
+    return fd;
+}
+
+/* Read a text of @max bytes at most; *text stays NULL if there is none. */
+static bool read_text(const char *dir, const char *name, size_t max,
+                      char **text, size_t *size, GError **error)
+{
+    g_autofree char *path = g_build_filename(dir, name, NULL);
+    g_autoptr(GError) local = NULL;
+    struct stat st;
+    size_t end = 0;
+    int fd = open_file(path, &st, &local);
+
+    if (fd < 0) {
+        if (local) {
+            g_propagate_error(error, g_steal_pointer(&local));
+            return false;
+        }
+        return true;
+    }
+    if (st.st_size > (off_t)max) {
+        g_set_error(error, G_FILE_ERROR, G_FILE_ERROR_INVAL,
+                    "cannot read %s: it has %" PRId64 " bytes; at most %zu "
+                    "are read", path, (int64_t)st.st_size, max);
+        close(fd);
+        return false;
+    }
+    *text = g_malloc(st.st_size + 1);
+    while (end < (size_t)st.st_size) {
+        ssize_t n = read(fd, *text + end, st.st_size - end);
+
+        if (n < 0 && errno == EINTR) {
+            continue;
+        }
+        if (n < 0) {
+            fail(error, path, errno);
+            g_clear_pointer(text, g_free);
+            close(fd);
+            return false;
+        }
+        if (n == 0) {
+            break;
+        }
+        end += n;
+    }
+    close(fd);
+    (*text)[end] = 0;
+    *size = end;
+    return true;
 }
 
 /* One more than the highest N of the files cpuN */
@@ -73,49 +142,90 @@ static uint32_t count_cpus(const char *dir)
     return cpus;
 }
 
-HtRecording *ht_rec_open(const char *dir, GError **error)
+static GKeyFile *read_info(const char *dir, GError **error)
 {
     g_autoptr(GKeyFile) keys = g_key_file_new();
-    g_autofree char *info = g_build_filename(dir, "info", NULL);
     g_autoptr(GError) local = NULL;
-    HtRecording *r;
+    g_autofree char *text = NULL;
+    size_t size;
     int version;
-    uint32_t i;
 
-    if (!g_key_file_load_from_file(keys, info, G_KEY_FILE_NONE, &local)) {
-        g_set_error(error, local->domain, local->code,
-                    "%s is no recording: %s: %s", dir, info, local->message);
+    if (!read_text(dir, "info", HT_REC_INFO_MAX, &text, &size, &local) ||
+        !text || !g_key_file_load_from_data(keys, text, size, G_KEY_FILE_NONE,
+                                            &local)) {
+        g_set_error(error, G_FILE_ERROR, G_FILE_ERROR_INVAL,
+                    "%s is no recording: %s", dir,
+                    local ? local->message : "it has no file \"info\"");
         return NULL;
     }
     version = g_key_file_get_integer(keys, "recording", "version", NULL);
     if (version != HT_REC_VERSION) {
         g_set_error(error, G_KEY_FILE_ERROR, G_KEY_FILE_ERROR_INVALID_VALUE,
-                    "%s: version %d in [recording], this program reads %d",
-                    info, version, HT_REC_VERSION);
+                    "%s/info: version %d in [recording], this program reads "
+                    "%d", dir, version, HT_REC_VERSION);
         return NULL;
     }
-    r = g_new0(HtRecording, 1);
-    r->dir = g_strdup(dir);
-    r->info.keys = g_steal_pointer(&keys);
-    r->info.cpus = count_cpus(dir);
-    r->info.subbuf_size = g_key_file_get_integer(r->info.keys, "guest",
-                                                 "page-size", NULL);
-    if (r->info.subbuf_size < 4096 || r->info.subbuf_size > PIECE_MAX) {
-        r->info.subbuf_size = 4096;
-    }
-    read_text(r, "formats", &r->info.formats, &r->info.formats_size);
-    read_text(r, "kallsyms", &r->info.kallsyms, &r->info.kallsyms_size);
-    r->streams = g_new0(Stream, r->info.cpus);
-    r->heap = g_new0(uint32_t, r->info.cpus);
+    return g_steal_pointer(&keys);
+}
+
+static bool open_streams(HtRecording *r, GError **error)
+{
+    g_autoptr(GError) local = NULL;
+    struct stat st;
+    uint32_t i;
+
     for (i = 0; i < r->info.cpus; i++) {
         Stream *s = &r->streams[i];
 
-        s->path = g_strdup_printf("%s/cpu%u", dir, i);
-        s->fd = open(s->path, O_RDONLY | O_CLOEXEC);
-        s->ended = s->fd < 0;
-        s->buffer = s->ended ? NULL : g_malloc(BUFFER_SIZE);
+        s->path = g_strdup_printf("%s/cpu%u", r->dir, i);
+        s->fd = open_file(s->path, &st, &local);
+        if (local) {
+            g_propagate_error(error, g_steal_pointer(&local));
+            return false;
+        }
+        s->exists = s->fd >= 0;
+        s->ended = !s->exists;
+        s->buffer = s->exists ? g_malloc(BUFFER_SIZE) : NULL;
+        if (s->exists && i >= HT_REC_OPEN_MAX) {
+            close(s->fd);
+            s->fd = -1;
+        }
     }
-    return r;
+    return true;
+}
+
+HtRecording *ht_rec_open(const char *dir, GError **error)
+{
+    g_autoptr(HtRecording) r = NULL;
+    GKeyFile *keys = read_info(dir, error);
+    uint32_t i, cpus;
+
+    if (!keys) {
+        return NULL;
+    }
+    cpus = count_cpus(dir);
+    r = g_new0(HtRecording, 1);
+    r->dir = g_strdup(dir);
+    r->info.keys = keys;
+    r->info.cpus = cpus;
+    r->info.subbuf_size = g_key_file_get_integer(keys, "guest", "page-size",
+                                                 NULL);
+    if (r->info.subbuf_size < 4096 || r->info.subbuf_size > PIECE_MAX) {
+        r->info.subbuf_size = 4096;
+    }
+    r->heap = g_new0(uint32_t, cpus);
+    r->streams = g_new0(Stream, cpus);
+    for (i = 0; i < cpus; i++) {
+        r->streams[i].fd = -1;
+    }
+    if (!read_text(dir, "formats", HT_FT_FORMATS_MAX, &r->info.formats,
+                   &r->info.formats_size, error) ||
+        !read_text(dir, "kallsyms", HT_SYMBOLS_MAX, &r->info.kallsyms,
+                   &r->info.kallsyms_size, error) ||
+        !open_streams(r, error)) {
+        return NULL;
+    }
+    return g_steal_pointer(&r);
 }
 
 void ht_rec_close(HtRecording *r)
@@ -163,7 +273,7 @@ void ht_rec_rewind(HtRecording *r)
 
         s->offset = 0;
         s->pos = s->end = 0;
-        s->ended = s->fd < 0;
+        s->ended = !s->exists;
         s->last_ns = 0;
         s->ahead = false;
         s->lost = false;
@@ -172,6 +282,20 @@ void ht_rec_rewind(HtRecording *r)
     }
     r->merging = false;
     r->damaged = 0;
+}
+
+/* As pread(), to the buffer's end */
+static ssize_t stream_read(Stream *s)
+{
+    struct stat st;
+    int fd = s->fd >= 0 ? s->fd : open_file(s->path, &st, NULL);
+    ssize_t n = fd < 0 ? -1 : pread(fd, s->buffer + s->end,
+                                    BUFFER_SIZE - s->end, s->offset);
+
+    if (fd != s->fd) {
+        close(fd);
+    }
+    return n;
 }
 
 /* Have @need bytes in the buffer; false at the end of the file */
@@ -184,8 +308,7 @@ static bool stream_fill(Stream *s, size_t need)
     s->end -= s->pos;
     s->pos = 0;
     while (s->end < need) {
-        ssize_t n = pread(s->fd, s->buffer + s->end, BUFFER_SIZE - s->end,
-                          s->offset);
+        ssize_t n = stream_read(s);
 
         if (n < 0 && errno == EINTR) {
             continue;

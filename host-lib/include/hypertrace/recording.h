@@ -18,6 +18,12 @@
 
 #define HT_REC_VERSION 1
 
+/* The most that is read of "info" */
+#define HT_REC_INFO_MAX (4u << 20)
+
+/* Of more processors' files some are opened each time that they are used. */
+#define HT_REC_OPEN_MAX 256u
+
 /**
  * HtRecPieceHeader: before the records of a piece, little-endian
  * @magic: HT_REC_MAGIC
@@ -187,7 +193,9 @@ typedef struct HtRecording HtRecording;
  * @dir: its directory
  * @error: set on failure
  *
- * One that is being written can be read: what is there so far.
+ * One that is being written can be read: what is there so far.  A file that
+ * cannot be read, is none (a FIFO, a device) or is too large, is an error; one
+ * that is not there was not written.
  */
 HtRecording *ht_rec_open(const char *dir, GError **error);
 
