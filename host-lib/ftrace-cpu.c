@@ -582,5 +582,6 @@ int ht_ft_cpu_collect(HtFtCpu *c, HtFtLook *look)
     if (walk == WALK_DONE && w.begun) {
         c->before = begin;
     }
+    c->stats.errors += walk == WALK_ERROR;
     return walk == WALK_ERROR ? -EIO : 0;
 }

@@ -369,7 +369,6 @@ static int collect(HtFtFollow *f, HtFtCpu *c)
 
     c->look_begin = clock_now(f);
     ret = ht_ft_cpu_collect(c, &f->look);
-    c->stats.errors += ret != 0;
     note_gaps(&f->look, newest_ns, first);
     end = clock_now(f);
     for (i = first; i < f->look.taken->len; i++) {

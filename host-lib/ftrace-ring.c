@@ -255,6 +255,24 @@ bool ht_ft_ring_grow(const HtFtMem *mem, HtFtRing *ring)
     return ring->cpus != cpus;
 }
 
+/* What the size of the header says, with the other one's (6.15) */
+static bool header_is(const HtFtRing *ring, uint32_t sizes)
+{
+    return ring->layout == HT_FT_LAYOUT_6_11 ? sizes == HEADER_6_11 :
+           sizes == (ring->line_size | HEADER_6_15 << 16);
+}
+
+bool ht_ft_ring_is_there(const HtFtMem *mem, const HtFtRing *ring)
+{
+    uint32_t h[2], sub[2];
+
+    return !ht_ft_mem_read(mem, ring->offset, h, sizeof(h)) &&
+           !ht_ft_mem_read(mem, ring->cpu[0].meta + 24, sub, sizeof(sub)) &&
+           ht_le32(h[0]) == MAGIC && header_is(ring, ht_le32(h[1])) &&
+           ht_le32(sub[0]) == ring->subbuf_size &&
+           ht_le32(sub[1]) == ring->subbufs;
+}
+
 HtFtRing *ht_ft_ring_at(const HtFtMem *mem, uint64_t offset,
                         const char **why)
 {

@@ -55,7 +55,8 @@ _hypertrace() {
         return
         ;;
     --from|--to|--event|--cpu|--task|--boot|--rows|-n|--slowest|--key|-k|\
-    --worst|--log|--function|--depth|-d|--events|-e|--size|-s|--pid|-p|--poll-us)
+    --worst|--log|--function|--depth|-d|--events|-e|--size|-s|--pid|-p|--poll-us|\
+    --max-size)
         return
         ;;
     esac

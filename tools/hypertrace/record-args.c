@@ -427,14 +427,18 @@ static char *merge_append(const char *append, const char *words)
            g_strdup(words);
 }
 
-static bool has_ring(const char *append)
+/* Sets @at to its address where that is given, not the name of a region. */
+static bool has_ring(const char *append, uint64_t *at)
 {
     const char *p = append;
 
     while ((p = strstr(p, "trace_instance=")) != NULL) {
         size_t len = strcspn(p, " ");
+        const char *place = memchr(p, '@', len);
 
-        if (memchr(p, '@', len)) {
+        if (place) {
+            *at = g_ascii_isdigit(place[1]) ?
+                g_ascii_strtoull(place + 1, NULL, 0) : 0;
             return true;
         }
         p += len;
@@ -463,7 +467,7 @@ static bool plan_words(HtRecordPlan *p, const Args *a,
     if (!check_events(events, error)) {
         return false;
     }
-    if (a->kernel && has_ring(append)) {
+    if (a->kernel && has_ring(append, &p->ring_at)) {
         return true;
     }
     p->words = g_strdup_printf("reserve_mem=%" PRIu64 "M:2M:ht "

@@ -52,6 +52,8 @@ typedef struct HtRecordOptions {
  * @argv: QEMU's arguments, ends with NULL
  * @words: what is or should be on the kernel's command line; NULL if there is
  *         a ring already
+ * @ring_at: the guest's address of a ring that is there already; 0 if that
+ *           was not given
  * @memory: how it is read
  * @why: why not by a better way; NULL for the best one
  * @bytes: of the memfd that QEMU has to inherit; or 0
@@ -63,6 +65,7 @@ typedef struct HtRecordOptions {
 typedef struct HtRecordPlan {
     char **argv;
     char *words;
+    uint64_t ring_at;
     HtRecordMemory memory;
     const char *why;
     uint64_t bytes;

@@ -33,6 +33,7 @@ typedef struct Run {
     pid_t pid;
     bool child;
     bool tty;
+    bool stopped;               /* the recording, not QEMU */
     uint64_t started;
     uint64_t scanned;
 } Run;
@@ -187,12 +188,27 @@ static bool has_ended(Run *run, int *status)
     return ht_process_ended(run->process);
 }
 
-static void follow(Run *run, int *status, GError **error)
+/* One look; whatever comes of it, QEMU goes on. */
+static void look(Run *run)
+{
+    g_autoptr(GError) error = NULL;
+
+    find_sources(run);
+    if (!ht_session_look(run->session, &error)) {
+        if (run->tty) {
+            fputs("\r\033[K", stderr);
+        }
+        ht_error("%s", error->message);
+        ht_session_stop(run->session, error->message);
+        run->stopped = true;
+    }
+}
+
+static void follow(Run *run, int *status)
 {
     uint32_t us = run->r->poll_us;
     struct timespec pause = { us / 1000000, us % 1000000 * 1000 };
     uint64_t shown = now_ns();
-    bool writing = true;
 
     while (!has_ended(run, status)) {
         uint64_t t = now_ns();
@@ -205,19 +221,49 @@ static void follow(Run *run, int *status, GError **error)
             got_signal = 0;
             kill(run->pid, sig);
         }
-        if (writing) {
-            find_sources(run);
-            writing = ht_session_look(run->session, error);
+        if (!run->stopped) {
+            look(run);
         }
-        if (run->tty && t - shown >= STATUS_NS) {
+        if (run->tty && !run->stopped && t - shown >= STATUS_NS) {
             show_status(run, t - shown);
             shown = t;
         }
-        nanosleep(&pause, NULL);
+        if (run->stopped || !ht_session_more(run->session)) {
+            nanosleep(&pause, NULL);
+        }
     }
     if (run->tty) {
         fputs("\r\033[K", stderr);
     }
+}
+
+static void tell_losses(const HtSessionStats *n, bool stopped)
+{
+    const char *next = "";
+
+    if (n->gaps) {
+        fprintf(stderr, "about %" PRIu64 " lost in %" PRIu64 " gap%s: try a "
+                "larger --size or fewer --events", n->lost, n->gaps,
+                n->gaps == 1 ? "" : "s");
+        next = "; ";
+    }
+    if (n->late) {
+        fprintf(stderr, "%sthe first ones of %" PRIu64 " processor%s were "
+                "overwritten before they could be read", next, n->late,
+                n->late == 1 ? "" : "s");
+        next = "; ";
+    }
+    if (n->errors) {
+        fprintf(stderr, "%sthe memory could not be read %" PRIu64 " time%s",
+                next, n->errors, n->errors == 1 ? "" : "s");
+        next = "; ";
+    }
+    if (stopped) {
+        fprintf(stderr, "%sthe rest is missing", next);
+    } else if (!*next) {
+        fputs("none lost", stderr);
+    }
+    fputc('\n', stderr);
 }
 
 static void summary(const Run *run)
@@ -234,13 +280,7 @@ static void summary(const Run *run)
     } else if (!run->r->quiet) {
         fprintf(stderr, "hypertrace record: %" PRIu64 " events, %.1f MB in "
                 "%s; ", n.events, n.bytes / 1e6, run->r->dir);
-        if (n.gaps) {
-            fprintf(stderr, "about %" PRIu64 " lost in %" PRIu64 " gap%s: "
-                    "try a larger --size or fewer --events\n", n.lost,
-                    n.gaps, n.gaps == 1 ? "" : "s");
-        } else {
-            fputs("none lost\n", stderr);
-        }
+        tell_losses(&n, run->stopped);
     }
 }
 
@@ -283,14 +323,12 @@ static int record_all(Run *run)
     g_autofree char *end = NULL;
     int status;
 
-    follow(run, &status, &error);
+    follow(run, &status);
     end = describe_end(run, status);
-    if (!error) {
-        ht_session_finish(run->session, end, &error);
-    }
-    if (error) {
-        /* the guest goes on, and what was recorded can be read */
+    if (!run->stopped && !ht_session_finish(run->session, end, &error)) {
         ht_error("%s", error->message);
+        ht_session_stop(run->session, error->message);
+        run->stopped = true;
     }
     summary(run);
     return exit_status(run, status);

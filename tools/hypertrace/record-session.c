@@ -2,22 +2,30 @@
 /*
  * hypertrace record: from a guest's memory into a recording
  */
-#include <string.h>
-#include <sys/utsname.h>
-#include <time.h>
-
 #include "hypertrace/base.h"
 #include "hypertrace/ftrace-follow.h"
 #include "hypertrace/recording.h"
-#include "hypertrace/symbols.h"
+#include "record-info.h"
 #include "record-session.h"
 
 /* Places to look at in a go: 64 MiB and more take one. */
 #define SEARCH_LOOKS    4096
 /* A guest that was reset may have its ring elsewhere. */
 #define SEARCH_AGAIN_NS UINT64_C(1000000000)
-/* More are no boots but somebody's game. */
+/* At once; more are no boots but somebody's game. */
 #define RINGS_MAX       16
+/* A ring has so much time to show that it is one before others get its place */
+#define CHANCE_NS       UINT64_C(500000000)
+/*
+ * A kernel that took so long has its ring where no one of ours is: looked for
+ * everywhere, a bit in each look, and as much as 16 GiB at the end.
+ */
+#define ANYWHERE_NS     UINT64_C(3000000000)
+#define ANYWHERE_LOOKS  256
+#define ANYWHERE_LAST   (UINT64_C(4) << 20)
+/* The last one stands for all that follow. */
+#define BOOTS_MAX       4096
+#define INFO_NS         UINT64_C(1000000000)
 
 /* A ring that was found */
 typedef struct Ring {
@@ -27,12 +35,16 @@ typedef struct Ring {
     HtFtFollow *follow;
     uint32_t epoch_base;        /* boots that older rings had */
     bool taken;                 /* goes into the recording */
+    uint64_t since;             /* when it was found */
+    uint64_t newest_ns;         /* the guest's clock at its last event */
 } Ring;
 
 /* One memory and the search in it */
 typedef struct Place {
     const HtFtMem *mem;
     HtFtSearch search;
+    HtFtSearch anywhere;
+    unsigned turn;
 } Place;
 
 struct HtSession {
@@ -41,43 +53,77 @@ struct HtSession {
     const HtKernel *kernel;
     GPtrArray *places;
     GPtrArray *rings;
+    uint64_t (*now)(void);
+    uint64_t started;
     uint64_t next_search;
+    uint64_t max_bytes;
+    uint64_t ring_at;
     uint32_t cpus;              /* in info */
     uint32_t epochs;            /* boots with an address in info */
+    bool info_changed;
+    uint64_t next_info;         /* not written before */
+    bool more;
+    HtFtStats past;             /* of rings that are gone */
     GError *error;
 };
 
-static uint64_t clock_ns(clockid_t id)
+static uint64_t monotonic_ns(void)
 {
-    struct timespec t;
-
-    clock_gettime(id, &t);
-    return (uint64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+    return g_get_monotonic_time() * UINT64_C(1000);
 }
 
 static uint64_t now(void *opaque)
 {
-    return clock_ns(CLOCK_MONOTONIC);
+    return ((Ring *)opaque)->session->now();
+}
+
+/* Does it fit?  Else the recording ends here. */
+static bool has_room(HtSession *s, const HtFtPiece *p)
+{
+    if (s->max_bytes - ht_rec_writer_bytes(s->writer) >=
+        sizeof(HtRecPieceHeader) + p->size) {
+        return true;
+    }
+    g_set_error(&s->error, G_FILE_ERROR, G_FILE_ERROR_NOSPC, "the recording "
+                "has the size that it may have (--max-size, %" PRIu64 " MiB): "
+                "the guest goes on, but nothing more is recorded",
+                s->max_bytes >> 20);
+    return false;
 }
 
 static void piece(void *opaque, const HtFtPiece *p)
 {
     Ring *ring = opaque;
+    HtSession *s = ring->session;
     HtFtPiece of_all = *p;
 
-    if (ring->taken && !ring->session->error) {
-        of_all.epoch += ring->epoch_base;
-        ht_rec_writer_piece(ring->session->writer, &of_all,
-                            &ring->session->error);
+    ring->newest_ns = p->end_ns;
+    if (ring->taken && !s->error && has_room(s, p)) {
+        of_all.epoch = MIN(ring->epoch_base + p->epoch, BOOTS_MAX - 1);
+        ht_rec_writer_piece(s->writer, &of_all, &s->error);
     }
 }
 
 static const HtFtFollowOps follow_ops = { .piece = piece, .now = now };
 
+static void add_stats(HtFtStats *sum, const Ring *ring)
+{
+    HtFtStats stats = ht_ft_follow_stats(ring->follow, -1);
+
+    if (ring->taken) {
+        sum->events += stats.events;
+        sum->gaps += stats.gaps;
+        sum->lost += stats.lost;
+        sum->late += stats.late;
+        sum->errors += stats.errors;
+    }
+}
+
 static void free_ring(void *opaque)
 {
     Ring *ring = opaque;
 
+    add_stats(&ring->session->past, ring);
     ht_ft_follow_free(ring->follow);
     g_free(ring);
 }
@@ -87,6 +133,7 @@ static void free_place(void *opaque)
     Place *p = opaque;
 
     ht_ft_search_clear(&p->search);
+    ht_ft_search_clear(&p->anywhere);
     g_free(p);
 }
 
@@ -96,50 +143,6 @@ static bool write_info(HtSession *s, GError **error)
     g_autofree char *text = g_key_file_to_data(s->info, &size, NULL);
 
     return ht_rec_writer_file(s->writer, "info", text, size, error);
-}
-
-static void set_u64(HtSession *s, const char *group, const char *key,
-                    uint64_t value)
-{
-    g_key_file_set_uint64(s->info, group, key, value);
-}
-
-static void set_hex(HtSession *s, const char *key, uint64_t value)
-{
-    g_autofree char *text = g_strdup_printf("%" PRIx64, value);
-
-    g_key_file_set_string(s->info, "kernel", key, text);
-}
-
-static void set_string(HtSession *s, const char *group, const char *key,
-                       const char *value)
-{
-    if (value) {
-        g_key_file_set_string(s->info, group, key, value);
-    }
-}
-
-static void set_start(HtSession *s, const HtSessionInfo *info)
-{
-    struct utsname host;
-
-    g_key_file_set_integer(s->info, "recording", "version", HT_REC_VERSION);
-    set_string(s, "recording", "command", info->command);
-    set_string(s, "recording", "source", info->source);
-    g_key_file_set_integer(s->info, "recording", "poll-us", info->poll_us);
-    set_u64(s, "recording", "started-realtime", clock_ns(CLOCK_REALTIME));
-    set_u64(s, "recording", "started-monotonic", clock_ns(CLOCK_MONOTONIC));
-    set_u64(s, "recording", "started-boottime", clock_ns(CLOCK_BOOTTIME));
-    if (!uname(&host)) {
-        set_string(s, "recording", "host", host.nodename);
-    }
-    set_string(s, "guest", "cmdline", info->words);
-    if (info->kernel) {
-        set_string(s, "guest", "release", info->kernel->release);
-        set_string(s, "guest", "machine", info->kernel->machine);
-        set_string(s, "guest", "version", info->kernel->version);
-        set_string(s, "guest", "image", info->kernel->hash);
-    }
 }
 
 static bool write_kernel(HtSession *s, GError **error)
@@ -152,72 +155,57 @@ static bool write_kernel(HtSession *s, GError **error)
                                      k->kallsyms_size, error));
 }
 
-/* Which ring this is, and the symbol whose address its header has */
-static void set_ring(HtSession *s, const HtFtRing *ring)
-{
-    bool old = ring->layout == HT_FT_LAYOUT_6_11;
-    g_autoptr(HtSymbols) symbols = NULL;
-    uint64_t addr;
-
-    g_key_file_set_integer(s->info, "guest", "page-size", ring->subbuf_size);
-    set_string(s, "guest", "layout", ht_ft_layout_name(ring->layout));
-    if (!s->kernel) {
-        return;
-    }
-    symbols = ht_symbols_parse(s->kernel->kallsyms, s->kernel->kallsyms_size,
-                               NULL);
-    if (symbols && ht_symbols_address(symbols, old ? "rb_meta_init_text_addr" :
-                                      "_text", &addr)) {
-        set_hex(s, "text", addr);
-    }
-}
-
 /* The address of each boot, and processors, as soon as they are there */
-static bool update_info(HtSession *s, const Ring *ring)
+static void update_info(HtSession *s, const Ring *ring)
 {
     const HtFtRing *r = ht_ft_follow_ring(ring->follow);
-    uint32_t n = ring->epoch_base + ht_ft_follow_epoch(ring->follow) + 1;
-    bool changed = r->cpus > s->cpus;
+    uint32_t n = MIN(ring->epoch_base + ht_ft_follow_epoch(ring->follow) + 1,
+                     BOOTS_MAX);
     uint64_t text;
     char key[32];
 
-    if (changed) {
+    if (r->cpus > s->cpus) {
         s->cpus = r->cpus;
         g_key_file_set_integer(s->info, "guest", "cpus", s->cpus);
+        s->info_changed = true;
     }
     if (n <= s->epochs) {
-        return changed;
+        return;
     }
     text = ht_ft_follow_text(ring->follow);
     s->epochs = n;
-    if (text) {
+    s->info_changed = true;
+    /* the last one stands for kernels at many places */
+    if (text && n < BOOTS_MAX) {
         snprintf(key, sizeof(key), "text-%u", n - 1);
-        set_hex(s, key, text);
+        ht_record_info_hex(s->info, key, text);
     }
-    return true;
+}
+
+/* Let go of those whose boots are over: their clock is ahead of this one's. */
+static void end_older(HtSession *s, const Ring *ring)
+{
+    unsigned i;
+
+    for (i = s->rings->len; i-- > 0;) {
+        const Ring *other = s->rings->pdata[i];
+
+        if (other->taken && other != ring &&
+            other->newest_ns > ring->newest_ns + HT_FT_EPOCH_NS) {
+            g_ptr_array_remove_index(s->rings, i);
+        }
+    }
 }
 
 static void take(HtSession *s, Ring *ring)
 {
+    end_older(s, ring);
     if (!s->epochs) {
-        set_ring(s, ht_ft_follow_ring(ring->follow));
+        ht_record_info_ring(s->info, s->kernel,
+                            ht_ft_follow_ring(ring->follow));
     }
     ring->epoch_base = s->epochs;
     ring->taken = true;
-}
-
-static bool known(const HtSession *s, const HtFtMem *mem, uint64_t offset)
-{
-    unsigned i;
-
-    for (i = 0; i < s->rings->len; i++) {
-        const Ring *ring = s->rings->pdata[i];
-
-        if (ring->mem == mem && ring->offset == offset) {
-            return true;
-        }
-    }
-    return false;
 }
 
 static void add_ring(HtSession *s, const HtFtMem *mem, HtFtRing *found)
@@ -227,34 +215,113 @@ static void add_ring(HtSession *s, const HtFtMem *mem, HtFtRing *found)
     ring->session = s;
     ring->mem = mem;
     ring->offset = found->offset;
+    ring->since = s->now();
     ring->follow = ht_ft_follow_new(mem, found, &follow_ops, ring);
     g_ptr_array_add(s->rings, ring);
 }
 
-static void search(HtSession *s)
+/* Is it one that we have, or part of it (the next processor's)? */
+static bool known(const HtSession *s, const HtFtMem *mem, uint64_t offset)
 {
     unsigned i;
 
-    for (i = 0; i < s->places->len; i++) {
-        Place *p = s->places->pdata[i];
+    for (i = 0; i < s->rings->len; i++) {
+        const Ring *ring = s->rings->pdata[i];
+        const HtFtRing *r = ht_ft_follow_ring(ring->follow);
 
-        while (s->rings->len < RINGS_MAX &&
-               ht_ft_search_go(&p->search, SEARCH_LOOKS)) {
-            ;
+        if (ring->mem == mem && offset >= r->offset &&
+            offset - r->offset < r->size && ht_ft_ring_is_there(mem, r)) {
+            return true;
         }
-        while (p->search.rings->len) {
-            HtFtRing *ring = g_ptr_array_steal_index(p->search.rings, 0);
+    }
+    return false;
+}
 
-            if (s->rings->len < RINGS_MAX &&
-                !known(s, p->mem, ring->offset)) {
-                add_ring(s, p->mem, ring);
-            } else {
-                ht_ft_ring_free(ring);
-            }
+/* Forget the one at the same place that is none any more. */
+static void forget(HtSession *s, const HtFtMem *mem, uint64_t offset)
+{
+    unsigned i;
+
+    for (i = s->rings->len; i-- > 0;) {
+        const Ring *ring = s->rings->pdata[i];
+
+        if (ring->mem == mem && ring->offset == offset) {
+            g_ptr_array_remove_index(s->rings, i);
         }
-        if (p->search.done) {
-            ht_ft_search_clear(&p->search);
-            ht_ft_search_init(&p->search, p->mem, HT_FT_SEARCH_FAST);
+    }
+}
+
+/* Copies in a page cache, say, make way in turn. */
+static bool make_room(HtSession *s)
+{
+    uint64_t t = s->now();
+    unsigned i;
+
+    for (i = 0; i < s->rings->len && s->rings->len >= RINGS_MAX; i++) {
+        const Ring *ring = s->rings->pdata[i];
+
+        if (!ring->taken && t - ring->since >= CHANCE_NS) {
+            g_ptr_array_remove_index(s->rings, i);
+        }
+    }
+    return s->rings->len < RINGS_MAX;
+}
+
+/* Takes over @found; true if it is new, and has got a place. */
+static bool consider(HtSession *s, const HtFtMem *mem, HtFtRing *found)
+{
+    if (!known(s, mem, found->offset)) {
+        forget(s, mem, found->offset);
+        if (make_room(s)) {
+            add_ring(s, mem, found);
+            return true;
+        }
+    }
+    ht_ft_ring_free(found);
+    return false;
+}
+
+/*
+ * Go on with a search, by so many looks.  At its end it begins again.  If there
+ * are too many rings, those come next that are behind the last one that got a
+ * place.
+ */
+static void search_place(HtSession *s, Place *p, HtFtSearch *search,
+                         uint64_t looks)
+{
+    uint64_t step = search->step;
+    unsigned from = p->turn, i, n;
+
+    ht_ft_search_go(search, looks);
+    n = search->rings->len;
+    for (i = 0; i < n; i++) {
+        unsigned at = (from + i) % n;
+
+        if (consider(s, p->mem, search->rings->pdata[at])) {
+            p->turn = at + 1;
+        }
+        search->rings->pdata[at] = NULL;
+    }
+    g_ptr_array_set_size(search->rings, 0);
+    if (search->done) {
+        ht_ft_search_clear(search);
+        ht_ft_search_init(search, p->mem, step);
+    }
+}
+
+/*
+ * An address is an offset, but for what lies below the memory or within it:
+ * the 32-bit PCI hole from 2 or 3 GiB on; 1 or 2 GiB on Arm and RISC-V.
+ */
+static void search_where_said(HtSession *s, const HtFtMem *mem)
+{
+    uint64_t less;
+
+    for (less = 0; less <= 2 && less << 30 <= s->ring_at; less++) {
+        HtFtRing *ring = ht_ft_ring_at(mem, s->ring_at - (less << 30), NULL);
+
+        if (ring) {
+            consider(s, mem, ring);
         }
     }
 }
@@ -271,56 +338,105 @@ static bool any_taken(const HtSession *s)
     return false;
 }
 
+static void search(HtSession *s, uint64_t anywhere)
+{
+    bool found = any_taken(s);
+    unsigned i;
+
+    for (i = 0; i < s->places->len; i++) {
+        Place *p = s->places->pdata[i];
+
+        if (s->ring_at) {
+            search_where_said(s, p->mem);
+        }
+        search_place(s, p, &p->search, SEARCH_LOOKS);
+        if (!found && anywhere) {
+            search_place(s, p, &p->anywhere, anywhere);
+        }
+    }
+}
+
+/* Begin again, this time into the recording. */
+static bool follow_again(HtSession *s, Ring *ring)
+{
+    HtFtRing *again = ht_ft_ring_at(ring->mem, ring->offset, NULL);
+
+    if (!again) {
+        return false;
+    }
+    ht_ft_follow_free(ring->follow);
+    ring->follow = ht_ft_follow_new(ring->mem, again, &follow_ops, ring);
+    take(s, ring);
+    return true;
+}
+
 /*
  * One that changes is a kernel's; a copy in a page cache or one that an older
  * boot left does not.
  */
-static bool look_at(HtSession *s, unsigned i, GError **error)
+static void look_at(HtSession *s, Ring *ring)
 {
-    Ring *ring = s->rings->pdata[i];
+    if (!ring->taken &&
+        (ht_ft_follow_look(ring->follow) < 0 ||
+         !ht_ft_follow_alive(ring->follow) || !follow_again(s, ring))) {
+        return;
+    }
+    ht_ft_follow_look(ring->follow);
+    s->more |= ht_ft_follow_more(ring->follow);
+    update_info(s, ring);
+}
 
-    if (!ring->taken) {
-        if (ht_ft_follow_look(ring->follow) >= 0 &&
-            ht_ft_follow_alive(ring->follow)) {
-            HtFtRing *again = ht_ft_ring_at(ring->mem, ring->offset, NULL);
+/* A boot that has not got so far yet makes its ring again. */
+static void look_at_all(HtSession *s)
+{
+    g_autoptr(GPtrArray) rings = g_ptr_array_new();
+    unsigned i;
 
-            if (!again) {
-                return true;
-            }
-            /* from its begin, this time into the recording */
-            ht_ft_follow_free(ring->follow);
-            ring->follow = ht_ft_follow_new(ring->mem, again, &follow_ops,
-                                            ring);
-            take(s, ring);
-        } else {
-            return true;
+    for (i = s->rings->len; i-- > 0;) {
+        Ring *ring = s->rings->pdata[i];
+
+        if (ht_ft_ring_is_there(ring->mem, ht_ft_follow_ring(ring->follow))) {
+            g_ptr_array_insert(rings, 0, ring);
+        } else if (!ring->taken) {
+            g_ptr_array_remove_index(s->rings, i);
         }
     }
-    do {
-        ht_ft_follow_look(ring->follow);
-    } while (ht_ft_follow_more(ring->follow) && !s->error);
-    return !update_info(s, ring) || write_info(s, error);
+    for (i = 0; i < rings->len; i++) {
+        /* the one before may have ended it */
+        if (g_ptr_array_find(s->rings, rings->pdata[i], NULL)) {
+            look_at(s, rings->pdata[i]);
+        }
+    }
 }
 
 bool ht_session_look(HtSession *s, GError **error)
 {
-    uint64_t t = now(NULL);
-    unsigned i;
+    uint64_t t = s->now();
 
     if (t >= s->next_search) {
-        search(s);
+        search(s, t - s->started >= ANYWHERE_NS ? ANYWHERE_LOOKS : 0);
         s->next_search = any_taken(s) ? t + SEARCH_AGAIN_NS : 0;
     }
-    for (i = 0; i < s->rings->len; i++) {
-        if (!look_at(s, i, error)) {
-            return false;
-        }
-    }
+    s->more = false;
+    look_at_all(s);
     if (s->error) {
+        ht_rec_writer_flush(s->writer, NULL);
         g_propagate_error(error, g_steal_pointer(&s->error));
         return false;
     }
+    if (s->info_changed && t >= s->next_info) {
+        if (!write_info(s, error)) {
+            return false;
+        }
+        s->info_changed = false;
+        s->next_info = t + INFO_NS;
+    }
     return ht_rec_writer_flush(s->writer, error);
+}
+
+bool ht_session_more(const HtSession *s)
+{
+    return s->more;
 }
 
 HtSession *ht_session_new(const HtSessionInfo *info, GError **error)
@@ -330,12 +446,16 @@ HtSession *ht_session_new(const HtSessionInfo *info, GError **error)
     s->rings = g_ptr_array_new_with_free_func(free_ring);
     s->info = g_key_file_new();
     s->kernel = info->kernel;
+    s->max_bytes = info->max_bytes ? info->max_bytes : UINT64_MAX;
+    s->ring_at = info->ring_at;
+    s->now = info->now ? info->now : monotonic_ns;
+    s->started = s->now();
     s->places = g_ptr_array_new_with_free_func(free_place);
     s->writer = ht_rec_writer_new(info->dir, error);
     if (!s->writer) {
         return NULL;
     }
-    set_start(s, info);
+    ht_record_info_start(s->info, info);
     if (!write_kernel(s, error) || !write_info(s, error)) {
         return NULL;
     }
@@ -348,6 +468,7 @@ void ht_session_add(HtSession *s, const HtFtMem *mem)
 
     p->mem = mem;
     ht_ft_search_init(&p->search, mem, HT_FT_SEARCH_FAST);
+    ht_ft_search_init(&p->anywhere, mem, HT_FT_SEARCH_FULL);
     g_ptr_array_add(s->places, p);
 }
 
@@ -369,51 +490,74 @@ void ht_session_remove(HtSession *s, const HtFtMem *mem)
 
 HtSessionStats ht_session_stats(const HtSession *s)
 {
-    HtSessionStats sum = { .boots = s->epochs };
+    HtFtStats sum = s->past;
+    unsigned i;
+
+    for (i = 0; i < s->rings->len; i++) {
+        add_stats(&sum, s->rings->pdata[i]);
+    }
+    return (HtSessionStats) {
+        .found = s->epochs != 0,
+        .events = sum.events,
+        .bytes = ht_rec_writer_bytes(s->writer),
+        .gaps = sum.gaps,
+        .lost = sum.lost,
+        .late = sum.late,
+        .errors = sum.errors,
+        .boots = s->epochs,
+    };
+}
+
+/*
+ * All that is left.  A guest that runs still, and faster than it is read, does
+ * not keep us.
+ */
+static bool look_last(HtSession *s, GError **error)
+{
+    uint64_t rounds = 2;
     unsigned i;
 
     for (i = 0; i < s->rings->len; i++) {
         const Ring *ring = s->rings->pdata[i];
-        HtFtStats stats = ht_ft_follow_stats(ring->follow, -1);
 
-        if (ring->taken) {
-            sum.found = true;
-            sum.events += stats.events;
-            sum.gaps += stats.gaps;
-            sum.lost += stats.lost;
-        }
+        rounds += ht_ft_follow_ring(ring->follow)->size / HT_FT_LOOK_MAX + 1;
     }
-    sum.bytes = ht_rec_writer_bytes(s->writer);
-    return sum;
+    do {
+        if (!ht_session_look(s, error)) {
+            return false;
+        }
+    } while (s->more && rounds--);
+    /* once more: see ht_ft_follow_look() */
+    return ht_session_look(s, error);
 }
 
 bool ht_session_finish(HtSession *s, const char *end, GError **error)
 {
     unsigned i;
 
-    /* twice: see ht_ft_follow_look() */
     s->next_search = 0;
-    if (!ht_session_look(s, error) || !ht_session_look(s, error)) {
+    if (!look_last(s, error)) {
         return false;
     }
+    if (!s->rings->len) {
+        search(s, ANYWHERE_LAST);
+    }
     /* a guest that was dead already, whose only ring this is */
-    for (i = 0; !any_taken(s) && i < s->rings->len; i++) {
-        Ring *ring = s->rings->pdata[i];
-        HtFtRing *again = ht_ft_ring_at(ring->mem, ring->offset, NULL);
-
-        if (again) {
-            ht_ft_follow_free(ring->follow);
-            ring->follow = ht_ft_follow_new(ring->mem, again, &follow_ops,
-                                            ring);
-            take(s, ring);
-            if (!ht_session_look(s, error) || !ht_session_look(s, error)) {
-                return false;
-            }
+    for (i = 0; !any_taken(s) && !s->epochs && i < s->rings->len; i++) {
+        if (follow_again(s, s->rings->pdata[i]) && !look_last(s, error)) {
+            return false;
         }
     }
-    set_string(s, "recording", "end", end);
-    set_u64(s, "recording", "ended-realtime", clock_ns(CLOCK_REALTIME));
+    g_key_file_set_string(s->info, "recording", "end", end);
+    g_key_file_set_uint64(s->info, "recording", "ended-realtime",
+                          g_get_real_time() * UINT64_C(1000));
     return write_info(s, error);
+}
+
+void ht_session_stop(HtSession *s, const char *why)
+{
+    g_key_file_set_string(s->info, "recording", "cut", why);
+    write_info(s, NULL);
 }
 
 void ht_session_free(HtSession *s)

@@ -20,6 +20,10 @@
  * @words: on the kernel's command line
  * @poll_us: between two looks
  * @kernel: its formats and symbols, or NULL
+ * @max_bytes: of the recording; more ends it.  0: as much as there is
+ * @ring_at: where the guest's memory is said to have a ring: an address of the
+ *           guest; 0 if nothing is known
+ * @now: or NULL; a clock in ns instead of the host's monotonic one
  */
 typedef struct HtSessionInfo {
     const char *dir;
@@ -28,6 +32,9 @@ typedef struct HtSessionInfo {
     const char *words;
     uint32_t poll_us;
     const HtKernel *kernel;
+    uint64_t max_bytes;
+    uint64_t ring_at;
+    uint64_t (*now)(void);
 } HtSessionInfo;
 
 /**
@@ -37,6 +44,8 @@ typedef struct HtSessionInfo {
  * @bytes: of it
  * @gaps: times that events were overwritten before they were read
  * @lost: about how many those were
+ * @late: processors whose first events were overwritten before that
+ * @errors: looks that came upon a page that cannot be read
  * @boots: of the guest
  */
 typedef struct HtSessionStats {
@@ -45,6 +54,8 @@ typedef struct HtSessionStats {
     uint64_t bytes;
     uint64_t gaps;
     uint64_t lost;
+    uint64_t late;
+    uint64_t errors;
     uint32_t boots;
 } HtSessionStats;
 
@@ -76,6 +87,21 @@ void ht_session_remove(HtSession *s, const HtFtMem *mem);
  * Return: false on an error
  */
 bool ht_session_look(HtSession *s, GError **error);
+
+/**
+ * ht_session_more() - did the last look leave something?
+ *
+ * Return: true if the next one should not wait
+ */
+bool ht_session_more(const HtSession *s);
+
+/**
+ * ht_session_stop() - the recording ends before the guest does
+ * @why: for people
+ *
+ * Nothing is recorded any more.
+ */
+void ht_session_stop(HtSession *s, const char *why);
 
 /** ht_session_stats() - what was recorded so far */
 HtSessionStats ht_session_stats(const HtSession *s);

@@ -11,6 +11,7 @@
 
 #define POLL_US_DEFAULT     1000
 #define POLL_US_MAX         1000000
+#define MAX_SIZE_DEFAULT    (UINT64_C(16) << 30)
 
 static void usage(void)
 {
@@ -28,6 +29,7 @@ static void usage(void)
 "  -s, --size SIZE     of the ring in the guest's memory (default: 16M)\n"
 "  -p, --pid PID       a QEMU that runs already\n"
 "      --poll-us N     microseconds between two looks (default: %d)\n"
+"      --max-size SIZE the recording ends when it is so large (default: 16G)\n"
 "      --kernel FILE   the guest's kernel, if its boot loader finds it\n"
 "      --busybox FILE  a static busybox for the guest's architecture\n"
 "      --print         only show QEMU's command, and what was changed\n"
@@ -37,13 +39,14 @@ static void usage(void)
 
 static bool parse_options(HtRecord *r, int argc, char **argv, int *status)
 {
-    enum { POLL = 256, KERNEL, BUSYBOX, PRINT };
+    enum { POLL = 256, MAX_SIZE, KERNEL, BUSYBOX, PRINT };
     static const struct option longs[] = {
         { "events", required_argument, NULL, 'e' },
         { "output", required_argument, NULL, 'o' },
         { "pid", required_argument, NULL, 'p' },
         { "size", required_argument, NULL, 's' },
         { "poll-us", required_argument, NULL, POLL },
+        { "max-size", required_argument, NULL, MAX_SIZE },
         { "kernel", required_argument, NULL, KERNEL },
         { "busybox", required_argument, NULL, BUSYBOX },
         { "print", no_argument, NULL, PRINT },
@@ -88,6 +91,14 @@ static bool parse_options(HtRecord *r, int argc, char **argv, int *status)
                 return false;
             }
             r->poll_us = n;
+            break;
+        case MAX_SIZE:
+            if (!ht_record_size(optarg, 'M', &n) || n < HT_RECORD_SIZE_MIN) {
+                *status = ht_usage_error("--max-size '%s': give 1M or more, "
+                                         "as 500M or 1T", optarg);
+                return false;
+            }
+            r->max_bytes = n;
             break;
         case KERNEL:
             r->kernel_path = optarg;
@@ -212,6 +223,8 @@ static int run(HtRecord *r, char **argv, const char *source)
         .words = r->plan ? r->plan->words : NULL,
         .poll_us = r->poll_us,
         .kernel = r->kernel,
+        .max_bytes = r->max_bytes,
+        .ring_at = r->plan ? r->plan->ring_at : 0,
     };
 
     if (!r->dir) {
@@ -268,6 +281,7 @@ int ht_record(int argc, char **argv)
     HtRecord r = {
         .plan_options.size = HT_RECORD_SIZE,
         .poll_us = POLL_US_DEFAULT,
+        .max_bytes = MAX_SIZE_DEFAULT,
     };
     int status;
 

@@ -22,6 +22,7 @@
  * @kernel_path: the kernel's image as given, or NULL
  * @busybox: as given, or NULL
  * @poll_us: microseconds between two looks
+ * @max_bytes: of the recording
  * @print: only show what would be run
  * @quiet: nothing on standard error but errors
  */
@@ -35,6 +36,7 @@ typedef struct HtRecord {
     const char *kernel_path;
     const char *busybox;
     uint32_t poll_us;
+    uint64_t max_bytes;
     bool print;
     bool quiet;
 } HtRecord;

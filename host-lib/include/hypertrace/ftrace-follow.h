@@ -96,7 +96,7 @@ typedef struct HtFtFollowOps {
  * @retries: copies that the guest changed meanwhile
  * @bad: copies that were no records, or headers that were no ring's
  * @discarded: records that the kernel took back
- * @errors: looks at a processor whose memory could not be read
+ * @errors: looks at a processor whose header could be read, but not a page
  */
 typedef struct HtFtStats {
     uint64_t events;

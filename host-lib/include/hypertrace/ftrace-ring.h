@@ -168,6 +168,16 @@ uint64_t ht_ft_ring_text(const HtFtMem *mem, const HtFtRing *ring,
  */
 uint64_t ht_ft_ring_magic(const HtFtRing *ring, uint32_t n);
 
+/**
+ * ht_ft_ring_is_there: is it still the ring that was found?
+ * @mem: the memory
+ * @ring: the ring
+ *
+ * Another kernel may have made one of another size there, or use the memory
+ * for other things.
+ */
+bool ht_ft_ring_is_there(const HtFtMem *mem, const HtFtRing *ring);
+
 /* Where rings begin that reserve_mem=SIZE:2M:NAME places */
 #define HT_FT_SEARCH_FAST (UINT64_C(2) << 20)
 /* Where any ring begins */

@@ -1,0 +1,394 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * hypertrace record: rings that come and go in a guest's memory, and what of
+ * them is in the recording
+ */
+#include "hypertrace/base.h"
+#include <glib/gstdio.h>
+
+#include "ftrace-guest.h"
+#include "hypertrace/recording.h"
+#include "record-session.h"
+
+#define MIB     (UINT64_C(1) << 20)
+#define SECOND  UINT64_C(1000000000)
+#define RINGS   40
+#define NR      8
+
+/* A guest's memory with rings, each in a part of its own */
+typedef struct Test {
+    FtGuest g[RINGS];
+    HtFtMem mem;
+    HtSession *session;
+    HtSessionInfo info;
+    char *dir;
+    uint64_t ns;                /* the guest's clock */
+} Test;
+
+static uint64_t clock_ns;
+
+static uint64_t host_clock(void)
+{
+    return clock_ns;
+}
+
+static int read_mem(void *opaque, uint64_t offset, void *buf, size_t len)
+{
+    Test *t = opaque;
+    unsigned i;
+
+    memset(buf, 0, len);
+    for (i = 0; i < RINGS; i++) {
+        const FtGuest *g = &t->g[i];
+
+        if (g->mem && offset >= g->offset && offset + len <= g->size) {
+            memcpy(buf, g->mem + offset, len);
+        }
+    }
+    return 0;
+}
+
+static void make_ring(Test *t, unsigned i, uint64_t offset, uint32_t nr)
+{
+    t->g[i] = (FtGuest) { .layout = HT_FT_LAYOUT_6_11, .cpus = 1, .nr = nr,
+                          .subbuf = 4096, .offset = offset };
+    fg_init(&t->g[i]);
+}
+
+static void setup(Test *t, uint64_t size)
+{
+    *t = (Test) { .ns = SECOND };
+    clock_ns = 5 * SECOND;
+    t->mem = (HtFtMem) { .size = size, .read = read_mem, .opaque = t };
+    t->dir = g_dir_make_tmp("ht-session-XXXXXX", NULL);
+    g_assert_nonnull(t->dir);
+    t->info.dir = t->dir;
+    t->info.now = host_clock;
+}
+
+static void begin(Test *t)
+{
+    g_autoptr(GError) error = NULL;
+
+    t->session = ht_session_new(&t->info, &error);
+    g_assert_no_error(error);
+    ht_session_add(t->session, &t->mem);
+}
+
+static void teardown(Test *t)
+{
+    g_autoptr(GDir) d = g_dir_open(t->dir, 0, NULL);
+    const char *name;
+    unsigned i;
+
+    ht_session_free(t->session);
+    for (i = 0; i < RINGS; i++) {
+        fg_clear(&t->g[i]);
+    }
+    while ((name = g_dir_read_name(d)) != NULL) {
+        g_autofree char *path = g_build_filename(t->dir, name, NULL);
+
+        g_remove(path);
+    }
+    g_assert_cmpint(g_rmdir(t->dir), ==, 0);
+    g_free(t->dir);
+}
+
+static void look(Test *t)
+{
+    g_autoptr(GError) error = NULL;
+
+    clock_ns += 10000000;
+    ht_session_look(t->session, &error);
+    g_assert_no_error(error);
+}
+
+static void events(Test *t, unsigned ring, unsigned n)
+{
+    while (n--) {
+        fg_event(&t->g[ring], 0, t->ns += 1000, 3);
+    }
+}
+
+/* Events that are in the recording, of each boot */
+static unsigned recorded(const Test *t, unsigned *boots, unsigned max)
+{
+    g_autoptr(GError) error = NULL;
+    g_autoptr(HtRecording) r = ht_rec_open(t->dir, &error);
+    unsigned all = 0;
+    HtRecEvent ev;
+
+    g_assert_no_error(error);
+    memset(boots, 0, max * sizeof(*boots));
+    while (ht_rec_next(r, &ev)) {
+        uint64_t seq;
+
+        g_assert_true(fg_check(ev.data, ev.size, &seq));
+        g_assert_cmpuint(ev.epoch, <, max);
+        boots[ev.epoch]++;
+        all++;
+    }
+    return all;
+}
+
+/* Look until the ring is in the recording. */
+static void find(Test *t, unsigned ring, unsigned *written)
+{
+    unsigned i;
+    uint64_t before = ht_session_stats(t->session).events;
+
+    for (i = 0; i < 1000; i++) {
+        events(t, ring, 1);
+        ++*written;
+        look(t);
+        if (ht_session_stats(t->session).events != before) {
+            return;
+        }
+    }
+    g_assert_not_reached();
+}
+
+/* Where the ring was is memory of others now, whatever they put there. */
+static void test_gone(void)
+{
+    unsigned boots[4], first = 0, second = 0;
+    Test t;
+
+    setup(&t, 8 * MIB);
+    begin(&t);
+    make_ring(&t, 0, 2 * MIB, NR);
+    find(&t, 0, &first);
+    fg_put32(&t.g[0], 2 * MIB, 0);
+    events(&t, 0, 10);
+    look(&t);
+    g_assert_cmpuint(ht_session_stats(t.session).events, ==, first);
+    make_ring(&t, 1, 4 * MIB, NR);
+    t.ns = 1000;
+    find(&t, 1, &second);
+    events(&t, 0, 10);
+    look(&t);
+    g_assert_cmpuint(recorded(&t, boots, 4), ==, first + second);
+    g_assert_cmpuint(boots[0], ==, first);
+    g_assert_cmpuint(boots[1], ==, second);
+    /* a boot that makes another one where the first was */
+    fg_clear(&t.g[0]);
+    make_ring(&t, 0, 2 * MIB, NR / 2);
+    t.ns = 1000;
+    first = 0;
+    find(&t, 0, &first);
+    recorded(&t, boots, 4);
+    g_assert_cmpuint(boots[2], ==, first);
+    teardown(&t);
+}
+
+/* Each boot puts its ring elsewhere, and leaves the old one. */
+static void test_many(void)
+{
+    unsigned boots[RINGS + 1], written[RINGS] = { 0 }, i;
+    Test t;
+
+    setup(&t, (RINGS + 1) * 2 * MIB);
+    begin(&t);
+    for (i = 0; i < RINGS; i++) {
+        make_ring(&t, i, (i + 1) * 2 * MIB, NR);
+        t.ns = 1000;
+        find(&t, i, &written[i]);
+        t.ns += SECOND;
+        events(&t, i, 1);
+        written[i]++;
+        look(&t);
+    }
+    g_assert_cmpuint(ht_session_stats(t.session).boots, ==, RINGS);
+    recorded(&t, boots, RINGS + 1);
+    for (i = 0; i < RINGS; i++) {
+        g_assert_cmpuint(boots[i], ==, written[i]);
+    }
+    teardown(&t);
+}
+
+/* So many copies in a page cache that the ring has no place at first */
+static void test_copies(void)
+{
+    unsigned written = 0, i;
+    Test t;
+
+    setup(&t, (RINGS + 1) * 2 * MIB);
+    for (i = 0; i < RINGS; i++) {
+        make_ring(&t, i, (i + 1) * 2 * MIB, NR);
+        events(&t, i, 5);
+    }
+    begin(&t);
+    find(&t, 0, &written);
+    g_assert_cmpuint(ht_session_stats(t.session).events, ==, 5 + written);
+    g_assert_cmpuint(ht_session_stats(t.session).boots, ==, 1);
+    teardown(&t);
+}
+
+static char *info_text(const Test *t)
+{
+    g_autofree char *path = g_build_filename(t->dir, "info", NULL);
+    char *text;
+
+    g_assert_true(g_file_get_contents(path, &text, NULL, NULL));
+    return text;
+}
+
+/* Another boot in each look: info does not grow for ever, nor is it written */
+static void test_boots(void)
+{
+    g_autofree char *text = NULL, *later = NULL;
+    g_autofree unsigned *boots = g_new(unsigned, 5000);
+    unsigned i, written = 0;
+    Test t;
+
+    setup(&t, 4 * MIB);
+    begin(&t);
+    make_ring(&t, 0, 2 * MIB, NR);
+    find(&t, 0, &written);
+    for (i = 0; i < 6000; i++) {
+        fg_boot(&t.g[0], 0, false, UINT64_C(0xffff900000000000) + i * 4096);
+        t.ns = (1 + i % 2) * SECOND + (i + 1) * 10007;
+        events(&t, 0, 2);
+        if (i == 500) {
+            g_free(text);
+            text = info_text(&t);
+        }
+        look(&t);
+        if (i == 520) {
+            later = info_text(&t);
+            /* at most once in 100 looks of 10 ms */
+            g_assert_true(!strcmp(text, later) ||
+                          !strstr(later, "text-521="));
+        }
+    }
+    g_assert_cmpuint(ht_session_stats(t.session).boots, ==, 4096);
+    g_assert_true(ht_session_finish(t.session, "the end", NULL));
+    g_free(text);
+    text = info_text(&t);
+    g_assert_nonnull(strstr(text, "\ntext-4094="));
+    g_assert_null(strstr(text, "\ntext-4095="));
+    g_assert_nonnull(strstr(text, "\nend=the end\n"));
+    g_assert_cmpuint(recorded(&t, boots, 4096), ==, 12000 + written);
+    g_assert_cmpuint(boots[4094], ==, 2);
+    teardown(&t);
+}
+
+/* A look ends, also if there is more; the last one takes it all. */
+static void test_more(void)
+{
+    unsigned i, n = HT_FT_LOOK_MAX / 4016 * 5 / 4;
+    Test t;
+
+    setup(&t, 256 * MIB);
+    begin(&t);
+    make_ring(&t, 0, 2 * MIB, 2 * n + 10);
+    look(&t);
+    events(&t, 0, 1);
+    look(&t);
+    for (i = 0; i < n; i++) {
+        fg_event(&t.g[0], 0, t.ns += 1000, 1000);
+    }
+    look(&t);
+    g_assert_true(ht_session_more(t.session));
+    look(&t);
+    g_assert_false(ht_session_more(t.session));
+    for (i = 0; i < n; i++) {
+        fg_event(&t.g[0], 0, t.ns += 1000, 1000);
+    }
+    g_assert_true(ht_session_finish(t.session, "the end", NULL));
+    g_assert_cmpuint(ht_session_stats(t.session).events, ==, 2 * n + 1);
+    g_assert_cmpuint(ht_session_stats(t.session).gaps, ==, 0);
+    teardown(&t);
+}
+
+/* A recording has an end, and says so. */
+static void test_max(void)
+{
+    g_autoptr(GError) error = NULL;
+    g_autofree char *text = NULL;
+    unsigned boots[1], n = 0;
+    Test t;
+
+    setup(&t, 4 * MIB);
+    t.info.max_bytes = MIB;
+    begin(&t);
+    make_ring(&t, 0, 2 * MIB, NR);
+    find(&t, 0, &n);
+    while (ht_session_look(t.session, &error)) {
+        events(&t, 0, 100);
+        g_assert_cmpuint(n++, <, 10000);
+    }
+    g_assert_nonnull(strstr(error->message, "--max-size, 1 MiB"));
+    g_assert_cmpuint(ht_session_stats(t.session).bytes, <=, MIB);
+    g_assert_cmpuint(ht_session_stats(t.session).bytes, >, MIB - 8192);
+    ht_session_stop(t.session, error->message);
+    text = info_text(&t);
+    g_assert_nonnull(strstr(text, "\ncut=the recording has the size"));
+    g_assert_cmpuint(recorded(&t, boots, 1), >, 10000);
+    teardown(&t);
+}
+
+/* A ring that is not at a multiple of 2 MiB is found, too... */
+static void test_anywhere(void)
+{
+    unsigned written = 0;
+    Test t;
+
+    setup(&t, 64 * MIB);
+    begin(&t);
+    make_ring(&t, 0, 33 * MIB + 4096, 64);
+    find(&t, 0, &written);
+    g_assert_cmpuint(ht_session_stats(t.session).events, ==, written);
+    teardown(&t);
+}
+
+/* ...at the end, if not before... */
+static void test_anywhere_last(void)
+{
+    Test t;
+
+    setup(&t, 64 * MIB);
+    begin(&t);
+    make_ring(&t, 0, 33 * MIB + 4096, NR);
+    events(&t, 0, 7);
+    look(&t);
+    g_assert_false(ht_session_stats(t.session).found);
+    g_assert_true(ht_session_finish(t.session, "the end", NULL));
+    g_assert_cmpuint(ht_session_stats(t.session).events, ==, 7);
+    teardown(&t);
+}
+
+/* ...and at once where it was said to be. */
+static void test_where_said(gconstpointer less)
+{
+    Test t;
+
+    setup(&t, 64 * MIB);
+    t.info.ring_at = 33 * MIB + 4096 + (GPOINTER_TO_SIZE(less) << 30);
+    begin(&t);
+    make_ring(&t, 0, 33 * MIB + 4096, NR);
+    look(&t);
+    events(&t, 0, 1);
+    look(&t);
+    g_assert_cmpuint(ht_session_stats(t.session).events, ==, 1);
+    teardown(&t);
+}
+
+int main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/session/gone", test_gone);
+    g_test_add_func("/session/many", test_many);
+    g_test_add_func("/session/copies", test_copies);
+    g_test_add_func("/session/boots", test_boots);
+    g_test_add_func("/session/more", test_more);
+    g_test_add_func("/session/max", test_max);
+    g_test_add_func("/session/anywhere", test_anywhere);
+    g_test_add_func("/session/anywhere-last", test_anywhere_last);
+    g_test_add_data_func("/session/where-said/0", NULL, test_where_said);
+    g_test_add_data_func("/session/where-said/1", GSIZE_TO_POINTER(1),
+                         test_where_said);
+    g_test_add_data_func("/session/where-said/2", GSIZE_TO_POINTER(2),
+                         test_where_said);
+    return g_test_run();
+}
