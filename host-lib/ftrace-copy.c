@@ -117,7 +117,8 @@ HtFtCopy ht_ft_cpu_fetch(HtFtCpu *c, HtFtLook *look, const HtFtWant *want,
         }
         c->stats.retries += result == HT_FT_RETRY;
     }
-    c->stats.bad += result == HT_FT_GARBAGE;
+    /* What lies behind a page's end is only tried. */
+    c->stats.bad += result == HT_FT_GARBAGE && !want->cleared;
     return result;
 }
 

@@ -505,7 +505,9 @@ static Walk restart(HtFtCpu *c, HtFtLook *look, Writer *w)
         }
         at = next_at(c, at);
     }
-    c->synced = c->last != HT_FT_NO_SLOT;
+    /* Where nothing was taken, it may not be on the way. */
+    c->synced = c->last != HT_FT_NO_SLOT &&
+                (c->order[c->at] == c->last || c->order[0] == c->last);
     return WALK_DONE;
 }
 
@@ -555,7 +557,9 @@ int ht_ft_cpu_collect(HtFtCpu *c, HtFtLook *look)
     c->first = first;
     w = (Writer) { slot_of(c, commit), ht_ft_cpu_capacity(c), 0, true };
     if (w.slot == HT_FT_NO_SLOT) {
-        c->stats.bad++;
+        /* another boot is in the midst of it */
+        c->stats.retries += c->moved;
+        c->stats.bad += !c->moved;
         return 0;
     }
     c->behind = false;

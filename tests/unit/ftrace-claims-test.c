@@ -289,6 +289,58 @@ static void test_lost_at_end(void)
     test_end(&t);
 }
 
+/*
+ * echo > trace, while the writer is on the readers' page, which was not written
+ * to its end: what lies behind is no bad record.
+ */
+static void test_reset_is_not_bad(void)
+{
+    uint64_t ns = SECOND;
+    uint32_t i;
+    Test t;
+
+    test_start(&t, 1, 8);
+    for (i = 0; i < 10; i++) {
+        fg_event(&t.g, 0, ns += 1000, 3);
+    }
+    g_assert_true(fg_read(&t.g, 0));
+    fg_event(&t.g, 0, ns += 1000, 3);
+    look(&t);
+    fg_reset(&t.g, 0);
+    fg_event(&t.g, 0, ns += 1000, 3);
+    g_assert_true(fg_read(&t.g, 0));
+    look(&t);
+    look(&t);
+    g_assert_cmpuint(t.events, ==, 12);
+    g_assert_cmpuint(ht_ft_follow_stats(t.f, -1).bad, ==, 0);
+    test_end(&t);
+}
+
+/* What earlier rounds left in a page that is cleared does not come again. */
+static void test_reset_doubles_nothing(void)
+{
+    uint64_t ns = SECOND;
+    uint32_t i, round;
+    Test t;
+
+    test_start(&t, 1, 8);
+    for (round = 0; round < 50; round++) {
+        for (i = 0; i < 1000 + round; i++) {
+            fg_event(&t.g, 0, ns += 1000, 2);
+            if (i % 20 == 0) {
+                look(&t);
+            }
+        }
+        look(&t);
+        fg_reset(&t.g, 0);
+        look(&t);
+        look(&t);
+        g_assert_cmpuint(t.events, ==, t.g.cpu[0].seq);
+    }
+    g_assert_cmpuint(ht_ft_follow_stats(t.f, -1).bad, ==, 0);
+    test_end(&t);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -301,5 +353,8 @@ int main(int argc, char **argv)
                          test_text);
     g_test_add_func("/claims/late", test_late);
     g_test_add_func("/claims/lost-at-end", test_lost_at_end);
+    g_test_add_func("/claims/reset-is-not-bad", test_reset_is_not_bad);
+    g_test_add_func("/claims/reset-doubles-nothing",
+                    test_reset_doubles_nothing);
     return g_test_run();
 }
