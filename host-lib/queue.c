@@ -129,6 +129,18 @@ bool ht_queue_empty(const HtQueue *q)
     return q->head == q->tail && !q->marked && !q->delivering;
 }
 
+uint32_t ht_queue_posted(const HtQueue *q)
+{
+    return q->tail;
+}
+
+bool ht_queue_done_with(const HtQueue *q, uint32_t posted)
+{
+    /* a mark that is being delivered came behind all items: that is later */
+    return (int32_t)(q->head - q->delivering - posted) >= 0 ||
+           ht_queue_empty(q);
+}
+
 static void set_marks(HtQueue *q, HtQueueStream *s, unsigned marks)
 {
     q->marked += !s->marks && marks;

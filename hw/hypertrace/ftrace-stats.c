@@ -4,6 +4,7 @@
  */
 #include "qemu/osdep.h"
 #include "qapi/error.h"
+#include "qapi/qapi-visit-hypertrace.h"
 #include "qapi/visitor.h"
 #include "qemu/lockable.h"
 #include "ftrace.h"
@@ -63,6 +64,16 @@ static bool visit_rings(Visitor *v, GPtrArray *rings, Error **errp)
     return ok;
 }
 
+static bool visit_backends(Visitor *v, HtSinks *k, Error **errp)
+{
+    HypertraceBackendStatsList *list = ht_sinks_qapi_stats(k);
+    bool ok = visit_type_HypertraceBackendStatsList(v, "backends", &list,
+                                                    errp);
+
+    qapi_free_HypertraceBackendStatsList(list);
+    return ok;
+}
+
 void ht_ftrace_stats_get(Object *obj, Visitor *v, const char *name,
                          void *opaque, Error **errp)
 {
@@ -76,7 +87,7 @@ void ht_ftrace_stats_get(Object *obj, Visitor *v, const char *name,
     counts = ft->counts;
     if (visit_counts(v, &counts, errp) &&
         visit_rings(v, ft->rings, errp) &&
-        ht_sinks_visit(v, ft->sinks, errp)) {
+        visit_backends(v, ft->sinks, errp)) {
         visit_check_struct(v, errp);
     }
     visit_end_struct(v, NULL);

@@ -4,26 +4,16 @@
  */
 #include "qemu/osdep.h"
 #include "qapi/error.h"
+#include "qapi/qapi-visit-hypertrace.h"
 #include "qapi/visitor.h"
 #include "hw/qdev-properties.h"
 #include "properties.h"
 
-static const QEnumLookup channel_lookup = {
-    .array = (const char *const[]) {
-        [HT_CHANNEL_HYPERCALL] = "hypercall",
-        [HT_CHANNEL_SHM] = "shm",
-        [HT_CHANNEL_VIRTIO] = "virtio",
-    },
-    .size = 3,
-};
-
-static const QEnumLookup mode_lookup = {
-    .array = (const char *const[]) {
-        [HT_MODE_DISCARD] = "discard",
-        [HT_MODE_OVERWRITE] = "overwrite",
-    },
-    .size = 2,
-};
+QEMU_BUILD_BUG_ON((int)HYPERTRACE_CHANNEL_HYPERCALL != HT_CHANNEL_HYPERCALL);
+QEMU_BUILD_BUG_ON((int)HYPERTRACE_CHANNEL_SHM != HT_CHANNEL_SHM);
+QEMU_BUILD_BUG_ON((int)HYPERTRACE_CHANNEL_VIRTIO != HT_CHANNEL_VIRTIO);
+QEMU_BUILD_BUG_ON((int)HYPERTRACE_MODE_DISCARD != HT_MODE_DISCARD);
+QEMU_BUILD_BUG_ON((int)HYPERTRACE_MODE_OVERWRITE != HT_MODE_OVERWRITE);
 
 static void enum_get(Object *obj, Visitor *v, const char *name, void *opaque,
                      Error **errp)
@@ -68,7 +58,7 @@ static void enum_set_default(ObjectProperty *op, const Property *prop)
 const PropertyInfo ht_prop_channel = {
     .type = "HypertraceChannel",
     .description = "hypercall, shm or virtio",
-    .enum_table = &channel_lookup,
+    .enum_table = &HypertraceChannel_lookup,
     .get = enum_get,
     .set = enum_set,
     .set_default_value = enum_set_default,
@@ -77,7 +67,7 @@ const PropertyInfo ht_prop_channel = {
 const PropertyInfo ht_prop_mode = {
     .type = "HypertraceMode",
     .description = "discard or overwrite",
-    .enum_table = &mode_lookup,
+    .enum_table = &HypertraceMode_lookup,
     .get = enum_get,
     .set = enum_set,
     .set_default_value = enum_set_default,
@@ -112,107 +102,81 @@ const PropertyInfo ht_prop_events = {
     .set = events_set,
 };
 
-static bool visit_counters(Visitor *v, struct ht_stats *s, Error **errp)
+static HypertraceCounters counters(const struct ht_stats *s)
 {
-    return visit_type_uint64(v, "events", &s->events, errp) &&
-           visit_type_uint64(v, "packets", &s->packets, errp) &&
-           visit_type_uint64(v, "bytes", &s->bytes, errp) &&
-           visit_type_uint64(v, "lost", &s->lost, errp) &&
-           visit_type_uint64(v, "dropped", &s->dropped, errp) &&
-           visit_type_uint64(v, "wakeups", &s->wakeups, errp) &&
-           visit_type_uint64(v, "errors", &s->errors, errp);
+    return (HypertraceCounters) {
+        .events = s->events,
+        .packets = s->packets,
+        .bytes = s->bytes,
+        .lost = s->lost,
+        .dropped = s->dropped,
+        .wakeups = s->wakeups,
+        .errors = s->errors,
+    };
 }
 
-static bool visit_sink(Visitor *v, HtSinks *k, unsigned i,
-                       Error **errp)
+static HypertraceStreamStats *stream_stats(HtStream *s)
 {
-    HtSinkStats stats;
-    char *id;
-    bool ok;
+    HypertraceStreamStats *stats = g_new0(HypertraceStreamStats, 1);
+    struct ht_stats own;
 
-    ht_sinks_stats(k, i, &stats);
-    id = (char *)stats.id;
-    if (!visit_start_struct(v, NULL, NULL, 0, errp)) {
-        return false;
-    }
-    ok = visit_type_str(v, "backend", &id, errp) &&
-         visit_type_uint64(v, "events", &stats.events, errp) &&
-         visit_type_uint64(v, "discarded", &stats.discarded, errp) &&
-         visit_type_uint64(v, "queued", &stats.queued, errp) &&
-         visit_type_bool(v, "idle", &stats.idle, errp) &&
-         visit_check_struct(v, errp);
-    visit_end_struct(v, NULL);
-    return ok;
+    ht_stream_stats(s, &own);
+    *qapi_HypertraceStreamStats_base(stats) = counters(&own);
+    stats->stream = s->index;
+    stats->instance = s->next.instance;
+    stats->trace_instance = s->consumer.info.instance;
+    stats->open = s->phase != HT_PHASE_FREE;
+    stats->stopped = s->consumer.stopped;
+    return stats;
 }
 
-bool ht_sinks_visit(Visitor *v, HtSinks *k, Error **errp)
+static HypertraceBackendStats *backend_stats(HtSinks *sinks, unsigned i)
 {
-    bool ok = true;
+    HypertraceBackendStats *stats = g_new0(HypertraceBackendStats, 1);
+    HtSinkStats own;
+
+    ht_sinks_stats(sinks, i, &own);
+    stats->backend = g_strdup(own.id);
+    stats->events = own.events;
+    stats->discarded = own.discarded;
+    stats->queued = own.queued;
+    stats->idle = own.idle;
+    return stats;
+}
+
+HypertraceBackendStatsList *ht_sinks_qapi_stats(HtSinks *k)
+{
+    HypertraceBackendStatsList *list = NULL, **tail = &list;
     unsigned i;
 
-    if (!visit_start_list(v, "backends", NULL, 0, errp)) {
-        return false;
+    for (i = 0; k && i < ht_sinks_count(k); i++) {
+        QAPI_LIST_APPEND(tail, backend_stats(k, i));
     }
-    for (i = 0; ok && k && i < ht_sinks_count(k); i++) {
-        ok = visit_sink(v, k, i, errp);
-    }
-    visit_end_list(v, NULL);
-    return ok;
-}
-
-static bool visit_stream(Visitor *v, HtStream *s, Error **errp)
-{
-    uint64_t index = s->index, traced = s->consumer.info.instance;
-    struct ht_stats stats;
-    bool open = s->phase != HT_PHASE_FREE, ok;
-
-    ht_stream_stats(s, &stats);
-    if (!visit_start_struct(v, NULL, NULL, 0, errp)) {
-        return false;
-    }
-    ok = visit_type_uint64(v, "stream", &index, errp) &&
-         visit_type_uint64(v, "instance", &s->next.instance, errp) &&
-         visit_type_uint64(v, "trace-instance", &traced, errp) &&
-         visit_type_bool(v, "open", &open, errp) &&
-         visit_type_bool(v, "stopped", &s->consumer.stopped, errp) &&
-         visit_counters(v, &stats, errp) && visit_check_struct(v, errp);
-    visit_end_struct(v, NULL);
-    return ok;
+    return list;
 }
 
 void ht_stats_get(Object *obj, Visitor *v, const char *name, void *opaque,
                   Error **errp)
 {
     HypertraceDevice *dev = opaque;
-    struct ht_stats stats = { };
-    uint64_t hz = 0, bound = UINT64_MAX;
+    g_autoptr(HypertraceStats) stats = g_new0(HypertraceStats, 1);
+    HypertraceStreamStatsList **streams = &stats->streams;
+    struct ht_stats own = { };
     uint32_t i;
 
+    stats->clock_bound_ns = UINT64_MAX;
     if (dev->streams) {
-        ht_device_stats(dev, &stats);
-        hz = ht_clock_hz(&dev->clock);
-        bound = ht_clock_bound_ns(&dev->clock);
+        ht_device_stats(dev, &own);
+        stats->clock_hz = ht_clock_hz(&dev->clock);
+        stats->clock_bound_ns = ht_clock_bound_ns(&dev->clock);
     }
-    if (!visit_start_struct(v, name, NULL, 0, errp)) {
-        return;
-    }
-    if (!visit_counters(v, &stats, errp) ||
-        !visit_type_uint64(v, "clock-hz", &hz, errp) ||
-        !visit_type_uint64(v, "clock-bound-ns", &bound, errp) ||
-        !visit_start_list(v, "streams", NULL, 0, errp)) {
-        goto out;
-    }
+    *qapi_HypertraceStats_base(stats) = counters(&own);
     for (i = 0; dev->streams && i < dev->conf.streams; i++) {
         /* instances start at 1: the stream was used */
-        if (dev->streams[i].next.instance &&
-            !visit_stream(v, &dev->streams[i], errp)) {
-            break;
+        if (dev->streams[i].next.instance) {
+            QAPI_LIST_APPEND(streams, stream_stats(&dev->streams[i]));
         }
     }
-    visit_end_list(v, NULL);
-    if (ht_sinks_visit(v, dev->sinks, errp)) {
-        visit_check_struct(v, errp);
-    }
-out:
-    visit_end_struct(v, NULL);
+    stats->backends = ht_sinks_qapi_stats(dev->sinks);
+    visit_type_HypertraceStats(v, name, &stats, errp);
 }

@@ -5,6 +5,7 @@
 #ifndef HW_HYPERTRACE_PROPERTIES_H
 #define HW_HYPERTRACE_PROPERTIES_H
 
+#include "qapi/qapi-types-hypertrace.h"
 #include "device.h"
 
 extern const PropertyInfo ht_prop_channel;
@@ -12,13 +13,14 @@ extern const PropertyInfo ht_prop_mode;
 extern const PropertyInfo ht_prop_events;
 
 /**
- * ht_sinks_visit: "backends", a list of what the sinks did
- * @v: an output visitor, in a struct
+ * ht_sinks_qapi_stats: what sinks did
  * @k: sinks, or NULL
+ *
+ * Returns: a list, to be freed
  *
  * Context: BQL
  */
-bool ht_sinks_visit(Visitor *v, HtSinks *k, Error **errp);
+HypertraceBackendStatsList *ht_sinks_qapi_stats(HtSinks *k);
 
 /**
  * ht_stats_get: getter of the "stats" property

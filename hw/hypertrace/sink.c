@@ -319,6 +319,29 @@ bool ht_sinks_wait(HtSinks *k, int ms)
     return wait_for(k, sink_is_idle, ms);
 }
 
+void ht_sinks_posted(HtSinks *k, uint32_t *posted)
+{
+    unsigned i;
+
+    QEMU_LOCK_GUARD(&k->lock);
+    for (i = 0; i < k->count; i++) {
+        posted[i] = ht_queue_posted(&k->sink[i]->queue);
+    }
+}
+
+const char *ht_sinks_behind(HtSinks *k, const uint32_t *posted)
+{
+    unsigned i;
+
+    QEMU_LOCK_GUARD(&k->lock);
+    for (i = 0; i < k->count; i++) {
+        if (!ht_queue_done_with(&k->sink[i]->queue, posted[i])) {
+            return k->sink[i]->id;
+        }
+    }
+    return NULL;
+}
+
 /* QEMU does not unrealize devices when it ends. */
 static void sinks_exit(Notifier *n, void *data)
 {

@@ -93,6 +93,26 @@ void ht_sinks_free(HtSinks *k);
  */
 bool ht_sinks_wait(HtSinks *k, int ms);
 
+/**
+ * ht_sinks_posted: note what was posted so far
+ * @k: the sinks
+ * @posted: HT_QUEUES_MAX; filled in
+ *
+ * Context: any thread
+ */
+void ht_sinks_posted(HtSinks *k, uint32_t *posted);
+
+/**
+ * ht_sinks_behind: a backend that has not taken all of that
+ * @k: the sinks
+ * @posted: of ht_sinks_posted()
+ *
+ * Returns: its id, valid as long as @k, or NULL
+ *
+ * Context: any thread
+ */
+const char *ht_sinks_behind(HtSinks *k, const uint32_t *posted);
+
 /* ht_sinks_learn: the class table has grown.  Context: any thread */
 void ht_sinks_learn(HtSinks *k);
 

@@ -7,6 +7,7 @@
  */
 #include "qemu/osdep.h"
 #include "qemu/bswap.h"
+#include "qobject/qdict.h"
 #include "libqtest.h"
 #include "libqos/hypertrace.h"
 
@@ -209,6 +210,44 @@ static void test_no_wait(const void *channel)
     teardown(&g);
 }
 
+/* QMP's answer, which is freed: an error's text, or NULL */
+static char *wait_answer(Hang *g, const char *id, unsigned ms)
+{
+    QDict *rsp = qtest_qmp(g->h->qts, "{'execute': 'hypertrace-wait',"
+                           " 'arguments': {'device': %s, 'timeout': %u}}", id,
+                           ms);
+    QDict *error = qdict_get_qdict(rsp, "error");
+    char *text = error ? g_strdup(qdict_get_str(error, "desc")) : NULL;
+
+    qobject_unref(rsp);
+    return text;
+}
+
+/*
+ * Who asks for it waits for backends, a while: for what was posted before, and
+ * not for what comes meanwhile.
+ */
+static void test_wait(const void *channel)
+{
+    g_autofree char *none = NULL, *hangs = NULL;
+    Hang g;
+
+    setup(&g, channel);
+    g_assert_null(wait_answer(&g, "ht", 60000));
+    hang(&g);
+    qht_stream_flush(&g.s);
+    hangs = wait_answer(&g, g.h->path, 50);
+    g_assert_cmpstr(hangs, ==, "/machine/peripheral/ht: backend 'be' has not"
+                    " taken all events within 50 ms");
+    none = wait_answer(&g, "be", 50);
+    g_assert_cmpstr(none, ==, "'be' is not the id of a hypertrace device");
+    qht_fifo_go_on(g.fifo);
+    g_assert_null(wait_answer(&g, "ht", 60000));
+    assert_everything(&g, log_text(&g));
+    qht_stream_close(&g.s);
+    teardown(&g);
+}
+
 static uint64_t resident(Hang *g)
 {
     g_autofree char *file = g_strdup_printf("/proc/%d/statm",
@@ -295,6 +334,7 @@ int main(int argc, char **argv)
         { "unplug", test_unplug, QHT_CHANNELS },
         { "replug", test_replug, QHT_CHANNELS },
         { "no-wait", test_no_wait, QHT_CHANNELS },
+        { "wait", test_wait, QHT_CHANNELS },
         { "budget", test_budget, QHT_CHANNELS },
         { "quit", test_quit, QHT_CHANNELS },
     };

@@ -123,6 +123,15 @@ bool ht_queue_room(const HtQueue *q);
  */
 bool ht_queue_empty(const HtQueue *q);
 
+/* ht_queue_posted: a number for what was posted so far */
+uint32_t ht_queue_posted(const HtQueue *q);
+/**
+ * ht_queue_done_with: whether all of that was taken, and given back
+ * @q: the queue
+ * @posted: of ht_queue_posted(), less than 2^31 items ago
+ */
+bool ht_queue_done_with(const HtQueue *q, uint32_t posted);
+
 /**
  * ht_queue_post: append a run
  * @q: the queue
