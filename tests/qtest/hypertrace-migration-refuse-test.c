@@ -80,7 +80,7 @@ typedef struct State {
     size_t streams;             /* the first one's */
 } State;
 
-#define MAX_GAP(s)      ((s)->mailbox - 4)
+#define MAX_GAP(s)      ((s)->mailbox - 8)
 #define INSTANCES(s)    ((s)->mailbox + HT_MESSAGE_MAX + 16)
 #define SEGMENTS(s)     ((s)->mailbox + HT_MESSAGE_MAX + 32)
 #define CLASSES_SIZE(s) ((s)->classes - 4)
