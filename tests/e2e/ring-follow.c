@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Follow the ring in a guest's memory until standard input ends or a line
- * arrives there; print what was seen as one line of JSON.
+ * arrives there; print what was seen as one line of JSON.  A line "look" asks
+ * for a look at once, and is answered by "looked" after it.
  *
  *   ring-follow FILE|pid:N POLL-MICROSECONDS [DIRECTORY [core]]
  *
@@ -32,6 +33,8 @@ typedef struct Follow {
     GHashTable *seen;
     uint32_t epochs, segments;
     GString *boots;             /* newest time of each epoch */
+    GString *texts;
+    uint32_t texts_of;          /* epochs */
     uint64_t newest, newest_epoch;
 } Follow;
 
@@ -95,12 +98,39 @@ static void piece(void *opaque, const HtFtPiece *p)
 
 static const HtFtFollowOps ops = { .piece = piece, .now = now };
 
-static bool told_to_stop(int timeout_us)
+/* Wait; true if that is the end.  Sets @asked if a look was asked for. */
+static bool told_to_stop(int timeout_us, bool *asked)
 {
     struct pollfd p = { .fd = 0, .events = POLLIN };
     struct timespec t = { timeout_us / 1000000, timeout_us % 1000000 * 1000 };
+    char line[16];
 
-    return ppoll(&p, 1, &t, NULL) > 0;
+    if (ppoll(&p, 1, &t, NULL) <= 0) {
+        return false;
+    }
+    *asked = read(0, line, sizeof(line)) > 0 && line[0] == 'l';
+    return !*asked;
+}
+
+static void answer(bool *asked)
+{
+    if (*asked) {
+        printf("looked\n");
+        fflush(stdout);
+        *asked = false;
+    }
+}
+
+/* The kernel's address in each boot, as a recorder notes it */
+static void note_text(Follow *w)
+{
+    while (w->texts_of <= ht_ft_follow_epoch(w->f)) {
+        bool last = w->texts_of++ == ht_ft_follow_epoch(w->f);
+
+        g_string_append_printf(w->texts, "%s%" PRIu64,
+                               w->texts->len ? ", " : "",
+                               last ? ht_ft_follow_text(w->f) : 0);
+    }
 }
 
 static HtFtRing *search(HtSource *s)
@@ -143,6 +173,8 @@ static void report(Follow *w, uint64_t looks, double seconds)
     printf("\"doubled\": %" PRIu64 ", \"disorder\": %" PRIu64
            ", \"last\": %" PRIu64 ", \"epochs\": %u, \"segments\": %u, ",
            w->doubled, w->disorder, w->last_marker, w->epochs, w->segments);
+    printf("\"late\": %" PRIu64 ", \"errors\": %" PRIu64
+           ", \"texts\": [%s], ", s.late, s.errors, w->texts->str);
     printf("\"boots\": [%s%" PRIu64 "], \"text\": %" PRIu64
            ", \"alive\": %s, \"looks\": %" PRIu64 ", \"seconds\": %.3f}\n",
            w->boots->str, w->newest, ht_ft_follow_text(w->f),
@@ -173,12 +205,13 @@ static HtSource *open_source(const char *name)
 int main(int argc, char **argv)
 {
     int poll_us = argc > 2 ? atoi(argv[2]) : 1000;
-    bool once = argc > 4;
+    bool once = argc > 4, asked = false;
     HtSource *s = argc > 1 ? open_source(argv[1]) : NULL;
     Follow w = {
         .seen = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free,
                                       NULL),
         .boots = g_string_new(NULL),
+        .texts = g_string_new(NULL),
     };
     HtFtRing *ring = NULL;
     uint64_t looks = 0;
@@ -189,7 +222,7 @@ int main(int argc, char **argv)
         return 2;
     }
     while (!(ring = search(s)) && !once) {
-        if (told_to_stop(20000)) {
+        if (told_to_stop(20000, &asked)) {
             break;
         }
     }
@@ -220,11 +253,14 @@ int main(int argc, char **argv)
             ht_rec_writer_flush(w.w, NULL);
         }
         looks++;
-    } while (!once && !told_to_stop(poll_us));
+        note_text(&w);
+        answer(&asked);
+    } while (!once && !told_to_stop(poll_us, &asked));
     getrusage(RUSAGE_SELF, &after);
     while (ht_ft_follow_look(w.f) > 0) {
         looks++;
     }
+    note_text(&w);
     ht_rec_writer_free(w.w);
     report(&w, looks, after.ru_utime.tv_sec + after.ru_stime.tv_sec -
            before.ru_utime.tv_sec - before.ru_stime.tv_sec +
