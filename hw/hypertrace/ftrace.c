@@ -17,7 +17,6 @@
 #include "migration/misc.h"
 #include "qom/object_interfaces.h"
 #include "system/dma.h"
-#include "system/reset.h"
 #include "system/runstate.h"
 #include "system/system.h"
 #include "ftrace.h"
@@ -306,13 +305,11 @@ static void erase(HtFtWatched *w)
     }
 }
 
-/* QEMUResetHandler.  Context: BQL; vCPUs do not run */
-static void ftrace_reset(void *opaque)
+/* Context: lock held */
+static void cold_reset(HypertraceFtrace *ft)
 {
-    HypertraceFtrace *ft = opaque;
     guint i;
 
-    QEMU_LOCK_GUARD(&ft->lock);
     if (!ft->paused) {
         take_rest(ft);
     }
@@ -326,7 +323,27 @@ static void ftrace_reset(void *opaque)
             erase(w);
         }
     }
-    /* before a loadvm, too: what is loaded is another ring */
+}
+
+static ResettableState *ftrace_reset_state(Object *obj)
+{
+    return &HYPERTRACE_FTRACE(obj)->reset_state;
+}
+
+/* Context: BQL; vCPUs do not run */
+static void ftrace_reset_hold(Object *obj, ResetType type)
+{
+    HypertraceFtrace *ft = HYPERTRACE_FTRACE(obj);
+
+    /* the kernel that was suspended goes on */
+    if (type == RESET_TYPE_WAKEUP) {
+        return;
+    }
+    QEMU_LOCK_GUARD(&ft->lock);
+    if (type != RESET_TYPE_SNAPSHOT_LOAD) {
+        cold_reset(ft);
+    }
+    /* what is loaded is another ring */
     drop_all(ft);
 }
 
@@ -406,7 +423,7 @@ static void ftrace_complete(UserCreatable *uc, Error **errp)
     ft->complete = true;
     ft->paused = !runstate_is_live(runstate_get());
     ft->vmstate = qemu_add_vm_change_state_handler(vm_change, ft);
-    qemu_register_reset(ftrace_reset, ft);
+    qemu_register_resettable(OBJECT(ft));
     qemu_thread_create(&ft->thread, "hypertrace-ftrace", ftrace_thread, ft,
                        QEMU_THREAD_JOINABLE);
 }
@@ -421,7 +438,7 @@ static void ftrace_finalize(Object *obj)
             qemu_cond_signal(&ft->wake);
         }
         qemu_thread_join(&ft->thread);
-        qemu_unregister_reset(ftrace_reset, ft);
+        qemu_unregister_resettable(obj);
         qemu_del_vm_change_state_handler(ft->vmstate);
         if (!ft->paused) {
             look(ft, LAST_LOOKS);
@@ -517,7 +534,11 @@ static void set_backlog(Object *obj, Visitor *v, const char *name,
 
 static void ftrace_class_init(ObjectClass *oc, HtClassData *data)
 {
+    ResettableClass *rc = RESETTABLE_CLASS(oc);
+
     USER_CREATABLE_CLASS(oc)->complete = ftrace_complete;
+    rc->get_state = ftrace_reset_state;
+    rc->phases.hold = ftrace_reset_hold;
     object_class_property_add_str(oc, "backend", get_backend, set_backend);
     object_class_property_set_description(oc, "backend",
         "ids of hypertrace backends, separated by ':' (default: LTTng)");
@@ -548,6 +569,7 @@ static const TypeInfo ftrace_info = {
     .class_init = ftrace_class_init,
     .interfaces = (InterfaceInfo[]) {
         { TYPE_USER_CREATABLE },
+        { TYPE_RESETTABLE_INTERFACE },
         { }
     },
 };

@@ -19,6 +19,7 @@
 #include "qemu/notify.h"
 #include "qemu/thread.h"
 #include "qom/object.h"
+#include "system/reset.h"
 #include "hypertrace/ftrace-class.h"
 #include "hypertrace/ftrace-follow.h"
 #include "hypertrace/ftrace-time.h"
@@ -102,6 +103,7 @@ typedef struct HtFtCounts {
 
 struct HypertraceFtrace {
     Object parent_obj;
+    ResettableState reset_state;
 
     /* properties */
     char *backend;              /* ids, with ':' between them */
