@@ -47,6 +47,12 @@ static uint64_t committed(const HtFtCpu *c, const HtFtWant *want,
     return want->cleared && commit == 0 ? ht_ft_cpu_capacity(c) : commit;
 }
 
+/* Records end at multiples of 4, whatever a commit count says. */
+static uint32_t within_page(const HtFtCpu *c, uint64_t size)
+{
+    return MIN(size, ht_ft_cpu_capacity(c)) & ~3u;
+}
+
 /* One attempt; HT_FT_RETRY if the guest came in between */
 static HtFtCopy fetch(HtFtCpu *c, HtFtLook *look, const HtFtWant *want,
                       HtFtFetched *got)
@@ -68,7 +74,7 @@ static HtFtCopy fetch(HtFtCpu *c, HtFtLook *look, const HtFtWant *want,
         .slot = want->slot,
         .stamp = stamp,
         .from = from,
-        .to = MIN(size, ht_ft_cpu_capacity(c)),
+        .to = within_page(c, size),
         .ns = want->resume ? c->ns : stamp,
     };
     if (want->cleared && commit != 0) {
@@ -92,6 +98,7 @@ static HtFtCopy fetch(HtFtCpu *c, HtFtLook *look, const HtFtWant *want,
                        got->to - from)) {
         return HT_FT_ERROR;
     }
+    look->copied += got->to - from;
     /* Pairs with the guest's barrier where it moves the tail to this page. */
     ht_fence_acquire();
     if (!ht_ft_cpu_load(c, page + 8, &commit2) ||
@@ -234,7 +241,7 @@ void ht_ft_cpu_note(HtFtCpu *c, uint32_t slot)
                    c->page[slot] == stamp;
 
         c->lag_slot = slot;
-        c->lag_size = old ? 0 : MIN(commit, ht_ft_cpu_capacity(c));
+        c->lag_size = old ? 0 : within_page(c, commit);
         c->lag_stamp = c->lag_size ? stamp : 0;
         c->lag_begin = c->look_begin;
     }

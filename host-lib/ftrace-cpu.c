@@ -306,7 +306,7 @@ static HtFtCopy fetch(HtFtCpu *c, HtFtLook *look, HtFtWant *want, uint32_t at,
 
 static bool is_full(HtFtLook *look)
 {
-    look->full = look->bytes->len + look->taken->len * sizeof(HtFtTaken) >=
+    look->full = look->copied + look->taken->len * sizeof(HtFtTaken) >=
                  HT_FT_LOOK_MAX;
     return look->full;
 }

@@ -34,12 +34,14 @@ typedef struct HtFtTaken {
  * HtFtLook: what one look took, of all processors
  * @bytes: the records
  * @taken: HtFtTaken in the order of the processors' rings
+ * @copied: bytes of pages, also what came to nothing
  * @full: stopped at HT_FT_LOOK_MAX
  * @page: a page that was fetched, and not taken yet
  */
 typedef struct HtFtLook {
     GByteArray *bytes;
     GArray *taken;
+    uint64_t copied;
     bool full;
     uint8_t *page;
 } HtFtLook;

@@ -398,6 +398,7 @@ int64_t ht_ft_follow_look(HtFtFollow *f)
 
     grow(f);
     behind = g_new(bool, f->cpus);
+    f->look.copied = 0;
     f->look.full = false;
     for (n = 0; n < f->cpus; n++) {
         int error;
@@ -435,6 +436,11 @@ int64_t ht_ft_follow_look(HtFtFollow *f)
 bool ht_ft_follow_more(const HtFtFollow *f)
 {
     return f->look.full;
+}
+
+uint64_t ht_ft_follow_copied(const HtFtFollow *f)
+{
+    return f->look.copied;
 }
 
 const HtFtRing *ht_ft_follow_ring(const HtFtFollow *f)

@@ -18,8 +18,6 @@
 #include "hypertrace/atomic.h"
 #include "hypertrace/ftrace-page.h"
 
-#define MAGIC           0x0badfeedu
-
 #define HEADER_6_11     56u
 #define HEADER_6_15     24u
 /* Without and with the two counters */
@@ -33,6 +31,9 @@ int ht_ft_mem_read(const HtFtMem *mem, uint64_t offset, void *buf, size_t len)
     const uint8_t *from;
     uint8_t *to = buf;
 
+    if (offset % 4 || len % 4) {
+        return -EINVAL;
+    }
     if (len > mem->size || offset > mem->size - len) {
         return -ERANGE;
     }
@@ -193,7 +194,7 @@ static const char *next_6_11(const HtFtMem *mem, HtFtRing *ring)
     if (ht_ft_mem_read(mem, at, h, sizeof(h))) {
         return "the header cannot be read";
     }
-    if (ht_get_le32(h) != MAGIC || ht_get_le32(h + 4) != HEADER_6_11) {
+    if (ht_get_le32(h) != HT_FT_MAGIC || ht_get_le32(h + 4) != HEADER_6_11) {
         return "there is no header";
     }
     wrong = add_cpu(mem, ring, h + 24, at + 24, HEADER_6_11 - 24, &end);
@@ -268,7 +269,7 @@ bool ht_ft_ring_is_there(const HtFtMem *mem, const HtFtRing *ring)
 
     return !ht_ft_mem_read(mem, ring->offset, h, sizeof(h)) &&
            !ht_ft_mem_read(mem, ring->cpu[0].meta + 24, sub, sizeof(sub)) &&
-           ht_le32(h[0]) == MAGIC && header_is(ring, ht_le32(h[1])) &&
+           ht_le32(h[0]) == HT_FT_MAGIC && header_is(ring, ht_le32(h[1])) &&
            ht_le32(sub[0]) == ring->subbuf_size &&
            ht_le32(sub[1]) == ring->subbufs;
 }
@@ -283,7 +284,8 @@ HtFtRing *ht_ft_ring_at(const HtFtMem *mem, uint64_t offset,
     if (why) {
         *why = NULL;
     }
-    if (ht_ft_mem_read(mem, offset, h, sizeof(h)) || ht_le32(h[0]) != MAGIC) {
+    if (ht_ft_mem_read(mem, offset, h, sizeof(h)) ||
+        ht_le32(h[0]) != HT_FT_MAGIC) {
         return NULL;
     }
     ring = g_new0(HtFtRing, 1);

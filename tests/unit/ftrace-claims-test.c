@@ -47,6 +47,7 @@ static void take(void *opaque, const HtFtPiece *p)
         t->events++;
     }
     g_assert_cmpuint(p->host_after, >=, t->committed);
+    g_assert_cmpuint(p->from % 4, ==, 0);
     t->epoch = p->epoch;
 }
 
@@ -289,6 +290,68 @@ static void test_lost_at_end(void)
     test_end(&t);
 }
 
+/* A commit count that is no multiple of 4: nothing is read from between. */
+static void test_unaligned(gconstpointer relaxed)
+{
+    uint64_t ns = SECOND, v;
+    uint32_t i;
+    Test t;
+
+    test_start(&t, 1, 8);
+    /* mapped: what is copied goes by words */
+    t.mem = fg_mem(&t.g);
+    ht_ft_follow_free(t.f);
+    follow(&t);
+    ht_ft_follow_set_relaxed(t.f, relaxed);
+    g_assert_cmpint(ht_ft_mem_read(&t.mem, AT, &v, 7), ==, -EINVAL);
+    g_assert_cmpint(ht_ft_mem_read(&t.mem, AT + 2, &v, 4), ==, -EINVAL);
+    for (i = 0; i < 10; i++) {
+        fg_event(&t.g, 0, ns += 1000, 3);
+    }
+    look(&t);
+    look(&t);
+    g_assert_cmpuint(t.events, ==, 10);
+    for (i = 301; i < 4000; i++) {
+        fg_put(&t.g, fg_page(&t.g, 0, 1) + 8, i);
+        look(&t);
+        look(&t);
+    }
+    g_assert_cmpuint(t.events, ==, 10);
+    g_assert_cmpuint(ht_ft_follow_stats(t.f, -1).bad, >, 0);
+    g_assert_cmpuint(ht_ft_follow_stats(t.f, -1).errors, ==, 0);
+    test_end(&t);
+}
+
+/* A look is bounded also if what it copies is no records. */
+static void test_bounded(void)
+{
+    uint32_t i, pages = HT_FT_LOOK_MAX / 3000;
+    uint64_t ns = SECOND;
+    Test t;
+
+    test_start(&t, 1, pages);
+    for (i = 0; i < pages * 3; i++) {
+        fg_event(&t.g, 0, ns += 1000, 300);
+    }
+    for (i = 0; i < pages; i++) {
+        uint64_t page = fg_page(&t.g, 0, i);
+
+        /* a length beyond the end */
+        fg_put(&t.g, page + HT_FT_PAGE_HEADER, UINT64_C(0x7fff) << 32);
+    }
+    look(&t);
+    g_assert_cmpuint(t.events, ==, 0);
+    g_assert_true(ht_ft_follow_more(t.f));
+    g_assert_cmpuint(ht_ft_follow_copied(t.f), >=, HT_FT_LOOK_MAX);
+    g_assert_cmpuint(ht_ft_follow_copied(t.f), <=, HT_FT_LOOK_MAX + (1 << 16));
+    for (i = 0; ht_ft_follow_more(t.f); i++) {
+        look(&t);
+        g_assert_cmpuint(i, <, 16);
+    }
+    g_assert_cmpuint(ht_ft_follow_copied(t.f), <, HT_FT_LOOK_MAX);
+    test_end(&t);
+}
+
 /*
  * echo > trace, while the writer is on the readers' page, which was not written
  * to its end: what lies behind is no bad record.
@@ -353,6 +416,10 @@ int main(int argc, char **argv)
                          test_text);
     g_test_add_func("/claims/late", test_late);
     g_test_add_func("/claims/lost-at-end", test_lost_at_end);
+    g_test_add_data_func("/claims/unaligned/ordered", NULL, test_unaligned);
+    g_test_add_data_func("/claims/unaligned/relaxed", GUINT_TO_POINTER(1),
+                         test_unaligned);
+    g_test_add_func("/claims/bounded", test_bounded);
     g_test_add_func("/claims/reset-is-not-bad", test_reset_is_not_bad);
     g_test_add_func("/claims/reset-doubles-nothing",
                     test_reset_doubles_nothing);

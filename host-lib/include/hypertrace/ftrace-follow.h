@@ -157,6 +157,14 @@ int64_t ht_ft_follow_look(HtFtFollow *f);
 bool ht_ft_follow_more(const HtFtFollow *f);
 
 /**
+ * ht_ft_follow_copied: what the last look copied
+ * @f: the follower
+ *
+ * Returns: bytes, also of what came to nothing
+ */
+uint64_t ht_ft_follow_copied(const HtFtFollow *f);
+
+/**
  * ht_ft_follow_ring: the ring
  * @f: the follower
  */

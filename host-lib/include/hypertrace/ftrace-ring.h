@@ -11,6 +11,9 @@
 
 #include "hypertrace/base.h"
 
+/* Of a header */
+#define HT_FT_MAGIC 0x0badfeedu
+
 /* Largest ring that is followed; a header that says more is none. */
 #define HT_FT_CPUS_MAX 1024u
 #define HT_FT_PAGES_MAX (1u << 22)      /* sub-buffers of all processors */
@@ -47,7 +50,7 @@ typedef struct HtFtMem {
  * @buf: to where
  * @len: bytes, a multiple of 4
  *
- * Returns: 0 or -errno; -ERANGE beyond the end
+ * Returns: 0 or -errno; -ERANGE beyond the end, -EINVAL if unaligned
  */
 int ht_ft_mem_read(const HtFtMem *mem, uint64_t offset, void *buf,
                    size_t len);
