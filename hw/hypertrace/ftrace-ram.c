@@ -10,6 +10,7 @@
  */
 #include "qemu/osdep.h"
 #include <sys/mman.h>
+#include "qemu/atomic.h"
 #include "qemu/rcu.h"
 #include "system/dma.h"
 #if __has_include("system/ramblock.h")
@@ -140,8 +141,9 @@ static bool add_range(Int128 start, Int128 len, const MemoryRegion *mr,
         return false;
     }
     r.end = r.begin + MIN(int128_getlo(len), SIZE - r.begin);
-    last = &g_array_index(ranges, RamRange, ranges->len - 1);
-    if (ranges->len && last->end == r.begin) {
+    last = ranges->len ?
+        &g_array_index(ranges, RamRange, ranges->len - 1) : NULL;
+    if (last && last->end == r.begin) {
         last->end = r.end;
     } else {
         g_array_append_val(ranges, r);
@@ -149,26 +151,53 @@ static bool add_range(Int128 start, Int128 len, const MemoryRegion *mr,
     return false;
 }
 
-GPtrArray *ht_guest_ram_search(void)
+/* All RAM, as RamRange */
+static GArray *all_ranges(void)
 {
-    g_autoptr(GArray) ranges = g_array_new(false, false, sizeof(RamRange));
+    GArray *ranges = g_array_new(false, false, sizeof(RamRange));
+
+    RCU_READ_LOCK_GUARD();
+    flatview_for_each_range(address_space_to_flatview(&address_space_memory),
+                            add_range, ranges);
+    return ranges;
+}
+
+bool ht_guest_ram_at(uint64_t address, HtFtMem *mem)
+{
+    g_autoptr(GArray) ranges = all_ranges();
+    guint i;
+
+    for (i = 0; i < ranges->len; i++) {
+        const RamRange *r = &g_array_index(ranges, RamRange, i);
+
+        if (address >= r->begin && address < r->end) {
+            *mem = ht_guest_ram;
+            mem->size = r->end;
+            return true;
+        }
+    }
+    return false;
+}
+
+GPtrArray *ht_guest_ram_search(const unsigned *round, unsigned now)
+{
+    g_autoptr(GArray) ranges = all_ranges();
     GPtrArray *found = g_ptr_array_new();
     guint i;
 
-    WITH_RCU_READ_LOCK_GUARD() {
-        FlatView *v = address_space_to_flatview(&address_space_memory);
-
-        flatview_for_each_range(v, add_range, ranges);
-    }
-    for (i = 0; i < ranges->len; i++) {
+    for (i = 0; i < ranges->len && found->len < HT_FTRACE_RINGS; i++) {
         const RamRange *r = &g_array_index(ranges, RamRange, i);
         HtFtMem mem = ht_guest_ram;
+        uint64_t left = DIV_ROUND_UP(r->end, HT_FT_SEARCH_FAST) -
+                        DIV_ROUND_UP(r->begin, HT_FT_SEARCH_FAST);
         HtFtSearch search;
 
         mem.size = r->end;
         ht_ft_search_init(&search, &mem, HT_FT_SEARCH_FAST);
-        ht_ft_search_go(&search, DIV_ROUND_UP(r->end, HT_FT_SEARCH_FAST) -
-                        DIV_ROUND_UP(r->begin, HT_FT_SEARCH_FAST));
+        while (left-- && qatomic_read(round) == now &&
+               found->len + search.rings->len < HT_FTRACE_RINGS) {
+            ht_ft_search_go(&search, 1);
+        }
         while (search.rings->len) {
             g_ptr_array_add(found, g_ptr_array_steal_index(search.rings, 0));
         }

@@ -6,7 +6,6 @@
 #include "qapi/error.h"
 #include "qapi/qapi-visit-hypertrace.h"
 #include "qapi/visitor.h"
-#include "qemu/lockable.h"
 #include "ftrace.h"
 #include "properties.h"
 
@@ -83,12 +82,13 @@ void ht_ftrace_stats_get(Object *obj, Visitor *v, const char *name,
     if (!visit_start_struct(v, name, NULL, 0, errp)) {
         return;
     }
-    QEMU_LOCK_GUARD(&ft->lock);
+    ht_ftrace_lock(ft);
     counts = ft->counts;
     if (visit_counts(v, &counts, errp) &&
         visit_rings(v, ft->rings, errp) &&
         visit_backends(v, ft->sinks, errp)) {
         visit_check_struct(v, errp);
     }
+    qemu_mutex_unlock(&ft->lock);
     visit_end_struct(v, NULL);
 }

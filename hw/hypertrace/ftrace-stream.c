@@ -15,6 +15,8 @@
 #define RUN_BYTES   (48 * KiB)
 /* An event that needs more is delivered as its bytes, of at most 64 KiB. */
 #define EVENT_MAX   (60 * KiB)
+/* As many as a stream of a device can have lost */
+#define LOST_MAX    ((UINT64_C(1) << 56) - 1)
 
 /* The id of an event's class; 0 if there can be none */
 static uint16_t add_class(HypertraceFtrace *ft, const char *name,
@@ -183,6 +185,12 @@ static void emit(HtFtWatched *w, HtFtStream *s, const HtFtRecord *r,
     s->end_ns = ns;
 }
 
+/* An estimate is the guest's word: the sum stays within reason. */
+static uint64_t add(uint64_t lost, uint64_t more)
+{
+    return lost + MIN(more, LOST_MAX - MIN(lost, LOST_MAX));
+}
+
 static void deliver(HtFtWatched *w, const HtFtPiece *p, const HtFtTime *time)
 {
     HypertraceFtrace *ft = w->ft;
@@ -192,7 +200,7 @@ static void deliver(HtFtWatched *w, const HtFtPiece *p, const HtFtTime *time)
 
     if (p->flags & HT_FT_PIECE_LOST) {
         ft->counts.gaps++;
-        ft->counts.lost += p->lost_estimate;
+        ft->counts.lost = add(ft->counts.lost, p->lost_estimate);
     }
     if (!s) {
         ft->counts.lost += p->events;
@@ -200,7 +208,7 @@ static void deliver(HtFtWatched *w, const HtFtPiece *p, const HtFtTime *time)
     }
     if (p->flags & HT_FT_PIECE_LOST) {
         flush(w, s);
-        s->discarded += MAX(p->lost_estimate, 1);
+        s->discarded = add(s->discarded, MAX(p->lost_estimate, 1));
         s->cut = true;
     }
     ht_ft_iter_init(&it, p->data, p->size, 0, p->base_ns);
@@ -258,6 +266,19 @@ void ht_ftrace_flush(HtFtWatched *w)
             flush(w, w->streams[i]);
         }
     }
+}
+
+void ht_ftrace_lose(HtFtWatched *w)
+{
+    unsigned i;
+
+    for (i = 0; i < HT_FT_CPUS_MAX; i++) {
+        if (w->streams[i] && w->streams[i]->open) {
+            flush(w, w->streams[i]);
+            w->streams[i]->discarded = add(w->streams[i]->discarded, 1);
+        }
+    }
+    w->ft->counts.gaps++;
 }
 
 void ht_ftrace_close(HtFtWatched *w)

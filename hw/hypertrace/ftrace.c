@@ -9,14 +9,13 @@
 #include "qapi/error.h"
 #include "qapi/visitor.h"
 #include "qemu/error-report.h"
-#include "qemu/lockable.h"
+#include "qemu/atomic.h"
 #include "qemu/module.h"
 #include "qemu/rcu.h"
 #include "qemu/timer.h"
 #include "qemu/units.h"
 #include "migration/misc.h"
 #include "qom/object_interfaces.h"
-#include "system/dma.h"
 #include "system/runstate.h"
 #include "system/system.h"
 #include "ftrace.h"
@@ -33,170 +32,12 @@
 #define SEARCH_NS       (100 * SCALE_MS)
 #define SEARCH_AGAIN_NS NANOSECONDS_PER_SECOND
 
-/* Looks that find all of a guest that does not run: ht_ft_follow_look() */
-#define LAST_LOOKS      2
-
-/* Rings ------------------------------------------------------------------- */
-
-/* Context: lock held */
-static bool is_known(HypertraceFtrace *ft, uint64_t address)
+void ht_ftrace_lock(HypertraceFtrace *ft)
 {
-    guint i;
-
-    for (i = 0; i < ft->rings->len; i++) {
-        HtFtWatched *w = ft->rings->pdata[i];
-
-        if (w->address == address) {
-            return true;
-        }
-    }
-    return false;
-}
-
-/* Context: lock held */
-static void add_rings(HypertraceFtrace *ft, GPtrArray *found)
-{
-    guint i;
-
-    for (i = 0; i < found->len; i++) {
-        HtFtRing *ring = found->pdata[i];
-        HtFtWatched *w;
-
-        if (ft->rings->len == HT_FTRACE_RINGS ||
-            is_known(ft, ring->offset)) {
-            ht_ft_ring_free(ring);
-            continue;
-        }
-        w = g_new0(HtFtWatched, 1);
-        w->ft = ft;
-        w->number = ft->nr_found++;
-        w->address = ring->offset;
-        ht_ft_time_reset(&w->time[0]);
-        w->follow = ht_ft_follow_new(&ht_guest_ram, ring,
-                                     &ht_ftrace_follow_ops, w);
-        g_ptr_array_add(ft->rings, w);
-    }
-    g_ptr_array_free(found, true);
-}
-
-/* Context: lock held */
-static void drop_ring(HypertraceFtrace *ft, guint i)
-{
-    HtFtWatched *w = ft->rings->pdata[i];
-
-    ht_ftrace_close(w);
-    ht_ft_follow_free(w->follow);
-    g_ptr_array_remove_index(ft->rings, i);
-    g_free(w);
-}
-
-/* Context: lock held */
-static void drop_all(HypertraceFtrace *ft)
-{
-    while (ft->rings->len) {
-        drop_ring(ft, ft->rings->len - 1);
-    }
-}
-
-/* From its begin, this time for the sinks.  Context: lock held */
-static void take(HtFtWatched *w)
-{
-    HtFtRing *again = ht_ft_ring_at(&ht_guest_ram, w->address, NULL);
-
-    if (again) {
-        ht_ft_follow_free(w->follow);
-        w->follow = ht_ft_follow_new(&ht_guest_ram, again,
-                                     &ht_ftrace_follow_ops, w);
-        w->epoch = w->segment = 0;
-        w->taken = true;
-        w->ft->counts.boots++;
-    }
-}
-
-/* Context: lock held */
-static void look_at(HtFtWatched *w, unsigned times)
-{
-    do {
-        if (ht_ft_follow_look(w->follow) < 0) {
-            w->gone = true;
-            break;
-        }
-    } while (ht_ft_follow_more(w->follow) || --times);
-    if (w->taken) {
-        ht_ftrace_flush(w);
-    }
-}
-
-/* Context: lock held */
-static void look(HypertraceFtrace *ft, unsigned times)
-{
-    guint i;
-
-    for (i = 0; i < ft->rings->len; i++) {
-        HtFtWatched *w = ft->rings->pdata[i];
-
-        look_at(w, times);
-        /*
-         * One that changes is a kernel's; a copy in a page cache or one that
-         * an older boot left does not.
-         */
-        if (!w->taken && ht_ft_follow_alive(w->follow)) {
-            take(w);
-            look_at(w, times);
-        }
-    }
-}
-
-/* Context: lock held */
-static bool any_taken(HypertraceFtrace *ft)
-{
-    guint i;
-
-    for (i = 0; i < ft->rings->len; i++) {
-        HtFtWatched *w = ft->rings->pdata[i];
-
-        if (w->taken) {
-            return true;
-        }
-    }
-    return false;
-}
-
-/*
- * The rings whose memory was unplugged, or whose magic number somebody
- * overwrote.  Context: lock held
- */
-static void drop_gone(HypertraceFtrace *ft)
-{
-    guint i;
-
-    for (i = ft->rings->len; i-- > 0;) {
-        HtFtWatched *w = ft->rings->pdata[i];
-        const char *why;
-        HtFtRing *ring = ht_ft_ring_at(&ht_guest_ram, w->address, &why);
-
-        /* a reader in the guest may be changing what is no magic number */
-        if (w->gone || (!ring && !why)) {
-            drop_ring(ft, i);
-        }
-        ht_ft_ring_free(ring);
-    }
-}
-
-/*
- * All that the VM, which does not run, has written.  A kernel that ended before
- * its ring was seen to change has the only one.  Context: BQL, lock held
- */
-static void take_rest(HypertraceFtrace *ft)
-{
-    if (!any_taken(ft)) {
-        add_rings(ft, ht_guest_ram_search());
-    }
-    look(ft, LAST_LOOKS);
-    if (!any_taken(ft) && ft->rings->len == 1) {
-        take(ft->rings->pdata[0]);
-        look(ft, LAST_LOOKS);
-    }
+    qatomic_inc(&ft->waiting);
+    qemu_mutex_lock(&ft->lock);
+    qatomic_dec(&ft->waiting);
+    qemu_cond_signal(&ft->wake);
 }
 
 /* The thread -------------------------------------------------------------- */
@@ -218,6 +59,50 @@ static bool may_look(HypertraceFtrace *ft)
     return !ft->paused && !ft->quit && !migration_in_incoming_postcopy();
 }
 
+/* Let those have the lock who wait for it.  Context: lock held */
+static void give_way(HypertraceFtrace *ft)
+{
+    while (qatomic_read(&ft->waiting)) {
+        qemu_cond_timedwait(&ft->wake, &ft->lock, ft->poll_ms);
+    }
+}
+
+/* Returns false if it was in vain.  Context: lock held, but not all the time */
+static bool search(HypertraceFtrace *ft)
+{
+    unsigned round = ft->round;
+    GPtrArray *found;
+
+    qemu_mutex_unlock(&ft->lock);
+    found = ht_guest_ram_search(&ft->round, round);
+    qemu_mutex_lock(&ft->lock);
+    if (round == ft->round && may_look(ft)) {
+        ht_ftrace_drop_gone(ft);
+        ht_ftrace_add_rings(ft, found);
+        return true;
+    }
+    g_ptr_array_set_free_func(found, (GDestroyNotify)ht_ft_ring_free);
+    g_ptr_array_free(found, true);
+    return false;
+}
+
+/*
+ * Returns whether a ring had more.  What has no room is left in the ring, as
+ * long as the guest does.  Context: lock held, but not all the time
+ */
+static bool look_around(HypertraceFtrace *ft)
+{
+    bool more = false;
+    guint i;
+
+    for (i = 0; i < ft->rings->len && may_look(ft) &&
+         ht_sinks_room(ft->sinks); i++) {
+        more |= ht_ftrace_look(ft->rings->pdata[i]);
+        give_way(ft);
+    }
+    return more;
+}
+
 static void *ftrace_thread(void *opaque)
 {
     HypertraceFtrace *ft = opaque;
@@ -226,34 +111,23 @@ static void *ftrace_thread(void *opaque)
     rcu_register_thread();
     qemu_mutex_lock(&ft->lock);
     while (!ft->quit) {
-        if (may_look(ft) && get_clock() >= next_search) {
-            GPtrArray *found;
-
-            qemu_mutex_unlock(&ft->lock);
-            found = ht_guest_ram_search();
-            qemu_mutex_lock(&ft->lock);
-            if (may_look(ft)) {
-                drop_gone(ft);
-                add_rings(ft, found);
-                next_search = get_clock() + (any_taken(ft) ? SEARCH_AGAIN_NS :
-                                             SEARCH_NS);
-            } else {
-                g_ptr_array_set_free_func(found,
-                                          (GDestroyNotify)ht_ft_ring_free);
-                g_ptr_array_free(found, true);
-            }
+        if (may_look(ft) && get_clock() >= next_search && search(ft)) {
+            next_search = get_clock() + (ht_ftrace_any_taken(ft) ?
+                                         SEARCH_AGAIN_NS : SEARCH_NS);
         }
-        /* without room it is left in the ring, as long as the guest does */
-        if (may_look(ft) && ht_sinks_room(ft->sinks)) {
-            look(ft, 1);
-        }
-        if (!ft->quit) {
+        if (!look_around(ft) && !ft->quit) {
             qemu_cond_timedwait(&ft->wake, &ft->lock, ft->poll_ms);
         }
     }
     qemu_mutex_unlock(&ft->lock);
     rcu_unregister_thread();
     return NULL;
+}
+
+/* What a search finds from before is not added.  Context: lock held */
+static void end_round(HypertraceFtrace *ft)
+{
+    qatomic_set(&ft->round, ft->round + 1);
 }
 
 /* The VM ------------------------------------------------------------------ */
@@ -263,9 +137,10 @@ static void vm_change(void *opaque, bool running, RunState state)
     HypertraceFtrace *ft = opaque;
     guint i;
 
-    QEMU_LOCK_GUARD(&ft->lock);
+    ht_ftrace_lock(ft);
+    end_round(ft);
     if (!running && !ft->paused) {
-        take_rest(ft);
+        ht_ftrace_take_rest(ft, true);
     }
     if (running) {
         /* the guest's clock may have stood still */
@@ -277,6 +152,7 @@ static void vm_change(void *opaque, bool running, RunState state)
     }
     ft->paused = !running;
     qemu_cond_signal(&ft->wake);
+    qemu_mutex_unlock(&ft->lock);
 }
 
 /* Whether the memory may be another QEMU's by now, or still */
@@ -287,41 +163,17 @@ static bool is_elsewhere(void)
            runstate_check(RUN_STATE_POSTMIGRATE);
 }
 
-/*
- * A kernel that finds the ring of the one before, in memory that a warm reset
- * left as it was, keeps of it what seems valid, processor by processor, and
- * writes behind that.  So that it begins a clean one, no ring is left.
- */
-static void erase(HtFtWatched *w)
-{
-    const HtFtRing *ring = ht_ft_follow_ring(w->follow);
-    static const uint8_t zero[4];
-    uint64_t at;
-    uint32_t i;
-
-    for (i = 0; (at = ht_ft_ring_magic(ring, i)) != UINT64_MAX; i++) {
-        dma_memory_write(&address_space_memory, at, zero, sizeof(zero),
-                         MEMTXATTRS_UNSPECIFIED);
-    }
-}
-
 /* Context: lock held */
 static void cold_reset(HypertraceFtrace *ft)
 {
-    guint i;
-
     if (!ft->paused) {
-        take_rest(ft);
+        ht_ftrace_take_rest(ft, true);
     }
-    if (any_taken(ft)) {
+    if (ht_ftrace_any_taken(ft)) {
         ft->counts.resets++;
     }
-    for (i = 0; i < ft->rings->len && !is_elsewhere(); i++) {
-        HtFtWatched *w = ft->rings->pdata[i];
-
-        if (w->taken) {
-            erase(w);
-        }
+    if (!is_elsewhere()) {
+        ht_ftrace_erase(ft);
     }
 }
 
@@ -339,12 +191,14 @@ static void ftrace_reset_hold(Object *obj, ResetType type)
     if (type == RESET_TYPE_WAKEUP) {
         return;
     }
-    QEMU_LOCK_GUARD(&ft->lock);
+    ht_ftrace_lock(ft);
+    end_round(ft);
     if (type != RESET_TYPE_SNAPSHOT_LOAD) {
         cold_reset(ft);
     }
     /* what is loaded is another ring */
-    drop_all(ft);
+    ht_ftrace_drop_all(ft);
+    qemu_mutex_unlock(&ft->lock);
 }
 
 /* The object -------------------------------------------------------------- */
@@ -433,17 +287,18 @@ static void ftrace_finalize(Object *obj)
     HypertraceFtrace *ft = HYPERTRACE_FTRACE(obj);
 
     if (ft->complete) {
-        WITH_QEMU_LOCK_GUARD(&ft->lock) {
-            ft->quit = true;
-            qemu_cond_signal(&ft->wake);
-        }
+        ht_ftrace_lock(ft);
+        end_round(ft);
+        ft->quit = true;
+        qemu_cond_signal(&ft->wake);
+        qemu_mutex_unlock(&ft->lock);
         qemu_thread_join(&ft->thread);
         qemu_unregister_resettable(obj);
         qemu_del_vm_change_state_handler(ft->vmstate);
         if (!ft->paused) {
-            look(ft, LAST_LOOKS);
+            ht_ftrace_take_rest(ft, false);
         }
-        drop_all(ft);
+        ht_ftrace_drop_all(ft);
     }
     /* a default backend, a child, was dropped with all properties */
     ht_sinks_free(ft->sinks);

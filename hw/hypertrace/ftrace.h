@@ -8,7 +8,8 @@
  *
  * Who runs what:
  *   thread  searches, looks, posts.  Never takes the BQL
- *   BQL     properties, a reset or stop of the VM: these look, too
+ *   BQL     properties, a reset or stop of the VM: these look, too, for a
+ *           bounded time
  *   sinks   a thread each: calls a backend.  See sink.h
  * Lock order: BQL, HypertraceFtrace.lock, then the sinks' locks.
  */
@@ -63,8 +64,10 @@ typedef struct HtFtStream {
  * @ft: the object
  * @number: of those found by the object, from 0
  * @address: in the guest's physical memory
+ * @mem: the guest's memory, up to the end of the RAM that @address is in
  * @taken: it changes, so it is a kernel's and no copy; events are delivered
  * @gone: the memory, or the ring, is not there any more
+ * @left: there was more than the last look took
  * @time: of the newest epoch and segment, and of the one before
  * @streams: HtFtStream by processor, NULL: none yet
  */
@@ -72,9 +75,11 @@ typedef struct HtFtWatched {
     HypertraceFtrace *ft;
     unsigned number;
     uint64_t address;
+    HtFtMem mem;
     HtFtFollow *follow;
     bool taken;
     bool gone;
+    bool left;
     uint32_t epoch;
     uint32_t segment;
     HtFtTime time[2];
@@ -119,8 +124,10 @@ struct HypertraceFtrace {
     QemuThread thread;
     VMChangeStateEntry *vmstate;
 
+    unsigned waiting;           /* atomic: those that want the lock */
     QemuMutex lock;             /* all below */
     QemuCond wake;
+    unsigned round;             /* of searches; read by one without the lock */
     bool quit;
     bool paused;                /* the VM is stopped, and all is taken */
     GPtrArray *rings;           /* HtFtWatched */
@@ -143,15 +150,75 @@ struct HypertraceFtrace {
 extern const HtFtMem ht_guest_ram;
 
 /**
- * ht_guest_ram_search: look for rings in all of the guest's RAM
+ * ht_guest_ram_at: the memory around an address
+ * @address: in the guest's physical memory
+ * @mem: set to ht_guest_ram, but that ends where RAM without a hole does
  *
- * At multiples of 2 MiB, in pages that were written.
- *
- * Returns: an array of HtFtRing, which the caller frees one by one
+ * Returns: false if there is no RAM
  *
  * Context: any thread that RCU knows
  */
-GPtrArray *ht_guest_ram_search(void);
+bool ht_guest_ram_at(uint64_t address, HtFtMem *mem);
+
+/**
+ * ht_guest_ram_search: look for rings in all of the guest's RAM
+ * @round: read atomically at each look
+ * @now: while @round is this the search goes on
+ *
+ * At multiples of 2 MiB, in pages that were written, until HT_FTRACE_RINGS were
+ * found.
+ *
+ * Returns: an array of HtFtRing, which the caller frees one by one
+ *
+ * Context: any thread that RCU knows, but without the BQL
+ */
+GPtrArray *ht_guest_ram_search(const unsigned *round, unsigned now);
+
+/* ftrace-rings.c ----------------------------------------------------------- */
+
+/* Follow rings that were found; frees @found.  Context: lock held */
+void ht_ftrace_add_rings(HypertraceFtrace *ft, GPtrArray *found);
+/* Context: lock held */
+void ht_ftrace_drop_all(HypertraceFtrace *ft);
+/*
+ * Drop rings whose memory was unplugged, or where there is none any more, or
+ * another one.  Context: lock held
+ */
+void ht_ftrace_drop_gone(HypertraceFtrace *ft);
+/* Context: lock held */
+bool ht_ftrace_any_taken(HypertraceFtrace *ft);
+/* Look once.  Returns whether there is more at once.  Context: lock held */
+bool ht_ftrace_look(HtFtWatched *w);
+
+/**
+ * ht_ftrace_take_rest: all that the VM, which does not run, has written
+ * @ft: the object
+ * @only: take the only ring also if it was not seen to change: of a kernel
+ *        that ended before
+ *
+ * Copies a bounded number of bytes; what it leaves, a later look takes, or it
+ * is lost with the ring.  Does nothing in postcopy.
+ *
+ * Context: BQL, lock held
+ */
+void ht_ftrace_take_rest(HypertraceFtrace *ft, bool only);
+
+/**
+ * ht_ftrace_erase: leave no ring in the guest's memory
+ * @ft: the object
+ *
+ * A kernel that finds the ring of the one before, in memory that a warm reset
+ * left as it was, keeps of it what seems valid, processor by processor, and
+ * writes behind that.  So that it begins a clean one, no ring is left.
+ *
+ * Context: BQL, lock held; vCPUs do not run
+ */
+void ht_ftrace_erase(HypertraceFtrace *ft);
+
+/* ftrace.c ----------------------------------------------------------------- */
+
+/* Take the lock, which the thread then gives away.  Context: not the thread */
+void ht_ftrace_lock(HypertraceFtrace *ft);
 
 /* ftrace-stream.c ---------------------------------------------------------- */
 
@@ -167,6 +234,8 @@ extern const HtFtFollowOps ht_ftrace_follow_ops;
 
 /* Post what is left of a look.  Context: lock held */
 void ht_ftrace_flush(HtFtWatched *w);
+/* Something is missing behind what was posted.  Context: lock held */
+void ht_ftrace_lose(HtFtWatched *w);
 /* Close its streams.  Context: lock held */
 void ht_ftrace_close(HtFtWatched *w);
 

@@ -224,6 +224,27 @@ static void test_reset_early(void)
     qft_end(&vm);
 }
 
+/* By kexec: the next kernel has a ring of another size at the same place. */
+static void test_other_size(void)
+{
+    QFt vm = { };
+
+    qft_start(&vm, true, NULL);
+    qft_boot(&vm, HT_FT_LAYOUT_6_15);
+    qft_wait_found(&vm);
+    fg_clear(&vm.guest);
+    vm.guest.nr = 16;
+    fg_init(&vm.guest);
+    QHT_WAIT(qft_has_ring(&vm, 1));
+    g_assert_false(qft_has_ring(&vm, 0));
+    qft_write(&vm, 1);
+    QHT_WAIT(qft_nr_rings(&vm, true) == 1);
+    qft_write(&vm, 300);
+    QHT_WAIT(qft_count(&vm, 300) == QFT_CPUS);
+    g_assert_cmpuint(qft_count(&vm, 150), ==, QFT_CPUS);
+    qft_end(&vm);
+}
+
 static void test_snapshot(void)
 {
     QFt vm = { };
@@ -442,6 +463,7 @@ int main(int argc, char **argv)
     qtest_add_func("hypertrace/ftrace/stop", test_stop);
     qtest_add_func("hypertrace/ftrace/suspend", test_suspend);
     qtest_add_func("hypertrace/ftrace/reset-early", test_reset_early);
+    qtest_add_func("hypertrace/ftrace/other-size", test_other_size);
     qtest_add_func("hypertrace/ftrace/snapshot", test_snapshot);
     qtest_add_func("hypertrace/ftrace/migrate", test_migrate);
     qtest_add_func("hypertrace/ftrace/hostile", test_hostile);

@@ -124,6 +124,22 @@ uint64_t qft_nr_rings(QFt *vm, bool changing)
     return n;
 }
 
+bool qft_has_ring(QFt *vm, uint64_t number)
+{
+    QDict *s = stats(vm);
+    bool has = false;
+    QListEntry *e;
+
+    QLIST_FOREACH_ENTRY(qdict_get_qlist(s, "rings"), e) {
+        QDict *ring = qobject_to(QDict, qlist_entry_obj(e));
+
+        has |= qnum_get_uint(qobject_to(QNum, qdict_get(ring, "ring"))) ==
+               number;
+    }
+    qobject_unref(s);
+    return has;
+}
+
 uint64_t qft_ring_stat(QFt *vm, const char *name)
 {
     QDict *s = stats(vm);

@@ -35,6 +35,7 @@ void qft_boot(QFt *vm, HtFtLayout layout);
 void qft_write(QFt *vm, unsigned n);
 /* How many rings are followed; with @changing, of these */
 uint64_t qft_nr_rings(QFt *vm, bool changing);
+bool qft_has_ring(QFt *vm, uint64_t number);
 /* Of the first ring */
 uint64_t qft_ring_stat(QFt *vm, const char *name);
 /* One more event of each processor shows that the ring is alive. */

@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * hypertrace: the ftrace rings of a guest that are followed
+ */
+#include "qemu/osdep.h"
+#include "qemu/units.h"
+#include "migration/misc.h"
+#include "system/dma.h"
+#include "ftrace.h"
+
+/* Looks that find all of a guest that does not run: ht_ft_follow_look() */
+#define LAST_LOOKS  2
+/* What is copied at most, in all, while the BQL is held */
+#define REST_BYTES  (256 * MiB)
+
+/* Context: lock held */
+static bool is_known(HypertraceFtrace *ft, uint64_t address)
+{
+    guint i;
+
+    for (i = 0; i < ft->rings->len; i++) {
+        HtFtWatched *w = ft->rings->pdata[i];
+
+        if (w->address == address) {
+            return true;
+        }
+    }
+    return false;
+}
+
+void ht_ftrace_add_rings(HypertraceFtrace *ft, GPtrArray *found)
+{
+    guint i;
+
+    for (i = 0; i < found->len; i++) {
+        HtFtRing *ring = found->pdata[i];
+        HtFtWatched *w;
+        HtFtMem mem;
+
+        if (ft->rings->len == HT_FTRACE_RINGS ||
+            is_known(ft, ring->offset) ||
+            !ht_guest_ram_at(ring->offset, &mem)) {
+            ht_ft_ring_free(ring);
+            continue;
+        }
+        w = g_new0(HtFtWatched, 1);
+        w->ft = ft;
+        w->number = ft->nr_found++;
+        w->address = ring->offset;
+        w->mem = mem;
+        ht_ft_time_reset(&w->time[0]);
+        w->follow = ht_ft_follow_new(&w->mem, ring, &ht_ftrace_follow_ops, w);
+        g_ptr_array_add(ft->rings, w);
+    }
+    g_ptr_array_free(found, true);
+}
+
+/* Context: lock held */
+static void drop_ring(HypertraceFtrace *ft, guint i)
+{
+    HtFtWatched *w = ft->rings->pdata[i];
+
+    if (w->taken && w->left) {
+        ht_ftrace_lose(w);
+    }
+    ht_ftrace_close(w);
+    ht_ft_follow_free(w->follow);
+    g_ptr_array_remove_index(ft->rings, i);
+    g_free(w);
+}
+
+void ht_ftrace_drop_all(HypertraceFtrace *ft)
+{
+    while (ft->rings->len) {
+        drop_ring(ft, ft->rings->len - 1);
+    }
+}
+
+void ht_ftrace_drop_gone(HypertraceFtrace *ft)
+{
+    guint i;
+
+    for (i = ft->rings->len; i-- > 0;) {
+        HtFtWatched *w = ft->rings->pdata[i];
+
+        if (w->gone ||
+            !ht_ft_ring_is_there(&w->mem, ht_ft_follow_ring(w->follow))) {
+            drop_ring(ft, i);
+        }
+    }
+}
+
+bool ht_ftrace_any_taken(HypertraceFtrace *ft)
+{
+    guint i;
+
+    for (i = 0; i < ft->rings->len; i++) {
+        HtFtWatched *w = ft->rings->pdata[i];
+
+        if (w->taken) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* From its begin, this time for the sinks.  Context: lock held */
+static bool take(HtFtWatched *w)
+{
+    HtFtRing *again = ht_ft_ring_at(&w->mem, w->address, NULL);
+
+    if (!again) {
+        return false;
+    }
+    ht_ft_follow_free(w->follow);
+    w->follow = ht_ft_follow_new(&w->mem, again, &ht_ftrace_follow_ops, w);
+    w->epoch = w->segment = 0;
+    w->taken = true;
+    w->ft->counts.boots++;
+    return true;
+}
+
+bool ht_ftrace_look(HtFtWatched *w)
+{
+    w->gone |= ht_ft_follow_look(w->follow) < 0;
+    w->left = ht_ft_follow_more(w->follow);
+    if (w->taken) {
+        ht_ftrace_flush(w);
+        return w->left;
+    }
+    /*
+     * One that changes is a kernel's; a copy in a page cache or one that an
+     * older boot left does not.
+     */
+    return (ht_ft_follow_alive(w->follow) && take(w)) || w->left;
+}
+
+/* Context: lock held */
+static void look_rest(HypertraceFtrace *ft, int64_t *budget)
+{
+    guint i;
+
+    for (i = 0; i < ft->rings->len; i++) {
+        HtFtWatched *w = ft->rings->pdata[i];
+        unsigned times = LAST_LOOKS;
+
+        while (times && !w->gone) {
+            if (*budget <= 0) {
+                w->left = true;
+                break;
+            }
+            times -= !ht_ftrace_look(w);
+            *budget -= ht_ft_follow_copied(w->follow);
+        }
+    }
+}
+
+void ht_ftrace_take_rest(HypertraceFtrace *ft, bool only)
+{
+    int64_t budget = REST_BYTES;
+
+    /* A page that has yet to come could need the BQL to do so. */
+    if (migration_in_incoming_postcopy()) {
+        return;
+    }
+    look_rest(ft, &budget);
+    if (only && !ht_ftrace_any_taken(ft) && ft->rings->len == 1 &&
+        take(ft->rings->pdata[0])) {
+        look_rest(ft, &budget);
+    }
+}
+
+static void erase_ring(HtFtWatched *w)
+{
+    const HtFtRing *ring = ht_ft_follow_ring(w->follow);
+    const MemTxAttrs attrs = { .memory = 1 };
+    static const uint8_t zero[4];
+    uint32_t i, magic;
+    uint64_t at;
+
+    for (i = 0; (at = ht_ft_ring_magic(ring, i)) != UINT64_MAX; i++) {
+        if (!ht_ft_mem_read(&w->mem, at, &magic, sizeof(magic)) &&
+            le32_to_cpu(magic) == HT_FT_MAGIC) {
+            dma_memory_write(&address_space_memory, at, zero, sizeof(zero),
+                             attrs);
+        }
+    }
+}
+
+void ht_ftrace_erase(HypertraceFtrace *ft)
+{
+    guint i;
+
+    for (i = 0; i < ft->rings->len && !migration_in_incoming_postcopy(); i++) {
+        HtFtWatched *w = ft->rings->pdata[i];
+
+        if (w->taken) {
+            erase_ring(w);
+        }
+    }
+}
