@@ -187,6 +187,8 @@ static notrace void htf_keep(struct htf_cpu *c, struct ht_stream *s,
 	u32 step = ALIGN(sizeof(struct htf_kept) + size, sizeof(u64));
 	struct htf_kept *k = (struct htf_kept *)(c->kept + c->used);
 
+	/* One that is queued already stays so. */
+	irq_work_queue(&c->wake);
 	if (htf_room() - c->used < step) {
 		ht_atomic_inc(&s->lost_nested);
 		return;
@@ -196,8 +198,6 @@ static notrace void htf_keep(struct htf_cpu *c, struct ht_stream *s,
 	k->size = size;
 	memcpy(k->record, record, size);
 	c->used += step;
-	/* One that is queued already stays so. */
-	irq_work_queue(&c->wake);
 }
 
 static void htf_woken(struct irq_work *work)
