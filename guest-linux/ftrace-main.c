@@ -15,6 +15,7 @@
 #include <linux/jhash.h>
 #include <linux/kprobes.h>
 #include <linux/module.h>
+#include <linux/mutex.h>
 #include <linux/slab.h>
 #include <linux/spinlock.h>
 #include <linux/trace.h>
@@ -41,7 +42,8 @@ static u16 htf_renewed[HTF_RENEWED];
 static u32 htf_nr_renewed;
 static DEFINE_RAW_SPINLOCK(htf_lock);
 
-/* The helper's own */
+/* The helper's own, and of who loads the module: under htf_mutex */
+static DEFINE_MUTEX(htf_mutex);
 static DEFINE_HASHTABLE(htf_known, 8);
 static LIST_HEAD(htf_all);
 static struct trace_array *htf_instance;
@@ -346,12 +348,22 @@ static void htf_learn_all(void)
 
 static void htf_helper(struct work_struct *work)
 {
+	mutex_lock(&htf_mutex);
 	htf_free_types(false);
 	if (htf_wants())
 		htf_learn_all();
+	mutex_unlock(&htf_mutex);
 	/* What came meanwhile may be of another new type. */
 	if (!htf_export_drain() && htf_wants())
 		htf_help();
+}
+
+/* Neither a record, if the export is stopped, nor an event wakes it again. */
+static void htf_helper_stop(void)
+{
+	unregister_kprobe(&htf_probe);
+	irq_work_sync(&htf_reaper);
+	cancel_work_sync(&htf_work);
 }
 
 /* ------------------------------------------------------------------------- */
@@ -390,31 +402,29 @@ static int __init hypertrace_ftrace_init(void)
 	ret = htf_export_init();
 	if (ret)
 		goto tracefs;
+	ret = ht_kernel_register(&htf_untyped.class);
+	if (ret)
+		goto export;
 	ret = register_kprobe(&htf_probe);
 	if (ret) {
 		pr_err("%s: error %d: cannot learn of events that go\n",
 		       htf_probe.symbol_name, ret);
-		goto export;
+		goto untyped;
 	}
-	ret = ht_kernel_register(&htf_untyped.class);
-	if (ret)
-		goto probe;
 	htf_instance_get();
 	/* What is on already, at best before its first record */
+	mutex_lock(&htf_mutex);
 	htf_learn_all();
+	mutex_unlock(&htf_mutex);
 	ret = htf_export_start();
-	if (ret)
-		goto types;
-	return 0;
+	if (!ret)
+		return 0;
 
-types:
+	htf_helper_stop();
 	htf_free_types(true);
-	ht_kernel_unregister(&htf_untyped.class);
 	htf_instance_put();
-probe:
-	unregister_kprobe(&htf_probe);
-	irq_work_sync(&htf_reaper);
-	cancel_work_sync(&htf_work);
+untyped:
+	ht_kernel_unregister(&htf_untyped.class);
 export:
 	htf_export_exit();
 tracefs:
@@ -429,9 +439,7 @@ module_init(hypertrace_ftrace_init);
 static void __exit hypertrace_ftrace_exit(void)
 {
 	htf_export_stop();
-	unregister_kprobe(&htf_probe);
-	irq_work_sync(&htf_reaper);
-	cancel_work_sync(&htf_work);
+	htf_helper_stop();
 	/* Once more for what came last; nothing comes behind it. */
 	do {
 		htf_learn_all();
