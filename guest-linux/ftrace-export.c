@@ -26,6 +26,9 @@ module_param(keep_kb, uint, 0444);
 MODULE_PARM_DESC(keep_kb,
 		 "KiB a CPU for records whose type is not known yet, up to 65536");
 
+/* Bytes of records that are emitted at once, with interrupts off */
+#define HTF_DRAIN_MAX	(64u * 1024)
+
 /* Instances in which one event may be on, to be known as the same */
 #define HTF_DOUBLES	8
 
@@ -55,13 +58,15 @@ struct htf_last {
 /**
  * struct htf_cpu - a CPU's state
  * @busy: the record of a context that is interrupted here is looked at
- * @used: bytes of @kept
+ * @begin: of @kept, where the first one is; 0 if @used is
+ * @used: bytes of @kept, including what is before @begin
  * @kept: struct htf_kept after struct htf_kept
  * @wake: tells the helper
  * @last: by context
  */
 struct htf_cpu {
 	bool busy;
+	u32 begin;
 	u32 used;
 	u8 *kept;
 	struct irq_work wake;
@@ -205,13 +210,16 @@ static void htf_woken(struct irq_work *work)
 	htf_help();
 }
 
-/* Emit what is kept here, up to the first of a type that is not known. */
-static void htf_drain(void *unused)
+/*
+ * Emit what is kept here: up to the first of a type that is not known, and not
+ * much at a time.
+ */
+static void htf_drain(void *left)
 {
 	struct htf_cpu *c = this_cpu_ptr(htf_cpus);
 	struct ht_stream *s;
 	unsigned long flags;
-	u32 at = 0;
+	u32 at = c->begin;
 
 	if (!c->used)
 		return;
@@ -221,7 +229,7 @@ static void htf_drain(void *unused)
 		return;
 	WRITE_ONCE(c->busy, true);
 	barrier();
-	while (at < c->used) {
+	while (at < c->used && at - c->begin < HTF_DRAIN_MAX) {
 		struct htf_kept *k = (struct htf_kept *)(c->kept + at);
 		const struct trace_entry *entry = (void *)k->record;
 		const struct htf_type *t;
@@ -238,37 +246,38 @@ static void htf_drain(void *unused)
 		htf_emit(s, t, k->record, k->size, k->clock);
 		at += ALIGN(sizeof(*k) + k->size, sizeof(u64));
 	}
-	c->used -= at;
-	memmove(c->kept, c->kept + at, c->used);
+	if (at == c->used) {
+		at = 0;
+		c->used = 0;
+	}
+	c->begin = at;
+	if (c->used)
+		*(bool *)left = true;
 	barrier();
 	WRITE_ONCE(c->busy, false);
 	ht_kernel_end(flags);
 }
 
 /**
- * htf_export_drain() - emit what is kept, as far as types are known
+ * htf_export_drain() - emit some of what is kept, as far as types are known
  *
  * A CPU that is not up keeps its records until it is.
  * Context: may sleep
  *
- * Return: is nothing left on the CPUs that are up?
+ * Return: is there more to be emitted now, or once types are known?
  */
 bool htf_export_drain(void)
 {
-	bool empty = true;
+	bool left = false;
 	int cpu;
 
 	cpus_read_lock();
 	for_each_online_cpu(cpu) {
-		struct htf_cpu *c = per_cpu_ptr(htf_cpus, cpu);
-
-		if (!READ_ONCE(c->used))
-			continue;
-		smp_call_function_single(cpu, htf_drain, NULL, true);
-		empty &= !READ_ONCE(c->used);
+		if (READ_ONCE(per_cpu_ptr(htf_cpus, cpu)->used))
+			smp_call_function_single(cpu, htf_drain, &left, true);
 	}
 	cpus_read_unlock();
-	return empty;
+	return left;
 }
 
 /* Records ----------------------------------------------------------------- */
@@ -435,7 +444,7 @@ static void htf_forget(struct htf_cpu *c)
 {
 	struct ht_stream *s;
 	unsigned long flags;
-	u32 at = 0;
+	u32 at = c->begin;
 
 	while (at < c->used) {
 		struct htf_kept *k = (struct htf_kept *)(c->kept + at);

@@ -353,8 +353,8 @@ static void htf_helper(struct work_struct *work)
 	if (htf_wants())
 		htf_learn_all();
 	mutex_unlock(&htf_mutex);
-	/* What came meanwhile may be of another new type. */
-	if (!htf_export_drain() && htf_wants())
+	/* There may be much, and what came meanwhile be of another new type. */
+	if (htf_export_drain())
 		htf_help();
 }
 
@@ -442,8 +442,9 @@ static void __exit hypertrace_ftrace_exit(void)
 	htf_helper_stop();
 	/* Once more for what came last; nothing comes behind it. */
 	do {
-		htf_learn_all();
-	} while (!htf_export_drain() && htf_wants());
+		if (htf_wants())
+			htf_learn_all();
+	} while (htf_export_drain());
 	htf_export_exit();
 	htf_free_types(true);
 	ht_kernel_unregister(&htf_untyped.class);
