@@ -33,25 +33,32 @@ MODULE_PARM_DESC(keep_kb,
 #define HTF_DOUBLES	8
 
 /*
- * A record in the first bytes of a page may follow one in the last bytes of
- * another page; interrupts' records may be between.
+ * A double comes from the same call of the same function, which has preemption
+ * off: only interrupts, or a hypervisor, come in between.
  */
-#define HTF_PAGE_BEGIN	40
-#define HTF_PAGE_END	(PAGE_SIZE - 512)
+#define HTF_DOUBLE_NS	100000u
+
+/* What a record may take in a page besides its own bytes: header, time */
+#define HTF_HEADER	24
+
+/* Records that are not exported: a stack trace behind each event */
+#define HTF_UNSEEN	512
 
 /**
  * struct htf_last - the last record of a context: task, softirq, interrupt, NMI
  * @at: where it was, once in each instance
  * @nr: of @at
- * @usual: what @nr of the one before was in the end
- * @size: of the record
+ * @size: of the record; 0: the context has ended since
+ * @clock: when it came
+ * @written: of struct htf_cpu, then
  * @bytes: its first ones
  */
 struct htf_last {
 	unsigned long at[HTF_DOUBLES];
 	unsigned int nr;
-	unsigned int usual;
 	u32 size;
+	u64 clock;
+	u64 written;
 	u8 bytes[256];
 };
 
@@ -62,6 +69,7 @@ struct htf_last {
  * @used: bytes of @kept, including what is before @begin
  * @kept: struct htf_kept after struct htf_kept
  * @wake: tells the helper
+ * @written: bytes that records took in pages at most
  * @last: by context
  */
 struct htf_cpu {
@@ -70,6 +78,7 @@ struct htf_cpu {
 	u32 used;
 	u8 *kept;
 	struct irq_work wake;
+	u64 written;
 	struct htf_last last[4];
 };
 
@@ -315,44 +324,81 @@ static notrace bool htf_same(const struct htf_type *t, const u8 *a,
 }
 
 /*
+ * In how many instances the event before this one was on: it has come in all
+ * of them now.
+ */
+static notrace void htf_came(const struct htf_last *l)
+{
+	struct htf_type *t;
+	u16 id;
+
+	memcpy(&id, l->bytes, sizeof(id));
+	t = l->size ? htf_type_get(id) : NULL;
+	if (t && t->usual != l->nr)
+		WRITE_ONCE(t->usual, l->nr);
+}
+
+/* Can the instances of @l have gone on to other pages since? */
+static notrace bool htf_page_left(const struct htf_last *l, u64 written)
+{
+	unsigned int i;
+
+	for (i = 0; i < l->nr; i++) {
+		if (PAGE_SIZE - offset_in_page(l->at[i]) <=
+		    l->size + written + HTF_UNSEEN)
+			return true;
+	}
+	return false;
+}
+
+/*
  * Nobody says which instance a record belongs to.  An event that is on in
  * several comes once for each, the same in each one's own pages.  The same in
- * a page of before is an event of its own, that looks alike.
+ * a page of before is an event of its own that looks alike, and so is it in
+ * another page if the instance may have gone on to that: rather twice than not
+ * at all.
  */
 static notrace bool htf_is_double(struct htf_cpu *c, const struct htf_type *t,
 				  const void *record, u32 size)
 {
-	struct htf_last *l = &c->last[interrupt_context_level()];
+	unsigned int level = interrupt_context_level();
+	struct htf_last *l = &c->last[level];
 	unsigned long at = (unsigned long)record;
 	u32 n = min_t(u32, size, sizeof(l->bytes));
-	bool near_end = false;
+	u64 clock = ht_clock(), written = c->written;
+	bool same, is_double = false;
 	unsigned int i;
 
-	if (size != l->size || memcmp(l->bytes, record, sizeof(u16)) ||
-	    !htf_same(t, l->bytes, record, n)) {
+	c->written += size + HTF_HEADER;
+	/* Who interrupted this context has ended. */
+	while (++level < ARRAY_SIZE(c->last))
+		c->last[level].size = 0;
+
+	same = size == l->size && !memcmp(l->bytes, record, sizeof(u16)) &&
+	       htf_same(t, l->bytes, record, n);
+	if (same && l->nr < HTF_DOUBLES &&
+	    clock - l->clock < HTF_DOUBLE_NS) {
+		written -= l->written;
+		/* Where nothing came in between: as many as before, then. */
+		is_double = !htf_page_left(l, written) ||
+			    (!written && t && l->nr < READ_ONCE(t->usual));
+		for (i = 0; i < l->nr; i++) {
+			if (!((l->at[i] ^ at) & PAGE_MASK))
+				is_double = false;
+		}
+	}
+	if (!is_double) {
+		htf_came(l);
+		l->nr = 0;
+	}
+	if (!same) {
 		l->size = size;
 		memcpy(l->bytes, record, n);
-		goto first;
 	}
-	for (i = 0; i < l->nr; i++) {
-		if (!((l->at[i] ^ at) & PAGE_MASK))
-			goto first;
-		near_end |= offset_in_page(l->at[i]) >= HTF_PAGE_END;
-	}
-	/* Or its buffer went on to another page: as many as before, then. */
-	if (near_end && offset_in_page(at) < size + HTF_PAGE_BEGIN &&
-	    l->nr >= l->usual)
-		goto first;
-	if (l->nr == HTF_DOUBLES)
-		goto first;
 	l->at[l->nr++] = at;
-	return true;
-
-first:
-	l->usual = l->nr;
-	l->at[0] = at;
-	l->nr = 1;
-	return false;
+	l->clock = clock;
+	l->written = c->written;
+	return is_double;
 }
 
 static notrace void htf_write(struct trace_export *export, const void *record,

@@ -53,6 +53,7 @@ struct htf_op {
  * @fixed: bytes of an event in which everything counted is empty
  * @least: bytes of a record which the ops take for granted
  * @id: ftrace's number
+ * @usual: in how many instances it was on when that was last seen; 0: unknown
  * @dead: the kernel forgot the event; its number is another's
  * @hash: of all types that are known, by @system and class name
  * @all: list of all types
@@ -66,6 +67,7 @@ struct htf_type {
 	u32 fixed;
 	u32 least;
 	u16 id;
+	u8 usual;
 	bool dead;
 	struct hlist_node hash;
 	struct list_head all;
