@@ -8,6 +8,7 @@
  * allocates or waits; interrupts are off, so only an NMI comes in between, and
  * its record is counted as discarded.
  */
+#include <linux/bitops.h>
 #include <linux/cpu.h>
 #include <linux/irq_work.h>
 #include <linux/mm.h>
@@ -96,6 +97,9 @@ struct htf_kept {
 };
 
 static struct htf_cpu __percpu *htf_cpus;
+
+/* The helper is to drain, and has not begun to. */
+static unsigned long htf_asked;
 
 static u32 htf_room(void)
 {
@@ -201,17 +205,22 @@ static notrace void htf_keep(struct htf_cpu *c, struct ht_stream *s,
 	u32 step = ALIGN(sizeof(struct htf_kept) + size, sizeof(u64));
 	struct htf_kept *k = (struct htf_kept *)(c->kept + c->used);
 
-	/* One that is queued already stays so. */
-	irq_work_queue(&c->wake);
 	if (htf_room() - c->used < step) {
 		ht_atomic_inc(&s->lost_nested);
-		return;
+		goto wake;
 	}
 	k->clock = ht_clock();
 	k->renewals = htf_renewals();
 	k->size = size;
 	memcpy(k->record, record, size);
 	c->used += step;
+wake:
+	/*
+	 * Once: the interrupt may be an event itself, which is kept as well.
+	 * Its barrier pairs with htf_export_drain().
+	 */
+	if (!test_and_set_bit(0, &htf_asked))
+		irq_work_queue(&c->wake);
 }
 
 static void htf_woken(struct irq_work *work)
@@ -280,6 +289,9 @@ bool htf_export_drain(void)
 	bool left = false;
 	int cpu;
 
+	clear_bit(0, &htf_asked);
+	/* Pairs with htf_keep(): it asks again, or this sees its record. */
+	smp_mb__after_atomic();
 	cpus_read_lock();
 	for_each_online_cpu(cpu) {
 		if (READ_ONCE(per_cpu_ptr(htf_cpus, cpu)->used))
