@@ -53,6 +53,22 @@ static uint32_t within_page(const HtFtCpu *c, uint64_t size)
     return MIN(size, ht_ft_cpu_capacity(c)) & ~3u;
 }
 
+/*
+ * A kernel that refuses the ring of the boot before begins on a page whose
+ * count and records are the old ones, but for the time stamp and what it is
+ * writing at the begin, until it has committed.
+ */
+static bool is_of_boot_before(const HtFtCpu *c, const HtFtWant *want,
+                              const HtFtFetched *got, const uint8_t *data)
+{
+    uint32_t used = c->used[want->slot];
+
+    return want->slot == c->last && got->from == 0 &&
+           got->stamp < c->page[want->slot] && got->to >= used &&
+           used >= sizeof(c->tail) &&
+           !memcmp(data + used - sizeof(c->tail), c->tail, sizeof(c->tail));
+}
+
 /* One attempt; HT_FT_RETRY if the guest came in between */
 static HtFtCopy fetch(HtFtCpu *c, HtFtLook *look, const HtFtWant *want,
                       HtFtFetched *got)
@@ -105,7 +121,8 @@ static HtFtCopy fetch(HtFtCpu *c, HtFtLook *look, const HtFtWant *want,
         !ht_ft_cpu_load(c, page, &stamp2)) {
         return HT_FT_ERROR;
     }
-    if (stamp2 != stamp || committed(c, want, commit2) < size) {
+    if (stamp2 != stamp || committed(c, want, commit2) < size ||
+        is_of_boot_before(c, want, got, look->page)) {
         return HT_FT_RETRY;
     }
     return records_ok(look->page, got) ? HT_FT_COPIED : HT_FT_GARBAGE;
@@ -157,8 +174,8 @@ static void add_piece(HtFtCpu *c, HtFtLook *look, const HtFtFetched *got,
 /* Make pieces of what was fetched; the page is the last one from now on. */
 static void take(HtFtCpu *c, HtFtLook *look, const HtFtFetched *got)
 {
+    uint32_t begin = 0, pos = 0, size = got->to - got->from, kept;
     uint64_t last = c->newest_ns, base = got->ns;
-    uint32_t begin = 0, pos = 0;
     HtFtTaken t = { .p.base_ns = base };
     HtFtRecord r;
     HtFtIter it;
@@ -167,7 +184,7 @@ static void take(HtFtCpu *c, HtFtLook *look, const HtFtFetched *got)
         c->cut = false;
         c->lost = true;
     }
-    ht_ft_iter_init(&it, look->page, got->to - got->from, 0, base);
+    ht_ft_iter_init(&it, look->page, size, 0, base);
     while (ht_ft_iter_next(&it, &r) == HT_FT_EVENT) {
         if (r.ns < last) {
             HtFtStepBack step = last - r.ns > HT_FT_EPOCH_NS ?
@@ -192,7 +209,7 @@ static void take(HtFtCpu *c, HtFtLook *look, const HtFtFetched *got)
         t.p.begin_ns = t.p.base_ns;
     }
     t.p.end_ns = MAX(it.ns, t.p.begin_ns);
-    add_piece(c, look, got, begin, got->to - got->from, &t);
+    add_piece(c, look, got, begin, size, &t);
     c->stats.discarded += it.discarded;
     c->newest_ns = last;
     c->last = got->slot;
@@ -200,6 +217,10 @@ static void take(HtFtCpu *c, HtFtLook *look, const HtFtFetched *got)
     c->ns = it.ns;
     c->page[got->slot] = got->stamp;
     c->used[got->slot] = got->to;
+    kept = sizeof(c->tail) - MIN(size, sizeof(c->tail));
+    memmove(c->tail, c->tail + sizeof(c->tail) - kept, kept);
+    memcpy(c->tail + kept, look->page + size - (sizeof(c->tail) - kept),
+           sizeof(c->tail) - kept);
     c->synced = true;
     c->changed = c->looked;
 }

@@ -76,6 +76,7 @@ typedef struct HtFtWitness {
  * @late: nothing was taken yet, and something is missing before it
  * @last: slot of that page
  * @pos: how much of it was taken
+ * @tail: the last bytes of that
  * @ns: the clock there
  * @at: its place in the order; the one before the head while it is the
  *      readers' page
@@ -118,6 +119,7 @@ typedef struct HtFtCpu {
     bool late;
     uint32_t last;
     uint32_t pos;
+    uint8_t tail[16];
     uint64_t ns;
     uint32_t at;
     uint64_t *page;

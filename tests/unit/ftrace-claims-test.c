@@ -404,6 +404,38 @@ static void test_reset_doubles_nothing(void)
     test_end(&t);
 }
 
+/*
+ * Another kernel refused what it found and began anew on the page where the
+ * last one was: until it commits, the count is that of the old records.
+ */
+static void test_boot_doubles_nothing(void)
+{
+    uint64_t ns = 10 * SECOND, page, used;
+    uint32_t i;
+    Test t;
+
+    test_start(&t, 1, 8);
+    for (i = 0; i < 10; i++) {
+        fg_event(&t.g, 0, ns += 1000, 3);
+    }
+    look(&t);
+    g_assert_cmpuint(t.events, ==, 10);
+
+    page = fg_page(&t.g, 0, fg_order(&t.g, 0, t.g.cpu[0].at));
+    used = ht_get_le64(t.g.mem + page + 8);
+    fg_boot(&t.g, 0, true, UINT64_C(0xffff800000000000));
+    fg_put(&t.g, page, SECOND);
+    for (i = 0; i < 3; i++) {
+        look(&t);
+        g_assert_cmpuint(t.events, ==, 10);
+    }
+    fg_put(&t.g, page + 8, used / 10);
+    look(&t);
+    g_assert_cmpuint(t.events, ==, 11);
+    g_assert_cmpuint(t.epoch, ==, 1);
+    test_end(&t);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -423,5 +455,6 @@ int main(int argc, char **argv)
     g_test_add_func("/claims/reset-is-not-bad", test_reset_is_not_bad);
     g_test_add_func("/claims/reset-doubles-nothing",
                     test_reset_doubles_nothing);
+    g_test_add_func("/claims/boot-doubles-nothing", test_boot_doubles_nothing);
     return g_test_run();
 }
