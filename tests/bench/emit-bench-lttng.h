@@ -15,9 +15,9 @@
 #include <stdint.h>
 #include <lttng/tracepoint.h>
 
-LTTNG_UST_TRACEPOINT_EVENT(
+LTTNG_UST_TRACEPOINT_EVENT_CLASS(
     emit_bench,
-    event_32,
+    four_numbers,
     LTTNG_UST_TP_ARGS(uint64_t, a, uint64_t, b, uint64_t, c, uint64_t, d),
     LTTNG_UST_TP_FIELDS(
         lttng_ust_field_integer(uint64_t, a, a)
@@ -27,17 +27,15 @@ LTTNG_UST_TRACEPOINT_EVENT(
     )
 )
 
-/* The same, which nobody enables */
-LTTNG_UST_TRACEPOINT_EVENT(
-    emit_bench,
-    event_off,
-    LTTNG_UST_TP_ARGS(uint64_t, a, uint64_t, b, uint64_t, c, uint64_t, d),
-    LTTNG_UST_TP_FIELDS(
-        lttng_ust_field_integer(uint64_t, a, a)
-        lttng_ust_field_integer(uint64_t, b, b)
-        lttng_ust_field_integer(uint64_t, c, c)
-        lttng_ust_field_integer(uint64_t, d, d)
-    )
+LTTNG_UST_TRACEPOINT_EVENT_INSTANCE(
+    emit_bench, four_numbers, emit_bench, event_32,
+    LTTNG_UST_TP_ARGS(uint64_t, a, uint64_t, b, uint64_t, c, uint64_t, d)
+)
+
+/* Nobody enables this one. */
+LTTNG_UST_TRACEPOINT_EVENT_INSTANCE(
+    emit_bench, four_numbers, emit_bench, event_off,
+    LTTNG_UST_TP_ARGS(uint64_t, a, uint64_t, b, uint64_t, c, uint64_t, d)
 )
 
 #endif /* EMIT_BENCH_LTTNG_H */

@@ -23,6 +23,21 @@ killed() {
 }
 """
 
+# A guest whose kernel has the ring boot_map: each line that arrives is done, and
+# what comes behind it says so.  The text before it may define more commands.
+RING_LOOP = r"""
+T=/sys/kernel/tracing/instances/boot_map
+marks() {
+    i=$1
+    while [ $i -lt $2 ]; do i=$((i + 1)); echo "HT $i" >$T/trace_marker; done
+}
+echo '{"up": 1}' >&3
+while read -r line <&3; do
+    eval "$line"
+    echo '{"done": 1}' >&3
+done
+"""
+
 
 def events_module():
     return {"hypertrace-events.ko":

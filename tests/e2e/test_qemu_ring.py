@@ -19,6 +19,7 @@ import pytest
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts"))
 
 from htvm import VM  # noqa: E402
+from linux_guest import RING_LOOP  # noqa: E402
 
 bt2 = pytest.importorskip("bt2")
 import ctf_events  # noqa: E402
@@ -31,20 +32,6 @@ TIMEOUT = 300
 # The bound is read before and after a mark; a host that has no time for us for
 # 20 s between makes it 0.05 % of that wider meanwhile.
 SLACK = 10_000_000          # ns
-
-# Each line that arrives is done, and what comes behind it says so.
-JOB = r"""
-T=/sys/kernel/tracing/instances/boot_map
-marks() {
-    i=$1
-    while [ $i -lt $2 ]; do i=$((i + 1)); echo "HT $i" >$T/trace_marker; done
-}
-echo '{"up": 1}' >&3
-while read -r line <&3; do
-    eval "$line"
-    echo '{"done": 1}' >&3
-done
-"""
 
 LINE = re.compile(r"^ *(?P<comm>.{1,16})-(?P<pid>\d+) +\[(?P<cpu>\d+)\] +"
                   r"\S+ +\d+\.\d+: (?P<name>\w+): ?(?P<rest>.*)$")
@@ -116,7 +103,7 @@ def formats(tmp_path_factory):
 
 def test_two_boots(tmp_path, session, formats):
     s = session(events=["vm0:sched_*", "vm0:print"], blocking=True)
-    vm = VM(job=JOB, module=False, memory=256, kernel_args=WORDS, args=[
+    vm = VM(job=RING_LOOP, module=False, memory=256, kernel_args=WORDS, args=[
         "-object", f"hypertrace-backend-ctf,id=c,dir={tmp_path}/ctf",
         "-object", "hypertrace-backend-lttng,id=l",
         "-object", f"hypertrace-ftrace,id=vm0,backend=c:l,formats={formats}"])

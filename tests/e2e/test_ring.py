@@ -17,6 +17,7 @@ import pytest
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts"))
 
 from htvm import VM  # noqa: E402
+from linux_guest import RING_LOOP  # noqa: E402
 
 QEMU = "/usr/bin/qemu-system-x86_64"
 MEMORY = 256
@@ -24,9 +25,7 @@ RESETS = int(os.environ.get("HT_RING_RESETS", "2"))
 WORDS = ("reserve_mem=1M:2M:ht trace_instance=boot_map@ht,"
          "sched,irq,initcall,task,module,printk")
 
-# Each line that arrives is done, and what comes behind it says so.
 JOB = r"""
-T=/sys/kernel/tracing/instances/boot_map
 total() {
     cat $T/per_cpu/cpu*/stats | awk '
         $1 == "entries:" { e += $2 }
@@ -60,16 +59,7 @@ work() {
 wrap() {
     while grep -qhx 'overrun: 0' $T/per_cpu/cpu*/stats; do work 50; done
 }
-marks() {
-    i=$1
-    while [ $i -lt $2 ]; do i=$((i + 1)); echo "HT $i" >$T/trace_marker; done
-}
-echo '{"up": 1}' >&3
-while read -r line <&3; do
-    eval "$line"
-    echo '{"done": 1}' >&3
-done
-"""
+""" + RING_LOOP
 
 
 class Ring:

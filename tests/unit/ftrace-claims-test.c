@@ -95,6 +95,17 @@ static void test_end(Test *t)
     fg_clear(&t->g);
 }
 
+/* Ten events, of a microsecond each; returns the last one's time */
+static uint64_t write_ten(Test *t, uint64_t ns)
+{
+    uint32_t i;
+
+    for (i = 0; i < 10; i++) {
+        fg_event(&t->g, 0, ns += 1000, 3);
+    }
+    return ns;
+}
+
 /* A look 10 ms after the one before */
 static int64_t look(Test *t)
 {
@@ -125,9 +136,7 @@ static void test_before_full(void)
     /* from now on it is known */
     t.clock += SECOND;
     t.committed = t.clock;
-    for (i = 0; i < 10; i++) {
-        fg_event(&t.g, 0, ns += 1000, 3);
-    }
+    ns = write_ten(&t, ns);
     look(&t);
     g_assert_cmpuint(t.dated, >=, 5);
     test_end(&t);
@@ -273,13 +282,10 @@ static void test_late(void)
 static void test_lost_at_end(void)
 {
     uint64_t ns = SECOND;
-    uint32_t i;
     Test t;
 
     test_start(&t, 1, 8);
-    for (i = 0; i < 10; i++) {
-        fg_event(&t.g, 0, ns += 1000, 3);
-    }
+    ns = write_ten(&t, ns);
     look(&t);
     g_assert_cmpuint(ht_ft_follow_stats(t.f, -1).gaps, ==, 0);
     /* committed, but no records */
@@ -305,9 +311,7 @@ static void test_unaligned(gconstpointer relaxed)
     ht_ft_follow_set_relaxed(t.f, relaxed);
     g_assert_cmpint(ht_ft_mem_read(&t.mem, AT, &v, 7), ==, -EINVAL);
     g_assert_cmpint(ht_ft_mem_read(&t.mem, AT + 2, &v, 4), ==, -EINVAL);
-    for (i = 0; i < 10; i++) {
-        fg_event(&t.g, 0, ns += 1000, 3);
-    }
+    ns = write_ten(&t, ns);
     look(&t);
     look(&t);
     g_assert_cmpuint(t.events, ==, 10);
@@ -359,13 +363,10 @@ static void test_bounded(void)
 static void test_reset_is_not_bad(void)
 {
     uint64_t ns = SECOND;
-    uint32_t i;
     Test t;
 
     test_start(&t, 1, 8);
-    for (i = 0; i < 10; i++) {
-        fg_event(&t.g, 0, ns += 1000, 3);
-    }
+    ns = write_ten(&t, ns);
     g_assert_true(fg_read(&t.g, 0));
     fg_event(&t.g, 0, ns += 1000, 3);
     look(&t);
@@ -415,9 +416,7 @@ static void test_boot_doubles_nothing(void)
     Test t;
 
     test_start(&t, 1, 8);
-    for (i = 0; i < 10; i++) {
-        fg_event(&t.g, 0, ns += 1000, 3);
-    }
+    ns = write_ten(&t, ns);
     look(&t);
     g_assert_cmpuint(t.events, ==, 10);
 
