@@ -19,6 +19,10 @@
  * Each step becomes visible through a single write of one header, which lies
  * within one page because packets begin at multiples of ALIGN.  Where that is
  * safe, the header is written through a mapping: one system call less a run.
+ *
+ * A store to a mapping whose file somebody has cut off is a SIGBUS.  So it is
+ * looked often whether the file is as it was, and always before a store that
+ * may come long after the last one; what may happen in between is left.
  */
 #include "hypertrace/base.h"
 #include "hypertrace/atomic.h"
@@ -389,19 +393,6 @@ static int grow_packet(HtCtfStream *s, const HtRun *run, uint64_t discarded)
     return ret;
 }
 
-/* Date the packets of a stream without events back to its first event. */
-static int open_earlier(HtCtfStream *s, uint64_t ns)
-{
-    HtCtfHeader h = s->h;
-
-    date_first(&h, ns);
-    h.discarded = ht_le64(s->base);
-    h.seq = 0;
-    h.packet_bits = ht_le64(ALIGN * 8);
-    s->last_ns = ns;
-    return set_header(s, &h, 0);
-}
-
 int ht_ctf_stream_open(HtCtfStream *s, int dirfd, const uint8_t uuid[16],
                        const HtRun *run)
 {
@@ -429,21 +420,45 @@ int ht_ctf_stream_open(HtCtfStream *s, int dirfd, const uint8_t uuid[16],
 /*
  * What is written to a file that was deleted is lost, and nobody says so: go on
  * in another one, or find that the directory has gone, too.  Somebody cut it
- * off?  Then its mapping must not be used.  Once for some events is enough.
+ * off?  Then its mapping must not be used.
  */
-static void leave_deleted(HtCtfStream *s, const HtRun *run)
+static void leave_deleted(HtCtfStream *s)
 {
     struct stat st;
 
-    /* also if time went back */
-    if (s->fd < 0 || run->end_ns - s->checked_ns < CHECK_NS) {
-        return;
-    }
-    s->checked_ns = run->end_ns;
-    if (fstat(s->fd, &st) == 0 &&
+    if (s->fd >= 0 && fstat(s->fd, &st) == 0 &&
         (st.st_nlink == 0 || (uint64_t)st.st_size < s->size)) {
         leave_file(s);
     }
+    s->unchecked = 0;
+}
+
+/* Once for some events is enough. */
+static void check_file(HtCtfStream *s, const HtRun *run)
+{
+    /* also if time went back */
+    if (++s->unchecked >= HT_CTF_CHECK_RUNS ||
+        run->end_ns - s->checked_ns >= CHECK_NS) {
+        s->checked_ns = run->end_ns;
+        leave_deleted(s);
+    }
+}
+
+/* Date the packets of a stream without events back to its first event. */
+static int open_earlier(HtCtfStream *s, uint64_t ns)
+{
+    HtCtfHeader h = s->h;
+
+    leave_deleted(s);
+    if (s->fd < 0) {
+        return 0;               /* they have gone, too */
+    }
+    date_first(&h, ns);
+    h.discarded = ht_le64(s->base);
+    h.seq = 0;
+    h.packet_bits = ht_le64(ALIGN * 8);
+    s->last_ns = ns;
+    return write_header(s->fd, &h, 0);
 }
 
 int ht_ctf_stream_append(HtCtfStream *s, const HtRun *run)
@@ -452,11 +467,11 @@ int ht_ctf_stream_append(HtCtfStream *s, const HtRun *run)
     int ret = 0;
 
     s->upstream = run->discarded;
-    leave_deleted(s, run);
+    check_file(s, run);
     if (run->begin_ns < s->last_ns) {
         if (s->any) {
             ret = -EINVAL;
-        } else if (s->fd >= 0) {
+        } else {
             ret = open_earlier(s, run->begin_ns);
         }
     }
@@ -492,10 +507,13 @@ drop:
 
 int ht_ctf_stream_close(HtCtfStream *s, const HtRun *run)
 {
-    bool empty = s->fd >= 0 && content(s) == HEADER;
     uint64_t discarded;
+    bool empty;
     int ret = 0;
 
+    leave_deleted(s);
+    unmap_file(s);
+    empty = s->fd >= 0 && content(s) == HEADER;
     if (run) {
         s->last_ns = MAX(s->last_ns, run->begin_ns);
         s->upstream = run->discarded;

@@ -15,6 +15,12 @@
 #define HT_CTF_FILE_MAX         (64 * 1024 * 1024)
 
 /*
+ * After so many runs it is looked whether the file is still there, even where
+ * the guest's time stands still.
+ */
+#define HT_CTF_CHECK_RUNS       64
+
+/*
  * Packet header and context, as ctf-metadata.c describes them; little-endian.
  *
  * Those that change while a packet grows come in the order in which a reader
@@ -53,6 +59,7 @@ typedef struct HtCtfStream {
     int fd;                     /* -1: no file could be made so far */
     uint8_t *map;               /* the file; NULL: headers are written */
     uint64_t checked_ns;        /* when the file was still there */
+    unsigned unchecked;         /* runs since then */
     unsigned part;              /* files made */
     uint64_t size;              /* of the file */
     uint64_t start;             /* of the open packet */

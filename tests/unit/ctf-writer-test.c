@@ -325,27 +325,45 @@ static void test_deleted(void)
 /* A file that somebody cuts off is left: its mapping is no memory any more. */
 static void test_truncated(void)
 {
-    static const HtStreamInfo stream = { .vcpu = 0, .instance = 1 };
-    g_autofree char *path = NULL;
+    static const struct {
+        unsigned before, after; /* events */
+        uint64_t step_ns;
+        int late_ns;            /* of the stream's opening */
+    } t[] = {
+        { 10, 20, 10000000, 0 },
+        { 0, 0, 0, 0 },         /* only closed */
+        { 1, 0, 0, 0 },
+        { 0, 1, 0, 10 },        /* dated back */
+        { HT_CTF_CHECK_RUNS, HT_CTF_CHECK_RUNS, 0, 0 },
+    };
+    HtStreamInfo stream = { .vcpu = 0 };
+    g_autofree char *err = NULL;
     uint64_t ns = 1000;
+    unsigned i, j;
     HtClass *c;
-    unsigned i;
     Fixture f;
     TlRun r;
 
     fixture_init(&f);
     c = add_class(&f, "c", "u8:x");
     tl_run_init(&r, &stream);
-    mark(&f, &stream, HT_RUN_OPEN, ns, 0);
-    path = g_strdup_printf("%s/stream-000-000001-0000",
-                           ht_ctf_writer_path(f.w));
-    for (i = 0; i < 30; i++) {
-        if (i == 10) {
-            g_assert_cmpint(truncate(path, 0), ==, 0);
+    for (i = 0; i < G_N_ELEMENTS(t); i++) {
+        g_autofree char *path = g_strdup_printf("%s/stream-000-%06u-0000",
+                                                ht_ctf_writer_path(f.w), i);
+
+        stream.instance = i;
+        mark(&f, &stream, HT_RUN_OPEN, ns + t[i].late_ns, 0);
+        for (j = 0; j < t[i].before + t[i].after; j++) {
+            if (j == t[i].before) {
+                g_assert_cmpint(truncate(path, 0), ==, 0);
+            }
+            ns += t[i].step_ns;
+            g_assert_cmpint(write_event(&f, &r, c, 0, ns, 0), ==, 0);
         }
-        ns += 10000000;
-        g_assert_cmpint(write_event(&f, &r, c, 0, ns, 0), ==, 0);
+        g_assert_cmpint(truncate(path, 0), ==, 0);
+        mark(&f, &stream, HT_RUN_CLOSE, ns, 0);
     }
+    g_assert_cmpint(tl_count(f.dir, &err), ==, 20 + 1 + HT_CTF_CHECK_RUNS);
     tl_run_clear(&r);
     fixture_clear(&f);
 }
