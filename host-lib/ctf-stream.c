@@ -189,15 +189,40 @@ static int shrink_packet(HtCtfStream *s, uint64_t to)
     return set_header(s, &h, s->start);
 }
 
-static void file_name(const HtCtfStream *s, char *buf, size_t size)
+/* A file that is being made under a hidden name; its name follows the dot */
+typedef struct NewFile {
+    char hidden[100];
+    int fd;
+} NewFile;
+
+static int new_file(const HtCtfStream *s, unsigned part, uint64_t size,
+                    NewFile *f)
 {
     char name[sizeof(s->info.name)];
 
     g_strlcpy(name, s->info.name, sizeof(name));
     g_strcanon(name, G_CSET_a_2_z G_CSET_A_2_Z G_CSET_DIGITS "_-.", '_');
-    snprintf(buf, size, "stream-%03" PRIu32 "-%06" PRIu64 "%s%s-%04u",
-             s->info.index, s->info.instance, name[0] ? "-" : "", name,
-             s->part);
+    snprintf(f->hidden, sizeof(f->hidden),
+             ".stream-%03" PRIu32 "-%06" PRIu64 "%s%s-%04u",
+             s->info.index, s->info.instance, name[0] ? "-" : "", name, part);
+    f->fd = openat(s->dirfd, f->hidden,
+                   O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    return f->fd < 0 || ftruncate(f->fd, size) < 0 ? -errno : 0;
+}
+
+/* Go on in the new file; or, if @ret says that it could not be made, not. */
+static int use_file(HtCtfStream *s, const NewFile *f, uint64_t size, int ret)
+{
+    if (!ret && renameat(s->dirfd, f->hidden, s->dirfd, f->hidden + 1) < 0) {
+        ret = -errno;
+    }
+    if (!ret) {
+        take_file(s, f->fd, size);
+    } else if (f->fd >= 0) {
+        unlinkat(s->dirfd, f->hidden, 0);
+        close(f->fd);
+    }
+    return ret;
 }
 
 /* The empty first packet of a stream begins earlier than the first event. */
@@ -214,26 +239,17 @@ static void date_first(HtCtfHeader *h, uint64_t ns)
  */
 static int next_file(HtCtfStream *s, const HtRun *run, uint64_t discarded)
 {
-    char name[96], hidden[100];
     uint64_t seq = s->part ? ht_le64(s->h.seq) + 1 : 0;
     uint64_t size = MIN((uint64_t)HT_CTF_FILE_MIN << MIN(s->part, 16),
                         HT_CTF_FILE_MAX);
     uint64_t need = ALIGN + HEADER + (run ? run->size : 0);
     uint64_t start = 0;
     HtCtfHeader first, h;
-    int fd, ret = 0;
+    NewFile f;
+    int ret;
 
     size = MAX(size, HT_ROUND_UP(need, HT_CTF_FILE_MIN));
-    file_name(s, name, sizeof(name));
-    snprintf(hidden, sizeof(hidden), ".%s", name);
-    fd = openat(s->dirfd, hidden, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC,
-                0666);
-    if (fd < 0) {
-        return -errno;
-    }
-    if (ftruncate(fd, size) < 0) {
-        ret = -errno;
-    }
+    ret = new_file(s, s->part, size, &f);
     if (!ret && !s->part) {
         if (run) {
             /* it could not be made at once: no event may come before it */
@@ -242,25 +258,19 @@ static int next_file(HtCtfStream *s, const HtRun *run, uint64_t discarded)
         start = ALIGN;
         first = make_header(s, 0, ALIGN, seq++, NULL, s->base);
         date_first(&first, s->last_ns);
-        ret = write_header(fd, &first, 0);
+        ret = write_header(f.fd, &first, 0);
     }
     if (!ret) {
         h = make_header(s, start, size, seq, run, discarded);
-        ret = write_packet(fd, &h, run, start);
+        ret = write_packet(f.fd, &h, run, start);
     }
-    if (!ret && renameat(s->dirfd, hidden, s->dirfd, name) < 0) {
-        ret = -errno;
+    ret = use_file(s, &f, size, ret);
+    if (!ret) {
+        s->part++;
+        s->start = start;
+        s->h = h;
     }
-    if (ret) {
-        unlinkat(s->dirfd, hidden, 0);
-        close(fd);
-        return ret;
-    }
-    take_file(s, fd, size);
-    s->part++;
-    s->start = start;
-    s->h = h;
-    return 0;
+    return ret;
 }
 
 static int copy_bytes(int to, int from, uint64_t size)
@@ -287,34 +297,22 @@ static int grow_file(HtCtfStream *s, uint64_t need)
     uint64_t used = next_start(s);
     uint64_t size = HT_ROUND_UP(MAX(2 * s->size, used + need), HT_CTF_FILE_MIN);
     HtCtfHeader h = s->h;
-    char name[96], hidden[100];
-    int fd, ret;
+    NewFile f;
+    int ret;
 
-    s->part--;
-    file_name(s, name, sizeof(name));
-    s->part++;
-    snprintf(hidden, sizeof(hidden), ".%s", name);
-    fd = openat(s->dirfd, hidden, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC,
-                0666);
-    if (fd < 0) {
-        return -errno;
-    }
     h.packet_bits = ht_le64((size - s->start) * 8);
-    ret = ftruncate(fd, size) < 0 ? -errno : copy_bytes(fd, s->fd, used);
+    ret = new_file(s, s->part - 1, size, &f);
     if (!ret) {
-        ret = write_header(fd, &h, s->start);
+        ret = copy_bytes(f.fd, s->fd, used);
     }
-    if (!ret && renameat(s->dirfd, hidden, s->dirfd, name) < 0) {
-        ret = -errno;
+    if (!ret) {
+        ret = write_header(f.fd, &h, s->start);
     }
-    if (ret) {
-        unlinkat(s->dirfd, hidden, 0);
-        close(fd);
-        return ret;
+    ret = use_file(s, &f, size, ret);
+    if (!ret) {
+        s->h = h;
     }
-    take_file(s, fd, size);
-    s->h = h;
-    return 0;
+    return ret;
 }
 
 /* Put the run, or an empty packet, behind the open packet. */
