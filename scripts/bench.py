@@ -193,6 +193,7 @@ class Bench:
                 if accel == "kvm" or self.args.accel == "tcg":
                     self.measure_load(accel)
             self.measure_linux(environment)
+            self.measure_ways()
             if self.args.macro:
                 self.measure_macro(environment)
         environment["accelerators"] = ", ".join(sorted(
@@ -255,6 +256,22 @@ class Bench:
         self.take(bench_linux.measure(accel, self.args.channels, rounds,
                                       self.linux_events,
                                       self.workdir("linux"), progress.step))
+        progress.finish()
+        return None
+
+    def measure_ways(self):
+        import bench_ways
+        problem = bench_ways.problem()
+        if problem:
+            return self.skip("instructions an event", problem)
+        # They hardly differ from round to round.
+        rounds = min(self.rounds, 3)
+        progress = Progress(rounds * bench_ways.count(self.args.channels))
+        print(f"==> instructions an event, tcg: {rounds} rounds",
+              file=sys.stderr)
+        self.take(bench_ways.measure(self.args.channels, rounds,
+                                     min(self.linux_events, 8000),
+                                     self.workdir("ways"), progress.step))
         progress.finish()
         return None
 

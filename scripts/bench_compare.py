@@ -18,7 +18,7 @@ SAME = ("processor", "processors", "kernel", "QEMU", "KVM")
 
 # Not in the base's rounds, or times that are no cost of the processor's
 LEFT_OUT = ("base", "latency", "linux", "macro", "one event", "overload",
-            "producers")
+            "producers", "ways")
 
 
 class _Base:

@@ -81,7 +81,23 @@ def conclude(f):
             "guest goes on (last words, single-stepping, rare events): an "
             f"event costs {costs} a doorbell; batches give up just that.")
     out += _exits(f) + _spinning(f) + _packets(f) + _overload(f) + _latency(f) + _peers(f, shm)
-    return out
+    return out + _kernel(f)
+
+
+def _kernel(f):
+    """Instructions are the same under any accelerator."""
+    events, ring, export = (
+        f.median("tcg", "ways", series, "sched_switch", "insns")
+        for series in ("hypertrace-events.ko, shm", "the stock kernel's ring",
+                       "hypertrace-ftrace.ko, shm"))
+    if not events or not ring or not export:
+        return []
+    return ["For the kernel's own events, counted in instructions of a "
+            f"sched_switch: {events:,.0f} with hypertrace-events.ko, "
+            f"{ring:,.0f} in the ring of a stock kernel with nothing "
+            "installed (read along or not), "
+            f"{export:,.0f} if hypertrace-ftrace.ko sends what ftrace "
+            "records."]
 
 
 def _exits(f):

@@ -108,19 +108,21 @@ class Source:
 class Linux(VM):
     """The guest; it runs what it is told to."""
 
-    def __init__(self, channels, accel, workdir, programs=()):
+    def __init__(self, channels, accel, workdir, programs=(), files=None,
+                 events="*", kernel_args="", args=()):
         self.lttng = not lttng_problem()
         devices = [{"channel": c, "backend": "null", "id": f"{c}-linux",
-                    "packet_size": "64k", "packets": 64} for c in channels]
+                    "events": events, "packet_size": "64k", "packets": 64}
+                   for c in channels]
         programs = [*programs, *([*LTTNG, tracepoint()] if self.lttng
                                  else [])]
-        files = with_libraries(programs)
+        files = {**with_libraries(programs), **(files or {})}
         if self.lttng:
             files["sys/session.xsd"] = LTTNG_XSD
         super().__init__(
             devices=devices, accel=accel, memory=1024, workdir=workdir,
-            files=files, job=JOB,
-            args=["-device", "virtio-serial-pci",
+            files=files, job=JOB, kernel_args=kernel_args,
+            args=[*args, "-device", "virtio-serial-pci",
                   # not null, which never says that it is there
                   "-chardev", "file,id=port,path=/dev/null", "-device",
                   "virtserialport,chardev=port,name=stock",

@@ -71,25 +71,39 @@ def lines(series, xlabel, ylabel, xticks=None, logx=False, logy=True,
     return _run(script + "plot " + ", \\\n".join(plots) + "\n")
 
 
-def bars(rows, xlabel, logx=True, start=1):
-    """rows: [(name, median, q1, q3)], one horizontal bar each."""
+def bars(rows, xlabel, logx=True, start=1, kinds=()):
+    """rows: [(name, median, q1, q3)], one horizontal bar each.
+
+    kinds: names of kinds, each with a colour; a row has the number of its
+    kind behind it.
+    """
     rows = list(reversed(rows))
-    script = "$data << EOD\n" + "".join(
-        f"{n} {_number(m)} {_number(a)} {_number(b)}\n"
-        for n, (_, m, a, b) in enumerate(rows)) + "EOD\n"
-    script += f"set xlabel {_text(xlabel)}\nunset key\n"
+    script = ""
+    for kind in range(max(len(kinds), 1)):
+        script += f"$data{kind} << EOD\n" + "".join(
+            f"{n} {_number(m)} {_number(a)} {_number(b)}\n"
+            for n, (_, m, a, b, *k) in enumerate(rows)
+            if not kinds or k == [kind]) + "EOD\n"
+    script += f"set xlabel {_text(xlabel)}\n"
+    script += "set key outside top center horizontal\n" if kinds \
+        else "unset key\n"
     script += "set grid noytics xtics lc rgb '#dddddd' lt 1\n"
     script += "set ytics (" + ", ".join(
-        f"{_text(name)} {n}" for n, (name, *_) in enumerate(rows)) + ")\n"
+        f"{_text(row[0])} {n}" for n, row in enumerate(rows)) + ")\n"
     script += f"set yrange [-0.6:{len(rows) - 0.4}]\n"
     if logx:
         script += f"set logscale x\nset xrange [{start}:*]\n" \
-                  "set format x '%.0s%c'\n"
+                  "set format x '%.0s%c'\n" + \
+                  ("set xtics add ('' 0.5)\n" if start < 1 else "")
     else:
         start = 0
     script += "set style fill solid 0.85 noborder\n"
-    script += (f"plot $data using ({start}):1:({start}):2:($1-0.34):($1+0.34)"
-               f" with boxxyerror lc rgb '{COLOURS[0]}', "
-               "$data using 2:1:3:4 with xerrorbars lw 1.5 pt 0 "
-               "lc rgb '#222222'\n")
-    return _run(script)
+    plots = []
+    for kind, title in enumerate(kinds or [""]):
+        plots.append(
+            f"$data{kind} using ({start}):1:({start}):2:($1-0.34):($1+0.34)"
+            f" with boxxyerror lc rgb '{COLOURS[kind]}' "
+            f"title {_text(title)}")
+        plots.append(f"$data{kind} using 2:1:3:4 with xerrorbars lw 1.5 pt 0 "
+                     "lc rgb '#222222' notitle")
+    return _run(script + "plot " + ", \\\n".join(plots) + "\n")

@@ -103,10 +103,12 @@ class Report:
              "within each round. Quartiles are of this run; from one run to "
              "another a ratio may be anywhere in the range of its rounds, or "
              f"{100 * bench_stats.FLOOR:.0f} % around its median if that is "
-             "more (./run bench --compare checks two runs against this)."),
+             "more (./run bench --compare checks two runs against this).")]
+        self._ways_picture()
+        self.blocks += [
             ("h2", "Which channel for what"),
             ("list", self.conclusions or
-             ["Without KVM there is nothing to conclude: figures of TCG "
+             ["Without KVM there is nothing to conclude: times of TCG "
               "prove that the channels work, and nothing else."]),
             ("h2", "Figures to reach"), ("targets", self.targets),
             ("h2", "Where it was measured"),
@@ -122,6 +124,7 @@ class Report:
         for accel in ("kvm", "tcg"):
             self._linux(accel)
             self._macro(accel)
+        self._ways()
 
     def _cases(self, accel, table):
         return [c for (a, t, _, _), c in self.figures.cases.items()
@@ -148,6 +151,61 @@ class Report:
         if self.plot_problem:
             return
         self.blocks.append(("plot", name, caption, make(*args, **kwargs)))
+
+    def _ways_picture(self):
+        """All ways on one axis: each against the same event over shm."""
+        f = self.figures
+        rows = []
+        base = f.median("kvm", "payload", "shm", 32)
+        if base:
+            rows += [(name, f.get("kvm", table, series, x), "p50_ns", base, 0)
+                     for name, table, series, x in (
+                         ("shm", "payload", "shm", 32),
+                         ("virtio", "payload", "virtio", 32),
+                         ("hypercall", "payload", "hypercall", 32),
+                         ("hypercall, 64 a doorbell", "batch", "hypercall",
+                          64),
+                         ("port I/O exit", "peers", "pio", 8),
+                         ("MMIO exit", "peers", "mmio", 8),
+                         ("virtio-serial, 8 bytes, no kernel", "peers",
+                          "virtio-serial", 8))]
+        base = f.median("tcg", "ways", "shm", 32, "insns")
+        if base:
+            rows += [(f"{c.series}: {c.x}" if isinstance(c.x, str) else
+                      f"{c.series}, in Linux", c, "insns", base, 1)
+                     for c in self._cases("tcg", "ways")
+                     if "hypercall" not in c.series]
+        rows = sorted(((name, *(c.summary[key][k] / base for k in
+                                ("median", "q1", "q3")), kind)
+                       for name, c, key, base, kind in rows if c),
+                      key=lambda r: r[1])
+        if not rows:
+            return
+        self.blocks.append((
+            "p", "An event of 32 bytes by each way, against the same over "
+            "shm. What needs an exit is timed under KVM, in a payload with "
+            "no kernel; what needs a kernel is counted in the instructions "
+            "that a Linux guest executes, which leaves out what happens in "
+            "an exit. sched_switch is the kernel's own event, as large as "
+            "the tracer makes it."))
+        self._plot("ways", "What an event costs the guest, on a logarithmic "
+                   "scale", bench_plot.bars, rows, "times an event over shm",
+                   start=0.5, kinds=["time, KVM", "instructions, Linux"])
+
+    def _ways(self):
+        cases = self._cases("tcg", "ways")
+        if not cases:
+            return
+        self.blocks += [
+            ("h2", "Instructions an event in a Linux guest"),
+            ("p", "Counted by a plugin of TCG's between two marks in the "
+             "program, kernel and interrupts included: 16 events at a time, "
+             "the median of those groups; the mean has ticks, and new "
+             "packets and pages. 32: a program's event of 32 bytes. "
+             "sched_switch: two threads that yield to each other, against "
+             "the same untraced. No event was discarded.")]
+        self._table(cases, "event", [("instructions", "insns"),
+                                     ("mean", "insns_mean")], "way")
 
     def _native(self):
         cases = self._cases("native", "native")

@@ -30,6 +30,8 @@ def derived(row):
                 "events_per_s": sum(1e9 / v for v in each)}
     if row.get("function") == "macro":
         return {"value": row["value"]}
+    if row.get("function") == "ways":
+        return {k: row[k] for k in ("insns", "insns_mean")}
     sent = row.get("sent")
     result = {k: row[k] for k in ("ns", "p50_ns", "p90_ns", "p99_ns",
                                   "max_ns", "events_per_s", "mb_per_s",

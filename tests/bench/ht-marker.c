@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * ht-marker: a source of events for something that is not hypertrace, the
- * peer of ht-bench in a Linux guest
+ * ht-marker: a source of events in a Linux guest, to be compared with others
  *
  * At a rate it emits until it is killed; what was due while it slept is
- * emitted at once, as ht-bench does.  Flat out, it prints what an event costs.
+ * emitted at once, as ht-bench does.  Flat out, it prints what an event costs,
+ * and marks each group for whoever counts instructions.
  */
 #include <errno.h>
 #include <getopt.h>
@@ -15,6 +15,7 @@
 #include <time.h>
 
 #include "ht-marker.h"
+#include "insn-marks.h"
 
 #define GROUP           16      /* events between two looks at the clock */
 
@@ -97,9 +98,11 @@ static int flat_out(uint64_t events)
     for (i = 0; i < groups; i++) {
         uint64_t before = end, last = n + GROUP;
 
+        insn_mark(INSN_MARK_BEGIN);
         while (n < last) {
             emit(n++, 0);
         }
+        insn_mark(INSN_MARK_END);
         end = now_ns();
         took[i] = end - before;
     }

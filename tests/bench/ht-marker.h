@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Peers in a Linux guest: one event at a time to something that is not
- * hypertrace.  Each is one small adapter, linked with ht-marker.c.
+ * Sources in a Linux guest, one event at a time.  Each is one small adapter,
+ * linked with ht-marker.c.
  */
 #ifndef HT_MARKER_H
 #define HT_MARKER_H

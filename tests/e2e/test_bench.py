@@ -22,6 +22,8 @@ import bench_conclusions  # noqa: E402
 import bench_plot  # noqa: E402
 import bench_stats  # noqa: E402
 import bench_targets  # noqa: E402
+import bench_ways  # noqa: E402
+from htvm import Failure  # noqa: E402
 import htpayload  # noqa: E402
 
 
@@ -60,11 +62,13 @@ def test_json(study):
     for c in result["cases"]:
         assert len(c["rows"]) >= 1, c
         # a Linux guest may not boot under the KVM that is there
-        assert c["accel"] in (accel, "native") or c["table"] == "linux", c
+        assert c["accel"] in (accel, "native") or \
+            c["table"] in ("linux", "ways"), c
         for s in c["summary"].values():
             assert s["min"] <= s["q1"] <= s["median"] <= s["q3"] <= s["max"]
         if c["accel"] != "native":
-            assert c["summary"]["p50_ns"]["median"] > 0, c
+            figure = "insns" if c["table"] == "ways" else "p50_ns"
+            assert c["summary"][figure]["median"] > 0, c
     sizes = {c["x"] for c in cases(result, table="payload", series="shm")}
     assert sizes == {0, 8, 32, 64, 256, 1024, 4096}
     for channel in ("hypercall", "shm", "virtio"):
@@ -88,6 +92,38 @@ def test_sources_in_linux(study):
     assert found == wanted
     markdown = (study[0] / "report.md").read_text()
     assert "Sources in a Linux guest" in markdown
+
+
+def test_instructions(study):
+    """Each way is there; what is counted does not depend on the machine."""
+    out, result, _ = study
+    left_out = " ".join(s["what"] for s in result["skipped"])
+    found = {c["series"]: c["summary"]["insns"]["median"]
+             for c in cases(result, table="ways")}
+    if not found:
+        assert "instructions an event" in left_out
+        pytest.skip(left_out)
+    channels = ("hypercall", "shm", "virtio")
+    wanted = {*channels, "trace_marker", "virtio-serial write()",
+              "the stock kernel's ring",
+              *(f"{ko}, {c}" for c in channels
+                for ko in ("hypertrace-events.ko", "hypertrace-ftrace.ko"))}
+    assert wanted <= set(found)
+    assert found["shm"] == found["virtio"] < found["trace_marker"]
+    for c in channels:
+        assert found[f"hypertrace-events.ko, {c}"] < \
+            found["the stock kernel's ring"] < \
+            found[f"hypertrace-ftrace.ko, {c}"]
+    assert "(ways.svg)" in (out / "report.md").read_text().split("## ")[0]
+
+
+def test_marks():
+    """A group that began on one vCPU and ended on another is no group."""
+    events = bench_ways.GROUP
+    assert bench_ways.groups([(1, 1, 100), (1, 2, 100 + 3 * events)],
+                             events) == [3]
+    with pytest.raises(Failure):
+        bench_ways.groups([(1, 1, 100), (0, 2, 148)], events)
 
 
 def test_exits_are_those_that_kvm_counts(study):

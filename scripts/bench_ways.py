@@ -1,0 +1,194 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What an event costs a Linux guest, by each way out of it, in instructions.
+
+A plugin of TCG's counts what the guest's processor executes, kernel and all,
+between two marks in the program (tests/bench/insn-plugin.c).  That is the same
+on any machine, however busy; it knows nothing of caches, nor of what the host
+does in an exit.
+"""
+
+import os
+import shutil
+import statistics
+import subprocess
+from pathlib import Path
+
+import bench_linux
+from bench_plan import Case
+from htvm import TOP, Failure
+
+GROUP = 16          # events of ht-marker between two marks
+BEGIN, END = 1, 2   # insn-marks.h
+T = "/sys/kernel/tracing"
+KERNEL_EVENT = "sched_switch"
+# of the program's thread and the other one's, for each event of ht-marker
+SWITCHES = 2
+MODULES = ["hypertrace.ko", "hypertrace-ftrace.ko", "hypertrace-events.ko"]
+
+
+def compiler():
+    return os.environ.get("CC", "cc")
+
+
+def problem():
+    """Why this cannot be measured; None if it can."""
+    config = Path(os.environ["HT_QEMU_BUILD"]) / "config-host.h"
+    if not config.exists() or "CONFIG_PLUGIN" not in config.read_text():
+        return "this QEMU was built without plugins"
+    if not shutil.which(compiler()):
+        return f"{compiler()} is not installed"
+    return bench_linux.problem()
+
+
+def plugin(workdir):
+    """Build it against the QEMU that is to load it."""
+    flags = subprocess.run(["pkg-config", "--cflags", "glib-2.0"], check=True,
+                           capture_output=True, text=True).stdout.split()
+    so = workdir / "insn-plugin.so"
+    subprocess.run(
+        [compiler(), "-shared", "-fPIC", "-O2", *flags,
+         f"-I{os.environ['HT_QEMU_SRC']}/include/qemu", "-o", so,
+         TOP / "tests/bench/insn-plugin.c"], check=True)
+    return so
+
+
+class Way:
+    """A command that emits events, and what has to be done around it."""
+
+    def __init__(self, name, what, command, before="", after=""):
+        self.name = name
+        self.what = what
+        self.command = command
+        self.before = before
+        self.after = after
+
+
+def user_ways(guest, channels):
+    ways = [Way(c, 32, "ht-marker-trace -n {n}",
+                f"export HYPERTRACE_DEVICE=/dev/hypertrace{n}")
+            for n, c in enumerate(channels)]
+    ways += [Way("trace_marker", 32, f"ht-marker -n {{n}} {T}/trace_marker",
+                 after=f"echo >{T}/trace"),
+             Way("virtio-serial write()", 32, "ht-marker -n {n} $stock")]
+    if guest.lttng:
+        ways.append(Way("LTTng-UST", 32,
+                        "ht-marker-lttng -n {n}"))
+    return ways
+
+
+def kernel_ways(channels, recorder):
+    switch = "taskset 2 ht-marker-switch -n {n}"
+    ring = f"{T}/instances/boot_map"
+    ways = [
+        Way("none", KERNEL_EVENT, switch),
+        Way("the stock kernel's ring", KERNEL_EVENT, switch,
+            f"echo 1 >{ring}/events/sched/{KERNEL_EVENT}/enable",
+            f"echo 0 >{ring}/events/enable; "
+            # {n} of them: an entry is there or was overwritten
+            f"cat {ring}/per_cpu/cpu1/stats | "
+            "awk '/^(entries|overrun)/ {{ n += $2 }} END {{ "
+            f"exit n < {SWITCHES} * {{n}} }}}}' && echo >{ring}/trace")]
+    if recorder:
+        ways.append(Way(
+            "trace-cmd record", KERNEL_EVENT,
+            f"trace-cmd record -q -o /tmp/t.dat -e {KERNEL_EVENT} {switch}",
+            # an event takes over 64 bytes
+            after=f"test $(stat -c %s /tmp/t.dat) -gt $((64 * {SWITCHES} * "
+            "{n})) && rm /tmp/t.dat"))
+    for n, c in enumerate(channels):
+        load = f"rmmod hypertrace; insmod /ht/hypertrace.ko kernel_device={n}"
+        ways += [
+            Way(f"hypertrace-ftrace.ko, {c}", KERNEL_EVENT, switch,
+                f"{load}; insmod /ht/hypertrace-ftrace.ko; echo 1 "
+                f">{T}/instances/hypertrace/events/sched/{KERNEL_EVENT}"
+                "/enable", "rmmod hypertrace-ftrace"),
+            Way(f"hypertrace-events.ko, {c}", KERNEL_EVENT, switch,
+                f"{load}; insmod /ht/hypertrace-events.ko",
+                "rmmod hypertrace-events")]
+    return ways
+
+
+def groups(lines, n):
+    """Instructions an event, of each group of a run of n events, in order."""
+    begun, found = {}, []
+    for vcpu, mark, count in lines:
+        if mark == BEGIN:
+            begun[vcpu] = count
+        elif mark == END and vcpu in begun:
+            found.append((count - begun.pop(vcpu)) / GROUP)
+    if len(found) != n // GROUP:
+        raise Failure(f"{len(found)} groups instead of {n // GROUP}; a "
+                      "program was moved to another vCPU in one")
+    return found
+
+
+def measure(channels, rounds, events, workdir, step):
+    """Cases of the table ways, and of the plugin's own kind: TCG's only."""
+    events = events // GROUP * GROUP
+    marks = workdir / "marks"
+    modules = Path(os.environ["HT_MODULE"]).parent
+    recorder = shutil.which("trace-cmd")
+    with bench_linux.Linux(
+            channels, "tcg", workdir, [recorder] if recorder else [],
+            events=f"{KERNEL_EVENT}*,,marker_32",
+            files={m: modules / m for m in MODULES},
+            kernel_args="reserve_mem=16M:2M:ht trace_instance=boot_map@ht",
+            args=["-plugin", f"{plugin(workdir)},out={marks}"]) as guest:
+        ways = user_ways(guest, channels) + kernel_ways(channels, recorder)
+        guest.tell("echo -1 >/proc/sys/kernel/sched_rt_runtime_us")
+        for _ in range(rounds):
+            for way in ways:
+                step(f"{way.name}, {way.what}")
+                if way.before:
+                    guest.tell(way.before)
+                guest.tell(way.command.format(n=events))
+                if way.after:
+                    guest.tell(way.after.format(n=events))
+        guest.tell("rmmod hypertrace")      # closes its streams
+        emitted = rounds * events * (1 + 2 * SWITCHES)
+        for channel in channels:
+            arrived(guest, f"{channel}-linux", emitted)
+        guest.quit()
+    lines = [tuple(map(int, line.split()))
+             for line in marks.read_text().splitlines()]
+    return cases_of(ways, rounds, events, lines)
+
+
+def arrived(guest, device, emitted):
+    """A discarded event would be a cheap one."""
+    guest.settle(device)
+    stats = guest.qmp.command("qom-get", property="stats",
+                              path=f"/machine/peripheral/{device}")
+    if stats["events"] < emitted or stats["lost"] or stats["dropped"]:
+        raise Failure(f"{device}: of at least {emitted} events "
+                      f"{stats['events']} arrived, {stats['lost']} were "
+                      f"discarded in the guest, {stats['dropped']} by the "
+                      "device")
+
+
+def cases_of(ways, rounds, events, lines):
+    cases = [Case("ways", w.name, w.what, "tcg") for w in ways]
+    per_run = 2 * (events // GROUP)
+    runs = [lines[i:i + per_run] for i in range(0, len(lines), per_run)]
+    if len(runs) != rounds * len(ways):
+        raise Failure(f"{len(lines)} marks of {rounds * len(ways)} runs")
+    none = None
+    for n, run in enumerate(runs):
+        case = cases[n % len(ways)]
+        each = groups(run, events)
+        if case.x == KERNEL_EVENT:
+            each = [v / SWITCHES for v in each]
+        row = {"function": "ways", "insns": statistics.median(each),
+               "insns_mean": statistics.mean(each)}
+        if case.series == "none":
+            none = row
+        elif case.x == KERNEL_EVENT:
+            row = dict(row, insns=row["insns"] - none["insns"],
+                       insns_mean=row["insns_mean"] - none["insns_mean"])
+        case.rows.append(row)
+    return [c for c in cases if c.series != "none"]
+
+
+def count(channels):
+    """About how many there are."""
+    return 3 * len(channels) + 6

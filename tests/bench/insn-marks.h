@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * An instruction that does nothing, with a number in it: insn-plugin.c writes
+ * down how many instructions the processor had executed when it came there.
+ */
+#ifndef HT_INSN_MARKS_H
+#define HT_INSN_MARKS_H
+
+/* nopl DISP(%rax): 0f 1f 80, and the displacement, of which this is a half */
+#define INSN_MARK_OPCODE        { 0x0f, 0x1f, 0x80 }
+#define INSN_MARK_HIGH          0x4854
+#define INSN_MARK_SIZE          7
+
+#define INSN_MARK_BEGIN         1
+#define INSN_MARK_END           2
+
+#ifdef __x86_64__
+#define insn_mark(n) \
+    __asm__ volatile("nopl %c0(%%rax)" \
+                     : : "i"(INSN_MARK_HIGH << 16 | (n)) : "memory")
+#else
+#define insn_mark(n) ((void)0)
+#endif
+
+#endif /* HT_INSN_MARKS_H */

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * insn-plugin: what a piece of a guest's program costs, in instructions
+ *
+ *   qemu-system-x86_64 -accel tcg -plugin insn-plugin.so,out=FILE
+ *
+ * Instructions of all privilege levels are counted, each vCPU for itself.  At
+ * each mark (insn-marks.h) a line is written: vCPU, the mark's number, count.
+ * The mark itself is not in the count of what follows.  Nothing of this can be
+ * seen in the guest.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <qemu-plugin.h>
+
+#include "insn-marks.h"
+
+QEMU_PLUGIN_EXPORT int qemu_plugin_version = QEMU_PLUGIN_VERSION;
+
+static FILE *out;
+static qemu_plugin_u64 executed;
+
+/* Context: vCPU.  stdio has the lock that two of them need. */
+static void on_mark(unsigned int vcpu, void *mark)
+{
+    fprintf(out, "%u %u %" PRIu64 "\n", vcpu, (unsigned)(uintptr_t)mark,
+            qemu_plugin_u64_get(executed, vcpu));
+}
+
+/* The number of a mark; 0 if the instruction is none */
+static unsigned mark_of(const struct qemu_plugin_insn *insn)
+{
+    static const uint8_t opcode[] = INSN_MARK_OPCODE;
+    uint8_t b[INSN_MARK_SIZE];
+
+    if (qemu_plugin_insn_size(insn) != sizeof(b) ||
+        qemu_plugin_insn_data(insn, b, sizeof(b)) != sizeof(b) ||
+        memcmp(b, opcode, sizeof(opcode)) ||
+        (b[6] << 8 | b[5]) != INSN_MARK_HIGH) {
+        return 0;
+    }
+    return b[4] << 8 | b[3];
+}
+
+static void on_block(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
+{
+    size_t n = qemu_plugin_tb_n_insns(tb), i;
+
+    for (i = 0; i < n; i++) {
+        struct qemu_plugin_insn *insn = qemu_plugin_tb_get_insn(tb, i);
+        unsigned mark = mark_of(insn);
+
+        if (mark) {
+            qemu_plugin_register_vcpu_insn_exec_cb(
+                insn, on_mark, QEMU_PLUGIN_CB_NO_REGS,
+                (void *)(uintptr_t)mark);
+        } else {
+            qemu_plugin_register_vcpu_insn_exec_inline_per_vcpu(
+                insn, QEMU_PLUGIN_INLINE_ADD_U64, executed, 1);
+        }
+    }
+}
+
+static void at_end(qemu_plugin_id_t id, void *data)
+{
+    fclose(out);
+}
+
+QEMU_PLUGIN_EXPORT int qemu_plugin_install(qemu_plugin_id_t id,
+                                           const qemu_info_t *info,
+                                           int argc, char **argv)
+{
+    if (argc != 1 || strncmp(argv[0], "out=", 4)) {
+        fprintf(stderr, "insn-plugin: wants out=FILE\n");
+        return 1;
+    }
+    out = fopen(argv[0] + 4, "w");
+    if (!out) {
+        fprintf(stderr, "insn-plugin: %s: %s\n", argv[0] + 4, strerror(errno));
+        return 1;
+    }
+    executed = qemu_plugin_scoreboard_u64(
+        qemu_plugin_scoreboard_new(sizeof(uint64_t)));
+    qemu_plugin_register_vcpu_tb_trans_cb(id, on_block);
+    qemu_plugin_register_atexit_cb(id, at_end, NULL);
+    return 0;
+}
