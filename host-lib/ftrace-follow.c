@@ -317,6 +317,14 @@ static int64_t pass_on(HtFtFollow *f)
 
     for (i = 0; i < f->look.taken->len; i++) {
         HtFtTaken *t = taken_at(f, i);
+
+        t->p.data = f->look.bytes->data + t->at;
+        if (f->ops->ahead) {
+            f->ops->ahead(f->opaque, &t->p);
+        }
+    }
+    for (i = 0; i < f->look.taken->len; i++) {
+        HtFtTaken *t = taken_at(f, i);
         HtFtPiece *p = &t->p;
         HtFtCpu *c = &f->cpu[p->cpu];
 
@@ -334,7 +342,6 @@ static int64_t pass_on(HtFtFollow *f)
             c->rate_events /= 2;
             c->rate_ns /= 2;
         }
-        p->data = f->look.bytes->data + t->at;
         bytes += p->size;
         f->ops->piece(f->opaque, p);
     }

@@ -7,114 +7,162 @@
  */
 #include "hypertrace/ftrace-time.h"
 
-/* No clock is further from the other: 73 years */
+/* No clock is further: 73 years */
 #define FAR (INT64_MAX / 4)
+
+/* Readings that share a segment of the map; more than a usual look takes */
+#define STEP_NS 2000000
+
+static void begin(HtFtTime *t)
+{
+    ht_time_map_init(&t->map, UINT64_C(1000000000));
+    ht_time_map_set_ppm(&t->map, HT_FT_TIME_PPM);
+    ht_time_map_set_wander(&t->map, HT_FT_TIME_WANDER_PPM, STEP_NS);
+    t->at = (HtTimeInterval) { 0, HT_TIME_MAX_NS };
+    t->news = t->stepped = false;
+}
 
 void ht_ft_time_reset(HtFtTime *t)
 {
-    t->lowest = INT64_MIN;
-    t->highest = INT64_MAX;
-}
-
-/* False if this is no clock */
-static bool difference(uint64_t host, uint64_t guest, int64_t *d)
-{
-    if (host > FAR || guest > FAR) {
-        return false;
-    }
-    *d = (int64_t)host - (int64_t)guest;
-    return true;
-}
-
-/* What was known earlier, and how rates may differ */
-static void grow_old(HtFtTime *t, uint64_t now)
-{
-    uint64_t age = now > t->at_ns ? MIN(now - t->at_ns, FAR / 4) : 0;
-    int64_t drift = age / 1000000 * HT_FT_TIME_PPM +
-                    age % 1000000 * HT_FT_TIME_PPM / 1000000;
-
-    if (t->lowest != INT64_MIN) {
-        t->lowest = MAX(t->lowest, -FAR) - drift;
-    }
-    if (t->highest != INT64_MAX) {
-        t->highest = MIN(t->highest, FAR) + drift;
-    }
-    t->at_ns = MAX(t->at_ns, now);
+    begin(t);
+    t->counter = 0;
 }
 
 /*
- * When the second event was reserved, the first was committed: which the look
- * before did not see.  Not so in an interrupt, which may be within the first.
+ * When an event of a task was reserved, all before it were committed; here at
+ * least one was that the look before did not see.  An interrupt may come within
+ * an event that is not committed yet.
  */
-static bool second_event(const HtFtPiece *p, uint64_t *ns)
+static bool later_event(const HtFtPiece *p, uint64_t *ns)
 {
     HtFtRecord r;
     HtFtIter it;
 
     ht_ft_iter_init(&it, p->data, p->size, 0, p->base_ns);
-    if (ht_ft_iter_next(&it, &r) != HT_FT_EVENT ||
-        ht_ft_iter_next(&it, &r) != HT_FT_EVENT) {
+    if (ht_ft_iter_next(&it, &r) != HT_FT_EVENT) {
         return false;
     }
-    *ns = r.ns;
-    return !(ht_ft_event_flags(r.data) & HT_FT_IN_INTERRUPT);
+    while (ht_ft_iter_next(&it, &r) == HT_FT_EVENT) {
+        if (!(ht_ft_event_flags(r.data) & HT_FT_IN_INTERRUPT)) {
+            *ns = r.ns;
+            return true;
+        }
+    }
+    return false;
 }
 
-void ht_ft_time_learn(HtFtTime *t, const HtFtPiece *p)
+bool ht_ft_time_bounds(const HtFtPiece *p, HtFtBounds *b)
 {
-    int64_t low = INT64_MIN, high = INT64_MAX;
-    uint64_t ns;
+    *b = (HtFtBounds) {
+        .begin_ns = p->begin_ns,
+        .high_ns = p->end_ns,
+        .high = p->host_after,
+    };
+    if (!p->host_after || p->host_after > FAR || !p->events ||
+        p->end_ns > FAR) {
+        return false;
+    }
+    if (p->host_before && p->host_before <= p->host_after &&
+        later_event(p, &b->low_ns) && b->low_ns <= p->end_ns) {
+        b->low = p->host_before;
+    }
+    return true;
+}
 
-    if (!p->host_after || !p->events) {
-        return;
+/* What is known of a time, @ticks later; what is not known stays so */
+static void carry(const HtTimeMap *m, uint64_t ticks, HtTimeInterval *t)
+{
+    if (t->lo) {
+        t->lo = MIN(t->lo + ht_time_scale(ticks, m->slowest), HT_TIME_MAX_NS);
     }
-    grow_old(t, p->host_after);
-    if (p->host_before && second_event(p, &ns) &&
-        !difference(p->host_before, ns, &low)) {
-        low = INT64_MIN;
+    t->hi = MIN(t->hi + ht_time_scale(ticks, m->fastest) + 1, HT_TIME_MAX_NS);
+}
+
+/*
+ * Events of before the step are in the same look as events behind it, perhaps
+ * in the same piece: all dates of this look may be off by as much.
+ */
+static void step(HtFtTime *t, const HtTimeInterval *new)
+{
+    HtTimeInterval wide = {
+        MIN(MIN(t->at.lo, new->lo), new->hi),
+        MAX(MAX(t->at.hi, new->lo), new->hi),
+    };
+
+    if (t->stepped) {
+        wide.lo = MIN(wide.lo, t->wide.lo);
+        wide.hi = MAX(wide.hi, t->wide.hi);
     }
-    if (!difference(p->host_after, p->end_ns, &high)) {
-        high = INT64_MAX;
-    }
-    if (MAX(low, t->lowest) <= MIN(high, t->highest)) {
-        t->lowest = MAX(low, t->lowest);
-        t->highest = MIN(high, t->highest);
-        return;
-    }
+    begin(t);
+    t->at.lo = MIN(new->lo, new->hi);
+    t->at.hi = MAX(new->lo, new->hi);
+    t->wide = wide;
+    t->stepped = true;
     t->steps++;
-    if (low <= high && (low == INT64_MIN || high == INT64_MAX)) {
-        /* only one side is known of where the clock is now */
-        t->lowest = low;
-        t->highest = high;
+}
+
+void ht_ft_time_add(HtFtTime *t, const HtFtBounds *b)
+{
+    uint64_t counter = MAX(t->counter, MAX(b->low_ns, b->high_ns));
+    HtTimeInterval low = { b->low, HT_TIME_MAX_NS }, new = { 0, b->high };
+
+    carry(&t->map, counter - b->low_ns, &low);
+    carry(&t->map, counter - b->high_ns, &new);
+    new.lo = low.lo;
+    carry(&t->map, counter - t->counter, &t->at);
+    carry(&t->map, counter - t->counter, &t->wide);
+    t->counter = counter;
+    t->since = t->news ? MIN(t->since, b->begin_ns) : b->begin_ns;
+    t->news = true;
+    if (MAX(new.lo, t->at.lo) > MIN(new.hi, t->at.hi)) {
+        step(t, &new);
     } else {
-        t->lowest = MIN(low, high);
-        t->highest = MAX(low, high);
+        t->at.lo = MAX(new.lo, t->at.lo);
+        t->at.hi = MIN(new.hi, t->at.hi);
     }
 }
 
-uint64_t ht_ft_time_host(const HtFtTime *t, const HtFtPiece *p, uint64_t ns)
+void ht_ft_time_settle(HtFtTime *t)
 {
-    int64_t d, sum;
+    const HtTimeInterval *at = t->stepped ? &t->wide : &t->at;
+    uint64_t half = (at->hi - at->lo) / 2;
 
-    if (t->lowest != INT64_MIN && t->highest != INT64_MAX) {
-        d = t->lowest + (t->highest - t->lowest) / 2;
-    } else if (t->highest != INT64_MAX) {
-        d = t->highest;
-    } else if (t->lowest != INT64_MIN) {
-        d = t->lowest;
-    } else {
-        return p->host_after;
+    if (t->news && at->lo && at->hi < HT_TIME_MAX_NS) {
+        ht_time_map_sample(&t->map, t->counter, at->lo + half, half + 1);
     }
-    if (ns > FAR || __builtin_add_overflow((int64_t)ns, d, &sum)) {
-        return p->host_after;
-    }
-    return MIN((uint64_t)MAX(sum, 0), p->host_after);
+    t->news = t->stepped = false;
 }
 
-uint64_t ht_ft_time_bound(const HtFtTime *t)
+uint64_t ht_ft_time_host(HtFtTime *t, const HtFtPiece *p, uint64_t ns)
 {
-    if (t->lowest == INT64_MIN || t->highest == INT64_MAX) {
+    uint64_t known = t->at.lo ? t->at.lo : t->at.hi, age;
+
+    ht_ft_time_settle(t);
+    if (t->map.count) {
+        return MIN(ht_time_map_to_ns(&t->map, ns), p->host_after);
+    }
+    age = t->counter - MIN(t->counter, ns);
+    return MIN(known - MIN(known, age), p->host_after);
+}
+
+uint64_t ht_ft_time_bound(HtFtTime *t)
+{
+    const HtTimeMap *m = &t->map;
+    uint64_t bound = 0, before;
+    unsigned i;
+
+    ht_ft_time_settle(t);
+    if (!m->count) {
         return UINT64_MAX;
     }
-    return ((uint64_t)t->highest - (uint64_t)t->lowest) / 2 + 1;
+    for (i = m->count; i-- > 0;) {
+        bound = MAX(bound, m->seg[i].bound_ns);
+        if (m->seg[i].counter <= t->since) {
+            return bound;
+        }
+    }
+    /* before the first reading */
+    before = ht_time_scale(m->seg[0].counter - t->since,
+                           m->fastest - m->slowest);
+    return MIN(bound + before, HT_TIME_MAX_NS);
 }

@@ -15,8 +15,8 @@
 
 #define NS_PER_SECOND UINT64_C(1000000000)
 
-/* Readings closer than this share a segment. */
-#define SEGMENT_MIN_NS 50000000
+/* HtTimeMap.step_ns */
+#define STEP_NS 50000000
 
 /*
  * Of counters of 100 GHz and 1 kHz, see ht_time_map_init(), and more than
@@ -52,13 +52,22 @@ void ht_time_map_init(HtTimeMap *m, uint64_t hz)
     memset(m, 0, sizeof(*m));
     m->nominal = slope(NS_PER_SECOND, hz);
     m->latest = UINT64_MAX;
+    m->wander = HT_TIME_WANDER_PPM;
+    m->step_ns = STEP_NS;
     ht_time_map_set_ppm(m, HT_TIME_NOMINAL_PPM);
+}
+
+void ht_time_map_set_wander(HtTimeMap *m, uint32_t ppm, uint64_t step_ns)
+{
+    m->wander = MIN(ppm, HT_TIME_PPM_MAX);
+    m->step_ns = step_ns;
+    ht_time_map_set_ppm(m, m->ppm);
 }
 
 void ht_time_map_set_ppm(HtTimeMap *m, uint32_t ppm)
 {
     m->mean = m->nominal;
-    m->ppm = CLAMP(ppm, HT_TIME_WANDER_PPM, HT_TIME_PPM_MAX);
+    m->ppm = CLAMP(ppm, m->wander, HT_TIME_PPM_MAX);
     /* of the frequency, so not the same both ways */
     m->slowest = muldiv(m->nominal, 1000000, 1000000 + m->ppm) - 1;
     m->fastest = muldiv(m->nominal, 1000000, 1000000 - m->ppm) + 2;
@@ -156,8 +165,8 @@ static void learn_rate(HtTimeMap *m, uint64_t counter,
     if (hi - lo < m->fastest - m->slowest) {
         m->mean = lo + (hi - lo) / 2;
     }
-    lo -= muldiv(lo, HT_TIME_WANDER_PPM, 1000000);
-    hi = muldiv(hi, 1000000, 1000000 - HT_TIME_WANDER_PPM) + 2;
+    lo -= muldiv(lo, m->wander, 1000000);
+    hi = muldiv(hi, 1000000, 1000000 - m->wander) + 2;
     lo = MAX(lo, m->slowest);
     hi = MIN(hi, m->fastest);
     if (lo < hi) {
@@ -254,10 +263,11 @@ void ht_time_map_sample(HtTimeMap *m, uint64_t counter, uint64_t ns,
         known = now;
         carry(m, &before, counter - begin, &known);
     }
+    carry_back(m, &known, counter - m->first, &m->first_at);
     learn_rate(m, counter, &known);
     if (m->count - 1 > m->epoch &&
-        minus(last->ns, m->seg[m->count - 2].ns) < SEGMENT_MIN_NS &&
-        minus(ns, last->ns) < SEGMENT_MIN_NS) {
+        minus(last->ns, m->seg[m->count - 2].ns) < m->step_ns &&
+        minus(ns, last->ns) < m->step_ns) {
         m->count--;                             /* takes its place */
     }
     if (m->count - 1 == m->epoch && counter == last->counter) {

@@ -114,6 +114,9 @@ static bool take(HtFtWatched *w)
     }
     ht_ft_follow_free(w->follow);
     w->follow = ht_ft_follow_new(&w->mem, again, &ht_ftrace_follow_ops, w);
+    if (w->epoch || w->segment) {
+        ht_ft_time_reset(&w->time[0]);
+    }
     w->epoch = w->segment = 0;
     w->taken = true;
     w->ft->counts.boots++;

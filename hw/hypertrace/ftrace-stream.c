@@ -98,6 +98,12 @@ static void flush(HtFtWatched *w, HtFtStream *s)
     }
 }
 
+/* The clock of a piece: of the newest segment, or of the one before */
+static HtFtTime *time_of(HtFtWatched *w, const HtFtPiece *p)
+{
+    return &w->time[p->epoch != w->epoch || p->segment != w->segment];
+}
+
 static void open_stream(HtFtWatched *w, HtFtStream *s, uint32_t index,
                         const HtFtPiece *p)
 {
@@ -116,7 +122,7 @@ static void open_stream(HtFtWatched *w, HtFtStream *s, uint32_t index,
     s->end_ns = 0;
     s->run = g_byte_array_sized_new(RUN_BYTES);
     post(w, s, HT_RUN_OPEN,
-         ht_ft_time_host(&w->time[0], p, p->begin_ns));
+         ht_ft_time_host(time_of(w, p), p, p->begin_ns));
     s->cut = true;
 }
 
@@ -191,7 +197,7 @@ static uint64_t add(uint64_t lost, uint64_t more)
     return lost + MIN(more, LOST_MAX - MIN(lost, LOST_MAX));
 }
 
-static void deliver(HtFtWatched *w, const HtFtPiece *p, const HtFtTime *time)
+static void deliver(HtFtWatched *w, const HtFtPiece *p, HtFtTime *time)
 {
     HypertraceFtrace *ft = w->ft;
     HtFtStream *s = stream_of(w, p);
@@ -222,30 +228,37 @@ static void deliver(HtFtWatched *w, const HtFtPiece *p, const HtFtTime *time)
     }
 }
 
-/* HtFtFollowOps.piece */
-static void piece(void *opaque, const HtFtPiece *p)
+/* HtFtFollowOps.ahead */
+static void ahead(void *opaque, const HtFtPiece *p)
 {
     HtFtWatched *w = opaque;
-    bool newer = p->epoch > w->epoch ||
-                 (p->epoch == w->epoch && p->segment > w->segment);
-    bool older = p->epoch != w->epoch || p->segment != w->segment;
+    HtFtBounds bounds;
+    HtFtTime *time;
     uint64_t steps;
 
-    if (newer) {
+    if (p->epoch > w->epoch ||
+        (p->epoch == w->epoch && p->segment > w->segment)) {
         w->ft->counts.boots += w->taken ? p->epoch - w->epoch : 0;
         w->epoch = p->epoch;
         w->segment = p->segment;
         w->time[1] = w->time[0];
         ht_ft_time_reset(&w->time[0]);
-        older = false;
     }
-    if (!older) {
-        steps = w->time[0].steps;
-        ht_ft_time_learn(&w->time[0], p);
-        w->ft->counts.steps += w->time[0].steps - steps;
+    time = time_of(w, p);
+    if (ht_ft_time_bounds(p, &bounds)) {
+        steps = time->steps;
+        ht_ft_time_add(time, &bounds);
+        w->ft->counts.steps += time->steps - steps;
     }
+}
+
+/* HtFtFollowOps.piece */
+static void piece(void *opaque, const HtFtPiece *p)
+{
+    HtFtWatched *w = opaque;
+
     if (w->taken) {
-        deliver(w, p, &w->time[older]);
+        deliver(w, p, time_of(w, p));
     }
 }
 
@@ -255,7 +268,11 @@ static uint64_t now(void *opaque)
     return get_clock();
 }
 
-const HtFtFollowOps ht_ftrace_follow_ops = { .piece = piece, .now = now };
+const HtFtFollowOps ht_ftrace_follow_ops = {
+    .ahead = ahead,
+    .piece = piece,
+    .now = now,
+};
 
 void ht_ftrace_flush(HtFtWatched *w)
 {

@@ -78,10 +78,13 @@ typedef struct HtFtPiece {
 
 /**
  * HtFtFollowOps: what a follower calls
+ * @ahead: or NULL; sees all pieces of a look before the first is taken, for
+ *         what one says of others
  * @piece: takes a piece; it and its data are valid during the call
  * @now: or NULL; the host's clock in ns
  */
 typedef struct HtFtFollowOps {
+    void (*ahead)(void *opaque, const HtFtPiece *p);
     void (*piece)(void *opaque, const HtFtPiece *p);
     uint64_t (*now)(void *opaque);
 } HtFtFollowOps;

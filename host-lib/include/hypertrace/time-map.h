@@ -47,6 +47,8 @@ typedef struct HtTimeInterval {
  * @epoch: the first segment whose readings do not contradict the newest
  * @nominal: ns per tick, times 2^32, as assumed or measured beforehand
  * @ppm: how wrong @nominal may be
+ * @wander: by how much the present rate may differ from the mean, in ppm
+ * @step_ns: readings closer than this share a segment
  * @slowest: least ns per tick, times 2^32, by @ppm and the readings...
  * @fastest: ...and most
  * @mean: that of the epoch so far
@@ -65,6 +67,8 @@ typedef struct HtTimeMap {
     unsigned epoch;
     uint64_t nominal;
     uint32_t ppm;
+    uint32_t wander;
+    uint64_t step_ns;
     uint64_t slowest;
     uint64_t fastest;
     uint64_t mean;
@@ -87,9 +91,17 @@ void ht_time_map_init(HtTimeMap *m, uint64_t hz);
 /**
  * ht_time_map_set_ppm: say how wrong the frequency may be
  * @m: a map without readings
- * @ppm: HT_TIME_WANDER_PPM to HT_TIME_PPM_MAX; others are taken for these
+ * @ppm: HtTimeMap.wander to HT_TIME_PPM_MAX; others are taken for these
  */
 void ht_time_map_set_ppm(HtTimeMap *m, uint32_t ppm);
+
+/**
+ * ht_time_map_set_wander: say what is different with this counter
+ * @m: a map without readings
+ * @ppm: HtTimeMap.wander, else HT_TIME_WANDER_PPM
+ * @step_ns: HtTimeMap.step_ns, else 50 ms
+ */
+void ht_time_map_set_wander(HtTimeMap *m, uint32_t ppm, uint64_t step_ns);
 
 /**
  * ht_time_map_sample: add a reading
