@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * hypertrace: dates of what was recorded of a ring, on the host's clock
+ *
+ * What pieces say is put in the order of the guest's time and told to a time
+ * map; segments that it forgets are final, and kept.
+ */
+#include "hypertrace/ftrace-dates.h"
+
+/* Of what pieces say: 12 MiB */
+#define BOUNDS_MAX (1u << 18)
+
+struct HtFtDates {
+    GArray *bounds;             /* HtFtBounds, until they are fitted */
+    GArray *segments;           /* HtTimeSegment, rising */
+    /* before the first one: the rate, and how far its bounds are apart */
+    uint64_t mult;
+    uint64_t spread;
+};
+
+HtFtDates *ht_ft_dates_new(void)
+{
+    HtFtDates *d = g_new0(HtFtDates, 1);
+
+    d->bounds = g_array_new(false, false, sizeof(HtFtBounds));
+    d->segments = g_array_new(false, false, sizeof(HtTimeSegment));
+    return d;
+}
+
+void ht_ft_dates_free(HtFtDates *d)
+{
+    if (d) {
+        g_array_unref(d->bounds);
+        g_array_unref(d->segments);
+        g_free(d);
+    }
+}
+
+static gint by_time(gconstpointer a, gconstpointer b)
+{
+    const HtFtBounds *x = a, *y = b;
+
+    return x->high_ns < y->high_ns ? -1 : x->high_ns > y->high_ns;
+}
+
+/* What two say, less what the other says better */
+static HtFtBounds best(const HtFtBounds *a, const HtFtBounds *b)
+{
+    HtFtBounds c = *b;
+
+    c.begin_ns = MIN(a->begin_ns, b->begin_ns);
+    if (a->low && (!b->low || (int64_t)(a->low - a->low_ns) >
+                              (int64_t)(b->low - b->low_ns))) {
+        c.low = a->low;
+        c.low_ns = a->low_ns;
+    }
+    if ((int64_t)(a->high - a->high_ns) < (int64_t)(b->high - b->high_ns)) {
+        c.high = a->high;
+        c.high_ns = a->high_ns;
+    }
+    return c;
+}
+
+static void thin_out(HtFtDates *d)
+{
+    HtFtBounds *b = (HtFtBounds *)d->bounds->data;
+    guint i;
+
+    g_array_sort(d->bounds, by_time);
+    for (i = 0; i < d->bounds->len / 2; i++) {
+        b[i] = best(&b[2 * i], &b[2 * i + 1]);
+    }
+    g_array_set_size(d->bounds, d->bounds->len / 2);
+}
+
+void ht_ft_dates_add(HtFtDates *d, const HtFtPiece *p)
+{
+    HtFtBounds b;
+
+    if (ht_ft_time_bounds(p, &b)) {
+        if (d->bounds->len == BOUNDS_MAX) {
+            thin_out(d);
+        }
+        g_array_append_val(d->bounds, b);
+    }
+}
+
+/* Keep @count segments of a map, which are as good as they get. */
+static void keep(HtFtDates *d, const HtTimeMap *m, unsigned count)
+{
+    g_array_append_vals(d->segments, m->seg, count);
+}
+
+/* The last segments before a step of the clock, or the end */
+static void keep_all(HtFtDates *d, const HtTimeMap *m)
+{
+    if (!d->mult && m->count) {
+        d->mult = m->mean;
+        d->spread = m->fastest - m->slowest;
+    }
+    keep(d, m, m->count);
+}
+
+/*
+ * The clock stepped behind the last segment that was kept: dates from there to
+ * the next one may be off by as much.
+ */
+static void keep_step(HtFtDates *d, const HtFtTime *t)
+{
+    HtTimeSegment *last = &g_array_index(d->segments, HtTimeSegment,
+                                         d->segments->len - 1);
+
+    last->bound_ns = MAX(last->bound_ns, t->wide.hi - t->wide.lo);
+}
+
+void ht_ft_dates_fit(HtFtDates *d)
+{
+    HtFtTime t = { 0 };
+    HtTimeMap before;
+    uint64_t steps;
+    guint i;
+
+    g_array_sort(d->bounds, by_time);
+    ht_ft_time_reset(&t);
+    for (i = 0; i < d->bounds->len; i++) {
+        before = t.map;
+        steps = t.steps;
+        ht_ft_time_add(&t, &g_array_index(d->bounds, HtFtBounds, i));
+        if (t.steps != steps) {
+            keep_all(d, &before);
+            if (d->segments->len) {
+                keep_step(d, &t);
+            }
+        }
+        before = t.map;
+        ht_ft_time_settle(&t);
+        if (before.count == HT_TIME_SEGMENTS &&
+            t.map.seg[0].counter != before.seg[0].counter) {
+            keep(d, &before, 1);
+        }
+    }
+    keep_all(d, &t.map);
+    g_array_set_size(d->bounds, 0);
+}
+
+bool ht_ft_dates_get(const HtFtDates *d, uint64_t ns, uint64_t *host_ns,
+                     uint64_t *bound_ns)
+{
+    const HtTimeSegment *s = (const HtTimeSegment *)d->segments->data;
+    guint low = 0, high = d->segments->len, i;
+    uint64_t age;
+
+    if (!high) {
+        return false;
+    }
+    if (ns < s->counter) {
+        age = s->counter - ns;
+        *host_ns = s->ns - MIN(s->ns, ht_time_scale(age, d->mult));
+        *bound_ns = MIN(s->bound_ns + ht_time_scale(age, d->spread),
+                        HT_TIME_MAX_NS);
+        return true;
+    }
+    while (high - low > 1) {
+        i = low + (high - low) / 2;
+        if (s[i].counter <= ns) {
+            low = i;
+        } else {
+            high = i;
+        }
+    }
+    *host_ns = ht_time_segment_to_ns(&s[low], ns);
+    age = low + 1 == d->segments->len ? ns - s[low].counter : 0;
+    *bound_ns = MIN(s[low].bound_ns + ht_time_scale(age, d->spread),
+                    HT_TIME_MAX_NS);
+    return true;
+}
