@@ -293,10 +293,15 @@ static bool sink_is_idle(HtSink *sink)
            ht_class_table_count(sink->all->info.classes);
 }
 
-/* Context: HtSinks.lock held */
-static bool wait_for(HtSinks *k, bool (*done)(HtSink *sink), int ms)
+/* When to give up what begins to wait now */
+static int64_t end_ns(void)
 {
-    int64_t end = get_clock() + ms * (int64_t)SCALE_MS;
+    return get_clock() + END_MS * (int64_t)SCALE_MS;
+}
+
+/* Wait until @end of get_clock().  Context: HtSinks.lock held */
+static bool wait_for(HtSinks *k, bool (*done)(HtSink *sink), int64_t end)
+{
     unsigned i;
 
     for (i = 0; i < k->count; i++) {
@@ -311,12 +316,6 @@ static bool wait_for(HtSinks *k, bool (*done)(HtSink *sink), int ms)
         }
     }
     return true;
-}
-
-bool ht_sinks_wait(HtSinks *k, int ms)
-{
-    QEMU_LOCK_GUARD(&k->lock);
-    return wait_for(k, sink_is_idle, ms);
 }
 
 void ht_sinks_posted(HtSinks *k, uint32_t *posted)
@@ -342,12 +341,20 @@ const char *ht_sinks_behind(HtSinks *k, const uint32_t *posted)
     return NULL;
 }
 
-/* QEMU does not unrealize devices when it ends. */
+/*
+ * QEMU does not unrealize devices when it ends.  However many of them hang, they
+ * are all waited for together.
+ */
 static void sinks_exit(Notifier *n, void *data)
 {
     HtSinks *k = container_of(n, HtSinks, exit);
+    static int64_t end;
 
-    if (!ht_sinks_wait(k, END_MS)) {
+    if (!end) {
+        end = end_ns();
+    }
+    QEMU_LOCK_GUARD(&k->lock);
+    if (!wait_for(k, sink_is_idle, end)) {
         warn_report("hypertrace %s: QEMU ends while a backend hangs: what"
                     " it has not taken is not recorded", k->info.name);
     }
@@ -432,7 +439,7 @@ void ht_sinks_free(HtSinks *k)
         k->sink[i]->end = true;
         qemu_cond_signal(&k->sink[i]->wake);
     }
-    wait_for(k, sink_has_ended, END_MS);
+    wait_for(k, sink_has_ended, end_ns());
     for (i = 0; i < k->count; i++) {
         if (k->sink[i]->ended) {
             ended[n++] = k->sink[i];

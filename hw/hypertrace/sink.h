@@ -83,17 +83,6 @@ HtSinks *ht_sinks_new(const HtDeviceInfo *info, GPtrArray *backends,
 void ht_sinks_free(HtSinks *k);
 
 /**
- * ht_sinks_wait: wait until all that was posted is delivered
- * @k: the sinks
- * @ms: how long at most, in milliseconds
- *
- * Returns: whether it is
- *
- * Context: any thread
- */
-bool ht_sinks_wait(HtSinks *k, int ms);
-
-/**
  * ht_sinks_posted: note what was posted so far
  * @k: the sinks
  * @posted: HT_QUEUES_MAX; filled in
