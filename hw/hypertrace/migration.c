@@ -444,17 +444,18 @@ void ht_migration_vm_start(HypertraceDevice *dev)
 }
 
 /*
- * Properties that the guest relies on must be the same.  Before all else: a PCI
- * configuration or memory that differs would be refused without telling which
- * property is to blame.
+ * Properties that the guest relies on must be the same, and so must the protocol
+ * that it speaks: ids and classes that are saved mean nothing in another one.
+ * Before all else: a PCI configuration or memory that differs would be refused
+ * without telling which property is to blame.
  */
 #define MUST_BE_SAME(property) \
     "hypertrace: property '" property "' must be the same on both sides"
 
 static const VMStateDescription vmstate_conf = {
     .name = "hypertrace-properties",
-    .version_id = 1,
-    .minimum_version_id = 1,
+    .version_id = HT_VERSION,
+    .minimum_version_id = HT_VERSION,
     .early_setup = true,
     .priority = MIG_PRI_PCI_BUS,
     .fields = (const VMStateField[]) {

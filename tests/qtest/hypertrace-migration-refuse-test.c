@@ -75,6 +75,7 @@ typedef struct State {
     char *file;
     gchar *data;
     gsize size;
+    size_t version;             /* of the properties, and so of the protocol */
     size_t mailbox;
     size_t classes;             /* their bytes */
     size_t streams;             /* the first one's */
@@ -93,6 +94,7 @@ enum { INSTANCE, TRACE_INSTANCE, CURSOR, EVENTS, EXPECTED, SKIPPED, LOST,
 
 static void state_save(State *s, const void *channel)
 {
+    static const char name[] = "hypertrace-properties";
     g_autofree uint8_t *pattern = g_malloc(HT_MESSAGE_MAX);
     g_autofree uint8_t *message = g_malloc(HT_MESSAGE_MAX);
     struct ht_msg *m = (struct ht_msg *)message;
@@ -125,6 +127,11 @@ static void state_save(State *s, const void *channel)
     s->file = qht_temporary();
     g_assert_true(qht_save(s->h, s->file));
     g_assert_true(g_file_get_contents(s->file, &s->data, &s->size, NULL));
+    for (i = 0; memcmp(s->data + i, name, strlen(name)); i++) {
+        g_assert_cmpuint(i, <, s->size - strlen(name));
+    }
+    s->version = i + strlen(name) + 4;
+    g_assert_cmpuint(ldl_be_p(s->data + s->version), ==, HT_VERSION);
     /* the last one: with virtio, the guest's memory has it too */
     for (i = s->size - HT_MESSAGE_MAX;
          i && memcmp(s->data + i + bare, pattern + bare,
@@ -188,6 +195,9 @@ static void test_forged(const void *channel)
             unsigned bytes;
             uint64_t value;
         } cases[] = {
+            { "hypertrace-properties: incoming version_id 1 is too old",
+              s.version, 4, HT_VERSION - 1 },
+            { "unsupported version 3", s.version, 4, HT_VERSION + 1 },
             { "max_gap is 0", MAX_GAP(&s), 4, 0 },
             { "max_gap is 8388609", MAX_GAP(&s), 4, 8388609 },
             { "18446744073709551615 streams", INSTANCES(&s), 8, UINT64_MAX },
