@@ -444,10 +444,10 @@ void ht_migration_vm_start(HypertraceDevice *dev)
 }
 
 /*
- * Properties that the guest relies on must be the same, and so must the protocol
- * that it speaks: ids and classes that are saved mean nothing in another one.
- * Before all else: a PCI configuration or memory that differs would be refused
- * without telling which property is to blame.
+ * Properties that the guest relies on must be the same, and so must the
+ * protocol that it speaks: ids and classes that are saved mean nothing in
+ * another one.  Before all else: a PCI configuration or memory that differs
+ * would be refused without telling which property is to blame.
  */
 #define MUST_BE_SAME(property) \
     "hypertrace: property '" property "' must be the same on both sides"

@@ -342,8 +342,8 @@ const char *ht_sinks_behind(HtSinks *k, const uint32_t *posted)
 }
 
 /*
- * QEMU does not unrealize devices when it ends.  However many of them hang, they
- * are all waited for together.
+ * QEMU does not unrealize devices when it ends.  However many of them hang,
+ * they are all waited for together.
  */
 static void sinks_exit(Notifier *n, void *data)
 {
