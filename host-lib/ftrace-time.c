@@ -166,3 +166,34 @@ uint64_t ht_ft_time_bound(HtFtTime *t)
                            m->fastest - m->slowest);
     return MIN(bound + before, HT_TIME_MAX_NS);
 }
+
+/* What the newest time says of another one, as far as rates are known */
+static HtTimeInterval interval_of(const HtFtTime *t, uint64_t ns)
+{
+    HtTimeInterval at = t->at;
+    uint64_t ticks = t->counter - MIN(t->counter, ns), less;
+
+    if (!ticks) {
+        carry(&t->map, ns - t->counter, &at);
+        return at;
+    }
+    less = ht_time_scale(ticks, t->map.fastest) + 1;
+    at.lo -= MIN(at.lo, less);
+    if (at.hi < HT_TIME_MAX_NS) {
+        less = ht_time_scale(ticks, t->map.slowest);
+        at.hi -= MIN(at.hi, less);
+    }
+    return at;
+}
+
+void ht_ft_time_bracket(const HtFtTime *t, HtFtPiece *p)
+{
+    uint64_t before = interval_of(t, p->begin_ns).lo;
+    uint64_t after = interval_of(t, p->end_ns).hi;
+
+    /* what contradicts itself is of a clock that stepped */
+    if (MAX(before, p->host_before) <= MIN(after, p->host_after)) {
+        p->host_before = MAX(before, p->host_before);
+        p->host_after = MIN(after, p->host_after);
+    }
+}

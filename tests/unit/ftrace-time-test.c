@@ -152,6 +152,47 @@ static void end(Check *c)
     fg_clear(&c->g);
 }
 
+/* HtFtFollowOps.piece of a follower that finds all at once */
+static void bracket(void *opaque, const HtFtPiece *p)
+{
+    Check *c = opaque;
+    HtFtPiece q = *p;
+    uint64_t seq, at = 0;
+    HtFtRecord r;
+    HtFtIter it;
+
+    ht_ft_time_bracket(&c->time, &q);
+    g_assert_cmpuint(q.host_before, >, p->host_before);
+    ht_ft_iter_init(&it, p->data, p->size, 0, p->base_ns);
+    while (ht_ft_iter_next(&it, &r) == HT_FT_EVENT) {
+        g_assert_true(fg_check(r.data, r.size, &seq));
+        at = c->at[p->cpu][seq];
+        /* what is rounded when truth is told */
+        g_assert_cmpuint(q.host_before, <=, at + 4);
+    }
+    g_assert_cmpuint(q.host_after + 4, >=, at);
+    g_assert_cmpuint(q.host_after, <=, p->host_after);
+    c->worst = MAX(c->worst, q.host_after - at);
+}
+
+/* A silence: what is found then is not dated by that look. */
+static void check_brackets(Check *c)
+{
+    static const HtFtFollowOps all = { .piece = bracket, .now = now };
+    HtFtMem mem = fg_mem(&c->g);
+    g_autoptr(HtFtFollow) f = ht_ft_follow_new(&mem, ht_ft_ring_at(&mem, 0,
+                                                                   NULL),
+                                               &all, c);
+    uint64_t worst = c->worst;
+
+    go(c, 10000 * MS);
+    c->worst = 0;
+    g_assert_cmpint(ht_ft_follow_look(f), >, 0);
+    g_assert_cmpuint(c->worst, >, 0);
+    g_assert_cmpuint(c->worst, <, 100 * MS);
+    c->worst = worst;
+}
+
 static void test_bound(gconstpointer ppm)
 {
     g_autofree Check *c = g_new0(Check, 1);
@@ -163,6 +204,7 @@ static void test_bound(gconstpointer ppm)
     g_assert_cmpuint(c->time.steps, ==, 0);
     g_assert_cmpuint(c->known, >, c->events / 2);
     g_assert_cmpuint(ht_ft_time_bound(&c->time), <, 1 * MS);
+    check_brackets(c);
     end(c);
 }
 
@@ -241,6 +283,8 @@ static void test_forged(void)
                              p.host_after);
         }
         ht_ft_time_bound(&t);
+        ht_ft_time_bracket(&t, &p);
+        g_assert_cmpuint(p.host_before, <=, p.host_after);
         if (i % 1000 == 0) {
             ht_ft_time_reset(&t);
         }

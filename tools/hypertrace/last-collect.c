@@ -223,15 +223,9 @@ static uint64_t seen_last(HtModel *m)
  */
 static uint64_t silence_after(HtModel *m)
 {
-    uint64_t began = number(m, "started-realtime");
-    uint64_t ended = number(m, "ended-realtime");
-    uint64_t seen = seen_last(m), now;
+    uint64_t ended = number(m, "ended-monotonic"), seen = seen_last(m);
 
-    if (!number(m, "poll-us") || ended <= began || !began) {
-        return 0;
-    }
-    now = number(m, "started-monotonic") + (ended - began);
-    return now > seen && seen ? now - seen : 0;
+    return number(m, "poll-us") && ended > seen && seen ? ended - seen : 0;
 }
 
 HtLast *ht_last_collect(HtModel *m, unsigned boot, unsigned lines,

@@ -23,12 +23,4 @@ void ht_record_info_start(GKeyFile *keys, const HtSessionInfo *info);
 void ht_record_info_ring(GKeyFile *keys, const HtKernel *kernel,
                          const HtFtRing *ring);
 
-/**
- * ht_record_info_hex() - an address
- * @keys: the recording's "info"
- * @key: of group "kernel"
- * @value: the address
- */
-void ht_record_info_hex(GKeyFile *keys, const char *key, uint64_t value);
-
 #endif

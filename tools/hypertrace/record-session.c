@@ -161,8 +161,6 @@ static void update_info(HtSession *s, const Ring *ring)
     const HtFtRing *r = ht_ft_follow_ring(ring->follow);
     uint32_t n = MIN(ring->epoch_base + ht_ft_follow_epoch(ring->follow) + 1,
                      BOOTS_MAX);
-    uint64_t text;
-    char key[32];
 
     if (r->cpus > s->cpus) {
         s->cpus = r->cpus;
@@ -172,13 +170,11 @@ static void update_info(HtSession *s, const Ring *ring)
     if (n <= s->epochs) {
         return;
     }
-    text = ht_ft_follow_text(ring->follow);
     s->epochs = n;
     s->info_changed = true;
     /* the last one stands for kernels at many places */
-    if (text && n < BOOTS_MAX) {
-        snprintf(key, sizeof(key), "text-%u", n - 1);
-        ht_record_info_hex(s->info, key, text);
+    if (n < BOOTS_MAX) {
+        ht_rec_info_text(s->info, n - 1, ht_ft_follow_text(ring->follow));
     }
 }
 
@@ -548,9 +544,7 @@ bool ht_session_finish(HtSession *s, const char *end, GError **error)
             return false;
         }
     }
-    g_key_file_set_string(s->info, "recording", "end", end);
-    g_key_file_set_uint64(s->info, "recording", "ended-realtime",
-                          g_get_real_time() * UINT64_C(1000));
+    ht_rec_info_end(s->info, end, s->now());
     return write_info(s, error);
 }
 

@@ -105,6 +105,14 @@ uint64_t ht_ft_time_host(HtFtTime *t, const HtFtPiece *p, uint64_t ns);
 uint64_t ht_ft_time_bound(HtFtTime *t);
 
 /**
+ * ht_ft_time_bracket: between which times of the host a piece was written
+ * @t: what is known
+ * @p: of another follower, whose look found much at once: its host_before and
+ *     host_after are narrowed to what @t says
+ */
+void ht_ft_time_bracket(const HtFtTime *t, HtFtPiece *p);
+
+/**
  * ht_ft_time_settle: have @t.map know what was added
  * @t: what is known
  */

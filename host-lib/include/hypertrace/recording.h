@@ -107,6 +107,41 @@ void ht_rec_writer_free(HtRecWriter *w);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(HtRecWriter, ht_rec_writer_free)
 
 /**
+ * ht_rec_info_begin: what a recording's "info" says from the beginning
+ * @keys: the "info"
+ * @command: what is recorded, for people; or NULL
+ * @source: how the memory is read, for people; or NULL
+ * @poll_us: between two looks; 0 if the guest is dead
+ *
+ * Sets where the host's clocks are, too.
+ */
+void ht_rec_info_begin(GKeyFile *keys, const char *command, const char *source,
+                       uint32_t poll_us);
+
+/**
+ * ht_rec_info_ring: which ring it is
+ * @keys: the "info"
+ * @ring: the ring
+ */
+void ht_rec_info_ring(GKeyFile *keys, const HtFtRing *ring);
+
+/**
+ * ht_rec_info_text: where a boot's kernel was
+ * @keys: the "info"
+ * @epoch: the boot, from 0
+ * @text: ht_ft_follow_text(); 0 sets nothing
+ */
+void ht_rec_info_text(GKeyFile *keys, uint32_t epoch, uint64_t text);
+
+/**
+ * ht_rec_info_end: nothing is recorded any more
+ * @keys: the "info"
+ * @end: why, for people
+ * @ns: when, on the host's monotonic clock
+ */
+void ht_rec_info_end(GKeyFile *keys, const char *end, uint64_t ns);
+
+/**
  * HtRecInfo: what a recording says about itself
  * @keys: all of it: groups "recording", "guest" and "kernel"
  * @formats: text of the formats; NULL if there is none
