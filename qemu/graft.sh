@@ -93,7 +93,7 @@ apply_patches() {
 grafted() {
     cd "$HT_TOP"
     for path in hw/hypertrace backends/hypertrace include/hypertrace host-lib \
-        qapi/hypertrace.json \
+        qapi/hypertrace*.json \
         tests/qtest/hypertrace tests/qtest/hypertrace-*.[ch] \
         tests/qtest/libqos/hypertrace*.[ch] tests/unit/ftrace-guest.[ch] \
         docs/specs/hypertrace*.rst; do

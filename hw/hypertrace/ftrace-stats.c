@@ -65,7 +65,7 @@ static bool visit_rings(Visitor *v, GPtrArray *rings, Error **errp)
 
 static bool visit_backends(Visitor *v, HtSinks *k, Error **errp)
 {
-    HypertraceBackendStatsList *list = ht_sinks_qapi_stats(k);
+    HypertraceBackendStatsList *list = k ? ht_sinks_qapi_stats(k) : NULL;
     bool ok = visit_type_HypertraceBackendStatsList(v, "backends", &list,
                                                     errp);
 
@@ -77,6 +77,7 @@ void ht_ftrace_stats_get(Object *obj, Visitor *v, const char *name,
                          void *opaque, Error **errp)
 {
     HypertraceFtrace *ft = HYPERTRACE_FTRACE(obj);
+    uint64_t made, skipped;
     HtFtCounts counts;
 
     if (!visit_start_struct(v, name, NULL, 0, errp)) {
@@ -84,7 +85,10 @@ void ht_ftrace_stats_get(Object *obj, Visitor *v, const char *name,
     }
     ht_ftrace_lock(ft);
     counts = ft->counts;
+    ht_flights_count(ft->flights, &made, &skipped);
     if (visit_counts(v, &counts, errp) &&
+        visit_type_uint64(v, "recordings", &made, errp) &&
+        visit_type_uint64(v, "skipped-recordings", &skipped, errp) &&
         visit_rings(v, ft->rings, errp) &&
         visit_backends(v, ft->sinks, errp)) {
         visit_check_struct(v, errp);

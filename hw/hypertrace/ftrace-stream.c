@@ -257,7 +257,7 @@ static void piece(void *opaque, const HtFtPiece *p)
 {
     HtFtWatched *w = opaque;
 
-    if (w->taken) {
+    if (w->taken && w->ft->sinks) {
         deliver(w, p, time_of(w, p));
     }
 }

@@ -22,6 +22,9 @@
 
 #define POLL_MS_MIN     1
 #define POLL_MS_MAX     1000
+#define POLL_MS         10
+/* To know when there were events, if nothing is to be delivered */
+#define POLL_MS_UNREAD  1000
 #define BACKLOG_MIN     (1 * MiB)
 #define BACKLOG_MAX     (16 * GiB)
 
@@ -86,6 +89,12 @@ static bool search(HypertraceFtrace *ft)
     return false;
 }
 
+/* Context: any */
+static bool any_room(HypertraceFtrace *ft)
+{
+    return !ft->sinks || ht_sinks_room(ft->sinks);
+}
+
 /*
  * Returns whether a ring had more.  What has no room is left in the ring, as
  * long as the guest does.  Context: lock held, but not all the time
@@ -96,7 +105,7 @@ static bool look_around(HypertraceFtrace *ft)
     guint i;
 
     for (i = 0; i < ft->rings->len && may_look(ft) &&
-         ht_sinks_room(ft->sinks); i++) {
+         any_room(ft); i++) {
         more |= ht_ftrace_look(ft->rings->pdata[i]);
         give_way(ft);
     }
@@ -107,6 +116,7 @@ static void *ftrace_thread(void *opaque)
 {
     HypertraceFtrace *ft = opaque;
     int64_t next_search = 0;
+    bool more;
 
     rcu_register_thread();
     qemu_mutex_lock(&ft->lock);
@@ -115,10 +125,13 @@ static void *ftrace_thread(void *opaque)
             next_search = get_clock() + (ht_ftrace_any_taken(ft) ?
                                          SEARCH_AGAIN_NS : SEARCH_NS);
         }
-        if (!look_around(ft) && !ft->quit) {
+        more = look_around(ft);
+        ht_flights_serve(ft->flights, may_look(ft) && any_room(ft));
+        if (!more && !ft->quit) {
             qemu_cond_timedwait(&ft->wake, &ft->lock, ft->poll_ms);
         }
     }
+    ht_flights_serve(ft->flights, false);
     qemu_mutex_unlock(&ft->lock);
     rcu_unregister_thread();
     return NULL;
@@ -141,6 +154,7 @@ static void vm_change(void *opaque, bool running, RunState state)
     end_round(ft);
     if (!running && !ft->paused) {
         ht_ftrace_take_rest(ft, true);
+        ht_flights_stopped(ft->flights, state);
     }
     if (running) {
         /* the guest's clock may have stood still */
@@ -155,12 +169,12 @@ static void vm_change(void *opaque, bool running, RunState state)
     qemu_mutex_unlock(&ft->lock);
 }
 
-/* Whether the memory may be another QEMU's by now, or still */
-static bool is_elsewhere(void)
+bool ht_ftrace_is_elsewhere(void)
 {
     return runstate_check(RUN_STATE_INMIGRATE) ||
            runstate_check(RUN_STATE_FINISH_MIGRATE) ||
-           runstate_check(RUN_STATE_POSTMIGRATE);
+           runstate_check(RUN_STATE_POSTMIGRATE) ||
+           migration_in_incoming_postcopy();
 }
 
 /* Context: lock held */
@@ -172,7 +186,8 @@ static void cold_reset(HypertraceFtrace *ft)
     if (ht_ftrace_any_taken(ft)) {
         ft->counts.resets++;
     }
-    if (!is_elsewhere()) {
+    if (!ht_ftrace_is_elsewhere()) {
+        ht_flights_reset(ft->flights, ft->paused);
         ht_ftrace_erase(ft);
     }
 }
@@ -217,15 +232,16 @@ static bool check_range(const char *name, uint64_t value, uint64_t min,
 static bool read_formats(HypertraceFtrace *ft, Error **errp)
 {
     g_autoptr(GError) err = NULL;
-    g_autofree char *text = NULL;
+    char *text = NULL;
     gsize size;
 
     if (!ft->formats_file) {
         warn_report("hypertrace: no formats= file for '%s': events are"
-                    " delivered as bytes", ft->trace->name);
+                    " bytes", ft->trace->name);
         return true;
     }
     if (g_file_get_contents(ft->formats_file, &text, &size, &err)) {
+        ft->formats_text = text;
         ft->formats = ht_ft_formats_parse(text, size, &err);
     }
     if (!ft->formats) {
@@ -242,6 +258,9 @@ static bool attach(HypertraceFtrace *ft, Error **errp)
 {
     g_autoptr(GPtrArray) backends = NULL;
 
+    if (!ft->backend && ft->flights) {
+        return true;
+    }
     ft->info = (HtDeviceInfo) {
         .name = ft->trace->name,
         .vm_name = qemu_name ?: "vm",
@@ -264,10 +283,20 @@ static void ftrace_complete(UserCreatable *uc, Error **errp)
     HypertraceFtrace *ft = HYPERTRACE_FTRACE(uc);
     const char *id = object_get_canonical_path_component(OBJECT(ft));
 
+    if (!ft->poll_set) {
+        ft->poll_ms = ft->flight_options.dir && !ft->backend ?
+                      POLL_MS_UNREAD : POLL_MS;
+    }
     if (!check_range("poll-ms", ft->poll_ms, POLL_MS_MIN, POLL_MS_MAX, errp) ||
         !check_range("backlog", ft->backlog, BACKLOG_MIN, BACKLOG_MAX,
                      errp)) {
         return;
+    }
+    if (ft->flight_options.dir) {
+        ft->flights = ht_flights_new(ft, errp);
+        if (!ft->flights) {
+            return;
+        }
     }
     ft->trace = ht_trace_claim(id, errp);
     if (!ft->trace || !read_formats(ft, errp) ||
@@ -305,21 +334,25 @@ static void ftrace_finalize(Object *obj)
     if (ft->trace) {
         ht_trace_release(ft->trace);
     }
+    ht_flights_free(ft->flights);
     ht_ft_formats_free(ft->formats);
+    g_free(ft->formats_text);
     g_ptr_array_free(ft->rings, true);
     g_free(ft->used);
     qemu_cond_destroy(&ft->wake);
     qemu_mutex_destroy(&ft->lock);
     g_free(ft->backend);
     g_free(ft->formats_file);
+    g_free(ft->flight_options.dir);
+    g_free(ft->flight_options.triggers);
 }
 
 static void ftrace_init(Object *obj)
 {
     HypertraceFtrace *ft = HYPERTRACE_FTRACE(obj);
 
-    ft->poll_ms = 10;
     ft->backlog = 64 * MiB;
+    ft->flight_options.limit = 16;
     ft->rings = g_ptr_array_new();
     ft->used = bitmap_new(HT_FTRACE_STREAMS);
     qemu_mutex_init(&ft->lock);
@@ -336,13 +369,13 @@ static bool settable(HypertraceFtrace *ft, Error **errp)
     return true;
 }
 
-#define STRING_PROPERTY(field)                                              \
-    static char *get_##field(Object *obj, Error **errp)                     \
+#define STRING_PROPERTY(name, field)                                        \
+    static char *get_##name(Object *obj, Error **errp)                      \
     {                                                                       \
         return g_strdup(HYPERTRACE_FTRACE(obj)->field);                     \
     }                                                                       \
                                                                             \
-    static void set_##field(Object *obj, const char *value, Error **errp)   \
+    static void set_##name(Object *obj, const char *value, Error **errp)    \
     {                                                                       \
         HypertraceFtrace *ft = HYPERTRACE_FTRACE(obj);                      \
                                                                             \
@@ -352,8 +385,30 @@ static bool settable(HypertraceFtrace *ft, Error **errp)
         }                                                                   \
     }
 
-STRING_PROPERTY(backend)
-STRING_PROPERTY(formats_file)
+STRING_PROPERTY(backend, backend)
+STRING_PROPERTY(formats, formats_file)
+STRING_PROPERTY(flight, flight_options.dir)
+STRING_PROPERTY(triggers, flight_options.triggers)
+
+#define UINT32_PROPERTY(name_, field)                                       \
+    static void get_##name_(Object *obj, Visitor *v, const char *name,      \
+                            void *opaque, Error **errp)                     \
+    {                                                                       \
+        visit_type_uint32(v, name, &HYPERTRACE_FTRACE(obj)->field, errp);   \
+    }                                                                       \
+                                                                            \
+    static void set_##name_(Object *obj, Visitor *v, const char *name,      \
+                            void *opaque, Error **errp)                     \
+    {                                                                       \
+        HypertraceFtrace *ft = HYPERTRACE_FTRACE(obj);                      \
+                                                                            \
+        if (settable(ft, errp)) {                                           \
+            visit_type_uint32(v, name, &ft->field, errp);                   \
+        }                                                                   \
+    }
+
+UINT32_PROPERTY(silence, flight_options.silence)
+UINT32_PROPERTY(recordings, flight_options.limit)
 
 static void get_poll_ms(Object *obj, Visitor *v, const char *name,
                         void *opaque, Error **errp)
@@ -367,7 +422,7 @@ static void set_poll_ms(Object *obj, Visitor *v, const char *name,
     HypertraceFtrace *ft = HYPERTRACE_FTRACE(obj);
 
     if (settable(ft, errp)) {
-        visit_type_uint32(v, name, &ft->poll_ms, errp);
+        ft->poll_set = visit_type_uint32(v, name, &ft->poll_ms, errp);
     }
 }
 
@@ -396,19 +451,36 @@ static void ftrace_class_init(ObjectClass *oc, HtClassData *data)
     rc->phases.hold = ftrace_reset_hold;
     object_class_property_add_str(oc, "backend", get_backend, set_backend);
     object_class_property_set_description(oc, "backend",
-        "ids of hypertrace backends, separated by ':' (default: LTTng)");
-    object_class_property_add_str(oc, "formats", get_formats_file,
-                                  set_formats_file);
+        "ids of hypertrace backends, separated by ':' (default: LTTng; none"
+        " with flight)");
+    object_class_property_add_str(oc, "formats", get_formats, set_formats);
     object_class_property_set_description(oc, "formats",
         "file with the guest kernel's event formats");
     object_class_property_add(oc, "poll-ms", "uint32", get_poll_ms,
                               set_poll_ms, NULL, NULL);
     object_class_property_set_description(oc, "poll-ms",
-        "milliseconds between two looks, 1 to 1000 (default: 10)");
+        "milliseconds between two looks, 1 to 1000 (default: 10; 1000 without"
+        " a backend)");
     object_class_property_add(oc, "backlog", "size", get_backlog,
                               set_backlog, NULL, NULL);
     object_class_property_set_description(oc, "backlog",
         "bytes that may wait for each backend (default: 64M)");
+    object_class_property_add_str(oc, "flight", get_flight, set_flight);
+    object_class_property_set_description(oc, "flight",
+        "directory for recordings of what is in the ring when something"
+        " happens");
+    object_class_property_add_str(oc, "triggers", get_triggers, set_triggers);
+    object_class_property_set_description(oc, "triggers",
+        "what makes a recording, separated by ':' (default:"
+        " panic:reset:watchdog:error)");
+    object_class_property_add(oc, "silence", "uint32", get_silence,
+                              set_silence, NULL, NULL);
+    object_class_property_set_description(oc, "silence",
+        "seconds without an event that make a recording (default: 0, never)");
+    object_class_property_add(oc, "recordings", "uint32", get_recordings,
+                              set_recordings, NULL, NULL);
+    object_class_property_set_description(oc, "recordings",
+        "how many are made that nobody asked for (default: 16)");
     object_class_property_add(oc, "stats", "HypertraceFtraceStats",
                               ht_ftrace_stats_get, NULL, NULL, NULL);
     object_class_property_set_description(oc, "stats",

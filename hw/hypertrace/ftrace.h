@@ -24,6 +24,7 @@
 #include "hypertrace/ftrace-class.h"
 #include "hypertrace/ftrace-follow.h"
 #include "hypertrace/ftrace-time.h"
+#include "ftrace-flight.h"
 #include "registry.h"
 #include "sink.h"
 
@@ -114,13 +115,17 @@ struct HypertraceFtrace {
     char *backend;              /* ids, with ':' between them */
     char *formats_file;
     uint32_t poll_ms;
+    bool poll_set;
     uint64_t backlog;
+    HtFlightOptions flight_options;
 
     bool complete;
     HtTrace *trace;
     HtDeviceInfo info;
-    HtSinks *sinks;
+    HtSinks *sinks;             /* NULL: nothing is delivered */
+    HtFlights *flights;         /* or NULL; locked as all below */
     HtFtFormats *formats;       /* or NULL */
+    char *formats_text;
     QemuThread thread;
     VMChangeStateEntry *vmstate;
 
@@ -219,6 +224,9 @@ void ht_ftrace_erase(HypertraceFtrace *ft);
 
 /* Take the lock, which the thread then gives away.  Context: not the thread */
 void ht_ftrace_lock(HypertraceFtrace *ft);
+
+/* Whether memory may be another QEMU's by now, or still.  Context: BQL */
+bool ht_ftrace_is_elsewhere(void);
 
 /* ftrace-stream.c ---------------------------------------------------------- */
 

@@ -54,8 +54,9 @@ void qft_start(QFt *vm, bool with_formats, const char *extra)
         "-machine pc,memory-backend=ram -nodefaults "
         "-object memory-backend-file,id=ram,share=on,size=%u,mem-path=%s "
         "-object hypertrace-backend-log,id=be,file=%s "
-        "-object hypertrace-ftrace,id=ft,backend=be,poll-ms=1%s %s",
-        (unsigned)QFT_RAM, vm->ram, vm->h.log, option ?: "", extra ?: "");
+        "-object hypertrace-ftrace,id=ft,%s%s %s",
+        (unsigned)QFT_RAM, vm->ram, vm->h.log,
+        vm->options ?: "backend=be,poll-ms=1", option ?: "", extra ?: "");
 }
 
 void qft_end(QFt *vm)

@@ -16,9 +16,13 @@
 #define QFT_AT     (32 * MiB)
 #define QFT_CPUS        2
 
-/* A VM, whose path and log are those of the object "ft" */
+/*
+ * A VM, whose path and log are those of the object "ft".  Its @options may be
+ * given before it is started.
+ */
 typedef struct QFt {
     QHt h;
+    const char *options;
     char *ram;
     char *formats;
     void *map;

@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * hypertrace: a flight recorder, of the ring that a guest keeps anyway
+ *
+ * The guest overwrites its oldest events; nothing is taken out of its memory
+ * until something happens.  Then all that is there becomes a recording, which
+ * the command hypertrace reads, and "hypertrace last" shows on a page.
+ *
+ * Where the memory is about to go, or to be written by another kernel, it is
+ * copied at once.  Files are written by the thread of the object alone.
+ */
+#ifndef HW_HYPERTRACE_FTRACE_FLIGHT_H
+#define HW_HYPERTRACE_FTRACE_FLIGHT_H
+
+#include "qapi/qapi-types-hypertrace.h"
+
+typedef struct HtFlights HtFlights;
+typedef struct HypertraceFtrace HypertraceFtrace;
+
+/**
+ * HtFlightOptions: what the user says about recordings
+ * @dir: where they are made
+ * @triggers: names of HypertraceTrigger with ':' between them, or NULL
+ * @silence: of how many seconds; 0: none is too long
+ * @limit: how many are made that nobody asked for
+ */
+typedef struct HtFlightOptions {
+    char *dir;
+    char *triggers;
+    uint32_t silence;
+    uint32_t limit;
+} HtFlightOptions;
+
+/**
+ * ht_flights_new: get ready to make recordings
+ * @ft: the object; its properties do not change any more
+ * @errp: set if the options cannot be, or the directory cannot be made
+ *
+ * Context: BQL
+ */
+HtFlights *ht_flights_new(HypertraceFtrace *ft, Error **errp);
+
+/**
+ * ht_flights_free: end
+ * @fl: or NULL
+ *
+ * Context: BQL; the object's thread has ended
+ */
+void ht_flights_free(HtFlights *fl);
+
+/**
+ * ht_flights_trigger: copy what is in the rings, if that was asked for
+ * @fl: or NULL
+ * @why: what has happened
+ *
+ * Copies a bounded number of bytes.  The thread writes them.
+ *
+ * Context: BQL, lock of the object held; the VM does not run, and all rings
+ *          were looked at since
+ */
+void ht_flights_trigger(HtFlights *fl, HypertraceTrigger why);
+
+/**
+ * ht_flights_stopped: the VM has stopped
+ * @fl: or NULL
+ * @state: its state now
+ *
+ * Context: as ht_flights_trigger()
+ */
+void ht_flights_stopped(HtFlights *fl, RunState state);
+
+/**
+ * ht_flights_reset: the VM is being reset
+ * @fl: or NULL
+ * @stopped: it did not run before, either
+ *
+ * Context: as ht_flights_trigger()
+ */
+void ht_flights_reset(HtFlights *fl, bool stopped);
+
+/**
+ * ht_flights_serve: write what was copied, and make what was asked for
+ * @fl: or NULL
+ * @looked: rings are being looked at: that nothing is new means silence
+ *
+ * Context: the object's thread; lock of the object held, but not all the time
+ */
+void ht_flights_serve(HtFlights *fl, bool looked);
+
+/**
+ * ht_flights_ask: make recordings now
+ * @fl: the object's
+ *
+ * Returns: a number for ht_flights_answer()
+ *
+ * Context: lock of the object held
+ */
+uint64_t ht_flights_ask(HtFlights *fl);
+
+/**
+ * ht_flights_answer: what came of it
+ * @fl: the object's
+ * @number: of ht_flights_ask()
+ * @list: set to what the caller frees, if it is done; NULL: there is no ring
+ *
+ * Returns: whether it is done
+ *
+ * Context: lock of the object held
+ */
+bool ht_flights_answer(HtFlights *fl, uint64_t number,
+                       HypertraceSnapshotList **list);
+
+/**
+ * ht_flights_count: what was done so far
+ * @fl: or NULL
+ * @made: set to the recordings that were made
+ * @skipped: set to those that were not, as there were too many
+ *
+ * Context: lock of the object held
+ */
+void ht_flights_count(const HtFlights *fl, uint64_t *made, uint64_t *skipped);
+
+#endif /* HW_HYPERTRACE_FTRACE_FLIGHT_H */
