@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """-object hypertrace-ftrace: QEMU follows the ring of a stock kernel itself.
 
-One guest boots twice.  What arrived in CTF is compared with the guest's own
-file `trace`, and with what LTTng recorded.
+One guest boots twice, and crashes.  What arrived in CTF is compared with the
+guest's own file `trace`, and with what LTTng recorded; what was in the ring at
+the reset, and at the crash, is a recording of its own.
 """
 
 import collections
+import json
+import lzma
 import os
 import re
 import shutil
@@ -84,6 +87,26 @@ def mark(text):
     return int(m[1]) if m else None
 
 
+def unpack(module, tmp_path):
+    """A module of the guest's kernel"""
+    packed, = Path(os.environ["HT_KERNEL"]).parent.glob(
+        f"lib/modules/*/kernel/drivers/misc/pvpanic/{module}.xz")
+    path = tmp_path / module
+    path.write_bytes(lzma.decompress(packed.read_bytes()))
+    return path
+
+
+def flight(vm, trigger):
+    """The recording that is made now, and the page about it"""
+    e = vm.qmp.wait_event("HYPERTRACE_SNAPSHOT", TIMEOUT)
+    snapshot = e["data"]["snapshot"]
+    assert snapshot["trigger"] == trigger and "error" not in snapshot, snapshot
+    page = subprocess.run([HYPERTRACE, "last", "--json", "--log=200",
+                           snapshot["directory"]], check=True,
+                          capture_output=True, text=True).stdout
+    return snapshot, json.loads(page)
+
+
 def known(event):
     name, fields = event
     return name, fields["common_pid"], mark(fields.get("buf", ""))
@@ -106,10 +129,14 @@ def test_two_boots(tmp_path, session, formats):
     vm = VM(job=RING_LOOP, module=False, memory=256, kernel_args=WORDS, args=[
         "-object", f"hypertrace-backend-ctf,id=c,dir={tmp_path}/ctf",
         "-object", "hypertrace-backend-lttng,id=l",
-        "-object", f"hypertrace-ftrace,id=vm0,backend=c:l,formats={formats}"])
-    guest, between = [], []
+        "-object", "hypertrace-ftrace,id=vm0,backend=c:l,"
+        f"formats={formats},flight={tmp_path}/flights",
+        "-device", "pvpanic"],
+        files={m: unpack(m, tmp_path)
+               for m in ("pvpanic.ko", "pvpanic-mmio.ko")})
+    guest, between, flights = [], [], []
     with vm:
-        vm.qmp.command("set-action", reboot="reset")
+        vm.qmp.command("set-action", reboot="reset", panic="pause")
         for boot in range(2):
             vm.out.expect(r'\{"up": 1\}', TIMEOUT)
             first = boot * 1000
@@ -125,8 +152,12 @@ def test_two_boots(tmp_path, session, formats):
             guest.append(guest_trace(vm))
             if boot == 0:
                 vm.qmp.command("system_reset")
+                flights.append(flight(vm, "reset"))
+        run(vm, "insmod /ht/pvpanic.ko; insmod /ht/pvpanic-mmio.ko; "
+            "echo 1 >$T/events/printk/enable; echo 1 >$T/tracing_on")
+        vm.say("echo c >/proc/sysrq-trigger")
+        flights.append(flight(vm, "panic"))
         wait_stats(vm, lambda st: all(b["idle"] for b in st["backends"]))
-        vm.qmp.command("stop")
         last = stats(vm)
         vm.qmp.command("quit")
         vm.process.wait(TIMEOUT)
@@ -140,6 +171,7 @@ def test_two_boots(tmp_path, session, formats):
     assert ring["address"] % (2 << 20) == 0 and ring["cpus"] == 2, ring
 
     check_guest(tmp_path / "ctf", guest, last)
+    check_flights(flights, last)
     check_lttng(tmp_path)
     check_times(tmp_path / "ctf", between)
 
@@ -153,11 +185,25 @@ def check_guest(trace, guest, last):
         assert sorted(boot) == [0, 1]
         for events in boot.values():
             assert len(events) > 50
-            assert events in followed
+            # the last boot's went on
+            assert events in followed or (boot is guest[-1] and any(
+                f[:len(events)] == events for f in followed))
     assert len(followed) == 4
     for st in streams.values():
         assert st.discarded == 0
         assert st.ns == sorted(st.ns)
+
+
+def check_flights(flights, last):
+    """All of each boot, as nothing was overwritten, and how it ended"""
+    assert sum(s["events"] for s, page in flights) == last["events"]
+    assert last["recordings"] == 2 and last["skipped-recordings"] == 0, last
+    for snapshot, page in flights:
+        assert page["events"] == snapshot["events"], page
+        assert page["boots"] == 1 and not page["gaps"], page
+        assert {c["cpu"] for c in page["cpus"]} == {0, 1}, page
+    text = "\n".join(line["text"] for line in flights[1][1]["log"])
+    assert "Kernel panic - not syncing: sysrq triggered crash" in text
 
 
 def check_lttng(tmp_path):
