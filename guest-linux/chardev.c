@@ -91,14 +91,14 @@ static long htk_ioctl_control(struct htk_owner *owner, void __user *arg)
 	if (copy_from_user(&ioc, arg, sizeof(ioc)))
 		return -EFAULT;
 	if (ioc.reserved || ioc.size < sizeof(*msg) ||
-	    ioc.size > HT_MESSAGE_MAX)
+	    ioc.size > HT_MAILBOX_SIZE)
 		return -EINVAL;
 	user = u64_to_user_ptr(ioc.msg);
 	msg = memdup_user(user, ioc.size);
 	if (IS_ERR(msg))
 		return PTR_ERR(msg);
 	ret = htk_control(owner->h, owner, msg, ioc.size);
-	if (!ret && copy_to_user(user, msg, msg->size))
+	if (!ret && copy_to_user(user, msg, ht_request_bytes(msg, ioc.size)))
 		ret = -EFAULT;
 	kfree(msg);
 	return ret;

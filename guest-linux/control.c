@@ -209,10 +209,11 @@ static int htk_control_stream(struct htk *h, struct htk_owner *owner,
 }
 
 /**
- * htk_control() - exchange a control message, if @owner may
+ * htk_control() - exchange control messages, if @owner may
  * @h: the device
  * @owner: who asks
- * @msg: the message, its size in the header; overwritten by the reply
+ * @msg: as ht_port_ops.control() has it.  Of messages behind the first, the
+ *       device takes none that does not register a class
  * @room: bytes at @msg
  *
  * Return: 0, the status being in the message, or a negative errno.
@@ -222,7 +223,7 @@ int htk_control(struct htk *h, struct htk_owner *owner, struct ht_msg *msg,
 {
 	int ret;
 
-	if (room > HT_MESSAGE_MAX || room < sizeof(*msg) ||
+	if (room > HT_MAILBOX_SIZE || room < sizeof(*msg) ||
 	    msg->size < sizeof(*msg) || msg->size > room)
 		return -EINVAL;
 	/* Even if it is killed, what unloads a module closes its streams. */
@@ -251,9 +252,8 @@ int htk_control(struct htk *h, struct htk_owner *owner, struct ht_msg *msg,
 		break;
 	case HT_MSG_CLASS_REGISTER:
 		ret = h->transport->exchange(h, msg, room);
-		if (!ret && msg->status == HT_STATUS_OK &&
-		    msg->size >= sizeof(struct ht_msg_class))
-			htk_enable_learn(h, (struct ht_msg_class *)msg);
+		if (!ret)
+			htk_enable_learn(h, msg, room);
 		break;
 	case HT_MSG_CLASS_LIST:
 	case HT_MSG_TIME_SYNC:

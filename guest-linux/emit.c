@@ -256,12 +256,13 @@ static int htk_emit_start(struct htk *h)
 		kfree(e);
 		return -ENOMEM;
 	}
-	for (i = 0; i < htk_nr_classes; i++) {
-		/* Not the id of another device: there it is another class. */
+	/* Not the ids of another device: there they are other classes. */
+	for (i = 0; i < htk_nr_classes; i++)
 		WRITE_ONCE(htk_classes[i]->id, 0);
-		ret = ht_register(&h->core, htk_classes[i]);
-		if (ret < 0)
-			dev_err(&h->vdev->dev, "class %s: error %d\n",
+	ret = ht_register_all(&h->core, htk_classes, htk_nr_classes);
+	for (i = 0; i < htk_nr_classes; i++) {
+		if (!htk_classes[i]->id)
+			dev_err(&h->vdev->dev, "class %s: not registered (%d)\n",
 				htk_classes[i]->name, ret);
 		htk_emit_switch(h, htk_classes[i]);
 	}

@@ -37,16 +37,31 @@ bool htk_enable_get(const struct htk *h, u32 id)
 }
 
 /**
- * htk_enable_learn() - the host's reply to a CLASS_REGISTER
+ * htk_enable_learn() - the host's replies to an exchange of CLASS_REGISTER
  * @h: the device
- * @m: the reply, with status OK
+ * @msg: the replies
+ * @room: bytes of all of them
+ *
+ * Each has the size of its message, but a bare header: where the next one would
+ * be is not known then, and only what broke the protocol is behind it.
  *
  * Context: h->control held
  */
-void htk_enable_learn(struct htk *h, const struct ht_msg_class *m)
+void htk_enable_learn(struct htk *h, const struct ht_msg *msg, u32 room)
 {
-	if (h->virtio && m->id <= HT_CLASSES_MAX)
-		WRITE_ONCE(h->enable_copy[m->id], m->on);
+	const struct ht_msg_class *m;
+	u32 pos;
+
+	if (!h->virtio)
+		return;
+	for (pos = 0; pos + sizeof(*m) <= room;
+	     pos = ALIGN(pos + m->h.size, HT_MESSAGE_ALIGN)) {
+		m = (const void *)msg + pos;
+		if (m->h.size < sizeof(*m) || m->h.size > room - pos)
+			break;
+		if (m->h.status == HT_STATUS_OK && m->id <= HT_CLASSES_MAX)
+			WRITE_ONCE(h->enable_copy[m->id], m->on);
+	}
 }
 
 static void htk_enable_work(struct work_struct *work)

@@ -40,8 +40,8 @@ struct htk_wait;
  * @freeze: the machine is suspended: nothing is open any more, and the device
  *          loses its state
  * @restore: make it work again, up to @ready
- * @exchange: send @msg, its size in the header, and read the reply over it;
- *            @room bytes are there.  Called with h->control held.
+ * @exchange: as ht_port_ops.control(); @room bytes are there.  Called with
+ *            h->control held.
  * @ring_get: have the stream's memory
  * @ring_opened: the host has opened the stream: nothing of a former owner may
  *               be left in its packets
@@ -220,7 +220,7 @@ static inline bool htk_owns(const struct htk *h, const struct htk_owner *owner,
 
 /* enable.c */
 bool htk_enable_get(const struct htk *h, u32 id);
-void htk_enable_learn(struct htk *h, const struct ht_msg_class *m);
+void htk_enable_learn(struct htk *h, const struct ht_msg *msg, u32 room);
 void htk_enable_changed(struct virtio_device *vdev);
 int htk_enable_new(struct htk *h);
 void htk_enable_free(struct htk *h);

@@ -54,7 +54,7 @@ static void htk_release(struct kref *kref)
 		iput(h->mappings);
 	htk_enable_free(h);
 	ida_free(&htk_ida, h->id);
-	kfree(h);
+	kvfree(h);
 }
 
 void htk_put(struct htk *h)
@@ -91,13 +91,13 @@ static int htk_probe(struct virtio_device *vdev)
 			HT_PAGE, PAGE_SIZE);
 		return -EOPNOTSUPP;
 	}
-	h = kzalloc(sizeof(*h), GFP_KERNEL);
+	h = kvzalloc(sizeof(*h), GFP_KERNEL);
 	if (!h)
 		return -ENOMEM;
 	h->id = ida_alloc(&htk_ida, GFP_KERNEL);
 	if (h->id < 0) {
 		ret = h->id;
-		kfree(h);
+		kvfree(h);
 		return ret;
 	}
 	snprintf(h->name, sizeof(h->name), "hypertrace%d", h->id);

@@ -31,8 +31,8 @@ bool htk_pci_present(struct virtio_device *vdev)
 }
 
 /*
- * Registers and mailbox are accessed by four bytes; offsets are aligned.  Both
- * sides are little-endian: arch.h sees to that.
+ * Registers are accessed by four bytes; offsets are aligned.  Both sides are
+ * little-endian: arch.h sees to that.
  */
 static void htk_regs_read(struct htk *h, u32 offset, void *to, u32 size)
 {
@@ -41,18 +41,6 @@ static void htk_regs_read(struct htk *h, u32 offset, void *to, u32 size)
 	for (i = 0; i < size; i += 4) {
 		word = readl(h->regs + offset + i);
 		memcpy(to + i, &word, min(size - i, 4u));
-	}
-}
-
-static void htk_regs_write(struct htk *h, u32 offset, const void *from,
-			   u32 size)
-{
-	u32 i, word;
-
-	for (i = 0; i < size; i += 4) {
-		word = 0;
-		memcpy(&word, from + i, min(size - i, 4u));
-		writel(word, h->regs + offset + i);
 	}
 }
 
@@ -93,9 +81,13 @@ static int htk_pci_check(struct htk *h, u64 regs_size, u64 ram_size)
 		dev_err(&h->vdev->dev, "no place for the enable page in BAR4\n");
 		return -EPROTO;
 	}
-	if (caps->mailbox_offset % 4 || caps->mailbox_size < HT_MESSAGE_MAX ||
-	    (u64)caps->mailbox_offset + caps->mailbox_size > regs_size ||
-	    caps->doorbell_offset % PAGE_SIZE || !caps->doorbell_offset ||
+	if (caps->mailbox_offset % HT_MESSAGE_ALIGN ||
+	    caps->mailbox_size < HT_MESSAGE_MAX ||
+	    (u64)caps->mailbox_offset + caps->mailbox_size > ram_size) {
+		dev_err(&h->vdev->dev, "the mailbox does not fit in BAR4\n");
+		return -EPROTO;
+	}
+	if (caps->doorbell_offset % PAGE_SIZE || !caps->doorbell_offset ||
 	    caps->doorbell_stride % PAGE_SIZE ||
 	    caps->doorbell_offset + last * caps->doorbell_stride + 4 >
 		    regs_size) {
@@ -211,19 +203,24 @@ static int htk_pci_restore(struct htk *h)
 
 static int htk_pci_exchange(struct htk *h, struct ht_msg *msg, u32 room)
 {
-	u32 mailbox = h->core.caps.mailbox_offset;
+	void *mailbox = h->ram + h->core.caps.mailbox_offset;
+	u32 bytes = ht_request_bytes(msg, room), replied;
 	u16 type = msg->type;
 	u32 cookie = msg->cookie;
 	struct ht_msg reply;
 
-	htk_regs_write(h, mailbox, msg, msg->size);
-	writel(msg->size, h->regs + HT_REG_MAILBOX_GO);
-	/* The write returned only when the reply was in place. */
-	htk_regs_read(h, mailbox, &reply, sizeof(reply));
-	if (reply.type != type || reply.cookie != cookie ||
-	    reply.size < sizeof(reply) || reply.size > room)
+	if (bytes > h->core.caps.mailbox_size)
+		return -EINVAL;
+	memcpy(mailbox, msg, bytes);
+	/* Orders the memory before it; returns when the reply is in place. */
+	writel(bytes, h->regs + HT_REG_MAILBOX_GO);
+	mb();
+	memcpy(&reply, mailbox, sizeof(reply));
+	room = min(room, h->core.caps.mailbox_size);
+	replied = ht_reply_bytes(type, &reply, room);
+	if (reply.type != type || reply.cookie != cookie || !replied)
 		return -EIO;
-	htk_regs_read(h, mailbox, msg, reply.size);
+	memcpy(msg, mailbox, replied);
 	return 0;
 }
 

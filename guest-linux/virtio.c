@@ -33,6 +33,7 @@ static int htk_virtio_exchange(struct htk *h, struct ht_msg *msg, u32 room)
 {
 	struct htk_virtio *v = h->virtio;
 	struct scatterlist out, in, *sgs[] = { &out, &in };
+	u32 bytes = ht_request_bytes(msg, room), replied;
 	struct ht_msg *reply = v->reply;
 	struct htk_wait wait;
 	unsigned int len;
@@ -45,10 +46,10 @@ static int htk_virtio_exchange(struct htk *h, struct ht_msg *msg, u32 room)
 		v->stuck = false;
 	}
 
-	memcpy(v->request, msg, msg->size);
+	memcpy(v->request, msg, bytes);
 	memset(v->reply, 0, sizeof(*reply));
-	sg_init_one(&out, v->request, msg->size);
-	sg_init_one(&in, v->reply, HT_MESSAGE_MAX);
+	sg_init_one(&out, v->request, bytes);
+	sg_init_one(&in, v->reply, HT_MAILBOX_SIZE);
 	reinit_completion(&v->replied);
 	ret = virtqueue_add_sgs(v->control, sgs, 1, 1, v, GFP_KERNEL);
 	if (ret)
@@ -67,12 +68,11 @@ static int htk_virtio_exchange(struct htk *h, struct ht_msg *msg, u32 room)
 					    msecs_to_jiffies(HTK_LOOK_MS));
 	}
 
-	len = min_t(u32, len, HT_MESSAGE_MAX);
+	replied = ht_reply_bytes(msg->type, reply, room);
 	if (len < sizeof(*reply) || reply->type != msg->type ||
-	    reply->cookie != msg->cookie || reply->size < sizeof(*reply) ||
-	    reply->size > len || reply->size > room)
+	    reply->cookie != msg->cookie || !replied || replied > len)
 		return -EIO;
-	memcpy(msg, reply, reply->size);
+	memcpy(msg, reply, replied);
 	return 0;
 }
 
@@ -271,8 +271,8 @@ static int htk_virtio_probe(struct htk *h)
 	INIT_DELAYED_WORK(&v->flush, htk_virtio_flush_work);
 	ret = -ENOMEM;
 	h->enable = h->enable_copy;
-	v->request = kmalloc(HT_MESSAGE_MAX, GFP_KERNEL);
-	v->reply = kmalloc(HT_MESSAGE_MAX, GFP_KERNEL);
+	v->request = kmalloc(HT_MAILBOX_SIZE, GFP_KERNEL);
+	v->reply = kmalloc(HT_MAILBOX_SIZE, GFP_KERNEL);
 	if (!v->request || !v->reply)
 		goto fail;
 	for (i = 0; i < caps->streams; i++) {

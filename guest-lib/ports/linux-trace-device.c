@@ -201,16 +201,22 @@ static int map_enable(void)
 }
 
 /*
- * A host that does not answer is waited for once, not for each class: all are
- * registered again when a stream or a class is next wanted.
+ * All with one message.  If the host does not answer, they are registered again
+ * when a stream or a class is next wanted.
  *
  * Context: locked, the device is open
  */
-static int register_class(struct ht_class *cls)
+static int register_classes(struct ht_class *const *classes, unsigned n)
 {
-    int r = ht_register(&device, cls);
+    int r = ht_register_all(&device, classes, n);
+    unsigned i;
 
-    switch_class(cls, r < 0 ? &off : enable + r);
+    for (i = 0; i < n; i++) {
+        if (classes[i]) {
+            switch_class(classes[i],
+                         classes[i]->id ? enable + classes[i]->id : &off);
+        }
+    }
     if (r == -ETIMEDOUT) {
         set_generation(0);
         return r;
@@ -220,27 +226,15 @@ static int register_class(struct ht_class *cls)
 
 static int register_module(struct ht_module *m)
 {
-    struct ht_class *const *cls;
-    int r = 0;
-
-    for (cls = m->begin; cls < m->end && !r; cls++) {
-        if (*cls) {
-            r = register_class(*cls);
-        }
-    }
-    return r;
+    return register_classes(m->begin, m->end - m->begin);
 }
 
 /* Context: locked, the device is open and just turned out to be this one */
 static int register_all(uint32_t new)
 {
     struct ht_module *m;
-    unsigned i;
-    int r = 0;
+    int r = register_classes(made, nr_made);
 
-    for (i = 0; i < nr_made && !r; i++) {
-        r = register_class(made[i]);
-    }
     for (m = modules; m && !r; m = m->next) {
         r = register_module(m);
     }
@@ -487,7 +481,7 @@ struct ht_class *ht_event_new(const char *name, const struct ht_field *fields,
     i = nr_made;
     if (i < sizeof(made) / sizeof(made[0])) {
         if (open_to_register()) {
-            register_class(cls);
+            register_classes(&cls, 1);
             ht_sys_close(opening.fd);
         }
         made[nr_made++] = cls;

@@ -135,7 +135,7 @@ static void regs_write(struct ht_linux *l, uint32_t offset, uint32_t v)
     *(volatile uint32_t *)(l->regs + offset) = v;
 }
 
-/* Registers and mailbox are accessed by four bytes. */
+/* Registers are accessed by four bytes. */
 static void regs_copy_from(struct ht_linux *l, uint32_t offset, void *to,
                            uint32_t size)
 {
@@ -151,31 +151,26 @@ static int pci_control(struct ht_device *dev, struct ht_msg *msg,
                        uint32_t size)
 {
     struct ht_linux *l = to_linux(dev);
-    const uint32_t mailbox = dev->caps.mailbox_offset;
+    uint8_t *mailbox = l->ram + dev->caps.mailbox_offset;
+    const uint32_t bytes = ht_request_bytes(msg, size);
+    const uint16_t type = msg->type;
     struct ht_msg reply;
-    uint32_t i, word;
+    uint32_t replied;
 
-    if (msg->size > dev->caps.mailbox_size) {
+    if (bytes > dev->caps.mailbox_size || size > dev->caps.mailbox_size) {
         return -EINVAL;
     }
     pthread_mutex_lock(&l->mailbox);
-    for (i = 0; i < msg->size; i += 4) {
-        word = 0;
-        memcpy(&word, (uint8_t *)msg + i,
-               msg->size - i < 4 ? msg->size - i : 4);
-        regs_write(l, mailbox + i, word);
-    }
-    /* Executed when the store returns. */
-    regs_write(l, HT_REG_MAILBOX_GO, msg->size);
-    regs_copy_from(l, mailbox, &reply, sizeof(reply));
-    if (reply.size < sizeof(reply) || reply.size > size ||
-        reply.size > dev->caps.mailbox_size) {
-        pthread_mutex_unlock(&l->mailbox);
-        return -EIO;
-    }
-    regs_copy_from(l, mailbox, msg, reply.size);
+    memcpy(mailbox, msg, bytes);
+    /* Memory first: the host reads it before this store returns. */
+    ht_full_fence();
+    regs_write(l, HT_REG_MAILBOX_GO, bytes);
+    ht_full_fence();
+    memcpy(&reply, mailbox, sizeof(reply));
+    replied = ht_reply_bytes(type, &reply, size);
+    memcpy(msg, mailbox, replied);
     pthread_mutex_unlock(&l->mailbox);
-    return 0;
+    return replied ? 0 : -EIO;
 }
 
 static int pci_map_stream(struct ht_device *dev, uint32_t stream,
@@ -225,9 +220,9 @@ static int pci_check(struct ht_linux *l)
         last * c->ring_stride + ring > l->ram_size ||
         l->ram_size < HT_ENABLE_SIZE ||
         c->enable_offset > l->ram_size - HT_ENABLE_SIZE ||
-        c->mailbox_offset % 4 || c->doorbell_offset % 4 ||
+        c->mailbox_offset % HT_MESSAGE_ALIGN || c->doorbell_offset % 4 ||
         c->doorbell_stride % 4 || c->mailbox_size < HT_MESSAGE_MAX ||
-        (uint64_t)c->mailbox_offset + c->mailbox_size > l->regs_size ||
+        (uint64_t)c->mailbox_offset + c->mailbox_size > l->ram_size ||
         c->doorbell_offset + last * c->doorbell_stride + 4 > l->regs_size) {
         return -EPROTO;
     }

@@ -16,17 +16,23 @@ static struct ht_loopback *loopback(struct ht_device *dev)
 static int lb_control(struct ht_device *dev, struct ht_msg *msg, uint32_t size)
 {
     /* What a transport does: the host works on a copy. */
-    g_autofree struct ht_msg *copy = g_malloc(HT_MESSAGE_MAX);
+    const uint32_t bytes = ht_request_bytes(msg, size);
+    g_autofree uint8_t *copy = g_malloc0(HT_MAILBOX_SIZE);
+    struct ht_msg *m = (struct ht_msg *)copy;
+    uint32_t pos, replied;
 
-    memcpy(copy, msg, msg->size);
+    memcpy(copy, msg, bytes);
     pthread_mutex_lock(&loopback(dev)->messages);
-    ht_loopback_message(loopback(dev), copy);
-    pthread_mutex_unlock(&loopback(dev)->messages);
-    if (copy->size > size) {
-        return -EIO;
+    for (pos = 0; pos < bytes; pos = HT_ROUND_UP(pos, HT_MESSAGE_ALIGN)) {
+        struct ht_msg *one = (struct ht_msg *)(copy + pos);
+
+        pos += one->size;
+        ht_loopback_message(loopback(dev), one);
     }
-    memcpy(msg, copy, copy->size);
-    return 0;
+    pthread_mutex_unlock(&loopback(dev)->messages);
+    replied = ht_reply_bytes(msg->type, m, size);
+    memcpy(msg, copy, replied);
+    return replied ? 0 : -EIO;
 }
 
 static int lb_map(struct ht_device *dev, uint32_t stream,
@@ -172,6 +178,7 @@ struct ht_loopback *ht_loopback_new(const struct ht_loopback_config *cfg)
         .ring_stride = stride,
         .max_classes = HT_CLASSES_MAX,
         .max_message = HT_MESSAGE_MAX,
+        .mailbox_size = HT_MAILBOX_SIZE,
     };
     if (ht_device_init(&lb->dev)) {
         g_free(lb);

@@ -24,6 +24,7 @@ static bool caps_valid(const struct ht_caps *c)
            /* a bigger gap could be taken for a step back */
            c->max_gap >= 1 && c->max_gap <= (HT_CLOCK_MASK + 1) / 2 &&
            c->max_message > sizeof(struct ht_msg_enabled) &&
+           c->max_message <= c->mailbox_size &&
            (c->channel == HT_CHANNEL_VIRTIO || c->ring_stride >= ring);
 }
 
@@ -80,7 +81,7 @@ int ht_exchange(struct ht_device *dev, struct ht_msg *msg)
     return msg->status;
 }
 
-static int status_errno(int status)
+int ht_status_errno(int status)
 {
     switch (status) {
     case HT_STATUS_OK:
@@ -112,5 +113,5 @@ int ht_control(struct ht_device *dev, struct ht_msg *msg)
         /* The reply goes back: it tells the host what it is about. */
         msg->size = size;
     }
-    return r < 0 ? r : status_errno(r);
+    return r < 0 ? r : ht_status_errno(r);
 }

@@ -46,6 +46,9 @@ static inline void ht_publish_lost(struct ht_stream *s)
     ht_store_relaxed(&s->ring->guest.lost, s->told);
 }
 
+/* control.c: 0, or what the library's functions return for a status */
+int ht_status_errno(int status);
+
 /**
  * ht_ring_doorbell() - have the host look at a stream now
  * @s: a stream that is open and busy

@@ -127,39 +127,164 @@ static void encode(struct ht_msg_class *m, const struct ht_class *c)
     }
 }
 
-int ht_register(struct ht_device *dev, struct ht_class *cls)
+/* What the host would refuse in any case: 0, else the bytes of its message */
+static uint32_t class_bytes(const struct ht_device *dev,
+                            const struct ht_class *c, int *why)
 {
-    struct ht_msg_class *m;
-    uint32_t size, id;
-    uint8_t on;
+    uint32_t size;
+
+    *why = -EINVAL;
+    if (!c->name || !class_name_valid(c->name, ht_strlen(c->name)) ||
+        c->nr_fields > HT_FIELDS_MAX || c->loglevel > 14 ||
+        (c->nr_fields && !c->fields) || !fields_valid(c)) {
+        return 0;
+    }
+    *why = -ENOSPC;
+    size = message_size(c);
+    return size > HT_MESSAGE_MAX || size > dev->caps.max_message ? 0 : size;
+}
+
+static uint32_t aligned(uint32_t pos)
+{
+    return (pos + HT_MESSAGE_ALIGN - 1) & ~(HT_MESSAGE_ALIGN - 1);
+}
+
+/* As many messages as fit; *@next is set to the first class without one */
+static uint32_t encode_some(struct ht_device *dev,
+                            struct ht_class *const *classes, unsigned n,
+                            unsigned *next)
+{
+    const uint32_t room = dev->caps.mailbox_size < sizeof(dev->msg) ?
+                          dev->caps.mailbox_size : sizeof(dev->msg);
+    uint32_t pos = 0, end = 0, size;
+    unsigned i;
+    int why;
+
+    for (i = *next; i < n; i++) {
+        struct ht_msg_class *m;
+
+        size = classes[i] ? class_bytes(dev, classes[i], &why) : 0;
+        if (!size) {
+            continue;
+        }
+        if (size > room - pos) {
+            break;
+        }
+        m = (struct ht_msg_class *)(dev->msg.bytes + pos);
+        ht_zero(m, aligned(size) < room - pos ? aligned(size) : size);
+        m->h.type = HT_MSG_CLASS_REGISTER;
+        m->h.size = size;
+        m->h.status = HT_STATUS_IO;     /* unless the host replies */
+        m->h.cookie = i;
+        encode(m, classes[i]);
+        end = pos + size;
+        pos = aligned(end);
+        if (pos > room) {
+            pos = room;
+        }
+    }
+    *next = i;
+    return end;
+}
+
+/* 0: an id; HT_STATUS_BUSY; or a negative errno */
+static int read_reply(struct ht_device *dev, const struct ht_msg_class *m,
+                      uint32_t i, uint32_t *id)
+{
     int r;
 
-    if (!cls->name || !class_name_valid(cls->name, ht_strlen(cls->name)) ||
-        cls->nr_fields > HT_FIELDS_MAX || cls->loglevel > 14 ||
-        (cls->nr_fields && !cls->fields) || !fields_valid(cls)) {
-        return -EINVAL;
+    if (m->h.type != HT_MSG_CLASS_REGISTER || m->h.cookie != i) {
+        return -EIO;                    /* not the reply to this message */
     }
-    size = message_size(cls);
-    if (size > HT_MESSAGE_MAX || size > dev->caps.max_message) {
-        return -ENOSPC;
+    if (m->h.status == HT_STATUS_BUSY) {
+        return HT_STATUS_BUSY;
     }
-
-    m = (struct ht_msg_class *)ht_control_begin(dev, HT_MSG_CLASS_REGISTER,
-                                                size);
-    encode(m, cls);
-    r = ht_control(dev, &m->h);
-    id = m->id;
-    on = m->on;
-    ht_control_end(dev);
+    r = ht_status_errno(m->h.status);
     if (r) {
-        return r == -ENOENT || r == -EEXIST ? -EIO : r;
+        return r == -EINVAL || r == -ENOSPC ? r : -EIO;
     }
-    if (id < 1 || id > HT_CLASSES_MAX) {
+    *id = m->id;
+    if (*id < 1 || *id > HT_CLASSES_MAX) {
         return -EIO;
     }
     if (dev->enable_copy) {
-        *(volatile uint8_t *)&dev->enable_copy[id] = on;
+        *(volatile uint8_t *)&dev->enable_copy[*id] = m->on;
     }
-    cls->id = id;
-    return id;
+    return 0;
+}
+
+/* What became of classes [@i, @next), which dev->msg is about */
+static int read_replies(struct ht_device *dev, struct ht_class *const *classes,
+                        unsigned i, unsigned next)
+{
+    uint32_t pos = 0, id = 0, size;
+    int first = 0, r;
+
+    for (; i < next; i++) {
+        if (!classes[i]) {
+            continue;
+        }
+        size = class_bytes(dev, classes[i], &r);
+        if (size) {
+            r = read_reply(dev, (struct ht_msg_class *)(dev->msg.bytes + pos),
+                           i, &id);
+            if (r == HT_STATUS_BUSY) {
+                return r;
+            }
+            pos = aligned(pos + size);
+        }
+        classes[i]->id = r ? 0 : id;
+        if (!first) {
+            first = r;
+        }
+    }
+    return first;
+}
+
+int ht_register_all(struct ht_device *dev, struct ht_class *const *classes,
+                    unsigned n)
+{
+    unsigned begin = 0, next = 0, tries = 0;
+    int first = 0, r;
+    uint32_t size;
+
+    if (dev->ops->lock) {
+        dev->ops->lock(dev);
+    }
+    while (begin < n) {
+        size = encode_some(dev, classes, n, &next);
+        r = size ? dev->ops->control(dev, &dev->msg.h, size) : 0;
+        if (!r) {
+            r = read_replies(dev, classes, begin, next);
+            if (r == HT_STATUS_BUSY) {
+                next = begin;
+                r = dev->ops->relax(dev, tries++);
+            } else {
+                begin = next;
+                first = first ? first : r;
+                r = 0;
+            }
+        }
+        if (r) {
+            /* no reply: neither will there be one to the others */
+            first = r;
+            break;
+        }
+    }
+    for (; begin < n; begin++) {
+        if (classes[begin]) {
+            classes[begin]->id = 0;
+        }
+    }
+    if (dev->ops->unlock) {
+        dev->ops->unlock(dev);
+    }
+    return first;
+}
+
+int ht_register(struct ht_device *dev, struct ht_class *cls)
+{
+    int r = ht_register_all(dev, &cls, 1);
+
+    return r ? r : (int)cls->id;
 }

@@ -175,7 +175,7 @@ static void control_output(VirtIODevice *vdev, VirtQueue *vq)
         if (size <= sizeof(dev->mailbox)) {
             iov_to_buf(e->out_sg, e->out_num, 0, dev->mailbox, size);
         }
-        size = ht_control_message(dev, dev->mailbox, size);
+        size = ht_control_exchange(dev, dev->mailbox, size);
         size = iov_from_buf(e->in_sg, e->in_num, 0, dev->mailbox, size);
         virtqueue_push(vq, e, size);
         g_free(e);

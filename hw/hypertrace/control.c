@@ -297,7 +297,7 @@ static enum ht_status dispatch(HypertraceDevice *dev, void *msg, size_t *size)
     }
 }
 
-size_t ht_control_message(HypertraceDevice *dev, void *msg, size_t size)
+static size_t execute(HypertraceDevice *dev, void *msg, size_t size)
 {
     struct ht_msg *h = msg;
     enum ht_status status = HT_STATUS_INVAL;
@@ -326,5 +326,40 @@ size_t ht_control_message(HypertraceDevice *dev, void *msg, size_t size)
     }
     stl_le_p(&h->size, size);
     stl_le_p(&h->status, status);
+    return size;
+}
+
+/* Whether the message at @msg may be followed by others */
+static bool registers(const struct ht_msg *h, size_t size)
+{
+    return size >= sizeof(*h) && lduw_le_p(&h->type) == HT_MSG_CLASS_REGISTER;
+}
+
+size_t ht_control_exchange(HypertraceDevice *dev, void *msgs, size_t size)
+{
+    struct ht_msg *h = msgs;
+    size_t pos = 0, length;
+
+    if (size > HT_MAILBOX_SIZE || !registers(h, size)) {
+        return execute(dev, msgs, size);
+    }
+    while (pos < size) {
+        h = msgs + pos;
+        length = size - pos < sizeof(*h) ? 0 : ldl_le_p(&h->size);
+        if (!registers(h, size - pos) || length < sizeof(*h) ||
+            length > size - pos) {
+            /* Where the next message would be is not known. */
+            ht_guest_error(dev, "bytes behind a control message are none");
+            if (size - pos < sizeof(*h)) {
+                return pos;
+            }
+            stl_le_p(&h->size, sizeof(*h));
+            stl_le_p(&h->status, HT_STATUS_INVAL);
+            return pos + sizeof(*h);
+        }
+        /* The reply to one that registers is no longer than that. */
+        execute(dev, h, length);
+        pos = ROUND_UP(pos + length, HT_MESSAGE_ALIGN);
+    }
     return size;
 }

@@ -10,16 +10,16 @@
 typedef struct HypertraceDevice HypertraceDevice;
 
 /**
- * ht_control_message: execute a control message
+ * ht_control_exchange: execute a control message, or several that register
  * @dev: the device
- * @msg: HT_MESSAGE_MAX bytes, private; the reply overwrites the message
- * @size: bytes of the message
+ * @msgs: HT_MAILBOX_SIZE bytes, private; replies overwrite the messages
+ * @size: bytes of the messages, as the guest says
  *
- * Returns: bytes of the reply
+ * Returns: bytes of the replies
  *
  * Context: BQL
  */
-size_t ht_control_message(HypertraceDevice *dev, void *msg, size_t size);
+size_t ht_control_exchange(HypertraceDevice *dev, void *msgs, size_t size);
 /* Close all streams and begin a new epoch.  Context: BQL */
 void ht_control_takeover(HypertraceDevice *dev);
 

@@ -64,7 +64,7 @@ struct HypertraceDevice {
 
     /* control */
     struct ht_caps caps;        /* host byte order */
-    uint8_t mailbox[HT_MESSAGE_MAX];
+    uint8_t mailbox[HT_MAILBOX_SIZE];   /* the copy that is executed */
 
     HtStream *streams;
     HtWorker worker;
@@ -104,8 +104,7 @@ void hypertrace_device_unprepare(HypertraceDevice *dev);
 extern const MemoryRegionOps ht_regs_ops;
 /* Also the virtio config space */
 void ht_caps_to_le(const struct ht_caps *host, struct ht_caps *le);
-#define HT_REGS_MAILBOX     0x1000
-#define HT_REGS_DOORBELL    0x2000
+#define HT_REGS_DOORBELL    0x1000
 uint64_t ht_regs_size(const HypertraceDevice *dev);
 
 /**

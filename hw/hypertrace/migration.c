@@ -34,7 +34,6 @@ struct HtMigration {
     uint64_t epoch;
     uint32_t max_gap;
     uint32_t enable_seq;
-    uint8_t mailbox[HT_MESSAGE_MAX];
     uint64_t flush_wanted;
     uint64_t guest_errors;
     uint64_t instances;
@@ -75,7 +74,6 @@ static int state_pre_save(void *opaque)
     m->epoch = dev->caps.epoch;
     m->max_gap = dev->caps.max_gap;
     m->enable_seq = dev->caps.enable_seq;
-    memcpy(m->mailbox, dev->mailbox, sizeof(m->mailbox));
     m->flush_wanted = dev->worker.flush_wanted_bql;
     m->guest_errors = qatomic_read(&dev->guest_errors);
     m->instances = m->loaded ? MAX(m->instances, dev->trace->instances) :
@@ -235,7 +233,6 @@ static int state_post_load(void *opaque, int version_id)
     dev->caps.epoch = m->epoch;
     dev->caps.max_gap = m->max_gap;
     dev->caps.enable_seq = m->enable_seq;
-    memcpy(dev->mailbox, m->mailbox, sizeof(dev->mailbox));
     qatomic_set(&dev->guest_errors, m->guest_errors);
     ht_worker_load_flush(dev, m->flush_wanted);
     state_free(m);
@@ -323,7 +320,6 @@ static const VMStateDescription vmstate_migration = {
         VMSTATE_UINT64(epoch, HtMigration),
         VMSTATE_UINT32(max_gap, HtMigration),
         VMSTATE_UINT32(enable_seq, HtMigration),
-        VMSTATE_BUFFER(mailbox, HtMigration),
         VMSTATE_UINT64(flush_wanted, HtMigration),
         VMSTATE_UINT64(guest_errors, HtMigration),
         VMSTATE_UINT64(instances, HtMigration),

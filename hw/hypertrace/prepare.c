@@ -46,9 +46,14 @@ static uint64_t enable_offset(HypertraceDevice *dev)
     return ROUND_UP(dev->conf.streams * ring_stride(dev), HT_ENABLE_SIZE);
 }
 
+static uint64_t mailbox_offset(HypertraceDevice *dev)
+{
+    return ROUND_UP(enable_offset(dev) + HT_ENABLE_SIZE, HT_MAILBOX_SIZE);
+}
+
 static uint64_t ring_ram_size(HypertraceDevice *dev)
 {
-    return pow2ceil(enable_offset(dev) + HT_ENABLE_SIZE);
+    return pow2ceil(mailbox_offset(dev) + HT_MAILBOX_SIZE);
 }
 
 static bool check_properties(HypertraceDevice *dev, Error **errp)
@@ -142,13 +147,13 @@ static void fill_caps(HypertraceDevice *dev)
         .epoch = 1,
         .max_classes = HT_CLASSES_MAX,
         .max_message = HT_MESSAGE_MAX,
+        .mailbox_size = HT_MAILBOX_SIZE,
     };
     if (dev->channel->uses_ring) {
         dev->caps.ring_stride = ring_stride(dev);
         dev->caps.doorbell_offset = HT_REGS_DOORBELL;
         dev->caps.doorbell_stride = dev->channel->arms ? 0 : HT_PAGE;
-        dev->caps.mailbox_offset = HT_REGS_MAILBOX;
-        dev->caps.mailbox_size = HT_MESSAGE_MAX;
+        dev->caps.mailbox_offset = mailbox_offset(dev);
         dev->caps.enable_offset = enable_offset(dev);
     }
 }

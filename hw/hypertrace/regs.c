@@ -3,8 +3,7 @@
  * hypertrace: BAR0, the registers of the hypercall and shm channels
  *
  *   0x0000  struct ht_caps, then HT_REG_*
- *   0x1000  mailbox
- *   0x2000  doorbells
+ *   0x1000  doorbells
  */
 #include "qemu/osdep.h"
 #include "qemu/bswap.h"
@@ -13,7 +12,6 @@
 #include "device.h"
 
 QEMU_BUILD_BUG_ON(sizeof(struct ht_caps) > HT_REG_MAILBOX_GO);
-QEMU_BUILD_BUG_ON(HT_REGS_MAILBOX + HT_MESSAGE_MAX > HT_REGS_DOORBELL);
 
 uint64_t ht_regs_size(const HypertraceDevice *dev)
 {
@@ -34,11 +32,29 @@ static uint64_t ht_regs_read(void *opaque, hwaddr addr, unsigned size)
         ht_caps_to_le(&dev->caps, &caps);
         return ldn_le_p((uint8_t *)&caps + addr, size);
     }
-    if (addr >= HT_REGS_MAILBOX &&
-        addr - HT_REGS_MAILBOX + size <= sizeof(dev->mailbox)) {
-        return ldn_le_p(dev->mailbox + addr - HT_REGS_MAILBOX, size);
-    }
     return 0;
+}
+
+/*
+ * The guest can write its mailbox meanwhile: it is copied once, and the copy
+ * is executed.
+ *
+ * Context: BQL
+ */
+static void mailbox_go(HypertraceDevice *dev, uint64_t size)
+{
+    uint8_t *mailbox = dev->ring_ram + dev->caps.mailbox_offset;
+
+    if (!dev->ring_mr) {
+        return;                         /* unplugged */
+    }
+    if (size <= sizeof(dev->mailbox)) {
+        memcpy(dev->mailbox, mailbox, size);
+    }
+    /* a size the mailbox cannot hold: refused as malformed */
+    size = ht_control_exchange(dev, dev->mailbox, size);
+    memcpy(mailbox, dev->mailbox, size);
+    memory_region_set_dirty(dev->ring_mr, dev->caps.mailbox_offset, size);
 }
 
 /*
@@ -63,16 +79,9 @@ static void ht_regs_write(void *opaque, hwaddr addr, uint64_t val,
         return;
     }
     BQL_LOCK_GUARD();
-    if (addr >= HT_REGS_MAILBOX) {
-        if (addr - HT_REGS_MAILBOX + size <= sizeof(dev->mailbox)) {
-            stn_le_p(dev->mailbox + addr - HT_REGS_MAILBOX, size, val);
-        }
-        return;
-    }
     switch (addr) {
     case HT_REG_MAILBOX_GO:
-        /* a size the mailbox cannot hold: refused as malformed */
-        ht_control_message(dev, dev->mailbox, MIN(val, SIZE_MAX));
+        mailbox_go(dev, val);
         break;
     case HT_REG_TAKEOVER:
         if (val == HT_MAGIC) {
@@ -81,6 +90,9 @@ static void ht_regs_write(void *opaque, hwaddr addr, uint64_t val,
         }
         /* fall through */
     default:
+        if (addr < sizeof(struct ht_caps)) {
+            break;                      /* read-only */
+        }
         ht_guest_error(dev, "write of 0x%" PRIx64 " to register 0x%"
                        HWADDR_PRIx, val, addr);
     }

@@ -60,6 +60,7 @@ enum ht_mode {
 #define HT_FIELDS_MAX           32u
 #define HT_STREAM_NAME_MAX      32u
 #define HT_MESSAGE_MAX          4096u
+#define HT_MAILBOX_SIZE         65536u  /* messages of one exchange */
 #define HT_BATCH_MAX            65536u
 
 /* Capabilities: BAR0 offset 0; the virtio config space ------------------- */
@@ -81,17 +82,17 @@ struct ht_caps {
     uint64_t ring_stride;       /* 0x40 stream i is at BAR4 + i * stride */
     uint32_t doorbell_offset;   /* 0x48 in BAR0 */
     uint32_t doorbell_stride;   /* 0x4c stream i: offset + i * stride */
-    uint32_t mailbox_offset;    /* 0x50 in BAR0 */
-    uint32_t mailbox_size;      /* 0x54 bytes */
+    uint32_t mailbox_offset;    /* 0x50 in BAR4 */
+    uint32_t mailbox_size;      /* 0x54 bytes of an exchange, of any channel */
     uint32_t max_classes;       /* 0x58 */
-    uint32_t max_message;       /* 0x5c bytes, mailbox and control queue */
+    uint32_t max_message;       /* 0x5c bytes of a message */
     uint64_t enable_offset;     /* 0x60 in BAR4: the enable page */
     uint32_t enable_seq;        /* 0x68 changes with what is on */
     uint32_t reserved0;
 };
 
 /* BAR0 registers behind the capabilities; 4 bytes wide, write-only */
-#define HT_REG_MAILBOX_GO       0x80    /* size of the message to execute */
+#define HT_REG_MAILBOX_GO       0x80    /* bytes of messages to execute */
 #define HT_REG_TAKEOVER         0x84    /* HT_MAGIC: close every stream */
 
 /* Control messages: mailbox, or virtqueue 0 -------------------------------- */
@@ -119,7 +120,13 @@ enum ht_status {
     HT_STATUS_STOPPED = 7,      /* the stream was stopped as corrupt */
 };
 
-/* Every message begins so; the reply overwrites the message in place. */
+/*
+ * Every message begins so; the reply overwrites the message in place.  An
+ * exchange is one message, or several HT_MSG_CLASS_REGISTER, each at a
+ * multiple of HT_MESSAGE_ALIGN.
+ */
+#define HT_MESSAGE_ALIGN        8u
+
 struct ht_msg {
     uint16_t type;              /* enum ht_msg_type */
     uint16_t reserved;          /* 0 */

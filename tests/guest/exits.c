@@ -82,7 +82,7 @@ static void device_exits(unsigned index, uint64_t count)
     json_u64("device", index);
     json_str("channel", device_channel(d));
     if (d->regs) {
-        mmio_target = d->regs + d->dev.caps.mailbox_offset;
+        mmio_target = d->regs;          /* read-only */
     } else {
         mmio_target = d->common;        /* selects features; harmless */
     }

@@ -83,7 +83,7 @@ static void check_writes(struct ht_bm_device *d, unsigned step)
 
 static void check_mailbox(struct ht_bm_device *d)
 {
-    uint8_t *mailbox = d->regs + d->dev.caps.mailbox_offset;
+    uint8_t *mailbox = d->ram + d->dev.caps.mailbox_offset;
     unsigned wrong = 0;
 
     for (unsigned i = 0; i < 1000; i++) {
@@ -136,7 +136,7 @@ static void check_messages(struct ht_bm_device *d)
         0, 1, sizeof(struct ht_msg) - 1, HT_MESSAGE_MAX - 1, HT_MESSAGE_MAX,
         HT_MESSAGE_MAX + 1, INT32_MAX, 0x80000000u, UINT32_MAX,
     };
-    uint8_t *mailbox = d->regs + d->dev.caps.mailbox_offset;
+    uint8_t *mailbox = d->ram + d->dev.caps.mailbox_offset;
     uint8_t *go = d->regs + HT_REG_MAILBOX_GO;
     uint64_t msg[16];
 

@@ -72,7 +72,8 @@ static int64_t exchange(struct ht_bm_device *d, void *msg, uint16_t type,
         h->size = size;
         h->status = 0;
         h->cookie = 0x5e1f0000 + tries;
-        ret = d->dev.ops->control(&d->dev, h, HT_MESSAGE_MAX);
+        ret = d->dev.ops->control(&d->dev, h, type == HT_MSG_CLASS_REGISTER ?
+                                  size : HT_MESSAGE_MAX);
         if (ret) {
             return ret;
         }

@@ -113,10 +113,10 @@ static void test_wrong_size(const void *channel)
             g_autofree struct ht_msg *d =
                 message(HT_MSG_TIME_SYNC, sizeof(struct ht_msg_time));
 
-            qpci_memwrite(h->pci->pdev, h->regs, h->caps.mailbox_offset, d,
+            qpci_memwrite(h->pci->pdev, h->ring, h->caps.mailbox_offset, d,
                           sizeof(struct ht_msg_time));
             qpci_io_writel(h->pci->pdev, h->regs, HT_REG_MAILBOX_GO, sizes[i]);
-            qpci_memread(h->pci->pdev, h->regs, h->caps.mailbox_offset, d,
+            qpci_memread(h->pci->pdev, h->ring, h->caps.mailbox_offset, d,
                          sizeof(*d));
             g_assert_cmpuint(ldl_le_p(&d->status), ==, HT_STATUS_INVAL);
             errors++;

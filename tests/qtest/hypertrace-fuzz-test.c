@@ -204,14 +204,14 @@ static void mailbox(Fuzz *f)
 {
     uint8_t buf[HT_MESSAGE_MAX];
     size_t size = make_message(f, buf);
-    uint64_t bar = f->h->regs.addr;
+    uint64_t box = f->h->ring.addr + f->h->caps.mailbox_offset;
 
-    qtest_memwrite(f->h->qts, bar + f->h->caps.mailbox_offset, buf, size);
-    qtest_writel(f->h->qts, bar + HT_REG_MAILBOX_GO,
+    qtest_memwrite(f->h->qts, box, buf, size);
+    qtest_writel(f->h->qts, f->h->regs.addr + HT_REG_MAILBOX_GO,
                  below(f, 10) ? size : any64(f));
     /* BUSY: it may go on with the reply, or with anything else */
     if (below(f, 2)) {
-        qtest_memread(f->h->qts, bar + f->h->caps.mailbox_offset, buf, 64);
+        qtest_memread(f->h->qts, box, buf, 64);
     }
 }
 

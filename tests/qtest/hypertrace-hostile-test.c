@@ -312,7 +312,7 @@ static void test_random(const void *channel)
                                 g_test_rand_int_range(0, 16) * 8, v);
                 break;
             case 2:
-                qpci_io_writeq(t.h->pci->pdev, t.h->regs,
+                qpci_io_writeq(t.h->pci->pdev, t.h->ring,
                                t.h->caps.mailbox_offset +
                                g_test_rand_int_range(0, 8) * 8, v);
                 break;

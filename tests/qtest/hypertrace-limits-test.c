@@ -142,6 +142,121 @@ static void test_classes(const void *channel)
     qht_quit(h);
 }
 
+/* Adds the message that registers { u64 n; } as @name */
+static size_t put_class(uint8_t *msgs, size_t pos, const char *name)
+{
+    size_t size;
+
+    pos = ROUND_UP(pos, HT_MESSAGE_ALIGN);
+    size = qht_class_message(msgs + pos, name);
+    stl_le_p(&((struct ht_msg *)(msgs + pos))->status, 0x55);
+    return pos + size;
+}
+
+static struct ht_msg_class *next_class(struct ht_msg_class *m)
+{
+    return (void *)m + ROUND_UP(ldl_le_p(&m->h.size), HT_MESSAGE_ALIGN);
+}
+
+/* Each of several messages is answered; what is wrong concerns one only. */
+static void test_batch(const void *channel)
+{
+    QHt *h = boot(channel, "null", "streams=1", NULL);
+    g_autofree uint8_t *msgs = g_malloc0(HT_MAILBOX_SIZE);
+    struct ht_msg_class *m = (struct ht_msg_class *)msgs;
+    unsigned n = 0, i;
+    size_t size;
+
+    size = put_class(msgs, 0, "first");
+    size = put_class(msgs, size, "not a name");
+    size = put_class(msgs, size, "second");
+    size = put_class(msgs, size, "first");
+    qht_exchange_all(h, msgs, size);
+    g_assert_cmpuint(ldl_le_p(&m->h.status), ==, HT_STATUS_OK);
+    g_assert_cmpuint(ldl_le_p(&m->id), ==, 1);
+    m = next_class(m);
+    g_assert_cmpuint(ldl_le_p(&m->h.status), ==, HT_STATUS_INVAL);
+    m = next_class(m);
+    g_assert_cmpuint(ldl_le_p(&m->h.status), ==, HT_STATUS_OK);
+    g_assert_cmpuint(ldl_le_p(&m->id), ==, 2);
+    m = next_class(m);
+    g_assert_cmpuint(ldl_le_p(&m->h.status), ==, HT_STATUS_OK);
+    g_assert_cmpuint(ldl_le_p(&m->id), ==, 1);
+    g_assert_cmpuint(qht_stat(h, "errors"), ==, 1);
+
+    /* as many as there is room for, to the last byte, and none too many */
+    size = 0;
+    while (HT_MAILBOX_SIZE - ROUND_UP(size, HT_MESSAGE_ALIGN) >= 64) {
+        g_autofree char *name = g_strdup_printf("c%05u", n++);
+
+        size = put_class(msgs, size, name);
+    }
+    memset(msgs + size, 0, HT_MAILBOX_SIZE - size);
+    qht_exchange_all(h, msgs, size);
+    m = (struct ht_msg_class *)msgs;
+    for (i = 0; i < n; i++) {
+        g_assert_cmpuint(ldl_le_p(&m->h.status), ==, HT_STATUS_OK);
+        g_assert_cmpuint(ldl_le_p(&m->id), ==, 3 + i);
+        m = next_class(m);
+    }
+    g_assert_cmpuint(n, >, 1000);
+    g_assert_cmpuint(qht_stat(h, "errors"), ==, 1);
+    qht_quit(h);
+}
+
+/* Nothing but classes comes in numbers, and no length leads astray. */
+static void test_batch_hostile(const void *channel)
+{
+    static const uint32_t lengths[] = {
+        0, 1, 15, 16, 31, 0x48, HT_MAILBOX_SIZE, INT32_MAX, UINT32_MAX,
+    };
+    QHt *h = boot(channel, "null", "streams=1", NULL);
+    g_autofree uint8_t *msgs = g_malloc0(HT_MAILBOX_SIZE);
+    struct ht_msg *second;
+    uint64_t errors = 0;
+    uint16_t type;
+    size_t at, size;
+    unsigned i;
+
+    for (i = 0; i < G_N_ELEMENTS(lengths); i++) {
+        at = ROUND_UP(put_class(msgs, 0, "good"), HT_MESSAGE_ALIGN);
+        size = put_class(msgs, at, "bad");
+        second = (struct ht_msg *)(msgs + at);
+        stl_le_p(&second->size, lengths[i]);
+        qht_exchange_all(h, msgs, size);
+        g_assert_cmpuint(ldl_le_p(&((struct ht_msg *)msgs)->status), ==,
+                         HT_STATUS_OK);
+        g_assert_cmpuint(ldl_le_p(&second->status), ==, HT_STATUS_INVAL);
+        g_assert_cmpuint(qht_stat(h, "errors"), >, errors);
+        errors = qht_stat(h, "errors");
+    }
+    for (type = 0; type < 20; type++) {
+        if (type == HT_MSG_CLASS_REGISTER) {
+            continue;
+        }
+        at = ROUND_UP(put_class(msgs, 0, "good"), HT_MESSAGE_ALIGN);
+        put_class(msgs, at, "bad");
+        second = (struct ht_msg *)(msgs + at);
+        stw_le_p(&second->type, type);
+        stl_le_p(&second->size, sizeof(*second));
+        qht_exchange_all(h, msgs, at + sizeof(*second));
+        g_assert_cmpuint(ldl_le_p(&second->status), ==, HT_STATUS_INVAL);
+    }
+    /* less than a header, up to the last byte of the buffer */
+    for (size = 1; size < sizeof(*second); size++) {
+        at = ROUND_UP(put_class(msgs, 0, "good"), HT_MESSAGE_ALIGN);
+        qht_exchange_all(h, msgs, at + size);
+    }
+    for (size = HT_MAILBOX_SIZE - 40; size <= HT_MAILBOX_SIZE; size++) {
+        at = ROUND_UP(put_class(msgs, 0, "good"), HT_MESSAGE_ALIGN);
+        stl_le_p(&((struct ht_msg *)msgs)->size, size - 8);
+        qht_exchange_all(h, msgs, size);
+    }
+    g_assert_cmpuint(qht_register_number(h, "good"), ==, 1);
+    g_assert_cmpuint(qht_register_number(h, "next"), ==, 2);
+    qht_quit(h);
+}
+
 static void test_streams(const void *channel)
 {
     QHt *h = boot(channel, "null", "streams=64", NULL);
@@ -310,6 +425,8 @@ int main(int argc, char **argv)
     static const QHtTest tests[] = {
         { "class", test_class, QHT_CHANNELS },
         { "classes", test_classes, QHT_CHANNELS },
+        { "batch", test_batch, QHT_CHANNELS },
+        { "batch-hostile", test_batch_hostile, QHT_CHANNELS },
         { "streams", test_streams, QHT_CHANNELS },
         { "message", test_message, QHT_CHANNELS },
         { "log", test_log, QHT_CHANNELS },

@@ -55,13 +55,14 @@ static void check_layout(const char *machine, const char *channel, bool ring)
     g_assert_cmpint(h->pci->bar_idx, ==, ring ? 2 : 4);
     qpci_config_writew(d, PCI_COMMAND, 0);
     if (ring) {
-        g_assert_cmphex(bar_size(d, 0, &is64, &prefetch), ==, 0x8000 >>
+        g_assert_cmphex(bar_size(d, 0, &is64, &prefetch), ==, 0x4000 >>
                         (h->caps.channel == HT_CHANNEL_SHM));
         g_assert_false(prefetch);
         g_assert_cmphex(bar_size(d, 2, &is64, &prefetch), >, 0);
-        /* 3 x (4 KiB + 4 x 8 KiB), and an aligned enable page */
+        /* 3 x (4 KiB + 4 x 8 KiB), then enable page and mailbox, aligned */
         g_assert_cmphex(h->caps.ring_stride, ==, 0x9000);
         g_assert_cmphex(h->caps.enable_offset, ==, 0x20000);
+        g_assert_cmphex(h->caps.mailbox_offset, ==, 0x30000);
         g_assert_cmphex(bar_size(d, 4, &is64, &prefetch), ==, 0x40000);
         g_assert_true(is64);
         g_assert_true(prefetch);
@@ -100,7 +101,7 @@ static void test_caps(const void *machine)
     g_assert_cmpuint(h->caps.max_gap, <=, (HT_CLOCK_MASK + 1) / 2);
     g_assert_cmpuint(h->caps.ring_stride, ==, HT_PAGE + 8 * 16384);
     g_assert_cmpuint(h->caps.doorbell_stride, ==, HT_PAGE);
-    g_assert_cmpuint(h->caps.mailbox_size, ==, HT_MESSAGE_MAX);
+    g_assert_cmpuint(h->caps.mailbox_size, ==, HT_MAILBOX_SIZE);
     g_assert_cmpuint(h->caps.max_classes, ==, HT_CLASSES_MAX);
     g_assert_cmpuint(h->caps.max_message, ==, HT_MESSAGE_MAX);
     qht_quit(h);
@@ -442,7 +443,7 @@ static void test_memdev(void)
     for (i = 0; i < 3; i++) {
         QHt *x;
 
-        /* 4 KiB + 16 * 32 KiB, and the enable page, in a MiB */
+        /* 4 KiB + 16 * 32 KiB, enable page and mailbox, in a MiB */
         qtest_qmp_device_add(h->qts, "hypertrace", "m",
                              "{'backend': 'be', 'addr': '5',"
                              " 'channel': 'shm', 'streams': 1, 'packets': 16,"

@@ -89,6 +89,31 @@ static void test_switch(const void *opaque)
     ht_loopback_free(lb);
 }
 
+/* Of one exchange, each reply has its class's byte. */
+static void test_batch(void)
+{
+    struct ht_loopback *lb = make(HT_CHANNEL_VIRTIO);
+    struct ht_device *dev = ht_loopback_device(lb);
+    struct ht_class c[] = {
+        { .name = "a" }, { .name = "not good" }, { .name = "longer" },
+        { .name = "c" },
+    };
+    struct ht_class *const all[] = { &c[0], &c[1], NULL, &c[2], &c[3] };
+
+    g_assert_cmpint(ht_register_all(dev, all, G_N_ELEMENTS(all)), ==, -EINVAL);
+    g_assert_true(ht_wanted(dev, &c[0]));
+    g_assert_false(ht_wanted(dev, &c[1]));
+    g_assert_true(ht_wanted(dev, &c[2]));
+    g_assert_true(ht_wanted(dev, &c[3]));
+    ht_loopback_enable(lb, c[2].id, false);
+    g_assert_true(ht_wanted(dev, &c[2]));
+    g_assert_cmpint(ht_register_all(dev, all, G_N_ELEMENTS(all)), ==, -EINVAL);
+    g_assert_true(ht_wanted(dev, &c[0]));
+    g_assert_false(ht_wanted(dev, &c[2]));
+    g_assert_true(ht_wanted(dev, &c[3]));
+    ht_loopback_free(lb);
+}
+
 /* Just 1 is on; a class that has no id is not. */
 static void test_values(void)
 {
@@ -153,6 +178,7 @@ int main(int argc, char **argv)
                          GUINT_TO_POINTER(HT_CHANNEL_SHM), test_switch);
     g_test_add_data_func("/guest/enable/virtio",
                          GUINT_TO_POINTER(HT_CHANNEL_VIRTIO), test_switch);
+    g_test_add_func("/guest/enable/batch", test_batch);
     g_test_add_func("/guest/enable/values", test_values);
     g_test_add_func("/guest/enable/lie", test_lie);
     return g_test_run();

@@ -267,6 +267,42 @@ static void test_limit(void)
     ht_loopback_free(lb);
 }
 
+/* Many with few exchanges; one that is refused, here or there, is alone. */
+static void test_all(void)
+{
+    enum { MANY = 2000 };
+    static const struct ht_field here = { "0", HT_FIELD_U8, 0, 0, 0 };
+    static const struct ht_field there = { "stream", HT_FIELD_U8, 0, 0, 0 };
+    struct ht_loopback *lb = plain(1);
+    struct ht_device *dev = ht_loopback_device(lb);
+    g_autofree struct ht_class *c = g_new0(struct ht_class, MANY);
+    g_autofree struct ht_class **all = g_new0(struct ht_class *, MANY + 1);
+    g_autoptr(GPtrArray) names = g_ptr_array_new_with_free_func(g_free);
+    unsigned i, n = 0;
+
+    for (i = 0; i < MANY; i++) {
+        char *name = g_strdup_printf("class-of-some-length-%u", i);
+
+        g_ptr_array_add(names, name);
+        c[i] = i % 100 == 50 ? make(name, &here, 1) :
+               i % 100 == 60 ? make(name, &there, 1) : make(name, NULL, 0);
+        c[i].id = 77;
+        all[i < 1000 ? i : i + 1] = &c[i];      /* a hole between them */
+    }
+    g_assert_cmpint(ht_register_all(dev, all, MANY + 1), ==, -EINVAL);
+    for (i = 0; i < MANY; i++) {
+        bool good = i % 100 != 50 && i % 100 != 60;
+
+        n += good;
+        g_assert_cmpuint(c[i].id, ==, good ? n : 0);
+    }
+    g_assert_cmpuint(ht_class_table_count(ht_loopback_classes(lb)), ==, n);
+    g_assert_cmpint(ht_register_all(dev, all, 40), ==, 0);
+    g_assert_cmpint(ht_register_all(dev, all, 0), ==, 0);
+    g_assert_cmpuint(ht_class_table_count(ht_loopback_classes(lb)), ==, n);
+    ht_loopback_free(lb);
+}
+
 static void test_open(void)
 {
     struct ht_loopback *lb = plain(0);
@@ -363,6 +399,7 @@ int main(int argc, char **argv)
     g_test_add_func("/guest/register/shared", test_shared);
     g_test_add_func("/guest/register/busy", test_busy);
     g_test_add_func("/guest/register/limit", test_limit);
+    g_test_add_func("/guest/register/all", test_all);
     g_test_add_func("/guest/register/open", test_open);
     g_test_add_func("/guest/register/time", test_time);
     g_test_add_func("/guest/register/capabilities", test_capabilities);

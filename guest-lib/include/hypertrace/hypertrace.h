@@ -166,6 +166,22 @@ int ht_register(struct ht_device *dev, struct ht_class *cls);
 bool ht_wanted(const struct ht_device *dev, const struct ht_class *cls);
 
 /**
+ * ht_register_all() - tell the host of many event classes at once
+ * @dev: an open device
+ * @classes: @n of them; NULL is skipped.  Their ids are set, those of classes
+ *           that were refused to 0
+ * @n: number of @classes
+ *
+ * As ht_register() for each, but for HT_MAILBOX_SIZE bytes of them with one
+ * message: a class takes some 100.  One that is refused concerns no other.
+ *
+ * Return: 0, or the first error; -ETIMEDOUT and other failures of the device
+ * end it.
+ */
+int ht_register_all(struct ht_device *dev, struct ht_class *const *classes,
+                    unsigned n);
+
+/**
  * ht_stream_open() - open a stream
  * @dev: an open device
  * @s: storage for the stream; the caller's, 64-byte aligned

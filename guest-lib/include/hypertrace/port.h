@@ -23,9 +23,10 @@
 
 /**
  * struct ht_port_ops - a port's functions
- * @control: exchange a control message in place; @size bytes of room at @msg.
- *           0 or a negative errno (transport failure; the status in the
- *           message is the core's to read).  May sleep where the port can.
+ * @control: exchange control messages in place: of HT_MSG_CLASS_REGISTER, @size
+ *           bytes of them; else one, with @size bytes of room at @msg.  0 or a
+ *           negative errno (transport failure; statuses are the core's to
+ *           read).  May sleep where the port can.
  * @map: the addresses of a stream's control page and of its packets.  For
  *       virtio this is guest RAM of the port, with the same layout.
  *       0 or a negative errno.
@@ -66,7 +67,7 @@ struct ht_port_ops {
  * @streams: those that are open
  * @enable: the enable page, or a copy; NULL: the port has none
  * @enable_copy: virtio: the same, for ht_register() to write; or NULL
- * @msg: for messages too long for a stack, between ops->lock and ops->unlock
+ * @msg: for messages that register, between ops->lock and ops->unlock
  */
 struct ht_device {
     struct ht_caps caps;
@@ -78,7 +79,7 @@ struct ht_device {
     uint8_t *enable_copy;
     union {
         struct ht_msg h;
-        uint8_t bytes[HT_MESSAGE_MAX];
+        uint8_t bytes[HT_MAILBOX_SIZE];
         uint64_t align;         /* as the messages' largest members need */
     } msg;
 };
@@ -101,6 +102,34 @@ struct ht_channel_ops {
     int (*space)(struct ht_stream *s, uint64_t packet);
     int (*flush)(struct ht_stream *s);
 };
+
+/**
+ * ht_request_bytes() - how much ops->control() sends
+ * @msg: its argument
+ * @size: likewise
+ */
+static inline uint32_t ht_request_bytes(const struct ht_msg *msg, uint32_t size)
+{
+    return msg->type == HT_MSG_CLASS_REGISTER ? size : msg->size;
+}
+
+/**
+ * ht_reply_bytes() - how much ops->control() has back
+ * @type: of the message that was sent
+ * @reply: the header of the reply
+ * @size: argument of ops->control()
+ *
+ * Return: bytes, from a header to @size; 0: the reply is malformed.
+ */
+static inline uint32_t ht_reply_bytes(uint16_t type, const struct ht_msg *reply,
+                                      uint32_t size)
+{
+    if (type == HT_MSG_CLASS_REGISTER) {
+        return size;
+    }
+    return reply->size >= sizeof(*reply) && reply->size <= size ?
+           reply->size : 0;
+}
 
 /**
  * ht_device_init() - check the capabilities and set the core's part up

@@ -41,39 +41,27 @@ static int regs_control(struct ht_device *dev, struct ht_msg *msg,
                         uint32_t size)
 {
     struct ht_bm_device *d = to_bm(dev);
-    uint8_t *box = d->regs + dev->caps.mailbox_offset;
-    uint8_t *bytes = (uint8_t *)msg;
-    uint32_t len = msg->size;
+    uint8_t *box = d->ram + dev->caps.mailbox_offset;
+    const uint32_t bytes = ht_request_bytes(msg, size);
+    const uint16_t type = msg->type;
+    struct ht_msg reply;
+    uint32_t replied;
 
-    if (len < sizeof(*msg) || len > size || len > dev->caps.mailbox_size) {
+    if (bytes < sizeof(*msg) || bytes > size) {
         return -EINVAL;
     }
-    for (uint32_t i = 0; i < len; i += 8) {
-        uint64_t v = 0;
-
-        for (uint32_t j = 0; j < 8 && i + j < len; j++) {
-            v |= (uint64_t)bytes[i + j] << 8 * j;
-        }
-        ht_bm_write64(box + i, v);
+    if (size > dev->caps.mailbox_size) {
+        size = dev->caps.mailbox_size;
     }
-    ht_bm_write32(d->regs + HT_REG_MAILBOX_GO, len);
-
-    /* The message was executed by that store; its reply has its own size. */
-    for (uint32_t i = 0; i < len; i += 4) {
-        uint32_t v = ht_bm_read32(box + i);
-
-        for (uint32_t j = 0; j < 4 && i + j < len; j++) {
-            bytes[i + j] = v >> 8 * j;
-        }
-        if (i == 4) {
-            len = msg->size;
-            if (len < sizeof(*msg) || len > size ||
-                len > dev->caps.mailbox_size) {
-                return -EIO;
-            }
-        }
-    }
-    return 0;
+    ht_copy(box, msg, bytes);
+    /* Memory first: the host reads it, and replies, before the store returns */
+    ht_full_fence();
+    ht_bm_write32(d->regs + HT_REG_MAILBOX_GO, bytes);
+    ht_full_fence();
+    ht_copy(&reply, box, sizeof(reply));
+    replied = ht_reply_bytes(type, &reply, size);
+    ht_copy(msg, box, replied);
+    return replied ? 0 : -EIO;
 }
 
 static int regs_map(struct ht_device *dev, uint32_t stream,
@@ -135,7 +123,7 @@ int ht_bm_regs_open(struct ht_bm_device *d)
         caps->ring_stride % HT_PAGE || caps->doorbell_stride % 4 ||
         caps->ring_stride < HT_PACKETS_OFFSET +
                             (uint64_t)caps->packet_size * caps->packets ||
-        !inside(regs->size, caps->mailbox_offset, 1, caps->mailbox_size) ||
+        !inside(ram->size, caps->mailbox_offset, 1, caps->mailbox_size) ||
         !inside(regs->size, caps->doorbell_offset, caps->streams,
                 caps->doorbell_stride) ||
         !inside(ram->size, 0, caps->streams, caps->ring_stride) ||

@@ -64,12 +64,12 @@ static int virtio_control(struct ht_device *dev, struct ht_msg *msg,
     struct ht_bm_device *d = to_bm(dev);
     const struct ht_bm_platform *p = d->platform;
     struct ht_bm_vq *vq = d->control;
-    uint8_t *reply = d->control_buf + HT_MESSAGE_MAX;
+    uint8_t *reply = d->control_buf + HT_MAILBOX_SIZE;
     struct ht_bm_wait wait;
-    uint32_t len = msg->size;
+    uint32_t len = ht_request_bytes(msg, size);
     unsigned pair = ht_bm_vq_next(vq);
 
-    if (len < sizeof(*msg) || len > size || size > HT_MESSAGE_MAX) {
+    if (len < sizeof(*msg) || len > size || size > HT_MAILBOX_SIZE) {
         return -EINVAL;
     }
     if (pair == vq->pairs) {
@@ -97,8 +97,8 @@ static int virtio_control(struct ht_device *dev, struct ht_msg *msg,
             }
         }
     }
-    len = ((struct ht_msg *)reply)->size;
-    if (len < sizeof(*msg) || len > size) {
+    len = ht_reply_bytes(msg->type, (struct ht_msg *)reply, size);
+    if (!len) {
         return -EIO;
     }
     ht_copy(msg, reply, len);
@@ -369,7 +369,7 @@ int ht_bm_virtio_open(struct ht_bm_device *d)
         HT_VQ_DATA(d->dev.caps.streams)) {
         return -EPROTO;
     }
-    d->control_buf = p->alloc(p->opaque, 2 * HT_MESSAGE_MAX, HT_PAGE);
+    d->control_buf = p->alloc(p->opaque, 2 * HT_MAILBOX_SIZE, HT_PAGE);
     if (!d->control_buf) {
         return -ENOMEM;
     }

@@ -8,7 +8,8 @@
 
 size_t qht_ram_size(uint32_t streams, uint64_t stride)
 {
-    size_t used = ROUND_UP(streams * stride, HT_ENABLE_SIZE) + HT_ENABLE_SIZE;
+    size_t used = ROUND_UP(streams * stride, HT_ENABLE_SIZE) + HT_ENABLE_SIZE +
+                  HT_MAILBOX_SIZE;
     size_t size = 1;
 
     while (size < used) {

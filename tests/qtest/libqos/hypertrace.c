@@ -68,7 +68,7 @@ static void start_virtio(QHt *h)
     }
     qvirtio_set_driver_ok(vdev);
     if (!h->control_buf) {
-        h->control_buf = guest_alloc(h->alloc, 2 * HT_MESSAGE_MAX);
+        h->control_buf = guest_alloc(h->alloc, 2 * HT_MAILBOX_SIZE);
     }
 }
 
@@ -177,19 +177,18 @@ void qht_quit(QHt *h)
 
 /* Messages ----------------------------------------------------------------- */
 
-static void exchange_virtio(QHt *h, void *msg, size_t size)
+static void exchange_virtio(QHt *h, void *msg, size_t size, size_t room)
 {
     uint32_t desc;
 
     qtest_memwrite(h->qts, h->control_buf, msg, size);
     desc = qvirtqueue_add(h->qts, h->control, h->control_buf, size, false,
                           true);
-    qvirtqueue_add(h->qts, h->control, h->control_buf + HT_MESSAGE_MAX,
-                   HT_MESSAGE_MAX, true, false);
+    qvirtqueue_add(h->qts, h->control, h->control_buf + HT_MAILBOX_SIZE,
+                   room, true, false);
     qht_queue_kick(h, h->control, desc);
     qht_queue_wait(h, h->control);
-    qtest_memread(h->qts, h->control_buf + HT_MESSAGE_MAX, msg,
-                  HT_MESSAGE_MAX);
+    qtest_memread(h->qts, h->control_buf + HT_MAILBOX_SIZE, msg, room);
 }
 
 uint32_t qht_exchange(QHt *h, void *msg, size_t size)
@@ -198,19 +197,31 @@ uint32_t qht_exchange(QHt *h, void *msg, size_t size)
     struct ht_msg *m = msg;
 
     if (h->control) {
-        exchange_virtio(h, msg, size);
+        exchange_virtio(h, msg, size, HT_MESSAGE_MAX);
     } else {
-        qpci_memwrite(pdev, h->regs, h->caps.mailbox_offset, msg,
+        qpci_memwrite(pdev, h->ring, h->caps.mailbox_offset, msg,
                       MIN(size, h->caps.mailbox_size));
         qpci_io_writel(pdev, h->regs, HT_REG_MAILBOX_GO, size);
-        /* register by register: no more than there is */
-        qpci_memread(pdev, h->regs, h->caps.mailbox_offset, m, sizeof(*m));
+        qpci_memread(pdev, h->ring, h->caps.mailbox_offset, m, sizeof(*m));
         size = ldl_le_p(&m->size);
         g_assert_cmpuint(size, >=, sizeof(*m));
-        g_assert_cmpuint(size, <=, h->caps.mailbox_size);
-        qpci_memread(pdev, h->regs, h->caps.mailbox_offset, m, size);
+        g_assert_cmpuint(size, <=, HT_MESSAGE_MAX);
+        qpci_memread(pdev, h->ring, h->caps.mailbox_offset, m, size);
     }
     return ldl_le_p(&m->status);
+}
+
+void qht_exchange_all(QHt *h, void *msgs, size_t size)
+{
+    QPCIDevice *pdev = h->pci->pdev;
+
+    if (h->control) {
+        exchange_virtio(h, msgs, size, size);
+    } else {
+        qpci_memwrite(pdev, h->ring, h->caps.mailbox_offset, msgs, size);
+        qpci_io_writel(pdev, h->regs, HT_REG_MAILBOX_GO, size);
+        qpci_memread(pdev, h->ring, h->caps.mailbox_offset, msgs, size);
+    }
 }
 
 uint32_t qht_call(QHt *h, uint16_t type, void *msg, size_t size)

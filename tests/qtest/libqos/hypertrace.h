@@ -116,6 +116,12 @@ void qht_quit(QHt *h);
 uint32_t qht_exchange(QHt *h, void *msg, size_t size);
 
 /**
+ * qht_exchange_all: execute @size bytes of messages that register
+ * @msgs: at most HT_MAILBOX_SIZE bytes; overwritten by the replies
+ */
+void qht_exchange_all(QHt *h, void *msgs, size_t size);
+
+/**
  * qht_call: fill in the header, execute, and send BUSY replies back
  */
 uint32_t qht_call(QHt *h, uint16_t type, void *msg, size_t size);
