@@ -76,7 +76,10 @@ static bool field_name_valid(const char *name, size_t len)
 
 static bool field_valid(const struct ht_msg_field *f)
 {
-    if (f->flags & ~HT_FIELD_HEX) {
+    if (f->flags & ~(HT_FIELD_HEX | HT_FIELD_UTF8) ||
+        (f->flags & HT_FIELD_UTF8 &&
+         (f->flags != HT_FIELD_UTF8 || f->kind != HT_FIELD_ARRAY ||
+          f->elem != HT_FIELD_U8))) {
         return false;
     }
     switch (f->kind) {

@@ -145,7 +145,8 @@ static void append_scalar(GString *out, unsigned kind, unsigned flags)
     g_string_append_printf(out, "integer { size = %u; align = 8;"
                            " signed = %s;%s }", 8 * ht_kind_size(kind),
                            ht_kind_signed(kind) ? "true" : "false",
-                           flags & HT_FIELD_HEX ? " base = 16;" : "");
+                           flags & HT_FIELD_HEX ? " base = 16;" :
+                           flags & HT_FIELD_UTF8 ? " encoding = UTF8;" : "");
 }
 
 /* All names get a '_', which readers drop: "int" and "event" are keywords. */

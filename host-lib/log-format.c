@@ -85,6 +85,10 @@ static const uint8_t *put_field(FILE *f, const HtField *field,
         p += 2;
         /* fall through */
     case HT_FIELD_ARRAY:
+        if (field->flags & HT_FIELD_UTF8) {
+            put_text(f, p, strnlen((const char *)p, count));
+            return p + count;
+        }
         fputc('[', f);
         for (i = 0; i < count; i++) {
             if (i) {

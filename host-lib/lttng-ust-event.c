@@ -379,7 +379,9 @@ static void add_class_field(HtUstEvent *e, const HtField *cf)
             .struct_size = sizeof(f->type.array),
             .elem_type = &f->elem.parent,
             .length = cf->count,
-            .encoding = lttng_ust_string_encoding_none,
+            .encoding = cf->flags & HT_FIELD_UTF8 ?
+                        lttng_ust_string_encoding_UTF8 :
+                        lttng_ust_string_encoding_none,
         };
         break;
     default:

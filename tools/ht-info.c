@@ -71,6 +71,11 @@ static void print_field(const struct ht_msg_field *f, const uint8_t *name)
                (const char *)name);
         break;
     case HT_FIELD_ARRAY:
+        if (f->flags & HT_FIELD_UTF8) {
+            printf("(chars, %.*s, %u)", f->name_len, (const char *)name,
+                   f->count);
+            break;
+        }
         printf("(array, %s, %.*s, %u)", kind_name(f->elem, f->flags),
                f->name_len, (const char *)name, f->count);
         break;

@@ -46,7 +46,10 @@ static bool field_type_valid(const struct ht_field *f)
 {
     const bool integer = f->elem >= HT_FIELD_U8 && f->elem <= HT_FIELD_S64;
 
-    if (f->flags & ~HT_FIELD_HEX) {
+    if (f->flags & ~(HT_FIELD_HEX | HT_FIELD_UTF8) ||
+        (f->flags & HT_FIELD_UTF8 &&
+         (f->flags != HT_FIELD_UTF8 || f->kind != HT_FIELD_ARRAY ||
+          f->elem != HT_FIELD_U8))) {
         return false;
     }
     switch (f->kind) {

@@ -145,12 +145,13 @@ enum ht_field_kind {
 };
 
 #define HT_FIELD_HEX            0x01u   /* show in base 16 */
+#define HT_FIELD_UTF8           0x02u   /* array of u8: text, 0 behind it */
 
 /* One field in a class message, followed by its name */
 struct ht_msg_field {
     uint8_t  kind;              /* enum ht_field_kind */
     uint8_t  elem;              /* sequence, array: an integer kind; else 0 */
-    uint8_t  flags;             /* HT_FIELD_HEX */
+    uint8_t  flags;             /* HT_FIELD_HEX, HT_FIELD_UTF8 */
     uint8_t  name_len;          /* 1 to HT_FIELD_NAME_MAX */
     uint16_t count;             /* array: 1 to 4096; else 0 */
 };

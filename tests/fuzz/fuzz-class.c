@@ -28,7 +28,12 @@ static void check_field(const HtField *f)
     g_assert_cmpuint(strspn(f->name, other), ==, len);
     g_assert_true(strcmp(f->name, "stream") && strcmp(f->name, "vcpu") &&
                   strcmp(f->name, "guest_ns"));
-    g_assert_cmpuint(f->flags & ~HT_FIELD_HEX, ==, 0);
+    if (f->flags & HT_FIELD_UTF8) {
+        g_assert_cmpuint(f->flags, ==, HT_FIELD_UTF8);
+        g_assert_cmpuint(f->kind, ==, HT_FIELD_ARRAY);
+        g_assert_cmpuint(f->elem, ==, HT_FIELD_U8);
+    }
+    g_assert_cmpuint(f->flags & ~(HT_FIELD_HEX | HT_FIELD_UTF8), ==, 0);
     switch (f->kind) {
     case HT_FIELD_TEXT:
         g_assert_true(f->elem == HT_FIELD_U8 && f->count == 0);
@@ -225,7 +230,7 @@ static void any_field(GRand *rand, CtMessage *m)
     char name[80];
     struct ht_msg_field f = {
         .kind = any_of(rand, kinds, G_N_ELEMENTS(kinds)),
-        .flags = g_rand_int_range(rand, 0, 8) ? g_rand_int_range(rand, 0, 2) :
+        .flags = g_rand_int_range(rand, 0, 8) ? g_rand_int_range(rand, 0, 3) :
                                                 g_rand_int(rand),
     };
 

@@ -37,15 +37,19 @@ static void test_kinds(void)
         1, 2, 3, 4,                             /* arr-x16-2 */
         0, 0,                                   /* text, empty */
         0xfe,                                   /* s8 */
+        'a', '"', 0, 'b',                       /* chars-4 */
+        'f', 'u', 'l', 'l',                     /* chars-4 */
+        0,                                      /* chars-1, empty */
     };
     HtClassTable *t = ht_class_table_new();
     HtClass *c = tl_class(t, "all", "u8:a x16:b s32:c s64:d f32:e f64:f "
-                          "seq-s8:g seq-u64:h arr-x16-2:i text:j s8:k");
+                          "seq-s8:g seq-u64:h arr-x16-2:i text:j s8:k"
+                          " chars-4:l chars-4:m chars-1:n");
     g_autofree char *text = format(c, payload, sizeof(payload));
 
     g_assert_cmpstr(text, ==, PREFIX "all a=255 b=0x1234 c=2147483647"
                     " d=-9223372036854775808 e=1.5 f=-0.5 g=[1 -1 -128] h=[]"
-                    " i=[0x201 0x403] j=\"\" k=-2\n");
+                    " i=[0x201 0x403] j=\"\" k=-2 l=\"a\\\"\" m=\"full\" n=\"\"\n");
     ht_class_table_free(t);
 }
 

@@ -44,6 +44,11 @@ static size_t put_field(uint8_t *p, const char *spec)
     if (!strcmp(kind[0], "seq")) {
         f.kind = HT_FIELD_SEQUENCE;
         f.elem = parse_kind(kind[1], &flags);
+    } else if (!strcmp(kind[0], "chars")) {
+        f.kind = HT_FIELD_ARRAY;
+        f.elem = HT_FIELD_U8;
+        f.count = ht_le16(atoi(kind[1]));
+        flags = HT_FIELD_UTF8;
     } else if (!strcmp(kind[0], "arr")) {
         f.kind = HT_FIELD_ARRAY;
         f.elem = parse_kind(kind[1], &flags);
@@ -164,13 +169,17 @@ static void put_value(TlRun *r, GString *text, const HtField *f, GRand *rand,
         break;
     }
 
-    if (f->kind == HT_FIELD_TEXT) {
+    if (f->kind == HT_FIELD_TEXT || f->flags & HT_FIELD_UTF8) {
         g_string_append_c(text, '"');
         for (i = 0; i < count; i++) {
             uint8_t c = g_rand_int_range(rand, 'a', 'z' + 1);
 
+            if (f->flags & HT_FIELD_UTF8 && i > pad) {
+                c = 0;
+            } else {
+                g_string_append_c(text, c);
+            }
             g_byte_array_append(r->data, &c, 1);
-            g_string_append_c(text, c);
         }
         g_string_append_c(text, '"');
     } else if (f->kind == HT_FIELD_SEQUENCE || f->kind == HT_FIELD_ARRAY) {

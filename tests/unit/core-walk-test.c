@@ -118,6 +118,48 @@ static void test_payloads(void)
     assert_walk(a, HT_WALK_END, 7, a->len);
 }
 
+/* Text of a fixed length: an array of u8, and of nothing else */
+static void test_fixed_text(void)
+{
+    static const struct {
+        struct ht_msg_field f;
+        enum ht_status status;
+    } fields[] = {
+        { { HT_FIELD_ARRAY, HT_FIELD_U8, HT_FIELD_UTF8, 1, 16 },
+          HT_STATUS_OK },
+        { { HT_FIELD_ARRAY, HT_FIELD_S8, HT_FIELD_UTF8, 1, 16 },
+          HT_STATUS_INVAL },
+        { { HT_FIELD_ARRAY, HT_FIELD_U16, HT_FIELD_UTF8, 1, 16 },
+          HT_STATUS_INVAL },
+        { { HT_FIELD_ARRAY, HT_FIELD_U8, HT_FIELD_UTF8 | HT_FIELD_HEX, 1, 16 },
+          HT_STATUS_INVAL },
+        { { HT_FIELD_ARRAY, HT_FIELD_U8, 4, 1, 16 }, HT_STATUS_INVAL },
+        { { HT_FIELD_SEQUENCE, HT_FIELD_U8, HT_FIELD_UTF8, 1, 0 },
+          HT_STATUS_INVAL },
+        { { HT_FIELD_TEXT, 0, HT_FIELD_UTF8, 1, 0 }, HT_STATUS_INVAL },
+        { { HT_FIELD_U8, 0, HT_FIELD_UTF8, 1, 0 }, HT_STATUS_INVAL },
+    };
+    HtClassTable *t = ht_class_table_new();
+    unsigned i;
+
+    for (i = 0; i < G_N_ELEMENTS(fields); i++) {
+        struct ht_msg_field f = fields[i].f;
+        CtMessage m;
+        HtClass *c;
+        bool added;
+
+        f.count = ht_le16(f.count);
+        ct_class(&m, "c");
+        ct_field_bytes(&m, &f, "f", 1);
+        g_assert_cmpint(ct_add(t, &m, &added, &c), ==, fields[i].status);
+        if (c) {
+            g_assert_cmpuint(c->fixed, ==, 16);
+            g_assert_cmpuint(c->fields[0].flags, ==, HT_FIELD_UTF8);
+        }
+    }
+    ht_class_table_free(t);
+}
+
 static void test_nothing(void)
 {
     HtTimeMap time = ct_time(START);
@@ -479,6 +521,7 @@ int main(int argc, char **argv)
     classes = ct_classes();
     g_test_add_func("/walk/clocks", test_clocks);
     g_test_add_func("/walk/payloads", test_payloads);
+    g_test_add_func("/walk/fixed-text", test_fixed_text);
     g_test_add_func("/walk/nothing", test_nothing);
     g_test_add_func("/walk/bad-id", test_bad_id);
     g_test_add_func("/walk/bad-header", test_bad_header);

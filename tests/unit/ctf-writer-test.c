@@ -103,7 +103,7 @@ static void test_kinds(void)
                     "x32:c x64:d s8:e s16:f s32:g s64:h f32:i f64:j text:k "
                     "seq-u8:l seq-u16:m seq-x32:n seq-u64:o seq-s8:p "
                     "seq-s64:q arr-u8-1:r arr-x16-3:s arr-u32-2:t "
-                    "arr-s64-2:u arr-s16-5:_v text:w");
+                    "arr-s64-2:u arr-s16-5:_v text:w chars-16:comm");
     mark(&f, &stream, HT_RUN_OPEN, ns, 0);
     tl_run_init(&r, &stream);
     for (i = 0; i < 50; i++) {

@@ -16,6 +16,7 @@ HT_EVENT_FULL(blob, "test.blob-v1", 6, (u64, seq), (seq, u32, words),
               (bytes, raw));
 HT_EVENT(mixed, (u8, a), (s16, b), (x32, c), (f64, d), (text, e), (u16, f),
          (s8, g), (array, u16, h, 3), (f32, i), (s64, j), (text, k),
-         (s32, l), (x8, m), (x16, n), (x64, o), (u32, p));
+         (s32, l), (x8, m), (x16, n), (x64, o), (u32, p),
+         (chars, q, 5));
 
 #endif /* GUEST_EVENTS_H */

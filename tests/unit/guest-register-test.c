@@ -96,6 +96,11 @@ static void test_refused(void)
     refuse_field(dev, (struct ht_field) { "f", 11, 0, 0, 0 });
     refuse_field(dev, (struct ht_field) { "f", 19, 0, 0, 0 });
     refuse_field(dev, (struct ht_field) { "f", HT_FIELD_U8, 0, 2, 0 });
+    refuse_field(dev, (struct ht_field) { "f", HT_FIELD_U8, 0, 4, 0 });
+    refuse_field(dev, (struct ht_field) { "f", HT_FIELD_ARRAY, HT_FIELD_U16,
+                                          HT_FIELD_UTF8, 4 });
+    refuse_field(dev, (struct ht_field) { "f", HT_FIELD_ARRAY, HT_FIELD_U8,
+                                          HT_FIELD_UTF8 | HT_FIELD_HEX, 4 });
     refuse_field(dev, (struct ht_field) { "f", HT_FIELD_U8, 1, 0, 0 });
     refuse_field(dev, (struct ht_field) { "f", HT_FIELD_U8, 0, 0, 1 });
     refuse_field(dev, (struct ht_field) { "f", HT_FIELD_TEXT, 1, 0, 0 });
@@ -119,6 +124,8 @@ static void test_refused(void)
                                           0 });
     accept_field(dev, (struct ht_field) { "_0", HT_FIELD_ARRAY, HT_FIELD_S8,
                                           0, 4096 });
+    accept_field(dev, (struct ht_field) { "comm", HT_FIELD_ARRAY, HT_FIELD_U8,
+                                          HT_FIELD_UTF8, 16 });
     accept_field(dev, (struct ht_field) { "A9", HT_FIELD_SEQUENCE,
                                           HT_FIELD_U64, HT_FIELD_HEX, 0 });
     ht_loopback_free(lb);
@@ -180,6 +187,7 @@ static void test_described(void)
         { "n", HT_FIELD_U16, 0, HT_FIELD_HEX, 0 },
         { "o", HT_FIELD_U64, 0, HT_FIELD_HEX, 0 },
         { "p", HT_FIELD_U32, 0, 0, 0 },
+        { "q", HT_FIELD_ARRAY, HT_FIELD_U8, HT_FIELD_UTF8, 5 },
     };
     struct ht_loopback *lb = plain(0);
     struct ht_device *dev = ht_loopback_device(lb);

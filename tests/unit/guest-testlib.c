@@ -88,7 +88,7 @@ bool gt_emit(GtKind kind, struct ht_stream *s, uint64_t n)
         return ht_emit_mixed(s, r, r >> 3, r >> 5, (double)(r >> 12), d.text,
                              r >> 7, r >> 9, three, (float)(r & 0xffff),
                              r ^ 0x55, "constant", r >> 11, r >> 13, r >> 15,
-                             r >> 17, r >> 19);
+                             r >> 17, r >> 19, d.text);
     }
 }
 
@@ -144,7 +144,10 @@ static uint8_t *expect_mixed(uint8_t *p, const Draw *d)
     p = put(p, r >> 13, 1);
     p = put(p, r >> 15, 2);
     p = put(p, r >> 17, 8);
-    return put(p, r >> 19, 4);
+    p = put(p, r >> 19, 4);
+    memset(p, 0, 5);
+    memcpy(p, d->text, strnlen(d->text, 5));
+    return p + 5;
 }
 
 static size_t expect(GtKind kind, uint32_t stream, uint64_t n, uint8_t *buf,

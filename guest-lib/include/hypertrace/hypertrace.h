@@ -25,7 +25,7 @@ struct ht_stream;
  * @name: [A-Za-z_][A-Za-z0-9_]*, 1 to HT_FIELD_NAME_MAX bytes
  * @kind: enum ht_field_kind
  * @elem: integer kind of the elements of a sequence or an array, else 0
- * @flags: HT_FIELD_HEX or 0
+ * @flags: HT_FIELD_HEX; HT_FIELD_UTF8: an array of u8 that is text; or 0
  * @count: elements of an array, else 0
  */
 struct ht_field {

@@ -14,7 +14,7 @@
  * @kind: enum ht_field_kind
  * @elem: integer kind of a sequence's or array's elements; HT_FIELD_U8 for
  *        text; else 0
- * @flags: HT_FIELD_HEX
+ * @flags: HT_FIELD_HEX, or HT_FIELD_UTF8: an array that is text
  * @count: elements of an array, else 0
  */
 typedef struct HtField {
