@@ -364,7 +364,7 @@ static void test_capabilities(void)
         .channel = HT_CHANNEL_SHM, .mode = HT_MODE_DISCARD,
         .streams = 4, .packet_size = 4096, .packets = 2, .batch = 1,
         .max_gap = 1 << 23, .ring_stride = 16384,
-        .max_message = HT_MESSAGE_MAX,
+        .max_message = HT_MESSAGE_MAX, .mailbox_size = HT_MAILBOX_SIZE,
     };
     struct ht_device dev = { .ops = &ops };
 
@@ -395,6 +395,7 @@ static void test_capabilities(void)
     TRY(max_gap, (1 << 23) + 1, -EPROTO);
     TRY(ring_stride, 4096 + 2 * 4096 - 1, -EPROTO);
     TRY(max_message, 16, -EPROTO);
+    TRY(mailbox_size, HT_MESSAGE_MAX - 1, -EPROTO);
 #undef TRY
 }
 
