@@ -221,10 +221,14 @@ static int htk_control_stream(struct htk *h, struct htk_owner *owner,
 int htk_control(struct htk *h, struct htk_owner *owner, struct ht_msg *msg,
 		u32 room)
 {
+	u32 most;
 	int ret;
 
-	if (room > HT_MAILBOX_SIZE || room < sizeof(*msg) ||
-	    msg->size < sizeof(*msg) || msg->size > room)
+	if (room < sizeof(*msg))
+		return -EINVAL;
+	most = msg->type == HT_MSG_CLASS_REGISTER ? HT_MAILBOX_SIZE :
+						    HT_MESSAGE_MAX;
+	if (room > most || msg->size < sizeof(*msg) || msg->size > room)
 		return -EINVAL;
 	/* Even if it is killed, what unloads a module closes its streams. */
 	if (owner == &h->kernel)

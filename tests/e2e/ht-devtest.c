@@ -176,6 +176,7 @@ static void check_messages(int owner, int other, struct ht_msg_open *o,
     struct ht_ioc_submit submit = { .stream = o->stream, .instance = 1 << 30 };
     struct ht_msg takeover = { .type = HT_MSG_TAKEOVER };
     const int denied = caps->channel == HT_CHANNEL_VIRTIO ? EPERM : EINVAL;
+    static uint64_t large[HT_MAILBOX_SIZE / 8 + 1];
     struct ht_msg m = { .type = HT_MSG_STATS };
 
     expect("takeover", -message_done(owner, &takeover, sizeof(takeover)),
@@ -202,7 +203,10 @@ static void check_messages(int owner, int other, struct ht_msg_open *o,
     expect("a message that is not there", message(owner, &m, sizeof(m)),
            EINVAL);
     m.size = sizeof(m);
-    expect("a message that is too long", message(owner, &m, 8192), EINVAL);
+    memcpy(large, &m, sizeof(m));
+    expect("a message that is too long", message(owner, large, 8192), EINVAL);
+    expect("messages that are too long",
+           message(owner, large, sizeof(large)), EINVAL);
     expect("no message", message(owner, NULL, 64), EFAULT);
     expect("no ioctl", ioctl(owner, _IO(HT_IOC_MAGIC, 99)) ? errno : 0,
            ENOTTY);

@@ -40,8 +40,9 @@ struct ht_ioc_info {
 /**
  * struct ht_ioc_control - exchange control messages
  * @msg: address of the message, which the reply overwrites
- * @size: bytes of room there, at most 65536; at least what the message says it
- *        has.  Of messages that register classes: bytes of all of them
+ * @size: bytes of room there, at most 4096; at least what the message says it
+ *        has.  Of messages that register classes: bytes of all of them, at most
+ *        65536
  * @reserved: 0
  *
  * Allowed are all messages but a takeover.  A stream is opened for the file,
