@@ -174,3 +174,19 @@ bool ht_ft_dates_get(const HtFtDates *d, uint64_t ns, uint64_t *host_ns,
                     HT_TIME_MAX_NS);
     return true;
 }
+
+uint64_t ht_ft_dates_worst(const HtFtDates *d, uint64_t from_ns)
+{
+    uint64_t ns, worst = UINT64_MAX;
+    guint i;
+
+    if (ht_ft_dates_get(d, from_ns, &ns, &worst)) {
+        for (i = 0; i < d->segments->len; i++) {
+            const HtTimeSegment *s = &g_array_index(d->segments,
+                                                    HtTimeSegment, i);
+
+            worst = s->counter > from_ns ? MAX(worst, s->bound_ns) : worst;
+        }
+    }
+    return worst;
+}

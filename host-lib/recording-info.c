@@ -9,18 +9,46 @@
 #include "hypertrace/base.h"
 #include "hypertrace/recording.h"
 
-static void set_clock(GKeyFile *keys, const char *key, clockid_t id)
+/* Of one boot of the host, all recordings have one clock. */
+#define HOST_BOOT "/proc/sys/kernel/random/boot_id"
+
+static uint64_t read_clock(clockid_t id)
 {
     struct timespec t;
 
     clock_gettime(id, &t);
-    g_key_file_set_uint64(keys, "recording", key,
-                          (uint64_t)t.tv_sec * 1000000000 + t.tv_nsec);
+    return (uint64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+/* The same moment by all clocks: as close as they are read in a few tries */
+static void set_clocks(GKeyFile *keys)
+{
+    uint64_t best = UINT64_MAX, mono = 0, real = 0, boot = 0;
+    unsigned i;
+
+    for (i = 0; i < 8; i++) {
+        uint64_t begin = read_clock(CLOCK_MONOTONIC), r, b, end;
+
+        r = read_clock(CLOCK_REALTIME);
+        b = read_clock(CLOCK_BOOTTIME);
+        end = read_clock(CLOCK_MONOTONIC);
+        if (end - begin < best) {
+            best = end - begin;
+            mono = begin + best / 2;
+            real = r;
+            boot = b;
+        }
+    }
+    g_key_file_set_uint64(keys, "recording", "started-realtime", real);
+    g_key_file_set_uint64(keys, "recording", "started-monotonic", mono);
+    g_key_file_set_uint64(keys, "recording", "started-boottime", boot);
 }
 
 void ht_rec_info_begin(GKeyFile *keys, const char *command, const char *source,
                        uint32_t poll_us)
 {
+    g_autofree char *boot = NULL;
+
     g_key_file_set_integer(keys, "recording", "version", HT_REC_VERSION);
     if (command) {
         g_key_file_set_string(keys, "recording", "command", command);
@@ -29,9 +57,11 @@ void ht_rec_info_begin(GKeyFile *keys, const char *command, const char *source,
         g_key_file_set_string(keys, "recording", "source", source);
     }
     g_key_file_set_integer(keys, "recording", "poll-us", poll_us);
-    set_clock(keys, "started-realtime", CLOCK_REALTIME);
-    set_clock(keys, "started-monotonic", CLOCK_MONOTONIC);
-    set_clock(keys, "started-boottime", CLOCK_BOOTTIME);
+    set_clocks(keys);
+    if (g_file_get_contents(HOST_BOOT, &boot, NULL, NULL)) {
+        g_key_file_set_string(keys, "recording", "host-boot",
+                              g_strstrip(boot));
+    }
     g_key_file_set_string(keys, "recording", "host", g_get_host_name());
 }
 

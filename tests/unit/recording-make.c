@@ -121,6 +121,7 @@ struct Make {
     Cpu cpus[CPUS];
     uint32_t epoch, segment;
     uint8_t flags;              /* of what comes */
+    uint64_t before, after;     /* of the look; 0: there is none */
 };
 
 static void must(bool ok, GError *error)
@@ -180,6 +181,7 @@ static char *format_texts(void)
 static const char info[] =
     "[recording]\nversion=1\nsource=test\n"
     "started-realtime=1700000000000000000\nstarted-monotonic=5000000000\n"
+    "host-boot=test\n"
     "[guest]\nrelease=6.12.1-test\nmachine=x86_64\npage-size=4096\ncpus=2\n"
     "[kernel]\ntext=ffffffff81000000\ntext-0=ffffffff91000000\n"
     "text-1=ffffffffa1000000\n";
@@ -231,8 +233,8 @@ static void flush_cpu(Make *m, unsigned cpu)
         .flags = HT_FT_PIECE_BEGIN | (c->gap ? HT_FT_PIECE_LOST : 0),
         .lost_from_ns = c->last_end,
         .lost_estimate = c->lost,
-        .host_before = 5000000000 + c->stamp,
-        .host_after = 5000001000 + c->ns,
+        .host_before = m->after ? m->before : 5000000000 + c->stamp,
+        .host_after = m->after ? m->after : 5000001000 + c->ns,
     };
 
     if (!c->used) {
@@ -309,6 +311,13 @@ static void flush_all(Make *m)
     for (i = 0; i < CPUS; i++) {
         flush_cpu(m, i);
     }
+}
+
+void make_look(Make *m, uint64_t before, uint64_t after)
+{
+    flush_all(m);
+    m->before = before;
+    m->after = after;
 }
 
 void make_boot(Make *m)

@@ -72,6 +72,16 @@ void make_boot(Make *m);
 void make_step(Make *m);
 
 /**
+ * make_look: the events that come are found by another look
+ * @m: the recording
+ * @before: the host's clock when the look before it began
+ * @after: when it ends
+ *
+ * Without looks, clocks are as if the guest had been looked at all the time.
+ */
+void make_look(Make *m, uint64_t before, uint64_t after);
+
+/**
  * make_end: write the rest
  * @m: the recording; freed
  */
@@ -96,5 +106,7 @@ void make_pairs(const char *dir);
 void make_hang(const char *dir);
 void make_naps(const char *dir);
 void make_functions(const char *dir);
+/* Two guests that talk to each other: DIR/ping and DIR/pong */
+void make_talk(const char *dir);
 
 #endif /* RECORDING_MAKE_H */

@@ -9,6 +9,7 @@
  *   recording-story functions DIR  events of functions (there)
  *   recording-story hang DIR       an end within an interrupt (there)
  *   recording-story naps DIR       a task that sleeps (there)
+ *   recording-story talk DIR       two guests that talk (recording-talk.c)
  *   recording-story bulk DIR N     N events on four CPUs
  */
 #include "recording-make.h"
@@ -197,6 +198,8 @@ int main(int argc, char **argv)
         make_naps(argv[2]);
     } else if (argc == 3 && !strcmp(argv[1], "functions")) {
         make_functions(argv[2]);
+    } else if (argc == 3 && !strcmp(argv[1], "talk")) {
+        make_talk(argv[2]);
     } else if (argc == 4 && !strcmp(argv[1], "bulk")) {
         bulk(argv[2], g_ascii_strtoull(argv[3], NULL, 10));
     } else {

@@ -150,7 +150,7 @@ static bool add_event(Trace *t, const HtModelEvent *ev)
     return !t->error;
 }
 
-static void remove_tree(const char *path)
+void ht_export_remove(const char *path)
 {
     g_autoptr(GDir) dir = g_dir_open(path, 0, NULL);
     const char *name;
@@ -163,7 +163,7 @@ static void remove_tree(const char *path)
     g_rmdir(path);
 }
 
-static void random_uuid(uint8_t *uuid)
+void ht_export_uuid(uint8_t uuid[16])
 {
     unsigned i;
 
@@ -194,9 +194,15 @@ static Trace *begin_trace(HtExport *x, HtExportPart *part, GError **errp)
     parent = g_path_get_dirname(path);
     base = g_path_get_basename(path);
     hidden = g_strdup_printf(".%s.%08x", base, g_random_int());
-    info.vm_name = base;
-    random_uuid(info.uuid);
-    random_uuid(info.clock_uuid);
+    info.vm_name = x->name;
+    ht_export_uuid(info.uuid);
+    if (x->v->host) {
+        info.clock = "the host's CLOCK_MONOTONIC";
+        info.precision_ns = part->worst_ns;
+        memcpy(info.clock_uuid, x->clock_uuid, sizeof(info.clock_uuid));
+    } else {
+        ht_export_uuid(info.clock_uuid);
+    }
     if (!ht_export_wall(x, part->boot, &info.clock_offset_ns)) {
         info.clock_offset_ns = 0;
     }
@@ -242,7 +248,7 @@ static bool end_trace(Trace *t, bool ok, GError **errp)
     }
     ok = ok && !t->error;
     if (!ok) {
-        remove_tree(made);
+        ht_export_remove(made);
     }
     for (i = 0; i < G_N_ELEMENTS(t->classes); i++) {
         ht_class_free(t->classes[i]);
@@ -260,7 +266,7 @@ bool ht_export_ctf(HtExport *x, GError **errp)
     HtModelEvent ev;
     bool ok = true;
 
-    while (ok && ht_view_next(x->v, x->m, &ev)) {
+    while (ok && ht_export_next(x, &ev)) {
         if (t && (ev.boot != boot || ev.rec.segment != segment)) {
             ok = end_trace(t, true, errp);
             t = NULL;

@@ -6,6 +6,12 @@
  * Times are the guest's clock, which takes the place of BOOTTIME; one
  * ClockSnapshot relates it to the wall clock.  All packets that intern are of
  * one sequence.
+ *
+ * With the host's clock there is one file, in which that takes the place of
+ * BOOTTIME.  The host comes first, since Perfetto takes the first machine that
+ * it sees for the one whose clock it is; each boot of each guest is another
+ * machine, without a clock of its own, and each segment of a guest's clock a
+ * sequence.
  */
 #include <gio/gio.h>
 #include <string.h>
@@ -15,7 +21,6 @@
 #include "protobuf.h"
 
 #define BUNDLE_BYTES    65536
-#define SEQUENCE        1
 #define TRACKS_MAX      4096
 #define TRACK_BASE      0x68740000      /* uuids; any but 0 */
 
@@ -30,7 +35,11 @@ typedef struct Bundle {
 typedef struct File {
     HtExport *x;
     PfWriter w;
-    HtOutput o;
+    HtOutput *o;
+    HtOutput own;
+    uint32_t machine;           /* 0: the only one */
+    uint32_t sequence;
+    uint64_t worst_ns;
     Bundle cpus[PF_CPUS_MAX];
     GHashTable *tracks;         /* pids that have a track of initcalls */
     GHashTable *unknown;        /* threads of no known process */
@@ -45,7 +54,10 @@ static gsize begin_packet(File *f, uint64_t ns)
     g_byte_array_set_size(f->packet, 0);
     at = ht_pb_begin(f->packet, PF_TRACE_PACKET);
     ht_pb_uint(f->packet, PF_PACKET_TIMESTAMP, ns);
-    ht_pb_uint(f->packet, PF_PACKET_SEQUENCE_ID, SEQUENCE);
+    ht_pb_uint(f->packet, PF_PACKET_SEQUENCE_ID, f->sequence);
+    if (f->machine) {
+        ht_pb_uint(f->packet, PF_PACKET_MACHINE_ID, f->machine);
+    }
     if (f->first) {
         ht_pb_uint(f->packet, PF_PACKET_SEQUENCE_FLAGS,
                    PF_INCREMENTAL_STATE_CLEARED);
@@ -57,13 +69,13 @@ static gsize begin_packet(File *f, uint64_t ns)
 static bool end_packet(File *f, gsize at)
 {
     ht_pb_end(f->packet, at);
-    g_string_append_len(f->o.text, (const char *)f->packet->data,
+    g_string_append_len(f->o->text, (const char *)f->packet->data,
                         f->packet->len);
-    return ht_output_room(&f->o);
+    return ht_output_room(f->o);
 }
 
 /* Without it Perfetto takes the kernel for an old one and misreads states. */
-static void put_system(File *f, uint64_t ns)
+static void put_system(File *f, uint64_t ns, unsigned boot)
 {
     HtModel *m = f->x->m;
     const HtRecInfo *info = ht_rec_info(ht_model_recording(m));
@@ -79,6 +91,12 @@ static void put_system(File *f, uint64_t ns)
     ht_pb_end(f->packet, name);
     ht_pb_uint(f->packet, PF_SYSTEM_PAGE_SIZE, info->subbuf_size);
     ht_pb_uint(f->packet, PF_SYSTEM_NUM_CPUS, info->cpus);
+    if (f->machine) {
+        g_autofree char *called = boot == 1 ? g_strdup(f->x->name) :
+            g_strdup_printf("%s, boot %u", f->x->name, boot);
+
+        ht_pb_guest(f->packet, PF_SYSTEM_MACHINE_NAME, called, strlen(called));
+    }
     ht_pb_end(f->packet, system);
     end_packet(f, at);
 }
@@ -100,6 +118,9 @@ static void put_clocks(File *f, uint64_t ns, unsigned boot)
 
     snapshot = ht_pb_begin(f->packet, PF_PACKET_CLOCK_SNAPSHOT);
     put_clock(f->packet, PF_CLOCK_BOOTTIME, ns);
+    if (f->x->v->host) {
+        put_clock(f->packet, PF_CLOCK_MONOTONIC, ns);
+    }
     if (ht_export_wall(f->x, boot, &wall)) {
         put_clock(f->packet, PF_CLOCK_REALTIME, wall + ns);
     }
@@ -167,7 +188,15 @@ static void put_attributes(File *f, uint64_t ns)
     gsize at = begin_packet(f, ns), all;
 
     all = ht_pb_begin(f->packet, PF_PACKET_TRACE_ATTRIBUTES);
-    put_attribute(f, "hypertrace.clock", "guest's trace clock", 0);
+    if (f->x->v->host) {
+        g_autofree char *key = g_strdup_printf("hypertrace.bound_ns.%u.%u",
+                                               f->machine, f->sequence);
+
+        put_attribute(f, "hypertrace.clock", "host's CLOCK_MONOTONIC", 0);
+        put_attribute(f, key, NULL, f->worst_ns);
+    } else {
+        put_attribute(f, "hypertrace.clock", "guest's trace clock", 0);
+    }
     put_attribute(f, "hypertrace.threads_without_process", NULL,
                   g_hash_table_size(f->unknown));
     ht_pb_end(f->packet, all);
@@ -207,7 +236,8 @@ static bool flush_cpu(File *f, unsigned cpu, uint64_t ns)
 static uint64_t initcall_track(File *f, const HtModelEvent *ev)
 {
     int32_t pid = ev->rec.pid;
-    uint64_t uuid = TRACK_BASE + (uint64_t)(uint32_t)pid;
+    uint64_t uuid = TRACK_BASE + ((uint64_t)f->sequence << 32) +
+                    (uint32_t)pid;
     gsize at, track;
 
     if (g_hash_table_contains(f->tracks, GINT_TO_POINTER(pid))) {
@@ -278,7 +308,7 @@ static bool put_event(File *f, const HtModelEvent *ev)
     if (ev->class->kind == HT_KIND_INITCALL_START ||
         ev->class->kind == HT_KIND_INITCALL_FINISH) {
         put_initcall(f, ev);
-        return !f->o.error;
+        return !f->o->error;
     }
     b = &f->cpus[ev->rec.cpu];
     if (!b->events) {
@@ -312,7 +342,7 @@ static void free_file(File *f)
     g_free(f);
 }
 
-static File *new_file(HtExport *x, HtExportPart *part, GError **errp)
+static File *new_file(HtExport *x)
 {
     File *f = g_new0(File, 1);
 
@@ -327,38 +357,69 @@ static File *new_file(HtExport *x, HtExportPart *part, GError **errp)
     f->packet = g_byte_array_new();
     f->tracks = g_hash_table_new(NULL, NULL);
     f->unknown = g_hash_table_new(NULL, NULL);
-    if (!ht_output_file(&f->o, part->path, errp)) {
-        free_file(f);
-        return NULL;
-    }
+    f->sequence = x->v->host ? ++x->sequences : 1;
+    f->o = x->v->host ? &x->out : &f->own;
     return f;
 }
 
-static File *begin_file(HtExport *x, const HtModelEvent *ev, GError **errp)
+/* The host itself, with the clock that all have */
+static void put_host(HtExport *x, uint64_t ns)
+{
+    File *f = new_file(x);
+    gsize at, system;
+
+    put_clocks(f, ns, 0);
+    at = begin_packet(f, ns);
+    system = ht_pb_begin(f->packet, PF_PACKET_SYSTEM_INFO);
+    ht_pb_str(f->packet, PF_SYSTEM_MACHINE_NAME, "host");
+    ht_pb_end(f->packet, system);
+    end_packet(f, at);
+    free_file(f);
+}
+
+/* @boot is that of the file before, 0 if this is the recording's first */
+static File *begin_file(HtExport *x, const HtModelEvent *ev, unsigned boot,
+                        GError **errp)
 {
     HtExportPart *part = ht_export_part(x, ev->boot, ev->rec.segment);
-    File *f = part ? new_file(x, part, errp) : NULL;
+    File *f;
 
-    if (f) {
-        part->made = true;
-        put_clocks(f, ev->rec.ns, ev->boot);
-        put_system(f, ev->rec.ns);
-        put_processes(f, ev->rec.ns, ht_model_tasks(x->m, ev->boot));
+    if (!part) {
+        return NULL;
     }
+    if (x->v->host && !x->sequences) {
+        put_host(x, ev->rec.ns);
+    }
+    f = new_file(x);
+    if (x->v->host) {
+        x->machines += ev->boot != boot;
+        f->machine = x->machines;
+        f->worst_ns = part->worst_ns;
+    } else if (!ht_output_file(&f->own, part->path, errp)) {
+        free_file(f);
+        return NULL;
+    } else {
+        put_clocks(f, ev->rec.ns, ev->boot);
+    }
+    part->made = true;
+    put_system(f, ev->rec.ns, ev->boot);
+    put_processes(f, ev->rec.ns, ht_model_tasks(x->m, ev->boot));
     return f;
 }
 
 static bool end_file(File *f, uint64_t ns, GError **errp)
 {
     unsigned cpu;
-    bool ok;
+    bool ok = true;
 
     for (cpu = 0; cpu < PF_CPUS_MAX; cpu++) {
-        flush_cpu(f, cpu, ns);
+        ok = flush_cpu(f, cpu, ns) && ok;
     }
     put_attributes(f, ns);
     f->x->unknown_tasks += g_hash_table_size(f->unknown);
-    ok = ht_output_finish(&f->o, errp);
+    if (f->o == &f->own) {
+        ok = ht_output_finish(&f->own, errp);
+    }
     free_file(f);
     return ok;
 }
@@ -371,13 +432,13 @@ bool ht_export_perfetto(HtExport *x, GError **errp)
     HtModelEvent ev;
     bool ok = true;
 
-    while (ok && ht_view_next(x->v, x->m, &ev)) {
+    while (ok && ht_export_next(x, &ev)) {
         if (f && (ev.boot != boot || ev.rec.segment != segment)) {
             ok = end_file(f, ns, errp);
             f = NULL;
         }
         if (ok && !f) {
-            f = begin_file(x, &ev, errp);
+            f = begin_file(x, &ev, boot, errp);
             ns = ev.rec.ns;
             boot = ev.boot;
             segment = ev.rec.segment;

@@ -15,6 +15,8 @@
  * @boot: which boot, from 1
  * @segment: of the clock in it
  * @events: how many there are
+ * @begin_ns: the guest's time of the first
+ * @worst_ns: of dates on the host's clock: how wrong they may be
  * @path: of the file
  * @made: it was written
  */
@@ -22,6 +24,8 @@ typedef struct HtExportPart {
     unsigned boot;
     uint32_t segment;
     uint64_t events;
+    uint64_t begin_ns;
+    uint64_t worst_ns;
     char *path;
     bool made;
 } HtExportPart;
@@ -30,23 +34,48 @@ typedef struct HtExportPart {
  * HtExport: one run of the command
  * @v: the choice of events
  * @m: the recording
+ * @first: the first of several, whose host's clock is everybody's
+ * @several: it is one of several
+ * @name: of the recording, no other one's
  * @path: where to
  * @parts: of HtExportPart, in order
  * @walls: of ht_export_wall()
  * @unknown_tasks: threads whose process is not known
+ * @out: Perfetto with the host's clock: the file of all
+ * @machines: how many are in it
+ * @sequences: likewise
+ * @clock_uuid: of the host's clock
+ * @dated: events by how wrong they may be: below 2 to the power of the index
  *
- * In each format a file holds one segment of the guest's clock: in no format
- * may time go back.  The one with most events has the name that was asked for,
- * others have their number in theirs.
+ * Where times are the guest's, a file holds one segment of its clock in each
+ * format: in none may time go back.  The one with most events has the name
+ * that was asked for, others have their number in theirs.
  */
 typedef struct HtExport {
     HtView *v;
     HtModel *m;
+    HtModel *first;
+    bool several;
+    const char *name;
     const char *path;
     GArray *parts;
     GArray *walls;
     unsigned unknown_tasks;
+    HtOutput out;
+    unsigned machines;
+    unsigned sequences;
+    uint8_t clock_uuid[16];
+    uint64_t dated[65];
 } HtExport;
+
+/**
+ * ht_export_next: the next event to be written
+ * @x: export
+ * @ev: filled in
+ *
+ * Returns: false after the last one
+ */
+bool ht_export_next(HtExport *x, HtModelEvent *ev);
 
 /**
  * ht_export_part: the file an event goes to
@@ -60,9 +89,9 @@ typedef struct HtExport {
 HtExportPart *ht_export_part(HtExport *x, unsigned boot, uint32_t segment);
 
 /**
- * ht_export_wall: when, by the host's wall clock, the guest's clock was 0
+ * ht_export_wall: when, by the host's wall clock, the clock of times was 0
  * @x: export
- * @boot: of which boot
+ * @boot: of which boot, if times are the guest's
  * @ns: set to nanoseconds since 1970
  *
  * Returns: whether it is known
@@ -80,8 +109,23 @@ bool ht_export_dat(HtExport *x, GError **errp);
 
 /**
  * ht_export_perfetto: write Perfetto's protobuf
+ *
+ * With the host's clock to @x->out, in which each boot of each guest is a
+ * machine of its own.
  */
 bool ht_export_perfetto(HtExport *x, GError **errp);
+
+/**
+ * ht_export_uuid: make a random one
+ * @uuid: set to it
+ */
+void ht_export_uuid(uint8_t uuid[16]);
+
+/**
+ * ht_export_remove: remove a trace's directory
+ * @path: its files are removed, too
+ */
+void ht_export_remove(const char *path);
 
 /**
  * ht_export_ctf: write a directory of CTF 1.8, for babeltrace2, Trace Compass

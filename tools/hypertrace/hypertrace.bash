@@ -45,6 +45,10 @@ _hypertrace() {
         mapfile -t COMPREPLY < <(compgen -W "always never auto" -- "$cur")
         return
         ;;
+    --clock)
+        mapfile -t COMPREPLY < <(compgen -W "guest host" -- "$cur")
+        return
+        ;;
     --of)
         mapfile -t COMPREPLY < <(compgen -W "functions cpu off-cpu" -- "$cur")
         return

@@ -65,12 +65,14 @@ typedef struct HtEventClass {
  * @boot: which boot of the guest it belongs to, from 1
  * @class: its type
  * @task: who was running
+ * @bound_ns: with --clock=host: how wrong its time may be
  */
 typedef struct HtModelEvent {
     HtRecEvent rec;
     unsigned boot;
     HtEventClass *class;
     const HtTask *task;
+    uint64_t bound_ns;
 } HtModelEvent;
 
 typedef struct HtModel HtModel;

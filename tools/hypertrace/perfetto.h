@@ -22,6 +22,7 @@ enum {
     PF_PACKET_SEQUENCE_FLAGS = 13,
     PF_PACKET_SYSTEM_INFO = 45,
     PF_PACKET_TRACK_DESCRIPTOR = 60,
+    PF_PACKET_MACHINE_ID = 98,
     PF_PACKET_TRACE_ATTRIBUTES = 126,
 
     PF_CLOCKS = 1,
@@ -69,6 +70,7 @@ enum {
     PF_SYSTEM_UTSNAME = 1,
     PF_SYSTEM_PAGE_SIZE = 6,
     PF_SYSTEM_NUM_CPUS = 8,
+    PF_SYSTEM_MACHINE_NAME = 17,
     PF_UTSNAME_SYSNAME = 1,
     PF_UTSNAME_RELEASE = 3,
     PF_UTSNAME_MACHINE = 4,
@@ -91,6 +93,7 @@ enum {
 
 /* BuiltinClock */
 #define PF_CLOCK_REALTIME       1
+#define PF_CLOCK_MONOTONIC      3
 #define PF_CLOCK_BOOTTIME       6
 
 /* TracePacket.sequence_flags */

@@ -102,6 +102,9 @@ static void put_json(Report *r, const HtModelEvent *ev)
 
     ht_json_open(&j, NULL, '{');
     ht_json_uint(&j, "ns", ev->rec.ns);
+    if (r->v.host) {
+        ht_json_uint(&j, "bound_ns", ev->bound_ns);
+    }
     ht_json_uint(&j, "boot", ev->boot);
     ht_json_uint(&j, "segment", ev->rec.segment);
     ht_json_uint(&j, "cpu", ev->rec.cpu);
@@ -140,7 +143,8 @@ int ht_report(int argc, char **argv)
     int status;
 
     if (!ht_view_parse(&r.v, &argc, argv, "Print the events of a recording, a"
-                       " line each.", HT_VIEW_ALL, own, &status)) {
+                       " line each.", HT_VIEW_ALL | HT_VIEW_CLOCK, own,
+                       &status)) {
         ht_view_free(&r.v);
         return status;
     }
@@ -155,6 +159,11 @@ int ht_report(int argc, char **argv)
         }
     }
     status = ht_view_finish(&r.o, r.m != NULL, error);
+    if (r.v.undated) {
+        g_printerr("hypertrace report: %" PRIu64 " events were left out: nobody"
+                   " looked twice while the guest's clock went as they say\n",
+                   r.v.undated);
+    }
     ht_model_free(r.m);
     g_string_free(r.raw, true);
     ht_view_free(&r.v);

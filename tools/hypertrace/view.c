@@ -82,6 +82,11 @@ static bool check(HtView *v, GError **errp)
                     "--colour=%s: it is always, never or auto", v->colour);
         return false;
     }
+    if (v->clock && strcmp(v->clock, "guest") && strcmp(v->clock, "host")) {
+        g_set_error(errp, G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE,
+                    "--clock=%s: it is guest or host", v->clock);
+        return false;
+    }
     if (v->boot < 0) {
         g_set_error(errp, G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE,
                     "--boot=%d: boots are counted from 1", v->boot);
@@ -154,7 +159,13 @@ bool ht_view_parse(HtView *v, int *argc, char **argv, const char *summary,
         add_option(g, "colour", G_OPTION_ARG_STRING, &v->colour,
                    "always, never, or auto: on a terminal", "WHEN");
     }
+    if (which & HT_VIEW_CLOCK) {
+        add_option(g, "clock", G_OPTION_ARG_STRING, &v->clock,
+                   "guest, or host: events have the times of the host's"
+                   " CLOCK_MONOTONIC", "WHOSE");
+    }
     context = g_option_context_new(which & HT_VIEW_TWO ? "DIR [DIR2]" :
+                                   which & HT_VIEW_MANY ? "DIR..." :
                                    which & HT_VIEW_PAIR ? "A B DIR" : "DIR");
     g_option_context_set_summary(context, summary);
     g_option_context_set_main_group(context, g);
@@ -183,7 +194,8 @@ bool ht_view_parse(HtView *v, int *argc, char **argv, const char *summary,
     }
     at = which & HT_VIEW_PAIR ? 3 : 1;
     v->dir = g_strdup(argv[at]);
-    if (*argc > (which & HT_VIEW_TWO ? 3 : at + 1)) {
+    if (!(which & HT_VIEW_MANY) &&
+        *argc > (which & HT_VIEW_TWO ? 3 : at + 1)) {
         *status = ht_usage_error("'%s' is too much: there is a recording"
                                  " already, '%s'", argv[*argc - 1], v->dir);
         return false;
@@ -194,7 +206,9 @@ bool ht_view_parse(HtView *v, int *argc, char **argv, const char *summary,
 void ht_view_free(HtView *v)
 {
     g_free(v->dir);
+    ht_host_clock_free(v->host);
     g_free(v->colour);
+    g_free(v->clock);
     g_free(v->from);
     g_free(v->to);
     g_free(v->cpu);
@@ -245,6 +259,13 @@ HtModel *ht_view_open(HtView *v, GError **errp)
     if (m && (v->from_end || v->to_end)) {
         resolve_end(v, m);
     }
+    g_clear_pointer(&v->host, ht_host_clock_free);
+    if (m && ht_view_on_host(v)) {
+        v->host = ht_host_clock_new(m, errp);
+        if (!v->host) {
+            g_clear_pointer(&m, ht_model_free);
+        }
+    }
     return m;
 }
 
@@ -272,16 +293,34 @@ static bool wanted(HtView *v, const HtModelEvent *ev)
 bool ht_view_next(HtView *v, HtModel *m, HtModelEvent *ev)
 {
     while (ht_model_next(m, ev)) {
-        if (wanted(v, ev)) {
+        if (!wanted(v, ev)) {
+            continue;
+        }
+        if (!v->host) {
             return true;
         }
+        if (ht_host_clock_date(v->host, ev)) {
+            ev->rec.ns = MAX((int64_t)ev->rec.ns + v->shift, 0);
+            return true;
+        }
+        v->undated++;
     }
     return false;
+}
+
+bool ht_view_on_host(const HtView *v)
+{
+    return v->clock && !strcmp(v->clock, "host");
 }
 
 bool ht_view_selects(const HtView *v)
 {
     return v->from || v->to || v->cpu || v->event || v->task;
+}
+
+bool ht_view_times(const HtView *v)
+{
+    return v->from || v->to;
 }
 
 void ht_view_section(const HtModelEvent *ev, unsigned boot, GString *out)

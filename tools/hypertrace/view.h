@@ -6,6 +6,7 @@
 #ifndef HYPERTRACE_TOOL_VIEW_H
 #define HYPERTRACE_TOOL_VIEW_H
 
+#include "host-clock.h"
 #include "model.h"
 #include "output.h"
 #include "patterns.h"
@@ -17,6 +18,9 @@
  * @boot: only this boot, counted from 1; 0 for all
  * @from_ns: no event before
  * @to_ns: no event after
+ * @host: times of events are the host's; NULL: the guest's, as those above are
+ * @shift: added to the host's
+ * @undated: events that were left out, because nobody knows the host's
  */
 typedef struct HtView {
     char *dir;
@@ -24,9 +28,13 @@ typedef struct HtView {
     gint boot;
     uint64_t from_ns;
     uint64_t to_ns;
+    HtHostClock *host;
+    int64_t shift;
+    uint64_t undated;
 
     /*< private >*/
     char *colour;
+    char *clock;
     char *from;
     char *to;
     char *cpu;
@@ -49,6 +57,8 @@ enum {
     HT_VIEW_OUTPUT = 32,        /* --json, --colour */
     HT_VIEW_TWO    = 64,        /* a second recording is welcome */
     HT_VIEW_PAIR   = 128,       /* two events come before the recording */
+    HT_VIEW_CLOCK  = 256,       /* --clock */
+    HT_VIEW_MANY   = 512,       /* any number of recordings is welcome */
 
     HT_VIEW_ALL = HT_VIEW_TIME | HT_VIEW_EVENT | HT_VIEW_CPU | HT_VIEW_TASK |
                   HT_VIEW_BOOT | HT_VIEW_OUTPUT,
@@ -83,6 +93,12 @@ bool ht_view_time(const char *option, const char *s, uint64_t *ns,
                   bool *from_end, GError **errp);
 
 /**
+ * ht_view_on_host: whether times shall be the host's
+ * @v: view
+ */
+bool ht_view_on_host(const HtView *v);
+
+/**
  * ht_view_free: give up what ht_view_parse() made
  * @v: view
  */
@@ -96,7 +112,8 @@ void ht_view_free(HtView *v);
 void ht_view_output(const HtView *v, HtOutput *o);
 
 /**
- * ht_view_open: open the recording, and resolve times that count from its end
+ * ht_view_open: open the recording, and resolve times that count from its end;
+ * relate it to the host's clock if that was asked for
  * @v: view
  * @errp: why not
  *
@@ -121,6 +138,12 @@ bool ht_view_next(HtView *v, HtModel *m, HtModelEvent *ev);
  * Returns: true if some events of a boot may be left out
  */
 bool ht_view_selects(const HtView *v);
+
+/**
+ * ht_view_times: whether some events may be left out because of their time
+ * @v: view
+ */
+bool ht_view_times(const HtView *v);
 
 /**
  * ht_view_section: append a line about where an event's boot or segment begins

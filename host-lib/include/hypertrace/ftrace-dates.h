@@ -51,4 +51,13 @@ void ht_ft_dates_fit(HtFtDates *d);
 bool ht_ft_dates_get(const HtFtDates *d, uint64_t ns, uint64_t *host_ns,
                      uint64_t *bound_ns);
 
+/**
+ * ht_ft_dates_worst: how wrong any date may be
+ * @d: dates that were fitted
+ * @from_ns: of the guest: of times from here on
+ *
+ * Returns: ns; UINT64_MAX if there are no dates
+ */
+uint64_t ht_ft_dates_worst(const HtFtDates *d, uint64_t from_ns);
+
 #endif /* HYPERTRACE_FTRACE_DATES_H */

@@ -1,0 +1,172 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Several recordings on one timeline: no effect comes before its cause, and a
+clock that is off by 50 us would show; prints TAP.
+
+What the recordings hold is in recording-talk.c: each event says when it was.
+"""
+
+import re
+import statistics
+import subprocess
+
+import perfetto_text
+from tool_tests import lines, main, need, run, story
+
+SHIFT = 50_000      # ns
+ORDER = ("send", "receive", "reply", "done")
+GUESTS = ("ping", "pong")
+
+
+class Tests:
+    def __init__(self, tmp):
+        self.tmp = tmp
+        talk = story("talk", tmp / "talk")
+        self.dirs = [talk / name for name in GUESTS]
+        self.guests = {d.name: lines("report", "--clock=host", d)
+                       for d in self.dirs}
+
+    def test_bound(self):
+        """Each date is as close to the truth as its bound says."""
+        for events in self.guests.values():
+            assert len(events) == 20_000
+            for e in events:
+                truth = int(e["fields"]["msg"].split()[2])
+                assert abs(e["ns"] - truth) <= e["bound_ns"], e
+            assert statistics.median(e["bound_ns"] for e in events) < 15_000
+
+    def talk(self, shift=0):
+        """All events in the order in which they happened: (date, bound);
+        those of the second guest are dated @shift too late"""
+        order = []
+        for guest, events in self.guests.items():
+            for e in events:
+                what, n, _ = e["fields"]["msg"].split()
+                order.append((int(n), ORDER.index(what),
+                              e["ns"] + (shift if guest == "pong" else 0),
+                              e["bound_ns"]))
+        return [e[2:] for e in sorted(order)]
+
+    @staticmethod
+    def too_early(order):
+        """How many events are before the one that caused them, beyond what
+        the bounds allow"""
+        return sum(b + b_bound < a - a_bound for (a, a_bound), (b, b_bound)
+                   in zip(order, order[1:]))
+
+    def test_order(self):
+        assert self.too_early(self.talk()) == 0
+
+    def test_shifted(self):
+        """Clocks that are 50 us off are noticed, whichever way."""
+        for shift in (SHIFT, -SHIFT):
+            assert self.too_early(self.talk(shift)) > 5000
+
+    def dates(self):
+        return sorted((e["ns"], name) for name, events in self.guests.items()
+                      for e in events)
+
+    def test_ctf(self):
+        """babeltrace2 opens both at once, in the order of the dates."""
+        need("babeltrace2")
+        out = self.tmp / "both"
+        p = run("export", *self.dirs, "-f", "ctf", "-o", out)
+        said = p.stderr.decode().splitlines()
+        assert [re.match(r".*: '(\w+)': 20000 events; .* right to ", s)[1]
+                for s in said] == list(GUESTS), said
+        assert sorted(d.name for d in out.iterdir()) == list(GUESTS)
+        p = subprocess.run(["babeltrace2", "--clock-cycles", "--names=none",
+                            "--fields=trace:hostname", out],
+                           capture_output=True, check=True, timeout=120)
+        assert not p.stderr, p.stderr
+        seen = [(int(m[1]), m[2]) for m in re.finditer(
+            r"^\[(\d+)\].*? (ping|pong) ", p.stdout.decode(), re.M)]
+        assert [ns for ns, _ in seen] == sorted(ns for ns, _ in seen)
+        assert sorted(seen) == self.dates()
+        meta = {name: (out / name / "metadata").read_text()
+                for name in GUESTS}
+        clocks = {re.search(r"clock \{.*?uuid = (\S+);.*?offset_s = (\d+);"
+                            r"\s+offset = (\d+);", m, re.S).groups()
+                  for m in meta.values()}
+        assert len(clocks) == 1, clocks
+        for name, events in self.guests.items():
+            precision = int(re.search(r"precision = (\d+)", meta[name])[1])
+            assert precision >= max(e["bound_ns"] for e in events)
+            assert precision < 1_000_000
+
+    def test_perfetto(self):
+        """A machine for each guest, and the host's clock for all"""
+        need("protoc")
+        out = self.tmp / "both.pftrace"
+        run("export", *self.dirs, "-o", out)
+        packets = perfetto_text.packets(out)
+        assert not [f for p in packets for f in perfetto_text.unknown(p)]
+        snapshots = [p for p in packets if "clock_snapshot" in p]
+        assert snapshots == packets[:1]
+        assert "machine_id" not in packets[0]
+        clocks = {c["clock_id"][0]: c["timestamp"][0] for c in
+                  packets[0]["clock_snapshot"][0]["clocks"]}
+        assert clocks[6] == clocks[3] == clocks[1] - 1_699_999_995_000_000_000
+        names = {p.get("machine_id", [0])[0]:
+                 p["system_info"][0]["machine_name"][0]
+                 for p in packets if "system_info" in p}
+        assert names == {0: "host", 1: "ping", 2: "pong"}
+        assert all("machine_id" in p for p in packets[2:])
+        seen = sorted((e["timestamp"][0], names[p["machine_id"][0]])
+                      for p in packets for b in p.get("ftrace_events", [])
+                      for e in b["event"])
+        assert seen == self.dates()
+        # sequences are not shared, nor is what they intern
+        sequences = {(p["trusted_packet_sequence_id"][0],
+                      p.get("machine_id", [0])[0]) for p in packets}
+        assert len(sequences) == 3
+
+    def test_boots(self):
+        """Boots and steps of the clock are in one file, too."""
+        need("protoc")
+        recording = story("story", self.tmp / "story")
+        out = self.tmp / "boots.pftrace"
+        p = run("export", "--clock=host", recording, "-o", out)
+        assert "1 events were left out" in p.stderr.decode(), p.stderr
+        packets = perfetto_text.packets(out)
+        assert [p["system_info"][0]["machine_name"][0] for p in packets
+                if "system_info" in p] == ["host", "story", "story, boot 2"]
+        assert not list(self.tmp.glob("boots-*"))
+
+    def test_other_host(self):
+        other = story("talk", self.tmp / "other") / "pong"
+        info = (other / "info").read_text()
+        (other / "info").write_text(
+            info.replace("host-boot=test", "host-boot=another")
+            .replace("started-realtime=17", "started-realtime=18"))
+        p = run("export", other, self.dirs[0], "-f", "ctf", "-o",
+                self.tmp / "no", status=1)
+        assert "give the oldest one first" in p.stderr.decode(), p.stderr
+        p = run("export", self.dirs[0], other, "-f", "ctf", "-o",
+                self.tmp / "hosts")
+        assert "of another host" in p.stderr.decode(), p.stderr
+        need("babeltrace2")
+        p = subprocess.run(["babeltrace2", "--clock-seconds",
+                            self.tmp / "hosts" / "pong"],
+                           capture_output=True, check=True, timeout=60)
+        assert p.stdout.startswith(b"[18000000"), p.stdout[:100]
+
+    def test_errors(self):
+        a, b = self.dirs
+        for args, status, said in (
+                ((a, b, "-o", "x.dat"), 2, "one guest's clock"),
+                ((a, "--clock=host", "-o", "x.dat"), 2, "one guest's clock"),
+                ((a, b, "--clock=guest", "-o", "x.pftrace"), 2,
+                 "--clock=host"),
+                ((a, "--clock=wall", "-o", "x.pftrace"), 2, "guest or host"),
+                ((a, b, "--from=1", "-o", "x.pftrace"), 2, "one guest's"),
+                ((a, b, "-f", "ctf", "-o", self.tmp), 1, "is there already"),
+                ((a, self.tmp, "-f", "ctf", "-o", self.tmp / "no"), 1,
+                 "is no recording")):
+            p = run("export", *args, status=status)
+            assert said in p.stderr.decode(), (args, p.stderr)
+        assert not list(self.tmp.glob(".no*"))
+
+
+if __name__ == "__main__":
+    main(Tests)

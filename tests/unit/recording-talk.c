@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Two guests that talk to each other: for merge-test.py
+ *
+ * Each has a clock of its own, which is fast or slow and was made anew when the
+ * guest booted, and is looked at when the host has time.  A message is received
+ * some microseconds after it was sent, and answered as soon.  Each event says
+ * when it was by the host's clock.
+ */
+#include <glib/gstdio.h>
+
+#include "recording-make.h"
+
+#define US          UINT64_C(1000)
+#define MS          (1000 * US)
+#define SECOND      (1000 * MS)
+
+typedef struct Guest {
+    Make *m;
+    uint64_t zero;              /* the host's clock when the guest's was 0 */
+    double rate;
+    uint64_t next;              /* the host's clock at the next look */
+} Guest;
+
+static GRand *dice;
+
+static Guest begin(const char *dir, const char *name, uint64_t zero,
+                   double rate)
+{
+    g_autofree char *path = g_build_filename(dir, name, NULL);
+
+    return (Guest) {
+        .m = make_new(path), .zero = zero, .rate = rate, .next = 20 * SECOND,
+    };
+}
+
+/* Each millisecond, but for when the host has other things to do */
+static void look(Guest *g)
+{
+    uint64_t now = g->next;
+
+    g->next += (g_rand_int_range(dice, 0, 50) ? 1 : 25) * MS;
+    make_look(g->m, now - 5 * US, g->next);
+}
+
+static void write_event(Guest *g, uint64_t host, const char *what, unsigned n)
+{
+    g_autofree char *text = g_strdup_printf("%s %u %" PRIu64, what, n, host);
+
+    while (host >= g->next) {
+        look(g);
+    }
+    make_console(g->m, n % 2, (host - g->zero) * g->rate, 1, text,
+                 strlen(text));
+}
+
+void make_talk(const char *dir)
+{
+    uint64_t host = 20 * SECOND;
+    Guest ping, pong;
+    unsigned n;
+
+    dice = g_rand_new_with_seed(17);
+    g_mkdir(dir, 0700);
+    ping = begin(dir, "ping", 3 * SECOND, 1.00012);
+    pong = begin(dir, "pong", 15 * SECOND, 0.99992);
+    for (n = 0; n < 10000; n++) {
+        write_event(&ping, host, "send", n);
+        host += g_rand_int_range(dice, 2, 6) * US;
+        write_event(&pong, host, "receive", n);
+        host += g_rand_int_range(dice, 2, 6) * US;
+        write_event(&pong, host, "reply", n);
+        host += g_rand_int_range(dice, 2, 6) * US;
+        write_event(&ping, host, "done", n);
+        host += g_rand_int_range(dice, 10, 60) * US;
+    }
+    make_end(ping.m);
+    make_end(pong.m);
+    g_rand_free(dice);
+}
