@@ -18,6 +18,7 @@
 #include <linux/percpu.h>
 #include <linux/rcupdate.h>
 #include <linux/slab.h>
+#include <linux/smp.h>
 
 #include "hypertrace-kernel.h"
 #include "htk.h"
@@ -41,23 +42,25 @@ struct htk_cpu {
  * struct htk_emit - the kernel's streams of one device
  * @h: the device
  * @cpus: a stream each
- * @first: the stream that was opened first: counts what has no stream
  * @streams: opened so far
  */
 struct htk_emit {
 	struct htk *h;
 	struct htk_cpu __percpu *cpus;
-	struct ht_stream *first;
 	unsigned int streams;
 };
 
-/* The device that takes the kernel's events; emitters read it under RCU. */
-static struct htk_emit __rcu *htk_emit;
+/*
+ * What emitters read, with interrupts off: each CPU's stream, and the one that
+ * counts the events of CPUs that have none.  htk_emit_stop() waits for them.
+ */
+DEFINE_PER_CPU(struct ht_stream *, ht_kernel_stream);
+EXPORT_PER_CPU_SYMBOL_GPL(ht_kernel_stream);
+static struct ht_stream *htk_emit_first;
 
 /*
- * Events that had no device: between two, while the machine was suspended, or
- * in the idle loop where RCU does not look.  Counted as discarded by the next
- * stream that is closed or opened.
+ * Events that had no device: between two, or while the machine was suspended.
+ * Counted as discarded by the next stream that is closed or opened.
  */
 static atomic64_t htk_missed;
 static bool htk_emit_paused;
@@ -68,6 +71,7 @@ static bool htk_emit_paused;
  */
 static DEFINE_MUTEX(htk_emit_mutex);
 static LIST_HEAD(htk_sources);
+static struct htk_emit *htk_emit;
 static struct htk *htk_emit_device;
 static struct ht_class *htk_classes[HT_CLASSES_MAX];
 static unsigned int htk_nr_classes;
@@ -152,11 +156,11 @@ static unsigned int htk_emit_limit(const struct htk *h)
 }
 
 /* Events that vanished are the stream's to tell; it may be in use. */
-static void htk_emit_count_missed(struct htk_emit *e)
+static void htk_emit_count_missed(struct ht_stream *first)
 {
-	if (e->first)
+	if (first)
 		atomic64_add(atomic64_xchg(&htk_missed, 0),
-			     (atomic64_t *)&e->first->lost_nested);
+			     (atomic64_t *)&first->lost_nested);
 }
 
 /*
@@ -181,9 +185,11 @@ static int htk_emit_open_one(struct htk_emit *e, unsigned int cpu)
 	ret = ht_stream_open(&e->h->core, &c->stream, &params);
 	if (ret)
 		return ret;
-	if (!e->streams++)
-		WRITE_ONCE(e->first, &c->stream);
 	c->open = true;
+	if (!e->streams++)
+		smp_store_release(&htk_emit_first, &c->stream);
+	/* Pairs with the dependency of who reads it and uses the stream. */
+	smp_store_release(per_cpu_ptr(&ht_kernel_stream, cpu), &c->stream);
 	return 0;
 }
 
@@ -205,7 +211,7 @@ static void htk_emit_open(struct htk_emit *e)
 			break;
 		}
 	}
-	htk_emit_count_missed(e);
+	htk_emit_count_missed(htk_emit_first);
 }
 
 /*
@@ -216,13 +222,9 @@ static void htk_emit_open(struct htk_emit *e)
  */
 static int htk_emit_prepare(unsigned int cpu)
 {
-	struct htk_emit *e;
-
 	mutex_lock(&htk_emit_mutex);
-	e = rcu_dereference_protected(htk_emit,
-				      lockdep_is_held(&htk_emit_mutex));
-	if (e && htk_emit_open_one(e, cpu))
-		htk_emit_short(e, num_online_cpus() + 1);
+	if (htk_emit && htk_emit_open_one(htk_emit, cpu))
+		htk_emit_short(htk_emit, num_online_cpus() + 1);
 	mutex_unlock(&htk_emit_mutex);
 	return 0;
 }
@@ -231,7 +233,6 @@ static void htk_emit_close(struct htk_emit *e)
 {
 	unsigned int cpu;
 
-	htk_emit_count_missed(e);
 	for_each_possible_cpu(cpu) {
 		struct htk_cpu *c = per_cpu_ptr(e->cpus, cpu);
 
@@ -267,22 +268,34 @@ static int htk_emit_start(struct htk *h)
 		htk_emit_switch(h, htk_classes[i]);
 	}
 	htk_emit_open(e);
-	rcu_assign_pointer(htk_emit, e);
+	htk_emit = e;
 	WRITE_ONCE(htk_emit_paused, false);
 	return 0;
 }
 
-/* Context: htk_emit_mutex held */
+static void htk_emit_nothing(void *unused)
+{
+}
+
+/* Context: cpus_read_lock() and htk_emit_mutex held */
 static void htk_emit_stop(void)
 {
-	struct htk_emit *e;
+	struct htk_emit *e = htk_emit;
+	struct ht_stream *first = htk_emit_first;
+	unsigned int cpu;
 
-	e = rcu_replace_pointer(htk_emit, NULL,
-				lockdep_is_held(&htk_emit_mutex));
 	if (!e)
 		return;
-	/* Emitters run with preemption off: behind this none has a stream. */
-	synchronize_rcu();
+	htk_emit = NULL;
+	WRITE_ONCE(htk_emit_first, NULL);
+	for_each_possible_cpu(cpu)
+		WRITE_ONCE(*per_cpu_ptr(&ht_kernel_stream, cpu), NULL);
+	/*
+	 * Emitters have interrupts off: where this interrupt came, none has a
+	 * stream.  RCU would not see those of the idle loop.
+	 */
+	on_each_cpu(htk_emit_nothing, NULL, true);
+	htk_emit_count_missed(first);
 	htk_emit_close(e);
 	free_percpu(e->cpus);
 	kfree(e);
@@ -427,7 +440,7 @@ int ht_kernel_register(struct ht_class *cls)
 		goto out;
 	}
 	if (htk_emit_device) {
-		if (!rcu_access_pointer(htk_emit))
+		if (!htk_emit)
 			ret = htk_emit_start(htk_emit_device);
 		if (!ret)
 			ret = ht_register(&htk_emit_device->core, cls);
@@ -465,6 +478,7 @@ static void htk_emit_forget(struct ht_class *cls)
 void ht_kernel_unregister_all(struct ht_class *const *classes,
 			      unsigned int count)
 {
+	cpus_read_lock();
 	mutex_lock(&htk_emit_mutex);
 	while (count)
 		htk_emit_forget(classes[--count]);
@@ -474,6 +488,7 @@ void ht_kernel_unregister_all(struct ht_class *const *classes,
 		WRITE_ONCE(htk_emit_paused, false);
 	}
 	mutex_unlock(&htk_emit_mutex);
+	cpus_read_unlock();
 	synchronize_rcu();
 }
 EXPORT_SYMBOL_GPL(ht_kernel_unregister_all);
@@ -484,40 +499,13 @@ void ht_kernel_unregister(struct ht_class *cls)
 }
 EXPORT_SYMBOL_GPL(ht_kernel_unregister);
 
-notrace struct ht_stream *ht_kernel_begin(unsigned long *flags)
+notrace void ht_kernel_missed(void)
 {
-	struct htk_emit *e;
-	struct htk_cpu *c;
+	struct ht_stream *first = READ_ONCE(htk_emit_first);
 
-	raw_local_irq_save(*flags);
-	/* An idle CPU does not hold off synchronize_rcu(). */
-	if (unlikely(!rcu_is_watching()))
-		goto missed;
-	e = rcu_dereference_raw(htk_emit);
-	if (unlikely(!e)) {
-		if (!READ_ONCE(htk_emit_paused))
-			goto none;
-		goto missed;
-	}
-	c = this_cpu_ptr(e->cpus);
-	if (unlikely(!c->open)) {
-		if (!e->first)
-			goto missed;
-		ht_atomic_inc(&e->first->lost_nested);
-		goto none;
-	}
-	return &c->stream;
-
-missed:
-	atomic64_inc(&htk_missed);
-none:
-	raw_local_irq_restore(*flags);
-	return NULL;
+	if (first)
+		ht_atomic_inc(&first->lost_nested);
+	else if (READ_ONCE(htk_emit_paused))
+		atomic64_inc(&htk_missed);
 }
-EXPORT_SYMBOL_GPL(ht_kernel_begin);
-
-notrace void ht_kernel_end(unsigned long flags)
-{
-	raw_local_irq_restore(flags);
-}
-EXPORT_SYMBOL_GPL(ht_kernel_end);
+EXPORT_SYMBOL_GPL(ht_kernel_missed);

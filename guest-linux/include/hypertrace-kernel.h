@@ -15,6 +15,9 @@
 #ifndef HYPERTRACE_KERNEL_H
 #define HYPERTRACE_KERNEL_H
 
+#include <linux/irqflags.h>
+#include <linux/percpu.h>
+
 #include "hypertrace/event.h"
 
 /**
@@ -47,6 +50,16 @@ void ht_kernel_unregister(struct ht_class *cls);
 void ht_kernel_unregister_all(struct ht_class *const *classes,
 			      unsigned int count);
 
+/* This CPU's stream; for ht_kernel_begin() only */
+DECLARE_PER_CPU(struct ht_stream *, ht_kernel_stream);
+
+/**
+ * ht_kernel_missed() - count an event of a CPU without a stream
+ *
+ * Context: any, interrupts off.
+ */
+void ht_kernel_missed(void);
+
 /**
  * ht_kernel_begin() - this CPU's stream
  * @flags: set, for ht_kernel_end()
@@ -57,13 +70,27 @@ void ht_kernel_unregister_all(struct ht_class *const *classes,
  * Return: the stream; NULL: there is none, and ht_kernel_end() must not be
  * called.
  */
-struct ht_stream *ht_kernel_begin(unsigned long *flags);
+static __always_inline struct ht_stream *ht_kernel_begin(unsigned long *flags)
+{
+	struct ht_stream *s;
+
+	raw_local_irq_save(*flags);
+	s = raw_cpu_read(ht_kernel_stream);
+	if (likely(s))
+		return s;
+	ht_kernel_missed();
+	raw_local_irq_restore(*flags);
+	return NULL;
+}
 
 /**
  * ht_kernel_end() - done with the stream from ht_kernel_begin()
  * @flags: as ht_kernel_begin() set them
  */
-void ht_kernel_end(unsigned long flags);
+static __always_inline void ht_kernel_end(unsigned long flags)
+{
+	raw_local_irq_restore(flags);
+}
 
 /**
  * ht_event_enabled() - would an event be recorded?
