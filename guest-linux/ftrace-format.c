@@ -8,13 +8,14 @@
  *		field:int irq;	offset:8;	size:4;	signed:1;
  *		field:__data_loc char[] name;	offset:12;	size:4;	signed:0;
  *
- * Integers stay what they are, char arrays become text up to their first NUL,
- * other arrays keep their elements, and what is neither becomes bytes.
+ * Integers stay what they are, char arrays become text up to their first NUL
+ * (a task's name is copied whole, as the kernel does), other arrays keep their elements, and what is neither becomes bytes.
  */
 #include <linux/ctype.h>
 #include <linux/err.h>
 #include <linux/kernel.h>
 #include <linux/log2.h>
+#include <linux/sched.h>
 #include <linux/slab.h>
 #include <linux/string.h>
 
@@ -153,6 +154,13 @@ static bool htf_is_address(const struct htf_decl *d)
 	       htf_ends(d->name, "_ip");
 }
 
+/* The kernel writes all bytes of it: no need to look for the end. */
+static bool htf_is_comm(const struct htf_decl *d)
+{
+	return !d->dynamic && d->size == TASK_COMM_LEN &&
+	       htf_ends(d->name, "comm");
+}
+
 /*
  * Names of an event must differ, and by more than what a reader puts around
  * those of counted fields: x, _x, x_length.
@@ -216,6 +224,13 @@ static int htf_add(struct htf_type *t, const struct htf_decl *d)
 	if (!d->array || !htf_is_integer(elem)) {
 		elem = 1;
 		f->flags = HT_FIELD_HEX;
+	}
+	if (text && d->array && htf_is_comm(d)) {
+		f->kind = HT_FIELD_ARRAY;
+		f->flags = HT_FIELD_UTF8;
+		f->count = d->size;
+		f->elem = HT_FIELD_U8;
+		goto add;
 	}
 	if (d->dynamic || (d->array && text) || !d->size) {
 		op.kind = d->dynamic ? HTF_DYNAMIC : HTF_COUNTED;

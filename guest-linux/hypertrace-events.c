@@ -15,10 +15,10 @@
 
 #include "hypertrace-kernel.h"
 
-HT_EVENT(sched_switch, (text, prev_comm), (s32, prev_tid), (s32, prev_prio),
-	 (s64, prev_state), (text, next_comm), (s32, next_tid),
-	 (s32, next_prio));
-HT_EVENT(sched_wakeup, (text, comm), (s32, tid), (s32, prio),
+HT_EVENT(sched_switch, (chars, prev_comm, TASK_COMM_LEN), (s32, prev_tid),
+	 (s32, prev_prio), (s64, prev_state), (chars, next_comm, TASK_COMM_LEN),
+	 (s32, next_tid), (s32, next_prio));
+HT_EVENT(sched_wakeup, (chars, comm, TASK_COMM_LEN), (s32, tid), (s32, prio),
 	 (s32, target_cpu));
 HT_EVENT(irq_handler_entry, (s32, irq), (text, name));
 HT_EVENT(irq_handler_exit, (s32, irq), (s32, ret));

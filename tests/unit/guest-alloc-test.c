@@ -90,7 +90,7 @@ static void run(struct ht_loopback_config cfg)
             before = ht_atomic_read(&allocations);
         }
         ht_emit_mixed(&s, i, i, i, i, "text", i, i, three, i, i, "more", i, i,
-                      i, i, i, NULL);
+                      i, i, i, "12345");
     }
     g_assert_cmpuint(ht_atomic_read(&allocations), ==, before);
 

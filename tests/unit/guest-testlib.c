@@ -39,6 +39,7 @@ static void draw(Draw *d, uint32_t stream, uint64_t n)
     d->r = hash(n ^ (uint64_t)stream << 56);
     len = d->r >> 8 & 0xff;
     len = len > TEXT_MAX ? 0 : len;
+    memset(d->text, 0, sizeof(d->text));
     for (i = 0; i < len; i++) {
         d->text[i] = 'a' + (d->r + i) % 26;
     }

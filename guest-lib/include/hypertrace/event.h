@@ -23,8 +23,8 @@
  *     (seq, u16, f)           const uint16_t *, and its count as f_len;
  *                             likewise for each integer kind
  *     (array, u16, f, 6)      const uint16_t *, always 6 elements
- *     (chars, f, 16)          const char *, always 16 bytes: UTF-8, cut there,
- *                             filled up with 0; cheaper than text
+ *     (chars, f, 16)          const char *, always 16 bytes, as of an array:
+ *                             UTF-8, up to the first 0; cheaper than text
  *
  * An event that does not fit a packet, or that has a text or sequence of more
  * than 65535 elements, is discarded and counted, never cut.
@@ -225,7 +225,9 @@ __attribute__((weak, visibility("hidden"))) uint8_t ht_off = 0;
 #define HT_EV_PARAM_CHARS(n, c) , const char *ht_a_##n
 #define HT_EV_LEN_CHARS(n, c)
 #define HT_EV_SIZE_CHARS(n, c)  + (c)
-#define HT_EV_PUT_CHARS(n, c)   ht_p_ = ht_put_chars(ht_p_, ht_a_##n, c);
+#define HT_EV_PUT_CHARS(n, c)                                               \
+    ht_copy(ht_p_, ht_a_##n, c);                                            \
+    ht_p_ += c;
 
 /*
  * A count that does not fit its 16 bits becomes a size that no packet has, so
@@ -248,19 +250,6 @@ static inline uint8_t *ht_put_seq(uint8_t *p, const void *from, size_t count,
         ht_copy(p, from, count * elem);
     }
     return p + count * elem;
-}
-
-static inline uint8_t *ht_put_chars(uint8_t *p, const char *from, size_t count)
-{
-    size_t i = 0;
-
-    for (; from && i < count && from[i]; i++) {
-        p[i] = (uint8_t)from[i];
-    }
-    for (; i < count; i++) {
-        p[i] = 0;
-    }
-    return p + count;
 }
 
 /* HT_EV_EACH(m, (a), (b)) is m(a) m(b) */
