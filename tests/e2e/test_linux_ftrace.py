@@ -238,7 +238,8 @@ def test_on_in_two_instances(run):
     happened = int(re.search(r"^twice (\d+)", text, re.M).group(1))
     came = [f for s in streams.values() for name, f in s.events
             if name == "twice"]
-    assert 40 <= happened <= len(came) < 1.5 * happened
+    # on a machine that is busy that is not so few
+    assert 40 <= happened <= len(came) < 2 * happened
 
 
 def test_alike(run):
