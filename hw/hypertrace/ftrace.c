@@ -19,6 +19,7 @@
 #include "system/runstate.h"
 #include "system/system.h"
 #include "ftrace.h"
+#include "properties.h"
 
 #define POLL_MS_MIN     1
 #define POLL_MS_MAX     1000
@@ -442,6 +443,18 @@ static void set_backlog(Object *obj, Visitor *v, const char *name,
     }
 }
 
+static void get_classes(Object *obj, Visitor *v, const char *name,
+                        void *opaque, Error **errp)
+{
+    HypertraceFtrace *ft = HYPERTRACE_FTRACE(obj);
+
+    if (ft->trace) {
+        ht_classes_visit(v, name, ft->trace->classes, NULL, 0, errp);
+    } else {
+        error_setg(errp, "the object is not complete");
+    }
+}
+
 static void ftrace_class_init(ObjectClass *oc, HtClassData *data)
 {
     ResettableClass *rc = RESETTABLE_CLASS(oc);
@@ -481,6 +494,10 @@ static void ftrace_class_init(ObjectClass *oc, HtClassData *data)
                               set_recordings, NULL, NULL);
     object_class_property_set_description(oc, "recordings",
         "how many are made that nobody asked for (default: 16)");
+    object_class_property_add(oc, "classes", "HypertraceClasses",
+                              get_classes, NULL, NULL, NULL);
+    object_class_property_set_description(oc, "classes",
+        "classes of the events that were delivered so far");
     object_class_property_add(oc, "stats", "HypertraceFtraceStats",
                               ht_ftrace_stats_get, NULL, NULL, NULL);
     object_class_property_set_description(oc, "stats",

@@ -180,3 +180,35 @@ void ht_stats_get(Object *obj, Visitor *v, const char *name, void *opaque,
     stats->backends = ht_sinks_qapi_stats(dev->sinks);
     visit_type_HypertraceStats(v, name, &stats, errp);
 }
+
+void ht_classes_visit(Visitor *v, const char *name,
+                      const HtClassTable *classes, const bool *on,
+                      uint32_t count, Error **errp)
+{
+    g_autoptr(HypertraceClasses) all = g_new0(HypertraceClasses, 1);
+    uint32_t n = ht_class_table_count(classes), id;
+    HypertraceClassList **tail = &all->classes;
+
+    for (id = 1; id <= n; id++) {
+        HypertraceClass *c = g_new0(HypertraceClass, 1);
+
+        c->id = id;
+        c->name = g_strdup(ht_class_table_get(classes, id)->name);
+        c->on = !on || (id <= count && on[id]);
+        QAPI_LIST_APPEND(tail, c);
+    }
+    visit_type_HypertraceClasses(v, name, &all, errp);
+}
+
+void ht_classes_get(Object *obj, Visitor *v, const char *name, void *opaque,
+                    Error **errp)
+{
+    HypertraceDevice *dev = opaque;
+    const HtEnable *e = &dev->enable;
+
+    if (dev->trace) {
+        ht_classes_visit(v, name, dev->trace->classes, e->on, e->count, errp);
+    } else {
+        error_setg(errp, "the device is not realized");
+    }
+}

@@ -23,6 +23,25 @@ extern const PropertyInfo ht_prop_events;
 HypertraceBackendStatsList *ht_sinks_qapi_stats(HtSinks *k);
 
 /**
+ * ht_classes_visit: what a trace has, and what of it is on
+ * @v: the visitor of a property's getter
+ * @name: of the property
+ * @classes: of the trace
+ * @on: by id, for ids up to @count; NULL: all are
+ * @count: classes that are decided
+ * @errp: set by the visitor
+ *
+ * Context: any
+ */
+void ht_classes_visit(Visitor *v, const char *name,
+                      const HtClassTable *classes, const bool *on,
+                      uint32_t count, Error **errp);
+
+/* ht_classes_get: getter of the "classes" property.  Context: BQL */
+void ht_classes_get(Object *obj, Visitor *v, const char *name, void *opaque,
+                    Error **errp);
+
+/**
  * ht_stats_get: getter of the "stats" property
  *
  * A struct with the device's counters and a list of its streams'.

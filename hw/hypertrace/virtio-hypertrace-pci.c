@@ -114,6 +114,11 @@ static void hypertrace_pci_init(Object *obj)
                         NULL, &pci->vdev);
     object_property_set_description(obj, "stats",
                                     "counters of the device and its streams");
+    object_property_add(obj, "classes", "HypertraceClasses", ht_classes_get,
+                        NULL, NULL, &pci->vdev);
+    object_property_set_description(obj, "classes",
+                                    "classes that guests registered, and"
+                                    " whether they are on");
 }
 
 static const VirtioPCIDeviceTypeInfo hypertrace_pci_info = {

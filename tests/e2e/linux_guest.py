@@ -3,6 +3,7 @@
 
 import json
 import os
+import subprocess
 from pathlib import Path
 
 # What the shell's "set -e" and "!" do not do together; a program that holds a
@@ -37,6 +38,28 @@ while read -r line <&3; do
     echo '{"done": 1}' >&3
 done
 """
+
+
+HYPERTRACE = Path(os.environ.get("HT_BUILD", "")) / \
+    "tools/hypertrace/hypertrace"
+
+
+class Control:
+    """The commands that talk to a QEMU; args are for its command line."""
+
+    def __init__(self, directory):
+        self.socket = directory / "qmp"
+        self.args = ["-qmp", f"unix:{self.socket},server=on,wait=off"]
+
+    def __call__(self, command, *words, status=0):
+        done = subprocess.run([HYPERTRACE, command, self.socket, *words],
+                              capture_output=True, text=True)
+        assert done.returncode == status, done
+        return done.stdout if status == 0 else done.stderr
+
+    def json(self, command, *words):
+        return [json.loads(line)
+                for line in self(command, "--json", *words).splitlines()]
 
 
 def events_module():

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The host switches a running guest's events on and off."""
+"""The host switches a running guest's events on and off, by LTTng and by the
+commands list, enable and disable."""
 
+import re
 import sys
 import time
 from pathlib import Path
@@ -12,7 +14,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts"))
 bt2 = pytest.importorskip("bt2")
 
 from htvm import VM, Failure  # noqa: E402
-from linux_guest import assert_sound, events_module, stats  # noqa: E402
+from linux_guest import Control, assert_sound, events_module, stats  # noqa: E402
 
 CHANNELS = ["hypercall", "shm", "virtio"]
 
@@ -69,9 +71,32 @@ class Guest:
     def program(self, state):
         self.vm.out.expect(f"^{state} ", 240)
 
-    def events_property(self, patterns):
-        self.vm.qmp.command("qom-set", path="/machine/peripheral/ht0",
-                            property="events", value=patterns)
+    def events_property(self):
+        return self.vm.qmp.command("qom-get", path="/machine/peripheral/ht0",
+                                   property="events")
+
+
+def check_control(control, channel):
+    """What the commands say, and what they refuse"""
+    one, = control.json("status")
+    assert one["id"] == "ht0" and one["channel"] == channel, one
+    assert one["stats"]["events"] and not one["stats"]["errors"], one
+    text = control("status")
+    assert f"ht0: device, channel={channel} mode=discard events=*," in text
+    assert re.search(r"^  stream 0: [1-9]\d* events, \d+ lost, 0 dropped, "
+                     r"0 errors$", text, re.M), text
+    assert re.search(r"^  backend \S+: [1-9]\d* events, ", text, re.M), text
+    classes = {c["class"]: c for c in control.json("list")}
+    assert classes["tracetest.tick"]["on"], classes
+    assert not classes["sched_switch"]["on"], classes
+    assert control("enable", "a b", status=1).startswith(
+        "hypertrace enable: QEMU: events: ")
+    assert "give one" in control("enable", "a,b", status=2)
+    assert "there is no hypertrace device 'vm0'" in control(
+        "enable", "--device=vm0", "*", status=1)
+    assert "hypertrace-ftrace" in control("snapshot", status=1)
+    control("disable", "*")
+    control("enable", "*")
 
 
 def recorded(trace):
@@ -85,9 +110,10 @@ def test_lttng_switches(channel, session, tmp_path):
     """lttng enable-event and disable-event, for an event of a program and one
     of the kernel; the property `events` has the last word."""
     s = session(events=())
+    control = Control(tmp_path)
     with VM(devices=[{"channel": channel, "backend": "lttng",
                       "packets": 64}], job=JOB, files=events_module(),
-            workdir=tmp_path / "vm") as vm:
+            args=control.args, workdir=tmp_path / "vm") as vm:
         guest = Guest(vm)
         guest.program("off")
         s.wait_listed("ht0:tracetest.tick")
@@ -97,7 +123,10 @@ def test_lttng_switches(channel, session, tmp_path):
         s.enable("ht0:tracetest.*")
         guest.program("on")
         guest.wait_events()
-        guest.events_property("!tracetest.*")
+        assert "on   ht0:tracetest.tick\n" in control("list")
+        control("disable", "tracetest.*")
+        assert guest.events_property() == "*,!tracetest.*"
+        assert "off  ht0:tracetest.tick\n" in control("list")
         guest.program("off")
         guest.wait_silence()
 
@@ -107,9 +136,12 @@ def test_lttng_switches(channel, session, tmp_path):
                 "--channel=main", "ht0:sched_switch")
         guest.wait_silence()
 
-        guest.events_property("*")
+        control("enable", "tracetest.*")
+        assert guest.events_property() == "*,tracetest.*"
         guest.program("on")
         guest.wait_events()
+        check_control(control, channel)
+        assert guest.events_property() == "*"
         s.stop()
         guest.program("off")
         guest.wait_silence()

@@ -22,13 +22,11 @@ import pytest
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts"))
 
 from htvm import VM  # noqa: E402
-from linux_guest import RING_LOOP  # noqa: E402
+from linux_guest import HYPERTRACE, RING_LOOP, Control  # noqa: E402
 
 bt2 = pytest.importorskip("bt2")
 import ctf_events  # noqa: E402
 
-HYPERTRACE = Path(os.environ.get("HT_BUILD", "")) / \
-    "tools/hypertrace/hypertrace"
 WORDS = ("reserve_mem=8M:2M:ht trace_instance=boot_map@ht,"
          "sched:sched_switch,sched:sched_waking,irq:softirq_entry,task")
 TIMEOUT = 300
@@ -98,9 +96,11 @@ def unpack(module, tmp_path):
 
 def flight(vm, trigger):
     """The recording that is made now, and the page about it"""
-    e = vm.qmp.wait_event("HYPERTRACE_SNAPSHOT", TIMEOUT)
-    snapshot = e["data"]["snapshot"]
-    assert snapshot["trigger"] == trigger and "error" not in snapshot, snapshot
+    snapshot = {}
+    while snapshot.get("trigger") != trigger:
+        e = vm.qmp.wait_event("HYPERTRACE_SNAPSHOT", TIMEOUT)
+        snapshot = e["data"]["snapshot"]
+    assert "error" not in snapshot, snapshot
     page = subprocess.run([HYPERTRACE, "last", "--json", "--log=200",
                            snapshot["directory"]], check=True,
                           capture_output=True, text=True).stdout
@@ -126,12 +126,13 @@ def formats(tmp_path_factory):
 
 def test_two_boots(tmp_path, session, formats):
     s = session(events=["vm0:sched_*", "vm0:print"], blocking=True)
+    control = Control(tmp_path)
     vm = VM(job=RING_LOOP, module=False, memory=256, kernel_args=WORDS, args=[
         "-object", f"hypertrace-backend-ctf,id=c,dir={tmp_path}/ctf",
         "-object", "hypertrace-backend-lttng,id=l",
         "-object", "hypertrace-ftrace,id=vm0,backend=c:l,"
         f"formats={formats},flight={tmp_path}/flights",
-        "-device", "pvpanic"],
+        "-device", "pvpanic", *control.args],
         files={m: unpack(m, tmp_path)
                for m in ("pvpanic.ko", "pvpanic-mmio.ko")})
     guest, between, flights = [], [], []
@@ -153,6 +154,7 @@ def test_two_boots(tmp_path, session, formats):
             if boot == 0:
                 vm.qmp.command("system_reset")
                 flights.append(flight(vm, "reset"))
+        check_control(control, last_of=guest)
         run(vm, "insmod /ht/pvpanic.ko; insmod /ht/pvpanic-mmio.ko; "
             "echo 1 >$T/events/printk/enable; echo 1 >$T/tracing_on")
         vm.say("echo c >/proc/sysrq-trigger")
@@ -194,10 +196,29 @@ def check_guest(trace, guest, last):
         assert st.ns == sorted(st.ns)
 
 
+def check_control(control, last_of):
+    """Of a guest that writes nothing now"""
+    one, = control.json("status")
+    assert one["id"] == "vm0" and one["stats"]["boots"] == 2, one
+    text = control("status")
+    assert "vm0: ring of the guest's kernel\n" in text
+    assert re.search(r"^  ring at 0x[0-9a-f]+, \d+ KiB, 2 CPUs, Linux 6.12: "
+                     r"\d+ events, 0 gaps, about 0 lost; dates ", text,
+                     re.M), text
+    classes = {c["class"]: c["on"] for c in control.json("list")}
+    assert classes["print"] and classes["sched_switch"], classes
+    one, = control.json("snapshot")
+    events = sum(len(events) for events in last_of[-1].values())
+    assert one["events"] == events
+    text = control("snapshot")
+    assert f"  {events} events\n" in text and " CPU   silent at end" in text
+    assert "disable: " in control("disable", "*", status=1)
+
+
 def check_flights(flights, last):
     """All of each boot, as nothing was overwritten, and how it ended"""
     assert sum(s["events"] for s, page in flights) == last["events"]
-    assert last["recordings"] == 2 and last["skipped-recordings"] == 0, last
+    assert last["recordings"] == 4 and last["skipped-recordings"] == 0, last
     for snapshot, page in flights:
         assert page["events"] == snapshot["events"], page
         assert page["boots"] == 1 and not page["gaps"], page

@@ -38,15 +38,20 @@ int ht_usage_error(const char *format, ...) G_GNUC_PRINTF(1, 2);
 /* The commands; each has a page of its own, hypertrace-NAME(1) */
 int ht_boot(int argc, char **argv);
 int ht_callgraph(int argc, char **argv);
+int ht_disable(int argc, char **argv);
+int ht_enable(int argc, char **argv);
 int ht_export(int argc, char **argv);
 int ht_flame(int argc, char **argv);
 int ht_formats(int argc, char **argv);
 int ht_last(int argc, char **argv);
 int ht_latency(int argc, char **argv);
+int ht_list(int argc, char **argv);
 int ht_log(int argc, char **argv);
 int ht_record(int argc, char **argv);
 int ht_recover(int argc, char **argv);
 int ht_report(int argc, char **argv);
+int ht_snapshot(int argc, char **argv);
+int ht_status(int argc, char **argv);
 int ht_top(int argc, char **argv);
 
 #endif

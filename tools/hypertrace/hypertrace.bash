@@ -59,7 +59,7 @@ _hypertrace() {
         return
         ;;
     --from|--to|--event|--cpu|--task|--boot|--rows|-n|--slowest|--key|-k|\
-    --worst|--log|--function|--depth|-d|--events|-e|--size|-s|--pid|-p|--poll-us|\
+    --worst|--log|--device|--function|--depth|-d|--events|-e|--size|-s|--pid|-p|--poll-us|\
     --max-size)
         return
         ;;
@@ -73,7 +73,7 @@ _hypertrace() {
     *)
         local what=-d
         case ${COMP_WORDS[1]} in
-        formats|recover) what=-f ;;
+        formats|recover|status|list|enable|disable|snapshot) what=-f ;;
         esac
         compopt -o filenames
         mapfile -t COMPREPLY < <(compgen "$what" -- "$cur")

@@ -25,6 +25,11 @@ static const HtCommand commands[] = {
     { "flame", ht_flame, "show where time went, as stacks of names" },
     { "latency", ht_latency, "say how long it is from one event to another" },
     { "export", ht_export, "write it for trace-cmd, Perfetto, babeltrace2" },
+    { "status", ht_status, "show what hypertrace does in a QEMU that runs" },
+    { "list", ht_list, "list its classes of events, and which are on" },
+    { "enable", ht_enable, "let the guest emit some of them" },
+    { "disable", ht_disable, "have the guest emit none of them" },
+    { "snapshot", ht_snapshot, "record what is in the guest's ring by now" },
     { "formats", ht_formats, "print a kernel's event formats, for QEMU" },
     { }
 };

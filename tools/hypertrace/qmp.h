@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * hypertrace: talk to a QEMU that runs
+ */
+#ifndef HYPERTRACE_TOOL_QMP_H
+#define HYPERTRACE_TOOL_QMP_H
+
+#include <glib.h>
+#include <json-glib/json-glib.h>
+#include <stdbool.h>
+
+typedef struct HtQmp HtQmp;
+
+/**
+ * HtQmpObject: something of hypertrace in a QEMU
+ * @path: QOM path
+ * @id: what the user called it
+ * @ring: an object hypertrace-ftrace, else a device
+ */
+typedef struct HtQmpObject {
+    char *path;
+    char *id;
+    bool ring;
+} HtQmpObject;
+
+/**
+ * ht_qmp_open: connect
+ * @address: a socket's path, or HOST:PORT
+ * @error: set on failure
+ *
+ * Not to be waited for longer than 10 s.
+ */
+HtQmp *ht_qmp_open(const char *address, GError **error);
+
+/**
+ * ht_qmp_free: disconnect
+ * @q: the connection or NULL
+ */
+void ht_qmp_free(HtQmp *q);
+
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(HtQmp, ht_qmp_free)
+
+/**
+ * ht_qmp_command: execute a command
+ * @q: the connection
+ * @error: set on failure, also to what QEMU says
+ * @name: of the command
+ * @...: pairs of a string argument's name and value, then NULL
+ *
+ * Returns: what it returns, to be freed
+ */
+JsonNode *ht_qmp_command(HtQmp *q, GError **error, const char *name, ...)
+    G_GNUC_NULL_TERMINATED;
+
+/**
+ * ht_qmp_get: read a property
+ * @q: the connection
+ * @o: whose
+ * @property: its name
+ * @error: set on failure
+ *
+ * Returns: the value, to be freed
+ */
+JsonNode *ht_qmp_get(HtQmp *q, const HtQmpObject *o, const char *property,
+                     GError **error);
+
+/**
+ * ht_qmp_find: what there is
+ * @q: the connection
+ * @id: only this one; NULL: all
+ * @rings: also objects hypertrace-ftrace
+ * @devices: also devices
+ * @error: set on failure, and if there is nothing
+ *
+ * Returns: an array of HtQmpObject
+ */
+GPtrArray *ht_qmp_find(HtQmp *q, const char *id, bool rings, bool devices,
+                       GError **error);
+
+#endif /* HYPERTRACE_TOOL_QMP_H */

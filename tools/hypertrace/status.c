@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * hypertrace status: what the devices and objects of a QEMU do
+ */
+#include <inttypes.h>
+
+#include "command.h"
+#include "control.h"
+#include "escape.h"
+#include "number.h"
+
+static uint64_t number(JsonObject *s, const char *name)
+{
+    return json_object_get_int_member_with_default(s, name, 0);
+}
+
+static const char *text(JsonObject *s, const char *name)
+{
+    return json_object_get_string_member_with_default(s, name, "");
+}
+
+static bool truth(JsonObject *s, const char *name)
+{
+    return json_object_get_boolean_member_with_default(s, name, false);
+}
+
+/* An array of objects; NULL: it is not there */
+static JsonArray *array(JsonObject *s, const char *name)
+{
+    JsonNode *n = json_object_get_member(s, name);
+
+    return n && JSON_NODE_HOLDS_ARRAY(n) ? json_node_get_array(n) : NULL;
+}
+
+static guint length(JsonArray *a)
+{
+    return a ? json_array_get_length(a) : 0;
+}
+
+static void put_text(HtOutput *o, const char *s)
+{
+    ht_escape_str(o->text, HT_ESCAPE_TERMINAL, s);
+}
+
+/* More than all time stands for "not known". */
+static void put_bound(HtOutput *o, JsonObject *s)
+{
+    int64_t ns = number(s, "clock-bound-ns");
+
+    if (ns < 0 || ns == INT64_MAX) {
+        g_string_append(o->text, "dates not known yet");
+        return;
+    }
+    g_string_append(o->text, "dates within ");
+    ht_number_duration(o->text, ns, 0);
+}
+
+static void put_backends(HtOutput *o, JsonObject *s)
+{
+    JsonArray *list = array(s, "backends");
+    guint i;
+
+    for (i = 0; i < length(list); i++) {
+        JsonObject *b = json_array_get_object_element(list, i);
+
+        g_string_append(o->text, "  backend ");
+        put_text(o, text(b, "backend"));
+        g_string_append_printf(o->text, ": %" PRIu64 " events, %" PRIu64
+                               " discarded, ", number(b, "events"),
+                               number(b, "discarded"));
+        if (truth(b, "idle")) {
+            g_string_append(o->text, "idle\n");
+        } else {
+            g_string_append_printf(o->text, "%" PRIu64 " bytes queued\n",
+                                   number(b, "queued"));
+        }
+    }
+}
+
+static void put_counters(HtOutput *o, JsonObject *s)
+{
+    g_string_append_printf(o->text, "%" PRIu64 " events, %" PRIu64 " lost, %"
+                           PRIu64 " dropped, %" PRIu64 " errors",
+                           number(s, "events"), number(s, "lost"),
+                           number(s, "dropped"), number(s, "errors"));
+}
+
+static void put_streams(HtOutput *o, JsonObject *s)
+{
+    JsonArray *list = array(s, "streams");
+    guint i;
+
+    for (i = 0; i < length(list); i++) {
+        JsonObject *st = json_array_get_object_element(list, i);
+
+        if (!truth(st, "open")) {
+            continue;
+        }
+        g_string_append_printf(o->text, "  stream %" PRIu64 ": ",
+                               number(st, "stream"));
+        put_counters(o, st);
+        g_string_append(o->text, truth(st, "stopped") ?
+                        "; stopped by a fault\n" : "\n");
+    }
+}
+
+static void put_device(HtOutput *o, JsonObject *all, JsonObject *s)
+{
+    g_string_append(o->text, ": device, channel=");
+    put_text(o, text(all, "channel"));
+    g_string_append(o->text, " mode=");
+    put_text(o, text(all, "mode"));
+    g_string_append(o->text, " events=");
+    put_text(o, text(all, "events"));
+    g_string_append(o->text, "\n  ");
+    put_counters(o, s);
+    g_string_append(o->text, "; ");
+    put_bound(o, s);
+    g_string_append_c(o->text, '\n');
+    put_streams(o, s);
+}
+
+static void put_ring(HtOutput *o, JsonObject *r)
+{
+    g_string_append_printf(o->text, "  ring at 0x%" PRIx64 ", %" PRIu64
+                           " KiB, %" PRIu64 " CPUs, Linux %s%s: %" PRIu64
+                           " events, %" PRIu64 " gaps, about %" PRIu64
+                           " lost; ", number(r, "address"),
+                           number(r, "size") / 1024, number(r, "cpus"),
+                           text(r, "layout"), truth(r, "changes") ? "" :
+                           ", does not change", number(r, "events"),
+                           number(r, "gaps"), number(r, "lost"));
+    put_bound(o, r);
+    g_string_append_c(o->text, '\n');
+}
+
+static void put_object(HtOutput *o, JsonObject *all, JsonObject *s)
+{
+    JsonArray *rings = array(s, "rings");
+    const char *flight = text(all, "flight");
+    guint i;
+
+    g_string_append_printf(o->text, ": ring of the guest's kernel\n  %" PRIu64
+                           " events delivered, %" PRIu64 " without a format;"
+                           " %" PRIu64 " boots, %" PRIu64 " resets\n",
+                           number(s, "events"), number(s, "no-format"),
+                           number(s, "boots"), number(s, "resets"));
+    if (*flight) {
+        g_string_append_printf(o->text, "  %" PRIu64 " recordings, %" PRIu64
+                               " too many, in ", number(s, "recordings"),
+                               number(s, "skipped-recordings"));
+        put_text(o, flight);
+        g_string_append_c(o->text, '\n');
+    }
+    for (i = 0; i < length(rings); i++) {
+        put_ring(o, json_array_get_object_element(rings, i));
+    }
+    if (!length(rings)) {
+        g_string_append(o->text, "  no ring was found\n");
+    }
+}
+
+/* The object's properties of that many, with the statistics */
+static JsonNode *read_all(HtControl *c, const HtQmpObject *of, GError **error)
+{
+    static const char * const device[] = { "channel", "mode", "events",
+                                           "stats", NULL };
+    static const char * const ring[] = { "flight", "stats", NULL };
+    g_autoptr(JsonNode) node = json_node_new(JSON_NODE_OBJECT);
+    JsonObject *all = json_object_new();
+    unsigned i;
+
+    json_node_take_object(node, all);
+    json_object_set_string_member(all, "id", of->id);
+    json_object_set_string_member(all, "type", of->ring ?
+                                  "hypertrace-ftrace" : "hypertrace");
+    for (i = 0; (of->ring ? ring : device)[i]; i++) {
+        const char *name = (of->ring ? ring : device)[i];
+        JsonNode *value = ht_qmp_get(c->qmp, of, name, error);
+
+        if (!value) {
+            return NULL;
+        }
+        json_object_set_member(all, name, value);
+    }
+    return g_steal_pointer(&node);
+}
+
+static bool put(HtControl *c, HtOutput *o, const HtQmpObject *of,
+                GError **error)
+{
+    g_autoptr(JsonNode) node = read_all(c, of, error);
+    g_autofree char *line = NULL;
+    JsonObject *all, *s;
+
+    if (!node) {
+        return false;
+    }
+    if (c->json) {
+        line = json_to_string(node, false);
+        g_string_append_printf(o->text, "%s\n", line);
+        return true;
+    }
+    all = json_node_get_object(node);
+    if (!JSON_NODE_HOLDS_OBJECT(json_object_get_member(all, "stats"))) {
+        g_set_error(error, G_IO_ERROR, G_IO_ERROR_INVALID_DATA,
+                    "%s: its statistics are none", of->id);
+        return false;
+    }
+    s = json_object_get_object_member(all, "stats");
+    put_text(o, of->id);
+    if (of->ring) {
+        put_object(o, all, s);
+    } else {
+        put_device(o, all, s);
+    }
+    put_backends(o, s);
+    return true;
+}
+
+int ht_status(int argc, char **argv)
+{
+    HtControl c = { 0 };
+    GError *error = NULL;
+    HtOutput o;
+    int status;
+    guint i;
+
+    if (ht_control_open(&c, argc, argv, "status", HT_CONTROL_DEVICES |
+                        HT_CONTROL_RINGS | HT_CONTROL_JSON, 0, "QMP",
+                        "Show what the hypertrace devices of a QEMU, and its"
+                        " objects hypertrace-ftrace,\ndo.", &status)) {
+        ht_output_stdout(&o);
+        for (i = 0; i < c.objects->len &&
+             put(&c, &o, c.objects->pdata[i], &error); i++) {
+        }
+        status = ht_control_finish(&o, error);
+    }
+    ht_control_close(&c);
+    return status;
+}
