@@ -44,9 +44,11 @@ static void put_summary(HtOutput *o, const HtLast *l)
     GString *out = o->text;
     const char *end = ht_model_info(l->m, "recording", "end");
 
-    g_string_append(out, "The end of Linux ");
-    ht_escape_str(out, HT_ESCAPE_TERMINAL,
-                  ht_model_info(l->m, "guest", "release"));
+    const char *release = ht_model_info(l->m, "guest", "release");
+
+    g_string_append(out, *release ? "The end of Linux " :
+                    "The end of the guest");
+    ht_escape_str(out, HT_ESCAPE_TERMINAL, release);
     g_string_append(out, " at ");
     ht_number_seconds(out, l->end, 0);
     g_string_append_printf(out, " s, after %" PRIu64 " events", l->events);

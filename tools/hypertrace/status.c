@@ -223,6 +223,7 @@ int ht_status(int argc, char **argv)
     HtControl c = { 0 };
     GError *error = NULL;
     HtOutput o;
+    bool ok = true;
     int status;
     guint i;
 
@@ -231,8 +232,8 @@ int ht_status(int argc, char **argv)
                         "Show what the hypertrace devices of a QEMU, and its"
                         " objects hypertrace-ftrace,\ndo.", &status)) {
         ht_output_stdout(&o);
-        for (i = 0; i < c.objects->len &&
-             put(&c, &o, c.objects->pdata[i], &error); i++) {
+        for (i = 0; i < c.objects->len && ok; i++) {
+            ok = put(&c, &o, c.objects->pdata[i], &error);
         }
         status = ht_control_finish(&o, error);
     }
