@@ -11,6 +11,8 @@
 #include "ftrace-cpu.h"
 
 #define TRIES 4
+/* About as many looks */
+#define HOLD_TIMES 256
 
 bool ht_ft_cpu_load(const HtFtCpu *c, uint64_t offset, uint64_t *value)
 {
@@ -54,19 +56,27 @@ static uint32_t within_page(const HtFtCpu *c, uint64_t size)
 }
 
 /*
- * A kernel that refuses the ring of the boot before begins on a page whose
- * count and records are the old ones, but for the time stamp and what it is
- * writing at the begin, until it has committed.
+ * A kernel that takes over the ring of the boot before begins anew on the page
+ * where that was.  Until it commits for the first time, the count is the old
+ * one, and so is what lies behind the record that it writes.  If the count does
+ * not change for long, it is the new one of a guest that hangs.
  */
-static bool is_of_boot_before(const HtFtCpu *c, const HtFtWant *want,
-                              const HtFtFetched *got, const uint8_t *data)
+static bool is_of_boot_before(HtFtCpu *c, const HtFtWant *want,
+                              const HtFtFetched *got, uint64_t commit)
 {
-    uint32_t used = c->used[want->slot];
-
-    return want->slot == c->last && got->from == 0 &&
-           got->stamp < c->page[want->slot] && got->to >= used &&
-           used >= sizeof(c->tail) &&
-           !memcmp(data + used - sizeof(c->tail), c->tail, sizeof(c->tail));
+    if (!want->writers || want->resume || !c->looked ||
+        !(c->moved || got->stamp < c->newest_ns) ||
+        (want->slot == c->last && commit < c->used[want->slot])) {
+        return false;
+    }
+    if (c->held != want->slot || c->held_stamp != got->stamp) {
+        c->held = want->slot;
+        c->held_stamp = got->stamp;
+        c->held_commit = commit;
+        c->held_times = 0;
+    }
+    c->holds = c->held_commit == commit && c->held_times++ < HOLD_TIMES;
+    return c->holds;
 }
 
 /* One attempt; HT_FT_RETRY if the guest came in between */
@@ -84,6 +94,9 @@ static HtFtCopy fetch(HtFtCpu *c, HtFtLook *look, const HtFtWant *want,
     if ((want->resume && stamp != c->page[want->slot]) ||
         (want->stamp && stamp != want->stamp)) {
         return HT_FT_OTHER;
+    }
+    if (want->resume && c->spoiled) {
+        return HT_FT_SAME;
     }
     size = committed(c, want, commit);
     *got = (HtFtFetched) {
@@ -110,6 +123,9 @@ static HtFtCopy fetch(HtFtCpu *c, HtFtLook *look, const HtFtWant *want,
     if (got->to <= from) {
         return HT_FT_SAME;
     }
+    if (is_of_boot_before(c, want, got, commit)) {
+        return HT_FT_HELD;
+    }
     if (ht_ft_mem_read(c->mem, page + HT_FT_PAGE_HEADER + from, look->page,
                        got->to - from)) {
         return HT_FT_ERROR;
@@ -121,8 +137,7 @@ static HtFtCopy fetch(HtFtCpu *c, HtFtLook *look, const HtFtWant *want,
         !ht_ft_cpu_load(c, page, &stamp2)) {
         return HT_FT_ERROR;
     }
-    if (stamp2 != stamp || committed(c, want, commit2) < size ||
-        is_of_boot_before(c, want, got, look->page)) {
+    if (stamp2 != stamp || committed(c, want, commit2) < size) {
         return HT_FT_RETRY;
     }
     return records_ok(look->page, got) ? HT_FT_COPIED : HT_FT_GARBAGE;
@@ -156,9 +171,9 @@ static void add_piece(HtFtCpu *c, HtFtLook *look, const HtFtFetched *got,
     t->p.size = end - begin;
     t->p.stamp = got->stamp;
     t->p.flags = t->p.from == 0 ? HT_FT_PIECE_BEGIN : 0;
-    if (c->lost) {
+    if (c->lost || c->lapped) {
         t->p.flags |= HT_FT_PIECE_LOST;
-        c->lost = false;
+        c->lost = c->lapped = false;
     }
     if (c->late && !c->stats.bytes) {
         t->p.flags |= HT_FT_PIECE_LATE;
@@ -174,7 +189,7 @@ static void add_piece(HtFtCpu *c, HtFtLook *look, const HtFtFetched *got,
 /* Make pieces of what was fetched; the page is the last one from now on. */
 static void take(HtFtCpu *c, HtFtLook *look, const HtFtFetched *got)
 {
-    uint32_t begin = 0, pos = 0, size = got->to - got->from, kept;
+    uint32_t begin = 0, pos = 0, size = got->to - got->from;
     uint64_t last = c->newest_ns, base = got->ns;
     HtFtTaken t = { .p.base_ns = base };
     HtFtRecord r;
@@ -217,21 +232,18 @@ static void take(HtFtCpu *c, HtFtLook *look, const HtFtFetched *got)
     c->ns = it.ns;
     c->page[got->slot] = got->stamp;
     c->used[got->slot] = got->to;
-    kept = sizeof(c->tail) - MIN(size, sizeof(c->tail));
-    memmove(c->tail, c->tail + sizeof(c->tail) - kept, kept);
-    memcpy(c->tail + kept, look->page + size - (sizeof(c->tail) - kept),
-           sizeof(c->tail) - kept);
+    c->spoiled = false;
     c->synced = true;
     c->changed = c->looked;
 }
 
-/* Pass what is no records; it is gone. */
+/* Pass what is no records; what follows in the page cannot be dated. */
 static void skip(HtFtCpu *c, const HtFtFetched *got)
 {
     c->lost = true;
+    c->spoiled = true;
     c->last = got->slot;
     c->pos = got->to;
-    c->ns = MAX(got->ns, c->newest_ns);
     c->page[got->slot] = got->stamp;
     c->used[got->slot] = MAX(got->to, 1);
 }

@@ -257,7 +257,7 @@ static void prepare(HtFtCpu *c)
         chosen = follow_order(c, head);
         if (!chosen) {
             c->synced = false;
-            c->lost = true;
+            c->lapped = true;
             return;
         }
     }
@@ -268,7 +268,7 @@ static void prepare(HtFtCpu *c)
         }
     } else if (changed) {
         c->synced = false;
-        c->lost = true;
+        c->lapped = true;
     }
 }
 
@@ -313,15 +313,14 @@ static bool is_full(HtFtLook *look)
 
 static void set_limit(const HtFtCpu *c, const Writer *w, HtFtWant *want)
 {
-    bool writers = want->slot == w->slot;
-
-    want->limit = writers ? w->limit : ht_ft_cpu_capacity(c);
-    want->stamp = writers ? w->stamp : 0;
+    want->writers = want->slot == w->slot;
+    want->limit = want->writers ? w->limit : ht_ft_cpu_capacity(c);
+    want->stamp = want->writers ? w->stamp : 0;
 }
 
 static Walk lose(HtFtCpu *c)
 {
-    c->lost |= c->stats.bytes != 0;
+    c->lapped |= c->stats.bytes != 0;
     c->synced = false;
     return WALK_AGAIN;
 }
@@ -366,7 +365,7 @@ static Walk advance(HtFtCpu *c, HtFtLook *look, const Writer *w)
             return WALK_ERROR;
         }
         if (!ht_ft_cpu_use(c, look, result, &got)) {
-            /* The writer's may have only just begun. */
+            /* The writer's may have only just begun, or not yet. */
             return want.slot == w->slot ? WALK_DONE : lose(c);
         }
         c->at = at;
@@ -399,14 +398,13 @@ static Walk visit(HtFtCpu *c, HtFtLook *look, const Writer *w, uint32_t slot,
     if (!witness_ok(c) || (result != HT_FT_OTHER && got.stamp != *stamp)) {
         return lose(c);
     }
-    if (result == HT_FT_SAME && c->used[slot] && c->last != slot &&
-        c->page[slot] == got.stamp) {
-        c->last = slot;
-        c->pos = c->used[slot];
-        c->ns = MAX(c->newest_ns, got.stamp);
+    /* It all lies behind the page that was taken last, or where that began. */
+    if (slot == c->last && (result == HT_FT_COPIED || result == HT_FT_SAME) &&
+        (want.resume || c->moved || *stamp < c->page[slot])) {
+        c->lapped = false;
     }
     if (ht_ft_cpu_use(c, look, result, &got) || result == HT_FT_SAME ||
-        result == HT_FT_CLEARED) {
+        result == HT_FT_CLEARED || result == HT_FT_HELD) {
         return WALK_DONE;
     }
     return lose(c);
@@ -478,6 +476,9 @@ static Walk restart(HtFtCpu *c, HtFtLook *look, Writer *w)
         return WALK_BEHIND;
     }
     c->late = has_wrapped(c, at, writer);
+    if (c->moved && !c->late) {
+        c->lapped = false;              /* it was made anew */
+    }
     slot = c->order[0];
     if (slot == w->slot || unread(c, slot, &stamp)) {
         walk = visit(c, look, w, slot, &stamp);
@@ -549,20 +550,23 @@ int ht_ft_cpu_collect(HtFtCpu *c, HtFtLook *look)
     ht_fence_acquire();
     first = ht_le64(line[0]);
     commit = ht_le64(line[2]);
+    if (first) {
+        c->moved |= c->first && c->first != first;
+        c->first = first;
+    }
     if (commit == 0) {
         c->before = begin;
         return 0;               /* the processor did not come up yet */
     }
-    c->moved |= c->first != first;
-    c->first = first;
     w = (Writer) { slot_of(c, commit), ht_ft_cpu_capacity(c), 0, true };
     if (w.slot == HT_FT_NO_SLOT) {
         /* another boot is in the midst of it */
         c->stats.retries += c->moved;
         c->stats.bad += !c->moved;
+        c->behind = true;
         return 0;
     }
-    c->behind = false;
+    c->behind = c->holds = false;
     if (c->relaxed) {
         uint32_t now = w.slot;
         bool valid = lag_writer(c, &w);
@@ -570,7 +574,7 @@ int ht_ft_cpu_collect(HtFtCpu *c, HtFtLook *look)
         begin = c->lag_begin;
         ht_ft_cpu_note(c, now);
         if (!valid) {
-            c->lost |= c->synced;
+            c->lapped |= c->synced;
             c->synced = false;
             return 0;
         }
@@ -583,7 +587,7 @@ int ht_ft_cpu_collect(HtFtCpu *c, HtFtLook *look)
     }
     c->behind = walk == WALK_BEHIND || walk == WALK_AGAIN;
     c->looked |= !c->behind;
-    if (walk == WALK_DONE && w.begun) {
+    if (walk == WALK_DONE && w.begun && !c->holds) {
         c->before = begin;
     }
     c->stats.errors += walk == WALK_ERROR;

@@ -72,11 +72,12 @@ typedef struct HtFtWitness {
  * @first: guest address of the sub-buffers, of the last look
  * @synced: @last is the page that was taken last
  * @lost: something is missing before the next piece
+ * @lapped: so it is, unless the next walk comes by the page that was taken last
  * @cut: something is missing behind the page that was taken last
  * @late: nothing was taken yet, and something is missing before it
  * @last: slot of that page
  * @pos: how much of it was taken
- * @tail: the last bytes of that
+ * @spoiled: it had what is no records: when those behind are from is not known
  * @ns: the clock there
  * @at: its place in the order; the one before the head while it is the
  *      readers' page
@@ -88,16 +89,24 @@ typedef struct HtFtWitness {
  * @new_place: likewise
  * @witness: tells whether the writer has come around
  * @behind: left something in the last look
- * @moved: the guest's address of the sub-buffers has changed, and nothing
- *         shows yet that another boot wrote to them
+ * @moved: the guest's address of the sub-buffers has changed: another boot took
+ *         them over, and nothing that it wrote was taken yet
+ * @moved_looks: in so many looks before this one
+ * @fresh: so it was before this look, and nothing was left then
+ * @held: the page whose count may be that of the boot before
+ * @held_stamp: its time stamp
+ * @held_commit: the count
+ * @held_times: that it was not taken for that
+ * @holds: it was not in this look
  * @changed: something has been taken since the first look
  * @looked: the first look was made
  * @lag_slot: @relaxed: where the look before saw the writer
  * @lag_stamp: of that page
  * @lag_size: how much of it was committed then; 0 if it was not begun
  * @lag_begin: the host's clock at the begin of that look
- * @epoch: of the last piece
- * @segment: of the last piece
+ * @epoch: of the last piece; less than the ring's: nothing was taken since that
+ *         began
+ * @segment: of the last piece, likewise
  * @newest_ns: end of the last piece that was passed on
  * @rate_events: events of the recent past
  * @rate_ns: in this time
@@ -115,11 +124,12 @@ typedef struct HtFtCpu {
     uint64_t first;
     bool synced;
     bool lost;
+    bool lapped;
     bool cut;
     bool late;
     uint32_t last;
     uint32_t pos;
-    uint8_t tail[16];
+    bool spoiled;
     uint64_t ns;
     uint32_t at;
     uint64_t *page;
@@ -131,6 +141,13 @@ typedef struct HtFtCpu {
     HtFtWitness witness;
     bool behind;
     bool moved;
+    uint32_t moved_looks;
+    bool fresh;
+    uint32_t held;
+    uint64_t held_stamp;
+    uint64_t held_commit;
+    uint32_t held_times;
+    bool holds;
     bool changed;
     bool looked;
     uint32_t lag_slot;
@@ -172,6 +189,7 @@ typedef enum HtFtCopy {
     HT_FT_CLEARED,      /* the same page, with less in it than before */
     HT_FT_OTHER,        /* another page than the one asked for */
     HT_FT_RETRY,        /* it changed all the time */
+    HT_FT_HELD,         /* another boot begins there, and may not have yet */
     HT_FT_GARBAGE,      /* no records */
     HT_FT_ERROR,        /* the memory cannot be read */
 } HtFtCopy;
@@ -183,6 +201,7 @@ typedef enum HtFtCopy {
  *          that was not taken before
  * @limit: do not take more than this of it
  * @stamp: what @limit is of: the page's time stamp, or 0 for any
+ * @writers: the writer is there
  * @cleared: it was read in the guest and marked empty: its records are still
  *           there and end where the page does
  */
@@ -191,6 +210,7 @@ typedef struct HtFtWant {
     bool resume;
     uint32_t limit;
     uint64_t stamp;
+    bool writers;
     bool cleared;
 } HtFtWant;
 

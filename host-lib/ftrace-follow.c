@@ -4,7 +4,9 @@
  *
  * A look takes what is new of each processor.  Only then is it known whether
  * the guest's clock stepped back, on whichever processor: a step is one of the
- * whole ring, and what other processors wrote is put before or behind it.
+ * whole ring, and what other processors wrote is put before or behind it.  What
+ * shows of it later on those that write for the first time since is the same
+ * step.
  */
 #include "ftrace-cpu.h"
 
@@ -30,6 +32,7 @@ struct HtFtFollow {
     uint32_t epoch;
     uint32_t segment;           /* of the clock in this epoch */
     uint64_t newest_ns;         /* in this segment, up to the last look */
+    uint64_t before_ns;         /* likewise, up to the look before that */
     uint64_t text;
     uint64_t next_text;         /* of headers made since this epoch began */
     bool alive;
@@ -114,51 +117,69 @@ static HtFtTaken *taken_at(HtFtFollow *f, guint i)
 }
 
 /*
- * A processor that had nothing left in the look before, and whose part was made
- * anew or cleared since, can have written what is far older than what others
- * had by then in another boot only.  Where its part is as it was, its vCPU did
- * not run between an event's time stamp and commit.
+ * Is a processor's first piece in this look of another boot than those before?
+ * It is if it was written after the ring had been taken over.  And a processor
+ * that had nothing left in the look before, and whose part was cleared since,
+ * can have written what is far older than what others had by then in another
+ * boot only.  Where its part is as it was, its vCPU did not run between an
+ * event's time stamp and commit.
  */
-static void find_boots(HtFtFollow *f, const bool *behind)
+static bool begins_boot(const HtFtFollow *f, const HtFtCpu *c,
+                        const HtFtPiece *p, bool behind)
 {
-    guint i;
-    uint32_t seen = UINT32_MAX;
+    return c->fresh ||
+           (p->events && !behind && p->flags & HT_FT_PIECE_LOST &&
+            f->before_ns > p->begin_ns + HT_FT_EPOCH_NS);
+}
 
-    for (i = 0; i < f->look.taken->len; i++) {
-        HtFtTaken *t = taken_at(f, i);
-
-        if (t->p.cpu != seen && t->step == HT_FT_STEP_NONE && t->p.events &&
-            !behind[t->p.cpu] &&
-            (f->cpu[t->p.cpu].moved || t->p.flags & HT_FT_PIECE_LOST) &&
-            f->newest_ns > t->p.begin_ns + HT_FT_EPOCH_NS) {
-            t->step = HT_FT_STEP_EPOCH;
-        }
-        seen = t->p.cpu;
+/*
+ * Give a piece its epoch and segment, of a ring that had @epoch and @segment
+ * before this look.
+ */
+static void number_step(HtFtCpu *c, HtFtTaken *t, uint32_t epoch,
+                        uint32_t segment, bool behind)
+{
+    /* The ring was made anew, or taken over, by another boot. */
+    if (c->moved && t->step) {
+        t->step = HT_FT_STEP_EPOCH;
     }
+    if (c->epoch < epoch && (t->step == HT_FT_STEP_EPOCH || !behind)) {
+        t->step = HT_FT_STEP_EPOCH;
+        c->epoch = epoch;
+        c->segment = segment;
+    } else if (t->step == HT_FT_STEP_EPOCH) {
+        c->epoch++;
+        c->segment = 0;
+    } else if (c->epoch == epoch && c->segment < segment &&
+               (t->step || !behind)) {
+        t->step = HT_FT_STEP_SEGMENT;
+        c->segment = segment;
+    } else if (t->step) {
+        c->segment++;
+    }
+    if (t->step == HT_FT_STEP_EPOCH) {
+        c->moved = c->fresh = false;
+    }
+    t->p.epoch = c->epoch;
+    t->p.segment = c->segment;
 }
 
 /* The highest epoch, and in it the highest segment, of what was taken */
-static void number_steps(HtFtFollow *f)
+static void number_steps(HtFtFollow *f, const bool *behind)
 {
+    uint32_t epoch = f->epoch, segment = f->segment, seen = UINT32_MAX;
     guint i;
 
     for (i = 0; i < f->look.taken->len; i++) {
         HtFtTaken *t = taken_at(f, i);
         HtFtCpu *c = &f->cpu[t->p.cpu];
 
-        /* The ring was made anew, or taken over, by another boot. */
-        if (c->moved && (t->step || t->p.flags & HT_FT_PIECE_LOST)) {
+        if (t->p.cpu != seen && !t->step &&
+            begins_boot(f, c, &t->p, behind[t->p.cpu])) {
             t->step = HT_FT_STEP_EPOCH;
         }
-        if (t->step == HT_FT_STEP_EPOCH) {
-            c->moved = false;
-            c->epoch++;
-            c->segment = 0;
-        } else if (t->step == HT_FT_STEP_SEGMENT) {
-            c->segment++;
-        }
-        t->p.epoch = c->epoch;
-        t->p.segment = c->segment;
+        seen = t->p.cpu;
+        number_step(c, t, epoch, segment, behind[t->p.cpu]);
         if (c->epoch > f->epoch) {
             f->epoch = c->epoch;
             f->segment = 0;
@@ -203,36 +224,27 @@ static void follow_steps(HtFtFollow *f)
                 p->begin_ns >= begin_ns &&
                 p->end_ns <= end_ns + HT_FT_EPOCH_NS;
         if (go_on) {
+            c->moved &= c->epoch == f->epoch;
             p->epoch = c->epoch = f->epoch;
             p->segment = c->segment = f->segment;
         }
     }
 }
 
-/* From now on whatever is written belongs to the newest epoch and segment. */
-static void end_steps(HtFtFollow *f, uint32_t epoch, uint32_t segment)
+/* The newest time of the newest epoch and segment */
+static void note_newest(HtFtFollow *f, uint32_t epoch, uint32_t segment)
 {
     guint i;
-    uint32_t n;
 
+    f->before_ns = f->newest_ns;
     if (epoch != f->epoch || segment != f->segment) {
-        f->newest_ns = 0;
+        f->newest_ns = f->before_ns = 0;
     }
     for (i = 0; i < f->look.taken->len; i++) {
         const HtFtPiece *p = &taken_at(f, i)->p;
 
         if (p->epoch == f->epoch && p->segment == f->segment && p->events) {
             f->newest_ns = MAX(f->newest_ns, p->end_ns);
-        }
-    }
-    for (n = 0; n < f->cpus; n++) {
-        HtFtCpu *c = &f->cpu[n];
-
-        if (!c->behind && (c->epoch != f->epoch || c->segment != f->segment)) {
-            c->moved &= c->epoch == f->epoch;
-            c->epoch = f->epoch;
-            c->segment = f->segment;
-            c->newest_ns = 0;
         }
     }
 }
@@ -395,6 +407,13 @@ static void grow(HtFtFollow *f)
     }
 }
 
+/* A host that does not keep the order of stores passes on a look late. */
+static void note_moved(HtFtCpu *c)
+{
+    c->moved_looks = c->moved ? c->moved_looks + 1 : 0;
+    c->fresh = !c->behind && c->moved_looks > c->relaxed;
+}
+
 int64_t ht_ft_follow_look(HtFtFollow *f)
 {
     g_autofree bool *behind = NULL;
@@ -411,6 +430,7 @@ int64_t ht_ft_follow_look(HtFtFollow *f)
         int error;
 
         behind[n] = f->cpu[n].behind;
+        note_moved(&f->cpu[n]);
         if (f->look.full) {
             f->cpu[n].behind = true;
             continue;
@@ -421,11 +441,10 @@ int64_t ht_ft_follow_look(HtFtFollow *f)
         f->alive |= f->cpu[n].changed;
     }
     if (f->look.taken->len) {
-        find_boots(f, behind);
-        number_steps(f);
+        number_steps(f, behind);
         follow_steps(f);
-        end_steps(f, epoch, segment);
     }
+    note_newest(f, epoch, segment);
     if (moved || f->epoch != epoch) {
         read_text(f, f->epoch != epoch, moved);
     }

@@ -32,24 +32,35 @@ static void put_commit(FtGuest *g, uint32_t cpu)
     fg_put(g, c->line + 16, address(g, cpu, fg_order(g, cpu, c->at)));
 }
 
-static void cpu_init(FtGuest *g, uint32_t cpu)
+static void begin_at(FtGuest *g, uint32_t cpu)
+{
+    FgCpu *c = &g->cpu[cpu];
+
+    c->at = c->head = 1;
+    c->write = c->full = c->read = 0;
+    c->begun = false;
+    memset(c->entries, 0, g->nr * sizeof(c->entries[0]));
+    put_head(g, cpu);
+    put_commit(g, cpu);
+}
+
+static void make_anew(FtGuest *g, uint32_t cpu)
 {
     FgCpu *c = &g->cpu[cpu];
     uint32_t i;
 
+    for (i = 0; i < 3; i++) {
+        fg_put(g, c->line + 8 * i, 0);
+        step(g);
+    }
     memset(g->mem + c->pages, 0, (size_t)g->nr * g->subbuf);
-    memset(c->entries, 0, g->nr * sizeof(c->entries[0]));
     for (i = 0; i < g->nr; i++) {
         fg_put32(g, c->order + 4 * i, i);
     }
-    fg_put(g, c->line, address(g, cpu, 0));
     fg_put32(g, c->line + 24, g->subbuf);
     fg_put32(g, c->line + 28, g->nr);
-    c->at = c->head = 1;
-    c->write = c->full = c->read = 0;
-    c->begun = false;
-    put_head(g, cpu);
-    put_commit(g, cpu);
+    fg_put(g, c->line, address(g, cpu, 0));
+    step(g);
 }
 
 void fg_init(FtGuest *g)
@@ -91,7 +102,8 @@ void fg_init(FtGuest *g)
             fg_put32(g, g->cpu[i].line - 20, 56);
             fg_put(g, g->cpu[i].line - 16, UINT64_C(0xffffffff81234560));
         }
-        cpu_init(g, i);
+        make_anew(g, i);
+        begin_at(g, i);
     }
 }
 
@@ -349,19 +361,52 @@ void fg_reset(FtGuest *g, uint32_t cpu)
     put_commit(g, cpu);
 }
 
-void fg_boot(FtGuest *g, uint32_t cpu, bool keep, uint64_t va)
+void fg_take_over(FtGuest *g, uint32_t cpu, FgBoot boot, uint64_t va)
 {
     FgCpu *c = &g->cpu[cpu];
 
     g->va = va;
-    if (keep) {
-        fg_put(g, c->line, address(g, cpu, 0));
-        put_head(g, cpu);
-        put_commit(g, cpu);
+    c->boot = boot;
+    if (boot == FG_ANEW) {
+        make_anew(g, cpu);
+        if (g->layout == HT_FT_LAYOUT_6_11) {
+            fg_put(g, c->line - 16, UINT64_C(0xffffffff81234560) + va);
+        }
         return;
     }
-    cpu_init(g, cpu);
-    if (g->layout == HT_FT_LAYOUT_6_11) {
-        fg_put(g, c->line - 16, UINT64_C(0xffffffff81234560) + va);
+    fg_put(g, c->line, address(g, cpu, 0));
+    step(g);
+    put_head(g, cpu);
+    step(g);
+    put_commit(g, cpu);
+    step(g);
+    /* It does not know how much of the page is used. */
+    c->write = c->full = 0;
+    c->entries[fg_order(g, cpu, c->at)] = 0;
+}
+
+void fg_up(FtGuest *g, uint32_t cpu)
+{
+    FgCpu *c = &g->cpu[cpu];
+    uint32_t i;
+
+    if (c->boot == FG_REFUSED) {
+        fg_put(g, c->line + 8, 0);
+        step(g);
+        fg_put(g, c->line + 16, 0);
+        for (i = 0; i < g->nr; i++) {
+            step(g);
+            fg_put(g, fg_page(g, cpu, fg_order(g, cpu, i)) + 8, 0);
+        }
     }
+    if (c->boot != FG_KEPT) {
+        begin_at(g, cpu);
+        step(g);
+    }
+}
+
+void fg_boot(FtGuest *g, uint32_t cpu, bool keep, uint64_t va)
+{
+    fg_take_over(g, cpu, keep ? FG_KEPT : FG_ANEW, va);
+    fg_up(g, cpu);
 }

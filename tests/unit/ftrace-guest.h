@@ -12,6 +12,13 @@
 
 #define FG_MAGIC 0x0badfeedu
 
+/* What another kernel does with a processor's part */
+typedef enum FgBoot {
+    FG_KEPT,                    /* goes on behind what is there */
+    FG_REFUSED,                 /* finds a page that is wrong: clears them */
+    FG_ANEW,                    /* finds the header wrong: makes it anew */
+} FgBoot;
+
 typedef struct FgCpu {
     uint64_t line;              /* offset of first, head, commit */
     uint64_t order;
@@ -29,6 +36,7 @@ typedef struct FgCpu {
     uint64_t seq;               /* events written */
     uint64_t overrun;
     uint64_t consumed;
+    FgBoot boot;
 } FgCpu;
 
 typedef struct FtGuest {
@@ -68,7 +76,13 @@ bool fg_check(const uint8_t *data, uint32_t size, uint64_t *seq);
 bool fg_read(FtGuest *g, uint32_t cpu);
 /* echo > trace */
 void fg_reset(FtGuest *g, uint32_t cpu);
-/* Another kernel: keeps what is there, or not */
+/*
+ * Another kernel: the one that boots does the first with each processor's part,
+ * the second when the processor comes up
+ */
+void fg_take_over(FtGuest *g, uint32_t cpu, FgBoot boot, uint64_t va);
+void fg_up(FtGuest *g, uint32_t cpu);
+/* Both */
 void fg_boot(FtGuest *g, uint32_t cpu, bool keep, uint64_t va);
 
 static inline void fg_put(FtGuest *g, uint64_t at, uint64_t v)

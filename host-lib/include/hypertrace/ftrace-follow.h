@@ -24,7 +24,10 @@
 #define HT_FT_EPOCH_NS (UINT64_C(500) * 1000 * 1000)
 
 /* Of HtFtPiece.flags */
-/* Events between the piece before and this one are missing. */
+/*
+ * Events between the piece before and this one are missing.  Not told of what a
+ * boot wrote after the look before its end: the next one writes over that.
+ */
 #define HT_FT_PIECE_LOST    1u
 /* Begins with a sub-buffer's first record */
 #define HT_FT_PIECE_BEGIN   2u
