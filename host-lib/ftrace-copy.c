@@ -201,10 +201,11 @@ static void take(HtFtCpu *c, HtFtLook *look, const HtFtFetched *got)
     }
     ht_ft_iter_init(&it, look->page, size, 0, base);
     while (ht_ft_iter_next(&it, &r) == HT_FT_EVENT) {
-        if (r.ns < last) {
-            HtFtStepBack step = last - r.ns > HT_FT_EPOCH_NS ?
+        if (c->fresh || r.ns < last) {
+            HtFtStepBack step = c->fresh || last - r.ns > HT_FT_EPOCH_NS ?
                 HT_FT_STEP_EPOCH : HT_FT_STEP_SEGMENT;
 
+            c->fresh = false;
             /* What is before it is another piece. */
             if (pos > begin) {
                 t.p.end_ns = last;

@@ -398,9 +398,11 @@ static Walk visit(HtFtCpu *c, HtFtLook *look, const Writer *w, uint32_t slot,
     if (!witness_ok(c) || (result != HT_FT_OTHER && got.stamp != *stamp)) {
         return lose(c);
     }
-    /* It all lies behind the page that was taken last, or where that began. */
+    /* All lies behind the page taken last, or a boot that began anew there. */
     if (slot == c->last && (result == HT_FT_COPIED || result == HT_FT_SAME) &&
-        (want.resume || c->moved || *stamp < c->page[slot])) {
+        (want.resume || *stamp < c->page[slot] ||
+         (c->moved && c->witness.slot != slot))) {
+        c->fresh |= c->moved && !want.resume;
         c->lapped = false;
     }
     if (ht_ft_cpu_use(c, look, result, &got) || result == HT_FT_SAME ||
@@ -476,8 +478,9 @@ static Walk restart(HtFtCpu *c, HtFtLook *look, Writer *w)
         return WALK_BEHIND;
     }
     c->late = has_wrapped(c, at, writer);
-    if (c->moved && !c->late) {
-        c->lapped = false;              /* it was made anew */
+    if (c->moved && c->lapped && !c->late) {
+        c->fresh = true;                /* it was made anew */
+        c->lapped = false;
     }
     slot = c->order[0];
     if (slot == w->slot || unread(c, slot, &stamp)) {

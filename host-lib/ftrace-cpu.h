@@ -92,7 +92,7 @@ typedef struct HtFtWitness {
  * @moved: the guest's address of the sub-buffers has changed: another boot took
  *         them over, and nothing that it wrote was taken yet
  * @moved_looks: in so many looks before this one
- * @fresh: so it was before this look, and nothing was left then
+ * @fresh: nothing is left of what was written before that
  * @held: the page whose count may be that of the boot before
  * @held_stamp: its time stamp
  * @held_commit: the count

@@ -118,18 +118,15 @@ static HtFtTaken *taken_at(HtFtFollow *f, guint i)
 
 /*
  * Is a processor's first piece in this look of another boot than those before?
- * It is if it was written after the ring had been taken over.  And a processor
- * that had nothing left in the look before, and whose part was cleared since,
- * can have written what is far older than what others had by then in another
- * boot only.  Where its part is as it was, its vCPU did not run between an
- * event's time stamp and commit.
+ * A processor that had nothing left in the look before, and whose part was
+ * cleared since, can have written what is far older than what others had by
+ * then in another boot only.  Where its part is as it was, its vCPU did not run
+ * between an event's time stamp and commit.
  */
-static bool begins_boot(const HtFtFollow *f, const HtFtCpu *c,
-                        const HtFtPiece *p, bool behind)
+static bool begins_boot(const HtFtFollow *f, const HtFtPiece *p, bool behind)
 {
-    return c->fresh ||
-           (p->events && !behind && p->flags & HT_FT_PIECE_LOST &&
-            f->before_ns > p->begin_ns + HT_FT_EPOCH_NS);
+    return p->events && !behind && p->flags & HT_FT_PIECE_LOST &&
+           f->before_ns > p->begin_ns + HT_FT_EPOCH_NS;
 }
 
 /*
@@ -158,7 +155,7 @@ static void number_step(HtFtCpu *c, HtFtTaken *t, uint32_t epoch,
         c->segment++;
     }
     if (t->step == HT_FT_STEP_EPOCH) {
-        c->moved = c->fresh = false;
+        c->moved = false;
     }
     t->p.epoch = c->epoch;
     t->p.segment = c->segment;
@@ -175,7 +172,7 @@ static void number_steps(HtFtFollow *f, const bool *behind)
         HtFtCpu *c = &f->cpu[t->p.cpu];
 
         if (t->p.cpu != seen && !t->step &&
-            begins_boot(f, c, &t->p, behind[t->p.cpu])) {
+            begins_boot(f, &t->p, behind[t->p.cpu])) {
             t->step = HT_FT_STEP_EPOCH;
         }
         seen = t->p.cpu;

@@ -246,7 +246,9 @@ int main(int argc, char **argv)
     fflush(stdout);
     getrusage(RUSAGE_SELF, &before);
     do {
-        if (ht_ft_follow_look(w.f) < 0) {
+        /* while a guest boots, other things may be there */
+        if (ht_ft_ring_is_there(&s->mem, ht_ft_follow_ring(w.f)) &&
+            ht_ft_follow_look(w.f) < 0) {
             break;                      /* the process has ended */
         }
         if (w.w) {
