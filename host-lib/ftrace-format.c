@@ -521,17 +521,6 @@ const HtFtField *ht_ft_event_field(const HtFtEvent *e, const char *name)
     return NULL;
 }
 
-static uint64_t load(const uint8_t *p, unsigned size, bool is_signed)
-{
-    uint64_t v = 0;
-    unsigned shift = 64 - 8 * size;
-
-    memcpy(&v, p, size);
-    v = GUINT64_FROM_LE(v);
-    /* both shifts: the upper half becomes copies of the sign */
-    return is_signed ? (uint64_t)((int64_t)(v << shift) >> shift) : v;
-}
-
 uint64_t ht_ft_field_uint(const HtFtField *field, const uint8_t *data,
                           size_t size)
 {
@@ -539,7 +528,7 @@ uint64_t ht_ft_field_uint(const HtFtField *field, const uint8_t *data,
         size - field->offset < field->size) {
         return 0;
     }
-    return load(data + field->offset, field->size, field->is_signed);
+    return ht_get_le(data + field->offset, field->size, field->is_signed);
 }
 
 const uint8_t *ht_ft_field_bytes(const HtFtField *field, const uint8_t *data,
@@ -554,7 +543,7 @@ const uint8_t *ht_ft_field_bytes(const HtFtField *field, const uint8_t *data,
         if (size < offset || size - offset < 4) {
             return NULL;
         }
-        where = load(data + offset, 4, false);
+        where = ht_get_le32(data + offset);
         offset = (where & 0xffff) + (field->relative ? offset + 4 : 0);
         bytes = where >> 16;
     } else if (!bytes) {

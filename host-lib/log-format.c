@@ -7,25 +7,11 @@
 
 #define NS_PER_SECOND UINT64_C(1000000000)
 
-static uint64_t load(const uint8_t *p, unsigned size)
-{
-    switch (size) {
-    case 1:
-        return *p;
-    case 2:
-        return ht_get_le16(p);
-    case 4:
-        return (uint32_t)ht_get_le32(p);
-    default:
-        return ht_get_le64(p);
-    }
-}
-
 static const uint8_t *put_scalar(FILE *f, unsigned kind, bool hex,
                                  const uint8_t *p)
 {
     unsigned size = ht_kind_size(kind);
-    uint64_t v = load(p, size);
+    uint64_t v = ht_get_le(p, size, ht_kind_signed(kind) && !hex);
     uint32_t bits = v;
     float f32;
     double f64;
@@ -39,8 +25,7 @@ static const uint8_t *put_scalar(FILE *f, unsigned kind, bool hex,
     } else if (hex) {
         fprintf(f, "0x%" PRIx64, v);
     } else if (ht_kind_signed(kind)) {
-        fprintf(f, "%" PRId64,
-                (int64_t)(v << (64 - 8 * size)) >> (64 - 8 * size));
+        fprintf(f, "%" PRId64, (int64_t)v);
     } else {
         fprintf(f, "%" PRIu64, v);
     }

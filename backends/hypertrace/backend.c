@@ -51,6 +51,16 @@ void hypertrace_backend_detach(HypertraceBackend *b, void *session)
     b->users--;
 }
 
+void hypertrace_backend_expect_classes(HypertraceBackend *b, void *session,
+                                       HtClass *const *classes, unsigned count)
+{
+    HypertraceBackendClass *k = HYPERTRACE_BACKEND_GET_CLASS(b);
+
+    if (k->expect_classes) {
+        k->expect_classes(b, session, classes, count);
+    }
+}
+
 bool hypertrace_backend_add_class(HypertraceBackend *b, void *session,
                                   const HtClass *c, Error **errp)
 {

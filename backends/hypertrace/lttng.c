@@ -9,12 +9,12 @@
 #include "qemu/osdep.h"
 #include <sys/un.h>
 #include "qapi/error.h"
-#include "qemu/atomic.h"
 #include "qemu/error-report.h"
 #include "qemu/module.h"
 #include "qemu/notify.h"
 #include "qemu/sockets.h"
 #include "system/system.h"
+#include "hypertrace/atomic.h"
 #include "hypertrace/backend.h"
 #include "hypertrace/lttng-ust-event.h"
 #include "hypertrace/lttng-ust-thread.h"
@@ -22,7 +22,7 @@
 typedef struct LttngSession {
     char *provider;
     const HtClassTable *classes;
-    void *events[HT_CLASSES_MAX + 1];   /* HtUstEvent by class id */
+    HtUstEvent *events[HT_CLASSES_MAX + 1];     /* by class id */
 } LttngSession;
 
 /* LTTng-UST waits for space in a full buffer only where this is set. */
@@ -131,6 +131,15 @@ static void lttng_detach(HypertraceBackend *b, void *session)
     g_free(s);
 }
 
+static void lttng_expect_classes(HypertraceBackend *b, void *session,
+                                 HtClass *const *classes, unsigned count)
+{
+    LttngSession *s = session;
+
+    QEMU_BUILD_BUG_ON(HYPERTRACE_EXPECT_MAX > HT_UST_BATCH);
+    ht_ust_events_prepare(s->provider, classes, count);
+}
+
 static bool lttng_add_class(HypertraceBackend *b, void *session,
                             const HtClass *c, Error **errp)
 {
@@ -150,8 +159,8 @@ static bool lttng_add_class(HypertraceBackend *b, void *session,
                    s->provider, c->name, why);
         return false;
     }
-    /* Pairs with the acquires in lttng_deliver() and others. */
-    qatomic_store_release(&s->events[c->id], e);
+    /* Pairs with the acquires in ht_ust_deliver() and others. */
+    ht_atomic_store_release(&s->events[c->id], e);
     return true;
 }
 
@@ -163,13 +172,10 @@ static bool lttng_wants(HypertraceBackend *b, void *session, const HtClass *c)
 {
     LttngSession *s = session;
     /* Pairs with the release in lttng_add_class(). */
-    HtUstEvent *e = qatomic_load_acquire(&s->events[c->id]);
+    HtUstEvent *e = ht_atomic_load_acquire(&s->events[c->id]);
 
     return !e || ht_ust_event_enabled(e);
 }
-
-/* Events emitted without letting go of LTTng-UST's read lock */
-#define EMIT_MAX 256
 
 /* Whether a session wants any event at all: less work than to decode a run */
 static bool any_enabled(const LttngSession *s)
@@ -178,7 +184,7 @@ static bool any_enabled(const LttngSession *s)
 
     for (id = 1; id <= count; id++) {
         /* Pairs with the release in lttng_add_class(). */
-        HtUstEvent *e = qatomic_load_acquire(&s->events[id]);
+        HtUstEvent *e = ht_atomic_load_acquire(&s->events[id]);
 
         if (e && ht_ust_event_enabled(e)) {
             return true;
@@ -190,38 +196,13 @@ static bool any_enabled(const LttngSession *s)
 static void lttng_deliver(HypertraceBackend *b, void *session,
                           const HtRun *run)
 {
-    const HtStreamInfo *stream = run->stream;
     LttngSession *s = session;
-    unsigned n = 0;
-    HtRunIter it;
-    HtEvent ev;
 
     /* A look at a class costs a fraction of an event's decoding. */
-    if (run->events >= ht_class_table_count(s->classes) / 8 &&
-        !any_enabled(s)) {
-        return;
+    if (run->events < ht_class_table_count(s->classes) / 8 ||
+        any_enabled(s)) {
+        ht_ust_deliver(run, s->classes, s->events);
     }
-    if (!ht_ust_begin()) {
-        return;
-    }
-    ht_run_iter_init(&it, run, s->classes);
-    while (ht_run_next(&it, &ev)) {
-        /* Pairs with the release in lttng_add_class(). */
-        HtUstEvent *e = qatomic_load_acquire(&s->events[ev.cls->id]);
-
-        if (n++ == EMIT_MAX) {
-            n = 0;
-            ht_ust_done();
-            if (!ht_ust_begin()) {
-                return;
-            }
-        }
-        if (likely(e)) {
-            ht_ust_event_emit(e, stream->index, stream->vcpu, ev.ns,
-                              ev.payload, ev.size);
-        }
-    }
-    ht_ust_done();
 }
 
 static void lttng_class_init(ObjectClass *oc, HtClassData *data)
@@ -231,6 +212,7 @@ static void lttng_class_init(ObjectClass *oc, HtClassData *data)
     k->may_block = lttng_may_block;
     k->attach = lttng_attach;
     k->detach = lttng_detach;
+    k->expect_classes = lttng_expect_classes;
     k->add_class = lttng_add_class;
     k->wants = lttng_wants;
     k->deliver = lttng_deliver;

@@ -91,9 +91,16 @@ static void learn(HtSink *sink, uint32_t id)
 /* Context: HtSink.session held */
 static void learn_up_to(HtSink *sink, uint32_t count)
 {
-    uint32_t id;
+    HtClass *const *classes = sink->all->info.classes->by_id;
+    uint32_t first = sink->learnt + 1, id;
 
-    for (id = sink->learnt + 1; id <= count; id++) {
+    for (id = first; id <= count; id++) {
+        if ((id - first) % HYPERTRACE_EXPECT_MAX == 0) {
+            hypertrace_backend_expect_classes(sink->backend, sink->opaque,
+                                              &classes[id],
+                                              MIN(count + 1 - id,
+                                                  HYPERTRACE_EXPECT_MAX));
+        }
         learn(sink, id);
     }
     /* read without the lock by ht_sinks_post(), which only must not see more */

@@ -57,6 +57,8 @@ struct HypertraceBackend {
  * @attach: a device begins to use the backend; BQL held.  Returns a session
  *          or NULL with @errp set
  * @detach: the last call for a session.  BQL held
+ * @expect_classes: these are added next, one after the other; where that is
+ *                  quicker, prepare for all of them now.  May be NULL
  * @add_class: learn a class before any run uses it; on the session's own
  *             thread, may block.  False: the session's events of that class
  *             are counted as discarded, and it is asked again when there are
@@ -78,6 +80,8 @@ struct HypertraceBackendClass {
     void *(*attach)(HypertraceBackend *b, const HtDeviceInfo *info,
                     Error **errp);
     void (*detach)(HypertraceBackend *b, void *session);
+    void (*expect_classes)(HypertraceBackend *b, void *session,
+                           HtClass *const *classes, unsigned count);
     bool (*add_class)(HypertraceBackend *b, void *session, const HtClass *c,
                       Error **errp);
     bool (*wants)(HypertraceBackend *b, void *session, const HtClass *c);
@@ -96,6 +100,13 @@ bool hypertrace_backend_may_block(HypertraceBackend *b);
 void *hypertrace_backend_attach(HypertraceBackend *b, const HtDeviceInfo *info,
                                 Error **errp);
 void hypertrace_backend_detach(HypertraceBackend *b, void *session);
+
+/* So many classes at most are expected at a time. */
+#define HYPERTRACE_EXPECT_MAX 64
+
+void hypertrace_backend_expect_classes(HypertraceBackend *b, void *session,
+                                       HtClass *const *classes,
+                                       unsigned count);
 bool hypertrace_backend_add_class(HypertraceBackend *b, void *session,
                                   const HtClass *c, Error **errp);
 bool hypertrace_backend_wants(HypertraceBackend *b, void *session,

@@ -2,9 +2,8 @@
 /*
  * host-bench: the lttng backend's part, beside a bare loop of its event
  *
- * The bare loop records one and the same event at run time, with the same
- * fields: what LTTng-UST takes.  The backend in addition copies, walks and
- * finds each event.
+ * The bare loop delivers one and the same run: what LTTng-UST takes.  The
+ * backend in addition copies and walks each event.
  */
 #include "hypertrace/base.h"
 #include "host-bench.h"
@@ -27,26 +26,29 @@ bool host_lttng_class(const HtClass *c)
 
 void host_lttng_run(const HtRun *run, const HtClassTable *classes)
 {
-    HtRunIter it;
-    HtEvent ev;
-
-    ht_run_iter_init(&it, run, classes);
-    ht_ust_begin();
-    while (ht_run_next(&it, &ev)) {
-        ht_ust_event_emit(events[ev.cls->id], run->stream->index,
-                          run->stream->vcpu, ev.ns, ev.payload, ev.size);
-    }
-    ht_ust_done();
+    ht_ust_deliver(run, classes, events);
 }
 
-void host_lttng_bare(uint32_t id, const uint8_t *payload, size_t size,
-                     unsigned n)
+/* Events of the bare loop's run, which stays in the cache */
+#define BARE    250
+
+void host_lttng_bare(const HtClassTable *classes, uint32_t id,
+                     const uint8_t *payload, size_t size, unsigned n)
 {
-    ht_ust_begin();
-    while (n--) {
-        ht_ust_event_emit(events[id], 0, -1, n, payload, size);
+    static const HtStreamInfo stream = { .vcpu = -1 };
+    g_autoptr(GByteArray) data = g_byte_array_new();
+    HtRun run = { .stream = &stream, .events = BARE };
+    unsigned i;
+
+    for (i = 0; i < BARE; i++) {
+        ht_run_put_header(data, id, 0, 0);
+        g_byte_array_append(data, payload, size);
     }
-    ht_ust_done();
+    run.data = data->data;
+    run.size = data->len;
+    for (i = 0; i < n / BARE; i++) {
+        ht_ust_deliver(&run, classes, events);
+    }
 }
 #else
 bool host_lttng_class(const HtClass *c)
@@ -58,8 +60,8 @@ void host_lttng_run(const HtRun *run, const HtClassTable *classes)
 {
 }
 
-void host_lttng_bare(uint32_t id, const uint8_t *payload, size_t size,
-                     unsigned n)
+void host_lttng_bare(const HtClassTable *classes, uint32_t id,
+                     const uint8_t *payload, size_t size, unsigned n)
 {
 }
 #endif

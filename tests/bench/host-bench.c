@@ -251,7 +251,8 @@ static void lttng_backend(void)
     open_stream(lb, &s);
     for (i = 0; i < STEPS; i++) {
         took[i] = bench_cpu_ns();
-        host_lttng_bare(bench_32, payload, sizeof(payload), STEP_EVENTS);
+        host_lttng_bare(ht_loopback_classes(lb), bench_32, payload,
+                        sizeof(payload), STEP_EVENTS);
         took[i] = bench_cpu_ns() - took[i];
     }
     backend = steps(lb, &s);

@@ -10,7 +10,7 @@
 /* Returns: false if this was built without LTTng-UST, or it refuses */
 bool host_lttng_class(const HtClass *c);
 void host_lttng_run(const HtRun *run, const HtClassTable *classes);
-void host_lttng_bare(uint32_t id, const uint8_t *payload, size_t size,
-                     unsigned n);
+void host_lttng_bare(const HtClassTable *classes, uint32_t id,
+                     const uint8_t *payload, size_t size, unsigned n);
 
 #endif /* HOST_BENCH_H */

@@ -4,6 +4,7 @@
  * word of backend-lttng-test.py.  Commands, a line each:
  *
  *   class PROVIDER NAME FIELD...   register; fields as in backend-testlib.h
+ *   prepare PROVIDER NAME...       register some, of one number each, at once
  *   enabled PROVIDER NAME          say whether a session wants it
  *   forget PROVIDER                as if the device were created anew
  *   emit PROVIDER NAME COUNT PAD   emit, and say what the trace should show
@@ -29,19 +30,36 @@ static GHashTable *known;       /* Known by provider:class */
 
 static const HtStreamInfo stream = { .index = 3, .vcpu = -1, .instance = 1 };
 
-static char *do_class(char **arg)
+static HtClassTable *table(char **arg)
 {
     HtClassTable *t = g_hash_table_lookup(tables, arg[1]);
-    g_autofree char *spec = g_strjoinv(" ", arg + 3);
-    char *why = NULL;
-    Known *k;
 
     if (!t) {
         t = ht_class_table_new();
         g_hash_table_insert(tables, g_strdup(arg[1]), t);
     }
+    return t;
+}
+
+static void do_prepare(char **arg)
+{
+    HtClass *c[HT_UST_BATCH];
+    unsigned i;
+
+    for (i = 0; arg[2 + i]; i++) {
+        c[i] = tl_class(table(arg), arg[2 + i], "u32:x");
+    }
+    ht_ust_events_prepare(arg[1], c, i);
+}
+
+static char *do_class(char **arg)
+{
+    g_autofree char *spec = g_strjoinv(" ", arg + 3);
+    char *why = NULL;
+    Known *k;
+
     k = g_new0(Known, 1);
-    k->cls = tl_class(t, arg[2], spec);
+    k->cls = tl_class(table(arg), arg[2], spec);
     k->event = ht_ust_event_get(arg[1], k->cls, &why);
     if (!k->event) {
         g_free(k);
@@ -62,6 +80,14 @@ static const Known *find(char **arg)
     return k;
 }
 
+static void deliver(const Known *k, char **arg, const HtRun *run)
+{
+    static HtUstEvent *events[HT_CLASSES_MAX + 1];
+
+    events[k->cls->id] = k->event;
+    ht_ust_deliver(run, table(arg), events);
+}
+
 static void do_emit(char **arg)
 {
     const Known *k = find(arg);
@@ -72,45 +98,49 @@ static void do_emit(char **arg)
     TlRun r;
 
     rand = rand ?: g_rand_new();
-    g_assert_true(ht_ust_begin());
     tl_run_init(&r, &stream);
     tl_run_begin(&r, 0, 0);
     for (i = 0; i < count; i++) {
         tl_run_event(&r, k->cls, 1000 * (i + 1), rand, pad);
     }
-    ht_run_iter_init(&it, tl_run_end(&r),
-                     g_hash_table_lookup(tables, arg[1]));
+    ht_run_iter_init(&it, tl_run_end(&r), table(arg));
     for (i = 0; ht_run_next(&it, &ev); i++) {
         char *text = r.text->pdata[i];
 
-        ht_ust_event_emit(k->event, stream.index, stream.vcpu, ev.ns,
-                          ev.payload, ev.size);
         printf("expect %s:%s { stream = %u, vcpu = %d, guest_ns = %" PRIu64
                "%s%s }\n", arg[1], ht_ust_event_name(k->event), stream.index,
                stream.vcpu, ev.ns, *text ? ", " : "", text);
     }
-    ht_ust_done();
+    deliver(k, arg, &r.run);
     tl_run_clear(&r);
 }
 
 typedef struct Burst {
-    const HtUstEvent *event;
+    const HtClassTable *classes;
+    HtUstEvent **events;
     uint8_t *payload;
     size_t size;
+    uint32_t id;
     unsigned count;
     unsigned thread;
 } Burst;
 
+/* Runs of one event, until the process ends at the latest */
 static void *burst_thread(void *opaque)
 {
     Burst *b = opaque;
+    const HtStreamInfo info = { .index = b->thread, .vcpu = b->thread };
+    uint8_t *data = g_malloc(HT_EVENT_HEADER_EXT + b->size);
+    HtRun run = { .stream = &info, .events = 1, .data = data,
+                  .size = HT_EVENT_HEADER_EXT + b->size };
     unsigned i;
 
-    for (i = 0; i < b->count && ht_ust_begin(); i++) {
-        ht_ust_event_emit(b->event, b->thread, b->thread, i, b->payload,
-                          b->size);
-        ht_ust_done();
+    memcpy(data + HT_EVENT_HEADER_EXT, b->payload, b->size);
+    for (i = 0; i < b->count; i++) {
+        ht_event_header(data, b->id, i, true);
+        ht_ust_deliver(&run, b->classes, b->events);
     }
+    g_free(data);
     return NULL;
 }
 
@@ -119,18 +149,21 @@ static Burst burst(char **arg, unsigned pad)
 {
     const Known *k = find(arg);
     GRand *rand = g_rand_new();
+    HtUstEvent **events;
     HtRunIter it;
-    HtEvent ev;
+    HtEvent ev = { };
     TlRun r;
 
     tl_run_init(&r, &stream);
     tl_run_begin(&r, 0, 0);
     tl_run_event(&r, k->cls, 1, rand, pad);
-    ht_run_iter_init(&it, tl_run_end(&r),
-                     g_hash_table_lookup(tables, arg[1]));
+    ht_run_iter_init(&it, tl_run_end(&r), table(arg));
     g_assert_true(ht_run_next(&it, &ev));
     g_rand_free(rand);
-    return (Burst) { .event = k->event, .size = ev.size,
+    events = g_new0(HtUstEvent *, HT_CLASSES_MAX + 1);
+    events[k->cls->id] = k->event;
+    return (Burst) { .classes = table(arg), .events = events,
+                     .id = k->cls->id, .size = ev.size,
                      .payload = (uint8_t *)ev.payload };
 }
 
@@ -182,6 +215,8 @@ int main(void)
 
         if (!strcmp(arg[0], "class")) {
             why = do_class(arg);
+        } else if (!strcmp(arg[0], "prepare")) {
+            do_prepare(arg);
         } else if (!strcmp(arg[0], "enabled")) {
             printf("enabled %s\n",
                    ht_ust_event_enabled(find(arg)->event) ? "yes" : "no");

@@ -155,6 +155,28 @@ def case_again(directory):
     compare(f"{directory}/t", emitter.expected)
 
 
+def case_together(directory):
+    """events registered together, one refused, one with other fields before"""
+    with PrivateSession(f"{directory}/t", ["d*"]) as session:
+        with Emitter(session) as emitter:
+            device = "d" * 200
+            names = ["old"] + [f"c{i}" for i in range(60)] + ["n" * 100]
+            emitter.tell(f"class {device} old text:t")
+            emitter.tell("forget " + device)
+            emitter.tell(f"prepare {device} {' '.join(names)}")
+            for name in names[:-1]:
+                got = emitter.tell(f"class {device} {name} u32:x")["registered"]
+                assert got == ("old.v2" if name == "old" else name), got
+                emitter.tell(f"emit {device} {name} 1 0")
+            try:
+                emitter.tell(f"class {device} {names[-1]} u32:x")
+            except RuntimeError as error:
+                assert "255 bytes" in str(error), error
+            else:
+                raise AssertionError("a name of 301 bytes was taken")
+    compare(f"{directory}/t", emitter.expected)
+
+
 def case_providers(directory):
     """three devices in one process, one of them recorded"""
     with PrivateSession(f"{directory}/t", ["ht1:*"]) as session:

@@ -66,7 +66,7 @@ static void test_clocks(void)
     HtWalkRun wr;
     uint8_t *walked;
     HtRunIter it;
-    HtEvent ev;
+    HtEvent ev = { };
     unsigned i;
 
     for (i = 0; i < G_N_ELEMENTS(events); i++) {

@@ -54,21 +54,8 @@ static void put_bytes(GString *out, const uint8_t *p, size_t len)
 uint64_t ht_fields_uint(const HtFtField *f, const uint8_t *p)
 {
     unsigned size = f->kind == HT_FT_INT ? f->size : f->elem_size;
-    uint64_t v;
 
-    switch (size) {
-    case 1:
-        return f->is_signed ? (uint64_t)(int8_t)*p : *p;
-    case 2:
-        v = ht_get_le16(p);
-        return f->is_signed ? (uint64_t)(int16_t)v : v;
-    case 4:
-        v = ht_get_le32(p);
-        return f->is_signed ? (uint64_t)(int32_t)v : v;
-    case 8:
-        return ht_get_le64(p);
-    }
-    return 0;
+    return ht_get_le(p, size, f->is_signed);
 }
 
 /* Not all addresses have a type with a '*'. */

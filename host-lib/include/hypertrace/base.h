@@ -75,6 +75,30 @@ static inline uint64_t ht_get_le64(const void *p)
     return ht_le64(v);
 }
 
+/* One of 1, 2, 4 or 8 bytes; a signed one with its sign in all upper bits */
+static inline uint64_t ht_get_le(const void *p, unsigned size, bool is_signed)
+{
+    unsigned shift = 64 - 8 * size;
+    uint64_t v;
+
+    switch (size) {
+    case 1:
+        v = *(const uint8_t *)p;
+        break;
+    case 2:
+        v = ht_get_le16(p);
+        break;
+    case 4:
+        v = ht_get_le32(p);
+        break;
+    case 8:
+        return ht_get_le64(p);
+    default:
+        return 0;
+    }
+    return is_signed ? (uint64_t)((int64_t)(v << shift) >> shift) : v;
+}
+
 static inline void ht_put_le16(void *p, uint16_t v)
 {
     v = ht_le16(v);

@@ -5,7 +5,7 @@
 #ifndef HYPERTRACE_LTTNG_UST_EVENT_H
 #define HYPERTRACE_LTTNG_UST_EVENT_H
 
-#include "hypertrace/class.h"
+#include "hypertrace/run.h"
 
 typedef struct HtUstEvent HtUstEvent;
 
@@ -21,12 +21,29 @@ typedef struct HtUstEvent HtUstEvent;
  *
  * Returns: the event or NULL
  *
- * Context: any thread that may wait, outside of ht_ust_begin(): one mutex, and
- * a round trip to each session daemon with an active session, at most for
- * LTTNG_UST_REGISTER_TIMEOUT
+ * Context: any thread that may wait: one mutex, and a round trip to each
+ * session daemon with an active session, at most for LTTNG_UST_REGISTER_TIMEOUT
  */
 HtUstEvent *ht_ust_event_get(const char *provider, const HtClass *c,
                              char **why);
+
+/* Classes for one ht_ust_events_prepare() */
+#define HT_UST_BATCH    64
+
+/**
+ * ht_ust_events_prepare: register events together, to be found afterwards
+ * @provider: name of the provider
+ * @classes: their classes
+ * @count: how many, at most HT_UST_BATCH
+ *
+ * At each registration LTTng-UST looks at all events of the process, for each
+ * active session.  Whether an event could be registered ht_ust_event_get()
+ * says, and why not.
+ *
+ * Context: as ht_ust_event_get(); a round trip for each class
+ */
+void ht_ust_events_prepare(const char *provider, HtClass *const *classes,
+                           unsigned count);
 
 /**
  * ht_ust_event_name: the name it has in LTTng, without the provider
@@ -35,18 +52,18 @@ HtUstEvent *ht_ust_event_get(const char *provider, const HtClass *c,
 const char *ht_ust_event_name(const HtUstEvent *e);
 
 /**
- * ht_ust_event_emit: record an event in each session that wants it
- * @e: the event
- * @stream: stream index
- * @vcpu: the guest's vCPU or -1
- * @ns: time in the guest, as host CLOCK_MONOTONIC
- * @payload: the fields, byte-packed little-endian, checked
- * @size: bytes at @payload
+ * ht_ust_deliver: record the events of a run in each session that wants them
+ * @run: any run
+ * @classes: that its ids are from
+ * @events: by class id; where it is NULL, the events are left out
  *
- * Context: any thread, between ht_ust_begin() and ht_ust_done()
+ * Nothing is recorded any more after ht_ust_end() (lttng-ust-thread.h).
+ *
+ * Context: any thread; one that is told to by LTTNG_UST_ALLOW_BLOCKING waits
+ * for space
  */
-void ht_ust_event_emit(const HtUstEvent *e, uint32_t stream, int32_t vcpu,
-                       uint64_t ns, const uint8_t *payload, size_t size);
+void ht_ust_deliver(const HtRun *run, const HtClassTable *classes,
+                    HtUstEvent *const *events);
 
 /**
  * ht_ust_event_enabled: whether a session or a trigger wants the event now
@@ -55,17 +72,6 @@ void ht_ust_event_emit(const HtUstEvent *e, uint32_t stream, int32_t vcpu,
  * Context: any thread, at any time
  */
 bool ht_ust_event_enabled(const HtUstEvent *e);
-
-/**
- * ht_ust_begin: enter LTTng-UST, to emit some events
- *
- * Its read lock is held until ht_ust_done(), so keep to a few hundred events.
- *
- * Returns: false once ht_ust_end() (lttng-ust-thread.h) was called; then do not
- * call ht_ust_done()
- */
-bool ht_ust_begin(void);
-void ht_ust_done(void);
 
 /**
  * ht_ust_timed_out: whether a session daemon did not answer a registration

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * hypertrace: an LTTng-UST event that was defined at run time
+ */
+#ifndef HYPERTRACE_LTTNG_UST_H
+#define HYPERTRACE_LTTNG_UST_H
+
+#include <lttng/tracepoint.h>
+#include <lttng/ust-events.h>
+
+#include "hypertrace/lttng-ust-event.h"
+
+/* stream, vcpu, guest_ns: in front of each class's own fields */
+#define PREFIX_FIELDS   3
+#define PREFIX_SIZE     16
+
+#define FIELDS_MAX      (PREFIX_FIELDS + 2 * HT_FIELDS_MAX)
+
+typedef struct UstField {
+    struct lttng_ust_event_field field;
+    union {
+        struct lttng_ust_type_common common;
+        struct lttng_ust_type_integer integer;
+        struct lttng_ust_type_float floating;
+        struct lttng_ust_type_array array;
+        struct lttng_ust_type_sequence sequence;
+    } type;
+    struct lttng_ust_type_integer elem;
+} UstField;
+
+struct HtUstEvent {
+    char *key;                  /* provider:name */
+    char *schema;
+    char *provider;
+    char *name;
+    int loglevel;
+    const int *loglevel_ptr;
+    unsigned nr_class_fields;
+    HtField *class_fields;      /* for filters */
+
+    struct lttng_ust_tracepoint tp;
+    struct lttng_ust_event_desc event;
+    struct lttng_ust_tracepoint_class tp_class;
+    const struct lttng_ust_event_field *field_array[FIELDS_MAX];
+    unsigned nr_fields;
+    UstField fields[];
+};
+
+/* ht_ust_probe: what LTTng-UST calls for each event it wants */
+typedef struct UstRecord UstRecord;
+void ht_ust_probe(void *data, const HtUstEvent *e, const UstRecord *r);
+
+#endif /* HYPERTRACE_LTTNG_UST_H */
