@@ -31,19 +31,22 @@ void ht_ft_time_reset(HtFtTime *t)
 /*
  * When an event of a task was reserved, all before it were committed; here at
  * least one was that the look before did not see.  An interrupt may come within
- * an event that is not committed yet.
+ * an event that is not committed yet, and if it comes while an event is being
+ * reserved, the kernel gives that the time of the one before.
  */
 static bool later_event(const HtFtPiece *p, uint64_t *ns)
 {
     HtFtRecord r;
+    uint64_t last;
     HtFtIter it;
 
     ht_ft_iter_init(&it, p->data, p->size, 0, p->base_ns);
     if (ht_ft_iter_next(&it, &r) != HT_FT_EVENT) {
         return false;
     }
-    while (ht_ft_iter_next(&it, &r) == HT_FT_EVENT) {
-        if (!(ht_ft_event_flags(r.data) & HT_FT_IN_INTERRUPT)) {
+    for (last = r.ns; ht_ft_iter_next(&it, &r) == HT_FT_EVENT; last = r.ns) {
+        if (r.ns > last &&
+            !(ht_ft_event_flags(r.data) & HT_FT_IN_INTERRUPT)) {
             *ns = r.ns;
             return true;
         }

@@ -32,6 +32,7 @@ static bool visit_ring(Visitor *v, HtFtWatched *w, Error **errp)
          visit_type_uint64(v, "lost", &stats.lost, errp) &&
          visit_type_uint64(v, "bad", &stats.bad, errp) &&
          visit_type_uint64(v, "clock-bound-ns", &bound, errp) &&
+         visit_type_uint64(v, "clock-worst-ns", &w->worst_ns, errp) &&
          visit_check_struct(v, errp);
     visit_end_struct(v, NULL);
     return ok;

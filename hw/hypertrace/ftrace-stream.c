@@ -201,9 +201,13 @@ static void deliver(HtFtWatched *w, const HtFtPiece *p, HtFtTime *time)
 {
     HypertraceFtrace *ft = w->ft;
     HtFtStream *s = stream_of(w, p);
+    uint64_t bound = ht_ft_time_bound(time);
     HtFtRecord r;
     HtFtIter it;
 
+    if (bound != UINT64_MAX) {
+        w->worst_ns = MAX(w->worst_ns, bound);
+    }
     if (p->flags & HT_FT_PIECE_LOST) {
         ft->counts.gaps++;
         ft->counts.lost = add(ft->counts.lost, p->lost_estimate);

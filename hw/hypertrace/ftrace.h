@@ -70,6 +70,7 @@ typedef struct HtFtStream {
  * @gone: the memory, or the ring, is not there any more
  * @left: there was more than the last look took
  * @time: of the newest epoch and segment, and of the one before
+ * @worst_ns: how wrong any date was at most, where that was known
  * @streams: HtFtStream by processor, NULL: none yet
  */
 typedef struct HtFtWatched {
@@ -84,6 +85,7 @@ typedef struct HtFtWatched {
     uint32_t epoch;
     uint32_t segment;
     HtFtTime time[2];
+    uint64_t worst_ns;
     HtFtStream *streams[HT_FT_CPUS_MAX];
 } HtFtWatched;
 

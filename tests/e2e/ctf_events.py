@@ -8,13 +8,17 @@ import bt2
 
 
 class Stream:
-    """A stream instance: its events [(name, {field: value})] and their times,
-    the guest's counter and the time of the first event of each packet, and the
-    number of events that were discarded."""
+    """A stream instance: its events [(name, {field: value})] and their times
+    since 1970 and by the trace's clock, whose precision is another, the guest's
+    counter and the time of the first event of each packet, the processor, and
+    the number of events that were discarded."""
 
     def __init__(self):
         self.events = []
         self.ns = []
+        self.cycles = []
+        self.precision = None
+        self.cpu = None
         self.begins = []
         self.discarded = 0
 
@@ -46,12 +50,16 @@ def read(trace):
             s = streams[msg.event.stream.id]
             fields = msg.event.payload_field
             s.events.append((msg.event.name, plain(fields) if fields else {}))
-            s.ns.append(msg.default_clock_snapshot.ns_from_origin)
+            clock = msg.default_clock_snapshot
+            s.ns.append(clock.ns_from_origin)
+            s.cycles.append(clock.value)
+            s.precision = clock.clock_class.precision
             if msg.event.stream.id in counters:
                 s.begins.append((counters.pop(msg.event.stream.id), s.ns[-1]))
         elif isinstance(msg, bt2._PacketBeginningMessageConst):
-            counters[msg.packet.stream.id] = int(
-                msg.packet.context_field["guest_counter"])
+            context = msg.packet.context_field
+            counters[msg.packet.stream.id] = int(context["guest_counter"])
+            streams[msg.packet.stream.id].cpu = int(context["cpu_id"])
         elif isinstance(msg, bt2._DiscardedEventsMessageConst):
             streams[msg.stream.id].discarded += msg.count
     return dict(streams)

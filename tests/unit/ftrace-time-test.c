@@ -255,7 +255,7 @@ static void test_forged(void)
         0, 1, INT64_MAX, UINT64_MAX, UINT64_C(1) << 62, UINT64_MAX / 4, 12345,
         INT64_MAX / 4, INT64_MAX / 4 - 1,
     };
-    uint8_t data[2][20] = { { 4 | 0 << 5, 0, 0, 0, 17 } };
+    uint8_t data[2][20] = { { 4 | 1 << 5, 0, 0, 0, 17 } };
     HtFtTime t = { };
     HtFtBounds bounds;
     unsigned i, k;
@@ -292,6 +292,47 @@ static void test_forged(void)
     g_assert_cmpuint(t.steps, >, 0);
 }
 
+/* What was written behind the begin of the look before: not what may not */
+static void test_later(void)
+{
+    static const struct {
+        uint32_t delta;
+        uint8_t flags;
+        bool later;
+    } events[] = {
+        { 100, 0, false },              /* was perhaps being written then */
+        { 100, 0x08, false },           /* within it, as are these */
+        { 50, 0x10, false },
+        { 0, 0, false },                /* was interrupted; has their time */
+        { 70, 0x40, false },
+        { 30, 0, true },
+        { 10, 0, true },
+    };
+    uint8_t data[G_N_ELEMENTS(events)][12] = { };
+    HtFtPiece p = {
+        .data = data[0], .base_ns = 1000, .host_before = MS,
+        .host_after = 2 * MS,
+    };
+    HtFtBounds bounds;
+    uint64_t ns = p.base_ns, later = 0;
+    unsigned i;
+
+    for (i = 0; i < G_N_ELEMENTS(events); i++) {
+        ht_put_le32(data[i], 2 | events[i].delta << 5);
+        data[i][4 + 2] = events[i].flags;
+        ns += events[i].delta;
+        later = later || !events[i].later ? later : ns;
+        p.events = i + 1;
+        p.size = (i + 1) * sizeof(data[0]);
+        p.end_ns = ns;
+        g_assert_true(ht_ft_time_bounds(&p, &bounds));
+        g_assert_cmpuint(bounds.high, ==, p.host_after);
+        g_assert_cmpuint(bounds.high_ns, ==, ns);
+        g_assert_cmpuint(bounds.low, ==, later ? p.host_before : 0);
+        g_assert_cmpuint(bounds.low_ns, ==, later);
+    }
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -303,6 +344,7 @@ int main(int argc, char **argv)
                          test_bound);
     g_test_add_func("/ftrace-time/refined", test_refined);
     g_test_add_func("/ftrace-time/step", test_step);
+    g_test_add_func("/ftrace-time/later", test_later);
     g_test_add_func("/ftrace-time/forged", test_forged);
     return g_test_run();
 }

@@ -30,6 +30,7 @@ bool ht_export_next(HtExport *x, HtModelEvent *ev)
     }
     if (x->v->host) {
         x->dated[ev->bound_ns ? 64 - __builtin_clzll(ev->bound_ns) : 0]++;
+        x->worst_ns = MAX(x->worst_ns, ev->bound_ns);
     }
     return true;
 }
@@ -181,11 +182,10 @@ static void say_dates(HtExport *x)
 {
     g_autoptr(GString) name = g_string_new(NULL), text = g_string_new(NULL);
     uint64_t events = 0, sum = 0;
-    unsigned i, half = 0, all = 0;
+    unsigned i, half = 0;
 
     for (i = 0; i < G_N_ELEMENTS(x->dated); i++) {
         events += x->dated[i];
-        all = x->dated[i] ? i : all;
     }
     for (sum = x->dated[0]; sum < events - sum; sum += x->dated[half]) {
         half++;
@@ -196,7 +196,7 @@ static void say_dates(HtExport *x)
                     events);
     ht_number_duration(text, UINT64_C(1) << MIN(half, 62), 0);
     g_string_append(text, ", all to ");
-    ht_number_duration(text, UINT64_C(1) << MIN(all, 62), 0);
+    ht_number_duration(text, x->worst_ns, 0);
     g_printerr("%s\n", text->str);
     if (x->v->undated) {
         g_printerr("hypertrace export: '%s': %" PRIu64 " events were left out:"
@@ -204,6 +204,7 @@ static void say_dates(HtExport *x)
                    " say\n", name->str, x->v->undated);
     }
     memset(x->dated, 0, sizeof(x->dated));
+    x->worst_ns = 0;
     x->v->undated = 0;
 }
 
@@ -265,6 +266,7 @@ static bool run_one(HtExport *x, int which, GError **errp)
     x->parts = g_array_new(false, false, sizeof(HtExportPart));
     g_array_set_clear_func(x->parts, clear_part);
     x->walls = g_array_new(false, false, sizeof(int64_t));
+    x->unknown_tasks = 0;
     x->m = ht_view_open(x->v, errp);
     x->first = x->first ? x->first : x->m;
     if (x->m && !ht_host_clock_shift(x->m, x->first, &x->v->shift, &early)) {

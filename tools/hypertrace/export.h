@@ -46,6 +46,7 @@ typedef struct HtExportPart {
  * @sequences: likewise
  * @clock_uuid: of the host's clock
  * @dated: events by how wrong they may be: below 2 to the power of the index
+ * @worst_ns: how wrong one is at most
  *
  * Where times are the guest's, a file holds one segment of its clock in each
  * format: in none may time go back.  The one with most events has the name
@@ -66,6 +67,7 @@ typedef struct HtExport {
     unsigned sequences;
     uint8_t clock_uuid[16];
     uint64_t dated[65];
+    uint64_t worst_ns;
 } HtExport;
 
 /**

@@ -1,0 +1,200 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""One timeline: a guest whose events come on two ways, each with a clock of its
+own, and QEMU's.
+
+hypertrace-ftrace.ko sends what a stock kernel's ring gets through the device,
+too, which dates it by the TSC.  The ring's own dates are learnt from looks: by
+hypertrace record, outside, and by -object hypertrace-ftrace.  An event is in
+the ring before it is sent, and the one behind it comes later than both.
+
+No date contradicts that by more than what it claims to be wrong at most.
+"""
+
+import collections
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts"))
+
+from htvm import VM  # noqa: E402
+from linux_guest import RING_LOOP, assert_sound, stats  # noqa: E402
+
+bt2 = pytest.importorskip("bt2")
+import ctf_events  # noqa: E402
+
+HYPERTRACE = Path(os.environ.get("HT_BUILD", "")) / \
+    "tools/hypertrace/hypertrace"
+MODULE = "hypertrace-ftrace.ko"
+# Events with interrupts off: none comes between the ring and the device
+WORDS = ("reserve_mem=16M:2M:ht trace_instance=boot_map@ht,"
+         "sched:sched_switch,sched:sched_waking,timer:hrtimer_start,"
+         "timer:hrtimer_expire_entry,task")
+TIMEOUT = 300
+SHIFT = 50_000      # ns
+# What a device that reads its clock 100 ms too late adds to its bound
+LATE = 10_000       # ns
+
+JOB = r"""
+work() {
+    for w in 1 2; do
+        ( i=0; while [ $i -lt $1 ]; do i=$((i + 1)); /bin/true; done ) &
+        pids="$pids $!"
+    done
+    wait $pids
+    pids=
+}
+""" + RING_LOOP
+
+
+def lacking():
+    if not HYPERTRACE.exists():
+        return "the command hypertrace was not built"
+    if not shutil.which("busybox"):
+        return "busybox is not installed"
+    return None
+
+
+def key(name, fields):
+    """What no other event has, if it is a timer's"""
+    when = {"hrtimer_start": "expires", "hrtimer_expire_entry": "now"}
+    return name in when and (name, fields["hrtimer"], fields[when[name]])
+
+
+def once(events):
+    """{key: value} of those whose key is nobody else's"""
+    seen = {}
+    for k, value in events:
+        if k:
+            seen[k] = None if k in seen else value
+    return {k: v for k, v in seen.items() if v}
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    """The directory with the recording and the two traces, and how wrong the
+    device's and the object's dates may be"""
+    if lacking():
+        pytest.skip(lacking())
+    tmp = tmp_path_factory.mktemp("timeline")
+    env = {**os.environ, "XDG_CACHE_HOME": os.environ["HT_TREE"]}
+    subprocess.run([HYPERTRACE, "formats", "-o", tmp / "formats",
+                    os.environ["HT_KERNEL"]], env=env, check=True)
+    ko = Path(os.environ["HT_MODULE"]).parent / MODULE
+    vm = VM(devices=[{"channel": "shm", "packets": 256}], job=JOB,
+            files={MODULE: ko}, memory=256, kernel_args=WORDS,
+            workdir=tmp / "vm", args=[
+                "-object", f"hypertrace-backend-ctf,id=c,dir={tmp}/ring",
+                "-object", "hypertrace-ftrace,id=vm0,backend=c,poll-ms=1,"
+                f"formats={tmp}/formats"])
+
+    def say(commands):
+        vm.say(commands)
+        vm.out.expect(r'\{"done": 1\}', TIMEOUT)
+
+    def device_bound():
+        return stats(vm)["clock-bound-ns"] + LATE
+
+    with vm:
+        vm.out.expect(r'\{"up": 1\}', TIMEOUT)
+        say("insmod /ht/hypertrace-ftrace.ko keep_kb=2048")
+        recorder = subprocess.Popen(
+            [HYPERTRACE, "record", "-q", "-o", tmp / "rec", "--kernel",
+             os.environ["HT_KERNEL"], "--pid", str(vm.process.pid)], env=env)
+        deadline = time.monotonic() + TIMEOUT
+        while not list((tmp / "rec").glob("cpu*")):
+            assert time.monotonic() < deadline
+            assert recorder.poll() is None
+            time.sleep(0.05)
+        bounds = [device_bound()]
+        say("work 200")
+        bounds.append(device_bound())
+        say("echo 0 >$T/tracing_on")
+        recorder.send_signal(signal.SIGINT)
+        assert recorder.wait(TIMEOUT) == 0
+        counted = stats(vm)
+        assert counted["dropped"] == counted["lost"] == 0, counted
+        ring, = vm.qmp.command("qom-get", path="/objects/vm0",
+                               property="stats")["rings"]
+        assert 0 < ring["clock-bound-ns"] <= ring["clock-worst-ns"], ring
+        vm.qmp.command("stop")
+        vm.qmp.command("quit")
+        vm.process.wait(TIMEOUT)
+        assert_sound(vm)
+        shutil.move(vm.trace("ht0"), tmp / "device")
+    return tmp, max(bounds), ring["clock-worst-ns"]
+
+
+def recorded(path):
+    """{cpu: [(key, (date, bound))]} of a recording"""
+    out = subprocess.run([HYPERTRACE, "report", "--json", "--clock=host",
+                          path], check=True, stdout=subprocess.PIPE,
+                         timeout=TIMEOUT).stdout
+    cpus = collections.defaultdict(list)
+    for e in map(json.loads, out.splitlines()):
+        cpus[e["cpu"]].append((key(e["event"], e["fields"]),
+                               (e["ns"], e["bound_ns"])))
+    return cpus
+
+
+def traced(path, bound):
+    """The same of a trace by QEMU, whose dates have this bound"""
+    cpus = collections.defaultdict(list)
+    for s in ctf_events.read(path).values():
+        cpus[s.cpu].extend((key(name, fields), (ns, bound))
+                           for (name, fields), ns in zip(s.events, s.cycles))
+    return cpus
+
+
+def story(ring, device):
+    """What happened one after the other on each processor: lists of (date,
+    bound), by the ring, then by the device, for one event after the other"""
+    stories = []
+    for cpu, events in ring.items():
+        alone, other = once(events), once(device[cpu])
+        stories.append([date for k, in_ring in events
+                        if k in alone and k in other
+                        for date in (in_ring, other[k])])
+    return stories
+
+
+def too_early(stories, shift=0):
+    """How often an effect is before its cause, beyond the bounds, if the
+    ring's dates were late by @shift"""
+    found = 0
+    for dates in stories:
+        shifted = [(ns + (0 if n % 2 else shift), bound)
+                   for n, (ns, bound) in enumerate(dates)]
+        found += sum(b + b_bound < a - a_bound for (a, a_bound), (b, b_bound)
+                     in zip(shifted, shifted[1:]))
+    return found
+
+
+def test_recorded(run):
+    """By looks from outside, each event with its own bound"""
+    tmp, bound, _ = run
+    stories = story(recorded(tmp / "rec"), traced(tmp / "device", bound))
+    assert len(stories) == 2 and min(map(len, stories)) > 200
+    assert too_early(stories) == 0
+    # A host that is so busy that nothing is known as well as that has
+    # tests/unit/merge-test.py only.
+    if min(b for dates in stories for _, b in dates[::2]) < SHIFT / 2:
+        assert too_early(stories, SHIFT) > 0
+        assert too_early(stories, -SHIFT) > 0
+
+
+def test_followed(run):
+    """By QEMU itself, whose dates have to do without what comes later"""
+    tmp, bound, worst = run
+    stories = story(traced(tmp / "ring", worst), traced(tmp / "device", bound))
+    assert len(stories) == 2 and min(map(len, stories)) > 200
+    assert too_early(stories) == 0
+    for dates in stories:
+        assert dates[::2] == sorted(dates[::2])
