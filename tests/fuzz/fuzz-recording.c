@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * A recording's files with anything in them: events are whole, pages fit, and
- * both ways of reading find the same events
+ * A recording's files with anything in them: events are whole, pages fit, both
+ * ways of reading find the same events, and dates stay within reason
  */
+#include "hypertrace/ftrace-dates.h"
 #include "hypertrace/recording.h"
 #include "fuzz.h"
 
@@ -44,9 +45,19 @@ static void make_file(FuzzInput *in, GByteArray *out)
             .flags = what >> 7,
         };
 
-        if (fuzz_u8(in) == 1) {
+        switch (fuzz_u8(in)) {
+        case 1:
             h.magic = fuzz_bits(in, 4);
             h.size = fuzz_bits(in, 4);
+            break;
+        case 2:
+            h.host_before = fuzz_number(in);
+            h.host_after = fuzz_number(in);
+            break;
+        case 3:
+            h.host_before = fuzz_bits(in, 2);
+            h.host_after = h.host_before + fuzz_bits(in, 2);
+            break;
         }
         g_byte_array_append(out, (uint8_t *)&h, sizeof(h));
         g_byte_array_append(out, raw.p, raw.end - raw.p);
@@ -83,6 +94,29 @@ static uint32_t read_pages(HtRecording *r)
     return events;
 }
 
+/* All pieces as if they were of one segment */
+static void read_dates(HtRecording *r, uint64_t ns)
+{
+    g_autoptr(HtFtDates) d = ht_ft_dates_new();
+    uint64_t host, bound;
+    uint32_t cpu;
+    HtFtPiece p;
+
+    for (cpu = 0; cpu < ht_rec_info(r)->cpus; cpu++) {
+        while (ht_rec_next_piece(r, cpu, &p)) {
+            ht_ft_dates_add(d, &p);
+        }
+    }
+    ht_ft_dates_fit(d);
+    if (ht_ft_dates_get(d, ns, &host, &bound)) {
+        g_assert_cmpuint(host, <=, HT_TIME_MAX_NS);
+        g_assert_cmpuint(bound, <=, HT_TIME_MAX_NS);
+        g_assert_cmpuint(ht_ft_dates_worst(d, ns), >=, bound);
+    } else {
+        g_assert_cmpuint(ht_ft_dates_worst(d, ns), ==, UINT64_MAX);
+    }
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     FuzzInput in = fuzz_input(data, size);
@@ -91,10 +125,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     g_autoptr(GByteArray) cpu1 = g_byte_array_new();
     g_autoptr(HtRecording) r = NULL;
     uint32_t events;
+    uint64_t ns;
 
     if (!dir) {
         make_dir();
     }
+    ns = fuzz_number(&first);
     make_file(&first, cpu0);
     make_file(&in, cpu1);
     put_file("cpu0", cpu0->data, cpu0->len);
@@ -106,5 +142,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     g_assert_cmpuint(read_pages(r), ==, events);
     ht_rec_rewind(r);
     g_assert_cmpuint(read_events(r), ==, events);
+    ht_rec_rewind(r);
+    read_dates(r, ns);
     return 0;
 }
