@@ -30,6 +30,11 @@ static void shm_unrealize(HypertraceDevice *dev)
 
 static size_t shm_consume(HtStream *s, bool force)
 {
+    const HtWorker *w = &s->dev->worker;
+
+    if (qatomic_read(&w->unread) && !w->settling && !force) {
+        return 0;
+    }
     return ht_ring_consume(s, s->dev->conf.packet_size, force);
 }
 

@@ -99,6 +99,8 @@ struct HypertraceDevice {
  */
 bool hypertrace_device_prepare(HypertraceDevice *dev, Error **errp);
 void hypertrace_device_unprepare(HypertraceDevice *dev);
+/* ht_check_unread: may the property "unread" be so?  Context: BQL */
+bool ht_check_unread(HypertraceDevice *dev, bool unread, Error **errp);
 
 /* regs.c: BAR0 */
 extern const MemoryRegionOps ht_regs_ops;

@@ -56,6 +56,17 @@ static uint64_t ring_ram_size(HypertraceDevice *dev)
     return pow2ceil(mailbox_offset(dev) + HT_MAILBOX_SIZE);
 }
 
+bool ht_check_unread(HypertraceDevice *dev, bool unread, Error **errp)
+{
+    if (unread && (dev->conf.channel != HT_CHANNEL_SHM ||
+                   dev->conf.mode != HT_MODE_OVERWRITE)) {
+        error_setg(errp, "unread needs channel=shm and mode=overwrite: other"
+                   " guests discard, or ring, when a ring is full");
+        return false;
+    }
+    return true;
+}
+
 static bool check_properties(HypertraceDevice *dev, Error **errp)
 {
     if (!check_range("streams", dev->conf.streams, 1, HT_STREAMS_MAX, false,
@@ -67,7 +78,8 @@ static bool check_properties(HypertraceDevice *dev, Error **errp)
         !check_range("batch", dev->conf.batch, 1, HT_BATCH_MAX, false, errp) ||
         !check_range("flush-ms", dev->conf.flush_ms, 1, 1000, false, errp) ||
         !check_range("backlog", dev->conf.backlog, BACKLOG_MIN, BACKLOG_MAX,
-                     false, errp)) {
+                     false, errp) ||
+        !ht_check_unread(dev, dev->worker.unread, errp)) {
         return false;
     }
     if (dev->conf.batch != 1 && dev->conf.channel != HT_CHANNEL_HYPERCALL) {

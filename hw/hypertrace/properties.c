@@ -102,6 +102,34 @@ const PropertyInfo ht_prop_events = {
     .set = events_set,
 };
 
+static void unread_get(Object *obj, Visitor *v, const char *name, void *opaque,
+                       Error **errp)
+{
+    bool unread = HYPERTRACE_DEVICE(obj)->worker.unread;
+
+    visit_type_bool(v, name, &unread, errp);
+}
+
+static void unread_set(Object *obj, Visitor *v, const char *name, void *opaque,
+                       Error **errp)
+{
+    HypertraceDevice *dev = HYPERTRACE_DEVICE(obj);
+    bool unread;
+
+    if (visit_type_bool(v, name, &unread, errp) &&
+        (!dev->prepared || ht_check_unread(dev, unread, errp))) {
+        ht_worker_set_unread(dev, unread);
+    }
+}
+
+const PropertyInfo ht_prop_unread = {
+    .type = "bool",
+    .description = "leave rings to the guest until the VM stops or is reset",
+    .realized_set_allowed = true,
+    .get = unread_get,
+    .set = unread_set,
+};
+
 static HypertraceCounters counters(const struct ht_stats *s)
 {
     return (HypertraceCounters) {

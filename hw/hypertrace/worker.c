@@ -25,12 +25,18 @@
 /* So often without a rest, then other handlers have their turn. */
 #define ROUNDS_MAX 16
 
+/* Whether there is nothing to look for in rings.  Context: any */
+static bool worker_is_unread(HtWorker *w)
+{
+    return qatomic_read(&w->paused) || qatomic_read(&w->unread);
+}
+
 /* Context: worker */
 static void worker_arm(HypertraceDevice *dev)
 {
     HtWorker *w = &dev->worker;
 
-    if (dev->channel->arms && !qatomic_read(&w->paused) && !w->starved &&
+    if (dev->channel->arms && !worker_is_unread(w) && !w->starved &&
         ht_ring_arm_all(dev, w->eager)) {
         event_notifier_set(&w->doorbell);
     }
@@ -52,7 +58,7 @@ static bool worker_any_open(HypertraceDevice *dev)
 /* Whether events may be waiting that nobody rings for.  Context: worker */
 static bool worker_needs_timer(HypertraceDevice *dev)
 {
-    if (!worker_any_open(dev) || qatomic_read(&dev->worker.paused)) {
+    if (!worker_any_open(dev) || worker_is_unread(&dev->worker)) {
         return false;
     }
     /*
@@ -187,7 +193,7 @@ static bool worker_poll(void *opaque)
     HypertraceDevice *dev = container_of(n, HypertraceDevice,
                                          worker.doorbell);
 
-    return !qatomic_read(&dev->worker.paused) && !dev->worker.starved &&
+    return !worker_is_unread(&dev->worker) && !dev->worker.starved &&
            get_clock() - dev->worker.looked_ns >= LOOK_INTERVAL_NS &&
            ht_ring_pending(dev);
 }
@@ -338,6 +344,7 @@ static void worker_settle(HypertraceDevice *dev)
 {
     unsigned i;
 
+    dev->worker.settling = true;
     for (i = 0; i <= flush_passes_max(dev) / ROUNDS_MAX + 1; i++) {
         dev->worker.progress = false;
         worker_work(dev, true);
@@ -345,6 +352,7 @@ static void worker_settle(HypertraceDevice *dev)
             break;
         }
     }
+    dev->worker.settling = false;
     ht_streams_tell(dev);
 }
 
@@ -404,6 +412,14 @@ void ht_worker_load_flush(HypertraceDevice *dev, uint64_t wanted)
         w->flush_wanted_bql = wanted;
         /* Pairs with the load-acquire in ht_worker_turn(). */
         qatomic_store_release(&w->flush_wanted, wanted);
+    }
+}
+
+void ht_worker_set_unread(HypertraceDevice *dev, bool unread)
+{
+    qatomic_set(&dev->worker.unread, unread);
+    if (dev->worker.running && !unread) {
+        ht_worker_kick(dev);
     }
 }
 

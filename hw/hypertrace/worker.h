@@ -21,6 +21,8 @@ typedef struct HtWorker {
     QEMUTimer *timer;
     bool running;               /* BQL */
     bool paused;                /* the VM is stopped and all is consumed */
+    bool unread;                /* rings are left to the guest; atomic */
+    bool settling;              /* but not now */
     bool starved;               /* no sink has room: ht_sinks_room() wakes us */
 
     uint64_t flush_wanted_bql;  /* tickets given */
@@ -54,6 +56,12 @@ void ht_worker_pause(HypertraceDevice *dev);
 void ht_worker_go(HypertraceDevice *dev);
 /* Tickets up to this one were given.  Context: BQL */
 void ht_worker_load_flush(HypertraceDevice *dev, uint64_t wanted);
+/*
+ * With mode=overwrite: leave the rings to the guest, until the VM stops or is
+ * reset, or the guest closes or flushes a stream; or read them again, with what
+ * is there.  Context: BQL
+ */
+void ht_worker_set_unread(HypertraceDevice *dev, bool unread);
 /* Have the worker look.  Context: any thread */
 void ht_worker_kick(HypertraceDevice *dev);
 /* A turn at once.  Context: main loop, where that is the worker */

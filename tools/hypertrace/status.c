@@ -110,6 +110,7 @@ static void put_device(HtOutput *o, JsonObject *all, JsonObject *s)
     put_text(o, text(all, "channel"));
     g_string_append(o->text, " mode=");
     put_text(o, text(all, "mode"));
+    g_string_append(o->text, truth(all, "unread") ? " unread=on" : "");
     g_string_append(o->text, " events=");
     put_text(o, text(all, "events"));
     g_string_append(o->text, "\n  ");
@@ -163,8 +164,8 @@ static void put_object(HtOutput *o, JsonObject *all, JsonObject *s)
 /* The object's properties of that many, with the statistics */
 static JsonNode *read_all(HtControl *c, const HtQmpObject *of, GError **error)
 {
-    static const char * const device[] = { "channel", "mode", "events",
-                                           "stats", NULL };
+    static const char * const device[] = { "channel", "mode", "unread",
+                                           "events", "stats", NULL };
     static const char * const ring[] = { "flight", "stats", NULL };
     g_autoptr(JsonNode) node = json_node_new(JSON_NODE_OBJECT);
     JsonObject *all = json_object_new();
