@@ -90,6 +90,13 @@ static void htk_open_reply(struct htk *h, const struct ht_msg_open *m)
 	}
 }
 
+/* What the host is told is the driver's: a program could name any memory. */
+static void htk_announce(struct htk *h, struct ht_msg_open *m)
+{
+	m->memory = h->transport->ring_table ?
+		    h->transport->ring_table(h, m->stream) : 0;
+}
+
 /* Context: h->control held */
 static int htk_open_again(struct htk *h, struct htk_owner *owner,
 			  struct ht_msg_open *m)
@@ -99,7 +106,9 @@ static int htk_open_again(struct htk *h, struct htk_owner *owner,
 
 	if (ret)
 		return ret;
+	htk_announce(h, m);
 	ret = h->transport->exchange(h, &m->h, sizeof(*m));
+	m->memory = 0;
 	if (ret)
 		return ret;
 	m->stream = stream;
@@ -134,8 +143,10 @@ static int htk_open_stream(struct htk *h, struct htk_owner *owner,
 		if (!ret) {
 			*m = request;
 			m->stream = i;
+			htk_announce(h, m);
 			ret = h->transport->exchange(h, &m->h, sizeof(*m));
 			m->stream = i;
+			m->memory = 0;
 			if (!ret && m->instance) {
 				h->claims[i].owner = owner;
 				owner->open++;

@@ -23,13 +23,13 @@ struct htk_slot {
 
 /**
  * struct htk_vstream - a stream's queue and memory
- * @lock: guards everything here; taken in any context but a probe.  Raw,
- *        since the last look of a panic has interrupts off on any kernel
+ * @lock: guards everything here; taken in any context but a probe
  * @h: the device
  * @work: hands over packets that a stream of the kernel closed
  * @vq: its data queue
  * @pages: of the ring, NULL when the stream is closed
  * @ring: the same, mapped for the kernel
+ * @table: where @pages are, for the host; zeroes when there are none
  * @submitted: position up to which the device was given everything
  * @kicks: notifications since the stream was opened
  * @first: oldest buffer that the device has
@@ -38,12 +38,13 @@ struct htk_slot {
  * @held: pages of a closed stream whose buffers the device has not returned
  */
 struct htk_vstream {
-	raw_spinlock_t lock;
+	spinlock_t lock;
 	struct htk *h;
 	struct irq_work work;
 	struct virtqueue *vq;
 	struct page **pages;
 	struct ht_ring_control *ring;
+	__le64 *table;
 	u64 submitted;
 	u64 kicks;
 	unsigned int first;
@@ -68,7 +69,6 @@ void htk_virtio_flush_work(struct work_struct *work);
 int htk_virtio_drain(struct htk *h, u32 stream);
 int htk_virtio_settle(struct htk *h, u32 stream, struct htk_wait *wait);
 void htk_virtio_irq_work(struct irq_work *work);
-void htk_virtio_last(struct htk *h, u32 stream);
 
 static inline unsigned long htk_flush_delay(const struct htk *h)
 {

@@ -9,7 +9,6 @@
  * virtio.c   virtio: queues, buffers and their timer
  * emit.c     events of the kernel itself
  * enable.c   which classes the host wants
- * shutdown.c flush at an oops and a panic
  */
 #ifndef HTK_H
 #define HTK_H
@@ -55,8 +54,8 @@ struct htk_wait;
  * @settle: wait until the device has returned every buffer of the stream, or
  *          @wait is over
  *
- * @last: the kernel ends: have the host look at what was committed in the
- *        stream.  Any context; waits for nothing
+ * @ring_table: what the host is told of where the stream's memory is, so that
+ *              it reads what was committed when this kernel has ended; or 0
  */
 struct htk_transport {
 	const char *name;
@@ -75,7 +74,7 @@ struct htk_transport {
 	struct ht_ring_control *(*ring_addr)(struct htk *h, u32 stream);
 	int (*drain)(struct htk *h, u32 stream);
 	int (*settle)(struct htk *h, u32 stream, struct htk_wait *wait);
-	void (*last)(struct htk *h, u32 stream);
+	u64 (*ring_table)(struct htk *h, u32 stream);
 };
 
 /**
@@ -134,7 +133,6 @@ struct htk_claim {
  */
 struct htk {
 	struct ht_device core;
-	struct list_head entry;		/* shutdown.c */
 	struct list_head source;	/* emit.c */
 	struct kref kref;
 	struct virtio_device *vdev;
@@ -262,11 +260,5 @@ void htk_emit_lost(void);
 void htk_emit_enable(struct htk *h);
 int htk_emit_init(void);
 void htk_emit_exit(void);
-
-/* shutdown.c */
-void htk_shutdown_add(struct htk *h);
-void htk_shutdown_remove(struct htk *h);
-int htk_shutdown_init(void);
-void htk_shutdown_exit(void);
 
 #endif /* HTK_H */

@@ -146,7 +146,6 @@ static int htk_probe(struct virtio_device *vdev)
 	if (ret)
 		goto remove;
 	htk_enable_add(h);
-	htk_shutdown_add(h);
 	htk_emit_add(h);
 	dev_info(&vdev->dev, "%s: channel %u, %u streams of %u x %u bytes\n",
 		 h->name, h->core.caps.channel, h->core.caps.streams,
@@ -189,7 +188,6 @@ static void htk_remove(struct virtio_device *vdev)
 	struct htk *h = vdev->priv;
 
 	misc_deregister(&h->misc);
-	htk_shutdown_remove(h);
 	htk_take_away(h, false);
 	h->transport->remove(h);
 	htk_enable_remove(h);
@@ -206,7 +204,6 @@ static void htk_shutdown(struct virtio_device *vdev)
 {
 	struct htk *h = vdev->priv;
 
-	htk_shutdown_remove(h);
 	htk_take_away(h, false);
 	h->transport->freeze(h);
 	htk_enable_remove(h);
@@ -296,12 +293,9 @@ static int __init htk_init(void)
 	htk_mnt = kern_mount(&htk_fs);
 	if (IS_ERR(htk_mnt))
 		return PTR_ERR(htk_mnt);
-	ret = htk_shutdown_init();
-	if (ret)
-		goto unmount;
 	ret = htk_emit_init();
 	if (ret)
-		goto shutdown;
+		goto unmount;
 	ret = register_virtio_driver(&htk_driver);
 	if (ret)
 		goto emit;
@@ -309,8 +303,6 @@ static int __init htk_init(void)
 
 emit:
 	htk_emit_exit();
-shutdown:
-	htk_shutdown_exit();
 unmount:
 	kern_unmount(htk_mnt);
 	return ret;
@@ -321,7 +313,6 @@ static void __exit htk_exit(void)
 {
 	unregister_virtio_driver(&htk_driver);
 	htk_emit_exit();
-	htk_shutdown_exit();
 	kern_unmount(htk_mnt);
 }
 module_exit(htk_exit);

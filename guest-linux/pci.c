@@ -280,12 +280,6 @@ void htk_pci_ring(struct htk *h, u32 stream)
 	writel(stream, h->regs + htk_pci_doorbell_offset(h, stream));
 }
 
-/* Stream memory is the host's: it only has to look. */
-static void htk_pci_last(struct htk *h, u32 stream)
-{
-	htk_pci_ring(h, stream);
-}
-
 const struct htk_transport htk_pci_transport = {
 	.name		= "PCI",
 	.probe		= htk_pci_probe,
@@ -300,5 +294,4 @@ const struct htk_transport htk_pci_transport = {
 	.ring_put	= htk_pci_ring_put,
 	.ring_pfn	= htk_pci_ring_pfn,
 	.ring_addr	= htk_pci_ring_addr,
-	.last		= htk_pci_last,
 };

@@ -136,7 +136,7 @@ static int htk_virtio_drain_locked(struct htk *h, struct htk_vstream *s,
 
 			packet = htk_virtio_packet(h, s, next -
 						   caps->packet_size);
-			end = READ_ONCE(ht_virtio_end(s->ring));
+			end = READ_ONCE(s->ring->guest.end);
 			if (end <= next - caps->packet_size || end > next)
 				end = next - caps->packet_size +
 				      min(READ_ONCE(packet->content),
@@ -162,11 +162,11 @@ int htk_virtio_submit(struct htk *h, u32 stream, u64 *kicks)
 	bool kick = false;
 	int ret = 0;
 
-	raw_spin_lock_irqsave(&s->lock, flags);
+	spin_lock_irqsave(&s->lock, flags);
 	if (s->pages)
 		ret = htk_virtio_drain_locked(h, s, true, &kick);
 	*kicks = s->kicks;
-	raw_spin_unlock_irqrestore(&s->lock, flags);
+	spin_unlock_irqrestore(&s->lock, flags);
 	if (kick)
 		virtqueue_notify(s->vq);
 	return ret;
@@ -189,10 +189,10 @@ void htk_virtio_irq_work(struct irq_work *work)
 	unsigned long flags;
 	bool kick = false;
 
-	raw_spin_lock_irqsave(&s->lock, flags);
+	spin_lock_irqsave(&s->lock, flags);
 	if (s->pages)
 		htk_virtio_drain_locked(s->h, s, false, &kick);
-	raw_spin_unlock_irqrestore(&s->lock, flags);
+	spin_unlock_irqrestore(&s->lock, flags);
 	if (kick)
 		virtqueue_notify(s->vq);
 }
@@ -206,22 +206,6 @@ void htk_virtio_queue_work(struct htk *h, u32 stream)
 {
 	if (cpu_online(raw_smp_processor_id()))
 		irq_work_queue(&h->virtio->streams[stream]->work);
-}
-
-/* The other CPUs may have been stopped anywhere: no lock is waited for. */
-void htk_virtio_last(struct htk *h, u32 stream)
-{
-	struct htk_vstream *s = h->virtio->streams[stream];
-	unsigned long flags;
-	bool kick = false;
-
-	if (!raw_spin_trylock_irqsave(&s->lock, flags))
-		return;
-	if (s->pages)
-		htk_virtio_drain_locked(h, s, true, &kick);
-	raw_spin_unlock_irqrestore(&s->lock, flags);
-	if (kick)
-		virtqueue_notify(s->vq);
 }
 
 void htk_virtio_flush_work(struct work_struct *work)
@@ -253,10 +237,10 @@ int htk_virtio_settle(struct htk *h, u32 stream, struct htk_wait *wait)
 	unsigned int count;
 
 	for (;;) {
-		raw_spin_lock_irqsave(&s->lock, flags);
+		spin_lock_irqsave(&s->lock, flags);
 		htk_virtio_reap_locked(h, s);
 		count = s->count;
-		raw_spin_unlock_irqrestore(&s->lock, flags);
+		spin_unlock_irqrestore(&s->lock, flags);
 		if (!count)
 			return 0;
 		if (virtqueue_is_broken(s->vq))

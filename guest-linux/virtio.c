@@ -118,6 +118,25 @@ fail:
 	return NULL;
 }
 
+static void htk_virtio_fill_table(struct htk *h, struct htk_vstream *s,
+				  struct page **pages)
+{
+	const struct ht_caps *caps = &h->core.caps;
+	u32 i;
+
+	for (i = 0; i < caps->packets; i++)
+		s->table[HT_MEMORY_SLOT(i)] =
+			cpu_to_le64(page_to_phys(pages[1 + i * (caps->packet_size /
+							      PAGE_SIZE)]));
+	s->table[HT_MEMORY_CONTROL] = cpu_to_le64(page_to_phys(pages[0]));
+}
+
+static void htk_virtio_clear_table(struct htk *h, struct htk_vstream *s)
+{
+	memset(s->table, 0,
+	       HT_MEMORY_SLOT(h->core.caps.packets) * sizeof(*s->table));
+}
+
 static int htk_virtio_ring_get(struct htk *h, u32 stream)
 {
 	struct htk_vstream *s = h->virtio->streams[stream];
@@ -137,13 +156,14 @@ static int htk_virtio_ring_get(struct htk *h, u32 stream)
 	}
 	ring->host.wake = HT_WAKE_NEVER;
 	ring->host.state = HT_STREAM_OPENED;
+	htk_virtio_fill_table(h, s, pages);
 
-	raw_spin_lock_irq(&s->lock);
+	spin_lock_irq(&s->lock);
 	s->ring = ring;
 	s->submitted = 0;
 	s->kicks = 0;
 	WRITE_ONCE(s->pages, pages);
-	raw_spin_unlock_irq(&s->lock);
+	spin_unlock_irq(&s->lock);
 	schedule_delayed_work(&h->virtio->flush, htk_flush_delay(h));
 	return 0;
 }
@@ -160,17 +180,19 @@ static void htk_virtio_ring_put(struct htk *h, u32 stream)
 	struct page **pages;
 	bool busy;
 
-	raw_spin_lock_irq(&s->lock);
+	spin_lock_irq(&s->lock);
 	pages = s->pages;
 	ring = s->ring;
 	busy = s->count;
 	WRITE_ONCE(s->pages, NULL);
 	s->ring = NULL;
-	raw_spin_unlock_irq(&s->lock);
+	spin_unlock_irq(&s->lock);
 	if (!pages)
 		return;
 	irq_work_sync(&s->work);
 	vunmap(ring);
+	/* Of a host that did not close it, too: it must not read them any more. */
+	htk_virtio_clear_table(h, s);
 	/*
 	 * The device does not give the buffers back and may still read them;
 	 * freed, they could be anybody's.
@@ -190,6 +212,14 @@ static unsigned long htk_virtio_ring_pfn(struct htk *h, u32 stream,
 	return page_to_pfn(h->virtio->streams[stream]->pages[index]);
 }
 
+/* With an IOMMU the device's addresses are others, and change. */
+static u64 htk_virtio_ring_table(struct htk *h, u32 stream)
+{
+	if (virtio_has_feature(h->vdev, VIRTIO_F_ACCESS_PLATFORM))
+		return 0;
+	return virt_to_phys(h->virtio->streams[stream]->table);
+}
+
 static struct ht_ring_control *htk_virtio_ring_addr(struct htk *h, u32 stream)
 {
 	return h->virtio->streams[stream]->ring;
@@ -202,8 +232,11 @@ static void htk_virtio_free(struct htk *h)
 	struct htk_virtio *v = h->virtio;
 	u32 i;
 
-	for (i = 0; i < HT_STREAMS_MAX; i++)
+	for (i = 0; i < HT_STREAMS_MAX; i++) {
+		if (v->streams[i])
+			kfree(v->streams[i]->table);
 		kfree(v->streams[i]);
+	}
 	kfree(v->request);
 	kfree(v->reply);
 	kfree(v);
@@ -279,7 +312,11 @@ static int htk_virtio_probe(struct htk *h)
 		v->streams[i] = kzalloc(sizeof(*v->streams[i]), GFP_KERNEL);
 		if (!v->streams[i])
 			goto fail;
-		raw_spin_lock_init(&v->streams[i]->lock);
+		v->streams[i]->table = kcalloc(HT_MEMORY_SLOT(caps->packets),
+					       sizeof(__le64), GFP_KERNEL);
+		if (!v->streams[i]->table)
+			goto fail;
+		spin_lock_init(&v->streams[i]->lock);
 		init_irq_work(&v->streams[i]->work, htk_virtio_irq_work);
 		v->streams[i]->h = h;
 		for (j = 0; j < HTK_SLOTS; j++)
@@ -361,5 +398,5 @@ const struct htk_transport htk_virtio_transport = {
 	.ring_addr	= htk_virtio_ring_addr,
 	.drain		= htk_virtio_drain,
 	.settle		= htk_virtio_settle,
-	.last		= htk_virtio_last,
+	.ring_table	= htk_virtio_ring_table,
 };

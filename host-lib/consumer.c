@@ -12,9 +12,6 @@
 #include "hypertrace/atomic.h"
 #include "hypertrace/consumer.h"
 
-/* A producer that claims more lost events than this lies. */
-#define LOST_MAX (UINT64_C(1) << 56)
-
 /* Give a ring that is overwritten faster than we copy some time. */
 #define TORN_MAX 4
 
@@ -67,7 +64,7 @@ static void G_GNUC_PRINTF(2, 3) stop(HtConsumer *c, const char *fmt, ...)
 
 static void update_lost(HtConsumer *c, uint64_t lost)
 {
-    if (lost > c->lost && lost < LOST_MAX) {
+    if (lost > c->lost && lost < HT_LOST_MAX) {
         c->lost = lost;
     }
 }
@@ -109,126 +106,6 @@ void ht_consumer_open(HtConsumer *c, const HtStreamInfo *info, uint64_t now_ns)
     c->walk.most = cfg.piece_events;
     c->open = true;
     deliver_mark(c, HT_RUN_OPEN, now_ns);
-}
-
-void ht_consumer_save(const HtConsumer *c, HtConsumerState *st)
-{
-    *st = (HtConsumerState) {
-        .open = c->open,
-        .stopped = c->stopped,
-        .vcpu = c->info.vcpu,
-        .instance = c->instance,
-        .trace_instance = c->info.instance,
-        .cursor = c->cursor,
-        .events = c->events,
-        .expected = c->expected,
-        .skipped = c->skipped,
-        .lost = c->lost,
-        .dropped = c->dropped,
-        .told = c->told,
-        .bytes = c->bytes,
-        .packets = c->packets,
-        .wakeups = c->wakeups,
-        .errors = c->errors,
-        .clock = c->walk.clock,
-        .ns = c->walk.ns,
-        .backward = c->walk.backward,
-    };
-    memcpy(st->name, c->info.name, sizeof(st->name));
-}
-
-static bool name_valid(const uint8_t *name)
-{
-    size_t i;
-
-    for (i = 0; i < HT_STREAM_NAME_MAX && name[i]; i++) {
-        if (name[i] < ' ' || name[i] > '~') {
-            return false;
-        }
-    }
-    return name[i] == 0;
-}
-
-static const char *state_problem(const HtConsumer *c,
-                                 const HtConsumerState *st)
-{
-    uint32_t offset = offset_of(c, st->cursor);
-
-    if (!name_valid(st->name)) {
-        return "its name is not valid";
-    }
-    if (st->vcpu < -1) {
-        return "its vCPU is not valid";
-    }
-    if (st->open && (!st->instance || !st->trace_instance)) {
-        return "it is open and has no instance";
-    }
-    if (st->cursor > UINT64_MAX / 2 ||
-        (offset && offset < sizeof(struct ht_packet))) {
-        return "its position is not valid";
-    }
-    if (st->lost >= LOST_MAX || st->dropped >= LOST_MAX ||
-        st->skipped > UINT64_MAX / 2 || st->told > st->lost + st->dropped) {
-        return "its count of discarded events is not valid";
-    }
-    if (st->ns > HT_TIME_MAX_NS) {
-        return "its time is not valid";
-    }
-    return NULL;
-}
-
-const char *ht_consumer_load(HtConsumer *c, uint32_t index,
-                             const HtConsumerState *st)
-{
-    HtConsumerConfig cfg = c->cfg;
-    uint8_t *buf = c->buf;
-    const char *problem = state_problem(c, st);
-
-    if (problem) {
-        return problem;
-    }
-    *c = (HtConsumer) {
-        .cfg = cfg,
-        .buf = buf,
-        .info.index = index,
-        .info.vcpu = st->vcpu,
-        .info.instance = st->trace_instance,
-        .instance = st->instance,
-        .walk.clock = st->clock,
-        .walk.ns = st->ns,
-        .walk.backward = st->backward,
-        .walk.cut = true,
-        .walk.most = cfg.piece_events,
-        .cursor = st->cursor,
-        .events = st->events,
-        .expected = st->expected,
-        .skipped = st->skipped,
-        .lost = st->lost,
-        .dropped = st->dropped,
-        .told = st->told,
-        .base = st->told,
-        .bytes = st->bytes,
-        .packets = st->packets,
-        .wakeups = st->wakeups,
-        .errors = st->errors,
-        .open = st->open,
-        .stopped = st->stopped,
-    };
-    memcpy(c->info.name, st->name, sizeof(c->info.name));
-    return NULL;
-}
-
-void ht_consumer_resume(HtConsumer *c)
-{
-    HtRun run = {
-        .stream = &c->info,
-        .flags = HT_RUN_OPEN,
-        .begin_ns = c->walk.ns,
-        .end_ns = c->walk.ns,
-        .counter = c->walk.clock,
-    };
-
-    c->cfg.deliver(c->cfg.opaque, &run);
 }
 
 void ht_consumer_close(HtConsumer *c, uint64_t lost, uint64_t now_ns)
@@ -500,14 +377,14 @@ size_t ht_consumer_ring(HtConsumer *c, struct ht_ring_control *ring,
     return done;
 }
 
-void ht_consumer_feed(HtConsumer *c, const struct ht_submit *sub,
-                      uint8_t *data, size_t size)
+/* Whether a buffer is what comes behind position @last, or its packet. */
+static bool follows(HtConsumer *c, const struct ht_submit *sub, size_t size,
+                    uint64_t last)
 {
-    uint64_t from = ht_le64(sub->from), to = ht_le64(sub->to);
-    uint64_t next = c->cursor;
+    uint64_t from = ht_le64(sub->from), to = ht_le64(sub->to), next = last;
 
     if (!c->open || c->stopped) {
-        return;
+        return false;
     }
     if (offset_of(c, from) == 0 && offset_of(c, next)) {
         /* the rest of the packet is unused */
@@ -518,9 +395,16 @@ void ht_consumer_feed(HtConsumer *c, const struct ht_submit *sub,
         packet_of(c, from) != packet_of(c, to - 1) ||
         (offset_of(c, from) == 0 && size < sizeof(struct ht_packet))) {
         stop(c, "buffer [0x%" PRIx64 ", 0x%" PRIx64 ") of %zu bytes"
-             " does not follow 0x%" PRIx64, from, to, size, c->cursor);
-        return;
+             " does not follow 0x%" PRIx64, from, to, size, last);
+        return false;
     }
+    return true;
+}
+
+/* Bytes [from, to) of one packet, behind all that was consumed */
+static void take(HtConsumer *c, uint64_t from, uint64_t to, uint64_t lost,
+                 uint8_t *data, size_t size)
+{
     c->cursor = from;
     if (offset_of(c, from) == 0) {
         struct ht_packet header;
@@ -535,7 +419,32 @@ void ht_consumer_feed(HtConsumer *c, const struct ht_submit *sub,
     consume(c, data, size, false);
     if (!c->stopped) {
         c->cursor = to;
-        update_lost(c, ht_le64(sub->lost));
+        update_lost(c, lost);
+    }
+}
+
+void ht_consumer_feed(HtConsumer *c, const struct ht_submit *sub,
+                      uint8_t *data, size_t size)
+{
+    uint64_t from = ht_le64(sub->from), to = ht_le64(sub->to), known;
+
+    if (!follows(c, sub, size, c->fed)) {
+        return;
+    }
+    c->fed = to;
+    if (to > c->cursor) {
+        known = from < c->cursor ? c->cursor - from : 0;
+        take(c, from + known, to, ht_le64(sub->lost), data + known,
+             size - known);
+    }
+}
+
+void ht_consumer_fetched(HtConsumer *c, const struct ht_submit *sub,
+                         uint8_t *data, size_t size)
+{
+    if (follows(c, sub, size, c->cursor)) {
+        take(c, ht_le64(sub->from), ht_le64(sub->to), ht_le64(sub->lost), data,
+             size);
     }
 }
 

@@ -32,7 +32,7 @@ static ht_benign_race void finish_packet(struct ht_stream *s, uint32_t content)
 
     if (s->submitted > s->packet << s->packet_shift) {
         s->content = content;
-        ht_virtio_end(s->ring) = (s->packet << s->packet_shift) + content;
+        s->ring->guest.end = (s->packet << s->packet_shift) + content;
         return;
     }
     p->clock_end = s->last_clock;

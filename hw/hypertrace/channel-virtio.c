@@ -6,7 +6,8 @@
  * MMIO) is safe.  A buffer is copied to where the sinks read it, checked and
  * given back at once, so nothing that was popped is ever waiting.  While no
  * sink has room the rest stays on the queue: the guest runs out of packets and
- * discards, it never waits.
+ * discards, it never waits.  What a guest that stands still has not handed over
+ * is read where it is (stream-memory.c).
  */
 #include "qemu/osdep.h"
 #include "qemu/iov.h"
@@ -109,15 +110,11 @@ static size_t data_feed(HtStream *s, VirtQueueElement *e)
     return sizeof(submit) + size;
 }
 
-static size_t virtio_consume(HtStream *s, bool force)
+static size_t consume_buffer(HtStream *s)
 {
-    VirtQueueElement *e;
+    VirtQueueElement *e = data_pop(s);
     size_t done;
 
-    if (!data_available(s) || (!force && !ht_sinks_room(s->dev->sinks))) {
-        return 0;
-    }
-    e = data_pop(s);
     if (!e) {
         return 0;
     }
@@ -128,6 +125,24 @@ static size_t virtio_consume(HtStream *s, bool force)
         ht_stream_end(s);
     }
     data_push(s, e);
+    return done;
+}
+
+static size_t virtio_consume(HtStream *s, bool force)
+{
+    const bool all = s->dev->virtio->all;
+    const bool some = data_available(s);
+    size_t done = 0;
+
+    if (!(some || all) || (!force && !ht_sinks_room(s->dev->sinks))) {
+        return 0;
+    }
+    if (some) {
+        done = consume_buffer(s);
+    }
+    if (all && !data_available(s)) {
+        done += ht_stream_fetch(s);
+    }
     return done;
 }
 

@@ -69,6 +69,19 @@ static bool stream_name_copy(char *dst, const uint8_t *src)
 }
 
 /*
+ * Where the stream's memory is: each message that opens says it, also one that
+ * is sent back, when its driver knows which stream it is.
+ */
+static void note_memory(HtStream *s, const struct ht_msg_open *m)
+{
+    /* addresses behind an IOMMU are not those of RAM */
+    s->memory = s->dev->channel->uses_ring ||
+                virtio_host_has_feature(VIRTIO_DEVICE(s->dev),
+                                        VIRTIO_F_IOMMU_PLATFORM) ?
+                0 : ldq_le_p(&m->memory);
+}
+
+/*
  * Opening is for the worker.  The reply to the first message carries the
  * stream's instance; sent back, it asks how far that instance is.
  */
@@ -79,7 +92,7 @@ static enum ht_status stream_open(HypertraceDevice *dev,
     HtStreamInfo info = { };
     uint32_t index, i;
 
-    if (size != sizeof(*m)) {
+    if (size != sizeof(*m) || ldq_le_p(&m->memory) % sizeof(uint64_t)) {
         return HT_STATUS_INVAL;
     }
     index = ldl_le_p(&m->stream);
@@ -91,8 +104,10 @@ static enum ht_status stream_open(HypertraceDevice *dev,
         switch (qatomic_load_acquire(&s->phase)) {
         case HT_PHASE_OPENING:
         case HT_PHASE_LOADED:
+            note_memory(s, m);
             return HT_STATUS_BUSY;
         case HT_PHASE_OPEN:
+            note_memory(s, m);
             return HT_STATUS_OK;
         default:
             return HT_STATUS_NOENT;
@@ -134,6 +149,7 @@ static enum ht_status stream_open(HypertraceDevice *dev,
     /* Clear here: the worker could race with a newer request. */
     s->want_close = false;
     s->close_lost = 0;
+    note_memory(s, m);
     stl_le_p(&m->stream, s->index);
     stq_le_p(&m->instance, info.instance);
     ht_clock_update_offset(&dev->clock);

@@ -27,6 +27,7 @@
 typedef struct SavedStream {
     HtConsumerState consumer;
     struct ht_stats closed;
+    uint64_t memory;
     bool closing;               /* a reset came before it could go on */
 } SavedStream;
 
@@ -89,6 +90,7 @@ static int state_pre_save(void *opaque)
 
         ht_consumer_save(&s->consumer, &m->streams[i].consumer);
         m->streams[i].closed = s->closed;
+        m->streams[i].memory = s->memory;
         m->streams[i].closing = s->want_close &&
             qatomic_load_acquire(&s->phase) == HT_PHASE_LOADED;
     }
@@ -181,6 +183,7 @@ static void stream_load(HtStream *s, const SavedStream *saved)
     s->want_resume = false;
     s->reported = c->stopped;
     s->closed = saved->closed;
+    s->memory = saved->memory;
     if (c->open) {
         qatomic_store_release(&s->phase, HT_PHASE_LOADED);
     }
@@ -269,6 +272,7 @@ static const VMStateDescription vmstate_consumer = {
         VMSTATE_UINT64(instance, HtConsumerState),
         VMSTATE_UINT64(trace_instance, HtConsumerState),
         VMSTATE_UINT64(cursor, HtConsumerState),
+        VMSTATE_UINT64(fed, HtConsumerState),
         VMSTATE_UINT64(events, HtConsumerState),
         VMSTATE_UINT64(expected, HtConsumerState),
         VMSTATE_UINT64(skipped, HtConsumerState),
@@ -294,6 +298,7 @@ static const VMStateDescription vmstate_stream = {
         VMSTATE_STRUCT(consumer, SavedStream, 1, vmstate_consumer,
                        HtConsumerState),
         VMSTATE_STRUCT(closed, SavedStream, 1, vmstate_stats, struct ht_stats),
+        VMSTATE_UINT64(memory, SavedStream),
         VMSTATE_BOOL(closing, SavedStream),
         VMSTATE_END_OF_LIST()
     },
@@ -314,8 +319,8 @@ static const VMStateDescription vmstate_segment = {
 
 static const VMStateDescription vmstate_migration = {
     .name = "hypertrace/migration",
-    .version_id = 1,
-    .minimum_version_id = 1,
+    .version_id = 2,
+    .minimum_version_id = 2,
     .fields = (const VMStateField[]) {
         VMSTATE_UINT64(epoch, HtMigration),
         VMSTATE_UINT32(max_gap, HtMigration),

@@ -33,6 +33,7 @@ typedef struct HtStream {
     /* BQL, read by the worker once the phase is OPENING */
     HtStreamInfo next;          /* with the instance that the guest knows */
     uint64_t close_lost;
+    uint64_t memory;            /* virtio: its table's address; BQL */
 
     HtStreamPhase phase;        /* store-release, load-acquire */
     bool want_close;            /* BQL; false again once it is reopened */
@@ -90,6 +91,18 @@ bool ht_streams_work(HypertraceDevice *dev, bool force);
 
 /* Have the trace know how much each open stream discarded.  Context: worker */
 void ht_streams_tell(HypertraceDevice *dev);
+
+/**
+ * ht_stream_fetch: consume what was committed and is not handed over (virtio)
+ * @s: a stream, of which all that was handed over is consumed
+ *
+ * Returns: bytes; 0 if the driver did not say where it is
+ *
+ * Context: BQL
+ */
+size_t ht_stream_fetch(HtStream *s);
+/* Streams' memory is not theirs any more.  Context: BQL */
+void ht_streams_forget_memory(HypertraceDevice *dev);
 
 /* Before consuming.  Context: HtStream.lock held */
 void ht_stream_begin(HtStream *s);

@@ -171,6 +171,8 @@ static void hypertrace_virtio_reset(VirtIODevice *vdev)
 
     if (!dev->channel->uses_ring) {
         ht_worker_settle(dev);
+        /* a driver that goes takes its memory back */
+        ht_streams_forget_memory(dev);
     }
 }
 

@@ -176,7 +176,16 @@ struct ht_msg_open {
     int32_t  vcpu;              /* the producer's vCPU, -1: not bound to one */
     uint64_t instance;          /* 0; reply: never used before in the trace */
     uint8_t  name[HT_STREAM_NAME_MAX]; /* [ -~], padded with 0 */
+    uint64_t memory;            /* virtio: address of HT_MEMORY_*; 0: none */
 };
+
+/*
+ * virtio: where a stream's memory is, for the host to read what was committed
+ * when there is nobody to hand it over: guest-physical addresses of 64 bits,
+ * of its control page and then of each packet's slot; 0: not there.
+ */
+#define HT_MEMORY_CONTROL       0u
+#define HT_MEMORY_SLOT(n)       (1u + (n))
 
 /* STREAM_CLOSE, STREAM_FLUSH (stream may be HT_STREAM_ANY for flush) */
 struct ht_msg_stream {
@@ -245,7 +254,8 @@ struct ht_guest_line {          /* written by the guest */
     uint64_t head;              /* commits: the end of the last event */
     uint64_t opening;           /* overwrite: packet number being taken */
     uint64_t lost;              /* events discarded so far */
-    uint64_t reserved[13];
+    uint64_t end;               /* virtio: of the last packet of which a part */
+    uint64_t reserved[12];      /* ...was handed over before it was closed */
 };
 
 struct ht_host_line {           /* written by the host */

@@ -122,7 +122,7 @@ static void load_time(FuzzInput *in)
 static void any_state(FuzzInput *in, HtConsumerState *st)
 {
     uint64_t *const words[] = {
-        &st->instance, &st->trace_instance, &st->cursor, &st->events,
+        &st->instance, &st->trace_instance, &st->cursor, &st->fed, &st->events,
         &st->expected, &st->skipped, &st->lost, &st->dropped, &st->told,
         &st->clock, &st->ns,
     };

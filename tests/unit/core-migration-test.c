@@ -162,6 +162,7 @@ static void test_forged_stream(void)
         BAD(cursor, SIZE + sizeof(struct ht_packet) - 1),
         GOOD(cursor, SIZE + sizeof(struct ht_packet)),
         GOOD(cursor, SIZE),
+        BAD(fed, 1),
         BAD(skipped, UINT64_MAX),
         BAD(lost, UINT64_MAX),
         BAD(lost, UINT64_C(1) << 56),

@@ -12,7 +12,8 @@ import sys
 from pathlib import Path
 
 GUEST = re.compile(r"\bring->|(->|\.)ring\b|\bslot\b|\biov_(to|from)_buf\b|"
-                   r"\bvirtqueue_pop\b|dev->mailbox\b|\bring_ram\b")
+                   r"\bvirtqueue_pop\b|dev->mailbox\b|\bring_ram\b|"
+                   r"\bread_(ram|word|entry)\(")
 FTRACE = re.compile(r"\bht_ft_mem_read\(|\bht_ft_cpu_load\(|"
                     r"mem->(map|read|next)\b")
 HEAD = re.compile(r"^(?!static const|typedef|struct \w+ \{)[A-Za-z_].*?"

@@ -13,15 +13,6 @@
 #include "hypertrace/hypertrace.h"
 
 /**
- * ht_virtio_end() - where the closed packet ends, part of which was handed over
- * @ring: a virtio stream's control page
- *
- * A position: for the kernel, which hands over what a process that was killed
- * had committed.  The host does not see a virtio stream's control page.
- */
-#define ht_virtio_end(ring) ((ring)->guest.reserved[0])
-
-/**
  * struct ht_port_ops - a port's functions
  * @control: exchange control messages in place: of HT_MSG_CLASS_REGISTER, @size
  *           bytes of them; else one, with @size bytes of room at @msg.  0 or a

@@ -14,6 +14,9 @@
 #include "hypertrace/run.h"
 #include "hypertrace/walk.h"
 
+/* A producer that claims more lost events than this lies. */
+#define HT_LOST_MAX (UINT64_C(1) << 56)
+
 /**
  * HtDeliver: called with each run, in order
  */
@@ -60,6 +63,7 @@ typedef struct HtConsumer {
     HtWalk walk;
     uint8_t *buf;               /* packet_size bytes; NULL: see reserve */
     uint64_t cursor;            /* position up to which all was delivered */
+    uint64_t fed;               /* up to which all was handed over (virtio) */
     uint64_t events;            /* accepted since open */
     uint64_t expected;          /* as @events, and those overwritten */
     uint64_t skipped;           /* packets overwritten, their events unknown */
@@ -93,6 +97,7 @@ typedef struct HtConsumerState {
     uint64_t instance;
     uint64_t trace_instance;
     uint64_t cursor;
+    uint64_t fed;
     uint64_t events;
     uint64_t expected;
     uint64_t skipped;
@@ -185,9 +190,19 @@ void ht_consumer_tell(HtConsumer *c, uint64_t lost);
  * @sub: the buffer's header, a private copy
  * @data: sub->to - sub->from bytes, private; changed in place
  * @size: bytes at @data
+ *
+ * Of what ht_consumer_fetched() had before, only the rest is taken.
  */
 void ht_consumer_feed(HtConsumer *c, const struct ht_submit *sub,
                       uint8_t *data, size_t size);
+
+/**
+ * ht_consumer_fetched: consume bytes that were not handed over (virtio)
+ *
+ * As ht_consumer_feed(); they follow what was consumed.
+ */
+void ht_consumer_fetched(HtConsumer *c, const struct ht_submit *sub,
+                         uint8_t *data, size_t size);
 
 /**
  * ht_consumer_arm: publish when the producer is to ring, then look again

@@ -81,11 +81,16 @@ uint32_t qht_ring_state(QHt *h, uint32_t stream)
                          ring_offset(h, stream, QHT_HOST(state)));
 }
 
-void qht_stream_open(QHtStream *s, QHt *h, uint32_t index)
+static void stream_open(QHtStream *s, QHt *h, uint32_t index, uint64_t memory)
 {
-    struct ht_msg_open m = { .vcpu = cpu_to_le32(-1), .name = "qtest" };
+    struct ht_msg_open m = {
+        .vcpu = cpu_to_le32(-1),
+        .name = "qtest",
+        .memory = cpu_to_le64(memory),
+    };
 
     memset(s, 0, sizeof(*s));
+    s->memory = memory;
     m.stream = cpu_to_le32(index);
     g_assert_cmpuint(qht_call(h, HT_MSG_STREAM_OPEN, &m, sizeof(m)), ==,
                      HT_STATUS_OK);
@@ -104,6 +109,58 @@ void qht_stream_open(QHtStream *s, QHt *h, uint32_t index)
                      s->instance);
     g_assert_cmpuint(qht_ring_readq(h, s->index, QHT_GUEST(head)), ==, 0);
     g_assert_cmpuint(qht_ring_readq(h, s->index, QHT_HOST(tail)), ==, 0);
+}
+
+void qht_stream_open(QHtStream *s, QHt *h, uint32_t index)
+{
+    stream_open(s, h, index, 0);
+}
+
+void qht_stream_announce(QHtStream *s, QHt *h, uint32_t index)
+{
+    const uint32_t size = h->caps.packet_size;
+    uint64_t table = guest_alloc(h->alloc, 8 * HT_MEMORY_SLOT(h->caps.packets));
+    uint64_t control = guest_alloc(h->alloc, HT_PAGE);
+    uint32_t i;
+
+    qtest_memset(h->qts, control, 0, HT_PAGE);
+    qtest_writeq(h->qts, table + 8 * HT_MEMORY_CONTROL, control);
+    for (i = 0; i < h->caps.packets; i++) {
+        /* backwards, lest they be taken for one piece */
+        qtest_writeq(h->qts, table + 8 * HT_MEMORY_SLOT(h->caps.packets - 1 - i),
+                     guest_alloc(h->alloc, size));
+    }
+    stream_open(s, h, index, table);
+}
+
+/* virtio: where the driver has a page of the stream's memory */
+static uint64_t announced(QHtStream *s, unsigned entry)
+{
+    return qtest_readq(s->h->qts, s->memory + 8 * entry);
+}
+
+static void write_packet(QHtStream *s, uint32_t from, uint32_t to)
+{
+    uint32_t slot = s->packet & (s->h->caps.packets - 1);
+
+    if (s->memory) {
+        qtest_memwrite(s->h->qts, announced(s, HT_MEMORY_SLOT(slot)) + from,
+                       s->image + from, to - from);
+    } else if (!s->h->control) {
+        qht_ring_write(s->h, s->index, HT_PACKETS_OFFSET +
+                       slot * s->h->caps.packet_size + from, s->image + from,
+                       to - from);
+    }
+}
+
+static void write_head(QHtStream *s, uint64_t head)
+{
+    if (s->memory) {
+        qtest_writeq(s->h->qts, announced(s, HT_MEMORY_CONTROL) +
+                     QHT_GUEST(head), head);
+    } else if (!s->h->control) {
+        qht_ring_writeq(s->h, s->index, QHT_GUEST(head), head);
+    }
 }
 
 void qht_stream_forget(QHtStream *s)
@@ -142,21 +199,11 @@ static uint64_t position(const QHtStream *s)
     return s->packet * s->h->caps.packet_size + s->offset;
 }
 
-static uint64_t slot(const QHtStream *s)
-{
-    return HT_PACKETS_OFFSET + (s->packet & (s->h->caps.packets - 1)) *
-           s->h->caps.packet_size;
-}
-
 /* Events first, then what makes them visible */
 static void publish(QHtStream *s, uint32_t from)
 {
-    if (s->h->control) {
-        return;
-    }
-    qht_ring_write(s->h, s->index, slot(s) + from, s->image + from,
-                   s->offset - from);
-    qht_ring_writeq(s->h, s->index, QHT_GUEST(head), position(s));
+    write_packet(s, from, s->offset);
+    write_head(s, position(s));
 }
 
 static void submit(QHtStream *s)
@@ -182,20 +229,26 @@ void qht_close_packet(QHtStream *s)
     if (s->offset == 0) {
         return;
     }
-    if (s->h->control) {
-        submit(s);
+    if (s->submitted > s->packet * s->h->caps.packet_size) {
+        /* the header is the device's already */
+        if (s->memory) {
+            qtest_writeq(s->h->qts, announced(s, HT_MEMORY_CONTROL) +
+                         QHT_GUEST(end), position(s));
+        }
     } else {
         stq_le_p(&p->clock_end, s->clock);
         stl_le_p(&p->content, s->offset);
-        qht_ring_write(s->h, s->index, slot(s), p, sizeof(*p));
+        write_packet(s, 0, sizeof(*p));
+    }
+    if (s->h->control && !s->held) {
+        submit(s);
     }
     s->packet++;
     s->offset = 0;
-    if (s->h->control) {
+    if (s->h->control && !s->held) {
         s->submitted = position(s);
-    } else {
-        qht_ring_writeq(s->h, s->index, QHT_GUEST(head), position(s));
     }
+    write_head(s, position(s));
 }
 
 static void open_packet(QHtStream *s)
@@ -238,10 +291,7 @@ void qht_write(QHtStream *s, uint32_t id, const void *payload, size_t size)
     s->offset += HT_EVENT_HEADER + size;
     s->events++;
     if (s->offset == room) {
-        if (!s->h->control) {
-            qht_ring_write(s->h, s->index, slot(s) + from, s->image + from,
-                           s->offset - from);
-        }
+        write_packet(s, from, s->offset);
         qht_close_packet(s);
     } else {
         publish(s, from);

@@ -141,6 +141,8 @@ size_t qht_class_message(void *msg, const char *name);
  * @packet, @offset: where the next event goes; offset 0: no packet open
  * @image: the packet, as it is in guest memory
  * @submitted: virtio: position up to which all was handed over
+ * @memory: virtio: what was announced: the table's address; or 0
+ * @held: virtio: end packets without handing them over
  */
 typedef struct QHtStream {
     QHt *h;
@@ -152,11 +154,15 @@ typedef struct QHtStream {
     uint64_t lost;
     uint64_t clock;
     uint64_t submitted;
+    uint64_t memory;
+    bool held;
     uint8_t *image;
 } QHtStream;
 
 /* @index may be HT_STREAM_ANY */
 void qht_stream_open(QHtStream *s, QHt *h, uint32_t index);
+/* virtio: also say where its memory is, and write all that is written there */
+void qht_stream_announce(QHtStream *s, QHt *h, uint32_t index);
 void qht_stream_close(QHtStream *s);
 /* Forget a stream that the device closed */
 void qht_stream_forget(QHtStream *s);
@@ -187,7 +193,7 @@ uint8_t qht_enabled(QHt *h, uint32_t id);
 uint32_t qht_read_enabled(QHt *h, uint32_t first, uint32_t count, uint8_t *on);
 uint32_t qht_enable_seq(QHt *h);
 
-/* Guest memory of a stream, by offset in its ring */
+/* Guest memory of a stream, by offset in its ring; virtio: if announced */
 void qht_ring_write(QHt *h, uint32_t stream, uint64_t offset,
                     const void *data, size_t size);
 uint64_t qht_ring_readq(QHt *h, uint32_t stream, uint64_t offset);

@@ -1,0 +1,283 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * hypertrace: channel=virtio, events that a guest committed and did not hand
+ * over: read where its driver said that they are
+ */
+#include "qemu/osdep.h"
+#include "qemu/bswap.h"
+#include "qobject/qdict.h"
+#include "libqtest.h"
+#include "libqos/hypertrace.h"
+
+#define PROPS "channel=virtio,packet-size=4096,packets=4,streams=2"
+
+static QHt *boot(const char *backend)
+{
+    return qht_boot("pc", backend, PROPS, NULL);
+}
+
+static void stop(QHt *h)
+{
+    qtest_qmp_assert_success(h->qts, "{ 'execute': 'stop' }");
+}
+
+static void cont(QHt *h)
+{
+    qtest_qmp_assert_success(h->qts, "{ 'execute': 'cont' }");
+}
+
+static uint64_t events(QHt *h)
+{
+    return qht_stream_stat(h, 0, "events");
+}
+
+/* A stream with 10 events handed over, and 5 that are not */
+static void fill(QHtStream *s, QHt *h, uint32_t id)
+{
+    qht_stream_announce(s, h, 0);
+    qht_write_numbers(s, id, 0, 10);
+    qht_commit(s);
+    QHT_WAIT(events(h) == 10);
+    qht_write_numbers(s, id, 10, 15);
+}
+
+/* The last words of a guest that is reset, or ends with its machine */
+static void test_reset(void)
+{
+    QHt *h = boot("log");
+    uint32_t id = qht_register_number(h, "number"), round;
+    QHtStream s;
+
+    for (round = 0; round < 3; round++) {
+        fill(&s, h, id);
+        qtest_system_reset(h->qts);
+        g_assert_false(qht_stream_flag(h, 0, "open"));
+        g_assert_cmpuint(events(h), ==, 15);
+        qht_stream_forget(&s);
+        qht_restart(h);
+    }
+    /* not announced: lost, but for what was handed over */
+    qht_stream_open(&s, h, 0);
+    qht_write_numbers(&s, id, 0, 1);
+    qht_commit(&s);
+    qht_write_numbers(&s, id, 1, 2);
+    qtest_system_reset(h->qts);
+    g_assert_cmpuint(events(h), ==, 1);
+    qht_stream_forget(&s);
+    g_assert_cmpuint(qht_stat(h, "errors"), ==, 0);
+    qht_quit(h);
+}
+
+/* The guest goes on, and hands over what was read already, and more. */
+static void test_stop(void)
+{
+    QHt *h = boot("log");
+    uint32_t id = qht_register_number(h, "number");
+    QHtStream s;
+    unsigned i;
+
+    fill(&s, h, id);
+    for (i = 0; i < 3; i++) {
+        stop(h);
+        g_assert_cmpuint(events(h), ==, 15);
+        cont(h);
+    }
+    /* just that; then with more; then again */
+    qht_commit(&s);
+    qht_stream_flush(&s);
+    g_assert_cmpuint(events(h), ==, 15);
+    qht_write_numbers(&s, id, 15, 18);
+    stop(h);
+    cont(h);
+    qht_write_numbers(&s, id, 18, 400);
+    qht_commit(&s);
+    qht_stream_flush(&s);
+    g_assert_cmpuint(events(h), ==, 400);
+    qht_settle(h);
+    qht_assert_numbers(h->log, 0, 0, 400);
+    g_assert_cmpuint(qht_stat(h, "errors"), ==, 0);
+    g_assert_cmpuint(qht_stat(h, "dropped"), ==, 0);
+    qht_stream_close(&s);
+    qht_quit(h);
+}
+
+/* Packets that were closed and have no buffer, of one a part was handed over */
+static void test_packets(void)
+{
+    QHt *h = boot("log");
+    uint32_t id = qht_register_number(h, "number");
+    QHtStream s;
+    unsigned round;
+
+    for (round = 0; round < 2; round++) {
+        qht_stream_announce(&s, h, 0);
+        if (round) {
+            qht_write_numbers(&s, id, 0, 10);
+            qht_commit(&s);
+            QHT_WAIT(events(h) == 10);
+        }
+        s.held = true;
+        /* 336 of 12 bytes are a packet */
+        qht_write_numbers(&s, id, round * 10, 4 * 336 - 5);
+        stop(h);
+        g_assert_cmpuint(events(h), ==, 4 * 336 - 5);
+        cont(h);
+        g_assert_cmpuint(qht_stat(h, "errors"), ==, 0);
+        qtest_system_reset(h->qts);
+        qht_stream_forget(&s);
+        qht_restart(h);
+    }
+    qht_settle(h);
+    g_assert_cmpuint(qht_log_count(h, "number"), ==, 2 * (4 * 336 - 5));
+    qht_quit(h);
+}
+
+/* A driver that resets the device takes its memory back. */
+static void test_driver_reset(void)
+{
+    QHt *h = boot("log");
+    uint32_t id = qht_register_number(h, "number");
+    QHtStream s;
+
+    fill(&s, h, id);
+    qvirtio_reset(&h->pci->vdev);
+    g_assert_cmpuint(events(h), ==, 15);
+    qht_write_numbers(&s, id, 15, 20);
+    stop(h);
+    g_assert_cmpuint(events(h), ==, 15);
+    cont(h);
+    /* or says so in the table */
+    qht_restart(h);
+    qht_stream_close(&s);
+    fill(&s, h, id);
+    qtest_writeq(h->qts, s.memory, 0);
+    stop(h);
+    g_assert_cmpuint(events(h), ==, 10);
+    cont(h);
+    g_assert_cmpuint(qht_stat(h, "errors"), ==, 0);
+    qht_quit(h);
+    qht_stream_forget(&s);
+}
+
+/* Moved while it has something to hand over: read here, handed over there */
+static void test_migration(void)
+{
+    QHt *h = boot("log");
+    uint32_t id = qht_register_number(h, "number");
+    QHtTarget *t = qht_target("pc", "log", PROPS, NULL);
+    char *before;
+    QHtStream s;
+
+    fill(&s, h, id);
+    qht_migrate(h, t);
+    before = qht_move(h, t, true);
+    qht_target_free(t);
+    qht_assert_numbers(before, 0, 0, 15);
+    qht_write_numbers(&s, id, 15, 20);
+    qht_commit(&s);
+    qht_stream_flush(&s);
+    qht_write_numbers(&s, id, 20, 30);
+    stop(h);
+    qht_settle(h);
+    qht_assert_numbers(h->log, 0, 15, 30);
+    g_assert_cmpuint(qht_stat(h, "errors"), ==, 0);
+    qht_quit(h);
+    qht_stream_forget(&s);
+    qht_unlink(before);
+}
+
+/* What is announced may be anything. */
+static void test_hostile(void)
+{
+    QHt *h = boot("null");
+    uint32_t id = qht_register_number(h, "number"), i;
+    const uint64_t bar = h->pci->bar.addr;
+    const struct {
+        const char *what;
+        uint64_t memory;        /* the table's address; 0: an honest one */
+        int entry;              /* of the table that is changed; -1: none */
+        uint64_t value;
+        int at;                 /* in the guest's line; -1: none */
+        uint64_t word;
+        bool error;
+    } bad[] = {
+        { "no RAM", bar, -1, 0, -1, 0, true },
+        { "a hole", UINT64_C(1) << 50, -1, 0, -1, 0, true },
+        { "the end", UINT64_MAX - 7, -1, 0, -1, 0, true },
+        { "control page no RAM", 0, 0, bar, -1, 0, true },
+        { "control page unaligned", 0, 0, 0x100001, -1, 0, false },
+        { "control page at the end", 0, 0, UINT64_MAX, -1, 0, true },
+        { "slot no RAM", 0, 1, bar, -1, 0, true },
+        { "slot at the end", 0, 1, UINT64_MAX - 100, -1, 0, true },
+        { "slot not there", 0, 1, 0, -1, 0, true },
+        { "head before", 0, -1, 0, 0, 70, true },
+        { "head beyond the ring", 0, -1, 0, 0, 4 * 4096 + 1, true },
+        { "head beyond all", 0, -1, 0, 0, UINT64_MAX, true },
+        { "head inside an event", 0, -1, 0, 0, 64 + 150 + 1, true },
+        { "head in a packet that was not begun", 0, -1, 0, 0, 3 * 4096 + 9,
+          true },
+        { "end inside an event", 0, -1, 0, 3, 64 + 150 + 1, false },
+        { "lost events", 0, -1, 0, 2, UINT64_MAX, false },
+    };
+
+    for (i = 0; i < G_N_ELEMENTS(bad); i++) {
+        uint64_t errors = qht_stat(h, "errors");
+        QHtStream s;
+
+        g_test_message("%s", bad[i].what);
+        if (bad[i].memory) {
+            struct ht_msg_open m = {
+                .vcpu = cpu_to_le32(-1),
+                .memory = cpu_to_le64(bad[i].memory),
+            };
+
+            g_assert_cmpuint(qht_call(h, HT_MSG_STREAM_OPEN, &m, sizeof(m)),
+                             ==, HT_STATUS_OK);
+        } else {
+            fill(&s, h, id);
+            if (bad[i].at >= 0) {
+                qtest_writeq(h->qts, qtest_readq(h->qts, s.memory) +
+                             8 * bad[i].at, bad[i].word);
+            }
+            if (bad[i].entry >= 0) {
+                qtest_writeq(h->qts, s.memory + 8 * bad[i].entry,
+                             bad[i].value);
+            }
+        }
+        stop(h);
+        if (bad[i].error) {
+            g_assert_cmpuint(qht_stat(h, "errors"), >, errors);
+        }
+        g_assert_cmpuint(events(h), <=, 15);
+        /* once */
+        errors = qht_stat(h, "errors");
+        cont(h);
+        stop(h);
+        cont(h);
+        g_assert_cmpuint(qht_stat(h, "errors"), ==, errors);
+        qtest_system_reset(h->qts);
+        if (!bad[i].memory) {
+            qht_stream_forget(&s);
+        }
+        qht_restart(h);
+    }
+    {
+        struct ht_msg_open m = { .memory = cpu_to_le64(4097) };
+
+        g_assert_cmpuint(qht_call(h, HT_MSG_STREAM_OPEN, &m, sizeof(m)), ==,
+                         HT_STATUS_INVAL);
+    }
+    qht_quit(h);
+}
+
+int main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    qtest_add_func("hypertrace/memory/reset", test_reset);
+    qtest_add_func("hypertrace/memory/stop", test_stop);
+    qtest_add_func("hypertrace/memory/packets", test_packets);
+    qtest_add_func("hypertrace/memory/driver-reset", test_driver_reset);
+    qtest_add_func("hypertrace/memory/migration", test_migration);
+    qtest_add_func("hypertrace/memory/hostile", test_hostile);
+    return g_test_run();
+}
