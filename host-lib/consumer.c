@@ -431,11 +431,13 @@ void ht_consumer_feed(HtConsumer *c, const struct ht_submit *sub,
     if (!follows(c, sub, size, c->fed)) {
         return;
     }
-    c->fed = to;
     if (to > c->cursor) {
         known = from < c->cursor ? c->cursor - from : 0;
         take(c, from + known, to, ht_le64(sub->lost), data + known,
              size - known);
+    }
+    if (!c->stopped) {
+        c->fed = to;
     }
 }
 

@@ -18,8 +18,9 @@ typedef struct Feed {
     bool honest;
 } Feed;
 
+/* @fetch: the host reads them itself */
 static void submit(Feed *f, const struct ht_submit *sub, const uint8_t *bytes,
-                   size_t size)
+                   size_t size, bool fetch)
 {
     /* exactly so many bytes, and the consumer's own */
     g_autofree uint8_t *data = fuzz_copy(bytes, size);
@@ -27,31 +28,40 @@ static void submit(Feed *f, const struct ht_submit *sub, const uint8_t *bytes,
     uint64_t events = c->events, cursor = c->cursor, lost = c->lost;
     bool stopped = c->stopped;
 
-    ht_consumer_feed(c, sub, data, size);
+    if (fetch) {
+        ht_consumer_fetched(c, sub, data, size);
+    } else {
+        ht_consumer_feed(c, sub, data, size);
+    }
     g_assert_cmpuint(c->cursor, >=, cursor);
+    g_assert_cmpuint(c->cursor, >=, c->fed);
     g_assert_cmpuint(c->lost, >=, lost);
     if (stopped) {
         g_assert_true(c->stopped);
         g_assert_cmpuint(c->events, ==, events);
     } else if (!c->stopped) {
-        g_assert_cmpuint(c->cursor, ==, ht_le64(sub->to));
+        g_assert_cmpuint(fetch ? c->cursor : c->fed, ==, ht_le64(sub->to));
     }
     fuzz_check_consumer(c, &f->sink);
 }
 
-/* What was committed since; one buffer for each packet */
-static void submit_honest(Feed *f)
+/*
+ * What was committed since; one buffer for each packet.  Or the host reads it
+ * where it is.
+ */
+static void submit_honest(Feed *f, bool fetch)
 {
+    uint64_t position = fetch ? f->consumer.cursor : f->position;
     const uint32_t size = f->ring.packet_size;
     uint64_t head = f->ring.packet * size + f->ring.offset;
 
-    while (f->position < head) {
-        uint64_t packet = f->position / size;
-        uint32_t from = f->position % size;
+    while (position < head) {
+        uint64_t packet = position / size;
+        uint32_t from = position % size;
         uint32_t to = packet == f->ring.packet ? f->ring.offset :
             ht_le32(ct_ring_packet(&f->ring, packet)->content);
         struct ht_submit sub = {
-            .from = ht_le64(f->position),
+            .from = ht_le64(position),
             .to = ht_le64(packet * size + to),
             .lost = ht_le64(f->ring.lost),
             .stream = ht_le32(f->ring.stream),
@@ -59,11 +69,14 @@ static void submit_honest(Feed *f)
 
         if (to > from) {
             submit(f, &sub, (uint8_t *)ct_ring_packet(&f->ring, packet) + from,
-                   to - from);
+                   to - from, fetch);
         }
-        f->position = packet < f->ring.packet ? (packet + 1) * size : head;
-        /* the packet's memory is the guest's again */
-        f->ring.control->host.tail = ht_le64(f->position / size);
+        position = packet < f->ring.packet ? (packet + 1) * size : head;
+    }
+    if (!fetch) {
+        f->position = position;
+        /* the packets' memory is the guest's again */
+        f->ring.control->host.tail = ht_le64(position / size);
     }
 }
 
@@ -109,7 +122,7 @@ static void submit_any(Feed *f, FuzzInput *in)
 
         bytes->data[at] ^= fuzz_u8(in);
     }
-    submit(f, &sub, bytes->data, bytes->len);
+    submit(f, &sub, bytes->data, bytes->len, false);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -129,7 +142,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
         switch (fuzz_u8(&in) % 8) {
         case 0:
-            submit_honest(&f);
+            submit_honest(&f, false);
+            break;
+        case 5:
+            submit_honest(&f, true);
             break;
         case 1:
             submit_any(&f, &in);
@@ -152,7 +168,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         }
     }
     if (f.honest) {
-        submit_honest(&f);
+        submit_honest(&f, false);
         g_assert_false(f.consumer.stopped);
         g_assert_cmpuint(f.consumer.dropped, ==, 0);
         g_assert_cmpuint(f.consumer.events + f.ring.lost, ==, f.tried);

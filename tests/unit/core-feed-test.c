@@ -68,6 +68,20 @@ static void feed(Fixture *f, uint64_t from, uint64_t to)
     f->pos = to;
 }
 
+/* The host reads [from, to) itself. */
+static void fetch(Fixture *f, uint64_t from, uint64_t to)
+{
+    struct ht_submit sub = {
+        .from = ht_le64(from),
+        .to = ht_le64(to),
+        .stream = ht_le32(f->ring.stream),
+    };
+    g_autofree uint8_t *data = g_memdup2(f->ring.data + from % (64 * SIZE),
+                                         to - from);
+
+    ht_consumer_fetched(&f->consumer, &sub, data, to - from);
+}
+
 static void assert_events(Fixture *f, uint64_t events)
 {
     unsigned i;
@@ -131,6 +145,44 @@ static void test_skip_rest(void)
         ct_ring_close_packet(&f.ring);
     }
     assert_events(&f, 50);
+    teardown(&f);
+}
+
+/* What the host read is handed over later: alone, with more, packets of it. */
+static void test_fetched(void)
+{
+    Fixture f;
+
+    setup(&f);
+    emit(&f, 336 * 4);
+    feed(&f, 0, HEADER + 5 * EVENT);
+    fetch(&f, f.pos, HEADER + 20 * EVENT);
+    assert_events(&f, 20);
+    feed(&f, f.pos, HEADER + 10 * EVENT);
+    assert_events(&f, 20);
+    feed(&f, f.pos, HEADER + 30 * EVENT);
+    assert_events(&f, 30);
+    fetch(&f, f.pos, SIZE);
+    fetch(&f, SIZE, 2 * SIZE);
+    fetch(&f, 2 * SIZE, 2 * SIZE + HEADER + EVENT);
+    assert_events(&f, 2 * 336 + 1);
+    feed(&f, f.pos, SIZE);
+    feed(&f, SIZE, 2 * SIZE);
+    assert_events(&f, 2 * 336 + 1);
+    feed(&f, 2 * SIZE, 3 * SIZE);
+    assert_events(&f, 3 * 336);
+    fetch(&f, 3 * SIZE, 4 * SIZE);
+    assert_events(&f, 4 * 336);
+    /* not behind what was handed over, if behind what was read */
+    feed(&f, 3 * SIZE + HEADER, 4 * SIZE);
+    assert_stopped(&f, 4 * 336);
+    teardown(&f);
+
+    setup(&f);
+    emit(&f, 336);
+    feed(&f, 0, HEADER + 5 * EVENT);
+    fetch(&f, HEADER + 6 * EVENT, SIZE);
+    assert_stopped(&f, 5);
     teardown(&f);
 }
 
@@ -291,6 +343,7 @@ int main(int argc, char **argv)
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/feed/parts", test_parts);
     g_test_add_func("/feed/skip-rest", test_skip_rest);
+    g_test_add_func("/feed/fetched", test_fetched);
     g_test_add_func("/feed/lost", test_lost);
     g_test_add_func("/feed/bad-submit", test_bad_submit);
     g_test_add_func("/feed/bad-packet", test_bad_packet);

@@ -163,6 +163,7 @@ static void test_forged_stream(void)
         GOOD(cursor, SIZE + sizeof(struct ht_packet)),
         GOOD(cursor, SIZE),
         BAD(fed, 1),
+        BAD(fed, UINT64_MAX),
         BAD(skipped, UINT64_MAX),
         BAD(lost, UINT64_MAX),
         BAD(lost, UINT64_C(1) << 56),
