@@ -52,17 +52,12 @@ static bool read_entry(HtStream *s, uint32_t n, uint64_t *addr)
  */
 static bool read_line(HtStream *s, uint64_t control, struct ht_guest_line *g)
 {
-    const uint64_t ring = s->dev->conf.packet_size * s->dev->conf.packets;
-    const HtConsumer *c = &s->consumer;
-
     if (!read_word(control + offsetof(struct ht_guest_line, head), &g->head)) {
         return false;
     }
     /* Pairs with the store-release of head in ht_commit(). */
     smp_rmb();
-    return g->head >= c->cursor && g->head <= UINT64_MAX / 2 &&
-        g->head - QEMU_ALIGN_DOWN(c->cursor, s->dev->conf.packet_size) <=
-            ring &&
+    return g->head >= s->consumer.cursor && g->head <= UINT64_MAX / 2 &&
         read_word(control + offsetof(struct ht_guest_line, end), &g->end) &&
         read_word(control + offsetof(struct ht_guest_line, lost), &g->lost);
 }
@@ -115,6 +110,7 @@ static bool fetch(HtStream *s, const struct ht_guest_line *g, uint64_t slot,
 static bool fetch_all(HtStream *s)
 {
     const uint64_t size = s->dev->conf.packet_size;
+    const uint64_t ring = size * s->dev->conf.packets;
     const uint32_t mask = s->dev->conf.packets - 1;
     uint64_t pos = s->consumer.cursor, control, slot, start, end;
     struct ht_guest_line g;
@@ -126,6 +122,14 @@ static bool fetch_all(HtStream *s)
         return true;
     }
     if (!read_line(s, control, &g)) {
+        return false;
+    }
+    start = QEMU_ALIGN_DOWN(pos, size);
+    if (g.head - start > ring && pos > start) {
+        /* Its slot is a newer packet's: nothing of it was left. */
+        pos = start + size;
+    }
+    if (g.head > pos && g.head - QEMU_ALIGN_DOWN(pos, size) > ring) {
         return false;
     }
     /* At most a ring, and each packet once */

@@ -51,10 +51,18 @@ static void submit(Feed *f, const struct ht_submit *sub, const uint8_t *bytes,
  */
 static void submit_honest(Feed *f, bool fetch)
 {
-    uint64_t position = fetch ? f->consumer.cursor : f->position;
+    uint64_t position = f->position;
     const uint32_t size = f->ring.packet_size;
     uint64_t head = f->ring.packet * size + f->ring.offset;
 
+    if (fetch) {
+        position = f->consumer.cursor;
+        if (position % size &&
+            head - position / size * size > 2 * (uint64_t)size) {
+            /* the slot is a newer packet's */
+            position = (position / size + 1) * size;
+        }
+    }
     while (position < head) {
         uint64_t packet = position / size;
         uint32_t from = position % size;
@@ -169,7 +177,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     }
     if (f.honest) {
         submit_honest(&f, false);
-        g_assert_false(f.consumer.stopped);
+        g_assert_cmpstr(f.consumer.why, ==, "");
         g_assert_cmpuint(f.consumer.dropped, ==, 0);
         g_assert_cmpuint(f.consumer.events + f.ring.lost, ==, f.tried);
     }

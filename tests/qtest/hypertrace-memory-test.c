@@ -93,8 +93,22 @@ static void test_stop(void)
     qht_commit(&s);
     qht_stream_flush(&s);
     g_assert_cmpuint(events(h), ==, 400);
+    /* at a packet's end, and when its slot is the newest packet's */
+    for (i = 1; i <= 12; i++) {
+        qht_write_numbers(&s, id, 400 * i, 400 * (i + 1));
+        if (i % 3) {
+            qht_commit(&s);
+            qht_stream_flush(&s);
+        }
+        if (i % 2) {
+            qht_close_packet(&s);
+        }
+        stop(h);
+        g_assert_cmpuint(events(h), ==, 400 * (i + 1));
+        cont(h);
+    }
     qht_settle(h);
-    qht_assert_numbers(h->log, 0, 0, 400);
+    qht_assert_numbers(h->log, 0, 0, 13 * 400);
     g_assert_cmpuint(qht_stat(h, "errors"), ==, 0);
     g_assert_cmpuint(qht_stat(h, "dropped"), ==, 0);
     qht_stream_close(&s);
