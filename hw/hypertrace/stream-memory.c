@@ -9,7 +9,7 @@
  * hands the same bytes over, ht_consumer_feed() knows.
  *
  * The memory is the guest's.  Its driver only guards the table of addresses
- * from the programs in the guest: what is in it, and behind it, may be anything.
+ * from programs: what is in it, and behind it, may be anything.
  *
  * Context: BQL
  */

@@ -127,7 +127,8 @@ void qht_stream_announce(QHtStream *s, QHt *h, uint32_t index)
     qtest_writeq(h->qts, table + 8 * HT_MEMORY_CONTROL, control);
     for (i = 0; i < h->caps.packets; i++) {
         /* backwards, lest they be taken for one piece */
-        qtest_writeq(h->qts, table + 8 * HT_MEMORY_SLOT(h->caps.packets - 1 - i),
+        qtest_writeq(h->qts,
+                     table + 8 * HT_MEMORY_SLOT(h->caps.packets - 1 - i),
                      guest_alloc(h->alloc, size));
     }
     stream_open(s, h, index, table);
