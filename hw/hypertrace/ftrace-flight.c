@@ -135,11 +135,13 @@ static void flight_free(HtFlight *f)
 
 /*
  * The look found all at once; who followed the ring knows better when that was
- * written, of the segment that it was in.
+ * written, of the segment that it was in.  What is older was written before all
+ * of that.
  */
 static void narrow(HtFlight *f)
 {
     uint32_t epoch = ht_ft_follow_epoch(f->follow), segment = 0;
+    uint64_t after = UINT64_MAX;
     guint i;
 
     for (i = 0; i < f->pieces->len; i++) {
@@ -152,6 +154,15 @@ static void narrow(HtFlight *f)
 
         if (p->epoch == epoch && p->segment == segment) {
             ht_ft_time_bracket(&f->time, p);
+            after = MIN(after, p->host_after);
+        }
+    }
+    for (i = 0; i < f->pieces->len; i++) {
+        HtFtPiece *p = &g_array_index(f->pieces, Kept, i).p;
+        bool older = p->epoch != epoch || p->segment != segment;
+
+        if (older && p->host_before <= after) {
+            p->host_after = MIN(after, p->host_after);
         }
     }
 }
