@@ -113,33 +113,61 @@ static void keep_step(HtFtDates *d, const HtFtTime *t)
     last->bound_ns = MAX(last->bound_ns, t->wide.hi - t->wide.lo);
 }
 
-void ht_ft_dates_fit(HtFtDates *d)
+/* Make segments of all bounds; @t is told what to expect. */
+static void make_segments(HtFtDates *d, HtFtTime *t)
 {
-    HtFtTime t = { 0 };
     HtTimeMap before;
     uint64_t steps;
     guint i;
 
-    g_array_sort(d->bounds, by_time);
-    ht_ft_time_reset(&t);
+    g_array_set_size(d->segments, 0);
+    d->mult = 0;
     for (i = 0; i < d->bounds->len; i++) {
-        before = t.map;
-        steps = t.steps;
-        ht_ft_time_add(&t, &g_array_index(d->bounds, HtFtBounds, i));
-        if (t.steps != steps) {
+        before = t->map;
+        steps = t->steps;
+        ht_ft_time_add(t, &g_array_index(d->bounds, HtFtBounds, i));
+        if (t->steps != steps) {
             keep_all(d, &before);
             if (d->segments->len) {
-                keep_step(d, &t);
+                keep_step(d, t);
             }
         }
-        before = t.map;
-        ht_ft_time_settle(&t);
+        before = t->map;
+        ht_ft_time_settle(t);
         if (before.count == HT_TIME_SEGMENTS &&
-            t.map.seg[0].counter != before.seg[0].counter) {
+            t->map.seg[0].counter != before.seg[0].counter) {
             keep(d, &before, 1);
         }
     }
-    keep_all(d, &t.map);
+    keep_all(d, &t->map);
+}
+
+/*
+ * Once more with what the whole has told of the rate: where looks are few, the
+ * first ones leave wide bounds without.
+ */
+static bool make_again(HtFtDates *d, const HtTimeMap *m)
+{
+    uint64_t off = MAX(m->fastest - m->mean, m->mean - m->slowest);
+    HtFtTime t = { 0 };
+
+    ht_ft_time_reset(&t);
+    ht_ft_time_expect(&t, ht_time_map_hz(m), off / (m->mean / 1000000) + 2);
+    make_segments(d, &t);
+    return t.steps == 0;
+}
+
+void ht_ft_dates_fit(HtFtDates *d)
+{
+    HtFtTime t = { 0 };
+
+    g_array_sort(d->bounds, by_time);
+    ht_ft_time_reset(&t);
+    make_segments(d, &t);
+    if (t.map.count && t.steps == 0 && !make_again(d, &t.map)) {
+        ht_ft_time_reset(&t);
+        make_segments(d, &t);
+    }
     g_array_set_size(d->bounds, 0);
 }
 

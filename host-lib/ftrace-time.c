@@ -7,6 +7,8 @@
  */
 #include "hypertrace/ftrace-time.h"
 
+#define NS_PER_SECOND UINT64_C(1000000000)
+
 /* No clock is further: 73 years */
 #define FAR (INT64_MAX / 4)
 
@@ -15,17 +17,24 @@
 
 static void begin(HtFtTime *t)
 {
-    ht_time_map_init(&t->map, UINT64_C(1000000000));
-    ht_time_map_set_ppm(&t->map, HT_FT_TIME_PPM);
+    ht_time_map_init(&t->map, t->hz);
+    ht_time_map_set_ppm(&t->map, t->ppm);
     ht_time_map_set_wander(&t->map, HT_FT_TIME_WANDER_PPM, STEP_NS);
     t->at = (HtTimeInterval) { 0, HT_TIME_MAX_NS };
     t->news = t->stepped = false;
 }
 
+void ht_ft_time_expect(HtFtTime *t, uint64_t hz, uint32_t ppm)
+{
+    t->hz = hz;
+    t->ppm = ppm;
+    begin(t);
+}
+
 void ht_ft_time_reset(HtFtTime *t)
 {
-    begin(t);
     t->counter = 0;
+    ht_ft_time_expect(t, NS_PER_SECOND, HT_FT_TIME_PPM);
 }
 
 /*

@@ -333,6 +333,44 @@ static void test_later(void)
     }
 }
 
+/* So many looks that not all are kept: three days, each second */
+static void test_many(void)
+{
+    uint8_t data[3][12] = { { 2 }, { 2 | 1 << 5 }, { 2 | 1 << 5 } };
+    g_autoptr(HtFtDates) d = ht_ft_dates_new();
+    uint64_t host, ns, bound, worst;
+    unsigned i, k;
+
+    /* in no order, as of several processors */
+    for (k = 0; k < 2; k++) {
+        for (i = k; i < 600000; i += 2) {
+            HtFtPiece p = {
+                .data = data[0], .size = sizeof(data), .events = 3,
+                .base_ns = 432 * MS * i, .begin_ns = 432 * MS * i,
+                .end_ns = 432 * MS * i + 2,
+            };
+
+            /* the host's clock is 1 s ahead, and 20 ppm faster */
+            host = 1000 * MS + p.base_ns + p.base_ns / 50000;
+            p.host_before = host - g_test_rand_int_range(100, 20000);
+            p.host_after = host + g_test_rand_int_range(100, 20000);
+            ht_ft_dates_add(d, &p);
+        }
+    }
+    ht_ft_dates_fit(d);
+    worst = ht_ft_dates_worst(d, 0);
+    g_assert_cmpuint(worst, <, 5 * MS);
+    for (i = 0; i < 100000; i++) {
+        ns = 432 * MS * g_test_rand_int_range(0, 600000) +
+             g_test_rand_int_range(0, MS);
+        host = 1000 * MS + ns + ns / 50000;
+        g_assert_true(ht_ft_dates_get(d, ns, &ns, &bound));
+        g_assert_cmpuint(ns, <=, host + bound + 4);
+        g_assert_cmpuint(ns + bound + 4, >=, host);
+        g_assert_cmpuint(bound, <=, worst);
+    }
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -345,6 +383,7 @@ int main(int argc, char **argv)
     g_test_add_func("/ftrace-time/refined", test_refined);
     g_test_add_func("/ftrace-time/step", test_step);
     g_test_add_func("/ftrace-time/later", test_later);
+    g_test_add_func("/ftrace-time/many", test_many);
     g_test_add_func("/ftrace-time/forged", test_forged);
     return g_test_run();
 }

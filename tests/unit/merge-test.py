@@ -151,6 +151,23 @@ class Tests:
                            capture_output=True, check=True, timeout=60)
         assert p.stdout.startswith(b"[18000000"), p.stdout[:100]
 
+    def test_memory(self):
+        """What was read of a memory alone has its guest's clock, and no other."""
+        dead = story("talk", self.tmp / "dead") / "ping"
+        for path in dead.glob("cpu*"):
+            data, at = bytearray(path.read_bytes()), 0
+            while at < len(data):
+                data[at + 48:at + 64] = bytes(16)   # host_before, host_after
+                at += 64 + int.from_bytes(data[at + 4:at + 8], "little")
+            path.write_bytes(data)
+        assert len(lines("report", dead)) == 20_000
+        for args in (("report", "--clock=host", dead),
+                     ("export", self.dirs[1], dead, "-o",
+                      self.tmp / "dead.pftrace")):
+            p = run(*args, status=1)
+            assert "nobody looked" in p.stderr.decode(), p.stderr
+        assert not list(self.tmp.glob("*dead.pftrace*"))
+
     def test_errors(self):
         a, b = self.dirs
         for args, status, said in (

@@ -27,6 +27,8 @@
 
 /**
  * HtFtTime: the relation of the two clocks
+ * @hz: of the guest's clock, by the host's...
+ * @ppm: ...and how wrong that may be
  * @map: from the guest's to the host's; empty until a time of the guest has
  *       both a lower and an upper bound
  * @counter: a time of the guest, the newest that is known...
@@ -39,6 +41,8 @@
  *         clock, or one that is not in ns
  */
 typedef struct HtFtTime {
+    uint64_t hz;
+    uint32_t ppm;
     HtTimeMap map;
     uint64_t counter;
     HtTimeInterval at;
@@ -51,6 +55,14 @@ typedef struct HtFtTime {
 
 /* ht_ft_time_reset: nothing is known, as after a stop of the guest */
 void ht_ft_time_reset(HtFtTime *t);
+
+/**
+ * ht_ft_time_expect: say what is known of the guest's clock, after a reset
+ * @t: the relation
+ * @hz: HtFtTime.hz, else 1 GHz: it counts nanoseconds
+ * @ppm: HtFtTime.ppm, else HT_FT_TIME_PPM
+ */
+void ht_ft_time_expect(HtFtTime *t, uint64_t hz, uint32_t ppm);
 
 /**
  * HtFtBounds: what a piece says of the host's clock
