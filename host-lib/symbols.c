@@ -8,6 +8,9 @@
 /* Kernels' own limit is 512. */
 #define NAME_MAX_BYTES  511
 
+/* The least that a kernel is moved by */
+#define SHIFT_STEP      0x10000u
+
 typedef struct Symbol {
     uint64_t addr;
     uint32_t name;              /* offset in the text: the order, too */
@@ -143,6 +146,44 @@ bool ht_symbols_address(const HtSymbols *s, const char *name, uint64_t *addr)
         *addr = first->addr;
     }
     return first;
+}
+
+static bool all_there(const HtSymbols *s, const uint64_t *addrs, unsigned n,
+                      uint64_t shift)
+{
+    const Symbol *t = (const Symbol *)s->symbols->data;
+    unsigned i, at;
+
+    for (i = 0; i < n; i++) {
+        at = first_from(s, addrs[i] - shift);
+        if (at == s->symbols->len || t[at].addr != addrs[i] - shift) {
+            return false;
+        }
+    }
+    return true;
+}
+
+bool ht_symbols_shift(const HtSymbols *s, const uint64_t *addrs, unsigned n,
+                      uint64_t *shift)
+{
+    const Symbol *t = (const Symbol *)s->symbols->data;
+    bool found = false;
+    unsigned i;
+
+    for (i = 0; n >= HT_SYMBOLS_SHIFT_MIN && i < s->symbols->len; i++) {
+        uint64_t by = addrs[0] - t[i].addr;
+
+        if (by % SHIFT_STEP || (found && by == *shift) ||
+            !all_there(s, addrs, n, by)) {
+            continue;
+        }
+        if (found) {
+            return false;
+        }
+        *shift = by;
+        found = true;
+    }
+    return found;
 }
 
 unsigned ht_symbols_count(const HtSymbols *s)

@@ -17,6 +17,19 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (s) {
         g_assert_cmpuint(ht_symbols_count(s), >, 0);
     }
+    if (s) {
+        uint64_t addrs[HT_SYMBOLS_SHIFT_MIN], shift;
+        unsigned i;
+
+        for (i = 0; i < G_N_ELEMENTS(addrs); i++) {
+            addrs[i] = addr + (addr >> (i + 1) & 0xffff);
+        }
+        if (ht_symbols_shift(s, addrs, i, &shift)) {
+            g_assert_nonnull(ht_symbols_find(s, addrs[0] - shift, &offset));
+            g_assert_cmpuint(offset, ==, 0);
+            name = ht_symbols_find(s, addr, &offset);
+        }
+    }
     if (name) {
         g_assert_true(*name && offset <= addr);
         g_assert_true(ht_symbols_address(s, name, &of_name));

@@ -123,16 +123,72 @@ def run(*args):
     return p.stdout.decode()
 
 
-def events(recording):
-    return [json.loads(line) for line in
-            run("report", "--json", recording).splitlines()]
-
-
 def assert_counts(tmp, cpus=2):
     """As many events as the guest itself has counted, on each processor"""
     counts = re.findall(r"COUNT (\d+) entries: (\d+) overrun: (\d+)",
                         console(tmp))
     assert len(counts) == cpus, console(tmp)[-2000:]
-    recorded = collections.Counter(e["cpu"] for e in events(tmp / "rec"))
+    recorded = collections.Counter(e["cpu"] for e in reported(tmp / "rec"))
     assert recorded == {int(cpu): int(entries) + int(overrun)
                         for cpu, entries, overrun in counts}
+
+
+TRACE_CMD = re.compile(r" *(.*)-(\d+) +\[(\d+)\] +(\d+)\.(\d{9}): (\w+): *"
+                       r"(.*)$")
+
+
+def lines_of(command, **more):
+    """Its output, line by line: a million of them fill the memory"""
+    with subprocess.Popen([*map(str, command)], stdout=subprocess.PIPE,
+                          text=True, errors="replace", **more) as p:
+        yield from p.stdout
+    assert p.returncode == 0, command
+
+
+def reported(recording):
+    """Each event of `hypertrace report`"""
+    return map(json.loads, lines_of([TOOL, "report", "--json", recording],
+                                    env=ENV))
+
+
+def compare(ours, theirs):
+    """Line by line, each with its processor first: ties between processors
+    have no order.  Returns how many."""
+    waiting = collections.defaultdict(collections.deque)
+    lines = 0
+    ours = iter(ours)
+    for line in theirs:
+        queue = waiting[line[0]]
+        while not queue:
+            other = next(ours)
+            waiting[other[0]].append(other)
+        assert queue.popleft() == line
+        lines += 1
+    assert next(ours, None) is None
+    assert not any(waiting.values())
+    return lines
+
+
+def trace_cmd(path):
+    for text in lines_of(["trace-cmd", "report", "-N", "-t", path]):
+        assert "EVENTS DROPPED" not in text
+        if m := TRACE_CMD.match(text):
+            _, pid, cpu, s, ns, name, fields = m.groups()
+            yield (int(cpu), int(s) * 10**9 + int(ns), int(pid), name,
+                   fields.strip())
+
+
+def compare_trace_cmd(tmp, dat):
+    """`hypertrace report` of the recording in tmp with trace-cmd's of what is
+    exported, which is the largest segment of the clock"""
+    run("export", "-o", dat, tmp / "rec")
+    segments = collections.Counter(e["segment"]
+                                   for e in reported(tmp / "rec"))
+    (segment, events), = segments.most_common(1)
+    lines = compare(
+        ((e["cpu"], e["ns"], e["pid"], e["event"],
+          e["text"].split("\n")[0].strip())
+         for e in reported(tmp / "rec") if e["segment"] == segment),
+        trace_cmd(dat))
+    assert lines == events
+    return lines

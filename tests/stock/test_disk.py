@@ -5,7 +5,6 @@ Its console is a socket: it is logged in to, and crashed.  Everything looks at
 that one recording, of a million events or so.
 """
 
-import collections
 import json
 import re
 import select
@@ -113,59 +112,10 @@ def test_last_words(crashed):
     assert "filename=/usr/bin/true" in ends[-1], ends[-3:]
 
 
-LINE = re.compile(r" *(.*)-(\d+) +\[(\d+)\] +(\d+)\.(\d{9}): (\w+): *(.*)$")
-
-
-def trace_cmd(path):
-    """Its report's lines, one by one: a million of them fill the memory"""
-    with subprocess.Popen(["trace-cmd", "report", "-N", "-t", path],
-                          stdout=subprocess.PIPE, text=True,
-                          errors="replace") as p:
-        for text in p.stdout:
-            assert "EVENTS DROPPED" not in text
-            if m := LINE.match(text):
-                _, pid, cpu, s, ns, name, fields = m.groups()
-                yield (int(cpu), int(s) * 10**9 + int(ns), int(pid), name,
-                       fields.strip())
-    assert p.returncode == 0
-
-
-def hypertrace(recording, segment):
-    with subprocess.Popen([stock.TOOL, "report", "--json", recording],
-                          env=stock.ENV, stdout=subprocess.PIPE) as p:
-        for text in p.stdout:
-            e = json.loads(text)
-            if e["segment"] == segment:
-                yield (e["cpu"], e["ns"], e["pid"], e["event"],
-                       e["text"].split("\n")[0].strip())
-    assert p.returncode == 0
-
-
 def test_trace_cmd(crashed, tmp_path):
     """Line by line.  Explained: trace-cmd without its plugins, which print
     some events their own way; what continues a line of the log is a line
     without a head; ties between processors have no order."""
     if not shutil.which("trace-cmd"):
         pytest.skip("trace-cmd is not installed")
-    dat = tmp_path / "trace.dat"
-    stock.run("export", "-o", dat, crashed / "rec")
-    # The largest segment of the clock is the one in the file.
-    segments = collections.Counter()
-    with subprocess.Popen([stock.TOOL, "report", "--json", crashed / "rec"],
-                          env=stock.ENV, stdout=subprocess.PIPE) as p:
-        for text in p.stdout:
-            segments[json.loads(text)["segment"]] += 1
-    (segment, events), = segments.most_common(1)
-    waiting = collections.defaultdict(collections.deque)
-    ours = hypertrace(crashed / "rec", segment)
-    lines = 0
-    for theirs in trace_cmd(dat):
-        queue = waiting[theirs[0]]
-        while not queue:
-            line = next(ours)
-            waiting[line[0]].append(line)
-        assert queue.popleft() == theirs
-        lines += 1
-    assert next(ours, None) is None
-    assert not any(waiting.values())
-    assert lines == events > 50000
+    assert stock.compare_trace_cmd(crashed, tmp_path / "trace.dat") > 50000

@@ -5,6 +5,7 @@
  *
  *   recording-story story DIR      one of everything, hostile texts included
  *   recording-story slower DIR     a boot alone, one initcall slower
+ *   recording-story kept DIR       boots whose kernel's place is not told
  *   recording-story pairs DIR      what latency looks for (recording-calls.c)
  *   recording-story functions DIR  events of functions (there)
  *   recording-story hang DIR       an end within an interrupt (there)
@@ -152,6 +153,26 @@ static void slower(const char *dir)
     make_end(m);
 }
 
+/* Of the third boot there is too little, of the fifth what fits nowhere. */
+static void kept(const char *dir)
+{
+    static const uint32_t at[] = { 0, 0x1000, 0x2000, 0x3000, 0x4000, 0x5000,
+                                   0x6000, 0x100000 };
+    Make *m = make_new(dir);
+    unsigned boot, i;
+
+    for (boot = 0; boot < 5; boot++) {
+        for (i = 0; i < G_N_ELEMENTS(at) - (boot == 2); i++) {
+            func(m, (i + 1) * MS, 1, MAKE_START, 0xffffffff92000000u +
+                 boot * 0x1200000 + at[i] + (boot == 4 && i == 3), 0);
+        }
+        if (boot < 4) {
+            make_boot(m);
+        }
+    }
+    make_end(m);
+}
+
 static void bulk(const char *dir, uint64_t n)
 {
     Make *m = make_new(dir);
@@ -190,6 +211,8 @@ int main(int argc, char **argv)
         story(argv[2]);
     } else if (argc == 3 && !strcmp(argv[1], "slower")) {
         slower(argv[2]);
+    } else if (argc == 3 && !strcmp(argv[1], "kept")) {
+        kept(argv[2]);
     } else if (argc == 3 && !strcmp(argv[1], "pairs")) {
         make_pairs(argv[2]);
     } else if (argc == 3 && !strcmp(argv[1], "hang")) {

@@ -89,6 +89,49 @@ static void test_nothing(void)
     }
 }
 
+/* A kernel that is elsewhere is found by where some of its functions are. */
+static void test_shift(void)
+{
+    g_autoptr(GString) text = g_string_new(NULL);
+    GRand *rand = g_rand_new_with_seed(3);
+    uint64_t addrs[32], of[4000], shift, at = UINT64_C(0xffffffff81000000);
+    HtSymbols *s;
+    unsigned i;
+
+    for (i = 0; i < G_N_ELEMENTS(of); i++) {
+        at += 16 * g_rand_int_range(rand, 1, 60);
+        of[i] = at;
+        g_string_append_printf(text, "%" PRIx64 " t f%u\n", at, i);
+    }
+    s = parse(text->str);
+    for (i = 0; i < G_N_ELEMENTS(addrs); i++) {
+        addrs[i] = of[g_rand_int_range(rand, 0, G_N_ELEMENTS(of))] + 0x1a600000;
+    }
+    for (i = 0; i <= G_N_ELEMENTS(addrs); i++) {
+        shift = 0;
+        g_assert_cmpint(ht_symbols_shift(s, addrs, i, &shift), ==,
+                        i >= HT_SYMBOLS_SHIFT_MIN);
+        g_assert_true(i < HT_SYMBOLS_SHIFT_MIN || shift == 0x1a600000);
+    }
+    /* one that is no function of it */
+    addrs[5] += 8;
+    g_assert_false(ht_symbols_shift(s, addrs, i - 1, &shift));
+    ht_symbols_free(s);
+
+    /* more than one place would do */
+    g_string_truncate(text, 0);
+    for (i = 0; i < 40; i++) {
+        g_string_append_printf(text, "%" PRIx64 " t f%u\n",
+                               UINT64_C(0xffffffff81000000) + i * 0x10000,
+                               i);
+        addrs[i % 8] = UINT64_C(0xffffffff81000000) + i % 8 * 0x10000;
+    }
+    s = parse(text->str);
+    g_assert_false(ht_symbols_shift(s, addrs, 8, &shift));
+    ht_symbols_free(s);
+    g_rand_free(rand);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -96,5 +139,6 @@ int main(int argc, char **argv)
     g_test_add_func("/symbols/same-name", test_same_name);
     g_test_add_func("/symbols/malformed", test_malformed);
     g_test_add_func("/symbols/nothing", test_nothing);
+    g_test_add_func("/symbols/shift", test_shift);
     return g_test_run();
 }

@@ -46,6 +46,15 @@ class Tests:
             "initcall_finish: func=slow_init+0x0 ret=-19")]) == 2
         assert out[22].endswith("irq_handler_exit: irq=11 ret=handled"), out[22]
 
+    def test_report_kept_ring(self):
+        """Where the kernel is follows from its initcalls, or is not known."""
+        out = lines("report", story("kept", self.tmp / "kept"))
+        for boot, known in (3, False), (4, True), (5, False):
+            start = next(e for e in out if e["boot"] == boot
+                         and e["fields"]["func"] % 0x10000 == 0x2000)
+            assert start["text"] == ("func=slow_init+0x0" if known else
+                                     f"func={start['fields']['func']:#x}")
+
     def test_report_json(self):
         out = lines("report", self.story)
         assert len(out) == 47

@@ -9,12 +9,14 @@
 #include "hypertrace/symbols.h"
 #include "fields.h"
 #include "model.h"
+#include "shifts.h"
 #include "tasks.h"
 
 struct HtModel {
     HtRecording *rec;
     HtFtFormats *formats;       /* NULL: every event is bytes */
     HtSymbols *symbols;         /* NULL: addresses stay numbers */
+    HtShifts *shifts;           /* of boots whose ring does not tell */
     HtTasks *tasks;
     HtEventClass *classes[1 << 16];
     GHashTable *texts;          /* of ht_model_info() */
@@ -60,6 +62,7 @@ HtModel *ht_model_open(const char *dir, GError **errp)
         g_prefix_error(errp, "'%s' has no usable formats: ", dir);
         return NULL;
     }
+    m->shifts = ht_shifts_new(dir, m->formats, m->symbols);
     return g_steal_pointer(&m);
 }
 
@@ -79,6 +82,7 @@ void ht_model_free(HtModel *m)
             g_free(m->classes[i]);
         }
     }
+    ht_shifts_free(m->shifts);
     g_clear_pointer(&m->formats, ht_ft_formats_free);
     g_clear_pointer(&m->symbols, ht_symbols_free);
     g_hash_table_destroy(m->texts);
@@ -185,7 +189,7 @@ static bool find_shift(HtModel *m, unsigned boot, uint64_t *shift)
 
     if (!g_ascii_string_to_unsigned(run, 16, 1, UINT64_MAX, &a, NULL) ||
         !g_ascii_string_to_unsigned(symbol, 16, 1, UINT64_MAX, &b, NULL)) {
-        return false;
+        return ht_shifts_of(m->shifts, boot, shift);
     }
     *shift = a - b;
     return true;

@@ -55,6 +55,23 @@ const char *ht_symbols_find(const HtSymbols *s, uint64_t addr,
  */
 bool ht_symbols_address(const HtSymbols *s, const char *name, uint64_t *addr);
 
+/* Functions that ht_symbols_shift() needs to be sure */
+#define HT_SYMBOLS_SHIFT_MIN    8u
+
+/**
+ * ht_symbols_shift() - by how much a kernel is elsewhere
+ * @addrs: where functions of it begin
+ * @n: how many
+ * @shift: set to what its addresses have more than the table's
+ *
+ * All of @addrs must be symbols then, and by one shift only.  Kernels move by
+ * multiples of 64 KiB and more.
+ *
+ * Return: false if that is not so, or @n is less than HT_SYMBOLS_SHIFT_MIN
+ */
+bool ht_symbols_shift(const HtSymbols *s, const uint64_t *addrs, unsigned n,
+                      uint64_t *shift);
+
 /** ht_symbols_count() - how many symbols there are */
 unsigned ht_symbols_count(const HtSymbols *s);
 

@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A million events of one segment of the clock: what `hypertrace report` says
+of them, line by line, against trace-cmd and against the guest's own `trace`."""
+
+import gzip
+import os
+import re
+import shutil
+
+import pytest
+import stock
+
+EVENTS = 1_000_000
+
+# Each system call is two events; the rest is what runs beside them.
+INIT = r"""#!/bin/busybox sh
+b=/bin/busybox
+$b mkdir -p /proc /sys /dev /trace
+$b mount -t proc none /proc
+$b mount -t sysfs none /sys
+$b mount -t devtmpfs none /dev
+$b mount -t tracefs none /trace
+$b stty -F /dev/ttyS0 raw
+cd /trace/instances/boot_map
+echo 1 >events/raw_syscalls/enable
+for cpu in 1 2; do
+    $b taskset $cpu $b dd if=/dev/zero of=/dev/null bs=1 count=140000 &
+done
+$b find /proc/self /sys/bus >/dev/null 2>&1
+wait
+echo 0 >tracing_on
+for c in per_cpu/cpu*; do
+    echo "COUNT ${c#per_cpu/cpu}" $($b grep -E '^(entries|overrun)' $c/stats)
+done
+$b gzip -1 -c trace >/dev/ttyS0
+$b poweroff -f
+$b sleep 1000
+"""
+
+TRACE = re.compile(r" *.*-(\d+) +\[(\d+)\] \S+ +(\d+)\.(\d{6}): (\w+): ?(.*)$")
+
+
+@pytest.fixture(scope="module")
+def recorded(tmp_path_factory):
+    if not shutil.which("qemu-system-x86_64"):
+        pytest.skip("qemu-system-x86_64 is not installed")
+    tmp = tmp_path_factory.mktemp("million")
+    err = stock.record(tmp, [
+        *stock.X86, *stock.PLAIN, "-m", "512", "-serial", f"file:{tmp}/trace",
+        "-kernel", os.environ["HT_KERNEL"],
+        "-initrd", stock.initrd(tmp, init=INIT),
+        "-append", "console=ttyS1 panic=-1 no_timer_check"],
+        "--size", "128M")
+    assert "none lost" in err, err
+    return tmp
+
+
+def test_counts(recorded):
+    stock.assert_counts(recorded)
+
+
+def test_trace_cmd(recorded, tmp_path):
+    """Explained: trace-cmd without its plugins, which print some events their
+    own way; it reads one segment of the clock."""
+    if not shutil.which("trace-cmd"):
+        pytest.skip("trace-cmd is not installed")
+    assert stock.compare_trace_cmd(recorded,
+                                   tmp_path / "trace.dat") >= EVENTS
+
+
+def alike(text):
+    text = re.sub(r"(\+0x[0-9a-f]+)/0x[0-9a-f]+", r"\1", text.strip())
+    return re.sub(r"0xffff[0-9a-f]{12}|\(____ptrval____\)|\b0{8}[0-9a-f]{8}\b",
+                  "(pointer)", text)
+
+
+def guests(path):
+    with gzip.open(path, "rt", errors="replace") as f:
+        for m in filter(None, map(TRACE.match, f)):
+            pid, cpu, s, us, name, fields = m.groups()
+            yield (int(cpu), int(s) * 10**6 + int(us), int(pid), name,
+                   alike(fields))
+
+
+def test_guests_own(recorded):
+    """Explained: it has microseconds, rounded; symbols have their sizes; and
+    pointers are hashed."""
+    ours = ((e["cpu"], (e["ns"] + 500) // 1000, e["pid"], e["event"],
+             alike(e["text"].split("\n")[0]))
+            for e in stock.reported(recorded / "rec"))
+    assert stock.compare(ours, guests(recorded / "trace")) >= EVENTS
