@@ -173,6 +173,7 @@ static void add_piece(HtFtCpu *c, HtFtLook *look, const HtFtFetched *got,
     t->p.flags = t->p.from == 0 ? HT_FT_PIECE_BEGIN : 0;
     if (c->lost || c->lapped) {
         t->p.flags |= HT_FT_PIECE_LOST;
+        t->gap_ns = c->lost ? 0 : c->gap_ns;
         c->lost = c->lapped = false;
     }
     if (c->late && !c->stats.bytes) {

@@ -232,6 +232,16 @@ static bool choose_witness(HtFtCpu *c, uint32_t head, HtFtWitness *w)
     return head_slot(c) == head && order_at(c, 0) == c->order[0];
 }
 
+static Walk lose(HtFtCpu *c)
+{
+    if (!c->lapped) {
+        c->lapped = c->stats.bytes != 0;
+        c->gap_ns = c->before ? c->look_begin - c->before : 0;
+    }
+    c->synced = false;
+    return WALK_AGAIN;
+}
+
 /*
  * At the end of a look that took something: the order, if it has changed, and
  * a witness for the next one.  Where that is not possible, those of the look
@@ -256,8 +266,7 @@ static void prepare(HtFtCpu *c)
         }
         chosen = follow_order(c, head);
         if (!chosen) {
-            c->synced = false;
-            c->lapped = true;
+            lose(c);
             return;
         }
     }
@@ -267,8 +276,7 @@ static void prepare(HtFtCpu *c)
             c->witness = witness;
         }
     } else if (changed) {
-        c->synced = false;
-        c->lapped = true;
+        lose(c);
     }
 }
 
@@ -316,13 +324,6 @@ static void set_limit(const HtFtCpu *c, const Writer *w, HtFtWant *want)
     want->writers = want->slot == w->slot;
     want->limit = want->writers ? w->limit : ht_ft_cpu_capacity(c);
     want->stamp = want->writers ? w->stamp : 0;
-}
-
-static Walk lose(HtFtCpu *c)
-{
-    c->lapped |= c->stats.bytes != 0;
-    c->synced = false;
-    return WALK_AGAIN;
 }
 
 /* Take the rest of the last page, then those behind it up to the writer's. */
@@ -553,10 +554,8 @@ int ht_ft_cpu_collect(HtFtCpu *c, HtFtLook *look)
     ht_fence_acquire();
     first = ht_le64(line[0]);
     commit = ht_le64(line[2]);
-    if (first) {
-        c->moved |= c->first && c->first != first;
-        c->first = first;
-    }
+    c->moved |= first && c->first && c->first != first;
+    c->first = first ? first : c->first;
     if (commit == 0) {
         c->before = begin;
         return 0;               /* the processor did not come up yet */
@@ -577,8 +576,9 @@ int ht_ft_cpu_collect(HtFtCpu *c, HtFtLook *look)
         begin = c->lag_begin;
         ht_ft_cpu_note(c, now);
         if (!valid) {
-            c->lapped |= c->synced;
-            c->synced = false;
+            if (c->synced) {
+                lose(c);
+            }
             return 0;
         }
     }

@@ -23,11 +23,14 @@ typedef enum HtFtStepBack {
  * @p: the piece, but for its data
  * @at: where its data are in HtFtLook.bytes
  * @step: how its clock follows on the piece before
+ * @gap_ns: what is lost before it was written in so long a time at most, by
+ *          the host's clock; 0 if that is not known
  */
 typedef struct HtFtTaken {
     HtFtPiece p;
     size_t at;
     HtFtStepBack step;
+    uint64_t gap_ns;
 } HtFtTaken;
 
 /**
@@ -73,6 +76,7 @@ typedef struct HtFtWitness {
  * @synced: @last is the page that was taken last
  * @lost: something is missing before the next piece
  * @lapped: so it is, unless the next walk comes by the page that was taken last
+ * @gap_ns: it was written in so long a time at most; 0 if that is not known
  * @cut: something is missing behind the page that was taken last
  * @late: nothing was taken yet, and something is missing before it
  * @last: slot of that page
@@ -125,6 +129,7 @@ typedef struct HtFtCpu {
     bool synced;
     bool lost;
     bool lapped;
+    uint64_t gap_ns;
     bool cut;
     bool late;
     uint32_t last;

@@ -288,10 +288,14 @@ static uint64_t scale(uint64_t events, uint64_t ns, uint64_t gap_ns)
     return n < (double)INT64_MAX ? (uint64_t)n : INT64_MAX;
 }
 
-/* About how many events a gap had: as many a second as around it */
+/*
+ * About how many events a gap had: as many a second as around it, since a look
+ * that left nothing
+ */
 static uint64_t estimate(HtFtFollow *f, guint i)
 {
-    const HtFtPiece *p = &taken_at(f, i)->p;
+    const HtFtTaken *t = taken_at(f, i);
+    const HtFtPiece *p = &t->p;
     const HtFtCpu *c = &f->cpu[p->cpu];
     uint64_t gap = p->begin_ns - p->lost_from_ns, events = 0;
     uint64_t before, after, from_ns = p->begin_ns, to_ns = from_ns;
@@ -299,6 +303,9 @@ static uint64_t estimate(HtFtFollow *f, guint i)
 
     if (p->begin_ns <= p->lost_from_ns) {
         return 0;
+    }
+    if (t->gap_ns) {
+        gap = MIN(gap, t->gap_ns);
     }
     for (k = i; k < f->look.taken->len && events < RATE_EVENTS; k++) {
         const HtFtPiece *q = &taken_at(f, k)->p;

@@ -177,6 +177,7 @@ static void test_laps(void)
             ns += 1000;
             fg_event(&t.g, 0, ns, 2);
         }
+        t.clock = ns;
         ht_ft_follow_look(t.f);
     }
     check_all(&t, 0);
@@ -192,6 +193,43 @@ static void test_laps(void)
     g_assert_cmpuint(t.seen[0].events, >, 150000);
     test_end(&t);
     g_rand_free(rand);
+}
+
+/*
+ * A pause, and just before it echo > trace, or another tracer: what is lost was
+ * written since the look before, at the rate of then.
+ */
+static void test_pauses(void)
+{
+    uint64_t ns = SECOND, seen;
+    guint round, i;
+    Test t;
+
+    test_start(&t, HT_FT_LAYOUT_6_11, 1, 20, 4096);
+    for (round = 0; round < 40; round++) {
+        for (i = 0; i < 1000; i++) {
+            fg_event(&t.g, 0, ns += 1000, 2);
+            if (i % 100 == 99 && i < 900) {
+                t.clock = ns;
+                ht_ft_follow_look(t.f);
+            }
+        }
+        fg_reset(&t.g, 0);
+        t.clock = ns;
+        seen = t.seen[0].events;
+        ht_ft_follow_look(t.f);
+        g_assert_cmpuint(t.seen[0].events, ==, seen);
+        ns += SECOND;
+    }
+    fg_event(&t.g, 0, ns, 2);
+    t.clock = ns;
+    ht_ft_follow_look(t.f);
+    check_all(&t, 0);
+    /* 100 each time are missing, and a second's would be a million */
+    g_assert_cmpuint(t.seen[0].estimate, >, 39 * 50);
+    g_assert_cmpuint(t.seen[0].estimate, <, 39 * 200);
+    g_assert_cmpuint(ht_ft_follow_stats(t.f, 0).gaps, ==, 40);
+    test_end(&t);
 }
 
 /* The ring fills for the first time: wherever looks fall, nothing is lost. */
@@ -513,6 +551,7 @@ int main(int argc, char **argv)
     g_test_add_data_func("/follow/all/64k", GUINT_TO_POINTER(2), test_all);
     g_test_add_data_func("/follow/all/16k", GUINT_TO_POINTER(3), test_all);
     g_test_add_func("/follow/laps", test_laps);
+    g_test_add_func("/follow/pauses", test_pauses);
     g_test_add_func("/follow/first-lap", test_first_lap);
     g_test_add_data_func("/follow/readers/often", GUINT_TO_POINTER(10),
                          test_readers);
