@@ -179,7 +179,21 @@ bool ht_guest_ram_at(uint64_t address, HtFtMem *mem)
     return false;
 }
 
-GPtrArray *ht_guest_ram_search(const unsigned *round, unsigned now)
+static void leave_out(HtFtSearch *search, GHashTable *silent)
+{
+    guint i;
+
+    for (i = search->rings->len; i-- > 0;) {
+        const HtFtRing *ring = search->rings->pdata[i];
+
+        if (g_hash_table_contains(silent, &ring->offset)) {
+            g_ptr_array_remove_index(search->rings, i);
+        }
+    }
+}
+
+GPtrArray *ht_guest_ram_search(const unsigned *round, unsigned now,
+                               GHashTable *silent)
 {
     g_autoptr(GArray) ranges = all_ranges();
     GPtrArray *found = g_ptr_array_new();
@@ -196,7 +210,9 @@ GPtrArray *ht_guest_ram_search(const unsigned *round, unsigned now)
         ht_ft_search_init(&search, &mem, HT_FT_SEARCH_FAST);
         while (left-- && qatomic_read(round) == now &&
                found->len + search.rings->len < HT_FTRACE_RINGS) {
-            ht_ft_search_go(&search, 1);
+            if (ht_ft_search_go(&search, 1)) {
+                leave_out(&search, silent);
+            }
         }
         while (search.rings->len) {
             g_ptr_array_add(found, g_ptr_array_steal_index(search.rings, 0));

@@ -90,6 +90,22 @@ void ht_ftrace_drop_gone(HypertraceFtrace *ft)
     }
 }
 
+void ht_ftrace_make_room(HypertraceFtrace *ft, GHashTable *silent)
+{
+    bool full = ft->rings->len == HT_FTRACE_RINGS;
+    guint i;
+
+    for (i = ft->rings->len; full && i-- > 0;) {
+        const HtFtWatched *w = ft->rings->pdata[i];
+
+        if (!w->taken) {
+            g_hash_table_add(silent, g_memdup2(&w->address,
+                                               sizeof(w->address)));
+            drop_ring(ft, i);
+        }
+    }
+}
+
 bool ht_ftrace_any_taken(HypertraceFtrace *ft)
 {
     guint i;

@@ -71,14 +71,23 @@ static void give_way(HypertraceFtrace *ft)
     }
 }
 
-/* Returns false if it was in vain.  Context: lock held, but not all the time */
-static bool search(HypertraceFtrace *ft)
+/*
+ * Look for rings.  Many that never change, like copies of one that was there
+ * before, take turns: @silent has those that had theirs.
+ *
+ * Returns false if it was in vain.  Context: lock held, but not all the time
+ */
+static bool search(HypertraceFtrace *ft, GHashTable *silent)
 {
     unsigned round = ft->round;
     GPtrArray *found;
 
+    ht_ftrace_make_room(ft, silent);
     qemu_mutex_unlock(&ft->lock);
-    found = ht_guest_ram_search(&ft->round, round);
+    found = ht_guest_ram_search(&ft->round, round, silent);
+    if (found->len < HT_FTRACE_RINGS) {
+        g_hash_table_remove_all(silent);
+    }
     qemu_mutex_lock(&ft->lock);
     if (round == ft->round && may_look(ft)) {
         ht_ftrace_drop_gone(ft);
@@ -115,6 +124,8 @@ static bool look_around(HypertraceFtrace *ft)
 
 static void *ftrace_thread(void *opaque)
 {
+    g_autoptr(GHashTable) silent = g_hash_table_new_full(
+        g_int64_hash, g_int64_equal, g_free, NULL);
     HypertraceFtrace *ft = opaque;
     int64_t next_search = 0;
     bool more;
@@ -122,7 +133,8 @@ static void *ftrace_thread(void *opaque)
     rcu_register_thread();
     qemu_mutex_lock(&ft->lock);
     while (!ft->quit) {
-        if (may_look(ft) && get_clock() >= next_search && search(ft)) {
+        if (may_look(ft) && get_clock() >= next_search &&
+            search(ft, silent)) {
             next_search = get_clock() + (ht_ftrace_any_taken(ft) ?
                                          SEARCH_AGAIN_NS : SEARCH_NS);
         }

@@ -33,7 +33,7 @@ OBJECT_DECLARE_SIMPLE_TYPE(HypertraceFtrace, HYPERTRACE_FTRACE)
 
 /* Processors of all rings that are followed at a time */
 #define HT_FTRACE_STREAMS   HT_FT_CPUS_MAX
-/* More are no kernel's but somebody's game. */
+/* As many at a time; of more, those that do not change make room. */
 #define HT_FTRACE_RINGS     8
 
 /**
@@ -171,6 +171,7 @@ bool ht_guest_ram_at(uint64_t address, HtFtMem *mem);
  * ht_guest_ram_search: look for rings in all of the guest's RAM
  * @round: read atomically at each look
  * @now: while @round is this the search goes on
+ * @silent: a set of addresses as int64_t, whose rings are left out
  *
  * At multiples of 2 MiB, in pages that were written, until HT_FTRACE_RINGS were
  * found.
@@ -179,12 +180,18 @@ bool ht_guest_ram_at(uint64_t address, HtFtMem *mem);
  *
  * Context: any thread that RCU knows, but without the BQL
  */
-GPtrArray *ht_guest_ram_search(const unsigned *round, unsigned now);
+GPtrArray *ht_guest_ram_search(const unsigned *round, unsigned now,
+                               GHashTable *silent);
 
 /* ftrace-rings.c ----------------------------------------------------------- */
 
 /* Follow rings that were found; frees @found.  Context: lock held */
 void ht_ftrace_add_rings(HypertraceFtrace *ft, GPtrArray *found);
+/*
+ * If there is no room for more, let those go that never changed, and add their
+ * addresses to @silent.  Context: lock held
+ */
+void ht_ftrace_make_room(HypertraceFtrace *ft, GHashTable *silent);
 /* Context: lock held */
 void ht_ftrace_drop_all(HypertraceFtrace *ft);
 /*

@@ -76,6 +76,27 @@ static void test_follow(const void *layout)
     qft_end(&vm);
 }
 
+/* More copies than are followed at a time, and found before the ring */
+static void test_copies(void)
+{
+    const size_t step = 2 * MiB;
+    QFt vm = { };
+    unsigned written = 20;
+    size_t at;
+
+    qft_start(&vm, true, NULL);
+    qtest_qmp_assert_success(vm.h.qts, "{'execute': 'stop'}");
+    qft_boot(&vm, HT_FT_LAYOUT_6_11);
+    qft_write(&vm, written);
+    for (at = QFT_AT + step; at < QFT_RAM; at += step) {
+        memcpy((uint8_t *)vm.map + at, (uint8_t *)vm.map + QFT_AT, step);
+    }
+    qtest_qmp_assert_success(vm.h.qts, "{'execute': 'cont'}");
+    QHT_WAIT((qft_write(&vm, 1), written++, qft_nr_rings(&vm, true) == 1));
+    QHT_WAIT(qht_stat(&vm.h, "events") == written * QFT_CPUS);
+    qft_end(&vm);
+}
+
 /* What is overwritten before it is read is a gap. */
 static void test_gap(void)
 {
@@ -458,6 +479,7 @@ int main(int argc, char **argv)
         qtest_add_data_func(reset, GINT_TO_POINTER(layouts[i].layout),
                             test_reset);
     }
+    qtest_add_func("hypertrace/ftrace/copies", test_copies);
     qtest_add_func("hypertrace/ftrace/gap", test_gap);
     qtest_add_func("hypertrace/ftrace/no-formats", test_no_formats);
     qtest_add_func("hypertrace/ftrace/stop", test_stop);
