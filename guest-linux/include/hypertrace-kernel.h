@@ -104,22 +104,33 @@ static __always_inline void ht_kernel_end(unsigned long flags)
 /**
  * ht_trace() - emit an event on this CPU's stream
  * @ident: of HT_EVENT()
- * @...: its fields, evaluated only if the event is wanted
+ * @...: its fields, evaluated only if the event is wanted, and before
+ *       interrupts are off
+ *
+ * HT_EVENT() comes behind the inclusion of this file.
  *
  * Context: any, also NMIs and probes.
  */
 #define ht_trace(ident, ...)						\
 do {									\
-	if (ht_event_enabled(ident)) {					\
-		unsigned long ht_flags_;				\
-		struct ht_stream *ht_stream_;				\
-									\
-		ht_stream_ = ht_kernel_begin(&ht_flags_);		\
-		if (ht_stream_) {					\
-			ht_emit_##ident(ht_stream_, ##__VA_ARGS__);	\
-			ht_kernel_end(ht_flags_);			\
-		}							\
-	}								\
+	if (ht_event_enabled(ident))					\
+		ht_trace_##ident(0, ##__VA_ARGS__);			\
 } while (0)
+
+/* The first parameter is there for the comma before the next. */
+#undef HT_EV_TRACE
+#define HT_EV_TRACE(ident, ...)						\
+static __always_inline __maybe_unused					\
+void ht_trace_##ident(int ht_unused_ HT_EV_EACH(HT_EV_PARAM, ##__VA_ARGS__)) \
+{									\
+	unsigned long ht_flags_;					\
+	struct ht_stream *ht_stream_ = ht_kernel_begin(&ht_flags_);	\
+									\
+	if (ht_stream_) {						\
+		ht_emit_##ident(ht_stream_				\
+				HT_EV_EACH(HT_EV_ARG, ##__VA_ARGS__));	\
+		ht_kernel_end(ht_flags_);				\
+	}								\
+}
 
 #endif /* HYPERTRACE_KERNEL_H */

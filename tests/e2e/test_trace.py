@@ -111,7 +111,7 @@ def test_threads_share(channel, tmp_path):
     assert accounted(streams) == count
     shared = [s for s in streams.values()
               if any(name == "hypertrace.thread" for name, _ in s.events)]
-    assert shared
+    assert any(name == "tracetest.step" for s in shared for name, _ in s.events)
     for s in shared:
         tid, whose = None, {}
         for name, f in s.events:

@@ -94,7 +94,14 @@
         ht_finish(ht_s_, ht_e_);                                            \
         return true;                                                        \
     }                                                                       \
+    HT_EV_TRACE(ident, ##__VA_ARGS__)                                       \
     struct ht_class
+
+/*
+ * What is behind ht_trace(), where there is one: a function that finds the
+ * stream, so that the fields are evaluated before.
+ */
+#define HT_EV_TRACE(ident, ...)
 
 /*
  * In a program, a pointer to the class is in a section of its own, by which
@@ -152,11 +159,12 @@ __attribute__((weak, visibility("hidden"))) uint8_t ht_off = 0;
 #define HT_EV_ELEM_(form, type, bits, kind, flags) kind, flags
 
 /*
- * What becomes of a field: an entry of the class, parameters, a variable for
- * its length, a summand of the payload's size, its bytes.
+ * What becomes of a field: an entry of the class, parameters, the same passed
+ * on, a variable for its length, a summand of the payload's size, its bytes.
  */
 #define HT_EV_DESC(kind, ...)   HT_EV_CALL(DESC, HT_EV_##kind, __VA_ARGS__)
 #define HT_EV_PARAM(kind, ...)  HT_EV_CALL(PARAM, HT_EV_##kind, __VA_ARGS__)
+#define HT_EV_ARG(kind, ...)    HT_EV_CALL(ARG, HT_EV_##kind, __VA_ARGS__)
 #define HT_EV_LEN(kind, ...)    HT_EV_CALL(LEN, HT_EV_##kind, __VA_ARGS__)
 #define HT_EV_SIZE(kind, ...)   HT_EV_CALL(SIZE, HT_EV_##kind, __VA_ARGS__)
 #define HT_EV_PUT(kind, ...)    HT_EV_CALL(PUT, HT_EV_##kind, __VA_ARGS__)
@@ -165,6 +173,7 @@ __attribute__((weak, visibility("hidden"))) uint8_t ht_off = 0;
 
 #define HT_EV_DESC_INT(type, bits, kind, flags, n) { #n, kind, 0, flags, 0 },
 #define HT_EV_PARAM_INT(type, bits, kind, flags, n) , type ht_a_##n
+#define HT_EV_ARG_INT(type, bits, kind, flags, n) , ht_a_##n
 #define HT_EV_LEN_INT(type, bits, kind, flags, n)
 #define HT_EV_SIZE_INT(type, bits, kind, flags, n) + bits / 8
 #define HT_EV_PUT_INT(type, bits, kind, flags, n)                           \
@@ -173,6 +182,7 @@ __attribute__((weak, visibility("hidden"))) uint8_t ht_off = 0;
 
 #define HT_EV_DESC_F32(n)       { #n, HT_FIELD_F32, 0, 0, 0 },
 #define HT_EV_PARAM_F32(n)      , float ht_a_##n
+#define HT_EV_ARG_F32(n)        , ht_a_##n
 #define HT_EV_LEN_F32(n)
 #define HT_EV_SIZE_F32(n)       + 4
 #define HT_EV_PUT_F32(n)                                                    \
@@ -181,6 +191,7 @@ __attribute__((weak, visibility("hidden"))) uint8_t ht_off = 0;
 
 #define HT_EV_DESC_F64(n)       { #n, HT_FIELD_F64, 0, 0, 0 },
 #define HT_EV_PARAM_F64(n)      , double ht_a_##n
+#define HT_EV_ARG_F64(n)        , ht_a_##n
 #define HT_EV_LEN_F64(n)
 #define HT_EV_SIZE_F64(n)       + 8
 #define HT_EV_PUT_F64(n)                                                    \
@@ -190,6 +201,7 @@ __attribute__((weak, visibility("hidden"))) uint8_t ht_off = 0;
 /* The length is taken once: another thread may change the text meanwhile. */
 #define HT_EV_DESC_TEXT(n)      { #n, HT_FIELD_TEXT, 0, 0, 0 },
 #define HT_EV_PARAM_TEXT(n)     , const char *ht_a_##n
+#define HT_EV_ARG_TEXT(n)       , ht_a_##n
 #define HT_EV_LEN_TEXT(n)       const size_t ht_n_##n = ht_strlen(ht_a_##n);
 #define HT_EV_SIZE_TEXT(n)      HT_EV_SIZE_BYTES(n)
 #define HT_EV_PUT_TEXT(n)       HT_EV_PUT_BYTES(n)
@@ -197,6 +209,7 @@ __attribute__((weak, visibility("hidden"))) uint8_t ht_off = 0;
 #define HT_EV_DESC_BYTES(n)                                                 \
     { #n, HT_FIELD_SEQUENCE, HT_FIELD_U8, HT_FIELD_HEX, 0 },
 #define HT_EV_PARAM_BYTES(n)    , const void *ht_a_##n, size_t ht_n_##n
+#define HT_EV_ARG_BYTES(n)      , ht_a_##n, ht_n_##n
 #define HT_EV_LEN_BYTES(n)
 #define HT_EV_SIZE_BYTES(n)     + ht_seq_size(ht_n_##n, 1)
 #define HT_EV_PUT_BYTES(n)                                                  \
@@ -206,6 +219,7 @@ __attribute__((weak, visibility("hidden"))) uint8_t ht_off = 0;
     { #n, HT_FIELD_SEQUENCE, HT_EV_ELEM(HT_EV_##k), 0 },
 #define HT_EV_PARAM_SEQ(k, n)                                               \
     , HT_EV_FROM(HT_EV_##k) ht_a_##n, size_t ht_n_##n
+#define HT_EV_ARG_SEQ(k, n)     , ht_a_##n, ht_n_##n
 #define HT_EV_LEN_SEQ(k, n)
 #define HT_EV_SIZE_SEQ(k, n)    + ht_seq_size(ht_n_##n, sizeof(*ht_a_##n))
 #define HT_EV_PUT_SEQ(k, n)                                                 \
@@ -214,6 +228,7 @@ __attribute__((weak, visibility("hidden"))) uint8_t ht_off = 0;
 #define HT_EV_DESC_ARRAY(k, n, c)                                           \
     { #n, HT_FIELD_ARRAY, HT_EV_ELEM(HT_EV_##k), c },
 #define HT_EV_PARAM_ARRAY(k, n, c) , HT_EV_FROM(HT_EV_##k) ht_a_##n
+#define HT_EV_ARG_ARRAY(k, n, c) , ht_a_##n
 #define HT_EV_LEN_ARRAY(k, n, c)
 #define HT_EV_SIZE_ARRAY(k, n, c) + (c) * sizeof(*ht_a_##n)
 #define HT_EV_PUT_ARRAY(k, n, c)                                            \
@@ -223,6 +238,7 @@ __attribute__((weak, visibility("hidden"))) uint8_t ht_off = 0;
 #define HT_EV_DESC_CHARS(n, c)                                              \
     { #n, HT_FIELD_ARRAY, HT_FIELD_U8, HT_FIELD_UTF8, c },
 #define HT_EV_PARAM_CHARS(n, c) , const char *ht_a_##n
+#define HT_EV_ARG_CHARS(n, c)   , ht_a_##n
 #define HT_EV_LEN_CHARS(n, c)
 #define HT_EV_SIZE_CHARS(n, c)  + (c)
 #define HT_EV_PUT_CHARS(n, c)                                               \

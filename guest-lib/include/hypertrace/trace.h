@@ -170,6 +170,32 @@ static __attribute__((destructor)) void ht_module_stop(void)
     }
 }
 
+/*
+ * The first parameter is there for the comma before the next.  Between begin
+ * and end nothing of the program's runs: what holds the stream lets go of it.
+ */
+#undef HT_EV_TRACE
+#define HT_EV_TRACE(ident, ...)                                             \
+    __attribute__((unused))                                                 \
+    static inline void ht_trace_##ident(int ht_unused_                      \
+                                 HT_EV_EACH(HT_EV_PARAM, ##__VA_ARGS__))    \
+    {                                                                       \
+        struct ht_stream *ht_s_ = ht_thread_stream;                         \
+        bool ht_end_ = !ht_s_;                                              \
+                                                                            \
+        (void)ht_unused_;                                                   \
+        if (ht_unlikely(ht_end_)) {                                         \
+            ht_s_ = ht_module.runtime->begin(&ht_thread_stream);            \
+        }                                                                   \
+        if (ht_likely(ht_s_)) {                                             \
+            ht_end_ |= !ht_emit_##ident(ht_s_ HT_EV_EACH(HT_EV_ARG,         \
+                                                         ##__VA_ARGS__));   \
+            if (ht_unlikely(ht_end_)) {                                     \
+                ht_module.runtime->end(&ht_thread_stream, ht_s_);           \
+            }                                                               \
+        }                                                                   \
+    }
+
 #endif /* HT_LIBRARY */
 
 #ifdef __cplusplus
@@ -193,29 +219,20 @@ static __attribute__((destructor)) void ht_module_stop(void)
 /**
  * ht_trace() - emit an event
  * @ident: of HT_EVENT()
- * @...: its fields, evaluated only if the event is wanted
+ * @...: its fields, evaluated only if the event is wanted, and before anything
+ *       else: they may throw, longjmp(), end the thread, emit events
+ *
+ * HT_EVENT() comes behind the inclusion of this file.
  *
  * Leaves errno alone.  The first event of a thread, and of a process after the
  * device was away, opens a stream, which waits for the device, for seconds if
- * its host hangs; no other event waits.  The fields may not leave the
- * statement (an exception, longjmp(), the thread's end).
+ * its host hangs; no other event waits.
  * Context: any thread; a signal handler.
  */
 #define ht_trace(ident, ...)                                                \
     do {                                                                    \
         if (ht_event_enabled(ident)) {                                      \
-            struct ht_stream *ht_s_ = ht_thread_stream;                     \
-            bool ht_end_ = !ht_s_;                                          \
-                                                                            \
-            if (ht_unlikely(ht_end_)) {                                     \
-                ht_s_ = ht_module.runtime->begin(&ht_thread_stream);        \
-            }                                                               \
-            if (ht_likely(ht_s_)) {                                         \
-                ht_end_ |= !ht_emit_##ident(ht_s_, ##__VA_ARGS__);          \
-                if (ht_unlikely(ht_end_)) {                                 \
-                    ht_module.runtime->end(&ht_thread_stream, ht_s_);       \
-                }                                                           \
-            }                                                               \
+            ht_trace_##ident(0, ##__VA_ARGS__);                             \
         }                                                                   \
     } while (0)
 
