@@ -123,7 +123,7 @@ static int htk_port_submit(struct ht_device *dev, struct ht_stream *s,
 
 static void htk_port_reap(struct ht_device *dev, struct ht_stream *s)
 {
-	htk_virtio_queue_work(to_htk(dev), s->index);
+	htk_virtio_queue_reap(to_htk(dev), s->index);
 }
 
 /* Doubles from 100 us to 50 ms: five seconds are about 108 tries. */

@@ -32,6 +32,7 @@ struct htk_slot {
  * @table: where @pages are, for the host; zeroes when there are none
  * @submitted: position up to which the device was given everything
  * @kicks: notifications since the stream was opened
+ * @asked: when an event last asked for buffers, in ns
  * @first: oldest buffer that the device has
  * @count: buffers that the device has
  * @slots: buffers in the order they were submitted
@@ -47,6 +48,7 @@ struct htk_vstream {
 	__le64 *table;
 	u64 submitted;
 	u64 kicks;
+	u64 asked;
 	unsigned int first;
 	unsigned int count;
 	struct htk_slot slots[HTK_SLOTS];

@@ -251,6 +251,7 @@ unsigned long htk_pci_enable(const struct htk *h);
 void htk_pci_ring(struct htk *h, u32 stream);
 int htk_virtio_submit(struct htk *h, u32 stream, u64 *kicks);
 void htk_virtio_queue_work(struct htk *h, u32 stream);
+void htk_virtio_queue_reap(struct htk *h, u32 stream);
 
 /* emit.c */
 extern const struct ht_port_ops htk_port_ops;

@@ -14,8 +14,12 @@
 #include <linux/delay.h>
 #include <linux/mm.h>
 #include <linux/scatterlist.h>
+#include <linux/timekeeping.h>
 
 #include "htk-virtio.h"
+
+/* How often an event may ask for buffers */
+#define HTK_REAP_NS	(50 * NSEC_PER_USEC)
 
 static void *htk_virtio_packet(struct htk *h, struct htk_vstream *s,
 			       u64 position)
@@ -206,6 +210,23 @@ void htk_virtio_queue_work(struct htk *h, u32 stream)
 {
 	if (cpu_online(raw_smp_processor_id()))
 		irq_work_queue(&h->virtio->streams[stream]->work);
+}
+
+/*
+ * While a host is behind, each event finds the ring full and asks for buffers:
+ * not an interrupt for each.
+ *
+ * Context: any
+ */
+void htk_virtio_queue_reap(struct htk *h, u32 stream)
+{
+	struct htk_vstream *s = h->virtio->streams[stream];
+	u64 now = ktime_get_mono_fast_ns();
+
+	if (now - READ_ONCE(s->asked) < HTK_REAP_NS)
+		return;
+	WRITE_ONCE(s->asked, now);
+	htk_virtio_queue_work(h, stream);
 }
 
 void htk_virtio_flush_work(struct work_struct *work)
