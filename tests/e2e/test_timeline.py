@@ -119,8 +119,6 @@ def run(tmp_path_factory):
         say("echo 0 >$T/tracing_on")
         recorder.send_signal(signal.SIGINT)
         assert recorder.wait(TIMEOUT) == 0
-        counted = stats(vm)
-        assert counted["dropped"] == counted["lost"] == 0, counted
         ring, = vm.qmp.command("qom-get", path="/objects/vm0",
                                property="stats")["rings"]
         assert 0 < ring["clock-bound-ns"] <= ring["clock-worst-ns"], ring
