@@ -111,6 +111,7 @@ run_fuzz() {
 }
 
 run_qtest() {
+    [ "$flavour" != asan ] || ht_sanitizer_env
     cd "$HT_QEMU_BUILD"
     rm -f meson-logs/testlog*
     tests=

@@ -138,6 +138,7 @@ run_pure() {
 # run_device NAME SECONDS
 run_device() {
     mkdir -p "$crashes"
+    ht_sanitizer_env
     cd "$HT_QEMU_BUILD"
     test=hypertrace-chaos-test
     [ "$1" != guest ] || test=hypertrace-fuzz-test

@@ -204,6 +204,14 @@ logged() {
     die "$what: failed${ht_hint:+; $ht_hint} (log: $log)"
 }
 
+# For a QEMU with sanitizers: what it leaks itself is known by functions that
+# are called through GLib, which has no frame pointers.
+ht_sanitizer_env() {
+    ASAN_OPTIONS=${ASAN_OPTIONS:-fast_unwind_on_malloc=0}
+    LSAN_OPTIONS=suppressions=$HT_TOP/qemu/lsan.supp:print_suppressions=0
+    export ASAN_OPTIONS LSAN_OPTIONS
+}
+
 # What programs that use a finished build need; see scripts/env.sh.
 ht_run_env() {
     HT_QEMU_L="-L $HT_FIRMWARE"

@@ -501,15 +501,13 @@ static void sequence(uint32_t seed)
         settle_all(&c);
     }
     forget_saved(&c);
-    qtest_quit(c.base.qts);
     for (i = 0; i < DEVICES; i++) {
         if (c.dev[i].h) {
             forget_streams(&c.dev[i]);
-            /* what the guest had is gone with QEMU */
-            g_free(c.dev[i].h->path);
-            g_free(c.dev[i].h);
+            qht_quit(c.dev[i].h);
         }
     }
+    qtest_quit(c.base.qts);
     qpci_free_pc(c.base.bus);
     alloc_destroy(c.base.alloc);
     g_free(c.base.alloc);
