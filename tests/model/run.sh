@@ -26,6 +26,8 @@ variants() {
              echo "-DRINGS -DCOMMITS=2" ;;
     control) echo "-DSTEPS=5"
              echo "-DVIRTIO -DSTEPS=5" ;;
+    sink)    echo "-DRUNS=4 -DCLASSES=1"
+             echo "-DHANG -DRUNS=4 -DCLASSES=1" ;;
     esac
 }
 
@@ -69,7 +71,7 @@ report() {
     fi
 }
 
-model=${1:?usage: run.sh ring|wake|control}
+model=${1:?usage: run.sh ring|wake|control|sink}
 variants "$model" >"$scratch/variants"
 while read -r options; do
     # shellcheck disable=SC2086 # several options

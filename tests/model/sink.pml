@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Runs on their way to backends: hw/hypertrace/sink.c, host-lib/queue.c
+ *
+ * A worker posts runs to two sinks, while classes are registered.  Sink 0 has a
+ * backend that cannot block, so the worker may deliver; that of sink 1 may
+ * hang for ever (HANG).  What happens under HtSinks.lock is one atomic step.  A
+ * run is a buffer's worth.
+ *
+ * Each sink gets the runs in order, once, or counts them; no backend is called
+ * by two at a time, or with classes that it has not learnt; in the end nobody
+ * sleeps who has something to do.
+ */
+#define SINKS   2
+#define BUDGET  2               /* buffers; with half of it there is room */
+
+/* Classes that are published, and what a run carries: their number */
+byte count;
+
+chan queue[SINKS] = [BUDGET] of { byte, byte };
+byte held[SINKS];               /* buffers of the budget in use */
+bit delivering[SINKS];          /* what was taken is not done */
+bit session[SINKS];             /* HtSink.session */
+bit asleep[SINKS];              /* in qemu_cond_wait() */
+byte learnt[SINKS];
+bit starved;                    /* HtSinks.starved */
+bit kicked;                     /* the worker */
+
+bit inside[SINKS];              /* somebody is in the backend */
+byte last[SINKS];               /* run */
+byte delivered[SINKS];
+byte discarded[SINKS];
+bit done;
+
+#define ANY_ROOM (held[0] + 1 <= BUDGET / 2 || held[1] + 1 <= BUDGET / 2)
+
+inline enter(s)
+{
+    atomic { assert(!inside[s]); inside[s] = 1 }
+}
+
+/* deliver(), with learn_up_to() */
+inline deliver(s, nr, classes)
+{
+    enter(s);
+#ifndef M_NO_LEARN
+    if
+    :: learnt[s] < classes -> learnt[s] = classes
+    :: else
+    fi;
+#endif
+    atomic {
+        assert(classes <= learnt[s]);
+        assert(nr > last[s]);
+        last[s] = nr;
+        delivered[s]++;
+        inside[s] = 0
+    }
+}
+
+/* begin_direct() */
+#ifdef M_DIRECT_BEFORE
+#define IDLE(s) true
+#else
+#define IDLE(s) (len(queue[s]) == 0 && !delivering[s])
+#endif
+#ifdef M_DIRECT_UNKNOWN
+#define KNOWN(s, classes) true
+#else
+#define KNOWN(s, classes) (learnt[s] >= classes)
+#endif
+#ifdef M_DIRECT_BESIDE
+#define FREE(s) true
+#else
+#define FREE(s) (!session[s])
+#endif
+
+/* ht_sinks_post() for one sink; s == 0: the worker may deliver */
+inline post(s, nr, classes, now)
+{
+    if
+    :: s == 0 && IDLE(s) && KNOWN(s, classes) && FREE(s) ->
+        session[s] = 1; now = 1
+    :: else ->
+        if
+        :: held[s] < BUDGET ->
+            queue[s]!nr, classes;
+            held[s]++;
+#ifndef M_NO_SIGNAL
+            asleep[s] = 0
+#endif
+        :: else -> discarded[s]++
+        fi
+    fi
+}
+
+active proctype worker()
+{
+    byte nr, classes;
+    bit room, now;
+
+    do
+    :: nr == RUNS -> break
+    :: else ->
+        /* ht_sinks_room() */
+#ifdef M_STARVED_LATE
+        room = ANY_ROOM;
+        atomic { starved = starved | !room }
+#else
+        atomic { room = ANY_ROOM; starved = starved | !room }
+#endif
+        if
+        :: !room -> atomic { kicked -> kicked = 0 }
+        :: else ->
+            atomic { nr++; classes = count }
+            atomic {
+                post(0, nr, classes, now);
+                post(1, nr, classes, now)
+            }
+            if
+            :: now ->
+                /* it learns nothing: that may block */
+                assert(classes <= learnt[0]);
+                deliver(0, nr, classes);
+                atomic { session[0] = 0; now = 0 }
+            :: else
+            fi
+        fi
+    od;
+    done = 1
+}
+
+active [SINKS] proctype sink()
+{
+    byte nr, classes;
+    byte s = _pid - 1;
+
+    do
+    :: atomic { !session[s] -> session[s] = 1 }
+        enter(s);
+        atomic { learnt[s] = count; inside[s] = 0 }
+more:
+        if
+        :: atomic {
+                nempty(queue[s]) ->
+                queue[s]?nr, classes;
+                delivering[s] = 1
+           }
+#ifdef HANG
+            if
+            :: s == 1 ->
+end_hang:       false
+            :: else
+            fi;
+#endif
+            deliver(s, nr, classes);
+            atomic {
+                delivering[s] = 0;
+                held[s]--;
+#ifndef M_NO_ROOM
+                if
+                :: starved && ANY_ROOM -> starved = 0; kicked = 1
+                :: else
+                fi
+#endif
+            }
+            goto more
+        :: atomic {
+                empty(queue[s]) ->
+                session[s] = 0;
+#ifdef M_SLEEP_LATE
+           }
+           atomic {
+                asleep[s] = 1
+#else
+                if
+                :: learnt[s] >= count -> asleep[s] = 1
+                :: else
+                fi
+#endif
+           }
+        fi;
+end_asleep:
+        !asleep[s]
+    od
+}
+
+active proctype registry()
+{
+    do
+    :: count == CLASSES -> break
+    :: else ->
+        count++;
+#ifndef M_NO_LEARN_SIGNAL
+        /* ht_sinks_learn() */
+        atomic { asleep[0] = 0; asleep[1] = 0 }
+#endif
+    od
+}
+
+active proctype finally()
+{
+    timeout;
+    assert(done);
+    assert(delivered[0] + discarded[0] == RUNS && learnt[0] == CLASSES);
+#ifndef HANG
+    assert(delivered[1] + discarded[1] == RUNS && learnt[1] == CLASSES);
+#endif
+}
