@@ -401,7 +401,7 @@ def test_lttng_disk_full(tmp_path):
 
 PACE_JOB = """
 for n in 0 1 2; do
-    ht-devtest /dev/hypertrace$n pace 2000 >&3 &
+    ht-devtest /dev/hypertrace$n pace 20000 >&3 &
 done
 read -r line <&3
 """
