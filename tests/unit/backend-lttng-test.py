@@ -297,8 +297,10 @@ def case_trigger(directory):
                           session.name)
             emitter.tell("emit ht0 calm 100 0")
             emitter.tell("emit ht0 crash 1 6")
-            session.wait_for(lambda: os.listdir(session.output),
-                             "no snapshot was taken")
+            # a snapshot's directory comes first, its metadata last
+            session.wait_for(lambda: [f for f in glob.glob(
+                f"{session.output}/**/metadata", recursive=True)
+                if os.path.getsize(f)], "no snapshot was taken")
             emitter.tell("emit ht0 calm 1 0")
     events, _ = read(f"{directory}/t")
     assert events == emitter.expected[:len(events)]
