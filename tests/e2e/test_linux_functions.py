@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""hypertrace-functions.ko: the kernel's functions, as ftrace itself sees them."""
+
+import os
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts"))
+
+import ctf_events  # noqa: E402
+from htvm import VM  # noqa: E402
+from linux_guest import PRELUDE, assert_sound, stats  # noqa: E402
+
+MODULE = "hypertrace-functions.ko"
+
+JOB = PRELUDE + """
+T=/sys/kernel/tracing
+P=/sys/module/hypertrace_functions/parameters
+refused insmod /ht/hypertrace-functions.ko entry='vfs_read,no_such_function'
+refused test -e $P
+work() {
+    for i in 1 2 3 4 5 6 7 8; do cat /proc/self/stat >/dev/null; done
+}
+cd $T
+echo 8192 >buffer_size_kb
+echo vfs_read vfs_write vfs_open vfs_statx >set_ftrace_filter
+echo function >current_tracer
+
+insmod /ht/hypertrace-functions.ko entry='vfs_read,vfs_w*,vfs_open,vfs_statx' \
+    except='vfs_writev'
+taskset 1 sh -c 'for i in 1 2 3 4 5; do cat /proc/self/stat >/dev/null; done'
+taskset 2 sh -c 'for i in 1 2 3 4 5 6 7 8; do cat /proc/self/stat >/dev/null
+    done'
+echo >$P/entry
+echo 0 >tracing_on
+grep -w -e vfs_read -e vfs_write -e vfs_open -e vfs_statx /proc/kallsyms >&3
+for cpu in 0 1; do
+    echo "BEGIN $cpu" >&3
+    cat per_cpu/cpu$cpu/trace >&3
+    echo "END $cpu" >&3
+done
+echo nop >current_tracer
+
+# Entry and exit, then long calls only: of a sleep there is one
+echo ksys_read >$P/calls
+work
+echo >$P/calls
+echo 50000000 >$P/least_ns
+echo 'hrtimer_nanosleep' >$P/calls
+usleep 1000
+usleep 100000
+echo >$P/calls
+refused sh -c "echo 'no_such_function*' >$P/calls"
+test -z "$(cat $P/calls)"
+grep -w -e ksys_read -e hrtimer_nanosleep /proc/kallsyms >&3
+
+# Many functions, switched on and off while there is something to do
+(while :; do work; done) &
+busy=$!
+for i in 1 2 3 4 5; do
+    echo 'do_*,vfs_*,__x64_sys_*' >$P/entry
+    usleep 20000
+    echo >$P/entry
+done
+kill -9 $busy
+wait $busy || :
+rmmod hypertrace-functions
+echo done >&3
+read answer <&3
+"""
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    """What the guest wrote, the device's counters, and what arrived"""
+    ko = Path(os.environ["HT_MODULE"]).parent / MODULE
+    with VM(devices=[{"channel": "shm", "packets": 256}], job=JOB,
+            files={MODULE: ko},
+            workdir=tmp_path_factory.mktemp("functions") / "vm") as vm:
+        vm.out.expect("^done", 240)
+        vm.settle("ht0")
+        counted = stats(vm)
+        vm.say("end")
+        vm.wait(60)
+        assert_sound(vm)
+        yield vm.out.text, counted, ctf_events.read(vm.trace("ht0"))
+
+
+def addresses(text):
+    """{lower half of where ftrace is called: name}, which is at the beginning
+    of a function or behind its ENDBR64"""
+    found = re.findall(r"^([0-9a-f]{16}) [tT] (\w+)$", text, re.M)
+    assert len(found) == 6
+    return {(int(a, 16) & 0xffffffff) + n: name for a, name in found
+            for n in (0, 4)}
+
+
+def test_entries_as_ftrace(run):
+    """Per CPU, what came while the module was loaded is one piece of what
+    ftrace's own function tracer recorded."""
+    text, _, streams = run
+    names = addresses(text)
+    pieces = []         # for each stream: of which CPUs it may be one
+    for s in streams.values():
+        ours = []
+        # before other functions were switched on
+        for _, f in s.events:
+            if "vfs_" not in names.get(f["ip"], ""):
+                break
+            ours.append(names[f["ip"]])
+        assert len(ours) > 8
+        n = len(ours)
+        pieces.append(set())
+        for cpu in (0, 1):
+            own = re.findall(r": (vfs_\w+) <-", re.search(
+                f"BEGIN {cpu}\n(.*?)END {cpu}\n", text, re.S).group(1))
+            if ours in [own[i:i + n] for i in range(len(own) - n + 1)]:
+                pieces[-1].add(cpu)
+    assert {0, 1} == pieces[0] | pieces[1] and all(pieces)
+
+
+def test_calls(run):
+    """Each entry has an exit; of what is to take 50 ms at least, one call."""
+    text, _, streams = run
+    names = addresses(text)
+    exits = [f["ip"] for s in streams.values() for name, f in s.events
+             if name == "function_exit"]
+    assert len(exits) >= 8 and {names[ip] for ip in exits} == {"ksys_read"}
+    calls = [f for s in streams.values() for name, f in s.events
+             if name == "function_call"]
+    (call,) = [f for f in calls if names[f["ip"]] == "hrtimer_nanosleep"]
+    assert 100_000_000 <= call["duration_ns"] < 2 ** 32
+    assert len(calls) == 1
+
+
+def test_many_functions(run):
+    """What was not recorded is counted."""
+    _, counted, streams = run
+    came = sum(len(s.events) for s in streams.values())
+    lost = sum(s.discarded for s in streams.values())
+    assert counted["events"] == came
+    assert counted["lost"] == lost
+    ips = {f["ip"] for s in streams.values() for name, f in s.events
+           if name == "function_entry"}
+    assert len(ips) > 40
