@@ -59,8 +59,8 @@ EXPORT_PER_CPU_SYMBOL_GPL(ht_kernel_stream);
 static struct ht_stream *htk_emit_first;
 
 /*
- * Events that had no device: between two, or while the machine was suspended.
- * Counted as discarded by the next stream that is closed or opened.
+ * Events that had no stream: between two devices, while the machine was
+ * suspended, or since programs have all streams.  Counted as discarded by the next stream that is closed or opened.
  */
 static atomic64_t htk_missed;
 static bool htk_emit_paused;
@@ -223,8 +223,11 @@ static void htk_emit_open(struct htk_emit *e)
 static int htk_emit_prepare(unsigned int cpu)
 {
 	mutex_lock(&htk_emit_mutex);
-	if (htk_emit && htk_emit_open_one(htk_emit, cpu))
-		htk_emit_short(htk_emit, num_online_cpus() + 1);
+	if (htk_emit) {
+		if (htk_emit_open_one(htk_emit, cpu))
+			htk_emit_short(htk_emit, num_online_cpus() + 1);
+		htk_emit_count_missed(htk_emit_first);
+	}
 	mutex_unlock(&htk_emit_mutex);
 	return 0;
 }
@@ -487,8 +490,11 @@ void ht_kernel_unregister_all(struct ht_class *const *classes,
 		htk_emit_stop();
 		WRITE_ONCE(htk_emit_paused, false);
 	}
+	/* Those of the idle loop, where RCU does not look */
+	on_each_cpu(htk_emit_nothing, NULL, true);
 	mutex_unlock(&htk_emit_mutex);
 	cpus_read_unlock();
+	/* Those that asked for a class's state and have not begun yet */
 	synchronize_rcu();
 }
 EXPORT_SYMBOL_GPL(ht_kernel_unregister_all);
@@ -505,7 +511,7 @@ notrace void ht_kernel_missed(void)
 
 	if (first)
 		ht_atomic_inc(&first->lost_nested);
-	else if (READ_ONCE(htk_emit_paused))
+	else if (READ_ONCE(htk_emit_paused) || READ_ONCE(htk_emit))
 		atomic64_inc(&htk_missed);
 }
 EXPORT_SYMBOL_GPL(ht_kernel_missed);

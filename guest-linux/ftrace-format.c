@@ -8,8 +8,9 @@
  *		field:int irq;	offset:8;	size:4;	signed:1;
  *		field:__data_loc char[] name;	offset:12;	size:4;	signed:0;
  *
- * Integers stay what they are, char arrays become text up to their first NUL
- * (a task's name is copied whole, as the kernel does), other arrays keep their elements, and what is neither becomes bytes.
+ * Integers stay what they are, char arrays become text up to their first NUL (of
+ * the scheduler's events, tasks' names stay arrays of text), other arrays keep
+ * their elements, and what is neither becomes bytes.
  */
 #include <linux/ctype.h>
 #include <linux/err.h>
@@ -154,11 +155,14 @@ static bool htf_is_address(const struct htf_decl *d)
 	       htf_ends(d->name, "_ip");
 }
 
-/* The kernel writes all bytes of it: no need to look for the end. */
-static bool htf_is_comm(const struct htf_decl *d)
+/*
+ * The scheduler's events copy all bytes of a task's name: no need to look for
+ * its end.  Others may leave what was there behind it.
+ */
+static bool htf_is_comm(const struct htf_type *t, const struct htf_decl *d)
 {
-	return !d->dynamic && d->size == TASK_COMM_LEN &&
-	       htf_ends(d->name, "comm");
+	return !strcmp(t->system, "sched") && !d->dynamic &&
+	       d->size == TASK_COMM_LEN && htf_ends(d->name, "comm");
 }
 
 /*
@@ -225,7 +229,7 @@ static int htf_add(struct htf_type *t, const struct htf_decl *d)
 		elem = 1;
 		f->flags = HT_FIELD_HEX;
 	}
-	if (text && d->array && htf_is_comm(d)) {
+	if (text && d->array && htf_is_comm(t, d)) {
 		f->kind = HT_FIELD_ARRAY;
 		f->flags = HT_FIELD_UTF8;
 		f->count = d->size;

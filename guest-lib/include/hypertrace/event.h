@@ -235,9 +235,16 @@ __attribute__((weak, visibility("hidden"))) uint8_t ht_off = 0;
     ht_copy(ht_p_, ht_a_##n, (c) * sizeof(*ht_a_##n));                      \
     ht_p_ += (c) * sizeof(*ht_a_##n);
 
+/* C compilers warn of a shorter text. */
+#ifdef __cplusplus
+#define HT_EV_AT_LEAST
+#else
+#define HT_EV_AT_LEAST                                                      \
+    static
+#endif
 #define HT_EV_DESC_CHARS(n, c)                                              \
     { #n, HT_FIELD_ARRAY, HT_FIELD_U8, HT_FIELD_UTF8, c },
-#define HT_EV_PARAM_CHARS(n, c) , const char *ht_a_##n
+#define HT_EV_PARAM_CHARS(n, c) , const char ht_a_##n[HT_EV_AT_LEAST c]
 #define HT_EV_ARG_CHARS(n, c)   , ht_a_##n
 #define HT_EV_LEN_CHARS(n, c)
 #define HT_EV_SIZE_CHARS(n, c)  + (c)
