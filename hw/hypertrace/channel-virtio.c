@@ -181,15 +181,16 @@ static void control_output(VirtIODevice *vdev, VirtQueue *vq)
 {
     HypertraceDevice *dev = HYPERTRACE_DEVICE(vdev);
     VirtQueueElement *e;
+    size_t bytes = 0;
     unsigned i = 0;
 
-    while (!vdev->broken && i < TURN_MESSAGES &&
+    while (!vdev->broken && i < TURN_MESSAGES && bytes < HT_MAILBOX_SIZE &&
            (e = virtqueue_pop(vq, sizeof(*e)))) {
         size_t size = iov_size(e->out_sg, e->out_num);
 
-        if (size <= sizeof(dev->mailbox)) {
-            iov_to_buf(e->out_sg, e->out_num, 0, dev->mailbox, size);
-        }
+        bytes += size;
+        iov_to_buf(e->out_sg, e->out_num, 0, dev->mailbox,
+                   MIN(size, sizeof(dev->mailbox)));
         size = ht_control_exchange(dev, dev->mailbox, size);
         size = iov_from_buf(e->in_sg, e->in_num, 0, dev->mailbox, size);
         virtqueue_push(vq, e, size);
@@ -199,7 +200,7 @@ static void control_output(VirtIODevice *vdev, VirtQueue *vq)
     if (i) {
         virtio_notify(vdev, vq);
     }
-    if (i == TURN_MESSAGES) {
+    if (i == TURN_MESSAGES || bytes >= HT_MAILBOX_SIZE) {
         qemu_bh_schedule(dev->virtio->messages);
     }
 }

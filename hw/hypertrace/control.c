@@ -365,7 +365,8 @@ size_t ht_control_exchange(HypertraceDevice *dev, void *msgs, size_t size)
         if (!registers(h, size - pos) || length < sizeof(*h) ||
             length > size - pos) {
             /* Where the next message would be is not known. */
-            ht_guest_error(dev, "bytes behind a control message are none");
+            ht_guest_error(dev, "at byte %zu of an exchange there is no"
+                           " message that registers a class", pos);
             if (size - pos < sizeof(*h)) {
                 return pos;
             }

@@ -127,9 +127,17 @@ static void watch(HypertraceDevice *dev)
 uint8_t ht_enable_class(HypertraceDevice *dev, const HtClass *c)
 {
     HtEnable *e = &dev->enable;
+    bool known = c->id <= e->count, others = false, changed;
 
-    if (decide_all(dev) && c->id != e->count) {
-        tell(dev);              /* of others: whoever registers has the reply */
+    /* Not of all: a guest may register thousands at once. */
+    while (e->count + 1 < c->id) {
+        others |= decide(dev, e->count + 1);
+        e->count++;
+    }
+    changed = decide(dev, c->id);
+    e->count = MAX(e->count, c->id);
+    if (others || (changed && known)) {
+        tell(dev);              /* who registers has the reply */
     }
     watch(dev);
     return e->on[c->id] ? HT_ENABLE_ON : 0;

@@ -48,10 +48,9 @@ static void mailbox_go(HypertraceDevice *dev, uint64_t size)
     if (!dev->ring_mr) {
         return;                         /* unplugged */
     }
-    if (size <= sizeof(dev->mailbox)) {
-        memcpy(dev->mailbox, mailbox, size);
-    }
     /* a size the mailbox cannot hold: refused as malformed */
+    size = MIN(size, sizeof(dev->mailbox) + 1);
+    memcpy(dev->mailbox, mailbox, MIN(size, sizeof(dev->mailbox)));
     size = ht_control_exchange(dev, dev->mailbox, size);
     memcpy(mailbox, dev->mailbox, size);
     memory_region_set_dirty(dev->ring_mr, dev->caps.mailbox_offset, size);

@@ -47,7 +47,8 @@ static int regs_control(struct ht_device *dev, struct ht_msg *msg,
     struct ht_msg reply;
     uint32_t replied;
 
-    if (bytes < sizeof(*msg) || bytes > size) {
+    if (bytes < sizeof(*msg) || bytes > size ||
+        bytes > dev->caps.mailbox_size) {
         return -EINVAL;
     }
     if (size > dev->caps.mailbox_size) {
