@@ -21,6 +21,7 @@ static void begin(HtFtTime *t)
     ht_time_map_set_ppm(&t->map, t->ppm);
     ht_time_map_set_wander(&t->map, HT_FT_TIME_WANDER_PPM, STEP_NS);
     t->at = (HtTimeInterval) { 0, HT_TIME_MAX_NS };
+    t->from = UINT64_MAX;
     t->news = t->stepped = false;
 }
 
@@ -106,6 +107,7 @@ static void step(HtFtTime *t, const HtTimeInterval *new)
         wide.hi = MAX(wide.hi, t->wide.hi);
     }
     begin(t);
+    t->from = t->counter;
     t->at.lo = MIN(new->lo, new->hi);
     t->at.hi = MAX(new->lo, new->hi);
     t->wide = wide;
@@ -124,6 +126,7 @@ void ht_ft_time_add(HtFtTime *t, const HtFtBounds *b)
     carry(&t->map, counter - t->counter, &t->at);
     carry(&t->map, counter - t->counter, &t->wide);
     t->counter = counter;
+    t->from = t->from == UINT64_MAX ? b->begin_ns : t->from;
     t->since = t->news ? MIN(t->since, b->begin_ns) : b->begin_ns;
     t->news = true;
     if (MAX(new.lo, t->at.lo) > MIN(new.hi, t->at.hi)) {
@@ -200,8 +203,11 @@ static HtTimeInterval interval_of(const HtFtTime *t, uint64_t ns)
 
 void ht_ft_time_bracket(const HtFtTime *t, HtFtPiece *p)
 {
-    uint64_t before = interval_of(t, p->begin_ns).lo;
-    uint64_t after = interval_of(t, p->end_ns).hi;
+    /* In the time before @from the guest's clock may have stood still. */
+    uint64_t before = p->begin_ns < t->from ? 0 :
+                      interval_of(t, p->begin_ns).lo;
+    uint64_t after = t->from == UINT64_MAX ? HT_TIME_MAX_NS :
+                     interval_of(t, MAX(p->end_ns, t->from)).hi;
 
     /* what contradicts itself is of a clock that stepped */
     if (MAX(before, p->host_before) <= MIN(after, p->host_after)) {

@@ -53,6 +53,7 @@ typedef struct HtFlight {
 /* Of the object's lock: all but what the options say */
 struct HtFlights {
     HypertraceFtrace *ft;
+    char *path;                 /* of the object, constant */
     HtFlightOptions options;
     unsigned long triggers;     /* bitmap of HypertraceTrigger */
     Notifier shutdown;
@@ -265,7 +266,6 @@ static char *next_dir(HtFlights *fl)
 static HypertraceSnapshot *flight_write(HtFlights *fl, HtFlight *f)
 {
     HypertraceSnapshot *s = g_new0(HypertraceSnapshot, 1);
-    g_autofree char *path = object_get_canonical_path(OBJECT(fl->ft));
     g_autoptr(GError) err = NULL;
 
     fl->writing = true;
@@ -285,7 +285,7 @@ static HypertraceSnapshot *flight_write(HtFlights *fl, HtFlight *f)
     WITH_QEMU_LOCK_GUARD(&fl->ft->lock) {
         fl->made += !s->error;
     }
-    qapi_event_send_hypertrace_snapshot(path, s);
+    qapi_event_send_hypertrace_snapshot(fl->path, s);
     qemu_mutex_lock(&fl->ft->lock);
     fl->writing = false;
     qemu_cond_broadcast(&fl->written);
@@ -294,19 +294,26 @@ static HypertraceSnapshot *flight_write(HtFlights *fl, HtFlight *f)
 
 /* When ------------------------------------------------------------------- */
 
-/* May there be so many more?  Context: lock held */
-static bool within_limits(HtFlights *fl, unsigned n)
+/* Leave as many as may still be made.  Context: lock held */
+static void limit(HtFlights *fl, GQueue *found)
 {
-    if (fl->unasked + n > fl->options.limit ||
-        fl->waiting.length + n > WAITING_MAX) {
-        fl->skipped += n;
+    unsigned left = fl->options.limit - fl->unasked;
+    unsigned room = WAITING_MAX - MIN(WAITING_MAX, fl->waiting.length);
+
+    if (found->length > left) {
         warn_report_once("hypertrace: %s makes no more recordings by itself:"
                          " recordings=%" PRIu32, fl->ft->trace->name,
                          fl->options.limit);
-        return false;
+    } else if (found->length > room) {
+        warn_report_once("hypertrace: %s makes fewer recordings: %u wait to be"
+                         " written to '%s'", fl->ft->trace->name,
+                         fl->waiting.length, fl->options.dir);
     }
-    fl->unasked += n;
-    return true;
+    while (found->length > MIN(left, room)) {
+        flight_free(g_queue_pop_tail(found));
+        fl->skipped++;
+    }
+    fl->unasked += found->length;
 }
 
 void ht_flights_trigger(HtFlights *fl, HypertraceTrigger why)
@@ -318,10 +325,7 @@ void ht_flights_trigger(HtFlights *fl, HypertraceTrigger why)
         return;
     }
     flights_of(fl, why, &found);
-    if (!within_limits(fl, found.length)) {
-        g_queue_clear_full(&found, (GDestroyNotify)flight_free);
-        return;
-    }
+    limit(fl, &found);
     while ((f = g_queue_pop_head(&found))) {
         flight_read(f);
         g_queue_push_tail(&fl->waiting, f);
@@ -374,6 +378,7 @@ static void shutdown_begins(Notifier *n, void *data)
         fl->cause = HYPERTRACE_TRIGGER_PANIC;
         break;
     case SHUTDOWN_CAUSE_GUEST_RESET:
+    case SHUTDOWN_CAUSE_HOST_QMP_SYSTEM_RESET:
         fl->cause = HYPERTRACE_TRIGGER_RESET;
         break;
     default:
@@ -425,18 +430,20 @@ static void write_waiting(HtFlights *fl)
 /* Context: thread; lock held, but not all the time */
 static void answer(HtFlights *fl)
 {
-    HypertraceSnapshotList **tail = &fl->answer;
+    HypertraceSnapshotList *list = NULL, **tail = &list;
     g_auto(GQueue) found = G_QUEUE_INIT;
     uint64_t number = fl->asked;
     HtFlight *f;
 
-    qapi_free_HypertraceSnapshotList(g_steal_pointer(&fl->answer));
     flights_of(fl, HYPERTRACE_TRIGGER_COMMAND, &found);
     while ((f = g_queue_pop_head(&found))) {
         HypertraceSnapshot *s = flight_write(fl, f);
 
         QAPI_LIST_APPEND(tail, s);
     }
+    /* Until now an earlier question may have had its answer fetched. */
+    qapi_free_HypertraceSnapshotList(fl->answer);
+    fl->answer = list;
     fl->answered = number;
 }
 
@@ -449,16 +456,16 @@ void ht_flights_serve(HtFlights *fl, bool looked)
     if (fl->asked != fl->answered) {
         answer(fl);
     }
-    if (looked && became_silent(fl)) {
+    if (!looked) {
+        fl->heard_ns = get_clock();     /* who does not listen hears nothing */
+    } else if (became_silent(fl)) {
         g_auto(GQueue) found = G_QUEUE_INIT;
 
         flights_of(fl, HYPERTRACE_TRIGGER_SILENCE, &found);
-        if (within_limits(fl, found.length)) {
-            while (found.length) {
-                g_queue_push_tail(&fl->waiting, g_queue_pop_head(&found));
-            }
+        limit(fl, &found);
+        while (found.length) {
+            g_queue_push_tail(&fl->waiting, g_queue_pop_head(&found));
         }
-        g_queue_clear_full(&found, (GDestroyNotify)flight_free);
         write_waiting(fl);
     }
 }
@@ -512,11 +519,12 @@ static bool parse_triggers(HtFlights *fl, Error **errp)
 static void exit_begins(Notifier *n, void *data)
 {
     HtFlights *fl = container_of(n, HtFlights, exit);
-    int64_t end = get_clock() + END_MS * (int64_t)SCALE_MS;
+    int64_t end = get_clock() + END_MS * (int64_t)SCALE_MS, left;
 
     ht_ftrace_lock(fl->ft);
-    while ((fl->writing || fl->waiting.length) && get_clock() < end) {
-        qemu_cond_timedwait(&fl->written, &fl->ft->lock, END_MS);
+    while ((fl->writing || fl->waiting.length) &&
+           (left = end - get_clock()) > 0) {
+        qemu_cond_timedwait(&fl->written, &fl->ft->lock, left / SCALE_MS + 1);
     }
     qemu_mutex_unlock(&fl->ft->lock);
 }
@@ -526,18 +534,17 @@ HtFlights *ht_flights_new(HypertraceFtrace *ft, Error **errp)
     HtFlights *fl = g_new0(HtFlights, 1);
 
     fl->ft = ft;
+    fl->path = object_get_canonical_path(OBJECT(ft));
     fl->options = ft->flight_options;
     fl->cause = HYPERTRACE_TRIGGER_SHUTDOWN;
     g_queue_init(&fl->waiting);
     if (!parse_triggers(fl, errp)) {
-        g_free(fl);
-        return NULL;
+        goto fail;
     }
     if (g_mkdir_with_parents(fl->options.dir, 0700)) {
         error_setg_errno(errp, errno, "flight=%s cannot be made",
                          fl->options.dir);
-        g_free(fl);
-        return NULL;
+        goto fail;
     }
     qemu_cond_init(&fl->written);
     fl->shutdown.notify = shutdown_begins;
@@ -545,6 +552,11 @@ HtFlights *ht_flights_new(HypertraceFtrace *ft, Error **errp)
     fl->exit.notify = exit_begins;
     qemu_add_exit_notifier(&fl->exit);
     return fl;
+
+fail:
+    g_free(fl->path);
+    g_free(fl);
+    return NULL;
 }
 
 void ht_flights_free(HtFlights *fl)
@@ -555,6 +567,7 @@ void ht_flights_free(HtFlights *fl)
         g_queue_clear_full(&fl->waiting, (GDestroyNotify)flight_free);
         qapi_free_HypertraceSnapshotList(fl->answer);
         qemu_cond_destroy(&fl->written);
+        g_free(fl->path);
         g_free(fl);
     }
 }

@@ -107,9 +107,11 @@ static bool any_room(HypertraceFtrace *ft)
 
 /*
  * Returns whether a ring had more.  What has no room is left in the ring, as
- * long as the guest does.  Context: lock held, but not all the time
+ * long as the guest does; @all says whether there was some for each.
+ *
+ * Context: lock held, but not all the time
  */
-static bool look_around(HypertraceFtrace *ft)
+static bool look_around(HypertraceFtrace *ft, bool *all)
 {
     bool more = false;
     guint i;
@@ -119,6 +121,7 @@ static bool look_around(HypertraceFtrace *ft)
         more |= ht_ftrace_look(ft->rings->pdata[i]);
         give_way(ft);
     }
+    *all = i >= ft->rings->len && may_look(ft);
     return more;
 }
 
@@ -128,7 +131,7 @@ static void *ftrace_thread(void *opaque)
         g_int64_hash, g_int64_equal, g_free, NULL);
     HypertraceFtrace *ft = opaque;
     int64_t next_search = 0;
-    bool more;
+    bool more, all;
 
     rcu_register_thread();
     qemu_mutex_lock(&ft->lock);
@@ -138,8 +141,8 @@ static void *ftrace_thread(void *opaque)
             next_search = get_clock() + (ht_ftrace_any_taken(ft) ?
                                          SEARCH_AGAIN_NS : SEARCH_NS);
         }
-        more = look_around(ft);
-        ht_flights_serve(ft->flights, may_look(ft) && any_room(ft));
+        more = look_around(ft, &all);
+        ht_flights_serve(ft->flights, all);
         if (!more && !ft->quit) {
             qemu_cond_timedwait(&ft->wake, &ft->lock, ft->poll_ms);
         }

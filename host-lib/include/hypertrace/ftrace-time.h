@@ -33,6 +33,7 @@
  *       both a lower and an upper bound
  * @counter: a time of the guest, the newest that is known...
  * @at: ...and the host's then: 0 and HT_TIME_MAX_NS are no bounds
+ * @from: the guest's time from which on all this holds
  * @since: the first time that the last look had
  * @news: @map does not know @at yet
  * @stepped: the guest's clock stepped within this look...
@@ -46,6 +47,7 @@ typedef struct HtFtTime {
     HtTimeMap map;
     uint64_t counter;
     HtTimeInterval at;
+    uint64_t from;
     uint64_t since;
     bool news;
     bool stepped;
