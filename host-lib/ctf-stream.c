@@ -116,11 +116,12 @@ static int write_header(int fd, HtCtfHeader *h, uint64_t pos)
 /* Overwrite a header of the open file. */
 static int set_header(HtCtfStream *s, HtCtfHeader *h, uint64_t pos)
 {
-    HtCtfHeader *to = (HtCtfHeader *)(s->map + pos);
+    HtCtfHeader *to;
 
     if (!s->map) {
         return write_header(s->fd, h, pos);
     }
+    to = (HtCtfHeader *)(s->map + pos);
     /* in the order of HtCtfHeader, as a live reader may look at any time */
     ht_atomic_set(&to->timestamp_end, h->timestamp_end);
     ht_atomic_set(&to->timestamp_begin, h->timestamp_begin);

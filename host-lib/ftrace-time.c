@@ -126,7 +126,7 @@ void ht_ft_time_add(HtFtTime *t, const HtFtBounds *b)
     carry(&t->map, counter - t->counter, &t->at);
     carry(&t->map, counter - t->counter, &t->wide);
     t->counter = counter;
-    t->from = t->from == UINT64_MAX ? b->begin_ns : t->from;
+    t->from = t->stepped ? t->from : MIN(t->from, b->begin_ns);
     t->since = t->news ? MIN(t->since, b->begin_ns) : b->begin_ns;
     t->news = true;
     if (MAX(new.lo, t->at.lo) > MIN(new.hi, t->at.hi)) {
