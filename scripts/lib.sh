@@ -76,8 +76,10 @@ ht_paths() {
     HT_KERNEL=$HT_GUEST/vmlinuz
     # A busy host's timer may be late when the kernel tries it.  Where ticks
     # stop, another processor looks after the timers of one that is idle: they
-    # were seen to be forgotten.
+    # were seen to be forgotten.  A clock that was measured wrong makes stalls of
+    # boots that are slow.
     HT_KERNEL_ARGS='console=ttyS0 panic=-1 no_timer_check nohz=off'
+    HT_KERNEL_ARGS="$HT_KERNEL_ARGS rcupdate.rcu_cpu_stall_suppress_at_boot=1"
     HT_KHEADERS=$HT_GUEST/kheaders
     HT_INITRD=$HT_TREE/initrd.cpio.gz
     HT_SCRATCH=$HT_TREE/scratch
