@@ -22,7 +22,7 @@ typedef struct Check {
     double guest;
     double rate;                /* of the guest's clock */
     double wander;              /* by how much that may change, as a fraction */
-    double from;                /* what the guest's clock was at the last stop */
+    double from;                /* the guest's clock at the last stop */
     uint64_t at[2][EVENTS];     /* when the host wrote which event */
     uint64_t events, known, worst, sum;
     HtFtDates *dates;
