@@ -258,6 +258,7 @@ class VM:
         accel = {
             "kvm": ["-accel", "kvm", "-cpu", "host,arch-capabilities=off"],
             "tcg": ["-accel", "tcg"],
+            "tcg-single": ["-accel", "tcg,thread=single"],
         }[self.accel]
         argv = [self.qemu, *shlex.split(os.environ.get("HT_QEMU_L", "")),
                 *accel, "-m", str(self.memory), "-smp", str(self.cpus),
