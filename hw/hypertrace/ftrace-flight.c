@@ -19,8 +19,6 @@
 
 #define TRIGGERS "panic:reset:watchdog:error"
 
-/* Looks that find all of a guest that does not run: ht_ft_follow_look() */
-#define LAST_LOOKS  2
 /* What a recording copies at most */
 #define COPY_BYTES  (256 * MiB)
 /* Copies that wait for the thread; each is as large as a ring. */
@@ -171,7 +169,7 @@ static void narrow(HtFlight *f)
 /* Copy all that is there.  Context: no lock is needed */
 static void flight_read(HtFlight *f)
 {
-    unsigned times = LAST_LOOKS;
+    unsigned times = HT_FTRACE_LAST_LOOKS;
     uint64_t copied = 0;
 
     while (times && copied < COPY_BYTES &&

@@ -8,8 +8,6 @@
 #include "system/dma.h"
 #include "ftrace.h"
 
-/* Looks that find all of a guest that does not run: ht_ft_follow_look() */
-#define LAST_LOOKS  2
 /* What is copied at most, in all, while the BQL is held */
 #define REST_BYTES  (256 * MiB)
 
@@ -161,7 +159,7 @@ static void look_rest(HypertraceFtrace *ft, int64_t *budget)
 
     for (i = 0; i < ft->rings->len; i++) {
         HtFtWatched *w = ft->rings->pdata[i];
-        unsigned times = LAST_LOOKS;
+        unsigned times = HT_FTRACE_LAST_LOOKS;
 
         while (times && !w->gone) {
             if (*budget <= 0) {

@@ -35,6 +35,8 @@ OBJECT_DECLARE_SIMPLE_TYPE(HypertraceFtrace, HYPERTRACE_FTRACE)
 #define HT_FTRACE_STREAMS   HT_FT_CPUS_MAX
 /* As many at a time; of more, those that do not change make room. */
 #define HT_FTRACE_RINGS     8
+/* Looks that find all of a guest that does not run: ht_ft_follow_look() */
+#define HT_FTRACE_LAST_LOOKS    2
 
 /**
  * HtFtStream: a processor's events on their way to the sinks

@@ -32,6 +32,14 @@ marks() {
     i=$1
     while [ $i -lt $2 ]; do i=$((i + 1)); echo "HT $i" >$T/trace_marker; done
 }
+work() {
+    for w in 1 2; do
+        ( i=0; while [ $i -lt $1 ]; do i=$((i + 1)); /bin/true; done ) &
+        pids="$pids $!"
+    done
+    wait $pids
+    pids=
+}
 echo '{"up": 1}' >&3
 while read -r line <&3; do
     eval "$line"

@@ -47,14 +47,6 @@ reading() {
     kill $reader
     wait $reader
 }
-work() {
-    for w in 1 2; do
-        ( i=0; while [ $i -lt $1 ]; do i=$((i + 1)); /bin/true; done ) &
-        pids="$pids $!"
-    done
-    wait $pids
-    pids=
-}
 # until each processor's ring has gone round
 wrap() {
     while grep -qhx 'overrun: 0' $T/per_cpu/cpu*/stats; do work 50; done

@@ -42,17 +42,6 @@ SHIFT = 50_000      # ns
 # What a device that reads its clock 100 ms too late adds to its bound
 LATE = 10_000       # ns
 
-JOB = r"""
-work() {
-    for w in 1 2; do
-        ( i=0; while [ $i -lt $1 ]; do i=$((i + 1)); /bin/true; done ) &
-        pids="$pids $!"
-    done
-    wait $pids
-    pids=
-}
-""" + RING_LOOP
-
 
 def lacking():
     if not HYPERTRACE.exists():
@@ -88,7 +77,7 @@ def run(tmp_path_factory):
     subprocess.run([HYPERTRACE, "formats", "-o", tmp / "formats",
                     os.environ["HT_KERNEL"]], env=env, check=True)
     ko = Path(os.environ["HT_MODULE"]).parent / MODULE
-    vm = VM(devices=[{"channel": "shm", "packets": 256}], job=JOB,
+    vm = VM(devices=[{"channel": "shm", "packets": 256}], job=RING_LOOP,
             files={MODULE: ko}, memory=256, kernel_args=WORDS,
             workdir=tmp / "vm", args=[
                 "-object", f"hypertrace-backend-ctf,id=c,dir={tmp}/ring",

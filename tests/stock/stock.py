@@ -25,15 +25,18 @@ ARM64 = ["qemu-system-aarch64", "-accel", "tcg,thread=single", "-M", "virt",
          "-cpu", "max"]
 PLAIN = ["-smp", "2", "-nodefaults", "-display", "none", "-no-reboot"]
 
-# What a guest does, and how many events its ring has had when it stops
-INIT = """#!/bin/busybox sh
+# How each guest begins
+MOUNTS = """#!/bin/busybox sh
 b=/bin/busybox
 $b mkdir -p /proc /sys /dev /trace
 $b mount -t proc none /proc
 $b mount -t sysfs none /sys
 $b mount -t devtmpfs none /dev
 $b mount -t tracefs none /trace
-for i in 1 2 3 4 5 6 7 8; do
+"""
+
+# What a guest does, and how many events its ring has had when it stops
+INIT = MOUNTS + """for i in 1 2 3 4 5 6 7 8; do
     $b find /proc/self /sys/bus >/dev/null 2>&1
     echo "word $i" >/dev/kmsg
 done

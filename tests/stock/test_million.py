@@ -13,14 +13,7 @@ import stock
 EVENTS = 1_000_000
 
 # Each system call is two events; the rest is what runs beside them.
-INIT = r"""#!/bin/busybox sh
-b=/bin/busybox
-$b mkdir -p /proc /sys /dev /trace
-$b mount -t proc none /proc
-$b mount -t sysfs none /sys
-$b mount -t devtmpfs none /dev
-$b mount -t tracefs none /trace
-$b stty -F /dev/ttyS0 raw
+INIT = stock.MOUNTS + r"""$b stty -F /dev/ttyS0 raw
 cd /trace/instances/boot_map
 echo 1 >events/raw_syscalls/enable
 for cpu in 1 2; do
