@@ -15,6 +15,12 @@
 #define RUN_BYTES   (48 * KiB)
 /* An event that needs more is delivered as its bytes, of at most 64 KiB. */
 #define EVENT_MAX   (60 * KiB)
+/*
+ * A guest can make its ring look like another boot's at each look, and each
+ * stream can be a file: as many are opened as have all processors of one boot,
+ * and after these as many a minute.
+ */
+#define OPEN_NS     (60 * NANOSECONDS_PER_SECOND / HT_FTRACE_STREAMS)
 /* As many as a stream of a device can have lost */
 #define LOST_MAX    ((UINT64_C(1) << 56) - 1)
 
@@ -104,6 +110,17 @@ static HtFtTime *time_of(HtFtWatched *w, const HtFtPiece *p)
     return &w->time[p->epoch != w->epoch || p->segment != w->segment];
 }
 
+static bool may_open(HypertraceFtrace *ft)
+{
+    int64_t now = get_clock(), used = MAX(ft->open_ns, now);
+
+    if (used - now > (HT_FTRACE_STREAMS - 1) * OPEN_NS) {
+        return false;
+    }
+    ft->open_ns = used + OPEN_NS;
+    return true;
+}
+
 static void open_stream(HtFtWatched *w, HtFtStream *s, uint32_t index,
                         const HtFtPiece *p)
 {
@@ -141,7 +158,7 @@ static void close_stream(HtFtWatched *w, HtFtStream *s)
     s->open = false;
 }
 
-/* The stream of a piece; NULL if there are too many */
+/* The stream of a piece, maybe that of the boot before; NULL if too many */
 static HtFtStream *stream_of(HtFtWatched *w, const HtFtPiece *p)
 {
     HtFtStream **s = &w->streams[p->cpu];
@@ -150,16 +167,24 @@ static HtFtStream *stream_of(HtFtWatched *w, const HtFtPiece *p)
     if (!*s) {
         *s = g_new0(HtFtStream, 1);
     }
-    if ((*s)->open && (*s)->epoch != p->epoch) {
-        close_stream(w, *s);
+    if ((*s)->open && (*s)->epoch == p->epoch) {
+        return *s;
     }
-    if (!(*s)->open) {
-        index = find_first_zero_bit(w->ft->used, HT_FTRACE_STREAMS);
-        if (index == HT_FTRACE_STREAMS) {
+    if (!may_open(w->ft)) {
+        if (!(*s)->open) {
             return NULL;
         }
-        open_stream(w, *s, index, p);
+        flush(w, *s);
+        (*s)->epoch = p->epoch;
+        (*s)->cut = true;
+        return *s;
     }
+    close_stream(w, *s);
+    index = find_first_zero_bit(w->ft->used, HT_FTRACE_STREAMS);
+    if (index == HT_FTRACE_STREAMS) {
+        return NULL;
+    }
+    open_stream(w, *s, index, p);
     return *s;
 }
 

@@ -142,6 +142,7 @@ struct HypertraceFtrace {
     GPtrArray *rings;           /* HtFtWatched */
     unsigned nr_found;          /* rings ever */
     unsigned long *used;        /* bitmap of stream indexes */
+    int64_t open_ns;            /* streams opened so far are paid for by then */
     uint16_t class_of[1 << 16]; /* id by event type; 0: not seen yet */
     uint16_t raw_class;
     HtFtCounts counts;

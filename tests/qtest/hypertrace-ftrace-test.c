@@ -364,6 +364,50 @@ static void test_hostile(void)
     qft_end(&vm);
 }
 
+/* A guest that boots at each look opens a bounded number of streams. */
+static void test_many_boots(void)
+{
+    const unsigned cpus = 8, boots = 150, at_once = 1024;
+    int64_t begin = g_get_monotonic_time(), seconds;
+    unsigned boot, cpu, opened;
+    QFt vm = { };
+
+    qft_start(&vm, true, NULL);
+    for (boot = 0; boot < boots; boot++) {
+        qtest_qmp_assert_success(vm.h.qts, "{'execute': 'stop'}");
+        if (boot) {
+            fg_clear(&vm.guest);
+        }
+        qft_boot(&vm, HT_FT_LAYOUT_6_11);
+        fg_clear(&vm.guest);
+        vm.guest.cpus = cpus;
+        fg_init(&vm.guest);
+        vm.ns += boot;
+        for (cpu = 0; cpu < cpus; cpu++) {
+            fg_event(&vm.guest, cpu, vm.ns, 0);
+        }
+        if (!boot) {
+            qtest_qmp_assert_success(vm.h.qts, "{'execute': 'cont'}");
+            QHT_WAIT(qft_nr_rings(&vm, false) == 1);
+            qtest_qmp_assert_success(vm.h.qts, "{'execute': 'stop'}");
+        }
+        /* the next boot begins earlier */
+        vm.ns += 5 * NANOSECONDS_PER_SECOND;
+        for (cpu = 0; cpu < cpus; cpu++) {
+            fg_event(&vm.guest, cpu, vm.ns, 0);
+        }
+        qtest_qmp_assert_success(vm.h.qts, "{'execute': 'cont'}");
+        QHT_WAIT(qht_file_count(vm.h.log, " seq=1") == cpus * (boot + 1));
+    }
+    g_assert_cmpuint(qht_stat(&vm.h, "events"), ==, 2 * cpus * boots);
+    g_assert_cmpuint(qht_stat(&vm.h, "boots"), ==, boots);
+    opened = qht_log_count(&vm.h, "\" opened");
+    seconds = (g_get_monotonic_time() - begin) / G_USEC_PER_SEC + 1;
+    g_assert_cmpuint(opened, >=, at_once);
+    g_assert_cmpuint(opened, <=, at_once + seconds * at_once / 60);
+    qft_end(&vm);
+}
+
 /* The ring is in memory that goes away: of a PCI device, which is RAM, too. */
 static void test_unplug(void)
 {
@@ -489,6 +533,7 @@ int main(int argc, char **argv)
     qtest_add_func("hypertrace/ftrace/snapshot", test_snapshot);
     qtest_add_func("hypertrace/ftrace/migrate", test_migrate);
     qtest_add_func("hypertrace/ftrace/hostile", test_hostile);
+    qtest_add_func("hypertrace/ftrace/many-boots", test_many_boots);
     qtest_add_func("hypertrace/ftrace/unplug", test_unplug);
     qtest_add_func("hypertrace/ftrace/refused", test_refused);
     return g_test_run();
