@@ -74,8 +74,10 @@ void htk_enable_changed(struct virtio_device *vdev)
 {
 	struct htk *h = vdev->priv;
 
-	if (h)
+	if (h) {
 		schedule_work(&h->enable_work);
+		htk_settings_changed(h);
+	}
 }
 
 /**
@@ -85,6 +87,7 @@ void htk_enable_changed(struct virtio_device *vdev)
 int htk_enable_new(struct htk *h)
 {
 	INIT_WORK(&h->enable_work, htk_enable_work);
+	htk_settings_new(h);
 	INIT_LIST_HEAD(&h->enable_away);
 	h->enable_copy = vzalloc(HT_ENABLE_SIZE);
 	return h->enable_copy ? 0 : -ENOMEM;
@@ -126,6 +129,7 @@ void htk_enable_add(struct htk *h)
 	mutex_unlock(&htk_enable_mutex);
 	/* What changed while nobody listened */
 	schedule_work(&h->enable_work);
+	htk_settings_changed(h);
 }
 
 /**
@@ -148,6 +152,7 @@ void htk_enable_keep(struct htk *h)
 void htk_enable_remove(struct htk *h)
 {
 	cancel_work_sync(&h->enable_work);
+	htk_settings_remove(h);
 	mutex_lock(&htk_enable_mutex);
 	if (h->enable_there) {
 		h->enable_there = false;

@@ -9,6 +9,7 @@
  * virtio.c   virtio: queues, buffers and their timer
  * emit.c     events of the kernel itself
  * enable.c   which classes the host wants
+ * settings.c what the host sets for modules that emit
  */
 #ifndef HTK_H
 #define HTK_H
@@ -130,6 +131,8 @@ struct htk_claim {
  * @enable_copy: virtio's, and what mappings show while the device is away
  * @enable_work: the host said that something in it changed
  * @enable_away, @enable_there: enable.c's
+ * @settings: what the host set last
+ * @settings_work: it may have set something else
  */
 struct htk {
 	struct ht_device core;
@@ -155,6 +158,8 @@ struct htk {
 	struct work_struct enable_work;
 	struct list_head enable_away;
 	bool enable_there;
+	char settings[HT_SETTINGS_MAX + 1];
+	struct work_struct settings_work;
 
 	/* pci.c */
 	void __iomem *regs;
@@ -226,6 +231,11 @@ void htk_enable_keep(struct htk *h);
 void htk_enable_add(struct htk *h);
 void htk_enable_remove(struct htk *h);
 int htk_enable_mmap(struct htk *h, struct vm_area_struct *vma);
+
+/* settings.c */
+void htk_settings_new(struct htk *h);
+void htk_settings_changed(struct htk *h);
+void htk_settings_remove(struct htk *h);
 
 /* main.c */
 void htk_put(struct htk *h);

@@ -8,6 +8,8 @@
  *	echo 1000000 >least_ns
  *	echo 'ext4_*' >calls
  *
+ * The host's settings functions.entry and so on are the same.
+ *
  * An entry or exit is 8 bytes with its header, a call with its duration 12: a
  * function is told by the lower half of an address at its beginning, since
  * kernels and their modules are in one range of 4 GiB.
@@ -16,6 +18,7 @@
 
 #include <linux/ftrace.h>
 #include <linux/fprobe.h>
+#include <linux/kstrtox.h>
 #include <linux/module.h>
 #include <linux/moduleparam.h>
 #include <linux/mutex.h>
@@ -207,20 +210,29 @@ static int fn_apply(void)
 	return ret ?: ret2;
 }
 
-/* What is set before the module is initialised is applied by that. */
+/*
+ * What is set before the module is initialised is applied by that.
+ *
+ * Context: fn_mutex held
+ */
+static int fn_change(char *globs, const char *text)
+{
+	strscpy(globs, text, FN_GLOBS_MAX);
+	strreplace(globs, '\n', '\0');
+	if (!fn_ready)
+		return 0;
+	return globs == fn_entry ? fn_entry_apply() :
+	       globs == fn_calls ? fn_calls_apply() : fn_apply();
+}
+
 static int fn_param_set(const char *text, const struct kernel_param *kp)
 {
-	char *globs = kp->arg;
-	int ret = 0;
+	int ret;
 
 	if (strlen(text) >= FN_GLOBS_MAX)
 		return -ENOSPC;
 	mutex_lock(&fn_mutex);
-	strscpy(globs, text, FN_GLOBS_MAX);
-	strreplace(globs, '\n', '\0');
-	if (fn_ready)
-		ret = globs == fn_entry ? fn_entry_apply() :
-		      globs == fn_calls ? fn_calls_apply() : fn_apply();
+	ret = fn_change(kp->arg, text);
 	mutex_unlock(&fn_mutex);
 	return ret;
 }
@@ -271,6 +283,39 @@ module_param_cb(missed, &fn_missed_ops, NULL, 0444);
 MODULE_PARM_DESC(missed,
 		 "calls that fprobe left out: too many at a time, or called by itself");
 
+/* What the host sets ------------------------------------------------------ */
+
+static char *fn_globs(const char *name)
+{
+	return !strcmp(name, "entry") ? fn_entry :
+	       !strcmp(name, "calls") ? fn_calls :
+	       !strcmp(name, "except") ? fn_except : NULL;
+}
+
+/* What stays as it is costs nothing: patching the kernel's text does. */
+static void fn_host_set(const char *name, const char *value)
+{
+	char *globs = fn_globs(name);
+	int ret = -EINVAL;
+
+	mutex_lock(&fn_mutex);
+	if (!strcmp(name, "least_ns"))
+		ret = kstrtouint(value, 0, &fn_least_ns);
+	else if (globs && strlen(value) >= FN_GLOBS_MAX)
+		ret = -ENOSPC;
+	else if (globs)
+		ret = strcmp(globs, value) ? fn_change(globs, value) : 0;
+	mutex_unlock(&fn_mutex);
+	if (ret)
+		pr_err("the host's setting %s=%s: error %d\n", name, value,
+		       ret);
+}
+
+static struct ht_settings fn_settings = {
+	.owner = "functions",
+	.set = fn_host_set,
+};
+
 static int __init fn_init(void)
 {
 	unsigned int i;
@@ -291,6 +336,8 @@ static int __init fn_init(void)
 	if (ret) {
 		ftrace_free_filter(&fn_ops);
 		ht_kernel_unregister_all(fn_classes, ARRAY_SIZE(fn_classes));
+	} else {
+		ht_kernel_settings_add(&fn_settings);
 	}
 	return ret;
 }
@@ -298,6 +345,7 @@ module_init(fn_init);
 
 static void __exit fn_exit(void)
 {
+	ht_kernel_settings_remove(&fn_settings);
 	mutex_lock(&fn_mutex);
 	*fn_entry = '\0';
 	*fn_calls = '\0';

@@ -16,6 +16,7 @@
 #define HYPERTRACE_KERNEL_H
 
 #include <linux/irqflags.h>
+#include <linux/list.h>
 #include <linux/percpu.h>
 
 #include "hypertrace/event.h"
@@ -49,6 +50,36 @@ void ht_kernel_unregister(struct ht_class *cls);
  */
 void ht_kernel_unregister_all(struct ht_class *const *classes,
 			      unsigned int count);
+
+/**
+ * struct ht_settings - a module to which the host can say what to do
+ * @owner: settings that are called "OWNER.NAME" are its
+ * @set: called with NAME and its value, which may be empty, for each of them:
+ *       when it is added, and again for all when the host changed any.  May
+ *       sleep
+ * @link: the driver's
+ */
+struct ht_settings {
+	const char *owner;
+	void (*set)(const char *name, const char *value);
+	struct list_head link;
+};
+
+/**
+ * ht_kernel_settings_add() - be told what the host sets
+ * @user: stays the caller's, and in place until ht_kernel_settings_remove()
+ *
+ * Context: may sleep; calls @user->set()
+ */
+void ht_kernel_settings_add(struct ht_settings *user);
+
+/**
+ * ht_kernel_settings_remove() - not any more
+ * @user: as added; when this returns, @user->set() is not being called
+ *
+ * Context: may sleep, but not in @user->set()
+ */
+void ht_kernel_settings_remove(struct ht_settings *user);
 
 /* This CPU's stream; for ht_kernel_begin() only */
 DECLARE_PER_CPU(struct ht_stream *, ht_kernel_stream);

@@ -308,6 +308,8 @@ static enum ht_status dispatch(HypertraceDevice *dev, void *msg, size_t *size)
         return HT_STATUS_OK;
     case HT_MSG_ENABLED:
         return ht_enable_read(dev, msg, size);
+    case HT_MSG_SETTINGS:
+        return ht_enable_read_settings(dev, msg, size);
     default:
         return HT_STATUS_NOENT;
     }

@@ -165,7 +165,7 @@ void ht_enable_reset(HypertraceDevice *dev)
     if (dev->ring_mr) {
         page_write_all(dev);
     }
-    if (dev->enable.count) {
+    if (dev->enable.count || dev->enable.settings) {
         tell(dev);
     }
 }
@@ -199,8 +199,73 @@ bool ht_enable_set_events(HypertraceDevice *dev, const char *events,
     return true;
 }
 
+/* A name, '=', and whatever can be seen */
+static bool check_setting(const char *word, Error **errp)
+{
+    size_t name = strspn(word, "abcdefghijklmnopqrstuvwxyz"
+                         "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-"), i;
+
+    for (i = 0; word[i]; i++) {
+        if (word[i] < '!' || word[i] > '~') {
+            error_setg(errp, "settings: '%.*s' is followed by a character that"
+                       " is none of ASCII's visible ones", (int)i, word);
+            return false;
+        }
+    }
+    if (name == 0 || word[name] != '=') {
+        error_setg(errp, "settings: '%s' is not NAME=VALUE, the name being of"
+                   " letters, digits and '_', '.', '-'", word);
+        return false;
+    }
+    return true;
+}
+
+bool ht_enable_set_settings(HypertraceDevice *dev, const char *settings,
+                            Error **errp)
+{
+    HtEnable *e = &dev->enable;
+    g_auto(GStrv) words = g_strsplit(settings, " ", -1);
+    unsigned i;
+
+    if (strlen(settings) > HT_SETTINGS_MAX) {
+        error_setg(errp, "settings: %zu bytes are more than %u",
+                   strlen(settings), HT_SETTINGS_MAX);
+        return false;
+    }
+    for (i = 0; words[i]; i++) {
+        if (!check_setting(words[i], errp)) {
+            return false;
+        }
+    }
+    g_free(e->settings);
+    e->settings = g_strdup(settings);
+    if (e->running) {
+        tell(dev);
+    }
+    return true;
+}
+
+enum ht_status ht_enable_read_settings(HypertraceDevice *dev,
+                                       struct ht_msg_settings *m,
+                                       size_t *size)
+{
+    const char *text = dev->enable.settings ?: "";
+    size_t length = strlen(text);
+
+    if (*size < sizeof(*m) || ldl_le_p(&m->count) != *size - sizeof(*m) ||
+        ldl_le_p(&m->count) < length) {
+        return HT_STATUS_INVAL;
+    }
+    memcpy(m->text, text, length);
+    stl_le_p(&m->count, length);
+    stl_le_p(&m->seq, dev->caps.enable_seq);
+    *size = sizeof(*m) + length;
+    return HT_STATUS_OK;
+}
+
 void ht_enable_finalize(HypertraceDevice *dev)
 {
+    g_free(dev->enable.settings);
     ht_patterns_free(dev->enable.patterns);
     g_free(dev->enable.events);
 }

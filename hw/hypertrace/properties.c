@@ -102,6 +102,36 @@ const PropertyInfo ht_prop_events = {
     .set = events_set,
 };
 
+static void settings_get(Object *obj, Visitor *v, const char *name,
+                         void *opaque, Error **errp)
+{
+    char *settings = HYPERTRACE_DEVICE(obj)->enable.settings;
+
+    if (!settings) {
+        settings = (char *)"";
+    }
+    visit_type_str(v, name, &settings, errp);
+}
+
+static void settings_set(Object *obj, Visitor *v, const char *name,
+                         void *opaque, Error **errp)
+{
+    g_autofree char *settings = NULL;
+
+    if (visit_type_str(v, name, &settings, errp)) {
+        ht_enable_set_settings(HYPERTRACE_DEVICE(obj), settings, errp);
+    }
+}
+
+const PropertyInfo ht_prop_settings = {
+    .type = "str",
+    .description = "for those who emit in the guest, as"
+                   " 'functions.entry=vfs_*'",
+    .realized_set_allowed = true,
+    .get = settings_get,
+    .set = settings_set,
+};
+
 static void unread_get(Object *obj, Visitor *v, const char *name, void *opaque,
                        Error **errp)
 {

@@ -11,6 +11,7 @@
 extern const PropertyInfo ht_prop_channel;
 extern const PropertyInfo ht_prop_mode;
 extern const PropertyInfo ht_prop_events;
+extern const PropertyInfo ht_prop_settings;
 extern const PropertyInfo ht_prop_unread;
 
 /**

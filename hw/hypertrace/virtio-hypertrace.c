@@ -204,6 +204,7 @@ static const Property hypertrace_properties[] = {
     DEFINE_PROP_SIGNED("mode", HypertraceDevice, conf.mode, HT_MODE_DISCARD,
                        ht_prop_mode, int),
     { .name = "events", .info = &ht_prop_events },
+    { .name = "settings", .info = &ht_prop_settings },
     { .name = "unread", .info = &ht_prop_unread },
     DEFINE_PROP_STRING("backend", HypertraceDevice, conf.backend),
     DEFINE_PROP_SIZE("backlog", HypertraceDevice, conf.backlog, 8 * MiB),

@@ -62,6 +62,7 @@ enum ht_mode {
 #define HT_MESSAGE_MAX          4096u
 #define HT_MAILBOX_SIZE         65536u  /* messages of one exchange */
 #define HT_BATCH_MAX            65536u
+#define HT_SETTINGS_MAX         2048u   /* bytes of text */
 
 /* Capabilities: BAR0 offset 0; the virtio config space ------------------- */
 
@@ -87,7 +88,7 @@ struct ht_caps {
     uint32_t max_classes;       /* 0x58 */
     uint32_t max_message;       /* 0x5c bytes of a message */
     uint64_t enable_offset;     /* 0x60 in BAR4: the enable page */
-    uint32_t enable_seq;        /* 0x68 changes with what is on */
+    uint32_t enable_seq;        /* 0x68 changes with what is on, settings */
     uint32_t reserved0;
 };
 
@@ -107,6 +108,7 @@ enum ht_msg_type {
     HT_MSG_STATS          = 7,
     HT_MSG_TAKEOVER       = 8,
     HT_MSG_ENABLED        = 10,
+    HT_MSG_SETTINGS       = 11,
 };
 
 enum ht_status {
@@ -214,6 +216,14 @@ struct ht_msg_enabled {
     uint32_t seq;               /* reply: enable_seq of ht_caps */
     uint32_t reserved;
     uint8_t  on[];              /* reply */
+};
+
+/* What the host sets for those who emit: "NAME=VALUE NAME=VALUE" */
+struct ht_msg_settings {
+    struct ht_msg h;
+    uint32_t count;             /* bytes of room; reply: of text */
+    uint32_t seq;               /* reply: enable_seq of ht_caps */
+    char     text[];            /* reply; not terminated */
 };
 
 struct ht_stats {

@@ -70,9 +70,15 @@ class Control:
                 for line in self(command, "--json", *words).splitlines()]
 
 
+def modules(*names):
+    """VM's files: modules that use the driver"""
+    return {f"hypertrace-{name}.ko":
+            Path(os.environ["HT_MODULE"]).parent / f"hypertrace-{name}.ko"
+            for name in names}
+
+
 def events_module():
-    return {"hypertrace-events.ko":
-            Path(os.environ["HT_MODULE"]).parent / "hypertrace-events.ko"}
+    return modules("events")
 
 
 def stats(vm, device="ht0"):

@@ -14,7 +14,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts"))
 bt2 = pytest.importorskip("bt2")
 
 from htvm import VM, Failure  # noqa: E402
-from linux_guest import Control, assert_sound, events_module, stats  # noqa: E402
+from linux_guest import Control, assert_sound, modules, stats  # noqa: E402
 
 CHANNELS = ["hypercall", "shm", "virtio"]
 
@@ -22,16 +22,19 @@ JOB = """
 set -e
 rm -f /tmp/end
 insmod /ht/hypertrace-events.ko
+insmod /ht/hypertrace-functions.ko
 ht-tracetest switched >&3 &
 while read answer <&3; do
     case $answer in
     end) break ;;
+    least) echo "$answer $(cat /sys/module/hypertrace_functions/parameters/\
+least_ns)" >&3 ;;
     *) usleep 50000; echo "again $answer" >&3 ;;
     esac
 done
 touch /tmp/end
 wait $!
-rmmod hypertrace-events
+rmmod hypertrace-functions hypertrace-events
 """
 
 
@@ -68,6 +71,10 @@ class Guest:
             if time.monotonic() > deadline:
                 raise Failure(f"no events come\n{self.vm}")
 
+    def least_ns(self):
+        self.vm.say("least")
+        return int(self.vm.out.expect(r"^least (\d+)$", 120).group(1))
+
     def program(self, state):
         self.vm.out.expect(f"^{state} ", 240)
 
@@ -95,8 +102,25 @@ def check_control(control, channel):
     assert "there is no hypertrace device 'vm0'" in control(
         "enable", "--device=vm0", "*", status=1)
     assert "hypertrace-ftrace" in control("snapshot", status=1)
+    assert "give one NAME=VALUE" in control("set", "a.b", status=2)
+    assert "is not NAME=VALUE" in control("set", "a,b=c", status=1)
     control("disable", "*")
     control("enable", "*")
+
+
+def check_settings(control, guest):
+    """What is set for a module of the guest's kernel; the rest is nobody's."""
+    control("set", "functions.least_ns=4711")
+    control("set", "nobody.knows=this,or:that")
+    control("set", "functions.least_ns=42")
+    assert guest.vm.qmp.command(
+        "qom-get", path="/machine/peripheral/ht0", property="settings"
+        ) == "functions.least_ns=42 nobody.knows=this,or:that"
+    assert " settings=functions.least_ns=42 nobody" in control("status")
+    deadline = time.monotonic() + 240
+    while guest.least_ns() != 42:
+        if time.monotonic() > deadline:
+            raise Failure(f"the guest does not learn of it\n{guest.vm}")
 
 
 def recorded(trace):
@@ -112,7 +136,8 @@ def test_lttng_switches(channel, session, tmp_path):
     s = session(events=())
     control = Control(tmp_path)
     with VM(devices=[{"channel": channel, "backend": "lttng",
-                      "packets": 64}], job=JOB, files=events_module(),
+                      "packets": 64}], job=JOB,
+            files=modules("events", "functions"),
             args=control.args, workdir=tmp_path / "vm") as vm:
         guest = Guest(vm)
         guest.program("off")
@@ -142,6 +167,7 @@ def test_lttng_switches(channel, session, tmp_path):
         guest.wait_events()
         check_control(control, channel)
         assert guest.events_property() == "*"
+        check_settings(control, guest)
         s.stop()
         guest.program("off")
         guest.wait_silence()

@@ -55,7 +55,7 @@ usleep 100000
 echo >$P/calls
 refused sh -c "echo 'no_such_function*' >$P/calls"
 test -z "$(cat $P/calls)"
-grep -w -e ksys_read -e hrtimer_nanosleep /proc/kallsyms >&3
+grep -w -e ksys_read -e ksys_write -e hrtimer_nanosleep /proc/kallsyms >&3
 
 # Many functions, switched on and off while there is something to do
 (while :; do work; done) &
@@ -67,10 +67,21 @@ for i in 1 2 3 4 5; do
 done
 kill -9 $busy
 wait $busy || :
+
+# By the host, which says a bad pattern before
+echo "host" >&3
+until [ "$(cat $P/entry)" = ksys_write ]; do usleep 10000; done
+echo "seen" >&3
+while [ -n "$(cat $P/entry)" ]; do usleep 10000; done
 rmmod hypertrace-functions
 echo done >&3
 read answer <&3
 """
+
+
+def host_sets(vm, settings):
+    vm.qmp.command("qom-set", path="/machine/peripheral/ht0",
+                   property="settings", value=f"functions.{settings}")
 
 
 @pytest.fixture(scope="module")
@@ -84,7 +95,12 @@ def run(tmp_path_factory):
     with VM(devices=[{"channel": "shm", "packets": 256}], job=JOB,
             files={MODULE: ko}, accel="tcg-single",
             workdir=tmp_path_factory.mktemp("functions") / "vm") as vm:
-        vm.out.expect("^done", 240)
+        vm.out.expect("^host", 240)
+        host_sets(vm, "entry=no_such_function functions.least_ns=7")
+        host_sets(vm, "entry=ksys_write")
+        vm.out.expect("^seen", 60)
+        host_sets(vm, "entry=")
+        vm.out.expect("^done", 60)
         vm.settle("ht0")
         counted = stats(vm)
         vm.say("end")
@@ -97,7 +113,7 @@ def addresses(text):
     """{lower half of where ftrace is called: name}, which is at the beginning
     of a function or behind its ENDBR64"""
     found = re.findall(r"^([0-9a-f]{16}) [tT] (\w+)$", text, re.M)
-    assert len(found) == 6
+    assert len(found) == 7
     return {(int(a, 16) & 0xffffffff) + n: name for a, name in found
             for n in (0, 4)}
 
@@ -151,3 +167,12 @@ def test_many_functions(run):
     ips = {f["ip"] for s in streams.values() for name, f in s.events
            if name == "function_entry"}
     assert len(ips) > 40
+
+
+def test_by_the_host(run):
+    """What the host set was traced, and nothing else of then."""
+    text, _, streams = run
+    names = addresses(text)
+    last = [f["ip"] for s in streams.values() for name, f in s.events
+            if name == "function_entry" and names.get(f["ip"]) == "ksys_write"]
+    assert last

@@ -19,15 +19,20 @@ static QHt *boot(const void *channel, const char *more)
     return qht_boot("pc", "log", all, NULL);
 }
 
-static bool try_set_events(QHt *h, const char *events)
+static bool try_set(QHt *h, const char *property, const char *value)
 {
     QDict *rsp = qtest_qmp(h->qts, "{'execute': 'qom-set', 'arguments':"
-                           " {'path': %s, 'property': 'events', 'value': %s}}",
-                           h->path, events);
+                           " {'path': %s, 'property': %s, 'value': %s}}",
+                           h->path, property, value);
     bool ok = qdict_haskey(rsp, "return");
 
     qobject_unref(rsp);
     return ok;
+}
+
+static bool try_set_events(QHt *h, const char *events)
+{
+    return try_set(h, "events", events);
 }
 
 static void set_events(QHt *h, const char *events)
@@ -159,6 +164,72 @@ static void test_message(const void *channel)
     qht_quit(h);
 }
 
+/* What the host sets, as the guest reads it */
+static void assert_settings(QHt *h, const char *text)
+{
+    g_autofree struct ht_msg_settings *m = g_malloc0(HT_MESSAGE_MAX);
+
+    stl_le_p(&m->count, HT_SETTINGS_MAX);
+    g_assert_cmpuint(qht_call(h, HT_MSG_SETTINGS, m,
+                              sizeof(*m) + HT_SETTINGS_MAX), ==,
+                     HT_STATUS_OK);
+    g_assert_cmpmem(m->text, ldl_le_p(&m->count), text, strlen(text));
+    g_assert_cmpuint(ldl_le_p(&m->h.size), ==, sizeof(*m) + strlen(text));
+    g_assert_cmpuint(ldl_le_p(&m->seq), ==, qht_enable_seq(h));
+}
+
+static void test_settings(const void *channel)
+{
+    QHt *h = boot(channel, ",settings=a.b=x,,y");
+    g_autofree char *longest = g_strnfill(HT_SETTINGS_MAX, 'x');
+    g_autofree char *longer = g_strnfill(HT_SETTINGS_MAX + 1, 'x');
+    g_autofree struct ht_msg_settings *m = g_malloc0(HT_MESSAGE_MAX);
+    uint32_t generation = qht_enable_seq(h);
+
+    assert_settings(h, "a.b=x,y");
+    g_assert_true(try_set(h, "settings", "a.b=x c="));
+    assert_settings(h, "a.b=x c=");
+    longest[1] = longer[1] = '=';
+    g_assert_true(try_set(h, "settings", longest));
+    g_assert_cmpuint(qht_enable_seq(h), !=, generation);
+    generation = qht_enable_seq(h);
+    g_assert_false(try_set(h, "settings", longer));
+    g_assert_false(try_set(h, "settings", "a"));
+    g_assert_false(try_set(h, "settings", "=b"));
+    g_assert_false(try_set(h, "settings", "a=b "));
+    g_assert_false(try_set(h, "settings", "a=b  c=d"));
+    g_assert_false(try_set(h, "settings", "a=\n"));
+    g_assert_false(try_set(h, "settings", "a=\303\244"));
+    g_assert_false(try_set(h, "settings", "a/b=c"));
+    g_assert_cmpuint(qht_enable_seq(h), ==, generation);
+    assert_settings(h, longest);
+
+    /* no room, or other room than there is */
+    stl_le_p(&m->count, HT_SETTINGS_MAX - 1);
+    g_assert_cmpuint(qht_call(h, HT_MSG_SETTINGS, m,
+                              sizeof(*m) + HT_SETTINGS_MAX - 1), ==,
+                     HT_STATUS_INVAL);
+    stl_le_p(&m->count, HT_SETTINGS_MAX + 1);
+    g_assert_cmpuint(qht_call(h, HT_MSG_SETTINGS, m,
+                              sizeof(*m) + HT_SETTINGS_MAX), ==,
+                     HT_STATUS_INVAL);
+    stl_le_p(&m->count, UINT32_MAX);
+    g_assert_cmpuint(qht_call(h, HT_MSG_SETTINGS, m, sizeof(*m) - 1), ==,
+                     HT_STATUS_INVAL);
+
+    g_assert_true(try_set(h, "settings", ""));
+    g_assert_cmpuint(qht_enable_seq(h), !=, generation);
+    assert_settings(h, "");
+
+    /* who comes back asks again */
+    generation = qht_enable_seq(h);
+    qtest_system_reset(h->qts);
+    qht_restart(h);
+    g_assert_cmpuint(qht_enable_seq(h), !=, generation);
+    assert_settings(h, "");
+    qht_quit(h);
+}
+
 static void scribble(QHt *h)
 {
     uint8_t junk[256];
@@ -265,6 +336,7 @@ static const QHtTest tests[] = {
     { "property", test_property, QHT_CHANNELS },
     { "emit", test_emit, QHT_SHM },
     { "message", test_message, QHT_CHANNELS },
+    { "settings", test_settings, QHT_CHANNELS },
     { "reset", test_reset, QHT_CHANNELS },
     { "stop", test_stop, QHT_CHANNELS },
     { "migrate", test_migrate, QHT_CHANNELS },

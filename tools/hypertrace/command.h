@@ -50,6 +50,7 @@ int ht_log(int argc, char **argv);
 int ht_record(int argc, char **argv);
 int ht_recover(int argc, char **argv);
 int ht_report(int argc, char **argv);
+int ht_set(int argc, char **argv);
 int ht_snapshot(int argc, char **argv);
 int ht_status(int argc, char **argv);
 int ht_top(int argc, char **argv);

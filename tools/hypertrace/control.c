@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace list, enable, disable: the classes of a guest's events
+ * hypertrace list, enable, disable: the classes of a guest's events; set: what
+ * those who emit them are to do
  */
 #include <string.h>
 
@@ -175,30 +176,87 @@ static char *with_pattern(const char *list, const char *pattern, bool on)
     return g_string_free(g_steal_pointer(&out), false);
 }
 
-static bool set_events(HtControl *c, const HtQmpObject *of, bool on,
-                       GError **error)
+/* The settings with this one, in the place of the one of its name */
+static char *with_setting(const char *list, const char *word)
 {
-    g_autoptr(JsonNode) node = ht_qmp_get(c->qmp, of, "events", error);
+    g_autoptr(GString) out = g_string_new(NULL);
+    g_auto(GStrv) old = g_strsplit(list, " ", -1);
+    size_t name = strcspn(word, "=") + 1;
+    bool there = false;
+    unsigned i;
+
+    for (i = 0; old[i]; i++) {
+        bool same = !strncmp(old[i], word, name);
+
+        if (*old[i] && !(same && there)) {
+            g_string_append_printf(out, "%s%s", out->len ? " " : "",
+                                   same ? word : old[i]);
+        }
+        there |= same;
+    }
+    if (!there) {
+        g_string_append_printf(out, "%s%s", out->len ? " " : "", word);
+    }
+    return g_string_free(g_steal_pointer(&out), false);
+}
+
+typedef struct HtChange {
+    const char *property;
+    const char *unset;          /* its value if it has none */
+    char *(*change)(const char *value, const char *word);
+} HtChange;
+
+static char *with(const char *list, const char *pattern)
+{
+    return with_pattern(list, pattern, true);
+}
+
+static char *without(const char *list, const char *pattern)
+{
+    return with_pattern(list, pattern, false);
+}
+
+static const HtChange enables = { "events", "*", with };
+static const HtChange disables = { "events", "*", without };
+static const HtChange sets = { "settings", "", with_setting };
+
+static bool change(HtControl *c, const HtQmpObject *of, const HtChange *what,
+                   GError **error)
+{
+    g_autoptr(JsonNode) node = ht_qmp_get(c->qmp, of, what->property, error);
     g_autoptr(JsonNode) done = NULL;
-    g_autofree char *events = NULL;
+    g_autofree char *value = NULL;
 
     if (!node) {
         return false;
     }
-    events = with_pattern(JSON_NODE_HOLDS_VALUE(node) &&
-                          json_node_get_string(node) ?
-                          json_node_get_string(node) : "*", c->rest[0], on);
+    value = what->change(JSON_NODE_HOLDS_VALUE(node) &&
+                         json_node_get_string(node) ?
+                         json_node_get_string(node) : what->unset, c->rest[0]);
     done = ht_qmp_command(c->qmp, error, "qom-set", "path", of->path,
-                          "property", "events", "value", events, NULL);
+                          "property", what->property, "value", value, NULL);
     return done;
+}
+
+static int change_all(HtControl *c, const HtChange *what)
+{
+    GError *error = NULL;
+    int status = HT_EXIT_OK;
+    guint i;
+
+    for (i = 0; i < c->objects->len && !status; i++) {
+        if (!change(c, c->objects->pdata[i], what, &error)) {
+            status = ht_error("%s", error->message);
+            g_error_free(error);
+        }
+    }
+    return status;
 }
 
 static int enable(int argc, char **argv, bool on)
 {
     HtControl c = { 0 };
-    GError *error = NULL;
     int status;
-    guint i;
 
     if (ht_control_open(&c, argc, argv, on ? "enable" : "disable",
                         HT_CONTROL_DEVICES, 1, "QMP PATTERN", on ?
@@ -209,17 +267,10 @@ static int enable(int argc, char **argv, bool on)
                         " whose class matches PATTERN,\nas 'sched_*'; what"
                         " was said before of other classes stays.",
                         &status)) {
-        status = HT_EXIT_OK;
-        if (!*c.rest[0] || strpbrk(c.rest[0], ",:!")) {
-            status = ht_usage_error("PATTERN '%s': give one, as 'sched_*'",
-                                    c.rest[0]);
-        }
-        for (i = 0; i < c.objects->len && !status; i++) {
-            if (!set_events(&c, c.objects->pdata[i], on, &error)) {
-                status = ht_error("%s", error->message);
-                g_error_free(error);
-            }
-        }
+        status = !*c.rest[0] || strpbrk(c.rest[0], ",:!") ?
+            ht_usage_error("PATTERN '%s': give one, as 'sched_*'",
+                           c.rest[0]) :
+            change_all(&c, on ? &enables : &disables);
     }
     ht_control_close(&c);
     return status;
@@ -233,4 +284,23 @@ int ht_enable(int argc, char **argv)
 int ht_disable(int argc, char **argv)
 {
     return enable(argc, argv, false);
+}
+
+int ht_set(int argc, char **argv)
+{
+    HtControl c = { 0 };
+    int status;
+
+    if (ht_control_open(&c, argc, argv, "set", HT_CONTROL_DEVICES, 1,
+                        "QMP NAME=VALUE",
+                        "Tell who emits events in a guest what to do, as"
+                        " 'functions.entry=vfs_*';\nwhat was set before under"
+                        " other names stays.", &status)) {
+        status = !strchr(c.rest[0], '=') || strchr(c.rest[0], ' ') ?
+            ht_usage_error("'%s': give one NAME=VALUE, without blanks",
+                           c.rest[0]) :
+            change_all(&c, &sets);
+    }
+    ht_control_close(&c);
+    return status;
 }

@@ -73,7 +73,7 @@ _hypertrace() {
     *)
         local what=-d
         case ${COMP_WORDS[1]} in
-        formats|recover|status|list|enable|disable|snapshot) what=-f ;;
+        formats|recover|status|list|enable|disable|set|snapshot) what=-f ;;
         esac
         compopt -o filenames
         mapfile -t COMPREPLY < <(compgen "$what" -- "$cur")

@@ -113,6 +113,10 @@ static void put_device(HtOutput *o, JsonObject *all, JsonObject *s)
     g_string_append(o->text, truth(all, "unread") ? " unread=on" : "");
     g_string_append(o->text, " events=");
     put_text(o, text(all, "events"));
+    if (*text(all, "settings")) {
+        g_string_append(o->text, " settings=");
+        put_text(o, text(all, "settings"));
+    }
     g_string_append(o->text, "\n  ");
     put_counters(o, s);
     g_string_append(o->text, "; ");
@@ -165,7 +169,8 @@ static void put_object(HtOutput *o, JsonObject *all, JsonObject *s)
 static JsonNode *read_all(HtControl *c, const HtQmpObject *of, GError **error)
 {
     static const char * const device[] = { "channel", "mode", "unread",
-                                           "events", "stats", NULL };
+                                           "events", "settings", "stats",
+                                           NULL };
     static const char * const ring[] = { "flight", "stats", NULL };
     g_autoptr(JsonNode) node = json_node_new(JSON_NODE_OBJECT);
     JsonObject *all = json_object_new();
