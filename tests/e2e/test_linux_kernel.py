@@ -2,6 +2,7 @@
 """The Linux driver as a source of events, and what becomes of it when the
 machine is suspended, a device goes, or a container has its node."""
 
+import re
 import sys
 from pathlib import Path
 
@@ -12,7 +13,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts"))
 import ctf_events  # noqa: E402
 from htvm import VM  # noqa: E402
 from linux_guest import (  # noqa: E402
-    assert_sound, events_module, rows, stats)
+    assert_sound, events_module, modules, rows, stats)
 
 CHANNELS = ["hypercall", "shm", "virtio"]
 
@@ -35,6 +36,15 @@ read answer <&3
 rmmod hypertrace-events
 echo done >&3
 read answer <&3
+
+# What is printed: before the module, then with a level that no console shows,
+# and last by who dies
+insmod /ht/hypertrace-console.ko
+echo "<7>quiet, $(seq -s ' ' 100)" >/dev/kmsg
+dmesg -r | sed 's/^/LOG /' >&3
+echo printed >&3
+read answer <&3
+echo c >/proc/sysrq-trigger
 """
 
 
@@ -55,28 +65,56 @@ def check_nesting(stream):
             assert stack.pop() == what
 
 
+def check_printed(printed, text):
+    """Each line, as the guest's dmesg says it, and what came behind them"""
+    own = re.findall("^LOG (<.*)$", text, re.M)
+    assert len(own) > 100
+    printed.sort(key=lambda f: f["seq"])
+    lines = ["<{}>[{:5}.{:06}] {}".format(
+        f["facility"] * 8 + f["level"], f["time_us"] // 1000000,
+        f["time_us"] % 1000000, f["message"]) for f in printed]
+    assert lines[:len(own)] == own
+    assert own[-1].endswith(" 99 100") and own[-1].startswith("<15>")
+    seqs = {f["seq"] for f in printed}      # some have several lines
+    assert sorted(seqs) == list(range(len(seqs)))
+    assert any(line.endswith(
+        "Kernel panic - not syncing: sysrq triggered crash")
+        for line in lines[len(own):])
+
+
 def test_kernel_events(channel, tmp_path):
-    """The kernel's own events, from tasks, softirqs, interrupts and NMIs.
+    """The kernel's own events, from tasks, softirqs, interrupts and NMIs, and
+    what it prints, up to the end of a panic.
 
     Each CPU's switches form a chain: who comes is who goes next.
     """
     with VM(devices=[{"channel": channel, "packets": 64}], job=KERNEL_JOB,
-            files=events_module(), workdir=tmp_path / "vm") as vm:
+            files=modules("events", "console"),
+            workdir=tmp_path / "vm") as vm:
         vm.out.expect("^loaded", 60)
         vm.qmp.command("inject-nmi")
         vm.say("go")
         vm.out.expect("^done", 60)
         counted = stats(vm)
         vm.say("go")
-        vm.wait()
+        vm.out.expect("^printed", 60)
         assert_sound(vm)
+        vm.say("crash")
+        vm.process.wait(60)     # it restarts at once, which ends QEMU
         streams = ctf_events.read(vm.trace("ht0"))
+    printed = [f for s in streams.values() for name, f in s.events
+               if name == "printk"]
     assert counted["lost"] == counted["dropped"] == counted["errors"] == 0
-    assert counted["events"] == sum(len(s.events) for s in streams.values())
+    assert counted["events"] == sum(len(s.events) for s in streams.values()
+                                    ) - len(printed)
+    check_printed(printed, vm.out.text)
     seen = set()
     chains = 0
     for s in streams.values():
-        seen |= {name for name, _ in s.events}
+        names = {name for name, _ in s.events}
+        if names <= {"printk"}:
+            continue
+        seen |= names
         check_nesting(s)
         switches = [f for name, f in s.events if name == "sched_switch"]
         chains += len(switches) > 50
