@@ -7,6 +7,7 @@
 #include "qapi/qapi-commands-hypertrace.h"
 #include "qemu/coroutine.h"
 #include "qemu/timer.h"
+#include "ending.h"
 #include "ftrace.h"
 
 #define TIMEOUT_MS 5000
@@ -21,10 +22,8 @@ static bool coroutine_fn wait_for(HypertraceFtrace *ft, uint64_t number,
     bool done;
 
     for (;;) {
-        ht_ftrace_lock(ft);
         done = ht_flights_answer(ft->flights, number, list);
-        qemu_mutex_unlock(&ft->lock);
-        if (done || get_clock() >= end) {
+        if (done || get_clock() >= end || ht_qemu_ends()) {
             return done;
         }
         qemu_co_sleep_ns(QEMU_CLOCK_REALTIME, LOOK_NS);
@@ -60,8 +59,13 @@ qmp_hypertrace_snapshot(const char *object, bool has_timeout, uint32_t timeout,
     qemu_mutex_unlock(&ft->lock);
     if (!wait_for(ft, number, get_clock() + timeout * (int64_t)SCALE_MS,
                   &list)) {
-        error_setg(errp, "%s: the recording is not written yet after %" PRIu32
-                   " ms", object, timeout);
+        if (ht_qemu_ends()) {
+            error_setg(errp, "%s: the recording is not written yet, and QEMU"
+                       " ends", object);
+        } else {
+            error_setg(errp, "%s: the recording is not written yet after %"
+                       PRIu32 " ms", object, timeout);
+        }
     } else if (!list) {
         error_setg(errp, "%s: no ring that changes was found in the guest's"
                    " memory", object);

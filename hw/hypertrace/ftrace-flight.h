@@ -7,7 +7,7 @@
  * the command hypertrace reads, and "hypertrace last" shows on a page.
  *
  * Where the memory is about to go, or to be written by another kernel, it is
- * copied at once.  Files are written by the thread of the object alone.
+ * copied at once.  Files are written by a thread of their own.
  */
 #ifndef HW_HYPERTRACE_FTRACE_FLIGHT_H
 #define HW_HYPERTRACE_FTRACE_FLIGHT_H
@@ -44,48 +44,41 @@ HtFlights *ht_flights_new(HypertraceFtrace *ft, Error **errp);
  * ht_flights_free: end
  * @fl: or NULL
  *
+ * Waits until all is written; when QEMU ends, 5 s.
+ *
  * Context: BQL; the object's thread has ended
  */
 void ht_flights_free(HtFlights *fl);
-
-/**
- * ht_flights_trigger: copy what is in the rings, if that was asked for
- * @fl: or NULL
- * @why: what has happened
- *
- * Copies a bounded number of bytes.  The thread writes them.
- *
- * Context: BQL, lock of the object held; the VM does not run, and all rings
- *          were looked at since
- */
-void ht_flights_trigger(HtFlights *fl, HypertraceTrigger why);
 
 /**
  * ht_flights_stopped: the VM has stopped
  * @fl: or NULL
  * @state: its state now
  *
- * Context: as ht_flights_trigger()
+ * If a recording was asked for then, copies a bounded number of bytes.
+ *
+ * Context: BQL, lock of the object held; the VM does not run, and all rings
+ *          were looked at since
  */
 void ht_flights_stopped(HtFlights *fl, RunState state);
 
 /**
  * ht_flights_reset: the VM is being reset
  * @fl: or NULL
- * @stopped: it did not run before, either
+ * @was_stopped: it did not run before, either
  *
- * Context: as ht_flights_trigger()
+ * Context: as ht_flights_stopped()
  */
-void ht_flights_reset(HtFlights *fl, bool stopped);
+void ht_flights_reset(HtFlights *fl, bool was_stopped);
 
 /**
- * ht_flights_serve: write what was copied, and make what was asked for
+ * ht_flights_looked: notice that there is nothing new
  * @fl: or NULL
- * @looked: rings are being looked at: that nothing is new means silence
+ * @all: all rings were looked at: else nothing new does not mean silence
  *
- * Context: the object's thread; lock of the object held, but not all the time
+ * Context: the object's thread; lock of the object held
  */
-void ht_flights_serve(HtFlights *fl, bool looked);
+void ht_flights_looked(HtFlights *fl, bool all);
 
 /**
  * ht_flights_ask: make recordings now
@@ -105,7 +98,7 @@ uint64_t ht_flights_ask(HtFlights *fl);
  *
  * Returns: whether it is done
  *
- * Context: lock of the object held
+ * Context: any
  */
 bool ht_flights_answer(HtFlights *fl, uint64_t number,
                        HypertraceSnapshotList **list);
@@ -118,6 +111,6 @@ bool ht_flights_answer(HtFlights *fl, uint64_t number,
  *
  * Context: lock of the object held
  */
-void ht_flights_count(const HtFlights *fl, uint64_t *made, uint64_t *skipped);
+void ht_flights_count(HtFlights *fl, uint64_t *made, uint64_t *skipped);
 
 #endif /* HW_HYPERTRACE_FTRACE_FLIGHT_H */

@@ -142,12 +142,11 @@ static void *ftrace_thread(void *opaque)
                                          SEARCH_AGAIN_NS : SEARCH_NS);
         }
         more = look_around(ft, &all);
-        ht_flights_serve(ft->flights, all);
+        ht_flights_looked(ft->flights, all);
         if (!more && !ft->quit) {
             qemu_cond_timedwait(&ft->wake, &ft->lock, ft->poll_ms);
         }
     }
-    ht_flights_serve(ft->flights, false);
     qemu_mutex_unlock(&ft->lock);
     rcu_unregister_thread();
     return NULL;
@@ -270,6 +269,16 @@ static bool read_formats(HypertraceFtrace *ft, Error **errp)
     return true;
 }
 
+static bool record(HypertraceFtrace *ft, Error **errp)
+{
+    if (ft->flight_options.dir) {
+        ft->flights = ht_flights_new(ft, errp);
+    }
+    /* each recording has its own copy, or there is none */
+    g_clear_pointer(&ft->formats_text, g_free);
+    return ft->flights || !ft->flight_options.dir;
+}
+
 static bool attach(HypertraceFtrace *ft, Error **errp)
 {
     g_autoptr(GPtrArray) backends = NULL;
@@ -308,15 +317,10 @@ static void ftrace_complete(UserCreatable *uc, Error **errp)
                      errp)) {
         return;
     }
-    if (ft->flight_options.dir) {
-        ft->flights = ht_flights_new(ft, errp);
-        if (!ft->flights) {
-            return;
-        }
-    }
     ft->trace = ht_trace_claim(id, errp);
     if (!ft->trace || !read_formats(ft, errp) ||
-        !ht_ftrace_add_raw_class(ft, errp) || !attach(ft, errp)) {
+        !ht_ftrace_add_raw_class(ft, errp) || !record(ft, errp) ||
+        !attach(ft, errp)) {
         return;                 /* ftrace_finalize() undoes it */
     }
     ft->complete = true;

@@ -7,6 +7,7 @@
 #include "qapi/qapi-commands-hypertrace.h"
 #include "qemu/coroutine.h"
 #include "device.h"
+#include "ending.h"
 #include "ftrace.h"
 
 #define TIMEOUT_MS 5000
@@ -58,6 +59,11 @@ void coroutine_fn qmp_hypertrace_wait(const char *device, bool has_timeout,
         if (get_clock() >= end) {
             error_setg(errp, "%s: backend '%s' has not taken all events"
                        " within %" PRIu32 " ms", device, behind, timeout);
+            break;
+        }
+        if (ht_qemu_ends()) {
+            error_setg(errp, "%s: backend '%s' has not taken all events, and"
+                       " QEMU ends", device, behind);
             break;
         }
         qemu_co_sleep_ns(QEMU_CLOCK_REALTIME, LOOK_NS);

@@ -345,6 +345,13 @@ static void test_quit(const void *channel)
     for (i = 0; i < n; i++) {
         qht_quit(more[i]);
     }
+    /* also if somebody waits for that */
+    qtest_qmp_send(g.h->qts, "{'execute': 'hypertrace-wait', 'arguments':"
+                   " {'device': 'ht', 'timeout': %u}}", 10 * 60 * 1000);
+    for (i = 0; i < 10; i++) {
+        /* until the main loop has seen it */
+        qtest_readb(g.h->qts, 0);
+    }
     begin = g_get_monotonic_time();
     teardown(&g);
     g_assert_cmpint(g_get_monotonic_time() - begin, <, LIMIT_US);

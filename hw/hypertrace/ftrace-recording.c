@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * hypertrace: one recording of a flight recorder
+ */
+#include "qemu/osdep.h"
+#include <glib/gstdio.h>
+#include "qemu/error-report.h"
+#include "qemu/timer.h"
+#include "system/system.h"
+#include "hypertrace/recording.h"
+#include "ftrace.h"
+#include "ftrace-recording.h"
+
+/* Where a piece's records are in HtFlight.bytes */
+typedef struct Kept {
+    HtFtPiece p;
+    size_t at;
+} Kept;
+
+/**
+ * HtFlight: a recording that is being made
+ * @mem: as HtFtWatched has it; the follower reads there
+ * @time: of the newest segment, when all was still followed
+ */
+struct HtFlight {
+    HypertraceTrigger why;
+    HtFtMem mem;
+    HtFtTime time;
+    HtFtFollow *follow;
+    GArray *pieces;             /* Kept */
+    GByteArray *bytes;
+    uint64_t events;
+    uint64_t end_ns;            /* 0: nothing was copied yet */
+};
+
+static const char * const ends[HYPERTRACE_TRIGGER__MAX] = {
+    [HYPERTRACE_TRIGGER_COMMAND] = "recorded when hypertrace-snapshot asked",
+    [HYPERTRACE_TRIGGER_PANIC] = "recorded when the guest panicked",
+    [HYPERTRACE_TRIGGER_RESET] = "recorded when the VM was reset",
+    [HYPERTRACE_TRIGGER_WATCHDOG] = "recorded when the watchdog fired",
+    [HYPERTRACE_TRIGGER_ERROR] = "recorded when QEMU stopped the VM by an"
+                                 " internal error",
+    [HYPERTRACE_TRIGGER_SHUTDOWN] = "recorded when QEMU ended",
+    [HYPERTRACE_TRIGGER_SILENCE] = "recorded when there were no events",
+};
+
+/* HtFtFollowOps.piece */
+static void keep_piece(void *opaque, const HtFtPiece *p)
+{
+    HtFlight *f = opaque;
+    Kept kept = { *p, f->bytes->len };
+
+    g_byte_array_append(f->bytes, p->data, p->size);
+    g_array_append_val(f->pieces, kept);
+    f->events += p->events;
+}
+
+/* HtFtFollowOps.now */
+static uint64_t now(void *opaque)
+{
+    return get_clock();
+}
+
+static const HtFtFollowOps flight_ops = { .piece = keep_piece, .now = now };
+
+HtFlight *ht_flight_new(HtFtWatched *w, HypertraceTrigger why)
+{
+    HtFtRing *ring = w->gone ? NULL : ht_ft_ring_at(&w->mem, w->address, NULL);
+    HtFlight *f;
+
+    if (!ring) {
+        return NULL;
+    }
+    f = g_new0(HtFlight, 1);
+    f->why = why;
+    f->mem = w->mem;
+    f->time = w->time[0];
+    f->pieces = g_array_new(false, false, sizeof(Kept));
+    f->bytes = g_byte_array_new();
+    f->follow = ht_ft_follow_new(&f->mem, ring, &flight_ops, f);
+    return f;
+}
+
+void ht_flight_free(HtFlight *f)
+{
+    ht_ft_follow_free(f->follow);
+    g_array_unref(f->pieces);
+    g_byte_array_unref(f->bytes);
+    g_free(f);
+}
+
+/*
+ * The look found all at once; who followed the ring knows better when that was
+ * written, of the segment that it was in.  What is older was written before all
+ * of that.
+ */
+static void narrow(HtFlight *f)
+{
+    uint32_t epoch = ht_ft_follow_epoch(f->follow), segment = 0;
+    uint64_t after = UINT64_MAX;
+    guint i;
+
+    for (i = 0; i < f->pieces->len; i++) {
+        const HtFtPiece *p = &g_array_index(f->pieces, Kept, i).p;
+
+        segment = p->epoch == epoch ? MAX(segment, p->segment) : segment;
+    }
+    for (i = 0; i < f->pieces->len; i++) {
+        HtFtPiece *p = &g_array_index(f->pieces, Kept, i).p;
+
+        if (p->epoch == epoch && p->segment == segment) {
+            ht_ft_time_bracket(&f->time, p);
+            after = MIN(after, p->host_after);
+        }
+    }
+    for (i = 0; i < f->pieces->len; i++) {
+        HtFtPiece *p = &g_array_index(f->pieces, Kept, i).p;
+        bool older = p->epoch != epoch || p->segment != segment;
+
+        if (older && p->host_before <= after) {
+            p->host_after = MIN(after, p->host_after);
+        }
+    }
+}
+
+uint64_t ht_flight_size(const HtFlight *f)
+{
+    return ht_ft_follow_ring(f->follow)->size;
+}
+
+uint64_t ht_flight_read(HtFlight *f, uint64_t most)
+{
+    unsigned times = f->end_ns ? 0 : HT_FTRACE_LAST_LOOKS;
+    uint64_t copied = 0;
+
+    while (times && copied < most && ht_ft_follow_look(f->follow) >= 0) {
+        copied += ht_ft_follow_copied(f->follow);
+        times -= !ht_ft_follow_more(f->follow);
+    }
+    if (!f->end_ns) {
+        f->end_ns = get_clock();
+        narrow(f);
+    }
+    return copied;
+}
+
+static bool write_pieces(const HtFlight *f, HtRecWriter *w, GError **err)
+{
+    guint i;
+
+    for (i = 0; i < f->pieces->len; i++) {
+        const Kept *kept = &g_array_index(f->pieces, Kept, i);
+        HtFtPiece p = kept->p;
+
+        p.data = f->bytes->data + kept->at;
+        if (!ht_rec_writer_piece(w, &p, err)) {
+            return false;
+        }
+    }
+    return ht_rec_writer_flush(w, err);
+}
+
+static bool write_info(const HtFlight *f, const HtFlightPlace *place,
+                       HtRecWriter *w, GError **err)
+{
+    g_autoptr(GKeyFile) keys = g_key_file_new();
+    const HtFtRing *ring = ht_ft_follow_ring(f->follow);
+    g_autofree char *text = NULL;
+    gsize size;
+
+    ht_rec_info_begin(keys, qemu_name, "a QEMU that followed its guest's ring",
+                      place->poll_ms * 1000);
+    ht_rec_info_ring(keys, ring);
+    g_key_file_set_integer(keys, "guest", "cpus", ring->cpus);
+    ht_rec_info_text(keys, ht_ft_follow_epoch(f->follow),
+                     ht_ft_follow_text(f->follow));
+    ht_rec_info_end(keys, ends[f->why], f->end_ns);
+    text = g_key_file_to_data(keys, &size, NULL);
+    return ht_rec_writer_file(w, "info", text, size, err);
+}
+
+static bool write_all(const HtFlight *f, const HtFlightPlace *place,
+                      const char *dir, GError **err)
+{
+    g_autoptr(HtRecWriter) w = ht_rec_writer_new(dir, err);
+
+    return w && write_info(f, place, w, err) &&
+           (!place->formats ||
+            ht_rec_writer_file(w, "formats", place->formats, -1, err)) &&
+           write_pieces(f, w, err);
+}
+
+/*
+ * Earlier runs of QEMU may have made some, and others may make theirs now.
+ * NULL with @err set if there can be none
+ */
+static char *make_dir(HtFlightPlace *place, GError **err)
+{
+    bool failed = g_mkdir_with_parents(place->dir, 0700);
+    char *dir = NULL;
+
+    while (!failed) {
+        dir = g_strdup_printf("%s/%s-%u", place->dir, place->name,
+                              place->number++);
+        if (!g_mkdir(dir, 0700)) {
+            return dir;
+        }
+        failed = errno != EEXIST;
+        g_free(dir);
+    }
+    g_set_error(err, G_FILE_ERROR, g_file_error_from_errno(errno),
+                "cannot make a directory in %s: %s", place->dir,
+                g_strerror(errno));
+    return NULL;
+}
+
+HypertraceSnapshot *ht_flight_write(const HtFlight *f, HtFlightPlace *place)
+{
+    HypertraceSnapshot *s = g_new0(HypertraceSnapshot, 1);
+    g_autoptr(GError) err = NULL;
+
+    s->trigger = f->why;
+    s->events = f->events;
+    s->directory = make_dir(place, &err);
+    if (s->directory && !write_all(f, place, s->directory, &err)) {
+        rmdir(s->directory);            /* if nothing is in it */
+    }
+    if (err) {
+        s->directory = s->directory ?: g_strdup(place->dir);
+        s->error = g_strdup(err->message);
+        error_report("hypertrace: no recording of '%s': %s", place->name,
+                     s->error);
+    }
+    return s;
+}
