@@ -31,6 +31,7 @@ static enum ht_status class_register(HypertraceDevice *dev,
         m->on = ht_enable_class(dev, c);
         if (added) {
             ht_sinks_learn(dev->sinks);
+            ht_recover_classes(dev);
         }
     }
     return status;

@@ -21,6 +21,7 @@
 #include "clock.h"
 #include "enable.h"
 #include "migration.h"
+#include "recover.h"
 #include "registry.h"
 #include "sink.h"
 #include "worker.h"
@@ -73,6 +74,7 @@ struct HypertraceDevice {
     bool resample;              /* the clock, once all streams are closed */
     VMChangeStateEntry *vmstate;
     HtMigration *migration;
+    HtRecover recover;          /* its file is a property */
 
     /* rings: hypercall, shm */
     MemoryRegion regs;

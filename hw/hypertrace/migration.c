@@ -240,6 +240,7 @@ static int state_post_load(void *opaque, int version_id)
     ht_worker_load_flush(dev, m->flush_wanted);
     state_free(m);
     ht_sinks_learn(dev->sinks);
+    ht_recover_classes(dev);
     m->loaded = true;
     return 0;
 }

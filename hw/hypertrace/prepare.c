@@ -103,7 +103,7 @@ static bool check_properties(HypertraceDevice *dev, Error **errp)
                        " channel=shm: a virtio buffer cannot be taken back");
             return false;
         }
-        return true;
+        return ht_recover_check(dev, errp);
     }
     if (ring_ram_size(dev) > RING_RAM_MAX) {
         error_setg(errp, "streams x packets x packet-size need %" PRIu64
@@ -128,7 +128,7 @@ static bool check_properties(HypertraceDevice *dev, Error **errp)
             return false;
         }
     }
-    return true;
+    return ht_recover_check(dev, errp);
 }
 
 /* Context: any thread */
@@ -288,9 +288,14 @@ bool hypertrace_device_prepare(HypertraceDevice *dev, Error **errp)
         goto fail_ram;
     }
     fill_caps(dev);
+    if (!ht_recover_begin(dev, errp)) {
+        goto fail_recover;
+    }
     dev->prepared = true;
     return true;
 
+fail_recover:
+    finalize_ring_ram(dev);
 fail_ram:
     ht_worker_unprepare(dev);
 fail_worker:
@@ -319,6 +324,7 @@ void hypertrace_device_unprepare(HypertraceDevice *dev)
     ht_worker_unprepare(dev);
     g_clear_pointer(&dev->sinks, ht_sinks_free);
     ht_backends_drop(OBJECT(dev));
+    ht_recover_end(dev);
     finalize_ring_ram(dev);
     ht_trace_release(dev->trace);
 }

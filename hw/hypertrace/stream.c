@@ -123,6 +123,7 @@ static void stream_open(HtStream *s)
         }
         ht_consumer_open(&s->consumer, &s->next, get_clock());
     }
+    ht_recover_stream(s);
     qatomic_store_release(&s->phase, HT_PHASE_OPEN);
 }
 
@@ -138,6 +139,7 @@ static void stream_resume(HtStream *s)
         }
         ht_consumer_resume(&s->consumer);
     }
+    ht_recover_stream(s);
     qatomic_store_release(&s->phase, HT_PHASE_OPEN);
 }
 

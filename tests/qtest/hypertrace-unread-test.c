@@ -3,7 +3,10 @@
  * hypertrace: the device's rings as a flight recorder
  */
 #include "qemu/osdep.h"
+#include "qemu/units.h"
+#include "hypertrace/dead-streams.h"
 #include "qobject/qdict.h"
+#include "qemu/timer.h"
 #include "libqtest.h"
 #include "libqos/hypertrace.h"
 
@@ -108,11 +111,159 @@ static void test_unread_refused(void)
     qht_quit(h);
 }
 
+/* What a QEMU left that was killed --------------------------------------- */
+
+#define MEMORY  (256 * KiB)
+
+typedef struct Left {
+    char *memory;
+    char *index;
+    char *props;
+    char *extra;
+    HtDead *d;
+    const char *name;           /* of the class of all events */
+    uint64_t next;              /* number that comes next; 0: any */
+    uint64_t begin_ns;
+    uint64_t end_ns;
+} Left;
+
+static void left_init(Left *l)
+{
+    l->memory = qht_temporary();
+    l->index = qht_temporary();
+    l->props = g_strdup_printf(DEVICE ",unread=on,memdev=m,recover=%s",
+                               l->index);
+    l->extra = g_strdup_printf("-object memory-backend-file,id=m,share=on,"
+                               "size=%u,mem-path=%s", (unsigned)MEMORY,
+                               l->memory);
+}
+
+static void left_free(Left *l)
+{
+    qht_unlink(l->memory);
+    qht_unlink(l->index);
+    g_free(l->props);
+    g_free(l->extra);
+}
+
+static void kill_qemu(QTestState *qts)
+{
+    g_assert_cmpint(kill(qtest_pid(qts), SIGKILL), ==, 0);
+    QHT_WAIT(!qtest_probe_child(qts));
+}
+
+/* HtDeliver: numbers go up by one, and have dates. */
+static void check_run(void *opaque, const HtRun *run)
+{
+    Left *l = opaque;
+    HtRunIter it;
+    HtEvent ev;
+
+    if (!run->events) {
+        return;
+    }
+    ht_run_iter_init(&it, run, l->d->classes);
+    while (ht_run_next(&it, &ev)) {
+        uint64_t n = ht_get_le64(ev.payload);
+
+        g_assert_cmpstr(ev.cls->name, ==, l->name);
+        g_assert_cmpuint(ev.ns, >, l->begin_ns);
+        g_assert_cmpuint(ev.ns, <, l->end_ns);
+        g_assert_true(n == l->next || !l->next);
+        l->next = n + 1;
+    }
+}
+
+/* Of a stream that had numbers up to @sent - 1 all are there that can be. */
+static void check_left(Left *l, unsigned stream, const char *name,
+                       uint64_t sent)
+{
+    g_autofree uint8_t *ram = NULL;
+    HtDeadResult r;
+    gsize size;
+
+    g_assert_true(g_file_get_contents(l->memory, (char **)&ram, &size, NULL));
+    g_assert_cmpuint(size, >=, ht_dead_size(l->d));
+    l->name = name;
+    l->next = 0;
+    g_assert_true(ht_dead_read(l->d, stream, ram, 0, check_run, l, &r));
+    g_assert_cmpstr(r.why, ==, "");
+    g_assert_cmpuint(l->next, ==, sent);
+    g_assert_cmpuint(r.before + r.events, ==, sent);
+    g_assert_cmpuint(r.events, >, MIN(sent, 3 * 4096 / (HT_EVENT_HEADER + 8)) -
+                                  20);
+}
+
+/* Class, stream and date of each event are known, whenever QEMU is killed. */
+static void kill_after(unsigned events)
+{
+    Left l = { };
+    g_autofree char *data = NULL;
+    QHtStream s, other;
+    uint32_t id, late;
+    gsize size;
+    QHt *h;
+
+    left_init(&l);
+    l.begin_ns = get_clock();
+    h = qht_boot("pc", "null", l.props, l.extra);
+    id = qht_register_number(h, "number");
+    qht_stream_open(&s, h, 0);
+    produce(&s, id, events);
+    late = qht_register_number(h, "late");
+    qht_stream_open(&other, h, 1);
+    produce(&other, late, 30);
+    produce(&s, id, events);
+    kill_qemu(h->qts);
+    l.end_ns = get_clock();
+
+    g_assert_true(g_file_get_contents(l.index, &data, &size, NULL));
+    l.d = ht_dead_new(data, size, NULL);
+    g_assert_nonnull(l.d);
+    g_assert_cmpstr(l.d->head.memory, ==, l.memory);
+    check_left(&l, 0, "number", 2 * events);
+    check_left(&l, 1, "late", 30);
+    ht_dead_free(l.d);
+    qht_stream_forget(&s);
+    qht_stream_forget(&other);
+    left_free(&l);
+}
+
+static void test_killed(void)
+{
+    unsigned i, rounds = g_test_slow() ? 60 : 5;
+
+    for (i = 0; i < rounds; i++) {
+        kill_after(25 + i * 133);
+    }
+}
+
+static void test_recover_refused(void)
+{
+    QTestState *qts = qtest_initf("-machine pc -nodefaults -object"
+                                  " memory-backend-ram,id=m,share=on,size=256K"
+                                  " -object hypertrace-backend-null,id=be");
+    QDict *rsp = qtest_qmp(qts, "{'execute': 'device_add', 'arguments':"
+                           " {'driver': 'hypertrace', 'id': 'ht',"
+                           " 'backend': 'be', 'streams': 2,"
+                           " 'packet-size': 4096, 'packets': 4, 'memdev': 'm',"
+                           " 'recover': '/nowhere/index'}}");
+
+    g_assert_cmpstr(qdict_get_str(qdict_get_qdict(rsp, "error"), "desc"), ==,
+                    "recover=/nowhere/index needs memdev, a memory-backend-file"
+                    " with share=on and the name of a file: other memory goes"
+                    " with QEMU");
+    qobject_unref(rsp);
+    qtest_quit(qts);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     qtest_add_func("hypertrace/unread/stop", test_unread);
     qtest_add_func("hypertrace/unread/reset", test_unread_reset);
     qtest_add_func("hypertrace/unread/refused", test_unread_refused);
+    qtest_add_func("hypertrace/unread/killed", test_killed);
+    qtest_add_func("hypertrace/unread/recover-refused", test_recover_refused);
     return g_test_run();
 }

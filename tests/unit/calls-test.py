@@ -6,6 +6,8 @@ What the recordings hold is in recording-calls.c.
 """
 
 import json
+import shutil
+import subprocess
 import xml.etree.ElementTree as ElementTree
 
 from tool_tests import ESCAPED, lines, main, run, story, text
@@ -366,6 +368,37 @@ class Tests:
             assert said in p.stderr.decode(), (name, p.stderr)
             assert not (self.tmp / "recovered").exists()
         run("recover", status=2)
+
+    def test_recover_streams(self):
+        dead, out = story("dead", self.tmp / "dead"), self.tmp / "streams"
+        index, ram = dead / "index", dead / "ram"
+        page = text("recover", "-o", out, "-n", "2", index, ram)
+        events = int(page[0].split()[0])
+        assert page == [
+            f"{events} events of ht0 of vm\\x1b[2J in {out}/ht0",
+            "",
+            f'stream 0 "main": {events - 20} events, {10020 - events} before'
+            " them, 0 lost; silent for 0 ns",
+            "  2.009998000 ht0 stream 0 vcpu -1 number n=9998",
+            "  2.009999000 ht0 stream 0 vcpu -1 number n=9999",
+            "",
+            'stream 2 "late", vCPU 1: 20 events, 0 before them, 0 lost; silent'
+            " for 9.98 ms",
+            "  2.000018000 ht0 stream 2 vcpu 1 number n=18",
+            "  2.000019000 ht0 stream 2 vcpu 1 number n=19"], page
+        assert events > 3 * 4096 // 12
+        if shutil.which("babeltrace2"):
+            trace = subprocess.run(["babeltrace2", out / "ht0"], check=True,
+                                   capture_output=True, text=True).stdout
+            assert trace.count(" number: ") == events, trace[:1000]
+        for name, args in (("nowhere/ram: No such file", [index]),
+                           ("bytes; the streams have", [index, dead / "short"])):
+            p = run("recover", "-q", "-o", self.tmp / "no", *args, status=1)
+            assert name in p.stderr.decode(), p.stderr
+            assert not (self.tmp / "no").exists()
+        run("recover", "--kernel", ram, index, ram, status=2)
+        run("recover", index, ram, ram, status=2)
+        run("recover", ram, ram, status=2)
 
 
 if __name__ == "__main__":

@@ -106,6 +106,8 @@ void make_pairs(const char *dir);
 void make_hang(const char *dir);
 void make_naps(const char *dir);
 void make_functions(const char *dir);
+/* DIR/index and DIR/ram of a device: see recording-dead.c */
+void make_dead(const char *dir);
 /* Two guests that talk to each other: DIR/ping and DIR/pong */
 void make_talk(const char *dir);
 

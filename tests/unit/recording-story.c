@@ -223,6 +223,8 @@ int main(int argc, char **argv)
         make_functions(argv[2]);
     } else if (argc == 3 && !strcmp(argv[1], "talk")) {
         make_talk(argv[2]);
+    } else if (argc == 3 && !strcmp(argv[1], "dead")) {
+        make_dead(argv[2]);
     } else if (argc == 4 && !strcmp(argv[1], "bulk")) {
         bulk(argv[2], g_ascii_strtoull(argv[3], NULL, 10));
     } else {

@@ -13,7 +13,6 @@
 #include "number.h"
 #include "view.h"
 
-#define LOG_DEFAULT     15
 #define BLOCKED_SHOWN   10
 #define CALLS_SHOWN     12
 
@@ -312,7 +311,7 @@ static void put_json(HtOutput *o, const HtLast *l)
 
 int ht_last(int argc, char **argv)
 {
-    gint lines = LOG_DEFAULT;
+    gint lines = HT_LAST_LOG;
     const GOptionEntry own[] = {
         { "log", 'n', 0, G_OPTION_ARG_INT, &lines,
           "records of the log to show (15)", "N" },

@@ -8,6 +8,8 @@
 #include "graph.h"
 #include "running.h"
 
+/* How many lines of the log are shown, and are at most */
+#define HT_LAST_LOG             15
 #define HT_LAST_LOG_MAX         1000
 
 /**

@@ -7,7 +7,9 @@
 
 #include "command.h"
 #include "escape.h"
+#include "last.h"
 #include "record-session.h"
+#include "recover-streams.h"
 #include "source.h"
 
 typedef struct Recover {
@@ -15,7 +17,10 @@ typedef struct Recover {
     char *kernel_path;
     char *busybox;
     gboolean quiet;
+    gint lines;
     const char *file;
+    const char *memory;
+    bool streams;               /* @file is an index of stream RAM */
 } Recover;
 
 static bool parse(Recover *r, int argc, char **argv, int *status)
@@ -29,27 +34,50 @@ static bool parse(Recover *r, int argc, char **argv, int *status)
           "a static busybox for the guest's architecture", "FILE" },
         { "quiet", 'q', 0, G_OPTION_ARG_NONE, &r->quiet,
           "do not show what the guest did last", NULL },
+        { "log", 'n', 0, G_OPTION_ARG_INT, &r->lines,
+          "records of the log, or events of each stream, to show (15)", "N" },
         { 0 }
     };
-    g_autoptr(GOptionContext) context = g_option_context_new("FILE");
+    g_autoptr(GOptionContext) context = g_option_context_new("FILE [MEMORY]");
     g_autoptr(GError) error = NULL;
 
     g_option_context_set_summary(context, "Make a recording of the events that"
                                  " are in the memory of a guest that died: a"
-                                 " RAM file, or a core that QEMU dumped.");
+                                 " RAM file, or a core that QEMU dumped;\nor a"
+                                 " CTF trace of those in a device's streams,"
+                                 " by the file that its property recover"
+                                 " named.");
     g_option_context_add_main_entries(context, entries, NULL);
     g_set_prgname("hypertrace recover");
     if (!g_option_context_parse(context, &argc, &argv, &error)) {
         *status = ht_usage_error("%s", error->message);
         return false;
     }
-    if (argc != 2) {
+    if (argc < 2) {
         *status = ht_usage_error("which memory? give one file: the guest's"
-                                 " RAM, or what QEMU's dump-guest-memory"
-                                 " wrote");
+                                 " RAM, what QEMU's dump-guest-memory wrote,"
+                                 " or what the device's property recover"
+                                 " named");
         return false;
     }
     r->file = argv[1];
+    r->memory = argc > 2 ? argv[2] : NULL;
+    r->streams = ht_recover_is_index(r->file);
+    if (argc > (r->streams ? 3 : 2)) {
+        *status = ht_usage_error("'%s' is too much: there is a memory already",
+                                 argv[argc - 1]);
+        return false;
+    }
+    if (r->streams && r->kernel_path) {
+        *status = ht_usage_error("--kernel is of no use here: '%s' has what"
+                                 " the events of a device mean", r->file);
+        return false;
+    }
+    if (r->lines < 0 || r->lines > HT_LAST_LOG_MAX) {
+        *status = ht_usage_error("--log=%d: it is 0 to %d", r->lines,
+                                 HT_LAST_LOG_MAX);
+        return false;
+    }
     if (!r->dir) {
         g_autoptr(GDateTime) t = g_date_time_new_now_local();
 
@@ -112,34 +140,45 @@ static bool record(const Recover *r, HtSource *source, const HtKernel *kernel,
     return true;
 }
 
+/* What a kernel left in its memory */
+static bool recover_ring(const Recover *r, GError **error)
+{
+    g_autoptr(HtKernel) kernel = NULL;
+    /* before a kernel is booted for it */
+    g_autoptr(HtSource) source = ht_source_open(r->file, error);
+
+    if (source && r->kernel_path) {
+        kernel = ht_kernel_get(r->kernel_path, NULL, r->busybox, error);
+    } else if (source) {
+        fputs("hypertrace recover: events will have numbers for names:"
+              " --kernel FILE says which kernel the guest ran\n", stderr);
+    }
+    return source && (kernel || !r->kernel_path) &&
+           record(r, source, kernel, error);
+}
+
+static int show(const Recover *r)
+{
+    g_autofree char *lines = g_strdup_printf("--log=%d", r->lines);
+    char *page[] = { (char *)"last", lines, r->dir, NULL };
+
+    return ht_last(3, page);
+}
+
 int ht_recover(int argc, char **argv)
 {
     g_autoptr(GError) error = NULL;
-    g_autoptr(HtKernel) kernel = NULL;
-    g_autoptr(HtSource) source = NULL;
-    Recover r = { 0 };
+    Recover r = { .lines = HT_LAST_LOG };
     int status;
-    bool ok;
 
     if (parse(&r, argc, argv, &status)) {
-        /* before a kernel is booted for it */
-        source = ht_source_open(r.file, &error);
-        ok = source;
-        if (ok && r.kernel_path) {
-            kernel = ht_kernel_get(r.kernel_path, NULL, r.busybox, &error);
-            ok = kernel;
-        }
-        if (ok && !kernel) {
-            fputs("hypertrace recover: events will have numbers for names:"
-                  " --kernel FILE says which kernel the guest ran\n", stderr);
-        }
-        status = ok && record(&r, source, kernel, &error) ? HT_EXIT_OK :
-                 ht_error("%s", error->message);
-        if (!status && !r.quiet) {
-            char *page[] = { (char *)"last", r.dir, NULL };
+        bool ok = r.streams ?
+            ht_recover_streams(r.file, r.memory, r.dir, r.lines, r.quiet,
+                               &error) :
+            recover_ring(&r, &error);
 
-            status = ht_last(2, page);
-        }
+        status = !ok ? ht_error("%s", error->message) :
+                 r.quiet || r.streams ? HT_EXIT_OK : show(&r);
     }
     g_free(r.dir);
     g_free(r.kernel_path);
