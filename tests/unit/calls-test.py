@@ -5,7 +5,9 @@
 What the recordings hold is in recording-calls.c.
 """
 
+import hashlib
 import json
+import os
 import shutil
 import subprocess
 import xml.etree.ElementTree as ElementTree
@@ -356,6 +358,47 @@ class Tests:
         assert out == LAST, "\n".join(out)
         out = text("last", self.hang)
         assert out[-2:] == HANG, "\n".join(out)
+
+    def kernel(self, name, formats, kallsyms):
+        """An image that was asked before, in a cache of its own"""
+        image = self.tmp / name
+        image.write_bytes(bytes(0x202) + b"HdrS" + bytes(64) + name.encode())
+        cache = self.tmp / "cache/hypertrace/kernels" / hashlib.sha256(
+            image.read_bytes()).hexdigest()
+        cache.mkdir(parents=True)
+        for file, content in (("info", "[kernel]\nrelease=6.12.1-test\n"
+                                       "machine=x86_64\nversion=#1\n"),
+                              ("formats", formats), ("kallsyms", kallsyms)):
+            (cache / file).write_text(content)
+        return image
+
+    def test_last_kernel(self):
+        whole, bare = text("last", self.hang), self.tmp / "bare"
+        shutil.copytree(self.hang, bare)
+        formats = (bare / "formats").read_text()
+        kallsyms = (bare / "kallsyms").read_text()
+        (bare / "kallsyms").unlink()
+        info = [line for line in (bare / "info").read_text().splitlines()
+                if not line.startswith(("release=", "machine=", "text="))]
+        (bare / "info").write_text("\n".join(info) + "\n")
+        assert "vfs_read" not in "".join(text("last", bare))
+        env = {**os.environ, "XDG_CACHE_HOME": str(self.tmp / "cache")}
+
+        other = self.kernel("other", formats.replace("sched_switch", "sw"),
+                            kallsyms)
+        p = run("last", "--kernel", other, bare, status=1, env=env)
+        assert "is of another kernel" in p.stderr.decode(), p.stderr
+        assert (bare / "info").read_text().splitlines() == info
+        assert not (bare / "kallsyms").exists()
+
+        own = self.kernel("own", formats, kallsyms)
+        run("last", "--kernel", own, bare, env=env)
+        assert text("last", bare) == whole
+        # where there was nothing but events
+        for name in ("kallsyms", "formats"):
+            (bare / name).unlink()
+        run("last", "--kernel", own, bare, env=env)
+        assert text("last", bare) == whole
 
     def test_recover(self):
         for name, said in (("absent", "absent"), ("empty", "empty"),

@@ -8,9 +8,11 @@
 #include "command.h"
 #include "escape.h"
 #include "json.h"
+#include "kernel.h"
 #include "last.h"
 #include "log.h"
 #include "number.h"
+#include "record-info.h"
 #include "view.h"
 
 #define BLOCKED_SHOWN   10
@@ -309,10 +311,25 @@ static void put_json(HtOutput *o, const HtLast *l)
     g_string_append_c(o->text, '\n');
 }
 
+/* Formats and symbols that a recording lacks, for all commands */
+static bool add_kernel(const char *dir, const char *image, const char *busybox,
+                       GError **error)
+{
+    g_autoptr(HtKernel) kernel = ht_kernel_get(image, NULL, busybox, error);
+
+    return kernel && ht_record_info_add(dir, kernel, error);
+}
+
 int ht_last(int argc, char **argv)
 {
+    g_autofree char *image = NULL, *busybox = NULL;
     gint lines = HT_LAST_LOG;
     const GOptionEntry own[] = {
+        { "kernel", 0, 0, G_OPTION_ARG_FILENAME, &image,
+          "the guest's kernel: add its formats and symbols to the recording",
+          "FILE" },
+        { "busybox", 0, 0, G_OPTION_ARG_FILENAME, &busybox,
+          "a static busybox for the guest's architecture", "FILE" },
         { "log", 'n', 0, G_OPTION_ARG_INT, &lines,
           "records of the log to show (15)", "N" },
         { 0 }
@@ -336,7 +353,9 @@ int ht_last(int argc, char **argv)
                               HT_LAST_LOG_MAX);
     }
     ht_view_output(&v, &o);
-    m = ht_view_open(&v, &error);
+    if (!image || add_kernel(v.dir, image, busybox, &error)) {
+        m = ht_view_open(&v, &error);
+    }
     l = m ? ht_last_collect(m, v.boot, lines, &error) : NULL;
     if (l && v.json) {
         put_json(&o, l);

@@ -23,4 +23,13 @@ void ht_record_info_start(GKeyFile *keys, const HtSessionInfo *info);
 void ht_record_info_ring(GKeyFile *keys, const HtKernel *kernel,
                          const HtFtRing *ring);
 
+/**
+ * ht_record_info_add: add to a recording what a kernel says of itself
+ * @dir: the recording; formats and symbols that it has stay
+ * @kernel: the guest's
+ * @error: why not: it may be of another kernel
+ */
+bool ht_record_info_add(const char *dir, const HtKernel *kernel,
+                        GError **error);
+
 #endif
