@@ -132,9 +132,11 @@ static notrace u32 htf_find(const struct htf_op *op, const u8 *record,
 	return len >> op->shift << op->shift;
 }
 
-/* As ht_begin(), at a time that the stream has not passed yet */
+/* As ht_begin(), at an earlier time */
 static notrace u8 *htf_begin(struct ht_stream *s, u32 id, u32 size, u64 clock)
 {
+	u8 *end;
+
 	if (likely(!clock))
 		return ht_begin(s, id, size);
 	if (s->busy) {
@@ -145,10 +147,11 @@ static notrace u8 *htf_begin(struct ht_stream *s, u32 id, u32 size, u64 clock)
 	ht_compiler_barrier();
 	if (!s->slow)
 		return ht_discard(s);
-	if (s->slow->full(s))
-		return NULL;
+	end = s->slow->early(s, id, size);
+	if (end != HT_READ_CLOCK)
+		return end;
 	/* Another module's events may have gone first. */
-	return s->slow->get(s, id, size, max(clock, s->last_clock));
+	return s->slow->get(s, id, size, max(clock, s->clock));
 }
 
 static notrace void htf_emit(struct ht_stream *s, const struct htf_type *t,

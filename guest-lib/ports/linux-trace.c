@@ -13,6 +13,7 @@
  */
 #define _GNU_SOURCE
 #include <pthread.h>
+#include <stdlib.h>
 #include <sys/prctl.h>
 #include <time.h>
 
@@ -65,6 +66,7 @@ struct self {
 };
 
 static struct process *process;
+static uint32_t stamps;         /* of streams to come; 0 is 1 */
 static __thread struct self self
     __attribute__((tls_model("initial-exec")));
 static pthread_key_t thread_end;
@@ -187,7 +189,11 @@ static unsigned reclaim(void)
 
 static int open_stream(struct thread_stream *t)
 {
-    struct ht_stream_params params = { HT_STREAM_ANY, -1, NULL };
+    struct ht_stream_params params = {
+        .stream = HT_STREAM_ANY,
+        .vcpu = -1,
+        .stamps = __atomic_load_n(&stamps, __ATOMIC_RELAXED),
+    };
     char comm[17], name[HT_STREAM_NAME_MAX + 1];
     uint64_t untold;
     int r;
@@ -492,6 +498,34 @@ uint64_t ht_trace_discarded(void)
     return process ? __atomic_load_n(&process->missed, __ATOMIC_RELAXED) : 0;
 }
 
+int ht_trace_stamps(unsigned n)
+{
+    struct thread_stream *own = self.own;
+
+    if (n < 1 || n > HT_STAMPS_MAX) {
+        return -EINVAL;
+    }
+    __atomic_store_n(&stamps, n, __ATOMIC_RELAXED);
+    /* One that is not open learns it when it is. */
+    if (process && process->alive && own && own->owner == self.tid) {
+        (void)ht_stream_stamps(&own->s, n);
+    }
+    return 0;
+}
+
+/* A user's choice; one that makes no sense is none */
+static void stamps_by_environment(void)
+{
+    const char *s = secure_getenv("HYPERTRACE_STAMPS");
+    char *end;
+    unsigned long n;
+
+    if (!stamps && s && *s >= '0' && *s <= '9') {
+        n = strtoul(s, &end, 10);
+        stamps = !*end && n <= HT_STAMPS_MAX ? n : 0;
+    }
+}
+
 bool ht_trace_init(void)
 {
     int error;
@@ -510,6 +544,7 @@ bool ht_trace_init(void)
         process = NULL;
         return false;
     }
+    stamps_by_environment();
     process->alive = 1;
     process->pid = ht_sys_getpid();
     /* Values of the first keys are not allocated; glibc has 32 of them. */

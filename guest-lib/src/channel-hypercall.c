@@ -11,7 +11,6 @@ static const uint64_t wake_always;       /* 0: reached by each commit */
 
 static void hypercall_opened(struct ht_stream *s)
 {
-    s->head_pub = &s->ring->guest.head;
     s->wake = &wake_always;
 }
 

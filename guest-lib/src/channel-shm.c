@@ -10,7 +10,6 @@
 
 static void shm_opened(struct ht_stream *s)
 {
-    s->head_pub = &s->ring->guest.head;
     s->wake = &s->ring->host.wake;
     s->rung = HT_WAKE_NEVER;
 }

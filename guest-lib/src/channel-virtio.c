@@ -15,7 +15,6 @@ static void virtio_opened(struct ht_stream *s)
     s->ring->host.wake = HT_WAKE_NEVER;
     s->ring->host.state = HT_STREAM_OPENED;
     s->ring->host.instance = s->instance;
-    s->head_pub = &s->ring->guest.head;
     s->wake = &s->ring->host.wake;      /* never, while the stream is open */
     /* Buffers under way cannot be overwritten. */
     s->overwrite = 0;

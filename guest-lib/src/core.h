@@ -33,6 +33,17 @@ static inline uint64_t ht_head(const struct ht_stream *s)
 }
 
 /**
+ * ht_no_packet() - no packet is open
+ * @s: a stream that is busy
+ */
+static inline void ht_no_packet(struct ht_stream *s)
+{
+    s->cur = NULL;
+    s->end = NULL;
+    s->packet_end = NULL;
+}
+
+/**
  * ht_publish_lost() - tell the host how many events were discarded
  * @s: a stream that is open and busy (or about to be closed)
  *

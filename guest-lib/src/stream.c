@@ -120,14 +120,20 @@ void ht_device_close_streams(struct ht_device *dev)
 int ht_stream_open(struct ht_device *dev, struct ht_stream *s,
                    const struct ht_stream_params *params)
 {
-    static const struct ht_stream_params any = { HT_STREAM_ANY, -1, NULL };
+    static const struct ht_stream_params any = { HT_STREAM_ANY, -1, NULL, 0 };
     struct ht_ring_control *ring = NULL;
     uint8_t *packets = NULL;
     uint64_t instance;
     uint32_t stream;
     int r;
 
-    r = open_message(dev, params ? params : &any, &stream, &instance);
+    if (!params) {
+        params = &any;
+    }
+    if (params->stamps > HT_STAMPS_MAX) {
+        return -EINVAL;
+    }
+    r = open_message(dev, params, &stream, &instance);
     if (r) {
         return r;
     }
@@ -147,6 +153,7 @@ int ht_stream_open(struct ht_device *dev, struct ht_stream *s,
     s->packet_shift = log2_of(dev->caps.packet_size);
     s->packets_mask = dev->caps.packets - 1;
     s->overwrite = dev->caps.mode == HT_MODE_OVERWRITE;
+    s->stamps = params->stamps ? params->stamps : 1;
     channel_ops(dev->caps.channel)->opened(s);
     ht_compiler_barrier();
     s->ops = channel_ops(dev->caps.channel);
@@ -165,6 +172,7 @@ int ht_stream_push(struct ht_stream *s)
     s->busy = 1;
     ht_compiler_barrier();
     if (s->ops) {
+        s->inherit = 0;
         ht_publish_lost(s);
         r = s->ops->flush(s);
     } else {
@@ -187,7 +195,7 @@ bool ht_stream_room(struct ht_stream *s, uint32_t size)
     s->busy = 1;
     ht_compiler_barrier();
     if (s->cur) {
-        room = (uint64_t)(s->end - s->cur) >=
+        room = (uint64_t)(s->packet_end - s->cur) >=
                (uint64_t)size + HT_EVENT_HEADER_EXT;
         packet++;
     }
@@ -198,6 +206,29 @@ bool ht_stream_room(struct ht_stream *s, uint32_t size)
     ht_compiler_barrier();
     s->busy = 0;
     return room;
+}
+
+int ht_stream_stamps(struct ht_stream *s, uint32_t n)
+{
+    int r = -EIO;
+
+    if (n < 1 || n > HT_STAMPS_MAX) {
+        return -EINVAL;
+    }
+    if (s->busy) {
+        return -EBUSY;
+    }
+    s->busy = 1;
+    ht_compiler_barrier();
+    if (s->slow) {
+        s->stamps = n;
+        s->inherit = 0;
+        s->end = n > 1 ? NULL : s->packet_end;
+        r = 0;
+    }
+    ht_compiler_barrier();
+    s->busy = 0;
+    return r;
 }
 
 int ht_stream_flush(struct ht_stream *s)
@@ -249,8 +280,7 @@ int ht_stream_close(struct ht_stream *s)
     }
     s->ops = NULL;
     s->slow = NULL;
-    s->cur = NULL;
-    s->end = NULL;
+    ht_no_packet(s);
     s->ring = NULL;
     s->packets = NULL;
     ht_compiler_barrier();

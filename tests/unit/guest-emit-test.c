@@ -44,7 +44,7 @@ static void test_all(gconstpointer opaque)
     const Case *c = opaque;
     struct ht_loopback_config cfg = c->cfg;
     uint64_t refused, begin = gt_ns();
-    struct ht_stream_params params = { HT_STREAM_ANY, 3, "worker 0" };
+    struct ht_stream_params params = { HT_STREAM_ANY, 3, "worker 0", 0 };
     struct ht_stats stats;
     struct ht_stream s;
     struct ht_device *dev;

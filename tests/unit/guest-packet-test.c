@@ -104,7 +104,7 @@ static void test_bytes(void)
     fake_clock += 5;
     g_assert_true(ht_emit_raw(&s, zeros, PACKET - HEADER - 6));
     g_assert_cmpuint(p->content, ==, HEADER + 16);
-    g_assert_cmphex(p->clock_end, ==, fake_clock - 5);
+    g_assert_cmphex(p->clock_end, ==, fake_clock);
     p = packet(&s, 1);
     g_assert_cmphex(p->magic, ==, HT_PACKET_MAGIC);
     g_assert_cmpuint(p->seq, ==, 1);
@@ -165,6 +165,11 @@ static void test_extended(void)
     g_assert_cmpuint(header_after(&s, 1, 1000), ==, 13);
     g_assert_cmpuint(header_after(&s, 1, 0), ==, 4);
     g_assert_cmpuint(header_after(&s, 1, step_back), ==, 13);
+    /* nearer than max_gap to one that was told in full, whatever is between */
+    g_assert_cmpuint(header_after(&s, 1, 700), ==, 4);
+    g_assert_cmpuint(header_after(&s, 1, step_back), ==, 4);
+    g_assert_cmpuint(header_after(&s, 1, 300), ==, 4);
+    g_assert_cmpuint(header_after(&s, 1, 1), ==, 13);
     g_assert_cmpuint(header_after(&s, 1, UINT64_C(1) << 40), ==, 13);
     g_assert_cmpuint(header_after(&s, 253, 1), ==, 4);
     g_assert_cmpuint(header_after(&s, 254, 1), ==, 6);
@@ -179,7 +184,7 @@ static void test_extended(void)
     g_assert_cmpuint(ht_get_le32(e + 1), ==, 302);
     g_assert_cmphex(ht_get_le64(e + 5), ==, fake_clock);
     ht_loopback_step(c.lb);
-    g_assert_cmpuint(c.events, ==, 11);
+    g_assert_cmpuint(c.events, ==, 15);
 
     /* a packet's first event has no gap, however long ago the last was */
     g_assert_true(ht_emit_raw(&s, zeros, PACKET - 400));
@@ -193,9 +198,9 @@ static void test_extended(void)
     fake_clock -= 77;
     g_assert_cmpuint(header_after(&s, 1, 0), ==, 13);
     g_assert_cmpint(ht_stream_close(&s), ==, 0);
-    g_assert_cmpuint(c.events, ==, 15);
+    g_assert_cmpuint(c.events, ==, 19);
     g_assert_cmpuint(ht_loopback_consumer(c.lb, s.index)->walk.backward, ==,
-                     2);
+                     3);
     ht_loopback_free(c.lb);
 }
 

@@ -315,7 +315,7 @@ static void test_open(void)
 {
     struct ht_loopback *lb = plain(0);
     struct ht_device *dev = ht_loopback_device(lb);
-    struct ht_stream_params p = { 2, 0, "n" };
+    struct ht_stream_params p = { 2, 0, "n", 0 };
     struct ht_stream s, other;
     struct ht_stats stats;
 

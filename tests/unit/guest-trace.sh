@@ -18,7 +18,7 @@ ln -s libhypertrace.so.0 "$libraries/libhypertrace.so"
 # Not what the machine that runs the tests may have
 export HYPERTRACE_DEVICE=/nonexistent
 
-echo "1..9"
+echo "1..10"
 test=0
 failed=0
 
@@ -108,8 +108,12 @@ check "shared objects that come and go" "$program" plugin 100 "$plugin"
 
 if command -v python3 >/dev/null; then
     check "Python" python3 "$top/examples/hello.py"
+    check "how often the clock is read" python3 -c \
+        "from ctypes import CDLL; f = CDLL('libhypertrace.so.0').ht_trace_stamps
+assert [f(n) for n in (0, 1, 1024, 1025)] == [-22, 0, 0, -22]"
 else
     skip "Python" "no python3"
+    skip "how often the clock is read" "no python3"
 fi
 if command -v rustc >/dev/null; then
     # shellcheck disable=SC2317

@@ -61,17 +61,22 @@ struct ht_class {
     uint32_t id;
 };
 
+/* Not an address: what struct ht_slow's @early returns */
+#define HT_READ_CLOCK   ((uint8_t *)1)
+
 /**
  * struct ht_slow - what an emit calls when it is not straight
- * @full: is the ring full?  Then the event was discarded and counted, without
- *        reading the clock
- * @get: reserve an event in the next packet, or with a longer header
+ * @early: what can be done without reading the clock: the end of an event that
+ *         has the date of the one before it; NULL: the ring is full, the event
+ *         was discarded and counted; HT_READ_CLOCK: neither
+ * @get: reserve an event in the next packet, with a longer header, or with a
+ *       new stamp
  * @notify: head reached the wake word
  *
  * Functions of whoever opened the stream: a program need not be linked to it.
  */
 struct ht_slow {
-    bool (*full)(struct ht_stream *s);
+    uint8_t *(*early)(struct ht_stream *s, uint32_t id, uint32_t size);
     uint8_t *(*get)(struct ht_stream *s, uint32_t id, uint32_t size,
                     uint64_t now);
     void (*notify)(struct ht_stream *s);
@@ -89,22 +94,23 @@ struct ht_slow {
 struct ht_stream {
     /* the emit path: one cache line, and what it rarely stores */
     uint8_t *cur;               /* where the next event goes */
-    uint8_t *end;               /* end of the open packet; NULL: none */
+    uint8_t *end;               /* where straight events end; NULL: none is */
     uint64_t base;              /* position of cur, less cur */
-    uint64_t *head_pub;         /* where the host looks: guest line */
+    struct ht_ring_control *ring;
     const uint64_t *wake;       /* ring when head >= *wake: host line */
-    uint64_t last_clock;
-    uint64_t events;            /* committed since open */
-    uint32_t max_gap;           /* ticks */
+    uint64_t clock;             /* of an event, or a packet, before cur */
+    uint64_t max_gap;           /* ticks: so far from it, a short header does */
     uint32_t busy;
+    uint32_t inherit;           /* events to come with the date of @clock */
+    uint64_t events;            /* committed since open */
     uint8_t *next;              /* ht_get(): end of the event being written */
     const struct ht_slow *slow; /* NULL: nothing can be emitted */
     uint64_t lost_nested;       /* by contexts that interrupted this one */
     uint64_t lost;
 
     /* switching packets */
-    struct ht_ring_control *ring;
     uint8_t *packets;
+    uint8_t *packet_end;        /* of the open packet; NULL: none */
     uint64_t packet;            /* number of the open (or next) packet */
     uint64_t tail;              /* cached: first packet not released */
     uint64_t submitted;         /* virtio: position handed over so far */
@@ -121,7 +127,7 @@ struct ht_stream {
     uint32_t index;
     uint32_t overwrite;
     uint32_t content;           /* virtio: of the packet handed over in part */
-    uint32_t reserved0;
+    uint32_t stamps;            /* the clock is read for each so many events */
     uint64_t reserved[8];
 };
 
@@ -130,11 +136,13 @@ struct ht_stream {
  * @stream: index wanted, or HT_STREAM_ANY
  * @vcpu: the vCPU the producer is bound to, or -1
  * @name: shown by the host; NULL or [ -~]{0,32}
+ * @stamps: as of ht_stream_stamps(); 0 is 1
  */
 struct ht_stream_params {
     uint32_t stream;
     int32_t vcpu;
     const char *name;
+    uint32_t stamps;
 };
 
 /**
@@ -194,6 +202,28 @@ int ht_stream_open(struct ht_device *dev, struct ht_stream *s,
                    const struct ht_stream_params *params);
 
 /**
+ * ht_stream_stamps() - read the clock for some events only
+ * @s: a stream that is open
+ * @n: for the next event and each @n-th behind it, and for the first of each
+ *     packet, 1 to HT_STAMPS_MAX; 1, the default, is for each event
+ *
+ * For events that come in bursts, where reading the clock is most of what they
+ * cost.  The others have the date of the event before them.  So the order is
+ * exact, and an event took place between its date and the next other date of
+ * the stream, or when the host saw it first, if that is earlier.  Where a burst
+ * begins, ht_stream_push(), ht_stream_flush() or this has the next event
+ * read the clock.
+ *
+ * Called by the producer.
+ *
+ * Return: 0; -EINVAL; -EBUSY: called between ht_get() and ht_commit(); -EIO:
+ * @s is not open.
+ */
+int ht_stream_stamps(struct ht_stream *s, uint32_t n);
+
+#define HT_STAMPS_MAX   1024u
+
+/**
  * ht_stream_flush() - have the host take all committed events now
  * @s: the stream
  *
@@ -213,7 +243,8 @@ int ht_stream_flush(struct ht_stream *s);
  * For the producer, or a context that interrupts it (a timer on its CPU), to
  * bound how long an event waits in an open packet: virtio submits what was
  * committed, hypercall rings for the rest of a batch, shm has nothing to do.
- * Never sleeps and sends no message.
+ * Never sleeps and sends no message.  The next event reads the clock, whatever
+ * ht_stream_stamps() said.
  *
  * Return: 0; -EBUSY: an event or a flush of @s is under way; -EAGAIN: no
  * descriptor is free; -EIO: @s is not open.
@@ -286,8 +317,8 @@ static inline uint8_t *ht_discard(struct ht_stream *s)
 static inline uint8_t *ht_begin(struct ht_stream *s, uint32_t id,
                                 uint32_t size)
 {
+    uint8_t *cur, *end;
     uint64_t now;
-    uint8_t *cur;
 
     if (ht_unlikely(s->busy)) {
         ht_atomic_inc(&s->lost_nested);
@@ -301,17 +332,21 @@ static inline uint8_t *ht_begin(struct ht_stream *s, uint32_t id,
         if (!s->slow) {
             return ht_discard(s);
         }
-        return s->slow->full(s) ? NULL :
-                                  s->slow->get(s, id, size, ht_clock());
+        end = s->slow->early(s, id, size);
+        return end != HT_READ_CLOCK ? end :
+                                      s->slow->get(s, id, size, ht_clock());
     }
     ht_prefetch_write(cur + HT_PREFETCH_AHEAD);
     now = ht_clock();
-    if (ht_unlikely(now - s->last_clock >= s->max_gap ||
+    /*
+     * All events within max_gap behind @clock are within max_gap of each other,
+     * whichever is before which, so it need not follow them.
+     */
+    if (ht_unlikely(now - s->clock >= s->max_gap ||
                     id - 1 >= HT_ID_WIDE - 1)) {
         return s->slow->get(s, id, size, now);
     }
     ht_put32(cur, id | (uint32_t)now << 8);
-    s->last_clock = now;
     return cur + HT_EVENT_HEADER + size;
 }
 
@@ -330,7 +365,7 @@ static inline void ht_finish(struct ht_stream *s, uint8_t *end)
      * Pairs with the load-acquire of head in the host's consumer; proof:
      * tests/model/ring.pml.
      */
-    ht_store_release(s->head_pub, head);
+    ht_store_release(&s->ring->guest.head, head);
     /*
      * Relaxed: a wake word armed at this very moment can be missed.  The
      * worst outcome is that the event waits for the consumer's time bound;

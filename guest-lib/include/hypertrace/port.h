@@ -78,7 +78,7 @@ struct ht_device {
 /**
  * struct ht_channel_ops - what differs between channels in the guest
  * @name: "hypercall", "shm", "virtio"
- * @opened: the stream's ring is mapped; set head_pub, wake and their words
+ * @opened: the stream's ring is mapped; set wake and its word
  * @notify: head reached the wake word after a commit
  * @closed: a packet was closed and head moved past it (after its release)
  * @space: is packet number @packet free?  Re-reads what the host released.

@@ -116,6 +116,21 @@ bool ht_event_emit(const struct ht_class *cls, const void *payload,
  */
 uint64_t ht_trace_discarded(void);
 
+/**
+ * ht_trace_stamps() - read the clock for some events only
+ * @n: as ht_stream_stamps() says
+ *
+ * Of this thread's stream, whose next event reads it, and of streams that are
+ * opened from now on.  To be called where a burst of events begins, and with 1
+ * where it ends.  Before the first call @n is that of the environment variable
+ * HYPERTRACE_STAMPS, or 1.
+ *
+ * Context: any thread; not in a signal handler.
+ *
+ * Return: 0; -EINVAL.
+ */
+int ht_trace_stamps(unsigned n);
+
 #ifndef HT_LIBRARY
 
 /* What each program and shared object has ---------------------------------- */
