@@ -109,6 +109,9 @@ def _native_targets(f, target, times):
     target("native emit of 32 bytes without the clock", 8,
            _quantity(native("without a clock", 32), "p50_ns"), True, _ns,
            missed=STORES)
+    target("native emit of 8 bytes, the clock read for each 8th", 6,
+           _quantity(native("clock for each 8th event", 8), "p50_ns"), True,
+           _ns)
     target("a discarded event, native", 5,
            _quantity(native("discarded", 32), "p50_ns"), True, _ns)
     times("native emit with a paced live consumer, against the limit", 2.5,

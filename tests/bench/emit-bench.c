@@ -31,6 +31,7 @@ typedef struct Bench {
     struct ht_stream read[READERS];
     struct ht_loopback *spinner;
     struct ht_stream noclock;
+    struct ht_stream stamps;        /* reads the clock for each 8th event */
     uint8_t *window;
     uint64_t head;
     uint64_t waited;                /* ns not to be counted */
@@ -42,6 +43,7 @@ typedef struct Row {
     const char *what;
     void (*run)(Bench *b, uint64_t n);
     unsigned fewer;             /* divides the number of events; 0: by 1 */
+    void (*loop)(uint64_t n);   /* instead of @run: needs no stream */
     bool skip;
     double ns[ROUNDS_MAX];
 } Row;
@@ -103,18 +105,6 @@ RUN_EMIT(256)
 RUN_EMIT(1024)
 RUN_EMIT(4096)
 
-static void run_empty(Bench *b, uint64_t n)
-{
-    (void)b;
-    bench_empty(n);
-}
-
-static void run_trace_off(Bench *b, uint64_t n)
-{
-    (void)b;
-    bench_trace(n);
-}
-
 /* A byte of the enable page; it has none of a class 0 */
 static void run_trace_host_off(Bench *b, uint64_t n)
 {
@@ -134,6 +124,16 @@ static void run_noclock(Bench *b, uint64_t n)
 static void run_8_noclock(Bench *b, uint64_t n)
 {
     bench_emit_8_noclock(&b->noclock, n);
+}
+
+static void run_32_stamps(Bench *b, uint64_t n)
+{
+    bench_emit_32(&b->stamps, n);
+}
+
+static void run_8_stamps(Bench *b, uint64_t n)
+{
+    bench_emit_8(&b->stamps, n);
 }
 
 static void run_discarded(Bench *b, uint64_t n)
@@ -210,12 +210,6 @@ static void run_lines_ahead(Bench *b, uint64_t n)
     limit_live(b, bench_lines_live_prefetch, n);
 }
 
-static void run_stores_8(Bench *b, uint64_t n)
-{
-    (void)b;
-    bench_stores_8(n);
-}
-
 enum { SPIN_STARTING, SPIN_ON, SPIN_OFF };
 
 static int spin_state;
@@ -250,33 +244,25 @@ static void run_spun(Bench *b, uint64_t n)
     b->waited += bench_cpu_ns() - begin;
 }
 
-static void run_lttng_off(Bench *b, uint64_t n)
-{
-    (void)b;
-    bench_lttng_off(n);
-}
-
-static void run_lttng(Bench *b, uint64_t n)
-{
-    (void)b;
-    bench_lttng(n);
-}
-
 enum { ROW_EMPTY, ROW_OFF, ROW_HOST_OFF, ROW_LTTNG_OFF, ROW_RDTSC,
-       ROW_LIMIT, ROW_32, ROW_ON, ROW_8, ROW_0, ROW_64, ROW_256, ROW_1024,
-       ROW_4096, ROW_TEXT, ROW_NOCLOCK, ROW_8_NOCLOCK, ROW_STORES_8,
+       ROW_LIMIT, ROW_STORES_32, ROW_32, ROW_ON, ROW_8, ROW_0, ROW_64,
+       ROW_256, ROW_1024, ROW_4096, ROW_TEXT, ROW_32_STAMPS, ROW_8_STAMPS,
+       ROW_NOCLOCK, ROW_8_NOCLOCK, ROW_STORES_8,
        ROW_DISCARDED, ROW_LIVE, ROW_LIMIT_LIVE, ROW_LIMIT_AHEAD,
        ROW_LINES, ROW_LINES_AHEAD, ROW_ASLEEP, ROW_SPUN, ROW_LTTNG };
 
 static Row rows[] = {
-    [ROW_EMPTY] = { "empty", "the loop alone", run_empty },
-    [ROW_OFF] = { "trace-off", "ht_trace() without a device", run_trace_off },
+    [ROW_EMPTY] = { "empty", "the loop alone", .loop = bench_empty },
+    [ROW_OFF] = { "trace-off", "ht_trace() without a device",
+                  .loop = bench_trace },
     [ROW_HOST_OFF] = { "trace-host-off", "ht_trace() that the host does not"
                        " want", run_trace_host_off },
     [ROW_LTTNG_OFF] = { "lttng-ust-off", "static tracepoint of 4 x u64, off",
-                        run_lttng_off },
+                        .loop = bench_lttng_off },
     [ROW_RDTSC] = { "clock", "clock alone", run_rdtsc },
     [ROW_LIMIT] = { "limit", "clock + 40 bytes + release", run_limit },
+    [ROW_STORES_32] = { "stores-32", "clock and the stores of emit-32",
+                        .loop = bench_stores_32 },
     [ROW_32] = { "emit-32", "event of 4 x u64, flight recorder", run_32 },
     [ROW_ON] = { "trace-32", "ht_trace() of 4 x u64, flight recorder",
                  run_trace_on },
@@ -287,11 +273,15 @@ static Row rows[] = {
     [ROW_1024] = { "emit-1024", "event of 128 x u64 in memory", run_1024, 4 },
     [ROW_4096] = { "emit-4096", "event of 512 x u64 in memory", run_4096, 16 },
     [ROW_TEXT] = { "emit-text", "u32, u64, 18-byte text", run_text },
+    [ROW_32_STAMPS] = { "emit-32-stamps", "4 x u64, clock for each 8th event",
+                        run_32_stamps },
+    [ROW_8_STAMPS] = { "emit-8-stamps", "1 x u64, clock for each 8th event",
+                       run_8_stamps },
     [ROW_NOCLOCK] = { "emit-32-noclock", "4 x u64, no clock", run_noclock },
     [ROW_8_NOCLOCK] = { "emit-8-noclock", "1 x u64, no clock",
                         run_8_noclock },
     [ROW_STORES_8] = { "stores-8-noclock", "the stores of emit-8-noclock",
-                       run_stores_8 },
+                       .loop = bench_stores_8 },
     [ROW_DISCARDED] = { "discarded", "ring full, event counted",
                         run_discarded },
     [ROW_LIVE] = { "emit-32-live", "4 x u64, consumer every 20 us",
@@ -307,7 +297,7 @@ static Row rows[] = {
                      run_asleep },
     [ROW_SPUN] = { "emit-32-spun", "4 x u64, consumer spins", run_spun },
     [ROW_LTTNG] = { "lttng-ust", "static tracepoint of 4 x u64, recording",
-                    run_lttng },
+                    .loop = bench_lttng },
 };
 
 static int compare(const void *a, const void *b)
@@ -372,6 +362,15 @@ static int bench_register_all(struct ht_device *dev)
     return r < 0 ? r : bench_register_sizes(dev);
 }
 
+static void run_row(const Row *r, Bench *b, uint64_t n)
+{
+    if (r->loop) {
+        r->loop(n);
+    } else {
+        r->run(b, n);
+    }
+}
+
 static void run_rounds(Bench *b, unsigned rounds)
 {
     unsigned round, i;
@@ -384,10 +383,10 @@ static void run_rounds(Bench *b, unsigned rounds)
             if (r->skip) {
                 continue;
             }
-            r->run(b, n / 16);                  /* caches, branches */
+            run_row(r, b, n / 16);              /* caches, branches */
             b->waited = 0;
             begin = bench_cpu_ns();
-            r->run(b, n);
+            run_row(r, b, n);
             r->ns[round] = (double)(bench_cpu_ns() - begin - b->waited) / n;
         }
     }
@@ -503,7 +502,7 @@ int main(int argc, char **argv)
         },
     };
     uint64_t unread = 0, delivered[READERS] = { }, lost[READERS];
-    struct ht_loopback *lb[3 + READERS];
+    struct ht_loopback *lb[4 + READERS];
     Bench b = { .events = 2000000 };
     unsigned rounds = 11, i;
     bool json = false;
@@ -530,16 +529,20 @@ int main(int argc, char **argv)
     prctl(PR_SET_TIMERSLACK, 1000UL);
     bench_pin(1);                             /* inherited by the consumers */
     for (i = 0; i < READERS; i++) {
-        lb[3 + i] = open_stream(&b.read[i], readers[i], bench_register,
+        lb[4 + i] = open_stream(&b.read[i], readers[i], bench_register,
                                 &delivered[i]);
     }
     bench_limits_start();
-    b.spinner = lb[3 + SPINNING];
+    b.spinner = lb[4 + SPINNING];
     bench_pin(0);
     lb[0] = open_stream(&b.overwrite, overwrite, bench_register_all, &unread);
     lb[1] = open_stream(&b.full, full, bench_register, &unread);
     lb[2] = open_stream(&b.noclock, overwrite, bench_register_noclock,
                         &unread);
+    lb[3] = open_stream(&b.stamps, overwrite, bench_register, &unread);
+    if (ht_stream_stamps(&b.stamps, 8)) {
+        die("cannot do without the clock");
+    }
     bench_emit_32(&b.full, (1 << 20) / 32);     /* more than it holds */
     rows[ROW_OFF].skip = bench_trace_is_on();
     b.enable = ht_loopback_device(lb[0])->enable;
@@ -552,7 +555,7 @@ int main(int argc, char **argv)
     if (b.full.lost < b.events * rounds) {
         die("events of the full ring were not discarded");
     }
-    if (b.overwrite.lost || b.noclock.lost) {
+    if (b.overwrite.lost || b.noclock.lost || b.stamps.lost) {
         die("a flight recorder discarded events");
     }
     for (i = 0; i < READERS; i++) {
@@ -578,6 +581,7 @@ int main(int argc, char **argv)
     ht_stream_close(&b.overwrite);
     ht_stream_close(&b.full);
     ht_stream_close(&b.noclock);
+    ht_stream_close(&b.stamps);
     for (i = 0; i < G_N_ELEMENTS(lb); i++) {
         ht_loopback_free(lb[i]);
     }

@@ -41,6 +41,7 @@ void bench_limit_live_prefetch(uint64_t n);
 void bench_lines_live(uint64_t n);
 void bench_lines_live_prefetch(uint64_t n);
 void bench_stores_8(uint64_t n);
+void bench_stores_32(uint64_t n);
 
 /* emit-bench-lttng.c, or a stub of it */
 bool bench_lttng_recording(void);
