@@ -71,6 +71,7 @@ static bool htk_emit_paused;
  */
 static DEFINE_MUTEX(htk_emit_mutex);
 static LIST_HEAD(htk_sources);
+static LIST_HEAD(htk_watches);
 static struct htk_emit *htk_emit;
 static struct htk *htk_emit_device;
 static struct ht_class *htk_classes[HT_CLASSES_MAX];
@@ -88,6 +89,20 @@ static void htk_emit_switch(const struct htk *h, struct ht_class *cls)
 {
 	WRITE_ONCE(cls->state, cls->id && htk_enable_get(h, cls->id) ?
 			       HT_ENABLE_ON : 0);
+}
+
+/*
+ * Not a call: who is told may wait for CPU hot-plug, whose thread may wait for
+ * the mutex.
+ *
+ * Context: htk_emit_mutex held
+ */
+static void htk_emit_tell(void)
+{
+	struct ht_kernel_watch *w;
+
+	list_for_each_entry(w, &htk_watches, list)
+		schedule_work(w->work);
 }
 
 static int htk_port_control(struct ht_device *dev, struct ht_msg *msg,
@@ -273,6 +288,7 @@ static int htk_emit_start(struct htk *h)
 	htk_emit_open(e);
 	htk_emit = e;
 	WRITE_ONCE(htk_emit_paused, false);
+	htk_emit_tell();
 	return 0;
 }
 
@@ -337,6 +353,7 @@ static void htk_emit_off(void)
 		WRITE_ONCE(htk_classes[i]->state, 0);
 		WRITE_ONCE(htk_classes[i]->id, 0);
 	}
+	htk_emit_tell();
 }
 
 /**
@@ -357,6 +374,7 @@ void htk_emit_enable(struct htk *h)
 	}
 	for (i = 0; htk_emit_device == h && i < htk_nr_classes; i++)
 		htk_emit_switch(h, htk_classes[i]);
+	htk_emit_tell();
 	mutex_unlock(&htk_emit_mutex);
 }
 
@@ -432,37 +450,6 @@ void htk_emit_exit(void)
 
 /* For other modules ------------------------------------------------------- */
 
-int ht_kernel_register(struct ht_class *cls)
-{
-	int ret = 0;
-
-	cpus_read_lock();
-	mutex_lock(&htk_emit_mutex);
-	if (htk_nr_classes == HT_CLASSES_MAX) {
-		ret = -ENOSPC;
-		goto out;
-	}
-	if (htk_emit_device) {
-		if (!htk_emit)
-			ret = htk_emit_start(htk_emit_device);
-		if (!ret)
-			ret = ht_register(&htk_emit_device->core, cls);
-		if (ret >= 0)
-			htk_emit_switch(htk_emit_device, cls);
-	}
-	if (ret >= 0) {
-		htk_classes[htk_nr_classes++] = cls;
-		ret = 0;
-	} else if (!htk_nr_classes) {
-		htk_emit_stop();
-	}
-out:
-	mutex_unlock(&htk_emit_mutex);
-	cpus_read_unlock();
-	return ret;
-}
-EXPORT_SYMBOL_GPL(ht_kernel_register);
-
 /* Context: htk_emit_mutex held */
 static void htk_emit_forget(struct ht_class *cls)
 {
@@ -477,6 +464,68 @@ static void htk_emit_forget(struct ht_class *cls)
 		break;
 	}
 }
+
+int ht_kernel_register_all(struct ht_class *const *classes,
+			   unsigned int count)
+{
+	struct htk *h;
+	unsigned int i;
+	int ret = 0;
+
+	cpus_read_lock();
+	mutex_lock(&htk_emit_mutex);
+	h = htk_emit_device;
+	if (count > HT_CLASSES_MAX - htk_nr_classes) {
+		ret = -ENOSPC;
+		goto out;
+	}
+	if (h) {
+		if (!htk_emit)
+			ret = htk_emit_start(h);
+		if (!ret)
+			ret = ht_register_all(&h->core, classes, count);
+		for (i = 0; !ret && i < count; i++)
+			htk_emit_switch(h, classes[i]);
+	}
+	if (!ret) {
+		memcpy(htk_classes + htk_nr_classes, classes,
+		       array_size(count, sizeof(*classes)));
+		htk_nr_classes += count;
+		htk_emit_tell();
+		goto out;
+	}
+	for (i = 0; i < count; i++)
+		WRITE_ONCE(classes[i]->id, 0);
+	if (!htk_nr_classes)
+		htk_emit_stop();
+out:
+	mutex_unlock(&htk_emit_mutex);
+	cpus_read_unlock();
+	return ret;
+}
+EXPORT_SYMBOL_GPL(ht_kernel_register_all);
+
+int ht_kernel_register(struct ht_class *cls)
+{
+	return ht_kernel_register_all(&cls, 1);
+}
+EXPORT_SYMBOL_GPL(ht_kernel_register);
+
+void ht_kernel_watch(struct ht_kernel_watch *w)
+{
+	mutex_lock(&htk_emit_mutex);
+	list_add(&w->list, &htk_watches);
+	mutex_unlock(&htk_emit_mutex);
+}
+EXPORT_SYMBOL_GPL(ht_kernel_watch);
+
+void ht_kernel_unwatch(struct ht_kernel_watch *w)
+{
+	mutex_lock(&htk_emit_mutex);
+	list_del(&w->list);
+	mutex_unlock(&htk_emit_mutex);
+}
+EXPORT_SYMBOL_GPL(ht_kernel_unwatch);
 
 void ht_kernel_unregister_all(struct ht_class *const *classes,
 			      unsigned int count)

@@ -8,14 +8,12 @@
  *		field:int irq;	offset:8;	size:4;	signed:1;
  *		field:__data_loc char[] name;	offset:12;	size:4;	signed:0;
  *
- * Integers stay what they are, char arrays become text up to their first NUL (of
- * the scheduler's events, tasks' names stay arrays of text), other arrays keep
- * their elements, and what is neither becomes bytes.
+ * Of char arrays that are text up to their first NUL, the tasks' names of the
+ * scheduler's events stay arrays.
  */
 #include <linux/ctype.h>
 #include <linux/err.h>
 #include <linux/kernel.h>
-#include <linux/log2.h>
 #include <linux/sched.h>
 #include <linux/slab.h>
 #include <linux/string.h>
@@ -27,23 +25,14 @@
 
 /**
  * struct htf_decl - a field of a format file
- * @type: its words, without __data_loc and brackets
- * @name: of the field
- * @count: of elements, where it is a plain number; else 0
- * @array: it has brackets
- * @dynamic: where it is, its 32 bits say
+ * @decl: as declared
  * @relative: see struct htf_op
+ * @offset: in the record
  */
 struct htf_decl {
-	char *type;
-	char *name;
-	u32 count;
-	bool array;
-	bool dynamic;
+	struct ht_kernel_decl decl;
 	bool relative;
 	u32 offset;
-	u32 size;
-	bool is_signed;
 };
 
 static bool htf_skip(char **s, const char *word)
@@ -64,132 +53,58 @@ static bool htf_ends(const char *s, const char *end)
 }
 
 /* "field:DECLARATION;\toffset:N;\tsize:N;\tsigned:N;" */
-static bool htf_split(char *line, struct htf_decl *d)
+static bool htf_split(char *line, struct htf_decl *out)
 {
-	char *decl = strsep(&line, ";"), *bracket;
+	char *text = strsep(&line, ";"), *bracket, *name;
+	struct ht_kernel_decl *d = &out->decl;
 	unsigned int is_signed;
 
-	memset(d, 0, sizeof(*d));
+	memset(out, 0, sizeof(*out));
 	if (!line || sscanf(line, " offset:%u; size:%u; signed:%u;",
-			    &d->offset, &d->size, &is_signed) != 3 ||
-	    d->offset > U16_MAX || d->size > U16_MAX)
+			    &out->offset, &d->size, &is_signed) != 3 ||
+	    out->offset > U16_MAX || d->size > U16_MAX)
 		return false;
 	d->is_signed = is_signed;
-	if (htf_skip(&decl, "__data_loc ")) {
+	if (htf_skip(&text, "__data_loc ")) {
 		d->dynamic = true;
-	} else if (htf_skip(&decl, "__rel_loc ")) {
+	} else if (htf_skip(&text, "__rel_loc ")) {
 		d->dynamic = true;
-		d->relative = true;
+		out->relative = true;
 	}
-	bracket = strchr(decl, '[');
+	bracket = strchr(text, '[');
 	if (bracket) {
 		d->array = true;
 		/* A macro's name, or none, stays 0. */
 		if (sscanf(bracket, "[%u]", &d->count) != 1)
 			d->count = 0;
 		/* Behind the name, or "char[] name" */
-		if (htf_ends(decl, "]"))
+		if (htf_ends(text, "]"))
 			*bracket = '\0';
 	}
-	d->name = strrchr(decl, ' ');
-	if (!d->name)
+	name = strrchr(text, ' ');
+	if (!name)
 		return false;
-	*d->name++ = '\0';
-	d->type = decl;
-	d->type[strcspn(d->type, "[")] = '\0';
+	*name++ = '\0';
+	d->type = text;
+	text[strcspn(text, "[")] = '\0';
 	/* "char *name" */
-	while (*d->name == '*') {
-		d->name++;
+	while (*name == '*') {
+		name++;
 		d->type = "*";
 	}
-	return *d->name && (!d->dynamic || d->size == 4);
-}
-
-/* Bytes of a type that is known by its last word; else 0 */
-static unsigned int htf_size_of(const char *type)
-{
-	static const struct {
-		const char *name;
-		unsigned int size;
-	} known[] = {
-		{ "char", 1 }, { "u8", 1 }, { "s8", 1 }, { "bool", 1 },
-		{ "uint8_t", 1 }, { "int8_t", 1 },
-		{ "u16", 2 }, { "s16", 2 }, { "short", 2 }, { "__le16", 2 },
-		{ "__be16", 2 }, { "uint16_t", 2 }, { "int16_t", 2 },
-		{ "u32", 4 }, { "s32", 4 }, { "int", 4 }, { "unsigned", 4 },
-		{ "__le32", 4 }, { "__be32", 4 }, { "uint32_t", 4 },
-		{ "int32_t", 4 }, { "pid_t", 4 },
-		{ "u64", 8 }, { "s64", 8 }, { "__le64", 8 }, { "__be64", 8 },
-		{ "uint64_t", 8 }, { "int64_t", 8 },
-		{ "long", sizeof(long) }, { "size_t", sizeof(long) },
-	};
-	const char *last = strrchr(type, ' ');
-	unsigned int i;
-
-	if (htf_ends(type, "*"))
-		return sizeof(long);
-	last = last ? last + 1 : type;
-	/* "__u32" is called as "u32" */
-	if (last[0] == '_' && last[1] == '_' && last[2] != 'l' && last[2] != 'b')
-		last += 2;
-	for (i = 0; i < ARRAY_SIZE(known); i++) {
-		if (!strcmp(last, known[i].name))
-			return known[i].size;
-	}
-	return 0;
-}
-
-static bool htf_is_integer(unsigned int size)
-{
-	return size == 1 || size == 2 || size == 4 || size == 8;
-}
-
-static u8 htf_integer(unsigned int size, bool is_signed)
-{
-	return (is_signed ? HT_FIELD_S8 : HT_FIELD_U8) + ilog2(size);
-}
-
-static bool htf_is_address(const struct htf_decl *d)
-{
-	return htf_ends(d->type, "*") || !strcmp(d->name, "ip") ||
-	       htf_ends(d->name, "_ip");
+	d->name = name;
+	return *name && (!d->dynamic || d->size == 4);
 }
 
 /*
  * The scheduler's events copy all bytes of a task's name: no need to look for
  * its end.  Others may leave what was there behind it.
  */
-static bool htf_is_comm(const struct htf_type *t, const struct htf_decl *d)
+static bool htf_is_comm(const struct htf_type *t,
+			const struct ht_kernel_decl *d)
 {
 	return !strcmp(t->system, "sched") && !d->dynamic &&
 	       d->size == TASK_COMM_LEN && htf_ends(d->name, "comm");
-}
-
-/*
- * Names of an event must differ, and by more than what a reader puts around
- * those of counted fields: x, _x, x_length.
- */
-static bool htf_taken(const struct htf_type *t, const char *name)
-{
-	unsigned int i;
-
-	for (i = 0; i < t->class.nr_fields; i++) {
-		const char *other = t->fields[i].name;
-		const char *a = name, *b = other;
-		size_t n;
-
-		a += *a == '_';
-		b += *b == '_';
-		if (!strcmp(a, b) || !strcmp(a, other) || !strcmp(name, b))
-			return true;
-		n = strlen(b);
-		if (!strncmp(a, b, n) && !strcmp(a + n, "_length"))
-			return true;
-		n = strlen(a);
-		if (!strncmp(b, a, n) && !strcmp(b + n, "_length"))
-			return true;
-	}
-	return false;
 }
 
 /* A plain piece that begins where the last one ends is the same piece. */
@@ -208,51 +123,20 @@ static void htf_add_op(struct htf_type *t, const struct htf_op *op)
 
 static int htf_add(struct htf_type *t, const struct htf_decl *d)
 {
-	struct ht_field *f = &t->fields[t->class.nr_fields];
-	struct htf_op op = { .offset = d->offset, .size = d->size };
-	unsigned int elem = htf_size_of(d->type);
-	bool text = htf_ends(d->type, "char") && !strstr(d->type, "unsigned");
+	struct ht_kernel_decl decl = d->decl;
+	struct htf_op op = { .offset = d->offset, .size = decl.size };
+	const struct ht_field *f;
 
-	if (t->class.nr_fields == HT_FIELDS_MAX || htf_taken(t, d->name))
+	decl.padded = htf_is_comm(t, &decl);
+	f = ht_kernel_add_field(&t->class, t->fields, &decl);
+	if (!f)
 		return -EINVAL;
-	f->name = d->name;
-	f->flags = htf_is_address(d) ? HT_FIELD_HEX : 0;
-
-	if (!d->dynamic && !d->array && htf_is_integer(d->size)) {
-		f->kind = htf_integer(d->size, d->is_signed);
-		goto add;
-	}
-	/* The bytes know better than the type how large an element is. */
-	if (!d->dynamic && d->count && d->size % d->count == 0)
-		elem = d->size / d->count;
-	if (!d->array || !htf_is_integer(elem)) {
-		elem = 1;
-		f->flags = HT_FIELD_HEX;
-	}
-	if (text && d->array && htf_is_comm(t, d)) {
-		f->kind = HT_FIELD_ARRAY;
-		f->flags = HT_FIELD_UTF8;
-		f->count = d->size;
-		f->elem = HT_FIELD_U8;
-		goto add;
-	}
-	if (d->dynamic || (d->array && text) || !d->size) {
-		op.kind = d->dynamic ? HTF_DYNAMIC : HTF_COUNTED;
+	if (f->kind == HT_FIELD_TEXT || f->kind == HT_FIELD_SEQUENCE) {
+		op.kind = decl.dynamic ? HTF_DYNAMIC : HTF_COUNTED;
 		op.relative = d->relative;
-		op.text = text && d->array;
-		op.shift = ilog2(elem);
-		f->kind = op.text ? HT_FIELD_TEXT : HT_FIELD_SEQUENCE;
-		if (op.text) {
-			f->flags = 0;
-			goto add;
-		}
-	} else {
-		f->kind = HT_FIELD_ARRAY;
-		f->count = d->size / elem;
+		op.text = f->kind == HT_FIELD_TEXT;
+		op.shift = ht_kernel_shift(f);
 	}
-	f->elem = htf_integer(elem, d->is_signed);
-add:
-	t->class.nr_fields++;
 	htf_add_op(t, &op);
 	return 0;
 }
@@ -261,10 +145,10 @@ add:
 static int htf_add_common(struct htf_type *t)
 {
 	static const struct htf_decl common[] = {
-		{ "u8", "common_flags", .offset = 2, .size = 1 },
-		{ "u8", "common_preempt_count", .offset = 3, .size = 1 },
-		{ "int", "common_pid", .offset = 4, .size = 4,
-		  .is_signed = true },
+		{ { "u8", "common_flags", .size = 1 }, .offset = 2 },
+		{ { "u8", "common_preempt_count", .size = 1 }, .offset = 3 },
+		{ { "int", "common_pid", .size = 4, .is_signed = true },
+		  .offset = 4 },
 	};
 	unsigned int i;
 	int ret = 0;
@@ -296,7 +180,7 @@ static int htf_parse(struct htf_type *t, char *text)
 		} else if (htf_skip(&line, "field:")) {
 			if (!htf_split(line, &d))
 				return -EINVAL;
-			if (strncmp(d.name, "common_", 7))
+			if (strncmp(d.decl.name, "common_", 7))
 				ret = htf_add(t, &d);
 		} else if (htf_skip(&line, "print fmt:")) {
 			break;

@@ -9,6 +9,7 @@
  * virtio.c   virtio: queues, buffers and their timer
  * emit.c     events of the kernel itself
  * enable.c   which classes the host wants
+ * fields.c   fields of classes, from the kernel's declarations
  * settings.c what the host sets for modules that emit
  */
 #ifndef HTK_H

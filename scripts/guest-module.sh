@@ -34,7 +34,8 @@ find "$farm" -xtype l -delete
 
 # On the command line CC also overrides the compiler version the headers name.
 # HT_TOP lets the Kbuild file find include/ and guest-lib/ wherever it is.
-logged module "building hypertrace.ko" make -C "$HT_KHEADERS" \
+logged module "building hypertrace.ko" \
+    make -j "$(nproc 2>/dev/null || echo 1)" -C "$HT_KHEADERS" \
     M="$farm/guest-linux" CC="${CC:-gcc}" HOSTCC="${CC:-gcc}" \
     HT_TOP="$farm" modules
 [ -f "$farm/guest-linux/hypertrace.ko" ] ||

@@ -97,7 +97,8 @@ build() {
     # Headers may be for a compiler that knows more than the one here.
     logged "module-$1" \
         "building the module: $(cat "$HT_CACHE/stamps/kernel-$1")" \
-        make -C "$HT_CACHE/kernels/$1/kheaders" M="$farm/guest-linux" \
+        make -j "$(nproc 2>/dev/null || echo 1)" \
+        -C "$HT_CACHE/kernels/$1/kheaders" M="$farm/guest-linux" \
         CC="${CC:-gcc}" HOSTCC="${CC:-gcc}" KCFLAGS="-Werror -Wno-attributes" \
         CONFIG_CC_HAS_MIN_FUNCTION_ALIGNMENT= modules
 }

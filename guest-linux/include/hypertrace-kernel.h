@@ -18,6 +18,7 @@
 #include <linux/irqflags.h>
 #include <linux/list.h>
 #include <linux/percpu.h>
+#include <linux/workqueue.h>
 
 #include "hypertrace/event.h"
 
@@ -32,6 +33,18 @@
  * ht_register().
  */
 int ht_kernel_register(struct ht_class *cls);
+
+/**
+ * ht_kernel_register_all() - make several event classes known, in few messages
+ * @classes: as ht_kernel_register()'s
+ * @count: of @classes
+ *
+ * Context: may sleep.
+ *
+ * Return: 0; else as ht_kernel_register(), and none is registered.
+ */
+int ht_kernel_register_all(struct ht_class *const *classes,
+			   unsigned int count);
 
 /**
  * ht_kernel_unregister() - forget an event class
@@ -81,6 +94,82 @@ void ht_kernel_settings_add(struct ht_settings *user);
  */
 void ht_kernel_settings_remove(struct ht_settings *user);
 
+/**
+ * struct ht_kernel_watch - who is told that classes were switched on or off
+ * @list: the driver's
+ * @work: queued when the state of any class may have changed
+ */
+struct ht_kernel_watch {
+	struct list_head list;
+	struct work_struct *work;
+};
+
+/**
+ * ht_kernel_watch() - be told when classes are switched
+ * @w: stays the caller's, with @work set, until ht_kernel_unwatch()
+ *
+ * For who has more to do for an event than ht_trace(): what counts when @work
+ * runs is ht_class_enabled().  It runs without any lock of the driver's.
+ * Context: may sleep.
+ */
+void ht_kernel_watch(struct ht_kernel_watch *w);
+
+/**
+ * ht_kernel_unwatch() - no more
+ * @w: as watched; its work is not queued any more, but may be pending
+ *
+ * Context: may sleep.
+ */
+void ht_kernel_unwatch(struct ht_kernel_watch *w);
+
+/**
+ * struct ht_kernel_decl - a field of a trace event, as the kernel declares it
+ * @type: its words, without __data_loc and brackets: "unsigned int", "char"
+ * @name: of the field; stays where it is as long as the class is used
+ * @count: of an array's elements, where known; else 0
+ * @size: in bytes; 0: all that follows
+ * @array: it has brackets
+ * @dynamic: its place and size are only told in an event
+ * @is_signed: its elements are
+ * @padded: char arrays of a fixed size are emitted as they are, zeroes included
+ */
+struct ht_kernel_decl {
+	const char *type;
+	const char *name;
+	u32 count;
+	u32 size;
+	bool array;
+	bool dynamic;
+	bool is_signed;
+	bool padded;
+};
+
+/**
+ * ht_kernel_add_field() - a class's next field, from the kernel's declaration
+ * @cls: its @fields are @fields; @nr_fields grows
+ * @fields: HT_FIELDS_MAX of them
+ * @d: the declaration
+ *
+ * Integers stay what they are, char arrays become text, other arrays keep their
+ * elements, and what is neither becomes bytes: an array or, with @dynamic or
+ * without a size, a sequence.
+ * Context: any.
+ *
+ * Return: the field; NULL: there are too many, or one of that name.
+ */
+const struct ht_field *ht_kernel_add_field(struct ht_class *cls,
+					   struct ht_field *fields,
+					   const struct ht_kernel_decl *d);
+
+/**
+ * ht_kernel_shift() - log2 of the bytes of an element
+ * @f: a text, a sequence or an array
+ */
+static inline unsigned int ht_kernel_shift(const struct ht_field *f)
+{
+	return f->elem ? (f->elem - HT_FIELD_U8) & 3 : 0;
+}
+
 /* This CPU's stream; for ht_kernel_begin() only */
 DECLARE_PER_CPU(struct ht_stream *, ht_kernel_stream);
 
@@ -124,13 +213,21 @@ static __always_inline void ht_kernel_end(unsigned long flags)
 }
 
 /**
+ * ht_class_enabled() - would events of a class be recorded?
+ * @cls: the class
+ *
+ * That is: it is registered on a device, and its host wants it.
+ */
+static inline bool ht_class_enabled(const struct ht_class *cls)
+{
+	return READ_ONCE(cls->state) == HT_ENABLE_ON;
+}
+
+/**
  * ht_event_enabled() - would an event be recorded?
  * @ident: of HT_EVENT()
- *
- * That is: the class is registered on a device, and its host wants it.
  */
-#define ht_event_enabled(ident)						\
-	unlikely(READ_ONCE(ht_class_##ident.state) == HT_ENABLE_ON)
+#define ht_event_enabled(ident) unlikely(ht_class_enabled(&ht_class_##ident))
 
 /**
  * ht_trace() - emit an event on this CPU's stream

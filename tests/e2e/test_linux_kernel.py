@@ -13,7 +13,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts"))
 import ctf_events  # noqa: E402
 from htvm import VM  # noqa: E402
 from linux_guest import (  # noqa: E402
-    assert_sound, events_module, modules, rows, stats)
+    PRELUDE, assert_sound, events_module, modules, rows, stats)
 
 CHANNELS = ["hypercall", "shm", "virtio"]
 
@@ -25,7 +25,18 @@ def channel(request):
 
 KERNEL_JOB = """
 set -e
-insmod /ht/hypertrace-events.ko
+T=/sys/kernel/tracing
+insmod /ht/hypertrace-events.ko \\
+    events='sched,irq,nmi,signal:,task:*,!signal:*_deliver'
+for e in sched/sched_process_exec sched/sched_process_fork \\
+         sched/sched_process_exit signal/signal_generate task/task_newtask; do
+    echo 1 >$T/events/$e/enable
+done
+taskset 2 sh -c '/bin/true
+    for i in 1 2 3 4 5; do /bin/cat /proc/self/stat >/dev/null; done
+    /bin/false' || :
+echo 0 >$T/tracing_on
+cat $T/trace >&3
 for i in 1 2 3 4 5; do
     echo "the serial port interrupts" >&3
     for j in 1 2 3 4 5 6 7 8 9; do cat /proc/self/stat >/dev/null & done
@@ -82,6 +93,64 @@ def check_printed(printed, text):
         for line in lines[len(own):])
 
 
+# What ftrace shows of an event, whose fields are called by LTTng's names here
+SHOWN = {
+    "sched_process_exec":
+        r"filename=(?P<filename>\S+) pid=(?P<tid>\d+) old_pid=(?P<old_tid>\d+)",
+    "sched_process_fork":
+        r"comm=(?P<parent_comm>.*) pid=(?P<parent_tid>\d+) "
+        r"child_comm=(?P<child_comm>.*) child_pid=(?P<child_tid>\d+)",
+    "sched_process_exit":
+        r"comm=(?P<comm>.*) pid=(?P<tid>\d+) prio=(?P<prio>\d+).*",
+    "signal_generate":
+        r"sig=(?P<sig>\d+) errno=(?P<errno>\d+) code=(?P<code>-?\d+) "
+        r"comm=(?P<comm>.*) pid=(?P<pid>\d+) grp=(?P<group>\d+) "
+        r"res=(?P<result>\d+)",
+    "task_newtask":
+        r"pid=(?P<pid>\d+) comm=(?P<comm>.*) "
+        r"clone_flags=(?P<clone_flags>\w+) "
+        r"oom_score_adj=(?P<oom_score_adj>-?\d+)",
+}
+
+
+def between(events):
+    """From one program's start to another's"""
+    at = [n for n, (name, f) in enumerate(events)
+          if name == "sched_process_exec"
+          and f["filename"] in ("/bin/true", "/bin/false")]
+    assert len(at) == 2
+    return events[at[0]:at[1] + 1]
+
+
+def check_against_ftrace(text, stream):
+    """Both recorded the same events of a CPU, with the same fields."""
+    ftrace, ours = [], []
+    for line in re.findall(r"\[001\].*?: (\w+: .*)", text):
+        name, rest = line.split(": ", 1)
+        fields = re.fullmatch(SHOWN[name], rest.strip())
+        assert fields, line
+        ftrace.append((name, fields.groupdict()))
+    for name, f in stream.events:
+        if name in SHOWN:
+            if name == "task_newtask":
+                f = dict(f, clone_flags=f"{f['clone_flags']:x}")
+            fields = re.compile(SHOWN[name]).groupindex
+            ours.append((name, {k: str(f[k]) for k in fields}))
+    assert between(ours) == between(ftrace)
+    assert len(between(ours)) > 5 * len(SHOWN)
+
+
+def check_tasks(streams):
+    """The tasks there were when the module was loaded"""
+    tasks = {f["tid"]: f for s in streams.values() for name, f in s.events
+             if name == "lttng_statedump_process_state"}
+    assert tasks[1]["name"] == "init" and tasks[1]["ppid"] == 0
+    assert tasks[1]["type"] == 0 and tasks[1]["status"] == 5
+    assert tasks[2]["name"] == "kthreadd" and tasks[2]["type"] == 1
+    assert any(t["name"] == "insmod" and t["status"] == 2
+               for t in tasks.values())
+
+
 def test_kernel_events(channel, tmp_path):
     """The kernel's own events, from tasks, softirqs, interrupts and NMIs, and
     what it prints, up to the end of a panic.
@@ -124,6 +193,11 @@ def test_kernel_events(channel, tmp_path):
                     "irq_handler_exit", "softirq_entry", "softirq_exit",
                     "nmi_handler"}
     assert chains == 2
+    assert "signal_deliver" not in seen
+    check_against_ftrace(vm.out.text, next(
+        s for s in streams.values() if s.cpu == 1 and
+        any(name in SHOWN for name, _ in s.events)))
+    check_tasks(streams)
 
 
 FLOOD_JOB = """
@@ -258,15 +332,39 @@ def test_kernel_events_go_on(tmp_path):
             assert "sched_switch" in names
 
 
+DEVICE_JOB = PRELUDE + """
+refused insmod /ht/hypertrace-events.ko events='sched,nonsense:*'
+insmod /ht/hypertrace-events.ko events='*'
+cd /sys/module/hypertrace_events/parameters
+refused sh -c 'echo nonsense >events'
+test -z "$(cat events)"
+echo 'sched_switch,timer:,!hrtimer_*' >events
+test "$(cat events)" = 'sched_switch,timer:,!hrtimer_*'
+echo 1 >statedump
+cd /
+rmmod hypertrace-events
+touch /tmp/busy
+while [ -e /tmp/busy ]; do cat /proc/self/stat >/dev/null; done &
+for i in 1 2 3; do
+    insmod /ht/hypertrace-events.ko events='sched,irq,raw_syscalls:'
+    rmmod hypertrace-events
+done
+rm /tmp/busy
+wait
+"""
+
+
 def test_kernel_device(tmp_path):
-    """The device of the module's parameter takes the kernel's events."""
+    """The device of the module's parameter takes the kernel's events, which
+    come and go, all at once and under load."""
     with VM(devices=[{"channel": "shm"}, {"channel": "hypercall"}],
-            job="insmod /ht/hypertrace-events.ko; rmmod hypertrace-events",
-            files=events_module(), module_args="kernel_device=1",
-            workdir=tmp_path / "vm") as vm:
-        vm.wait()
+            job=DEVICE_JOB, files=events_module(),
+            module_args="kernel_device=1", workdir=tmp_path / "vm") as vm:
+        vm.wait(240)
         assert_sound(vm)
         first, second = (ctf_events.read(vm.trace(f"ht{n}"))
                          for n in range(2))
     assert not any(s.events for s in first.values())
-    assert any(s.events for s in second.values())
+    names = {name for s in second.values() for name, _ in s.events}
+    assert names >= {"sched_switch", "sys_enter", "hrtimer_start",
+                     "lttng_statedump_start"}

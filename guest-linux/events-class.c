@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * hypertrace-events: an event's class, from what the kernel says of its entry
+ *
+ * First come the fields of a fixed size, in the order of the entry, then those
+ * that its words __data_loc_x refer to.
+ */
+#include <linux/err.h>
+#include <linux/kernel.h>
+#include <linux/slab.h>
+#include <linux/string.h>
+
+#include "events.h"
+
+/* A longer name of a type is that of a structure, so of no interest. */
+#define HTE_WORD_MAX	64
+
+/*
+ * To the scheduler's events a pid is that of a thread, which is what LTTng calls
+ * a tid, and what viewers that know LTTng look for.
+ */
+static const char *hte_field_name(const struct hte_event *e, const char *name)
+{
+	static const char *const renamed[][2] = {
+		{ "pid", "tid" },
+		{ "prev_pid", "prev_tid" },
+		{ "next_pid", "next_tid" },
+		{ "parent_pid", "parent_tid" },
+		{ "child_pid", "child_tid" },
+		{ "old_pid", "old_tid" },
+	};
+	unsigned int i;
+
+	if (strcmp(e->system, "sched"))
+		return name;
+	for (i = 0; i < ARRAY_SIZE(renamed); i++) {
+		if (!strcmp(name, renamed[i][0]))
+			return renamed[i][1];
+	}
+	return name;
+}
+
+/* "__data_loc char[]" is an array of "char", whose place a word tells. */
+static void hte_split(struct ht_kernel_decl *d, char *type)
+{
+	char *bracket = strchr(type, '[');
+	size_t len;
+
+	d->dynamic = str_has_prefix(type, "__data_loc ");
+	d->type = d->dynamic ? type + strlen("__data_loc ") : type;
+	d->array = bracket;
+	if (bracket) {
+		if (sscanf(bracket, "[%u]", &d->count) != 1)
+			d->count = 0;
+		*bracket = '\0';
+	}
+	len = strlen(type);
+	if (len && type[len - 1] == ' ')
+		type[len - 1] = '\0';
+}
+
+static int hte_add_fields(struct hte_event *e, struct ht_field *fields,
+			  bool dynamic)
+{
+	const struct trace_event_fields *raw;
+	unsigned int at = 0, n = 0;
+
+	for (raw = e->raw; raw->type; at += raw->size, raw++) {
+		struct ht_kernel_decl d = {
+			.name = hte_field_name(e, raw->name),
+			.size = raw->size,
+			.is_signed = raw->is_signed,
+			.padded = true,
+		};
+		const struct ht_field *f;
+		char type[HTE_WORD_MAX];
+
+		strscpy(type, raw->type, sizeof(type));
+		hte_split(&d, type);
+		if (d.dynamic != dynamic)
+			continue;
+		f = ht_kernel_add_field(&e->class, fields, &d);
+		if (!f)
+			return -E2BIG;
+		if (!dynamic)
+			continue;
+		if (n == e->nr_dynamic)
+			return -EINVAL;
+		e->dynamic[n].word = at;
+		e->dynamic[n].text = f->kind == HT_FIELD_TEXT;
+		e->dynamic[n++].shift = ht_kernel_shift(f);
+	}
+	/* Else the kernel's macros are not what they were. */
+	return at == e->size && (!dynamic || n == e->nr_dynamic) ? 0 : -EINVAL;
+}
+
+/**
+ * hte_class_make() - make an event's class, which is not registered yet
+ * @e: its @class has no fields
+ *
+ * Return: 0; -ENOMEM; -E2BIG: more fields than a class has, or names that a
+ * reader could not tell from each other; -EINVAL: not understood
+ */
+int hte_class_make(struct hte_event *e)
+{
+	struct ht_field *fields;
+	int ret;
+
+	fields = kcalloc(HT_FIELDS_MAX, sizeof(*fields), GFP_KERNEL);
+	e->dynamic = kcalloc(e->nr_dynamic + 1, sizeof(*e->dynamic), GFP_KERNEL);
+	e->class = (struct ht_class) {
+		.name = e->name,
+		.fields = fields,
+		.loglevel = HT_LOGLEVEL_DEFAULT,
+	};
+	ret = fields && e->dynamic ? 0 : -ENOMEM;
+	if (!ret)
+		ret = hte_add_fields(e, fields, false);
+	if (!ret)
+		ret = hte_add_fields(e, fields, true);
+	if (ret)
+		hte_class_free(e);
+	return ret;
+}
+
+/**
+ * hte_class_free() - undo hte_class_make()
+ * @e: its class is not registered
+ */
+void hte_class_free(struct hte_event *e)
+{
+	kfree(e->class.fields);
+	kfree(e->dynamic);
+	e->class.fields = NULL;
+	e->dynamic = NULL;
+}

@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * hypertrace-events: one of the kernel's headers of trace events, HT_HEADER,
+ * as probes
+ *
+ * As <trace/trace_events.h> does, the header is read once for each thing that
+ * is made of its events; what the words of their descriptions stand for at each
+ * reading the kernel's own <trace/stages/> say.  The entry that TP_fast_assign()
+ * fills in has no header and no holes here, and so, if its size is fixed, it is
+ * the payload of an event and is written where that goes.
+ *
+ * No guard: it is the body of a source file.
+ */
+#ifndef HT_NO_HEADER
+#include "events-includes.h"
+
+/*
+ * The first reading declares the tracepoints.  What a header has only for the
+ * file that defines them is wanted too, but not the definitions.
+ */
+#undef TRACEPOINTS_ENABLED
+#undef DEFINE_TRACE
+#undef DEFINE_TRACE_FN
+#undef DEFINE_TRACE_SYSCALL
+#define DEFINE_TRACE(...)
+#define DEFINE_TRACE_FN(...)
+#define DEFINE_TRACE_SYSCALL(...)
+#define CREATE_TRACE_POINTS
+#include HT_HEADER
+#undef CREATE_TRACE_POINTS
+
+#define TRACE_HEADER_MULTI_READ
+
+/* What makes no event */
+#undef DECLARE_TRACE
+#undef DECLARE_TRACE_CONDITION
+#undef DECLARE_TRACE_EVENT
+#undef DECLARE_TRACE_EVENT_CONDITION
+#undef DECLARE_TRACE_SYSCALL
+#undef TRACE_EVENT_NOP
+#undef DEFINE_EVENT_NOP
+#undef DECLARE_EVENT_NOP
+#undef DECLARE_EVENT_CLASS_NOP
+#undef TRACE_EVENT_FLAGS
+#undef TRACE_EVENT_PERF_PERM
+#define DECLARE_TRACE(...)
+#define DECLARE_TRACE_CONDITION(...)
+#define DECLARE_TRACE_EVENT(...)
+#define DECLARE_TRACE_EVENT_CONDITION(...)
+#define DECLARE_TRACE_SYSCALL(...)
+#define TRACE_EVENT_NOP(...)
+#define DEFINE_EVENT_NOP(...)
+#define DECLARE_EVENT_NOP(...)
+#define DECLARE_EVENT_CLASS_NOP(...)
+#define TRACE_EVENT_FLAGS(...)
+#define TRACE_EVENT_PERF_PERM(...)
+
+/* An event is a class of events and one of it; the variants do not differ. */
+#undef TRACE_EVENT
+#undef TRACE_EVENT_CONDITION
+#undef TRACE_EVENT_FN
+#undef TRACE_EVENT_FN_COND
+#undef TRACE_EVENT_SYSCALL
+#undef DECLARE_EVENT_SYSCALL_CLASS
+#undef DEFINE_EVENT_CONDITION
+#undef DEFINE_EVENT_FN
+#undef DEFINE_EVENT_PRINT
+#undef DEFINE_EVENT_SYSCALL
+#define TRACE_EVENT(name, proto, args, tstruct, assign, print)		\
+	DECLARE_EVENT_CLASS(name, PARAMS(proto), PARAMS(args),		\
+			    PARAMS(tstruct), PARAMS(assign), PARAMS(print)) \
+	DEFINE_EVENT(name, name, PARAMS(proto), PARAMS(args))
+#define TRACE_EVENT_CONDITION(name, proto, args, cond, tstruct, assign, print) \
+	TRACE_EVENT(name, PARAMS(proto), PARAMS(args), PARAMS(tstruct),	\
+		    PARAMS(assign), PARAMS(print))
+#define TRACE_EVENT_FN(name, proto, args, tstruct, assign, print, reg, unreg) \
+	TRACE_EVENT(name, PARAMS(proto), PARAMS(args), PARAMS(tstruct),	\
+		    PARAMS(assign), PARAMS(print))
+#define TRACE_EVENT_FN_COND(name, proto, args, cond, tstruct, assign, print, \
+			    reg, unreg)					\
+	TRACE_EVENT(name, PARAMS(proto), PARAMS(args), PARAMS(tstruct),	\
+		    PARAMS(assign), PARAMS(print))
+#define TRACE_EVENT_SYSCALL(name, proto, args, tstruct, assign, print, reg, \
+			    unreg)					\
+	TRACE_EVENT(name, PARAMS(proto), PARAMS(args), PARAMS(tstruct),	\
+		    PARAMS(assign), PARAMS(print))
+#define DECLARE_EVENT_SYSCALL_CLASS(name, proto, args, tstruct, assign, print) \
+	DECLARE_EVENT_CLASS(name, PARAMS(proto), PARAMS(args),		\
+			    PARAMS(tstruct), PARAMS(assign), PARAMS(print))
+#define DEFINE_EVENT_CONDITION(template, name, proto, args, cond)	\
+	DEFINE_EVENT(template, name, PARAMS(proto), PARAMS(args))
+#define DEFINE_EVENT_FN(template, name, proto, args, reg, unreg)	\
+	DEFINE_EVENT(template, name, PARAMS(proto), PARAMS(args))
+#define DEFINE_EVENT_PRINT(template, name, proto, args, print)		\
+	DEFINE_EVENT(template, name, PARAMS(proto), PARAMS(args))
+#define DEFINE_EVENT_SYSCALL(template, name, proto, args, reg, unreg)	\
+	DEFINE_EVENT(template, name, PARAMS(proto), PARAMS(args))
+
+#undef DEFINE_EVENT
+#define DEFINE_EVENT(template, name, proto, args)
+
+/* The entry */
+#include <trace/stages/stage1_struct_define.h>
+#undef TRACE_DEFINE_ENUM
+#undef TRACE_DEFINE_SIZEOF
+#define TRACE_DEFINE_ENUM(a)
+#define TRACE_DEFINE_SIZEOF(a)
+#undef DECLARE_EVENT_CLASS
+#define DECLARE_EVENT_CLASS(call, proto, args, tstruct, assign, print)	\
+	struct trace_event_raw_##call {					\
+		tstruct							\
+		DECLARE_FLEX_ARRAY(char, __data);			\
+	} __packed;
+#include HT_HEADER
+
+/* Where in it, and how long, the data of each word __data_loc_x are */
+#include <trace/stages/stage2_data_offsets.h>
+#undef DECLARE_EVENT_CLASS
+#define DECLARE_EVENT_CLASS(call, proto, args, tstruct, assign, print)	\
+	struct trace_event_data_offsets_##call {			\
+		tstruct							\
+	};
+#include HT_HEADER
+
+/* The same as an array; the macros of strings and bitmasks end in this one. */
+#undef __dynamic_array
+#undef __rel_dynamic_array
+#define __dynamic_array(type, item, len) + 1
+#undef DECLARE_EVENT_CLASS
+#define DECLARE_EVENT_CLASS(call, proto, args, tstruct, assign, print)	\
+	enum { hte_nr_dynamic_##call = 0 tstruct };
+#include HT_HEADER
+
+#undef __dynamic_array
+#define __dynamic_array(type, item, len) *locs++ = offsets->item;
+#undef DECLARE_EVENT_CLASS
+#define DECLARE_EVENT_CLASS(call, proto, args, tstruct, assign, print)	\
+static __always_inline void						\
+hte_locs_##call(const struct trace_event_data_offsets_##call *offsets,	\
+		u32 *locs)						\
+{									\
+	tstruct								\
+}
+#include HT_HEADER
+
+/* What it consists of */
+#include <trace/stages/stage4_event_fields.h>
+#undef DECLARE_EVENT_CLASS
+#define DECLARE_EVENT_CLASS(call, proto, args, tstruct, assign, print)	\
+static const struct trace_event_fields __maybe_unused hte_raw_##call[] = { \
+	tstruct								\
+	{ }								\
+};
+#include HT_HEADER
+
+/* How much the data are */
+#include <trace/stages/stage5_get_offsets.h>
+#undef DECLARE_EVENT_CLASS
+#define DECLARE_EVENT_CLASS(call, proto, args, tstruct, assign, print)	\
+static __always_inline int						\
+hte_get_offsets_##call(struct trace_event_data_offsets_##call *__data_offsets, \
+		       proto)						\
+{									\
+	struct trace_event_raw_##call __maybe_unused *entry;		\
+	int __maybe_unused __item_length;				\
+	int __data_size = 0;						\
+									\
+	tstruct								\
+	return __data_size;						\
+}
+#include HT_HEADER
+
+/* The probe.  The first is where assignments find their strings before 6.12. */
+#include <trace/stages/stage3_trace_output.h>
+#include <trace/stages/stage6_event_callback.h>
+#undef __perf_count
+#undef __perf_task
+#define __perf_count(c) (c)
+#define __perf_task(t) (t)
+#undef DECLARE_EVENT_CLASS
+#define DECLARE_EVENT_CLASS(call, proto, args, tstruct, assign, print)	\
+static notrace void __maybe_unused					\
+hte_probe_##call(void *__data, proto)					\
+{									\
+	struct trace_event_data_offsets_##call				\
+		__maybe_unused HTE_UNINITIALIZED __data_offsets;	\
+	struct trace_event_raw_##call *entry;				\
+	struct hte_emit HTE_UNINITIALIZED hte_m_;			\
+	int __data_size = hte_get_offsets_##call(&__data_offsets, args);\
+									\
+	entry = hte_begin(__data, &hte_m_, sizeof(*entry) + __data_size,\
+			  hte_nr_dynamic_##call);			\
+	if (!entry)							\
+		return;							\
+	tstruct								\
+	{ assign; }							\
+	if (hte_nr_dynamic_##call) {					\
+		u32 HTE_UNINITIALIZED hte_locs_[hte_nr_dynamic_##call + 1]; \
+									\
+		hte_locs_##call(&__data_offsets, hte_locs_);		\
+		hte_end_dynamic(__data, &hte_m_, hte_locs_);		\
+	} else {							\
+		hte_end(&hte_m_);					\
+	}								\
+}
+#include HT_HEADER
+
+/* All of it */
+#undef DECLARE_EVENT_CLASS
+#define DECLARE_EVENT_CLASS(call, proto, args, tstruct, assign, print)
+#undef DEFINE_EVENT
+#define DEFINE_EVENT(template, call, proto, args)			\
+static struct hte_event hte_event_##call = {				\
+	.system = __stringify(TRACE_SYSTEM),				\
+	.name = #call,							\
+	.probe = hte_probe_##template,					\
+	.raw = hte_raw_##template,					\
+	.size = sizeof(struct trace_event_raw_##template),		\
+	.nr_dynamic = hte_nr_dynamic_##template,			\
+};									\
+static struct hte_event *const hte_event_ptr_##call HTE_SECTION =	\
+	&hte_event_##call;
+#include HT_HEADER
+
+#endif /* HT_NO_HEADER */

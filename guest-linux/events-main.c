@@ -1,0 +1,384 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * hypertrace-events: the kernel's own trace events, without ftrace
+ *
+ *	insmod hypertrace-events.ko events='sched:*,irq:*,!irq:tasklet_*'
+ *	cd /sys/module/hypertrace_events/parameters
+ *	echo 'sched,block:block_rq_*' >events
+ *	echo 1 >statedump
+ *
+ * The parameter says which events the host may have, the host which of them it
+ * wants: only their probes are attached, so the others cost nothing.  Classes
+ * are called as tracepoints; where lttng-modules has such an event, so are the
+ * fields that viewers look for.
+ */
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
+#include <linux/glob.h>
+#include <linux/module.h>
+#include <linux/moduleparam.h>
+#include <linux/mutex.h>
+#include <linux/percpu.h>
+#include <linux/slab.h>
+#include <linux/string.h>
+#include <linux/tracepoint.h>
+
+#include "events.h"
+
+#define HTE_PATTERNS_MAX	1024
+
+/* Where events with strings are put together */
+static u8 __percpu *hte_scratch;
+
+/* Guards what follows.  Taken inside the kernel's lock of parameters. */
+static DEFINE_MUTEX(hte_mutex);
+static bool hte_ready;
+static char hte_patterns[HTE_PATTERNS_MAX] = "sched,irq,nmi,signal,task";
+
+/* Emitting events with strings ------------------------------------------- */
+
+/**
+ * hte_begin_dynamic() - hte_begin() for an entry whose size varies
+ * @e: the event
+ * @m: for hte_end_dynamic()
+ * @size: of the entry and all its data
+ */
+notrace void *hte_begin_dynamic(struct hte_event *e, struct hte_emit *m,
+				u32 size)
+{
+	m->stream = ht_kernel_begin(&m->flags);
+	if (unlikely(!m->stream))
+		return NULL;
+	/* More than a packet holds is discarded, and counted. */
+	m->size = likely(size <= HTE_SCRATCH) ? size : HT_EV_TOO_LONG;
+	/*
+	 * Who interrupts finds the stream in use, and keeps away from the
+	 * scratch memory, too.  A packed event is not longer than this.
+	 */
+	m->end = ht_begin(m->stream, READ_ONCE(e->class.id), m->size);
+	if (unlikely(!m->end)) {
+		ht_kernel_end(m->flags);
+		return NULL;
+	}
+	m->entry = this_cpu_ptr(hte_scratch);
+	return m->entry;
+}
+
+/**
+ * hte_end_dynamic() - the entry is complete: make it an event
+ * @e: the event
+ * @m: as hte_begin_dynamic() filled it in
+ * @locs: what is in the entry's words __data_loc_x: offset, and size << 16
+ */
+notrace void hte_end_dynamic(struct hte_event *e, struct hte_emit *m,
+			     const u32 *locs)
+{
+	u8 *to = m->end - m->size;
+	unsigned int i, at = 0;
+
+	for (i = 0; i <= e->nr_dynamic; i++) {
+		unsigned int word = i < e->nr_dynamic ? e->dynamic[i].word :
+							e->size;
+
+		memcpy(to, m->entry + at, word - at);
+		to += word - at;
+		at = word + sizeof(u32);
+	}
+	for (i = 0; i < e->nr_dynamic; i++) {
+		const u8 *from = m->entry + (locs[i] & 0xffff);
+		u32 size = locs[i] >> 16;
+
+		if (e->dynamic[i].text)
+			size = strnlen(from, size);
+		ht_put16(to, size >> e->dynamic[i].shift);
+		memcpy(to + sizeof(u16), from, size);
+		to += sizeof(u16) + size;
+	}
+	ht_finish(m->stream, to);
+	ht_kernel_end(m->flags);
+}
+
+/* Which events ------------------------------------------------------------ */
+
+/*
+ * As in tracefs's set_event: "system:event", "system:", or one word, which is
+ * either.
+ */
+static bool hte_matches(const struct hte_event *e, const char *system,
+			const char *name)
+{
+	if (!name)
+		return glob_match(system, e->name) ||
+		       glob_match(system, e->system);
+	return glob_match(*system ? system : "*", e->system) &&
+	       glob_match(*name ? name : "*", e->name);
+}
+
+/* Of the patterns that match, the last one counts. */
+static int hte_select(const char *text)
+{
+	char *copy, *rest, *system;
+	int ret = 0;
+
+	copy = rest = kstrdup(text, GFP_KERNEL);
+	if (!copy)
+		return -ENOMEM;
+	hte_for_each(e)
+		e->selected = false;
+	while ((system = strsep(&rest, ", \n"))) {
+		bool on = *system != '!', found = false;
+		char *name = system + !on;
+
+		if (!*system)
+			continue;
+		system = strsep(&name, ":");
+		hte_for_each(e) {
+			if (!hte_matches(e, system, name))
+				continue;
+			/* Not every processor has NMIs. */
+			e->selected = on && e->tp;
+			found = true;
+		}
+		if (!found) {
+			pr_err("there is no event %s%s%s\n", system,
+			       name ? ":" : "", name ?: "");
+			ret = -EINVAL;
+		}
+	}
+	kfree(copy);
+	return ret;
+}
+
+static bool hte_is_new(const struct hte_event *e)
+{
+	return e->selected && !e->registered && e->class.fields;
+}
+
+/* What is selected for the first time is made known to the host. */
+static int hte_register(void)
+{
+	struct ht_class **classes;
+	unsigned int n = 0;
+	int ret;
+
+	hte_for_each(e) {
+		if (!e->selected || e->class.fields)
+			continue;
+		ret = hte_class_make(e);
+		if (ret == -ENOMEM)
+			return ret;
+		if (ret)
+			pr_warn("%s:%s: error %d: left out\n", e->system,
+				e->name, ret);
+	}
+	hte_for_each(e)
+		n += hte_is_new(e);
+	if (!n)
+		return 0;
+	classes = kvmalloc_array(n, sizeof(*classes), GFP_KERNEL);
+	if (!classes)
+		return -ENOMEM;
+	n = 0;
+	hte_for_each(e) {
+		if (hte_is_new(e))
+			classes[n++] = &e->class;
+	}
+	ret = ht_kernel_register_all(classes, n);
+	kvfree(classes);
+	hte_for_each(e)
+		e->registered |= !ret && hte_is_new(e);
+	return ret;
+}
+
+static void hte_attach(struct hte_event *e, bool on)
+{
+	int ret;
+
+	if (on == e->attached)
+		return;
+	if (on)
+		ret = tracepoint_probe_register(e->tp, e->probe, e);
+	else
+		ret = tracepoint_probe_unregister(e->tp, e->probe, e);
+	if (ret)
+		pr_warn_once("%s:%s: probe: error %d\n", e->system, e->name,
+			     ret);
+	else
+		e->attached = on;
+}
+
+/*
+ * Probes of what is selected and wanted, and no others.  One that was detached
+ * may still be running.
+ */
+static void hte_switch(void)
+{
+	hte_for_each(e)
+		hte_attach(e, e->selected && ht_class_enabled(&e->class));
+	hte_tasks_switch();
+}
+
+static void hte_changed(struct work_struct *work)
+{
+	mutex_lock(&hte_mutex);
+	if (hte_ready)
+		hte_switch();
+	mutex_unlock(&hte_mutex);
+}
+
+static DECLARE_WORK(hte_work, hte_changed);
+static struct ht_kernel_watch hte_watch = {
+	.work = &hte_work,
+};
+
+/* Context: hte_mutex held */
+static int hte_apply(void)
+{
+	int ret = hte_select(hte_patterns);
+
+	if (!ret)
+		ret = hte_register();
+	if (ret)
+		hte_for_each(e)
+			e->selected = false;
+	hte_switch();
+	return ret;
+}
+
+/* Parameters -------------------------------------------------------------- */
+
+/* What is set before the module is initialised is applied by that. */
+static int hte_events_set(const char *text, const struct kernel_param *kp)
+{
+	int ret = 0;
+
+	if (strlen(text) >= sizeof(hte_patterns))
+		return -ENOSPC;
+	mutex_lock(&hte_mutex);
+	strscpy(hte_patterns, text, sizeof(hte_patterns));
+	if (hte_ready)
+		ret = hte_apply();
+	if (ret)
+		*hte_patterns = '\0';
+	mutex_unlock(&hte_mutex);
+	return ret;
+}
+
+static int hte_events_get(char *text, const struct kernel_param *kp)
+{
+	int n;
+
+	mutex_lock(&hte_mutex);
+	n = sysfs_emit(text, "%s\n", strim(hte_patterns));
+	mutex_unlock(&hte_mutex);
+	return n;
+}
+
+static const struct kernel_param_ops hte_events_ops = {
+	.set = hte_events_set,
+	.get = hte_events_get,
+};
+
+module_param_cb(events, &hte_events_ops, NULL, 0644);
+MODULE_PARM_DESC(events,
+		 "events that the host may have: system:event, patterns; the last one counts, ! is not");
+
+static int hte_statedump_set(const char *text, const struct kernel_param *kp)
+{
+	mutex_lock(&hte_mutex);
+	if (hte_ready)
+		hte_tasks_dump();
+	mutex_unlock(&hte_mutex);
+	return 0;
+}
+
+static const struct kernel_param_ops hte_statedump_ops = {
+	.set = hte_statedump_set,
+};
+
+module_param_cb(statedump, &hte_statedump_ops, NULL, 0200);
+MODULE_PARM_DESC(statedump, "written: an event for each task there is");
+
+/* ------------------------------------------------------------------------- */
+
+static void hte_find_tracepoint(struct tracepoint *tp, void *unused)
+{
+	hte_for_each(e) {
+		if (!strcmp(tp->name, e->name))
+			e->tp = tp;
+	}
+}
+
+static void hte_stop(void)
+{
+	mutex_lock(&hte_mutex);
+	hte_ready = false;
+	hte_for_each(e) {
+		e->selected = false;
+		hte_attach(e, false);
+	}
+	mutex_unlock(&hte_mutex);
+	tracepoint_synchronize_unregister();
+}
+
+static void hte_unregister(void)
+{
+	struct ht_class *classes[32];
+	unsigned int n = 0;
+
+	hte_for_each(e) {
+		if (!e->registered)
+			continue;
+		classes[n++] = &e->class;
+		if (n == ARRAY_SIZE(classes)) {
+			ht_kernel_unregister_all(classes, n);
+			n = 0;
+		}
+	}
+	ht_kernel_unregister_all(classes, n);
+	hte_for_each(e)
+		hte_class_free(e);
+}
+
+static void hte_free(void)
+{
+	ht_kernel_unwatch(&hte_watch);
+	cancel_work_sync(&hte_work);
+	hte_stop();
+	hte_unregister();
+	hte_tasks_exit();
+	free_percpu(hte_scratch);
+}
+
+static int __init hypertrace_events_init(void)
+{
+	int ret;
+
+	hte_scratch = __alloc_percpu(HTE_SCRATCH, sizeof(u64));
+	if (!hte_scratch)
+		return -ENOMEM;
+	ret = hte_tasks_init();
+	if (ret) {
+		free_percpu(hte_scratch);
+		return ret;
+	}
+	for_each_kernel_tracepoint(hte_find_tracepoint, NULL);
+	ht_kernel_watch(&hte_watch);
+	mutex_lock(&hte_mutex);
+	hte_ready = true;
+	ret = hte_apply();
+	mutex_unlock(&hte_mutex);
+	if (ret)
+		hte_free();
+	return ret;
+}
+module_init(hypertrace_events_init);
+
+static void __exit hypertrace_events_exit(void)
+{
+	hte_free();
+}
+module_exit(hypertrace_events_exit);
+
+MODULE_DESCRIPTION("hypertrace: the kernel's own trace events");
+MODULE_LICENSE("GPL");

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * hypertrace: fields of an event class from the kernel's declarations
+ *
+ * Integers stay what they are, char arrays become text, other arrays keep
+ * their elements, and what is neither becomes bytes.
+ */
+#include <linux/errno.h>
+#include <linux/export.h>
+#include <linux/kernel.h>
+#include <linux/log2.h>
+#include <linux/string.h>
+
+#include "hypertrace-kernel.h"
+
+static bool htk_ends(const char *s, const char *end)
+{
+	size_t len = strlen(s), n = strlen(end);
+
+	return len >= n && !strcmp(s + len - n, end);
+}
+
+/* Bytes of a type that is known by its last word; else 0 */
+static unsigned int htk_size_of(const char *type)
+{
+	static const struct {
+		const char *name;
+		unsigned int size;
+	} known[] = {
+		{ "char", 1 }, { "u8", 1 }, { "s8", 1 }, { "bool", 1 },
+		{ "uint8_t", 1 }, { "int8_t", 1 },
+		{ "u16", 2 }, { "s16", 2 }, { "short", 2 }, { "__le16", 2 },
+		{ "__be16", 2 }, { "uint16_t", 2 }, { "int16_t", 2 },
+		{ "u32", 4 }, { "s32", 4 }, { "int", 4 }, { "unsigned", 4 },
+		{ "__le32", 4 }, { "__be32", 4 }, { "uint32_t", 4 },
+		{ "int32_t", 4 }, { "pid_t", 4 },
+		{ "u64", 8 }, { "s64", 8 }, { "__le64", 8 }, { "__be64", 8 },
+		{ "uint64_t", 8 }, { "int64_t", 8 },
+		{ "long", sizeof(long) }, { "size_t", sizeof(long) },
+	};
+	const char *last = strrchr(type, ' ');
+	unsigned int i;
+
+	if (htk_ends(type, "*"))
+		return sizeof(long);
+	last = last ? last + 1 : type;
+	/* "__u32" is called as "u32" */
+	if (last[0] == '_' && last[1] == '_' && last[2] != 'l' && last[2] != 'b')
+		last += 2;
+	for (i = 0; i < ARRAY_SIZE(known); i++) {
+		if (!strcmp(last, known[i].name))
+			return known[i].size;
+	}
+	return 0;
+}
+
+static bool htk_is_integer(unsigned int size)
+{
+	return size == 1 || size == 2 || size == 4 || size == 8;
+}
+
+static u8 htk_integer(unsigned int size, bool is_signed)
+{
+	return (is_signed ? HT_FIELD_S8 : HT_FIELD_U8) + ilog2(size);
+}
+
+static bool htk_is_address(const struct ht_kernel_decl *d)
+{
+	return htk_ends(d->type, "*") || !strcmp(d->name, "ip") ||
+	       htk_ends(d->name, "_ip");
+}
+
+/*
+ * Names of an event must differ, and by more than what a reader puts around
+ * those of counted fields: x, _x, x_length.
+ */
+static bool htk_taken(const struct ht_class *c, const char *name)
+{
+	unsigned int i;
+
+	for (i = 0; i < c->nr_fields; i++) {
+		const char *other = c->fields[i].name;
+		const char *a = name, *b = other;
+		size_t n;
+
+		a += *a == '_';
+		b += *b == '_';
+		if (!strcmp(a, b) || !strcmp(a, other) || !strcmp(name, b))
+			return true;
+		n = strlen(b);
+		if (!strncmp(a, b, n) && !strcmp(a + n, "_length"))
+			return true;
+		n = strlen(a);
+		if (!strncmp(b, a, n) && !strcmp(b + n, "_length"))
+			return true;
+	}
+	return false;
+}
+
+static void htk_describe(struct ht_field *f, const struct ht_kernel_decl *d)
+{
+	unsigned int elem = htk_size_of(d->type);
+	bool text = d->array && htk_ends(d->type, "char") &&
+		    !strstr(d->type, "unsigned");
+
+	if (!d->dynamic && !d->array && htk_is_integer(d->size)) {
+		f->kind = htk_integer(d->size, d->is_signed);
+		f->flags = htk_is_address(d) ? HT_FIELD_HEX : 0;
+		return;
+	}
+	if (text && !d->dynamic && d->padded) {
+		f->kind = HT_FIELD_ARRAY;
+		f->elem = HT_FIELD_U8;
+		f->flags = HT_FIELD_UTF8;
+		f->count = d->size;
+		return;
+	}
+	if (text) {
+		f->kind = HT_FIELD_TEXT;
+		return;
+	}
+	/* The bytes know better than the type how large an element is. */
+	if (!d->dynamic && d->count && d->size % d->count == 0)
+		elem = d->size / d->count;
+	f->flags = htk_is_address(d) ? HT_FIELD_HEX : 0;
+	if (!d->array || !htk_is_integer(elem)) {
+		elem = 1;
+		f->flags = HT_FIELD_HEX;
+	}
+	f->elem = htk_integer(elem, d->is_signed);
+	if (d->dynamic || !d->size) {
+		f->kind = HT_FIELD_SEQUENCE;
+	} else {
+		f->kind = HT_FIELD_ARRAY;
+		f->count = d->size / elem;
+	}
+}
+
+const struct ht_field *ht_kernel_add_field(struct ht_class *cls,
+					   struct ht_field *fields,
+					   const struct ht_kernel_decl *d)
+{
+	struct ht_field *f = &fields[cls->nr_fields];
+
+	if (cls->nr_fields == HT_FIELDS_MAX || htk_taken(cls, d->name))
+		return NULL;
+	memset(f, 0, sizeof(*f));
+	f->name = d->name;
+	htk_describe(f, d);
+	cls->nr_fields++;
+	return f;
+}
+EXPORT_SYMBOL_GPL(ht_kernel_add_field);
