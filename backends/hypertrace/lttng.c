@@ -177,32 +177,12 @@ static bool lttng_wants(HypertraceBackend *b, void *session, const HtClass *c)
     return !e || ht_ust_event_enabled(e);
 }
 
-/* Whether a session wants any event at all: less work than to decode a run */
-static bool any_enabled(const LttngSession *s)
-{
-    uint32_t count = ht_class_table_count(s->classes), id;
-
-    for (id = 1; id <= count; id++) {
-        /* Pairs with the release in lttng_add_class(). */
-        HtUstEvent *e = ht_atomic_load_acquire(&s->events[id]);
-
-        if (e && ht_ust_event_enabled(e)) {
-            return true;
-        }
-    }
-    return false;
-}
-
 static void lttng_deliver(HypertraceBackend *b, void *session,
                           const HtRun *run)
 {
     LttngSession *s = session;
 
-    /* A look at a class costs a fraction of an event's decoding. */
-    if (run->events < ht_class_table_count(s->classes) / 8 ||
-        any_enabled(s)) {
-        ht_ust_deliver(run, s->classes, s->events);
-    }
+    ht_ust_deliver(run, s->classes, s->events);
 }
 
 static void lttng_class_init(ObjectClass *oc, HtClassData *data)

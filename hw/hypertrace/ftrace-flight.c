@@ -167,7 +167,7 @@ static Job *new_job(HtFlights *fl, HypertraceTrigger why)
 
     for (i = 0; i < rings->len; i++) {
         HtFtWatched *w = rings->pdata[i];
-        HtFlight *f = w->taken ? ht_flight_new(w, why) : NULL;
+        HtFlight *f = w->feed.taken ? ht_flight_new(w, why) : NULL;
 
         if (f) {
             g_queue_push_tail(&job->flights, f);
@@ -310,7 +310,7 @@ static bool became_silent(HtFlights *fl)
     for (i = 0; i < ft->rings->len; i++) {
         HtFtWatched *w = ft->rings->pdata[i];
 
-        if (w->taken) {
+        if (w->feed.taken) {
             events += ht_ft_follow_stats(w->follow, -1).events;
         }
     }

@@ -74,7 +74,7 @@ HtFlight *ht_flight_new(HtFtWatched *w, HypertraceTrigger why)
     f = g_new0(HtFlight, 1);
     f->why = why;
     f->mem = w->mem;
-    f->time = w->time[0];
+    f->time = w->feed.time[0];
     f->pieces = g_array_new(false, false, sizeof(Kept));
     f->bytes = g_byte_array_new();
     f->follow = ht_ft_follow_new(&f->mem, ring, &flight_ops, f);

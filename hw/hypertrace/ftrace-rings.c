@@ -43,10 +43,9 @@ void ht_ftrace_add_rings(HypertraceFtrace *ft, GPtrArray *found)
         }
         w = g_new0(HtFtWatched, 1);
         w->ft = ft;
-        w->number = ft->nr_found++;
         w->address = ring->offset;
         w->mem = mem;
-        ht_ft_time_reset(&w->time[0]);
+        ht_ft_feed_init(&w->feed, &ft->runs, ft->nr_found++);
         w->follow = ht_ft_follow_new(&w->mem, ring, &ht_ftrace_follow_ops, w);
         g_ptr_array_add(ft->rings, w);
     }
@@ -58,10 +57,10 @@ static void drop_ring(HypertraceFtrace *ft, guint i)
 {
     HtFtWatched *w = ft->rings->pdata[i];
 
-    if (w->taken && w->left) {
-        ht_ftrace_lose(w);
+    if (w->feed.taken && w->left) {
+        ht_ft_feed_lose(&w->feed);
     }
-    ht_ftrace_close(w);
+    ht_ft_feed_close(&w->feed);
     ht_ft_follow_free(w->follow);
     g_ptr_array_remove_index(ft->rings, i);
     g_free(w);
@@ -96,7 +95,7 @@ void ht_ftrace_make_room(HypertraceFtrace *ft, GHashTable *silent)
     for (i = ft->rings->len; full && i-- > 0;) {
         const HtFtWatched *w = ft->rings->pdata[i];
 
-        if (!w->taken) {
+        if (!w->feed.taken) {
             g_hash_table_add(silent, g_memdup2(&w->address,
                                                sizeof(w->address)));
             drop_ring(ft, i);
@@ -111,7 +110,7 @@ bool ht_ftrace_any_taken(HypertraceFtrace *ft)
     for (i = 0; i < ft->rings->len; i++) {
         HtFtWatched *w = ft->rings->pdata[i];
 
-        if (w->taken) {
+        if (w->feed.taken) {
             return true;
         }
     }
@@ -128,12 +127,7 @@ static bool take(HtFtWatched *w)
     }
     ht_ft_follow_free(w->follow);
     w->follow = ht_ft_follow_new(&w->mem, again, &ht_ftrace_follow_ops, w);
-    if (w->epoch || w->segment) {
-        ht_ft_time_reset(&w->time[0]);
-    }
-    w->epoch = w->segment = 0;
-    w->taken = true;
-    w->ft->counts.boots++;
+    ht_ft_feed_begin(&w->feed);
     return true;
 }
 
@@ -141,8 +135,8 @@ bool ht_ftrace_look(HtFtWatched *w)
 {
     w->gone |= ht_ft_follow_look(w->follow) < 0;
     w->left = ht_ft_follow_more(w->follow);
-    if (w->taken) {
-        ht_ftrace_flush(w);
+    if (w->feed.taken) {
+        ht_ft_feed_flush(&w->feed);
         return w->left;
     }
     /*
@@ -211,7 +205,7 @@ void ht_ftrace_erase(HypertraceFtrace *ft)
     for (i = 0; i < ft->rings->len && !migration_in_incoming_postcopy(); i++) {
         HtFtWatched *w = ft->rings->pdata[i];
 
-        if (w->taken) {
+        if (w->feed.taken) {
             erase_ring(w);
         }
     }

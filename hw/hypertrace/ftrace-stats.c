@@ -13,8 +13,8 @@ static bool visit_ring(Visitor *v, HtFtWatched *w, Error **errp)
 {
     const HtFtRing *ring = ht_ft_follow_ring(w->follow);
     HtFtStats stats = ht_ft_follow_stats(w->follow, -1);
-    uint64_t address = w->address, size = ring->size, number = w->number;
-    uint64_t cpus = ring->cpus, bound = ht_ft_time_bound(&w->time[0]);
+    uint64_t address = w->address, size = ring->size, number = w->feed.number;
+    uint64_t cpus = ring->cpus, bound = ht_ft_time_bound(&w->feed.time[0]);
     char *layout = (char *)ht_ft_layout_name(ring->layout);
     bool ok;
 
@@ -26,26 +26,27 @@ static bool visit_ring(Visitor *v, HtFtWatched *w, Error **errp)
          visit_type_uint64(v, "size", &size, errp) &&
          visit_type_uint64(v, "cpus", &cpus, errp) &&
          visit_type_str(v, "layout", &layout, errp) &&
-         visit_type_bool(v, "changes", &w->taken, errp) &&
+         visit_type_bool(v, "changes", &w->feed.taken, errp) &&
          visit_type_uint64(v, "events", &stats.events, errp) &&
          visit_type_uint64(v, "gaps", &stats.gaps, errp) &&
          visit_type_uint64(v, "lost", &stats.lost, errp) &&
          visit_type_uint64(v, "bad", &stats.bad, errp) &&
          visit_type_uint64(v, "clock-bound-ns", &bound, errp) &&
-         visit_type_uint64(v, "clock-worst-ns", &w->worst_ns, errp) &&
+         visit_type_uint64(v, "clock-worst-ns", &w->feed.worst_ns, errp) &&
          visit_check_struct(v, errp);
     visit_end_struct(v, NULL);
     return ok;
 }
 
-static bool visit_counts(Visitor *v, HtFtCounts *c, Error **errp)
+static bool visit_counts(Visitor *v, HtFtRunsCounts *c, uint64_t *resets,
+                         Error **errp)
 {
     return visit_type_uint64(v, "events", &c->events, errp) &&
            visit_type_uint64(v, "no-format", &c->raw, errp) &&
            visit_type_uint64(v, "gaps", &c->gaps, errp) &&
            visit_type_uint64(v, "lost", &c->lost, errp) &&
            visit_type_uint64(v, "boots", &c->boots, errp) &&
-           visit_type_uint64(v, "resets", &c->resets, errp) &&
+           visit_type_uint64(v, "resets", resets, errp) &&
            visit_type_uint64(v, "clock-steps", &c->steps, errp);
 }
 
@@ -78,16 +79,17 @@ void ht_ftrace_stats_get(Object *obj, Visitor *v, const char *name,
                          void *opaque, Error **errp)
 {
     HypertraceFtrace *ft = HYPERTRACE_FTRACE(obj);
-    uint64_t made, skipped;
-    HtFtCounts counts;
+    uint64_t made, skipped, resets;
+    HtFtRunsCounts counts;
 
     if (!visit_start_struct(v, name, NULL, 0, errp)) {
         return;
     }
     ht_ftrace_lock(ft);
-    counts = ft->counts;
+    counts = ft->runs.counts;
+    resets = ft->resets;
     ht_flights_count(ft->flights, &made, &skipped);
-    if (visit_counts(v, &counts, errp) &&
+    if (visit_counts(v, &counts, &resets, errp) &&
         visit_type_uint64(v, "recordings", &made, errp) &&
         visit_type_uint64(v, "skipped-recordings", &skipped, errp) &&
         visit_rings(v, ft->rings, errp) &&

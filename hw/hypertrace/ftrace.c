@@ -29,9 +29,6 @@
 #define BACKLOG_MIN     (1 * MiB)
 #define BACKLOG_MAX     (16 * GiB)
 
-/* A run of one event, of 64 KiB */
-#define PACKET_SIZE     (128 * KiB)
-
 /* How often rings are looked for: before there is one, and then */
 #define SEARCH_NS       (100 * SCALE_MS)
 #define SEARCH_AGAIN_NS NANOSECONDS_PER_SECOND
@@ -176,7 +173,7 @@ static void vm_change(void *opaque, bool running, RunState state)
         for (i = 0; i < ft->rings->len; i++) {
             HtFtWatched *w = ft->rings->pdata[i];
 
-            ht_ft_time_reset(&w->time[0]);
+            ht_ft_time_reset(&w->feed.time[0]);
         }
     }
     ft->paused = !running;
@@ -199,7 +196,7 @@ static void cold_reset(HypertraceFtrace *ft)
         ht_ftrace_take_rest(ft, true);
     }
     if (ht_ftrace_any_taken(ft)) {
-        ft->counts.resets++;
+        ft->resets++;
     }
     if (!ht_ftrace_is_elsewhere()) {
         ht_flights_reset(ft->flights, ft->paused);
@@ -291,14 +288,14 @@ static bool attach(HypertraceFtrace *ft, Error **errp)
         .vm_name = qemu_name ?: "vm",
         .channel = "ftrace",
         .classes = ft->trace->classes,
-        .streams = HT_FTRACE_STREAMS,
+        .streams = HT_FT_STREAMS,
     };
     backends = ht_backends_find(OBJECT(ft), ft->trace->name, ft->backend,
                                 errp);
     if (!backends) {
         return false;
     }
-    ft->sinks = ht_sinks_new(&ft->info, backends, ft->backlog, PACKET_SIZE,
+    ft->sinks = ht_sinks_new(&ft->info, backends, ft->backlog, HT_FT_RUN_MAX,
                              have_room, ft, errp);
     return ft->sinks;
 }
@@ -319,7 +316,7 @@ static void ftrace_complete(UserCreatable *uc, Error **errp)
     }
     ft->trace = ht_trace_claim(id, errp);
     if (!ft->trace || !read_formats(ft, errp) ||
-        !ht_ftrace_add_raw_class(ft, errp) || !record(ft, errp) ||
+        !ht_ftrace_runs_init(ft, errp) || !record(ft, errp) ||
         !attach(ft, errp)) {
         return;                 /* ftrace_finalize() undoes it */
     }
@@ -358,7 +355,6 @@ static void ftrace_finalize(Object *obj)
     ht_ft_formats_free(ft->formats);
     g_free(ft->formats_text);
     g_ptr_array_free(ft->rings, true);
-    g_free(ft->used);
     qemu_cond_destroy(&ft->wake);
     qemu_mutex_destroy(&ft->lock);
     g_free(ft->backend);
@@ -374,7 +370,6 @@ static void ftrace_init(Object *obj)
     ft->backlog = 64 * MiB;
     ft->flight_options.limit = 16;
     ft->rings = g_ptr_array_new();
-    ft->used = bitmap_new(HT_FTRACE_STREAMS);
     qemu_mutex_init(&ft->lock);
     qemu_cond_init(&ft->wake);
 }

@@ -16,14 +16,11 @@
 #ifndef HW_HYPERTRACE_FTRACE_H
 #define HW_HYPERTRACE_FTRACE_H
 
-#include "qemu/bitmap.h"
 #include "qemu/notify.h"
 #include "qemu/thread.h"
 #include "qom/object.h"
 #include "system/reset.h"
-#include "hypertrace/ftrace-class.h"
-#include "hypertrace/ftrace-follow.h"
-#include "hypertrace/ftrace-time.h"
+#include "hypertrace/ftrace-runs.h"
 #include "ftrace-flight.h"
 #include "registry.h"
 #include "sink.h"
@@ -31,85 +28,29 @@
 #define TYPE_HYPERTRACE_FTRACE "hypertrace-ftrace"
 OBJECT_DECLARE_SIMPLE_TYPE(HypertraceFtrace, HYPERTRACE_FTRACE)
 
-/* Processors of all rings that are followed at a time */
-#define HT_FTRACE_STREAMS   HT_FT_CPUS_MAX
 /* As many at a time; of more, those that do not change make room. */
 #define HT_FTRACE_RINGS     8
 /* Looks that find all of a guest that does not run: ht_ft_follow_look() */
 #define HT_FTRACE_LAST_LOOKS    2
 
 /**
- * HtFtStream: a processor's events on their way to the sinks
- * @info: of the stream, while @open
- * @epoch: of the ring, which these events are of
- * @cut: the next event begins anew; see HT_RUN_CUT
- * @fill: what events are copied to
- * @run: events that were not posted yet
- * @begin_ns, @counter: of the first one, host's and guest's time
- * @end_ns: of the last event of the stream
- */
-typedef struct HtFtStream {
-    HtStreamInfo info;
-    bool open;
-    bool cut;
-    uint32_t epoch;
-    HtBuffer *fill;
-    GByteArray *run;
-    uint32_t events;
-    uint64_t begin_ns;
-    uint64_t counter;
-    uint64_t end_ns;
-    uint64_t discarded;
-} HtFtStream;
-
-/**
  * HtFtWatched: a ring that was found
  * @ft: the object
- * @number: of those found by the object, from 0
  * @address: in the guest's physical memory
  * @mem: the guest's memory, up to the end of the RAM that @address is in
- * @taken: it changes, so it is a kernel's and no copy; events are delivered
  * @gone: the memory, or the ring, is not there any more
  * @left: there was more than the last look took
- * @time: of the newest epoch and segment, and of the one before
- * @worst_ns: how wrong any date was at most, where that was known
- * @streams: HtFtStream by processor, NULL: none yet
+ * @feed: what comes of it; taken if it changes
  */
 typedef struct HtFtWatched {
     HypertraceFtrace *ft;
-    unsigned number;
     uint64_t address;
     HtFtMem mem;
     HtFtFollow *follow;
-    bool taken;
     bool gone;
     bool left;
-    uint32_t epoch;
-    uint32_t segment;
-    HtFtTime time[2];
-    uint64_t worst_ns;
-    HtFtStream *streams[HT_FT_CPUS_MAX];
+    HtFtFeed feed;
 } HtFtWatched;
-
-/**
- * HtFtCounts: what an object did since it was made
- * @events: posted to the sinks
- * @raw: of these, without a format
- * @gaps: times that the guest overwrote what was not read yet
- * @lost: events in them, estimated
- * @boots: kernels that were told apart, of all rings
- * @resets: of the VM, that a ring was taken from
- * @steps: of guests' clocks; see HtFtTime
- */
-typedef struct HtFtCounts {
-    uint64_t events;
-    uint64_t raw;
-    uint64_t gaps;
-    uint64_t lost;
-    uint64_t boots;
-    uint64_t resets;
-    uint64_t steps;
-} HtFtCounts;
 
 struct HypertraceFtrace {
     Object parent_obj;
@@ -141,11 +82,8 @@ struct HypertraceFtrace {
     bool paused;                /* the VM is stopped, and all is taken */
     GPtrArray *rings;           /* HtFtWatched */
     unsigned nr_found;          /* rings ever */
-    unsigned long *used;        /* bitmap of stream indexes */
-    int64_t open_ns;            /* streams opened so far are paid for by then */
-    uint16_t class_of[1 << 16]; /* id by event type; 0: not seen yet */
-    uint16_t raw_class;
-    HtFtCounts counts;
+    HtFtRuns runs;
+    uint64_t resets;            /* of the VM, that a ring was taken from */
 };
 
 /* ftrace-ram.c ------------------------------------------------------------- */
@@ -243,21 +181,14 @@ bool ht_ftrace_is_elsewhere(void);
 /* ftrace-stream.c ---------------------------------------------------------- */
 
 /**
- * ht_ftrace_add_raw_class: have the class of events without a format
+ * ht_ftrace_runs_init: begin to make events for the sinks, if there are any
  * @ft: its trace was claimed
  * @errp: set if the trace has too many classes
  */
-bool ht_ftrace_add_raw_class(HypertraceFtrace *ft, Error **errp);
+bool ht_ftrace_runs_init(HypertraceFtrace *ft, Error **errp);
 
 /* Of a follower whose opaque is a HtFtWatched.  Context: lock held */
 extern const HtFtFollowOps ht_ftrace_follow_ops;
-
-/* Post what is left of a look.  Context: lock held */
-void ht_ftrace_flush(HtFtWatched *w);
-/* Something is missing behind what was posted.  Context: lock held */
-void ht_ftrace_lose(HtFtWatched *w);
-/* Close its streams.  Context: lock held */
-void ht_ftrace_close(HtFtWatched *w);
 
 /* ftrace-stats.c ----------------------------------------------------------- */
 

@@ -59,11 +59,14 @@ const char *ht_ust_event_name(const HtUstEvent *e);
  *
  * Nothing is recorded any more after ht_ust_end() (lttng-ust-thread.h).
  *
+ * Returns: events that a session or a trigger wanted; LTTng counts those of
+ * them that it has no room for
+ *
  * Context: any thread; one that is told to by LTTNG_UST_ALLOW_BLOCKING waits
  * for space
  */
-void ht_ust_deliver(const HtRun *run, const HtClassTable *classes,
-                    HtUstEvent *const *events);
+uint64_t ht_ust_deliver(const HtRun *run, const HtClassTable *classes,
+                        HtUstEvent *const *events);
 
 /**
  * ht_ust_event_enabled: whether a session or a trigger wants the event now

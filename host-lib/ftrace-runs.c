@@ -1,0 +1,333 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * hypertrace: from the records of rings to runs of typed events
+ */
+#include "hypertrace/base.h"
+#include "hypertrace/ftrace-runs.h"
+
+/* What runs are posted at; with one more event it fits HT_FT_RUN_MAX. */
+#define RUN_BYTES   (48 * 1024)
+/* An event that needs more is delivered as its bytes, of at most 64 KiB. */
+#define EVENT_MAX   (60 * 1024)
+/*
+ * A guest can make its ring look like another boot's at each look, and each
+ * stream can be a file: as many are opened as have all processors of one boot,
+ * and after these as many a minute.
+ */
+#define OPEN_US     (60 * G_TIME_SPAN_SECOND / HT_FT_STREAMS)
+/* As many as a stream of a device can have lost */
+#define LOST_MAX    ((UINT64_C(1) << 56) - 1)
+
+/*
+ * A processor's events on their way.  @epoch is that of the ring; @cut: the
+ * next event begins anew, see HT_RUN_CUT.  @run has those that were not posted
+ * yet, @begin_ns and @counter are the host's and the guest's time of the first.
+ */
+struct HtFtStream {
+    HtStreamInfo info;
+    bool open;
+    bool cut;
+    uint32_t epoch;
+    HtBuffer *fill;
+    GByteArray *run;
+    uint32_t events;
+    uint64_t begin_ns;
+    uint64_t counter;
+    uint64_t end_ns;
+    uint64_t discarded;
+};
+
+/* The id of an event's class; 0 if there can be none */
+static uint16_t add_class(HtFtRuns *r, const char *name, const HtFtEvent *e)
+{
+    g_autofree struct ht_msg_class *msg = g_malloc0(HT_MESSAGE_MAX);
+    HtClass *own = ht_ft_class_new(name, e), *c;
+    size_t size = ht_class_encode(own, msg);
+    bool added;
+
+    ht_class_free(own);
+    if (ht_class_table_add(r->classes, msg, size, &added, &c) !=
+        HT_STATUS_OK) {
+        return 0;
+    }
+    if (added) {
+        r->ops->learn(r->opaque);
+    }
+    return c->id;
+}
+
+bool ht_ft_runs_init(HtFtRuns *r)
+{
+    r->raw_class = add_class(r, "ftrace.raw", NULL);
+    return r->raw_class;
+}
+
+static uint16_t class_of(HtFtRuns *r, uint16_t type)
+{
+    uint16_t *id = &r->class_of[type];
+
+    if (!*id) {
+        const HtFtEvent *e = r->formats ?
+            ht_ft_formats_get(r->formats, type) : NULL;
+
+        *id = e ? add_class(r, e->name, e) : 0;
+        *id = *id ?: r->raw_class;
+    }
+    return *id;
+}
+
+static void post(HtFtFeed *f, HtFtStream *s, unsigned flags, uint64_t ns)
+{
+    HtFtRuns *r = f->runs;
+    HtRun run = {
+        .stream = &s->info,
+        .flags = flags,
+        .events = s->events,
+        .data = s->events ? s->run->data : NULL,
+        .size = s->run->len,
+        .begin_ns = s->events ? s->begin_ns : ns,
+        .end_ns = s->events ? s->end_ns : ns,
+        .counter = s->counter,
+        .discarded = s->discarded,
+        .classes = ht_class_table_count(r->classes),
+    };
+
+    r->ops->post(r->opaque, &run, &s->fill);
+    r->counts.events += s->events;
+    g_byte_array_set_size(s->run, 0);
+    s->events = 0;
+}
+
+static void flush(HtFtFeed *f, HtFtStream *s)
+{
+    if (s->events) {
+        post(f, s, s->cut ? HT_RUN_CUT : 0, 0);
+        s->cut = false;
+    }
+}
+
+/* The clock of a piece: of the newest segment, or of the one before */
+static HtFtTime *time_of(HtFtFeed *f, const HtFtPiece *p)
+{
+    return &f->time[p->epoch != f->epoch || p->segment != f->segment];
+}
+
+static bool may_open(HtFtRuns *r)
+{
+    int64_t now = g_get_monotonic_time(), used = MAX(r->open_us, now);
+
+    if (used - now > (HT_FT_STREAMS - 1) * OPEN_US) {
+        return false;
+    }
+    r->open_us = used + OPEN_US;
+    return true;
+}
+
+static void open_stream(HtFtFeed *f, HtFtStream *s, uint32_t index,
+                        const HtFtPiece *p)
+{
+    f->runs->used[index] = true;
+    s->info = (HtStreamInfo) {
+        .index = index,
+        .vcpu = p->cpu,
+        .instance = ++*f->runs->instances,
+    };
+    snprintf(s->info.name, sizeof(s->info.name), "ring%u.cpu%" PRIu32,
+             f->number, p->cpu);
+    s->open = true;
+    s->epoch = p->epoch;
+    s->discarded = 0;
+    s->end_ns = 0;
+    s->run = g_byte_array_sized_new(RUN_BYTES);
+    post(f, s, HT_RUN_OPEN, ht_ft_time_host(time_of(f, p), p, p->begin_ns));
+    s->cut = true;
+}
+
+static void close_stream(HtFtFeed *f, HtFtStream *s)
+{
+    if (!s->open) {
+        return;
+    }
+    flush(f, s);
+    post(f, s, HT_RUN_CLOSE, s->end_ns);
+    f->runs->ops->release(f->runs->opaque, &s->fill);
+    g_byte_array_unref(s->run);
+    f->runs->used[s->info.index] = false;
+    s->open = false;
+}
+
+/* The stream of a piece, maybe that of the boot before; NULL if too many */
+static HtFtStream *stream_of(HtFtFeed *f, const HtFtPiece *p)
+{
+    HtFtStream **s = &f->streams[p->cpu];
+    uint32_t index;
+
+    if (!*s) {
+        *s = g_new0(HtFtStream, 1);
+        f->cpus = MAX(f->cpus, p->cpu + 1);
+    }
+    if ((*s)->open && (*s)->epoch == p->epoch) {
+        return *s;
+    }
+    if (!may_open(f->runs)) {
+        if (!(*s)->open) {
+            return NULL;
+        }
+        flush(f, *s);
+        (*s)->epoch = p->epoch;
+        (*s)->cut = true;
+        return *s;
+    }
+    close_stream(f, *s);
+    for (index = 0; index < HT_FT_STREAMS && f->runs->used[index];) {
+        index++;
+    }
+    if (index == HT_FT_STREAMS) {
+        return NULL;
+    }
+    open_stream(f, *s, index, p);
+    return *s;
+}
+
+static void emit(HtFtRuns *runs, HtFtStream *s, const HtFtRecord *r,
+                 uint64_t ns)
+{
+    uint16_t type = ht_ft_event_type(r->data), id = class_of(runs, type);
+    const HtFtEvent *e = id == runs->raw_class ? NULL :
+                         ht_ft_formats_get(runs->formats, type);
+    guint begin = s->run->len;
+    uint64_t last = s->cut && !s->events ? ns : s->end_ns;
+
+    ht_run_put_header(s->run, id, ns, last);
+    if (e && !ht_ft_class_payload(s->run, e, r, EVENT_MAX)) {
+        g_byte_array_set_size(s->run, begin);
+        id = runs->raw_class;
+        e = NULL;
+        ht_run_put_header(s->run, id, ns, last);
+    }
+    if (!e) {
+        ht_ft_class_payload(s->run, NULL, r, SIZE_MAX);
+        runs->counts.raw++;
+    }
+    if (!s->events++) {
+        s->begin_ns = ns;
+        s->counter = r->ns;
+    }
+    s->end_ns = ns;
+}
+
+/* An estimate is the guest's word: the sum stays within reason. */
+static uint64_t add(uint64_t lost, uint64_t more)
+{
+    return lost + MIN(more, LOST_MAX - MIN(lost, LOST_MAX));
+}
+
+void ht_ft_feed_piece(HtFtFeed *f, const HtFtPiece *p)
+{
+    HtFtRuns *runs = f->runs;
+    HtFtTime *time = time_of(f, p);
+    HtFtStream *s = stream_of(f, p);
+    uint64_t bound = ht_ft_time_bound(time);
+    HtFtRecord r;
+    HtFtIter it;
+
+    if (bound != UINT64_MAX) {
+        f->worst_ns = MAX(f->worst_ns, bound);
+    }
+    if (p->flags & HT_FT_PIECE_LOST) {
+        runs->counts.gaps++;
+        runs->counts.lost = add(runs->counts.lost, p->lost_estimate);
+    }
+    if (!s) {
+        runs->counts.lost += p->events;
+        return;
+    }
+    if (p->flags & HT_FT_PIECE_LOST) {
+        flush(f, s);
+        s->discarded = add(s->discarded, MAX(p->lost_estimate, 1));
+        s->cut = true;
+    }
+    ht_ft_iter_init(&it, p->data, p->size, 0, p->base_ns);
+    while (ht_ft_iter_next(&it, &r) == HT_FT_EVENT) {
+        uint64_t ns = ht_ft_time_host(time, p, r.ns);
+
+        if (s->run->len > RUN_BYTES) {
+            flush(f, s);
+        }
+        emit(runs, s, &r, MAX(ns, s->end_ns));
+    }
+}
+
+void ht_ft_feed_ahead(HtFtFeed *f, const HtFtPiece *p)
+{
+    HtFtBounds bounds;
+    HtFtTime *time;
+    uint64_t steps;
+
+    if (p->epoch > f->epoch ||
+        (p->epoch == f->epoch && p->segment > f->segment)) {
+        f->runs->counts.boots += f->taken ? p->epoch - f->epoch : 0;
+        f->epoch = p->epoch;
+        f->segment = p->segment;
+        f->time[1] = f->time[0];
+        ht_ft_time_reset(&f->time[0]);
+    }
+    time = time_of(f, p);
+    if (ht_ft_time_bounds(p, &bounds)) {
+        steps = time->steps;
+        ht_ft_time_add(time, &bounds);
+        f->runs->counts.steps += time->steps - steps;
+    }
+}
+
+void ht_ft_feed_init(HtFtFeed *f, HtFtRuns *r, unsigned number)
+{
+    *f = (HtFtFeed) { .runs = r, .number = number };
+    ht_ft_time_reset(&f->time[0]);
+}
+
+void ht_ft_feed_begin(HtFtFeed *f)
+{
+    if (f->epoch || f->segment) {
+        ht_ft_time_reset(&f->time[0]);
+    }
+    f->epoch = f->segment = 0;
+    f->taken = true;
+    f->runs->counts.boots++;
+}
+
+void ht_ft_feed_flush(HtFtFeed *f)
+{
+    unsigned i;
+
+    for (i = 0; i < f->cpus; i++) {
+        if (f->streams[i] && f->streams[i]->open) {
+            flush(f, f->streams[i]);
+        }
+    }
+}
+
+void ht_ft_feed_lose(HtFtFeed *f)
+{
+    unsigned i;
+
+    for (i = 0; i < f->cpus; i++) {
+        if (f->streams[i] && f->streams[i]->open) {
+            flush(f, f->streams[i]);
+            f->streams[i]->discarded = add(f->streams[i]->discarded, 1);
+        }
+    }
+    f->runs->counts.gaps++;
+}
+
+void ht_ft_feed_close(HtFtFeed *f)
+{
+    unsigned i;
+
+    for (i = 0; i < f->cpus; i++) {
+        if (f->streams[i]) {
+            close_stream(f, f->streams[i]);
+            g_clear_pointer(&f->streams[i], g_free);
+        }
+    }
+}
