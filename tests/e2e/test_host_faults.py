@@ -8,7 +8,6 @@ emitted is recorded or counted as discarded, as far as LTTng counts.
 
 import collections
 import contextlib
-import functools
 import os
 import shutil
 import signal
@@ -26,36 +25,12 @@ import ctf_events  # noqa: E402
 import htvm  # noqa: E402
 import lttng_session  # noqa: E402
 from bench_guest import StoppedThread, Study  # noqa: E402
+from own_machine import mounting, own_run  # noqa: E402
 
 CHANNELS = ["hypercall", "shm", "virtio"]
 EVENTS = 20000
 RINGS = CHANNELS[:2]    # with an IOThread; virtio's queues are the main loop's
 END = 5                 # seconds; END_MS in hw/hypertrace/sink.c
-
-
-def own_run(test):
-    """Root's tests get a machine in which a daemon of root's is theirs."""
-    @functools.wraps(test)
-    def run(**kwargs):
-        lacking = lttng_session.missing_programs()
-        if lacking:
-            pytest.skip(f"missing: {' '.join(lacking)}")
-        if os.geteuid() != 0:
-            test(**kwargs)
-        elif not lttng_session.private_run(lambda: test(**kwargs)):
-            pytest.skip("mounting is not allowed here")
-    return run
-
-
-def mounting(test):
-    """For tests that mount a small disk."""
-    @functools.wraps(test)
-    def run(**kwargs):
-        if os.geteuid() != 0:
-            pytest.skip("only root can mount a small disk")
-        if not lttng_session.private_run(lambda: test(**kwargs)):
-            pytest.skip("mounting is not allowed here")
-    return run
 
 
 def session(output, **kwargs):

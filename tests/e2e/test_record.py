@@ -207,24 +207,6 @@ def test_killed_info(killed):
     assert "shared NUMA node" in keys["recording"]["source"]
 
 
-def test_private_memory(tmp_path, env):
-    """Through QEMU's process, whose memory goes with it"""
-    memory = ["-m", "512", "-smp", "2", "-object", "memory-backend-ram,id=m,size=512M",
-              "-numa", "node,memdev=m"]
-    recorder = record_until(
-        tmp_path, env, "READY",
-        guest(tmp_path, initrd(tmp_path / "initrd", KILLED_JOB), memory))
-    qemu, = children(recorder.pid)
-    deadline = time.monotonic() + DEADLINE
-    while recorded(tmp_path, env) != counted(tmp_path):
-        assert time.monotonic() < deadline
-        time.sleep(0.2)
-    os.kill(qemu, signal.SIGKILL)
-    recorder.communicate(timeout=DEADLINE)
-    assert "private memory" in info(tmp_path)["recording"]["source"]
-    assert_all_events(tmp_path, env)
-
-
 def dump_core(qmp, path):
     """Have QEMU write the guest's memory, as an administrator would"""
     with socket.socket(socket.AF_UNIX) as s:

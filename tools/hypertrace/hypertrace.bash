@@ -60,7 +60,7 @@ _hypertrace() {
         ;;
     --from|--to|--event|--cpu|--task|--boot|--rows|-n|--slowest|--key|-k|\
     --worst|--log|--device|--function|--depth|-d|--events|-e|--size|-s|--pid|-p|--poll-us|\
-    --max-size)
+    --max-size|--net)
         return
         ;;
     esac

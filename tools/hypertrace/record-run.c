@@ -27,6 +27,7 @@
 typedef struct Run {
     const HtRecord *r;
     HtSession *session;
+    bool hangs;                 /* LTTng */
     GPtrArray *sources;
     HtSource *rest;             /* other memory of the process, or NULL */
     HtProcess *process;
@@ -284,6 +285,34 @@ static void summary(const Run *run)
     }
 }
 
+/* LTTng gets the rest. */
+static void end_live(Run *run)
+{
+    const HtRecord *r = run->r;
+    HtLiveStats n;
+
+    if (!r->live) {
+        return;
+    }
+    run->hangs = !ht_live_end(r->live, &n);
+    if (n.why) {
+        ht_error("LTTng: %s", n.why);
+    }
+    if (!r->quiet) {
+        fprintf(stderr, "hypertrace record: %" PRIu64 " of them are LTTng's, "
+                "as '%s:*'; ", n.taken,
+                r->live_options.name);
+        if (n.unwanted) {
+            fprintf(stderr, "no session wanted %" PRIu64 "; ", n.unwanted);
+        }
+        if (n.lost) {
+            fprintf(stderr, "%" PRIu64 " lost\n", n.lost);
+        } else {
+            fputs("none lost\n", stderr);
+        }
+    }
+}
+
 static char *describe_end(const Run *run, int status)
 {
     if (!run->child) {
@@ -323,6 +352,9 @@ static int record_all(Run *run)
     g_autofree char *end = NULL;
     int status;
 
+    if (run->r->live) {
+        ht_live_start(run->r->live);
+    }
     follow(run, &status);
     end = describe_end(run, status);
     if (!run->stopped && !ht_session_finish(run->session, end, &error)) {
@@ -371,12 +403,18 @@ int ht_record_run(const HtRecord *r, const HtSessionInfo *info)
     if (error) {
         ht_error("%s", error->message);
     }
+    end_live(&run);
     /* the session reads the sources */
     ht_session_free(run.session);
     g_ptr_array_free(run.sources, true);
     ht_source_free(run.rest);
     if (r->plan) {
         ht_process_free(run.process);
+    }
+    if (run.hangs) {
+        /* LTTng-UST's destructor would wait for the thread that hangs */
+        fflush(NULL);
+        _exit(status);
     }
     return status;
 }

@@ -33,6 +33,7 @@ typedef struct Ring {
     const HtFtMem *mem;
     uint64_t offset;
     HtFtFollow *follow;
+    HtFtFeed feed;              /* runs NULL: only into the recording */
     uint32_t epoch_base;        /* boots that older rings had */
     bool taken;                 /* goes into the recording */
     uint64_t since;             /* when it was found */
@@ -51,6 +52,8 @@ struct HtSession {
     HtRecWriter *writer;
     GKeyFile *info;
     const HtKernel *kernel;
+    HtFtRuns *runs;             /* or NULL */
+    unsigned nr_found;          /* rings ever */
     GPtrArray *places;
     GPtrArray *rings;
     uint64_t (*now)(void);
@@ -91,6 +94,15 @@ static bool has_room(HtSession *s, const HtFtPiece *p)
     return false;
 }
 
+static void ahead(void *opaque, const HtFtPiece *p)
+{
+    Ring *ring = opaque;
+
+    if (ring->feed.runs) {
+        ht_ft_feed_ahead(&ring->feed, p);
+    }
+}
+
 static void piece(void *opaque, const HtFtPiece *p)
 {
     Ring *ring = opaque;
@@ -101,10 +113,17 @@ static void piece(void *opaque, const HtFtPiece *p)
     if (ring->taken && !s->error && has_room(s, p)) {
         of_all.epoch = MIN(ring->epoch_base + p->epoch, BOOTS_MAX - 1);
         ht_rec_writer_piece(s->writer, &of_all, &s->error);
+        if (ring->feed.runs) {
+            ht_ft_feed_piece(&ring->feed, p);
+        }
     }
 }
 
-static const HtFtFollowOps follow_ops = { .piece = piece, .now = now };
+static const HtFtFollowOps follow_ops = {
+    .ahead = ahead,
+    .piece = piece,
+    .now = now,
+};
 
 static void add_stats(HtFtStats *sum, const Ring *ring)
 {
@@ -124,6 +143,7 @@ static void free_ring(void *opaque)
     Ring *ring = opaque;
 
     add_stats(&ring->session->past, ring);
+    ht_ft_feed_close(&ring->feed);
     ht_ft_follow_free(ring->follow);
     g_free(ring);
 }
@@ -202,6 +222,9 @@ static void take(HtSession *s, Ring *ring)
     }
     ring->epoch_base = s->epochs;
     ring->taken = true;
+    if (ring->feed.runs) {
+        ht_ft_feed_begin(&ring->feed);
+    }
 }
 
 static void add_ring(HtSession *s, const HtFtMem *mem, HtFtRing *found)
@@ -212,6 +235,9 @@ static void add_ring(HtSession *s, const HtFtMem *mem, HtFtRing *found)
     ring->mem = mem;
     ring->offset = found->offset;
     ring->since = s->now();
+    if (s->runs) {
+        ht_ft_feed_init(&ring->feed, s->runs, s->nr_found++);
+    }
     ring->follow = ht_ft_follow_new(mem, found, &follow_ops, ring);
     g_ptr_array_add(s->rings, ring);
 }
@@ -378,6 +404,7 @@ static void look_at(HtSession *s, Ring *ring)
         return;
     }
     ht_ft_follow_look(ring->follow);
+    ht_ft_feed_flush(&ring->feed);
     s->more |= ht_ft_follow_more(ring->follow);
     update_info(s, ring);
 }
@@ -444,6 +471,7 @@ HtSession *ht_session_new(const HtSessionInfo *info, GError **error)
     s->kernel = info->kernel;
     s->max_bytes = info->max_bytes ? info->max_bytes : UINT64_MAX;
     s->ring_at = info->ring_at;
+    s->runs = info->runs;
     s->now = info->now ? info->now : monotonic_ns;
     s->started = s->now();
     s->places = g_ptr_array_new_with_free_func(free_place);

@@ -9,7 +9,7 @@
 #ifndef HYPERTRACE_RECORD_SESSION_H
 #define HYPERTRACE_RECORD_SESSION_H
 
-#include "hypertrace/ftrace-ring.h"
+#include "hypertrace/ftrace-runs.h"
 #include "kernel.h"
 
 /**
@@ -23,6 +23,7 @@
  * @max_bytes: of the recording; more ends it.  0: as much as there is
  * @ring_at: where the guest's memory is said to have a ring: an address of the
  *           guest; 0 if nothing is known
+ * @runs: or NULL; where what is recorded goes, too; must stay
  * @now: or NULL; a clock in ns instead of the host's monotonic one
  */
 typedef struct HtSessionInfo {
@@ -34,6 +35,7 @@ typedef struct HtSessionInfo {
     const HtKernel *kernel;
     uint64_t max_bytes;
     uint64_t ring_at;
+    HtFtRuns *runs;
     uint64_t (*now)(void);
 } HtSessionInfo;
 

@@ -11,6 +11,8 @@
 
 #define POLL_US_DEFAULT     1000
 #define POLL_US_MAX         1000000
+/* A class's name follows it, in at most 255 bytes. */
+#define NAME_MAX_LTTNG      64
 #define MAX_SIZE_DEFAULT    (UINT64_C(16) << 30)
 
 static void usage(void)
@@ -32,14 +34,28 @@ static void usage(void)
 "      --max-size SIZE the recording ends when it is so large (default: 16G)\n"
 "      --kernel FILE   the guest's kernel, if its boot loader finds it\n"
 "      --busybox FILE  a static busybox for the guest's architecture\n"
+"      --lttng[=NAME]  to LTTng, too: as events of this process, 'NAME:*'\n"
+"                      (default: the guest's name)\n"
+"      --net URL       and from there to a relay daemon, as net://localhost\n"
+"      --live          where they can be read meanwhile\n"
 "      --print         only show QEMU's command, and what was changed\n"
 "  -q, --quiet         no status line, no summary\n\n"
 "The exit status is QEMU's.\n", POLL_US_DEFAULT);
 }
 
+static bool set_lttng_name(HtRecord *r, const char *name)
+{
+    static const char chars[] = G_CSET_a_2_z G_CSET_A_2_Z G_CSET_DIGITS "_.-";
+
+    g_free(r->live_options.name);
+    r->live_options.name = g_strdup(name);
+    return *name && strlen(name) <= NAME_MAX_LTTNG &&
+           strspn(name, chars) == strlen(name);
+}
+
 static bool parse_options(HtRecord *r, int argc, char **argv, int *status)
 {
-    enum { POLL = 256, MAX_SIZE, KERNEL, BUSYBOX, PRINT };
+    enum { POLL = 256, MAX_SIZE, KERNEL, BUSYBOX, PRINT, LTTNG, NET, LIVE };
     static const struct option longs[] = {
         { "events", required_argument, NULL, 'e' },
         { "output", required_argument, NULL, 'o' },
@@ -49,6 +65,9 @@ static bool parse_options(HtRecord *r, int argc, char **argv, int *status)
         { "max-size", required_argument, NULL, MAX_SIZE },
         { "kernel", required_argument, NULL, KERNEL },
         { "busybox", required_argument, NULL, BUSYBOX },
+        { "lttng", optional_argument, NULL, LTTNG },
+        { "net", required_argument, NULL, NET },
+        { "live", no_argument, NULL, LIVE },
         { "print", no_argument, NULL, PRINT },
         { "quiet", no_argument, NULL, 'q' },
         { "help", no_argument, NULL, 'h' },
@@ -106,6 +125,22 @@ static bool parse_options(HtRecord *r, int argc, char **argv, int *status)
         case BUSYBOX:
             r->busybox = optarg;
             break;
+        case LTTNG:
+            if (optarg && !set_lttng_name(r, optarg)) {
+                *status = ht_usage_error("--lttng='%s': give a name of 1 to %d "
+                                         "letters, digits, '_', '.' or '-'",
+                                         optarg, NAME_MAX_LTTNG);
+                return false;
+            }
+            r->lttng = true;
+            break;
+        case NET:
+            r->lttng = true;
+            r->live_options.url = optarg;
+            break;
+        case LIVE:
+            r->live_options.live = true;
+            break;
         case PRINT:
             r->print = true;
             break;
@@ -120,6 +155,10 @@ static bool parse_options(HtRecord *r, int argc, char **argv, int *status)
             *status = HT_EXIT_USAGE;
             return false;
         }
+    }
+    if (r->live_options.live && !r->live_options.url) {
+        *status = ht_usage_error("--live: to which relay daemon? give --net");
+        return false;
     }
     if (r->pid ? optind < argc : optind == argc) {
         *status = ht_usage_error(r->pid ?
@@ -213,6 +252,39 @@ static bool get_kernel(HtRecord *r, const char *image, const char *qemu,
     return r->kernel;
 }
 
+/* Of the guest, else of the recording; what LTTng allows */
+static char *lttng_name(const HtRecord *r, char **argv)
+{
+    const char *value = argument_of(argv, "-name");
+    g_autofree char *guest = value ? ht_record_opt(value, "guest") : NULL;
+    g_autofree char *plain = value ? ht_record_opt(value, "") : NULL;
+    char *name = guest ? g_steal_pointer(&guest) :
+                 plain ? g_steal_pointer(&plain) : g_path_get_basename(r->dir);
+
+    name[MIN(strlen(name), NAME_MAX_LTTNG)] = 0;
+    return g_strcanon(name, G_CSET_a_2_z G_CSET_A_2_Z G_CSET_DIGITS "_.-",
+                      '_');
+}
+
+static bool start_live(HtRecord *r, char **argv, HtSessionInfo *info)
+{
+    g_autoptr(GError) error = NULL;
+
+    if (!r->lttng) {
+        return true;
+    }
+    if (!r->live_options.name) {
+        r->live_options.name = lttng_name(r, argv);
+    }
+    r->live = ht_live_new(&r->live_options, r->kernel, &error);
+    if (!r->live) {
+        ht_error("%s", error->message);
+        return false;
+    }
+    info->runs = ht_live_runs(r->live);
+    return true;
+}
+
 static int run(HtRecord *r, char **argv, const char *source)
 {
     g_autofree char *command = g_strjoinv(" ", argv);
@@ -231,7 +303,8 @@ static int run(HtRecord *r, char **argv, const char *source)
         r->dir = dir;
     }
     info.dir = r->dir;
-    return ht_record_run(r, &info);
+    return start_live(r, argv, &info) ? ht_record_run(r, &info) :
+           HT_EXIT_ERROR;
 }
 
 static int record_process(HtRecord *r)
@@ -289,6 +362,8 @@ int ht_record(int argc, char **argv)
         status = r.pid ? record_process(&r) :
                  record_command(&r, argv + optind);
     }
+    ht_live_free(r.live);
+    g_free(r.live_options.name);
     ht_process_free(r.process);
     ht_record_plan_free(r.plan);
     ht_kernel_free(r.kernel);

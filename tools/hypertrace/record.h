@@ -7,6 +7,7 @@
 
 #include <sys/types.h>
 
+#include "live.h"
 #include "record-args.h"
 #include "record-session.h"
 #include "source.h"
@@ -19,6 +20,9 @@
  * @process: that, held
  * @kernel: what is known of the guest's kernel, or NULL
  * @dir: where the recording is made
+ * @lttng: what is followed goes to LTTng, too...
+ * @live_options: ...so...
+ * @live: ...by this; or NULL
  * @kernel_path: the kernel's image as given, or NULL
  * @busybox: as given, or NULL
  * @poll_us: microseconds between two looks
@@ -33,6 +37,9 @@ typedef struct HtRecord {
     HtProcess *process;
     HtKernel *kernel;
     const char *dir;
+    bool lttng;
+    HtLiveOptions live_options;
+    HtLive *live;
     const char *kernel_path;
     const char *busybox;
     uint32_t poll_us;

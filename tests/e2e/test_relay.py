@@ -1,0 +1,197 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Two guests at one relay daemon, whose files are read while they run.
+
+`hypertrace record --net --live` sends what it follows, and so do the QEMUs,
+which follow the same rings by hypertrace-ftrace, in a session of the user's.
+"""
+
+import collections
+import contextlib
+import functools
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import time
+
+import pytest
+
+bt2 = pytest.importorskip("bt2")
+import lttng_session  # noqa: E402
+import test_record as recording  # noqa: E402
+from own_machine import own_run  # noqa: E402
+from test_record import DEADLINE, HYPERTRACE, env  # noqa: E402,F401
+
+HOST = "127.0.0.1"
+
+
+def free_ports(count):
+    with contextlib.ExitStack() as stack:
+        sockets = [stack.enter_context(socket.create_server((HOST, 0)))
+                   for _ in range(count)]
+        return [s.getsockname()[1] for s in sockets]
+
+
+class Relay:
+    """A relay daemon, and what is read of it"""
+
+    def __init__(self, output, daemon):
+        self.output = output
+        control, data, self.live = free_ports(3)
+        self.url = f"net://{HOST}:{control}:{data}"
+        self.process = subprocess.Popen(
+            ["lttng-relayd", f"--control-port=tcp://{HOST}:{control}",
+             f"--data-port=tcp://{HOST}:{data}",
+             f"--live-port=tcp://{HOST}:{self.live}", f"--output={output}"],
+            env=daemon.env(), stdin=subprocess.DEVNULL)
+        daemon.wait_for(self._answers, "lttng-relayd does not answer")
+
+    def _answers(self):
+        assert self.process.poll() is None
+        try:
+            socket.create_connection((HOST, self.live)).close()
+        except ConnectionRefusedError:
+            return False
+        return True
+
+    def kept(self):
+        """Events by provider, in packets that are complete"""
+        found = collections.Counter()
+        try:
+            for msg in bt2.TraceCollectionMessageIterator(str(self.output)):
+                if isinstance(msg, bt2._EventMessageConst):
+                    found[msg.event.name.partition(":")[0]] += 1
+                elif isinstance(msg, bt2._DiscardedEventsMessageConst):
+                    found["discarded"] += msg.count
+        except (bt2._Error, RuntimeError):
+            # it is being written
+            return None
+        return found
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.process.terminate()
+        self.process.wait()
+
+
+def command(tmp, n, formats, memory):
+    """A guest of this project's QEMU, which follows the ring, too"""
+    _, *args = recording.guest(
+        tmp, recording.initrd(tmp / "initrd", recording.KILLED_JOB), memory)
+    return [os.environ["HT_QEMU"], *args, "-name", f"guest=vm{n}",
+            "-object", "hypertrace-backend-lttng,id=l", "-object",
+            f"hypertrace-ftrace,id=qemu{n},backend=l,formats={formats}"]
+
+
+class Guest:
+    """A guest that is recorded by both"""
+
+    def __init__(self, tmp, n, relay, formats, memory, env):
+        self.tmp = tmp / f"vm{n}"
+        self.tmp.mkdir()
+        self.name = f"vm{n}"
+        self.env = env
+        self.recorder = subprocess.Popen(
+            [HYPERTRACE, "record", "-o", self.tmp / "rec", "--net", relay.url,
+             "--live", "--", *command(self.tmp, n, formats, memory)],
+            env=env, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE,
+            text=True)
+
+    def kill(self):
+        """QEMU, and see how the recorder ends"""
+        qemu, = recording.children(self.recorder.pid)
+        os.kill(qemu, signal.SIGKILL)
+        _, err = self.recorder.communicate(timeout=DEADLINE)
+        assert self.recorder.returncode == 128 + signal.SIGKILL, err
+        return err
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        if self.recorder.poll() is None:
+            for pid in recording.children(self.recorder.pid):
+                os.kill(pid, signal.SIGKILL)
+            self.recorder.kill()
+            self.recorder.wait()
+
+
+def wait_until(condition, guests):
+    deadline = time.monotonic() + DEADLINE
+    while not condition():
+        assert time.monotonic() < deadline
+        assert all(g.recorder.poll() is None for g in guests), \
+            [g.recorder.stderr.read() for g in guests
+             if g.recorder.poll() is not None]
+        time.sleep(0.05)
+
+
+@pytest.fixture(scope="module")
+def formats(tmp_path_factory, env):  # noqa: F811
+    path = tmp_path_factory.mktemp("formats") / "formats"
+    subprocess.run([HYPERTRACE, "formats", "-o", path,
+                    os.environ["HT_KERNEL"]], env=env, check=True)
+    return path
+
+
+# one's memory is shared in part, the other's is read through QEMU's process
+MEMORY = [recording.MEMORY,
+          ["-m", "512", "-smp", "2", "-object",
+           "memory-backend-ram,id=m,size=512M", "-numa", "node,memdev=m"]]
+
+
+def record_two(daemon, relay, guests):
+    """From their boot until they are killed: (how many events each had, what
+    its recorder said)"""
+    with contextlib.ExitStack() as stack:
+        running = [stack.enter_context(g()) for g in guests]
+
+        def wait(condition):
+            wait_until(lambda: all(map(condition, running)), running)
+
+        wait(lambda g: "READY" in recording.console(g.tmp))
+        counts = [sum(recording.counted(g.tmp)) for g in running]
+        expected = {f"{who}{n}": count for n, count in enumerate(counts)
+                    for who in ("vm", "qemu")}
+        # all of each guest is read while it lives
+        wait_until(lambda: relay.kept() == expected, running)
+        # and what can only be read while QEMU lives has been
+        wait(lambda g: recording.recorded(g.tmp, g.env) ==
+             recording.counted(g.tmp))
+        said = [g.kill() for g in running]
+        daemon.lttng("destroy", "qemus")
+        assert relay.kept() == expected
+    return counts, said
+
+
+@own_run
+def test_two_guests(tmp_path, env, formats):  # noqa: F811
+    if not shutil.which("lttng-relayd"):
+        pytest.skip("lttng-relayd is not installed")
+    with lttng_session.PrivateSession(
+            str(tmp_path / "unused"), own_run=os.geteuid() == 0) as daemon, \
+            Relay(tmp_path / "relay", daemon) as relay:
+        traced = daemon.env({**env, "LTTNG_UST_REGISTER_TIMEOUT": "60000"})
+        daemon.lttng("create", "qemus", "--live=500000",
+                     f"--set-url={relay.url}")
+        daemon.lttng("enable-channel", "-u", "-s", "qemus", "--buffers-pid",
+                     "--subbuf-size=1M", "--num-subbuf=8", "main")
+        daemon.lttng("enable-event", "-u", "-s", "qemus", "-c", "main",
+                     "qemu*:*")
+        daemon.lttng("start", "qemus")
+        counts, said = record_two(daemon, relay, [
+            functools.partial(Guest, tmp_path, n, relay, formats, memory,
+                              traced)
+            for n, memory in enumerate(MEMORY)])
+
+    for n, count in enumerate(counts):
+        recording.assert_all_events(tmp_path / f"vm{n}", env)
+        assert f"{count} of them are LTTng's, as 'vm{n}:*'; none lost" \
+            in said[n]
+    sources = [recording.info(tmp_path / f"vm{n}")["recording"]["source"]
+               for n in range(2)]
+    assert "shared NUMA node" in sources[0]
+    assert "private memory" in sources[1]

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * A guest for `hypertrace record`, but for its processor and its kernel: its
+ * memory is a file, as QEMU's, with a ring of one processor.
+ *
+ * usage: live-guest -object memory-backend-file,...,mem-path=FILE
+ *
+ * For each line on standard input, a number, it writes so many events and says
+ * so.  It ends with its input.
+ */
+#include "hypertrace/base.h"
+#include <fcntl.h>
+#include <sys/mman.h>
+
+#include "ftrace-guest.h"
+
+#define MEMORY  (32u << 20)
+#define RING_AT (2u << 20)
+
+static uint8_t *map_memory(int argc, char **argv)
+{
+    const char *path = argc > 2 ? strstr(argv[2], "mem-path=") : NULL;
+    uint8_t *memory;
+    int fd;
+
+    if (!path) {
+        return NULL;
+    }
+    fd = open(path + strlen("mem-path="), O_RDWR | O_CREAT, 0600);
+    if (fd < 0 || ftruncate(fd, MEMORY)) {
+        return NULL;
+    }
+    memory = mmap(NULL, MEMORY, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    return memory == MAP_FAILED ? NULL : memory;
+}
+
+int main(int argc, char **argv)
+{
+    FtGuest g = { .layout = HT_FT_LAYOUT_6_11, .subbuf = 4096, .nr = 6000,
+                  .cpus = 1, .offset = RING_AT, .size = MEMORY };
+    uint64_t ns = 1000000000;
+    char line[32];
+    unsigned n;
+
+    g.mem = map_memory(argc, argv);
+    if (!g.mem) {
+        fputs("live-guest: no memory\n", stderr);
+        return 1;
+    }
+    fg_init(&g);
+    puts("0");
+    fflush(stdout);
+    while (fgets(line, sizeof(line), stdin)) {
+        n = atoi(line);
+        printf("%u\n", n);
+        while (n--) {
+            fg_event(&g, 0, ns += 1000, 0);
+        }
+        fflush(stdout);
+    }
+    return 0;
+}

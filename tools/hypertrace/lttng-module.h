@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * hypertrace record: what needs LTTng, in modules
+ *
+ * LTTng-UST starts threads in each program that is linked to it, and waits for
+ * session daemons before main().  So it is loaded by who asked for it, as is
+ * the library that controls sessions.
+ */
+#ifndef HYPERTRACE_LTTNG_MODULE_H
+#define HYPERTRACE_LTTNG_MODULE_H
+
+#include "hypertrace/lttng-ust-event.h"
+
+/**
+ * struct HtUstOps - hypertrace-lttng-ust.so
+ * @prepare: ht_ust_events_prepare()
+ * @get: ht_ust_event_get()
+ * @deliver: ht_ust_deliver()
+ * @timed_out: ht_ust_timed_out()
+ */
+typedef struct HtUstOps {
+    void (*prepare)(const char *provider, HtClass *const *classes,
+                    unsigned count);
+    HtUstEvent *(*get)(const char *provider, const HtClass *c, char **why);
+    uint64_t (*deliver)(const HtRun *run, const HtClassTable *classes,
+                        HtUstEvent *const *events);
+    bool (*timed_out)(void);
+} HtUstOps;
+
+extern const HtUstOps ht_ust_ops;
+
+/**
+ * struct HtLttngOps - hypertrace-lttng-ctl.so
+ * @begin: make a session that records all events of the provider @name of
+ *         this process and sends them to @url, and start it
+ * @end: stop it when all is sent, and destroy it; @lost is set to the events
+ *       for which LTTng had no room.  Waits as long as that takes
+ *
+ * @name is the session's as well.  Both return false with @error set.
+ */
+typedef struct HtLttngOps {
+    bool (*begin)(const char *name, const char *url, bool live,
+                  GError **error);
+    bool (*end)(const char *name, uint64_t *lost, GError **error);
+} HtLttngOps;
+
+extern const HtLttngOps ht_lttng_ops;
+
+/**
+ * ht_lttng_module() - load a module
+ * @name: "ust" or "ctl"
+ * @symbol: what it has
+ * @error: set if it cannot be loaded
+ *
+ * Return: the address of @symbol, for the life of the process
+ */
+const void *ht_lttng_module(const char *name, const char *symbol,
+                            GError **error);
+
+/**
+ * ht_lttng_module_find() - is there such a module?
+ * @name: as above
+ * @error: set if not
+ */
+bool ht_lttng_module_find(const char *name, GError **error);
+
+#endif

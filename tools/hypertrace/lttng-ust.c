@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * hypertrace record: the module that delivers to LTTng-UST
+ */
+#include "hypertrace/base.h"
+#include "lttng-module.h"
+
+const HtUstOps ht_ust_ops = {
+    .prepare = ht_ust_events_prepare,
+    .get = ht_ust_event_get,
+    .deliver = ht_ust_deliver,
+    .timed_out = ht_ust_timed_out,
+};
