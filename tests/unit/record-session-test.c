@@ -206,6 +206,39 @@ static void test_many(void)
     teardown(&t);
 }
 
+/*
+ * A ring that is being made: of two processors' parts only the second is seen,
+ * which looks like a ring, too.
+ */
+static void test_half_made(void)
+{
+    FtGuest *g;
+    unsigned i;
+    Test t;
+
+    setup(&t, 8 * MIB);
+    begin(&t);
+    /* parts of 2 MiB: a ring may begin at each */
+    t.g[0] = (FtGuest) { .layout = HT_FT_LAYOUT_6_11, .cpus = 2, .nr = 511,
+                         .subbuf = 4096, .offset = 2 * MIB };
+    g = &t.g[0];
+    fg_init(g);
+    g_assert_cmphex(g->cpu[1].line - 24, ==, 4 * MIB);
+    fg_put32(g, 2 * MIB, 0);
+    look(&t);
+    fg_put32(g, 2 * MIB, FG_MAGIC);
+    for (i = 0; i < 10; i++) {
+        fg_event(g, 0, t.ns += 1000, 3);
+        fg_event(g, 1, t.ns += 1000, 3);
+        look(&t);
+        /* also a search that comes later */
+        clock_ns += SECOND;
+    }
+    g_assert_cmpuint(ht_session_stats(t.session).events, ==, 20);
+    g_assert_cmpuint(ht_session_stats(t.session).boots, ==, 1);
+    teardown(&t);
+}
+
 /* So many copies in a page cache that the ring has no place at first */
 static void test_copies(void)
 {
@@ -383,6 +416,7 @@ int main(int argc, char **argv)
     g_test_add_func("/session/gone", test_gone);
     g_test_add_func("/session/many", test_many);
     g_test_add_func("/session/copies", test_copies);
+    g_test_add_func("/session/half-made", test_half_made);
     g_test_add_func("/session/boots", test_boots);
     g_test_add_func("/session/more", test_more);
     g_test_add_func("/session/max", test_max);

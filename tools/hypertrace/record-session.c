@@ -251,23 +251,23 @@ static bool known(const HtSession *s, const HtFtMem *mem, uint64_t offset)
         const Ring *ring = s->rings->pdata[i];
         const HtFtRing *r = ht_ft_follow_ring(ring->follow);
 
-        if (ring->mem == mem && offset >= r->offset &&
-            offset - r->offset < r->size && ht_ft_ring_is_there(mem, r)) {
+        if (ring->mem == mem && ht_ft_ring_covers(r, offset) &&
+            ht_ft_ring_is_there(mem, r)) {
             return true;
         }
     }
     return false;
 }
 
-/* Forget the one at the same place that is none any more. */
-static void forget(HtSession *s, const HtFtMem *mem, uint64_t offset)
+/* Forget the one at the same place that is none any more, and parts of it. */
+static void forget(HtSession *s, const HtFtMem *mem, const HtFtRing *found)
 {
     unsigned i;
 
     for (i = s->rings->len; i-- > 0;) {
         const Ring *ring = s->rings->pdata[i];
 
-        if (ring->mem == mem && ring->offset == offset) {
+        if (ring->mem == mem && ht_ft_ring_covers(found, ring->offset)) {
             g_ptr_array_remove_index(s->rings, i);
         }
     }
@@ -293,7 +293,7 @@ static bool make_room(HtSession *s)
 static bool consider(HtSession *s, const HtFtMem *mem, HtFtRing *found)
 {
     if (!known(s, mem, found->offset)) {
-        forget(s, mem, found->offset);
+        forget(s, mem, found);
         if (make_room(s)) {
             add_ring(s, mem, found);
             return true;

@@ -232,4 +232,15 @@ void ht_ft_search_clear(HtFtSearch *s);
  */
 bool ht_ft_search_go(HtFtSearch *s, uint64_t looks);
 
+/**
+ * ht_ft_ring_covers: is an offset of the memory within the ring?
+ * @r: the ring
+ * @offset: maybe where a later processor's part begins, which alone looks like
+ *          a ring as well
+ */
+static inline bool ht_ft_ring_covers(const HtFtRing *r, uint64_t offset)
+{
+    return offset >= r->offset && offset - r->offset < r->size;
+}
+
 #endif /* HYPERTRACE_FTRACE_RING_H */
