@@ -5,97 +5,52 @@
 #include "qemu/osdep.h"
 #include "qapi/error.h"
 #include "qapi/qapi-visit-hypertrace.h"
-#include "qapi/visitor.h"
 #include "ftrace.h"
 #include "properties.h"
 
-static bool visit_ring(Visitor *v, HtFtWatched *w, Error **errp)
+static HypertraceRingStats *ring_stats(HtFtWatched *w)
 {
+    HypertraceRingStats *stats = g_new0(HypertraceRingStats, 1);
     const HtFtRing *ring = ht_ft_follow_ring(w->follow);
-    HtFtStats stats = ht_ft_follow_stats(w->follow, -1);
-    uint64_t address = w->address, size = ring->size, number = w->feed.number;
-    uint64_t cpus = ring->cpus, bound = ht_ft_time_bound(&w->feed.time[0]);
-    char *layout = (char *)ht_ft_layout_name(ring->layout);
-    bool ok;
+    HtFtStats own = ht_ft_follow_stats(w->follow, -1);
 
-    if (!visit_start_struct(v, NULL, NULL, 0, errp)) {
-        return false;
-    }
-    ok = visit_type_uint64(v, "ring", &number, errp) &&
-         visit_type_uint64(v, "address", &address, errp) &&
-         visit_type_uint64(v, "size", &size, errp) &&
-         visit_type_uint64(v, "cpus", &cpus, errp) &&
-         visit_type_str(v, "layout", &layout, errp) &&
-         visit_type_bool(v, "changes", &w->feed.taken, errp) &&
-         visit_type_uint64(v, "events", &stats.events, errp) &&
-         visit_type_uint64(v, "gaps", &stats.gaps, errp) &&
-         visit_type_uint64(v, "lost", &stats.lost, errp) &&
-         visit_type_uint64(v, "bad", &stats.bad, errp) &&
-         visit_type_uint64(v, "clock-bound-ns", &bound, errp) &&
-         visit_type_uint64(v, "clock-worst-ns", &w->feed.worst_ns, errp) &&
-         visit_check_struct(v, errp);
-    visit_end_struct(v, NULL);
-    return ok;
-}
-
-static bool visit_counts(Visitor *v, HtFtRunsCounts *c, uint64_t *resets,
-                         Error **errp)
-{
-    return visit_type_uint64(v, "events", &c->events, errp) &&
-           visit_type_uint64(v, "no-format", &c->raw, errp) &&
-           visit_type_uint64(v, "gaps", &c->gaps, errp) &&
-           visit_type_uint64(v, "lost", &c->lost, errp) &&
-           visit_type_uint64(v, "boots", &c->boots, errp) &&
-           visit_type_uint64(v, "resets", resets, errp) &&
-           visit_type_uint64(v, "clock-steps", &c->steps, errp);
-}
-
-static bool visit_rings(Visitor *v, GPtrArray *rings, Error **errp)
-{
-    bool ok = true;
-    guint i;
-
-    if (!visit_start_list(v, "rings", NULL, 0, errp)) {
-        return false;
-    }
-    for (i = 0; ok && i < rings->len; i++) {
-        ok = visit_ring(v, rings->pdata[i], errp);
-    }
-    visit_end_list(v, NULL);
-    return ok;
-}
-
-static bool visit_backends(Visitor *v, HtSinks *k, Error **errp)
-{
-    HypertraceBackendStatsList *list = k ? ht_sinks_qapi_stats(k) : NULL;
-    bool ok = visit_type_HypertraceBackendStatsList(v, "backends", &list,
-                                                    errp);
-
-    qapi_free_HypertraceBackendStatsList(list);
-    return ok;
+    stats->ring = w->feed.number;
+    stats->address = w->address;
+    stats->size = ring->size;
+    stats->cpus = ring->cpus;
+    stats->layout = g_strdup(ht_ft_layout_name(ring->layout));
+    stats->changes = w->feed.taken;
+    stats->events = own.events;
+    stats->gaps = own.gaps;
+    stats->lost = own.lost;
+    stats->bad = own.bad;
+    stats->clock_bound_ns = ht_ft_time_bound(&w->feed.time[0]);
+    stats->clock_worst_ns = w->feed.worst_ns;
+    return stats;
 }
 
 void ht_ftrace_stats_get(Object *obj, Visitor *v, const char *name,
                          void *opaque, Error **errp)
 {
     HypertraceFtrace *ft = HYPERTRACE_FTRACE(obj);
-    uint64_t made, skipped, resets;
-    HtFtRunsCounts counts;
+    g_autoptr(HypertraceFtraceStats) stats = g_new0(HypertraceFtraceStats, 1);
+    HypertraceRingStatsList **rings = &stats->rings;
+    guint i;
 
-    if (!visit_start_struct(v, name, NULL, 0, errp)) {
-        return;
-    }
     ht_ftrace_lock(ft);
-    counts = ft->runs.counts;
-    resets = ft->resets;
-    ht_flights_count(ft->flights, &made, &skipped);
-    if (visit_counts(v, &counts, &resets, errp) &&
-        visit_type_uint64(v, "recordings", &made, errp) &&
-        visit_type_uint64(v, "skipped-recordings", &skipped, errp) &&
-        visit_rings(v, ft->rings, errp) &&
-        visit_backends(v, ft->sinks, errp)) {
-        visit_check_struct(v, errp);
+    stats->events = ft->runs.counts.events;
+    stats->no_format = ft->runs.counts.raw;
+    stats->gaps = ft->runs.counts.gaps;
+    stats->lost = ft->runs.counts.lost;
+    stats->boots = ft->runs.counts.boots;
+    stats->resets = ft->resets;
+    stats->clock_steps = ft->runs.counts.steps;
+    ht_flights_count(ft->flights, &stats->recordings,
+                     &stats->skipped_recordings);
+    for (i = 0; i < ft->rings->len; i++) {
+        QAPI_LIST_APPEND(rings, ring_stats(ft->rings->pdata[i]));
     }
+    stats->backends = ht_sinks_qapi_stats(ft->sinks);
     qemu_mutex_unlock(&ft->lock);
-    visit_end_struct(v, NULL);
+    visit_type_HypertraceFtraceStats(v, name, &stats, errp);
 }

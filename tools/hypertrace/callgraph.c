@@ -36,7 +36,7 @@ typedef struct Callgraph {
     HtModel *m;
     HtOutput o;
     HtGraph *graph;
-    HtPatterns *events;         /* shown among the calls, or NULL */
+    HtNames *events;         /* shown among the calls, or NULL */
     char *function;             /* only calls of these and within, or NULL */
     GPtrArray *functions;       /* of GPatternSpec */
     gint depth;
@@ -380,7 +380,7 @@ static bool show(Callgraph *c, GError **errp)
             c->found = true;
             put_step(c, &ev, &step);
         } else if (c->events && !c->v.json &&
-                   ht_patterns_event(c->events, ev.class)) {
+                   ht_names_event(c->events, ev.class)) {
             close_line(c, ev.rec.cpu);
             put_other(c, &ev);
         }
@@ -440,7 +440,7 @@ int ht_callgraph(int argc, char **argv)
     }
     ht_view_output(&c->v, &c->o);
     c->name = g_string_new(NULL);
-    c->events = event ? ht_patterns_new(event) : NULL;
+    c->events = event ? ht_names_new(event) : NULL;
     c->functions = c->function ? parse_functions(c->function) : NULL;
     c->m = ht_view_open(&c->v, &error);
     c->graph = ht_graph_new(c->m);
@@ -449,7 +449,7 @@ int ht_callgraph(int argc, char **argv)
     ht_graph_free(c->graph);
     ht_model_free(c->m);
     g_queue_clear_full(&c->lines, free_line);
-    ht_patterns_free(c->events);
+    ht_names_free(c->events);
     g_clear_pointer(&c->functions, g_ptr_array_unref);
     g_string_free(c->name, true);
     g_free(c->function);

@@ -95,15 +95,13 @@ int ht_control_finish(HtOutput *o, GError *error)
 static void put_class(HtOutput *o, HtJson *j, const HtQmpObject *of,
                       JsonObject *c)
 {
-    const char *name = json_object_get_string_member_with_default(c, "name",
-                                                                  "");
-    bool on = json_object_get_boolean_member_with_default(c, "on", false);
+    const char *name = ht_qmp_text(c, "name");
+    bool on = ht_qmp_bool(c, "on");
 
     if (j) {
         ht_json_open(j, NULL, '{');
         ht_json_str(j, "device", of->id);
-        ht_json_uint(j, "id",
-                     json_object_get_int_member_with_default(c, "id", 0));
+        ht_json_uint(j, "id", ht_qmp_int(c, "id"));
         ht_json_str(j, "class", name);
         ht_json_bool(j, "on", on);
         ht_json_close(j, '}');
@@ -139,11 +137,12 @@ int ht_list(int argc, char **argv)
             const HtQmpObject *of = c.objects->pdata[i];
             g_autoptr(JsonNode) node = ht_qmp_get(c.qmp, of, "classes",
                                                   &error);
+            guint count = 0;
             JsonArray *list = node && JSON_NODE_HOLDS_OBJECT(node) ?
-                json_object_get_array_member(json_node_get_object(node),
-                                             "classes") : NULL;
+                ht_qmp_array(json_node_get_object(node), "classes",
+                             &count) : NULL;
 
-            for (k = 0; list && k < json_array_get_length(list); k++) {
+            for (k = 0; k < count; k++) {
                 put_class(&o, c.json ? &j : NULL, of,
                           json_array_get_object_element(list, k));
             }

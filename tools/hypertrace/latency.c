@@ -32,7 +32,7 @@ typedef struct Latency {
     HtView v;
     HtModel *m;
     HtPairs *pairs;
-    HtPatterns *tasks;          /* NULL: all */
+    HtNames *tasks;          /* NULL: all */
     const char *from, *to;
     uint64_t count, sum, min, max;
     uint64_t fine[FINE];
@@ -129,7 +129,7 @@ static void count(Latency *l, const HtPair *pair)
     uint64_t ns = pair->to_ns - pair->from_ns;
     unsigned row = ROWS - 1;
 
-    if (l->tasks && (!pair->task || !ht_patterns_task(l->tasks, pair->task))) {
+    if (l->tasks && (!pair->task || !ht_names_task(l->tasks, pair->task))) {
         return;
     }
     l->min = l->count ? MIN(l->min, ns) : ns;
@@ -399,7 +399,7 @@ int ht_latency(int argc, char **argv)
     l->from = argv[1];
     l->to = argv[2];
     l->worst = g_array_new(false, false, sizeof(Worst));
-    l->tasks = task ? ht_patterns_new(task) : NULL;
+    l->tasks = task ? ht_names_new(task) : NULL;
     ht_view_output(&l->v, &o);
     l->m = ht_view_open(&l->v, &error);
     ok = l->m && collect(l, key, &error);
@@ -412,7 +412,7 @@ int ht_latency(int argc, char **argv)
     ht_pairs_free(l->pairs);
     ht_model_free(l->m);
     g_array_unref(l->worst);
-    ht_patterns_free(l->tasks);
+    ht_names_free(l->tasks);
     ht_view_free(&l->v);
     return status;
 }

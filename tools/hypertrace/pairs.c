@@ -45,7 +45,7 @@ typedef struct Start {
 struct HtPairs {
     HtModel *m;
     HtGaps *gaps;
-    HtPatterns *events[2];
+    HtNames *events[2];
     char *key;
     Word words[WORDS_MAX];
     unsigned nr_words;
@@ -171,8 +171,8 @@ HtPairs *ht_pairs_new(HtModel *m, const char *from, const char *to,
 
     p->m = m;
     p->key = g_strdup(choose(p, from, to, key));
-    p->events[FROM] = ht_patterns_new(from);
-    p->events[TO] = ht_patterns_new(to);
+    p->events[FROM] = ht_names_new(from);
+    p->events[TO] = ht_names_new(to);
     for (side = 0; side < 2; side++) {
         p->fields[side] = g_hash_table_new_full(NULL, NULL, NULL, g_free);
     }
@@ -197,7 +197,7 @@ void ht_pairs_free(HtPairs *p)
         g_free(p->words[i].name[TO]);
     }
     for (i = 0; i < 2; i++) {
-        ht_patterns_free(p->events[i]);
+        ht_names_free(p->events[i]);
         g_hash_table_destroy(p->fields[i]);
     }
     g_hash_table_destroy(p->waiting);
@@ -391,7 +391,7 @@ bool ht_pairs_event(HtPairs *p, const HtModelEvent *ev, HtPair *pair,
         p->segment = ev->rec.segment;
     }
     /* what is both ends a pair before it begins one */
-    if (ht_patterns_event(p->events[TO], ev->class)) {
+    if (ht_names_event(p->events[TO], ev->class)) {
         p->seen[TO] = true;
         f = class_fields(p, ev->class, TO, errp);
         if (!f) {
@@ -405,7 +405,7 @@ bool ht_pairs_event(HtPairs *p, const HtModelEvent *ev, HtPair *pair,
             remove_start(p, &k);
         }
     }
-    if (ht_patterns_event(p->events[FROM], ev->class)) {
+    if (ht_names_event(p->events[FROM], ev->class)) {
         p->seen[FROM] = true;
         f = class_fields(p, ev->class, FROM, errp);
         if (!f) {

@@ -54,7 +54,7 @@ typedef struct HtPairs HtPairs;
 /**
  * ht_pairs_new: look for pairs
  * @m: model; is at its beginning afterwards
- * @from: list of events, for ht_patterns_new()
+ * @from: list of events, for ht_names_new()
  * @to: likewise
  * @key: what both have in common: words "task", "cpu", "FIELD" or
  *       "FIELD=FIELD", with commas between; NULL for what is usual for them

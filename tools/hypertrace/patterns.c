@@ -11,7 +11,7 @@ typedef struct Pattern {
     bool full;                  /* system:event */
 } Pattern;
 
-struct HtPatterns {
+struct HtNames {
     GArray *all;
     uint8_t by_type[1 << 16];   /* 0 not asked, 1 no, 2 yes */
 };
@@ -21,10 +21,10 @@ static void clear_pattern(gpointer data)
     g_pattern_spec_free(((Pattern *)data)->spec);
 }
 
-HtPatterns *ht_patterns_new(const char *list)
+HtNames *ht_names_new(const char *list)
 {
     g_auto(GStrv) parts = g_strsplit(list, ",", -1);
-    HtPatterns *p = g_new0(HtPatterns, 1);
+    HtNames *p = g_new0(HtNames, 1);
     unsigned i;
 
     p->all = g_array_new(false, false, sizeof(Pattern));
@@ -40,7 +40,7 @@ HtPatterns *ht_patterns_new(const char *list)
     return p;
 }
 
-void ht_patterns_free(HtPatterns *p)
+void ht_names_free(HtNames *p)
 {
     if (p) {
         g_array_unref(p->all);
@@ -48,7 +48,7 @@ void ht_patterns_free(HtPatterns *p)
     }
 }
 
-bool ht_patterns_event(HtPatterns *p, const HtEventClass *c)
+bool ht_names_event(HtNames *p, const HtEventClass *c)
 {
     uint8_t *known = &p->by_type[c->type];
     g_autofree char *full = NULL;
@@ -70,7 +70,7 @@ bool ht_patterns_event(HtPatterns *p, const HtEventClass *c)
     return *known == 2;
 }
 
-bool ht_patterns_task(const HtPatterns *p, const HtTask *t)
+bool ht_names_task(const HtNames *p, const HtTask *t)
 {
     g_autofree char *pid = g_strdup_printf("%d", t->pid);
     unsigned i;

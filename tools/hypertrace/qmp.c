@@ -184,11 +184,10 @@ static bool add_children(HtQmp *q, GPtrArray *out, const char *path,
 
     for (i = 0; children && i < json_array_get_length(children); i++) {
         JsonObject *c = json_array_get_object_element(children, i);
-        const char *name = json_object_get_string_member_with_default(
-            c, "name", "");
+        const char *name = ht_qmp_text(c, "name");
 
-        if (!strcmp(json_object_get_string_member_with_default(c, "type", ""),
-                    child) && (!id || !strcmp(id, name))) {
+        if (!strcmp(ht_qmp_text(c, "type"), child) &&
+            (!id || !strcmp(id, name))) {
             HtQmpObject *o = g_new0(HtQmpObject, 1);
 
             o->path = g_strdup_printf("%s/%s", path, name);
@@ -223,4 +222,44 @@ GPtrArray *ht_qmp_find(HtQmp *q, const char *id, bool rings, bool devices,
         return NULL;
     }
     return g_steal_pointer(&all);
+}
+
+/* NULL: an object, an array, null, or nothing at all */
+static JsonNode *value(JsonObject *o, const char *name)
+{
+    JsonNode *n = json_object_get_member(o, name);
+
+    return n && JSON_NODE_HOLDS_VALUE(n) ? n : NULL;
+}
+
+int64_t ht_qmp_int(JsonObject *o, const char *name)
+{
+    JsonNode *n = value(o, name);
+
+    return n ? json_node_get_int(n) : 0;
+}
+
+const char *ht_qmp_text(JsonObject *o, const char *name)
+{
+    JsonNode *n = value(o, name);
+    const char *s = n ? json_node_get_string(n) : NULL;
+
+    return s ? s : "";
+}
+
+bool ht_qmp_bool(JsonObject *o, const char *name)
+{
+    JsonNode *n = value(o, name);
+
+    return n && json_node_get_boolean(n);
+}
+
+JsonArray *ht_qmp_array(JsonObject *o, const char *name, guint *count)
+{
+    JsonNode *n = json_object_get_member(o, name);
+    JsonArray *a = n && JSON_NODE_HOLDS_ARRAY(n) ? json_node_get_array(n) :
+                   NULL;
+
+    *count = a ? json_array_get_length(a) : 0;
+    return a;
 }

@@ -77,4 +77,41 @@ JsonNode *ht_qmp_get(HtQmp *q, const HtQmpObject *o, const char *property,
 GPtrArray *ht_qmp_find(HtQmp *q, const char *id, bool rings, bool devices,
                        GError **error);
 
+/**
+ * ht_qmp_int: a number in what QEMU returned
+ * @o: an object of it
+ * @name: the member's
+ *
+ * Returns: the number; 0: there is none
+ */
+int64_t ht_qmp_int(JsonObject *o, const char *name);
+
+/**
+ * ht_qmp_text: a string in what QEMU returned
+ * @o: an object of it
+ * @name: the member's
+ *
+ * Returns: the string, which is @o's; "": there is none
+ */
+const char *ht_qmp_text(JsonObject *o, const char *name);
+
+/**
+ * ht_qmp_bool: a truth value in what QEMU returned
+ * @o: an object of it
+ * @name: the member's
+ *
+ * Returns: the value; false: there is none
+ */
+bool ht_qmp_bool(JsonObject *o, const char *name);
+
+/**
+ * ht_qmp_array: an array in what QEMU returned
+ * @o: an object of it
+ * @name: the member's
+ * @count: set to how many elements it has
+ *
+ * Returns: the array, which is @o's; NULL: there is none, and @count is 0
+ */
+JsonArray *ht_qmp_array(JsonObject *o, const char *name, guint *count);
+
 #endif /* HYPERTRACE_TOOL_QMP_H */

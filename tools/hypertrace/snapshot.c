@@ -15,11 +15,8 @@ static void put_json(HtOutput *o, const HtQmpObject *of, JsonObject *s)
 
     ht_json_open(&j, NULL, '{');
     ht_json_str(&j, "device", of->id);
-    ht_json_str(&j, "directory",
-                json_object_get_string_member_with_default(s, "directory",
-                                                           ""));
-    ht_json_uint(&j, "events",
-                 json_object_get_int_member_with_default(s, "events", 0));
+    ht_json_str(&j, "directory", ht_qmp_text(s, "directory"));
+    ht_json_uint(&j, "events", ht_qmp_int(s, "events"));
     ht_json_close(&j, '}');
     g_string_append_c(o->text, '\n');
 }
@@ -28,13 +25,10 @@ static void put_json(HtOutput *o, const HtQmpObject *of, JsonObject *s)
 static bool put(const HtControl *c, HtOutput *o, const HtQmpObject *of,
                 JsonObject *s, GPtrArray *dirs, GError **error)
 {
-    const char *why = json_object_get_string_member_with_default(s, "error",
-                                                                 NULL);
-    const char *dir = json_object_get_string_member_with_default(s,
-                                                                 "directory",
-                                                                 "");
+    const char *why = ht_qmp_text(s, "error");
+    const char *dir = ht_qmp_text(s, "directory");
 
-    if (why) {
+    if (*why) {
         g_set_error(error, G_FILE_ERROR, G_FILE_ERROR_FAILED, "%s: %s",
                     of->id, why);
         return false;
@@ -45,8 +39,7 @@ static bool put(const HtControl *c, HtOutput *o, const HtQmpObject *of,
     }
     ht_escape_str(o->text, HT_ESCAPE_TERMINAL, dir);
     g_string_append_printf(o->text, "  %" G_GINT64_FORMAT " events\n",
-                           json_object_get_int_member_with_default(s, "events",
-                                                                   0));
+                           ht_qmp_int(s, "events"));
     g_ptr_array_add(dirs, g_strdup(dir));
     return true;
 }

@@ -9,34 +9,6 @@
 #include "escape.h"
 #include "number.h"
 
-static uint64_t number(JsonObject *s, const char *name)
-{
-    return json_object_get_int_member_with_default(s, name, 0);
-}
-
-static const char *text(JsonObject *s, const char *name)
-{
-    return json_object_get_string_member_with_default(s, name, "");
-}
-
-static bool truth(JsonObject *s, const char *name)
-{
-    return json_object_get_boolean_member_with_default(s, name, false);
-}
-
-/* An array of objects; NULL: it is not there */
-static JsonArray *array(JsonObject *s, const char *name)
-{
-    JsonNode *n = json_object_get_member(s, name);
-
-    return n && JSON_NODE_HOLDS_ARRAY(n) ? json_node_get_array(n) : NULL;
-}
-
-static guint length(JsonArray *a)
-{
-    return a ? json_array_get_length(a) : 0;
-}
-
 static void put_text(HtOutput *o, const char *s)
 {
     ht_escape_str(o->text, HT_ESCAPE_TERMINAL, s);
@@ -45,7 +17,7 @@ static void put_text(HtOutput *o, const char *s)
 /* More than all time stands for "not known". */
 static void put_bound(HtOutput *o, JsonObject *s)
 {
-    int64_t ns = number(s, "clock-bound-ns");
+    int64_t ns = ht_qmp_int(s, "clock-bound-ns");
 
     if (ns < 0 || ns == INT64_MAX) {
         g_string_append(o->text, "dates not known yet");
@@ -57,22 +29,22 @@ static void put_bound(HtOutput *o, JsonObject *s)
 
 static void put_backends(HtOutput *o, JsonObject *s)
 {
-    JsonArray *list = array(s, "backends");
-    guint i;
+    guint count, i;
+    JsonArray *list = ht_qmp_array(s, "backends", &count);
 
-    for (i = 0; i < length(list); i++) {
+    for (i = 0; i < count; i++) {
         JsonObject *b = json_array_get_object_element(list, i);
 
         g_string_append(o->text, "  backend ");
-        put_text(o, text(b, "backend"));
+        put_text(o, ht_qmp_text(b, "backend"));
         g_string_append_printf(o->text, ": %" PRIu64 " events, %" PRIu64
-                               " discarded, ", number(b, "events"),
-                               number(b, "discarded"));
-        if (truth(b, "idle")) {
+                               " discarded, ", ht_qmp_int(b, "events"),
+                               ht_qmp_int(b, "discarded"));
+        if (ht_qmp_bool(b, "idle")) {
             g_string_append(o->text, "idle\n");
         } else {
             g_string_append_printf(o->text, "%" PRIu64 " bytes queued\n",
-                                   number(b, "queued"));
+                                   ht_qmp_int(b, "queued"));
         }
     }
 }
@@ -81,25 +53,25 @@ static void put_counters(HtOutput *o, JsonObject *s)
 {
     g_string_append_printf(o->text, "%" PRIu64 " events, %" PRIu64 " lost, %"
                            PRIu64 " dropped, %" PRIu64 " errors",
-                           number(s, "events"), number(s, "lost"),
-                           number(s, "dropped"), number(s, "errors"));
+                           ht_qmp_int(s, "events"), ht_qmp_int(s, "lost"),
+                           ht_qmp_int(s, "dropped"), ht_qmp_int(s, "errors"));
 }
 
 static void put_streams(HtOutput *o, JsonObject *s)
 {
-    JsonArray *list = array(s, "streams");
-    guint i;
+    guint count, i;
+    JsonArray *list = ht_qmp_array(s, "streams", &count);
 
-    for (i = 0; i < length(list); i++) {
+    for (i = 0; i < count; i++) {
         JsonObject *st = json_array_get_object_element(list, i);
 
-        if (!truth(st, "open")) {
+        if (!ht_qmp_bool(st, "open")) {
             continue;
         }
         g_string_append_printf(o->text, "  stream %" PRIu64 ": ",
-                               number(st, "stream"));
+                               ht_qmp_int(st, "stream"));
         put_counters(o, st);
-        g_string_append(o->text, truth(st, "stopped") ?
+        g_string_append(o->text, ht_qmp_bool(st, "stopped") ?
                         "; stopped by a fault\n" : "\n");
     }
 }
@@ -107,15 +79,15 @@ static void put_streams(HtOutput *o, JsonObject *s)
 static void put_device(HtOutput *o, JsonObject *all, JsonObject *s)
 {
     g_string_append(o->text, ": device, channel=");
-    put_text(o, text(all, "channel"));
+    put_text(o, ht_qmp_text(all, "channel"));
     g_string_append(o->text, " mode=");
-    put_text(o, text(all, "mode"));
-    g_string_append(o->text, truth(all, "unread") ? " unread=on" : "");
+    put_text(o, ht_qmp_text(all, "mode"));
+    g_string_append(o->text, ht_qmp_bool(all, "unread") ? " unread=on" : "");
     g_string_append(o->text, " events=");
-    put_text(o, text(all, "events"));
-    if (*text(all, "settings")) {
+    put_text(o, ht_qmp_text(all, "events"));
+    if (*ht_qmp_text(all, "settings")) {
         g_string_append(o->text, " settings=");
-        put_text(o, text(all, "settings"));
+        put_text(o, ht_qmp_text(all, "settings"));
     }
     g_string_append(o->text, "\n  ");
     put_counters(o, s);
@@ -130,37 +102,37 @@ static void put_ring(HtOutput *o, JsonObject *r)
     g_string_append_printf(o->text, "  ring at 0x%" PRIx64 ", %" PRIu64
                            " KiB, %" PRIu64 " CPUs, Linux %s%s: %" PRIu64
                            " events, %" PRIu64 " gaps, about %" PRIu64
-                           " lost; ", number(r, "address"),
-                           number(r, "size") / 1024, number(r, "cpus"),
-                           text(r, "layout"), truth(r, "changes") ? "" :
-                           ", does not change", number(r, "events"),
-                           number(r, "gaps"), number(r, "lost"));
+                           " lost; ", ht_qmp_int(r, "address"),
+                           ht_qmp_int(r, "size") / 1024, ht_qmp_int(r, "cpus"),
+                           ht_qmp_text(r, "layout"), ht_qmp_bool(r, "changes") ? "" :
+                           ", does not change", ht_qmp_int(r, "events"),
+                           ht_qmp_int(r, "gaps"), ht_qmp_int(r, "lost"));
     put_bound(o, r);
     g_string_append_c(o->text, '\n');
 }
 
 static void put_object(HtOutput *o, JsonObject *all, JsonObject *s)
 {
-    JsonArray *rings = array(s, "rings");
-    const char *flight = text(all, "flight");
-    guint i;
+    guint count, i;
+    JsonArray *rings = ht_qmp_array(s, "rings", &count);
+    const char *flight = ht_qmp_text(all, "flight");
 
     g_string_append_printf(o->text, ": ring of the guest's kernel\n  %" PRIu64
                            " events delivered, %" PRIu64 " without a format;"
                            " %" PRIu64 " boots, %" PRIu64 " resets\n",
-                           number(s, "events"), number(s, "no-format"),
-                           number(s, "boots"), number(s, "resets"));
+                           ht_qmp_int(s, "events"), ht_qmp_int(s, "no-format"),
+                           ht_qmp_int(s, "boots"), ht_qmp_int(s, "resets"));
     if (*flight) {
         g_string_append_printf(o->text, "  %" PRIu64 " recordings, %" PRIu64
-                               " too many, in ", number(s, "recordings"),
-                               number(s, "skipped-recordings"));
+                               " too many, in ", ht_qmp_int(s, "recordings"),
+                               ht_qmp_int(s, "skipped-recordings"));
         put_text(o, flight);
         g_string_append_c(o->text, '\n');
     }
-    for (i = 0; i < length(rings); i++) {
+    for (i = 0; i < count; i++) {
         put_ring(o, json_array_get_object_element(rings, i));
     }
-    if (!length(rings)) {
+    if (!count) {
         g_string_append(o->text, "  no ring was found\n");
     }
 }

@@ -99,10 +99,10 @@ static bool check(HtView *v, GError **errp)
         return false;
     }
     if (v->event) {
-        v->events = ht_patterns_new(v->event);
+        v->events = ht_names_new(v->event);
     }
     if (v->task) {
-        v->tasks = ht_patterns_new(v->task);
+        v->tasks = ht_names_new(v->task);
     }
     return true;
 }
@@ -215,8 +215,8 @@ void ht_view_free(HtView *v)
     g_free(v->event);
     g_free(v->task);
     g_clear_pointer(&v->cpus, g_array_unref);
-    g_clear_pointer(&v->events, ht_patterns_free);
-    g_clear_pointer(&v->tasks, ht_patterns_free);
+    g_clear_pointer(&v->events, ht_names_free);
+    g_clear_pointer(&v->tasks, ht_names_free);
 }
 
 void ht_view_output(const HtView *v, HtOutput *o)
@@ -275,8 +275,8 @@ static bool wanted(HtView *v, const HtModelEvent *ev)
 
     if (ev->rec.ns < v->from_ns || ev->rec.ns > v->to_ns ||
         (v->boot && ev->boot != (unsigned)v->boot) ||
-        (v->events && !ht_patterns_event(v->events, ev->class)) ||
-        (v->tasks && !ht_patterns_task(v->tasks, ev->task))) {
+        (v->events && !ht_names_event(v->events, ev->class)) ||
+        (v->tasks && !ht_names_task(v->tasks, ev->task))) {
         return false;
     }
     if (!v->cpus) {

@@ -43,8 +43,8 @@ typedef struct HtView {
     bool from_end;              /* @from_ns counts back from the end */
     bool to_end;
     GArray *cpus;               /* of unsigned, NULL: all */
-    HtPatterns *events;         /* NULL: all */
-    HtPatterns *tasks;          /* NULL: all */
+    HtNames *events;         /* NULL: all */
+    HtNames *tasks;          /* NULL: all */
 } HtView;
 
 /* Which of the common options a command has */
