@@ -2,6 +2,7 @@
 /*
  * hypertrace: control messages, and the owners of streams
  */
+#include <linux/bitmap.h>
 #include <linux/delay.h>
 
 #include "htk.h"
@@ -287,17 +288,18 @@ out:
 }
 
 /*
- * Send a message about a stream, once at least, until the host is not busy
- * with it or @wait is over.
+ * Tell the host to close a stream, and ask how far that is: a message that is
+ * sent again asks, since its instance says what it is about.
+ *
+ * Return: 0: closed; -EAGAIN: not yet; or why it cannot be told.
  *
  * Context: h->life held
  */
-static int htk_finish_stream(struct htk *h, u32 stream, u16 type,
-			     struct htk_wait *wait)
+static int htk_send_close(struct htk *h, u32 stream)
 {
 	struct ht_ring_control *ring = h->transport->ring_addr(h, stream);
 	struct ht_msg_stream m = {
-		.h.type = type,
+		.h.type = HT_MSG_STREAM_CLOSE,
 		.h.size = sizeof(m),
 		.stream = stream,
 		.instance = h->claims[stream].instance,
@@ -305,62 +307,84 @@ static int htk_finish_stream(struct htk *h, u32 stream, u16 type,
 	};
 	int ret;
 
-	for (;;) {
-		mutex_lock(&h->control);
-		ret = h->transport->exchange(h, &m.h, sizeof(m));
-		mutex_unlock(&h->control);
-		if (ret || m.h.status != HT_STATUS_BUSY)
-			return ret;
-		if (htk_wait_over(wait))
-			return -ETIMEDOUT;
-		usleep_range(100, 1000);
-		/* The reply goes back: it says what it is about. */
-		m.h.size = sizeof(m);
+	mutex_lock(&h->control);
+	ret = h->transport->exchange(h, &m.h, sizeof(m));
+	mutex_unlock(&h->control);
+	return !ret && m.h.status == HT_STATUS_BUSY ? -EAGAIN : ret;
+}
+
+/* The streams of @owner, or of all, from now on without a submitter */
+static void htk_closing_all(struct htk *h, const struct htk_owner *owner,
+			    unsigned long *streams)
+{
+	u32 i;
+
+	bitmap_zero(streams, HT_STREAMS_MAX);
+	mutex_lock(&h->control);
+	for (i = 0; i < h->core.caps.streams; i++) {
+		if (h->claims[i].owner &&
+		    (!owner || h->claims[i].owner == owner)) {
+			htk_closing(h, i);
+			__set_bit(i, streams);
+		}
 	}
+	mutex_unlock(&h->control);
 }
 
 /*
  * Nobody else uses what is closed: a file that is released has no user, and
  * with h->life held for writing nobody has.
  *
- * A host that hangs is waited for once, not for each stream.  It is told to
- * close in any case: if it is busy then, it does so in its own time, and the
- * stream can be opened again afterwards.
+ * The host closes all of them at the same time, and is waited for while it
+ * gets on with any.  If it hangs, it is told to close all in any case: it does
+ * so in its own time, and the streams can be opened again afterwards.
  *
  * Context: h->life held
  */
 static void htk_close_streams(struct htk *h, const struct htk_owner *owner)
 {
+	DECLARE_BITMAP(open, HT_STREAMS_MAX);
 	struct htk_wait wait;
-	bool open;
+	bool over = false;
 	u32 i;
+	int ret;
 
+	htk_closing_all(h, owner, open);
+	/* What fits is handed over of all before one is waited for. */
+	for_each_set_bit(i, open, HT_STREAMS_MAX) {
+		if (h->transport->drain)
+			h->transport->drain(h, i);
+	}
 	htk_wait_start(&wait);
-	for (i = 0; i < h->core.caps.streams; i++) {
-		mutex_lock(&h->control);
-		open = h->claims[i].owner &&
-		       (!owner || h->claims[i].owner == owner);
-		if (open)
-			htk_closing(h, i);
-		mutex_unlock(&h->control);
-		if (!open)
-			continue;
+	for_each_set_bit(i, open, HT_STREAMS_MAX)
 		htk_settle(h, i, &wait);
-		htk_finish_stream(h, i, HT_MSG_STREAM_FLUSH, &wait);
-		if (htk_finish_stream(h, i, HT_MSG_STREAM_CLOSE, &wait))
-			dev_warn(&h->vdev->dev,
-				 "stream %u: the host did not close it\n", i);
-		else
-			htk_wait_start(&wait);
-		mutex_lock(&h->control);
-		htk_disown(h, i);
-		mutex_unlock(&h->control);
+
+	while (!bitmap_empty(open, HT_STREAMS_MAX)) {
+		for_each_set_bit(i, open, HT_STREAMS_MAX) {
+			ret = htk_send_close(h, i);
+			if (ret == -EAGAIN && !over)
+				continue;
+			if (ret)
+				dev_warn(&h->vdev->dev,
+					 "stream %u: the host did not close it\n",
+					 i);
+			else
+				htk_wait_start(&wait);
+			mutex_lock(&h->control);
+			htk_disown(h, i);
+			mutex_unlock(&h->control);
+			__clear_bit(i, open);
+		}
+		if (bitmap_empty(open, HT_STREAMS_MAX))
+			break;
+		usleep_range(100, 1000);
+		over = htk_wait_over(&wait);
 	}
 }
 
 /**
- * htk_close_owner() - close what a file that is released has open
- * @owner: the file
+ * htk_close_owner() - close what a file that is released, or the kernel, has
+ * @owner: who does not use it any more
  *
  * What was committed is delivered first.
  * Context: may sleep for seconds, if the host does not answer

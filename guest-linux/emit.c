@@ -247,6 +247,7 @@ static int htk_emit_prepare(unsigned int cpu)
 	return 0;
 }
 
+/* All at once: the host is not waited for a stream at a time. */
 static void htk_emit_close(struct htk_emit *e)
 {
 	unsigned int cpu;
@@ -254,9 +255,11 @@ static void htk_emit_close(struct htk_emit *e)
 	for_each_possible_cpu(cpu) {
 		struct htk_cpu *c = per_cpu_ptr(e->cpus, cpu);
 
+		/* Discarded events are told; what is left, the driver hands over. */
 		if (c->open)
-			ht_stream_close(&c->stream);
+			ht_stream_push(&c->stream);
 	}
+	htk_close_owner(&e->h->kernel);
 }
 
 /* Context: cpus_read_lock() and htk_emit_mutex held */

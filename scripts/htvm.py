@@ -315,10 +315,19 @@ class VM:
     def stderr(self):
         return (self.dir / "stderr").read_text(errors="replace")
 
-    @property
-    def guest_errors(self):
+    def _log(self):
         log = self.dir / "qemu.log"
         return log.read_text(errors="replace") if log.exists() else ""
+
+    @property
+    def guest_errors(self):
+        return "".join(line for line in self._log().splitlines(True)
+                       if not line.startswith("hypertrace_"))
+
+    def traced(self, event):
+        """What QEMU's trace event says, if args has "-trace" and its name."""
+        return [line.partition(" ")[2] for line in self._log().splitlines()
+                if line.startswith(event + " ")]
 
     def say(self, text):
         """A line for the job to read from descriptor 3."""

@@ -222,22 +222,28 @@ def run_flood(tmp_path, **kwargs):
         vm.say("go")
         vm.wait()
         assert_sound(vm)
-        return counted, ctf_events.read(vm.trace("ht0"))
+        return (counted, ctf_events.read(vm.trace("ht0")),
+                vm.traced("hypertrace_control"))
 
 
 def test_kernel_streams_suffice(tmp_path):
-    """Every CPU has its stream with the streams that there are by default."""
-    counted, streams = run_flood(tmp_path, devices=[{"channel": "virtio"}],
-                                 cpus=8)
+    """Every CPU has its stream with the streams that there are by default;
+    they are closed at the same time, not one after the other."""
+    counted, streams, messages = run_flood(
+        tmp_path, devices=[{"channel": "virtio"}], cpus=8,
+        args=["-trace", "hypertrace_control"])
     assert counted["lost"] == counted["dropped"] == counted["errors"] == 0
     assert len([s for s in streams.values() if s.events]) == 8
+    closings = [m.endswith("status 1") for m in messages if " type 4 " in m]
+    assert len(closings) >= 16, messages
+    assert all(closings[:8]) and closings.count(False) == 8, messages
 
 
 def test_kernel_events_without_stream(channel, tmp_path):
     """Those of CPUs that have no stream are counted in the trace."""
-    counted, streams = run_flood(tmp_path, cpus=4,
-                                 devices=[{"channel": channel}],
-                                 module_args="kernel_streams=2")
+    counted, streams, _ = run_flood(tmp_path, cpus=4,
+                                    devices=[{"channel": channel}],
+                                    module_args="kernel_streams=2")
     assert counted["dropped"] == counted["errors"] == 0
     discarded = sum(s.discarded for s in streams.values())
     assert discarded == counted["lost"] > 0
