@@ -9,8 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../../guest-linux/uapi/linux/hypertrace.h"
-#include "hypertrace/port.h"
 #include "linux-sys.h"
 #include "linux-trace.h"
 #include "linux-user.h"
@@ -45,7 +43,7 @@ static void *doorbells[HT_STREAMS_MAX];
 /* For the port's functions, in the thread that opens */
 static __thread struct opening {
     int fd;
-    struct ht_trace_map *map;
+    struct ht_node_map *map;
 } opening __attribute__((tls_model("initial-exec")));
 
 static bool try_lock(void)
@@ -71,55 +69,26 @@ static void unlock(void)
 static int trace_control(struct ht_device *dev, struct ht_msg *msg,
                          uint32_t size)
 {
-    struct ht_ioc_control ioc = { .msg = (uintptr_t)msg, .size = size };
-
     (void)dev;
-    return ht_sys_ioctl(opening.fd, HT_IOC_CONTROL, &ioc);
-}
-
-static void *map_shared(size_t size, uint64_t offset, int *error)
-{
-    void *p = ht_sys_map(size, MAP_SHARED, opening.fd, offset, error);
-
-    /* A child does not use it, and shall not keep the stream open. */
-    if (!*error) {
-        ht_sys_madvise(p, size, MADV_DONTFORK);
-    }
-    return p;
+    return ht_node_control(opening.fd, msg, size);
 }
 
 static int trace_map(struct ht_device *dev, uint32_t stream,
                      struct ht_ring_control **ring, uint8_t **packets)
 {
-    struct ht_trace_map *map = opening.map;
-    int error;
+    struct ht_node_map *map = opening.map;
+    int r = ht_node_map(opening.fd, dev, stream, map, ring, packets);
 
-    map->size = HT_PACKETS_OFFSET +
-                (size_t)dev->caps.packets * dev->caps.packet_size;
-    map->ring = map_shared(map->size, HT_MMAP_RING(stream), &error);
-    if (!error && dev->caps.channel != HT_CHANNEL_VIRTIO) {
-        map->doorbell = map_shared(HT_PAGE, HT_MMAP_DOORBELL(stream), &error);
-        doorbells[stream] = map->doorbell;
+    if (r) {
+        return r;
     }
-    if (error) {
-        ht_trace_unmap(map);
-        return error;
-    }
-    *ring = map->ring;
-    *packets = (uint8_t *)map->ring + HT_PACKETS_OFFSET;
-    return 0;
-}
-
-void ht_trace_unmap(struct ht_trace_map *map)
-{
-    if (map->ring) {
-        ht_sys_unmap(map->ring, map->size);
-        map->ring = NULL;
-    }
+    /* A child does not use it, and shall not keep the stream open. */
+    ht_sys_madvise(map->ring, map->size, MADV_DONTFORK);
     if (map->doorbell) {
-        ht_sys_unmap(map->doorbell, HT_PAGE);
-        map->doorbell = NULL;
+        ht_sys_madvise(map->doorbell, HT_PAGE, MADV_DONTFORK);
     }
+    doorbells[stream] = map->doorbell;
+    return 0;
 }
 
 static void trace_doorbell(struct ht_device *dev, uint32_t stream)
@@ -134,19 +103,14 @@ static void trace_doorbell(struct ht_device *dev, uint32_t stream)
 static int trace_submit(struct ht_device *dev, struct ht_stream *s,
                         uint64_t from, uint64_t to)
 {
-    struct ht_ioc_submit ioc = { .stream = s->index, .instance = s->instance };
     int fd = ht_sys_open(path, O_RDWR | O_CLOEXEC);
-    int r = fd;
 
     (void)dev;
     (void)from;
     (void)to;
     if (fd >= 0) {
-        r = ht_sys_ioctl(fd, HT_IOC_SUBMIT, &ioc);
+        (void)ht_node_submit(fd, s);
         ht_sys_close(fd);
-    }
-    if (r == 0) {
-        s->doorbells = ioc.kicks;
     }
     return 0;
 }
@@ -182,22 +146,14 @@ static void set_generation(uint32_t to)
 /* Context: locked; @opening.fd is the device */
 static int map_enable(void)
 {
-    const int fixed = enable ? MAP_FIXED : 0;
-    int error, r;
-    void *p;
+    int r = ht_node_map_enable(opening.fd, enable, &enable), error;
 
-    p = ht_sys_map_at(enable, HT_ENABLE_SIZE, PROT_READ, MAP_SHARED | fixed,
-                      opening.fd, HT_MMAP_ENABLE, &error);
-    if (error) {
-        if (enable) {
-            /* What was there is not any more. */
-            ht_sys_map_at(enable, HT_ENABLE_SIZE, PROT_READ,
-                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0, &r);
-        }
-        return error;
+    if (r && enable) {
+        /* What was there is not any more. */
+        ht_sys_map_at(enable, HT_ENABLE_SIZE, PROT_READ,
+                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0, &error);
     }
-    enable = p;
-    return 0;
+    return r;
 }
 
 /*
@@ -264,20 +220,6 @@ void ht_trace_silence(void)
 
 /* The device --------------------------------------------------------------- */
 
-static int open_node(const char *node, struct ht_ioc_info *info)
-{
-    int fd = ht_sys_open(node, O_RDWR | O_CLOEXEC), r;
-
-    if (fd >= 0) {
-        r = ht_sys_ioctl(fd, HT_IOC_GET_INFO, info);
-        if (r) {
-            ht_sys_close(fd);
-            fd = r;
-        }
-    }
-    return fd;
-}
-
 static void node_path(unsigned n)
 {
     static const char prefix[] = "/dev/hypertrace";
@@ -310,10 +252,10 @@ static int open_any(struct ht_ioc_info *info)
             strcpy(path, user);
         }
     }
-    fd = path[0] ? open_node(path, info) : -ENODEV;
+    fd = path[0] ? ht_node_open(path, info) : -ENODEV;
     for (n = 0; fd < 0 && !chosen && n < NODES_MAX; n++) {
         node_path(n);
-        fd = open_node(path, info);
+        fd = ht_node_open(path, info);
     }
     return fd;
 }
@@ -335,7 +277,7 @@ static int use_device(const struct ht_ioc_info *info)
     return r ? r : register_all(info->generation);
 }
 
-int ht_trace_open(struct ht_stream *s, struct ht_trace_map *map,
+int ht_trace_open(struct ht_stream *s, struct ht_node_map *map,
                   const struct ht_stream_params *params)
 {
     /* A signal handler may open while its thread does. */
@@ -343,7 +285,7 @@ int ht_trace_open(struct ht_stream *s, struct ht_trace_map *map,
     struct ht_ioc_info info;
     int r = 0;
 
-    opening.fd = path[0] ? open_node(path, &info) : -ENODEV;
+    opening.fd = path[0] ? ht_node_open(path, &info) : -ENODEV;
     if (opening.fd < 0 ||
         info.generation != __atomic_load_n(&generation, __ATOMIC_ACQUIRE)) {
         if (!try_lock()) {

@@ -37,7 +37,7 @@
  */
 struct thread_stream {
     struct ht_stream s;
-    struct ht_trace_map map;
+    struct ht_node_map map;
     int owner;
     int holder;
     int last;
@@ -140,7 +140,7 @@ static void close_stream(struct thread_stream *t)
     t->s.cur = NULL;
     t->s.end = NULL;
     t->s.slow = NULL;
-    ht_trace_unmap(&t->map);
+    ht_node_unmap(&t->map);
     ht_compiler_barrier();
     t->s.busy = 0;
 }

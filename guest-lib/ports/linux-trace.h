@@ -10,18 +10,7 @@
 
 #define HT_LIBRARY              /* it is no module of its own */
 #include "hypertrace/trace.h"
-
-/**
- * struct ht_trace_map - what of a stream is mapped
- * @ring: NULL: nothing
- * @size: bytes at @ring
- * @doorbell: NULL: channel virtio
- */
-struct ht_trace_map {
-    void *ring;
-    size_t size;
-    void *doorbell;
-};
+#include "linux-node.h"
 
 /* linux-trace.c */
 extern const struct ht_runtime ht_trace_runtime;
@@ -60,9 +49,8 @@ void ht_trace_tell(void);
  *
  * Return: as ht_stream_open(); -EAGAIN: another thread registers.
  */
-int ht_trace_open(struct ht_stream *s, struct ht_trace_map *map,
+int ht_trace_open(struct ht_stream *s, struct ht_node_map *map,
                   const struct ht_stream_params *params);
-void ht_trace_unmap(struct ht_trace_map *map);
 
 /**
  * ht_trace_silence() - a child of fork(): turn everything off

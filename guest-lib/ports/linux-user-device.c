@@ -4,30 +4,19 @@
  */
 #include <string.h>
 
-#include "../../guest-linux/uapi/linux/hypertrace.h"
 #include "linux-sys.h"
 #include "linux-user.h"
-
-static size_t ring_size(const struct ht_device *dev)
-{
-    return HT_PACKETS_OFFSET +
-           (size_t)dev->caps.packets * dev->caps.packet_size;
-}
 
 static int device_control(struct ht_device *dev, struct ht_msg *msg,
                           uint32_t size)
 {
-    struct ht_ioc_control ioc = {
-        .msg = (uintptr_t)msg,
-        .size = size,
-    };
     int r;
 
     /* A child of fork() has the file, but the streams are its parent's. */
     if (to_linux(dev)->pid != ht_sys_getpid()) {
         return -ENODEV;
     }
-    r = ht_sys_ioctl(to_linux(dev)->fd, HT_IOC_CONTROL, &ioc);
+    r = ht_node_control(to_linux(dev)->fd, msg, size);
     /* It was ours: the driver closed it when the machine was suspended. */
     return r == -EPERM ? -EIO : r;
 }
@@ -36,58 +25,35 @@ static void device_unmap(struct ht_device *dev, uint32_t stream)
 {
     struct ht_linux *l = to_linux(dev);
 
-    if (l->rings[stream]) {
-        ht_sys_unmap(l->rings[stream], ring_size(dev));
-        l->rings[stream] = NULL;
-    }
-    if (l->doorbells[stream]) {
-        ht_sys_unmap((void *)l->doorbells[stream], HT_PAGE);
-        l->doorbells[stream] = NULL;
-    }
+    ht_node_unmap(&l->maps[stream]);
+    l->doorbells[stream] = NULL;
 }
 
 static int device_map(struct ht_device *dev, uint32_t stream,
                       struct ht_ring_control **ring, uint8_t **packets)
 {
     struct ht_linux *l = to_linux(dev);
-    int error;
+    int r = ht_node_map(l->fd, dev, stream, &l->maps[stream], ring, packets);
 
-    l->rings[stream] = ht_sys_map(ring_size(dev), MAP_SHARED, l->fd,
-                                  HT_MMAP_RING(stream), &error);
-    if (!error && dev->caps.channel != HT_CHANNEL_VIRTIO) {
-        l->doorbells[stream] = ht_sys_map(HT_PAGE, MAP_SHARED, l->fd,
-                                          HT_MMAP_DOORBELL(stream), &error);
+    if (r == 0) {
+        l->doorbells[stream] = l->maps[stream].doorbell;
     }
-    if (error) {
-        device_unmap(dev, stream);
-        return error;
-    }
-    *ring = l->rings[stream];
-    *packets = (uint8_t *)l->rings[stream] + HT_PACKETS_OFFSET;
-    return 0;
+    return r;
 }
 
+/* The driver knows from head what there is. */
 static int device_submit(struct ht_device *dev, struct ht_stream *s,
                          uint64_t from, uint64_t to)
 {
-    struct ht_ioc_submit ioc = {
-        .stream = s->index,
-        .instance = s->instance,
-    };
-    int r = ht_sys_ioctl(to_linux(dev)->fd, HT_IOC_SUBMIT, &ioc);
-
-    (void)from;                 /* the driver knows it from head */
+    (void)from;
     (void)to;
-    if (r == 0) {
-        s->doorbells = ioc.kicks;
-    }
-    return r;
+    return ht_node_submit(to_linux(dev)->fd, s);
 }
 
 static void device_reap(struct ht_device *dev, struct ht_stream *s)
 {
     /* Gone or not ours any more: then nothing is freed, and events are lost. */
-    (void)device_submit(dev, s, 0, 0);
+    (void)ht_node_submit(to_linux(dev)->fd, s);
 }
 
 static const struct ht_port_ops device_ops = {
@@ -132,26 +98,21 @@ int ht_linux_open_device(struct ht_linux *l, const char *path)
     struct ht_ioc_info info;
     int r;
 
-    l->fd = ht_sys_open(path, O_RDWR | O_CLOEXEC);
+    l->fd = ht_node_open(path, &info);
     if (l->fd < 0) {
-        return l->fd == -ENOENT || l->fd == -ENXIO ? -ENODEV : l->fd;
+        return l->fd == -ENOENT || l->fd == -ENXIO || l->fd == -ENOTTY ?
+               -ENODEV : l->fd;
     }
     l->pid = ht_sys_getpid();
     l->close = device_close;
     l->dev.ops = &device_ops;
-    r = ht_sys_ioctl(l->fd, HT_IOC_GET_INFO, &info);
-    if (r) {
-        r = r == -ENOTTY ? -ENODEV : r;
-        goto fail;
-    }
     memcpy(&l->dev.caps, info.caps, sizeof(l->dev.caps));
     l->dev.mapping = mapping_name(info.mapping);
     r = ht_device_init(&l->dev);
     if (r) {
         goto fail;
     }
-    l->enable = ht_sys_map_at(NULL, HT_ENABLE_SIZE, PROT_READ, MAP_SHARED,
-                              l->fd, HT_MMAP_ENABLE, &r);
+    r = ht_node_map_enable(l->fd, NULL, &l->enable);
     if (r) {
         goto fail;
     }

@@ -7,7 +7,7 @@
 
 #include <pthread.h>
 
-#include "hypertrace/port.h"
+#include "linux-node.h"
 
 /**
  * struct ht_linux - a device opened from Linux user space
@@ -17,7 +17,7 @@
  * @close: undo what opening did, but for this structure
  * @pid: of the process that opened the device's node
  * @fd: the device node, or the PCI device's registers
- * @rings: mapped streams
+ * @maps: through the module: mapped streams
  * @doorbells: their doorbell registers; NULL with virtio
  * @enable: the enable page, mapped through the module
  */
@@ -28,9 +28,9 @@ struct ht_linux {
     void (*close)(struct ht_linux *l);
     int pid;
     int fd;
-    void *rings[HT_STREAMS_MAX];
+    struct ht_node_map maps[HT_STREAMS_MAX];
     volatile uint32_t *doorbells[HT_STREAMS_MAX];
-    void *enable;
+    uint8_t *enable;
 
     /* without the module */
     volatile uint8_t *regs;
