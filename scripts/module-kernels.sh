@@ -1,12 +1,13 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
-# Build the Linux module for the kernels that it supports: the oldest, the one
-# of the guest, and the newest that Debian has, each normal and PREEMPT_RT.
+# Build the Linux modules for the kernels that they support: the oldest, the one
+# of the guest, and the newest that Debian has, each normal and PREEMPT_RT, and
+# for arm64 with pages of 4 and of 16 KiB.
 
 . "$(dirname -- "$0")/lib.sh"
 . "$HT_TOP/scripts/debian.sh"
 
-# name, suite, package whose dependency is the headers'
+# name, suite, package whose dependency is the headers', architecture
 kernels="\
 6.1 bookworm linux-headers-amd64
 6.1-rt bookworm linux-headers-rt-amd64
@@ -14,6 +15,8 @@ kernels="\
 6.12-rt bookworm-backports linux-headers-rt-amd64
 newest sid linux-headers-amd64
 newest-rt sid linux-headers-rt-amd64
+arm64 bookworm-backports linux-headers-arm64 arm64
+arm64-16k sid linux-headers-arm64-16k arm64
 "
 
 usage() {
@@ -34,6 +37,7 @@ while [ $# -gt 0 ]; do
     *) wanted="$wanted $1"; shift ;;
     esac
 done
+"$HT_TOP/scripts/prerequisites.sh" --for modules
 ht_paths ""
 ht_tree_init
 
@@ -65,12 +69,20 @@ fetch() {
     debs=$HT_CACHE/download/kernel-$name
     rm -rf "$kernel_root" "$debs"
     mkdir -p "$kernel_root"
+    ht_arch=${4-}
     debian_lists "$suite" "kernels"
     headers=$(debian_depends "$suite" "$3" '^linux-headers-[0-9]')
     [ -n "$headers" ] || die "Debian $suite has no $3"
     common=$(debian_depends "$suite" "$headers" '^linux-headers-.*-common')
     kbuild=$(debian_depends "$suite" "$headers" '^linux-kbuild-')
-    set -- "$headers" "$common" "$kbuild"
+    if [ -n "$ht_arch" ]; then
+        debian_debs "$suite" "$debs" "$headers"
+        ht_arch=                # the rest is of any, or runs here
+        debian_lists "$suite" "kernels"
+        set -- "$common" "$kbuild"
+    else
+        set -- "$headers" "$common" "$kbuild"
+    fi
     [ "$suite" != sid ] ||
         set -- "$@" libc6 libelf1t64 zlib1g libzstd1 libssl3t64
     debian_debs "$suite" "$debs" "$@"
@@ -87,8 +99,15 @@ fetch() {
     stamp "$HT_CACHE/stamps/kernel-$name" "$headers"
 }
 
+# build NAME [ARCHITECTURE]
 build() {
     farm=$HT_TREE/module-$1
+    cc=${CC:-gcc}
+    [ -z "${2-}" ] || cc=aarch64-linux-gnu-gcc
+    if ! have "$cc"; then
+        note "no $cc: the modules are not built for $1"
+        return 0
+    fi
     mkdir -p "$farm"
     for part in guest-linux guest-lib include; do
         cp -rsf "$HT_TOP/$part" "$farm/" || die "cannot link into $farm"
@@ -99,7 +118,8 @@ build() {
         "building the module: $(cat "$HT_CACHE/stamps/kernel-$1")" \
         make -j "$(nproc 2>/dev/null || echo 1)" \
         -C "$HT_CACHE/kernels/$1/kheaders" M="$farm/guest-linux" \
-        CC="${CC:-gcc}" HOSTCC="${CC:-gcc}" KCFLAGS="-Werror -Wno-attributes" \
+        ${2:+ARCH=$2 CROSS_COMPILE=aarch64-linux-gnu-} \
+        CC="$cc" HOSTCC="${CC:-gcc}" KCFLAGS="-Werror -Wno-attributes" \
         CONFIG_CC_HAS_MIN_FUNCTION_ALIGNMENT= modules
 }
 
@@ -113,5 +133,7 @@ for name in $(printf '%s' "$kernels" | sed 's/ .*//'); do
     # shellcheck disable=SC2086
     fetch $row
     cache_unlock
-    build "$name"
+    # shellcheck disable=SC2086
+    set -- $row
+    build "$name" "${4-}"
 done
