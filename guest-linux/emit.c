@@ -382,6 +382,21 @@ void htk_emit_enable(struct htk *h)
 }
 
 /**
+ * htk_emit_is() - does a device take the kernel's events, now or if there are
+ * any?
+ * @h: the device
+ */
+bool htk_emit_is(const struct htk *h)
+{
+	bool is;
+
+	mutex_lock(&htk_emit_mutex);
+	is = htk_emit_device == h;
+	mutex_unlock(&htk_emit_mutex);
+	return is;
+}
+
+/**
  * htk_emit_add() - a device is ready
  * @h: takes the kernel's events, if no other does
  */

@@ -11,6 +11,7 @@
  * enable.c   which classes the host wants
  * fields.c   fields of classes, from the kernel's declarations
  * settings.c what the host sets for modules that emit
+ * sysfs.c    attributes
  */
 #ifndef HTK_H
 #define HTK_H
@@ -264,12 +265,16 @@ int htk_virtio_submit(struct htk *h, u32 stream, u64 *kicks);
 void htk_virtio_queue_work(struct htk *h, u32 stream);
 void htk_virtio_queue_reap(struct htk *h, u32 stream);
 
+/* sysfs.c */
+extern const struct attribute_group *htk_groups[];
+
 /* emit.c */
 extern const struct ht_port_ops htk_port_ops;
 void htk_emit_add(struct htk *h);
 void htk_emit_remove(struct htk *h, bool back);
 void htk_emit_lost(void);
 void htk_emit_enable(struct htk *h);
+bool htk_emit_is(const struct htk *h);
 int htk_emit_init(void);
 void htk_emit_exit(void);
 

@@ -142,6 +142,7 @@ static int htk_probe(struct virtio_device *vdev)
 	h->misc.name = h->name;
 	h->misc.fops = &htk_fops;
 	h->misc.parent = &vdev->dev;
+	h->misc.groups = htk_groups;
 	ret = misc_register(&h->misc);
 	if (ret)
 		goto remove;

@@ -337,8 +337,17 @@ ht-bench -j -n 5000 -p mix -l >&3
 @pytest.mark.parametrize("memory", [512, 3584])
 def test_mapping_is_reported(memory, tmp_path):
     """Firmware declares what is below 4 GiB uncachable, and puts stream RAM
-    above only if there is memory, too."""
-    job = "ht-bench -j -n 10 -l >&3; grep hypertrace0 /proc/iomem >&3"
+    above only if there is memory, too.  sysfs says how it is mapped."""
+    job = PRELUDE + """
+ht-bench -j -n 10 -l >&3
+grep hypertrace0 /proc/iomem >&3
+cd /sys/class/misc/hypertrace0
+hold /dev/hypertrace0 hold 10
+echo sysfs $(cat streams_used) >&3
+killed
+echo sysfs $(cat channel mode mapping packet_size packets streams \
+    streams_used kernel_events) >&3
+"""
     with VM(devices=[{"channel": "shm", "backend": "null"}], job=job,
             memory=memory, workdir=tmp_path / "vm") as vm:
         vm.wait()
@@ -346,8 +355,10 @@ def test_mapping_is_reported(memory, tmp_path):
         (run,) = rows(vm)
         ram = max(int(start, 16) for start in
                   re.findall(r"^ *(\w+)-", vm.out.text, re.M))
+        sysfs = re.findall("^sysfs (.*)$", vm.out.text, re.M)
     assert run["mapping"] == ("write-back" if ram >> 32 else "uncached")
     assert (ram >> 32 != 0) == (memory > 3072)
+    assert sysfs == ["1", f"shm discard {run['mapping']} 32768 16 16 0 1"]
 
 
 PCI_JOB = PRELUDE + """
