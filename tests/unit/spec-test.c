@@ -160,6 +160,68 @@ static void test_tables(void)
     }
 }
 
+/* Numbers ------------------------------------------------------------------ */
+
+typedef struct Number {
+    const char *name;
+    unsigned value;
+} Number;
+
+static const Number statuses[] = {
+    { "OK", HT_STATUS_OK }, { "BUSY", HT_STATUS_BUSY },
+    { "INVAL", HT_STATUS_INVAL }, { "LIMIT", HT_STATUS_LIMIT },
+    { "NOENT", HT_STATUS_NOENT }, { "EXIST", HT_STATUS_EXIST },
+    { "IO", HT_STATUS_IO }, { "STOPPED", HT_STATUS_STOPPED },
+};
+
+static const Number messages[] = {
+    { "CLASS_REGISTER", HT_MSG_CLASS_REGISTER },
+    { "CLASS_LIST", HT_MSG_CLASS_LIST },
+    { "STREAM_OPEN", HT_MSG_STREAM_OPEN },
+    { "STREAM_CLOSE", HT_MSG_STREAM_CLOSE },
+    { "STREAM_FLUSH", HT_MSG_STREAM_FLUSH },
+    { "TIME_SYNC", HT_MSG_TIME_SYNC },
+    { "STATS", HT_MSG_STATS },
+    { "TAKEOVER", HT_MSG_TAKEOVER },
+    { "ENABLED", HT_MSG_ENABLED },
+};
+
+/* Lines that match @pattern name each of @all once, with its value */
+static void check_numbers(const char *pattern, const Number *all, unsigned n)
+{
+    g_autoptr(GRegex) row = g_regex_new(pattern, 0, 0, NULL);
+    unsigned i, k, found = 0;
+
+    for (i = 0; lines[i]; i++) {
+        GMatchInfo *m;
+
+        if (g_regex_match(row, lines[i], 0, &m)) {
+            g_autofree char *name = g_match_info_fetch_named(m, "name");
+            g_autofree char *value = g_match_info_fetch_named(m, "value");
+
+            for (k = 0; k < n && strcmp(all[k].name, name); k++) {
+                ;
+            }
+            if (k == n) {
+                g_error("the specification has a number for %s", name);
+            }
+            g_assert_cmpuint(g_ascii_strtoull(value, NULL, 10), ==,
+                             all[k].value);
+            found++;
+        }
+        g_match_info_free(m);
+    }
+    g_assert_cmpuint(found, ==, n);
+}
+
+static void test_numbers(void)
+{
+    check_numbers("^(?<value>\\d)  +(?<name>[A-Z]+)  ", statuses,
+                  G_N_ELEMENTS(statuses));
+    check_numbers("^(?<name>[A-Z_]+) \\((?<value>\\d+)\\)$", messages,
+                  G_N_ELEMENTS(messages));
+}
+
 /* The worked example ------------------------------------------------------- */
 
 /* The n-th block of hexadecimal bytes behind the title of the example */
@@ -335,6 +397,7 @@ int main(int argc, char **argv)
     }
     lines = g_strsplit(pages->str, "\n", -1);
     g_test_add_func("/spec/tables", test_tables);
+    g_test_add_func("/spec/numbers", test_numbers);
     g_test_add_func("/spec/example/class", test_class);
     g_test_add_func("/spec/example/open", test_open);
     g_test_add_func("/spec/example/packet", test_packet);
