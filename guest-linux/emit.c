@@ -60,7 +60,8 @@ static struct ht_stream *htk_emit_first;
 
 /*
  * Events that had no stream: between two devices, while the machine was
- * suspended, or since programs have all streams.  Counted as discarded by the next stream that is closed or opened.
+ * suspended, or since programs have all streams.  Counted as discarded by the
+ * next stream that is closed or opened.
  */
 static atomic64_t htk_missed;
 static bool htk_emit_paused;

@@ -104,8 +104,9 @@ static void put_ring(HtOutput *o, JsonObject *r)
                            " events, %" PRIu64 " gaps, about %" PRIu64
                            " lost; ", ht_qmp_int(r, "address"),
                            ht_qmp_int(r, "size") / 1024, ht_qmp_int(r, "cpus"),
-                           ht_qmp_text(r, "layout"), ht_qmp_bool(r, "changes") ? "" :
-                           ", does not change", ht_qmp_int(r, "events"),
+                           ht_qmp_text(r, "layout"),
+                           ht_qmp_bool(r, "changes") ? "" : ", does not change",
+                           ht_qmp_int(r, "events"),
                            ht_qmp_int(r, "gaps"), ht_qmp_int(r, "lost"));
     put_bound(o, r);
     g_string_append_c(o->text, '\n');
