@@ -184,6 +184,7 @@ static const Number messages[] = {
     { "STATS", HT_MSG_STATS },
     { "TAKEOVER", HT_MSG_TAKEOVER },
     { "ENABLED", HT_MSG_ENABLED },
+    { "SETTINGS", HT_MSG_SETTINGS },
 };
 
 /* Lines that match @pattern name each of @all once, with its value */
