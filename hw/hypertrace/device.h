@@ -15,6 +15,7 @@
 #ifndef HW_HYPERTRACE_DEVICE_H
 #define HW_HYPERTRACE_DEVICE_H
 
+#include "qemu/notify.h"
 #include "hw/virtio/virtio.h"
 #include "system/hostmem.h"
 #include "channel.h"
@@ -73,6 +74,7 @@ struct HypertraceDevice {
     HtEnable enable;
     bool resample;              /* the clock, once all streams are closed */
     VMChangeStateEntry *vmstate;
+    Notifier event;             /* of hypertrace-backend-trigger */
     HtMigration *migration;
     HtRecover recover;          /* its file is a property */
 

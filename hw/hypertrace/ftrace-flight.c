@@ -17,11 +17,12 @@
 #include "qemu/timer.h"
 #include "qemu/units.h"
 #include "system/runstate.h"
+#include "hypertrace/trigger.h"
 #include "ending.h"
 #include "ftrace.h"
 #include "ftrace-recording.h"
 
-#define TRIGGERS "panic:reset:watchdog:error"
+#define TRIGGERS "panic:reset:watchdog:error:event"
 
 /* What is copied at most, of all rings together */
 #define COPY_BYTES  (256 * MiB)
@@ -45,6 +46,7 @@ struct HtFlights {
     unsigned most;              /* recordings that nobody asked for */
     unsigned long triggers;     /* bitmap of HypertraceTrigger */
     Notifier shutdown;
+    Notifier event;
     QemuThread thread;
 
     /* of the object's lock */
@@ -159,7 +161,7 @@ static void put_job(HtFlights *fl, Job *job)
 /* When ------------------------------------------------------------------- */
 
 /* The ring of each kernel that runs.  Context: lock of the object held */
-static Job *new_job(HtFlights *fl, HypertraceTrigger why)
+static Job *new_job(HtFlights *fl, HypertraceTrigger why, const char *event)
 {
     const GPtrArray *rings = fl->ft->rings;
     Job *job = g_new0(Job, 1);
@@ -167,7 +169,7 @@ static Job *new_job(HtFlights *fl, HypertraceTrigger why)
 
     for (i = 0; i < rings->len; i++) {
         HtFtWatched *w = rings->pdata[i];
-        HtFlight *f = w->feed.taken ? ht_flight_new(w, why) : NULL;
+        HtFlight *f = w->feed.taken ? ht_flight_new(w, why, event) : NULL;
 
         if (f) {
             g_queue_push_tail(&job->flights, f);
@@ -226,9 +228,10 @@ static void copy_now(HtFlights *fl, Job *job)
 }
 
 /* Nobody asked for these.  Context: lock of the object held */
-static void trigger(HtFlights *fl, HypertraceTrigger why, bool at_once)
+static void trigger(HtFlights *fl, HypertraceTrigger why, const char *event,
+                    bool at_once)
 {
-    Job *job = new_job(fl, why);
+    Job *job = new_job(fl, why, event);
 
     limit(fl, job);
     if (at_once) {
@@ -241,7 +244,7 @@ static void trigger(HtFlights *fl, HypertraceTrigger why, bool at_once)
 static void stopped(HtFlights *fl, HypertraceTrigger why)
 {
     if (fl->triggers & BIT(why)) {
-        trigger(fl, why, true);
+        trigger(fl, why, NULL, true);
         fl->rested = true;
     }
 }
@@ -334,13 +337,29 @@ void ht_flights_looked(HtFlights *fl, bool all)
     if (fl && !all) {
         fl->heard_ns = get_clock();     /* who does not listen hears nothing */
     } else if (fl && became_silent(fl)) {
-        trigger(fl, HYPERTRACE_TRIGGER_SILENCE, false);
+        trigger(fl, HYPERTRACE_TRIGGER_SILENCE, NULL, false);
+    }
+}
+
+/* Context: BQL */
+static void event_seen(Notifier *n, void *data)
+{
+    HtFlights *fl = container_of(n, HtFlights, event);
+    const HtTriggerEvent *ev = data;
+    g_autofree char *event = g_strdup_printf("%s of %s", ev->class,
+                                             ev->device);
+
+    if (fl->triggers & BIT(HYPERTRACE_TRIGGER_EVENT) &&
+        !ht_ftrace_is_elsewhere()) {
+        ht_ftrace_lock(fl->ft);
+        trigger(fl, HYPERTRACE_TRIGGER_EVENT, event, false);
+        qemu_mutex_unlock(&fl->ft->lock);
     }
 }
 
 uint64_t ht_flights_ask(HtFlights *fl)
 {
-    Job *job = new_job(fl, HYPERTRACE_TRIGGER_COMMAND);
+    Job *job = new_job(fl, HYPERTRACE_TRIGGER_COMMAND, NULL);
 
     job->asked = ++fl->asked;
     put_job(fl, job);
@@ -381,7 +400,8 @@ static bool parse_triggers(HtFlights *fl, const char *text, Error **errp)
         if (t <= HYPERTRACE_TRIGGER_COMMAND ||
             t == HYPERTRACE_TRIGGER_SILENCE) {
             error_setg(errp, "triggers=%s: there is no '%s'; possible are"
-                       " panic, reset, watchdog, error and shutdown", text,
+                       " panic, reset, watchdog, error, shutdown and event",
+                       text,
                        names[i]);
             return false;
         }
@@ -431,6 +451,8 @@ HtFlights *ht_flights_new(HypertraceFtrace *ft, Error **errp)
     qemu_cond_init(&fl->ended);
     fl->shutdown.notify = shutdown_begins;
     qemu_register_shutdown_notifier(&fl->shutdown);
+    fl->event.notify = event_seen;
+    ht_trigger_listen(&fl->event);
     qemu_thread_create(&fl->thread, "ht-flight", flights_thread, fl,
                        QEMU_THREAD_JOINABLE);
     return fl;
@@ -463,6 +485,7 @@ void ht_flights_free(HtFlights *fl)
         return;
     }
     notifier_remove(&fl->shutdown);
+    notifier_remove(&fl->event);
     if (!end_thread(fl)) {
         /* it goes on with what is its own, until there is no QEMU */
         error_report("hypertrace: QEMU ends before all recordings of '%s' are"

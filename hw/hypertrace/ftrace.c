@@ -499,7 +499,7 @@ static void ftrace_class_init(ObjectClass *oc, HtClassData *data)
     object_class_property_add_str(oc, "triggers", get_triggers, set_triggers);
     object_class_property_set_description(oc, "triggers",
         "what makes a recording, separated by ':' (default:"
-        " panic:reset:watchdog:error)");
+        " panic:reset:watchdog:error:event)");
     object_class_property_add(oc, "silence", "uint32", get_silence,
                               set_silence, NULL, NULL);
     object_class_property_set_description(oc, "silence",

@@ -14,6 +14,7 @@
 #include "hw/qdev-properties.h"
 #include "migration/vmstate.h"
 #include "system/runstate.h"
+#include "hypertrace/trigger.h"
 #include "control.h"
 #include "properties.h"
 
@@ -91,6 +92,16 @@ static void hypertrace_vm_change(void *opaque, bool running, RunState state)
     ht_worker_pause(dev);
 }
 
+/* Rings that nobody reads are read now: what led to it is in them. */
+static void hypertrace_event_seen(Notifier *n, void *data)
+{
+    HypertraceDevice *dev = container_of(n, HypertraceDevice, event);
+
+    if (dev->worker.unread && !dev->worker.paused) {
+        ht_worker_settle(dev);
+    }
+}
+
 static void hypertrace_device_realize(DeviceState *qdev, Error **errp)
 {
     HypertraceDevice *dev = HYPERTRACE_DEVICE(qdev);
@@ -117,6 +128,8 @@ static void hypertrace_device_realize(DeviceState *qdev, Error **errp)
     ht_clock_sample(&dev->clock, true);
     ht_migration_realize(dev);
     ht_worker_start(dev);
+    dev->event.notify = hypertrace_event_seen;
+    ht_trigger_listen(&dev->event);
     if (runstate_is_running()) {
         ht_enable_start(dev);           /* hot-plugged */
     }
@@ -126,6 +139,7 @@ static void hypertrace_device_unrealize(DeviceState *qdev)
 {
     HypertraceDevice *dev = HYPERTRACE_DEVICE(qdev);
 
+    notifier_remove(&dev->event);
     ht_enable_stop(dev);
     ht_worker_stop(dev);
     ht_migration_unrealize(dev);

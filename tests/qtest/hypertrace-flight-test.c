@@ -351,6 +351,53 @@ static void test_shared(void)
     end(&vms[1]);
 }
 
+static uint64_t fired(Flight *fl)
+{
+    QDict *rsp = qtest_qmp(fl->vm.h.qts, "{'execute': 'qom-get', 'arguments':"
+                           " {'path': '/objects/t', 'property': 'fired'}}");
+    uint64_t n = qdict_get_int(rsp, "return");
+
+    qobject_unref(rsp);
+    return n;
+}
+
+/* An event makes a recording; as many as there are do not fill the disk. */
+static void test_event(void)
+{
+    g_autofree char *dir = NULL;
+    Flight fl = { };
+
+    start(&fl, ",backend=t", "-object hypertrace-backend-trigger,id=t,"
+          "events=none:count*,interval=86400");
+    boot(&fl);
+    dir = wait_for(&fl, "event");
+    check_recording(dir, 0, 1, "recorded at counted of ft");
+    qft_write(&fl.vm, 1000);
+    QHT_WAIT(qht_stat(&fl.vm.h, "events") == 1001 * QFT_CPUS);
+    g_assert_cmpuint(fired(&fl), ==, 1);
+    g_assert_cmpuint(qht_stat(&fl.vm.h, "recordings"), ==, 1);
+    end(&fl);
+}
+
+/* Without a time between them, there is still a limit. */
+static void test_events(void)
+{
+    Flight fl = { };
+    uint64_t n = 1;
+
+    start(&fl, ",backend=t,recordings=2", "-object hypertrace-backend-trigger,"
+          "id=t,events=counted,interval=0");
+    boot(&fl);
+    while (!qht_stat(&fl.vm.h, "skipped-recordings")) {
+        qft_write(&fl.vm, 1);
+        n++;
+        QHT_WAIT(qht_stat(&fl.vm.h, "events") == n * QFT_CPUS);
+    }
+    QHT_WAIT(qht_stat(&fl.vm.h, "recordings") == 2);
+    g_assert_cmpuint(fired(&fl), >, 2);
+    end(&fl);
+}
+
 static void test_reset(void)
 {
     g_autofree char *first = NULL, *second = NULL;
@@ -492,7 +539,7 @@ static void test_refused(void)
     start(&fl, NULL, NULL);
     refused(&fl.vm, "object-add", object(fl.dir, "panic:fire"),
             "triggers=panic:fire: there is no 'fire'; possible are panic,"
-            " reset, watchdog, error and shutdown");
+            " reset, watchdog, error, shutdown and event");
     refused(&fl.vm, "object-add", object("/dev/null/no", "panic"),
             "flight=/dev/null/no cannot be made: Not a directory");
     refused(&fl.vm, "hypertrace-snapshot", snapshot("be", 60000),
@@ -520,6 +567,8 @@ int main(int argc, char **argv)
     g_test_init(&argc, &argv, NULL);
     qtest_add_func("hypertrace/flight/command", test_command);
     qtest_add_func("hypertrace/flight/both", test_both);
+    qtest_add_func("hypertrace/flight/event", test_event);
+    qtest_add_func("hypertrace/flight/events", test_events);
     qtest_add_func("hypertrace/flight/reset", test_reset);
     qtest_add_func("hypertrace/flight/panic", test_panic);
     qtest_add_func("hypertrace/flight/panic-ends", test_panic_ends);

@@ -51,12 +51,12 @@ void qft_start(QFt *vm, bool with_formats, const char *extra)
         option = g_strdup_printf(",formats=%s", vm->formats);
     }
     vm->h.qts = qtest_initf(
-        "-machine pc,memory-backend=ram -nodefaults "
+        "-machine pc,memory-backend=ram -nodefaults %s "
         "-object memory-backend-file,id=ram,share=on,size=%u,mem-path=%s "
         "-object hypertrace-backend-log,id=be,file=%s "
-        "-object hypertrace-ftrace,id=ft,%s%s %s",
-        (unsigned)QFT_RAM, vm->ram, vm->h.log,
-        vm->options ?: "backend=be,poll-ms=1", option ?: "", extra ?: "");
+        "-object hypertrace-ftrace,id=ft,%s%s",
+        extra ?: "", (unsigned)QFT_RAM, vm->ram, vm->h.log,
+        vm->options ?: "backend=be,poll-ms=1", option ?: "");
 }
 
 void qft_end(QFt *vm)

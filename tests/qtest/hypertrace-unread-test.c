@@ -96,6 +96,66 @@ static void test_unread_reset(void)
     qht_quit(h);
 }
 
+/* An event of another device has the rings read. */
+static void test_event(void)
+{
+    QHt *h = qht_boot("pc", "log", DEVICE ",unread=on",
+                      "-object hypertrace-backend-trigger,id=t,events=oops");
+    uint32_t id = qht_register_number(h, "number");
+    QHtStream s, other;
+    uint32_t quiet;
+    QHt *x;
+
+    qtest_qmp_device_add(h->qts, "hypertrace", "x",
+                         "{'backend': 't', 'addr': '5',"
+                         " 'channel': 'hypercall'}");
+    x = qht_attach(h, "x", 5);
+    qht_stream_open(&s, h, HT_STREAM_ANY);
+    qht_stream_open(&other, x, HT_STREAM_ANY);
+    produce(&s, id, 3000);
+    quiet = qht_register_number(x, "quiet");
+    qht_write_number(&other, quiet, 1);
+    qht_commit(&other);
+    qht_settle(x);
+    g_assert_cmpuint(qht_stat(x, "events"), ==, 1);
+    g_assert_cmpuint(qht_stat(h, "events"), ==, 0);
+
+    qht_write_number(&other, qht_register_number(x, "oops"), 1);
+    qht_commit(&other);
+    QHT_WAIT(qht_stat(h, "events") + qht_stat(h, "dropped") == s.events);
+    check_taken(h, &s);
+    qht_stream_close(&other);
+    qht_stream_close(&s);
+    qht_quit(x);
+    qht_quit(h);
+}
+
+static void test_trigger_refused(void)
+{
+    static const char * const cases[][2] = {
+        { "{'qom-type': 'hypertrace-backend-trigger', 'id': 't',"
+          " 'events': 'a b'}",
+          "events=a b: " },
+        { "{'qom-type': 'hypertrace-backend-trigger', 'id': 't',"
+          " 'events': 'a', 'interval': 86401}",
+          "interval=86401 is out of range: 0 to 86400" },
+    };
+    QTestState *qts = qtest_init("-machine pc -nodefaults");
+    unsigned i;
+
+    for (i = 0; i < G_N_ELEMENTS(cases); i++) {
+        g_autofree char *command = g_strdup_printf(
+            "{'execute': 'object-add', 'arguments': %s}", cases[i][0]);
+        QDict *rsp = qtest_qmp(qts, command);
+
+        g_assert_true(g_str_has_prefix(
+            qdict_get_str(qdict_get_qdict(rsp, "error"), "desc"),
+            cases[i][1]));
+        qobject_unref(rsp);
+    }
+    qtest_quit(qts);
+}
+
 static void test_unread_refused(void)
 {
     QHt *h = qht_boot("pc", "log", "channel=shm", NULL);
@@ -262,6 +322,8 @@ int main(int argc, char **argv)
     g_test_init(&argc, &argv, NULL);
     qtest_add_func("hypertrace/unread/stop", test_unread);
     qtest_add_func("hypertrace/unread/reset", test_unread_reset);
+    qtest_add_func("hypertrace/unread/event", test_event);
+    qtest_add_func("hypertrace/unread/trigger-refused", test_trigger_refused);
     qtest_add_func("hypertrace/unread/refused", test_unread_refused);
     qtest_add_func("hypertrace/unread/killed", test_killed);
     qtest_add_func("hypertrace/unread/recover-refused", test_recover_refused);
