@@ -5,6 +5,7 @@ Whatever they do, they live on, and each of their events is in the trace or
 counted as discarded.
 """
 
+import itertools
 import os
 import re
 import subprocess
@@ -63,20 +64,28 @@ def all_but_one(found, count):
     return count - 1 <= found <= count
 
 
+def same_date(streams):
+    """How many events in a row have one date, at most"""
+    return max(len(list(g)) for s in streams.values()
+               for _, g in itertools.groupby(s.cycles))
+
+
 def accounted(streams):
     return len(events(streams)) + sum(s.discarded for s in streams.values())
 
 
 def test_ordinary_life(channel, tmp_path):
-    """fork(), exec(), descriptors that are closed, signal handlers"""
+    """fork(), exec(), descriptors that are closed, signal handlers; and a user
+    who would rather have each 8th date than pay for all"""
     counts, found = run(tmp_path, channel, [
-        "ht-tracetest fork 500", "ht-tracetest exec 500",
+        "ht-tracetest fork 500", "HYPERTRACE_STAMPS=8 ht-tracetest exec 500",
         "ht-tracetest closed 500", "ht-tracetest signal 20000"])
     fork, exec_, closed, signal = found
     assert accounted(fork) == counts[0]
     assert notes(fork) == {"parent"}
     assert accounted(exec_) == 500 + counts[1]
     assert notes(exec_) == {"before exec", "emit"}
+    assert same_date(fork) < 8 <= same_date(exec_)
     assert accounted(closed) == counts[2]
     assert notes(closed) == {"before", "after"}
     assert accounted(signal) == counts[3]
