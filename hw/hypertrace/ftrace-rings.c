@@ -12,44 +12,18 @@
 #define REST_BYTES  (256 * MiB)
 
 /* Context: lock held */
-static bool is_known(HypertraceFtrace *ft, uint64_t address)
+static bool is_known(const HypertraceFtrace *ft, uint64_t address)
 {
     guint i;
 
     for (i = 0; i < ft->rings->len; i++) {
-        HtFtWatched *w = ft->rings->pdata[i];
+        const HtFtWatched *w = ft->rings->pdata[i];
 
-        if (w->address == address) {
+        if (ht_ft_ring_covers(ht_ft_follow_ring(w->follow), address)) {
             return true;
         }
     }
     return false;
-}
-
-void ht_ftrace_add_rings(HypertraceFtrace *ft, GPtrArray *found)
-{
-    guint i;
-
-    for (i = 0; i < found->len; i++) {
-        HtFtRing *ring = found->pdata[i];
-        HtFtWatched *w;
-        HtFtMem mem;
-
-        if (ft->rings->len == HT_FTRACE_RINGS ||
-            is_known(ft, ring->offset) ||
-            !ht_guest_ram_at(ring->offset, &mem)) {
-            ht_ft_ring_free(ring);
-            continue;
-        }
-        w = g_new0(HtFtWatched, 1);
-        w->ft = ft;
-        w->address = ring->offset;
-        w->mem = mem;
-        ht_ft_feed_init(&w->feed, &ft->runs, ft->nr_found++);
-        w->follow = ht_ft_follow_new(&w->mem, ring, &ht_ftrace_follow_ops, w);
-        g_ptr_array_add(ft->rings, w);
-    }
-    g_ptr_array_free(found, true);
 }
 
 /* Context: lock held */
@@ -64,6 +38,53 @@ static void drop_ring(HypertraceFtrace *ft, guint i)
     ht_ft_follow_free(w->follow);
     g_ptr_array_remove_index(ft->rings, i);
     g_free(w);
+}
+
+/*
+ * While a kernel makes its ring, the part of a later processor looks like a
+ * ring of its own.  Context: lock held
+ */
+static void drop_parts(HypertraceFtrace *ft, const HtFtRing *whole)
+{
+    guint i;
+
+    for (i = ft->rings->len; i-- > 0;) {
+        const HtFtWatched *w = ft->rings->pdata[i];
+
+        if (ht_ft_ring_covers(whole, w->address)) {
+            drop_ring(ft, i);
+        }
+    }
+}
+
+void ht_ftrace_add_rings(HypertraceFtrace *ft, GPtrArray *found)
+{
+    guint i;
+
+    for (i = 0; i < found->len; i++) {
+        HtFtRing *ring = found->pdata[i];
+        HtFtWatched *w;
+        HtFtMem mem;
+
+        if (is_known(ft, ring->offset) ||
+            !ht_guest_ram_at(ring->offset, &mem)) {
+            ht_ft_ring_free(ring);
+            continue;
+        }
+        drop_parts(ft, ring);
+        if (ft->rings->len == HT_FTRACE_RINGS) {
+            ht_ft_ring_free(ring);
+            continue;
+        }
+        w = g_new0(HtFtWatched, 1);
+        w->ft = ft;
+        w->address = ring->offset;
+        w->mem = mem;
+        ht_ft_feed_init(&w->feed, &ft->runs, ft->nr_found++);
+        w->follow = ht_ft_follow_new(&w->mem, ring, &ht_ftrace_follow_ops, w);
+        g_ptr_array_add(ft->rings, w);
+    }
+    g_ptr_array_free(found, true);
 }
 
 void ht_ftrace_drop_all(HypertraceFtrace *ft)

@@ -97,6 +97,32 @@ static void test_copies(void)
     qft_end(&vm);
 }
 
+/*
+ * A ring that is being made: of two processors' parts only the second is seen,
+ * which looks like a ring, too.
+ */
+static void test_part(void)
+{
+    QFt vm = { };
+
+    qft_start(&vm, true, NULL);
+    vm.guest = (FtGuest) { .mem = vm.map, .size = QFT_RAM, .offset = QFT_AT,
+                           .layout = HT_FT_LAYOUT_6_11, .cpus = QFT_CPUS,
+                           .nr = 511, .subbuf = 4096 };
+    fg_init(&vm.guest);
+    /* parts of 2 MiB: a ring may begin at each */
+    g_assert_cmphex(vm.guest.cpu[1].line - 24, ==, QFT_AT + 2 * MiB);
+    fg_put32(&vm.guest, QFT_AT, 0);
+    QHT_WAIT((fg_event(&vm.guest, 1, vm.ns += 1000, 0),
+              qft_nr_rings(&vm, true) == 1));
+    g_assert_cmphex(qft_ring_stat(&vm, "address"), ==, QFT_AT + 2 * MiB);
+    fg_put32(&vm.guest, QFT_AT, FG_MAGIC);
+    QHT_WAIT((qft_write(&vm, 1), qft_ring_stat(&vm, "address") == QFT_AT));
+    QHT_WAIT((qft_write(&vm, 1), qft_nr_rings(&vm, true) == 1));
+    g_assert_cmpuint(qft_nr_rings(&vm, false), ==, 1);
+    qft_end(&vm);
+}
+
 /* What is overwritten before it is read is a gap. */
 static void test_gap(void)
 {
@@ -524,6 +550,7 @@ int main(int argc, char **argv)
                             test_reset);
     }
     qtest_add_func("hypertrace/ftrace/copies", test_copies);
+    qtest_add_func("hypertrace/ftrace/part", test_part);
     qtest_add_func("hypertrace/ftrace/gap", test_gap);
     qtest_add_func("hypertrace/ftrace/no-formats", test_no_formats);
     qtest_add_func("hypertrace/ftrace/stop", test_stop);
