@@ -114,8 +114,10 @@ static bool hte_matches(const struct hte_event *e, const char *system,
 	       glob_match(*name ? name : "*", e->name);
 }
 
-/* Of the patterns that match, the last one counts. */
-static int hte_select(const char *text)
+/*
+ * Sets what is to be selected.  Of the patterns that match, the last one counts.
+ */
+static int hte_parse(const char *text)
 {
 	char *copy, *rest, *system;
 	int ret = 0;
@@ -124,7 +126,7 @@ static int hte_select(const char *text)
 	if (!copy)
 		return -ENOMEM;
 	hte_for_each(e)
-		e->selected = false;
+		e->named = false;
 	while ((system = strsep(&rest, ", \n"))) {
 		bool on = *system != '!', found = false;
 		char *name = system + !on;
@@ -136,7 +138,7 @@ static int hte_select(const char *text)
 			if (!hte_matches(e, system, name))
 				continue;
 			/* Not every processor has NMIs. */
-			e->selected = on && e->tp;
+			e->named = on && e->tp;
 			found = true;
 		}
 		if (!found) {
@@ -231,16 +233,23 @@ static struct ht_kernel_watch hte_watch = {
 	.work = &hte_work,
 };
 
-/* Context: hte_mutex held */
-static int hte_apply(void)
+/* Patterns that are wrong change nothing.  Context: hte_mutex held */
+static int hte_select(const char *text)
 {
-	int ret = hte_select(hte_patterns);
+	int ret = hte_parse(text);
 
-	if (!ret)
-		ret = hte_register();
 	if (ret)
+		return ret;
+	hte_for_each(e)
+		e->selected = e->named;
+	ret = hte_register();
+	if (ret) {
 		hte_for_each(e)
 			e->selected = false;
+		text = "";
+	}
+	if (text != hte_patterns)
+		strscpy(hte_patterns, text, sizeof(hte_patterns));
 	hte_switch();
 	return ret;
 }
@@ -255,11 +264,10 @@ static int hte_events_set(const char *text, const struct kernel_param *kp)
 	if (strlen(text) >= sizeof(hte_patterns))
 		return -ENOSPC;
 	mutex_lock(&hte_mutex);
-	strscpy(hte_patterns, text, sizeof(hte_patterns));
 	if (hte_ready)
-		ret = hte_apply();
-	if (ret)
-		*hte_patterns = '\0';
+		ret = hte_select(text);
+	else
+		strscpy(hte_patterns, text, sizeof(hte_patterns));
 	mutex_unlock(&hte_mutex);
 	return ret;
 }
@@ -366,7 +374,7 @@ static int __init hypertrace_events_init(void)
 	ht_kernel_watch(&hte_watch);
 	mutex_lock(&hte_mutex);
 	hte_ready = true;
-	ret = hte_apply();
+	ret = hte_select(hte_patterns);
 	mutex_unlock(&hte_mutex);
 	if (ret)
 		hte_free();

@@ -42,6 +42,7 @@ struct hte_dynamic {
  * @class: its fields are NULL until the event is selected for the first time
  * @dynamic: @nr_dynamic of them
  * @tp: NULL: this kernel does not have it
+ * @named: by patterns that are being read
  * @selected: by the parameter
  * @registered: the class is
  * @attached: the probe is
@@ -57,6 +58,7 @@ struct hte_event {
 	struct ht_class class;
 	struct hte_dynamic *dynamic;
 	struct tracepoint *tp;
+	bool named;
 	bool selected;
 	bool registered;
 	bool attached;
