@@ -8,6 +8,7 @@
  */
 #include "hypertrace/base.h"
 #include "hypertrace/ctf-metadata.h"
+#include "ctf-lttng.h"
 
 #define NS_PER_SECOND 1000000000
 
@@ -111,8 +112,16 @@ void ht_ctf_metadata_begin(GString *out, const HtCtfInfo *info)
     append_string(out, "hostname", info->vm_name);
     /* the only domain for which Trace Compass opens its kernel analyses */
     append_string(out, "domain", "kernel");
-    append_string(out, "tracer_name", "hypertrace");
-    g_string_append(out, "\ttracer_major = 1;\n\ttracer_minor = 0;\n");
+    if (info->lttng) {
+        /* by the tracer it knows what names to look for */
+        append_string(out, "sysname", "Linux");
+        append_string(out, "tracer_name", "lttng-modules");
+        g_string_append(out, "\ttracer_major = 2;\n\ttracer_minor = 13;\n");
+        append_string(out, "written_by", "hypertrace");
+    } else {
+        append_string(out, "tracer_name", "hypertrace");
+        g_string_append(out, "\ttracer_major = 1;\n\ttracer_minor = 0;\n");
+    }
     append_string(out, "vm_name", info->vm_name);
     append_string(out, "device", info->device);
     append_string(out, "channel", info->channel);
@@ -150,7 +159,7 @@ static void append_scalar(GString *out, unsigned kind, unsigned flags)
 }
 
 /* All names get a '_', which readers drop: "int" and "event" are keywords. */
-static void append_field(GString *out, const HtField *f)
+static void append_field(GString *out, const HtField *f, const char *name)
 {
     g_string_append(out, "\t\t");
     switch (f->kind) {
@@ -161,29 +170,31 @@ static void append_field(GString *out, const HtField *f)
                                "\t\tinteger { size = 8; align = 8;"
                                " signed = false; encoding = UTF8; }"
                                " _%s[__%s_length];\n",
-                               f->name, f->name, f->name);
+                               name, name, name);
         break;
     case HT_FIELD_SEQUENCE:
         g_string_append_printf(out,
                                "integer { size = 16; align = 8;"
                                " signed = false; } __%s_length;\n\t\t",
-                               f->name);
+                               name);
         append_scalar(out, f->elem, f->flags);
-        g_string_append_printf(out, " _%s[__%s_length];\n", f->name, f->name);
+        g_string_append_printf(out, " _%s[__%s_length];\n", name, name);
         break;
     case HT_FIELD_ARRAY:
         append_scalar(out, f->elem, f->flags);
-        g_string_append_printf(out, " _%s[%u];\n", f->name, f->count);
+        g_string_append_printf(out, " _%s[%u];\n", name, f->count);
         break;
     default:
         append_scalar(out, f->kind, f->flags);
-        g_string_append_printf(out, " _%s;\n", f->name);
+        g_string_append_printf(out, " _%s;\n", name);
         break;
     }
 }
 
-void ht_ctf_metadata_class(GString *out, const HtClass *c)
+void ht_ctf_metadata_class(GString *out, const HtClass *c, bool lttng)
 {
+    g_autofree char *name = lttng ? ht_ctf_lttng_event(c->name) :
+                                    g_strdup(c->name);
     unsigned i;
 
     /* the class table lets only [A-Za-z0-9_.-] into names */
@@ -194,9 +205,11 @@ void ht_ctf_metadata_class(GString *out, const HtClass *c)
                            "\tstream_id = 0;\n"
                            "\tloglevel = %u;\n"
                            "\tfields := struct {\n",
-                           c->name, c->id, c->loglevel);
+                           name, c->id, c->loglevel);
     for (i = 0; i < c->nr_fields; i++) {
-        append_field(out, &c->fields[i]);
+        const HtField *f = &c->fields[i];
+
+        append_field(out, f, lttng ? ht_ctf_lttng_field(c, f->name) : f->name);
     }
     g_string_append(out, "\t};\n};\n");
 }

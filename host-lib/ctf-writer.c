@@ -20,6 +20,7 @@ struct HtCtfWriter {
     char *path;
     int dirfd;
     uint8_t uuid[16];
+    bool lttng;
     uint64_t dropped;
 
     GMutex lock;                /* for @metadata to @known */
@@ -165,6 +166,7 @@ int ht_ctf_writer_new(const char *dir, const char *name, const HtCtfInfo *info,
     w = g_malloc0(sizeof(*w) + streams * sizeof(w->streams[0]));
     g_mutex_init(&w->lock);
     memcpy(w->uuid, info->uuid, sizeof(w->uuid));
+    w->lttng = info->lttng;
     w->nr_streams = streams;
     w->metadata = g_string_new(NULL);
     w->metadata_fd = -1;
@@ -229,7 +231,7 @@ int ht_ctf_writer_class(HtCtfWriter *w, const HtClass *c)
     g_mutex_lock(&w->lock);
     if (!w->known[c->id]) {
         len = w->metadata->len;
-        ht_ctf_metadata_class(w->metadata, c);
+        ht_ctf_metadata_class(w->metadata, c, w->lttng);
         ret = append_metadata(w, w->metadata->len - len);
         if (ret) {
             g_string_truncate(w->metadata, len);

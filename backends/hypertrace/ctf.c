@@ -21,6 +21,7 @@ struct HypertraceCtf {
     HypertraceBackend parent_obj;
 
     char *dir;
+    bool lttng;
     bool failed;                /* a write did; reported already */
     uint64_t dropped;           /* by sessions that are gone */
     GPtrArray *writers;         /* of present sessions; BQL */
@@ -106,6 +107,7 @@ static void *ctf_attach(HypertraceBackend *b, const HtDeviceInfo *info,
         .device = info->name,
         .channel = info->channel,
         .clock_offset_ns = clock_offset_ns(),
+        .lttng = ctf->lttng,
     };
     HtCtfWriter *w;
     QemuUUID uuid;
@@ -191,6 +193,20 @@ static void ctf_set_dir(Object *obj, const char *value, Error **errp)
     }
 }
 
+static bool ctf_get_lttng(Object *obj, Error **errp)
+{
+    return HYPERTRACE_BACKEND_CTF(obj)->lttng;
+}
+
+static void ctf_set_lttng(Object *obj, bool value, Error **errp)
+{
+    HypertraceCtf *ctf = HYPERTRACE_BACKEND_CTF(obj);
+
+    if (hypertrace_backend_settable(HYPERTRACE_BACKEND(obj), errp)) {
+        ctf->lttng = value;
+    }
+}
+
 static void ctf_get_dropped(Object *obj, Visitor *v, const char *name,
                             void *opaque, Error **errp)
 {
@@ -231,6 +247,11 @@ static void ctf_class_init(ObjectClass *oc, HtClassData *data)
     object_class_property_add_str(oc, "dir", ctf_get_dir, ctf_set_dir);
     object_class_property_set_description(oc, "dir",
         "directory for the traces, one for each device; new or empty");
+    object_class_property_add_bool(oc, "lttng-kernel", ctf_get_lttng,
+                                   ctf_set_lttng);
+    object_class_property_set_description(oc, "lttng-kernel",
+        "whether Linux' events are called as LTTng's kernel tracer does, which"
+        " is what Trace Compass looks for");
     object_class_property_add(oc, "dropped", "uint64", ctf_get_dropped,
                               NULL, NULL, NULL);
     object_class_property_set_description(oc, "dropped",

@@ -168,12 +168,35 @@ class Tests:
         p = run("export", self.story, "-f", "ctf", "-o", out, status=1)
         assert "is there already" in p.stderr.decode()
 
+    def test_lttng(self):
+        """The same trace, with the names that Trace Compass looks for"""
+        need("babeltrace2")
+        texts = []
+        for f in "ctf", "lttng":
+            out, _ = self.export(f"names.{f}", "--boot=1", "--format", f)
+            p = subprocess.run(["babeltrace2", out], capture_output=True,
+                               check=True, timeout=60)
+            texts.append(p.stdout.decode())
+        own, lttng = texts
+        assert re.search(r" sched_switch: .* prev_tid = \d+, .* next_tid = ",
+                         lttng)
+        assert own != lttng
+        for kernel, name in (("prev_pid", "prev_tid"),
+                             ("next_pid", "next_tid"),
+                             (" sys_enter_", " syscall_entry_"),
+                             (" sys_exit_", " syscall_exit_"),
+                             (" softirq_", " irq_softirq_")):
+            own = own.replace(kernel, name)
+        lttng = re.sub("( sched_(?!switch).*, )tid = ", r"\1pid = ", lttng)
+        lttng = re.sub("( sched_.*(child|parent|old)_)tid", r"\1pid", lttng)
+        assert own == lttng
+
     def test_errors(self):
         for args, status, said in (
                 ((self.story,), 2, "-o FILE"),
                 ((self.story, "-o", "x"), 2, "which format?"),
                 ((self.story, "-o", "x", "-f", "csv"), 2,
-                 "dat, perfetto or ctf"),
+                 "dat, perfetto, ctf or lttng"),
                 ((self.story, "-o", "x.dat", "--cpu=0"), 2, "--boot"),
                 ((self.story, "-o", self.tmp / "a/b.dat"), 1, "a/b.dat"),
                 ((self.story, "-o", self.tmp, "-f", "dat"), 1,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace export --format ctf: CTF 1.8, by the writer that the device's
- * backend has
+ * hypertrace export --format ctf, lttng: CTF 1.8, by the writer that the
+ * device's backend has
  *
  * A stream a CPU.
  */
@@ -174,7 +174,8 @@ void ht_export_uuid(uint8_t uuid[16])
     uuid[8] = (uuid[8] & 0x3f) | 0x80;
 }
 
-static Trace *begin_trace(HtExport *x, HtExportPart *part, GError **errp)
+static Trace *begin_trace(HtExport *x, HtExportPart *part, bool lttng,
+                          GError **errp)
 {
     const char *path = part->path;
     g_autofree char *parent = NULL, *base = NULL, *hidden = NULL;
@@ -182,6 +183,7 @@ static Trace *begin_trace(HtExport *x, HtExportPart *part, GError **errp)
         .device = "ftrace",
         .channel = "ring",
         .clock = "the guest's trace clock",
+        .lttng = lttng,
     };
     Trace *t;
     int ret;
@@ -258,7 +260,7 @@ static bool end_trace(Trace *t, bool ok, GError **errp)
     return ok;
 }
 
-bool ht_export_ctf(HtExport *x, GError **errp)
+static bool export(HtExport *x, bool lttng, GError **errp)
 {
     unsigned boot = 0, segment = 0;
     HtExportPart *part;
@@ -273,7 +275,7 @@ bool ht_export_ctf(HtExport *x, GError **errp)
         }
         if (ok && !t) {
             part = ht_export_part(x, ev.boot, ev.rec.segment);
-            t = part ? begin_trace(x, part, errp) : NULL;
+            t = part ? begin_trace(x, part, lttng, errp) : NULL;
             boot = ev.boot;
             segment = ev.rec.segment;
         }
@@ -283,4 +285,14 @@ bool ht_export_ctf(HtExport *x, GError **errp)
         ok = end_trace(t, ok, errp) && ok;
     }
     return ok;
+}
+
+bool ht_export_ctf(HtExport *x, GError **errp)
+{
+    return export(x, false, errp);
+}
+
+bool ht_export_lttng(HtExport *x, GError **errp)
+{
+    return export(x, true, errp);
 }

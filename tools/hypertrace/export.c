@@ -21,6 +21,7 @@ static const struct {
     { "dat", ".dat", ht_export_dat },
     { "perfetto", ".pftrace", ht_export_perfetto },
     { "ctf", "", ht_export_ctf },
+    { "lttng", "", ht_export_lttng },
 };
 
 bool ht_export_next(HtExport *x, HtModelEvent *ev)
@@ -361,7 +362,8 @@ static bool run_all(HtExport *x, int which, char **dirs, int count,
     const char *path = x->path;
     bool in_file = formats[which].run == ht_export_perfetto &&
                    ht_view_on_host(x->v);
-    bool in_directory = formats[which].run == ht_export_ctf && count > 1;
+    bool in_directory = (formats[which].run == ht_export_ctf ||
+                         formats[which].run == ht_export_lttng) && count > 1;
     g_autofree char *hidden = NULL;
     bool ok = true;
     int i;
@@ -419,10 +421,10 @@ int ht_export(int argc, char **argv)
     g_autofree char *format = NULL, *path = NULL;
     const GOptionEntry own[] = {
         { "format", 'f', 0, G_OPTION_ARG_STRING, &format,
-          "dat, perfetto or ctf; by default as FILE's name ends: .dat,"
+          "dat, perfetto, ctf or lttng; by default as FILE's name ends: .dat,"
           " .pftrace", "FORMAT" },
         { "output", 'o', 0, G_OPTION_ARG_FILENAME, &path,
-          "file, or directory of ctf, to make", "FILE" },
+          "file, or directory of ctf and lttng, to make", "FILE" },
         { 0 }
     };
     HtView v = { 0 };
@@ -432,8 +434,9 @@ int ht_export(int argc, char **argv)
     int status, which = -1;
 
     if (!ht_view_parse(&v, &argc, argv, "Write recordings for trace-cmd and"
-                       " KernelShark (dat), Perfetto, or babeltrace2 and Trace"
-                       " Compass (ctf); several share the host's clock.",
+                       " KernelShark (dat), Perfetto, babeltrace2 (ctf), or"
+                       " Trace Compass (lttng); several share the host's"
+                       " clock.",
                        (HT_VIEW_ALL & ~HT_VIEW_OUTPUT) | HT_VIEW_CLOCK |
                        HT_VIEW_MANY, own, &status)) {
         goto out;
@@ -445,8 +448,10 @@ int ht_export(int argc, char **argv)
     which = find_format(format, path);
     if (which < 0) {
         status = format ?
-            ht_usage_error("--format=%s: it is dat, perfetto or ctf", format) :
-            ht_usage_error("which format? --format=dat, perfetto or ctf");
+            ht_usage_error("--format=%s: it is dat, perfetto, ctf or lttng",
+                           format) :
+            ht_usage_error("which format? --format=dat, perfetto, ctf or"
+                           " lttng");
         goto out;
     }
     wrong = mistake(&v, which, argc > 2);

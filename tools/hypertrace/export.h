@@ -130,8 +130,13 @@ void ht_export_uuid(uint8_t uuid[16]);
 void ht_export_remove(const char *path);
 
 /**
- * ht_export_ctf: write a directory of CTF 1.8, for babeltrace2, Trace Compass
+ * ht_export_ctf: write a directory of CTF 1.8, for babeltrace2
  */
 bool ht_export_ctf(HtExport *x, GError **errp);
+
+/**
+ * ht_export_lttng: the same with LTTng's names, for Trace Compass
+ */
+bool ht_export_lttng(HtExport *x, GError **errp);
 
 #endif /* HYPERTRACE_TOOL_EXPORT_H */

@@ -38,7 +38,7 @@ _hypertrace() {
     fi
     case $prev in
     --format|-f)
-        mapfile -t COMPREPLY < <(compgen -W "dat perfetto ctf" -- "$cur")
+        mapfile -t COMPREPLY < <(compgen -W "dat perfetto ctf lttng" -- "$cur")
         return
         ;;
     --colour)

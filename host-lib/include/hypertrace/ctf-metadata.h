@@ -17,6 +17,8 @@
  * @clock_uuid: of the guest's clock, the same for all devices of a VM
  * @clock_offset_ns: CLOCK_REALTIME - CLOCK_MONOTONIC
  * @precision_ns: error bound of the times, as far as known
+ * @lttng: the events are Linux', and have the names that LTTng's kernel tracer
+ *         gives them: for viewers that know these, and go by who is the tracer
  */
 typedef struct HtCtfInfo {
     const char *vm_name;
@@ -27,6 +29,7 @@ typedef struct HtCtfInfo {
     uint8_t clock_uuid[16];
     int64_t clock_offset_ns;
     uint64_t precision_ns;
+    bool lttng;
 } HtCtfInfo;
 
 /**
@@ -40,7 +43,8 @@ void ht_ctf_metadata_begin(GString *out, const HtCtfInfo *info);
  * ht_ctf_metadata_class: describe one event class
  * @out: appended to
  * @c: the class
+ * @lttng: as HtCtfInfo's
  */
-void ht_ctf_metadata_class(GString *out, const HtClass *c);
+void ht_ctf_metadata_class(GString *out, const HtClass *c, bool lttng);
 
 #endif /* HYPERTRACE_CTF_METADATA_H */

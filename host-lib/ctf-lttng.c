@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * hypertrace: what LTTng's kernel tracer calls the events of Linux
+ *
+ * Viewers that were made for lttng-modules know its names since 2.7, most of
+ * which are the kernel's, with the same fields.
+ */
+#include "hypertrace/base.h"
+#include "ctf-lttng.h"
+
+typedef struct Name {
+    const char *kernel;
+    const char *lttng;
+} Name;
+
+/* What an event's name begins with */
+static const Name events[] = {
+    { "sys_enter_", "syscall_entry_" },
+    { "sys_exit_", "syscall_exit_" },
+    { "softirq_", "irq_softirq_" },
+    { "hrtimer_", "timer_hrtimer_" },
+    { "itimer_", "timer_itimer_" },
+    { "cpu_idle", "power_cpu_idle" },
+    { "cpu_frequency", "power_cpu_frequency" },
+    { "mm_page_alloc", "kmem_mm_page_alloc" },
+    { "mm_page_free", "kmem_mm_page_free" },
+    { "page_fault_user", "x86_exceptions_page_fault_user" },
+    { "page_fault_kernel", "x86_exceptions_page_fault_kernel" },
+    { "call_function_", "x86_irq_vectors_call_function_" },
+    { "deferred_error_apic_", "x86_irq_vectors_deferred_error_apic_" },
+    { "error_apic_", "x86_irq_vectors_error_apic_" },
+    { "irq_work_", "x86_irq_vectors_irq_work_" },
+    { "local_timer_", "x86_irq_vectors_local_timer_" },
+    { "reschedule_", "x86_irq_vectors_reschedule_" },
+    { "spurious_apic_", "x86_irq_vectors_spurious_apic_" },
+    { "thermal_apic_", "x86_irq_vectors_thermal_apic_" },
+    { "threshold_apic_", "x86_irq_vectors_threshold_apic_" },
+    { "x86_platform_ipi_", "x86_irq_vectors_ipi_" },
+};
+
+/* To the scheduler's events a pid is that of a thread. */
+static const Name sched_fields[] = {
+    { "pid", "tid" },
+    { "prev_pid", "prev_tid" },
+    { "next_pid", "next_tid" },
+    { "parent_pid", "parent_tid" },
+    { "child_pid", "child_tid" },
+    { "old_pid", "old_tid" },
+};
+
+char *ht_ctf_lttng_event(const char *name)
+{
+    const char *version = strrchr(name, '.');
+    int len = strlen(name);
+    unsigned i;
+
+    /* NAME.v2 is NAME with other fields, as there may be several here. */
+    if (version && version[1] == 'v' && g_ascii_isdigit(version[2])) {
+        len = version - name;
+    }
+    for (i = 0; i < G_N_ELEMENTS(events); i++) {
+        int prefix = strlen(events[i].kernel);
+
+        if (g_str_has_prefix(name, events[i].kernel) && prefix <= len) {
+            return g_strdup_printf("%s%.*s", events[i].lttng, len - prefix,
+                                   name + prefix);
+        }
+    }
+    return g_strndup(name, len);
+}
+
+const char *ht_ctf_lttng_field(const HtClass *c, const char *name)
+{
+    unsigned i;
+
+    for (i = 0; g_str_has_prefix(c->name, "sched_") &&
+                i < G_N_ELEMENTS(sched_fields); i++) {
+        if (!strcmp(name, sched_fields[i].kernel) &&
+            ht_class_field_free(c, sched_fields[i].lttng)) {
+            return sched_fields[i].lttng;
+        }
+    }
+    return name;
+}
