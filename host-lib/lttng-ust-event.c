@@ -335,6 +335,23 @@ HtUstEvent *ht_ust_event_get(const char *provider, const HtClass *c,
     return e;
 }
 
+HtUstEvent *ht_ust_discarded_get(const char *provider, char **why)
+{
+    static HtField fields[] = {
+        { .name = (char *)"events", .kind = HT_FIELD_U64 },
+        { .name = (char *)"total", .kind = HT_FIELD_U64 },
+    };
+    static const HtClass discarded = {
+        .name = (char *)"discarded",
+        .loglevel = LTTNG_UST_TRACEPOINT_LOGLEVEL_WARNING,
+        .nr_fields = G_N_ELEMENTS(fields),
+        .fields = fields,
+        .fixed = HT_UST_DISCARDED_SIZE,
+    };
+
+    return ht_ust_event_get(provider, &discarded, why);
+}
+
 void ht_ust_events_prepare(const char *provider, HtClass *const *classes,
                            unsigned count)
 {

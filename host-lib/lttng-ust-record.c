@@ -208,6 +208,12 @@ static inline void copy_small(uint8_t *to, const uint8_t *from, size_t size)
     memcpy(to + size - 16, from + size - 16, 16);
 }
 
+static inline void set_stream(UstRecord *r, const HtStreamInfo *stream)
+{
+    ht_put_le32(r->prefix, stream->index);
+    ht_put_le32(r->prefix + 4, stream->vcpu);
+}
+
 static inline void emit(const HtUstEvent *e, UstRecord *r, const HtEvent *ev)
 {
     struct lttng_ust_tracepoint_probe *p;
@@ -286,8 +292,7 @@ uint64_t ht_ust_deliver(const HtRun *run, const HtClassTable *classes,
         !begin()) {
         return 0;
     }
-    ht_put_le32(r.prefix, run->stream->index);
-    ht_put_le32(r.prefix + 4, run->stream->vcpu);
+    set_stream(&r, run->stream);
     ht_run_iter_init(&it, run, classes);
     while (ht_run_next(&it, &ev)) {
         /* Pairs with the release of who got the event. */
@@ -307,4 +312,28 @@ uint64_t ht_ust_deliver(const HtRun *run, const HtClassTable *classes,
     }
     done();
     return taken;
+}
+
+void ht_ust_tell_discarded(const HtUstEvent *e, const HtRun *run,
+                           uint64_t *told)
+{
+    uint8_t payload[HT_UST_DISCARDED_SIZE];
+    HtEvent ev = { .ns = run->begin_ns, .payload = payload,
+                   .size = sizeof(payload) };
+    uint64_t events;
+    UstRecord r;
+
+    if (run->flags & HT_RUN_OPEN) {
+        *told = 0;
+    }
+    events = run->discarded - *told;
+    *told = run->discarded;
+    if (!events || !e || !CMM_LOAD_SHARED(e->tp.state) || !begin()) {
+        return;
+    }
+    ht_put_le64(payload, events);
+    ht_put_le64(payload + 8, run->discarded);
+    set_stream(&r, run->stream);
+    emit(e, &r, &ev);
+    done();
 }

@@ -46,6 +46,9 @@ struct HtUstEvent {
     UstField fields[];
 };
 
+/* Of the fields of ht_ust_discarded_get()'s event */
+#define HT_UST_DISCARDED_SIZE   16
+
 /* ht_ust_probe: what LTTng-UST calls for each event it wants */
 typedef struct UstRecord UstRecord;
 void ht_ust_probe(void *data, const HtUstEvent *e, const UstRecord *r);

@@ -68,12 +68,10 @@ class Lttng:
         lttng = self._daemon.lttng
         self._name = name
         lttng("create", name, f"--output={self.directory / name}")
+        self._daemon.make_channels(
+            {d: (SUBBUF_SIZE, SUBBUF_COUNT) for d in devices}, name)
         for d in devices:
-            lttng("enable-channel", "--userspace", f"--session={name}",
-                  f"--subbuf-size={SUBBUF_SIZE}",
-                  f"--num-subbuf={SUBBUF_COUNT}", "--buffers-pid", d)
-            lttng("enable-event", "--userspace", f"--session={name}",
-                  f"--channel={d}", f"{d}:*")
+            self._daemon.enable(f"{d}:*", channel=d, session=name)
         lttng("start", name)
 
     def stop(self):

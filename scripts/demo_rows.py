@@ -58,11 +58,10 @@ class Counted:
         for s in self.streams:
             for defect in ("duplicates", "disordered", "backward"):
                 expect(s[defect] == 0, f"{s[defect]} events: {defect}")
-        if any(s["trace"] == "ctf" for s in self.streams):
-            told = sum(s["discarded"] for s in self.streams)
-            expect(told == self.discarded,
-                   f"the trace says {told} events were discarded, the device "
-                   f"{self.discarded}")
+        told = sum(s["discarded"] for s in self.streams)
+        expect(told == self.discarded,
+               f"the trace says {told} events were discarded, the device "
+               f"{self.discarded}")
 
     def latency(self):
         """That of the one stream of the run; None if the trace has none."""

@@ -201,13 +201,7 @@ class PrivateSession:
                 self._written = os.path.join(self._home, "trace")
         self.lttng("create", self.name, f"--output={self._written}",
                    *(["--snapshot"] if self._snapshot else []))
-        channel = ["enable-channel", "--userspace", "--session", self.name,
-                   f"--subbuf-size={self._subbuf[0]}",
-                   f"--num-subbuf={self._subbuf[1]}",
-                   "--buffers-uid" if self._per_uid else "--buffers-pid"]
-        if self._blocking:
-            channel.append("--blocking-timeout=inf")
-        self.lttng(*channel, "main")
+        self.make_channels({"main": self._subbuf})
         for event in self._events:
             self.enable(event, self._filter)
         if self._start:
@@ -293,11 +287,36 @@ class PrivateSession:
         """Pause recording; what was recorded is readable afterwards."""
         self.lttng("stop", self.name)
 
-    def enable(self, pattern, filter=None):
-        """Record the events that match, now and later."""
-        self.lttng("enable-event", "--userspace", "--session", self.name,
-                   "--channel", "main", pattern,
-                   *([f"--filter={filter}"] if filter else []))
+    def make_channels(self, channels, session=None):
+        """
+        Make channels, each with a size and a number of sub-buffers, and one for
+        what enable() keeps apart.
+        """
+        for name, (size, count) in {**channels, "discarded": ("16k", 4)}.items():
+            self.lttng("enable-channel", "--userspace",
+                       f"--session={session or self.name}",
+                       f"--subbuf-size={size}", f"--num-subbuf={count}",
+                       "--buffers-uid" if self._per_uid else "--buffers-pid",
+                       *(["--blocking-timeout=inf"] if self._blocking else []),
+                       name)
+
+    def enable(self, pattern, filter=None, channel="main", session=None):
+        """
+        Record the events that match, now and later.
+
+        Of all of a device's, that which says how many the device discarded is
+        in a channel of its own: what LTTng discards in others are the guest's.
+        """
+        common = ["enable-event", "--userspace",
+                  f"--session={session or self.name}"]
+        device, _, name = pattern.partition(":")
+        alone = f"{device}:discarded"
+        apart = name == "*" and "*" not in device
+        self.lttng(*common, f"--channel={channel}", pattern,
+                   *([f"--filter={filter}"] if filter else []),
+                   *([f"--exclude={alone}"] if apart else []))
+        if apart:
+            self.lttng(*common, "--channel=discarded", alone)
 
     def snapshot(self):
         """Write the buffers of a flight recorder out."""

@@ -22,6 +22,9 @@
 typedef struct LttngSession {
     char *provider;
     const HtClassTable *classes;
+    HtUstEvent *discarded;
+    bool asked;                 /* for that event */
+    uint64_t *told;             /* by stream; of ht_ust_tell_discarded() */
     HtUstEvent *events[HT_CLASSES_MAX + 1];     /* by class id */
 } LttngSession;
 
@@ -114,6 +117,7 @@ static void *lttng_attach(HypertraceBackend *b, const HtDeviceInfo *info,
     lttng_guard_exit();
     s->provider = g_strdup(info->name);
     s->classes = info->classes;
+    s->told = g_new0(uint64_t, info->streams);
     if (!lttng_daemon_listens()) {
         info_report("hypertrace: no LTTng session daemon is running: events of"
                     " '%s' are recorded once there is one (lttng-sessiond)",
@@ -128,7 +132,21 @@ static void lttng_detach(HypertraceBackend *b, void *session)
 
     /* its events stay registered; see ht_ust_event_get() */
     g_free(s->provider);
+    g_free(s->told);
     g_free(s);
+}
+
+/* Before the first class, which could have its name */
+static void get_discarded(LttngSession *s)
+{
+    g_autofree char *why = NULL;
+
+    s->asked = true;
+    s->discarded = ht_ust_discarded_get(s->provider, &why);
+    if (!s->discarded) {
+        warn_report("hypertrace: LTTng traces of '%s' do not say how many"
+                    " events were discarded: %s", s->provider, why);
+    }
 }
 
 static void lttng_expect_classes(HypertraceBackend *b, void *session,
@@ -137,6 +155,9 @@ static void lttng_expect_classes(HypertraceBackend *b, void *session,
     LttngSession *s = session;
 
     QEMU_BUILD_BUG_ON(HYPERTRACE_EXPECT_MAX > HT_UST_BATCH);
+    if (!s->asked) {
+        get_discarded(s);
+    }
     ht_ust_events_prepare(s->provider, classes, count);
 }
 
@@ -182,6 +203,7 @@ static void lttng_deliver(HypertraceBackend *b, void *session,
 {
     LttngSession *s = session;
 
+    ht_ust_tell_discarded(s->discarded, run, &s->told[run->stream->index]);
     ht_ust_deliver(run, s->classes, s->events);
 }
 

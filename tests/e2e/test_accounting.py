@@ -126,10 +126,11 @@ def two_args(tmp_path):
             "-object", "hypertrace-backend-lttng,id=l"]
 
 
-# Two backends of one run hold the same events.
+# Two backends of one run hold the same events, if each may lag behind by all.
 def test_two(tmp_path, session, channel):
     s = session(events=["ht0:*"], blocking=True)
-    result, _ = bench(tmp_path, {"channel": channel, "backend": "c:l"},
+    result, _ = bench(tmp_path, {"channel": channel, "backend": "c:l",
+                                 "backlog": f"{EVENTS}k"},
                       "-p mix -l", args=two_args(tmp_path))
     s.finish()
     both, complaints, status = ht_verify(
@@ -139,6 +140,29 @@ def test_two(tmp_path, session, channel):
     assert sum(d["same"] for d in both["differences"]) == EVENTS
     assert not any(d["only_first"] or d["only_second"]
                    for d in both["differences"])
+
+
+# One that lags behind by more discards, and its trace says how many.
+def test_two_budgets(tmp_path, session):
+    s = session(events=["ht0:*"], blocking=True, subbuf_size="64k",
+                num_subbuf=2)
+    result, _ = bench(tmp_path, {"channel": "shm", "backend": "c:l",
+                                 "backlog": "1M"},
+                      "-p mix -l", args=two_args(tmp_path))
+    s.finish()
+    both, complaints, status = ht_verify(
+        "--compare", tmp_path / "lttng", tmp_path / "ctf")
+    assert (status, complaints) == (0, "")
+    assert result["sent"] == EVENTS
+    told = {i["path"].rsplit("/", 1)[1]:
+            sum(st["discarded"] for st in i["streams"])
+            for i in both["inputs"]}
+    recorded = {i["path"].rsplit("/", 1)[1]:
+                sum(st["recorded"] for st in i["streams"])
+                for i in both["inputs"]}
+    assert {t: told[t] + recorded[t] for t in told} == dict.fromkeys(
+        ("lttng", "ctf"), EVENTS)
+    assert told["ctf"] or told["lttng"]         # else not a test
 
 
 # The same without LTTng: what its trace lacks, the CTF trace counts.

@@ -197,11 +197,11 @@ def test_interrupted(tmp_path):
 # The verdict, on figures that do not add up ----------------------------------
 
 
-def a_run(**changed):
-    """A run of 100 events, of which LTTng discarded 10."""
+def a_run(told=5, **changed):
+    """A run of 100 events, of which LTTng discarded 10, the guest 5."""
     stream = {"device": "shm", "stream": 0, "instance": 1, "trace": "lttng",
               "recorded": 85, "altered": 0, "duplicates": 0, "disordered": 0,
-              "backward": 0, "discarded": 0,
+              "backward": 0, "discarded": told,
               "latency": {"median_ns": 10, "p99_ns": 20, "min_ns": 5,
                           "max_ns": 30, "negative": 0}}
     bench = {"channel": "shm", "batch": 1, "mapping": "write-back",
@@ -249,6 +249,7 @@ def test_verdict_sound():
     ({"disordered": 2}, "2 events: disordered"),
     ({"backward": 3}, "3 events: backward"),
     ({"errors": 1}, "the device found 1 errors"),
+    ({"told": 4}, "the trace says 4 events were discarded"),
 ])
 def test_verdict(changed, what):
     row = demo_rows.make(a_run(), a_run(**changed))

@@ -241,12 +241,20 @@ static void on_loss(void *opaque, const TraceLoss *loss)
 {
     Account *a = opaque;
     uint64_t *sum;
+    Stream *s;
 
-    if (loss->kind == TRACE_CTF) {
-        stream_get(a, loss->kind, loss->device, loss->stream,
-                   loss->instance)->discarded += loss->events;
-    }
-    if (loss->kind == TRACE_LTTNG) {
+    if (loss->device) {
+        s = stream_get(a, loss->kind, loss->device, loss->stream,
+                       loss->instance);
+        s->discarded += loss->events;
+        if (loss->kind == TRACE_LTTNG) {
+            /* less than before: the stream was opened again */
+            if (loss->events >= s->previous_total) {
+                s->discarded -= s->previous_total;
+            }
+            s->previous_total = loss->events;
+        }
+    } else {
         a->discarded += loss->events;
         a->discarded_packets += loss->packets;
         a->unknown |= loss->unknown;

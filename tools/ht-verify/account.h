@@ -44,7 +44,7 @@ typedef struct Recorded {
  * @duplicates: sequence numbers seen before
  * @disordered: lower than the one before, and not seen before
  * @backward: events dated before their predecessor
- * @discarded: as the CTF backend's stream says
+ * @discarded: as the device says in the trace
  * @latency: over all classes
  * @list: Recorded, if traces are to be compared
  */
@@ -68,6 +68,7 @@ typedef struct Stream {
     /*< private >*/
     uint64_t previous_seq;
     uint64_t previous_ns;
+    uint64_t previous_total;    /* TRACE_LTTNG: discarded, of this opening */
     GByteArray *seen;           /* a bit a sequence number */
 } Stream;
 

@@ -177,14 +177,27 @@ static void add_streams(GPtrArray *found, const Account *a)
     }
 }
 
-/* One lacks what only the other has: does it say so itself? */
-static void judge(Account *to, const Account *lacks, uint64_t missing,
-                  const char *other)
+/* What a trace says it lacks */
+static uint64_t told(const Account *a)
 {
-    if (missing != lacks->discarded) {
-        account_problem(to, "%" PRIu64 " events are only in %s; %s says it"
-                        " discarded %" PRIu64, missing, other, lacks->path,
-                        lacks->discarded);
+    uint64_t sum = a->discarded;
+    unsigned i;
+
+    for (i = 0; i < a->streams->len; i++) {
+        sum += ((const Stream *)a->streams->pdata[i])->discarded;
+    }
+    return sum;
+}
+
+/* Both are of the same events: what they have and what they say they lack */
+static void judge(const Account *a, uint64_t only_a, Account *b,
+                  uint64_t only_b)
+{
+    if (only_a + told(a) != only_b + told(b)) {
+        account_problem(b, "%" PRIu64 " events are only in %s, which says that"
+                        " %" PRIu64 " were discarded, %" PRIu64 " only in %s,"
+                        " which says %" PRIu64, only_a, a->path, told(a),
+                        only_b, b->path, told(b));
     }
 }
 
@@ -205,7 +218,6 @@ GPtrArray *compare(Account *a, Account *b)
         only_a += d->only_a;
         only_b += d->only_b;
     }
-    judge(b, b, only_a, a->path);
-    judge(b, a, only_b, b->path);
+    judge(a, only_a, b, only_b);
     return found;
 }

@@ -182,6 +182,8 @@ static TraceClass *class_of(Reading *r, const bt_event_class *bc,
 
             c->device = g_string_chunk_insert_const(r->strings, device);
             c->name = g_string_chunk_insert_const(r->strings, colon + 1);
+            c->discarded = !strcmp(c->name, "discarded") &&
+                           member_index(c->fields, "total", &c->total_field);
         } else {
             c->kind = TRACE_OTHER;
         }
@@ -237,6 +239,17 @@ static void read_event(Reading *r, const bt_message *msg)
         ev.stream = unsigned_member(ev.payload, c->stream_field);
         ev.guest_ns = unsigned_member(ev.payload, c->guest_ns_field);
         ev.delivered_ns = now;
+    }
+    if (c->discarded) {
+        TraceLoss loss = {
+            .kind = c->kind,
+            .device = c->device,
+            .stream = ev.stream,
+            .events = unsigned_member(ev.payload, c->total_field),
+        };
+
+        r->reader->loss(r->reader->opaque, &loss);
+        return;
     }
     r->reader->event(r->reader->opaque, &ev);
 }

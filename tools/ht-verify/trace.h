@@ -23,6 +23,7 @@ typedef enum TraceKind {
  * @name: without the device
  * @fields: the class of its payload; NULL: it has none
  * @stream_field, @guest_ns_field: index in the payload (TRACE_LTTNG)
+ * @discarded: its events say how many a stream lost, in all at @total_field
  * @user: the reader's; freed with g_free()
  *
  * Classes, and the text they point to, live until trace_read() returns.
@@ -34,6 +35,8 @@ typedef struct TraceClass {
     const bt_field_class *fields;
     uint64_t stream_field;
     uint64_t guest_ns_field;
+    bool discarded;
+    uint64_t total_field;
     void *user;
 } TraceClass;
 
@@ -56,12 +59,12 @@ typedef struct TraceEvent {
 } TraceEvent;
 
 /**
- * TraceLoss: what a tracer says it discarded
+ * TraceLoss: what a tracer or the device says it discarded
  * @kind: of trace
- * @device: TRACE_CTF; else NULL
- * @channel: TRACE_LTTNG: LTTng's channel; else NULL
- * @stream, @instance: TRACE_CTF: which
- * @events: discarded events
+ * @device: a stream's; NULL: LTTng's
+ * @channel: LTTng's channel; else NULL
+ * @stream, @instance: of the device: which
+ * @events: discarded events; of a device in TRACE_LTTNG, since it was opened
  * @packets: discarded packets
  * @unknown: somewhere, a number of events is not known
  */

@@ -24,6 +24,8 @@ struct HtLive {
 
     const HtUstOps *ust;        /* the thread's */
     HtStreamInfo streams[HT_FT_STREAMS];
+    uint64_t told[HT_FT_STREAMS];
+    HtUstEvent *discarded;
     HtUstEvent *events[HT_CLASSES_MAX + 1];
     uint32_t learnt;
     bool timed_out;
@@ -130,10 +132,16 @@ static uint64_t count_unknown(HtLive *l, const HtRun *run)
 static void load(HtLive *l)
 {
     g_autoptr(GError) error = NULL;
+    char *why = NULL;
 
     l->ust = ht_lttng_module("ust", "ht_ust_ops", &error);
     if (!l->ust) {
         note(l, g_strdup(error->message));
+        return;
+    }
+    l->discarded = l->ust->discarded(l->options.name, &why);
+    if (why) {
+        note(l, why);
     }
 }
 
@@ -147,6 +155,9 @@ static void deliver(HtLive *l, HtQueued *item)
         l->streams[item->index] = *item->info;
     }
     run->stream = &l->streams[item->index];
+    if (l->ust) {
+        l->ust->tell(l->discarded, run, &l->told[item->index]);
+    }
     if (!run->events) {
         return;
     }

@@ -15,6 +15,8 @@
  * struct HtUstOps - hypertrace-lttng-ust.so
  * @prepare: ht_ust_events_prepare()
  * @get: ht_ust_event_get()
+ * @discarded: ht_ust_discarded_get()
+ * @tell: ht_ust_tell_discarded()
  * @deliver: ht_ust_deliver()
  * @timed_out: ht_ust_timed_out()
  */
@@ -22,6 +24,8 @@ typedef struct HtUstOps {
     void (*prepare)(const char *provider, HtClass *const *classes,
                     unsigned count);
     HtUstEvent *(*get)(const char *provider, const HtClass *c, char **why);
+    HtUstEvent *(*discarded)(const char *provider, char **why);
+    void (*tell)(const HtUstEvent *e, const HtRun *run, uint64_t *told);
     uint64_t (*deliver)(const HtRun *run, const HtClassTable *classes,
                         HtUstEvent *const *events);
     bool (*timed_out)(void);

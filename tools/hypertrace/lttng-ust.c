@@ -8,6 +8,8 @@
 const HtUstOps ht_ust_ops = {
     .prepare = ht_ust_events_prepare,
     .get = ht_ust_event_get,
+    .discarded = ht_ust_discarded_get,
+    .tell = ht_ust_tell_discarded,
     .deliver = ht_ust_deliver,
     .timed_out = ht_ust_timed_out,
 };

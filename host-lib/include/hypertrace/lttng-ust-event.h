@@ -69,6 +69,30 @@ uint64_t ht_ust_deliver(const HtRun *run, const HtClassTable *classes,
                         HtUstEvent *const *events);
 
 /**
+ * ht_ust_discarded_get: the event that says how many events a stream lost
+ * @provider: name of the provider
+ * @why: set to the reason of a failure; to be freed
+ *
+ * It is called "discarded", and its fields, besides those of all events, are
+ * "events", discarded since the stream's last run, and "total", since it was
+ * opened.  Got before any class, it has that name for itself.
+ *
+ * Returns, Context: as ht_ust_event_get()
+ */
+HtUstEvent *ht_ust_discarded_get(const char *provider, char **why);
+
+/**
+ * ht_ust_tell_discarded: record how many events were discarded before a run
+ * @e: of ht_ust_discarded_get(); NULL: it cannot be told
+ * @run: any run; told of before it is delivered
+ * @told: of its stream: what was told so far; kept here
+ *
+ * Context: as ht_ust_deliver()
+ */
+void ht_ust_tell_discarded(const HtUstEvent *e, const HtRun *run,
+                           uint64_t *told);
+
+/**
  * ht_ust_event_enabled: whether a session or a trigger wants the event now
  * @e: the event
  *
