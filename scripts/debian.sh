@@ -24,13 +24,16 @@ debian_mirrors() {
 
 ht_offline="see that the network and the mirror answer, then run it again"
 
+# Where lists are kept, if not in the cache's apt, which its lock is for
+ht_apt=
+
 # Packages of another architecture are fetched, not run.
 ht_arch=
 
 # private_apt SUITE COMMAND...: apt on the lists of one suite
 private_apt() {
     (
-        root=$HT_CACHE/apt/$1${ht_arch:+-$ht_arch}
+        root=${ht_apt:-$HT_CACHE/apt}/$1${ht_arch:+-$ht_arch}
         tool=$2
         shift 2
         [ -z "$ht_arch" ] ||
@@ -50,7 +53,7 @@ private_apt() {
 
 # Fetch the lists of SUITE unless this run has done it.
 debian_lists() {
-    root=$HT_CACHE/apt/$1${ht_arch:+-$ht_arch}
+    root=${ht_apt:-$HT_CACHE/apt}/$1${ht_arch:+-$ht_arch}
     [ -f "$root/fresh.$$" ] && return 0
     debian_mirrors "Debian's $2"
     rm -rf "$root"

@@ -23,14 +23,8 @@ ht_tree_init
     exit 0
 }
 
-# kbuild writes next to the sources: give it links to them, in the tree.
 farm=$HT_TREE/module
-mkdir -p "$farm"
-for part in guest-linux guest-lib include; do
-    [ ! -d "$HT_TOP/$part" ] || cp -rsf "$HT_TOP/$part" "$farm/" ||
-        die "cannot link the module's sources into $farm"
-done
-find "$farm" -xtype l -delete
+module_farm "$farm"
 
 # On the command line CC also overrides the compiler version the headers name.
 # HT_TOP lets the Kbuild file find include/ and guest-lib/ wherever it is.

@@ -140,11 +140,16 @@ tree_unlock() {
     exec 9>&-
 }
 
+# shared_lock DIR: of a part of the cache that no other script changes
+shared_lock() {
+    mkdir -p "$1" 2>/dev/null ||
+        die "cannot create $1; set HYPERTRACE_CACHE to another place"
+    exec 8>"$1/lock"
+    lock_wait 8 "$1"
+}
+
 cache_lock() {
-    mkdir -p "$HT_CACHE" 2>/dev/null ||
-        die "cannot create $HT_CACHE; set HYPERTRACE_CACHE to another place"
-    exec 8>"$HT_CACHE/lock"
-    lock_wait 8 "$HT_CACHE"
+    shared_lock "$HT_CACHE"
 }
 
 cache_unlock() {
@@ -204,6 +209,16 @@ logged() {
         die "$what: the disk is full; make room and run it again"
     fi
     die "$what: failed${ht_hint:+; $ht_hint} (log: $log)"
+}
+
+# module_farm DIR: kbuild writes next to the sources, so it gets links to them.
+module_farm() {
+    mkdir -p "$1"
+    for part in guest-linux guest-lib include; do
+        [ ! -d "$HT_TOP/$part" ] || cp -rsf "$HT_TOP/$part" "$1/" ||
+            die "cannot link the module's sources into $1"
+    done
+    find "$1" -xtype l -delete
 }
 
 # For a QEMU with sanitizers: what it leaks itself is known by functions that

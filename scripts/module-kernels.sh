@@ -40,6 +40,7 @@ done
 "$HT_TOP/scripts/prerequisites.sh" --for modules
 ht_paths ""
 ht_tree_init
+ht_apt=$HT_CACHE/kernels/apt    # who builds QEMU has not to wait for these
 
 # The tools of newer kernels' kbuild want a newer libc than there may be here:
 # they are run with their suite's.
@@ -66,7 +67,7 @@ fetch() {
     kernel_root=$HT_CACHE/kernels/$name
     [ ! -f "$HT_CACHE/stamps/kernel-$name" ] || return 0
     need_space 600 "$HT_CACHE"
-    debs=$HT_CACHE/download/kernel-$name
+    debs=$kernel_root.debs
     rm -rf "$kernel_root" "$debs"
     mkdir -p "$kernel_root"
     ht_arch=${4-}
@@ -108,11 +109,7 @@ build() {
         note "no $cc: the modules are not built for $1"
         return 0
     fi
-    mkdir -p "$farm"
-    for part in guest-linux guest-lib include; do
-        cp -rsf "$HT_TOP/$part" "$farm/" || die "cannot link into $farm"
-    done
-    find "$farm" -xtype l -delete
+    module_farm "$farm"
     # Headers may be for a compiler that knows more than the one here.
     logged "module-$1" \
         "building the module: $(cat "$HT_CACHE/stamps/kernel-$1")" \
@@ -129,7 +126,7 @@ for name in $(printf '%s' "$kernels" | sed 's/ .*//'); do
     *) continue ;;
     esac
     row=$(printf '%s' "$kernels" | grep "^$name ")
-    cache_lock
+    shared_lock "$HT_CACHE/kernels"
     # shellcheck disable=SC2086
     fetch $row
     cache_unlock
