@@ -148,6 +148,8 @@ void htk_enable_keep(struct htk *h)
 /**
  * htk_enable_remove() - a device has gone; nothing interrupts any more
  * @h: the device, whose @gone is set, or which was not added
+ *
+ * Context: h->life not held: the works that this waits for may wait for it
  */
 void htk_enable_remove(struct htk *h)
 {

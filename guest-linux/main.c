@@ -191,8 +191,8 @@ static void htk_remove(struct virtio_device *vdev)
 	misc_deregister(&h->misc);
 	htk_take_away(h, false);
 	h->transport->remove(h);
-	htk_enable_remove(h);
 	up_write(&h->life);
+	htk_enable_remove(h);
 	vdev->priv = NULL;
 	htk_put(h);
 }
@@ -207,8 +207,8 @@ static void htk_shutdown(struct virtio_device *vdev)
 
 	htk_take_away(h, false);
 	h->transport->freeze(h);
-	htk_enable_remove(h);
 	up_write(&h->life);
+	htk_enable_remove(h);
 }
 
 #ifndef HTK_VIRTIO_SHUTDOWN
@@ -228,8 +228,8 @@ static int __maybe_unused htk_freeze(struct virtio_device *vdev)
 
 	htk_take_away(h, true);
 	h->transport->freeze(h);
-	htk_enable_remove(h);
 	up_write(&h->life);
+	htk_enable_remove(h);
 	return 0;
 }
 
