@@ -82,7 +82,8 @@
         HT_EV_EACH(HT_EV_LEN, ##__VA_ARGS__)                                \
         const uint32_t ht_n_ =                                              \
             (uint32_t)(0 HT_EV_EACH(HT_EV_SIZE, ##__VA_ARGS__));            \
-        uint8_t *ht_e_ = ht_begin(ht_s_, ht_class_##ident.id, ht_n_);       \
+        const uint32_t ht_id_ = ht_load_relaxed32(&ht_class_##ident.id);    \
+        uint8_t *ht_e_ = ht_begin(ht_s_, ht_id_, ht_n_);                    \
         uint8_t *ht_p_;                                                     \
                                                                             \
         if (ht_unlikely(!ht_e_)) {                                          \
