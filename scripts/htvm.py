@@ -27,7 +27,11 @@ import time
 from pathlib import Path
 
 TOP = Path(__file__).resolve().parent.parent
-QMP_TIMEOUT = 120           # seconds; a hung backend is waited for up to 30
+# Kernels that check themselves (scripts/debug-kernel.sh) take a multiple of the
+# time, and more memory.
+PATIENCE = float(os.environ.get("HT_PATIENCE", 1))
+MEMORY = int(os.environ.get("HT_GUEST_MEMORY", 512))
+QMP_TIMEOUT = 120 * PATIENCE    # seconds; a hung backend is waited for up to 30
 BACKENDS = ("ctf", "log", "lttng", "null")
 
 
@@ -75,6 +79,7 @@ class Stream:
 
     def expect(self, pattern, timeout):
         """Wait for a match behind the one before; returns the match."""
+        timeout *= PATIENCE
         regex = re.compile(pattern.encode(), re.M)
         deadline = time.monotonic() + timeout
         with self._changed:
@@ -135,6 +140,7 @@ class Qmp:
 
     def wait_event(self, name, timeout, **data):
         """Wait for an event whose data has these values."""
+        timeout *= PATIENCE
         deadline = time.monotonic() + timeout
         while True:
             for e in self.events:
@@ -157,6 +163,24 @@ class Qmp:
     def close(self):
         self._file.close()
         self.ours.close()
+
+
+# What kernels begin their reports with, those that check themselves (KASAN,
+# lockdep: BUG, WARNING) as well
+COMPLAINT = re.compile(
+    r"\bOops\b|\bBUG\b|\bWARNING:|general protection|Call Trace|Kernel panic|"
+    r"soft lockup|blocked for more than|refcount_t|UBSAN:|DMA-API:|"
+    r"non-static key")
+# The kernel has data races of its own: of KCSAN's reports, those count that name
+# a module of ours.
+RACE = re.compile(r"^.*={66}\n.*BUG: KCSAN: (?s:.*?)={66}$", re.M)
+
+
+def complaints(console):
+    """Lines that no sound kernel writes"""
+    own = RACE.sub(lambda report: report[0] if "[hypertrace" in report[0]
+                   else "", console)
+    return [line for line in own.splitlines() if COMPLAINT.search(line)]
 
 
 def _die_with_parent():
@@ -184,7 +208,7 @@ class VM:
         self.kernel_args = kernel_args
         self.files = dict(files or {})
         self.args = list(args)
-        self.memory = memory
+        self.memory = max(memory, MEMORY)
         self.cpus = cpus
         self.qemu = qemu or os.environ["HT_QEMU"]
         self._own_dir = workdir is None
@@ -305,7 +329,7 @@ class VM:
 
     def settle(self, device, timeout=60):
         """Wait until a device's backends took all that was posted."""
-        deadline = time.monotonic() + timeout
+        deadline = time.monotonic() + timeout * PATIENCE
         while not all(b["idle"] for b in self.backends(device)):
             if time.monotonic() > deadline:
                 raise Failure(f"{device}: its backends are not idle")
@@ -335,11 +359,7 @@ class VM:
 
     def wait(self, timeout=120, check=True):
         """Wait for the guest to power off; returns the job's status."""
-        try:
-            self.process.wait(timeout)
-        except subprocess.TimeoutExpired:
-            raise Failure(f"the guest still runs after {timeout} s\n"
-                          f"{self}") from None
+        self.wait_end(timeout)
         self.console.finish(10)
         self.out.finish(10)
         statuses = re.findall(r"^HT_JOB_STATUS=(\d+)", self.console.text,
@@ -349,6 +369,14 @@ class VM:
             raise Failure(f"the job's status is {self.status}, QEMU's "
                           f"{self.process.returncode}\n{self}")
         return self.status
+
+    def wait_end(self, timeout):
+        """Wait for QEMU to end, whatever the guest does."""
+        try:
+            self.process.wait(timeout * PATIENCE)
+        except subprocess.TimeoutExpired:
+            raise Failure(f"the guest still runs after "
+                          f"{timeout * PATIENCE} s\n{self}") from None
 
     def stop(self):
         """End QEMU if it still runs."""
@@ -369,10 +397,7 @@ class VM:
 
     def oops(self):
         """Lines of the console that no sound kernel writes."""
-        return [line for line in self.console.text.splitlines()
-                if re.search(r"\bOops\b|\bBUG\b|\bWARNING:|general protection|"
-                             r"Call Trace|Kernel panic|soft lockup|"
-                             r"blocked for more than|refcount_t", line)]
+        return complaints(self.console.text)
 
     def __enter__(self):
         try:

@@ -223,7 +223,7 @@ ht-devtest /dev/hypertrace0 last {how}
 """
     with VM(devices=[{"channel": channel, "flush_ms": 1000}], job=job,
             files=events_module(), workdir=tmp_path / "vm") as vm:
-        vm.process.wait(60)
+        vm.wait_end(60)
         assert "HT_JOB_STATUS" not in vm.console.text
         assert not vm.guest_errors, str(vm)
         streams = ctf_events.read(vm.trace("ht0")).values()

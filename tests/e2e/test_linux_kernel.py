@@ -62,11 +62,12 @@ echo c >/proc/sysrq-trigger
 def check_nesting(stream):
     """A CPU's events in order: what interrupts ends before what it does."""
     stack = []
-    # one kind after the other was attached, and that may be inside
+    # one kind after the other was attached, and that may be inside, and detached
     names = [name for name, _ in stream.events]
-    start = max(names.index(name) for name in
-                ("softirq_exit", "irq_handler_exit") if name in names)
-    for name, f in stream.events[start:]:
+    exits = [[n for n, name in enumerate(names) if name == exit]
+             for exit in ("softirq_exit", "irq_handler_exit") if exit in names]
+    start, end = max(e[0] for e in exits), min(e[-1] for e in exits)
+    for name, f in stream.events[start:end]:
         kind, _, edge = name.rpartition("_")
         what = (kind, f.get("irq", f.get("vec")))
         if edge == "entry":
@@ -169,7 +170,7 @@ def test_kernel_events(channel, tmp_path):
         vm.out.expect("^printed", 60)
         assert_sound(vm)
         vm.say("crash")
-        vm.process.wait(60)     # it restarts at once, which ends QEMU
+        vm.wait_end(60)     # it restarts at once, which ends QEMU
         streams = ctf_events.read(vm.trace("ht0"))
     printed = [f for s in streams.values() for name, f in s.events
                if name == "printk"]
