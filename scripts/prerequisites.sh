@@ -8,9 +8,9 @@ purpose=
 while [ $# -gt 0 ]; do
     if common_option "$@"; then shift "$shift_by"; continue; fi
     case $1 in
-    --for) purpose=${2:?--for needs bench, e2e, fuzz, guests, modules or stock}; shift 2 ;;
+    --for) purpose=${2:?--for needs bench, e2e, fuzz, guests, kernels, modules or stock}; shift 2 ;;
     -h|--help)
-        echo "usage: scripts/prerequisites.sh [--qemu DIR] [--for bench|e2e|fuzz|guests|modules|stock]"
+        echo "usage: scripts/prerequisites.sh [--qemu DIR] [--for bench|e2e|fuzz|guests|kernels|modules|stock]"
         echo "Installs missing packages with apt; elsewhere says what to install."
         echo "  --for   also what one kind of tests uses"
         exit 0
@@ -36,9 +36,10 @@ e2e) wanted="$wanted chromium qemu-system-x86 busybox-static
 stock) wanted="$wanted qemu-system-x86 busybox-static" ;;
 guests) wanted="$wanted qemu-system-x86 qemu-system-arm ovmf busybox-static
  mmdebstrap e2fsprogs fdisk python3-pefile" ;;
+kernels) needed="$needed bc bison flex libelf-dev" ;;
 modules) wanted="$wanted bc gcc-aarch64-linux-gnu" ;;
 fuzz) wanted="$wanted clang llvm libclang-rt-dev" ;;
-*) die "scripts/prerequisites.sh: --for bench, e2e, fuzz, guests, modules or stock, not '$purpose'" ;;
+*) die "scripts/prerequisites.sh: --for bench, e2e, fuzz, guests, kernels, modules or stock, not '$purpose'" ;;
 esac
 
 missing_packages() {
