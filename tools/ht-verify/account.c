@@ -246,14 +246,11 @@ static void on_loss(void *opaque, const TraceLoss *loss)
     if (loss->device) {
         s = stream_get(a, loss->kind, loss->device, loss->stream,
                        loss->instance);
-        s->discarded += loss->events;
-        if (loss->kind == TRACE_LTTNG) {
-            /* less than before: the stream was opened again */
-            if (loss->events >= s->previous_total) {
-                s->discarded -= s->previous_total;
-            }
-            s->previous_total = loss->events;
-        }
+        /* LTTng may have discarded what was told between the two. */
+        s->discarded += s->told && loss->total > s->previous_total ?
+                        loss->total - s->previous_total : loss->events;
+        s->previous_total = loss->total;
+        s->told = loss->kind == TRACE_LTTNG;
     } else {
         a->discarded += loss->events;
         a->discarded_packets += loss->packets;

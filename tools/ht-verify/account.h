@@ -68,7 +68,8 @@ typedef struct Stream {
     /*< private >*/
     uint64_t previous_seq;
     uint64_t previous_ns;
-    uint64_t previous_total;    /* TRACE_LTTNG: discarded, of this opening */
+    uint64_t previous_total;    /* TRACE_LTTNG: TraceLoss.total */
+    bool told;                  /* it is known */
     GByteArray *seen;           /* a bit a sequence number */
 } Stream;
 

@@ -183,6 +183,8 @@ static TraceClass *class_of(Reading *r, const bt_event_class *bc,
             c->device = g_string_chunk_insert_const(r->strings, device);
             c->name = g_string_chunk_insert_const(r->strings, colon + 1);
             c->discarded = !strcmp(c->name, "discarded") &&
+                           member_index(c->fields, "events",
+                                        &c->events_field) &&
                            member_index(c->fields, "total", &c->total_field);
         } else {
             c->kind = TRACE_OTHER;
@@ -245,7 +247,8 @@ static void read_event(Reading *r, const bt_message *msg)
             .kind = c->kind,
             .device = c->device,
             .stream = ev.stream,
-            .events = unsigned_member(ev.payload, c->total_field),
+            .events = unsigned_member(ev.payload, c->events_field),
+            .total = unsigned_member(ev.payload, c->total_field),
         };
 
         r->reader->loss(r->reader->opaque, &loss);

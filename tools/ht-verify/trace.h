@@ -23,7 +23,8 @@ typedef enum TraceKind {
  * @name: without the device
  * @fields: the class of its payload; NULL: it has none
  * @stream_field, @guest_ns_field: index in the payload (TRACE_LTTNG)
- * @discarded: its events say how many a stream lost, in all at @total_field
+ * @discarded: its events say how many a stream lost: at @events_field since the
+ *             one before, at @total_field since it was opened
  * @user: the reader's; freed with g_free()
  *
  * Classes, and the text they point to, live until trace_read() returns.
@@ -36,6 +37,7 @@ typedef struct TraceClass {
     uint64_t stream_field;
     uint64_t guest_ns_field;
     bool discarded;
+    uint64_t events_field;
     uint64_t total_field;
     void *user;
 } TraceClass;
@@ -64,7 +66,8 @@ typedef struct TraceEvent {
  * @device: a stream's; NULL: LTTng's
  * @channel: LTTng's channel; else NULL
  * @stream, @instance: of the device: which
- * @events: discarded events; of a device in TRACE_LTTNG, since it was opened
+ * @events: discarded events
+ * @total: of a device in TRACE_LTTNG: since the stream was opened
  * @packets: discarded packets
  * @unknown: somewhere, a number of events is not known
  */
@@ -75,6 +78,7 @@ typedef struct TraceLoss {
     uint32_t stream;
     uint64_t instance;
     uint64_t events;
+    uint64_t total;
     uint64_t packets;
     bool unknown;
 } TraceLoss;
