@@ -125,6 +125,9 @@ void ht_ctf_metadata_begin(GString *out, const HtCtfInfo *info)
     append_string(out, "vm_name", info->vm_name);
     append_string(out, "device", info->device);
     append_string(out, "channel", info->channel);
+    if (info->host_boot) {
+        append_string(out, "host_boot", info->host_boot);
+    }
     g_string_append(out, "};\n\nclock {\n\tname = \"monotonic\";\n\tuuid = ");
     append_uuid(out, info->clock_uuid);
     g_string_append_printf(out,

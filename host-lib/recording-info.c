@@ -44,10 +44,18 @@ static void set_clocks(GKeyFile *keys)
     g_key_file_set_uint64(keys, "recording", "started-boottime", boot);
 }
 
+char *ht_rec_host_boot(void)
+{
+    char *boot = NULL;
+
+    g_file_get_contents(HOST_BOOT, &boot, NULL, NULL);
+    return boot ? g_strstrip(boot) : NULL;
+}
+
 void ht_rec_info_begin(GKeyFile *keys, const char *command, const char *source,
                        uint32_t poll_us)
 {
-    g_autofree char *boot = NULL;
+    g_autofree char *boot = ht_rec_host_boot();
 
     g_key_file_set_integer(keys, "recording", "version", HT_REC_VERSION);
     if (command) {
@@ -58,9 +66,8 @@ void ht_rec_info_begin(GKeyFile *keys, const char *command, const char *source,
     }
     g_key_file_set_integer(keys, "recording", "poll-us", poll_us);
     set_clocks(keys);
-    if (g_file_get_contents(HOST_BOOT, &boot, NULL, NULL)) {
-        g_key_file_set_string(keys, "recording", "host-boot",
-                              g_strstrip(boot));
+    if (boot) {
+        g_key_file_set_string(keys, "recording", "host-boot", boot);
     }
     g_key_file_set_string(keys, "recording", "host", g_get_host_name());
 }

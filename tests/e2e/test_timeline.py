@@ -22,13 +22,15 @@ from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts"))
+TOP = Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(TOP / "scripts"), str(TOP / "tests/unit")]
 
 from htvm import VM  # noqa: E402
 from linux_guest import RING_LOOP, assert_sound, stats  # noqa: E402
 
 bt2 = pytest.importorskip("bt2")
 import ctf_events  # noqa: E402
+import perfetto_text  # noqa: E402
 
 HYPERTRACE = Path(os.environ.get("HT_BUILD", "")) / \
     "tools/hypertrace/hypertrace"
@@ -140,6 +142,24 @@ def traced(path, bound):
     return cpus
 
 
+def exported(path, bound):
+    """Both of a file for Perfetto: dates alone of the ring's events, and how
+    wrong they may be; the device's as above"""
+    packets = perfetto_text.packets(path)
+    assert perfetto_text.machines(packets) == {0: "host", 1: "rec",
+                                               2: "vm, ht0"}
+    ring, device = (collections.defaultdict(list) for _ in range(2))
+    for p in packets:
+        for bundle in p.get("ftrace_events", []):
+            ring[bundle["cpu"][0]] += [e["timestamp"][0]
+                                       for e in bundle["event"]]
+    for machine, track, ns, name, fields in perfetto_text.instants(packets):
+        assert machine == 2
+        device[int(track.rsplit(" ", 1)[1])].append(
+            (key(name, fields), (ns, bound)))
+    return ring, perfetto_text.bounds(packets)[1], device
+
+
 def story(ring, device):
     """What happened one after the other on each processor: lists of (date,
     bound), by the ring, then by the device, for one event after the other"""
@@ -164,10 +184,7 @@ def too_early(stories, shift=0):
     return found
 
 
-def test_recorded(run):
-    """By looks from outside, each event with its own bound"""
-    tmp, bound, _ = run
-    stories = story(recorded(tmp / "rec"), traced(tmp / "device", bound))
+def check(stories):
     assert len(stories) == 2 and min(map(len, stories)) > 200
     assert too_early(stories) == 0
     # A host that is so busy that nothing is known as well as that has
@@ -175,6 +192,31 @@ def test_recorded(run):
     if min(b for dates in stories for _, b in dates[::2]) < SHIFT / 2:
         assert too_early(stories, SHIFT) > 0
         assert too_early(stories, -SHIFT) > 0
+
+
+def test_recorded(run):
+    """By looks from outside, each event with its own bound"""
+    tmp, bound, _ = run
+    check(story(recorded(tmp / "rec"), traced(tmp / "device", bound)))
+
+
+def test_perfetto(run):
+    """In one file for Perfetto each has its date, and its machine's bound is
+    no better than its own"""
+    tmp, bound, _ = run
+    if not shutil.which("protoc"):
+        pytest.skip("protoc is not installed")
+    out = tmp / "both.pftrace"
+    subprocess.run([HYPERTRACE, "export", "-o", out, tmp / "device",
+                    tmp / "rec"], check=True, timeout=TIMEOUT)
+    dates, worst, device = exported(out, bound)
+    ring = recorded(tmp / "rec")
+    assert dates == {cpu: [ns for _, (ns, _) in events]
+                     for cpu, events in ring.items()}
+    assert worst >= max(b for events in ring.values() for _, (_, b) in events)
+    assert device == {cpu: events for cpu, events
+                      in traced(tmp / "device", bound).items() if events}
+    check(story(ring, device))
 
 
 def test_followed(run):

@@ -11,6 +11,7 @@ GUEST is live-guest, whose ring has as many events as it is told.
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -21,6 +22,7 @@ from pathlib import Path
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)),
                                 "..", "..", "scripts"))
 # pylint: disable=wrong-import-position
+import perfetto_text
 from lttng_session import PrivateSession, missing_programs
 
 TOOL, GUEST = sys.argv[1:3]
@@ -105,6 +107,36 @@ def test_all(tmp):
     # the ring's clock and the host's go alike
     first, *_, last = numbers(r)
     assert last - first == (r.events - 1) * 1000
+
+
+def test_perfetto(tmp):
+    """A recording and what LTTng got of it, on one clock in one file"""
+    with PrivateSession(str(tmp / "trace"), events=["vm-7:*"],
+                        blocking=True) as s, Recorder(tmp, s) as recorder:
+        recorder.write_until_listed(s, "vm-7:ftrace.raw")
+        recorder.write(1000)
+        recorder.end()
+        s.finish()
+    dates = [int(re.search(r"guest_ns = (\d+)", line)[1])
+             for line in lttng_events(tmp / "trace")]
+    out = tmp / "both.pftrace"
+    p = subprocess.run([TOOL, "export", "-o", out, recorder.dir,
+                        tmp / "trace"], check=False, capture_output=True,
+                       text=True)
+    if "without libbabeltrace2" in p.stderr or not shutil.which("protoc"):
+        return
+    assert p.returncode == 0 and "wall clocks" not in p.stderr, p.stderr
+    packets = perfetto_text.packets(out)
+    assert perfetto_text.machines(packets) == {0: "host", 1: "vm-7"}
+    seen = list(perfetto_text.instants(packets))
+    assert {i[0] for i in seen} == {0}
+    assert {i[3] for i in seen} == {"ftrace.raw"}
+    assert [i[2] for i in seen] == dates
+    assert {i[1] for i in seen} == {
+        f"vm-7, stream {i[4]['stream']}" for i in seen}
+    assert all("delivered_ns" in i[4] for i in seen)
+    ring = [e["timestamp"][0] for _, e in perfetto_text.events(packets)]
+    assert len(ring) == recorder.events
 
 
 def test_nobody(tmp):

@@ -7,14 +7,15 @@ What the recordings hold is in recording-talk.c: each event says when it was.
 """
 
 import re
+import shutil
 import statistics
 import subprocess
 
 import perfetto_text
-from tool_tests import lines, main, need, run, story
+from tool_tests import HOSTILE, Skip, lines, main, need, run, story
 
 SHIFT = 50_000      # ns
-ORDER = ("send", "receive", "reply", "done")
+ORDER = ("send", "receive", "think", "reply", "done")
 GUESTS = ("ping", "pong")
 
 
@@ -23,6 +24,8 @@ class Tests:
         self.tmp = tmp
         talk = story("talk", tmp / "talk")
         self.dirs = [talk / name for name in GUESTS]
+        self.device = talk / "device"
+        self.packets = None
         self.guests = {d.name: lines("report", "--clock=host", d)
                        for d in self.dirs}
 
@@ -107,9 +110,7 @@ class Tests:
         clocks = {c["clock_id"][0]: c["timestamp"][0] for c in
                   packets[0]["clock_snapshot"][0]["clocks"]}
         assert clocks[6] == clocks[3] == clocks[1] - 1_699_999_995_000_000_000
-        names = {p.get("machine_id", [0])[0]:
-                 p["system_info"][0]["machine_name"][0]
-                 for p in packets if "system_info" in p}
+        names = perfetto_text.machines(packets)
         assert names == {0: "host", 1: "ping", 2: "pong"}
         assert all("machine_id" in p for p in packets[2:])
         seen = sorted((e["timestamp"][0], names[p["machine_id"][0]])
@@ -120,6 +121,132 @@ class Tests:
         sequences = {(p["trusted_packet_sequence_id"][0],
                       p.get("machine_id", [0])[0]) for p in packets}
         assert len(sequences) == 3
+
+    def with_trace(self):
+        """Packets of a Perfetto file of both guests and the device"""
+        need("protoc")
+        if self.packets:
+            return self.packets
+        out = self.tmp / "trace.pftrace"
+        p = run("export", self.device, *self.dirs, "-o", out)
+        said = p.stderr.decode()
+        if "without libbabeltrace2" in said:
+            raise Skip("hypertrace was built without libbabeltrace2")
+        assert ("10002 events, 5 were discarded; on the host's clock all are"
+                " right to 3.00 us") in said, said
+        assert "wall clocks" not in said
+        self.packets = perfetto_text.packets(out)
+        assert not [f for p in self.packets for f in perfetto_text.unknown(p)]
+        return self.packets
+
+    def test_trace(self):
+        """A device's trace beside its guest's recording: on one clock no
+        effect is before its cause, and a clock that is off would show"""
+        packets = self.with_trace()
+        names = perfetto_text.machines(packets)
+        assert list(names.values()) == ["host", "ping", "pong", 'pong"?, ht0']
+        bounds = {names[m]: b for m, b in
+                  perfetto_text.bounds(packets).items()}
+        assert bounds['pong"?, ht0'] == 3000
+        order = []
+        for p in packets:
+            for b in p.get("ftrace_events", []):
+                for e in b["event"]:
+                    what, n, truth = e["console"][0]["msg"][0].split()
+                    order.append((int(n), ORDER.index(what), e["timestamp"][0],
+                                  int(truth), names[p["machine_id"][0]]))
+        for m, track, ns, name, fields in perfetto_text.instants(packets):
+            if name == "think":
+                assert track == "stream 0"
+                order.append((fields["n"], ORDER.index(name), ns,
+                              fields["truth"], names[m]))
+        assert len(order) == 50_000
+        order.sort()
+        for _, _, ns, truth, who in order:
+            assert abs(ns - truth) <= bounds[who]
+
+        def early(shift):
+            return self.too_early([
+                (ns + (0 if who in GUESTS else shift), bounds[who])
+                for _, _, ns, _, who in order])
+
+        assert early(0) == 0
+        assert early(2 * SHIFT) > 5000 and early(-2 * SHIFT) > 5000
+
+    def test_trace_fields(self):
+        """What a guest's program says is escaped, and cut where it is much."""
+        packets = self.with_trace()
+        odd, again, lost = [i for i in perfetto_text.instants(packets)
+                     if i[1] == "stream 1, CPU 1"]
+        assert lost[3:] == ("discarded events", {"count": 5})
+        assert odd[3] == "odd"
+        assert odd[4].pop("some") == "some" and again[4].pop("some") == ""
+        for event in odd, again:
+            long = event[4].pop("long")
+            assert 60_000 < len(long) <= 65536 and set(long) == {"x"}
+        assert odd[3:] == again[3:]
+        assert odd[4] == {"what": HOSTILE, "minus": -2, "half": 0.5,
+                          "bytes": [170, 187, 204], "hypertrace.cut": 1}
+        tracks = [d for p in packets for d in p.get("track_descriptor", [])]
+        root, *rest = tracks
+        assert "parent_uuid" not in root
+        assert {t["parent_uuid"][0] for t in rest} == {root["uuid"][0]}
+        assert len({t["uuid"][0] for t in tracks}) == 3
+
+    def test_trace_alone(self):
+        """--event is for traces, too; a Perfetto file needs no recording."""
+        need("protoc")
+        out = self.tmp / "alone.pftrace"
+        run("export", self.device / "ht0", "--event=od?,ht1:*", "-o", out)
+        packets = perfetto_text.packets(out)
+        assert [i[3] for i in perfetto_text.instants(packets)] == [
+            "odd", "odd", "discarded events"]
+        clocks = {c["clock_id"][0]: c["timestamp"][0] for c in
+                  packets[0]["clock_snapshot"][0]["clocks"]}
+        assert clocks[6] == clocks[3] == clocks[1] - 1_699_999_995_000_000_000
+        p = run("export", self.device, "--event=none", "-o", out, status=1)
+        assert "no event to be written" in p.stderr.decode(), p.stderr
+
+    def test_trace_elsewhere(self):
+        """Another host's trace, one that names none, one with its guest's
+        clock, and one with a clock of nobody's"""
+        def device(name, *changes):
+            copy = shutil.copytree(self.device,
+                                   self.tmp / f"trace-{name}") / "ht0"
+            meta = copy / "metadata"
+            text = meta.read_text()
+            for a, b in changes:
+                assert a in text
+                text = text.replace(a, b)
+            meta.write_text(text)
+            return copy
+
+        need("protoc")
+        out = self.tmp / "elsewhere.pftrace"
+        later = ("offset_s = 1699999995", "offset_s = 1700000005")
+        for other in (device("other", ('host_boot = "test"',
+                                       'host_boot = "another"'), later),
+                      device("none", ('\thost_boot = "test";\n', ""), later)):
+            p = run("export", self.dirs[0], other, "--event=odd", "-o", out)
+            assert "wall clocks" in p.stderr.decode(), p.stderr
+            packets = perfetto_text.packets(out)
+            assert 2 not in perfetto_text.bounds(packets)
+            first = next(perfetto_text.instants(packets))
+            assert abs(first[2] - 30_450_000_000) < 100_000_000, first
+        clock = "guest counter converted to the host's CLOCK_MONOTONIC"
+        for name, changes, said in (
+                ("guest", [(clock, "the guest's trace clock")],
+                 "has its guest's clock"),
+                ("nobody", [('tracer_name = "hypertrace"',
+                             'tracer_name = "mine"')],
+                 "no clock that is known"),
+                ("before", [('host_boot = "test"', 'host_boot = "x"'),
+                            ("offset_s = 1699999995", "offset_s = 99999995")],
+                 "before the clock of the first")):
+            p = run("export", self.dirs[0], device(name, *changes), "-o",
+                    self.tmp / "no.pftrace", status=1)
+            assert said in p.stderr.decode(), p.stderr
+        assert not list(self.tmp.glob("*no.pftrace*"))
 
     def test_boots(self):
         """Boots and steps of the clock are in one file, too."""
@@ -177,6 +304,16 @@ class Tests:
                  "--clock=host"),
                 ((a, "--clock=wall", "-o", "x.pftrace"), 2, "guest or host"),
                 ((a, b, "--from=1", "-o", "x.pftrace"), 2, "one guest's"),
+                ((self.device, "--to=1", "-o", "x.pftrace"), 2,
+                 "one guest's"),
+                ((self.device, a, "--clock=guest", "-o", "x.pftrace"), 2,
+                 "--clock=host"),
+                ((a, self.tmp / "none", "-o", self.tmp / "no.pftrace"), 1,
+                 "none"),
+                ((a, b / "texts", "-o", self.tmp / "no.pftrace"), 1,
+                 "texts"),
+                ((self.device, a, "-f", "ctf", "-o", self.tmp / "no"), 1,
+                 "is no recording"),
                 ((a, b, "-f", "ctf", "-o", self.tmp), 1, "is there already"),
                 ((a, self.tmp, "-f", "ctf", "-o", self.tmp / "no"), 1,
                  "is no recording")):

@@ -17,7 +17,10 @@ def value(text):
             "utf-8", "surrogateescape")
     if text in (b"true", b"false"):
         return text == b"true"
-    return int(text, 0)
+    try:
+        return int(text, 0)
+    except ValueError:
+        return float(text)
 
 
 def packets(path, schema=Path(__file__).with_name("perfetto.proto")):
@@ -47,6 +50,44 @@ def events(all_packets):
         for bundle in packet.get("ftrace_events", []):
             for event in bundle.get("event", []):
                 yield bundle["cpu"][0], event
+
+
+def annotation(a):
+    """The value of a DebugAnnotation"""
+    (kind, values), = [(k, v) for k, v in a.items() if k != "name"] or [
+        ("array_values", [])]
+    if kind == "array_values":
+        return [annotation(v) for v in values]
+    if kind == "dict_entries":
+        return {v["name"][0]: annotation(v) for v in values}
+    return values[0]
+
+
+def instants(all_packets):
+    """(machine, track, when, name, {field: value}) of each instant"""
+    tracks = {d["uuid"][0]: d["name"][0] for p in all_packets
+              for d in p.get("track_descriptor", [])}
+    for p in all_packets:
+        for e in p.get("track_event", []):
+            if e["type"] == [3]:
+                yield (p.get("machine_id", [0])[0], tracks[e["track_uuid"][0]],
+                       p["timestamp"][0], e["name"][0],
+                       {a["name"][0]: annotation(a)
+                        for a in e.get("debug_annotations", [])})
+
+
+def machines(all_packets):
+    """{number: name}"""
+    return {p.get("machine_id", [0])[0]: p["system_info"][0]["machine_name"][0]
+            for p in all_packets if "system_info" in p}
+
+
+def bounds(all_packets):
+    """{machine: how wrong its dates are at most}"""
+    return {int(a["key"][0].split(".")[2]): a["long_value"][0]
+            for p in all_packets for t in p.get("trace_attributes", [])
+            for a in t["attribute"]
+            if a["key"][0].startswith("hypertrace.bound_ns.")}
 
 
 def unknown(message):

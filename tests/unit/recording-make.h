@@ -108,7 +108,36 @@ void make_naps(const char *dir);
 void make_functions(const char *dir);
 /* DIR/index and DIR/ram of a device: see recording-dead.c */
 void make_dead(const char *dir);
-/* Two guests that talk to each other: DIR/ping and DIR/pong */
+/**
+ * Device: a guest's device, which writes a trace
+ */
+typedef struct Device Device;
+
+/**
+ * device_new: begin a trace
+ * @dir: to be made; the trace is DIR/ht0
+ * @ns: by the host's clock
+ */
+Device *device_new(const char *dir, uint64_t ns);
+
+/**
+ * device_think: add an event
+ * @d: the device
+ * @host: when it is; its date is wrong by as much as the trace says
+ * @n: its number
+ */
+void device_think(Device *d, uint64_t host, uint32_t n);
+
+/**
+ * device_end: write the rest, with an odd event in another stream
+ * @d: the device; freed
+ */
+void device_end(Device *d);
+
+/*
+ * Two guests that talk to each other: DIR/ping and DIR/pong; DIR/device has
+ * the trace of a device of pong's
+ */
 void make_talk(const char *dir);
 
 #endif /* RECORDING_MAKE_H */

@@ -4,8 +4,9 @@
  *
  * Each has a clock of its own, which is fast or slow and was made anew when the
  * guest booted, and is looked at when the host has time.  A message is received
- * some microseconds after it was sent, and answered as soon.  Each event says
- * when it was by the host's clock.
+ * some microseconds after it was sent, and answered as soon; between, a device
+ * of the second guest has something to say.  Each event says when it was by the
+ * host's clock.
  */
 #include <glib/gstdio.h>
 
@@ -56,24 +57,29 @@ static void write_event(Guest *g, uint64_t host, const char *what, unsigned n)
 
 void make_talk(const char *dir)
 {
+    g_autofree char *path = g_build_filename(dir, "device", NULL);
     uint64_t host = 20 * SECOND;
     Guest ping, pong;
+    Device *device;
     unsigned n;
 
     dice = g_rand_new_with_seed(17);
     g_mkdir(dir, 0700);
     ping = begin(dir, "ping", 3 * SECOND, 1.00012);
     pong = begin(dir, "pong", 15 * SECOND, 0.99992);
+    device = device_new(path, host);
     for (n = 0; n < 10000; n++) {
         write_event(&ping, host, "send", n);
         host += g_rand_int_range(dice, 2, 6) * US;
         write_event(&pong, host, "receive", n);
+        device_think(device, host + US, n);
         host += g_rand_int_range(dice, 2, 6) * US;
         write_event(&pong, host, "reply", n);
         host += g_rand_int_range(dice, 2, 6) * US;
         write_event(&ping, host, "done", n);
         host += g_rand_int_range(dice, 10, 60) * US;
     }
+    device_end(device);
     make_end(ping.m);
     make_end(pong.m);
     g_rand_free(dice);

@@ -2,9 +2,9 @@
 /*
  * ht-verify: traces, read with libbabeltrace2
  */
-#include <errno.h>
 #include <string.h>
 
+#include "ctf-read.h"
 #include "trace.h"
 
 /* A stream of the trace, looked at once for each of its packets */
@@ -18,7 +18,6 @@ typedef struct Stream {
 
 typedef struct Reading {
     const TraceReader *reader;
-    bt_message_iterator *iterator;
     GHashTable *classes;        /* bt_event_class: TraceClass */
     GHashTable *streams;        /* bt_stream: Stream */
     GStringChunk *strings;
@@ -27,47 +26,13 @@ typedef struct Reading {
     TraceClass *class;
     const bt_stream *last_stream;
     Stream *stream;
-    GError *err;
 } Reading;
-
-static void G_GNUC_PRINTF(2, 3) fail(GError **err, const char *fmt, ...)
-{
-    const bt_error *why = bt_current_thread_take_error();
-    GString *text = g_string_new(NULL);
-    va_list ap;
-
-    va_start(ap, fmt);
-    g_string_append_vprintf(text, fmt, ap);
-    va_end(ap);
-    if (why) {
-        /* the first cause is the most specific */
-        const bt_error_cause *cause =
-            bt_error_borrow_cause_by_index(why, 0);
-
-        g_string_append_printf(text, ": %s",
-                               bt_error_cause_get_message(cause));
-        bt_error_release(why);
-    }
-    if (err && !*err) {
-        *err = g_error_new_literal(G_FILE_ERROR, G_FILE_ERROR_FAILED,
-                                   text->str);
-    }
-    g_string_free(text, TRUE);
-}
 
 /* What is read ------------------------------------------------------------- */
 
-static const char *env_string(const bt_trace *trace, const char *name)
-{
-    const bt_value *v =
-        bt_trace_borrow_environment_entry_value_by_name_const(trace, name);
-
-    return v && bt_value_is_string(v) ? bt_value_string_get(v) : NULL;
-}
-
 static TraceKind trace_kind(const bt_trace *trace)
 {
-    const char *tracer = env_string(trace, "tracer_name");
+    const char *tracer = ht_ctf_env(trace, "tracer_name");
 
     if (tracer && !strcmp(tracer, "hypertrace")) {
         return TRACE_CTF;
@@ -104,7 +69,7 @@ static Stream *stream_of(Reading *r, const bt_stream *bs)
         s->kind = trace_kind(trace);
         if (s->kind == TRACE_CTF) {
             s->device = g_string_chunk_insert_const(
-                r->strings, env_string(trace, "device") ?: "?");
+                r->strings, ht_ctf_env(trace, "device") ?: "?");
             s->instance = bt_stream_get_id(bs);
         } else {
             s->channel = channel_name(bt_stream_get_name(bs));
@@ -203,21 +168,6 @@ static uint64_t unsigned_member(const bt_field *structure, uint64_t index)
                                                               index));
 }
 
-static uint64_t clock_ns(const bt_clock_snapshot *snapshot)
-{
-    const bt_clock_class *c =
-        bt_clock_snapshot_borrow_clock_class_const(snapshot);
-    uint64_t value = bt_clock_snapshot_get_value(snapshot);
-    uint64_t hz = bt_clock_class_get_frequency(c);
-
-    /*
-     * Without the clock's offset: both LTTng's and our clocks count
-     * CLOCK_MONOTONIC, and only their offsets make a time of day of it.
-     */
-    return hz == 1000000000 ? value :
-           (uint64_t)((unsigned __int128)value * 1000000000 / hz);
-}
-
 static void read_event(Reading *r, const bt_message *msg)
 {
     const bt_event *be = bt_message_event_borrow_event_const(msg);
@@ -232,7 +182,7 @@ static void read_event(Reading *r, const bt_message *msg)
     if (c->kind == TRACE_OTHER) {
         return;
     }
-    now = clock_ns(bt_message_event_borrow_default_clock_snapshot_const(msg));
+    now = ht_ctf_ns(bt_message_event_borrow_default_clock_snapshot_const(msg));
     if (c->kind == TRACE_CTF) {
         ev.stream = s->index;
         ev.instance = s->instance;
@@ -294,8 +244,10 @@ static void read_loss(Reading *r, const bt_message *msg, bool packets)
     r->reader->loss(r->reader->opaque, &loss);
 }
 
-static void read_message(Reading *r, const bt_message *msg)
+static bool read_message(void *opaque, const bt_message *msg)
 {
+    Reading *r = opaque;
+
     switch (bt_message_get_type(msg)) {
     case BT_MESSAGE_TYPE_EVENT:
         read_event(r, msg);
@@ -312,166 +264,6 @@ static void read_message(Reading *r, const bt_message *msg)
     default:
         break;
     }
-}
-
-/* The graph: a ctf.fs for each trace, one muxer, our sink ------------------ */
-
-static bt_graph_simple_sink_component_initialize_func_status
-sink_init(bt_message_iterator *iterator, void *opaque)
-{
-    Reading *r = opaque;
-
-    r->iterator = iterator;
-    return BT_GRAPH_SIMPLE_SINK_COMPONENT_INITIALIZE_FUNC_STATUS_OK;
-}
-
-static bt_graph_simple_sink_component_consume_func_status
-sink_consume(bt_message_iterator *iterator, void *opaque)
-{
-    bt_message_array_const msgs;
-    bt_message_iterator_next_status status;
-    uint64_t i, n;
-
-    status = bt_message_iterator_next(iterator, &msgs, &n);
-    if (status == BT_MESSAGE_ITERATOR_NEXT_STATUS_OK) {
-        for (i = 0; i < n; i++) {
-            read_message(opaque, msgs[i]);
-            bt_message_put_ref(msgs[i]);
-        }
-    }
-    /* the two kinds of status have the same values */
-    return (bt_graph_simple_sink_component_consume_func_status)status;
-}
-
-static const bt_plugin *find_plugin(const char *name, GError **err)
-{
-    const bt_plugin *p = NULL;
-
-    if (bt_plugin_find(name, BT_TRUE, BT_TRUE, BT_TRUE, BT_TRUE, BT_TRUE,
-                       &p) != BT_PLUGIN_FIND_STATUS_OK) {
-        fail(err, "babeltrace2's plugin '%s' is missing", name);
-    }
-    return p;
-}
-
-static bool add_source(bt_graph *graph, const bt_plugin *ctf,
-                       const bt_component_filter *muxer, const char *dir,
-                       unsigned *inputs, GError **err)
-{
-    const bt_component_class_source *fs =
-        bt_plugin_borrow_source_component_class_by_name_const(ctf, "fs");
-    const bt_component_source *source;
-    bt_value *params = bt_value_map_create(), *list = NULL;
-    uint64_t i;
-
-    bt_value_map_insert_empty_array_entry(params, "inputs", &list);
-    bt_value_array_append_string_element(list, dir);
-    if (bt_graph_add_source_component(graph, fs, dir, params,
-                                      BT_LOGGING_LEVEL_NONE, &source) !=
-        BT_GRAPH_ADD_COMPONENT_STATUS_OK) {
-        bt_value_put_ref(params);
-        fail(err, "%s cannot be read", dir);
-        return false;
-    }
-    bt_value_put_ref(params);
-    for (i = 0; i < bt_component_source_get_output_port_count(source); i++) {
-        if (bt_graph_connect_ports(
-                graph,
-                bt_component_source_borrow_output_port_by_index_const(source,
-                                                                      i),
-                bt_component_filter_borrow_input_port_by_index_const(
-                    muxer, *inputs), NULL) !=
-            BT_GRAPH_CONNECT_PORTS_STATUS_OK) {
-            fail(err, "%s cannot be read", dir);
-            return false;
-        }
-        ++*inputs;
-    }
-    return true;
-}
-
-static bool build(Reading *r, bt_graph *graph, GPtrArray *dirs, GError **err)
-{
-    const bt_plugin *ctf = find_plugin("ctf", err);
-    const bt_plugin *utils = ctf ? find_plugin("utils", err) : NULL;
-    const bt_component_class_filter *muxer_class;
-    const bt_component_filter *muxer;
-    const bt_component_sink *sink;
-    unsigned inputs = 0, i;
-    bool ok = false;
-
-    if (!utils) {
-        goto out;
-    }
-    muxer_class = bt_plugin_borrow_filter_component_class_by_name_const(
-        utils, "muxer");
-    if (bt_graph_add_filter_component(graph, muxer_class, "muxer", NULL,
-                                      BT_LOGGING_LEVEL_NONE, &muxer) !=
-            BT_GRAPH_ADD_COMPONENT_STATUS_OK ||
-        bt_graph_add_simple_sink_component(graph, "verify", sink_init,
-                                           sink_consume, NULL, r, &sink) !=
-            BT_GRAPH_ADD_COMPONENT_STATUS_OK) {
-        fail(err, "babeltrace2 cannot make a graph");
-        goto out;
-    }
-    for (i = 0; i < dirs->len; i++) {
-        if (!add_source(graph, ctf, muxer, dirs->pdata[i], &inputs, err)) {
-            goto out;
-        }
-    }
-    if (bt_graph_connect_ports(
-            graph,
-            bt_component_filter_borrow_output_port_by_index_const(muxer, 0),
-            bt_component_sink_borrow_input_port_by_index_const(sink, 0),
-            NULL) != BT_GRAPH_CONNECT_PORTS_STATUS_OK) {
-        fail(err, "babeltrace2 cannot make a graph");
-        goto out;
-    }
-    ok = true;
-out:
-    bt_plugin_put_ref(ctf);
-    bt_plugin_put_ref(utils);
-    return ok;
-}
-
-static bool run(Reading *r, GPtrArray *dirs, GError **err)
-{
-    bt_graph *graph = bt_graph_create(0);
-    bool ok = build(r, graph, dirs, err);
-
-    if (ok && bt_graph_run(graph) != BT_GRAPH_RUN_STATUS_OK) {
-        fail(err, "babeltrace2 refuses the trace");
-        ok = false;
-    }
-    bt_graph_put_ref(graph);
-    return ok;
-}
-
-/* Traces below a directory ------------------------------------------------- */
-
-static bool find_traces(const char *path, GPtrArray *found, GError **err)
-{
-    g_autofree char *metadata = g_build_filename(path, "metadata", NULL);
-    g_autoptr(GDir) dir = NULL;
-    const char *name;
-
-    if (g_file_test(metadata, G_FILE_TEST_IS_REGULAR)) {
-        g_ptr_array_add(found, g_strdup(path));
-        return true;
-    }
-    dir = g_dir_open(path, 0, err);
-    if (!dir) {
-        return false;
-    }
-    while ((name = g_dir_read_name(dir))) {
-        g_autofree char *sub = g_build_filename(path, name, NULL);
-
-        if (g_file_test(sub, G_FILE_TEST_IS_DIR) &&
-            !g_file_test(sub, G_FILE_TEST_IS_SYMLINK) &&
-            !find_traces(sub, found, err)) {
-            return false;
-        }
-    }
     return true;
 }
 
@@ -483,17 +275,18 @@ int trace_read(const char *path, const TraceReader *reader, GError **err)
     };
     int ret = -1;
 
-    if (!find_traces(path, dirs, err)) {
+    if (!ht_ctf_find(path, dirs, err)) {
         return -1;
     }
     if (dirs->len == 0) {
-        fail(err, "%s: no trace there (no file 'metadata')", path);
+        g_set_error(err, G_FILE_ERROR, G_FILE_ERROR_NOENT,
+                    "%s: no trace there (no file 'metadata')", path);
         return -1;
     }
     r.classes = g_hash_table_new_full(NULL, NULL, NULL, class_free);
     r.streams = g_hash_table_new_full(NULL, NULL, NULL, stream_free);
     r.strings = g_string_chunk_new(1024);
-    if (run(&r, dirs, err)) {
+    if (ht_ctf_read(dirs, read_message, &r, err)) {
         ret = dirs->len;
     }
     g_hash_table_destroy(r.classes);

@@ -200,6 +200,7 @@ static Trace *begin_trace(HtExport *x, HtExportPart *part, bool lttng,
     ht_export_uuid(info.uuid);
     if (x->v->host) {
         info.clock = "the host's CLOCK_MONOTONIC";
+        info.host_boot = x->host_boot && *x->host_boot ? x->host_boot : NULL;
         info.precision_ns = part->worst_ns;
         memcpy(info.clock_uuid, x->clock_uuid, sizeof(info.clock_uuid));
     } else {

@@ -171,7 +171,8 @@ static bool look_ahead(HtExport *x, GError **errp)
 bool ht_export_wall(const HtExport *x, unsigned boot, int64_t *ns)
 {
     if (x->v->host) {
-        return ht_host_clock_wall(x->first, ns);
+        *ns = x->wall_ns;
+        return x->wall_known;
     }
     *ns = boot <= x->walls->len ?
           g_array_index(x->walls, int64_t, boot - 1) : INT64_MAX;
@@ -258,6 +259,17 @@ static void clear_part(gpointer data)
     g_free(((HtExportPart *)data)->path);
 }
 
+/* The clock of the first recording's host is everybody's. */
+static void take_clock(HtExport *x)
+{
+    if (!x->first) {
+        x->first = x->m;
+        x->clock_known = true;
+        x->host_boot = g_strdup(ht_model_info(x->m, "recording", "host-boot"));
+        x->wall_known = ht_host_clock_wall(x->m, &x->wall_ns);
+    }
+}
+
 /* One recording */
 static bool run_one(HtExport *x, int which, GError **errp)
 {
@@ -269,7 +281,9 @@ static bool run_one(HtExport *x, int which, GError **errp)
     x->walls = g_array_new(false, false, sizeof(int64_t));
     x->unknown_tasks = 0;
     x->m = ht_view_open(x->v, errp);
-    x->first = x->first ? x->first : x->m;
+    if (x->m) {
+        take_clock(x);
+    }
     if (x->m && !ht_host_clock_shift(x->m, x->first, &x->v->shift, &early)) {
         g_printerr("hypertrace export: '%s' is of another host than the first"
                    " recording, or of another boot of it: they are only as"
@@ -352,6 +366,21 @@ static bool end_directory(const char *hidden, const char *path, bool ok,
     return false;
 }
 
+/* Traces by others are read for Perfetto, which does not read them itself. */
+static bool is_trace(int which, const char *dir)
+{
+    g_autofree char *info = g_build_filename(dir, "info", NULL);
+
+    return formats[which].run == ht_export_perfetto &&
+           !g_file_test(info, G_FILE_TEST_EXISTS);
+}
+
+static gint recordings_first(gconstpointer a, gconstpointer b, gpointer which)
+{
+    return is_trace(GPOINTER_TO_INT(which), *(char *const *)a) -
+           is_trace(GPOINTER_TO_INT(which), *(char *const *)b);
+}
+
 /* All recordings: one trace, or a directory of several */
 static bool run_all(HtExport *x, int which, char **dirs, int count,
                     GError **errp)
@@ -378,12 +407,21 @@ static bool run_all(HtExport *x, int which, char **dirs, int count,
     for (i = 0; ok && i < count; i++) {
         g_autofree char *trace = NULL;
 
+        if (is_trace(which, dirs[i])) {
+            ok = ht_export_trace(x, dirs[i], errp);
+            continue;
+        }
         g_free(x->v->dir);
         x->v->dir = g_strdup(dirs[i]);
         x->name = name_of(dirs[i], names);
         trace = in_directory ? g_build_filename(hidden, x->name, NULL) : NULL;
         x->path = trace ? trace : path;
         ok = run_one(x, which, errp);
+    }
+    if (ok && in_file && !x->sequences) {
+        g_set_error(errp, G_IO_ERROR, G_IO_ERROR_NOT_FOUND,
+                    "there is no event to be written");
+        ok = false;
     }
     x->path = path;
     if (hidden) {
@@ -395,6 +433,7 @@ static bool run_all(HtExport *x, int which, char **dirs, int count,
         ok = ht_output_finish(&x->out, errp) && ok;
     }
     ht_model_free(x->first);
+    g_free(x->host_boot);
     return ok;
 }
 
@@ -409,7 +448,7 @@ static const char *mistake(const HtView *v, int which, bool several)
             "trace.dat has one guest's clock; use perfetto or ctf" : NULL;
     }
     return several && v->clock && !ht_view_on_host(v) ?
-        "each guest has another clock: several go together by"
+        "each guest has another clock: several, and traces, go together by"
         " --clock=host" :
         several && ht_view_times(v) ?
         "--from and --to are times of one guest's clock: give one recording" :
@@ -431,12 +470,14 @@ int ht_export(int argc, char **argv)
     HtExport x = { .v = &v };
     g_autoptr(GError) error = NULL;
     const char *wrong;
+    bool several;
     int status, which = -1;
 
     if (!ht_view_parse(&v, &argc, argv, "Write recordings for trace-cmd and"
                        " KernelShark (dat), Perfetto, babeltrace2 (ctf), or"
                        " Trace Compass (lttng); several share the host's"
-                       " clock.",
+                       " clock.  For Perfetto, DIR may also be a CTF trace"
+                       " of a device's, or LTTng's.",
                        (HT_VIEW_ALL & ~HT_VIEW_OUTPUT) | HT_VIEW_CLOCK |
                        HT_VIEW_MANY, own, &status)) {
         goto out;
@@ -454,12 +495,16 @@ int ht_export(int argc, char **argv)
                            " lttng");
         goto out;
     }
-    wrong = mistake(&v, which, argc > 2);
+    /* in any order otherwise: the first recording's host is the first */
+    g_qsort_with_data(argv + 1, argc - 1, sizeof(*argv), recordings_first,
+                      GINT_TO_POINTER(which));
+    several = argc > 2 || is_trace(which, argv[1]);
+    wrong = mistake(&v, which, several);
     if (wrong) {
         status = ht_usage_error("%s", wrong);
         goto out;
     }
-    if (argc > 2 && !v.clock) {
+    if (several && !v.clock) {
         v.clock = g_strdup("host");
     }
     x.path = path;

@@ -45,6 +45,10 @@ typedef struct HtExportPart {
  * @machines: how many are in it
  * @sequences: likewise
  * @clock_uuid: of the host's clock
+ * @clock_known: the three below are the first recording's or trace's
+ * @host_boot: of which boot of the host it was; NULL or "" if nobody knows
+ * @wall_known: whether @wall_ns is known
+ * @wall_ns: CLOCK_REALTIME - CLOCK_MONOTONIC of the host then
  * @dated: events by how wrong they may be: below 2 to the power of the index
  * @worst_ns: how wrong one is at most
  *
@@ -66,6 +70,10 @@ typedef struct HtExport {
     unsigned machines;
     unsigned sequences;
     uint8_t clock_uuid[16];
+    bool clock_known;
+    char *host_boot;
+    bool wall_known;
+    int64_t wall_ns;
     uint64_t dated[65];
     uint64_t worst_ns;
 } HtExport;
@@ -116,6 +124,25 @@ bool ht_export_dat(HtExport *x, GError **errp);
  * machine of its own.
  */
 bool ht_export_perfetto(HtExport *x, GError **errp);
+
+/**
+ * ht_export_perfetto_host: write the host itself, with the clock that all have
+ * @x: export; nothing is written if something was
+ * @ns: when
+ */
+void ht_export_perfetto_host(HtExport *x, uint64_t ns);
+
+/**
+ * ht_export_trace: add CTF traces to a Perfetto file with the host's clock
+ * @x: export
+ * @dir: traces of devices and rings, with the host's clock, or LTTng's are
+ *       here or below
+ * @errp: why not
+ *
+ * A device or ring is a machine of its own, with a track a stream; what LTTng
+ * recorded is the host's, with tracks by provider.
+ */
+bool ht_export_trace(HtExport *x, const char *dir, GError **errp);
 
 /**
  * ht_export_uuid: make a random one

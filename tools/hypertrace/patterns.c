@@ -48,24 +48,27 @@ void ht_names_free(HtNames *p)
     }
 }
 
-bool ht_names_event(HtNames *p, const HtEventClass *c)
+bool ht_names_match(const HtNames *p, const char *system, const char *name)
 {
-    uint8_t *known = &p->by_type[c->type];
-    g_autofree char *full = NULL;
+    g_autofree char *full = g_strdup_printf("%s:%s", system, name);
     unsigned i;
 
-    if (*known) {
-        return *known == 2;
-    }
-    full = g_strdup_printf("%s:%s", c->system, c->name);
-    *known = 1;
     for (i = 0; i < p->all->len; i++) {
         const Pattern *one = &g_array_index(p->all, Pattern, i);
 
-        if (g_pattern_spec_match_string(one->spec,
-                                        one->full ? full : c->name)) {
-            *known = 2;
+        if (g_pattern_spec_match_string(one->spec, one->full ? full : name)) {
+            return true;
         }
+    }
+    return false;
+}
+
+bool ht_names_event(HtNames *p, const HtEventClass *c)
+{
+    uint8_t *known = &p->by_type[c->type];
+
+    if (!*known) {
+        *known = ht_names_match(p, c->system, c->name) ? 2 : 1;
     }
     return *known == 2;
 }

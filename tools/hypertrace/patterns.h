@@ -30,6 +30,14 @@ void ht_names_free(HtNames *p);
 bool ht_names_event(HtNames *p, const HtEventClass *c);
 
 /**
+ * ht_names_match: does the list have an event of this name?
+ * @p: list of events
+ * @system: what comes before a colon
+ * @name: what comes after it
+ */
+bool ht_names_match(const HtNames *p, const char *system, const char *name);
+
+/**
  * ht_names_task: does the list have this task, by its PID or name?
  * @p: list of tasks
  * @t: task

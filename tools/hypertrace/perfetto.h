@@ -8,6 +8,7 @@
 #define HYPERTRACE_TOOL_PERFETTO_H
 
 #include "model.h"
+#include "output.h"
 
 enum {
     PF_TRACE_PACKET = 1,
@@ -82,13 +83,20 @@ enum {
 
     PF_TRACK_UUID = 1,
     PF_TRACK_NAME = 2,
+    PF_TRACK_PARENT = 5,
     PF_TRACK_EVENT_CATEGORIES = 22,
     PF_TRACK_EVENT_NAME = 23,
     PF_TRACK_EVENT_TYPE = 9,
     PF_TRACK_EVENT_UUID = 11,
     PF_TRACK_EVENT_ANNOTATIONS = 4,
     PF_ANNOTATION_NAME = 10,
+    PF_ANNOTATION_BOOL = 2,
+    PF_ANNOTATION_UINT = 3,
     PF_ANNOTATION_INT = 4,
+    PF_ANNOTATION_DOUBLE = 5,
+    PF_ANNOTATION_STRING = 6,
+    PF_ANNOTATION_DICT = 11,
+    PF_ANNOTATION_ARRAY = 12,
 };
 
 /* BuiltinClock */
@@ -99,6 +107,14 @@ enum {
 /* TracePacket.sequence_flags */
 #define PF_INCREMENTAL_STATE_CLEARED    1
 
+/* TrackEvent.type */
+#define PF_SLICE_BEGIN  1
+#define PF_SLICE_END    2
+#define PF_INSTANT      3
+
+/* Of a sequence, the first uuid of tracks: this and its id's upper half */
+#define PF_TRACK_BASE   0x68740000
+
 /* FtraceEvent fields from here on are described in the trace itself. */
 #define PF_GENERIC_BASE         65536
 
@@ -107,6 +123,102 @@ enum {
 
 /* A bundle with a higher CPU fails the whole trace. */
 #define PF_CPUS_MAX             1024
+
+/**
+ * PfSequence: packets of one sequence
+ * @o: where they go
+ * @packet: the one that is being made
+ * @machine: whose they are; 0: the host's, or the only one's
+ * @id: of the sequence, from 1
+ * @begun: there was one
+ */
+typedef struct PfSequence {
+    HtOutput *o;
+    GByteArray *packet;
+    uint32_t machine;
+    uint32_t id;
+    bool begun;
+} PfSequence;
+
+/**
+ * pf_sequence_init: begin a sequence
+ * @s: set up
+ * @o: where its packets go
+ * @machine: whose they are, or 0
+ * @id: its number
+ */
+void pf_sequence_init(PfSequence *s, HtOutput *o, uint32_t machine,
+                      uint32_t id);
+
+/**
+ * pf_sequence_end: end a sequence
+ */
+void pf_sequence_end(PfSequence *s);
+
+/**
+ * pf_packet_begin: begin a packet in @s->packet
+ * @s: sequence
+ * @ns: when it is
+ *
+ * Returns: what pf_packet_end() wants to know
+ */
+gsize pf_packet_begin(PfSequence *s, uint64_t ns);
+
+/**
+ * pf_packet_end: write it
+ * @s: sequence
+ * @at: what pf_packet_begin() returned
+ *
+ * Returns: as ht_output_room()
+ */
+bool pf_packet_end(PfSequence *s, gsize at);
+
+/**
+ * pf_clocks: say what the clock is, in the first packet of all
+ * @s: sequence
+ * @ns: when
+ * @host: times are the host's CLOCK_MONOTONIC
+ * @wall: what makes a time of day of them, or NULL
+ *
+ * A clock can be set only before it is used.
+ */
+void pf_clocks(PfSequence *s, uint64_t ns, bool host, const int64_t *wall);
+
+/**
+ * pf_machine: name the sequence's machine
+ * @s: sequence
+ * @ns: when
+ * @name: any bytes
+ */
+void pf_machine(PfSequence *s, uint64_t ns, const char *name);
+
+/**
+ * pf_track: make a track
+ * @s: sequence
+ * @ns: when
+ * @uuid: of the track
+ * @parent: of the track it is in, or 0
+ * @name: any bytes
+ */
+void pf_track(PfSequence *s, uint64_t ns, uint64_t uuid, uint64_t parent,
+              const char *name);
+
+/**
+ * pf_attribute: append an attribute of the trace
+ * @s: sequence; its packet has begun, and TraceAttributes in it
+ * @key: name
+ * @text: value, any bytes; or NULL
+ * @number: the value then
+ */
+void pf_attribute(PfSequence *s, const char *key, const char *text,
+                  uint64_t number);
+
+/**
+ * pf_clock_attributes: likewise, that times are the host's
+ * @s: sequence
+ * @bound_ns: how wrong they are at most; NULL if nobody knows
+ */
+void pf_clock_attributes(PfSequence *s, const uint64_t *bound_ns);
 
 /**
  * PfWriter: what it takes to write events

@@ -8,6 +8,7 @@
 #include "protobuf.h"
 
 #define WIRE_VARINT     0
+#define WIRE_64BIT      1
 #define WIRE_BYTES      2
 #define VARINT_MAX      10
 
@@ -30,6 +31,18 @@ void ht_pb_uint(GByteArray *b, unsigned field, uint64_t v)
 
     n += varint(buf + n, v);
     g_byte_array_append(b, buf, n);
+}
+
+void ht_pb_double(GByteArray *b, unsigned field, double v)
+{
+    uint8_t buf[VARINT_MAX];
+    unsigned n = varint(buf, field << 3 | WIRE_64BIT);
+    uint64_t bits;
+
+    memcpy(&bits, &v, sizeof(bits));
+    bits = GUINT64_TO_LE(bits);
+    g_byte_array_append(b, buf, n);
+    g_byte_array_append(b, (const uint8_t *)&bits, sizeof(bits));
 }
 
 void ht_pb_bytes(GByteArray *b, unsigned field, const void *data, gsize len)

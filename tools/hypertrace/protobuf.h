@@ -19,6 +19,14 @@
 void ht_pb_uint(GByteArray *b, unsigned field, uint64_t v);
 
 /**
+ * ht_pb_double: a double
+ * @b: message
+ * @field: number
+ * @v: value
+ */
+void ht_pb_double(GByteArray *b, unsigned field, double v);
+
+/**
  * ht_pb_bytes: bytes or a string
  * @b: message
  * @field: number

@@ -313,6 +313,11 @@ bool ht_view_on_host(const HtView *v)
     return v->clock && !strcmp(v->clock, "host");
 }
 
+bool ht_view_event(const HtView *v, const char *system, const char *name)
+{
+    return !v->events || ht_names_match(v->events, system, name);
+}
+
 bool ht_view_selects(const HtView *v)
 {
     return v->from || v->to || v->cpu || v->event || v->task;

@@ -132,6 +132,14 @@ HtModel *ht_view_open(HtView *v, GError **errp);
 bool ht_view_next(HtView *v, HtModel *m, HtModelEvent *ev);
 
 /**
+ * ht_view_event: whether events of a name are asked for
+ * @v: view
+ * @system: of the event
+ * @name: of the event
+ */
+bool ht_view_event(const HtView *v, const char *system, const char *name);
+
+/**
  * ht_view_selects: whether more than a boot was picked
  * @v: view
  *

@@ -13,6 +13,7 @@
  * @device: name of the device
  * @channel: how the events travel
  * @clock: what the times are; NULL: a device's, converted to the host's
+ * @host_boot: of which boot of the host the clock is, or NULL
  * @uuid: of this trace directory and no other
  * @clock_uuid: of the guest's clock, the same for all devices of a VM
  * @clock_offset_ns: CLOCK_REALTIME - CLOCK_MONOTONIC
@@ -25,6 +26,7 @@ typedef struct HtCtfInfo {
     const char *device;
     const char *channel;
     const char *clock;
+    const char *host_boot;
     uint8_t uuid[16];
     uint8_t clock_uuid[16];
     int64_t clock_offset_ns;

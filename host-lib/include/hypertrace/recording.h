@@ -107,6 +107,13 @@ void ht_rec_writer_free(HtRecWriter *w);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(HtRecWriter, ht_rec_writer_free)
 
 /**
+ * ht_rec_host_boot: which boot of this host it is
+ *
+ * Returns: a text that no other boot has, to be freed; NULL if there is none
+ */
+char *ht_rec_host_boot(void);
+
+/**
  * ht_rec_info_begin: what a recording's "info" says from the beginning
  * @keys: the "info"
  * @command: what is recorded, for people; or NULL
