@@ -116,7 +116,7 @@ static void put_counted(GByteArray *out, const void *p, size_t bytes,
     }
 }
 
-static void put_text(GByteArray *out, const char *s, size_t len)
+void ht_ft_put_text(GByteArray *out, const char *s, size_t len)
 {
     g_autofree char *valid = NULL;
 
@@ -147,7 +147,7 @@ static void put_field(GByteArray *out, const HtFtField *f, const HtFtRecord *r)
     case HT_FT_STRING:
     case HT_FT_DYN_STRING:
         s = ht_ft_field_str(f, r->data, r->size, &len);
-        put_text(out, s, s ? len : 0);
+        ht_ft_put_text(out, s, s ? len : 0);
         break;
     case HT_FT_ARRAY:
     case HT_FT_DYN_ARRAY:

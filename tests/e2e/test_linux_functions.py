@@ -8,8 +8,10 @@ from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts"))
+TOP = Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(TOP / "scripts"), str(TOP / "tests/unit")]
 
+import compass_xml  # noqa: E402
 import ctf_events  # noqa: E402
 from htvm import VM  # noqa: E402
 from linux_guest import PRELUDE, assert_sound, stats  # noqa: E402
@@ -155,6 +157,15 @@ def test_calls(run):
     (call,) = [f for f in calls if names[f["ip"]] == "hrtimer_nanosleep"]
     assert 100_000_000 <= call["duration_ns"] < 2 ** 32
     assert len(calls) == 1
+
+
+def test_trace_compass(run):
+    """The analysis for Trace Compass reads what is in the trace."""
+    events = {name: fields.keys() for s in run[2].values()
+              for name, fields in s.events}
+    needs = compass_xml.Analysis().needs()
+    for name in "function_entry", "function_exit":
+        assert needs[name] <= events[name]
 
 
 def test_many_functions(run):

@@ -3,7 +3,8 @@
  * hypertrace export --format ctf, lttng: CTF 1.8, by the writer that the
  * device's backend has
  *
- * A stream a CPU.
+ * A stream a CPU.  Functions' addresses have their names beside them, which no
+ * reader could find out.
  */
 #include <errno.h>
 #include <gio/gio.h>
@@ -17,6 +18,8 @@
 #define RUN_BYTES       (48 * 1024)
 #define EVENT_MAX       (128 * 1024)
 #define CPUS_MAX        1024
+#define NAME_FIELD      "function"
+#define NAME_MAX_BYTES  1024
 
 /* A CPU's events that were not written yet */
 typedef struct Stream {
@@ -33,11 +36,35 @@ typedef struct Trace {
     HtExport *x;
     HtCtfWriter *writer;
     HtClass *classes[1 << 16];  /* by type */
+    bool named[1 << 16];        /* the class ends with NAME_FIELD */
     uint32_t nr_classes;
     Stream streams[CPUS_MAX];
     char *path;                 /* in the end */
     int error;
 } Trace;
+
+/* The field with the address of a function; -1: there is none */
+static int function_field(const HtEventClass *c)
+{
+    return c->kind == HT_KIND_FUNCTION ? HT_F_FUNCTION_IP :
+           c->kind == HT_KIND_GRAPH_ENTRY ||
+           c->kind == HT_KIND_GRAPH_EXIT ? HT_F_GRAPH_FUNC : -1;
+}
+
+/* If the guest's format leaves a name and room for it */
+static bool add_name(HtClass *c, const HtEventClass *from)
+{
+    if (function_field(from) < 0 || c->nr_fields == HT_FIELDS_MAX ||
+        !ht_class_field_free(c, NAME_FIELD)) {
+        return false;
+    }
+    c->fields[c->nr_fields++] = (HtField) {
+        .name = g_strdup(NAME_FIELD),
+        .kind = HT_FIELD_TEXT,
+        .elem = HT_FIELD_U8,
+    };
+    return true;
+}
 
 static HtClass *new_class(Trace *t, const HtEventClass *from)
 {
@@ -48,10 +75,21 @@ static HtClass *new_class(Trace *t, const HtEventClass *from)
     }
     c = ht_ft_class_new(from->name, from->format);
     c->id = ++t->nr_classes;
+    t->named[from->type] = add_name(c, from);
     return c;
 }
 
-static void put_event(Stream *s, const HtClass *c, const HtModelEvent *ev)
+static void put_name(Trace *t, Stream *s, const HtModelEvent *ev)
+{
+    g_autoptr(GString) name = g_string_new(NULL);
+    uint64_t addr = ht_event_uint(ev, function_field(ev->class));
+
+    ht_model_function(t->x->m, ev->boot, addr, name);
+    ht_ft_put_text(s->run, name->str, MIN(name->len, NAME_MAX_BYTES));
+}
+
+static void put_event(Trace *t, Stream *s, const HtClass *c,
+                      const HtModelEvent *ev)
 {
     HtFtRecord r = {
         .ns = ev->rec.ns,
@@ -61,6 +99,9 @@ static void put_event(Stream *s, const HtClass *c, const HtModelEvent *ev)
 
     ht_run_put_header(s->run, c->id, r.ns, s->end_ns);
     ht_ft_class_payload(s->run, ev->class->format, &r, SIZE_MAX);
+    if (t->named[ev->rec.type]) {
+        put_name(t, s, ev);
+    }
     s->end_ns = r.ns;
     s->events++;
 }
@@ -146,7 +187,7 @@ static bool add_event(Trace *t, const HtModelEvent *ev)
         s->begin_ns = ev->rec.ns;
         s->end_ns = s->cut ? ev->rec.ns : s->end_ns;
     }
-    put_event(s, *c, ev);
+    put_event(t, s, *c, ev);
     return !t->error;
 }
 

@@ -41,4 +41,12 @@ HtClass *ht_ft_class_new(const char *name, const HtFtEvent *e);
 bool ht_ft_class_payload(GByteArray *out, const HtFtEvent *e,
                          const HtFtRecord *r, size_t max);
 
+/**
+ * ht_ft_put_text: append a text field's payload
+ * @out: appended to
+ * @s: made valid UTF-8, and cut if it is longer than a field may be
+ * @len: bytes
+ */
+void ht_ft_put_text(GByteArray *out, const char *s, size_t len);
+
 #endif /* HYPERTRACE_FTRACE_CLASS_H */
