@@ -64,7 +64,7 @@ static bool stream_ok(const HtDeadStream *s)
             return false;
         }
     }
-    return s->vcpu >= -1;
+    return s->vcpu >= -1 && s->ns <= HT_TIME_MAX_NS;
 }
 
 /* Bytes of those that are complete: the last may have been cut off */

@@ -5,7 +5,8 @@
 . "$(dirname -- "$0")/lib.sh"
 
 # host-lib; what writes to files is counted apart.
-core="walk.c class-table.c time-map.c consumer.c consumer-state.c run.c spool.c
+core="walk.c class-table.c time-map.c consumer.c consumer-state.c
+ dead-streams.c run.c
  ftrace-copy.c ftrace-cpu.c ftrace-dates.c ftrace-follow.c ftrace-page.c
  ftrace-ring.c ftrace-time.c recording.c
  include/hypertrace/class.h include/hypertrace/time-map.h

@@ -205,6 +205,7 @@ static void test_stale(void)
 
 static void test_refused(void)
 {
+    g_autoptr(HtDead) d = NULL;
     Fixture f;
     guint i;
 
@@ -212,17 +213,23 @@ static void test_refused(void)
     /* whatever one byte of the head or of a stream is, nothing bad happens */
     for (i = 0; i < HT_DEAD_STREAMS + STREAMS * sizeof(HtDeadStream);
          i += i < 64 ? 1 : 13) {
-        g_autoptr(HtDead) d = NULL;
+        g_autoptr(HtDead) changed = NULL;
 
         f.index->data[i] ^= 0xff;
-        d = ht_dead_new(f.index->data, f.index->len, NULL);
-        g_assert_true(!d || i >= offsetof(HtDeadHead, reserved));
+        changed = ht_dead_new(f.index->data, f.index->len, NULL);
+        g_assert_true(!changed || i >= offsetof(HtDeadHead, reserved));
         f.index->data[i] ^= 0xff;
     }
     memset(head(&f)->memory, 'x', sizeof(head(&f)->memory));
     g_assert_null(ht_dead_new(f.index->data, f.index->len, NULL));
     head(&f)->memory[0] = 0;
     memset(head(&f)->memory, 0, sizeof(head(&f)->memory));
+    /* a time before which everything would be beyond all times */
+    stream(&f, 1)->ns = ht_le64(HT_TIME_MAX_NS + 1);
+    g_assert_null(ht_dead_new(f.index->data, f.index->len, NULL));
+    stream(&f, 1)->ns = ht_le64(HT_TIME_MAX_NS);
+    d = ht_dead_new(f.index->data, f.index->len, NULL);
+    g_assert_true(d != NULL);
     strcpy(head(&f)->trace, "a/b");
     g_assert_null(ht_dead_new(f.index->data, f.index->len, NULL));
     teardown(&f);
