@@ -64,15 +64,16 @@ class Way:
 
 
 def user_ways(guest, channels):
-    ways = [Way(c, 32, "ht-marker-trace -n {n}",
+    # all marks of a run are of one vCPU
+    marker = "taskset 2 ht-marker"
+    ways = [Way(c, 32, f"{marker}-trace -n {{n}}",
                 f"export HYPERTRACE_DEVICE=/dev/hypertrace{n}")
             for n, c in enumerate(channels)]
-    ways += [Way("trace_marker", 32, f"ht-marker -n {{n}} {T}/trace_marker",
+    ways += [Way("trace_marker", 32, f"{marker} -n {{n}} {T}/trace_marker",
                  after=f"echo >{T}/trace"),
-             Way("virtio-serial write()", 32, "ht-marker -n {n} $stock")]
+             Way("virtio-serial write()", 32, f"{marker} -n {{n}} $stock")]
     if guest.lttng:
-        ways.append(Way("LTTng-UST", 32,
-                        "ht-marker-lttng -n {n}"))
+        ways.append(Way("LTTng-UST", 32, f"{marker}-lttng -n {{n}}"))
     return ways
 
 

@@ -80,6 +80,9 @@ class Stream:
     def expect(self, pattern, timeout):
         """Wait for a match behind the one before; returns the match."""
         timeout *= PATIENCE
+        if pattern.endswith("$"):
+            # not the end of what has come so far
+            pattern = pattern[:-1] + "\n"
         regex = re.compile(pattern.encode(), re.M)
         deadline = time.monotonic() + timeout
         with self._changed:

@@ -173,6 +173,8 @@ def lttng_events(trace):
             fields = ctf_events.plain(msg.event.payload_field)
             provider, _, name = msg.event.name.partition(":")
             assert provider == "ht0"
+            if name == "discarded":     # of CTF's packets
+                continue
             found.append((fields.pop("stream"), fields.pop("vcpu"),
                           fields.pop("guest_ns"), name, fields))
     return found

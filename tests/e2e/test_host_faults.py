@@ -54,12 +54,13 @@ def emit(vm, device, events=EVENTS, timeout=60, **options):
 
 
 def trace_counts(trace):
-    """{provider: events}, and how many LTTng discarded in all"""
+    """{provider: the guest's events}, and how many LTTng discarded in all"""
     found = collections.Counter()
     discarded = 0
     for msg in bt2.TraceCollectionMessageIterator(str(trace)):
         if isinstance(msg, bt2._EventMessageConst):
-            found[msg.event.name.partition(":")[0]] += 1
+            provider, _, name = msg.event.name.partition(":")
+            found[provider] += name != "discarded"
         elif isinstance(msg, bt2._DiscardedEventsMessageConst):
             discarded += msg.count
     return found, discarded

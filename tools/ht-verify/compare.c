@@ -189,15 +189,19 @@ static uint64_t told(const Account *a)
     return sum;
 }
 
-/* Both are of the same events: what they have and what they say they lack */
-static void judge(const Account *a, uint64_t only_a, Account *b,
-                  uint64_t only_b)
+/*
+ * One lacks what only the other has: does it say so itself?  Of what both lack,
+ * each says so.
+ */
+static void judge(Account *to, const Account *lacks, uint64_t missing,
+                  const Account *other, uint64_t others_missing)
 {
-    if (only_a + told(a) != only_b + told(b)) {
-        account_problem(b, "%" PRIu64 " events are only in %s, which says that"
-                        " %" PRIu64 " were discarded, %" PRIu64 " only in %s,"
-                        " which says %" PRIu64, only_a, a->path, told(a),
-                        only_b, b->path, told(b));
+    if (missing > told(lacks) ||
+        missing + told(other) > others_missing + told(lacks)) {
+        account_problem(to, "%" PRIu64 " events are only in %s; %s says that %"
+                        PRIu64 " were discarded, the other that %" PRIu64 " were",
+                        missing, other->path, lacks->path, told(lacks),
+                        told(other));
     }
 }
 
@@ -218,6 +222,7 @@ GPtrArray *compare(Account *a, Account *b)
         only_a += d->only_a;
         only_b += d->only_b;
     }
-    judge(a, only_a, b, only_b);
+    judge(b, b, only_a, a, only_b);
+    judge(b, a, only_b, b, only_a);
     return found;
 }
