@@ -4,7 +4,7 @@
  *
  * The graph: a ctf.fs for each trace, one muxer, our sink.
  */
-#include <errno.h>
+#include <string.h>
 
 #include "ctf-read.h"
 
@@ -31,6 +31,59 @@ const char *ht_ctf_env(const bt_trace *trace, const char *name)
         bt_trace_borrow_environment_entry_value_by_name_const(trace, name);
 
     return v && bt_value_is_string(v) ? bt_value_string_get(v) : NULL;
+}
+
+bool ht_ctf_number(const bt_field *structure, const char *name, int64_t *v)
+{
+    const bt_field *f = structure ?
+        bt_field_structure_borrow_member_field_by_name_const(structure,
+                                                             name) : NULL;
+    bt_field_class_type type = f ? bt_field_get_class_type(f) : 0;
+
+    if (bt_field_class_type_is(type, BT_FIELD_CLASS_TYPE_UNSIGNED_INTEGER)) {
+        *v = MIN(bt_field_integer_unsigned_get_value(f), INT64_MAX);
+        return true;
+    }
+    if (bt_field_class_type_is(type, BT_FIELD_CLASS_TYPE_SIGNED_INTEGER)) {
+        *v = bt_field_integer_signed_get_value(f);
+        return true;
+    }
+    return false;
+}
+
+static const bt_field_class_structure_member *member(const bt_field_class *c,
+                                                     uint64_t i)
+{
+    return bt_field_class_structure_borrow_member_by_index_const(c, i);
+}
+
+const char *ht_ctf_member(const bt_field_class *structure, uint64_t i)
+{
+    return bt_field_class_structure_member_get_name(member(structure, i));
+}
+
+bool ht_ctf_unsigned(const bt_field_class *structure, uint64_t i)
+{
+    return bt_field_class_type_is(
+        bt_field_class_get_type(
+            bt_field_class_structure_member_borrow_field_class_const(
+                member(structure, i))),
+        BT_FIELD_CLASS_TYPE_UNSIGNED_INTEGER);
+}
+
+bool ht_ctf_is_length(const bt_field_class *structure, uint64_t i)
+{
+    const char *name = ht_ctf_member(structure, i), *next;
+    gsize len;
+
+    if (name[0] != '_' || !ht_ctf_unsigned(structure, i) ||
+        i + 1 == bt_field_class_structure_get_member_count(structure)) {
+        return false;
+    }
+    next = ht_ctf_member(structure, i + 1);
+    len = strlen(next);
+    return !strncmp(name + 1, next, len) &&
+           !strcmp(name + 1 + len, "_length");
 }
 
 static void G_GNUC_PRINTF(2, 3) fail(GError **err, const char *fmt, ...)

@@ -60,4 +60,33 @@ uint64_t ht_ctf_ns(const bt_clock_snapshot *snapshot);
  */
 const char *ht_ctf_env(const bt_trace *trace, const char *name);
 
+/**
+ * ht_ctf_number: a member of a structure
+ * @structure: or NULL
+ * @name: of the member
+ * @v: set to its value, if it is an integer
+ *
+ * Returns: whether it is
+ */
+bool ht_ctf_number(const bt_field *structure, const char *name, int64_t *v);
+
+/**
+ * ht_ctf_member: the name of a member
+ * @structure: its class
+ * @i: number of the member
+ */
+const char *ht_ctf_member(const bt_field_class *structure, uint64_t i);
+
+/**
+ * ht_ctf_unsigned: whether a member is an unsigned integer
+ */
+bool ht_ctf_unsigned(const bt_field_class *structure, uint64_t i);
+
+/**
+ * ht_ctf_is_length: whether a member is nothing but the next one's length
+ *
+ * libbabeltrace2 2.0 gives a text of no length as the one before it.
+ */
+bool ht_ctf_is_length(const bt_field_class *structure, uint64_t i);
+
 #endif /* HT_CTF_READ_H */

@@ -8,11 +8,12 @@ What the recordings hold is in recording-calls.c.
 import hashlib
 import json
 import os
+import re
 import shutil
 import subprocess
 import xml.etree.ElementTree as ElementTree
 
-from tool_tests import ESCAPED, lines, main, run, story, text
+from tool_tests import ESCAPED, TOOL, lines, main, run, story, text
 
 MS = 1_000_000
 SVG = "{http://www.w3.org/2000/svg}"
@@ -412,6 +413,23 @@ class Tests:
             assert not (self.tmp / "recovered").exists()
         run("recover", status=2)
 
+    @staticmethod
+    def last_streams(page, out):
+        """The trace has what the page of `recover` says, but for names."""
+        p = run("last", out, "--json", status=2)
+        assert "no JSON" in p.stderr.decode(), p.stderr
+        if b"without libbabeltrace2" in subprocess.run(
+                [TOOL, "last", out], capture_output=True).stderr:
+            return
+        p = run("last", out.parent / "dead", status=1)
+        assert "no trace in it" in p.stderr.decode(), p.stderr
+        without = [re.sub(
+            r' "\w+"(.*?), (\d+) before them, (\d+) lost',
+            lambda m: f"{m[1]}, {int(m[2]) + int(m[3])} missing",
+            line.replace("\\x1b", "?")) for line in page]
+        assert text("last", "-n", "2", out) == without
+        assert len(text("last", "-n", "0", out / "ht0")) == len(page) - 4
+
     def test_recover_streams(self):
         dead, out = story("dead", self.tmp / "dead"), self.tmp / "streams"
         index, ram = dead / "index", dead / "ram"
@@ -434,6 +452,7 @@ class Tests:
             trace = subprocess.run(["babeltrace2", out / "ht0"], check=True,
                                    capture_output=True, text=True).stdout
             assert trace.count(" number: ") == events, trace[:1000]
+        self.last_streams(page, out)
         for name, args in (("nowhere/ram: No such file", [index]),
                            ("bytes; the streams have", [index, dead / "short"])):
             p = run("recover", "-q", "-o", self.tmp / "no", *args, status=1)

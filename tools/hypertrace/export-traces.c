@@ -189,24 +189,6 @@ static bool check_clock(Trace *t, const bt_stream *bs)
 
 /* Streams and classes, looked at once -------------------------------------- */
 
-static bool number(const bt_field *structure, const char *name, int64_t *v)
-{
-    const bt_field *f = structure ?
-        bt_field_structure_borrow_member_field_by_name_const(structure,
-                                                             name) : NULL;
-    bt_field_class_type type = f ? bt_field_get_class_type(f) : 0;
-
-    if (bt_field_class_type_is(type, BT_FIELD_CLASS_TYPE_UNSIGNED_INTEGER)) {
-        *v = MIN(bt_field_integer_unsigned_get_value(f), INT64_MAX);
-        return true;
-    }
-    if (bt_field_class_type_is(type, BT_FIELD_CLASS_TYPE_SIGNED_INTEGER)) {
-        *v = bt_field_integer_signed_get_value(f);
-        return true;
-    }
-    return false;
-}
-
 static Stream *stream_of(Trace *t, const bt_stream *bs)
 {
     Stream *s = g_hash_table_lookup(t->streams, bs);
@@ -226,27 +208,10 @@ static bool read_packet(Trace *t, const bt_message *msg)
     const bt_field *context = bt_packet_borrow_context_field_const(p);
 
     if (s) {
-        number(context, "stream_index", &s->index);
-        number(context, "cpu_id", &s->cpu);
+        ht_ctf_number(context, "stream_index", &s->index);
+        ht_ctf_number(context, "cpu_id", &s->cpu);
     }
     return s;
-}
-
-static const char *member_name(const bt_field_class *c, uint64_t i)
-{
-    return bt_field_class_structure_member_get_name(
-        bt_field_class_structure_borrow_member_by_index_const(c, i));
-}
-
-static bool unsigned_member(const bt_field_class *c, uint64_t i)
-{
-    const bt_field_class_structure_member *m =
-        bt_field_class_structure_borrow_member_by_index_const(c, i);
-
-    return bt_field_class_type_is(
-        bt_field_class_get_type(
-            bt_field_class_structure_member_borrow_field_class_const(m)),
-        BT_FIELD_CLASS_TYPE_UNSIGNED_INTEGER);
 }
 
 static void look_at_fields(Class *c)
@@ -256,22 +221,16 @@ static void look_at_fields(Class *c)
 
     c->skip = g_new0(bool, n + 1);
     for (i = 0; i < n; i++) {
-        const char *name = member_name(c->fields, i);
+        const char *name = ht_ctf_member(c->fields, i);
 
-        if (!unsigned_member(c->fields, i)) {
-            continue;
-        }
-        if (!strcmp(name, "stream")) {
+        c->skip[i] = ht_ctf_is_length(c->fields, i);
+        if (ht_ctf_unsigned(c->fields, i) && !strcmp(name, "stream")) {
             c->stream_field = i;
             stream = true;
-        } else if (!strcmp(name, "guest_ns")) {
+        } else if (ht_ctf_unsigned(c->fields, i) &&
+                   !strcmp(name, "guest_ns")) {
             c->guest_ns_field = i;
             guest_ns = true;
-        } else if (i + 1 < n) {
-            g_autofree char *length =
-                g_strdup_printf("_%s_length", member_name(c->fields, i + 1));
-
-            c->skip[i] = !strcmp(name, length);
         }
     }
     c->dated = stream && guest_ns;

@@ -320,6 +320,15 @@ static bool add_kernel(const char *dir, const char *image, const char *busybox,
     return kernel && ht_record_info_add(dir, kernel, error);
 }
 
+/* Not a recording, but of a device */
+static bool is_trace(const char *dir)
+{
+    g_autofree char *info = g_build_filename(dir, "info", NULL);
+
+    return g_file_test(dir, G_FILE_TEST_IS_DIR) &&
+           !g_file_test(info, G_FILE_TEST_EXISTS);
+}
+
 int ht_last(int argc, char **argv)
 {
     g_autofree char *image = NULL, *busybox = NULL;
@@ -331,7 +340,7 @@ int ht_last(int argc, char **argv)
         { "busybox", 0, 0, G_OPTION_ARG_FILENAME, &busybox,
           "a static busybox for the guest's architecture", "FILE" },
         { "log", 'n', 0, G_OPTION_ARG_INT, &lines,
-          "records of the log to show (15)", "N" },
+          "records of the log, or events of each stream, to show (15)", "N" },
         { 0 }
     };
     HtView v = { 0 };
@@ -339,6 +348,7 @@ int ht_last(int argc, char **argv)
     g_autoptr(HtModel) m = NULL;
     HtLast *l = NULL;
     HtOutput o;
+    bool ok;
     int status;
 
     if (!ht_view_parse(&v, &argc, argv, "Show on one page what a guest did"
@@ -353,6 +363,17 @@ int ht_last(int argc, char **argv)
                               HT_LAST_LOG_MAX);
     }
     ht_view_output(&v, &o);
+    if (is_trace(v.dir)) {
+        if (v.json || v.boot || image) {
+            ht_view_free(&v);
+            return ht_usage_error("of a trace there is no JSON, no boot and no"
+                                  " kernel; of a recording there is");
+        }
+        ok = ht_last_streams(&o, v.dir, lines, &error);
+        status = ht_view_finish(&o, ok, error);
+        ht_view_free(&v);
+        return status;
+    }
     if (!image || add_kernel(v.dir, image, busybox, &error)) {
         m = ht_view_open(&v, &error);
     }

@@ -6,6 +6,7 @@
 #define HYPERTRACE_TOOL_LAST_H
 
 #include "graph.h"
+#include "output.h"
 #include "running.h"
 
 /* How many lines of the log are shown, and are at most */
@@ -131,5 +132,15 @@ const char *ht_last_name(const HtLast *l, int32_t pid);
  * @l: last or NULL
  */
 void ht_last_free(HtLast *l);
+
+/**
+ * ht_last_streams: the same of CTF traces of devices
+ * @o: appended to
+ * @dir: where they are, or below
+ * @lines: events of each stream to show
+ * @errp: why not
+ */
+bool ht_last_streams(HtOutput *o, const char *dir, unsigned lines,
+                     GError **errp);
 
 #endif /* HYPERTRACE_TOOL_LAST_H */
