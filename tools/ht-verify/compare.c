@@ -199,9 +199,9 @@ static void judge(Account *to, const Account *lacks, uint64_t missing,
     if (missing > told(lacks) ||
         missing + told(other) > others_missing + told(lacks)) {
         account_problem(to, "%" PRIu64 " events are only in %s; %s says that %"
-                        PRIu64 " were discarded, the other that %" PRIu64 " were",
-                        missing, other->path, lacks->path, told(lacks),
-                        told(other));
+                        PRIu64 " were discarded, the other that %" PRIu64
+                        " were", missing, other->path, lacks->path,
+                        told(lacks), told(other));
     }
 }
 
