@@ -67,14 +67,15 @@ def check_nesting(stream):
     exits = [[n for n, name in enumerate(names) if name == exit]
              for exit in ("softirq_exit", "irq_handler_exit") if exit in names]
     start, end = max(e[0] for e in exits), min(e[-1] for e in exits)
-    for name, f in stream.events[start:end]:
+    for n, (name, f) in enumerate(stream.events[start:end], start):
         kind, _, edge = name.rpartition("_")
         what = (kind, f.get("irq", f.get("vec")))
+        around = n, start, end, stream.events[max(n - 40, 0):n + 1]
         if edge == "entry":
-            assert what not in stack
+            assert what not in stack, around
             stack.append(what)
         elif edge == "exit" and stack:
-            assert stack.pop() == what
+            assert stack.pop() == what, around
 
 
 def check_printed(printed, text):
@@ -174,7 +175,9 @@ def test_kernel_events(channel, tmp_path):
         streams = ctf_events.read(vm.trace("ht0"))
     printed = [f for s in streams.values() for name, f in s.events
                if name == "printk"]
-    assert counted["lost"] == counted["dropped"] == counted["errors"] == 0
+    # an NMI that comes while its processor writes an event is counted
+    assert counted["lost"] <= 4
+    assert counted["dropped"] == counted["errors"] == 0
     assert counted["events"] == sum(len(s.events) for s in streams.values()
                                     ) - len(printed)
     check_printed(printed, vm.out.text)
