@@ -88,6 +88,7 @@ struct htf_cpu {
  * @clock: when it happened
  * @renewals: how many types had been renewed by then
  * @size: of @record
+ * @record: as the kernel wrote it
  */
 struct htf_kept {
 	u64 clock;
