@@ -19,7 +19,7 @@ done
 name=${object##*/}
 
 empty() {
-    echo "  LEFT OUT trace/events/${name%.o}.h: $1"
+    echo "  LEFT OUT ${name%.o}.h: $1"
     shift
     exec "$@" -DHT_NO_HEADER
 }

@@ -15,31 +15,6 @@
 /* A longer name of a type is that of a structure, so of no interest. */
 #define HTE_WORD_MAX	64
 
-/*
- * To the scheduler's events a pid is that of a thread, which is what LTTng calls
- * a tid, and what viewers that know LTTng look for.
- */
-static const char *hte_field_name(const struct hte_event *e, const char *name)
-{
-	static const char *const renamed[][2] = {
-		{ "pid", "tid" },
-		{ "prev_pid", "prev_tid" },
-		{ "next_pid", "next_tid" },
-		{ "parent_pid", "parent_tid" },
-		{ "child_pid", "child_tid" },
-		{ "old_pid", "old_tid" },
-	};
-	unsigned int i;
-
-	if (strcmp(e->system, "sched"))
-		return name;
-	for (i = 0; i < ARRAY_SIZE(renamed); i++) {
-		if (!strcmp(name, renamed[i][0]))
-			return renamed[i][1];
-	}
-	return name;
-}
-
 /* "__data_loc char[]" is an array of "char", whose place a word tells. */
 static void hte_split(struct ht_kernel_decl *d, char *type)
 {
@@ -67,7 +42,7 @@ static int hte_add_fields(struct hte_event *e, struct ht_field *fields,
 
 	for (raw = e->raw; raw->type; at += raw->size, raw++) {
 		struct ht_kernel_decl d = {
-			.name = hte_field_name(e, raw->name),
+			.name = raw->name,
 			.size = raw->size,
 			.is_signed = raw->is_signed,
 			.padded = true,
@@ -114,10 +89,11 @@ int hte_class_make(struct hte_event *e)
 		.loglevel = HT_LOGLEVEL_DEFAULT,
 	};
 	ret = fields && e->dynamic ? 0 : -ENOMEM;
-	if (!ret)
-		ret = hte_add_fields(e, fields, false);
-	if (!ret)
-		ret = hte_add_fields(e, fields, true);
+	if (!ret && e->syscall)
+		ret = hte_syscall_fields(e, fields);
+	else if (!ret)
+		ret = hte_add_fields(e, fields, false) ?:
+		      hte_add_fields(e, fields, true);
 	if (ret)
 		hte_class_free(e);
 	return ret;

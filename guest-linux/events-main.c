@@ -7,10 +7,10 @@
  *	echo 'sched,block:block_rq_*' >events
  *	echo 1 >statedump
  *
- * The parameter says which events the host may have, the host which of them it
- * wants: only their probes are attached, so the others cost nothing.  Classes
- * are called as tracepoints; where lttng-modules has such an event, so are the
- * fields that viewers look for.
+ * The parameter, or the host's setting events.events, says which events the
+ * host may have, its property and its session which of them it wants: only their
+ * probes are attached, so the others cost nothing.  Classes and fields are
+ * called as ftrace's.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -26,6 +26,9 @@
 #include "events.h"
 
 #define HTE_PATTERNS_MAX	1024
+
+struct hte_event **hte_events;
+unsigned int hte_nr_events;
 
 /* Where events with strings are put together */
 static u8 __percpu *hte_scratch;
@@ -198,7 +201,9 @@ static void hte_attach(struct hte_event *e, bool on)
 
 	if (on == e->attached)
 		return;
-	if (on)
+	if (e->syscall)
+		ret = hte_syscall_attach(e, on);
+	else if (on)
 		ret = tracepoint_probe_register(e->tp, e->probe, e);
 	else
 		ret = tracepoint_probe_unregister(e->tp, e->probe, e);
@@ -215,9 +220,15 @@ static void hte_attach(struct hte_event *e, bool on)
  */
 static void hte_switch(void)
 {
-	hte_for_each(e)
-		hte_attach(e, e->selected && ht_class_enabled(&e->class));
-	hte_tasks_switch();
+	bool more = false;
+
+	hte_for_each(e) {
+		bool on = e->selected && ht_class_enabled(&e->class);
+
+		more |= on && !e->attached;
+		hte_attach(e, on);
+	}
+	hte_tasks_switch(more);
 }
 
 static void hte_changed(struct work_struct *work)
@@ -257,19 +268,24 @@ static int hte_select(const char *text)
 /* Parameters -------------------------------------------------------------- */
 
 /* What is set before the module is initialised is applied by that. */
-static int hte_events_set(const char *text, const struct kernel_param *kp)
+static int hte_set(const char *text)
 {
 	int ret = 0;
 
 	if (strlen(text) >= sizeof(hte_patterns))
 		return -ENOSPC;
 	mutex_lock(&hte_mutex);
-	if (hte_ready)
-		ret = hte_select(text);
-	else
+	if (!hte_ready)
 		strscpy(hte_patterns, text, sizeof(hte_patterns));
+	else if (strcmp(text, hte_patterns))
+		ret = hte_select(text);
 	mutex_unlock(&hte_mutex);
 	return ret;
+}
+
+static int hte_events_set(const char *text, const struct kernel_param *kp)
+{
+	return hte_set(text);
 }
 
 static int hte_events_get(char *text, const struct kernel_param *kp)
@@ -307,14 +323,95 @@ static const struct kernel_param_ops hte_statedump_ops = {
 module_param_cb(statedump, &hte_statedump_ops, NULL, 0200);
 MODULE_PARM_DESC(statedump, "written: an event for each task there is");
 
-/* ------------------------------------------------------------------------- */
+static void hte_host_set(const char *name, const char *value)
+{
+	int ret = strcmp(name, "events") ? -EINVAL : hte_set(value);
+
+	if (ret)
+		pr_err("the host's setting %s=%s: error %d\n", name, value,
+		       ret);
+}
+
+static struct ht_settings hte_settings = {
+	.owner = "events",
+	.set = hte_host_set,
+};
+
+/* Tracepoints ------------------------------------------------------------- */
+
+static bool hte_is_at(const struct hte_event *e, const struct tracepoint *tp)
+{
+	return !strcmp(tp->name, e->syscall ? hte_syscall_tracepoint(e) :
+					      e->name);
+}
 
 static void hte_find_tracepoint(struct tracepoint *tp, void *unused)
 {
 	hte_for_each(e) {
-		if (!strcmp(tp->name, e->name))
+		if (hte_is_at(e, tp))
 			e->tp = tp;
 	}
+}
+
+/* A module's come before its first function runs, and go after its last. */
+static int hte_module_tracepoints(struct notifier_block *nb,
+				  unsigned long action, void *data)
+{
+	struct module *mod = ((struct tp_module *)data)->mod;
+	unsigned int i;
+
+	mutex_lock(&hte_mutex);
+	for (i = 0; i < mod->num_tracepoints; i++) {
+		struct tracepoint *tp =
+			tracepoint_ptr_deref(&mod->tracepoints_ptrs[i]);
+
+		if (action == MODULE_STATE_COMING)
+			hte_find_tracepoint(tp, NULL);
+		if (action != MODULE_STATE_GOING)
+			continue;
+		hte_for_each(e) {
+			if (e->tp != tp)
+				continue;
+			hte_attach(e, false);
+			e->selected = false;
+			e->tp = NULL;
+		}
+	}
+	if (i && hte_ready && action == MODULE_STATE_COMING)
+		hte_select(hte_patterns);
+	mutex_unlock(&hte_mutex);
+	return NOTIFY_OK;
+}
+
+static struct notifier_block hte_modules = {
+	.notifier_call = hte_module_tracepoints,
+};
+
+/* ------------------------------------------------------------------------- */
+
+/* Those of headers come first: their ids are the shorter ones. */
+static int hte_list(void)
+{
+	unsigned int fixed = hte_events_end - hte_events_begin;
+
+	hte_scratch = __alloc_percpu(HTE_SCRATCH, sizeof(u64));
+	if (!hte_scratch || hte_syscalls_init())
+		return -ENOMEM;
+	hte_events = kvmalloc_array(fixed + hte_syscalls_list(NULL),
+				    sizeof(*hte_events), GFP_KERNEL);
+	if (!hte_events)
+		return -ENOMEM;
+	memcpy(hte_events, hte_events_begin, fixed * sizeof(*hte_events));
+	hte_nr_events = fixed + hte_syscalls_list(hte_events + fixed);
+	for_each_kernel_tracepoint(hte_find_tracepoint, NULL);
+	return 0;
+}
+
+static void hte_unlist(void)
+{
+	kvfree(hte_events);
+	hte_syscalls_exit();
+	free_percpu(hte_scratch);
 }
 
 static void hte_stop(void)
@@ -331,7 +428,7 @@ static void hte_stop(void)
 
 static void hte_unregister(void)
 {
-	struct ht_class *classes[32];
+	static struct ht_class *classes[256];
 	unsigned int n = 0;
 
 	hte_for_each(e) {
@@ -350,40 +447,43 @@ static void hte_unregister(void)
 
 static void hte_free(void)
 {
+	unregister_tracepoint_module_notifier(&hte_modules);
 	ht_kernel_unwatch(&hte_watch);
 	cancel_work_sync(&hte_work);
 	hte_stop();
 	hte_unregister();
 	hte_tasks_exit();
-	free_percpu(hte_scratch);
+	hte_unlist();
 }
 
 static int __init hypertrace_events_init(void)
 {
 	int ret;
 
-	hte_scratch = __alloc_percpu(HTE_SCRATCH, sizeof(u64));
-	if (!hte_scratch)
-		return -ENOMEM;
-	ret = hte_tasks_init();
+	ret = hte_list();
+	if (!ret)
+		ret = hte_tasks_init();
 	if (ret) {
-		free_percpu(hte_scratch);
+		hte_unlist();
 		return ret;
 	}
-	for_each_kernel_tracepoint(hte_find_tracepoint, NULL);
 	ht_kernel_watch(&hte_watch);
+	register_tracepoint_module_notifier(&hte_modules);
 	mutex_lock(&hte_mutex);
 	hte_ready = true;
 	ret = hte_select(hte_patterns);
 	mutex_unlock(&hte_mutex);
 	if (ret)
 		hte_free();
+	else
+		ht_kernel_settings_add(&hte_settings);
 	return ret;
 }
 module_init(hypertrace_events_init);
 
 static void __exit hypertrace_events_exit(void)
 {
+	ht_kernel_settings_remove(&hte_settings);
 	hte_free();
 }
 module_exit(hypertrace_events_exit);

@@ -82,16 +82,18 @@ void hte_tasks_dump(void)
 
 /**
  * hte_tasks_switch() - classes may have been switched
+ * @more: events are on that were not
  *
- * Who begins to listen is told at once.
+ * Who begins to listen is told at once, and again when there is more to hear:
+ * what happened to tasks in between is not known.
  * Context: hte_mutex held
  */
-void hte_tasks_switch(void)
+void hte_tasks_switch(bool more)
 {
 	static bool was;
 	bool is = ht_class_enabled(&ht_class_lttng_statedump_process_state);
 
-	if (is && !was)
+	if (is && (!was || more))
 		hte_tasks_dump();
 	was = is;
 }

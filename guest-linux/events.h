@@ -28,10 +28,13 @@ struct hte_dynamic {
 	bool text;
 };
 
+struct hte_syscall;
+
 /**
  * struct hte_event - an event of the kernel
  * @system: as ftrace calls it
  * @name: of the tracepoint, and of the class
+ * @syscall: the beginning or end of this system call; NULL: a tracepoint, with
  * @probe: what is attached, with this structure as its data
  * @raw: what the kernel's entry consists of
  * @size: of the entry, without what its words __data_loc_x refer to
@@ -50,6 +53,7 @@ struct hte_dynamic {
 struct hte_event {
 	const char *system;
 	const char *name;
+	struct hte_syscall *syscall;
 	void *probe;
 	const struct trace_event_fields *raw;
 	u16 size;
@@ -65,15 +69,19 @@ struct hte_event {
 };
 
 /*
- * Pointers to all of them, between the first and the last object that is
+ * Pointers to those of headers, between the first and the last object that is
  * linked.  Not the structures: a compiler may align these as it likes.
  */
 #define HTE_SECTION	__used __section("hte_events")
 extern struct hte_event *const hte_events_begin[], *const hte_events_end[];
 
+/* All of them, while the module is initialised */
+extern struct hte_event **hte_events;
+extern unsigned int hte_nr_events;
+
 #define hte_for_each(e)							\
-	for (struct hte_event *const *hte_p_ = hte_events_begin, *(e);	\
-	     hte_p_ < hte_events_end && ((e) = *hte_p_); hte_p_++)
+	for (struct hte_event **hte_p_ = hte_events, *(e);		\
+	     hte_p_ < hte_events + hte_nr_events && ((e) = *hte_p_); hte_p_++)
 
 /* Not cleared first, as kernels are built to do with what is on the stack */
 #if __has_attribute(uninitialized)
@@ -145,10 +153,18 @@ static __always_inline void hte_end(struct hte_emit *m)
 int hte_class_make(struct hte_event *e);
 void hte_class_free(struct hte_event *e);
 
+/* events-syscalls.c */
+int hte_syscalls_init(void);
+void hte_syscalls_exit(void);
+unsigned int hte_syscalls_list(struct hte_event **list);
+int hte_syscall_fields(struct hte_event *e, struct ht_field *fields);
+int hte_syscall_attach(struct hte_event *e, bool on);
+const char *hte_syscall_tracepoint(const struct hte_event *e);
+
 /* events-tasks.c */
 int hte_tasks_init(void);
 void hte_tasks_exit(void);
-void hte_tasks_switch(void);
+void hte_tasks_switch(bool more);
 void hte_tasks_dump(void);
 
 #endif /* HTE_EVENTS_H */

@@ -20,38 +20,63 @@ static bool htk_ends(const char *s, const char *end)
 	return len >= n && !strcmp(s + len - n, end);
 }
 
-/* Bytes of a type that is known by its last word; else 0 */
-static unsigned int htk_size_of(const char *type)
+bool ht_kernel_type(const char *type, u32 *size, bool *is_signed)
 {
 	static const struct {
 		const char *name;
-		unsigned int size;
+		u8 size;
+		bool is_signed;
 	} known[] = {
-		{ "char", 1 }, { "u8", 1 }, { "s8", 1 }, { "bool", 1 },
-		{ "uint8_t", 1 }, { "int8_t", 1 },
-		{ "u16", 2 }, { "s16", 2 }, { "short", 2 }, { "__le16", 2 },
-		{ "__be16", 2 }, { "uint16_t", 2 }, { "int16_t", 2 },
-		{ "u32", 4 }, { "s32", 4 }, { "int", 4 }, { "unsigned", 4 },
-		{ "__le32", 4 }, { "__be32", 4 }, { "uint32_t", 4 },
-		{ "int32_t", 4 }, { "pid_t", 4 },
-		{ "u64", 8 }, { "s64", 8 }, { "__le64", 8 }, { "__be64", 8 },
-		{ "uint64_t", 8 }, { "int64_t", 8 },
-		{ "long", sizeof(long) }, { "size_t", sizeof(long) },
+		{ "char", 1, true }, { "s8", 1, true }, { "int8_t", 1, true },
+		{ "u8", 1 }, { "uint8_t", 1 }, { "bool", 1 },
+		{ "short", 2, true }, { "s16", 2, true },
+		{ "int16_t", 2, true },
+		{ "u16", 2 }, { "uint16_t", 2 }, { "le16", 2 }, { "be16", 2 },
+		{ "umode_t", 2 }, { "old_uid_t", 2 }, { "old_gid_t", 2 },
+		{ "int", 4, true }, { "s32", 4, true }, { "int32_t", 4, true },
+		{ "pid_t", 4, true }, { "clockid_t", 4, true },
+		{ "timer_t", 4, true }, { "mqd_t", 4, true },
+		{ "key_t", 4, true }, { "key_serial_t", 4, true },
+		{ "rwf_t", 4, true },
+		{ "unsigned", 4 }, { "u32", 4 }, { "uint32_t", 4 },
+		{ "le32", 4 }, { "be32", 4 }, { "uid_t", 4 }, { "gid_t", 4 },
+		{ "qid_t", 4 }, { "landlock_rule_type", 4 },
+		{ "s64", 8, true }, { "int64_t", 8, true },
+		{ "loff_t", 8, true },
+		{ "u64", 8 }, { "uint64_t", 8 }, { "le64", 8 }, { "be64", 8 },
+		{ "long", sizeof(long), true },
+		{ "off_t", sizeof(long), true },
+		{ "size_t", sizeof(long) },
 	};
 	const char *last = strrchr(type, ' ');
 	unsigned int i;
 
+	*size = sizeof(long);
+	*is_signed = false;
 	if (htk_ends(type, "*"))
-		return sizeof(long);
+		return true;
 	last = last ? last + 1 : type;
 	/* "__u32" is called as "u32" */
-	if (last[0] == '_' && last[1] == '_' && last[2] != 'l' && last[2] != 'b')
+	if (last[0] == '_' && last[1] == '_')
 		last += 2;
 	for (i = 0; i < ARRAY_SIZE(known); i++) {
-		if (!strcmp(last, known[i].name))
-			return known[i].size;
+		if (strcmp(last, known[i].name))
+			continue;
+		*size = known[i].size;
+		*is_signed = known[i].is_signed && !strstr(type, "unsigned");
+		return true;
 	}
-	return 0;
+	return false;
+}
+EXPORT_SYMBOL_GPL(ht_kernel_type);
+
+/* Bytes of an array's element; 0: not known */
+static unsigned int htk_size_of(const char *type)
+{
+	bool is_signed;
+	u32 size;
+
+	return ht_kernel_type(type, &size, &is_signed) ? size : 0;
 }
 
 static bool htk_is_integer(unsigned int size)

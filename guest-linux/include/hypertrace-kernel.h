@@ -145,6 +145,19 @@ struct ht_kernel_decl {
 };
 
 /**
+ * ht_kernel_type() - what is known of a type of the kernel's by its name
+ * @type: its words: "unsigned int", "const char *"
+ * @size: set to its bytes
+ * @is_signed: set
+ *
+ * Context: any.
+ *
+ * Return: whether it is an integer or a pointer that is known; else @size is a
+ * word's.
+ */
+bool ht_kernel_type(const char *type, u32 *size, bool *is_signed);
+
+/**
  * ht_kernel_add_field() - a class's next field, from the kernel's declaration
  * @cls: its @fields are @fields; @nr_fields grows
  * @fields: HT_FIELDS_MAX of them

@@ -147,7 +147,7 @@ def test_vcpu(channel, tmp_path):
                     if name == "sched_switch"]
         assert len(switches) > 100
         # who comes is who goes next: no switch of a CPU is missing
-        gaps = sum(one["next_tid"] != two["prev_tid"]
+        gaps = sum(one["next_pid"] != two["prev_pid"]
                    for one, two in zip(switches, switches[1:]))
         # while a CPU is down its idle task dies and is made anew
         assert gaps <= 3 * cpu

@@ -95,15 +95,15 @@ def check_printed(printed, text):
         for line in lines[len(own):])
 
 
-# What ftrace shows of an event, whose fields are called by LTTng's names here
+# What ftrace shows of an event
 SHOWN = {
     "sched_process_exec":
-        r"filename=(?P<filename>\S+) pid=(?P<tid>\d+) old_pid=(?P<old_tid>\d+)",
+        r"filename=(?P<filename>\S+) pid=(?P<pid>\d+) old_pid=(?P<old_pid>\d+)",
     "sched_process_fork":
-        r"comm=(?P<parent_comm>.*) pid=(?P<parent_tid>\d+) "
-        r"child_comm=(?P<child_comm>.*) child_pid=(?P<child_tid>\d+)",
+        r"comm=(?P<parent_comm>.*) pid=(?P<parent_pid>\d+) "
+        r"child_comm=(?P<child_comm>.*) child_pid=(?P<child_pid>\d+)",
     "sched_process_exit":
-        r"comm=(?P<comm>.*) pid=(?P<tid>\d+) prio=(?P<prio>\d+).*",
+        r"comm=(?P<comm>.*) pid=(?P<pid>\d+) prio=(?P<prio>\d+).*",
     "signal_generate":
         r"sig=(?P<sig>\d+) errno=(?P<errno>\d+) code=(?P<code>-?\d+) "
         r"comm=(?P<comm>.*) pid=(?P<pid>\d+) grp=(?P<group>\d+) "
@@ -192,7 +192,7 @@ def test_kernel_events(channel, tmp_path):
         switches = [f for name, f in s.events if name == "sched_switch"]
         chains += len(switches) > 50
         for one, two in zip(switches, switches[1:]):
-            assert one["next_tid"] == two["prev_tid"]
+            assert one["next_pid"] == two["prev_pid"]
     assert seen >= {"sched_switch", "sched_wakeup", "irq_handler_entry",
                     "irq_handler_exit", "softirq_entry", "softirq_exit",
                     "nmi_handler"}

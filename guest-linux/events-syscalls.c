@@ -1,0 +1,403 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * hypertrace-events: system calls, two events each
+ *
+ * They are those of ftrace's system "syscalls", sys_enter_openat and
+ * sys_exit_openat: what their arguments are called, and their types, is asked
+ * of ftrace at load.  One probe serves all that begin, and one all that end.
+ */
+#include <linux/bits.h>
+#include <linux/compat.h>
+#include <linux/err.h>
+#include <linux/kernel.h>
+#include <linux/log2.h>
+#include <linux/mm.h>
+#include <linux/sched.h>
+#include <linux/string.h>
+#include <linux/tracepoint.h>
+#include <linux/uaccess.h>
+#include <trace/syscall.h>
+
+#include <asm/syscall.h>
+#include <asm/unistd.h>
+
+#include "events.h"
+
+#define HTE_ARGS_MAX	6
+
+/* All texts of a call; what is longer is cut. */
+#define HTE_TEXTS_MAX	512
+
+/**
+ * struct hte_syscall - a system call
+ * @enter: the event of its beginning
+ * @exit: the event of its end
+ * @meta: what the kernel says of it
+ * @size: of its arguments, texts without their bytes
+ * @texts: a bit for each argument that is one
+ * @shift: log2 of an argument's bytes
+ */
+struct hte_syscall {
+	struct hte_event enter;
+	struct hte_event exit;
+	const struct syscall_metadata *meta;
+	u16 size;
+	u8 texts;
+	u8 shift[HTE_ARGS_MAX];
+};
+
+static struct hte_syscall *hte_syscalls;
+static unsigned int hte_nr_syscalls;
+
+/* By number: those whose beginning, and whose end, is wanted */
+static struct hte_syscall *hte_entered[NR_syscalls];
+static struct hte_syscall *hte_left[NR_syscalls];
+static unsigned int hte_nr_entered, hte_nr_left;
+
+/* Emitting ---------------------------------------------------------------- */
+
+/**
+ * struct hte_texts - a call's arguments that are text
+ * @len: of each argument
+ * @bytes: one behind the other
+ */
+struct hte_texts {
+	u16 len[HTE_ARGS_MAX];
+	char bytes[HTE_TEXTS_MAX];
+};
+
+/* What is not in memory now stays empty: nobody may wait for it here. */
+static notrace unsigned int hte_get_texts(struct hte_texts *t,
+					  const struct hte_syscall *call,
+					  const unsigned long *args)
+{
+	unsigned int i, at = 0;
+
+	for (i = 0; i < HTE_ARGS_MAX; i++) {
+		long len = 0;
+
+		if (!(call->texts & BIT(i)))
+			continue;
+		if (at < sizeof(t->bytes)) {
+			pagefault_disable();
+			len = strncpy_from_user(t->bytes + at,
+						(const char __user *)args[i],
+						sizeof(t->bytes) - at);
+			pagefault_enable();
+		}
+		t->len[i] = max(len, 0L);
+		at += t->len[i];
+	}
+	return at;
+}
+
+static __always_inline u8 *hte_put_arg(u8 *p, unsigned int shift,
+				       unsigned long value)
+{
+	switch (shift) {
+	case 0:
+		ht_put8(p, value);
+		break;
+	case 1:
+		ht_put16(p, value);
+		break;
+	case 2:
+		ht_put32(p, value);
+		break;
+	default:
+		ht_put64(p, value);
+		break;
+	}
+	return p + (1 << shift);
+}
+
+static notrace void hte_emit_enter(const struct hte_syscall *call,
+				   const unsigned long *args,
+				   const struct hte_texts *texts,
+				   unsigned int text_size)
+{
+	u32 size = call->size + text_size;
+	const char *text = texts ? texts->bytes : NULL;
+	struct ht_stream *s;
+	unsigned long flags;
+	unsigned int i;
+	u8 *end, *p;
+
+	s = ht_kernel_begin(&flags);
+	if (unlikely(!s))
+		return;
+	end = ht_begin(s, READ_ONCE(call->enter.class.id), size);
+	if (likely(end)) {
+		p = end - size;
+		for (i = 0; i < call->meta->nb_args; i++) {
+			if (call->texts & BIT(i)) {
+				p = ht_put_seq(p, text, texts->len[i], 1);
+				text += texts->len[i];
+			} else {
+				p = hte_put_arg(p, call->shift[i], args[i]);
+			}
+		}
+		ht_finish(s, end);
+	}
+	ht_kernel_end(flags);
+}
+
+/* Apart, as the texts take some stack */
+static noinline notrace void hte_enter_with_texts(const struct hte_syscall *call,
+						  const unsigned long *args)
+{
+	struct hte_texts HTE_UNINITIALIZED texts;
+	unsigned int size = hte_get_texts(&texts, call, args);
+
+	hte_emit_enter(call, args, &texts, size);
+}
+
+/* Another ABI's numbers are others.  Those calls are in raw_syscalls only. */
+static __always_inline const struct hte_syscall *
+hte_wanted(struct hte_syscall *const *calls, long nr)
+{
+	if (in_compat_syscall() || (unsigned long)nr >= NR_syscalls)
+		return NULL;
+	return READ_ONCE(calls[nr]);
+}
+
+static notrace void hte_on_enter(void *data, struct pt_regs *regs, long nr)
+{
+	const struct hte_syscall *call = hte_wanted(hte_entered, nr);
+	unsigned long args[HTE_ARGS_MAX];
+
+	if (!call)
+		return;
+	syscall_get_arguments(current, regs, args);
+	if (call->texts)
+		hte_enter_with_texts(call, args);
+	else
+		hte_emit_enter(call, args, NULL, 0);
+}
+
+static notrace void hte_on_exit(void *data, struct pt_regs *regs, long ret)
+{
+	const struct hte_syscall *call =
+		hte_wanted(hte_left, syscall_get_nr(current, regs));
+	struct ht_stream *s;
+	unsigned long flags;
+	u8 *end;
+
+	if (!call)
+		return;
+	s = ht_kernel_begin(&flags);
+	if (unlikely(!s))
+		return;
+	end = ht_begin(s, READ_ONCE(call->exit.class.id), sizeof(u64));
+	if (likely(end)) {
+		ht_put64(end - sizeof(u64), ret);
+		ht_finish(s, end);
+	}
+	ht_kernel_end(flags);
+}
+
+/* Switching --------------------------------------------------------------- */
+
+/**
+ * hte_syscall_tracepoint() - the tracepoint that an event comes by
+ * @e: of a system call
+ */
+const char *hte_syscall_tracepoint(const struct hte_event *e)
+{
+	return e == &e->syscall->enter ? "sys_enter" : "sys_exit";
+}
+
+/**
+ * hte_syscall_attach() - have an event emitted, or not
+ * @e: of a system call, and now the other way
+ * @on: which way
+ *
+ * Context: one at a time
+ *
+ * Return: 0 or an error of the tracepoint's, and nothing has changed
+ */
+int hte_syscall_attach(struct hte_event *e, bool on)
+{
+	bool enter = e == &e->syscall->enter;
+	struct hte_syscall **calls = enter ? hte_entered : hte_left;
+	unsigned int *users = enter ? &hte_nr_entered : &hte_nr_left;
+	void *probe = enter ? (void *)hte_on_enter : (void *)hte_on_exit;
+	int nr = e->syscall->meta->syscall_nr;
+	int ret = 0;
+
+	if (on) {
+		if (!*users)
+			ret = tracepoint_probe_register(e->tp, probe, NULL);
+		if (ret)
+			return ret;
+		++*users;
+		WRITE_ONCE(calls[nr], e->syscall);
+		return 0;
+	}
+	if (*users == 1)
+		ret = tracepoint_probe_unregister(e->tp, probe, NULL);
+	if (ret)
+		return ret;
+	--*users;
+	WRITE_ONCE(calls[nr], NULL);
+	return 0;
+}
+
+/* Classes ----------------------------------------------------------------- */
+
+/* Buffers are told by a pointer to char as well. */
+static bool hte_is_text(const char *type, const char *name)
+{
+	static const char *const names[] = {
+		"_description", "_fs_name", "_type", "dev_name", "dir_name",
+		"filename", "from_pathname", "name", "name_user", "new_root",
+		"newname", "oldname", "path", "pathname", "put_old",
+		"specialfile", "to_pathname", "type", "u_name", "uname",
+	};
+
+	unsigned int i;
+
+	if (strcmp(type, "const char *") && strcmp(type, "char *"))
+		return false;
+	for (i = 0; i < ARRAY_SIZE(names); i++) {
+		if (!strcmp(name, names[i]))
+			return true;
+	}
+	return false;
+}
+
+static void hte_measure(struct hte_syscall *call)
+{
+	const struct syscall_metadata *meta = call->meta;
+	bool is_signed;
+	unsigned int i;
+	u32 size;
+
+	for (i = 0; i < meta->nb_args; i++) {
+		if (hte_is_text(meta->types[i], meta->args[i])) {
+			call->texts |= BIT(i);
+			call->size += sizeof(u16);
+			continue;
+		}
+		ht_kernel_type(meta->types[i], &size, &is_signed);
+		call->shift[i] = ilog2(size);
+		call->size += size;
+	}
+}
+
+/**
+ * hte_syscall_fields() - an event's fields
+ * @e: of a system call
+ * @fields: HT_FIELDS_MAX of them
+ *
+ * Return: 0; -E2BIG: the names of two are too much alike
+ */
+int hte_syscall_fields(struct hte_event *e, struct ht_field *fields)
+{
+	static const struct ht_kernel_decl ret = {
+		.type = "long", .name = "ret", .size = sizeof(u64),
+		.is_signed = true,
+	};
+	const struct syscall_metadata *meta = e->syscall->meta;
+	unsigned int i;
+
+	if (e == &e->syscall->exit)
+		return ht_kernel_add_field(&e->class, fields, &ret) ?
+		       0 : -E2BIG;
+	for (i = 0; i < meta->nb_args; i++) {
+		bool text = e->syscall->texts & BIT(i);
+		struct ht_kernel_decl d = {
+			.type = text ? "char" : meta->types[i],
+			.name = meta->args[i],
+			.array = text,
+			.dynamic = text,
+		};
+
+		ht_kernel_type(d.type, &d.size, &d.is_signed);
+		if (!ht_kernel_add_field(&e->class, fields, &d))
+			return -E2BIG;
+	}
+	return 0;
+}
+
+/* Which there are --------------------------------------------------------- */
+
+/* What may be one, "sys_read": the kernel's headers have these words. */
+static const char *const hte_syscall_names[] = {
+#define HTE_SYSCALL(name) #name,
+#include "syscall-names.h"
+};
+
+static const struct syscall_metadata *hte_syscall_find(const char *name)
+{
+#ifdef CONFIG_FTRACE_SYSCALLS
+	const struct syscall_metadata *meta;
+	struct trace_event_file *file;
+	char event[64];
+
+	snprintf(event, sizeof(event), "sys_enter_%s", name + strlen("sys_"));
+	file = trace_get_event_file(NULL, "syscalls", event);
+	if (IS_ERR(file))
+		return NULL;
+	/* The kernel's own, which stays */
+	meta = file->event_call->data;
+	trace_put_event_file(file);
+	if (meta->syscall_nr >= 0 && meta->syscall_nr < NR_syscalls &&
+	    meta->nb_args <= HTE_ARGS_MAX)
+		return meta;
+#endif
+	return NULL;
+}
+
+/**
+ * hte_syscalls_init() - find out which system calls there are
+ *
+ * Context: may sleep
+ *
+ * Return: 0 or -ENOMEM; hte_syscalls_exit() is to be called in any case
+ */
+int hte_syscalls_init(void)
+{
+	unsigned int i;
+
+	hte_syscalls = kvcalloc(ARRAY_SIZE(hte_syscall_names),
+				sizeof(*hte_syscalls), GFP_KERNEL);
+	if (!hte_syscalls)
+		return -ENOMEM;
+	for (i = 0; i < ARRAY_SIZE(hte_syscall_names); i++) {
+		struct hte_syscall *call = &hte_syscalls[hte_nr_syscalls];
+
+		call->meta = hte_syscall_find(hte_syscall_names[i]);
+		if (!call->meta)
+			continue;
+		call->enter.name = call->meta->enter_event->name;
+		call->exit.name = call->meta->exit_event->name;
+		call->enter.system = call->exit.system = "syscalls";
+		call->enter.syscall = call->exit.syscall = call;
+		hte_measure(call);
+		hte_nr_syscalls++;
+	}
+	return 0;
+}
+
+void hte_syscalls_exit(void)
+{
+	kvfree(hte_syscalls);
+}
+
+/**
+ * hte_syscalls_list() - their events
+ * @list: NULL, or where pointers to them go
+ *
+ * Return: how many there are
+ */
+unsigned int hte_syscalls_list(struct hte_event **list)
+{
+	unsigned int i;
+
+	for (i = 0; list && i < hte_nr_syscalls; i++) {
+		*list++ = &hte_syscalls[i].enter;
+		*list++ = &hte_syscalls[i].exit;
+	}
+	return 2 * hte_nr_syscalls;
+}
