@@ -58,7 +58,7 @@
 
 /* A function whose stores race with the host; its comment has the outcome. */
 #ifdef __SANITIZE_THREAD__
-#define ht_benign_race  __attribute__((noinline, no_sanitize_thread))
+#define ht_benign_race  __attribute__((__noinline__, no_sanitize_thread))
 #else
 #define ht_benign_race
 #endif
