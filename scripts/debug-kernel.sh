@@ -7,11 +7,12 @@
 . "$HT_TOP/scripts/debian.sh"
 
 suite=bookworm-backports        # as of the guest's own kernel
-all="lockdep kcsan rt"
+all="lockdep kcsan"
 
 # What a guest runs that nobody but the kernel can see the inside of
-tests="test_linux.py test_linux_kernel.py test_linux_ftrace.py
- test_linux_functions.py test_enable.py test_trace.py test_hotplug.py"
+tests="../kernels/test_checkers.py test_linux.py test_linux_kernel.py
+ test_linux_ftrace.py test_linux_functions.py test_enable.py test_trace.py
+ test_hotplug.py"
 
 usage() {
     cat <<EOT
@@ -22,7 +23,6 @@ it, and runs the end-to-end tests of the modules with it; or, with arguments for
 pytest, those that they name. NAME is one of
   lockdep  PROVE_LOCKING, DEBUG_ATOMIC_SLEEP, DEBUG_OBJECTS, KASAN, UBSAN
   kcsan    KCSAN
-  rt       PREEMPT_RT with PROVE_LOCKING
 by default each in turn. --build runs no test. Kernels are kept in
 \$HT_CACHE/kernels/debug, some 200 MB each, and their source, 1.8 GB.
 EOT
@@ -35,7 +35,7 @@ while [ $# -gt 0 ]; do
     -h|--help) usage; exit 0 ;;
     --build) only_build=yes; shift ;;
     --) shift; break ;;
-    lockdep|kcsan|rt) names="$names $1"; shift ;;
+    lockdep|kcsan) names="$names $1"; shift ;;
     *) die "scripts/debug-kernel.sh: unknown argument $1" ;;
     esac
 done
@@ -132,12 +132,21 @@ run_tests() {
         HT_GUEST_MEMORY=1024
         HT_PATIENCE=8
         HT_KERNEL_ARGS="$HT_KERNEL_ARGS printk.time=1"
-        export HT_KERNEL HT_KERNEL_ARGS HT_KHEADERS HT_MODULE HT_GUEST_MEMORY HT_PATIENCE
+        # They may delete kprobes sooner than slow kernels learn their types.
+        not="accounted or same_as_ftrace or alike"
+        if [ "$name" = kcsan ]; then
+            HT_KERNEL_ARGS="$HT_KERNEL_ARGS kcsan.early_enable=1"
+            HT_KERNEL_ARGS="$HT_KERNEL_ARGS kcsan.skip_watch=300"
+            # It is reset while it wakes up, with and without the modules.
+            not="$not or suspend"
+        fi
+        HT_DEBUG_KERNEL=$name
+        export HT_KERNEL HT_KERNEL_ARGS HT_KHEADERS HT_MODULE HT_GUEST_MEMORY \
+            HT_PATIENCE HT_DEBUG_KERNEL
         cd "$HT_TOP/tests/e2e"
-        # shellcheck disable=SC2086
-        [ $# -gt 0 ] || set -- $tests
         step "testing with the kernel $name"
-        "$HT_PYTHON" -B -m pytest -p no:cacheprovider -q --tb=short "$@"
+        "$HT_PYTHON" -B -m pytest -p no:cacheprovider -q --tb=short \
+            -k "not ($not)" "$@"
     )
 }
 
@@ -151,6 +160,9 @@ for name in ${names:-$all}; do
         cache_unlock
     fi
     build_module "$name"
-    [ -n "$only_build" ] || run_tests "$name" "$@" || status=1
+    [ -z "$only_build" ] || continue
+    # shellcheck disable=SC2086
+    [ $# -gt 0 ] || set -- $tests
+    run_tests "$name" "$@" || status=1
 done
 exit "$status"

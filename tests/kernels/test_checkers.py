@@ -1,0 +1,27 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The kernels of scripts/debug-kernel.sh do check what they are for."""
+
+import os
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts"))
+
+from htvm import VM, complaints  # noqa: E402
+
+# What a guest prints, by the kernel's name
+SHOWN = {
+    "lockdep": ("dmesg; cat /proc/lockdep_stats",
+                ["KernelAddressSanitizer initialized", "debug_locks: *1"]),
+    "kcsan": ("cat /sys/kernel/debug/kcsan",
+              ["enabled: 1", "setup_watchpoints: [1-9]"]),
+}
+
+
+def test_it_checks(tmp_path):
+    job, lines = SHOWN[os.environ["HT_DEBUG_KERNEL"]]
+    with VM(job=f"({job}; echo done) >&3", workdir=tmp_path / "vm") as vm:
+        for line in lines:
+            vm.out.expect(line, 60)
+        vm.wait()
+        assert not complaints(vm.console.text), str(vm)
