@@ -169,7 +169,13 @@ static void storm(struct ht_loopback_config cfg, bool step)
             gt_ns() - begin < 60000000000)) {
         enabled = 1;
         for (unsigned i = 0; i < 200; i++) {
+            volatile unsigned idle = 2000;
+
             emit_outer();
+            /* signals that find no event under way */
+            while (idle) {
+                idle--;
+            }
         }
         enabled = 0;
         if (step) {
