@@ -30,7 +30,7 @@ TOP = Path(__file__).resolve().parent.parent
 # Kernels that check themselves (scripts/debug-kernel.sh) take a multiple of the
 # time, and more memory.
 PATIENCE = float(os.environ.get("HT_PATIENCE", 1))
-MEMORY = int(os.environ.get("HT_GUEST_MEMORY", 512))
+MEMORY = int(os.environ.get("HT_GUEST_MEMORY", 0))     # MiB, at least
 QMP_TIMEOUT = 120 * PATIENCE    # seconds; a hung backend is waited for up to 30
 BACKENDS = ("ctf", "log", "lttng", "null")
 
