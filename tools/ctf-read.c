@@ -9,7 +9,7 @@
 #include "ctf-read.h"
 
 typedef struct Reading {
-    HtCtfMessage *message;
+    const HtCtfReader *reader;
     void *opaque;
     bool ended;
 } Reading;
@@ -71,6 +71,25 @@ bool ht_ctf_unsigned(const bt_field_class *structure, uint64_t i)
         BT_FIELD_CLASS_TYPE_UNSIGNED_INTEGER);
 }
 
+bool ht_ctf_unsigned_find(const bt_field_class *structure, const char *name,
+                          uint64_t *i)
+{
+    uint64_t n = bt_field_class_structure_get_member_count(structure);
+
+    for (*i = 0; *i < n; ++*i) {
+        if (!strcmp(ht_ctf_member(structure, *i), name)) {
+            return ht_ctf_unsigned(structure, *i);
+        }
+    }
+    return false;
+}
+
+uint64_t ht_ctf_unsigned_value(const bt_field *structure, uint64_t i)
+{
+    return bt_field_integer_unsigned_get_value(
+        bt_field_structure_borrow_member_field_by_index_const(structure, i));
+}
+
 bool ht_ctf_is_length(const bt_field_class *structure, uint64_t i)
 {
     const char *name = ht_ctf_member(structure, i), *next;
@@ -111,6 +130,29 @@ static void G_GNUC_PRINTF(2, 3) fail(GError **err, const char *fmt, ...)
     g_string_free(text, TRUE);
 }
 
+static bool read_message(const Reading *r, const bt_message *msg)
+{
+    HtCtfMessage *message = NULL;
+
+    switch (bt_message_get_type(msg)) {
+    case BT_MESSAGE_TYPE_EVENT:
+        message = r->reader->event;
+        break;
+    case BT_MESSAGE_TYPE_PACKET_BEGINNING:
+        message = r->reader->packet;
+        break;
+    case BT_MESSAGE_TYPE_DISCARDED_EVENTS:
+        message = r->reader->lost_events;
+        break;
+    case BT_MESSAGE_TYPE_DISCARDED_PACKETS:
+        message = r->reader->lost_packets;
+        break;
+    default:
+        break;
+    }
+    return !message || message(r->opaque, msg);
+}
+
 static bt_graph_simple_sink_component_consume_func_status
 sink_consume(bt_message_iterator *iterator, void *opaque)
 {
@@ -122,7 +164,7 @@ sink_consume(bt_message_iterator *iterator, void *opaque)
     status = bt_message_iterator_next(iterator, &msgs, &n);
     if (status == BT_MESSAGE_ITERATOR_NEXT_STATUS_OK) {
         for (i = 0; i < n; i++) {
-            r->ended = r->ended || !r->message(r->opaque, msgs[i]);
+            r->ended = r->ended || !read_message(r, msgs[i]);
             bt_message_put_ref(msgs[i]);
         }
     }
@@ -224,10 +266,10 @@ out:
     return ok;
 }
 
-bool ht_ctf_read(GPtrArray *dirs, HtCtfMessage *message, void *opaque,
+bool ht_ctf_read(GPtrArray *dirs, const HtCtfReader *reader, void *opaque,
                  GError **err)
 {
-    Reading r = { .message = message, .opaque = opaque };
+    Reading r = { .reader = reader, .opaque = opaque };
     bt_graph *graph = bt_graph_create(0);
     bool ok = build(&r, graph, dirs, err);
 

@@ -20,6 +20,20 @@
 typedef bool HtCtfMessage(void *opaque, const bt_message *msg);
 
 /**
+ * HtCtfReader: what is wanted of traces
+ * @event: an event
+ * @packet: the beginning of a packet
+ * @lost_events: discarded events
+ * @lost_packets: discarded packets, or NULL
+ */
+typedef struct HtCtfReader {
+    HtCtfMessage *event;
+    HtCtfMessage *packet;
+    HtCtfMessage *lost_events;
+    HtCtfMessage *lost_packets;
+} HtCtfReader;
+
+/**
  * ht_ctf_find: look for traces
  * @path: searched for directories with a file "metadata"; links are not
  *        followed
@@ -33,13 +47,13 @@ bool ht_ctf_find(const char *path, GPtrArray *found, GError **err);
 /**
  * ht_ctf_read: read traces
  * @dirs: directories with a file "metadata", at least one
- * @message: called for what they hold
- * @opaque: for @message
+ * @reader: called for what they hold
+ * @opaque: for @reader
  * @err: set on failure
  *
  * Returns: false on failure
  */
-bool ht_ctf_read(GPtrArray *dirs, HtCtfMessage *message, void *opaque,
+bool ht_ctf_read(GPtrArray *dirs, const HtCtfReader *reader, void *opaque,
                  GError **err);
 
 /**
@@ -81,6 +95,24 @@ const char *ht_ctf_member(const bt_field_class *structure, uint64_t i);
  * ht_ctf_unsigned: whether a member is an unsigned integer
  */
 bool ht_ctf_unsigned(const bt_field_class *structure, uint64_t i);
+
+/**
+ * ht_ctf_unsigned_find: look for an unsigned integer
+ * @structure: the class
+ * @name: of the member
+ * @i: set to its number
+ *
+ * Returns: whether there is one
+ */
+bool ht_ctf_unsigned_find(const bt_field_class *structure, const char *name,
+                          uint64_t *i);
+
+/**
+ * ht_ctf_unsigned_value: of a member that is an unsigned integer
+ * @structure: the structure
+ * @i: number of the member
+ */
+uint64_t ht_ctf_unsigned_value(const bt_field *structure, uint64_t i);
 
 /**
  * ht_ctf_is_length: whether a member is nothing but the next one's length

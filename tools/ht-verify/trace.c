@@ -97,30 +97,6 @@ static void stream_free(gpointer p)
     g_free(s);
 }
 
-static bool is_unsigned(const bt_field_class *c)
-{
-    return bt_field_class_type_is(bt_field_class_get_type(c),
-                                  BT_FIELD_CLASS_TYPE_UNSIGNED_INTEGER);
-}
-
-static bool member_index(const bt_field_class *c, const char *name,
-                         uint64_t *index)
-{
-    uint64_t i, n = bt_field_class_structure_get_member_count(c);
-
-    for (i = 0; i < n; i++) {
-        const bt_field_class_structure_member *m =
-            bt_field_class_structure_borrow_member_by_index_const(c, i);
-
-        if (!strcmp(bt_field_class_structure_member_get_name(m), name)) {
-            *index = i;
-            return is_unsigned(
-                bt_field_class_structure_member_borrow_field_class_const(m));
-        }
-    }
-    return false;
-}
-
 static TraceClass *class_of(Reading *r, const bt_event_class *bc,
                             const Stream *s)
 {
@@ -141,16 +117,19 @@ static TraceClass *class_of(Reading *r, const bt_event_class *bc,
             c->device = s->device;
             c->name = g_string_chunk_insert_const(r->strings, name);
         } else if (s->kind == TRACE_LTTNG && colon && c->fields &&
-                   member_index(c->fields, "stream", &c->stream_field) &&
-                   member_index(c->fields, "guest_ns", &c->guest_ns_field)) {
+                   ht_ctf_unsigned_find(c->fields, "stream",
+                                        &c->stream_field) &&
+                   ht_ctf_unsigned_find(c->fields, "guest_ns",
+                                        &c->guest_ns_field)) {
             g_autofree char *device = g_strndup(name, colon - name);
 
             c->device = g_string_chunk_insert_const(r->strings, device);
             c->name = g_string_chunk_insert_const(r->strings, colon + 1);
             c->discarded = !strcmp(c->name, "discarded") &&
-                           member_index(c->fields, "events",
-                                        &c->events_field) &&
-                           member_index(c->fields, "total", &c->total_field);
+                           ht_ctf_unsigned_find(c->fields, "events",
+                                                &c->events_field) &&
+                           ht_ctf_unsigned_find(c->fields, "total",
+                                                &c->total_field);
         } else {
             c->kind = TRACE_OTHER;
         }
@@ -161,15 +140,9 @@ static TraceClass *class_of(Reading *r, const bt_event_class *bc,
     return c;
 }
 
-static uint64_t unsigned_member(const bt_field *structure, uint64_t index)
+static bool read_event(void *opaque, const bt_message *msg)
 {
-    return bt_field_integer_unsigned_get_value(
-        bt_field_structure_borrow_member_field_by_index_const(structure,
-                                                              index));
-}
-
-static void read_event(Reading *r, const bt_message *msg)
-{
+    Reading *r = opaque;
     const bt_event *be = bt_message_event_borrow_event_const(msg);
     const Stream *s = stream_of(r, bt_event_borrow_stream_const(be));
     TraceClass *c = class_of(r, bt_event_borrow_class_const(be), s);
@@ -180,7 +153,7 @@ static void read_event(Reading *r, const bt_message *msg)
     uint64_t now;
 
     if (c->kind == TRACE_OTHER) {
-        return;
+        return true;
     }
     now = ht_ctf_ns(bt_message_event_borrow_default_clock_snapshot_const(msg));
     if (c->kind == TRACE_CTF) {
@@ -188,8 +161,8 @@ static void read_event(Reading *r, const bt_message *msg)
         ev.instance = s->instance;
         ev.guest_ns = now;
     } else {
-        ev.stream = unsigned_member(ev.payload, c->stream_field);
-        ev.guest_ns = unsigned_member(ev.payload, c->guest_ns_field);
+        ev.stream = ht_ctf_unsigned_value(ev.payload, c->stream_field);
+        ev.guest_ns = ht_ctf_unsigned_value(ev.payload, c->guest_ns_field);
         ev.delivered_ns = now;
     }
     if (c->discarded) {
@@ -197,18 +170,20 @@ static void read_event(Reading *r, const bt_message *msg)
             .kind = c->kind,
             .device = c->device,
             .stream = ev.stream,
-            .events = unsigned_member(ev.payload, c->events_field),
-            .total = unsigned_member(ev.payload, c->total_field),
+            .events = ht_ctf_unsigned_value(ev.payload, c->events_field),
+            .total = ht_ctf_unsigned_value(ev.payload, c->total_field),
         };
 
         r->reader->loss(r->reader->opaque, &loss);
-        return;
+        return true;
     }
     r->reader->event(r->reader->opaque, &ev);
+    return true;
 }
 
-static void read_packet(Reading *r, const bt_message *msg)
+static bool read_packet(void *opaque, const bt_message *msg)
 {
+    Reading *r = opaque;
     const bt_packet *p = bt_message_packet_beginning_borrow_packet_const(msg);
     Stream *s = stream_of(r, bt_packet_borrow_stream_const(p));
     const bt_field *context = bt_packet_borrow_context_field_const(p);
@@ -221,6 +196,7 @@ static void read_packet(Reading *r, const bt_message *msg)
             s->index = bt_field_integer_unsigned_get_value(index);
         }
     }
+    return true;
 }
 
 static void read_loss(Reading *r, const bt_message *msg, bool packets)
@@ -244,28 +220,24 @@ static void read_loss(Reading *r, const bt_message *msg, bool packets)
     r->reader->loss(r->reader->opaque, &loss);
 }
 
-static bool read_message(void *opaque, const bt_message *msg)
+static bool read_lost_events(void *opaque, const bt_message *msg)
 {
-    Reading *r = opaque;
-
-    switch (bt_message_get_type(msg)) {
-    case BT_MESSAGE_TYPE_EVENT:
-        read_event(r, msg);
-        break;
-    case BT_MESSAGE_TYPE_PACKET_BEGINNING:
-        read_packet(r, msg);
-        break;
-    case BT_MESSAGE_TYPE_DISCARDED_EVENTS:
-        read_loss(r, msg, false);
-        break;
-    case BT_MESSAGE_TYPE_DISCARDED_PACKETS:
-        read_loss(r, msg, true);
-        break;
-    default:
-        break;
-    }
+    read_loss(opaque, msg, false);
     return true;
 }
+
+static bool read_lost_packets(void *opaque, const bt_message *msg)
+{
+    read_loss(opaque, msg, true);
+    return true;
+}
+
+static const HtCtfReader messages = {
+    .event = read_event,
+    .packet = read_packet,
+    .lost_events = read_lost_events,
+    .lost_packets = read_lost_packets,
+};
 
 int trace_read(const char *path, const TraceReader *reader, GError **err)
 {
@@ -286,7 +258,7 @@ int trace_read(const char *path, const TraceReader *reader, GError **err)
     r.classes = g_hash_table_new_full(NULL, NULL, NULL, class_free);
     r.streams = g_hash_table_new_full(NULL, NULL, NULL, stream_free);
     r.strings = g_string_chunk_new(1024);
-    if (ht_ctf_read(dirs, read_message, &r, err)) {
+    if (ht_ctf_read(dirs, &messages, &r, err)) {
         ret = dirs->len;
     }
     g_hash_table_destroy(r.classes);

@@ -201,8 +201,9 @@ static Stream *stream_of(Trace *t, const bt_stream *bs)
     return s;
 }
 
-static bool read_packet(Trace *t, const bt_message *msg)
+static bool read_packet(void *opaque, const bt_message *msg)
 {
+    Trace *t = opaque;
     const bt_packet *p = bt_message_packet_beginning_borrow_packet_const(msg);
     Stream *s = stream_of(t, bt_packet_borrow_stream_const(p));
     const bt_field *context = bt_packet_borrow_context_field_const(p);
@@ -217,23 +218,14 @@ static bool read_packet(Trace *t, const bt_message *msg)
 static void look_at_fields(Class *c)
 {
     uint64_t i, n = bt_field_class_structure_get_member_count(c->fields);
-    bool stream = false, guest_ns = false;
 
     c->skip = g_new0(bool, n + 1);
     for (i = 0; i < n; i++) {
-        const char *name = ht_ctf_member(c->fields, i);
-
         c->skip[i] = ht_ctf_is_length(c->fields, i);
-        if (ht_ctf_unsigned(c->fields, i) && !strcmp(name, "stream")) {
-            c->stream_field = i;
-            stream = true;
-        } else if (ht_ctf_unsigned(c->fields, i) &&
-                   !strcmp(name, "guest_ns")) {
-            c->guest_ns_field = i;
-            guest_ns = true;
-        }
     }
-    c->dated = stream && guest_ns;
+    c->dated =
+        ht_ctf_unsigned_find(c->fields, "stream", &c->stream_field) &&
+        ht_ctf_unsigned_find(c->fields, "guest_ns", &c->guest_ns_field);
 }
 
 static Class *class_of(Trace *t, const bt_event_class *bc,
@@ -325,12 +317,6 @@ static gsize begin_event(Trace *t, uint64_t ns, const char *system,
     return event;
 }
 
-static uint64_t unsigned_value(const bt_field *structure, uint64_t i)
-{
-    return bt_field_integer_unsigned_get_value(
-        bt_field_structure_borrow_member_field_by_index_const(structure, i));
-}
-
 static bool put_event(Trace *t, const Stream *s, const Class *c,
                       const bt_event *event, uint64_t ns, uint64_t stamp)
 {
@@ -344,9 +330,9 @@ static bool put_event(Trace *t, const Stream *s, const Class *c,
     unsigned i;
 
     if (c->dated) {
-        name_track(t, s, c->system, MIN(unsigned_value(payload,
-                                                       c->stream_field),
-                                        INT64_MAX));
+        name_track(t, s, c->system,
+                   MIN(ht_ctf_unsigned_value(payload, c->stream_field),
+                       INT64_MAX));
     } else {
         name_track(t, s, t->lttng ? c->system : NULL,
                    t->lttng ? -1 : s->index);
@@ -369,8 +355,9 @@ static bool put_event(Trace *t, const Stream *s, const Class *c,
     return pf_packet_end(&t->s, packet);
 }
 
-static bool read_event(Trace *t, const bt_message *msg)
+static bool read_event(void *opaque, const bt_message *msg)
 {
+    Trace *t = opaque;
     const bt_event *event = bt_message_event_borrow_event_const(msg);
     const bt_stream *bs = bt_event_borrow_stream_const(event);
     const Stream *s = stream_of(t, bs);
@@ -387,8 +374,8 @@ static bool read_event(Trace *t, const bt_message *msg)
     stamp = ns = ht_ctf_ns(
         bt_message_event_borrow_default_clock_snapshot_const(msg));
     if (c->dated) {
-        guest = unsigned_value(bt_event_borrow_payload_field_const(event),
-                               c->guest_ns_field);
+        guest = ht_ctf_unsigned_value(
+            bt_event_borrow_payload_field_const(event), c->guest_ns_field);
         ns = guest < INT64_MAX / 2 ? guest : ns;
     }
     if (ns > INT64_MAX / 2) {
@@ -401,8 +388,9 @@ static bool read_event(Trace *t, const bt_message *msg)
                      MAX((int64_t)stamp + t->shift, 0));
 }
 
-static bool read_loss(Trace *t, const bt_message *msg)
+static bool read_loss(void *opaque, const bt_message *msg)
 {
+    Trace *t = opaque;
     const bt_stream *bs = bt_message_discarded_events_borrow_stream_const(msg);
     const Stream *s = stream_of(t, bs);
     Loss loss = { .count = 1 };
@@ -436,19 +424,11 @@ static void put_loss(Trace *t, const Loss *loss)
     pf_packet_end(&t->s, packet);
 }
 
-static bool read_message(void *opaque, const bt_message *msg)
-{
-    switch (bt_message_get_type(msg)) {
-    case BT_MESSAGE_TYPE_EVENT:
-        return read_event(opaque, msg);
-    case BT_MESSAGE_TYPE_PACKET_BEGINNING:
-        return read_packet(opaque, msg);
-    case BT_MESSAGE_TYPE_DISCARDED_EVENTS:
-        return read_loss(opaque, msg);
-    default:
-        return true;
-    }
-}
+static const HtCtfReader reader = {
+    .event = read_event,
+    .packet = read_packet,
+    .lost_events = read_loss,
+};
 
 /* Traces ------------------------------------------------------------------- */
 
@@ -503,7 +483,7 @@ static bool read_trace(HtExport *x, const char *dir, GError **errp)
     bool ok;
 
     g_ptr_array_add(dirs, (gpointer)dir);
-    ok = ht_ctf_read(dirs, read_message, &t, &t.error) && !t.error;
+    ok = ht_ctf_read(dirs, &reader, &t, &t.error) && !t.error;
     if (t.begun) {
         end_trace(&t);
     }

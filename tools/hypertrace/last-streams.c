@@ -169,8 +169,9 @@ static Stream *stream_of(Page *p, const bt_stream *bs)
     return s;
 }
 
-static bool read_packet(Page *p, const bt_message *msg)
+static bool read_packet(void *opaque, const bt_message *msg)
 {
+    Page *p = opaque;
     const bt_packet *packet =
         bt_message_packet_beginning_borrow_packet_const(msg);
     Stream *s = stream_of(p, bt_packet_borrow_stream_const(packet));
@@ -183,8 +184,9 @@ static bool read_packet(Page *p, const bt_message *msg)
     return s;
 }
 
-static bool read_event(Page *p, const bt_message *msg)
+static bool read_event(void *opaque, const bt_message *msg)
 {
+    Page *p = opaque;
     const bt_event *event = bt_message_event_borrow_event_const(msg);
     const bt_field *payload = bt_event_borrow_payload_field_const(event);
     Stream *s = stream_of(p, bt_event_borrow_stream_const(event));
@@ -217,8 +219,9 @@ static bool read_event(Page *p, const bt_message *msg)
     return true;
 }
 
-static bool read_loss(Page *p, const bt_message *msg)
+static bool read_loss(void *opaque, const bt_message *msg)
 {
+    Page *p = opaque;
     Stream *s = stream_of(p,
         bt_message_discarded_events_borrow_stream_const(msg));
     uint64_t count = 1;
@@ -230,19 +233,11 @@ static bool read_loss(Page *p, const bt_message *msg)
     return s;
 }
 
-static bool read_message(void *opaque, const bt_message *msg)
-{
-    switch (bt_message_get_type(msg)) {
-    case BT_MESSAGE_TYPE_EVENT:
-        return read_event(opaque, msg);
-    case BT_MESSAGE_TYPE_PACKET_BEGINNING:
-        return read_packet(opaque, msg);
-    case BT_MESSAGE_TYPE_DISCARDED_EVENTS:
-        return read_loss(opaque, msg);
-    default:
-        return true;
-    }
-}
+static const HtCtfReader reader = {
+    .event = read_event,
+    .packet = read_packet,
+    .lost_events = read_loss,
+};
 
 /* The page ----------------------------------------------------------------- */
 
@@ -308,7 +303,7 @@ static bool show_trace(HtOutput *o, const char *dir, unsigned lines,
     bool ok;
 
     g_ptr_array_add(dirs, (gpointer)dir);
-    ok = ht_ctf_read(dirs, read_message, &p, &p.error) && !p.error;
+    ok = ht_ctf_read(dirs, &reader, &p, &p.error) && !p.error;
     if (ok) {
         put_page(o, &p);
     } else {
