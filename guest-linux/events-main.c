@@ -323,13 +323,9 @@ static const struct kernel_param_ops hte_statedump_ops = {
 module_param_cb(statedump, &hte_statedump_ops, NULL, 0200);
 MODULE_PARM_DESC(statedump, "written: an event for each task there is");
 
-static void hte_host_set(const char *name, const char *value)
+static int hte_host_set(const char *name, const char *value)
 {
-	int ret = strcmp(name, "events") ? -EINVAL : hte_set(value);
-
-	if (ret)
-		pr_err("the host's setting %s=%s: error %d\n", name, value,
-		       ret);
+	return strcmp(name, "events") ? -EINVAL : hte_set(value);
 }
 
 static struct ht_settings hte_settings = {

@@ -293,7 +293,7 @@ static char *fn_globs(const char *name)
 }
 
 /* What stays as it is costs nothing: patching the kernel's text does. */
-static void fn_host_set(const char *name, const char *value)
+static int fn_host_set(const char *name, const char *value)
 {
 	char *globs = fn_globs(name);
 	int ret = -EINVAL;
@@ -306,9 +306,7 @@ static void fn_host_set(const char *name, const char *value)
 	else if (globs)
 		ret = strcmp(globs, value) ? fn_change(globs, value) : 0;
 	mutex_unlock(&fn_mutex);
-	if (ret)
-		pr_err("the host's setting %s=%s: error %d\n", name, value,
-		       ret);
+	return ret;
 }
 
 static struct ht_settings fn_settings = {

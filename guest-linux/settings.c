@@ -7,6 +7,8 @@
  * of it, and each module is told of the settings that begin with its name.  Of
  * several devices that counts whose host spoke last.
  */
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
 #include <linux/export.h>
 #include <linux/slab.h>
 #include <linux/string.h>
@@ -27,10 +29,15 @@ static void htk_settings_tell(const struct ht_settings *user)
 
 	while (text && (value = strsep(&rest, " "))) {
 		const char *name = strsep(&value, "=");
+		int ret;
 
-		if (value && !strncmp(name, user->owner, owner) &&
-		    name[owner] == '.')
-			user->set(name + owner + 1, value);
+		if (!value || strncmp(name, user->owner, owner) ||
+		    name[owner] != '.')
+			continue;
+		ret = user->set(name + owner + 1, value);
+		if (ret)
+			pr_err("the host's setting %s=%s: error %d\n", name,
+			       value, ret);
 	}
 	kfree(text);
 }

@@ -69,12 +69,12 @@ void ht_kernel_unregister_all(struct ht_class *const *classes,
  * @owner: settings that are called "OWNER.NAME" are its
  * @set: called with NAME and its value, which may be empty, for each of them:
  *       when it is added, and again for all when the host changed any.  May
- *       sleep
+ *       sleep.  An error that it returns is logged
  * @link: the driver's
  */
 struct ht_settings {
 	const char *owner;
-	void (*set)(const char *name, const char *value);
+	int (*set)(const char *name, const char *value);
 	struct list_head link;
 };
 
