@@ -107,6 +107,24 @@ static u32 htf_room(void)
 	return keep_kb * 1024;
 }
 
+/* Who has the parameters' lock, as who reads them does, finds it allocated. */
+static int htf_kept_get(char *buffer, const struct kernel_param *kp)
+{
+	unsigned long kept = 0;
+	int cpu;
+
+	for_each_possible_cpu(cpu)
+		kept += htf_cpus ? READ_ONCE(per_cpu_ptr(htf_cpus, cpu)->used) :
+				   0;
+	return sysfs_emit(buffer, "%lu\n", kept);
+}
+
+static const struct kernel_param_ops htf_kept_ops = {
+	.get = htf_kept_get,
+};
+module_param_cb(kept, &htf_kept_ops, NULL, 0444);
+MODULE_PARM_DESC(kept, "read: bytes of records that wait for their types");
+
 /* Events ------------------------------------------------------------------ */
 
 /* Where the bytes of a counted or dynamic piece are, in whole elements */
@@ -522,14 +540,18 @@ static void htf_forget(struct htf_cpu *c)
 
 void htf_export_exit(void)
 {
+	struct htf_cpu __percpu *cpus = htf_cpus;
 	int cpu;
 
+	kernel_param_lock(THIS_MODULE);
+	htf_cpus = NULL;
+	kernel_param_unlock(THIS_MODULE);
 	for_each_possible_cpu(cpu) {
-		struct htf_cpu *c = per_cpu_ptr(htf_cpus, cpu);
+		struct htf_cpu *c = per_cpu_ptr(cpus, cpu);
 
 		if (c->kept)
 			htf_forget(c);
 		kvfree(c->kept);
 	}
-	free_percpu(htf_cpus);
+	free_percpu(cpus);
 }

@@ -296,20 +296,6 @@ free:
 	htf_type_free(t);
 }
 
-/* Each line of the file is "system:event". */
-static void htf_learn_list(const char *path, bool wanted_only)
-{
-	char *text = htf_tracefs_read(path), *rest = text, *line;
-
-	while ((line = strsep(&rest, "\n"))) {
-		char *system = strsep(&line, ":");
-
-		if (line)
-			htf_learn(system, line, wanted_only);
-	}
-	kvfree(text);
-}
-
 /* A record may have asked just when the answer came. */
 static bool htf_wants(void)
 {
@@ -321,6 +307,23 @@ static bool htf_wants(void)
 		clear_bit(id, htf_wanted);
 	}
 	return false;
+}
+
+/* Each line of the file is "system:event". */
+static void htf_learn_list(const char *path, bool wanted_only)
+{
+	char *text = htf_tracefs_read(path), *rest = text, *line;
+
+	while ((line = strsep(&rest, "\n"))) {
+		char *system = strsep(&line, ":");
+
+		if (line)
+			htf_learn(system, line, wanted_only);
+		/* Thousands of files would be read, and events go meanwhile. */
+		if (wanted_only && !htf_wants())
+			break;
+	}
+	kvfree(text);
 }
 
 /*
