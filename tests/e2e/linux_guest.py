@@ -4,6 +4,7 @@
 import json
 import os
 import subprocess
+import time
 from pathlib import Path
 
 # What the shell's "set -e" and "!" do not do together; a program that holds a
@@ -84,6 +85,14 @@ def events_module():
 def stats(vm, device="ht0"):
     return vm.qmp.command("qom-get", path=f"/machine/peripheral/{device}",
                           property="stats")
+
+
+def wait_events(vm, count, timeout=240):
+    """Until the device has counted so many, in all"""
+    deadline = time.monotonic() + timeout
+    while (now := stats(vm))["events"] < count:
+        assert time.monotonic() < deadline, f"{now}\n{vm}"
+        time.sleep(0.02)
 
 
 def assert_sound(vm):

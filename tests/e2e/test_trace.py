@@ -18,7 +18,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts"))
 
 import ctf_events  # noqa: E402
 from htvm import VM  # noqa: E402
-from linux_guest import assert_sound, stats  # noqa: E402
+from linux_guest import assert_sound, stats, wait_events  # noqa: E402
 
 CHANNELS = ["hypercall", "shm", "virtio"]
 NAMES = ("tracetest.step", "tracetest.tick", "tracetest.plugin",
@@ -153,8 +153,7 @@ def test_device_vanishes(channel, tmp_path):
         vm.qmp.wait_event("DEVICE_DELETED", 60, device="ht0")
         vm.qmp.command("device_add", driver="hypertrace", id="ht0",
                        channel=channel, backend="again", name="ht0")
-        while stats(vm)["events"] < 10000:
-            assert vm.process.poll() is None, str(vm)
+        wait_events(vm, 10000)
         vm.say("end")
         vm.wait(240)
         assert_sound(vm)
@@ -189,8 +188,7 @@ def test_suspend(channel, tmp_path):
         counted = stats(vm)["events"]
         vm.qmp.command("system_wakeup")
         vm.out.expect("^awake", 60)
-        while stats(vm)["events"] < counted + 10000:
-            assert vm.process.poll() is None, str(vm)
+        wait_events(vm, counted + 10000)
         vm.say("end")
         vm.wait(240)
         assert_sound(vm)
