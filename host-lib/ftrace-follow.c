@@ -401,13 +401,10 @@ static int collect(HtFtFollow *f, HtFtCpu *c)
     return ret;
 }
 
-/* At first often: a ring can be found while its kernel is still making it. */
 static void grow(HtFtFollow *f)
 {
-    if (f->looks++ < GROW_LOOKS || f->looks % GROW_LOOKS == 0) {
-        if (ht_ft_ring_grow(&f->mem, f->ring)) {
-            add_cpus(f);
-        }
+    if (ht_ft_ring_grow(&f->mem, f->ring)) {
+        add_cpus(f);
     }
 }
 
@@ -426,7 +423,10 @@ int64_t ht_ft_follow_look(HtFtFollow *f)
     int64_t bytes;
     int ret = 0;
 
-    grow(f);
+    /* At first often: its kernel may still be making the ring. */
+    if (f->looks++ < GROW_LOOKS || f->looks % GROW_LOOKS == 0) {
+        grow(f);
+    }
     behind = g_new(bool, f->cpus);
     f->look.copied = 0;
     f->look.full = false;
@@ -461,6 +461,14 @@ int64_t ht_ft_follow_look(HtFtFollow *f)
         g_byte_array_set_size(f->look.bytes, 0);
     }
     return bytes ? bytes : ret;
+}
+
+bool ht_ft_follow_covers(HtFtFollow *f, uint64_t offset)
+{
+    if (ht_ft_ring_is_there(&f->mem, f->ring)) {
+        grow(f);
+    }
+    return ht_ft_ring_covers(f->ring, offset);
 }
 
 bool ht_ft_follow_more(const HtFtFollow *f)

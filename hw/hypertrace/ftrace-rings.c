@@ -19,7 +19,7 @@ static bool is_known(const HypertraceFtrace *ft, uint64_t address)
     for (i = 0; i < ft->rings->len; i++) {
         const HtFtWatched *w = ft->rings->pdata[i];
 
-        if (ht_ft_ring_covers(ht_ft_follow_ring(w->follow), address)) {
+        if (ht_ft_follow_covers(w->follow, address)) {
             return true;
         }
     }

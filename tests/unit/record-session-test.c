@@ -23,6 +23,7 @@ typedef struct Test {
     HtSessionInfo info;
     char *dir;
     uint64_t ns;                /* the guest's clock */
+    uint64_t appears;           /* where a part's header will be, or 0 */
 } Test;
 
 static uint64_t clock_ns;
@@ -44,6 +45,11 @@ static int read_mem(void *opaque, uint64_t offset, void *buf, size_t len)
         if (g->mem && offset >= g->offset && offset + len <= g->size) {
             memcpy(buf, g->mem + offset, len);
         }
+    }
+    /* read behind the part before it, which so has been found alone */
+    if (offset == t->appears && len > 8) {
+        fg_put32(&t->g[0], t->appears, FG_MAGIC);
+        t->appears = 0;
     }
     return 0;
 }
@@ -206,37 +212,74 @@ static void test_many(void)
     teardown(&t);
 }
 
-/*
- * A ring that is being made: of two processors' parts only the second is seen,
- * which looks like a ring, too.
- */
-static void test_half_made(void)
+/* A ring of two processors, whose parts are at multiples of 2 MiB */
+static FtGuest *make_parts(Test *t)
 {
-    FtGuest *g;
-    unsigned i;
+    FtGuest *g = &t->g[0];
+
+    *g = (FtGuest) { .layout = HT_FT_LAYOUT_6_11, .cpus = 2, .nr = 511,
+                     .subbuf = 4096, .offset = 2 * MIB };
+    fg_init(g);
+    g_assert_cmphex(g->cpu[1].line - 24, ==, 4 * MIB);
+    return g;
+}
+
+/* Events come on both processors: they are of one ring, and one boot. */
+static void follow_parts(Test *t)
+{
+    unsigned boots[2], i;
+
+    for (i = 0; i < 10; i++) {
+        fg_event(&t->g[0], 0, t->ns += 1000, 3);
+        fg_event(&t->g[0], 1, t->ns += 1000, 3);
+        look(t);
+        /* also a search that comes later */
+        clock_ns += SECOND;
+    }
+    g_assert_cmpuint(ht_session_stats(t->session).events, ==, 20);
+    g_assert_cmpuint(ht_session_stats(t->session).boots, ==, 1);
+    g_assert_cmpuint(recorded(t, boots, 2), ==, 20);
+}
+
+/* Of a ring that is being made only one part is seen, at @part. */
+static void test_half_made(gconstpointer part)
+{
+    uint64_t hidden = 6 * MIB - GPOINTER_TO_SIZE(part);
     Test t;
 
     setup(&t, 8 * MIB);
     begin(&t);
-    /* parts of 2 MiB: a ring may begin at each */
-    t.g[0] = (FtGuest) { .layout = HT_FT_LAYOUT_6_11, .cpus = 2, .nr = 511,
-                         .subbuf = 4096, .offset = 2 * MIB };
-    g = &t.g[0];
-    fg_init(g);
-    g_assert_cmphex(g->cpu[1].line - 24, ==, 4 * MIB);
-    fg_put32(g, 2 * MIB, 0);
+    fg_put32(make_parts(&t), hidden, 0);
     look(&t);
-    fg_put32(g, 2 * MIB, FG_MAGIC);
-    for (i = 0; i < 10; i++) {
-        fg_event(g, 0, t.ns += 1000, 3);
-        fg_event(g, 1, t.ns += 1000, 3);
-        look(&t);
-        /* also a search that comes later */
-        clock_ns += SECOND;
-    }
-    g_assert_cmpuint(ht_session_stats(t.session).events, ==, 20);
-    g_assert_cmpuint(ht_session_stats(t.session).boots, ==, 1);
+    fg_put32(&t.g[0], hidden, FG_MAGIC);
+    follow_parts(&t);
     teardown(&t);
+}
+
+/*
+ * The second part is made just when the first one was found, and a search of
+ * all places finds it at once.  Whether that one is there depends on when the
+ * ring is made.
+ */
+static void test_made_meanwhile(void)
+{
+    unsigned looks, i;
+    Test t;
+
+    for (looks = 0; looks < 20; looks++) {
+        setup(&t, 8 * MIB);
+        begin(&t);
+        clock_ns += 10 * SECOND;
+        for (i = 0; i < looks; i++) {
+            look(&t);
+        }
+        fg_put32(make_parts(&t), 4 * MIB, 0);
+        t.appears = 4 * MIB;
+        look(&t);
+        g_assert_cmpuint(t.appears, ==, 0);
+        follow_parts(&t);
+        teardown(&t);
+    }
 }
 
 /* So many copies in a page cache that the ring has no place at first */
@@ -416,7 +459,11 @@ int main(int argc, char **argv)
     g_test_add_func("/session/gone", test_gone);
     g_test_add_func("/session/many", test_many);
     g_test_add_func("/session/copies", test_copies);
-    g_test_add_func("/session/half-made", test_half_made);
+    g_test_add_data_func("/session/half-made/first",
+                         GSIZE_TO_POINTER(2 * MIB), test_half_made);
+    g_test_add_data_func("/session/half-made/second",
+                         GSIZE_TO_POINTER(4 * MIB), test_half_made);
+    g_test_add_func("/session/made-meanwhile", test_made_meanwhile);
     g_test_add_func("/session/boots", test_boots);
     g_test_add_func("/session/more", test_more);
     g_test_add_func("/session/max", test_max);

@@ -249,10 +249,9 @@ static bool known(const HtSession *s, const HtFtMem *mem, uint64_t offset)
 
     for (i = 0; i < s->rings->len; i++) {
         const Ring *ring = s->rings->pdata[i];
-        const HtFtRing *r = ht_ft_follow_ring(ring->follow);
 
-        if (ring->mem == mem && ht_ft_ring_covers(r, offset) &&
-            ht_ft_ring_is_there(mem, r)) {
+        if (ring->mem == mem && ht_ft_follow_covers(ring->follow, offset) &&
+            ht_ft_ring_is_there(mem, ht_ft_follow_ring(ring->follow))) {
             return true;
         }
     }

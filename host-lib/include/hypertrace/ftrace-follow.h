@@ -171,6 +171,16 @@ bool ht_ft_follow_more(const HtFtFollow *f);
 uint64_t ht_ft_follow_copied(const HtFtFollow *f);
 
 /**
+ * ht_ft_follow_covers: is something found in the memory part of the ring?
+ * @f: the follower
+ * @offset: where it begins; a later processor's part looks like a ring, too
+ *
+ * Processors' parts that are there by now are the ring's, whether or not a look
+ * has met them.
+ */
+bool ht_ft_follow_covers(HtFtFollow *f, uint64_t offset);
+
+/**
  * ht_ft_follow_ring: the ring
  * @f: the follower
  */
