@@ -65,6 +65,7 @@ struct htf_last {
 
 /**
  * struct htf_cpu - a CPU's state
+ * @held: records are not sent yet
  * @busy: the record of a context that is interrupted here is looked at
  * @begin: of @kept, where the first one is; 0 if @used is
  * @used: bytes of @kept, including what is before @begin
@@ -74,6 +75,7 @@ struct htf_last {
  * @last: by context
  */
 struct htf_cpu {
+	bool held;
 	bool busy;
 	u32 begin;
 	u32 used;
@@ -448,6 +450,8 @@ static notrace void htf_write(struct trace_export *export, const void *record,
 	if (!s)
 		return;
 	c = this_cpu_ptr(htf_cpus);
+	if (unlikely(c->held))
+		goto out;
 	if (unlikely(c->busy || size < HTF_RECORD_MIN)) {
 		ht_atomic_inc(&s->lost_nested);
 		goto out;
@@ -498,9 +502,26 @@ int htf_export_init(void)
 	return 0;
 }
 
-int htf_export_start(void)
+/**
+ * htf_export_start() - be called with records
+ * @held: send none until htf_export_go()
+ */
+int htf_export_start(bool held)
 {
+	int cpu;
+
+	for_each_possible_cpu(cpu)
+		per_cpu_ptr(htf_cpus, cpu)->held = held;
 	return register_ftrace_export(&htf_export);
+}
+
+/**
+ * htf_export_go() - send a CPU's records from now on
+ * @cpu: this one, with interrupts off, or one that is not up
+ */
+void htf_export_go(int cpu)
+{
+	WRITE_ONCE(per_cpu_ptr(htf_cpus, cpu)->held, false);
 }
 
 /**

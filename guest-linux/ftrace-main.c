@@ -414,15 +414,22 @@ static int __init hypertrace_ftrace_init(void)
 		       htf_probe.symbol_name, ret);
 		goto untyped;
 	}
+	ret = htf_history_init();
+	if (ret)
+		goto kprobe;
 	htf_instance_get();
 	/* What is on already, at best before its first record */
 	mutex_lock(&htf_mutex);
 	htf_learn_all();
 	mutex_unlock(&htf_mutex);
-	ret = htf_export_start();
-	if (!ret)
+	ret = htf_export_start(htf_history_wanted());
+	if (!ret) {
+		htf_history_send();
 		return 0;
+	}
 
+	htf_history_exit();
+kprobe:
 	htf_helper_stop();
 	htf_free_types(true);
 	htf_instance_put();
@@ -449,6 +456,7 @@ static void __exit hypertrace_ftrace_exit(void)
 			htf_learn_all();
 	} while (htf_export_drain());
 	htf_export_exit();
+	htf_history_exit();
 	htf_free_types(true);
 	ht_kernel_unregister(&htf_untyped.class);
 	htf_instance_put();

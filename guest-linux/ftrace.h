@@ -5,6 +5,7 @@
  * ftrace-main.c    which types of events there are, and their helper
  * ftrace-export.c  what ftrace calls with each record
  * ftrace-format.c  a class from the text of an event's format file
+ * ftrace-history.c what a ring had before the module came
  * ftrace-tracefs.c reading tracefs
  */
 #ifndef HTF_H
@@ -95,9 +96,16 @@ extern struct htf_type htf_untyped;
 
 /* ftrace-export.c */
 int htf_export_init(void);
-int htf_export_start(void);
+int htf_export_start(bool held);
+void htf_export_go(int cpu);
 void htf_export_stop(void);
 void htf_export_exit(void);
 bool htf_export_drain(void);
+
+/* ftrace-history.c */
+int htf_history_init(void);
+bool htf_history_wanted(void);
+void htf_history_send(void);
+void htf_history_exit(void);
 
 #endif /* HTF_H */

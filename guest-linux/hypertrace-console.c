@@ -77,25 +77,6 @@ static void con_send_line(u64 seq, const char *line)
 	ht_trace(printk, seq, us, prio & 7, prio >> 3, line);
 }
 
-/* Whether this CPU's stream has a packet to spare, so that nothing is lost */
-static bool con_room(void)
-{
-	unsigned long flags;
-	struct ht_stream *s;
-	bool room;
-
-	/* Without any, events are missed, and not to be counted twice. */
-	if (!raw_cpu_read(ht_kernel_stream))
-		return true;
-	s = ht_kernel_begin(&flags);
-	if (!s)
-		return true;
-	room = s->overwrite || s->packet - READ_ONCE(s->ring->host.tail) <
-			       s->packets_mask;
-	ht_kernel_end(flags);
-	return room;
-}
-
 /*
  * Send what is new.  Readers at the same time each send what they moved
  * con_next over, so that a record is sent once, though maybe not in order.
@@ -115,7 +96,7 @@ static void con_drain(struct con_reader *reader, unsigned int patience)
 			.next_seq = U64_MAX,
 		};
 
-		for (; patience && !con_room(); patience--)
+		for (; patience && !ht_kernel_room(); patience--)
 			usleep_range(500, 1000);
 		if (!kmsg_dump_get_line(&iter, true, reader->record,
 					CON_RECORD_MAX, &len))
