@@ -4,6 +4,7 @@ order and with the fields that the guest's own trace files show."""
 
 import os
 import re
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -14,24 +15,24 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts"))
 
 import ctf_events  # noqa: E402
 from htvm import VM  # noqa: E402
-from linux_guest import PRELUDE, assert_sound, stats  # noqa: E402
+from linux_guest import HYPERTRACE, PRELUDE, assert_sound, stats  # noqa: E402
 
 MODULE = "hypertrace-ftrace.ko"
 
 
-def guest(job, tmp_path, channels=("shm",)):
+def guest(job, tmp_path, channels=("shm",), **more):
     """keep_kb is so large that nothing depends on when the helper runs."""
     ko = Path(os.environ["HT_MODULE"]).parent / MODULE
     return VM(devices=[{"channel": c, "packets": 256} for c in channels],
               job=PRELUDE + JOB + job, files={MODULE: ko},
-              workdir=tmp_path / "vm")
+              workdir=tmp_path / "vm", **more)
 
 
 JOB = """
 T=/sys/kernel/tracing
 I=$T/instances/hypertrace
 load() {
-    insmod /ht/hypertrace-ftrace.ko keep_kb=2048
+    insmod /ht/hypertrace-ftrace.ko keep_kb=2048 "$@"
 }
 # Delete kprobes, of whose records none waits for its type any more
 unprobe() {
@@ -377,3 +378,124 @@ def test_host_switches(tmp_path):
     markers = [f["buf"] for s in stream.values() for name, f in s.events
                if name == "print"]
     assert len(set(markers)) == len(markers) < turns
+
+
+HISTORY_ARGS = ("trace_event=initcall:*,sched:sched_process_exec,"
+                "sched:sched_process_fork ftrace=function_graph "
+                "ftrace_filter=__x64_sys_umask")
+
+HISTORY_JOB = """
+cd $T
+umask 22
+echo "before the module" >trace_marker
+for i in 1 2; do
+    while [ ! -e /tmp/stop ]; do /bin/true; done &
+done
+load history=/
+echo "behind the module" >trace_marker
+umask 22
+/bin/true
+touch /tmp/stop
+wait
+echo 0 >tracing_on
+for cpu in 0 1; do
+    echo "BEGIN $cpu" >&3
+    cat per_cpu/cpu$cpu/trace >&3
+    echo "END $cpu" >&3
+done
+# All of it once more, and what another instance has
+rmmod hypertrace-ftrace
+load history=/
+rmmod hypertrace-ftrace
+refused load history=none
+mkdir instances/other
+echo elsewhere >instances/other/trace_marker
+load history=other
+rmmod hypertrace-ftrace
+cd /
+echo done >&3
+read answer <&3
+"""
+
+
+def short(name, text):
+    """An event as both sides show it: addresses of functions that the guest
+    forgot have no name."""
+    return name if name in ("initcall_start", "initcall_finish") else \
+        f"{name}: {text}".removeprefix("print: ")
+
+
+def graph_file(text):
+    """Of a trace file as function_graph writes it, calls and events"""
+    shown = []
+    for line in text.splitlines():
+        event = re.fullmatch(r".*\|\s+/\* (?:(\w+): )?(.*) \*/", line)
+        if event:
+            shown.append(short(event[1] or "print", event[2]))
+        elif re.search(r"\| .*__x64_sys_umask\(\)", line):
+            shown.append("call")
+    return shown
+
+
+def recovered(directory, boot):
+    """The same of a recording, {cpu: [...]}"""
+    text = subprocess.run([HYPERTRACE, "report", f"--boot={boot}", directory],
+                          check=True, capture_output=True, text=True).stdout
+    cpus = {0: [], 1: []}
+    for line in text.splitlines():
+        cpu, name, rest = re.search(r"\[(\d+)\] .*?-\d+\s+(\w+): (.*)",
+                                    line).groups()
+        if name == "funcgraph_entry":
+            cpus[int(cpu)].append("call")
+        elif name != "funcgraph_exit":
+            if name == "print":
+                rest = rest.split(": ", 1)[1]
+            cpus[int(cpu)].append(short(name, rest))
+    return cpus
+
+
+def live(streams, cpu):
+    """The same of what came as events"""
+    texts = {
+        "sched_process_exec": "filename={filename} pid={pid} old_pid={old_pid}",
+        "sched_process_fork": "comm={parent_comm} pid={parent_pid} "
+                              "child_comm={child_comm} child_pid={child_pid}",
+    }
+    return [short(name, texts.get(name, "{buf}").format(
+                **{"buf": "", **f}).strip())
+            for s in streams.values() if s.cpu == cpu
+            for name, f in s.events
+            if not re.match("ftrace_(history|page|text)", name)]
+
+
+def test_history(tmp_path):
+    """What ftrace recorded since the guest was booted comes as pages; they and
+    the events behind them are what the guest's own file has, each once."""
+    with guest(HISTORY_JOB, tmp_path, kernel_args=HISTORY_ARGS) as vm:
+        vm.out.expect("^done", 240)
+        counted = stats(vm)
+        vm.say("go")
+        vm.wait()
+        assert_sound(vm)
+        text, trace = vm.out.text, vm.trace("ht0")
+    assert counted["errors"] == counted["dropped"] == counted["lost"] == 0
+    recording = tmp_path / "recording"
+    done = subprocess.run([HYPERTRACE, "recover", "-o", recording, trace],
+                          check=True, capture_output=True, text=True)
+    assert "damaged" not in done.stdout, done.stdout
+    streams = ctf_events.read(trace)
+    first, again = recovered(recording, 1), recovered(recording, 2)
+    for cpu in (0, 1):
+        own = graph_file(re.search(f"BEGIN {cpu}\n(.*?)END {cpu}\n", text,
+                                   re.S).group(1))
+        assert again[cpu] == own, where_they_part(again[cpu], own)
+        events = [e for e in first[cpu] if e != "call"] + live(streams, cpu)
+        own = [e for e in own if e != "call"]
+        assert events == own, where_they_part(events, own)
+    before, behind = (sum((part[cpu] for cpu in (0, 1)), [])
+                      for part in (first, {c: live(streams, c)
+                                           for c in (0, 1)}))
+    assert "before the module" in before and "call" in before
+    assert "initcall_level: level=late" in before
+    assert "behind the module" in behind
+    assert sum(recovered(recording, 3).values(), []) == ["elsewhere"]

@@ -33,17 +33,26 @@ void ht_record_info_start(GKeyFile *keys, const HtSessionInfo *info)
     }
 }
 
-/* Where the symbol was linked to whose address a ring of that layout tells */
-static void set_text(GKeyFile *keys, const HtKernel *kernel, bool old)
+/* Whose address a ring tells: its layout says so, or whoever wrote it down */
+static char *symbol_of(GKeyFile *keys)
+{
+    g_autofree char *layout = g_key_file_get_string(keys, "guest", "layout",
+                                                    NULL);
+    char *symbol = g_key_file_get_string(keys, "kernel", "symbol", NULL);
+
+    return symbol ?: g_strdup(g_strcmp0(layout, ht_ft_layout_name(
+        HT_FT_LAYOUT_6_11)) ? "_text" : "rb_meta_init_text_addr");
+}
+
+static void set_text(GKeyFile *keys, const HtKernel *kernel)
 {
     g_autoptr(HtSymbols) symbols = ht_symbols_parse(kernel->kallsyms,
                                                     kernel->kallsyms_size,
                                                     NULL);
-    g_autofree char *text = NULL;
+    g_autofree char *symbol = symbol_of(keys), *text = NULL;
     uint64_t addr;
 
-    if (symbols && ht_symbols_address(symbols, old ? "rb_meta_init_text_addr" :
-                                      "_text", &addr)) {
+    if (symbols && ht_symbols_address(symbols, symbol, &addr)) {
         text = g_strdup_printf("%" PRIx64, addr);
         g_key_file_set_string(keys, "kernel", "text", text);
     }
@@ -54,7 +63,7 @@ void ht_record_info_ring(GKeyFile *keys, const HtKernel *kernel,
 {
     ht_rec_info_ring(keys, ring);
     if (kernel) {
-        set_text(keys, kernel, ring->layout == HT_FT_LAYOUT_6_11);
+        set_text(keys, kernel);
     }
 }
 
@@ -94,7 +103,7 @@ bool ht_record_info_add(const char *dir, const HtKernel *kernel,
 {
     g_autoptr(HtRecording) rec = ht_rec_open(dir, error);
     const HtRecInfo *info = rec ? ht_rec_info(rec) : NULL;
-    g_autofree char *layout = NULL, *text = NULL;
+    g_autofree char *text = NULL;
     gsize size;
 
     if (!info) {
@@ -105,10 +114,8 @@ bool ht_record_info_add(const char *dir, const HtKernel *kernel,
                     " kernel than that, which is %s", dir, kernel->release);
         return false;
     }
-    layout = g_key_file_get_string(info->keys, "guest", "layout", NULL);
     set_kernel(info->keys, kernel);
-    set_text(info->keys, kernel, !g_strcmp0(layout, ht_ft_layout_name(
-        HT_FT_LAYOUT_6_11)));
+    set_text(info->keys, kernel);
     text = g_key_file_to_data(info->keys, &size, NULL);
     return (info->formats ||
             add_file(dir, "formats", kernel->formats, kernel->formats_size,
