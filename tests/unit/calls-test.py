@@ -416,8 +416,8 @@ class Tests:
     @staticmethod
     def last_streams(page, out):
         """The trace has what the page of `recover` says, but for names."""
-        p = run("last", out, "--json", status=2)
-        assert "no JSON" in p.stderr.decode(), p.stderr
+        p = run("last", out, "--boot=1", status=2)
+        assert "no boot" in p.stderr.decode(), p.stderr
         if b"without libbabeltrace2" in subprocess.run(
                 [TOOL, "last", out], capture_output=True).stderr:
             return
@@ -429,6 +429,25 @@ class Tests:
             line.replace("\\x1b", "?")) for line in page]
         assert text("last", "-n", "2", out) == without
         assert len(text("last", "-n", "0", out / "ht0")) == len(page) - 4
+        trace, = lines("last", "-n", "2", out)
+        events = int(page[0].split()[0])
+        missing = trace["streams"][0].pop("missing")
+        assert missing == 10020 - events, trace
+        assert trace == {
+            "trace": f"{out}/ht0", "device": "ht0", "vm": "vm?[2J",
+            "events": events, "end_ns": 2_009_999_000, "streams": [
+                {"stream": 0, "vcpu": -1, "events": events - 20,
+                 "end_ns": 2_009_999_000, "last": [
+                     {"ns": 2_009_998_000, "event": "number",
+                      "fields": {"n": 9998}},
+                     {"ns": 2_009_999_000, "event": "number",
+                      "fields": {"n": 9999}}]},
+                {"stream": 2, "vcpu": 1, "events": 20, "missing": 0,
+                 "end_ns": 2_000_019_000, "last": [
+                     {"ns": 2_000_018_000, "event": "number",
+                      "fields": {"n": 18}},
+                     {"ns": 2_000_019_000, "event": "number",
+                      "fields": {"n": 19}}]}]}
 
     def test_recover_streams(self):
         dead, out = story("dead", self.tmp / "dead"), self.tmp / "streams"

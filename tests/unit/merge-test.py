@@ -193,6 +193,27 @@ class Tests:
         assert {t["parent_uuid"][0] for t in rest} == {root["uuid"][0]}
         assert len({t["uuid"][0] for t in tracks}) == 3
 
+    def test_trace_last(self):
+        """`last` has the same events, and all of what they say."""
+        self.with_trace()
+        trace, = lines("last", self.device)
+        assert (trace["vm"], trace["device"]) == ('pong"?', "ht0")
+        assert trace["events"] == 10002
+        main_stream, second = trace["streams"]
+        assert (second["stream"], second["vcpu"], second["events"],
+                second["missing"]) == (1, 1, 2, 5)
+        assert [(e["event"], e["fields"].pop("some")) for e in second["last"]
+                ] == [("odd", "some"), ("odd", "")]
+        for e in second["last"]:
+            assert e["fields"] == {
+                "what": HOSTILE, "minus": -2, "half": 0.5,
+                "bytes": [170, 187, 204], "long": "x" * 65535,
+                "pair": [-1, 1], "last": 0}
+        assert len(main_stream["last"]) == 15
+        assert main_stream["events"] == 10_000
+        assert not lines("last", "-n", "0", self.device)[0]["streams"][1][
+            "last"]
+
     def test_trace_alone(self):
         """--event is for traces, too; a Perfetto file needs no recording."""
         need("protoc")

@@ -4,6 +4,7 @@
  * buffers, output files
  */
 #include <glib/gstdio.h>
+#include <math.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <string.h>
@@ -88,10 +89,14 @@ static void test_json(void)
     ht_json_str(&j, "n\"", NULL);
     ht_json_bool(&j, "t", true);
     ht_json_text(&j, "s", "\0", 1);
+    ht_json_real(&j, "f", 0.1f, true);
+    ht_json_real(&j, "d", 0.5, false);
+    ht_json_real(&j, "i", INFINITY, false);
     ht_json_close(&j, '}');
     g_assert_cmpstr(out->str, ==, "{\"a\":[18446744073709551615,"
                     "-9223372036854775808],\"b\":{},\"n\\\"\":null,"
-                    "\"t\":true,\"s\":\"\\u0000\"}");
+                    "\"t\":true,\"s\":\"\\u0000\",\"f\":0.100000001,"
+                    "\"d\":0.5,\"i\":null}");
 }
 
 static void check_bytes(const GByteArray *b, const char *expected, gsize len)

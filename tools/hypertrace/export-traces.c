@@ -16,6 +16,7 @@
 #include "number.h"
 #include "perfetto-field.h"
 #include "protobuf.h"
+#include "traces.h"
 
 /* More than these share the trace's own track. */
 #define TRACKS_MAX      4096
@@ -467,8 +468,9 @@ static void say(const Trace *t)
     g_printerr("%s\n", text->str);
 }
 
-static bool read_trace(HtExport *x, const char *dir, GError **errp)
+static bool read_trace(void *opaque, const char *dir, GError **errp)
 {
+    HtExport *x = opaque;
     g_autoptr(GPtrArray) dirs = g_ptr_array_new();
     Trace t = {
         .x = x,
@@ -503,17 +505,5 @@ static bool read_trace(HtExport *x, const char *dir, GError **errp)
 
 bool ht_export_trace(HtExport *x, const char *dir, GError **errp)
 {
-    g_autoptr(GPtrArray) dirs = g_ptr_array_new_with_free_func(g_free);
-    bool ok = ht_ctf_find(dir, dirs, errp);
-    unsigned i;
-
-    if (ok && !dirs->len) {
-        g_set_error(errp, G_IO_ERROR, G_IO_ERROR_NOT_FOUND,
-                    "'%s' is no recording, and there is no trace in it", dir);
-        ok = false;
-    }
-    for (i = 0; ok && i < dirs->len; i++) {
-        ok = read_trace(x, dirs->pdata[i], errp);
-    }
-    return ok;
+    return ht_traces_each(dir, read_trace, x, errp);
 }

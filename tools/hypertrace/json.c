@@ -53,6 +53,12 @@ void ht_json_str(HtJson *j, const char *name, const char *s)
     ht_json_text(j, name, s, s ? strlen(s) : 0);
 }
 
+void ht_json_made(HtJson *j, const GString *json)
+{
+    begin(j, NULL);
+    g_string_append_len(j->out, json->str, json->len);
+}
+
 void ht_json_int(HtJson *j, const char *name, int64_t v)
 {
     begin(j, name);
@@ -65,13 +71,14 @@ void ht_json_uint(HtJson *j, const char *name, uint64_t v)
     g_string_append_printf(j->out, "%" PRIu64, v);
 }
 
-void ht_json_real(HtJson *j, const char *name, double v)
+void ht_json_real(HtJson *j, const char *name, double v, bool single)
 {
     char buf[G_ASCII_DTOSTR_BUF_SIZE];
 
     begin(j, name);
     g_string_append(j->out, isfinite(v) ?
-                    g_ascii_formatd(buf, sizeof(buf), "%.3f", v) : "null");
+                    g_ascii_formatd(buf, sizeof(buf),
+                                    single ? "%.9g" : "%.17g", v) : "null");
 }
 
 void ht_json_bool(HtJson *j, const char *name, bool v)

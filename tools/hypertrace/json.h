@@ -52,6 +52,11 @@ void ht_json_text(HtJson *j, const char *name, const char *s, gsize len);
 void ht_json_str(HtJson *j, const char *name, const char *s);
 
 /**
+ * ht_json_made: an element that is JSON already
+ */
+void ht_json_made(HtJson *j, const GString *json);
+
+/**
  * ht_json_int: a member or element that is a signed number
  */
 void ht_json_int(HtJson *j, const char *name, int64_t v);
@@ -62,9 +67,13 @@ void ht_json_int(HtJson *j, const char *name, int64_t v);
 void ht_json_uint(HtJson *j, const char *name, uint64_t v);
 
 /**
- * ht_json_real: a member or element that is a number with three decimals
+ * ht_json_real: a member or element that is a real number
+ * @j: document
+ * @name: of this member, or NULL in an array
+ * @v: null in JSON if it is no number or infinite
+ * @single: it is of single precision, and needs fewer digits
  */
-void ht_json_real(HtJson *j, const char *name, double v);
+void ht_json_real(HtJson *j, const char *name, double v, bool single);
 
 /**
  * ht_json_bool: a member or element that is true or false

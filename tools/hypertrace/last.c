@@ -364,12 +364,12 @@ int ht_last(int argc, char **argv)
     }
     ht_view_output(&v, &o);
     if (is_trace(v.dir)) {
-        if (v.json || v.boot || image) {
+        if (v.boot || image) {
             ht_view_free(&v);
-            return ht_usage_error("of a trace there is no JSON, no boot and no"
-                                  " kernel; of a recording there is");
+            return ht_usage_error("of a trace there is no boot and no kernel;"
+                                  " of a recording there is");
         }
-        ok = ht_last_streams(&o, v.dir, lines, &error);
+        ok = ht_last_streams(&o, v.dir, lines, v.json, &error);
         status = ht_view_finish(&o, ok, error);
         ht_view_free(&v);
         return status;

@@ -138,9 +138,10 @@ void ht_last_free(HtLast *l);
  * @o: appended to
  * @dir: where they are, or below
  * @lines: events of each stream to show
+ * @json: one object a trace instead of a page
  * @errp: why not
  */
-bool ht_last_streams(HtOutput *o, const char *dir, unsigned lines,
+bool ht_last_streams(HtOutput *o, const char *dir, unsigned lines, bool json,
                      GError **errp);
 
 #endif /* HYPERTRACE_TOOL_LAST_H */

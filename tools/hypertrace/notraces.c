@@ -21,7 +21,7 @@ bool ht_export_trace(HtExport *x, const char *dir, GError **errp)
     return refuse(dir, errp);
 }
 
-bool ht_last_streams(HtOutput *o, const char *dir, unsigned lines,
+bool ht_last_streams(HtOutput *o, const char *dir, unsigned lines, bool json,
                      GError **errp)
 {
     return refuse(dir, errp);
