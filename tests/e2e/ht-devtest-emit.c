@@ -269,7 +269,7 @@ static void survival(void)
         ht_emit_devtest(&stream, n, "parent");
     }
     if (fork() == 0) {
-        for (n = 0; n < 100000; n++) {
+        for (n = 0; n < 40000; n++) {
             ht_emit_devtest(&stream, n, "child");
         }
         ht_stream_close(&stream);
@@ -278,7 +278,7 @@ static void survival(void)
         _exit(0);
     }
     expect("the child's wait status", child_status(), 0);
-    for (n = 1000; n < 200000; n++) {
+    for (n = 1000; n < 40000; n++) {
         errno = 12345;
         ht_emit_devtest(&stream, n, "parent");
         changed += errno != 12345;

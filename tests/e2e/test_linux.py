@@ -306,7 +306,7 @@ ht-devtest /dev/hypertrace0 ownership
 
 def test_survival(channel, tmp_path):
     """A traced program lives on, whatever becomes of its stream."""
-    with VM(devices=[{"channel": channel, "packets": 256}],
+    with VM(devices=[{"channel": channel, "packets": 64}],
             job="ht-devtest /dev/hypertrace0 survival >&3",
             workdir=tmp_path / "vm") as vm:
         vm.wait()
@@ -314,7 +314,7 @@ def test_survival(channel, tmp_path):
         (s,) = (s for s in ctf_events.read(vm.trace("ht0")).values()
                 if s.events)
     assert {f["note"] for _, f in s.events} == {"parent"}
-    assert len(s.events) + s.discarded == 200000
+    assert len(s.events) + s.discarded == 40000
 
 
 def test_hostile_process(channel, tmp_path):

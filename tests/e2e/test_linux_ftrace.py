@@ -201,6 +201,10 @@ read answer <&3
 """
 
 
+# what shares a guest
+one_guest = pytest.mark.xdist_group("ftrace")
+
+
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
     """One guest for several tests: what it wrote, the device's counters, and
@@ -214,6 +218,7 @@ def run(tmp_path_factory):
         return vm.out.text, counted, ctf_events.read(vm.trace("ht0"))
 
 
+@one_guest
 def test_accounted(run):
     """There is room for all that happens, so nothing was discarded."""
     _, counted, streams = run
@@ -224,6 +229,7 @@ def test_accounted(run):
     assert not untyped, untyped
 
 
+@one_guest
 def test_same_as_ftrace(run):
     """Scheduling, interrupts, a kprobe with a string, and markers: per CPU
     the guest's file and the stream agree, event by event."""
@@ -242,6 +248,7 @@ def test_same_as_ftrace(run):
     assert seen == set(TEXTS)
 
 
+@one_guest
 def test_on_in_two_instances(run):
     """The event comes once each time that it happens, but for the few times
     that the virtual CPU has to wait for a CPU just between the two."""
@@ -253,6 +260,7 @@ def test_on_in_two_instances(run):
     assert 40 <= happened <= len(came) < 2 * happened
 
 
+@one_guest
 def test_alike(run):
     """What looks like the event before is none the less an event, though it
     is in another page since interrupts' or a task's were in between."""
@@ -267,6 +275,7 @@ def test_alike(run):
     assert happened["tick"] >= 10 and happened["wide"] >= 800
 
 
+@one_guest
 def test_renewed_type(run):
     """Kprobes that have the type id of the one before, with other fields"""
     text, _, streams = run

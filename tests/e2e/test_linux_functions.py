@@ -16,6 +16,9 @@ import ctf_events  # noqa: E402
 from htvm import VM  # noqa: E402
 from linux_guest import PRELUDE, assert_sound, stats  # noqa: E402
 
+# one guest for all
+pytestmark = pytest.mark.xdist_group("functions")
+
 MODULE = "hypertrace-functions.ko"
 
 JOB = PRELUDE + """

@@ -71,6 +71,7 @@ class Ring:
                          f"size={MEMORY}M,mem-path={self.path}",
                          "-machine", "memory-backend=ram"])
         self.vm.start()
+        self.followers = []
 
     def up(self):
         self.vm.out.expect(r'\{"up": 1\}', 300)
@@ -92,9 +93,13 @@ class Ring:
         return int(self.ask("text", r'\{"text".*\}')["text"], 16)
 
     def follow(self, poll_us, source=None, *more):
-        return Follower([source or self.path, str(poll_us), *more])
+        self.followers.append(
+            Follower([source or self.path, str(poll_us), *more]))
+        return self.followers[-1]
 
     def close(self):
+        for follower in self.followers:
+            follower.close()
         self.vm.close()
         os.close(self.fd)
 
@@ -123,6 +128,16 @@ class Follower:
         seen = json.loads(out.splitlines()[-1])
         assert seen["doubled"] == seen["errors"] == seen["bad"] == 0, seen
         return seen
+
+    def close(self):
+        """A test that failed has not ended it."""
+        if self.process.poll() is None:
+            self.process.kill()
+            self.process.communicate()
+
+
+# what shares a guest
+one_guest = pytest.mark.xdist_group("ring")
 
 
 @pytest.fixture(scope="module")
@@ -163,6 +178,7 @@ def check(seen, counted):
             seen, counted)
 
 
+@one_guest
 def test_boot(shared):
     """Followed from the first event on."""
     shared.run("work 100; trace 0")
@@ -174,6 +190,7 @@ def test_boot(shared):
     assert seen["text"] >> 32 == 0xffffffff
 
 
+@one_guest
 @pytest.mark.parametrize("poll_us", [500, 20000, 300000])
 def test_wraps(shared, poll_us):
     """The ring wraps; what is lost is told."""
@@ -186,6 +203,7 @@ def test_wraps(shared, poll_us):
     assert seen["disorder"] == 0 and seen["last"] == first + 999
 
 
+@one_guest
 def test_seldom(shared):
     """Laps are seen, and how much they were is about right."""
     shared.run("trace 0; clear; trace 1; work 10")
@@ -197,6 +215,7 @@ def test_seldom(shared):
     check(seen, total["all"])
 
 
+@one_guest
 def test_toggled(shared):
     """Recording goes off and on meanwhile."""
     seen, total = phase(
@@ -204,6 +223,7 @@ def test_toggled(shared):
     check(seen, total["all"])
 
 
+@one_guest
 def test_trace_pipe(shared):
     """Readers in the guest take pages out of the ring."""
     seen, total = phase(shared, "reading work 60; work 10", 500)
@@ -211,6 +231,7 @@ def test_trace_pipe(shared):
     check(seen, total["all"])
 
 
+@one_guest
 def test_cleared(shared):
     """echo > trace takes nothing that a look had before it."""
     shared.run("trace 0; clear")
@@ -232,6 +253,7 @@ def test_cleared(shared):
     assert seen["epochs"] == 1, seen
 
 
+@one_guest
 def test_process(shared):
     """Without shared memory: the memory of the process."""
     seen, total = phase(shared, "work 100", 500,
@@ -239,6 +261,7 @@ def test_process(shared):
     check(seen, total["all"])
 
 
+@one_guest
 def test_core_and_kill(shared):
     """A dump, and what is there after kill -9, against a stop before it."""
     shared.run("trace 0; clear; trace 1; work 10; marks 9000000 9000100; "

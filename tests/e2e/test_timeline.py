@@ -34,6 +34,9 @@ import perfetto_text  # noqa: E402
 
 HYPERTRACE = Path(os.environ.get("HT_BUILD", "")) / \
     "tools/hypertrace/hypertrace"
+# one guest for all
+pytestmark = pytest.mark.xdist_group("timeline")
+
 MODULE = "hypertrace-ftrace.ko"
 # Events with interrupts off: none comes between the ring and the device
 WORDS = ("reserve_mem=16M:2M:ht trace_instance=boot_map@ht,"

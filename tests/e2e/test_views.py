@@ -31,6 +31,9 @@ echo ---- >$JOB_OUT
 cat $trace/trace >$JOB_OUT
 """
 
+# one guest for all
+pytestmark = pytest.mark.xdist_group("views")
+
 QEMU = "qemu-system-x86_64"
 
 
