@@ -38,7 +38,7 @@ MODULE_PARM_DESC(history,
 /* Bytes of a part of a text */
 #define HTF_TEXT	3000u
 
-/* Half milliseconds to wait in all for a host that is behind */
+/* Waits of half a millisecond, in all, for a host that is behind */
 #define HTF_PATIENCE	10000u
 
 /* A page's head, and what a record in it may take besides its bytes */
@@ -81,7 +81,8 @@ static struct ht_class *const htf_classes[] = {
  * struct htf_history - what is being read
  * @file: keeps the instance
  * @buffer: of it
- * @cut: by CPU, the ring's clock: older records are sent
+ * @cut: the ring's clock: older records of this CPU are sent
+ * @overrun: how many were overwritten by then
  * @seen: types of records that were
  * @room: bytes of a page at most
  * @page: of them
@@ -97,7 +98,8 @@ static struct ht_class *const htf_classes[] = {
 struct htf_history {
 	struct trace_event_file *file;
 	struct trace_buffer *buffer;
-	u64 *cut;
+	u64 cut;
+	unsigned long overrun;
 	unsigned long *seen;
 	u32 room;
 	u8 *page;
@@ -129,6 +131,15 @@ static void htf_wait(struct htf_history *h)
 		usleep_range(500, 1000);
 }
 
+static void htf_page_begin(struct htf_history *h, u64 ts)
+{
+	ht_put64(h->page, ts);
+	h->used = HTF_PAGE_HEAD;
+	h->last = ts;
+	h->missed = h->lost;
+	h->lost = false;
+}
+
 static void htf_page_send(struct htf_history *h, u32 cpu)
 {
 	if (!h->used)
@@ -154,13 +165,8 @@ static void htf_page_add(struct htf_history *h, u32 cpu, u64 ts,
 	}
 	if (h->lost || h->used + need > h->room)
 		htf_page_send(h, cpu);
-	if (!h->used) {
-		ht_put64(h->page, ts);
-		h->used = HTF_PAGE_HEAD;
-		h->last = ts;
-		h->missed = h->lost;
-		h->lost = false;
-	}
+	if (!h->used)
+		htf_page_begin(h, ts);
 	p = h->page + h->used;
 	delta = ts - h->last;
 	if (delta >> HTF_DELTA_BITS) {
@@ -238,7 +244,7 @@ static void htf_read_cpu(struct htf_history *h, u32 cpu)
 	u64 ts, last = 0;
 
 	h->seq = 0;
-	h->lost = false;
+	h->lost = ring_buffer_overrun_cpu(h->buffer, cpu) != h->overrun;
 	while (iter) {
 		cond_resched();
 		event = ring_buffer_iter_peek(iter, &ts);
@@ -249,9 +255,9 @@ static void htf_read_cpu(struct htf_history *h, u32 cpu)
 			continue;
 		}
 		tries = 0;
-		if (ts >= h->cut[cpu])
-			break;
 		h->lost |= ring_buffer_iter_dropped(iter);
+		if (ts >= h->cut)
+			break;
 		/* Who takes records out meanwhile has us begin again. */
 		if (ts >= last)
 			htf_read_record(h, cpu, ts, event);
@@ -260,6 +266,10 @@ static void htf_read_cpu(struct htf_history *h, u32 cpu)
 	}
 	if (iter)
 		ring_buffer_read_finish(iter);
+	htf_page_send(h, cpu);
+	/* One without records says that its last ones are missing. */
+	if (h->lost)
+		htf_page_begin(h, h->cut);
 	htf_page_send(h, cpu);
 }
 
@@ -280,24 +290,22 @@ static int htf_cut(void *data)
 	htf_export_go(cpu);
 	/* Later than all that there is; some clocks stand still, though. */
 	do {
-		h->cut[cpu] = ring_buffer_time_stamp(h->buffer);
-	} while (h->cut[cpu] == begin && --tries);
+		h->cut = ring_buffer_time_stamp(h->buffer);
+	} while (h->cut == begin && --tries);
+	h->overrun = ring_buffer_overrun_cpu(h->buffer, cpu);
 	raw_local_irq_restore(flags);
 	return 0;
 }
 
-static void htf_cut_all(struct htf_history *h)
+static void htf_cut_cpu(struct htf_history *h, int cpu)
 {
-	int cpu;
-
 	cpus_read_lock();
-	for_each_possible_cpu(cpu) {
-		if (cpu_online(cpu)) {
-			smp_call_on_cpu(cpu, htf_cut, h, false);
-		} else {
-			htf_export_go(cpu);
-			h->cut[cpu] = U64_MAX;
-		}
+	if (cpu_online(cpu)) {
+		smp_call_on_cpu(cpu, htf_cut, h, false);
+	} else {
+		htf_export_go(cpu);
+		h->cut = U64_MAX;
+		h->overrun = ring_buffer_overrun_cpu(h->buffer, cpu);
 	}
 	cpus_read_unlock();
 }
@@ -408,7 +416,6 @@ static void htf_print_ids(struct htf_history *h)
 static void htf_history_free(struct htf_history *h)
 {
 	bitmap_free(h->seen);
-	kfree(h->cut);
 	kfree(h->page);
 	kfree(h);
 }
@@ -432,9 +439,8 @@ int htf_history_init(void)
 		return ret;
 	h->patience = HTF_PATIENCE;
 	h->page = kmalloc(PAGE_SIZE, GFP_KERNEL);
-	h->cut = kcalloc(nr_cpu_ids, sizeof(*h->cut), GFP_KERNEL);
 	h->seen = bitmap_zalloc(U16_MAX + 1, GFP_KERNEL);
-	if (!h->page || !h->cut || !h->seen)
+	if (!h->page || !h->seen)
 		goto free;
 	ret = htf_find_buffer(h);
 	if (ret) {
@@ -476,11 +482,11 @@ void htf_history_send(void)
 	struct htf_history *h = htf_history;
 	struct ht_stream *s;
 	unsigned long flags;
+	bool wanted;
 	int cpu;
 
 	if (!h)
 		return;
-	htf_cut_all(h);
 	/* All in one stream, and so in this order */
 	migrate_disable();
 	s = ht_kernel_begin(&flags);
@@ -489,16 +495,21 @@ void htf_history_send(void)
 				sizeof(struct ht_packet) - 64);
 		ht_kernel_end(flags);
 	}
-	if (s && ht_event_enabled(ftrace_page)) {
+	wanted = s && ht_event_enabled(ftrace_page);
+	if (wanted)
 		ht_trace(ftrace_history, history, init_utsname()->release,
 			 init_utsname()->machine, "register_ftrace_export",
 			 (unsigned long)register_ftrace_export);
-		for_each_possible_cpu(cpu)
-			htf_read_cpu(h, cpu);
-		htf_send_formats(h);
-	} else {
+	else
 		pr_warn("history=%s: no host wants it\n", history);
+	/* One at a time: soon after the cut little has been overwritten. */
+	for_each_possible_cpu(cpu) {
+		htf_cut_cpu(h, cpu);
+		if (wanted)
+			htf_read_cpu(h, cpu);
 	}
+	if (wanted)
+		htf_send_formats(h);
 	migrate_enable();
 }
 

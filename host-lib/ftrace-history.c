@@ -51,8 +51,21 @@ void ht_ft_history_free(HtFtHistory *h)
     }
 }
 
+/* Processors whose last events are missing */
+static uint64_t open_gaps(const HtFtHistory *h)
+{
+    uint64_t n = 0;
+    unsigned i;
+
+    for (i = 0; i < HT_FT_CPUS_MAX; i++) {
+        n += h->cpus[i].lost;
+    }
+    return n;
+}
+
 uint32_t ht_ft_history_begin(HtFtHistory *h)
 {
+    h->stats.gaps += open_gaps(h);
     if (h->begun && h->epoch < HT_FT_HISTORY_MAX - 1) {
         h->epoch++;
     }
@@ -180,5 +193,8 @@ GString *ht_ft_history_formats(const HtFtHistory *h)
 
 HtFtHistoryStats ht_ft_history_stats(const HtFtHistory *h)
 {
-    return h->stats;
+    HtFtHistoryStats stats = h->stats;
+
+    stats.gaps += open_gaps(h);
+    return stats;
 }

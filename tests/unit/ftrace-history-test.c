@@ -151,9 +151,17 @@ static void test_missing(void)
     memcpy(p + 8, &missed, sizeof(missed));
     put(0, 5, p, size);
     put(0, 6, p, page(p, 700, 1, 5));
+    g_assert_cmpuint(ht_ft_history_stats(h).gaps, ==, 3);
+    /* likewise behind the last event, in this boot and the next */
+    size = page(p, 800, 0, 0);
+    memcpy(p + 8, &missed, sizeof(missed));
+    put(0, 7, p, size);
+    g_assert_cmpuint(ht_ft_history_stats(h).gaps, ==, 4);
+    ht_ft_history_begin(h);
+    put(1, 0, p, size);
     r = end();
     check(r, " 1!2!3 4!5");
-    g_assert_cmpuint(ht_ft_history_stats(h).gaps, ==, 3);
+    g_assert_cmpuint(ht_ft_history_stats(h).gaps, ==, 5);
     clear(r);
 }
 

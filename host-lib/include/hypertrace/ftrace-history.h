@@ -18,7 +18,7 @@
  * HtFtHistoryStats: what there was
  * @events: events
  * @pages: pages with events
- * @gaps: where events are missing
+ * @gaps: where events are missing, also behind the last one of a processor
  * @bad: pages that were none, or only up to a record that is none
  * @largest: bytes of the largest page, its header included
  */
@@ -63,6 +63,8 @@ uint32_t ht_ft_history_begin(HtFtHistory *h);
  * @page: its bytes; not used later
  * @size: of them
  * @error: set on failure
+ *
+ * One without events that says that some were lost is of use behind the others.
  *
  * Returns: false if it could not be written
  */
