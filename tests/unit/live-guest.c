@@ -6,10 +6,13 @@
  * usage: live-guest -object memory-backend-file,...,mem-path=FILE
  *
  * For each line on standard input, a number, it writes so many events and says
- * so.  It ends with its input.
+ * so.  It ends with its input.  Their clock is one of nothing but events, or,
+ * for a number with '+' before it, the host's, an hour late; then LTTng gets an
+ * event before and one after each.
  */
 #include "hypertrace/base.h"
 #include <fcntl.h>
+#include <lttng/tracef.h>
 #include <sys/mman.h>
 
 #include "ftrace-guest.h"
@@ -34,13 +37,28 @@ static uint8_t *map_memory(int argc, char **argv)
     return memory == MAP_FAILED ? NULL : memory;
 }
 
+static uint64_t late_clock(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (t.tv_sec + 3600) * UINT64_C(1000000000) + t.tv_nsec;
+}
+
+static void traced_event(FtGuest *g, unsigned n)
+{
+    lttng_ust_tracef("cause %u", n);
+    fg_event(g, 0, late_clock(), 0);
+    lttng_ust_tracef("effect %u", n);
+}
+
 int main(int argc, char **argv)
 {
     FtGuest g = { .layout = HT_FT_LAYOUT_6_11, .subbuf = 4096, .nr = 6000,
                   .cpus = 1, .offset = RING_AT, .size = MEMORY };
     uint64_t ns = 1000000000;
     char line[32];
-    unsigned n;
+    unsigned n, i, traced = 0;
 
     g.mem = map_memory(argc, argv);
     if (!g.mem) {
@@ -53,8 +71,12 @@ int main(int argc, char **argv)
     while (fgets(line, sizeof(line), stdin)) {
         n = atoi(line);
         printf("%u\n", n);
-        while (n--) {
-            fg_event(&g, 0, ns += 1000, 0);
+        for (i = 0; i < n; i++) {
+            if (line[0] == '+') {
+                traced_event(&g, traced++);
+            } else {
+                fg_event(&g, 0, ns += 1000, 0);
+            }
         }
         fflush(stdout);
     }

@@ -27,6 +27,7 @@ from lttng_session import PrivateSession, missing_programs
 
 TOOL, GUEST = sys.argv[1:3]
 DEADLINE = 120
+SHIFT = 50_000      # ns
 
 
 class Recorder:
@@ -51,8 +52,8 @@ class Recorder:
         self.process.communicate()
         self.ram.close()
 
-    def write(self, events):
-        self.process.stdin.write(f"{events}\n")
+    def write(self, events, traced=""):
+        self.process.stdin.write(f"{traced}{events}\n")
         self.process.stdin.flush()
         assert self.process.stdout.readline() == f"{events}\n"
         self.events += events
@@ -137,6 +138,47 @@ def test_perfetto(tmp):
     assert all("delivered_ns" in i[4] for i in seen)
     ring = [e["timestamp"][0] for _, e in perfetto_text.events(packets)]
     assert len(ring) == recorder.events
+
+
+def test_host_events(tmp):
+    """A recording and what LTTng recorded of the program that runs the guest,
+    on one clock in one file: each event of the guest's is between the host's
+    that caused it and the one that it caused"""
+    with PrivateSession(str(tmp / "trace"), events=["lttng_ust_tracef:*"],
+                        blocking=True) as s, \
+            Recorder(tmp, s, "--poll-us=200") as recorder:
+        for _ in range(500):
+            recorder.write(10, traced="+")
+        recorder.end()
+        s.finish()
+    out = tmp / "both.pftrace"
+    p = subprocess.run([TOOL, "export", "-o", out, tmp / "trace",
+                        recorder.dir], check=False, capture_output=True,
+                       text=True)
+    if "without libbabeltrace2" in p.stderr or not shutil.which("protoc"):
+        return
+    assert p.returncode == 0 and "wall clocks" not in p.stderr, p.stderr
+    packets = perfetto_text.packets(out)
+    assert perfetto_text.machines(packets) == {0: "host", 1: "vm-7"}
+    bound = perfetto_text.bounds(packets)[1]
+    host = {"cause": [], "effect": []}
+    for machine, track, ns, name, fields in perfetto_text.instants(packets):
+        what, n = fields["msg"].split()
+        assert (machine, name, int(n)) == (0, "event", len(host[what]))
+        assert re.fullmatch(r"lttng_ust_tracef, CPU \d+", track)
+        host[what].append(ns)
+    guest = [e["timestamp"][0] for _, e in perfetto_text.events(packets)]
+    assert len(guest) == len(host["cause"]) == len(host["effect"]) == 5000
+
+    def disorder(shift):
+        return sum(not before - bound <= ns + shift <= after + bound
+                   for before, ns, after in zip(host["cause"], guest,
+                                                host["effect"]))
+
+    assert disorder(0) == 0
+    # a date may be wrong by the bound already, and is forgiven it
+    for shift in (2 * bound + SHIFT, -2 * bound - SHIFT):
+        assert disorder(shift) > 2500, (bound, shift)
 
 
 def test_nobody(tmp):
