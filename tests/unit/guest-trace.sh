@@ -18,7 +18,7 @@ ln -s libhypertrace.so.0 "$libraries/libhypertrace.so"
 # Not what the machine that runs the tests may have
 export HYPERTRACE_DEVICE=/nonexistent
 
-echo "1..10"
+echo "1..11"
 test=0
 failed=0
 
@@ -40,6 +40,29 @@ skip() {
     test=$((test + 1))
     echo "ok $test $1 # SKIP $2"
 }
+
+# In words, not by what the compiler stumbles over
+echo '#include <hypertrace/arch.h>' >"$libraries/arch.c"
+# shellcheck disable=SC2317
+processors() {
+    compile="clang -ffreestanding -fsyntax-only -I $top/guest-lib/include"
+    for target in x86_64 aarch64; do
+        $compile --target="$target" "$libraries/arch.c" || return
+    done
+    for target in i386 riscv64 aarch64_be; do
+        if $compile --target="$target" "$libraries/arch.c" \
+            2>"$libraries/said" ||
+           ! grep '#error "hypertrace: ' "$libraries/said"; then
+            echo "$target is not refused"
+            return 1
+        fi
+    done
+}
+if command -v clang >/dev/null; then
+    check "processors that it cannot run on are refused" processors
+else
+    skip "processors that it cannot run on are refused" "no clang"
+fi
 
 # Names that C++ reserves, no field, and as many as a class may have
 cat >"$libraries/fields.c" <<END
