@@ -134,7 +134,8 @@ struct ht_stream {
 /**
  * struct ht_stream_params - how to open a stream
  * @stream: index wanted, or HT_STREAM_ANY
- * @vcpu: the vCPU the producer is bound to, or -1
+ * @vcpu: the vCPU the producer is bound to, or -1: the guest's number of it,
+ *        which need not be QEMU's
  * @name: shown by the host; NULL or [ -~]{0,32}
  * @stamps: as of ht_stream_stamps(); 0 is 1
  */
