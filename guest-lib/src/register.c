@@ -236,7 +236,8 @@ static int read_replies(struct ht_device *dev, struct ht_class *const *classes,
             }
             pos = aligned(pos + size);
         }
-        classes[i]->id = r ? 0 : id;
+        /* who emits may be reading it */
+        ht_store_relaxed32(&classes[i]->id, r ? 0 : id);
         if (!first) {
             first = r;
         }
@@ -276,7 +277,7 @@ int ht_register_all(struct ht_device *dev, struct ht_class *const *classes,
     }
     for (; begin < n; begin++) {
         if (classes[begin]) {
-            classes[begin]->id = 0;
+            ht_store_relaxed32(&classes[begin]->id, 0);
         }
     }
     if (dev->ops->unlock) {

@@ -190,6 +190,77 @@ static void test_virtio(void)
         });
 }
 
+/* Classes are registered again, as for a device that came back. */
+static void test_register(void)
+{
+    struct ht_loopback_config cfg = {
+        .channel = HT_CHANNEL_SHM, .host = HT_LOOPBACK_THREAD, .streams = 1,
+    };
+    Producer p = { };
+    unsigned i;
+    GtSink sink;
+
+    p.dev = gt_new(&sink, GT_NUMBERED, cfg);
+    g_assert_cmpint(pthread_create(&p.thread, NULL, produce_on, &p), ==, 0);
+    for (i = 0; i < 1000; i++) {
+        g_assert_cmpint(ht_register(p.dev, gt_class_tick), >, 0);
+    }
+    pthread_join(p.thread, NULL);
+    g_assert_cmpstr(ht_loopback_consumer(sink.lb, 0)->why, ==, "");
+    gt_free(&sink);
+}
+
+/* A flush that takes its time, and a stream that is opened meanwhile */
+static struct {
+    const struct ht_port_ops *ops;
+    struct ht_stream stream;
+    bool opened;
+} other;
+
+static void *open_other(void *dev)
+{
+    g_assert_cmpint(ht_stream_open(dev, &other.stream, NULL), ==, 0);
+    return NULL;
+}
+
+static int slow_control(struct ht_device *dev, struct ht_msg *msg,
+                        uint32_t room)
+{
+    struct timespec end;
+    pthread_t thread;
+
+    if (msg->type == HT_MSG_STREAM_FLUSH && !other.opened) {
+        clock_gettime(CLOCK_REALTIME, &end);
+        end.tv_sec += 60;
+        g_assert_cmpint(pthread_create(&thread, NULL, open_other, dev), ==, 0);
+        g_assert_cmpint(pthread_timedjoin_np(thread, NULL, &end), ==, 0);
+        other.opened = true;
+    }
+    return other.ops->control(dev, msg, room);
+}
+
+static void test_slow_flush(void)
+{
+    struct ht_loopback_config cfg = { .channel = HT_CHANNEL_SHM, .streams = 2 };
+    struct ht_device *dev;
+    struct ht_port_ops ops;
+    struct ht_stream s;
+    GtSink sink;
+
+    dev = gt_new(&sink, GT_NUMBERED, cfg);
+    other.ops = dev->ops;
+    ops = *dev->ops;
+    ops.control = slow_control;
+    g_assert_cmpint(ht_stream_open(dev, &s, NULL), ==, 0);
+    dev->ops = &ops;
+    g_assert_cmpint(ht_stream_flush(&s), ==, 0);
+    dev->ops = other.ops;
+    g_assert_true(other.opened);
+    g_assert_cmpint(ht_stream_close(&other.stream), ==, 0);
+    g_assert_cmpint(ht_stream_close(&s), ==, 0);
+    gt_free(&sink);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -199,5 +270,7 @@ int main(int argc, char **argv)
     g_test_add_func("/guest/thread/virtio", test_virtio);
     g_test_add_func("/guest/thread/discard", test_discard);
     g_test_add_func("/guest/thread/overwrite", test_overwrite);
+    g_test_add_func("/guest/thread/register", test_register);
+    g_test_add_func("/guest/thread/slow-flush", test_slow_flush);
     return g_test_run();
 }

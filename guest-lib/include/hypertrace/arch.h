@@ -127,6 +127,15 @@ static inline void ht_store_relaxed(uint64_t *p, uint64_t v)
 #endif
 }
 
+static inline void ht_store_relaxed32(uint32_t *p, uint32_t v)
+{
+#ifdef __KERNEL__
+    WRITE_ONCE(*p, v);
+#else
+    __atomic_store_n(p, v, __ATOMIC_RELAXED);
+#endif
+}
+
 static inline uint64_t ht_load_acquire(const uint64_t *p)
 {
 #ifdef __KERNEL__
