@@ -66,6 +66,7 @@ bool ht_ring_behind(HypertraceDevice *dev);    /* by a packet's end */
 bool ht_ring_arm_all(HypertraceDevice *dev, bool eager);
 void ht_ring_disarm_all(HypertraceDevice *dev);
 void ht_ring_open(HtStream *s);
+void ht_ring_pause(HtStream *s);
 void ht_ring_resume(HtStream *s);
 void ht_ring_set_state(HtStream *s, enum ht_stream_state state);
 

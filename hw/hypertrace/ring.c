@@ -140,6 +140,30 @@ void ht_ring_set_state(HtStream *s, enum ht_stream_state state)
     ring_dirty(s);
 }
 
+/*
+ * What the guest wrote last is migrated whether or not QEMU noticed.  TCG may
+ * miss it: a TLB entry that is being made while QEMU looks for dirty pages goes
+ * on to say that its page is dirty when it is not any more
+ * (tlb_set_page_full(), tlb_reset_dirty_range_all() in QEMU).  The VM stopped
+ * before that entry was made anew, the guest's head was older than what had been
+ * consumed.
+ */
+void ht_ring_pause(HtStream *s)
+{
+    HypertraceDevice *dev = s->dev;
+    const uint64_t size = dev->conf.packet_size, nr = dev->conf.packets;
+    uint64_t first = s->consumer.cursor / size;
+    uint64_t last = le64_to_cpu(qatomic_read(&s->ring->guest.head)) / size;
+    uint64_t i;
+
+    ring_dirty(s);
+    /* all, if a guest says nonsense */
+    for (i = 0; i <= MIN(last - first, nr - 1); i++) {
+        memory_region_set_dirty(dev->ring_mr, s->packets - dev->ring_ram +
+                                (first + i) % nr * size, size);
+    }
+}
+
 /* The line is what it was when its stream stopped.  Context: worker */
 void ht_ring_resume(HtStream *s)
 {

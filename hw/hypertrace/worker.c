@@ -386,8 +386,17 @@ void ht_worker_settle(HypertraceDevice *dev)
 /* Context: worker */
 static void worker_pause(HypertraceDevice *dev)
 {
+    uint32_t i;
+
     worker_settle(dev);
     qatomic_set(&dev->worker.paused, true);
+    for (i = 0; i < dev->conf.streams; i++) {
+        HtStream *s = &dev->streams[i];
+
+        if (s->ring && qatomic_read(&s->phase) == HT_PHASE_OPEN) {
+            ht_ring_pause(s);
+        }
+    }
 }
 
 void ht_worker_pause(HypertraceDevice *dev)

@@ -3,10 +3,14 @@
  * hypertrace: migration: the traces of both sides are one sequence
  */
 #include "qemu/osdep.h"
+#include <sys/mman.h>
 #include "qemu/bswap.h"
+#include "qemu/units.h"
+#include "qobject/qdict.h"
 #include "libqtest.h"
 #include "libqos/hypertrace.h"
 
+#define MEMORY (256 * KiB)
 #define PROPS "packet-size=4096,packets=4,streams=3,flush-ms=1000"
 
 static char *props(const void *channel, const char *more)
@@ -416,6 +420,97 @@ static void test_refused(const void *channel)
     qht_quit(h);
 }
 
+static char *memory_args(const char *file)
+{
+    return g_strdup_printf("-object memory-backend-file,id=m,share=on,"
+                           "size=%u,mem-path=%s", (unsigned)MEMORY, file);
+}
+
+static QDict *query_migrate(QTestState *qts)
+{
+    return qtest_qmp_assert_success_ref(qts, "{'execute': 'query-migrate'}");
+}
+
+static int64_t syncs(QTestState *qts)
+{
+    QDict *rsp = query_migrate(qts), *ram = qdict_get_qdict(rsp, "ram");
+    int64_t n = ram ? qdict_get_int(ram, "dirty-sync-count") : 0;
+
+    qobject_unref(rsp);
+    return n;
+}
+
+static bool completed(QTestState *qts)
+{
+    QDict *rsp = query_migrate(qts);
+    bool is = !g_strcmp0(qdict_get_try_str(rsp, "status"), "completed");
+
+    qobject_unref(rsp);
+    return is;
+}
+
+/*
+ * Stores into the ring that QEMU does not notice, as TCG's may be just before
+ * the VM stops: here by way of the file that is the ring's memory, when that has
+ * been sent.
+ */
+static void test_unnoticed(const void *channel)
+{
+    char *here = qht_temporary(), *there = qht_temporary();
+    char *state = qht_temporary();
+    g_autofree char *all = props(channel, ",memdev=m");
+    g_autofree char *uri = g_strdup_printf("file:%s", state);
+    g_autofree char *here_args = memory_args(here);
+    g_autofree char *there_args = memory_args(there);
+    QHt *h = qht_boot("pc", "log", all, here_args);
+    QHtTarget *t = qht_target("pc", "log", all, there_args);
+    uint32_t id = qht_register_number(h, "number");
+    g_autofree void *newer = NULL;
+    g_autofree char *log = NULL;
+    int fd = open(here, O_RDWR);
+    void *map = mmap(NULL, MEMORY, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    QHtStream s;
+
+    g_assert_true(map != MAP_FAILED);
+    qht_stream_open(&s, h, 0);
+    qht_write_numbers(&s, id, 0, 20);
+    newer = g_memdup2(map, MEMORY);
+    qht_ring_writeq(h, 0, QHT_GUEST(head), 0);
+    qtest_qmp_assert_success(h->qts, "{'execute': 'migrate-set-parameters',"
+                             " 'arguments': {'max-bandwidth': 4000000,"
+                             " 'downtime-limit': 1}}");
+    qtest_qmp_assert_success(h->qts, "{'execute': 'migrate', 'arguments':"
+                             " {'uri': %s}}", uri);
+    /* so much is written that there is another round, and another */
+    QHT_WAIT(({
+        qtest_memset(h->qts, 16 * MiB, g_random_int(), MiB);
+        syncs(h->qts) >= 3;
+    }));
+    memcpy(map, newer, MEMORY);
+    qtest_qmp_assert_success(h->qts, "{'execute': 'migrate-set-parameters',"
+                             " 'arguments': {'max-bandwidth': 0,"
+                             " 'downtime-limit': 10000}}");
+    QHT_WAIT(completed(h->qts));
+    g_assert_true(qht_load(t, state));
+    log = qht_move(h, t, true);
+    qht_target_free(t);
+    qht_assert_numbers(log, 0, 0, 20);
+
+    qht_write_numbers(&s, id, 20, 30);
+    qtest_qmp_assert_success(h->qts, "{'execute': 'stop'}");
+    qht_settle(h);
+    g_assert_cmpuint(qht_stat(h, "errors"), ==, 0);
+    qht_assert_numbers(h->log, 0, 20, 30);
+    qht_stream_forget(&s);
+    qht_quit(h);
+    munmap(map, MEMORY);
+    close(fd);
+    unlink(log);
+    qht_unlink(here);
+    qht_unlink(there);
+    qht_unlink(state);
+}
+
 int main(int argc, char **argv)
 {
     static const QHtTest tests[] = {
@@ -429,6 +524,7 @@ int main(int argc, char **argv)
         { "stopped", test_stopped, QHT_CHANNELS },
         { "reset", test_reset, QHT_CHANNELS },
         { "refused", test_refused, QHT_CHANNELS },
+        { "unnoticed", test_unnoticed, QHT_HYPERCALL },
     };
 
     g_test_init(&argc, &argv, NULL);
