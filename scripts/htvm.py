@@ -197,15 +197,22 @@ class VM:
     given, "backend" is one of BACKENDS (by default ctf) or the id of an object
     that args make, "backend_options" go to the object made here.
     job: text of the shell script.  module: load hypertrace.ko; its
-    module_args.  kernel_args: more for the kernel's command line.  files: more for the guest's /ht, {name: path}.
+    module_args.  kernel_args: more for the kernel's command line.  files: more
+    for the guest's /ht, {name: path}.
+
+    accel: kvm, tcg, or tcg-single, which emulates one processor at a time: the
+    default if there are modules that switch the kernel's events.  The kernel
+    then changes its text, and a processor that TCG emulates beside the one that
+    does so was seen to run an int3 that was not there any more.
     """
 
-    def __init__(self, devices=(), job=None, accel="tcg", module=True,
-                 module_args="", kernel_args="", files=None, args=(), memory=512, cpus=2,
-                 workdir=None, qemu=None):
+    def __init__(self, devices=(), job=None, accel=None, module=True,
+                 module_args="", kernel_args="", files=None, args=(),
+                 memory=512, cpus=2, workdir=None, qemu=None):
         self.devices = [dict(d) for d in devices]
         self.job = job
-        self.accel = accel
+        self.accel = accel or ("tcg-single" if any(
+            name.startswith("hypertrace-") for name in files or {}) else "tcg")
         self.module = module
         self.module_args = module_args
         self.kernel_args = kernel_args
