@@ -144,9 +144,9 @@ void ht_ring_set_state(HtStream *s, enum ht_stream_state state)
  * What the guest wrote last is migrated whether or not QEMU noticed.  TCG may
  * miss it: a TLB entry that is being made while QEMU looks for dirty pages goes
  * on to say that its page is dirty when it is not any more
- * (tlb_set_page_full(), tlb_reset_dirty_range_all() in QEMU).  The VM stopped
- * before that entry was made anew, the guest's head was older than what had been
- * consumed.
+ * (tlb_set_page_full(), tlb_reset_dirty_range_all() in QEMU).  When the VM
+ * stopped before that entry was made anew, the guest's head was older than what
+ * had been consumed.
  */
 void ht_ring_pause(HtStream *s)
 {

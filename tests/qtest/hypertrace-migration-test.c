@@ -451,8 +451,8 @@ static bool completed(QTestState *qts)
 
 /*
  * Stores into the ring that QEMU does not notice, as TCG's may be just before
- * the VM stops: here by way of the file that is the ring's memory, when that has
- * been sent.
+ * the VM stops: here by way of the file that is the ring's memory, when that
+ * has been sent.
  */
 static void test_unnoticed(const void *channel)
 {
