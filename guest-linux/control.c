@@ -267,6 +267,7 @@ int htk_control(struct htk *h, struct htk_owner *owner, struct ht_msg *msg,
 						 (struct ht_msg_stream *)msg);
 		break;
 	case HT_MSG_CLASS_REGISTER:
+	case HT_MSG_ENABLED:
 		ret = h->transport->exchange(h, msg, room);
 		if (!ret)
 			htk_enable_learn(h, msg, room);
@@ -274,7 +275,6 @@ int htk_control(struct htk *h, struct htk_owner *owner, struct ht_msg *msg,
 	case HT_MSG_CLASS_LIST:
 	case HT_MSG_TIME_SYNC:
 	case HT_MSG_STATS:
-	case HT_MSG_ENABLED:
 	case HT_MSG_SETTINGS:
 		ret = h->transport->exchange(h, msg, room);
 		break;

@@ -371,7 +371,8 @@ void htk_emit_enable(struct htk *h)
 
 	mutex_lock(&htk_emit_mutex);
 	if (h->virtio) {
-		ret = ht_enable_read(&h->core, h->enable_copy);
+		/* htk_enable_learn() takes them from the replies. */
+		ret = ht_enable_read(&h->core, NULL);
 		if (ret && ret != -ENODEV)
 			dev_warn(&h->vdev->dev,
 				 "which events are wanted: error %d\n", ret);

@@ -36,24 +36,12 @@ bool htk_enable_get(const struct htk *h, u32 id)
 	return READ_ONCE(h->enable[id]) == HT_ENABLE_ON;
 }
 
-/**
- * htk_enable_learn() - the host's replies to an exchange of CLASS_REGISTER
- * @h: the device
- * @msg: the replies
- * @room: bytes of all of them
- *
- * Each has the size of its message, but a bare header: where the next one would
- * be is not known then, and only what broke the protocol is behind it.
- *
- * Context: h->control held
- */
-void htk_enable_learn(struct htk *h, const struct ht_msg *msg, u32 room)
+static void htk_enable_registered(struct htk *h, const struct ht_msg *msg,
+				  u32 room)
 {
 	const struct ht_msg_class *m;
 	u32 pos;
 
-	if (!h->virtio)
-		return;
 	for (pos = 0; pos + sizeof(*m) <= room;
 	     pos = ALIGN(pos + m->h.size, HT_MESSAGE_ALIGN)) {
 		m = (const void *)msg + pos;
@@ -62,6 +50,43 @@ void htk_enable_learn(struct htk *h, const struct ht_msg *msg, u32 room)
 		if (m->h.status == HT_STATUS_OK && m->id <= HT_CLASSES_MAX)
 			WRITE_ONCE(h->enable_copy[m->id], m->on);
 	}
+}
+
+static void htk_enable_bytes(struct htk *h, const struct ht_msg *msg, u32 room)
+{
+	const struct ht_msg_enabled *m = (const void *)msg;
+	u32 i;
+
+	room = min(room, (u32)msg->size);
+	if (msg->status != HT_STATUS_OK || room < sizeof(*m))
+		return;
+	for (i = 0; i < m->count && i < room - sizeof(*m) &&
+	     m->first <= HT_CLASSES_MAX - i; i++)
+		WRITE_ONCE(h->enable_copy[m->first + i], m->on[i]);
+}
+
+/**
+ * htk_enable_learn() - the host's replies to CLASS_REGISTER or ENABLED
+ * @h: the device
+ * @msg: the replies
+ * @room: bytes of all of them
+ *
+ * Each has the size of its message, but a bare header: where the next one would
+ * be is not known then, and only what broke the protocol is behind it.
+ *
+ * Stored in the order in which the host said it: bytes from before a class was
+ * registered, stored after its reply, would switch it off for good.
+ *
+ * Context: h->control held since the exchange
+ */
+void htk_enable_learn(struct htk *h, const struct ht_msg *msg, u32 room)
+{
+	if (!h->virtio)
+		return;
+	if (msg->type == HT_MSG_ENABLED)
+		htk_enable_bytes(h, msg, room);
+	else
+		htk_enable_registered(h, msg, room);
 }
 
 static void htk_enable_work(struct work_struct *work)

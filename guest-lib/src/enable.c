@@ -34,7 +34,8 @@ int ht_enable_read(struct ht_device *dev, uint8_t *to)
         if (!r && count > most) {
             r = -EIO;
         }
-        for (i = 0; !r && i < count && first + i <= HT_CLASSES_MAX; i++) {
+        for (i = 0; to && !r && i < count && first + i <= HT_CLASSES_MAX;
+             i++) {
             ((volatile uint8_t *)to)[first + i] = m->on[i];
         }
         ht_control_end(dev);

@@ -178,7 +178,8 @@ int ht_exchange(struct ht_device *dev, struct ht_msg *msg);
  * ht_enable_read() - ask the host which classes it wants
  * @dev: the device
  * @to: HT_CLASSES_MAX + 1 bytes, as those of the enable page; written as far
- *      as there are classes
+ *      as there are classes.  NULL: the port takes them from the replies, in
+ *      the order of all that it is told
  *
  * For ports that cannot look at the enable page itself: virtio's.
  *
