@@ -127,6 +127,7 @@ run_tests() {
         eval "$("$HT_TOP/scripts/env.sh")"
         HT_KHEADERS=$kernels/$name
         HT_KERNEL=$HT_KHEADERS/arch/x86/boot/bzImage
+        HT_VMLINUX=
         HT_MODULE=$HT_TREE/module-debug-$name/guest-linux/hypertrace.ko
         # Such kernels are big, and slow.
         HT_GUEST_MEMORY=1024
@@ -141,8 +142,8 @@ run_tests() {
             not="$not or suspend"
         fi
         HT_DEBUG_KERNEL=$name
-        export HT_KERNEL HT_KERNEL_ARGS HT_KHEADERS HT_MODULE HT_GUEST_MEMORY \
-            HT_PATIENCE HT_DEBUG_KERNEL
+        export HT_KERNEL HT_VMLINUX HT_KERNEL_ARGS HT_KHEADERS HT_MODULE \
+            HT_GUEST_MEMORY HT_PATIENCE HT_DEBUG_KERNEL
         cd "$HT_TOP/tests/e2e"
         step "testing with the kernel $name"
         "$HT_PYTHON" -B -m pytest -p no:cacheprovider -q --tb=short \

@@ -19,6 +19,7 @@ Prints, without building anything, shell exports of
   QEMU_MODULE_DIR  the same: where QEMU looks for its modules
   HT_BUILD       meson's build folder of the library, tools and unit tests
   HT_KERNEL      the guest's kernel
+  HT_VMLINUX     the same, unpacked
   HT_KERNEL_ARGS what its command line begins with
   HT_INITRD      its initrd; append what scripts/guest-overlay.sh makes
   HT_KHEADERS    the kernel's headers, for make -C
@@ -42,8 +43,9 @@ done
 ht_paths "$qemu_arg" "$flavour"
 ht_run_env
 for name in HT_TOP HT_CACHE HT_TREE HT_QEMU HT_QEMU_L HT_QEMU_SRC \
-    HT_QEMU_BUILD QEMU_MODULE_DIR HT_BUILD HT_KERNEL HT_KERNEL_ARGS HT_INITRD \
-    HT_KHEADERS HT_MODULE HT_GUEST_BIN HT_SCRATCH HT_PYTHON HT_MESON; do
+    HT_QEMU_BUILD QEMU_MODULE_DIR HT_BUILD HT_KERNEL HT_VMLINUX \
+    HT_KERNEL_ARGS HT_INITRD HT_KHEADERS HT_MODULE HT_GUEST_BIN HT_SCRATCH \
+    HT_PYTHON HT_MESON; do
     eval "value=\$$name"
     # shellcheck disable=SC2154
     printf "export %s='%s'\n" "$name" \

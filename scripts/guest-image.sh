@@ -63,6 +63,23 @@ fetch_kernel() {
     stamp "$HT_CACHE/stamps/guest" "$release"
 }
 
+# What a loader of today's starts as it is (PVH), and nothing has to unpack
+unpack_kernel() {
+    [ ! -f "$HT_VMLINUX" ] || return 0
+    "$HT_PYTHON" - "$HT_KERNEL" <<'EOT' | zstd -qdc >"$HT_VMLINUX.new" ||
+import struct, sys
+with open(sys.argv[1], "rb") as f:
+    image = f.read()
+# Documentation/arch/x86/boot.rst: setup_sects, payload_offset, payload_length;
+# behind what is packed stands its length
+start = (image[0x1f1] + 1) * 512
+offset, length = struct.unpack_from("<II", image, 0x248)
+sys.stdout.buffer.write(image[start + offset:start + offset + length - 4])
+EOT
+        die "cannot unpack $HT_KERNEL (disk full?)"
+    mv "$HT_VMLINUX.new" "$HT_VMLINUX"
+}
+
 make_initrd() {
     key=$(sha256sum <"$HT_TOP/scripts/guest-init")
     [ -f "$HT_INITRD" ] && stamped "$HT_TREE/initrd.stamp" "$key" && return 0
@@ -90,5 +107,6 @@ if [ ! -f "$HT_CACHE/stamps/guest" ]; then
         "is not here; the QEMU build and the unit tests do without"
 fi
 fetch_kernel
+unpack_kernel
 cache_unlock
 make_initrd

@@ -27,10 +27,11 @@ farm=$HT_TREE/module
 module_farm "$farm"
 
 # On the command line CC also overrides the compiler version the headers name.
+# A guest reads, and copies, what debuggers would want.
 # HT_TOP lets the Kbuild file find include/ and guest-lib/ wherever it is.
 logged module "building hypertrace.ko" \
     make -j "$(nproc 2>/dev/null || echo 1)" -C "$HT_KHEADERS" \
     M="$farm/guest-linux" CC="${CC:-gcc}" HOSTCC="${CC:-gcc}" \
-    HT_TOP="$farm" modules
+    HT_TOP="$farm" CONFIG_DEBUG_INFO= modules
 [ -f "$farm/guest-linux/hypertrace.ko" ] ||
     die "guest-linux/ built, but gave no hypertrace.ko"

@@ -7,13 +7,13 @@ set -eu
 
 case ${1-} in
 -h|--help)
-    echo "usage: scripts/guest-overlay.sh OUT.cpio.gz DIR"
-    echo "Then: cat \$HT_INITRD OUT.cpio.gz > initrd, for qemu's -initrd."
+    echo "usage: scripts/guest-overlay.sh OUT.cpio DIR"
+    echo "Then: cat \$HT_INITRD OUT.cpio > initrd, for qemu's -initrd."
     exit 0
     ;;
 esac
 [ $# -eq 2 ] && [ -d "$2" ] || {
-    echo "usage: scripts/guest-overlay.sh OUT.cpio.gz DIR" >&2
+    echo "usage: scripts/guest-overlay.sh OUT.cpio DIR" >&2
     exit 2
 }
 out=$(CDPATH='' cd -- "$(dirname -- "$1")" && pwd)/$(basename -- "$1")
@@ -23,7 +23,7 @@ trap 'rm -f "$status"' EXIT
     # -L: build trees are full of links that mean nothing in the guest.
     (cd "$2" && find . ! -path . | LC_ALL=C sort |
      cpio -o -L -H newc -R 0:0 --quiet) || echo failed >"$status"
-} | gzip -1 >"$out.new"
+} >"$out.new"
 if [ -s "$status" ]; then
     rm -f "$out.new"
     echo "error: cannot archive $2 (disk full?)" >&2

@@ -59,8 +59,8 @@ done
 echo "$added" | while IFS= read -r file; do
     [ -z "$file" ] || cp -r "$file" "$run/root/ht/" || die "cannot copy $file"
 done
-"$HT_TOP/scripts/guest-overlay.sh" "$run/overlay.cpio.gz" "$run/root"
-cat "$HT_INITRD" "$run/overlay.cpio.gz" >"$run/initrd"
+"$HT_TOP/scripts/guest-overlay.sh" "$run/overlay.cpio" "$run/root"
+cat "$HT_INITRD" "$run/overlay.cpio" >"$run/initrd"
 
 if [ -n "$devices" ]; then
     if [ -n "$traces" ]; then

@@ -199,6 +199,8 @@ class VM:
     job: text of the shell script.  module: load hypertrace.ko; its
     module_args.  kernel_args: more for the kernel's command line.  files: more
     for the guest's /ht, {name: path}.
+    packed: have the kernel unpack itself, as users have: a fourth of the boot,
+    but needed to wake up from suspension; the default without the module.
 
     accel: kvm, tcg, or tcg-single, which emulates one processor at a time: the
     default if there are modules that switch the kernel's events.  The kernel
@@ -208,7 +210,8 @@ class VM:
 
     def __init__(self, devices=(), job=None, accel=None, module=True,
                  module_args="", kernel_args="", files=None, args=(),
-                 memory=512, cpus=2, workdir=None, qemu=None):
+                 memory=512, cpus=2, workdir=None, qemu=None,
+                 packed=None):
         self.devices = [dict(d) for d in devices]
         self.job = job
         self.accel = accel or ("tcg-single" if any(
@@ -221,6 +224,10 @@ class VM:
         self.memory = max(memory, MEMORY)
         self.cpus = cpus
         self.qemu = qemu or os.environ["HT_QEMU"]
+        if packed is None:
+            packed = not module
+        self.kernel = (not packed and os.environ.get("HT_VMLINUX")
+                       or os.environ["HT_KERNEL"])
         self._own_dir = workdir is None
         self.dir = Path(workdir or tempfile.mkdtemp(
             prefix="vm.", dir=os.environ.get("HT_SCRATCH")))
@@ -254,7 +261,7 @@ class VM:
         for name, path in self.files.items():
             (ht / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(path, ht / name)
-        overlay = self.dir / "overlay.cpio.gz"
+        overlay = self.dir / "overlay.cpio"
         subprocess.run([TOP / "scripts/guest-overlay.sh", overlay, root],
                        check=True)
         initrd = self.dir / "initrd"
@@ -298,7 +305,7 @@ class VM:
                 *accel, "-m", str(self.memory), "-smp", str(self.cpus),
                 "-nodefaults", "-no-user-config", "-no-reboot",
                 "-display", "none",
-                "-kernel", os.environ["HT_KERNEL"], "-initrd", str(initrd),
+                "-kernel", self.kernel, "-initrd", str(initrd),
                 "-append", os.environ["HT_KERNEL_ARGS"]
                 # warnings, which oops() looks for, but nothing else
                 + ("" if self.job is None else " loglevel=5")

@@ -84,8 +84,8 @@ record_kernel() {
 find /proc /sys -name uevent >/dev/null 2>&1
 echo "a guest's last words" >/dev/kmsg
 EOT
-    "$HT_TOP/scripts/guest-overlay.sh" "$run/overlay.cpio.gz" "$run/root"
-    cat "$HT_INITRD" "$run/overlay.cpio.gz" >"$run/initrd"
+    "$HT_TOP/scripts/guest-overlay.sh" "$run/overlay.cpio" "$run/root"
+    cat "$HT_INITRD" "$run/overlay.cpio" >"$run/initrd"
     step "recording the boot of $(basename "$(readlink "$HT_KERNEL")")"
     record_guest -- qemu-system-x86_64 -m 512 -smp 2 \
         -serial "file:$run/console" -kernel "$HT_KERNEL" \

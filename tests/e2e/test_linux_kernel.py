@@ -273,7 +273,7 @@ def test_suspend(channel, tmp_path):
     goes on, a program learns that its stream is closed, and can open another.
     """
     with VM(devices=[{"channel": channel}], job=SUSPEND_JOB,
-            files=events_module(), workdir=tmp_path / "vm") as vm:
+            packed=True, files=events_module(), workdir=tmp_path / "vm") as vm:
         vm.out.expect("^emitted", 60)
         vm.say("sleep")
         vm.qmp.wait_event("SUSPEND", 60)

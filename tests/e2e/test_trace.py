@@ -181,7 +181,7 @@ def test_suspend(channel, tmp_path):
     """A program records again when the machine is awake.  One processor:
     emulated, a second one was seen not to answer the first after that."""
     with VM(devices=[{"channel": channel}], job=SUSPEND_JOB, cpus=1,
-            workdir=tmp_path / "vm") as vm:
+            packed=True, workdir=tmp_path / "vm") as vm:
         vm.out.expect("^under way", 60)
         vm.say("sleep")
         vm.qmp.wait_event("SUSPEND", 60)

@@ -59,10 +59,10 @@ def guest(tmp_path_factory):
     tmp = tmp_path_factory.mktemp("views")
     (tmp / "root/ht").mkdir(parents=True)
     (tmp / "root/ht/job.sh").write_text(JOB)
-    subprocess.run([TOP / "scripts/guest-overlay.sh", tmp / "job.cpio.gz",
+    subprocess.run([TOP / "scripts/guest-overlay.sh", tmp / "job.cpio",
                     tmp / "root"], check=True)
     with open(tmp / "initrd", "wb") as out:
-        for part in Path(os.environ["HT_INITRD"]), tmp / "job.cpio.gz":
+        for part in Path(os.environ["HT_INITRD"]), tmp / "job.cpio":
             out.write(part.read_bytes())
     # Debian 12's QEMU miscompiles cmpxchg16b now and then, and what a kernel
     # patches in itself while another processor runs it
