@@ -490,3 +490,10 @@ bool ht_consumer_has_closed_packet(const HtConsumer *c,
     return c->open && !c->stopped &&
            packet_of(c, read64(&ring->guest.head)) != packet_of(c, c->cursor);
 }
+
+bool ht_consumer_behind(const HtConsumer *c, const struct ht_ring_control *ring)
+{
+    return ht_consumer_pending(c, ring) &&
+           (offset_of(c, c->cursor) == 0 ||
+            ht_consumer_has_closed_packet(c, ring));
+}

@@ -124,6 +124,11 @@ bool ht_queue_room(const HtQueue *q)
            items_left(q) > HT_QUEUE_ITEMS / 2;
 }
 
+bool ht_queue_filling(const HtQueue *q)
+{
+    return q->held > q->budget / 4 || items_left(q) < HT_QUEUE_ITEMS * 3 / 4;
+}
+
 bool ht_queue_empty(const HtQueue *q)
 {
     return q->head == q->tail && !q->marked && !q->delivering;

@@ -80,6 +80,11 @@ def parse_args():
     parser.add_argument("--compare", type=Path, nargs=2, metavar="FILE",
                         help="measure nothing: do the ratios of two earlier "
                         "--json agree?  Status 1 if some do not")
+    parser.add_argument("--before", type=Path, nargs="+", metavar="FILE",
+                        help="measure nothing: is anything worse in the runs "
+                        "--after than in these, taken in turns with them?  "
+                        "Status 1 if something is")
+    parser.add_argument("--after", type=Path, nargs="+", metavar="FILE")
     parser.add_argument("--check", action="store_true",
                         help=argparse.SUPPRESS)
     args = parser.parse_args()
@@ -89,9 +94,13 @@ def parse_args():
     if args.rounds is not None and not 1 <= args.rounds <= 100:
         parser.error("--rounds is a number from 1 to 100")
     for name, path in [("--from", args.source)] + [
-            ("--compare", p) for p in args.compare or []]:
+            (option, p) for option, paths in (
+                ("--compare", args.compare), ("--before", args.before),
+                ("--after", args.after)) for p in paths or []]:
         if path and not path.is_file():
             parser.error(f"{name} {path}: no such file")
+    if bool(args.before) != bool(args.after):
+        parser.error("--before and --after go together")
     for path in [args.json.parent] if args.json else []:
         if not path.is_dir():
             parser.error(f"--json: {path} is not a directory")
@@ -395,6 +404,9 @@ def main():
         if args.compare:
             import bench_compare
             return bench_compare.compare(*args.compare)
+        if args.before:
+            import bench_change
+            return bench_change.show(args.before, args.after)
         result = json.loads(args.source.read_text()) if args.source else \
             Bench(args).run()
         import bench_report

@@ -16,7 +16,7 @@ while common_option "$@"; do shift "$shift_by"; done
 # Wrong arguments are told before the long build.
 "$HT_PYTHON" -B "$HT_TOP/scripts/bench.py" --check "$@"
 case " $*" in
-*" --from"*|*" --compare"*) ;;      # measures nothing
+*" --from"*|*" --compare"*|*" --before"*) ;;      # measures nothing
 *)
     "$HT_TOP/scripts/prerequisites.sh" --qemu="$qemu_arg" --for bench
     "$HT_TOP/scripts/build.sh" --qemu="$qemu_arg" --only qemu --only own

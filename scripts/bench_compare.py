@@ -17,7 +17,7 @@ from bench_targets import Figures, evaluate
 SAME = ("processor", "processors", "kernel", "QEMU", "KVM")
 
 # Not in the base's rounds, or times that are no cost of the processor's
-LEFT_OUT = ("base", "latency", "linux", "macro", "one event", "overload",
+BASELESS = ("base", "latency", "linux", "macro", "one event", "overload",
             "producers", "ways")
 
 
@@ -29,21 +29,21 @@ class _Base:
                      for a, b in zip(before.rows, after.rows)]
 
 
-def _bases(f):
+def bases(f):
     """{case: what it is a ratio to}; cases are in the order of a round."""
     near = {}
     limit = f.get("native", "native", "limit", 32)
-    bases = [c for c in f.cases.values() if (c.accel, c.table) ==
-             ("kvm", "base")]
+    base = [c for c in f.cases.values() if (c.accel, c.table) ==
+            ("kvm", "base")]
     seen = 0
     for key, case in f.cases.items():
         if case.accel == "native" and limit and case is not limit:
             near[key] = limit
         elif case.table == "base":
             seen += 1
-        elif case.accel == "kvm" and bases:
-            near[key] = _Base(bases[max(seen - 1, 0)],
-                              bases[min(seen, len(bases) - 1)])
+        elif case.accel == "kvm" and base:
+            near[key] = _Base(base[max(seen - 1, 0)],
+                              base[min(seen, len(base) - 1)])
     return near
 
 
@@ -55,10 +55,10 @@ def ratios(result):
         if "ratio" in t:
             m, low, high = t["ratio"]
             found[t["figure"]] = {"median": m, "min": low, "max": high}
-    near = _bases(f)
+    near = bases(f)
     for key, case in f.cases.items():
         accel, table, series, x = key
-        if table in LEFT_OUT or key not in near or \
+        if table in BASELESS or key not in near or \
                 series.startswith("latency"):
             continue
         r = ratio(case, near[key])
@@ -91,14 +91,18 @@ def _show(s):
     return f"{s['median']:.3g} ({low:.3g} to {high:.3g})"
 
 
-def compare(a, b):
-    """Print whether the runs in two files agree; the program's status."""
-    one, two = (json.loads(p.read_text()) for p in (a, b))
+def same_machine(one, two):
     for key in SAME:
         if one["environment"].get(key) != two["environment"].get(key):
             sys.exit(f"error: runs of different machines do not compare: "
                      f"{key} is {one['environment'].get(key)}, and "
                      f"{two['environment'].get(key)}")
+
+
+def compare(a, b):
+    """Print whether the runs in two files agree; the program's status."""
+    one, two = (json.loads(p.read_text()) for p in (a, b))
+    same_machine(one, two)
     for path, result in ((a, one), (b, two)):
         e = result["environment"]
         print(f"{path}: {result['started']}, profile {result['profile']}, "

@@ -18,7 +18,8 @@
 
 /* What a turn of the main loop takes at most, and at least one buffer */
 #define TURN_BUFFERS 16
-#define TURN_BYTES (64 * KiB)
+#define TURN_BYTES (256 * KiB)
+#define TURN_EVENTS 4096
 /* Control messages, likewise */
 #define TURN_MESSAGES 16
 
@@ -26,6 +27,7 @@ struct HtVirtio {
     bool all;                   /* this turn takes all there is */
     unsigned buffers;           /* left of this turn, unless @all */
     size_t bytes;
+    uint64_t events;
     VirtQueue *control;
     QEMUBH *messages;           /* to go on with them */
     VirtQueue **data;
@@ -40,6 +42,7 @@ static void virtio_begin_turn(HypertraceDevice *dev, bool all)
     v->all = all;
     v->buffers = TURN_BUFFERS;
     v->bytes = TURN_BYTES;
+    v->events = TURN_EVENTS;
 }
 
 /* Whether there is something that this turn may take */
@@ -57,7 +60,7 @@ static bool data_available(HtStream *s)
         v->closing[s->index] = 0;
         return false;
     }
-    if (!v->all && (!v->buffers || !v->bytes)) {
+    if (!v->all && (!v->buffers || !v->bytes || !v->events)) {
         dev->worker.more = true;
         return false;
     }
@@ -113,6 +116,8 @@ static size_t data_feed(HtStream *s, VirtQueueElement *e)
 static size_t consume_buffer(HtStream *s)
 {
     VirtQueueElement *e = data_pop(s);
+    HtVirtio *v = s->dev->virtio;
+    uint64_t events;
     size_t done;
 
     if (!e) {
@@ -121,7 +126,10 @@ static size_t consume_buffer(HtStream *s)
     WITH_QEMU_LOCK_GUARD(&s->lock) {
         qatomic_set(&s->consumer.wakeups, s->consumer.wakeups + 1);
         ht_stream_begin(s);
+        events = s->consumer.events;
         done = data_feed(s, e);
+        events = s->consumer.events - events;
+        v->events -= MIN(v->events, events);
         ht_stream_end(s);
     }
     data_push(s, e);

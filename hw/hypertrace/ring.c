@@ -99,7 +99,7 @@ bool ht_ring_behind(HypertraceDevice *dev)
         HtStream *s = &dev->streams[i];
 
         if (qatomic_read(&s->phase) == HT_PHASE_OPEN &&
-            ht_consumer_has_closed_packet(&s->consumer, s->ring)) {
+            ht_consumer_behind(&s->consumer, s->ring)) {
             return true;
         }
     }

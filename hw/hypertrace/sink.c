@@ -533,7 +533,8 @@ void ht_sinks_post(HtSinks *k, const HtRun *run, HtBuffer *b, bool direct)
             }
             was_idle = ht_queue_empty(&sink->queue);
             ht_queue_post(&sink->queue, run, b);
-            if (was_idle) {
+            /* not for each run of a turn, but while there is plenty of room */
+            if (direct ? was_idle : ht_queue_filling(&sink->queue)) {
                 qemu_cond_signal(&sink->wake);
             }
         }
@@ -541,6 +542,18 @@ void ht_sinks_post(HtSinks *k, const HtRun *run, HtBuffer *b, bool direct)
     for (i = 0; i < n; i++) {
         deliver(now[i], &passed[i]);
         qemu_mutex_unlock(&now[i]->session);
+    }
+}
+
+void ht_sinks_wake(HtSinks *k)
+{
+    unsigned i;
+
+    QEMU_LOCK_GUARD(&k->lock);
+    for (i = 0; i < k->count; i++) {
+        if (!ht_queue_empty(&k->sink[i]->queue)) {
+            qemu_cond_signal(&k->sink[i]->wake);
+        }
     }
 }
 

@@ -129,11 +129,19 @@ void ht_sinks_release(HtSinks *k, HtBuffer **fill);
  * @k: the sinks
  * @run: any run
  * @b: the buffer that its events are in
- * @direct: whether the caller may deliver
+ * @direct: whether the caller may deliver; if not, it calls ht_sinks_wake()
+ *          when it has posted what there is
  *
  * Context: whoever has the stream's lock
  */
 void ht_sinks_post(HtSinks *k, const HtRun *run, HtBuffer *b, bool direct);
+
+/**
+ * ht_sinks_wake: have what was posted delivered
+ *
+ * Context: any thread
+ */
+void ht_sinks_wake(HtSinks *k);
 
 /**
  * ht_sinks_want: whether a backend wants events of a class

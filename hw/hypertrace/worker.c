@@ -36,8 +36,12 @@ static void worker_arm(HypertraceDevice *dev)
 {
     HtWorker *w = &dev->worker;
 
-    if (dev->channel->arms && !worker_is_unread(w) && !w->starved &&
-        ht_ring_arm_all(dev, w->eager)) {
+    /*
+     * Who is behind comes back by itself; a doorbell would cost its producer
+     * an exit for nothing.
+     */
+    if (dev->channel->arms && !w->again && !worker_is_unread(w) &&
+        !w->starved && ht_ring_arm_all(dev, w->eager)) {
         event_notifier_set(&w->doorbell);
     }
 }
@@ -118,7 +122,8 @@ static void worker_work(HypertraceDevice *dev, bool all)
             break;
         }
     }
-    if (rounds == ROUNDS_MAX || w->more) {
+    w->again = rounds == ROUNDS_MAX || w->more;
+    if (w->again) {
         ht_worker_kick(dev);
     } else {
         w->flush_next = flush;
@@ -128,12 +133,15 @@ static void worker_work(HypertraceDevice *dev, bool all)
      * before it fits a ring or a queue.
      */
     if (w->flush_next != w->flush_done &&
-        ((rounds < ROUNDS_MAX && !w->more) ||
+        (!w->again ||
          w->flush_passes > flush_passes_max(dev))) {
         /* Pairs with the load-acquire in flush_message(). */
         qatomic_store_release(&w->flush_done, w->flush_next);
     }
     qatomic_set(&w->starved, !ht_sinks_room(dev->sinks));
+    if (!dev->channel->uses_ring) {
+        ht_sinks_wake(dev->sinks);
+    }
     w->looked_ns = get_clock();
     if (w->progress) {
         w->quiet = 0;
@@ -354,6 +362,7 @@ static void worker_settle(HypertraceDevice *dev)
     }
     dev->worker.settling = false;
     ht_streams_tell(dev);
+    ht_sinks_wake(dev->sinks);
 }
 
 /* Context: worker */

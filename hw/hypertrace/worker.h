@@ -37,6 +37,7 @@ typedef struct HtWorker {
     unsigned quiet;             /* ticks without progress */
     bool eager;                 /* armed for the next commit, not packet */
     bool more;                  /* this turn could not take all */
+    bool again;                 /* the next one follows without a doorbell */
     uint32_t first;             /* stream that the next turn begins with */
     int64_t looked_ns;
 } HtWorker;

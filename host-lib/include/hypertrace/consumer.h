@@ -231,4 +231,13 @@ bool ht_consumer_pending(const HtConsumer *c,
 bool ht_consumer_has_closed_packet(const HtConsumer *c,
                                    const struct ht_ring_control *ring);
 
+/**
+ * ht_consumer_behind: whether it is worth to look again at once
+ *
+ * So it is as well if an open packet was not looked at yet: its producer may
+ * have closed it by then, and whoever armed the wake word now would be rung.
+ */
+bool ht_consumer_behind(const HtConsumer *c,
+                        const struct ht_ring_control *ring);
+
 #endif /* HYPERTRACE_CONSUMER_H */

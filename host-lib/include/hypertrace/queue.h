@@ -119,6 +119,11 @@ void ht_queue_destroy(HtQueue *q);
 bool ht_queue_room(const HtQueue *q);
 
 /**
+ * ht_queue_filling: whether a fourth of the budget is used
+ */
+bool ht_queue_filling(const HtQueue *q);
+
+/**
  * ht_queue_empty: whether all was taken, and given back
  */
 bool ht_queue_empty(const HtQueue *q);
