@@ -297,12 +297,13 @@ def test_overhead_is_of_the_same_round():
         assert cost == {"mean": 100, "n": 2, "sd": 0}
 
 
-def run_of(tmp_path, name, emit, processor="one"):
+def run_of(tmp_path, name, emit, processor="one", factor=1):
     path = tmp_path / name
     path.write_text(json.dumps({
         "started": "now", "profile": "made up", "rounds": 3,
         "environment": {"processor": processor, "load before": "0"},
-        "cases": [made_up("native", "native", "limit", 32, [10, 20, 10]),
+        "cases": [made_up("native", "native", "limit", 32,
+                          [factor * v for v in (10, 20, 10)]),
                   made_up("native", "native", "emit", 32, emit)]}))
     return path
 
@@ -334,3 +335,27 @@ def test_tcg_draws_no_conclusions():
         bench_targets.Figures({"cases": cases}))
     assert all(t["reached"] is None
                for t in bench_targets.evaluate({"cases": cases}))
+
+
+@pytest.mark.parametrize("after, worse", [
+    ([[11, 22, 11], [22, 44, 22]], False),      # as before, in each round
+    ([[14, 28, 14], [26, 52, 26]], True),
+    ([[14, 28, 14], [18, 36, 18]], False),        # worse once, better once
+])
+def test_runs_in_turns(tmp_path, after, worse):
+    """A change for the worse is one that pairs of runs agree on; the machine is
+    half as fast in the second."""
+    before = [run_of(tmp_path, f"before{n}", [11, 22, 11]) for n in (1, 2)]
+    after = [run_of(tmp_path, f"after{n}", emit, factor=n)
+             for n, emit in enumerate(after, 1)]
+    done = bench("--before", *before, "--after", *after, check=False)
+    assert done.returncode == worse, done.stderr
+    assert ("! " in done.stdout) == worse, done.stdout
+
+
+def test_runs_in_turns_are_pairs(tmp_path):
+    one = run_of(tmp_path, "a", [1, 1, 1])
+    done = bench("--before", one, check=False)
+    assert done.returncode == 2 and "go together" in done.stderr
+    done = bench("--before", one, "--after", one, one, check=False)
+    assert done.returncode == 1 and "as many each" in done.stderr

@@ -4,7 +4,7 @@
  * was committed before is delivered, and the final count of losses is told
  *
  * The vCPU emits and executes control messages (control.c, with the BQL);
- * the IOThread is thread_work() of thread.c, with stream_work() of stream.c.
+ * the IOThread is worker_work() of worker.c, with stream_work() of stream.c.
  * -DVIRTIO: no ring that the final count could be read from.  The IOThread's
  * words for the vCPU are plain variables here, their order is what the
  * mutants swap. -DM_... are mutants; run.sh sees to it that none passes.

@@ -3,7 +3,7 @@
  * Waking the consumer of channel=shm: no event is forgotten while it sleeps
  *
  * The producer is ht_finish() and close_packet() with channel-shm.c; the
- * consumer is the IOThread of hw/hypertrace/thread.c with ht_consumer_arm():
+ * consumer is the IOThread of hw/hypertrace/worker.c with ht_consumer_arm():
  * doorbell, timer and polling.  What matters here is that a processor loads
  * before its earlier stores are seen: either side has a store buffer, drained
  * at any time, by a full fence, and by what the doorbell does.
@@ -140,6 +140,7 @@ active proctype producer()
 byte cursor;
 byte quiet;
 bool progress = true, before, eager, timer, polling;
+bool again;                     /* what a turn left is for the next one */
 
 /* What is buffered when the timer starts is seen when it fires. */
 inline start_timer()
@@ -161,6 +162,7 @@ inline start_timer()
 
 inline work()
 {
+    again = false;
     do
     :: cursor != head ->
         progress = true;
@@ -169,6 +171,16 @@ inline work()
         :: PACKET_OF(head) == PACKET_OF(cursor) -> break
         :: else
         fi
+    :: cursor != head ->
+        /* a packet is taken, and that was enough for a turn */
+        progress = true;
+        cursor = (PACKET_OF(head) == PACKET_OF(cursor) -> head :
+                  (PACKET_OF(cursor) + 1) * PACKET);
+        again = true;
+#ifndef M_AGAIN_UNTOLD
+        doorbell = true;
+#endif
+        break
     :: else -> break
     od;
     if
@@ -177,7 +189,7 @@ inline work()
     fi
 }
 
-inline arm()
+inline arm_wake()
 {
     d_step {
         wake_buffered = (eager -> cursor + 1 :
@@ -194,6 +206,14 @@ inline arm()
     :: else
     fi
 #endif
+}
+
+inline arm()
+{
+    if
+    :: !again -> arm_wake()
+    :: else
+    fi
 }
 
 active proctype consumer()
