@@ -30,7 +30,7 @@ static enum ht_status class_register(HypertraceDevice *dev,
         stl_le_p(&m->id, c->id);
         m->on = ht_enable_class(dev, c);
         if (added) {
-            ht_sinks_learn(dev->sinks);
+            ht_sinks_wake(dev->sinks);
             ht_recover_classes(dev);
         }
     }

@@ -14,7 +14,7 @@ static void learn(void *opaque)
     HypertraceFtrace *ft = opaque;
 
     if (ft->sinks) {
-        ht_sinks_learn(ft->sinks);
+        ht_sinks_wake(ft->sinks);
     }
 }
 

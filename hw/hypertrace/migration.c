@@ -239,7 +239,7 @@ static int state_post_load(void *opaque, int version_id)
     qatomic_set(&dev->guest_errors, m->guest_errors);
     ht_worker_load_flush(dev, m->flush_wanted);
     state_free(m);
-    ht_sinks_learn(dev->sinks);
+    ht_sinks_wake(dev->sinks);
     ht_recover_classes(dev);
     m->loaded = true;
     return 0;

@@ -466,16 +466,6 @@ void ht_sinks_free(HtSinks *k)
     sinks_unref(k);
 }
 
-void ht_sinks_learn(HtSinks *k)
-{
-    unsigned i;
-
-    QEMU_LOCK_GUARD(&k->lock);
-    for (i = 0; i < k->count; i++) {
-        qemu_cond_signal(&k->sink[i]->wake);
-    }
-}
-
 bool ht_sinks_room(HtSinks *k)
 {
     bool room;
@@ -551,7 +541,7 @@ void ht_sinks_wake(HtSinks *k)
 
     QEMU_LOCK_GUARD(&k->lock);
     for (i = 0; i < k->count; i++) {
-        if (!ht_queue_empty(&k->sink[i]->queue)) {
+        if (!sink_is_idle(k->sink[i])) {
             qemu_cond_signal(&k->sink[i]->wake);
         }
     }

@@ -102,9 +102,6 @@ void ht_sinks_posted(HtSinks *k, uint32_t *posted);
  */
 const char *ht_sinks_behind(HtSinks *k, const uint32_t *posted);
 
-/* ht_sinks_learn: the class table has grown.  Context: any thread */
-void ht_sinks_learn(HtSinks *k);
-
 /**
  * ht_sinks_room: whether a sink has budget for a buffer
  *
@@ -137,7 +134,8 @@ void ht_sinks_release(HtSinks *k, HtBuffer **fill);
 void ht_sinks_post(HtSinks *k, const HtRun *run, HtBuffer *b, bool direct);
 
 /**
- * ht_sinks_wake: have what was posted delivered
+ * ht_sinks_wake: have what was posted delivered, and new classes learnt
+ * @k: the sinks
  *
  * Context: any thread
  */

@@ -192,7 +192,7 @@ active proctype registry()
     :: else ->
         count++;
 #ifndef M_NO_LEARN_SIGNAL
-        /* ht_sinks_learn() */
+        /* ht_sinks_wake() */
         atomic { asleep[0] = 0; asleep[1] = 0 }
 #endif
     od
