@@ -36,12 +36,17 @@ static void worker_arm(HypertraceDevice *dev)
 {
     HtWorker *w = &dev->worker;
 
-    /*
-     * Who is behind comes back by itself; a doorbell would cost its producer
-     * an exit for nothing.
-     */
-    if (dev->channel->arms && !w->again && !worker_is_unread(w) &&
-        !w->starved && ht_ring_arm_all(dev, w->eager)) {
+    if (!dev->channel->arms || worker_is_unread(w) || w->starved) {
+        return;
+    }
+    if (w->again) {
+        /*
+         * Who is behind comes back by itself.  A doorbell would cost its
+         * producer an exit for nothing, and a wake word that head has passed
+         * a call an event.
+         */
+        ht_ring_disarm_all(dev);
+    } else if (ht_ring_arm_all(dev, w->eager)) {
         event_notifier_set(&w->doorbell);
     }
 }

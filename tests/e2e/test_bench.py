@@ -109,7 +109,8 @@ def test_instructions(study):
               *(f"{ko}, {c}" for c in channels
                 for ko in ("hypertrace-events.ko", "hypertrace-ftrace.ko"))}
     assert wanted <= set(found)
-    assert found["shm"] == found["virtio"] < found["trace_marker"]
+    # shm's doorbell may have been rung, and not been answered yet
+    assert found["virtio"] <= found["shm"] < found["trace_marker"]
     for c in channels:
         assert found[f"hypertrace-events.ko, {c}"] < \
             found["the stock kernel's ring"] < \

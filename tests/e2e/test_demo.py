@@ -182,9 +182,9 @@ def test_interrupted(tmp_path):
     env = environment(tmp_path)
     with subprocess.Popen(
             [sys.executable, "-B", TOP / "scripts/demo.py", "--accel", "tcg",
-             "--payloads", "8"], stdin=subprocess.DEVNULL, env=env,
-            stderr=subprocess.PIPE, stdout=subprocess.DEVNULL,
-            text=True) as p:
+             "--payloads", "8", "--events", "10000000"],
+            stdin=subprocess.DEVNULL, env=env, stderr=subprocess.PIPE,
+            stdout=subprocess.DEVNULL, text=True) as p:
         for line in p.stderr:
             if "payload 8" in line:
                 break

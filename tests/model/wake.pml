@@ -212,7 +212,7 @@ inline arm()
 {
     if
     :: !again -> arm_wake()
-    :: else
+    :: else -> wake_buffered = NEVER
     fi
 }
 
