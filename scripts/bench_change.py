@@ -7,6 +7,7 @@ the limit loop's of the same round, as in bench_compare.
 """
 
 import json
+import math
 import sys
 
 from bench_compare import BASELESS, bases, same_machine
@@ -30,23 +31,28 @@ def costs(result):
             continue                    # the machine, not us
         for figure, less in FIGURES.items():
             s = case.summary.get(figure)
-            if not s or not s["median"]:
+            if not s or (less and not s["median"]):
                 continue
             if figure == "p50_ns" and key in near and key[1] not in BASELESS:
                 r = ratio(case, near[key])
                 if r:
                     found[name, "p50_ns / limit"] = r["median"]
                 continue
-            found[name, figure] = s["median"] if less else 1 / s["median"]
+            found[name, figure] = s["median"] if less else \
+                1 / s["median"] if s["median"] else math.inf
     return found
 
 
 def changes(before, after):
-    """{(case, figure): spread of after / before}, more is worse"""
+    """{(case, figure): spread of after / before}, more is worse
+
+    What is not there any more, or is delivered no more, is worse by far.
+    """
     pairs = [(costs(b), costs(a)) for b, a in zip(before, after)]
-    both = [key for key in pairs[0][0]
-            if all(key in b and key in a for b, a in pairs)]
-    return {key: spread([a[key] / b[key] for b, a in pairs]) for key in both}
+    had = [key for key in pairs[0][0]
+           if all(b.get(key, math.inf) < math.inf for b, _ in pairs)]
+    return {key: spread([a.get(key, math.inf) / b[key] for b, a in pairs])
+            for key in had}
 
 
 def show(before, after):
@@ -65,8 +71,9 @@ def show(before, after):
           f"{len(before)} pairs of runs")
     for (case, figure), s in sorted(found.items(),
                                     key=lambda i: -i[1]["median"]):
-        # what is as often better as worse is not worse
-        bad = s["median"] > WORSE and s["q1"] > 1
+        # what is as often better as worse is not worse; infinities have no
+        # quartiles
+        bad = s["median"] > WORSE and not s["q1"] <= 1
         worse += bad
         print(f"{'!' if bad else ' '} {s['median']:6.3f} [{s['q1']:.3f} - "
               f"{s['q3']:.3f}]  {case}: {figure}")

@@ -354,6 +354,17 @@ def test_runs_in_turns(tmp_path, after, worse):
     assert ("! " in done.stdout) == worse, done.stdout
 
 
+@pytest.mark.parametrize("runs", [1, 2, 3])
+def test_what_is_gone_is_worse(tmp_path, runs):
+    before, after = (run_of(tmp_path, n, [11, 22, 11]) for n in "ab")
+    result = json.loads(after.read_text())
+    result["cases"] = result["cases"][:1]
+    after.write_text(json.dumps(result))
+    done = bench("--before", *[before] * runs, "--after", *[after] * runs,
+                 check=False)
+    assert done.returncode == 1 and "!    inf" in done.stdout, done
+
+
 def test_runs_in_turns_are_pairs(tmp_path):
     one = run_of(tmp_path, "a", [1, 1, 1])
     done = bench("--before", one, check=False)
