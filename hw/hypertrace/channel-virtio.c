@@ -156,14 +156,15 @@ static size_t virtio_consume(HtStream *s, bool force)
 
 static bool virtio_drop(HtStream *s)
 {
-    VirtQueueElement *e;
+    VirtQueueElement *e = data_available(s) ? data_pop(s) : NULL;
 
-    while (data_available(s) && (e = data_pop(s))) {
-        ht_guest_error(s->dev, "buffer for stream %" PRIu32 ", which is closed",
-                       s->index);
-        data_push(s, e);
+    if (!e) {
+        return false;
     }
-    return !s->dev->worker.more;
+    ht_guest_error(s->dev, "buffer for stream %" PRIu32 ", which is closed",
+                   s->index);
+    data_push(s, e);
+    return true;
 }
 
 static void virtio_closing(HtStream *s)
@@ -181,7 +182,12 @@ static bool virtio_drained(HtStream *s)
 /* Context: main loop, or a vCPU without ioeventfd */
 static void data_output(VirtIODevice *vdev, VirtQueue *vq)
 {
-    ht_worker_turn(HYPERTRACE_DEVICE(vdev));
+    HypertraceDevice *dev = HYPERTRACE_DEVICE(vdev);
+
+    /* A turn a kick would let a guest of 64 queues hold the BQL for 64. */
+    if (!dev->worker.again) {
+        ht_worker_turn(dev);
+    }
 }
 
 /* Context: main loop, or a vCPU without ioeventfd */

@@ -23,8 +23,8 @@
  * @closing: a close was asked for: what the guest handed over so far is to be
  *           consumed before; BQL
  * @drained: whether that is done.  Worker
- * @drop: take what was handed over for a stream that is closed; returns
- *        whether there is no more.  Worker
+ * @drop: take a buffer that was handed over for a stream that is closed;
+ *        returns whether it took one.  Worker
  * @begin_turn: the worker begins; unless @all, it takes what a turn of the
  *              main loop may.  Worker
  */

@@ -258,14 +258,16 @@ static bool stream_work(HtStream *s, bool force)
 
     switch (qatomic_load_acquire(&s->phase)) {
     case HT_PHASE_FREE:
-        if (channel->drop) {
-            channel->drop(s);
-        }
-        return false;
+        return channel->drop && channel->drop(s);
     case HT_PHASE_OPENING:
         /* what is there is the instance before's; the next would reject it */
-        if (channel->drop && !channel->drop(s)) {
-            return false;
+        if (channel->drop) {
+            if (channel->drop(s)) {
+                return true;
+            }
+            if (s->dev->worker.more) {
+                return false;
+            }
         }
         stream_open(s);
         progress = true;

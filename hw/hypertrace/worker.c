@@ -106,7 +106,7 @@ static void worker_work(HypertraceDevice *dev, bool all)
 
     if (w->flush_next == w->flush_done) {
         w->flush_next = flush;
-        w->flush_passes = 0;
+        w->flush_looks = 0;
     }
     flushing = w->flush_next != w->flush_done;
     w->more = false;
@@ -116,7 +116,8 @@ static void worker_work(HypertraceDevice *dev, bool all)
     /* not for ever: the timer and other handlers want their turn */
     while (ht_streams_work(dev, flushing) && ++rounds < ROUNDS_MAX) {
         w->progress = true;
-        w->flush_passes += !w->more;
+        /* a turn that ends in a pass has looked at one stream at least */
+        w->flush_looks += w->more ? 1 : dev->conf.streams;
         /*
          * A producer that goes on has committed again by now.  Chasing it
          * through its packet would cost it a cache miss every few events; the
@@ -139,7 +140,7 @@ static void worker_work(HypertraceDevice *dev, bool all)
      */
     if (w->flush_next != w->flush_done &&
         (!w->again ||
-         w->flush_passes > flush_passes_max(dev))) {
+         w->flush_looks > flush_passes_max(dev) * dev->conf.streams)) {
         /* Pairs with the load-acquire in flush_message(). */
         qatomic_store_release(&w->flush_done, w->flush_next);
     }

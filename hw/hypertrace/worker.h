@@ -31,7 +31,7 @@ typedef struct HtWorker {
 
     /* worker */
     uint64_t flush_next;        /* the one under way */
-    unsigned flush_passes;      /* over all streams, for it */
+    uint64_t flush_looks;       /* at a stream, for it */
     bool polling;
     bool progress;              /* since the last tick of the timer */
     unsigned quiet;             /* ticks without progress */

@@ -10,7 +10,6 @@
 #include "qemu/bswap.h"
 #include "libqtest.h"
 #include "libqos/hypertrace.h"
-#include "standard-headers/linux/virtio_pci.h"
 
 #define PACKET 65536u
 #define PROPS "streams=4,packet-size=65536,packets=4"
@@ -31,17 +30,9 @@ typedef struct Flood {
 
 static void flood_init(Flood *f, QHt *h, uint32_t index)
 {
-    QVirtioPCIDevice *pci = h->pci;
-
     memset(f, 0, sizeof(*f));
     f->s.index = index;
-    qvirtqueue_cleanup(pci->vdev.bus, h->data[index], h->alloc);
-    pci->vdev.bus->queue_select(&pci->vdev, HT_VQ_DATA(index));
-    qpci_io_writew(pci->pdev, pci->bar, pci->common_cfg_offset +
-                   offsetof(struct virtio_pci_common_cfg, queue_size), LONG);
-    h->data[index] = qvirtqueue_setup(&pci->vdev, h->alloc, HT_VQ_DATA(index));
-    f->vq = h->data[index];
-    g_assert_cmpuint(f->vq->size, ==, LONG);
+    f->vq = qht_queue_resize(h, index, LONG);
     f->mem = guest_alloc(h->alloc, LONG * BUFFER);
 }
 

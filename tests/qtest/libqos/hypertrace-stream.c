@@ -5,6 +5,7 @@
 #include "qemu/osdep.h"
 #include "qemu/bswap.h"
 #include "hypertrace.h"
+#include "standard-headers/linux/virtio_pci.h"
 
 size_t qht_ram_size(uint32_t streams, uint64_t stride)
 {
@@ -332,6 +333,19 @@ void qht_commit(QHtStream *s)
 }
 
 /* Virtqueues --------------------------------------------------------------- */
+
+QVirtQueue *qht_queue_resize(QHt *h, uint32_t index, uint16_t size)
+{
+    QVirtioPCIDevice *pci = h->pci;
+
+    qvirtqueue_cleanup(pci->vdev.bus, h->data[index], h->alloc);
+    pci->vdev.bus->queue_select(&pci->vdev, HT_VQ_DATA(index));
+    qpci_io_writew(pci->pdev, pci->bar, pci->common_cfg_offset +
+                   offsetof(struct virtio_pci_common_cfg, queue_size), size);
+    h->data[index] = qvirtqueue_setup(&pci->vdev, h->alloc, HT_VQ_DATA(index));
+    g_assert_cmpuint(h->data[index]->size, ==, size);
+    return h->data[index];
+}
 
 void qht_queue_kick(QHt *h, QVirtQueue *vq, uint32_t desc)
 {

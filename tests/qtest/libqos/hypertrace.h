@@ -212,6 +212,8 @@ uint32_t qht_ring_state(QHt *h, uint32_t stream);
  */
 uint32_t qht_submit(QHt *h, uint32_t queue, const struct ht_submit *sub,
                     const void *data, size_t size);
+/* Set up a stream's data queue anew, of @size buffers; Returns: the queue */
+QVirtQueue *qht_queue_resize(QHt *h, uint32_t index, uint16_t size);
 /* Make a descriptor available that was added by hand, and kick */
 void qht_queue_kick(QHt *h, QVirtQueue *vq, uint32_t desc);
 /* Wait until all that was made available was given back; reuse descriptors */

@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * hypertrace: virtqueues that a driver never lets run empty
+ *
+ * All buffers of a queue lead to one piece of memory, so that a write of the
+ * available index makes the whole queue available again: this program keeps
+ * ahead of the device.  A buffer is as large as a turn of the main loop may be.
+ */
+#include "qemu/osdep.h"
+#include "qemu/bswap.h"
+#include "qemu/units.h"
+#include "libqtest.h"
+#include "libqos/hypertrace.h"
+
+#define BUFFER (256 * KiB)
+#define LONG 1024u
+#define KICKED 16
+
+typedef struct Hose {
+    QHt *h;
+    QVirtQueue *vq;
+    uint16_t avail;
+} Hose;
+
+static void hose_init(Hose *hose, QHt *h, QVirtQueue *vq, uint64_t mem)
+{
+    const unsigned size = vq->size;
+    g_autofree struct vring_desc *desc = g_new0(struct vring_desc, size);
+    g_autofree uint16_t *ring = g_new(uint16_t, size);
+    unsigned i;
+
+    *hose = (Hose) { .h = h, .vq = vq };
+    for (i = 0; i < size; i++) {
+        desc[i].addr = cpu_to_le64(mem);
+        desc[i].len = cpu_to_le32(BUFFER);
+        ring[i] = cpu_to_le16(i);
+    }
+    qtest_memwrite(h->qts, hose->vq->desc, desc, size * sizeof(*desc));
+    qtest_memwrite(h->qts, hose->vq->avail + 4, ring, size * sizeof(*ring));
+}
+
+static uint16_t hose_used(Hose *hose)
+{
+    return qtest_readw(hose->h->qts, hose->vq->used + 2);
+}
+
+/* Make all buffers available that were given back; Returns: how many */
+static unsigned hose_fill(Hose *hose)
+{
+    uint16_t avail = hose_used(hose) + hose->vq->size;
+    uint16_t nr = avail - hose->avail;
+
+    qtest_writew(hose->h->qts, hose->vq->avail + 2, avail);
+    hose->avail = avail;
+    return nr;
+}
+
+static void hose_kick(Hose *hose)
+{
+    QVirtioDevice *vdev = &hose->h->pci->vdev;
+
+    vdev->bus->virtqueue_kick(vdev, hose->vq);
+}
+
+/*
+ * An event of one stream is taken and a flush of it ends, though others' queues
+ * are never empty.
+ */
+static void test_flush(const void *opaque)
+{
+    const bool open = *(const bool *)opaque;
+    QHt *h = qht_boot("pc", "null", "channel=virtio,streams=3", NULL);
+    uint32_t id = qht_register_number(h, "number");
+    uint64_t mem = guest_alloc(h->alloc, BUFFER);
+    /* what an exchange may answer with */
+    struct ht_msg_stream *m = g_malloc0(HT_MESSAGE_MAX);
+    unsigned buffers = 0, i;
+    QHtStream s, others[2];
+    Hose hoses[2];
+
+    qht_stream_open(&s, h, 0);
+    for (i = 0; i < G_N_ELEMENTS(hoses); i++) {
+        hose_init(&hoses[i], h, qht_queue_resize(h, 1 + i, LONG), mem);
+        if (open) {
+            qht_stream_open(&others[i], h, 1 + i);
+        }
+        hose_fill(&hoses[i]);
+        hose_kick(&hoses[i]);
+    }
+    qht_write_number(&s, id, 0);
+    qht_commit(&s);
+    m->h.type = cpu_to_le16(HT_MSG_STREAM_FLUSH);
+    m->stream = cpu_to_le32(0);
+    m->instance = cpu_to_le64(s.instance);
+    do {
+        /* some of which came after the flush was done */
+        g_assert_cmpuint(buffers, <, 16 * LONG);
+        for (i = 0; i < G_N_ELEMENTS(hoses); i++) {
+            buffers += hose_fill(&hoses[i]);
+            hose_kick(&hoses[i]);
+        }
+        m->h.size = cpu_to_le32(sizeof(*m));
+    } while (qht_exchange(h, m, sizeof(*m)) == HT_STATUS_BUSY);
+    g_assert_cmpuint(le32_to_cpu(m->h.status), ==, HT_STATUS_OK);
+    g_free(m);
+    g_test_message("after %u buffers of other streams", buffers);
+    g_assert_cmpuint(qht_stream_stat(h, 0, "events"), ==, 1);
+    qht_stream_forget(&s);
+    for (i = 0; open && i < G_N_ELEMENTS(hoses); i++) {
+        g_assert_true(qht_stream_flag(h, 1 + i, "stopped"));
+        qht_stream_forget(&others[i]);
+    }
+    qht_quit(h);
+}
+
+/*
+ * All queues are kicked by one write, without the main loop in between: that
+ * is one turn, of a buffer, and not one for each kick.  The main loop may take
+ * turns before this program looks, so it is tried until it does not.
+ */
+static void test_kicks(void)
+{
+    QHt *h = qht_boot("pc", "null",
+                      "channel=virtio,streams=16,ioeventfd=off", NULL);
+    QVirtioPCIDevice *pci = h->pci;
+    uint64_t mem = guest_alloc(h->alloc, BUFFER);
+    const size_t size = (HT_VQ_DATA(0) + KICKED) *
+                        pci->notify_off_multiplier;
+    g_autofree uint8_t *zeros = g_malloc0(size);
+    Hose hoses[KICKED];
+    unsigned tries = 0, i;
+    uint16_t before;
+    Hose *one;
+
+    for (i = 0; i < KICKED; i++) {
+        hose_init(&hoses[i], h, h->data[i], mem);
+    }
+    do {
+        g_assert_cmpuint(tries, <, 1000);
+        one = &hoses[tries++ % KICKED];
+        for (i = 0; i < KICKED; i++) {
+            QHT_WAIT(hose_used(&hoses[i]) == hoses[i].avail);
+            hose_fill(&hoses[i]);
+        }
+        before = hose_used(one);
+        qtest_memwrite(h->qts, pci->bar.addr + pci->notify_cfg_offset, zeros,
+                       size);
+    } while (before == one->avail || hose_used(one) != before);
+    /* and they are all taken, without a kick more */
+    for (i = 0; i < KICKED; i++) {
+        QHT_WAIT(hose_used(&hoses[i]) == hoses[i].avail);
+    }
+    g_test_message("%u tries", tries);
+    qht_quit(h);
+}
+
+int main(int argc, char **argv)
+{
+    static const bool closed, open = true;
+
+    g_test_init(&argc, &argv, NULL);
+    qtest_add_data_func("hypertrace/hose/flush-open", &open, test_flush);
+    qtest_add_data_func("hypertrace/hose/flush-closed", &closed, test_flush);
+    qtest_add_func("hypertrace/hose/kicks", test_kicks);
+    return g_test_run();
+}
