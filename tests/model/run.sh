@@ -27,7 +27,9 @@ variants() {
     control) echo "-DSTEPS=5"
              echo "-DVIRTIO -DSTEPS=5" ;;
     sink)    echo "-DRUNS=4 -DCLASSES=1"
-             echo "-DHANG -DRUNS=4 -DCLASSES=1" ;;
+             echo "-DHANG -DRUNS=4 -DCLASSES=1"
+             echo "-DTURNS -DRUNS=4 -DCLASSES=1"
+             echo "-DTURNS -DHANG -DRUNS=4 -DCLASSES=1" ;;
     esac
 }
 

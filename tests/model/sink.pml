@@ -4,8 +4,9 @@
  *
  * A worker posts runs to two sinks, while classes are registered.  Sink 0 has a
  * backend that cannot block, so the worker may deliver; that of sink 1 may
- * hang for ever (HANG).  What happens under HtSinks.lock is one atomic step.  A
- * run is a buffer's worth.
+ * hang for ever (HANG).  With TURNS the worker is the main loop, which delivers
+ * nothing and wakes sinks at the end of a turn, or when their queues fill.  What
+ * happens under HtSinks.lock is one atomic step.  A run is a buffer's worth.
  *
  * Each sink gets the runs in order, once, or counts them; no backend is called
  * by two at a time, or with classes that it has not learnt; in the end nobody
@@ -58,11 +59,23 @@ inline deliver(s, nr, classes)
     }
 }
 
+/* ht_queue_empty() */
+#define EMPTY(s) (len(queue[s]) == 0 && !delivering[s])
+
+/* ht_sinks_wake() */
+inline wake(s)
+{
+    if
+    :: !EMPTY(s) || learnt[s] < count -> asleep[s] = 0
+    :: else
+    fi
+}
+
 /* begin_direct() */
 #ifdef M_DIRECT_BEFORE
 #define IDLE(s) true
 #else
-#define IDLE(s) (len(queue[s]) == 0 && !delivering[s])
+#define IDLE(s) EMPTY(s)
 #endif
 #ifdef M_DIRECT_UNKNOWN
 #define KNOWN(s, classes) true
@@ -75,32 +88,53 @@ inline deliver(s, nr, classes)
 #define FREE(s) (!session[s])
 #endif
 
+#ifdef TURNS
+#define DIRECT false
+#define SIGNAL(s, was_empty) (held[s] == BUDGET)
+#else
+#define DIRECT true
+#define SIGNAL(s, was_empty) was_empty
+#endif
+
 /* ht_sinks_post() for one sink; s == 0: the worker may deliver */
-inline post(s, nr, classes, now)
+inline post(s, nr, classes, now, was_empty)
 {
     if
-    :: s == 0 && IDLE(s) && KNOWN(s, classes) && FREE(s) ->
+    :: DIRECT && s == 0 && IDLE(s) && KNOWN(s, classes) && FREE(s) ->
         session[s] = 1; now = 1
     :: else ->
+        was_empty = EMPTY(s);
         if
-        :: held[s] < BUDGET ->
-            queue[s]!nr, classes;
-            held[s]++;
-#ifndef M_NO_SIGNAL
-            asleep[s] = 0
-#endif
+        :: held[s] < BUDGET -> queue[s]!nr, classes; held[s]++
         :: else -> discarded[s]++
-        fi
+        fi;
+#ifndef M_NO_SIGNAL
+        if
+        :: SIGNAL(s, was_empty) -> asleep[s] = 0
+        :: else
+        fi;
+#endif
+        was_empty = 0
     fi
+}
+
+/* worker_work() */
+inline end_turn()
+{
+#if defined(TURNS) && !defined(M_TURN_UNTOLD)
+    atomic { wake(0); wake(1) }
+#else
+    skip
+#endif
 }
 
 active proctype worker()
 {
     byte nr, classes;
-    bit room, now;
+    bit room, now, was_empty;
 
     do
-    :: nr == RUNS -> break
+    :: nr == RUNS -> end_turn(); break
     :: else ->
         /* ht_sinks_room() */
 #ifdef M_STARVED_LATE
@@ -110,12 +144,12 @@ active proctype worker()
         atomic { room = ANY_ROOM; starved = starved | !room }
 #endif
         if
-        :: !room -> atomic { kicked -> kicked = 0 }
+        :: !room -> end_turn(); atomic { kicked -> kicked = 0 }
         :: else ->
             atomic { nr++; classes = count }
             atomic {
-                post(0, nr, classes, now);
-                post(1, nr, classes, now)
+                post(0, nr, classes, now, was_empty);
+                post(1, nr, classes, now, was_empty)
             }
             if
             :: now ->
@@ -124,6 +158,10 @@ active proctype worker()
                 deliver(0, nr, classes);
                 atomic { session[0] = 0; now = 0 }
             :: else
+            fi;
+            if
+            :: end_turn()
+            :: skip
             fi
         fi
     od;
@@ -192,8 +230,7 @@ active proctype registry()
     :: else ->
         count++;
 #ifndef M_NO_LEARN_SIGNAL
-        /* ht_sinks_wake() */
-        atomic { asleep[0] = 0; asleep[1] = 0 }
+        atomic { wake(0); wake(1) }
 #endif
     od
 }
