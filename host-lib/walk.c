@@ -13,6 +13,7 @@ typedef struct Converter {
     uint64_t begin;             /* [begin, end): where seg holds */
     uint64_t end;
     uint64_t latest;            /* no event can be later; looked up if one is */
+    bool looked;
 } Converter;
 
 static void converter_seek(Converter *cv, uint64_t counter)
@@ -30,14 +31,17 @@ static void converter_seek(Converter *cv, uint64_t counter)
 
 /*
  * No event is younger than now: the counter jumped forward, and no reading
- * has told so yet.
+ * has told so yet.  All of them were here before the first look.
  */
 static uint64_t not_later(Converter *cv, uint64_t ns)
 {
     if (!cv->map->now) {
         return ns;
     }
-    cv->latest = cv->map->now();
+    if (!cv->looked) {
+        cv->looked = true;
+        cv->latest = cv->map->now();
+    }
     return MIN(ns, cv->latest);
 }
 
