@@ -98,11 +98,12 @@ def test_flat_out(tmp_path, session, channel):
     assert c.problems == [], complaints
     assert (status, complaints) == (0, "")
     assert len(c.streams) == THREADS
-    # and every class of the mix is there, checked field by field
-    for stream in c.streams:
-        assert sorted(k["class"] for k in stream["classes"]) == [
-            "bench.e256", "bench.e32", "bench.e64", "bench.e8"]
-        assert all(k["checked"] for k in stream["classes"])
+    # and every class of the mix is there, checked field by field; LTTng may
+    # have discarded all of a stream that was over while its buffers were full
+    classes = [k for stream in c.streams for k in stream["classes"]]
+    assert {k["class"] for k in classes} == {
+        "bench.e256", "bench.e32", "bench.e64", "bench.e8"}
+    assert all(k["checked"] for k in classes)
 
 
 # When every part waits for the next one, nothing is discarded anywhere.
