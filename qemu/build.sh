@@ -9,8 +9,9 @@ usage() {
 usage: qemu/build.sh [--qemu DIR] [--flavour NAME] [--target T]... [-- ARGS]
 
 Builds the tree that qemu/graft.sh made. Each flavour has a build folder of
-its own; "asan" has the address and undefined behaviour sanitizers, for any
-other name give configure's extra arguments after --.
+its own; "asan" has the address and undefined behaviour sanitizers, "ust" has
+QEMU's own trace events in LTTng, for any other name give configure's extra
+arguments after --.
 Without --target: the emulator and its modules. --target qtests: the tests
 that ./run check runs.
 EOF
@@ -30,7 +31,10 @@ while [ $# -gt 0 ]; do
 done
 ht_paths "$qemu_arg" "$flavour"
 ht_tree_init
-[ "$flavour" != asan ] || set -- --enable-asan --enable-ubsan "$@"
+case $flavour in
+asan) set -- --enable-asan --enable-ubsan "$@" ;;
+ust) set -- --enable-trace-backends=log,ust "$@" ;;
+esac
 
 # The compiler through a cache that is shared by all trees: ccache sees paths
 # below the tree as relative ones.

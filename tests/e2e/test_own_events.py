@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""QEMU's own events, which LTTng records, among a guest's.
+
+With channel=hypercall and batch=1 a guest dates an event, then rings; QEMU dates
+that write as it arrives, and the guest goes on to its next event.  For this QEMU
+has to be built for it: ./run check --e2e --flavour ust
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+TOP = Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(TOP / "scripts"), str(TOP / "tests/unit")]
+
+import htpayload  # noqa: E402
+
+bt2 = pytest.importorskip("bt2")
+import ctf_events  # noqa: E402
+import perfetto_text  # noqa: E402
+
+HYPERTRACE = Path(os.environ.get("HT_BUILD", "")) / \
+    "tools/hypertrace/hypertrace"
+EVENTS = 2000
+SHIFT = 50_000      # ns
+TIMEOUT = 120
+
+pytestmark = [
+    pytest.mark.skipif(
+        Path(os.environ.get("HT_QEMU_BUILD", "")).name != "qemu-ust",
+        reason="QEMU's own events are not in LTTng: ./run check --flavour ust"),
+    pytest.mark.skipif(not HYPERTRACE.exists(),
+                       reason="the command hypertrace was not built"),
+]
+
+
+def of_qemu(trace):
+    """[(date, name, fields)] of QEMU's events, in order"""
+    found = []
+    for msg in bt2.TraceCollectionMessageIterator(str(trace)):
+        assert not isinstance(msg, bt2._DiscardedEventsMessageConst)
+        if isinstance(msg, bt2._EventMessageConst):
+            provider, _, name = msg.event.name.partition(":")
+            assert provider == "qemu"
+            found.append((msg.default_clock_snapshot.value, name,
+                          ctf_events.plain(msg.event.payload_field)))
+    return found
+
+
+def doorbells(events):
+    """Of stream 0.  The BAR is aligned to its size, they are at 0x1000 of it."""
+    return [ns for ns, name, fields in events
+            if name == "memory_region_ops_write"
+            and fields["name"] == "hypertrace-regs"
+            and int(fields["addr"]) & 0x1fff == 0x1000]
+
+
+def too_early(guest, rung, bound, shift=0):
+    """How often an effect is before its cause, beyond the bound, if QEMU's
+    dates were late by @shift"""
+    story = [date for n, ns in enumerate(guest)
+             for date in (ns, rung[n] + shift)]
+    return sum(b + bound < a for a, b in zip(story, story[1:]))
+
+
+def check(guest, rung, bound):
+    assert len(guest) == len(rung) == EVENTS
+    assert too_early(guest, rung, bound) == 0
+    assert too_early(guest, rung, bound, SHIFT) > 0
+    assert too_early(guest, rung, bound, -SHIFT) > 0
+
+
+@pytest.fixture
+def run(tmp_path, session):
+    """The directory with the device's trace and LTTng's"""
+    s = session(events=["qemu:memory_region_ops_write", "qemu:hypertrace_*"])
+    with htpayload.Payload(
+            f"bench channel=hypercall events={EVENTS} batch=1 payload=8",
+            accel="tcg", workdir=tmp_path,
+            devices=[{"channel": "hypercall"}]) as vm:
+        vm.wait(TIMEOUT)
+    s.finish()
+    trace, = (m.parent for m in vm.trace("ht0").rglob("metadata"))
+    return tmp_path, trace
+
+
+def test_order(run):
+    """By both traces, whose clock is one"""
+    tmp, trace = run
+    stream, = ctf_events.read(trace).values()
+    own = of_qemu(tmp / "lttng")
+    check(stream.cycles, doorbells(own), stream.precision)
+    opened, = (ns for ns, name, _ in own if name == "hypertrace_stream_open")
+    closed, = (ns for ns, name, _ in own if name == "hypertrace_stream_close")
+    assert opened < stream.cycles[0] + stream.precision
+    assert closed > stream.cycles[-1] - stream.precision
+
+
+def test_perfetto(run):
+    """In one file for Perfetto each keeps its date"""
+    if not shutil.which("protoc"):
+        pytest.skip("protoc is not installed")
+    tmp, trace = run
+    out = tmp / "all.pftrace"
+    subprocess.run([HYPERTRACE, "export", "-o", out, trace, tmp / "lttng"],
+                   check=True, timeout=TIMEOUT)
+    guest, own = [], []
+    for machine, track, ns, name, fields in perfetto_text.instants(
+            perfetto_text.packets(out)):
+        if machine:
+            guest.append(ns)
+        else:
+            assert track.startswith("qemu, CPU ")
+            own.append((ns, name, fields))
+    stream, = ctf_events.read(trace).values()
+    assert guest == stream.cycles
+    own.sort(key=lambda e: e[0])
+    assert [e[:2] for e in own] == [e[:2] for e in of_qemu(tmp / "lttng")]
+    check(guest, doorbells(own), stream.precision)
