@@ -13,7 +13,7 @@ typedef struct Converter {
     uint64_t begin;             /* [begin, end): where seg holds */
     uint64_t end;
     uint64_t latest;            /* no event can be later; looked up if one is */
-    bool looked;
+    bool looked;                /* it was looked up */
 } Converter;
 
 static void converter_seek(Converter *cv, uint64_t counter)
@@ -31,7 +31,8 @@ static void converter_seek(Converter *cv, uint64_t counter)
 
 /*
  * No event is younger than now: the counter jumped forward, and no reading
- * has told so yet.  All of them were here before the first look.
+ * has told so yet.  All events of a walk were committed before its first look
+ * at the clock.
  */
 static uint64_t not_later(Converter *cv, uint64_t ns)
 {

@@ -122,3 +122,9 @@ case " $targets " in
 esac
 # shellcheck disable=SC2086
 logged "ninja-$flavour" "building QEMU ($flavour)" ninja $targets
+# For ./run check.  Others may have a compiler that warns of more.
+if [ -n "${HT_WERROR-}" ] &&
+    grep -a 'hypertrace[^ ]*:[0-9]*:[0-9]*: warning:' "$log" >&2; then
+    find . -name '*hypertrace*.o' -exec rm {} +
+    die "warnings in our own sources (log: $log)"
+fi

@@ -51,7 +51,7 @@ set -- --qemu="$qemu_arg" --flavour "$flavour"
 { ! kind unit && ! kind fuzz; } || set -- "$@" --only own
 ! kind qtest || set -- "$@" --only qtest
 ! kind e2e || set -- "$@" --only qemu --only own --only guest
-"$HT_TOP/scripts/build.sh" "$@" || count_and_exit --failed build
+HT_WERROR=y "$HT_TOP/scripts/build.sh" "$@" || count_and_exit --failed build
 fuzz_skipped=
 if kind fuzz; then
     status=0

@@ -184,7 +184,10 @@ static void data_output(VirtIODevice *vdev, VirtQueue *vq)
 {
     HypertraceDevice *dev = HYPERTRACE_DEVICE(vdev);
 
-    /* A turn a kick would let a guest of 64 queues hold the BQL for 64. */
+    /*
+     * With a turn for each kick, a guest that kicks 64 queues at once would
+     * have the BQL held for 64 turns.  The doorbell brings the next one.
+     */
     if (!dev->worker.again) {
         ht_worker_turn(dev);
     }

@@ -318,17 +318,21 @@ static void resample_clock(HypertraceDevice *dev)
 
 bool ht_streams_work(HypertraceDevice *dev, bool force)
 {
-    uint32_t n = dev->conf.streams, first = dev->worker.first, i;
+    HtWorker *w = &dev->worker;
+    uint32_t n = dev->conf.streams, first = w->first, i;
     bool progress = false;
 
     for (i = 0; i < n; i++) {
         uint32_t index = (first + i) % n;
+        bool full = w->more;
+        bool did = stream_work(&dev->streams[index], force);
 
-        if (!dev->worker.more) {
-            /* the next turn goes on where this one has to stop */
-            dev->worker.first = index;
+        if (!full && (did || !w->more)) {
+            /* it had its turn; the next one begins behind it */
+            w->first = (index + 1) % n;
+            w->flush_looks++;
         }
-        progress |= stream_work(&dev->streams[index], force);
+        progress |= did;
     }
     if (qatomic_read(&dev->resample)) {
         resample_clock(dev);

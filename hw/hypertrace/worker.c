@@ -116,8 +116,6 @@ static void worker_work(HypertraceDevice *dev, bool all)
     /* not for ever: the timer and other handlers want their turn */
     while (ht_streams_work(dev, flushing) && ++rounds < ROUNDS_MAX) {
         w->progress = true;
-        /* a turn that ends in a pass has looked at one stream at least */
-        w->flush_looks += w->more ? 1 : dev->conf.streams;
         /*
          * A producer that goes on has committed again by now.  Chasing it
          * through its packet would cost it a cache miss every few events; the
@@ -434,7 +432,7 @@ void ht_worker_load_flush(HypertraceDevice *dev, uint64_t wanted)
     /* Before a rewind more may have been given; those were all fulfilled. */
     if (wanted > w->flush_wanted_bql) {
         w->flush_wanted_bql = wanted;
-        /* Pairs with the load-acquire in ht_worker_turn(). */
+        /* Pairs with the load-acquire in worker_work(). */
         qatomic_store_release(&w->flush_wanted, wanted);
     }
 }

@@ -31,13 +31,14 @@ typedef struct HtWorker {
 
     /* worker */
     uint64_t flush_next;        /* the one under way */
-    uint64_t flush_looks;       /* at a stream, for it */
+    uint64_t flush_looks;       /* at one stream after the other, for it */
     bool polling;
     bool progress;              /* since the last tick of the timer */
     unsigned quiet;             /* ticks without progress */
     bool eager;                 /* armed for the next commit, not packet */
     bool more;                  /* this turn could not take all */
-    bool again;                 /* the next one follows without a doorbell */
+    bool again;                 /* the doorbell is set for the next one; while
+                                   paused, ht_worker_go() sets it */
     uint32_t first;             /* stream that the next turn begins with */
     int64_t looked_ns;
 } HtWorker;

@@ -4,7 +4,8 @@
  *
  * All buffers of a queue lead to one piece of memory, so that a write of the
  * available index makes the whole queue available again: this program keeps
- * ahead of the device.  A buffer is as large as a turn of the main loop may be.
+ * ahead of the device.  A buffer is as large as a turn of the main loop may be,
+ * but for those that are few.
  */
 #include "qemu/osdep.h"
 #include "qemu/bswap.h"
@@ -13,6 +14,7 @@
 #include "libqos/hypertrace.h"
 
 #define BUFFER (256 * KiB)
+#define SMALL 16
 #define LONG 1024u
 #define KICKED 16
 
@@ -22,7 +24,8 @@ typedef struct Hose {
     uint16_t avail;
 } Hose;
 
-static void hose_init(Hose *hose, QHt *h, QVirtQueue *vq, uint64_t mem)
+static void hose_init(Hose *hose, QHt *h, QVirtQueue *vq, uint64_t mem,
+                      uint32_t len)
 {
     const unsigned size = vq->size;
     g_autofree struct vring_desc *desc = g_new0(struct vring_desc, size);
@@ -32,7 +35,7 @@ static void hose_init(Hose *hose, QHt *h, QVirtQueue *vq, uint64_t mem)
     *hose = (Hose) { .h = h, .vq = vq };
     for (i = 0; i < size; i++) {
         desc[i].addr = cpu_to_le64(mem);
-        desc[i].len = cpu_to_le32(BUFFER);
+        desc[i].len = cpu_to_le32(len);
         ring[i] = cpu_to_le16(i);
     }
     qtest_memwrite(h->qts, hose->vq->desc, desc, size * sizeof(*desc));
@@ -80,7 +83,8 @@ static void test_flush(const void *opaque)
 
     qht_stream_open(&s, h, 0);
     for (i = 0; i < G_N_ELEMENTS(hoses); i++) {
-        hose_init(&hoses[i], h, qht_queue_resize(h, 1 + i, LONG), mem);
+        hose_init(&hoses[i], h, qht_queue_resize(h, 1 + i, LONG), mem,
+                  BUFFER);
         if (open) {
             qht_stream_open(&others[i], h, 1 + i);
         }
@@ -114,6 +118,51 @@ static void test_flush(const void *opaque)
 }
 
 /*
+ * What a queue held when a flush was asked for is taken before its answer,
+ * though another stream's queue, which is closed or closing, is never empty.
+ */
+static void test_flush_whole(const void *opaque)
+{
+    const bool closing = *(const bool *)opaque;
+    QHt *h = qht_boot("pc", "null", "channel=virtio,streams=2", NULL);
+    uint64_t mem = guest_alloc(h->alloc, BUFFER);
+    struct ht_msg_stream *m = g_malloc0(HT_MESSAGE_MAX);
+    uint64_t instance = 0;
+    Hose few, hose;
+
+    hose_init(&hose, h, qht_queue_resize(h, 0, LONG), mem, BUFFER);
+    hose_init(&few, h, qht_queue_resize(h, 1, LONG), mem, SMALL);
+    if (closing) {
+        QHtStream s;
+
+        qht_stream_open(&s, h, 0);
+        instance = s.instance;
+        qht_stream_forget(&s);
+    }
+    hose_fill(&hose);
+    hose_kick(&hose);
+    hose_fill(&few);
+    if (closing) {
+        m->h.type = cpu_to_le16(HT_MSG_STREAM_CLOSE);
+        m->h.size = cpu_to_le32(sizeof(*m));
+        m->instance = cpu_to_le64(instance);
+        g_assert_cmpuint(qht_exchange(h, m, sizeof(*m)), ==, HT_STATUS_BUSY);
+        memset(m, 0, sizeof(*m));
+    }
+    m->h.type = cpu_to_le16(HT_MSG_STREAM_FLUSH);
+    m->stream = cpu_to_le32(HT_STREAM_ANY);
+    do {
+        hose_fill(&hose);
+        hose_kick(&hose);
+        m->h.size = cpu_to_le32(sizeof(*m));
+    } while (qht_exchange(h, m, sizeof(*m)) == HT_STATUS_BUSY);
+    g_assert_cmpuint(le32_to_cpu(m->h.status), ==, HT_STATUS_OK);
+    g_assert_cmpuint(hose_used(&few), ==, few.avail);
+    g_free(m);
+    qht_quit(h);
+}
+
+/*
  * All queues are kicked by one write, without the main loop in between: that
  * is one turn, of a buffer, and not one for each kick.  The main loop may take
  * turns before this program looks, so it is tried until it does not.
@@ -133,7 +182,7 @@ static void test_kicks(void)
     Hose *one;
 
     for (i = 0; i < KICKED; i++) {
-        hose_init(&hoses[i], h, h->data[i], mem);
+        hose_init(&hoses[i], h, h->data[i], mem, BUFFER);
     }
     do {
         g_assert_cmpuint(tries, <, 1000);
@@ -156,11 +205,15 @@ static void test_kicks(void)
 
 int main(int argc, char **argv)
 {
-    static const bool closed, open = true;
+    static const bool closed, open = true, closing = true;
 
     g_test_init(&argc, &argv, NULL);
     qtest_add_data_func("hypertrace/hose/flush-open", &open, test_flush);
     qtest_add_data_func("hypertrace/hose/flush-closed", &closed, test_flush);
+    qtest_add_data_func("hypertrace/hose/flush-whole", &closed,
+                        test_flush_whole);
+    qtest_add_data_func("hypertrace/hose/flush-closing", &closing,
+                        test_flush_whole);
     qtest_add_func("hypertrace/hose/kicks", test_kicks);
     return g_test_run();
 }

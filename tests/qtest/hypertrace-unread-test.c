@@ -3,9 +3,11 @@
  * hypertrace: the device's rings as a flight recorder
  */
 #include "qemu/osdep.h"
+#include "qapi/error.h"
 #include "qemu/units.h"
 #include "hypertrace/dead-streams.h"
 #include "qobject/qdict.h"
+#include "qobject/qjson.h"
 #include "qemu/timer.h"
 #include "libqtest.h"
 #include "libqos/hypertrace.h"
@@ -144,9 +146,9 @@ static void test_trigger_refused(void)
     unsigned i;
 
     for (i = 0; i < G_N_ELEMENTS(cases); i++) {
-        g_autofree char *command = g_strdup_printf(
-            "{'execute': 'object-add', 'arguments': %s}", cases[i][0]);
-        QDict *rsp = qtest_qmp(qts, command);
+        QDict *rsp = qtest_qmp(qts,
+                               "{'execute': 'object-add', 'arguments': %p}",
+                               qobject_from_json(cases[i][0], &error_abort));
 
         g_assert_true(g_str_has_prefix(
             qdict_get_str(qdict_get_qdict(rsp, "error"), "desc"),
