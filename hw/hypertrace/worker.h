@@ -37,8 +37,7 @@ typedef struct HtWorker {
     unsigned quiet;             /* ticks without progress */
     bool eager;                 /* armed for the next commit, not packet */
     bool more;                  /* this turn could not take all */
-    bool again;                 /* the doorbell is set for the next one; while
-                                   paused, ht_worker_go() sets it */
+    bool again;                 /* the doorbell is set, or go() will set it */
     uint32_t first;             /* stream that the next turn begins with */
     int64_t looked_ns;
 } HtWorker;
