@@ -16,7 +16,10 @@
 #include "control.h"
 #include "device.h"
 
-/* What a turn of the main loop takes at most, and at least one buffer */
+/*
+ * What is taken at most in one iteration of the main loop, by all kicks that it
+ * serves.  The buffer that reaches a limit is taken whole.
+ */
 #define TURN_BUFFERS 16
 #define TURN_BYTES (256 * KiB)
 #define TURN_EVENTS 4096
@@ -24,8 +27,8 @@
 #define TURN_MESSAGES 16
 
 struct HtVirtio {
-    bool all;                   /* this turn takes all there is */
-    unsigned buffers;           /* left of this turn, unless @all */
+    bool all;                   /* take all there is */
+    unsigned buffers;           /* what else may be taken, unless @all */
     size_t bytes;
     uint64_t events;
     VirtQueue *control;
@@ -35,7 +38,7 @@ struct HtVirtio {
 };
 
 /* Context: BQL, as all below */
-static void virtio_begin_turn(HypertraceDevice *dev, bool all)
+static void virtio_allow(HypertraceDevice *dev, bool all)
 {
     HtVirtio *v = dev->virtio;
 
@@ -45,7 +48,7 @@ static void virtio_begin_turn(HypertraceDevice *dev, bool all)
     v->events = TURN_EVENTS;
 }
 
-/* Whether there is something that this turn may take */
+/* Whether there is something that may be taken */
 static bool data_available(HtStream *s)
 {
     HypertraceDevice *dev = s->dev;
@@ -185,8 +188,9 @@ static void data_output(VirtIODevice *vdev, VirtQueue *vq)
     HypertraceDevice *dev = HYPERTRACE_DEVICE(vdev);
 
     /*
-     * With a turn for each kick, a guest that kicks 64 queues at once would
-     * have the BQL held for 64 turns.  The doorbell brings the next one.
+     * All kicks share what may be taken: 64 of them in one iteration of the
+     * main loop hold the BQL no longer than one.  The doorbell, which is served
+     * in another, allows more.
      */
     if (!dev->worker.again) {
         ht_worker_turn(dev);
@@ -273,5 +277,5 @@ const HtChannelOps ht_channel_virtio = {
     .closing = virtio_closing,
     .drained = virtio_drained,
     .drop = virtio_drop,
-    .begin_turn = virtio_begin_turn,
+    .allow = virtio_allow,
 };

@@ -25,8 +25,8 @@
  * @drained: whether that is done.  Worker
  * @drop: take a buffer that was handed over for a stream that is closed;
  *        returns whether it took one.  Worker
- * @begin_turn: the worker begins; unless @all, it takes what a turn of the
- *              main loop may.  Worker
+ * @allow: from now on the worker may take @all there is, or else what one
+ *         iteration of the main loop may.  Worker
  */
 typedef struct HtChannelOps {
     const char *name;
@@ -40,7 +40,7 @@ typedef struct HtChannelOps {
     void (*closing)(HtStream *s);
     bool (*drained)(HtStream *s);
     bool (*drop)(HtStream *s);
-    void (*begin_turn)(HypertraceDevice *dev, bool all);
+    void (*allow)(HypertraceDevice *dev, bool all);
 } HtChannelOps;
 
 extern const HtChannelOps ht_channel_hypercall;

@@ -97,7 +97,7 @@ static unsigned flush_passes_max(HypertraceDevice *dev)
 }
 
 /* Context: worker */
-static void worker_work(HypertraceDevice *dev, bool all)
+static void worker_work(HypertraceDevice *dev)
 {
     HtWorker *w = &dev->worker;
     uint64_t flush = qatomic_load_acquire(&w->flush_wanted);
@@ -110,9 +110,6 @@ static void worker_work(HypertraceDevice *dev, bool all)
     }
     flushing = w->flush_next != w->flush_done;
     w->more = false;
-    if (dev->channel->begin_turn) {
-        dev->channel->begin_turn(dev, all);
-    }
     /* not for ever: the timer and other handlers want their turn */
     while (ht_streams_work(dev, flushing) && ++rounds < ROUNDS_MAX) {
         w->progress = true;
@@ -157,7 +154,15 @@ static void worker_work(HypertraceDevice *dev, bool all)
 void ht_worker_turn(HypertraceDevice *dev)
 {
     if (!qatomic_read(&dev->worker.paused)) {
-        worker_work(dev, false);
+        worker_work(dev);
+    }
+}
+
+/* Context: worker */
+static void worker_allow(HypertraceDevice *dev, bool all)
+{
+    if (dev->channel->allow) {
+        dev->channel->allow(dev, all);
     }
 }
 
@@ -170,6 +175,7 @@ static void worker_on_doorbell(EventNotifier *n)
     if (!event_notifier_test_and_clear(n)) {
         return;
     }
+    worker_allow(dev, false);
     ht_worker_turn(dev);
     if (!dev->worker.polling) {
         worker_arm(dev);
@@ -184,6 +190,7 @@ static void worker_on_timer(void *opaque)
     bool before = w->progress;
 
     w->progress = false;
+    worker_allow(dev, false);
     ht_worker_turn(dev);
     if (before || w->progress || !worker_any_open(dev)) {
         w->quiet = 0;
@@ -357,13 +364,15 @@ static void worker_settle(HypertraceDevice *dev)
     unsigned i;
 
     dev->worker.settling = true;
+    worker_allow(dev, true);
     for (i = 0; i <= flush_passes_max(dev) / ROUNDS_MAX + 1; i++) {
         dev->worker.progress = false;
-        worker_work(dev, true);
+        worker_work(dev);
         if (!dev->worker.progress) {
             break;
         }
     }
+    worker_allow(dev, false);
     dev->worker.settling = false;
     ht_streams_tell(dev);
     ht_sinks_wake(dev->sinks);
