@@ -65,7 +65,8 @@ ht_run_env
 exec 7>"$HT_TREE/check.lock"
 lock_wait 7 "the tests of $HT_TREE"
 results=$HT_TREE/results
-rm -rf "$results" "$HT_SCRATCH"/check.*
+rm -rf "$results.before" "$HT_SCRATCH"/check.*
+[ ! -d "$results" ] || mv "$results" "$results.before"
 mkdir -p "$results"
 HT_SCRATCH=$(mktemp -d "$HT_SCRATCH/check.XXXXXX") ||
     die "cannot write to $HT_TREE (disk full?)"
