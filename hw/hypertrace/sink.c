@@ -172,6 +172,8 @@ static void deliver(HtSink *sink, HtRun *run)
 {
     uint32_t index = run->stream->index;
 
+    trace_hypertrace_deliver(sink->all->info.name, sink->id, index, run->events,
+                             run->discarded);
     learn_up_to(sink, run->classes);
     if (run->flags & HT_RUN_OPEN) {
         sink->streams[index] = *run->stream;

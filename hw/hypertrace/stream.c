@@ -15,6 +15,8 @@ static void stream_deliver(void *opaque, const HtRun *run)
 {
     HtStream *s = opaque;
 
+    trace_hypertrace_run(s->dev->trace->name, s->index, run->events, run->size,
+                         run->discarded);
     /* in the main loop a backend would have the guest wait */
     ht_sinks_post(s->dev->sinks, run, s->fill, s->dev->channel->uses_ring);
 }

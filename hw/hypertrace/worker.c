@@ -15,6 +15,7 @@
 #include "block/aio.h"
 #include "system/runstate.h"
 #include "device.h"
+#include "trace.h"
 
 /*
  * Reading head bounces the producer's cache line; limit it to every 20 us,
@@ -175,6 +176,7 @@ static void worker_on_doorbell(EventNotifier *n)
     if (!event_notifier_test_and_clear(n)) {
         return;
     }
+    trace_hypertrace_doorbell(dev->trace->name);
     worker_allow(dev, false);
     ht_worker_turn(dev);
     if (!dev->worker.polling) {
@@ -189,6 +191,7 @@ static void worker_on_timer(void *opaque)
     HtWorker *w = &dev->worker;
     bool before = w->progress;
 
+    trace_hypertrace_timer(dev->trace->name, w->quiet);
     w->progress = false;
     worker_allow(dev, false);
     ht_worker_turn(dev);

@@ -17,6 +17,8 @@
 #define SMALL 16
 #define LONG 1024u
 #define KICKED 16
+/* Buffers that are taken in one iteration of the main loop */
+#define TURN 16
 
 typedef struct Hose {
     QHt *h;
@@ -203,6 +205,58 @@ static void test_kicks(void)
     qht_quit(h);
 }
 
+/* How often @word is in @text, up to @end if that is not NULL */
+static unsigned count_words(const char *text, const char *word,
+                            const char *end)
+{
+    unsigned n = 0;
+
+    while ((text = strstr(text, word)) && (!end || text < end)) {
+        text++;
+        n++;
+    }
+    return n;
+}
+
+/*
+ * Kicks one by one, each with little to take: all those that the main loop
+ * serves before it goes round share what one alone may take.
+ */
+static void test_kicks_share(void)
+{
+    static const char run[] = " events 1 ", bell[] = "hypertrace_doorbell ";
+    g_autofree char *path = qht_temporary();
+    g_autofree char *extra =
+        g_strdup_printf("-trace hypertrace_run -trace hypertrace_doorbell "
+                        "-trace hypertrace_timer -D %s", path);
+    QHt *h = qht_boot("pc", "null", "channel=virtio,streams=1,ioeventfd=off",
+                      extra);
+    uint32_t id = qht_register_number(h, "number");
+    g_autofree char *log = NULL;
+    const char *p, *next;
+    unsigned most = 0, i;
+    QHtStream s;
+
+    qht_stream_open(&s, h, 0);
+    for (i = 0; i < 4 * TURN; i++) {
+        qht_write_number(&s, id, i);
+        qht_commit(&s);
+    }
+    QHT_WAIT(qht_stream_stat(h, 0, "events") == i);
+    qht_stream_close(&s);
+    qht_quit(h);
+    g_assert_true(g_file_get_contents(path, &log, NULL, NULL));
+    g_assert_cmpuint(count_words(log, run, NULL), ==, 4 * TURN);
+    g_assert_null(strstr(log, "hypertrace_timer"));
+    for (p = log; p; p = next) {
+        next = strstr(p + 1, bell);
+        most = MAX(most, count_words(p, run, next));
+    }
+    g_test_message("%u at most", most);
+    g_assert_cmpuint(most, <=, TURN);
+    qht_unlink(g_steal_pointer(&path));
+}
+
 int main(int argc, char **argv)
 {
     static const bool closed, open = true, closing = true;
@@ -215,5 +269,6 @@ int main(int argc, char **argv)
     qtest_add_data_func("hypertrace/hose/flush-closing", &closing,
                         test_flush_whole);
     qtest_add_func("hypertrace/hose/kicks", test_kicks);
+    qtest_add_func("hypertrace/hose/kicks-share", test_kicks_share);
     return g_test_run();
 }
