@@ -9,6 +9,7 @@
 #include "qemu/osdep.h"
 #include <sys/un.h>
 #include "qapi/error.h"
+#include "qemu/atomic.h"
 #include "qemu/error-report.h"
 #include "qemu/module.h"
 #include "qemu/notify.h"
@@ -85,8 +86,8 @@ static void lttng_note_status(int status, void *opaque)
 
 /*
  * LTTng-UST's destructor crashes under a thread that records, and hangs behind
- * one that waits for a session daemon.  Other notifiers of this kind have run:
- * this was the first to be added.
+ * one that waits for a session daemon.  Notifiers that were added before this
+ * one have not run yet: devices made before the first that uses LTTng.
  */
 static void lttng_exit(Notifier *n, void *data)
 {
@@ -164,12 +165,13 @@ static void lttng_expect_classes(HypertraceBackend *b, void *session,
 static bool lttng_add_class(HypertraceBackend *b, void *session,
                             const HtClass *c, Error **errp)
 {
+    static bool warned;
     LttngSession *s = session;
     g_autofree char *why = NULL;
-    bool reachable = !ht_ust_timed_out();
     HtUstEvent *e = ht_ust_event_get(s->provider, c, &why);
 
-    if (reachable && ht_ust_timed_out()) {
+    /* it may have been in lttng_expect_classes() that it did not answer */
+    if (ht_ust_timed_out() && !qatomic_xchg(&warned, true)) {
         warn_report("hypertrace: the LTTng session daemon did not answer in"
                     " time: '%s:%s' and all events that are registered from"
                     " now on cannot be enabled while QEMU runs", s->provider,

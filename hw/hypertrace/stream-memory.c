@@ -147,6 +147,17 @@ static bool fetch_all(HtStream *s)
     return true;
 }
 
+uint64_t ht_stream_memory_lost(HtStream *s)
+{
+    uint64_t control, lost;
+
+    if (!s->memory || !read_entry(s, HT_MEMORY_CONTROL, &control) || !control ||
+        !read_word(control + offsetof(struct ht_guest_line, lost), &lost)) {
+        return 0;
+    }
+    return lost;
+}
+
 void ht_streams_forget_memory(HypertraceDevice *dev)
 {
     uint32_t i;

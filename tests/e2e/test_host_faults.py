@@ -131,6 +131,29 @@ def test_daemon_hangs(tmp_path):
 
 
 @own_run
+def test_daemon_too_slow(tmp_path):
+    """LTTng-UST gives a daemon up that does not answer a registration; QEMU
+    says so, once."""
+    said = "the LTTng session daemon did not answer in time: 'ht"
+    with session(tmp_path / "trace") as s, \
+            study(tmp_path, "lttng", env={
+                **s.env(), "LTTNG_UST_REGISTER_TIMEOUT": "500"}) as vm:
+        emit(vm, "ht0")
+        os.kill(s.pid, signal.SIGSTOP)
+        try:
+            for n in (1, 2):
+                emit(vm, f"ht{n}", events=1)
+            deadline = time.monotonic() + 60
+            while said not in vm.stderr:
+                assert time.monotonic() < deadline, vm.stderr
+                time.sleep(0.1)
+        finally:
+            os.kill(s.pid, signal.SIGCONT)
+        vm.quit()
+    assert vm.stderr.count("did not answer in time") == 1, vm.stderr
+
+
+@own_run
 def test_consumer_killed(tmp_path):
     """Nobody empties LTTng's buffers any more; the guest does not notice."""
     with session(tmp_path / "first") as s, \

@@ -461,6 +461,11 @@ static void last_save(QHt *h)
     qht_unlink(file);
 }
 
+static void last_reset(QHt *h)
+{
+    qtest_system_reset(h->qts);
+}
+
 static void last_unplug(QHt *h)
 {
     qht_unplug(h);
@@ -471,7 +476,7 @@ static void last_unplug(QHt *h)
 static void test_last_count(const void *channel)
 {
     static void (*const ends[])(QHt *h) = {
-        last_stop, last_save, last_unplug, NULL,
+        last_stop, last_save, last_reset, last_unplug, NULL,
     };
     unsigned i;
 
@@ -483,11 +488,15 @@ static void test_last_count(const void *channel)
         char *log = g_steal_pointer(&h->log);
         QHtStream s;
 
-        qht_stream_open(&s, h, 0);
+        if (h->control) {
+            qht_stream_announce(&s, h, 0);
+        } else {
+            qht_stream_open(&s, h, 0);
+        }
         qht_write_number(&s, id, 0);
         qht_commit(&s);
         QHT_WAIT(qht_stream_stat(h, 0, "events") == 1);
-        qht_ring_writeq(h, 0, QHT_GUEST(lost), 5);
+        qht_stream_write_lost(&s, 5);
         if (ends[i]) {
             ends[i](h);
             QHT_WAIT(qht_file_count(log, ", 5 events discarded") == 1);
@@ -502,7 +511,7 @@ static void test_last_count(const void *channel)
 int main(int argc, char **argv)
 {
     static const QHtTest tests[] = {
-        { "last-count", test_last_count, QHT_RINGS },
+        { "last-count", test_last_count, QHT_CHANNELS },
     };
     unsigned i;
 

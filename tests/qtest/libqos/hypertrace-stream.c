@@ -165,6 +165,16 @@ static void write_head(QHtStream *s, uint64_t head)
     }
 }
 
+void qht_stream_write_lost(QHtStream *s, uint64_t lost)
+{
+    if (s->memory) {
+        qtest_writeq(s->h->qts, announced(s, HT_MEMORY_CONTROL) +
+                     QHT_GUEST(lost), lost);
+    } else {
+        qht_ring_writeq(s->h, s->index, QHT_GUEST(lost), lost);
+    }
+}
+
 void qht_stream_forget(QHtStream *s)
 {
     g_free(s->image);
