@@ -82,6 +82,8 @@ ht_paths() {
     HT_KERNEL_ARGS='console=ttyS0 panic=-1 no_timer_check nohz=off'
     HT_KERNEL_ARGS="$HT_KERNEL_ARGS rcupdate.rcu_cpu_stall_suppress_at_boot=1"
     HT_KERNEL_ARGS="$HT_KERNEL_ARGS rcupdate.rcu_cpu_stall_timeout=300"
+    # A processor that a busy host does not run looks like one that is stuck.
+    HT_KERNEL_ARGS="$HT_KERNEL_ARGS watchdog_thresh=60"
     # A third of a boot's processor time is for what no test is about, as
     # "hypertrace boot" shows.
     HT_KERNEL_ARGS="$HT_KERNEL_ARGS cryptomgr.notests mitigations=off"

@@ -123,7 +123,7 @@ static void *ctf_attach(HypertraceBackend *b, const HtDeviceInfo *info,
         }
     }
     /*
-     * Not the device's: two directories of one device, beside a tee or one
+     * Not the device's: two directories of one device, at the same time or one
      * after the other, cannot be read together if they have the same.
      */
     qemu_uuid_generate(&uuid);
