@@ -164,7 +164,7 @@ void qht_stream_open(QHtStream *s, QHt *h, uint32_t index);
 /* virtio: also say where its memory is, and write all that is written there */
 void qht_stream_announce(QHtStream *s, QHt *h, uint32_t index);
 void qht_stream_close(QHtStream *s);
-/* The producer's own count, where the device looks for it: rings, or announced */
+/* The producer's own count, in its ring or in what it announced */
 void qht_stream_write_lost(QHtStream *s, uint64_t lost);
 /* Forget a stream that the device closed */
 void qht_stream_forget(QHtStream *s);
