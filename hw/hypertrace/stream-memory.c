@@ -144,18 +144,9 @@ static bool fetch_all(HtStream *s)
         }
         pos = start + size;
     }
+    /* a guest that discards all has nothing to hand over that says so */
+    ht_consumer_tell(&s->consumer, g.lost);
     return true;
-}
-
-uint64_t ht_stream_memory_lost(HtStream *s)
-{
-    uint64_t control, lost;
-
-    if (!s->memory || !read_entry(s, HT_MEMORY_CONTROL, &control) || !control ||
-        !read_word(control + offsetof(struct ht_guest_line, lost), &lost)) {
-        return 0;
-    }
-    return lost;
 }
 
 void ht_streams_forget_memory(HypertraceDevice *dev)

@@ -207,10 +207,9 @@ void ht_device_stats(HypertraceDevice *dev, struct ht_stats *sum)
 }
 
 /* As the guest counts: head need not have moved when it does. */
-static uint64_t guest_lost(HtStream *s)
+static uint64_t ring_lost(HtStream *s)
 {
-    return s->ring ? le64_to_cpu(qatomic_read(&s->ring->guest.lost)) :
-                     ht_stream_memory_lost(s);
+    return s->ring ? le64_to_cpu(qatomic_read(&s->ring->guest.lost)) : 0;
 }
 
 void ht_streams_tell(HypertraceDevice *dev)
@@ -222,7 +221,7 @@ void ht_streams_tell(HypertraceDevice *dev)
 
         if (qatomic_load_acquire(&s->phase) == HT_PHASE_OPEN) {
             QEMU_LOCK_GUARD(&s->lock);
-            ht_consumer_tell(&s->consumer, guest_lost(s));
+            ht_consumer_tell(&s->consumer, ring_lost(s));
         }
     }
 }
@@ -230,7 +229,7 @@ void ht_streams_tell(HypertraceDevice *dev)
 static void stream_close(HtStream *s)
 {
     /* a reset asks for no final count */
-    uint64_t lost = MAX(qatomic_read(&s->close_lost), guest_lost(s));
+    uint64_t lost = MAX(qatomic_read(&s->close_lost), ring_lost(s));
     struct ht_stats stats;
 
     trace_hypertrace_stream_close(s->dev->trace->name, s->index,

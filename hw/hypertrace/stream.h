@@ -101,17 +101,6 @@ void ht_streams_tell(HypertraceDevice *dev);
  * Context: BQL
  */
 size_t ht_stream_fetch(HtStream *s);
-
-/**
- * ht_stream_memory_lost: how much a stream's producer discarded, by its own
- * count (virtio)
- * @s: any stream
- *
- * Returns: events; 0 if the driver did not say where that is
- *
- * Context: BQL
- */
-uint64_t ht_stream_memory_lost(HtStream *s);
 /* Streams' memory is not theirs any more.  Context: BQL */
 void ht_streams_forget_memory(HypertraceDevice *dev);
 

@@ -499,7 +499,7 @@ static void test_last_count(const void *channel)
         qht_stream_write_lost(&s, 5);
         if (ends[i]) {
             ends[i](h);
-            QHT_WAIT(qht_file_count(log, ", 5 events discarded") == 1);
+            QHT_WAIT(qht_file_count(log, ", 5 events discarded") > 0);
         }
         qht_stream_forget(&s);
         qht_quit(h);
