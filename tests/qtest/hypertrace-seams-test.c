@@ -372,26 +372,73 @@ static void test_fair_backend(void)
     qht_quit(h);
 }
 
-/* A doorbell, or whoever has the stream's lock, takes a piece at a time. */
-static void test_doorbell(void)
+/* How many events QEMU's main thread took, from its trace */
+static unsigned taken_by_main(const char *path, unsigned long pid)
 {
-    QHt *h = qht_boot("pc", "null", "channel=hypercall," PROPS, NULL);
+    g_autofree char *log = NULL;
+    g_auto(GStrv) lines = NULL;
+    unsigned n = 0, events, i;
+    unsigned long thread;
+
+    g_assert_true(g_file_get_contents(path, &log, NULL, NULL));
+    lines = g_strsplit(log, "\n", -1);
+    for (i = 0; lines[i]; i++) {
+        const char *run = strstr(lines[i], ":hypertrace_run ");
+
+        if (run && sscanf(lines[i], "%lu@", &thread) == 1 && thread == pid) {
+            g_assert_cmpint(sscanf(run, ":hypertrace_run %*s stream %*u"
+                                   " events %u", &events), ==, 1);
+            n += events;
+        }
+    }
+    return n;
+}
+
+/*
+ * A doorbell takes a piece, the IOThread the rest, a piece at a time.  qtest's
+ * doorbells are rung in the main thread.
+ */
+static void test_doorbell(const void *data)
+{
+    const bool empty = data != NULL;
+    /* 12 bytes each, or 4 */
+    const unsigned most = empty ? 1000 : 8192 / 12 + 1;
+    g_autofree struct ht_msg_class *m = g_malloc0(HT_MESSAGE_MAX);
+    char *path = qht_temporary();
+    g_autofree char *extra = g_strdup_printf("-trace hypertrace_run -D %s"
+                                             " -msg timestamp=on", path);
+    QHt *h = qht_boot("pc", "null", "channel=hypercall," PROPS, extra);
+    unsigned long pid = qtest_pid(h->qts);
     uint32_t id = qht_register_number(h, "number");
     uint64_t before;
+    unsigned taken, i;
     QHtStream s;
 
+    if (empty) {
+        m->name_len = 5;
+        memcpy(m->data, "empty", 5);
+        g_assert_cmpuint(qht_call(h, HT_MSG_CLASS_REGISTER, m,
+                                  sizeof(*m) + 5), ==, HT_STATUS_OK);
+        id = ldl_le_p(&m->id);
+    }
     qht_stream_open(&s, h, 0);
-    qht_write_number(&s, id, 0);
-    qht_doorbell(&s);
     before = qht_stream_stat(h, 0, "wakeups");
-    qht_write_numbers(&s, id, 1, 8001);
+    for (i = 0; i < 8000; i++) {
+        if (empty) {
+            qht_write(&s, id, "", 0);
+        } else {
+            qht_write_number(&s, id, i);
+        }
+    }
     qht_doorbell(&s);
     QHT_WAIT(qht_stream_stat(h, 0, "events") == s.events);
-    /* 12 bytes each */
     g_assert_cmpuint(qht_stream_stat(h, 0, "wakeups") - before, >=,
-                     8000 * 12 / 8192);
-    qht_stream_close(&s);
+                     8000 / most);
     qht_quit(h);
+    taken = taken_by_main(path, pid);
+    g_assert_cmpuint(taken, >, 0);
+    g_assert_cmpuint(taken, <=, most);
+    qht_unlink(path);
 }
 
 /* Migration ---------------------------------------------------------------- */
@@ -527,7 +574,10 @@ int main(int argc, char **argv)
     qtest_add_func("hypertrace/seams/virtio/fair", test_fair);
     qtest_add_func("hypertrace/seams/virtio/fair-backend", test_fair_backend);
     qtest_add_func("hypertrace/seams/virtio/busy-move", test_busy_move);
-    qtest_add_func("hypertrace/seams/hypercall/doorbell", test_doorbell);
+    qtest_add_data_func("hypertrace/seams/hypercall/doorbell", NULL,
+                        test_doorbell);
+    qtest_add_data_func("hypertrace/seams/hypercall/doorbell-empty", "empty",
+                        test_doorbell);
     qht_add_tests("seams", tests, G_N_ELEMENTS(tests));
     return g_test_run();
 }
