@@ -152,6 +152,12 @@ static uint32_t aligned(uint32_t pos)
     return (pos + HT_MESSAGE_ALIGN - 1) & ~(HT_MESSAGE_ALIGN - 1);
 }
 
+/*
+ * More than the host has time for at once: it answers the others with BUSY, and
+ * they are sent again.
+ */
+#define CLASSES_MAX 16
+
 /* As many messages as fit; *@next is set to the first class without one */
 static uint32_t encode_some(struct ht_device *dev,
                             struct ht_class *const *classes, unsigned n,
@@ -160,7 +166,7 @@ static uint32_t encode_some(struct ht_device *dev,
     const uint32_t room = dev->caps.mailbox_size < sizeof(dev->msg) ?
                           dev->caps.mailbox_size : sizeof(dev->msg);
     uint32_t pos = 0, end = 0, size;
-    unsigned i;
+    unsigned i, count = 0;
     int why;
 
     for (i = *next; i < n; i++) {
@@ -170,7 +176,7 @@ static uint32_t encode_some(struct ht_device *dev,
         if (!size) {
             continue;
         }
-        if (size > room - pos) {
+        if (size > room - pos || count++ == CLASSES_MAX) {
             break;
         }
         m = (struct ht_msg_class *)(dev->msg.bytes + pos);
@@ -216,14 +222,18 @@ static int read_reply(struct ht_device *dev, const struct ht_msg_class *m,
     return 0;
 }
 
-/* What became of classes [@i, @next), which dev->msg is about */
+/*
+ * What became of classes [*@begin, @next), which dev->msg is about.  *@begin is
+ * set to the first that the host did not get to.
+ */
 static int read_replies(struct ht_device *dev, struct ht_class *const *classes,
-                        unsigned i, unsigned next)
+                        unsigned *begin, unsigned next)
 {
     uint32_t pos = 0, id = 0, size;
     int first = 0, r;
+    unsigned i;
 
-    for (; i < next; i++) {
+    for (i = *begin; i < next; i++) {
         if (!classes[i]) {
             continue;
         }
@@ -232,7 +242,7 @@ static int read_replies(struct ht_device *dev, struct ht_class *const *classes,
             r = read_reply(dev, (struct ht_msg_class *)(dev->msg.bytes + pos),
                            i, &id);
             if (r == HT_STATUS_BUSY) {
-                return r;
+                break;
             }
             pos = aligned(pos + size);
         }
@@ -242,31 +252,31 @@ static int read_replies(struct ht_device *dev, struct ht_class *const *classes,
             first = r;
         }
     }
+    *begin = i;
     return first;
 }
 
 int ht_register_all(struct ht_device *dev, struct ht_class *const *classes,
                     unsigned n)
 {
-    unsigned begin = 0, next = 0, tries = 0;
-    int first = 0, r;
+    unsigned begin = 0, next, before, tries = 0;
+    int first = 0, r, why;
     uint32_t size;
 
     if (dev->ops->lock) {
         dev->ops->lock(dev);
     }
     while (begin < n) {
+        next = before = begin;
         size = encode_some(dev, classes, n, &next);
         r = size ? dev->ops->control(dev, &dev->msg.h, size) : 0;
         if (!r) {
-            r = read_replies(dev, classes, begin, next);
-            if (r == HT_STATUS_BUSY) {
-                next = begin;
+            why = read_replies(dev, classes, &begin, next);
+            first = first ? first : why;
+            if (begin == before) {
                 r = dev->ops->relax(dev, tries++);
             } else {
-                begin = next;
-                first = first ? first : r;
-                r = 0;
+                tries = 0;
             }
         }
         if (r) {

@@ -12,6 +12,7 @@
 #include "qemu/osdep.h"
 #include "qemu/iov.h"
 #include "qemu/lockable.h"
+#include "qemu/timer.h"
 #include "qemu/units.h"
 #include "control.h"
 #include "device.h"
@@ -23,8 +24,6 @@
 #define TURN_BUFFERS 16
 #define TURN_BYTES (256 * KiB)
 #define TURN_EVENTS 4096
-/* Control messages, likewise */
-#define TURN_MESSAGES 16
 
 struct HtVirtio {
     bool all;                   /* take all there is */
@@ -201,27 +200,26 @@ static void data_output(VirtIODevice *vdev, VirtQueue *vq)
 static void control_output(VirtIODevice *vdev, VirtQueue *vq)
 {
     HypertraceDevice *dev = HYPERTRACE_DEVICE(vdev);
+    int64_t end = get_clock() + HT_CONTROL_TURN_NS;
     VirtQueueElement *e;
-    size_t bytes = 0;
-    unsigned i = 0;
+    bool some = false, more = false;
 
-    while (!vdev->broken && i < TURN_MESSAGES && bytes < HT_MAILBOX_SIZE &&
-           (e = virtqueue_pop(vq, sizeof(*e)))) {
+    while (!more && !vdev->broken && (e = virtqueue_pop(vq, sizeof(*e)))) {
         size_t size = iov_size(e->out_sg, e->out_num);
 
-        bytes += size;
         iov_to_buf(e->out_sg, e->out_num, 0, dev->mailbox,
                    MIN(size, sizeof(dev->mailbox)));
         size = ht_control_exchange(dev, dev->mailbox, size);
         size = iov_from_buf(e->in_sg, e->in_num, 0, dev->mailbox, size);
         virtqueue_push(vq, e, size);
         g_free(e);
-        i++;
+        some = true;
+        more = get_clock() >= end;
     }
-    if (i) {
+    if (some) {
         virtio_notify(vdev, vq);
     }
-    if (i == TURN_MESSAGES || bytes >= HT_MAILBOX_SIZE) {
+    if (more) {
         qemu_bh_schedule(dev->virtio->messages);
     }
 }

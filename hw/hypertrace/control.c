@@ -9,6 +9,7 @@
 #include "qemu/osdep.h"
 #include "qemu/atomic.h"
 #include "qemu/bswap.h"
+#include "qemu/timer.h"
 #include "control.h"
 #include "device.h"
 #include "trace.h"
@@ -356,6 +357,7 @@ static bool registers(const struct ht_msg *h, size_t size)
 
 size_t ht_control_exchange(HypertraceDevice *dev, void *msgs, size_t size)
 {
+    int64_t end = get_clock() + HT_CONTROL_TURN_NS;
     struct ht_msg *h = msgs;
     size_t pos = 0, length;
 
@@ -377,8 +379,12 @@ size_t ht_control_exchange(HypertraceDevice *dev, void *msgs, size_t size)
             stl_le_p(&h->status, HT_STATUS_INVAL);
             return pos + sizeof(*h);
         }
-        /* The reply to one that registers is no longer than that. */
-        execute(dev, h, length);
+        if (pos && get_clock() >= end) {
+            stl_le_p(&h->status, HT_STATUS_BUSY);
+        } else {
+            /* The reply to one that registers is no longer than that. */
+            execute(dev, h, length);
+        }
         pos = ROUND_UP(pos + length, HT_MESSAGE_ALIGN);
     }
     return size;

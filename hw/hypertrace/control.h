@@ -9,11 +9,19 @@
 
 typedef struct HypertraceDevice HypertraceDevice;
 
+/*
+ * How long messages are executed with the BQL held before something else has
+ * its turn: of several, none begins later.
+ */
+#define HT_CONTROL_TURN_NS 50000
+
 /**
  * ht_control_exchange: execute a control message, or several that register
  * @dev: the device
  * @msgs: HT_MAILBOX_SIZE bytes, private; replies overwrite the messages
  * @size: bytes of the messages, as the guest says
+ *
+ * What there is no time for is answered with BUSY, and not looked at.
  *
  * Returns: bytes of the replies
  *

@@ -211,7 +211,7 @@ uint32_t qht_exchange(QHt *h, void *msg, size_t size)
     return ldl_le_p(&m->status);
 }
 
-void qht_exchange_all(QHt *h, void *msgs, size_t size)
+static void exchange_some(QHt *h, void *msgs, size_t size)
 {
     QPCIDevice *pdev = h->pci->pdev;
 
@@ -222,6 +222,42 @@ void qht_exchange_all(QHt *h, void *msgs, size_t size)
         qpci_io_writel(pdev, h->regs, HT_REG_MAILBOX_GO, size);
         qpci_memread(pdev, h->ring, h->caps.mailbox_offset, msgs, size);
     }
+}
+
+/* Where the first message from @at on is that was answered with BUSY */
+static size_t first_busy(const uint8_t *sent, const uint8_t *replies, size_t at,
+                         size_t size)
+{
+    while (at < size && size - at >= sizeof(struct ht_msg)) {
+        const struct ht_msg *m = (const struct ht_msg *)(sent + at);
+        const struct ht_msg *r = (const struct ht_msg *)(replies + at);
+        uint32_t length = ldl_le_p(&m->size);
+
+        if (ldl_le_p(&r->status) == HT_STATUS_BUSY) {
+            return at;
+        }
+        if (lduw_le_p(&m->type) != HT_MSG_CLASS_REGISTER ||
+            length < sizeof(*m) || length > size - at) {
+            break;
+        }
+        at = ROUND_UP(at + length, HT_MESSAGE_ALIGN);
+    }
+    return size;
+}
+
+unsigned qht_exchange_all(QHt *h, void *msgs, size_t size)
+{
+    g_autofree uint8_t *sent = g_memdup2(msgs, size);
+    unsigned n = 0;
+    size_t at = 0;
+
+    while (at < size) {
+        memcpy(msgs + at, sent + at, size - at);
+        exchange_some(h, msgs + at, size - at);
+        at = first_busy(sent, msgs, at, size);
+        n++;
+    }
+    return n;
 }
 
 uint32_t qht_call(QHt *h, uint16_t type, void *msg, size_t size)

@@ -118,8 +118,12 @@ uint32_t qht_exchange(QHt *h, void *msg, size_t size);
 /**
  * qht_exchange_all: execute @size bytes of messages that register
  * @msgs: at most HT_MAILBOX_SIZE bytes; overwritten by the replies
+ *
+ * Those that the device had no time for are sent again.
+ *
+ * Returns: how many exchanges that took
  */
-void qht_exchange_all(QHt *h, void *msgs, size_t size);
+unsigned qht_exchange_all(QHt *h, void *msgs, size_t size);
 
 /**
  * qht_call: fill in the header, execute, and send BUSY replies back
