@@ -119,6 +119,9 @@ static enum ht_status stream_open(HypertraceDevice *dev,
     if (!stream_name_copy(info.name, m->name)) {
         return HT_STATUS_INVAL;
     }
+    if (qatomic_read(&dev->resample)) {
+        return HT_STATUS_BUSY;          /* streams of before are still dated */
+    }
     if (index != HT_STREAM_ANY) {
         s = stream_lookup(dev, index);
         if (!s) {

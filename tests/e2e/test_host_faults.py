@@ -22,6 +22,7 @@ import pytest
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts"))
 
 import ctf_events  # noqa: E402
+import htpayload  # noqa: E402
 import htvm  # noqa: E402
 import lttng_session  # noqa: E402
 from bench_guest import StoppedThread, Study  # noqa: E402
@@ -39,10 +40,11 @@ def session(output, **kwargs):
         own_run=os.geteuid() == 0, **kwargs)
 
 
-def study(workdir, backend, channels=CHANNELS, env=None, **properties):
+def study(workdir, backend, channels=CHANNELS, env=None, accel="tcg",
+          **properties):
     return Study([dict(properties, id=f"ht{n}", channel=c, backend=backend)
                   for n, c in enumerate(channels)],
-                 peers=False, env=env, accel="tcg", workdir=workdir)
+                 peers=False, env=env, accel=accel, workdir=workdir)
 
 
 def emit(vm, device, events=EVENTS, timeout=60, **options):
@@ -242,6 +244,46 @@ def test_thread_does_not_run(tmp_path, channel):
     (stream,) = ctf_events.read(vm.trace("ht0")).values()
     assert len(stream.events) == row["sent"]
     assert stream.discarded == row["discarded"]
+
+
+@pytest.mark.skipif(bool(htpayload.kvm_problem()),
+                    reason=str(htpayload.kvm_problem()))
+@pytest.mark.parametrize("channel", RINGS)
+def test_reset_before_dating(tmp_path, channel):
+    """KVM's counter begins anew with a reset: what was committed before, and is
+    looked at only when the guest is back, has the dates of before."""
+    log = tmp_path / "log"
+    # no doorbell takes anything
+    rare = {"batch": 4096} if channel == "hypercall" else {}
+    vm = study(tmp_path, "log", [channel], accel="kvm",
+               backend_options={"file": log}, **rare)
+    vm.args += ["-action", "reboot=reset", "-trace", "hypertrace_control"]
+    with vm:
+        begin = time.monotonic_ns()
+        vm.tell("run", device=0, events=100, mode="flat", hold=1)
+        with StoppedThread(vm.tids["io-ht0"]):
+            assert vm.tell("go", 60)["function"] == "emitted"
+            end = time.monotonic_ns()
+            before = len(vm.traced("hypertrace_control"))
+            vm.qmp.command("system_reset")
+            deadline = time.monotonic() + 60
+            # it is told to wait with its clock
+            while not any(line.startswith("ht0 message type 6 ")
+                          and line.endswith(" status 1") for line in
+                          vm.traced("hypertrace_control")[before:]):
+                assert time.monotonic() < deadline, vm
+                time.sleep(0.01)
+        assert vm.answer(60)["function"] == "study"
+        again = time.monotonic_ns()
+        assert emit(vm, "ht0", events=100) == (100, 0)
+        vm.settle("ht0")
+        vm.quit()
+    dates = [round(float(line.split()[0]) * 1e9)
+             for line in log.read_text().splitlines() if " bench_32 " in line]
+    assert len(dates) == 200 and dates == sorted(dates)
+    # floats of seconds, and the clock's bound
+    assert begin - 1e5 < dates[0] and dates[99] < end + 1e5
+    assert again - 1e5 < dates[100]
 
 
 def mirrored(vm):
