@@ -76,20 +76,11 @@ static bool lttng_daemon_listens(void)
 /* How long a thread may stay in LTTng-UST when QEMU ends */
 #define END_MS 2000
 
-static int exit_status;
-
-/* Runs before those of atexit(), which QEMU's notifiers are called from */
-static void lttng_note_status(int status, void *opaque)
-{
-    exit_status = status;
-}
-
 /*
  * LTTng-UST's destructor crashes under a thread that records, and hangs behind
- * one that waits for a session daemon.  Notifiers that were added before this
- * one have not run yet: devices made before the first that uses LTTng.
+ * one that waits for a session daemon.
  */
-static void lttng_exit(Notifier *n, void *data)
+static void lttng_end(int status, void *opaque)
 {
     if (ht_ust_end(END_MS)) {
         return;
@@ -97,7 +88,13 @@ static void lttng_exit(Notifier *n, void *data)
     warn_report("hypertrace: a thread hangs in LTTng-UST: QEMU ends without"
                 " its destructor");
     fflush(NULL);
-    _exit(exit_status);
+    _exit(status);
+}
+
+/* glibc calls next what is added while it ends: behind all other notifiers */
+static void lttng_exit(Notifier *n, void *data)
+{
+    on_exit(lttng_end, NULL);
 }
 
 static void lttng_guard_exit(void)
@@ -105,7 +102,6 @@ static void lttng_guard_exit(void)
     static Notifier notifier = { .notify = lttng_exit };
 
     if (!notifier.node.le_prev) {
-        on_exit(lttng_note_status, NULL);
         qemu_add_exit_notifier(&notifier);
     }
 }

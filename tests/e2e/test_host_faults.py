@@ -211,15 +211,43 @@ def test_blocking_consumer_hangs(tmp_path, channel):
 
 @own_run
 def test_quit_while_blocked(tmp_path):
-    """QEMU ends although LTTng's own end would wait for the thread in it."""
+    """QEMU ends although LTTng's own end would wait for the thread in it, and
+    leaves no file behind that it removes when it ends."""
+    pid = tmp_path / "pid"
     with session(tmp_path / "trace", blocking=True, subbuf_size="4k",
-                 num_subbuf=2) as s, \
-            study(tmp_path, "lttng", ["shm"], env=s.env()) as vm:
-        vm.tell("run", device=0, events=10 * EVENTS, mode="flat", hold=1)
-        with stopped(s.consumers()):
-            vm.tell("go", 60)
-            vm.qmp.command("quit")
-            assert vm.process.wait(12 * END) == 0, vm.stderr
+                 num_subbuf=2) as s:
+        vm = study(tmp_path, "lttng", ["shm"], env=s.env())
+        vm.args += ["-pidfile", str(pid)]
+        with vm:
+            vm.tell("run", device=0, events=10 * EVENTS, mode="flat", hold=1)
+            with stopped(s.consumers()):
+                vm.tell("go", 60)
+                assert int(pid.read_text()) == vm.process.pid
+                vm.qmp.command("quit")
+                assert vm.process.wait(12 * END) == 0, vm.stderr
+            assert "a thread hangs in LTTng-UST" in vm.stderr
+    assert not pid.exists()
+
+
+@own_run
+@pytest.mark.parametrize("channel", CHANNELS)
+def test_quit_at_full_rate(tmp_path, channel):
+    """QEMU ends while its thread records event after event."""
+    with session(tmp_path / "trace") as s:
+        for _ in range(3):
+            with study(tmp_path, "lttng", [channel], env=s.env()) as vm:
+                vm.console.send("run device=0 event=8 events=2000000000"
+                                " mode=flat\n")
+                deadline = time.monotonic() + 60
+                while vm.stats("ht0")["events"] < EVENTS:
+                    assert time.monotonic() < deadline
+                    time.sleep(0.01)
+                vm.qmp.command("quit")
+                assert vm.process.wait(12 * END) == 0, vm.stderr
+                assert "hangs" not in vm.stderr
+        s.finish()
+    recorded, discarded = trace_counts(tmp_path / "trace")
+    assert recorded["ht0"] + discarded >= 3 * EVENTS
 
 
 # The thread ------------------------------------------------------------------
