@@ -179,6 +179,7 @@ struct ht_loopback *ht_loopback_new(const struct ht_loopback_config *cfg)
         .max_classes = HT_CLASSES_MAX,
         .max_message = HT_MESSAGE_MAX,
         .mailbox_size = HT_MAILBOX_SIZE,
+        .counter = HT_COUNTER,
     };
     if (ht_device_init(&lb->dev)) {
         g_free(lb);

@@ -16,6 +16,7 @@ static bool caps_valid(const struct ht_caps *c)
 
     return c->channel <= HT_CHANNEL_VIRTIO &&
            c->mode <= HT_MODE_OVERWRITE &&
+           c->counter == HT_COUNTER &&
            c->streams >= 1 && c->streams <= HT_STREAMS_MAX &&
            power_of_two(c->packet_size, HT_PACKET_SIZE_MIN,
                         HT_PACKET_SIZE_MAX) &&

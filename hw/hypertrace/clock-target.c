@@ -34,6 +34,7 @@ bool ht_clock_target(HtClock *c, uint64_t host_hz, uint32_t host_ppm,
     /* QEMU makes the TSC of TCG from the host's; qtest has no CPU at all. */
     bool elapsed = tcg_enabled() || qtest_enabled();
 
+    c->counter = HT_COUNTER_TSC;
     c->source = elapsed ? HT_CLOCK_ELAPSED : HT_CLOCK_BRACKET;
     ht_time_map_init(&c->map, host_hz);
     /* What another accelerator makes of the host's TSC is not known here. */
@@ -49,6 +50,7 @@ bool ht_clock_target(HtClock *c, uint64_t host_hz, uint32_t host_ppm,
                    " its virtual counter");
         return false;
     }
+    c->counter = HT_COUNTER_CNTVCT;
     c->source = HT_CLOCK_BRACKET;
     ht_time_map_init(&c->map, hz);
     ht_time_map_set_ppm(&c->map, HT_TIME_PPM_MAX);

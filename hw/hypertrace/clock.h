@@ -17,6 +17,7 @@ typedef enum HtClockSource {
 
 typedef struct HtClock {
     HtClockSource source;
+    enum ht_counter counter;
     QemuMutex lock;             /* all below */
     HtTimeMap map;
     unsigned version;

@@ -160,6 +160,7 @@ static void fill_caps(HypertraceDevice *dev)
         .max_classes = HT_CLASSES_MAX,
         .max_message = HT_MESSAGE_MAX,
         .mailbox_size = HT_MAILBOX_SIZE,
+        .counter = dev->clock.counter,
     };
     if (dev->channel->uses_ring) {
         dev->caps.ring_stride = ring_stride(dev);
@@ -195,6 +196,7 @@ void ht_caps_to_le(const struct ht_caps *h, struct ht_caps *le)
         .max_message = cpu_to_le32(h->max_message),
         .enable_offset = cpu_to_le64(h->enable_offset),
         .enable_seq = cpu_to_le32(h->enable_seq),
+        .counter = cpu_to_le32(h->counter),
     };
 }
 

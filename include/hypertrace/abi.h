@@ -45,6 +45,12 @@ enum ht_mode {
     HT_MODE_OVERWRITE = 1,      /* a full ring gives up its oldest packet */
 };
 
+/* What the host takes events' times for */
+enum ht_counter {
+    HT_COUNTER_TSC    = 1,      /* x86: RDTSC */
+    HT_COUNTER_CNTVCT = 2,      /* Arm: CNTVCT_EL0 */
+};
+
 /* Limits that do not depend on properties -------------------------------- */
 
 #define HT_PAGE                 4096u
@@ -89,7 +95,7 @@ struct ht_caps {
     uint32_t max_message;       /* 0x5c bytes of a message */
     uint64_t enable_offset;     /* 0x60 in BAR4: the enable page */
     uint32_t enable_seq;        /* 0x68 changes with what is on, settings */
-    uint32_t reserved0;
+    uint32_t counter;           /* 0x6c enum ht_counter */
 };
 
 /* BAR0 registers behind the capabilities; 4 bytes wide, write-only */

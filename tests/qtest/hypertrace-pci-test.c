@@ -102,6 +102,9 @@ static void test_caps(const void *machine)
     g_assert_cmpuint(h->caps.ring_stride, ==, HT_PAGE + 8 * 16384);
     g_assert_cmpuint(h->caps.doorbell_stride, ==, HT_PAGE);
     g_assert_cmpuint(h->caps.mailbox_size, ==, HT_MAILBOX_SIZE);
+    g_assert_cmpuint(h->caps.counter, ==,
+                     g_str_equal(qtest_get_arch(), "aarch64") ?
+                     HT_COUNTER_CNTVCT : HT_COUNTER_TSC);
     g_assert_cmpuint(h->caps.max_classes, ==, HT_CLASSES_MAX);
     g_assert_cmpuint(h->caps.max_message, ==, HT_MESSAGE_MAX);
     qht_quit(h);

@@ -365,6 +365,7 @@ static void test_capabilities(void)
         .streams = 4, .packet_size = 4096, .packets = 2, .batch = 1,
         .max_gap = 1 << 23, .ring_stride = 16384,
         .max_message = HT_MESSAGE_MAX, .mailbox_size = HT_MAILBOX_SIZE,
+        .counter = HT_COUNTER,
     };
     struct ht_device dev = { .ops = &ops };
 
@@ -396,6 +397,8 @@ static void test_capabilities(void)
     TRY(ring_stride, 4096 + 2 * 4096 - 1, -EPROTO);
     TRY(max_message, 16, -EPROTO);
     TRY(mailbox_size, HT_MESSAGE_MAX - 1, -EPROTO);
+    TRY(counter, 0, -EPROTO);
+    TRY(counter, HT_COUNTER_TSC + HT_COUNTER_CNTVCT - HT_COUNTER, -EPROTO);
 #undef TRY
 }
 

@@ -34,7 +34,7 @@ static Member members[] = {
     M(ht_caps, doorbell_stride), M(ht_caps, mailbox_offset),
     M(ht_caps, mailbox_size), M(ht_caps, max_classes),
     M(ht_caps, max_message), M(ht_caps, enable_offset),
-    M(ht_caps, enable_seq), M(ht_caps, reserved0),
+    M(ht_caps, enable_seq), M(ht_caps, counter),
     M(ht_msg, type), M(ht_msg, reserved), M(ht_msg, size), M(ht_msg, status),
     M(ht_msg, cookie),
     M(ht_msg_class, id), M(ht_msg_class, index), M(ht_msg_class, nr_fields),

@@ -65,6 +65,13 @@
 
 /* Clock ---------------------------------------------------------------- */
 
+/* enum ht_counter: what ht_clock() reads, and the host has to expect */
+#if defined(__x86_64__)
+#define HT_COUNTER      HT_COUNTER_TSC
+#elif defined(__aarch64__)
+#define HT_COUNTER      HT_COUNTER_CNTVCT
+#endif
+
 /**
  * ht_clock() - the guest's counter
  *

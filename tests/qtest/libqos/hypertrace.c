@@ -49,6 +49,7 @@ static void map(QHt *h)
         .mailbox_size = le32_to_cpu(le.mailbox_size),
         .max_classes = le32_to_cpu(le.max_classes),
         .max_message = le32_to_cpu(le.max_message),
+        .counter = le32_to_cpu(le.counter),
     };
     g_assert_cmphex(h->caps.magic, ==, HT_MAGIC);
 }
