@@ -393,7 +393,24 @@ class VM:
             self.process.wait(timeout * PATIENCE)
         except subprocess.TimeoutExpired:
             raise Failure(f"the guest still runs after "
-                          f"{timeout * PATIENCE} s\n{self}") from None
+                          f"{timeout * PATIENCE} s\n{self}\n"
+                          f"{self.where()}") from None
+
+    def where(self):
+        """Where processors and QEMU's threads are, if nothing goes on."""
+        lines = []
+        try:
+            for _ in range(3):
+                text = self.qmp.command("human-monitor-command",
+                                        command_line="info registers -a")
+                lines += re.findall(r"^CPU#\d+|[ER]IP=\w+.*|[ER]SP=\w+",
+                                    text, re.M)
+        except (Failure, OSError) as e:
+            lines.append(str(e))
+        for task in Path(f"/proc/{self.process.pid}/task").glob("*"):
+            lines.append(" ".join((task / name).read_text().strip()
+                                  for name in ("comm", "wchan", "syscall")))
+        return "--- where\n" + "\n".join(lines)
 
     def stop(self):
         """End QEMU if it still runs."""
