@@ -14,10 +14,21 @@ static void put_text(HtOutput *o, const char *s)
     ht_escape_str(o->text, HT_ESCAPE_TERMINAL, s);
 }
 
-/* More than all time stands for "not known". */
+/* What there are @name of: "1 gap, ", "2 gaps, " */
+static void put_count(HtOutput *o, JsonObject *s, const char *member,
+                      const char *name, const char *behind)
+{
+    uint64_t n = ht_qmp_int(s, member);
+
+    g_string_append_printf(o->text, "%" PRIu64 " %s%s%s", n, name,
+                           n == 1 ? "" : "s", behind);
+}
+
+/* More than all time stands for "not known".  Rings also have the worst. */
 static void put_bound(HtOutput *o, JsonObject *s)
 {
     int64_t ns = ht_qmp_int(s, "clock-bound-ns");
+    int64_t worst = ht_qmp_int(s, "clock-worst-ns");
 
     if (ns < 0 || ns == INT64_MAX) {
         g_string_append(o->text, "dates not known yet");
@@ -25,6 +36,10 @@ static void put_bound(HtOutput *o, JsonObject *s)
     }
     g_string_append(o->text, "dates within ");
     ht_number_duration(o->text, ns, 0);
+    if (worst > ns) {
+        g_string_append(o->text, ", of all within ");
+        ht_number_duration(o->text, worst, 0);
+    }
 }
 
 static void put_backends(HtOutput *o, JsonObject *s)
@@ -37,24 +52,24 @@ static void put_backends(HtOutput *o, JsonObject *s)
 
         g_string_append(o->text, "  backend ");
         put_text(o, ht_qmp_text(b, "backend"));
-        g_string_append_printf(o->text, ": %" PRIu64 " events, %" PRIu64
-                               " discarded, ", ht_qmp_int(b, "events"),
+        g_string_append(o->text, ": ");
+        put_count(o, b, "events", "event", ", ");
+        g_string_append_printf(o->text, "%" PRIu64 " discarded, ",
                                ht_qmp_int(b, "discarded"));
         if (ht_qmp_bool(b, "idle")) {
             g_string_append(o->text, "idle\n");
         } else {
-            g_string_append_printf(o->text, "%" PRIu64 " bytes queued\n",
-                                   ht_qmp_int(b, "queued"));
+            put_count(o, b, "queued", "byte", " queued\n");
         }
     }
 }
 
 static void put_counters(HtOutput *o, JsonObject *s)
 {
-    g_string_append_printf(o->text, "%" PRIu64 " events, %" PRIu64 " lost, %"
-                           PRIu64 " dropped, %" PRIu64 " errors",
-                           ht_qmp_int(s, "events"), ht_qmp_int(s, "lost"),
-                           ht_qmp_int(s, "dropped"), ht_qmp_int(s, "errors"));
+    put_count(o, s, "events", "event", ", ");
+    g_string_append_printf(o->text, "%" PRIu64 " lost, %" PRIu64 " dropped, ",
+                           ht_qmp_int(s, "lost"), ht_qmp_int(s, "dropped"));
+    put_count(o, s, "errors", "error", "");
 }
 
 static void put_streams(HtOutput *o, JsonObject *s)
@@ -100,14 +115,19 @@ static void put_device(HtOutput *o, JsonObject *all, JsonObject *s)
 static void put_ring(HtOutput *o, JsonObject *r)
 {
     g_string_append_printf(o->text, "  ring at 0x%" PRIx64 ", %" PRIu64
-                           " KiB, %" PRIu64 " CPUs, Linux %s%s: %" PRIu64
-                           " events, %" PRIu64 " gaps, about %" PRIu64
-                           " lost; ", ht_qmp_int(r, "address"),
-                           ht_qmp_int(r, "size") / 1024, ht_qmp_int(r, "cpus"),
-                           ht_qmp_text(r, "layout"),
-                           ht_qmp_bool(r, "changes") ? "" : ", does not change",
-                           ht_qmp_int(r, "events"),
-                           ht_qmp_int(r, "gaps"), ht_qmp_int(r, "lost"));
+                           " KiB, ", ht_qmp_int(r, "address"),
+                           ht_qmp_int(r, "size") / 1024);
+    put_count(o, r, "cpus", "CPU", ", Linux ");
+    g_string_append_printf(o->text, "%s%s: ", ht_qmp_text(r, "layout"),
+                           ht_qmp_bool(r, "changes") ? "" :
+                           ", does not change");
+    put_count(o, r, "events", "event", ", ");
+    put_count(o, r, "gaps", "gap", ", ");
+    g_string_append_printf(o->text, "about %" PRIu64 " lost; ",
+                           ht_qmp_int(r, "lost"));
+    if (ht_qmp_int(r, "bad")) {
+        put_count(o, r, "bad", "bad page", "; ");
+    }
     put_bound(o, r);
     g_string_append_c(o->text, '\n');
 }
@@ -118,14 +138,21 @@ static void put_object(HtOutput *o, JsonObject *all, JsonObject *s)
     JsonArray *rings = ht_qmp_array(s, "rings", &count);
     const char *flight = ht_qmp_text(all, "flight");
 
-    g_string_append_printf(o->text, ": ring of the guest's kernel\n  %" PRIu64
-                           " events delivered, %" PRIu64 " without a format;"
-                           " %" PRIu64 " boots, %" PRIu64 " resets\n",
-                           ht_qmp_int(s, "events"), ht_qmp_int(s, "no-format"),
-                           ht_qmp_int(s, "boots"), ht_qmp_int(s, "resets"));
+    g_string_append(o->text, ": ring of the guest's kernel\n  ");
+    put_count(o, s, "events", "event", " delivered, ");
+    g_string_append_printf(o->text, "%" PRIu64 " without a format; ",
+                           ht_qmp_int(s, "no-format"));
+    put_count(o, s, "boots", "boot", ", ");
+    put_count(o, s, "resets", "reset", "");
+    if (ht_qmp_int(s, "clock-steps")) {
+        g_string_append(o->text, ", ");
+        put_count(o, s, "clock-steps", "step", " of a clock");
+    }
+    g_string_append_c(o->text, '\n');
     if (*flight) {
-        g_string_append_printf(o->text, "  %" PRIu64 " recordings, %" PRIu64
-                               " too many, in ", ht_qmp_int(s, "recordings"),
+        g_string_append(o->text, "  ");
+        put_count(o, s, "recordings", "recording", ", ");
+        g_string_append_printf(o->text, "%" PRIu64 " too many, in ",
                                ht_qmp_int(s, "skipped-recordings"));
         put_text(o, flight);
         g_string_append_c(o->text, '\n');

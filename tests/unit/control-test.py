@@ -1,0 +1,239 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""hypertrace status, list, enable, disable, set, snapshot: what they say, and
+ask for, to the letter; prints TAP.  The other end is a QMP server that says
+what a QEMU seldom does: tests/e2e has real ones.
+"""
+
+import json
+import os
+import socket
+import threading
+from pathlib import Path
+
+from tool_tests import ESCAPED, HOSTILE, main, run, story
+
+FOREVER = 2**64 - 1
+
+DEVICE = {
+    "channel": "shm", "mode": "overwrite", "unread": True,
+    "events": "*,!noise", "settings": "a.b=1 c=2",
+    "stats": {
+        "events": 1234567, "lost": 5, "dropped": 6, "errors": 1,
+        "clock-bound-ns": 1500,
+        "streams": [
+            {"stream": 0, "open": True, "stopped": False, "events": 1000000,
+             "lost": 5, "dropped": 0, "errors": 0},
+            {"stream": 1, "open": False, "stopped": False, "events": 7,
+             "lost": 0, "dropped": 0, "errors": 0},
+            {"stream": 2, "open": True, "stopped": True, "events": 234567,
+             "lost": 0, "dropped": 6, "errors": 1}],
+        "backends": [
+            {"backend": "ctf0", "events": 1234000, "discarded": 0,
+             "idle": False, "queued": 65536},
+            {"backend": "log0", "events": 1234567, "discarded": 3,
+             "idle": True, "queued": 0}]},
+    "classes": {"classes": [{"id": 1, "name": "sched_switch", "on": True},
+                            {"id": 2, "name": "noise", "on": False}]}}
+
+QUIET = {
+    "channel": "virtio", "mode": "discard", "unread": False, "events": "*",
+    "settings": None,
+    "stats": {"events": 0, "lost": 0, "dropped": 0, "errors": 0,
+              "clock-bound-ns": FOREVER, "streams": [], "backends": []},
+    "classes": {"classes": []}}
+
+RING = {
+    "flight": "/var/flights",
+    "stats": {
+        "events": 99, "no-format": 2, "boots": 2, "resets": 1,
+        "clock-steps": 3, "recordings": 4, "skipped-recordings": 1,
+        "rings": [
+            {"address": 0x3f000000, "size": 16 << 20, "cpus": 2,
+             "layout": "6.12", "changes": True, "events": 90, "gaps": 1,
+             "lost": 1200, "bad": 1, "clock-bound-ns": 10000,
+             "clock-worst-ns": 3000000},
+            {"address": 0x7f000000, "size": 1 << 20, "cpus": 1,
+             "layout": "6.1", "changes": False, "events": 9, "gaps": 0,
+             "lost": 0, "bad": 0, "clock-bound-ns": FOREVER,
+             "clock-worst-ns": 0}],
+        "backends": [{"backend": "lttng", "events": 97, "discarded": 2,
+                      "idle": True, "queued": 0}]},
+    "classes": {"classes": [{"id": 7, "name": HOSTILE, "on": True}]}}
+
+NOWHERE = {
+    "flight": None,
+    "stats": {"events": 0, "no-format": 0, "boots": 0, "resets": 0,
+              "clock-steps": 0, "recordings": 0, "skipped-recordings": 0,
+              "rings": [], "backends": []},
+    "classes": {"classes": []}}
+
+STATUS = """\
+ht0: device, channel=shm mode=overwrite unread=on events=*,!noise settings=a.b=1 c=2
+  1234567 events, 5 lost, 6 dropped, 1 error; dates within 1.50 us
+  stream 0: 1000000 events, 5 lost, 0 dropped, 0 errors
+  stream 2: 234567 events, 0 lost, 6 dropped, 1 error; stopped by a fault
+  backend ctf0: 1234000 events, 0 discarded, 65536 bytes queued
+  backend log0: 1234567 events, 3 discarded, idle
+ht1: device, channel=virtio mode=discard events=*
+  0 events, 0 lost, 0 dropped, 0 errors; dates not known yet
+vm0: ring of the guest's kernel
+  99 events delivered, 2 without a format; 2 boots, 1 reset, 3 steps of a clock
+  4 recordings, 1 too many, in /var/flights
+  ring at 0x3f000000, 16384 KiB, 2 CPUs, Linux 6.12: 90 events, 1 gap,\
+ about 1200 lost; 1 bad page; dates within 10.0 us, of all within 3.00 ms
+  ring at 0x7f000000, 1024 KiB, 1 CPU, Linux 6.1, does not change: 9 events,\
+ 0 gaps, about 0 lost; dates not known yet
+  backend lttng: 97 events, 2 discarded, idle
+vm1: ring of the guest's kernel
+  0 events delivered, 0 without a format; 0 boots, 0 resets
+  no ring was found
+"""
+
+
+class Qemu(threading.Thread):
+    """Answers one client after another; what they set is in self.set."""
+
+    def __init__(self, path, things):
+        super().__init__(daemon=True)
+        self.things = things
+        self.set = []
+        self.snapshots = []
+        self.path = path
+        self.socket = socket.socket(socket.AF_UNIX)
+        self.socket.bind(str(path))
+        self.socket.listen()
+        self.start()
+
+    def children(self, path):
+        kinds = {"/machine/peripheral": "hypertrace",
+                 "/objects": "hypertrace-ftrace"}
+        return [{"name": name, "type": f"child<{kinds[path]}>"}
+                for name, t in self.things.items()
+                if path in kinds and ("channel" in t) == (
+                    kinds[path] == "hypertrace")]
+
+    def answer(self, command, path=None, property=None, value=None,
+               object=None):
+        if command == "qmp_capabilities":
+            return {}
+        if command == "qom-list":
+            return self.children(path) + [{"name": "type", "type": "string"}]
+        if command == "hypertrace-snapshot":
+            return self.snapshots
+        thing = self.things[path.rpartition("/")[2]]
+        if command == "qom-set":
+            self.set.append((path, property, value))
+            thing[property] = value
+            return {}
+        assert command == "qom-get", command
+        return thing[property]
+
+    def run(self):
+        while True:
+            one, _ = self.socket.accept()
+            with one, one.makefile("rw") as f:
+                print(json.dumps({"QMP": {"version": {}, "capabilities": []}}),
+                      file=f, flush=True)
+                for line in f:
+                    m = json.loads(line)
+                    # an event in between is nothing to the client
+                    print(json.dumps({"event": "RESUME", "timestamp": {}}),
+                          file=f)
+                    print(json.dumps({"return": self.answer(
+                        m["execute"], **m.get("arguments", {}))}),
+                        file=f, flush=True)
+
+
+class Tests:
+    def __init__(self, tmp):
+        self.tmp = tmp
+        self.number = 0
+
+    def qemu(self, **things):
+        self.number += 1
+        return Qemu(self.tmp / f"qmp{self.number}",
+                    {k: dict(v) for k, v in things.items()})
+
+    def out(self, qemu, command, *args, **kwargs):
+        return run(command, qemu.path, *args, **kwargs).stdout.decode()
+
+    def test_status(self):
+        q = self.qemu(ht0=DEVICE, ht1=QUIET, vm0=RING, vm1=NOWHERE)
+        assert self.out(q, "status") == STATUS, self.out(q, "status")
+        one = STATUS[STATUS.index("vm0:"):STATUS.index("vm1:")]
+        assert self.out(q, "status", "--device=vm0") == one
+        both = [json.loads(line) for line in
+                self.out(q, "status", "--json").splitlines()]
+        assert [b["id"] for b in both] == ["ht0", "ht1", "vm0", "vm1"]
+        assert both[0]["stats"] == DEVICE["stats"]
+        rings = both[2]["stats"]["rings"]
+        assert rings[0] == RING["stats"]["rings"][0]
+        assert rings[1]["clock-bound-ns"] == -1
+
+    def test_list(self):
+        q = self.qemu(ht0=DEVICE, vm0=RING)
+        assert self.out(q, "list") == (
+            "on   ht0:sched_switch\noff  ht0:noise\n"
+            f"on   vm0:{ESCAPED}\n".replace(r"\xff", "\ufffd"))
+        assert [json.loads(line) for line in
+                self.out(q, "list", "--json").splitlines()] == [
+            {"device": "ht0", "id": 1, "class": "sched_switch", "on": True},
+            {"device": "ht0", "id": 2, "class": "noise", "on": False},
+            {"device": "vm0", "id": 7, "class": HOSTILE, "on": True}]
+
+    def test_enable(self):
+        q = self.qemu(ht0=DEVICE, ht1=QUIET)
+        for command, word, first, second in (
+                ("enable", "noise", "*,noise", "*,noise"),
+                ("disable", "sched_*", "*,noise,!sched_*",
+                 "*,noise,!sched_*"),
+                ("enable", "sched_*", "*,noise,sched_*", "*,noise,sched_*"),
+                ("disable", "*", "!*", "!*"),
+                ("enable", "irq_?", "!*,irq_?", "!*,irq_?")):
+            q.set.clear()
+            assert self.out(q, command, word) == ""
+            assert q.set == [
+                ("/machine/peripheral/ht0", "events", first),
+                ("/machine/peripheral/ht1", "events", second)], q.set
+
+    def test_set(self):
+        q = self.qemu(ht0=DEVICE, ht1=QUIET)
+        for word, first, second in (
+                ("a.b=5", "a.b=5 c=2", "a.b=5"),
+                ("c=", "a.b=5 c=", "a.b=5 c="),
+                ("d=x,y*", "a.b=5 c= d=x,y*", "a.b=5 c= d=x,y*")):
+            q.set.clear()
+            assert self.out(q, "set", word) == ""
+            assert [v for _, _, v in q.set] == [first, second], q.set
+            assert {p for _, p, _ in q.set} == {"settings"}
+
+    def test_snapshot(self):
+        q = self.qemu(vm0=RING, vm1=NOWHERE)
+        place = story("story", self.tmp / "flight")
+        q.snapshots = [{"directory": str(place), "events": 47}]
+        page = run("last", place).stdout.decode()
+        assert self.out(q, "snapshot") == f"{place}  47 events\n\n{page}"
+        assert self.out(q, "snapshot", "--quiet") == f"{place}  47 events\n"
+        assert json.loads(self.out(q, "snapshot", "--json")) == {
+            "device": "vm0", "directory": str(place), "events": 47}
+        # of two rings there is no one page
+        q.snapshots *= 2
+        assert self.out(q, "snapshot") == 2 * f"{place}  47 events\n"
+        q.snapshots = [{"directory": "", "events": 0, "error": "disk full"}]
+        assert b"vm0: disk full" in run("snapshot", q.path, status=1).stderr
+        del q.things["vm0"]
+        assert b"with the property flight" in run("snapshot", q.path,
+                                                  status=1).stderr
+
+    def test_nothing(self):
+        q = self.qemu()
+        assert b"there is no hypertrace device" in run("list", q.path,
+                                                       status=1).stderr
+        assert b"No such file" in run("status", self.tmp / "none",
+                                      status=1).stderr
+
+
+if __name__ == "__main__":
+    os.chdir(Path("/"))
+    main(Tests)
