@@ -7,11 +7,13 @@
 # host-lib; what writes to files is counted apart.
 core="walk.c class-table.c time-map.c consumer.c consumer-state.c
  dead-streams.c run.c
- ftrace-copy.c ftrace-cpu.c ftrace-dates.c ftrace-follow.c ftrace-page.c
- ftrace-ring.c ftrace-time.c recording.c
+ ftrace-class.c ftrace-copy.c ftrace-cpu.c ftrace-dates.c ftrace-follow.c
+ ftrace-format.c ftrace-history.c ftrace-page.c ftrace-ring.c ftrace-time.c
+ recording-info.c recording.c symbols.c
  include/hypertrace/class.h include/hypertrace/time-map.h
  include/hypertrace/run.h"
 backends="ctf-metadata.c ctf-stream.c ctf-writer.c log-format.c"
+tool="kernel-image.c print-compile.c print-fmt.c source-core.c"
 
 pure=
 for source in "$HT_TOP"/tests/fuzz/fuzz-*.c; do
@@ -234,10 +236,11 @@ measure_coverage() {
             >"$logs/coverage.txt" 2>"$logs/profile/cov.log" ||
         die "cannot measure the coverage, see $logs/profile"
     # shellcheck disable=SC2046
-    set -- $(lines "$core") $(lines "$backends")
-    printf '%s %% of %s lines of the host core and %s %% of %s of the %s\n' \
+    set -- $(lines "$core") $(lines "$backends") $(lines "$tool")
+    printf '%s %% of %s lines of the host core, %s %% of %s of the %s\n' \
         "$(percent "$1" "$2")" "$2" "$(percent "$3" "$4")" "$4" \
-        "backends covered" >"$logs/coverage"
+        "backends, $(percent "$5" "$6") % of $6 of the command covered" \
+        >"$logs/coverage"
     [ -n "$show" ] || return 0
     # shellcheck disable=SC2086
     llvm-cov show $objects -instr-profile="$logs/profile/all" |

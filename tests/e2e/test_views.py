@@ -3,6 +3,7 @@
 the guest itself says, trace-cmd, babeltrace2 and protoc have to agree."""
 
 import collections
+import html
 import json
 import os
 import re
@@ -17,6 +18,7 @@ import pytest
 TOP = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(TOP / "tests/unit"))
 
+import browser  # noqa: E402
 import perfetto_text  # noqa: E402
 
 # What is printed at the end must not be recorded while it is printed.
@@ -278,6 +280,56 @@ def test_top(guest, report):
     total = sum(t["cpu_ns"] for t in top["tasks"]) + top["unknown_ns"]
     assert total == top["cpu_ns"]
     assert top["unknown_ns"] < top["cpu_ns"] / 100
+
+
+# What a user does with the picture, and what is there then
+USER = """
+const frames = [...document.querySelectorAll('g.f')], of = g => g.dataset;
+const wide = g => +g.querySelector('rect').getAttribute('width');
+const shown = () => frames.filter(g => !g.classList.contains('away')).length;
+const say = q => document.querySelector(q).textContent;
+const at = frames.find(g => of(g).d > 0 && of(g).name === 'initcall acpi_init');
+const click = e => e.dispatchEvent(new MouseEvent('click', {bubbles: true}));
+const facts = {frames: frames.length, at_first: shown(), before: wide(at)};
+at.dispatchEvent(new MouseEvent('mouseover', {bubbles: true}));
+facts.info = say('#info');
+click(at);
+facts.wide = wide(at); facts.zoomed = shown();
+facts.expected = frames.filter(g =>
+    +of(g).x < +of(at).x + +of(at).w && +of(g).x + +of(g).w > +of(at).x &&
+    (+of(g).d >= +of(at).d || +of(g).x <= +of(at).x)).length;
+facts.button = !document.querySelector('#reset').classList.contains('away');
+document.documentElement.dispatchEvent(
+    new KeyboardEvent('keydown', {key: 'Escape', bubbles: true}));
+facts.again = shown(); facts.after = wide(at);
+window.prompt = () => '^initcall acpi_init$';
+click(document.querySelector('#search'));
+facts.found = document.querySelectorAll('g.found').length;
+facts.share = say('#info');
+const out = document.createElementNS('http://www.w3.org/2000/svg', 'text');
+out.id = 'facts';
+out.textContent = JSON.stringify(facts);
+document.documentElement.append(out);
+"""
+
+
+def test_flame_in_a_browser(guest, tmp_path):
+    """A click shows a part, Escape all of it again, and a search its share."""
+    svg = tmp_path / "flame.svg"
+    run("flame", "--of=cpu", "--svg", svg, guest[0])
+    text = svg.read_text()
+    svg.write_text(text.replace(
+        "</svg>", f"<script><![CDATA[{USER}]]></script></svg>"))
+    shown = browser.dom(svg, tmp_path)
+    facts = json.loads(html.unescape(
+        re.search(r'<text id="facts">(.*?)</text>', shown)[1]))
+    assert facts["frames"] == text.count('<g class="f"') > 50
+    assert facts["at_first"] == facts["again"] == facts["frames"]
+    assert facts["wide"] == 1180 > facts["before"] == facts["after"]
+    assert 1 < facts["zoomed"] == facts["expected"] < facts["frames"]
+    assert facts["info"].startswith("initcall acpi_init"), facts
+    assert facts["button"] and facts["found"] >= 1
+    assert re.fullmatch(r"found in \d+\.\d%", facts["share"]), facts
 
 
 def test_put_together(guest, report):
