@@ -66,22 +66,41 @@ copy_tree() {
         <"$HT_TREE/files" || die "cannot copy $base (disk full?)"
 }
 
+# Break hard links to the pristine files before changing them.
+own_files() {
+    sed -n 's,^+++ b/,,p' "$1" | while IFS= read -r file; do
+        cp -p "$HT_QEMU_SRC.new/$file" "$HT_QEMU_SRC.new/$file.own" &&
+            mv -f "$HT_QEMU_SRC.new/$file.own" "$HT_QEMU_SRC.new/$file"
+    done
+}
+
+apply_patch() {
+    patch=$1
+    shift
+    patch -d "$HT_QEMU_SRC.new" -p1 -s -F2 --forward --no-backup-if-mismatch \
+        "$@" <"$patch" >"$HT_TREE/log/patch.log" 2>&1
+}
+
 apply_patches() {
     for patch in "$HT_TOP"/qemu/patches/*.patch; do
-        # Break hard links to the pristine files before changing them.
-        sed -n 's,^+++ b/,,p' "$patch" | while IFS= read -r file; do
-            cp -p "$HT_QEMU_SRC.new/$file" "$HT_QEMU_SRC.new/$file.own" &&
-                mv -f "$HT_QEMU_SRC.new/$file.own" "$HT_QEMU_SRC.new/$file"
-        done || die "$base lacks a file that $(basename "$patch") changes"
-        patch -d "$HT_QEMU_SRC.new" -p1 -s -F2 --forward --no-backup-if-mismatch \
-            <"$patch" >"$HT_TREE/log/patch.log" 2>&1 || {
+        own_files "$patch" ||
+            die "$base lacks a file that $(basename "$patch") changes"
+        apply_patch "$patch" || {
             tail -n 5 "$HT_TREE/log/patch.log" >&2
             die "$(basename "$patch") does not apply to QEMU $version"
         }
     done
+    # Bugs of some QEMUs that tests would run into
+    for patch in "$HT_TOP"/qemu/fixes/*.patch; do
+        if apply_patch "$patch" --dry-run; then
+            own_files "$patch" && apply_patch "$patch" ||
+                die "$(basename "$patch") does not apply to QEMU $version"
+        fi
+    done
     # A regraft that changes nothing must not make ninja build again.
     [ -d "$HT_QEMU_SRC" ] || return 0
-    sed -n 's,^+++ b/,,p' "$HT_TOP"/qemu/patches/*.patch |
+    sed -n 's,^+++ b/,,p' "$HT_TOP"/qemu/patches/*.patch \
+        "$HT_TOP"/qemu/fixes/*.patch |
     while IFS= read -r file; do
         if cmp -s "$HT_QEMU_SRC/$file" "$HT_QEMU_SRC.new/$file"; then
             touch -r "$HT_QEMU_SRC/$file" "$HT_QEMU_SRC.new/$file"
@@ -134,7 +153,8 @@ else
     check_tree "$base"
     key=$(head -n 1 "$base/debian/changelog")
 fi
-key="$key $(cat "$HT_TOP"/qemu/patches/*.patch | sha256sum)"
+key="$key $(cat "$HT_TOP"/qemu/patches/*.patch \
+            "$HT_TOP"/qemu/fixes/*.patch | sha256sum)"
 
 if ! stamped "$HT_QEMU_SRC/.hypertrace-graft" "$key"; then
     need_space 1000 "$HT_TREE"

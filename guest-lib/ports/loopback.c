@@ -19,7 +19,8 @@ static int lb_control(struct ht_device *dev, struct ht_msg *msg, uint32_t size)
     const uint32_t bytes = ht_request_bytes(msg, size);
     g_autofree uint8_t *copy = g_malloc0(HT_MAILBOX_SIZE);
     struct ht_msg *m = (struct ht_msg *)copy;
-    uint32_t pos, replied;
+    const uint32_t most = loopback(dev)->cfg.at_once;
+    uint32_t pos, replied, count = 0;
 
     memcpy(copy, msg, bytes);
     pthread_mutex_lock(&loopback(dev)->messages);
@@ -27,7 +28,11 @@ static int lb_control(struct ht_device *dev, struct ht_msg *msg, uint32_t size)
         struct ht_msg *one = (struct ht_msg *)(copy + pos);
 
         pos += one->size;
-        ht_loopback_message(loopback(dev), one);
+        if (most && count++ >= most) {
+            one->status = HT_STATUS_BUSY;
+        } else {
+            ht_loopback_message(loopback(dev), one);
+        }
     }
     pthread_mutex_unlock(&loopback(dev)->messages);
     replied = ht_reply_bytes(msg->type, m, size);

@@ -35,7 +35,8 @@ enum ht_loopback_host {
  * @batch: default 1
  * @max_gap: default half of what the compact clock spans
  * @queue: virtio: descriptors of a stream's queue, default HT_VQ_SIZE
- * @busy_replies: how often a class is BUSY before it is READY
+ * @busy_replies: how often a class is BUSY before it is registered
+ * @at_once: classes of an exchange that the host has time for; 0: all
  * @host: when the host does its part
  * @eager: thread: be woken by each first event, not by the next packet
  * @pace_us: thread: time to leave the producer alone after each look
@@ -52,6 +53,7 @@ struct ht_loopback_config {
     uint32_t max_gap;
     uint32_t queue;
     uint32_t busy_replies;
+    uint32_t at_once;
     enum ht_loopback_host host;
     bool eager;
     uint32_t pace_us;

@@ -15,17 +15,23 @@ static void ignore(void *opaque, const HtRun *run)
 
 static uint64_t events;
 
-static struct ht_loopback *plain(unsigned busy_replies)
+static struct ht_loopback *hurried(unsigned busy_replies, unsigned at_once)
 {
     struct ht_loopback_config cfg = {
         .channel = HT_CHANNEL_HYPERCALL,
         .busy_replies = busy_replies,
+        .at_once = at_once,
         .deliver = ignore,
         .opaque = &events,
     };
 
     events = 0;
     return ht_loopback_new(&cfg);
+}
+
+static struct ht_loopback *plain(unsigned busy_replies)
+{
+    return hurried(busy_replies, 0);
 }
 
 static struct ht_class make(const char *name, const struct ht_field *f,
@@ -246,7 +252,7 @@ static void test_busy(void)
     g_assert_cmpuint(events, ==, 2);
     ht_loopback_free(lb);
 
-    /* never READY: given up, and nothing is emitted under its id */
+    /* never registered: given up, and nothing is emitted under its id */
     lb = plain(UINT32_MAX);
     dev = ht_loopback_device(lb);
     ht_class_tick.id = 0;
@@ -275,13 +281,16 @@ static void test_limit(void)
     ht_loopback_free(lb);
 }
 
-/* Many with few exchanges; one that is refused, here or there, is alone. */
-static void test_all(void)
+/*
+ * Many with few exchanges; one that is refused, here or there, is alone.  What a
+ * host has no time for is sent again, and no other class is.
+ */
+static void test_all(unsigned busy_replies, unsigned at_once)
 {
     enum { MANY = 2000 };
     static const struct ht_field here = { "0", HT_FIELD_U8, 0, 0, 0 };
     static const struct ht_field there = { "stream", HT_FIELD_U8, 0, 0, 0 };
-    struct ht_loopback *lb = plain(1);
+    struct ht_loopback *lb = hurried(busy_replies, at_once);
     struct ht_device *dev = ht_loopback_device(lb);
     g_autofree struct ht_class *c = g_new0(struct ht_class, MANY);
     g_autofree struct ht_class **all = g_new0(struct ht_class *, MANY + 1);
@@ -309,6 +318,21 @@ static void test_all(void)
     g_assert_cmpint(ht_register_all(dev, all, 0), ==, 0);
     g_assert_cmpuint(ht_class_table_count(ht_loopback_classes(lb)), ==, n);
     ht_loopback_free(lb);
+}
+
+static void test_all_busy(void)
+{
+    test_all(1, 0);
+}
+
+static void test_all_hurried(void)
+{
+    static const unsigned at_once[] = { 1, 2, 3, 15, 16, 17 };
+    unsigned i;
+
+    for (i = 0; i < G_N_ELEMENTS(at_once); i++) {
+        test_all(0, at_once[i]);
+    }
 }
 
 static void test_open(void)
@@ -411,7 +435,8 @@ int main(int argc, char **argv)
     g_test_add_func("/guest/register/shared", test_shared);
     g_test_add_func("/guest/register/busy", test_busy);
     g_test_add_func("/guest/register/limit", test_limit);
-    g_test_add_func("/guest/register/all", test_all);
+    g_test_add_func("/guest/register/all", test_all_busy);
+    g_test_add_func("/guest/register/all-hurried", test_all_hurried);
     g_test_add_func("/guest/register/open", test_open);
     g_test_add_func("/guest/register/time", test_time);
     g_test_add_func("/guest/register/capabilities", test_capabilities);
