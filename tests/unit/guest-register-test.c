@@ -282,8 +282,8 @@ static void test_limit(void)
 }
 
 /*
- * Many with few exchanges; one that is refused, here or there, is alone.  What a
- * host has no time for is sent again, and no other class is.
+ * Many with few exchanges; one that is refused, here or there, is alone.  What
+ * a host has no time for is sent again, and no other class is.
  */
 static void test_all(unsigned busy_replies, unsigned at_once)
 {
