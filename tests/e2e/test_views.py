@@ -325,7 +325,9 @@ def test_flame_in_a_browser(guest, tmp_path):
         re.search(r'<text id="facts">(.*?)</text>', shown)[1]))
     assert facts["frames"] == text.count('<g class="f"') > 50
     assert facts["at_first"] == facts["again"] == facts["frames"]
-    assert facts["wide"] == 1180 > facts["before"] == facts["after"]
+    # written with three digits, but by the script
+    assert facts["wide"] == 1180 > facts["before"]
+    assert facts["after"] == pytest.approx(facts["before"], abs=0.001)
     assert 1 < facts["zoomed"] == facts["expected"] < facts["frames"]
     assert facts["info"].startswith("initcall acpi_init"), facts
     assert facts["button"] and facts["found"] >= 1

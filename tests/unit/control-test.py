@@ -6,10 +6,8 @@ what a QEMU seldom does: tests/e2e has real ones.
 """
 
 import json
-import os
 import socket
 import threading
-from pathlib import Path
 
 from tool_tests import ESCAPED, HOSTILE, main, run, story
 
@@ -235,5 +233,4 @@ class Tests:
 
 
 if __name__ == "__main__":
-    os.chdir(Path("/"))
     main(Tests)
