@@ -91,7 +91,7 @@ def wait_events(vm, count, timeout=240):
     """Until the device has counted so many, in all"""
     deadline = time.monotonic() + timeout
     while (now := stats(vm))["events"] < count:
-        assert time.monotonic() < deadline, f"{now}\n{vm}"
+        assert time.monotonic() < deadline, f"{now}\n{vm}\n{vm.where()}"
         time.sleep(0.02)
 
 
