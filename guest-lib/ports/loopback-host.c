@@ -283,12 +283,12 @@ static void open_consumer(struct ht_loopback *lb, uint32_t stream,
     };
 
     memcpy(info.name, m->name, HT_STREAM_NAME_MAX);
+    memset(st->ring, 0, sizeof(*st->ring));
+    st->ring->host.wake = HT_WAKE_NEVER;
     if (lb->cfg.channel != HT_CHANNEL_VIRTIO) {
-        memset(st->ring, 0, sizeof(*st->ring));
-        st->ring->host.wake = HT_WAKE_NEVER;
         st->ring->host.instance = m->instance;
-        st->ring->host.state = HT_STREAM_OPENED;
     }
+    st->ring->host.state = HT_STREAM_OPENED;
     st->queued = 0;
     st->done = 0;
     ht_consumer_open(&st->consumer, &info, host_ns());

@@ -11,9 +11,7 @@
 
 static void virtio_opened(struct ht_stream *s)
 {
-    ht_zero(s->ring, sizeof(*s->ring));
-    s->ring->host.wake = HT_WAKE_NEVER;
-    s->ring->host.state = HT_STREAM_OPENED;
+    /* The port says that it is open: the device may be gone again. */
     s->ring->host.instance = s->instance;
     s->wake = &s->ring->host.wake;      /* never, while the stream is open */
     /* Buffers under way cannot be overwritten. */

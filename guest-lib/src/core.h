@@ -57,6 +57,22 @@ static inline void ht_publish_lost(struct ht_stream *s)
     ht_store_relaxed(&s->ring->guest.lost, s->told);
 }
 
+/**
+ * ht_is_closed() - was a stream that this producer opened closed by another?
+ * @s: a stream that is open and busy
+ *
+ * By the host, when another driver takes the device over, or with its device;
+ * the ring may be another producer's by now.  Read relaxed: seen late, a packet
+ * is written that the host refuses.
+ */
+static inline bool ht_is_closed(const struct ht_stream *s)
+{
+    const struct ht_host_line *host = &s->ring->host;
+
+    return ht_load_relaxed32(&host->state) != HT_STREAM_OPENED ||
+           ht_load_relaxed(&host->instance) != s->instance;
+}
+
 /* control.c: 0, or what the library's functions return for a status */
 int ht_status_errno(int status);
 

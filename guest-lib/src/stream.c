@@ -201,7 +201,7 @@ bool ht_stream_room(struct ht_stream *s, uint32_t size)
     }
     if (!room && s->ops) {
         room = packet - s->tail <= s->packets_mask || s->overwrite ||
-               s->ops->space(s, packet);
+               ht_is_closed(s) || s->ops->space(s, packet);
     }
     ht_compiler_barrier();
     s->busy = 0;

@@ -52,22 +52,16 @@ static void close_packet(struct ht_stream *s, uint64_t now)
 
 static bool open_packet(struct ht_stream *s, uint64_t now)
 {
-    const struct ht_host_line *host = &s->ring->host;
     struct ht_packet *p = ht_packet_at(s, s->packet);
 
+    /* First: a ring that was full when its device went has no space again. */
+    if (ht_is_closed(s)) {
+        s->slow = NULL;
+        return false;
+    }
     /* `tail` is what the host said last: it may have released more since. */
     if (s->packet - s->tail > s->packets_mask &&
         !s->ops->space(s, s->packet) && !s->overwrite) {
-        return false;
-    }
-    /*
-     * The host closes streams behind our back when another driver takes the
-     * device over, and the ring may be another producer's by now.  Read
-     * relaxed: seen late, a packet is written that the host refuses.
-     */
-    if (ht_load_relaxed32(&host->state) != HT_STREAM_OPENED ||
-        ht_load_relaxed(&host->instance) != s->instance) {
-        s->slow = NULL;
         return false;
     }
     if (s->overwrite) {
@@ -125,7 +119,8 @@ static __attribute__((__noinline__)) uint8_t *get_full(struct ht_stream *s)
 {
     const struct ht_channel_ops *ops = s->ops;
 
-    if (!ops || s->cur || s->overwrite || ops->space(s, s->packet)) {
+    if (!ops || s->cur || s->overwrite || ht_is_closed(s) ||
+        ops->space(s, s->packet)) {
         return HT_READ_CLOCK;
     }
     return discard(s);

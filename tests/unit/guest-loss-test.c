@@ -124,6 +124,44 @@ static void test_newest(void)
     gt_free(&sink);
 }
 
+/*
+ * A ring that is full when its device goes: the next event finds the stream
+ * closed, as the driver's pages then say, instead of waiting for space.
+ */
+static void test_full_closed(gconstpointer opaque)
+{
+    const struct ht_loopback_config *cfg = opaque;
+    static const unsigned stamps[] = { 1, 8 };
+    unsigned i;
+
+    for (i = 0; i < G_N_ELEMENTS(stamps); i++) {
+        struct ht_stream_params params = {
+            .stream = HT_STREAM_ANY, .vcpu = -1, .stamps = stamps[i],
+        };
+        struct ht_device *dev;
+        struct ht_stream s;
+        uint64_t n = 0;
+        GtSink sink;
+
+        dev = gt_new(&sink, GT_NUMBERED, *cfg);
+        g_assert_cmpint(ht_stream_open(dev, &s, &params), ==, 0);
+        while (gt_emit(GT_NUMBERED, &s, n)) {
+            n++;
+        }
+        /* longer ones do not fit; with none that is open, nothing does */
+        while (s.cur) {
+            gt_emit(GT_NUMBERED, &s, n++);
+        }
+        g_assert_nonnull(s.slow);
+        g_assert_false(ht_stream_room(&s, 160));
+        memset(&s.ring->host, 0, sizeof(s.ring->host));
+        g_assert_true(ht_stream_room(&s, 160));
+        g_assert_false(gt_emit(GT_NUMBERED, &s, n));
+        g_assert_null(s.slow);
+        gt_free(&sink);
+    }
+}
+
 /* A producer that asks for room first loses nothing. */
 static void test_room(gconstpointer opaque)
 {
@@ -154,6 +192,9 @@ int main(int argc, char **argv)
 {
     static const struct ht_loopback_config shm = { SHM, STEP, RING };
     static const struct ht_loopback_config virtio = { VIRTIO, STEP, RING };
+    static const struct ht_loopback_config hypercall = {
+        HYPERCALL, STEP, RING,
+    };
     unsigned i;
 
     g_test_init(&argc, &argv, NULL);
@@ -165,6 +206,12 @@ int main(int argc, char **argv)
     }
     g_test_add_data_func("/guest/loss/room/shm", &shm, test_room);
     g_test_add_data_func("/guest/loss/room/virtio", &virtio, test_room);
+    g_test_add_data_func("/guest/loss/full-closed/shm", &shm,
+                         test_full_closed);
+    g_test_add_data_func("/guest/loss/full-closed/virtio", &virtio,
+                         test_full_closed);
+    g_test_add_data_func("/guest/loss/full-closed/hypercall", &hypercall,
+                         test_full_closed);
     g_test_add_func("/guest/loss/newest", test_newest);
     return g_test_run();
 }

@@ -261,7 +261,8 @@ int ht_stream_push(struct ht_stream *s);
  * each time that it finds no room.  Called by the producer, outside
  * ht_get() and ht_commit().
  *
- * Return: whether ht_get() would find room for it.
+ * Return: whether ht_get() would find room for it, or find that the stream was
+ * closed by the host or with the device, so that there is nothing to wait for.
  */
 bool ht_stream_room(struct ht_stream *s, uint32_t size);
 

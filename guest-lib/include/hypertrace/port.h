@@ -19,7 +19,8 @@
  *           negative errno (transport failure; statuses are the core's to
  *           read).  May sleep where the port can.
  * @map: the addresses of a stream's control page and of its packets.  For
- *       virtio this is guest RAM of the port, with the same layout.
+ *       virtio this is guest RAM of the port, with the same layout, zeroed but
+ *       for host.state, HT_STREAM_OPENED, and host.wake, HT_WAKE_NEVER.
  *       0 or a negative errno.
  * @unmap: the stream was closed; NULL if there is nothing to do.
  * @doorbell: write the stream's doorbell (hypercall, shm).  Never sleeps.

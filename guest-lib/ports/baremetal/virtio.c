@@ -132,6 +132,9 @@ static int virtio_map(struct ht_device *dev, uint32_t stream,
         }
     }
     *ring = (struct ht_ring_control *)d->rings[stream];
+    ht_zero(*ring, sizeof(**ring));
+    (*ring)->host.wake = HT_WAKE_NEVER;
+    (*ring)->host.state = HT_STREAM_OPENED;
     *packets = d->rings[stream] + HT_PACKETS_OFFSET;
     return 0;
 }
