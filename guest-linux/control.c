@@ -276,6 +276,7 @@ int htk_control(struct htk *h, struct htk_owner *owner, struct ht_msg *msg,
 	case HT_MSG_TIME_SYNC:
 	case HT_MSG_STATS:
 	case HT_MSG_SETTINGS:
+	case HT_MSG_DISCARDED:
 		ret = h->transport->exchange(h, msg, room);
 		break;
 	default:

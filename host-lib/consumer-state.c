@@ -21,6 +21,7 @@ void ht_consumer_save(const HtConsumer *c, HtConsumerState *st)
         .expected = c->expected,
         .skipped = c->skipped,
         .lost = c->lost,
+        .others = c->others,
         .dropped = c->dropped,
         .told = c->told,
         .bytes = c->bytes,
@@ -64,8 +65,9 @@ static const char *state_problem(const HtConsumer *c,
         (offset && offset < sizeof(struct ht_packet))) {
         return "its position is not valid";
     }
-    if (st->lost >= HT_LOST_MAX || st->dropped >= HT_LOST_MAX ||
-        st->skipped > UINT64_MAX / 2 || st->told > st->lost + st->dropped) {
+    if (st->lost >= HT_LOST_MAX || st->others > HT_LOST_MAX ||
+        st->dropped >= HT_LOST_MAX || st->skipped > UINT64_MAX / 2 ||
+        st->told > st->lost + st->others + st->dropped) {
         return "its count of discarded events is not valid";
     }
     if (st->ns > HT_TIME_MAX_NS) {
@@ -102,6 +104,7 @@ const char *ht_consumer_load(HtConsumer *c, uint32_t index,
         .expected = st->expected,
         .skipped = st->skipped,
         .lost = st->lost,
+        .others = st->others,
         .dropped = st->dropped,
         .told = st->told,
         .base = st->told,

@@ -69,12 +69,17 @@ static void update_lost(HtConsumer *c, uint64_t lost)
     }
 }
 
+static uint64_t discarded(const HtConsumer *c)
+{
+    return c->lost + c->others + c->dropped;
+}
+
 static void deliver(HtConsumer *c, HtRun *run)
 {
     run->stream = &c->info;
     /* after the walk, so it covers all that the walk met */
     run->classes = ht_class_table_count(c->cfg.classes);
-    c->told = c->lost + c->dropped;
+    c->told = discarded(c);
     run->discarded = c->told - c->base;
     c->cfg.deliver(c->cfg.opaque, run);
 }
@@ -124,9 +129,14 @@ void ht_consumer_tell(HtConsumer *c, uint64_t lost)
     };
 
     update_lost(c, lost);
-    if (c->told != c->lost + c->dropped) {
+    if (c->told != discarded(c)) {
         deliver(c, &run);
     }
+}
+
+void ht_consumer_discarded(HtConsumer *c, uint64_t count)
+{
+    c->others += MIN(count, HT_LOST_MAX - MIN(c->others, HT_LOST_MAX));
 }
 
 /*

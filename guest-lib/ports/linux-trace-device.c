@@ -309,6 +309,23 @@ int ht_trace_open(struct ht_stream *s, struct ht_node_map *map,
     return r;
 }
 
+bool ht_trace_report(uint64_t count)
+{
+    const struct opening interrupted = opening;
+    struct ht_ioc_info info;
+    bool told = false;
+
+    opening.fd = path[0] ? ht_node_open(path, &info) : -ENODEV;
+    if (opening.fd >= 0) {
+        told = info.generation == __atomic_load_n(&generation,
+                                                  __ATOMIC_ACQUIRE) &&
+               ht_tell_discarded(&device, count) == 0;
+        ht_sys_close(opening.fd);
+    }
+    opening = interrupted;
+    return told;
+}
+
 /* Modules ------------------------------------------------------------------ */
 
 /* Context: locked.  What is there already is registered with its device. */

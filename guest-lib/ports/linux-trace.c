@@ -93,6 +93,16 @@ static void missed(void)
     __atomic_fetch_add(&process->missed, 1, __ATOMIC_RELAXED);
 }
 
+/* Those that no stream will tell, unless one is opened after all */
+static void report_missed(void)
+{
+    uint64_t n = __atomic_exchange_n(&process->missed, 0, __ATOMIC_RELAXED);
+
+    if (n && !ht_trace_report(n)) {
+        __atomic_fetch_add(&process->missed, n, __ATOMIC_RELAXED);
+    }
+}
+
 /* Streams ------------------------------------------------------------------ */
 
 /* A child of vfork() may ask, too. */
@@ -395,6 +405,9 @@ static struct ht_stream *begin(struct ht_stream **slot)
         self.opening = true;
         ht_compiler_barrier();
         open = open_own();
+        if (!open && !__atomic_load_n(&process->shared, __ATOMIC_RELAXED)) {
+            report_missed();
+        }
         ht_compiler_barrier();
         self.opening = false;
         self.failed = open ? 0 : now_ms();
@@ -455,15 +468,26 @@ bool ht_event_emit(const struct ht_class *cls, const void *payload,
     return done;
 }
 
+/* What one that is not open discarded since it was, others have to tell. */
 static void tell_stream(struct thread_stream *t)
 {
-    if (t->s.slow && !t->s.busy) {
-        t->s.busy = 1;          /* to a signal handler */
-        ht_compiler_barrier();
-        tell_discarded(t);
-        ht_compiler_barrier();
-        t->s.busy = 0;
+    uint64_t lost;
+
+    if (t->s.busy) {
+        return;
     }
+    t->s.busy = 1;              /* to a signal handler */
+    ht_compiler_barrier();
+    if (t->s.slow) {
+        tell_discarded(t);
+    } else {
+        lost = t->s.lost + ht_load_relaxed(&t->s.lost_nested);
+        __atomic_fetch_add(&process->missed, lost - t->s.told,
+                           __ATOMIC_RELAXED);
+        t->s.told = lost;
+    }
+    ht_compiler_barrier();
+    t->s.busy = 0;
 }
 
 void ht_trace_tell(void)
@@ -486,6 +510,11 @@ void ht_trace_tell(void)
         tell_stream(shared);
         release_shared(shared);
     }
+    self.opening = true;
+    ht_compiler_barrier();
+    report_missed();
+    ht_compiler_barrier();
+    self.opening = false;
 }
 
 bool ht_trace_child(void)

@@ -30,11 +30,22 @@ bool ht_trace_child(void);
 /**
  * ht_trace_tell() - tell the host what was discarded: the program may end
  *
- * As far as this thread has a stream, or there is one for all.
+ * By the streams of this thread and of all, and if there is none, by a message.
  */
 void ht_trace_tell(void);
 
 /* linux-trace-device.c */
+
+/**
+ * ht_trace_report() - tell the host of events that had no stream
+ * @count: how many
+ *
+ * Context: this thread opens no stream meanwhile
+ *
+ * Return: whether it knows; not if the device cannot be opened, or is not the
+ * one of the classes.
+ */
+bool ht_trace_report(uint64_t count);
 
 /**
  * ht_trace_open() - open, map and close the device for one more stream

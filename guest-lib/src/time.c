@@ -55,3 +55,14 @@ int ht_get_stats(struct ht_device *dev, uint32_t stream,
     }
     return r;
 }
+
+int ht_tell_discarded(struct ht_device *dev, uint64_t count)
+{
+    struct ht_msg_discarded m;
+
+    ht_zero(&m, sizeof(m));
+    m.h.type = HT_MSG_DISCARDED;
+    m.h.size = sizeof(m);
+    m.count = count;
+    return ht_control(dev, &m.h);
+}

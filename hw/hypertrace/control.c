@@ -275,6 +275,25 @@ static enum ht_status stats_message(HypertraceDevice *dev,
     return HT_STATUS_OK;
 }
 
+/* The worker only takes away: together they never exceed the limit. */
+static enum ht_status discarded_message(HypertraceDevice *dev,
+                                        struct ht_msg_discarded *m, size_t size)
+{
+    uint64_t count;
+
+    if (size != sizeof(*m)) {
+        return HT_STATUS_INVAL;
+    }
+    count = ldq_le_p(&m->count);
+    if (count >= HT_LOST_MAX) {
+        return HT_STATUS_INVAL;
+    }
+    qatomic_add(&dev->discarded,
+                MIN(count, HT_LOST_MAX - qatomic_read(&dev->discarded)));
+    ht_worker_kick(dev);
+    return HT_STATUS_OK;
+}
+
 void ht_control_takeover(HypertraceDevice *dev)
 {
     dev->caps.epoch++;
@@ -311,6 +330,8 @@ static enum ht_status dispatch(HypertraceDevice *dev, void *msg, size_t *size)
     case HT_MSG_TAKEOVER:
         ht_control_takeover(dev);
         return HT_STATUS_OK;
+    case HT_MSG_DISCARDED:
+        return discarded_message(dev, msg, *size);
     case HT_MSG_ENABLED:
         return ht_enable_read(dev, msg, size);
     case HT_MSG_SETTINGS:

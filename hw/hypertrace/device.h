@@ -87,6 +87,7 @@ struct HypertraceDevice {
     HtVirtio *virtio;           /* channel-virtio.c */
 
     uint64_t guest_errors;      /* malformed control input */
+    uint64_t discarded;         /* events without one; until a stream tells */
     HtLimit log_control;        /* malformed input, as often as a guest likes */
     HtLimit log_stopped;        /* streams: why one was stopped */
 };

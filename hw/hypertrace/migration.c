@@ -37,6 +37,7 @@ struct HtMigration {
     uint32_t enable_seq;
     uint64_t flush_wanted;
     uint64_t guest_errors;
+    uint64_t discarded;
     uint64_t instances;
     int64_t wall_offset;        /* CLOCK_REALTIME - CLOCK_MONOTONIC */
     uint32_t nr_segments;
@@ -77,6 +78,7 @@ static int state_pre_save(void *opaque)
     m->enable_seq = dev->caps.enable_seq;
     m->flush_wanted = dev->worker.flush_wanted_bql;
     m->guest_errors = qatomic_read(&dev->guest_errors);
+    m->discarded = qatomic_read(&dev->discarded);
     m->instances = m->loaded ? MAX(m->instances, dev->trace->instances) :
                                dev->trace->instances;
     m->wall_offset = hypertrace_wall_offset();
@@ -201,6 +203,9 @@ static int state_post_load(void *opaque, int version_id)
     if (m->max_gap == 0 || m->max_gap > (HT_CLOCK_MASK + 1) / 2) {
         return refuse(dev, "max_gap is %" PRIu32, m->max_gap);
     }
+    if (m->discarded > HT_LOST_MAX) {
+        return refuse(dev, "%" PRIu64 " events had no stream", m->discarded);
+    }
     if (m->instances > UINT64_MAX / 2) {
         return refuse(dev, "%" PRIu64 " streams were opened", m->instances);
     }
@@ -237,6 +242,7 @@ static int state_post_load(void *opaque, int version_id)
     dev->caps.max_gap = m->max_gap;
     dev->caps.enable_seq = m->enable_seq;
     qatomic_set(&dev->guest_errors, m->guest_errors);
+    qatomic_set(&dev->discarded, m->discarded);
     ht_worker_load_flush(dev, m->flush_wanted);
     state_free(m);
     ht_sinks_wake(dev->sinks);
@@ -278,6 +284,7 @@ static const VMStateDescription vmstate_consumer = {
         VMSTATE_UINT64(expected, HtConsumerState),
         VMSTATE_UINT64(skipped, HtConsumerState),
         VMSTATE_UINT64(lost, HtConsumerState),
+        VMSTATE_UINT64(others, HtConsumerState),
         VMSTATE_UINT64(dropped, HtConsumerState),
         VMSTATE_UINT64(told, HtConsumerState),
         VMSTATE_UINT64(bytes, HtConsumerState),
@@ -328,6 +335,7 @@ static const VMStateDescription vmstate_migration = {
         VMSTATE_UINT32(enable_seq, HtMigration),
         VMSTATE_UINT64(flush_wanted, HtMigration),
         VMSTATE_UINT64(guest_errors, HtMigration),
+        VMSTATE_UINT64(discarded, HtMigration),
         VMSTATE_UINT64(instances, HtMigration),
         VMSTATE_INT64(wall_offset, HtMigration),
         VMSTATE_UINT32(nr_segments, HtMigration),

@@ -167,7 +167,7 @@ static void consumer_stats(HtStream *s, struct ht_stats *stats)
     stats->events = qatomic_read(&c->events);
     stats->packets = qatomic_read(&c->packets);
     stats->bytes = qatomic_read(&c->bytes);
-    stats->lost = qatomic_read(&c->lost);
+    stats->lost = qatomic_read(&c->lost) + qatomic_read(&c->others);
     stats->dropped = qatomic_read(&c->dropped);
     stats->wakeups = qatomic_read(&c->wakeups);
     stats->errors = qatomic_read(&c->errors);
@@ -187,6 +187,7 @@ void ht_device_stats(HypertraceDevice *dev, struct ht_stats *sum)
 
     memset(sum, 0, sizeof(*sum));
     sum->errors = qatomic_read(&dev->guest_errors);
+    sum->lost = qatomic_read(&dev->discarded);
     for (i = 0; i < dev->conf.streams; i++) {
         HtStream *s = &dev->streams[i];
         struct ht_stats stats, closed;
@@ -318,12 +319,32 @@ static void resample_clock(HypertraceDevice *dev)
     qatomic_set(&dev->resample, false);
 }
 
+/* Any stream that is open tells the trace.  Worker */
+static void tell_discarded(HypertraceDevice *dev)
+{
+    uint32_t i;
+
+    for (i = 0; i < dev->conf.streams; i++) {
+        HtStream *s = &dev->streams[i];
+
+        if (qatomic_load_acquire(&s->phase) == HT_PHASE_OPEN) {
+            QEMU_LOCK_GUARD(&s->lock);
+            ht_consumer_discarded(&s->consumer,
+                                  qatomic_xchg(&dev->discarded, 0));
+            return;
+        }
+    }
+}
+
 bool ht_streams_work(HypertraceDevice *dev, bool force)
 {
     HtWorker *w = &dev->worker;
     uint32_t n = dev->conf.streams, first = w->first, i;
     bool progress = false;
 
+    if (qatomic_read(&dev->discarded)) {
+        tell_discarded(dev);
+    }
     for (i = 0; i < n; i++) {
         uint32_t index = (first + i) % n;
         bool full = w->more;

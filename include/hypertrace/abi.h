@@ -113,6 +113,7 @@ enum ht_msg_type {
     HT_MSG_TIME_SYNC      = 6,
     HT_MSG_STATS          = 7,
     HT_MSG_TAKEOVER       = 8,
+    HT_MSG_DISCARDED      = 9,
     HT_MSG_ENABLED        = 10,
     HT_MSG_SETTINGS       = 11,
 };
@@ -247,6 +248,12 @@ struct ht_msg_stats {
     uint32_t stream;            /* index, or HT_STREAM_ANY for the device */
     uint32_t reserved;
     struct ht_stats stats;      /* reply */
+};
+
+/* Events that their producers discarded as they had no stream */
+struct ht_msg_discarded {
+    struct ht_msg h;
+    uint64_t count;             /* more than those told before */
 };
 
 /* The enable page ---------------------------------------------------------- */

@@ -132,6 +132,33 @@ def test_threads_share(channel, tmp_path):
                 assert whose.setdefault(f["thread"], tid) == tid
 
 
+NO_STREAM_JOB = """
+ht-devtest /dev/hypertrace0 hold 10 >/tmp/held &
+until grep -q holding /tmp/held; do usleep 10000; done
+ht-tracetest emit 700 >&3
+ht-tracetest threads 4 300 >&3
+echo done >&3
+read answer <&3
+kill $!
+"""
+
+
+def test_no_stream(channel, tmp_path):
+    """What programs discard that never get a stream is in the trace, too."""
+    with VM(devices=[{"channel": channel, "streams": 1}], job=NO_STREAM_JOB,
+            workdir=tmp_path / "vm") as vm:
+        vm.out.expect("^done", 240)
+        counted = stats(vm)
+        vm.say("go")
+        vm.wait()
+        assert_sound(vm)
+        streams = ctf_events.read(vm.trace("ht0"))
+    alone, threads = emitted(vm)
+    assert (alone, threads) == (700, 2400) and not events(streams)
+    assert counted["lost"] == alone + threads
+    assert sum(s.discarded for s in streams.values()) == alone + threads
+
+
 LASTING_JOB = """
 rm -f /tmp/end
 ht-tracetest lasting >&3 &

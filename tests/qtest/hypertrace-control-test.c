@@ -39,6 +39,8 @@ static size_t size_of(uint16_t type)
         return sizeof(struct ht_msg_time);
     case HT_MSG_STATS:
         return sizeof(struct ht_msg_stats);
+    case HT_MSG_DISCARDED:
+        return sizeof(struct ht_msg_discarded);
     default:
         return 0;
     }
@@ -128,7 +130,7 @@ static void test_wrong_size(const void *channel)
 
 static void test_unknown_type(const void *channel)
 {
-    static const uint16_t types[] = { 0, 9, 255, 256, 65535 };
+    static const uint16_t types[] = { 0, 12, 255, 256, 65535 };
     QHt *h = boot(channel, "null", "streams=1");
     unsigned i;
 
@@ -419,11 +421,13 @@ static void test_random(const void *channel)
 
     qht_stream_open(&s, h, 2);
     for (i = 0; i < 1000; i++) {
-        /* takeover would end the stream */
-        uint16_t type = g_test_rand_int_range(0, HT_MSG_TAKEOVER);
+        uint16_t type = g_test_rand_int_range(0, HT_MSG_SETTINGS + 2);
         size_t size = size_of(type) ?: g_test_rand_int_range(16, 200);
         g_autofree uint8_t *m = message(type, size);
 
+        if (type == HT_MSG_TAKEOVER) {
+            continue;                   /* it would end the stream */
+        }
         if (g_test_rand_int_range(0, 8) == 0) {
             size = g_test_rand_int_range(16, 200);
             stl_le_p(m + 4, size);

@@ -7,6 +7,8 @@
 #include "libqtest.h"
 #include "libqos/hypertrace.h"
 
+#define MOST (UINT64_C(1) << 56)        /* events without a stream */
+
 typedef struct Case {
     const char *machine;
     const char *channel;
@@ -381,6 +383,43 @@ static void test_lost_stop(const void *data)
     qht_quit(h);
 }
 
+static void discarded(QHt *h, uint64_t count, unsigned status)
+{
+    struct ht_msg_discarded m = { .count = cpu_to_le64(count) };
+
+    g_assert_cmpuint(qht_call(h, HT_MSG_DISCARDED, &m, sizeof(m)), ==, status);
+}
+
+/* Events without a stream are told by one that is open, or opened later. */
+static void test_discarded(const void *data)
+{
+    QHt *h = boot(data, "log", "streams=2,packet-size=4096,packets=2");
+    uint32_t id = qht_register_number(h, "number");
+    QHtStream s;
+
+    discarded(h, 0, HT_STATUS_OK);
+    discarded(h, 7, HT_STATUS_OK);
+    g_assert_cmpuint(qht_stat(h, "lost"), ==, 7);
+    qht_stream_open(&s, h, 1);
+    qht_write_number(&s, id, 1);
+    s.lost = 2;
+    qht_commit(&s);
+    qht_stream_flush(&s);
+    discarded(h, 30, HT_STATUS_OK);
+    qht_stream_close(&s);
+    g_assert_cmpuint(qht_stat(h, "lost"), ==, 39);
+    g_assert_cmpuint(qht_log_count(h, "closed, 39 events discarded"), ==, 1);
+    /* more than there can be are refused, or end at the most */
+    discarded(h, MOST, HT_STATUS_INVAL);
+    discarded(h, MOST - 1, HT_STATUS_OK);
+    discarded(h, MOST - 1, HT_STATUS_OK);
+    g_assert_cmpuint(qht_stat(h, "lost"), ==, 39 + MOST);
+    qht_stream_open(&s, h, 0);
+    qht_stream_close(&s);
+    g_assert_cmpuint(qht_stat(h, "lost"), ==, 39 + MOST);
+    qht_quit(h);
+}
+
 static void add(const char *name, const Case *c, void (*fn)(const void *))
 {
     g_autofree char *path = g_strdup_printf("hypertrace/data/%s/%s/%s",
@@ -404,6 +443,7 @@ int main(int argc, char **argv)
         add("time", &cases[i], test_time);
         add("lost", &cases[i], test_lost);
         add("lost-stop", &cases[i], test_lost_stop);
+        add("discarded", &cases[i], test_discarded);
     }
     qtest_add_data_func("hypertrace/data/hypercall/synchronous", "pc",
                         test_hypercall_synchronous);

@@ -82,15 +82,17 @@ typedef struct State {
 } State;
 
 #define MAX_GAP(s)      ((s)->fields - 8)
-#define INSTANCES(s)    ((s)->fields + 16)
-#define SEGMENTS(s)     ((s)->fields + 32)
+#define DISCARDED(s)    ((s)->fields + 16)
+#define INSTANCES(s)    ((s)->fields + 24)
+#define SEGMENTS(s)     ((s)->fields + 40)
 #define CLASSES_SIZE(s) ((s)->classes - 4)
 #define NR_STREAMS(s)   ((s)->streams - 4)
-#define STREAM_SIZE     (1 + 1 + 4 + 33 + 17 * 8 + 7 * 8 + 8 + 1)
+#define STREAM_SIZE     (1 + 1 + 4 + 33 + 18 * 8 + 7 * 8 + 8 + 1)
 /* n-th of the 64-bit fields, in the order of HtConsumerState */
 #define STREAM(s, i, n) ((s)->streams + (i) * STREAM_SIZE + 39 + 8 * (n))
 enum { INSTANCE, TRACE_INSTANCE, CURSOR, FED, EVENTS, EXPECTED, SKIPPED, LOST,
-       DROPPED, TOLD, BYTES, PACKETS, WAKEUPS, ERRORS, CLOCK, NS, BACKWARD };
+       OTHERS, DROPPED, TOLD, BYTES, PACKETS, WAKEUPS, ERRORS, CLOCK, NS,
+       BACKWARD };
 
 static void state_save(State *s, const void *channel)
 {
@@ -214,7 +216,9 @@ static void test_forged(const void *channel)
             { "stream 2: its position", STREAM(&s, 2, CURSOR), 8, 4097 },
             { "stream 0: its position", STREAM(&s, 0, FED), 8, 4096 },
             { "stream 0: its count", STREAM(&s, 0, LOST), 8, UINT64_MAX },
+            { "stream 0: its count", STREAM(&s, 0, OTHERS), 8, UINT64_MAX },
             { "stream 0: its count", STREAM(&s, 0, TOLD), 8, 1 },
+            { "events had no stream", DISCARDED(&s), 8, UINT64_MAX },
             { "stream 0: its time", STREAM(&s, 0, NS), 8, UINT64_MAX },
             { "stream 0: its name", STREAM(&s, 0, INSTANCE) - 33, 1, 7 },
         };

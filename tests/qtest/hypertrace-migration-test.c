@@ -150,6 +150,31 @@ static void test_chain(const void *channel)
     qht_quit(h);
 }
 
+/* Events without a stream that no trace has yet are told there. */
+static void test_discarded(const void *channel)
+{
+    struct ht_msg_discarded m = { .count = cpu_to_le64(7) };
+    g_autofree char *all = props(channel, "");
+    QHt *h = qht_boot("pc", "log", all, NULL);
+    QHtStream s;
+
+    g_assert_cmpuint(qht_call(h, HT_MSG_DISCARDED, &m, sizeof(m)), ==,
+                     HT_STATUS_OK);
+    qht_unlink(move(h, "log", all, NULL, true));
+    qht_stream_open(&s, h, 0);
+    qht_stream_flush(&s);
+    m = (struct ht_msg_discarded) { .count = cpu_to_le64(5) };
+    g_assert_cmpuint(qht_call(h, HT_MSG_DISCARDED, &m, sizeof(m)), ==,
+                     HT_STATUS_OK);
+    qht_stream_flush(&s);
+    /* what one trace has, the next one has not again */
+    qht_unlink(move(h, "log", all, NULL, true));
+    qht_stream_close(&s);
+    g_assert_cmpuint(qht_log_count(h, "closed, 0 events discarded"), ==, 1);
+    g_assert_cmpuint(qht_stat(h, "lost"), ==, 12);
+    qht_quit(h);
+}
+
 /* Of 400 events, 10 were emitted; those from @from on are in this log. */
 static void go_on(QHt *h, QHtStream *s, uint32_t id, unsigned from)
 {
@@ -540,6 +565,7 @@ int main(int argc, char **argv)
         { "socket", test_socket, QHT_CHANNELS },
         { "file", test_file, QHT_CHANNELS },
         { "chain", test_chain, QHT_CHANNELS },
+        { "discarded", test_discarded, QHT_CHANNELS },
         { "paused", test_paused, QHT_CHANNELS },
         { "cancelled", test_cancelled, QHT_CHANNELS },
         { "reset-loaded", test_reset_loaded, QHT_CHANNELS },

@@ -176,6 +176,17 @@ int ht_control(struct ht_device *dev, struct ht_msg *msg);
 int ht_exchange(struct ht_device *dev, struct ht_msg *msg);
 
 /**
+ * ht_tell_discarded() - tell the host of events for which there was no stream
+ * @dev: the device
+ * @count: how many more than before
+ *
+ * Where there is a stream, its own count says it.
+ *
+ * Return: as ht_control().
+ */
+int ht_tell_discarded(struct ht_device *dev, uint64_t count);
+
+/**
  * ht_enable_read() - ask the host which classes it wants
  * @dev: the device
  * @to: HT_CLASSES_MAX + 1 bytes, as those of the enable page; written as far

@@ -112,6 +112,10 @@ bool ht_event_emit(const struct ht_class *cls, const void *payload,
 /**
  * ht_trace_discarded() - events for which this process had no stream
  *
+ * The host is told when a stream can be opened, or by a message each 500 ms
+ * that none can, and when the program exits.  One that is killed before, or may
+ * not open the device, is the only one that knows.
+ *
  * Return: how many are not told to the host yet.
  */
 uint64_t ht_trace_discarded(void);

@@ -68,6 +68,7 @@ typedef struct HtConsumer {
     uint64_t expected;          /* as @events, and those overwritten */
     uint64_t skipped;           /* packets overwritten, their events unknown */
     uint64_t lost;              /* as the producer counts, clamped forward */
+    uint64_t others;            /* likewise, of producers without a stream */
     uint64_t dropped;           /* by the host */
     uint64_t told;              /* of them, up to the last run delivered */
     uint64_t base;              /* of those, told by other hosts */
@@ -102,6 +103,7 @@ typedef struct HtConsumerState {
     uint64_t expected;
     uint64_t skipped;
     uint64_t lost;
+    uint64_t others;
     uint64_t dropped;
     uint64_t told;
     uint64_t bytes;
@@ -183,6 +185,13 @@ size_t ht_consumer_ring(HtConsumer *c, struct ht_ring_control *ring,
  * Delivers a run without events if that is more than the last run said.
  */
 void ht_consumer_tell(HtConsumer *c, uint64_t lost);
+
+/**
+ * ht_consumer_discarded: have the trace count events that had no stream
+ * @c: open consumer, of any stream
+ * @count: how many; its next run says so, or the next ht_consumer_tell()
+ */
+void ht_consumer_discarded(HtConsumer *c, uint64_t count);
 
 /**
  * ht_consumer_feed: consume bytes that were handed over (virtio)
