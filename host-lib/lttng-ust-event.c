@@ -206,6 +206,15 @@ static int register_timeout(void)
     return ms >= 0 && ms < 10 ? 10 : ms;
 }
 
+/*
+ * A socket's timeout is counted in ticks, of 10 ms at most, and may end early
+ * by one.
+ */
+static bool took_all(gint64 us, int ms)
+{
+    return ms >= 0 && us >= MAX(ms * 1000LL - 10000, ms * 500LL);
+}
+
 bool ht_ust_timed_out(void)
 {
     return ht_atomic_load_acquire(&timed_out);
@@ -263,7 +272,7 @@ static const char *register_events(HtUstEvent *const *events, unsigned count)
         g_free(b);
         return "LTTng-UST refused it";
     }
-    if (ms >= 0 && g_get_monotonic_time() - begin >= ms * 1000LL) {
+    if (took_all(g_get_monotonic_time() - begin, ms)) {
         ht_atomic_store_release(&timed_out, true);
     }
     /* from here on LTTng-UST has the batch for good */

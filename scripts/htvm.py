@@ -234,7 +234,7 @@ class VM:
         self.process = None
         self.status = None
         self.console = Stream("console", self.__str__)
-        self.out = Stream("job", self.__str__)
+        self.out = Stream("job", lambda: f"{self}\n{self.where()}")
         self.qmp = Qmp()
         for n, d in enumerate(self.devices):
             d.setdefault("id", f"ht{n}")

@@ -141,6 +141,10 @@ def test_daemon_too_slow(tmp_path):
             study(tmp_path, "lttng", env={
                 **s.env(), "LTTNG_UST_REGISTER_TIMEOUT": "500"}) as vm:
         emit(vm, "ht0")
+        # QEMU may have gone on before the daemon had it in its session
+        s.wait_listed("ht0:bench_32")
+        s.wait_for(lambda: any((tmp_path / "trace").rglob("main_*")),
+                   "QEMU has no channel")
         os.kill(s.pid, signal.SIGSTOP)
         try:
             for n in (1, 2):
