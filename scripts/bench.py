@@ -22,7 +22,7 @@ import bench_plan
 import bench_stats
 
 SCHEMA = 1
-NATIVE_PEERS = ["lttng-ust"]
+NATIVE_PEERS = ["lttng-ust", "usdt"]
 
 PROFILES = {
     # rounds, ms a case, native events a row, ms an overload step,

@@ -29,7 +29,17 @@ ROWS = {
     "limit-live-ahead": ("native", "limit, copied, lines fetched ahead", 32),
     "lttng-ust": ("native", "LTTng-UST static tracepoint", 32),
     **{f"emit-{size}": ("native", "emit", size) for size in SIZES},
+    "empty": ("tracepoint", "none: the loop alone", "off"),
+    "trace-off": ("tracepoint", "ht_trace()", "no device"),
+    "trace-host-off": ("tracepoint", "ht_trace()", "off"),
+    "trace-32": ("tracepoint", "ht_trace()", "on"),
+    "lttng-ust-off": ("tracepoint", "LTTng-UST", "off"),
+    "usdt-off": ("tracepoint", "USDT", "off"),
+    "usdt": ("tracepoint", "USDT, recorded by the kernel", "on"),
 }
+PEERS = {"lttng-ust": "lttng-ust", "lttng-ust-off": "lttng-ust",
+         "usdt": "usdt", "usdt-off": "usdt"}
+USDT = Path(__file__).resolve().parents[1] / "tests/bench/usdt.sh"
 
 SHORT_ROUNDS = 9
 
@@ -64,12 +74,14 @@ class Native:
 
     def measure(self):
         # its median of short rounds: what is interrupted does not count
-        result = _json([program("emit-bench"), "--json", "--rounds",
-                        str(SHORT_ROUNDS), "--events",
-                        str(self.events // SHORT_ROUNDS)], self.env)
+        bench = program("emit-bench")
+        result = _json([*([USDT, bench] if "usdt" in self.peers else []),
+                        bench, "--json", "--rounds", str(SHORT_ROUNDS),
+                        "--events", str(self.events // SHORT_ROUNDS)],
+                       self.env)
         for name, row in result["rows"].items():
-            if name in self.by_name and (name != "lttng-ust" or
-                                         "lttng-ust" in self.peers):
+            if name in self.by_name and (name not in PEERS or
+                                         PEERS[name] in self.peers):
                 self.by_name[name].rows.append(
                     {"p50_ns": row["ns"], "ns": row["ns"]})
         if program("host-bench").exists():

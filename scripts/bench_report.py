@@ -220,12 +220,28 @@ class Report:
              "asleep (woken for each packet), or spinning on the open "
              "packet, which the device refuses to do.")]
         self._table(cases, "bytes", [("ns/event", "p50_ns")], "what")
+        self._tracepoints()
         host = self._cases("native", "host")
         if host:
             self.blocks.append(("p", "What the host does for an event of 32 "
                                 "bytes, natively, on one processor:"))
             self._table(host, "bytes", [("ns", "p50_ns"), ("p99", "p99_ns"),
                                         ("events/s", "events_per_s")], "what")
+
+    def _tracepoints(self):
+        cases = self._cases("native", "tracepoint")
+        if not cases:
+            return
+        recorded = self.figures.get("native", "native",
+                                    "LTTng-UST static tracepoint", 32)
+        if recorded:
+            cases.append(type("N", (), {"series": "LTTng-UST", "x": "on",
+                                        "summary": recorded.summary})())
+        self.blocks.append(
+            ("p", "A tracepoint of four 64-bit fields in a program, off and "
+             "on. USDT: a probe of <sys/sdt.h>; on, a uprobe whose ring "
+             "nobody reads, as nobody reads the others'."))
+        self._table(cases, "state", [("ns", "p50_ns")], "tracepoint")
 
     def _lines(self, accel, table, xs, name="p50_ns", extra=()):
         series = {}

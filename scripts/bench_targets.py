@@ -32,6 +32,14 @@ def _quantity(case, name):
     return spread(values) if values else None
 
 
+def _more(case, base):
+    """What a case costs more than another, in each round"""
+    if not case or not base:
+        return None
+    return spread([a["p50_ns"] - b["p50_ns"]
+                   for a, b in zip(case.rows, base.rows)])
+
+
 def _ns(v):
     for limit, unit in ((1e6, "ms"), (1e3, "µs")):
         if v >= limit:
@@ -112,6 +120,12 @@ def _native_targets(f, target, times):
     target("native emit of 8 bytes, the clock read for each 8th", 6,
            _quantity(native("clock for each 8th event", 8), "p50_ns"), True,
            _ns)
+    for text, state in (("without a device", "no device"),
+                        ("that the host does not want", "off")):
+        target(f"ht_trace() {text}, against an empty loop", 1,
+               _more(f.get("native", "tracepoint", "ht_trace()", state),
+                     f.get("native", "tracepoint", "none: the loop alone",
+                           "off")), True, _ns)
     target("a discarded event, native", 5,
            _quantity(native("discarded", 32), "p50_ns"), True, _ns)
     times("native emit with a paced live consumer, against the limit", 2.5,

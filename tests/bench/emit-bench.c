@@ -244,12 +244,12 @@ static void run_spun(Bench *b, uint64_t n)
     b->waited += bench_cpu_ns() - begin;
 }
 
-enum { ROW_EMPTY, ROW_OFF, ROW_HOST_OFF, ROW_LTTNG_OFF, ROW_RDTSC,
-       ROW_LIMIT, ROW_STORES_32, ROW_32, ROW_ON, ROW_8, ROW_0, ROW_64,
-       ROW_256, ROW_1024, ROW_4096, ROW_TEXT, ROW_32_STAMPS, ROW_8_STAMPS,
-       ROW_NOCLOCK, ROW_8_NOCLOCK, ROW_STORES_8,
-       ROW_DISCARDED, ROW_LIVE, ROW_LIMIT_LIVE, ROW_LIMIT_AHEAD,
-       ROW_LINES, ROW_LINES_AHEAD, ROW_ASLEEP, ROW_SPUN, ROW_LTTNG };
+enum { ROW_EMPTY, ROW_OFF, ROW_HOST_OFF, ROW_LTTNG_OFF, ROW_USDT_OFF,
+       ROW_RDTSC, ROW_LIMIT, ROW_STORES_32, ROW_32, ROW_ON, ROW_8, ROW_0,
+       ROW_64, ROW_256, ROW_1024, ROW_4096, ROW_TEXT, ROW_32_STAMPS,
+       ROW_8_STAMPS, ROW_NOCLOCK, ROW_8_NOCLOCK, ROW_STORES_8, ROW_DISCARDED,
+       ROW_LIVE, ROW_LIMIT_LIVE, ROW_LIMIT_AHEAD, ROW_LINES, ROW_LINES_AHEAD,
+       ROW_ASLEEP, ROW_SPUN, ROW_LTTNG, ROW_USDT };
 
 static Row rows[] = {
     [ROW_EMPTY] = { "empty", "the loop alone", .loop = bench_empty },
@@ -259,6 +259,8 @@ static Row rows[] = {
                        " want", run_trace_host_off },
     [ROW_LTTNG_OFF] = { "lttng-ust-off", "static tracepoint of 4 x u64, off",
                         .loop = bench_lttng_off },
+    [ROW_USDT_OFF] = { "usdt-off", "USDT probe of 4 x u64, off",
+                       .loop = bench_usdt_off },
     [ROW_RDTSC] = { "clock", "clock alone", run_rdtsc },
     [ROW_LIMIT] = { "limit", "clock + 40 bytes + release", run_limit },
     [ROW_STORES_32] = { "stores-32", "clock and the stores of emit-32",
@@ -298,6 +300,8 @@ static Row rows[] = {
     [ROW_SPUN] = { "emit-32-spun", "4 x u64, consumer spins", run_spun },
     [ROW_LTTNG] = { "lttng-ust", "static tracepoint of 4 x u64, recording",
                     .loop = bench_lttng },
+    [ROW_USDT] = { "usdt", "USDT probe of 4 x u64, recorded by the kernel",
+                   .loop = bench_usdt, .fewer = 16 },
 };
 
 static int compare(const void *a, const void *b)
@@ -548,6 +552,8 @@ int main(int argc, char **argv)
     b.enable = ht_loopback_device(lb[0])->enable;
     rows[ROW_LTTNG_OFF].skip = !bench_lttng_is_off();
     rows[ROW_LTTNG].skip = !bench_lttng_recording();
+    rows[ROW_USDT_OFF].skip = !bench_usdt_is_off();
+    rows[ROW_USDT].skip = !bench_usdt_recording();
     run_rounds(&b, rounds);
     bench_limits_stop();
 

@@ -49,4 +49,10 @@ void bench_lttng(uint64_t n);
 bool bench_lttng_is_off(void);
 void bench_lttng_off(uint64_t n);
 
+/* emit-bench-usdt.c, or a stub of it */
+bool bench_usdt_recording(void);
+void bench_usdt(uint64_t n);
+bool bench_usdt_is_off(void);
+void bench_usdt_off(uint64_t n);
+
 #endif /* EMIT_BENCH_H */

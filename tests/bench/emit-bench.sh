@@ -49,7 +49,8 @@ lttng_quiet enable-channel --userspace --subbuf-size=256K --num-subbuf=4 ring
 lttng_quiet enable-event --userspace --channel=ring emit_bench:event_32
 lttng_quiet start
 
-$as "$home/emit-bench" "$@"
+# shellcheck disable=SC2086 # words
+"$(dirname "$0")/usdt.sh" "$home/emit-bench" $as "$home/emit-bench" "$@"
 
 # It was recorded, or the row means nothing.
 lttng_quiet snapshot record

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * emit-bench: a USDT probe with the same payload
+ *
+ * usdt.sh has the kernel record one of the two.  The kernel counts up the
+ * semaphore of a probe that somebody records; nothing else looks at it here, as
+ * a program with cheap arguments would not.
+ */
+#define _SDT_HAS_SEMAPHORES 1
+#include <sys/sdt.h>
+#include "emit-bench.h"
+
+__extension__ unsigned short emit_bench_event_32_semaphore
+    __attribute__((section(".probes"), visibility("hidden")));
+__extension__ unsigned short emit_bench_event_off_semaphore
+    __attribute__((section(".probes"), visibility("hidden")));
+
+static bool is_on(const unsigned short *semaphore)
+{
+    return __atomic_load_n(semaphore, __ATOMIC_RELAXED);
+}
+
+bool bench_usdt_recording(void)
+{
+    return is_on(&emit_bench_event_32_semaphore);
+}
+
+bool bench_usdt_is_off(void)
+{
+    return !is_on(&emit_bench_event_off_semaphore);
+}
+
+void bench_usdt(uint64_t n)
+{
+    uint64_t i;
+
+    for (i = 0; i < n; i++) {
+        DTRACE_PROBE4(emit_bench, event_32, i, n, i + 1, n + 1);
+    }
+}
+
+void bench_usdt_off(uint64_t n)
+{
+    uint64_t i;
+
+    for (i = 0; i < n; i++) {
+        DTRACE_PROBE4(emit_bench, event_off, i, n, i + 1, n + 1);
+        __asm__ volatile("" : : "r" (i) : "memory");
+    }
+}
