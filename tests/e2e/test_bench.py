@@ -109,7 +109,10 @@ def test_instructions(study):
               *(f"{ko}, {c}" for c in channels
                 for ko in ("hypertrace-events.ko", "hypertrace-ftrace.ko"))}
     assert wanted <= set(found)
-    assert found["shm"] == found["virtio"] < found["trace_marker"]
+    # while no consumer is late
+    least = {c["series"]: c["summary"]["insns_least"]["median"]
+             for c in cases(result, table="ways")}
+    assert least["shm"] == least["virtio"] < found["trace_marker"]
     for c in channels:
         assert found[f"hypertrace-events.ko, {c}"] < \
             found["the stock kernel's ring"] < \
