@@ -307,8 +307,9 @@ class VM:
                 "-display", "none",
                 "-kernel", self.kernel, "-initrd", str(initrd),
                 "-append", os.environ["HT_KERNEL_ARGS"]
-                # warnings, which oops() looks for, but nothing else
-                + ("" if self.job is None else " loglevel=5")
+                # warnings, which oops() looks for, but nothing else; where()
+                + ("" if self.job is None else
+                   " loglevel=5 sysrq_always_enabled")
                 + (self.kernel_args and f" {self.kernel_args}"),
                 "-d", "guest_errors", "-D", str(self.dir / "qemu.log")]
         for name, fd in fds.items():
@@ -396,6 +397,27 @@ class VM:
                           f"{timeout * PATIENCE} s\n{self}\n"
                           f"{self.where()}") from None
 
+    def _tasks(self):
+        """What the tasks of a Linux guest wait for, by SysRq on its console;
+        no threads of its kernel that just have nothing to do"""
+        before = len(self.console.text)
+        for key in "9t":        # all of printk, tasks
+            self.qmp.command("chardev-send-break", id="console")
+            self.console.send(key)
+            try:
+                self.console.expect("sysrq: ", 10)
+            except Failure:
+                return ["the guest does not answer SysRq"]
+        try:
+            self.console.expect("^.*runnable tasks:", 60)
+        except Failure:
+            pass
+        text = self.console.text[before:].partition("Sched Debug")[0]
+        tasks = re.findall(r"^(?:\[[ \d.]*\] )?(task:.*| [\w.]+\+0x.*)", text,
+                           re.M)
+        return [task for task in re.split("\n(?=task:)", "\n".join(tasks))
+                if "state:D" in task or not re.search(r"ppid:[02]\b", task)]
+
     def where(self):
         """Where processors and QEMU's threads are, if nothing goes on."""
         lines = []
@@ -405,6 +427,7 @@ class VM:
                                         command_line="info registers -a")
                 lines += re.findall(r"^CPU#\d+|[ER]IP=\w+.*|[ER]SP=\w+",
                                     text, re.M)
+            lines += self._tasks()
         except (Failure, OSError) as e:
             lines.append(str(e))
         for task in Path(f"/proc/{self.process.pid}/task").glob("*"):
