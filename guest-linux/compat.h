@@ -39,9 +39,16 @@ static inline int htk_find_vqs(struct virtio_device *vdev, unsigned int n,
 			       vq_callback_t *control)
 {
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 11, 0)
-	vq_callback_t *callbacks[1 + HT_STREAMS_MAX] = { control };
+	vq_callback_t **callbacks;
+	int ret;
 
-	return virtio_find_vqs(vdev, n, vqs, callbacks, names, NULL);
+	callbacks = kcalloc(max(n, 1u), sizeof(*callbacks), GFP_KERNEL);
+	if (!callbacks)
+		return -ENOMEM;
+	callbacks[0] = control;
+	ret = virtio_find_vqs(vdev, n, vqs, callbacks, names, NULL);
+	kfree(callbacks);
+	return ret;
 #else
 	struct virtqueue_info *info;
 	unsigned int i;

@@ -28,6 +28,9 @@
 #include "worker.h"
 
 #define TYPE_HYPERTRACE_DEVICE "hypertrace-device"
+
+/* Property streams: as many as the machine's vCPUs need */
+#define HT_STREAMS_AUTO UINT32_MAX
 OBJECT_DECLARE_SIMPLE_TYPE(HypertraceDevice, HYPERTRACE_DEVICE)
 
 typedef struct HtVirtio HtVirtio;

@@ -6,12 +6,16 @@
 #include "qapi/error.h"
 #include "qapi/qapi-visit-common.h"
 #include "qemu/units.h"
+#include "hw/boards.h"
 #include "system/runstate.h"
 #include "system/system.h"
 #include "device.h"
 
 #define RING_RAM_MAX (1 * GiB)
 QEMU_BUILD_BUG_ON(HT_CLASSES_MAX >= HT_ENABLE_SIZE);
+
+/* As of old, but for larger machines */
+#define STREAMS_AUTO_MIN 16
 
 #define BACKLOG_MIN (1 * MiB)
 #define BACKLOG_MAX (16 * GiB)
@@ -67,8 +71,19 @@ bool ht_check_unread(HypertraceDevice *dev, bool unread, Error **errp)
     return true;
 }
 
+/* A kernel takes three quarters of the streams: one for each of its vCPUs. */
+static uint32_t streams_for(unsigned vcpus)
+{
+    return MIN(MAX(DIV_ROUND_UP(vcpus * 4, 3), STREAMS_AUTO_MIN),
+               HT_STREAMS_MAX);
+}
+
 static bool check_properties(HypertraceDevice *dev, Error **errp)
 {
+    if (dev->conf.streams == HT_STREAMS_AUTO) {
+        dev->conf.streams =
+            streams_for(MACHINE(qdev_get_machine())->smp.max_cpus);
+    }
     if (!check_range("streams", dev->conf.streams, 1, HT_STREAMS_MAX, false,
                      errp) ||
         !check_range("packet-size", dev->conf.packet_size, HT_PACKET_SIZE_MIN,

@@ -54,7 +54,7 @@ enum ht_counter {
 /* Limits that do not depend on properties -------------------------------- */
 
 #define HT_PAGE                 4096u
-#define HT_STREAMS_MAX          64u
+#define HT_STREAMS_MAX          512u
 #define HT_PACKET_SIZE_MIN      4096u
 #define HT_PACKET_SIZE_MAX      (1u << 20)
 #define HT_PACKETS_MIN          2u

@@ -261,7 +261,8 @@ static void test_batch_hostile(const void *channel)
 
 static void test_streams(const void *channel)
 {
-    QHt *h = boot(channel, "null", "streams=64", NULL);
+    g_autofree char *props = g_strdup_printf("streams=%u", HT_STREAMS_MAX);
+    QHt *h = boot(channel, "null", props, NULL);
     struct ht_msg_open m = { .stream = cpu_to_le32(HT_STREAM_ANY) };
     QHtStream s[HT_STREAMS_MAX];
     unsigned i;
@@ -285,6 +286,32 @@ static void test_streams(const void *channel)
         }
     }
     qht_quit(h);
+}
+
+/* By default a kernel, which takes three quarters, has one for each vCPU. */
+static void test_streams_auto(const void *channel)
+{
+    static const struct {
+        const char *smp;
+        uint32_t vcpus;
+        uint32_t streams;
+    } cases[] = {
+        { "-smp 1", 1, 16 },
+        { "-smp 4", 4, 16 },
+        { "-smp 1,maxcpus=12", 12, 16 },
+        { "-smp 1,maxcpus=13", 13, 18 },
+        { "-smp 1,maxcpus=255", 255, 340 },
+    };
+    unsigned i;
+
+    for (i = 0; i < G_N_ELEMENTS(cases); i++) {
+        QHt *h = boot(channel, "null", "batch=1", cases[i].smp);
+
+        g_assert_cmpuint(h->caps.streams, ==, cases[i].streams);
+        g_assert_cmpuint(h->caps.streams * 3 / 4, >=, cases[i].vcpus);
+        check_works(h, h->caps.streams - 1);
+        qht_quit(h);
+    }
 }
 
 static void test_message(const void *channel)
@@ -430,6 +457,7 @@ int main(int argc, char **argv)
         { "batch", test_batch, QHT_CHANNELS },
         { "batch-hostile", test_batch_hostile, QHT_CHANNELS },
         { "streams", test_streams, QHT_CHANNELS },
+        { "streams-auto", test_streams_auto, QHT_CHANNELS },
         { "message", test_message, QHT_CHANNELS },
         { "log", test_log, QHT_CHANNELS },
         { "refused", test_refused, QHT_CHANNELS },

@@ -101,7 +101,7 @@ struct ht_ioc_submit {
  */
 #define HT_MMAP_RING(stream)		(((__u64)(stream) * 2) << 31)
 #define HT_MMAP_DOORBELL(stream)	(((__u64)(stream) * 2 + 1) << 31)
-#define HT_MMAP_ENABLE			(1ull << 40)
+#define HT_MMAP_ENABLE			(1ull << 42)
 #define HT_MMAP_ENABLE_SIZE		65536
 #define HT_MMAP_STREAM_OF(offset)	((__u32)((__u64)(offset) >> 32))
 #define HT_MMAP_IS_DOORBELL(offset)	(((__u64)(offset) >> 31) & 1)

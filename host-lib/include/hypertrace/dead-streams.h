@@ -23,7 +23,7 @@
 #define HT_DEAD_VERSION         1u
 
 #define HT_DEAD_STREAMS         4096u
-#define HT_DEAD_CLASSES         16384u
+#define HT_DEAD_CLASSES         65536u
 
 /* No index is larger. */
 #define HT_DEAD_INDEX_MAX       (HT_DEAD_CLASSES + HT_CLASSES_SAVED_MAX)
