@@ -273,10 +273,9 @@ class Bench:
         problem = bench_ways.problem()
         if problem:
             return self.skip("instructions an event", problem)
-        # They hardly differ from round to round.  The least number of events
-        # takes longer than a consumer takes to wake up.
+        # They hardly differ from round to round.
         rounds = min(self.rounds, 3)
-        events = min(max(self.linux_events, 4000), 8000)
+        events = min(self.linux_events, 8000)
         progress = Progress(rounds * bench_ways.count(self.args.channels))
         print(f"==> instructions an event, tcg: {rounds} rounds",
               file=sys.stderr)

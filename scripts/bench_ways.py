@@ -4,8 +4,9 @@
 A plugin of TCG's counts what the guest's processor executes, kernel and all,
 between two marks in the program (tests/bench/insn-plugin.c).  That is the same
 on any machine, but for channel shm while its consumer is late: having rung for
-it, each event looks whether that has to be done again.  Nothing is known here
-of caches, nor of what the host does in an exit.
+it, each event looks whether that has to be done again.  On a busy host that can
+last longer than a program does, hence several RUNS of it, and the least of all
+groups.  Nothing is known here of caches, nor of what the host does in an exit.
 """
 
 import os
@@ -22,6 +23,7 @@ GROUP = 16          # events of ht-marker between two marks
 BEGIN, END = 1, 2   # insn-marks.h
 T = "/sys/kernel/tracing"
 KERNEL_EVENT = "sched_switch"
+RUNS = 8
 # of the program's thread and the other one's, for each event of ht-marker
 SWITCHES = 2
 MODULES = ["hypertrace.ko", "hypertrace-ftrace.ko", "hypertrace-events.ko"]
@@ -56,19 +58,20 @@ def plugin(workdir):
 class Way:
     """A command that emits events, and what has to be done around it."""
 
-    def __init__(self, name, what, command, before="", after=""):
+    def __init__(self, name, what, command, before="", after="", runs=1):
         self.name = name
         self.what = what
         self.command = command
         self.before = before
         self.after = after
+        self.runs = runs
 
 
 def user_ways(guest, channels):
     # all marks of a run are of one vCPU
     marker = "taskset 2 ht-marker"
     ways = [Way(c, 32, f"{marker}-trace -n {{n}}",
-                f"export HYPERTRACE_DEVICE=/dev/hypertrace{n}")
+                f"export HYPERTRACE_DEVICE=/dev/hypertrace{n}", runs=RUNS)
             for n, c in enumerate(channels)]
     ways += [Way("trace_marker", 32, f"{marker} -n {{n}} {T}/trace_marker",
                  after=f"echo >{T}/trace"),
@@ -143,11 +146,12 @@ def measure(channels, rounds, events, workdir, step):
                 step(f"{way.name}, {way.what}")
                 if way.before:
                     guest.tell(way.before)
-                guest.tell(way.command.format(n=events))
+                for _ in range(way.runs):
+                    guest.tell(way.command.format(n=events))
                 if way.after:
                     guest.tell(way.after.format(n=events))
         guest.tell("rmmod hypertrace")      # closes its streams
-        emitted = rounds * events * (1 + 2 * SWITCHES)
+        emitted = rounds * events * (RUNS + 2 * SWITCHES)
         for channel in channels:
             arrived(guest, f"{channel}-linux", emitted)
         guest.quit()
@@ -171,13 +175,14 @@ def arrived(guest, device, emitted):
 def cases_of(ways, rounds, events, lines):
     cases = [Case("ways", w.name, w.what, "tcg") for w in ways]
     per_run = 2 * (events // GROUP)
-    runs = [lines[i:i + per_run] for i in range(0, len(lines), per_run)]
-    if len(runs) != rounds * len(ways):
-        raise Failure(f"{len(lines)} marks of {rounds * len(ways)} runs")
+    runs = rounds * sum(w.runs for w in ways)
+    if len(lines) != runs * per_run:
+        raise Failure(f"{len(lines)} marks of {runs} runs")
     none = None
-    for n, run in enumerate(runs):
-        case = cases[n % len(ways)]
-        each = groups(run, events)
+    for n in range(rounds * len(ways)):
+        way, case = ways[n % len(ways)], cases[n % len(ways)]
+        marks, lines = lines[:way.runs * per_run], lines[way.runs * per_run:]
+        each = groups(marks, way.runs * events)
         if case.x == KERNEL_EVENT:
             each = [v / SWITCHES for v in each]
         row = {"function": "ways", "insns": statistics.median(each),

@@ -264,7 +264,9 @@ def test_pid(tmp_path, env):
              os.environ["HT_KERNEL"], tmp_path / name], env=env, check=True,
             stdout=subprocess.PIPE, text=True, timeout=DEADLINE).stdout
         assert f"after {len(events)} events" in page, page
-        assert "Run /" in page, page
+        # a guest on a busy host may have much to say of its clocks
+        last = [e for e in events if e["event"] == "console"][-1]
+        assert last["fields"]["msg"].strip() in page, page
         assert report(tmp_path, env) == events, name
         (tmp_path / name).unlink()
 
