@@ -19,9 +19,13 @@
 #include <linux/rcupdate.h>
 #include <linux/slab.h>
 #include <linux/smp.h>
+#include <linux/workqueue.h>
 
 #include "hypertrace-kernel.h"
 #include "htk.h"
+
+/* How often it is tried again to have a stream for each CPU */
+#define HTK_EMIT_RETRY_MS	500
 
 static unsigned int kernel_streams;
 module_param(kernel_streams, uint, 0444);
@@ -179,9 +183,26 @@ static void htk_emit_count_missed(struct ht_stream *first)
 			     (atomic64_t *)&first->lost_nested);
 }
 
-/*
- * Context: htk_emit_mutex held; nobody has seen @e, or @cpu is not up yet
- */
+/* Without a stream, a message is what tells them. */
+static void htk_emit_tell_missed(struct htk_emit *e, struct ht_stream *first)
+{
+	u64 missed;
+	int ret;
+
+	if (first) {
+		htk_emit_count_missed(first);
+		return;
+	}
+	missed = atomic64_xchg(&htk_missed, 0);
+	if (!missed)
+		return;
+	ret = ht_tell_discarded(&e->h->core, missed);
+	/* After a timeout the host counts them later. */
+	if (ret && ret != -ETIMEDOUT)
+		atomic64_add(missed, &htk_missed);
+}
+
+/* Context: htk_emit_mutex held; @cpu may be emitting */
 static int htk_emit_open_one(struct htk_emit *e, unsigned int cpu)
 {
 	struct htk_cpu *c = per_cpu_ptr(e->cpus, cpu);
@@ -209,25 +230,48 @@ static int htk_emit_open_one(struct htk_emit *e, unsigned int cpu)
 	return 0;
 }
 
+/* Context: cpus_read_lock() and htk_emit_mutex held */
+static bool htk_emit_open_all(struct htk_emit *e)
+{
+	unsigned int cpu;
+
+	for_each_online_cpu(cpu) {
+		if (htk_emit_open_one(e, cpu))
+			return false;
+	}
+	return true;
+}
+
+static void htk_emit_again(struct work_struct *work);
+static DECLARE_DELAYED_WORK(htk_emit_retry, htk_emit_again);
+
+/* Programs may have the streams that the kernel may have. */
+static void htk_emit_later(const struct htk_emit *e)
+{
+	if (e->streams < htk_emit_limit(e->h))
+		queue_delayed_work(system_freezable_wq, &htk_emit_retry,
+				   msecs_to_jiffies(HTK_EMIT_RETRY_MS));
+}
+
+static void htk_emit_again(struct work_struct *work)
+{
+	cpus_read_lock();
+	mutex_lock(&htk_emit_mutex);
+	if (htk_emit) {
+		if (!htk_emit_open_all(htk_emit))
+			htk_emit_later(htk_emit);
+		htk_emit_tell_missed(htk_emit, htk_emit_first);
+	}
+	mutex_unlock(&htk_emit_mutex);
+	cpus_read_unlock();
+}
+
 static void htk_emit_short(const struct htk_emit *e, unsigned int cpus)
 {
 	dev_warn(&e->h->vdev->dev,
 		 "only %u of %u kernel streams: events of the other CPUs are discarded\n",
 		 e->streams, cpus);
-}
-
-/* Context: cpus_read_lock() and htk_emit_mutex held */
-static void htk_emit_open(struct htk_emit *e)
-{
-	unsigned int cpu;
-
-	for_each_online_cpu(cpu) {
-		if (htk_emit_open_one(e, cpu)) {
-			htk_emit_short(e, num_online_cpus());
-			break;
-		}
-	}
-	htk_emit_count_missed(htk_emit_first);
+	htk_emit_later(e);
 }
 
 /*
@@ -289,7 +333,9 @@ static int htk_emit_start(struct htk *h)
 				htk_classes[i]->name, ret);
 		htk_emit_switch(h, htk_classes[i]);
 	}
-	htk_emit_open(e);
+	if (!htk_emit_open_all(e))
+		htk_emit_short(e, num_online_cpus());
+	htk_emit_count_missed(htk_emit_first);
 	htk_emit = e;
 	WRITE_ONCE(htk_emit_paused, false);
 	htk_emit_tell();
@@ -318,7 +364,7 @@ static void htk_emit_stop(void)
 	 * stream.  RCU would not see those of the idle loop.
 	 */
 	on_each_cpu(htk_emit_nothing, NULL, true);
-	htk_emit_count_missed(first);
+	htk_emit_tell_missed(e, first);
 	htk_emit_close(e);
 	free_percpu(e->cpus);
 	kfree(e);
@@ -466,6 +512,7 @@ int htk_emit_init(void)
 void htk_emit_exit(void)
 {
 	cpuhp_remove_state_nocalls(htk_emit_cpuhp);
+	cancel_delayed_work_sync(&htk_emit_retry);
 }
 
 /* For other modules ------------------------------------------------------- */

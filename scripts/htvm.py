@@ -345,13 +345,18 @@ class VM:
                                 path=f"/machine/peripheral/{device}"
                                 )["backends"]
 
+    def until(self, condition, why, timeout=60):
+        """Wait for a condition; @why: what it means that it does not come."""
+        deadline = time.monotonic() + timeout * PATIENCE
+        while not condition():
+            if time.monotonic() > deadline:
+                raise Failure(why)
+            time.sleep(0.01)
+
     def settle(self, device, timeout=60):
         """Wait until a device's backends took all that was posted."""
-        deadline = time.monotonic() + timeout * PATIENCE
-        while not all(b["idle"] for b in self.backends(device)):
-            if time.monotonic() > deadline:
-                raise Failure(f"{device}: its backends are not idle")
-            time.sleep(0.01)
+        self.until(lambda: all(b["idle"] for b in self.backends(device)),
+                   f"{device}: its backends are not idle", timeout)
 
     @property
     def stderr(self):

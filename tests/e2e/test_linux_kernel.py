@@ -254,6 +254,44 @@ def test_kernel_events_without_stream(channel, tmp_path):
     assert discarded == counted["lost"] > 0
 
 
+ALL_HELD_JOB = """
+ht-devtest /dev/hypertrace0 hold 10 >/tmp/held &
+until grep -q holding /tmp/held; do usleep 10000; done
+insmod /ht/hypertrace-events.ko
+echo held >&3
+read answer <&3
+kill $!
+echo free >&3
+read answer <&3
+rmmod hypertrace-events
+echo done >&3
+read answer <&3
+"""
+
+
+def test_programs_hold_all_streams(channel, tmp_path):
+    """The kernel's events are told by messages meanwhile, and get a stream
+    when a program's is free."""
+    with VM(job=ALL_HELD_JOB, files=events_module(),
+            devices=[{"channel": channel, "streams": 1}],
+            workdir=tmp_path / "vm") as vm:
+        vm.out.expect("^held", 240)
+        vm.until(lambda: stats(vm)["lost"] > 0, "nothing was told")
+        assert stats(vm)["events"] == 10
+        vm.say("go")
+        vm.out.expect("^free", 60)
+        vm.until(lambda: stats(vm)["events"] > 10, "no stream for the kernel")
+        vm.say("go")
+        vm.out.expect("^done", 60)
+        counted = stats(vm)
+        vm.say("go")
+        vm.wait()
+        assert_sound(vm)
+        streams = ctf_events.read(vm.trace("ht0"))
+    assert counted["dropped"] == counted["errors"] == 0
+    assert sum(s.discarded for s in streams.values()) == counted["lost"]
+
+
 SUSPEND_JOB = """
 set -e
 insmod /ht/hypertrace-events.ko
