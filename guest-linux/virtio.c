@@ -42,7 +42,7 @@ static int htk_virtio_exchange(struct htk *h, struct ht_msg *msg, u32 room)
 	/* An answer that came too late gives the buffers back. */
 	if (v->stuck) {
 		if (!virtqueue_get_buf(v->control, &len))
-			return -ETIMEDOUT;
+			return -EBUSY;
 		v->stuck = false;
 	}
 

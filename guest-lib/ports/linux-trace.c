@@ -125,15 +125,37 @@ static bool may_try(uint64_t failed)
 }
 
 /*
- * Tell the host of all events that were discarded.
+ * Tell the host of all events that were discarded; those of a stream that is
+ * not open, others have to tell.  A device that goes in between may take the
+ * count along.
  *
- * Context: the stream's producer
+ * Context: the stream's producer, @busy set
  */
 static void tell_discarded(struct thread_stream *t)
 {
-    t->s.lost += __atomic_exchange_n(&process->missed, 0, __ATOMIC_RELAXED);
-    t->s.told = t->s.lost + ht_load_relaxed(&t->s.lost_nested);
-    ht_store_relaxed(&t->s.ring->guest.lost, t->s.told);
+    uint64_t lost;
+
+    if (t->s.slow && !ht_is_closed(&t->s)) {
+        t->s.lost += __atomic_exchange_n(&process->missed, 0,
+                                         __ATOMIC_RELAXED);
+        ht_publish_lost(&t->s);
+        return;
+    }
+    lost = t->s.lost + ht_load_relaxed(&t->s.lost_nested);
+    __atomic_fetch_add(&process->missed, lost - t->s.told, __ATOMIC_RELAXED);
+    t->s.told = lost;
+}
+
+/* What a signal handler must not do meanwhile */
+static void tell_stream(struct thread_stream *t)
+{
+    if (!t->s.busy) {
+        t->s.busy = 1;
+        ht_compiler_barrier();
+        tell_discarded(t);
+        ht_compiler_barrier();
+        t->s.busy = 0;
+    }
 }
 
 /*
@@ -144,9 +166,7 @@ static void close_stream(struct thread_stream *t)
 {
     t->s.busy = 1;
     ht_compiler_barrier();
-    if (t->s.slow) {
-        tell_discarded(t);
-    }
+    tell_discarded(t);
     t->s.cur = NULL;
     t->s.end = NULL;
     t->s.slow = NULL;
@@ -205,12 +225,9 @@ static int open_stream(struct thread_stream *t)
         .stamps = __atomic_load_n(&stamps, __ATOMIC_RELAXED),
     };
     char comm[17], name[HT_STREAM_NAME_MAX + 1];
-    uint64_t untold;
     int r;
 
     close_stream(t);
-    /* What was discarded since the stream before died */
-    untold = t->s.lost + ht_load_relaxed(&t->s.lost_nested) - t->s.told;
     get_comm(comm);
     ht_trace_name(name, comm, t->owner);
     params.name = name;
@@ -219,8 +236,8 @@ static int open_stream(struct thread_stream *t)
         r = ht_trace_open(&t->s, &t->map, &params);
     }
     if (r == 0) {
-        t->s.lost = untold + __atomic_exchange_n(&process->missed, 0,
-                                                 __ATOMIC_RELAXED);
+        t->s.lost = __atomic_exchange_n(&process->missed, 0,
+                                        __ATOMIC_RELAXED);
     }
     return r;
 }
@@ -357,6 +374,10 @@ static struct ht_stream *take_shared(void)
         if (may_try(t->failed)) {
             self.opening = true;
             t->failed = open_stream(t) ? now_ms() : 0;
+            if (t->failed) {
+                tell_stream(t);
+                report_missed();
+            }
             self.opening = false;
         }
         if (!t->s.slow) {
@@ -466,28 +487,6 @@ bool ht_event_emit(const struct ht_class *cls, const void *payload,
         }
     }
     return done;
-}
-
-/* What one that is not open discarded since it was, others have to tell. */
-static void tell_stream(struct thread_stream *t)
-{
-    uint64_t lost;
-
-    if (t->s.busy) {
-        return;
-    }
-    t->s.busy = 1;              /* to a signal handler */
-    ht_compiler_barrier();
-    if (t->s.slow) {
-        tell_discarded(t);
-    } else {
-        lost = t->s.lost + ht_load_relaxed(&t->s.lost_nested);
-        __atomic_fetch_add(&process->missed, lost - t->s.told,
-                           __ATOMIC_RELAXED);
-        t->s.told = lost;
-    }
-    ht_compiler_barrier();
-    t->s.busy = 0;
 }
 
 void ht_trace_tell(void)

@@ -43,36 +43,6 @@ static inline void ht_no_packet(struct ht_stream *s)
     s->packet_end = NULL;
 }
 
-/**
- * ht_publish_lost() - tell the host how many events were discarded
- * @s: a stream that is open and busy (or about to be closed)
- *
- * Called when this context discards, at a push, flush and close; the header of
- * each packet has the count as well.  So what interrupting contexts discard is
- * told with the next packet at the latest.
- */
-static inline void ht_publish_lost(struct ht_stream *s)
-{
-    s->told = s->lost + ht_load_relaxed(&s->lost_nested);
-    ht_store_relaxed(&s->ring->guest.lost, s->told);
-}
-
-/**
- * ht_is_closed() - was a stream that this producer opened closed by another?
- * @s: a stream that is open and busy
- *
- * By the host, when another driver takes the device over, or with its device;
- * the ring may be another producer's by now.  Read relaxed: seen late, a packet
- * is written that the host refuses.
- */
-static inline bool ht_is_closed(const struct ht_stream *s)
-{
-    const struct ht_host_line *host = &s->ring->host;
-
-    return ht_load_relaxed32(&host->state) != HT_STREAM_OPENED ||
-           ht_load_relaxed(&host->instance) != s->instance;
-}
-
 /* control.c: 0, or what the library's functions return for a status */
 int ht_status_errno(int status);
 

@@ -11,7 +11,7 @@
 static uint8_t *discard(struct ht_stream *s)
 {
     s->lost++;
-    if (s->ops) {
+    if (s->slow) {              /* else the ring is nobody's, or another's */
         ht_publish_lost(s);
     }
     ht_compiler_barrier();

@@ -421,7 +421,10 @@ static void test_opening(void)
     }
 }
 
-/* The host took the stream away: nothing is written into its memory. */
+/*
+ * The host took the stream away: nothing is written into its memory, and what
+ * is discarded from then on is still to be told.
+ */
 static void test_taken_away(void)
 {
     struct ht_device *dev;
@@ -435,12 +438,16 @@ static void test_taken_away(void)
     ht_loopback_close(c.lb, s.index);
     g_assert_false(ht_emit_raw(&s, zeros, PACKET / 2));
     g_assert_cmpuint(s.lost, ==, 1);
+    g_assert_cmpuint(s.told, ==, 0);
+    g_assert_cmpuint(s.ring->guest.lost, ==, 0);
     g_assert_cmpint(ht_stream_flush(&s), ==, -EIO);
 
     /* another producer has the ring now */
     open_any(dev, &other);
     g_assert_cmpuint(other.index, ==, s.index);
     g_assert_false(ht_emit_raw(&s, zeros, PACKET / 2));
+    g_assert_cmpuint(s.lost, ==, 2);
+    g_assert_cmpuint(other.ring->guest.lost, ==, 0);
     for (i = 0; i < 1000; i++) {
         g_assert_true(ht_emit_zero(&other));
         ht_loopback_step(c.lb);

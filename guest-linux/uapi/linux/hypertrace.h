@@ -77,7 +77,9 @@ struct ht_ioc_submit {
 /*
  * Errors: EINVAL: invalid argument; EPERM: not one of the caller's streams,
  * not open, or not allowed; EAGAIN (submit): every buffer is in use; ENODEV: the device
- * is gone, or suspended; ETIMEDOUT: no reply; EIO: malformed reply.
+ * is gone, or suspended; ETIMEDOUT: no reply, the host may yet do what it was
+ * asked; EBUSY: nor is there one to an earlier message, this one was not sent;
+ * EIO: malformed reply.
  */
 #define HT_IOC_GET_INFO	_IOR(HT_IOC_MAGIC, 0, struct ht_ioc_info)
 #define HT_IOC_CONTROL	_IOW(HT_IOC_MAGIC, 1, struct ht_ioc_control)
