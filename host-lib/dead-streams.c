@@ -45,8 +45,8 @@ static bool head_ok(const HtDeadHead *h)
     return h->streams >= 1 && h->streams <= HT_STREAMS_MAX &&
            is_power(h->packet_size, HT_PACKET_SIZE_MIN, HT_PACKET_SIZE_MAX) &&
            is_power(h->packets, HT_PACKETS_MIN, HT_PACKETS_MAX) &&
-           h->stride == HT_PACKETS_OFFSET +
-                        (uint64_t)h->packets * h->packet_size &&
+           h->stride == HT_ROUND_UP(HT_PACKETS_OFFSET + (uint64_t)h->packets *
+                                    h->packet_size, HT_MAP_ALIGN) &&
            is_text(h->trace, sizeof(h->trace)) &&
            is_text(h->vm, sizeof(h->vm)) &&
            is_text(h->channel, sizeof(h->channel)) &&

@@ -34,6 +34,7 @@ struct HtVirtio {
     QEMUBH *messages;           /* to go on with them */
     VirtQueue **data;
     unsigned *closing;          /* buffers to take before a stream is closed */
+    size_t *taken;              /* bytes of a stream since @all was set */
 };
 
 /* Context: BQL, as all below */
@@ -41,6 +42,9 @@ static void virtio_allow(HypertraceDevice *dev, bool all)
 {
     HtVirtio *v = dev->virtio;
 
+    if (all && !v->all) {
+        memset(v->taken, 0, dev->conf.streams * sizeof(*v->taken));
+    }
     v->all = all;
     v->buffers = TURN_BUFFERS;
     v->bytes = TURN_BYTES;
@@ -115,6 +119,35 @@ static size_t data_feed(HtStream *s, VirtQueueElement *e)
     return sizeof(submit) + size;
 }
 
+/*
+ * Where all there is is taken, with the BQL held: more of a stream than a guest
+ * can have handed over, its ring, is nonsense.  Twice that, as it goes on until
+ * its vCPUs are stopped.
+ */
+static bool data_too_much(HtStream *s, VirtQueueElement *e)
+{
+    HtVirtio *v = s->dev->virtio;
+    uint64_t ring = (uint64_t)s->dev->conf.packets * s->dev->conf.packet_size;
+
+    v->taken[s->index] += iov_size(e->out_sg, e->out_num);
+    return v->all && v->taken[s->index] > 2 * ring;
+}
+
+/* Context: HtStream.lock held */
+static size_t data_take(HtStream *s, VirtQueueElement *e)
+{
+    struct ht_submit nonsense;
+
+    if (!s->consumer.stopped) {
+        if (!data_too_much(s, e)) {
+            return data_feed(s, e);
+        }
+        memset(&nonsense, 0xff, sizeof(nonsense));
+        ht_consumer_feed(&s->consumer, &nonsense, NULL, 0);
+    }
+    return sizeof(nonsense);
+}
+
 static size_t consume_buffer(HtStream *s)
 {
     VirtQueueElement *e = data_pop(s);
@@ -129,7 +162,7 @@ static size_t consume_buffer(HtStream *s)
         qatomic_set(&s->consumer.wakeups, s->consumer.wakeups + 1);
         ht_stream_begin(s);
         events = s->consumer.events;
-        done = data_feed(s, e);
+        done = data_take(s, e);
         events = s->consumer.events - events;
         v->events -= MIN(v->events, events);
         ht_stream_end(s);
@@ -187,11 +220,12 @@ static void data_output(VirtIODevice *vdev, VirtQueue *vq)
     HypertraceDevice *dev = HYPERTRACE_DEVICE(vdev);
 
     /*
-     * All kicks share what may be taken: 64 of them in one iteration of the
-     * main loop hold the BQL no longer than one.  The doorbell, which is served
-     * in another, allows more.
+     * All kicks share what may be taken: any number of them in one iteration
+     * of the main loop hold the BQL no longer than one.  The doorbell, which is
+     * served in another, allows more.  A turn looks at all queues, so there is
+     * none for what an earlier one took, or that nobody has room for.
      */
-    if (!dev->worker.again) {
+    if (!dev->worker.again && !dev->worker.starved && !virtio_queue_empty(vq)) {
         ht_worker_turn(dev);
     }
 }
@@ -244,6 +278,7 @@ static void virtio_channel_realize(HypertraceDevice *dev)
     dev->virtio = v;
     v->data = g_new0(VirtQueue *, dev->conf.streams);
     v->closing = g_new0(unsigned, dev->conf.streams);
+    v->taken = g_new0(size_t, dev->conf.streams);
     v->messages = virtio_bh_new_guarded(DEVICE(dev), control_go_on, dev);
     v->control = virtio_add_queue(vdev, HT_VQ_SIZE, control_output);
     for (i = 0; i < dev->conf.streams; i++) {
@@ -261,6 +296,7 @@ static void virtio_channel_unrealize(HypertraceDevice *dev)
         virtio_delete_queue(v->data[i]);
     }
     qemu_bh_delete(v->messages);
+    g_free(v->taken);
     g_free(v->closing);
     g_free(v->data);
     g_free(v);

@@ -31,6 +31,8 @@
 
 /* Property streams: as many as the machine's vCPUs need */
 #define HT_STREAMS_AUTO UINT32_MAX
+/* Property backlog: for events of all streams at once */
+#define HT_BACKLOG_AUTO UINT64_MAX
 OBJECT_DECLARE_SIMPLE_TYPE(HypertraceDevice, HYPERTRACE_DEVICE)
 
 typedef struct HtVirtio HtVirtio;
@@ -91,6 +93,7 @@ struct HypertraceDevice {
 
     uint64_t guest_errors;      /* malformed control input */
     uint64_t discarded;         /* events without one; until a stream tells */
+    QemuSeqLock telling;        /* @discarded moves to a stream */
     HtLimit log_control;        /* malformed input, as often as a guest likes */
     HtLimit log_stopped;        /* streams: why one was stopped */
 };
@@ -114,7 +117,7 @@ bool ht_check_unread(HypertraceDevice *dev, bool unread, Error **errp);
 extern const MemoryRegionOps ht_regs_ops;
 /* Also the virtio config space */
 void ht_caps_to_le(const struct ht_caps *host, struct ht_caps *le);
-#define HT_REGS_DOORBELL    0x1000
+#define HT_REGS_DOORBELL    HT_MAP_ALIGN
 uint64_t ht_regs_size(const HypertraceDevice *dev);
 
 /**

@@ -327,8 +327,8 @@ static const VMStateDescription vmstate_segment = {
 
 static const VMStateDescription vmstate_migration = {
     .name = "hypertrace/migration",
-    .version_id = 2,
-    .minimum_version_id = 2,
+    .version_id = 3,
+    .minimum_version_id = 3,
     .fields = (const VMStateField[]) {
         VMSTATE_UINT64(epoch, HtMigration),
         VMSTATE_UINT32(max_gap, HtMigration),

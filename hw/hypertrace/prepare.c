@@ -16,6 +16,7 @@ QEMU_BUILD_BUG_ON(HT_CLASSES_MAX >= HT_ENABLE_SIZE);
 
 /* As of old, but for larger machines */
 #define STREAMS_AUTO_MIN 16
+#define BACKLOG_AUTO_MIN (8 * MiB)
 
 #define BACKLOG_MIN (1 * MiB)
 #define BACKLOG_MAX (16 * GiB)
@@ -39,20 +40,27 @@ static bool check_range(const char *name, uint64_t value, uint64_t min,
     return true;
 }
 
+/*
+ * Each ring, the enable page and the mailbox: so that pages of any size hold
+ * nothing else.
+ */
+QEMU_BUILD_BUG_ON(HT_ENABLE_SIZE % HT_MAP_ALIGN);
+
 static uint64_t ring_stride(HypertraceDevice *dev)
 {
-    return HT_PACKETS_OFFSET + dev->conf.packets * dev->conf.packet_size;
+    return ROUND_UP(HT_PACKETS_OFFSET +
+                    (uint64_t)dev->conf.packets * dev->conf.packet_size,
+                    HT_MAP_ALIGN);
 }
 
-/* Behind the rings, so that pages of any size hold nothing else */
 static uint64_t enable_offset(HypertraceDevice *dev)
 {
-    return ROUND_UP(dev->conf.streams * ring_stride(dev), HT_ENABLE_SIZE);
+    return dev->conf.streams * ring_stride(dev);
 }
 
 static uint64_t mailbox_offset(HypertraceDevice *dev)
 {
-    return ROUND_UP(enable_offset(dev) + HT_ENABLE_SIZE, HT_MAILBOX_SIZE);
+    return enable_offset(dev) + HT_ENABLE_SIZE;
 }
 
 static uint64_t ring_ram_size(HypertraceDevice *dev)
@@ -71,25 +79,52 @@ bool ht_check_unread(HypertraceDevice *dev, bool unread, Error **errp)
     return true;
 }
 
-/* A kernel takes three quarters of the streams: one for each of its vCPUs. */
-static uint32_t streams_for(unsigned vcpus)
+static uint64_t memdev_size(HypertraceDevice *dev)
 {
-    return MIN(MAX(DIV_ROUND_UP(vcpus * 4, 3), STREAMS_AUTO_MIN),
-               HT_STREAMS_MAX);
+    return memory_region_size(host_memory_backend_get_memory(dev->conf.memdev));
+}
+
+/*
+ * A kernel takes three quarters of the streams: one for each of its vCPUs.
+ * Fewer, if packets or memdev leave no room for that many.
+ */
+static uint32_t streams_auto(HypertraceDevice *dev)
+{
+    unsigned vcpus = MACHINE(qdev_get_machine())->smp.max_cpus;
+    uint64_t room = dev->conf.memdev ? memdev_size(dev) : RING_RAM_MAX;
+
+    dev->conf.streams = MIN(MAX(DIV_ROUND_UP(vcpus * 4, 3), STREAMS_AUTO_MIN),
+                            HT_STREAMS_MAX);
+    while (dev->channel->uses_ring && ring_ram_size(dev) > room &&
+           dev->conf.streams > STREAMS_AUTO_MIN) {
+        dev->conf.streams--;
+    }
+    return dev->conf.streams;
+}
+
+/* Half of it is for what has to be taken: a buffer of each stream. */
+static uint64_t backlog_auto(HypertraceDevice *dev)
+{
+    return MAX(2 * dev->conf.streams *
+               MAX(HT_SINK_BUFFER, dev->conf.packet_size), BACKLOG_AUTO_MIN);
 }
 
 static bool check_properties(HypertraceDevice *dev, Error **errp)
 {
+    if (!check_range("packet-size", dev->conf.packet_size, HT_PACKET_SIZE_MIN,
+                     HT_PACKET_SIZE_MAX, true, errp) ||
+        !check_range("packets", dev->conf.packets, HT_PACKETS_MIN,
+                     HT_PACKETS_MAX, true, errp)) {
+        return false;
+    }
     if (dev->conf.streams == HT_STREAMS_AUTO) {
-        dev->conf.streams =
-            streams_for(MACHINE(qdev_get_machine())->smp.max_cpus);
+        dev->conf.streams = streams_auto(dev);
+    }
+    if (dev->conf.backlog == HT_BACKLOG_AUTO) {
+        dev->conf.backlog = backlog_auto(dev);
     }
     if (!check_range("streams", dev->conf.streams, 1, HT_STREAMS_MAX, false,
                      errp) ||
-        !check_range("packet-size", dev->conf.packet_size, HT_PACKET_SIZE_MIN,
-                     HT_PACKET_SIZE_MAX, true, errp) ||
-        !check_range("packets", dev->conf.packets, HT_PACKETS_MIN,
-                     HT_PACKETS_MAX, true, errp) ||
         !check_range("batch", dev->conf.batch, 1, HT_BATCH_MAX, false, errp) ||
         !check_range("flush-ms", dev->conf.flush_ms, 1, 1000, false, errp) ||
         !check_range("backlog", dev->conf.backlog, BACKLOG_MIN, BACKLOG_MAX,
@@ -129,8 +164,7 @@ static bool check_properties(HypertraceDevice *dev, Error **errp)
     if (dev->conf.memdev) {
         const char *id = object_get_canonical_path_component(
             OBJECT(dev->conf.memdev));
-        uint64_t size = memory_region_size(
-            host_memory_backend_get_memory(dev->conf.memdev));
+        uint64_t size = memdev_size(dev);
 
         if (host_memory_backend_is_mapped(dev->conf.memdev)) {
             error_setg(errp, "memdev '%s' is in use", id);
@@ -180,7 +214,7 @@ static void fill_caps(HypertraceDevice *dev)
     if (dev->channel->uses_ring) {
         dev->caps.ring_stride = ring_stride(dev);
         dev->caps.doorbell_offset = HT_REGS_DOORBELL;
-        dev->caps.doorbell_stride = dev->channel->arms ? 0 : HT_PAGE;
+        dev->caps.doorbell_stride = dev->channel->arms ? 0 : HT_MAP_ALIGN;
         dev->caps.mailbox_offset = mailbox_offset(dev);
         dev->caps.enable_offset = enable_offset(dev);
     }

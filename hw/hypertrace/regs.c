@@ -2,8 +2,8 @@
 /*
  * hypertrace: BAR0, the registers of the hypercall and shm channels
  *
- *   0x0000  struct ht_caps, then HT_REG_*
- *   0x1000  doorbells
+ *   0x00000  struct ht_caps, then HT_REG_*
+ *   0x10000  doorbells
  */
 #include "qemu/osdep.h"
 #include "qemu/bswap.h"
@@ -16,7 +16,7 @@ QEMU_BUILD_BUG_ON(sizeof(struct ht_caps) > HT_REG_MAILBOX_GO);
 uint64_t ht_regs_size(const HypertraceDevice *dev)
 {
     uint64_t bells = dev->caps.doorbell_stride ?
-        (uint64_t)dev->caps.doorbell_stride * dev->conf.streams : HT_PAGE;
+        (uint64_t)dev->caps.doorbell_stride * dev->conf.streams : HT_MAP_ALIGN;
 
     return pow2ceil(HT_REGS_DOORBELL + bells);
 }

@@ -19,7 +19,6 @@
 #include "trace.h"
 
 /* Size of a buffer, unless packets are larger */
-#define BUFFER_SIZE (64 * KiB)
 
 /* How long to wait for a backend that is to end, or that QEMU's end needs */
 #define END_MS 5000
@@ -405,7 +404,7 @@ HtSinks *ht_sinks_new(const HtDeviceInfo *info, GPtrArray *backends,
     k->users = 1;
     k->room = room;
     k->opaque = opaque;
-    k->pool.size = MAX(BUFFER_SIZE, packet);
+    k->pool.size = MAX(HT_SINK_BUFFER, packet);
     qemu_mutex_init(&k->lock);
     qemu_cond_init(&k->idle);
     for (i = 0; i < backends->len; i++) {

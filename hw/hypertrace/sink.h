@@ -19,6 +19,9 @@
  */
 typedef struct HtSinks HtSinks;
 
+/* Bytes of a stream's buffer, unless packets are larger */
+#define HT_SINK_BUFFER (64 * KiB)
+
 /**
  * HtSinkStats: what a sink did
  * @id: of its backend

@@ -43,6 +43,7 @@ void ht_streams_init(HypertraceDevice *dev)
     };
     uint32_t i;
 
+    seqlock_init(&dev->telling);
     dev->streams = g_new0(HtStream, dev->conf.streams);
     for (i = 0; i < dev->conf.streams; i++) {
         HtStream *s = &dev->streams[i];
@@ -181,7 +182,7 @@ void ht_stream_stats(HtStream *s, struct ht_stats *stats)
     consumer_stats(s, stats);
 }
 
-void ht_device_stats(HypertraceDevice *dev, struct ht_stats *sum)
+static void add_streams(HypertraceDevice *dev, struct ht_stats *sum)
 {
     uint32_t i;
 
@@ -205,6 +206,16 @@ void ht_device_stats(HypertraceDevice *dev, struct ht_stats *sum)
             stats_add(sum, &stats);
         }
     }
+}
+
+void ht_device_stats(HypertraceDevice *dev, struct ht_stats *sum)
+{
+    unsigned start;
+
+    do {
+        start = seqlock_read_begin(&dev->telling);
+        add_streams(dev, sum);
+    } while (seqlock_read_retry(&dev->telling, start));
 }
 
 /* As the guest counts: head need not have moved when it does. */
@@ -329,8 +340,10 @@ static void tell_discarded(HypertraceDevice *dev)
 
         if (qatomic_load_acquire(&s->phase) == HT_PHASE_OPEN) {
             QEMU_LOCK_GUARD(&s->lock);
+            seqlock_write_begin(&dev->telling);
             ht_consumer_discarded(&s->consumer,
                                   qatomic_xchg(&dev->discarded, 0));
+            seqlock_write_end(&dev->telling);
             return;
         }
     }

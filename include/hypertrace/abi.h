@@ -54,6 +54,7 @@ enum ht_counter {
 /* Limits that do not depend on properties -------------------------------- */
 
 #define HT_PAGE                 4096u
+#define HT_MAP_ALIGN            65536u  /* of what is mapped apart: any page */
 #define HT_STREAMS_MAX          512u
 #define HT_PACKET_SIZE_MIN      4096u
 #define HT_PACKET_SIZE_MAX      (1u << 20)

@@ -12,7 +12,8 @@
 
 #define SIZE            HT_PACKET_SIZE_MIN
 #define PACKETS         4u
-#define STRIDE          (HT_PACKETS_OFFSET + PACKETS * SIZE)
+#define STRIDE          HT_ROUND_UP(HT_PACKETS_OFFSET + PACKETS * SIZE, \
+                                    HT_MAP_ALIGN)
 #define STREAMS         3u
 #define RAM_MAX         (1u << 20)
 

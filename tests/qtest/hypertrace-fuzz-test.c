@@ -46,7 +46,6 @@ typedef struct Fuzz {
     uint8_t *mem;
     size_t mem_size;
     uint64_t arena;
-    uint64_t bar0_size;
     GThread *thread;
     uint32_t thread_seed;
     size_t race_at;
@@ -215,6 +214,13 @@ static void mailbox(Fuzz *f)
     }
 }
 
+/* Somewhere in BAR0, or behind it; what does anything is often hit */
+static uint64_t bar0(Fuzz *f)
+{
+    return below(f, STREAMS + 2) * HT_MAP_ALIGN +
+           below(f, below(f, 8) ? 0x100 : HT_MAP_ALIGN);
+}
+
 static void doorbell(Fuzz *f)
 {
     const struct ht_caps *c = &f->h->caps;
@@ -281,7 +287,7 @@ static uint64_t any_address(Fuzz *f)
     case 0:
         return f->h->pci->bar.addr + below(f, 0x4000);
     case 1:
-        return f->h->regs.addr ? f->h->regs.addr + below(f, f->bar0_size) :
+        return f->h->regs.addr ? f->h->regs.addr + bar0(f) :
                f->h->pci->bar.addr;
     case 2:
         return RAM - below(f, 5000);
@@ -472,7 +478,7 @@ static void act(Fuzz *f)
     } else if (what < 75 && rings) {
         doorbell(f);
     } else if (what < 85 && rings) {
-        access_any(f, f->h->regs.addr + below(f, f->bar0_size));
+        access_any(f, f->h->regs.addr + bar0(f));
     } else if (what < 96) {
         virtio_registers(f);
     } else if (what < 98) {
@@ -532,8 +538,6 @@ static void boot(Fuzz *f, const char *channel)
                             mode, virtio ? "" : ",memdev=mem");
     f->h = qht_boot(virtio ? "pc,memory-backend=mem" : "pc",
                     below(f, 2) ? "log" : "null", props, extra);
-    f->bar0_size = f->h->caps.doorbell_offset +
-                   (STREAMS + 1) * f->h->caps.doorbell_stride;
     f->arena = guest_alloc(f->h->alloc, ARENA);
     f->race_at = virtio ? f->arena : 0;
     f->race_size = virtio ? ARENA : f->mem_size;

@@ -7,6 +7,7 @@
  */
 #include "qemu/osdep.h"
 #include "qemu/bswap.h"
+#include "qobject/qdict.h"
 #include "libqtest.h"
 #include "libqos/hypertrace.h"
 
@@ -314,6 +315,37 @@ static void test_streams_auto(const void *channel)
     }
 }
 
+/* As many as there is room for, but sixteen are asked for in any case. */
+static void test_streams_fit(const void *channel)
+{
+    static const struct {
+        const char *device;
+        const char *extra;
+        uint64_t streams;
+    } cases[] = {
+        /* (4 KiB + 32 MiB, up to 64 KiB) x 31 in 1 GiB */
+        { "packets=32,packet-size=1M", "", 31 },
+        /* (4 KiB + 512 KiB, up to 64 KiB) x 28, enable page and mailbox */
+        { "memdev=m", "-object memory-backend-ram,id=m,size=16M", 28 },
+    };
+    unsigned i;
+
+    for (i = 0; i < G_N_ELEMENTS(cases); i++) {
+        QTestState *qts = qtest_initf(
+            "-machine pc -nodefaults -smp 1,maxcpus=255"
+            " -object hypertrace-backend-null,id=be %s"
+            " -device hypertrace,id=ht,backend=be,channel=%s,%s",
+            cases[i].extra, (const char *)channel, cases[i].device);
+        QDict *rsp = qtest_qmp(qts, "{'execute': 'qom-get', 'arguments': {"
+                               " 'path': '/machine/peripheral/ht',"
+                               " 'property': 'streams'}}");
+
+        g_assert_cmpuint(qdict_get_int(rsp, "return"), ==, cases[i].streams);
+        qobject_unref(rsp);
+        qtest_quit(qts);
+    }
+}
+
 static void test_message(const void *channel)
 {
     QHt *h = boot(channel, "null", "streams=1", NULL);
@@ -458,6 +490,7 @@ int main(int argc, char **argv)
         { "batch-hostile", test_batch_hostile, QHT_CHANNELS },
         { "streams", test_streams, QHT_CHANNELS },
         { "streams-auto", test_streams_auto, QHT_CHANNELS },
+        { "streams-fit", test_streams_fit, QHT_RINGS },
         { "message", test_message, QHT_CHANNELS },
         { "log", test_log, QHT_CHANNELS },
         { "refused", test_refused, QHT_CHANNELS },

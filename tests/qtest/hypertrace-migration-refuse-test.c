@@ -8,7 +8,7 @@
 #include "libqtest.h"
 #include "libqos/hypertrace.h"
 
-#define MEMDEV "-object memory-backend-ram,size=256K,id="
+#define MEMDEV "-object memory-backend-ram,size=512K,id="
 
 /* What differs; @channel: of the source.  The message says it. */
 static void test_properties(void)

@@ -43,12 +43,12 @@ typedef struct Race {
 static void setup(Race *r, const char *channel, uint32_t packets,
                   const char *more)
 {
-    size_t stride = HT_PAGE + packets * SIZE;
+    size_t ring = HT_PAGE + packets * SIZE;
     g_autofree char *extra = NULL, *props = NULL;
     int fd;
 
     memset(r, 0, sizeof(*r));
-    r->ram_size = qht_ram_size(STREAMS, stride);
+    r->ram_size = qht_ram_size(STREAMS, ring);
     fd = g_file_open_tmp("hypertrace-ram-XXXXXX", &r->file, NULL);
     g_assert_cmpint(fd, >=, 0);
     g_assert_cmpint(ftruncate(fd, r->ram_size), ==, 0);
@@ -62,7 +62,8 @@ static void setup(Race *r, const char *channel, uint32_t packets,
                             "memdev=ram,flush-ms=1%s", channel, STREAMS, SIZE,
                             packets, more);
     r->h = qht_boot("pc", "null", props, extra);
-    g_assert_cmpuint(r->h->caps.ring_stride, ==, stride);
+    g_assert_cmpuint(r->h->caps.ring_stride, ==,
+                     ROUND_UP(ring, HT_MAP_ALIGN));
     r->id = qht_register_number(r->h, "number");
 }
 

@@ -201,7 +201,7 @@ static void test_full_queue(const void *opaque)
 /* Turns of the main loop --------------------------------------------------- */
 
 /*
- * One kick for many buffers: what else the main loop has to do is done in
+ * One kick for a queue of buffers: what else the main loop has to do is done in
  * between, as reading a queue's index.  This program may not be fast enough to
  * see it, on a busy machine a dozen times in a row, so it is tried often.
  */
@@ -239,7 +239,9 @@ static void bounded_turns(bool open)
             }
             flood_put(&f[i], id, LONG);
         }
-        flood_kick(&f[0]);
+        for (i = 0; i < nr; i++) {
+            flood_kick(&f[i]);
+        }
         QHT_WAIT(({
             do {
                 before = all;

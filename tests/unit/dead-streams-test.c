@@ -9,7 +9,7 @@
 
 #define SIZE    HT_PACKET_SIZE_MIN
 #define PACKETS 4u
-#define STRIDE  (HT_PACKETS_OFFSET + PACKETS * SIZE)
+#define STRIDE  HT_ROUND_UP(HT_PACKETS_OFFSET + PACKETS * SIZE, HT_MAP_ALIGN)
 #define STREAMS 2u
 
 typedef struct Fixture {

@@ -20,7 +20,7 @@
 #include "hypertrace/consumer.h"
 
 #define HT_DEAD_MAGIC           0x44525448u     /* "HTRD" */
-#define HT_DEAD_VERSION         1u
+#define HT_DEAD_VERSION         2u
 
 #define HT_DEAD_STREAMS         4096u
 #define HT_DEAD_CLASSES         65536u

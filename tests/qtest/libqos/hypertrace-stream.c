@@ -7,9 +7,9 @@
 #include "hypertrace.h"
 #include "standard-headers/linux/virtio_pci.h"
 
-size_t qht_ram_size(uint32_t streams, uint64_t stride)
+size_t qht_ram_size(uint32_t streams, uint64_t ring)
 {
-    size_t used = ROUND_UP(streams * stride, HT_ENABLE_SIZE) + HT_ENABLE_SIZE +
+    size_t used = streams * ROUND_UP(ring, HT_MAP_ALIGN) + HT_ENABLE_SIZE +
                   HT_MAILBOX_SIZE;
     size_t size = 1;
 

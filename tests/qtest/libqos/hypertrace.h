@@ -190,8 +190,8 @@ uint64_t qht_stream_stat(QHt *h, uint32_t stream, const char *name);
 uint64_t qht_backend_stat(QHt *h, unsigned backend, const char *name);
 bool qht_stream_flag(QHt *h, uint32_t stream, const char *name);
 
-/* Bytes of stream RAM, as a memdev must have them */
-size_t qht_ram_size(uint32_t streams, uint64_t stride);
+/* Bytes of stream RAM, as a memdev must have them; @ring: of one's ring */
+size_t qht_ram_size(uint32_t streams, uint64_t ring);
 
 /* What the guest sees of a class: its byte */
 uint8_t qht_enabled(QHt *h, uint32_t id);
