@@ -11,7 +11,6 @@
  */
 #include <linux/cpu.h>
 #include <linux/cpuhotplug.h>
-#include <linux/delay.h>
 #include <linux/export.h>
 #include <linux/moduleparam.h>
 #include <linux/irqflags.h>
@@ -82,12 +81,7 @@ static struct htk *htk_emit_device;
 static struct ht_class *htk_classes[HT_CLASSES_MAX];
 static unsigned int htk_nr_classes;
 
-/* The library's port ------------------------------------------------------ */
-
-static struct htk *to_htk(struct ht_device *dev)
-{
-	return container_of(dev, struct htk, core);
-}
+/* What is wanted ---------------------------------------------------------- */
 
 /* Its events are wanted from now on, or not; ids of no device are not. */
 static void htk_emit_switch(const struct htk *h, struct ht_class *cls)
@@ -109,60 +103,6 @@ static void htk_emit_tell(void)
 	list_for_each_entry(w, &htk_watches, list)
 		schedule_work(w->work);
 }
-
-static int htk_port_control(struct ht_device *dev, struct ht_msg *msg,
-			    u32 size)
-{
-	struct htk *h = to_htk(dev);
-
-	return htk_control(h, &h->kernel, msg, size);
-}
-
-static int htk_port_map(struct ht_device *dev, u32 stream,
-			struct ht_ring_control **ring, u8 **packets)
-{
-	struct htk *h = to_htk(dev);
-
-	*ring = h->transport->ring_addr(h, stream);
-	*packets = (u8 *)*ring + HT_PACKETS_OFFSET;
-	return 0;
-}
-
-static void htk_port_doorbell(struct ht_device *dev, u32 stream)
-{
-	htk_pci_ring(to_htk(dev), stream);
-}
-
-/* The driver knows from head what there is; see virtio-queue.c. */
-static int htk_port_submit(struct ht_device *dev, struct ht_stream *s,
-			   u64 from, u64 to)
-{
-	htk_virtio_queue_work(to_htk(dev), s->index);
-	return 0;
-}
-
-static void htk_port_reap(struct ht_device *dev, struct ht_stream *s)
-{
-	htk_virtio_queue_reap(to_htk(dev), s->index);
-}
-
-/* Doubles from 100 us to 50 ms: five seconds are about 108 tries. */
-static int htk_port_relax(struct ht_device *dev, unsigned int tries)
-{
-	if (tries > 108)
-		return -ETIMEDOUT;
-	fsleep(min(100ul << min(tries, 9u), 50000ul));
-	return 0;
-}
-
-const struct ht_port_ops htk_port_ops = {
-	.control	= htk_port_control,
-	.map		= htk_port_map,
-	.doorbell	= htk_port_doorbell,
-	.submit		= htk_port_submit,
-	.reap		= htk_port_reap,
-	.relax		= htk_port_relax,
-};
 
 /* Streams ----------------------------------------------------------------- */
 

@@ -7,7 +7,7 @@
 . "$HT_TOP/scripts/debian.sh"
 
 suite=bookworm-backports        # as of the guest's own kernel
-all="lockdep kcsan"
+all="lockdep kcsan rt"
 
 # What a guest runs that nobody but the kernel can see the inside of
 tests="../kernels/test_checkers.py test_linux.py test_linux_kernel.py
@@ -23,6 +23,7 @@ it, and runs the end-to-end tests of the modules with it; or, with arguments for
 pytest, those that they name. NAME is one of
   lockdep  PROVE_LOCKING, DEBUG_ATOMIC_SLEEP, DEBUG_OBJECTS, KASAN, UBSAN
   kcsan    KCSAN
+  rt       PREEMPT_RT, DEBUG_ATOMIC_SLEEP
 by default each in turn. --build runs no test. Kernels are kept in
 \$HT_CACHE/kernels/debug, some 200 MB each, and their source, 1.8 GB.
 EOT
@@ -35,7 +36,7 @@ while [ $# -gt 0 ]; do
     -h|--help) usage; exit 0 ;;
     --build) only_build=yes; shift ;;
     --) shift; break ;;
-    lockdep|kcsan) names="$names $1"; shift ;;
+    lockdep|kcsan|rt) names="$names $1"; shift ;;
     *) die "scripts/debug-kernel.sh: unknown argument $1" ;;
     esac
 done

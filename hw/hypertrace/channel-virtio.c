@@ -34,7 +34,7 @@ struct HtVirtio {
     QEMUBH *messages;           /* to go on with them */
     VirtQueue **data;
     unsigned *closing;          /* buffers to take before a stream is closed */
-    size_t *taken;              /* bytes of a stream since @all was set */
+    size_t *taken;              /* of a stream, in bytes, since @all was set */
 };
 
 /* Context: BQL, as all below */
@@ -51,6 +51,18 @@ static void virtio_allow(HypertraceDevice *dev, bool all)
     v->events = TURN_EVENTS;
 }
 
+/*
+ * Taking all there is holds the BQL.  More than its ring no guest can have
+ * handed over; twice that, as it may go on meanwhile.
+ */
+static bool data_is_all(HtStream *s)
+{
+    HtVirtio *v = s->dev->virtio;
+
+    return v->all && v->taken[s->index] >
+           2 * (uint64_t)s->dev->conf.packets * s->dev->conf.packet_size;
+}
+
 /* Whether there is something that may be taken */
 static bool data_available(HtStream *s)
 {
@@ -62,7 +74,7 @@ static bool data_available(HtStream *s)
     if (vdev->broken ||
         !(v->all || (vdev->status & VIRTIO_CONFIG_S_DRIVER_OK)) ||
         !virtio_queue_get_addr(vdev, HT_VQ_DATA(s->index)) ||
-        virtio_queue_empty(v->data[s->index])) {
+        virtio_queue_empty(v->data[s->index]) || data_is_all(s)) {
         v->closing[s->index] = 0;
         return false;
     }
@@ -119,35 +131,6 @@ static size_t data_feed(HtStream *s, VirtQueueElement *e)
     return sizeof(submit) + size;
 }
 
-/*
- * Where all there is is taken, with the BQL held: more of a stream than a guest
- * can have handed over, its ring, is nonsense.  Twice that, as it goes on until
- * its vCPUs are stopped.
- */
-static bool data_too_much(HtStream *s, VirtQueueElement *e)
-{
-    HtVirtio *v = s->dev->virtio;
-    uint64_t ring = (uint64_t)s->dev->conf.packets * s->dev->conf.packet_size;
-
-    v->taken[s->index] += iov_size(e->out_sg, e->out_num);
-    return v->all && v->taken[s->index] > 2 * ring;
-}
-
-/* Context: HtStream.lock held */
-static size_t data_take(HtStream *s, VirtQueueElement *e)
-{
-    struct ht_submit nonsense;
-
-    if (!s->consumer.stopped) {
-        if (!data_too_much(s, e)) {
-            return data_feed(s, e);
-        }
-        memset(&nonsense, 0xff, sizeof(nonsense));
-        ht_consumer_feed(&s->consumer, &nonsense, NULL, 0);
-    }
-    return sizeof(nonsense);
-}
-
 static size_t consume_buffer(HtStream *s)
 {
     VirtQueueElement *e = data_pop(s);
@@ -162,7 +145,9 @@ static size_t consume_buffer(HtStream *s)
         qatomic_set(&s->consumer.wakeups, s->consumer.wakeups + 1);
         ht_stream_begin(s);
         events = s->consumer.events;
-        done = data_take(s, e);
+        done = s->consumer.stopped ? sizeof(struct ht_submit) :
+                                     data_feed(s, e);
+        v->taken[s->index] += done - sizeof(struct ht_submit);
         events = s->consumer.events - events;
         v->events -= MIN(v->events, events);
         ht_stream_end(s);

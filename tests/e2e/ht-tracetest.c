@@ -22,6 +22,7 @@
 
 HT_EVENT_NAMED(step, "tracetest.step", (u32, thread), (u32, n), (text, what));
 HT_EVENT_NAMED(tick, "tracetest.tick", (u32, n));
+HT_EVENT(open, (u32, fd));
 
 static void __attribute__((noreturn)) die(const char *what)
 {
@@ -272,6 +273,7 @@ static void plugins(const char *file, unsigned rounds)
         *(void **)&emit_plugin = dlsym(plugin, "emit_plugin");
         emit_plugin(i);
         emit(0, 1, "host");
+        ht_trace(open, i);
         if (dlclose(plugin)) {
             die("dlclose");
         }

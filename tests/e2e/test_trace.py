@@ -255,7 +255,8 @@ mv lib/libhypertrace.so.0 lib/away
                     reason="needs the x86-64 glibc of the host")
 def test_shared_objects(channel, tmp_path):
     """Preloaded into a program that closes all descriptors; loaded and
-    unloaded; found with dlopen(); and a program without the library."""
+    unloaded, with an event of the same name as one of the program's; found
+    with dlopen(); and a program without the library."""
     with VM(devices=[{"channel": channel}], job=PRELOAD_JOB,
             files=dynamic("libhypertrace.so.0"),
             workdir=tmp_path / "vm") as vm:
@@ -268,6 +269,14 @@ def test_shared_objects(channel, tmp_path):
     names = [name for name, _ in events(streams)]
     assert names.count("tracetest.call") == 2000
     assert names.count("tracetest.plugin") == 20
+    opened = {}
+    for s in streams.values():
+        for name, fields in s.events:
+            if name.startswith("open"):
+                opened.setdefault(name, []).append(fields)
+    assert set(opened) == {"open", "open.v2"}
+    assert [{"fd": n} for n in range(20)] in opened.values()
+    assert [{"path": "plugin"}] * 20 in opened.values()
 
 
 def test_no_device(tmp_path):

@@ -9,10 +9,13 @@
 
 HT_EVENT_NAMED(plugin, "tracetest.plugin", (u32, n));
 HT_EVENT_NAMED(call, "tracetest.call", (u32, n));
+/* the program has another one of that name */
+HT_EVENT(open, (text, path));
 
 __attribute__((visibility("default"))) void emit_plugin(unsigned n)
 {
     ht_trace(plugin, n);
+    ht_trace(open, "plugin");
 }
 
 pid_t getppid(void)

@@ -15,6 +15,7 @@ SHOWN = {
                 ["KernelAddressSanitizer initialized", "debug_locks: *1"]),
     "kcsan": ("cat /sys/kernel/debug/kcsan",
               ["enabled: 1", "setup_watchpoints: [1-9]"]),
+    "rt": ("cat /proc/version", ["PREEMPT_RT"]),
 }
 
 
