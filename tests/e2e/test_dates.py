@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Events are dated by the host's clock, within the bound that the device tells:
+the host notes the time before it has a guest emit, and when the guest says that
+it has.  Meanwhile VMs are stopped, for which the guest's counter stands still
+under TCG and does not under KVM."""
+
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts"))
+
+import ctf_events  # noqa: E402
+import htpayload  # noqa: E402
+from bench_guest import Study  # noqa: E402
+
+EVENTS = 20
+
+
+def emit(vm):
+    """The guest emits; between which times it did, and how wrong dates may be"""
+    begin = time.monotonic_ns()
+    row = vm.tell("run", 60, device=vm.index["ht0"], events=EVENTS, mode="flat")
+    end = time.monotonic_ns()
+    assert (row["sent"], row["discarded"]) == (EVENTS, 0)
+    stats = vm.qmp.command("qom-get", path="/machine/peripheral/ht0",
+                           property="stats")
+    return begin, end, stats["clock-bound-ns"]
+
+
+@pytest.mark.parametrize("channel", ["hypercall", "shm", "virtio"])
+@pytest.mark.parametrize("accel", ["tcg", "kvm"])
+def test_dates(tmp_path, accel, channel):
+    if accel == "kvm" and htpayload.kvm_problem():
+        pytest.skip(htpayload.kvm_problem())
+    spans = []
+    with Study([{"id": "ht0", "channel": channel, "backend": "ctf"}],
+               peers=False, accel=accel, workdir=tmp_path) as vm:
+        for n in range(16):
+            spans.append(emit(vm))
+            if n % 4 == 3:
+                vm.qmp.command("stop")
+                time.sleep(0.02)    # far longer than the bound
+                vm.qmp.command("cont")
+        trace = vm.trace("ht0")
+        vm.quit()
+    dates = sorted(c for s in ctf_events.read(trace).values()
+                   for c in s.cycles)
+    assert len(dates) == EVENTS * len(spans)
+    for n, (begin, end, bound) in enumerate(spans):
+        assert bound < 50e6
+        for date in dates[n * EVENTS:(n + 1) * EVENTS]:
+            assert begin - bound <= date <= end + bound, (n, bound)
