@@ -201,27 +201,20 @@ static int htk_pci_restore(struct htk *h)
 	return htk_find_vqs(h->vdev, 0, NULL, NULL, NULL);
 }
 
-static int htk_pci_exchange(struct htk *h, struct ht_msg *msg, u32 room)
+static void htk_pci_go(struct ht_device *dev, u32 bytes)
 {
-	void *mailbox = h->ram + h->core.caps.mailbox_offset;
-	u32 bytes = ht_request_bytes(msg, room), replied;
-	u16 type = msg->type;
-	u32 cookie = msg->cookie;
-	struct ht_msg reply;
+	struct htk *h = container_of(dev, struct htk, core);
 
-	if (bytes > h->core.caps.mailbox_size)
-		return -EINVAL;
-	memcpy(mailbox, msg, bytes);
 	/* Orders the memory before it; returns when the reply is in place. */
 	writel(bytes, h->regs + HT_REG_MAILBOX_GO);
 	mb();
-	memcpy(&reply, mailbox, sizeof(reply));
-	room = min(room, h->core.caps.mailbox_size);
-	replied = ht_reply_bytes(type, &reply, room);
-	if (reply.type != type || reply.cookie != cookie || !replied)
-		return -EIO;
-	memcpy(msg, mailbox, replied);
-	return 0;
+}
+
+static int htk_pci_exchange(struct htk *h, struct ht_msg *msg, u32 room)
+{
+	return ht_mailbox_exchange(&h->core,
+				   h->ram + h->core.caps.mailbox_offset, msg,
+				   room, htk_pci_go);
 }
 
 /* The first page of the enable page */

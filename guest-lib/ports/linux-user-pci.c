@@ -147,30 +147,22 @@ static void regs_copy_from(struct ht_linux *l, uint32_t offset, void *to,
     }
 }
 
+static void pci_go(struct ht_device *dev, uint32_t bytes)
+{
+    regs_write(to_linux(dev), HT_REG_MAILBOX_GO, bytes);
+}
+
 static int pci_control(struct ht_device *dev, struct ht_msg *msg,
                        uint32_t size)
 {
     struct ht_linux *l = to_linux(dev);
-    uint8_t *mailbox = l->ram + dev->caps.mailbox_offset;
-    const uint32_t bytes = ht_request_bytes(msg, size);
-    const uint16_t type = msg->type;
-    struct ht_msg reply;
-    uint32_t replied;
+    int r;
 
-    if (bytes > dev->caps.mailbox_size || size > dev->caps.mailbox_size) {
-        return -EINVAL;
-    }
     pthread_mutex_lock(&l->mailbox);
-    memcpy(mailbox, msg, bytes);
-    /* Memory first: the host reads it before this store returns. */
-    ht_full_fence();
-    regs_write(l, HT_REG_MAILBOX_GO, bytes);
-    ht_full_fence();
-    memcpy(&reply, mailbox, sizeof(reply));
-    replied = ht_reply_bytes(type, &reply, size);
-    memcpy(msg, mailbox, replied);
+    r = ht_mailbox_exchange(dev, l->ram + dev->caps.mailbox_offset, msg, size,
+                            pci_go);
     pthread_mutex_unlock(&l->mailbox);
-    return replied ? 0 : -EIO;
+    return r;
 }
 
 static int pci_map_stream(struct ht_device *dev, uint32_t stream,

@@ -82,6 +82,37 @@ int ht_exchange(struct ht_device *dev, struct ht_msg *msg)
     return msg->status;
 }
 
+int ht_mailbox_exchange(struct ht_device *dev, void *box, struct ht_msg *msg,
+                        uint32_t size,
+                        void (*go)(struct ht_device *dev, uint32_t bytes))
+{
+    const uint32_t bytes = ht_request_bytes(msg, size);
+    const uint16_t type = msg->type;
+    const uint32_t cookie = msg->cookie;
+    struct ht_msg reply;
+    uint32_t replied;
+
+    if (bytes < sizeof(*msg) || bytes > size ||
+        bytes > dev->caps.mailbox_size) {
+        return -EINVAL;
+    }
+    if (size > dev->caps.mailbox_size) {
+        size = dev->caps.mailbox_size;
+    }
+    ht_copy(box, msg, bytes);
+    /* Memory first: the host reads it, and replies, before the store returns */
+    ht_full_fence();
+    go(dev, bytes);
+    ht_full_fence();
+    ht_copy(&reply, box, sizeof(reply));
+    replied = ht_reply_bytes(type, &reply, size);
+    if (!replied || reply.type != type || reply.cookie != cookie) {
+        return -EIO;
+    }
+    ht_copy(msg, box, replied);
+    return 0;
+}
+
 int ht_status_errno(int status)
 {
     switch (status) {

@@ -52,11 +52,11 @@ def of_qemu(trace):
 
 
 def doorbells(events):
-    """Of stream 0.  The BAR is aligned to its size, they are at 0x1000 of it."""
+    """Of stream 0.  The BAR is aligned to its size, they are at 64 KiB."""
     return [ns for ns, name, fields in events
             if name == "memory_region_ops_write"
             and fields["name"] == "hypertrace-regs"
-            and int(fields["addr"]) & 0x1fff == 0x1000]
+            and int(fields["addr"]) & 0x1fffff == 0x10000]
 
 
 def too_early(guest, rung, bound, shift=0):

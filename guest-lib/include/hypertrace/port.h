@@ -124,6 +124,23 @@ static inline uint32_t ht_reply_bytes(uint16_t type, const struct ht_msg *reply,
 }
 
 /**
+ * ht_mailbox_exchange() - ops->control() by the mailbox, hypercall and shm
+ * @dev: the device
+ * @box: its mailbox
+ * @msg: as for ops->control()
+ * @size: likewise
+ * @go: writes @bytes to the register, and returns when the device has replied
+ *
+ * Return: 0; -EINVAL: not a size; -EIO: no reply to this message, as there is
+ * no device any more.
+ *
+ * Context: one exchange at a time, which the port sees to
+ */
+int ht_mailbox_exchange(struct ht_device *dev, void *box, struct ht_msg *msg,
+                        uint32_t size,
+                        void (*go)(struct ht_device *dev, uint32_t bytes));
+
+/**
  * ht_device_init() - check the capabilities and set the core's part up
  * @dev: @dev->caps and @dev->ops are set
  *

@@ -37,32 +37,16 @@ void ht_bm_read_caps(struct ht_caps *caps, const uint8_t *p)
 
 /* Registers ---------------------------------------------------------------- */
 
+static void regs_go(struct ht_device *dev, uint32_t bytes)
+{
+    ht_bm_write32(to_bm(dev)->regs + HT_REG_MAILBOX_GO, bytes);
+}
+
 static int regs_control(struct ht_device *dev, struct ht_msg *msg,
                         uint32_t size)
 {
-    struct ht_bm_device *d = to_bm(dev);
-    uint8_t *box = d->ram + dev->caps.mailbox_offset;
-    const uint32_t bytes = ht_request_bytes(msg, size);
-    const uint16_t type = msg->type;
-    struct ht_msg reply;
-    uint32_t replied;
-
-    if (bytes < sizeof(*msg) || bytes > size ||
-        bytes > dev->caps.mailbox_size) {
-        return -EINVAL;
-    }
-    if (size > dev->caps.mailbox_size) {
-        size = dev->caps.mailbox_size;
-    }
-    ht_copy(box, msg, bytes);
-    /* Memory first: the host reads it, and replies, before the store returns */
-    ht_full_fence();
-    ht_bm_write32(d->regs + HT_REG_MAILBOX_GO, bytes);
-    ht_full_fence();
-    ht_copy(&reply, box, sizeof(reply));
-    replied = ht_reply_bytes(type, &reply, size);
-    ht_copy(msg, box, replied);
-    return replied ? 0 : -EIO;
+    return ht_mailbox_exchange(dev, to_bm(dev)->ram + dev->caps.mailbox_offset,
+                               msg, size, regs_go);
 }
 
 static int regs_map(struct ht_device *dev, uint32_t stream,
