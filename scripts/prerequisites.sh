@@ -52,7 +52,9 @@ missing_packages() {
 install_packages() {
     # Update once; a failed one may still leave lists that do.
     [ -n "$updated" ] || $as_root apt-get -q update || :
+    # a machine that has just started may be installing something itself
     $as_root env DEBIAN_FRONTEND=noninteractive apt-get -q -y \
+        -o DPkg::Lock::Timeout=600 \
         --no-install-recommends install "$@"
 }
 
