@@ -13,7 +13,8 @@ core="walk.c class-table.c time-map.c consumer.c consumer-state.c
  include/hypertrace/class.h include/hypertrace/time-map.h
  include/hypertrace/run.h"
 backends="ctf-metadata.c ctf-stream.c ctf-writer.c log-format.c"
-tool="kernel-image.c source-core.c source.c"
+tool="kernel-image.c print-fmt.c print-program.c print-wire.c source-core.c
+ source.c"
 
 pure=
 for source in "$HT_TOP"/tests/fuzz/fuzz-*.c; do

@@ -170,11 +170,25 @@ static void test_deep(void)
     g_assert_null(p);
 }
 
+/* What overflows libtraceevent's stack costs this format, and no other. */
+static void test_crash(void)
+{
+    g_autofree char *open = g_strnfill(300000, '(');
+    g_autofree char *print = g_strconcat("\"%d\", ", open, NULL);
+    g_autoptr(HtFtFormats) bad = parse(print), good = parse(cases[0].print);
+    g_autoptr(HtPrint) p = ht_print_new(ht_ft_formats_get(bad, 500));
+    g_autoptr(HtPrint) q = ht_print_new(ht_ft_formats_get(good, 500));
+
+    g_assert_null(p);
+    g_assert_nonnull(q);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/print-fmt/prints", test_prints);
     g_test_add_func("/print-fmt/hostile", test_hostile);
     g_test_add_func("/print-fmt/deep", test_deep);
+    g_test_add_func("/print-fmt/crash", test_crash);
     return g_test_run();
 }

@@ -17,26 +17,6 @@ typedef struct Compile {
 
 static HtPrintNode *compile(Compile *c, const struct tep_print_arg *arg);
 
-static void free_node(HtPrintNode *n)
-{
-    if (n) {
-        free_node(n->a);
-        free_node(n->b);
-        free_node(n->c);
-        g_free(n->text);
-        g_clear_pointer(&n->names, g_array_unref);
-        g_free(n);
-    }
-}
-
-static HtPrintNode *new_node(HtPrintOp op)
-{
-    HtPrintNode *n = g_new0(HtPrintNode, 1);
-
-    n->op = op;
-    return n;
-}
-
 /* "\n" in a format are two characters. */
 static char *unescape(const char *s)
 {
@@ -57,36 +37,12 @@ static bool number(const char *s, uint64_t *v)
     return !*end || strspn(end, "uUlL") == strlen(end);
 }
 
-static bool set_field(Compile *c, HtPrintNode *n, const char *name)
-{
-    static const HtFtField common[] = {
-        { .name = "common_type", .offset = 0, .size = 2, .kind = HT_FT_INT },
-        { .name = "common_flags", .offset = 2, .size = 1, .kind = HT_FT_INT },
-        { .name = "common_preempt_count", .offset = 3, .size = 1,
-          .kind = HT_FT_INT },
-        { .name = "common_pid", .offset = 4, .size = 4, .kind = HT_FT_INT,
-          .is_signed = true },
-    };
-    const HtFtField *f = name ? ht_ft_event_field(c->event, name) : NULL;
-    unsigned i;
-
-    for (i = 0; name && !f && i < G_N_ELEMENTS(common); i++) {
-        f = strcmp(name, common[i].name) ? NULL : &common[i];
-    }
-    if (!f) {
-        return false;
-    }
-    n->field = *f;
-    n->field.name = n->field.type = NULL;
-    return true;
-}
-
 static HtPrintNode *field_node(Compile *c, HtPrintOp op, const char *name)
 {
-    HtPrintNode *n = new_node(op);
+    HtPrintNode *n = ht_print_node_new(op);
 
-    if (!set_field(c, n, name)) {
-        free_node(n);
+    if (!name || !ht_print_set_field(n, c->event, name)) {
+        ht_print_node_free(n);
         return NULL;
     }
     return n;
@@ -114,7 +70,7 @@ static HtPrintNode *place(Compile *c, HtPrintOp op,
 
 static HtPrintNode *atom(const char *s)
 {
-    HtPrintNode *n = new_node(HT_OP_CONSTANT);
+    HtPrintNode *n = ht_print_node_new(HT_OP_CONSTANT);
 
     if (!number(s, &n->value)) {
         n->text = unescape(s);
@@ -145,7 +101,7 @@ static HtPrintNode *cast(Compile *c, const struct tep_print_arg *arg)
     }
     for (i = 0; i < G_N_ELEMENTS(types); i++) {
         if (!strcmp(arg->typecast.type, types[i].name)) {
-            n = new_node(HT_OP_CAST);
+            n = ht_print_node_new(HT_OP_CAST);
             n->a = a;
             n->bytes = types[i].bytes;
             n->is_signed = types[i].is_signed;
@@ -173,7 +129,7 @@ static HtPrintNode *element(Compile *c, const struct tep_print_arg *array,
     n->bytes = n->field.elem_size;
     n->is_signed = n->field.is_signed;
     if (!n->a || !n->bytes) {
-        free_node(n);
+        ht_print_node_free(n);
         return NULL;
     }
     return n;
@@ -194,7 +150,7 @@ static HtPrintNode *operation(Compile *c, const struct tep_print_arg *arg)
             strcmp(right->op.op, ":")) {
             return NULL;
         }
-        n = new_node(HT_OP_SELECT);
+        n = ht_print_node_new(HT_OP_SELECT);
         n->a = compile(c, arg->op.left);
         n->b = compile(c, right->op.left);
         n->c = compile(c, right->op.right);
@@ -204,7 +160,7 @@ static HtPrintNode *operation(Compile *c, const struct tep_print_arg *arg)
     } else {
         bool unary = !arg->op.left || arg->op.left->type == TEP_PRINT_NULL;
 
-        n = new_node(unary ? HT_OP_UNARY : HT_OP_BINARY);
+        n = ht_print_node_new(unary ? HT_OP_UNARY : HT_OP_BINARY);
         n->value = op[1] ? HT_OP2(op[0], op[1]) : op[0];
         n->a = compile(c, unary ? arg->op.right : arg->op.left);
         n->b = unary ? NULL : compile(c, arg->op.right);
@@ -213,37 +169,31 @@ static HtPrintNode *operation(Compile *c, const struct tep_print_arg *arg)
             return n;
         }
     }
-    free_node(n);
+    ht_print_node_free(n);
     return NULL;
-}
-
-static void clear_name(gpointer data)
-{
-    g_free(((HtPrintName *)data)->text);
 }
 
 static HtPrintNode *names(Compile *c, HtPrintOp op,
                           const struct tep_print_arg *field, const char *delim,
                           const struct tep_print_flag_sym *list)
 {
-    HtPrintNode *n = new_node(op);
+    HtPrintNode *n = ht_print_node_new(op);
 
     n->text = unescape(delim);
-    n->names = g_array_new(false, false, sizeof(HtPrintName));
-    g_array_set_clear_func(n->names, clear_name);
+    n->names = ht_print_names_new();
     n->a = compile(c, field);
     for (; n->a && list && n->names->len < NAMES_MAX; list = list->next) {
         HtPrintName name;
 
         if (!number(list->value, &name.value)) {
-            free_node(n);
+            ht_print_node_free(n);
             return NULL;
         }
         name.text = unescape(list->str);
         g_array_append_val(n->names, name);
     }
     if (!n->a) {
-        free_node(n);
+        ht_print_node_free(n);
         return NULL;
     }
     return n;
@@ -263,7 +213,7 @@ static HtPrintNode *bytes(Compile *c, HtPrintOp op,
     n->a = compile(c, count);
     n->b = size ? compile(c, size) : NULL;
     if (!n->a || (size && !n->b)) {
-        free_node(n);
+        ht_print_node_free(n);
         return NULL;
     }
     return n;
@@ -315,16 +265,6 @@ static HtPrintNode *compile(Compile *c, const struct tep_print_arg *arg)
         c->depth--;
     }
     return n;
-}
-
-static void clear_piece(gpointer data)
-{
-    HtPrintPiece *p = data;
-
-    g_free(p->text);
-    free_node(p->width_arg);
-    free_node(p->precision_arg);
-    free_node(p->arg);
 }
 
 /* Takes the next argument; NULL if there is none or it is not understood. */
@@ -440,7 +380,7 @@ static bool compile_format(Compile *c, const char *s,
     }
 }
 
-HtPrint *ht_print_new(const HtFtEvent *e)
+HtPrint *ht_print_compile(const HtFtEvent *e)
 {
     struct tep_handle *tep = tep_alloc();
     Compile c = { .event = e };
@@ -457,10 +397,7 @@ HtPrint *ht_print_new(const HtFtEvent *e)
             tep_get_event(tep, 0) : NULL;
     if (event && !(event->flags & TEP_EVENT_FL_FAILED) &&
         event->print_fmt.format) {
-        print = g_new0(HtPrint, 1);
-        print->pieces = g_array_new(false, true, sizeof(HtPrintPiece));
-        g_array_set_clear_func(print->pieces, clear_piece);
-        print->scratch = g_string_new(NULL);
+        print = ht_print_empty();
         if (!compile_format(&c, event->print_fmt.format,
                             event->print_fmt.args, print)) {
             g_clear_pointer(&print, ht_print_free);
@@ -468,13 +405,4 @@ HtPrint *ht_print_new(const HtFtEvent *e)
     }
     tep_free(tep);
     return print;
-}
-
-void ht_print_free(HtPrint *p)
-{
-    if (p) {
-        g_array_unref(p->pieces);
-        g_string_free(p->scratch, true);
-        g_free(p);
-    }
 }

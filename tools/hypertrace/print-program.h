@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: a print format as a program: what print-compile.c makes and
- * print-fmt.c runs
+ * hypertrace: a print format as a program
+ *
+ * print-compile.c makes it, in a process of its own (print-parser.c), from
+ * where it comes as bytes (print-wire.c); print-fmt.c runs it.
  */
 #ifndef HYPERTRACE_TOOL_PRINT_PROGRAM_H
 #define HYPERTRACE_TOOL_PRINT_PROGRAM_H
@@ -39,7 +41,8 @@ struct HtPrintNode {
     char *text;
     unsigned bytes;
     bool is_signed;
-    HtFtField field;            /* names are not kept */
+    uint32_t field_nr;          /* of the event's, behind these common ones */
+    HtFtField field;            /* its names are not kept */
     GArray *names;              /* of HtPrintName */
 };
 
@@ -72,10 +75,66 @@ typedef struct HtPrintPiece {
 
 struct HtPrint {
     GArray *pieces;             /* of HtPrintPiece */
-    GString *scratch;
 };
 
 /* Expressions are no deeper, whatever a guest's format says. */
 #define HT_PRINT_DEPTH  32
+
+#define HT_PRINT_NO_FIELD       UINT32_MAX
+
+/**
+ * ht_print_node_new() - make a node
+ * @op: what it is; the rest is to be filled in
+ *
+ * Return: for ht_print_node_free(), which frees those below as well
+ */
+HtPrintNode *ht_print_node_new(HtPrintOp op);
+void ht_print_node_free(HtPrintNode *n);
+
+/**
+ * ht_print_set_field() - let a node use a field
+ * @n: the node
+ * @e: the event class
+ * @name: of a field of its own or a common one
+ *
+ * Return: false if there is none
+ */
+bool ht_print_set_field(HtPrintNode *n, const HtFtEvent *e, const char *name);
+
+/** ht_print_set_field_nr() - the same, by &HtPrintNode.field_nr */
+bool ht_print_set_field_nr(HtPrintNode *n, const HtFtEvent *e, uint32_t nr);
+
+/** ht_print_names_new() - make an array of HtPrintName, whose texts it frees */
+GArray *ht_print_names_new(void);
+
+/** ht_print_empty() - make a program that prints nothing yet */
+HtPrint *ht_print_empty(void);
+
+/**
+ * ht_print_compile() - compile the print format of an event class
+ * @e: need not stay
+ *
+ * A format may crash libtraceevent, which parses it: ht_print_new() does it
+ * elsewhere.
+ *
+ * Return: for ht_print_free(); NULL if it is not understood
+ */
+HtPrint *ht_print_compile(const HtFtEvent *e);
+
+/**
+ * ht_print_encode() - make bytes of a program
+ *
+ * Return: its bytes
+ */
+GBytes *ht_print_encode(const HtPrint *print);
+
+/**
+ * ht_print_decode() - make a program of bytes
+ * @bytes: any; who wrote them is not trusted
+ * @e: the event class that it prints
+ *
+ * Return: for ht_print_free(); NULL if it is none
+ */
+HtPrint *ht_print_decode(GBytes *bytes, const HtFtEvent *e);
 
 #endif /* HYPERTRACE_TOOL_PRINT_PROGRAM_H */
