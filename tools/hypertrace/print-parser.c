@@ -88,10 +88,10 @@ static bool confine(int fd)
     int nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
 
     if (nothing < 0 || dup2(fd, STDOUT_FILENO) < 0 ||
-        dup2(nothing, STDIN_FILENO) < 0 || dup2(nothing, STDERR_FILENO) < 0 ||
-        syscall(__NR_close_range, STDERR_FILENO + 1, ~0u, 0)) {
+        dup2(nothing, STDIN_FILENO) < 0 || dup2(nothing, STDERR_FILENO) < 0) {
         return false;
     }
+    closefrom(STDERR_FILENO + 1);
     prctl(PR_SET_DUMPABLE, 0);
     limit(RLIMIT_CORE, 0);
     limit(RLIMIT_CPU, CPU_SECONDS_MAX);
