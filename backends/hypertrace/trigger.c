@@ -55,6 +55,17 @@ void ht_trigger_listen(Notifier *n)
     notifier_list_add(&listeners, n);
 }
 
+/* Context: BQL */
+static void other_bh(void *opaque)
+{
+    notifier_list_notify(&listeners, NULL);
+}
+
+void ht_trigger_other(void)
+{
+    aio_bh_schedule_oneshot(qemu_get_aio_context(), other_bh, NULL);
+}
+
 static bool trigger_setup(HypertraceBackend *b, Error **errp)
 {
     HypertraceTriggerBackend *t = HYPERTRACE_BACKEND_TRIGGER(b);

@@ -238,6 +238,9 @@ static void trigger(HtFlights *fl, HypertraceTrigger why, const char *event,
         copy_now(fl, job);
     }
     put_job(fl, job);
+    if (why != HYPERTRACE_TRIGGER_EVENT) {
+        ht_trigger_other();
+    }
 }
 
 /* Context: BQL, lock of the object held; the VM does not run */
@@ -346,11 +349,12 @@ static void event_seen(Notifier *n, void *data)
 {
     HtFlights *fl = container_of(n, HtFlights, event);
     const HtTriggerEvent *ev = data;
-    g_autofree char *event = g_strdup_printf("%s of %s", ev->class,
-                                             ev->device);
 
-    if (fl->triggers & BIT(HYPERTRACE_TRIGGER_EVENT) &&
+    if (ev && fl->triggers & BIT(HYPERTRACE_TRIGGER_EVENT) &&
         !ht_ftrace_is_elsewhere()) {
+        g_autofree char *event = g_strdup_printf("%s of %s", ev->class,
+                                                 ev->device);
+
         ht_ftrace_lock(fl->ft);
         trigger(fl, HYPERTRACE_TRIGGER_EVENT, event, false);
         qemu_mutex_unlock(&fl->ft->lock);
@@ -363,6 +367,7 @@ uint64_t ht_flights_ask(HtFlights *fl)
 
     job->asked = ++fl->asked;
     put_job(fl, job);
+    ht_trigger_other();
     return fl->asked;
 }
 

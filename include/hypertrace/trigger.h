@@ -19,13 +19,20 @@ typedef struct HtTriggerEvent {
 
 /**
  * ht_trigger_listen: be told
- * @n: is called with a HtTriggerEvent, in the main loop with the BQL; soon, but
- *     the guest goes on meanwhile
+ * @n: is called with a HtTriggerEvent, or NULL after ht_trigger_other(), in the
+ *     main loop with the BQL; soon, but the guest goes on meanwhile
  *
  * notifier_remove() ends it.
  *
  * Context: BQL
  */
 void ht_trigger_listen(Notifier *n);
+
+/**
+ * ht_trigger_other: tell them that a recording is made for another reason
+ *
+ * Context: any
+ */
+void ht_trigger_other(void);
 
 #endif /* HYPERTRACE_TRIGGER_H */

@@ -43,30 +43,10 @@ static void boot(Flight *fl)
     qft_wait_found(&fl->vm);
 }
 
-static void remove_dir(const char *path)
-{
-    GDir *d = g_dir_open(path, 0, NULL);
-    const char *name;
-
-    while (d && (name = g_dir_read_name(d))) {
-        g_autofree char *inner = g_build_filename(path, name, NULL);
-
-        if (g_file_test(inner, G_FILE_TEST_IS_DIR)) {
-            remove_dir(inner);
-        } else {
-            g_assert_cmpint(g_unlink(inner), ==, 0);
-        }
-    }
-    if (d) {
-        g_dir_close(d);
-        g_assert_cmpint(g_rmdir(path), ==, 0);
-    }
-}
-
 static void end(Flight *fl)
 {
     qft_end(&fl->vm);
-    remove_dir(fl->dir);
+    qft_remove_dir(fl->dir);
     g_free(fl->dir);
     g_free(fl->options);
 }
@@ -553,7 +533,7 @@ static void test_refused(void)
     boot(&fl);
     /* what cannot be written is told */
     text = g_strdup_printf("%s/new", fl.dir);
-    remove_dir(text);
+    qft_remove_dir(text);
     g_assert_true(g_file_set_contents(text, "", 0, NULL));
     qtest_system_reset_nowait(fl.vm.h.qts);
     rsp = qtest_qmp_eventwait_ref(fl.vm.h.qts, "HYPERTRACE_SNAPSHOT");

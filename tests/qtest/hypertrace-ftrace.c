@@ -3,6 +3,7 @@
  * hypertrace: a VM whose kernel has an ftrace ring, for tests
  */
 #include "qemu/osdep.h"
+#include <glib/gstdio.h>
 #include <sys/mman.h>
 #include "qobject/qdict.h"
 #include "qobject/qlist.h"
@@ -74,6 +75,26 @@ void qft_end(QFt *vm)
         qht_unlink(vm->formats);
     }
     g_free(vm->h.path);
+}
+
+void qft_remove_dir(const char *path)
+{
+    GDir *d = g_dir_open(path, 0, NULL);
+    const char *name;
+
+    while (d && (name = g_dir_read_name(d))) {
+        g_autofree char *inner = g_build_filename(path, name, NULL);
+
+        if (g_file_test(inner, G_FILE_TEST_IS_DIR)) {
+            qft_remove_dir(inner);
+        } else {
+            g_assert_cmpint(g_unlink(inner), ==, 0);
+        }
+    }
+    if (d) {
+        g_dir_close(d);
+        g_assert_cmpint(g_rmdir(path), ==, 0);
+    }
 }
 
 void qft_boot(QFt *vm, HtFtLayout layout)

@@ -33,6 +33,8 @@ typedef struct QFt {
 /* Start QEMU; without @with_formats events are bytes */
 void qft_start(QFt *vm, bool with_formats, const char *extra);
 void qft_end(QFt *vm);
+/* A directory of recordings, if it is there */
+void qft_remove_dir(const char *path);
 /* The kernel makes its ring. */
 void qft_boot(QFt *vm, HtFtLayout layout);
 /* @n events of each processor */

@@ -10,7 +10,7 @@
 #include "qobject/qjson.h"
 #include "qemu/timer.h"
 #include "libqtest.h"
-#include "libqos/hypertrace.h"
+#include "hypertrace-ftrace.h"
 
 #define DEVICE "channel=shm,mode=overwrite,streams=2,packet-size=4096,packets=4"
 
@@ -130,6 +130,53 @@ static void test_event(void)
     qht_stream_close(&s);
     qht_quit(x);
     qht_quit(h);
+}
+
+static void wait_for_recording(QHt *h, const char *trigger)
+{
+    QDict *rsp = qtest_qmp_eventwait_ref(h->qts, "HYPERTRACE_SNAPSHOT");
+    QDict *data = qdict_get_qdict(rsp, "data");
+
+    g_assert_cmpstr(qdict_get_str(qdict_get_qdict(data, "snapshot"),
+                                  "trigger"), ==, trigger);
+    qobject_unref(rsp);
+}
+
+/* So has a recording of the kernel's ring, whatever its reason. */
+static void test_recording(void)
+{
+    g_autofree char *dir = g_dir_make_tmp("hypertrace-unread-XXXXXX", NULL);
+    g_autofree char *options = g_strdup_printf("poll-ms=1,silence=1,flight=%s",
+                                               dir);
+    QFt vm = { .options = options };
+    QHtStream s;
+    uint32_t id;
+    QHt *h;
+
+    qft_start(&vm, true, "-device hypertrace,id=x,addr=5,backend=be," DEVICE
+              ",unread=on");
+    h = qht_attach_first(vm.h.qts, "x", 5);
+    id = qht_register_number(h, "number");
+    qht_stream_open(&s, h, HT_STREAM_ANY);
+    produce(&s, id, 20);
+    qft_boot(&vm, HT_FT_LAYOUT_6_11);
+    qft_wait_found(&vm);
+    g_assert_cmpuint(qht_stat(h, "events"), ==, 0);
+    wait_for_recording(h, "silence");
+    QHT_WAIT(qht_stat(h, "events") == 20);
+
+    produce(&s, id, 20);
+    qtest_qmp_assert_success(h->qts, "{'execute': 'hypertrace-snapshot',"
+                             " 'arguments': {'object': 'ft',"
+                             "               'timeout': 60000}}");
+    QHT_WAIT(qht_stat(h, "events") == 40);
+    produce(&s, id, 20);
+    g_assert_cmpuint(qht_stat(h, "events"), ==, 40);
+    qht_stream_close(&s);
+    vm.h.qts = NULL;
+    qht_quit(h);
+    qft_end(&vm);
+    qft_remove_dir(dir);
 }
 
 static void test_trigger_refused(void)
@@ -325,6 +372,7 @@ int main(int argc, char **argv)
     qtest_add_func("hypertrace/unread/stop", test_unread);
     qtest_add_func("hypertrace/unread/reset", test_unread_reset);
     qtest_add_func("hypertrace/unread/event", test_event);
+    qtest_add_func("hypertrace/unread/recording", test_recording);
     qtest_add_func("hypertrace/unread/trigger-refused", test_trigger_refused);
     qtest_add_func("hypertrace/unread/refused", test_unread_refused);
     qtest_add_func("hypertrace/unread/killed", test_killed);

@@ -112,18 +112,25 @@ QTestState *qht_start(const char *machine, const char *backend,
                        machine, extra ?: "", object, QHT_SLOT, props);
 }
 
+QHt *qht_attach_first(QTestState *qts, const char *id, uint8_t slot)
+{
+    QHt machine_only = { .qts = qts }, *h;
+
+    machine_only.alloc = g_new0(QGuestAllocator, 1);
+    pc_alloc_init(machine_only.alloc, qts, 0);
+    machine_only.bus = qpci_new_pc(qts, machine_only.alloc);
+    h = qht_attach(&machine_only, id, slot);
+    h->owner = true;
+    return h;
+}
+
 QHt *qht_boot(const char *machine, const char *backend, const char *props,
               const char *extra)
 {
     g_autofree char *log = NULL;
-    QHt machine_only = { 0 }, *h;
+    QHt *h = qht_attach_first(qht_start(machine, backend, props, extra, &log),
+                              "ht", QHT_SLOT);
 
-    machine_only.qts = qht_start(machine, backend, props, extra, &log);
-    machine_only.alloc = g_new0(QGuestAllocator, 1);
-    pc_alloc_init(machine_only.alloc, machine_only.qts, 0);
-    machine_only.bus = qpci_new_pc(machine_only.qts, machine_only.alloc);
-    h = qht_attach(&machine_only, "ht", QHT_SLOT);
-    h->owner = true;
     h->log = g_steal_pointer(&log);
     return h;
 }

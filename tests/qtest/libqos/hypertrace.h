@@ -83,6 +83,9 @@ QTestState *qht_start(const char *machine, const char *backend,
  */
 QHt *qht_attach(QHt *h, const char *id, uint8_t slot);
 
+/* The first that is used of a machine; qht_quit() ends QEMU as well. */
+QHt *qht_attach_first(QTestState *qts, const char *id, uint8_t slot);
+
 /* Map the BARs and begin anew, as a driver does after a reset */
 void qht_restart(QHt *h);
 
