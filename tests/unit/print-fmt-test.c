@@ -6,52 +6,12 @@
 #include <string.h>
 
 #include "hypertrace/base.h"
+#include "print-event.h"
 #include "print-fmt.h"
-
-static const char head[] =
-    "system: test\n"
-    "name: event\n"
-    "ID: 500\n"
-    "format:\n"
-    "\tfield:unsigned short common_type;\toffset:0;\tsize:2;\tsigned:0;\n"
-    "\tfield:unsigned char common_flags;\toffset:2;\tsize:1;\tsigned:0;\n"
-    "\tfield:unsigned char common_preempt_count;\toffset:3;\tsize:1;"
-    "\tsigned:0;\n"
-    "\tfield:int common_pid;\toffset:4;\tsize:4;\tsigned:1;\n"
-    "\n"
-    "\tfield:int n;\toffset:8;\tsize:4;\tsigned:1;\n"
-    "\tfield:unsigned int u;\toffset:12;\tsize:4;\tsigned:0;\n"
-    "\tfield:unsigned long addr;\toffset:16;\tsize:8;\tsigned:0;\n"
-    "\tfield:char comm[8];\toffset:24;\tsize:8;\tsigned:0;\n"
-    "\tfield:__data_loc char[] name;\toffset:32;\tsize:4;\tsigned:0;\n"
-    "\tfield:__data_loc u8[] blob;\toffset:36;\tsize:4;\tsigned:0;\n"
-    "\tfield:unsigned long args[3];\toffset:40;\tsize:24;\tsigned:0;\n"
-    "\n"
-    "print fmt: ";
-
-#define RECORD_SIZE 76
-
-static void make_record(uint8_t *r)
-{
-    memset(r, 0, RECORD_SIZE);
-    ht_put_le16(r, 500);
-    ht_put_le32(r + 4, 77);
-    ht_put_le32(r + 8, -5);
-    ht_put_le32(r + 12, 0x80000005);
-    ht_put_le64(r + 16, 0xffffffff81002010);
-    memcpy(r + 24, "comm", 4);
-    ht_put_le32(r + 32, 64 | 5 << 16);
-    ht_put_le32(r + 36, 69 | 3 << 16);
-    ht_put_le64(r + 40, 10);
-    ht_put_le64(r + 48, 20);
-    ht_put_le64(r + 56, 30);
-    memcpy(r + 64, "file", 5);
-    memcpy(r + 69, "\x01\xab\xff", 3);
-}
 
 static HtFtFormats *parse(const char *print)
 {
-    g_autofree char *text = g_strconcat(head, print, "\n", NULL);
+    g_autofree char *text = g_strconcat(print_event, print, "\n", NULL);
     HtFtFormats *f = ht_ft_formats_parse(text, strlen(text), NULL);
 
     g_assert_nonnull(f);
@@ -107,10 +67,10 @@ static void test_prints(void)
     g_autoptr(HtSymbols) symbols = ht_symbols_parse(kallsyms,
                                                     strlen(kallsyms), NULL);
     const HtPrintSymbols s = { .symbols = symbols };
-    uint8_t r[RECORD_SIZE];
+    uint8_t r[PRINT_RECORD_SIZE];
     unsigned i;
 
-    make_record(r);
+    print_make_record(r);
     for (i = 0; i < G_N_ELEMENTS(cases); i++) {
         g_autoptr(HtFtFormats) f = parse(cases[i].print);
         g_autoptr(HtPrint) p = ht_print_new(ht_ft_formats_get(f, 500));
@@ -137,7 +97,7 @@ static void test_hostile(void)
         g_autoptr(HtPrint) p = ht_print_new(ht_ft_formats_get(f, 500));
 
         for (k = 0; p && k < 300; k++) {
-            gsize size = 8 + k % (RECORD_SIZE - 7);
+            gsize size = 8 + k % (PRINT_RECORD_SIZE - 7);
             g_autofree uint8_t *r = g_malloc(size);
             g_autoptr(GString) out = g_string_new(NULL);
 
