@@ -3,6 +3,7 @@
 commands list, enable and disable."""
 
 import re
+import statistics
 import sys
 import time
 from pathlib import Path
@@ -108,6 +109,29 @@ def check_control(control, channel):
     control("enable", "*")
 
 
+def measure(vm, session):
+    """How long after LTTng's command has ended the guest's memory says so;
+    pytest's -s shows it"""
+    def switches():
+        return len(vm.traced("hypertrace_enable"))
+
+    took = []
+    for _ in range(20):
+        for command in ("enable-event", "disable-event"):
+            before = switches()
+            session.lttng(command, "--userspace",
+                          f"--session={session.name}", "--channel=main",
+                          "ht0:tracetest.tick")
+            begin = time.monotonic()
+            while switches() == before:
+                if time.monotonic() > begin + 240:
+                    raise Failure(f"{command} does nothing\n{vm}")
+                time.sleep(0.0005)
+            took.append(1000 * (time.monotonic() - begin))
+    print(f"\nfrom LTTng to the guest: median {statistics.median(took):.1f} ms"
+          f", at most {max(took):.1f} ms of {len(took)}")
+
+
 def check_settings(control, guest):
     """What is set for a module of the guest's kernel; the rest is nobody's."""
     control("set", "functions.least_ns=4711")
@@ -138,12 +162,14 @@ def test_lttng_switches(channel, session, tmp_path):
     with VM(devices=[{"channel": channel, "backend": "lttng",
                       "packets": 64}], job=JOB,
             files=modules("events", "functions"),
-            args=control.args, workdir=tmp_path / "vm") as vm:
+            args=[*control.args, "-trace", "hypertrace_enable"],
+            workdir=tmp_path / "vm") as vm:
         guest = Guest(vm)
         guest.program("off")
         s.wait_listed("ht0:tracetest.tick")
         s.wait_listed("ht0:sched_switch")
         guest.wait_silence()
+        measure(vm, s)
 
         s.enable("ht0:tracetest.*")
         guest.program("on")
