@@ -175,6 +175,10 @@ static Job *new_job(HtFlights *fl, HypertraceTrigger why, const char *event)
             g_queue_push_tail(&job->flights, f);
         }
     }
+    if (why != HYPERTRACE_TRIGGER_EVENT) {
+        /* who listens has heard of an event */
+        ht_trigger_other();
+    }
     return job;
 }
 
@@ -238,9 +242,6 @@ static void trigger(HtFlights *fl, HypertraceTrigger why, const char *event,
         copy_now(fl, job);
     }
     put_job(fl, job);
-    if (why != HYPERTRACE_TRIGGER_EVENT) {
-        ht_trigger_other();
-    }
 }
 
 /* Context: BQL, lock of the object held; the VM does not run */
@@ -367,7 +368,6 @@ uint64_t ht_flights_ask(HtFlights *fl)
 
     job->asked = ++fl->asked;
     put_job(fl, job);
-    ht_trigger_other();
     return fl->asked;
 }
 

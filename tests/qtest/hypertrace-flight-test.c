@@ -115,20 +115,9 @@ static char *take(Flight *fl, uint64_t *events)
     return dir;
 }
 
-/* The next one that nobody asked for */
 static char *wait_for(Flight *fl, const char *trigger)
 {
-    QDict *rsp = qtest_qmp_eventwait_ref(fl->vm.h.qts, "HYPERTRACE_SNAPSHOT");
-    QDict *data = qdict_get_qdict(rsp, "data");
-    QDict *s = qdict_get_qdict(data, "snapshot");
-    char *dir;
-
-    g_assert_cmpstr(qdict_get_str(data, "object"), ==, "/objects/ft");
-    g_assert_cmpstr(qdict_get_str(s, "trigger"), ==, trigger);
-    g_assert_false(qdict_haskey(s, "error"));
-    dir = g_strdup(qdict_get_str(s, "directory"));
-    qobject_unref(rsp);
-    return dir;
+    return qft_wait_recording(&fl->vm, trigger);
 }
 
 /* Each has what is there, whether it was in another; nothing is delivered. */

@@ -16,12 +16,7 @@ static const char formats[] =
     "name: counted\n"
     "ID: 17\n"
     "format:\n"
-    "\tfield:unsigned short common_type;\toffset:0;\tsize:2;\tsigned:0;\n"
-    "\tfield:unsigned char common_flags;\toffset:2;\tsize:1;\tsigned:0;\n"
-    "\tfield:unsigned char common_preempt_count;\toffset:3;\tsize:1;"
-    "\tsigned:0;\n"
-    "\tfield:int common_pid;\toffset:4;\tsize:4;\tsigned:1;\n"
-    "\n"
+    FG_COMMON_FIELDS
     "\tfield:u64 seq;\toffset:8;\tsize:8;\tsigned:0;\n"
     "\n"
     "print fmt: \"%llu\", REC->seq\n";
@@ -75,6 +70,21 @@ void qft_end(QFt *vm)
         qht_unlink(vm->formats);
     }
     g_free(vm->h.path);
+}
+
+char *qft_wait_recording(QFt *vm, const char *trigger)
+{
+    QDict *rsp = qtest_qmp_eventwait_ref(vm->h.qts, "HYPERTRACE_SNAPSHOT");
+    QDict *data = qdict_get_qdict(rsp, "data");
+    QDict *s = qdict_get_qdict(data, "snapshot");
+    char *dir;
+
+    g_assert_cmpstr(qdict_get_str(data, "object"), ==, "/objects/ft");
+    g_assert_cmpstr(qdict_get_str(s, "trigger"), ==, trigger);
+    g_assert_false(qdict_haskey(s, "error"));
+    dir = g_strdup(qdict_get_str(s, "directory"));
+    qobject_unref(rsp);
+    return dir;
 }
 
 void qft_remove_dir(const char *path)

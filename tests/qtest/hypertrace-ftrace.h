@@ -33,6 +33,8 @@ typedef struct QFt {
 /* Start QEMU; without @with_formats events are bytes */
 void qft_start(QFt *vm, bool with_formats, const char *extra);
 void qft_end(QFt *vm);
+/* The directory of the next recording that nobody asked for, and why it is */
+char *qft_wait_recording(QFt *vm, const char *trigger);
 /* A directory of recordings, if it is there */
 void qft_remove_dir(const char *path);
 /* The kernel makes its ring. */

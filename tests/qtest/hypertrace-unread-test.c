@@ -132,22 +132,13 @@ static void test_event(void)
     qht_quit(h);
 }
 
-static void wait_for_recording(QHt *h, const char *trigger)
-{
-    QDict *rsp = qtest_qmp_eventwait_ref(h->qts, "HYPERTRACE_SNAPSHOT");
-    QDict *data = qdict_get_qdict(rsp, "data");
-
-    g_assert_cmpstr(qdict_get_str(qdict_get_qdict(data, "snapshot"),
-                                  "trigger"), ==, trigger);
-    qobject_unref(rsp);
-}
-
 /* So has a recording of the kernel's ring, whatever its reason. */
 static void test_recording(void)
 {
     g_autofree char *dir = g_dir_make_tmp("hypertrace-unread-XXXXXX", NULL);
     g_autofree char *options = g_strdup_printf("poll-ms=1,silence=1,flight=%s",
                                                dir);
+    g_autofree char *recording = NULL;
     QFt vm = { .options = options };
     QHtStream s;
     uint32_t id;
@@ -162,7 +153,7 @@ static void test_recording(void)
     qft_boot(&vm, HT_FT_LAYOUT_6_11);
     qft_wait_found(&vm);
     g_assert_cmpuint(qht_stat(h, "events"), ==, 0);
-    wait_for_recording(h, "silence");
+    recording = qft_wait_recording(&vm, "silence");
     QHT_WAIT(qht_stat(h, "events") == 20);
 
     produce(&s, id, 20);

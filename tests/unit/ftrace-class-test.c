@@ -4,17 +4,11 @@
  */
 #include "hypertrace/ftrace-class.h"
 #include "hypertrace/run.h"
-
-#define COMMON                                                              \
-    "\tfield:unsigned short common_type;\toffset:0;\tsize:2;\tsigned:0;\n"   \
-    "\tfield:unsigned char common_flags;\toffset:2;\tsize:1;\tsigned:0;\n"   \
-    "\tfield:unsigned char common_preempt_count;\toffset:3;\tsize:1;"        \
-    "\tsigned:0;\n"                                                         \
-    "\tfield:int common_pid;\toffset:4;\tsize:4;\tsigned:1;\n\n"
+#include "ftrace-guest.h"
 
 static const char formats[] =
     "system: odd\n"
-    "name: all_kinds\nID: 300\nformat:\n" COMMON
+    "name: all_kinds\nID: 300\nformat:\n" FG_COMMON_FIELDS
     "\tfield:int vcpu;\toffset:8;\tsize:4;\tsigned:1;\n"
     "\tfield:char comm[4];\toffset:12;\tsize:4;\tsigned:0;\n"
     "\tfield:__data_loc char[] text;\toffset:16;\tsize:4;\tsigned:0;\n"
@@ -119,7 +113,7 @@ static void test_any_bytes(void)
 static void test_names(void)
 {
     g_autoptr(GString) text = g_string_new("system: s\nname: n\nID: 20\n"
-                                           "format:\n" COMMON);
+                                           "format:\n" FG_COMMON_FIELDS);
     g_autofree char *longest = g_strnfill(HT_FT_NAME_MAX - 1, 'n');
     HtClassTable *t = ht_class_table_new();
     g_autoptr(HtFtFormats) f = NULL;

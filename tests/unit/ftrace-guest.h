@@ -12,6 +12,15 @@
 
 #define FG_MAGIC 0x0badfeedu
 
+/* In the format of each event */
+#define FG_COMMON_FIELDS                                                     \
+    "\tfield:unsigned short common_type;\toffset:0;\tsize:2;\tsigned:0;\n"   \
+    "\tfield:unsigned char common_flags;\toffset:2;\tsize:1;\tsigned:0;\n"   \
+    "\tfield:unsigned char common_preempt_count;\toffset:3;\tsize:1;"        \
+    "\tsigned:0;\n"                                                          \
+    "\tfield:int common_pid;\toffset:4;\tsize:4;\tsigned:1;\n"               \
+    "\n"
+
 /* What another kernel does with a processor's part */
 typedef enum FgBoot {
     FG_KEPT,                    /* goes on behind what is there */

@@ -6,6 +6,7 @@
 #define TESTS_PRINT_EVENT_H
 
 #include "hypertrace/base.h"
+#include "ftrace-guest.h"
 
 /* Its format, up to what its print format is */
 static const char print_event[] =
@@ -13,12 +14,7 @@ static const char print_event[] =
     "name: event\n"
     "ID: 500\n"
     "format:\n"
-    "\tfield:unsigned short common_type;\toffset:0;\tsize:2;\tsigned:0;\n"
-    "\tfield:unsigned char common_flags;\toffset:2;\tsize:1;\tsigned:0;\n"
-    "\tfield:unsigned char common_preempt_count;\toffset:3;\tsize:1;"
-    "\tsigned:0;\n"
-    "\tfield:int common_pid;\toffset:4;\tsize:4;\tsigned:1;\n"
-    "\n"
+    FG_COMMON_FIELDS
     "\tfield:int n;\toffset:8;\tsize:4;\tsigned:1;\n"
     "\tfield:unsigned int u;\toffset:12;\tsize:4;\tsigned:0;\n"
     "\tfield:unsigned long addr;\toffset:16;\tsize:8;\tsigned:0;\n"

@@ -7,7 +7,7 @@
 
 #include "hypertrace/base.h"
 #include "print-event.h"
-#include "print-fmt.h"
+#include "print-program.h"
 
 static HtFtFormats *parse(const char *print)
 {
@@ -143,6 +143,58 @@ static void test_crash(void)
     g_assert_nonnull(q);
 }
 
+/* The program is the same as if libtraceevent ran in this process. */
+static void check_same(const HtFtFormats *f)
+{
+    gint64 took[2] = { 0 };
+    unsigned i, understood = 0;
+
+    for (i = 0; i < ht_ft_formats_count(f); i++) {
+        const HtFtEvent *e = ht_ft_formats_nth(f, i);
+        gint64 begin = g_get_monotonic_time(), between;
+        g_autoptr(HtPrint) here = ht_print_compile(e), there = NULL;
+
+        between = g_get_monotonic_time();
+        there = ht_print_new(e);
+        took[0] += between - begin;
+        took[1] += g_get_monotonic_time() - between;
+        g_assert_true(!here == !there);
+        if (here) {
+            g_autoptr(GBytes) a = ht_print_encode(here);
+            g_autoptr(GBytes) b = ht_print_encode(there);
+
+            g_assert_true(g_bytes_equal(a, b));
+            understood++;
+        }
+    }
+    g_test_message("%u formats, %u understood, %" G_GINT64_FORMAT " us here,"
+                   " %" G_GINT64_FORMAT " us there", i, understood, took[0],
+                   took[1]);
+}
+
+/* Of a kernel's formats, too, if HT_FORMATS is a file of them */
+static void test_same(void)
+{
+    const char *path = g_getenv("HT_FORMATS");
+    unsigned i;
+
+    for (i = 0; i < G_N_ELEMENTS(cases); i++) {
+        g_autoptr(HtFtFormats) f = parse(cases[i].print);
+
+        check_same(f);
+    }
+    if (path) {
+        g_autoptr(HtFtFormats) f = NULL;
+        g_autofree char *text = NULL;
+        gsize size;
+
+        g_assert_true(g_file_get_contents(path, &text, &size, NULL));
+        f = ht_ft_formats_parse(text, size, NULL);
+        g_assert_nonnull(f);
+        check_same(f);
+    }
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -150,5 +202,6 @@ int main(int argc, char **argv)
     g_test_add_func("/print-fmt/hostile", test_hostile);
     g_test_add_func("/print-fmt/deep", test_deep);
     g_test_add_func("/print-fmt/crash", test_crash);
+    g_test_add_func("/print-fmt/same", test_same);
     return g_test_run();
 }

@@ -128,11 +128,11 @@ static G_NORETURN void parse(const HtFtEvent *e, int fd)
     const uint8_t *p;
     gsize size;
 
-    if (print) {
-        p = g_bytes_get_data(ht_print_encode(print), &size);
-        write_all(p, size);
+    if (!print) {
+        _exit(1);
     }
-    _exit(0);
+    p = g_bytes_get_data(ht_print_encode(print), &size);
+    _exit(write_all(p, size) ? 0 : 1);
 }
 
 /* What the child says until it ends; too much is nothing. */

@@ -75,8 +75,7 @@ GBytes *ht_print_encode(const HtPrint *print)
                               p->bytes, p->flags, p->width, p->precision,
                               width, precision, arg);
     }
-    program = g_variant_ref_sink(g_variant_new("(a" NODE "a" PIECE ")",
-                                               &e.nodes, &pieces));
+    program = g_variant_ref_sink(g_variant_new(PROGRAM, &e.nodes, &pieces));
     return g_variant_get_data_as_bytes(program);
 }
 
