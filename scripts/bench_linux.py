@@ -81,7 +81,7 @@ def with_libraries(programs):
     """Programs and their libraries, by their place in the guest's /ht."""
     files = {}
     for program in programs:
-        path = shutil.which(program)
+        path = shutil.which(program) or program
         files[f"sys/{os.path.basename(path)}"] = path
         out = subprocess.run(["ldd", path], check=False, capture_output=True,
                              text=True).stdout
@@ -198,7 +198,7 @@ def count(channels):
     return len(channels) + 2 + (not lttng_problem())
 
 
-def _row(text):
+def row_of(text):
     row = json.loads(next(line for line in text.splitlines()
                           if line.startswith("{")))
     if row["tool"] == "ht-bench":
@@ -220,7 +220,7 @@ def measure(accel, channels, rounds, events, workdir, step):
         for _ in range(rounds):
             for source in guest.sources:
                 step(source.name)
-                row = _row(guest.tell(source.flat(min(events, EVENTS_MAX))))
+                row = row_of(guest.tell(source.flat(min(events, EVENTS_MAX))))
                 cases.setdefault(source.name, Case(
                     "linux", source.name, 32, accel)).rows.append(row)
                 if source.name.startswith("LTTng"):

@@ -17,6 +17,7 @@ import pytest
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts"))
 
 import ctf_events  # noqa: E402
+from bench_linux import with_libraries  # noqa: E402
 from htvm import VM  # noqa: E402
 from linux_guest import assert_sound, stats, wait_events  # noqa: E402
 
@@ -227,12 +228,8 @@ def test_suspend(channel, tmp_path):
 def dynamic(*more):
     """Programs that are not static, by their place in the guest's /ht"""
     build = Path(os.environ["HT_BUILD"])
-    files = {"sys/tracetest": build / "tools/tracetest-dynamic",
-             "sys/plugin.so": build / "tools/tracetest-plugin.so"}
-    out = subprocess.run(["ldd", files["sys/tracetest"]], check=True,
-                         capture_output=True, text=True).stdout
-    for library in re.findall(r"(/\S+)", out):
-        files[f"sys/lib/{os.path.basename(library)}"] = library
+    files = {"sys/plugin.so": build / "tools/tracetest-plugin.so",
+             **with_libraries([build / "tools/tracetest-dynamic"])}
     for name in more:
         files[f"sys/lib/{name}"] = build / "guest-lib" / name
     return files
@@ -242,12 +239,12 @@ LD = "/ht/sys/lib/ld-linux-x86-64.so.2 --library-path /ht/sys/lib"
 PRELOAD_JOB = f"""
 set -e
 cd /ht/sys
-{LD} --preload /ht/sys/plugin.so ./tracetest calls 2000 >&3
-{LD} ./tracetest plugin 20 /ht/sys/plugin.so >&3
-{LD} ./tracetest emit 100 >&3
+{LD} --preload /ht/sys/plugin.so ./tracetest-dynamic calls 2000 >&3
+{LD} ./tracetest-dynamic plugin 20 /ht/sys/plugin.so >&3
+{LD} ./tracetest-dynamic emit 100 >&3
 mv lib/libhypertrace.so.0 lib/away
-{LD} ./tracetest none
-{LD} --preload /ht/sys/plugin.so ./tracetest calls 100 >&3
+{LD} ./tracetest-dynamic none
+{LD} --preload /ht/sys/plugin.so ./tracetest-dynamic calls 100 >&3
 """
 
 
@@ -286,7 +283,7 @@ set -e
 ht-hello
 ht-tracetest none
 ht-tracetest fork 1000
-{LD} /ht/sys/tracetest none
+{LD} /ht/sys/tracetest-dynamic none
 """
     with VM(devices=[], job=job, files=dynamic("libhypertrace.so.0"),
             workdir=tmp_path / "vm") as vm:
