@@ -4,6 +4,7 @@
  */
 #include <linux/bitmap.h>
 #include <linux/delay.h>
+#include <linux/virtio_config.h>
 
 #include "htk.h"
 
@@ -94,7 +95,7 @@ static void htk_open_reply(struct htk *h, const struct ht_msg_open *m)
 /* What the host is told is the driver's: a program could name any memory. */
 static void htk_announce(struct htk *h, struct ht_msg_open *m)
 {
-	m->memory = h->transport->ring_table ?
+	m->memory = virtio_has_feature(h->vdev, HT_F_MEMORY) ?
 		    h->transport->ring_table(h, m->stream) : 0;
 }
 

@@ -85,12 +85,8 @@ static int htk_probe(struct virtio_device *vdev)
 	struct htk *h;
 	int ret;
 
-	/* Streams and doorbells are pages of their own in this version. */
-	if (PAGE_SIZE != HT_PAGE) {
-		dev_err(&vdev->dev, "needs a kernel with pages of %u bytes, not %lu\n",
-			HT_PAGE, PAGE_SIZE);
-		return -EOPNOTSUPP;
-	}
+	/* Else a program's mapping would show more than what is its own. */
+	BUILD_BUG_ON(PAGE_SIZE > HT_MAP_ALIGN);
 	h = kvzalloc(sizeof(*h), GFP_KERNEL);
 	if (!h)
 		return -ENOMEM;
@@ -268,10 +264,14 @@ static const struct virtio_device_id htk_ids[] = {
 };
 MODULE_DEVICE_TABLE(virtio, htk_ids);
 
+static const unsigned int htk_features[] = { HT_F_MEMORY };
+
 static struct virtio_driver htk_driver = {
 	.driver.name	= KBUILD_MODNAME,
 	.driver.owner	= THIS_MODULE,
 	.id_table	= htk_ids,
+	.feature_table	= htk_features,
+	.feature_table_size = ARRAY_SIZE(htk_features),
 	.validate	= htk_validate,
 	.probe		= htk_probe,
 	.remove		= htk_remove,

@@ -76,11 +76,8 @@ static bool stream_name_copy(char *dst, const uint8_t *src)
  */
 static void note_memory(HtStream *s, const struct ht_msg_open *m)
 {
-    /* addresses behind an IOMMU are not those of RAM */
-    s->memory = s->dev->channel->uses_ring ||
-                virtio_host_has_feature(VIRTIO_DEVICE(s->dev),
-                                        VIRTIO_F_IOMMU_PLATFORM) ?
-                0 : ldq_le_p(&m->memory);
+    s->memory = virtio_vdev_has_feature(VIRTIO_DEVICE(s->dev), HT_F_MEMORY) ?
+                ldq_le_p(&m->memory) : 0;
 }
 
 /*

@@ -71,6 +71,12 @@ enum ht_counter {
 #define HT_BATCH_MAX            65536u
 #define HT_SETTINGS_MAX         2048u   /* bytes of text */
 
+/*
+ * Feature bits, negotiated as virtio has it.  A driver of the other channels
+ * that leaves out virtio's initialization has negotiated none.
+ */
+#define HT_F_MEMORY             0       /* virtio: STREAM_OPEN's memory */
+
 /* Capabilities: BAR0 offset 0; the virtio config space ------------------- */
 
 struct ht_caps {
@@ -78,7 +84,7 @@ struct ht_caps {
     uint32_t version;           /* 0x04 HT_VERSION */
     uint32_t channel;           /* 0x08 enum ht_channel */
     uint32_t mode;              /* 0x0c enum ht_mode */
-    uint64_t features;          /* 0x10 0 in this version */
+    uint64_t reserved;          /* 0x10 0 */
     uint32_t streams;           /* 0x18 streams, 1 to HT_STREAMS_MAX */
     uint32_t packet_size;       /* 0x1c bytes, a power of two */
     uint32_t packets;           /* 0x20 packets a ring, a power of two */
@@ -186,11 +192,11 @@ struct ht_msg_open {
     int32_t  vcpu;              /* the producer's vCPU, -1: not bound to one */
     uint64_t instance;          /* 0; reply: never used before in the trace */
     uint8_t  name[HT_STREAM_NAME_MAX]; /* [ -~], padded with 0 */
-    uint64_t memory;            /* virtio: address of HT_MEMORY_*; 0: none */
+    uint64_t memory;            /* HT_F_MEMORY: address of HT_MEMORY_*, or 0 */
 };
 
 /*
- * virtio: where a stream's memory is, for the host to read what was committed
+ * HT_F_MEMORY: where a stream's memory is, for the host to read what was committed
  * when there is nobody to hand it over: guest-physical addresses of 64 bits,
  * of its control page and then of each packet's slot; 0: not there.
  */

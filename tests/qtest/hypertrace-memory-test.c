@@ -173,6 +173,50 @@ static void test_driver_reset(void)
     qht_stream_forget(&s);
 }
 
+/* Nothing is read of a driver that has not negotiated it. */
+static void test_declined(void)
+{
+    QHt *h = boot("log");
+    uint32_t id = qht_register_number(h, "number");
+    QHtStream s;
+
+    h->declined = 1ull << HT_F_MEMORY;
+    qtest_system_reset(h->qts);
+    qht_restart(h);
+    fill(&s, h, id);
+    stop(h);
+    g_assert_cmpuint(events(h), ==, 10);
+    cont(h);
+    qtest_system_reset(h->qts);
+    g_assert_cmpuint(events(h), ==, 10);
+    g_assert_cmpuint(qht_stat(h, "errors"), ==, 0);
+    qht_stream_forget(&s);
+    qht_quit(h);
+}
+
+static void test_offered(void)
+{
+    static const struct {
+        const char *props;
+        bool memory;
+    } rows[] = {
+        { "channel=virtio", true },
+        { "channel=virtio,iommu_platform=on", false },
+        { "channel=shm", false },
+        { "channel=hypercall", false },
+    };
+    unsigned i;
+
+    for (i = 0; i < G_N_ELEMENTS(rows); i++) {
+        QHt *h = qht_boot("pc", "null", rows[i].props, NULL);
+        uint64_t features = qvirtio_get_features(&h->pci->vdev);
+
+        g_test_message("%s", rows[i].props);
+        g_assert_cmpint(!!(features & 1ull << HT_F_MEMORY), ==, rows[i].memory);
+        qht_quit(h);
+    }
+}
+
 /* Moved while it has something to hand over: read here, handed over there */
 static void test_migration(void)
 {
@@ -291,6 +335,8 @@ int main(int argc, char **argv)
     qtest_add_func("hypertrace/memory/stop", test_stop);
     qtest_add_func("hypertrace/memory/packets", test_packets);
     qtest_add_func("hypertrace/memory/driver-reset", test_driver_reset);
+    qtest_add_func("hypertrace/memory/declined", test_declined);
+    qtest_add_func("hypertrace/memory/offered", test_offered);
     qtest_add_func("hypertrace/memory/migration", test_migration);
     qtest_add_func("hypertrace/memory/hostile", test_hostile);
     return g_test_run();

@@ -27,7 +27,7 @@ typedef struct Member {
 
 static Member members[] = {
     M(ht_caps, magic), M(ht_caps, version), M(ht_caps, channel),
-    M(ht_caps, mode), M(ht_caps, features), M(ht_caps, streams),
+    M(ht_caps, mode), M(ht_caps, reserved), M(ht_caps, streams),
     M(ht_caps, packet_size), M(ht_caps, packets), M(ht_caps, batch),
     M(ht_caps, flush_ms), M(ht_caps, max_gap), M(ht_caps, clock_hz),
     M(ht_caps, epoch), M(ht_caps, ring_stride), M(ht_caps, doorbell_offset),
@@ -188,6 +188,10 @@ static const Number messages[] = {
     { "SETTINGS", HT_MSG_SETTINGS },
 };
 
+static const Number features[] = {
+    { "HT_F_MEMORY", HT_F_MEMORY },
+};
+
 /* Lines that match @pattern name each of @all once, with its value */
 static void check_numbers(const char *pattern, const Number *all, unsigned n)
 {
@@ -222,6 +226,8 @@ static void test_numbers(void)
                   G_N_ELEMENTS(statuses));
     check_numbers("^(?<name>[A-Z_]+) \\((?<value>\\d+)\\)$", messages,
                   G_N_ELEMENTS(messages));
+    check_numbers("^(?<value>\\d+) +``(?<name>HT_F_[A-Z]+)``", features,
+                  G_N_ELEMENTS(features));
 }
 
 /* The worked example ------------------------------------------------------- */

@@ -32,7 +32,7 @@ static void map(QHt *h)
         .version = le32_to_cpu(le.version),
         .channel = le32_to_cpu(le.channel),
         .mode = le32_to_cpu(le.mode),
-        .features = le64_to_cpu(le.features),
+        .reserved = le64_to_cpu(le.reserved),
         .streams = le32_to_cpu(le.streams),
         .packet_size = le32_to_cpu(le.packet_size),
         .packets = le32_to_cpu(le.packets),
@@ -62,7 +62,9 @@ static void start_virtio(QHt *h)
     qvirtio_start_device(vdev);
     qvirtio_set_features(vdev, qvirtio_get_features(vdev) &
                          (1ull << VIRTIO_F_VERSION_1 |
-                          1ull << VIRTIO_RING_F_EVENT_IDX));
+                          1ull << VIRTIO_F_IOMMU_PLATFORM |
+                          1ull << VIRTIO_RING_F_EVENT_IDX |
+                          1ull << HT_F_MEMORY) & ~h->declined);
     h->control = qvirtqueue_setup(vdev, h->alloc, HT_VQ_CONTROL);
     for (i = 0; i < h->caps.streams; i++) {
         h->data[i] = qvirtqueue_setup(vdev, h->alloc, HT_VQ_DATA(i));

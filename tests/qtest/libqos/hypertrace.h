@@ -40,6 +40,7 @@
  * @pci: enabled, BARs mapped
  * @regs, @ring: BAR0 and BAR4, unless channel=virtio
  * @caps: as the device says
+ * @declined: feature bits not to negotiate, from qht_restart() on
  * @control, @data: virtqueues, if channel=virtio
  * @path: of the device in QOM
  * @log: what the log backend writes, or NULL
@@ -54,6 +55,7 @@ typedef struct QHt {
     QPCIBar regs;
     QPCIBar ring;
     struct ht_caps caps;
+    uint64_t declined;
     QVirtQueue *control;
     QVirtQueue *data[HT_STREAMS_MAX];
     uint64_t control_buf;
