@@ -11,8 +11,6 @@
 #include <linux/slab.h>
 #include <linux/uaccess.h>
 
-#include <uapi/linux/hypertrace.h>
-
 #include "htk.h"
 #include "compat.h"
 
@@ -61,7 +59,10 @@ static int htk_file_release(struct inode *inode, struct file *file)
 
 static long htk_ioctl_info(struct htk *h, void __user *arg)
 {
-	struct ht_ioc_info info = { .mapping = h->mapping };
+	struct ht_ioc_info info = {
+		.mapping = h->mapping,
+		.ring_offset = htk_ring_offset(h),
+	};
 	long ret = -ENODEV;
 
 	BUILD_BUG_ON(sizeof(struct ht_caps) > sizeof(info.caps));

@@ -16,8 +16,6 @@
 #include <linux/virtio_config.h>
 #include <linux/vmalloc.h>
 
-#include <uapi/linux/hypertrace.h>
-
 #include "htk.h"
 #include "compat.h"
 

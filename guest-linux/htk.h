@@ -26,6 +26,8 @@
 #include <linux/virtio.h>
 #include <linux/workqueue.h>
 
+#include <uapi/linux/hypertrace.h>
+
 #include "hypertrace/port.h"
 
 struct htk;
@@ -207,12 +209,23 @@ static inline bool htk_wait_over(struct htk_wait *w)
 	return !w->left;
 }
 
+/*
+ * In memory of the guest a packet is in one piece if packets begin with a page,
+ * so the control page ends with one.
+ */
+static inline unsigned long htk_ring_offset(const struct htk *h)
+{
+	return h->mapping == HT_MAPPING_GUEST_RAM ?
+	       PAGE_SIZE - HT_PACKETS_OFFSET : 0;
+}
+
 static inline unsigned long htk_ring_pages(const struct htk *h)
 {
 	const struct ht_caps *caps = &h->core.caps;
 
-	return 1 + (unsigned long)caps->packets *
-		   (caps->packet_size / PAGE_SIZE);
+	return DIV_ROUND_UP(htk_ring_offset(h) + HT_PACKETS_OFFSET +
+			    (unsigned long)caps->packets * caps->packet_size,
+			    PAGE_SIZE);
 }
 
 /* Context: h->control or h->map_sem held */

@@ -15,7 +15,6 @@
 #include <linux/slab.h>
 #include <linux/virtio_config.h>
 
-#include <uapi/linux/hypertrace.h>
 #include <uapi/linux/virtio_ring.h>
 
 #include "htk.h"

@@ -8,8 +8,6 @@
 #include <linux/string.h>
 #include <linux/virtio_config.h>
 
-#include <uapi/linux/hypertrace.h>
-
 #include "htk.h"
 #include "compat.h"
 
@@ -236,8 +234,10 @@ static int htk_pci_ring_get(struct htk *h, u32 stream)
 /* Not before: the host may still be reading what an earlier driver left. */
 static void htk_pci_ring_opened(struct htk *h, u32 stream)
 {
+	const struct ht_caps *caps = &h->core.caps;
+
 	memset(htk_pci_stream(h, stream) + HT_PACKETS_OFFSET, 0,
-	       (htk_ring_pages(h) - 1) * PAGE_SIZE);
+	       (size_t)caps->packets * caps->packet_size);
 }
 
 static void htk_pci_ring_put(struct htk *h, u32 stream)

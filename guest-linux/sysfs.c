@@ -8,8 +8,6 @@
 #include <linux/device.h>
 #include <linux/sysfs.h>
 
-#include <uapi/linux/hypertrace.h>
-
 #include "htk.h"
 
 static struct htk *htk_of(struct device *dev)

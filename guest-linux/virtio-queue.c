@@ -86,10 +86,11 @@ static int htk_virtio_submit_locked(struct htk *h, struct htk_vstream *s,
 	slot->done = false;
 
 	size = to - from;
-	offset = (u8 *)htk_virtio_packet(h, s, from) - (u8 *)s->ring;
+	offset = (u8 *)htk_virtio_packet(h, s, from) - (u8 *)s->ring +
+		 htk_ring_offset(h);
 	sg_init_table(sg, 2);
 	sg_set_buf(&sg[0], &slot->header, sizeof(slot->header));
-	/* The pages of a packet are contiguous. */
+	/* A packet is in one piece. */
 	sg_set_page(&sg[1], s->pages[offset >> PAGE_SHIFT], size,
 		    offset_in_page(offset));
 	ret = virtqueue_add_outbuf(s->vq, sg, 2, slot, GFP_ATOMIC);

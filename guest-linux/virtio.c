@@ -9,7 +9,6 @@
 #include <linux/slab.h>
 #include <linux/vmalloc.h>
 
-#include <uapi/linux/hypertrace.h>
 #include <uapi/linux/virtio_ring.h>
 
 #include "htk-virtio.h"
@@ -89,27 +88,27 @@ static void htk_virtio_free_pages(struct htk *h, struct page **pages)
 	kvfree(pages);
 }
 
+/* A block is a packet, or as many as are in a page. */
 static struct page **htk_virtio_alloc_pages(struct htk *h)
 {
-	const struct ht_caps *caps = &h->core.caps;
-	unsigned int order = get_order(caps->packet_size);
+	unsigned int order = get_order(h->core.caps.packet_size);
 	gfp_t gfp = GFP_KERNEL_ACCOUNT | __GFP_ZERO | __GFP_NOWARN;
 	struct page **pages, *block;
-	unsigned long i, j;
+	unsigned long i, j, last = htk_ring_pages(h);
 
-	pages = kvcalloc(htk_ring_pages(h), sizeof(*pages), GFP_KERNEL);
+	pages = kvcalloc(last, sizeof(*pages), GFP_KERNEL);
 	if (!pages)
 		return NULL;
 	pages[0] = alloc_page(gfp);
 	if (!pages[0])
 		goto fail;
-	for (i = 0; i < caps->packets; i++) {
+	for (i = 1; i < last; i += 1ul << order) {
 		block = alloc_pages(gfp, order);
 		if (!block)
 			goto fail;
 		split_page(block, order);
 		for (j = 0; j < 1ul << order; j++)
-			pages[1 + (i << order) + j] = block + j;
+			pages[i + j] = block + j;
 	}
 	return pages;
 
@@ -122,13 +121,17 @@ static void htk_virtio_fill_table(struct htk *h, struct htk_vstream *s,
 				  struct page **pages)
 {
 	const struct ht_caps *caps = &h->core.caps;
+	unsigned long at;
 	u32 i;
 
-	for (i = 0; i < caps->packets; i++)
+	for (i = 0; i < caps->packets; i++) {
+		at = (unsigned long)i * caps->packet_size;
 		s->table[HT_MEMORY_SLOT(i)] =
-			cpu_to_le64(page_to_phys(pages[1 + i * (caps->packet_size /
-							      PAGE_SIZE)]));
-	s->table[HT_MEMORY_CONTROL] = cpu_to_le64(page_to_phys(pages[0]));
+			cpu_to_le64(page_to_phys(pages[1 + PFN_DOWN(at)]) +
+				    offset_in_page(at));
+	}
+	s->table[HT_MEMORY_CONTROL] = cpu_to_le64(page_to_phys(pages[0]) +
+						  htk_ring_offset(h));
 }
 
 static void htk_virtio_clear_table(struct htk *h, struct htk_vstream *s)
@@ -142,6 +145,7 @@ static int htk_virtio_ring_get(struct htk *h, u32 stream)
 	struct htk_vstream *s = h->virtio->streams[stream];
 	struct ht_ring_control *ring;
 	struct page **pages;
+	void *at;
 
 	/* An earlier owner's buffers never came back. */
 	if (s->count || s->held)
@@ -149,11 +153,12 @@ static int htk_virtio_ring_get(struct htk *h, u32 stream)
 	pages = htk_virtio_alloc_pages(h);
 	if (!pages)
 		return -ENOMEM;
-	ring = vmap(pages, htk_ring_pages(h), VM_MAP, PAGE_KERNEL);
-	if (!ring) {
+	at = vmap(pages, htk_ring_pages(h), VM_MAP, PAGE_KERNEL);
+	if (!at) {
 		htk_virtio_free_pages(h, pages);
 		return -ENOMEM;
 	}
+	ring = at + htk_ring_offset(h);
 	ring->host.wake = HT_WAKE_NEVER;
 	ring->host.state = HT_STREAM_OPENED;
 	htk_virtio_fill_table(h, s, pages);
@@ -190,7 +195,7 @@ static void htk_virtio_ring_put(struct htk *h, u32 stream)
 	if (!pages)
 		return;
 	irq_work_sync(&s->work);
-	vunmap(ring);
+	vunmap((void *)ring - htk_ring_offset(h));
 	/* Of a host that did not close it, too: it must not read them any more. */
 	htk_virtio_clear_table(h, s);
 	/*
@@ -212,11 +217,8 @@ static unsigned long htk_virtio_ring_pfn(struct htk *h, u32 stream,
 	return page_to_pfn(h->virtio->streams[stream]->pages[index]);
 }
 
-/* With an IOMMU the device's addresses are others, and change. */
 static u64 htk_virtio_ring_table(struct htk *h, u32 stream)
 {
-	if (virtio_has_feature(h->vdev, VIRTIO_F_ACCESS_PLATFORM))
-		return 0;
 	return virt_to_phys(h->virtio->streams[stream]->table);
 }
 

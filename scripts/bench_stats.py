@@ -31,7 +31,7 @@ def derived(row):
     if row.get("function") == "macro":
         return {"value": row["value"]}
     if row.get("function") == "ways":
-        return {k: row[k] for k in ("insns", "insns_least", "insns_mean")
+        return {k: row[k] for k in ("insns", "insns_least", "insns_mean", "ns")
                 if k in row}
     sent = row.get("sent")
     result = {k: row[k] for k in ("ns", "p50_ns", "p90_ns", "p99_ns",

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What an event costs a Linux guest, by each way out of it, in instructions.
+"""What an event costs a Linux guest, by each way out of it.
 
 A plugin of TCG's counts what the guest's processor executes, kernel and all,
 between two marks in the program (tests/bench/insn-plugin.c).  That is the same
@@ -7,6 +7,9 @@ on any machine, but for channel shm while its consumer is late: having rung for
 it, each event looks whether that has to be done again.  On a busy host that can
 last longer than a program does, hence several RUNS of it, and the least of all
 groups.  Nothing is known here of caches, nor of what the host does in an exit.
+
+The same is then timed in a guest without the plugin: under TCG, whose memory
+accesses and exits have other prices than a processor's.
 """
 
 import os
@@ -26,7 +29,13 @@ KERNEL_EVENT = "sched_switch"
 RUNS = 8
 # of the program's thread and the other one's, for each event of ht-marker
 SWITCHES = 2
-MODULES = ["hypertrace.ko", "hypertrace-ftrace.ko", "hypertrace-events.ko"]
+# once for each event of ht-marker
+FUNCTION = "vfs_write"
+ENTRY, CALL = "function entry", "function entry and exit"
+# a case's events for each event of ht-marker
+KERNEL_EVENTS = {KERNEL_EVENT: SWITCHES, ENTRY: 1, CALL: 1}
+MODULES = ["hypertrace.ko", "hypertrace-ftrace.ko", "hypertrace-events.ko",
+           "hypertrace-functions.ko"]
 
 
 def compiler():
@@ -101,7 +110,7 @@ def kernel_ways(channels, recorder):
             after=f"test $(stat -c %s /tmp/t.dat) -gt $((64 * {SWITCHES} * "
             "{n})) && rm /tmp/t.dat"))
     for n, c in enumerate(channels):
-        load = f"rmmod hypertrace; insmod /ht/hypertrace.ko kernel_device={n}"
+        load = load_module(n)
         ways += [
             Way(f"hypertrace-ftrace.ko, {c}", KERNEL_EVENT, switch,
                 f"{load}; insmod /ht/hypertrace-ftrace.ko; echo 1 "
@@ -110,6 +119,31 @@ def kernel_ways(channels, recorder):
             Way(f"hypertrace-events.ko, {c}", KERNEL_EVENT, switch,
                 f"{load}; insmod /ht/hypertrace-events.ko",
                 "rmmod hypertrace-events")]
+    return ways
+
+
+def load_module(n):
+    return f"rmmod hypertrace; insmod /ht/hypertrace.ko kernel_device={n}"
+
+
+def function_ways(channels):
+    """A function that is traced; what it does itself is in all of them."""
+    write = "taskset 2 ht-marker -n {n} /dev/null"
+    ways = [Way("none", x, write) for x in (ENTRY, CALL)]
+    for x, tracer in ((ENTRY, "function"), (CALL, "function_graph")):
+        ways.append(Way(
+            f"{tracer} tracer", x, write,
+            f"echo >{T}/trace; echo {FUNCTION} >{T}/set_ftrace_filter; "
+            f"echo {tracer} >{T}/current_tracer",
+            f"cat {T}/per_cpu/cpu1/stats | "
+            "awk '/^(entries|overrun)/ {{ n += $2 }} END {{ "
+            f"exit n < {{n}} }}}}' && echo nop >{T}/current_tracer && "
+            f"echo >{T}/set_ftrace_filter"))
+    for n, c in enumerate(channels):
+        ways += [Way(f"hypertrace-functions.ko, {c}", x, write,
+                     f"{load_module(n)}; insmod /ht/hypertrace-functions.ko "
+                     f"{parameter}={FUNCTION}", "rmmod hypertrace-functions")
+                 for x, parameter in ((ENTRY, "entry"), (CALL, "calls"))]
     return ways
 
 
@@ -131,33 +165,47 @@ def measure(channels, rounds, events, workdir, step):
     """Cases of the table ways, and of the plugin's own kind: TCG's only."""
     events = events // GROUP * GROUP
     marks = workdir / "marks"
+    ways, _ = run_all(channels, rounds, events, workdir, step,
+                      ["-plugin", f"{plugin(workdir)},out={marks}"])
+    lines = [tuple(map(int, line.split()))
+             for line in marks.read_text().splitlines()]
+    cases = cases_of(ways, rounds, events, lines)
+    _, times = run_all(channels, rounds, events, workdir, step, [])
+    add_times(cases, ways, times)
+    return [c for c in cases if c.series != "none"]
+
+
+def run_all(channels, rounds, events, workdir, step, args):
+    """All ways in turns, in a guest; and ns an event of each run's program."""
     modules = Path(os.environ["HT_MODULE"]).parent
     recorder = shutil.which("trace-cmd")
+    times = []
     with bench_linux.Linux(
             channels, "tcg", workdir, [recorder] if recorder else [],
-            events=f"{KERNEL_EVENT}*,,marker_32",
+            events=f"{KERNEL_EVENT}*,,marker_32,,function_*",
             files={m: modules / m for m in MODULES},
             kernel_args="reserve_mem=16M:2M:ht trace_instance=boot_map@ht",
-            args=["-plugin", f"{plugin(workdir)},out={marks}"]) as guest:
-        ways = user_ways(guest, channels) + kernel_ways(channels, recorder)
+            args=args) as guest:
+        ways = (user_ways(guest, channels) + kernel_ways(channels, recorder) +
+                function_ways(channels))
         guest.tell("echo -1 >/proc/sys/kernel/sched_rt_runtime_us")
         for _ in range(rounds):
             for way in ways:
                 step(f"{way.name}, {way.what}")
                 if way.before:
                     guest.tell(way.before)
-                for _ in range(way.runs):
-                    guest.tell(way.command.format(n=events))
+                times.append(min(
+                    bench_linux.row_of(guest.tell(way.command.format(
+                        n=events)))["p50_ns"] for _ in range(way.runs)))
                 if way.after:
                     guest.tell(way.after.format(n=events))
         guest.tell("rmmod hypertrace")      # closes its streams
-        emitted = rounds * events * (RUNS + 2 * SWITCHES)
+        # of a program; switches, twice; entries; entries and exits
+        emitted = rounds * events * (RUNS + 2 * SWITCHES + 1 + 2)
         for channel in channels:
             arrived(guest, f"{channel}-linux", emitted)
         guest.quit()
-    lines = [tuple(map(int, line.split()))
-             for line in marks.read_text().splitlines()]
-    return cases_of(ways, rounds, events, lines)
+    return ways, times
 
 
 def arrived(guest, device, emitted):
@@ -178,25 +226,35 @@ def cases_of(ways, rounds, events, lines):
     runs = rounds * sum(w.runs for w in ways)
     if len(lines) != runs * per_run:
         raise Failure(f"{len(lines)} marks of {runs} runs")
-    none = None
+    none = {}
     for n in range(rounds * len(ways)):
         way, case = ways[n % len(ways)], cases[n % len(ways)]
         marks, lines = lines[:way.runs * per_run], lines[way.runs * per_run:]
-        each = groups(marks, way.runs * events)
-        if case.x == KERNEL_EVENT:
-            each = [v / SWITCHES for v in each]
-        row = {"function": "ways", "insns": statistics.median(each),
+        each = [v / KERNEL_EVENTS.get(case.x, 1)
+                for v in groups(marks, way.runs * events)]
+        row = {"insns": statistics.median(each),
                "insns_mean": statistics.mean(each), "insns_least": min(each)}
-        if case.series == "none":
-            none = row
-        elif case.x == KERNEL_EVENT:
-            row = dict(row, insns=row["insns"] - none["insns"],
-                       insns_mean=row["insns_mean"] - none["insns_mean"],
-                       insns_least=row["insns_least"] - none["insns_least"])
-        case.rows.append(row)
-    return [c for c in cases if c.series != "none"]
+        case.rows.append(against(none, case, row))
+    return cases
+
+
+def against(none, case, row):
+    """What a row has more than the same untraced, which comes first."""
+    if case.series == "none":
+        none[case.x] = row
+    base = none.get(case.x)
+    return {"function": "ways", **{k: v - base[k] if base else v
+                                   for k, v in row.items()}}
+
+
+def add_times(cases, ways, times):
+    none = {}
+    for n, ns in enumerate(times):
+        case = cases[n % len(ways)]
+        case.rows[n // len(ways)].update(against(
+            none, case, {"ns": ns / KERNEL_EVENTS.get(case.x, 1)}))
 
 
 def count(channels):
     """About how many there are."""
-    return 3 * len(channels) + 6
+    return 2 * (5 * len(channels) + 10)

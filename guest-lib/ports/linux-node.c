@@ -31,11 +31,17 @@ int ht_node_map(int fd, const struct ht_device *dev, uint32_t stream,
                 struct ht_node_map *map, struct ht_ring_control **ring,
                 uint8_t **packets)
 {
+    struct ht_ioc_info info;
     int error;
 
-    map->size = HT_PACKETS_OFFSET +
-                (size_t)dev->caps.packets * dev->caps.packet_size;
+    map->ring = NULL;
     map->doorbell = NULL;
+    error = ht_sys_ioctl(fd, HT_IOC_GET_INFO, &info);
+    if (error) {
+        return error;
+    }
+    map->size = info.ring_offset + HT_PACKETS_OFFSET +
+                (size_t)dev->caps.packets * dev->caps.packet_size;
     map->ring = ht_sys_map(map->size, MAP_SHARED, fd, HT_MMAP_RING(stream),
                            &error);
     if (!error && dev->caps.channel != HT_CHANNEL_VIRTIO) {
@@ -46,8 +52,8 @@ int ht_node_map(int fd, const struct ht_device *dev, uint32_t stream,
         ht_node_unmap(map);
         return error;
     }
-    *ring = map->ring;
-    *packets = (uint8_t *)map->ring + HT_PACKETS_OFFSET;
+    *ring = (void *)((uint8_t *)map->ring + info.ring_offset);
+    *packets = (uint8_t *)*ring + HT_PACKETS_OFFSET;
     return 0;
 }
 

@@ -13,7 +13,7 @@
 
 /**
  * struct ht_node_map - what of a stream is mapped
- * @ring: NULL: nothing
+ * @ring: with what is before it; NULL: nothing
  * @size: bytes at @ring
  * @doorbell: NULL: channel virtio
  */

@@ -30,11 +30,15 @@ enum ht_ioc_mapping {
  * @mapping: enum ht_ioc_mapping
  * @generation: never 0; another one for each device, and after a suspend:
  *              classes have to be registered again
+ * @ring_offset: bytes from HT_MMAP_RING() of a stream to its ring
+ * @reserved: 0
  */
 struct ht_ioc_info {
 	__u8  caps[128];
 	__u32 mapping;
 	__u32 generation;
+	__u32 ring_offset;
+	__u32 reserved;
 };
 
 /**
@@ -87,8 +91,10 @@ struct ht_ioc_submit {
 
 /*
  * mmap() offsets, MAP_SHARED only.  The ring is the control page and the
- * packets, 4096 + packets * packet_size bytes; the doorbell is one page that
- * holds the stream's doorbell register (hypercall, shm).
+ * packets, 4096 + packets * packet_size bytes, behind ring_offset bytes that
+ * mean nothing: 0, but for virtio in a kernel whose pages are larger than 4096
+ * bytes.  The doorbell is one page that holds the stream's doorbell register
+ * (hypercall, shm).
  *
  * When the stream is closed or the device goes, a mapping is not torn out
  * from under its user: it then shows private pages, of which the control page
