@@ -167,6 +167,14 @@ static const char *add_cpu(const HtFtMem *mem, HtFtRing *ring,
     cpu.pages = cpu.order + 4 * (uint64_t)l.subbufs - ring->offset;
     cpu.pages = ring->offset + HT_ROUND_UP(cpu.pages, l.subbuf_size);
     cpu.first = l.first;
+    /*
+     * The next ring may begin where this one ends, which only 6.15 says.  The
+     * kernel maps each by itself, with a gap between them.
+     */
+    if (ring->cpus && l.first - ring->cpu[0].first !=
+        cpu.pages - ring->cpu[0].pages) {
+        return "is of another ring";
+    }
     *end = cpu.pages + (uint64_t)l.subbufs * l.subbuf_size;
     if (*end > mem->size ||
         (ring->total && *end > ring->offset + ring->total)) {

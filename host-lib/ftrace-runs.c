@@ -286,6 +286,13 @@ void ht_ft_feed_init(HtFtFeed *f, HtFtRuns *r, unsigned number)
     ht_ft_time_reset(&f->time[0]);
 }
 
+int ht_ft_feed_stream(const HtFtFeed *f, uint32_t cpu)
+{
+    const HtFtStream *s = cpu < f->cpus ? f->streams[cpu] : NULL;
+
+    return s && s->open ? (int)s->info.index : -1;
+}
+
 void ht_ft_feed_begin(HtFtFeed *f)
 {
     if (f->epoch || f->segment) {

@@ -13,6 +13,8 @@ static HypertraceRingStats *ring_stats(HtFtWatched *w)
     HypertraceRingStats *stats = g_new0(HypertraceRingStats, 1);
     const HtFtRing *ring = ht_ft_follow_ring(w->follow);
     HtFtStats own = ht_ft_follow_stats(w->follow, -1);
+    uint32List **streams = &stats->streams;
+    uint32_t cpu;
 
     stats->ring = w->feed.number;
     stats->address = w->address;
@@ -20,6 +22,13 @@ static HypertraceRingStats *ring_stats(HtFtWatched *w)
     stats->cpus = ring->cpus;
     stats->layout = g_strdup(ht_ft_layout_name(ring->layout));
     stats->changes = w->feed.taken;
+    for (cpu = 0; cpu < ring->cpus; cpu++) {
+        int stream = ht_ft_feed_stream(&w->feed, cpu);
+
+        if (stream >= 0) {
+            QAPI_LIST_APPEND(streams, stream);
+        }
+    }
     stats->events = own.events;
     stats->gaps = own.gaps;
     stats->lost = own.lost;

@@ -59,7 +59,7 @@ def wait_stats(vm, condition):
     """Until the statistics are so"""
     deadline = time.monotonic() + TIMEOUT
     while not condition(stats(vm)):
-        assert time.monotonic() < deadline, stats(vm)
+        assert time.monotonic() < deadline, json.dumps(stats(vm)["rings"])
         time.sleep(0.05)
 
 
@@ -173,6 +173,68 @@ def test_two_boots(tmp_path, session, formats):
     check_flights(flights, last)
     check_lttng(tmp_path)
     check_times(tmp_path / "ctf", between)
+
+
+TWO_RINGS = r"""
+I=/sys/kernel/tracing/instances
+echo '{"up": 1}' >&3
+read -r line <&3
+i=0
+while [ $i -lt 50 ]; do
+    i=$((i + 1))
+    echo "HT $i" >$I/one/trace_marker
+    echo "HT $((1000 + i))" >$I/two/trace_marker
+done
+echo '{"done": 1}' >&3
+read -r line <&3
+"""
+
+
+def test_two_rings(tmp_path, session, formats):
+    """Of one guest: its events' stream says which of them they are in."""
+    s = session(events=["vm0:*"], blocking=True)
+    control = Control(tmp_path)
+    vm = VM(job=TWO_RINGS, module=False, memory=256, kernel_args=(
+        "reserve_mem=2M:2M:a trace_instance=one@a,task "
+        "reserve_mem=2M:2M:b trace_instance=two@b,task"), args=[
+            "-object", f"hypertrace-backend-ctf,id=c,dir={tmp_path}/ctf",
+            "-object", "hypertrace-backend-lttng,id=l", "-object",
+            f"hypertrace-ftrace,id=vm0,backend=c:l,formats={formats}",
+            *control.args])
+    with vm:
+        vm.out.expect(r'\{"up": 1\}', TIMEOUT)
+        wait_stats(vm, lambda st: len(st["rings"]) == 2 and
+                   all(r["changes"] for r in st["rings"]))
+        vm.say("go")
+        vm.out.expect(r'\{"done": 1\}', TIMEOUT)
+        wait_stats(vm, lambda st: st["events"] >= 100 and
+                   all(b["idle"] for b in st["backends"]))
+        last = stats(vm)
+        text = control("status")
+        vm.qmp.command("quit")
+        vm.process.wait(TIMEOUT)
+    s.finish()
+    assert last["no-format"] == 0 and last["boots"] == 2, last
+    rings = [set(r["streams"]) for r in last["rings"]]
+    assert all(rings) and not rings[0] & rings[1], rings
+    assert text.count("; stream") == 2, text
+
+    # LTTng tells streams, and those are of rings
+    found = collections.defaultdict(set)
+    for msg in bt2.TraceCollectionMessageIterator(str(tmp_path / "lttng")):
+        if isinstance(msg, bt2._EventMessageConst):
+            fields = ctf_events.plain(msg.event.payload_field)
+            ring, = [n for n, streams in enumerate(rings)
+                     if fields["stream"] in streams]
+            found[ring].add(mark(fields.get("buf", "")))
+    marks = [m - {None} for m in found.values()]
+    assert sorted(marks, key=min) == [set(range(1, 51)),
+                                      set(range(1001, 1051))]
+    # CTF's files have both in their names
+    files = [re.match(r"stream-(\d+)-\d+-ring(\d+)\.cpu\d", f.name)
+             for f in (tmp_path / "ctf").rglob("stream-*")]
+    assert all(files) and {(int(f[2]), int(f[1])) for f in files} == {
+        (r["ring"], n) for r in last["rings"] for n in r["streams"]}
 
 
 def check_guest(trace, guest, last):

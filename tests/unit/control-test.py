@@ -48,7 +48,8 @@ RING = {
         "clock-steps": 3, "recordings": 4, "skipped-recordings": 1,
         "rings": [
             {"address": 0x3f000000, "size": 16 << 20, "cpus": 2,
-             "layout": "6.12", "changes": True, "events": 90, "gaps": 1,
+             "layout": "6.12", "changes": True, "streams": [0, 2],
+             "events": 90, "gaps": 1,
              "lost": 1200, "bad": 1, "clock-bound-ns": 10000,
              "clock-worst-ns": 3000000},
             {"address": 0x7f000000, "size": 1 << 20, "cpus": 1,
@@ -79,7 +80,8 @@ vm0: ring of the guest's kernel
   99 events delivered, 2 without a format; 2 boots, 1 reset, 3 steps of a clock
   4 recordings, 1 too many, in /var/flights
   ring at 0x3f000000, 16384 KiB, 2 CPUs, Linux 6.12: 90 events, 1 gap,\
- about 1200 lost; 1 bad page; dates within 10.0 us, of all within 3.00 ms
+ about 1200 lost; 1 bad page; dates within 10.0 us, of all within 3.00 ms;\
+ streams 0, 2
   ring at 0x7f000000, 1024 KiB, 1 CPU, Linux 6.1, does not change: 9 events,\
  0 gaps, about 0 lost; dates not known yet
   backend lttng: 97 events, 2 discarded, idle

@@ -114,6 +114,9 @@ static void put_device(HtOutput *o, JsonObject *all, JsonObject *s)
 
 static void put_ring(HtOutput *o, JsonObject *r)
 {
+    guint count, i;
+    JsonArray *streams = ht_qmp_array(r, "streams", &count);
+
     g_string_append_printf(o->text, "  ring at 0x%" PRIx64 ", %" PRIu64
                            " KiB, ", ht_qmp_int(r, "address"),
                            ht_qmp_int(r, "size") / 1024);
@@ -129,6 +132,11 @@ static void put_ring(HtOutput *o, JsonObject *r)
         put_count(o, r, "bad", "bad page", "; ");
     }
     put_bound(o, r);
+    for (i = 0; i < count; i++) {
+        g_string_append_printf(o->text, "%s%" PRId64, i ? ", " :
+                               count > 1 ? "; streams " : "; stream ",
+                               json_array_get_int_element(streams, i));
+    }
     g_string_append_c(o->text, '\n');
 }
 

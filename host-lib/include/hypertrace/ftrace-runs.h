@@ -113,6 +113,15 @@ typedef struct HtFtFeed {
 void ht_ft_feed_init(HtFtFeed *f, HtFtRuns *r, unsigned number);
 
 /**
+ * ht_ft_feed_stream: which stream a processor's events are in
+ * @f: the feed
+ * @cpu: of the ring
+ *
+ * Return: its index, or -1 if none is open for it.
+ */
+int ht_ft_feed_stream(const HtFtFeed *f, uint32_t cpu);
+
+/**
  * ht_ft_feed_begin: from here on pieces are delivered
  * @f: not taken; what comes next is of a new follower of its ring
  */
