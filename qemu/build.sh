@@ -10,8 +10,8 @@ usage: qemu/build.sh [--qemu DIR] [--flavour NAME] [--target T]... [-- ARGS]
 
 Builds the tree that qemu/graft.sh made. Each flavour has a build folder of
 its own; "asan" has the address and undefined behaviour sanitizers, "ust" has
-QEMU's own trace events in LTTng, for any other name give configure's extra
-arguments after --.
+QEMU's own trace events in LTTng, "arm64" emulates arm64; for any other name give
+configure's extra arguments after --.
 Without --target: the emulator and its modules. --target qtests: the tests
 that ./run check runs.
 EOF
@@ -31,7 +31,12 @@ while [ $# -gt 0 ]; do
 done
 ht_paths "$qemu_arg" "$flavour"
 ht_tree_init
+emulator=qemu-system-x86_64
 case $flavour in
+arm64)
+    set -- --target-list=aarch64-softmmu "$@"
+    emulator=qemu-system-aarch64
+    ;;
 asan) set -- --enable-asan --enable-ubsan "$@" ;;
 ust) set -- --enable-trace-backends=log,ust "$@" ;;
 esac
@@ -106,11 +111,11 @@ case $HT_MESON in
 esac
 mkdir -p "$HT_QEMU_BUILD"
 cd "$HT_QEMU_BUILD"
-[ -f qemu-system-x86_64 ] || need_space 2500 "$HT_TREE"
+[ -f "$emulator" ] || need_space 2500 "$HT_TREE"
 configure "$@"
 link_firmware
 
-[ -n "$targets" ] || targets="qemu-system-x86_64 modules"
+[ -n "$targets" ] || targets="$emulator modules"
 case " $targets " in
 *" qtests "*)
     others=$(cd "$HT_TOP" && find tests/qtest -name 'hypertrace*-test.c' |

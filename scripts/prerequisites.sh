@@ -38,8 +38,9 @@ guests) wanted="$wanted qemu-system-x86 qemu-system-arm ovmf busybox-static
  mmdebstrap e2fsprogs fdisk python3-pefile" ;;
 kernels) needed="$needed bc bison flex libelf-dev" ;;
 modules) wanted="$wanted bc gcc-aarch64-linux-gnu" ;;
+arm64) needed="$needed bc gcc-aarch64-linux-gnu libc6-dev-arm64-cross" ;;
 fuzz) wanted="$wanted clang llvm libclang-rt-dev" ;;
-*) die "scripts/prerequisites.sh: --for bench, e2e, fuzz, guests, kernels, modules or stock, not '$purpose'" ;;
+*) die "scripts/prerequisites.sh: --for arm64, bench, e2e, fuzz, guests, kernels, modules or stock, not '$purpose'" ;;
 esac
 
 missing_packages() {
