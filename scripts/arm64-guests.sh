@@ -31,6 +31,7 @@ for name; do
         ;;
     esac
 done
+# shellcheck disable=SC2086
 [ $# -gt 0 ] || set -- $kernels
 "$HT_TOP/scripts/prerequisites.sh" --for arm64
 "$HT_TOP/qemu/fetch.sh"
@@ -68,10 +69,12 @@ fetch_image() {
         dpkg -x "$deb" "$at.image" || die "cannot unpack $deb (disk full?)"
     done
     mkdir -p "$at.image/keep"
-    find "$at.image" -type f -name 'vmlinu[xz]*' -exec mv {} "$at.image/keep/kernel" \;
+    find "$at.image" -type f -name 'vmlinu[xz]*' \
+        -exec mv {} "$at.image/keep/kernel" \;
     find "$at.image" -type f -path '*/drivers/virtio/*' -name 'virtio*.ko*' \
         -exec mv {} "$at.image/keep/" \;
-    find "$at.image" -type f -name busybox -exec mv {} "$at.image/keep/" \;
+    mv "$at.image/bin/busybox" "$at.image/keep/" ||
+        mv "$at.image/usr/bin/busybox" "$at.image/keep/"
     [ -f "$at.image/keep/kernel" ] && [ -f "$at.image/keep/busybox" ] ||
         die "$image has no kernel, or busybox-static no busybox"
     find "$at.image/keep" -name '*.xz' -exec xz -d {} +
@@ -145,7 +148,7 @@ make_initrd() {
 
 # arrived CHANNEL PATTERN: how many of these events the host logged
 arrived() {
-    grep -c "^[^ ]* *[^ ]* *[^ ]* $2" "$work/$1.log" || :
+    grep -c "^[^ ]* $1 stream [0-9]* vcpu [-0-9]* $2" "$work/$1.log" || :
 }
 
 boot() {
