@@ -24,6 +24,13 @@ case " $*" in
     if have dpkg; then
         "$HT_TOP/scripts/build.sh" --qemu="$qemu_arg" --only guest
     fi
+    # A minute or two; whoever has them already has them compared, too.
+    case " $* " in
+    *" --full "*)
+        "$HT_TOP/scripts/lttng-modules.sh" ||
+            note "LTTng's kernel tracer is not compared"
+        ;;
+    esac
     ;;
 esac
 ht_paths "$qemu_arg"

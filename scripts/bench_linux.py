@@ -73,6 +73,11 @@ def lttng_problem():
     return f"{', '.join(lacking)} not installed" if lacking else None
 
 
+def lttng_modules():
+    """Whether LTTng's kernel tracer was built for the guest"""
+    return any(Path(os.environ["HT_LTTNG_MODULES"]).rglob("lttng-tracer.ko"))
+
+
 def tracepoint():
     return Path(os.environ["HT_BUILD"]) / "tests/bench/ht-marker-lttng"
 
@@ -109,14 +114,19 @@ class Linux(VM):
     """The guest; it runs what it is told to."""
 
     def __init__(self, channels, accel, workdir, programs=(), files=None,
-                 events="*", kernel_args="", args=()):
+                 events="*", kernel_args="", args=(), lttng_modules=False):
         self.lttng = not lttng_problem()
+        self.lttng_modules = lttng_modules and self.lttng
         devices = [{"channel": c, "backend": "null", "id": f"{c}-linux",
                     "events": events, "packet_size": "64k", "packets": 64}
                    for c in channels]
         programs = [*programs, *([*LTTNG, tracepoint()] if self.lttng
                                  else [])]
         files = {**with_libraries(programs), **(files or {})}
+        if self.lttng_modules:
+            root = Path(os.environ["HT_LTTNG_MODULES"])
+            files |= {f"sys/{f.relative_to(root)}": f
+                      for f in root.rglob("*") if f.is_file()}
         if self.lttng:
             files["sys/session.xsd"] = LTTNG_XSD
         super().__init__(
@@ -164,8 +174,14 @@ class Linux(VM):
 
     def start_lttng(self):
         """A session like the native peer's, but recorded: to the tmpfs."""
-        self.tell("lttng-sessiond --background --no-kernel --consumerd64-path="
-                  "/ht/sys/lttng-consumerd")
+        kernel = "--no-kernel"
+        if self.lttng_modules:
+            # the driver is loaded by its path
+            self.tell("mkdir -p /lib/modules && ln -s /ht/sys/lib/modules/* "
+                      "/lib/modules/")
+            kernel = "--kmod-probes=sched"
+        self.tell(f"lttng-sessiond --background {kernel} "
+                  "--consumerd64-path=/ht/sys/lttng-consumerd")
         for command in (
                 "create bench --output=/tmp/lttng",
                 "enable-channel --userspace --subbuf-size=1M --num-subbuf=4 "

@@ -90,7 +90,7 @@ def user_ways(guest, channels):
     return ways
 
 
-def kernel_ways(channels, recorder):
+def kernel_ways(channels, recorder, lttng):
     switch = "taskset 2 ht-marker-switch -n {n}"
     ring = f"{T}/instances/boot_map"
     ways = [
@@ -109,6 +109,17 @@ def kernel_ways(channels, recorder):
             # an event takes over 64 bytes
             after=f"test $(stat -c %s /tmp/t.dat) -gt $((64 * {SWITCHES} * "
             "{n})) && rm /tmp/t.dat"))
+    if lttng:
+        lttng = "lttng --no-sessiond"
+        ways.append(Way(
+            "LTTng's modules", KERNEL_EVENT, switch,
+            f"{lttng} create k --output=/tmp/k && {lttng} enable-channel "
+            f"--kernel --subbuf-size=1M --num-subbuf=4 c && {lttng} "
+            f"enable-event --kernel --channel=c {KERNEL_EVENT} && "
+            f"{lttng} start",
+            # an event takes over 64 bytes there, too
+            f"{lttng} destroy k && test $(stat -c %s /tmp/k/kernel/c_1) -gt "
+            f"$((64 * {SWITCHES} * {{n}})) && rm -r /tmp/k"))
     for n, c in enumerate(channels):
         load = load_module(n)
         ways += [
@@ -185,8 +196,9 @@ def run_all(channels, rounds, events, workdir, step, args):
             events=f"{KERNEL_EVENT}*,,marker_32,,function_*",
             files={m: modules / m for m in MODULES},
             kernel_args="reserve_mem=16M:2M:ht trace_instance=boot_map@ht",
-            args=args) as guest:
-        ways = (user_ways(guest, channels) + kernel_ways(channels, recorder) +
+            args=args, lttng_modules=bench_linux.lttng_modules()) as guest:
+        ways = (user_ways(guest, channels) + kernel_ways(channels, recorder,
+                                                  guest.lttng_modules) +
                 function_ways(channels))
         guest.tell("echo -1 >/proc/sys/kernel/sched_rt_runtime_us")
         for _ in range(rounds):

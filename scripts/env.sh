@@ -24,6 +24,7 @@ Prints, without building anything, shell exports of
   HT_INITRD      its initrd; append what scripts/guest-overlay.sh makes
   HT_KHEADERS    the kernel's headers, for make -C
   HT_MODULE      hypertrace.ko for that kernel; empty if it was not built
+  HT_LTTNG_MODULES  what scripts/lttng-modules.sh makes
   HT_GUEST_BIN   static programs for the guest
   HT_SCRATCH     a folder for temporary files
   HT_PYTHON      Debian's python, which has pytest
@@ -44,8 +45,8 @@ ht_paths "$qemu_arg" "$flavour"
 ht_run_env
 for name in HT_TOP HT_CACHE HT_TREE HT_QEMU HT_QEMU_L HT_QEMU_SRC \
     HT_QEMU_BUILD QEMU_MODULE_DIR HT_BUILD HT_KERNEL HT_VMLINUX \
-    HT_KERNEL_ARGS HT_INITRD HT_KHEADERS HT_MODULE HT_GUEST_BIN HT_SCRATCH \
-    HT_PYTHON HT_MESON; do
+    HT_KERNEL_ARGS HT_INITRD HT_KHEADERS HT_MODULE HT_LTTNG_MODULES \
+    HT_GUEST_BIN HT_SCRATCH HT_PYTHON HT_MESON; do
     eval "value=\$$name"
     # shellcheck disable=SC2154
     printf "export %s='%s'\n" "$name" \

@@ -93,13 +93,15 @@ ht_paths() {
     HT_KERNEL_ARGS="$HT_KERNEL_ARGS,bpf_tcp_ca_kfunc_init,bpf_dummy_struct_ops_init"
     HT_KERNEL_ARGS="$HT_KERNEL_ARGS,crypto_algapi_init,load_system_certificate_list"
     HT_KHEADERS=$HT_GUEST/kheaders
+    HT_LTTNG_MODULES=$HT_CACHE/lttng-modules
     HT_INITRD=$HT_TREE/initrd.cpio
     HT_SCRATCH=$HT_TREE/scratch
     HT_MESON=$HT_CACHE/meson/meson.py
     [ -f "$HT_MESON" ] || HT_MESON=meson
     export HT_CACHE HT_USER_QEMU HT_FLAVOUR HT_TREE HT_QEMU_SRC HT_QEMU_BUILD \
         HT_QEMU HT_BUILD HT_MODULE_DIR HT_FIRMWARE HT_GUEST HT_KERNEL \
-        HT_VMLINUX HT_KERNEL_ARGS HT_KHEADERS HT_INITRD HT_SCRATCH HT_MESON
+        HT_VMLINUX HT_KERNEL_ARGS HT_KHEADERS HT_LTTNG_MODULES HT_INITRD \
+        HT_SCRATCH HT_MESON
 }
 
 # Create the tree's folder and drop trees whose checkout is gone.

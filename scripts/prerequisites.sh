@@ -30,7 +30,7 @@ wanted="libtraceevent-dev liblttng-ust-dev liblttng-ctl-dev lttng-tools babeltra
  python3-bt2 shellcheck gnuplot-nox spin trace-cmd protobuf-compiler"
 case $purpose in
 '') ;;
-bench) wanted="$wanted rt-tests sysbench systemtap-sdt-dev" ;;
+bench) wanted="$wanted rt-tests sysbench systemtap-sdt-dev kmod" ;;
 e2e) wanted="$wanted chromium qemu-system-x86 busybox-static
  libkshark-dev libjson-c-dev" ;;
 stock) wanted="$wanted qemu-system-x86 busybox-static" ;;
