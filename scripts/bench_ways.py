@@ -117,9 +117,9 @@ def kernel_ways(channels, recorder, lttng):
             f"--kernel --subbuf-size=1M --num-subbuf=4 c && {lttng} "
             f"enable-event --kernel --channel=c {KERNEL_EVENT} && "
             f"{lttng} start",
-            # an event takes over 64 bytes there, too
-            f"{lttng} destroy k && test $(stat -c %s /tmp/k/kernel/c_1) -gt "
-            f"$((64 * {SWITCHES} * {{n}})) && rm -r /tmp/k"))
+            # an event takes 60 bytes: its fields, and 4 of header
+            f"{lttng} destroy k && test $(stat -c %s /tmp/k/kernel/c_1) -ge "
+            f"$((60 * {SWITCHES} * {{n}})) && rm -r /tmp/k"))
     for n, c in enumerate(channels):
         load = load_module(n)
         ways += [
