@@ -4,6 +4,7 @@
 import os
 import re
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -190,3 +191,65 @@ def test_by_the_host(run):
     last = [f["ip"] for s in streams.values() for name, f in s.events
             if name == "function_entry" and names.get(f["ip"]) == "ksys_write"]
     assert last
+
+
+# All of the kernel's, on and off while everything is in use, until the host says
+# that it is enough
+SOAK_JOB = PRELUDE + """
+P=/sys/module/hypertrace_functions/parameters
+insmod /ht/hypertrace-functions.ko
+work() {
+    while :; do
+        find /sys/kernel /proc/sys -type f >/dev/null 2>&1
+        dd if=/dev/zero bs=4k count=200 2>/dev/null | cat | tail -c 1 >/dev/null
+        sh -c 'sleep 0.01 & wait'
+    done
+}
+work &
+one=$!
+work &
+two=$!
+rounds=0
+echo begun >&3
+(read answer <&3; touch /tmp/enough) &
+while [ ! -e /tmp/enough ]; do
+    echo '*' >$P/entry
+    usleep 50000
+    echo >$P/entry
+    echo '*' >$P/calls
+    usleep 50000
+    echo >$P/calls
+    rounds=$((rounds + 1))
+    echo "round $rounds" >&3
+done
+kill -9 $one $two
+echo "rounds $rounds missed $(cat $P/missed)" >&3
+rmmod hypertrace-functions
+"""
+
+
+SOAK_SECONDS = 60 * float(os.environ.get("HT_SOAK_MINUTES", 0))
+
+
+@pytest.mark.parametrize("channel", ["shm", "hypercall", "virtio"]
+                         if SOAK_SECONDS else ["shm"])
+def test_soak(tmp_path, channel):
+    """A round; HT_SOAK_MINUTES on each channel, if that is set."""
+    ko = Path(os.environ["HT_MODULE"]).parent / MODULE
+    batch = {"batch": 64} if channel == "hypercall" else {}
+    with VM(devices=[{"channel": channel, "packets": 64, **batch,
+                      "backend": "null"}], job=SOAK_JOB, files={MODULE: ko},
+            accel="tcg-single", workdir=tmp_path / "vm") as vm:
+        vm.out.expect("^begun", 240)
+        vm.out.expect("^round 1$", 600)
+        time.sleep(SOAK_SECONDS)
+        vm.say("enough")
+        vm.out.expect(r"^rounds \d+ missed", 600)
+        vm.settle("ht0")
+        counted = stats(vm)
+        vm.wait(120)
+        assert_sound(vm)
+    print(re.findall("^rounds .*", vm.out.text, re.M)[-1], counted)
+    assert counted["events"] > 100000 and not counted["errors"]
+    # what the host did not take in time is said by whoever emitted it
+    assert not counted["dropped"]
