@@ -57,7 +57,7 @@ static void hypertrace_get_config(VirtIODevice *vdev, uint8_t *config)
 static uint64_t hypertrace_get_features(VirtIODevice *vdev, uint64_t features,
                                         Error **errp)
 {
-    /* Others' rings are here; addresses behind an IOMMU are not those of RAM. */
+    /* Others have rings here; addresses behind an IOMMU are not of RAM. */
     if (!HYPERTRACE_DEVICE(vdev)->channel->uses_ring &&
         !virtio_has_feature(features, VIRTIO_F_IOMMU_PLATFORM)) {
         virtio_add_feature(&features, HT_F_MEMORY);

@@ -192,7 +192,7 @@ struct ht_msg_open {
     int32_t  vcpu;              /* the producer's vCPU, -1: not bound to one */
     uint64_t instance;          /* 0; reply: never used before in the trace */
     uint8_t  name[HT_STREAM_NAME_MAX]; /* [ -~], padded with 0 */
-    uint64_t memory;            /* HT_F_MEMORY: address of HT_MEMORY_*, or 0 */
+    uint64_t memory;            /* HT_F_MEMORY: of HT_MEMORY_*; 0: none */
 };
 
 /*
