@@ -196,9 +196,9 @@ struct ht_msg_open {
 };
 
 /*
- * HT_F_MEMORY: where a stream's memory is, for the host to read what was committed
- * when there is nobody to hand it over: guest-physical addresses of 64 bits,
- * of its control page and then of each packet's slot; 0: not there.
+ * HT_F_MEMORY: where a stream's memory is, for the host to read what was
+ * committed when there is nobody to hand it over: guest-physical addresses of
+ * 64 bits, of its control page and then of each packet's slot; 0: not there.
  */
 #define HT_MEMORY_CONTROL       0u
 #define HT_MEMORY_SLOT(n)       (1u + (n))
