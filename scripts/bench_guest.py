@@ -42,10 +42,17 @@ class StoppedThread:
         return self
 
     def __exit__(self, *exc):
-        try:
-            self._ptrace(PTRACE_DETACH)
-        except OSError:
-            pass                        # it has ended
+        """It goes on, or has ended.  Seen to fail once in a dozen runs: what
+        was waited for was not its last stop, and it stood for good."""
+        deadline = time.monotonic() + 10
+        while os.path.exists(f"/proc/{self.tid}"):
+            try:
+                return self._ptrace(PTRACE_DETACH)
+            except OSError:
+                if time.monotonic() > deadline:
+                    raise
+                time.sleep(0.01)        # until it stands
+        return None
 
 
 class Study(htpayload.Payload):

@@ -3,6 +3,7 @@
 
 import os
 import re
+import signal
 import sys
 import time
 from pathlib import Path
@@ -235,6 +236,8 @@ SOAK_SECONDS = 60 * float(os.environ.get("HT_SOAK_MINUTES", 0))
                          if SOAK_SECONDS else ["shm"])
 def test_soak(tmp_path, channel):
     """A round; HT_SOAK_MINUTES on each channel, if that is set."""
+    if SOAK_SECONDS:
+        signal.alarm(900 + int(SOAK_SECONDS))   # later than other tests
     ko = Path(os.environ["HT_MODULE"]).parent / MODULE
     batch = {"batch": 64} if channel == "hypercall" else {}
     with VM(devices=[{"channel": channel, "packets": 64, **batch,
