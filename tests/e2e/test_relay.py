@@ -1,14 +1,16 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Two guests at one relay daemon, whose files are read while they run.
+"""Two guests at one relay daemon, read live, and its files while they run.
 
 `hypertrace record --net --live` sends what it follows, and so do the QEMUs,
 which follow the same rings by hypertrace-ftrace, in a session of the user's.
 """
 
+import collections
 import contextlib
 import functools
 import json
 import os
+import re
 import shutil
 import signal
 import socket
@@ -76,11 +78,45 @@ class Relay:
                            capture_output=True, text=True)
         return json.loads(p.stdout) if p.returncode == 0 else None
 
+    def sessions(self):
+        """Addresses to read them live"""
+        p = subprocess.run(["babeltrace2", "-i", "lttng-live",
+                            f"net://{HOST}:{self.live}"], check=False,
+                           stdin=subprocess.DEVNULL, capture_output=True,
+                           text=True)
+        return re.findall(r"^(net://\S+)", p.stdout, re.M)
+
     def __enter__(self):
         return self
 
     def __exit__(self, *_):
         self.process.terminate()
+        self.process.wait()
+
+
+class LiveReader:
+    """A babeltrace that prints a session's events as they come; not
+    babeltrace2, whose version 2.0.4 dies when a session gets new classes."""
+
+    def __init__(self, url, path):
+        self.path = path
+        with open(path, "wb") as out:
+            self.process = subprocess.Popen(
+                ["babeltrace", "-i", "lttng-live", url], stdin=subprocess.DEVNULL,
+                stdout=out, stderr=subprocess.DEVNULL)
+
+    def read(self):
+        """Events by provider"""
+        assert self.process.poll() is None
+        return collections.Counter(re.findall(
+            r" ((?:vm|qemu)\d):\w+: \{", self.path.read_text(
+                errors="replace")))
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.process.kill()
         self.process.wait()
 
 
@@ -155,6 +191,11 @@ def record_two(daemon, relay, guests):
     its recorder said)"""
     with contextlib.ExitStack() as stack:
         running = [stack.enter_context(g()) for g in guests]
+        # a session each, and that of both QEMUs
+        wait_until(lambda: len(relay.sessions()) == len(guests) + 1, running)
+        readers = [stack.enter_context(LiveReader(
+            url, running[0].tmp.parent / f"live{n}"))
+            for n, url in enumerate(relay.sessions())]
 
         def wait(condition):
             wait_until(lambda: all(map(condition, running)), running)
@@ -168,6 +209,8 @@ def record_two(daemon, relay, guests):
         # and what can only be read while QEMU lives has been
         wait(lambda g: recording.recorded(g.tmp, g.env) ==
              recording.counted(g.tmp))
+        wait_until(lambda: sum((r.read() for r in readers),
+                               collections.Counter()) == expected, running)
         said = [g.kill() for g in running]
         daemon.lttng("destroy", "qemus")
         assert relay.kept() == expected
@@ -178,6 +221,8 @@ def record_two(daemon, relay, guests):
 def test_two_guests(tmp_path, env, formats):  # noqa: F811
     if not shutil.which("lttng-relayd"):
         pytest.skip("lttng-relayd is not installed")
+    if not shutil.which("babeltrace"):
+        pytest.skip("babeltrace is not installed")
     with lttng_session.PrivateSession(
             str(tmp_path / "unused"), own_run=os.geteuid() == 0) as daemon, \
             Relay(tmp_path / "relay", daemon) as relay:
