@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Build the Linux modules for the kernels that they support: the oldest, the one
 # of the guest, and the newest that Debian has, each normal and PREEMPT_RT, and
-# for arm64 with pages of 4 and of 16 KiB.
+# for arm64 with pages of 4 and of 16 KiB. And as DKMS does, from what is
+# installed.
 
 . "$(dirname -- "$0")/lib.sh"
 . "$HT_TOP/scripts/debian.sh"
@@ -25,7 +26,7 @@ usage: scripts/module-kernels.sh [NAME]...
 
 Builds guest-linux/ with warnings as errors for several kernels, whose headers
 are fetched from Debian and kept. NAME is one of:
- $(printf '%s' "$kernels" | sed 's/ .*//' | tr '\n' ' ')
+ $(printf '%s' "$kernels" | sed 's/ .*//' | tr '\n' ' ') dkms
 EOF
 }
 
@@ -120,6 +121,36 @@ build() {
         CONFIG_CC_HAS_MIN_FUNCTION_ALIGNMENT= modules
 }
 
+# What "make dkms-source" installs is built and installed by dkms, below a
+# folder of this tree, for the kernel 6.12.
+by_dkms() {
+    have dkms || {
+        note "no dkms: not tried"
+        return 0
+    }
+    root=$HT_TREE/dkms
+    version=$(cat "$HT_CACHE/kernels/6.12/kheaders/include/config/kernel.release")
+    package=hypertrace/$(sed -n 's/^PACKAGE_VERSION="\(.*\)"/\1/p' \
+        "$HT_TOP/guest-linux/dkms.conf")
+    rm -rf "$root"
+    mkdir -p "$root/tree" "$root/modules/$version" "$root/etc"
+    make -s -C "$HT_TOP/guest-linux" DESTDIR="$root" dkms-source install-rules
+    logged dkms "building $package by dkms" \
+        dkms install "$package" -k "$version" --no-depmod \
+        --dkmstree "$root/tree" --sourcetree "$root/usr/src" \
+        --kernelsourcedir "$HT_CACHE/kernels/6.12/kheaders" \
+        --directive "CC=${CC:-gcc}" --directive "HOSTCC=${CC:-gcc}" \
+        --directive CONFIG_CC_HAS_MIN_FUNCTION_ALIGNMENT= \
+        --installtree "$root/modules"
+    installed=$(find "$root/modules" -name 'hypertrace*.ko*' | wc -l)
+    [ "$installed" -eq "$(grep -c '^BUILT_MODULE_NAME' \
+        "$HT_TOP/guest-linux/dkms.conf")" ] ||
+        die "dkms installed $installed modules of $package"
+    have systemd-sysusers || return 0
+    systemd-sysusers --root="$root" 2>/dev/null
+    grep -q '^tracing:' "$root/etc/group" || die "there is no group tracing"
+}
+
 for name in $(printf '%s' "$kernels" | sed 's/ .*//'); do
     case " $wanted " in
     "  "|*" $name "*) ;;
@@ -134,3 +165,13 @@ for name in $(printf '%s' "$kernels" | sed 's/ .*//'); do
     set -- $row
     build "$name" "${4-}"
 done
+case " $wanted " in
+"  "|*" dkms "*)
+    # shellcheck disable=SC2046
+    set -- $(printf '%s' "$kernels" | grep '^6\.12 ')
+    shared_lock "$HT_CACHE/kernels"
+    fetch "$@"
+    cache_unlock
+    by_dkms
+    ;;
+esac

@@ -37,7 +37,7 @@ stock) wanted="$wanted qemu-system-x86 busybox-static" ;;
 guests) wanted="$wanted qemu-system-x86 qemu-system-arm ovmf busybox-static
  mmdebstrap e2fsprogs fdisk python3-pefile" ;;
 kernels) needed="$needed bc bison flex libelf-dev" ;;
-modules) wanted="$wanted bc gcc-aarch64-linux-gnu" ;;
+modules) wanted="$wanted bc gcc-aarch64-linux-gnu dkms" ;;
 arm64) needed="$needed bc gcc-aarch64-linux-gnu libc6-dev-arm64-cross" ;;
 fuzz) wanted="$wanted clang llvm libclang-rt-dev" ;;
 *) die "scripts/prerequisites.sh: --for arm64, bench, e2e, fuzz, guests, kernels, modules or stock, not '$purpose'" ;;
