@@ -2,6 +2,7 @@
 """A stock guest's boot, recorded, then looked at in every way there is: what
 the guest itself says, trace-cmd, babeltrace2 and protoc have to agree."""
 
+import base64
 import collections
 import html
 import json
@@ -332,6 +333,64 @@ def test_flame_in_a_browser(guest, tmp_path):
     assert facts["info"].startswith("initcall acpi_init"), facts
     assert facts["button"] and facts["found"] >= 1
     assert re.fullmatch(r"found in \d+\.\d%", facts["share"]), facts
+
+
+def speedscope():
+    """Its page, fetched once; what it is told by is a file, too"""
+    at = Path(os.environ["HT_CACHE"]) / "speedscope"
+    page = at / "package/dist/release/index.html"
+    if not page.exists():
+        npm = shutil.which("npm")
+        if not npm:
+            pytest.skip("npm, which speedscope comes by, is not installed")
+        at.mkdir(exist_ok=True)
+        p = subprocess.run([npm, "pack", "speedscope@1.25.0"], cwd=at,
+                           check=False, stdin=subprocess.DEVNULL,
+                           capture_output=True, text=True)
+        if p.returncode:
+            pytest.skip(f"speedscope cannot be fetched: {p.stderr[-200:]}")
+        subprocess.run(["tar", "-xzf", at / p.stdout.split()[-1], "-C", at],
+                       check=True)
+    return page
+
+
+def times(profile, names):
+    """{frame's name: [its time, and that of it which is nobody else's]}"""
+    out = collections.defaultdict(lambda: [0, 0])
+    for stack, weight in zip(profile["samples"], profile["weights"]):
+        for name in {names[frame] for frame in stack}:
+            out[name][0] += weight
+        if stack:
+            out[names[stack[-1]]][1] += weight
+    return out
+
+
+def test_speedscope(guest, tmp_path):
+    """It reads the file, and has the same times in its table."""
+    file = tmp_path / "cpu.speedscope.json"
+    run("flame", "--of=cpu", f"--speedscope={file}", guest[0])
+    written = json.loads(file.read_text())
+    script = tmp_path / "profile.js"
+    encoded = base64.b64encode(file.read_bytes()).decode()
+    script.write_text(f'speedscope.loadFileFromBase64("cpu", "{encoded}")')
+    shown = browser.dom(
+        f"{speedscope().as_uri()}#localProfilePath={script}&view=sandwich",
+        tmp_path, ["--use-gl=angle", "--use-angle=swiftshader",
+                   "--enable-unsafe-swiftshader"],
+        says="speedscope v|WebGL initialized|GPU stall|"
+             "Importing as speedscope|import: ")
+    profile = written["profiles"][written.get("activeProfileIndex", 0)]
+    ours = times(profile, [f["name"] for f in written["shared"]["frames"]])
+    total = sum(profile["weights"])
+    rows = re.findall(r"\((<?[\d.]+)%\).*?\((<?[\d.]+)%\).*?<td[^>]*>(.*?)</td>",
+                      shown, re.S)
+    assert len(rows) >= 10, shown
+    for *theirs, cell in rows:
+        name = html.unescape(re.sub("<[^>]*>", "", cell)).strip()
+        for percent, ns in zip(theirs, ours[name]):
+            assert (100 * ns / total < 0.01 if percent.startswith("<") else
+                    float(percent) == pytest.approx(100 * ns / total,
+                                                    abs=0.51)), name
 
 
 def test_put_together(guest, report):
