@@ -31,7 +31,7 @@ wanted="libtraceevent-dev liblttng-ust-dev liblttng-ctl-dev lttng-tools babeltra
 case $purpose in
 '') ;;
 bench) wanted="$wanted rt-tests sysbench systemtap-sdt-dev kmod" ;;
-e2e) wanted="$wanted chromium qemu-system-x86 busybox-static babeltrace
+e2e) wanted="$wanted chromium qemu-system-x86 busybox-static babeltrace rt-tests
  libkshark-dev libjson-c-dev" ;;
 stock) wanted="$wanted qemu-system-x86 busybox-static" ;;
 guests) wanted="$wanted qemu-system-x86 qemu-system-arm ovmf busybox-static

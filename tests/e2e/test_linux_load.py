@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The kernel's events and functions under load: each is there, or counted.
+
+HT_LOAD_CPUS=2,4,8 does it over each channel with so many vCPUs; without, it is
+done over one.
+"""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts"))
+
+from bench_linux import with_libraries  # noqa: E402
+from htvm import VM  # noqa: E402
+from linux_guest import PRELUDE, assert_sound, stats  # noqa: E402
+
+MODULES = "hypertrace-events.ko", "hypertrace-functions.ko"
+CPUS = os.environ.get("HT_LOAD_CPUS", "")
+CASES = [(channel, int(cpus)) for cpus in CPUS.split(",")
+         for channel in ("hypercall", "shm", "virtio")] if CPUS \
+    else [("virtio", 2)]
+
+JOB = PRELUDE + """
+P=/sys/module/hypertrace_functions/parameters
+load() {
+    /ht/sys/lib/ld-linux-x86-64.so.2 --library-path /ht/sys/lib \
+        /ht/sys/hackbench -s 100 -l $1 -g 1 >/dev/null
+    tar -c -f - -C /ht . | cat >/dev/null
+    find / -xdev >/dev/null
+}
+insmod /ht/hypertrace-events.ko events='sched,irq,raw_syscalls'
+load 20
+# the last of the CPUs goes and comes, and the module does, while it is used
+load 20 &
+c=/sys/devices/system/cpu/cpu$(($(nproc) - 1))/online
+for i in 1 2 3; do
+    echo 0 >$c
+    echo 1 >$c
+    rmmod hypertrace-events
+    insmod /ht/hypertrace-events.ko events='sched,irq,raw_syscalls'
+done
+wait
+rmmod hypertrace-events
+echo events >&3
+read answer <&3
+insmod /ht/hypertrace-functions.ko entry='*'
+load 1
+rmmod hypertrace-functions
+echo functions >&3
+read answer <&3
+"""
+
+
+def counted(trace):
+    """Events and discarded ones, as babeltrace2 counts them"""
+    out = subprocess.run(
+        ["babeltrace2", trace, "-c", "sink.utils.counter"], check=True,
+        stdin=subprocess.DEVNULL, capture_output=True, text=True).stdout
+    return int(re.findall(r"(\d+) Event messages", out)[-1])
+
+
+@pytest.mark.parametrize("channel,cpus", CASES)
+def test_load(tmp_path, channel, cpus):
+    if not shutil.which("hackbench"):
+        pytest.skip("hackbench is not installed (Debian: rt-tests)")
+    modules = Path(os.environ["HT_MODULE"]).parent
+    batch = {"batch": 64} if channel == "hypercall" else {}
+    with VM(devices=[{"channel": channel, "packets": 256, **batch}], job=JOB,
+            files={**{m: modules / m for m in MODULES},
+                   **with_libraries(["hackbench"])}, cpus=cpus,
+            accel="tcg-single", workdir=tmp_path / "vm") as vm:
+        totals = []
+        for part in "events", "functions":
+            vm.out.expect(f"^{part}$", 1200)
+            vm.settle("ht0")
+            totals.append(stats(vm))
+            vm.say("go on")
+        vm.wait(120)
+        assert_sound(vm)
+        events, last = totals
+        came = counted(vm.trace("ht0"))
+    print(f"{channel}, {cpus} vCPUs: {events['events']} events of the "
+          f"kernel's, {events['lost']} discarded; then "
+          f"{last['events'] - events['events']} entries of functions, "
+          f"{last['lost'] - events['lost']} discarded")
+    # each packet says how many there were before it: what does not is an error
+    assert not last["errors"] and not last["dropped"]
+    assert came == last["events"]
+    assert events["events"] > 10000
+    assert last["events"] - events["events"] > 100000
