@@ -491,8 +491,10 @@ void htf_history_send(void)
 	migrate_disable();
 	s = ht_kernel_begin(&flags);
 	if (s) {
-		h->room = min_t(u32, PAGE_SIZE, (1u << s->packet_shift) -
-				sizeof(struct ht_packet) - 64);
+		/* The count of a sequence has 16 bits. */
+		h->room = min3((u32)PAGE_SIZE, (u32)U16_MAX & ~3u,
+			       (1u << s->packet_shift) -
+			       (u32)sizeof(struct ht_packet) - 64);
 		ht_kernel_end(flags);
 	}
 	wanted = s && ht_event_enabled(ftrace_page);

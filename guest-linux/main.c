@@ -76,6 +76,10 @@ struct htk *htk_get_by_misc(struct miscdevice *misc)
 static int htk_validate(struct virtio_device *vdev)
 {
 	__virtio_clear_bit(vdev, VIRTIO_RING_F_INDIRECT_DESC);
+	/* A device with rings of its own has none of ours to be told of. */
+	if (htk_pci_present(vdev) ||
+	    virtio_has_feature(vdev, VIRTIO_F_ACCESS_PLATFORM))
+		__virtio_clear_bit(vdev, HT_F_MEMORY);
 	return 0;
 }
 

@@ -79,7 +79,8 @@ static int htk_pci_check(struct htk *h, u64 regs_size, u64 ram_size)
 		dev_err(&h->vdev->dev, "no place for the enable page in BAR4\n");
 		return -EPROTO;
 	}
-	if (caps->mailbox_offset % HT_MESSAGE_ALIGN ||
+	if (caps->mailbox_offset % PAGE_SIZE ||
+	    caps->mailbox_offset < last * caps->ring_stride + ring ||
 	    caps->mailbox_size < HT_MESSAGE_MAX ||
 	    (u64)caps->mailbox_offset + caps->mailbox_size > ram_size) {
 		dev_err(&h->vdev->dev, "the mailbox does not fit in BAR4\n");
@@ -234,10 +235,9 @@ static int htk_pci_ring_get(struct htk *h, u32 stream)
 /* Not before: the host may still be reading what an earlier driver left. */
 static void htk_pci_ring_opened(struct htk *h, u32 stream)
 {
-	const struct ht_caps *caps = &h->core.caps;
-
+	/* With what a program can map behind the packets */
 	memset(htk_pci_stream(h, stream) + HT_PACKETS_OFFSET, 0,
-	       (size_t)caps->packets * caps->packet_size);
+	       htk_ring_pages(h) * PAGE_SIZE - HT_PACKETS_OFFSET);
 }
 
 static void htk_pci_ring_put(struct htk *h, u32 stream)

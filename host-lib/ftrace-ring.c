@@ -139,6 +139,25 @@ static const char *order_wrong(const HtFtMem *mem, uint64_t offset,
 }
 
 /*
+ * The next ring may begin where this one ends, which only 6.15 says.  The
+ * kernel maps each by itself, with a gap between them.  While it moves a ring's
+ * headers one after the other, those that are still to be moved look like
+ * another ring's: the next look finds them, but not one at the memory of a
+ * guest that died then.
+ */
+static bool is_same_ring(const HtFtMem *mem, const HtFtRing *ring,
+                         const Line *l, uint64_t pages)
+{
+    uint64_t first;
+
+    if (!ring->cpus || ring->total) {
+        return true;
+    }
+    return !ht_ft_mem_read(mem, ring->cpu[0].meta, &first, sizeof(first)) &&
+           l->first - ht_le64(first) == pages - ring->cpu[0].pages;
+}
+
+/*
  * Add the processor whose @line was read at @line_at; sets @end to where its
  * sub-buffers end.
  */
@@ -167,12 +186,7 @@ static const char *add_cpu(const HtFtMem *mem, HtFtRing *ring,
     cpu.pages = cpu.order + 4 * (uint64_t)l.subbufs - ring->offset;
     cpu.pages = ring->offset + HT_ROUND_UP(cpu.pages, l.subbuf_size);
     cpu.first = l.first;
-    /*
-     * The next ring may begin where this one ends, which only 6.15 says.  The
-     * kernel maps each by itself, with a gap between them.
-     */
-    if (ring->cpus && l.first - ring->cpu[0].first !=
-        cpu.pages - ring->cpu[0].pages) {
+    if (!is_same_ring(mem, ring, &l, cpu.pages)) {
         return "is of another ring";
     }
     *end = cpu.pages + (uint64_t)l.subbufs * l.subbuf_size;

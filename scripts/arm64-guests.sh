@@ -174,7 +174,9 @@ failed=0
 program ht-hello examples/hello.c
 program ht-tracetest tests/e2e/ht-tracetest.c
 for name; do
+    shared_lock "$HT_CACHE/kernels"
     fetch_image "$name"
+    cache_unlock
     boot "$name"
     tr -d '\r' <"$work/console" >"$work/text"
     grep -q '^END$' "$work/text" || die "$name: the guest did not come to its end (see $work/console)"

@@ -31,16 +31,10 @@ int ht_node_map(int fd, const struct ht_device *dev, uint32_t stream,
                 struct ht_node_map *map, struct ht_ring_control **ring,
                 uint8_t **packets)
 {
-    struct ht_ioc_info info;
     int error;
 
-    map->ring = NULL;
     map->doorbell = NULL;
-    error = ht_sys_ioctl(fd, HT_IOC_GET_INFO, &info);
-    if (error) {
-        return error;
-    }
-    map->size = info.ring_offset + HT_PACKETS_OFFSET +
+    map->size = map->ring_offset + HT_PACKETS_OFFSET +
                 (size_t)dev->caps.packets * dev->caps.packet_size;
     map->ring = ht_sys_map(map->size, MAP_SHARED, fd, HT_MMAP_RING(stream),
                            &error);
@@ -52,7 +46,7 @@ int ht_node_map(int fd, const struct ht_device *dev, uint32_t stream,
         ht_node_unmap(map);
         return error;
     }
-    *ring = (void *)((uint8_t *)map->ring + info.ring_offset);
+    *ring = (void *)((uint8_t *)map->ring + map->ring_offset);
     *packets = (uint8_t *)*ring + HT_PACKETS_OFFSET;
     return 0;
 }

@@ -13,11 +13,13 @@
 
 /**
  * struct ht_node_map - what of a stream is mapped
+ * @ring_offset: of struct ht_ioc_info; set by whoever maps
  * @ring: with what is before it; NULL: nothing
  * @size: bytes at @ring
  * @doorbell: NULL: channel virtio
  */
 struct ht_node_map {
+    uint32_t ring_offset;
     void *ring;
     size_t size;
     void *doorbell;
@@ -45,7 +47,8 @@ int ht_node_control(int fd, struct ht_msg *msg, uint32_t size);
  * @fd: the node, through which the stream was opened
  * @dev: its device
  * @stream: index
- * @map: set; to be given to ht_node_unmap() unless this fails
+ * @map: all but @map->ring_offset is set; to be given to ht_node_unmap()
+ *       unless this fails
  * @ring: set
  * @packets: set
  */

@@ -299,6 +299,7 @@ int ht_trace_open(struct ht_stream *s, struct ht_node_map *map,
         }
     }
     if (!r) {
+        map->ring_offset = info.ring_offset;
         opening.map = map;
         r = ht_stream_open(&device, s, params);
     }

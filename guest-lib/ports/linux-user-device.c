@@ -33,8 +33,10 @@ static int device_map(struct ht_device *dev, uint32_t stream,
                       struct ht_ring_control **ring, uint8_t **packets)
 {
     struct ht_linux *l = to_linux(dev);
-    int r = ht_node_map(l->fd, dev, stream, &l->maps[stream], ring, packets);
+    int r;
 
+    l->maps[stream].ring_offset = l->ring_offset;
+    r = ht_node_map(l->fd, dev, stream, &l->maps[stream], ring, packets);
     if (r == 0) {
         l->doorbells[stream] = l->maps[stream].doorbell;
     }
@@ -108,6 +110,7 @@ int ht_linux_open_device(struct ht_linux *l, const char *path)
     l->dev.ops = &device_ops;
     memcpy(&l->dev.caps, info.caps, sizeof(l->dev.caps));
     l->dev.mapping = mapping_name(info.mapping);
+    l->ring_offset = info.ring_offset;
     r = ht_device_init(&l->dev);
     if (r) {
         goto fail;

@@ -28,6 +28,7 @@ struct ht_linux {
     void (*close)(struct ht_linux *l);
     int pid;
     int fd;
+    uint32_t ring_offset;
     struct ht_node_map maps[HT_STREAMS_MAX];
     volatile uint32_t *doorbells[HT_STREAMS_MAX];
     uint8_t *enable;

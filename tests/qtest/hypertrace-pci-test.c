@@ -526,6 +526,10 @@ static void test_monitor(const void *channel)
         h->qts, "{'execute': 'x-query-virtio-status',"
         " 'arguments': {'path': '/machine/peripheral/ht/virtio-backend'}}");
     g_assert_cmpstr(qdict_get_str(rsp, "name"), ==, "hypertrace");
+    g_assert_cmpint(qlist_empty(qdict_get_qlist(
+                        qdict_get_qdict(rsp, "host-features"),
+                        "dev-features")), ==,
+                    h->caps.channel != HT_CHANNEL_VIRTIO);
     qobject_unref(rsp);
     qtree = qtest_hmp(h->qts, "info qtree");
     g_assert_nonnull(strstr(qtree, want));
