@@ -71,7 +71,8 @@ def test_json(study):
             assert c["summary"][figure]["median"] > 0, c
     sizes = {c["x"] for c in cases(result, table="payload", series="shm")}
     assert sizes == {0, 8, 32, 64, 256, 1024, 4096}
-    for channel in ("hypercall", "shm", "virtio"):
+    # times that mean something under KVM only
+    for channel in ("hypercall", "shm", "virtio") if accel == "kvm" else ():
         assert cases(result, accel=accel, table="overload", series=channel)
     assert {c["series"] for c in cases(result, table="peers")} == {
         "limit", "pio", "mmio", "virtio-serial", "virtio-serial-queued"}
@@ -182,7 +183,9 @@ def test_nothing_lost_silently(study):
 def test_hypercall_rings_once_a_batch(study):
     for c in cases(study[1], table="batch"):
         for row in c["rows"]:
-            assert row["doorbells"] == row["sent"] / c["x"]
+            # and early where the ring goes round amid a batch
+            batches = row["sent"] / c["x"]
+            assert batches <= row["doorbells"] <= 1.01 * batches, row
 
 
 def test_targets_are_all_reported(study):
