@@ -180,11 +180,14 @@ def test_usage(tmp_path, args, what):
 def test_interrupted(tmp_path):
     """Ctrl-C at any time: nothing is left."""
     env = environment(tmp_path)
+    # what a shell runs in the background ignores it, and so would its children
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
     with subprocess.Popen(
             [sys.executable, "-B", TOP / "scripts/demo.py", "--accel", "tcg",
              "--payloads", "8", "--events", "10000000"],
             stdin=subprocess.DEVNULL, env=env, stderr=subprocess.PIPE,
             stdout=subprocess.DEVNULL, text=True) as p:
+        signal.signal(signal.SIGINT, before)
         for line in p.stderr:
             if "payload 8" in line:
                 break
