@@ -142,8 +142,8 @@ static const char *order_wrong(const HtFtMem *mem, uint64_t offset,
  * The next ring may begin where this one ends, which only 6.15 says.  The
  * kernel maps each by itself, with a gap between them.  While it moves a ring's
  * headers one after the other, those that are still to be moved look like
- * another ring's: the next look finds them, but not one at the memory of a
- * guest that died then.
+ * another ring's.  The next look finds them; in the memory of a guest that
+ * died then they are left out.
  */
 static bool is_same_ring(const HtFtMem *mem, const HtFtRing *ring,
                          const Line *l, uint64_t pages)
