@@ -36,10 +36,12 @@ static int hypercall_space(struct ht_stream *s, uint64_t packet)
 
 /*
  * A batch may be more than a ring holds: then the doorbell comes early, while
- * the packet about to be opened still is free.
+ * the packet about to be opened still is free. What earlier doorbells have had
+ * taken is free, too.
  */
 static void hypercall_closed(struct ht_stream *s)
 {
+    hypercall_space(s, s->packet);
     if (s->packet - s->tail >= s->packets_mask &&
         s->events != s->batch_events) {
         ring(s);

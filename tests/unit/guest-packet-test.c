@@ -393,6 +393,26 @@ static void test_batch(void)
     }
 }
 
+/* Where the ring goes round amid a batch, what was taken before makes room. */
+static void test_batch_wrap(void)
+{
+    struct ht_loopback_config cfg = {
+        .channel = HT_CHANNEL_HYPERCALL, .packets = 4, .batch = 10,
+    };
+    struct ht_stream s;
+    unsigned i;
+    Count c;
+
+    open_any(count_new(&c, cfg), &s);
+    for (i = 1; i <= 20000; i++) {
+        g_assert_true(ht_emit_zero(&s));
+        g_assert_cmpuint(s.doorbells, ==, i / 10);
+    }
+    g_assert_cmpuint(s.packet, >, 4 * 4);
+    g_assert_cmpint(ht_stream_close(&s), ==, 0);
+    ht_loopback_free(c.lb);
+}
+
 /* Overwriting announces the packet it takes; discarding never does. */
 static void test_opening(void)
 {
@@ -500,6 +520,7 @@ int main(int argc, char **argv)
     g_test_add_func("/guest/packet/too-long", test_too_long);
     g_test_add_func("/guest/packet/wake", test_wake);
     g_test_add_func("/guest/packet/batch", test_batch);
+    g_test_add_func("/guest/packet/batch-wrap", test_batch_wrap);
     g_test_add_func("/guest/packet/opening", test_opening);
     g_test_add_func("/guest/packet/taken-away", test_taken_away);
     g_test_add_func("/guest/packet/lost-told", test_lost_told);
