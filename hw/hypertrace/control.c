@@ -76,8 +76,7 @@ static bool stream_name_copy(char *dst, const uint8_t *src)
  */
 static void note_memory(HtStream *s, const struct ht_msg_open *m)
 {
-    s->memory = virtio_vdev_has_feature(VIRTIO_DEVICE(s->dev), HT_F_MEMORY) ?
-                ldq_le_p(&m->memory) : 0;
+    s->memory = ldq_le_p(&m->memory);
 }
 
 /*

@@ -165,7 +165,6 @@ size_t ht_stream_fetch(HtStream *s)
 
     QEMU_LOCK_GUARD(&s->lock);
     before = s->consumer.cursor;
-    /* what was loaded may say otherwise */
     if (!virtio_vdev_has_feature(VIRTIO_DEVICE(s->dev), HT_F_MEMORY) ||
         !s->memory || !s->consumer.open || s->consumer.stopped) {
         return 0;
