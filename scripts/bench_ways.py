@@ -90,6 +90,12 @@ def user_ways(guest, channels):
     return ways
 
 
+def recorded(ring, each):
+    """Are each * {n} events in it, or were?"""
+    return (f"cat {ring}/per_cpu/cpu1/stats | awk '/^(entries|overrun)/ "
+            f"{{{{ n += $2 }}}} END {{{{ exit n < {each} * {{n}} }}}}'")
+
+
 def kernel_ways(channels, recorder, lttng):
     switch = "taskset 2 ht-marker-switch -n {n}"
     ring = f"{T}/instances/boot_map"
@@ -98,10 +104,7 @@ def kernel_ways(channels, recorder, lttng):
         Way("the stock kernel's ring", KERNEL_EVENT, switch,
             f"echo 1 >{ring}/events/sched/{KERNEL_EVENT}/enable",
             f"echo 0 >{ring}/events/enable; "
-            # {n} of them: an entry is there or was overwritten
-            f"cat {ring}/per_cpu/cpu1/stats | "
-            "awk '/^(entries|overrun)/ {{ n += $2 }} END {{ "
-            f"exit n < {SWITCHES} * {{n}} }}}}' && echo >{ring}/trace")]
+            f"{recorded(ring, SWITCHES)} && echo >{ring}/trace")]
     if recorder:
         ways.append(Way(
             "trace-cmd record", KERNEL_EVENT,
@@ -146,9 +149,7 @@ def function_ways(channels):
             f"{tracer} tracer", x, write,
             f"echo >{T}/trace; echo {FUNCTION} >{T}/set_ftrace_filter; "
             f"echo {tracer} >{T}/current_tracer",
-            f"cat {T}/per_cpu/cpu1/stats | "
-            "awk '/^(entries|overrun)/ {{ n += $2 }} END {{ "
-            f"exit n < {{n}} }}}}' && echo nop >{T}/current_tracer && "
+            f"{recorded(T, 1)} && echo nop >{T}/current_tracer && "
             f"echo >{T}/set_ftrace_filter"))
     for n, c in enumerate(channels):
         ways += [Way(f"hypertrace-functions.ko, {c}", x, write,
