@@ -7,6 +7,8 @@ import subprocess
 import time
 from pathlib import Path
 
+import pytest
+
 # What the shell's "set -e" and "!" do not do together; a program that holds a
 # stream is started, and ended.
 PRELUDE = """
@@ -47,6 +49,19 @@ while read -r line <&3; do
     echo '{"done": 1}' >&3
 done
 """
+
+
+# What runs a program that bench_linux.with_libraries() took along
+LD = "/ht/sys/lib/ld-linux-x86-64.so.2 --library-path /ht/sys/lib"
+needs_glibc = pytest.mark.skipif(
+    not Path("/lib64/ld-linux-x86-64.so.2").exists(),
+    reason="needs the x86-64 glibc of the host")
+
+
+def shared_library():
+    """The library for such programs"""
+    return {"sys/lib/libhypertrace.so.0":
+            Path(os.environ["HT_BUILD"]) / "guest-lib/libhypertrace.so.0"}
 
 
 HYPERTRACE = Path(os.environ.get("HT_BUILD", "")) / \

@@ -14,20 +14,13 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts"))
 import ctf_events  # noqa: E402
 from bench_linux import with_libraries  # noqa: E402
 from htvm import TOP, VM  # noqa: E402
-from linux_guest import assert_sound  # noqa: E402
+from linux_guest import (  # noqa: E402
+    LD, assert_sound, needs_glibc, shared_library)
 
 CHANNELS = ["hypercall", "shm", "virtio"]
-LD = "/ht/sys/lib/ld-linux-x86-64.so.2 --library-path /ht/sys/lib"
 PYTHON = "/usr/bin/python3"     # Debian's, whose library is in one place
 
-pytestmark = pytest.mark.skipif(
-    not Path("/lib64/ld-linux-x86-64.so.2").exists(),
-    reason="needs the x86-64 glibc of the host")
-
-
-def shared_library():
-    return {"sys/lib/libhypertrace.so.0":
-            Path(os.environ["HT_BUILD"]) / "guest-lib/libhypertrace.so.0"}
+pytestmark = needs_glibc
 
 
 def python():

@@ -18,7 +18,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts"))
 
 from bench_linux import with_libraries  # noqa: E402
 from htvm import VM  # noqa: E402
-from linux_guest import PRELUDE, assert_sound, stats  # noqa: E402
+from linux_guest import (  # noqa: E402
+    LD, PRELUDE, assert_sound, needs_glibc, stats)
 
 MODULES = "hypertrace-events.ko", "hypertrace-functions.ko"
 CPUS = os.environ.get("HT_LOAD_CPUS", "")
@@ -26,11 +27,12 @@ CASES = [(channel, int(cpus)) for cpus in CPUS.split(",")
          for channel in ("hypercall", "shm", "virtio")] if CPUS \
     else [("virtio", 2)]
 
-JOB = PRELUDE + """
+JOB = PRELUDE + f"""
+LD='{LD}'
+""" + """
 P=/sys/module/hypertrace_functions/parameters
 load() {
-    /ht/sys/lib/ld-linux-x86-64.so.2 --library-path /ht/sys/lib \
-        /ht/sys/hackbench -s 100 -l $1 -g 1 >/dev/null
+    $LD /ht/sys/hackbench -s 100 -l $1 -g 1 >/dev/null
     tar -c -f - -C /ht . | cat >/dev/null
     find / -xdev >/dev/null
 }
@@ -65,6 +67,7 @@ def counted(trace):
     return int(re.findall(r"(\d+) Event messages", out)[-1])
 
 
+@needs_glibc
 @pytest.mark.parametrize("channel,cpus", CASES)
 def test_load(tmp_path, channel, cpus):
     if not shutil.which("hackbench"):

@@ -19,7 +19,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts"))
 import ctf_events  # noqa: E402
 from bench_linux import with_libraries  # noqa: E402
 from htvm import VM  # noqa: E402
-from linux_guest import assert_sound, stats, wait_events  # noqa: E402
+from linux_guest import (  # noqa: E402
+    LD, assert_sound, needs_glibc, shared_library, stats, wait_events)
 
 CHANNELS = ["hypercall", "shm", "virtio"]
 NAMES = ("tracetest.step", "tracetest.tick", "tracetest.plugin",
@@ -225,17 +226,14 @@ def test_suspend(channel, tmp_path):
     assert all_but_one(accounted(streams), count)
 
 
-def dynamic(*more):
+def dynamic():
     """Programs that are not static, by their place in the guest's /ht"""
-    build = Path(os.environ["HT_BUILD"])
-    files = {"sys/plugin.so": build / "tools/tracetest-plugin.so",
-             **with_libraries([build / "tools/tracetest-dynamic"])}
-    for name in more:
-        files[f"sys/lib/{name}"] = build / "guest-lib" / name
-    return files
+    tools = Path(os.environ["HT_BUILD"]) / "tools"
+    return {"sys/plugin.so": tools / "tracetest-plugin.so",
+            **with_libraries([tools / "tracetest-dynamic"]),
+            **shared_library()}
 
 
-LD = "/ht/sys/lib/ld-linux-x86-64.so.2 --library-path /ht/sys/lib"
 PRELOAD_JOB = f"""
 set -e
 cd /ht/sys
@@ -248,14 +246,13 @@ mv lib/libhypertrace.so.0 lib/away
 """
 
 
-@pytest.mark.skipif(not Path("/lib64/ld-linux-x86-64.so.2").exists(),
-                    reason="needs the x86-64 glibc of the host")
+@needs_glibc
 def test_shared_objects(channel, tmp_path):
     """Preloaded into a program that closes all descriptors; loaded and
     unloaded, with an event of the same name as one of the program's; found
     with dlopen(); and a program without the library."""
     with VM(devices=[{"channel": channel}], job=PRELOAD_JOB,
-            files=dynamic("libhypertrace.so.0"),
+            files=dynamic(),
             workdir=tmp_path / "vm") as vm:
         vm.wait()
         assert_sound(vm)
@@ -285,7 +282,7 @@ ht-tracetest none
 ht-tracetest fork 1000
 {LD} /ht/sys/tracetest-dynamic none
 """
-    with VM(devices=[], job=job, files=dynamic("libhypertrace.so.0"),
+    with VM(devices=[], job=job, files=dynamic(),
             workdir=tmp_path / "vm") as vm:
         vm.wait()
         assert not vm.oops(), str(vm)
