@@ -1,0 +1,238 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The kernel's events and functions under load, beside an instance of ftrace
+that records the same in the same run, which trace-cmd reads: per CPU the same
+events in the same order with the same fields.
+
+Explained: one tracepoint or function calls both recorders, one after the other.
+An interrupt that comes between the two calls is recorded by both, before the
+one and after the other.  Nothing else may differ.
+
+HT_AGREE=all does it over each channel; without, it is done over one.
+"""
+
+import collections
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts"))
+
+import ctf_events  # noqa: E402
+from bench_linux import with_libraries  # noqa: E402
+from htvm import VM  # noqa: E402
+from linux_guest import (  # noqa: E402
+    LD, PRELUDE, assert_sound, needs_glibc, stats)
+
+CASES = [(what, channel) for what in ("events", "functions")
+         for channel in ("hypercall", "shm", "virtio")] \
+    if os.environ.get("HT_AGREE") == "all" \
+    else [("events", "virtio")]
+
+# What switches it on in ftrace, the module and its parameters, and the load's
+# size: hackbench's, and what tar reads.
+EVENTS = ("-e sched -e irq -e raw_syscalls", "hypertrace-events",
+          "events=sched,irq,raw_syscalls", "-l 5", "bin")
+FUNCTIONS = ("-p function", "hypertrace-functions", "entry=*", "-l 1 -f 1", "job.sh")
+# umask() begins and ends what is compared: both record it on each CPU.
+UMASK = 95                      # of x86-64's system calls
+
+# Of $MODULE, $PARAMETERS, $FTRACE, $SIZE, $FILES and $LD
+JOB = """
+tc() { $LD /ht/sys/trace-cmd "$@" >/dev/null; }
+mark() {
+    for c in 0 1; do taskset $((1 << c)) sh -c 'umask 22'; done
+}
+# not what it takes to switch the other one on and off
+on=/sys/kernel/tracing/instances/own/tracing_on
+tc start -B own -b 65536 $FTRACE
+echo 0 >$on
+insmod /ht/$MODULE.ko $PARAMETERS
+echo 1 >$on
+mark
+$LD /ht/sys/hackbench -s 100 -g 1 $SIZE >/dev/null
+tar -c -f - -C /ht $FILES | cat >/dev/null
+find /ht >/dev/null
+mark
+echo 0 >$on
+cat /proc/kallsyms >/symbols
+rmmod $MODULE
+tc extract -B own -o /t.dat
+cat /t.dat >"$(echo /dev/vport*p1)"
+cat /symbols >"$(echo /dev/vport*p2)"
+echo recorded >&3
+read answer <&3
+"""
+
+LINE = re.compile(r"own:.* (\d+)-0x([0-9a-f]+) +[\d.]+: (\w+): +(.*)")
+IRQS_OFF, HARDIRQ, SOFTIRQ, NMI = 0x01, 0x08, 0x10, 0x40
+
+
+def depth(flags):
+    """How far the context interrupts others, of the kernel's trace flags: an
+    interrupt's first functions have interrupts off, but not yet its mark"""
+    flags = int(flags, 16)
+    level = 3 if flags & NMI else 2 if flags & HARDIRQ else \
+        1 if flags & SOFTIRQ else 0
+    return 2 * level + bool(flags & IRQS_OFF)
+
+
+def from_ftrace(dat, keys):
+    """{CPU: [((event, fields), depth of its context)]} of what trace-cmd
+    reports; keys: the names of the fields, by event"""
+    cpus = {}
+    patterns = {name: re.compile(f"(?:^| )({'|'.join(fields)})=")
+                for name, fields in keys.items() if fields}
+    patterns["function"] = re.compile("(?:^| )(ip|parent_ip)=")
+    with subprocess.Popen(["trace-cmd", "report", "-l", "-N", "-R", dat],
+                          stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                          text=True) as report:
+        for line in report.stdout:
+            m = LINE.fullmatch(line.rstrip("\n"))
+            if not m:
+                continue
+            cpu, flags, name, text = m.groups()
+            # a name and the text behind it, in turn
+            parts = patterns[name].split(text)[1:] if name in patterns else []
+            fields = dict(zip(parts[::2], map(value_of, parts[1::2])))
+            cpus.setdefault(int(cpu), []).append(
+                (comparable(name, fields), depth(flags)))
+    assert report.returncode == 0
+    return cpus
+
+
+def value_of(text):
+    """A field's value, as trace-cmd writes it: a number, a text, or an array's
+    bytes, all of which are of numbers of 64 bits"""
+    array = re.fullmatch(r"ARRAY\[(.*)\]", text)
+    if array:
+        octets = bytes.fromhex(array[1].replace(",", " "))
+        return [int.from_bytes(octets[n:n + 8], "little")
+                for n in range(0, len(octets), 8)]
+    return int(text) if re.fullmatch(r"-?\d+", text) else text
+
+
+def comparable(name, fields):
+    """An event, whatever the order of its fields"""
+    return name, sorted(fields.items())
+
+
+def addresses(kallsyms):
+    """{name: the low 32 bits of where ftrace is called}: several functions
+    may have one name"""
+    found = collections.defaultdict(set)
+    for line in kallsyms.splitlines():
+        address, _, name, *_ = line.split()
+        # the call of ftrace is behind an endbr64, or is the first instruction
+        found[name].update({int(address, 16) & 0xffffffff,
+                            int(address, 16) + 4 & 0xffffffff})
+    return found
+
+
+def between_marks(events, is_mark):
+    """What the first and the last of two or more marks enclose"""
+    marks = [n for n, event in enumerate(events) if is_mark(event)]
+    assert len(marks) > 1
+    return events[marks[0]:marks[-1] + 1]
+
+
+def displaced(ftrace, ours, same, ftrace_first):
+    """Walk through both: into how many events an interrupt came, between the
+    recorder that is called first and the other.  Fails at the first difference
+    that this does not explain."""
+    late = []           # of the first: index, where ftrace goes on with others
+    count = f = o = 0
+
+    def caught_up():
+        """Has the second come to what was interrupted last?"""
+        if not late or f == len(ftrace) and not ftrace_first or \
+                o == len(ours) and ftrace_first:
+            return False
+        n, begin = late[-1]
+        (own, level), other = (ftrace[n], ours[o]) if ftrace_first else \
+            (ftrace[f], ours[n])
+        return same(own, other) and begin < f and \
+            all(d > level for _, d in ftrace[begin:f])
+
+    while f < len(ftrace) or o < len(ours):
+        if caught_up():
+            late.pop()
+            f, o = (f, o + 1) if ftrace_first else (f + 1, o)
+            count += 1
+        elif f < len(ftrace) and o < len(ours) and same(ftrace[f][0], ours[o]):
+            f, o = f + 1, o + 1
+        else:
+            where = f, ftrace[f:f + 4], o, ours[o:o + 4], late[-4:]
+            assert len(late) < 4 and (f if ftrace_first else o) < \
+                len(ftrace if ftrace_first else ours), where
+            late.append((f, f + 1) if ftrace_first else (o, f))
+            f, o = (f + 1, o) if ftrace_first else (f, o + 1)
+    assert not late
+    return count
+
+
+@needs_glibc
+@pytest.mark.parametrize("what,channel", CASES)
+def test_agree(tmp_path, what, channel):
+    for program in "hackbench", "trace-cmd":
+        if not shutil.which(program):
+            pytest.skip(f"{program} is not installed")
+    ftrace, module, parameters, size, files = \
+        EVENTS if what == "events" else FUNCTIONS
+    ko = Path(os.environ["HT_MODULE"]).parent / f"{module}.ko"
+    dat, symbols = tmp_path / "trace.dat", tmp_path / "symbols"
+    batch = {"batch": 64} if channel == "hypercall" else {}
+    with VM(devices=[{"channel": channel, "packets": 512, **batch}],
+            job=f"{PRELUDE}\nLD='{LD}'\nFTRACE='{ftrace}'\n"
+                f"MODULE={module}\nPARAMETERS='{parameters}'\n"
+                f"SIZE='{size}'\nFILES={files}\n{JOB}",
+            files={ko.name: ko, **with_libraries(["hackbench", "trace-cmd"])},
+            args=["-device", "virtio-serial-pci",
+                  "-chardev", f"file,id=dat,path={dat}",
+                  "-device", "virtserialport,nr=1,chardev=dat",
+                  "-chardev", f"file,id=symbols,path={symbols}",
+                  "-device", "virtserialport,nr=2,chardev=symbols"],
+            memory=1024, accel="tcg-single", workdir=tmp_path / "vm") as vm:
+        vm.out.expect("^recorded$", 600)
+        vm.settle("ht0")
+        counted = stats(vm)
+        vm.say("go on")
+        vm.wait(120)
+        assert_sound(vm)
+    assert counted["errors"] == counted["dropped"] == counted["lost"] == 0
+    at = addresses(symbols.read_text())
+
+    def same(theirs, ours):
+        if theirs[0] == "function":     # of ours, with its parent's
+            return ours[0] == "function_entry" and \
+                ours[1][0][1] in at[theirs[1][0][1]]
+        return theirs == ours
+
+    def is_mark(event):
+        name, fields = event
+        return name == "sys_enter" and ("id", UMASK) in fields or \
+            name == "function" and ("ip", "__x64_sys_umask") in fields or \
+            name == "function_entry" and \
+            fields[0][1] in at["__x64_sys_umask"]
+
+    streams = [s for s in ctf_events.read(vm.trace("ht0")).values()
+               if s.events]
+    assert counted["events"] == sum(len(s.events) for s in streams)
+    own = from_ftrace(dat, {name: list(fields) for s in streams
+                            for name, fields in s.events})
+    for s in streams:
+        # the tasks that there are at load are no events of ftrace's
+        ours = between_marks(
+            [comparable(*e) for e in s.events
+             if not e[0].startswith("lttng_statedump")], is_mark)
+        theirs = between_marks(own.pop(s.cpu), lambda e: is_mark(e[0]))
+        # tracepoints call who came first, functions who came last
+        count = displaced(theirs, ours, same, what == "events")
+        print(f"{channel}, CPU {s.cpu}: {len(ours)} {what} of both, an "
+              f"interrupt came into {count} of them")
+        assert len(ours) > 1000
+    assert not own
