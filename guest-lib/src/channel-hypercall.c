@@ -41,9 +41,7 @@ static int hypercall_space(struct ht_stream *s, uint64_t packet)
  */
 static void hypercall_closed(struct ht_stream *s)
 {
-    hypercall_space(s, s->packet);
-    if (s->packet - s->tail >= s->packets_mask &&
-        s->events != s->batch_events) {
+    if (s->events != s->batch_events && !hypercall_space(s, s->packet + 1)) {
         ring(s);
         hypercall_space(s, s->packet);
     }
