@@ -3,6 +3,7 @@
 
 import json
 import os
+import re
 import subprocess
 import time
 from pathlib import Path
@@ -58,6 +59,17 @@ needs_glibc = pytest.mark.skipif(
     reason="needs the x86-64 glibc of the host")
 
 
+# $1: how large hackbench's is, $2: what tar takes of /ht, $3: where find looks
+LOAD = f"""
+LD='{LD}'
+load() {{
+    $LD /ht/sys/hackbench -s 100 -g 1 $1 >/dev/null
+    tar -c -f - -C /ht $2 | cat >/dev/null
+    find $3 -xdev >/dev/null
+}}
+"""
+
+
 def shared_library():
     """The library for such programs"""
     return {"sys/lib/libhypertrace.so.0":
@@ -95,6 +107,20 @@ def modules(*names):
 
 def events_module():
     return modules("events")
+
+
+def call_sites(text):
+    """[(lower half of where ftrace is called, name)] of lines of kallsyms: at
+    the beginning of a function or behind its ENDBR64"""
+    return [((int(a, 16) & 0xffffffff) + n, name) for a, name in
+            re.findall(r"^([0-9a-f]{16}) [tTwW] (\S+)", text, re.M)
+            for n in (0, 4)]
+
+
+def much(channel, **more):
+    """A device for much: hypercall's doorbell is not for each event."""
+    batch = {"batch": 64} if channel == "hypercall" else {}
+    return {"channel": channel, **batch, **more}
 
 
 def stats(vm, device="ht0"):

@@ -26,23 +26,23 @@ import ctf_events  # noqa: E402
 from bench_linux import with_libraries  # noqa: E402
 from htvm import VM  # noqa: E402
 from linux_guest import (  # noqa: E402
-    LD, PRELUDE, assert_sound, needs_glibc, stats)
+    LOAD, PRELUDE, assert_sound, call_sites, modules, much, needs_glibc, stats)
 
 CASES = [(what, channel) for what in ("events", "functions")
          for channel in ("hypercall", "shm", "virtio")] \
     if os.environ.get("HT_AGREE") == "all" \
     else [("events", "virtio")]
 
-# What switches it on in ftrace, the module and its parameters, and the load's
-# size: hackbench's, and what tar reads.
-EVENTS = ("-e sched -e irq -e raw_syscalls", "hypertrace-events",
-          "events=sched,irq,raw_syscalls", "-l 5", "bin")
-FUNCTIONS = ("-p function", "hypertrace-functions", "entry=*", "-l 1 -f 1", "job.sh")
+# What switches it on in ftrace, the module and its parameters, and the load
+EVENTS = {"FTRACE": "-e sched -e irq -e raw_syscalls", "MODULE": "events",
+          "PARAMETERS": "events=sched,irq,raw_syscalls",
+          "HACKBENCH": "-l 5", "TAR": "bin"}
+FUNCTIONS = {"FTRACE": "-p function", "MODULE": "functions",
+             "PARAMETERS": "entry=*", "HACKBENCH": "-l 1 -f 1", "TAR": "job.sh"}
 # umask() begins and ends what is compared: both record it on each CPU.
 UMASK = 95                      # of x86-64's system calls
 
-# Of $MODULE, $PARAMETERS, $FTRACE, $SIZE, $FILES and $LD
-JOB = """
+JOB = PRELUDE + LOAD + """
 tc() { $LD /ht/sys/trace-cmd "$@" >/dev/null; }
 mark() {
     for c in 0 1; do taskset $((1 << c)) sh -c 'umask 22'; done
@@ -51,16 +51,14 @@ mark() {
 on=/sys/kernel/tracing/instances/own/tracing_on
 tc start -B own -b 65536 $FTRACE
 echo 0 >$on
-insmod /ht/$MODULE.ko $PARAMETERS
+insmod /ht/hypertrace-$MODULE.ko $PARAMETERS
 echo 1 >$on
 mark
-$LD /ht/sys/hackbench -s 100 -g 1 $SIZE >/dev/null
-tar -c -f - -C /ht $FILES | cat >/dev/null
-find /ht >/dev/null
+load "$HACKBENCH" "$TAR" /ht
 mark
 echo 0 >$on
 cat /proc/kallsyms >/symbols
-rmmod $MODULE
+rmmod hypertrace-$MODULE
 tc extract -B own -o /t.dat
 cat /t.dat >"$(echo /dev/vport*p1)"
 cat /symbols >"$(echo /dev/vport*p2)"
@@ -121,56 +119,46 @@ def comparable(name, fields):
     return name, sorted(fields.items())
 
 
-def addresses(kallsyms):
-    """{name: the low 32 bits of where ftrace is called}: several functions
-    may have one name"""
-    found = collections.defaultdict(set)
-    for line in kallsyms.splitlines():
-        address, _, name, *_ = line.split()
-        # the call of ftrace is behind an endbr64, or is the first instruction
-        found[name].update({int(address, 16) & 0xffffffff,
-                            int(address, 16) + 4 & 0xffffffff})
-    return found
-
-
 def between_marks(events, is_mark):
     """What the first and the last of two or more marks enclose"""
-    marks = [n for n, event in enumerate(events) if is_mark(event)]
+    marks = [n for n, (event, _) in enumerate(events) if is_mark(event)]
     assert len(marks) > 1
     return events[marks[0]:marks[-1] + 1]
 
 
-def displaced(ftrace, ours, same, ftrace_first):
-    """Walk through both: into how many events an interrupt came, between the
-    recorder that is called first and the other.  Fails at the first difference
-    that this does not explain."""
-    late = []           # of the first: index, where ftrace goes on with others
-    count = f = o = 0
+def displaced(first, second, same):
+    """Walk through what both recorders have, that which is called first and the
+    other: into how many events an interrupt came between.  Fails at the first
+    difference that this does not explain.  Only ftrace says how deep its events
+    are; ours are 0 deep."""
+    late = []           # which of the first's, and how many were in both before
+    depths = []         # of those that are in both
+    f = s = count = 0
 
-    def caught_up():
-        """Has the second come to what was interrupted last?"""
-        if not late or f == len(ftrace) and not ftrace_first or \
-                o == len(ours) and ftrace_first:
-            return False
-        n, begin = late[-1]
-        (own, level), other = (ftrace[n], ours[o]) if ftrace_first else \
-            (ftrace[f], ours[n])
-        return same(own, other) and begin < f and \
-            all(d > level for _, d in ftrace[begin:f])
+    def is_next(n):
+        return n < len(first) and s < len(second) and \
+            same(first[n][0], second[s][0])
 
-    while f < len(ftrace) or o < len(ours):
-        if caught_up():
-            late.pop()
-            f, o = (f, o + 1) if ftrace_first else (f + 1, o)
-            count += 1
-        elif f < len(ftrace) and o < len(ours) and same(ftrace[f][0], ours[o]):
-            f, o = f + 1, o + 1
+    while f < len(first) or s < len(second):
+        if late and is_next(late[-1][0]):
+            # the second has come to what was interrupted last, or to its like
+            n, since = late[-1]
+            level = max(first[n][1], second[s][1])
+            if min(depths[since:], default=level) > level:
+                late.pop()
+                depths.append(level)
+                s += 1
+                count += 1
+                continue
+        if is_next(f):
+            depths.append(max(first[f][1], second[s][1]))
+            f += 1
+            s += 1
         else:
-            where = f, ftrace[f:f + 4], o, ours[o:o + 4], late[-4:]
-            assert len(late) < 4 and (f if ftrace_first else o) < \
-                len(ftrace if ftrace_first else ours), where
-            late.append((f, f + 1) if ftrace_first else (o, f))
-            f, o = (f + 1, o) if ftrace_first else (f, o + 1)
+            assert len(late) < 4 and f < len(first), \
+                (f, first[f:f + 4], s, second[s:s + 4], late)
+            late.append((f, len(depths)))
+            f += 1
     assert not late
     return count
 
@@ -181,22 +169,18 @@ def test_agree(tmp_path, what, channel):
     for program in "hackbench", "trace-cmd":
         if not shutil.which(program):
             pytest.skip(f"{program} is not installed")
-    ftrace, module, parameters, size, files = \
-        EVENTS if what == "events" else FUNCTIONS
-    ko = Path(os.environ["HT_MODULE"]).parent / f"{module}.ko"
+    setting = EVENTS if what == "events" else FUNCTIONS
     dat, symbols = tmp_path / "trace.dat", tmp_path / "symbols"
-    batch = {"batch": 64} if channel == "hypercall" else {}
-    with VM(devices=[{"channel": channel, "packets": 512, **batch}],
-            job=f"{PRELUDE}\nLD='{LD}'\nFTRACE='{ftrace}'\n"
-                f"MODULE={module}\nPARAMETERS='{parameters}'\n"
-                f"SIZE='{size}'\nFILES={files}\n{JOB}",
-            files={ko.name: ko, **with_libraries(["hackbench", "trace-cmd"])},
+    with VM(devices=[much(channel, packets=512)],
+            job="".join(f"{k}='{v}'\n" for k, v in setting.items()) + JOB,
+            files={**modules(setting["MODULE"]),
+                   **with_libraries(["hackbench", "trace-cmd"])},
             args=["-device", "virtio-serial-pci",
                   "-chardev", f"file,id=dat,path={dat}",
                   "-device", "virtserialport,nr=1,chardev=dat",
                   "-chardev", f"file,id=symbols,path={symbols}",
                   "-device", "virtserialport,nr=2,chardev=symbols"],
-            memory=1024, accel="tcg-single", workdir=tmp_path / "vm") as vm:
+            memory=1024, workdir=tmp_path / "vm") as vm:
         vm.out.expect("^recorded$", 600)
         vm.settle("ht0")
         counted = stats(vm)
@@ -204,7 +188,9 @@ def test_agree(tmp_path, what, channel):
         vm.wait(120)
         assert_sound(vm)
     assert counted["errors"] == counted["dropped"] == counted["lost"] == 0
-    at = addresses(symbols.read_text())
+    at = collections.defaultdict(set)   # several functions may have one name
+    for address, name in call_sites(symbols.read_text()):
+        at[name].add(address)
 
     def same(theirs, ours):
         if theirs[0] == "function":     # of ours, with its parent's
@@ -227,11 +213,12 @@ def test_agree(tmp_path, what, channel):
     for s in streams:
         # the tasks that there are at load are no events of ftrace's
         ours = between_marks(
-            [comparable(*e) for e in s.events
+            [(comparable(*e), 0) for e in s.events
              if not e[0].startswith("lttng_statedump")], is_mark)
-        theirs = between_marks(own.pop(s.cpu), lambda e: is_mark(e[0]))
+        theirs = between_marks(own.pop(s.cpu), is_mark)
         # tracepoints call who came first, functions who came last
-        count = displaced(theirs, ours, same, what == "events")
+        count = displaced(theirs, ours, same) if what == "events" else \
+            displaced(ours, theirs, lambda a, b: same(b, a))
         print(f"{channel}, CPU {s.cpu}: {len(ours)} {what} of both, an "
               f"interrupt came into {count} of them")
         assert len(ours) > 1000

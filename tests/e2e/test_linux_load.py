@@ -19,27 +19,18 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts"))
 from bench_linux import with_libraries  # noqa: E402
 from htvm import VM  # noqa: E402
 from linux_guest import (  # noqa: E402
-    LD, PRELUDE, assert_sound, needs_glibc, stats)
+    LOAD, PRELUDE, assert_sound, modules, much, needs_glibc, stats)
 
-MODULES = "hypertrace-events.ko", "hypertrace-functions.ko"
 CPUS = os.environ.get("HT_LOAD_CPUS", "")
 CASES = [(channel, int(cpus)) for cpus in CPUS.split(",")
          for channel in ("hypercall", "shm", "virtio")] if CPUS \
     else [("virtio", 2)]
 
-JOB = PRELUDE + f"""
-LD='{LD}'
-""" + """
-P=/sys/module/hypertrace_functions/parameters
-load() {
-    $LD /ht/sys/hackbench -s 100 -l $1 -g 1 >/dev/null
-    tar -c -f - -C /ht . | cat >/dev/null
-    find / -xdev >/dev/null
-}
+JOB = PRELUDE + LOAD + """
 insmod /ht/hypertrace-events.ko events='sched,irq,raw_syscalls'
-load 20
+load "-l 20" . /
 # the last of the CPUs goes and comes, and the module does, while it is used
-load 20 &
+load "-l 20" . / &
 c=/sys/devices/system/cpu/cpu$(($(nproc) - 1))/online
 for i in 1 2 3; do
     echo 0 >$c
@@ -52,7 +43,7 @@ rmmod hypertrace-events
 echo events >&3
 read answer <&3
 insmod /ht/hypertrace-functions.ko entry='*'
-load 1
+load "-l 1" . /
 rmmod hypertrace-functions
 echo functions >&3
 read answer <&3
@@ -72,12 +63,10 @@ def counted(trace):
 def test_load(tmp_path, channel, cpus):
     if not shutil.which("hackbench"):
         pytest.skip("hackbench is not installed (Debian: rt-tests)")
-    modules = Path(os.environ["HT_MODULE"]).parent
-    batch = {"batch": 64} if channel == "hypercall" else {}
-    with VM(devices=[{"channel": channel, "packets": 256, **batch}], job=JOB,
-            files={**{m: modules / m for m in MODULES},
+    with VM(devices=[much(channel, packets=256)], job=JOB,
+            files={**modules("events", "functions"),
                    **with_libraries(["hackbench"])}, cpus=cpus,
-            accel="tcg-single", workdir=tmp_path / "vm") as vm:
+            workdir=tmp_path / "vm") as vm:
         totals = []
         for part in "events", "functions":
             vm.out.expect(f"^{part}$", 1200)
