@@ -22,6 +22,7 @@
 #include <linux/module.h>
 #include <linux/moduleparam.h>
 #include <linux/mutex.h>
+#include <linux/preempt.h>
 #include <linux/string.h>
 #include <linux/trace_clock.h>
 #include <linux/version.h>
@@ -46,6 +47,29 @@ static bool fn_ready;
 
 static unsigned int fn_least_ns;
 
+/*
+ * ht_trace(), but for the functions that the emit path itself calls, to have a
+ * packet handed over: ftrace lets one level of those through.  They are the
+ * tracer's, so they are no events, and none that were discarded.  An NMI there
+ * is discarded, as everybody's is.
+ *
+ * Context: preemption off
+ */
+#define fn_trace(ident, ...)						\
+do {									\
+	unsigned long flags;						\
+	struct ht_stream *s;						\
+									\
+	if (!ht_event_enabled(ident))					\
+		break;							\
+	s = ht_kernel_begin(&flags);					\
+	if (!s)								\
+		break;							\
+	if (likely(!s->busy) || in_nmi())				\
+		ht_emit_##ident(s, __VA_ARGS__);			\
+	ht_kernel_end(flags);						\
+} while (0)
+
 /* Entries ----------------------------------------------------------------- */
 
 static char fn_entry[FN_GLOBS_MAX], fn_except[FN_GLOBS_MAX];
@@ -56,7 +80,7 @@ static void notrace fn_on_entry(unsigned long ip, unsigned long parent_ip,
 				struct ftrace_ops *ops,
 				struct ftrace_regs *regs)
 {
-	ht_trace(function_entry, (u32)ip);
+	fn_trace(function_entry, (u32)ip);
 }
 
 static struct ftrace_ops fn_ops = {
@@ -129,7 +153,7 @@ static int notrace fn_on_call(struct fprobe *fp, unsigned long ip,
 	if (READ_ONCE(fn_least_ns))
 		*since = trace_clock_local();
 	else
-		ht_trace(function_entry, (u32)ip);
+		fn_trace(function_entry, (u32)ip);
 	return 0;
 }
 
@@ -141,12 +165,12 @@ static void notrace fn_on_return(struct fprobe *fp, unsigned long ip,
 	u64 ns;
 
 	if (!*since) {
-		ht_trace(function_exit, (u32)ip);
+		fn_trace(function_exit, (u32)ip);
 		return;
 	}
 	ns = trace_clock_local() - *since;
 	if (ns >= READ_ONCE(fn_least_ns))
-		ht_trace(function_call, (u32)ip, (u32)min_t(u64, ns, U32_MAX));
+		fn_trace(function_call, (u32)ip, (u32)min_t(u64, ns, U32_MAX));
 }
 
 static struct fprobe fn_fprobe;

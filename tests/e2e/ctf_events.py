@@ -2,7 +2,6 @@
 """A CTF directory as plain Python values."""
 
 import collections
-import re
 
 import bt2
 
@@ -31,7 +30,7 @@ def plain(field):
         return {k: "" if field.get(f"_{k}_length") == 0 and
                 isinstance(v, bt2._StringFieldConst) else plain(v)
                 for k, v in field.items()
-                if not re.fullmatch(r"_\w+_length", k)}
+                if not (k[0] == "_" and k.endswith("_length"))}
     if isinstance(field, bt2._ArrayFieldConst):
         return [plain(v) for v in field]
     if isinstance(field, bt2._StringFieldConst):
@@ -47,15 +46,18 @@ def read(trace):
     counters = {}
     for msg in bt2.TraceCollectionMessageIterator(str(trace)):
         if isinstance(msg, bt2._EventMessageConst):
-            s = streams[msg.event.stream.id]
-            fields = msg.event.payload_field
-            s.events.append((msg.event.name, plain(fields) if fields else {}))
+            # each of these makes objects: asked once
+            event = msg.event
+            stream = event.stream.id
+            s = streams[stream]
+            fields = event.payload_field
+            s.events.append((event.name, plain(fields) if fields else {}))
             clock = msg.default_clock_snapshot
             s.ns.append(clock.ns_from_origin)
             s.cycles.append(clock.value)
             s.precision = clock.clock_class.precision
-            if msg.event.stream.id in counters:
-                s.begins.append((counters.pop(msg.event.stream.id), s.ns[-1]))
+            if stream in counters:
+                s.begins.append((counters.pop(stream), s.ns[-1]))
         elif isinstance(msg, bt2._PacketBeginningMessageConst):
             context = msg.packet.context_field
             counters[msg.packet.stream.id] = int(context["guest_counter"])

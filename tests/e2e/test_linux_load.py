@@ -85,4 +85,7 @@ def test_load(tmp_path, channel, cpus):
     assert not last["errors"] and not last["dropped"]
     assert came == last["events"]
     assert events["events"] > 10000
-    assert last["events"] - events["events"] > 100000
+    functions = last["events"] - events["events"]
+    assert functions > 100000
+    # functions that are called to hand a packet over are not discarded ones
+    assert (last["lost"] - events["lost"]) * 10000 < functions
