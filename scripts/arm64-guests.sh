@@ -5,6 +5,7 @@
 
 . "$(dirname -- "$0")/lib.sh"
 . "$HT_TOP/scripts/debian.sh"
+. "$HT_TOP/scripts/kernels.sh"
 
 kernels="arm64 arm64-16k"
 cross=aarch64-linux-gnu-
@@ -37,53 +38,17 @@ done
 "$HT_TOP/qemu/fetch.sh"
 "$HT_TOP/qemu/graft.sh"
 "$HT_TOP/qemu/build.sh" --flavour arm64
-"$HT_TOP/scripts/module-kernels.sh" "$@"
 ht_paths "" arm64
 ht_tree_init
+shared_lock "$HT_CACHE/kernels"
+for name; do
+    kernel_image "$name"
+done
+cache_unlock
+"$HT_TOP/scripts/module-kernels.sh" "$@"
 qemu=$HT_QEMU_BUILD/qemu-system-aarch64
 work=$HT_TREE/arm64
 mkdir -p "$work"
-
-# The image of the kernel whose headers are there, the drivers that it keeps in
-# modules, and a static busybox
-fetch_image() {
-    at=$HT_CACHE/kernels/$1
-    headers=$(cat "$HT_CACHE/stamps/kernel-$1")
-    ! stamped "$HT_CACHE/stamps/kernel-image-$1" "$headers" || return 0
-    suite=bookworm-backports
-    [ "$1" = arm64 ] || suite=sid
-    # shellcheck disable=SC2034 # read by private_apt
-    ht_arch=arm64
-    # shellcheck disable=SC2034
-    ht_apt=$HT_CACHE/kernels/apt
-    debian_lists "$suite" "kernels"
-    image=linux-image-${headers#linux-headers-}
-    binary=$(debian_depends "$suite" "$image" '^linux-binary-' || :)
-    modules=$(debian_depends "$suite" "$image" '^linux-modules-' || :)
-    rm -rf "$at.image" "$at.debs"
-    # shellcheck disable=SC2086
-    debian_debs "$suite" "$at.debs" "${binary:-$image}" $modules
-    debian_lists bookworm "packages"
-    debian_debs bookworm "$at.debs" busybox-static
-    for deb in "$at.debs"/*.deb; do
-        dpkg -x "$deb" "$at.image" || die "cannot unpack $deb (disk full?)"
-    done
-    mkdir -p "$at.image/keep"
-    find "$at.image" -type f -name 'vmlinu[xz]*' \
-        -exec mv {} "$at.image/keep/kernel" \;
-    find "$at.image" -type f -path '*/drivers/virtio/*' -name 'virtio*.ko*' \
-        -exec mv {} "$at.image/keep/" \;
-    mv "$at.image/bin/busybox" "$at.image/keep/" ||
-        mv "$at.image/usr/bin/busybox" "$at.image/keep/"
-    [ -f "$at.image/keep/kernel" ] && [ -f "$at.image/keep/busybox" ] ||
-        die "$image has no kernel, or busybox-static no busybox"
-    find "$at.image/keep" -name '*.xz' -exec xz -d {} +
-    find "$at.image" -mindepth 1 -maxdepth 1 ! -name keep -exec rm -rf {} +
-    rm -rf "$at.debs"
-    stamp "$HT_CACHE/stamps/kernel-image-$1" "$headers"
-    # shellcheck disable=SC2034
-    ht_arch=
-}
 
 # program NAME SOURCE: static, with the library in it
 program() {
@@ -136,7 +101,7 @@ make_initrd() {
     root=$work/root
     rm -rf "$root"
     mkdir -p "$root/modules"
-    cp -r "$HT_CACHE/kernels/$1.image/keep" "$root/keep"
+    cp -r "$HT_CACHE/kernels/$1.image" "$root/keep"
     rm "$root/keep/kernel"
     mv "$root/keep/busybox" "$root/busybox"
     cp "$HT_TREE/module-$1/guest-linux/"*.ko "$root/modules/"
@@ -164,7 +129,7 @@ boot() {
     # shellcheck disable=SC2034 # read by logged
     logged arm64-guest "booting $name" timeout "$limit" "$qemu" \
         -M virt -cpu max -smp 2 -m 1024 -nodefaults -display none -no-reboot \
-        -kernel "$HT_CACHE/kernels/$name.image/keep/kernel" \
+        -kernel "$HT_CACHE/kernels/$name.image/kernel" \
         -initrd "$work/initrd" -append "console=ttyAMA0 panic=-1" \
         -serial "file:$work/console" "$@"
     ht_hint=
@@ -174,9 +139,6 @@ failed=0
 program ht-hello examples/hello.c
 program ht-tracetest tests/e2e/ht-tracetest.c
 for name; do
-    shared_lock "$HT_CACHE/kernels"
-    fetch_image "$name"
-    cache_unlock
     boot "$name"
     tr -d '\r' <"$work/console" >"$work/text"
     grep -q '^END$' "$work/text" || die "$name: the guest did not come to its end (see $work/console)"

@@ -27,7 +27,7 @@ import time
 from pathlib import Path
 
 TOP = Path(__file__).resolve().parent.parent
-# Kernels that check themselves (scripts/debug-kernel.sh) take a multiple of the
+# Kernels that check themselves (scripts/kernel-tests.sh) take a multiple of the
 # time, and more memory.
 PATIENCE = float(os.environ.get("HT_PATIENCE", 1))
 MEMORY = int(os.environ.get("HT_GUEST_MEMORY", 0))     # MiB, at least

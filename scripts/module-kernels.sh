@@ -7,18 +7,7 @@
 
 . "$(dirname -- "$0")/lib.sh"
 . "$HT_TOP/scripts/debian.sh"
-
-# name, suite, package whose dependency is the headers', architecture
-kernels="\
-6.1 bookworm linux-headers-amd64
-6.1-rt bookworm linux-headers-rt-amd64
-6.12 bookworm-backports linux-headers-amd64
-6.12-rt bookworm-backports linux-headers-rt-amd64
-newest sid linux-headers-amd64
-newest-rt sid linux-headers-rt-amd64
-arm64 bookworm-backports linux-headers-arm64 arm64
-arm64-16k sid linux-headers-arm64-16k arm64
-"
+. "$HT_TOP/scripts/kernels.sh"
 
 usage() {
     cat <<EOF
@@ -26,7 +15,7 @@ usage: scripts/module-kernels.sh [NAME]...
 
 Builds guest-linux/ with warnings as errors for several kernels, whose headers
 are fetched from Debian and kept. NAME is one of:
- $(printf '%s' "$kernels" | sed 's/ .*//' | tr '\n' ' ') dkms
+ $(kernel_names | tr '\n' ' ') dkms
 EOF
 }
 
@@ -41,65 +30,6 @@ done
 "$HT_TOP/scripts/prerequisites.sh" --for modules
 ht_paths ""
 ht_tree_init
-ht_apt=$HT_CACHE/kernels/apt    # who builds QEMU has not to wait for these
-
-# The tools of newer kernels' kbuild want a newer libc than there may be here:
-# they are run with their suite's.
-wrap_tools() {
-    libraries=$1/lib-of-tools
-    mkdir -p "$libraries"
-    find "$1" -name '*.so*' -path '*x86_64-linux-gnu*' ! -type d \
-        -exec cp -P {} "$libraries/" \;
-    find "$1"/usr/lib/linux-kbuild-* -type f -perm -u+x |
-    while IFS= read -r tool; do
-        readelf -lW "$tool" 2>/dev/null | grep -q INTERP || continue
-        mv "$tool" "$tool.real"
-        # shellcheck disable=SC2016
-        printf '#!/bin/sh\nexec %s --argv0 "$0" --library-path %s %s "$@"\n' \
-            "$libraries/ld-linux-x86-64.so.2" "$libraries" "$tool.real" \
-            >"$tool"
-        chmod +x "$tool"
-    done
-}
-
-fetch() {
-    name=$1
-    suite=$2
-    kernel_root=$HT_CACHE/kernels/$name
-    [ ! -f "$HT_CACHE/stamps/kernel-$name" ] || return 0
-    need_space 600 "$HT_CACHE"
-    debs=$kernel_root.debs
-    rm -rf "$kernel_root" "$debs"
-    mkdir -p "$kernel_root"
-    ht_arch=${4-}
-    debian_lists "$suite" "kernels"
-    headers=$(debian_depends "$suite" "$3" '^linux-headers-[0-9]')
-    [ -n "$headers" ] || die "Debian $suite has no $3"
-    common=$(debian_depends "$suite" "$headers" '^linux-headers-.*-common')
-    kbuild=$(debian_depends "$suite" "$headers" '^linux-kbuild-')
-    if [ -n "$ht_arch" ]; then
-        debian_debs "$suite" "$debs" "$headers"
-        ht_arch=                # the rest is of any, or runs here
-        debian_lists "$suite" "kernels"
-        set -- "$common" "$kbuild"
-    else
-        set -- "$headers" "$common" "$kbuild"
-    fi
-    [ "$suite" != sid ] ||
-        set -- "$@" libc6 libelf1t64 zlib1g libzstd1 libssl3t64
-    debian_debs "$suite" "$debs" "$@"
-    for deb in "$debs"/*.deb; do
-        dpkg -x "$deb" "$kernel_root" || die "cannot unpack $deb (disk full?)"
-    done
-    # The package expects to live in /; without vmlinux, no BTF is made.
-    sed -i "s,\(^\|[ =]\)/usr/,\1$kernel_root/usr/," \
-        "$kernel_root/usr/src/$headers/Makefile"
-    rm -f "$kernel_root/usr/src/$headers/vmlinux"
-    ln -s "usr/src/$headers" "$kernel_root/kheaders"
-    [ "$suite" != sid ] || wrap_tools "$kernel_root"
-    rm -rf "$debs"
-    stamp "$HT_CACHE/stamps/kernel-$name" "$headers"
-}
 
 # build NAME [ARCHITECTURE]
 build() {
@@ -151,26 +81,20 @@ by_dkms() {
     grep -q '^tracing:' "$root/etc/group" || die "there is no group tracing"
 }
 
-for name in $(printf '%s' "$kernels" | sed 's/ .*//'); do
+for name in $(kernel_names); do
     case " $wanted " in
     "  "|*" $name "*) ;;
     *) continue ;;
     esac
-    row=$(printf '%s' "$kernels" | grep "^$name ")
     shared_lock "$HT_CACHE/kernels"
-    # shellcheck disable=SC2086
-    fetch $row
+    kernel_headers "$name"
     cache_unlock
-    # shellcheck disable=SC2086
-    set -- $row
-    build "$name" "${4-}"
+    build "$name" "$arch"
 done
 case " $wanted " in
 "  "|*" dkms "*)
-    # shellcheck disable=SC2046
-    set -- $(printf '%s' "$kernels" | grep '^6\.12 ')
     shared_lock "$HT_CACHE/kernels"
-    fetch "$@"
+    kernel_headers 6.12
     cache_unlock
     by_dkms
     ;;

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The kernels of scripts/debug-kernel.sh do check what they are for."""
+"""The kernels of scripts/kernel-tests.sh do check what they are for."""
 
 import os
 import sys

@@ -1,13 +1,16 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
-# Kernels that watch what the Linux modules do, and the tests of the modules in
-# them. Debian has no such kernels: they are built from its linux-source.
+# The tests of the Linux modules in other kernels: those that watch what modules
+# do, which are built from Debian's linux-source as Debian has none, and the
+# oldest and the newest that are supported.
 
 . "$(dirname -- "$0")/lib.sh"
 . "$HT_TOP/scripts/debian.sh"
+. "$HT_TOP/scripts/kernels.sh"
 
-suite=bookworm-backports        # as of the guest's own kernel
-all="lockdep kcsan rt"
+source_suite=bookworm-backports # as of the guest's own kernel
+built="lockdep kcsan rt"
+debians="6.1 6.1-rt newest newest-rt"
 
 # What a guest runs that nobody but the kernel can see the inside of
 tests="../kernels/test_checkers.py test_linux.py test_linux_kernel.py
@@ -16,16 +19,17 @@ tests="../kernels/test_checkers.py test_linux.py test_linux_kernel.py
 
 usage() {
     cat <<EOT
-usage: scripts/debug-kernel.sh [--build] [NAME]... [-- PYTEST ARGS]
+usage: scripts/kernel-tests.sh [--build] [NAME]... [-- PYTEST ARGS]
 
-Builds a kernel of Debian's source for the tests' guest, the Linux modules for
+Builds or fetches a kernel for the tests' guest, builds the Linux modules for
 it, and runs the end-to-end tests of the modules with it; or, with arguments for
-pytest, those that they name. NAME is one of
+pytest, those that they name. NAME is one of these, built of Debian's source,
   lockdep  PROVE_LOCKING, DEBUG_ATOMIC_SLEEP, DEBUG_OBJECTS, KASAN, UBSAN
   kcsan    KCSAN
   rt       PREEMPT_RT, DEBUG_ATOMIC_SLEEP
+or a kernel of Debian's: $debians;
 by default each in turn. --build runs no test. Kernels are kept in
-\$HT_CACHE/kernels/debug, some 200 MB each, and their source, 1.8 GB.
+\$HT_CACHE/kernels, those built some 200 MB each, and their source, 1.8 GB.
 EOT
 }
 
@@ -36,8 +40,11 @@ while [ $# -gt 0 ]; do
     -h|--help) usage; exit 0 ;;
     --build) only_build=yes; shift ;;
     --) shift; break ;;
-    lockdep|kcsan|rt) names="$names $1"; shift ;;
-    *) die "scripts/debug-kernel.sh: unknown argument $1" ;;
+    *)
+        case " $built $debians " in
+        *" $1 "*) names="$names $1"; shift ;;
+        *) die "scripts/kernel-tests.sh: unknown argument $1" ;;
+        esac ;;
     esac
 done
 "$HT_TOP/scripts/prerequisites.sh" --for kernels
@@ -45,20 +52,20 @@ ht_paths ""
 ht_tree_init
 ht_run_env
 kernels=$HT_CACHE/kernels/debug
-ht_apt=$kernels/apt
 source=$kernels/source
 jobs=$(nproc 2>/dev/null || echo 1)
 
 fetch_source() {
     [ ! -f "$HT_CACHE/stamps/debug-source" ] || return 0
+    ht_apt=$kernels/apt
     need_space 3000 "$HT_CACHE"
     debs=$source.debs
     rm -rf "$source" "$source.new" "$debs"
     mkdir -p "$source.new"
-    debian_lists "$suite" "kernels"
-    package=$(debian_depends "$suite" linux-source '^linux-source-[0-9]')
-    [ -n "$package" ] || die "Debian $suite has no linux-source"
-    debian_debs "$suite" "$debs" "$package"
+    debian_lists "$source_suite" "kernels"
+    package=$(debian_depends "$source_suite" linux-source '^linux-source-[0-9]')
+    [ -n "$package" ] || die "Debian $source_suite has no linux-source"
+    debian_debs "$source_suite" "$debs" "$package"
     step "unpacking $package"
     # One is in the other; neither is needed on its own.
     dpkg --fsys-tarfile "$debs"/*.deb | tar -xO --wildcards '*.tar.xz' |
@@ -120,31 +127,82 @@ build_module() {
         kernel_make "$1" M="$farm/guest-linux" KCFLAGS=-Werror modules
 }
 
+# The base of the guest's initrd, and what this kernel keeps in modules
+make_initrd() {
+    root=$HT_TREE/initrd-$1.root
+    rm -rf "$root"
+    mkdir -p "$root/lib/modules"
+    cp "$HT_CACHE/kernels/$1.image/"*.ko "$root/lib/modules/"
+    "$HT_TOP/scripts/guest-overlay.sh" "$root.cpio" "$root"
+    cat "$HT_INITRD" "$root.cpio" >"$HT_TREE/initrd-$1.cpio"
+    rm -rf "$root" "$root.cpio"
+}
+
+prepare() {
+    case " $debians " in
+    *" $1 "*)
+        shared_lock "$HT_CACHE/kernels"
+        kernel_image "$1"
+        cache_unlock
+        "$HT_TOP/scripts/module-kernels.sh" "$1"
+        make_initrd "$1"
+        return 0 ;;
+    esac
+    # Who finds a kernel does not wait for who builds another one.
+    if ! is_built "$1"; then
+        shared_lock "$kernels"
+        fetch_source
+        build_kernel "$1"
+        cache_unlock
+    fi
+    build_module "$1"
+}
+
+# use_built NAME: tests' environment for a kernel that was built here
+use_built() {
+    HT_KHEADERS=$kernels/$1
+    HT_KERNEL=$HT_KHEADERS/arch/x86/boot/bzImage
+    HT_MODULE=$HT_TREE/module-debug-$1/guest-linux/hypertrace.ko
+    # Such kernels are big, and slow.
+    HT_GUEST_MEMORY=1024
+    HT_PATIENCE=8
+    HT_KERNEL_ARGS="$HT_KERNEL_ARGS printk.time=1"
+    HT_DEBUG_KERNEL=$1
+    export HT_GUEST_MEMORY HT_PATIENCE HT_DEBUG_KERNEL
+    # They may delete kprobes sooner than slow kernels learn their types.
+    not="accounted or same_as_ftrace or alike"
+    if [ "$1" = kcsan ]; then
+        HT_KERNEL_ARGS="$HT_KERNEL_ARGS kcsan.early_enable=1"
+        HT_KERNEL_ARGS="$HT_KERNEL_ARGS kcsan.skip_watch=300"
+        # It is reset while it wakes up, with and without the modules.
+        not="$not or suspend"
+    fi
+}
+
+# use_debians NAME: one of Debian's
+use_debians() {
+    HT_KHEADERS=$HT_CACHE/kernels/$1/kheaders
+    HT_KERNEL=$HT_CACHE/kernels/$1.image/kernel
+    HT_MODULE=$HT_TREE/module-$1/guest-linux/hypertrace.ko
+    HT_INITRD=$HT_TREE/initrd-$1.cpio
+    HT_GUEST_MEMORY=768
+    HT_PATIENCE=4
+    export HT_GUEST_MEMORY HT_PATIENCE HT_INITRD
+    not=test_checkers
+}
+
 # run_tests NAME PYTEST-ARGS...
 run_tests() {
     (
         name=$1
         shift
         eval "$("$HT_TOP/scripts/env.sh")"
-        HT_KHEADERS=$kernels/$name
-        HT_KERNEL=$HT_KHEADERS/arch/x86/boot/bzImage
         HT_VMLINUX=
-        HT_MODULE=$HT_TREE/module-debug-$name/guest-linux/hypertrace.ko
-        # Such kernels are big, and slow.
-        HT_GUEST_MEMORY=1024
-        HT_PATIENCE=8
-        HT_KERNEL_ARGS="$HT_KERNEL_ARGS printk.time=1"
-        # They may delete kprobes sooner than slow kernels learn their types.
-        not="accounted or same_as_ftrace or alike"
-        if [ "$name" = kcsan ]; then
-            HT_KERNEL_ARGS="$HT_KERNEL_ARGS kcsan.early_enable=1"
-            HT_KERNEL_ARGS="$HT_KERNEL_ARGS kcsan.skip_watch=300"
-            # It is reset while it wakes up, with and without the modules.
-            not="$not or suspend"
-        fi
-        HT_DEBUG_KERNEL=$name
-        export HT_KERNEL HT_VMLINUX HT_KERNEL_ARGS HT_KHEADERS HT_MODULE \
-            HT_GUEST_MEMORY HT_PATIENCE HT_DEBUG_KERNEL
+        case " $built " in
+        *" $name "*) use_built "$name" ;;
+        *) use_debians "$name" ;;
+        esac
+        export HT_KERNEL HT_VMLINUX HT_KERNEL_ARGS HT_KHEADERS HT_MODULE
         cd "$HT_TOP/tests/e2e"
         step "testing with the kernel $name"
         "$HT_PYTHON" -B -m pytest -p no:cacheprovider -q --tb=short \
@@ -153,15 +211,8 @@ run_tests() {
 }
 
 status=0
-for name in ${names:-$all}; do
-    # Who finds a kernel does not wait for who builds another one.
-    if ! is_built "$name"; then
-        shared_lock "$kernels"
-        fetch_source
-        build_kernel "$name"
-        cache_unlock
-    fi
-    build_module "$name"
+for name in ${names:-$built $debians}; do
+    prepare "$name"
     [ -z "$only_build" ] || continue
     # shellcheck disable=SC2086
     [ $# -gt 0 ] || set -- $tests

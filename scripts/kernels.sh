@@ -1,0 +1,135 @@
+# shellcheck shell=sh
+# SPDX-License-Identifier: GPL-2.0-or-later
+# Sourced after debian.sh: Debian's kernels that the Linux modules are built for
+# and tried in, kept in $HT_CACHE/kernels.
+
+# name, suite, package whose dependency is the headers', architecture
+ht_kernels="\
+6.1 bookworm linux-headers-amd64
+6.1-rt bookworm linux-headers-rt-amd64
+6.12 bookworm-backports linux-headers-amd64
+6.12-rt bookworm-backports linux-headers-rt-amd64
+newest sid linux-headers-amd64
+newest-rt sid linux-headers-rt-amd64
+arm64 bookworm-backports linux-headers-arm64 arm64
+arm64-16k sid linux-headers-arm64-16k arm64
+"
+
+kernel_names() {
+    printf '%s' "$ht_kernels" | sed 's/ .*//'
+}
+
+# kernel_row NAME: sets suite, package and arch of a kernel of the list
+kernel_row() {
+    ht_apt=$HT_CACHE/kernels/apt    # who builds QEMU has not to wait for these
+    # shellcheck disable=SC2046
+    set -- $(printf '%s' "$ht_kernels" | grep "^$1 ")
+    suite=$2
+    package=$3
+    arch=${4-}
+}
+
+# The tools of newer kernels' kbuild want a newer libc than there may be here:
+# they are run with their suite's.
+wrap_tools() {
+    libraries=$1/lib-of-tools
+    mkdir -p "$libraries"
+    find "$1" -name '*.so*' -path '*x86_64-linux-gnu*' ! -type d \
+        -exec cp -P {} "$libraries/" \;
+    find "$1"/usr/lib/linux-kbuild-* -type f -perm -u+x |
+    while IFS= read -r tool; do
+        readelf -lW "$tool" 2>/dev/null | grep -q INTERP || continue
+        mv "$tool" "$tool.real"
+        # shellcheck disable=SC2016
+        printf '#!/bin/sh\nexec %s --argv0 "$0" --library-path %s %s "$@"\n' \
+            "$libraries/ld-linux-x86-64.so.2" "$libraries" "$tool.real" \
+            >"$tool"
+        chmod +x "$tool"
+    done
+}
+
+# kernel_headers NAME: a link kheaders, in kernels/NAME, to what builds modules
+kernel_headers() {
+    name=$1
+    kernel_row "$name"
+    kernel_root=$HT_CACHE/kernels/$name
+    [ ! -f "$HT_CACHE/stamps/kernel-$name" ] || return 0
+    need_space 600 "$HT_CACHE"
+    debs=$kernel_root.debs
+    rm -rf "$kernel_root" "$debs"
+    mkdir -p "$kernel_root"
+    ht_arch=$arch
+    debian_lists "$suite" "kernels"
+    headers=$(debian_depends "$suite" "$package" '^linux-headers-[0-9]')
+    [ -n "$headers" ] || die "Debian $suite has no $package"
+    common=$(debian_depends "$suite" "$headers" '^linux-headers-.*-common')
+    kbuild=$(debian_depends "$suite" "$headers" '^linux-kbuild-')
+    if [ -n "$ht_arch" ]; then
+        debian_debs "$suite" "$debs" "$headers"
+        ht_arch=                # the rest is of any, or runs here
+        debian_lists "$suite" "kernels"
+        set -- "$common" "$kbuild"
+    else
+        set -- "$headers" "$common" "$kbuild"
+    fi
+    [ "$suite" != sid ] ||
+        set -- "$@" libc6 libelf1t64 zlib1g libzstd1 libssl3t64
+    debian_debs "$suite" "$debs" "$@"
+    for deb in "$debs"/*.deb; do
+        dpkg -x "$deb" "$kernel_root" || die "cannot unpack $deb (disk full?)"
+    done
+    # The package expects to live in /; without vmlinux, no BTF is made.
+    sed -i "s,\(^\|[ =]\)/usr/,\1$kernel_root/usr/," \
+        "$kernel_root/usr/src/$headers/Makefile"
+    rm -f "$kernel_root/usr/src/$headers/vmlinux"
+    ln -s "usr/src/$headers" "$kernel_root/kheaders"
+    [ "$suite" != sid ] || wrap_tools "$kernel_root"
+    rm -rf "$debs"
+    stamp "$HT_CACHE/stamps/kernel-$name" "$headers"
+}
+
+# kernel_image NAME: the kernel of these headers, which are others from now on
+# if Debian has a newer one; in kernels/NAME.image, as "kernel", with a static
+# busybox and the drivers that it keeps in modules
+kernel_image() {
+    kernel_headers "$1"
+    at=$HT_CACHE/kernels/$1.image
+    headers=$(cat "$HT_CACHE/stamps/kernel-$1")
+    [ ! -f "$at/kernel" ] ||
+        ! stamped "$HT_CACHE/stamps/kernel-image-$1" "$headers" || return 0
+    kernel_row "$1"
+    ht_arch=$arch
+    debian_lists "$suite" "kernels"
+    if ! private_apt "$suite" apt-cache show "linux-image-${headers#linux-headers-}" \
+        >/dev/null 2>&1; then
+        rm "$HT_CACHE/stamps/kernel-$1"
+        kernel_headers "$1"
+        headers=$(cat "$HT_CACHE/stamps/kernel-$1")
+        kernel_row "$1"
+        ht_arch=$arch
+    fi
+    image=linux-image-${headers#linux-headers-}
+    binary=$(debian_depends "$suite" "$image" '^linux-binary-' || :)
+    modules=$(debian_depends "$suite" "$image" '^linux-modules-' || :)
+    new=$at.new
+    need_space 1500 "$HT_CACHE"
+    rm -rf "$at" "$new"
+    mkdir -p "$at"
+    # shellcheck disable=SC2086
+    debian_debs "$suite" "$new/debs" "${binary:-$image}" $modules
+    debian_lists bookworm "packages"
+    debian_debs bookworm "$new/debs" busybox-static
+    for deb in "$new/debs"/*.deb; do
+        dpkg -x "$deb" "$new/root" || die "cannot unpack $deb (disk full?)"
+    done
+    ht_arch=
+    find "$new/root" -type f -path '*/drivers/*' -name 'virtio*.ko*' \
+        -exec mv {} "$at/" \;
+    find "$new/root" -type f -path '*bin/busybox' -exec mv {} "$at/" \;
+    find "$new/root" -type f -name 'vmlinu[xz]*' -exec mv {} "$at/kernel" \;
+    [ -f "$at/kernel" ] && [ -f "$at/busybox" ] ||
+        die "$image has no kernel, or busybox-static no busybox"
+    find "$at" -name '*.xz' -exec xz -d {} +
+    rm -rf "$new"
+    stamp "$HT_CACHE/stamps/kernel-image-$1" "$headers"
+}
