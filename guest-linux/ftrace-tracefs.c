@@ -10,9 +10,12 @@
 #include <linux/fs.h>
 #include <linux/mm.h>
 #include <linux/mount.h>
+#include <linux/sched.h>
 #include <linux/seq_file.h>
 #include <linux/slab.h>
 #include <linux/uio.h>
+#include <linux/version.h>
+#include <linux/workqueue.h>
 
 #include "ftrace.h"
 
@@ -23,10 +26,6 @@
 /* All formats of a kernel are a few megabytes, each is some kilobytes. */
 #define HTF_READ_MAX	(4u << 20)
 
-/*
- * Files are closed by __fput_sync(): they hold on to a trace instance, which
- * may be about to go.
- */
 static struct vfsmount *htf_mnt;
 
 /* Wherever users have mounted it, or not: a mount of our own. */
@@ -46,6 +45,40 @@ void htf_tracefs_exit(void)
 	kern_unmount(htf_mnt);
 }
 
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 6, 0)
+struct htf_closing {
+	struct work_struct work;
+	struct file *file;
+};
+
+static void htf_close_work(struct work_struct *work)
+{
+	__fput_sync(container_of(work, struct htf_closing, work)->file);
+}
+
+/* These kernels stop at a program that calls __fput_sync(). */
+static void htf_close_by_thread(struct file *file)
+{
+	struct htf_closing closing = { .file = file };
+
+	INIT_WORK_ONSTACK(&closing.work, htf_close_work);
+	schedule_work(&closing.work);
+	flush_work(&closing.work);
+	destroy_work_on_stack(&closing.work);
+}
+#else
+#define htf_close_by_thread __fput_sync
+#endif
+
+/* At once: it holds on to a trace instance, which may be about to go. */
+static void htf_close(struct file *file)
+{
+	if (current->flags & PF_KTHREAD)
+		__fput_sync(file);
+	else
+		htf_close_by_thread(file);
+}
+
 /**
  * htf_tracefs_exists() - is there a file that can be read?
  * @path: below tracefs
@@ -56,7 +89,7 @@ bool htf_tracefs_exists(const char *path)
 
 	if (IS_ERR(file))
 		return false;
-	__fput_sync(file);
+	htf_close(file);
 	return true;
 }
 
@@ -125,6 +158,6 @@ char *htf_tracefs_read(const char *path)
 	/* kernel_read() refuses files whose buffers are meant to be a user's. */
 	if (file->f_op->read == seq_read || file->f_op->read_iter == seq_read_iter)
 		text = htf_read_all(file);
-	__fput_sync(file);
+	htf_close(file);
 	return text;
 }

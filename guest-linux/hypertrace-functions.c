@@ -6,6 +6,7 @@
  *	cd /sys/module/hypertrace_functions/parameters
  *	echo >entry
  *	echo 1000000 >least_ns
+ *	echo 2 >most_depth
  *	echo 'ext4_*' >calls
  *
  * The host's settings functions.entry and so on are the same.
@@ -18,11 +19,12 @@
 
 #include <linux/ftrace.h>
 #include <linux/fprobe.h>
-#include <linux/kstrtox.h>
+#include <linux/llist.h>
 #include <linux/module.h>
 #include <linux/moduleparam.h>
 #include <linux/mutex.h>
 #include <linux/preempt.h>
+#include <linux/sched.h>
 #include <linux/string.h>
 #include <linux/trace_clock.h>
 #include <linux/version.h>
@@ -45,7 +47,9 @@ static struct ht_class *const fn_classes[] = {
 static DEFINE_MUTEX(fn_mutex);
 static bool fn_ready;
 
-static unsigned int fn_least_ns;
+/* Of calls, which; 0: any.  The outermost one that is traced has depth 1. */
+static unsigned int fn_least_ns, fn_least_depth, fn_most_depth;
+static bool fn_limited;
 
 /*
  * ht_trace(), but for the functions that the emit path itself calls, to have a
@@ -143,6 +147,41 @@ static char fn_calls[FN_GLOBS_MAX];
 
 static bool fn_calls_on;
 
+/* Instead of a call's beginning: its end is no event, either. */
+#define FN_LEFT_OUT	U64_MAX
+
+/* How many calls that are traced this one is in, as the kernel keeps them */
+static unsigned int notrace fn_depth(void)
+{
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 14, 0)
+	return current->curr_ret_depth;
+#else
+	const struct llist_node *node;
+	unsigned int depth = 0;
+
+	for (node = current->rethooks.first; node; node = node->next)
+		depth++;
+	return depth;
+#endif
+}
+
+/* Return: 1: fprobe is not to look at its end. */
+static noinline int notrace fn_on_limited_call(unsigned long ip, u64 *since)
+{
+	unsigned int depth = fn_depth() + 1;
+	unsigned int most = READ_ONCE(fn_most_depth);
+
+	if (most && depth > most)
+		return 1;
+	if (depth < READ_ONCE(fn_least_depth))
+		*since = FN_LEFT_OUT;
+	else if (READ_ONCE(fn_least_ns))
+		*since = trace_clock_local();
+	else
+		fn_trace(function_entry, (u32)ip);
+	return 0;
+}
+
 static int notrace fn_on_call(struct fprobe *fp, unsigned long ip,
 			      unsigned long ret_ip, struct fn_regs *regs,
 			      void *data)
@@ -150,10 +189,9 @@ static int notrace fn_on_call(struct fprobe *fp, unsigned long ip,
 	u64 *since = data;
 
 	*since = 0;
-	if (READ_ONCE(fn_least_ns))
-		*since = trace_clock_local();
-	else
-		fn_trace(function_entry, (u32)ip);
+	if (unlikely(READ_ONCE(fn_limited)))
+		return fn_on_limited_call(ip, since);
+	fn_trace(function_entry, (u32)ip);
 	return 0;
 }
 
@@ -168,6 +206,8 @@ static void notrace fn_on_return(struct fprobe *fp, unsigned long ip,
 		fn_trace(function_exit, (u32)ip);
 		return;
 	}
+	if (*since == FN_LEFT_OUT)
+		return;
 	ns = trace_clock_local() - *since;
 	if (ns >= READ_ONCE(fn_least_ns))
 		fn_trace(function_call, (u32)ip, (u32)min_t(u64, ns, U32_MAX));
@@ -285,9 +325,29 @@ MODULE_PARM_DESC(calls,
 module_param_cb(except, &fn_param_ops, fn_except, 0644);
 MODULE_PARM_DESC(except, "functions that are none of these: patterns");
 
-module_param_named(least_ns, fn_least_ns, uint, 0644);
+static int fn_limit_set(const char *text, const struct kernel_param *kp)
+{
+	int ret = param_set_uint(text, kp);
+
+	WRITE_ONCE(fn_limited, fn_least_ns || fn_least_depth || fn_most_depth);
+	return ret;
+}
+
+/* Context: the kernel's lock of parameters, or fn_mutex, held */
+static const struct kernel_param_ops fn_limit_ops = {
+	.set = fn_limit_set,
+	.get = param_get_uint,
+};
+
+module_param_cb(least_ns, &fn_limit_ops, &fn_least_ns, 0644);
 MODULE_PARM_DESC(least_ns,
 		 "of calls: one event, at the exit, if it took at least so long; 0: both");
+module_param_cb(least_depth, &fn_limit_ops, &fn_least_depth, 0644);
+MODULE_PARM_DESC(least_depth,
+		 "of calls: those in at least so many that are traced, with itself");
+module_param_cb(most_depth, &fn_limit_ops, &fn_most_depth, 0644);
+MODULE_PARM_DESC(most_depth,
+		 "of calls: those in at most so many that are traced, with itself; 0: any");
 
 static int fn_missed_get(char *text, const struct kernel_param *kp)
 {
@@ -309,6 +369,13 @@ MODULE_PARM_DESC(missed,
 
 /* What the host sets ------------------------------------------------------ */
 
+static unsigned int *fn_limit(const char *name)
+{
+	return !strcmp(name, "least_ns") ? &fn_least_ns :
+	       !strcmp(name, "least_depth") ? &fn_least_depth :
+	       !strcmp(name, "most_depth") ? &fn_most_depth : NULL;
+}
+
 static char *fn_globs(const char *name)
 {
 	return !strcmp(name, "entry") ? fn_entry :
@@ -319,12 +386,13 @@ static char *fn_globs(const char *name)
 /* What stays as it is costs nothing: patching the kernel's text does. */
 static int fn_host_set(const char *name, const char *value)
 {
+	struct kernel_param limit = { .arg = fn_limit(name) };
 	char *globs = fn_globs(name);
 	int ret = -EINVAL;
 
 	mutex_lock(&fn_mutex);
-	if (!strcmp(name, "least_ns"))
-		ret = kstrtouint(value, 0, &fn_least_ns);
+	if (limit.arg)
+		ret = fn_limit_set(value, &limit);
 	else if (globs && strlen(value) >= FN_GLOBS_MAX)
 		ret = -ENOSPC;
 	else if (globs)

@@ -436,8 +436,12 @@ class VM:
         except (Failure, OSError) as e:
             lines.append(str(e))
         for task in Path(f"/proc/{self.process.pid}/task").glob("*"):
-            lines.append(" ".join((task / name).read_text().strip()
-                                  for name in ("comm", "wchan", "syscall")))
+            try:
+                lines.append(" ".join((task / name).read_text().strip()
+                                      for name in ("comm", "wchan",
+                                                   "syscall")))
+            except OSError:     # it has ended
+                pass
         return "--- where\n" + "\n".join(lines)
 
     def stop(self):

@@ -123,8 +123,8 @@ kernel_image() {
         dpkg -x "$deb" "$new/root" || die "cannot unpack $deb (disk full?)"
     done
     ht_arch=
-    find "$new/root" -type f -path '*/drivers/*' -name 'virtio*.ko*' \
-        -exec mv {} "$at/" \;
+    find "$new/root" -type f \( -path '*/drivers/virtio/virtio*.ko*' -o \
+        -name 'virtio_console.ko*' \) -exec mv {} "$at/" \;
     find "$new/root" -type f -path '*bin/busybox' -exec mv {} "$at/" \;
     find "$new/root" -type f -name 'vmlinu[xz]*' -exec mv {} "$at/kernel" \;
     [ -f "$at/kernel" ] && [ -f "$at/busybox" ] ||
