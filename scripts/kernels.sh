@@ -21,6 +21,7 @@ kernel_names() {
 
 # kernel_row NAME: sets suite, package and arch of a kernel of the list
 kernel_row() {
+    # shellcheck disable=SC2034 # read by private_apt
     ht_apt=$HT_CACHE/kernels/apt    # who builds QEMU has not to wait for these
     # shellcheck disable=SC2046
     set -- $(printf '%s' "$ht_kernels" | grep "^$1 ")
