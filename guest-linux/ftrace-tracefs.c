@@ -45,6 +45,10 @@ void htf_tracefs_exit(void)
 	kern_unmount(htf_mnt);
 }
 
+/*
+ * htf_close() is at once: a file holds on to a trace instance, which may be
+ * about to go.
+ */
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 6, 0)
 struct htf_closing {
 	struct work_struct work;
@@ -57,27 +61,22 @@ static void htf_close_work(struct work_struct *work)
 }
 
 /* These kernels stop at a program that calls __fput_sync(). */
-static void htf_close_by_thread(struct file *file)
+static void htf_close(struct file *file)
 {
 	struct htf_closing closing = { .file = file };
 
+	if (current->flags & PF_KTHREAD) {
+		__fput_sync(file);
+		return;
+	}
 	INIT_WORK_ONSTACK(&closing.work, htf_close_work);
 	schedule_work(&closing.work);
 	flush_work(&closing.work);
 	destroy_work_on_stack(&closing.work);
 }
 #else
-#define htf_close_by_thread __fput_sync
+#define htf_close __fput_sync
 #endif
-
-/* At once: it holds on to a trace instance, which may be about to go. */
-static void htf_close(struct file *file)
-{
-	if (current->flags & PF_KTHREAD)
-		__fput_sync(file);
-	else
-		htf_close_by_thread(file);
-}
 
 /**
  * htf_tracefs_exists() - is there a file that can be read?

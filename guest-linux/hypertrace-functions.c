@@ -19,6 +19,7 @@
 
 #include <linux/ftrace.h>
 #include <linux/fprobe.h>
+#include <linux/kstrtox.h>
 #include <linux/llist.h>
 #include <linux/module.h>
 #include <linux/moduleparam.h>
@@ -325,15 +326,25 @@ MODULE_PARM_DESC(calls,
 module_param_cb(except, &fn_param_ops, fn_except, 0644);
 MODULE_PARM_DESC(except, "functions that are none of these: patterns");
 
-static int fn_limit_set(const char *text, const struct kernel_param *kp)
+/* Context: fn_mutex held */
+static int fn_limit_change(unsigned int *limit, const char *text)
 {
-	int ret = param_set_uint(text, kp);
+	int ret = kstrtouint(text, 0, limit);
 
 	WRITE_ONCE(fn_limited, fn_least_ns || fn_least_depth || fn_most_depth);
 	return ret;
 }
 
-/* Context: the kernel's lock of parameters, or fn_mutex, held */
+static int fn_limit_set(const char *text, const struct kernel_param *kp)
+{
+	int ret;
+
+	mutex_lock(&fn_mutex);
+	ret = fn_limit_change(kp->arg, text);
+	mutex_unlock(&fn_mutex);
+	return ret;
+}
+
 static const struct kernel_param_ops fn_limit_ops = {
 	.set = fn_limit_set,
 	.get = param_get_uint,
@@ -386,13 +397,13 @@ static char *fn_globs(const char *name)
 /* What stays as it is costs nothing: patching the kernel's text does. */
 static int fn_host_set(const char *name, const char *value)
 {
-	struct kernel_param limit = { .arg = fn_limit(name) };
+	unsigned int *limit = fn_limit(name);
 	char *globs = fn_globs(name);
 	int ret = -EINVAL;
 
 	mutex_lock(&fn_mutex);
-	if (limit.arg)
-		ret = fn_limit_set(value, &limit);
+	if (limit)
+		ret = fn_limit_change(limit, value);
 	else if (globs && strlen(value) >= FN_GLOBS_MAX)
 		ret = -ENOSPC;
 	else if (globs)

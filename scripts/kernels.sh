@@ -98,7 +98,6 @@ kernel_image() {
     headers=$(cat "$HT_CACHE/stamps/kernel-$1")
     [ ! -f "$at/kernel" ] ||
         ! stamped "$HT_CACHE/stamps/kernel-image-$1" "$headers" || return 0
-    kernel_row "$1"
     ht_arch=$arch
     debian_lists "$suite" "kernels"
     if ! private_apt "$suite" apt-cache show "linux-image-${headers#linux-headers-}" \
@@ -106,7 +105,6 @@ kernel_image() {
         rm "$HT_CACHE/stamps/kernel-$1"
         kernel_headers "$1"
         headers=$(cat "$HT_CACHE/stamps/kernel-$1")
-        kernel_row "$1"
         ht_arch=$arch
     fi
     image=linux-image-${headers#linux-headers-}

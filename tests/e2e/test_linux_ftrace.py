@@ -187,6 +187,7 @@ probe() {       # name, argument
     echo 0 >$I/events/kprobes/$1/enable
     unprobe
 }
+echo "release $(uname -r)" >&3
 for i in 1 2 3 4 5; do
     probe number$i 'dfd=%di:s32'
     probe path$i 'path=+0(%si):ustring'
@@ -281,8 +282,9 @@ def test_renewed_type(run):
     text, _, streams = run
     ids = re.findall(r"^id \d+", text, re.M)
     assert len(ids) == 15
-    if len(set(ids)) == 15:
+    if re.search(r"^release 6\.1\.", text, re.M):
         pytest.skip("this kernel gives no id again so soon")
+    assert len(set(ids)) < 15       # or there was nothing to be seen
     events = [e for s in streams.values() for e in s.events]
     for n in range(1, 6):
         number, path, both = (
