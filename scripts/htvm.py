@@ -107,10 +107,15 @@ class Stream:
 
 
 class Qmp:
-    """A QMP connection; events that nobody waits for are kept."""
+    """A QMP connection, of a child or at a socket's path; events that nobody
+    waits for are kept."""
 
-    def __init__(self):
-        self.ours, self.theirs = socket.socketpair()
+    def __init__(self, path=None):
+        if path is None:
+            self.ours, self.theirs = socket.socketpair()
+        else:
+            self.ours = socket.socket(socket.AF_UNIX)
+            self.ours.connect(str(path))
         self.ours.settimeout(QMP_TIMEOUT)
         self._file = self.ours.makefile("r")
         self.events = []

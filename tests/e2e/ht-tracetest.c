@@ -244,15 +244,17 @@ static void lasting(void)
 static void switched(void)
 {
     unsigned asked = 0;
-    bool was, is;
+    bool is = ht_event_enabled(tick), was;
 
-    for (was = !ht_event_enabled(tick); access("/tmp/end", F_OK); was = is) {
+    /* Read once a turn: it may change at any time, and the first is said */
+    said(is ? "on" : "off", asked);
+    for (; access("/tmp/end", F_OK); usleep(1000)) {
+        was = is;
         is = ht_event_enabled(tick);
         if (is != was) {
             said(is ? "on" : "off", asked);
         }
         ht_trace(tick, asked++);
-        usleep(1000);
     }
     said("emitted", asked);
 }

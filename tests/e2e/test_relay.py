@@ -23,6 +23,7 @@ import pytest
 pytest.importorskip("bt2")
 import lttng_session  # noqa: E402
 import test_record as recording  # noqa: E402
+from htvm import Qmp  # noqa: E402
 from own_machine import own_run  # noqa: E402
 from test_record import DEADLINE, HYPERTRACE, env  # noqa: E402,F401
 
@@ -79,12 +80,13 @@ class Relay:
         return json.loads(p.stdout) if p.returncode == 0 else None
 
     def sessions(self):
-        """Addresses to read them live"""
+        """Their addresses to be read live, and how many do"""
         p = subprocess.run(["babeltrace2", "-i", "lttng-live",
                             f"net://{HOST}:{self.live}"], check=False,
                            stdin=subprocess.DEVNULL, capture_output=True,
                            text=True)
-        return re.findall(r"^(net://\S+)", p.stdout, re.M)
+        return {url: int(clients) for url, clients in re.findall(
+            r"^(net://\S+) .* (\d+) client\(s\) connected", p.stdout, re.M)}
 
     def __enter__(self):
         return self
@@ -121,12 +123,14 @@ class LiveReader:
 
 
 def command(tmp, n, formats, memory):
-    """A guest of this project's QEMU, which follows the ring, too"""
+    """A guest of this project's QEMU, which follows the ring, too, and waits
+    for a command before it runs"""
     _, *args = recording.guest(
         tmp, recording.initrd(tmp / "initrd", recording.KILLED_JOB), memory)
     return [os.environ["HT_QEMU"], *args, "-name", f"guest=vm{n}",
             "-object", "hypertrace-backend-lttng,id=l", "-object",
-            f"hypertrace-ftrace,id=qemu{n},backend=l,formats={formats}"]
+            f"hypertrace-ftrace,id=qemu{n},backend=l,formats={formats}",
+            "-S", "-qmp", f"unix:{tmp}/qmp,server=on,wait=off"]
 
 
 class Guest:
@@ -142,6 +146,17 @@ class Guest:
              "--live", "--", *command(self.tmp, n, formats, memory)],
             env=env, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE,
             text=True)
+
+    def run(self):
+        """Whether QEMU could be told"""
+        try:
+            qmp = Qmp(self.tmp / "qmp")
+        except (FileNotFoundError, ConnectionRefusedError):
+            return False
+        qmp.start()
+        qmp.command("cont")
+        qmp.close()
+        return True
 
     def kill(self):
         """QEMU, and see how the recorder ends"""
@@ -162,10 +177,10 @@ class Guest:
             self.recorder.wait()
 
 
-def wait_until(condition, guests):
+def wait_until(condition, guests, found=lambda: ""):
     deadline = time.monotonic() + DEADLINE
     while not condition():
-        assert time.monotonic() < deadline
+        assert time.monotonic() < deadline, found()
         assert all(g.recorder.poll() is None for g in guests), \
             [g.recorder.stderr.read() for g in guests
              if g.recorder.poll() is not None]
@@ -196,10 +211,14 @@ def record_two(daemon, relay, guests):
         readers = [stack.enter_context(LiveReader(
             url, running[0].tmp.parent / f"live{n}"))
             for n, url in enumerate(relay.sessions())]
+        # babeltrace reads what comes after it
+        wait_until(lambda: set(relay.sessions().values()) == {1}, running)
 
         def wait(condition):
             wait_until(lambda: all(map(condition, running)), running)
 
+        for g in running:
+            wait_until(g.run, running)
         wait(lambda g: "READY" in recording.console(g.tmp))
         counts = [sum(recording.counted(g.tmp)) for g in running]
         expected = {f"{who}{n}": count for n, count in enumerate(counts)
@@ -210,7 +229,8 @@ def record_two(daemon, relay, guests):
         wait(lambda g: recording.recorded(g.tmp, g.env) ==
              recording.counted(g.tmp))
         wait_until(lambda: sum((r.read() for r in readers),
-                               collections.Counter()) == expected, running)
+                               collections.Counter()) == expected, running,
+                   lambda: f"{[r.read() for r in readers]}, not {expected}")
         said = [g.kill() for g in running]
         daemon.lttng("destroy", "qemus")
         assert relay.kept() == expected
