@@ -69,6 +69,7 @@ read answer <&3
 
 LINE = re.compile(r"own:.* (\d+)-0x([0-9a-f]+) +[\d.]+: (\w+): +(.*)")
 IRQS_OFF, HARDIRQ, SOFTIRQ, NMI = 0x01, 0x08, 0x10, 0x40
+EXIT_DEAD, EXIT_ZOMBIE = 0x10, 0x20
 
 
 def depth(flags):
@@ -118,6 +119,14 @@ def value_of(text):
 def comparable(name, fields):
     """An event, whatever the order of its fields"""
     return name, sorted(fields.items())
+
+
+def reaped(first, second):
+    """Did who was called first see a task that ends as a zombie, and the other
+    when its parent, on another processor, had reaped it?"""
+    return first[0] == second[0] == "sched_switch" and \
+        dict(first[1])["prev_state"] == EXIT_ZOMBIE and \
+        dict(second[1]) == {**dict(first[1]), "prev_state": EXIT_DEAD}
 
 
 def between_marks(events, is_mark):
@@ -211,7 +220,7 @@ def test_agree(tmp_path, what, channel):
         if theirs[0] == "function":     # of ours, with its parent's
             return ours[0] == "function_entry" and \
                 ours[1][0][1] in at[theirs[1][0][1]]
-        return theirs == ours
+        return theirs == ours or reaped(theirs, ours)
 
     def is_mark(event):
         name, fields = event
