@@ -25,6 +25,7 @@
 #include <linux/moduleparam.h>
 #include <linux/mutex.h>
 #include <linux/preempt.h>
+#include <linux/rcupdate.h>
 #include <linux/sched.h>
 #include <linux/string.h>
 #include <linux/trace_clock.h>
@@ -183,12 +184,30 @@ static noinline int notrace fn_on_limited_call(unsigned long ip, u64 *since)
 	return 0;
 }
 
+/*
+ * With lockdep, fprobes before 6.14 call these on the way out of each call whose
+ * end they look at, and so would for ever on the way out of these.
+ */
+static bool notrace fn_never_ends(unsigned long ip)
+{
+#if defined(CONFIG_PROVE_RCU) && LINUX_VERSION_CODE < KERNEL_VERSION(6, 14, 0)
+	/* ftrace is called some bytes behind a function's beginning */
+	return ip - (unsigned long)rcu_read_lock_any_held < 16 ||
+	       ip - (unsigned long)rcu_lockdep_current_cpu_online < 16;
+#else
+	return false;
+#endif
+}
+
+/* Return: 1: fprobe is not to look at its end. */
 static int notrace fn_on_call(struct fprobe *fp, unsigned long ip,
 			      unsigned long ret_ip, struct fn_regs *regs,
 			      void *data)
 {
 	u64 *since = data;
 
+	if (fn_never_ends(ip))
+		return 1;
 	*since = 0;
 	if (unlikely(READ_ONCE(fn_limited)))
 		return fn_on_limited_call(ip, since);
