@@ -42,6 +42,10 @@ refused test -e $P
 work() {
     for i in 1 2 3 4 5 6 7 8; do cat /proc/self/stat >/dev/null; done
 }
+on_one_cpu() {
+    taskset 1 sh -c 'for i in 1 2 3 4 5 6 7 8; do cat /proc/self/stat >/dev/null
+        done'
+}
 cd $T
 echo 8192 >buffer_size_kb
 echo vfs_read vfs_write vfs_open vfs_statx >set_ftrace_filter
@@ -65,15 +69,15 @@ echo nop >current_tracer
 # Entry and exit, then long calls only: of a sleep there is one
 if fprobes; then
     echo ksys_read >$P/calls
-    work
+    on_one_cpu
     echo >$P/calls
     # one in the other: only the outer, only the inner one
     echo 1 >$P/most_depth
     echo '*sys_read' >$P/calls
-    work
+    on_one_cpu
     echo 2 >$P/least_depth
     echo 0 >$P/most_depth
-    work
+    on_one_cpu
     echo >$P/calls
     echo 0 >$P/least_depth
     echo 50000000 >$P/least_ns
