@@ -244,12 +244,13 @@ static void lasting(void)
 static void switched(void)
 {
     unsigned asked = 0;
-    bool is = ht_event_enabled(tick), was;
+    bool is = ht_event_enabled(tick);
 
     /* Read once a turn: it may change at any time, and the first is said */
     said(is ? "on" : "off", asked);
     for (; access("/tmp/end", F_OK); usleep(1000)) {
-        was = is;
+        bool was = is;
+
         is = ht_event_enabled(tick);
         if (is != was) {
             said(is ? "on" : "off", asked);

@@ -39,11 +39,9 @@ T=/sys/kernel/tracing
 P=/sys/module/hypertrace_functions/parameters
 refused insmod /ht/hypertrace-functions.ko entry='vfs_read,no_such_function'
 refused test -e $P
+# $1: the processors it may use
 work() {
-    for i in 1 2 3 4 5 6 7 8; do cat /proc/self/stat >/dev/null; done
-}
-on_one_cpu() {
-    taskset 1 sh -c 'for i in 1 2 3 4 5 6 7 8; do cat /proc/self/stat >/dev/null
+    taskset $1 sh -c 'for i in 1 2 3 4 5 6 7 8; do cat /proc/self/stat >/dev/null
         done'
 }
 cd $T
@@ -69,15 +67,15 @@ echo nop >current_tracer
 # Entry and exit, then long calls only: of a sleep there is one
 if fprobes; then
     echo ksys_read >$P/calls
-    on_one_cpu
+    work 1
     echo >$P/calls
     # one in the other: only the outer, only the inner one
     echo 1 >$P/most_depth
     echo '*sys_read' >$P/calls
-    on_one_cpu
+    work 1
     echo 2 >$P/least_depth
     echo 0 >$P/most_depth
-    on_one_cpu
+    work 1
     echo >$P/calls
     echo 0 >$P/least_depth
     echo 50000000 >$P/least_ns
@@ -95,7 +93,7 @@ grep -w -e ksys_read -e __x64_sys_read -e ksys_write -e hrtimer_nanosleep \
     /proc/kallsyms >&3
 
 # Many functions, switched on and off while there is something to do
-(while :; do work; done) &
+(while :; do work 3; done) &
 busy=$!
 for i in 1 2 3 4 5; do
     echo 'do_*,vfs_*,__x64_sys_*' >$P/entry
