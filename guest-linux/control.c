@@ -10,17 +10,21 @@
 
 /*
  * Virtio: have the device take all that was committed, so that what the
- * message asks for covers it.  Goes on when @wait is over in any case.
+ * message asks for covers it; if it is the @last, the device gets no more.
+ * Goes on when @wait is over in any case.
  *
  * Context: h->life held, h->control not: others need not wait
  */
-static void htk_settle(struct htk *h, u32 stream, struct htk_wait *wait)
+static void htk_settle(struct htk *h, u32 stream, struct htk_wait *wait,
+		       bool last)
 {
 	if (!h->transport->drain)
 		return;
 	while (h->transport->drain(h, stream) == -EAGAIN &&
 	       !htk_wait_over(wait))
 		usleep_range(50, 500);
+	if (last)
+		h->transport->seal(h, stream);
 	h->transport->settle(h, stream, wait);
 }
 
@@ -209,7 +213,7 @@ static int htk_control_stream(struct htk *h, struct htk_owner *owner,
 		htk_closing(h, m->stream);
 	mutex_unlock(&h->control);
 	htk_wait_start(&wait);
-	htk_settle(h, m->stream, &wait);
+	htk_settle(h, m->stream, &wait, m->h.type == HT_MSG_STREAM_CLOSE);
 	mutex_lock(&h->control);
 	if (h->gone)
 		return -ENODEV;
@@ -359,7 +363,7 @@ static void htk_close_streams(struct htk *h, const struct htk_owner *owner)
 	}
 	htk_wait_start(&wait);
 	for_each_set_bit(i, open, HT_STREAMS_MAX)
-		htk_settle(h, i, &wait);
+		htk_settle(h, i, &wait, true);
 
 	while (!bitmap_empty(open, HT_STREAMS_MAX)) {
 		for_each_set_bit(i, open, HT_STREAMS_MAX) {

@@ -37,6 +37,7 @@ struct htk_slot {
  * @count: buffers that the device has
  * @slots: buffers in the order they were submitted
  * @held: pages of a closed stream whose buffers the device has not returned
+ * @sealed: the stream is being closed: the device gets no more of it
  */
 struct htk_vstream {
 	spinlock_t lock;
@@ -53,6 +54,7 @@ struct htk_vstream {
 	unsigned int count;
 	struct htk_slot slots[HTK_SLOTS];
 	struct page **held;
+	bool sealed;
 };
 
 struct htk_virtio {
@@ -69,6 +71,8 @@ struct htk_virtio {
 
 void htk_virtio_flush_work(struct work_struct *work);
 int htk_virtio_drain(struct htk *h, u32 stream);
+void htk_virtio_seal(struct htk *h, u32 stream);
+unsigned int htk_virtio_reap(struct htk *h, u32 stream);
 int htk_virtio_settle(struct htk *h, u32 stream, struct htk_wait *wait);
 void htk_virtio_irq_work(struct irq_work *work);
 

@@ -127,6 +127,8 @@ static int htk_virtio_drain_locked(struct htk *h, struct htk_vstream *s,
 	int ret;
 
 	htk_virtio_reap_locked(h, s);
+	if (s->sealed)
+		return 0;
 	/* A packet takes two: to hand over its rest, and to skip its end. */
 	for (rounds = 0; rounds < 2 * caps->packets + 2; rounds++) {
 		u64 end = head, next;
@@ -182,6 +184,32 @@ int htk_virtio_drain(struct htk *h, u32 stream)
 	u64 kicks;
 
 	return htk_virtio_submit(h, stream, &kicks);
+}
+
+/*
+ * Who writes to the ring may go on, and the timer would hand that over: the
+ * device must have nothing when it is told to close the stream.
+ */
+void htk_virtio_seal(struct htk *h, u32 stream)
+{
+	struct htk_vstream *s = h->virtio->streams[stream];
+
+	spin_lock_irq(&s->lock);
+	s->sealed = true;
+	spin_unlock_irq(&s->lock);
+}
+
+/* How many buffers of the stream the device has */
+unsigned int htk_virtio_reap(struct htk *h, u32 stream)
+{
+	struct htk_vstream *s = h->virtio->streams[stream];
+	unsigned int count;
+
+	spin_lock_irq(&s->lock);
+	htk_virtio_reap_locked(h, s);
+	count = s->count;
+	spin_unlock_irq(&s->lock);
+	return count;
 }
 
 /*
@@ -254,21 +282,14 @@ void htk_virtio_flush_work(struct work_struct *work)
 
 int htk_virtio_settle(struct htk *h, u32 stream, struct htk_wait *wait)
 {
-	struct htk_vstream *s = h->virtio->streams[stream];
-	unsigned long flags;
-	unsigned int count;
+	struct virtqueue *vq = h->virtio->streams[stream]->vq;
 
-	for (;;) {
-		spin_lock_irqsave(&s->lock, flags);
-		htk_virtio_reap_locked(h, s);
-		count = s->count;
-		spin_unlock_irqrestore(&s->lock, flags);
-		if (!count)
-			return 0;
-		if (virtqueue_is_broken(s->vq))
+	while (htk_virtio_reap(h, stream)) {
+		if (virtqueue_is_broken(vq))
 			return -EIO;
 		if (htk_wait_over(wait))
 			return -ETIMEDOUT;
 		usleep_range(50, 500);
 	}
+	return 0;
 }

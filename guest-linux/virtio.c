@@ -147,9 +147,12 @@ static int htk_virtio_ring_get(struct htk *h, u32 stream)
 	struct page **pages;
 	void *at;
 
-	/* An earlier owner's buffers never came back. */
-	if (s->count || s->held)
+	/* An earlier owner's buffers have not come back. */
+	if (htk_virtio_reap(h, stream))
 		return -EBUSY;
+	if (s->held)
+		htk_virtio_free_pages(h, s->held);
+	s->held = NULL;
 	pages = htk_virtio_alloc_pages(h);
 	if (!pages)
 		return -ENOMEM;
@@ -167,6 +170,7 @@ static int htk_virtio_ring_get(struct htk *h, u32 stream)
 	s->ring = ring;
 	s->submitted = 0;
 	s->kicks = 0;
+	s->sealed = false;
 	WRITE_ONCE(s->pages, pages);
 	spin_unlock_irq(&s->lock);
 	schedule_delayed_work(&h->virtio->flush, htk_flush_delay(h));
@@ -185,10 +189,10 @@ static void htk_virtio_ring_put(struct htk *h, u32 stream)
 	struct page **pages;
 	bool busy;
 
+	busy = htk_virtio_reap(h, stream);
 	spin_lock_irq(&s->lock);
 	pages = s->pages;
 	ring = s->ring;
-	busy = s->count;
 	WRITE_ONCE(s->pages, NULL);
 	s->ring = NULL;
 	spin_unlock_irq(&s->lock);
@@ -399,6 +403,7 @@ const struct htk_transport htk_virtio_transport = {
 	.ring_pfn	= htk_virtio_ring_pfn,
 	.ring_addr	= htk_virtio_ring_addr,
 	.drain		= htk_virtio_drain,
+	.seal		= htk_virtio_seal,
 	.settle		= htk_virtio_settle,
 	.ring_table	= htk_virtio_ring_table,
 };

@@ -10,6 +10,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -386,6 +387,63 @@ static void closing(void)
     close(t.fd);
 }
 
+struct writer {
+    volatile struct ht_ring_control *ring;
+    uint32_t packet_size;
+    uint32_t packets;
+    volatile bool over;
+};
+
+static void *write_all_the_time(void *opaque)
+{
+    struct writer *w = opaque;
+
+    while (!w->over) {
+        uint64_t used = w->ring->guest.head -
+                        w->ring->host.tail * w->packet_size;
+
+        if (used < w->packet_size * w->packets / 2) {
+            w->ring->guest.head += w->packet_size / 4;
+        }
+    }
+    return NULL;
+}
+
+/*
+ * A thread goes on writing to the ring of a stream that is closed, which the
+ * driver's timer would hand over: the memory is free, and opened again.
+ */
+static void writing(void)
+{
+    struct ht_caps caps;
+    int fd = open_node(&caps);
+    unsigned round;
+
+    for (round = 0; round < 40; round++) {
+        struct writer w = {
+            .packet_size = caps.packet_size,
+            .packets = caps.packets,
+        };
+        struct ht_msg_open o = open_stream(fd, 0);
+        pthread_t thread;
+
+        w.ring = map(fd, HT_MMAP_RING(0), HT_PAGE, RW, MAP_SHARED);
+        if (w.ring == MAP_FAILED) {
+            die("mapping: %s", strerror(errno));
+        }
+        if (pthread_create(&thread, NULL, write_all_the_time, &w)) {
+            die("no thread");
+        }
+        usleep(1000 * (round % 8));
+        expect("closing", -stream_message(fd, HT_MSG_STREAM_CLOSE, 0,
+                                          o.instance), 0);
+        w.over = true;
+        pthread_join(thread, NULL);
+        munmap((void *)w.ring, HT_PAGE);
+    }
+    close(fd);
+}
+
 int main(int argc, char **argv)
 {
     if (argc < 3) {
@@ -397,6 +455,7 @@ int main(int argc, char **argv)
     } else if (!strcmp(argv[2], "hostile")) {
         hostile(20);
         closing();
+        writing();
     } else if (!emit_test(argv[2], argc > 3 ? argv[3] : NULL)) {
         die("%s: no such test", argv[2]);
     }
