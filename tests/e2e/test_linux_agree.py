@@ -40,13 +40,16 @@ EVENTS = {"FTRACE": "-e sched -e irq -e raw_syscalls", "MODULE": "events",
           "HACKBENCH": "-l 5", "TAR": "bin"}
 FUNCTIONS = {"FTRACE": "-p function", "MODULE": "functions",
              "PARAMETERS": "entry=*", "HACKBENCH": "-l 1 -f 1", "TAR": "job.sh"}
-# umask() begins and ends what is compared: both record it on each CPU.
+# umask() begins and ends what is compared: both record it on each CPU, MARKS
+# times, so that they have one of which no interrupt divides the two.
 UMASK = 95                      # of x86-64's system calls
+MARKS = 4
 
 JOB = PRELUDE + LOAD + """
 tc() { $LD /ht/sys/trace-cmd "$@" >/dev/null; }
 mark() {
-    for c in 0 1; do taskset $((1 << c)) sh -c 'umask 22'; done
+    umasks=$(yes 'umask 22' | head -n $MARKS)
+    for c in 0 1; do taskset $((1 << c)) sh -c "$umasks"; done
 }
 # not what it takes to switch the other one on and off
 on=/sys/kernel/tracing/instances/own/tracing_on
@@ -129,11 +132,25 @@ def reaped(first, second):
         dict(second[1]) == {**dict(first[1]), "prev_state": EXIT_DEAD}
 
 
-def between_marks(events, is_mark):
-    """What the first and the last of two or more marks enclose"""
-    marks = [n for n, (event, _) in enumerate(events) if is_mark(event)]
-    assert len(marks) > 1
-    return events[marks[0]:marks[-1] + 1]
+def between_marks(theirs, ours, is_mark, same):
+    """Both lists, from one of the first marks to one of the last.  Where an
+    interrupt came between the two calls for a mark, its events are before the
+    mark in one list and behind it in the other: a cut there would leave them
+    in one only.  So both have the same events next to the marks that are taken.
+    """
+    marks = list(zip(*([n for n, (event, _) in enumerate(events)
+                        if is_mark(event)] for events in (theirs, ours)),
+                     strict=True))
+    assert len(marks) >= 2 * MARKS
+
+    def undivided(chosen):
+        return [(t, o) for t, o in chosen
+                if all(same(theirs[t + n][0], ours[o + n][0]) for n in (-1, 1))]
+
+    begin, end = undivided(marks[:MARKS]), undivided(marks[-MARKS:])
+    assert begin and end, (begin, end)
+    return (theirs[begin[0][0]:end[-1][0] + 1],
+            ours[begin[0][1]:end[-1][1] + 1])
 
 
 def of_recorder(event, before):
@@ -196,7 +213,8 @@ def test_agree(tmp_path, what, channel):
     setting = EVENTS if what == "events" else FUNCTIONS
     dat, symbols = tmp_path / "trace.dat", tmp_path / "symbols"
     with VM(devices=[much(channel, packets=512)],
-            job="".join(f"{k}='{v}'\n" for k, v in setting.items()) + JOB,
+            job="".join(f"{k}='{v}'\n" for k, v in setting.items()) +
+                f"MARKS={MARKS}\n" + JOB,
             files={**modules(setting["MODULE"]),
                    **with_libraries(["hackbench", "trace-cmd"])},
             args=["-device", "virtio-serial-pci",
@@ -236,10 +254,10 @@ def test_agree(tmp_path, what, channel):
                             for name, fields in s.events})
     for s in streams:
         # the tasks that there are at load are no events of ftrace's
-        ours = between_marks(
+        theirs, ours = between_marks(
+            own.pop(s.cpu),
             [(comparable(*e), 0) for e in s.events
-             if not e[0].startswith("lttng_statedump")], is_mark)
-        theirs = between_marks(own.pop(s.cpu), is_mark)
+             if not e[0].startswith("lttng_statedump")], is_mark, same)
         # tracepoints call who came first, functions who came last
         count, owns = displaced(theirs, ours, same) if what == "events" else \
             displaced(ours, theirs, lambda a, b: same(b, a))
