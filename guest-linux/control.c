@@ -10,21 +10,32 @@
 
 /*
  * Virtio: have the device take all that was committed, so that what the
- * message asks for covers it; if it is the @last, the device gets no more.
- * Goes on when @wait is over in any case.
+ * message asks for covers it.  Goes on when @wait is over in any case.
  *
  * Context: h->life held, h->control not: others need not wait
  */
-static void htk_settle(struct htk *h, u32 stream, struct htk_wait *wait,
-		       bool last)
+static void htk_settle(struct htk *h, u32 stream, struct htk_wait *wait)
 {
 	if (!h->transport->drain)
 		return;
 	while (h->transport->drain(h, stream) == -EAGAIN &&
 	       !htk_wait_over(wait))
 		usleep_range(50, 500);
-	if (last)
-		h->transport->seal(h, stream);
+	h->transport->settle(h, stream, wait);
+}
+
+/*
+ * Virtio: hand over nothing behind STREAM_CLOSE, which the device would return
+ * unread.  What the timer handed over since htk_settle() is waited for.
+ *
+ * Context: h->control held, or nobody else uses the stream: one that is opened
+ * meanwhile would be sealed
+ */
+static void htk_seal(struct htk *h, u32 stream, struct htk_wait *wait)
+{
+	if (!h->transport->seal)
+		return;
+	h->transport->seal(h, stream, true);
 	h->transport->settle(h, stream, wait);
 }
 
@@ -177,11 +188,17 @@ static int htk_open_stream(struct htk *h, struct htk_owner *owner,
 }
 
 /* Context: h->control held */
-static int htk_close_stream(struct htk *h, struct ht_msg_stream *m)
+static int htk_close_stream(struct htk *h, struct ht_msg_stream *m,
+			    struct htk_wait *wait)
 {
 	u32 stream = m->stream;
-	int ret = h->transport->exchange(h, &m->h, sizeof(*m));
+	int ret;
 
+	htk_seal(h, stream, wait);
+	ret = h->transport->exchange(h, &m->h, sizeof(*m));
+	/* Unless the device has the message, the stream is still open. */
+	if (ret && ret != -ETIMEDOUT && h->transport->seal)
+		h->transport->seal(h, stream, false);
 	if (ret)
 		return ret;
 	switch (m->h.status) {
@@ -213,7 +230,7 @@ static int htk_control_stream(struct htk *h, struct htk_owner *owner,
 		htk_closing(h, m->stream);
 	mutex_unlock(&h->control);
 	htk_wait_start(&wait);
-	htk_settle(h, m->stream, &wait, m->h.type == HT_MSG_STREAM_CLOSE);
+	htk_settle(h, m->stream, &wait);
 	mutex_lock(&h->control);
 	if (h->gone)
 		return -ENODEV;
@@ -221,7 +238,7 @@ static int htk_control_stream(struct htk *h, struct htk_owner *owner,
 	if (ret)
 		return ret;
 	if (m->h.type == HT_MSG_STREAM_CLOSE)
-		return htk_close_stream(h, m);
+		return htk_close_stream(h, m, &wait);
 	return h->transport->exchange(h, &m->h, sizeof(*m));
 }
 
@@ -362,8 +379,10 @@ static void htk_close_streams(struct htk *h, const struct htk_owner *owner)
 			h->transport->drain(h, i);
 	}
 	htk_wait_start(&wait);
-	for_each_set_bit(i, open, HT_STREAMS_MAX)
-		htk_settle(h, i, &wait, true);
+	for_each_set_bit(i, open, HT_STREAMS_MAX) {
+		htk_settle(h, i, &wait);
+		htk_seal(h, i, &wait);
+	}
 
 	while (!bitmap_empty(open, HT_STREAMS_MAX)) {
 		for_each_set_bit(i, open, HT_STREAMS_MAX) {

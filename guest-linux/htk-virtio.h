@@ -71,7 +71,7 @@ struct htk_virtio {
 
 void htk_virtio_flush_work(struct work_struct *work);
 int htk_virtio_drain(struct htk *h, u32 stream);
-void htk_virtio_seal(struct htk *h, u32 stream);
+void htk_virtio_seal(struct htk *h, u32 stream, bool on);
 unsigned int htk_virtio_reap(struct htk *h, u32 stream);
 int htk_virtio_settle(struct htk *h, u32 stream, struct htk_wait *wait);
 void htk_virtio_irq_work(struct irq_work *work);

@@ -56,7 +56,7 @@ struct htk_wait;
  *
  * Only virtio has these:
  * @drain: hand over everything that was committed; 0 or -EAGAIN
- * @seal: hand over no more of the stream, until it is opened again
+ * @seal: if @on, hand over no more of the stream until it is opened again
  * @settle: wait until the device has returned every buffer of the stream, or
  *          @wait is over
  * @ring_table: what the host is told of where the stream's memory is, so that
@@ -78,7 +78,7 @@ struct htk_transport {
 				  unsigned long index);
 	struct ht_ring_control *(*ring_addr)(struct htk *h, u32 stream);
 	int (*drain)(struct htk *h, u32 stream);
-	void (*seal)(struct htk *h, u32 stream);
+	void (*seal)(struct htk *h, u32 stream, bool on);
 	int (*settle)(struct htk *h, u32 stream, struct htk_wait *wait);
 	u64 (*ring_table)(struct htk *h, u32 stream);
 };

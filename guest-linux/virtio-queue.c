@@ -190,12 +190,12 @@ int htk_virtio_drain(struct htk *h, u32 stream)
  * Who writes to the ring may go on, and the timer would hand that over: the
  * device must have nothing when it is told to close the stream.
  */
-void htk_virtio_seal(struct htk *h, u32 stream)
+void htk_virtio_seal(struct htk *h, u32 stream, bool on)
 {
 	struct htk_vstream *s = h->virtio->streams[stream];
 
 	spin_lock_irq(&s->lock);
-	s->sealed = true;
+	s->sealed = on;
 	spin_unlock_irq(&s->lock);
 }
 

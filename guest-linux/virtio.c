@@ -189,6 +189,8 @@ static void htk_virtio_ring_put(struct htk *h, u32 stream)
 	struct page **pages;
 	bool busy;
 
+	/* Nothing is added behind this look: the memory may be freed. */
+	htk_virtio_seal(h, stream, true);
 	busy = htk_virtio_reap(h, stream);
 	spin_lock_irq(&s->lock);
 	pages = s->pages;
