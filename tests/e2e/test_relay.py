@@ -102,14 +102,16 @@ class LiveReader:
 
     def __init__(self, url, path):
         self.path = path
-        with open(path, "wb") as out:
+        self.complaints = path.with_suffix(".err")
+        with open(path, "wb") as out, open(self.complaints, "wb") as err:
             self.process = subprocess.Popen(
                 ["babeltrace", "-i", "lttng-live", url], stdin=subprocess.DEVNULL,
-                stdout=out, stderr=subprocess.DEVNULL)
+                stdout=out, stderr=err)
 
     def read(self):
         """Events by provider"""
-        assert self.process.poll() is None
+        assert self.process.poll() is None, \
+            self.complaints.read_text(errors="replace")[-2000:]
         return collections.Counter(re.findall(
             r" ((?:vm|qemu)\d):\w+: \{", self.path.read_text(
                 errors="replace")))
@@ -141,27 +143,33 @@ class Guest:
         self.tmp.mkdir()
         self.name = f"vm{n}"
         self.env = env
+        self.qmp = None
         self.recorder = subprocess.Popen(
             [HYPERTRACE, "record", "-o", self.tmp / "rec", "--net", relay.url,
              "--live", "--", *command(self.tmp, n, formats, memory)],
             env=env, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE,
             text=True)
 
+    def answers(self):
+        """Does QEMU?  LTTng knows it before it does."""
+        if not self.qmp:
+            with contextlib.suppress(FileNotFoundError, ConnectionRefusedError):
+                self.qmp = Qmp(self.tmp / "qmp")
+        return self.qmp is not None
+
     def run(self):
-        """Whether QEMU could be told"""
-        try:
-            qmp = Qmp(self.tmp / "qmp")
-        except (FileNotFoundError, ConnectionRefusedError):
-            return False
-        qmp.start()
-        qmp.command("cont")
-        qmp.close()
-        return True
+        self.qmp.start()
+        self.qmp.command("cont")
+        self.qmp.close()
+
+    def qemu(self):
+        """Its process"""
+        pid, = recording.children(self.recorder.pid)
+        return pid
 
     def kill(self):
         """QEMU, and see how the recorder ends"""
-        qemu, = recording.children(self.recorder.pid)
-        os.kill(qemu, signal.SIGKILL)
+        os.kill(self.qemu(), signal.SIGKILL)
         _, err = self.recorder.communicate(timeout=DEADLINE)
         assert self.recorder.returncode == 128 + signal.SIGKILL, err
         return err
@@ -206,19 +214,24 @@ def record_two(daemon, relay, guests):
     its recorder said)"""
     with contextlib.ExitStack() as stack:
         running = [stack.enter_context(g()) for g in guests]
-        # a session each, and that of both QEMUs
+        def wait(condition):
+            wait_until(lambda: all(map(condition, running)), running)
+
+        # a session each, and that of both QEMUs: without what the recorders,
+        # which come later, would have there, for babeltrace may die of what
+        # is added to a session that it reads
         wait_until(lambda: len(relay.sessions()) == len(guests) + 1, running)
+        wait(Guest.answers)
+        daemon.lttng("track", "-u", "-s", "qemus", "--vpid=" +
+                     ",".join(str(g.qemu()) for g in running))
         readers = [stack.enter_context(LiveReader(
             url, running[0].tmp.parent / f"live{n}"))
             for n, url in enumerate(relay.sessions())]
         # babeltrace reads what comes after it
         wait_until(lambda: set(relay.sessions().values()) == {1}, running)
 
-        def wait(condition):
-            wait_until(lambda: all(map(condition, running)), running)
-
         for g in running:
-            wait_until(g.run, running)
+            g.run()
         wait(lambda g: "READY" in recording.console(g.tmp))
         counts = [sum(recording.counted(g.tmp)) for g in running]
         expected = {f"{who}{n}": count for n, count in enumerate(counts)
