@@ -187,14 +187,11 @@ static void htk_virtio_ring_put(struct htk *h, u32 stream)
 	struct htk_vstream *s = h->virtio->streams[stream];
 	struct ht_ring_control *ring;
 	struct page **pages;
-	bool busy;
 
-	/* Nothing is added behind this look: the memory may be freed. */
-	htk_virtio_seal(h, stream, true);
-	busy = htk_virtio_reap(h, stream);
 	spin_lock_irq(&s->lock);
 	pages = s->pages;
 	ring = s->ring;
+	/* Without them nothing is handed over. */
 	WRITE_ONCE(s->pages, NULL);
 	s->ring = NULL;
 	spin_unlock_irq(&s->lock);
@@ -208,7 +205,7 @@ static void htk_virtio_ring_put(struct htk *h, u32 stream)
 	 * The device does not give the buffers back and may still read them;
 	 * freed, they could be anybody's.
 	 */
-	if (busy) {
+	if (htk_virtio_reap(h, stream)) {
 		dev_err(&h->vdev->dev, "stream %u: buffers not returned\n",
 			stream);
 		s->held = pages;
