@@ -54,6 +54,9 @@ class Payload(htvm.VM):
     def _initrd(self):
         return None
 
+    def _tasks(self):
+        return []
+
     def command(self, initrd, fds):
         accel = {
             # a KVM that emulates ring 0 lacks the MSR behind this feature

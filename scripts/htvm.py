@@ -77,14 +77,13 @@ class Stream:
     def send(self, text):
         self.ours.sendall(text.encode())
 
-    def expect(self, pattern, timeout):
-        """Wait for a match behind the one before; returns the match."""
-        timeout *= PATIENCE
+    def find(self, pattern, timeout):
+        """Wait for a match behind the one before; None if none comes."""
         if pattern.endswith("$"):
             # not the end of what has come so far
             pattern = pattern[:-1] + "\n"
         regex = re.compile(pattern.encode(), re.M)
-        deadline = time.monotonic() + timeout
+        deadline = time.monotonic() + timeout * PATIENCE
         with self._changed:
             while True:
                 m = regex.search(self._data, self._seen)
@@ -93,10 +92,17 @@ class Stream:
                     return m
                 left = deadline - time.monotonic()
                 if left <= 0 or self._eof:
-                    why = "ended" if self._eof else f"{timeout} s went by"
-                    raise Failure(f"{self.name}: {why} without /{pattern}/\n"
-                                  f"{self.about()}")
+                    return None
                 self._changed.wait(left)
+
+    def expect(self, pattern, timeout):
+        """Wait for a match behind the one before; returns the match."""
+        m = self.find(pattern, timeout)
+        if not m:
+            why = "ended" if self._eof else f"{timeout * PATIENCE} s went by"
+            raise Failure(f"{self.name}: {why} without /{pattern}/\n"
+                          f"{self.about()}")
+        return m
 
     def finish(self, timeout):
         """Wait for the other side to close; QEMU has ended."""
@@ -116,31 +122,47 @@ class Qmp:
         else:
             self.ours = socket.socket(socket.AF_UNIX)
             self.ours.connect(str(path))
-        self.ours.settimeout(QMP_TIMEOUT)
-        self._file = self.ours.makefile("r")
+        self._data = b""
+        self._last = 0
         self.events = []
 
-    def _receive(self):
-        line = self._file.readline()
-        if not line:
-            raise Failure("QMP: QEMU has gone")
+    def _receive(self, timeout):
+        """The next message; None if none comes."""
+        deadline = time.monotonic() + timeout
+        while b"\n" not in self._data:
+            self.ours.settimeout(max(deadline - time.monotonic(), 0.001))
+            try:
+                data = self.ours.recv(65536)
+            except TimeoutError:
+                return None
+            if not data:
+                raise Failure("QMP: QEMU has gone")
+            self._data += data
+        line, _, self._data = self._data.partition(b"\n")
         return json.loads(line)
 
     def start(self):
-        self._receive()
+        if not self._receive(QMP_TIMEOUT):
+            raise Failure(f"QMP: no greeting in {QMP_TIMEOUT} s")
         self.command("qmp_capabilities")
 
     def command(self, name, /, **arguments):
         """The value returned; an error is a Failure."""
-        message = {"execute": name}
+        self._last += 1
+        message = {"execute": name, "id": self._last}
         if arguments:
             message["arguments"] = {k.replace("_", "-"): v
                                     for k, v in arguments.items()}
+        self.ours.settimeout(QMP_TIMEOUT)
         self.ours.sendall(json.dumps(message).encode() + b"\n")
         while True:
-            reply = self._receive()
+            reply = self._receive(QMP_TIMEOUT)
+            if not reply:
+                raise Failure(f"QMP {name}: no reply in {QMP_TIMEOUT} s")
             if "event" in reply:
                 self.events.append(reply)
+            elif reply.get("id", self._last) != self._last:
+                continue        # of a command that was given up
             elif "error" in reply:
                 raise Failure(f"QMP {name}: {reply['error']['desc']}")
             else:
@@ -160,16 +182,11 @@ class Qmp:
             left = deadline - time.monotonic()
             if left <= 0:
                 raise Failure(f"QMP: no event {name} in {timeout} s")
-            self.ours.settimeout(left)
-            try:
-                self.events.append(self._receive())
-            except TimeoutError:
-                pass
-            finally:
-                self.ours.settimeout(QMP_TIMEOUT)
+            message = self._receive(left)
+            if message:
+                self.events.append(message)
 
     def close(self):
-        self._file.close()
         self.ours.close()
 
 

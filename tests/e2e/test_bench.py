@@ -18,6 +18,8 @@ TOP = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(TOP / "scripts"))
 
 import bench_conclusions  # noqa: E402
+import bench_guest  # noqa: E402
+import bench_plan  # noqa: E402
 import bench_plot  # noqa: E402
 import bench_stats  # noqa: E402
 import bench_targets  # noqa: E402
@@ -25,6 +27,7 @@ import bench_ways  # noqa: E402
 import browser  # noqa: E402
 from htvm import Failure  # noqa: E402
 import htpayload  # noqa: E402
+import htvm  # noqa: E402
 
 
 def bench(*args, check=True):
@@ -128,6 +131,42 @@ def test_marks():
                              events) == [3]
     with pytest.raises(Failure):
         bench_ways.groups([(1, 1, 100), (0, 2, 148)], events)
+
+
+@pytest.fixture(name="guest")
+def virtio_guest(tmp_path):
+    device = bench_plan.device("virtio-4k", "virtio", 4)
+    with bench_guest.Study([device], peers=False, accel="tcg",
+                           workdir=tmp_path) as guest:
+        yield guest
+        guest.quit()
+
+
+def test_main_loop_stopped_too_late(guest, monkeypatch):
+    """Where a row that it holds back does not come, the case is repeated."""
+    find, missed = guest.out.find, []
+
+    def miss(pattern, timeout):
+        status = Path(f"/proc/{guest.process.pid}/status").read_text()
+        if "tracing stop" in status and not missed:
+            missed.append(find("^never$", 0.1))
+            return None
+        return find(pattern, timeout)
+
+    monkeypatch.setattr(guest.out, "find", miss)
+    row = guest.run("virtio-4k", "stopped", events=100)
+    assert missed and row["host"]["events"] == 100, row
+
+
+def test_qmp_goes_on_after_no_reply(guest, monkeypatch):
+    with bench_guest.StoppedThread(guest.process.pid):
+        monkeypatch.setattr(htvm, "QMP_TIMEOUT", 0.5)
+        with pytest.raises(Failure, match="query-status: no reply"):
+            guest.qmp.command("query-status")
+        with pytest.raises(Failure, match="no event NONE"):
+            guest.qmp.wait_event("NONE", 0.1)
+    monkeypatch.undo()
+    assert "major" in guest.qmp.command("query-version")["qemu"]
 
 
 def test_exits_are_those_that_kvm_counts(study):
