@@ -88,6 +88,12 @@ class Relay:
         return {url: int(clients) for url, clients in re.findall(
             r"^(net://\S+) .* (\d+) client\(s\) connected", p.stdout, re.M)}
 
+    def declared(self):
+        """Of how many traces the metadata say what streams are; babeltrace
+        dies of one that has yet to"""
+        return sum(b"stream {" in path.read_bytes()
+                   for path in self.output.rglob("metadata"))
+
     def __enter__(self):
         return self
 
@@ -217,13 +223,15 @@ def record_two(daemon, relay, guests):
         def wait(condition):
             wait_until(lambda: all(map(condition, running)), running)
 
-        # a session each, and that of both QEMUs: without what the recorders,
-        # which come later, would have there, for babeltrace may die of what
-        # is added to a session that it reads
+        # a session each, and that of both QEMUs, without what the recorders
+        # would have there
         wait_until(lambda: len(relay.sessions()) == len(guests) + 1, running)
         wait(Guest.answers)
         daemon.lttng("track", "-u", "-s", "qemus", "--vpid=" +
                      ",".join(str(g.qemu()) for g in running))
+        # babeltrace may also die of a trace that is added while it reads
+        wait_until(lambda: relay.declared() == 2 * len(guests), running,
+                   lambda: f"{relay.declared()} traces")
         readers = [stack.enter_context(LiveReader(
             url, running[0].tmp.parent / f"live{n}"))
             for n, url in enumerate(relay.sessions())]
@@ -266,6 +274,7 @@ def test_two_guests(tmp_path, env, formats):  # noqa: F811
                      "--subbuf-size=1M", "--num-subbuf=8", "main")
         daemon.lttng("enable-event", "-u", "-s", "qemus", "-c", "main",
                      "qemu*:*")
+        daemon.lttng("untrack", "-u", "-s", "qemus", "--vpid", "--all")
         daemon.lttng("start", "qemus")
         counts, said = record_two(daemon, relay, [
             functools.partial(Guest, tmp_path, n, relay, formats, memory,

@@ -21,6 +21,7 @@ struct HtLive {
     HtFtRuns runs;
     uint64_t instances;
     GThread *thread;
+    bool started;               /* by ht_live_start() */
 
     const HtUstOps *ust;        /* the thread's */
     HtStreamInfo streams[HT_FT_STREAMS];
@@ -197,13 +198,13 @@ static void *live_thread(void *opaque)
     HtLive *l = opaque;
     HtQueued item;
 
+    if (l->started) {
+        load(l);                /* viewers see a trace before its first event */
+    }
     g_mutex_lock(&l->lock);
     while (true) {
         if (ht_queue_take(&l->queue, &item)) {
             g_mutex_unlock(&l->lock);
-            if (!l->ust && !l->items) {
-                load(l);
-            }
             deliver(l, &item);
             g_mutex_lock(&l->lock);
             ht_queue_done(&l->queue, &item);
@@ -290,6 +291,7 @@ void ht_live_start(HtLive *l)
     g_setenv("LTTNG_UST_ALLOW_BLOCKING", "1", false);
     /* what is registered after that time can never be enabled */
     g_setenv("LTTNG_UST_REGISTER_TIMEOUT", "10000", false);
+    l->started = true;
     l->thread = g_thread_new("hypertrace", live_thread, l);
 }
 
