@@ -140,6 +140,14 @@ static void htk_virtio_clear_table(struct htk *h, struct htk_vstream *s)
 	       HT_MEMORY_SLOT(h->core.caps.packets) * sizeof(*s->table));
 }
 
+/* Those of an earlier owner, whose buffers came back late */
+static void htk_virtio_free_held(struct htk *h, struct htk_vstream *s)
+{
+	if (s->held)
+		htk_virtio_free_pages(h, s->held);
+	s->held = NULL;
+}
+
 static int htk_virtio_ring_get(struct htk *h, u32 stream)
 {
 	struct htk_vstream *s = h->virtio->streams[stream];
@@ -150,9 +158,7 @@ static int htk_virtio_ring_get(struct htk *h, u32 stream)
 	/* An earlier owner's buffers have not come back. */
 	if (htk_virtio_reap(h, stream))
 		return -EBUSY;
-	if (s->held)
-		htk_virtio_free_pages(h, s->held);
-	s->held = NULL;
+	htk_virtio_free_held(h, s);
 	pages = htk_virtio_alloc_pages(h);
 	if (!pages)
 		return -ENOMEM;
@@ -371,9 +377,7 @@ static void htk_virtio_stop(struct htk *h)
 			;
 		s->count = 0;
 		htk_virtio_ring_put(h, i);
-		if (s->held)
-			htk_virtio_free_pages(h, s->held);
-		s->held = NULL;
+		htk_virtio_free_held(h, s);
 		s->first = 0;
 	}
 	h->vdev->config->del_vqs(h->vdev);
