@@ -183,7 +183,7 @@ class Qmp:
             if left <= 0:
                 raise Failure(f"QMP: no event {name} in {timeout} s")
             message = self._receive(left)
-            if message:
+            if message and "event" in message:
                 self.events.append(message)
 
     def close(self):
