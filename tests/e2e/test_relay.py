@@ -89,10 +89,10 @@ class Relay:
             r"^(net://\S+) .* (\d+) client\(s\) connected", p.stdout, re.M)}
 
     def declared(self):
-        """Of how many traces the metadata say what streams are; babeltrace
+        """For each trace whether its metadata say what streams are; babeltrace
         dies of one that has yet to"""
-        return sum(b"stream {" in path.read_bytes()
-                   for path in self.output.rglob("metadata"))
+        return [b"stream {" in path.read_bytes()
+                for path in self.output.rglob("metadata")]
 
     def __enter__(self):
         return self
@@ -219,13 +219,13 @@ def declared(daemon, relay, traces):
     """Do all traces have their streams' metadata?  What LTTng knows too late
     for an empty trace's first packet comes with the first event, or with the
     session's stop."""
-    if relay.declared() == traces:
-        return True
-    for url in relay.sessions():
-        name = url.rpartition("/")[2]
-        daemon.lttng("stop", name)
-        daemon.lttng("start", name)
-    return False
+    found = relay.declared()
+    if len(found) == traces and not all(found):
+        for url in relay.sessions():
+            name = url.rpartition("/")[2]
+            daemon.lttng("stop", name)
+            daemon.lttng("start", name)
+    return len(found) == traces and all(found)
 
 
 def record_two(daemon, relay, guests):
@@ -244,7 +244,7 @@ def record_two(daemon, relay, guests):
                      ",".join(str(g.qemu()) for g in running))
         # babeltrace may also die of a trace that is added while it reads
         wait_until(lambda: declared(daemon, relay, 2 * len(guests)), running,
-                   lambda: f"{relay.declared()} traces")
+                   lambda: str(relay.declared()))
         readers = [stack.enter_context(LiveReader(
             url, running[0].tmp.parent / f"live{n}"))
             for n, url in enumerate(relay.sessions())]
