@@ -133,12 +133,15 @@ class Study(htpayload.Payload):
                 pass                    # it has ended
         return total
 
-    def answer(self, timeout):
-        """Wait for a command's row."""
-        row = json.loads(self.out.expect(ROW, timeout)[1])
+    def _row(self, match):
+        row = json.loads(match[1])
         if "error" in row:
             raise Failure(f"the payload: {row}\n{self}")
         return row
+
+    def answer(self, timeout):
+        """Wait for a command's row."""
+        return self._row(self.out.expect(ROW, timeout))
 
     def tell(self, command, timeout=120, **options):
         """Run a command of tests/guest/study.c; returns its row."""
@@ -242,12 +245,12 @@ class Study(htpayload.Payload):
         with StoppedThread(self.process.pid):
             if time.monotonic() - began > delay / 1000:
                 raise TooLate(device)
-            row = self.out.find(ROW, delay / 1000 + 2)
-        if not row:
+            match = self.out.find(ROW, delay / 1000 + 2)
+        if not match:
             # the main loop stopped with the lock that a line out needs
             raise TooLate(device)
-        row = json.loads(row[1])
-        if row.get("function") != "emitted":
+        row = self._row(match)
+        if row["function"] != "emitted":
             raise Failure(f"not emitted, but {row}")
 
     def _expect(self, function, command, **options):

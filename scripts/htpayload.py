@@ -55,6 +55,7 @@ class Payload(htvm.VM):
         return None
 
     def _tasks(self):
+        """It has none, and knows no SysRq."""
         return []
 
     def command(self, initrd, fds):

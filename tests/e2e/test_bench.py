@@ -158,22 +158,21 @@ def test_main_loop_stopped_too_late(guest, monkeypatch):
     assert missed and row["host"]["events"] == 100, row
 
 
-def give_up(qmp):
-    timeout = htvm.QMP_TIMEOUT
-    htvm.QMP_TIMEOUT = 0.5
-    with pytest.raises(Failure, match="query-status: no reply"):
-        qmp.command("query-status")
-    htvm.QMP_TIMEOUT = timeout
+def give_up(guest):
+    """A command of QMP, whose reply comes late"""
+    with pytest.MonkeyPatch.context() as patch, \
+            bench_guest.StoppedThread(guest.process.pid):
+        patch.setattr(htvm, "QMP_TIMEOUT", 0.5)
+        with pytest.raises(Failure, match="query-status: no reply"):
+            guest.qmp.command("query-status")
 
 
 def test_qmp_goes_on_after_no_reply(guest):
-    """Which comes late, when another is waited for, or an event"""
+    """Which comes when another is waited for, or an event"""
     qmp = guest.qmp
-    with bench_guest.StoppedThread(guest.process.pid):
-        give_up(qmp)
+    give_up(guest)
     assert "major" in qmp.command("query-version")["qemu"]
-    with bench_guest.StoppedThread(guest.process.pid):
-        give_up(qmp)
+    give_up(guest)
     with pytest.raises(Failure, match="no event NONE"):
         qmp.wait_event("NONE", 0.5)
 
