@@ -66,10 +66,4 @@ static inline int htk_find_vqs(struct virtio_device *vdev, unsigned int n,
 #endif
 }
 
-#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 8, 0)
-#define htk_trace_array_get(name) trace_array_get_by_name(name)
-#else
-#define htk_trace_array_get(name) trace_array_get_by_name(name, NULL)
-#endif
-
 #endif /* HTK_COMPAT_H */

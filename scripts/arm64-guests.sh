@@ -88,9 +88,8 @@ rmmod hypertrace
 for n in 0 1 2; do
     insmod /modules/hypertrace.ko kernel_device=$n || echo FAILED
     insmod /modules/hypertrace-events.ko events=sched || echo FAILED
-    insmod /modules/hypertrace-console.ko || echo FAILED
     sleep 1
-    rmmod hypertrace-console hypertrace-events hypertrace || echo FAILED
+    rmmod hypertrace-events hypertrace || echo FAILED
 done
 dmesg | grep -e "Call trace" -e "BUG:" -e "WARNING:" && echo FAILED
 echo END

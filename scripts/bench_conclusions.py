@@ -86,18 +86,15 @@ def conclude(f):
 
 def _kernel(f):
     """Instructions are the same under any accelerator."""
-    events, ring, export = (
+    events, ring = (
         f.median("tcg", "ways", series, "sched_switch", "insns")
-        for series in ("hypertrace-events.ko, shm", "the stock kernel's ring",
-                       "hypertrace-ftrace.ko, shm"))
-    if not events or not ring or not export:
+        for series in ("hypertrace-events.ko, shm", "the stock kernel's ring"))
+    if not events or not ring:
         return []
     return ["For the kernel's own events, counted in instructions of a "
             f"sched_switch: {events:,.0f} with hypertrace-events.ko, "
             f"{ring:,.0f} in the ring of a stock kernel with nothing "
-            "installed (read along or not), "
-            f"{export:,.0f} if hypertrace-ftrace.ko sends what ftrace "
-            "records."]
+            "installed (read along or not)."]
 
 
 def _exits(f):

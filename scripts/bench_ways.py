@@ -34,8 +34,7 @@ FUNCTION = "vfs_write"
 ENTRY, CALL = "function entry", "function entry and exit"
 # a case's events for each event of ht-marker
 KERNEL_EVENTS = {KERNEL_EVENT: SWITCHES, ENTRY: 1, CALL: 1}
-MODULES = ["hypertrace.ko", "hypertrace-ftrace.ko", "hypertrace-events.ko",
-           "hypertrace-functions.ko"]
+MODULES = ["hypertrace.ko", "hypertrace-events.ko", "hypertrace-functions.ko"]
 
 
 def compiler():
@@ -124,15 +123,10 @@ def kernel_ways(channels, recorder, lttng):
             f"{lttng} destroy k && test $(stat -c %s /tmp/k/kernel/c_1) -ge "
             f"$((60 * {SWITCHES} * {{n}})) && rm -r /tmp/k"))
     for n, c in enumerate(channels):
-        load = load_module(n)
-        ways += [
-            Way(f"hypertrace-ftrace.ko, {c}", KERNEL_EVENT, switch,
-                f"{load}; insmod /ht/hypertrace-ftrace.ko; echo 1 "
-                f">{T}/instances/hypertrace/events/sched/{KERNEL_EVENT}"
-                "/enable", "rmmod hypertrace-ftrace"),
-            Way(f"hypertrace-events.ko, {c}", KERNEL_EVENT, switch,
-                f"{load}; insmod /ht/hypertrace-events.ko",
-                "rmmod hypertrace-events")]
+        ways.append(Way(
+            f"hypertrace-events.ko, {c}", KERNEL_EVENT, switch,
+            f"{load_module(n)}; insmod /ht/hypertrace-events.ko",
+            "rmmod hypertrace-events"))
     return ways
 
 

@@ -8,7 +8,7 @@
 core="walk.c class-table.c time-map.c consumer.c consumer-state.c
  dead-streams.c run.c
  ftrace-class.c ftrace-copy.c ftrace-cpu.c ftrace-dates.c ftrace-follow.c
- ftrace-format.c ftrace-history.c ftrace-page.c ftrace-ring.c ftrace-time.c
+ ftrace-format.c ftrace-page.c ftrace-ring.c ftrace-time.c
  recording-info.c recording.c symbols.c
  include/hypertrace/class.h include/hypertrace/time-map.h
  include/hypertrace/run.h"

@@ -194,8 +194,6 @@ use_debians() {
     # A UART whose handler is a thread interrupts before that has run, too often
     # for the kernel not to switch it off.
     HT_KERNEL_ARGS="$HT_KERNEL_ARGS noirqdebug"
-    # It says trace_event= to the kernel, with which 7.2.13 does not boot.
-    [ "$1" != newest-rt ] || not="$not or test_history"
 }
 
 # run_tests NAME PYTEST-ARGS...

@@ -2,10 +2,11 @@
 """One timeline: a guest whose events come on two ways, each with a clock of its
 own, and QEMU's.
 
-hypertrace-ftrace.ko sends what a stock kernel's ring gets through the device,
-too, which dates it by the TSC.  The ring's own dates are learnt from looks: by
-hypertrace record, outside, and by -object hypertrace-ftrace.  An event is in
-the ring before it is sent, and the one behind it comes later than both.
+hypertrace-events.ko sends the tracepoints that a stock kernel's ring records
+through the device, too, which dates them by the TSC.  The dates of the ring are
+those of hypertrace record, outside, and of -object hypertrace-ftrace.  The ring's
+probe was attached first and so is called first: an event is in the ring before
+the module sends it, and the next event is later than both.
 
 No date contradicts that by more than what it claims to be wrong at most.
 """
@@ -37,7 +38,7 @@ HYPERTRACE = Path(os.environ.get("HT_BUILD", "")) / \
 # one guest for all
 pytestmark = pytest.mark.xdist_group("timeline")
 
-MODULE = "hypertrace-ftrace.ko"
+MODULE = "hypertrace-events.ko"
 # Events with interrupts off: none comes between the ring and the device
 WORDS = ("reserve_mem=16M:2M:ht trace_instance=boot_map@ht,"
          "sched:sched_switch,sched:sched_waking,timer:hrtimer_start,"
@@ -98,7 +99,9 @@ def run(tmp_path_factory):
 
     with vm:
         vm.out.expect(r'\{"up": 1\}', TIMEOUT)
-        say("insmod /ht/hypertrace-ftrace.ko keep_kb=2048")
+        say("insmod /ht/hypertrace-events.ko events=sched:sched_switch,"
+            "sched:sched_waking,timer:hrtimer_start,"
+            "timer:hrtimer_expire_entry,task")
         recorder = subprocess.Popen(
             [HYPERTRACE, "record", "-q", "-o", tmp / "rec", "--kernel",
              os.environ["HT_KERNEL"], "--pid", str(vm.process.pid)], env=env)

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace export, last and recover without libbabeltrace2
+ * hypertrace export and last without libbabeltrace2
  */
 #include <gio/gio.h>
 
 #include "export.h"
 #include "last.h"
-#include "recover-history.h"
 
 static bool refuse(const char *dir, GError **errp)
 {
@@ -25,10 +24,4 @@ bool ht_last_streams(HtOutput *o, const char *dir, unsigned lines, bool json,
                      GError **errp)
 {
     return refuse(dir, errp);
-}
-
-bool ht_recover_history(const char *trace, const char *dir, bool quiet,
-                        GError **error)
-{
-    return refuse(trace, error);
 }

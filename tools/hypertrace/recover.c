@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace recover: a recording of what a dead guest's memory has, or of
- * pages in a device's trace
+ * hypertrace recover: make a recording of a dead guest's memory
  */
 #include <gio/gio.h>
 #include <inttypes.h>
@@ -9,8 +8,7 @@
 #include "command.h"
 #include "escape.h"
 #include "last.h"
-#include "record-info.h"
-#include "recover-history.h"
+#include "record-session.h"
 #include "recover-streams.h"
 #include "source.h"
 
@@ -23,7 +21,6 @@ typedef struct Recover {
     const char *file;
     const char *memory;
     bool streams;               /* @file is an index of stream RAM */
-    bool trace;                 /* @file is a directory with a trace */
 } Recover;
 
 static bool parse(Recover *r, int argc, char **argv, int *status)
@@ -42,7 +39,7 @@ static bool parse(Recover *r, int argc, char **argv, int *status)
         { 0 }
     };
     g_autoptr(GOptionContext) context =
-        g_option_context_new("FILE|TRACE [MEMORY]");
+        g_option_context_new("FILE [MEMORY]");
     g_autoptr(GError) error = NULL;
 
     g_option_context_set_summary(context, "Make a recording of the events that"
@@ -50,9 +47,7 @@ static bool parse(Recover *r, int argc, char **argv, int *status)
                                  " RAM file, or a core that QEMU dumped;\nor a"
                                  " CTF trace of those in a device's streams,"
                                  " by the file that its property recover"
-                                 " named;\nor a recording of what"
-                                 " hypertrace-ftrace.ko sent with history=,"
-                                 " from the device's CTF trace.");
+                                 " named.");
     g_option_context_add_main_entries(context, entries, NULL);
     g_set_prgname("hypertrace recover");
     if (!g_option_context_parse(context, &argc, &argv, &error)) {
@@ -63,13 +58,12 @@ static bool parse(Recover *r, int argc, char **argv, int *status)
         *status = ht_usage_error("which memory? give one file: the guest's"
                                  " RAM, what QEMU's dump-guest-memory wrote,"
                                  " or what the device's property recover"
-                                 " named; or a device's trace");
+                                 " named");
         return false;
     }
     r->file = argv[1];
     r->memory = argc > 2 ? argv[2] : NULL;
-    r->trace = g_file_test(r->file, G_FILE_TEST_IS_DIR);
-    r->streams = !r->trace && ht_recover_is_index(r->file);
+    r->streams = ht_recover_is_index(r->file);
     if (argc > (r->streams ? 3 : 2)) {
         *status = ht_usage_error("'%s' is too much: there is a memory already",
                                  argv[argc - 1]);
@@ -164,21 +158,6 @@ static bool recover_ring(const Recover *r, GError **error)
            record(r, source, kernel, error);
 }
 
-/* What a module sent of its kernel's ring */
-static bool recover_history(const Recover *r, GError **error)
-{
-    g_autoptr(HtKernel) kernel = NULL;
-
-    if (!ht_recover_history(r->file, r->dir, r->quiet, error)) {
-        return false;
-    }
-    if (r->kernel_path) {
-        kernel = ht_kernel_get(r->kernel_path, NULL, r->busybox, error);
-        return kernel && ht_record_info_add(r->dir, kernel, error);
-    }
-    return true;
-}
-
 static int show(const Recover *r)
 {
     g_autofree char *lines = g_strdup_printf("--log=%d", r->lines);
@@ -197,7 +176,6 @@ int ht_recover(int argc, char **argv)
         bool ok = r.streams ?
             ht_recover_streams(r.file, r.memory, r.dir, r.lines, r.quiet,
                                &error) :
-            r.trace ? recover_history(&r, &error) :
             recover_ring(&r, &error);
 
         status = !ok ? ht_error("%s", error->message) :
