@@ -5,16 +5,18 @@
 . "$(dirname -- "$0")/lib.sh"
 
 # host-lib; what writes to files is counted apart.
-core="walk.c class-table.c time-map.c consumer.c consumer-state.c
- dead-streams.c run.c
- ftrace-class.c ftrace-copy.c ftrace-cpu.c ftrace-dates.c ftrace-follow.c
- ftrace-format.c ftrace-page.c ftrace-ring.c ftrace-time.c
- recording-info.c recording.c symbols.c
- include/hypertrace/class.h include/hypertrace/time-map.h
- include/hypertrace/run.h"
-backends="ctf-metadata.c ctf-stream.c ctf-writer.c log-format.c"
-tool="kernel-image.c print-fmt.c print-program.c print-wire.c source-core.c
- source.c"
+core="engine/walk.c engine/class-table.c engine/time-map.c engine/consumer.c
+ engine/consumer-state.c engine/dead-streams.c engine/run.c
+ ftrace/ftrace-class.c ftrace/ftrace-copy.c ftrace/ftrace-cpu.c
+ ftrace/ftrace-dates.c ftrace/ftrace-follow.c ftrace/ftrace-format.c
+ ftrace/ftrace-page.c ftrace/ftrace-ring.c ftrace/ftrace-time.c
+ recording/recording-info.c recording/recording.c
+ ftrace/symbols.c include/hypertrace/class.h
+ include/hypertrace/time-map.h include/hypertrace/run.h"
+backends="output/ctf-metadata.c output/ctf-stream.c output/ctf-writer.c
+ output/log-format.c"
+tool="kernel/kernel-image.c print/print-fmt.c print/print-program.c
+ print/print-wire.c memory/source-core.c memory/source.c"
 
 pure=
 for source in "$HT_TOP"/tests/fuzz/fuzz-*.c; do

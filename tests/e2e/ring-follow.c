@@ -16,7 +16,7 @@
 #include <sys/resource.h>
 #include <time.h>
 #include "hypertrace/recording.h"
-#include "source.h"
+#include "memory/source.h"
 
 #define TRACE_PRINT 5           /* ftrace's own types do not change */
 

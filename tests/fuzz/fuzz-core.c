@@ -5,7 +5,7 @@
  */
 #include "hypertrace/base.h"
 #include <sys/mman.h>
-#include "source.h"
+#include "memory/source.h"
 #include "fuzz.h"
 
 #define STEPS 64

@@ -9,7 +9,7 @@
  */
 #include "hypertrace/base.h"
 #include <dirent.h>
-#include "ctf-stream.h"
+#include "output/ctf-stream.h"
 #include "hypertrace/ctf-writer.h"
 #include "fuzz.h"
 

@@ -4,7 +4,7 @@
  */
 #include "hypertrace/base.h"
 #include <sys/mman.h>
-#include "kernel.h"
+#include "kernel/kernel.h"
 #include "fuzz.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

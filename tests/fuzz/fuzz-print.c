@@ -5,7 +5,7 @@
  */
 #include "hypertrace/base.h"
 #include "print-event.h"
-#include "print-program.h"
+#include "print/print-program.h"
 #include "fuzz.h"
 
 static void print_all(const HtPrint *print)

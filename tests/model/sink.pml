@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Runs on their way to backends: hw/hypertrace/sink.c, host-lib/queue.c
+ * Runs on their way to backends: hw/hypertrace/sink.c, host-lib/engine/queue.c
  *
  * A worker posts runs to two sinks, while classes are registered.  Sink 0 has a
  * backend that cannot block, so the worker may deliver; that of sink 1 may

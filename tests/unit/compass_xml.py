@@ -8,7 +8,7 @@ import xml.etree.ElementTree as ET
 from pathlib import Path
 
 ANALYSIS = Path(__file__).resolve().parents[2] / \
-    "tools/hypertrace/trace-compass-callstack.xml"
+    "tools/hypertrace/export/trace-compass-callstack.xml"
 
 
 def events(trace):

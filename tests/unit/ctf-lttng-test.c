@@ -4,7 +4,7 @@
  */
 #include "hypertrace/base.h"
 #include "hypertrace/ctf-writer.h"
-#include "ctf-lttng.h"
+#include "output/ctf-lttng.h"
 #include "backend-testlib.h"
 
 static void test_events(void)

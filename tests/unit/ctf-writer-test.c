@@ -4,7 +4,7 @@
  */
 #include "hypertrace/base.h"
 #include "hypertrace/ctf-writer.h"
-#include "ctf-stream.h"
+#include "output/ctf-stream.h"
 #include "backend-testlib.h"
 
 static const HtCtfInfo info = {

@@ -8,7 +8,7 @@
 #include <elf.h>
 #include <glib/gstdio.h>
 
-#include "kernel.h"
+#include "kernel/kernel.h"
 
 static char *dir;
 

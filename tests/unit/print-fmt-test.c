@@ -7,7 +7,7 @@
 
 #include "hypertrace/base.h"
 #include "print-event.h"
-#include "print-program.h"
+#include "print/print-program.h"
 
 static HtFtFormats *parse(const char *print)
 {

@@ -5,7 +5,7 @@
  * KERNEL in a row stands for a file that looks like a kernel.
  */
 #include "hypertrace/base.h"
-#include "record-args.h"
+#include "record/record-args.h"
 
 #define EVENTS  "sched,irq,initcall,printk,task,module:module_load," \
                 "module:module_free"

@@ -8,7 +8,7 @@
 
 #include "ftrace-guest.h"
 #include "hypertrace/recording.h"
-#include "record-session.h"
+#include "record/record-session.h"
 
 #define MIB     (UINT64_C(1) << 20)
 #define SECOND  UINT64_C(1000000000)

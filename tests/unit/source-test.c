@@ -9,7 +9,7 @@
 #include <sys/mman.h>
 #include <sys/wait.h>
 
-#include "source.h"
+#include "memory/source.h"
 
 #define MIB     (UINT64_C(1) << 20)
 #define SIZE    (16 * MIB)

@@ -11,10 +11,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "escape.h"
-#include "json.h"
-#include "output.h"
-#include "protobuf.h"
+#include "cli/escape.h"
+#include "cli/json.h"
+#include "cli/output.h"
+#include "export/protobuf.h"
 
 static void check_escape(HtEscape how, const char *s, gsize len,
                          const char *expected)

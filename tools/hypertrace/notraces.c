@@ -4,8 +4,8 @@
  */
 #include <gio/gio.h>
 
-#include "export.h"
-#include "last.h"
+#include "export/export.h"
+#include "views/last.h"
 
 static bool refuse(const char *dir, GError **errp)
 {

@@ -25,6 +25,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "hypertrace/base.h"
+
 /* What is read of a text, in bytes, and fields of one event */
 #define HT_FT_FORMATS_MAX       (32u << 20)
 #define HT_FT_FIELDS_MAX        128
@@ -74,6 +76,20 @@ typedef struct HtFtField {
     bool is_pointer;
     bool relative;
 } HtFtField;
+
+/**
+ * ht_ft_elem_uint() - read an integer, or one element of an array
+ * @f: the field: HT_FT_INT or an array
+ * @p: the bytes: @f->size of an integer, @f->elem_size of an element
+ *
+ * Return: the value, extended by its sign if the field is signed
+ */
+static inline uint64_t ht_ft_elem_uint(const HtFtField *f, const uint8_t *p)
+{
+    unsigned size = f->kind == HT_FT_INT ? f->size : f->elem_size;
+
+    return ht_get_le(p, size, f->is_signed);
+}
 
 /**
  * struct HtFtEvent - one event class

@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * hypertrace: a guest's text made harmless for where it is shown
+ */
+#include <stdbool.h>
+#include <string.h>
+
+#include "cli/escape.h"
+
+#define REPLACEMENT "\xef\xbf\xbd"
+
+/* Invisible, or changes what is seen around it: marks, bidi controls, BOM */
+static bool deceives(gunichar c)
+{
+    return (c >= 0x80 && c < 0xa0) || c == 0x61c || c == 0xad ||
+           (c >= 0x200b && c <= 0x200f) || (c >= 0x2028 && c <= 0x202e) ||
+           (c >= 0x2060 && c <= 0x206f) || c == 0xfeff ||
+           (c >= 0xfff0 && c <= 0xfffb) || (c & 0xfffe) == 0xfffe ||
+           (c >= 0xe0000 && c <= 0xe0fff);
+}
+
+static void put_byte(GString *out, HtEscape how, unsigned char b)
+{
+    switch (how) {
+    case HT_ESCAPE_TERMINAL:
+    case HT_ESCAPE_XML:
+        g_string_append_printf(out, "\\x%02x", b);
+        break;
+    case HT_ESCAPE_JSON:
+    case HT_ESCAPE_UTF8:
+        g_string_append(out, REPLACEMENT);
+        break;
+    }
+}
+
+static void put_ascii(GString *out, HtEscape how, unsigned char b)
+{
+    switch (how) {
+    case HT_ESCAPE_TERMINAL:
+        break;
+    case HT_ESCAPE_XML:
+        switch (b) {
+        case '<':
+            g_string_append(out, "&lt;");
+            return;
+        case '>':
+            g_string_append(out, "&gt;");
+            return;
+        case '&':
+            g_string_append(out, "&amp;");
+            return;
+        case '"':
+            g_string_append(out, "&quot;");
+            return;
+        case '\'':
+            g_string_append(out, "&#39;");
+            return;
+        }
+        break;
+    case HT_ESCAPE_JSON:
+        if (b == '"' || b == '\\') {
+            g_string_append_c(out, '\\');
+            g_string_append_c(out, b);
+            return;
+        }
+        if (b < ' ' || b == 0x7f || b == '<' || b == '>' || b == '&') {
+            g_string_append_printf(out, "\\u%04x", b);
+            return;
+        }
+        break;
+    case HT_ESCAPE_UTF8:
+        if (!b) {
+            g_string_append(out, REPLACEMENT);
+            return;
+        }
+        g_string_append_c(out, b);
+        return;
+    }
+    if (b < ' ' || b == 0x7f) {
+        put_byte(out, how, b);
+    } else {
+        g_string_append_c(out, b);
+    }
+}
+
+static void put_wide(GString *out, HtEscape how, gunichar c, const char *s,
+                     gsize len)
+{
+    if (how == HT_ESCAPE_UTF8 || !deceives(c)) {
+        g_string_append_len(out, s, len);
+    } else if (how != HT_ESCAPE_JSON) {
+        g_string_append_printf(out, "\\u{%x}", c);
+    } else if (c < 0x10000) {
+        g_string_append_printf(out, "\\u%04x", c);
+    } else {
+        c -= 0x10000;
+        g_string_append_printf(out, "\\u%04x\\u%04x", 0xd800 + (c >> 10),
+                               0xdc00 + (c & 0x3ff));
+    }
+}
+
+/* Bytes that stand for themselves everywhere */
+static bool plain(unsigned char b)
+{
+    return b >= ' ' && b < 0x7f && b != '<' && b != '>' && b != '&' &&
+           b != '"' && b != '\'' && b != '\\';
+}
+
+void ht_escape(GString *out, HtEscape how, const char *s, gsize len)
+{
+    while (len) {
+        gsize n = 0;
+        gunichar c;
+
+        while (n < len && plain(s[n])) {
+            n++;
+        }
+        g_string_append_len(out, s, n);
+        s += n;
+        len -= n;
+        if (!len) {
+            break;
+        }
+        n = 1;
+        if ((unsigned char)*s < 0x80) {
+            put_ascii(out, how, *s);
+        } else {
+            c = g_utf8_get_char_validated(s, len);
+            if (c == (gunichar)-1 || c == (gunichar)-2) {
+                put_byte(out, how, *s);
+            } else {
+                n = g_utf8_skip[(unsigned char)*s];
+                put_wide(out, how, c, s, n);
+            }
+        }
+        s += n;
+        len -= n;
+    }
+}
+
+void ht_escape_str(GString *out, HtEscape how, const char *s)
+{
+    ht_escape(out, how, s, strlen(s));
+}

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * hypertrace: times and durations for people
+ */
+#include <inttypes.h>
+
+#include "cli/number.h"
+
+void ht_number_decimal(GString *out, uint64_t v, unsigned width, char pad)
+{
+    char buf[64], *end = buf + sizeof(buf), *p = end;
+
+    width = MIN(width, sizeof(buf));
+    do {
+        *--p = '0' + v % 10;
+        v /= 10;
+    } while (v);
+    while (end - p < (int)width) {
+        *--p = pad;
+    }
+    g_string_append_len(out, p, end - p);
+}
+
+void ht_number_seconds(GString *out, uint64_t ns, unsigned width)
+{
+    ht_number_decimal(out, ns / 1000000000, width, ' ');
+    g_string_append_c(out, '.');
+    ht_number_decimal(out, ns % 1000000000, 9, '0');
+}
+
+void ht_number_duration(GString *out, uint64_t ns, unsigned width)
+{
+    static const struct {
+        double ns;
+        const char *name;
+    } units[] = { { 1, "ns" }, { 1e3, "us" }, { 1e6, "ms" }, { 1e9, "s" } };
+    char digits[G_ASCII_DTOSTR_BUF_SIZE], text[64];
+    unsigned i = 0;
+    double v = ns;
+
+    /* from 999.5 on it would have four digits */
+    while (i < G_N_ELEMENTS(units) - 1 && ns / units[i].ns >= 999.5) {
+        v = ns / units[++i].ns;
+    }
+    g_ascii_formatd(digits, sizeof(digits), !i || v >= 99.95 ? "%.0f" :
+                    v >= 9.995 ? "%.1f" : "%.2f", v);
+    g_snprintf(text, sizeof(text), "%s %s", digits, units[i].name);
+    g_string_append_printf(out, "%*s", (int)width, text);
+}

@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * hypertrace: where a command's output goes
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <gio/gio.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "cli/escape.h"
+#include "cli/output.h"
+
+#define COLUMNS_DEFAULT 100
+#define COLUMNS_MAX     1000
+
+/* What a signal has to remove; changed with signals blocked */
+static char unfinished[4096];
+static const int deadly[] = { SIGHUP, SIGINT, SIGTERM };
+
+static void remove_unfinished(int sig)
+{
+    if (unfinished[0]) {
+        unlink(unfinished);
+    }
+    /* SA_RESETHAND: this one ends the process */
+    raise(sig);
+}
+
+static void set_unfinished(const char *path)
+{
+    struct sigaction sa = {
+        .sa_handler = remove_unfinished,
+        .sa_flags = SA_RESETHAND,
+    }, old;
+    sigset_t block, before;
+    unsigned i;
+
+    sigemptyset(&block);
+    sigemptyset(&sa.sa_mask);
+    for (i = 0; i < G_N_ELEMENTS(deadly); i++) {
+        sigaddset(&block, deadly[i]);
+    }
+    sigprocmask(SIG_BLOCK, &block, &before);
+    if (!path || g_strlcpy(unfinished, path, sizeof(unfinished)) >=
+        sizeof(unfinished)) {
+        unfinished[0] = 0;
+    }
+    for (i = 0; path && i < G_N_ELEMENTS(deadly); i++) {
+        if (sigaction(deadly[i], NULL, &old) == 0 &&
+            old.sa_handler != SIG_IGN) {
+            sigaction(deadly[i], &sa, NULL);
+        }
+    }
+    sigprocmask(SIG_SETMASK, &before, NULL);
+}
+
+static unsigned terminal_columns(void)
+{
+    const char *env = getenv("COLUMNS");
+    struct winsize size;
+    unsigned long n = 0;
+
+    if (env) {
+        n = strtoul(env, NULL, 10);
+    }
+    if (!n && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0) {
+        n = size.ws_col;
+    }
+    return n ? CLAMP(n, 40, COLUMNS_MAX) : COLUMNS_DEFAULT;
+}
+
+void ht_output_stdout(HtOutput *o)
+{
+    const char *term = getenv("TERM"), *no = getenv("NO_COLOR");
+
+    *o = (HtOutput) {
+        .text = g_string_sized_new(2 * 65536),
+        .terminal = isatty(STDOUT_FILENO),
+        .fd = STDOUT_FILENO,
+        .columns = terminal_columns(),
+    };
+    o->colour = o->terminal && !(no && *no) && term && strcmp(term, "dumb");
+}
+
+bool ht_output_file(HtOutput *o, const char *path, GError **errp)
+{
+    struct stat st;
+    mode_t mask;
+    int fd;
+
+    *o = (HtOutput) { .fd = -1, .columns = COLUMNS_DEFAULT };
+    if (stat(path, &st) == 0 && !S_ISREG(st.st_mode)) {
+        g_set_error(errp, G_IO_ERROR, G_IO_ERROR_NOT_REGULAR_FILE,
+                    "cannot write '%s': there is something of that name which"
+                    " is not a regular file", path);
+        return false;
+    }
+    o->temporary = g_strdup_printf("%s.XXXXXX", path);
+    fd = g_mkstemp_full(o->temporary, O_RDWR | O_CLOEXEC, 0600);
+    if (fd < 0) {
+        int saved = errno;
+
+        g_set_error(errp, G_IO_ERROR, g_io_error_from_errno(saved),
+                    "cannot make a file beside '%s': %s", path,
+                    g_strerror(saved));
+        g_clear_pointer(&o->temporary, g_free);
+        return false;
+    }
+    set_unfinished(o->temporary);
+    mask = umask(0);
+    umask(mask);
+    if (fchmod(fd, 0666 & ~mask) < 0) {
+        o->error = errno;
+    }
+    o->fd = fd;
+    o->path = g_strdup(path);
+    o->text = g_string_sized_new(2 * 65536);
+    return true;
+}
+
+bool ht_output_flush(HtOutput *o)
+{
+    const char *p = o->text->str;
+    gsize left = o->text->len;
+
+    while (left && !o->error) {
+        ssize_t n = write(o->fd, p, left);
+
+        if (n < 0) {
+            if (errno != EINTR) {
+                o->error = errno;
+            }
+            continue;
+        }
+        p += n;
+        left -= n;
+        o->written += n;
+    }
+    g_string_truncate(o->text, 0);
+    return !o->error;
+}
+
+bool ht_output_patch(HtOutput *o, uint64_t at, const void *data, gsize len)
+{
+    const char *p = data;
+
+    while (len && !o->error) {
+        ssize_t n = pwrite(o->fd, p, len, at);
+
+        if (n < 0) {
+            if (errno != EINTR) {
+                o->error = errno;
+            }
+            continue;
+        }
+        p += n;
+        at += n;
+        len -= n;
+    }
+    return !o->error;
+}
+
+static void release(HtOutput *o)
+{
+    if (o->path) {
+        if (o->fd >= 0) {
+            close(o->fd);
+        }
+        set_unfinished(NULL);
+    }
+    g_free(o->path);
+    g_free(o->temporary);
+    if (o->text) {
+        g_string_free(o->text, true);
+    }
+    *o = (HtOutput) { .fd = -1 };
+}
+
+bool ht_output_finish(HtOutput *o, GError **errp)
+{
+    int error;
+
+    ht_output_flush(o);
+    if (o->path) {
+        /* a name that survives a power cut must not stand for less data */
+        if (!o->error && fsync(o->fd) < 0 && errno != EINVAL) {
+            o->error = errno;
+        }
+        if (!o->error && rename(o->temporary, o->path) < 0) {
+            o->error = errno;
+        }
+        if (o->error) {
+            unlink(o->temporary);
+        }
+    }
+    error = o->error;
+    if (error && (o->path || error != EPIPE)) {
+        g_set_error(errp, G_IO_ERROR, g_io_error_from_errno(error),
+                    "cannot write %s%s%s: %s", o->path ? "'" : "",
+                    o->path ? o->path : "standard output", o->path ? "'" : "",
+                    g_strerror(error));
+    } else {
+        error = 0;
+    }
+    release(o);
+    return !error;
+}
+
+void ht_output_abort(HtOutput *o)
+{
+    if (o->temporary) {
+        unlink(o->temporary);
+    }
+    release(o);
+}
+
+void ht_output_colour(HtOutput *o, HtColour colour)
+{
+    static const char * const sequences[] = {
+        [HT_COLOUR_NONE] = "\033[0m", [HT_COLOUR_DIM] = "\033[2m",
+        [HT_COLOUR_BOLD] = "\033[1m", [HT_COLOUR_RED] = "\033[31m",
+        [HT_COLOUR_GREEN] = "\033[32m", [HT_COLOUR_YELLOW] = "\033[33m",
+        [HT_COLOUR_BLUE] = "\033[34m", [HT_COLOUR_CYAN] = "\033[36m",
+    };
+
+    if (o->colour) {
+        g_string_append(o->text, sequences[colour]);
+    }
+}
+
+void ht_output_padded(HtOutput *o, const char *s, int width)
+{
+    gsize start = o->text->len;
+    glong wide = ABS(width), len;
+
+    ht_escape_str(o->text, HT_ESCAPE_TERMINAL, s);
+    len = g_utf8_strlen(o->text->str + start, o->text->len - start);
+    if (len > wide && wide > 1) {
+        char *end = g_utf8_offset_to_pointer(o->text->str + start, wide - 1);
+
+        g_string_truncate(o->text, end - o->text->str);
+        g_string_append_c(o->text, '~');
+        len = wide;
+    }
+    for (; len < wide; len++) {
+        g_string_insert_c(o->text, width < 0 ? (gssize)start : -1, ' ');
+    }
+}

@@ -1,0 +1,340 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * hypertrace export --format ctf, lttng: CTF 1.8, by the writer that the
+ * device's backend has
+ *
+ * A stream a CPU.  Functions' addresses have their names beside them, which no
+ * reader could find out.
+ */
+#include <errno.h>
+#include <gio/gio.h>
+#include <glib/gstdio.h>
+#include <string.h>
+
+#include "export/export.h"
+#include "hypertrace/ctf-writer.h"
+#include "hypertrace/ftrace-class.h"
+
+#define RUN_BYTES       (48 * 1024)
+#define EVENT_MAX       (128 * 1024)
+#define CPUS_MAX        1024
+#define NAME_FIELD      "function"
+#define NAME_MAX_BYTES  1024
+
+/* A CPU's events that were not written yet */
+typedef struct Stream {
+    HtStreamInfo info;
+    GByteArray *run;
+    uint32_t events;
+    uint64_t begin_ns, end_ns;
+    uint64_t discarded;
+    bool open;
+    bool cut;
+} Stream;
+
+typedef struct Trace {
+    HtExport *x;
+    HtCtfWriter *writer;
+    HtClass *classes[1 << 16];  /* by type */
+    bool named[1 << 16];        /* the class ends with NAME_FIELD */
+    uint32_t nr_classes;
+    Stream streams[CPUS_MAX];
+    char *path;                 /* in the end */
+    int error;
+} Trace;
+
+/* The field with the address of a function; -1: there is none */
+static int function_field(const HtEventClass *c)
+{
+    return c->kind == HT_KIND_FUNCTION ? HT_F_FUNCTION_IP :
+           c->kind == HT_KIND_GRAPH_ENTRY ||
+           c->kind == HT_KIND_GRAPH_EXIT ? HT_F_GRAPH_FUNC : -1;
+}
+
+/* If the guest's format leaves a name and room for it */
+static bool add_name(HtClass *c, const HtEventClass *from)
+{
+    if (function_field(from) < 0 || c->nr_fields == HT_FIELDS_MAX ||
+        !ht_class_field_free(c, NAME_FIELD)) {
+        return false;
+    }
+    c->fields[c->nr_fields++] = (HtField) {
+        .name = g_strdup(NAME_FIELD),
+        .kind = HT_FIELD_TEXT,
+        .elem = HT_FIELD_U8,
+    };
+    return true;
+}
+
+static HtClass *new_class(Trace *t, const HtEventClass *from)
+{
+    HtClass *c;
+
+    if (t->nr_classes == HT_CLASSES_MAX) {
+        return NULL;
+    }
+    c = ht_ft_class_new(from->name, from->format);
+    c->id = ++t->nr_classes;
+    t->named[from->type] = add_name(c, from);
+    return c;
+}
+
+static void put_name(Trace *t, Stream *s, const HtModelEvent *ev)
+{
+    g_autoptr(GString) name = g_string_new(NULL);
+    uint64_t addr = ht_event_uint(ev, function_field(ev->class));
+
+    ht_model_function(t->x->m, ev->boot, addr, name);
+    ht_ft_put_text(s->run, name->str, MIN(name->len, NAME_MAX_BYTES));
+}
+
+static void put_event(Trace *t, Stream *s, const HtClass *c,
+                      const HtModelEvent *ev)
+{
+    HtFtRecord r = {
+        .ns = ev->rec.ns,
+        .data = ev->rec.data,
+        .size = ev->rec.size,
+    };
+
+    ht_run_put_header(s->run, c->id, r.ns, s->end_ns);
+    ht_ft_class_payload(s->run, ev->class->format, &r, SIZE_MAX);
+    if (t->named[ev->rec.type]) {
+        put_name(t, s, ev);
+    }
+    s->end_ns = r.ns;
+    s->events++;
+}
+
+static void run_writer(Trace *t, Stream *s, unsigned flags)
+{
+    HtRun run = {
+        .stream = &s->info,
+        .flags = flags | (s->cut ? HT_RUN_CUT : 0),
+        .events = s->events,
+        .data = s->run->data,
+        .size = s->run->len,
+        .begin_ns = s->begin_ns,
+        .end_ns = s->end_ns,
+        .counter = s->begin_ns,
+        .discarded = s->discarded,
+    };
+    int ret = ht_ctf_writer_run(t->writer, &run);
+
+    if (ret && !t->error) {
+        t->error = -ret;
+    }
+    g_byte_array_set_size(s->run, 0);
+    s->events = 0;
+    s->cut = false;
+}
+
+static void flush_stream(Trace *t, Stream *s)
+{
+    if (s->events) {
+        run_writer(t, s, 0);
+    }
+}
+
+static void open_stream(Trace *t, Stream *s, const HtModelEvent *ev)
+{
+    s->info = (HtStreamInfo) {
+        .index = ev->rec.cpu,
+        .vcpu = ev->rec.cpu,
+        .instance = ev->rec.cpu + 1,
+    };
+    g_snprintf(s->info.name, sizeof(s->info.name), "cpu%u", ev->rec.cpu);
+    s->run = g_byte_array_sized_new(RUN_BYTES + EVENT_MAX);
+    s->begin_ns = s->end_ns = ev->rec.ns;
+    s->open = true;
+    run_writer(t, s, HT_RUN_OPEN);
+    s->cut = true;
+}
+
+static bool add_event(Trace *t, const HtModelEvent *ev)
+{
+    HtClass **c = &t->classes[ev->rec.type];
+    Stream *s;
+    int ret;
+
+    if (ev->rec.cpu >= CPUS_MAX) {
+        return true;
+    }
+    s = &t->streams[ev->rec.cpu];
+    if (!*c) {
+        *c = new_class(t, ev->class);
+        if (!*c) {
+            t->error = ENOSPC;
+            return false;
+        }
+        ret = ht_ctf_writer_class(t->writer, *c);
+        if (ret) {
+            t->error = -ret;
+            return false;
+        }
+    }
+    if (!s->open) {
+        open_stream(t, s, ev);
+    }
+    if (ev->rec.lost_before || s->run->len > RUN_BYTES) {
+        flush_stream(t, s);
+    }
+    if (ev->rec.lost_before) {
+        s->discarded += MAX(ev->rec.lost_estimate, 1);
+        s->cut = true;
+    }
+    if (!s->events) {
+        s->begin_ns = ev->rec.ns;
+        s->end_ns = s->cut ? ev->rec.ns : s->end_ns;
+    }
+    put_event(t, s, *c, ev);
+    return !t->error;
+}
+
+void ht_export_remove(const char *path)
+{
+    g_autoptr(GDir) dir = g_dir_open(path, 0, NULL);
+    const char *name;
+
+    while (dir && (name = g_dir_read_name(dir))) {
+        g_autofree char *file = g_build_filename(path, name, NULL);
+
+        g_unlink(file);
+    }
+    g_rmdir(path);
+}
+
+void ht_export_uuid(uint8_t uuid[16])
+{
+    unsigned i;
+
+    for (i = 0; i < 16; i++) {
+        uuid[i] = g_random_int();
+    }
+    uuid[6] = (uuid[6] & 0x0f) | 0x40;
+    uuid[8] = (uuid[8] & 0x3f) | 0x80;
+}
+
+static Trace *begin_trace(HtExport *x, HtExportPart *part, bool lttng,
+                          GError **errp)
+{
+    const char *path = part->path;
+    g_autofree char *parent = NULL, *base = NULL, *hidden = NULL;
+    HtCtfInfo info = {
+        .device = "ftrace",
+        .channel = "ring",
+        .clock = "the guest's trace clock",
+        .lttng = lttng,
+    };
+    Trace *t;
+    int ret;
+
+    if (g_file_test(path, G_FILE_TEST_EXISTS)) {
+        g_set_error(errp, G_IO_ERROR, G_IO_ERROR_EXISTS,
+                    "'%s' is there already; a trace is a new directory", path);
+        return NULL;
+    }
+    parent = g_path_get_dirname(path);
+    base = g_path_get_basename(path);
+    hidden = g_strdup_printf(".%s.%08x", base, g_random_int());
+    info.vm_name = x->name;
+    ht_export_uuid(info.uuid);
+    if (x->v->host) {
+        info.clock = "the host's CLOCK_MONOTONIC";
+        info.host_boot = x->host_boot && *x->host_boot ? x->host_boot : NULL;
+        info.precision_ns = part->worst_ns;
+        memcpy(info.clock_uuid, x->clock_uuid, sizeof(info.clock_uuid));
+    } else {
+        ht_export_uuid(info.clock_uuid);
+    }
+    if (!ht_export_wall(x, part->boot, &info.clock_offset_ns)) {
+        info.clock_offset_ns = 0;
+    }
+    t = g_new0(Trace, 1);
+    t->x = x;
+    t->path = g_strdup(path);
+    part->made = true;
+    ret = ht_ctf_writer_new(parent, hidden, &info, CPUS_MAX, &t->writer);
+    if (ret) {
+        g_set_error(errp, G_IO_ERROR, g_io_error_from_errno(-ret),
+                    "cannot make a directory in '%s': %s", parent,
+                    g_strerror(-ret));
+        g_free(t->path);
+        g_free(t);
+        return NULL;
+    }
+    return t;
+}
+
+/* The directory gets its name when all is in it. */
+static bool end_trace(Trace *t, bool ok, GError **errp)
+{
+    g_autofree char *made = g_strdup(ht_ctf_writer_path(t->writer));
+    unsigned i;
+
+    for (i = 0; i < CPUS_MAX; i++) {
+        Stream *s = &t->streams[i];
+
+        if (s->open) {
+            flush_stream(t, s);
+            s->begin_ns = s->end_ns;
+            run_writer(t, s, HT_RUN_CLOSE);
+            g_byte_array_unref(s->run);
+        }
+    }
+    ht_ctf_writer_free(t->writer);
+    if (ok && !t->error && g_rename(made, t->path) < 0) {
+        t->error = errno;
+    }
+    if (t->error) {
+        g_set_error(errp, G_IO_ERROR, g_io_error_from_errno(t->error),
+                    "cannot write '%s': %s", t->path, g_strerror(t->error));
+    }
+    ok = ok && !t->error;
+    if (!ok) {
+        ht_export_remove(made);
+    }
+    for (i = 0; i < G_N_ELEMENTS(t->classes); i++) {
+        ht_class_free(t->classes[i]);
+    }
+    g_free(t->path);
+    g_free(t);
+    return ok;
+}
+
+static bool export(HtExport *x, bool lttng, GError **errp)
+{
+    unsigned boot = 0, segment = 0;
+    HtExportPart *part;
+    Trace *t = NULL;
+    HtModelEvent ev;
+    bool ok = true;
+
+    while (ok && ht_export_next(x, &ev)) {
+        if (t && (ev.boot != boot || ev.rec.segment != segment)) {
+            ok = end_trace(t, true, errp);
+            t = NULL;
+        }
+        if (ok && !t) {
+            part = ht_export_part(x, ev.boot, ev.rec.segment);
+            t = part ? begin_trace(x, part, lttng, errp) : NULL;
+            boot = ev.boot;
+            segment = ev.rec.segment;
+        }
+        ok = ok && t && add_event(t, &ev);
+    }
+    if (t) {
+        ok = end_trace(t, ok, errp) && ok;
+    }
+    return ok;
+}
+
+bool ht_export_ctf(HtExport *x, GError **errp)
+{
+    return export(x, false, errp);
+}
+
+bool ht_export_lttng(HtExport *x, GError **errp)
+{
+    return export(x, true, errp);
+}

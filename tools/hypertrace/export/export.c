@@ -1,0 +1,524 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * hypertrace export: a recording in other programs' formats
+ */
+#include <errno.h>
+#include <gio/gio.h>
+#include <glib/gstdio.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "cli/command.h"
+#include "cli/escape.h"
+#include "cli/number.h"
+#include "export/export.h"
+
+static const struct {
+    const char *name;
+    const char *suffix;
+    bool (*run)(HtExport *x, GError **errp);
+} formats[] = {
+    { "dat", ".dat", ht_export_dat },
+    { "perfetto", ".pftrace", ht_export_perfetto },
+    { "ctf", "", ht_export_ctf },
+    { "lttng", "", ht_export_lttng },
+};
+
+bool ht_export_next(HtExport *x, HtModelEvent *ev)
+{
+    if (!ht_view_next(x->v, x->m, ev)) {
+        return false;
+    }
+    if (x->v->host) {
+        x->dated[ev->bound_ns ? 64 - __builtin_clzll(ev->bound_ns) : 0]++;
+        x->worst_ns = MAX(x->worst_ns, ev->bound_ns);
+    }
+    return true;
+}
+
+HtExportPart *ht_export_part(HtExport *x, unsigned boot, uint32_t segment)
+{
+    unsigned i;
+
+    for (i = x->parts->len; i--;) {
+        HtExportPart *p = &g_array_index(x->parts, HtExportPart, i);
+
+        if (p->boot == boot && p->segment == segment) {
+            return p;
+        }
+    }
+    return NULL;
+}
+
+static gint by_order(gconstpointer a, gconstpointer b)
+{
+    const HtExportPart *x = a, *y = b;
+
+    if (x->boot != y->boot) {
+        return x->boot < y->boot ? -1 : 1;
+    }
+    return x->segment < y->segment ? -1 : x->segment > y->segment;
+}
+
+/* The largest is trace.dat, others trace-1.dat, trace-3.dat */
+static void name_parts(HtExport *x)
+{
+    g_autofree char *base = g_path_get_basename(x->path);
+    const char *dot = strrchr(base, '.');
+    gsize stem = strlen(x->path) - (dot && dot != base ? strlen(dot) : 0);
+    unsigned i, largest = 0;
+
+    g_array_sort(x->parts, by_order);
+    for (i = 1; i < x->parts->len; i++) {
+        if (g_array_index(x->parts, HtExportPart, i).events >
+            g_array_index(x->parts, HtExportPart, largest).events) {
+            largest = i;
+        }
+    }
+    for (i = 0; i < x->parts->len; i++) {
+        HtExportPart *p = &g_array_index(x->parts, HtExportPart, i);
+
+        p->path = i == largest ? g_strdup(x->path) :
+                  g_strdup_printf("%.*s-%u%s", (int)stem, x->path, i + 1,
+                                  x->path + stem);
+    }
+}
+
+static void add_wall(HtExport *x, const HtFtPiece *p, int64_t shift)
+{
+    const int64_t unknown = INT64_MAX;
+    int64_t *wall;
+
+    if (p->epoch >= HT_EXPORT_FILES_MAX || !p->host_after ||
+        p->end_ns > INT64_MAX / 4 || p->host_after > INT64_MAX / 4) {
+        return;
+    }
+    while (x->walls->len <= p->epoch) {
+        g_array_append_val(x->walls, unknown);
+    }
+    /* the narrowest of the bounds that all pieces give */
+    wall = &g_array_index(x->walls, int64_t, p->epoch);
+    *wall = MIN(*wall, (int64_t)p->host_after - (int64_t)p->end_ns + shift);
+}
+
+static bool add_piece(HtExport *x, const HtFtPiece *p)
+{
+    HtExportPart *part;
+
+    if (!p->events || (x->v->boot && p->epoch + 1 != (unsigned)x->v->boot)) {
+        return true;
+    }
+    part = ht_export_part(x, p->epoch + 1, p->segment);
+    if (part) {
+        part->events += p->events;
+        part->begin_ns = MIN(part->begin_ns, p->begin_ns);
+    } else {
+        HtExportPart new = {
+            .boot = p->epoch + 1, .segment = p->segment, .events = p->events,
+            .begin_ns = p->begin_ns,
+        };
+
+        g_array_append_val(x->parts, new);
+    }
+    return x->parts->len <= HT_EXPORT_FILES_MAX;
+}
+
+/* What files there will be, and when: one way through all pieces */
+static bool look_ahead(HtExport *x, GError **errp)
+{
+    const char *real = ht_model_info(x->m, "recording", "started-realtime");
+    const char *mono = ht_model_info(x->m, "recording", "started-monotonic");
+    HtRecording *rec = ht_model_recording(x->m);
+    uint32_t cpu, cpus = ht_rec_info(rec)->cpus;
+    bool clocks, ok = true;
+    gint64 r, m;
+    HtFtPiece p;
+
+    clocks = g_ascii_string_to_signed(real, 10, 1, INT64_MAX / 2, &r, NULL) &&
+             g_ascii_string_to_signed(mono, 10, 0, INT64_MAX / 2, &m, NULL);
+    ht_model_rewind(x->m);
+    for (cpu = 0; cpu < cpus; cpu++) {
+        while (ok && ht_rec_next_piece(rec, cpu, &p)) {
+            ok = add_piece(x, &p);
+            if (clocks) {
+                add_wall(x, &p, r - m);
+            }
+        }
+    }
+    ht_model_rewind(x->m);
+    if (!ok) {
+        g_set_error(errp, G_IO_ERROR, G_IO_ERROR_FAILED,
+                    "the guest's clock went back more than %d times, and each"
+                    " needs a file; pick a boot with --boot",
+                    HT_EXPORT_FILES_MAX - 1);
+        return false;
+    }
+    if (!x->parts->len) {
+        g_set_error(errp, G_IO_ERROR, G_IO_ERROR_NOT_FOUND,
+                    "there is no event to be written");
+        return false;
+    }
+    name_parts(x);
+    for (cpu = 0; cpu < x->parts->len && x->v->host; cpu++) {
+        HtExportPart *part = &g_array_index(x->parts, HtExportPart, cpu);
+
+        part->worst_ns = ht_host_clock_worst(x->v->host, part->boot,
+                                             part->segment, part->begin_ns);
+    }
+    return true;
+}
+
+bool ht_export_wall(const HtExport *x, unsigned boot, int64_t *ns)
+{
+    if (x->v->host) {
+        *ns = x->wall_ns;
+        return x->wall_known;
+    }
+    *ns = boot <= x->walls->len ?
+          g_array_index(x->walls, int64_t, boot - 1) : INT64_MAX;
+    return *ns != INT64_MAX;
+}
+
+/* How wrong the dates of half of the events, and of all, may be */
+static void say_dates(HtExport *x)
+{
+    g_autoptr(GString) name = g_string_new(NULL), text = g_string_new(NULL);
+    uint64_t events = 0, sum = 0;
+    unsigned i, half = 0;
+
+    for (i = 0; i < G_N_ELEMENTS(x->dated); i++) {
+        events += x->dated[i];
+    }
+    for (sum = x->dated[0]; sum < events - sum; sum += x->dated[half]) {
+        half++;
+    }
+    ht_escape_str(name, HT_ESCAPE_TERMINAL, x->name);
+    g_string_printf(text, "hypertrace export: '%s': %" PRIu64 " events; on"
+                    " the host's clock half of them are right to ", name->str,
+                    events);
+    ht_number_duration(text, UINT64_C(1) << MIN(half, 62), 0);
+    g_string_append(text, ", all to ");
+    ht_number_duration(text, x->worst_ns, 0);
+    g_printerr("%s\n", text->str);
+    if (x->v->undated) {
+        g_printerr("hypertrace export: '%s': %" PRIu64 " events were left out:"
+                   " nobody looked twice while the guest's clock went as they"
+                   " say\n", name->str, x->v->undated);
+    }
+    memset(x->dated, 0, sizeof(x->dated));
+    x->worst_ns = 0;
+    x->v->undated = 0;
+}
+
+static void say(HtExport *x)
+{
+    unsigned i;
+
+    if (x->v->host) {
+        say_dates(x);
+    }
+
+    for (i = 0; i < x->parts->len; i++) {
+        const HtExportPart *p = &g_array_index(x->parts, HtExportPart, i);
+        g_autofree char *base = g_path_get_basename(p->path);
+        g_autoptr(GString) s = g_string_new(NULL);
+
+        /* the directory of several has another name as yet */
+        ht_escape_str(s, HT_ESCAPE_TERMINAL, x->several ? base : p->path);
+        if (p->made && x->parts->len > 1 && !x->out.path) {
+            g_printerr("hypertrace export: boot %u%s: %" PRIu64 " events in"
+                       " '%s'\n", p->boot, i + 1 < x->parts->len &&
+                       p[1].boot == p->boot ?
+                       ", before the guest's clock went back" : "",
+                       p->events, s->str);
+        }
+    }
+    if (x->unknown_tasks) {
+        g_printerr("hypertrace export: the processes of %u threads are not"
+                   " known; task:task_newtask was lost or not recorded then\n",
+                   x->unknown_tasks);
+    }
+}
+
+/* Its name says what a file is, if nobody else does. */
+static int find_format(const char *format, const char *path)
+{
+    unsigned i;
+
+    for (i = 0; i < G_N_ELEMENTS(formats); i++) {
+        if (format ? !strcmp(format, formats[i].name) :
+            *formats[i].suffix && g_str_has_suffix(path, formats[i].suffix)) {
+            return i;
+        }
+    }
+    return -1;
+}
+
+static void clear_part(gpointer data)
+{
+    g_free(((HtExportPart *)data)->path);
+}
+
+/* The clock of the first recording's host is everybody's. */
+static void take_clock(HtExport *x)
+{
+    if (!x->first) {
+        x->first = x->m;
+        x->clock_known = true;
+        x->host_boot = g_strdup(ht_model_info(x->m, "recording", "host-boot"));
+        x->wall_known = ht_host_clock_wall(x->m, &x->wall_ns);
+    }
+}
+
+/* One recording */
+static bool run_one(HtExport *x, int which, GError **errp)
+{
+    g_autoptr(GError) early = NULL;
+    bool ok;
+
+    x->parts = g_array_new(false, false, sizeof(HtExportPart));
+    g_array_set_clear_func(x->parts, clear_part);
+    x->walls = g_array_new(false, false, sizeof(int64_t));
+    x->unknown_tasks = 0;
+    x->m = ht_view_open(x->v, errp);
+    if (x->m) {
+        take_clock(x);
+    }
+    if (x->m && !ht_host_clock_shift(x->m, x->first, &x->v->shift, &early)) {
+        g_printerr("hypertrace export: '%s' is of another host than the first"
+                   " recording, or of another boot of it: they are only as"
+                   " close as wall clocks agree\n", x->name);
+    }
+    if (early) {
+        g_propagate_error(errp, g_steal_pointer(&early));
+    }
+    ok = x->m && !*errp && look_ahead(x, errp) && formats[which].run(x, errp);
+    if (ok) {
+        say(x);
+    }
+    if (x->m != x->first) {
+        ht_model_free(x->m);
+    }
+    g_array_unref(x->parts);
+    g_array_unref(x->walls);
+    return ok;
+}
+
+/* What a recording is called: its directory, and a number if need be */
+static char *name_of(const char *dir, GHashTable *names)
+{
+    g_autofree char *real = g_canonicalize_filename(dir, NULL);
+    g_autofree char *base = g_path_get_basename(real);
+    char *name = g_strdup(base);
+    unsigned i;
+
+    for (i = 2; g_hash_table_contains(names, name); i++) {
+        g_free(name);
+        name = g_strdup_printf("%s-%u", base, i);
+    }
+    g_hash_table_add(names, name);
+    return name;
+}
+
+/* A directory that gets its name when all traces are in it */
+static char *begin_directory(const char *path, GError **errp)
+{
+    g_autofree char *parent = g_path_get_dirname(path);
+    g_autofree char *base = g_path_get_basename(path);
+    g_autofree char *name = g_strdup_printf(".%s.%08x", base,
+                                            g_random_int());
+    g_autofree char *hidden = g_build_filename(parent, name, NULL);
+
+    if (g_file_test(path, G_FILE_TEST_EXISTS)) {
+        g_set_error(errp, G_IO_ERROR, G_IO_ERROR_EXISTS,
+                    "'%s' is there already; traces are a new directory", path);
+        return NULL;
+    }
+    if (g_mkdir(hidden, 0777) < 0) {
+        g_set_error(errp, G_IO_ERROR, g_io_error_from_errno(errno),
+                    "cannot make a directory in '%s': %s", parent,
+                    g_strerror(errno));
+        return NULL;
+    }
+    return g_steal_pointer(&hidden);
+}
+
+static bool end_directory(const char *hidden, const char *path, bool ok,
+                          GError **errp)
+{
+    g_autoptr(GDir) dir = NULL;
+    const char *name;
+
+    if (ok && g_rename(hidden, path) == 0) {
+        return true;
+    }
+    if (ok) {
+        g_set_error(errp, G_IO_ERROR, g_io_error_from_errno(errno),
+                    "cannot write '%s': %s", path, g_strerror(errno));
+    }
+    dir = g_dir_open(hidden, 0, NULL);
+    while (dir && (name = g_dir_read_name(dir))) {
+        g_autofree char *trace = g_build_filename(hidden, name, NULL);
+
+        ht_export_remove(trace);
+    }
+    g_rmdir(hidden);
+    return false;
+}
+
+/* Traces by others are read for Perfetto, which does not read them itself. */
+static bool is_trace(int which, const char *dir)
+{
+    g_autofree char *info = g_build_filename(dir, "info", NULL);
+
+    return formats[which].run == ht_export_perfetto &&
+           !g_file_test(info, G_FILE_TEST_EXISTS);
+}
+
+static gint recordings_first(gconstpointer a, gconstpointer b, gpointer which)
+{
+    return is_trace(GPOINTER_TO_INT(which), *(char *const *)a) -
+           is_trace(GPOINTER_TO_INT(which), *(char *const *)b);
+}
+
+/* All recordings: one trace, or a directory of several */
+static bool run_all(HtExport *x, int which, char **dirs, int count,
+                    GError **errp)
+{
+    g_autoptr(GHashTable) names = g_hash_table_new_full(g_str_hash,
+                                                        g_str_equal, g_free,
+                                                        NULL);
+    const char *path = x->path;
+    bool in_file = formats[which].run == ht_export_perfetto &&
+                   ht_view_on_host(x->v);
+    bool in_directory = (formats[which].run == ht_export_ctf ||
+                         formats[which].run == ht_export_lttng) && count > 1;
+    g_autofree char *hidden = NULL;
+    bool ok = true;
+    int i;
+
+    x->several = count > 1;
+    if (in_directory) {
+        hidden = begin_directory(path, errp);
+        ok = hidden;
+    } else if (in_file) {
+        ok = ht_output_file(&x->out, path, errp);
+    }
+    for (i = 0; ok && i < count; i++) {
+        g_autofree char *trace = NULL;
+
+        if (is_trace(which, dirs[i])) {
+            ok = ht_export_trace(x, dirs[i], errp);
+            continue;
+        }
+        g_free(x->v->dir);
+        x->v->dir = g_strdup(dirs[i]);
+        x->name = name_of(dirs[i], names);
+        trace = in_directory ? g_build_filename(hidden, x->name, NULL) : NULL;
+        x->path = trace ? trace : path;
+        ok = run_one(x, which, errp);
+    }
+    if (ok && in_file && !x->sequences) {
+        g_set_error(errp, G_IO_ERROR, G_IO_ERROR_NOT_FOUND,
+                    "there is no event to be written");
+        ok = false;
+    }
+    x->path = path;
+    if (hidden) {
+        ok = end_directory(hidden, path, ok, errp);
+    } else if (in_file && errp && *errp) {
+        ht_output_abort(&x->out);
+    } else if (in_file) {
+        /* also says why it could not be written */
+        ok = ht_output_finish(&x->out, errp) && ok;
+    }
+    ht_model_free(x->first);
+    g_free(x->host_boot);
+    return ok;
+}
+
+/* What does not go together; NULL if all does */
+static const char *mistake(const HtView *v, int which, bool several)
+{
+    if (formats[which].run == ht_export_dat) {
+        return ht_view_selects(v) ?
+            "trace.dat has the ring's pages as they are: only --boot picks"
+            " some; use perfetto or ctf" :
+            ht_view_on_host(v) || several ?
+            "trace.dat has one guest's clock; use perfetto or ctf" : NULL;
+    }
+    return several && v->clock && !ht_view_on_host(v) ?
+        "each guest has another clock: several, and traces, go together by"
+        " --clock=host" :
+        several && ht_view_times(v) ?
+        "--from and --to are times of one guest's clock: give one recording" :
+        NULL;
+}
+
+int ht_export(int argc, char **argv)
+{
+    g_autofree char *format = NULL, *path = NULL;
+    const GOptionEntry own[] = {
+        { "format", 'f', 0, G_OPTION_ARG_STRING, &format,
+          "dat, perfetto, ctf or lttng; by default as FILE's name ends: .dat,"
+          " .pftrace", "FORMAT" },
+        { "output", 'o', 0, G_OPTION_ARG_FILENAME, &path,
+          "file, or directory of ctf and lttng, to make", "FILE" },
+        { 0 }
+    };
+    HtView v = { 0 };
+    HtExport x = { .v = &v };
+    g_autoptr(GError) error = NULL;
+    const char *wrong;
+    bool several;
+    int status, which = -1;
+
+    if (!ht_view_parse(&v, &argc, argv, "Write recordings for trace-cmd and"
+                       " KernelShark (dat), Perfetto, babeltrace2 (ctf), or"
+                       " Trace Compass (lttng); several share the host's"
+                       " clock.  For Perfetto, DIR may also be a CTF trace"
+                       " of a device's, or LTTng's.",
+                       (HT_VIEW_ALL & ~HT_VIEW_OUTPUT) | HT_VIEW_CLOCK |
+                       HT_VIEW_MANY, own, &status)) {
+        goto out;
+    }
+    if (!path) {
+        status = ht_usage_error("where to? say it with -o FILE");
+        goto out;
+    }
+    which = find_format(format, path);
+    if (which < 0) {
+        status = format ?
+            ht_usage_error("--format=%s: it is dat, perfetto, ctf or lttng",
+                           format) :
+            ht_usage_error("which format? --format=dat, perfetto, ctf or"
+                           " lttng");
+        goto out;
+    }
+    /* in any order otherwise: the first recording's host is the first */
+    g_qsort_with_data(argv + 1, argc - 1, sizeof(*argv), recordings_first,
+                      GINT_TO_POINTER(which));
+    several = argc > 2 || is_trace(which, argv[1]);
+    wrong = mistake(&v, which, several);
+    if (wrong) {
+        status = ht_usage_error("%s", wrong);
+        goto out;
+    }
+    if (several && !v.clock) {
+        v.clock = g_strdup("host");
+    }
+    x.path = path;
+    ht_export_uuid(x.clock_uuid);
+    if (run_all(&x, which, argv + 1, argc - 1, &error)) {
+        status = HT_EXIT_OK;
+    } else {
+        g_autoptr(GString) s = g_string_new(NULL);
+
+        ht_escape_str(s, HT_ESCAPE_TERMINAL, error ? error->message :
+                      "the recording has changed meanwhile");
+        status = ht_error("%s", s->str);
+    }
+out:
+    ht_view_free(&v);
+    return status;
+}

@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * hypertrace: what of Perfetto's protobuf is written: numbers of fields
+ *
+ * Named after the messages and fields of protos/perfetto/trace/.
+ */
+#ifndef HYPERTRACE_TOOL_PERFETTO_H
+#define HYPERTRACE_TOOL_PERFETTO_H
+
+#include "cli/output.h"
+#include "model/model.h"
+
+enum {
+    PF_TRACE_PACKET = 1,
+
+    PF_PACKET_FTRACE_EVENTS = 1,
+    PF_PACKET_PROCESS_TREE = 2,
+    PF_PACKET_CLOCK_SNAPSHOT = 6,
+    PF_PACKET_TIMESTAMP = 8,
+    PF_PACKET_SEQUENCE_ID = 10,
+    PF_PACKET_TRACK_EVENT = 11,
+    PF_PACKET_INTERNED_DATA = 12,
+    PF_PACKET_SEQUENCE_FLAGS = 13,
+    PF_PACKET_SYSTEM_INFO = 45,
+    PF_PACKET_TRACK_DESCRIPTOR = 60,
+    PF_PACKET_MACHINE_ID = 98,
+    PF_PACKET_TRACE_ATTRIBUTES = 126,
+
+    PF_CLOCKS = 1,
+    PF_PRIMARY_TRACE_CLOCK = 2,
+    PF_CLOCK_ID = 1,
+    PF_CLOCK_TIMESTAMP = 2,
+
+    PF_BUNDLE_CPU = 1,
+    PF_BUNDLE_EVENT = 2,
+    PF_BUNDLE_LOST_EVENTS = 3,
+    PF_BUNDLE_GENERIC_DESCRIPTORS = 11,
+    PF_GENERIC_FIELD_ID = 1,
+    PF_GENERIC_DESCRIPTOR = 2,
+    PF_GENERIC_GROUP = 3,
+    PF_DESCRIPTOR_NAME = 1,
+    PF_DESCRIPTOR_FIELD = 2,
+    PF_FIELD_NAME = 1,
+    PF_FIELD_NUMBER = 3,
+    PF_FIELD_LABEL = 4,
+    PF_FIELD_TYPE = 5,
+
+    PF_EVENT_TIMESTAMP = 1,
+    PF_EVENT_PID = 2,
+    PF_EVENT_COMMON_FLAGS = 5,
+    PF_EVENT_GENERIC = 327,
+    PF_GENERIC_EVENT_NAME = 1,
+    PF_GENERIC_EVENT_FIELD = 2,
+    PF_GENERIC_EVENT_FIELD_NAME = 1,
+    PF_GENERIC_EVENT_FIELD_STR = 3,
+
+    PF_INTERNED_KERNEL_SYMBOLS = 26,
+    PF_INTERNED_IID = 1,
+    PF_INTERNED_STR = 2,
+
+    PF_TREE_PROCESSES = 1,
+    PF_TREE_THREADS = 2,
+    PF_PROCESS_PID = 1,
+    PF_PROCESS_PPID = 2,
+    PF_PROCESS_CMDLINE = 3,
+    PF_PROCESS_CMDLINE_IS_COMM = 9,
+    PF_THREAD_TID = 1,
+    PF_THREAD_NAME = 2,
+    PF_THREAD_TGID = 3,
+
+    PF_SYSTEM_UTSNAME = 1,
+    PF_SYSTEM_PAGE_SIZE = 6,
+    PF_SYSTEM_NUM_CPUS = 8,
+    PF_SYSTEM_MACHINE_NAME = 17,
+    PF_UTSNAME_SYSNAME = 1,
+    PF_UTSNAME_RELEASE = 3,
+    PF_UTSNAME_MACHINE = 4,
+
+    PF_ATTRIBUTE = 1,
+    PF_ATTRIBUTE_KEY = 1,
+    PF_ATTRIBUTE_LONG = 2,
+    PF_ATTRIBUTE_STRING = 3,
+
+    PF_TRACK_UUID = 1,
+    PF_TRACK_NAME = 2,
+    PF_TRACK_PARENT = 5,
+    PF_TRACK_EVENT_CATEGORIES = 22,
+    PF_TRACK_EVENT_NAME = 23,
+    PF_TRACK_EVENT_TYPE = 9,
+    PF_TRACK_EVENT_UUID = 11,
+    PF_TRACK_EVENT_ANNOTATIONS = 4,
+    PF_ANNOTATION_NAME = 10,
+    PF_ANNOTATION_BOOL = 2,
+    PF_ANNOTATION_UINT = 3,
+    PF_ANNOTATION_INT = 4,
+    PF_ANNOTATION_DOUBLE = 5,
+    PF_ANNOTATION_STRING = 6,
+    PF_ANNOTATION_DICT = 11,
+    PF_ANNOTATION_ARRAY = 12,
+};
+
+/* BuiltinClock */
+#define PF_CLOCK_REALTIME       1
+#define PF_CLOCK_MONOTONIC      3
+#define PF_CLOCK_BOOTTIME       6
+
+/* TracePacket.sequence_flags */
+#define PF_INCREMENTAL_STATE_CLEARED    1
+
+/* TrackEvent.type */
+#define PF_SLICE_BEGIN  1
+#define PF_SLICE_END    2
+#define PF_INSTANT      3
+
+/* Of a sequence, the first uuid of tracks: this and its id's upper half */
+#define PF_TRACK_BASE   0x68740000
+
+/* FtraceEvent fields from here on are described in the trace itself. */
+#define PF_GENERIC_BASE         65536
+
+/* Numbers of a described event's fields are below. */
+#define PF_GENERIC_FIELDS_MAX   31
+
+/* A bundle with a higher CPU fails the whole trace. */
+#define PF_CPUS_MAX             1024
+
+/**
+ * PfSequence: packets of one sequence
+ * @o: where they go
+ * @packet: the one that is being made
+ * @machine: whose they are; 0: the host's, or the only one's
+ * @id: of the sequence, from 1
+ * @begun: there was one
+ */
+typedef struct PfSequence {
+    HtOutput *o;
+    GByteArray *packet;
+    uint32_t machine;
+    uint32_t id;
+    bool begun;
+} PfSequence;
+
+/**
+ * pf_sequence_init: begin a sequence
+ * @s: set up
+ * @o: where its packets go
+ * @machine: whose they are, or 0
+ * @id: its number
+ */
+void pf_sequence_init(PfSequence *s, HtOutput *o, uint32_t machine,
+                      uint32_t id);
+
+/**
+ * pf_sequence_end: end a sequence
+ */
+void pf_sequence_end(PfSequence *s);
+
+/**
+ * pf_packet_begin: begin a packet in @s->packet
+ * @s: sequence
+ * @ns: when it is
+ *
+ * Returns: what pf_packet_end() wants to know
+ */
+gsize pf_packet_begin(PfSequence *s, uint64_t ns);
+
+/**
+ * pf_packet_end: write it
+ * @s: sequence
+ * @at: what pf_packet_begin() returned
+ *
+ * Returns: as ht_output_room()
+ */
+bool pf_packet_end(PfSequence *s, gsize at);
+
+/**
+ * pf_clocks: say what the clock is, in the first packet of all
+ * @s: sequence
+ * @ns: when
+ * @host: times are the host's CLOCK_MONOTONIC
+ * @wall: what makes a time of day of them, or NULL
+ *
+ * A clock can be set only before it is used.
+ */
+void pf_clocks(PfSequence *s, uint64_t ns, bool host, const int64_t *wall);
+
+/**
+ * pf_machine: name the sequence's machine
+ * @s: sequence
+ * @ns: when
+ * @name: any bytes
+ */
+void pf_machine(PfSequence *s, uint64_t ns, const char *name);
+
+/**
+ * pf_track: make a track
+ * @s: sequence
+ * @ns: when
+ * @uuid: of the track
+ * @parent: of the track it is in, or 0
+ * @name: any bytes
+ */
+void pf_track(PfSequence *s, uint64_t ns, uint64_t uuid, uint64_t parent,
+              const char *name);
+
+/**
+ * pf_attribute: append an attribute of the trace
+ * @s: sequence; its packet has begun, and TraceAttributes in it
+ * @key: name
+ * @text: value, any bytes; or NULL
+ * @number: the value then
+ */
+void pf_attribute(PfSequence *s, const char *key, const char *text,
+                  uint64_t number);
+
+/**
+ * pf_clock_attributes: likewise, that times are the host's
+ * @s: sequence
+ * @bound_ns: how wrong they are at most; NULL if nobody knows
+ */
+void pf_clock_attributes(PfSequence *s, const uint64_t *bound_ns);
+
+/**
+ * PfWriter: what it takes to write events
+ * @m: model
+ * @symbols: iids of kernel addresses, by address; of uint64_t
+ * @interned: InternedData that was not written yet
+ * @descriptors: FtraceEventBundle fields that were not written yet
+ * @described: types whose descriptor was made
+ * @scratch: of strings
+ */
+typedef struct PfWriter {
+    HtModel *m;
+    GHashTable *symbols;
+    GByteArray *interned;
+    GByteArray *descriptors;
+    uint8_t described[(1 << 16) / 8];
+    GString *scratch;
+} PfWriter;
+
+/**
+ * pf_event: write an event into a bundle
+ * @w: writer
+ * @ev: event
+ * @out: appended to: a FtraceEventBundle's field `event`
+ */
+void pf_event(PfWriter *w, const HtModelEvent *ev, GByteArray *out);
+
+/**
+ * pf_symbol: the iid of a kernel address
+ * @w: writer; if the address is new, its name is added to @w->interned
+ * @boot: of which boot
+ * @addr: address
+ */
+uint64_t pf_symbol(PfWriter *w, unsigned boot, uint64_t addr);
+
+#endif /* HYPERTRACE_TOOL_PERFETTO_H */

@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * hypertrace: event formats and symbols of a kernel image, from the cache
+ *
+ * $XDG_CACHE_HOME/hypertrace/kernels/HASH/{info,formats,kallsyms}: made in a
+ * folder of its own and renamed, so that it is there whole or not at all.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <glib/gstdio.h>
+
+#include "hypertrace/ftrace-format.h"
+#include "hypertrace/symbols.h"
+#include "kernel/kernel.h"
+
+/* That a kernel may take to answer; on a machine that is idle 10 do. */
+#define DEADLINE_S 180
+
+static const char * const files[] = { "info", "formats", "kallsyms" };
+
+void ht_kernel_free(HtKernel *k)
+{
+    if (k) {
+        g_free(k->hash);
+        g_free(k->release);
+        g_free(k->machine);
+        g_free(k->version);
+        g_free(k->formats);
+        g_free(k->kallsyms);
+        g_free(k);
+    }
+}
+
+static char *cache_dir(void)
+{
+    return g_build_filename(g_get_user_cache_dir(), "hypertrace", "kernels",
+                            NULL);
+}
+
+static bool read_file(const char *dir, const char *name, char **text,
+                      size_t *size)
+{
+    g_autofree char *path = g_build_filename(dir, name, NULL);
+
+    return g_file_get_contents(path, text, size, NULL);
+}
+
+static HtKernel *read_cache(const char *hash)
+{
+    g_autofree char *base = cache_dir();
+    g_autofree char *dir = g_build_filename(base, hash, NULL);
+    g_autofree char *path = g_build_filename(dir, "info", NULL);
+    g_autoptr(GKeyFile) info = g_key_file_new();
+    g_autoptr(HtKernel) k = g_new0(HtKernel, 1);
+
+    if (!g_key_file_load_from_file(info, path, G_KEY_FILE_NONE, NULL) ||
+        !read_file(dir, "formats", &k->formats, &k->formats_size) ||
+        !read_file(dir, "kallsyms", &k->kallsyms, &k->kallsyms_size)) {
+        return NULL;
+    }
+    k->hash = g_strdup(hash);
+    k->release = g_key_file_get_string(info, "kernel", "release", NULL);
+    k->machine = g_key_file_get_string(info, "kernel", "machine", NULL);
+    k->version = g_key_file_get_string(info, "kernel", "version", NULL);
+    return k->release && k->machine && k->version ? g_steal_pointer(&k) :
+           NULL;
+}
+
+static void remove_dir(const char *dir)
+{
+    unsigned i;
+
+    for (i = 0; i < G_N_ELEMENTS(files); i++) {
+        g_autofree char *path = g_build_filename(dir, files[i], NULL);
+
+        unlink(path);
+    }
+    rmdir(dir);
+}
+
+/* That it cannot be kept is no reason not to use it. */
+static void write_cache(const HtKernel *k)
+{
+    g_autofree char *base = cache_dir();
+    g_autofree char *final = g_build_filename(base, k->hash, NULL);
+    g_autofree char *tmp = g_build_filename(base, ".new-XXXXXX", NULL);
+    g_autofree char *info = NULL, *formats = NULL, *kallsyms = NULL;
+    g_autoptr(GKeyFile) keys = g_key_file_new();
+    g_autoptr(GError) error = NULL;
+
+    if (g_mkdir_with_parents(base, 0777) || !g_mkdtemp_full(tmp, 0777)) {
+        fprintf(stderr, "hypertrace: cannot write to %s: %s\n", base,
+                g_strerror(errno));
+        return;
+    }
+    g_key_file_set_string(keys, "kernel", "release", k->release);
+    g_key_file_set_string(keys, "kernel", "machine", k->machine);
+    g_key_file_set_string(keys, "kernel", "version", k->version);
+    info = g_build_filename(tmp, "info", NULL);
+    formats = g_build_filename(tmp, "formats", NULL);
+    kallsyms = g_build_filename(tmp, "kallsyms", NULL);
+    if (!g_key_file_save_to_file(keys, info, &error) ||
+        !g_file_set_contents(formats, k->formats, k->formats_size, &error) ||
+        !g_file_set_contents(kallsyms, k->kallsyms, k->kallsyms_size,
+                             &error)) {
+        fprintf(stderr, "hypertrace: %s\n", error->message);
+        remove_dir(tmp);
+    } else {
+        /* one that is not whole, or one that was made meanwhile */
+        remove_dir(final);
+        if (rename(tmp, final)) {
+            remove_dir(tmp);
+        }
+    }
+}
+
+/* A line of its own of printable text: it goes to files and terminals. */
+static char *take_line(char **text, char *end)
+{
+    char *nl = memchr(*text, '\n', end - *text), *line, *p;
+
+    if (!nl || nl - *text > 1024) {
+        return NULL;
+    }
+    line = g_strndup(*text, nl - *text);
+    for (p = line; *p; p++) {
+        if (!g_ascii_isprint(*p)) {
+            *p = '?';
+        }
+    }
+    *text = nl + 1;
+    return line;
+}
+
+/* See the script in kernel-guest.c. */
+static bool parse(HtKernel *k, char *text, size_t size, GError **error)
+{
+    static const char mark[] = "\nkallsyms:\n";
+    g_autoptr(HtFtFormats) formats = NULL;
+    g_autoptr(HtSymbols) symbols = NULL;
+    char *end = text + size, *kallsyms;
+
+    k->release = take_line(&text, end);
+    k->machine = k->release ? take_line(&text, end) : NULL;
+    k->version = k->machine ? take_line(&text, end) : NULL;
+    kallsyms = k->version ? g_strstr_len(text, end - text, mark) : NULL;
+    if (!kallsyms) {
+        g_set_error(error, G_FILE_ERROR, G_FILE_ERROR_INVAL,
+                    "the kernel's answer about itself is not complete");
+        return false;
+    }
+    k->formats_size = kallsyms + 1 - text;
+    k->formats = g_strndup(text, k->formats_size);
+    kallsyms += strlen(mark);
+    k->kallsyms_size = end - kallsyms;
+    k->kallsyms = g_strndup(kallsyms, k->kallsyms_size);
+    formats = ht_ft_formats_parse(k->formats, k->formats_size, error);
+    symbols = formats ? ht_symbols_parse(k->kallsyms, k->kallsyms_size,
+                                         error) : NULL;
+    return symbols;
+}
+
+HtKernel *ht_kernel_get(const char *path, const char *qemu,
+                        const char *busybox, GError **error)
+{
+    g_autoptr(HtKernel) k = NULL;
+    g_autoptr(GBytes) content = NULL;
+    g_autofree char *text = NULL;
+    HtImage image;
+    size_t size;
+
+    if (!ht_image_read(path, &image, &content, error)) {
+        return NULL;
+    }
+    k = read_cache(image.hash);
+    if (k) {
+        return g_steal_pointer(&k);
+    }
+    fprintf(stderr, "hypertrace: asking %s for its event formats, once; this "
+            "takes some seconds\n", path);
+    text = ht_kernel_guest(content, &image, qemu, busybox, DEADLINE_S, &size,
+                           error);
+    if (!text) {
+        return NULL;
+    }
+    k = g_new0(HtKernel, 1);
+    k->hash = g_strdup(image.hash);
+    if (!parse(k, text, size, error)) {
+        return NULL;
+    }
+    write_cache(k);
+    return g_steal_pointer(&k);
+}

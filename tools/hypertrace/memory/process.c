@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * hypertrace: a process that stays the same one
+ */
+#include "hypertrace/base.h"
+#include <poll.h>
+#include <sys/syscall.h>
+
+#include "memory/process.h"
+
+/* Of what is read whole: a process may have 65530 mappings. */
+#define TEXT_MAX (64u << 20)
+
+HtProcess *ht_process_new(pid_t pid, GError **error)
+{
+    g_autoptr(HtProcess) p = g_new0(HtProcess, 1);
+    g_autofree char *path = g_strdup_printf("/proc/%d", (int)pid);
+
+    p->pid = pid;
+    p->dir = -1;
+    p->pidfd = syscall(SYS_pidfd_open, pid, 0);
+    if (p->pidfd >= 0) {
+        p->dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    }
+    /* The folder is of this process if it is alive now. */
+    if (p->dir < 0 || ht_process_ended(p)) {
+        g_set_error(error, G_FILE_ERROR, G_FILE_ERROR_NOENT,
+                    "process %d: %s", (int)pid,
+                    p->dir >= 0 || errno == ESRCH || errno == ENOENT ?
+                    "there is no such process" : g_strerror(errno));
+        return NULL;
+    }
+    return g_steal_pointer(&p);
+}
+
+void ht_process_free(HtProcess *p)
+{
+    if (p) {
+        if (p->pidfd >= 0) {
+            close(p->pidfd);
+        }
+        if (p->dir >= 0) {
+            close(p->dir);
+        }
+        g_free(p);
+    }
+}
+
+bool ht_process_ended(const HtProcess *p)
+{
+    struct pollfd poll_fd = { .fd = p->pidfd, .events = POLLIN };
+
+    return poll(&poll_fd, 1, 0) > 0;
+}
+
+bool ht_process_is_ours(const HtProcess *p)
+{
+    g_autofree char *status = ht_process_read(p, "status", NULL, NULL);
+    const char *line = status ? strstr(status, "\nUid:") : NULL;
+    unsigned real, effective;
+
+    /* The folder's owner is root's for a process that changed its user. */
+    return line && sscanf(line, "\nUid: %u %u", &real, &effective) == 2 &&
+           real == geteuid() && effective == geteuid();
+}
+
+int ht_process_open(const HtProcess *p, const char *name)
+{
+    return openat(p->dir, name, O_RDONLY | O_CLOEXEC);
+}
+
+char *ht_process_read(const HtProcess *p, const char *name, size_t *size,
+                      GError **error)
+{
+    g_autoptr(GByteArray) text = g_byte_array_new();
+    int fd = ht_process_open(p, name), code = errno;
+    char buf[16384];
+    ssize_t n = fd < 0 ? -1 : 1;
+
+    while (fd >= 0 && n && text->len < TEXT_MAX) {
+        n = read(fd, buf, sizeof(buf));
+        if (n < 0 && errno != EINTR) {
+            code = errno;
+            break;
+        } else if (n > 0) {
+            g_byte_array_append(text, (uint8_t *)buf, n);
+        }
+    }
+    if (fd >= 0) {
+        close(fd);
+    }
+    if (n) {
+        code = n > 0 ? EFBIG : code;
+        g_set_error(error, G_FILE_ERROR, g_file_error_from_errno(code),
+                    "cannot read %s of process %d: %s", name, (int)p->pid,
+                    g_strerror(code));
+        return NULL;
+    }
+    if (size) {
+        *size = text->len;
+    }
+    g_byte_array_append(text, (const uint8_t *)"", 1);
+    return (char *)g_byte_array_free(g_steal_pointer(&text), false);
+}

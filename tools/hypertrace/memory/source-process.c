@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * hypertrace: where a guest's memory is read from: a QEMU that runs
+ *
+ * Nothing tells from outside which mapping is the guest's RAM; a ring is
+ * looked for in all that are large enough.  QEMU puts RAM at multiples of
+ * 2 MiB, and a file's from its begin, wherever it is mapped; so places in the
+ * guest that are multiples of 2 MiB are such here as well.
+ *
+ * Reading memory that was never touched would allocate it, if it is shared:
+ * pagemap tells what was.
+ */
+#include "hypertrace/base.h"
+#include <sys/auxv.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include "memory/source.h"
+
+/* Smaller mappings are not a guest's RAM. */
+#define LEAST (UINT64_C(8) << 20)
+/* Entries of pagemap read at once */
+#define ENTRIES 512
+#define PRESENT (UINT64_C(3) << 62)     /* or swapped */
+/* A hole is believed to be one for so long, in us. */
+#define HOLE_TIME 10000
+
+static int process_read(void *opaque, uint64_t offset, void *buf, size_t len)
+{
+    HtSource *s = opaque;
+    const HtSourceRange *r = ht_source_find(s, offset);
+    ssize_t n;
+
+    if (!r || offset < r->at || len > r->size ||
+        offset - r->at > r->size - len) {
+        return -ENXIO;
+    }
+    do {
+        n = pread(s->fd, buf, len, r->from + offset - r->at);
+    } while (n < 0 && errno == EINTR);
+    if (n == (ssize_t)len) {
+        return 0;
+    }
+    return n < 0 ? -errno : -ESRCH;     /* the process has ended */
+}
+
+/* The first page of @r at @offset or behind that was touched, or its end */
+static uint64_t first_present(HtSource *s, const HtSourceRange *r,
+                              uint64_t offset)
+{
+    uint64_t page = getauxval(AT_PAGESZ), end = r->at + r->size;
+    uint64_t entries[ENTRIES];
+
+    offset -= (offset - r->at) % page;
+    while (offset < end) {
+        uint64_t n = MIN((end - offset + page - 1) / page, ENTRIES), i;
+
+        /* Behind it is a hole that is known already. */
+        if (offset >= s->hole_from && offset < s->hole_to &&
+            s->hole_to <= end &&
+            g_get_monotonic_time() - s->hole_time < HOLE_TIME) {
+            return s->hole_to;
+        }
+        if (pread(s->pagemap, entries, n * 8,
+                  (r->from + offset - r->at) / page * 8) != (ssize_t)n * 8) {
+            return offset;
+        }
+        for (i = 0; i < n; i++) {
+            if (entries[i] & PRESENT) {
+                return offset + i * page;
+            }
+        }
+        offset += n * page;
+    }
+    return end;
+}
+
+static void note_hole(HtSource *s, uint64_t from, uint64_t to)
+{
+    if (to > from) {
+        s->hole_from = from;
+        s->hole_to = to;
+        s->hole_time = g_get_monotonic_time();
+    }
+}
+
+static bool process_next(void *opaque, uint64_t offset, uint64_t *out)
+{
+    HtSource *s = opaque;
+    const HtSourceRange *r;
+
+    while ((r = ht_source_find(s, offset))) {
+        uint64_t begin = MAX(offset, r->at);
+        uint64_t next = s->pagemap < 0 ? begin : first_present(s, r, begin);
+
+        if (next < r->at + r->size) {
+            *out = MAX(next, begin);
+            note_hole(s, begin, next);
+            return true;
+        }
+        note_hole(s, begin, next);
+        offset = next;
+    }
+    return false;
+}
+
+/* A line of maps, or neighbours that are one piece of memory */
+typedef struct Mapping {
+    uint64_t from, to;
+    uint64_t offset;
+    uint64_t inode;
+    dev_t dev;
+    char mode[5];
+    const char *path;
+} Mapping;
+
+static bool parse_mapping(const char *line, Mapping *m)
+{
+    unsigned major, minor;
+    int path = 0;
+
+    if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %4s %" SCNx64 " %x:%x %" SCNu64
+               " %n", &m->from, &m->to, m->mode, &m->offset, &major, &minor,
+               &m->inode, &path) != 7 || !path || m->to <= m->from) {
+        return false;
+    }
+    m->dev = makedev(major, minor);
+    m->path = line + path;
+    return true;
+}
+
+/* madvise() and the like for a part of it make two of one. */
+static bool joins(const Mapping *m, const Mapping *next)
+{
+    return m->to == next->from && !strcmp(m->mode, next->mode) &&
+           m->dev == next->dev && m->inode == next->inode &&
+           !strcmp(m->path, next->path) &&
+           (!m->inode || next->offset - m->offset == m->to - m->from);
+}
+
+/* Can this be a guest's RAM? */
+static bool is_ram(const Mapping *m)
+{
+    static const char *const names[] = {
+        "/memfd:", "/dev/shm/", "/dev/zero", "/dev/hugepages/", "/anon_huge",
+    };
+    guint i;
+
+    if (m->to - m->from < LEAST || !g_str_has_prefix(m->mode, "rw-") ||
+        g_str_has_prefix(m->path, "[stack") ||
+        g_str_has_prefix(m->path, "[v")) {
+        return false;
+    }
+    for (i = 0; i < G_N_ELEMENTS(names); i++) {
+        if (g_str_has_prefix(m->path, names[i])) {
+            return true;
+        }
+    }
+    return !g_str_has_prefix(m->path, "/dev/") &&
+           !g_str_has_prefix(m->path, "anon_inode:");
+}
+
+static bool is_other(const Mapping *m, const GPtrArray *others)
+{
+    struct stat st;
+    guint i;
+
+    for (i = 0; m->inode && others && i < others->len; i++) {
+        const HtSource *s = others->pdata[i];
+
+        if (s && !fstat(s->fd, &st) && st.st_dev == m->dev &&
+            st.st_ino == m->inode) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void add_mapping(HtSource *s, const Mapping *m, const GPtrArray *others)
+{
+    if (is_ram(m) && !is_other(m, others)) {
+        ht_source_add(s, m->from, m->to - m->from, 0,
+                      m->inode ? m->offset : m->from);
+    }
+}
+
+static void add_mappings(HtSource *s, const char *maps,
+                         const GPtrArray *others)
+{
+    g_auto(GStrv) lines = g_strsplit(maps, "\n", -1);
+    Mapping m = { 0 }, next;
+    guint i;
+
+    for (i = 0; lines[i]; i++) {
+        if (!parse_mapping(lines[i], &next)) {
+            continue;
+        }
+        if (m.to && joins(&m, &next)) {
+            m.to = next.to;
+            continue;
+        }
+        if (m.to) {
+            add_mapping(s, &m, others);
+        }
+        m = next;
+    }
+    if (m.to) {
+        add_mapping(s, &m, others);
+    }
+}
+
+HtSource *ht_source_process(const HtProcess *process, const GPtrArray *others,
+                            GError **error)
+{
+    g_autofree char *maps = NULL;
+    g_autoptr(HtSource) s = NULL;
+    int pid = process->pid, fd = ht_process_open(process, "mem");
+
+    if (fd < 0) {
+        const char *hint = "";
+
+        if (errno == EACCES || errno == EPERM) {
+            hint = "; run it as the same user, and as root where "
+                   "kernel.yama.ptrace_scope forbids it";
+        }
+        g_set_error(error, G_FILE_ERROR, g_file_error_from_errno(errno),
+                    "cannot read the memory of process %d: %s%s", pid,
+                    errno == ESRCH ? "it has ended" : g_strerror(errno), hint);
+        return NULL;
+    }
+    s = ht_source_new(fd);
+    maps = ht_process_read(process, "maps", NULL, error);
+    if (!maps) {
+        return NULL;
+    }
+    add_mappings(s, maps, others);
+    if (s->ranges->len == 0) {
+        g_set_error(error, G_FILE_ERROR, G_FILE_ERROR_INVAL,
+                    "process %d has no mapping that could be a guest's RAM: "
+                    "at least %d MiB that can be written", pid,
+                    (int)(LEAST >> 20));
+        return NULL;
+    }
+    s->pagemap = ht_process_open(process, "pagemap");
+    s->mem.read = process_read;
+    s->mem.next = process_next;
+    return g_steal_pointer(&s);
+}

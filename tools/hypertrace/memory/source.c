@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * hypertrace: where a guest's memory is read from: files
+ *
+ * Read, not mapped: reading a hole of a mapping would allocate it, and a file
+ * that is cut off would end the program.
+ */
+#include "hypertrace/base.h"
+#include <elf.h>
+#include "memory/source.h"
+
+/* Rings are looked for at multiples of this, of the guest's addresses. */
+#define ALIGN HT_FT_SEARCH_FAST
+
+HtSource *ht_source_new(int fd)
+{
+    HtSource *s = g_new0(HtSource, 1);
+
+    s->fd = fd;
+    s->pagemap = -1;
+    s->ranges = g_array_new(false, false, sizeof(HtSourceRange));
+    s->mem.opaque = s;
+    return s;
+}
+
+void ht_source_free(HtSource *s)
+{
+    if (s) {
+        close(s->fd);
+        if (s->pagemap >= 0) {
+            close(s->pagemap);
+        }
+        g_array_unref(s->ranges);
+        g_free(s);
+    }
+}
+
+void ht_source_add(HtSource *s, uint64_t from, uint64_t size, uint64_t file,
+                   uint64_t place)
+{
+    HtSourceRange r = { .from = from, .size = size, .file = file };
+
+    r.at = HT_ROUND_UP(s->mem.size, ALIGN) + place % ALIGN;
+    g_array_append_val(s->ranges, r);
+    s->mem.size = r.at + size;
+}
+
+const HtSourceRange *ht_source_find(const HtSource *s, uint64_t offset)
+{
+    guint low = 0, high = s->ranges->len;
+
+    while (low < high) {
+        guint mid = (low + high) / 2;
+        const HtSourceRange *r = &g_array_index(s->ranges, HtSourceRange, mid);
+
+        if (offset < r->at + r->size) {
+            high = mid;
+        } else {
+            low = mid + 1;
+        }
+    }
+    return low < s->ranges->len ?
+        &g_array_index(s->ranges, HtSourceRange, low) : NULL;
+}
+
+static int file_read(void *opaque, uint64_t offset, void *buf, size_t len)
+{
+    HtSource *s = opaque;
+    uint8_t *p = buf;
+
+    while (len) {
+        ssize_t n = pread(s->fd, p, len, offset);
+
+        if (n < 0 && errno == EINTR) {
+            continue;
+        }
+        if (n <= 0) {
+            return n < 0 ? -errno : -ENXIO;     /* it was cut off */
+        }
+        p += n;
+        offset += n;
+        len -= n;
+    }
+    return 0;
+}
+
+static bool file_next(void *opaque, uint64_t offset, uint64_t *out)
+{
+    HtSource *s = opaque;
+    off_t next = lseek(s->fd, offset, SEEK_DATA);
+
+    if (next < 0 && errno != ENXIO) {
+        next = offset;                  /* has no holes to tell */
+    }
+    if (next < 0) {
+        return false;
+    }
+    *out = next;
+    return true;
+}
+
+HtSource *ht_source_file(int fd, const char *name, GError **error)
+{
+    g_autoptr(HtSource) s = ht_source_new(fd);
+    char magic[SELFMAG];
+    struct stat st;
+    off_t size = fstat(fd, &st) ? -1 : lseek(fd, 0, SEEK_END);
+
+    if (size <= 0 || !(S_ISREG(st.st_mode) || S_ISBLK(st.st_mode))) {
+        g_set_error(error, G_FILE_ERROR, G_FILE_ERROR_INVAL,
+                    "%s cannot be a guest's memory: %s", name,
+                    size < 0 ? g_strerror(errno) : size == 0 ? "it is empty" :
+                    "it is neither a file nor a block device");
+        return NULL;
+    }
+    if (pread(fd, magic, sizeof(magic), 0) == SELFMAG &&
+        memcmp(magic, ELFMAG, SELFMAG) == 0) {
+        return ht_source_core(s, name, error) ? g_steal_pointer(&s) : NULL;
+    }
+    s->mem.size = size;
+    s->mem.read = file_read;
+    s->mem.next = file_next;
+    return g_steal_pointer(&s);
+}
+
+HtSource *ht_source_open(const char *path, GError **error)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+
+    if (fd < 0) {
+        g_set_error(error, G_FILE_ERROR, g_file_error_from_errno(errno),
+                    "cannot open %s: %s", path, g_strerror(errno));
+        return NULL;
+    }
+    return ht_source_file(fd, path, error);
+}

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * hypertrace: the fields of an event, whatever it is
+ */
+#ifndef HYPERTRACE_TOOL_FIELDS_H
+#define HYPERTRACE_TOOL_FIELDS_H
+
+#include "cli/json.h"
+#include "model/model.h"
+
+/**
+ * ht_fields_text: append all fields as name=value
+ * @ev: event
+ * @out: appended to; not escaped.  An event of an unknown type is shown as its
+ *       bytes.
+ */
+void ht_fields_text(const HtModelEvent *ev, GString *out);
+
+/**
+ * ht_fields_value: append one field's value
+ * @f: field
+ * @ev: event
+ * @out: appended to; not escaped
+ */
+void ht_fields_value(const HtFtField *f, const HtModelEvent *ev, GString *out);
+
+/**
+ * ht_fields_json: append all fields as an object's members
+ * @ev: event
+ * @j: inside an object
+ *
+ * Numbers are numbers, texts are texts, arrays are arrays; what is not known
+ * is text in hexadecimal.
+ */
+void ht_fields_json(const HtModelEvent *ev, HtJson *j);
+
+/**
+ * ht_number_decimal: append a number, quickly
+ * @out: appended to
+ * @v: number
+ * @width: at least so many digits
+ * @pad: what comes before it then
+ */
+void ht_number_decimal(GString *out, uint64_t v, unsigned width, char pad);
+
+#endif /* HYPERTRACE_TOOL_FIELDS_H */

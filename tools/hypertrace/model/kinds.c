@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * hypertrace: the kernel's events that commands look into
+ */
+#include <string.h>
+
+#include "model/kinds.h"
+
+const HtKindInfo ht_kinds[HT_KINDS] = {
+    [HT_KIND_OTHER] = { "", "", { } },
+    [HT_KIND_SCHED_SWITCH] = { "sched", "sched_switch", {
+        "prev_comm", "prev_pid", "prev_prio", "prev_state", "next_comm",
+        "next_pid", "next_prio" } },
+    [HT_KIND_SCHED_WAKING] = { "sched", "sched_waking", {
+        "comm", "pid", "prio", "target_cpu" } },
+    [HT_KIND_SCHED_WAKEUP] = { "sched", "sched_wakeup", {
+        "comm", "pid", "prio", "target_cpu" } },
+    [HT_KIND_SCHED_WAKEUP_NEW] = { "sched", "sched_wakeup_new", {
+        "comm", "pid", "prio", "target_cpu" } },
+    [HT_KIND_SCHED_MIGRATE] = { "sched", "sched_migrate_task", {
+        "comm", "pid", "prio", "orig_cpu", "dest_cpu" } },
+    [HT_KIND_SCHED_EXEC] = { "sched", "sched_process_exec", {
+        "filename", "pid", "old_pid" } },
+    [HT_KIND_SCHED_FORK] = { "sched", "sched_process_fork", {
+        "parent_comm", "parent_pid", "child_comm", "child_pid" } },
+    [HT_KIND_SCHED_EXIT] = { "sched", "sched_process_exit", {
+        "comm", "pid", "prio" } },
+    [HT_KIND_SCHED_FREE] = { "sched", "sched_process_free", {
+        "comm", "pid", "prio" } },
+    [HT_KIND_SCHED_WAIT] = { "sched", "sched_process_wait", {
+        "comm", "pid", "prio" } },
+    [HT_KIND_TASK_NEW] = { "task", "task_newtask", {
+        "comm", "pid", "clone_flags", "oom_score_adj" } },
+    [HT_KIND_TASK_RENAME] = { "task", "task_rename", {
+        "newcomm", "pid", "oldcomm", "oom_score_adj" } },
+    [HT_KIND_IRQ_ENTRY] = { "irq", "irq_handler_entry", { "irq", "name" } },
+    [HT_KIND_IRQ_EXIT] = { "irq", "irq_handler_exit", { "irq", "ret" } },
+    [HT_KIND_SOFTIRQ_ENTRY] = { "irq", "softirq_entry", { "vec" } },
+    [HT_KIND_SOFTIRQ_EXIT] = { "irq", "softirq_exit", { "vec" } },
+    [HT_KIND_SOFTIRQ_RAISE] = { "irq", "softirq_raise", { "vec" } },
+    [HT_KIND_SYS_ENTER] = { "raw_syscalls", "sys_enter", { "id", "args" } },
+    [HT_KIND_SYS_EXIT] = { "raw_syscalls", "sys_exit", { "id", "ret" } },
+    [HT_KIND_INITCALL_LEVEL] = { "initcall", "initcall_level", { "level" } },
+    [HT_KIND_INITCALL_START] = { "initcall", "initcall_start", { "func" } },
+    [HT_KIND_INITCALL_FINISH] = { "initcall", "initcall_finish", {
+        "func", "ret" } },
+    [HT_KIND_MODULE_LOAD] = { "module", "module_load", {
+        "taints", "name" } },
+    [HT_KIND_CONSOLE] = { "printk", "console", { "msg" } },
+    [HT_KIND_CPU_FREQUENCY] = { "power", "cpu_frequency", {
+        "state", "cpu_id" } },
+    [HT_KIND_CPU_IDLE] = { "power", "cpu_idle", { "state", "cpu_id" } },
+    [HT_KIND_FUNCTION] = { "ftrace", "function", { "ip", "parent_ip" } },
+    [HT_KIND_GRAPH_ENTRY] = { "ftrace", "funcgraph_entry", {
+        "func", "depth" } },
+    [HT_KIND_GRAPH_EXIT] = { "ftrace", "funcgraph_exit", {
+        "func", "depth", "overrun", "calltime", "rettime" } },
+};
+
+HtKind ht_kind_find(const char *system, const char *name)
+{
+    unsigned k;
+
+    for (k = HT_KIND_OTHER + 1; k < HT_KINDS; k++) {
+        if (!strcmp(name, ht_kinds[k].name) &&
+            !strcmp(system, ht_kinds[k].system)) {
+            return k;
+        }
+    }
+    return HT_KIND_OTHER;
+}

@@ -1,0 +1,283 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * hypertrace: a recording as the commands see it
+ */
+#include <gio/gio.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "hypertrace/symbols.h"
+#include "model/fields.h"
+#include "model/model.h"
+#include "model/shifts.h"
+#include "model/tasks.h"
+
+struct HtModel {
+    HtRecording *rec;
+    HtFtFormats *formats;       /* NULL: every event is bytes */
+    HtSymbols *symbols;         /* NULL: addresses stay numbers */
+    HtShifts *shifts;           /* of boots whose ring does not tell */
+    HtTasks *tasks;
+    HtEventClass *classes[1 << 16];
+    GHashTable *texts;          /* of ht_model_info() */
+    HtModelEvent last;          /* its effect on tasks is still to come */
+    bool any;
+    unsigned shift_boot;        /* of which boot is what follows */
+    bool shift_known;
+    uint64_t shift;
+};
+
+static bool parse_texts(HtModel *m, GError **errp)
+{
+    const HtRecInfo *info = ht_rec_info(m->rec);
+
+    if (info->formats) {
+        m->formats = ht_ft_formats_parse(info->formats, info->formats_size,
+                                         errp);
+        if (!m->formats) {
+            return false;
+        }
+    }
+    if (info->kallsyms) {
+        /* without symbols there are addresses */
+        m->symbols = ht_symbols_parse(info->kallsyms, info->kallsyms_size,
+                                      NULL);
+    }
+    return true;
+}
+
+HtModel *ht_model_open(const char *dir, GError **errp)
+{
+    g_autoptr(HtModel) m = NULL;
+    HtRecording *rec = ht_rec_open(dir, errp);
+
+    if (!rec) {
+        return NULL;
+    }
+    m = g_new0(HtModel, 1);
+    m->rec = rec;
+    m->tasks = ht_tasks_new();
+    m->texts = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
+    if (!parse_texts(m, errp)) {
+        g_prefix_error(errp, "'%s' has no usable formats: ", dir);
+        return NULL;
+    }
+    m->shifts = ht_shifts_new(dir, m->formats, m->symbols);
+    return g_steal_pointer(&m);
+}
+
+void ht_model_free(HtModel *m)
+{
+    unsigned i;
+
+    if (!m) {
+        return;
+    }
+    for (i = 0; i < G_N_ELEMENTS(m->classes); i++) {
+        if (m->classes[i]) {
+            ht_print_free(m->classes[i]->print);
+            if (!m->classes[i]->format) {
+                g_free((char *)m->classes[i]->name);
+            }
+            g_free(m->classes[i]);
+        }
+    }
+    ht_shifts_free(m->shifts);
+    g_clear_pointer(&m->formats, ht_ft_formats_free);
+    g_clear_pointer(&m->symbols, ht_symbols_free);
+    g_hash_table_destroy(m->texts);
+    ht_tasks_free(m->tasks);
+    ht_rec_close(m->rec);
+    g_free(m);
+}
+
+static HtEventClass *new_class(const HtModel *m, uint16_t type)
+{
+    HtEventClass *c = g_new0(HtEventClass, 1);
+    unsigned i;
+
+    c->type = type;
+    c->format = m->formats ? ht_ft_formats_get(m->formats, type) : NULL;
+    if (!c->format) {
+        c->system = "";
+        c->name = g_strdup_printf("type-%u", type);
+        return c;
+    }
+    c->system = c->format->system;
+    c->name = c->format->name;
+    c->kind = ht_kind_find(c->system, c->name);
+    for (i = 0; ht_kinds[c->kind].fields[i]; i++) {
+        c->field[i] = ht_ft_event_field(c->format,
+                                        ht_kinds[c->kind].fields[i]);
+    }
+    return c;
+}
+
+HtEventClass *ht_model_class(HtModel *m, uint16_t type)
+{
+    if (!m->classes[type]) {
+        m->classes[type] = new_class(m, type);
+    }
+    return m->classes[type];
+}
+
+bool ht_model_next(HtModel *m, HtModelEvent *ev)
+{
+    if (m->any) {
+        ht_tasks_after(m->tasks, &m->last);
+        m->any = false;
+    }
+    if (!ht_rec_next(m->rec, &ev->rec)) {
+        return false;
+    }
+    ev->boot = ev->rec.epoch + 1;
+    ev->class = ht_model_class(m, ev->rec.type);
+    ev->task = ht_tasks_before(m->tasks, ev);
+    m->last = *ev;
+    m->any = true;
+    return true;
+}
+
+void ht_model_rewind(HtModel *m)
+{
+    ht_rec_rewind(m->rec);
+    ht_tasks_clear(m->tasks);
+    m->any = false;
+}
+
+HtRecording *ht_model_recording(HtModel *m)
+{
+    return m->rec;
+}
+
+const HtFtFormats *ht_model_formats(const HtModel *m)
+{
+    return m->formats;
+}
+
+const HtTask *ht_model_task(const HtModel *m, int32_t pid)
+{
+    return ht_tasks_find(m->tasks, pid);
+}
+
+GHashTable *ht_model_tasks(const HtModel *m, unsigned boot)
+{
+    return ht_tasks_all(m->tasks, boot);
+}
+
+const char *ht_model_info(HtModel *m, const char *group, const char *key)
+{
+    g_autofree char *both = g_strdup_printf("%s/%s", group, key);
+    const char *known = g_hash_table_lookup(m->texts, both);
+    char *text;
+
+    if (known) {
+        return known;
+    }
+    text = g_key_file_get_string(ht_rec_info(m->rec)->keys, group, key, NULL);
+    text = text ? text : g_strdup("");
+    g_hash_table_insert(m->texts, g_steal_pointer(&both), text);
+    return text;
+}
+
+static bool find_shift(HtModel *m, unsigned boot, uint64_t *shift)
+{
+    g_autofree char *key = g_strdup_printf("text-%u", boot - 1);
+    const char *run = ht_model_info(m, "kernel", key);
+    const char *symbol = ht_model_info(m, "kernel", "text");
+    uint64_t a, b;
+
+    if (!g_ascii_string_to_unsigned(run, 16, 1, UINT64_MAX, &a, NULL) ||
+        !g_ascii_string_to_unsigned(symbol, 16, 1, UINT64_MAX, &b, NULL)) {
+        return ht_shifts_of(m->shifts, boot, shift);
+    }
+    *shift = a - b;
+    return true;
+}
+
+bool ht_model_shift(HtModel *m, unsigned boot, uint64_t *shift)
+{
+    if (boot != m->shift_boot) {
+        m->shift = 0;
+        m->shift_known = find_shift(m, boot, &m->shift);
+        m->shift_boot = boot;
+    }
+    *shift = m->shift;
+    return m->shift_known;
+}
+
+static const char *find_symbol(HtModel *m, unsigned boot, uint64_t addr,
+                               uint64_t *offset)
+{
+    uint64_t shift;
+
+    return m->symbols && ht_model_shift(m, boot, &shift) ?
+           ht_symbols_find(m->symbols, addr - shift, offset) : NULL;
+}
+
+uint64_t ht_model_function(HtModel *m, unsigned boot, uint64_t addr,
+                           GString *out)
+{
+    uint64_t offset = 0;
+    const char *name = find_symbol(m, boot, addr, &offset);
+
+    if (out && name) {
+        g_string_append(out, name);
+    } else if (out) {
+        g_string_append_printf(out, "0x%" PRIx64, addr);
+    }
+    return name ? addr - offset : addr;
+}
+
+void ht_model_symbol(HtModel *m, unsigned boot, uint64_t addr, GString *out)
+{
+    uint64_t offset;
+    const char *name = find_symbol(m, boot, addr, &offset);
+
+    if (!name) {
+        g_string_append_printf(out, "0x%" PRIx64, addr);
+    } else if (offset) {
+        g_string_append_printf(out, "%s+0x%" PRIx64, name, offset);
+    } else {
+        g_string_append(out, name);
+    }
+}
+
+uint64_t ht_event_uint(const HtModelEvent *ev, unsigned field)
+{
+    const HtFtField *f = ev->class->field[field];
+
+    return f ? ht_ft_field_uint(f, ev->rec.data, ev->rec.size) : 0;
+}
+
+const char *ht_event_text(const HtModelEvent *ev, unsigned field, gsize *len)
+{
+    const HtFtField *f = ev->class->field[field];
+    const char *s = NULL;
+
+    *len = 0;
+    if (f) {
+        s = ht_ft_field_str(f, ev->rec.data, ev->rec.size, len);
+    }
+    return s ? s : "";
+}
+
+void ht_model_print(HtModel *m, const HtModelEvent *ev, GString *out)
+{
+    HtEventClass *c = ev->class;
+
+    if (!c->tried && c->format) {
+        c->print = ht_print_new(c->format);
+        c->tried = true;
+    }
+    if (c->print) {
+        HtPrintSymbols symbols = { 0 };
+
+        if (ht_model_shift(m, ev->boot, &symbols.shift)) {
+            symbols.symbols = m->symbols;
+        }
+        ht_print(c->print, ev->rec.data, ev->rec.size, &symbols, out);
+    } else {
+        ht_fields_text(ev, out);
+    }
+}

@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * hypertrace: the threads of a guest, as its events tell of them
+ *
+ * Names come from wherever a kernel writes one, processes from task_newtask.
+ * A boot begins with none.
+ */
+#include <string.h>
+
+#include "model/tasks.h"
+
+/* As many as a kernel has at once; a guest may make up more. */
+#define TASKS_MAX       (1u << 20)
+
+#define CLONE_PARENT    0x00008000
+#define CLONE_THREAD    0x00010000
+
+struct HtTasks {
+    GHashTable *by_pid;
+    GHashTable *earlier;        /* @by_pid at the end of the boot before */
+    unsigned boot;
+    unsigned earlier_boot;
+    HtTask stranger;            /* of the moment */
+};
+
+static const HtTask idle = { .comm = "<idle>", .named = true };
+
+HtTasks *ht_tasks_new(void)
+{
+    HtTasks *t = g_new0(HtTasks, 1);
+
+    t->by_pid = g_hash_table_new_full(NULL, NULL, NULL, g_free);
+    t->earlier = g_hash_table_new_full(NULL, NULL, NULL, g_free);
+    return t;
+}
+
+void ht_tasks_free(HtTasks *t)
+{
+    if (t) {
+        g_hash_table_destroy(t->by_pid);
+        g_hash_table_destroy(t->earlier);
+        g_free(t);
+    }
+}
+
+void ht_tasks_clear(HtTasks *t)
+{
+    g_hash_table_remove_all(t->by_pid);
+    g_hash_table_remove_all(t->earlier);
+    t->boot = 0;
+    t->earlier_boot = 0;
+}
+
+const HtTask *ht_tasks_find(const HtTasks *t, int32_t pid)
+{
+    return pid ? g_hash_table_lookup(t->by_pid, GINT_TO_POINTER(pid)) : &idle;
+}
+
+GHashTable *ht_tasks_all(const HtTasks *t, unsigned boot)
+{
+    return boot == t->boot ? t->by_pid :
+           boot == t->earlier_boot ? t->earlier : NULL;
+}
+
+static HtTask *task(HtTasks *t, int32_t pid)
+{
+    HtTask *k;
+
+    if (!pid) {
+        return NULL;
+    }
+    k = g_hash_table_lookup(t->by_pid, GINT_TO_POINTER(pid));
+    if (!k && g_hash_table_size(t->by_pid) < TASKS_MAX) {
+        k = g_new(HtTask, 1);
+        *k = (HtTask) { .pid = pid, .ppid = -1, .comm = "<...>" };
+        g_hash_table_insert(t->by_pid, GINT_TO_POINTER(pid), k);
+    }
+    return k;
+}
+
+static void name(HtTasks *t, int32_t pid, const char *s, gsize len)
+{
+    HtTask *k = len ? task(t, pid) : NULL;
+
+    if (k) {
+        len = MIN(len, HT_COMM_MAX);
+        memcpy(k->comm, s, len);
+        k->comm[len] = 0;
+        k->named = true;
+    }
+}
+
+static void name_field(HtTasks *t, const HtModelEvent *ev, int32_t pid,
+                       unsigned field)
+{
+    gsize len;
+    const char *s = ht_event_text(ev, field, &len);
+
+    name(t, pid, s, len);
+}
+
+/* Kernels from 6.15 on do not write whose name it is: the task's own. */
+static int32_t renamed(const HtModelEvent *ev)
+{
+    return ev->class->field[HT_F_RENAME_PID] ?
+           (int32_t)ht_event_uint(ev, HT_F_RENAME_PID) : ev->rec.pid;
+}
+
+const HtTask *ht_tasks_before(HtTasks *t, const HtModelEvent *ev)
+{
+    int32_t pid = ev->rec.pid;
+    const HtTask *k;
+
+    if (ev->boot != t->boot) {
+        GHashTable *old = t->earlier;
+
+        g_hash_table_remove_all(old);
+        t->earlier = t->by_pid;
+        t->earlier_boot = t->boot;
+        t->by_pid = old;
+        t->boot = ev->boot;
+    }
+    switch (ev->class->kind) {
+    case HT_KIND_SCHED_SWITCH:
+        name_field(t, ev, ht_event_uint(ev, HT_F_SWITCH_PREV_PID),
+                   HT_F_SWITCH_PREV_COMM);
+        name_field(t, ev, ht_event_uint(ev, HT_F_SWITCH_NEXT_PID),
+                   HT_F_SWITCH_NEXT_COMM);
+        break;
+    case HT_KIND_SCHED_WAKING:
+    case HT_KIND_SCHED_WAKEUP:
+    case HT_KIND_SCHED_WAKEUP_NEW:
+    case HT_KIND_SCHED_MIGRATE:
+    case HT_KIND_SCHED_EXIT:
+    case HT_KIND_SCHED_FREE:
+        name_field(t, ev, ht_event_uint(ev, HT_F_TASK_PID), HT_F_TASK_COMM);
+        break;
+    case HT_KIND_SCHED_FORK:
+        name_field(t, ev, ht_event_uint(ev, HT_F_FORK_PARENT),
+                   HT_F_FORK_PARENT_COMM);
+        break;
+    case HT_KIND_TASK_RENAME:
+        name_field(t, ev, renamed(ev), HT_F_RENAME_OLD);
+        break;
+    default:
+        break;
+    }
+    k = ht_tasks_find(t, pid);
+    if (!k) {
+        t->stranger = (HtTask) { .pid = pid, .ppid = -1, .comm = "<...>" };
+        k = &t->stranger;
+    }
+    return k;
+}
+
+static void new_task(HtTasks *t, const HtModelEvent *ev)
+{
+    int32_t pid = ht_event_uint(ev, HT_F_NEW_PID);
+    uint64_t flags = ht_event_uint(ev, HT_F_NEW_FLAGS);
+    const HtTask *maker = ht_tasks_find(t, ev->rec.pid);
+    int32_t process = maker ? maker->tgid : 0, parent = -1;
+    HtTask *k = task(t, pid);
+
+    if (!k) {
+        return;
+    }
+    if (maker) {
+        parent = maker->ppid;
+    }
+    if (flags & CLONE_THREAD) {
+        k->tgid = process;
+        k->ppid = parent;
+    } else {
+        k->tgid = pid;
+        k->ppid = flags & CLONE_PARENT ? parent :
+                  process ? process : ev->rec.pid;
+    }
+    name_field(t, ev, pid, HT_F_NEW_COMM);
+}
+
+void ht_tasks_after(HtTasks *t, const HtModelEvent *ev)
+{
+    switch (ev->class->kind) {
+    case HT_KIND_TASK_NEW:
+        new_task(t, ev);
+        break;
+    case HT_KIND_TASK_RENAME:
+        name_field(t, ev, renamed(ev), HT_F_RENAME_NEW);
+        break;
+    default:
+        break;
+    }
+}

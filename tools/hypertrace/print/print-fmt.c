@@ -1,0 +1,368 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * hypertrace: an event as its kernel would print it
+ */
+#include <inttypes.h>
+#include <string.h>
+
+#include "cli/number.h"
+#include "hypertrace/base.h"
+#include "print/print-program.h"
+
+/* No conversion is longer, whatever a width of '*' says. */
+#define PADDING_MAX     4096
+
+typedef struct Run {
+    const uint8_t *data;
+    size_t size;
+    const HtPrintSymbols *symbols;
+} Run;
+
+static uint64_t extend(uint64_t v, unsigned bytes, bool is_signed)
+{
+    switch (bytes) {
+    case 1:
+        return is_signed ? (uint64_t)(int8_t)v : (uint8_t)v;
+    case 2:
+        return is_signed ? (uint64_t)(int16_t)v : (uint16_t)v;
+    case 4:
+        return is_signed ? (uint64_t)(int32_t)v : (uint32_t)v;
+    }
+    return v;
+}
+
+static uint64_t divide(int64_t a, int64_t b, bool rest)
+{
+    if (b == 0 || (a == INT64_MIN && b == -1)) {
+        return 0;
+    }
+    return rest ? a % b : a / b;
+}
+
+static uint64_t binary(unsigned op, uint64_t a, uint64_t b)
+{
+    int64_t x = a, y = b;
+
+    switch (op) {
+    case '+':
+        return a + b;
+    case '-':
+        return a - b;
+    case '*':
+        return a * b;
+    case '/':
+        return divide(a, b, false);
+    case '%':
+        return divide(a, b, true);
+    case '&':
+        return a & b;
+    case '|':
+        return a | b;
+    case '^':
+        return a ^ b;
+    case '<':
+        return x < y;
+    case '>':
+        return x > y;
+    case HT_OP2('<', '<'):
+        return b < 64 ? a << b : 0;
+    case HT_OP2('>', '>'):
+        return b < 64 ? a >> b : 0;
+    case HT_OP2('<', '='):
+        return x <= y;
+    case HT_OP2('>', '='):
+        return x >= y;
+    case HT_OP2('=', '='):
+        return a == b;
+    case HT_OP2('!', '='):
+        return a != b;
+    case HT_OP2('&', '&'):
+        return a && b;
+    case HT_OP2('|', '|'):
+        return a || b;
+    }
+    return 0;
+}
+
+static uint64_t eval(const HtPrintNode *n, const Run *r);
+
+static uint64_t eval_element(const HtPrintNode *n, const Run *r)
+{
+    size_t len;
+    const uint8_t *p = ht_ft_field_bytes(&n->field, r->data, r->size, &len);
+    uint64_t i = eval(n->a, r);
+
+    return p && i < len / n->bytes ?
+           ht_ft_elem_uint(&n->field, p + i * n->bytes) : 0;
+}
+
+/* No deeper than HT_PRINT_DEPTH */
+static uint64_t eval(const HtPrintNode *n, const Run *r)
+{
+    size_t len;
+    uint64_t v;
+
+    switch (n->op) {
+    case HT_OP_CONSTANT:
+        return n->value;
+    case HT_OP_FIELD:
+        return ht_ft_field_uint(&n->field, r->data, r->size);
+    case HT_OP_LENGTH:
+        ht_ft_field_bytes(&n->field, r->data, r->size, &len);
+        return len;
+    case HT_OP_CAST:
+        return extend(eval(n->a, r), n->bytes, n->is_signed);
+    case HT_OP_UNARY:
+        v = eval(n->a, r);
+        return n->value == '!' ? !v : n->value == '~' ? ~v :
+               n->value == '-' ? -v : v;
+    case HT_OP_BINARY:
+        return binary(n->value, eval(n->a, r), eval(n->b, r));
+    case HT_OP_SELECT:
+        return eval(n->a, r) ? eval(n->b, r) : eval(n->c, r);
+    case HT_OP_ELEMENT:
+        return eval_element(n, r);
+    default:
+        return 0;
+    }
+}
+
+static void put_flags(const HtPrintNode *n, const Run *r, GString *out)
+{
+    uint64_t v = eval(n->a, r);
+    gsize start = out->len;
+    unsigned i;
+
+    for (i = 0; i < n->names->len; i++) {
+        const HtPrintName *name = &g_array_index(n->names, HtPrintName, i);
+
+        if (!name->value && !v && out->len == start) {
+            g_string_append(out, name->text);
+            return;
+        }
+        if (name->value && (v & name->value) == name->value) {
+            if (out->len > start) {
+                g_string_append(out, n->text);
+            }
+            g_string_append(out, name->text);
+            v &= ~name->value;
+        }
+    }
+    if (v) {
+        if (out->len > start) {
+            g_string_append(out, n->text);
+        }
+        g_string_append_printf(out, "0x%" PRIx64, v);
+    }
+}
+
+static void put_symbolic(const HtPrintNode *n, const Run *r, GString *out)
+{
+    uint64_t v = eval(n->a, r);
+    unsigned i;
+
+    for (i = 0; i < n->names->len; i++) {
+        const HtPrintName *name = &g_array_index(n->names, HtPrintName, i);
+
+        if (name->value == v) {
+            g_string_append(out, name->text);
+            return;
+        }
+    }
+    g_string_append_printf(out, "0x%" PRIx64, v);
+}
+
+static void put_hex(const HtPrintNode *n, const Run *r, GString *out)
+{
+    size_t i, len;
+    const uint8_t *p = ht_ft_field_bytes(&n->field, r->data, r->size, &len);
+    uint64_t count = eval(n->a, r);
+
+    for (i = 0; i < len && i < count; i++) {
+        g_string_append_printf(out, "%s%02x", i ? n->text : "", p[i]);
+    }
+}
+
+static void put_array(const HtPrintNode *n, const Run *r, GString *out)
+{
+    size_t i, len;
+    const uint8_t *p = ht_ft_field_bytes(&n->field, r->data, r->size, &len);
+    uint64_t count = eval(n->a, r), bytes = eval(n->b, r);
+    HtFtField f = { .kind = HT_FT_ARRAY, .elem_size = bytes };
+
+    g_string_append_c(out, '{');
+    for (i = 0; bytes && bytes <= 8 && i < len / bytes && i < count; i++) {
+        g_string_append_printf(out, "%s0x%" PRIx64, i ? n->text : "",
+                               ht_ft_elem_uint(&f, p + i * bytes));
+    }
+    g_string_append_c(out, '}');
+}
+
+/* A text ends at its NUL, or with what there is. */
+static void put_bytes(const HtPrintNode *n, const Run *r, GString *out)
+{
+    size_t len;
+    const uint8_t *p = ht_ft_field_bytes(&n->field, r->data, r->size, &len);
+    const uint8_t *nul = p ? memchr(p, 0, len) : NULL;
+
+    g_string_append_len(out, p ? (const char *)p : "",
+                        nul ? (size_t)(nul - p) : len);
+}
+
+static void put_text(const HtPrintNode *n, const Run *r, GString *out)
+{
+    switch (n->op) {
+    case HT_OP_CONSTANT:
+        if (n->text) {
+            g_string_append(out, n->text);
+        } else {
+            g_string_append_printf(out, "%" PRIu64, n->value);
+        }
+        break;
+    case HT_OP_FIELD:
+        if (n->field.kind == HT_FT_INT) {
+            g_string_append_printf(out, "%" PRIx64, eval(n, r));
+        } else {
+            put_bytes(n, r, out);
+        }
+        break;
+    case HT_OP_SELECT:
+        put_text(eval(n->a, r) ? n->b : n->c, r, out);
+        break;
+    case HT_OP_FLAGS:
+        put_flags(n, r, out);
+        break;
+    case HT_OP_SYMBOLIC:
+        put_symbolic(n, r, out);
+        break;
+    case HT_OP_HEX:
+        put_hex(n, r, out);
+        break;
+    case HT_OP_ARRAY:
+        put_array(n, r, out);
+        break;
+    default:
+        g_string_append_printf(out, "%" PRIx64, eval(n, r));
+        break;
+    }
+}
+
+static void put_symbol(const Run *r, uint64_t addr, char how, GString *out)
+{
+    const HtPrintSymbols *s = r->symbols;
+    const char *name = NULL;
+    uint64_t offset;
+
+    if (s && s->symbols) {
+        name = ht_symbols_find(s->symbols, addr - s->shift, &offset);
+    }
+    if (!name) {
+        g_string_append_printf(out, "0x%" PRIx64, addr);
+        return;
+    }
+    g_string_append(out, name);
+    if (how == 'S') {
+        g_string_append_printf(out, "+0x%" PRIx64, offset);
+    }
+}
+
+static void pad(GString *out, gsize start, int width, bool left)
+{
+    gsize len = out->len - start;
+
+    for (; width > 0 && len < (gsize)MIN(width, PADDING_MAX); len++) {
+        g_string_insert_c(out, left ? -1 : (gssize)start, ' ');
+    }
+}
+
+static void put_number(const HtPrintPiece *p, uint64_t v, int width,
+                       int precision, GString *out)
+{
+    bool is_signed = p->conversion == 'd';
+    char format[32];
+
+    v = extend(v, p->bytes, is_signed);
+    if (!p->flags[0] && width < 0 && precision < 0 &&
+        (is_signed || p->conversion == 'u')) {
+        if (is_signed && (int64_t)v < 0) {
+            g_string_append_c(out, '-');
+            v = -v;
+        }
+        ht_number_decimal(out, v, 0, ' ');
+        return;
+    }
+    g_snprintf(format, sizeof(format), "%%%s%s%sll%c", p->flags,
+               width >= 0 ? "*" : "", precision >= 0 ? ".*" : "",
+               p->conversion);
+    width = MIN(width, PADDING_MAX);
+    precision = MIN(precision, PADDING_MAX);
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wformat-nonliteral"
+    if (width >= 0 && precision >= 0) {
+        g_string_append_printf(out, format, width, precision, v);
+    } else if (width >= 0) {
+        g_string_append_printf(out, format, width, v);
+    } else if (precision >= 0) {
+        g_string_append_printf(out, format, precision, v);
+    } else {
+        g_string_append_printf(out, format, v);
+    }
+#pragma GCC diagnostic pop
+}
+
+static void put_piece(const HtPrintPiece *p, const Run *r, GString *out)
+{
+    int width = p->width_arg ? (int)eval(p->width_arg, r) : p->width;
+    int precision = p->precision_arg ? (int)eval(p->precision_arg, r) :
+                    p->precision;
+    bool left = strchr(p->flags, '-') || (p->width_arg && width < 0);
+    gsize start = out->len;
+    uint64_t v;
+
+    if (p->width_arg && width < 0) {
+        width = width == INT_MIN ? -1 : -width;
+    }
+    switch (p->conversion) {
+    case 's':
+        put_text(p->arg, r, out);
+        if (precision >= 0 && out->len - start > (gsize)precision) {
+            g_string_truncate(out, start + precision);
+        }
+        pad(out, start, width, left);
+        break;
+    case 'c':
+        g_string_append_c(out, eval(p->arg, r));
+        pad(out, start, width, left);
+        break;
+    case 'p':
+        v = eval(p->arg, r);
+        if (p->symbol) {
+            put_symbol(r, v, p->symbol, out);
+        } else if (v) {
+            g_string_append_printf(out, "0x%" PRIx64, v);
+        } else {
+            g_string_append(out, "(nil)");
+        }
+        pad(out, start, width, left);
+        break;
+    default:
+        put_number(p, eval(p->arg, r), width, precision, out);
+        break;
+    }
+}
+
+void ht_print(const HtPrint *print, const uint8_t *data, size_t size,
+              const HtPrintSymbols *symbols, GString *out)
+{
+    const Run r = { .data = data, .size = size, .symbols = symbols };
+    unsigned i;
+
+    for (i = 0; i < print->pieces->len; i++) {
+        const HtPrintPiece *p = &g_array_index(print->pieces, HtPrintPiece, i);
+
+        g_string_append_len(out, p->text, p->text_len);
+        if (p->conversion) {
+            put_piece(p, &r, out);
+        }
+    }
+}

@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * hypertrace status: what the devices and objects of a QEMU do
+ */
+#include <inttypes.h>
+
+#include "cli/command.h"
+#include "cli/escape.h"
+#include "cli/number.h"
+#include "qemu/control.h"
+
+static void put_text(HtOutput *o, const char *s)
+{
+    ht_escape_str(o->text, HT_ESCAPE_TERMINAL, s);
+}
+
+/* What there are @name of: "1 gap, ", "2 gaps, " */
+static void put_count(HtOutput *o, JsonObject *s, const char *member,
+                      const char *name, const char *behind)
+{
+    uint64_t n = ht_qmp_int(s, member);
+
+    g_string_append_printf(o->text, "%" PRIu64 " %s%s%s", n, name,
+                           n == 1 ? "" : "s", behind);
+}
+
+/* More than all time stands for "not known".  Rings also have the worst. */
+static void put_bound(HtOutput *o, JsonObject *s)
+{
+    int64_t ns = ht_qmp_int(s, "clock-bound-ns");
+    int64_t worst = ht_qmp_int(s, "clock-worst-ns");
+
+    if (ns < 0 || ns == INT64_MAX) {
+        g_string_append(o->text, "dates not known yet");
+        return;
+    }
+    g_string_append(o->text, "dates within ");
+    ht_number_duration(o->text, ns, 0);
+    if (worst > ns) {
+        g_string_append(o->text, ", of all within ");
+        ht_number_duration(o->text, worst, 0);
+    }
+}
+
+static void put_backends(HtOutput *o, JsonObject *s)
+{
+    guint count, i;
+    JsonArray *list = ht_qmp_array(s, "backends", &count);
+
+    for (i = 0; i < count; i++) {
+        JsonObject *b = json_array_get_object_element(list, i);
+
+        g_string_append(o->text, "  backend ");
+        put_text(o, ht_qmp_text(b, "backend"));
+        g_string_append(o->text, ": ");
+        put_count(o, b, "events", "event", ", ");
+        g_string_append_printf(o->text, "%" PRIu64 " discarded, ",
+                               ht_qmp_int(b, "discarded"));
+        if (ht_qmp_bool(b, "idle")) {
+            g_string_append(o->text, "idle\n");
+        } else {
+            put_count(o, b, "queued", "byte", " queued\n");
+        }
+    }
+}
+
+static void put_counters(HtOutput *o, JsonObject *s)
+{
+    put_count(o, s, "events", "event", ", ");
+    g_string_append_printf(o->text, "%" PRIu64 " lost, %" PRIu64 " dropped, ",
+                           ht_qmp_int(s, "lost"), ht_qmp_int(s, "dropped"));
+    put_count(o, s, "errors", "error", "");
+}
+
+static void put_streams(HtOutput *o, JsonObject *s)
+{
+    guint count, i;
+    JsonArray *list = ht_qmp_array(s, "streams", &count);
+
+    for (i = 0; i < count; i++) {
+        JsonObject *st = json_array_get_object_element(list, i);
+
+        if (!ht_qmp_bool(st, "open")) {
+            continue;
+        }
+        g_string_append_printf(o->text, "  stream %" PRIu64 ": ",
+                               ht_qmp_int(st, "stream"));
+        put_counters(o, st);
+        g_string_append(o->text, ht_qmp_bool(st, "stopped") ?
+                        "; stopped by a fault\n" : "\n");
+    }
+}
+
+static void put_device(HtOutput *o, JsonObject *all, JsonObject *s)
+{
+    g_string_append(o->text, ": device, channel=");
+    put_text(o, ht_qmp_text(all, "channel"));
+    g_string_append(o->text, " mode=");
+    put_text(o, ht_qmp_text(all, "mode"));
+    g_string_append(o->text, ht_qmp_bool(all, "unread") ? " unread=on" : "");
+    g_string_append(o->text, " events=");
+    put_text(o, ht_qmp_text(all, "events"));
+    if (*ht_qmp_text(all, "settings")) {
+        g_string_append(o->text, " settings=");
+        put_text(o, ht_qmp_text(all, "settings"));
+    }
+    g_string_append(o->text, "\n  ");
+    put_counters(o, s);
+    g_string_append(o->text, "; ");
+    put_bound(o, s);
+    g_string_append_c(o->text, '\n');
+    put_streams(o, s);
+}
+
+static void put_ring(HtOutput *o, JsonObject *r)
+{
+    guint count, i;
+    JsonArray *streams = ht_qmp_array(r, "streams", &count);
+
+    g_string_append_printf(o->text, "  ring at 0x%" PRIx64 ", %" PRIu64
+                           " KiB, ", ht_qmp_int(r, "address"),
+                           ht_qmp_int(r, "size") / 1024);
+    put_count(o, r, "cpus", "CPU", ", Linux ");
+    g_string_append_printf(o->text, "%s%s: ", ht_qmp_text(r, "layout"),
+                           ht_qmp_bool(r, "changes") ? "" :
+                           ", does not change");
+    put_count(o, r, "events", "event", ", ");
+    put_count(o, r, "gaps", "gap", ", ");
+    g_string_append_printf(o->text, "about %" PRIu64 " lost; ",
+                           ht_qmp_int(r, "lost"));
+    if (ht_qmp_int(r, "bad")) {
+        put_count(o, r, "bad", "bad page", "; ");
+    }
+    put_bound(o, r);
+    for (i = 0; i < count; i++) {
+        g_string_append_printf(o->text, "%s%" PRId64, i ? ", " :
+                               count > 1 ? "; streams " : "; stream ",
+                               json_array_get_int_element(streams, i));
+    }
+    g_string_append_c(o->text, '\n');
+}
+
+static void put_object(HtOutput *o, JsonObject *all, JsonObject *s)
+{
+    guint count, i;
+    JsonArray *rings = ht_qmp_array(s, "rings", &count);
+    const char *flight = ht_qmp_text(all, "flight");
+
+    g_string_append(o->text, ": ring of the guest's kernel\n  ");
+    put_count(o, s, "events", "event", " delivered, ");
+    g_string_append_printf(o->text, "%" PRIu64 " without a format; ",
+                           ht_qmp_int(s, "no-format"));
+    put_count(o, s, "boots", "boot", ", ");
+    put_count(o, s, "resets", "reset", "");
+    if (ht_qmp_int(s, "clock-steps")) {
+        g_string_append(o->text, ", ");
+        put_count(o, s, "clock-steps", "step", " of a clock");
+    }
+    g_string_append_c(o->text, '\n');
+    if (*flight) {
+        g_string_append(o->text, "  ");
+        put_count(o, s, "recordings", "recording", ", ");
+        g_string_append_printf(o->text, "%" PRIu64 " too many, in ",
+                               ht_qmp_int(s, "skipped-recordings"));
+        put_text(o, flight);
+        g_string_append_c(o->text, '\n');
+    }
+    for (i = 0; i < count; i++) {
+        put_ring(o, json_array_get_object_element(rings, i));
+    }
+    if (!count) {
+        g_string_append(o->text, "  no ring was found\n");
+    }
+}
+
+/* The object's properties of that many, with the statistics */
+static JsonNode *read_all(HtControl *c, const HtQmpObject *of, GError **error)
+{
+    static const char * const device[] = { "channel", "mode", "unread",
+                                           "events", "settings", "stats",
+                                           NULL };
+    static const char * const ring[] = { "flight", "stats", NULL };
+    g_autoptr(JsonNode) node = json_node_new(JSON_NODE_OBJECT);
+    JsonObject *all = json_object_new();
+    unsigned i;
+
+    json_node_take_object(node, all);
+    json_object_set_string_member(all, "id", of->id);
+    json_object_set_string_member(all, "type", of->ring ?
+                                  "hypertrace-ftrace" : "hypertrace");
+    for (i = 0; (of->ring ? ring : device)[i]; i++) {
+        const char *name = (of->ring ? ring : device)[i];
+        JsonNode *value = ht_qmp_get(c->qmp, of, name, error);
+
+        if (!value) {
+            return NULL;
+        }
+        json_object_set_member(all, name, value);
+    }
+    return g_steal_pointer(&node);
+}
+
+static bool put(HtControl *c, HtOutput *o, const HtQmpObject *of,
+                GError **error)
+{
+    g_autoptr(JsonNode) node = read_all(c, of, error);
+    g_autofree char *line = NULL;
+    JsonObject *all, *s;
+
+    if (!node) {
+        return false;
+    }
+    if (c->json) {
+        line = json_to_string(node, false);
+        g_string_append_printf(o->text, "%s\n", line);
+        return true;
+    }
+    all = json_node_get_object(node);
+    if (!JSON_NODE_HOLDS_OBJECT(json_object_get_member(all, "stats"))) {
+        g_set_error(error, G_IO_ERROR, G_IO_ERROR_INVALID_DATA,
+                    "%s: its statistics are none", of->id);
+        return false;
+    }
+    s = json_object_get_object_member(all, "stats");
+    put_text(o, of->id);
+    if (of->ring) {
+        put_object(o, all, s);
+    } else {
+        put_device(o, all, s);
+    }
+    put_backends(o, s);
+    return true;
+}
+
+int ht_status(int argc, char **argv)
+{
+    HtControl c = { 0 };
+    GError *error = NULL;
+    HtOutput o;
+    bool ok = true;
+    int status;
+    guint i;
+
+    if (ht_control_open(&c, argc, argv, "status", HT_CONTROL_DEVICES |
+                        HT_CONTROL_RINGS | HT_CONTROL_JSON, 0, "QMP",
+                        "Show what the hypertrace devices of a QEMU, and its"
+                        " objects hypertrace-ftrace,\ndo.", &status)) {
+        ht_output_stdout(&o);
+        for (i = 0; i < c.objects->len && ok; i++) {
+            ok = put(&c, &o, c.objects->pdata[i], &error);
+        }
+        status = ht_control_finish(&o, error);
+    }
+    ht_control_close(&c);
+    return status;
+}

@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * hypertrace record: what a recording says about itself
+ */
+#include "hypertrace/base.h"
+#include "hypertrace/ftrace-format.h"
+#include "hypertrace/recording.h"
+#include "hypertrace/symbols.h"
+#include "record/record-info.h"
+
+static void set_string(GKeyFile *keys, const char *group, const char *key,
+                       const char *value)
+{
+    if (value) {
+        g_key_file_set_string(keys, group, key, value);
+    }
+}
+
+static void set_kernel(GKeyFile *keys, const HtKernel *kernel)
+{
+    set_string(keys, "guest", "release", kernel->release);
+    set_string(keys, "guest", "machine", kernel->machine);
+    set_string(keys, "guest", "version", kernel->version);
+    set_string(keys, "guest", "image", kernel->hash);
+}
+
+void ht_record_info_start(GKeyFile *keys, const HtSessionInfo *info)
+{
+    ht_rec_info_begin(keys, info->command, info->source, info->poll_us);
+    set_string(keys, "guest", "cmdline", info->words);
+    if (info->kernel) {
+        set_kernel(keys, info->kernel);
+    }
+}
+
+/* Whose address a ring tells: its layout says so, or whoever wrote it down */
+static char *symbol_of(GKeyFile *keys)
+{
+    g_autofree char *layout = g_key_file_get_string(keys, "guest", "layout",
+                                                    NULL);
+    char *symbol = g_key_file_get_string(keys, "kernel", "symbol", NULL);
+
+    return symbol ?: g_strdup(g_strcmp0(layout, ht_ft_layout_name(
+        HT_FT_LAYOUT_6_11)) ? "_text" : "rb_meta_init_text_addr");
+}
+
+static void set_text(GKeyFile *keys, const HtKernel *kernel)
+{
+    g_autoptr(HtSymbols) symbols = ht_symbols_parse(kernel->kallsyms,
+                                                    kernel->kallsyms_size,
+                                                    NULL);
+    g_autofree char *symbol = symbol_of(keys), *text = NULL;
+    uint64_t addr;
+
+    if (symbols && ht_symbols_address(symbols, symbol, &addr)) {
+        text = g_strdup_printf("%" PRIx64, addr);
+        g_key_file_set_string(keys, "kernel", "text", text);
+    }
+}
+
+void ht_record_info_ring(GKeyFile *keys, const HtKernel *kernel,
+                         const HtFtRing *ring)
+{
+    ht_rec_info_ring(keys, ring);
+    if (kernel) {
+        set_text(keys, kernel);
+    }
+}
+
+/* Numbers are a build's own: where both have one, it is the same event. */
+static bool same_kernel(const HtRecInfo *info, const HtKernel *kernel)
+{
+    g_autoptr(HtFtFormats) a = ht_ft_formats_parse(info->formats,
+                                                   info->formats_size, NULL);
+    g_autoptr(HtFtFormats) b = ht_ft_formats_parse(kernel->formats,
+                                                   kernel->formats_size, NULL);
+    unsigned type;
+
+    for (type = 0; a && b && type <= UINT16_MAX; type++) {
+        const HtFtEvent *x = ht_ft_formats_get(a, type);
+        const HtFtEvent *y = ht_ft_formats_get(b, type);
+
+        if (x && y && (strcmp(x->name, y->name) ||
+                       strcmp(x->system, y->system))) {
+            return false;
+        }
+    }
+    return a && b;
+}
+
+static bool add_file(const char *dir, const char *name, const char *text,
+                     size_t size, GError **error)
+{
+    g_autofree char *path = g_build_filename(dir, name, NULL);
+
+    return g_file_set_contents_full(path, text, size,
+                                    G_FILE_SET_CONTENTS_CONSISTENT, 0600,
+                                    error);
+}
+
+bool ht_record_info_add(const char *dir, const HtKernel *kernel,
+                        GError **error)
+{
+    g_autoptr(HtRecording) rec = ht_rec_open(dir, error);
+    const HtRecInfo *info = rec ? ht_rec_info(rec) : NULL;
+    g_autofree char *text = NULL;
+    gsize size;
+
+    if (!info) {
+        return false;
+    }
+    if (info->formats && !same_kernel(info, kernel)) {
+        g_set_error(error, G_FILE_ERROR, G_FILE_ERROR_INVAL, "%s is of another"
+                    " kernel than that, which is %s", dir, kernel->release);
+        return false;
+    }
+    set_kernel(info->keys, kernel);
+    set_text(info->keys, kernel);
+    text = g_key_file_to_data(info->keys, &size, NULL);
+    return (info->formats ||
+            add_file(dir, "formats", kernel->formats, kernel->formats_size,
+                     error)) &&
+           (info->kallsyms ||
+            add_file(dir, "kallsyms", kernel->kallsyms, kernel->kallsyms_size,
+                     error)) &&
+           add_file(dir, "info", text, size, error);
+}

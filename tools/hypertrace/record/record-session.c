@@ -1,0 +1,594 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * hypertrace record: from a guest's memory into a recording
+ */
+#include "hypertrace/base.h"
+#include "hypertrace/ftrace-follow.h"
+#include "hypertrace/recording.h"
+#include "record/record-info.h"
+#include "record/record-session.h"
+
+/* Places to look at in a go: 64 MiB and more take one. */
+#define SEARCH_LOOKS    4096
+/* A guest that was reset may have its ring elsewhere. */
+#define SEARCH_AGAIN_NS UINT64_C(1000000000)
+/* At once; more are no boots but somebody's game. */
+#define RINGS_MAX       16
+/* A ring has so much time to show that it is one before others get its place */
+#define CHANCE_NS       UINT64_C(500000000)
+/*
+ * A kernel that took so long has its ring where no one of ours is: looked for
+ * everywhere, a bit in each look, and as much as 16 GiB at the end.
+ */
+#define ANYWHERE_NS     UINT64_C(3000000000)
+#define ANYWHERE_LOOKS  256
+#define ANYWHERE_LAST   (UINT64_C(4) << 20)
+/* The last one stands for all that follow. */
+#define BOOTS_MAX       4096
+#define INFO_NS         UINT64_C(1000000000)
+
+/* A ring that was found */
+typedef struct Ring {
+    HtSession *session;
+    const HtFtMem *mem;
+    uint64_t offset;
+    HtFtFollow *follow;
+    HtFtFeed feed;              /* runs NULL: only into the recording */
+    uint32_t epoch_base;        /* boots that older rings had */
+    bool taken;                 /* goes into the recording */
+    uint64_t since;             /* when it was found */
+    uint64_t newest_ns;         /* the guest's clock at its last event */
+} Ring;
+
+/* One memory and the search in it */
+typedef struct Place {
+    const HtFtMem *mem;
+    HtFtSearch search;
+    HtFtSearch anywhere;
+    unsigned turn;
+} Place;
+
+struct HtSession {
+    HtRecWriter *writer;
+    GKeyFile *info;
+    const HtKernel *kernel;
+    HtFtRuns *runs;             /* or NULL */
+    unsigned nr_found;          /* rings ever */
+    GPtrArray *places;
+    GPtrArray *rings;
+    uint64_t (*now)(void);
+    uint64_t started;
+    uint64_t next_search;
+    uint64_t max_bytes;
+    uint64_t ring_at;
+    uint32_t cpus;              /* in info */
+    uint32_t epochs;            /* boots with an address in info */
+    bool info_changed;
+    uint64_t next_info;         /* not written before */
+    bool more;
+    HtFtStats past;             /* of rings that are gone */
+    GError *error;
+};
+
+static uint64_t monotonic_ns(void)
+{
+    return g_get_monotonic_time() * UINT64_C(1000);
+}
+
+static uint64_t now(void *opaque)
+{
+    return ((Ring *)opaque)->session->now();
+}
+
+/* Does it fit?  Else the recording ends here. */
+static bool has_room(HtSession *s, const HtFtPiece *p)
+{
+    if (s->max_bytes - ht_rec_writer_bytes(s->writer) >=
+        sizeof(HtRecPieceHeader) + p->size) {
+        return true;
+    }
+    g_set_error(&s->error, G_FILE_ERROR, G_FILE_ERROR_NOSPC, "the recording "
+                "has the size that it may have (--max-size, %" PRIu64 " MiB): "
+                "the guest goes on, but nothing more is recorded",
+                s->max_bytes >> 20);
+    return false;
+}
+
+static void ahead(void *opaque, const HtFtPiece *p)
+{
+    Ring *ring = opaque;
+
+    if (ring->feed.runs) {
+        ht_ft_feed_ahead(&ring->feed, p);
+    }
+}
+
+static void piece(void *opaque, const HtFtPiece *p)
+{
+    Ring *ring = opaque;
+    HtSession *s = ring->session;
+    HtFtPiece of_all = *p;
+
+    ring->newest_ns = p->end_ns;
+    if (ring->taken && !s->error && has_room(s, p)) {
+        of_all.epoch = MIN(ring->epoch_base + p->epoch, BOOTS_MAX - 1);
+        ht_rec_writer_piece(s->writer, &of_all, &s->error);
+        if (ring->feed.runs) {
+            ht_ft_feed_piece(&ring->feed, p);
+        }
+    }
+}
+
+static const HtFtFollowOps follow_ops = {
+    .ahead = ahead,
+    .piece = piece,
+    .now = now,
+};
+
+static void add_stats(HtFtStats *sum, const Ring *ring)
+{
+    HtFtStats stats = ht_ft_follow_stats(ring->follow, -1);
+
+    if (ring->taken) {
+        sum->events += stats.events;
+        sum->gaps += stats.gaps;
+        sum->lost += stats.lost;
+        sum->late += stats.late;
+        sum->errors += stats.errors;
+    }
+}
+
+static void free_ring(void *opaque)
+{
+    Ring *ring = opaque;
+
+    add_stats(&ring->session->past, ring);
+    ht_ft_feed_close(&ring->feed);
+    ht_ft_follow_free(ring->follow);
+    g_free(ring);
+}
+
+static void free_place(void *opaque)
+{
+    Place *p = opaque;
+
+    ht_ft_search_clear(&p->search);
+    ht_ft_search_clear(&p->anywhere);
+    g_free(p);
+}
+
+static bool write_info(HtSession *s, GError **error)
+{
+    gsize size;
+    g_autofree char *text = g_key_file_to_data(s->info, &size, NULL);
+
+    return ht_rec_writer_file(s->writer, "info", text, size, error);
+}
+
+static bool write_kernel(HtSession *s, GError **error)
+{
+    const HtKernel *k = s->kernel;
+
+    return !k || (ht_rec_writer_file(s->writer, "formats", k->formats,
+                                     k->formats_size, error) &&
+                  ht_rec_writer_file(s->writer, "kallsyms", k->kallsyms,
+                                     k->kallsyms_size, error));
+}
+
+/* The address of each boot, and processors, as soon as they are there */
+static void update_info(HtSession *s, const Ring *ring)
+{
+    const HtFtRing *r = ht_ft_follow_ring(ring->follow);
+    uint32_t n = MIN(ring->epoch_base + ht_ft_follow_epoch(ring->follow) + 1,
+                     BOOTS_MAX);
+
+    if (r->cpus > s->cpus) {
+        s->cpus = r->cpus;
+        g_key_file_set_integer(s->info, "guest", "cpus", s->cpus);
+        s->info_changed = true;
+    }
+    if (n <= s->epochs) {
+        return;
+    }
+    s->epochs = n;
+    s->info_changed = true;
+    /* the last one stands for kernels at many places */
+    if (n < BOOTS_MAX) {
+        ht_rec_info_text(s->info, n - 1, ht_ft_follow_text(ring->follow));
+    }
+}
+
+/* Let go of those whose boots are over: their clock is ahead of this one's. */
+static void end_older(HtSession *s, const Ring *ring)
+{
+    unsigned i;
+
+    for (i = s->rings->len; i-- > 0;) {
+        const Ring *other = s->rings->pdata[i];
+
+        if (other->taken && other != ring &&
+            other->newest_ns > ring->newest_ns + HT_FT_EPOCH_NS) {
+            g_ptr_array_remove_index(s->rings, i);
+        }
+    }
+}
+
+static void take(HtSession *s, Ring *ring)
+{
+    end_older(s, ring);
+    if (!s->epochs) {
+        ht_record_info_ring(s->info, s->kernel,
+                            ht_ft_follow_ring(ring->follow));
+    }
+    ring->epoch_base = s->epochs;
+    ring->taken = true;
+    if (ring->feed.runs) {
+        ht_ft_feed_begin(&ring->feed);
+    }
+}
+
+static void add_ring(HtSession *s, const HtFtMem *mem, HtFtRing *found)
+{
+    Ring *ring = g_new0(Ring, 1);
+
+    ring->session = s;
+    ring->mem = mem;
+    ring->offset = found->offset;
+    ring->since = s->now();
+    if (s->runs) {
+        ht_ft_feed_init(&ring->feed, s->runs, s->nr_found++);
+    }
+    ring->follow = ht_ft_follow_new(mem, found, &follow_ops, ring);
+    g_ptr_array_add(s->rings, ring);
+}
+
+/* Is it one that we have, or part of it (the next processor's)? */
+static bool known(const HtSession *s, const HtFtMem *mem, uint64_t offset)
+{
+    unsigned i;
+
+    for (i = 0; i < s->rings->len; i++) {
+        const Ring *ring = s->rings->pdata[i];
+
+        if (ring->mem == mem && ht_ft_follow_covers(ring->follow, offset) &&
+            ht_ft_ring_is_there(mem, ht_ft_follow_ring(ring->follow))) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Forget the one at the same place that is none any more, and parts of it. */
+static void forget(HtSession *s, const HtFtMem *mem, const HtFtRing *found)
+{
+    unsigned i;
+
+    for (i = s->rings->len; i-- > 0;) {
+        const Ring *ring = s->rings->pdata[i];
+
+        if (ring->mem == mem && ht_ft_ring_covers(found, ring->offset)) {
+            g_ptr_array_remove_index(s->rings, i);
+        }
+    }
+}
+
+/* Copies in a page cache, say, make way in turn. */
+static bool make_room(HtSession *s)
+{
+    uint64_t t = s->now();
+    unsigned i;
+
+    for (i = 0; i < s->rings->len && s->rings->len >= RINGS_MAX; i++) {
+        const Ring *ring = s->rings->pdata[i];
+
+        if (!ring->taken && t - ring->since >= CHANCE_NS) {
+            g_ptr_array_remove_index(s->rings, i);
+        }
+    }
+    return s->rings->len < RINGS_MAX;
+}
+
+/* Takes over @found; true if it is new, and has got a place. */
+static bool consider(HtSession *s, const HtFtMem *mem, HtFtRing *found)
+{
+    if (!known(s, mem, found->offset)) {
+        forget(s, mem, found);
+        if (make_room(s)) {
+            add_ring(s, mem, found);
+            return true;
+        }
+    }
+    ht_ft_ring_free(found);
+    return false;
+}
+
+/*
+ * Go on with a search, by so many looks.  At its end it begins again.  If there
+ * are too many rings, those come next that are behind the last one that got a
+ * place.
+ */
+static void search_place(HtSession *s, Place *p, HtFtSearch *search,
+                         uint64_t looks)
+{
+    uint64_t step = search->step;
+    unsigned from = p->turn, i, n;
+
+    ht_ft_search_go(search, looks);
+    n = search->rings->len;
+    for (i = 0; i < n; i++) {
+        unsigned at = (from + i) % n;
+
+        if (consider(s, p->mem, search->rings->pdata[at])) {
+            p->turn = at + 1;
+        }
+        search->rings->pdata[at] = NULL;
+    }
+    g_ptr_array_set_size(search->rings, 0);
+    if (search->done) {
+        ht_ft_search_clear(search);
+        ht_ft_search_init(search, p->mem, step);
+    }
+}
+
+/*
+ * An address is an offset, but for what lies below the memory or within it:
+ * the 32-bit PCI hole from 2 or 3 GiB on; 1 or 2 GiB on Arm and RISC-V.
+ */
+static void search_where_said(HtSession *s, const HtFtMem *mem)
+{
+    uint64_t less;
+
+    for (less = 0; less <= 2 && less << 30 <= s->ring_at; less++) {
+        HtFtRing *ring = ht_ft_ring_at(mem, s->ring_at - (less << 30), NULL);
+
+        if (ring) {
+            consider(s, mem, ring);
+        }
+    }
+}
+
+static bool any_taken(const HtSession *s)
+{
+    unsigned i;
+
+    for (i = 0; i < s->rings->len; i++) {
+        if (((Ring *)s->rings->pdata[i])->taken) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void search(HtSession *s, uint64_t anywhere)
+{
+    bool found = any_taken(s);
+    unsigned i;
+
+    for (i = 0; i < s->places->len; i++) {
+        Place *p = s->places->pdata[i];
+
+        if (s->ring_at) {
+            search_where_said(s, p->mem);
+        }
+        search_place(s, p, &p->search, SEARCH_LOOKS);
+        if (!found && anywhere) {
+            search_place(s, p, &p->anywhere, anywhere);
+        }
+    }
+}
+
+/* Begin again, this time into the recording. */
+static bool follow_again(HtSession *s, Ring *ring)
+{
+    HtFtRing *again = ht_ft_ring_at(ring->mem, ring->offset, NULL);
+
+    if (!again) {
+        return false;
+    }
+    ht_ft_follow_free(ring->follow);
+    ring->follow = ht_ft_follow_new(ring->mem, again, &follow_ops, ring);
+    take(s, ring);
+    return true;
+}
+
+/*
+ * One that changes is a kernel's; a copy in a page cache or one that an older
+ * boot left does not.
+ */
+static void look_at(HtSession *s, Ring *ring)
+{
+    if (!ring->taken &&
+        (ht_ft_follow_look(ring->follow) < 0 ||
+         !ht_ft_follow_alive(ring->follow) || !follow_again(s, ring))) {
+        return;
+    }
+    ht_ft_follow_look(ring->follow);
+    ht_ft_feed_flush(&ring->feed);
+    s->more |= ht_ft_follow_more(ring->follow);
+    update_info(s, ring);
+}
+
+/* A boot that has not got so far yet makes its ring again. */
+static void look_at_all(HtSession *s)
+{
+    g_autoptr(GPtrArray) rings = g_ptr_array_new();
+    unsigned i;
+
+    for (i = s->rings->len; i-- > 0;) {
+        Ring *ring = s->rings->pdata[i];
+
+        if (ht_ft_ring_is_there(ring->mem, ht_ft_follow_ring(ring->follow))) {
+            g_ptr_array_insert(rings, 0, ring);
+        } else if (!ring->taken) {
+            g_ptr_array_remove_index(s->rings, i);
+        }
+    }
+    for (i = 0; i < rings->len; i++) {
+        /* the one before may have ended it */
+        if (g_ptr_array_find(s->rings, rings->pdata[i], NULL)) {
+            look_at(s, rings->pdata[i]);
+        }
+    }
+}
+
+bool ht_session_look(HtSession *s, GError **error)
+{
+    uint64_t t = s->now();
+
+    if (t >= s->next_search) {
+        search(s, t - s->started >= ANYWHERE_NS ? ANYWHERE_LOOKS : 0);
+        s->next_search = any_taken(s) ? t + SEARCH_AGAIN_NS : 0;
+    }
+    s->more = false;
+    look_at_all(s);
+    if (s->error) {
+        ht_rec_writer_flush(s->writer, NULL);
+        g_propagate_error(error, g_steal_pointer(&s->error));
+        return false;
+    }
+    if (s->info_changed && t >= s->next_info) {
+        if (!write_info(s, error)) {
+            return false;
+        }
+        s->info_changed = false;
+        s->next_info = t + INFO_NS;
+    }
+    return ht_rec_writer_flush(s->writer, error);
+}
+
+bool ht_session_more(const HtSession *s)
+{
+    return s->more;
+}
+
+HtSession *ht_session_new(const HtSessionInfo *info, GError **error)
+{
+    g_autoptr(HtSession) s = g_new0(HtSession, 1);
+
+    s->rings = g_ptr_array_new_with_free_func(free_ring);
+    s->info = g_key_file_new();
+    s->kernel = info->kernel;
+    s->max_bytes = info->max_bytes ? info->max_bytes : UINT64_MAX;
+    s->ring_at = info->ring_at;
+    s->runs = info->runs;
+    s->now = info->now ? info->now : monotonic_ns;
+    s->started = s->now();
+    s->places = g_ptr_array_new_with_free_func(free_place);
+    s->writer = ht_rec_writer_new(info->dir, error);
+    if (!s->writer) {
+        return NULL;
+    }
+    ht_record_info_start(s->info, info);
+    if (!write_kernel(s, error) || !write_info(s, error)) {
+        return NULL;
+    }
+    return g_steal_pointer(&s);
+}
+
+void ht_session_add(HtSession *s, const HtFtMem *mem)
+{
+    Place *p = g_new0(Place, 1);
+
+    p->mem = mem;
+    ht_ft_search_init(&p->search, mem, HT_FT_SEARCH_FAST);
+    ht_ft_search_init(&p->anywhere, mem, HT_FT_SEARCH_FULL);
+    g_ptr_array_add(s->places, p);
+}
+
+void ht_session_remove(HtSession *s, const HtFtMem *mem)
+{
+    unsigned i;
+
+    for (i = s->rings->len; i-- > 0;) {
+        if (((Ring *)s->rings->pdata[i])->mem == mem) {
+            g_ptr_array_remove_index(s->rings, i);
+        }
+    }
+    for (i = s->places->len; i-- > 0;) {
+        if (((Place *)s->places->pdata[i])->mem == mem) {
+            g_ptr_array_remove_index(s->places, i);
+        }
+    }
+}
+
+HtSessionStats ht_session_stats(const HtSession *s)
+{
+    HtFtStats sum = s->past;
+    unsigned i;
+
+    for (i = 0; i < s->rings->len; i++) {
+        add_stats(&sum, s->rings->pdata[i]);
+    }
+    return (HtSessionStats) {
+        .found = s->epochs != 0,
+        .events = sum.events,
+        .bytes = ht_rec_writer_bytes(s->writer),
+        .gaps = sum.gaps,
+        .lost = sum.lost,
+        .late = sum.late,
+        .errors = sum.errors,
+        .boots = s->epochs,
+    };
+}
+
+/*
+ * All that is left.  A guest that runs still, and faster than it is read, does
+ * not keep us.
+ */
+static bool look_last(HtSession *s, GError **error)
+{
+    uint64_t rounds = 2;
+    unsigned i;
+
+    for (i = 0; i < s->rings->len; i++) {
+        const Ring *ring = s->rings->pdata[i];
+
+        rounds += ht_ft_follow_ring(ring->follow)->size / HT_FT_LOOK_MAX + 1;
+    }
+    do {
+        if (!ht_session_look(s, error)) {
+            return false;
+        }
+    } while (s->more && rounds--);
+    /* once more: see ht_ft_follow_look() */
+    return ht_session_look(s, error);
+}
+
+bool ht_session_finish(HtSession *s, const char *end, GError **error)
+{
+    unsigned i;
+
+    s->next_search = 0;
+    if (!look_last(s, error)) {
+        return false;
+    }
+    if (!s->rings->len) {
+        search(s, ANYWHERE_LAST);
+    }
+    /* a guest that was dead already, whose only ring this is */
+    for (i = 0; !any_taken(s) && !s->epochs && i < s->rings->len; i++) {
+        if (follow_again(s, s->rings->pdata[i]) && !look_last(s, error)) {
+            return false;
+        }
+    }
+    ht_rec_info_end(s->info, end, s->now());
+    return write_info(s, error);
+}
+
+void ht_session_stop(HtSession *s, const char *why)
+{
+    g_key_file_set_string(s->info, "recording", "cut", why);
+    write_info(s, NULL);
+}
+
+void ht_session_free(HtSession *s)
+{
+    if (s) {
+        g_ptr_array_free(s->rings, true);
+        g_ptr_array_free(s->places, true);
+        ht_rec_writer_free(s->writer);
+        g_key_file_free(s->info);
+        g_clear_error(&s->error);
+        g_free(s);
+    }
+}

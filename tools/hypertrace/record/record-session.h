@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * hypertrace record: from a guest's memory into a recording
+ *
+ * Looks for the ring until there is one, follows it, and looks now and then
+ * whether another boot of the guest has made one elsewhere.  Used by one
+ * thread.
+ */
+#ifndef HYPERTRACE_RECORD_SESSION_H
+#define HYPERTRACE_RECORD_SESSION_H
+
+#include "hypertrace/ftrace-runs.h"
+#include "kernel/kernel.h"
+
+/**
+ * struct HtSessionInfo - what the recording says about itself
+ * @dir: where it is made
+ * @command: what is recorded, for people
+ * @source: how the memory is read, for people
+ * @words: on the kernel's command line
+ * @poll_us: between two looks
+ * @kernel: its formats and symbols, or NULL
+ * @max_bytes: of the recording; more ends it.  0: as much as there is
+ * @ring_at: where the guest's memory is said to have a ring: an address of the
+ *           guest; 0 if nothing is known
+ * @runs: or NULL; where what is recorded goes, too; must stay
+ * @now: or NULL; a clock in ns instead of the host's monotonic one
+ */
+typedef struct HtSessionInfo {
+    const char *dir;
+    const char *command;
+    const char *source;
+    const char *words;
+    uint32_t poll_us;
+    const HtKernel *kernel;
+    uint64_t max_bytes;
+    uint64_t ring_at;
+    HtFtRuns *runs;
+    uint64_t (*now)(void);
+} HtSessionInfo;
+
+/**
+ * struct HtSessionStats - what was recorded so far
+ * @found: a ring
+ * @events: in the recording
+ * @bytes: of it
+ * @gaps: times that events were overwritten before they were read
+ * @lost: about how many those were
+ * @late: processors whose first events were overwritten before that
+ * @errors: looks that came upon a page that cannot be read
+ * @boots: of the guest
+ */
+typedef struct HtSessionStats {
+    bool found;
+    uint64_t events;
+    uint64_t bytes;
+    uint64_t gaps;
+    uint64_t lost;
+    uint64_t late;
+    uint64_t errors;
+    uint32_t boots;
+} HtSessionStats;
+
+typedef struct HtSession HtSession;
+
+/**
+ * ht_session_new() - begin a recording
+ * @info: need not stay, but its kernel
+ * @error: set on failure
+ */
+HtSession *ht_session_new(const HtSessionInfo *info, GError **error);
+
+/**
+ * ht_session_add() - look for rings there, too
+ * @mem: a guest's memory; must stay
+ */
+void ht_session_add(HtSession *s, const HtFtMem *mem);
+
+/**
+ * ht_session_remove() - do not look there any more
+ * @mem: as added; no ring that is being recorded may be in it
+ */
+void ht_session_remove(HtSession *s, const HtFtMem *mem);
+
+/**
+ * ht_session_look() - record what is new
+ * @error: set when the recording cannot be written any more
+ *
+ * Return: false on an error
+ */
+bool ht_session_look(HtSession *s, GError **error);
+
+/**
+ * ht_session_more() - did the last look leave something?
+ *
+ * Return: true if the next one should not wait
+ */
+bool ht_session_more(const HtSession *s);
+
+/**
+ * ht_session_stop() - the recording ends before the guest does
+ * @why: for people
+ *
+ * Nothing is recorded any more.
+ */
+void ht_session_stop(HtSession *s, const char *why);
+
+/** ht_session_stats() - what was recorded so far */
+HtSessionStats ht_session_stats(const HtSession *s);
+
+/**
+ * ht_session_finish() - the guest does not run any more
+ * @end: how it ended, for people
+ *
+ * Takes what is left in the ring.
+ */
+bool ht_session_finish(HtSession *s, const char *end, GError **error);
+void ht_session_free(HtSession *s);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(HtSession, ht_session_free)
+
+#endif

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * hypertrace record: what the command was asked for
+ */
+#ifndef HYPERTRACE_RECORD_H
+#define HYPERTRACE_RECORD_H
+
+#include <sys/types.h>
+
+#include "memory/source.h"
+#include "record/live.h"
+#include "record/record-args.h"
+#include "record/record-session.h"
+
+/**
+ * struct HtRecord - a recording as asked for
+ * @plan_options: see there
+ * @plan: of what is to be run; NULL with @pid
+ * @pid: the QEMU that runs already; or 0
+ * @process: that, held
+ * @kernel: what is known of the guest's kernel, or NULL
+ * @dir: where the recording is made
+ * @lttng: what is followed goes to LTTng, too...
+ * @live_options: ...so...
+ * @live: ...by this; or NULL
+ * @kernel_path: the kernel's image as given, or NULL
+ * @busybox: as given, or NULL
+ * @poll_us: microseconds between two looks
+ * @max_bytes: of the recording
+ * @print: only show what would be run
+ * @quiet: nothing on standard error but errors
+ */
+typedef struct HtRecord {
+    HtRecordOptions plan_options;
+    HtRecordPlan *plan;
+    pid_t pid;
+    HtProcess *process;
+    HtKernel *kernel;
+    const char *dir;
+    bool lttng;
+    HtLiveOptions live_options;
+    HtLive *live;
+    const char *kernel_path;
+    const char *busybox;
+    uint32_t poll_us;
+    uint64_t max_bytes;
+    bool print;
+    bool quiet;
+} HtRecord;
+
+/**
+ * ht_record_run() - run the plan, or watch the process, until that ends
+ * @info: of the recording
+ *
+ * Return: the exit status: QEMU's, if it was run
+ */
+int ht_record_run(const HtRecord *r, const HtSessionInfo *info);
+
+#endif

@@ -1,0 +1,305 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * hypertrace recover: of a device's stream RAM
+ *
+ * Rings are read twice: to know what there is and to write it, then to show
+ * the end of each.  The memory is nobody's any more.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "cli/escape.h"
+#include "cli/number.h"
+#include "cli/output.h"
+#include "export/export.h"
+#include "hypertrace/ctf-writer.h"
+#include "hypertrace/dead-streams.h"
+#include "hypertrace/log-format.h"
+#include "recover/recover-streams.h"
+
+/* A device's stream RAM, as it was left */
+typedef struct Dead {
+    HtDead *d;
+    uint8_t *ram;
+    size_t size;
+    HtDeadResult results[HT_STREAMS_MAX];
+    bool opened[HT_STREAMS_MAX];
+    uint64_t end_ns;            /* the last event of all */
+    uint64_t events;
+} Dead;
+
+static bool fail(GError **error, int code, const char *what, const char *path)
+{
+    g_set_error(error, G_FILE_ERROR, g_file_error_from_errno(code),
+                "cannot %s %s: %s", what, path, g_strerror(code));
+    return false;
+}
+
+bool ht_recover_is_index(const char *path)
+{
+    uint32_t magic = 0;
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    bool is = fd >= 0 &&
+              pread(fd, &magic, sizeof(magic), 0) == sizeof(magic) &&
+              ht_le32(magic) == HT_DEAD_MAGIC;
+
+    if (fd >= 0) {
+        close(fd);
+    }
+    return is;
+}
+
+/* The pages that are read; none of the file is changed.  NULL on failure */
+static void *map_file(const char *path, size_t *size, GError **error)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    struct stat st;
+    void *p;
+
+    if (fd < 0 || fstat(fd, &st)) {
+        fail(error, errno, "read", path);
+        if (fd >= 0) {
+            close(fd);
+        }
+        return NULL;
+    }
+    if (!S_ISREG(st.st_mode) || !st.st_size) {
+        close(fd);
+        fail(error, EINVAL, "read", path);
+        return NULL;
+    }
+    *size = st.st_size;
+    p = mmap(NULL, *size, PROT_READ | PROT_WRITE, MAP_PRIVATE, fd, 0);
+    if (p == MAP_FAILED) {
+        fail(error, errno, "map", path);
+        p = NULL;
+    }
+    close(fd);
+    return p;
+}
+
+static HtDead *read_index(const char *path, GError **error)
+{
+    g_autoptr(GError) why = NULL;
+    size_t size;
+    void *data = map_file(path, &size, error);
+    HtDead *d;
+
+    if (!data) {
+        return NULL;
+    }
+    d = ht_dead_new(data, size, &why);
+    munmap(data, size);
+    if (!d) {
+        g_set_error(error, G_FILE_ERROR, G_FILE_ERROR_INVAL, "%s: %s", path,
+                    why->message);
+    }
+    return d;
+}
+
+static bool read_memory(Dead *dead, const char *path, GError **error)
+{
+    dead->ram = map_file(path, &dead->size, error);
+    if (dead->ram && dead->size < ht_dead_size(dead->d)) {
+        g_set_error(error, G_FILE_ERROR, G_FILE_ERROR_INVAL, "%s has %zu"
+                    " bytes; the streams have %" PRIu64, path, dead->size,
+                    ht_dead_size(dead->d));
+        return false;
+    }
+    return dead->ram;
+}
+
+/* HtDeliver */
+static void ignore(void *opaque, const HtRun *run)
+{
+}
+
+static void measure(Dead *dead)
+{
+    uint32_t i;
+
+    for (i = 0; i < dead->d->head.streams; i++) {
+        HtDeadResult *r = &dead->results[i];
+
+        dead->opened[i] = ht_dead_read(dead->d, i, dead->ram, 0, ignore, NULL,
+                                       r);
+        dead->events += r->events;
+        dead->end_ns = MAX(dead->end_ns, r->end_ns);
+    }
+}
+
+typedef struct Writer {
+    HtCtfWriter *w;
+    int status;
+} Writer;
+
+/* HtDeliver */
+static void write_run(void *opaque, const HtRun *run)
+{
+    Writer *writer = opaque;
+
+    writer->status = writer->status ?: ht_ctf_writer_run(writer->w, run);
+}
+
+static int write_streams(Dead *dead, Writer *writer)
+{
+    const HtClassTable *classes = dead->d->classes;
+    HtDeadResult r;
+    uint32_t i;
+
+    for (i = 1; i <= ht_class_table_count(classes) && !writer->status; i++) {
+        writer->status = ht_ctf_writer_class(writer->w,
+                                             ht_class_table_get(classes, i));
+    }
+    for (i = 0; i < dead->d->head.streams && !writer->status; i++) {
+        if (dead->results[i].events) {
+            ht_dead_read(dead->d, i, dead->ram, dead->results[i].begin_ns,
+                         write_run, writer, &r);
+        }
+    }
+    return writer->status;
+}
+
+/* Where the trace is; NULL on failure */
+static char *write_trace(Dead *dead, const char *dir, GError **error)
+{
+    HtCtfInfo info = {
+        .vm_name = dead->d->head.vm,
+        .device = dead->d->head.trace,
+        .channel = dead->d->head.channel,
+        .clock_offset_ns = (int64_t)dead->d->head.wall_offset,
+    };
+    Writer writer = { 0 };
+    char *path = NULL;
+
+    ht_export_uuid(info.uuid);
+    ht_export_uuid(info.clock_uuid);
+    if (g_mkdir_with_parents(dir, 0700)) {
+        fail(error, errno, "make the directory", dir);
+        return NULL;
+    }
+    writer.status = ht_ctf_writer_new(dir, dead->d->head.trace, &info,
+                                      dead->d->head.streams, &writer.w);
+    if (writer.status || write_streams(dead, &writer)) {
+        fail(error, -writer.status, "write the trace in", dir);
+    } else {
+        path = g_strdup(ht_ctf_writer_path(writer.w));
+    }
+    ht_ctf_writer_free(writer.w);
+    return path;
+}
+
+/* The end of a stream, as lines */
+typedef struct Tail {
+    Dead *dead;
+    uint64_t skip;              /* events that come before it */
+    FILE *to;
+} Tail;
+
+/* HtDeliver */
+static void show_run(void *opaque, const HtRun *run)
+{
+    Tail *t = opaque;
+    HtRunIter it;
+    HtEvent ev;
+
+    if (run->events <= t->skip) {
+        t->skip -= run->events;
+        return;
+    }
+    ht_run_iter_init(&it, run, t->dead->d->classes);
+    while (ht_run_next(&it, &ev)) {
+        if (t->skip) {
+            t->skip--;
+        } else {
+            fputs("  ", t->to);
+            ht_log_event(t->to, t->dead->d->head.trace, run->stream, &ev);
+        }
+    }
+}
+
+static void put_stream(HtOutput *o, Dead *dead, uint32_t i, unsigned lines)
+{
+    const HtDeadStream *s = &dead->d->streams[i];
+    const HtDeadResult *r = &dead->results[i];
+    g_autofree char *name = g_strndup(s->name, sizeof(s->name));
+    Tail tail = { dead, r->events - MIN(r->events, lines), NULL };
+    HtDeadResult again;
+    char *text = NULL;
+    size_t size;
+
+    ht_output_colour(o, HT_COLOUR_BOLD);
+    g_string_append_printf(o->text, "\nstream %" PRIu32 " \"%s\"", i, name);
+    ht_output_colour(o, HT_COLOUR_NONE);
+    if (s->vcpu >= 0) {
+        g_string_append_printf(o->text, ", vCPU %" PRId32, s->vcpu);
+    }
+    g_string_append_printf(o->text, ": %" PRIu64 " events, %" PRIu64
+                           " before them, %" PRIu64 " lost", r->events,
+                           r->before, r->lost);
+    if (r->events) {
+        g_string_append(o->text, "; silent for ");
+        ht_number_duration(o->text, dead->end_ns - r->end_ns, 0);
+    }
+    g_string_append_c(o->text, '\n');
+    if (*r->why) {
+        g_string_append_printf(o->text, "  the rest cannot be read: %s\n",
+                               r->why);
+    }
+    tail.to = open_memstream(&text, &size);
+    if (tail.to) {
+        ht_dead_read(dead->d, i, dead->ram, 0, show_run, &tail, &again);
+        fclose(tail.to);
+        g_string_append_len(o->text, text, size);
+        free(text);
+    }
+}
+
+static bool put_page(Dead *dead, const char *trace, unsigned lines,
+                     GError **error)
+{
+    HtOutput o;
+    uint32_t i;
+
+    ht_output_stdout(&o);
+    g_string_append_printf(o.text, "%" PRIu64 " events of %s of ",
+                           dead->events, dead->d->head.trace);
+    ht_escape_str(o.text, HT_ESCAPE_TERMINAL, dead->d->head.vm);
+    g_string_append(o.text, " in ");
+    ht_escape_str(o.text, HT_ESCAPE_TERMINAL, trace);
+    g_string_append_c(o.text, '\n');
+    for (i = 0; i < dead->d->head.streams && ht_output_room(&o); i++) {
+        if (dead->opened[i]) {
+            put_stream(&o, dead, i, lines);
+        }
+    }
+    return ht_output_finish(&o, error);
+}
+
+bool ht_recover_streams(const char *index, const char *memory,
+                        const char *dir, unsigned lines, bool quiet,
+                        GError **error)
+{
+    g_autoptr(HtDead) d = read_index(index, error);
+    g_autofree Dead *dead = g_new0(Dead, 1);
+    g_autofree char *trace = NULL;
+    bool ok = false;
+
+    dead->d = d;
+    if (d && read_memory(dead, memory ? memory : d->head.memory, error)) {
+        measure(dead);
+        if (dead->events) {
+            trace = write_trace(dead, dir, error);
+        } else {
+            g_set_error(error, G_FILE_ERROR, G_FILE_ERROR_NOENT,
+                        "there are no events in the streams of %s", index);
+        }
+        ok = trace && (quiet || put_page(dead, trace, lines, error));
+    }
+    if (dead->ram) {
+        munmap(dead->ram, dead->size);
+    }
+    return ok;
+}

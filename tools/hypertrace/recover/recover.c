@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * hypertrace recover: make a recording of a dead guest's memory
+ */
+#include <gio/gio.h>
+#include <inttypes.h>
+
+#include "cli/command.h"
+#include "cli/escape.h"
+#include "memory/source.h"
+#include "record/record-session.h"
+#include "recover/recover-streams.h"
+#include "views/last.h"
+
+typedef struct Recover {
+    char *dir;
+    char *kernel_path;
+    char *busybox;
+    gboolean quiet;
+    gint lines;
+    const char *file;
+    const char *memory;
+    bool streams;               /* @file is an index of stream RAM */
+} Recover;
+
+static bool parse(Recover *r, int argc, char **argv, int *status)
+{
+    const GOptionEntry entries[] = {
+        { "output", 'o', 0, G_OPTION_ARG_FILENAME, &r->dir,
+          "the recording (recovered-DATE-TIME)", "DIR" },
+        { "kernel", 0, 0, G_OPTION_ARG_FILENAME, &r->kernel_path,
+          "the guest's kernel; without it, events are numbers", "FILE" },
+        { "busybox", 0, 0, G_OPTION_ARG_FILENAME, &r->busybox,
+          "a static busybox for the guest's architecture", "FILE" },
+        { "quiet", 'q', 0, G_OPTION_ARG_NONE, &r->quiet,
+          "do not show what the guest did last", NULL },
+        { "log", 'n', 0, G_OPTION_ARG_INT, &r->lines,
+          "records of the log, or events of each stream, to show (15)", "N" },
+        { 0 }
+    };
+    g_autoptr(GOptionContext) context =
+        g_option_context_new("FILE [MEMORY]");
+    g_autoptr(GError) error = NULL;
+
+    g_option_context_set_summary(context, "Make a recording of the events that"
+                                 " are in the memory of a guest that died: a"
+                                 " RAM file, or a core that QEMU dumped;\nor a"
+                                 " CTF trace of those in a device's streams,"
+                                 " by the file that its property recover"
+                                 " named.");
+    g_option_context_add_main_entries(context, entries, NULL);
+    g_set_prgname("hypertrace recover");
+    if (!g_option_context_parse(context, &argc, &argv, &error)) {
+        *status = ht_usage_error("%s", error->message);
+        return false;
+    }
+    if (argc < 2) {
+        *status = ht_usage_error("which memory? give one file: the guest's"
+                                 " RAM, what QEMU's dump-guest-memory wrote,"
+                                 " or what the device's property recover"
+                                 " named");
+        return false;
+    }
+    r->file = argv[1];
+    r->memory = argc > 2 ? argv[2] : NULL;
+    r->streams = ht_recover_is_index(r->file);
+    if (argc > (r->streams ? 3 : 2)) {
+        *status = ht_usage_error("'%s' is too much: there is a memory already",
+                                 argv[argc - 1]);
+        return false;
+    }
+    if (r->streams && r->kernel_path) {
+        *status = ht_usage_error("--kernel is of no use here: '%s' has what"
+                                 " the events of a device mean", r->file);
+        return false;
+    }
+    if (r->lines < 0 || r->lines > HT_LAST_LOG_MAX) {
+        *status = ht_usage_error("--log=%d: it is 0 to %d", r->lines,
+                                 HT_LAST_LOG_MAX);
+        return false;
+    }
+    if (!r->dir) {
+        g_autoptr(GDateTime) t = g_date_time_new_now_local();
+
+        r->dir = g_date_time_format(t, "recovered-%Y%m%d-%H%M%S");
+    }
+    return true;
+}
+
+/* Nothing of it is to stay if there are no events. */
+static void remove_recording(const char *dir)
+{
+    static const char * const names[] = { "info", "formats", "kallsyms" };
+    unsigned i;
+
+    for (i = 0; i < G_N_ELEMENTS(names); i++) {
+        g_autofree char *path = g_build_filename(dir, names[i], NULL);
+
+        unlink(path);
+    }
+    rmdir(dir);
+}
+
+static bool record(const Recover *r, HtSource *source, const HtKernel *kernel,
+                   GError **error)
+{
+    g_autofree char *command = g_strdup_printf("hypertrace recover %s",
+                                               r->file);
+    const HtSessionInfo info = {
+        .dir = r->dir,
+        .command = command,
+        .source = "the memory of a guest that did not run any more",
+        .kernel = kernel,
+    };
+    g_autoptr(HtSession) s = ht_session_new(&info, error);
+    HtSessionStats n;
+
+    if (!s) {
+        return false;
+    }
+    ht_session_add(s, &source->mem);
+    if (!ht_session_finish(s, "recovered from the guest's memory", error)) {
+        return false;
+    }
+    n = ht_session_stats(s);
+    if (!n.found) {
+        g_clear_pointer(&s, ht_session_free);
+        remove_recording(r->dir);
+        g_set_error(error, G_FILE_ERROR, G_FILE_ERROR_NOENT,
+                    "%s has no ring of events: its kernel has to be 6.12 or"
+                    " later, and to have been told to keep one, see"
+                    " hypertrace-record(1)", r->file);
+        return false;
+    }
+    if (!r->quiet) {
+        printf("%" PRIu64 " events, %.1f MB in %s\n\n", n.events,
+               n.bytes / 1e6, r->dir);
+        /* what follows is not by stdio */
+        fflush(stdout);
+    }
+    return true;
+}
+
+/* What a kernel left in its memory */
+static bool recover_ring(const Recover *r, GError **error)
+{
+    g_autoptr(HtKernel) kernel = NULL;
+    /* before a kernel is booted for it */
+    g_autoptr(HtSource) source = ht_source_open(r->file, error);
+
+    if (source && r->kernel_path) {
+        kernel = ht_kernel_get(r->kernel_path, NULL, r->busybox, error);
+    } else if (source) {
+        fputs("hypertrace recover: events will have numbers for names:"
+              " --kernel FILE says which kernel the guest ran\n", stderr);
+    }
+    return source && (kernel || !r->kernel_path) &&
+           record(r, source, kernel, error);
+}
+
+static int show(const Recover *r)
+{
+    g_autofree char *lines = g_strdup_printf("--log=%d", r->lines);
+    char *page[] = { (char *)"last", lines, r->dir, NULL };
+
+    return ht_last(3, page);
+}
+
+int ht_recover(int argc, char **argv)
+{
+    g_autoptr(GError) error = NULL;
+    Recover r = { .lines = HT_LAST_LOG };
+    int status;
+
+    if (parse(&r, argc, argv, &status)) {
+        bool ok = r.streams ?
+            ht_recover_streams(r.file, r.memory, r.dir, r.lines, r.quiet,
+                               &error) :
+            recover_ring(&r, &error);
+
+        status = !ok ? ht_error("%s", error->message) :
+                 r.quiet || r.streams ? HT_EXIT_OK : show(&r);
+    }
+    g_free(r.dir);
+    g_free(r.kernel_path);
+    g_free(r.busybox);
+    return status;
+}

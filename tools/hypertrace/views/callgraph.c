@@ -1,0 +1,458 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * hypertrace callgraph: which functions called which, and how long they took
+ *
+ * Lines are in the order of time.  A call that calls nothing takes one line,
+ * which needs what its processor did next: lines wait for that.
+ */
+#include <gio/gio.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "cli/command.h"
+#include "cli/escape.h"
+#include "cli/json.h"
+#include "cli/number.h"
+#include "model/graph.h"
+#include "views/view.h"
+
+#define CPUS_MAX        4096
+#define LINES_MAX       4096    /* that wait */
+#define INDENT_MAX      64
+
+/* A line; of a call that began, the rest follows when it is known */
+typedef struct Line {
+    GString *text;              /* up to the duration */
+    GString *call;              /* behind it; NULL: @text is all */
+    uint64_t func;
+    int32_t pid, depth;
+    uint64_t ns;                /* how long it took */
+    bool cut;                   /* what it calls is not shown */
+    enum { BEGAN, LEAF, CALLER } what;
+} Line;
+
+typedef struct Callgraph {
+    HtView v;
+    HtModel *m;
+    HtOutput o;
+    HtGraph *graph;
+    HtNames *events;         /* shown among the calls, or NULL */
+    char *function;             /* only calls of these and within, or NULL */
+    GPtrArray *functions;       /* of GPatternSpec */
+    gint depth;
+    GQueue lines;               /* of Line */
+    Line *open[CPUS_MAX];       /* the last of each processor, if it BEGAN */
+    GString *name;
+    unsigned boot, segment;
+    bool any, found;
+} Callgraph;
+
+static void free_line(gpointer data)
+{
+    Line *l = data;
+
+    g_string_free(l->text, true);
+    if (l->call) {
+        g_string_free(l->call, true);
+    }
+    g_free(l);
+}
+
+static void put_duration(Callgraph *c, uint64_t ns)
+{
+    ht_output_colour(&c->o, ns >= 1000000 ? HT_COLOUR_RED :
+                     ns >= 100000 ? HT_COLOUR_YELLOW : HT_COLOUR_NONE);
+    ht_number_duration(c->o.text, ns, 9);
+    ht_output_colour(&c->o, HT_COLOUR_NONE);
+}
+
+static void put_line(Callgraph *c, const Line *l)
+{
+    g_string_append_len(c->o.text, l->text->str, l->text->len);
+    if (l->call) {
+        if (l->what == LEAF) {
+            put_duration(c, l->ns);
+        } else {
+            g_string_append(c->o.text, "         ");
+        }
+        g_string_append(c->o.text, " | ");
+        g_string_append_len(c->o.text, l->call->str, l->call->len);
+        g_string_append(c->o.text, l->what != LEAF ? "() {" :
+                        l->cut ? "() { ... }" : "();");
+    }
+    g_string_append_c(c->o.text, '\n');
+}
+
+/* Write lines up to one that has to wait, or all */
+static void put_lines(Callgraph *c, bool all)
+{
+    Line *l;
+
+    while ((l = g_queue_peek_head(&c->lines)) != NULL &&
+           (all || l->what != BEGAN || c->lines.length > LINES_MAX)) {
+        unsigned cpu;
+
+        for (cpu = 0; l->what == BEGAN && cpu < CPUS_MAX; cpu++) {
+            c->open[cpu] = c->open[cpu] == l ? NULL : c->open[cpu];
+        }
+        put_line(c, l);
+        free_line(g_queue_pop_head(&c->lines));
+    }
+}
+
+static Line *new_line(Callgraph *c)
+{
+    Line *l = g_new0(Line, 1);
+
+    l->text = g_string_new(NULL);
+    l->what = CALLER;
+    g_queue_push_tail(&c->lines, l);
+    return l;
+}
+
+static void indent(GString *out, int32_t depth)
+{
+    int i;
+
+    for (i = 0; i < MIN(depth, INDENT_MAX); i++) {
+        g_string_append(out, "  ");
+    }
+}
+
+static void put_name(Callgraph *c, const HtModelEvent *ev, uint64_t func,
+                     GString *out)
+{
+    g_string_truncate(c->name, 0);
+    ht_model_function(c->m, ev->boot, func, c->name);
+    ht_escape(out, HT_ESCAPE_TERMINAL, c->name->str, c->name->len);
+}
+
+/* Time, processor, task */
+static Line *event_line(Callgraph *c, const HtModelEvent *ev)
+{
+    Line *l = new_line(c);
+    gsize start;
+
+    ht_number_seconds(l->text, ev->rec.ns, 6);
+    g_string_append_printf(l->text, " [%03" PRIu32 "] ", ev->rec.cpu);
+    start = l->text->len;
+    ht_escape_str(l->text, HT_ESCAPE_TERMINAL, ev->task->comm);
+    g_string_append_printf(l->text, "-%" PRId32, ev->rec.pid);
+    while (l->text->len - start < 22) {
+        g_string_append_c(l->text, ' ');
+    }
+    g_string_append_c(l->text, ' ');
+    return l;
+}
+
+/* Whatever a processor's last line began calls others. */
+static void close_line(Callgraph *c, uint32_t cpu)
+{
+    if (c->open[cpu]) {
+        c->open[cpu]->what = CALLER;
+        c->open[cpu] = NULL;
+    }
+}
+
+static void put_lost(Callgraph *c, const HtModelEvent *ev,
+                     const HtGraphStep *s)
+{
+    unsigned i;
+
+    for (i = 0; i < s->lost->len; i++) {
+        const HtFrame *f = &g_array_index(s->lost, HtFrame, i);
+
+        if (f->mark) {
+            Line *l;
+
+            close_line(c, ev->rec.cpu);
+            l = event_line(c, ev);
+            g_string_append(l->text, "          | ");
+            indent(l->text, f->depth);
+            g_string_append(l->text, "} ");
+            put_name(c, ev, f->func, l->text);
+            g_string_append(l->text, ", its end was not recorded");
+        }
+    }
+}
+
+static void put_entry(Callgraph *c, const HtModelEvent *ev,
+                      const HtGraphStep *s)
+{
+    Line *l = event_line(c, ev);
+
+    l->what = BEGAN;
+    l->func = s->frame.func;
+    l->depth = s->frame.depth;
+    l->pid = ev->rec.pid;
+    l->call = g_string_new(NULL);
+    indent(l->call, s->frame.depth);
+    put_name(c, ev, s->frame.func, l->call);
+    c->open[ev->rec.cpu] = l;
+}
+
+static void put_exit(Callgraph *c, const HtModelEvent *ev,
+                     const HtGraphStep *s)
+{
+    Line *open = c->open[ev->rec.cpu];
+    uint64_t ns = s->end_ns - s->frame.ns;
+    Line *l;
+
+    close_line(c, ev->rec.cpu);
+    if (open && open->func == s->frame.func && open->pid == ev->rec.pid &&
+        open->depth == s->frame.depth && !ev->rec.lost_before) {
+        open->what = LEAF;
+        open->ns = ns;
+        return;
+    }
+    l = event_line(c, ev);
+    ht_number_duration(l->text, ns, 9);
+    g_string_append(l->text, " | ");
+    indent(l->text, s->frame.depth);
+    g_string_append(l->text, "} ");
+    put_name(c, ev, s->frame.func, l->text);
+    if (!s->known) {
+        g_string_append(l->text, ", from ");
+        ht_number_seconds(l->text, s->frame.ns, 0);
+    }
+}
+
+static void put_function(Callgraph *c, const HtModelEvent *ev,
+                         const HtGraphStep *s)
+{
+    Line *l = event_line(c, ev);
+
+    g_string_append(l->text, "          | ");
+    indent(l->text, s->frame.depth);
+    put_name(c, ev, ht_event_uint(ev, HT_F_FUNCTION_IP), l->text);
+    g_string_append(l->text, " <- ");
+    put_name(c, ev, ht_event_uint(ev, HT_F_FUNCTION_PARENT), l->text);
+}
+
+static void put_other(Callgraph *c, const HtModelEvent *ev)
+{
+    Line *l = event_line(c, ev);
+
+    g_string_append(l->text, "          | ");
+    ht_escape_str(l->text, HT_ESCAPE_TERMINAL, ev->class->name);
+    g_string_append(l->text, ": ");
+    g_string_truncate(c->name, 0);
+    ht_model_print(c->m, ev, c->name);
+    while (c->name->len && c->name->str[c->name->len - 1] == '\n') {
+        g_string_truncate(c->name, c->name->len - 1);
+    }
+    ht_escape(l->text, HT_ESCAPE_TERMINAL, c->name->str, c->name->len);
+}
+
+static void json_call(Callgraph *c, const HtModelEvent *ev, const HtFrame *f,
+                      const uint64_t *end, bool known)
+{
+    HtJson j = { .out = c->o.text };
+
+    g_string_truncate(c->name, 0);
+    ht_model_function(c->m, ev->boot, f->func, c->name);
+    ht_json_open(&j, NULL, '{');
+    ht_json_text(&j, "func", c->name->str, c->name->len);
+    ht_json_int(&j, "depth", f->depth);
+    ht_json_uint(&j, "begin_ns", f->ns);
+    if (end) {
+        ht_json_uint(&j, "end_ns", *end);
+    }
+    ht_json_bool(&j, "begin_recorded", known);
+    ht_json_uint(&j, "boot", ev->boot);
+    ht_json_uint(&j, "segment", ev->rec.segment);
+    ht_json_uint(&j, "cpu", ev->rec.cpu);
+    ht_json_int(&j, "pid", ev->rec.pid);
+    ht_json_str(&j, "task", ev->task->comm);
+    ht_json_close(&j, '}');
+    g_string_append_c(c->o.text, '\n');
+}
+
+static void put_json(Callgraph *c, const HtModelEvent *ev,
+                     const HtGraphStep *s)
+{
+    HtKind kind = ev->class->kind;
+    unsigned i;
+
+    for (i = 0; i < s->lost->len; i++) {
+        const HtFrame *f = &g_array_index(s->lost, HtFrame, i);
+
+        if (f->mark) {
+            json_call(c, ev, f, NULL, true);
+        }
+    }
+    if (s->frame.mark && kind != HT_KIND_GRAPH_ENTRY) {
+        json_call(c, ev, &s->frame,
+                  kind == HT_KIND_GRAPH_EXIT ? &s->end_ns : NULL,
+                  kind == HT_KIND_FUNCTION || s->known);
+    }
+}
+
+/* What goes over all processors */
+static void put_sections(Callgraph *c, const HtModelEvent *ev)
+{
+    if (c->any && (ev->boot != c->boot || ev->rec.segment != c->segment)) {
+        memset(c->open, 0, sizeof(c->open));
+        put_lines(c, true);
+        ht_view_section(ev, c->boot, c->o.text);
+        g_string_append_c(c->o.text, '\n');
+    }
+    c->any = true;
+    c->boot = ev->boot;
+    c->segment = ev->rec.segment;
+    if (ev->rec.lost_before) {
+        ht_view_gap(ev, new_line(c)->text);
+    }
+}
+
+/* Is it a call that was asked for, or within one? */
+static bool wanted(Callgraph *c, const HtModelEvent *ev, const HtGraphStep *s)
+{
+    const GArray *frames = s->stack->frames;
+    bool itself = frames->len && ev->class->kind != HT_KIND_GRAPH_EXIT;
+    unsigned i, outer = frames->len - itself;
+
+    if (ev->class->kind == HT_KIND_GRAPH_EXIT && s->known) {
+        return s->frame.mark;
+    }
+    if (!c->functions) {
+        return s->frame.depth < c->depth;
+    }
+    if (outer && g_array_index(frames, HtFrame, outer - 1).mark) {
+        return s->frame.depth < c->depth;
+    }
+    g_string_truncate(c->name, 0);
+    ht_model_function(c->m, ev->boot, s->frame.func, c->name);
+    for (i = 0; i < c->functions->len; i++) {
+        if (g_pattern_spec_match_string(c->functions->pdata[i],
+                                        c->name->str)) {
+            return s->frame.depth < c->depth;
+        }
+    }
+    return false;
+}
+
+static void put_step(Callgraph *c, const HtModelEvent *ev, HtGraphStep *s)
+{
+    HtKind kind = ev->class->kind;
+    GArray *frames = s->stack->frames;
+
+    s->frame.mark = wanted(c, ev, s);
+    if (kind != HT_KIND_GRAPH_EXIT && frames->len) {
+        g_array_index(frames, HtFrame, frames->len - 1).mark = s->frame.mark;
+    }
+    if (c->v.json) {
+        put_json(c, ev, s);
+        return;
+    }
+    put_lost(c, ev, s);
+    if (!s->frame.mark) {
+        if (c->open[ev->rec.cpu]) {
+            c->open[ev->rec.cpu]->cut = true;
+        }
+        return;
+    }
+    if (kind != HT_KIND_GRAPH_EXIT) {
+        close_line(c, ev->rec.cpu);
+    }
+    if (kind == HT_KIND_GRAPH_ENTRY) {
+        put_entry(c, ev, s);
+    } else if (kind == HT_KIND_GRAPH_EXIT) {
+        put_exit(c, ev, s);
+    } else {
+        put_function(c, ev, s);
+    }
+}
+
+static bool show(Callgraph *c, GError **errp)
+{
+    HtGraphStep step;
+    HtModelEvent ev;
+
+    while (ht_output_room(&c->o) && ht_view_next(&c->v, c->m, &ev)) {
+        if (ev.rec.cpu >= CPUS_MAX) {
+            continue;
+        }
+        if (!c->v.json) {
+            put_sections(c, &ev);
+        }
+        if (ht_graph_event(c->graph, &ev, &step)) {
+            c->found = true;
+            put_step(c, &ev, &step);
+        } else if (c->events && !c->v.json &&
+                   ht_names_event(c->events, ev.class)) {
+            close_line(c, ev.rec.cpu);
+            put_other(c, &ev);
+        }
+        put_lines(c, false);
+    }
+    put_lines(c, true);
+    if (!c->found) {
+        g_set_error(errp, G_FILE_ERROR, G_FILE_ERROR_NOENT,
+                    "no functions were recorded: they come from the kernel's"
+                    " tracers function_graph and function, see"
+                    " hypertrace-callgraph(1)");
+    }
+    return c->found;
+}
+
+static GPtrArray *parse_functions(const char *list)
+{
+    g_auto(GStrv) parts = g_strsplit(list, ",", -1);
+    GPtrArray *all = g_ptr_array_new_with_free_func(
+        (GDestroyNotify)g_pattern_spec_free);
+    unsigned i;
+
+    for (i = 0; parts[i]; i++) {
+        g_ptr_array_add(all, g_pattern_spec_new(parts[i]));
+    }
+    return all;
+}
+
+int ht_callgraph(int argc, char **argv)
+{
+    g_autofree Callgraph *c = g_new0(Callgraph, 1);
+    g_autofree char *event = NULL;
+    const GOptionEntry own[] = {
+        { "function", 'f', 0, G_OPTION_ARG_STRING, &c->function,
+          "only calls of these and what they call: vfs_*,do_exit", "LIST" },
+        { "depth", 'd', 0, G_OPTION_ARG_INT, &c->depth,
+          "only so many levels of calls", "N" },
+        { "event", 0, 0, G_OPTION_ARG_STRING, &event,
+          "show these events among the calls: sched_switch,irq_*", "LIST" },
+        { 0 }
+    };
+    GError *error = NULL;
+    bool ok;
+    int status;
+
+    c->depth = G_MAXINT;
+    if (!ht_view_parse(&c->v, &argc, argv, "Show which functions called which,"
+                       " and how long they took.", HT_VIEW_TIME | HT_VIEW_CPU |
+                       HT_VIEW_TASK | HT_VIEW_BOOT | HT_VIEW_OUTPUT, own,
+                       &status)) {
+        ht_view_free(&c->v);
+        return status;
+    }
+    if (c->depth < 1) {
+        ht_view_free(&c->v);
+        return ht_usage_error("--depth=%d: it is 1 or more", c->depth);
+    }
+    ht_view_output(&c->v, &c->o);
+    c->name = g_string_new(NULL);
+    c->events = event ? ht_names_new(event) : NULL;
+    c->functions = c->function ? parse_functions(c->function) : NULL;
+    c->m = ht_view_open(&c->v, &error);
+    c->graph = ht_graph_new(c->m);
+    ok = c->m && show(c, &error);
+    status = ht_view_finish(&c->o, ok, error);
+    ht_graph_free(c->graph);
+    ht_model_free(c->m);
+    g_queue_clear_full(&c->lines, free_line);
+    ht_names_free(c->events);
+    g_clear_pointer(&c->functions, g_ptr_array_unref);
+    g_string_free(c->name, true);
+    g_free(c->function);
+    ht_view_free(&c->v);
+    return status;
+}

@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * hypertrace flame: stacks of functions, by their ends
+ *
+ * The end of a call says when it began and how deep it is, which is enough:
+ * what ended before and began later was called by it.  So each call waits
+ * until its caller ends, and takes along what it called itself.
+ */
+#include <string.h>
+
+#include "model/graph.h"
+#include "views/flame.h"
+
+/* More are put where they will belong without waiting for that. */
+#define WAITING_MAX     4096
+
+/* A call that ended; or several, put in their place already */
+typedef struct Call {
+    HtFlameNode *node;          /* NULL: in its place */
+    uint64_t begin;
+    uint64_t ns;
+    int32_t depth;
+} Call;
+
+typedef struct Task {
+    HtStack *stack;
+    GArray *calls;              /* of Call, by their ends */
+    char comm[HT_COMM_MAX + 1];
+} Task;
+
+struct HtFlameCalls {
+    HtFlame *f;
+    HtModel *m;
+    HtGraph *graph;
+    GHashTable *tasks;          /* by stack */
+    GString *name;
+    unsigned boot, segment;
+};
+
+static void free_task(gpointer data)
+{
+    Task *t = data;
+
+    g_array_unref(t->calls);
+    g_free(t);
+}
+
+HtFlameCalls *ht_flame_calls_new(HtFlame *f, HtModel *m)
+{
+    HtFlameCalls *c = g_new0(HtFlameCalls, 1);
+
+    c->f = f;
+    c->m = m;
+    c->graph = ht_graph_new(m);
+    c->tasks = g_hash_table_new_full(NULL, NULL, NULL, free_task);
+    c->name = g_string_new(NULL);
+    return c;
+}
+
+static const char *function(HtFlameCalls *c, uint64_t func)
+{
+    g_string_truncate(c->name, 0);
+    ht_model_function(c->m, c->boot, func, c->name);
+    return c->name->str;
+}
+
+/* The innermost call that did not end and was there when @call began */
+static unsigned within(const Task *t, const Call *call)
+{
+    unsigned n = t->stack->frames->len;
+
+    while (n) {
+        const HtFrame *f = &g_array_index(t->stack->frames, HtFrame, n - 1);
+
+        if (f->depth < call->depth && f->ns <= call->begin) {
+            break;
+        }
+        n--;
+    }
+    return n;
+}
+
+/* Its callers do not end: they are those that are there now. */
+static void put(HtFlameCalls *c, Task *t, Call *call, unsigned callers)
+{
+    HtFlameNode *n = ht_flame_child(c->f, ht_flame_root(c->f), t->comm);
+    unsigned i;
+
+    for (i = 0; i < callers; i++) {
+        n = ht_flame_child(c->f, n, function(
+            c, g_array_index(t->stack->frames, HtFrame, i).func));
+    }
+    if (!callers && call->depth) {
+        n = ht_flame_child(c->f, n, "(caller not recorded)");
+    }
+    ht_flame_adopt(c->f, n, call->node);
+    call->node = NULL;
+}
+
+/* Put all in their places; what is of one caller becomes one entry. */
+static void put_all(HtFlameCalls *c, Task *t)
+{
+    unsigned i, last = 0, kept = 0;
+
+    for (i = 0; i < t->calls->len; i++) {
+        Call call = g_array_index(t->calls, Call, i);
+        unsigned callers = within(t, &call);
+        Call *before = kept ? &g_array_index(t->calls, Call, kept - 1) : NULL;
+
+        if (call.node) {
+            put(c, t, &call, callers);
+        }
+        if (before && callers == last) {
+            before->ns += call.ns;
+        } else {
+            g_array_index(t->calls, Call, kept++) = call;
+        }
+        last = callers;
+    }
+    g_array_set_size(t->calls, kept);
+}
+
+static void end_all(HtFlameCalls *c)
+{
+    GHashTableIter iter;
+    gpointer t;
+
+    g_hash_table_iter_init(&iter, c->tasks);
+    while (g_hash_table_iter_next(&iter, NULL, &t)) {
+        put_all(c, t);
+    }
+    g_hash_table_remove_all(c->tasks);
+}
+
+static void set_comm(Task *t, const HtModelEvent *ev)
+{
+    g_strlcpy(t->comm, ev->task->comm, sizeof(t->comm));
+}
+
+/* A call has ended: all that began within it was called by it. */
+static void ended(HtFlameCalls *c, Task *t, const HtGraphStep *s)
+{
+    Call call = {
+        .node = ht_flame_node(c->f, function(c, s->frame.func)),
+        .begin = s->frame.ns,
+        .ns = s->end_ns - s->frame.ns,
+        .depth = s->frame.depth,
+    };
+    uint64_t above = 0;
+
+    while (t->calls->len) {
+        Call *last = &g_array_index(t->calls, Call, t->calls->len - 1);
+
+        if (last->begin < call.begin || last->depth <= call.depth) {
+            break;
+        }
+        above += last->ns;
+        if (last->node && call.node) {
+            HtFlameNode *n = call.node;
+
+            if (last->depth > call.depth + 1) {
+                n = ht_flame_child(c->f, n, "(caller not recorded)");
+            }
+            ht_flame_adopt(c->f, n, last->node);
+        } else if (last->node) {
+            ht_flame_adopt(c->f, ht_flame_root(c->f), last->node);
+        }
+        g_array_set_size(t->calls, t->calls->len - 1);
+    }
+    if (!call.node) {
+        return;
+    }
+    call.node->self = call.ns > above ? call.ns - above : 0;
+    /* more above than it took itself: that is a guest's invention */
+    call.ns = MAX(call.ns, above);
+    if (call.depth == 0) {
+        put(c, t, &call, 0);
+    } else {
+        g_array_append_val(t->calls, call);
+    }
+    if (t->calls->len > WAITING_MAX) {
+        put_all(c, t);
+    }
+}
+
+void ht_flame_calls_event(HtFlameCalls *c, const HtModelEvent *ev)
+{
+    HtGraphStep s;
+    Task *t;
+
+    if (ev->boot != c->boot || ev->rec.segment != c->segment) {
+        /* before the stacks go */
+        end_all(c);
+        c->boot = ev->boot;
+        c->segment = ev->rec.segment;
+    }
+    if (!ht_graph_event(c->graph, ev, &s) ||
+        ev->class->kind == HT_KIND_FUNCTION) {
+        return;
+    }
+    t = g_hash_table_lookup(c->tasks, s.stack);
+    if (!t) {
+        t = g_new0(Task, 1);
+        t->stack = s.stack;
+        t->calls = g_array_new(false, false, sizeof(Call));
+        g_hash_table_insert(c->tasks, s.stack, t);
+    }
+    set_comm(t, ev);
+    if (ev->class->kind == HT_KIND_GRAPH_EXIT) {
+        ended(c, t, &s);
+    }
+}
+
+void ht_flame_calls_end(HtFlameCalls *c)
+{
+    end_all(c);
+    g_hash_table_destroy(c->tasks);
+    ht_graph_free(c->graph);
+    g_string_free(c->name, true);
+    g_free(c);
+}

@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * hypertrace flame: what processors did, and why tasks were off them
+ */
+#include <string.h>
+
+#include "model/gaps.h"
+#include "model/running.h"
+#include "views/flame.h"
+
+#define TASKS_MAX       65536
+
+#define FLAG_HARDIRQ    0x08    /* of an event's common_flags */
+#define FLAG_SOFTIRQ    0x10
+
+/* A processor's place among the stacks, as long as nothing changes */
+typedef struct Place {
+    HtFlameNode *node;
+    unsigned version;
+} Place;
+
+struct HtFlameCpu {
+    HtFlame *f;
+    HtModel *m;
+    HtRunning *running;
+    Place *places;
+};
+
+HtFlameCpu *ht_flame_cpu_new(HtFlame *f, HtModel *m)
+{
+    HtFlameCpu *c = g_new0(HtFlameCpu, 1);
+
+    c->f = f;
+    c->m = m;
+    c->running = ht_running_new(m);
+    c->places = g_new0(Place, HT_RUNNING_CPUS_MAX);
+    return c;
+}
+
+void ht_flame_cpu_end(HtFlameCpu *c)
+{
+    ht_running_free(c->running);
+    g_free(c->places);
+    g_free(c);
+}
+
+static HtFlameNode *put_nests(HtFlameCpu *c, HtFlameNode *n,
+                              const HtNests *nests)
+{
+    unsigned i;
+
+    for (i = 0; nests && i < nests->nr; i++) {
+        n = ht_flame_child(c->f, n, nests->names[i]);
+    }
+    return n;
+}
+
+static HtFlameNode *find_node(HtFlameCpu *c, const HtRunCpu *cpu)
+{
+    const HtTask *t = ht_model_task(c->m, cpu->pid);
+    HtFlameNode *n = ht_flame_child(c->f, ht_flame_root(c->f),
+                                    !cpu->known ? "(not known)" :
+                                    !cpu->pid ? "(idle)" :
+                                    t ? t->comm : "<...>");
+
+    if (cpu->known) {
+        n = put_nests(c, n, ht_running_task(c->running, cpu->pid));
+    }
+    return put_nests(c, n, &cpu->irqs);
+}
+
+void ht_flame_cpu_event(HtFlameCpu *c, const HtModelEvent *ev)
+{
+    const HtRunCpu *cpu = ht_running_before(c->running, ev);
+    Place *p = cpu ? &c->places[ev->rec.cpu] : NULL;
+
+    if (p && ev->rec.ns > cpu->last) {
+        if (!p->node || p->version != cpu->version) {
+            p->node = find_node(c, cpu);
+            p->version = cpu->version;
+        }
+        p->node->self += ev->rec.ns - cpu->last;
+    }
+    ht_running_after(c->running, ev);
+}
+
+/* A task that is off its processor */
+typedef struct Off {
+    uint64_t since;
+    uint64_t state;
+    uint64_t woken;             /* 0: not yet */
+    char waker[HT_COMM_MAX + 1];
+} Off;
+
+struct HtFlameOff {
+    HtFlame *f;
+    HtModel *m;
+    HtGaps *gaps;
+    GHashTable *tasks;          /* by PID, of Off */
+    unsigned boot, segment;
+};
+
+HtFlameOff *ht_flame_off_new(HtFlame *f, HtModel *m)
+{
+    HtFlameOff *o = g_new0(HtFlameOff, 1);
+
+    o->f = f;
+    o->m = m;
+    o->gaps = ht_gaps_new(m);
+    o->tasks = g_hash_table_new_full(NULL, NULL, NULL, g_free);
+    return o;
+}
+
+void ht_flame_off_end(HtFlameOff *o)
+{
+    ht_gaps_free(o->gaps);
+    g_hash_table_destroy(o->tasks);
+    g_free(o);
+}
+
+static const char *state_name(uint64_t state)
+{
+    return state & 0x02 ? "uninterruptible" :
+           state & 0x80 ? "idle worker" :
+           state & 0x0c ? "stopped" :
+           state & 0x40 ? "parked" :
+           state & 0x01 ? "sleeping" : "ended";
+}
+
+static void switched_in(HtFlameOff *o, const HtModelEvent *ev, int32_t pid,
+                        const Off *off)
+{
+    const HtTask *t = ht_model_task(o->m, pid);
+    HtFlameNode *n;
+    uint64_t woken = CLAMP(off->woken, off->since, ev->rec.ns);
+    bool runs = !(off->state & 0xff);
+
+    if (ht_gaps_between(o->gaps, ev, HT_GAPS_ANY, off->since, ev->rec.ns)) {
+        return;
+    }
+    n = ht_flame_child(o->f, ht_flame_root(o->f), t ? t->comm : "<...>");
+    if (runs) {
+        n = ht_flame_child(o->f, n, "waiting for a CPU");
+        n = ht_flame_child(o->f, n, "preempted");
+        n->self += ev->rec.ns - off->since;
+    } else if (off->woken) {
+        HtFlameNode *wait = ht_flame_child(o->f, n, "waiting for a CPU");
+
+        wait = ht_flame_child(o->f, wait, "woken");
+        wait->self += ev->rec.ns - woken;
+        n = ht_flame_child(o->f, n, state_name(off->state));
+        n = ht_flame_child(o->f, n, off->waker);
+        n->self += woken - off->since;
+    } else {
+        n = ht_flame_child(o->f, n, state_name(off->state));
+        n->self += ev->rec.ns - off->since;
+    }
+}
+
+static void switched(HtFlameOff *o, const HtModelEvent *ev)
+{
+    int32_t prev = ht_event_uint(ev, HT_F_SWITCH_PREV_PID);
+    int32_t next = ht_event_uint(ev, HT_F_SWITCH_NEXT_PID);
+    Off *off = g_hash_table_lookup(o->tasks, GINT_TO_POINTER(next));
+
+    if (off) {
+        switched_in(o, ev, next, off);
+        g_hash_table_remove(o->tasks, GINT_TO_POINTER(next));
+    }
+    if (prev && g_hash_table_size(o->tasks) < TASKS_MAX) {
+        off = g_new0(Off, 1);
+        off->since = ev->rec.ns;
+        off->state = ht_event_uint(ev, HT_F_SWITCH_PREV_STATE);
+        g_hash_table_replace(o->tasks, GINT_TO_POINTER(prev), off);
+    }
+}
+
+static void woken(HtFlameOff *o, const HtModelEvent *ev)
+{
+    int32_t pid = ht_event_uint(ev, HT_F_TASK_PID);
+    Off *off = g_hash_table_lookup(o->tasks, GINT_TO_POINTER(pid));
+
+    if (off && !off->woken) {
+        off->woken = ev->rec.ns;
+        g_strlcpy(off->waker, ev->rec.flags & FLAG_HARDIRQ ? "(interrupt)" :
+                  ev->rec.flags & FLAG_SOFTIRQ ? "(softirq)" :
+                  ev->task->comm, sizeof(off->waker));
+    }
+}
+
+void ht_flame_off_event(HtFlameOff *o, const HtModelEvent *ev)
+{
+    if (ev->boot != o->boot || ev->rec.segment != o->segment) {
+        g_hash_table_remove_all(o->tasks);
+        o->boot = ev->boot;
+        o->segment = ev->rec.segment;
+    }
+    switch (ev->class->kind) {
+    case HT_KIND_SCHED_SWITCH:
+        switched(o, ev);
+        break;
+    case HT_KIND_SCHED_WAKING:
+    case HT_KIND_SCHED_WAKEUP:
+        woken(o, ev);
+        break;
+    default:
+        break;
+    }
+}

@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * hypertrace flame: where time went, as stacks of names
+ */
+#include <gio/gio.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "cli/command.h"
+#include "cli/escape.h"
+#include "views/flame.h"
+#include "views/view.h"
+
+typedef struct Flame {
+    HtView v;
+    HtModel *m;
+    HtOutput o;
+    char *of;
+    char *svg;
+    char *speedscope;
+    gboolean folded;
+    HtFlame *calls, *cpu, *off; /* those that are collected */
+    HtFlame *chosen;
+    char *title;
+} Flame;
+
+/* Without --of: functions if there are any, else what CPUs did */
+static bool collect(Flame *f, GError **errp)
+{
+    HtFlameCalls *calls = NULL;
+    HtFlameCpu *cpu = NULL;
+    HtFlameOff *off = NULL;
+    HtModelEvent ev;
+
+    if (!f->of || !strcmp(f->of, "functions")) {
+        f->calls = ht_flame_new();
+        calls = ht_flame_calls_new(f->calls, f->m);
+    }
+    if (!f->of || !strcmp(f->of, "cpu")) {
+        f->cpu = ht_flame_new();
+        cpu = ht_flame_cpu_new(f->cpu, f->m);
+    }
+    if (f->of && !strcmp(f->of, "off-cpu")) {
+        f->off = ht_flame_new();
+        off = ht_flame_off_new(f->off, f->m);
+    }
+    while (ht_view_next(&f->v, f->m, &ev)) {
+        if (calls) {
+            ht_flame_calls_event(calls, &ev);
+        }
+        if (cpu) {
+            ht_flame_cpu_event(cpu, &ev);
+        }
+        if (off) {
+            ht_flame_off_event(off, &ev);
+        }
+    }
+    if (calls) {
+        ht_flame_calls_end(calls);
+        f->chosen = f->calls;
+    }
+    if (cpu) {
+        ht_flame_cpu_end(cpu);
+        if (!calls || !ht_flame_sum(ht_flame_root(f->calls))) {
+            f->chosen = f->cpu;
+        }
+    }
+    if (off) {
+        ht_flame_off_end(off);
+        f->chosen = f->off;
+    }
+    if (ht_flame_sum(ht_flame_root(f->chosen))) {
+        return true;
+    }
+    g_set_error(errp, G_FILE_ERROR, G_FILE_ERROR_NOENT,
+                f->chosen == f->calls ?
+                "no functions were recorded, see hypertrace-callgraph(1);"
+                " --of=cpu is about what every recording has" :
+                "there is nothing to show: no time between two events");
+    return false;
+}
+
+static void put_name(GString *out, const char *name)
+{
+    gsize from = out->len;
+
+    ht_escape_str(out, HT_ESCAPE_TERMINAL, name);
+    for (; from < out->len; from++) {
+        if (out->str[from] == ';') {
+            out->str[from] = ':';
+        }
+    }
+}
+
+/* "outer;inner nanoseconds", a line for each stack that has time of its own */
+static void put_folded(HtOutput *o, const HtFlameNode *n, GString *stack)
+{
+    g_autoptr(GPtrArray) above = ht_flame_sorted(n);
+    gsize len = stack->len;
+    unsigned i;
+
+    if (n->self) {
+        g_string_append_printf(o->text, "%s %" PRIu64 "\n", stack->str,
+                               n->self);
+    }
+    for (i = 0; i < above->len && ht_output_room(o); i++) {
+        const HtFlameNode *child = above->pdata[i];
+
+        g_string_append(stack, len ? ";" : "");
+        put_name(stack, child->name);
+        put_folded(o, child, stack);
+        g_string_truncate(stack, len);
+    }
+}
+
+static bool write_file(const char *path, HtFlame *f, const char *title,
+                       void (*put)(HtFlame *, const char *, GString *),
+                       GError **errp)
+{
+    HtOutput o;
+
+    if (!ht_output_file(&o, path, errp)) {
+        return false;
+    }
+    put(f, title, o.text);
+    return ht_output_finish(&o, errp);
+}
+
+static bool show(Flame *f, GError **errp)
+{
+    const char *release = ht_model_info(f->m, "guest", "release");
+
+    f->title = g_strdup_printf("%s, Linux %s",
+                               f->chosen == f->calls ? "Calls of functions" :
+                               f->chosen == f->cpu ? "What the CPUs did" :
+                               "Why tasks were off the CPU", release);
+    if (f->svg && !write_file(f->svg, f->chosen, f->title, ht_flame_svg,
+                              errp)) {
+        return false;
+    }
+    if (f->speedscope && !write_file(f->speedscope, f->chosen, f->title,
+                                     ht_flame_speedscope, errp)) {
+        return false;
+    }
+    if (f->folded) {
+        g_autoptr(GString) stack = g_string_new(NULL);
+
+        put_folded(&f->o, ht_flame_root(f->chosen), stack);
+    }
+    return true;
+}
+
+static bool check(const Flame *f, int *status)
+{
+    if (f->of && strcmp(f->of, "functions") && strcmp(f->of, "cpu") &&
+        strcmp(f->of, "off-cpu")) {
+        *status = ht_usage_error("--of=%s: it is functions, cpu or off-cpu",
+                                 f->of);
+        return false;
+    }
+    if (!f->svg && !f->speedscope && !f->folded) {
+        *status = ht_usage_error("in which form? give --svg=FILE, --folded or"
+                                 " --speedscope=FILE");
+        return false;
+    }
+    return true;
+}
+
+static void free_flame(Flame *f)
+{
+    ht_flame_free(f->calls);
+    ht_flame_free(f->cpu);
+    ht_flame_free(f->off);
+    ht_model_free(f->m);
+    ht_view_free(&f->v);
+    g_free(f->of);
+    g_free(f->svg);
+    g_free(f->speedscope);
+    g_free(f->title);
+}
+
+int ht_flame(int argc, char **argv)
+{
+    Flame f = { 0 };
+    const GOptionEntry own[] = {
+        { "of", 0, 0, G_OPTION_ARG_STRING, &f.of,
+          "functions, cpu or off-cpu (functions if there are any, else cpu)",
+          "WHAT" },
+        { "svg", 0, 0, G_OPTION_ARG_FILENAME, &f.svg,
+          "draw it: click on a name to see it larger", "FILE" },
+        { "folded", 0, 0, G_OPTION_ARG_NONE, &f.folded,
+          "print a line for each stack, with nanoseconds", NULL },
+        { "speedscope", 0, 0, G_OPTION_ARG_FILENAME, &f.speedscope,
+          "write it for speedscope.app", "FILE" },
+        { 0 }
+    };
+    GError *error = NULL;
+    bool ok;
+    int status;
+
+    if (!ht_view_parse(&f.v, &argc, argv, "Show where time went, as stacks of"
+                       " names.", HT_VIEW_TIME | HT_VIEW_CPU | HT_VIEW_BOOT,
+                       own, &status) || !check(&f, &status)) {
+        free_flame(&f);
+        return status;
+    }
+    ht_view_output(&f.v, &f.o);
+    f.m = ht_view_open(&f.v, &error);
+    ok = f.m && collect(&f, &error) && show(&f, &error);
+    status = ht_view_finish(&f.o, ok, error);
+    free_flame(&f);
+    return status;
+}

@@ -1,0 +1,411 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * hypertrace top: which events there are most of, and which tasks ran
+ *
+ * A CPU's time is its current task's from one sched_switch to the next.  What
+ * lies in a gap, or before a CPU's first switch, is nobody's.
+ */
+#include <inttypes.h>
+#include <string.h>
+
+#include "cli/command.h"
+#include "cli/json.h"
+#include "views/view.h"
+
+#define CPUS_MAX        4096
+#define TASKS_MAX       65536
+#define ROWS_DEFAULT    20
+
+typedef struct TopTask {
+    int32_t pid;
+    int32_t tgid;
+    char comm[HT_COMM_MAX + 1];
+    uint64_t ns;
+    uint64_t events;
+    uint64_t switches;          /* times it got a CPU */
+} TopTask;
+
+typedef struct TopCpu {
+    uint64_t first;
+    uint64_t last;
+    uint64_t since;             /* when @pid got it */
+    int32_t pid;                /* -1: not known */
+    bool seen;
+} TopCpu;
+
+typedef struct Top {
+    HtView v;
+    HtModel *m;
+    GHashTable *tasks;          /* by pid, of TopTask */
+    TopCpu *cpus;
+    unsigned nr_cpus;
+    uint64_t by_type[1 << 16];
+    uint64_t events;
+    uint64_t gaps;
+    uint64_t lost;
+    uint64_t cpu_ns;            /* of all CPUs together */
+    uint64_t unknown_ns;
+    uint64_t idle_ns;
+    uint64_t begin, end;        /* of the segment */
+    uint64_t span;              /* of the segments before */
+    uint64_t other_tasks;       /* events of tasks beyond TASKS_MAX */
+    unsigned boot, segment;
+} Top;
+
+static TopTask *top_task(Top *t, int32_t pid)
+{
+    TopTask *task = g_hash_table_lookup(t->tasks, GINT_TO_POINTER(pid));
+
+    if (!task && g_hash_table_size(t->tasks) < TASKS_MAX) {
+        task = g_new0(TopTask, 1);
+        task->pid = pid;
+        g_hash_table_insert(t->tasks, GINT_TO_POINTER(pid), task);
+    }
+    return task;
+}
+
+static void ran(Top *t, TopCpu *c, uint64_t until)
+{
+    uint64_t ns = until > c->since ? until - c->since : 0;
+    TopTask *task;
+
+    t->cpu_ns += ns;
+    c->since = until;
+    if (c->pid < 0) {
+        t->unknown_ns += ns;
+        return;
+    }
+    if (c->pid == 0) {
+        t->idle_ns += ns;
+        return;
+    }
+    task = top_task(t, c->pid);
+    if (task) {
+        task->ns += ns;
+    } else {
+        t->unknown_ns += ns;
+    }
+}
+
+/* A CPU's time ends with its last event. */
+static void end_segment(Top *t)
+{
+    unsigned i;
+
+    for (i = 0; i < t->nr_cpus; i++) {
+        if (t->cpus[i].seen) {
+            ran(t, &t->cpus[i], t->cpus[i].last);
+        }
+    }
+    memset(t->cpus, 0, CPUS_MAX * sizeof(*t->cpus));
+    t->span += t->end > t->begin ? t->end - t->begin : 0;
+    t->begin = UINT64_MAX;
+    t->end = 0;
+}
+
+static void count_task(Top *t, const HtModelEvent *ev)
+{
+    TopTask *task = top_task(t, ev->rec.pid);
+
+    if (!task) {
+        t->other_tasks++;
+        return;
+    }
+    task->events++;
+    task->tgid = ev->task->tgid;
+    if (ev->task->named) {
+        memcpy(task->comm, ev->task->comm, sizeof(task->comm));
+    }
+}
+
+static void count(Top *t, const HtModelEvent *ev)
+{
+    TopCpu *c;
+
+    if (ev->boot != t->boot || ev->rec.segment != t->segment) {
+        end_segment(t);
+        t->boot = ev->boot;
+        t->segment = ev->rec.segment;
+    }
+    t->begin = MIN(t->begin, ev->rec.ns);
+    t->end = MAX(t->end, ev->rec.ns);
+    t->events++;
+    t->by_type[ev->rec.type]++;
+    count_task(t, ev);
+
+    if (ev->rec.cpu >= CPUS_MAX) {
+        return;
+    }
+    t->nr_cpus = MAX(t->nr_cpus, ev->rec.cpu + 1);
+    c = &t->cpus[ev->rec.cpu];
+    if (!c->seen) {
+        *c = (TopCpu) {
+            .seen = true, .pid = -1,
+            .first = ev->rec.ns, .since = ev->rec.ns, .last = ev->rec.ns,
+        };
+    }
+    if (ev->rec.lost_before) {
+        t->gaps++;
+        t->lost += ev->rec.lost_estimate;
+        ran(t, c, c->last);
+        c->pid = -1;
+    }
+    if (c->pid >= 0 && c->pid != ev->rec.pid) {
+        /* a switch that was not recorded */
+        ran(t, c, c->last);
+        c->pid = -1;
+    }
+    if (c->pid < 0) {
+        ran(t, c, ev->rec.ns);
+        c->pid = MAX(ev->rec.pid, -1);
+    }
+    if (ev->class->kind == HT_KIND_SCHED_SWITCH) {
+        int32_t next = ht_event_uint(ev, HT_F_SWITCH_NEXT_PID);
+        const HtTask *known = ht_model_task(t->m, next);
+        TopTask *task = next > 0 ? top_task(t, next) : NULL;
+
+        ran(t, c, ev->rec.ns);
+        c->pid = MAX(next, -1);
+        if (task) {
+            task->switches++;
+            if (known && known->named) {
+                memcpy(task->comm, known->comm, sizeof(task->comm));
+                task->tgid = known->tgid;
+            }
+        }
+    }
+    c->last = ev->rec.ns;
+}
+
+static gint by_time(gconstpointer a, gconstpointer b)
+{
+    const TopTask *x = *(const TopTask * const *)a;
+    const TopTask *y = *(const TopTask * const *)b;
+
+    if (x->ns != y->ns) {
+        return x->ns < y->ns ? 1 : -1;
+    }
+    if (x->events != y->events) {
+        return x->events < y->events ? 1 : -1;
+    }
+    return x->pid - y->pid;
+}
+
+static GPtrArray *sorted_tasks(Top *t)
+{
+    GPtrArray *all = g_ptr_array_new();
+    GHashTableIter iter;
+    gpointer task;
+
+    g_hash_table_iter_init(&iter, t->tasks);
+    while (g_hash_table_iter_next(&iter, NULL, &task)) {
+        g_ptr_array_add(all, task);
+    }
+    g_ptr_array_sort(all, by_time);
+    return all;
+}
+
+static gint by_number(gconstpointer a, gconstpointer b, gpointer data)
+{
+    const Top *t = data;
+    uint64_t x = t->by_type[*(const uint16_t *)a];
+    uint64_t y = t->by_type[*(const uint16_t *)b];
+
+    return x < y ? 1 : x > y ? -1 :
+           (int)*(const uint16_t *)a - *(const uint16_t *)b;
+}
+
+static GArray *sorted_types(Top *t)
+{
+    GArray *all = g_array_new(false, false, sizeof(uint16_t));
+    unsigned i;
+
+    for (i = 0; i < G_N_ELEMENTS(t->by_type); i++) {
+        uint16_t type = i;
+
+        if (t->by_type[i]) {
+            g_array_append_val(all, type);
+        }
+    }
+    g_array_sort_with_data(all, by_number, t);
+    return all;
+}
+
+static double percent(uint64_t part, uint64_t whole)
+{
+    return whole ? 100.0 * part / whole : 0;
+}
+
+static void put_share(HtOutput *o, uint64_t ns, uint64_t whole)
+{
+    g_string_append_printf(o->text, "%6.1f%% %12.6f", percent(ns, whole),
+                           ns / 1e9);
+}
+
+static void put_text(Top *t, HtOutput *o, unsigned rows)
+{
+    g_autoptr(GPtrArray) tasks = sorted_tasks(t);
+    g_autoptr(GArray) types = sorted_types(t);
+    unsigned i;
+
+    g_string_append_printf(o->text, "%" PRIu64 " events of %u types, %u tasks,"
+                           " %u CPUs, %.6f s", t->events, types->len,
+                           tasks->len, t->nr_cpus, t->span / 1e9);
+    if (t->gaps) {
+        ht_output_colour(o, HT_COLOUR_RED);
+        g_string_append_printf(o->text, "; about %" PRIu64 " lost in %" PRIu64
+                               " gaps", t->lost, t->gaps);
+        ht_output_colour(o, HT_COLOUR_NONE);
+    }
+    g_string_append(o->text, "\n\n");
+    ht_output_colour(o, HT_COLOUR_BOLD);
+    g_string_append(o->text, "    CPU      seconds  switched     events"
+                    "     PID  task\n");
+    ht_output_colour(o, HT_COLOUR_NONE);
+    put_share(o, t->idle_ns, t->cpu_ns);
+    g_string_append(o->text, "                              (idle)\n");
+    if (t->unknown_ns) {
+        put_share(o, t->unknown_ns, t->cpu_ns);
+        g_string_append(o->text, "                              (not known:"
+                        " gaps, or before the first switch)\n");
+    }
+    for (i = 0; i < tasks->len && i < rows; i++) {
+        const TopTask *k = tasks->pdata[i];
+
+        if (!k->pid) {
+            rows++;
+            continue;
+        }
+        put_share(o, k->ns, t->cpu_ns);
+        g_string_append_printf(o->text, " %9" PRIu64 " %10" PRIu64 " %7d  ",
+                               k->switches, k->events, k->pid);
+        ht_output_padded(o, k->comm[0] ? k->comm : "<...>", 1 - HT_COMM_MAX);
+        g_string_append_c(o->text, '\n');
+    }
+    if (i < tasks->len) {
+        g_string_append_printf(o->text, "and %u more; --rows says how many\n",
+                               tasks->len - i);
+    }
+    g_string_append_c(o->text, '\n');
+    ht_output_colour(o, HT_COLOUR_BOLD);
+    g_string_append(o->text, " events      number     a second  event\n");
+    ht_output_colour(o, HT_COLOUR_NONE);
+    for (i = 0; i < types->len && i < rows; i++) {
+        uint16_t type = g_array_index(types, uint16_t, i);
+        const HtEventClass *c = ht_model_class(t->m, type);
+        uint64_t n = t->by_type[type];
+        g_autofree char *name = g_strdup_printf("%s%s%s", c->system,
+                                                *c->system ? ":" : "",
+                                                c->name);
+
+        g_string_append_printf(o->text, "%6.1f%% %11" PRIu64 " %12.0f  ",
+                               percent(n, t->events), n,
+                               t->span ? n * 1e9 / t->span : 0);
+        ht_output_padded(o, name, 60);
+        while (o->text->str[o->text->len - 1] == ' ') {
+            g_string_truncate(o->text, o->text->len - 1);
+        }
+        g_string_append_c(o->text, '\n');
+    }
+    if (i < types->len) {
+        g_string_append_printf(o->text, "and %u more; --rows says how many\n",
+                               types->len - i);
+    }
+}
+
+static void put_json(Top *t, HtOutput *o)
+{
+    g_autoptr(GPtrArray) tasks = sorted_tasks(t);
+    g_autoptr(GArray) types = sorted_types(t);
+    HtJson j = { .out = o->text };
+    unsigned i;
+
+    ht_json_open(&j, NULL, '{');
+    ht_json_uint(&j, "events", t->events);
+    ht_json_uint(&j, "ns", t->span);
+    ht_json_uint(&j, "cpus", t->nr_cpus);
+    ht_json_uint(&j, "gaps", t->gaps);
+    ht_json_uint(&j, "lost_estimate", t->lost);
+    ht_json_uint(&j, "cpu_ns", t->cpu_ns);
+    ht_json_uint(&j, "idle_ns", t->idle_ns);
+    ht_json_uint(&j, "unknown_ns", t->unknown_ns);
+    ht_json_open(&j, "tasks", '[');
+    for (i = 0; i < tasks->len && ht_output_room(o); i++) {
+        const TopTask *k = tasks->pdata[i];
+
+        ht_json_open(&j, NULL, '{');
+        ht_json_int(&j, "pid", k->pid);
+        ht_json_int(&j, "tgid", k->tgid);
+        ht_json_str(&j, "task", k->comm);
+        ht_json_uint(&j, "cpu_ns", k->pid ? k->ns : t->idle_ns);
+        ht_json_uint(&j, "switches", k->switches);
+        ht_json_uint(&j, "events", k->events);
+        ht_json_close(&j, '}');
+    }
+    ht_json_close(&j, ']');
+    ht_json_open(&j, "types", '[');
+    for (i = 0; i < types->len && ht_output_room(o); i++) {
+        uint16_t type = g_array_index(types, uint16_t, i);
+        const HtEventClass *c = ht_model_class(t->m, type);
+
+        ht_json_open(&j, NULL, '{');
+        ht_json_str(&j, "system", c->system);
+        ht_json_str(&j, "event", c->name);
+        ht_json_uint(&j, "type", type);
+        ht_json_uint(&j, "events", t->by_type[type]);
+        ht_json_close(&j, '}');
+    }
+    ht_json_close(&j, ']');
+    ht_json_close(&j, '}');
+    g_string_append_c(o->text, '\n');
+}
+
+int ht_top(int argc, char **argv)
+{
+    gint rows = ROWS_DEFAULT;
+    const GOptionEntry own[] = {
+        { "rows", 'n', 0, G_OPTION_ARG_INT, &rows,
+          "tasks and events to list (20)", "N" },
+        { 0 }
+    };
+    g_autofree Top *t = g_new0(Top, 1);
+    GError *error = NULL;
+    bool ok;
+    HtOutput o;
+    HtModelEvent ev;
+    int status;
+
+    if (!ht_view_parse(&t->v, &argc, argv, "List which tasks ran and which"
+                       " events there are most of.",
+                       HT_VIEW_TIME | HT_VIEW_CPU | HT_VIEW_BOOT |
+                       HT_VIEW_OUTPUT, own, &status)) {
+        ht_view_free(&t->v);
+        return status;
+    }
+    if (rows < 0) {
+        ht_view_free(&t->v);
+        return ht_usage_error("--rows=%d: it is 0 or more", rows);
+    }
+    ht_view_output(&t->v, &o);
+    t->tasks = g_hash_table_new_full(NULL, NULL, NULL, g_free);
+    t->cpus = g_new0(TopCpu, CPUS_MAX);
+    t->m = ht_view_open(&t->v, &error);
+    ok = t->m != NULL;
+    if (ok) {
+        while (ht_view_next(&t->v, t->m, &ev)) {
+            count(t, &ev);
+        }
+        end_segment(t);
+        if (t->v.json) {
+            put_json(t, &o);
+        } else {
+            put_text(t, &o, rows);
+        }
+    }
+    status = ht_view_finish(&o, ok, error);
+    ht_model_free(t->m);
+    g_hash_table_destroy(t->tasks);
+    g_free(t->cpus);
+    ht_view_free(&t->v);
+    return status;
+}

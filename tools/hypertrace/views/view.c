@@ -1,0 +1,367 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * hypertrace: what report, log, top and boot have in common on their command
+ * lines
+ */
+#include <errno.h>
+#include <gio/gio.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "cli/command.h"
+#include "cli/escape.h"
+#include "cli/number.h"
+#include "views/view.h"
+
+#define CPUS_MAX        4096
+
+bool ht_view_time(const char *option, const char *s, uint64_t *ns,
+                  bool *from_end, GError **errp)
+{
+    static const struct {
+        const char *name;
+        double ns;
+    } units[] = {
+        { "", 1e9 }, { "s", 1e9 }, { "ms", 1e6 }, { "us", 1e3 }, { "ns", 1 },
+    };
+    char *end;
+    double v;
+    unsigned i;
+
+    *from_end = *s == '-';
+    v = g_ascii_strtod(s + *from_end, &end);
+    for (i = 0; i < G_N_ELEMENTS(units); i++) {
+        if (!strcmp(end, units[i].name) && end != s + *from_end &&
+            v >= 0 && v * units[i].ns < 9e18) {
+            *ns = v * units[i].ns + 0.5;
+            return true;
+        }
+    }
+    g_set_error(errp, G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE,
+                "%s=%s: a time is a number of seconds of the guest's clock,"
+                " or a number and s, ms, us or ns; with '-' before it, it"
+                " counts back from the end: 1.5, 20ms, -300us", option, s);
+    return false;
+}
+
+/* "0,2-3" */
+static bool parse_cpus(HtView *v, GError **errp)
+{
+    g_auto(GStrv) parts = g_strsplit(v->cpu, ",", -1);
+    unsigned i;
+
+    v->cpus = g_array_new(false, false, sizeof(unsigned));
+    for (i = 0; parts[i]; i++) {
+        g_auto(GStrv) ends = g_strsplit(parts[i], "-", 2);
+        guint64 first, last;
+        unsigned c;
+
+        if (!ends[0] ||
+            !g_ascii_string_to_unsigned(ends[0], 10, 0, CPUS_MAX - 1, &first,
+                                        NULL) ||
+            !g_ascii_string_to_unsigned(ends[1] ? ends[1] : ends[0], 10,
+                                        first, CPUS_MAX - 1, &last, NULL)) {
+            g_set_error(errp, G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE,
+                        "--cpu=%s: a list of CPUs is made of numbers from 0"
+                        " to %d and ranges: 0,2-3", v->cpu, CPUS_MAX - 1);
+            return false;
+        }
+        for (c = first; c <= last; c++) {
+            g_array_append_val(v->cpus, c);
+        }
+    }
+    return true;
+}
+
+static bool check(HtView *v, GError **errp)
+{
+    v->to_ns = UINT64_MAX;
+    if (v->colour && strcmp(v->colour, "always") &&
+        strcmp(v->colour, "never") && strcmp(v->colour, "auto")) {
+        g_set_error(errp, G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE,
+                    "--colour=%s: it is always, never or auto", v->colour);
+        return false;
+    }
+    if (v->clock && strcmp(v->clock, "guest") && strcmp(v->clock, "host")) {
+        g_set_error(errp, G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE,
+                    "--clock=%s: it is guest or host", v->clock);
+        return false;
+    }
+    if (v->boot < 0) {
+        g_set_error(errp, G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE,
+                    "--boot=%d: boots are counted from 1", v->boot);
+        return false;
+    }
+    if ((v->from && !ht_view_time("--from", v->from, &v->from_ns,
+                                  &v->from_end, errp)) ||
+        (v->to && !ht_view_time("--to", v->to, &v->to_ns, &v->to_end, errp)) ||
+        (v->cpu && !parse_cpus(v, errp))) {
+        return false;
+    }
+    if (v->event) {
+        v->events = ht_names_new(v->event);
+    }
+    if (v->task) {
+        v->tasks = ht_names_new(v->task);
+    }
+    return true;
+}
+
+static void add_option(GOptionGroup *g, const char *name, GOptionArg arg,
+                       void *to, const char *help, const char *metavar)
+{
+    const GOptionEntry entries[] = {
+        { name, 0, 0, arg, to, help, metavar },
+        { 0 }
+    };
+
+    g_option_group_add_entries(g, entries);
+}
+
+bool ht_view_parse(HtView *v, int *argc, char **argv, const char *summary,
+                   unsigned which, const GOptionEntry *own, int *status)
+{
+    g_autoptr(GOptionContext) context = NULL;
+    g_autoptr(GError) error = NULL;
+    g_autofree char *program = g_strdup_printf("hypertrace %s", argv[0]);
+    GOptionGroup *g = g_option_group_new(NULL, NULL, NULL, NULL, NULL);
+    int i, at;
+
+    if (own) {
+        g_option_group_add_entries(g, own);
+    }
+    if (which & HT_VIEW_TIME) {
+        add_option(g, "from", G_OPTION_ARG_STRING, &v->from,
+                   "no event before TIME: 1.5, 20ms; -20ms: before the end",
+                   "TIME");
+        add_option(g, "to", G_OPTION_ARG_STRING, &v->to,
+                   "no event after TIME", "TIME");
+    }
+    if (which & HT_VIEW_EVENT) {
+        add_option(g, "event", G_OPTION_ARG_STRING, &v->event,
+                   "only these events: sched_switch,irq_*,task:*", "LIST");
+    }
+    if (which & HT_VIEW_CPU) {
+        add_option(g, "cpu", G_OPTION_ARG_STRING, &v->cpu,
+                   "only events of these CPUs: 0,2-3", "LIST");
+    }
+    if (which & HT_VIEW_TASK) {
+        add_option(g, "task", G_OPTION_ARG_STRING, &v->task,
+                   "only events of these tasks: 17,systemd*", "LIST");
+    }
+    if (which & HT_VIEW_BOOT) {
+        add_option(g, "boot", G_OPTION_ARG_INT, &v->boot,
+                   "only this boot of the guest, counted from 1", "N");
+    }
+    if (which & HT_VIEW_OUTPUT) {
+        add_option(g, "json", G_OPTION_ARG_NONE, &v->json,
+                   "JSON instead of text", NULL);
+        add_option(g, "colour", G_OPTION_ARG_STRING, &v->colour,
+                   "always, never, or auto: on a terminal", "WHEN");
+    }
+    if (which & HT_VIEW_CLOCK) {
+        add_option(g, "clock", G_OPTION_ARG_STRING, &v->clock,
+                   "guest, or host: events have the times of the host's"
+                   " CLOCK_MONOTONIC", "WHOSE");
+    }
+    context = g_option_context_new(which & HT_VIEW_TWO ? "DIR [DIR2]" :
+                                   which & HT_VIEW_MANY ? "DIR..." :
+                                   which & HT_VIEW_PAIR ? "A B DIR" : "DIR");
+    g_option_context_set_summary(context, summary);
+    g_option_context_set_main_group(context, g);
+    g_set_prgname(program);
+    if (!g_option_context_parse(context, argc, &argv, &error) ||
+        !check(v, &error)) {
+        *status = ht_usage_error("%s", error->message);
+        return false;
+    }
+    /* "--" ends options; it is no recording */
+    if (*argc > 1 && !strcmp(argv[1], "--")) {
+        for (i = 1; i < *argc; i++) {
+            argv[i] = argv[i + 1];
+        }
+        (*argc)--;
+    }
+    if (*argc < 2) {
+        *status = ht_usage_error("which recording? give the directory that"
+                                 " 'hypertrace record -o DIR' made");
+        return false;
+    }
+    if (which & HT_VIEW_PAIR && *argc < 4) {
+        *status = ht_usage_error("from which event to which, in which"
+                                 " recording? give all three: A B DIR");
+        return false;
+    }
+    at = which & HT_VIEW_PAIR ? 3 : 1;
+    v->dir = g_strdup(argv[at]);
+    if (!(which & HT_VIEW_MANY) &&
+        *argc > (which & HT_VIEW_TWO ? 3 : at + 1)) {
+        *status = ht_usage_error("'%s' is too much: there is a recording"
+                                 " already, '%s'", argv[*argc - 1], v->dir);
+        return false;
+    }
+    return true;
+}
+
+void ht_view_free(HtView *v)
+{
+    g_free(v->dir);
+    ht_host_clock_free(v->host);
+    g_free(v->colour);
+    g_free(v->clock);
+    g_free(v->from);
+    g_free(v->to);
+    g_free(v->cpu);
+    g_free(v->event);
+    g_free(v->task);
+    g_clear_pointer(&v->cpus, g_array_unref);
+    g_clear_pointer(&v->events, ht_names_free);
+    g_clear_pointer(&v->tasks, ht_names_free);
+}
+
+void ht_view_output(const HtView *v, HtOutput *o)
+{
+    ht_output_stdout(o);
+    if (v->colour && strcmp(v->colour, "auto")) {
+        o->colour = !strcmp(v->colour, "always");
+    }
+    if (v->json) {
+        o->colour = false;
+    }
+}
+
+static void resolve_end(HtView *v, HtModel *m)
+{
+    uint64_t end = 0;
+    HtModelEvent ev;
+
+    while (ht_model_next(m, &ev)) {
+        if (!v->boot || ev.boot == (unsigned)v->boot) {
+            /* of the last boot, if there are several */
+            end = ev.rec.ns;
+        }
+    }
+    if (v->from_end) {
+        v->from_ns = end - MIN(v->from_ns, end);
+        v->from_end = false;
+    }
+    if (v->to_end) {
+        v->to_ns = end - MIN(v->to_ns, end);
+        v->to_end = false;
+    }
+    ht_model_rewind(m);
+}
+
+HtModel *ht_view_open(HtView *v, GError **errp)
+{
+    HtModel *m = ht_model_open(v->dir, errp);
+
+    if (m && (v->from_end || v->to_end)) {
+        resolve_end(v, m);
+    }
+    g_clear_pointer(&v->host, ht_host_clock_free);
+    if (m && ht_view_on_host(v)) {
+        v->host = ht_host_clock_new(m, errp);
+        if (!v->host) {
+            g_clear_pointer(&m, ht_model_free);
+        }
+    }
+    return m;
+}
+
+static bool wanted(HtView *v, const HtModelEvent *ev)
+{
+    unsigned i;
+
+    if (ev->rec.ns < v->from_ns || ev->rec.ns > v->to_ns ||
+        (v->boot && ev->boot != (unsigned)v->boot) ||
+        (v->events && !ht_names_event(v->events, ev->class)) ||
+        (v->tasks && !ht_names_task(v->tasks, ev->task))) {
+        return false;
+    }
+    if (!v->cpus) {
+        return true;
+    }
+    for (i = 0; i < v->cpus->len; i++) {
+        if (g_array_index(v->cpus, unsigned, i) == ev->rec.cpu) {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool ht_view_next(HtView *v, HtModel *m, HtModelEvent *ev)
+{
+    while (ht_model_next(m, ev)) {
+        if (!wanted(v, ev)) {
+            continue;
+        }
+        if (!v->host) {
+            return true;
+        }
+        if (ht_host_clock_date(v->host, ev)) {
+            ev->rec.ns = MAX((int64_t)ev->rec.ns + v->shift, 0);
+            return true;
+        }
+        v->undated++;
+    }
+    return false;
+}
+
+bool ht_view_on_host(const HtView *v)
+{
+    return v->clock && !strcmp(v->clock, "host");
+}
+
+bool ht_view_event(const HtView *v, const char *system, const char *name)
+{
+    return !v->events || ht_names_match(v->events, system, name);
+}
+
+bool ht_view_selects(const HtView *v)
+{
+    return v->from || v->to || v->cpu || v->event || v->task;
+}
+
+bool ht_view_times(const HtView *v)
+{
+    return v->from || v->to;
+}
+
+void ht_view_section(const HtModelEvent *ev, unsigned boot, GString *out)
+{
+    if (ev->boot != boot) {
+        g_string_append_printf(out, "-- boot %u --", ev->boot);
+    } else {
+        g_string_append(out, "-- the guest's clock went back --");
+    }
+}
+
+void ht_view_gap(const HtModelEvent *ev, GString *out)
+{
+    g_string_append_printf(out, "-- CPU %" PRIu32 " lost ", ev->rec.cpu);
+    if (ev->rec.lost_estimate) {
+        g_string_append_printf(out, "about %" PRIu64 " ",
+                               ev->rec.lost_estimate);
+    }
+    g_string_append(out, "events between ");
+    ht_number_seconds(out, ev->rec.lost_from_ns, 0);
+    g_string_append(out, " and ");
+    ht_number_seconds(out, ev->rec.ns, 0);
+    g_string_append(out, " --");
+}
+
+int ht_view_finish(HtOutput *o, bool ok, GError *error)
+{
+    int status = HT_EXIT_OK;
+
+    if (!ht_output_finish(o, ok ? &error : NULL) || !ok) {
+        g_autoptr(GString) s = g_string_new(NULL);
+
+        ht_escape_str(s, HT_ESCAPE_TERMINAL,
+                      error ? error->message : "it did not work");
+        status = ht_error("%s", s->str);
+    }
+    g_clear_error(&error);
+    return status;
+}

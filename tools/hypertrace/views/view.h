@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * hypertrace: what report, log, top and boot have in common on their command
+ * lines: one recording, a choice of its events, a form of output
+ */
+#ifndef HYPERTRACE_TOOL_VIEW_H
+#define HYPERTRACE_TOOL_VIEW_H
+
+#include "cli/output.h"
+#include "model/host-clock.h"
+#include "model/model.h"
+#include "model/patterns.h"
+
+/**
+ * HtView: a command's choice, from its command line
+ * @dir: the recording
+ * @json: JSON instead of text
+ * @boot: only this boot, counted from 1; 0 for all
+ * @from_ns: no event before
+ * @to_ns: no event after
+ * @host: times of events are the host's; NULL: the guest's, as those above are
+ * @shift: added to the host's
+ * @undated: events that were left out, because nobody knows the host's
+ */
+typedef struct HtView {
+    char *dir;
+    gboolean json;
+    gint boot;
+    uint64_t from_ns;
+    uint64_t to_ns;
+    HtHostClock *host;
+    int64_t shift;
+    uint64_t undated;
+
+    /*< private >*/
+    char *colour;
+    char *clock;
+    char *from;
+    char *to;
+    char *cpu;
+    char *event;
+    char *task;
+    bool from_end;              /* @from_ns counts back from the end */
+    bool to_end;
+    GArray *cpus;               /* of unsigned, NULL: all */
+    HtNames *events;         /* NULL: all */
+    HtNames *tasks;          /* NULL: all */
+} HtView;
+
+/* Which of the common options a command has */
+enum {
+    HT_VIEW_TIME   = 1,         /* --from, --to */
+    HT_VIEW_EVENT  = 2,         /* --event */
+    HT_VIEW_CPU    = 4,         /* --cpu */
+    HT_VIEW_TASK   = 8,         /* --task */
+    HT_VIEW_BOOT   = 16,        /* --boot */
+    HT_VIEW_OUTPUT = 32,        /* --json, --colour */
+    HT_VIEW_TWO    = 64,        /* a second recording is welcome */
+    HT_VIEW_PAIR   = 128,       /* two events come before the recording */
+    HT_VIEW_CLOCK  = 256,       /* --clock */
+    HT_VIEW_MANY   = 512,       /* any number of recordings is welcome */
+
+    HT_VIEW_ALL = HT_VIEW_TIME | HT_VIEW_EVENT | HT_VIEW_CPU | HT_VIEW_TASK |
+                  HT_VIEW_BOOT | HT_VIEW_OUTPUT,
+};
+
+/**
+ * ht_view_parse: read a command line
+ * @v: zeroed; filled in
+ * @argc: main()'s; on return what is left besides the name and @v->dir
+ * @argv: likewise
+ * @summary: of --help: what the command does
+ * @which: HT_VIEW_*
+ * @own: the command's own options, or NULL
+ * @status: set to the exit status if there is nothing to do
+ *
+ * Returns: false if the command is to end with @status
+ */
+bool ht_view_parse(HtView *v, int *argc, char **argv, const char *summary,
+                   unsigned which, const GOptionEntry *own, int *status);
+
+/**
+ * ht_view_time: read a time of the guest's clock
+ * @option: whose value it is, for the message
+ * @s: "1.5", "1.5s", "20ms", "300us", "7ns"; "-20ms" counts back from the end
+ * @ns: set to nanoseconds
+ * @from_end: set to whether it counts back
+ * @errp: set to what a time looks like
+ *
+ * Returns: whether it is one
+ */
+bool ht_view_time(const char *option, const char *s, uint64_t *ns,
+                  bool *from_end, GError **errp);
+
+/**
+ * ht_view_on_host: whether times shall be the host's
+ * @v: view
+ */
+bool ht_view_on_host(const HtView *v);
+
+/**
+ * ht_view_free: give up what ht_view_parse() made
+ * @v: view
+ */
+void ht_view_free(HtView *v);
+
+/**
+ * ht_view_output: open standard output as --colour says
+ * @v: view
+ * @o: set up
+ */
+void ht_view_output(const HtView *v, HtOutput *o);
+
+/**
+ * ht_view_open: open the recording, and resolve times that count from its end;
+ * relate it to the host's clock if that was asked for
+ * @v: view
+ * @errp: why not
+ *
+ * Returns: the model, or NULL
+ */
+HtModel *ht_view_open(HtView *v, GError **errp);
+
+/**
+ * ht_view_next: the next event that was asked for
+ * @v: view
+ * @m: its model
+ * @ev: filled in
+ *
+ * Returns: false after the last one
+ */
+bool ht_view_next(HtView *v, HtModel *m, HtModelEvent *ev);
+
+/**
+ * ht_view_event: whether events of a name are asked for
+ * @v: view
+ * @system: of the event
+ * @name: of the event
+ */
+bool ht_view_event(const HtView *v, const char *system, const char *name);
+
+/**
+ * ht_view_selects: whether more than a boot was picked
+ * @v: view
+ *
+ * Returns: true if some events of a boot may be left out
+ */
+bool ht_view_selects(const HtView *v);
+
+/**
+ * ht_view_times: whether some events may be left out because of their time
+ * @v: view
+ */
+bool ht_view_times(const HtView *v);
+
+/**
+ * ht_view_section: append a line about where an event's boot or segment begins
+ * @ev: the first event of it
+ * @boot: of the event before
+ * @out: appended to, without a newline
+ */
+void ht_view_section(const HtModelEvent *ev, unsigned boot, GString *out);
+
+/**
+ * ht_view_gap: append a line about the gap before an event
+ * @ev: event; @ev.rec.lost_before is set
+ * @out: appended to, without a newline
+ */
+void ht_view_gap(const HtModelEvent *ev, GString *out);
+
+/**
+ * ht_view_finish: end a command
+ * @o: output to be finished
+ * @ok: whether all went well so far
+ * @error: what did not; freed
+ *
+ * Returns: the exit status, an error having been printed
+ */
+int ht_view_finish(HtOutput *o, bool ok, GError *error);
+
+#endif /* HYPERTRACE_TOOL_VIEW_H */
