@@ -30,12 +30,14 @@ complain() {
 }
 
 # What is or would be committed, in the folders given, but inputs of fuzzers
+# shellcheck disable=SC2016 # the inner shell expands them
 files() {
     git ls-files --cached --others --exclude-standard -- "$@" | sort -u |
-    grep -v '^tests/fuzz/corpus/' |
-    while IFS= read -r file; do
-        [ ! -f "$file" ] || [ -L "$file" ] || printf '%s\n' "$file"
-    done
+    grep -v '^tests/fuzz/corpus/' | tr '\n' '\0' |
+    xargs -0 -r -n 2000 sh -c '
+        for file; do
+            [ ! -f "$file" ] || [ -L "$file" ] || printf "%s\n" "$file"
+        done' sh
 }
 
 have git && git rev-parse --git-dir >/dev/null 2>&1 ||
@@ -71,10 +73,14 @@ else
 fi
 
 step "python"
-files . | grep '\.py$' | while IFS= read -r file; do
-    "$HT_PYTHON" -B -c 'import ast, sys; ast.parse(open(sys.argv[1]).read())' \
-        "$file" 2>&1 | tail -n 1 | sed "s,^,$file: ,"
-done | complain "does not parse" python
+files . | grep '\.py$' | tr '\n' '\0' | xargs -0 -r "$HT_PYTHON" -B -c '
+import ast, sys
+for name in sys.argv[1:]:
+    try:
+        ast.parse(open(name).read())
+    except SyntaxError as e:
+        print(name, e, sep=": ")' |
+    complain "does not parse" python
 
 step "the project's rules"
 # Mirrors come from the user's system, and paths from the environment.
@@ -91,14 +97,16 @@ files . | grep -v '\.patch$' | grep -v '^LICENSES/' | tr '\n' '\0' |
     xargs -0 -r grep -nIE '[[:space:]]+$' |
     complain "has white space at the end of a line" whitespace
 files . | grep -E '\.(c|h|S|ld|sh|py|rst)$|meson\.(build|options)$|Kconfig$|Kbuild$|Makefile$|trace-events$|^run$' |
-    while IFS= read -r file; do
-        head -n 5 "$file" | grep -q 'SPDX-License-Identifier:' ||
-            echo "$file"
-    done | complain "has no SPDX line at its top" spdx
-files . | grep -vE '^LICENSES/|\.svg$' | while IFS= read -r file; do
-    lines=$(wc -l <"$file")
-    [ "$lines" -le 1000 ] || echo "$file: $lines lines"
-done | complain "is too long: one subject a file, at most 1,000 lines" length
+    tr '\n' '\0' | xargs -0 -r awk '
+        FNR == 1 && last { print last; last = "" }
+        FNR == 1 { last = FILENAME }
+        FNR <= 5 && /SPDX-License-Identifier:/ { last = "" }
+        FNR > 5 { nextfile }
+        END { if (last) print last }' |
+    complain "has no SPDX line at its top" spdx
+files . | grep -vE '^LICENSES/|\.svg$' | tr '\n' '\0' | xargs -0 -r wc -l |
+    awk '$1 > 1000 && $2 != "total" { print $2 ": " $1 " lines" }' |
+    complain "is too long: one subject a file, at most 1,000 lines" length
 added=$(cat qemu/patches/*.patch | grep -c '^+\([^+]\|$\)')
 [ "$added" -le 60 ] || echo "$added lines" |
     complain "added by qemu/patches: at most 60 keep the series a set of hooks" patches
