@@ -243,7 +243,7 @@ def parse_args():
                    default="auto",
                    help="LTTng, or the device's own CTF files")
     p.add_argument("--json", metavar="FILE",
-                   help="write the rows there; docs/demo-json.md")
+                   help="write the rows there; docs/demo.md")
     p.add_argument("--keep", metavar="DIR",
                    help="leave traces and logs in a new directory")
     p.add_argument("--quiet", action="store_true", help="no progress lines")

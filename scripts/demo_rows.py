@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The demo's rows: every event accounted for, and what it cost.
 
-A row adds up a burst and a paced run; see docs/demo-json.md for its keys.
+A row adds up a burst and a paced run; see docs/demo.md for its keys.
 """
 
 from demo_rounds import BURST, PACED

@@ -23,9 +23,9 @@ from demo_rounds import Run  # noqa: E402
 CHANNELS = ["hypercall", "shm", "virtio"]
 TIMEOUT = 600
 
-# docs/demo-json.md
+# docs/demo.md
 ROW_KEYS = set(re.findall(r"^\| `(\w+)` \|", (
-    TOP / "docs/demo-json.md").read_text().partition("## A row")[2], re.M))
+    TOP / "docs/demo.md").read_text().partition("## A row")[2], re.M))
 
 
 def demo(*args, **kwargs):
