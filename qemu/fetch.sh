@@ -4,7 +4,7 @@
 # enough for it, into the cache. Each part once.
 
 . "$(dirname -- "$0")/../scripts/lib.sh"
-. "$HT_TOP/scripts/debian.sh"
+. "$HT_TOP/scripts/build/debian.sh"
 
 suite=trixie
 

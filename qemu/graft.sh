@@ -114,7 +114,7 @@ grafted() {
     for path in hw/hypertrace backends/hypertrace include/hypertrace host-lib \
         qapi/hypertrace*.json \
         tests/qtest/hypertrace tests/qtest/hypertrace-*.[ch] \
-        tests/qtest/libqos/hypertrace*.[ch] tests/unit/ftrace-guest.[ch] \
+        tests/qtest/libqos/hypertrace*.[ch] tests/unit/ftrace/ftrace-guest.[ch] \
         docs/specs/hypertrace*.rst; do
         [ ! -e "$path" ] || printf '%s\n' "$path"
     done
@@ -130,7 +130,8 @@ link_files() {
     fi
     while IFS= read -r path; do
         [ "$(readlink "$HT_QEMU_SRC/$path")" = "$HT_TOP/$path" ] ||
-            ln -sfn "$HT_TOP/$path" "$HT_QEMU_SRC/$path" ||
+            { mkdir -p "$HT_QEMU_SRC/$(dirname "$path")" &&
+              ln -sfn "$HT_TOP/$path" "$HT_QEMU_SRC/$path"; } ||
             die "cannot link $path into $HT_QEMU_SRC"
     done <"$HT_TREE/grafted.new"
     # tests/qtest/hypertrace/meson.build looks for the programs by name, so

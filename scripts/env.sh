@@ -21,10 +21,10 @@ Prints, without building anything, shell exports of
   HT_KERNEL      the guest's kernel
   HT_VMLINUX     the same, unpacked
   HT_KERNEL_ARGS what its command line begins with
-  HT_INITRD      its initrd; append what scripts/guest-overlay.sh makes
+  HT_INITRD      its initrd; append what scripts/build/guest-overlay.sh makes
   HT_KHEADERS    the kernel's headers, for make -C
   HT_MODULE      hypertrace.ko for that kernel; empty if it was not built
-  HT_LTTNG_MODULES  what scripts/lttng-modules.sh makes
+  HT_LTTNG_MODULES  what scripts/build/lttng-modules.sh makes
   HT_GUEST_BIN   static programs for the guest
   HT_SCRATCH     a folder for temporary files
   HT_PYTHON      Debian's python, which has pytest

@@ -4,8 +4,13 @@
 
 set -eu
 
+# The checkout is the first folder above the script that has this file.
 if [ -z "${HT_TOP-}" ]; then
-    HT_TOP=$(CDPATH='' cd -- "$(dirname -- "$0")/.." && pwd -P)
+    HT_TOP=$(
+        CDPATH='' cd -- "$(dirname -- "$0")"
+        until [ -f scripts/lib.sh ] || [ "$(pwd -P)" = / ]; do cd ..; done
+        pwd -P
+    )
 fi
 export HT_TOP
 
@@ -26,6 +31,11 @@ note() {
 
 step() {
     echo "==> $*" >&2
+}
+
+# ht_python PACKAGE ARGS...: replace the shell by a Python package of scripts/
+ht_python() {
+    exec env PYTHONPATH="$HT_TOP/scripts" "$HT_PYTHON" -B -m "$@"
 }
 
 have() {

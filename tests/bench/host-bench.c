@@ -8,7 +8,7 @@
 #include <sys/prctl.h>
 #include "hypertrace/atomic.h"
 #include "../../guest-lib/ports/loopback.h"
-#include "../unit/backend-testlib.h"
+#include "backend-testlib.h"
 #include "hypertrace/ctf-writer.h"
 #include "bench-thread.h"
 #include "emit-bench.h"

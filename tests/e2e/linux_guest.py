@@ -52,7 +52,7 @@ done
 """
 
 
-# What runs a program that bench_linux.with_libraries() took along
+# What runs a program that bench.linux.with_libraries() took along
 LD = "/ht/sys/lib/ld-linux-x86-64.so.2 --library-path /ht/sys/lib"
 needs_glibc = pytest.mark.skipif(
     not Path("/lib64/ld-linux-x86-64.so.2").exists(),

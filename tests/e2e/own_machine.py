@@ -4,26 +4,22 @@ alone, and they may mount."""
 
 import functools
 import os
-import sys
-from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts"))
-
-import lttng_session  # noqa: E402
+from vm.lttng_session import missing_programs, private_run
 
 
 def own_run(test):
     """For tests with LTTng whose daemons they end, stop or talk to."""
     @functools.wraps(test)
     def run(**kwargs):
-        lacking = lttng_session.missing_programs()
+        lacking = missing_programs()
         if lacking:
             pytest.skip(f"missing: {' '.join(lacking)}")
         if os.geteuid() != 0:
             test(**kwargs)
-        elif not lttng_session.private_run(lambda: test(**kwargs)):
+        elif not private_run(lambda: test(**kwargs)):
             pytest.skip("mounting is not allowed here")
     return run
 
@@ -34,6 +30,6 @@ def mounting(test):
     def run(**kwargs):
         if os.geteuid() != 0:
             pytest.skip("only root can mount a small disk")
-        if not lttng_session.private_run(lambda: test(**kwargs)):
+        if not private_run(lambda: test(**kwargs)):
             pytest.skip("mounting is not allowed here")
     return run

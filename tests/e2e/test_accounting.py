@@ -9,19 +9,16 @@ as those in docs/performance.md; by default they are short.
 import json
 import os
 import subprocess
-import sys
 import tempfile
 import time
 from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts"))
-
-import demo_rows  # noqa: E402
-import htvm  # noqa: E402
-import lttng_session  # noqa: E402
-from demo_rounds import Run, stats  # noqa: E402
+from demo.rounds import Run, stats
+from demo.rows import Counted
+from vm.lttng_session import missing_programs
+from vm.machine import VM
 
 EVENTS = int(os.environ.get("HT_ACCOUNTING_EVENTS", "100000"))
 THREADS = 2
@@ -63,8 +60,8 @@ def finished(vm):
 
 
 def bench(tmp_path, device, arguments, **kwargs):
-    with htvm.VM(devices=[dict(device, id="ht0")], job=job(arguments),
-                 workdir=tmp_path, **kwargs) as vm:
+    with VM(devices=[dict(device, id="ht0")], job=job(arguments),
+            workdir=tmp_path, **kwargs) as vm:
         return finished(vm)
 
 
@@ -73,7 +70,7 @@ def counted(result, after, trace):
     run = Run({"id": "ht0"}, "tcg", "linux", "mix", "", result, nothing,
               after)
     run.trace = trace["inputs"][0]
-    return demo_rows.Counted(run)
+    return Counted(run)
 
 
 def all_of(result):
@@ -194,8 +191,8 @@ def without_daemon(monkeypatch, home):
 # Nobody records: the guest does not notice, and the device counts.
 def test_no_daemon(tmp_path, monkeypatch, channel):
     without_daemon(monkeypatch, tmp_path / "home")
-    with htvm.VM(job=job("-p mix -l"), workdir=tmp_path,
-                 args=default_backend(channel)) as vm:
+    with VM(job=job("-p mix -l"), workdir=tmp_path,
+            args=default_backend(channel)) as vm:
         result, after = finished(vm)
     assert (result["sent"], result["discarded"]) == (EVENTS, 0)
     assert (after["events"], after["lost"], after["dropped"]) == (EVENTS, 0, 0)
@@ -205,8 +202,8 @@ def test_no_daemon(tmp_path, monkeypatch, channel):
 def test_session_later(tmp_path, session):
     s = session(events=(), start=False)
     twice = (job("-p mix -l") + "echo AGAIN >&3\n" + job("-p mix -l"))
-    with htvm.VM(job=twice, workdir=tmp_path,
-                 args=default_backend("shm")) as vm:
+    with VM(job=twice, workdir=tmp_path,
+            args=default_backend("shm")) as vm:
         pattern = r'^(\{"tool": "ht-bench".*\}|FAILED)\n'
         assert vm.out.expect(pattern, TIMEOUT)[1] != b"FAILED", str(vm)
         # what was emitted so far, nobody recorded
@@ -231,12 +228,12 @@ def test_daemon_later(tmp_path, monkeypatch):
     if os.geteuid() == 0:
         pytest.skip("LTTng wakes programs of the daemon's own user, and"
                     " root's daemon may be in use")
-    if lttng_session.missing_programs():
+    if missing_programs():
         pytest.skip("LTTng is not installed")
     with tempfile.TemporaryDirectory(dir="/tmp") as home:   # a short path
         monkeypatch.setenv("LTTNG_HOME", home)
-        with htvm.VM(job=job("-p mix -l"), workdir=tmp_path,
-                     args=default_backend("shm")) as vm:
+        with VM(job=job("-p mix -l"), workdir=tmp_path,
+                args=default_backend("shm")) as vm:
             vm.out.expect(r"^(\{.*\}|FAILED)\n", TIMEOUT)
             daemon = subprocess.Popen(["lttng-sessiond", "--no-kernel"],
                                       stdout=subprocess.DEVNULL,

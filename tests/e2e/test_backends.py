@@ -5,23 +5,20 @@ import collections
 import os
 import re
 import signal
-import sys
 import time
 from pathlib import Path
 
 import bt2
 import pytest
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts"))
-
-import ctf_events  # noqa: E402
-import htpayload  # noqa: E402
-import htvm  # noqa: E402
+import ctf_events
+from vm.machine import VM, Failure
+from vm.payload import Payload
 
 CHANNELS = ["hypercall", "shm", "virtio"]
 
 
-class Machine(htvm.VM):
+class Machine(VM):
     """A QEMU without a guest."""
 
     def _initrd(self):
@@ -39,7 +36,7 @@ class Machine(htvm.VM):
 
     def refuses(self, what, /, **arguments):
         """An object-add that has to fail, with this in the message."""
-        with pytest.raises(htvm.Failure, match=what):
+        with pytest.raises(Failure, match=what):
             self.add(**arguments)
 
     def add(self, kind, **arguments):
@@ -80,7 +77,7 @@ def test_ctf_directory(machine, tmp_path):
     # what is missing is made, parents too; an empty one is taken
     machine.add("ctf", id="c", dir=str(tmp_path / "a" / "b"))
     assert (tmp_path / "a" / "b").is_dir()
-    with pytest.raises(htvm.Failure, match="cannot change"):
+    with pytest.raises(Failure, match="cannot change"):
         machine.qmp.command("qom-set", path="/objects/c", property="dir",
                             value="elsewhere")
     assert machine.qmp.command("qom-get", path="/objects/c",
@@ -106,7 +103,7 @@ def test_used_by_devices(tmp_path):
                {"channel": "virtio", "backend": "l:c"}]
     with Machine(devices=devices, args=args, workdir=tmp_path) as vm:
         for used in ("c", "l"):
-            with pytest.raises(htvm.Failure, match="in use"):
+            with pytest.raises(Failure, match="in use"):
                 vm.qmp.command("object-del", id=used)
         # without an event, a trace of each device can be read already
         assert sorted(p.name for p in (tmp_path / "trace").iterdir()) == [
@@ -208,9 +205,9 @@ def test_lttng_and_ctf_agree(tmp_path, session, channel):
     s = session(events=["ht0:*"])
     args = (qmp_object("ctf", id="c", dir=tmp_path / "ctf")
             + qmp_object("lttng", id="l"))
-    with htpayload.Payload("selftest", workdir=tmp_path, args=args,
-                           devices=[{"channel": channel,
-                                     "backend": "c:l"}]) as vm:
+    with Payload("selftest", workdir=tmp_path, args=args,
+                 devices=[{"channel": channel,
+                           "backend": "c:l"}]) as vm:
         vm.wait(120)
     s.finish()
 

@@ -6,15 +6,11 @@ for here in what the backends received.
 """
 
 import re
-import sys
-from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts"))
-
-import ctf_events  # noqa: E402
-import htpayload  # noqa: E402
+import ctf_events
+from vm.payload import USAGE, Payload, kvm_problem
 
 CHANNELS = ["hypercall", "shm", "virtio"]
 
@@ -44,15 +40,15 @@ KINDS = [
 
 @pytest.fixture(params=["tcg", "kvm"])
 def accel(request):
-    if request.param == "kvm" and htpayload.kvm_problem():
-        pytest.skip(htpayload.kvm_problem())
+    if request.param == "kvm" and kvm_problem():
+        pytest.skip(kvm_problem())
     return request.param
 
 
 def run(workdir, accel, append, devices=(), check=True, **kwargs):
     """The payload's run, ended."""
-    with htpayload.Payload(append, devices=devices, accel=accel,
-                           workdir=workdir, **kwargs) as vm:
+    with Payload(append, devices=devices, accel=accel,
+                 workdir=workdir, **kwargs) as vm:
         vm.wait(240, check=check)
     return vm
 
@@ -91,7 +87,7 @@ def test_probe(tmp_path, accel):
 ])
 def test_wrong_use(tmp_path, append, what):
     vm = run(tmp_path, "tcg", append, check=False)
-    assert vm.status == htpayload.USAGE, str(vm)
+    assert vm.status == USAGE, str(vm)
     assert what in vm.out.text
 
 
@@ -103,8 +99,8 @@ def test_exits(tmp_path, accel):
         assert row["mmio_write_ns"] > 0 and row["doorbell_ns"] > 0
 
 
-@pytest.mark.skipif(bool(htpayload.kvm_problem()),
-                    reason=str(htpayload.kvm_problem()))
+@pytest.mark.skipif(bool(kvm_problem()),
+                    reason=str(kvm_problem()))
 def test_doorbell_exits(tmp_path):
     """Which doorbells KVM gives to QEMU, counted and not timed."""
     bells = {}
@@ -301,8 +297,8 @@ def test_figures(tmp_path):
     clock cost differs between machines, hence generous factors; ./run bench
     says what they are.
     """
-    if htpayload.kvm_problem():
-        pytest.skip(htpayload.kvm_problem())
+    if kvm_problem():
+        pytest.skip(kvm_problem())
     ns = {}
     for channel, batch, events, group in [("hypercall", 1, 5000, 1),
                                           ("hypercall", 10, 20000, 10),

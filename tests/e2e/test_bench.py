@@ -5,7 +5,6 @@ import json
 import os
 import re
 import subprocess
-import sys
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -14,25 +13,17 @@ import pytest
 # one run for all, and nothing beside it that belongs to it
 pytestmark = pytest.mark.xdist_group("bench")
 
-TOP = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(TOP / "scripts"))
-
-import bench_conclusions  # noqa: E402
-import bench_guest  # noqa: E402
-import bench_plan  # noqa: E402
-import bench_plot  # noqa: E402
-import bench_stats  # noqa: E402
-import bench_targets  # noqa: E402
-import bench_ways  # noqa: E402
-import browser  # noqa: E402
-from htvm import Failure  # noqa: E402
-import htpayload  # noqa: E402
-import htvm  # noqa: E402
+import browser
+from bench import conclusions, plan, plot, stats, targets, ways
+from bench.guest import StoppedThread, Study
+from commands import command
+from vm.machine import Failure
+from vm.payload import kvm_problem
 
 
 def bench(*args, check=True):
     done = subprocess.run(
-        [sys.executable, "-B", TOP / "scripts/bench.py", *args], check=False,
+        command("bench", *args), check=False,
         stdin=subprocess.DEVNULL, capture_output=True, text=True,
         timeout=600)
     assert not check or done.returncode == 0, done.stderr
@@ -61,7 +52,7 @@ def test_json(study):
                 "mapping of stream memory"))
     ids = [c["id"] for c in result["cases"]]
     assert len(ids) == len(set(ids))
-    accel = "tcg" if htpayload.kvm_problem() else "kvm"
+    accel = "tcg" if kvm_problem() else "kvm"
     for c in result["cases"]:
         assert len(c["rows"]) >= 1, c
         # a Linux guest may not boot under the KVM that is there
@@ -124,18 +115,18 @@ def test_instructions(study):
 
 def test_marks():
     """A group that began on one vCPU and ended on another is no group."""
-    events = bench_ways.GROUP
-    assert bench_ways.groups([(1, 1, 100), (1, 2, 100 + 3 * events)],
-                             events) == [3]
+    events = ways.GROUP
+    assert ways.groups([(1, 1, 100), (1, 2, 100 + 3 * events)],
+                       events) == [3]
     with pytest.raises(Failure):
-        bench_ways.groups([(1, 1, 100), (0, 2, 148)], events)
+        ways.groups([(1, 1, 100), (0, 2, 148)], events)
 
 
 @pytest.fixture(name="guest")
 def virtio_guest(tmp_path):
-    device = bench_plan.device("virtio-4k", "virtio", 4)
-    with bench_guest.Study([device], peers=False, accel="tcg",
-                           workdir=tmp_path) as guest:
+    device = plan.device("virtio-4k", "virtio", 4)
+    with Study([device], peers=False, accel="tcg",
+               workdir=tmp_path) as guest:
         yield guest
         guest.quit()
 
@@ -159,8 +150,8 @@ def test_main_loop_stopped_too_late(guest, monkeypatch):
 def give_up(guest):
     """A command of QMP, whose reply comes late"""
     with pytest.MonkeyPatch.context() as patch, \
-            bench_guest.StoppedThread(guest.process.pid):
-        patch.setattr(htvm, "QMP_TIMEOUT", 0.5)
+            StoppedThread(guest.process.pid):
+        patch.setattr("vm.machine.QMP_TIMEOUT", 0.5)
         with pytest.raises(Failure, match="query-status: no reply"):
             guest.qmp.command("query-status")
 
@@ -198,8 +189,8 @@ def test_consumers(study):
     native = {c["series"] for c in cases(result, table="native")}
     assert {"emit", "paced live consumer", "sleeping consumer",
             "spinning consumer"} <= native
-    if htpayload.kvm_problem():
-        pytest.skip(htpayload.kvm_problem())
+    if kvm_problem():
+        pytest.skip(kvm_problem())
     for channel in ("shm", "virtio"):
         found = cases(result, table="consumer",
                       series=f"{channel}, as fast as possible")
@@ -272,8 +263,8 @@ def test_page_is_self_contained(study):
     page = Page((study[0] / "report.html").read_text())
     assert not page.depth
     assert all(s.startswith("data:") for s in page.sources), page.sources
-    if bench_plot.problem():
-        pytest.skip(bench_plot.problem())
+    if plot.problem():
+        pytest.skip(plot.problem())
     assert len(page.sources) >= 5
 
 
@@ -308,7 +299,7 @@ def test_wrong_use(args, what):
 
 def made_up(accel, table, series, x, values, **more):
     return {"accel": accel, "table": table, "series": series, "x": x,
-            "summary": {"p50_ns": bench_stats.spread(values)},
+            "summary": {"p50_ns": stats.spread(values)},
             "rows": [{"p50_ns": v, **more} for v in values]}
 
 
@@ -317,7 +308,7 @@ def test_ratios_are_taken_within_rounds():
     result = {"cases": [
         made_up("native", "native", "limit", 32, [10, 20, 10]),
         made_up("native", "native", "emit", 32, [11, 22, 11])]}
-    target, = [t for t in bench_targets.evaluate(result)
+    target, = [t for t in targets.evaluate(result)
                if t["figure"].startswith("native emit of 32 bytes, against")]
     assert abs(target["value"] - 1.1) < 1e-9
     assert target["reached"] is False
@@ -330,7 +321,7 @@ def test_overhead_is_of_the_same_round():
             self.rows = [{"value": v} for v in values]
             self.options = {"more_is_better": more}
     for values, more in (([2, 8], False), ([0.5, 2], True)):
-        cost = bench_stats.overhead(Case(values, more), Case([1, 4], more))
+        cost = stats.overhead(Case(values, more), Case([1, 4], more))
         assert cost == {"mean": 100, "n": 2, "sd": 0}
 
 
@@ -368,10 +359,10 @@ def test_other_machines_do_not_compare(tmp_path):
 def test_tcg_draws_no_conclusions():
     cases = [made_up("tcg", "payload", c, 32, [v])
              for c, v in (("shm", 40), ("hypercall", 50), ("virtio", 60))]
-    assert not bench_conclusions.conclude(
-        bench_targets.Figures({"cases": cases}))
+    assert not conclusions.conclude(
+        targets.Figures({"cases": cases}))
     assert all(t["reached"] is None
-               for t in bench_targets.evaluate({"cases": cases}))
+               for t in targets.evaluate({"cases": cases}))
 
 
 @pytest.mark.parametrize("after, worse", [

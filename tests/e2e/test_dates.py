@@ -4,17 +4,13 @@ the host notes the time before it has a guest emit, and when the guest says that
 it has.  Meanwhile VMs are stopped, for which the guest's counter stands still
 under TCG and does not under KVM."""
 
-import sys
 import time
-from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts"))
-
-import ctf_events  # noqa: E402
-import htpayload  # noqa: E402
-from bench_guest import Study  # noqa: E402
+import ctf_events
+from bench.guest import Study
+from vm.payload import kvm_problem
 
 EVENTS = 20
 
@@ -33,8 +29,8 @@ def emit(vm):
 @pytest.mark.parametrize("channel", ["hypercall", "shm", "virtio"])
 @pytest.mark.parametrize("accel", ["tcg", "kvm"])
 def test_dates(tmp_path, accel, channel):
-    if accel == "kvm" and htpayload.kvm_problem():
-        pytest.skip(htpayload.kvm_problem())
+    if accel == "kvm" and kvm_problem():
+        pytest.skip(kvm_problem())
     spans = []
     with Study([{"id": "ht0", "channel": channel, "backend": "ctf"}],
                peers=False, accel=accel, workdir=tmp_path) as vm:

@@ -6,19 +6,18 @@ import os
 import re
 import signal
 import subprocess
-import sys
 import time
 from pathlib import Path
 
 import pytest
 
-TOP = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(TOP / "scripts"))
+from commands import command
+from demo.rounds import Run
+from demo.rows import make
+from vm.lttng_session import missing_programs
+from vm.payload import kvm_problem
 
-import demo_rows  # noqa: E402
-import htpayload  # noqa: E402
-import lttng_session  # noqa: E402
-from demo_rounds import Run  # noqa: E402
+TOP = Path(__file__).resolve().parents[2]
 
 CHANNELS = ["hypercall", "shm", "virtio"]
 TIMEOUT = 600
@@ -31,8 +30,7 @@ ROW_KEYS = set(re.findall(r"^\| `(\w+)` \|", (
 def demo(*args, **kwargs):
     """Run it with a folder of its own for everything temporary."""
     return subprocess.run(
-        [sys.executable, "-B", TOP / "scripts/demo.py", *map(str, args)],
-        check=False, stdin=subprocess.DEVNULL, capture_output=True, text=True,
+        command("demo", *args), check=False, stdin=subprocess.DEVNULL, capture_output=True, text=True,
         timeout=TIMEOUT, **kwargs)
 
 
@@ -81,7 +79,7 @@ def check_rows(result, p, accel, channels, payloads):
 
 @pytest.mark.parametrize("recorder", ["lttng", "ctf"])
 def test_linux(tmp_path, recorder):
-    if recorder == "lttng" and lttng_session.missing_programs():
+    if recorder == "lttng" and missing_programs():
         pytest.skip("LTTng is not installed")
     out = tmp_path / "out.json"
     p = demo("--accel", "tcg", "--recorder", recorder, "--events", 2000,
@@ -103,7 +101,7 @@ def test_linux(tmp_path, recorder):
 
 
 def test_kvm(tmp_path):
-    problem = htpayload.kvm_problem()
+    problem = kvm_problem()
     if problem:
         pytest.skip(problem)
     out = tmp_path / "out.json"
@@ -130,7 +128,7 @@ def test_kvm(tmp_path):
 
 def test_without_kvm(tmp_path):
     """Where KVM is not usable, asking for it is an error that says why."""
-    if not htpayload.kvm_problem():
+    if not kvm_problem():
         pytest.skip("KVM can be used here")
     p = demo("--accel", "kvm", env=environment(tmp_path))
     assert p.returncode != 0 and "/dev/kvm" in p.stderr
@@ -183,8 +181,8 @@ def test_interrupted(tmp_path):
     # what a shell runs in the background ignores it, and so would its children
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     with subprocess.Popen(
-            [sys.executable, "-B", TOP / "scripts/demo.py", "--accel", "tcg",
-             "--payloads", "8", "--events", "10000000"],
+            command("demo", "--accel", "tcg", "--payloads", "8", "--events",
+                    10000000),
             stdin=subprocess.DEVNULL, env=env, stderr=subprocess.PIPE,
             stdout=subprocess.DEVNULL, text=True) as p:
         signal.signal(signal.SIGINT, before)
@@ -230,7 +228,7 @@ def a_run(told=5, **changed):
 
 
 def test_verdict_sound():
-    row = demo_rows.make(a_run(), a_run())
+    row = make(a_run(), a_run())
     assert row["problems"] == []
     assert (row["sent"], row["recorded"], row["discarded"],
             row["lttng_discarded"], row["unaccounted"]) == (200, 170, 10, 20,
@@ -255,5 +253,5 @@ def test_verdict_sound():
     ({"told": 4}, "the trace says 4 events were discarded"),
 ])
 def test_verdict(changed, what):
-    row = demo_rows.make(a_run(), a_run(**changed))
+    row = make(a_run(), a_run(**changed))
     assert any(what in p for p in row["problems"]), row["problems"]

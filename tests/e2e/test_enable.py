@@ -4,18 +4,14 @@ commands list, enable and disable."""
 
 import re
 import statistics
-import sys
 import time
-from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts"))
-
 bt2 = pytest.importorskip("bt2")
 
-from htvm import VM, Failure  # noqa: E402
-from linux_guest import Control, assert_sound, modules, stats  # noqa: E402
+from linux_guest import Control, assert_sound, modules, stats
+from vm.machine import VM, Failure
 
 CHANNELS = ["hypercall", "shm", "virtio"]
 

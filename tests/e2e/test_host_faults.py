@@ -12,21 +12,17 @@ import os
 import shutil
 import signal
 import subprocess
-import sys
 import time
-from pathlib import Path
 
 import bt2
 import pytest
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts"))
-
-import ctf_events  # noqa: E402
-import htpayload  # noqa: E402
-import htvm  # noqa: E402
-import lttng_session  # noqa: E402
-from bench_guest import StoppedThread, Study  # noqa: E402
-from own_machine import mounting, own_run  # noqa: E402
+import ctf_events
+from bench.guest import StoppedThread, Study
+from own_machine import mounting, own_run
+from vm.lttng_session import PrivateSession
+from vm.machine import VM, Failure
+from vm.payload import kvm_problem
 
 CHANNELS = ["hypercall", "shm", "virtio"]
 EVENTS = 20000
@@ -35,7 +31,7 @@ END = 5                 # seconds; END_MS in hw/hypertrace/sink.c
 
 
 def session(output, **kwargs):
-    return lttng_session.PrivateSession(
+    return PrivateSession(
         str(output), events=["ht0:*", "ht1:*", "ht2:*"],
         own_run=os.geteuid() == 0, **kwargs)
 
@@ -278,8 +274,8 @@ def test_thread_does_not_run(tmp_path, channel):
     assert stream.discarded == row["discarded"]
 
 
-@pytest.mark.skipif(bool(htpayload.kvm_problem()),
-                    reason=str(htpayload.kvm_problem()))
+@pytest.mark.skipif(bool(kvm_problem()),
+                    reason=str(kvm_problem()))
 @pytest.mark.parametrize("channel", RINGS)
 def test_reset_before_dating(tmp_path, channel):
     """KVM's counter begins anew with a reset: what was committed before, and is
@@ -498,7 +494,7 @@ def paces(vm, want, timeout=90):
 def deleted(vm, backend):
     try:
         vm.qmp.command("object-del", id=backend)
-    except htvm.Failure:
+    except Failure:
         return False
     return True
 
@@ -514,11 +510,11 @@ def test_unplug_while_blocked(tmp_path):
                  num_subbuf=8) as s, pytest.MonkeyPatch.context() as patch:
         for name, value in s.env().items():
             patch.setenv(name, value)
-        with htvm.VM(devices=[{"channel": c, "backend": "lttng",
-                               "packets": 4, "packet_size": 4096,
-                               "backlog": "1M"}
-                              for c in CHANNELS],
-                     job=PACE_JOB, workdir=tmp_path) as vm:
+        with VM(devices=[{"channel": c, "backend": "lttng",
+                          "packets": 4, "packet_size": 4096,
+                          "backlog": "1M"}
+                         for c in CHANNELS],
+                job=PACE_JOB, workdir=tmp_path) as vm:
             paces(vm, lambda emitted, discarded: emitted > 1000)
             with stopped(s.consumers()):
                 # the thread hangs, the ring is full, the program goes on
@@ -532,7 +528,7 @@ def test_unplug_while_blocked(tmp_path):
                 paces(vm, lambda emitted, discarded: discarded > 3000)
                 for n in range(3):
                     vm.qmp.wait_event("DEVICE_DELETED", 60, device=f"ht{n}")
-                with pytest.raises(htvm.Failure, match="in use"):
+                with pytest.raises(Failure, match="in use"):
                     vm.qmp.command("object-del", id="ht0-backend")
             for n in range(3):
                 s.wait_for(lambda n=n: deleted(vm, f"ht{n}-backend"),

@@ -1,21 +1,17 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """A guest that breaks the rules: what it can hurt is itself.
 
-tests/guest/hostile*.c misbehave and check the device from the inside; honest
+tests/guest/hostile/ misbehave and check the device from the inside; honest
 streams beside them are compared with what their backend received.
 """
 
 import json
 import re
-import sys
-from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts"))
-
-import ctf_events  # noqa: E402
-import htpayload  # noqa: E402
+import ctf_events
+from vm.payload import Payload, kvm_problem
 
 RING = ["hypercall", "shm"]
 CHANNELS = RING + ["virtio"]
@@ -25,15 +21,15 @@ SEEDS = [1, 2, 3]
 
 @pytest.fixture(params=["tcg", "kvm"])
 def accel(request):
-    if request.param == "kvm" and htpayload.kvm_problem():
-        pytest.skip(htpayload.kvm_problem())
+    if request.param == "kvm" and kvm_problem():
+        pytest.skip(kvm_problem())
     return request.param
 
 
 def run(workdir, accel, append, *devices, **kwargs):
-    with htpayload.Payload(f"hostile {append}",
-                           devices=[{**SMALL, **d} for d in devices],
-                           accel=accel, workdir=workdir, **kwargs) as vm:
+    with Payload(f"hostile {append}",
+                 devices=[{**SMALL, **d} for d in devices],
+                 accel=accel, workdir=workdir, **kwargs) as vm:
         vm.wait(120)
     row, = vm.named(function="hostile")
     assert row["checks"] > 0 and row["failed"] == 0
@@ -99,8 +95,8 @@ def test_streams(tmp_path, properties, seed):
 
 @pytest.mark.parametrize("channel", CHANNELS)
 def test_streams_kvm(tmp_path, channel):
-    if htpayload.kvm_problem():
-        pytest.skip(htpayload.kvm_problem())
+    if kvm_problem():
+        pytest.skip(kvm_problem())
     check_honest(run(tmp_path, "kvm", "what=streams seed=4 rounds=1",
                      {"channel": channel}))
 
@@ -129,8 +125,8 @@ def test_virtqueues_exits(tmp_path):
 
 
 def test_virtqueues_kvm(tmp_path):
-    if htpayload.kvm_problem():
-        pytest.skip(htpayload.kvm_problem())
+    if kvm_problem():
+        pytest.skip(kvm_problem())
     virtqueues(tmp_path, "kvm", "seed=5 rounds=1")
 
 
@@ -151,8 +147,8 @@ def test_takeovers(tmp_path, accel, channel):
 def test_resets(tmp_path, accel, channel, lives):
     """The machine is reset while it emits: what was committed arrives."""
     devices = [{"channel": channel, **SMALL}]
-    with htpayload.Payload("hostile what=emits", devices=devices,
-                           accel=accel, workdir=tmp_path) as vm:
+    with Payload("hostile what=emits", devices=devices,
+                 accel=accel, workdir=tmp_path) as vm:
         vm.qmp.command("set-action", reboot="reset")
         for life in range(lives):
             # a stream is told of again and again: await a new one

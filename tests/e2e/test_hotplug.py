@@ -8,17 +8,14 @@ program and the kernel once; here it is again and again, and in a hurry.
 import json
 import os
 import re
-import sys
 import time
 from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts"))
-
-import ctf_events  # noqa: E402
-import htpayload  # noqa: E402
-from htvm import VM, Failure  # noqa: E402
+import ctf_events
+from vm.machine import VM, Failure
+from vm.payload import Payload
 
 CHANNELS = ["hypercall", "shm", "virtio"]
 
@@ -246,9 +243,9 @@ BAD = [
 def test_failed_adds(channel, tmp_path):
     """Fifty devices that cannot be, while one emits: it loses nothing, QEMU
     keeps nothing, and a sound one then takes the same id and slot."""
-    with htpayload.Payload("soak", devices=[{"channel": channel,
-                                             "backend": "null"}],
-                           accel="tcg", workdir=tmp_path) as vm:
+    with Payload("soak", devices=[{"channel": channel,
+                                   "backend": "null"}],
+                 accel="tcg", workdir=tmp_path) as vm:
         vm.out.expect('"function": "soak"', 60)
         rounds = 0
         for n in range(50):
@@ -297,9 +294,9 @@ def cycles(vm, channel, count):
 def test_cycles_leak_nothing(channel, tmp_path):
     """Two hundred times, and fifty in vain; the VM stands still, a reset
     stands for the guest that lets the device go."""
-    with htpayload.Payload("probe", accel="tcg", workdir=tmp_path,
-                           args=["-S", "-action", "reboot=reset", "-object",
-                                 "hypertrace-backend-null,id=be"]) as vm:
+    with Payload("probe", accel="tcg", workdir=tmp_path,
+                 args=["-S", "-action", "reboot=reset", "-object",
+                       "hypertrace-backend-null,id=be"]) as vm:
         cycles(vm, channel, 80)
         # What grows once, late on a busy machine, does not grow again.
         for _ in range(3):

@@ -4,17 +4,14 @@
 import os
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts"))
-
-import ctf_events  # noqa: E402
-from bench_linux import with_libraries  # noqa: E402
-from htvm import TOP, VM  # noqa: E402
-from linux_guest import (  # noqa: E402
+import ctf_events
+from bench.linux import with_libraries
+from vm.machine import TOP, VM
+from linux_guest import (
     LD, assert_sound, needs_glibc, shared_library)
 
 CHANNELS = ["hypercall", "shm", "virtio"]

@@ -16,17 +16,13 @@ import os
 import re
 import shutil
 import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts"))
-
-import ctf_events  # noqa: E402
-from bench_linux import with_libraries  # noqa: E402
-from htvm import VM  # noqa: E402
-from linux_guest import (  # noqa: E402
+import ctf_events
+from bench.linux import with_libraries
+from vm.machine import VM
+from linux_guest import (
     LOAD, PRELUDE, assert_sound, call_sites, modules, much, needs_glibc, stats)
 
 CASES = [(what, channel) for what in ("events", "functions")

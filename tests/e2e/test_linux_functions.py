@@ -5,19 +5,14 @@ import itertools
 import os
 import re
 import signal
-import sys
 import time
-from pathlib import Path
 
 import pytest
 
-TOP = Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(TOP / "scripts"), str(TOP / "tests/unit")]
-
-import compass_xml  # noqa: E402
-import ctf_events  # noqa: E402
-from htvm import VM  # noqa: E402
-from linux_guest import (  # noqa: E402
+import compass_xml
+import ctf_events
+from vm.machine import VM
+from linux_guest import (
     PRELUDE, assert_sound, call_sites, modules, much, stats)
 
 # Exits, which older kernels have no way to

@@ -3,16 +3,12 @@
 machine is suspended, a device goes, or a container has its node."""
 
 import re
-import sys
-from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts"))
-
-import ctf_events  # noqa: E402
-from htvm import VM  # noqa: E402
-from linux_guest import (  # noqa: E402
+import ctf_events
+from vm.machine import VM
+from linux_guest import (
     PRELUDE, assert_sound, events_module, modules, rows, stats)
 
 CHANNELS = ["hypercall", "shm", "virtio"]

@@ -9,16 +9,12 @@ import os
 import re
 import shutil
 import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts"))
-
-from bench_linux import with_libraries  # noqa: E402
-from htvm import VM  # noqa: E402
-from linux_guest import (  # noqa: E402
+from bench.linux import with_libraries
+from vm.machine import VM
+from linux_guest import (
     LOAD, PRELUDE, assert_sound, modules, much, needs_glibc, stats)
 
 CPUS = os.environ.get("HT_LOAD_CPUS", "")

@@ -9,18 +9,14 @@ docs/reliability.md; by default they are short.
 
 import json
 import os
-import sys
 import time
-from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts"))
-
-import htpayload  # noqa: E402
-import htvm  # noqa: E402
-from demo_rounds import stats  # noqa: E402
-from test_accounting import ht_verify  # noqa: E402
+from demo.rounds import stats
+from test_accounting import ht_verify
+from vm.machine import VM, Failure
+from vm.payload import Payload, kvm_problem
 
 # on each host, at least
 EVENTS = int(os.environ.get("HT_MIGRATION_EVENTS", "3000"))
@@ -54,7 +50,7 @@ def wait_migrated(vm):
     def over():
         m = vm.qmp.command("query-migrate")
         if m.get("status") == "failed":
-            raise htvm.Failure(f"migration: {m.get('error-desc')}\n{vm}")
+            raise Failure(f"migration: {m.get('error-desc')}\n{vm}")
         return m.get("status") == "completed"
     wait_for(over, "the migration")
 
@@ -154,7 +150,7 @@ def streams(vm):
 def linux(channel, arguments, **device):
     """What makes a Linux guest with ht-bench."""
     def make(args=(), **kwargs):
-        return htvm.VM(
+        return VM(
             job=JOB.format(threads=THREADS, arguments=arguments),
             devices=[{"id": "ht0", "channel": channel, **device}],
             args=[*args], **kwargs)
@@ -227,12 +223,12 @@ def test_linux_lttng(tmp_path, session, channel):
 # A guest without an operating system; under KVM it leaves for the host indeed.
 @pytest.mark.parametrize("accel", ["tcg", "kvm"])
 def test_baremetal(tmp_path, accel, channel):
-    if accel == "kvm" and htpayload.kvm_problem():
-        pytest.skip(htpayload.kvm_problem())
+    if accel == "kvm" and kvm_problem():
+        pytest.skip(kvm_problem())
     n, rate = 8 * EVENTS, EVENTS
 
     def make(**kwargs):
-        return htpayload.Payload(
+        return Payload(
             f"bench payload=64 mode=lossless events={n} rate={rate}",
             devices=[{"id": "ht0", "channel": channel}], accel=accel,
             **kwargs)

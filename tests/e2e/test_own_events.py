@@ -9,19 +9,15 @@ has to be built for it: ./run check --e2e --flavour ust
 import os
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-TOP = Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(TOP / "scripts"), str(TOP / "tests/unit")]
-
-import htpayload  # noqa: E402
+from vm.payload import Payload
 
 bt2 = pytest.importorskip("bt2")
-import ctf_events  # noqa: E402
-import perfetto_text  # noqa: E402
+import ctf_events
+import perfetto_text
 
 HYPERTRACE = Path(os.environ.get("HT_BUILD", "")) / \
     "tools/hypertrace/hypertrace"
@@ -78,7 +74,7 @@ def check(guest, rung, bound):
 def run(tmp_path, session):
     """The directory with the device's trace and LTTng's"""
     s = session(events=["qemu:memory_region_ops_write", "qemu:hypertrace_*"])
-    with htpayload.Payload(
+    with Payload(
             f"bench channel=hypercall events={EVENTS} batch=1 payload=8",
             accel="tcg", workdir=tmp_path,
             devices=[{"channel": "hypercall"}]) as vm:

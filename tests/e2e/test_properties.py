@@ -2,7 +2,7 @@
 """Output that a guest cannot break.
 
 A stream of random classes, events and corruption runs beside an honest one
-(tests/guest/hostile-random.c).  Whatever came of it: the CTF directory and
+(tests/guest/hostile/random.c).  Whatever came of it: the CTF directory and
 the LTTng trace open, every event in them can be read, and the honest stream's
 events are all there, field by field.
 
@@ -11,16 +11,12 @@ HYPERTRACE_PROPERTY_SEEDS=N tries the seeds 1 to N instead of a few.
 
 import os
 import subprocess
-import sys
-from pathlib import Path
 
 import bt2
 import pytest
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts"))
-
-import ctf_events  # noqa: E402
-import htpayload  # noqa: E402
+import ctf_events
+from vm.payload import Payload
 
 SEEDS = range(1, 1 + int(os.environ.get("HYPERTRACE_PROPERTY_SEEDS", "3")))
 CONFIGURATIONS = [
@@ -74,9 +70,9 @@ def test_chance(tmp_path, session, properties, seed):
             "-object", "hypertrace-backend-lttng,id=l"]
     device = {"streams": 2, "packets": 4, "packet_size": "4k",
               "backend": "c:l"}
-    with htpayload.Payload(f"hostile what=chance seed={seed}", args=args,
-                           devices=[{**device, **properties}],
-                           workdir=tmp_path) as vm:
+    with Payload(f"hostile what=chance seed={seed}", args=args,
+                 devices=[{**device, **properties}],
+                 workdir=tmp_path) as vm:
         vm.wait(120)
     s.finish()
     honest, = vm.named(stream="honest")

@@ -13,19 +13,16 @@ import os
 import re
 import shutil
 import subprocess
-import sys
 import time
 from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts"))
-
-from htvm import VM  # noqa: E402
-from linux_guest import HYPERTRACE, RING_LOOP, Control  # noqa: E402
+from linux_guest import HYPERTRACE, RING_LOOP, Control
+from vm.machine import VM
 
 bt2 = pytest.importorskip("bt2")
-import ctf_events  # noqa: E402
+import ctf_events
 
 WORDS = ("reserve_mem=8M:2M:ht trace_instance=boot_map@ht,"
          "sched:sched_switch,sched:sched_waking,irq:softirq_entry,task")

@@ -21,11 +21,11 @@ import time
 import pytest
 
 pytest.importorskip("bt2")
-import lttng_session  # noqa: E402
-import test_record as recording  # noqa: E402
-from htvm import Qmp  # noqa: E402
-from own_machine import own_run  # noqa: E402
-from test_record import DEADLINE, HYPERTRACE, env  # noqa: E402,F401
+import test_record as recording
+from own_machine import own_run
+from test_record import DEADLINE, HYPERTRACE, env  # noqa: F401
+from vm.lttng_session import PrivateSession
+from vm.machine import Qmp
 
 HOST = "127.0.0.1"
 
@@ -277,7 +277,7 @@ def test_two_guests(tmp_path, env, formats):  # noqa: F811
         pytest.skip("lttng-relayd is not installed")
     if not shutil.which("babeltrace"):
         pytest.skip("babeltrace is not installed")
-    with lttng_session.PrivateSession(
+    with PrivateSession(
             str(tmp_path / "unused"), own_run=os.geteuid() == 0) as daemon, \
             Relay(tmp_path / "relay", daemon) as relay:
         traced = daemon.env({**env, "LTTNG_UST_REGISTER_TIMEOUT": "60000"})

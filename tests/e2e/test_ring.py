@@ -9,15 +9,12 @@ import json
 import os
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts"))
-
-from htvm import VM  # noqa: E402
-from linux_guest import RING_LOOP  # noqa: E402
+from linux_guest import RING_LOOP
+from vm.machine import VM
 
 QEMU = "/usr/bin/qemu-system-x86_64"
 MEMORY = 256
@@ -106,7 +103,7 @@ class Ring:
 
 class Follower:
     def __init__(self, args):
-        program = Path(os.environ["HT_BUILD"]) / "tests/e2e/ring-follow"
+        program = Path(os.environ["HT_BUILD"]) / "tests/e2e/programs/ring-follow"
         self.process = subprocess.Popen(
             [program, *args], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
             text=True)

@@ -6,17 +6,14 @@ import json
 import os
 import re
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-SCRIPTS = Path(__file__).resolve().parents[2] / "scripts"
-sys.path.insert(0, str(SCRIPTS))
+from commands import command
+from soak.accounts import ROW, Accounts, Instance, whole_rows
+from vm.payload import kvm_problem
 
-import htpayload  # noqa: E402
-from soak import ROW, whole_rows  # noqa: E402
-from soak_books import Accounts, Instance  # noqa: E402
 
 SEED = 20261121
 
@@ -24,12 +21,11 @@ SEED = 20261121
 @pytest.mark.parametrize("accel", ["tcg", "kvm"])
 def test_soak(accel, tmp_path):
     """Seconds of everything at once: nothing is missing, memory is flat."""
-    if accel == "kvm" and htpayload.kvm_problem():
-        pytest.skip(htpayload.kvm_problem())
+    if accel == "kvm" and kvm_problem():
+        pytest.skip(kvm_problem())
     p = subprocess.run(
-        [sys.executable, "-B", SCRIPTS / "soak.py", "--minutes", "0.15",
-         "--events", "4000000", "--accel", accel, "--seed", str(SEED),
-         "--json", tmp_path / "soak"],
+        command("soak", "--minutes", 0.15, "--events", 4000000, "--accel",
+                accel, "--seed", SEED, "--json", tmp_path / "soak"),
         check=False, text=True, capture_output=True, timeout=300,
         stdin=subprocess.DEVNULL)
     assert p.returncode == 0, p.stdout + p.stderr

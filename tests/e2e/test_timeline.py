@@ -17,21 +17,17 @@ import os
 import shutil
 import signal
 import subprocess
-import sys
 import time
 from pathlib import Path
 
 import pytest
 
-TOP = Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(TOP / "scripts"), str(TOP / "tests/unit")]
-
-from htvm import VM  # noqa: E402
-from linux_guest import RING_LOOP, assert_sound, stats  # noqa: E402
+from linux_guest import RING_LOOP, assert_sound, stats
+from vm.machine import VM
 
 bt2 = pytest.importorskip("bt2")
-import ctf_events  # noqa: E402
-import perfetto_text  # noqa: E402
+import ctf_events
+import perfetto_text
 
 HYPERTRACE = Path(os.environ.get("HT_BUILD", "")) / \
     "tools/hypertrace/hypertrace"
@@ -194,7 +190,7 @@ def check(stories):
     assert len(stories) == 2 and min(map(len, stories)) > 200
     assert too_early(stories) == 0
     # A host that is so busy that nothing is known as well as that has
-    # tests/unit/merge-test.py only.
+    # tests/unit/tool/merge-test.py only.
     if min(b for dates in stories for _, b in dates[::2]) < SHIFT / 2:
         assert too_early(stories, SHIFT) > 0
         assert too_early(stories, -SHIFT) > 0

@@ -8,18 +8,14 @@ counted as discarded.
 import itertools
 import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts"))
-
-import ctf_events  # noqa: E402
-from bench_linux import with_libraries  # noqa: E402
-from htvm import VM  # noqa: E402
-from linux_guest import (  # noqa: E402
+import ctf_events
+from bench.linux import with_libraries
+from vm.machine import VM
+from linux_guest import (
     LD, assert_sound, needs_glibc, shared_library, stats, wait_events)
 
 CHANNELS = ["hypercall", "shm", "virtio"]

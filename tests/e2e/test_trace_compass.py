@@ -10,16 +10,13 @@ what ftrace recorded in the same run.
 import lzma
 import os
 import re
-import sys
 from pathlib import Path
 
 import bt2
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts"))
-
-import ctf_events  # noqa: E402
-from htvm import VM  # noqa: E402
-from linux_guest import assert_sound, events_module, stats  # noqa: E402
+import ctf_events
+from linux_guest import assert_sound, events_module, stats
+from vm.machine import VM
 
 # A guest's setting, by its host; kyber's tracepoints come with its module.
 SETTINGS = "events.events=sched,irq,timer,syscalls,exceptions,irq_vectors,kyber"

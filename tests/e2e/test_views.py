@@ -10,17 +10,15 @@ import os
 import re
 import shutil
 import subprocess
-import sys
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 
 import pytest
 
-TOP = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(TOP / "tests/unit"))
+import browser
+import perfetto_text
 
-import browser  # noqa: E402
-import perfetto_text  # noqa: E402
+TOP = Path(__file__).resolve().parents[2]
 
 # What is printed at the end must not be recorded while it is printed.
 JOB = """
@@ -62,7 +60,7 @@ def guest(tmp_path_factory):
     tmp = tmp_path_factory.mktemp("views")
     (tmp / "root/ht").mkdir(parents=True)
     (tmp / "root/ht/job.sh").write_text(JOB)
-    subprocess.run([TOP / "scripts/guest-overlay.sh", tmp / "job.cpio",
+    subprocess.run([TOP / "scripts/build/guest-overlay.sh", tmp / "job.cpio",
                     tmp / "root"], check=True)
     with open(tmp / "initrd", "wb") as out:
         for part in Path(os.environ["HT_INITRD"]), tmp / "job.cpio":

@@ -9,7 +9,7 @@
  */
 #include "hypertrace/ftrace-follow.h"
 #include "fuzz.h"
-#include "../unit/ftrace-guest.h"
+#include "ftrace-guest.h"
 
 #define AT 4096u
 

@@ -5,7 +5,7 @@
  */
 #include "hypertrace/ftrace-ring.h"
 #include "fuzz.h"
-#include "../unit/ftrace-guest.h"
+#include "ftrace-guest.h"
 
 typedef struct Memory {
     uint8_t *bytes;

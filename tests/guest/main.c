@@ -9,7 +9,7 @@
  *         -device hypertrace,channel=shm,backend=b
  *         -kernel hypertrace-payload -append "bench events=1000000"
  *
- * (scripts/htpayload.py does that).  Functions, each with its options in its
+ * (scripts/vm/payload.py does that).  Functions, each with its options in its
  * own file: probe, exits, bench, selftest, study, soak, hostile.  Results are
  * JSON objects, a line each; the exit status is in console.h.
  */

@@ -1,13 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The kernels of scripts/kernel-tests.sh do check what they are for."""
+"""The kernels of scripts/check/kernel-tests.sh do check what they are for."""
 
 import os
-import sys
-from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts"))
-
-from htvm import VM, complaints  # noqa: E402
+from vm.machine import VM, complaints
 
 # What a guest prints, by the kernel's name
 SHOWN = {

@@ -10,7 +10,7 @@
 
 #include "qemu/units.h"
 #include "libqos/hypertrace.h"
-#include "../unit/ftrace-guest.h"
+#include "../unit/ftrace/ftrace-guest.h"
 
 #define QFT_RAM    (64 * MiB)
 #define QFT_AT     (32 * MiB)

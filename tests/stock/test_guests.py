@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """hypertrace record with kernels, machines and boot loaders of other kinds.
 
-The guests are Debian's: scripts/stock-guests.sh gets them.
+The guests are Debian's: scripts/vm/stock-guests.sh gets them.
 """
 
 import os

@@ -6,15 +6,11 @@ import os
 import shutil
 import signal
 import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 import stock
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "unit"))
-
-import perfetto_text  # noqa: E402
+import perfetto_text
 
 KILLS = int(os.environ.get("HT_STOCK_KILLS", "60"))
 BOOT = 1500000              # bytes of a recording of all of it, about

@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Did a change make anything worse?  Runs of before and after, in turns.
+
+What is compared is of two runs that followed each other: their ratio, and its
+median and quartiles over all such pairs.  An emit's cost is first divided by
+the limit loop's of the same round, as in bench_compare.
+"""
+
+import json
+import math
+import sys
+
+from bench.compare import BASELESS, bases, same_machine
+from bench.stats import ratio, spread
+from bench.targets import Figures
+
+# A figure, and whether less of it is better
+FIGURES = {"p50_ns": True, "delivered_per_s": False, "latency_p50_ns": True,
+           "host_cpu_ns": True, "insns": True}
+WORSE = 1.1
+
+
+def costs(result):
+    """{(case, figure): median}, more is worse"""
+    f = Figures(result)
+    near = bases(f)
+    found = {}
+    for key, case in f.cases.items():
+        name = ", ".join(str(k) for k in key)
+        if "limit" in key[1:3] or key[1] == "base":
+            continue                    # the machine, not us
+        for figure, less in FIGURES.items():
+            s = case.summary.get(figure)
+            if not s or (less and not s["median"]):
+                continue
+            if figure == "p50_ns" and key in near and key[1] not in BASELESS:
+                r = ratio(case, near[key])
+                if r:
+                    found[name, "p50_ns / limit"] = r["median"]
+                continue
+            found[name, figure] = s["median"] if less else \
+                1 / s["median"] if s["median"] else math.inf
+    return found
+
+
+def changes(before, after):
+    """{(case, figure): spread of after / before}, more is worse
+
+    What is not there any more, or is delivered no more, is worse by far.
+    """
+    pairs = [(costs(b), costs(a)) for b, a in zip(before, after)]
+    had = [key for key in pairs[0][0]
+           if all(b.get(key, math.inf) < math.inf for b, _ in pairs)]
+    return {key: spread([a.get(key, math.inf) / b[key] for b, a in pairs])
+            for key in had}
+
+
+def show(before, after):
+    """Print what the change did to each figure; the program's status."""
+    if len(before) != len(after):
+        sys.exit("error: --before and --after are runs in turns: as many each")
+    before, after = ([json.loads(p.read_text()) for p in paths]
+                     for paths in (before, after))
+    for result in before + after:
+        same_machine(before[0], result)
+    found = changes(before, after)
+    if not found:
+        sys.exit("error: the runs have no figure in common")
+    worse = 0
+    print("after / before, more is worse: median [quartiles] of "
+          f"{len(before)} pairs of runs")
+    for (case, figure), s in sorted(found.items(),
+                                    key=lambda i: -i[1]["median"]):
+        # what is as often better as worse is not worse; infinities have no
+        # quartiles
+        bad = s["median"] > WORSE and not s["q1"] <= 1
+        worse += bad
+        print(f"{'!' if bad else ' '} {s['median']:6.3f} [{s['q1']:.3f} - "
+              f"{s['q3']:.3f}]  {case}: {figure}")
+    print(f"{worse} of {len(found)} figures are more than {WORSE} times worse")
+    return 1 if worse else 0

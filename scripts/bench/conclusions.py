@@ -1,0 +1,194 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Which channel to pick for what, in words computed from the figures.
+
+Only figures of KVM speak: TCG's exits cost nothing like a processor's.
+"""
+
+from bench.stats import ratio
+
+
+def _ns(v):
+    if v < 1000:
+        return f"{v:.0f} ns" if v >= 20 else f"{v:.1f} ns"
+    if v >= 1e6:
+        return f"{v / 1e6:.1f} ms"
+    return f"{v / 1000:.0f} µs" if v >= 20000 else f"{v / 1000:.1f} µs"
+
+
+def _rate(v):
+    for limit, name in ((1e6, "million"), (1e3, "thousand")):
+        if v >= limit:
+            return f"{v / limit:.3g} {name} events/s"
+    return f"{v:.0f} events/s"
+
+
+def _factor(s):
+    m = s["median"]
+    return f"{m:,.0f}" if m >= 10 else f"{m:.2f}"
+
+
+def conclude(f):
+    """Sentences; those whose figures are missing are left out."""
+    out = []
+    shm = f.get("kvm", "payload", "shm", 32)
+    stopped = f.get("kvm", "payload", "shm, consumer stopped", 32)
+    virtio = f.get("kvm", "payload", "virtio", 32)
+    call = f.get("kvm", "payload", "hypercall", 32)
+    native = f.get("native", "native", "emit", 32)
+
+    if shm and call:
+        a, b = (c.summary["p50_ns"]["median"] for c in (shm, call))
+        out.append(
+            f"Pick shm where cost or rate matters: {_ns(a)} for a 32-byte "
+            f"event against {_ns(b)} over an unbatched hypercall, "
+            f"{_factor(ratio(call, shm))} times less. One per cent of a "
+            f"processor is {_rate(1e7 / a)} over shm, {_rate(1e7 / b)} over "
+            "hypercall.")
+    if stopped and native:
+        r = ratio(stopped, native)
+        out.append(
+            "With nobody reading at the moment, an event over shm costs "
+            f"{_factor(r)} times what it costs outside any guest: the guest "
+            "pays for memory, not for being a guest.")
+    if stopped and shm:
+        r = ratio(shm, stopped)["median"]
+        if r > 1.3:
+            out.append(
+                "A consumer that reads while the guest emits as fast as it "
+                f"can makes an event {r:.1f} times as dear: the memory has "
+                "to come back from the other processor's cache.")
+    if virtio and shm:
+        r = ratio(virtio, shm)["median"]
+        word = "as much as" if 0.9 <= r <= 1.1 else f"{r:.2f} times"
+        out.append(
+            f"Pick virtio where a device may have no memory of its own, or "
+            f"where a standard ownership protocol is wanted: it costs {word} "
+            "shm with full packets, cannot overwrite, and delivers an event "
+            "when its packet is full or flushed.")
+    pair = [f.get("kvm", "producers", "shm, consumer stopped", n)
+            for n in (1, 2)]
+    if all(pair):
+        r = ratio(pair[1], pair[0], "events_per_s")["median"]
+        out.append(f"Two producers on two vCPUs emit {r:.2f} times as much "
+                   "as one: streams share nothing.")
+    batches = [(x, f.get("kvm", "batch", "hypercall", x))
+               for x in (1, 10, 64)]
+    if call and all(c for _, c in batches):
+        costs = ", ".join(f"{_ns(c.summary['p50_ns']['median'])} at {x}"
+                          for x, c in batches)
+        out.append(
+            "Pick hypercall where an event must have arrived before the "
+            "guest goes on (last words, single-stepping, rare events): an "
+            f"event costs {costs} a doorbell; batches give up just that.")
+    out += _exits(f) + _spinning(f) + _packets(f) + _overload(f) + _latency(f) + _peers(f, shm)
+    return out + _kernel(f)
+
+
+def _kernel(f):
+    """Instructions are the same under any accelerator."""
+    events, ring = (
+        f.median("tcg", "ways", series, "sched_switch", "insns")
+        for series in ("hypertrace-events.ko, shm", "the stock kernel's ring"))
+    if not events or not ring:
+        return []
+    return ["For the kernel's own events, counted in instructions of a "
+            f"sched_switch: {events:,.0f} with hypertrace-events.ko, "
+            f"{ring:,.0f} in the ring of a stock kernel with nothing "
+            "installed (read along or not)."]
+
+
+def _exits(f):
+    parts = []
+    for series in ("hypercall, batch 1", "shm", "virtio"):
+        c = f.get("kvm", "exits", series, 32)
+        s = c and c.summary.get("kvm_exits_per_event")
+        if s and s["median"]:
+            name = series.split(",")[0]
+            parts.append(f"one in {1 / s['median']:,.0f} over {name}"
+                         if s["median"] < 0.5 else
+                         f"{s['median']:.2f} an event over {name}")
+    return [f"Exits, as KVM counts them: {'; '.join(parts)}."] if parts else []
+
+
+def _spinning(f):
+    emit, paced, spun = (f.get("native", "native", series, 32) for series in (
+        "emit", "paced live consumer", "spinning consumer"))
+    if not emit or not paced or not spun:
+        return []
+    return ["Natively, a consumer that looks every 20 µs makes an event "
+            f"{_factor(ratio(paced, emit))} times as dear, one that spins "
+            f"{_factor(ratio(spun, emit))} times."]
+
+
+def _packets(f):
+    best = {}
+    for (accel, table, series, x), c in f.cases.items():
+        if accel == "kvm" and table == "packet size":
+            best.setdefault(series, []).append(
+                (x, c.summary["events_per_s"]["median"]))
+    parts = []
+    for series, values in best.items():
+        top = max(v for _, v in values)
+        x = min(x for x, v in values if v >= 0.9 * top)
+        parts.append(f"{x // 1024} KiB for {series} ({_rate(top)} at best)")
+    return [f"The smallest packets within a tenth of the best rate: "
+            f"{', '.join(parts)}."] if parts else []
+
+
+def _overload(f):
+    out = []
+    for series in ("shm", "virtio", "shm, overwrite", "hypercall"):
+        steps = sorted((x, c) for (a, t, s, x), c in f.cases.items()
+                       if (a, t, s) == ("kvm", "overload", series))
+        if not steps:
+            continue
+        last = steps[-1][1].summary
+        top = max(c.summary["delivered_per_s"]["median"] for _, c in steps)
+        achieved = last["offered_per_s"]["median"] / steps[-1][0]
+        if series == "hypercall":
+            out.append(
+                f"Overload: hypercall blocks the guest. Of {_rate(steps[-1][0])}"
+                f" asked for it managed {100 * achieved:.0f} %, each "
+                "delivered, none discarded.")
+            continue
+        all_in = [x for x, c in steps
+                  if c.summary["delivered_share"]["median"] >= 0.999]
+        keeps = f"all are delivered up to {_rate(max(all_in))}" if all_in \
+            else "some are lost at each rate that was offered"
+        out.append(
+            f"Overload: {series} never blocks the guest; into this backend "
+            f"{keeps}, at most {_rate(top)} are delivered, and at "
+            f"{_rate(steps[-1][0])} "
+            f"{100 * last['delivered_share']['median']:.0f} % arrive while "
+            f"the guest pays {_ns(last['p50_ns']['median'])} an event "
+            "offered.")
+    return out
+
+
+def _latency(f):
+    parts = {}
+    for (a, t, series, x), c in f.cases.items():
+        if (a, t) == ("kvm", "latency"):
+            m = sorted(r["latency_p50_ns"] for r in c.rows)
+            parts.setdefault(x, []).append(f"{series} {_ns(m[len(m) // 2])}")
+    return [f"From emit to LTTng's stamp, median at {x} events/s: "
+            f"{'; '.join(p)}." for x, p in sorted(parts.items())]
+
+
+def _peers(f, shm):
+    parts = []
+    for name, text in (("mmio", "one MMIO exit an event"),
+                       ("pio", "a marker port"),
+                       ("virtio-serial", "an 8-byte virtio-serial message")):
+        c = f.get("kvm", "peers", name, 8)
+        if c and shm:
+            parts.append(f"{_factor(ratio(c, shm))} times for {text}")
+    lttng = f.get("native", "native", "LTTng-UST static tracepoint", 32)
+    native = f.get("native", "native", "emit", 32)
+    out = [f"Peers, against a 32-byte event over shm: {', '.join(parts)}."] \
+        if parts else []
+    if lttng and native:
+        out.append("An LTTng-UST tracepoint in a native program costs "
+                   f"{_factor(ratio(lttng, native))} times a native emit of "
+                   "the same fields.")
+    return out

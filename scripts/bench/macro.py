@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What tracing costs programs that know nothing of it, in a Linux guest.
+
+A round runs each benchmark without tracing, then with each source of events
+(linux.py) at a stated rate.  The benchmarks are the host's own (Debian:
+rt-tests, sysbench), copied into the guest with their libraries.
+"""
+
+import re
+import shutil
+
+from bench import linux
+from bench.plan import Case
+from vm.machine import Failure
+
+# events/s: ht-bench looks at the clock for the last 100 us before an event,
+# so that a higher rate would measure that
+RATE = 1000
+
+# name: arguments, how to find the figure, and whether more is better
+BENCHMARKS = {
+    "hackbench, s": (
+        "hackbench", "-s 100 -l 40 -g 2", r"^Time: ([0-9.]+)", False),
+    "cyclictest average, µs": (
+        "cyclictest", "-q -D {seconds} -i 1000 -p 80",
+        r"Avg: *([0-9]+)", False),
+    "sysbench cpu, events/s": (
+        "sysbench", "cpu --time={seconds} --threads=2 run",
+        r"events per second: *([0-9.]+)", True),
+    "sysbench threads, events": (
+        "sysbench", "threads --time={seconds} --threads=4 run",
+        r"total number of events: *([0-9]+)", True),
+}
+PROGRAMS = sorted({program for program, *_ in BENCHMARKS.values()})
+
+
+def problem():
+    """Why this cannot be run; None if it can."""
+    lacking = [p for p in PROGRAMS if not shutil.which(p)]
+    if lacking:
+        return f"{', '.join(lacking)} not installed " \
+               "(Debian: rt-tests, sysbench)"
+    return linux.problem()
+
+
+def count(channels):
+    """How many figures a round has."""
+    return (1 + linux.count(channels)) * len(BENCHMARKS)
+
+
+def _benchmark(guest, name, seconds):
+    program, args, pattern, _ = BENCHMARKS[name]
+    text = guest.tell(f"{program} {args.format(seconds=seconds)}",
+                      60 + 10 * seconds)
+    found = re.findall(pattern, text, re.M)
+    if not found:
+        raise Failure(f"{name}: {text}")
+    return sum(float(v) for v in found) / len(found)
+
+
+def measure(accel, channels, rounds, seconds, workdir, step):
+    """Cases of the table macro; a row is a benchmark's figure."""
+    cases = {}
+    with linux.Linux(channels, accel, workdir, PROGRAMS) as guest:
+        for r in range(rounds):
+            for source in [None, *guest.sources]:
+                series = source.name if source else "none"
+                if source:
+                    guest.tell(f"{source.at_rate(RATE)} >/tmp/source & "
+                               "pid=$!")
+                for name, (*_, more) in BENCHMARKS.items():
+                    step(f"{name.split(',')[0]}, {series}")
+                    value = _benchmark(guest, name, seconds)
+                    cases.setdefault((series, name), Case(
+                        "macro", series, name, accel,
+                        options={"rate": RATE, "more_is_better": more})
+                    ).rows.append({"function": "macro", "round": r,
+                                   "value": value})
+                if source:
+                    # it must have emitted all along
+                    guest.tell("kill -0 $pid || { cat /tmp/source; false; }")
+                    guest.run("kill $pid; wait $pid 2>/dev/null")
+        guest.quit()
+    return list(cases.values())

@@ -1,0 +1,267 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What an event costs a Linux guest, by each way out of it.
+
+A plugin of TCG's counts what the guest's processor executes, kernel and all,
+between two marks in the program (tests/bench/insn-plugin.c).  That is the same
+on any machine, but for channel shm while its consumer is late: having rung for
+it, each event looks whether that has to be done again.  On a busy host that can
+last longer than a program does, hence several RUNS of it, and the least of all
+groups.  Nothing is known here of caches, nor of what the host does in an exit.
+
+The same is then timed in a guest without the plugin: under TCG, whose memory
+accesses and exits have other prices than a processor's.
+"""
+
+import os
+import shutil
+import statistics
+import subprocess
+from pathlib import Path
+
+from bench import linux
+from bench.plan import Case
+from vm.machine import TOP, Failure
+
+GROUP = 16          # events of ht-marker between two marks
+BEGIN, END = 1, 2   # insn-marks.h
+T = "/sys/kernel/tracing"
+KERNEL_EVENT = "sched_switch"
+RUNS = 8
+# of the program's thread and the other one's, for each event of ht-marker
+SWITCHES = 2
+# once for each event of ht-marker
+FUNCTION = "vfs_write"
+ENTRY, CALL = "function entry", "function entry and exit"
+# a case's events for each event of ht-marker
+KERNEL_EVENTS = {KERNEL_EVENT: SWITCHES, ENTRY: 1, CALL: 1}
+MODULES = ["hypertrace.ko", "hypertrace-events.ko", "hypertrace-functions.ko"]
+
+
+def compiler():
+    return os.environ.get("CC", "cc")
+
+
+def problem():
+    """Why this cannot be measured; None if it can."""
+    config = Path(os.environ["HT_QEMU_BUILD"]) / "config-host.h"
+    if not config.exists() or "CONFIG_PLUGIN" not in config.read_text():
+        return "this QEMU was built without plugins"
+    if not shutil.which(compiler()):
+        return f"{compiler()} is not installed"
+    return linux.problem()
+
+
+def plugin(workdir):
+    """Build it against the QEMU that is to load it."""
+    flags = subprocess.run(["pkg-config", "--cflags", "glib-2.0"], check=True,
+                           capture_output=True, text=True).stdout.split()
+    so = workdir / "insn-plugin.so"
+    subprocess.run(
+        [compiler(), "-shared", "-fPIC", "-O2", *flags,
+         f"-I{os.environ['HT_QEMU_SRC']}/include/qemu", "-o", so,
+         TOP / "tests/bench/insn-plugin.c"], check=True)
+    return so
+
+
+class Way:
+    """A command that emits events, and what has to be done around it."""
+
+    def __init__(self, name, what, command, before="", after="", runs=1):
+        self.name = name
+        self.what = what
+        self.command = command
+        self.before = before
+        self.after = after
+        self.runs = runs
+
+
+def user_ways(guest, channels):
+    # all marks of a run are of one vCPU
+    marker = "taskset 2 ht-marker"
+    ways = [Way(c, 32, f"{marker}-trace -n {{n}}",
+                f"export HYPERTRACE_DEVICE=/dev/hypertrace{n}", runs=RUNS)
+            for n, c in enumerate(channels)]
+    ways += [Way("trace_marker", 32, f"{marker} -n {{n}} {T}/trace_marker",
+                 after=f"echo >{T}/trace"),
+             Way("virtio-serial write()", 32, f"{marker} -n {{n}} $stock")]
+    if guest.lttng:
+        ways.append(Way("LTTng-UST", 32, f"{marker}-lttng -n {{n}}"))
+    return ways
+
+
+def recorded(ring, each):
+    """Are each * {n} events in it, or were?"""
+    return (f"cat {ring}/per_cpu/cpu1/stats | awk '/^(entries|overrun)/ "
+            f"{{{{ n += $2 }}}} END {{{{ exit n < {each} * {{n}} }}}}'")
+
+
+def kernel_ways(channels, recorder, lttng):
+    switch = "taskset 2 ht-marker-switch -n {n}"
+    ring = f"{T}/instances/boot_map"
+    ways = [
+        Way("none", KERNEL_EVENT, switch),
+        Way("the stock kernel's ring", KERNEL_EVENT, switch,
+            f"echo 1 >{ring}/events/sched/{KERNEL_EVENT}/enable",
+            f"echo 0 >{ring}/events/enable; "
+            f"{recorded(ring, SWITCHES)} && echo >{ring}/trace")]
+    if recorder:
+        ways.append(Way(
+            "trace-cmd record", KERNEL_EVENT,
+            f"trace-cmd record -q -o /tmp/t.dat -e {KERNEL_EVENT} {switch}",
+            # an event takes over 64 bytes
+            after=f"test $(stat -c %s /tmp/t.dat) -gt $((64 * {SWITCHES} * "
+            "{n})) && rm /tmp/t.dat"))
+    if lttng:
+        lttng = "lttng --no-sessiond"
+        ways.append(Way(
+            "LTTng's modules", KERNEL_EVENT, switch,
+            f"{lttng} create k --output=/tmp/k && {lttng} enable-channel "
+            f"--kernel --subbuf-size=1M --num-subbuf=4 c && {lttng} "
+            f"enable-event --kernel --channel=c {KERNEL_EVENT} && "
+            f"{lttng} start",
+            # an event takes 60 bytes: its fields, and 4 of header
+            f"{lttng} destroy k && test $(stat -c %s /tmp/k/kernel/c_1) -ge "
+            f"$((60 * {SWITCHES} * {{n}})) && rm -r /tmp/k"))
+    for n, c in enumerate(channels):
+        ways.append(Way(
+            f"hypertrace-events.ko, {c}", KERNEL_EVENT, switch,
+            f"{load_module(n)}; insmod /ht/hypertrace-events.ko",
+            "rmmod hypertrace-events"))
+    return ways
+
+
+def load_module(n):
+    return f"rmmod hypertrace; insmod /ht/hypertrace.ko kernel_device={n}"
+
+
+def function_ways(channels):
+    """A function that is traced; what it does itself is in all of them."""
+    write = "taskset 2 ht-marker -n {n} /dev/null"
+    ways = [Way("none", x, write) for x in (ENTRY, CALL)]
+    for x, tracer in ((ENTRY, "function"), (CALL, "function_graph")):
+        ways.append(Way(
+            f"{tracer} tracer", x, write,
+            f"echo >{T}/trace; echo {FUNCTION} >{T}/set_ftrace_filter; "
+            f"echo {tracer} >{T}/current_tracer",
+            f"{recorded(T, 1)} && echo nop >{T}/current_tracer && "
+            f"echo >{T}/set_ftrace_filter"))
+    for n, c in enumerate(channels):
+        ways += [Way(f"hypertrace-functions.ko, {c}", x, write,
+                     f"{load_module(n)}; insmod /ht/hypertrace-functions.ko "
+                     f"{parameter}={FUNCTION}", "rmmod hypertrace-functions")
+                 for x, parameter in ((ENTRY, "entry"), (CALL, "calls"))]
+    return ways
+
+
+def groups(lines, n):
+    """Instructions an event, of each group of a run of n events, in order."""
+    begun, found = {}, []
+    for vcpu, mark, count in lines:
+        if mark == BEGIN:
+            begun[vcpu] = count
+        elif mark == END and vcpu in begun:
+            found.append((count - begun.pop(vcpu)) / GROUP)
+    if len(found) != n // GROUP:
+        raise Failure(f"{len(found)} groups instead of {n // GROUP}; a "
+                      "program was moved to another vCPU in one")
+    return found
+
+
+def measure(channels, rounds, events, workdir, step):
+    """Cases of the table ways, and of the plugin's own kind: TCG's only."""
+    events = events // GROUP * GROUP
+    marks = workdir / "marks"
+    ways, _ = run_all(channels, rounds, events, workdir, step,
+                      ["-plugin", f"{plugin(workdir)},out={marks}"])
+    lines = [tuple(map(int, line.split()))
+             for line in marks.read_text().splitlines()]
+    cases = cases_of(ways, rounds, events, lines)
+    _, times = run_all(channels, rounds, events, workdir, step, [])
+    add_times(cases, ways, times)
+    return [c for c in cases if c.series != "none"]
+
+
+def run_all(channels, rounds, events, workdir, step, args):
+    """All ways in turns, in a guest; and ns an event of each run's program."""
+    modules = Path(os.environ["HT_MODULE"]).parent
+    recorder = shutil.which("trace-cmd")
+    times = []
+    with linux.Linux(
+            channels, "tcg", workdir, [recorder] if recorder else [],
+            events=f"{KERNEL_EVENT}*,,marker_32,,function_*",
+            files={m: modules / m for m in MODULES},
+            kernel_args="reserve_mem=16M:2M:ht trace_instance=boot_map@ht",
+            args=args, lttng_modules=linux.lttng_modules()) as guest:
+        ways = (user_ways(guest, channels) + kernel_ways(channels, recorder,
+                                                  guest.lttng_modules) +
+                function_ways(channels))
+        guest.tell("echo -1 >/proc/sys/kernel/sched_rt_runtime_us")
+        for _ in range(rounds):
+            for way in ways:
+                step(f"{way.name}, {way.what}")
+                if way.before:
+                    guest.tell(way.before)
+                times.append(min(
+                    linux.row_of(guest.tell(way.command.format(
+                        n=events)))["p50_ns"] for _ in range(way.runs)))
+                if way.after:
+                    guest.tell(way.after.format(n=events))
+        guest.tell("rmmod hypertrace")      # closes its streams
+        # of a program; switches, twice; entries; entries and exits
+        emitted = rounds * events * (RUNS + 2 * SWITCHES + 1 + 2)
+        for channel in channels:
+            arrived(guest, f"{channel}-linux", emitted)
+        guest.quit()
+    return ways, times
+
+
+def arrived(guest, device, emitted):
+    """A discarded event would be a cheap one."""
+    guest.settle(device)
+    stats = guest.qmp.command("qom-get", property="stats",
+                              path=f"/machine/peripheral/{device}")
+    if stats["events"] < emitted or stats["lost"] or stats["dropped"]:
+        raise Failure(f"{device}: of at least {emitted} events "
+                      f"{stats['events']} arrived, {stats['lost']} were "
+                      f"discarded in the guest, {stats['dropped']} by the "
+                      "device")
+
+
+def cases_of(ways, rounds, events, lines):
+    cases = [Case("ways", w.name, w.what, "tcg") for w in ways]
+    per_run = 2 * (events // GROUP)
+    runs = rounds * sum(w.runs for w in ways)
+    if len(lines) != runs * per_run:
+        raise Failure(f"{len(lines)} marks of {runs} runs")
+    none = {}
+    for n in range(rounds * len(ways)):
+        way, case = ways[n % len(ways)], cases[n % len(ways)]
+        marks, lines = lines[:way.runs * per_run], lines[way.runs * per_run:]
+        each = [v / KERNEL_EVENTS.get(case.x, 1)
+                for v in groups(marks, way.runs * events)]
+        row = {"insns": statistics.median(each),
+               "insns_mean": statistics.mean(each), "insns_least": min(each)}
+        case.rows.append(against(none, case, row))
+    return cases
+
+
+def against(none, case, row):
+    """What a row has more than the same untraced, which comes first."""
+    if case.series == "none":
+        none[case.x] = row
+    base = none.get(case.x)
+    return {"function": "ways", **{k: v - base[k] if base else v
+                                   for k, v in row.items()}}
+
+
+def add_times(cases, ways, times):
+    none = {}
+    for n, ns in enumerate(times):
+        case = cases[n % len(ways)]
+        case.rows[n // len(ways)].update(against(
+            none, case, {"ns": ns / KERNEL_EVENTS.get(case.x, 1)}))
+
+
+def count(channels):
+    """About how many there are."""
+    return 2 * (5 * len(channels) + 10)

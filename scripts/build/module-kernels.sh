@@ -1,0 +1,101 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0-or-later
+# Build the Linux modules for the kernels that they support: the oldest, the one
+# of the guest, and the newest that Debian has, each normal and PREEMPT_RT, and
+# for arm64 with pages of 4 and of 16 KiB. And as DKMS does, from what is
+# installed.
+
+. "$(dirname -- "$0")/../lib.sh"
+. "$HT_TOP/scripts/build/debian.sh"
+. "$HT_TOP/scripts/build/kernels.sh"
+
+usage() {
+    cat <<EOF
+usage: scripts/build/module-kernels.sh [NAME]...
+
+Builds guest-linux/ with warnings as errors for several kernels, whose headers
+are fetched from Debian and kept. NAME is one of:
+ $(kernel_names | tr '\n' ' ') dkms
+EOF
+}
+
+wanted=
+while [ $# -gt 0 ]; do
+    case $1 in
+    -h|--help) usage; exit 0 ;;
+    -*) die "scripts/build/module-kernels.sh: unknown argument $1" ;;
+    *) wanted="$wanted $1"; shift ;;
+    esac
+done
+"$HT_TOP/scripts/build/prerequisites.sh" --for modules
+ht_paths ""
+ht_tree_init
+
+# build NAME [ARCHITECTURE]
+build() {
+    farm=$HT_TREE/module-$1
+    cc=${CC:-gcc}
+    [ -z "${2-}" ] || cc=aarch64-linux-gnu-gcc
+    if ! have "$cc"; then
+        note "no $cc: the modules are not built for $1"
+        return 0
+    fi
+    module_farm "$farm"
+    # Headers may be for a compiler that knows more than the one here.
+    logged "module-$1" \
+        "building the module: $(cat "$HT_CACHE/stamps/kernel-$1")" \
+        make -j "$(nproc 2>/dev/null || echo 1)" \
+        -C "$HT_CACHE/kernels/$1/kheaders" M="$farm/guest-linux" \
+        ${2:+ARCH=$2 CROSS_COMPILE=aarch64-linux-gnu-} \
+        CC="$cc" HOSTCC="${CC:-gcc}" KCFLAGS="-Werror -Wno-attributes" \
+        CONFIG_CC_HAS_MIN_FUNCTION_ALIGNMENT= modules
+}
+
+# What "make dkms-source" installs is built and installed by dkms, below a
+# folder of this tree, for the kernel 6.12.
+by_dkms() {
+    have dkms || {
+        note "no dkms: not tried"
+        return 0
+    }
+    root=$HT_TREE/dkms
+    version=$(cat "$HT_CACHE/kernels/6.12/kheaders/include/config/kernel.release")
+    package=hypertrace/$(sed -n 's/^PACKAGE_VERSION="\(.*\)"/\1/p' \
+        "$HT_TOP/guest-linux/dkms.conf")
+    rm -rf "$root"
+    mkdir -p "$root/tree" "$root/modules/$version" "$root/etc"
+    make -s -C "$HT_TOP/guest-linux" DESTDIR="$root" dkms-source install-rules
+    logged dkms "building $package by dkms" \
+        dkms install "$package" -k "$version" --no-depmod \
+        --dkmstree "$root/tree" --sourcetree "$root/usr/src" \
+        --kernelsourcedir "$HT_CACHE/kernels/6.12/kheaders" \
+        --directive "CC=${CC:-gcc}" --directive "HOSTCC=${CC:-gcc}" \
+        --directive CONFIG_CC_HAS_MIN_FUNCTION_ALIGNMENT= \
+        --installtree "$root/modules"
+    installed=$(find "$root/modules" -name 'hypertrace*.ko*' | wc -l)
+    [ "$installed" -eq "$(grep -c '^BUILT_MODULE_NAME' \
+        "$HT_TOP/guest-linux/dkms.conf")" ] ||
+        die "dkms installed $installed modules of $package"
+    have systemd-sysusers || return 0
+    systemd-sysusers --root="$root" 2>/dev/null
+    grep -q '^tracing:' "$root/etc/group" || die "there is no group tracing"
+}
+
+for name in $(kernel_names); do
+    case " $wanted " in
+    "  "|*" $name "*) ;;
+    *) continue ;;
+    esac
+    shared_lock "$HT_CACHE/kernels"
+    kernel_headers "$name"
+    cache_unlock
+    build "$name" "$arch"
+done
+case " $wanted " in
+"  "|*" dkms "*)
+    shared_lock "$HT_CACHE/kernels"
+    kernel_headers 6.12
+    cache_unlock
+    by_dkms
+    ;;
+esac

@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What the demo records with: LTTng, or the device's own CTF backend.
+
+A recorder makes a trace of each round, for ht-verify.
+"""
+
+import json
+import os
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+
+from vm.lttng_session import UNPRIVILEGED, PrivateSession, missing_programs
+from vm.machine import Failure
+
+# LTTng's ring buffers of a device, for each CPU.  A burst should fit; what
+# does not, LTTng counts.
+SUBBUF_SIZE = "1M"
+SUBBUF_COUNT = 16
+
+
+class Lttng:
+    """A session for each round, of one private daemon.
+
+    Each device has an LTTng channel of its own, so that LTTng's count of
+    discarded events belongs to one row.
+    """
+
+    backend = "lttng"
+
+    def __init__(self):
+        self.directory = None
+        self._name = None
+        # it makes a session of its own, in which nothing is recorded
+        self._daemon = PrivateSession(events=(), start=False,
+                                      name="unused")
+
+    @staticmethod
+    def problem():
+        """Why LTTng cannot be used; None if it can."""
+        missing = missing_programs()
+        return f"{', '.join(missing)} not installed" if missing else None
+
+    def __enter__(self):
+        self._daemon.__enter__()
+        # the daemon may be another user's, who cannot enter our folders
+        self.directory = Path(tempfile.mkdtemp(prefix="ht-demo-", dir="/tmp"))
+        self.directory.chmod(0o755)
+        if os.geteuid() == 0:
+            os.chown(self.directory, UNPRIVILEGED,
+                     UNPRIVILEGED)
+        return self
+
+    def __exit__(self, *exc):
+        try:
+            self._daemon.__exit__(*exc)
+            if self._daemon.output:
+                shutil.rmtree(Path(self._daemon.output).parent,
+                              ignore_errors=True)
+        finally:
+            shutil.rmtree(self.directory, ignore_errors=True)
+
+    def env(self):
+        return self._daemon.env()
+
+    def start(self, name, devices):
+        lttng = self._daemon.lttng
+        self._name = name
+        lttng("create", name, f"--output={self.directory / name}")
+        self._daemon.make_channels(
+            {d: (SUBBUF_SIZE, SUBBUF_COUNT) for d in devices}, name)
+        for d in devices:
+            self._daemon.enable(f"{d}:*", channel=d, session=name)
+        lttng("start", name)
+
+    def stop(self):
+        """Complete the round's trace; returns its directory."""
+        self._daemon.lttng("stop", self._name)
+        self._daemon.lttng("destroy", self._name)
+        return self.directory / self._name
+
+
+def verifier():
+    program = Path(os.environ["HT_BUILD"]) / "tools/ht-verify/ht-verify"
+    if not program.exists():
+        raise Failure(f"{program} was not built: install libbabeltrace2's"
+                      " development package and build again")
+    return program
+
+
+def verify(directory):
+    """Run ht-verify, which reads with babeltrace2: what it says."""
+    program = verifier()
+    p = subprocess.run([program, "--json", directory], check=False,
+                       stdin=subprocess.DEVNULL, capture_output=True,
+                       text=True)
+    if p.returncode not in (0, 1):
+        raise Failure(f"ht-verify: {p.stderr.strip()}")
+    return json.loads(p.stdout)["inputs"][0]

@@ -1,0 +1,456 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""All channels at once, for as long as one likes: is every event there?
+
+tests/guest/soak.c emits on six devices, two of each channel.  The events of
+one of the two go to the null backend, those of the other are recorded, read
+back by ht-verify, and deleted.  Again and again, also in the middle of it all,
+the VM is stopped, and what the guest's memory says is compared with what the
+devices counted.  Meanwhile the guest takes devices over, is reset, and finds
+devices replaced by others with other properties.
+"""
+
+import argparse
+import json
+import os
+import random
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from soak.accounts import ROW, Accounts, Book, whole_rows
+from vm.machine import Failure
+from vm.payload import Payload, kvm_problem
+
+CHANNELS = ("hypercall", "shm", "virtio")
+# of a hypercall device that is recorded each has a spool of a MiB
+STREAMS = {"hypercall": 2, "shm": 4, "virtio": 4}
+RING = 128 << 10        # bytes of a stream: properties vary, memory does not
+MEMORY = "memory-backend-ram,id=memory,size=512M,prealloc=on"
+# a twentieth of the goal, but not more than
+ROUND_EVENTS = {"kvm": 25_000_000, "tcg": 1_000_000}    # on average
+INSTANCES_MAX = 400     # of a recorded device: each is a file
+# Growth of QEMU's memory that counts as flat: rings and spools of new devices
+# are touched by and by.  Little of a short run comes after warming up.
+TOLERANCE_KB, SHORT_TOLERANCE_KB, SHORT_MINUTES = 8192, 24576, 2
+WARM_UP = 0.25          # of the run: memory is touched for the first time
+
+
+class Rss:
+    """QEMU's memory over time: seconds, events, KiB, KiB not of files."""
+
+    def __init__(self, pid):
+        self.status = Path(f"/proc/{pid}/status")
+        self.began = time.monotonic()
+        self.samples = []
+
+    def sample(self, events):
+        rows = dict(line.split(":", 1)
+                    for line in self.status.read_text().splitlines())
+        kb = [int(rows[name].split()[0]) for name in ("VmRSS", "RssAnon")]
+        self.samples.append((round(time.monotonic() - self.began, 2), events,
+                             *kb))
+
+    @property
+    def warm(self):
+        """The samples after warming up."""
+        last = self.samples[-1][0]
+        return [s for s in self.samples if s[0] >= last * WARM_UP]
+
+    def growth(self):
+        """KiB by which a line through the warm samples rises."""
+        points = [(s[0], s[2]) for s in self.warm]
+        mean_x = sum(x for x, _ in points) / len(points)
+        mean_y = sum(y for _, y in points) / len(points)
+        square = sum((x - mean_x) ** 2 for x, _ in points)
+        if not square:
+            return 0
+        slope = sum((x - mean_x) * (y - mean_y) for x, y in points) / square
+        return slope * (points[-1][0] - points[0][0])
+
+
+class Soak(Payload):
+    """The VM, and the books of its devices."""
+
+    def __init__(self, rng, **kwargs):
+        super().__init__(
+            "soak", machine="pc,memory-backend=memory", memory=512,
+            args=["-object", MEMORY, "-action", "reboot=reset"], **kwargs)
+        self.rng = rng
+        self.rss = None
+        self.names = [f"{kind}-{c}" for kind in ("mass", "kept")
+                      for c in CHANNELS]
+        self.plugs = 0
+        self.devices = [self.draw(name) for name in self.names]
+        self.accounts = [self.new_accounts(name) for name in self.names]
+        self.hello = None
+        self.rounds = 0         # since the guest booted
+        self.past_events = self.past_discarded = 0      # of unplugged devices
+        self.events = self.discarded = self.past_died = 0
+        self.recorded = self.slices = 0
+        self.checkpoints = self.resets = self.takeovers = 0
+        self.unaccounted = 0
+        self.problems = []
+
+    @property
+    def rows(self):
+        return whole_rows(self.out.text)
+
+    def command(self, initrd, fds):
+        # code that is translated anew after each reset is no leak
+        return ["tcg,tb-size=8" if a == "tcg" else a
+                for a in super().command(initrd, fds)]
+
+    def start(self):
+        # each new thread would take another arena: growth that is no leak
+        os.environ["MALLOC_ARENA_MAX"] = "1"
+        super().start()
+        self.rss = Rss(self.process.pid)
+        self.rss.sample(0)
+        self.booted()
+        return self
+
+    # Devices ---------------------------------------------------------------
+
+    def draw(self, name):
+        """A device, its properties drawn from what its channel allows."""
+        rng = self.rng
+        channel = name.split("-")[1]
+        size = rng.choice([8, 16] if channel == "virtio" else
+                          [4, 8, 16, 32]) << 10
+        device = {"id": name, "name": name, "channel": channel,
+                  "addr": f"{4 + self.names.index(name)}",
+                  "streams": STREAMS[channel],
+                  "packet_size": size, "packets": RING // size,
+                  "flush_ms": rng.choice([1, 10, 100]), "backend": "null"}
+        if channel != "virtio":
+            device["mode"] = rng.choice(["discard", "discard", "overwrite"])
+        if channel == "hypercall":
+            device["batch"] = rng.choice([1, 1, 4, 32, 256])
+        if name.startswith("kept"):
+            self.plugs += 1
+            device["backend"] = "ctf"
+            device["backend_options"] = {
+                "dir": str(self.dir / f"{name}-{self.plugs}")}
+        return device
+
+    def new_accounts(self, name):
+        return Accounts(name, name.endswith("virtio"))
+
+    def plug(self, name):
+        n = self.names.index(name)
+        device = self.devices[n] = self.draw(name)
+        backend = f"{name}-backend"
+        self.qmp.command("object-add", qom_type="hypertrace-backend-"
+                         + device["backend"], id=backend,
+                         **device.get("backend_options", {}))
+        self.qmp.command("device_add", driver="hypertrace", backend=backend,
+                         **{k: v for k, v in device.items()
+                            if not k.startswith("backend")})
+        self.accounts[n] = self.new_accounts(name)
+
+    def unplugged(self, name):
+        """Its books are closed, and what it recorded is compared."""
+        n = self.names.index(name)
+        self.qmp.wait_event("DEVICE_DELETED", 30, device=name)
+        self.qmp.command("object-del", id=f"{name}-backend")
+        ended = self.accounts[n].ended.values()
+        self.past_events += sum(i.host["events"] for i in ended)
+        self.past_discarded += sum(i.host["lost"] + i.host["dropped"]
+                                   for i in ended)
+        self.past_died += sum(i.died for i in ended)
+        self.verify(n)
+
+    def verify(self, n):
+        options = self.devices[n].get("backend_options")
+        if not options:
+            return
+        program = Path(os.environ["HT_BUILD"]) / "tools/ht-verify/ht-verify"
+        if program.exists():
+            p = subprocess.run([program, "--json", options["dir"]],
+                               check=False, text=True, capture_output=True,
+                               stdin=subprocess.DEVNULL)
+            if p.returncode > 1:
+                raise Failure(f"ht-verify: {p.stderr}")
+            verified = json.loads(p.stdout)
+            self.accounts[n].check_recorded(verified)
+            self.recorded += sum(
+                s["recorded"] for s in verified["inputs"][0]["streams"])
+            self.slices += 1
+            self.judge()
+        shutil.rmtree(options["dir"])
+
+    @property
+    def few(self):
+        return sum(1 << n for n, d in enumerate(self.devices)
+                   if d["backend"] == "ctf")
+
+    @property
+    def died(self):
+        """Events and discards that only a guest that was reset knew of."""
+        return self.past_died + sum(i.died for a in self.accounts
+                                    for i in a.ended.values())
+
+    # Looking ---------------------------------------------------------------
+
+    def memory_at(self, address, size):
+        path = self.dir / "memory"
+        self.qmp.command("pmemsave", val=address, size=size,
+                         filename=str(path))
+        return path.read_bytes()
+
+    def book(self):
+        return Book(self.hello, self.memory_at,
+                    [a.virtio for a in self.accounts],
+                    [d["packet_size"] for d in self.devices],
+                    [d["packets"] for d in self.devices])
+
+    def read_book(self):
+        """Stop the VM at a moment when nothing is being written."""
+        for tries in range(200):
+            self.qmp.command("stop")
+            book = self.book()
+            if book.sound:
+                return book
+            self.qmp.command("cont")
+            # longer and longer: what is changing may take a while
+            time.sleep(tries * self.rng.random() / 1000)
+        raise Failure("the guest is always amid a change")
+
+    def stats(self, name):
+        return self.qmp.command("qom-get", path=f"/machine/peripheral/{name}",
+                                property="stats")
+
+    def check(self, still_open):
+        """The VM is stopped."""
+        self.events, self.discarded = self.past_events, self.past_discarded
+        for n, account in enumerate(self.accounts):
+            self.settle(account.name)
+            stats = self.stats(account.name)
+            account.check(stats, [i for i in still_open if i.device == n])
+            self.events += stats["events"]
+            self.discarded += stats["lost"] + stats["dropped"]
+        self.checkpoints += 1
+        self.rss.sample(self.events)
+        self.judge()
+
+    def checkpoint(self, ending=False):
+        """Compare both sides; leaves the VM stopped.
+
+        ending: what is open will not be closed any more.
+        """
+        book = self.read_book()
+        for i in book.closed():
+            self.accounts[i.device].end(i)
+        still_open = list(book.open())
+        self.check(still_open)
+        if ending:
+            for i in still_open:
+                self.accounts[i.device].end(i)
+
+    def judge(self):
+        for a in self.accounts:
+            self.unaccounted += a.unaccounted
+            self.problems += a.problems
+            a.unaccounted, a.problems = 0, []
+        if self.problems:
+            raise Failure("\n".join(self.problems[:20]))
+
+    # Doing -----------------------------------------------------------------
+
+    def answer(self, function, timeout=300, skip=()):
+        while True:
+            row = json.loads(self.out.expect(ROW, timeout)[1])
+            if row.get("function") == function:
+                return row
+            if row.get("function") not in skip:
+                raise Failure(f"the guest says {row}")
+
+    def booted(self):
+        # a round that was to be cut short may have ended just before
+        self.hello = self.answer("soak", 120, skip=("round",))
+        self.rounds = 0
+        if self.hello["devices"] != len(self.names):
+            raise Failure(f"the guest found other devices: {self.hello}")
+
+    def system_reset(self):
+        self.qmp.command("system_reset")
+        self.qmp.wait_event("RESET", 30)
+        self.resets += 1
+
+    def reset(self, change):
+        """Reset a stopped VM, and replace the devices in change by others."""
+        self.system_reset()
+        deadline = time.monotonic() + 30
+        while any(s["open"] for name in self.names
+                  for s in self.stats(name)["streams"]):
+            if time.monotonic() > deadline:
+                raise Failure("a reset closes no streams")
+        self.check([])
+        if change:
+            for name in change:
+                self.qmp.command("device_del", id=name)
+            # in place of a guest that would let the devices go
+            self.system_reset()
+            for name in change:
+                self.unplugged(name)
+                self.plug(name)
+        self.qmp.command("cont")
+        self.booted()
+
+    def round(self, events, end):
+        """A round, looked at meanwhile; end "cut": not to its end, after
+        which the VM is stopped."""
+        rng = self.rng
+        self.console.send(f"round seed={rng.getrandbits(48)} events={events} "
+                          f"few={self.few} "
+                          f"end={'leave' if end == 'cut' else end}\n")
+        self.rounds += 1
+        deadline = time.monotonic() + 60
+        while self.book().rounds != self.rounds:
+            # what it has not read, it would read after a reset
+            if time.monotonic() > deadline:
+                raise Failure("the guest does not begin a round")
+        for _ in range(rng.choice([0, 0, 1, 3])):
+            time.sleep(rng.random() * 0.3)
+            self.checkpoint()
+            self.qmp.command("cont")
+        if end == "cut":
+            time.sleep(rng.random() * 0.3)
+        else:
+            self.answer("round")
+            self.takeovers += end == "takeover"
+        self.checkpoint(ending=end in ("cut", "reset"))
+
+    def life(self, events, go_on):
+        """Rounds, then a reset, maybe with other devices."""
+        rng = self.rng
+        for _ in range(rng.randint(1, 5)):
+            self.round(rng.randint(events // 2, events * 3 // 2),
+                       rng.choice(["close", "leave", "leave", "takeover"]))
+            self.qmp.command("cont")
+            if not go_on() or max(len(a.ended) for n, a in
+                                  enumerate(self.accounts)
+                                  if self.few >> n & 1) > INSTANCES_MAX:
+                break
+        if rng.random() < 0.3:
+            self.round(events // 10, "reset")
+            self.qmp.command("cont")
+            self.console.send("go\n")
+            self.qmp.wait_event("RESET", 60)
+            self.resets += 1
+            self.booted()
+            self.checkpoint()
+            self.qmp.command("cont")
+        else:
+            self.round(events, "cut")
+            self.reset([name for n, name in enumerate(self.names)
+                        if self.few >> n & 1 or rng.random() < 0.3])
+
+    def finish(self):
+        """The guest ends; what was recorded last is compared, too."""
+        self.round(1, "close")
+        for n in range(len(self.names)):
+            self.accounts[n].check(self.stats(self.names[n]), [])
+        self.judge()
+        self.qmp.command("cont")
+        self.console.send("quit\n")
+        self.wait(60)
+        for n in range(len(self.names)):
+            self.verify(n)
+
+
+def run(args, seed):
+    began = time.monotonic()
+    goal = args.events
+    of_round = min(ROUND_EVENTS[args.accel], max(goal // 20, 1000))
+    failure = None
+
+    with Soak(random.Random(seed), accel=args.accel) as vm:
+
+        def go_on():
+            return (time.monotonic() - began < args.minutes * 60 and
+                    vm.events < goal)
+
+        try:
+            while True:
+                vm.life(of_round, go_on)
+                seconds, _, kb, anon = vm.rss.samples[-1]
+                print(f"{seconds:7.1f} s  {vm.events:,} events  "
+                      f"{vm.discarded:,} discarded  {vm.resets} resets  "
+                      f"{vm.checkpoints} checkpoints  RSS {kb:,} KiB "
+                      f"({anon:,} anonymous)", flush=True)
+                if not go_on():
+                    break
+            vm.finish()
+        except (Failure, AssertionError, OSError) as e:
+            failure = str(e) or repr(e)
+            print(f"{failure}\n{vm}", file=sys.stderr)
+        return {
+            "seed": seed, "accel": args.accel,
+            "minutes": (time.monotonic() - began) / 60,
+            "events": vm.events, "discarded": vm.discarded,
+            "unaccounted": vm.unaccounted, "died": vm.died,
+            "recorded": vm.recorded, "slices": vm.slices,
+            "checkpoints": vm.checkpoints, "resets": vm.resets,
+            "takeovers": vm.takeovers, "rss_first_kb": vm.rss.warm[0][2],
+            "rss_last_kb": vm.rss.warm[-1][2],
+            "rss_growth_kb": vm.rss.growth(), "failure": failure,
+            "samples": vm.rss.samples,
+        }
+
+
+def parse(argv):
+    p = argparse.ArgumentParser(prog="./run soak", description=__doc__,
+                                formatter_class=argparse.RawTextHelpFormatter)
+    p.add_argument("--minutes", type=float, default=10,
+                   help="stop after so long (default: 10)")
+    p.add_argument("--events", type=int, default=10**9,
+                   help="or when so many events arrived (default: 10^9)")
+    p.add_argument("--seed", type=int, help="default: a new one, printed")
+    p.add_argument("--accel", choices=("kvm", "tcg"),
+                   help="default: kvm if it can be used")
+    p.add_argument("--json", metavar="FILE",
+                   help="write the result, with all samples of the memory")
+    p.add_argument("--check", action="store_true", help=argparse.SUPPRESS)
+    args = p.parse_args(argv)
+    if args.minutes <= 0 or args.events <= 0:
+        p.error("--minutes and --events are above 0")
+    problem = kvm_problem()
+    if args.accel == "kvm" and problem:
+        p.error(problem)
+    args.accel = args.accel or ("tcg" if problem else "kvm")
+    return args
+
+
+def main(argv):
+    args = parse(argv)
+    if args.check:
+        return 0
+    seed = random.SystemRandom().getrandbits(32) if args.seed is None \
+        else args.seed
+    print(f"seed {seed}, {args.accel}", flush=True)
+    r = run(args, seed)
+    if args.json:
+        Path(args.json).write_text(json.dumps(r) + "\n")
+    tolerance = TOLERANCE_KB if r["minutes"] >= SHORT_MINUTES \
+        else SHORT_TOLERANCE_KB
+    flat = r["rss_growth_kb"] <= tolerance
+    print(f"{r['recorded']:,} events in {r['slices']} traces were compared "
+          f"field by field; {r['discarded']:,} were discarded or overwritten "
+          f"and counted; {r['died']:,} only a virtio guest knew of that was "
+          f"reset\n"
+          f"memory: a line through {len(r['samples'])} samples rises by "
+          f"{r['rss_growth_kb']:.0f} KiB, at most {tolerance} are "
+          f"{'' if flat else 'NOT '}flat")
+    print(f"{r['events']:,} events, {r['unaccounted']:,} unaccounted, "
+          f"{r['resets']} resets, {r['minutes']:.1f} minutes, RSS "
+          f"{r['rss_first_kb'] / 1024:.1f} MiB first, "
+          f"{r['rss_last_kb'] / 1024:.1f} MiB last"
+          + (", FAILED" if r["failure"] or not flat else ""))
+    return 1 if r["failure"] or r["unaccounted"] or not flat else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

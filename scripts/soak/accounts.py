@@ -1,0 +1,233 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What the guest emitted, against what the devices counted.
+
+The guest's side is struct book of tests/guest/soak.c, read from the memory of
+a stopped guest; the host's side is the property "stats" of each device.
+"""
+
+import json
+import re
+import struct
+from dataclasses import dataclass
+
+PACKET_HEADER = 64
+EVENT_HEADER, EVENT_HEADER_EXT, ID_EXTENDED = 4, 13, 255
+# as soak.c registers the classes of tools/ht-bench-core.c
+PAYLOADS = {1: 8, 2: 32, 3: 64, 4: 256}
+CONTENT_OFFSET = 56             # of struct ht_packet
+# The last one of a line: a reset may have cut one short, and the next boot's
+# row goes on behind it.
+ROW = r'.*(\{"(?:function|error)": .*\})\n'
+
+
+def whole_rows(text):
+    """The rows that no reset cut short"""
+    return [json.loads(m[1]) for m in re.finditer(ROW, text)]
+
+
+@dataclass
+class Instance:
+    """An instance of a stream as its producer knows it.
+
+    sent: events committed that the host can know of.  died: events and
+    discards of which only the guest's memory knew.  host: the counters of its
+    end, as the device gave them.
+    """
+    device: int
+    stream: int
+    instance: int
+    sent: int
+    lost: int
+    died: int = 0
+    host: dict | None = None
+
+
+class Book:
+    """struct book; memory(address, size) reads the guest's memory."""
+
+    def __init__(self, hello, memory, virtio, packet_sizes, packets):
+        self.hello = hello
+        self.memory = memory
+        self.virtio = virtio
+        self.packet_sizes = packet_sizes
+        self.packets = packets
+        self.data = memory(hello["book"], hello["size"])
+        self.changing, self.nr_closed, self.rounds = struct.unpack_from(
+            "<3Q", self.data)
+
+    def _u32(self, at):
+        return struct.unpack_from("<I", self.data, at)[0]
+
+    def _u64(self, at):
+        return struct.unpack_from("<Q", self.data, at)[0]
+
+    def _slots(self):
+        h = self.hello
+        for d in range(h["devices"]):
+            for n in range(h["slots_per_device"]):
+                at = h["slots"] + h["slot_size"] * (
+                    d * h["slots_per_device"] + n)
+                if self._u64(at + h["open"]):
+                    yield d, at
+
+    @property
+    def sound(self):
+        """Do all figures fit together?  Else the guest was amid a change."""
+        busy = self.hello["stream"]["busy"]
+        return not self.changing and not any(
+            self._u32(at + busy) for _, at in self._slots())
+
+    def closed(self):
+        h = self.hello
+        for n in range(self.nr_closed):
+            at = h["closed"] + h["closed_size"] * n
+            v = struct.unpack_from("<13Q", self.data, at)
+            i = Instance(*v[:5])
+            if v[5]:
+                i.host = dict(zip(("events", "packets", "bytes", "lost",
+                                   "dropped", "wakeups", "errors"), v[6:]))
+            yield i
+
+    def open(self):
+        f = self.hello["stream"]
+        for d, at in self._slots():
+            i = Instance(d, self._u32(at + f["index"]),
+                         self._u64(at + f["instance"]),
+                         self._u64(at + f["events"]), self._u64(at + f["lost"]))
+            if self.virtio[d]:
+                i.died = self._unsubmitted(d, at)
+                i.sent -= i.died
+            yield i
+
+    def _unsubmitted(self, d, at):
+        """Events that a virtio producer has not handed over yet."""
+        f = self.hello["stream"]
+        cur, base, submitted, packet, packets = (
+            self._u64(at + f[name])
+            for name in ("cur", "base", "submitted", "packet", "packets"))
+        size = self.packet_sizes[d]
+        # as ht_head() has it
+        head = (base + cur) % 2**64 if cur else packet * size
+        count = 0
+        while submitted < head:
+            number, offset = divmod(submitted, size)
+            data = self.memory(packets + number % self.packets[d] * size, size)
+            if number == packet:
+                end = head - number * size
+            elif offset:
+                end = self._u32(at + f["content"])
+            else:
+                end = struct.unpack_from("<I", data, CONTENT_OFFSET)[0]
+            count += count_events(data[max(offset, PACKET_HEADER):end])
+            submitted = (number + 1) * size
+        return count
+
+
+def count_events(data):
+    """Of soak.c, packed one after the other."""
+    at = count = 0
+    while at < len(data):
+        ident, header = data[at], EVENT_HEADER
+        if ident == ID_EXTENDED:
+            ident = struct.unpack_from("<I", data, at + 1)[0]
+            header = EVENT_HEADER_EXT
+        at += header + PAYLOADS[ident]
+        count += 1
+    assert at == len(data), "the guest's own packet does not end with an event"
+    return count
+
+
+class Accounts:
+    """Of one device, since it was plugged."""
+
+    def __init__(self, name, virtio):
+        self.name = name
+        self.virtio = virtio
+        self.ended = {}
+        self.untold = {}        # ended, but the guest did not ask the host
+        self.unaccounted = 0
+        self.problems = []
+
+    def wrong(self, number, what):
+        self.unaccounted += max(abs(number), 1)
+        self.problems.append(f"{self.name}: {what}")
+
+    def _compare(self, i, host, final):
+        """An instance's figures; final: it was closed in one way or another.
+
+        The last discards are known to the host only once the stream is
+        closed, and on virtio only if its producer closed it.
+        """
+        what = f"stream {i.stream}, instance {i.instance}"
+        got = host["events"] + host["dropped"]
+        if got != i.sent:
+            self.wrong(got - i.sent, f"{what}: the guest sent {i.sent} events,"
+                       f" the host has {host['events']} and dropped"
+                       f" {host['dropped']}")
+        exact = final and not (self.virtio and i.instance in self.untold)
+        if host["lost"] != i.lost if exact else host["lost"] > i.lost:
+            self.wrong(host["lost"] - i.lost, f"{what}: the guest discarded"
+                       f" {i.lost} events, the host knows of {host['lost']}")
+        if host["errors"]:
+            self.wrong(0, f"{what}: {host['errors']} errors")
+
+    def end(self, i):
+        """An instance has ended; the first time only."""
+        if i.instance in self.ended:
+            return
+        self.ended[i.instance] = i
+        if i.host:
+            self._compare(i, i.host, True)
+        else:
+            self.untold[i.instance] = i
+
+    def check(self, stats, still_open):
+        """The VM is stopped; still_open: its instances as of now."""
+        by_instance = {s["instance"]: s for s in stats["streams"]}
+        expected = 0
+        for i in still_open:
+            host = by_instance.get(i.instance)
+            if not host or not host["open"] or host["stopped"]:
+                self.wrong(i.sent, f"instance {i.instance} is open in the"
+                           f" guest, for the host it is {host}")
+                continue
+            self._compare(i, host, False)
+            expected += i.sent
+        for i in self.untold.values():
+            host = by_instance.get(i.instance)
+            if not host or host["open"]:
+                self.wrong(i.sent, f"instance {i.instance} has ended, for the"
+                           f" host it is {host}")
+                continue
+            self._compare(i, host, True)
+            i.host = host
+            i.died += i.lost - host["lost"]
+        self.untold.clear()
+        expected += sum(i.sent for i in self.ended.values())
+        got = stats["events"] + stats["dropped"]
+        if got != expected and not self.unaccounted:
+            self.wrong(got - expected, f"the guest sent {expected} events, the"
+                       f" device has {stats['events']} and dropped"
+                       f" {stats['dropped']}")
+        if stats["errors"]:
+            self.wrong(0, f"{stats['errors']} errors")
+
+    def check_recorded(self, verified):
+        """ht-verify's result of the device's trace, which is complete."""
+        for problem in verified["inputs"][0]["problems"]:
+            self.wrong(1, f"ht-verify: {problem}")
+        rows = {s["instance"]: s for s in verified["inputs"][0]["streams"]}
+        for i in self.ended.values():
+            row = rows.pop(i.instance, {"recorded": 0, "discarded": None})
+            if row["recorded"] != i.host["events"]:
+                self.wrong(row["recorded"] - i.host["events"],
+                           f"instance {i.instance}: {i.host['events']} events"
+                           f" were accepted, {row['recorded']} recorded")
+            discarded = i.host["lost"] + i.host["dropped"]
+            if row["discarded"] not in (None, discarded):
+                self.wrong(row["discarded"] - discarded,
+                           f"instance {i.instance}: {discarded} events were"
+                           f" discarded, the trace says {row['discarded']}")
+        for instance, row in rows.items():
+            self.wrong(row["recorded"], f"instance {instance} is recorded, but"
+                       " nobody sent it")

@@ -1,0 +1,503 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Run a Linux guest with hypertrace devices: for the demo and the tests.
+
+    with VM(devices=[{"channel": "shm"}], job="ht-bench -j >&3") as vm:
+        vm.wait(120)
+        print(vm.out.text, vm.trace("ht0"))
+
+The job is a shell script that the guest runs as root, with the module loaded
+and the programs of HT_GUEST_BIN in PATH.  What it writes to descriptor 3 is
+vm.out, what vm.say() sends it reads from there; the rest is vm.console.
+
+The environment is scripts/env.sh's.
+"""
+
+import ctypes
+import json
+import os
+import re
+import shlex
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import threading
+import time
+from pathlib import Path
+
+TOP = Path(__file__).resolve().parents[2]
+# Kernels that check themselves (scripts/check/kernel-tests.sh) take a multiple of the
+# time, and more memory.
+PATIENCE = float(os.environ.get("HT_PATIENCE", 1))
+MEMORY = int(os.environ.get("HT_GUEST_MEMORY", 0))     # MiB, at least
+QMP_TIMEOUT = 120 * PATIENCE    # seconds; a hung backend is waited for up to 30
+BACKENDS = ("ctf", "log", "lttng", "null")
+
+
+class Failure(Exception):
+    """The guest or QEMU did something else than was expected."""
+
+
+class Stream:
+    """Bytes that arrive at a socket, and what is looked for in them.
+
+    about tells, in a failure, what else is known.
+    """
+
+    def __init__(self, name, about=str):
+        self.name = name
+        self.about = about
+        self.ours, self.theirs = socket.socketpair()
+        self._data = bytearray()
+        self._seen = 0
+        self._eof = False
+        self._changed = threading.Condition()
+        self._thread = threading.Thread(target=self._read, daemon=True)
+        self._thread.start()
+
+    def _read(self):
+        while True:
+            try:
+                data = self.ours.recv(65536)
+            except OSError:
+                data = b""
+            with self._changed:
+                self._data += data
+                self._eof = not data
+                self._changed.notify_all()
+            if not data:
+                return
+
+    @property
+    def text(self):
+        with self._changed:
+            return self._data.decode(errors="replace").replace("\r\n", "\n")
+
+    def send(self, text):
+        self.ours.sendall(text.encode())
+
+    def find(self, pattern, timeout):
+        """Wait for a match behind the one before; None if none comes."""
+        if pattern.endswith("$"):
+            # not the end of what has come so far
+            pattern = pattern[:-1] + "\n"
+        regex = re.compile(pattern.encode(), re.M)
+        deadline = time.monotonic() + timeout * PATIENCE
+        with self._changed:
+            while True:
+                m = regex.search(self._data, self._seen)
+                if m:
+                    self._seen = m.end()
+                    return m
+                left = deadline - time.monotonic()
+                if left <= 0 or self._eof:
+                    return None
+                self._changed.wait(left)
+
+    def expect(self, pattern, timeout):
+        """Wait for a match behind the one before; returns the match."""
+        m = self.find(pattern, timeout)
+        if not m:
+            why = "ended" if self._eof else f"{timeout * PATIENCE} s went by"
+            raise Failure(f"{self.name}: {why} without /{pattern}/\n"
+                          f"{self.about()}")
+        return m
+
+    def finish(self, timeout):
+        """Wait for the other side to close; QEMU has ended."""
+        self._thread.join(timeout)
+
+    def close(self):
+        self.ours.close()
+
+
+class Qmp:
+    """A QMP connection, of a child or at a socket's path; events that nobody
+    waits for are kept."""
+
+    def __init__(self, path=None):
+        if path is None:
+            self.ours, self.theirs = socket.socketpair()
+        else:
+            self.ours = socket.socket(socket.AF_UNIX)
+            self.ours.connect(str(path))
+        self._data = b""
+        self._last = 0
+        self.events = []
+
+    def _receive(self, timeout):
+        """The next message; None if none comes."""
+        deadline = time.monotonic() + timeout
+        while b"\n" not in self._data:
+            self.ours.settimeout(max(deadline - time.monotonic(), 0.001))
+            try:
+                data = self.ours.recv(65536)
+            except TimeoutError:
+                return None
+            if not data:
+                raise Failure("QMP: QEMU has gone")
+            self._data += data
+        line, _, self._data = self._data.partition(b"\n")
+        return json.loads(line)
+
+    def start(self):
+        if not self._receive(QMP_TIMEOUT):
+            raise Failure(f"QMP: no greeting in {QMP_TIMEOUT} s")
+        self.command("qmp_capabilities")
+
+    def command(self, name, /, **arguments):
+        """The value returned; an error is a Failure."""
+        self._last += 1
+        message = {"execute": name, "id": self._last}
+        if arguments:
+            message["arguments"] = {k.replace("_", "-"): v
+                                    for k, v in arguments.items()}
+        self.ours.settimeout(QMP_TIMEOUT)
+        self.ours.sendall(json.dumps(message).encode() + b"\n")
+        while True:
+            reply = self._receive(QMP_TIMEOUT)
+            if not reply:
+                raise Failure(f"QMP {name}: no reply in {QMP_TIMEOUT} s")
+            if "event" in reply:
+                self.events.append(reply)
+            elif reply.get("id", self._last) != self._last:
+                continue        # of a command that was given up
+            elif "error" in reply:
+                raise Failure(f"QMP {name}: {reply['error']['desc']}")
+            else:
+                return reply["return"]
+
+    def wait_event(self, name, timeout, **data):
+        """Wait for an event whose data has these values."""
+        timeout *= PATIENCE
+        deadline = time.monotonic() + timeout
+        while True:
+            for e in self.events:
+                if e["event"] == name and all(
+                        e.get("data", {}).get(k) == v
+                        for k, v in data.items()):
+                    self.events.remove(e)
+                    return e
+            left = deadline - time.monotonic()
+            if left <= 0:
+                raise Failure(f"QMP: no event {name} in {timeout} s")
+            message = self._receive(left)
+            if message and "event" in message:
+                self.events.append(message)
+
+    def close(self):
+        self.ours.close()
+
+
+# What kernels begin their reports with, those that check themselves (KASAN,
+# lockdep: BUG, WARNING) as well
+COMPLAINT = re.compile(
+    r"\bOops\b|\bBUG\b|\bWARNING:|general protection|Call Trace|Kernel panic|"
+    r"soft lockup|blocked for more than|refcount_t|UBSAN:|DMA-API:|"
+    r"non-static key")
+# The kernel has data races of its own: of KCSAN's reports, those count that name
+# a module of ours.
+RACE = re.compile(r"^.*={66}\n.*BUG: KCSAN: (?s:.*?)={66}$", re.M)
+
+
+def complaints(console):
+    """Lines that no sound kernel writes"""
+    own = RACE.sub(lambda report: report[0] if "[hypertrace" in report[0]
+                   else "", console)
+    return [line for line in own.splitlines() if COMPLAINT.search(line)]
+
+
+def _die_with_parent():
+    ctypes.CDLL(None).prctl(1, signal.SIGKILL)      # PR_SET_PDEATHSIG
+
+
+class VM:
+    """A guest.
+
+    devices: a dict for each, of properties; "id" is ht0, ht1... if it is not
+    given, "backend" is one of BACKENDS (by default ctf) or the id of an object
+    that args make, "backend_options" go to the object made here.
+    job: text of the shell script.  module: load hypertrace.ko; its
+    module_args.  kernel_args: more for the kernel's command line.  files: more
+    for the guest's /ht, {name: path}.
+    packed: have the kernel unpack itself, as users have: a fourth of the boot,
+    but needed to wake up from suspension; the default without the module.
+
+    accel: kvm, tcg, or tcg-single, which emulates one processor at a time: the
+    default if there are modules that switch the kernel's events.  The kernel
+    then changes its text, and a processor that TCG emulates beside the one that
+    does so was seen to run an int3 that was not there any more.
+    """
+
+    def __init__(self, devices=(), job=None, accel=None, module=True,
+                 module_args="", kernel_args="", files=None, args=(),
+                 memory=512, cpus=2, workdir=None, qemu=None,
+                 packed=None):
+        self.devices = [dict(d) for d in devices]
+        self.job = job
+        self.accel = accel or ("tcg-single" if any(
+            name.startswith("hypertrace-") for name in files or {}) else "tcg")
+        self.module = module
+        self.module_args = module_args
+        self.kernel_args = kernel_args
+        self.files = dict(files or {})
+        self.args = list(args)
+        self.memory = max(memory, MEMORY)
+        self.cpus = cpus
+        self.qemu = qemu or os.environ["HT_QEMU"]
+        if packed is None:
+            packed = not module
+        self.kernel = (not packed and os.environ.get("HT_VMLINUX")
+                       or os.environ["HT_KERNEL"])
+        self._own_dir = workdir is None
+        self.dir = Path(workdir or tempfile.mkdtemp(
+            prefix="vm.", dir=os.environ.get("HT_SCRATCH")))
+        self.process = None
+        self.status = None
+        self.console = Stream("console", self.__str__)
+        self.out = Stream("job", lambda: f"{self}\n{self.where()}")
+        self.qmp = Qmp()
+        for n, d in enumerate(self.devices):
+            d.setdefault("id", f"ht{n}")
+
+    def trace(self, device):
+        """Where the ctf backend of a device writes."""
+        return self.dir / f"trace-{device}"
+
+    def _initrd(self):
+        root = self.dir / "root"
+        ht = root / "ht"
+        (ht / "bin").mkdir(parents=True)
+        for p in sorted(Path(os.environ["HT_GUEST_BIN"]).glob("*")):
+            shutil.copy(p, ht / "bin")
+        if self.module:
+            module = os.environ.get("HT_MODULE")
+            if not module:
+                raise Failure("hypertrace.ko has not been built")
+            shutil.copy(module, ht / "hypertrace.ko")
+            (ht / "module.args").write_text(self.module_args)
+        if self.job is not None:
+            # Kept open: a serial port that is closed drops what comes in.
+            (ht / "job.sh").write_text(f"exec 3<>$JOB_OUT\n{self.job}")
+        for name, path in self.files.items():
+            (ht / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(path, ht / name)
+        overlay = self.dir / "overlay.cpio"
+        subprocess.run([TOP / "scripts/build/guest-overlay.sh", overlay, root],
+                       check=True)
+        initrd = self.dir / "initrd"
+        with open(initrd, "wb") as out:
+            for part in (Path(os.environ["HT_INITRD"]), overlay):
+                out.write(part.read_bytes())
+        shutil.rmtree(root)
+        overlay.unlink()
+        return initrd
+
+    def backend_args(self, device):
+        """-object for a device's backend, and the backend's id."""
+        kind = device.get("backend", "ctf")
+        if kind not in BACKENDS:
+            return [], kind
+        name = f"{device['id']}-backend"
+        options = dict(device.get("backend_options", {}))
+        if kind == "ctf":
+            options.setdefault("dir", self.trace(device["id"]))
+        return ["-object", ",".join(
+            [f"hypertrace-backend-{kind}", f"id={name}",
+             *(f"{k}={v}" for k, v in options.items())])], name
+
+    def device_args(self, device):
+        """-object and -device for a device."""
+        args, backend = self.backend_args(device)
+        properties = {k: v for k, v in device.items()
+                      if k not in ("backend", "backend_options")}
+        return args + ["-device", ",".join(
+            ["hypertrace", f"backend={backend}",
+             *(f"{k.replace('_', '-')}={v}"
+               for k, v in properties.items())])]
+
+    def command(self, initrd, fds):
+        accel = {
+            "kvm": ["-accel", "kvm", "-cpu", "host,arch-capabilities=off"],
+            "tcg": ["-accel", "tcg"],
+            "tcg-single": ["-accel", "tcg,thread=single"],
+        }[self.accel]
+        argv = [self.qemu, *shlex.split(os.environ.get("HT_QEMU_L", "")),
+                *accel, "-m", str(self.memory), "-smp", str(self.cpus),
+                "-nodefaults", "-no-user-config", "-no-reboot",
+                "-display", "none",
+                "-kernel", self.kernel, "-initrd", str(initrd),
+                "-append", os.environ["HT_KERNEL_ARGS"]
+                # warnings, which oops() looks for, but nothing else; where()
+                + ("" if self.job is None else
+                   " loglevel=5 sysrq_always_enabled")
+                + (self.kernel_args and f" {self.kernel_args}"),
+                "-d", "guest_errors", "-D", str(self.dir / "qemu.log")]
+        for name, fd in fds.items():
+            argv += ["-chardev", f"socket,id={name},fd={fd}"]
+        argv += ["-serial", "chardev:console", "-serial", "chardev:out",
+                 "-mon", "chardev=qmp,mode=control"]
+        for d in self.devices:
+            argv += self.device_args(d)
+        return argv + self.args
+
+    def start(self):
+        initrd = self._initrd()
+        ends = {"console": self.console.theirs, "out": self.out.theirs,
+                "qmp": self.qmp.theirs}
+        fds = {name: s.fileno() for name, s in ends.items()}
+        with open(self.dir / "stderr", "wb") as stderr:
+            self.process = subprocess.Popen(
+                self.command(initrd, fds), stdin=subprocess.DEVNULL,
+                stdout=stderr, stderr=stderr, pass_fds=list(fds.values()),
+                preexec_fn=_die_with_parent)
+        for s in ends.values():
+            s.close()
+        try:
+            self.qmp.start()
+        except (Failure, OSError) as e:
+            self.stop()
+            raise Failure(f"QEMU did not start: {self.stderr}") from e
+        return self
+
+    def backends(self, device):
+        """What each backend of a device did, in the property's order"""
+        return self.qmp.command("qom-get", property="stats",
+                                path=f"/machine/peripheral/{device}"
+                                )["backends"]
+
+    def until(self, condition, why, timeout=60):
+        """Wait for a condition; @why: what it means that it does not come."""
+        deadline = time.monotonic() + timeout * PATIENCE
+        while not condition():
+            if time.monotonic() > deadline:
+                raise Failure(why)
+            time.sleep(0.01)
+
+    def settle(self, device, timeout=60):
+        """Wait until a device's backends took all that was posted."""
+        self.until(lambda: all(b["idle"] for b in self.backends(device)),
+                   f"{device}: its backends are not idle", timeout)
+
+    @property
+    def stderr(self):
+        return (self.dir / "stderr").read_text(errors="replace")
+
+    def _log(self):
+        log = self.dir / "qemu.log"
+        return log.read_text(errors="replace") if log.exists() else ""
+
+    @property
+    def guest_errors(self):
+        return "".join(line for line in self._log().splitlines(True)
+                       if not line.startswith("hypertrace_"))
+
+    def traced(self, event):
+        """What QEMU's trace event says, if args has "-trace" and its name."""
+        return [line.partition(" ")[2] for line in self._log().splitlines()
+                if line.startswith(event + " ")]
+
+    def say(self, text):
+        """A line for the job to read from descriptor 3."""
+        self.out.send(text + "\n")
+
+    def wait(self, timeout=120, check=True):
+        """Wait for the guest to power off; returns the job's status."""
+        self.wait_end(timeout)
+        self.console.finish(10)
+        self.out.finish(10)
+        statuses = re.findall(r"^HT_JOB_STATUS=(\d+)", self.console.text,
+                              re.M)
+        self.status = int(statuses[-1]) if statuses else None
+        if check and (self.status != 0 or self.process.returncode != 0):
+            raise Failure(f"the job's status is {self.status}, QEMU's "
+                          f"{self.process.returncode}\n{self}")
+        return self.status
+
+    def wait_end(self, timeout):
+        """Wait for QEMU to end, whatever the guest does."""
+        try:
+            self.process.wait(timeout * PATIENCE)
+        except subprocess.TimeoutExpired:
+            raise Failure(f"the guest still runs after "
+                          f"{timeout * PATIENCE} s\n{self}\n"
+                          f"{self.where()}") from None
+
+    def _tasks(self):
+        """What the tasks of a Linux guest wait for, by SysRq on its console;
+        no threads of its kernel that just have nothing to do"""
+        before = len(self.console.text)
+        for key in "9t":        # all of printk, tasks
+            self.qmp.command("chardev-send-break", id="console")
+            self.console.send(key)
+            try:
+                self.console.expect("sysrq: ", 10)
+            except Failure:
+                return ["the guest does not answer SysRq"]
+        try:
+            self.console.expect("^.*runnable tasks:", 60)
+        except Failure:
+            pass
+        text = self.console.text[before:].partition("Sched Debug")[0]
+        tasks = re.findall(r"^(?:\[[ \d.]*\] )?(task:.*| [\w.]+\+0x.*)", text,
+                           re.M)
+        return [task for task in re.split("\n(?=task:)", "\n".join(tasks))
+                if "state:D" in task or not re.search(r"ppid:[02]\b", task)]
+
+    def where(self):
+        """Where processors and QEMU's threads are, if nothing goes on."""
+        lines = []
+        try:
+            for _ in range(3):
+                text = self.qmp.command("human-monitor-command",
+                                        command_line="info registers -a")
+                lines += re.findall(r"^CPU#\d+|[ER]IP=\w+.*|[ER]SP=\w+",
+                                    text, re.M)
+            lines += self._tasks()
+        except (Failure, OSError) as e:
+            lines.append(str(e))
+        for task in Path(f"/proc/{self.process.pid}/task").glob("*"):
+            try:
+                lines.append(" ".join((task / name).read_text().strip()
+                                      for name in ("comm", "wchan",
+                                                   "syscall")))
+            except OSError:     # it has ended
+                pass
+        return "--- where\n" + "\n".join(lines)
+
+    def stop(self):
+        """End QEMU if it still runs."""
+        if self.process and self.process.poll() is None:
+            self.process.terminate()
+            try:
+                self.process.wait(20)
+            except subprocess.TimeoutExpired:
+                self.process.kill()
+                self.process.wait()
+
+    def close(self):
+        self.stop()
+        for s in (self.console, self.out, self.qmp):
+            s.close()
+        if self._own_dir:
+            shutil.rmtree(self.dir, ignore_errors=True)
+
+    def oops(self):
+        """Lines of the console that no sound kernel writes."""
+        return complaints(self.console.text)
+
+    def __enter__(self):
+        try:
+            return self.start()
+        except BaseException:
+            self.close()
+            raise
+
+    def __exit__(self, *exc):
+        self.close()
+
+    def __str__(self):
+        return (f"--- console\n{self.console.text}\n--- job\n{self.out.text}\n"
+                f"--- QEMU\n{self.stderr}\n--- guest errors\n"
+                f"{self.guest_errors}")

@@ -1,0 +1,185 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0-or-later
+# Stock guests beyond the one of scripts/build/guest-image.sh, each from Debian's
+# archive: a system on a disk, kernels of another age and architecture, and
+# what makes a unified kernel image.
+
+. "$(dirname -- "$0")/../lib.sh"
+. "$HT_TOP/scripts/build/debian.sh"
+
+# Programs for file systems are where not everybody looks.
+PATH=$PATH:/usr/sbin:/sbin
+
+all="disk newest arm64 uki"
+debian=trixie
+newest_suite=trixie-backports
+
+usage() {
+    cat <<EOF
+usage: scripts/vm/stock-guests.sh [NAME]...
+
+Makes guests in \$HT_CACHE/stock, once. NAME is one of
+  disk    a Debian with systemd on a disk, with its own kernel and boot loader
+  newest  the newest kernel that Debian $newest_suite has
+  arm64   Debian's kernel for arm64, and a static busybox
+  uki     what makes a kernel and systemd's stub one file
+EOF
+}
+
+# begin NAME RECIPE: in $new, unless NAME is there, made as it is now
+begin() {
+    recipe=$2
+    ! stamped "$HT_CACHE/stamps/stock-$1" "$recipe" || return 1
+    new=$stock/$1.new
+    debs=$HT_CACHE/download/stock-$1
+    rm -rf "$new" "$debs"
+    mkdir -p "$new"
+}
+
+end() {
+    rm -rf "${stock:?}/$1" "$debs"
+    mv "$new" "$stock/$1"
+    stamp "$HT_CACHE/stamps/stock-$1" "$recipe"
+}
+
+unpack() {
+    for deb in "$debs"/*.deb; do
+        dpkg -x "$deb" "$new" || die "cannot unpack $deb (disk full?)"
+    done
+}
+
+# make_kernel NAME SUITE META PACKAGE...: the image that META depends on
+make_kernel() {
+    name=$1
+    from=$2
+    meta=$3
+    shift 3
+    begin "$name" "$from" || return 0
+    need_space 600 "$stock"
+    debian_lists "$from" "kernels"
+    image=$(debian_depends "$from" "$meta" '^linux-image-[0-9]')
+    [ -n "$image" ] || die "Debian $from has no $meta"
+    # Newer ones come in parts.
+    binary=$(debian_depends "$from" "$image" '^linux-binary-' || :)
+    debian_debs "$from" "$debs" "${binary:-$image}" "$@"
+    unpack
+    found=$(find "$new" -type f -name 'vmlinuz*')
+    [ -f "$found" ] || die "${binary:-$image} has no kernel"
+    mv "$found" "$new/vmlinuz"
+    rm -rf "${new:?}/usr/share" "$new/lib/modules" "$new/usr/lib/modules"
+    end "$name"
+}
+
+# The kernel gets what whoever runs the machine says by SMBIOS, as from
+# systemd's stub. An emulated guest on a busy host is slower than systemd has
+# patience.
+# shellcheck disable=SC2016
+grub_cfg='serial
+terminal_output serial
+insmod smbios
+insmod regexp
+smbios --type 11 --get-string 4 --set oem
+regexp --set 1:extra "^io\.systemd\.stub\.kernel-cmdline-extra=(.*)" "$oem"
+set patience="systemd.default_device_timeout_sec=3600 systemd.default_timeout_start_sec=3600"
+set timeout=0
+menuentry Debian {
+    linux /vmlinuz root=/dev/vda1 ro console=ttyS0 no_timer_check $patience $extra
+    initrd /initrd.img
+}'
+grub_modules="biosdisk part_msdos ext2 normal linux serial terminal smbios regexp"
+
+# What makes the root file system a machine's; $1 is its folder
+# shellcheck disable=SC2016
+set_up='set -eu
+echo "/dev/vda1 / ext4 defaults 0 1" >"$1/etc/fstab"
+echo debian >"$1/etc/hostname"
+printf "[Match]\nName=e*\n[Network]\nDHCP=ipv4\n" \
+    >"$1/etc/systemd/network/all.network"
+chroot "$1" systemctl enable systemd-networkd serial-getty@ttyS0
+chroot "$1" passwd -d root
+mkdir -p "$1/boot/grub"
+chroot "$1" grub-mkimage -O i386-pc -o /boot/grub/core.img \
+    -p "(hd0,msdos1)/boot/grub" '"$grub_modules"
+
+make_disk() {
+    begin disk "$(printf '%s\n' "$debian" "$grub_cfg" "$set_up" | sha256sum)" ||
+        return 0
+    have mmdebstrap && have mke2fs && have sfdisk ||
+        die "a Debian on a disk needs mmdebstrap, e2fsprogs and fdisk"
+    need_space 3000 "$stock"
+    debian_mirrors "Debian for a disk"
+    in_guest=
+    [ "$(id -u)" -eq 0 ] || in_guest="mmdebstrap --unshare-helper"
+    root=$new/root
+    write_file "$new/grub.cfg" "$grub_cfg"
+    ht_hint=$ht_offline
+    logged stock-disk "making a Debian $debian for a disk" \
+        mmdebstrap --variant=minbase --keyring="$ht_keyring" \
+        --include=linux-image-cloud-amd64,initramfs-tools,grub-pc-bin \
+        --include=systemd-sysv,udev,dbus,kmod,login,iproute2 \
+        --include=cron,openssh-server,procps \
+        --aptopt='Acquire::Languages "none"' \
+        --dpkgopt='path-exclude=/usr/share/doc/*' \
+        --dpkgopt='path-exclude=/usr/share/man/*' \
+        --dpkgopt='path-exclude=/usr/share/locale/*' \
+        --customize-hook="$set_up" \
+        --customize-hook="upload '$new/grub.cfg' /boot/grub/grub.cfg" \
+        "$debian" "$root" "$ht_mirror"
+    ht_hint=
+    image=$new/disk.img
+    cp -L "$root/vmlinuz" "$new/vmlinuz"
+    truncate -s 1537M "$image"
+    echo 'start=2048, type=83, bootable' | sfdisk -q "$image" ||
+        die "cannot make a partition in $image"
+    # shellcheck disable=SC2086
+    logged stock-ext4 "making the disk" \
+        $in_guest mke2fs -q -t ext4 -d "$root" -E offset=1048576 "$image" 1536M
+    # The first sector loads those that follow it: what it and they have for
+    # lists of blocks means just that.
+    dd if="$root/usr/lib/grub/i386-pc/boot.img" of="$image" bs=440 count=1 \
+        conv=notrunc status=none
+    dd if="$root/boot/grub/core.img" of="$image" bs=512 seek=1 \
+        conv=notrunc status=none
+    $in_guest rm -rf "$root"
+    end disk
+}
+
+make_uki() {
+    begin uki "$debian" || return 0
+    debian_debs "$debian" "$debs" systemd-boot-efi systemd-ukify
+    unpack
+    end uki
+}
+
+wanted=
+while [ $# -gt 0 ]; do
+    case $1 in
+    -h|--help) usage; exit 0 ;;
+    *)
+        case " $all " in *" $1 "*) ;; *)
+            die "scripts/vm/stock-guests.sh: no guest '$1'; there are: $all" ;;
+        esac
+        wanted="$wanted $1"
+        shift
+        ;;
+    esac
+done
+ht_paths ""
+ht_tree_init
+stock=$HT_CACHE/stock
+mkdir -p "$stock"
+cache_lock
+for guest in ${wanted:-$all}; do
+    case $guest in
+    disk) make_disk ;;
+    newest) make_kernel newest "$newest_suite" linux-image-cloud-amd64 ;;
+    arm64)
+        # shellcheck disable=SC2034 # read by private_apt
+        ht_arch=arm64
+        make_kernel arm64 "$debian" linux-image-cloud-arm64 busybox-static
+        ht_arch=
+        ;;
+    uki) make_uki ;;
+    esac
+done
+cache_unlock

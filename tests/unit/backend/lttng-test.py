@@ -1,0 +1,381 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Events defined at run time, recorded by a real LTTng session daemon.
+
+usage: backend-lttng-test.py EMITTER [CASE...]     (output: TAP)
+
+EMITTER is backend-lttng-emit, which links host-lib's lttng-ust-event.c.
+Traces are read with babeltrace2.
+"""
+
+import glob
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import traceback
+from collections import Counter
+
+from vm.lttng_session import PrivateSession, SessionError, missing_programs
+
+ALL = ("u8:int u16:event u32:string u64:struct x8:a x16:b x32:c x64:d s8:e "
+       "s16:f s32:g s64:h f32:i f64:j text:k seq-u8:l seq-u16:m seq-x32:n "
+       "seq-u64:o seq-s8:p seq-s64:q arr-u8-1:r arr-x16-3:s arr-u32-2:t "
+       "arr-s64-2:u arr-s16-5:_v text:w chars-16:comm")
+
+
+def wait_state(pid, state, looks=1):
+    """Wait until all threads of a process are in a state, some looks long."""
+    deadline = time.monotonic() + 60
+    seen = 0
+    while seen < looks:
+        states = []
+        for stat in glob.glob(f"/proc/{pid}/task/*/stat"):
+            with open(stat, encoding="ascii") as file:
+                states.append(file.read().rsplit(")", 1)[1].split()[0])
+        seen = seen + 1 if set(states) == {state} else 0
+        assert time.monotonic() < deadline, states
+        time.sleep(0.02)
+
+
+class Emitter:
+    """The program that emits events when told to."""
+
+    def __init__(self, session, **env):
+        self.expected = []
+        self._child = subprocess.Popen([sys.argv[1]],
+                                       env={**session.env(), **env},
+                                       stdin=subprocess.PIPE,
+                                       stdout=subprocess.PIPE, text=True)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *args):
+        self._child.stdin.close()
+        self._child.wait(30)
+        self._child.stdout.close()
+
+    def end(self, milliseconds):
+        """Let it end while it emits; returns its exit status."""
+        self._child.stdin.write(f"exit {milliseconds}\n")
+        self._child.stdin.flush()
+        return self._child.wait(60)
+
+    def wait_asleep(self):
+        """Wait until all threads sleep, as they do in full buffers."""
+        wait_state(self._child.pid, "S", 5)
+
+    def tell(self, command):
+        """Run one command; returns the words of its answers by kind."""
+        self._child.stdin.write(command + "\n")
+        self._child.stdin.flush()
+        answers = {}
+        for line in self._child.stdout:
+            kind, _, text = line.rstrip("\n").partition(" ")
+            if kind == "error":
+                raise RuntimeError(text)
+            if kind == "expect":
+                self.expected.append(text)
+            answers[kind] = text
+            if kind == "ok":
+                return answers
+        raise RuntimeError(f"emitter ended at: {command}")
+
+
+def read(trace):
+    """The events of a trace as the emitter announces them, and warnings."""
+    done = subprocess.run(["babeltrace2", "--no-delta", trace], check=False,
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                          text=True)
+    assert done.returncode == 0, done.stderr
+    events = []
+    for line in done.stdout.splitlines():
+        found = re.match(r"\[[0-9:.]*\] \S+ ([^ :]+:[^ :]+): "
+                         r"\{ cpu_id = \d+ \}, (\{.*\})$", line)
+        assert found, f"cannot read {line}"
+        events.append(f"{found[1]} {found[2]}")
+    return events, done.stderr
+
+
+def compare(trace, expected):
+    """Whether a trace holds what was emitted, in this order."""
+    events, warnings = read(trace)
+    assert not warnings, warnings
+    for got, want in zip(events, expected):
+        assert got == want, f"\ngot  {got}\nwant {want}"
+    assert len(events) == len(expected), f"{len(events)}, {len(expected)}"
+
+
+def case_kinds(directory):
+    """every kind of field; events known before and after the start"""
+    with PrivateSession(f"{directory}/t", ["ht0:*"], start=False) as session:
+        with Emitter(session) as emitter:
+            emitter.tell("class ht0 early " + ALL)
+            emitter.tell("class ht0 nothing")
+            emitter.tell("emit ht0 early 10 3")
+            emitter.expected.clear()
+            session.start()
+            emitter.tell("emit ht0 early 20 0")
+            for i in range(1, 30):
+                emitter.tell(f"emit ht0 early 20 {i * 5}")
+                emitter.tell("emit ht0 nothing 2 0")
+            emitter.tell("class ht0 sub.sys-tem_late " + ALL)
+            emitter.tell("class ht0 late2 text:_a text:__b seq-u8:c")
+            emitter.tell("emit ht0 sub.sys-tem_late 50 7")
+            emitter.tell("emit ht0 late2 50 2")
+    compare(f"{directory}/t", emitter.expected)
+
+
+def case_again(directory):
+    """a device that comes back: same fields, other fields"""
+    with PrivateSession(f"{directory}/t", ["ht0:*"]) as session:
+        with Emitter(session) as emitter:
+            emitter.tell("class ht0 same u32:x")
+            emitter.tell("class ht0 other u32:x")
+            emitter.tell("emit ht0 same 5 0")
+            emitter.tell("emit ht0 other 5 0")
+            emitter.tell("forget ht0")
+            name = emitter.tell("class ht0 same u32:x")["registered"]
+            assert name == "same", name
+            name = emitter.tell("class ht0 other text:y u64:x")["registered"]
+            assert name == "other.v2", name
+            name = emitter.tell("class ht0 other.v2 u8:z")["registered"]
+            assert name == "other.v2.v2", name
+            emitter.tell("emit ht0 same 5 0")
+            emitter.tell("emit ht0 other 5 4")
+            emitter.tell("emit ht0 other.v2 5 4")
+    compare(f"{directory}/t", emitter.expected)
+
+
+def case_together(directory):
+    """events registered together, one refused, one with other fields before"""
+    with PrivateSession(f"{directory}/t", ["d*"]) as session:
+        with Emitter(session) as emitter:
+            device = "d" * 200
+            names = ["old"] + [f"c{i}" for i in range(60)] + ["n" * 100]
+            emitter.tell(f"class {device} old text:t")
+            emitter.tell("forget " + device)
+            emitter.tell(f"prepare {device} {' '.join(names)}")
+            for name in names[:-1]:
+                got = emitter.tell(f"class {device} {name} u32:x")["registered"]
+                assert got == ("old.v2" if name == "old" else name), got
+                emitter.tell(f"emit {device} {name} 1 0")
+            try:
+                emitter.tell(f"class {device} {names[-1]} u32:x")
+            except RuntimeError as error:
+                assert "255 bytes" in str(error), error
+            else:
+                raise AssertionError("a name of 301 bytes was taken")
+    compare(f"{directory}/t", emitter.expected)
+
+
+def case_providers(directory):
+    """three devices in one process, one of them recorded"""
+    with PrivateSession(f"{directory}/t", ["ht1:*"]) as session:
+        with Emitter(session) as emitter:
+            for device in ("ht0", "ht1", "ht2"):
+                emitter.tell(f"class {device} event u32:{device} text:t")
+            for device in ("ht0", "ht1", "ht2"):
+                emitter.tell(f"emit {device} event 10 3")
+            offered = {e for e in session.listed() if e.startswith("ht")}
+            assert offered == {f"ht{i}:event" for i in range(3)}, offered
+    compare(f"{directory}/t",
+            [e for e in emitter.expected if e.startswith("ht1:")])
+
+
+def value(event, field):
+    """A number in an event's text"""
+    return float(re.search(rf"[ {{]{field} = ([^ ,]+)", event)[1])
+
+
+def case_filter(directory):
+    """filters see each kind of field, in front of and behind others"""
+    spec = "s8:a text:t f32:f seq-u16:q arr-u32-4:r u16:b f64:g s64:z"
+    filters = {
+        "stream == 3 && vcpu == -1": lambda e: True,
+        "vcpu > 0": lambda e: False,
+        "guest_ns > 50000": lambda e: value(e, "guest_ns") > 50000,
+        "a < -3": lambda e: value(e, "a") < -3,
+        "f > 5000.0": lambda e: value(e, "f") > 5000,
+        "q[2] > 30000": lambda e: value(e, r"\[2\]") > 30000,
+        "b > 32767": lambda e: value(e, "b") > 32767,
+        "g < 6000.5": lambda e: value(e, "g") < 6000.5,
+        "z < 0": lambda e: value(e, "z") < 0,
+        't >= "m*" || t == "a*"': None,
+        't == "a*"': lambda e: ' t = "a' in e,
+    }
+    for number, (text, accept) in enumerate(filters.items()):
+        if accept is None:
+            continue
+        trace = f"{directory}/t{number}"
+        with PrivateSession(trace, ["ht0:*"], filter=text) as session:
+            with Emitter(session) as emitter:
+                emitter.tell("class ht0 event " + spec)
+                emitter.tell("emit ht0 event 200 3")
+        expected = [e for e in emitter.expected if accept(e)]
+        try:
+            compare(trace, expected)
+        except AssertionError as error:
+            raise AssertionError(f"filter {text}: {error}") from error
+
+
+def burst(directory, threads, **options):
+    """100,000 events as fast as possible; none may be lost"""
+    with PrivateSession(f"{directory}/t", ["ht0:*"], **options) as session:
+        with Emitter(session) as emitter:
+            each = 100000 // threads
+            emitter.tell("class ht0 event u32:x u64:y text:t")
+            took = emitter.tell(f"burst ht0 event {each} 18 {threads}")["took"]
+    events, warnings = read(f"{directory}/t")
+    assert not warnings, warnings
+    count = Counter((value(e, "stream"), value(e, "guest_ns"))
+                    for e in events)
+    assert len(events) == 100000, len(events)
+    assert set(count) == {(t, i) for t in range(threads) for i in range(each)}
+    print(f"# {took} ns an event")
+
+
+def case_threads(directory):
+    """100,000 events of four threads, in large buffers"""
+    burst(directory, 4, subbuf_size="8M")
+
+
+def case_blocking(directory):
+    """100,000 events through small buffers, waiting for space"""
+    burst(directory, 1, blocking=True, subbuf_size="64k", num_subbuf=4)
+
+
+def case_too_large(directory):
+    """an event that fits no buffer is counted"""
+    with PrivateSession(f"{directory}/t", ["ht0:*"], subbuf_size="4k",
+                        num_subbuf=2) as session:
+        with Emitter(session) as emitter:
+            emitter.tell("class ht0 event u32:x text:t")
+            emitter.tell("emit ht0 event 1 10")
+            emitter.tell("burst ht0 event 7 5000 1")
+            emitter.tell("emit ht0 event 1 10")
+    events, warnings = read(f"{directory}/t")
+    assert len(events) == 2, events
+    # babeltrace2 knows no number for what is missing from a first packet
+    assert "discarded" in warnings, warnings
+
+
+def case_names(directory):
+    """names that are too long are refused, and say why"""
+    with PrivateSession(f"{directory}/t", ["d*"]) as session:
+        with Emitter(session) as emitter:
+            emitter.tell("class " + "d" * 63 + " " + "n" * 127 + " u8:x")
+            emitter.tell("emit " + "d" * 63 + " " + "n" * 127 + " 3 0")
+            try:
+                emitter.tell("class " + "d" * 200 + " " + "n" * 100)
+            except RuntimeError as error:
+                assert "255 bytes" in str(error), error
+            else:
+                raise AssertionError("a name of 301 bytes was taken")
+    compare(f"{directory}/t", emitter.expected)
+
+
+def case_trigger(directory):
+    """a trigger on a guest event takes a snapshot (notifier events)"""
+    with PrivateSession(f"{directory}/t", ["ht0:*"],
+                        snapshot=True) as session:
+        with Emitter(session) as emitter:
+            emitter.tell("class ht0 calm u32:x")
+            emitter.tell("class ht0 crash u32:x text:why")
+            session.lttng("add-trigger", "--name=crash",
+                          "--condition=event-rule-matches",
+                          "--type=user:tracepoint", "--name=ht0:crash",
+                          "--filter=vcpu == -1", "--action=snapshot-session",
+                          session.name)
+            emitter.tell("emit ht0 calm 100 0")
+            emitter.tell("emit ht0 crash 1 6")
+            # a snapshot's directory comes first, its metadata last
+            session.wait_for(lambda: [f for f in glob.glob(
+                f"{session.output}/**/metadata", recursive=True)
+                if os.path.getsize(f)], "no snapshot was taken")
+            emitter.tell("emit ht0 calm 1 0")
+    events, _ = read(f"{directory}/t")
+    assert events == emitter.expected[:len(events)]
+    assert len(events) >= 100, len(events)
+
+
+def case_quit(directory):
+    """a process ends well while threads record at full rate"""
+    with PrivateSession(f"{directory}/t", ["ht0:*"]) as session:
+        for _ in range(10):
+            with Emitter(session) as emitter:
+                emitter.tell("class ht0 number u64:n")
+                emitter.tell("forever ht0 number 0 2")
+                status = emitter.end(60000)
+                assert status == 0, f"ended with {status}"
+
+
+def case_quit_stuck(directory):
+    """a process ends while a thread is stuck in a tracepoint, and says so"""
+    with PrivateSession(f"{directory}/t", ["ht0:*"], blocking=True,
+                        subbuf_size="4k", num_subbuf=2) as session:
+        with Emitter(session) as emitter:
+            emitter.tell("class ht0 number u64:n")
+            emitter.tell("emit ht0 number 1 0")
+            consumers = session.consumers()
+            for pid in consumers:
+                os.kill(pid, signal.SIGSTOP)
+            try:
+                emitter.tell("forever ht0 number 0 2")
+                # the buffers are full sooner or later; before, it is no error
+                emitter.wait_asleep()
+                status = emitter.end(200)
+            finally:
+                for pid in consumers:
+                    os.kill(pid, signal.SIGCONT)
+            assert status == 3, f"ended with {status}"
+
+
+def case_timeout(directory):
+    """a session daemon that does not answer a registration is noticed"""
+    with PrivateSession(f"{directory}/t", ["ht0:*"]) as session:
+        with Emitter(session, LTTNG_UST_REGISTER_TIMEOUT="300") as emitter:
+            assert emitter.tell("class ht0 a u64:n")["reachable"] == "yes"
+            session.wait_for(lambda: emitter.tell("enabled ht0 a")["enabled"] ==
+                             "yes", "the event was not enabled")
+            os.kill(session.pid, signal.SIGSTOP)
+            try:
+                wait_state(session.pid, "T")
+                answer = emitter.tell("class ht0 b u64:n")
+            finally:
+                os.kill(session.pid, signal.SIGCONT)
+            assert answer["reachable"] == "no", answer
+
+
+def main():
+    """Run the cases, or those that are named."""
+    cases = [(name[5:], case) for name, case in globals().items()
+             if name.startswith("case_")]
+    if sys.argv[2:]:
+        cases = [c for c in cases if c[0] in sys.argv[2:]]
+    lacking = missing_programs() + [p for p in ["babeltrace2"]
+                                    if not shutil.which(p)]
+    if lacking:
+        print(f"1..0 # SKIP missing: {' '.join(lacking)}")
+        return
+    print(f"1..{len(cases)}", flush=True)
+    for number, (name, case) in enumerate(cases, 1):
+        with tempfile.TemporaryDirectory(prefix="ht-test-") as directory:
+            os.chmod(directory, 0o755)
+            try:
+                case(directory)
+                result = "ok"
+            except (AssertionError, RuntimeError, SessionError, OSError):
+                for line in traceback.format_exc().splitlines():
+                    print(f"# {line[:500]}")
+                result = "not ok"
+        print(f"{result} {number} - lttng/{name}: {case.__doc__}", flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * hypertrace tests: write a recording, to be looked at by view-test.py and by
+ * whoever measures
+ *
+ *   recording-story story DIR      one of everything, hostile texts included
+ *   recording-story slower DIR     a boot alone, one initcall slower
+ *   recording-story kept DIR       boots whose kernel's place is not told
+ *   recording-story pairs DIR      what latency looks for (calls.c)
+ *   recording-story functions DIR  events of functions (there)
+ *   recording-story hang DIR       an end within an interrupt (there)
+ *   recording-story naps DIR       a task that sleeps (there)
+ *   recording-story talk DIR       two guests that talk (talk.c)
+ *   recording-story bulk DIR N     N events on four CPUs
+ */
+#include "recording-make.h"
+
+#define US      1000u
+#define MS      1000000u
+
+#define TEXT    0xffffffff91000000u     /* where the story's kernel begins */
+#define TEXT2   0xffffffffa1000000u     /* in its second boot */
+
+/* What no output may let through as it is */
+#define HOSTILE "\033[2J</script>\"'&\001\377x"
+
+static void func(Make *m, uint64_t ns, int32_t pid, uint16_t type,
+                 uint64_t addr, int32_t ret)
+{
+    uint8_t b[12];
+
+    ht_put_le64(b, addr);
+    ht_put_le32(b + 8, ret);
+    make_event(m, 0, ns, pid, type, b, type == MAKE_FINISH ? 12 : 8);
+}
+
+static void level(Make *m, uint64_t ns, const char *name)
+{
+    make_text(m, 0, ns, 1, MAKE_LEVEL, NULL, 0, name, strlen(name), NULL, 0);
+}
+
+static void print(Make *m, uint64_t ns, int32_t pid, const char *text)
+{
+    make_console(m, 0, ns, pid, text, strlen(text));
+}
+
+static void ends(Make *m, unsigned cpu, uint64_t ns, int32_t pid,
+                 const char *comm)
+{
+    uint8_t b[24] = { 0 };
+
+    memcpy(b, comm, MIN(strlen(comm), 16));
+    ht_put_le32(b + 16, pid);
+    ht_put_le32(b + 20, 120);
+    make_event(m, cpu, ns, pid, MAKE_EXIT, b, sizeof(b));
+}
+
+static void renames(Make *m, unsigned cpu, uint64_t ns, int32_t pid,
+                    const char *from, const char *to)
+{
+    uint8_t b[40] = { 0 };
+
+    ht_put_le32(b, pid);
+    memcpy(b + 4, from, MIN(strlen(from), 16));
+    memcpy(b + 20, to, MIN(strlen(to), 16));
+    make_event(m, cpu, ns, pid, MAKE_RENAME, b, sizeof(b));
+}
+
+static void kernel(Make *m, uint64_t text, uint64_t slow)
+{
+    print(m, 0, 0, "Linux version 6.12.1-test\n");
+    make_newtask(m, 0, 1 * MS, 0, 1, "swapper/0", 0);
+    make_switch(m, 0, 2 * MS, 0, "swapper/0", 0, 1, "swapper/0");
+    level(m, 10 * MS, "early");
+    func(m, 11 * MS, 1, MAKE_START, text + 0x1000, 0);
+    func(m, 12 * MS, 1, MAKE_FINISH, text + 0x1000, 0);
+    level(m, 20 * MS, "late");
+    func(m, 21 * MS, 1, MAKE_START, text + 0x2000, 0);
+    func(m, 21 * MS + slow, 1, MAKE_FINISH, text + 0x2000, -19);
+    print(m, 22 * MS + slow, 1, "Run /sbin/init as init process");
+    make_exec(m, 0, 30 * MS + slow, 1, "/sbin/init");
+    renames(m, 0, 30 * MS + slow + US, 1, "swapper/0", "init");
+}
+
+/* A service that a hostile guest named */
+static void service(Make *m)
+{
+    make_newtask(m, 0, 100 * MS, 1, 7, "init", 0);
+    make_switch(m, 0, 101 * MS, 1, "init", 1, 7, "init");
+    make_exec(m, 0, 102 * MS, 7, "/usr/bin/" HOSTILE);
+    renames(m, 0, 102 * MS + US, 7, "init", "\033[2J</script>");
+    make_newtask(m, 0, 103 * MS, 7, 8, "\033[2J</script>", CLONE_THREAD);
+    /* 2 ms of a thread of it, on the other CPU */
+    make_switch(m, 1, 110 * MS, 0, "swapper/1", 0, 8, "worker");
+    make_switch(m, 1, 112 * MS, 8, "worker", 2, 0, "swapper/1");
+    ends(m, 0, 150 * MS, 7, "\033[2J</script>");
+    make_switch(m, 0, 151 * MS, 7, "\033[2J</script>", 0x20, 1, "init");
+}
+
+static void interrupts(Make *m)
+{
+    uint8_t irq[8] = { 11 }, odd[8] = { 1, 0, 0, 0, 2, 0xaa, 0xbb, 0xcc };
+    uint8_t sys[56] = { 39 }, graph[32] = { 0 };
+
+    make_text(m, 1, 200 * MS, 0, MAKE_IRQ_ENTRY, irq, 4, "virtio0", 7, NULL,
+              0);
+    irq[4] = 1;
+    make_event(m, 1, 200 * MS + 5 * US, 0, MAKE_IRQ_EXIT, irq, 8);
+    irq[0] = 1;
+    make_event(m, 1, 200 * MS + 6 * US, 0, MAKE_SOFTIRQ_ENTRY, irq, 4);
+    make_event(m, 1, 200 * MS + 9 * US, 0, MAKE_SOFTIRQ_EXIT, irq, 4);
+    ht_put_le64(sys + 8, 0xffffffffffffffff);
+    make_event(m, 0, 201 * MS, 1, MAKE_SYS_ENTER, sys, sizeof(sys));
+    ht_put_le64(sys + 8, 7);
+    make_event(m, 0, 201 * MS + US, 1, MAKE_SYS_EXIT, sys, 16);
+    ht_put_le64(graph, TEXT + 0x3000);
+    make_event(m, 0, 202 * MS, 1, MAKE_GRAPH_ENTRY, graph, 12);
+    ht_put_le64(graph + 16, 202 * MS);
+    ht_put_le64(graph + 24, 202 * MS + 3 * US);
+    make_event(m, 0, 202 * MS + 3 * US, 1, MAKE_GRAPH_EXIT, graph, 32);
+    make_text(m, 0, 203 * MS, 1, MAKE_ODD, NULL, 0, HOSTILE, strlen(HOSTILE),
+              odd, sizeof(odd));
+    make_event(m, 0, 204 * MS, 1, MAKE_UNKNOWN, "\1\2\3\4", 4);
+}
+
+static void story(const char *dir)
+{
+    Make *m = make_new(dir);
+    uint8_t b[28] = { 0 };
+
+    kernel(m, TEXT, 5 * MS);
+    service(m);
+    interrupts(m);
+    make_console(m, 0, 300 * MS, 1, "two\nlines\twith" HOSTILE "\0tail\n",
+                 19 + strlen(HOSTILE));
+    make_gap(m, 1, 123);
+    /* who runs now had no sched_switch that was seen */
+    memcpy(b, "swapper/1", 9);
+    make_event(m, 1, 400 * MS, 99, MAKE_WAKING, b, sizeof(b));
+    make_switch(m, 1, 401 * MS, 99, "late", 0, 0, "swapper/1");
+    make_boot(m);
+    kernel(m, TEXT2, 2 * MS);
+    make_step(m);
+    print(m, 3 * MS, 1, "after a step back");
+    make_end(m);
+}
+
+static void slower(const char *dir)
+{
+    Make *m = make_new(dir);
+
+    kernel(m, TEXT, 45 * MS);
+    make_end(m);
+}
+
+/* Of the third boot there is too little, of the fifth what fits nowhere. */
+static void kept(const char *dir)
+{
+    static const uint32_t at[] = { 0, 0x1000, 0x2000, 0x3000, 0x4000, 0x5000,
+                                   0x6000, 0x100000 };
+    Make *m = make_new(dir);
+    unsigned boot, i;
+
+    for (boot = 0; boot < 5; boot++) {
+        for (i = 0; i < G_N_ELEMENTS(at) - (boot == 2); i++) {
+            func(m, (i + 1) * MS, 1, MAKE_START, 0xffffffff92000000u +
+                 boot * 0x1200000 + at[i] + (boot == 4 && i == 3), 0);
+        }
+        if (boot < 4) {
+            make_boot(m);
+        }
+    }
+    make_end(m);
+}
+
+static void bulk(const char *dir, uint64_t n)
+{
+    Make *m = make_new(dir);
+    uint64_t i;
+
+    for (i = 0; i < n; i++) {
+        unsigned cpu = i % 4;
+        uint64_t ns = 1000 + i * 250;
+        int32_t pid = 100 + cpu * 100 + i / 4 / 3 % 50;
+        uint8_t vec[4] = { i / 12 % 10 };
+        char comm[16], next[16];
+
+        switch (i / 4 % 3) {
+        case 0:
+            g_snprintf(comm, sizeof(comm), "task-%d", pid);
+            g_snprintf(next, sizeof(next), "task-%d", 100 + cpu * 100 +
+                       (pid - 100 - (int)cpu * 100 + 1) % 50);
+            make_switch(m, cpu, ns, pid, comm, 1, 100 + cpu * 100 +
+                        (pid - 100 - (int)cpu * 100 + 1) % 50, next);
+            break;
+        case 1:
+            make_event(m, cpu, ns, 100 + cpu * 100 + (pid + 1) % 50,
+                       MAKE_SOFTIRQ_ENTRY, vec, 4);
+            break;
+        default:
+            make_event(m, cpu, ns, 100 + cpu * 100 + (pid + 1) % 50,
+                       MAKE_SOFTIRQ_EXIT, vec, 4);
+        }
+    }
+    make_end(m);
+}
+
+int main(int argc, char **argv)
+{
+    if (argc == 3 && !strcmp(argv[1], "story")) {
+        story(argv[2]);
+    } else if (argc == 3 && !strcmp(argv[1], "slower")) {
+        slower(argv[2]);
+    } else if (argc == 3 && !strcmp(argv[1], "kept")) {
+        kept(argv[2]);
+    } else if (argc == 3 && !strcmp(argv[1], "pairs")) {
+        make_pairs(argv[2]);
+    } else if (argc == 3 && !strcmp(argv[1], "hang")) {
+        make_hang(argv[2]);
+    } else if (argc == 3 && !strcmp(argv[1], "naps")) {
+        make_naps(argv[2]);
+    } else if (argc == 3 && !strcmp(argv[1], "functions")) {
+        make_functions(argv[2]);
+    } else if (argc == 3 && !strcmp(argv[1], "talk")) {
+        make_talk(argv[2]);
+    } else if (argc == 3 && !strcmp(argv[1], "dead")) {
+        make_dead(argv[2]);
+    } else if (argc == 4 && !strcmp(argv[1], "bulk")) {
+        bulk(argv[2], g_ascii_strtoull(argv[3], NULL, 10));
+    } else {
+        fprintf(stderr, "usage: recording-story STORY DIR | bulk DIR N\n");
+        return 2;
+    }
+    return 0;
+}

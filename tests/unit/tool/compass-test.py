@@ -1,0 +1,90 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The analysis for Trace Compass, against what is exported; prints TAP.
+
+What the recordings hold is in tests/unit/recording/calls.c.
+"""
+
+import re
+import subprocess
+
+import compass_xml
+from tool_tests import main, need, run, story
+
+READ, WALK, LEAF, IDLE = "vfs_read", "walk", "leaf", "do_idle"
+THREAD, CPU = "Threads/7/CallStack", "CPUs/1/CallStack"
+
+
+class Tests:
+    def __init__(self, tmp):
+        need("babeltrace2")
+        self.tmp = tmp
+        self.recording = story("functions", tmp / "functions")
+
+    def export(self, name, *args):
+        out = self.tmp / name
+        run("export", self.recording, "-o", out, *args)
+        return out
+
+    def test_schema(self):
+        """It is XML, of the parts and for the traces that are known"""
+        need("xmllint")
+        subprocess.run(["xmllint", "--noout", compass_xml.ANALYSIS],
+                       check=True)
+        root = compass_xml.Analysis().root
+        assert root.tag == "tmfxml"
+        assert [e.tag for e in root.find("callstack")] == [
+            "callstackGroup", "callstackGroup", "pattern"]
+        paths = {level.get("path").split("/")[0]
+                 for level in root.iter("level")}
+        starts = {path[0].get("value") for path in root.iter()
+                  if [e.tag for e in path][:1] == ["stateAttribute"]}
+        assert starts == paths
+
+    def test_names(self):
+        """Each event and field that it reads is there, in both formats"""
+        needs = compass_xml.Analysis().needs()
+        for f in "ctf", "lttng":
+            metadata = (self.export(f"names.{f}", "-f", f, "--boot=1") /
+                        "metadata").read_text()
+            for event in "funcgraph_entry", "funcgraph_exit":
+                body = re.search(rf'name = "{event}";.*?\n\}};', metadata,
+                                 re.S)[0]
+                fields = set(re.findall(r" _(\w+)[;\[]", body))
+                assert needs[event] <= fields, (event, needs[event], fields)
+        # those of hypertrace-functions.ko: tests/e2e/test_linux_functions.py
+        assert needs.keys() == {"funcgraph_entry", "funcgraph_exit",
+                                "function_entry", "function_exit"}
+
+    def test_stacks(self):
+        """Recursion, two CPUs, ends and begins that were lost"""
+        analysis = compass_xml.Analysis()
+        seen = []
+        for name, fields in compass_xml.events(
+                self.export("stacks", "-f", "lttng", "--boot=1")):
+            analysis.feed(name, fields)
+            if name.startswith("funcgraph"):
+                seen.append((list(analysis.stacks[THREAD]),
+                             list(analysis.stacks[CPU])))
+        assert seen == [
+            ([READ], []), ([READ, WALK], []), ([READ, WALK], [IDLE]),
+            ([READ, WALK, WALK], [IDLE]), ([READ, WALK, WALK], [IDLE, LEAF]),
+            ([READ, WALK, WALK, LEAF], [IDLE, LEAF]),
+            ([READ, WALK, WALK, LEAF], [IDLE]), ([READ, WALK, WALK], [IDLE]),
+            ([READ, WALK], [IDLE]), ([READ, WALK], []), ([READ], []),
+            ([], []),
+            # the ends of walk and leaf are lost, then the beginnings of all
+            ([READ], []), ([READ, WALK], []), ([READ, WALK, LEAF], []),
+            ([], []), ([], []), ([], []), ([], [])], seen
+        assert analysis.stacks.keys() == {THREAD, CPU}
+
+    def test_tracer(self):
+        """What the function tracer saw has its name, too"""
+        names = [f["function"] for name, f in compass_xml.events(
+            self.export("tracer", "-f", "ctf", "--boot=1"))
+            if name == "function"]
+        assert names == [READ, WALK, LEAF, LEAF]
+
+
+if __name__ == "__main__":
+    main(Tests)

@@ -1,0 +1,221 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""hypertrace export, and what others make of it; prints TAP.
+
+What the recording holds is in tests/unit/recording/story.c.
+"""
+
+import json
+import os
+import re
+import subprocess
+
+import perfetto_text
+from tool_tests import HOSTILE, TOOL, main, need, run, story
+
+
+class Tests:
+    def __init__(self, tmp):
+        self.tmp = tmp
+        self.story = story("story", tmp / "story")
+        self.report = [json.loads(line) for line in
+                       run("report", "--json", self.story).stdout.splitlines()]
+        self.first = [e for e in self.report if e["boot"] == 1]
+
+    def export(self, name, *args):
+        out = self.tmp / name
+        return out, run("export", self.story, "-o", out, *args)
+
+    def test_perfetto(self):
+        need("protoc")
+        out, p = self.export("boot.pftrace", "--boot", "1")
+        said = p.stderr.decode()
+        assert "1 threads are not known" in said, said
+        packets = perfetto_text.packets(out)
+        assert not [f for p in packets for f in perfetto_text.unknown(p)]
+        # the clock comes first, then what says how to read states
+        clocks = packets[0]["clock_snapshot"][0]
+        assert clocks["primary_trace_clock"] == [6]
+        assert [c["clock_id"] for c in clocks["clocks"]] == [[6], [1]]
+        wall = clocks["clocks"][1]["timestamp"][0]
+        assert abs(wall - 1_700_000_000_000_000_000) < 100_000, wall
+        assert packets[0]["sequence_flags"] == [1]
+        assert not [p for p in packets[1:] if "sequence_flags" in p]
+        system = packets[1]["system_info"][0]
+        assert system["utsname"][0] == {"sysname": ["Linux"],
+                                        "release": ["6.12.1-test"],
+                                        "machine": ["x86_64"]}
+        events = list(perfetto_text.events(packets))
+        assert all("pid" in e for _, e in events)
+        slices = [p["track_event"][0] for p in packets if "track_event" in p]
+        assert len(events) + len(slices) == len(self.first)
+        # TrackEvents: initcalls by their names
+        assert [(s["type"], s.get("name")) for s in slices] == [
+            ([1], ["first_init"]), ([2], None), ([1], ["slow_init"]),
+            ([2], None)]
+        assert slices[3]["debug_annotations"] == [
+            {"name": ["ret"], "int_value": [-19]}]
+        switches = [(cpu, e["timestamp"][0], s["prev_pid"][0],
+                     s["prev_comm"][0], s["prev_state"][0],
+                     s["next_pid"][0], s["next_comm"][0])
+                    for cpu, e in events for s in e.get("sched_switch", [])]
+        f = [(e["cpu"], e["ns"], *(e["fields"][k] for k in (
+            "prev_pid", "prev_comm", "prev_state", "next_pid", "next_comm")))
+            for e in self.first if e["event"] == "sched_switch"]
+        assert sorted(switches) == sorted(f) and len(f) == 6
+        # a gap begins a bundle, and says so
+        lost = [p["ftrace_events"][0] for p in packets
+                if "lost_events" in p.get("ftrace_events", [{}])[0]]
+        assert [(b["cpu"], b["event"][0]["timestamp"]) for b in lost] == [
+            ([1], [400_000_000])]
+        odd, = [e["odd_names"][0] for _, e in events if "odd_names" in e]
+        assert odd == {"event": [HOSTILE], "event_length": [1], "int": [2],
+                       "bytes": ["{170,187,204}"]}
+        described = {d["field_id"][0]: d for p in packets
+                     for b in p.get("ftrace_events", [])
+                     for d in b.get("generic_event_descriptors", [])}
+        d = described[65851]
+        assert d["group_name"] == ["odd"]
+        assert d["event_descriptor"][0]["name"] == ["odd_names"]
+        assert [(x["name"], x["number"], x["type"]) for x in
+                d["event_descriptor"][0]["field"]] == [
+            (["event"], [1], [9]), (["_event_length"], [2], [3]),
+            (["int"], [3], [4]), (["bytes"], [4], [9])]
+        generic, = [e["generic"][0] for _, e in events if "generic" in e]
+        assert generic["event_name"] == ["type-4000"]
+        symbols = {s["iid"][0]: s["str"][0] for p in packets
+                   for i in p.get("interned_data", [])
+                   for s in i["kernel_symbols"]}
+        entry, = [e["funcgraph_entry"][0] for _, e in events
+                  if "funcgraph_entry" in e]
+        assert symbols[entry["func"][0]] == "vfs_read"
+        sys_enter, = [e["sys_enter"][0] for _, e in events
+                      if "sys_enter" in e]
+        assert sys_enter["id"] == [39] and len(sys_enter["args"]) == 6
+
+    def test_perfetto_later(self):
+        need("protoc")
+        # what came before the first event that was asked for is known
+        out, _ = self.export("late.pftrace", "--boot=1", "--from", "0.2")
+        tree = [p["process_tree"][0] for p in perfetto_text.packets(out)
+                if "process_tree" in p][0]
+        assert {t["tid"][0]: (t["tgid"][0], t["name"][0])
+                for t in tree["threads"]} == {
+            1: (1, "init"), 7: (7, "\033[2J</script>"), 8: (7, "worker")}
+        assert {p["pid"][0]: p["ppid"][0] for p in tree["processes"]} == {
+            1: 0, 7: 1}
+
+    def test_parts(self):
+        out, p = self.export("all.dat")
+        names = sorted(p.name for p in self.tmp.glob("all*.dat"))
+        assert names == ["all-2.dat", "all-3.dat", "all.dat"], names
+        said = p.stderr.decode().splitlines()
+        assert len(said) == 3, said
+        assert "boot 1: 34 events" in said[0]
+        assert "before the guest's clock went back: 12 events" in said[1]
+        assert "boot 2: 1 events" in said[2]
+
+    def test_dat(self):
+        need("trace-cmd")
+        out, _ = self.export("boot.dat", "--boot", "1")
+        # without the plugins, which print some events their own way
+        p = subprocess.run(["trace-cmd", "report", "-N", "-t", out],
+                           capture_output=True, check=True, timeout=60,
+                           env={**os.environ, "LC_ALL": "C"})
+        text = p.stdout.decode("latin1")
+        assert text.startswith("cpus=2\n"), text
+        assert text.count("EVENTS DROPPED") == 1
+        seen = re.findall(r"^ *(.*)-(\d+) +\[(\d+)\] +(\d+)\.(\d{9}): (\w+):"
+                          r" *(.*)$", text, re.M)
+        # those without a format are printed without anything
+        known = [e for e in self.first if e["system"]]
+        assert text.count("[UNKNOWN EVENT] (NULL)") == 1
+        assert len(known) == len(self.first) - 1
+        assert [(int(pid), int(cpu), int(s) * 10**9 + int(ns), name)
+                for _, pid, cpu, s, ns, name, _ in seen] == [
+            (e["pid"], e["cpu"], e["ns"], e["event"]) for e in known]
+        # both print what the kernel's format says
+        for (*_, fields), e in zip(seen, known):
+            if e["text"].isprintable():
+                assert fields == e["text"].strip(), (fields, e)
+        # the file has one name a thread: its last
+        assert {comm for comm, pid, *_ in seen if pid == "1"} == {"init"}
+        assert {comm for comm, pid, *_ in seen if pid == "7"} == {
+            "?[2J</script>"}
+        assert "--> vfs_read (0)" in text
+        assert "func=slow_init+0x0" in text
+
+    def test_ctf(self):
+        need("babeltrace2")
+        out, _ = self.export("boot.ctf", "--boot=1", "--format", "ctf")
+        p = subprocess.run(["babeltrace2", "--clock-seconds", out],
+                           capture_output=True, check=True, timeout=60)
+        lines = p.stdout.decode().splitlines()
+        assert len(lines) == len(self.first)
+        assert "discarded 123 events" in p.stderr.decode(), p.stderr
+        seen = {}
+        for line, e in zip(lines, self.first):
+            assert f" {e['event']}: " in line, (line, e)
+            assert f"cpu_id = {e['cpu']}" in line
+            assert f"common_pid = {e['pid']}" in line
+            seen[e["event"]] = line
+        assert 'prev_comm = "late"' in seen["sched_switch"]
+        # a field and another one's length, of one name
+        odd = seen["odd_names"]
+        assert "field__event_length = 1" in odd and " int = 2" in odd, odd
+        assert "[0] = 170, [1] = 187, [2] = 204" in odd
+        assert not list(self.tmp.glob(".*"))
+        p = run("export", self.story, "-f", "ctf", "-o", out, status=1)
+        assert "is there already" in p.stderr.decode()
+
+    def test_lttng(self):
+        """The same trace, with the names that Trace Compass looks for"""
+        need("babeltrace2")
+        texts = []
+        for f in "ctf", "lttng":
+            out, _ = self.export(f"names.{f}", "--boot=1", "--format", f)
+            p = subprocess.run(["babeltrace2", out], capture_output=True,
+                               check=True, timeout=60)
+            texts.append(p.stdout.decode())
+        own, lttng = texts
+        assert re.search(r" sched_switch: .* prev_tid = \d+, .* next_tid = ",
+                         lttng)
+        assert own != lttng
+        for kernel, name in (("prev_pid", "prev_tid"),
+                             ("next_pid", "next_tid"),
+                             (" sys_enter_", " syscall_entry_"),
+                             (" sys_exit_", " syscall_exit_"),
+                             (" softirq_", " irq_softirq_")):
+            own = own.replace(kernel, name)
+        lttng = re.sub("( sched_(?!switch).*, )tid = ", r"\1pid = ", lttng)
+        lttng = re.sub("( sched_.*(child|parent|old)_)tid", r"\1pid", lttng)
+        assert own == lttng
+
+    def test_errors(self):
+        for args, status, said in (
+                ((self.story,), 2, "-o FILE"),
+                ((self.story, "-o", "x"), 2, "which format?"),
+                ((self.story, "-o", "x", "-f", "csv"), 2,
+                 "dat, perfetto, ctf or lttng"),
+                ((self.story, "-o", "x.dat", "--cpu=0"), 2, "--boot"),
+                ((self.story, "-o", self.tmp / "a/b.dat"), 1, "a/b.dat"),
+                ((self.story, "-o", self.tmp, "-f", "dat"), 1,
+                 "not a regular file")):
+            p = run("export", *args, status=status)
+            assert said in p.stderr.decode(), (args, p.stderr)
+
+    def test_whole_or_nothing(self):
+        # a file size limit stands for a full disk
+        before = sorted(os.listdir(self.tmp))
+        for name in "full.dat", "full.pftrace":
+            p = subprocess.run(
+                ["sh", "-c", 'trap "" XFSZ; ulimit -f 1; exec "$@"', "sh",
+                 TOOL, "export", self.story, "-o", self.tmp / name],
+                capture_output=True, timeout=60)
+            assert p.returncode == 1, p
+            assert b"File too large" in p.stderr, p.stderr
+        assert sorted(os.listdir(self.tmp)) == before
+
+
+if __name__ == "__main__":
+    main(Tests)

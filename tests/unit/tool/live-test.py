@@ -1,0 +1,265 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""hypertrace record --lttng: a ring's events in a session of LTTng, in none,
+and in one that hangs.
+
+usage: live-test.py HYPERTRACE GUEST     (output: TAP)
+
+GUEST is live-guest, whose ring has as many events as it is told.
+"""
+
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import traceback
+from pathlib import Path
+
+import perfetto_text
+from vm.lttng_session import PrivateSession, missing_programs
+
+TOOL, GUEST = sys.argv[1:3]
+DEADLINE = 120
+SHIFT = 50_000      # ns
+
+
+class Recorder:
+    """Records the guest.  --lttng without a name: its folder's is taken."""
+
+    def __init__(self, tmp, session, *options):
+        self.dir = tmp / "vm-7"
+        self.ram = tempfile.NamedTemporaryFile(dir="/dev/shm")
+        self.events = 0
+        self.process = subprocess.Popen(
+            [TOOL, "record", "-o", self.dir, *(options or ["--lttng"]),
+             "--", GUEST, "-object",
+             f"memory-backend-file,id=m,size=32M,share=on,mem-path="
+             f"{self.ram.name}"], env=session.env(), stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        assert self.process.stdout.readline() == "0\n"
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.process.kill()
+        self.process.communicate()
+        self.ram.close()
+
+    def write(self, events, traced=""):
+        self.process.stdin.write(f"{traced}{events}\n")
+        self.process.stdin.flush()
+        assert self.process.stdout.readline() == f"{events}\n"
+        self.events += events
+
+    def write_until_listed(self, session, name, traced=""):
+        """A ring is followed once it changes, and its events are LTTng's
+        then."""
+        def listed():
+            self.write(10, traced)
+            return name in session.listed()
+        session.wait_for(listed, f"nobody offers {name}")
+
+    def end(self):
+        """The guest ends: what the recorder says.  All is recorded."""
+        _, err = self.process.communicate(timeout=DEADLINE)
+        assert self.process.returncode == 0, err
+        assert f"{self.events} events, " in err, err
+        report = subprocess.run([TOOL, "report", "--json", self.dir],
+                                check=True, stdout=subprocess.PIPE).stdout
+        assert report.count(b"\n") == self.events
+        return err
+
+
+def lttng_events(trace):
+    text = subprocess.run(["babeltrace2", trace], check=True,
+                          capture_output=True, text=True)
+    assert "discarded" not in text.stderr, text.stderr
+    return text.stdout.splitlines()
+
+
+def numbers(recorder):
+    """Of the ring's events"""
+    report = subprocess.run([TOOL, "report", "--json", recorder.dir],
+                            check=True, stdout=subprocess.PIPE, text=True)
+    return [json.loads(line)["ns"] for line in report.stdout.splitlines()]
+
+
+def test_all(tmp):
+    """Each event, once, in its order, on the host's clock"""
+    with PrivateSession(str(tmp / "trace"), events=["vm-7:*"],
+                        blocking=True) as s, Recorder(tmp, s) as r:
+        r.write_until_listed(s, "vm-7:ftrace.raw")
+        r.write(100000)
+        err = r.end()
+        s.finish()
+    assert f"{r.events} of them are LTTng's, as 'vm-7:*'; none lost" in err, \
+        err
+    lines = lttng_events(tmp / "trace")
+    assert len(lines) == r.events
+    dates = [int(re.search(r"guest_ns = (\d+)", line)[1]) for line in lines]
+    assert dates == sorted(dates)
+    # the ring's clock and the host's go alike
+    first, *_, last = numbers(r)
+    assert last - first == (r.events - 1) * 1000
+
+
+def test_perfetto(tmp):
+    """A recording and what LTTng got of it, on one clock in one file"""
+    with PrivateSession(str(tmp / "trace"), events=["vm-7:*"],
+                        blocking=True) as s, Recorder(tmp, s) as recorder:
+        recorder.write_until_listed(s, "vm-7:ftrace.raw")
+        recorder.write(1000)
+        recorder.end()
+        s.finish()
+    dates = [int(re.search(r"guest_ns = (\d+)", line)[1])
+             for line in lttng_events(tmp / "trace")]
+    out = tmp / "both.pftrace"
+    p = subprocess.run([TOOL, "export", "-o", out, recorder.dir,
+                        tmp / "trace"], check=False, capture_output=True,
+                       text=True)
+    if "without libbabeltrace2" in p.stderr or not shutil.which("protoc"):
+        return
+    assert p.returncode == 0 and "wall clocks" not in p.stderr, p.stderr
+    packets = perfetto_text.packets(out)
+    assert perfetto_text.machines(packets) == {0: "host", 1: "vm-7"}
+    seen = list(perfetto_text.instants(packets))
+    assert {i[0] for i in seen} == {0}
+    assert {i[3] for i in seen} == {"ftrace.raw"}
+    assert [i[2] for i in seen] == dates
+    assert {i[1] for i in seen} == {
+        f"vm-7, stream {i[4]['stream']}" for i in seen}
+    assert all("delivered_ns" in i[4] for i in seen)
+    ring = [e["timestamp"][0] for _, e in perfetto_text.events(packets)]
+    assert len(ring) == recorder.events
+
+
+def test_host_events(tmp):
+    """A recording and what LTTng recorded of the program that runs the guest,
+    on one clock in one file: each event of the guest's is between the host's
+    that caused it and the one that it caused"""
+    with PrivateSession(str(tmp / "trace"), events=["lttng_ust_tracef:*"],
+                        blocking=True) as s, \
+            Recorder(tmp, s, "--lttng", "--poll-us=200") as recorder:
+        # who finds all of it at once knows nothing of the host's clock
+        recorder.write_until_listed(s, "vm-7:ftrace.raw", traced="+")
+        for _ in range(500):
+            recorder.write(10, traced="+")
+        recorder.end()
+        s.finish()
+    out = tmp / "both.pftrace"
+    p = subprocess.run([TOOL, "export", "-o", out, tmp / "trace",
+                        recorder.dir], check=False, capture_output=True,
+                       text=True)
+    if "without libbabeltrace2" in p.stderr or not shutil.which("protoc"):
+        return
+    assert p.returncode == 0 and "wall clocks" not in p.stderr, p.stderr
+    packets = perfetto_text.packets(out)
+    assert perfetto_text.machines(packets) == {0: "host", 1: "vm-7"}
+    bound = perfetto_text.bounds(packets)[1]
+    host = {"cause": [], "effect": []}
+    for machine, track, ns, name, fields in perfetto_text.instants(packets):
+        what, n = fields["msg"].split()
+        assert (machine, name, int(n)) == (0, "event", len(host[what]))
+        assert re.fullmatch(r"lttng_ust_tracef, CPU \d+", track)
+        host[what].append(ns)
+    guest = [e["timestamp"][0] for _, e in perfetto_text.events(packets)]
+    assert len(guest) == len(host["cause"]) == len(host["effect"]) == \
+        recorder.events
+
+    def disorder(shift):
+        return sum(not before - bound <= ns + shift <= after + bound
+                   for before, ns, after in zip(host["cause"], guest,
+                                                host["effect"]))
+
+    assert disorder(0) == 0
+    # a date may be wrong by the bound already, and is forgiven it
+    for shift in (2 * bound + SHIFT, -2 * bound - SHIFT):
+        assert disorder(shift) > recorder.events / 2, (bound, shift)
+
+
+def test_nobody(tmp):
+    """No session wants any of it: that is said"""
+    with PrivateSession(str(tmp / "trace"), events=["other:*"]) as s, \
+            Recorder(tmp, s, "--lttng=mine") as r:
+        r.write_until_listed(s, "mine:ftrace.raw")
+        r.write(1000)
+        err = r.end()
+    assert "0 of them are LTTng's, as 'mine:*'; no session wanted " \
+        f"{r.events}; none lost" in err, err
+
+
+def test_no_daemon(tmp):
+    """That is recorded as ever."""
+    class Nothing:
+        @staticmethod
+        def env():
+            return {**os.environ, "LTTNG_HOME": str(tmp)}
+
+    with Recorder(tmp, Nothing) as r:
+        r.write(1000)
+        err = r.end()
+    assert "no session wanted 1000; none lost" in err, err
+
+
+def test_hangs(tmp):
+    """LTTng is stopped: the recording has all, and what LTTng has not taken is
+    counted.  Behind that, it is LTTng's."""
+    with PrivateSession(str(tmp / "trace"), events=["vm-7:*"], blocking=True,
+                        subbuf_size="16K", num_subbuf=2) as s, \
+            Recorder(tmp, s) as r:
+        r.write_until_listed(s, "vm-7:ftrace.raw")
+        stopped = [s.pid, *s.consumers()]
+        for pid in stopped:
+            os.kill(pid, signal.SIGSTOP)
+        try:
+            r.write(150000)
+            err = r.end()
+        finally:
+            for pid in stopped:
+                os.kill(pid, signal.SIGCONT)
+        s.finish()
+    assert "LTTng takes no more" in err, err
+    taken, lost = map(int, re.search(
+        r"(\d+) of them are LTTng's, .*; (\d+) lost", err).groups())
+    assert taken + lost == r.events and lost > r.events / 2, err
+    # those of the run it hung in are counted as lost, and may have arrived
+    assert taken <= len(lttng_events(tmp / "trace")) < r.events
+
+
+def test_url(tmp):
+    """A relay daemon that is not there is told before the guest runs."""
+    with PrivateSession(str(tmp / "trace")) as s:
+        p = subprocess.run(
+            [TOOL, "record", "-o", tmp / "rec", "--net=net://127.0.0.1:1:1",
+             "--", GUEST], env=s.env(), stdin=subprocess.DEVNULL,
+            capture_output=True, text=True, timeout=DEADLINE)
+    assert p.returncode == 1 and "LTTng cannot" in p.stderr, p
+    assert p.stdout == "" and not (tmp / "rec").exists()
+
+
+def main():
+    tests = [t for n, t in globals().items() if n.startswith("test_")]
+    print(f"1..{len(tests)}", flush=True)
+    missing = missing_programs()
+    for n, test in enumerate(tests, 1):
+        name = test.__name__
+        if missing:
+            print(f"ok {n} {name} # SKIP missing: {' '.join(missing)}")
+            continue
+        with tempfile.TemporaryDirectory(prefix="ht-live-") as tmp:
+            os.chmod(tmp, 0o755)
+            try:
+                test(Path(tmp))
+                print(f"ok {n} {name}", flush=True)
+            except Exception:       # pylint: disable=broad-except
+                print("# " + traceback.format_exc().replace("\n", "\n# "))
+                print(f"not ok {n} {name}", flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,244 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""hypertrace report, log, top and boot on small recordings; prints TAP.
+
+What the recordings hold is in tests/unit/recording/story.c.
+"""
+
+import os
+import subprocess
+import xml.etree.ElementTree as ElementTree
+from pathlib import Path
+
+from tool_tests import ESCAPED, TOOL, lines, main, run, story, text
+
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+class Tests:
+    def __init__(self, tmp):
+        self.tmp = tmp
+        self.story = story("story", tmp / "story")
+        self.slower = story("slower", tmp / "slower")
+
+    def test_report_lines(self):
+        out = text("report", "--fields", self.story)
+        assert out[0] == ("     0.000000000 +0.000000000 [000] <idle>-0     "
+                          "          console: msg=Linux version 6.12.1-test")
+        assert (f"     0.102000000 +0.001000000 [000] init-7               "
+                f"  sched_process_exec: filename=/usr/bin/{ESCAPED} pid=7"
+                " old_pid=7") in out
+        # a thread is called what it was called then
+        assert [line for line in out if "init-1 " in line]
+        assert [line for line in out if "swapper/0-1 " in line]
+        assert ("-- CPU 1 lost about 123 events between 0.200009000 and"
+                " 0.400000000 --") in out
+        assert out.count("-- boot 2 --") == 1
+        assert out.count("-- the guest's clock went back --") == 1
+        assert len(out) == 47 + 3
+        assert [line for line in out
+                if line.endswith("type-4000: 01020304")]
+        assert [line for line in out if "func=0xffffffff91003000" in line]
+        # the kernel's own format, symbols of each boot's kernel
+        out = text("report", self.story)
+        assert len([line for line in out if line.endswith(
+            "initcall_finish: func=slow_init+0x0 ret=-19")]) == 2
+        assert out[22].endswith("irq_handler_exit: irq=11 ret=handled"), out[22]
+
+    def test_report_kept_ring(self):
+        """Where the kernel is follows from its initcalls, or is not known."""
+        out = lines("report", story("kept", self.tmp / "kept"))
+        for boot, known in (3, False), (4, True), (5, False):
+            start = next(e for e in out if e["boot"] == boot
+                         and e["fields"]["func"] % 0x10000 == 0x2000)
+            assert start["text"] == ("func=slow_init+0x0" if known else
+                                     f"func={start['fields']['func']:#x}")
+
+    def test_report_json(self):
+        out = lines("report", self.story)
+        assert len(out) == 47
+        switch = next(e for e in out if e["event"] == "sched_switch"
+                      and e["cpu"] == 1)
+        assert switch["fields"] == {
+            "prev_comm": "swapper/1", "prev_pid": 0, "prev_prio": 120,
+            "prev_state": 0, "next_comm": "worker", "next_pid": 8,
+            "next_prio": 120}
+        odd = next(e for e in out if e["event"] == "odd_names")
+        assert odd["fields"] == {
+            "event": "\033[2J</script>\"'&\001\ufffdx", "_event_length": 1,
+            "int": 2, "bytes": [170, 187, 204]}
+        worker = [e for e in out if e["pid"] == 8]
+        assert [(e["tgid"], e["task"]) for e in worker] == [(7, "worker")]
+        lost = [e for e in out if "lost_estimate" in e]
+        assert [(e["cpu"], e["lost_estimate"], e["lost_from_ns"])
+                for e in lost] == [(1, 123, 200009000)]
+        assert [e["boot"] for e in out] == [1] * 34 + [2] * 13
+        raw = run("report", self.story, "--json").stdout
+        assert b"<" not in raw and b"\033" not in raw
+
+    def test_report_filters(self):
+        def events(*args):
+            return [(e["ns"], e["cpu"], e["event"])
+                    for e in lines("report", self.story, *args)]
+
+        every = events()
+        assert events("--boot", "2") == every[34:]
+        assert events("--boot=1", "--from", "0.2", "--to", "201ms") == [
+            e for e in every[:34] if 200_000_000 <= e[0] <= 201_000_000]
+        assert events("--cpu", "1") == [e for e in every if e[1] == 1]
+        assert events("--cpu", "0-1,7") == every
+        assert events("--event", "irq_*,sys_enter") == [
+            e for e in every if e[2].startswith("irq_") or e[2] == "sys_enter"]
+        assert events("--event", "irq:*") == [
+            e for e in every if "irq_" in e[2]]
+        assert events("--boot=1", "--from=-1ms") == [
+            e for e in every[:34] if e[0] >= 400_000_000]
+        assert {e["task"] for e in lines("report", self.story, "--task",
+                                         "worker,99")} == {
+            "worker", "late", "<...>"}
+
+    def test_log(self):
+        assert text("log", self.story) == [
+            "[    0.000000] Linux version 6.12.1-test",
+            "[    0.027000] Run /sbin/init as init process",
+            "[    0.300000] two",
+            f"[    0.300000] lines\twith{ESCAPED}",
+            "-- boot 2 --",
+            "[    0.000000] Linux version 6.12.1-test",
+            "[    0.024000] Run /sbin/init as init process",
+            "[    0.003000] after a step back"]
+        assert [e["text"] for e in lines("log", self.story, "--boot=2")] == [
+            "Linux version 6.12.1-test\n", "Run /sbin/init as init process",
+            "after a step back"]
+
+    def test_top(self):
+        top = lines("top", self.story, "--boot", "1")[0]
+        tasks = {t["pid"]: t for t in top["tasks"]}
+        assert top["events"] == 34
+        # 2 to 101 ms and 151 ms to the CPU's last event
+        assert tasks[1]["cpu_ns"] == 99_000_000 + 149_000_000
+        assert tasks[7]["cpu_ns"] == 50_000_000
+        assert top["ns"] == 401_000_000
+        assert tasks[8]["cpu_ns"] == 2_000_000
+        assert tasks[99]["cpu_ns"] == 1_000_000
+        # the gap is nobody's
+        assert top["unknown_ns"] == 400_000_000 - 200_009_000
+        assert top["gaps"] == 1 and top["lost_estimate"] == 123
+        assert tasks[8]["tgid"] == 7 and tasks[8]["task"] == "worker"
+        total = sum(t["cpu_ns"] for t in top["tasks"]) + top["unknown_ns"]
+        assert total == top["cpu_ns"] == 300_000_000 + 291_000_000
+        types = {t["event"]: t["events"] for t in top["types"]}
+        assert types["sched_switch"] == 6 and types["type-4000"] == 1
+        out = text("top", self.story)
+        assert out[0].startswith("47 events of 20 types, 5 tasks, 2 CPUs")
+
+    def test_boot(self):
+        boot = lines("boot", self.story, "--boot", "1")[0]
+        assert boot["release"] == "6.12.1-test"
+        assert [(p["name"], p["begin_ns"] // 1000000,
+                 p["end_ns"] // 1000000) for p in boot["phases"]] == [
+            ("kernel", 0, 10), ("initcalls", 10, 26),
+            ("kernel, rest", 26, 35), ("init", 35, 102),
+            ("services", 102, 401)]
+        assert [(c["name"], c["level"], c["end_ns"] - c["begin_ns"], c["ret"])
+                for c in boot["initcalls"]] == [
+            ("first_init", "early", 1000000, 0),
+            ("slow_init", "late", 5000000, -19)]
+        service, = boot["processes"]
+        assert service["name"] == ("/usr/bin/\033[2J</script>\"'&\001"
+                                   "\ufffdx")
+        assert service["service"] and service["ended"]
+        # its own since it was executed, and its thread's 2 ms
+        assert service["cpu_ns"] == 48_000_000 + 2_000_000
+        # the second boot's kernel lies elsewhere
+        second = lines("boot", self.story)[0]
+        assert second["boot"] == second["boots"] == 2
+        assert [c["name"] for c in second["initcalls"]] == ["first_init",
+                                                            "slow_init"]
+        out = text("boot", self.story, "--boot=1")
+        assert [line for line in out if ESCAPED[:20] in line]
+        assert lines("boot", self.story, "--boot=1", "--to", "30ms")[0][
+            "end_ns"] == 27000000
+
+    def test_boot_compare(self):
+        out = text("boot", self.story, self.slower, "--boot", "1")
+        assert [line.split() for line in out if "slow_init" in line] == [
+            ["slow_init", "5.000", "45.000", "+40.000"]]
+        a, b = lines("boot", self.story, self.slower, "--boot", "1")[0]
+        assert b["end_ns"] - a["phases"][3]["begin_ns"] == 40001000
+
+    def test_svg(self):
+        svg = self.tmp / "boot.svg"
+        svg.write_text("old")
+        run("boot", self.story, "--boot", "1", "--svg", svg)
+        root = ElementTree.parse(svg).getroot()
+        assert root.tag == SVG + "svg"
+        tags = {e.tag.removeprefix(SVG) for e in root.iter()}
+        assert tags == {"svg", "style", "text", "rect", "title", "line"}
+        words = [e.text or "" for e in root.iter(SVG + "text")]
+        assert [w for w in words if w.startswith("late: 1, longest slow_init")]
+        assert [w for w in words if w.startswith("script>")]
+        for e in root.iter():
+            assert "nan" not in str(e.attrib), e.attrib
+        assert not list(self.tmp.glob("boot.svg?*"))
+
+    def test_errors(self):
+        for args, status, said in (
+                ((), 2, "usage:"),
+                (("report",), 2, "which recording?"),
+                (("report", self.tmp), 1, ""),
+                (("report", self.tmp / "absent"), 1, "absent"),
+                (("report", self.story, "--from", "soon"), 2, "1.5, 20ms"),
+                (("report", self.story, "--cpu", "3-1"), 2, "0,2-3"),
+                (("report", self.story, "--colour=red"), 2, "always"),
+                (("report", self.story, "more"), 2, "too much"),
+                (("boot", self.story, "--boot=3"), 1, "--boot is 1 to 2"),
+                (("boot", self.story, "--boot=-1"), 2, "from 1"),
+                (("boot", self.story, "--svg", self.tmp), 1, "regular file"),
+                (("top", self.story, "--nothing"), 2, "--help")):
+            p = run(*args, status=status)
+            assert said in p.stderr.decode(), (args, p.stderr)
+            assert not p.stdout, args
+
+    def test_completion(self):
+        script = Path(__file__).parents[3] / "tools/hypertrace/hypertrace.bash"
+
+        def complete(*words):
+            p = subprocess.run(
+                ["bash", "-c", 'source "$1"; shift; compopt() { :; }; '
+                 'COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _hypertrace; '
+                 'printf "%s\\n" "${COMPREPLY[@]}"', "bash", script,
+                 "hypertrace", *words], capture_output=True, check=True,
+                env={**os.environ, "PATH": f"{Path(TOOL).resolve().parent}:"
+                     + os.environ["PATH"]}, cwd=self.tmp)
+            return p.stdout.decode().split()
+
+        assert {"report", "boot", "log", "top"} <= set(complete(""))
+        assert complete("rep") == ["report"]
+        assert complete("report", "--ev") == ["--event="]
+        assert complete("report", "--colour", "=", "al") == ["always"]
+        assert complete("report", "st") == ["story"]
+        assert complete("record", "--po") == ["--poll-us"]
+        assert "bash" in complete("record", "-o", "x", "--", "bas")
+
+    def test_manners(self):
+        out = run("report", self.story, "--colour=always").stdout
+        assert b"\033[36m" in out and b"\033[2J" not in out
+        # a pager that is left, with and without SIGPIPE
+        for restore in True, False:
+            p = subprocess.Popen([TOOL, "report", self.story],
+                                 stdout=subprocess.PIPE,
+                                 stderr=subprocess.PIPE,
+                                 restore_signals=restore)
+            p.stdout.close()
+            assert p.stderr.read() == b""
+            p.stderr.close()
+            assert p.wait(60) in (0, -13)
+        with open("/dev/full", "wb") as full:
+            p = subprocess.run([TOOL, "report", self.story], stdout=full,
+                               stderr=subprocess.PIPE, timeout=60)
+        assert p.returncode == 1 and b"No space left" in p.stderr
+
+
+if __name__ == "__main__":
+    main(Tests)
