@@ -9,7 +9,7 @@ import pytest
 import ctf_events
 from vm.machine import VM
 from linux_guest import (
-    PRELUDE, assert_sound, events_module, modules, rows, stats)
+    PRELUDE, assert_sound, events_module, rows, stats)
 
 CHANNELS = ["hypercall", "shm", "virtio"]
 
