@@ -1,0 +1,93 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""docs/architecture.md lists which folder includes headers of which.
+
+Promise: the list equals the code, in both directions, and an arrow never leads to a
+folder that stands higher in the list, so that there is no circle.
+Argument: the project's folder.
+"""
+
+import re
+import sys
+from collections import defaultdict
+from pathlib import Path
+
+TOP = Path(sys.argv[1])
+COMMAND = "tools/hypertrace"
+# QEMU's parts only: abi.h alone is the contract.
+OF_QEMU = {"include/hypertrace/backend.h", "include/hypertrace/compat.h",
+           "include/hypertrace/trigger.h"}
+# They join all folders of the command.
+JOINTS = {f"{COMMAND}/main.c", f"{COMMAND}/notraces.c"}
+FOLDERS = ["tools", "backends", "hw", "guest-linux", "guest-lib", "host-lib",
+           "include"]
+
+
+def room(path):
+    """The folder of the list that a file belongs to."""
+    if path in OF_QEMU:
+        return "hw/hypertrace"
+    parts = path.split("/")
+    if path.startswith(COMMAND + "/"):
+        return "/".join(parts[:3])
+    return "/".join(parts[:2]) if parts[0] in ("hw", "backends") else parts[0]
+
+
+def sources():
+    for folder in FOLDERS:
+        for path in sorted((TOP / folder).rglob("*.[ch]")):
+            if not path.is_symlink():
+                yield path.relative_to(TOP).as_posix()
+
+
+def target(name, user, files):
+    """The file that an #include of a file means, or None for the system's."""
+    beside = (Path(user).parent / name).as_posix()
+    if beside in files:
+        return beside
+    found = [f for f in files if f.endswith("/" + name)
+             and not (name == "hypertrace/trace.h" and f.startswith("hw/"))]
+    return found[0] if found else None
+
+
+def arrows():
+    files = set(sources())
+    found = defaultdict(set)
+    for user in files - JOINTS:
+        for name in re.findall(r'#include ["<]([^">]+)[">]',
+                               (TOP / user).read_text()):
+            used = target(name, user, files)
+            if used and room(used) != room(user):
+                found[room(user)].add(room(used))
+    return found
+
+
+def listed():
+    page = (TOP / "docs/architecture.md").read_text()
+    part = page.partition("## Dependencies")[2].partition("\n## ")[0]
+    rows = re.findall(r"^    ([a-z/-]+) +->(.*)$", part, re.M)
+    names = [name for name, _ in rows]
+    return {name: {f"{COMMAND}/{u}" if f"{COMMAND}/{u}" in names else u
+                   for u in used.split()} for name, used in rows}
+
+
+def main():
+    want, have = listed(), arrows()
+    order = {name: i for i, name in enumerate(want)}
+    problems = []
+    for name in sorted(set(want) | set(have)):
+        for used in sorted(have[name] - want.get(name, set())):
+            problems.append(f"{name} -> {used}: in the code only")
+        for used in sorted(want.get(name, set()) - have[name]):
+            problems.append(f"{name} -> {used}: on the page only")
+        for used in sorted(want.get(name, set())):
+            if order.get(used, -1) <= order[name]:
+                problems.append(f"{name} -> {used}: leads upwards")
+    print("1..1")
+    for problem in problems:
+        print("#", problem)
+    print("not ok 1" if problems else "ok 1", "- architecture: arrows")
+    return 1 if problems else 0
+
+
+sys.exit(main())
