@@ -8,6 +8,7 @@ import configparser
 import json
 import os
 import re
+import resource
 import shutil
 import signal
 import socket
@@ -279,7 +280,7 @@ def run(env, *args, **kwargs):
 
 def test_print(env, tmp_path):
     kernel = os.environ["HT_KERNEL"]
-    p = run(env, "--print", "--events", "sched", "--", QEMU, "-m", "1G",
+    p = run(env, "--print", "--event", "sched", "--", QEMU, "-m", "1G",
             "-kernel", kernel, "-append", "quiet")
     assert p.returncode == 0
     command, *rest = p.stdout.splitlines()
@@ -295,8 +296,8 @@ def test_print(env, tmp_path):
     (("--size", "3k", "--", QEMU), 2, "1M to 1G"),
     (("--pid", "x"), 2, "number of a process"),
     (("--pid", "1", "--", QEMU), 2, "give one of them"),
-    (("--events", "a b", "--", QEMU), 1, "commas between"),
-    (("--", QEMU, "-daemonize"), 1, "--pid"),
+    (("--event", "a b", "--", QEMU), 1, "commas between"),
+    (("--for", "soon", "--", QEMU), 2, "10s or 500ms"),
     (("--", QEMU, "-object", "sev-guest,id=s"), 1, "confidential"),
     (("--", QEMU, "-kernel", "/nowhere/vmlinuz"), 1, "/nowhere/vmlinuz"),
 ])
@@ -314,11 +315,110 @@ def test_no_such_program(env, tmp_path):
 
 
 def test_status_is_qemus(env, tmp_path):
-    p = run(env, "-o", tmp_path / "rec", "--", QEMU, "-nodefaults",
-            "-display", "none", "-device", "no-such-device")
+    """A QEMU that does not start says why, and leaves nothing that would be
+    in the way of the corrected command."""
+    command = [QEMU, "-nodefaults", "-display", "none", "-device"]
+    p = run(env, "-o", tmp_path / "rec", "--", *command, "no-such-device")
     assert p.returncode == 1
     assert "no-such-device" in p.stderr
-    assert "no ring of events was found" in p.stderr
+    assert "6.12" not in p.stderr
+    assert not (tmp_path / "rec").exists()
+
+
+def empty_machine(*more):
+    return [QEMU, "-nodefaults", "-display", "none", "-accel", "tcg", "-m",
+            "256", *more]
+
+
+@pytest.mark.parametrize("ignored", [False, True])
+def test_status_without_a_ring(env, tmp_path, ignored):
+    """QEMU ends well, nothing was recorded: 3. Also where a parent ignores
+    SIGCHLD, which loses a child's status."""
+    def ignore():
+        if ignored:
+            signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    p = run(env, "--for", "1s", "-o", tmp_path / "rec", "--",
+            *empty_machine(), preexec_fn=ignore)
+    assert p.returncode == 3, p.stderr
+    assert "boot loader must give the kernel" in p.stderr
+    assert "trace_instance=boot_map@ht" in p.stderr
+    assert not (tmp_path / "rec").exists()
+    p = run(env, "-o", tmp_path / "rec", "--", *empty_machine(
+        "-device", "isa-debug-exit", "-device", "no-such"),
+        preexec_fn=ignore)
+    assert p.returncode == 1, p.stderr
+
+
+def test_query(env, tmp_path):
+    """QEMU runs no guest: nothing is changed, and nothing is recorded."""
+    p = run(env, "--", QEMU, "-version", cwd=tmp_path)
+    assert p.returncode == 0 and "QEMU emulator" in p.stdout
+    assert not p.stderr
+    assert not list(tmp_path.iterdir())
+
+
+def test_daemonize(env, tmp_path):
+    """The command returns when QEMU is in the background; the recorder
+    follows it there, and ends with it."""
+    image = initrd(tmp_path / "initrd", "echo READY >/dev/console\nsleep 999\n")
+    p = run(env, "-o", tmp_path / "rec", "--", *guest(tmp_path, image),
+            "-daemonize", "-pidfile", str(tmp_path / "pid"))
+    assert p.returncode == 0, p.stderr
+    pid = int((tmp_path / "pid").read_text())
+    deadline = time.monotonic() + DEADLINE
+    while "READY" not in console(tmp_path):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    os.kill(pid, signal.SIGKILL)
+    while not info(tmp_path).has_option("recording", "end"):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    assert "signal 9" in info(tmp_path)["recording"]["end"]
+    text = subprocess.run([HYPERTRACE, "log", tmp_path / "rec"], env=env,
+                          check=True, stdout=subprocess.PIPE, text=True).stdout
+    assert "init process" in text
+
+
+def test_script(env, tmp_path):
+    """A script that starts QEMU: the memory goes through it, descriptors
+    closed or not."""
+    script = tmp_path / "run-vm"
+    script.write_text("#!/usr/bin/env python3\nimport subprocess, sys\n"
+                      f"sys.exit(subprocess.call(['{QEMU}'] + sys.argv[1:]))\n")
+    script.chmod(0o755)
+    image = initrd(tmp_path / "initrd", "true\n")
+    p = run(env, "-o", tmp_path / "rec", "--", str(script),
+            *guest(tmp_path, image)[1:])
+    assert p.returncode == 0, p.stderr
+    assert "none lost" in p.stderr
+    assert "shared NUMA node" in info(tmp_path)["recording"]["source"]
+
+
+def test_no_memory_to_share(env, tmp_path):
+    """Where no memory can be made, the guest starts, and its process is
+    read."""
+    def limit():
+        resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 26, 1 << 26))
+    image = initrd(tmp_path / "initrd", "true\n")
+    p = run(env, "-o", tmp_path / "rec", "--", *guest(tmp_path, image),
+            preexec_fn=limit)
+    assert p.returncode == 0, p.stderr
+    assert "process is read instead" in p.stderr
+    assert re.search(r"\d+ events, ", p.stderr)
+
+
+def test_two_in_one_second(env, tmp_path):
+    """Recordings without a name of their own do not meet."""
+    procs = [subprocess.Popen(
+        [HYPERTRACE, "record", "--for", "3s", "--", *empty_machine()],
+        env=env, cwd=tmp_path, stderr=subprocess.DEVNULL) for _ in range(2)]
+    deadline = time.monotonic() + DEADLINE
+    while len(list(tmp_path.iterdir())) < 2 and time.monotonic() < deadline:
+        time.sleep(0.02)
+    folders = len(list(tmp_path.iterdir()))
+    assert [p.wait(DEADLINE) for p in procs] == [3, 3]
+    assert folders == 2
+    assert not list(tmp_path.iterdir())
 
 
 def test_an_existing_recording_is_kept(killed, env):

@@ -59,8 +59,8 @@ _hypertrace() {
         return
         ;;
     --from|--to|--event|--cpu|--task|--boot|--rows|-n|--slowest|--key|-k|\
-    --worst|--log|--device|--function|--depth|-d|--events|-e|--size|-s|--pid|-p|--poll-us|\
-    --max-size|--net)
+    --worst|--log|--device|--function|--depth|-d|-e|--size|-s|--pid|-p|--poll-us|\
+    --max-size|--net|--for)
         return
         ;;
     esac

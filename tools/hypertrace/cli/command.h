@@ -10,11 +10,21 @@
 
 #include <glib.h>
 
-/** enum ht_exit - exit statuses, the same for all commands */
+/**
+ * enum ht_exit - exit statuses, the same for all commands
+ * @HT_EXIT_OK: all went well
+ * @HT_EXIT_ERROR: it could not be done; standard error has the reason
+ * @HT_EXIT_USAGE: a mistake on the command line
+ * @HT_EXIT_NOTHING: the guest ended well, its recording is missing or not
+ *                   complete
+ * @HT_EXIT_LIMIT: a limit that was asked for is exceeded
+ */
 enum ht_exit {
     HT_EXIT_OK = 0,
-    HT_EXIT_ERROR = 1,      /* it could not be done; stderr says why */
-    HT_EXIT_USAGE = 2,      /* a mistake on the command line */
+    HT_EXIT_ERROR = 1,
+    HT_EXIT_USAGE = 2,
+    HT_EXIT_NOTHING = 3,
+    HT_EXIT_LIMIT = 4,
 };
 
 /**

@@ -33,6 +33,35 @@ HtProcess *ht_process_new(pid_t pid, GError **error)
     return g_steal_pointer(&p);
 }
 
+static void add_children(GArray *all, pid_t pid)
+{
+    g_autofree char *path = g_strdup_printf("/proc/%d/task/%d/children",
+                                            (int)pid, (int)pid);
+    g_autofree char *text = NULL;
+    char *p, *end;
+    pid_t child;
+
+    if (!g_file_get_contents(path, &text, NULL, NULL)) {
+        return;
+    }
+    for (p = text; (child = strtol(p, &end, 10)) > 0; p = end) {
+        g_array_append_val(all, child);
+    }
+}
+
+GArray *ht_process_children(void)
+{
+    GArray *all = g_array_new(false, false, sizeof(pid_t));
+    pid_t self = getpid();
+    unsigned i;
+
+    add_children(all, self);
+    for (i = 0; i < all->len; i++) {
+        add_children(all, g_array_index(all, pid_t, i));
+    }
+    return all;
+}
+
 void ht_process_free(HtProcess *p)
 {
     if (p) {

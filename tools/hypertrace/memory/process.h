@@ -35,6 +35,13 @@ HtProcess *ht_process_new(pid_t pid, GError **error);
 void ht_process_free(HtProcess *p);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(HtProcess, ht_process_free)
 
+/**
+ * ht_process_children() - all processes that this one started, directly or not
+ *
+ * Return: an array of pid_t
+ */
+GArray *ht_process_children(void);
+
 /** ht_process_ended() - has it ended? */
 bool ht_process_ended(const HtProcess *p);
 

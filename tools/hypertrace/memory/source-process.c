@@ -21,8 +21,11 @@
 /* Entries of pagemap read at once */
 #define ENTRIES 512
 #define PRESENT (UINT64_C(3) << 62)     /* or swapped */
-/* A hole is believed to be one for so long, in us. */
-#define HOLE_TIME 10000
+/*
+ * Time that a hole is believed to be one, in us. It must outlast the pauses of
+ * this program on a busy host: else a search walks a hole again for each 2 MiB.
+ */
+#define HOLE_TIME 500000
 
 static int process_read(void *opaque, uint64_t offset, void *buf, size_t len)
 {
@@ -244,4 +247,16 @@ HtSource *ht_source_process(const HtProcess *process, const GPtrArray *others,
     s->mem.read = process_read;
     s->mem.next = process_next;
     return g_steal_pointer(&s);
+}
+
+uint64_t ht_source_process_size(const HtProcess *process)
+{
+    g_autoptr(HtSource) s = ht_source_process(process, NULL, NULL);
+    uint64_t size = 0;
+    guint i;
+
+    for (i = 0; s && i < s->ranges->len; i++) {
+        size += g_array_index(s->ranges, HtSourceRange, i).size;
+    }
+    return size;
 }

@@ -81,6 +81,14 @@ HtSource *ht_source_process(const HtProcess *process, const GPtrArray *others,
                             GError **error);
 
 /**
+ * ht_source_process_size() - bytes of a process that can be a guest's RAM
+ * @process: it
+ *
+ * Return: 0 if there are none, or they cannot be read
+ */
+uint64_t ht_source_process_size(const HtProcess *process);
+
+/**
  * ht_source_free() - close it
  * @s: the source or NULL
  */

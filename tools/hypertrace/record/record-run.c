@@ -8,7 +8,7 @@
  */
 #include "hypertrace/base.h"
 #include <signal.h>
-#include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <time.h>
 
@@ -19,6 +19,8 @@
 /* So long a kernel may take until it has a ring where it was meant to be. */
 #define ELSEWHERE_NS    UINT64_C(3000000000)
 #define RESCAN_NS       UINT64_C(200000000)
+/* A guest without a ring for so long is not just slow. */
+#define REASONS_NS      UINT64_C(30000000000)
 
 /*
  * What is being recorded.  @sources has the memory that we hold, or of each of
@@ -35,6 +37,8 @@ typedef struct Run {
     bool child;
     bool tty;
     bool stopped;               /* the recording, not QEMU */
+    bool timed_out;             /* --for is over */
+    bool explained;             /* why there is no ring */
     uint64_t started;
     uint64_t scanned;
 } Run;
@@ -64,22 +68,12 @@ static void set_source(Run *run, HtSource **slot, HtSource *source)
     }
 }
 
-/* Memory that outlives QEMU; QEMU inherits the descriptor. */
-static bool make_memory(Run *run, uint64_t bytes, GError **error)
+/* QEMU has opened it by its number, or will. */
+static bool add_memory(Run *run, GError **error)
 {
-    int fd = memfd_create("hypertrace", MFD_CLOEXEC);
-    HtSource *source;
+    HtSource *source = ht_source_file(run->r->memory_fd, "the guest's memory",
+                                      error);
 
-    if (fd < 0 || ftruncate(fd, bytes) || dup2(fd, run->r->plan->fd) < 0) {
-        g_set_error(error, G_FILE_ERROR, G_FILE_ERROR_FAILED,
-                    "cannot make memory of %" PRIu64 " MiB for the guest: %s",
-                    bytes >> 20, g_strerror(errno));
-        if (fd >= 0) {
-            close(fd);
-        }
-        return false;
-    }
-    source = ht_source_file(fd, "the guest's memory", error);
     g_ptr_array_set_size(run->sources, 1);
     set_source(run, (HtSource **)&run->sources->pdata[0], source);
     return source;
@@ -110,16 +104,55 @@ static void open_files(Run *run)
     }
 }
 
+/*
+ * The process with the guest's memory: QEMU, or what a script or sudo started.
+ * One that went to the background is our child, too.
+ */
+static HtProcess *find_guest(const Run *run)
+{
+    g_autoptr(GArray) pids = NULL;
+    HtProcess *best = NULL;
+    uint64_t best_size = 0;
+    unsigned i;
+
+    if (!run->child) {
+        return NULL;
+    }
+    pids = ht_process_children();
+    for (i = 0; i < pids->len; i++) {
+        HtProcess *p = ht_process_new(g_array_index(pids, pid_t, i), NULL);
+        uint64_t size = p ? ht_source_process_size(p) : 0;
+
+        if (size > best_size) {
+            ht_process_free(best);
+            best = g_steal_pointer(&p);
+            best_size = size;
+        }
+        ht_process_free(p);
+    }
+    return best;
+}
+
+static void set_process(Run *run, HtProcess *process)
+{
+    if (process) {
+        ht_process_free(run->process);
+        run->process = process;
+    }
+}
+
 /* Again and again: a QEMU that has just begun has no guest's memory yet. */
 static void scan_process(Run *run)
 {
     uint64_t t = now_ns();
 
-    if (run->process &&
-        t - run->scanned >= MAX(RESCAN_NS, (t - run->started) / 4)) {
+    if (t - run->scanned >= MAX(RESCAN_NS, (t - run->started) / 4)) {
         run->scanned = t;
-        set_source(run, &run->rest,
-                   ht_source_process(run->process, run->sources, NULL));
+        set_process(run, find_guest(run));
+        if (run->process) {
+            set_source(run, &run->rest,
+                       ht_source_process(run->process, run->sources, NULL));
+        }
     }
 }
 
@@ -150,9 +183,6 @@ static bool start(Run *run, char **argv, GError **error)
                        G_SPAWN_SEARCH_PATH | G_SPAWN_DO_NOT_REAP_CHILD |
                        G_SPAWN_LEAVE_DESCRIPTORS_OPEN |
                        G_SPAWN_CHILD_INHERITS_STDIN, NULL, NULL, &pid, error);
-    if (run->r->plan->bytes) {
-        close(run->r->plan->fd);
-    }
     run->pid = ok ? pid : 0;
     run->process = ok ? ht_process_new(pid, NULL) : NULL;
     return ok;
@@ -177,16 +207,57 @@ static void show_status(const Run *run, uint64_t ns)
     last = now;
 }
 
-/* Has QEMU ended?  @status is waitpid()'s, 0 for a process not of ours. */
+/* Tell the caller of a QEMU with -daemonize, and leave its terminal. */
+static void tell_ready(const Run *run, int status)
+{
+    int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+    unsigned char byte = status;
+    int fd;
+
+    for (fd = 0; null >= 0 && fd < 3; fd++) {
+        dup2(null, fd);
+    }
+    if (write(run->r->ready_fd, &byte, 1) != 1) {
+        /* Nobody waits any more. */
+        return;
+    }
+}
+
+/* A QEMU that went to the background, or that a script left running */
+static bool goes_on(Run *run, int status)
+{
+    HtProcess *guest = WIFEXITED(status) ? find_guest(run) : NULL;
+
+    if (!guest) {
+        return false;
+    }
+    set_process(run, guest);
+    run->pid = guest->pid;
+    if (run->r->ready_fd >= 0) {
+        tell_ready(run, WEXITSTATUS(status));
+    }
+    return true;
+}
+
+/* Has QEMU ended? @status is that of waitpid(), 0 for another's process. */
 static bool has_ended(Run *run, int *status)
 {
-    *status = 0;
-    if (run->child) {
-        pid_t pid = waitpid(run->pid, status, WNOHANG);
+    pid_t pid;
 
-        return pid == run->pid || (pid < 0 && errno != EINTR);
+    if (!run->child) {
+        *status = 0;
+        return ht_process_ended(run->process);
     }
-    return ht_process_ended(run->process);
+    pid = waitpid(run->pid, status, WNOHANG);
+    if (pid == 0 || (pid < 0 && errno == EINTR)) {
+        return false;
+    }
+    if (pid < 0) {
+        /* It is our child's child: only its end can be seen. */
+        *status = 0;
+        return !run->process || ht_process_ended(run->process);
+    }
+    return !goes_on(run, *status);
 }
 
 /* One look; whatever comes of it, QEMU goes on. */
@@ -205,6 +276,59 @@ static void look(Run *run)
     }
 }
 
+static void print_reasons(const Run *run)
+{
+    const HtRecordPlan *p = run->r->plan;
+
+    fputs("hypertrace record: no ring of events after 30 s. Likely reasons:\n",
+          stderr);
+    if (!p || p->given == HT_RECORD_WORDS_NONE) {
+        fputs("- the kernel's command line has no words for a ring\n", stderr);
+    } else if (p->given == HT_RECORD_WORDS_LOADER) {
+        fprintf(stderr, "- the boot loader did not give the kernel these "
+                "words: %s\n", p->words);
+    }
+    if (p && p->given == HT_RECORD_WORDS_SMBIOS) {
+        fputs("- the stub of the unified kernel image is older than systemd "
+              "254\n", stderr);
+    }
+    if (!run->r->kernel) {
+        fputs("- the kernel is older than 6.12, or built without "
+              "CONFIG_TRACING\n", stderr);
+    }
+    if (p && p->memory == HT_RECORD_PROCESS && !run->rest) {
+        fputs("- no process was found whose memory can be read: sudo and "
+              "containers need 'sudo hypertrace record'\n", stderr);
+    }
+    fputs("- the guest is still in its firmware or boot loader, or it does "
+          "not run Linux\n"
+          "- the kernel is locked down (lockdown=confidentiality)\n", stderr);
+}
+
+static void explain(Run *run, uint64_t t)
+{
+    if (!run->explained && !run->stopped && t - run->started >= REASONS_NS) {
+        run->explained = true;
+        if (!run->r->quiet && !ht_session_stats(run->session).found) {
+            print_reasons(run);
+        }
+    }
+}
+
+/* --for is over: QEMU is asked to end, another's process is let go. */
+static bool time_is_over(Run *run, uint64_t t)
+{
+    if (!run->r->for_ns || run->timed_out ||
+        t - run->started < run->r->for_ns) {
+        return false;
+    }
+    run->timed_out = true;
+    if (run->child) {
+        kill(run->pid, SIGTERM);
+    }
+    return !run->child;
+}
+
 static void follow(Run *run, int *status)
 {
     uint32_t us = run->r->poll_us;
@@ -214,7 +338,7 @@ static void follow(Run *run, int *status)
     while (!has_ended(run, status)) {
         uint64_t t = now_ns();
 
-        if (got_signal && !run->child) {
+        if ((got_signal && !run->child) || time_is_over(run, t)) {
             break;
         } else if (got_signal) {
             int sig = got_signal;
@@ -225,6 +349,7 @@ static void follow(Run *run, int *status)
         if (!run->stopped) {
             look(run);
         }
+        explain(run, t);
         if (run->tty && !run->stopped && t - shown >= STATUS_NS) {
             show_status(run, t - shown);
             shown = t;
@@ -244,7 +369,7 @@ static void tell_losses(const HtSessionStats *n, bool stopped)
 
     if (n->gaps) {
         fprintf(stderr, "about %" PRIu64 " lost in %" PRIu64 " gap%s: try a "
-                "larger --size or fewer --events", n->lost, n->gaps,
+                "larger --size or fewer events", n->lost, n->gaps,
                 n->gaps == 1 ? "" : "s");
         next = "; ";
     }
@@ -267,21 +392,35 @@ static void tell_losses(const HtSessionStats *n, bool stopped)
     fputc('\n', stderr);
 }
 
-static void summary(const Run *run)
+/* Did QEMU end well, as far as anybody can tell? */
+static bool ended_well(const Run *run, int status)
+{
+    return run->timed_out || (WIFEXITED(status) && !WEXITSTATUS(status));
+}
+
+static void summary(const Run *run, int status)
 {
     HtSessionStats n = ht_session_stats(run->session);
     const HtRecordPlan *p = run->r->plan;
-    const char *words = p && !p->kernel ? p->words : NULL;
 
-    if (!n.found) {
-        ht_error("no ring of events was found in the guest's memory: the "
-                 "kernel has to be 6.12 or later, and its command line needs "
-                 "a ring%s%s", words ? ": have its boot loader give it " : "",
-                 words ? words : "");
-    } else if (!run->r->quiet) {
+    if (n.found && !run->r->quiet) {
         fprintf(stderr, "hypertrace record: %" PRIu64 " events, %.1f MB in "
                 "%s; ", n.events, n.bytes / 1e6, run->r->dir);
         tell_losses(&n, run->stopped);
+    } else if (!n.found && !ended_well(run, status)) {
+        /* QEMU said why. */
+        ht_error("QEMU ended before the guest's kernel traced anything; "
+                 "nothing was recorded");
+    } else if (!n.found) {
+        ht_error("no ring of events was found in the guest's memory, so "
+                 "nothing was recorded: %s%s",
+                 !p || p->given == HT_RECORD_WORDS_NONE ?
+                 "the kernel's command line needs words for a ring; see "
+                 "hypertrace-record(1)" :
+                 p->given == HT_RECORD_WORDS_LOADER ?
+                 "the boot loader must give the kernel " :
+                 "the guest must boot Linux 6.12 or later",
+                 p && p->given == HT_RECORD_WORDS_LOADER ? p->words : "");
     }
 }
 
@@ -316,8 +455,11 @@ static void end_live(Run *run)
 static char *describe_end(const Run *run, int status)
 {
     if (!run->child) {
-        return g_strdup(got_signal ? "the recorder was stopped" :
-                        "QEMU ended");
+        return g_strdup(got_signal || run->timed_out ?
+                        "the recorder was stopped" : "QEMU ended");
+    }
+    if (run->timed_out) {
+        return g_strdup("the time of --for was over");
     }
     if (WIFSIGNALED(status)) {
         return g_strdup_printf("QEMU was killed by signal %d (%s)",
@@ -332,18 +474,26 @@ static void catch_signals(void)
     struct sigaction sa = { .sa_handler = on_signal };
     unsigned i;
 
+    /* The status of children is lost where their signal is ignored. */
+    signal(SIGCHLD, SIG_DFL);
+    /* A QEMU that goes to the background becomes our child. */
+    prctl(PR_SET_CHILD_SUBREAPER, 1);
+
     for (i = 0; i < G_N_ELEMENTS(signals); i++) {
         sigaction(signals[i], &sa, NULL);
     }
 }
 
+/* See the table in hypertrace-record(1). */
 static int exit_status(const Run *run, int status)
 {
-    if (!run->child) {
-        return ht_session_stats(run->session).found ? HT_EXIT_OK :
-               HT_EXIT_ERROR;
+    bool complete = ht_session_stats(run->session).found && !run->stopped;
+
+    if (!ended_well(run, status)) {
+        return WIFSIGNALED(status) ? 128 + WTERMSIG(status) :
+               WEXITSTATUS(status);
     }
-    return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+    return complete ? HT_EXIT_OK : HT_EXIT_NOTHING;
 }
 
 static int record_all(Run *run)
@@ -362,7 +512,10 @@ static int record_all(Run *run)
         ht_session_stop(run->session, error->message);
         run->stopped = true;
     }
-    summary(run);
+    summary(run, status);
+    if (!ht_session_stats(run->session).found) {
+        ht_session_discard(run->session);
+    }
     return exit_status(run, status);
 }
 
@@ -388,9 +541,11 @@ int ht_record_run(const HtRecord *r, const HtSessionInfo *info)
     run.session = ht_session_new(info, &error);
     if (run.session && r->plan) {
         catch_signals();
-        if ((!r->plan->bytes || make_memory(&run, r->plan->bytes, &error)) &&
+        if ((r->memory_fd < 0 || add_memory(&run, &error)) &&
             start(&run, r->plan->argv, &error)) {
             status = record_all(&run);
+        } else {
+            ht_session_discard(run.session);
         }
     } else if (run.session) {
         catch_signals();
@@ -398,6 +553,8 @@ int ht_record_run(const HtRecord *r, const HtSessionInfo *info)
                    ht_source_process(r->process, NULL, &error));
         if (run.rest) {
             status = record_all(&run);
+        } else {
+            ht_session_discard(run.session);
         }
     }
     if (error) {

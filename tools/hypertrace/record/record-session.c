@@ -49,6 +49,7 @@ typedef struct Place {
 } Place;
 
 struct HtSession {
+    char *dir;
     HtRecWriter *writer;
     GKeyFile *info;
     const HtKernel *kernel;
@@ -474,6 +475,7 @@ HtSession *ht_session_new(const HtSessionInfo *info, GError **error)
     s->now = info->now ? info->now : monotonic_ns;
     s->started = s->now();
     s->places = g_ptr_array_new_with_free_func(free_place);
+    s->dir = g_strdup(info->dir);
     s->writer = ht_rec_writer_new(info->dir, error);
     if (!s->writer) {
         return NULL;
@@ -581,6 +583,19 @@ void ht_session_stop(HtSession *s, const char *why)
     write_info(s, NULL);
 }
 
+void ht_session_discard(HtSession *s)
+{
+    static const char * const names[] = { "info", "formats", "kallsyms" };
+    unsigned i;
+
+    for (i = 0; i < G_N_ELEMENTS(names); i++) {
+        g_autofree char *path = g_build_filename(s->dir, names[i], NULL);
+
+        unlink(path);
+    }
+    rmdir(s->dir);
+}
+
 void ht_session_free(HtSession *s)
 {
     if (s) {
@@ -589,6 +604,7 @@ void ht_session_free(HtSession *s)
         ht_rec_writer_free(s->writer);
         g_key_file_free(s->info);
         g_clear_error(&s->error);
+        g_free(s->dir);
         g_free(s);
     }
 }

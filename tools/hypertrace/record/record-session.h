@@ -115,6 +115,13 @@ HtSessionStats ht_session_stats(const HtSession *s);
  * Takes what is left in the ring.
  */
 bool ht_session_finish(HtSession *s, const char *end, GError **error);
+
+/**
+ * ht_session_discard() - remove the recording, in which nothing is
+ *
+ * Only its own files go; the folder goes if it is empty then.
+ */
+void ht_session_discard(HtSession *s);
 void ht_session_free(HtSession *s);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(HtSession, ht_session_free)
 

@@ -4,10 +4,16 @@
  */
 #include "hypertrace/base.h"
 #include <getopt.h>
+#include <glib/gstdio.h>
 #include <limits.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
 
 #include "cli/command.h"
+#include "qemu/qemu-opts.h"
 #include "record/record.h"
+#include "views/view.h"
 
 #define POLL_US_DEFAULT     1000
 #define POLL_US_MAX         1000000
@@ -20,27 +26,34 @@ static void usage(void)
     printf(
 "usage: hypertrace record [OPTIONS] -- qemu-system-x86_64 ARGS...\n"
 "       hypertrace record [OPTIONS] --pid PID\n\n"
-"Run a virtual machine and record what its kernel (6.12 or later) traces, from\n"
-"its first instant to its last, whatever becomes of it. Nothing is installed in\n"
-"the guest: the kernel is told by its command line to keep a ring of events in\n"
-"its memory, which is read from outside.\n\n"
-"  -e, --events LIST   events and groups, as 'sched,irq,block:block_rq_issue'\n"
+"Run a virtual machine and record what its kernel traces, from its first\n"
+"instant to its last, whatever becomes of it. Nothing is installed in the guest:\n"
+"words on the kernel's command line make it keep a ring of events in its memory,\n"
+"which is read from outside.\n\n"
+"What to record:\n"
+"  -e, --event LIST    events and groups, as 'sched,irq,block:block_rq_issue'\n"
 "                      (default: " HT_RECORD_EVENTS ");\n"
 "                      always: " HT_RECORD_ALWAYS "\n"
-"  -o, --output DIR    the recording (default: recording-DATE-TIME)\n"
 "  -s, --size SIZE     of the ring in the guest's memory (default: 16M)\n"
-"  -p, --pid PID       a QEMU that runs already\n"
-"      --poll-us N     microseconds between two looks (default: %d)\n"
-"      --max-size SIZE the recording ends when it is so large (default: 16G)\n"
+"  -p, --pid PID       a virtual machine that runs already: the process of QEMU,\n"
+"                      Cloud Hypervisor, crosvm, Firecracker or kvmtool\n"
+"      --for TIME      stop after TIME, as 10s; a QEMU started here ends then\n"
 "      --kernel FILE   the guest's kernel, if its boot loader finds it\n"
-"      --busybox FILE  a static busybox for the guest's architecture\n"
+"Where to:\n"
+"  -o, --output DIR    the recording (default: recording-DATE-TIME)\n"
+"      --max-size SIZE the recording ends when it is so large (default: 16G)\n"
 "      --lttng[=NAME]  to LTTng, too: as events of this process, 'NAME:*'\n"
 "                      (default: the guest's name)\n"
 "      --net URL       and from there to a relay daemon, as net://localhost\n"
 "      --live          where they can be read meanwhile\n"
+"How:\n"
+"      --poll-us N     microseconds between two looks (default: %d)\n"
+"      --busybox FILE  a static busybox for the guest's architecture\n"
 "      --print         only show QEMU's command, and what was changed\n"
 "  -q, --quiet         no status line, no summary\n\n"
-"The exit status is QEMU's.\n", POLL_US_DEFAULT);
+"The exit status is that of QEMU if it is not 0; else 0, or 3 if the virtual\n"
+"machine ended well but its recording is missing or not complete.\n",
+           POLL_US_DEFAULT);
 }
 
 static bool set_lttng_name(HtRecord *r, const char *name)
@@ -53,16 +66,33 @@ static bool set_lttng_name(HtRecord *r, const char *name)
            strspn(name, chars) == strlen(name);
 }
 
+static bool set_duration(HtRecord *r, const char *text, int *status)
+{
+    g_autoptr(GError) error = NULL;
+    bool negative;
+
+    if (!ht_view_time("--for", text, &r->for_ns, &negative, &error) ||
+        negative || !r->for_ns) {
+        *status = ht_usage_error("--for '%s': give a time, as 10s or 500ms",
+                                 text);
+        return false;
+    }
+    return true;
+}
+
 static bool parse_options(HtRecord *r, int argc, char **argv, int *status)
 {
-    enum { POLL = 256, MAX_SIZE, KERNEL, BUSYBOX, PRINT, LTTNG, NET, LIVE };
+    enum {
+        POLL = 256, MAX_SIZE, KERNEL, BUSYBOX, PRINT, LTTNG, NET, LIVE, FOR,
+    };
     static const struct option longs[] = {
-        { "events", required_argument, NULL, 'e' },
+        { "event", required_argument, NULL, 'e' },
         { "output", required_argument, NULL, 'o' },
         { "pid", required_argument, NULL, 'p' },
         { "size", required_argument, NULL, 's' },
         { "poll-us", required_argument, NULL, POLL },
         { "max-size", required_argument, NULL, MAX_SIZE },
+        { "for", required_argument, NULL, FOR },
         { "kernel", required_argument, NULL, KERNEL },
         { "busybox", required_argument, NULL, BUSYBOX },
         { "lttng", optional_argument, NULL, LTTNG },
@@ -85,7 +115,7 @@ static bool parse_options(HtRecord *r, int argc, char **argv, int *status)
             r->dir = optarg;
             break;
         case 's':
-            if (!ht_record_size(optarg, 'M', &n) || n < HT_RECORD_SIZE_MIN ||
+            if (!ht_opts_size(optarg, 'M', &n) || n < HT_RECORD_SIZE_MIN ||
                 n > HT_RECORD_SIZE_MAX || n % HT_RECORD_SIZE_MIN) {
                 *status = ht_usage_error("--size '%s': give whole MiB, 1M to "
                                          "1G", optarg);
@@ -112,12 +142,17 @@ static bool parse_options(HtRecord *r, int argc, char **argv, int *status)
             r->poll_us = n;
             break;
         case MAX_SIZE:
-            if (!ht_record_size(optarg, 'M', &n) || n < HT_RECORD_SIZE_MIN) {
+            if (!ht_opts_size(optarg, 'M', &n) || n < HT_RECORD_SIZE_MIN) {
                 *status = ht_usage_error("--max-size '%s': give 1M or more, "
                                          "as 500M or 1T", optarg);
                 return false;
             }
             r->max_bytes = n;
+            break;
+        case FOR:
+            if (!set_duration(r, optarg, status)) {
+                return false;
+            }
             break;
         case KERNEL:
             r->kernel_path = optarg;
@@ -163,7 +198,7 @@ static bool parse_options(HtRecord *r, int argc, char **argv, int *status)
     if (r->pid ? optind < argc : optind == argc) {
         *status = ht_usage_error(r->pid ?
                                  "a command and --pid: give one of them" :
-                                 "which machine? give QEMU's command behind "
+                                 "which machine? give QEMU's command after "
                                  "'--', or --pid");
         return false;
     }
@@ -183,22 +218,39 @@ static void print_plan(const HtRecordPlan *p)
     }
     printf("\n# memory: %s%s%s%s\n", ht_record_memory_name(p->memory),
            p->why ? " (" : "", p->why ? p->why : "", p->why ? ")" : "");
-    if (p->memory == HT_RECORD_NODE || p->memory == HT_RECORD_MEMFD) {
+    if (p->bytes) {
         printf("# descriptor %d: %" PRIu64 " MiB that hypertrace holds\n",
                p->fd, p->bytes >> 20);
     }
-    if (!p->words) {
+    switch (p->given) {
+    case HT_RECORD_WORDS_THERE:
         puts("# the kernel's command line has a ring already");
-    } else if (!p->kernel) {
-        printf("# the boot loader has to give the kernel: %s\n", p->words);
+        break;
+    case HT_RECORD_WORDS_LOADER:
+        printf("# the boot loader must give the kernel: %s\n", p->words);
+        break;
+    case HT_RECORD_WORDS_NONE:
+        printf("# the kernel's command line stays as it is: %s\n",
+               p->words_why);
+        break;
+    default:
+        break;
     }
 }
 
+/* Two recordings can begin in one second. */
 static char *default_dir(void)
 {
-    g_autoptr(GDateTime) t = g_date_time_new_now_local();
+    g_autoptr(GDateTime) now = g_date_time_new_now_local();
+    char *dir = g_date_time_format(now, "recording-%Y%m%d-%H%M%S");
+    g_autofree char *base = g_strdup(dir);
+    unsigned i;
 
-    return g_date_time_format(t, "recording-%Y%m%d-%H%M%S");
+    for (i = 2; g_mkdir(dir, 0700) && errno == EEXIST; i++) {
+        g_free(dir);
+        dir = g_strdup_printf("%s-%u", base, i);
+    }
+    return dir;
 }
 
 /* What the process was started with, separated by NULs in /proc */
@@ -226,47 +278,34 @@ static char *process_path(const HtProcess *process, const char *path)
            g_strdup_printf("/proc/self/fd/%d/cwd/%s", process->dir, path);
 }
 
-static const char *argument_of(char **argv, const char *option)
+/* A recording without names is better than none, and the guest must start. */
+static void get_kernel(HtRecord *r, const char *image, const char *qemu)
 {
-    const char *value = NULL;
-    unsigned i;
+    g_autoptr(GError) error = NULL;
 
-    for (i = 1; argv[0] && argv[i] && argv[i + 1]; i++) {
-        if (!strcmp(argv[i], option) ||
-            (argv[i][0] == '-' && !strcmp(argv[i] + 1, option))) {
-            value = argv[i + 1];
-        }
-    }
-    return value;
-}
-
-static bool get_kernel(HtRecord *r, const char *image, const char *qemu,
-                       GError **error)
-{
     if (!image) {
         fputs("hypertrace record: events will have numbers for names: "
               "--kernel FILE says which kernel the guest boots\n", stderr);
-        return true;
+        return;
     }
-    r->kernel = ht_kernel_get(image, qemu, r->busybox, error);
-    return r->kernel;
+    r->kernel = ht_kernel_get(image, qemu, r->busybox, &error);
+    if (!r->kernel) {
+        fprintf(stderr, "hypertrace record: events will have numbers for "
+                "names: %s\n", error->message);
+    }
 }
 
 /* Of the guest, else of the recording; what LTTng allows */
-static char *lttng_name(const HtRecord *r, char **argv)
+static char *lttng_name(const HtRecord *r, const char *guest)
 {
-    const char *value = argument_of(argv, "-name");
-    g_autofree char *guest = value ? ht_record_opt(value, "guest") : NULL;
-    g_autofree char *plain = value ? ht_record_opt(value, "") : NULL;
-    char *name = guest ? g_steal_pointer(&guest) :
-                 plain ? g_steal_pointer(&plain) : g_path_get_basename(r->dir);
+    char *name = guest ? g_strdup(guest) : g_path_get_basename(r->dir);
 
     name[MIN(strlen(name), NAME_MAX_LTTNG)] = 0;
     return g_strcanon(name, G_CSET_a_2_z G_CSET_A_2_Z G_CSET_DIGITS "_.-",
                       '_');
 }
 
-static bool start_live(HtRecord *r, char **argv, HtSessionInfo *info)
+static bool start_live(HtRecord *r, const char *guest, HtSessionInfo *info)
 {
     g_autoptr(GError) error = NULL;
 
@@ -274,7 +313,7 @@ static bool start_live(HtRecord *r, char **argv, HtSessionInfo *info)
         return true;
     }
     if (!r->live_options.name) {
-        r->live_options.name = lttng_name(r, argv);
+        r->live_options.name = lttng_name(r, guest);
     }
     r->live = ht_live_new(&r->live_options, r->kernel, &error);
     if (!r->live) {
@@ -285,10 +324,11 @@ static bool start_live(HtRecord *r, char **argv, HtSessionInfo *info)
     return true;
 }
 
-static int run(HtRecord *r, char **argv, const char *source)
+static int run(HtRecord *r, char **argv, const char *guest,
+               const char *source)
 {
     g_autofree char *command = g_strjoinv(" ", argv);
-    g_autofree char *dir = default_dir();
+    g_autofree char *dir = r->dir ? NULL : default_dir();
     HtSessionInfo info = {
         .command = command,
         .source = source,
@@ -298,13 +338,42 @@ static int run(HtRecord *r, char **argv, const char *source)
         .max_bytes = r->max_bytes,
         .ring_at = r->plan ? r->plan->ring_at : 0,
     };
+    int status;
 
     if (!r->dir) {
         r->dir = dir;
     }
     info.dir = r->dir;
-    return start_live(r, argv, &info) ? ht_record_run(r, &info) :
-           HT_EXIT_ERROR;
+    status = start_live(r, guest, &info) ? ht_record_run(r, &info) :
+             HT_EXIT_ERROR;
+    if (dir) {
+        /* There is nothing in it if nothing was recorded. */
+        rmdir(dir);
+    }
+    return status;
+}
+
+/* The image, as the process names it; NULL if there is none to open */
+static char *process_kernel(HtRecord *r, char **argv)
+{
+    g_autofree char *kernel = NULL, *path = NULL;
+
+    /* Root must not open whatever a user's process names, nor run it. */
+    if (!ht_process_is_ours(r->process)) {
+        return NULL;
+    }
+    kernel = ht_record_kernel(argv);
+    if (!kernel) {
+        return NULL;
+    }
+    path = process_path(r->process, kernel);
+    if (access(path, R_OK)) {
+        fprintf(stderr, "hypertrace record: the process was given the kernel "
+                "'%s', which is not in its working directory now: give "
+                "--kernel FILE\n", kernel);
+        return NULL;
+    }
+    return g_steal_pointer(&path);
 }
 
 static int record_process(HtRecord *r)
@@ -312,47 +381,134 @@ static int record_process(HtRecord *r)
     g_autoptr(GError) error = NULL;
     g_auto(GStrv) argv = NULL;
     g_autofree char *image = NULL;
-    const char *kernel;
 
     r->process = ht_process_new(r->pid, &error);
     argv = r->process ? process_args(r->process, &error) : NULL;
     if (!argv) {
         return ht_error("--pid: %s", error->message);
     }
-    /* Root must not open whatever a user's process names, nor run it. */
-    kernel = ht_process_is_ours(r->process) ? argument_of(argv, "-kernel") :
-             NULL;
     image = r->kernel_path ? g_strdup(r->kernel_path) :
-            kernel ? process_path(r->process, kernel) : NULL;
-    if (!get_kernel(r, image, NULL, &error)) {
-        return ht_error("%s", error->message);
+            process_kernel(r, argv);
+    get_kernel(r, image, NULL);
+    return run(r, argv, NULL, ht_record_memory_name(HT_RECORD_PROCESS));
+}
+
+/* Memory that outlives QEMU, with the number that the plan gives QEMU */
+static bool make_memory(HtRecord *r)
+{
+    struct sigaction ignore = { .sa_handler = SIG_IGN }, before;
+    int fd = memfd_create("hypertrace", MFD_CLOEXEC);
+    bool ok;
+
+    /* A limit on the size of files is an error here, no reason to end. */
+    sigaction(SIGXFSZ, &ignore, &before);
+    ok = fd >= 0 && !ftruncate(fd, r->plan->bytes) &&
+         dup2(fd, r->plan->fd) >= 0;
+    sigaction(SIGXFSZ, &before, NULL);
+    if (!ok) {
+        fprintf(stderr, "hypertrace record: cannot make memory of %" PRIu64
+                " MiB for the guest: %s; QEMU's process is read instead\n",
+                r->plan->bytes >> 20, g_strerror(errno));
+        if (fd >= 0) {
+            close(fd);
+        }
+        return false;
     }
-    return run(r, argv, ht_record_memory_name(HT_RECORD_PROCESS));
+    r->memory_fd = fd;
+    return true;
+}
+
+static bool make_plan(HtRecord *r, char **argv, GError **error)
+{
+    r->plan = ht_record_plan(argv, &r->plan_options, error);
+    if (r->plan && r->plan->bytes && !r->print && !make_memory(r)) {
+        r->plan_options.private = true;
+        ht_record_plan_free(r->plan);
+        r->plan = ht_record_plan(argv, &r->plan_options, error);
+    }
+    return r->plan;
+}
+
+/*
+ * A QEMU that goes to the background takes the recorder along: the caller is
+ * told when QEMU has got there. Return: true in the new process.
+ */
+static bool go_to_background(HtRecord *r, int *status)
+{
+    unsigned char byte;
+    int fds[2], wait_status;
+    pid_t pid = pipe2(fds, O_CLOEXEC) ? -1 : fork();
+
+    if (pid < 0) {
+        *status = ht_error("cannot go to the background: %s",
+                           g_strerror(errno));
+        return false;
+    }
+    if (pid == 0) {
+        close(fds[0]);
+        setsid();
+        r->ready_fd = fds[1];
+        return true;
+    }
+    close(fds[1]);
+    if (read(fds[0], &byte, 1) == 1) {
+        *status = byte;
+    } else {
+        waitpid(pid, &wait_status, 0);
+        *status = WIFEXITED(wait_status) ? WEXITSTATUS(wait_status) :
+                  HT_EXIT_ERROR;
+    }
+    close(fds[0]);
+    return false;
+}
+
+/* What the user has to do, or know, before the guest starts */
+static void announce(const HtRecordPlan *p)
+{
+    if (p->given == HT_RECORD_WORDS_LOADER) {
+        fprintf(stderr, "hypertrace record: the guest's boot loader must give "
+                "the kernel these words%s:\n%s\n", p->words_why ? "" :
+                " (they are in an SMBIOS string, too)", p->words);
+    } else if (p->given == HT_RECORD_WORDS_NONE) {
+        fprintf(stderr, "hypertrace record: the kernel's command line stays "
+                "as it is: %s\n", p->words_why);
+    }
 }
 
 static int record_command(HtRecord *r, char **argv)
 {
     g_autoptr(GError) error = NULL;
+    int status;
 
-    r->plan = ht_record_plan(argv, &r->plan_options, &error);
-    if (!r->plan) {
+    if (!make_plan(r, argv, &error)) {
         return ht_error("%s", error->message);
     }
     if (r->print) {
         print_plan(r->plan);
         return HT_EXIT_OK;
     }
-    if (!get_kernel(r, r->kernel_path ? r->kernel_path : r->plan->kernel,
-                    argv[0], &error)) {
-        return ht_error("%s", error->message);
+    if (r->plan->query) {
+        execvp(argv[0], argv);
+        return ht_error("%s: %s", argv[0], g_strerror(errno));
     }
-    return run(r, argv, ht_record_memory_name(r->plan->memory));
+    if (!r->quiet) {
+        announce(r->plan);
+    }
+    get_kernel(r, r->kernel_path ? r->kernel_path : r->plan->kernel,
+               r->plan->program);
+    if (r->plan->daemonize && !go_to_background(r, &status)) {
+        return status;
+    }
+    return run(r, argv, r->plan->name,
+               ht_record_memory_name(r->plan->memory));
 }
 
 int ht_record(int argc, char **argv)
 {
     HtRecord r = {
         .plan_options.size = HT_RECORD_SIZE,
+        .memory_fd = -1,
+        .ready_fd = -1,
         .poll_us = POLL_US_DEFAULT,
         .max_bytes = MAX_SIZE_DEFAULT,
     };

@@ -9,14 +9,16 @@
 
 #include "memory/source.h"
 #include "record/live.h"
-#include "record/record-args.h"
+#include "record/plan.h"
 #include "record/record-session.h"
 
 /**
  * struct HtRecord - a recording as asked for
  * @plan_options: see there
  * @plan: of what is to be run; NULL with @pid
- * @pid: the QEMU that runs already; or 0
+ * @memory_fd: the guest's memory, if the plan has some; else -1
+ * @ready_fd: gets the status of a QEMU that has gone to the background; or -1
+ * @pid: a virtual machine monitor that runs already; or 0
  * @process: that, held
  * @kernel: what is known of the guest's kernel, or NULL
  * @dir: where the recording is made
@@ -27,12 +29,15 @@
  * @busybox: as given, or NULL
  * @poll_us: microseconds between two looks
  * @max_bytes: of the recording
+ * @for_ns: length of the recording; 0 for the guest's whole life
  * @print: only show what would be run
  * @quiet: nothing on standard error but errors
  */
 typedef struct HtRecord {
     HtRecordOptions plan_options;
     HtRecordPlan *plan;
+    int memory_fd;
+    int ready_fd;
     pid_t pid;
     HtProcess *process;
     HtKernel *kernel;
@@ -44,6 +49,7 @@ typedef struct HtRecord {
     const char *busybox;
     uint32_t poll_us;
     uint64_t max_bytes;
+    uint64_t for_ns;
     bool print;
     bool quiet;
 } HtRecord;
@@ -52,7 +58,7 @@ typedef struct HtRecord {
  * ht_record_run() - run the plan, or watch the process, until that ends
  * @info: of the recording
  *
- * Return: the exit status: QEMU's, if it was run
+ * Return: the exit status: that of QEMU, if it was run and is not 0
  */
 int ht_record_run(const HtRecord *r, const HtSessionInfo *info);
 

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * hypertrace: a command line of QEMU, understood
+ *
+ * Options that choose the machine, its memory, its kernel or its SMBIOS tables
+ * are merged as QEMU merges them. All others are only skipped.
+ */
+#ifndef HYPERTRACE_QEMU_CMDLINE_H
+#define HYPERTRACE_QEMU_CMDLINE_H
+
+#include "kernel/kernel.h"
+#include "qemu/qemu-opts.h"
+
+/**
+ * struct HtQemu - what a command line says
+ * @argv: its words, newly allocated; not terminated by NULL
+ * @program: index of QEMU's own name; words before it belong to a program that
+ *           starts QEMU, as sudo
+ * @is_qemu: false for a program that is not known to be QEMU, or to hand its
+ *           arguments to QEMU; then only @argv is set
+ * @machine_of: the architecture that QEMU emulates
+ * @machine: all of -machine, -M, -smp (as "smp.cpus"), -kernel, -initrd and
+ *           -append, and their groups in configuration files
+ * @memory: all of -m
+ * @name: all of -name
+ * @objects: an HtOpts for each -object
+ * @numa: an HtOpts for each -numa
+ * @smbios: index in @argv of each argument of -smbios, as unsigned
+ * @append_at: index in @argv of the argument of -append that counts; 0 if
+ *             there is none, or the command line of the kernel is elsewhere
+ * @mem_path: the argument of -mem-path, or NULL
+ * @query: QEMU prints something and runs no guest
+ * @daemonize: QEMU goes to the background
+ * @restored: the guest continues from a saved state (-loadvm, -incoming)
+ * @replayed: an execution is recorded or replayed (-icount rr=)
+ * @configured: the machine is configured later, through QMP (-preconfig)
+ * @xen: the guest runs under Xen
+ * @opaque: some option cannot be read, as a configuration file
+ * @terminal: the guest or QEMU uses standard input and output
+ */
+typedef struct HtQemu {
+    GPtrArray *argv;
+    unsigned program;
+    bool is_qemu;
+    HtMachine machine_of;
+    HtOpts *machine;
+    HtOpts *memory;
+    HtOpts *name;
+    GPtrArray *objects;
+    GPtrArray *numa;
+    GArray *smbios;
+    unsigned append_at;
+    const char *mem_path;
+    bool query;
+    bool daemonize;
+    bool restored;
+    bool replayed;
+    bool configured;
+    bool xen;
+    bool opaque;
+    bool terminal;
+} HtQemu;
+
+/**
+ * ht_qemu_parse() - understand a command line
+ * @argv: ends with NULL; has at least one word
+ *
+ * Reads the configuration files that it names.
+ *
+ * Return: for ht_qemu_free()
+ */
+HtQemu *ht_qemu_parse(char **argv);
+void ht_qemu_free(HtQemu *q);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(HtQemu, ht_qemu_free)
+
+/** ht_qemu_object() - the object with this id, or NULL */
+const HtOpts *ht_qemu_object(const HtQemu *q, const char *id);
+
+/**
+ * ht_qemu_add() - append an option
+ * @option: as "-object"
+ * @value: its argument; taken over
+ */
+void ht_qemu_add(HtQemu *q, const char *option, char *value);
+
+#endif

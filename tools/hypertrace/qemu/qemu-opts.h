@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * hypertrace: values of QEMU's options
+ *
+ * QEMU has three syntaxes for the same lists: "name=value,..." with ",," for a
+ * comma in a value, JSON, and the groups of a configuration file. All become
+ * one list of names and values. A member of an object inside an object is
+ * called "outer.inner", as in QEMU's first syntax.
+ */
+#ifndef HYPERTRACE_QEMU_OPTS_H
+#define HYPERTRACE_QEMU_OPTS_H
+
+#include <glib.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+/**
+ * struct HtOpt - one value
+ * @name: its name
+ * @value: its text; a boolean of JSON is "on" or "off"
+ */
+typedef struct HtOpt {
+    char *name;
+    char *value;
+} HtOpt;
+
+/* HtOpt in the order of the command line; a name can occur several times */
+typedef GPtrArray HtOpts;
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(HtOpts, g_ptr_array_unref)
+
+/** ht_opts_new() - an empty list, for g_ptr_array_unref() */
+HtOpts *ht_opts_new(void);
+
+/**
+ * ht_opts_add() - append a value
+ * @name: copied
+ * @value: copied
+ */
+void ht_opts_add(HtOpts *opts, const char *name, const char *value);
+
+/**
+ * ht_opts_parse() - append all values of an option's argument
+ * @text: the argument; JSON if it begins with '{'
+ * @implied: name of a first value without a name; or NULL
+ *
+ * A name without a value is a boolean: "share" is on, "noshare" is off.
+ *
+ * Return: false if it is JSON that cannot be parsed; nothing was appended
+ */
+bool ht_opts_parse(HtOpts *opts, const char *text, const char *implied);
+
+/**
+ * ht_opts_get() - a value, as QEMU takes it: the last one counts
+ *
+ * Return: NULL if there is none; belongs to @opts
+ */
+const char *ht_opts_get(const HtOpts *opts, const char *name);
+
+/** ht_opts_on() - is this boolean there, and on? */
+bool ht_opts_on(const HtOpts *opts, const char *name);
+
+/** ht_opts_text() - the list as "name=value,...", newly allocated */
+char *ht_opts_text(const HtOpts *opts);
+
+/**
+ * typedef HtOptsGroup - a group of a configuration file
+ * @group: its name, as "machine"
+ * @opts: its values; "id" is one of them. The function keeps it with
+ *        g_ptr_array_ref().
+ */
+typedef void HtOptsGroup(const char *group, HtOpts *opts, void *opaque);
+
+/**
+ * ht_opts_config() - read a file for QEMU's option -readconfig
+ * @path: the file
+ * @group: called for each group
+ * @opaque: its argument
+ *
+ * Return: false if the file cannot be read, or QEMU would not understand it
+ */
+bool ht_opts_config(const char *path, HtOptsGroup *group, void *opaque);
+
+/**
+ * ht_opts_size() - a size, as in QEMU's options
+ * @text: a number and one of B, K, M, G, T; it can have a fraction
+ * @suffix: the unit of a number without one
+ * @bytes: set to the size
+ *
+ * Return: false if @text is no size of 1 byte to 1 EiB
+ */
+bool ht_opts_size(const char *text, char suffix, uint64_t *bytes);
+
+#endif

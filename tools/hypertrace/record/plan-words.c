@@ -1,0 +1,351 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * hypertrace record: what is changed of QEMU's command line: the kernel's words
+ */
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "hypertrace/base.h"
+#include "record/kernel-words.h"
+#include "record/plan-words.h"
+
+#define MIB             (UINT64_C(1) << 20)
+/* COMMAND_LINE_SIZE of x86 and arm64, its NUL included */
+#define COMMAND_LINE    2048
+#define EXTRA           "io.systemd.stub.kernel-cmdline-extra="
+#define OEM_STRINGS     11      /* the type of SMBIOS structures for EXTRA */
+
+const char *ht_plan_machine(const HtQemu *q)
+{
+    const char *type = ht_opts_get(q->machine, "type");
+
+    return type ? type : q->machine_of == HT_MACHINE_X86_64 ? "pc" : "";
+}
+
+/* Machine types before 2.6 do without what later ones have. */
+static bool is_old(const char *type)
+{
+    const char *version = strrchr(type, '-');
+    unsigned major, minor;
+
+    return version && sscanf(version, "-%u.%u", &major, &minor) == 2 &&
+           (major < 2 || (major == 2 && minor < 6));
+}
+
+bool ht_plan_is_known(const HtQemu *q)
+{
+    static const char * const x86[] = { "microvm", "pc", "q35", NULL };
+    static const char * const arm64[] = { "virt", NULL };
+    const char *type = ht_plan_machine(q);
+
+    switch (q->machine_of) {
+    case HT_MACHINE_X86_64:
+        return g_strv_contains(x86, type) ||
+               ((g_str_has_prefix(type, "pc-i440fx-") ||
+                 g_str_has_prefix(type, "pc-q35-")) && !is_old(type));
+    case HT_MACHINE_AARCH64:
+        return g_strv_contains(arm64, type) ||
+               (g_str_has_prefix(type, "virt-") && !is_old(type));
+    default:
+        return false;
+    }
+}
+
+static bool is_script(const char *program)
+{
+    g_autofree char *path = g_find_program_in_path(program);
+    FILE *f = path ? fopen(path, "re") : NULL;
+    char magic[2] = "";
+    bool script;
+
+    if (!f) {
+        return false;
+    }
+    script = fread(magic, 1, 2, f) == 2 && magic[0] == '#' && magic[1] == '!';
+    fclose(f);
+    return script;
+}
+
+static bool is_among(const char *path, const char * const *names)
+{
+    const char *slash = strrchr(path, '/');
+
+    return g_strv_contains(names, slash ? slash + 1 : path);
+}
+
+char *ht_plan_descriptor(const HtQemu *q, int fd)
+{
+    /* These close descriptors; what they start can open ours. */
+    static const char * const others[] = { "doas", "sudo", NULL };
+    /* What they start has the same descriptors. */
+    static const char * const plain[] = {
+        "chrt", "env", "gdb", "ionice", "linux64", "ltrace", "nice", "nohup",
+        "numactl", "perf", "prlimit", "setarch", "setsid", "stdbuf", "strace",
+        "taskset", "time", "timeout", "valgrind", NULL
+    };
+    char **argv = (char **)q->argv->pdata;
+    bool closed = is_script(argv[q->program]);
+
+    if (q->program && is_among(argv[0], others)) {
+        closed = true;
+    } else if (q->program && !is_among(argv[0], plain)) {
+        return NULL;
+    }
+    return closed ? g_strdup_printf("/proc/%d/fd/%d", (int)getpid(), fd) :
+           g_strdup_printf("/proc/self/fd/%d", fd);
+}
+
+/* What an SMBIOS string says; NULL if its file cannot be read */
+static char *oem_string(const HtOpt *opt)
+{
+    char *text = NULL;
+
+    if (!strcmp(opt->name, "path")) {
+        g_file_get_contents(opt->value, &text, NULL, NULL);
+        return text;
+    }
+    return g_strdup(opt->value);
+}
+
+static bool is_oem_strings(const HtOpts *opts)
+{
+    const char *type = ht_opts_get(opts, "type");
+
+    return type && strtoul(type, NULL, 0) == OEM_STRINGS;
+}
+
+/* A file with a whole structure excludes options for its type. */
+static bool is_oem_file(const HtOpts *opts)
+{
+    const char *path = ht_opts_get(opts, "file");
+    FILE *f = path ? fopen(path, "re") : NULL;
+    int type = f ? fgetc(f) : -1;
+
+    if (f) {
+        fclose(f);
+    }
+    return type == OEM_STRINGS;
+}
+
+/*
+ * The string that the stub reads: the first one with its name. @at is set to
+ * the index of its option in argv, @opts to that option's values, @opt to the
+ * one of these.
+ */
+static char *find_extra(const HtQemu *q, unsigned *at, HtOpts **opts,
+                        HtOpt **opt)
+{
+    unsigned i, j;
+
+    for (i = 0; i < q->smbios->len; i++) {
+        g_autoptr(HtOpts) list = ht_opts_new();
+
+        *at = g_array_index(q->smbios, unsigned, i);
+        ht_opts_parse(list, q->argv->pdata[*at], NULL);
+        for (j = 0; is_oem_strings(list) && j < list->len; j++) {
+            HtOpt *o = list->pdata[j];
+            g_autofree char *text = strcmp(o->name, "value") &&
+                                    strcmp(o->name, "path") ? NULL :
+                                    oem_string(o);
+
+            if (text && g_str_has_prefix(text, EXTRA)) {
+                *opt = o;
+                *opts = g_steal_pointer(&list);
+                return g_strdup(text + strlen(EXTRA));
+            }
+        }
+    }
+    return NULL;
+}
+
+static bool has_oem_file(const HtQemu *q)
+{
+    unsigned i;
+
+    for (i = 0; i < q->smbios->len; i++) {
+        g_autoptr(HtOpts) opts = ht_opts_new();
+
+        ht_opts_parse(opts, q->argv->pdata[g_array_index(q->smbios, unsigned,
+                                                         i)], NULL);
+        if (is_oem_file(opts)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void set_word(HtQemu *q, unsigned at, char *word)
+{
+    g_free(q->argv->pdata[at]);
+    q->argv->pdata[at] = word;
+}
+
+/* Write the words into an SMBIOS string; false if the machine has none. */
+static bool add_smbios(HtRecordPlan *p, HtQemu *q)
+{
+    const char *type = ht_plan_machine(q);
+    g_autoptr(HtOpts) opts = NULL;
+    g_autofree char *extra = NULL, *all = NULL;
+    HtOpt *opt;
+    unsigned at;
+
+    if (!ht_plan_is_known(q) || !strcmp(type, "microvm") || has_oem_file(q)) {
+        p->words_why = "the machine cannot have an SMBIOS string for it";
+        return false;
+    }
+    extra = find_extra(q, &at, &opts, &opt);
+    all = extra ? ht_kernel_words_merge(extra, p->words) : g_strdup(p->words);
+    if (!opts) {
+        opts = ht_opts_new();
+        ht_opts_add(opts, "type", "11");
+        ht_opts_add(opts, "value", "");
+        opt = opts->pdata[1];
+        at = 0;
+    }
+    g_free(opt->name);
+    g_free(opt->value);
+    opt->name = g_strdup("value");
+    opt->value = g_strconcat(EXTRA, all, NULL);
+    if (at) {
+        set_word(q, at, ht_opts_text(opts));
+    } else {
+        ht_qemu_add(q, "-smbios", ht_opts_text(opts));
+    }
+    return true;
+}
+
+static void add_append(HtRecordPlan *p, HtQemu *q, const char *append)
+{
+    char *merged = ht_kernel_words_merge(append, p->words);
+
+    if (strlen(merged) >= COMMAND_LINE) {
+        g_free(merged);
+        p->given = HT_RECORD_WORDS_NONE;
+        p->words_why = "the kernel's command line has no room for them: give "
+                       "fewer events";
+        return;
+    }
+    p->given = HT_RECORD_WORDS_APPEND;
+    if (q->append_at) {
+        set_word(q, q->append_at, merged);
+    } else {
+        /* The last one counts, also after one of -machine or a file. */
+        ht_qemu_add(q, "-append", merged);
+    }
+}
+
+/* A label for the memory that no words of the user's use */
+static char *make_words(const HtRecordOptions *o, const char *there)
+{
+    const char *events = o->events ? o->events : HT_RECORD_EVENTS;
+    const char *label = ht_kernel_words_label(there, "ht") ? "hypertrace" :
+                        "ht";
+
+    return g_strdup_printf("reserve_mem=%" PRIu64 "M:2M:%s "
+                           "trace_instance=boot_map@%s,%s,%s", o->size / MIB,
+                           label, label, events, HT_RECORD_ALWAYS);
+}
+
+/* The words that the stub or a boot loader adds */
+static bool has_extra_ring(HtRecordPlan *p, const HtQemu *q)
+{
+    g_autoptr(HtOpts) opts = NULL;
+    unsigned at;
+    HtOpt *opt;
+    g_autofree char *extra = find_extra(q, &at, &opts, &opt);
+
+    return extra && ht_kernel_words_ring(extra, &p->ring_at);
+}
+
+static void plan_loader(HtRecordPlan *p, HtQemu *q, const HtRecordOptions *o)
+{
+    if (has_extra_ring(p, q)) {
+        p->given = HT_RECORD_WORDS_THERE;
+        return;
+    }
+    p->words = make_words(o, "");
+    p->given = HT_RECORD_WORDS_LOADER;
+    if (add_smbios(p, q) && p->kernel) {
+        p->given = HT_RECORD_WORDS_SMBIOS;
+    }
+}
+
+static bool read_image(HtRecordPlan *p, HtImage *image, bool others,
+                       GError **error)
+{
+    g_autoptr(GError) err = NULL;
+
+    if (ht_image_read(p->kernel, image, NULL, &err)) {
+        return true;
+    }
+    if (g_error_matches(err, G_FILE_ERROR, G_FILE_ERROR_NOENT) && !others) {
+        g_propagate_error(error, g_steal_pointer(&err));
+        return false;
+    }
+    /* An image that is no kernel, or one that only QEMU's user can read */
+    if (err->domain == G_FILE_ERROR && err->code == G_FILE_ERROR_INVAL) {
+        p->words_why = "it is no Linux kernel for x86_64 or aarch64";
+    }
+    image->machine = HT_MACHINE_UNKNOWN;
+    g_clear_pointer(&p->kernel, g_free);
+    return true;
+}
+
+bool ht_plan_words(HtRecordPlan *p, HtQemu *q, const HtRecordOptions *o,
+                   GError **error)
+{
+    const char *append = ht_opts_get(q->machine, "append");
+    HtImage image = { 0 };
+
+    p->kernel = g_strdup(ht_opts_get(q->machine, "kernel"));
+    p->given = HT_RECORD_WORDS_NONE;
+    if (q->restored || q->replayed) {
+        p->words_why = "the guest does not begin with a boot";
+        return true;
+    }
+    if (!append) {
+        append = "";
+    }
+    if (!p->kernel) {
+        plan_loader(p, q, o);
+        return true;
+    }
+    if (ht_kernel_words_ring(append, &p->ring_at)) {
+        p->given = HT_RECORD_WORDS_THERE;
+        return true;
+    }
+    if (!read_image(p, &image, q->program, error)) {
+        return false;
+    }
+    if (p->words_why) {
+        return true;
+    }
+    if (image.unified) {
+        plan_loader(p, q, o);
+    } else {
+        p->words = make_words(o, append);
+        add_append(p, q, append);
+    }
+    return true;
+}
+
+char *ht_record_kernel(char **argv)
+{
+    g_autoptr(HtQemu) q = ht_qemu_parse(argv);
+    const char *kernel = NULL;
+    unsigned i;
+
+    if (q->is_qemu) {
+        kernel = ht_opts_get(q->machine, "kernel");
+    }
+    /* Cloud Hypervisor's spelling, in its two forms */
+    for (i = 1; !q->is_qemu && argv[0] && argv[i]; i++) {
+        if (g_str_has_prefix(argv[i], "--kernel=")) {
+            kernel = argv[i] + strlen("--kernel=");
+        } else if (!strcmp(argv[i], "--kernel")) {
+            kernel = argv[i + 1];
+        }
+    }
+    return g_strdup(kernel);
+}

@@ -1,0 +1,357 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * hypertrace record: what is changed of QEMU's command line: the memory
+ */
+#include <string.h>
+#include <sys/stat.h>
+
+#include "hypertrace/base.h"
+#include "record/plan.h"
+#include "record/plan-words.h"
+
+#define MIB             (UINT64_C(1) << 20)
+#define DEFAULT_RAM     (128 * MIB)
+/* What a kernel and its unpacking may take anywhere, also on top */
+#define KERNEL_ROOM     (64 * MIB)
+/* Where the ring begins: the search looks at multiples of it first. */
+#define RING_ALIGN      (2 * MIB)
+
+const char *ht_record_memory_name(HtRecordMemory memory)
+{
+    static const char * const names[] = {
+        [HT_RECORD_SHARED] = "shared already",
+        [HT_RECORD_NODE] = "a shared NUMA node on top of the memory",
+        [HT_RECORD_MEMFD] = "all memory shared",
+        [HT_RECORD_PROCESS] = "private memory, read through QEMU's process: "
+                              "if QEMU is killed, what it wrote since the "
+                              "last look is lost",
+    };
+
+    return names[memory];
+}
+
+/* Memory that only the guest can read is not to be made readable. */
+static bool is_confidential(const HtQemu *q)
+{
+    static const char * const kinds[] = {
+        "sev-guest", "sev-snp-guest", "tdx-guest", "pef-guest",
+        "s390-pv-guest", "rme-guest", NULL
+    };
+    unsigned i;
+
+    for (i = 0; i < q->objects->len; i++) {
+        const char *kind = ht_opts_get(q->objects->pdata[i], "qom-type");
+
+        if (kind && g_strv_contains(kinds, kind)) {
+            return true;
+        }
+    }
+    return ht_opts_get(q->machine, "confidential-guest-support") ||
+           ht_opts_get(q->machine, "memory-encryption");
+}
+
+/* What kinds of machines can do */
+typedef enum MachineKind {
+    MACHINE_OTHER,              /* nothing is known */
+    MACHINE_PLAIN,              /* its memory can be a backend */
+    MACHINE_NODES,              /* and have NUMA nodes */
+} MachineKind;
+
+static MachineKind machine_kind(const HtQemu *q)
+{
+    const char *type = ht_plan_machine(q);
+
+    if (!ht_plan_is_known(q)) {
+        return MACHINE_OTHER;
+    }
+    return g_str_has_prefix(type, "microvm") ? MACHINE_PLAIN : MACHINE_NODES;
+}
+
+/* Reasons that only the command line can give, for leaving memory alone */
+static const char *keep_memory(const HtQemu *q)
+{
+    if (q->restored) {
+        return "the guest continues from a saved state";
+    }
+    if (q->replayed) {
+        return "an execution is recorded or replayed";
+    }
+    if (q->configured) {
+        return "the machine is configured through QMP";
+    }
+    if (q->xen) {
+        return "the guest runs under Xen";
+    }
+    if (q->opaque) {
+        return "not all of QEMU's options could be read";
+    }
+    if (q->mem_path) {
+        return "-mem-path is private memory";
+    }
+    if (ht_opts_on(q->machine, "hmat") || ht_opts_on(q->machine, "mte")) {
+        return "a property of the machine needs its memory as it is";
+    }
+    return machine_kind(q) == MACHINE_OTHER ?
+           "nothing is known of this kind of machine" : NULL;
+}
+
+/*
+ * A backend of the machine's RAM, if it is a shared file with a name. Backends
+ * of devices, as ivshmem and nvdimm, hold no ring.
+ */
+static void plan_backend(HtRecordPlan *p, const HtQemu *q, const char *id)
+{
+    const HtOpts *object = id ? ht_qemu_object(q, id) : NULL;
+    const char *path = object ? ht_opts_get(object, "mem-path") : NULL;
+
+    /* QEMU's file in a directory has no name. */
+    if (path && ht_opts_on(object, "share") &&
+        !g_file_test(path, G_FILE_TEST_IS_DIR)) {
+        g_ptr_array_add(p->files, g_strdup(path));
+    }
+}
+
+/* The user's own memory; false if the user gave none. */
+static bool plan_given(HtRecordPlan *p, const HtQemu *q)
+{
+    const char *backend = ht_opts_get(q->machine, "memory-backend");
+    unsigned i;
+
+    if (!backend && !q->numa->len) {
+        return false;
+    }
+    plan_backend(p, q, backend);
+    for (i = 0; i < q->numa->len; i++) {
+        plan_backend(p, q, ht_opts_get(q->numa->pdata[i], "memdev"));
+    }
+    if (p->files->len) {
+        p->memory = HT_RECORD_SHARED;
+    } else {
+        p->why = "the memory that is given is not shared through a file "
+                 "with a name";
+    }
+    return true;
+}
+
+static bool number(const HtOpts *opts, const char *name, unsigned max,
+                   unsigned *n)
+{
+    const char *text = ht_opts_get(opts, name);
+    char *end;
+    guint64 value;
+
+    if (!text) {
+        return false;
+    }
+    value = g_ascii_strtoull(text, &end, 0);
+    *n = *end || end == text || value > max ? 0 : value;
+    return true;
+}
+
+/* How many processors there can be at most, for the first node; 0: unknown */
+static unsigned max_cpus(const HtOpts *machine)
+{
+    static const char * const levels[] = {
+        "smp.drawers", "smp.books", "smp.sockets", "smp.dies",
+        "smp.clusters", "smp.modules", "smp.cores", "smp.threads",
+    };
+    unsigned i, n, product = 1;
+
+    if ((number(machine, "smp.maxcpus", 65536, &n) && n) ||
+        (number(machine, "smp.cpus", 65536, &n) && n)) {
+        return n;
+    }
+    for (i = 0; i < G_N_ELEMENTS(levels); i++) {
+        if (number(machine, levels[i], 1024, &n)) {
+            product *= n;
+        }
+        if (product > 65536) {
+            return 0;
+        }
+    }
+    return product;
+}
+
+static bool ram_size(const HtQemu *q, uint64_t *bytes)
+{
+    const char *size = ht_opts_get(q->memory, "size");
+
+    if (size) {
+        return ht_opts_size(size, 'M', bytes);
+    }
+    size = ht_opts_get(q->machine, "memory.size");
+    *bytes = DEFAULT_RAM;
+    return !size || ht_opts_size(size, 'B', bytes);
+}
+
+/* An id that no object of the user's has */
+static char *free_id(const HtQemu *q, const char *base)
+{
+    char *id = g_strdup(base);
+    unsigned i;
+
+    for (i = 1; ht_qemu_object(q, id); i++) {
+        g_free(id);
+        id = g_strdup_printf("%s%u", base, i);
+    }
+    return id;
+}
+
+static char *shared_backend(const HtRecordPlan *p, const char *id,
+                            const char *path)
+{
+    return g_strdup_printf("memory-backend-file,id=%s,size=%" PRIu64 "M,"
+                           "mem-path=%s,share=on", id, p->bytes / MIB, path);
+}
+
+static void add_node(HtRecordPlan *p, HtQemu *q, const char *path,
+                     uint64_t ram, unsigned cpus)
+{
+    g_autofree char *low = free_id(q, "ht-ram"), *top = free_id(q, "ht-top");
+
+    p->memory = HT_RECORD_NODE;
+    ht_qemu_add(q, "-object",
+                g_strdup_printf("memory-backend-ram,id=%s,size=%" PRIu64 "M",
+                                low, (ram - p->bytes) / MIB));
+    ht_qemu_add(q, "-object", shared_backend(p, top, path));
+    ht_qemu_add(q, "-numa", cpus > 1 ?
+        g_strdup_printf("node,nodeid=0,cpus=0-%u,memdev=%s", cpus - 1, low) :
+        g_strdup_printf("node,nodeid=0,cpus=0,memdev=%s", low));
+    ht_qemu_add(q, "-numa", g_strdup_printf("node,nodeid=1,memdev=%s", top));
+}
+
+static void add_all(HtRecordPlan *p, HtQemu *q, const char *path)
+{
+    g_autofree char *id = free_id(q, "ht-ram");
+
+    p->memory = HT_RECORD_MEMFD;
+    ht_qemu_add(q, "-object", shared_backend(p, id, path));
+    ht_qemu_add(q, "-machine", g_strdup_printf("memory-backend=%s", id));
+}
+
+/* The ring, and all that may be put beside it on top of the memory */
+static uint64_t node_size(const HtQemu *q, uint64_t ring, uint64_t ram)
+{
+    const char *initrd = ht_opts_get(q->machine, "initrd");
+    uint64_t node = KERNEL_ROOM + 3 * (ring + RING_ALIGN);
+    struct stat st;
+
+    if (initrd && !stat(initrd, &st)) {
+        node += HT_ROUND_UP((uint64_t)st.st_size, RING_ALIGN);
+    }
+    /* An odd part is on top, so that the node begins at a multiple. */
+    return HT_ROUND_UP(node, RING_ALIGN) + ram % RING_ALIGN;
+}
+
+static void plan_memory(HtRecordPlan *p, HtQemu *q, const HtRecordOptions *o)
+{
+    g_autofree char *path = ht_plan_descriptor(q, p->fd);
+    unsigned cpus = max_cpus(q->machine);
+    uint64_t ram, node;
+
+    p->memory = HT_RECORD_PROCESS;
+    if (plan_given(p, q)) {
+        return;
+    }
+    p->why = o->private ? "no memory could be shared" : keep_memory(q);
+    if (!p->why && !path) {
+        p->why = "what starts QEMU may not hand on memory";
+    }
+    if (!p->why && (!ram_size(q, &ram) || ram % MIB)) {
+        p->why = "the size of the memory is not known";
+    }
+    if (p->why) {
+        return;
+    }
+    node = node_size(q, o->size, ram);
+    if (machine_kind(q) == MACHINE_NODES && cpus && node <= ram / 2) {
+        p->bytes = node;
+        add_node(p, q, path, ram, cpus);
+        return;
+    }
+    p->why = node <= ram / 2 ? "this machine has no NUMA nodes" :
+             "there is too little memory for a node of its own";
+    p->bytes = ram;
+    add_all(p, q, path);
+}
+
+static bool check_events(const char *events, GError **error)
+{
+    const char *p;
+
+    for (p = events; *p; p++) {
+        if (!g_ascii_isalnum(*p) && !strchr("_:,*?-", *p)) {
+            break;
+        }
+    }
+    if (*p || !*events || *events == ',') {
+        g_set_error(error, G_FILE_ERROR, G_FILE_ERROR_INVAL,
+                    "--event '%s': give events and groups as sched_switch, "
+                    "sched:sched_switch or sched, with commas between",
+                    events);
+        return false;
+    }
+    return true;
+}
+
+static void set_names(HtRecordPlan *p, const HtQemu *q)
+{
+    p->name = g_strdup(ht_opts_get(q->name, "guest"));
+    p->program = q->is_qemu ? g_strdup(q->argv->pdata[q->program]) : NULL;
+}
+
+HtRecordPlan *ht_record_plan(char **argv, const HtRecordOptions *options,
+                             GError **error)
+{
+    g_autoptr(HtRecordPlan) p = g_new0(HtRecordPlan, 1);
+    g_autoptr(HtQemu) q = ht_qemu_parse(argv);
+    const char *machine = ht_plan_machine(q);
+
+    /* QEMU may be given other descriptors. */
+    p->fd = HT_RECORD_FD;
+    while (fcntl(p->fd, F_GETFD) >= 0) {
+        p->fd++;
+    }
+    p->files = g_ptr_array_new_with_free_func(g_free);
+    p->memory = HT_RECORD_PROCESS;
+    p->uses_terminal = q->terminal;
+    p->daemonize = q->daemonize;
+    p->query = q->query || (q->is_qemu && !strcmp(machine, "none"));
+    set_names(p, q);
+    if (is_confidential(q)) {
+        g_set_error(error, G_FILE_ERROR, G_FILE_ERROR_INVAL,
+                    "the guest is confidential: its memory cannot be read "
+                    "from outside, and should not be");
+        return NULL;
+    }
+    if (options->events && !check_events(options->events, error)) {
+        return NULL;
+    }
+    if (!q->is_qemu) {
+        p->given = HT_RECORD_WORDS_NONE;
+        p->words_why = "it is not known to be QEMU";
+        p->kernel = ht_record_kernel(argv);
+        p->why = p->words_why;
+    } else if (!p->query) {
+        plan_memory(p, q, options);
+        if (!ht_plan_words(p, q, options, error)) {
+            return NULL;
+        }
+    }
+    g_ptr_array_add(q->argv, NULL);
+    p->argv = g_strdupv((char **)q->argv->pdata);
+    return g_steal_pointer(&p);
+}
+
+void ht_record_plan_free(HtRecordPlan *p)
+{
+    if (p) {
+        g_strfreev(p->argv);
+        g_free(p->words);
+        g_free(p->kernel);
+        g_free(p->program);
+        g_free(p->name);
+        g_ptr_array_free(p->files, true);
+        g_free(p);
+    }
+}
