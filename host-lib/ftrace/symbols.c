@@ -17,9 +17,22 @@ typedef struct Symbol {
 } Symbol;
 
 struct HtSymbols {
-    char *text;                 /* ours, with each name terminated */
+    GByteArray *text;           /* names, each terminated and after its type */
     GArray *symbols;            /* Symbol, sorted */
+    unsigned high;              /* index of the first that is no offset */
+    uint32_t *slots;            /* by hash of the name: index plus 1, or 0 */
+    uint32_t mask;              /* slots minus 1: a power of two minus 1 */
 };
+
+static const Symbol *all(const HtSymbols *s)
+{
+    return (const Symbol *)s->symbols->data;
+}
+
+static const char *name_of(const HtSymbols *s, const Symbol *t)
+{
+    return (const char *)s->text->data + t->name;
+}
 
 static bool hex(const char **p, const char *end, uint64_t *value)
 {
@@ -31,24 +44,6 @@ static bool hex(const char **p, const char *end, uint64_t *value)
     return *p > begin && *p - begin <= 16;
 }
 
-/* Terminates the name where it ends, over the blank or the line's end. */
-static bool parse_line(HtSymbols *s, char *line, char *end, Symbol *symbol)
-{
-    const char *p = line;
-    size_t len;
-
-    if (!hex(&p, end, &symbol->addr) || end - p < 4 || p[0] != ' ' ||
-        p[2] != ' ' || !(symbol->addr >> 63)) {
-        return false;
-    }
-    symbol->name = p + 3 - s->text;
-    for (len = 0; p + 3 + len < end && g_ascii_isgraph(p[3 + len]); len++) {
-        ;
-    }
-    s->text[symbol->name + len] = 0;
-    return len && len <= NAME_MAX_BYTES;
-}
-
 static int compare(const void *a, const void *b)
 {
     const Symbol *x = a, *y = b;
@@ -57,33 +52,114 @@ static int compare(const void *a, const void *b)
            (x->name > y->name) - (x->name < y->name);
 }
 
-HtSymbols *ht_symbols_parse(const char *text, size_t size, GError **error)
+/* The slot of a name: the symbol's, or the free one where it belongs */
+static uint32_t *slot_of(const HtSymbols *s, const char *name)
 {
-    char *p, *end, *nl, *copy;
-    Symbol symbol;
-    HtSymbols *s;
+    uint32_t at = g_str_hash(name) & s->mask;
 
-    copy = ht_text_copy(text, size, HT_SYMBOLS_MAX, "symbols", error);
-    if (!copy) {
-        return NULL;
+    while (s->slots[at] &&
+           strcmp(name_of(s, &all(s)[s->slots[at] - 1]), name)) {
+        at = (at + 1) & s->mask;
     }
-    s = g_new0(HtSymbols, 1);
-    s->text = copy;
-    s->text[size] = '\n';
-    s->symbols = g_array_new(false, false, sizeof(Symbol));
-    for (p = s->text, end = p + size; p < end; p = nl + 1) {
-        nl = memchr(p, '\n', end + 1 - p);
-        if (parse_line(s, p, nl, &symbol)) {
-            g_array_append_val(s->symbols, symbol);
+    return &s->slots[at];
+}
+
+/* Of several symbols of a name, the first that was added counts. */
+static void index_names(HtSymbols *s)
+{
+    uint32_t size = 16, i;
+
+    while (size < s->symbols->len * 2) {
+        size *= 2;
+    }
+    s->mask = size - 1;
+    s->slots = g_new0(uint32_t, size);
+    for (i = 0; i < s->symbols->len; i++) {
+        const Symbol *t = &all(s)[i];
+        uint32_t *slot = slot_of(s, name_of(s, t));
+
+        if (!*slot || t->name < all(s)[*slot - 1].name) {
+            *slot = i + 1;
         }
     }
+}
+
+HtSymbols *ht_symbols_new(void)
+{
+    HtSymbols *s = g_new0(HtSymbols, 1);
+
+    s->text = g_byte_array_new();
+    s->symbols = g_array_new(false, false, sizeof(Symbol));
+    return s;
+}
+
+bool ht_symbols_add(HtSymbols *s, uint64_t addr, char type, const char *name,
+                    size_t len)
+{
+    Symbol symbol = { .addr = addr, .name = s->text->len + 1 };
+
+    if (!len || len > NAME_MAX_BYTES ||
+        s->text->len > HT_SYMBOLS_MAX - len - 2) {
+        return false;
+    }
+    g_byte_array_append(s->text, (const uint8_t *)&type, 1);
+    g_byte_array_append(s->text, (const uint8_t *)name, len);
+    g_byte_array_append(s->text, (const uint8_t *)"", 1);
+    g_array_append_val(s->symbols, symbol);
+    return true;
+}
+
+HtSymbols *ht_symbols_end(HtSymbols *s)
+{
     if (!s->symbols->len) {
-        g_set_error(error, G_FILE_ERROR, G_FILE_ERROR_INVAL,
-                    "no kernel symbol in %zu bytes", size);
         ht_symbols_free(s);
         return NULL;
     }
     qsort(s->symbols->data, s->symbols->len, sizeof(Symbol), compare);
+    while (s->high < s->symbols->len && !(all(s)[s->high].addr >> 63)) {
+        s->high++;
+    }
+    index_names(s);
+    return s;
+}
+
+static void parse_line(HtSymbols *s, const char *line, const char *end)
+{
+    const char *p = line;
+    uint64_t addr;
+    size_t len;
+
+    if (!hex(&p, end, &addr) || end - p < 4 || p[0] != ' ' || p[2] != ' ' ||
+        !(addr >> 63)) {
+        return;
+    }
+    for (len = 0; p + 3 + len < end && g_ascii_isgraph(p[3 + len]); len++) {
+        ;
+    }
+    ht_symbols_add(s, addr, p[1], p + 3, len);
+}
+
+HtSymbols *ht_symbols_parse(const char *text, size_t size, GError **error)
+{
+    g_autofree char *copy = ht_text_copy(text, size, HT_SYMBOLS_MAX, "symbols",
+                                         error);
+    char *p, *end, *nl;
+    HtSymbols *s;
+
+    if (!copy) {
+        return NULL;
+    }
+    s = ht_symbols_new();
+    copy[size] = '\n';
+    for (p = copy, end = p + size; p < end; p = nl + 1) {
+        nl = memchr(p, '\n', end + 1 - p);
+        parse_line(s, p, nl);
+    }
+    s = ht_symbols_end(s);
+    if (!s) {
+        g_set_error(error, G_FILE_ERROR, G_FILE_ERROR_INVAL,
+                    "no kernel symbol in %zu bytes", size);
+    }
     return s;
 }
 
@@ -91,16 +167,17 @@ void ht_symbols_free(HtSymbols *s)
 {
     if (s) {
         g_array_free(s->symbols, true);
-        g_free(s->text);
+        g_byte_array_unref(s->text);
+        g_free(s->slots);
         g_free(s);
     }
 }
 
-/* Index of the first symbol at or behind @addr */
+/* Index of the first symbol at or after @addr */
 static unsigned first_from(const HtSymbols *s, uint64_t addr)
 {
-    const Symbol *t = (const Symbol *)s->symbols->data;
-    unsigned low = 0, high = s->symbols->len;
+    const Symbol *t = all(s);
+    unsigned low = s->high, high = s->symbols->len;
 
     while (low < high) {
         unsigned mid = low + (high - low) / 2;
@@ -117,10 +194,10 @@ static unsigned first_from(const HtSymbols *s, uint64_t addr)
 const char *ht_symbols_find(const HtSymbols *s, uint64_t addr,
                             uint64_t *offset)
 {
-    const Symbol *t = (const Symbol *)s->symbols->data;
+    const Symbol *t = all(s);
     unsigned n = s->symbols->len, i;
 
-    if (addr < t[0].addr || addr > t[n - 1].addr) {
+    if (s->high == n || addr < t[s->high].addr || addr > t[n - 1].addr) {
         return NULL;
     }
     i = first_from(s, addr);
@@ -128,30 +205,37 @@ const char *ht_symbols_find(const HtSymbols *s, uint64_t addr,
         i = first_from(s, t[i - 1].addr);
     }
     *offset = addr - t[i].addr;
-    return s->text + t[i].name;
+    return name_of(s, &t[i]);
 }
 
 bool ht_symbols_address(const HtSymbols *s, const char *name, uint64_t *addr)
 {
-    const Symbol *t = (const Symbol *)s->symbols->data, *first = NULL;
-    unsigned i;
+    uint32_t index = *slot_of(s, name);
 
-    for (i = 0; i < s->symbols->len; i++) {
-        if (!strcmp(s->text + t[i].name, name) &&
-            (!first || t[i].name < first->name)) {
-            first = &t[i];
-        }
+    if (index) {
+        *addr = all(s)[index - 1].addr;
     }
-    if (first) {
-        *addr = first->addr;
+    return index;
+}
+
+const char *ht_symbols_get(const HtSymbols *s, unsigned index, uint64_t *addr,
+                           char *type)
+{
+    const char *name;
+
+    if (index >= s->symbols->len) {
+        return NULL;
     }
-    return first;
+    *addr = all(s)[index].addr;
+    name = name_of(s, &all(s)[index]);
+    *type = name[-1];
+    return name;
 }
 
 static bool all_there(const HtSymbols *s, const uint64_t *addrs, unsigned n,
                       uint64_t shift)
 {
-    const Symbol *t = (const Symbol *)s->symbols->data;
+    const Symbol *t = all(s);
     unsigned i, at;
 
     for (i = 0; i < n; i++) {
@@ -166,11 +250,11 @@ static bool all_there(const HtSymbols *s, const uint64_t *addrs, unsigned n,
 bool ht_symbols_shift(const HtSymbols *s, const uint64_t *addrs, unsigned n,
                       uint64_t *shift)
 {
-    const Symbol *t = (const Symbol *)s->symbols->data;
+    const Symbol *t = all(s);
     bool found = false;
     unsigned i;
 
-    for (i = 0; n >= HT_SYMBOLS_SHIFT_MIN && i < s->symbols->len; i++) {
+    for (i = s->high; n >= HT_SYMBOLS_SHIFT_MIN && i < s->symbols->len; i++) {
         uint64_t by = addrs[0] - t[i].addr;
 
         if (by % SHIFT_STEP || (found && by == *shift) ||

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Make BTF for tests
+ *
+ * Types are numbered from 1 in the order in which they are made; a type may
+ * refer to one that is made later.
+ */
+#ifndef BTF_MAKE_H
+#define BTF_MAKE_H
+
+#include "hypertrace/base.h"
+
+enum {
+    BM_INT = 1, BM_PTR, BM_ARRAY, BM_STRUCT, BM_UNION, BM_ENUM, BM_FWD,
+    BM_TYPEDEF, BM_VOLATILE, BM_CONST, BM_RESTRICT, BM_FUNC, BM_FUNC_PROTO,
+    BM_VAR, BM_DATASEC, BM_FLOAT, BM_DECL_TAG, BM_TYPE_TAG, BM_ENUM64,
+};
+
+typedef struct BtfMake {
+    GByteArray *types;
+    GByteArray *names;
+    uint32_t n;                 /* types made */
+    size_t last;                /* the open structure or enumeration */
+} BtfMake;
+
+void bm_init(BtfMake *m);
+
+/* The bytes; @m is used up. */
+GBytes *bm_finish(BtfMake *m);
+
+/* A type's head alone; returns its number */
+uint32_t bm_type(BtfMake *m, const char *name, unsigned kind, unsigned vlen,
+                 bool flag, uint32_t size);
+
+/* Append 4 bytes. */
+void bm_u32(BtfMake *m, uint32_t v);
+uint32_t bm_name(BtfMake *m, const char *name);
+
+uint32_t bm_int(BtfMake *m, const char *name, unsigned size, bool is_signed);
+uint32_t bm_ptr(BtfMake *m, uint32_t to);
+uint32_t bm_array(BtfMake *m, uint32_t of, uint32_t n);
+
+/* A structure, to which bm_member() adds members until the next type */
+uint32_t bm_struct(BtfMake *m, const char *name, uint32_t size);
+uint32_t bm_union(BtfMake *m, const char *name, uint32_t size);
+void bm_member(BtfMake *m, const char *name, uint32_t type, uint32_t offset);
+void bm_bits(BtfMake *m, const char *name, uint32_t type, uint32_t bit,
+             unsigned bits);
+
+/* An enumeration, to which bm_value() adds values until the next type */
+uint32_t bm_enum(BtfMake *m, const char *name);
+uint32_t bm_enum64(BtfMake *m, const char *name);
+void bm_value(BtfMake *m, const char *name, int64_t value);
+
+#endif

@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Types by name: made ones whose members move, malformed ones, and circles
+ */
+#include "hypertrace/btf.h"
+#include "btf-make.h"
+
+static HtBtf *finish(BtfMake *m)
+{
+    g_autoptr(GBytes) bytes = bm_finish(m);
+    g_autoptr(GError) error = NULL;
+    HtBtf *btf = ht_btf_parse(g_bytes_get_data(bytes, NULL),
+                              g_bytes_get_size(bytes), &error);
+
+    g_assert_no_error(error);
+    return btf;
+}
+
+/*
+ * Promise: members are read by name, wherever the kernel's build put them.
+ * The same structure is made with its members in each of several orders.
+ */
+static void test_moved(void)
+{
+    static const unsigned orders[][4] = {
+        { 0, 8, 16, 48 }, { 48, 40, 8, 0 }, { 20, 24, 32, 64 },
+    };
+    unsigned i;
+
+    for (i = 0; i < G_N_ELEMENTS(orders); i++) {
+        const unsigned *at = orders[i];
+        g_autoptr(HtBtf) btf = NULL;
+        uint32_t u32, u64, list, pages, inner, head, tail, offset, size;
+        uint8_t copy[128] = { 0 };
+        HtBtfField f, to;
+        uint64_t v;
+        BtfMake m;
+
+        bm_init(&m);
+        u32 = bm_int(&m, "unsigned int", 4, false);
+        u64 = bm_int(&m, "long unsigned int", 8, false);
+        list = bm_struct(&m, "list_head", 16);
+        bm_member(&m, "next", 8, 0);            /* a pointer, made below */
+        bm_member(&m, "prev", 8, 8);
+        pages = bm_array(&m, u64, 4);
+        inner = bm_struct(&m, NULL, 8);
+        bm_bits(&m, "low", u32, 3, 5);
+        bm_bits(&m, "high", u32, 8, 12);
+        head = bm_type(&m, "head_t", BM_TYPEDEF, 0, false, 7);
+        bm_type(&m, NULL, BM_CONST, 0, false, list);
+        bm_ptr(&m, list);
+        g_assert_cmpuint(head, ==, 6);
+        tail = bm_array(&m, u64, 0);
+        bm_struct(&m, "ring", 128);
+        bm_member(&m, "count", u32, at[0]);
+        bm_member(&m, NULL, inner, at[1]);
+        bm_member(&m, "pages", pages, at[2]);
+        bm_member(&m, "list", head, at[3]);
+        bm_member(&m, "tail", tail, 120);
+        btf = finish(&m);
+
+        g_assert_cmpint(ht_btf_struct_size(btf, "ring", &size), ==, 0);
+        g_assert_cmpuint(size, ==, 128);
+        g_assert_cmpint(ht_btf_struct_size(btf, "head_t", &size), ==, 0);
+        g_assert_cmpuint(size, ==, 16);
+        g_assert_cmpint(ht_btf_offset(btf, "ring", "count", &offset, &size),
+                        ==, 0);
+        g_assert_cmpuint(offset, ==, at[0]);
+        g_assert_cmpuint(size, ==, 4);
+        g_assert_cmpint(ht_btf_offset(btf, "ring", "pages", &offset, &size),
+                        ==, 0);
+        g_assert_cmpuint(offset, ==, at[2]);
+        g_assert_cmpuint(size, ==, 32);
+        g_assert_cmpint(ht_btf_offset(btf, "ring", "pages[3]", &offset,
+                                      &size), ==, 0);
+        g_assert_cmpuint(offset, ==, at[2] + 24);
+        g_assert_cmpuint(size, ==, 8);
+        g_assert_cmpint(ht_btf_field(btf, "ring", "pages[4]", &f), ==,
+                        -EINVAL);
+        g_assert_cmpint(ht_btf_field(btf, "ring", "list.prev", &f), ==, 0);
+        g_assert_cmpuint(f.offset, ==, at[3] + 8);
+        g_assert_true(f.is_pointer);
+        g_assert_cmpint(ht_btf_pointee(btf, &f, "prev", &to), ==, 0);
+        g_assert_cmpuint(to.offset, ==, 8);
+        g_assert_cmpint(ht_btf_pointee(btf, &f, NULL, &to), ==, 0);
+        g_assert_cmpuint(to.size, ==, 16);
+        g_assert_cmpint(ht_btf_field(btf, "ring", "list.prev.next", &f), ==,
+                        -ENOENT);
+        g_assert_cmpint(ht_btf_field(btf, "ring", "nothing", &f), ==, -ENOENT);
+        g_assert_cmpint(ht_btf_field(btf, "nothing", "count", &f), ==,
+                        -ENOENT);
+        g_assert_cmpint(ht_btf_field(btf, "ring", "list..prev", &f), ==,
+                        -EINVAL);
+        g_assert_cmpint(ht_btf_field(btf, "ring", "", &f), ==, -EINVAL);
+        g_assert_cmpint(ht_btf_field(btf, "ring", "pages[1", &f), ==, -EINVAL);
+        g_assert_cmpint(ht_btf_field(btf, "ring", "tail", &f), ==, 0);
+        g_assert_cmpuint(f.count, ==, 0);
+
+        /* bits 8 to 19 of the anonymous member */
+        ht_put_le32(copy + at[1], 0x000abc00 | 9 << 3);
+        g_assert_cmpint(ht_btf_field(btf, "ring", "high", &f), ==, 0);
+        g_assert_cmpint(ht_btf_field_value(&f, copy, sizeof(copy), &v), ==, 0);
+        g_assert_cmphex(v, ==, 0xabc);
+        g_assert_cmpint(ht_btf_offset(btf, "ring", "high", &offset, NULL), ==,
+                        -EINVAL);
+        g_assert_cmpint(ht_btf_field(btf, "ring", "low", &f), ==, 0);
+        g_assert_cmpint(ht_btf_field_value(&f, copy, sizeof(copy), &v), ==, 0);
+        g_assert_cmphex(v, ==, 9);
+        g_assert_cmpint(ht_btf_field_value(&f, copy, f.offset, &v), ==,
+                        -ERANGE);
+    }
+}
+
+/* Promise: enumerators of both widths keep their sign. */
+static void test_enums(void)
+{
+    g_autoptr(HtBtf) btf = NULL;
+    int64_t value;
+    BtfMake m;
+
+    bm_init(&m);
+    bm_enum(&m, "kind");
+    bm_value(&m, "KIND_NONE", -1);
+    bm_value(&m, "KIND_FN", 7);
+    bm_enum64(&m, "wide");
+    bm_value(&m, "WIDE", INT64_MIN + 5);
+    btf = finish(&m);
+    g_assert_cmpint(ht_btf_enum(btf, "KIND_NONE", &value), ==, 0);
+    g_assert_cmpint(value, ==, -1);
+    g_assert_cmpint(ht_btf_enum(btf, "WIDE", &value), ==, 0);
+    g_assert_cmpint(value, ==, INT64_MIN + 5);
+    g_assert_cmpint(ht_btf_enum(btf, "NOTHING", &value), ==, -ENOENT);
+    g_assert_cmpstr(ht_btf_enum_name(btf, "kind", 7), ==, "KIND_FN");
+    g_assert_null(ht_btf_enum_name(btf, "kind", 8));
+    g_assert_null(ht_btf_enum_name(btf, "nothing", 7));
+}
+
+/*
+ * Promise: types that contain themselves end each search, and large ones do
+ * not multiply its work.
+ */
+static void test_circles(void)
+{
+    g_autoptr(HtBtf) btf = NULL;
+    HtBtfField f;
+    BtfMake m;
+    unsigned i;
+    gint64 begin = g_get_monotonic_time();
+
+    bm_init(&m);
+    bm_type(&m, "a", BM_TYPEDEF, 0, false, 2);          /* 1: typedefs */
+    bm_type(&m, "b", BM_TYPEDEF, 0, false, 1);
+    bm_array(&m, 3, 2);                                 /* 3: an array */
+    bm_struct(&m, "self", 8);                           /* 4 */
+    for (i = 0; i < 1000; i++) {
+        bm_member(&m, NULL, 4, 0);
+    }
+    bm_struct(&m, "uses", 8);                           /* 5 */
+    bm_member(&m, "typedefs", 1, 0);
+    bm_member(&m, "arrays", 3, 0);
+    bm_member(&m, "pointer", 6, 0);
+    bm_ptr(&m, 6);                                      /* to itself */
+    btf = finish(&m);
+    g_assert_cmpint(ht_btf_field(btf, "self", "x", &f), ==, -ENOENT);
+    g_assert_cmpint(ht_btf_field(btf, "uses", "typedefs", &f), ==, -EINVAL);
+    g_assert_cmpint(ht_btf_field(btf, "uses", "arrays", &f), ==, -EINVAL);
+    g_assert_cmpint(ht_btf_field(btf, "uses", "arrays[1][1]", &f), ==,
+                    -EINVAL);
+    g_assert_cmpint(ht_btf_field(btf, "a", "x", &f), ==, -ENOENT);
+    g_assert_cmpint(ht_btf_field(btf, "uses", "pointer", &f), ==, 0);
+    g_assert_cmpint(ht_btf_pointee(btf, &f, "x", &f), ==, -ENOENT);
+    g_assert_cmpint(g_get_monotonic_time() - begin, <, G_USEC_PER_SEC);
+}
+
+/*
+ * Promise: each byte of a table may be any: it is refused, or read without
+ * leaving its bounds (the sanitizers' builds of this test prove the latter).
+ */
+static void test_damaged(void)
+{
+    g_autoptr(GBytes) bytes = NULL;
+    const uint8_t *good;
+    unsigned i, refused = 0;
+    size_t size;
+    BtfMake m;
+
+    bm_init(&m);
+    bm_int(&m, "int", 4, true);
+    bm_array(&m, 1, 3);
+    bm_struct(&m, "s", 16);
+    bm_member(&m, "x", 2, 0);
+    bm_member(&m, "y", 1, 12);
+    bm_enum(&m, "e");
+    bm_value(&m, "ONE", 1);
+    bytes = bm_finish(&m);
+    good = g_bytes_get_data(bytes, &size);
+    for (i = 0; i < size * 3; i++) {
+        static const uint8_t changes[] = { 1, 0x7f, 0xff };
+        g_autofree uint8_t *bad = g_memdup2(good, size);
+        g_autoptr(HtBtf) btf = NULL;
+        g_autoptr(GError) error = NULL;
+        int64_t value;
+        HtBtfField f;
+
+        bad[i / 3] ^= changes[i % 3];
+        btf = ht_btf_parse(bad, size, &error);
+        if (btf) {
+            ht_btf_field(btf, "s", "y", &f);
+            ht_btf_field(btf, "s", "x[2]", &f);
+            ht_btf_enum(btf, "ONE", &value);
+        } else {
+            g_assert_nonnull(error);
+            refused++;
+        }
+    }
+    g_assert_cmpuint(refused, >, size / 2);
+    for (i = 0; i < size; i++) {
+        g_autofree uint8_t *cut = g_memdup2(good, i);
+
+        g_assert_null(ht_btf_parse(cut, i, NULL));
+    }
+}
+
+int main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/btf/moved", test_moved);
+    g_test_add_func("/btf/enums", test_enums);
+    g_test_add_func("/btf/circles", test_circles);
+    g_test_add_func("/btf/damaged", test_damaged);
+    return g_test_run();
+}
