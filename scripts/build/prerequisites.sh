@@ -27,7 +27,8 @@ needed="gcc libc6-dev make ninja-build pkg-config python3 python3-venv perl
 # Without these some parts are left out; each part says so.
 wanted="libtraceevent-dev liblttng-ust-dev liblttng-ctl-dev lttng-tools babeltrace2
  libbabeltrace2-dev python3-pytest python3-pytest-xdist
- python3-bt2 shellcheck gnuplot-nox spin trace-cmd protobuf-compiler"
+ python3-bt2 shellcheck gnuplot-nox spin trace-cmd protobuf-compiler
+ liblzma-dev libbz2-dev libzstd-dev liblz4-dev liblzo2-dev libbpf-dev"
 case $purpose in
 '') ;;
 bench) wanted="$wanted rt-tests sysbench systemtap-sdt-dev kmod" ;;

@@ -163,19 +163,41 @@ static bool parse(HtKernel *k, char *text, size_t size, GError **error)
     return symbols;
 }
 
+bool ht_image_read(const char *path, HtImage *image, GBytes **content,
+                   GError **error)
+{
+    g_autofree char *data = NULL;
+    size_t size;
+
+    /* A copy: the file may be replaced meanwhile. */
+    if (!g_file_get_contents(path, &data, &size, error)) {
+        g_prefix_error(error, "the kernel: ");
+        return false;
+    }
+    if (!ht_image_identify(data, size, image, error)) {
+        g_prefix_error(error, "%s: ", path);
+        return false;
+    }
+    if (content) {
+        *content = g_bytes_new_take(g_steal_pointer(&data), size);
+    }
+    return true;
+}
+
 HtKernel *ht_kernel_get(const char *path, const char *qemu,
                         const char *busybox, GError **error)
 {
     g_autoptr(HtKernel) k = NULL;
     g_autoptr(GBytes) content = NULL;
-    g_autofree char *text = NULL;
+    g_autofree char *text = NULL, *hash = NULL;
     HtImage image;
     size_t size;
 
     if (!ht_image_read(path, &image, &content, error)) {
         return NULL;
     }
-    k = read_cache(image.hash);
+    hash = g_compute_checksum_for_bytes(G_CHECKSUM_SHA256, content);
+    k = read_cache(hash);
     if (k) {
         return g_steal_pointer(&k);
     }
@@ -187,7 +209,7 @@ HtKernel *ht_kernel_get(const char *path, const char *qemu,
         return NULL;
     }
     k = g_new0(HtKernel, 1);
-    k->hash = g_strdup(image.hash);
+    k->hash = g_steal_pointer(&hash);
     if (!parse(k, text, size, error)) {
         return NULL;
     }

@@ -13,38 +13,10 @@
 #include <glib.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include "hypertrace/kernel-image.h"
 
 /**
- * enum HtMachine - a guest's architecture
- */
-typedef enum HtMachine {
-    HT_MACHINE_UNKNOWN,
-    HT_MACHINE_X86_64,
-    HT_MACHINE_AARCH64,
-} HtMachine;
-
-/** ht_machine_name() - as uname(1) calls it */
-const char *ht_machine_name(HtMachine machine);
-
-/**
- * struct HtImage - a kernel's file
- * @machine: which architecture it is for
- * @unified: it is a unified kernel image: an EFI program with the kernel in
- *           one of its sections
- * @kernel_offset: of that section in the file, in bytes; else 0
- * @kernel_size: of that section, or of the file
- * @hash: SHA-256 of the file, as hexadecimal digits
- */
-typedef struct HtImage {
-    HtMachine machine;
-    bool unified;
-    uint64_t kernel_offset;
-    uint64_t kernel_size;
-    char hash[65];
-} HtImage;
-
-/**
- * ht_image_read() - find out what a kernel's file is
+ * ht_image_read() - read and describe a kernel's file
  * @path: the file
  * @image: filled in
  * @content: set to a copy of the file that @image is of, unless NULL

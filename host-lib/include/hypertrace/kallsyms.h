@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * hypertrace: a kernel's symbols from the tables in its image (kallsyms)
+ *
+ * The tables have no header: they are found by their content.  Layouts of
+ * 5.4 to 7.2 are known; see kernel/kallsyms.c.  The bytes are not trusted.
+ */
+#ifndef HYPERTRACE_KALLSYMS_H
+#define HYPERTRACE_KALLSYMS_H
+
+#include "hypertrace/symbols.h"
+
+/* Maximum number of symbols */
+#define HT_KALLSYMS_MAX (4u << 20)
+
+/**
+ * HtKernelSegment: a part of the kernel's memory that a file holds
+ * @addr: virtual address, in bytes
+ * @offset: in the file, in bytes
+ * @size: bytes in the file
+ */
+typedef struct HtKernelSegment {
+    uint64_t addr;
+    uint64_t offset;
+    uint64_t size;
+} HtKernelSegment;
+
+/**
+ * ht_kallsyms_decode: find and decode the tables
+ * @data: the kernel
+ * @size: its bytes
+ * @segments: where its bytes lie in memory, rising by @addr; the address of
+ *            the first is that of the symbol _text.  Only tables whose
+ *            addresses agree with that are accepted.
+ * @n: number of @segments; if their address is not known (arm64's Image):
+ *     one at address 0, and the tables decide
+ * @text: set to the address of _text; or NULL
+ * @error: set if there are no tables, or none that is consistent
+ *
+ * Returns: the symbols, for ht_symbols_free(); or NULL
+ */
+HtSymbols *ht_kallsyms_decode(const void *data, size_t size,
+                              const HtKernelSegment *segments, unsigned n,
+                              uint64_t *text, GError **error);
+
+#endif

@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * hypertrace: a kernel's file
+ *
+ * Linux images for x86 and arm64 with an EFI stub are PE programs; a unified
+ * kernel image is a PE program that has the kernel in its section ".linux".
+ */
+#include "hypertrace/base.h"
+#include <elf.h>
+#include "hypertrace/kernel-image.h"
+#include "image-elf.h"
+#include "unpack.h"
+
+#define PE_MACHINE_AMD64    0x8664
+#define PE_MACHINE_ARM64    0xaa64
+#define PE_SECTIONS_MAX     96
+/* Fields of x86's boot protocol, version 2.08 and later */
+#define X86_SETUP_SECTS     0x1f1
+#define X86_SIGNATURE       0x202
+#define X86_PROTOCOL        0x206
+#define X86_PAYLOAD_OFFSET  0x248
+#define X86_PAYLOAD_LENGTH  0x24c
+#define X86_HEADER_END      0x250
+#define ARM64_SIGNATURE     0x38
+/* A kernel within an EFI program within a unified image, and one more */
+#define DEPTH_MAX           4u
+
+const char *ht_machine_name(HtMachine machine)
+{
+    switch (machine) {
+    case HT_MACHINE_X86_64:
+        return "x86_64";
+    case HT_MACHINE_AARCH64:
+        return "aarch64";
+    default:
+        return "unknown";
+    }
+}
+
+/* A PE program: its machine, and the kernel in a section if it has one */
+static void identify_pe(HtImage *image, const uint8_t *p, size_t size)
+{
+    static const char linux_section[8] = ".linux";
+    uint32_t pe, section, offset, bytes;
+    unsigned machine, n, i;
+
+    pe = ht_get_le32(p + 0x3c);
+    if (pe > size || size - pe < 24 || memcmp(p + pe, "PE\0", 4)) {
+        return;
+    }
+    machine = ht_get_le16(p + pe + 4);
+    image->machine = machine == PE_MACHINE_AMD64 ? HT_MACHINE_X86_64 :
+                     machine == PE_MACHINE_ARM64 ? HT_MACHINE_AARCH64 :
+                     HT_MACHINE_UNKNOWN;
+    n = MIN(ht_get_le16(p + pe + 6), PE_SECTIONS_MAX);
+    section = pe + 24 + ht_get_le16(p + pe + 20);
+    for (i = 0; i < n; i++, section += 40) {
+        if (section > size || size - section < 40) {
+            return;
+        }
+        if (memcmp(p + section, linux_section, sizeof(linux_section))) {
+            continue;
+        }
+        bytes = ht_get_le32(p + section + 8);
+        offset = ht_get_le32(p + section + 20);
+        if (offset && offset < size && bytes && bytes <= size - offset) {
+            image->unified = true;
+            image->kernel_offset = offset;
+            image->kernel_size = bytes;
+        }
+        return;
+    }
+}
+
+static bool is_arm64(const uint8_t *p, size_t size)
+{
+    return size > 0x40 && !memcmp(p + ARM64_SIGNATURE, "ARM\x64", 4);
+}
+
+static bool is_bzimage(const uint8_t *p, size_t size)
+{
+    return size > X86_HEADER_END && !memcmp(p + X86_SIGNATURE, "HdrS", 4);
+}
+
+bool ht_image_identify(const void *data, size_t size, HtImage *image,
+                       GError **error)
+{
+    const uint8_t *p = data;
+
+    *image = (HtImage) { .kernel_size = size };
+    if (size > X86_HEADER_END) {
+        if (ht_elf_is(p, size)) {
+            unsigned machine = ht_elf_machine(p, size);
+
+            image->machine = machine == EM_X86_64 ? HT_MACHINE_X86_64 :
+                             machine == EM_AARCH64 ? HT_MACHINE_AARCH64 :
+                             HT_MACHINE_UNKNOWN;
+        } else if (!memcmp(p, "MZ", 2)) {
+            identify_pe(image, p, size);
+        } else if (is_bzimage(p, size)) {
+            image->machine = HT_MACHINE_X86_64;
+        } else if (is_arm64(p, size)) {
+            image->machine = HT_MACHINE_AARCH64;
+        }
+    }
+    if (image->machine == HT_MACHINE_UNKNOWN) {
+        g_set_error(error, G_FILE_ERROR, G_FILE_ERROR_INVAL,
+                    "it is no Linux kernel for x86_64 or aarch64");
+        return false;
+    }
+    return true;
+}
+
+static GBytes *unpack(GBytes *file, unsigned depth, GError **error);
+
+/* Continue with a part of @file; unpack it if it is compressed. */
+static GBytes *unpack_part(GBytes *file, uint64_t offset, uint64_t bytes,
+                           unsigned depth, GError **error)
+{
+    const uint8_t *p = g_bytes_get_data(file, NULL);
+    g_autoptr(GBytes) part = NULL;
+
+    if (offset > g_bytes_get_size(file) ||
+        bytes > g_bytes_get_size(file) - offset) {
+        g_set_error(error, G_FILE_ERROR, G_FILE_ERROR_INVAL,
+                    "the kernel exceeds its file: it is cut off");
+        return NULL;
+    }
+    if (ht_unpack_format(p + offset, bytes)) {
+        part = ht_unpack(p + offset, bytes, HT_IMAGE_MAX, error);
+    } else {
+        part = g_bytes_new_from_bytes(file, offset, bytes);
+    }
+    return part ? unpack(part, depth + 1, error) : NULL;
+}
+
+static GBytes *unpack(GBytes *file, unsigned depth, GError **error)
+{
+    size_t size;
+    const uint8_t *p = g_bytes_get_data(file, &size);
+    HtImage image;
+
+    if (depth > DEPTH_MAX) {
+        g_set_error(error, G_FILE_ERROR, G_FILE_ERROR_INVAL,
+                    "the kernel is packed in too many layers");
+        return NULL;
+    }
+    if (ht_elf_machine(p, size)) {
+        return g_bytes_ref(file);
+    }
+    if (ht_unpack_format(p, size)) {
+        return unpack_part(file, 0, size, depth, error);
+    }
+    if (!ht_image_identify(p, size, &image, error)) {
+        return NULL;
+    }
+    if (image.unified) {
+        return unpack_part(file, image.kernel_offset, image.kernel_size,
+                           depth, error);
+    }
+    /* An EFI zboot program says where its payload is. */
+    if (!memcmp(p + 4, "zimg", 4)) {
+        return unpack_part(file, ht_get_le32(p + 8), ht_get_le32(p + 12),
+                           depth, error);
+    }
+    if (is_arm64(p, size)) {
+        return g_bytes_ref(file);
+    }
+    if (is_bzimage(p, size) && ht_get_le16(p + X86_PROTOCOL) >= 0x208) {
+        unsigned sectors = p[X86_SETUP_SECTS] ?: 4;
+
+        return unpack_part(file, (sectors + 1) * 512 +
+                           (uint64_t)ht_get_le32(p + X86_PAYLOAD_OFFSET),
+                           ht_get_le32(p + X86_PAYLOAD_LENGTH), depth, error);
+    }
+    g_set_error(error, G_FILE_ERROR, G_FILE_ERROR_INVAL,
+                "no kernel was found in the file: it is no bzImage of boot "
+                "protocol 2.08, Image, vmlinux or unified kernel image");
+    return NULL;
+}
+
+GBytes *ht_image_unpack(const void *data, size_t size, GError **error)
+{
+    g_autoptr(GBytes) file = NULL, kernel = NULL;
+
+    if (size > HT_IMAGE_FILE_MAX) {
+        g_set_error(error, G_FILE_ERROR, G_FILE_ERROR_INVAL,
+                    "the file has %zu bytes; a kernel has at most %u MiB",
+                    size, HT_IMAGE_FILE_MAX >> 20);
+        return NULL;
+    }
+    file = g_bytes_new(data, size);
+    return unpack(file, 0, error);
+}

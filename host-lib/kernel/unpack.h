@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * hypertrace: decompress a kernel, in each format that Linux's build offers
+ */
+#ifndef HYPERTRACE_KERNEL_UNPACK_H
+#define HYPERTRACE_KERNEL_UNPACK_H
+
+#include "hypertrace/base.h"
+
+/**
+ * ht_unpack: decompress what begins with a known signature
+ * @data: gzip, xz, lzma, bzip2, lz4 (legacy format), lzo (lzop) or zstd
+ * @size: its bytes; bytes after the end of the stream are ignored
+ * @max: maximum size of the result, in bytes
+ * @error: set if the signature is unknown, the data is damaged, the result is
+ *         too large, or this build lacks the library
+ *
+ * Returns: the result, or NULL
+ */
+GBytes *ht_unpack(const void *data, size_t size, size_t max, GError **error);
+
+/**
+ * ht_unpack_format: name of the format by its signature
+ * @data: the data
+ * @size: its bytes
+ *
+ * Returns: as "zstd"; NULL if the signature is unknown
+ */
+const char *ht_unpack_format(const void *data, size_t size);
+
+#endif
