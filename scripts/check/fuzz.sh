@@ -11,11 +11,14 @@ core="engine/walk.c engine/class-table.c engine/time-map.c engine/consumer.c
  ftrace/ftrace-dates.c ftrace/ftrace-follow.c ftrace/ftrace-format.c
  ftrace/ftrace-page.c ftrace/ftrace-ring.c ftrace/ftrace-time.c
  recording/recording-info.c recording/recording.c
- ftrace/symbols.c include/hypertrace/class.h
+ ftrace/symbols.c
+ kernel/btf.c kernel/guest-kernel.c kernel/guest-memory.c kernel/image-elf.c
+ kernel/image.c kernel/kallsyms.c kernel/kernel-image.c kernel/page-tables.c
+ kernel/unpack.c include/hypertrace/class.h
  include/hypertrace/time-map.h include/hypertrace/run.h"
 backends="output/ctf-metadata.c output/ctf-stream.c output/ctf-writer.c
  output/log-format.c"
-tool="kernel/kernel-image.c print/print-fmt.c print/print-program.c
+tool="print/print-fmt.c print/print-program.c
  print/print-wire.c memory/source-core.c memory/source.c"
 
 pure=

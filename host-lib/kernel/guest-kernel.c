@@ -1,0 +1,271 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * hypertrace: read a guest's kernel by its own addresses
+ */
+#include "guest-kernel.h"
+
+#define STRING_STEP 64u
+
+void ht_guest_kernel_free(HtGuestKernel *k)
+{
+    if (k) {
+        ht_kernel_image_unref(k->image);
+        g_free(k);
+    }
+}
+
+HtKernelImage *ht_guest_kernel_image(const HtGuestKernel *k)
+{
+    return k->image;
+}
+
+const HtGuestMem *ht_guest_kernel_memory(const HtGuestKernel *k)
+{
+    return &k->mem;
+}
+
+uint64_t ht_guest_kernel_slide(const HtGuestKernel *k)
+{
+    return k->slide;
+}
+
+uint64_t ht_guest_kernel_phys(const HtGuestKernel *k)
+{
+    return k->phys;
+}
+
+unsigned ht_guest_kernel_page_size(const HtGuestKernel *k)
+{
+    return 1u << k->pages.shift;
+}
+
+unsigned ht_guest_kernel_levels(const HtGuestKernel *k)
+{
+    return k->pages.levels;
+}
+
+int ht_guest_kernel_symbol(const HtGuestKernel *k, const char *name,
+                           uint64_t *addr)
+{
+    if (!ht_symbols_address(ht_kernel_image_symbols(k->image), name, addr)) {
+        return -ENOENT;
+    }
+    /* An offset in the per-CPU area does not slide. */
+    if (*addr >> 63) {
+        *addr += k->slide;
+    }
+    return 0;
+}
+
+const char *ht_guest_kernel_name(const HtGuestKernel *k, uint64_t addr,
+                                 uint64_t *offset)
+{
+    if (addr < k->text || addr >= k->end) {
+        return NULL;
+    }
+    return ht_symbols_find(ht_kernel_image_symbols(k->image), addr - k->slide,
+                           offset);
+}
+
+int ht_guest_kernel_offset(HtGuestKernel *k, uint64_t addr, uint64_t *offset,
+                           uint64_t *left)
+{
+    uint64_t size = UINT64_C(1) << k->pages.shift, page = addr & ~(size - 1);
+    HtPageCache *c = &k->cache[page >> k->pages.shift & (HT_PAGE_CACHE - 1)];
+    uint64_t phys, in_page, in_range;
+    int ret;
+
+    if (addr >= k->text && addr < k->end) {
+        *offset = k->offset + (addr - k->text);
+        if (left) {
+            *left = k->end - addr;
+        }
+        return 0;
+    }
+    if (addr >= k->direct && addr - k->direct < k->direct_size) {
+        return ht_guest_mem_offset(&k->mem,
+                                   k->direct_phys + (addr - k->direct),
+                                   offset, left);
+    }
+    if (c->page != page + 1) {
+        ret = ht_pages_walk(&k->mem, &k->pages, page, &phys, &in_page);
+        if (!ret) {
+            ret = ht_guest_mem_offset(&k->mem, phys, offset, &in_range);
+        }
+        if (!ret && in_range < size) {
+            ret = -ENXIO;
+        }
+        if (ret) {
+            return ret;
+        }
+        *c = (HtPageCache) { .page = page + 1, .offset = *offset };
+    }
+    *offset = c->offset + (addr - page);
+    if (left) {
+        *left = size - (addr - page);
+    }
+    return 0;
+}
+
+int ht_guest_kernel_read(HtGuestKernel *k, uint64_t addr, void *buf,
+                         size_t len)
+{
+    uint8_t *to = buf;
+
+    while (len) {
+        uint64_t offset, left;
+        int ret = ht_guest_kernel_offset(k, addr, &offset, &left);
+        size_t n;
+
+        if (ret) {
+            return ret;
+        }
+        n = MIN(len, left);
+        ret = ht_ft_mem_copy(k->mem.mem, offset, to, n);
+        if (ret) {
+            return ret;
+        }
+        addr += n;
+        to += n;
+        len -= n;
+    }
+    return 0;
+}
+
+int ht_guest_kernel_value(HtGuestKernel *k, uint64_t addr, unsigned size,
+                          uint64_t *value)
+{
+    uint8_t bytes[8];
+    int ret;
+
+    if (size != 1 && size != 2 && size != 4 && size != 8) {
+        return -EINVAL;
+    }
+    ret = ht_guest_kernel_read(k, addr, bytes, size);
+    if (!ret) {
+        *value = ht_get_le(bytes, size, false);
+    }
+    return ret;
+}
+
+int ht_guest_kernel_pointer(HtGuestKernel *k, uint64_t addr, uint64_t *value)
+{
+    uint64_t before, now = 0;
+    unsigned i;
+    int ret = ht_guest_kernel_value(k, addr, 8, &now);
+
+    /* A mapped, aligned word is loaded whole. */
+    if (ret || (k->mem.mem->map && addr % 8 == 0)) {
+        *value = now;
+        return ret;
+    }
+    for (i = 1; i < HT_POINTER_TRIES; i++) {
+        before = now;
+        ret = ht_guest_kernel_value(k, addr, 8, &now);
+        if (ret) {
+            return ret;
+        }
+        if (now == before) {
+            *value = now;
+            return 0;
+        }
+    }
+    return -EAGAIN;
+}
+
+ssize_t ht_guest_kernel_string(HtGuestKernel *k, uint64_t addr, char *buf,
+                               size_t size)
+{
+    size_t used = 0;
+
+    buf[0] = 0;
+    while (used < size - 1) {
+        /* Up to the next multiple, so that no page is entered early */
+        size_t n = MIN(STRING_STEP - addr % STRING_STEP, size - 1 - used);
+        int ret = ht_guest_kernel_read(k, addr, buf + used, n);
+        const char *end;
+
+        if (ret) {
+            buf[used] = 0;
+            return ret;
+        }
+        end = memchr(buf + used, 0, n);
+        if (end) {
+            return end - buf;
+        }
+        used += n;
+        addr += n;
+    }
+    buf[used] = 0;
+    return used;
+}
+
+int ht_guest_kernel_check(HtGuestKernel *k)
+{
+    const HtSymbols *symbols = ht_kernel_image_symbols(k->image);
+    const char *handler = k->pages.machine == HT_MACHINE_X86_64 ?
+        "__x64_sys_read" : "__arm64_sys_io_setup";
+    uint64_t table, want, is;
+    int ret;
+
+    memset(k->cache, 0, sizeof(k->cache));
+    if (!ht_symbols_address(symbols, "sys_call_table", &table) ||
+        !ht_symbols_address(symbols, handler, &want)) {
+        return -ESTALE;
+    }
+    ret = ht_guest_kernel_value(k, table + k->slide, 8, &is);
+    if (ret) {
+        return ret;
+    }
+    if (is != want + k->slide) {
+        return -ESTALE;
+    }
+    ht_guest_kernel_direct_map(k);
+    return 0;
+}
+
+int ht_guest_kernel_clock(HtGuestKernel *k, HtKernelClock *clock)
+{
+    int ret;
+
+    *clock = (HtKernelClock) { 0 };
+    if (!k->time_at) {
+        return -ENOENT;
+    }
+    ret = ht_guest_kernel_pointer(k, k->time_at, &clock->seconds);
+    if (!ret && k->jiffies_at) {
+        ret = ht_guest_kernel_pointer(k, k->jiffies_at, &clock->jiffies);
+    }
+    return ret;
+}
+
+unsigned ht_guest_kernel_cpus(HtGuestKernel *k)
+{
+    uint64_t addr, n;
+
+    if (ht_guest_kernel_symbol(k, "nr_cpu_ids", &addr) ||
+        ht_guest_kernel_value(k, addr, 4, &n)) {
+        return 1;
+    }
+    return MIN(MAX(n, 1), HT_FT_CPUS_MAX);
+}
+
+int ht_guest_kernel_percpu(HtGuestKernel *k, uint64_t var, unsigned cpu,
+                           uint64_t *addr)
+{
+    uint64_t table, offset;
+    int ret;
+
+    if (cpu >= HT_FT_CPUS_MAX) {
+        return -EINVAL;
+    }
+    if (ht_guest_kernel_symbol(k, "__per_cpu_offset", &table)) {
+        *addr = var;                    /* built without CONFIG_SMP */
+        return cpu ? -EINVAL : 0;
+    }
+    ret = ht_guest_kernel_pointer(k, table + 8ull * cpu, &offset);
+    if (!ret) {
+        *addr = var + offset;
+    }
+    return ret;
+}

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * hypertrace: a guest's kernel, found in its memory: shared by the files that
+ * find it, translate addresses and read it
+ */
+#ifndef HYPERTRACE_KERNEL_GUEST_KERNEL_H
+#define HYPERTRACE_KERNEL_GUEST_KERNEL_H
+
+#include "hypertrace/guest-kernel.h"
+
+/* Entries of the cache of translations; a power of two */
+#define HT_PAGE_CACHE 64u
+
+/**
+ * HtPageTables: how a kernel's page tables are laid out
+ * @machine: the architecture
+ * @root: physical address of the top table
+ * @shift: binary logarithm of the page size, 12, 14 or 16
+ * @levels: 2 to 5
+ * @va_bits: significant bits of an address; the bits above are all 1
+ */
+typedef struct HtPageTables {
+    HtMachine machine;
+    uint64_t root;
+    unsigned shift;
+    unsigned levels;
+    unsigned va_bits;
+} HtPageTables;
+
+/**
+ * ht_pages_walk: translate an address by the kernel's page tables
+ * @mem: the guest's memory
+ * @pt: the tables
+ * @addr: the virtual address
+ * @phys: set to the physical address
+ * @left: set to the bytes from there to the end of the page, or large page
+ *
+ * Reads at most @pt->levels entries.
+ *
+ * Returns: 0, -EFAULT if nothing is mapped, or as ht_guest_mem_read()
+ */
+int ht_pages_walk(const HtGuestMem *mem, const HtPageTables *pt, uint64_t addr,
+                  uint64_t *phys, uint64_t *left);
+
+/* A page's translation */
+typedef struct HtPageCache {
+    uint64_t page;              /* virtual address of the page, plus 1; or 0 */
+    uint64_t offset;            /* the page's offset in the memory */
+} HtPageCache;
+
+struct HtGuestKernel {
+    HtGuestMem mem;
+    HtKernelImage *image;
+    HtPageTables pages;
+    uint64_t slide;
+    uint64_t text;              /* running address of _text and _end */
+    uint64_t end;
+    uint64_t phys;              /* physical address of _text */
+    uint64_t offset;            /* its offset in the memory */
+    uint64_t direct;            /* the direct map: virtual address... */
+    uint64_t direct_phys;       /* ...of this physical address */
+    uint64_t direct_size;       /* 0 if it is not known */
+    uint64_t time_at;           /* address of timekeeper.xtime_sec, or 0 */
+    uint64_t jiffies_at;        /* address of jiffies_64, or 0 */
+    HtPageCache cache[HT_PAGE_CACHE];
+};
+
+/**
+ * ht_guest_kernel_try: check whether a kernel begins at an offset
+ * @mem: the guest's memory, with or without ranges
+ * @image: the kernel's image
+ * @offset: the first byte's (_text) offset in the memory
+ *
+ * Returns: the kernel, for ht_guest_kernel_free(); NULL if no
+ * kernel lies there, or if it has not set itself up yet
+ */
+HtGuestKernel *ht_guest_kernel_try(const HtGuestMem *mem, HtKernelImage *image,
+                                   uint64_t offset);
+
+/**
+ * ht_guest_kernel_direct_map: find out where the direct map is
+ * @k: the kernel
+ *
+ * Without it, addresses there are translated by the page tables.
+ */
+void ht_guest_kernel_direct_map(HtGuestKernel *k);
+
+#endif

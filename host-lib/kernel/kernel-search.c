@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * hypertrace: search a guest's memory for its kernel
+ *
+ * Kernels begin at multiples of 2 MiB (x86), or of 64 KiB (arm64 under UEFI).
+ * At each of these places the line of /proc/version is compared.  Memory that
+ * was never written is skipped.
+ */
+#include "guest-kernel.h"
+
+#define X86_ALIGN       (UINT64_C(2) << 20)
+#define ARM64_ALIGN     (UINT64_C(64) << 10)
+/* Kernels that are kept; more of one build in one memory are hostile. */
+#define FOUND_MAX       64u
+/* Places between looks at the clock */
+#define PLACES          16u
+/* Bytes of the line that are compared first */
+#define LOOK            32u
+
+struct HtKernelSearch {
+    HtGuestMem mem;
+    HtKernelImage *image;
+    uint64_t align;
+    uint64_t banner;            /* distance from _text to linux_banner */
+    bool possible;              /* the image has the symbols it takes */
+    HtGuestRange spans[HT_GUEST_RANGES_MAX];
+    unsigned n_spans;
+    unsigned span;              /* the present one... */
+    uint64_t next;              /* ...and the next place in it */
+    GPtrArray *found;           /* HtGuestKernel */
+    unsigned early;             /* places with the line only */
+};
+
+HtKernelSearch *ht_kernel_search_new(const HtGuestMem *mem,
+                                     HtKernelImage *image)
+{
+    const HtSymbols *symbols = ht_kernel_image_symbols(image);
+    HtKernelSearch *s = g_new0(HtKernelSearch, 1);
+    uint64_t text, banner, table;
+
+    s->mem = *mem;
+    s->image = ht_kernel_image_ref(image);
+    s->align = ht_kernel_image_machine(image) == HT_MACHINE_X86_64 ?
+        X86_ALIGN : ARM64_ALIGN;
+    s->found = g_ptr_array_new_with_free_func(
+        (GDestroyNotify)ht_guest_kernel_free);
+    s->possible = ht_symbols_address(symbols, "_text", &text) &&
+                  ht_symbols_address(symbols, "linux_banner", &banner) &&
+                  ht_symbols_address(symbols, "sys_call_table", &table) &&
+                  banner > text;
+    s->banner = s->possible ? banner - text : 0;
+    s->n_spans = mem->n ?: mem->n_pieces;
+    memcpy(s->spans, mem->n ? mem->ranges : mem->pieces,
+           s->n_spans * sizeof(*s->spans));
+    if (!s->n_spans) {
+        s->spans[0] = (HtGuestRange) { .size = mem->mem->size };
+        s->n_spans = 1;
+    }
+    ht_kernel_search_restart(s);
+    return s;
+}
+
+void ht_kernel_search_free(HtKernelSearch *s)
+{
+    if (s) {
+        ht_kernel_image_unref(s->image);
+        g_ptr_array_unref(s->found);
+        g_free(s);
+    }
+}
+
+void ht_kernel_search_restart(HtKernelSearch *s)
+{
+    g_ptr_array_set_size(s->found, 0);
+    s->early = 0;
+    s->span = 0;
+    s->next = 0;
+}
+
+/* The first aligned place at @place or after, as a distance in a span */
+static uint64_t align_up(const HtKernelSearch *s, const HtGuestRange *r,
+                         uint64_t place)
+{
+    uint64_t phase = (r->phys + place) % s->align;
+
+    return phase ? place + (s->align - phase) : place;
+}
+
+/* Compare the line at a place; keep what is a kernel. */
+static int try_place(HtKernelSearch *s, uint64_t offset)
+{
+    const char *version = ht_kernel_image_version(s->image);
+    size_t len = MIN(strlen(version), LOOK);
+    HtGuestKernel *k;
+    char is[LOOK];
+    int ret = ht_ft_mem_copy(s->mem.mem, offset + s->banner, is, len);
+
+    /* A page may be unreadable, as one that failed; the process may not. */
+    if (ret) {
+        return ret == -ESRCH ? ret : 0;
+    }
+    if (memcmp(is, version, len) || s->found->len == FOUND_MAX) {
+        return 0;
+    }
+    k = ht_guest_kernel_try(&s->mem, s->image, offset);
+    if (k) {
+        g_ptr_array_add(s->found, k);
+    } else {
+        s->early++;
+    }
+    return 0;
+}
+
+int ht_kernel_search_step(HtKernelSearch *s, int64_t budget)
+{
+    int64_t end = budget ? g_get_monotonic_time() + budget : INT64_MAX;
+    const HtFtMem *mem = s->mem.mem;
+    unsigned places = 0;
+
+    while (s->possible && s->span < s->n_spans) {
+        const HtGuestRange *r = &s->spans[s->span];
+        uint64_t place = align_up(s, r, s->next), at, data;
+        int ret;
+
+        if (place >= r->size || s->banner + LOOK > r->size - place) {
+            s->span++;
+            s->next = 0;
+            continue;
+        }
+        if (++places % PLACES == 0 && g_get_monotonic_time() >= end) {
+            return 0;
+        }
+        at = r->offset + place + s->banner;
+        if (mem->next) {
+            if (!mem->next(mem->opaque, at, &data) ||
+                data - r->offset >= r->size) {
+                s->span++;
+                s->next = 0;
+                continue;
+            }
+            if (data > at) {
+                s->next = MAX(place + 1, data - r->offset - s->banner);
+                continue;
+            }
+        }
+        s->next = place + 1;
+        ret = try_place(s, r->offset + place);
+        if (ret) {
+            return ret;
+        }
+    }
+    return 1;
+}
+
+double ht_kernel_search_progress(const HtKernelSearch *s)
+{
+    double all = 0, done = 0;
+    unsigned i;
+
+    for (i = 0; i < s->n_spans; i++) {
+        all += s->spans[i].size;
+        done += i < s->span ? s->spans[i].size : i == s->span ? s->next : 0;
+    }
+    return !s->possible || all == 0 ? 1 : MIN(done / all, 1);
+}
+
+unsigned ht_kernel_search_found(const HtKernelSearch *s)
+{
+    return s->found->len;
+}
+
+static void not_found(const HtKernelSearch *s, GError **error)
+{
+    const char *release = ht_kernel_image_release(s->image);
+
+    if (!s->possible) {
+        g_set_error(error, G_FILE_ERROR, G_FILE_ERROR_NOENT,
+                    "the kernel %s was built without CONFIG_KALLSYMS_ALL: its "
+                    "symbols do not include variables, so its data cannot be "
+                    "found.  Names of functions and boot-mapped rings still "
+                    "work", release);
+    } else if (s->early) {
+        g_set_error(error, G_FILE_ERROR, G_FILE_ERROR_AGAIN,
+                    "the kernel %s is in the guest's memory, but has not set "
+                    "itself up yet; try again", release);
+    } else {
+        g_set_error(error, G_FILE_ERROR, G_FILE_ERROR_NOENT,
+                    "the kernel %s is not in the guest's memory: it has not "
+                    "started yet, or the guest runs a different kernel",
+                    release);
+    }
+}
+
+HtGuestKernel *ht_kernel_search_take(HtKernelSearch *s, GError **error)
+{
+    HtKernelClock clock, latest = { 0 };
+    unsigned best = 0, with_clock = 0, i;
+
+    for (i = 0; i < s->found->len; i++) {
+        if (ht_guest_kernel_clock(s->found->pdata[i], &clock)) {
+            continue;
+        }
+        if (!with_clock++ || clock.seconds > latest.seconds ||
+            (clock.seconds == latest.seconds &&
+             clock.jiffies > latest.jiffies)) {
+            latest = clock;
+            best = i;
+        }
+    }
+    if (!s->found->len) {
+        not_found(s, error);
+        return NULL;
+    }
+    if (s->found->len > 1 && !with_clock) {
+        g_set_error(error, G_FILE_ERROR, G_FILE_ERROR_NOENT,
+                    "%u kernels are in the guest's memory, and the clocks "
+                    "that tell the living one cannot be read: the kernel was "
+                    "built without CONFIG_DEBUG_INFO_BTF; give its types "
+                    "with --btf FILE or --vmlinux FILE", s->found->len);
+        return NULL;
+    }
+    return g_ptr_array_steal_index(s->found, best);
+}
+
+HtGuestKernel *ht_guest_kernel_find(const HtGuestMem *mem,
+                                    HtKernelImage *image, GError **error)
+{
+    g_autoptr(HtKernelSearch) s = ht_kernel_search_new(mem, image);
+    int ret = ht_kernel_search_step(s, 0);
+
+    if (ret < 0) {
+        g_set_error(error, G_FILE_ERROR, g_file_error_from_errno(-ret),
+                    "cannot read the guest's memory: %s", g_strerror(-ret));
+        return NULL;
+    }
+    return ht_kernel_search_take(s, error);
+}

@@ -1,0 +1,369 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * hypertrace: check whether a kernel lies at a place in memory
+ *
+ * The line of /proc/version proves the build.  The first system call's
+ * address tells the slide.  The kernel's own page tables must then map its
+ * first byte to its place: they tell the physical address, and that the
+ * kernel has set itself up.  An unpacked image that was not relocated yet, or
+ * a copy of it in the page cache, fails one of these checks.
+ */
+#include "guest-kernel.h"
+
+#define BANNER_MAX      512u
+#define GIB             (UINT64_C(1) << 30)
+/* A kernel, with what follows its image until _end, is smaller. */
+#define KERNEL_MAX      (UINT64_C(1) << 30)
+
+/* x86-64 */
+#define X86_LINK        UINT64_C(0xffffffff80000000)
+#define X86_ADDRESS     UINT64_C(0x000ffffffffff000)
+#define X86_PMD         (UINT64_C(1) << 21)
+#define X86_DIRECT_4    UINT64_C(0xffff888000000000)
+#define X86_DIRECT_5    UINT64_C(0xff11000000000000)
+/* Firmware keeps up to so much for itself below the PCI hole. */
+#define X86_FIRMWARE    (UINT64_C(512) << 20)
+
+/*
+ * While a place is checked, HtGuestKernel.text is the link address.
+ *
+ * Link address of a symbol; 0 if the image lacks it
+ */
+static uint64_t link_of(const HtGuestKernel *k, const char *name)
+{
+    uint64_t addr;
+
+    return ht_symbols_address(ht_kernel_image_symbols(k->image), name,
+                              &addr) ? addr : 0;
+}
+
+/* Read a word of the kernel's image by link address; 0 if it lies outside */
+static uint64_t word_of(const HtGuestKernel *k, uint64_t link, unsigned size)
+{
+    uint8_t bytes[8];
+
+    if (link < k->text || link - k->text > KERNEL_MAX ||
+        ht_ft_mem_copy(k->mem.mem, k->offset + (link - k->text), bytes,
+                       size)) {
+        return 0;
+    }
+    return ht_get_le(bytes, size, false);
+}
+
+static uint64_t word(const HtGuestKernel *k, const char *name, unsigned size)
+{
+    uint64_t link = link_of(k, name);
+
+    return link ? word_of(k, link, size) : 0;
+}
+
+static bool has_banner(const HtGuestKernel *k, const HtKernelImage *image)
+{
+    uint64_t link = link_of(k, "linux_banner");
+    const char *version = ht_kernel_image_version(image);
+    size_t len = strlen(version);
+    char is[BANNER_MAX];
+
+    return link >= k->text && link - k->text < KERNEL_MAX &&
+           len < sizeof(is) &&
+           !ht_ft_mem_copy(k->mem.mem, k->offset + (link - k->text), is,
+                           len) &&
+           !memcmp(is, version, len);
+}
+
+/* The slide, by the first system call */
+static bool find_slide(HtGuestKernel *k, const char *handler, uint64_t step)
+{
+    uint64_t table = word(k, "sys_call_table", 8);
+    uint64_t link = link_of(k, handler);
+
+    if (!link || !(table >> 63) || (table - link) % step) {
+        return false;
+    }
+    k->slide = table - link;
+    return true;
+}
+
+/* The contiguous piece of memory that holds the kernel */
+static HtGuestRange piece_of(const HtGuestKernel *k)
+{
+    unsigned i;
+
+    for (i = 0; i < k->mem.n_pieces; i++) {
+        const HtGuestRange *r = &k->mem.pieces[i];
+
+        if (k->offset >= r->offset && k->offset - r->offset < r->size) {
+            return *r;
+        }
+    }
+    return (HtGuestRange) {
+        .size = k->mem.n_pieces ? 0 : k->mem.mem->size & ~UINT64_C(4095),
+    };
+}
+
+/* The caller knows where RAM is: the kernel must lie where it says. */
+static bool agrees(const HtGuestKernel *k)
+{
+    uint64_t phys;
+
+    return !ht_guest_mem_phys(&k->mem, k->offset, &phys) && phys == k->phys;
+}
+
+/* x86-64: which physical address does the kernel's own table map _text to? */
+static bool x86_place(HtGuestKernel *k)
+{
+    uint64_t pmd = link_of(k, "level2_kernel_pgt");
+    uint64_t top = link_of(k, "init_top_pgt");
+    uint64_t l3 = link_of(k, "level3_kernel_pgt");
+    uint64_t l4 = link_of(k, "level4_kernel_pgt");
+    uint64_t text = k->text, entry, last, base;
+    uint8_t bytes[8];
+
+    if (!pmd || !top || !l3 || k->text + k->slide < X86_LINK ||
+        k->text + k->slide - X86_LINK >= GIB) {
+        return false;
+    }
+    entry = word_of(k, pmd + (text + k->slide - X86_LINK) / X86_PMD * 8, 8);
+    if (!(entry & 1)) {
+        return false;
+    }
+    base = entry & X86_ADDRESS;
+    if (entry & 0x80) {
+        base &= ~(X86_PMD - 1);
+    } else {
+        uint64_t offset;
+
+        /*
+         * Split into pages: the table is somewhere in RAM.  Without ranges,
+         * it lies below the PCI hole, in the kernel's piece.
+         */
+        offset = piece_of(k).offset + base;
+        if (k->mem.n && ht_guest_mem_offset(&k->mem, base, &offset, NULL)) {
+            return false;
+        }
+        if (ht_ft_mem_copy(k->mem.mem, offset, bytes, 8)) {
+            return false;
+        }
+        base = ht_get_le64(bytes) & X86_ADDRESS;
+    }
+    last = word_of(k, top + 511 * 8, 8) & X86_ADDRESS;
+    k->phys = base;
+    k->pages.root = base + (top - text);
+    k->pages.shift = 12;
+    if (last == base + (l3 - text)) {
+        k->pages.levels = 4;
+        k->pages.va_bits = 48;
+    } else if (l4 && last == base + (l4 - text)) {
+        k->pages.levels = 5;
+        k->pages.va_bits = 57;
+    } else {
+        return false;
+    }
+    return true;
+}
+
+/*
+ * x86-64: where is RAM?  A PC's RAM is one piece that continues at 4 GiB what
+ * ends at the PCI hole.  The kernel knows the end of both parts.  If RAM has
+ * several pieces (NUMA nodes), only the kernel's is mapped.
+ */
+static bool x86_ranges(HtGuestKernel *k)
+{
+    HtGuestRange r = piece_of(k);
+    uint64_t at = k->offset - r.offset, below = r.size;
+    uint64_t top = word(k, "max_pfn", 8) << 12;
+    uint64_t low_end = word(k, "max_low_pfn", 8) << 12;
+
+    if (!r.size || !top || !low_end || low_end > 4 * GIB) {
+        return false;
+    }
+    if (k->phys == at) {
+        if (top > 4 * GIB && top - 4 * GIB < r.size) {
+            below = r.size - (top - 4 * GIB);
+        }
+    } else if (k->phys >= 4 * GIB && at >= k->phys - 4 * GIB) {
+        below = at - (k->phys - 4 * GIB);
+    } else {
+        /* A node after the first; elsewhere it is a copy of a kernel. */
+        return k->mem.n_pieces > 1 && k->phys > at &&
+               !ht_guest_mem_add(&k->mem, k->phys - at, r.size, r.offset);
+    }
+    /* The firmware keeps some RAM at the end of the lower part. */
+    if (below > 4 * GIB || below < low_end ||
+        (top > 4 * GIB && below - low_end > X86_FIRMWARE)) {
+        return false;
+    }
+    return !ht_guest_mem_add(&k->mem, 0, below, r.offset) &&
+           (below == r.size ||
+            !ht_guest_mem_add(&k->mem, 4 * GIB, r.size - below,
+                              r.offset + below));
+}
+
+static bool try_x86(HtGuestKernel *k)
+{
+    return find_slide(k, "__x64_sys_read", X86_PMD) && x86_place(k) &&
+           (k->mem.n ? agrees(k) : x86_ranges(k));
+}
+
+/* arm64: the page size is in the image's header. */
+static unsigned arm64_page_shift(const HtGuestKernel *k)
+{
+    static const unsigned shifts[] = { 0, 12, 14, 16 };
+    uint64_t link = link_of(k, "_text");
+    const uint8_t *header = ht_kernel_image_bytes(k->image, link, 64);
+
+    return header && !memcmp(header + 56, "ARM\x64", 4) ?
+        shifts[header[24] >> 1 & 3] : 0;
+}
+
+/* Do these page tables map _text to its place? */
+static bool maps_itself(HtGuestKernel *k)
+{
+    uint64_t phys, left;
+
+    return !ht_pages_walk(&k->mem, &k->pages, k->text + k->slide, &phys,
+                          &left) && phys == k->phys;
+}
+
+/* arm64: the width of addresses is a matter of build and of the CPU. */
+static bool arm64_levels(HtGuestKernel *k)
+{
+    static const unsigned widths[] = { 48, 52, 47, 39, 42, 36 };
+    unsigned per_level = k->pages.shift - 3, i;
+
+    for (i = 0; i < G_N_ELEMENTS(widths); i++) {
+        k->pages.va_bits = widths[i];
+        k->pages.levels = (widths[i] - k->pages.shift + per_level - 1) /
+                          per_level;
+        if (maps_itself(k)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool try_arm64(HtGuestKernel *k)
+{
+    uint64_t voffset, root = link_of(k, "swapper_pg_dir");
+    HtGuestRange r = piece_of(k);
+    uint64_t at = k->offset - r.offset;
+
+    k->pages.shift = arm64_page_shift(k);
+    if (!k->pages.shift || !root ||
+        !find_slide(k, "__arm64_sys_io_setup", 4096)) {
+        return false;
+    }
+    voffset = word(k, "kimage_voffset", 8);
+    k->phys = k->text + k->slide - voffset;
+    if (!voffset || k->phys % 4096 || k->phys >> 52) {
+        return false;
+    }
+    k->pages.root = k->phys + (root - k->text);
+    if (k->mem.n ? !agrees(k) :
+        !r.size || k->phys < at ||
+        ht_guest_mem_add(&k->mem, k->phys - at, r.size, r.offset)) {
+        return false;
+    }
+    return arm64_levels(k);
+}
+
+/* Set the place of the direct map if the page tables agree. */
+static bool direct_at(HtGuestKernel *k, uint64_t virt, uint64_t phys)
+{
+    uint64_t is, left, end = 0;
+    unsigned i;
+
+    if (!virt || k->phys < phys ||
+        ht_pages_walk(&k->mem, &k->pages, virt + (k->phys - phys), &is,
+                      &left) || is != k->phys) {
+        return false;
+    }
+    k->direct = virt;
+    k->direct_phys = phys;
+    /* Other areas may follow at once: it ends where RAM does. */
+    for (i = 0; i < k->mem.n; i++) {
+        end = MAX(end, k->mem.ranges[i].phys + k->mem.ranges[i].size);
+    }
+    k->direct_size = end > phys ? end - phys : 0;
+    return true;
+}
+
+void ht_guest_kernel_direct_map(HtGuestKernel *k)
+{
+    uint64_t at, base = 0, start = 0;
+
+    if (k->pages.machine == HT_MACHINE_X86_64) {
+        if (ht_guest_kernel_symbol(k, "page_offset_base", &at)) {
+            base = k->pages.levels == 5 ? X86_DIRECT_5 : X86_DIRECT_4;
+        } else if (ht_guest_kernel_pointer(k, at, &base)) {
+            base = 0;
+        }
+    } else if (!ht_guest_kernel_symbol(k, "memstart_addr", &at) &&
+               !ht_guest_kernel_pointer(k, at, &start)) {
+        base = UINT64_MAX << k->pages.va_bits;
+        /* With 52 bits on a CPU of 48, the address may be negative. */
+        if ((int64_t)start < 0) {
+            base -= start;
+            start = 0;
+        }
+    }
+    if (k->direct_size && base == k->direct && start == k->direct_phys) {
+        return;
+    }
+    k->direct_size = 0;
+    direct_at(k, base, start);
+}
+
+/* The wall clock; its place in tk_core follows from the types. */
+static void find_clocks(HtGuestKernel *k)
+{
+    const HtBtf *btf = ht_kernel_image_btf(k->image);
+    uint32_t seconds, lock, keeper;
+
+    if (ht_guest_kernel_symbol(k, "jiffies_64", &k->jiffies_at)) {
+        k->jiffies_at = 0;
+    }
+    if (!btf || ht_btf_offset(btf, "timekeeper", "xtime_sec", &seconds,
+                              NULL)) {
+        return;
+    }
+    if (!ht_guest_kernel_symbol(k, "timekeeper_data", &k->time_at) ||
+        !ht_guest_kernel_symbol(k, "tk_core", &k->time_at)) {
+        /* A structure with a name (6.13), or a lock and the timekeeper */
+        if (ht_btf_offset(btf, "tk_data", "timekeeper", &keeper, NULL)) {
+            if (ht_btf_struct_size(btf, "seqcount_raw_spinlock_t", &lock) &&
+                ht_btf_struct_size(btf, "seqcount_t", &lock)) {
+                k->time_at = 0;
+                return;
+            }
+            keeper = HT_ROUND_UP(lock, 8);
+        }
+        k->time_at += keeper + seconds;
+    }
+}
+
+HtGuestKernel *ht_guest_kernel_try(const HtGuestMem *mem, HtKernelImage *image,
+                                   uint64_t offset)
+{
+    g_autoptr(HtGuestKernel) k = g_new0(HtGuestKernel, 1);
+    uint64_t end;
+
+    k->mem = *mem;
+    k->image = ht_kernel_image_ref(image);
+    k->pages.machine = ht_kernel_image_machine(image);
+    k->offset = offset;
+    k->text = link_of(k, "_text");
+    end = link_of(k, "_end");
+    if (end <= k->text || end - k->text > KERNEL_MAX ||
+        end - k->text > mem->mem->size ||
+        offset > mem->mem->size - (end - k->text) || !has_banner(k, image) ||
+        !(k->pages.machine == HT_MACHINE_X86_64 ? try_x86(k) :
+          try_arm64(k))) {
+        return NULL;
+    }
+    k->text += k->slide;
+    k->end = end + k->slide;
+    ht_guest_kernel_direct_map(k);
+    find_clocks(k);
+    return g_steal_pointer(&k);
+}

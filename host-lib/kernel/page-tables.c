@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * hypertrace: translate a kernel's addresses by its own page tables
+ *
+ * x86-64 has 4 or 5 levels of 512 entries; arm64 has pages of 4, 16 or 64 KiB
+ * and 2 to 5 levels.  An entry is the guest's: the walk reads it once, checks
+ * it, and follows at most one entry a level.
+ */
+#include "guest-kernel.h"
+
+#define X86_PRESENT     1u
+#define X86_LARGE       0x80u
+#define X86_ADDRESS     UINT64_C(0x000ffffffffff000)
+
+#define ARM_VALID       1u
+#define ARM_TABLE       2u          /* a table; at the last level a page */
+#define ARM_ADDRESS     UINT64_C(0x0000ffffffffffff)
+
+/* The address in an entry of a table */
+static uint64_t entry_address(const HtPageTables *pt, uint64_t entry)
+{
+    uint64_t address;
+
+    if (pt->machine == HT_MACHINE_X86_64) {
+        return entry & X86_ADDRESS;
+    }
+    address = entry & ARM_ADDRESS & ~((UINT64_C(1) << pt->shift) - 1);
+    if (pt->shift == 16) {
+        /* 52-bit physical addresses have their top in the low bits. */
+        address |= (entry >> 12 & 15) << 48;
+    }
+    return address;
+}
+
+/* The kind of an entry at a level; level 0 is the last. */
+static enum { NONE, TABLE, PAGE } entry_kind(const HtPageTables *pt,
+                                             uint64_t entry, unsigned level)
+{
+    if (pt->machine == HT_MACHINE_X86_64) {
+        if (!(entry & X86_PRESENT)) {
+            return NONE;
+        }
+        return level == 0 || (level < 3 && entry & X86_LARGE) ? PAGE : TABLE;
+    }
+    if (!(entry & ARM_VALID)) {
+        return NONE;
+    }
+    if (level == 0) {
+        return entry & ARM_TABLE ? PAGE : NONE;
+    }
+    return entry & ARM_TABLE ? TABLE : level < 4 ? PAGE : NONE;
+}
+
+int ht_pages_walk(const HtGuestMem *mem, const HtPageTables *pt, uint64_t addr,
+                  uint64_t *phys, uint64_t *left)
+{
+    unsigned per_level = pt->shift - 3;
+    uint64_t table = pt->root;
+    unsigned level = pt->levels;
+    /* A kernel address has ones from here up; x86 has one table for both. */
+    unsigned high = pt->va_bits - (pt->machine == HT_MACHINE_X86_64);
+
+    if (addr >> high != UINT64_MAX >> high) {
+        return -EFAULT;
+    }
+    while (level--) {
+        unsigned shift = pt->shift + per_level * level;
+        uint64_t mask = (UINT64_C(1) << shift) - 1, index, entry;
+        int ret;
+
+        /* The top table has fewer entries if va_bits ends within it. */
+        index = level + 1 == pt->levels ?
+            (addr & ((UINT64_C(1) << pt->va_bits) - 1)) >> shift :
+            addr >> shift & ((UINT64_C(1) << per_level) - 1);
+        ret = ht_guest_mem_read(mem, table + index * 8, &entry, 8);
+        if (ret) {
+            return ret;
+        }
+        entry = ht_le64(entry);
+        switch (entry_kind(pt, entry, level)) {
+        case NONE:
+            return -EFAULT;
+        case PAGE:
+            *phys = (entry_address(pt, entry) & ~mask) | (addr & mask);
+            *left = mask + 1 - (addr & mask);
+            return 0;
+        case TABLE:
+            table = entry_address(pt, entry);
+            break;
+        }
+    }
+    return -EFAULT;
+}

@@ -1,0 +1,409 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * A kernel in RAM: found, chosen among several, and read by its own addresses
+ */
+#include "kernel-make.h"
+#include "guest-kernel.h"
+
+#define MIB         (UINT64_C(1) << 20)
+#define SIZE        (64 * MIB)
+#define PAGE        4096u
+#define VMALLOC     UINT64_C(0xffffc90000000000)
+
+typedef struct Ram {
+    uint8_t *bytes;
+    uint64_t size;
+    bool *written;              /* pages that @next tells; NULL: all */
+    unsigned reads;
+    unsigned torn;              /* reads of 8 bytes that differ once */
+    HtFtMem mem;
+    HtGuestMem guest;
+} Ram;
+
+static int ram_read(void *opaque, uint64_t offset, void *buf, size_t len)
+{
+    Ram *r = opaque;
+    uint64_t at;
+
+    g_assert_cmpuint(len, <=, r->size);
+    g_assert_cmpuint(offset, <=, r->size - len);
+    for (at = offset / PAGE; r->written && at * PAGE < offset + len; at++) {
+        /* To read an untouched page would allocate it. */
+        g_assert_true(r->written[at]);
+    }
+    r->reads++;
+    memcpy(buf, r->bytes + offset, len);
+    if (r->torn && len == 8) {
+        r->torn--;
+        ((uint8_t *)buf)[7] ^= r->torn + 1;
+    }
+    return 0;
+}
+
+static bool ram_next(void *opaque, uint64_t offset, uint64_t *out)
+{
+    Ram *r = opaque;
+    uint64_t page;
+
+    for (page = offset / PAGE; page < r->size / PAGE; page++) {
+        if (r->written[page]) {
+            *out = MAX(offset, page * PAGE);
+            return true;
+        }
+    }
+    return false;
+}
+
+static void ram_init(Ram *r, uint64_t size)
+{
+    *r = (Ram) { .size = size };
+    r->bytes = g_malloc0(size);
+    r->mem = (HtFtMem) { .size = size, .read = ram_read, .opaque = r };
+    ht_guest_mem_init(&r->guest, &r->mem);
+}
+
+static void ram_free(Ram *r)
+{
+    g_free(r->bytes);
+    g_free(r->written);
+}
+
+static HtGuestKernel *find(Ram *r, const KmKernel *kernel)
+{
+    g_autoptr(GError) error = NULL;
+    HtGuestKernel *k = ht_guest_kernel_find(&r->guest, kernel->image, &error);
+
+    g_assert_no_error(error);
+    return k;
+}
+
+static void not_found(Ram *r, const KmKernel *kernel, int code)
+{
+    g_autoptr(GError) error = NULL;
+
+    g_assert_null(ht_guest_kernel_find(&r->guest, kernel->image, &error));
+    g_assert_error(error, G_FILE_ERROR, code);
+}
+
+/* Promise: place, slide and clock follow from RAM, wherever the kernel lies. */
+static void test_place(void)
+{
+    static const uint64_t places[][2] = {
+        { 2 * MIB, 0 }, { 16 * MIB, 0x1000000 }, { 62 * MIB, 0x2fe00000 },
+    };
+    KmKernel kernel;
+    unsigned i;
+
+    km_kernel(&kernel, 24, true);
+    for (i = 0; i < G_N_ELEMENTS(places); i++) {
+        g_autoptr(HtGuestKernel) k = NULL;
+        HtKernelClock clock;
+        uint64_t addr, offset;
+        Ram ram;
+
+        ram_init(&ram, SIZE);
+        km_place(&kernel, ram.bytes, SIZE, places[i][0], places[i][1], 1000);
+        k = find(&ram, &kernel);
+        g_assert_cmphex(ht_guest_kernel_phys(k), ==, places[i][0]);
+        g_assert_cmphex(ht_guest_kernel_slide(k), ==, places[i][1]);
+        g_assert_cmpuint(ht_guest_kernel_levels(k), ==, 4);
+        g_assert_cmpint(ht_guest_kernel_clock(k, &clock), ==, 0);
+        g_assert_cmpuint(clock.seconds, ==, 1000);
+        g_assert_cmpuint(clock.jiffies, ==, 250000);
+        g_assert_cmpuint(ht_guest_kernel_cpus(k), ==, 2);
+        g_assert_cmpint(ht_guest_kernel_symbol(k, "init_task", &addr), ==, 0);
+        g_assert_cmpstr(ht_guest_kernel_name(k, addr + 4, &offset), ==,
+                        "init_task");
+        g_assert_cmpuint(offset, ==, 4);
+        g_assert_null(ht_guest_kernel_name(k, VMALLOC, &offset));
+        /* an offset that does not slide, in the copy of CPU 1 */
+        g_assert_cmpint(ht_guest_kernel_symbol(k, "a_percpu_variable", &addr),
+                        ==, 0);
+        g_assert_cmphex(addr, ==, 0x1000);
+        ram.bytes[0x3000] = 77;
+        g_assert_cmpint(ht_guest_kernel_percpu(k, addr, 1, &addr), ==, 0);
+        g_assert_cmpint(ht_guest_kernel_value(k, addr, 4, &offset), ==, 0);
+        g_assert_cmpuint(offset, ==, 77);
+        g_assert_cmpint(ht_guest_kernel_check(k), ==, 0);
+        memset(ram.bytes + places[i][0], 0, KM_SIZE);
+        g_assert_cmpint(ht_guest_kernel_check(k), ==, -ESTALE);
+        ram_free(&ram);
+    }
+    km_kernel_free(&kernel);
+}
+
+/*
+ * Promise: of several kernels in RAM, the one with the latest clock is read,
+ * whatever their order.  A clock at another offset is found by the types.
+ */
+static void test_several(void)
+{
+    unsigned i;
+
+    for (i = 0; i < 6; i++) {
+        static const uint64_t seconds[][3] = {
+            { 3, 2, 1 }, { 1, 3, 2 }, { 2, 1, 3 },
+            { 0, 3, 0 }, { 3, 1, 3 - 1 }, { 0, 0, 3 },
+        };
+        g_autoptr(HtGuestKernel) k = NULL;
+        HtKernelClock clock;
+        KmKernel kernel;
+        unsigned j;
+        Ram ram;
+
+        km_kernel(&kernel, 8 * i, true);
+        ram_init(&ram, SIZE);
+        for (j = 0; j < 3; j++) {
+            km_place(&kernel, ram.bytes, SIZE, (j + 1) * 8 * MIB,
+                     j * 0x400000, seconds[i][j]);
+        }
+        k = find(&ram, &kernel);
+        g_assert_cmpint(ht_guest_kernel_clock(k, &clock), ==, 0);
+        g_assert_cmpuint(clock.seconds, ==, 3);
+        ram_free(&ram);
+        km_kernel_free(&kernel);
+    }
+}
+
+/*
+ * Promise: without types, one kernel is read, and several are refused with a
+ * message that names what is missing.
+ */
+static void test_no_types(void)
+{
+    g_autoptr(HtGuestKernel) k = NULL;
+    g_autoptr(GError) error = NULL;
+    HtKernelClock clock;
+    KmKernel kernel;
+    Ram ram;
+
+    km_kernel(&kernel, 0, false);
+    ram_init(&ram, SIZE);
+    km_place(&kernel, ram.bytes, SIZE, 8 * MIB, 0, 1);
+    k = find(&ram, &kernel);
+    g_assert_cmpint(ht_guest_kernel_clock(k, &clock), ==, -ENOENT);
+    km_place(&kernel, ram.bytes, SIZE, 16 * MIB, 0, 2);
+    g_assert_null(ht_guest_kernel_find(&ram.guest, kernel.image, &error));
+    g_assert_nonnull(strstr(error->message, "CONFIG_DEBUG_INFO_BTF"));
+    ram_free(&ram);
+    km_kernel_free(&kernel);
+}
+
+/*
+ * Promise: an image that was unpacked but has not relocated itself, one whose
+ * tables are not complete, and a copy in the page cache are no kernels yet.
+ */
+static void test_early(void)
+{
+    KmKernel kernel;
+    Ram ram;
+
+    km_kernel(&kernel, 0, true);
+    ram_init(&ram, SIZE);
+    not_found(&ram, &kernel, G_FILE_ERROR_NOENT);
+    memcpy(ram.bytes + 8 * MIB, kernel.bytes->data, kernel.bytes->len);
+    not_found(&ram, &kernel, G_FILE_ERROR_AGAIN);
+    km_place(&kernel, ram.bytes, SIZE, 8 * MIB, 0x200000, 1);
+    memset(ram.bytes + 8 * MIB + 0x4000 + 511 * 8, 0, 8);
+    not_found(&ram, &kernel, G_FILE_ERROR_AGAIN);
+    km_place(&kernel, ram.bytes, SIZE, 8 * MIB, 0x200000, 1);
+    memcpy(ram.bytes + 12 * MIB, ram.bytes + 8 * MIB, KM_SIZE);
+    memset(ram.bytes + 8 * MIB, 0, KM_SIZE);
+    not_found(&ram, &kernel, G_FILE_ERROR_AGAIN);
+    ram_free(&ram);
+    km_kernel_free(&kernel);
+}
+
+/*
+ * Promise: pages that were never written are not read, and a search pauses
+ * when its budget is used up.
+ */
+static void test_untouched(void)
+{
+    g_autoptr(HtKernelSearch) s = NULL;
+    g_autoptr(HtGuestKernel) k = NULL;
+    KmKernel kernel;
+    unsigned i, steps = 0;
+    int ret;
+    Ram ram;
+
+    km_kernel(&kernel, 0, true);
+    ram_init(&ram, SIZE);
+    ram.written = g_new0(bool, SIZE / PAGE);
+    ram.mem.next = ram_next;
+    km_place(&kernel, ram.bytes, SIZE, 40 * MIB, 0x200000, 1);
+    for (i = 0; i < KM_SIZE / PAGE; i++) {
+        ram.written[40 * MIB / PAGE + i] = true;
+    }
+    s = ht_kernel_search_new(&ram.guest, kernel.image);
+    while ((ret = ht_kernel_search_step(s, 1)) == 0) {
+        g_assert_cmpuint(++steps, <, 1000);
+    }
+    g_assert_cmpint(ret, ==, 1);
+    g_assert_true(ht_kernel_search_progress(s) == 1);
+    g_assert_cmpuint(ht_kernel_search_found(s), ==, 1);
+    k = ht_kernel_search_take(s, NULL);
+    g_assert_nonnull(k);
+    g_assert_cmpuint(ram.reads, <, 100);
+    ram_free(&ram);
+    km_kernel_free(&kernel);
+}
+
+/*
+ * Promise: RAM of a PC continues at 4 GiB after the PCI hole, and both parts
+ * follow from what the kernel says of itself.
+ */
+static void test_hole(void)
+{
+    uint64_t offset, phys, left;
+    HtFtMem mem = { .size = 5ull << 30, .read = ram_read };
+    HtGuestMem g;
+
+    ht_guest_mem_init(&g, &mem);
+    g_assert_cmpint(ht_guest_mem_add(&g, 0, 3ull << 30, 0), ==, 0);
+    g_assert_cmpint(ht_guest_mem_add(&g, 4ull << 30, 2ull << 30, 3ull << 30),
+                    ==, 0);
+    g_assert_cmpint(ht_guest_mem_add(&g, 5ull << 30, 4096, 0), ==, -EINVAL);
+    g_assert_cmpint(ht_guest_mem_add(&g, 8ull << 30, 4096, 4096), ==, -EINVAL);
+    g_assert_cmpint(ht_guest_mem_add(&g, 8ull << 30, 8ull << 30, 0), ==,
+                    -ERANGE);
+    g_assert_cmpint(ht_guest_mem_add(&g, 1, 4096, 0), ==, -EINVAL);
+    g_assert_cmpint(ht_guest_mem_offset(&g, (4ull << 30) + 5, &offset, &left),
+                    ==, 0);
+    g_assert_cmphex(offset, ==, (3ull << 30) + 5);
+    g_assert_cmphex(left, ==, (2ull << 30) - 5);
+    g_assert_cmpint(ht_guest_mem_offset(&g, 3ull << 30, &offset, NULL), ==,
+                    -ENXIO);
+    g_assert_cmpint(ht_guest_mem_phys(&g, 3ull << 30, &phys), ==, 0);
+    g_assert_cmphex(phys, ==, 4ull << 30);
+    g_assert_cmpint(ht_guest_mem_phys(&g, 5ull << 30, &phys), ==, -ENXIO);
+}
+
+/*
+ * Promise: mapped pages are read, also across their borders.  Nothing else is:
+ * holes, memory beyond RAM and circles of tables end a read with an error.
+ */
+static void test_pages(void)
+{
+    uint64_t free_pages = 32 * MIB, addr;
+    g_autoptr(HtGuestKernel) k = NULL;
+    char text[32], both[200];
+    KmKernel kernel;
+    uint8_t *top;
+    unsigned i;
+    Ram ram;
+
+    km_kernel(&kernel, 0, true);
+    ram_init(&ram, SIZE);
+    km_place(&kernel, ram.bytes, SIZE, 8 * MIB, 0, 1);
+    k = find(&ram, &kernel);
+    /* two pages that are neighbours in reverse order, and a third elsewhere */
+    km_map(ram.bytes, 8 * MIB, &free_pages, VMALLOC, 50 * MIB + PAGE);
+    km_map(ram.bytes, 8 * MIB, &free_pages, VMALLOC + PAGE, 50 * MIB);
+    km_map(ram.bytes, 8 * MIB, &free_pages, VMALLOC + 3 * PAGE, SIZE);
+    for (i = 0; i < sizeof(both); i++) {
+        both[i] = 'a' + i % 26;
+    }
+    memcpy(ram.bytes + 50 * MIB + 2 * PAGE - 100, both, 100);
+    memcpy(ram.bytes + 50 * MIB, both + 100, 99);
+    addr = VMALLOC + PAGE - 100;
+    memset(both, 0, sizeof(both));
+    g_assert_cmpint(ht_guest_kernel_read(k, addr, both, 200), ==, 0);
+    for (i = 0; i < 199; i++) {
+        g_assert_cmpint(both[i], ==, 'a' + i % 26);
+    }
+    g_assert_cmpint(ht_guest_kernel_string(k, addr, text, sizeof(text)), ==,
+                    sizeof(text) - 1);
+    g_assert_cmpint(ht_guest_kernel_string(k, addr, both, 200), ==, 199);
+    g_assert_cmpint(ht_guest_kernel_string(k, addr + 190, text,
+                                           sizeof(text)), ==, 9);
+    g_assert_cmpint(ht_guest_kernel_read(k, VMALLOC + 2 * PAGE, text, 1), ==,
+                    -EFAULT);
+    g_assert_cmpint(ht_guest_kernel_read(k, VMALLOC + 3 * PAGE, text, 1), ==,
+                    -ENXIO);
+    g_assert_cmpint(ht_guest_kernel_read(k, 0x1000, text, 1), ==, -EFAULT);
+    g_assert_cmpint(ht_guest_kernel_read(k, UINT64_MAX - 3, text, 8), ==,
+                    -EFAULT);
+    /* beyond RAM in the direct map */
+    g_assert_cmpint(ht_guest_kernel_read(k, UINT64_C(0xffff900000000000) +
+                                         SIZE, text, 1), ==, -ENXIO);
+    /* a table that is its own entry, everywhere */
+    top = ram.bytes + 8 * MIB + 0x4000;
+    for (i = 256; i < 510; i++) {
+        ht_put_le64(top + i * 8, (8 * MIB + 0x4000) | 0x63);
+    }
+    ram.reads = 0;
+    g_assert_cmpint(ht_guest_kernel_check(k), ==, 0);
+    for (i = 256; i < 510; i++) {
+        addr = UINT64_C(0xffff000000000000) | (uint64_t)i << 39 |
+               (uint64_t)i << 30 | i << 21 | i << 12;
+        ht_guest_kernel_read(k, addr, text, 8);
+    }
+    g_assert_cmpuint(ram.reads, <, 254 * 6 + 20);
+    ram_free(&ram);
+    km_kernel_free(&kernel);
+}
+
+/* Promise: a pointer that is read torn is never returned. */
+static void test_torn(void)
+{
+    g_autoptr(HtGuestKernel) k = NULL;
+    uint64_t addr, value;
+    KmKernel kernel;
+    Ram ram;
+
+    km_kernel(&kernel, 0, true);
+    ram_init(&ram, SIZE);
+    km_place(&kernel, ram.bytes, SIZE, 8 * MIB, 0, 1);
+    k = find(&ram, &kernel);
+    g_assert_cmpint(ht_guest_kernel_symbol(k, "init_task", &addr), ==, 0);
+    ht_put_le64(ram.bytes + 8 * MIB + 0xa000, 0x1122334455667788);
+    ram.torn = 2;
+    g_assert_cmpint(ht_guest_kernel_pointer(k, addr, &value), ==, 0);
+    g_assert_cmphex(value, ==, 0x1122334455667788);
+    g_assert_cmpuint(ram.torn, ==, 0);
+    ram.torn = HT_POINTER_TRIES;
+    g_assert_cmpint(ht_guest_kernel_pointer(k, addr, &value), ==, -EAGAIN);
+    ram_free(&ram);
+    km_kernel_free(&kernel);
+}
+
+/* Promise: any alignment and length reads the same bytes, mapped or not. */
+static void test_copy(void)
+{
+    static const uint64_t sizes[] = { 64, 61 };
+    uint8_t bytes[64], is[64];
+    unsigned i, s, from, len;
+
+    for (i = 0; i < sizeof(bytes); i++) {
+        bytes[i] = i * 7 + 1;
+    }
+    for (s = 0; s < G_N_ELEMENTS(sizes); s++) {
+        HtFtMem mapped = { .size = sizes[s], .map = bytes };
+
+        for (from = 0; from <= sizes[s]; from++) {
+            for (len = 0; len <= sizes[s] - from; len++) {
+                memset(is, 0, sizeof(is));
+                g_assert_cmpint(ht_ft_mem_copy(&mapped, from, is, len), ==, 0);
+                g_assert_cmpmem(is, len, bytes + from, len);
+            }
+            g_assert_cmpint(ht_ft_mem_copy(&mapped, from, is,
+                                           sizes[s] - from + 1), ==, -ERANGE);
+        }
+    }
+}
+
+int main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/find/place", test_place);
+    g_test_add_func("/find/several", test_several);
+    g_test_add_func("/find/no-types", test_no_types);
+    g_test_add_func("/find/early", test_early);
+    g_test_add_func("/find/untouched", test_untouched);
+    g_test_add_func("/find/hole", test_hole);
+    g_test_add_func("/find/pages", test_pages);
+    g_test_add_func("/find/torn", test_torn);
+    g_test_add_func("/find/copy", test_copy);
+    return g_test_run();
+}

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Make a kernel for tests: symbol tables in each layout, and an x86-64 kernel
+ * in RAM that has just what the search for one checks
+ */
+#ifndef KERNEL_MAKE_H
+#define KERNEL_MAKE_H
+
+#include "hypertrace/guest-kernel.h"
+
+#define KM_TEXT     UINT64_C(0xffffffff81000000)
+/* Bytes from _text to _end of a kernel that km_kernel() makes */
+#define KM_SIZE     (UINT64_C(1) << 20)
+
+typedef enum KmLayout {
+    KM_5_10,                    /* offsets first, per-CPU symbols absolute */
+    KM_6_1_DEBIAN,              /* the same with seqs_of_names */
+    KM_6_12,                    /* offsets last */
+    KM_7_2,                     /* offsets relative to their place */
+    KM_LAYOUTS,
+} KmLayout;
+
+typedef struct KmSymbol {
+    uint64_t addr;
+    char type;
+    char name[600];
+} KmSymbol;
+
+/**
+ * km_kallsyms: append symbol tables
+ * @out: the kernel's bytes from @text on; the tables follow them
+ * @symbols: KmSymbol, rising by address
+ * @layout: the tables' layout
+ * @text: address of the first byte
+ */
+void km_kallsyms(GByteArray *out, const GArray *symbols, KmLayout layout,
+                 uint64_t text);
+
+/* Add a symbol. */
+void km_add(GArray *symbols, uint64_t addr, char type, const char *name);
+
+/* Add so many functions from an address on, one every 16 bytes. */
+void km_fill(GArray *symbols, uint64_t addr, unsigned n);
+
+/* A kernel's image, and where its parts lie in it */
+typedef struct KmKernel {
+    GByteArray *bytes;          /* from _text on, unrelocated */
+    HtKernelImage *image;
+    uint32_t seconds;           /* the place of timekeeper.xtime_sec */
+    uint32_t jiffies;
+} KmKernel;
+
+/**
+ * km_kernel: make a kernel
+ * @k: filled in, for km_kernel_free()
+ * @timekeeper: offset of xtime_sec in struct timekeeper
+ * @with_btf: it has types
+ */
+void km_kernel(KmKernel *k, uint32_t timekeeper, bool with_btf);
+void km_kernel_free(KmKernel *k);
+
+/**
+ * km_place: put a running kernel into RAM
+ * @k: the kernel
+ * @ram: the memory, of @size bytes
+ * @size: at least 4 MiB more than @phys
+ * @phys: a multiple of 2 MiB
+ * @slide: a multiple of 2 MiB
+ * @seconds: its wall clock
+ */
+void km_place(const KmKernel *k, uint8_t *ram, uint64_t size, uint64_t phys,
+              uint64_t slide, uint64_t seconds);
+
+/**
+ * km_map: map a page of a placed kernel; takes the next 3 pages from *@free on
+ * @ram: the memory
+ * @phys: where the kernel was placed
+ * @free: physical address of free pages; goes on
+ * @addr: address of the page
+ * @to: its physical address
+ */
+void km_map(uint8_t *ram, uint64_t phys, uint64_t *free, uint64_t addr,
+            uint64_t to);
+
+#endif
