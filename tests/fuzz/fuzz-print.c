@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Programs that print, as bytes, from a process that a guest's print format may
- * have taken over; and records of all sizes, printed by them
+ * Print formats of a guest, and records of all sizes, printed by them
  */
 #include "hypertrace/base.h"
 #include "print-event.h"
@@ -24,27 +23,20 @@ static void print_all(const HtPrint *print)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    static HtFtFormats *formats;
-    g_autoptr(GBytes) bytes = g_bytes_new(data, size), again = NULL;
-    g_autoptr(HtPrint) print = NULL, copy = NULL;
-    const HtFtEvent *event;
+    g_autofree char *format = g_strndup((const char *)data, size);
+    g_autofree char *text = g_strconcat(print_event, format, "\n", NULL);
+    g_autoptr(HtFtFormats) formats = ht_ft_formats_parse(text, strlen(text),
+                                                         NULL);
+    const HtFtEvent *event = formats ? ht_ft_formats_get(formats, 500) : NULL;
+    g_autoptr(HtPrint) print = NULL;
+    g_autofree char *why = NULL;
 
-    if (!formats) {
-        g_autofree char *text = g_strconcat(print_event, "\"\"\n", NULL);
-
-        formats = ht_ft_formats_parse(text, strlen(text), NULL);
+    if (event) {
+        print = ht_print_new(event, &why);
+        g_assert_true(!print == (why != NULL));
     }
-    event = ht_ft_formats_get(formats, 500);
-    print = ht_print_decode(bytes, event);
     if (print) {
-        g_autoptr(GBytes) same = NULL;
-
         print_all(print);
-        again = ht_print_encode(print);
-        copy = ht_print_decode(again, event);
-        g_assert_nonnull(copy);
-        same = ht_print_encode(copy);
-        g_assert_true(g_bytes_equal(again, same));
     }
     return 0;
 }

@@ -267,7 +267,7 @@ void ht_model_print(HtModel *m, const HtModelEvent *ev, GString *out)
     HtEventClass *c = ev->class;
 
     if (!c->tried && c->format) {
-        c->print = ht_print_new(c->format);
+        c->print = ht_print_new(c->format, NULL);
         c->tried = true;
     }
     if (c->print) {

@@ -18,7 +18,7 @@ typedef struct Run {
     const HtPrintSymbols *symbols;
 } Run;
 
-static uint64_t extend(uint64_t v, unsigned bytes, bool is_signed)
+uint64_t ht_print_extend(uint64_t v, unsigned bytes, bool is_signed)
 {
     switch (bytes) {
     case 1:
@@ -31,19 +31,44 @@ static uint64_t extend(uint64_t v, unsigned bytes, bool is_signed)
     return v;
 }
 
-static uint64_t divide(int64_t a, int64_t b, bool rest)
+/* Division by zero gives 0 and does not trap. */
+static uint64_t divide(const HtPrintNode *n, uint64_t a, uint64_t b)
 {
-    if (b == 0 || (a == INT64_MIN && b == -1)) {
-        return 0;
+    bool rest = n->value == '%';
+
+    if (!b || (n->is_signed && b == UINT64_MAX)) {
+        return b && !rest ? -a : 0;
+    }
+    if (n->is_signed) {
+        return rest ? (int64_t)a % (int64_t)b : (int64_t)a / (int64_t)b;
     }
     return rest ? a % b : a / b;
 }
 
-static uint64_t binary(unsigned op, uint64_t a, uint64_t b)
+/*
+ * A shift by the width of the type or more is undefined in C; as libtraceevent
+ * does, it is made in 64 bits.
+ */
+static uint64_t shift(const HtPrintNode *n, uint64_t a, uint64_t b)
 {
-    int64_t x = a, y = b;
+    bool negative = n->is_signed && (int64_t)a < 0;
+    bool wide = b >= n->bytes * 8;
 
-    switch (op) {
+    b &= 63;
+    if (n->value == HT_OP2('<', '<')) {
+        return wide ? a << b : ht_print_extend(a << b, n->bytes, n->is_signed);
+    }
+    return negative ? ~(~a >> b) : a >> b;
+}
+
+static bool is_less(const HtPrintNode *n, uint64_t a, uint64_t b)
+{
+    return n->is_signed ? (int64_t)a < (int64_t)b : a < b;
+}
+
+static uint64_t binary(const HtPrintNode *n, uint64_t a, uint64_t b)
+{
+    switch (n->value) {
     case '+':
         return a + b;
     case '-':
@@ -51,9 +76,8 @@ static uint64_t binary(unsigned op, uint64_t a, uint64_t b)
     case '*':
         return a * b;
     case '/':
-        return divide(a, b, false);
     case '%':
-        return divide(a, b, true);
+        return divide(n, a, b);
     case '&':
         return a & b;
     case '|':
@@ -61,17 +85,16 @@ static uint64_t binary(unsigned op, uint64_t a, uint64_t b)
     case '^':
         return a ^ b;
     case '<':
-        return x < y;
+        return is_less(n, a, b);
     case '>':
-        return x > y;
+        return is_less(n, b, a);
     case HT_OP2('<', '<'):
-        return b < 64 ? a << b : 0;
     case HT_OP2('>', '>'):
-        return b < 64 ? a >> b : 0;
+        return shift(n, a, b);
     case HT_OP2('<', '='):
-        return x <= y;
+        return !is_less(n, b, a);
     case HT_OP2('>', '='):
-        return x >= y;
+        return !is_less(n, a, b);
     case HT_OP2('=', '='):
         return a == b;
     case HT_OP2('!', '='):
@@ -93,10 +116,10 @@ static uint64_t eval_element(const HtPrintNode *n, const Run *r)
     uint64_t i = eval(n->a, r);
 
     return p && i < len / n->bytes ?
-           ht_ft_elem_uint(&n->field, p + i * n->bytes) : 0;
+           ht_get_le(p + i * n->bytes, n->bytes, n->is_signed) : 0;
 }
 
-/* No deeper than HT_PRINT_DEPTH */
+/* No deeper than the parser allows */
 static uint64_t eval(const HtPrintNode *n, const Run *r)
 {
     size_t len;
@@ -111,13 +134,16 @@ static uint64_t eval(const HtPrintNode *n, const Run *r)
         ht_ft_field_bytes(&n->field, r->data, r->size, &len);
         return len;
     case HT_OP_CAST:
-        return extend(eval(n->a, r), n->bytes, n->is_signed);
+        return ht_print_extend(eval(n->a, r), n->bytes, n->is_signed);
     case HT_OP_UNARY:
         v = eval(n->a, r);
-        return n->value == '!' ? !v : n->value == '~' ? ~v :
-               n->value == '-' ? -v : v;
+        return n->value == '!' ? !v :
+               ht_print_extend(n->value == '~' ? ~v : -v, n->bytes,
+                               n->is_signed);
     case HT_OP_BINARY:
-        return binary(n->value, eval(n->a, r), eval(n->b, r));
+        v = binary(n, eval(n->a, r), eval(n->b, r));
+        return n->value == HT_OP2('<', '<') ? v :
+               ht_print_extend(v, n->bytes, n->is_signed);
     case HT_OP_SELECT:
         return eval(n->a, r) ? eval(n->b, r) : eval(n->c, r);
     case HT_OP_ELEMENT:
@@ -125,6 +151,25 @@ static uint64_t eval(const HtPrintNode *n, const Run *r)
     default:
         return 0;
     }
+}
+
+uint64_t ht_print_value(const HtPrintNode *n, const uint8_t *data,
+                        size_t size)
+{
+    const Run r = { .data = data, .size = size };
+
+    return eval(n, &r);
+}
+
+/* A value without a name is printed in the width of its type. */
+static void put_rest(const HtPrintNode *n, uint64_t v, GString *out)
+{
+    unsigned bytes = MAX(n->bytes, 4);
+
+    if (v == ht_print_extend(v, bytes, true)) {
+        v = ht_print_extend(v, bytes, false);
+    }
+    g_string_append_printf(out, "0x%" PRIx64, v);
 }
 
 static void put_flags(const HtPrintNode *n, const Run *r, GString *out)
@@ -136,10 +181,6 @@ static void put_flags(const HtPrintNode *n, const Run *r, GString *out)
     for (i = 0; i < n->names->len; i++) {
         const HtPrintName *name = &g_array_index(n->names, HtPrintName, i);
 
-        if (!name->value && !v && out->len == start) {
-            g_string_append(out, name->text);
-            return;
-        }
         if (name->value && (v & name->value) == name->value) {
             if (out->len > start) {
                 g_string_append(out, n->text);
@@ -152,11 +193,12 @@ static void put_flags(const HtPrintNode *n, const Run *r, GString *out)
         if (out->len > start) {
             g_string_append(out, n->text);
         }
-        g_string_append_printf(out, "0x%" PRIx64, v);
+        put_rest(n, v, out);
     }
 }
 
-static void put_symbolic(const HtPrintNode *n, const Run *r, GString *out)
+/* Returns whether the value has a name */
+static bool put_symbolic(const HtPrintNode *n, const Run *r, GString *out)
 {
     uint64_t v = eval(n->a, r);
     unsigned i;
@@ -166,10 +208,15 @@ static void put_symbolic(const HtPrintNode *n, const Run *r, GString *out)
 
         if (name->value == v) {
             g_string_append(out, name->text);
-            return;
+            return true;
         }
     }
-    g_string_append_printf(out, "0x%" PRIx64, v);
+    if (n->op == HT_OP_NAMED) {
+        g_string_append(out, n->text);
+        return true;
+    }
+    put_rest(n, v, out);
+    return false;
 }
 
 static void put_hex(const HtPrintNode *n, const Run *r, GString *out)
@@ -188,14 +235,21 @@ static void put_array(const HtPrintNode *n, const Run *r, GString *out)
     size_t i, len;
     const uint8_t *p = ht_ft_field_bytes(&n->field, r->data, r->size, &len);
     uint64_t count = eval(n->a, r), bytes = eval(n->b, r);
-    HtFtField f = { .kind = HT_FT_ARRAY, .elem_size = bytes };
 
     g_string_append_c(out, '{');
     for (i = 0; bytes && bytes <= 8 && i < len / bytes && i < count; i++) {
         g_string_append_printf(out, "%s0x%" PRIx64, i ? n->text : "",
-                               ht_ft_elem_uint(&f, p + i * bytes));
+                               ht_get_le(p + i * bytes, bytes, false));
     }
     g_string_append_c(out, '}');
+}
+
+static void put_mask(const HtPrintNode *n, const Run *r, GString *out)
+{
+    size_t len;
+    const uint8_t *p = ht_ft_field_bytes(&n->field, r->data, r->size, &len);
+
+    ht_print_mask(p, len, n->op == HT_OP_CPUMASK, out);
 }
 
 /* A text ends at its NUL, or with what there is. */
@@ -209,7 +263,24 @@ static void put_bytes(const HtPrintNode *n, const Run *r, GString *out)
                         nul ? (size_t)(nul - p) : len);
 }
 
-static void put_text(const HtPrintNode *n, const Run *r, GString *out)
+static void put_disk(const HtPrintNode *n, const Run *r, GString *out)
+{
+    gsize start = out->len;
+
+    g_string_append(out, "disk=");
+    put_bytes(n, r, out);
+    if (out->len == start + strlen("disk=")) {
+        g_string_truncate(out, start);
+    } else {
+        g_string_append(out, ", ");
+    }
+}
+
+/*
+ * Returns whether the text is padded to a width; as with libtraceevent, a
+ * number in place of a name is not.
+ */
+static bool put_text(const HtPrintNode *n, const Run *r, GString *out)
 {
     switch (n->op) {
     case HT_OP_CONSTANT:
@@ -222,29 +293,37 @@ static void put_text(const HtPrintNode *n, const Run *r, GString *out)
     case HT_OP_FIELD:
         if (n->field.kind == HT_FT_INT) {
             g_string_append_printf(out, "%" PRIx64, eval(n, r));
+            return false;
         } else {
             put_bytes(n, r, out);
         }
         break;
     case HT_OP_SELECT:
-        put_text(eval(n->a, r) ? n->b : n->c, r, out);
-        break;
+        return put_text(eval(n->a, r) ? n->b : n->c, r, out);
     case HT_OP_FLAGS:
         put_flags(n, r, out);
         break;
     case HT_OP_SYMBOLIC:
-        put_symbolic(n, r, out);
-        break;
+    case HT_OP_NAMED:
+        return put_symbolic(n, r, out);
     case HT_OP_HEX:
         put_hex(n, r, out);
         break;
     case HT_OP_ARRAY:
         put_array(n, r, out);
         break;
+    case HT_OP_BITMASK:
+    case HT_OP_CPUMASK:
+        put_mask(n, r, out);
+        break;
+    case HT_OP_DISK:
+        put_disk(n, r, out);
+        break;
     default:
         g_string_append_printf(out, "%" PRIx64, eval(n, r));
-        break;
+        return false;
     }
+    return true;
 }
 
 static void put_symbol(const Run *r, uint64_t addr, char how, GString *out)
@@ -261,7 +340,7 @@ static void put_symbol(const Run *r, uint64_t addr, char how, GString *out)
         return;
     }
     g_string_append(out, name);
-    if (how == 'S') {
+    if (how != 's' && how != 'f') {
         g_string_append_printf(out, "+0x%" PRIx64, offset);
     }
 }
@@ -281,7 +360,7 @@ static void put_number(const HtPrintPiece *p, uint64_t v, int width,
     bool is_signed = p->conversion == 'd';
     char format[32];
 
-    v = extend(v, p->bytes, is_signed);
+    v = ht_print_extend(v, p->bytes, is_signed);
     if (!p->flags[0] && width < 0 && precision < 0 &&
         (is_signed || p->conversion == 'u')) {
         if (is_signed && (int64_t)v < 0) {
@@ -310,6 +389,36 @@ static void put_number(const HtPrintPiece *p, uint64_t v, int width,
 #pragma GCC diagnostic pop
 }
 
+static void put_pointer(const HtPrintPiece *p, const Run *r, int width,
+                        GString *out)
+{
+    const HtPrintNode *n = p->arg;
+    const uint8_t *bytes;
+    uint64_t v;
+    size_t len;
+
+    if (strchr("SsFfB", p->pointer[0])) {
+        v = eval(n, r);
+        if (p->pointer[0]) {
+            put_symbol(r, v, p->pointer[0], out);
+        } else if (v) {
+            g_string_append_printf(out, "0x%" PRIx64, v);
+        } else {
+            g_string_append(out, "(nil)");
+        }
+        return;
+    }
+    while (n->op == HT_OP_CAST) {
+        n = n->a;
+    }
+    if (n->op != HT_OP_FIELD) {
+        g_string_append_printf(out, "0x%" PRIx64, eval(n, r));
+        return;
+    }
+    bytes = ht_ft_field_bytes(&n->field, r->data, r->size, &len);
+    ht_print_pointer(p->pointer, bytes, len, width, out);
+}
+
 static void put_piece(const HtPrintPiece *p, const Run *r, GString *out)
 {
     int width = p->width_arg ? (int)eval(p->width_arg, r) : p->width;
@@ -317,14 +426,15 @@ static void put_piece(const HtPrintPiece *p, const Run *r, GString *out)
                     p->precision;
     bool left = strchr(p->flags, '-') || (p->width_arg && width < 0);
     gsize start = out->len;
-    uint64_t v;
 
     if (p->width_arg && width < 0) {
         width = width == INT_MIN ? -1 : -width;
     }
     switch (p->conversion) {
     case 's':
-        put_text(p->arg, r, out);
+        if (!put_text(p->arg, r, out)) {
+            break;
+        }
         if (precision >= 0 && out->len - start > (gsize)precision) {
             g_string_truncate(out, start + precision);
         }
@@ -335,15 +445,8 @@ static void put_piece(const HtPrintPiece *p, const Run *r, GString *out)
         pad(out, start, width, left);
         break;
     case 'p':
-        v = eval(p->arg, r);
-        if (p->symbol) {
-            put_symbol(r, v, p->symbol, out);
-        } else if (v) {
-            g_string_append_printf(out, "0x%" PRIx64, v);
-        } else {
-            g_string_append(out, "(nil)");
-        }
-        pad(out, start, width, left);
+        put_pointer(p, r, width < 0 ? 1 : width, out);
+        pad(out, start, p->pointer[0] == 'h' ? -1 : width, left);
         break;
     default:
         put_number(p, eval(p->arg, r), width, precision, out);

@@ -2,8 +2,8 @@
 /*
  * hypertrace: an event as its kernel would print it
  *
- * libtraceevent parses an event class's print format once; what it finds
- * becomes a small program, which then formats each event.
+ * The print format of an event class is parsed once; the program that results
+ * formats each event.
  */
 #ifndef HYPERTRACE_PRINT_FMT_H
 #define HYPERTRACE_PRINT_FMT_H
@@ -12,9 +12,9 @@
 #include "hypertrace/symbols.h"
 
 /**
- * struct HtPrintSymbols - what addresses are shown as
- * @symbols: NULL: addresses are shown as numbers
- * @shift: the kernel's address at run time minus the one in @symbols (KASLR)
+ * struct HtPrintSymbols - names of addresses
+ * @symbols: NULL if addresses are printed as numbers
+ * @shift: the kernel's address at run time minus that in @symbols (KASLR)
  */
 typedef struct HtPrintSymbols {
     const HtSymbols *symbols;
@@ -25,22 +25,26 @@ typedef struct HtPrint HtPrint;
 
 /**
  * ht_print_new() - compile the print format of an event class
- * @e: need not stay
+ * @e: the event class; not used after the call
+ * @why: set to the reason of a failure, to be freed, else to NULL; may be NULL
  *
- * Return: for ht_print_free(); NULL if the print format is not understood: show
- * the fields one by one instead
+ * The format comes from a guest.  Memory and time are proportional to its size.
+ *
+ * Return: the program, for ht_print_free(); NULL if the format is not
+ * understood
  */
-HtPrint *ht_print_new(const HtFtEvent *e);
+HtPrint *ht_print_new(const HtFtEvent *e, char **why);
 void ht_print_free(HtPrint *p);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(HtPrint, ht_print_free)
 
 /**
  * ht_print() - format one event
- * @data: the record, from its common fields on; any bytes
- * @size: its bytes; what lies behind is not read
- * @symbols: may be NULL
- * @out: appended to.  Strings of the record come as they are, up to their NUL:
- *       escape the result before it is shown.
+ * @p: the program
+ * @data: the record, beginning with its common fields; any bytes
+ * @size: bytes of the record
+ * @symbols: names of addresses; may be NULL
+ * @out: appended to.  Strings of the record are copied up to their NUL: escape
+ *       the result before showing it.
  */
 void ht_print(const HtPrint *p, const uint8_t *data, size_t size,
               const HtPrintSymbols *symbols, GString *out);

@@ -2,8 +2,9 @@
 /*
  * hypertrace: a print format as a program
  *
- * print-compile.c makes it, in a process of its own (print-parser.c), from
- * where it comes as bytes (print-wire.c); print-fmt.c runs it.
+ * print-format.c and print-expression.c parse the format, print-fmt.c runs the
+ * program.  A program is a list of pieces; the argument of a piece is a tree of
+ * nodes with the types of C.
  */
 #ifndef HYPERTRACE_TOOL_PRINT_PROGRAM_H
 #define HYPERTRACE_TOOL_PRINT_PROGRAM_H
@@ -11,18 +12,22 @@
 #include "print/print-fmt.h"
 
 typedef enum HtPrintOp {
-    HT_OP_CONSTANT,             /* @value, as a text @text */
-    HT_OP_FIELD,                /* @field */
-    HT_OP_LENGTH,               /* bytes of @field */
-    HT_OP_CAST,                 /* @a to @bytes, with or without sign */
-    HT_OP_UNARY,                /* @value is the operator, of @a */
-    HT_OP_BINARY,               /* likewise, of @a and @b */
+    HT_OP_CONSTANT,             /* @value, or the string @text */
+    HT_OP_FIELD,                /* the value or the bytes of @field */
+    HT_OP_LENGTH,               /* number of bytes of @field */
+    HT_OP_CAST,                 /* @a as the type of the node */
+    HT_OP_UNARY,                /* operator @value applied to @a */
+    HT_OP_BINARY,               /* operator @value applied to @a and @b */
     HT_OP_SELECT,               /* @a ? @b : @c */
-    HT_OP_ELEMENT,              /* @field[@a] */
-    HT_OP_FLAGS,                /* names of @a's bits, @text between */
-    HT_OP_SYMBOLIC,             /* name of @a */
+    HT_OP_ELEMENT,              /* element @a of @field */
+    HT_OP_FLAGS,                /* names of the bits of @a, @text between */
+    HT_OP_SYMBOLIC,             /* name of the value @a */
+    HT_OP_NAMED,                /* likewise; without a name @text is printed */
     HT_OP_HEX,                  /* @a bytes of @field, @text between */
-    HT_OP_ARRAY,                /* @a elements of @field, of @b bytes */
+    HT_OP_ARRAY,                /* @a elements of @field, of @b bytes each */
+    HT_OP_BITMASK,              /* @field as hexadecimal words */
+    HT_OP_CPUMASK,              /* @field as ranges of bits */
+    HT_OP_DISK,                 /* "disk=NAME, " if @field has a name */
 } HtPrintOp;
 
 /* Operators of two characters: the first one, and the second one above it */
@@ -33,37 +38,56 @@ typedef struct HtPrintName {
     char *text;
 } HtPrintName;
 
+/**
+ * HtPrintNode: part of an expression
+ * @op: what the node computes
+ * @a: first operand, or NULL
+ * @b: second operand, or NULL
+ * @c: third operand, or NULL
+ * @value: of a constant; the operator of HT_OP_UNARY and HT_OP_BINARY
+ * @text: see &enum HtPrintOp
+ * @bytes: size of the type in which the node is computed: 1, 2, 4 or 8
+ * @is_signed: that type is signed
+ * @pointee: size of the objects that a pointer points to; 0 if not known
+ * @unknown: the constant is a name whose value the format does not give
+ * @field: the field used; its names are not valid
+ * @names: of HtPrintName, or NULL
+ *
+ * Values are kept in 64 bits, extended according to their type.
+ */
 typedef struct HtPrintNode HtPrintNode;
 struct HtPrintNode {
     HtPrintOp op;
     HtPrintNode *a, *b, *c;
     uint64_t value;
     char *text;
-    unsigned bytes;
+    uint8_t bytes;
     bool is_signed;
-    uint32_t field_nr;          /* of the event's, behind these common ones */
-    HtFtField field;            /* its names are not kept */
-    GArray *names;              /* of HtPrintName */
+    uint8_t pointee;
+    bool unknown;
+    HtFtField field;
+    GArray *names;
 };
 
 /**
- * HtPrintPiece: a part of the format: text, then maybe a conversion
- * @text: as it is
- * @conversion: 0, or d u x X o c s, p for %p, S and s' for symbols
- * @symbol: of %p: 'S' with offset, 's' without, 0 for a number
- * @bytes: of the integer: 1, 2, 4, 8
- * @flags: printf's, without '*'
- * @width: least; -1: none
- * @precision: -1: none
- * @width_arg: of '*', or NULL
- * @precision_arg: likewise
- * @arg: what is converted
+ * HtPrintPiece: literal text, then at most one conversion
+ * @text: the literal text
+ * @text_len: bytes of @text
+ * @conversion: 0, or one of d u x X o c s p
+ * @pointer: letters after %p, such as "S", "I6c" or "UB"
+ * @bytes: size of the integer: 1, 2, 4 or 8
+ * @flags: flags of printf
+ * @width: minimum width; -1 if there is none
+ * @precision: precision; -1 if there is none
+ * @width_arg: value of a '*' in place of @width, or NULL
+ * @precision_arg: value of a '*' in place of @precision, or NULL
+ * @arg: the argument
  */
 typedef struct HtPrintPiece {
     char *text;
     gsize text_len;
     char conversion;
-    char symbol;
+    char pointer[6];
     unsigned bytes;
     char flags[6];
     int width;
@@ -77,64 +101,93 @@ struct HtPrint {
     GArray *pieces;             /* of HtPrintPiece */
 };
 
-/* Expressions are no deeper, whatever a guest's format says. */
-#define HT_PRINT_DEPTH  32
-
-#define HT_PRINT_NO_FIELD       UINT32_MAX
+/* Limits for hostile formats: depth of a tree, and nodes of a program */
+#define HT_PRINT_DEPTH          64
+#define HT_PRINT_NODES_MAX      8192
 
 /**
- * ht_print_node_new() - make a node
- * @op: what it is; the rest is to be filled in
- *
- * Return: for ht_print_node_free(), which frees those below as well
+ * HtPrintParse: a position in the text of a print format
+ * @event: the event class whose fields the text names
+ * @p: first byte not read yet
+ * @end: end of the text
+ * @depth: depth of the expression being parsed
+ * @nodes: nodes made so far
+ * @variables: variables of the statement expressions being parsed
+ * @error: reason of the failure; NULL so far
  */
-HtPrintNode *ht_print_node_new(HtPrintOp op);
+typedef struct HtPrintParse {
+    const HtFtEvent *event;
+    const char *p;
+    const char *end;
+    unsigned depth;
+    unsigned nodes;
+    struct HtPrintVariable *variables;
+    char *error;
+} HtPrintParse;
+
+/**
+ * ht_print_string() - parse string literals that follow each other
+ * @p: position
+ * @out: set to the characters, to be freed
+ *
+ * Return: false if there is no string literal
+ */
+bool ht_print_string(HtPrintParse *p, char **out);
+
+/**
+ * ht_print_accept() - skip blanks and one operator
+ * @p: position
+ * @op: the operator
+ *
+ * Return: false if the text continues otherwise; blanks are skipped anyway
+ */
+bool ht_print_accept(HtPrintParse *p, const char *op);
+
+/**
+ * ht_print_expression() - parse an expression
+ * @p: position
+ *
+ * Return: the tree, for ht_print_node_free(); NULL with @p->error set
+ */
+HtPrintNode *ht_print_expression(HtPrintParse *p);
+
+/**
+ * ht_print_value() - evaluate an expression for a record
+ * @n: the expression
+ * @data: the record; NULL if the expression uses no field
+ * @size: bytes of the record
+ */
+uint64_t ht_print_value(const HtPrintNode *n, const uint8_t *data,
+                        size_t size);
+
+/**
+ * ht_print_extend() - convert a value to an integer type of C
+ * @v: the value
+ * @bytes: size of the type
+ * @is_signed: whether the type is signed
+ */
+uint64_t ht_print_extend(uint64_t v, unsigned bytes, bool is_signed);
+
+/**
+ * ht_print_pointer() - print what a %p with letters after it points to
+ * @letters: &HtPrintPiece.pointer
+ * @p: bytes of the object, or NULL
+ * @len: how many
+ * @width: number of bytes to print, of %ph
+ * @out: appended to
+ */
+void ht_print_pointer(const char *letters, const uint8_t *p, size_t len,
+                      int width, GString *out);
+
+/**
+ * ht_print_mask() - print a bitmask of the kernel
+ * @p: bytes of the mask
+ * @len: how many
+ * @ranges: "0-3,5" instead of hexadecimal words
+ * @out: appended to
+ */
+void ht_print_mask(const uint8_t *p, size_t len, bool ranges, GString *out);
+
 void ht_print_node_free(HtPrintNode *n);
-
-/**
- * ht_print_set_field() - let a node use a field
- * @n: the node
- * @e: the event class
- * @name: of a field of its own or a common one
- *
- * Return: false if there is none
- */
-bool ht_print_set_field(HtPrintNode *n, const HtFtEvent *e, const char *name);
-
-/** ht_print_set_field_nr() - the same, by &HtPrintNode.field_nr */
-bool ht_print_set_field_nr(HtPrintNode *n, const HtFtEvent *e, uint32_t nr);
-
-/** ht_print_names_new() - make an array of HtPrintName, whose texts it frees */
-GArray *ht_print_names_new(void);
-
-/** ht_print_empty() - make a program that prints nothing yet */
-HtPrint *ht_print_empty(void);
-
-/**
- * ht_print_compile() - compile the print format of an event class
- * @e: need not stay
- *
- * A format may crash libtraceevent, which parses it: ht_print_new() does it
- * elsewhere.
- *
- * Return: for ht_print_free(); NULL if it is not understood
- */
-HtPrint *ht_print_compile(const HtFtEvent *e);
-
-/**
- * ht_print_encode() - make bytes of a program
- *
- * Return: its bytes
- */
-GBytes *ht_print_encode(const HtPrint *print);
-
-/**
- * ht_print_decode() - make a program of bytes
- * @bytes: any; who wrote them is not trusted
- * @e: the event class that it prints
- *
- * Return: for ht_print_free(); NULL if it is none
- */
-HtPrint *ht_print_decode(GBytes *bytes, const HtFtEvent *e);
 
 #endif /* HYPERTRACE_TOOL_PRINT_PROGRAM_H */

@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * hypertrace: from the text of a print format to a program
+ */
+#include <string.h>
+
+#include "hypertrace/base.h"
+#include "print/print-program.h"
+
+#define WIDTH_MAX       4096
+
+void ht_print_node_free(HtPrintNode *n)
+{
+    if (n) {
+        ht_print_node_free(n->a);
+        ht_print_node_free(n->b);
+        ht_print_node_free(n->c);
+        g_free(n->text);
+        g_clear_pointer(&n->names, g_array_unref);
+        g_free(n);
+    }
+}
+
+static void clear_piece(gpointer data)
+{
+    HtPrintPiece *p = data;
+
+    g_free(p->text);
+    ht_print_node_free(p->width_arg);
+    ht_print_node_free(p->precision_arg);
+    ht_print_node_free(p->arg);
+}
+
+void ht_print_free(HtPrint *p)
+{
+    if (p) {
+        g_array_unref(p->pieces);
+        g_free(p);
+    }
+}
+
+/* The next argument; NULL if there is none or it is not understood */
+static HtPrintNode *take(HtPrintParse *p)
+{
+    if (ht_print_accept(p, ",")) {
+        return ht_print_expression(p);
+    }
+    if (!p->error) {
+        p->error = g_strdup("there are fewer arguments than conversions");
+    }
+    return NULL;
+}
+
+static bool amount(HtPrintParse *p, const char **s, int *n,
+                   HtPrintNode **from)
+{
+    if (**s == '*') {
+        (*s)++;
+        *from = take(p);
+        return *from != NULL;
+    }
+    for (*n = 0; g_ascii_isdigit(**s) && *n < WIDTH_MAX; (*s)++) {
+        *n = *n * 10 + **s - '0';
+    }
+    return true;
+}
+
+/* The letters after %p that say what the pointer points to */
+static void pointer_letters(const char **s, HtPrintPiece *p)
+{
+    static const struct {
+        const char *first;      /* any of these */
+        const char *more;       /* then any number of these */
+    } known[] = {
+        { "SsFfB", "R" }, { "Mm", "RF" }, { "U", "bBlL" }, { "h", "CDN" },
+    };
+    const char *more = NULL;
+    unsigned i, n = 0;
+
+    if (**s == 'x' || **s == 'K') {
+        (*s)++;
+        return;
+    }
+    if ((**s == 'I' || **s == 'i') && (*s)[1] && strchr("46S", (*s)[1])) {
+        p->pointer[n++] = *(*s)++;
+        p->pointer[n++] = *(*s)++;
+        more = p->pointer[1] == '6' ? "c" :
+               p->pointer[1] == '4' ? "hnbl" : "pfschnbl";
+    }
+    for (i = 0; !more && **s && i < G_N_ELEMENTS(known); i++) {
+        if (strchr(known[i].first, **s)) {
+            p->pointer[n++] = *(*s)++;
+            more = known[i].more;
+        }
+    }
+    for (; more && **s && strchr(more, **s) && n < sizeof(p->pointer) - 1;
+         (*s)++) {
+        p->pointer[n++] = **s;
+    }
+}
+
+/* After a '%' */
+static bool conversion(HtPrintParse *parse, const char **format,
+                       HtPrintPiece *p)
+{
+    const char *s = *format;
+    unsigned n = 0;
+
+    p->width = p->precision = -1;
+    p->bytes = 4;
+    for (; *s && strchr("-+ #0", *s); s++) {
+        if (n < sizeof(p->flags) - 1) {
+            p->flags[n++] = *s;
+        }
+    }
+    if ((g_ascii_isdigit(*s) || *s == '*') &&
+        !amount(parse, &s, &p->width, &p->width_arg)) {
+        return false;
+    }
+    if (*s == '.') {
+        s++;
+        if (!amount(parse, &s, &p->precision, &p->precision_arg)) {
+            return false;
+        }
+    }
+    for (; *s && strchr("hlLqjztZ", *s); s++) {
+        p->bytes = *s == 'h' ? p->bytes / 2 : 8;
+    }
+    p->conversion = *s == 'i' ? 'd' : *s;
+    if (!*s || !strchr("diuxXocsp", *s) || !p->bytes) {
+        parse->error = g_strdup_printf("the conversion '%%%s' is not known",
+                                       *format);
+        return false;
+    }
+    s++;
+    if (p->conversion == 'p') {
+        p->bytes = 8;
+        pointer_letters(&s, p);
+    }
+    *format = s;
+    p->arg = take(parse);
+    return p->arg != NULL;
+}
+
+/* @s is the format string, without its escapes. */
+static bool pieces(HtPrintParse *parse, const char *s, HtPrint *print)
+{
+    g_autoptr(GString) text = g_string_new(NULL);
+
+    for (;;) {
+        HtPrintPiece p = { 0 };
+        bool ok = true;
+
+        if (*s && (*s != '%' || s[1] == '%')) {
+            g_string_append_c(text, *s);
+            s += *s == '%' ? 2 : 1;
+            continue;
+        }
+        if (*s) {
+            s++;
+            ok = conversion(parse, &s, &p);
+        }
+        p.text_len = text->len;
+        p.text = g_strndup(text->str, text->len);
+        g_string_truncate(text, 0);
+        g_array_append_val(print->pieces, p);
+        if (!ok) {
+            return false;
+        }
+        if (!p.conversion) {
+            return true;
+        }
+    }
+}
+
+HtPrint *ht_print_new(const HtFtEvent *e, char **why)
+{
+    static const char key[] = "print fmt:";
+    /* the format of a trace_printk() is in the kernel, not in its events */
+    static const char bprint[] = "\"%ps: (NO FORMAT FOUND at %llx)\n\","
+                                 " (void *)REC->ip, REC->fmt";
+    const char *begin = g_strstr_len(e->text, e->text_size, key);
+    HtPrintParse parse = { .event = e, .end = e->text + e->text_size };
+    g_autofree char *format = NULL;
+    g_autoptr(HtPrint) print = g_new0(HtPrint, 1);
+    bool ok = false;
+
+    print->pieces = g_array_new(false, true, sizeof(HtPrintPiece));
+    g_array_set_clear_func(print->pieces, clear_piece);
+    parse.p = begin ? begin + strlen(key) : parse.end;
+    if (!strcmp(e->system, "ftrace") && !strcmp(e->name, "bprint")) {
+        parse.p = bprint;
+        parse.end = bprint + strlen(bprint);
+    }
+    if (ht_print_string(&parse, &format)) {
+        ok = pieces(&parse, format, print);
+    } else if (!parse.error) {
+        parse.error = g_strdup("there is no print format");
+    }
+    if (why) {
+        *why = ok ? NULL : g_steal_pointer(&parse.error);
+    }
+    g_free(parse.error);
+    return ok ? g_steal_pointer(&print) : NULL;
+}
