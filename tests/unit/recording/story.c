@@ -11,6 +11,9 @@
  *   recording-story hang DIR       an end within an interrupt (there)
  *   recording-story naps DIR       a task that sleeps (there)
  *   recording-story talk DIR       two guests that talk (talk.c)
+ *   recording-story steps DIR      a clock that goes back, ends that are lost
+ *   recording-story reuse DIR      a PID of three tasks
+ *   recording-story random DIR N   anything; N is the seed
  *   recording-story bulk DIR N     N events on four CPUs
  */
 #include "recording-make.h"
@@ -173,6 +176,94 @@ static void kept(const char *dir)
     make_end(m);
 }
 
+/*
+ * The clock goes back by 7 ms within an initcall of 4 ms; then the end of one is
+ * lost together with the begin of another, and the end of the last.
+ */
+static void steps(const char *dir)
+{
+    Make *m = make_new(dir);
+
+    print(m, 1 * MS, 0, "Linux version 6.12.1-test\n");
+    level(m, 10 * MS, "early");
+    func(m, 11 * MS, 1, MAKE_START, TEXT + 0x1000, 0);
+    print(m, 13 * MS, 1, "before");
+    make_step(m);
+    print(m, 6 * MS, 1, "after");
+    func(m, 8 * MS, 1, MAKE_FINISH, TEXT + 0x1000, 0);
+    func(m, 9 * MS, 1, MAKE_START, TEXT + 0x2000, 0);
+    make_gap(m, 0, 50);
+    func(m, 40 * MS, 1, MAKE_FINISH, TEXT + 0x3000, 0);
+    func(m, 41 * MS, 1, MAKE_START, TEXT + 0x4000, 0);
+    func(m, 42 * MS, 1, MAKE_FINISH, TEXT + 0x4000, 0);
+    func(m, 43 * MS, 1, MAKE_START, TEXT + 0x1000, 0);
+    make_gap(m, 0, 5);
+    make_exec(m, 0, 60 * MS, 1, "/sbin/init");
+    make_end(m);
+}
+
+static void reuse_one(Make *m, uint64_t ns, const char *comm, unsigned run)
+{
+    make_newtask(m, 0, ns, 1, 50, "init", 0);
+    make_switch(m, 0, ns + MS, 1, "init", 1, 50, comm);
+    ends(m, 0, ns + (1 + run) * MS, 50, comm);
+    make_switch(m, 0, ns + (1 + run) * MS, 50, comm, 0x10, 1, "init");
+}
+
+static void reuse(const char *dir)
+{
+    Make *m = make_new(dir);
+
+    reuse_one(m, 10 * MS, "first", 1);
+    reuse_one(m, 20 * MS, "second", 2);
+    make_boot(m);
+    reuse_one(m, 10 * MS, "third", 4);
+    make_end(m);
+}
+
+/* Any events in any order, which only their times are kept from */
+static void anything(const char *dir, uint32_t seed)
+{
+    static const uint16_t types[] = {
+        MAKE_SWITCH, MAKE_NEWTASK, MAKE_RENAME, MAKE_EXEC, MAKE_EXIT,
+        MAKE_LEVEL, MAKE_START, MAKE_FINISH, MAKE_CONSOLE, MAKE_IRQ_ENTRY,
+        MAKE_IRQ_EXIT, MAKE_SOFTIRQ_ENTRY, MAKE_SOFTIRQ_EXIT, MAKE_SYS_ENTER,
+        MAKE_SYS_EXIT, MAKE_WAKING, MAKE_FUNCTION, MAKE_GRAPH_ENTRY,
+        MAKE_GRAPH_EXIT,
+    };
+    g_autoptr(GRand) r = g_rand_new_with_seed(seed);
+    Make *m = make_new(dir);
+    uint64_t ns = 50 * MS;
+    unsigned i, k;
+
+    for (i = 0; i < 3000; i++) {
+        uint8_t b[64];
+        int32_t pid = g_rand_int_range(r, 0, 9);
+
+        for (k = 0; k < sizeof(b); k++) {
+            b[k] = g_rand_int_range(r, 0, g_rand_int_range(r, 0, 3) ? 9 : 256);
+        }
+        ns += g_rand_int_range(r, 0, 2000) * US / 10;
+        make_event(m, g_rand_int_range(r, 0, 2), ns, pid,
+                   types[g_rand_int_range(r, 0, G_N_ELEMENTS(types))], b,
+                   sizeof(b));
+        if (!g_rand_int_range(r, 0, 100)) {
+            make_gap(m, g_rand_int_range(r, 0, 2), g_rand_int_range(r, 0, 9));
+        }
+        if (!g_rand_int_range(r, 0, 150)) {
+            uint64_t back = g_rand_int_range(r, 1, 30000) * US;
+
+            make_step(m);
+            ns -= MIN(ns, back);
+        }
+        if (!g_rand_int_range(r, 0, 1500)) {
+            make_boot(m);
+            ns = g_rand_int_range(r, 0, 1000) * US;
+        }
+    }
+    make_end(m);
+}
+
 static void bulk(const char *dir, uint64_t n)
 {
     Make *m = make_new(dir);
@@ -213,6 +304,12 @@ int main(int argc, char **argv)
         slower(argv[2]);
     } else if (argc == 3 && !strcmp(argv[1], "kept")) {
         kept(argv[2]);
+    } else if (argc == 3 && !strcmp(argv[1], "steps")) {
+        steps(argv[2]);
+    } else if (argc == 3 && !strcmp(argv[1], "reuse")) {
+        reuse(argv[2]);
+    } else if (argc == 4 && !strcmp(argv[1], "random")) {
+        anything(argv[2], g_ascii_strtoull(argv[3], NULL, 10));
     } else if (argc == 3 && !strcmp(argv[1], "pairs")) {
         make_pairs(argv[2]);
     } else if (argc == 3 && !strcmp(argv[1], "hang")) {

@@ -25,8 +25,8 @@ def need(program):
         raise Skip(f"{program} is not installed")
 
 
-def story(name, path):
-    subprocess.run([STORY, name, path], check=True)
+def story(name, path, *args):
+    subprocess.run([STORY, name, path, *map(str, args)], check=True)
     return path
 
 

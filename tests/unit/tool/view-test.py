@@ -130,7 +130,71 @@ class Tests:
         types = {t["event"]: t["events"] for t in top["types"]}
         assert types["sched_switch"] == 6 and types["type-4000"] == 1
         out = text("top", self.story)
-        assert out[0].startswith("47 events of 20 types, 5 tasks, 2 CPUs")
+        assert out[0].startswith("47 events of 20 types, 6 tasks, 2 CPUs")
+
+    def test_top_reuse(self):
+        """A task is a boot, a PID and a start."""
+        top = lines("top", story("reuse", self.tmp / "reuse"))[0]
+        assert [(t["boot"], t["task"], t["start_ns"], t["cpu_ns"],
+                 t["switches"]) for t in top["tasks"] if t["pid"] == 50] == [
+            (2, "third", 10_000_000, 4_000_000, 1),
+            (1, "second", 20_000_000, 2_000_000, 1),
+            (1, "first", 10_000_000, 1_000_000, 1)]
+        out = text("top", self.tmp / "reuse")
+        assert [line for line in out if line.endswith("third  boot 2")]
+
+    def test_boot_steps(self):
+        """The clock goes back within an initcall; ends are lost in gaps."""
+        path = story("steps", self.tmp / "clock")
+        boot = lines("boot", path)[0]
+        assert [(c["name"], c["duration_ns"], c["ended"])
+                for c in boot["initcalls"]] == [
+            ("first_init", 4_000_000, True), ("slow_init", None, False),
+            ("walk", 1_000_000, True), ("first_init", None, False)]
+        assert boot["clock_back_ns"] == 7_000_000
+        assert boot["end_ns"] == 67_000_000
+        out = text("boot", path)
+        assert [line for line in out if "went back by 7.000 ms" in line]
+        assert len([line for line in out if "not known" in line]) == 2
+
+    def test_random(self):
+        """Whatever the events are, no time wraps, and all times add up."""
+        def durations(x, longest):
+            if isinstance(x, dict):
+                for key, value in x.items():
+                    if key in ("duration_ns", "cpu_ns", "ns", "max_ns",
+                               "sum_ns", "unknown_ns", "idle_ns", "after_ns",
+                               "self_ns", "total_ns") and value is not None:
+                        assert 0 <= value <= longest, (key, value)
+                    durations(value, longest)
+            elif isinstance(x, list):
+                for value in x:
+                    durations(value, longest)
+
+        for seed in range(12):
+            path = story("random", self.tmp / f"random{seed}", seed)
+            span = sum(b["end_ns"] - b["begin_ns"] for n in range(1, 9)
+                       if (b := self.boot_of(path, n)))
+            assert span > 0
+            for args in (("boot",), ("top",), ("last",), ("callgraph",),
+                         ("latency", "sched_waking", "sched_switch"),
+                         ("latency", "sched_switch", "sched_switch")):
+                for x in lines(args[0], *args[1:], path):
+                    durations(x, 4 * 10**9)
+            top = lines("top", path)[0]
+            total = sum(t["cpu_ns"] for t in top["tasks"])
+            assert total + top["unknown_ns"] == top["cpu_ns"] <= 4 * span
+            for what in "cpu", "off-cpu", "functions":
+                p = subprocess.run([TOOL, "flame", "--of", what, "--folded",
+                                    path], capture_output=True)
+                for line in p.stdout.decode("utf-8", "replace").splitlines():
+                    assert int(line.rsplit(" ", 1)[1]) < 4 * 10**9, line
+
+    @staticmethod
+    def boot_of(path, number):
+        p = subprocess.run([TOOL, "boot", path, "--json",
+                            f"--boot={number}"], capture_output=True)
+        return json.loads(p.stdout) if p.returncode == 0 else None
 
     def test_boot(self):
         boot = lines("boot", self.story, "--boot", "1")[0]

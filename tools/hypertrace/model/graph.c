@@ -49,11 +49,9 @@ GHashTable *ht_graph_stacks(HtGraph *g)
     return g->stacks;
 }
 
-/* Each processor has an idle task of its own, and all of them are PID 0. */
 static HtStack *find_stack(HtGraph *g, const HtModelEvent *ev)
 {
-    gint64 key = ev->rec.pid ? ev->rec.pid : -1 - (gint64)ev->rec.cpu;
-    gpointer p = GINT_TO_POINTER(key);
+    gpointer p = GSIZE_TO_POINTER(ht_event_task_id(ev));
     HtStack *s;
 
     if (ev->boot != g->boot || ev->rec.segment != g->segment) {

@@ -160,6 +160,23 @@ const HtTask *ht_model_task(const HtModel *m, int32_t pid)
     return ht_tasks_find(m->tasks, pid);
 }
 
+static uint64_t task_id(int32_t pid, uint32_t cpu, uint32_t id)
+{
+    /* if there are too many tasks, PIDs have to do */
+    return !pid ? UINT64_C(1) << 40 | cpu :
+           id ? id : UINT64_C(1) << 41 | (uint32_t)pid;
+}
+
+uint64_t ht_model_task_id(HtModel *m, int32_t pid, uint32_t cpu)
+{
+    return task_id(pid, cpu, pid ? ht_tasks_id(m->tasks, pid) : 0);
+}
+
+uint64_t ht_event_task_id(const HtModelEvent *ev)
+{
+    return task_id(ev->rec.pid, ev->rec.cpu, ev->task->id);
+}
+
 GHashTable *ht_model_tasks(const HtModel *m, unsigned boot)
 {
     return ht_tasks_all(m->tasks, boot);

@@ -22,7 +22,11 @@
 #define HT_COMM_MAX     16
 
 /**
- * HtTask: what is known of a thread of the guest at one time
+ * HtTask: a thread of the guest
+ * @id: number of the task in this recording: PIDs are used again, and each boot
+ *      begins with them anew.  0 if there are too many tasks.
+ * @boot: the boot it belongs to, counted from 1
+ * @start_ns: time of its creation; 0 if that was not recorded
  * @pid: the thread, as the kernel's events call it
  * @tgid: its process; 0 if it was made before the recording
  * @ppid: the process that made its process; -1 if not known
@@ -35,6 +39,9 @@ typedef struct HtTask {
     int32_t ppid;
     char comm[HT_COMM_MAX + 1];
     bool named;
+    uint32_t id;
+    unsigned boot;
+    uint64_t start_ns;
 } HtTask;
 
 /**
@@ -163,6 +170,16 @@ HtEventClass *ht_model_class(HtModel *m, uint16_t type);
 const HtTask *ht_model_task(const HtModel *m, int32_t pid);
 
 /**
+ * ht_model_task_id: the number of the task that has a PID now
+ * @m: model
+ * @pid: thread
+ * @cpu: processor; each has an idle task of its own, and all of them are PID 0
+ *
+ * Returns: a number that no other task of the recording has
+ */
+uint64_t ht_model_task_id(HtModel *m, int32_t pid, uint32_t cpu);
+
+/**
  * ht_model_tasks: all threads that are known
  * @m: model
  * @boot: of the boot of the last event, now, or of the one before, at its end
@@ -201,6 +218,12 @@ uint64_t ht_model_function(HtModel *m, unsigned boot, uint64_t addr,
  * Without a print format: as ht_fields_text().
  */
 void ht_model_print(HtModel *m, const HtModelEvent *ev, GString *out);
+
+/**
+ * ht_event_task_id: ht_model_task_id() of the task of an event
+ * @ev: event
+ */
+uint64_t ht_event_task_id(const HtModelEvent *ev);
 
 /**
  * ht_event_uint: a field's value

@@ -30,7 +30,7 @@ typedef struct Fields {
 } Fields;
 
 typedef struct Key {
-    uint64_t words[WORDS_MAX];
+    uint64_t words[WORDS_MAX];  /* of a PID: the number of its task */
 } Key;
 
 typedef struct Start {
@@ -265,16 +265,21 @@ static uint64_t field_value(const HtFtField *f, const HtModelEvent *ev)
     return ht_ft_field_uint(f, ev->rec.data, ev->rec.size);
 }
 
-/* Each processor has an idle task of its own, and all of them are PID 0. */
-static uint64_t task_value(uint64_t pid, const HtModelEvent *ev)
+static uint64_t task_value(const HtPairs *p, int32_t pid,
+                           const HtModelEvent *ev)
 {
-    return pid ? pid : UINT64_MAX - ev->rec.cpu;
+    return ht_model_task_id(p->m, pid, ev->rec.cpu);
 }
 
-static Key make_key(const HtPairs *p, const Fields *f, const HtModelEvent *ev)
+/* @pid is set to the task that the key is of. */
+static Key make_key(const HtPairs *p, const Fields *f, const HtModelEvent *ev,
+                    int32_t *pid)
 {
     Key k = { { 0 } };
+    bool any = false;
     unsigned i;
+
+    *pid = ev->rec.pid;
 
     for (i = 0; i < p->nr_words; i++) {
         const Word *w = &p->words[i];
@@ -282,7 +287,11 @@ static Key make_key(const HtPairs *p, const Fields *f, const HtModelEvent *ev)
                      w->what == TASK ? (uint64_t)(int64_t)ev->rec.pid :
                      field_value(f->words[i], ev);
 
-        k.words[i] = w->is_pid ? task_value(v, ev) : v;
+        k.words[i] = w->is_pid ? task_value(p, v, ev) : v;
+        if (w->is_pid && !any) {
+            *pid = v;
+            any = true;
+        }
     }
     return k;
 }
@@ -305,7 +314,8 @@ static void forget_all(HtPairs *p)
     g_hash_table_remove_all(p->waiting);
 }
 
-static void begin(HtPairs *p, const Key *k, const HtModelEvent *ev)
+static void begin(HtPairs *p, const Key *k, int32_t pid,
+                  const HtModelEvent *ev)
 {
     Start *s, *before = g_hash_table_lookup(p->waiting, k);
 
@@ -326,25 +336,13 @@ static void begin(HtPairs *p, const Key *k, const HtModelEvent *ev)
         .ns = ev->rec.ns,
         .cpu = ev->rec.cpu,
         .depth = before ? before->depth + 1 : 1,
-        .pid = ev->rec.pid,
+        .pid = pid,
     };
     p->nr_waiting++;
     if (before) {
         g_hash_table_steal(p->waiting, k);
     }
     g_hash_table_insert(p->waiting, &s->key, s);
-}
-
-static int32_t pair_pid(const HtPairs *p, const Start *s)
-{
-    unsigned i;
-
-    for (i = 0; i < p->nr_words; i++) {
-        if (p->words[i].is_pid) {
-            return s->key.words[i] > UINT32_MAX ? 0 : s->key.words[i];
-        }
-    }
-    return s->pid;
 }
 
 static bool end(HtPairs *p, const Key *k, const HtModelEvent *ev, HtPair *pair)
@@ -365,7 +363,7 @@ static bool end(HtPairs *p, const Key *k, const HtModelEvent *ev, HtPair *pair)
         .to_ns = MAX(ev->rec.ns, s->ns),
         .from_cpu = s->cpu,
         .to_cpu = ev->rec.cpu,
-        .pid = pair_pid(p, s),
+        .pid = s->pid,
     };
     pair->task = ht_model_task(p->m, pair->pid);
     p->nr_waiting--;
@@ -383,6 +381,7 @@ bool ht_pairs_event(HtPairs *p, const HtModelEvent *ev, HtPair *pair,
 {
     bool found = false;
     const Fields *f;
+    int32_t pid;
     Key k;
 
     if (ev->boot != p->boot || ev->rec.segment != p->segment) {
@@ -397,10 +396,10 @@ bool ht_pairs_event(HtPairs *p, const HtModelEvent *ev, HtPair *pair,
         if (!f) {
             return false;
         }
-        k = make_key(p, f, ev);
+        k = make_key(p, f, ev, &pid);
         found = end(p, &k, ev, pair);
         if (f->drop) {
-            k = (Key) { { task_value(field_value(f->drop, ev), ev) } };
+            k = (Key) { { task_value(p, field_value(f->drop, ev), ev) } };
             p->counts.from_alone += g_hash_table_contains(p->waiting, &k);
             remove_start(p, &k);
         }
@@ -411,8 +410,8 @@ bool ht_pairs_event(HtPairs *p, const HtModelEvent *ev, HtPair *pair,
         if (!f) {
             return false;
         }
-        k = make_key(p, f, ev);
-        begin(p, &k, ev);
+        k = make_key(p, f, ev, &pid);
+        begin(p, &k, pid, ev);
     }
     return found;
 }

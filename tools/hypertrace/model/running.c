@@ -11,7 +11,7 @@
 struct HtRunning {
     HtModel *m;
     HtRunCpu *cpus;
-    GHashTable *tasks;          /* by PID, of HtNests */
+    GHashTable *tasks;          /* by the task's number, of HtNests */
     unsigned boot, segment;
 };
 
@@ -99,16 +99,18 @@ const HtRunCpu *ht_running_cpu(const HtRunning *r, uint32_t cpu)
 
 const HtNests *ht_running_task(const HtRunning *r, int32_t pid)
 {
-    return pid ? g_hash_table_lookup(r->tasks, GINT_TO_POINTER(pid)) : NULL;
+    return pid ? g_hash_table_lookup(r->tasks, GSIZE_TO_POINTER(
+                     ht_model_task_id(r->m, pid, 0))) : NULL;
 }
 
-static HtNests *task_nests(HtRunning *r, int32_t pid)
+static HtNests *task_nests(HtRunning *r, const HtModelEvent *ev)
 {
-    HtNests *n = g_hash_table_lookup(r->tasks, GINT_TO_POINTER(pid));
+    gpointer id = GSIZE_TO_POINTER(ht_event_task_id(ev));
+    HtNests *n = g_hash_table_lookup(r->tasks, id);
 
     if (!n && g_hash_table_size(r->tasks) < TASKS_MAX) {
         n = g_new0(HtNests, 1);
-        g_hash_table_insert(r->tasks, GINT_TO_POINTER(pid), n);
+        g_hash_table_insert(r->tasks, id, n);
     }
     return n;
 }
@@ -134,7 +136,7 @@ const HtRunCpu *ht_running_before(HtRunning *r, const HtModelEvent *ev)
         clear_nests(&cpu->irqs);
         cpu->known = false;
         cpu->version++;
-        g_hash_table_remove(r->tasks, GINT_TO_POINTER(ev->rec.pid));
+        g_hash_table_remove(r->tasks, GSIZE_TO_POINTER(ht_event_task_id(ev)));
     }
     return cpu;
 }
@@ -171,7 +173,7 @@ static char *initcall_name(HtRunning *r, const HtModelEvent *ev)
 
 static void task_event(HtRunning *r, const HtModelEvent *ev)
 {
-    HtNests *task = task_nests(r, ev->rec.pid);
+    HtNests *task = task_nests(r, ev);
 
     if (!task) {
         return;
@@ -236,7 +238,7 @@ void ht_running_after(HtRunning *r, const HtModelEvent *ev)
         task_event(r, ev);
         break;
     case HT_KIND_SCHED_EXIT:
-        g_hash_table_remove(r->tasks, GINT_TO_POINTER(ev->rec.pid));
+        g_hash_table_remove(r->tasks, GSIZE_TO_POINTER(ht_event_task_id(ev)));
         break;
     case HT_KIND_TASK_RENAME:
         break;

@@ -6,6 +6,7 @@
 #ifndef HYPERTRACE_TOOL_RUNNING_H
 #define HYPERTRACE_TOOL_RUNNING_H
 
+#include "model/duration.h"
 #include "model/model.h"
 
 #define HT_RUNNING_CPUS_MAX     4096
@@ -71,6 +72,22 @@ void ht_running_free(HtRunning *r);
  * high a number
  */
 const HtRunCpu *ht_running_before(HtRunning *r, const HtModelEvent *ev);
+
+/**
+ * ht_running_time: how long the processor did what ht_running_before() says
+ * @cpu: the processor
+ * @ev: the event given to ht_running_before()
+ *
+ * Each moment of a processor between its first and its last event of a segment
+ * is in exactly one of these times.
+ *
+ * Returns: nanoseconds
+ */
+static inline uint64_t ht_running_time(const HtRunCpu *cpu,
+                                       const HtModelEvent *ev)
+{
+    return ht_elapsed(cpu->last, ev->rec.ns);
+}
 
 /**
  * ht_running_after: what this event changes; call it after each

@@ -15,9 +15,18 @@
 #define CLONE_PARENT    0x00008000
 #define CLONE_THREAD    0x00010000
 
+/* A task, and what tells that its PID is another task's */
+typedef struct Known {
+    HtTask task;
+    bool made;                  /* its creation was the last news of its PID */
+    bool exits;
+    bool gone;                  /* exited and left its processor */
+} Known;
+
 struct HtTasks {
-    GHashTable *by_pid;
+    GHashTable *by_pid;         /* of Known */
     GHashTable *earlier;        /* @by_pid at the end of the boot before */
+    uint32_t ids;               /* given so far */
     unsigned boot;
     unsigned earlier_boot;
     HtTask stranger;            /* of the moment */
@@ -49,11 +58,15 @@ void ht_tasks_clear(HtTasks *t)
     g_hash_table_remove_all(t->earlier);
     t->boot = 0;
     t->earlier_boot = 0;
+    t->ids = 0;
 }
 
 const HtTask *ht_tasks_find(const HtTasks *t, int32_t pid)
 {
-    return pid ? g_hash_table_lookup(t->by_pid, GINT_TO_POINTER(pid)) : &idle;
+    const Known *k = pid ? g_hash_table_lookup(t->by_pid,
+                                               GINT_TO_POINTER(pid)) : NULL;
+
+    return !pid ? &idle : k ? &k->task : NULL;
 }
 
 GHashTable *ht_tasks_all(const HtTasks *t, unsigned boot)
@@ -62,31 +75,54 @@ GHashTable *ht_tasks_all(const HtTasks *t, unsigned boot)
            boot == t->earlier_boot ? t->earlier : NULL;
 }
 
-static HtTask *task(HtTasks *t, int32_t pid)
+static Known *known(HtTasks *t, int32_t pid)
 {
-    HtTask *k;
+    Known *k;
 
     if (!pid) {
         return NULL;
     }
     k = g_hash_table_lookup(t->by_pid, GINT_TO_POINTER(pid));
     if (!k && g_hash_table_size(t->by_pid) < TASKS_MAX) {
-        k = g_new(HtTask, 1);
-        *k = (HtTask) { .pid = pid, .ppid = -1, .comm = "<...>" };
+        k = g_new(Known, 1);
+        *k = (Known) { .task = {
+            .id = ++t->ids, .boot = t->boot, .pid = pid, .ppid = -1,
+            .comm = "<...>",
+        } };
         g_hash_table_insert(t->by_pid, GINT_TO_POINTER(pid), k);
+    }
+    return k;
+}
+
+/* The PID is another task's from now on. */
+static void another(HtTasks *t, Known *k, uint64_t start_ns)
+{
+    *k = (Known) { .task = {
+        .id = ++t->ids, .boot = t->boot, .start_ns = start_ns,
+        .pid = k->task.pid, .ppid = -1, .comm = "<...>",
+    } };
+}
+
+/* The task runs: it is not one that has exited. */
+static Known *running(HtTasks *t, int32_t pid)
+{
+    Known *k = known(t, pid);
+
+    if (k && k->gone) {
+        another(t, k, 0);
     }
     return k;
 }
 
 static void name(HtTasks *t, int32_t pid, const char *s, gsize len)
 {
-    HtTask *k = len ? task(t, pid) : NULL;
+    Known *k = len ? known(t, pid) : NULL;
 
     if (k) {
         len = MIN(len, HT_COMM_MAX);
-        memcpy(k->comm, s, len);
-        k->comm[len] = 0;
-        k->named = true;
+        memcpy(k->task.comm, s, len);
+        k->task.comm[len] = 0;
+        k->task.named = true;
     }
 }
 
@@ -109,7 +145,7 @@ static int32_t renamed(const HtModelEvent *ev)
 const HtTask *ht_tasks_before(HtTasks *t, const HtModelEvent *ev)
 {
     int32_t pid = ev->rec.pid;
-    const HtTask *k;
+    const Known *k;
 
     if (ev->boot != t->boot) {
         GHashTable *old = t->earlier;
@@ -122,6 +158,7 @@ const HtTask *ht_tasks_before(HtTasks *t, const HtModelEvent *ev)
     }
     switch (ev->class->kind) {
     case HT_KIND_SCHED_SWITCH:
+        running(t, ht_event_uint(ev, HT_F_SWITCH_NEXT_PID));
         name_field(t, ev, ht_event_uint(ev, HT_F_SWITCH_PREV_PID),
                    HT_F_SWITCH_PREV_COMM);
         name_field(t, ev, ht_event_uint(ev, HT_F_SWITCH_NEXT_PID),
@@ -145,12 +182,23 @@ const HtTask *ht_tasks_before(HtTasks *t, const HtModelEvent *ev)
     default:
         break;
     }
-    k = ht_tasks_find(t, pid);
-    if (!k) {
-        t->stranger = (HtTask) { .pid = pid, .ppid = -1, .comm = "<...>" };
-        k = &t->stranger;
+    if (!pid) {
+        return &idle;
     }
-    return k;
+    k = running(t, pid);
+    if (!k) {
+        t->stranger = (HtTask) {
+            .boot = t->boot, .pid = pid, .ppid = -1, .comm = "<...>"
+        };
+    }
+    return k ? &k->task : &t->stranger;
+}
+
+uint32_t ht_tasks_id(HtTasks *t, int32_t pid)
+{
+    const Known *k = known(t, pid);
+
+    return k ? k->task.id : 0;
 }
 
 static void new_task(HtTasks *t, const HtModelEvent *ev)
@@ -159,11 +207,14 @@ static void new_task(HtTasks *t, const HtModelEvent *ev)
     uint64_t flags = ht_event_uint(ev, HT_F_NEW_FLAGS);
     const HtTask *maker = ht_tasks_find(t, ev->rec.pid);
     int32_t process = maker ? maker->tgid : 0, parent = -1;
-    HtTask *k = task(t, pid);
+    Known *made = known(t, pid);
+    HtTask *k = made ? &made->task : NULL;
 
     if (!k) {
         return;
     }
+    another(t, made, ev->rec.ns);
+    made->made = true;
     if (maker) {
         parent = maker->ppid;
     }
@@ -178,11 +229,42 @@ static void new_task(HtTasks *t, const HtModelEvent *ev)
     name_field(t, ev, pid, HT_F_NEW_COMM);
 }
 
+/* task_newtask, if it was recorded, came just before. */
+static void forked(HtTasks *t, const HtModelEvent *ev)
+{
+    int32_t pid = ht_event_uint(ev, HT_F_FORK_CHILD);
+    Known *k = known(t, pid);
+
+    if (k && !k->made) {
+        another(t, k, ev->rec.ns);
+        name_field(t, ev, pid, HT_F_FORK_CHILD_COMM);
+    } else if (k) {
+        k->made = false;
+    }
+}
+
 void ht_tasks_after(HtTasks *t, const HtModelEvent *ev)
 {
+    Known *k;
+
     switch (ev->class->kind) {
     case HT_KIND_TASK_NEW:
         new_task(t, ev);
+        break;
+    case HT_KIND_SCHED_FORK:
+        forked(t, ev);
+        break;
+    case HT_KIND_SCHED_EXIT:
+        k = known(t, ev->rec.pid);
+        if (k) {
+            k->exits = true;
+        }
+        break;
+    case HT_KIND_SCHED_SWITCH:
+        k = known(t, ht_event_uint(ev, HT_F_SWITCH_PREV_PID));
+        if (k) {
+            k->gone = k->exits;
+        }
         break;
     case HT_KIND_TASK_RENAME:
         name_field(t, ev, renamed(ev), HT_F_RENAME_NEW);

@@ -52,11 +52,21 @@ void ht_tasks_after(HtTasks *t, const HtModelEvent *ev);
 const HtTask *ht_tasks_find(const HtTasks *t, int32_t pid);
 
 /**
+ * ht_tasks_id: the number of the task that has a PID now
+ * @t: tasks
+ * @pid: thread; not 0
+ *
+ * Returns: &HtTask.id; 0 if there are too many tasks
+ */
+uint32_t ht_tasks_id(HtTasks *t, int32_t pid);
+
+/**
  * ht_tasks_all: all that are known
  * @t: tasks
  * @boot: of this boot or the one before, which is as it was at its end
  *
- * Returns: HtTask by pid; NULL for other boots
+ * Returns: a table by PID, whose values begin with an HtTask; NULL for other
+ * boots
  */
 GHashTable *ht_tasks_all(const HtTasks *t, unsigned boot);
 

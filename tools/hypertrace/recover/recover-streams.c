@@ -17,6 +17,7 @@
 #include "hypertrace/ctf-writer.h"
 #include "hypertrace/dead-streams.h"
 #include "hypertrace/log-format.h"
+#include "model/duration.h"
 #include "recover/recover-streams.h"
 
 /* A device's stream RAM, as it was left */
@@ -241,7 +242,7 @@ static void put_stream(HtOutput *o, Dead *dead, uint32_t i, unsigned lines)
                            r->before, r->lost);
     if (r->events) {
         g_string_append(o->text, "; silent for ");
-        ht_number_duration(o->text, dead->end_ns - r->end_ns, 0);
+        ht_number_duration(o->text, ht_elapsed(r->end_ns, dead->end_ns), 0);
     }
     g_string_append_c(o->text, '\n');
     if (*r->why) {

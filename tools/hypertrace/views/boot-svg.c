@@ -60,7 +60,7 @@ static void attribute(GString *out, const char *name, double v)
 
 static double at(const Picture *p, uint64_t ns)
 {
-    uint64_t since = ns > p->begin ? ns - p->begin : 0;
+    uint64_t since = ht_elapsed(p->begin, ns);
 
     return LEFT + (double)MIN(since, p->span) / p->span * PLOT;
 }
@@ -110,13 +110,17 @@ static void bar(const Picture *p, const char *class, uint64_t begin,
     g_string_append_printf(p->out, "><title>%s</title></rect>\n", tip);
 }
 
-static char *tip(const char *name, uint64_t begin, uint64_t end)
+static char *tip(const char *name, uint64_t begin, HtDuration took)
 {
     GString *s = g_string_new(NULL);
 
     ht_escape_str(s, HT_ESCAPE_XML, name);
     g_string_append(s, ": ");
-    duration(s, end - begin);
+    if (ht_duration_known(took)) {
+        duration(s, took.ns);
+    } else {
+        g_string_append(s, "not known how long");
+    }
     g_string_append(s, ", from ");
     number(s, begin / 1e6);
     g_string_append(s, " ms");
@@ -164,7 +168,8 @@ static void draw_phases(Picture *p, const HtBoot *b)
     p->y += ROW;
     for (i = 0; i < b->phases->len; i++) {
         const HtBootPhase *f = &g_array_index(b->phases, HtBootPhase, i);
-        g_autofree char *t = tip(f->name, f->begin, f->end);
+        g_autofree char *t = tip(f->name, f->begin,
+                                 ht_duration(f->begin, f->end));
         g_autoptr(GString) label = g_string_new(f->name);
         char class[] = "p0";
         double x = at(p, f->begin), room = at(p, f->end) - x;
@@ -172,7 +177,7 @@ static void draw_phases(Picture *p, const HtBoot *b)
         class[1] = '0' + i % 6;
         bar(p, class, f->begin, f->end, p->y, ROW + 4, t);
         g_string_append_c(label, ' ');
-        duration(label, f->end - f->begin);
+        duration(label, ht_elapsed(f->begin, f->end));
         if (g_utf8_strlen(label->str, -1) * CHAR_WIDTH + 8 < room) {
             text(p, "", x + 4, p->y + 16, false, label->str);
         } else if (strlen(f->name) * CHAR_WIDTH + 8 < room) {
@@ -186,9 +191,7 @@ static gint by_duration(gconstpointer a, gconstpointer b)
 {
     const HtBootItem *x = *(const HtBootItem * const *)a;
     const HtBootItem *y = *(const HtBootItem * const *)b;
-    uint64_t dx = x->end - x->begin, dy = y->end - y->begin;
-
-    return dx < dy ? 1 : dx > dy ? -1 : 0;
+    return ht_duration_longer(x->took, y->took);
 }
 
 /* One row a level; the longest call of each is named beside it. */
@@ -229,7 +232,7 @@ static void draw_initcalls(Picture *p, const HtBoot *b)
         /* what is narrower than a pixel adds nothing to the picture */
         for (i = 0; i < calls->len && i < 200; i++) {
             const HtBootItem *c = calls->pdata[i];
-            g_autofree char *t = tip(c->name, c->begin, c->end);
+            g_autofree char *t = tip(c->name, c->begin, c->took);
 
             bar(p, "call", c->begin, c->end, p->y, BAR, t);
         }
@@ -237,7 +240,7 @@ static void draw_initcalls(Picture *p, const HtBoot *b)
         g_string_append_printf(label, "%s: %u, longest %s ",
                                *longest->level ? longest->level : "(no level)",
                                calls->len, longest->name);
-        duration(label, longest->end - longest->begin);
+        duration(label, ht_duration_ns(longest->took));
         width = g_utf8_strlen(label->str, -1) * CHAR_WIDTH;
         if (at(p, end) + 6 + width < WIDTH) {
             text(p, "", at(p, end) + 6, p->y + 11, false, label->str);
@@ -277,8 +280,8 @@ static GPtrArray *choose_processes(const HtBoot *b)
 
 static void draw_process(Picture *p, const HtBootItem *c)
 {
-    uint64_t ns = c->end - c->begin;
-    g_autofree char *t = tip(c->name, c->begin, c->end);
+    uint64_t ns = ht_duration_ns(c->took);
+    g_autofree char *t = tip(c->name, c->begin, c->took);
     g_autofree char *name = g_path_get_basename(c->name);
     g_autoptr(GString) label = g_string_new(name);
     double x = at(p, c->begin), right = at(p, c->end);
@@ -333,7 +336,7 @@ void ht_boot_svg(const HtBoot *b, GString *out)
     Picture p = {
         .out = body,
         .begin = b->begin,
-        .span = MAX(b->end - b->begin, 1000),
+        .span = MAX(ht_elapsed(b->begin, b->end), 1000),
         .y = TOP,
     };
 
@@ -354,7 +357,7 @@ void ht_boot_svg(const HtBoot *b, GString *out)
     g_string_append(head, b->release);
     text(&p, "title", LEFT, 26, false, head->str);
     g_string_truncate(head, 0);
-    duration(head, b->end - b->begin);
+    duration(head, ht_elapsed(b->begin, b->end));
     g_string_append_printf(head, ", %" PRIu64 " events", b->events);
     if (b->gaps) {
         g_string_append_printf(head, ", lost in %" PRIu64 " places", b->gaps);

@@ -10,29 +10,33 @@
 #include "cli/command.h"
 #include "cli/escape.h"
 #include "cli/json.h"
+#include "model/running.h"
 #include "views/boot.h"
 #include "views/view.h"
 
 #define LEVELS_MAX      32
-#define CPUS_MAX        4096
 
 /* An init that executes another one as quickly as this is only a step to it. */
 #define STEP_NS         20000000
 
-typedef struct Running {
-    int32_t pid;
-    uint64_t since;
-} Running;
+/* An initcall that did not end */
+typedef struct Call {
+    HtBootItem item;
+    uint64_t func;
+    uint64_t gaps;              /* HtBoot.gaps when it began */
+} Call;
 
 typedef struct Collect {
     HtModel *m;
     HtBoot *b;
     GPtrArray *levels;          /* of the texts of levels, interned */
     const char *level;
-    GHashTable *calls;          /* by pid: the HtBootItem that it runs */
-    GHashTable *modules;        /* by pid: the module that it loads */
-    GHashTable *images;         /* by pid: 1 + index in b->processes */
-    Running *cpus;
+    /* by the number of a task */
+    GHashTable *calls;          /* the Call that it runs */
+    GHashTable *modules;        /* the module that it loads */
+    GHashTable *images;         /* 1 + index in b->processes */
+    HtRunning *running;
+    unsigned segment;
     bool kernel_done;           /* PID 1 executed a file */
     uint64_t last_call;         /* end of the last initcall before that */
     bool services;
@@ -46,6 +50,11 @@ static void clear_item(gpointer data)
 static void clear_phase(gpointer data)
 {
     g_free(((HtBootPhase *)data)->detail);
+}
+
+static gpointer key(const HtModelEvent *ev)
+{
+    return GSIZE_TO_POINTER(ht_event_task_id(ev));
 }
 
 static HtBootPhase *last_phase(HtBoot *b)
@@ -112,18 +121,17 @@ static void initcall_level(Collect *c, const HtModelEvent *ev)
 static void loads_module(Collect *c, const HtModelEvent *ev)
 {
     if (g_hash_table_size(c->modules) < HT_BOOT_ITEMS_MAX) {
-        g_hash_table_replace(c->modules, GINT_TO_POINTER(ev->rec.pid),
+        g_hash_table_replace(c->modules, key(ev),
                              text_of(ev, HT_F_MODULE_NAME));
     }
 }
 
 static char *call_name(Collect *c, const HtModelEvent *ev)
 {
-    gpointer pid = GINT_TO_POINTER(ev->rec.pid);
     gpointer module;
     GString *name;
 
-    if (g_hash_table_steal_extended(c->modules, pid, NULL, &module)) {
+    if (g_hash_table_steal_extended(c->modules, key(ev), NULL, &module)) {
         return module;
     }
     name = g_string_new(NULL);
@@ -132,47 +140,71 @@ static char *call_name(Collect *c, const HtModelEvent *ev)
     return g_string_free(name, false);
 }
 
-static void initcall_start(Collect *c, const HtModelEvent *ev)
+static void add_call(HtBoot *b, Call *call, uint64_t end, bool ended)
 {
-    HtBootItem *call;
-
-    if (g_hash_table_size(c->calls) >= HT_BOOT_ITEMS_MAX) {
-        c->b->left_out++;
-        return;
-    }
-    call = g_new(HtBootItem, 1);
-    *call = (HtBootItem) {
-        .name = call_name(c, ev),
-        .level = c->kernel_done ? "modules" : c->level,
-        .pid = ev->rec.pid,
-        .begin = ev->rec.ns,
-    };
-    g_hash_table_replace(c->calls, GINT_TO_POINTER(ev->rec.pid), call);
-}
-
-static void add_call(HtBoot *b, HtBootItem *call, uint64_t end, bool ended)
-{
-    HtBootItem item = *call;
+    HtBootItem item = call->item;
 
     if (b->initcalls->len >= HT_BOOT_ITEMS_MAX) {
         b->left_out++;
         return;
     }
-    item.end = end;
     item.ended = ended;
-    call->name = NULL;
+    item.end = end;
+    item.took = ht_duration(item.begin, end);
+    call->item.name = NULL;
     g_array_append_val(b->initcalls, item);
+}
+
+/* The end of a call was lost. */
+static void add_lost(HtBoot *b, Call *call)
+{
+    guint before = b->initcalls->len;
+
+    add_call(b, call, call->item.begin, false);
+    if (b->initcalls->len > before) {
+        g_array_index(b->initcalls, HtBootItem, before).took =
+            HT_DURATION_UNKNOWN;
+    }
+}
+
+static void initcall_start(Collect *c, const HtModelEvent *ev)
+{
+    Call *call = g_hash_table_lookup(c->calls, key(ev));
+
+    if (call) {
+        /* initcalls do not nest within a task */
+        add_lost(c->b, call);
+    } else if (g_hash_table_size(c->calls) >= HT_BOOT_ITEMS_MAX) {
+        c->b->left_out++;
+        return;
+    }
+    call = g_new(Call, 1);
+    *call = (Call) {
+        .item = {
+            .name = call_name(c, ev),
+            .level = c->kernel_done ? "modules" : c->level,
+            .pid = ev->rec.pid,
+            .begin = ev->rec.ns,
+        },
+        .func = ht_event_uint(ev, HT_F_INITCALL_FUNC),
+        .gaps = c->b->gaps,
+    };
+    g_hash_table_replace(c->calls, key(ev), call);
 }
 
 static void initcall_finish(Collect *c, const HtModelEvent *ev)
 {
-    HtBootItem *call = g_hash_table_lookup(c->calls,
-                                           GINT_TO_POINTER(ev->rec.pid));
+    Call *call = g_hash_table_lookup(c->calls, key(ev));
 
-    if (call) {
-        call->ret = ht_event_uint(ev, HT_F_INITCALL_RET);
+    if (call && call->func == ht_event_uint(ev, HT_F_INITCALL_FUNC)) {
+        call->item.ret = ht_event_uint(ev, HT_F_INITCALL_RET);
         add_call(c->b, call, ev->rec.ns, true);
-        g_hash_table_remove(c->calls, GINT_TO_POINTER(ev->rec.pid));
+    } else if (call) {
+        /* of another call, whose begin was lost with the end of this one */
+        add_lost(c->b, call);
+    }
+    if (call) {
+        g_hash_table_remove(c->calls, key(ev));
     }
     if (!c->kernel_done && ev->rec.pid == 1) {
         c->last_call = ev->rec.ns;
@@ -190,7 +222,7 @@ static void init_executes(Collect *c, const HtModelEvent *ev)
         begin_phase(c->b, "kernel, rest", NULL, c->last_call);
     }
     if (c->kernel_done && !c->services && strcmp(last->name, "initramfs") &&
-        ev->rec.ns - last->begin < STEP_NS) {
+        ht_elapsed(last->begin, ev->rec.ns) < STEP_NS) {
         g_free(last->detail);
         last->detail = g_steal_pointer(&file);
         return;
@@ -200,10 +232,9 @@ static void init_executes(Collect *c, const HtModelEvent *ev)
     begin_phase(c->b, name, g_steal_pointer(&file), ev->rec.ns);
 }
 
-static HtBootItem *process(Collect *c, int32_t pid)
+static HtBootItem *process(Collect *c, gpointer task)
 {
-    gsize i = GPOINTER_TO_SIZE(g_hash_table_lookup(c->images,
-                                                   GINT_TO_POINTER(pid)));
+    gsize i = GPOINTER_TO_SIZE(g_hash_table_lookup(c->images, task));
 
     return i ? &g_array_index(c->b->processes, HtBootItem, i - 1) : NULL;
 }
@@ -211,7 +242,7 @@ static HtBootItem *process(Collect *c, int32_t pid)
 static void executes(Collect *c, const HtModelEvent *ev)
 {
     const HtTask *task = ht_model_task(c->m, ev->rec.pid);
-    HtBootItem *p = process(c, ev->rec.pid);
+    HtBootItem *p = process(c, key(ev));
     HtBootItem item = {
         .level = "",
         .pid = ev->rec.pid,
@@ -243,14 +274,14 @@ static void executes(Collect *c, const HtModelEvent *ev)
     }
     item.name = text_of(ev, HT_F_EXEC_FILE);
     g_array_append_val(c->b->processes, item);
-    g_hash_table_insert(c->images, GINT_TO_POINTER(ev->rec.pid),
+    g_hash_table_insert(c->images, key(ev),
                         GSIZE_TO_POINTER((gsize)c->b->processes->len));
 }
 
 /* Some programs execute themselves and then say who they are. */
 static void renames(Collect *c, const HtModelEvent *ev)
 {
-    HtBootItem *p = process(c, ev->rec.pid);
+    HtBootItem *p = process(c, key(ev));
 
     if (p && !strcmp(p->name, "/proc/self/exe")) {
         g_free(p->name);
@@ -258,61 +289,68 @@ static void renames(Collect *c, const HtModelEvent *ev)
     }
 }
 
-/* What ran until now; threads' time is their process's. */
-static void account(Collect *c, const HtModelEvent *ev)
+/* The time of a thread is that of its process. */
+static void account(Collect *c, const HtModelEvent *ev, const HtRunCpu *cpu)
 {
-    Running *cpu = &c->cpus[ev->rec.cpu];
-    const HtTask *task;
+    int32_t tgid = ev->task->tgid;
+    uint64_t ns = ht_running_time(cpu, ev);
     HtBootItem *p;
 
-    if (cpu->pid > 0 && ev->rec.ns > cpu->since) {
-        task = ht_model_task(c->m, cpu->pid);
-        p = process(c, task && task->tgid ? task->tgid : cpu->pid);
-        if (p) {
-            p->cpu_ns += ev->rec.ns - MAX(cpu->since, p->begin);
-        }
+    /* if the CPU's task is known, it is that of this event */
+    if (!cpu->known || !cpu->pid || !ns) {
+        return;
     }
-    cpu->since = ev->rec.ns;
+    p = process(c, tgid && tgid != ev->rec.pid ?
+                GSIZE_TO_POINTER(ht_model_task_id(c->m, tgid, 0)) : key(ev));
+    if (p) {
+        p->cpu_ns += MIN(ns, ht_elapsed(p->begin, ev->rec.ns));
+    }
 }
 
 static void ends(Collect *c, const HtModelEvent *ev)
 {
-    HtBootItem *p = process(c, ev->rec.pid);
+    HtBootItem *p = process(c, key(ev));
 
-    if (ev->rec.cpu < CPUS_MAX) {
-        account(c, ev);
-    }
     if (p) {
         p->end = ev->rec.ns;
         p->ended = true;
-        g_hash_table_remove(c->images, GINT_TO_POINTER(ev->rec.pid));
+        g_hash_table_remove(c->images, key(ev));
     }
 }
 
-static void switches(Collect *c, const HtModelEvent *ev)
-{
-    if (ev->rec.cpu < CPUS_MAX) {
-        account(c, ev);
-        c->cpus[ev->rec.cpu].pid = ht_event_uint(ev, HT_F_SWITCH_NEXT_PID);
-    }
-}
-
-static void look(Collect *c, const HtModelEvent *ev)
+/* Let the time go on where the guest's clock went back */
+static void straighten(Collect *c, HtModelEvent *ev)
 {
     HtBoot *b = c->b;
 
+    if (ev->rec.segment != c->segment) {
+        uint64_t ns = ev->rec.ns + b->back_ns;
+
+        c->segment = ev->rec.segment;
+        b->steps++;
+        b->back_ns += ht_elapsed(ns, b->end);
+    }
+    ev->rec.ns += b->back_ns;
+}
+
+static void look(Collect *c, HtModelEvent *ev)
+{
+    const HtRunCpu *cpu = ht_running_before(c->running, ev);
+    HtBoot *b = c->b;
+
+    if (cpu) {
+        account(c, ev, cpu);
+    }
+    ht_running_after(c->running, ev);
     if (!b->events++) {
+        c->segment = ev->rec.segment;
         b->begin = ev->rec.ns;
         begin_phase(b, "kernel", NULL, ev->rec.ns);
     }
+    straighten(c, ev);
     b->begin = MIN(b->begin, ev->rec.ns);
     b->end = MAX(b->end, ev->rec.ns);
-    if (ev->rec.lost_before) {
-        b->gaps++;
-        if (ev->rec.cpu < CPUS_MAX) {
-            c->cpus[ev->rec.cpu].pid = 0;
-        }
-    }
+    b->gaps += ev->rec.lost_before;
     switch (ev->class->kind) {
     case HT_KIND_INITCALL_LEVEL:
         initcall_level(c, ev);
@@ -335,9 +373,6 @@ static void look(Collect *c, const HtModelEvent *ev)
     case HT_KIND_TASK_RENAME:
         renames(c, ev);
         break;
-    case HT_KIND_SCHED_SWITCH:
-        switches(c, ev);
-        break;
     default:
         break;
     }
@@ -348,15 +383,21 @@ static void finish(Collect *c)
     HtBoot *b = c->b;
     HtBootPhase *last = last_phase(b);
     GHashTableIter iter;
-    gpointer call;
+    gpointer data;
     unsigned i;
 
     if (last) {
         last->end = b->end;
     }
     g_hash_table_iter_init(&iter, c->calls);
-    while (g_hash_table_iter_next(&iter, NULL, &call)) {
-        add_call(b, call, b->end, false);
+    while (g_hash_table_iter_next(&iter, NULL, &data)) {
+        Call *call = data;
+
+        if (call->gaps == b->gaps) {
+            add_call(b, call, b->end, false);
+        } else {
+            add_lost(b, call);
+        }
     }
     for (i = 0; i < b->processes->len; i++) {
         HtBootItem *p = &g_array_index(b->processes, HtBootItem, i);
@@ -364,6 +405,7 @@ static void finish(Collect *c)
         if (!p->ended) {
             p->end = b->end;
         }
+        p->took = ht_duration(p->begin, p->end);
     }
     for (i = 0; i < b->initcalls->len; i++) {
         HtBootItem *p = &g_array_index(b->initcalls, HtBootItem, i);
@@ -437,7 +479,7 @@ HtBoot *ht_boot_collect(const char *dir, unsigned boot, uint64_t to_ns,
     c.calls = g_hash_table_new_full(NULL, NULL, NULL, free_call);
     c.modules = g_hash_table_new_full(NULL, NULL, NULL, g_free);
     c.images = g_hash_table_new(NULL, NULL);
-    c.cpus = g_new0(Running, CPUS_MAX);
+    c.running = ht_running_new(m);
     while (ht_model_next(m, &ev)) {
         if (ev.boot == b->boot && ev.rec.ns <= to_ns) {
             look(&c, &ev);
@@ -448,7 +490,7 @@ HtBoot *ht_boot_collect(const char *dir, unsigned boot, uint64_t to_ns,
     g_hash_table_destroy(c.modules);
     g_hash_table_destroy(c.images);
     g_ptr_array_unref(c.levels);
-    g_free(c.cpus);
+    ht_running_free(c.running);
     if (!b->events) {
         g_set_error(errp, G_IO_ERROR, G_IO_ERROR_NOT_FOUND,
                     "boot %u of '%s' has no events before that time",
@@ -490,9 +532,9 @@ static void put_bar(HtOutput *o, const HtBoot *b, uint64_t begin, uint64_t end,
 {
     const char *block = g_get_charset(NULL) ? "\342\226\210" : "#";
     unsigned width = o->columns > 90 ? o->columns - 70 : 20;
-    double scale = (double)width / MAX(b->end - b->begin, 1);
-    unsigned from = MIN((begin - b->begin) * scale, width - 1);
-    unsigned to = MIN((end - b->begin) * scale + 0.5, width);
+    double scale = (double)width / MAX(ht_elapsed(b->begin, b->end), 1);
+    unsigned from = MIN(ht_elapsed(b->begin, begin) * scale, width - 1);
+    unsigned to = MIN(ht_elapsed(b->begin, end) * scale + 0.5, width);
 
     g_string_append_c(o->text, ' ');
     g_string_append_printf(o->text, "%*s", (int)from, "");
@@ -508,10 +550,10 @@ static gint by_duration(gconstpointer a, gconstpointer b)
 {
     const HtBootItem *x = *(const HtBootItem * const *)a;
     const HtBootItem *y = *(const HtBootItem * const *)b;
-    uint64_t dx = x->end - x->begin, dy = y->end - y->begin;
+    int order = ht_duration_longer(x->took, y->took);
 
-    if (dx != dy) {
-        return dx < dy ? 1 : -1;
+    if (order) {
+        return order;
     }
     return x->begin < y->begin ? -1 : x->begin > y->begin;
 }
@@ -548,9 +590,13 @@ static void put_items(HtOutput *o, const HtBoot *b, const GArray *items,
 
         g_string_append(o->text, "  ");
         put_name(o, c->name);
-        g_string_append_printf(o->text, " %11.3f %c%11.3f ",
-                               c->begin / 1e6, c->ended ? ' ' : '>',
-                               (c->end - c->begin) / 1e6);
+        g_string_append_printf(o->text, " %11.3f ", c->begin / 1e6);
+        if (ht_duration_known(c->took)) {
+            g_string_append_printf(o->text, "%c%11.3f ", c->ended ? ' ' : '>',
+                                   c->took.ns / 1e6);
+        } else {
+            g_string_append(o->text, "   not known ");
+        }
         if (*c->level) {
             ht_output_padded(o, c->level, 8);
         } else {
@@ -571,12 +617,17 @@ static void put_text(HtOutput *o, const HtBoot *b, unsigned rows)
     g_string_append(o->text, "Boot of Linux ");
     ht_escape_str(o->text, HT_ESCAPE_TERMINAL, b->release);
     g_string_append_printf(o->text, ": %.3f s, %" PRIu64 " events",
-                           (b->end - b->begin) / 1e9, b->events);
+                           ht_elapsed(b->begin, b->end) / 1e9, b->events);
     if (b->gaps) {
         g_string_append_printf(o->text, ", some lost in %" PRIu64 " gaps",
                                b->gaps);
     }
     g_string_append_c(o->text, '\n');
+    if (b->steps) {
+        g_string_append_printf(o->text, "The guest's clock went back by %.3f"
+                               " ms; here it goes on, so that times are later"
+                               " than those of the log.\n", b->back_ns / 1e6);
+    }
     if (b->boots > 1) {
         g_string_append_printf(o->text, "This is boot %u of %u; --boot picks"
                                " another.\n", b->boot, b->boots);
@@ -592,9 +643,10 @@ static void put_text(HtOutput *o, const HtBoot *b, unsigned rows)
         g_string_append(o->text, "  ");
         ht_output_padded(o, name, NAME_WIDTH);
         g_string_append_printf(o->text, " %11.3f  %11.3f  %5.1f%% ",
-                               p->begin / 1e6, (p->end - p->begin) / 1e6,
-                               100.0 * (p->end - p->begin) /
-                               MAX(b->end - b->begin, 1));
+                               p->begin / 1e6,
+                               ht_elapsed(p->begin, p->end) / 1e6,
+                               100.0 * ht_elapsed(p->begin, p->end) /
+                               MAX(ht_elapsed(b->begin, b->end), 1));
         put_bar(o, b, p->begin, p->end, colours[i % G_N_ELEMENTS(colours)]);
     }
     if (b->initcalls->len) {
@@ -629,6 +681,11 @@ static void json_items(HtJson *j, const char *name, const GArray *items)
         ht_json_uint(j, "begin_ns", c->begin);
         ht_json_uint(j, "end_ns", c->end);
         ht_json_bool(j, "ended", c->ended);
+        if (ht_duration_known(c->took)) {
+            ht_json_uint(j, "duration_ns", c->took.ns);
+        } else {
+            ht_json_str(j, "duration_ns", NULL);
+        }
         if (*c->level) {
             ht_json_str(j, "level", c->level);
             ht_json_int(j, "ret", c->ret);
@@ -653,6 +710,7 @@ static void json_boot(HtJson *j, const HtBoot *b)
     ht_json_uint(j, "end_ns", b->end);
     ht_json_uint(j, "events", b->events);
     ht_json_uint(j, "gaps", b->gaps);
+    ht_json_uint(j, "clock_back_ns", b->back_ns);
     ht_json_open(j, "phases", '[');
     for (i = 0; i < b->phases->len; i++) {
         const HtBootPhase *p = &g_array_index(b->phases, HtBootPhase, i);
@@ -673,7 +731,7 @@ static void json_boot(HtJson *j, const HtBoot *b)
 /* One name in two boots: how long, summed over all of that name */
 typedef struct Pair {
     char *name;
-    uint64_t ns[2];
+    uint64_t ns[2];             /* of those that are known */
 } Pair;
 
 static void free_pair(gpointer data)
@@ -701,10 +759,10 @@ static void add_pair(GHashTable *by_name, GPtrArray *all, const char *name,
 static gint by_difference(gconstpointer a, gconstpointer b)
 {
     const Pair *x = *(const Pair * const *)a, *y = *(const Pair * const *)b;
-    int64_t dx = x->ns[1] - x->ns[0], dy = y->ns[1] - y->ns[0];
+    uint64_t dx = MAX(x->ns[0], x->ns[1]) - MIN(x->ns[0], x->ns[1]);
+    uint64_t dy = MAX(y->ns[0], y->ns[1]) - MIN(y->ns[0], y->ns[1]);
 
-    return ABS(dx) < ABS(dy) ? 1 : ABS(dx) > ABS(dy) ? -1 :
-           strcmp(x->name, y->name);
+    return dx < dy ? 1 : dx > dy ? -1 : strcmp(x->name, y->name);
 }
 
 enum { PHASES, INITCALLS, PROCESSES };
@@ -722,12 +780,13 @@ static GPtrArray *pairs(HtBoot * const boots[2], int what)
         for (i = 0; what == PHASES && i < b->phases->len; i++) {
             const HtBootPhase *p = &g_array_index(b->phases, HtBootPhase, i);
 
-            add_pair(by_name, all, p->name, side, p->end - p->begin);
+            add_pair(by_name, all, p->name, side,
+                     ht_elapsed(p->begin, p->end));
         }
         for (i = 0; what != PHASES && i < items->len; i++) {
             const HtBootItem *c = &g_array_index(items, HtBootItem, i);
 
-            add_pair(by_name, all, c->name, side, c->end - c->begin);
+            add_pair(by_name, all, c->name, side, ht_duration_ns(c->took));
         }
     }
     if (what != PHASES) {
@@ -777,7 +836,8 @@ static void compare_text(HtOutput *o, HtBoot * const boots[2], unsigned rows)
         g_string_append_printf(o->text, "%c: Linux ", 'A' + side);
         ht_escape_str(o->text, HT_ESCAPE_TERMINAL, boots[side]->release);
         g_string_append_printf(o->text, ", %.3f s, %" PRIu64 " events\n",
-                               (boots[side]->end - boots[side]->begin) / 1e9,
+                               ht_elapsed(boots[side]->begin,
+                                          boots[side]->end) / 1e9,
                                boots[side]->events);
     }
     put_pairs(o, boots, PHASES, "phase", UINT_MAX);

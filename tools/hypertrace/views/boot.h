@@ -6,6 +6,7 @@
 #define HYPERTRACE_TOOL_BOOT_H
 
 #include "cli/output.h"
+#include "model/duration.h"
 #include "model/model.h"
 
 /* More is counted, but not kept: a guest decides how many there are. */
@@ -30,11 +31,13 @@ typedef struct HtBootPhase {
  * @name: its function or the file that was executed last
  * @level: of an initcall: the name of its level, interned
  * @pid: who ran it, or the process
- * @begin: nanoseconds of guest time
- * @end: likewise; the end of what was recorded if it never ended
+ * @begin: nanoseconds, see &HtBoot.back_ns
+ * @end: likewise; the end of what was recorded if it never ended, and @begin
+ *       if events were lost that may have told its end
+ * @took: from @begin to @end; unknown if the end was lost
  * @cpu_ns: of a process: time on a CPU
  * @ret: what an initcall returned
- * @ended: it did end
+ * @ended: its end was recorded
  * @service: a process made by PID 1
  */
 typedef struct HtBootItem {
@@ -43,6 +46,7 @@ typedef struct HtBootItem {
     int32_t pid;
     uint64_t begin;
     uint64_t end;
+    HtDuration took;
     uint64_t cpu_ns;
     int ret;
     bool ended;
@@ -58,6 +62,10 @@ typedef struct HtBootItem {
  * @end: of the last event that was looked at
  * @events: how many those were
  * @gaps: places where events were lost
+ * @steps: how often the guest's clock went back
+ * @back_ns: by how much in all.  All times here go on where the clock went
+ *           back: they are its own before the first step, and later than its
+ *           own by at most @back_ns after that.
  * @phases: of HtBootPhase
  * @initcalls: of HtBootItem, by their ends
  * @processes: of HtBootItem, by their beginnings
@@ -71,6 +79,8 @@ typedef struct HtBoot {
     uint64_t end;
     uint64_t events;
     uint64_t gaps;
+    unsigned steps;
+    uint64_t back_ns;
     GArray *phases;
     GArray *initcalls;
     GArray *processes;

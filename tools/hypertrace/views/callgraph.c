@@ -13,6 +13,7 @@
 #include "cli/escape.h"
 #include "cli/json.h"
 #include "cli/number.h"
+#include "model/duration.h"
 #include "model/graph.h"
 #include "views/view.h"
 
@@ -195,7 +196,7 @@ static void put_exit(Callgraph *c, const HtModelEvent *ev,
                      const HtGraphStep *s)
 {
     Line *open = c->open[ev->rec.cpu];
-    uint64_t ns = s->end_ns - s->frame.ns;
+    uint64_t ns = ht_elapsed(s->frame.ns, s->end_ns);
     Line *l;
 
     close_line(c, ev->rec.cpu);

@@ -8,6 +8,7 @@
  */
 #include <string.h>
 
+#include "model/duration.h"
 #include "model/graph.h"
 #include "views/flame.h"
 
@@ -143,7 +144,7 @@ static void ended(HtFlameCalls *c, Task *t, const HtGraphStep *s)
     Call call = {
         .node = ht_flame_node(c->f, function(c, s->frame.func)),
         .begin = s->frame.ns,
-        .ns = s->end_ns - s->frame.ns,
+        .ns = ht_elapsed(s->frame.ns, s->end_ns),
         .depth = s->frame.depth,
     };
     uint64_t above = 0;
@@ -170,7 +171,7 @@ static void ended(HtFlameCalls *c, Task *t, const HtGraphStep *s)
     if (!call.node) {
         return;
     }
-    call.node->self = call.ns > above ? call.ns - above : 0;
+    call.node->self = ht_elapsed(above, call.ns);
     /* more above than it took itself: that is a guest's invention */
     call.ns = MAX(call.ns, above);
     if (call.depth == 0) {

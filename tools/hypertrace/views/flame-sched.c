@@ -4,6 +4,7 @@
  */
 #include <string.h>
 
+#include "model/duration.h"
 #include "model/gaps.h"
 #include "model/running.h"
 #include "views/flame.h"
@@ -74,12 +75,12 @@ void ht_flame_cpu_event(HtFlameCpu *c, const HtModelEvent *ev)
     const HtRunCpu *cpu = ht_running_before(c->running, ev);
     Place *p = cpu ? &c->places[ev->rec.cpu] : NULL;
 
-    if (p && ev->rec.ns > cpu->last) {
+    if (p && ht_running_time(cpu, ev)) {
         if (!p->node || p->version != cpu->version) {
             p->node = find_node(c, cpu);
             p->version = cpu->version;
         }
-        p->node->self += ev->rec.ns - cpu->last;
+        p->node->self += ht_running_time(cpu, ev);
     }
     ht_running_after(c->running, ev);
 }
@@ -96,7 +97,7 @@ struct HtFlameOff {
     HtFlame *f;
     HtModel *m;
     HtGaps *gaps;
-    GHashTable *tasks;          /* by PID, of Off */
+    GHashTable *tasks;          /* by the task's number, of Off */
     unsigned boot, segment;
 };
 
@@ -132,7 +133,7 @@ static void switched_in(HtFlameOff *o, const HtModelEvent *ev, int32_t pid,
 {
     const HtTask *t = ht_model_task(o->m, pid);
     HtFlameNode *n;
-    uint64_t woken = CLAMP(off->woken, off->since, ev->rec.ns);
+    uint64_t woken = MAX(MIN(off->woken, ev->rec.ns), off->since);
     bool runs = !(off->state & 0xff);
 
     if (ht_gaps_between(o->gaps, ev, HT_GAPS_ANY, off->since, ev->rec.ns)) {
@@ -142,43 +143,49 @@ static void switched_in(HtFlameOff *o, const HtModelEvent *ev, int32_t pid,
     if (runs) {
         n = ht_flame_child(o->f, n, "waiting for a CPU");
         n = ht_flame_child(o->f, n, "preempted");
-        n->self += ev->rec.ns - off->since;
+        n->self += ht_elapsed(off->since, ev->rec.ns);
     } else if (off->woken) {
         HtFlameNode *wait = ht_flame_child(o->f, n, "waiting for a CPU");
 
         wait = ht_flame_child(o->f, wait, "woken");
-        wait->self += ev->rec.ns - woken;
+        wait->self += ht_elapsed(woken, ev->rec.ns);
         n = ht_flame_child(o->f, n, state_name(off->state));
         n = ht_flame_child(o->f, n, off->waker);
-        n->self += woken - off->since;
+        n->self += ht_elapsed(off->since, woken);
     } else {
         n = ht_flame_child(o->f, n, state_name(off->state));
-        n->self += ev->rec.ns - off->since;
+        n->self += ht_elapsed(off->since, ev->rec.ns);
     }
+}
+
+static gpointer task_key(HtFlameOff *o, const HtModelEvent *ev, int32_t pid)
+{
+    return GSIZE_TO_POINTER(ht_model_task_id(o->m, pid, ev->rec.cpu));
 }
 
 static void switched(HtFlameOff *o, const HtModelEvent *ev)
 {
     int32_t prev = ht_event_uint(ev, HT_F_SWITCH_PREV_PID);
     int32_t next = ht_event_uint(ev, HT_F_SWITCH_NEXT_PID);
-    Off *off = g_hash_table_lookup(o->tasks, GINT_TO_POINTER(next));
+    gpointer next_id = task_key(o, ev, next);
+    Off *off = g_hash_table_lookup(o->tasks, next_id);
 
     if (off) {
         switched_in(o, ev, next, off);
-        g_hash_table_remove(o->tasks, GINT_TO_POINTER(next));
+        g_hash_table_remove(o->tasks, next_id);
     }
     if (prev && g_hash_table_size(o->tasks) < TASKS_MAX) {
         off = g_new0(Off, 1);
         off->since = ev->rec.ns;
         off->state = ht_event_uint(ev, HT_F_SWITCH_PREV_STATE);
-        g_hash_table_replace(o->tasks, GINT_TO_POINTER(prev), off);
+        g_hash_table_replace(o->tasks, task_key(o, ev, prev), off);
     }
 }
 
 static void woken(HtFlameOff *o, const HtModelEvent *ev)
 {
     int32_t pid = ht_event_uint(ev, HT_F_TASK_PID);
-    Off *off = g_hash_table_lookup(o->tasks, GINT_TO_POINTER(pid));
+    Off *off = g_hash_table_lookup(o->tasks, task_key(o, ev, pid));
 
     if (off && !off->woken) {
         off->woken = ev->rec.ns;

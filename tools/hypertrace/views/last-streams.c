@@ -11,6 +11,7 @@
 #include "cli/json.h"
 #include "cli/number.h"
 #include "ctf-read.h"
+#include "model/duration.h"
 #include "model/traces.h"
 #include "views/last.h"
 
@@ -371,7 +372,7 @@ static void put_stream(HtOutput *o, const Page *p, const Stream *s)
                            " missing", s->events, s->missing);
     if (s->events) {
         g_string_append(o->text, "; silent for ");
-        ht_number_duration(o->text, p->end_ns - s->end_ns, 0);
+        ht_number_duration(o->text, ht_elapsed(s->end_ns, p->end_ns), 0);
     }
     g_string_append_c(o->text, '\n');
     for (l = s->lines.head; l; l = l->next) {

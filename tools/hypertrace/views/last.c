@@ -11,6 +11,7 @@
 #include "cli/json.h"
 #include "cli/number.h"
 #include "kernel/kernel.h"
+#include "model/duration.h"
 #include "record/record-info.h"
 #include "views/last.h"
 #include "views/log.h"
@@ -21,7 +22,7 @@
 
 typedef struct Collect {
     HtLast *l;
-    GHashTable *blocked;        /* by PID, of HtLastBlocked */
+    GHashTable *blocked;        /* by the task's number, of HtLastBlocked */
     uint64_t cpu_last[HT_RUNNING_CPUS_MAX];
     const HtEventClass *cpu_event[HT_RUNNING_CPUS_MAX];
     unsigned lines;
@@ -87,7 +88,7 @@ static void longest(Collect *c, HtLastSilence *s, const HtModelEvent *ev,
 {
     const HtTask *t = ht_model_task(c->l->m, pid);
 
-    if (ev->rec.ns > from && ev->rec.ns - from > s->to - s->from) {
+    if (ht_elapsed(from, ev->rec.ns) > ht_elapsed(s->from, s->to)) {
         *s = (HtLastSilence) {
             .from = from, .to = ev->rec.ns, .cpu = ev->rec.cpu, .pid = pid,
             .lost = ev->rec.lost_before ? ev->rec.lost_estimate : 0,
@@ -112,21 +113,26 @@ static void keep_line(Collect *c, const HtModelEvent *ev)
     }
 }
 
+static gpointer task_key(Collect *c, const HtModelEvent *ev, int32_t pid)
+{
+    return GSIZE_TO_POINTER(ht_model_task_id(c->l->m, pid, ev->rec.cpu));
+}
+
 static void switched(Collect *c, const HtModelEvent *ev)
 {
     int32_t prev = ht_event_uint(ev, HT_F_SWITCH_PREV_PID);
     uint64_t state = ht_event_uint(ev, HT_F_SWITCH_PREV_STATE);
     HtLastBlocked *b;
 
-    g_hash_table_remove(c->blocked, GUINT_TO_POINTER(
-        (uint32_t)ht_event_uint(ev, HT_F_SWITCH_NEXT_PID)));
+    g_hash_table_remove(c->blocked, task_key(c, ev, ht_event_uint(
+        ev, HT_F_SWITCH_NEXT_PID)));
     if (state & UNINTERRUPTIBLE && g_hash_table_size(c->blocked) <
         BLOCKED_MAX) {
         b = g_new0(HtLastBlocked, 1);
         b->pid = prev;
         b->since = ev->rec.ns;
         g_strlcpy(b->comm, ev->task->comm, sizeof(b->comm));
-        g_hash_table_replace(c->blocked, GUINT_TO_POINTER((uint32_t)prev), b);
+        g_hash_table_replace(c->blocked, task_key(c, ev, prev), b);
     }
 }
 
@@ -168,8 +174,8 @@ static void see(Collect *c, const HtModelEvent *ev)
         break;
     case HT_KIND_SCHED_WAKING:
     case HT_KIND_SCHED_WAKEUP:
-        g_hash_table_remove(c->blocked, GUINT_TO_POINTER(
-            (uint32_t)ht_event_uint(ev, HT_F_TASK_PID)));
+        g_hash_table_remove(c->blocked, task_key(c, ev, ht_event_uint(
+            ev, HT_F_TASK_PID)));
         break;
     default:
         break;
@@ -234,7 +240,7 @@ static uint64_t silence_after(HtModel *m)
 {
     uint64_t ended = number(m, "ended-monotonic"), seen = seen_last(m);
 
-    return number(m, "poll-us") && ended > seen && seen ? ended - seen : 0;
+    return number(m, "poll-us") && seen ? ht_elapsed(seen, ended) : 0;
 }
 
 HtLast *ht_last_collect(HtModel *m, unsigned boot, unsigned lines,
@@ -293,7 +299,7 @@ static void put_task(GString *out, const char *comm, int32_t pid)
 
 static void put_interval(GString *out, const HtLastSilence *s)
 {
-    ht_number_duration(out, s->to - s->from, 0);
+    ht_number_duration(out, ht_elapsed(s->from, s->to), 0);
     g_string_append(out, ", from ");
     ht_number_seconds(out, s->from, 0);
     g_string_append(out, " to ");
@@ -421,9 +427,9 @@ static void put_cpu(HtOutput *o, const HtLast *l, const HtLastCpu *c)
 
     g_string_append_printf(task, "%s-%d", comm, cpu->pid);
     g_string_append_printf(o->text, " %3" PRIu32 " ", c->number);
-    ht_number_duration(o->text, l->end - c->last, 14);
+    ht_number_duration(o->text, ht_elapsed(c->last, l->end), 14);
     g_string_append_c(o->text, ' ');
-    ht_number_duration(o->text, c->last - MIN(cpu->since, c->last), 11);
+    ht_number_duration(o->text, ht_elapsed(cpu->since, c->last), 11);
     g_string_append(o->text, "  ");
     ht_output_padded(o, task->str, 22);
     g_string_append(o->text, " after ");
@@ -453,7 +459,7 @@ static void put_text(HtOutput *o, const HtLast *l)
     for (i = 0; i < l->blocked->len && i < BLOCKED_SHOWN; i++) {
         const HtLastBlocked *b = &g_array_index(l->blocked, HtLastBlocked, i);
 
-        ht_number_duration(o->text, l->end - b->since, 10);
+        ht_number_duration(o->text, ht_elapsed(b->since, l->end), 10);
         g_string_append(o->text, "  ");
         put_task(o->text, b->comm, b->pid);
         g_string_append_c(o->text, '\n');

@@ -9,6 +9,7 @@
 #include "cli/escape.h"
 #include "cli/json.h"
 #include "cli/number.h"
+#include "model/duration.h"
 #include "model/pairs.h"
 #include "views/view.h"
 
@@ -101,14 +102,14 @@ static uint64_t row_begin(unsigned row)
 
 static void keep_worst(Latency *l, const HtPair *pair)
 {
-    uint64_t ns = pair->to_ns - pair->from_ns;
+    uint64_t ns = ht_elapsed(pair->from_ns, pair->to_ns);
     Worst w = { .pair = *pair };
     unsigned at = l->worst->len;
 
     while (at) {
         const HtPair *p = &g_array_index(l->worst, Worst, at - 1).pair;
 
-        if (p->to_ns - p->from_ns >= ns) {
+        if (ht_elapsed(p->from_ns, p->to_ns) >= ns) {
             break;
         }
         at--;
@@ -126,7 +127,7 @@ static void keep_worst(Latency *l, const HtPair *pair)
 
 static void count(Latency *l, const HtPair *pair)
 {
-    uint64_t ns = pair->to_ns - pair->from_ns;
+    uint64_t ns = ht_elapsed(pair->from_ns, pair->to_ns);
     unsigned row = ROWS - 1;
 
     if (l->tasks && (!pair->task || !ht_names_task(l->tasks, pair->task))) {
@@ -231,7 +232,7 @@ static void put_worst(const Latency *l, HtOutput *o)
             g_strdup_printf("%u", p->to_cpu) :
             g_strdup_printf("%u->%u", p->from_cpu, p->to_cpu);
 
-        ht_number_duration(o->text, p->to_ns - p->from_ns, 12);
+        ht_number_duration(o->text, ht_elapsed(p->from_ns, p->to_ns), 12);
         if (l->boots > 1) {
             g_string_append_printf(o->text, " %5u", p->boot);
         }
@@ -313,7 +314,7 @@ static void json_worst(const Latency *l, HtJson *j)
         const Worst *w = &g_array_index(l->worst, Worst, i);
 
         ht_json_open(j, NULL, '{');
-        ht_json_uint(j, "ns", w->pair.to_ns - w->pair.from_ns);
+        ht_json_uint(j, "ns", ht_elapsed(w->pair.from_ns, w->pair.to_ns));
         ht_json_uint(j, "boot", w->pair.boot);
         ht_json_uint(j, "from_ns", w->pair.from_ns);
         ht_json_uint(j, "to_ns", w->pair.to_ns);

@@ -9,6 +9,7 @@
 #include "cli/escape.h"
 #include "cli/json.h"
 #include "cli/number.h"
+#include "model/duration.h"
 #include "model/fields.h"
 #include "views/view.h"
 
@@ -58,8 +59,7 @@ static void put_text(Report *r, const HtModelEvent *ev)
     ht_number_seconds(out, ev->rec.ns, 6);
     ht_output_colour(&r->o, HT_COLOUR_DIM);
     g_string_append(out, " +");
-    ht_number_seconds(out, ev->rec.ns > r->last_ns ?
-                      ev->rec.ns - r->last_ns : 0, 0);
+    ht_number_seconds(out, ht_elapsed(r->last_ns, ev->rec.ns), 0);
     ht_output_colour(&r->o, HT_COLOUR_NONE);
     g_string_append(out, " [");
     ht_number_decimal(out, ev->rec.cpu, 3, '0');

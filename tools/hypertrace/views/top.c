@@ -2,42 +2,38 @@
 /*
  * hypertrace top: which events there are most of, and which tasks ran
  *
- * A CPU's time is its current task's from one sched_switch to the next.  What
- * lies in a gap, or before a CPU's first switch, is nobody's.
+ * A CPU's time is its current task's from one sched_switch to the next.  The
+ * time in a gap belongs to no task.
  */
 #include <inttypes.h>
 #include <string.h>
 
 #include "cli/command.h"
 #include "cli/json.h"
+#include "model/running.h"
 #include "views/view.h"
 
-#define CPUS_MAX        4096
 #define TASKS_MAX       65536
 #define ROWS_DEFAULT    20
 
 typedef struct TopTask {
+    uint64_t id;                /* ht_model_task_id() */
+    unsigned boot;
     int32_t pid;
     int32_t tgid;
+    uint64_t start_ns;          /* 0: not recorded */
     char comm[HT_COMM_MAX + 1];
     uint64_t ns;
     uint64_t events;
     uint64_t switches;          /* times it got a CPU */
 } TopTask;
 
-typedef struct TopCpu {
-    uint64_t first;
-    uint64_t last;
-    uint64_t since;             /* when @pid got it */
-    int32_t pid;                /* -1: not known */
-    bool seen;
-} TopCpu;
-
 typedef struct Top {
     HtView v;
     HtModel *m;
-    GHashTable *tasks;          /* by pid, of TopTask */
-    TopCpu *cpus;
+    HtRunning *running;
+    GHashTable *tasks;          /* by @id, of TopTask */
+    TopTask **current;          /* by CPU: what top_task() gave last */
     unsigned nr_cpus;
     uint64_t by_type[1 << 16];
     uint64_t events;
@@ -49,81 +45,70 @@ typedef struct Top {
     uint64_t begin, end;        /* of the segment */
     uint64_t span;              /* of the segments before */
     uint64_t other_tasks;       /* events of tasks beyond TASKS_MAX */
-    unsigned boot, segment;
+    unsigned boot, segment, boots;
 } Top;
 
-static TopTask *top_task(Top *t, int32_t pid)
+/* The task of an event; NULL if there are too many */
+static TopTask *top_task(Top *t, uint64_t id, int32_t pid,
+                         const HtTask *known, uint32_t cpu)
 {
-    TopTask *task = g_hash_table_lookup(t->tasks, GINT_TO_POINTER(pid));
+    TopTask *task = t->current[cpu];
 
+    if (!task || task->id != id) {
+        task = g_hash_table_lookup(t->tasks, GSIZE_TO_POINTER(id));
+    }
     if (!task && g_hash_table_size(t->tasks) < TASKS_MAX) {
         task = g_new0(TopTask, 1);
+        task->id = id;
         task->pid = pid;
-        g_hash_table_insert(t->tasks, GINT_TO_POINTER(pid), task);
+        task->boot = t->boot;
+        task->start_ns = known ? known->start_ns : 0;
+        g_hash_table_insert(t->tasks, GSIZE_TO_POINTER(id), task);
     }
+    if (task && known && known->named) {
+        memcpy(task->comm, known->comm, sizeof(task->comm));
+        task->tgid = known->tgid;
+    }
+    t->current[cpu] = task;
     return task;
 }
 
-static void ran(Top *t, TopCpu *c, uint64_t until)
+/* The idle tasks of all CPUs are one. */
+static TopTask *event_task(Top *t, const HtModelEvent *ev)
 {
-    uint64_t ns = until > c->since ? until - c->since : 0;
-    TopTask *task;
+    uint64_t id = ev->rec.pid ? ht_event_task_id(ev) :
+                  ht_model_task_id(t->m, 0, 0);
 
-    t->cpu_ns += ns;
-    c->since = until;
-    if (c->pid < 0) {
-        t->unknown_ns += ns;
-        return;
-    }
-    if (c->pid == 0) {
-        t->idle_ns += ns;
-        return;
-    }
-    task = top_task(t, c->pid);
-    if (task) {
-        task->ns += ns;
-    } else {
-        t->unknown_ns += ns;
-    }
+    return top_task(t, id, ev->rec.pid, ev->task, ev->rec.cpu);
 }
 
-/* A CPU's time ends with its last event. */
 static void end_segment(Top *t)
 {
-    unsigned i;
-
-    for (i = 0; i < t->nr_cpus; i++) {
-        if (t->cpus[i].seen) {
-            ran(t, &t->cpus[i], t->cpus[i].last);
-        }
-    }
-    memset(t->cpus, 0, CPUS_MAX * sizeof(*t->cpus));
-    t->span += t->end > t->begin ? t->end - t->begin : 0;
+    t->span += ht_elapsed(t->begin, t->end);
     t->begin = UINT64_MAX;
     t->end = 0;
 }
 
-static void count_task(Top *t, const HtModelEvent *ev)
+/* Give the time since the event before to what the CPU did */
+static void count_time(Top *t, const HtModelEvent *ev, const HtRunCpu *cpu)
 {
-    TopTask *task = top_task(t, ev->rec.pid);
+    uint64_t ns = ht_running_time(cpu, ev);
+    /* if the CPU's task is known, it is that of this event */
+    TopTask *task = cpu->known ? event_task(t, ev) : NULL;
 
-    if (!task) {
-        t->other_tasks++;
-        return;
-    }
-    task->events++;
-    task->tgid = ev->task->tgid;
-    if (ev->task->named) {
-        memcpy(task->comm, ev->task->comm, sizeof(task->comm));
-    }
+    t->cpu_ns += ns;
+    t->idle_ns += task && !task->pid ? ns : 0;
+    *(task ? &task->ns : &t->unknown_ns) += ns;
 }
 
 static void count(Top *t, const HtModelEvent *ev)
 {
-    TopCpu *c;
+    const HtRunCpu *cpu;
+    TopTask *task;
 
     if (ev->boot != t->boot || ev->rec.segment != t->segment) {
         end_segment(t);
+        t->boots += ev->boot != t->boot;
         t->boot = ev->boot;
         t->segment = ev->rec.segment;
     }
@@ -131,50 +116,31 @@ static void count(Top *t, const HtModelEvent *ev)
     t->end = MAX(t->end, ev->rec.ns);
     t->events++;
     t->by_type[ev->rec.type]++;
-    count_task(t, ev);
-
-    if (ev->rec.cpu >= CPUS_MAX) {
+    t->gaps += ev->rec.lost_before;
+    t->lost += ev->rec.lost_before ? ev->rec.lost_estimate : 0;
+    cpu = ht_running_before(t->running, ev);
+    if (!cpu) {
+        t->other_tasks++;
         return;
     }
     t->nr_cpus = MAX(t->nr_cpus, ev->rec.cpu + 1);
-    c = &t->cpus[ev->rec.cpu];
-    if (!c->seen) {
-        *c = (TopCpu) {
-            .seen = true, .pid = -1,
-            .first = ev->rec.ns, .since = ev->rec.ns, .last = ev->rec.ns,
-        };
-    }
-    if (ev->rec.lost_before) {
-        t->gaps++;
-        t->lost += ev->rec.lost_estimate;
-        ran(t, c, c->last);
-        c->pid = -1;
-    }
-    if (c->pid >= 0 && c->pid != ev->rec.pid) {
-        /* a switch that was not recorded */
-        ran(t, c, c->last);
-        c->pid = -1;
-    }
-    if (c->pid < 0) {
-        ran(t, c, ev->rec.ns);
-        c->pid = MAX(ev->rec.pid, -1);
+    count_time(t, ev, cpu);
+    task = event_task(t, ev);
+    if (task) {
+        task->events++;
+    } else {
+        t->other_tasks++;
     }
     if (ev->class->kind == HT_KIND_SCHED_SWITCH) {
         int32_t next = ht_event_uint(ev, HT_F_SWITCH_NEXT_PID);
-        const HtTask *known = ht_model_task(t->m, next);
-        TopTask *task = next > 0 ? top_task(t, next) : NULL;
 
-        ran(t, c, ev->rec.ns);
-        c->pid = MAX(next, -1);
+        task = next ? top_task(t, ht_model_task_id(t->m, next, 0), next,
+                               ht_model_task(t->m, next), ev->rec.cpu) : NULL;
         if (task) {
             task->switches++;
-            if (known && known->named) {
-                memcpy(task->comm, known->comm, sizeof(task->comm));
-                task->tgid = known->tgid;
-            }
         }
     }
-    c->last = ev->rec.ns;
+    ht_running_after(t->running, ev);
 }
 
 static gint by_time(gconstpointer a, gconstpointer b)
@@ -188,7 +154,9 @@ static gint by_time(gconstpointer a, gconstpointer b)
     if (x->events != y->events) {
         return x->events < y->events ? 1 : -1;
     }
-    return x->pid - y->pid;
+    return x->boot != y->boot ? (x->boot < y->boot ? -1 : 1) :
+           x->pid != y->pid ? (x->pid < y->pid ? -1 : 1) :
+           x->id < y->id ? -1 : x->id > y->id;
 }
 
 static GPtrArray *sorted_tasks(Top *t)
@@ -280,6 +248,9 @@ static void put_text(Top *t, HtOutput *o, unsigned rows)
         g_string_append_printf(o->text, " %9" PRIu64 " %10" PRIu64 " %7d  ",
                                k->switches, k->events, k->pid);
         ht_output_padded(o, k->comm[0] ? k->comm : "<...>", 1 - HT_COMM_MAX);
+        if (t->boots > 1) {
+            g_string_append_printf(o->text, "  boot %u", k->boot);
+        }
         g_string_append_c(o->text, '\n');
     }
     if (i < tasks->len) {
@@ -334,10 +305,14 @@ static void put_json(Top *t, HtOutput *o)
         const TopTask *k = tasks->pdata[i];
 
         ht_json_open(&j, NULL, '{');
+        ht_json_uint(&j, "boot", k->boot);
         ht_json_int(&j, "pid", k->pid);
         ht_json_int(&j, "tgid", k->tgid);
+        if (k->start_ns) {
+            ht_json_uint(&j, "start_ns", k->start_ns);
+        }
         ht_json_str(&j, "task", k->comm);
-        ht_json_uint(&j, "cpu_ns", k->pid ? k->ns : t->idle_ns);
+        ht_json_uint(&j, "cpu_ns", k->ns);
         ht_json_uint(&j, "switches", k->switches);
         ht_json_uint(&j, "events", k->events);
         ht_json_close(&j, '}');
@@ -388,8 +363,10 @@ int ht_top(int argc, char **argv)
     }
     ht_view_output(&t->v, &o);
     t->tasks = g_hash_table_new_full(NULL, NULL, NULL, g_free);
-    t->cpus = g_new0(TopCpu, CPUS_MAX);
+    t->current = g_new0(TopTask *, HT_RUNNING_CPUS_MAX);
+    t->begin = UINT64_MAX;
     t->m = ht_view_open(&t->v, &error);
+    t->running = ht_running_new(t->m);
     ok = t->m != NULL;
     if (ok) {
         while (ht_view_next(&t->v, t->m, &ev)) {
@@ -403,9 +380,10 @@ int ht_top(int argc, char **argv)
         }
     }
     status = ht_view_finish(&o, ok, error);
+    ht_running_free(t->running);
     ht_model_free(t->m);
     g_hash_table_destroy(t->tasks);
-    g_free(t->cpus);
+    g_free(t->current);
     ht_view_free(&t->v);
     return status;
 }

@@ -11,6 +11,7 @@
 #include "cli/command.h"
 #include "cli/escape.h"
 #include "cli/number.h"
+#include "model/duration.h"
 #include "views/view.h"
 
 #define CPUS_MAX        4096
@@ -242,11 +243,11 @@ static void resolve_end(HtView *v, HtModel *m)
         }
     }
     if (v->from_end) {
-        v->from_ns = end - MIN(v->from_ns, end);
+        v->from_ns = ht_elapsed(v->from_ns, end);
         v->from_end = false;
     }
     if (v->to_end) {
-        v->to_ns = end - MIN(v->to_ns, end);
+        v->to_ns = ht_elapsed(v->to_ns, end);
         v->to_end = false;
     }
     ht_model_rewind(m);

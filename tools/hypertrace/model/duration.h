@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * hypertrace: durations of a guest's clock
+ *
+ * Every difference of two times of a guest is made here.  The guest's clock may
+ * step back, so a difference may not be known, but it never wraps.
+ */
+#ifndef HYPERTRACE_TOOL_DURATION_H
+#define HYPERTRACE_TOOL_DURATION_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/**
+ * HtDuration: nanoseconds, or not known
+ * @ns: UINT64_MAX if the duration is not known
+ */
+typedef struct HtDuration {
+    uint64_t ns;
+} HtDuration;
+
+#define HT_DURATION_UNKNOWN ((HtDuration) { UINT64_MAX })
+
+/**
+ * ht_duration: the time from one event to another
+ * @from: nanoseconds of the guest's clock
+ * @to: likewise, in the same segment of the clock
+ *
+ * Returns: the duration; unknown if @to is before @from
+ */
+static inline HtDuration ht_duration(uint64_t from, uint64_t to)
+{
+    return (HtDuration) { to >= from ? to - from : UINT64_MAX };
+}
+
+static inline bool ht_duration_known(HtDuration d)
+{
+    return d.ns != UINT64_MAX;
+}
+
+/**
+ * ht_duration_ns: a duration for sums and pictures
+ *
+ * Returns: nanoseconds, 0 if the duration is not known
+ */
+static inline uint64_t ht_duration_ns(HtDuration d)
+{
+    return ht_duration_known(d) ? d.ns : 0;
+}
+
+/** ht_elapsed: ht_duration() and ht_duration_ns() in one */
+static inline uint64_t ht_elapsed(uint64_t from, uint64_t to)
+{
+    return to > from ? to - from : 0;
+}
+
+/**
+ * ht_duration_longer: compare for a sort with the longest first
+ *
+ * Returns: -1, 0 or 1; unknown durations come last
+ */
+static inline int ht_duration_longer(HtDuration a, HtDuration b)
+{
+    /* unknown becomes 0, and 0 becomes 1 */
+    uint64_t x = a.ns + 1, y = b.ns + 1;
+
+    return x > y ? -1 : x < y;
+}
+
+#endif /* HYPERTRACE_TOOL_DURATION_H */
