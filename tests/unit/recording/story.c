@@ -241,7 +241,9 @@ static void anything(const char *dir, uint32_t seed)
         int32_t pid = g_rand_int_range(r, 0, 9);
 
         for (k = 0; k < sizeof(b); k++) {
-            b[k] = g_rand_int_range(r, 0, g_rand_int_range(r, 0, 3) ? 9 : 256);
+            int most = g_rand_int_range(r, 0, 3) ? 9 : 256;
+
+            b[k] = g_rand_int_range(r, 0, most);
         }
         ns += g_rand_int_range(r, 0, 2000) * US / 10;
         make_event(m, g_rand_int_range(r, 0, 2), ns, pid,

@@ -51,8 +51,8 @@ static const char * const own[] = {
     "\"%hd %hu %hhd %hhx\", REC->s16, REC->u16, REC->s8, REC->u8",
     "\"%ld %lu %lx %lld %llu %llx %zu\", (long)REC->s64, REC->u64, REC->u64,"
         " REC->s64, REC->u64, REC->u64, REC->u64",
-    "\"[%5d|%-5d|%05u|%#x|%#llx|%016llx|%.3hhd]\", REC->s32, REC->s32,"
-        " REC->u32, REC->u32, REC->u64, REC->u64, REC->s8",
+    "\"[%5d|%-5d|%05u|%16llx|%.3hhd]\", REC->s32, REC->s32,"
+        " REC->u32, REC->u64, REC->s8",
     "\"[%*d|%-12s|%12s|%.*s]\", 9, REC->s32, REC->text, REC->text, 3,"
         " REC->text",
     "\"%s %s\", REC->text, __get_str(name)",
@@ -321,7 +321,8 @@ static void compare(Oracle *o, const HtFtEvent *e)
         return;
     }
     for (i = 0; i < 2 * RECORDS; i++) {
-        size_t size = random_record(e, pool, counted, i >= RECORDS, o->record);
+        bool edges = i >= RECORDS;
+        size_t size = random_record(e, pool, counted, edges, o->record);
         struct tep_record record = { .data = o->record, .size = size };
 
         trace_seq_reset(&o->seq);

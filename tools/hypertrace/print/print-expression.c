@@ -9,29 +9,19 @@
 #include <string.h>
 
 #include "hypertrace/base.h"
-#include "print/print-program.h"
-
-#define NAMES_MAX       1024
+#include "print/print-parse.h"
 
 /* Lowest precedence of a binary operator */
 #define LOWEST          1
-
-typedef struct Type {
-    uint8_t bytes;              /* 0: as the operand */
-    bool is_signed;
-    uint8_t pointee;            /* of a pointer: size of its objects */
-} Type;
 
 /* A variable of a statement expression is parsed again at each use. */
 typedef struct HtPrintVariable {
     struct HtPrintVariable *outer;
     const char *name;
     size_t len;
-    Type type;
+    PpType type;
     const char *p, *end;        /* the text of its value */
 } HtPrintVariable;
-
-static HtPrintNode *unary(HtPrintParse *p);
 
 static bool is_word(char c)
 {
@@ -57,9 +47,7 @@ bool ht_print_accept(HtPrintParse *p, const char *op)
     return true;
 }
 
-static HtPrintNode *fail(HtPrintParse *p, HtPrintNode *n, const char *format,
-                         ...) G_GNUC_PRINTF(3, 4);
-static HtPrintNode *fail(HtPrintParse *p, HtPrintNode *n, const char *format,
+HtPrintNode *pp_fail(HtPrintParse *p, HtPrintNode *n, const char *format,
                          ...)
 {
     va_list ap;
@@ -73,10 +61,10 @@ static HtPrintNode *fail(HtPrintParse *p, HtPrintNode *n, const char *format,
     return NULL;
 }
 
-static bool expect(HtPrintParse *p, const char *op)
+bool pp_expect(HtPrintParse *p, const char *op)
 {
     if (!ht_print_accept(p, op)) {
-        fail(p, NULL, "'%s' is missing before '%.*s'", op,
+        pp_fail(p, NULL, "'%s' is missing before '%.*s'", op,
              (int)MIN(p->end - p->p, 20), p->p);
         return false;
     }
@@ -98,7 +86,7 @@ static size_t peek_word(HtPrintParse *p)
     return len;
 }
 
-static bool accept_word(HtPrintParse *p, const char *word)
+bool pp_accept_word(HtPrintParse *p, const char *word)
 {
     size_t len = peek_word(p);
 
@@ -109,7 +97,7 @@ static bool accept_word(HtPrintParse *p, const char *word)
     return true;
 }
 
-static char *take_word(HtPrintParse *p)
+char *pp_word(HtPrintParse *p)
 {
     size_t len = peek_word(p);
     char *word = len ? g_strndup(p->p, len) : NULL;
@@ -118,12 +106,12 @@ static char *take_word(HtPrintParse *p)
     return word;
 }
 
-static HtPrintNode *new_node(HtPrintParse *p, HtPrintOp op)
+HtPrintNode *pp_node(HtPrintParse *p, HtPrintOp op)
 {
     HtPrintNode *n;
 
     if (p->nodes++ >= HT_PRINT_NODES_MAX) {
-        return fail(p, NULL, "the format is too long");
+        return pp_fail(p, NULL, "the format is too long");
     }
     n = g_new0(HtPrintNode, 1);
     n->op = op;
@@ -132,9 +120,9 @@ static HtPrintNode *new_node(HtPrintParse *p, HtPrintOp op)
     return n;
 }
 
-static HtPrintNode *constant(HtPrintParse *p, uint64_t v, Type t)
+HtPrintNode *pp_constant(HtPrintParse *p, uint64_t v, PpType t)
 {
-    HtPrintNode *n = new_node(p, HT_OP_CONSTANT);
+    HtPrintNode *n = pp_node(p, HT_OP_CONSTANT);
 
     if (n) {
         n->value = v;
@@ -145,9 +133,9 @@ static HtPrintNode *constant(HtPrintParse *p, uint64_t v, Type t)
 }
 
 /* The type of what a node gives; that of its operands may differ. */
-static Type type_of(const HtPrintNode *n)
+PpType pp_type_of(const HtPrintNode *n)
 {
-    static const Type integer = { 4, true, 0 };
+    static const PpType integer = { 4, true, 0 };
 
     if ((n->op == HT_OP_UNARY && n->value == '!') ||
         (n->op == HT_OP_BINARY && strchr("<>=!&|", n->value & 0xff) &&
@@ -155,10 +143,10 @@ static Type type_of(const HtPrintNode *n)
          n->value != HT_OP2('<', '<') && n->value != HT_OP2('>', '>'))) {
         return integer;
     }
-    return (Type) { n->bytes, n->is_signed, n->pointee };
+    return (PpType) { n->bytes, n->is_signed, n->pointee };
 }
 
-static bool is_constant(const HtPrintNode *n)
+bool pp_is_constant(const HtPrintNode *n)
 {
     return !n || (n->op == HT_OP_CONSTANT && !n->text);
 }
@@ -166,11 +154,11 @@ static bool is_constant(const HtPrintNode *n)
 /* Replace what uses no field by its value */
 static HtPrintNode *fold(HtPrintNode *n)
 {
-    Type t = type_of(n);
+    PpType t = pp_type_of(n);
     bool unknown;
     uint64_t v;
 
-    if (!is_constant(n->a) || !is_constant(n->b) || !is_constant(n->c)) {
+    if (!pp_is_constant(n->a) || !pp_is_constant(n->b) || !pp_is_constant(n->c)) {
         return n;
     }
     unknown = n->a->unknown || (n->b && n->b->unknown) ||
@@ -187,16 +175,16 @@ static HtPrintNode *fold(HtPrintNode *n)
     return n;
 }
 
-static HtPrintNode *cast(HtPrintParse *p, HtPrintNode *a, Type t)
+static HtPrintNode *cast(HtPrintParse *p, HtPrintNode *a, PpType t)
 {
     HtPrintNode *n;
     bool same_bits;
-    Type from;
+    PpType from;
 
     if (!a || !t.bytes) {
         return a;
     }
-    from = type_of(a);
+    from = pp_type_of(a);
     /* the 64 bits that are kept do not change */
     same_bits = t.bytes > from.bytes ?
                 t.bytes == 8 || t.is_signed || !from.is_signed :
@@ -213,7 +201,7 @@ static HtPrintNode *cast(HtPrintParse *p, HtPrintNode *a, Type t)
         a->pointee = t.pointee ? t.pointee : a->pointee;
         return a;
     }
-    n = new_node(p, HT_OP_CAST);
+    n = pp_node(p, HT_OP_CAST);
     if (!n) {
         ht_print_node_free(a);
         return NULL;
@@ -226,28 +214,28 @@ static HtPrintNode *cast(HtPrintParse *p, HtPrintNode *a, Type t)
 }
 
 /* The usual arithmetic conversions of C */
-static Type common_type(Type a, Type b)
+static PpType common_type(PpType a, PpType b)
 {
-    Type t = { MAX(MAX(a.bytes, b.bytes), 4), true, 0 };
+    PpType t = { MAX(MAX(a.bytes, b.bytes), 4), true, 0 };
 
     t.is_signed = !((a.bytes == t.bytes && !a.is_signed) ||
                     (b.bytes == t.bytes && !b.is_signed));
     return t;
 }
 
-static HtPrintNode *binary_node(HtPrintParse *p, unsigned op, HtPrintNode *a,
+HtPrintNode *pp_binary(HtPrintParse *p, unsigned op, HtPrintNode *a,
                                 HtPrintNode *b)
 {
     bool shift = op == HT_OP2('<', '<') || op == HT_OP2('>', '>');
-    Type int_type = { 4, true, 0 }, t;
-    HtPrintNode *n = a && b ? new_node(p, HT_OP_BINARY) : NULL;
+    PpType int_type = { 4, true, 0 }, t;
+    HtPrintNode *n = a && b ? pp_node(p, HT_OP_BINARY) : NULL;
 
     if (!n) {
         ht_print_node_free(a);
         ht_print_node_free(b);
         return NULL;
     }
-    t = common_type(type_of(a), shift ? int_type : type_of(b));
+    t = common_type(pp_type_of(a), shift ? int_type : pp_type_of(b));
     if (op != HT_OP2('&', '&') && op != HT_OP2('|', '|')) {
         a = cast(p, a, t);
         b = shift ? b : cast(p, b, t);
@@ -290,11 +278,11 @@ static bool skip_parentheses(HtPrintParse *p)
 }
 
 /* The words of a type; @known is false if they may be another identifier */
-static bool type_words(HtPrintParse *p, Type *t, bool *known)
+bool pp_type(HtPrintParse *p, PpType *t, bool *known)
 {
     static const struct {
         const char *name;
-        Type type;
+        PpType type;
     } types[] = {
         { "bool", { 1, false, 0 } }, { "_Bool", { 1, false, 0 } },
         { "u8", { 1, false, 0 } }, { "s8", { 1, true, 0 } },
@@ -322,11 +310,11 @@ static bool type_words(HtPrintParse *p, Type *t, bool *known)
     bool is_unsigned = false, is_signed = false, any = false, tag = false;
     unsigned longs = 0, i;
 
-    *t = (Type) { 4, true, 0 };
+    *t = (PpType) { 4, true, 0 };
     *known = false;
     for (;;) {
         const char *before = p->p;
-        g_autofree char *word = take_word(p);
+        g_autofree char *word = pp_word(p);
         const char *name = word;
 
         if (!word) {
@@ -373,7 +361,7 @@ static bool type_words(HtPrintParse *p, Type *t, bool *known)
                 ;
             }
             *known = i < G_N_ELEMENTS(types);
-            *t = *known ? types[i].type : (Type) { 0 };
+            *t = *known ? types[i].type : (PpType) { 0 };
             any = true;
             if (g_str_has_prefix(word, "typeof") ||
                 !strcmp(word, "__typeof__")) {
@@ -393,18 +381,18 @@ static bool type_words(HtPrintParse *p, Type *t, bool *known)
         t->bytes = 8;
         t->is_signed = false;
         *known = true;
-        accept_word(p, "const");
+        pp_accept_word(p, "const");
     }
     return any;
 }
 
 /* "(TYPE)" before an operand */
-static bool accept_cast(HtPrintParse *p, Type *t)
+static bool accept_cast(HtPrintParse *p, PpType *t)
 {
     const char *before = p->p;
     bool known;
 
-    if (ht_print_accept(p, "(") && type_words(p, t, &known) &&
+    if (ht_print_accept(p, "(") && pp_type(p, t, &known) &&
         ht_print_accept(p, ")")) {
         skip_blanks(p);
         /* without a known type, only an operand tells that it is a cast */
@@ -416,7 +404,7 @@ static bool accept_cast(HtPrintParse *p, Type *t)
     return false;
 }
 
-static HtPrintNode *field_node(HtPrintParse *p, HtPrintOp op,
+HtPrintNode *pp_field(HtPrintParse *p, HtPrintOp op,
                                const char *name)
 {
     static const HtFtField common[] = {
@@ -435,9 +423,9 @@ static HtPrintNode *field_node(HtPrintParse *p, HtPrintOp op,
         f = strcmp(name, common[i].name) ? NULL : &common[i];
     }
     if (!f) {
-        return fail(p, NULL, "there is no field '%s'", name);
+        return pp_fail(p, NULL, "there is no field '%s'", name);
     }
-    n = new_node(p, op);
+    n = pp_node(p, op);
     if (n) {
         n->field = *f;
         n->field.name = n->field.type = NULL;
@@ -453,7 +441,7 @@ static HtPrintNode *field_node(HtPrintParse *p, HtPrintOp op,
 }
 
 /* Replace an expression that says where bytes are by its field */
-static HtPrintNode *place(HtPrintParse *p, HtPrintOp op, HtPrintNode *n)
+HtPrintNode *pp_place(HtPrintParse *p, HtPrintOp op, HtPrintNode *n)
 {
     while (n && n->op == HT_OP_CAST) {
         HtPrintNode *a = g_steal_pointer(&n->a);
@@ -463,7 +451,7 @@ static HtPrintNode *place(HtPrintParse *p, HtPrintOp op, HtPrintNode *n)
         n = a;
     }
     if (!n || n->op != HT_OP_FIELD) {
-        return fail(p, n, "an address is no field of the event");
+        return pp_fail(p, n, "an address is no field of the event");
     }
     n->op = op;
     return n;
@@ -472,7 +460,7 @@ static HtPrintNode *place(HtPrintParse *p, HtPrintOp op, HtPrintNode *n)
 static HtPrintNode *element(HtPrintParse *p, HtPrintNode *array,
                             HtPrintNode *index)
 {
-    HtPrintNode *n = index ? place(p, HT_OP_ELEMENT, array) : NULL;
+    HtPrintNode *n = index ? pp_place(p, HT_OP_ELEMENT, array) : NULL;
 
     if (!n) {
         if (!index) {
@@ -489,301 +477,13 @@ static HtPrintNode *element(HtPrintParse *p, HtPrintNode *array,
     return n;
 }
 
-/* "(name)" of __get_str() and the like */
-static char *name_argument(HtPrintParse *p)
-{
-    g_autofree char *name = NULL;
-
-    if (!expect(p, "(")) {
-        return NULL;
-    }
-    name = take_word(p);
-    if (!name || !expect(p, ")")) {
-        fail(p, NULL, "a name of a field is missing");
-        return NULL;
-    }
-    return g_steal_pointer(&name);
-}
-
-static HtPrintNode *call_field(HtPrintParse *p, HtPrintOp op)
-{
-    g_autofree char *name = name_argument(p);
-
-    return name ? field_node(p, op, name) : NULL;
-}
-
-static HtPrintNode *argument(HtPrintParse *p, const char *before)
-{
-    return expect(p, before) ? ht_print_expression(p) : NULL;
-}
-
-static void clear_name(gpointer data)
-{
-    g_free(((HtPrintName *)data)->text);
-}
-
-/* "{ value, "name" }", repeated; names without a known value are left out */
-static bool names(HtPrintParse *p, GArray *all)
-{
-    while (ht_print_accept(p, ",")) {
-        HtPrintNode *value = argument(p, "{");
-        HtPrintName name = { 0 };
-        bool known;
-
-        /* "{ -1, NULL }" ends some lists */
-        if (value && expect(p, ",") && !ht_print_string(p, &name.text) &&
-            !p->error) {
-            ht_print_node_free(ht_print_expression(p));
-        }
-        if (!value || p->error || !expect(p, "}")) {
-            ht_print_node_free(value);
-            g_free(name.text);
-            fail(p, NULL, "a name of a value is missing");
-            return false;
-        }
-        known = is_constant(value) && !value->unknown;
-        name.value = value->value;
-        ht_print_node_free(value);
-        if (known && name.text && all->len < NAMES_MAX) {
-            g_array_append_val(all, name);
-        } else {
-            g_free(name.text);
-        }
-    }
-    return expect(p, ")");
-}
-
-static HtPrintNode *call_names(HtPrintParse *p, HtPrintOp op)
-{
-    HtPrintNode *a = argument(p, "(");
-    HtPrintNode *n = a ? new_node(p, op) : NULL;
-    Type t;
-
-    if (!n) {
-        ht_print_node_free(a);
-        return NULL;
-    }
-    t = type_of(a);
-    n->a = a;
-    n->bytes = t.bytes;
-    n->names = g_array_new(false, false, sizeof(HtPrintName));
-    g_array_set_clear_func(n->names, clear_name);
-    if (op == HT_OP_FLAGS && (!expect(p, ",") ||
-                              !ht_print_string(p, &n->text))) {
-        return fail(p, n, "a separator of flags is missing");
-    }
-    return names(p, n->names) ? n : fail(p, n, "names are missing");
-}
-
-static HtPrintNode *call_bytes(HtPrintParse *p, HtPrintOp op,
-                               const char *separator)
-{
-    HtPrintNode *n = argument(p, "(");
-
-    n = n ? place(p, op, n) : NULL;
-    if (!n) {
-        return NULL;
-    }
-    n->text = g_strdup(separator);
-    n->a = argument(p, ",");
-    n->b = n->a && op == HT_OP_ARRAY ? argument(p, ",") : NULL;
-    return n->a && (n->b || op != HT_OP_ARRAY) && expect(p, ")") ? n :
-           fail(p, n, "an argument is missing");
-}
-
-/* __print_dynamic_array(name, size of an element) */
-static HtPrintNode *call_dynamic_array(HtPrintParse *p)
-{
-    g_autofree char *name = expect(p, "(") ? take_word(p) : NULL;
-    HtPrintNode *n = name ? field_node(p, HT_OP_ARRAY, name) : NULL;
-
-    if (!n) {
-        return fail(p, NULL, "a name of a field is missing");
-    }
-    n->text = g_strdup(",");
-    n->a = constant(p, UINT32_MAX, (Type) { 4, false, 0 });
-    n->b = argument(p, ",");
-    return n->a && n->b && expect(p, ")") ? n :
-           fail(p, n, "an argument is missing");
-}
-
-static HtPrintNode *call_table(HtPrintParse *p, const char *other,
-                               const char * const *texts)
-{
-    HtPrintNode *a = argument(p, "(");
-    HtPrintNode *n = a && expect(p, ")") ? new_node(p, HT_OP_NAMED) : NULL;
-    unsigned i;
-
-    if (!n) {
-        ht_print_node_free(a);
-        return NULL;
-    }
-    n->a = a;
-    n->text = g_strdup(other);
-    n->names = g_array_new(false, false, sizeof(HtPrintName));
-    g_array_set_clear_func(n->names, clear_name);
-    for (i = 0; texts[i]; i++) {
-        HtPrintName name = { i, g_strdup(texts[i]) };
-
-        g_array_append_val(n->names, name);
-    }
-    return n;
-}
-
-static HtPrintNode *call_hypercall(HtPrintParse *p)
-{
-    /* include/uapi of Xen: numbers of hypercalls */
-    static const char * const texts[] = {
-        "(set_trap_table)", "(mmu_update)", "(set_gdt)", "(stack_switch)",
-        "(set_callbacks)", "(fpu_taskswitch)", "(sched_op_compat)",
-        "(dom0_op)", "(set_debugreg)", "(get_debugreg)",
-        "(update_descriptor)", "(memory_op)", "(multicall)",
-        "(update_va_mapping)", "(set_timer_op)", "(event_channel_op_compat)",
-        "(xen_version)", "(console_io)", "(physdev_op_compat)",
-        "(grant_table_op)", "(vm_assist)", "(update_va_mapping_otherdomain)",
-        "(iret)", "(vcpu_op)", "(set_segment_base)", "(mmuext_op)",
-        "(acm_op)", "(nmi_op)", "(sched_op)", "(callback_op)",
-        "(xenoprof_op)", "(event_channel_op)", "(physdev_op)", "(hvm_op)",
-        NULL
-    };
-
-    return call_table(p, "", texts);
-}
-
-static HtPrintNode *call_memory_error(HtPrintParse *p)
-{
-    static const char * const texts[] = {
-        "Corrected", "Uncorrected", "Deferred", "Fatal", NULL
-    };
-
-    return call_table(p, "Info", texts);
-}
-
-/* nvme_trace_disk_name(p, field): the first argument is a buffer */
-static HtPrintNode *call_disk(HtPrintParse *p)
-{
-    HtPrintNode *n = expect(p, "(") && accept_word(p, "p") ?
-                     argument(p, ",") : NULL;
-
-    n = n ? place(p, HT_OP_DISK, n) : fail(p, NULL, "no name of a disk");
-    return n && expect(p, ")") ? n : fail(p, n, "')' is missing");
-}
-
-/* A function whose value is its first argument */
-static HtPrintNode *call_same(HtPrintParse *p)
-{
-    HtPrintNode *n = argument(p, "(");
-
-    while (n && ht_print_accept(p, ",")) {
-        HtPrintNode *other = ht_print_expression(p);
-
-        if (!other) {
-            return fail(p, n, "an argument is missing");
-        }
-        ht_print_node_free(other);
-    }
-    return n && expect(p, ")") ? n : fail(p, n, "')' is missing");
-}
-
-static HtPrintNode *call_seconds(HtPrintParse *p, unsigned op)
-{
-    HtPrintNode *n = call_same(p);
-
-    return binary_node(p, op, n,
-                       n ? constant(p, 1000000000, (Type) { 8, false, 0 }) :
-                       NULL);
-}
-
-static HtPrintNode *call_sizeof(HtPrintParse *p)
-{
-    const Type t = { 8, false, 0 };
-    const char *before = p->p;
-    HtPrintNode *n;
-    uint64_t bytes;
-    bool known;
-    Type of;
-
-    if (ht_print_accept(p, "(") && type_words(p, &of, &known) && known &&
-        of.bytes && ht_print_accept(p, ")")) {
-        return constant(p, of.bytes, t);
-    }
-    p->p = before;
-    n = unary(p);
-    if (!n) {
-        return NULL;
-    }
-    bytes = n->op == HT_OP_FIELD ? n->field.size : type_of(n).bytes;
-    ht_print_node_free(n);
-    return bytes ? constant(p, bytes, t) :
-           fail(p, NULL, "the size of a type is not known");
-}
-
-static HtPrintNode *call(HtPrintParse *p, const char *name)
-{
-    static const char * const same[] = {
-        "__builtin_expect", "pte_val", "pmd_val", "pud_val", "p4d_val",
-        "pgd_val", "native_make_pte", "native_make_pmd", "native_make_pud",
-        "native_make_p4d", "native_make_pgd", "jiffies_to_msecs",
-        "le16_to_cpu", "le32_to_cpu", "le64_to_cpu", "__le16_to_cpu",
-        "__le32_to_cpu", "__le64_to_cpu",
-    };
-    unsigned i;
-
-    if (!strcmp(name, "__get_str") || !strcmp(name, "__get_rel_str") ||
-        !strcmp(name, "__get_dynamic_array") ||
-        !strcmp(name, "__get_rel_dynamic_array") ||
-        !strcmp(name, "__get_sockaddr") ||
-        !strcmp(name, "__get_rel_sockaddr")) {
-        return call_field(p, HT_OP_FIELD);
-    } else if (!strcmp(name, "__get_bitmask") ||
-               !strcmp(name, "__get_rel_bitmask")) {
-        return call_field(p, HT_OP_BITMASK);
-    } else if (!strcmp(name, "__get_cpumask") ||
-               !strcmp(name, "__get_rel_cpumask")) {
-        return call_field(p, HT_OP_CPUMASK);
-    } else if (!strcmp(name, "__get_dynamic_array_len") ||
-               !strcmp(name, "__get_rel_dynamic_array_len")) {
-        return call_field(p, HT_OP_LENGTH);
-    } else if (g_str_has_prefix(name, "__print_flags")) {
-        return call_names(p, HT_OP_FLAGS);
-    } else if (g_str_has_prefix(name, "__print_symbolic")) {
-        return call_names(p, HT_OP_SYMBOLIC);
-    } else if (!strcmp(name, "__print_hex")) {
-        return call_bytes(p, HT_OP_HEX, " ");
-    } else if (!strcmp(name, "__print_hex_str")) {
-        return call_bytes(p, HT_OP_HEX, "");
-    } else if (!strcmp(name, "__print_array")) {
-        return call_bytes(p, HT_OP_ARRAY, ",");
-    } else if (!strcmp(name, "__print_dynamic_array")) {
-        return call_dynamic_array(p);
-    } else if (!strcmp(name, "__print_ns_to_secs")) {
-        return call_seconds(p, '/');
-    } else if (!strcmp(name, "__print_ns_without_secs")) {
-        return call_seconds(p, '%');
-    } else if (!strcmp(name, "sizeof")) {
-        return call_sizeof(p);
-    } else if (!strcmp(name, "nvme_trace_disk_name")) {
-        return call_disk(p);
-    } else if (!strcmp(name, "xen_hypercall_name")) {
-        return call_hypercall(p);
-    } else if (!strcmp(name, "mc_event_error_type")) {
-        return call_memory_error(p);
-    }
-    for (i = 0; i < G_N_ELEMENTS(same); i++) {
-        if (!strcmp(name, same[i])) {
-            return call_same(p);
-        }
-    }
-    return fail(p, NULL, "the kernel's function %s() is not known", name);
-}
-
 static HtPrintNode *number(HtPrintParse *p)
 {
     g_autofree char *text = NULL;
     bool is_unsigned = false;
     unsigned longs = 0;
     size_t len = 0;
-    Type t = { 0 };
+    PpType t = { 0 };
     uint64_t v;
     char *end;
 
@@ -797,7 +497,7 @@ static HtPrintNode *number(HtPrintParse *p)
         longs += *end == 'l' || *end == 'L';
     }
     if (*end || end == text) {
-        return fail(p, NULL, "'%s' is no number", text);
+        return pp_fail(p, NULL, "'%s' is no number", text);
     }
     p->p += len;
     t.bytes = longs || v > (is_unsigned ? UINT32_MAX : INT32_MAX) ? 8 : 4;
@@ -807,7 +507,7 @@ static HtPrintNode *number(HtPrintParse *p)
         t.bytes = longs || v > UINT32_MAX ? 8 : 4;
         t.is_signed = v <= (t.bytes == 8 ? (uint64_t)INT64_MAX : INT32_MAX);
     }
-    return constant(p, v, t);
+    return pp_constant(p, v, t);
 }
 
 bool ht_print_string(HtPrintParse *p, char **out)
@@ -822,7 +522,7 @@ bool ht_print_string(HtPrintParse *p, char **out)
             p->p += *p->p == '\\' && p->p + 1 < p->end ? 2 : 1;
         }
         if (p->p >= p->end) {
-            fail(p, NULL, "a string has no end");
+            pp_fail(p, NULL, "a string has no end");
             return false;
         }
         raw = g_strndup(begin, p->p++ - begin);
@@ -843,11 +543,11 @@ static HtPrintNode *character(HtPrintParse *p)
         p->p += *p->p == '\\' && p->p + 1 < p->end ? 2 : 1;
     }
     if (p->p >= p->end) {
-        return fail(p, NULL, "a character has no end");
+        return pp_fail(p, NULL, "a character has no end");
     }
     raw = g_strndup(begin, p->p++ - begin);
     text = g_strcompress(raw);
-    return constant(p, (uint8_t)text[0], (Type) { 4, true, 0 });
+    return pp_constant(p, (uint8_t)text[0], (PpType) { 4, true, 0 });
 }
 
 /* The value of a variable, by parsing its text again */
@@ -893,8 +593,8 @@ static HtPrintNode *statement(HtPrintParse *p)
         HtPrintVariable *v = g_new0(HtPrintVariable, 1);
         bool known;
 
-        if (!type_words(p, &v->type, &known) ||
-            !(v->len = peek_word(p))) {
+        v->len = pp_type(p, &v->type, &known) ? peek_word(p) : 0;
+        if (!v->len) {
             g_free(v);
             p->p = before;
             break;
@@ -904,12 +604,12 @@ static HtPrintNode *statement(HtPrintParse *p)
         v->outer = p->variables;
         p->variables = v;
         if (!ht_print_accept(p, "=")) {
-            fail(p, NULL, "a statement is not understood");
+            pp_fail(p, NULL, "a statement is not understood");
             break;
         }
         v->p = p->p;
         if (!skip_value(p)) {
-            fail(p, NULL, "a declaration has no end");
+            pp_fail(p, NULL, "a declaration has no end");
             break;
         }
         v->end = p->p++;
@@ -917,7 +617,7 @@ static HtPrintNode *statement(HtPrintParse *p)
     if (!p->error) {
         n = ht_print_expression(p);
     }
-    if (n && (!expect(p, ";") || !expect(p, "}") || !expect(p, ")"))) {
+    if (n && (!pp_expect(p, ";") || !pp_expect(p, "}") || !pp_expect(p, ")"))) {
         g_clear_pointer(&n, ht_print_node_free);
     }
     while (p->variables != outer) {
@@ -930,7 +630,7 @@ static HtPrintNode *statement(HtPrintParse *p)
 
 static HtPrintNode *name(HtPrintParse *p)
 {
-    g_autofree char *word = take_word(p);
+    g_autofree char *word = pp_word(p);
     const HtPrintVariable *v;
     HtPrintNode *n;
 
@@ -939,9 +639,9 @@ static HtPrintNode *name(HtPrintParse *p)
 
         /* also "(REC)->field" */
         ht_print_accept(p, ")");
-        field = ht_print_accept(p, "->") ? take_word(p) : NULL;
-        return field ? field_node(p, HT_OP_FIELD, field) :
-               fail(p, NULL, "a field is missing");
+        field = ht_print_accept(p, "->") ? pp_word(p) : NULL;
+        return field ? pp_field(p, HT_OP_FIELD, field) :
+               pp_fail(p, NULL, "a field is missing");
     }
     for (v = p->variables; v; v = v->outer) {
         if (v->len == strlen(word) && !memcmp(v->name, word, v->len)) {
@@ -950,12 +650,12 @@ static HtPrintNode *name(HtPrintParse *p)
     }
     skip_blanks(p);
     if (p->p < p->end && *p->p == '(') {
-        return call(p, word);
+        return pp_call(p, word);
     }
     if (!strcmp(word, "sizeof")) {
-        return call_sizeof(p);
+        return pp_sizeof(p);
     }
-    n = constant(p, !strcmp(word, "true"), (Type) { 4, true, 0 });
+    n = pp_constant(p, !strcmp(word, "true"), (PpType) { 4, true, 0 });
     if (n) {
         n->unknown = strcmp(word, "true") && strcmp(word, "false") &&
                      strcmp(word, "NULL");
@@ -967,7 +667,7 @@ static bool accept_record(HtPrintParse *p)
 {
     const char *before = p->p;
 
-    if (ht_print_accept(p, "(") && accept_word(p, "REC") &&
+    if (ht_print_accept(p, "(") && pp_accept_word(p, "REC") &&
         ht_print_accept(p, ")")) {
         p->p = before;
         return ht_print_accept(p, "(");
@@ -983,7 +683,7 @@ static HtPrintNode *primary(HtPrintParse *p)
 
     skip_blanks(p);
     if (p->p >= p->end) {
-        return fail(p, NULL, "an argument is missing");
+        return pp_fail(p, NULL, "an argument is missing");
     }
     if (g_ascii_isdigit(*p->p)) {
         return number(p);
@@ -992,7 +692,7 @@ static HtPrintNode *primary(HtPrintParse *p)
         if (!ht_print_string(p, &text)) {
             return NULL;
         }
-        n = new_node(p, HT_OP_CONSTANT);
+        n = pp_node(p, HT_OP_CONSTANT);
         if (n) {
             n->text = text;
             n->bytes = 8;
@@ -1012,9 +712,9 @@ static HtPrintNode *primary(HtPrintParse *p)
             return statement(p);
         }
         n = ht_print_expression(p);
-        return n && expect(p, ")") ? n : fail(p, n, "')' is missing");
+        return n && pp_expect(p, ")") ? n : pp_fail(p, n, "')' is missing");
     }
-    return fail(p, NULL, "'%.*s' is not understood",
+    return pp_fail(p, NULL, "'%.*s' is not understood",
                 (int)MIN(p->end - p->p, 20), p->p);
 }
 
@@ -1024,12 +724,12 @@ static HtPrintNode *postfix(HtPrintParse *p)
 
     while (n && ht_print_accept(p, "[")) {
         n = element(p, n, ht_print_expression(p));
-        if (n && !expect(p, "]")) {
+        if (n && !pp_expect(p, "]")) {
             g_clear_pointer(&n, ht_print_node_free);
         }
     }
     if (n && (ht_print_accept(p, "->") || ht_print_accept(p, "."))) {
-        return fail(p, n, "members of structures are not known");
+        return pp_fail(p, n, "members of structures are not known");
     }
     return n;
 }
@@ -1037,22 +737,22 @@ static HtPrintNode *postfix(HtPrintParse *p)
 static HtPrintNode *operate(HtPrintParse *p, char op)
 {
     HtPrintNode *a, *n;
-    Type t;
+    PpType t;
 
     p->p++;
-    a = unary(p);
+    a = pp_unary(p);
     if (!a) {
         return NULL;
     }
     if (op == '*') {
-        return element(p, a, constant(p, 0, (Type) { 4, true, 0 }));
+        return element(p, a, pp_constant(p, 0, (PpType) { 4, true, 0 }));
     }
     if (op == '&' || op == '+') {
         return a;
     }
-    t = common_type(type_of(a), (Type) { 4, true, 0 });
+    t = common_type(pp_type_of(a), (PpType) { 4, true, 0 });
     a = op == '!' ? a : cast(p, a, t);
-    n = a ? new_node(p, HT_OP_UNARY) : NULL;
+    n = a ? pp_node(p, HT_OP_UNARY) : NULL;
     if (!n) {
         ht_print_node_free(a);
         return NULL;
@@ -1064,18 +764,18 @@ static HtPrintNode *operate(HtPrintParse *p, char op)
     return fold(n);
 }
 
-static HtPrintNode *unary(HtPrintParse *p)
+HtPrintNode *pp_unary(HtPrintParse *p)
 {
     HtPrintNode *n;
-    Type t;
+    PpType t;
 
     if (p->depth >= HT_PRINT_DEPTH) {
-        return fail(p, NULL, "an expression is too deep");
+        return pp_fail(p, NULL, "an expression is too deep");
     }
     p->depth++;
     skip_blanks(p);
     if (accept_cast(p, &t)) {
-        n = cast(p, unary(p), t);
+        n = cast(p, pp_unary(p), t);
     } else if (p->p < p->end && strchr("!~-+*&", *p->p)) {
         n = operate(p, *p->p);
     } else {
@@ -1116,12 +816,12 @@ static unsigned peek_operator(HtPrintParse *p, unsigned lowest,
 
 static HtPrintNode *binary(HtPrintParse *p, unsigned lowest)
 {
-    HtPrintNode *n = unary(p);
+    HtPrintNode *n = pp_unary(p);
     unsigned op, precedence;
 
     while (n && (op = peek_operator(p, lowest, &precedence)) != 0) {
         p->p += op > 0xff ? 2 : 1;
-        n = binary_node(p, op, n, binary(p, precedence + 1));
+        n = pp_binary(p, op, n, binary(p, precedence + 1));
     }
     return n;
 }
@@ -1129,23 +829,23 @@ static HtPrintNode *binary(HtPrintParse *p, unsigned lowest)
 static HtPrintNode *conditional(HtPrintParse *p)
 {
     HtPrintNode *a = binary(p, LOWEST), *n;
-    Type t;
+    PpType t;
 
     if (!a || !ht_print_accept(p, "?")) {
         return a;
     }
-    n = new_node(p, HT_OP_SELECT);
+    n = pp_node(p, HT_OP_SELECT);
     if (!n) {
         ht_print_node_free(a);
         return NULL;
     }
     n->a = a;
     n->b = ht_print_expression(p);
-    n->c = n->b && expect(p, ":") ? ht_print_expression(p) : NULL;
+    n->c = n->b && pp_expect(p, ":") ? ht_print_expression(p) : NULL;
     if (!n->c) {
-        return fail(p, n, "':' is missing");
+        return pp_fail(p, n, "':' is missing");
     }
-    t = common_type(type_of(n->b), type_of(n->c));
+    t = common_type(pp_type_of(n->b), pp_type_of(n->c));
     n->bytes = t.bytes;
     n->is_signed = t.is_signed;
     return fold(n);
@@ -1156,7 +856,7 @@ HtPrintNode *ht_print_expression(HtPrintParse *p)
     HtPrintNode *n;
 
     if (p->depth >= HT_PRINT_DEPTH) {
-        return fail(p, NULL, "an expression is too deep");
+        return pp_fail(p, NULL, "an expression is too deep");
     }
     p->depth++;
     n = conditional(p);

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * hypertrace: the parser of print formats, for its own files
+ *
+ * print-expression.c parses expressions, print-call.c the functions of the
+ * kernel in them.  Each function that gives a node gives NULL on failure, and
+ * &HtPrintParse.error is set then.
+ */
+#ifndef HYPERTRACE_TOOL_PRINT_PARSE_H
+#define HYPERTRACE_TOOL_PRINT_PARSE_H
+
+#include "print/print-program.h"
+
+/**
+ * PpType: an integer type of C, or a pointer
+ * @bytes: size; 0 if the type is that of the operand
+ * @is_signed: whether the type is signed
+ * @pointee: of a pointer: size of the objects that it points to
+ */
+typedef struct PpType {
+    uint8_t bytes;
+    bool is_signed;
+    uint8_t pointee;
+} PpType;
+
+/** pp_fail() - note the first error, free a node; returns NULL */
+HtPrintNode *pp_fail(HtPrintParse *p, HtPrintNode *n, const char *format, ...)
+    G_GNUC_PRINTF(3, 4);
+
+/** pp_expect() - take an operator, or fail */
+bool pp_expect(HtPrintParse *p, const char *op);
+
+/** pp_word() - take an identifier, to be freed; NULL if there is none */
+char *pp_word(HtPrintParse *p);
+
+/** pp_accept_word() - take this identifier if it comes next */
+bool pp_accept_word(HtPrintParse *p, const char *word);
+
+/** pp_type() - take a type; @known is false if it may be something else */
+bool pp_type(HtPrintParse *p, PpType *t, bool *known);
+
+/** pp_unary() - parse an expression without binary operators */
+HtPrintNode *pp_unary(HtPrintParse *p);
+
+/** pp_node() - make a node of type int */
+HtPrintNode *pp_node(HtPrintParse *p, HtPrintOp op);
+
+/** pp_constant() - make a constant */
+HtPrintNode *pp_constant(HtPrintParse *p, uint64_t v, PpType t);
+
+/** pp_is_constant() - is it a number without operands, or NULL? */
+bool pp_is_constant(const HtPrintNode *n);
+
+/** pp_type_of() - the type of the value of a node */
+PpType pp_type_of(const HtPrintNode *n);
+
+/** pp_field() - make a node that uses a field */
+HtPrintNode *pp_field(HtPrintParse *p, HtPrintOp op, const char *name);
+
+/** pp_place() - make a node of @op of an expression that is a field's address */
+HtPrintNode *pp_place(HtPrintParse *p, HtPrintOp op, HtPrintNode *n);
+
+/** pp_binary() - apply a binary operator; frees the operands on failure */
+HtPrintNode *pp_binary(HtPrintParse *p, unsigned op, HtPrintNode *a,
+                       HtPrintNode *b);
+
+/** pp_call() - parse the arguments of a function of the kernel */
+HtPrintNode *pp_call(HtPrintParse *p, const char *name);
+
+/** pp_sizeof() - parse the operand of sizeof */
+HtPrintNode *pp_sizeof(HtPrintParse *p);
+
+#endif /* HYPERTRACE_TOOL_PRINT_PARSE_H */
