@@ -177,8 +177,8 @@ static void kept(const char *dir)
 }
 
 /*
- * The clock goes back by 7 ms within an initcall of 4 ms; then the end of one is
- * lost together with the begin of another, and the end of the last.
+ * The clock goes back by 7 ms within an initcall of 4 ms; then the end of one
+ * is lost together with the begin of another, and the end of the last.
  */
 static void steps(const char *dir)
 {

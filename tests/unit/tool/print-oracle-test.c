@@ -343,7 +343,8 @@ static void compare(Oracle *o, const HtFtEvent *e)
         o->edges += random == 0;
         g_test_message("%s: %u of %d random and %u of %d special records"
                        " differ: %s: %s", name, random, RECORDS,
-                       different - random, RECORDS, first, known ? known : "NOT EXPLAINED");
+                       different - random, RECORDS, first,
+                       known ? known : "NOT EXPLAINED");
         o->failed += !known;
     }
 }

@@ -207,11 +207,10 @@ static HtPrintNode *call_same(HtPrintParse *p)
 
 static HtPrintNode *call_seconds(HtPrintParse *p, unsigned op)
 {
+    const PpType t = { 8, false, 0 };
     HtPrintNode *n = call_same(p);
 
-    return pp_binary(p, op, n,
-                       n ? pp_constant(p, 1000000000, (PpType) { 8, false, 0 }) :
-                       NULL);
+    return pp_binary(p, op, n, n ? pp_constant(p, 1000000000, t) : NULL);
 }
 
 HtPrintNode *pp_sizeof(HtPrintParse *p)

@@ -158,7 +158,8 @@ static HtPrintNode *fold(HtPrintNode *n)
     bool unknown;
     uint64_t v;
 
-    if (!pp_is_constant(n->a) || !pp_is_constant(n->b) || !pp_is_constant(n->c)) {
+    if (!pp_is_constant(n->a) || !pp_is_constant(n->b) ||
+        !pp_is_constant(n->c)) {
         return n;
     }
     unknown = n->a->unknown || (n->b && n->b->unknown) ||

@@ -57,7 +57,7 @@ PpType pp_type_of(const HtPrintNode *n);
 /** pp_field() - make a node that uses a field */
 HtPrintNode *pp_field(HtPrintParse *p, HtPrintOp op, const char *name);
 
-/** pp_place() - make a node of @op of an expression that is a field's address */
+/** pp_place() - replace an expression that is a field's address by @op */
 HtPrintNode *pp_place(HtPrintParse *p, HtPrintOp op, HtPrintNode *n);
 
 /** pp_binary() - apply a binary operator; frees the operands on failure */
