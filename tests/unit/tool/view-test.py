@@ -5,6 +5,7 @@
 What the recordings hold is in tests/unit/recording/story.c.
 """
 
+import json
 import os
 import subprocess
 import xml.etree.ElementTree as ElementTree
