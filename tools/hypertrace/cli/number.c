@@ -3,6 +3,7 @@
  * hypertrace: times and durations for people
  */
 #include <inttypes.h>
+#include <string.h>
 
 #include "cli/number.h"
 
@@ -46,4 +47,33 @@ void ht_number_duration(GString *out, uint64_t ns, unsigned width)
                     v >= 9.995 ? "%.1f" : "%.2f", v);
     g_snprintf(text, sizeof(text), "%s %s", digits, units[i].name);
     g_string_append_printf(out, "%*s", (int)width, text);
+}
+
+bool ht_number_time(const char *option, const char *s, uint64_t *ns,
+                    bool *from_end, GError **errp)
+{
+    static const struct {
+        const char *name;
+        double ns;
+    } units[] = {
+        { "", 1e9 }, { "s", 1e9 }, { "ms", 1e6 }, { "us", 1e3 }, { "ns", 1 },
+    };
+    char *end;
+    double v;
+    unsigned i;
+
+    *from_end = *s == '-';
+    v = g_ascii_strtod(s + *from_end, &end);
+    for (i = 0; i < G_N_ELEMENTS(units); i++) {
+        if (!strcmp(end, units[i].name) && end != s + *from_end &&
+            v >= 0 && v * units[i].ns < 9e18) {
+            *ns = v * units[i].ns + 0.5;
+            return true;
+        }
+    }
+    g_set_error(errp, G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE,
+                "%s=%s: a time is a number of seconds of the guest's clock,"
+                " or a number and s, ms, us or ns; with '-' before it, it"
+                " counts back from the end: 1.5, 20ms, -300us", option, s);
+    return false;
 }

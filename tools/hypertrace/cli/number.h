@@ -6,6 +6,7 @@
 #define HYPERTRACE_TOOL_NUMBER_H
 
 #include <glib.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 /**
@@ -32,5 +33,18 @@ void ht_number_seconds(GString *out, uint64_t ns, unsigned width);
  * @width: at least so many characters; spaces come first
  */
 void ht_number_duration(GString *out, uint64_t ns, unsigned width);
+
+/**
+ * ht_number_time: read a time of the guest's clock
+ * @option: name of the option, for the message
+ * @s: "1.5", "1.5s", "20ms", "300us", "7ns"; "-20ms" counts back from the end
+ * @ns: set to nanoseconds
+ * @from_end: set to true if @s counts back
+ * @errp: set to the accepted forms if @s has none of them
+ *
+ * Returns: true if @s is a time
+ */
+bool ht_number_time(const char *option, const char *s, uint64_t *ns,
+                    bool *from_end, GError **errp);
 
 #endif /* HYPERTRACE_TOOL_NUMBER_H */

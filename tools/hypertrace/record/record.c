@@ -11,9 +11,9 @@
 #include <sys/wait.h>
 
 #include "cli/command.h"
+#include "cli/number.h"
 #include "qemu/qemu-opts.h"
 #include "record/record.h"
-#include "views/view.h"
 
 #define POLL_US_DEFAULT     1000
 #define POLL_US_MAX         1000000
@@ -71,7 +71,7 @@ static bool set_duration(HtRecord *r, const char *text, int *status)
     g_autoptr(GError) error = NULL;
     bool negative;
 
-    if (!ht_view_time("--for", text, &r->for_ns, &negative, &error) ||
+    if (!ht_number_time("--for", text, &r->for_ns, &negative, &error) ||
         negative || !r->for_ns) {
         *status = ht_usage_error("--for '%s': give a time, as 10s or 500ms",
                                  text);

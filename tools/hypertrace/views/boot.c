@@ -10,6 +10,7 @@
 #include "cli/command.h"
 #include "cli/escape.h"
 #include "cli/json.h"
+#include "cli/number.h"
 #include "model/running.h"
 #include "views/boot.h"
 #include "views/view.h"
@@ -916,7 +917,7 @@ int ht_boot(int argc, char **argv)
         return rows < 0 ? ht_usage_error("--slowest=%d: it is 0 or more", rows)
                : ht_usage_error("--svg draws one recording, not two");
     }
-    if (to && (!ht_view_time("--to", to, &to_ns, &from_end, &error) ||
+    if (to && (!ht_number_time("--to", to, &to_ns, &from_end, &error) ||
                from_end)) {
         ht_view_free(&v);
         status = ht_usage_error("%s", error ? error->message :

@@ -16,35 +16,6 @@
 
 #define CPUS_MAX        4096
 
-bool ht_view_time(const char *option, const char *s, uint64_t *ns,
-                  bool *from_end, GError **errp)
-{
-    static const struct {
-        const char *name;
-        double ns;
-    } units[] = {
-        { "", 1e9 }, { "s", 1e9 }, { "ms", 1e6 }, { "us", 1e3 }, { "ns", 1 },
-    };
-    char *end;
-    double v;
-    unsigned i;
-
-    *from_end = *s == '-';
-    v = g_ascii_strtod(s + *from_end, &end);
-    for (i = 0; i < G_N_ELEMENTS(units); i++) {
-        if (!strcmp(end, units[i].name) && end != s + *from_end &&
-            v >= 0 && v * units[i].ns < 9e18) {
-            *ns = v * units[i].ns + 0.5;
-            return true;
-        }
-    }
-    g_set_error(errp, G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE,
-                "%s=%s: a time is a number of seconds of the guest's clock,"
-                " or a number and s, ms, us or ns; with '-' before it, it"
-                " counts back from the end: 1.5, 20ms, -300us", option, s);
-    return false;
-}
-
 /* "0,2-3" */
 static bool parse_cpus(HtView *v, GError **errp)
 {
@@ -93,9 +64,10 @@ static bool check(HtView *v, GError **errp)
                     "--boot=%d: boots are counted from 1", v->boot);
         return false;
     }
-    if ((v->from && !ht_view_time("--from", v->from, &v->from_ns,
+    if ((v->from && !ht_number_time("--from", v->from, &v->from_ns,
                                   &v->from_end, errp)) ||
-        (v->to && !ht_view_time("--to", v->to, &v->to_ns, &v->to_end, errp)) ||
+        (v->to && !ht_number_time("--to", v->to, &v->to_ns, &v->to_end,
+                                  errp)) ||
         (v->cpu && !parse_cpus(v, errp))) {
         return false;
     }

@@ -80,19 +80,6 @@ bool ht_view_parse(HtView *v, int *argc, char **argv, const char *summary,
                    unsigned which, const GOptionEntry *own, int *status);
 
 /**
- * ht_view_time: read a time of the guest's clock
- * @option: whose value it is, for the message
- * @s: "1.5", "1.5s", "20ms", "300us", "7ns"; "-20ms" counts back from the end
- * @ns: set to nanoseconds
- * @from_end: set to whether it counts back
- * @errp: set to what a time looks like
- *
- * Returns: whether it is one
- */
-bool ht_view_time(const char *option, const char *s, uint64_t *ns,
-                  bool *from_end, GError **errp);
-
-/**
  * ht_view_on_host: whether times shall be the host's
  * @v: view
  */
