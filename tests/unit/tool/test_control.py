@@ -1,7 +1,6 @@
-#!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-or-later
 """hypertrace status, list, enable, disable, set, snapshot: what they say, and
-ask for, to the letter; prints TAP.  The other end is a QMP server that says
+ask for, to the letter.  The other end is a QMP server that says
 what a QEMU seldom does: tests/e2e has real ones.
 """
 
@@ -9,7 +8,9 @@ import json
 import socket
 import threading
 
-from tool_tests import ESCAPED, HOSTILE, main, run, story
+import pytest
+
+from hypertrace import ESCAPED, HOSTILE, run, story
 
 FOREVER = 2**64 - 1
 
@@ -145,9 +146,10 @@ class Qemu(threading.Thread):
                         file=f, flush=True)
 
 
-class Tests:
-    def __init__(self, tmp):
-        self.tmp = tmp
+class TestControl:
+    @pytest.fixture(autouse=True)
+    def prepare(self, tmp_path):
+        self.tmp = tmp_path
         self.number = 0
 
     def qemu(self, **things):
@@ -232,7 +234,3 @@ class Tests:
                                                        status=1).stderr
         assert b"No such file" in run("status", self.tmp / "none",
                                       status=1).stderr
-
-
-if __name__ == "__main__":
-    main(Tests)

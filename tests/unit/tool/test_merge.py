@@ -1,7 +1,6 @@
-#!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Several recordings on one timeline: no effect comes before its cause, and a
-clock that is off by 50 us would show; prints TAP.
+clock that is off by 50 us would show.
 
 What the recordings hold is in tests/unit/recording/talk.c: each event says when it was.
 """
@@ -11,23 +10,28 @@ import shutil
 import statistics
 import subprocess
 
+import pytest
+
 import perfetto_text
-from tool_tests import HOSTILE, Skip, lines, main, need, run, story
+from built import need
+from hypertrace import HOSTILE, lines, run, story
 
 SHIFT = 50_000      # ns
 ORDER = ("send", "receive", "think", "reply", "done")
 GUESTS = ("ping", "pong")
 
 
-class Tests:
-    def __init__(self, tmp):
-        self.tmp = tmp
+class TestMerge:
+    @pytest.fixture(autouse=True, scope="class")
+    def prepare(self, request, tmp_path_factory):
+        cls, tmp = request.cls, tmp_path_factory.mktemp("merge")
+        cls.tmp = tmp
         talk = story("talk", tmp / "talk")
-        self.dirs = [talk / name for name in GUESTS]
-        self.device = talk / "device"
-        self.packets = None
-        self.guests = {d.name: lines("report", "--clock=host", d)
-                       for d in self.dirs}
+        cls.dirs = [talk / name for name in GUESTS]
+        cls.device = talk / "device"
+        cls.packets = None
+        cls.guests = {d.name: lines("report", "--clock=host", d)
+                       for d in cls.dirs}
 
     def test_bound(self):
         """Each date is as close to the truth as its bound says."""
@@ -131,11 +135,11 @@ class Tests:
         p = run("export", self.device, *self.dirs, "-o", out)
         said = p.stderr.decode()
         if "without libbabeltrace2" in said:
-            raise Skip("hypertrace was built without libbabeltrace2")
+            pytest.skip("hypertrace was built without libbabeltrace2")
         assert ("10002 events, 5 were discarded; on the host's clock all are"
                 " right to 3.00 us") in said, said
         assert "wall clocks" not in said
-        self.packets = perfetto_text.packets(out)
+        type(self).packets = perfetto_text.packets(out)
         assert not [f for p in self.packets for f in perfetto_text.unknown(p)]
         return self.packets
 
@@ -341,7 +345,3 @@ class Tests:
             p = run("export", *args, status=status)
             assert said in p.stderr.decode(), (args, p.stderr)
         assert not list(self.tmp.glob(".no*"))
-
-
-if __name__ == "__main__":
-    main(Tests)

@@ -1,6 +1,5 @@
-#!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""hypertrace export, and what others make of it; prints TAP.
+"""hypertrace export, and what others make of it.
 
 What the recording holds is in tests/unit/recording/story.c.
 """
@@ -10,17 +9,22 @@ import os
 import re
 import subprocess
 
+import pytest
+
 import perfetto_text
-from tool_tests import HOSTILE, TOOL, main, need, run, story
+from built import need
+from hypertrace import HOSTILE, TOOL, run, story
 
 
-class Tests:
-    def __init__(self, tmp):
-        self.tmp = tmp
-        self.story = story("story", tmp / "story")
-        self.report = [json.loads(line) for line in
-                       run("report", "--json", self.story).stdout.splitlines()]
-        self.first = [e for e in self.report if e["boot"] == 1]
+class TestExport:
+    @pytest.fixture(autouse=True, scope="class")
+    def prepare(self, request, tmp_path_factory):
+        cls, tmp = request.cls, tmp_path_factory.mktemp("export")
+        cls.tmp = tmp
+        cls.story = story("story", tmp / "story")
+        cls.report = [json.loads(line) for line in
+                       run("report", "--json", cls.story).stdout.splitlines()]
+        cls.first = [e for e in cls.report if e["boot"] == 1]
 
     def export(self, name, *args):
         out = self.tmp / name
@@ -215,7 +219,3 @@ class Tests:
             assert p.returncode == 1, p
             assert b"File too large" in p.stderr, p.stderr
         assert sorted(os.listdir(self.tmp)) == before
-
-
-if __name__ == "__main__":
-    main(Tests)

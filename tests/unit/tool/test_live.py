@@ -1,11 +1,8 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
 """hypertrace record --lttng: a ring's events in a session of LTTng, in none,
 and in one that hangs.
 
-usage: live-test.py HYPERTRACE GUEST     (output: TAP)
-
-GUEST is live-guest, whose ring has as many events as it is told.
+The guest is the program live-guest, whose ring has as many events as it is told.
 """
 
 import json
@@ -14,17 +11,29 @@ import re
 import shutil
 import signal
 import subprocess
-import sys
 import tempfile
-import traceback
 from pathlib import Path
 
+import pytest
+
 import perfetto_text
+from built import built
+from hypertrace import TOOL
 from vm.lttng_session import PrivateSession, missing_programs
 
-TOOL, GUEST = sys.argv[1:3]
+GUEST = built("tests/unit/tool/live-guest")
+pytestmark = pytest.mark.skipif(
+    bool(missing_programs()), reason=f"missing: {' '.join(missing_programs())}")
 DEADLINE = 120
 SHIFT = 50_000      # ns
+
+
+@pytest.fixture(name="tmp")
+def session_directory():
+    """Readable for the session daemon, which is another user's"""
+    with tempfile.TemporaryDirectory(prefix="ht-live-") as tmp:
+        os.chmod(tmp, 0o755)
+        yield Path(tmp)
 
 
 class Recorder:
@@ -240,26 +249,3 @@ def test_url(tmp):
             capture_output=True, text=True, timeout=DEADLINE)
     assert p.returncode == 1 and "LTTng cannot" in p.stderr, p
     assert p.stdout == "" and not (tmp / "rec").exists()
-
-
-def main():
-    tests = [t for n, t in globals().items() if n.startswith("test_")]
-    print(f"1..{len(tests)}", flush=True)
-    missing = missing_programs()
-    for n, test in enumerate(tests, 1):
-        name = test.__name__
-        if missing:
-            print(f"ok {n} {name} # SKIP missing: {' '.join(missing)}")
-            continue
-        with tempfile.TemporaryDirectory(prefix="ht-live-") as tmp:
-            os.chmod(tmp, 0o755)
-            try:
-                test(Path(tmp))
-                print(f"ok {n} {name}", flush=True)
-            except Exception:       # pylint: disable=broad-except
-                print("# " + traceback.format_exc().replace("\n", "\n# "))
-                print(f"not ok {n} {name}", flush=True)
-
-
-if __name__ == "__main__":
-    main()

@@ -1,6 +1,5 @@
-#!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The analysis for Trace Compass, against what is exported; prints TAP.
+"""The analysis for Trace Compass, against what is exported.
 
 What the recordings hold is in tests/unit/recording/calls.c.
 """
@@ -8,18 +7,23 @@ What the recordings hold is in tests/unit/recording/calls.c.
 import re
 import subprocess
 
+import pytest
+
 import compass_xml
-from tool_tests import main, need, run, story
+from built import need
+from hypertrace import run, story
 
 READ, WALK, LEAF, IDLE = "vfs_read", "walk", "leaf", "do_idle"
 THREAD, CPU = "Threads/7/CallStack", "CPUs/1/CallStack"
 
 
-class Tests:
-    def __init__(self, tmp):
+class TestCompass:
+    @pytest.fixture(autouse=True, scope="class")
+    def prepare(self, request, tmp_path_factory):
+        cls, tmp = request.cls, tmp_path_factory.mktemp("compass")
+        cls.tmp = tmp
         need("babeltrace2")
-        self.tmp = tmp
-        self.recording = story("functions", tmp / "functions")
+        cls.recording = story("functions", tmp / "functions")
 
     def export(self, name, *args):
         out = self.tmp / name
@@ -84,7 +88,3 @@ class Tests:
             self.export("tracer", "-f", "ctf", "--boot=1"))
             if name == "function"]
         assert names == [READ, WALK, LEAF, LEAF]
-
-
-if __name__ == "__main__":
-    main(Tests)

@@ -1,6 +1,5 @@
-#!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""hypertrace's commands that put events together; prints TAP.
+"""hypertrace's commands that put events together.
 
 What the recordings hold is in tests/unit/recording/calls.c.
 """
@@ -13,7 +12,9 @@ import shutil
 import subprocess
 import xml.etree.ElementTree as ElementTree
 
-from tool_tests import ESCAPED, TOOL, lines, main, run, story, text
+import pytest
+
+from hypertrace import ESCAPED, TOOL, lines, run, story, text
 
 MS = 1_000_000
 SVG = "{http://www.w3.org/2000/svg}"
@@ -76,14 +77,16 @@ HANG = """\
 """.splitlines()
 
 
-class Tests:
-    def __init__(self, tmp):
-        self.tmp = tmp
-        self.pairs = story("pairs", tmp / "pairs")
-        self.functions = story("functions", tmp / "functions")
-        self.hang = story("hang", tmp / "hang")
-        self.naps = story("naps", tmp / "naps")
-        self.story = story("story", tmp / "story")
+class TestCalls:
+    @pytest.fixture(autouse=True, scope="class")
+    def prepare(self, request, tmp_path_factory):
+        cls, tmp = request.cls, tmp_path_factory.mktemp("calls")
+        cls.tmp = tmp
+        cls.pairs = story("pairs", tmp / "pairs")
+        cls.functions = story("functions", tmp / "functions")
+        cls.hang = story("hang", tmp / "hang")
+        cls.naps = story("naps", tmp / "naps")
+        cls.story = story("story", tmp / "story")
 
     def latency(self, *args):
         return lines("latency", *args, self.pairs)[0]
@@ -480,7 +483,3 @@ class Tests:
         run("recover", "--kernel", ram, index, ram, status=2)
         run("recover", index, ram, ram, status=2)
         run("recover", ram, ram, status=2)
-
-
-if __name__ == "__main__":
-    main(Tests)

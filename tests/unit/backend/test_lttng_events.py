@@ -1,31 +1,41 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Events defined at run time, recorded by a real LTTng session daemon.
 
-usage: backend-lttng-test.py EMITTER [CASE...]     (output: TAP)
-
-EMITTER is backend-lttng-emit, which links host-lib's lttng-ust-event.c.
+The program backend-lttng-emit links host-lib's lttng-ust-event.c.
 Traces are read with babeltrace2.
 """
 
 import glob
 import os
 import re
-import shutil
 import signal
 import subprocess
-import sys
 import tempfile
 import time
-import traceback
 from collections import Counter
 
-from vm.lttng_session import PrivateSession, SessionError, missing_programs
+import pytest
+
+from built import built, need
+from vm.lttng_session import PrivateSession, missing_programs
+
+EMITTER = built("tests/unit/backend/backend-lttng-emit")
+pytestmark = pytest.mark.skipif(
+    bool(missing_programs()), reason=f"missing: {' '.join(missing_programs())}")
 
 ALL = ("u8:int u16:event u32:string u64:struct x8:a x16:b x32:c x64:d s8:e "
        "s16:f s32:g s64:h f32:i f64:j text:k seq-u8:l seq-u16:m seq-x32:n "
        "seq-u64:o seq-s8:p seq-s64:q arr-u8-1:r arr-x16-3:s arr-u32-2:t "
        "arr-s64-2:u arr-s16-5:_v text:w chars-16:comm")
+
+
+@pytest.fixture(name="directory")
+def session_directory():
+    """Readable for the session daemon, which is another user's"""
+    need("babeltrace2")
+    with tempfile.TemporaryDirectory(prefix="ht-test-") as directory:
+        os.chmod(directory, 0o755)
+        yield directory
 
 
 def wait_state(pid, state, looks=1):
@@ -47,7 +57,7 @@ class Emitter:
 
     def __init__(self, session, **env):
         self.expected = []
-        self._child = subprocess.Popen([sys.argv[1]],
+        self._child = subprocess.Popen([EMITTER],
                                        env={**session.env(), **env},
                                        stdin=subprocess.PIPE,
                                        stdout=subprocess.PIPE, text=True)
@@ -111,7 +121,7 @@ def compare(trace, expected):
     assert len(events) == len(expected), f"{len(events)}, {len(expected)}"
 
 
-def case_kinds(directory):
+def test_kinds(directory):
     """every kind of field; events known before and after the start"""
     with PrivateSession(f"{directory}/t", ["ht0:*"], start=False) as session:
         with Emitter(session) as emitter:
@@ -131,7 +141,7 @@ def case_kinds(directory):
     compare(f"{directory}/t", emitter.expected)
 
 
-def case_again(directory):
+def test_again(directory):
     """a device that comes back: same fields, other fields"""
     with PrivateSession(f"{directory}/t", ["ht0:*"]) as session:
         with Emitter(session) as emitter:
@@ -152,7 +162,7 @@ def case_again(directory):
     compare(f"{directory}/t", emitter.expected)
 
 
-def case_together(directory):
+def test_together(directory):
     """events registered together, one refused, one with other fields before"""
     with PrivateSession(f"{directory}/t", ["d*"]) as session:
         with Emitter(session) as emitter:
@@ -174,7 +184,7 @@ def case_together(directory):
     compare(f"{directory}/t", emitter.expected)
 
 
-def case_providers(directory):
+def test_providers(directory):
     """three devices in one process, one of them recorded"""
     with PrivateSession(f"{directory}/t", ["ht1:*"]) as session:
         with Emitter(session) as emitter:
@@ -193,7 +203,7 @@ def value(event, field):
     return float(re.search(rf"[ {{]{field} = ([^ ,]+)", event)[1])
 
 
-def case_filter(directory):
+def test_filter(directory):
     """filters see each kind of field, in front of and behind others"""
     spec = "s8:a text:t f32:f seq-u16:q arr-u32-4:r u16:b f64:g s64:z"
     filters = {
@@ -240,17 +250,17 @@ def burst(directory, threads, **options):
     print(f"# {took} ns an event")
 
 
-def case_threads(directory):
+def test_threads(directory):
     """100,000 events of four threads, in large buffers"""
     burst(directory, 4, subbuf_size="8M")
 
 
-def case_blocking(directory):
+def test_blocking(directory):
     """100,000 events through small buffers, waiting for space"""
     burst(directory, 1, blocking=True, subbuf_size="64k", num_subbuf=4)
 
 
-def case_too_large(directory):
+def test_too_large(directory):
     """an event that fits no buffer is counted"""
     with PrivateSession(f"{directory}/t", ["ht0:*"], subbuf_size="4k",
                         num_subbuf=2) as session:
@@ -265,7 +275,7 @@ def case_too_large(directory):
     assert "discarded" in warnings, warnings
 
 
-def case_names(directory):
+def test_names(directory):
     """names that are too long are refused, and say why"""
     with PrivateSession(f"{directory}/t", ["d*"]) as session:
         with Emitter(session) as emitter:
@@ -280,7 +290,7 @@ def case_names(directory):
     compare(f"{directory}/t", emitter.expected)
 
 
-def case_trigger(directory):
+def test_trigger(directory):
     """a trigger on a guest event takes a snapshot (notifier events)"""
     with PrivateSession(f"{directory}/t", ["ht0:*"],
                         snapshot=True) as session:
@@ -304,7 +314,7 @@ def case_trigger(directory):
     assert len(events) >= 100, len(events)
 
 
-def case_quit(directory):
+def test_quit(directory):
     """a process ends well while threads record at full rate"""
     with PrivateSession(f"{directory}/t", ["ht0:*"]) as session:
         for _ in range(10):
@@ -315,7 +325,7 @@ def case_quit(directory):
                 assert status == 0, f"ended with {status}"
 
 
-def case_quit_stuck(directory):
+def test_quit_stuck(directory):
     """a process ends while a thread is stuck in a tracepoint, and says so"""
     with PrivateSession(f"{directory}/t", ["ht0:*"], blocking=True,
                         subbuf_size="4k", num_subbuf=2) as session:
@@ -336,7 +346,7 @@ def case_quit_stuck(directory):
             assert status == 3, f"ended with {status}"
 
 
-def case_timeout(directory):
+def test_timeout(directory):
     """a session daemon that does not answer a registration is noticed"""
     with PrivateSession(f"{directory}/t", ["ht0:*"]) as session:
         with Emitter(session, LTTNG_UST_REGISTER_TIMEOUT="300") as emitter:
@@ -350,32 +360,3 @@ def case_timeout(directory):
             finally:
                 os.kill(session.pid, signal.SIGCONT)
             assert answer["reachable"] == "no", answer
-
-
-def main():
-    """Run the cases, or those that are named."""
-    cases = [(name[5:], case) for name, case in globals().items()
-             if name.startswith("case_")]
-    if sys.argv[2:]:
-        cases = [c for c in cases if c[0] in sys.argv[2:]]
-    lacking = missing_programs() + [p for p in ["babeltrace2"]
-                                    if not shutil.which(p)]
-    if lacking:
-        print(f"1..0 # SKIP missing: {' '.join(lacking)}")
-        return
-    print(f"1..{len(cases)}", flush=True)
-    for number, (name, case) in enumerate(cases, 1):
-        with tempfile.TemporaryDirectory(prefix="ht-test-") as directory:
-            os.chmod(directory, 0o755)
-            try:
-                case(directory)
-                result = "ok"
-            except (AssertionError, RuntimeError, SessionError, OSError):
-                for line in traceback.format_exc().splitlines():
-                    print(f"# {line[:500]}")
-                result = "not ok"
-        print(f"{result} {number} - lttng/{name}: {case.__doc__}", flush=True)
-
-
-if __name__ == "__main__":
-    main()

@@ -1,6 +1,5 @@
-#!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Feed ht-verify traces with and without defects; prints TAP.
+"""Feed ht-verify traces with and without defects.
 
 The payloads are made here after the description in tools/ht-bench-payload.h,
 not with its code, so that the two are compared as well.
@@ -9,11 +8,14 @@ not with its code, so that the two are compared as well.
 import json
 import struct
 import subprocess
-import sys
-import tempfile
 import uuid
 from pathlib import Path
 
+import pytest
+
+from built import built
+
+HT_VERIFY = built("tools/ht-verify/ht-verify")
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
 U64 = 2**64 - 1
 EPOCH = 1_700_000_000_000_000_000       # realtime - monotonic
@@ -173,14 +175,18 @@ def streams(result, n=0):
 
 
 def expect(got, want):
-    if got != want:
-        raise AssertionError(f"{got!r} is not {want!r}")
+    assert got == want
 
 
 def single(tmp, events, **kwargs):
     Trace(tmp / "t").packet("ch_0", events, **kwargs)
     status, result, stderr = verify(tmp / "t")
     return status, streams(result)[0], stderr
+
+
+@pytest.fixture(name="tmp")
+def folder(tmp_path):
+    return tmp_path
 
 
 # Tests -----------------------------------------------------------------------
@@ -443,23 +449,3 @@ def test_usage(tmp):
     expect(verify()[0], 2)
     expect(verify("--compare", tmp)[0], 2)
     expect(verify("--nonsense", tmp)[0], 2)
-
-
-def main():
-    tests = [(n, f) for n, f in globals().items() if n.startswith("test_")]
-    failed = 0
-    print(f"1..{len(tests)}")
-    for number, (name, test) in enumerate(tests, 1):
-        with tempfile.TemporaryDirectory() as tmp:
-            try:
-                test(Path(tmp))
-                print(f"ok {number} {name}")
-            except Exception as e:                  # any is a failed test
-                failed += 1
-                print(f"not ok {number} {name}")
-                print(f"# {type(e).__name__}: {e}".replace("\n", "\n# "))
-    return 1 if failed else 0
-
-
-HT_VERIFY = sys.argv[1]
-sys.exit(main())

@@ -1,6 +1,5 @@
-#!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""hypertrace report, log, top and boot on small recordings; prints TAP.
+"""hypertrace report, log, top and boot on small recordings.
 
 What the recordings hold is in tests/unit/recording/story.c.
 """
@@ -11,16 +10,20 @@ import subprocess
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 
-from tool_tests import ESCAPED, TOOL, lines, main, run, story, text
+import pytest
+
+from hypertrace import ESCAPED, TOOL, lines, run, story, text
 
 SVG = "{http://www.w3.org/2000/svg}"
 
 
-class Tests:
-    def __init__(self, tmp):
-        self.tmp = tmp
-        self.story = story("story", tmp / "story")
-        self.slower = story("slower", tmp / "slower")
+class TestViews:
+    @pytest.fixture(autouse=True, scope="class")
+    def prepare(self, request, tmp_path_factory):
+        cls, tmp = request.cls, tmp_path_factory.mktemp("view")
+        cls.tmp = tmp
+        cls.story = story("story", tmp / "story")
+        cls.slower = story("slower", tmp / "slower")
 
     def test_report_lines(self):
         out = text("report", "--fields", self.story)
@@ -303,7 +306,3 @@ class Tests:
             p = subprocess.run([TOOL, "report", self.story], stdout=full,
                                stderr=subprocess.PIPE, timeout=60)
         assert p.returncode == 1 and b"No space left" in p.stderr
-
-
-if __name__ == "__main__":
-    main(Tests)

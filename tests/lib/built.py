@@ -1,0 +1,23 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Programs of the build that the tests run."""
+
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+
+def built(path):
+    """A program of HT_BUILD; skip the module's tests if it was not built."""
+    program = Path(os.environ["HT_BUILD"]) / path
+    if not program.exists():
+        pytest.skip(f"{path} was not built: a library is missing",
+                    allow_module_level=True)
+    return str(program)
+
+
+def need(program):
+    """Skip the test if a program of the host is missing."""
+    if not shutil.which(program):
+        pytest.skip(f"{program} is not installed")

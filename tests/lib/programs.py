@@ -1,0 +1,147 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A pytest plugin that runs the test programs of a meson build.
+
+pytest gets the file meson-info/intro-tests.json of the build, and runs each
+program as one test, beside the tests in Python and under the same limit of
+jobs. A program that prints TAP gives one report for each of its cases, and one
+more if it ends badly. The last line of pytest's output counts all reports.
+"""
+
+import json
+import os
+import random
+import re
+import subprocess
+import time
+
+import pytest
+
+# Programs of QEMU's own that create each device
+QEMUS_OWN = {"device-introspect-test", "qom-test", "qmp-cmd-test"}
+CASE = re.compile(r"(not )?ok\b(?: \d+)?(?: -)? ?(.*?)(?: # SKIP ?(.*))?$",
+                  re.I)
+# A program is ended after this many times what meson gives it: the machine may
+# be busy.
+PATIENCE = 4
+
+
+def pytest_collect_file(file_path, parent):
+    if file_path.name == "intro-tests.json":
+        return Build.from_parent(parent, path=file_path, nodeid="programs")
+    return None
+
+
+def wanted(test, suites):
+    """Fuzz targets alone in their build; the device's tests in QEMU's"""
+    if "qtest" in test["suite"]:
+        name = test["name"].rpartition("/")[2]
+        return test["name"].startswith("qtest-x86_64/") and (
+            name.startswith("hypertrace") or name in QEMUS_OWN)
+    if any(s.endswith(":fuzz") for s in suites):
+        return any(s.endswith(":fuzz") for s in test["suite"])
+    return True
+
+
+class Build(pytest.File):
+    def collect(self):
+        tests = json.loads(self.path.read_text())
+        suites = {s for t in tests for s in t["suite"]}
+        for test in tests:
+            if wanted(test, suites):
+                yield Program.from_parent(self, name=test["name"], test=test)
+
+
+class Program(pytest.Item):
+    def __init__(self, test, **kwargs):
+        super().__init__(**kwargs)
+        self.test = test
+        self.build = self.path.parents[1]
+
+    def reportinfo(self):
+        return self.path, None, self.name
+
+    def execute(self):
+        """(status or None for a timeout, output)"""
+        # As meson does: memory that is not initialized holds no zeros.
+        env = {"MALLOC_PERTURB_": str(random.randint(1, 255)), **os.environ,
+               **self.test["env"]}
+        try:
+            p = subprocess.run(
+                self.test["cmd"], cwd=self.test["workdir"] or self.build,
+                env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT, check=False,
+                timeout=PATIENCE * self.test["timeout"])
+        except subprocess.TimeoutExpired as e:
+            return None, (e.stdout or b"").decode(errors="replace")
+        return p.returncode, p.stdout.decode(errors="replace")
+
+    def reports(self):
+        began = time.time()
+        status, output = self.execute()
+        duration = time.time() - began
+
+        def report(outcome, why=None):
+            # pytest shows the place of a skip, and the text of a failure.
+            longrepr = (self.name, None, why) if outcome == "skipped" else why
+            return pytest.TestReport(
+                self.nodeid, self.location, {}, outcome, longrepr, "call",
+                duration=duration)
+
+        found, planned = [], None
+        if self.test["protocol"] == "tap":
+            for line in output.splitlines():
+                if plan := re.match(r"1\.\.(\d+)(?: # SKIP ?(.*))?", line):
+                    planned = int(plan[1])
+                    if not planned:
+                        found.append(report("skipped", plan[2]))
+                elif case := CASE.match(line):
+                    failed, name, skip = case.groups()
+                    if failed:
+                        found.append(report("failed",
+                                            f"{name}\n{output[-20000:]}"))
+                    elif skip is not None:
+                        found.append(report("skipped", f"{name}: {skip}"))
+                    else:
+                        found.append(report("passed"))
+        elif status == 77:
+            return [report("skipped", output.strip() or "no reason is given")]
+        elif status == 0:
+            return [report("passed")]
+        failures = [r for r in found if r.failed]
+        if status is None:
+            why = "runs for too long"
+        elif status and not failures:
+            why = f"exit status {status}"
+        elif planned is None and self.test["protocol"] == "tap":
+            why = "no plan of its cases"
+        elif planned and len(found) != planned:
+            why = f"{len(found)} of {planned} cases ran"
+        else:
+            return found
+        return [*found, report("failed", f"{why}\n{output[-20000:]}")]
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_protocol(item):
+    if not isinstance(item, Program):
+        return None
+    hook = item.ihook
+    hook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
+    for report in item.reports():
+        hook.pytest_runtest_logreport(report=report)
+    hook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
+    return True
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_terminal_summary(terminalreporter, exitstatus):
+    """Leave the totals of a run that came to its end to the calling script."""
+    path = os.environ.get("HT_TOTALS")
+    if path and exitstatus in (pytest.ExitCode.OK,
+                               pytest.ExitCode.TESTS_FAILED):
+        def count(*outcomes):
+            return sum(len(terminalreporter.stats.get(o, ()))
+                       for o in outcomes)
+        with open(path, "w", encoding="ascii") as file:
+            print(count("passed", "xpassed"), count("failed", "error"),
+                  count("skipped", "xfailed"), file=file)

@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Which lines of a guest's console fail a test: reports of its kernel."""
+
+from vm.machine import complaints
+
+BAR = "[    9.1] " + "=" * 66
+
+
+def report(title, *lines):
+    return "\n".join([BAR, f"[    9.1] {title}", *lines, BAR])
+
+
+def test_sound():
+    assert complaints(
+        "[    0.0] Linux version 6.12.95\n[    1.0] debug: a bug's life\n"
+        "guest: bugs\nHT_JOB_STATUS=0\n") == []
+
+
+def test_checkers():
+    for line in (
+            "BUG: KASAN: slab-use-after-free in htk_emit_stop+0x1",
+            "WARNING: possible circular locking dependency detected",
+            "WARNING: inconsistent lock state",
+            "[ BUG: Invalid wait context ]",
+            "BUG: sleeping function called from invalid context",
+            "WARNING: suspicious RCU usage",
+            "INFO: trying to register non-static key.",
+            "UBSAN: shift-out-of-bounds in emit.c:3:4",
+            "DMA-API: device driver frees DMA memory with wrong function",
+            "WARNING: CPU: 0 PID: 1 at lib/debugobjects.c:1",
+            "INFO: task rmmod:71 blocked for more than 122 seconds."):
+        text = f"[    1.0] fine\n[    2.0] {line}\n"
+        assert complaints(text) == [f"[    2.0] {line}"]
+
+
+def test_races():
+    """Those of the kernel alone are its own."""
+    other = report("BUG: KCSAN: data-race in a / b",
+                   "write to 0x1 of 4 bytes by task 1 on cpu 0:",
+                   " a+0x1/0x2")
+    own = report("BUG: KCSAN: data-race in htk_a [hypertrace] / b",
+                 " htk_a+0x1/0x2 [hypertrace]")
+    users = report("BUG: KCSAN: data-race in c / c",
+                   " c+0x1/0x2", " fn_x+0x1/0x2 [hypertrace_functions]")
+    later = "[   10.0] WARNING: CPU: 0"
+    assert complaints(other) == []
+    assert complaints("\n".join([other, own, other, later])) == [own.splitlines()[1], later]
+    assert complaints("\n".join([users, other])) == [users.splitlines()[1]]

@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What is installed: the command, and a manual page for each name that a page
+describes."""
+
+import os
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from hypertrace import TOOL
+
+PAGES = sorted((Path(__file__).resolve().parents[3] / "docs/man").iterdir())
+
+
+@pytest.fixture(name="root", scope="module")
+def installed(tmp_path_factory):
+    root = tmp_path_factory.mktemp("root")
+    subprocess.run([os.environ.get("HT_MESON", "meson"), "install", "-C",
+                    os.environ["HT_BUILD"], "--no-rebuild", "--quiet",
+                    "--destdir", root], check=True)
+    return root
+
+
+def page(root, name, section):
+    found = list(root.rglob(f"man{section}/{name}.{section}"))
+    assert len(found) == 1, name
+    return found[0].read_text()
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.name)
+def test_names(root, path):
+    text = path.read_text()
+    section = path.suffix[1:]
+    names = re.search(r"^\.Sh NAME\n((?:\.Nm .*\n)+)", text, re.M)[1]
+    for name in re.findall(r"^\.Nm (.*?)(?: ,)?$", names, re.M):
+        assert page(root, name.replace(" ", "-"), section) == text
+
+
+def test_commands(root):
+    helped = subprocess.run([TOOL, "--help"], check=True, text=True,
+                            stdout=subprocess.PIPE).stdout
+    commands = re.findall(r"^  (\w+) ", helped, re.M)
+    assert len(commands) > 10
+    for command in commands:
+        page(root, f"hypertrace-{command}", 1)
+    (program,) = root.rglob("bin/hypertrace")
+    assert os.access(program, os.X_OK)
