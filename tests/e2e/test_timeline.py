@@ -190,7 +190,7 @@ def check(stories):
     assert len(stories) == 2 and min(map(len, stories)) > 200
     assert too_early(stories) == 0
     # A host that is so busy that nothing is known as well as that has
-    # tests/unit/tool/merge-test.py only.
+    # tests/unit/tool/test_merge.py only.
     if min(b for dates in stories for _, b in dates[::2]) < SHIFT / 2:
         assert too_early(stories, SHIFT) > 0
         assert too_early(stories, -SHIFT) > 0

@@ -101,7 +101,7 @@ void make_exec(Make *m, unsigned cpu, uint64_t ns, int32_t pid,
 void make_console(Make *m, unsigned cpu, uint64_t ns, int32_t pid,
                   const void *text, size_t len);
 
-/* Whole recordings, to be looked at by calls-test.py */
+/* Whole recordings, that test_calls.py examines */
 void make_pairs(const char *dir);
 void make_hang(const char *dir);
 void make_naps(const char *dir);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace tests: write a recording, to be looked at by view-test.py and by
+ * hypertrace tests: write a recording, for tests/unit/tool and for
  * whoever measures
  *
  *   recording-story story DIR      one of everything, hostile texts included
