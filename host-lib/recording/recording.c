@@ -44,6 +44,8 @@ struct HtRecording {
     uint32_t waiting;           /* of the heap */
     bool merging;
     uint64_t damaged;
+    uint64_t unread;            /* bytes after the last whole piece */
+    int error;                  /* first errno of a file that ends early */
 };
 
 static void fail(GError **error, const char *path, int code)
@@ -264,6 +266,16 @@ uint64_t ht_rec_damaged(const HtRecording *r)
     return r->damaged;
 }
 
+uint64_t ht_rec_unread(const HtRecording *r)
+{
+    return r->unread;
+}
+
+int ht_rec_error(const HtRecording *r)
+{
+    return r->error;
+}
+
 void ht_rec_rewind(HtRecording *r)
 {
     uint32_t i;
@@ -281,7 +293,8 @@ void ht_rec_rewind(HtRecording *r)
         s->piece = (HtFtPiece) { 0 };
     }
     r->merging = false;
-    r->damaged = 0;
+    r->damaged = r->unread = 0;
+    r->error = 0;
 }
 
 /* As pread(), to the buffer's end */
@@ -299,7 +312,7 @@ static ssize_t stream_read(Stream *s)
 }
 
 /* Have @need bytes in the buffer; false at the end of the file */
-static bool stream_fill(Stream *s, size_t need)
+static bool stream_fill(HtRecording *r, Stream *s, size_t need)
 {
     if (s->end - s->pos >= need) {
         return true;
@@ -312,6 +325,9 @@ static bool stream_fill(Stream *s, size_t need)
 
         if (n < 0 && errno == EINTR) {
             continue;
+        }
+        if (n < 0 && !r->error) {
+            r->error = errno;
         }
         if (n <= 0) {
             return false;
@@ -361,7 +377,7 @@ static bool stream_piece(HtRecording *r, uint32_t cpu)
     while (!s->ended) {
         HtFtPiece *p = &s->piece;
 
-        if (!stream_fill(s, sizeof(h))) {
+        if (!stream_fill(r, s, sizeof(h))) {
             break;
         }
         memcpy(&h, s->buffer + s->pos, sizeof(h));
@@ -371,7 +387,7 @@ static bool stream_piece(HtRecording *r, uint32_t cpu)
             lost = true;
             continue;
         }
-        if (!stream_fill(s, sizeof(h) + ht_le32(h.size))) {
+        if (!stream_fill(r, s, sizeof(h) + ht_le32(h.size))) {
             break;
         }
         *p = (HtFtPiece) {
@@ -397,6 +413,9 @@ static bool stream_piece(HtRecording *r, uint32_t cpu)
         s->pos += 4;
         r->damaged += 4;
         lost = true;
+    }
+    if (!s->ended) {
+        r->unread += s->end - s->pos;
     }
     s->ended = true;
     return false;

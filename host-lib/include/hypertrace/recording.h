@@ -305,11 +305,25 @@ bool ht_rec_next_piece(HtRecording *r, uint32_t cpu, HtFtPiece *p);
 
 /**
  * ht_rec_damaged: bytes that were skipped because they are no pieces
- * @r: the recording
- *
- * An incomplete piece at the end of a file is what a recorder leaves that is
- * killed, and not counted.
+ * @r: the recording; read to its end
  */
 uint64_t ht_rec_damaged(const HtRecording *r);
+
+/**
+ * ht_rec_unread: bytes at the ends of files that are no whole piece
+ * @r: the recording; read to its end
+ *
+ * A recorder that is killed leaves such bytes.  A recorder that ends leaves
+ * none.
+ */
+uint64_t ht_rec_unread(const HtRecording *r);
+
+/**
+ * ht_rec_error: why a file could not be read to its end
+ * @r: the recording
+ *
+ * Returns: the first errno, 0 if there was none
+ */
+int ht_rec_error(const HtRecording *r);
 
 #endif /* HYPERTRACE_RECORDING_H */

@@ -43,6 +43,10 @@ static const Format formats[] = {
         U64("calltime"), U64("rettime") },
       "\"<-- %ps (%d) (start: %lx end: %lx)\", (void *)REC->func, REC->depth,"
       " REC->calltime, REC->rettime" },
+    { "ftrace", "kernel_stack", MAKE_KERNEL_STACK,
+      { S32("size"), { "unsigned long", "caller[]", 0, false } },
+      "\"\\t=> %ps\\n\\t=> %ps\\n\", (void *)REC->caller[0],"
+      " (void *)REC->caller[1]" },
     { "sched", "sched_switch", MAKE_SWITCH,
       { COMM("prev_comm"), PID("prev_pid"), S32("prev_prio"),
         S64("prev_state"), COMM("next_comm"), PID("next_pid"),
@@ -96,6 +100,13 @@ static const Format formats[] = {
       " REC->args[5]" },
     { "raw_syscalls", "sys_exit", MAKE_SYS_EXIT, { S64("id"), S64("ret") },
       "\"NR %ld = %ld\", REC->id, REC->ret" },
+    { "syscalls", "sys_enter_read", MAKE_ENTER_READ,
+      { S32("__syscall_nr"), { "unsigned int", "fd", 8, false },
+        { "char *", "buf", 8, false } },
+      "\"fd: 0x%08lx, buf: 0x%08lx\", ((unsigned long)(REC->fd)),"
+      " ((unsigned long)(REC->buf))" },
+    { "syscalls", "sys_exit_read", MAKE_EXIT_READ,
+      { S32("__syscall_nr"), S64("ret") }, "\"0x%lx\", REC->ret" },
     /* names that collide with what CTF adds, or with its keywords */
     { "odd", "odd_names", MAKE_ODD,
       { TEXT("event"), { "int", "_event_length", 4, true },

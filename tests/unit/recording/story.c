@@ -12,6 +12,7 @@
  *   recording-story naps DIR       a task that sleeps (there)
  *   recording-story talk DIR       two guests that talk (talk.c)
  *   recording-story steps DIR      a clock that goes back, ends that are lost
+ *   recording-story stacks DIR     stacks, and system calls by their names
  *   recording-story reuse DIR      a PID of three tasks
  *   recording-story random DIR N   anything; N is the seed
  *   recording-story bulk DIR N     N events on four CPUs
@@ -184,11 +185,13 @@ static void steps(const char *dir)
 {
     Make *m = make_new(dir);
 
+    make_look(m, UINT64_C(5000000000), UINT64_C(5015000000));
     print(m, 1 * MS, 0, "Linux version 6.12.1-test\n");
     level(m, 10 * MS, "early");
     func(m, 11 * MS, 1, MAKE_START, TEXT + 0x1000, 0);
     print(m, 13 * MS, 1, "before");
     make_step(m);
+    make_look(m, UINT64_C(5015000000), UINT64_C(5080000000));
     print(m, 6 * MS, 1, "after");
     func(m, 8 * MS, 1, MAKE_FINISH, TEXT + 0x1000, 0);
     func(m, 9 * MS, 1, MAKE_START, TEXT + 0x2000, 0);
@@ -199,6 +202,31 @@ static void steps(const char *dir)
     func(m, 43 * MS, 1, MAKE_START, TEXT + 0x1000, 0);
     make_gap(m, 0, 5);
     make_exec(m, 0, 60 * MS, 1, "/sbin/init");
+    make_end(m);
+}
+
+/* Stacks of 0, 1 and 14 frames, and system calls of the group syscalls */
+static void stacks(const char *dir)
+{
+    static const unsigned depths[] = { 0, 1, 14 };
+    Make *m = make_new(dir);
+    uint8_t b[8 + 14 * 8], call[24] = { 0 };
+    unsigned i, k;
+
+    for (i = 0; i < G_N_ELEMENTS(depths); i++) {
+        memset(b, 0, sizeof(b));
+        ht_put_le32(b, depths[i]);
+        for (k = 0; k < depths[i]; k++) {
+            ht_put_le64(b + 8 + k * 8, TEXT + 0x1000 + k);
+        }
+        make_event(m, 0, (i + 1) * MS, 1, MAKE_KERNEL_STACK, b,
+                   8 + depths[i] * 8);
+    }
+    ht_put_le64(call + 8, 3);
+    ht_put_le64(call + 16, 0x7f0000001000);
+    make_event(m, 0, 10 * MS, 1, MAKE_ENTER_READ, call, 24);
+    ht_put_le64(call + 8, 100);
+    make_event(m, 0, 11 * MS, 1, MAKE_EXIT_READ, call, 16);
     make_end(m);
 }
 
@@ -308,6 +336,8 @@ int main(int argc, char **argv)
         kept(argv[2]);
     } else if (argc == 3 && !strcmp(argv[1], "steps")) {
         steps(argv[2]);
+    } else if (argc == 3 && !strcmp(argv[1], "stacks")) {
+        stacks(argv[2]);
     } else if (argc == 3 && !strcmp(argv[1], "reuse")) {
         reuse(argv[2]);
     } else if (argc == 4 && !strcmp(argv[1], "random")) {

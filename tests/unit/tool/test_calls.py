@@ -189,6 +189,22 @@ class TestCalls:
             " prev_state=0 ==> next_comm=reader next_pid=7 next_prio=120",
             "vfs_read() { ... }"]
 
+    def test_callgraph_depth(self):
+        """Depth counts from the function asked for, wherever it is."""
+        for depth in range(1, 5):
+            out = [line.split("| ")[1] for line in text(
+                "callgraph", self.functions, "--boot=1", "--to", "11ms",
+                "-f", "walk", "-d", depth)]
+            # walk calls walk, which calls leaf
+            assert out == [
+                "  walk() {", "    walk() { ... }", "  } walk"] if (
+                depth == 1) else [
+                "  walk() {", "    walk() {", "      leaf();",
+                "    } walk", "  } walk"], (depth, out)
+        assert [line.split("| ")[1] for line in text(
+            "callgraph", self.functions, "--boot=1", "--to", "11ms", "-f",
+            "leaf", "-d", 1)] == ["  leaf();", "      leaf();"]
+
     def test_callgraph_json(self):
         out = lines("callgraph", self.functions)
         assert [(c["func"], c["depth"], c["begin_ns"] % MS,
@@ -362,6 +378,60 @@ class TestCalls:
         assert out == LAST, "\n".join(out)
         out = text("last", self.hang)
         assert out[-2:] == HANG, "\n".join(out)
+
+    def test_last_ends(self):
+        """The end of a recording is the guest's end only if that is known."""
+        def last(name, info="", damage=None):
+            path = story("story", self.tmp / f"ends-{name}")
+            with open(path / "info") as f:
+                old = f.read()
+            (path / "info").write_text(old.replace(
+                "[guest]", f"poll-us=1000\n{info}\n[guest]"))
+            if damage:
+                with open(path / "cpu0", "r+b") as f:
+                    damage(f)
+            p = run("last", path)
+            end = lines("last", path)[0]
+            assert end["guest_ended"] == (b"The end of Linux" in p.stdout)
+            assert end["guest_ended"] != (b"The recording of" in p.stdout)
+            return end["guest_ended"], p.stderr.decode()
+
+        quit_ = "end=QEMU ended with status 0\nended-monotonic=9000000000"
+        assert last("quit", quit_) == (True, "")
+        assert last("stopped", "end=the recorder was stopped") == (False, "")
+        assert last("killed") == (
+            False, "hypertrace last: the recorder was killed, or still"
+            " records: the guest may have gone on\n")
+        ended, said = last("full", "cut=No space left on device")
+        assert not ended and "No space left on device" in said
+
+        def append(f):
+            f.seek(0, 2)
+            f.write(bytes(range(100)))
+
+        def truncate(f):
+            f.truncate(f.seek(0, 2) - 10)
+
+        def overwrite(f):
+            f.seek(0)
+            f.write(b"damage")
+
+        def enlarge(f):
+            # the piece seems to end after the file
+            f.seek(4)
+            f.write((60000).to_bytes(4, "little"))
+
+        for name, damage in ("append", append), ("truncate", truncate):
+            ended, said = last(name, quit_, damage)
+            assert not ended and "bytes of the recording are damaged" in said
+        for damage in overwrite, enlarge:
+            path = story("story", self.tmp / f"ends-{damage.__name__}")
+            with open(path / "info", "a") as f:
+                f.write("[recording]\nend=QEMU ended with status 0\n")
+            with open(path / "cpu0", "r+b") as f:
+                damage(f)
+            p = run("report", path)
+            assert b"are damaged" in p.stderr, (damage, p.stderr)
 
     def kernel(self, name, formats, kallsyms):
         """An image that was asked before, in a cache of its own"""

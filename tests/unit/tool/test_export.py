@@ -93,9 +93,34 @@ class TestExport:
         entry, = [e["funcgraph_entry"][0] for _, e in events
                   if "funcgraph_entry" in e]
         assert symbols[entry["func"][0]] == "vfs_read"
+        # a field that Perfetto's schema calls not populated
+        assert not [e for _, e in events if "common_flags" in e]
         sys_enter, = [e["sys_enter"][0] for _, e in events
                       if "sys_enter" in e]
         assert sys_enter["id"] == [39] and len(sys_enter["args"]) == 6
+
+    def test_perfetto_syscalls(self):
+        need("protoc")
+        out = self.tmp / "calls.pftrace"
+        run("export", story("stacks", self.tmp / "stacks"), "-o", out)
+        events = list(perfetto_text.events(perfetto_text.packets(out)))
+        assert [e["sys_enter"][0] for _, e in events if "sys_enter" in e] == [
+            {"id": [0], "args": [3, 0x7f0000001000]}]
+        assert [e["sys_exit"][0] for _, e in events if "sys_exit" in e] == [
+            {"id": [0], "ret": [100]}]
+
+    def test_wall(self):
+        """Each segment of the guest's clock has its own relation."""
+        need("protoc")
+        out = self.tmp / "wall.pftrace"
+        run("export", story("steps", self.tmp / "steps"), "-o", out)
+        walls = []
+        for path in sorted(self.tmp.glob("wall*.pftrace")):
+            clocks = perfetto_text.packets(path)[0]["clock_snapshot"][0]
+            guest, wall = [c["timestamp"][0] for c in clocks["clocks"]]
+            walls.append(wall - guest - 1_700_000_000_000_000_000)
+        # the look ended 2 ms, and 20 ms, after the last event of a segment
+        assert sorted(walls) == [2_000_000, 20_000_000], walls
 
     def test_perfetto_later(self):
         need("protoc")
@@ -163,6 +188,9 @@ class TestExport:
             assert f"cpu_id = {e['cpu']}" in line
             assert f"common_pid = {e['pid']}" in line
             seen[e["event"]] = line
+        # addresses of functions have their names beside them
+        for e in "initcall_start", "initcall_finish":
+            assert 'function = "slow_init"' in seen[e], seen[e]
         assert 'prev_comm = "late"' in seen["sched_switch"]
         # a field and another one's length, of one name
         odd = seen["odd_names"]

@@ -101,6 +101,19 @@ class TestViews:
                                          "worker,99")} == {
             "worker", "late", "<...>"}
 
+    def test_report_stacks(self):
+        path = story("stacks", self.tmp / "frames")
+        out = text("report", path)
+        assert out[0].endswith("kernel_stack: <stack trace>")
+        assert out[1].endswith("kernel_stack: <stack trace>")
+        assert out[2:4] == [" => first_init", out[3]]
+        assert out[3].endswith("kernel_stack: <stack trace>")
+        assert out[4:18] == [" => first_init"] + [
+            f" => first_init+0x{n:x}" for n in range(1, 14)]
+        assert out[18].endswith("sys_enter_read: fd: 0x00000003, buf:"
+                                " 0x7f0000001000")
+        assert len(lines("report", path)) == 5
+
     def test_log(self):
         assert text("log", self.story) == [
             "[    0.000000] Linux version 6.12.1-test",

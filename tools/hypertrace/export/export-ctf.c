@@ -47,6 +47,8 @@ typedef struct Trace {
 static int function_field(const HtEventClass *c)
 {
     return c->kind == HT_KIND_FUNCTION ? HT_F_FUNCTION_IP :
+           c->kind == HT_KIND_INITCALL_START ||
+           c->kind == HT_KIND_INITCALL_FINISH ? HT_F_INITCALL_FUNC :
            c->kind == HT_KIND_GRAPH_ENTRY ||
            c->kind == HT_KIND_GRAPH_EXIT ? HT_F_GRAPH_FUNC : -1;
 }
@@ -247,7 +249,7 @@ static Trace *begin_trace(HtExport *x, HtExportPart *part, bool lttng,
     } else {
         ht_export_uuid(info.clock_uuid);
     }
-    if (!ht_export_wall(x, part->boot, &info.clock_offset_ns)) {
+    if (!ht_export_wall(x, part, &info.clock_offset_ns)) {
         info.clock_offset_ns = 0;
     }
     t = g_new0(Trace, 1);

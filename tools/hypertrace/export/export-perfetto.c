@@ -308,7 +308,7 @@ static File *begin_file(HtExport *x, const HtModelEvent *ev, unsigned boot,
         return NULL;
     } else {
         int64_t wall;
-        bool known = ht_export_wall(x, ev->boot, &wall);
+        bool known = ht_export_wall(x, part, &wall);
 
         pf_clocks(&f->s, ev->rec.ns, false, known ? &wall : NULL);
     }

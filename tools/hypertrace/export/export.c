@@ -84,24 +84,21 @@ static void name_parts(HtExport *x)
     }
 }
 
-static void add_wall(HtExport *x, const HtFtPiece *p, int64_t shift)
+/*
+ * Each piece was written before the look that found it ended: the narrowest of
+ * these bounds is the wall clock, of each segment of the guest's clock.
+ */
+static void add_wall(HtExportPart *part, const HtFtPiece *p, int64_t shift)
 {
-    const int64_t unknown = INT64_MAX;
-    int64_t *wall;
-
-    if (p->epoch >= HT_EXPORT_FILES_MAX || !p->host_after ||
-        p->end_ns > INT64_MAX / 4 || p->host_after > INT64_MAX / 4) {
-        return;
+    if (p->host_after && p->end_ns <= INT64_MAX / 4 &&
+        p->host_after <= INT64_MAX / 4) {
+        part->wall_ns = MIN(part->wall_ns, (int64_t)p->host_after -
+                            (int64_t)p->end_ns + shift);
     }
-    while (x->walls->len <= p->epoch) {
-        g_array_append_val(x->walls, unknown);
-    }
-    /* the narrowest of the bounds that all pieces give */
-    wall = &g_array_index(x->walls, int64_t, p->epoch);
-    *wall = MIN(*wall, (int64_t)p->host_after - (int64_t)p->end_ns + shift);
 }
 
-static bool add_piece(HtExport *x, const HtFtPiece *p)
+/* @shift: of CLOCK_REALTIME to CLOCK_MONOTONIC, or NULL if not known */
+static bool add_piece(HtExport *x, const HtFtPiece *p, const int64_t *shift)
 {
     HtExportPart *part;
 
@@ -116,9 +113,14 @@ static bool add_piece(HtExport *x, const HtFtPiece *p)
         HtExportPart new = {
             .boot = p->epoch + 1, .segment = p->segment, .events = p->events,
             .begin_ns = p->begin_ns,
+            .wall_ns = INT64_MAX,
         };
 
         g_array_append_val(x->parts, new);
+        part = &g_array_index(x->parts, HtExportPart, x->parts->len - 1);
+    }
+    if (shift) {
+        add_wall(part, p, *shift);
     }
     return x->parts->len <= HT_EXPORT_FILES_MAX;
 }
@@ -131,18 +133,17 @@ static bool look_ahead(HtExport *x, GError **errp)
     HtRecording *rec = ht_model_recording(x->m);
     uint32_t cpu, cpus = ht_rec_info(rec)->cpus;
     bool clocks, ok = true;
+    int64_t shift;
     gint64 r, m;
     HtFtPiece p;
 
     clocks = g_ascii_string_to_signed(real, 10, 1, INT64_MAX / 2, &r, NULL) &&
              g_ascii_string_to_signed(mono, 10, 0, INT64_MAX / 2, &m, NULL);
+    shift = clocks ? r - m : 0;
     ht_model_rewind(x->m);
     for (cpu = 0; cpu < cpus; cpu++) {
         while (ok && ht_rec_next_piece(rec, cpu, &p)) {
-            ok = add_piece(x, &p);
-            if (clocks) {
-                add_wall(x, &p, r - m);
-            }
+            ok = add_piece(x, &p, clocks ? &shift : NULL);
         }
     }
     ht_model_rewind(x->m);
@@ -168,14 +169,13 @@ static bool look_ahead(HtExport *x, GError **errp)
     return true;
 }
 
-bool ht_export_wall(const HtExport *x, unsigned boot, int64_t *ns)
+bool ht_export_wall(const HtExport *x, const HtExportPart *part, int64_t *ns)
 {
     if (x->v->host) {
         *ns = x->wall_ns;
         return x->wall_known;
     }
-    *ns = boot <= x->walls->len ?
-          g_array_index(x->walls, int64_t, boot - 1) : INT64_MAX;
+    *ns = part->wall_ns;
     return *ns != INT64_MAX;
 }
 
@@ -278,7 +278,6 @@ static bool run_one(HtExport *x, int which, GError **errp)
 
     x->parts = g_array_new(false, false, sizeof(HtExportPart));
     g_array_set_clear_func(x->parts, clear_part);
-    x->walls = g_array_new(false, false, sizeof(int64_t));
     x->unknown_tasks = 0;
     x->m = ht_view_open(x->v, errp);
     if (x->m) {
@@ -300,7 +299,6 @@ static bool run_one(HtExport *x, int which, GError **errp)
         ht_model_free(x->m);
     }
     g_array_unref(x->parts);
-    g_array_unref(x->walls);
     return ok;
 }
 

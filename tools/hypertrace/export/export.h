@@ -17,6 +17,7 @@
  * @events: how many there are
  * @begin_ns: the guest's time of the first
  * @worst_ns: of dates on the host's clock: how wrong they may be
+ * @wall_ns: CLOCK_REALTIME minus the guest's clock; INT64_MAX if not known
  * @path: of the file
  * @made: it was written
  */
@@ -26,6 +27,7 @@ typedef struct HtExportPart {
     uint64_t events;
     uint64_t begin_ns;
     uint64_t worst_ns;
+    int64_t wall_ns;
     char *path;
     bool made;
 } HtExportPart;
@@ -39,7 +41,6 @@ typedef struct HtExportPart {
  * @name: of the recording, no other one's
  * @path: where to
  * @parts: of HtExportPart, in order
- * @walls: of ht_export_wall()
  * @unknown_tasks: threads whose process is not known
  * @out: Perfetto with the host's clock: the file of all
  * @machines: how many are in it
@@ -64,7 +65,6 @@ typedef struct HtExport {
     const char *name;
     const char *path;
     GArray *parts;
-    GArray *walls;
     unsigned unknown_tasks;
     HtOutput out;
     unsigned machines;
@@ -99,14 +99,14 @@ bool ht_export_next(HtExport *x, HtModelEvent *ev);
 HtExportPart *ht_export_part(HtExport *x, unsigned boot, uint32_t segment);
 
 /**
- * ht_export_wall: when, by the host's wall clock, the clock of times was 0
+ * ht_export_wall: the wall clock of the host when the clock of times was 0
  * @x: export
- * @boot: of which boot, if times are the guest's
+ * @part: the file; each segment of a guest's clock has its own relation
  * @ns: set to nanoseconds since 1970
  *
  * Returns: whether it is known
  */
-bool ht_export_wall(const HtExport *x, unsigned boot, int64_t *ns);
+bool ht_export_wall(const HtExport *x, const HtExportPart *part, int64_t *ns);
 
 /**
  * ht_export_dat: write trace.dat, version 6, for trace-cmd and KernelShark

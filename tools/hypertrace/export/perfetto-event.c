@@ -118,6 +118,22 @@ static void put_array(const HtModelEvent *ev, const HtFtField *f,
     }
 }
 
+/* Of syscalls:sys_enter_*: each argument is a field of its own. */
+static void put_arguments(const HtModelEvent *ev, unsigned number,
+                          GByteArray *out)
+{
+    const HtFtEvent *e = ev->class->format;
+    unsigned i;
+
+    for (i = 1; i < e->nr_fields; i++) {
+        if (e->fields[i].kind == HT_FT_INT) {
+            ht_pb_uint(out, number, ht_ft_field_uint(&e->fields[i],
+                                                     ev->rec.data,
+                                                     ev->rec.size));
+        }
+    }
+}
+
 static void put_known(PfWriter *w, const HtModelEvent *ev, const Known *k,
                       GByteArray *out)
 {
@@ -148,6 +164,10 @@ static void put_known(PfWriter *w, const HtModelEvent *ev, const Known *k,
                        pf_symbol(w, ev->boot, ht_event_uint(ev, i)));
             break;
         }
+    }
+    if (ev->class->kind == HT_KIND_SYS_ENTER &&
+        !ev->class->field[HT_F_SYS_ARGS]) {
+        put_arguments(ev, k->as[HT_F_SYS_ARGS].field, out);
     }
     if (ev->class->kind == HT_KIND_TASK_RENAME &&
         !ev->class->field[HT_F_RENAME_PID]) {
@@ -230,6 +250,22 @@ static void put_unknown(PfWriter *w, const HtModelEvent *ev, GByteArray *out)
     ht_pb_end(out, at);
 }
 
+/*
+ * raw_syscalls:* and syscalls:* tell of the same calls: whichever comes first
+ * makes the slices, and the others stay events.
+ */
+static bool is_second_syscall(PfWriter *w, const HtModelEvent *ev)
+{
+    if (ev->class->kind != HT_KIND_SYS_ENTER &&
+        ev->class->kind != HT_KIND_SYS_EXIT) {
+        return false;
+    }
+    if (!w->syscalls) {
+        w->syscalls = ev->class->system;
+    }
+    return strcmp(w->syscalls, ev->class->system) != 0;
+}
+
 void pf_event(PfWriter *w, const HtModelEvent *ev, GByteArray *out)
 {
     const Known *k = &known[ev->class->kind];
@@ -238,10 +274,9 @@ void pf_event(PfWriter *w, const HtModelEvent *ev, GByteArray *out)
     ht_pb_uint(out, PF_EVENT_TIMESTAMP, ev->rec.ns);
     /* an event without one is dropped, even pid 0 has to be there */
     ht_pb_uint(out, PF_EVENT_PID, (int64_t)ev->rec.pid);
-    if (ev->rec.flags) {
-        ht_pb_uint(out, PF_EVENT_COMMON_FLAGS, ev->rec.flags);
-    }
-    if (k->number) {
+    if (is_second_syscall(w, ev)) {
+        put_described(w, ev, out);
+    } else if (k->number) {
         put_known(w, ev, k, out);
     } else if (ev->class->format) {
         put_described(w, ev, out);

@@ -47,7 +47,6 @@ enum {
 
     PF_EVENT_TIMESTAMP = 1,
     PF_EVENT_PID = 2,
-    PF_EVENT_COMMON_FLAGS = 5,
     PF_EVENT_GENERIC = 327,
     PF_GENERIC_EVENT_NAME = 1,
     PF_GENERIC_EVENT_FIELD = 2,
@@ -227,6 +226,7 @@ void pf_clock_attributes(PfSequence *s, const uint64_t *bound_ns);
  * @interned: InternedData that was not written yet
  * @descriptors: FtraceEventBundle fields that were not written yet
  * @described: types whose descriptor was made
+ * @syscalls: the system whose events are slices of system calls, or NULL
  * @scratch: of strings
  */
 typedef struct PfWriter {
@@ -235,6 +235,7 @@ typedef struct PfWriter {
     GByteArray *interned;
     GByteArray *descriptors;
     uint8_t described[(1 << 16) / 8];
+    const char *syscalls;
     GString *scratch;
 } PfWriter;
 

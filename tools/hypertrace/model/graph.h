@@ -20,12 +20,14 @@
  * @func: address
  * @ns: when it began
  * @depth: how many calls it is within
- * @mark: the caller's
+ * @mark: for use by the view
+ * @base: likewise
  */
 typedef struct HtFrame {
     uint64_t func;
     uint64_t ns;
     int32_t depth;
+    int32_t base;
     bool mark;
 } HtFrame;
 

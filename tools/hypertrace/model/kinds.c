@@ -55,11 +55,32 @@ const HtKindInfo ht_kinds[HT_KINDS] = {
         "func", "depth" } },
     [HT_KIND_GRAPH_EXIT] = { "ftrace", "funcgraph_exit", {
         "func", "depth", "overrun", "calltime", "rettime" } },
+    [HT_KIND_KERNEL_STACK] = { "ftrace", "kernel_stack", {
+        "caller", "size" } },
+    [HT_KIND_USER_STACK] = { "ftrace", "user_stack", { "caller" } },
 };
+
+/* Of syscalls:sys_enter_NAME the arguments have names of their own. */
+const char *ht_kind_field(HtKind kind, const char *system, unsigned field)
+{
+    if (!strcmp(system, "syscalls") &&
+        (kind == HT_KIND_SYS_ENTER || kind == HT_KIND_SYS_EXIT)) {
+        return field == HT_F_SYS_NR ? "__syscall_nr" :
+               field == HT_F_SYS_RET && kind == HT_KIND_SYS_EXIT ? "ret" :
+               NULL;
+    }
+    return ht_kinds[kind].fields[field];
+}
 
 HtKind ht_kind_find(const char *system, const char *name)
 {
     unsigned k;
+
+    if (!strcmp(system, "syscalls")) {
+        return !strncmp(name, "sys_enter_", 10) ? HT_KIND_SYS_ENTER :
+               !strncmp(name, "sys_exit_", 9) ? HT_KIND_SYS_EXIT :
+               HT_KIND_OTHER;
+    }
 
     for (k = HT_KIND_OTHER + 1; k < HT_KINDS; k++) {
         if (!strcmp(name, ht_kinds[k].name) &&

@@ -41,6 +41,8 @@ typedef enum HtKind {
     HT_KIND_FUNCTION,
     HT_KIND_GRAPH_ENTRY,
     HT_KIND_GRAPH_EXIT,
+    HT_KIND_KERNEL_STACK,
+    HT_KIND_USER_STACK,
     HT_KINDS
 } HtKind;
 
@@ -69,6 +71,7 @@ enum {
     HT_F_FUNCTION_IP = 0, HT_F_FUNCTION_PARENT,
     HT_F_GRAPH_FUNC = 0, HT_F_GRAPH_DEPTH, HT_F_GRAPH_OVERRUN,
     HT_F_GRAPH_CALLTIME, HT_F_GRAPH_RETTIME,
+    HT_F_STACK_CALLERS = 0, HT_F_STACK_SIZE,
 };
 
 /**
@@ -84,6 +87,16 @@ typedef struct HtKindInfo {
 } HtKindInfo;
 
 extern const HtKindInfo ht_kinds[HT_KINDS];
+
+/**
+ * ht_kind_field: the name of a field of a kind
+ * @kind: the kind
+ * @system: of the event
+ * @field: HT_F_*
+ *
+ * Returns: the name; NULL if the kind has no such field
+ */
+const char *ht_kind_field(HtKind kind, const char *system, unsigned field);
 
 /**
  * ht_kind_find: the kind of an event

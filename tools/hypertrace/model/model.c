@@ -6,6 +6,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "hypertrace/base.h"
 #include "hypertrace/symbols.h"
 #include "model/fields.h"
 #include "model/model.h"
@@ -22,6 +23,7 @@ struct HtModel {
     GHashTable *texts;          /* of ht_model_info() */
     HtModelEvent last;          /* its effect on tasks is still to come */
     bool any;
+    uint64_t events;            /* read since the beginning */
     unsigned shift_boot;        /* of which boot is what follows */
     bool shift_known;
     uint64_t shift;
@@ -106,9 +108,10 @@ static HtEventClass *new_class(const HtModel *m, uint16_t type)
     c->system = c->format->system;
     c->name = c->format->name;
     c->kind = ht_kind_find(c->system, c->name);
-    for (i = 0; ht_kinds[c->kind].fields[i]; i++) {
-        c->field[i] = ht_ft_event_field(c->format,
-                                        ht_kinds[c->kind].fields[i]);
+    for (i = 0; i < HT_KIND_FIELDS; i++) {
+        const char *name = ht_kind_field(c->kind, c->system, i);
+
+        c->field[i] = name ? ht_ft_event_field(c->format, name) : NULL;
     }
     return c;
 }
@@ -130,6 +133,7 @@ bool ht_model_next(HtModel *m, HtModelEvent *ev)
     if (!ht_rec_next(m->rec, &ev->rec)) {
         return false;
     }
+    m->events++;
     ev->boot = ev->rec.epoch + 1;
     ev->class = ht_model_class(m, ev->rec.type);
     ev->task = ht_tasks_before(m->tasks, ev);
@@ -142,6 +146,7 @@ void ht_model_rewind(HtModel *m)
 {
     ht_rec_rewind(m->rec);
     ht_tasks_clear(m->tasks);
+    m->events = 0;
     m->any = false;
 }
 
@@ -195,6 +200,60 @@ const char *ht_model_info(HtModel *m, const char *group, const char *key)
     text = text ? text : g_strdup("");
     g_hash_table_insert(m->texts, g_steal_pointer(&both), text);
     return text;
+}
+
+static bool is_whole(HtModel *m)
+{
+    return !*ht_model_info(m, "recording", "cut") && !ht_rec_error(m->rec) &&
+           !ht_rec_damaged(m->rec) && !ht_rec_unread(m->rec);
+}
+
+/* A guest that was dead already has no time between two looks. */
+static bool is_live(HtModel *m)
+{
+    const char *poll = ht_model_info(m, "recording", "poll-us");
+
+    return *poll && strcmp(poll, "0");
+}
+
+bool ht_model_guest_ended(HtModel *m)
+{
+    const char *end = ht_model_info(m, "recording", "end");
+
+    return is_whole(m) && (g_str_has_prefix(end, "QEMU") ||
+                           (!*end && !is_live(m)));
+}
+
+void ht_model_trouble(HtModel *m, GString *out)
+{
+    const char *cut = ht_model_info(m, "recording", "cut");
+    const char *end = ht_model_info(m, "recording", "end");
+    uint64_t damaged = ht_rec_damaged(m->rec), rest = ht_rec_unread(m->rec);
+
+    if (ht_rec_error(m->rec)) {
+        g_string_append_printf(out, "the recording could not be read to its"
+                               " end: %s\n",
+                               g_strerror(ht_rec_error(m->rec)));
+    }
+    if (*cut) {
+        g_string_append_printf(out, "the recorder stopped before the guest:"
+                               " %s\n", cut);
+    } else if (!*end && is_live(m)) {
+        g_string_append(out, "the recorder was killed, or still records: the"
+                        " guest may have gone on\n");
+    }
+    /* a recorder that is killed leaves a piece that is not whole */
+    if (damaged || (rest && *end)) {
+        g_string_append_printf(out, "%" PRIu64 " bytes of the recording are"
+                               " damaged; their events are missing\n",
+                               damaged + rest);
+    }
+    if (!m->events && *ht_model_info(m, "guest", "layout")) {
+        g_string_append(out, "the guest's ring is there and empty: no event"
+                        " was switched on (see --events of 'hypertrace"
+                        " record'), or the kernel is locked down"
+                        " (lockdown=confidentiality refuses tracing)\n");
+    }
 }
 
 static bool find_shift(HtModel *m, unsigned boot, uint64_t *shift)
@@ -279,10 +338,50 @@ const char *ht_event_text(const HtModelEvent *ev, unsigned field, gsize *len)
     return s ? s : "";
 }
 
+bool ht_event_has_lines(const HtModelEvent *ev)
+{
+    return ev->class->kind == HT_KIND_KERNEL_STACK ||
+           ev->class->kind == HT_KIND_USER_STACK;
+}
+
+/* The print format has eight frames, whatever the event has. */
+static void print_stack(HtModel *m, const HtModelEvent *ev, GString *out)
+{
+    const HtFtField *f = ev->class->field[HT_F_STACK_CALLERS];
+    const HtFtField *size = ev->class->field[HT_F_STACK_SIZE];
+    uint64_t i, left = f && f->offset < ev->rec.size ?
+                       (ev->rec.size - f->offset) / 8 : 0;
+    uint64_t frames = MIN(size ? ht_event_uint(ev, HT_F_STACK_SIZE) : left,
+                          left);
+
+    g_string_append(out, "<stack trace>");
+    for (i = 0; i < frames; i++) {
+        uint64_t addr = ht_get_le64(ev->rec.data + f->offset + i * 8);
+
+        /* a user's stack is shorter than its array */
+        if (!size && !addr) {
+            break;
+        }
+        g_string_append(out, "\n => ");
+        if (ev->class->kind == HT_KIND_USER_STACK) {
+            g_string_append_printf(out, "0x%" PRIx64, addr);
+        } else {
+            ht_model_symbol(m, ev->boot, addr, out);
+        }
+    }
+    if (frames < (size ? ht_event_uint(ev, HT_F_STACK_SIZE) : 0)) {
+        g_string_append(out, "\n => ...");
+    }
+}
+
 void ht_model_print(HtModel *m, const HtModelEvent *ev, GString *out)
 {
     HtEventClass *c = ev->class;
 
+    if (ht_event_has_lines(ev)) {
+        print_stack(m, ev, out);
+        return;
+    }
     if (!c->tried && c->format) {
         c->print = ht_print_new(c->format, NULL);
         c->tried = true;

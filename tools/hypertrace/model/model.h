@@ -142,6 +142,20 @@ const HtFtFormats *ht_model_formats(const HtModel *m);
 const char *ht_model_info(HtModel *m, const char *group, const char *key);
 
 /**
+ * ht_model_guest_ended: is the end of the recording that of the guest?
+ * @m: model; read to its end
+ */
+bool ht_model_guest_ended(HtModel *m);
+
+/**
+ * ht_model_trouble: what the recording lacks
+ * @m: model; read to its end
+ * @out: a line for each trouble is appended: a full disk, a recorder that was
+ *       killed, damage, an error of a disk, a ring without events
+ */
+void ht_model_trouble(HtModel *m, GString *out);
+
+/**
  * ht_model_shift: how far the kernel of a boot lies from where its symbols say
  * @m: model
  * @boot: which boot, from 1
@@ -208,6 +222,12 @@ void ht_model_symbol(HtModel *m, unsigned boot, uint64_t addr, GString *out);
  */
 uint64_t ht_model_function(HtModel *m, unsigned boot, uint64_t addr,
                            GString *out);
+
+/**
+ * ht_event_has_lines: does ht_model_print() give several lines?
+ * @ev: event; a stack has a line for each frame
+ */
+bool ht_event_has_lines(const HtModelEvent *ev);
 
 /**
  * ht_model_print: append an event's fields as the kernel would print them

@@ -20,6 +20,7 @@
 #define CPUS_MAX        4096
 #define LINES_MAX       4096    /* that wait */
 #define INDENT_MAX      64
+#define FUNCTIONS_MAX   (1u << 20)
 
 /* A line; of a call that began, the rest follows when it is known */
 typedef struct Line {
@@ -44,6 +45,8 @@ typedef struct Callgraph {
     GQueue lines;               /* of Line */
     Line *open[CPUS_MAX];       /* the last of each processor, if it BEGAN */
     GString *name;
+    GHashTable *asked;          /* by address: whether @functions has it */
+    unsigned asked_boot;
     unsigned boot, segment;
     bool any, found;
 } Callgraph;
@@ -237,12 +240,7 @@ static void put_other(Callgraph *c, const HtModelEvent *ev)
     g_string_append(l->text, "          | ");
     ht_escape_str(l->text, HT_ESCAPE_TERMINAL, ev->class->name);
     g_string_append(l->text, ": ");
-    g_string_truncate(c->name, 0);
-    ht_model_print(c->m, ev, c->name);
-    while (c->name->len && c->name->str[c->name->len - 1] == '\n') {
-        g_string_truncate(c->name, c->name->len - 1);
-    }
-    ht_escape(l->text, HT_ESCAPE_TERMINAL, c->name->str, c->name->len);
+    ht_view_text(c->m, ev, false, c->name, l->text);
 }
 
 static void json_call(Callgraph *c, const HtModelEvent *ev, const HtFrame *f,
@@ -306,12 +304,45 @@ static void put_sections(Callgraph *c, const HtModelEvent *ev)
     }
 }
 
-/* Is it a call that was asked for, or within one? */
-static bool wanted(Callgraph *c, const HtModelEvent *ev, const HtGraphStep *s)
+/* Is the function one of those asked for? */
+static bool is_asked(Callgraph *c, const HtModelEvent *ev, uint64_t func)
+{
+    gpointer known;
+    unsigned i;
+
+    if (c->asked_boot != ev->boot) {
+        g_hash_table_remove_all(c->asked);
+        c->asked_boot = ev->boot;
+    }
+    if (g_hash_table_lookup_extended(c->asked, GSIZE_TO_POINTER(func), NULL,
+                                     &known)) {
+        return known != NULL;
+    }
+    g_string_truncate(c->name, 0);
+    ht_model_function(c->m, ev->boot, func, c->name);
+    for (i = 0; i < c->functions->len; i++) {
+        if (g_pattern_spec_match_string(c->functions->pdata[i],
+                                        c->name->str)) {
+            break;
+        }
+    }
+    if (g_hash_table_size(c->asked) < FUNCTIONS_MAX) {
+        g_hash_table_insert(c->asked, GSIZE_TO_POINTER(func),
+                            GINT_TO_POINTER(i < c->functions->len));
+    }
+    return i < c->functions->len;
+}
+
+/*
+ * Is it a call that was asked for, or one within?  @frame->base is set to the
+ * depth of the call that was asked for; depths are counted below that.
+ */
+static bool wanted(Callgraph *c, const HtModelEvent *ev, const HtGraphStep *s,
+                   HtFrame *frame)
 {
     const GArray *frames = s->stack->frames;
     bool itself = frames->len && ev->class->kind != HT_KIND_GRAPH_EXIT;
-    unsigned i, outer = frames->len - itself;
+    unsigned outer = frames->len - itself;
 
     if (ev->class->kind == HT_KIND_GRAPH_EXIT && s->known) {
         return s->frame.mark;
@@ -319,18 +350,12 @@ static bool wanted(Callgraph *c, const HtModelEvent *ev, const HtGraphStep *s)
     if (!c->functions) {
         return s->frame.depth < c->depth;
     }
-    if (outer && g_array_index(frames, HtFrame, outer - 1).mark) {
-        return s->frame.depth < c->depth;
+    frame->base = outer ? g_array_index(frames, HtFrame, outer - 1).base : -1;
+    if (is_asked(c, ev, s->frame.func)) {
+        frame->base = s->frame.depth;
     }
-    g_string_truncate(c->name, 0);
-    ht_model_function(c->m, ev->boot, s->frame.func, c->name);
-    for (i = 0; i < c->functions->len; i++) {
-        if (g_pattern_spec_match_string(c->functions->pdata[i],
-                                        c->name->str)) {
-            return s->frame.depth < c->depth;
-        }
-    }
-    return false;
+    return frame->base >= 0 && s->frame.depth >= frame->base &&
+           s->frame.depth - frame->base < c->depth;
 }
 
 static void put_step(Callgraph *c, const HtModelEvent *ev, HtGraphStep *s)
@@ -338,9 +363,12 @@ static void put_step(Callgraph *c, const HtModelEvent *ev, HtGraphStep *s)
     HtKind kind = ev->class->kind;
     GArray *frames = s->stack->frames;
 
-    s->frame.mark = wanted(c, ev, s);
+    s->frame.mark = wanted(c, ev, s, &s->frame);
     if (kind != HT_KIND_GRAPH_EXIT && frames->len) {
-        g_array_index(frames, HtFrame, frames->len - 1).mark = s->frame.mark;
+        HtFrame *last = &g_array_index(frames, HtFrame, frames->len - 1);
+
+        last->mark = s->frame.mark;
+        last->base = s->frame.base;
     }
     if (c->v.json) {
         put_json(c, ev, s);
@@ -418,7 +446,7 @@ int ht_callgraph(int argc, char **argv)
         { "function", 'f', 0, G_OPTION_ARG_STRING, &c->function,
           "only calls of these and what they call: vfs_*,do_exit", "LIST" },
         { "depth", 'd', 0, G_OPTION_ARG_INT, &c->depth,
-          "only so many levels of calls", "N" },
+          "only N levels of calls, from those of --function on", "N" },
         { "event", 0, 0, G_OPTION_ARG_STRING, &event,
           "show these events among the calls: sched_switch,irq_*", "LIST" },
         { 0 }
@@ -445,9 +473,11 @@ int ht_callgraph(int argc, char **argv)
     c->functions = c->function ? parse_functions(c->function) : NULL;
     c->m = ht_view_open(&c->v, &error);
     c->graph = ht_graph_new(c->m);
+    c->asked = g_hash_table_new(NULL, NULL);
     ok = c->m && show(c, &error);
     status = ht_view_finish(&c->o, ok, error);
     ht_graph_free(c->graph);
+    g_hash_table_destroy(c->asked);
     ht_model_free(c->m);
     g_queue_clear_full(&c->lines, free_line);
     ht_names_free(c->events);

@@ -270,6 +270,9 @@ HtLast *ht_last_collect(HtModel *m, unsigned boot, unsigned lines,
         }
     }
     finish(c);
+    /* of an earlier boot the end is known: the next one began */
+    l->guest_ended = (boot && boot < l->boots) || ht_model_guest_ended(m);
+    ht_view_trouble(m);
     g_hash_table_destroy(c->blocked);
     l->after = boot && boot != l->boots ? 0 : after;
     if (l->events) {
@@ -313,10 +316,10 @@ static void put_summary(HtOutput *o, const HtLast *l)
 
     const char *release = ht_model_info(l->m, "guest", "release");
 
-    g_string_append(out, *release ? "The end of Linux " :
-                    "The end of the guest");
+    g_string_append(out, l->guest_ended ? "The end of " : "The recording of ");
+    g_string_append(out, *release ? "Linux " : "the guest");
     ht_escape_str(out, HT_ESCAPE_TERMINAL, release);
-    g_string_append(out, " at ");
+    g_string_append(out, l->guest_ended ? " at " : " ends at ");
     ht_number_seconds(out, l->end, 0);
     g_string_append_printf(out, " s, after %" PRIu64 " events", l->events);
     if (l->boots > 1) {
@@ -537,6 +540,8 @@ static void put_json(HtOutput *o, const HtLast *l)
     ht_json_open(&j, NULL, '{');
     ht_json_str(&j, "release", ht_model_info(l->m, "guest", "release"));
     ht_json_str(&j, "end", ht_model_info(l->m, "recording", "end"));
+    ht_json_bool(&j, "guest_ended", l->guest_ended);
+    ht_json_str(&j, "cut", ht_model_info(l->m, "recording", "cut"));
     ht_json_uint(&j, "boot", l->boot);
     ht_json_uint(&j, "boots", l->boots);
     ht_json_uint(&j, "events", l->events);

@@ -78,6 +78,7 @@ typedef struct HtLastBlocked {
  * @gap: the longest of them
  * @silence: the longest of all processors together
  * @busy: the longest of one that was not idle
+ * @guest_ended: the guest ended there; else only the recording did
  * @after: nanoseconds by the host's clock from the last event to the end of
  *         the recording; 0 if not known
  * @log: of HtLastLine
@@ -98,6 +99,7 @@ typedef struct HtLast {
     HtLastSilence gap;
     HtLastSilence silence;
     HtLastSilence busy;
+    bool guest_ended;
     uint64_t after;
     GQueue log;
     GArray *cpus;

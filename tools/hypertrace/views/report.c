@@ -81,16 +81,7 @@ static void put_text(Report *r, const HtModelEvent *ev)
     ht_output_colour(&r->o, HT_COLOUR_NONE);
     g_string_append(out, ": ");
 
-    g_string_truncate(r->raw, 0);
-    if (r->fields) {
-        ht_fields_text(ev, r->raw);
-    } else {
-        ht_model_print(r->m, ev, r->raw);
-    }
-    while (r->raw->len && r->raw->str[r->raw->len - 1] == '\n') {
-        g_string_truncate(r->raw, r->raw->len - 1);
-    }
-    ht_escape(out, HT_ESCAPE_TERMINAL, r->raw->str, r->raw->len);
+    ht_view_text(r->m, ev, r->fields, r->raw, out);
     g_string_append_c(out, '\n');
     r->last_ns = ev->rec.ns;
     r->any = true;

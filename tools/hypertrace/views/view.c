@@ -12,6 +12,7 @@
 #include "cli/escape.h"
 #include "cli/number.h"
 #include "model/duration.h"
+#include "model/fields.h"
 #include "views/view.h"
 
 #define CPUS_MAX        4096
@@ -263,6 +264,43 @@ static bool wanted(HtView *v, const HtModelEvent *ev)
     return false;
 }
 
+void ht_view_text(HtModel *m, const HtModelEvent *ev, bool fields,
+                  GString *raw, GString *out)
+{
+    const char *line, *end;
+
+    g_string_truncate(raw, 0);
+    if (fields) {
+        ht_fields_text(ev, raw);
+    } else {
+        ht_model_print(m, ev, raw);
+    }
+    while (raw->len && raw->str[raw->len - 1] == '\n') {
+        g_string_truncate(raw, raw->len - 1);
+    }
+    line = raw->str;
+    while (!fields && ht_event_has_lines(ev) && (end = strchr(line, '\n'))) {
+        ht_escape(out, HT_ESCAPE_TERMINAL, line, end - line);
+        g_string_append_c(out, '\n');
+        line = end + 1;
+    }
+    ht_escape(out, HT_ESCAPE_TERMINAL, line, raw->str + raw->len - line);
+}
+
+void ht_view_trouble(HtModel *m)
+{
+    g_autoptr(GString) lines = g_string_new(NULL);
+    g_autoptr(GString) safe = g_string_new(NULL);
+    char *line, *rest;
+
+    ht_model_trouble(m, lines);
+    for (line = lines->str; (rest = strchr(line, '\n')); line = rest + 1) {
+        g_string_truncate(safe, 0);
+        ht_escape(safe, HT_ESCAPE_TERMINAL, line, rest - line);
+        g_printerr("%s: %s\n", g_get_prgname(), safe->str);
+    }
+}
+
 bool ht_view_next(HtView *v, HtModel *m, HtModelEvent *ev)
 {
     while (ht_model_next(m, ev)) {
@@ -278,6 +316,7 @@ bool ht_view_next(HtView *v, HtModel *m, HtModelEvent *ev)
         }
         v->undated++;
     }
+    ht_view_trouble(m);
     return false;
 }
 

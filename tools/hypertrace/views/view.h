@@ -80,6 +80,25 @@ bool ht_view_parse(HtView *v, int *argc, char **argv, const char *summary,
                    unsigned which, const GOptionEntry *own, int *status);
 
 /**
+ * ht_view_text: append the text of an event, escaped for terminals
+ * @m: model
+ * @ev: event
+ * @fields: name=value instead of the kernel's own format
+ * @raw: for use meanwhile
+ * @out: appended to; the text of a stack has several lines
+ */
+void ht_view_text(HtModel *m, const HtModelEvent *ev, bool fields,
+                  GString *raw, GString *out);
+
+/**
+ * ht_view_trouble: tell on standard error what a recording lacks
+ * @m: model; read to its end
+ *
+ * ht_view_next() does so after the last event.
+ */
+void ht_view_trouble(HtModel *m);
+
+/**
  * ht_view_on_host: whether times shall be the host's
  * @v: view
  */
