@@ -45,9 +45,9 @@ def accesses():
         for path in (TOP / folder).rglob("*.c"):
             for name, body in functions(path.read_text(encoding="utf-8")):
                 known.add(f"{path.name}:{name}")
-                copies = (FTRACE if path.parent.name in
-                          ("ftrace", "recording") else GUEST)
-                if copies.search(body):
+                kernels = path.name.startswith(("ftrace", "recording")) or \
+                    path.parent.name in ("ftrace", "recording")
+                if (FTRACE if kernels else GUEST).search(body):
                     found.add(f"{path.name}:{name}")
     return known, found
 
