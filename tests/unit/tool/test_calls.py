@@ -436,7 +436,7 @@ class TestCalls:
     def kernel(self, name, formats, kallsyms):
         """An image that was asked before, in a cache of its own"""
         image = self.tmp / name
-        image.write_bytes(bytes(0x202) + b"HdrS" + bytes(64) + name.encode())
+        image.write_bytes(bytes(0x202) + b"HdrS" + bytes(512) + name.encode())
         cache = self.tmp / "cache/hypertrace/kernels" / hashlib.sha256(
             image.read_bytes()).hexdigest()
         cache.mkdir(parents=True)

@@ -58,6 +58,18 @@ class TestViews:
             assert start["text"] == ("func=slow_init+0x0" if known else
                                      f"func={start['fields']['func']:#x}")
 
+    def test_report_other_kernel(self):
+        """Addresses have names only of the kernel that wrote them."""
+        path = story("slower", self.tmp / "other")
+        info = (path / "info").read_text()
+        assert not run("report", path).stderr
+        (path / "info").write_text(info.replace("text-0=ffffffff91000000",
+                                                "text-0=ffffffff91000450"))
+        p = run("report", path)
+        assert b"are of another kernel" in p.stderr
+        assert b"func=0xffffffff91001000" in p.stdout
+        assert b"first_init" not in p.stdout
+
     def test_report_json(self):
         out = lines("report", self.story)
         assert len(out) == 47

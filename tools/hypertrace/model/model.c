@@ -13,6 +13,9 @@
 #include "model/shifts.h"
 #include "model/tasks.h"
 
+/* A kernel slides in memory by multiples of this, on arm64 with UEFI */
+#define SLIDE           UINT64_C(0x10000)
+
 struct HtModel {
     HtRecording *rec;
     HtFtFormats *formats;       /* NULL: every event is bytes */
@@ -24,6 +27,7 @@ struct HtModel {
     HtModelEvent last;          /* its effect on tasks is still to come */
     bool any;
     uint64_t events;            /* read since the beginning */
+    bool other_kernel;          /* the symbols are not those of the ring */
     unsigned shift_boot;        /* of which boot is what follows */
     bool shift_known;
     uint64_t shift;
@@ -230,6 +234,17 @@ void ht_model_trouble(HtModel *m, GString *out)
     const char *end = ht_model_info(m, "recording", "end");
     uint64_t damaged = ht_rec_damaged(m->rec), rest = ht_rec_unread(m->rec);
 
+    if (m->symbols && m->last.boot) {
+        uint64_t shift;
+
+        ht_model_shift(m, m->last.boot, &shift);
+    }
+    if (m->other_kernel) {
+        g_string_append(out, "the recording's symbols are of another kernel"
+                        " than its events: addresses stay numbers, and"
+                        " fields may be wrong; 'hypertrace record --kernel'"
+                        " needs the kernel that the guest boots\n");
+    }
     if (ht_rec_error(m->rec)) {
         g_string_append_printf(out, "the recording could not be read to its"
                                " end: %s\n",
@@ -268,6 +283,10 @@ static bool find_shift(HtModel *m, unsigned boot, uint64_t *shift)
         return ht_shifts_of(m->shifts, boot, shift);
     }
     *shift = a - b;
+    if (*shift % SLIDE) {
+        m->other_kernel = true;
+        return false;
+    }
     return true;
 }
 
