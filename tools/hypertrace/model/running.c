@@ -12,6 +12,7 @@ struct HtRunning {
     HtModel *m;
     HtRunCpu *cpus;
     GHashTable *tasks;          /* by the task's number, of HtNests */
+    bool tasks_only;
     unsigned boot, segment;
 };
 
@@ -67,6 +68,11 @@ HtRunning *ht_running_new(HtModel *m)
     r->cpus = g_new0(HtRunCpu, HT_RUNNING_CPUS_MAX);
     r->tasks = g_hash_table_new_full(NULL, NULL, NULL, free_nests);
     return r;
+}
+
+void ht_running_tasks_only(HtRunning *r)
+{
+    r->tasks_only = true;
 }
 
 static void forget(HtRunning *r)
@@ -211,6 +217,9 @@ void ht_running_after(HtRunning *r, const HtModelEvent *ev)
         cpu->known = true;
         cpu->pid = ev->rec.pid;
         cpu->since = ev->rec.ns;
+    }
+    if (r->tasks_only && ev->class->kind != HT_KIND_SCHED_SWITCH) {
+        return;
     }
     switch (ev->class->kind) {
     case HT_KIND_SCHED_SWITCH:

@@ -55,6 +55,12 @@ typedef struct HtRunning HtRunning;
 HtRunning *ht_running_new(HtModel *m);
 
 /**
+ * ht_running_tasks_only: follow tasks, but no interrupts, calls and initcalls
+ * @r: running, before its first event; is much faster then
+ */
+void ht_running_tasks_only(HtRunning *r);
+
+/**
  * ht_running_free: forget it
  * @r: running or NULL
  */

@@ -481,6 +481,7 @@ HtBoot *ht_boot_collect(const char *dir, unsigned boot, uint64_t to_ns,
     c.modules = g_hash_table_new_full(NULL, NULL, NULL, g_free);
     c.images = g_hash_table_new(NULL, NULL);
     c.running = ht_running_new(m);
+    ht_running_tasks_only(c.running);
     while (ht_model_next(m, &ev)) {
         if (ev.boot == b->boot && ev.rec.ns <= to_ns) {
             look(&c, &ev);

@@ -367,6 +367,7 @@ int ht_top(int argc, char **argv)
     t->begin = UINT64_MAX;
     t->m = ht_view_open(&t->v, &error);
     t->running = ht_running_new(t->m);
+    ht_running_tasks_only(t->running);
     ok = t->m != NULL;
     if (ok) {
         while (ht_view_next(&t->v, t->m, &ev)) {
