@@ -28,8 +28,7 @@ bool ht_ft_cpu_load(const HtFtCpu *c, uint64_t offset, uint64_t *value)
     return true;
 }
 
-/* Are these whole records, up to the end? */
-static bool records_ok(const uint8_t *data, const HtFtFetched *got)
+bool ht_ft_records_ok(const uint8_t *data, const HtFtFetched *got)
 {
     HtFtRecord r;
     HtFtIter it;
@@ -140,7 +139,7 @@ static HtFtCopy fetch(HtFtCpu *c, HtFtLook *look, const HtFtWant *want,
     if (stamp2 != stamp || committed(c, want, commit2) < size) {
         return HT_FT_RETRY;
     }
-    return records_ok(look->page, got) ? HT_FT_COPIED : HT_FT_GARBAGE;
+    return ht_ft_records_ok(look->page, got) ? HT_FT_COPIED : HT_FT_GARBAGE;
 }
 
 HtFtCopy ht_ft_cpu_fetch(HtFtCpu *c, HtFtLook *look, const HtFtWant *want,
@@ -187,8 +186,7 @@ static void add_piece(HtFtCpu *c, HtFtLook *look, const HtFtFetched *got,
     c->stats.bytes += t->p.size;
 }
 
-/* Make pieces of what was fetched; the page is the last one from now on. */
-static void take(HtFtCpu *c, HtFtLook *look, const HtFtFetched *got)
+void ht_ft_cpu_take(HtFtCpu *c, HtFtLook *look, const HtFtFetched *got)
 {
     uint32_t begin = 0, pos = 0, size = got->to - got->from;
     uint64_t last = c->newest_ns, base = got->ns;
@@ -203,7 +201,8 @@ static void take(HtFtCpu *c, HtFtLook *look, const HtFtFetched *got)
     ht_ft_iter_init(&it, look->page, size, 0, base);
     while (ht_ft_iter_next(&it, &r) == HT_FT_EVENT) {
         if (c->fresh || r.ns < last) {
-            HtFtStepBack step = c->fresh || last - r.ns > HT_FT_EPOCH_NS ?
+            HtFtStepBack step = !c->one_boot &&
+                (c->fresh || last - r.ns > HT_FT_EPOCH_NS) ?
                 HT_FT_STEP_EPOCH : HT_FT_STEP_SEGMENT;
 
             c->fresh = false;
@@ -229,14 +228,20 @@ static void take(HtFtCpu *c, HtFtLook *look, const HtFtFetched *got)
     add_piece(c, look, got, begin, size, &t);
     c->stats.discarded += it.discarded;
     c->newest_ns = last;
-    c->last = got->slot;
     c->pos = got->to;
     c->ns = it.ns;
+    c->changed = c->looked;
+}
+
+/* Take what was fetched; the page is the last one from now on. */
+static void take(HtFtCpu *c, HtFtLook *look, const HtFtFetched *got)
+{
+    ht_ft_cpu_take(c, look, got);
+    c->last = got->slot;
     c->page[got->slot] = got->stamp;
     c->used[got->slot] = got->to;
     c->spoiled = false;
     c->synced = true;
-    c->changed = c->looked;
 }
 
 /* Pass what is no records; what follows in the page cannot be dated. */

@@ -25,12 +25,16 @@ typedef enum HtFtStepBack {
  * @step: how its clock follows on the piece before
  * @gap_ns: what is lost before it was written in so long a time at most, by
  *          the host's clock; 0 if that is not known
+ * @counted: the kernel's own counters tell how many events are lost before it
+ * @lost: with @counted: how many
  */
 typedef struct HtFtTaken {
     HtFtPiece p;
     size_t at;
     HtFtStepBack step;
     uint64_t gap_ns;
+    bool counted;
+    uint64_t lost;
 } HtFtTaken;
 
 /**
@@ -39,6 +43,7 @@ typedef struct HtFtTaken {
  * @taken: HtFtTaken in the order of the processors' rings
  * @copied: bytes of pages, also what came to nothing
  * @full: stopped at HT_FT_LOOK_MAX
+ * @more: a processor used up its share of the work; the others went on
  * @page: a page that was fetched, and not taken yet
  */
 typedef struct HtFtLook {
@@ -46,6 +51,7 @@ typedef struct HtFtLook {
     GArray *taken;
     uint64_t copied;
     bool full;
+    bool more;
     uint8_t *page;
 } HtFtLook;
 
@@ -69,6 +75,9 @@ typedef struct HtFtWitness {
  * HtFtCpu: one processor
  * @mem: the memory
  * @ring: the ring
+ * @opaque: of the ring's HtFtWay
+ * @one_boot: all that is in the ring is of one boot: a step back of the clock,
+ *            however large, begins a segment
  * @geo: where this processor's part is
  * @number: of the processor
  * @relaxed: the host does not keep the order of stores
@@ -122,6 +131,8 @@ typedef struct HtFtWitness {
 typedef struct HtFtCpu {
     const HtFtMem *mem;
     const HtFtRing *ring;
+    void *opaque;
+    bool one_boot;
     HtFtRingCpu geo;
     uint32_t number;
     bool relaxed;
@@ -270,6 +281,21 @@ bool ht_ft_cpu_use(HtFtCpu *c, HtFtLook *look, HtFtCopy result,
                    const HtFtFetched *got);
 
 /**
+ * ht_ft_cpu_take: make pieces of records
+ * @c: the processor; the records follow on what was taken of it before
+ * @look: where the pieces go
+ * @got: which records @look->page has
+ */
+void ht_ft_cpu_take(HtFtCpu *c, HtFtLook *look, const HtFtFetched *got);
+
+/**
+ * ht_ft_records_ok: are these whole records, up to the end?
+ * @data: a copy of the records
+ * @got: which they are
+ */
+bool ht_ft_records_ok(const uint8_t *data, const HtFtFetched *got);
+
+/**
  * ht_ft_cpu_note: remember where the writer is, for the next look
  * @c: the processor
  * @slot: of its page
@@ -284,5 +310,36 @@ void ht_ft_cpu_note(HtFtCpu *c, uint32_t slot);
  * Returns: 0 or -errno
  */
 int ht_ft_cpu_collect(HtFtCpu *c, HtFtLook *look);
+
+/**
+ * HtFtWay: how a kind of ring is read
+ * @one_boot: of HtFtCpu
+ * @grow: look for more processors: raises @ring->cpus, for which @ring->cpu
+ *        has elements; returns whether there are.  Called at the start of a
+ *        look: often for a young ring, then rarely.
+ * @begin: called at the start of each look; or NULL
+ * @collect: as ht_ft_cpu_collect()
+ * @free: release @opaque; or NULL
+ */
+typedef struct HtFtWay {
+    bool one_boot;
+    bool (*grow)(void *opaque, const HtFtMem *mem, HtFtRing *ring);
+    void (*begin)(void *opaque);
+    int (*collect)(HtFtCpu *c, HtFtLook *look);
+    void (*free)(void *opaque);
+} HtFtWay;
+
+/**
+ * ht_ft_follow_new_way: follow a ring of any kind
+ * @mem: as for ht_ft_follow_new()
+ * @ring: likewise; without the members that the way has no use for
+ * @way: how it is read; must stay
+ * @way_opaque: for @way; is taken over
+ * @ops: as for ht_ft_follow_new()
+ * @opaque: for @ops
+ */
+HtFtFollow *ht_ft_follow_new_way(const HtFtMem *mem, HtFtRing *ring,
+                                 const HtFtWay *way, void *way_opaque,
+                                 const HtFtFollowOps *ops, void *opaque);
 
 #endif /* HYPERTRACE_FTRACE_CPU_H */

@@ -22,6 +22,8 @@
 struct HtFtFollow {
     HtFtMem mem;
     HtFtRing *ring;
+    const HtFtWay *way;
+    void *way_opaque;
     const HtFtFollowOps *ops;
     void *opaque;
     HtFtCpu *cpu;
@@ -50,6 +52,8 @@ static void add_cpus(HtFtFollow *f)
         *c = (HtFtCpu) {
             .mem = &f->mem,
             .ring = ring,
+            .opaque = f->way_opaque,
+            .one_boot = f->way->one_boot,
             .geo = ring->cpu[f->cpus],
             .number = f->cpus,
             .relaxed = f->relaxed,
@@ -68,13 +72,33 @@ static void add_cpus(HtFtFollow *f)
     }
 }
 
+static bool grow_mapped(void *opaque, const HtFtMem *mem, HtFtRing *ring)
+{
+    (void)opaque;
+    return ht_ft_ring_grow(mem, ring);
+}
+
+static const HtFtWay mapped_way = {
+    .grow = grow_mapped,
+    .collect = ht_ft_cpu_collect,
+};
+
 HtFtFollow *ht_ft_follow_new(const HtFtMem *mem, HtFtRing *ring,
                              const HtFtFollowOps *ops, void *opaque)
+{
+    return ht_ft_follow_new_way(mem, ring, &mapped_way, NULL, ops, opaque);
+}
+
+HtFtFollow *ht_ft_follow_new_way(const HtFtMem *mem, HtFtRing *ring,
+                                 const HtFtWay *way, void *way_opaque,
+                                 const HtFtFollowOps *ops, void *opaque)
 {
     HtFtFollow *f = g_new0(HtFtFollow, 1);
 
     f->mem = *mem;
     f->ring = ring;
+    f->way = way;
+    f->way_opaque = way_opaque;
     f->ops = ops;
     f->opaque = opaque;
     f->text = ring->text;
@@ -107,6 +131,9 @@ void ht_ft_follow_free(HtFtFollow *f)
     g_byte_array_unref(f->look.bytes);
     g_array_unref(f->look.taken);
     g_free(f->look.page);
+    if (f->way->free) {
+        f->way->free(f->way_opaque);
+    }
     ht_ft_ring_free(f->ring);
     g_free(f);
 }
@@ -125,7 +152,8 @@ static HtFtTaken *taken_at(HtFtFollow *f, guint i)
  */
 static bool begins_boot(const HtFtFollow *f, const HtFtPiece *p, bool behind)
 {
-    return p->events && !behind && p->flags & HT_FT_PIECE_LOST &&
+    return !f->way->one_boot && p->events && !behind &&
+           p->flags & HT_FT_PIECE_LOST &&
            f->before_ns > p->begin_ns + HT_FT_EPOCH_NS;
 }
 
@@ -345,7 +373,8 @@ static int64_t pass_on(HtFtFollow *f)
         HtFtCpu *c = &f->cpu[p->cpu];
 
         if (p->flags & HT_FT_PIECE_LOST) {
-            p->lost_estimate = t->step ? 0 : estimate(f, i);
+            p->lost_estimate = t->counted ? t->lost :
+                               t->step ? 0 : estimate(f, i);
             c->stats.gaps++;
             c->stats.lost += p->lost_estimate;
             c->rate_events = 0;
@@ -391,7 +420,7 @@ static int collect(HtFtFollow *f, HtFtCpu *c)
     int ret;
 
     c->look_begin = clock_now(f);
-    ret = ht_ft_cpu_collect(c, &f->look);
+    ret = f->way->collect(c, &f->look);
     note_gaps(&f->look, newest_ns, first);
     end = clock_now(f);
     for (i = first; i < f->look.taken->len; i++) {
@@ -403,7 +432,7 @@ static int collect(HtFtFollow *f, HtFtCpu *c)
 
 static void grow(HtFtFollow *f)
 {
-    if (ht_ft_ring_grow(&f->mem, f->ring)) {
+    if (f->way->grow(f->way_opaque, &f->mem, f->ring)) {
         add_cpus(f);
     }
 }
@@ -423,13 +452,16 @@ int64_t ht_ft_follow_look(HtFtFollow *f)
     int64_t bytes;
     int ret = 0;
 
+    if (f->way->begin) {
+        f->way->begin(f->way_opaque);
+    }
     /* At first often: its kernel may still be making the ring. */
     if (f->looks++ < GROW_LOOKS || f->looks % GROW_LOOKS == 0) {
         grow(f);
     }
     behind = g_new(bool, f->cpus);
     f->look.copied = 0;
-    f->look.full = false;
+    f->look.full = f->look.more = false;
     for (n = 0; n < f->cpus; n++) {
         int error;
 
@@ -473,7 +505,7 @@ bool ht_ft_follow_covers(HtFtFollow *f, uint64_t offset)
 
 bool ht_ft_follow_more(const HtFtFollow *f)
 {
-    return f->look.full;
+    return f->look.full || f->look.more;
 }
 
 uint64_t ht_ft_follow_copied(const HtFtFollow *f)

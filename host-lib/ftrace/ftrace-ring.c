@@ -63,7 +63,8 @@ int ht_ft_mem_read(const HtFtMem *mem, uint64_t offset, void *buf, size_t len)
 
 const char *ht_ft_layout_name(HtFtLayout layout)
 {
-    return layout == HT_FT_LAYOUT_6_11 ? "6.12" : "7";
+    return layout == HT_FT_LAYOUT_6_11 ? "6.12" :
+           layout == HT_FT_LAYOUT_6_15 ? "7" : "list";
 }
 
 /* What both layouts say about a processor */

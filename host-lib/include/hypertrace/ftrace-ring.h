@@ -59,14 +59,17 @@ int ht_ft_mem_read(const HtFtMem *mem, uint64_t offset, void *buf,
  * HtFtLayout: how the header is laid out
  * @HT_FT_LAYOUT_6_11: 6.11 to 6.14: a header a processor
  * @HT_FT_LAYOUT_6_15: later, 7.x: one header, scratch, a line a processor
+ * @HT_FT_LAYOUT_LIST: no header: an ordinary ring, whose pages lie anywhere in
+ *                     the kernel's memory (see kernel-ring.h)
  */
 typedef enum HtFtLayout {
     HT_FT_LAYOUT_6_11,
     HT_FT_LAYOUT_6_15,
+    HT_FT_LAYOUT_LIST,
 } HtFtLayout;
 
 /**
- * ht_ft_layout_name: "6.12" or "7"
+ * ht_ft_layout_name: "6.12", "7" or "list"
  */
 const char *ht_ft_layout_name(HtFtLayout layout);
 

@@ -1,0 +1,511 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * hypertrace: a kernel's event formats, read from its memory
+ */
+#include "hypertrace/kernel-formats.h"
+#include "hypertrace/ftrace-page.h"
+
+#define NAME_MAX_BYTES      256u
+#define TYPE_MAX_BYTES      512u
+#define PRINT_MAX_BYTES     16384u
+/* A structure that is read at once, and an array of field definitions */
+#define STRUCT_MAX          1024u
+/* From the flag's own definition, if BTF has no enumerator of it */
+#define FLAG_TRACEPOINT     0x10u
+
+typedef struct Struct {
+    const char *name;
+    uint32_t size;              /* to the end of the last member that is read */
+} Struct;
+
+/* A member that is read */
+typedef struct Member {
+    uint32_t offset;
+    uint32_t size;              /* 0: this kernel has none */
+} Member;
+
+/* What is known of an event */
+typedef struct Event {
+    uint64_t call;              /* address of its trace_event_call */
+    uint64_t print_fmt;         /* address of its print format */
+    uint32_t id;
+    char *system;
+    char *name;
+    char *text;
+    bool unsure;
+} Event;
+
+struct HtKernelFormats {
+    HtKernelSpace space;
+    HtKernelFormatsAt at;
+    uint32_t page_size;
+    /* trace_event_call */
+    Struct call_type;
+    Member call_list, call_class, call_name, call_tp, call_id, call_print;
+    Member call_flags, call_data;
+    uint64_t flag_tracepoint, flag_custom;
+    /* trace_event_class */
+    Struct class_type;
+    Member class_system, class_fields, class_get;
+    Member tp_name;
+    Member enter_fields;        /* of syscall_metadata */
+    /* ftrace_event_field */
+    Struct field_type;
+    Member field_link, field_name, field_kind, field_offset, field_size;
+    Member field_len;
+    HtBtfField field_signed;    /* a bit field in some kernels */
+    uint64_t next;              /* node of the pass, 0: none */
+    uint64_t first;             /* of the list when the pass began */
+    unsigned seen;              /* events in this pass */
+    GHashTable *events;         /* Event by id */
+    GHashTable *strings;        /* type names by address */
+    char *common;               /* text of the common fields */
+    unsigned serial;
+};
+
+static void free_event(gpointer p)
+{
+    Event *e = p;
+
+    g_free(e->system);
+    g_free(e->name);
+    g_free(e->text);
+    g_free(e);
+}
+
+void ht_kernel_formats_free(HtKernelFormats *f)
+{
+    if (f) {
+        g_hash_table_destroy(f->events);
+        g_hash_table_destroy(f->strings);
+        g_free(f->common);
+        g_free(f);
+    }
+}
+
+/* A member that every kernel has */
+static bool need(const HtBtf *btf, Struct *type, const char *path, Member *m,
+                 GError **error)
+{
+    if (ht_btf_offset(btf, type->name, path, &m->offset, &m->size) ||
+        !m->size || m->size > 16 || m->offset > STRUCT_MAX - m->size) {
+        g_set_error(error, G_FILE_ERROR, G_FILE_ERROR_INVAL,
+                    "the kernel's types have no %s.%s: its event formats "
+                    "cannot be read", type->name, path);
+        return false;
+    }
+    type->size = MAX(type->size, m->offset + m->size);
+    return true;
+}
+
+/* A member that only some kernels have */
+static void may(const HtBtf *btf, Struct *type, const char *path, Member *m)
+{
+    if (!need(btf, type, path, m, NULL)) {
+        m->size = 0;
+    }
+}
+
+static uint64_t flag(const HtBtf *btf, const char *name, uint64_t otherwise)
+{
+    int64_t v;
+
+    return ht_btf_enum(btf, name, &v) ? otherwise : (uint64_t)v;
+}
+
+static bool need_signed(HtKernelFormats *f, const HtBtf *btf, GError **error)
+{
+    const HtBtfField *m = &f->field_signed;
+
+    if (ht_btf_field(btf, f->field_type.name, "is_signed",
+                     &f->field_signed) || m->offset > STRUCT_MAX - 8) {
+        g_set_error(error, G_FILE_ERROR, G_FILE_ERROR_INVAL,
+                    "the kernel's types have no %s.is_signed: its event "
+                    "formats cannot be read", f->field_type.name);
+        return false;
+    }
+    f->field_type.size = MAX(f->field_type.size, m->offset + m->size);
+    return true;
+}
+
+static bool find_members(HtKernelFormats *f, const HtBtf *btf, GError **error)
+{
+    Struct *call = &f->call_type, *class = &f->class_type;
+    Struct *field = &f->field_type;
+    Struct tp = { .name = "tracepoint" };
+    Struct meta = { .name = "syscall_metadata" };
+
+    call->name = "trace_event_call";
+    class->name = "trace_event_class";
+    field->name = "ftrace_event_field";
+    may(btf, &meta, "enter_fields", &f->enter_fields);
+    may(btf, field, "len", &f->field_len);
+    f->flag_tracepoint = flag(btf, "TRACE_EVENT_FL_TRACEPOINT",
+                              FLAG_TRACEPOINT);
+    f->flag_custom = flag(btf, "TRACE_EVENT_FL_CUSTOM", 0);
+    return need(btf, call, "list", &f->call_list, error) &&
+           need(btf, call, "class", &f->call_class, error) &&
+           need(btf, call, "name", &f->call_name, error) &&
+           need(btf, call, "tp", &f->call_tp, error) &&
+           need(btf, call, "event.type", &f->call_id, error) &&
+           need(btf, call, "print_fmt", &f->call_print, error) &&
+           need(btf, call, "flags", &f->call_flags, error) &&
+           need(btf, call, "data", &f->call_data, error) &&
+           need(btf, class, "system", &f->class_system, error) &&
+           need(btf, class, "fields", &f->class_fields, error) &&
+           need(btf, class, "get_fields", &f->class_get, error) &&
+           need(btf, &tp, "name", &f->tp_name, error) &&
+           need(btf, field, "link", &f->field_link, error) &&
+           need(btf, field, "name", &f->field_name, error) &&
+           need(btf, field, "type", &f->field_kind, error) &&
+           need(btf, field, "offset", &f->field_offset, error) &&
+           need(btf, field, "size", &f->field_size, error) &&
+           need_signed(f, btf, error);
+}
+
+HtKernelFormats *ht_kernel_formats_new(const HtKernelSpace *space,
+                                       const HtBtf *btf,
+                                       const HtKernelFormatsAt *at,
+                                       uint32_t page_size, GError **error)
+{
+    g_autoptr(HtKernelFormats) f = g_new0(HtKernelFormats, 1);
+
+    f->space = *space;
+    f->at = *at;
+    f->page_size = page_size;
+    f->events = g_hash_table_new_full(NULL, NULL, NULL, free_event);
+    f->strings = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free,
+                                       g_free);
+    return find_members(f, btf, error) ? g_steal_pointer(&f) : NULL;
+}
+
+/* A member of a copy of its structure */
+static uint64_t get(const uint8_t *copy, const Member *m)
+{
+    return ht_get_le(copy + m->offset, m->size, false);
+}
+
+/* The pointer of a list_head to the node before it */
+static uint64_t get_prev(const uint8_t *copy, const Member *list)
+{
+    return ht_get_le64(copy + list->offset + 8);
+}
+
+/* Printable and on one line: the text is parsed by lines. */
+static void clean(GString *s, gsize from)
+{
+    for (; from < s->len; from++) {
+        if (!g_ascii_isprint(s->str[from])) {
+            s->str[from] = '?';
+        }
+    }
+}
+
+static int append(HtKernelFormats *f, uint64_t addr, size_t max, GString *out)
+{
+    gsize from = out->len;
+    int ret = ht_kernel_space_string(&f->space, addr, max, out);
+
+    clean(out, from);
+    return ret;
+}
+
+/* A name of a type; few are many fields'. */
+static const char *type_name(HtKernelFormats *f, uint64_t addr)
+{
+    const char *known = g_hash_table_lookup(f->strings, &addr);
+    g_autoptr(GString) text = NULL;
+
+    if (known) {
+        return known;
+    }
+    text = g_string_new(NULL);
+    if (append(f, addr, TYPE_MAX_BYTES, text)) {
+        return NULL;
+    }
+    g_hash_table_insert(f->strings, g_memdup2(&addr, sizeof(addr)),
+                        g_strdup(text->str));
+    return g_hash_table_lookup(f->strings, &addr);
+}
+
+/* As the kernel's f_show() prints a field */
+static void put_field(const HtKernelFormats *f, const uint8_t *copy,
+                      const char *type, const char *name, GString *out)
+{
+    const char *array = strchr(type, '[');
+    int32_t len = f->field_len.size ? (int32_t)get(copy, &f->field_len) : 0;
+    uint64_t is_signed = 0;
+
+    if (!array || g_str_has_prefix(type, "__data_loc")) {
+        g_string_append_printf(out, "\tfield:%s %s;", type, name);
+    } else {
+        g_string_append_printf(out, "\tfield:%.*s %s", (int)(array - type),
+                               type, name);
+        if (len > 0) {
+            g_string_append_printf(out, "[%d];", len);
+        } else {
+            g_string_append_printf(out, "%s;",
+                                   f->field_len.size ? "[]" : array);
+        }
+    }
+    ht_btf_field_value(&f->field_signed, copy, f->field_type.size,
+                       &is_signed);
+    g_string_append_printf(out, "\toffset:%u;\tsize:%u;\tsigned:%d;\n",
+                           (uint32_t)get(copy, &f->field_offset),
+                           (uint32_t)get(copy, &f->field_size),
+                           is_signed != 0);
+}
+
+/* The fields of a list, from its end on: new ones are added at its begin. */
+static int put_fields(HtKernelFormats *f, uint64_t head, GString *out)
+{
+    g_autoptr(GString) name = g_string_new(NULL);
+    uint8_t copy[STRUCT_MAX], pointers[16];
+    unsigned i;
+    uint64_t at;
+    int ret = ht_kernel_space_read(&f->space, head, pointers,
+                                   sizeof(pointers));
+
+    at = ret ? head : ht_get_le64(pointers + 8);
+    for (i = 0; !ret && at && at != head; i++) {
+        const char *type;
+
+        if (i == HT_KERNEL_FIELDS_MAX) {
+            return -ELOOP;
+        }
+        ret = ht_kernel_space_read(&f->space, at - f->field_link.offset, copy,
+                                   f->field_type.size);
+        if (ret) {
+            break;
+        }
+        g_string_truncate(name, 0);
+        ret = append(f, get(copy, &f->field_name), NAME_MAX_BYTES, name);
+        type = ret ? NULL : type_name(f, get(copy, &f->field_kind));
+        if (!type) {
+            return ret ? ret : -EFAULT;
+        }
+        put_field(f, copy, type, name->str, out);
+        at = get_prev(copy, &f->field_link);
+    }
+    return ret;
+}
+
+static int read_common(HtKernelFormats *f)
+{
+    g_autoptr(GString) text = g_string_new(NULL);
+    int ret = f->common ? 0 : put_fields(f, f->at.common, text);
+
+    if (!ret && !f->common && text->len) {
+        f->common = g_string_free(g_steal_pointer(&text), false);
+    }
+    return ret ? ret : f->common ? 0 : -EAGAIN;
+}
+
+static int read_name(HtKernelFormats *f, const uint8_t *call, GString *name)
+{
+    uint64_t flags = get(call, &f->call_flags);
+    uint64_t addr = get(call, &f->call_name);
+    int ret = 0;
+
+    if (flags & f->flag_tracepoint && !(flags & f->flag_custom)) {
+        ret = ht_kernel_space_u64(&f->space, get(call, &f->call_tp) +
+                                  f->tp_name.offset, &addr);
+    }
+    ret = ret ? ret : append(f, addr, NAME_MAX_BYTES, name);
+    return ret ? ret : name->len ? 0 : -EINVAL;
+}
+
+/* Which list has an event's fields: system calls have it in their own data. */
+static uint64_t fields_of(const HtKernelFormats *f, const uint8_t *call,
+                          const uint8_t *class)
+{
+    uint64_t get_fields = get(class, &f->class_get);
+
+    if (!get_fields) {
+        return get(call, &f->call_class) + f->class_fields.offset;
+    }
+    return get_fields == f->at.enter_fields && f->enter_fields.size ?
+           get(call, &f->call_data) + f->enter_fields.offset : 0;
+}
+
+static void keep(HtKernelFormats *f, Event *e)
+{
+    Event *old = g_hash_table_lookup(f->events, GUINT_TO_POINTER(e->id));
+
+    if (old) {
+        bool same = !strcmp(old->system, e->system) &&
+                    !strcmp(old->name, e->name);
+
+        e->unsure = old->unsure || !same;
+        if (e->unsure == old->unsure && same && !strcmp(old->text, e->text)) {
+            free_event(e);
+            return;
+        }
+    }
+    g_hash_table_insert(f->events, GUINT_TO_POINTER(e->id), e);
+    f->serial++;
+}
+
+static int read_event(HtKernelFormats *f, const uint8_t *call, uint64_t addr)
+{
+    g_autoptr(GString) name = g_string_new(NULL), text = g_string_new(NULL);
+    g_autoptr(GString) system = g_string_new(NULL);
+    uint8_t class[STRUCT_MAX];
+    uint32_t id = get(call, &f->call_id);
+    uint64_t fields;
+    Event *e;
+    int ret;
+
+    if (!id || id > UINT16_MAX) {
+        return 0;               /* it is not registered yet */
+    }
+    ret = ht_kernel_space_read(&f->space, get(call, &f->call_class), class,
+                               f->class_type.size);
+    ret = ret ? ret : read_name(f, call, name);
+    ret = ret ? ret : append(f, get(class, &f->class_system), NAME_MAX_BYTES,
+                             system);
+    if (ret || !system->len) {
+        return ret;
+    }
+    g_string_append_printf(text, "name: %s\nID: %u\nformat:\n%s\n", name->str,
+                           id, f->common);
+    fields = fields_of(f, call, class);
+    ret = fields ? put_fields(f, fields, text) : 0;
+    g_string_append(text, "\nprint fmt: ");
+    ret = ret ? ret : append(f, get(call, &f->call_print), PRINT_MAX_BYTES,
+                             text);
+    if (ret) {
+        return ret;
+    }
+    g_string_append_c(text, '\n');
+    e = g_new0(Event, 1);
+    e->call = addr;
+    e->print_fmt = get(call, &f->call_print);
+    e->id = id;
+    e->system = g_strdup(system->str);
+    e->name = g_strdup(name->str);
+    e->text = g_strdup(text->str);
+    keep(f, e);
+    return 0;
+}
+
+static int begin(HtKernelFormats *f)
+{
+    int ret = read_common(f);
+
+    ret = ret ? ret : ht_kernel_space_u64(&f->space, f->at.events, &f->first);
+    if (!ret) {
+        f->next = f->first;
+        f->seen = 0;
+    }
+    return ret ? ret : f->first ? 0 : -EAGAIN;
+}
+
+int ht_kernel_formats_step(HtKernelFormats *f, unsigned events)
+{
+    uint8_t call[STRUCT_MAX];
+    uint64_t addr;
+    int ret = f->next ? 0 : begin(f);
+
+    while (!ret && f->next != f->at.events) {
+        if (!events--) {
+            return 0;
+        }
+        if (f->seen++ == HT_KERNEL_EVENTS_MAX) {
+            ret = -ELOOP;
+            break;
+        }
+        addr = f->next - f->call_list.offset;
+        ret = ht_kernel_space_read(&f->space, addr, call, f->call_type.size);
+        if (!ret) {
+            /* One that cannot be read is being removed, say: without it. */
+            read_event(f, call, addr);
+            f->next = ht_get_le64(call + f->call_list.offset);
+        }
+    }
+    f->next = 0;
+    return ret ? ret : f->seen ? 1 : -EAGAIN;
+}
+
+bool ht_kernel_formats_changed(HtKernelFormats *f)
+{
+    uint64_t first;
+
+    return !f->next &&
+           !ht_kernel_space_u64(&f->space, f->at.events, &first) &&
+           first != f->first;
+}
+
+unsigned ht_kernel_formats_serial(const HtKernelFormats *f)
+{
+    return f->serial;
+}
+
+unsigned ht_kernel_formats_count(const HtKernelFormats *f)
+{
+    return g_hash_table_size(f->events);
+}
+
+static int by_system(gconstpointer a, gconstpointer b)
+{
+    const Event *x = *(Event *const *)a, *y = *(Event *const *)b;
+    int order = strcmp(x->system, y->system);
+
+    return order ? order : strcmp(x->name, y->name);
+}
+
+/* The files header_page and header_event of tracefs */
+static void put_headers(const HtKernelFormats *f, GString *out)
+{
+    g_string_append_printf(
+        out, "header: header_page\n"
+        "\tfield: u64 timestamp;\toffset:0;\tsize:8;\tsigned:0;\n"
+        "\tfield: local_t commit;\toffset:8;\tsize:8;\tsigned:1;\n"
+        "\tfield: int overwrite;\toffset:8;\tsize:1;\tsigned:1;\n"
+        "\tfield: char data;\toffset:16;\tsize:%u;\tsigned:1;\n",
+        f->page_size - HT_FT_PAGE_HEADER);
+    g_string_append(
+        out, "header: header_event\n"
+        "# compressed entry header\n"
+        "\ttype_len    :    5 bits\n"
+        "\ttime_delta  :   27 bits\n"
+        "\tarray       :   32 bits\n"
+        "\n"
+        "\tpadding     : type == 29\n"
+        "\ttime_extend : type == 30\n"
+        "\ttime_stamp : type == 31\n"
+        "\tdata max type_len  == 28\n");
+}
+
+GString *ht_kernel_formats_text(const HtKernelFormats *f)
+{
+    g_autoptr(GPtrArray) all = g_ptr_array_new();
+    GString *out = g_string_new(NULL);
+    const char *system = "";
+    GHashTableIter it;
+    gpointer e;
+    guint i;
+
+    put_headers(f, out);
+    g_hash_table_iter_init(&it, f->events);
+    while (g_hash_table_iter_next(&it, NULL, &e)) {
+        g_ptr_array_add(all, e);
+    }
+    g_ptr_array_sort(all, by_system);
+    for (i = 0; i < all->len; i++) {
+        const Event *event = all->pdata[i];
+
+        if (strcmp(system, event->system)) {
+            system = event->system;
+            g_string_append_printf(out, "system: %s\n", system);
+        }
+        if (event->unsure) {
+            g_string_append_printf(out, "name: unsure_%u\nID: %u\nformat:\n"
+                                   "%s\nprint fmt: \"\"\n", event->id,
+                                   event->id, f->common);
+        } else {
+            g_string_append(out, event->text);
+        }
+    }
+    return out;
+}

@@ -1,0 +1,433 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * hypertrace: take what is new of one processor of an ordinary ftrace ring
+ *
+ * A page is copied between two reads of its header: the writer stores a commit
+ * count of 0, then the time stamp, then records, then their commit count.  So
+ * a copy is whole if the stamp is the same and the count not less afterwards.
+ * A page that is read in the guest leaves the ring with its old stamp and
+ * count: the node must still have the same page after the copy.
+ *
+ * The page of a node that the writer has left is final.  Its successor is the
+ * node after it, unless the writer came around meanwhile.  It has not if the
+ * page that is left still has its stamp.
+ *
+ * Whether events are missing after the cursor was lost is what the kernel's
+ * counters tell: it counts each event that it commits.
+ */
+#include "ring.h"
+
+#define TRIES 4u
+
+static HtListWalk failed(int ret)
+{
+    return ret == -EAGAIN ? HT_LIST_MORE : HT_LIST_ERROR;
+}
+
+static void lose(HtListCpu *l)
+{
+    l->doubt |= l->placed;
+    l->at.node = 0;
+}
+
+/* The ring was emptied: "echo >trace", or another clock. */
+static void reset(HtListCpu *l)
+{
+    l->at.node = 0;
+    l->placed = l->doubt = l->settled = l->spoiled = false;
+    l->scan = 0;
+    l->lost_before += l->lost;
+    l->followed = l->base = l->lost = l->gone = l->sure = 0;
+    l->based = true;
+}
+
+/* Events may be missing before a piece: account() decides. */
+static void mark_doubt(HtFtLook *look, guint at)
+{
+    HtFtTaken *t = &g_array_index(look->taken, HtFtTaken, at);
+
+    t->p.flags |= HT_FT_PIECE_LOST;
+    t->counted = true;
+    t->lost = 0;
+}
+
+/* How much of the cursor's page may be taken */
+static uint32_t limit_of(const HtFtCpu *c, const HtListCpu *l, uint32_t size)
+{
+    if (c->relaxed && l->at.node == l->writer.node &&
+        l->at.stamp == l->writer.stamp) {
+        return MIN(size, l->writer_size);
+    }
+    return size;
+}
+
+/* Copy records of the cursor's page, and check that they are that page's. */
+static HtListWalk fetch(HtFtCpu *c, HtListCpu *l, HtFtLook *look,
+                        HtListNode *n)
+{
+    HtFtFetched got = {
+        .slot = l->at.page / l->subbuf_size,
+        .stamp = l->at.stamp,
+        .from = c->pos,
+        .ns = c->pos ? c->ns : l->at.stamp,
+    };
+    uint64_t stamp;
+    uint32_t size;
+    int ret = ht_list_node(l, l->at.node, n);
+
+    if (ret || n->page != l->at.page) {
+        return ret ? failed(ret) : HT_LIST_LOST;
+    }
+    ret = ht_list_page(l, l->at.page, &stamp, &size);
+    if (ret) {
+        return failed(ret);
+    }
+    if (stamp != l->at.stamp || (size < c->pos && !l->spoiled)) {
+        return HT_LIST_LOST;
+    }
+    size = limit_of(c, l, size);
+    if (size <= c->pos || l->spoiled) {
+        return HT_LIST_DONE;
+    }
+    got.to = size;
+    ret = ht_kernel_space_read(l->space,
+                               l->at.page + HT_FT_PAGE_HEADER + got.from,
+                               look->page, got.to - got.from);
+    l->reads -= MIN(l->reads, 1);
+    look->copied += got.to - got.from;
+    ret = ret ? ret : ht_list_page(l, l->at.page, &stamp, &size);
+    ret = ret ? ret : ht_list_node(l, l->at.node, n);
+    if (ret) {
+        return failed(ret);
+    }
+    if (stamp != l->at.stamp || size < got.to || n->page != l->at.page) {
+        c->stats.retries++;
+        return HT_LIST_LOST;
+    }
+    if (ht_ft_records_ok(look->page, &got)) {
+        guint first = look->taken->len;
+
+        ht_ft_cpu_take(c, look, &got);
+        if (l->doubt) {
+            mark_doubt(look, first);
+            l->doubt = false;
+        }
+    } else {
+        /* What follows in the page cannot be dated. */
+        c->stats.bad++;
+        c->lost = l->spoiled = true;
+    }
+    return HT_LIST_DONE;
+}
+
+/* Has the writer come around since the cursor's page was copied? */
+static HtListWalk check_lap(HtListCpu *l)
+{
+    HtListHeader h;
+    uint64_t stamp;
+    uint32_t size;
+    int ret;
+
+    if (l->at.apart) {
+        /* The writer passes by the readers' page. */
+        ret = ht_list_header(l, &h);
+        l->doubt |= !ret && h.overrun != l->overrun;
+        return ret ? failed(ret) : HT_LIST_DONE;
+    }
+    ret = ht_list_page(l, l->at.page, &stamp, &size);
+    if (ret) {
+        return failed(ret);
+    }
+    return stamp == l->at.stamp ? HT_LIST_DONE : HT_LIST_LOST;
+}
+
+/* Go to the page after the cursor's, which is final. */
+static HtListWalk step(HtFtCpu *c, HtListCpu *l, const HtListNode *n)
+{
+    HtListWalk walk;
+    HtListNode next;
+    uint64_t stamp;
+    uint32_t size;
+    int ret = ht_list_node(l, HT_LIST_ADDR(n->next), &next);
+
+    ret = ret ? ret : ht_list_page(l, next.page, &stamp, &size);
+    if (ret) {
+        return failed(ret);
+    }
+    if (!size && next.addr != l->h.commit) {
+        return HT_LIST_LOST;            /* what was there was read */
+    }
+    walk = check_lap(l);
+    if (walk != HT_LIST_DONE || !size) {
+        return walk;
+    }
+    l->at = (HtListCursor) { next.addr, next.page, stamp, false };
+    l->last = stamp;
+    l->spoiled = false;
+    c->pos = 0;
+    return HT_LIST_DONE;
+}
+
+/* From the cursor to the writer's page */
+static HtListWalk advance(HtFtCpu *c, HtListCpu *l, HtFtLook *look)
+{
+    for (;;) {
+        uint64_t node = l->at.node;
+        HtListNode n;
+        HtListWalk walk = fetch(c, l, look, &n);
+
+        if (walk != HT_LIST_DONE || node == l->h.commit) {
+            return walk;
+        }
+        if (look->bytes->len >= HT_FT_LOOK_MAX) {
+            return HT_LIST_MORE;
+        }
+        walk = step(c, l, &n);
+        if (walk != HT_LIST_DONE || l->at.node == node) {
+            return walk;
+        }
+    }
+}
+
+/* Take all up to the writer. */
+static HtListWalk follow(HtFtCpu *c, HtListCpu *l, HtFtLook *look)
+{
+    HtListWalk walk = HT_LIST_LOST;
+    unsigned i;
+
+    for (i = 0; i < TRIES && walk == HT_LIST_LOST; i++) {
+        if (!l->at.node) {
+            walk = ht_list_place(l);
+            if (walk != HT_LIST_DONE || !l->at.node) {
+                return walk;
+            }
+            c->pos = 0;
+            l->spoiled = false;
+        }
+        walk = advance(c, l, look);
+        if (walk == HT_LIST_LOST) {
+            lose(l);
+        }
+    }
+    return walk == HT_LIST_LOST ? HT_LIST_MORE : walk;
+}
+
+/* @lost events are missing before the first piece in doubt; or none is. */
+static void resolve_doubts(HtFtLook *look, guint first, bool found,
+                           uint64_t lost)
+{
+    guint i;
+
+    for (i = first; i < look->taken->len; i++) {
+        HtFtTaken *t = &g_array_index(look->taken, HtFtTaken, i);
+
+        if (!t->counted) {
+            continue;
+        }
+        t->lost = lost;
+        lost = 0;
+        if (!found) {
+            t->p.flags &= ~HT_FT_PIECE_LOST;
+            t->counted = false;
+        }
+    }
+}
+
+/* How many events are missing is not known yet: it is estimated. */
+static bool leave_doubts(HtFtLook *look, guint first)
+{
+    bool any = false;
+    guint i;
+
+    for (i = first; i < look->taken->len; i++) {
+        HtFtTaken *t = &g_array_index(look->taken, HtFtTaken, i);
+
+        any |= t->counted;
+        t->counted = false;
+    }
+    return any;
+}
+
+static bool has_doubts(const HtFtLook *look, guint first)
+{
+    guint i;
+
+    for (i = first; i < look->taken->len; i++) {
+        if (g_array_index(look->taken, HtFtTaken, i).counted) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/*
+ * All that was committed was taken: compare with the kernel's counters.  An
+ * event is counted shortly before it is visible: the comparison is exact only
+ * if nothing was being committed and the guest was quiet since the look began.
+ * None can be missing unless events were overwritten or read.
+ */
+static void account(HtFtCpu *c, HtListCpu *l, HtFtLook *look, guint first)
+{
+    uint64_t entries = l->h.entries, gone = l->h.overrun + l->h.read;
+    bool doubts = has_doubts(look, first), exact;
+    uint64_t missing, news = 0;
+    HtListHeader after;
+
+    if (ht_list_header(l, &after)) {
+        l->uncounted |= leave_doubts(look, first);
+        return;
+    }
+    exact = !c->relaxed && !memcmp(&after, &l->h, sizeof(after)) &&
+            !after.committing;
+    if (!l->based) {
+        l->based = exact;
+        l->base = entries > l->followed ? entries - l->followed : 0;
+    }
+    missing = entries > l->base + l->followed ?
+              entries - l->base - l->followed : 0;
+    if (gone != l->gone && missing > l->lost && (exact || doubts)) {
+        news = missing - l->lost;
+    }
+    if (!doubts && news && !l->uncounted) {
+        /* The counters alone show it. */
+        l->doubt = look->taken->len == first;
+        doubts = !l->doubt;
+        if (doubts) {
+            mark_doubt(look, first);
+        }
+    }
+    if (doubts) {
+        resolve_doubts(look, first, missing > l->sure && gone != l->gone,
+                       news);
+    }
+    /* What is passed on adds what it is told. */
+    c->stats.lost = l->lost_before + (exact ? missing : l->lost);
+    if (!l->doubt) {
+        l->lost = exact ? missing : l->lost + news;
+        l->uncounted &= !exact;
+        c->stats.lost = l->lost_before + l->lost - (doubts ? news : 0);
+    }
+    l->settled = exact && !l->doubt;
+    if (l->settled) {
+        l->gone = gone;
+        l->sure = missing;
+    }
+}
+
+/* A pointer that changed is read again: it may be torn. */
+static int load_header(HtFtCpu *c, HtListCpu *l, HtListHeader *h)
+{
+    const HtKernelRingLayout *p = l->layout;
+    int ret = ht_list_header(l, h);
+
+    if (!ret && h->reader != l->h.reader) {
+        ret = ht_kernel_space_u64(l->space, l->va + p->reader, &h->reader);
+    }
+    if (!ret && h->commit != l->h.commit) {
+        ret = ht_kernel_space_u64(l->space, l->va + p->commit, &h->commit);
+    }
+    if (!ret && h->entries < l->h.entries) {
+        ret = ht_kernel_space_u64(l->space, l->va + p->entries, &h->entries);
+    }
+    if (!ret && !l->h.reader && (h->overrun || h->read)) {
+        c->late = true;         /* what came before the first look is gone */
+    }
+    return ret;
+}
+
+/* The page that the writer is on now, for hosts that look at it later */
+static int note_writer(HtListCpu *l, const HtListHeader *h)
+{
+    HtListNode n;
+    int ret = ht_list_node(l, h->commit, &n);
+
+    l->writer = (HtListCursor) { 0 };
+    ret = ret ? ret : ht_list_page(l, n.page, &l->writer.stamp,
+                                   &l->writer_size);
+    if (!ret) {
+        l->writer.node = n.addr;
+        l->writer.page = n.page;
+    }
+    return ret;
+}
+
+static HtListWalk collect(HtFtCpu *c, HtListCpu *l, HtFtLook *look)
+{
+    uint64_t followed = c->stats.events;
+    guint first = look->taken->len;
+    HtListWalk walk;
+
+    /* An empty ring was seen, and its first events are gone since. */
+    l->doubt |= l->based && !l->placed && (l->h.overrun || l->h.read);
+    walk = follow(c, l, look);
+    l->followed += c->stats.events - followed;
+    if (walk == HT_LIST_DONE) {
+        account(c, l, look, first);
+    } else {
+        l->settled = false;
+        l->uncounted |= leave_doubts(look, first);
+    }
+    return walk;
+}
+
+int ht_list_collect(HtFtCpu *c, HtListCpu *l, HtFtLook *look)
+{
+    uint64_t begin = c->look_begin;
+    HtListHeader h;
+    HtListWalk walk;
+    bool same;
+    int ret;
+
+    if (!l->va) {
+        c->before = begin;      /* the processor did not come up yet */
+        return 0;
+    }
+    ret = load_header(c, l, &h);
+    if (ret) {
+        c->behind = true;
+        c->stats.errors += ret != -EAGAIN;
+        return ret == -EAGAIN ? 0 : ret;
+    }
+    if (h.entries < l->h.entries) {
+        reset(l);
+    }
+    if (!l->h.reader && !c->late) {
+        l->based = true;
+    }
+    if (c->relaxed) {
+        HtListHeader now = h;
+        uint64_t lag_begin = l->lag_begin;
+
+        h = l->lag;
+        l->lag = now;
+        l->lag_begin = begin;
+        begin = lag_begin;
+        if (!h.commit) {
+            return note_writer(l, &now);
+        }
+    }
+    same = !memcmp(&h, &l->h, sizeof(h));
+    /* The cursor's page may be the readers' now. */
+    l->at.apart |= l->at.node && l->at.node == h.reader;
+    l->h = h;
+    c->behind = false;
+    if (same && l->settled) {
+        c->before = begin;
+        return 0;
+    }
+    walk = collect(c, l, look);
+    if (walk == HT_LIST_DONE) {
+        l->overrun = h.overrun;
+    }
+    if (c->relaxed) {
+        note_writer(l, &l->lag);
+    }
+    c->behind = walk == HT_LIST_MORE;
+    look->more |= c->behind;
+    c->looked |= !c->behind;
+    if (walk == HT_LIST_DONE) {
+        c->before = begin;
+    }
+    c->stats.errors += walk == HT_LIST_ERROR;
+    return walk == HT_LIST_ERROR ? -EIO : 0;
+}

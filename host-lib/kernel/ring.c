@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * hypertrace: follow an ordinary ftrace ring in a kernel's memory
+ */
+#include "ring.h"
+
+/* Reads that each processor may do in a look, however many there are */
+#define READS_MIN 256u
+
+/* All processors of a trace_array */
+typedef struct List {
+    HtKernelSpace space;
+    HtKernelRingLayout layout;
+    uint64_t array;             /* address of the trace_array */
+    uint32_t subbuf_size;
+    uint32_t cpus;
+    uint64_t *address;          /* of each processor's ring_buffer_per_cpu */
+    HtListCpu *cpu;
+} List;
+
+static bool find(const HtBtf *btf, const char *type, const char *member,
+                 uint32_t size, uint32_t *offset, GError **error)
+{
+    HtBtfField f;
+
+    if (ht_btf_field(btf, type, member, &f)) {
+        g_set_error(error, G_FILE_ERROR, G_FILE_ERROR_INVAL,
+                    "the kernel's types have no %s.%s: its trace buffers "
+                    "cannot be read", type, member);
+        return false;
+    }
+    if (f.size != size || f.bits) {
+        g_set_error(error, G_FILE_ERROR, G_FILE_ERROR_INVAL,
+                    "the kernel's %s.%s has %u bytes, not %u: its trace "
+                    "buffers cannot be read", type, member, f.size, size);
+        return false;
+    }
+    *offset = f.offset;
+    return true;
+}
+
+bool ht_kernel_ring_layout(const HtBtf *btf, uint32_t page_size,
+                           HtKernelRingLayout *p, GError **error)
+{
+    static const char cpu[] = "ring_buffer_per_cpu";
+    uint32_t stamp, commit, data, list;
+    HtBtfField f;
+
+    memset(p, 0, sizeof(*p));
+    if (!find(btf, cpu, "reader_page", 8, &p->reader, error) ||
+        !find(btf, cpu, "commit_page", 8, &p->commit, error) ||
+        !find(btf, cpu, "head_page", 8, &p->head, error) ||
+        !find(btf, cpu, "pages", 8, &p->pages, error) ||
+        !find(btf, cpu, "entries", 8, &p->entries, error) ||
+        !find(btf, cpu, "overrun", 8, &p->overrun, error) ||
+        !find(btf, cpu, "read", 8, &p->read, error) ||
+        !find(btf, cpu, "committing", 8, &p->committing, error) ||
+        !find(btf, "buffer_page", "list", 16, &list, error) ||
+        !find(btf, "buffer_page", "page", 8, &p->node_page, error) ||
+        !find(btf, "trace_array", "array_buffer.buffer", 8, &p->array_buffer,
+              error) ||
+        !find(btf, "trace_buffer", "buffers", 8, &p->buffers, error) ||
+        !find(btf, "buffer_data_page", "time_stamp", 8, &stamp, error) ||
+        !find(btf, "buffer_data_page", "commit", 8, &commit, error)) {
+        return false;
+    }
+    if (ht_btf_field(btf, "buffer_data_page", "data", &f)) {
+        g_set_error(error, G_FILE_ERROR, G_FILE_ERROR_INVAL,
+                    "the kernel's types have no buffer_data_page.data");
+        return false;
+    }
+    data = f.offset;
+    if (list != 0 || stamp != 0 || commit != 8 || data != HT_FT_PAGE_HEADER ||
+        !ht_list_layout_ok(p)) {
+        g_set_error(error, G_FILE_ERROR, G_FILE_ERROR_INVAL,
+                    "the kernel's trace buffers have a layout that is not "
+                    "known");
+        return false;
+    }
+    if (ht_btf_offset(btf, "trace_buffer", "cpus", &p->cpus, NULL)) {
+        p->cpus = UINT32_MAX;   /* 7.0 and later */
+    }
+    if (ht_btf_offset(btf, "trace_buffer", "subbuf_size", &p->subbuf_size,
+                      NULL)) {
+        p->subbuf_size = UINT32_MAX;    /* before 6.8 */
+    }
+    p->page_size = page_size;
+    return true;
+}
+
+static uint64_t read_buffer(const List *list)
+{
+    uint64_t buffer;
+
+    return ht_kernel_space_u64(&list->space,
+                               list->array + list->layout.array_buffer,
+                               &buffer) ? 0 : buffer;
+}
+
+/* Where the processors' parts are now: a snapshot swaps the buffers. */
+static void begin(void *opaque)
+{
+    List *list = opaque;
+    uint64_t buffer = read_buffer(list), buffers;
+    uint32_t i;
+
+    if (!buffer ||
+        ht_kernel_space_u64(&list->space, buffer + list->layout.buffers,
+                            &buffers) || !buffers ||
+        ht_kernel_space_read(&list->space, buffers, list->address,
+                             8 * (size_t)list->cpus)) {
+        return;
+    }
+    for (i = 0; i < list->cpus; i++) {
+        HtListCpu *l = &list->cpu[i];
+        uint64_t va = ht_le64(list->address[i]);
+
+        l->reads = MAX(HT_KERNEL_RING_READS / list->cpus, READS_MIN);
+        if (va == l->va || va % 8) {
+            continue;
+        }
+        /* The pointer may be torn: it counts once it was seen twice. */
+        if (ht_kernel_space_u64(&list->space, buffers + 8 * (uint64_t)i,
+                                &va) || va == l->va) {
+            continue;
+        }
+        *l = (HtListCpu) {
+            .space = &list->space,
+            .layout = &list->layout,
+            .subbuf_size = list->subbuf_size,
+            .reads = l->reads,
+            .va = va,
+            .placed = l->placed,
+            .last = l->last,
+            .lost_before = l->lost_before + l->lost,
+        };
+    }
+}
+
+/* Processors that have got a part */
+static bool grow(void *opaque, const HtFtMem *mem, HtFtRing *ring)
+{
+    List *list = opaque;
+    uint32_t n = ring->cpus, i;
+
+    (void)mem;
+    for (i = n; i < list->cpus; i++) {
+        if (list->cpu[i].va) {
+            n = i + 1;
+        }
+    }
+    i = ring->cpus;
+    ring->cpus = n;
+    return n > i;
+}
+
+static int collect(HtFtCpu *c, HtFtLook *look)
+{
+    List *list = c->opaque;
+
+    return ht_list_collect(c, &list->cpu[c->number], look);
+}
+
+static void free_list(void *opaque)
+{
+    List *list = opaque;
+
+    g_free(list->address);
+    g_free(list->cpu);
+    g_free(list);
+}
+
+static const HtFtWay list_way = {
+    .one_boot = true,
+    .grow = grow,
+    .begin = begin,
+    .collect = collect,
+    .free = free_list,
+};
+
+/* Sub-buffers are pages, unless the guest's owner made them larger. */
+static uint32_t read_subbuf_size(const List *list)
+{
+    const HtKernelRingLayout *p = &list->layout;
+    uint64_t buffer = read_buffer(list);
+    uint32_t size;
+
+    if (p->subbuf_size == UINT32_MAX || !buffer ||
+        ht_kernel_space_u32(&list->space, buffer + p->subbuf_size, &size)) {
+        return p->page_size;
+    }
+    size += HT_FT_PAGE_HEADER;
+    return size >= p->page_size && size <= 65536 && !(size & (size - 1)) ?
+           size : p->page_size;
+}
+
+HtFtFollow *ht_kernel_ring_follow(const HtKernelSpace *space,
+                                  const HtKernelRingLayout *layout,
+                                  uint64_t array, uint32_t cpus,
+                                  uint64_t text, const HtFtFollowOps *ops,
+                                  void *opaque)
+{
+    List *list = g_new0(List, 1);
+    HtFtRing *ring = g_new0(HtFtRing, 1);
+
+    list->space = *space;
+    list->layout = *layout;
+    list->array = array;
+    list->cpus = CLAMP(cpus, 1, HT_FT_CPUS_MAX);
+    list->subbuf_size = read_subbuf_size(list);
+    list->address = g_new0(uint64_t, list->cpus);
+    list->cpu = g_new0(HtListCpu, list->cpus);
+    ring->layout = HT_FT_LAYOUT_LIST;
+    ring->subbuf_size = list->subbuf_size;
+    ring->cpu = g_new0(HtFtRingCpu, list->cpus);
+    ring->text = text;
+    return ht_ft_follow_new_way(space->mem, ring, &list_way, list, ops,
+                                opaque);
+}

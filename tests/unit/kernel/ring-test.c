@@ -1,0 +1,292 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * An ordinary ftrace ring is followed: each event once and in order, or in a
+ * gap that is reported, whatever the writer and readers in the guest do
+ * between two loads of a look.
+ *
+ * Only this test proves it for each interleaving of stores and looks.
+ */
+#include "list-guest.h"
+
+typedef struct Seen {
+    uint64_t next;              /* number that comes next */
+    uint64_t events;
+    uint64_t gaps;
+    uint64_t told;              /* events in gaps, as reported */
+    uint64_t jumped;            /* numbers that are missing */
+    uint64_t silent;            /* missing where no gap is reported */
+} Seen;
+
+typedef struct Test {
+    ListGuest g;
+    HtFtFollow *f;
+    Seen seen[LG_CPUS];
+    unsigned odds;              /* a look at one of so many steps */
+    bool looking;
+} Test;
+
+static void piece(void *opaque, const HtFtPiece *p)
+{
+    Test *t = opaque;
+    Seen *s = &t->seen[p->cpu];
+    bool lost = p->flags & HT_FT_PIECE_LOST;
+    HtFtIter it;
+    HtFtRecord r;
+
+    if (lost) {
+        s->gaps++;
+        s->told += p->lost_estimate;
+    }
+    ht_ft_iter_init(&it, p->data, p->size, 0, p->base_ns);
+    while (ht_ft_iter_next(&it, &r) == HT_FT_EVENT) {
+        uint64_t seq = lg_check(r.data, r.size);
+
+        g_assert_cmpuint(r.ns, ==, 1000 * (seq + 1));
+        g_assert_cmpuint(seq, >=, s->next);
+        if (seq > s->next && !lost) {
+            s->silent += seq - s->next;
+        }
+        s->jumped += seq - s->next;
+        s->next = seq + 1;
+        s->events++;
+        lost = false;
+    }
+}
+
+static const HtFtFollowOps ops = { .piece = piece };
+
+static void look(Test *t)
+{
+    if (!t->looking) {
+        t->looking = true;
+        g_assert_cmpint(ht_ft_follow_look(t->f), >=, 0);
+        t->looking = false;
+    }
+}
+
+static void step(void *opaque)
+{
+    Test *t = opaque;
+
+    if (t->f && t->odds && !g_rand_int_range(t->g.rand, 0, t->odds)) {
+        look(t);
+    }
+}
+
+static void start(Test *t, uint32_t cpus, uint32_t nodes, uint32_t seed,
+                  unsigned odds)
+{
+    memset(t, 0, sizeof(*t));
+    lg_init(&t->g, cpus, nodes, seed);
+    t->g.step = step;
+    t->g.opaque = t;
+    t->odds = odds;
+    t->f = ht_kernel_ring_follow(&t->g.space, &t->g.layout, t->g.array, cpus,
+                                 0, &ops, t);
+}
+
+static void settle(Test *t)
+{
+    unsigned i;
+
+    t->odds = 0;
+    for (i = 0; i < 80 || ht_ft_follow_more(t->f); i++) {
+        g_assert_cmpuint(i, <, 10000);
+        look(t);
+    }
+}
+
+static void finish(Test *t)
+{
+    ht_ft_follow_free(t->f);
+    lg_clear(&t->g);
+}
+
+static void event(Test *t, uint32_t cpu)
+{
+    LgCpu *c = &t->g.cpu[cpu];
+
+    lg_event(&t->g, cpu, 1000 * (c->seq + 1), g_rand_int_range(t->g.rand, 0,
+                                                               12));
+}
+
+/* What a row of the table does between events; one in so many */
+typedef struct Row {
+    const char *name;
+    uint32_t nodes;
+    unsigned odds;              /* of a look at a step */
+    unsigned events;
+    unsigned read, swap, shrink, grow;
+    bool lossless;              /* nothing may be missing */
+} Row;
+
+static const Row rows[] = {
+    { "room", 200, 40, 8000, 0, 0, 0, 0, true },
+    { "wraps", 8, 60, 20000, 0, 0, 0, 0, true },
+    { "wraps-late", 8, 9000, 40000, 0, 0, 0, 0, false },
+    { "smallest", 2, 30, 20000, 0, 0, 0, 0, false },
+    { "smallest-late", 2, 3000, 20000, 0, 0, 0, 0, false },
+    { "read", 16, 60, 20000, 300, 0, 0, 0, false },
+    { "read-late", 16, 5000, 40000, 150, 0, 0, 0, false },
+    { "read-all", 16, 100, 20000, 3, 0, 0, 0, false },
+    { "swap", 16, 60, 20000, 0, 300, 0, 0, false },
+    { "swap-late", 16, 5000, 20000, 0, 200, 0, 0, false },
+    { "shrink", 64, 60, 20000, 0, 0, 900, 0, true },
+    { "resize", 24, 200, 20000, 0, 0, 700, 800, true },
+    { "everything", 24, 500, 30000, 300, 500, 2000, 2000, false },
+};
+
+static bool one_in(Test *t, unsigned n)
+{
+    return n && !g_rand_int_range(t->g.rand, 0, n);
+}
+
+static void test_row(gconstpointer data)
+{
+    const Row *row = data;
+    uint32_t seed;
+
+    for (seed = 1; seed <= 6; seed++) {
+        uint32_t cpus = 1 + seed % 2, cpu;
+        Test t;
+        unsigned i;
+
+        start(&t, cpus, row->nodes, seed, row->odds);
+        look(&t);
+        for (i = 0; i < row->events; i++) {
+            cpu = g_rand_int_range(t.g.rand, 0, cpus);
+            event(&t, cpu);
+            if (one_in(&t, row->read)) {
+                lg_read(&t.g, cpu, false);
+            }
+            if (one_in(&t, row->swap) && t.g.used < t.g.size / 2) {
+                lg_read(&t.g, cpu, true);
+            }
+            if (one_in(&t, row->shrink)) {
+                lg_shrink(&t.g, cpu);
+            }
+            if (one_in(&t, row->grow) && t.g.used < t.g.size / 2) {
+                lg_grow(&t.g, cpu);
+            }
+        }
+        settle(&t);
+        for (cpu = 0; cpu < cpus; cpu++) {
+            const Seen *s = &t.seen[cpu];
+            HtFtStats stats = ht_ft_follow_stats(t.f, cpu);
+
+            /* Each event once, or lost and counted */
+            g_assert_cmpuint(s->events, ==, stats.events);
+            g_assert_cmpuint(s->events + stats.lost, ==,
+                             t.g.cpu[cpu].entries);
+            g_assert_cmpuint(stats.bad, ==, 0);
+            g_assert_cmpuint(s->silent, ==, 0);
+            if (row->lossless) {
+                g_assert_cmpuint(s->gaps + stats.lost, ==, 0);
+            }
+            if (s->jumped) {
+                g_assert_cmpuint(s->gaps, >, 0);
+            }
+        }
+        finish(&t);
+    }
+}
+
+/* A follower that comes late takes what is there and does not call it lost. */
+static void test_late(void)
+{
+    HtFtStats stats;
+    Test t;
+    unsigned i;
+
+    start(&t, 1, 8, 5, 0);
+    for (i = 0; i < 20000; i++) {
+        event(&t, 0);
+    }
+    settle(&t);
+    stats = ht_ft_follow_stats(t.f, 0);
+    g_assert_cmpuint(stats.late, ==, 1);
+    g_assert_cmpuint(stats.lost + stats.gaps, ==, 0);
+    g_assert_cmpuint(t.seen[0].events, ==, t.g.cpu[0].entries -
+                     t.g.cpu[0].overrun);
+    g_assert_cmpuint(t.seen[0].next, ==, 20000);
+    for (i = 0; i < 50; i++) {
+        event(&t, 0);
+    }
+    settle(&t);
+    g_assert_cmpuint(t.seen[0].next, ==, 20050);
+    g_assert_cmpuint(ht_ft_follow_stats(t.f, 0).lost, ==, 0);
+    finish(&t);
+}
+
+/* "echo >trace": what comes afterwards is taken from its first event on. */
+static void test_reset(void)
+{
+    uint32_t seed;
+
+    for (seed = 1; seed <= 20; seed++) {
+        unsigned i, n;
+        uint64_t before;
+        Test t;
+
+        start(&t, 1, 8, seed, 0);
+        for (n = 0; n < 5; n++) {
+            for (i = 0; i < 300 * seed; i++) {
+                event(&t, 0);
+                if (i % 100 == 0) {
+                    look(&t);
+                }
+            }
+            settle(&t);
+            before = t.seen[0].events;
+            t.odds = 5;
+            lg_reset(&t.g, 0);
+            settle(&t);
+            for (i = 0; i < 10; i++) {
+                event(&t, 0);
+            }
+            settle(&t);
+            g_assert_cmpuint(t.seen[0].events, ==, before + 10);
+            g_assert_cmpuint(t.seen[0].jumped, ==, 0);
+        }
+        g_assert_cmpuint(ht_ft_follow_stats(t.f, 0).lost, ==, 0);
+        finish(&t);
+    }
+}
+
+/* An idle ring costs one read a processor; a busy one has a bound. */
+static void test_bounded(void)
+{
+    Test t;
+    unsigned i, looks = 0;
+
+    start(&t, 1, 4000, 3, 0);
+    for (i = 0; i < 150000; i++) {
+        event(&t, 0);
+    }
+    do {
+        look(&t);
+        g_assert_cmpuint(ht_ft_follow_copied(t.f), <=, 4096u *
+                         HT_KERNEL_RING_READS);
+        looks++;
+    } while (ht_ft_follow_more(t.f));
+    g_assert_cmpuint(looks, >, 1);
+    g_assert_cmpuint(t.seen[0].events, ==, 150000);
+    finish(&t);
+}
+
+int main(int argc, char **argv)
+{
+    unsigned i;
+
+    g_test_init(&argc, &argv, NULL);
+    for (i = 0; i < G_N_ELEMENTS(rows); i++) {
+        g_autofree char *name = g_strdup_printf("/kernel-ring/%s",
+                                                rows[i].name);
+
+        g_test_add_data_func(name, &rows[i], test_row);
+    }
+    g_test_add_func("/kernel-ring/late", test_late);
+    g_test_add_func("/kernel-ring/reset", test_reset);
+    g_test_add_func("/kernel-ring/bounded", test_bounded);
+    return g_test_run();
+}
