@@ -216,3 +216,32 @@ HtKernel *ht_kernel_get(const char *path, const char *qemu,
     write_cache(k);
     return g_steal_pointer(&k);
 }
+
+/* As /proc/kallsyms, at link addresses */
+static GString *symbols_text(const HtSymbols *symbols)
+{
+    GString *text = g_string_new(NULL);
+    const char *name;
+    uint64_t addr;
+    unsigned i;
+    char type;
+
+    for (i = 0; (name = ht_symbols_get(symbols, i, &addr, &type)); i++) {
+        g_string_append_printf(text, "%016" PRIx64 " %c %s\n", addr, type,
+                               name);
+    }
+    return text;
+}
+
+HtKernel *ht_kernel_of_image(HtKernelImage *image)
+{
+    HtKernel *k = g_new0(HtKernel, 1);
+    GString *text = symbols_text(ht_kernel_image_symbols(image));
+
+    k->release = g_strdup(ht_kernel_image_release(image));
+    k->machine = g_strdup(ht_machine_name(ht_kernel_image_machine(image)));
+    k->version = g_strdup(ht_kernel_image_version(image));
+    k->kallsyms_size = text->len;
+    k->kallsyms = g_string_free(text, false);
+    return k;
+}

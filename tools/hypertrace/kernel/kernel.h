@@ -61,6 +61,15 @@ typedef struct HtKernel {
  */
 HtKernel *ht_kernel_get(const char *path, const char *qemu,
                         const char *busybox, GError **error);
+
+/**
+ * ht_kernel_of_image() - from the image itself
+ * @image: the kernel's image
+ *
+ * Return: for ht_kernel_free(); without formats, which only a running kernel
+ * has
+ */
+HtKernel *ht_kernel_of_image(HtKernelImage *image);
 void ht_kernel_free(HtKernel *k);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(HtKernel, ht_kernel_free)
 

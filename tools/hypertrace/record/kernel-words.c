@@ -111,6 +111,20 @@ bool ht_kernel_words_label(const char *text, const char *label)
     return found;
 }
 
+char *ht_kernel_words_values(const char *text, const char *name)
+{
+    GString *values = g_string_new(NULL);
+    Word w = { 0 };
+
+    while (next_word(&text, &w) && !w.init) {
+        if (w.value && !strcmp(w.name, name)) {
+            g_string_append_printf(values, "%s,", w.value);
+        }
+    }
+    clear_word(&w);
+    return g_string_free(values, false);
+}
+
 char *ht_kernel_words_merge(const char *text, const char *words)
 {
     const char *p = text, *end = text + strlen(text);

@@ -27,6 +27,15 @@ bool ht_kernel_words_ring(const char *text, uint64_t *at);
 bool ht_kernel_words_label(const char *text, const char *label);
 
 /**
+ * ht_kernel_words_values() - the values of a word that can come repeatedly
+ * @text: the command line
+ * @name: as "trace_event"
+ *
+ * Return: newly allocated: all values, each followed by a comma
+ */
+char *ht_kernel_words_values(const char *text, const char *name);
+
+/**
  * ht_kernel_words_merge() - add words to a command line
  * @text: the command line
  * @words: more words for the kernel

@@ -11,6 +11,8 @@
 #include "record/plan-words.h"
 
 #define MIB             (UINT64_C(1) << 20)
+/* Least size of a processor's main trace buffer */
+#define MAIN_KIB_MIN    64u
 /* COMMAND_LINE_SIZE of x86 and arm64, its NUL included */
 #define COMMAND_LINE    2048
 #define EXTRA           "io.systemd.stub.kernel-cmdline-extra="
@@ -235,13 +237,35 @@ static void add_append(HtRecordPlan *p, HtQemu *q, const char *append)
     }
 }
 
+/*
+ * Words for the main trace buffer.  Older kernels take the last trace_event=
+ * alone, so the user's values are repeated.  The clock is given because a
+ * kernel whose TSC is unstable otherwise changes it late in the boot, which
+ * empties the buffer.  The size is a processor's.
+ */
+static char *main_words(const HtRecordPlan *p, const HtRecordOptions *o,
+                        const char *events, const char *there)
+{
+    g_autofree char *user = ht_kernel_words_values(there, "trace_event");
+    g_autofree char *clock = ht_kernel_words_values(there, "trace_clock");
+    uint64_t kib = MAX(o->size / p->cpus / 1024, MAIN_KIB_MIN);
+
+    return g_strdup_printf("trace_event=%s%s,%s trace_buf_size=%" PRIu64
+                           "K%s", user, events, HT_RECORD_ALWAYS, kib,
+                           *clock ? "" : " trace_clock=local");
+}
+
 /* A label for the memory that no words of the user's use */
-static char *make_words(const HtRecordOptions *o, const char *there)
+static char *make_words(const HtRecordPlan *p, const HtRecordOptions *o,
+                        const char *there)
 {
     const char *events = o->events ? o->events : HT_RECORD_EVENTS;
     const char *label = ht_kernel_words_label(there, "ht") ? "hypertrace" :
                         "ht";
 
+    if (o->main_buffer) {
+        return main_words(p, o, events, there);
+    }
     return g_strdup_printf("reserve_mem=%" PRIu64 "M:2M:%s "
                            "trace_instance=boot_map@%s,%s,%s", o->size / MIB,
                            label, label, events, HT_RECORD_ALWAYS);
@@ -260,11 +284,11 @@ static bool has_extra_ring(HtRecordPlan *p, const HtQemu *q)
 
 static void plan_loader(HtRecordPlan *p, HtQemu *q, const HtRecordOptions *o)
 {
-    if (has_extra_ring(p, q)) {
+    if (!o->main_buffer && has_extra_ring(p, q)) {
         p->given = HT_RECORD_WORDS_THERE;
         return;
     }
-    p->words = make_words(o, "");
+    p->words = make_words(p, o, "");
     p->given = HT_RECORD_WORDS_LOADER;
     if (add_smbios(p, q) && p->kernel) {
         p->given = HT_RECORD_WORDS_SMBIOS;
@@ -311,7 +335,7 @@ bool ht_plan_words(HtRecordPlan *p, HtQemu *q, const HtRecordOptions *o,
         plan_loader(p, q, o);
         return true;
     }
-    if (ht_kernel_words_ring(append, &p->ring_at)) {
+    if (!o->main_buffer && ht_kernel_words_ring(append, &p->ring_at)) {
         p->given = HT_RECORD_WORDS_THERE;
         return true;
     }
@@ -324,10 +348,19 @@ bool ht_plan_words(HtRecordPlan *p, HtQemu *q, const HtRecordOptions *o,
     if (image.unified) {
         plan_loader(p, q, o);
     } else {
-        p->words = make_words(o, append);
+        p->words = make_words(p, o, append);
         add_append(p, q, append);
     }
     return true;
+}
+
+bool ht_record_has_ring(char **argv)
+{
+    g_autoptr(HtQemu) q = ht_qemu_parse(argv);
+    const char *append = q->is_qemu ? ht_opts_get(q->machine, "append") : NULL;
+    uint64_t at;
+
+    return append && ht_kernel_words_ring(append, &at);
 }
 
 char *ht_record_kernel(char **argv)

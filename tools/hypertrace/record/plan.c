@@ -249,6 +249,7 @@ static void plan_memory(HtRecordPlan *p, HtQemu *q, const HtRecordOptions *o)
     unsigned cpus = max_cpus(q->machine);
     uint64_t ram, node;
 
+    p->cpus = MAX(cpus, 1);
     p->memory = HT_RECORD_PROCESS;
     if (plan_given(p, q)) {
         return;
@@ -264,12 +265,14 @@ static void plan_memory(HtRecordPlan *p, HtQemu *q, const HtRecordOptions *o)
         return;
     }
     node = node_size(q, o->size, ram);
-    if (machine_kind(q) == MACHINE_NODES && cpus && node <= ram / 2) {
+    if (!o->main_buffer && machine_kind(q) == MACHINE_NODES && cpus &&
+        node <= ram / 2) {
         p->bytes = node;
         add_node(p, q, path, ram, cpus);
         return;
     }
-    p->why = node <= ram / 2 ? "this machine has no NUMA nodes" :
+    p->why = o->main_buffer ? "the main trace buffer may lie anywhere" :
+             node <= ram / 2 ? "this machine has no NUMA nodes" :
              "there is too little memory for a node of its own";
     p->bytes = ram;
     add_all(p, q, path);

@@ -61,11 +61,14 @@ typedef enum HtRecordWords {
  * @events: NULL for the default
  * @size: of the ring, in bytes, a multiple of 1 MiB
  * @private: leave the memory as it is
+ * @main_buffer: read the kernel's main trace buffer, not a ring in memory that
+ *               is reserved
  */
 typedef struct HtRecordOptions {
     const char *events;
     uint64_t size;
     bool private;
+    bool main_buffer;
 } HtRecordOptions;
 
 /**
@@ -87,6 +90,7 @@ typedef struct HtRecordOptions {
  *          read
  * @program: QEMU's program, or NULL
  * @name: the guest's name, or NULL
+ * @cpus: processors that the guest can have at most
  * @uses_terminal: the guest or QEMU talks on standard input and output
  */
 typedef struct HtRecordPlan {
@@ -105,6 +109,7 @@ typedef struct HtRecordPlan {
     char *kernel;
     char *program;
     char *name;
+    unsigned cpus;
     bool uses_terminal;
 } HtRecordPlan;
 
@@ -126,6 +131,12 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(HtRecordPlan, ht_record_plan_free)
 
 /** ht_record_memory_name() - for people */
 const char *ht_record_memory_name(HtRecordMemory memory);
+
+/**
+ * ht_record_has_ring() - does QEMU's command line ask for a boot-mapped ring?
+ * @argv: ends with NULL
+ */
+bool ht_record_has_ring(char **argv);
 
 /**
  * ht_record_kernel() - the kernel's image of a command line

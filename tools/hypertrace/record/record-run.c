@@ -411,6 +411,11 @@ static void summary(const Run *run, int status)
         /* QEMU said why. */
         ht_error("QEMU ended before the guest's kernel traced anything; "
                  "nothing was recorded");
+    } else if (!n.found && run->r->image) {
+        const char *why = ht_session_why(run->session);
+
+        ht_error("the guest's kernel was not found in its memory, so nothing "
+                 "was recorded%s%s", why ? ": " : "", why ? why : "");
     } else if (!n.found) {
         ht_error("no ring of events was found in the guest's memory, so "
                  "nothing was recorded: %s%s",
@@ -419,7 +424,8 @@ static void summary(const Run *run, int status)
                  "hypertrace-record(1)" :
                  p->given == HT_RECORD_WORDS_LOADER ?
                  "the boot loader must give the kernel " :
-                 "the guest must boot Linux 6.12 or later",
+                 "the guest must boot Linux 6.12 or later, or a kernel "
+                 "with BTF and KALLSYMS_ALL whose image is given",
                  p && p->given == HT_RECORD_WORDS_LOADER ? p->words : "");
     }
 }

@@ -4,8 +4,10 @@
  */
 #include "hypertrace/base.h"
 #include "hypertrace/ftrace-follow.h"
+#include "hypertrace/kernel-ring.h"
 #include "hypertrace/recording.h"
 #include "record/record-info.h"
+#include "record/record-kernel.h"
 #include "record/record-session.h"
 
 /* Places to look at in a go: 64 MiB and more take one. */
@@ -43,6 +45,7 @@ typedef struct Ring {
 /* One memory and the search in it */
 typedef struct Place {
     const HtFtMem *mem;
+    HtKernelWatch *watch;       /* or NULL: boot-mapped rings are looked for */
     HtFtSearch search;
     HtFtSearch anywhere;
     unsigned turn;
@@ -66,6 +69,7 @@ struct HtSession {
     uint32_t epochs;            /* boots with an address in info */
     bool info_changed;
     uint64_t next_info;         /* not written before */
+    HtKernelImage *image;
     bool more;
     HtFtStats past;             /* of rings that are gone */
     GError *error;
@@ -153,6 +157,7 @@ static void free_place(void *opaque)
 {
     Place *p = opaque;
 
+    ht_kernel_watch_free(p->watch);
     ht_ft_search_clear(&p->search);
     ht_ft_search_clear(&p->anywhere);
     g_free(p);
@@ -170,8 +175,9 @@ static bool write_kernel(HtSession *s, GError **error)
 {
     const HtKernel *k = s->kernel;
 
-    return !k || (ht_rec_writer_file(s->writer, "formats", k->formats,
-                                     k->formats_size, error) &&
+    return !k || ((!k->formats ||
+                   ht_rec_writer_file(s->writer, "formats", k->formats,
+                                      k->formats_size, error)) &&
                   ht_rec_writer_file(s->writer, "kallsyms", k->kallsyms,
                                      k->kallsyms_size, error));
 }
@@ -228,19 +234,99 @@ static void take(HtSession *s, Ring *ring)
     }
 }
 
-static void add_ring(HtSession *s, const HtFtMem *mem, HtFtRing *found)
+static Ring *new_ring(HtSession *s, const HtFtMem *mem)
 {
     Ring *ring = g_new0(Ring, 1);
 
     ring->session = s;
     ring->mem = mem;
-    ring->offset = found->offset;
     ring->since = s->now();
     if (s->runs) {
         ht_ft_feed_init(&ring->feed, s->runs, s->nr_found++);
     }
+    return ring;
+}
+
+static void add_ring(HtSession *s, const HtFtMem *mem, HtFtRing *found)
+{
+    Ring *ring = new_ring(s, mem);
+
+    ring->offset = found->offset;
     ring->follow = ht_ft_follow_new(mem, found, &follow_ops, ring);
     g_ptr_array_add(s->rings, ring);
+}
+
+/* Follow the main trace buffer of the kernel that a place's watch found. */
+static void add_list(HtSession *s, const Place *p)
+{
+    HtGuestKernel *k = ht_kernel_watch_kernel(p->watch);
+    const HtBtf *btf = ht_kernel_image_btf(s->image);
+    HtKernelSpace space = ht_kernel_space_of(k);
+    HtKernelRingLayout layout;
+    uint64_t array, text;
+    Ring *ring;
+
+    if (ht_kernel_ring_instance(k, NULL, &array) ||
+        ht_guest_kernel_symbol(k, "_text", &text) ||
+        !ht_kernel_ring_layout(btf, ht_guest_kernel_page_size(k), &layout,
+                               NULL)) {
+        return;
+    }
+    ring = new_ring(s, p->mem);
+    ring->follow = ht_kernel_ring_follow(&space, &layout, array,
+                                         ht_guest_kernel_cpus(k), text,
+                                         &follow_ops, ring);
+    take(s, ring);
+    g_ptr_array_add(s->rings, ring);
+}
+
+static bool is_list(const Ring *ring)
+{
+    return ht_ft_follow_ring(ring->follow)->layout == HT_FT_LAYOUT_LIST;
+}
+
+static void remove_rings(HtSession *s, const HtFtMem *mem)
+{
+    unsigned i;
+
+    for (i = s->rings->len; i-- > 0;) {
+        if (((Ring *)s->rings->pdata[i])->mem == mem) {
+            g_ptr_array_remove_index(s->rings, i);
+        }
+    }
+}
+
+static void write_formats(HtSession *s, const Place *p)
+{
+    g_autoptr(GString) text = ht_kernel_watch_formats(p->watch);
+
+    ht_rec_writer_file(s->writer, "formats", text->str, text->len,
+                       s->error ? NULL : &s->error);
+}
+
+/*
+ * Look for kernels, or after those that were found.  What a kernel wrote last
+ * was taken by the look before, as far as it can be.
+ */
+static void watch(HtSession *s, bool last)
+{
+    unsigned i;
+
+    for (i = 0; i < s->places->len; i++) {
+        Place *p = s->places->pdata[i];
+        unsigned flags = ht_kernel_watch_look(p->watch, last);
+
+        s->more |= flags & HT_WATCH_MORE;
+        if (flags & HT_WATCH_GONE) {
+            remove_rings(s, p->mem);
+        }
+        if (flags & HT_WATCH_FORMATS) {
+            write_formats(s, p);
+        }
+        if (flags & HT_WATCH_FOUND) {
+            add_list(s, p);
+        }
+    }
 }
 
 /* Is it one that we have, or part of it (the next processor's)? */
@@ -418,7 +504,8 @@ static void look_at_all(HtSession *s)
     for (i = s->rings->len; i-- > 0;) {
         Ring *ring = s->rings->pdata[i];
 
-        if (ht_ft_ring_is_there(ring->mem, ht_ft_follow_ring(ring->follow))) {
+        if (is_list(ring) ||
+            ht_ft_ring_is_there(ring->mem, ht_ft_follow_ring(ring->follow))) {
             g_ptr_array_insert(rings, 0, ring);
         } else if (!ring->taken) {
             g_ptr_array_remove_index(s->rings, i);
@@ -436,11 +523,13 @@ bool ht_session_look(HtSession *s, GError **error)
 {
     uint64_t t = s->now();
 
-    if (t >= s->next_search) {
+    s->more = false;
+    if (s->image) {
+        watch(s, false);
+    } else if (t >= s->next_search) {
         search(s, t - s->started >= ANYWHERE_NS ? ANYWHERE_LOOKS : 0);
         s->next_search = any_taken(s) ? t + SEARCH_AGAIN_NS : 0;
     }
-    s->more = false;
     look_at_all(s);
     if (s->error) {
         ht_rec_writer_flush(s->writer, NULL);
@@ -472,6 +561,7 @@ HtSession *ht_session_new(const HtSessionInfo *info, GError **error)
     s->max_bytes = info->max_bytes ? info->max_bytes : UINT64_MAX;
     s->ring_at = info->ring_at;
     s->runs = info->runs;
+    s->image = info->image ? ht_kernel_image_ref(info->image) : NULL;
     s->now = info->now ? info->now : monotonic_ns;
     s->started = s->now();
     s->places = g_ptr_array_new_with_free_func(free_place);
@@ -492,6 +582,9 @@ void ht_session_add(HtSession *s, const HtFtMem *mem)
     Place *p = g_new0(Place, 1);
 
     p->mem = mem;
+    if (s->image) {
+        p->watch = ht_kernel_watch_new(mem, s->image, s->now);
+    }
     ht_ft_search_init(&p->search, mem, HT_FT_SEARCH_FAST);
     ht_ft_search_init(&p->anywhere, mem, HT_FT_SEARCH_FULL);
     g_ptr_array_add(s->places, p);
@@ -501,11 +594,7 @@ void ht_session_remove(HtSession *s, const HtFtMem *mem)
 {
     unsigned i;
 
-    for (i = s->rings->len; i-- > 0;) {
-        if (((Ring *)s->rings->pdata[i])->mem == mem) {
-            g_ptr_array_remove_index(s->rings, i);
-        }
-    }
+    remove_rings(s, mem);
     for (i = s->places->len; i-- > 0;) {
         if (((Place *)s->places->pdata[i])->mem == mem) {
             g_ptr_array_remove_index(s->places, i);
@@ -561,10 +650,13 @@ bool ht_session_finish(HtSession *s, const char *end, GError **error)
     unsigned i;
 
     s->next_search = 0;
+    if (s->image && !s->rings->len) {
+        watch(s, true);
+    }
     if (!look_last(s, error)) {
         return false;
     }
-    if (!s->rings->len) {
+    if (!s->rings->len && !s->image) {
         search(s, ANYWHERE_LAST);
     }
     /* a guest that was dead already, whose only ring this is */
@@ -575,6 +667,21 @@ bool ht_session_finish(HtSession *s, const char *end, GError **error)
     }
     ht_rec_info_end(s->info, end, s->now());
     return write_info(s, error);
+}
+
+const char *ht_session_why(const HtSession *s)
+{
+    unsigned i;
+
+    for (i = 0; i < s->places->len; i++) {
+        const Place *p = s->places->pdata[i];
+        const char *why = p->watch ? ht_kernel_watch_why(p->watch) : NULL;
+
+        if (why) {
+            return why;
+        }
+    }
+    return NULL;
 }
 
 void ht_session_stop(HtSession *s, const char *why)
@@ -602,6 +709,7 @@ void ht_session_free(HtSession *s)
         g_ptr_array_free(s->rings, true);
         g_ptr_array_free(s->places, true);
         ht_rec_writer_free(s->writer);
+        ht_kernel_image_unref(s->image);
         g_key_file_free(s->info);
         g_clear_error(&s->error);
         g_free(s->dir);

@@ -10,6 +10,7 @@
 #define HYPERTRACE_RECORD_SESSION_H
 
 #include "hypertrace/ftrace-runs.h"
+#include "hypertrace/kernel-image.h"
 #include "kernel/kernel.h"
 
 /**
@@ -21,6 +22,8 @@
  * @poll_us: between two looks
  * @kernel: its formats and symbols, or NULL
  * @max_bytes: of the recording; more ends it.  0: as much as there is
+ * @image: the guest's kernel, whose main trace buffer is followed; NULL: a
+ *         boot-mapped ring is.  A reference is taken.
  * @ring_at: where the guest's memory is said to have a ring: an address of the
  *           guest; 0 if nothing is known
  * @runs: or NULL; where what is recorded goes, too; must stay
@@ -34,6 +37,7 @@ typedef struct HtSessionInfo {
     uint32_t poll_us;
     const HtKernel *kernel;
     uint64_t max_bytes;
+    HtKernelImage *image;
     uint64_t ring_at;
     HtFtRuns *runs;
     uint64_t (*now)(void);
@@ -96,6 +100,13 @@ bool ht_session_look(HtSession *s, GError **error);
  * Return: true if the next one should not wait
  */
 bool ht_session_more(const HtSession *s);
+
+/**
+ * ht_session_why() - why no kernel is found
+ *
+ * Return: for people; NULL if that is not known, or if none is looked for
+ */
+const char *ht_session_why(const HtSession *s);
 
 /**
  * ht_session_stop() - the recording ends before the guest does

@@ -35,6 +35,10 @@ static void usage(void)
 "                      (default: " HT_RECORD_EVENTS ");\n"
 "                      always: " HT_RECORD_ALWAYS "\n"
 "  -s, --size SIZE     of the ring in the guest's memory (default: 16M)\n"
+"      --buffer WHICH  'boot': a ring in reserved memory (Linux 6.12 or later);\n"
+"                      'main': the kernel's main trace buffer (5.10 or later, if\n"
+"                      the kernel has BTF and KALLSYMS_ALL); default: the first\n"
+"                      of the two that the kernel allows\n"
 "  -p, --pid PID       a virtual machine that runs already: the process of QEMU,\n"
 "                      Cloud Hypervisor, crosvm, Firecracker or kvmtool\n"
 "      --for TIME      stop after TIME, as 10s; a QEMU started here ends then\n"
@@ -84,6 +88,7 @@ static bool parse_options(HtRecord *r, int argc, char **argv, int *status)
 {
     enum {
         POLL = 256, MAX_SIZE, KERNEL, BUSYBOX, PRINT, LTTNG, NET, LIVE, FOR,
+        BUFFER,
     };
     static const struct option longs[] = {
         { "event", required_argument, NULL, 'e' },
@@ -93,6 +98,7 @@ static bool parse_options(HtRecord *r, int argc, char **argv, int *status)
         { "poll-us", required_argument, NULL, POLL },
         { "max-size", required_argument, NULL, MAX_SIZE },
         { "for", required_argument, NULL, FOR },
+        { "buffer", required_argument, NULL, BUFFER },
         { "kernel", required_argument, NULL, KERNEL },
         { "busybox", required_argument, NULL, BUSYBOX },
         { "lttng", optional_argument, NULL, LTTNG },
@@ -151,6 +157,16 @@ static bool parse_options(HtRecord *r, int argc, char **argv, int *status)
             break;
         case FOR:
             if (!set_duration(r, optarg, status)) {
+                return false;
+            }
+            break;
+        case BUFFER:
+            r->buffer = !strcmp(optarg, "boot") ? HT_TRACE_BUFFER_BOOT :
+                        !strcmp(optarg, "main") ? HT_TRACE_BUFFER_MAIN :
+                        HT_TRACE_BUFFER_ANY;
+            if (!r->buffer) {
+                *status = ht_usage_error("--buffer '%s': give 'boot' or "
+                                         "'main'", optarg);
                 return false;
             }
             break;
@@ -278,11 +294,73 @@ static char *process_path(const HtProcess *process, const char *path)
            g_strdup_printf("/proc/self/fd/%d/cwd/%s", process->dir, path);
 }
 
+/* Can the kernel have a ring in reserved memory?  Its symbols tell. */
+static bool has_boot_ring(const HtKernelImage *image)
+{
+    const HtSymbols *s = ht_kernel_image_symbols(image);
+    uint64_t addr;
+
+    return ht_symbols_address(s, "reserve_mem_find_by_name", &addr) &&
+           ht_symbols_address(s, "__ring_buffer_alloc_range", &addr);
+}
+
+/* Why the main buffer of a kernel cannot be read; NULL if it can */
+static const char *main_buffer_lacks(const HtKernelImage *image)
+{
+    return !ht_kernel_image_btf(image) ?
+           "its image has no types (CONFIG_DEBUG_INFO_BTF)" :
+           !ht_kernel_image_has_data_symbols(image) ?
+           "its image has no symbols of data (CONFIG_KALLSYMS_ALL)" : NULL;
+}
+
+/*
+ * Choose which buffer is read; sets @r->image for the main one.  @path is the
+ * kernel's image or NULL; @has_ring: the kernel's command line has a ring.
+ */
+static bool choose_buffer(HtRecord *r, const char *path, bool has_ring,
+                          GError **error)
+{
+    g_autoptr(HtKernelImage) image = NULL;
+    g_autoptr(GError) local = NULL;
+    const char *lacks;
+
+    if (r->buffer == HT_TRACE_BUFFER_BOOT ||
+        (r->buffer == HT_TRACE_BUFFER_ANY && (!path || has_ring))) {
+        r->buffer = HT_TRACE_BUFFER_BOOT;
+        return true;
+    }
+    if (!path) {
+        g_set_error(error, G_FILE_ERROR, G_FILE_ERROR_INVAL, "--buffer main: "
+                    "the kernel that the guest boots is not known: give "
+                    "--kernel FILE");
+        return false;
+    }
+    image = ht_kernel_image_open(path, &local);
+    lacks = image ? main_buffer_lacks(image) : local->message;
+    if (r->buffer == HT_TRACE_BUFFER_ANY &&
+        (lacks || (has_boot_ring(image) && !r->pid))) {
+        r->buffer = HT_TRACE_BUFFER_BOOT;
+        return true;
+    }
+    if (lacks) {
+        g_set_error(error, G_FILE_ERROR, G_FILE_ERROR_INVAL, "--buffer main: "
+                    "the kernel's own data cannot be read: %s", lacks);
+        return false;
+    }
+    r->buffer = HT_TRACE_BUFFER_MAIN;
+    r->image = g_steal_pointer(&image);
+    r->kernel = ht_kernel_of_image(r->image);
+    return true;
+}
+
 /* A recording without names is better than none, and the guest must start. */
 static void get_kernel(HtRecord *r, const char *image, const char *qemu)
 {
     g_autoptr(GError) error = NULL;
 
+    if (r->kernel) {
+        return;
+    }
     if (!image) {
         fputs("hypertrace record: events will have numbers for names: "
               "--kernel FILE says which kernel the guest boots\n", stderr);
@@ -336,6 +414,7 @@ static int run(HtRecord *r, char **argv, const char *guest,
         .poll_us = r->poll_us,
         .kernel = r->kernel,
         .max_bytes = r->max_bytes,
+        .image = r->image,
         .ring_at = r->plan ? r->plan->ring_at : 0,
     };
     int status;
@@ -389,6 +468,9 @@ static int record_process(HtRecord *r)
     }
     image = r->kernel_path ? g_strdup(r->kernel_path) :
             process_kernel(r, argv);
+    if (!choose_buffer(r, image, ht_record_has_ring(argv), &error)) {
+        return ht_error("%s", error->message);
+    }
     get_kernel(r, image, NULL);
     return run(r, argv, NULL, ht_record_memory_name(HT_RECORD_PROCESS));
 }
@@ -418,9 +500,33 @@ static bool make_memory(HtRecord *r)
     return true;
 }
 
+/* Plan, and plan again if the kernel is one whose main buffer is read. */
+static bool plan_buffer(HtRecord *r, char **argv, GError **error)
+{
+    const char *path;
+
+    r->plan = ht_record_plan(argv, &r->plan_options, error);
+    if (!r->plan || r->plan->query) {
+        return r->plan;
+    }
+    path = r->kernel_path ? r->kernel_path : r->plan->kernel;
+    if (!choose_buffer(r, path, r->plan->given == HT_RECORD_WORDS_THERE,
+                       error)) {
+        return false;
+    }
+    if (r->buffer == HT_TRACE_BUFFER_MAIN) {
+        r->plan_options.main_buffer = true;
+        ht_record_plan_free(r->plan);
+        r->plan = ht_record_plan(argv, &r->plan_options, error);
+    }
+    return r->plan;
+}
+
 static bool make_plan(HtRecord *r, char **argv, GError **error)
 {
-    r->plan = ht_record_plan(argv, &r->plan_options, error);
+    if (!plan_buffer(r, argv, error)) {
+        return false;
+    }
     if (r->plan && r->plan->bytes && !r->print && !make_memory(r)) {
         r->plan_options.private = true;
         ht_record_plan_free(r->plan);
@@ -522,6 +628,7 @@ int ht_record(int argc, char **argv)
     g_free(r.live_options.name);
     ht_process_free(r.process);
     ht_record_plan_free(r.plan);
+    ht_kernel_image_unref(r.image);
     ht_kernel_free(r.kernel);
     return status;
 }

@@ -13,6 +13,18 @@
 #include "record/record-session.h"
 
 /**
+ * enum HtTraceBuffer - which buffer of the guest's kernel is read
+ * @HT_TRACE_BUFFER_ANY: what the kernel allows
+ * @HT_TRACE_BUFFER_BOOT: a ring in memory that is reserved at boot (6.12)
+ * @HT_TRACE_BUFFER_MAIN: its main trace buffer
+ */
+typedef enum HtTraceBuffer {
+    HT_TRACE_BUFFER_ANY,
+    HT_TRACE_BUFFER_BOOT,
+    HT_TRACE_BUFFER_MAIN,
+} HtTraceBuffer;
+
+/**
  * struct HtRecord - a recording as asked for
  * @plan_options: see there
  * @plan: of what is to be run; NULL with @pid
@@ -21,6 +33,8 @@
  * @pid: a virtual machine monitor that runs already; or 0
  * @process: that, held
  * @kernel: what is known of the guest's kernel, or NULL
+ * @buffer: which buffer is read
+ * @image: with HT_TRACE_BUFFER_MAIN: the guest's kernel
  * @dir: where the recording is made
  * @lttng: what is followed goes to LTTng, too...
  * @live_options: ...so...
@@ -41,6 +55,8 @@ typedef struct HtRecord {
     pid_t pid;
     HtProcess *process;
     HtKernel *kernel;
+    HtTraceBuffer buffer;
+    HtKernelImage *image;
     const char *dir;
     bool lttng;
     HtLiveOptions live_options;

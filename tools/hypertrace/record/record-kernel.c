@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * hypertrace record: the kernel in a guest's memory
+ */
+#include "hypertrace/base.h"
+#include "record/record-kernel.h"
+
+/* A step of the search, in us */
+#define SEARCH_US       2000
+/* Between two searches: a kernel is found once it has set up its memory. */
+#define SEARCH_NS       UINT64_C(2000000)
+/* Events whose formats are read in one look */
+#define EVENTS_FIRST    128u
+#define EVENTS_LATER    16u
+/* Between two looks at the kernel's clock */
+#define CLOCK_NS        UINT64_C(1000000000)
+/* The second pass over all formats; later ones come ever more rarely */
+#define PASS_NS         UINT64_C(1000000000)
+
+struct HtKernelWatch {
+    HtKernelSearch *search;
+    bool searching;             /* @search is under way */
+    uint64_t (*now)(void);
+    HtGuestKernel *kernel;
+    HtKernelFormats *formats;
+    bool ready;                 /* HT_WATCH_FOUND was returned */
+    bool gone;                  /* HT_WATCH_GONE was returned */
+    uint64_t next_search;
+    uint64_t next_clock;
+    HtKernelClock clock;
+    bool passing;               /* over the formats */
+    uint64_t next_pass;
+    uint64_t pass_ns;
+    unsigned serial;            /* of the formats that the caller knows */
+    GError *error;
+};
+
+HtKernelWatch *ht_kernel_watch_new(const HtFtMem *mem, HtKernelImage *image,
+                                   uint64_t (*now)(void))
+{
+    HtKernelWatch *w = g_new0(HtKernelWatch, 1);
+    g_autofree HtGuestMem *guest = g_new(HtGuestMem, 1);
+
+    ht_guest_mem_init(guest, mem);
+    w->search = ht_kernel_search_new(guest, image);
+    w->now = now;
+    return w;
+}
+
+static void release(HtKernelWatch *w)
+{
+    g_clear_pointer(&w->formats, ht_kernel_formats_free);
+    g_clear_pointer(&w->kernel, ht_guest_kernel_free);
+    w->ready = w->gone = w->passing = false;
+}
+
+void ht_kernel_watch_free(HtKernelWatch *w)
+{
+    if (w) {
+        release(w);
+        ht_kernel_search_free(w->search);
+        g_clear_error(&w->error);
+        g_free(w);
+    }
+}
+
+/* Go on with a search; NULL until it has found a kernel. */
+static HtGuestKernel *search(HtKernelWatch *w, uint64_t t, bool last,
+                             unsigned *flags)
+{
+    HtGuestKernel *k = NULL;
+    int ret;
+
+    if (!w->searching) {
+        if (t < w->next_search && !last) {
+            return NULL;
+        }
+        ht_kernel_search_restart(w->search);
+        w->searching = true;
+    }
+    ret = ht_kernel_search_step(w->search, last ? 0 : SEARCH_US);
+    if (ret == 0) {
+        *flags |= HT_WATCH_MORE;
+        return NULL;
+    }
+    w->searching = false;
+    if (ret > 0) {
+        g_clear_error(&w->error);
+        k = ht_kernel_search_take(w->search, &w->error);
+    }
+    w->next_search = w->now() + SEARCH_NS;
+    return k;
+}
+
+static void adopt(HtKernelWatch *w, HtGuestKernel *k, uint64_t t)
+{
+    w->kernel = k;
+    w->next_clock = t + CLOCK_NS;
+    w->clock = (HtKernelClock) { 0 };
+    w->pass_ns = PASS_NS;
+    w->formats = ht_kernel_formats_of(k, w->error ? NULL : &w->error);
+    w->passing = w->formats;
+    w->serial = 0;
+}
+
+/*
+ * RAM survives a reset, and a dead kernel's data with it.  If the kernel's
+ * clock stands still, another one may have been booted: search again.  If its
+ * ticks went back, it was booted again at the same place.
+ */
+static bool is_dead(HtKernelWatch *w, uint64_t t, bool last, unsigned *flags)
+{
+    HtKernelClock clock;
+    bool dead = false;
+
+    if (!w->searching) {
+        if ((t < w->next_clock && !last) ||
+            ht_guest_kernel_clock(w->kernel, &clock)) {
+            return false;
+        }
+        w->next_clock = t + CLOCK_NS;
+        dead = clock.jiffies < w->clock.jiffies;
+        w->searching = !dead && clock.jiffies == w->clock.jiffies;
+        w->clock = clock;
+        if (w->searching) {
+            ht_kernel_search_restart(w->search);
+        }
+    }
+    if (w->searching) {
+        HtGuestKernel *k = search(w, t, last, flags);
+
+        dead = k && (ht_guest_kernel_phys(k) !=
+                     ht_guest_kernel_phys(w->kernel) ||
+                     ht_guest_kernel_slide(k) !=
+                     ht_guest_kernel_slide(w->kernel));
+        ht_guest_kernel_free(k);
+    }
+    return dead;
+}
+
+/* Read more of the formats; returns whether all are known. */
+static bool read_formats(HtKernelWatch *w, uint64_t t, bool last,
+                         unsigned *flags)
+{
+    int ret;
+
+    if (!w->passing) {
+        w->passing = t >= w->next_pass ||
+                     ht_kernel_formats_changed(w->formats);
+    }
+    if (!w->passing) {
+        return w->ready;
+    }
+    ret = ht_kernel_formats_step(w->formats, last ? HT_KERNEL_EVENTS_MAX :
+                                 w->ready ? EVENTS_LATER : EVENTS_FIRST);
+    if (ret == 0) {
+        *flags |= w->ready ? 0 : HT_WATCH_MORE;
+        return w->ready;
+    }
+    /* A kernel that has only begun has no list yet, or half of one. */
+    w->passing = ret < 0 && !w->ready;
+    w->next_pass = t + w->pass_ns;
+    w->pass_ns *= 2;
+    return w->ready || ret > 0;
+}
+
+unsigned ht_kernel_watch_look(HtKernelWatch *w, bool last)
+{
+    uint64_t t = w->now();
+    unsigned flags = 0;
+
+    if (w->gone) {
+        release(w);
+    }
+    if (!w->kernel) {
+        HtGuestKernel *k = search(w, t, last, &flags);
+
+        if (!k) {
+            return flags;
+        }
+        adopt(w, k, t);
+    }
+    if (ht_guest_kernel_check(w->kernel) || is_dead(w, t, last, &flags)) {
+        w->gone = true;
+        w->next_search = 0;
+        return HT_WATCH_GONE | HT_WATCH_MORE;
+    }
+    if (!w->formats || !read_formats(w, t, last, &flags)) {
+        return flags;
+    }
+    if (ht_kernel_formats_serial(w->formats) != w->serial && !w->passing) {
+        w->serial = ht_kernel_formats_serial(w->formats);
+        flags |= HT_WATCH_FORMATS;
+    }
+    if (!w->ready) {
+        w->ready = true;
+        flags |= HT_WATCH_FOUND;
+    }
+    return flags;
+}
+
+HtGuestKernel *ht_kernel_watch_kernel(const HtKernelWatch *w)
+{
+    return w->ready ? w->kernel : NULL;
+}
+
+GString *ht_kernel_watch_formats(const HtKernelWatch *w)
+{
+    return ht_kernel_formats_text(w->formats);
+}
+
+const char *ht_kernel_watch_why(const HtKernelWatch *w)
+{
+    return w->error ? w->error->message : NULL;
+}
