@@ -9,9 +9,22 @@
 
 void ht_guest_mem_init(HtGuestMem *g, const HtFtMem *mem)
 {
+    uint64_t offset, size, phys;
+    unsigned i;
+
     g->mem = mem;
     g->n = 0;
     g->n_pieces = 0;
+    for (i = 0; mem->piece && i < HT_GUEST_RANGES_MAX &&
+         mem->piece(mem->opaque, i, &offset, &size, &phys); i++) {
+        size -= size % GRANULE;
+        /* A piece that overlaps or is not aligned is left out. */
+        if (phys != HT_FT_PHYS_UNKNOWN) {
+            ht_guest_mem_add(g, phys, size, offset);
+        } else {
+            ht_guest_mem_piece(g, offset, size);
+        }
+    }
 }
 
 static bool overlap(uint64_t a, uint64_t b, uint64_t a_size, uint64_t b_size)

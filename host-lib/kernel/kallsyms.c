@@ -298,17 +298,24 @@ static uint64_t address(const Tables *t, const Offsets *o, uint32_t i)
     return o->base + (uint32_t)v;
 }
 
-/* Are most of the addresses within what a kernel may take after @text? */
+/*
+ * The kernel searches the table by halves: addresses must rise.  Most must
+ * differ, and lie within the space that a kernel may take after @text.
+ */
 static bool plausible(Tables *t, const Offsets *o, uint64_t text)
 {
-    uint32_t i, good = 0, at_most = MIN(t->n, 4096);
+    uint64_t last = 0, a;
+    uint32_t i, good = 0, differ = 0;
 
-    for (i = 0; i < at_most && step(t); i++) {
-        uint64_t a = address(t, o, (uint64_t)i * t->n / at_most);
-
+    for (i = 0; i < t->n && step(t); i++, last = a) {
+        a = address(t, o, i);
+        if (a < last) {
+            return false;
+        }
+        differ += a > last;
         good += a >= text && a - text < (UINT64_C(1) << 30);
     }
-    return good > at_most / 2;
+    return i == t->n && good > t->n / 2 && differ > t->n / 4;
 }
 
 /* The virtual address of a place in the file; 0 if it is in no segment */

@@ -21,8 +21,8 @@
 #define X86_PMD         (UINT64_C(1) << 21)
 #define X86_DIRECT_4    UINT64_C(0xffff888000000000)
 #define X86_DIRECT_5    UINT64_C(0xff11000000000000)
-/* Firmware keeps up to so much for itself below the PCI hole. */
-#define X86_FIRMWARE    (UINT64_C(512) << 20)
+/* The hole is not within the kernel. */
+#define KERNEL_MIN      X86_PMD
 
 /*
  * While a place is checked, HtGuestKernel.text is the link address.
@@ -109,6 +109,39 @@ static bool agrees(const HtGuestKernel *k)
     return !ht_guest_mem_phys(&k->mem, k->offset, &phys) && phys == k->phys;
 }
 
+/*
+ * The physical address of _text, by the kernel's table of 2 MiB pages.  Parts
+ * of the kernel are split into small pages, whose table may be anywhere in
+ * RAM; so an entry of a large page is preferred.
+ */
+static bool x86_base(const HtGuestKernel *k, uint64_t pmd, uint64_t *base)
+{
+    uint64_t first = (k->text + k->slide - X86_LINK) / X86_PMD;
+    uint64_t n = (link_of(k, "_end") - k->text) / X86_PMD, entry, offset, i;
+    uint8_t bytes[8];
+
+    for (i = 0; i <= n && first + i < 512; i++) {
+        entry = word_of(k, pmd + (first + i) * 8, 8);
+        if ((entry & 0x81) == 0x81) {
+            *base = (entry & X86_ADDRESS & ~(X86_PMD - 1)) - i * X86_PMD;
+            return true;
+        }
+    }
+    entry = word_of(k, pmd + first * 8, 8);
+    if (!(entry & 1)) {
+        return false;
+    }
+    /* Without ranges, the table lies below the PCI hole, or is not found. */
+    offset = piece_of(k).offset + (entry & X86_ADDRESS);
+    if ((k->mem.n && ht_guest_mem_offset(&k->mem, entry & X86_ADDRESS,
+                                         &offset, NULL)) ||
+        ht_ft_mem_copy(k->mem.mem, offset, bytes, 8)) {
+        return false;
+    }
+    *base = ht_get_le64(bytes) & X86_ADDRESS;
+    return true;
+}
+
 /* x86-64: which physical address does the kernel's own table map _text to? */
 static bool x86_place(HtGuestKernel *k)
 {
@@ -116,35 +149,14 @@ static bool x86_place(HtGuestKernel *k)
     uint64_t top = link_of(k, "init_top_pgt");
     uint64_t l3 = link_of(k, "level3_kernel_pgt");
     uint64_t l4 = link_of(k, "level4_kernel_pgt");
-    uint64_t text = k->text, entry, last, base;
-    uint8_t bytes[8];
+    uint64_t text = k->text, last, base;
 
     if (!pmd || !top || !l3 || k->text + k->slide < X86_LINK ||
         k->text + k->slide - X86_LINK >= GIB) {
         return false;
     }
-    entry = word_of(k, pmd + (text + k->slide - X86_LINK) / X86_PMD * 8, 8);
-    if (!(entry & 1)) {
+    if (!x86_base(k, pmd, &base)) {
         return false;
-    }
-    base = entry & X86_ADDRESS;
-    if (entry & 0x80) {
-        base &= ~(X86_PMD - 1);
-    } else {
-        uint64_t offset;
-
-        /*
-         * Split into pages: the table is somewhere in RAM.  Without ranges,
-         * it lies below the PCI hole, in the kernel's piece.
-         */
-        offset = piece_of(k).offset + base;
-        if (k->mem.n && ht_guest_mem_offset(&k->mem, base, &offset, NULL)) {
-            return false;
-        }
-        if (ht_ft_mem_copy(k->mem.mem, offset, bytes, 8)) {
-            return false;
-        }
-        base = ht_get_le64(bytes) & X86_ADDRESS;
     }
     last = word_of(k, top + 511 * 8, 8) & X86_ADDRESS;
     k->phys = base;
@@ -164,7 +176,7 @@ static bool x86_place(HtGuestKernel *k)
 
 /*
  * x86-64: where is RAM?  A PC's RAM is one piece that continues at 4 GiB what
- * ends at the PCI hole.  The kernel knows the end of both parts.  If RAM has
+ * ends at the PCI hole.  The kernel knows where RAM ends (max_pfn).  If RAM has
  * several pieces (NUMA nodes), only the kernel's is mapped.
  */
 static bool x86_ranges(HtGuestKernel *k)
@@ -172,9 +184,8 @@ static bool x86_ranges(HtGuestKernel *k)
     HtGuestRange r = piece_of(k);
     uint64_t at = k->offset - r.offset, below = r.size;
     uint64_t top = word(k, "max_pfn", 8) << 12;
-    uint64_t low_end = word(k, "max_low_pfn", 8) << 12;
 
-    if (!r.size || !top || !low_end || low_end > 4 * GIB) {
+    if (!r.size || !top) {
         return false;
     }
     if (k->phys == at) {
@@ -188,9 +199,8 @@ static bool x86_ranges(HtGuestKernel *k)
         return k->mem.n_pieces > 1 && k->phys > at &&
                !ht_guest_mem_add(&k->mem, k->phys - at, r.size, r.offset);
     }
-    /* The firmware keeps some RAM at the end of the lower part. */
-    if (below > 4 * GIB || below < low_end ||
-        (top > 4 * GIB && below - low_end > X86_FIRMWARE)) {
+    if (below > 4 * GIB || below > r.size ||
+        (k->phys < 4 * GIB && below < k->phys + KERNEL_MIN)) {
         return false;
     }
     return !ht_guest_mem_add(&k->mem, 0, below, r.offset) &&

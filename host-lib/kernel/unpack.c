@@ -240,7 +240,7 @@ static const char *read_lzo(Unpack *u)
     if (!at) {
         return damaged;
     }
-    while (u->in_size - at >= 8) {
+    while (u->in_size - at >= 4) {
         uint32_t to = be32(u->in + at), from;
         const char *wrong;
         size_t sums;
@@ -248,6 +248,9 @@ static const char *read_lzo(Unpack *u)
 
         if (!to) {
             return NULL;
+        }
+        if (u->in_size - at < 8) {
+            break;
         }
         from = be32(u->in + at + 4);
         sums = (flags & LZOP_ADLER32_D ? 4 : 0) +

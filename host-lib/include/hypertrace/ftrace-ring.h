@@ -18,6 +18,9 @@
 #define HT_FT_CPUS_MAX 1024u
 #define HT_FT_PAGES_MAX (1u << 22)      /* sub-buffers of all processors */
 
+/* A piece of memory whose guest-physical address is not known */
+#define HT_FT_PHYS_UNKNOWN UINT64_MAX
+
 /**
  * HtFtMem: a guest's memory
  * @size: bytes that it spans, holes included
@@ -27,7 +30,10 @@
  * @next: or NULL: sets @out to the first offset, @offset or higher, where
  *        something may have been written; returns false if there is none.
  *        What it leaves out is never read.
- * @opaque: for the two
+ * @piece: or NULL, which means one piece: sets @offset and @size of the
+ *         @index-th contiguous piece, and @phys to its guest-physical address
+ *         or HT_FT_PHYS_UNKNOWN; returns false beyond the last piece
+ * @opaque: passed to the callbacks
  *
  * Later calls read later: so it is for pread() and process_vm_readv() between
  * x86 processors, and fences are put between calls for others.  An aligned
@@ -40,6 +46,8 @@ typedef struct HtFtMem {
     const void *map;
     int (*read)(void *opaque, uint64_t offset, void *buf, size_t len);
     bool (*next)(void *opaque, uint64_t offset, uint64_t *out);
+    bool (*piece)(void *opaque, unsigned index, uint64_t *offset,
+                  uint64_t *size, uint64_t *phys);
     void *opaque;
 } HtFtMem;
 

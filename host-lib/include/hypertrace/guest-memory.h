@@ -46,14 +46,15 @@ typedef struct HtGuestMem {
 } HtGuestMem;
 
 /**
- * ht_guest_mem_init: start without any range
+ * ht_guest_mem_init: start with the pieces that a memory consists of
  * @g: filled in
  * @mem: the memory by offset; must stay valid as long as @g is used
  *
- * If the caller knows where RAM is (QMP, the segments of a core), it adds the
- * ranges.  If it does not, the search for the kernel finds out where the piece
- * lies that holds the kernel (see guest-kernel.h): a file of RAM is one piece;
- * of a process, the caller adds each mapping by ht_guest_mem_piece().
+ * A core tells the physical addresses of its pieces (@mem->piece): they become
+ * ranges.  A caller that knows where RAM is (QMP) adds ranges.  Without any
+ * range, the search for the kernel finds out where the piece lies that holds
+ * the kernel (see guest-kernel.h): a file of RAM is one piece, a process has
+ * one for each mapping.
  */
 void ht_guest_mem_init(HtGuestMem *g, const HtFtMem *mem);
 

@@ -4,6 +4,7 @@
  */
 #include "kernel-make.h"
 #include "guest-kernel.h"
+#include "hypertrace/kernel-scan.h"
 
 #define MIB         (UINT64_C(1) << 20)
 #define SIZE        (64 * MIB)
@@ -344,6 +345,56 @@ static void test_pages(void)
     km_kernel_free(&kernel);
 }
 
+/*
+ * Promise: without an image, VMCOREINFO leads to the kernel, whose symbols and
+ * types are read from RAM.  Pages of false text are passed over.
+ */
+static void test_scan(void)
+{
+    g_autoptr(HtKernelScan) s = NULL, t = NULL;
+    g_autoptr(HtGuestKernel) k = NULL;
+    g_autoptr(GError) error = NULL;
+    HtKernelClock clock;
+    KmKernel kernel;
+    unsigned i;
+    int ret;
+    Ram ram;
+
+    km_kernel(&kernel, 40, true);
+    ram_init(&ram, SIZE);
+    ram.written = g_new0(bool, SIZE / PAGE);
+    ram.mem.next = ram_next;
+    km_place(&kernel, ram.bytes, SIZE, 8 * MIB, 0, 77);
+    for (i = 0; i < KM_SIZE / PAGE; i++) {
+        ram.written[8 * MIB / PAGE + i] = true;
+    }
+    ram.written[1] = ram.written[2] = ram.written[20 * MIB / PAGE] = true;
+    s = ht_kernel_scan_new(&ram.guest);
+    g_assert_cmpint(ht_kernel_scan_step(s, 0), ==, 1);
+    g_assert_null(ht_kernel_scan_take(s, &error));
+    g_assert_error(error, G_FILE_ERROR, G_FILE_ERROR_NOENT);
+
+    strcpy((char *)ram.bytes + PAGE, "OSRELEASE=1\nSYMBOL(_stext)=0\n");
+    strcpy((char *)ram.bytes + 2 * PAGE, "OSRELEASE=1\nSYMBOL(_stext)="
+           "ffffffff81000000\nNUMBER(phys_base)=-99999999\n");
+    /* _text is at 16 MiB from the link base: phys_base moves it to 8 MiB */
+    strcpy((char *)ram.bytes + 20 * MIB, "OSRELEASE=6.12.0-test\n"
+           "SYMBOL(_stext)=ffffffff81000100\nNUMBER(phys_base)=-8388608\n");
+    t = ht_kernel_scan_new(&ram.guest);
+    while ((ret = ht_kernel_scan_step(t, 1)) == 0) {
+        g_assert_true(ht_kernel_scan_progress(t) < 1);
+    }
+    g_assert_cmpint(ret, ==, 1);
+    g_clear_error(&error);
+    k = ht_kernel_scan_take(t, &error);
+    g_assert_no_error(error);
+    g_assert_cmphex(ht_guest_kernel_phys(k), ==, 8 * MIB);
+    g_assert_cmpint(ht_guest_kernel_clock(k, &clock), ==, 0);
+    g_assert_cmpuint(clock.seconds, ==, 77);
+    ram_free(&ram);
+    km_kernel_free(&kernel);
+}
+
 /* Promise: a pointer that is read torn is never returned. */
 static void test_torn(void)
 {
@@ -403,6 +454,7 @@ int main(int argc, char **argv)
     g_test_add_func("/find/untouched", test_untouched);
     g_test_add_func("/find/hole", test_hole);
     g_test_add_func("/find/pages", test_pages);
+    g_test_add_func("/find/scan", test_scan);
     g_test_add_func("/find/torn", test_torn);
     g_test_add_func("/find/copy", test_copy);
     return g_test_run();

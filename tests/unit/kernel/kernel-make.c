@@ -17,7 +17,7 @@ enum {
     AT_BANNER = 0x1000, AT_TABLE = 0x2000, AT_READ = 0x3000,
     AT_TOP = 0x4000, AT_L3 = 0x5000, AT_L2 = 0x6000, AT_DIRECT_L3 = 0x7000,
     AT_TK = 0x8000, AT_JIFFIES = 0x9000, AT_DIRECT = 0x9008,
-    AT_MAX_PFN = 0x9010, AT_MAX_LOW = 0x9018, AT_CPUS = 0x9020,
+    AT_MAX_PFN = 0x9010, AT_CPUS = 0x9020,
     AT_PERCPU = 0x9028, AT_INIT = 0xa000, AT_FILL = 0x10000,
     AT_TABLES = 0x30000,
 };
@@ -199,8 +199,8 @@ void km_kernel(KmKernel *k, uint32_t timekeeper, bool with_btf)
         { AT_TOP, "init_top_pgt" }, { AT_L3, "level3_kernel_pgt" },
         { AT_L2, "level2_kernel_pgt" }, { AT_TK, "tk_core" },
         { AT_JIFFIES, "jiffies_64" }, { AT_DIRECT, "page_offset_base" },
-        { AT_MAX_PFN, "max_pfn" }, { AT_MAX_LOW, "max_low_pfn" },
-        { AT_CPUS, "nr_cpu_ids" }, { AT_PERCPU, "__per_cpu_offset" },
+        { AT_MAX_PFN, "max_pfn" }, { AT_CPUS, "nr_cpu_ids" },
+        { AT_PERCPU, "__per_cpu_offset" },
         { AT_INIT, "init_task" }, { KM_SIZE, "_end" },
     };
     static const char banner[] = "Linux version 6.12.0-test (x@y) #1 SMP\n";
@@ -265,7 +265,6 @@ void km_place(const KmKernel *k, uint8_t *ram, uint64_t size, uint64_t phys,
     ht_put_le64(p + k->seconds, seconds);
     ht_put_le64(p + AT_JIFFIES, seconds * 250);
     ht_put_le64(p + AT_MAX_PFN, size >> 12);
-    ht_put_le64(p + AT_MAX_LOW, size >> 12);
     ht_put_le32(p + AT_CPUS, 2);
     ht_put_le64(p + AT_PERCPU, DIRECT + 0x1000);
     ht_put_le64(p + AT_PERCPU + 8, DIRECT + 0x2000);

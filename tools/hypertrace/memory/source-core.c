@@ -42,6 +42,19 @@ static bool core_next(void *opaque, uint64_t offset, uint64_t *out)
     return true;
 }
 
+/* As ht_source_piece(), with physical addresses */
+static bool core_piece(void *opaque, unsigned index, uint64_t *offset,
+                       uint64_t *size, uint64_t *phys)
+{
+    const HtSource *s = opaque;
+
+    if (!ht_source_piece(opaque, index, offset, size, phys)) {
+        return false;
+    }
+    *phys = g_array_index(s->ranges, HtSourceRange, index).from;
+    return true;
+}
+
 static bool refuse(GError **error, const char *name, const char *why)
 {
     g_set_error(error, G_FILE_ERROR, G_FILE_ERROR_INVAL,
@@ -91,5 +104,6 @@ bool ht_source_core(HtSource *s, const char *name, GError **error)
     }
     s->mem.read = core_read;
     s->mem.next = core_next;
+    s->mem.piece = core_piece;
     return true;
 }

@@ -246,6 +246,7 @@ HtSource *ht_source_process(const HtProcess *process, const GPtrArray *others,
     s->pagemap = ht_process_open(process, "pagemap");
     s->mem.read = process_read;
     s->mem.next = process_next;
+    s->mem.piece = ht_source_piece;
     return g_steal_pointer(&s);
 }
 

@@ -63,6 +63,20 @@ const HtSourceRange *ht_source_find(const HtSource *s, uint64_t offset)
         &g_array_index(s->ranges, HtSourceRange, low) : NULL;
 }
 
+bool ht_source_piece(void *opaque, unsigned index, uint64_t *offset,
+                     uint64_t *size, uint64_t *phys)
+{
+    const HtSource *s = opaque;
+
+    if (index >= s->ranges->len) {
+        return false;
+    }
+    *offset = g_array_index(s->ranges, HtSourceRange, index).at;
+    *size = g_array_index(s->ranges, HtSourceRange, index).size;
+    *phys = HT_FT_PHYS_UNKNOWN;
+    return true;
+}
+
 static int file_read(void *opaque, uint64_t offset, void *buf, size_t len)
 {
     HtSource *s = opaque;

@@ -99,6 +99,17 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(HtSource, ht_source_free)
 /* Between the kinds of sources */
 
 /**
+ * ht_source_piece() - the ranges of a source, for HtFtMem.piece
+ * @opaque: the source
+ * @index: number of the range
+ * @offset: set to where it is in the memory
+ * @size: set to its bytes
+ * @phys: set to HT_FT_PHYS_UNKNOWN
+ */
+bool ht_source_piece(void *opaque, unsigned index, uint64_t *offset,
+                     uint64_t *size, uint64_t *phys);
+
+/**
  * ht_source_new() - a source without ranges
  * @fd: what is read; is taken over
  */

@@ -1,0 +1,272 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * hypertrace: find a kernel in memory without its image
+ */
+#include "hypertrace/base.h"
+#include "hypertrace/kernel-scan.h"
+#include "guest-kernel.h"
+
+/* Memory is read in slices of this size. */
+#define SLICE           (1u << 20)
+#define PAGE            4096u
+#define INFO            "OSRELEASE="
+/* Texts that are considered; more are hostile. */
+#define FOUND_MAX       16u
+#define X86_LINK        UINT64_C(0xffffffff80000000)
+#define X86_ALIGN       (UINT64_C(2) << 20)
+#define ARM64_HEAD      (UINT64_C(64) << 10)
+#define GIB             (UINT64_C(1) << 30)
+
+struct HtKernelScan {
+    HtGuestMem mem;
+    uint64_t next;
+    uint8_t *slice;
+    GPtrArray *found;           /* HtGuestKernel */
+    unsigned texts;
+    GError *why;                /* why the last text led to no kernel */
+};
+
+HtKernelScan *ht_kernel_scan_new(const HtGuestMem *mem)
+{
+    HtKernelScan *s = g_new0(HtKernelScan, 1);
+
+    s->mem = *mem;
+    s->slice = g_malloc(SLICE);
+    s->found = g_ptr_array_new_with_free_func(
+        (GDestroyNotify)ht_guest_kernel_free);
+    return s;
+}
+
+void ht_kernel_scan_free(HtKernelScan *s)
+{
+    if (s) {
+        g_ptr_array_unref(s->found);
+        g_clear_error(&s->why);
+        g_free(s->slice);
+        g_free(s);
+    }
+}
+
+/* The value of a line "KEY=VALUE" in @text, which is terminated */
+static bool value_of(const char *text, const char *key, int base,
+                     uint64_t *value)
+{
+    const char *p = text;
+    size_t len = strlen(key);
+
+    while (p) {
+        if (!strncmp(p, key, len) && p[len] == '=') {
+            /* phys_base may be negative. */
+            *value = p[len + 1] == '-' ?
+                (uint64_t)g_ascii_strtoll(p + len + 1, NULL, base) :
+                g_ascii_strtoull(p + len + 1, NULL, base);
+            return true;
+        }
+        p = strchr(p, '\n');
+        p = p ? p + 1 : NULL;
+    }
+    return false;
+}
+
+/* A place that VMCOREINFO tells: where the first byte (_text) may lie */
+typedef struct Place {
+    HtMachine machine;
+    uint64_t text;
+    uint64_t phys;
+} Place;
+
+static bool read_info(const char *text, Place *p)
+{
+    uint64_t stext, by;
+
+    if (!value_of(text, "SYMBOL(_stext)", 16, &stext) || !(stext >> 63)) {
+        return false;
+    }
+    if (value_of(text, "NUMBER(phys_base)", 10, &by)) {
+        p->machine = HT_MACHINE_X86_64;
+        p->text = stext & ~(X86_ALIGN - 1);
+        p->phys = p->text - X86_LINK + by;
+    } else if (value_of(text, "NUMBER(kimage_voffset)", 16, &by)) {
+        p->machine = HT_MACHINE_AARCH64;
+        p->text = (stext & ~(ARM64_HEAD - 1)) - ARM64_HEAD;
+        p->phys = p->text - by;
+    } else {
+        return false;
+    }
+    return p->phys < UINT64_C(1) << 52;
+}
+
+/* Copy a kernel out of RAM; missing pages are zero. */
+static GBytes *copy_kernel(const HtKernelScan *s, uint64_t offset,
+                           uint64_t size)
+{
+    const HtFtMem *mem = s->mem.mem;
+    uint8_t *copy = g_malloc0(size);
+    uint64_t at = offset, data;
+
+    while (at < offset + size) {
+        uint64_t n = MIN(PAGE - at % PAGE, offset + size - at);
+
+        data = at;
+        if (mem->next && (!mem->next(mem->opaque, at, &data) ||
+                          data >= offset + size)) {
+            break;
+        }
+        if (data > at) {
+            at = data;
+            continue;
+        }
+        /* A page that fails stays zero. */
+        ht_ft_mem_copy(mem, at, copy + (at - offset), n);
+        at += n;
+    }
+    return g_bytes_new_take(copy, size);
+}
+
+/* Try whether the kernel lies at an offset of the memory. */
+static bool try_offset(HtKernelScan *s, const Place *p, uint64_t offset)
+{
+    g_autoptr(HtKernelImage) image = NULL;
+    g_autoptr(GBytes) bytes = NULL;
+    HtGuestKernel *k;
+    uint64_t size;
+
+    if (offset >= s->mem.mem->size || offset % PAGE) {
+        return false;
+    }
+    size = MIN(HT_SCAN_KERNEL_MAX, s->mem.mem->size - offset);
+    bytes = copy_kernel(s, offset, size);
+    g_clear_error(&s->why);
+    image = ht_kernel_image_from_memory(bytes, p->machine, p->text, &s->why);
+    k = image ? ht_guest_kernel_try(&s->mem, image, offset) : NULL;
+    if (k) {
+        g_ptr_array_add(s->found, k);
+    }
+    return k;
+}
+
+/*
+ * Where in the memory is a physical address?  Without ranges it is so far into
+ * a piece, or follows the PCI hole, or RAM begins at 1 GiB (arm64).
+ */
+static void try_place(HtKernelScan *s, const Place *p)
+{
+    static const uint64_t starts[] = { 0, 2 * GIB, 3 * GIB, GIB,
+                                       UINT64_C(0xb0000000),
+                                       UINT64_C(0xe0000000) };
+    uint64_t offset;
+    unsigned i, j;
+
+    if (s->mem.n) {
+        if (!ht_guest_mem_offset(&s->mem, p->phys, &offset, NULL)) {
+            try_offset(s, p, offset);
+        }
+        return;
+    }
+    for (i = 0; i < MAX(s->mem.n_pieces, 1); i++) {
+        HtGuestRange r = s->mem.n_pieces ? s->mem.pieces[i] :
+            (HtGuestRange) { .size = s->mem.mem->size };
+
+        for (j = 0; j < G_N_ELEMENTS(starts); j++) {
+            bool high = p->machine == HT_MACHINE_X86_64 && starts[j];
+            uint64_t at;
+
+            if (high ? p->phys < 4 * GIB : p->phys < starts[j]) {
+                continue;
+            }
+            at = high ? p->phys - 4 * GIB + starts[j] : p->phys - starts[j];
+            if (at < r.size && r.size - at > X86_ALIGN &&
+                try_offset(s, p, r.offset + at)) {
+                return;
+            }
+        }
+    }
+}
+
+/* Consider a page that begins as VMCOREINFO does. */
+static void try_page(HtKernelScan *s, const uint8_t *page)
+{
+    char text[PAGE + 1];
+    Place place;
+
+    memcpy(text, page, PAGE);
+    text[PAGE] = 0;
+    if (s->texts < FOUND_MAX && read_info(text, &place)) {
+        s->texts++;
+        try_place(s, &place);
+    }
+}
+
+int ht_kernel_scan_step(HtKernelScan *s, int64_t budget)
+{
+    int64_t end = budget ? g_get_monotonic_time() + budget : INT64_MAX;
+    const HtFtMem *mem = s->mem.mem;
+
+    while (s->next + PAGE <= mem->size) {
+        uint64_t n, at, data = s->next;
+        int ret;
+
+        if (mem->next) {
+            if (!mem->next(mem->opaque, s->next, &data)) {
+                break;
+            }
+            data -= data % PAGE;
+        }
+        s->next = MAX(s->next, data);
+        if (s->next + PAGE > mem->size) {
+            break;
+        }
+        /* Read up to the next hole only. */
+        n = MIN(SLICE, (mem->size - s->next) & ~(uint64_t)(PAGE - 1));
+        for (at = PAGE; mem->next && at < n; at += PAGE) {
+            if (!mem->next(mem->opaque, s->next + at, &data) ||
+                data >= s->next + at + PAGE) {
+                n = at;
+            }
+        }
+        ret = ht_ft_mem_copy(mem, s->next, s->slice, n);
+        if (ret == -ESRCH) {
+            return ret;
+        }
+        for (at = 0; !ret && at < n; at += PAGE) {
+            if (!memcmp(s->slice + at, INFO, strlen(INFO))) {
+                try_page(s, s->slice + at);
+            }
+        }
+        s->next += n;
+        if (g_get_monotonic_time() >= end) {
+            return 0;
+        }
+    }
+    s->next = mem->size;
+    return 1;
+}
+
+double ht_kernel_scan_progress(const HtKernelScan *s)
+{
+    return s->mem.mem->size ? (double)s->next / s->mem.mem->size : 1;
+}
+
+HtGuestKernel *ht_kernel_scan_take(HtKernelScan *s, GError **error)
+{
+    HtKernelClock clock;
+    uint64_t latest = 0;
+    unsigned best = 0, i;
+
+    for (i = 0; i < s->found->len; i++) {
+        if (!ht_guest_kernel_clock(s->found->pdata[i], &clock) &&
+            clock.seconds >= latest) {
+            latest = clock.seconds;
+            best = i;
+        }
+    }
+    if (!s->found->len) {
+        g_set_error(error, G_FILE_ERROR, G_FILE_ERROR_NOENT,
+                    "no kernel was found in the guest's memory%s%s; give its "
+                    "image with --kernel FILE", s->texts ? ": " : "",
+                    !s->texts ? "" : s->why ? s->why->message :
+                    "its page tables do not map it");
+        return NULL;
+    }
+    return g_ptr_array_steal_index(s->found, best);
+}
