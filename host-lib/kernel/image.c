@@ -181,7 +181,7 @@ static GBytes *unpack(GBytes *file, unsigned depth, GError **error)
 
 GBytes *ht_image_unpack(const void *data, size_t size, GError **error)
 {
-    g_autoptr(GBytes) file = NULL, kernel = NULL;
+    g_autoptr(GBytes) file = NULL;
 
     if (size > HT_IMAGE_FILE_MAX) {
         g_set_error(error, G_FILE_ERROR, G_FILE_ERROR_INVAL,
