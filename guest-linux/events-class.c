@@ -86,7 +86,7 @@ int hte_class_make(struct hte_event *e)
 	e->class = (struct ht_class) {
 		.name = e->name,
 		.fields = fields,
-		.loglevel = HT_LEVEL_DEBUG,
+		.loglevel = HT_LOGLEVEL_DEFAULT,
 	};
 	ret = fields && e->dynamic ? 0 : -ENOMEM;
 	if (!ret && e->syscall)

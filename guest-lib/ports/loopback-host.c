@@ -335,12 +335,10 @@ static void close_stream(struct ht_loopback *lb, uint32_t stream, uint64_t lost)
     pthread_mutex_unlock(&st->lock);
 }
 
-uint64_t ht_loopback_close(struct ht_loopback *lb, uint32_t stream)
+void ht_loopback_close(struct ht_loopback *lb, uint32_t stream)
 {
     ht_loopback_consume(lb, stream);
-    close_stream(lb, stream,
-                 ht_load_relaxed(&lb->streams[stream].ring->guest.lost));
-    return lb->streams[stream].consumer.lost;
+    close_stream(lb, stream, 0);
 }
 
 /* STREAM_CLOSE, STREAM_FLUSH */

@@ -75,19 +75,21 @@ static int wait_status(void)
     return status;
 }
 
-/* fork(), and clone() as a library of its own would call it */
+/* fork() and clone() as a library of its own would call it */
 static void forks(unsigned n)
 {
-    const unsigned children = 20;
     unsigned i;
 
     emit(0, n, "parent");
-    for (i = 0; i < children; i++) {
+    for (i = 0; i < 20; i++) {
         pid_t pid = i % 2 ? (pid_t)syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0) :
                             fork();
 
         if (pid == 0) {
-            emit(0, n, "child");
+            emit(0, 1000, "child");
+            if (ht_event_enabled(step)) {
+                _exit(1);
+            }
             _exit(0);
         }
         emit(0, n, "parent");
@@ -95,7 +97,7 @@ static void forks(unsigned n)
             die("a child did not survive");
         }
     }
-    said("emitted", (2ull * children + 1) * n);
+    said("emitted", 21ull * n);
 }
 
 static unsigned per_thread;
@@ -258,7 +260,7 @@ static void switched(void)
     said("emitted", asked);
 }
 
-#ifndef TRACETEST_STATIC
+#ifndef HT_STATIC
 /* A shared object with classes comes and goes. */
 static void plugins(const char *file, unsigned rounds)
 {
@@ -322,7 +324,7 @@ int main(int argc, char **argv)
         lasting();
     } else if (!strcmp(test, "switched")) {
         switched();
-#ifndef TRACETEST_STATIC
+#ifndef HT_STATIC
     } else if (!strcmp(test, "plugin") && argc > 3) {
         plugins(argv[3], n);
 #endif
