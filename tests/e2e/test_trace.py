@@ -224,7 +224,7 @@ def test_suspend(channel, tmp_path):
 
 def dynamic():
     """Programs that are not static, by their place in the guest's /ht"""
-    tools = Path(os.environ["HT_BUILD"]) / "tools"
+    tools = Path(os.environ["HT_BUILD"]) / "tests/e2e/programs"
     return {"sys/plugin.so": tools / "tracetest-plugin.so",
             **with_libraries([tools / "tracetest-dynamic"]),
             **shared_library()}
