@@ -110,6 +110,8 @@ int ht_mailbox_exchange(struct ht_device *dev, void *box, struct ht_msg *msg,
         return -EIO;
     }
     ht_copy(msg, box, replied);
+    /* The host can still write to the mailbox: only the checked header counts */
+    ht_copy(msg, &reply, sizeof(reply));
     return 0;
 }
 

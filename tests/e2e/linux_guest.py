@@ -105,8 +105,8 @@ def modules(*names):
             for name in names}
 
 
-def events_module():
-    return modules("events")
+def sources_module():
+    return modules("sources")
 
 
 def call_sites(text):
