@@ -43,14 +43,11 @@ class Recorder:
         self.dir = tmp / "vm-7"
         self.ram = tempfile.NamedTemporaryFile(dir="/dev/shm")
         self.events = 0
-        # A program of another name is no QEMU for the recorder.
-        qemu = tmp / "qemu-system-x86_64"
-        qemu.symlink_to(GUEST)
         self.process = subprocess.Popen(
             [TOOL, "record", "-o", self.dir, *(options or ["--lttng"]),
-             "--", qemu, "-object",
+             "--", GUEST, "-object",
              f"memory-backend-file,id=m,size=32M,share=on,mem-path="
-             f"{self.ram.name}"], env=session.env(), stdin=subprocess.PIPE,
+             f"{self.ram.name}", "-machine", "memory-backend=m"], env=session.env(), stdin=subprocess.PIPE,
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         assert self.process.stdout.readline() == "0\n"
 
