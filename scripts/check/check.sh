@@ -126,8 +126,9 @@ else
     # time.
     ! "$HT_PYTHON" -c 'import xdist' 2>/dev/null ||
         set -- -n "$(($(nproc) + 1))" --dist loadgroup "$@"
-    in_memory "$HT_PYTHON" -B -m pytest -c tests/pytest.ini --rootdir tests \
-        -p no:cacheprovider -q -rs --tb=short \
+    PYTHONPATH=$HT_TOP/tests/lib in_memory "$HT_PYTHON" -B -m pytest \
+        -c tests/pytest.ini --rootdir tests \
+        -p programs -p no:cacheprovider -q -rs --tb=short \
         --junitxml="$results/tests.junit.xml" "$@" \
         </dev/null 2>&1 7>&- | tee "$results/tests.log"
 fi

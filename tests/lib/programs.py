@@ -31,23 +31,26 @@ def pytest_collect_file(file_path, parent):
     return None
 
 
-def wanted(test, suites):
-    """Fuzz targets alone in their build; the device's tests in QEMU's"""
-    if "qtest" in test["suite"]:
-        name = test["name"].rpartition("/")[2]
-        return test["name"].startswith("qtest-x86_64/") and (
+def wanted(test, projects):
+    """Only the fuzz targets of their build; the device's tests of QEMU's"""
+    if "qemu" in projects:
+        kind, _, name = test["name"].rpartition("/")
+        return kind == "qtest-x86_64" and (
             name.startswith("hypertrace") or name in QEMUS_OWN)
-    if any(s.endswith(":fuzz") for s in suites):
-        return any(s.endswith(":fuzz") for s in test["suite"])
+    if "fuzz" in projects.get("hypertrace", ()):
+        return "hypertrace:fuzz" in test["suite"]
     return True
 
 
 class Build(pytest.File):
     def collect(self):
         tests = json.loads(self.path.read_text())
-        suites = {s for t in tests for s in t["suite"]}
+        projects = {}
+        for project, _, suite in (s.partition(":")
+                                  for t in tests for s in t["suite"]):
+            projects.setdefault(project, set()).add(suite)
         for test in tests:
-            if wanted(test, suites):
+            if wanted(test, projects):
                 yield Program.from_parent(self, name=test["name"], test=test)
 
 
@@ -73,6 +76,9 @@ class Program(pytest.Item):
                 timeout=PATIENCE * self.test["timeout"])
         except subprocess.TimeoutExpired as e:
             return None, (e.stdout or b"").decode(errors="replace")
+        except OSError as e:
+            # As a shell does for a program that it cannot start
+            return 127, f"{e}\n"
         return p.returncode, p.stdout.decode(errors="replace")
 
     def reports(self):
