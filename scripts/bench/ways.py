@@ -207,8 +207,8 @@ def run_all(channels, rounds, events, workdir, step, args):
                 if way.after:
                     guest.tell(way.after.format(n=events))
         guest.tell("rmmod hypertrace")      # closes its streams
-        # of a program; switches, twice; entries; entries and exits
-        emitted = rounds * events * (RUNS + 2 * SWITCHES + 1 + 2)
+        # of a program; switches; entries; entries and exits
+        emitted = rounds * events * (RUNS + SWITCHES + 1 + 2)
         for channel in channels:
             arrived(guest, f"{channel}-linux", emitted)
         guest.quit()
