@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: what every file of host-lib starts from
+ * hypertrace: common includes and helpers of host-lib
  *
- * The C library, GLib, and the few things that neither has.  No header of
- * QEMU: the same sources are part of QEMU, of the host tools, of the unit
- * tests and of the fuzz targets.
+ * host-lib depends on the C library and GLib, and on no header of QEMU: the
+ * same sources are built into QEMU, the host tools, the unit tests and the
+ * fuzz targets.
  */
 #ifndef HYPERTRACE_BASE_H
 #define HYPERTRACE_BASE_H
@@ -28,13 +28,13 @@
 #include <glib.h>
 
 /**
- * HT_ROUND_UP() - the next multiple
+ * HT_ROUND_UP() - round up to a multiple
  * @n: an unsigned integer
- * @d: of what; evaluated twice
+ * @d: the divisor; evaluated twice
  */
 #define HT_ROUND_UP(n, d) (((n) + (d) - 1) / (d) * (d))
 
-/* Little-endian to the host's order, or back */
+/* Convert between little-endian and the host's byte order */
 static inline uint16_t ht_le16(uint16_t v)
 {
     return GUINT16_FROM_LE(v);
@@ -50,7 +50,7 @@ static inline uint64_t ht_le64(uint64_t v)
     return GUINT64_FROM_LE(v);
 }
 
-/* A little-endian integer at any address */
+/* Load a little-endian integer from an unaligned address */
 static inline uint16_t ht_get_le16(const void *p)
 {
     uint16_t v;
@@ -75,7 +75,10 @@ static inline uint64_t ht_get_le64(const void *p)
     return ht_le64(v);
 }
 
-/* One of 1, 2, 4 or 8 bytes; a signed one with its sign in all upper bits */
+/*
+ * Load a little-endian integer of @size bytes (1, 2, 4 or 8), sign-extended to
+ * 64 bits if @is_signed.  Returns 0 for any other size.
+ */
 static inline uint64_t ht_get_le(const void *p, unsigned size, bool is_signed)
 {
     unsigned shift = 64 - 8 * size;
@@ -99,6 +102,7 @@ static inline uint64_t ht_get_le(const void *p, unsigned size, bool is_signed)
     return is_signed ? (uint64_t)((int64_t)(v << shift) >> shift) : v;
 }
 
+/* Store a little-endian integer at an unaligned address */
 static inline void ht_put_le16(void *p, uint16_t v)
 {
     v = ht_le16(v);

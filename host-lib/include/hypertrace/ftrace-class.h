@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: Linux' trace events as events of hypertrace's classes
+ * hypertrace: describe Linux's trace events by hypertrace's classes
  *
- * The payload of each begins with the kernel's common_pid and common_flags,
- * then come the fields that the event's format tells.  An event without a
+ * The payload of each event begins with the kernel's common_pid and
+ * common_flags.  The fields of the event's format follow.  An event without a
  * format has its type and its bytes instead.
  */
 #ifndef HYPERTRACE_FTRACE_CLASS_H
@@ -15,37 +15,40 @@
 
 /**
  * ht_ft_class_new: make the class of an event
- * @name: of any length and content; what no class can be named is replaced
- * @e: its format, or NULL: common_pid, common_flags, common_type and bytes
+ * @name: name of the event, of any length and content; characters that a class
+ *        name cannot have are replaced
+ * @e: the event's format; NULL makes the class of events without a format,
+ *     which has common_pid, common_flags, common_type and bytes
  *
- * Fields that a class has no room for are left out, and names that a class
- * or its readers cannot have are changed.
+ * Fields beyond the maximum of a class are left out.  Field names that a class
+ * or a reader does not support are changed.
  *
  * Returns: a class with id 0, for ht_class_free()
  */
 HtClass *ht_ft_class_new(const char *name, const HtFtEvent *e);
 
 /**
- * ht_ft_class_payload: append what an event of such a class says
- * @out: appended to; the payload of ht_ft_class_new(..., @e)
- * @e: as there
- * @r: the event, from anybody
+ * ht_ft_class_payload: append the payload of an event
+ * @out: the payload of class ht_ft_class_new(..., @e) is appended to this
+ * @e: the event's format, or NULL
+ * @r: the event; its content is not trusted
+ * @max: maximum number of bytes to append; several fields of a record may refer
+ *       to the same bytes, so the payload can be larger than the record
  *
  * Fields that are not within the record are 0 or empty.  Texts are made valid
- * UTF-8.  Fields may share a record's bytes: see @max.
+ * UTF-8.
  *
- * @max: bytes that may be appended
- *
- * Returns: false, with nothing appended, if that would be more
+ * Returns: false, with nothing appended, if the payload is larger than @max
  */
 bool ht_ft_class_payload(GByteArray *out, const HtFtEvent *e,
                          const HtFtRecord *r, size_t max);
 
 /**
  * ht_ft_put_text: append a text field's payload
- * @out: appended to
- * @s: made valid UTF-8, and cut if it is longer than a field may be
- * @len: bytes
+ * @out: the payload is appended to this
+ * @s: the text, or NULL for an empty text; it is made valid UTF-8, and cut to
+ *     64 KiB - 1
+ * @len: length of @s in bytes
  */
 void ht_ft_put_text(GByteArray *out, const char *s, size_t len);
 

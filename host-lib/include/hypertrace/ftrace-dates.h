@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: dates of what was recorded of a ring, on the host's clock
+ * hypertrace: date the events of a recorded ftrace ring on the host's clock
  *
- * As ftrace-time.h, but afterwards: what later looks say is known, too.
+ * Unlike ftrace-time.h this runs after the recording: it also uses bounds from
+ * later polls.
  */
 #ifndef HYPERTRACE_FTRACE_DATES_H
 #define HYPERTRACE_FTRACE_DATES_H
@@ -12,12 +13,14 @@
 typedef struct HtFtDates HtFtDates;
 
 /**
- * ht_ft_dates_new: begin with a segment of a guest's clock
+ * ht_ft_dates_new: start the dates of one segment of a guest's clock
+ *
+ * Returns: empty dates, for ht_ft_dates_free()
  */
 HtFtDates *ht_ft_dates_new(void);
 
 /**
- * ht_ft_dates_free: end
+ * ht_ft_dates_free: free the dates
  * @d: dates or NULL
  */
 void ht_ft_dates_free(HtFtDates *d);
@@ -25,38 +28,39 @@ void ht_ft_dates_free(HtFtDates *d);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(HtFtDates, ht_ft_dates_free)
 
 /**
- * ht_ft_dates_add: take a piece into account
- * @d: dates
+ * ht_ft_dates_add: add the bounds of a piece
+ * @d: the dates
  * @p: a piece of this segment, of any processor
  *
- * Memory does not grow with their number: of very many, some say less.
+ * Memory is bounded: if there are too many bounds, weak ones are merged.
  */
 void ht_ft_dates_add(HtFtDates *d, const HtFtPiece *p);
 
 /**
- * ht_ft_dates_fit: all pieces were added
- * @d: dates
+ * ht_ft_dates_fit: compute the dates after all pieces were added
+ * @d: the dates
  */
 void ht_ft_dates_fit(HtFtDates *d);
 
 /**
- * ht_ft_dates_get: date a time of the guest
- * @d: dates that were fitted
- * @ns: the guest's
- * @host_ns: set to the host's CLOCK_MONOTONIC then
- * @bound_ns: set to how wrong that may be
+ * ht_ft_dates_get: date a guest time
+ * @d: fitted dates
+ * @ns: the guest time
+ * @host_ns: set to the host's CLOCK_MONOTONIC at that time, in ns
+ * @bound_ns: set to the maximum error of @host_ns in ns
  *
- * Returns: false if no two looks bracket anything
+ * Returns: false if the pieces give no date because no guest time is bounded on
+ * both sides
  */
 bool ht_ft_dates_get(const HtFtDates *d, uint64_t ns, uint64_t *host_ns,
                      uint64_t *bound_ns);
 
 /**
- * ht_ft_dates_worst: how wrong any date may be
- * @d: dates that were fitted
- * @from_ns: of the guest: of times from here on
+ * ht_ft_dates_worst: get the maximum error of all dates
+ * @d: fitted dates
+ * @from_ns: guest time from which dates are considered
  *
- * Returns: ns; UINT64_MAX if there are no dates
+ * Returns: the error in ns; UINT64_MAX if there are no dates
  */
 uint64_t ht_ft_dates_worst(const HtFtDates *d, uint64_t from_ns);
 

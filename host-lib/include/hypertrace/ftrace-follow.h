@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: follow an ftrace ring that a guest writes meanwhile
+ * hypertrace: follow an ftrace ring while the guest writes it
  *
- * Each look copies what was committed since the last one, a processor after
- * the other, and passes it on in pieces: runs of records of one sub-buffer.
- * Pieces of a processor come in the order of the ring.  What the guest
- * overwrote before it was copied is noticed, always; when it was is exact, how
- * many events it were is an estimate.
+ * Each poll copies what was committed since the previous poll, one processor
+ * after another, and passes it on in pieces: sequences of records of one
+ * sub-buffer.  The pieces of a processor are in the order of the ring.  Each
+ * overwrite of events that were not copied is detected.  The time range of such
+ * a gap is exact; the number of its events is an estimate.
  *
- * Not seen: an event that was reserved but not committed, for instance by a
- * processor that died in an interrupt within an event.
+ * An event that was reserved but never committed is not seen, for example if
+ * the processor stopped in an interrupt within the event.
  */
 #ifndef HYPERTRACE_FTRACE_FOLLOW_H
 #define HYPERTRACE_FTRACE_FOLLOW_H
@@ -17,47 +17,49 @@
 #include "hypertrace/ftrace-page.h"
 #include "hypertrace/ftrace-ring.h"
 
-/* Bytes that one look copies at most; the rest is left to the next one. */
+/* Maximum number of bytes copied in one poll; the next poll continues */
 #define HT_FT_LOOK_MAX (64u << 20)
 
-/* A step back by more than this is another boot of the guest. */
+/* A step of the clock back by more than this means that the guest rebooted */
 #define HT_FT_EPOCH_NS (UINT64_C(500) * 1000 * 1000)
 
-/* Of HtFtPiece.flags */
+/* HtFtPiece.flags */
 /*
- * Events between the piece before and this one are missing.  Not told of what a
- * boot wrote after the look before its end: the next one writes over that.
+ * Events between the previous piece and this one are missing.  The flag is not
+ * set for the events that a boot wrote after its last poll, because the next
+ * boot overwrites them.
  */
 #define HT_FT_PIECE_LOST    1u
 /* Begins with a sub-buffer's first record */
 #define HT_FT_PIECE_BEGIN   2u
-/* The first one, and events before it were overwritten before the first look */
+/* First piece; earlier events were overwritten before the first poll */
 #define HT_FT_PIECE_LATE    4u
 
 /**
- * HtFtPiece: records that were copied
- * @cpu: the processor whose ring it is
- * @slot: number of the sub-buffer; with @stamp it tells which page it was
+ * HtFtPiece: copied records
+ * @cpu: number of the processor
+ * @slot: number of the sub-buffer; @slot and @stamp identify the page
  * @from: offset of @data in the page's records
- * @size: bytes of @data, a multiple of 4; at most the sub-buffer's size less
- *        HT_FT_PAGE_HEADER
- * @data: whole records, checked: a walk over them ends with HT_FT_END
+ * @size: size of @data in bytes, a multiple of 4; at most the sub-buffer's size
+ *        less HT_FT_PAGE_HEADER
+ * @data: whole, valid records: an iterator over them ends with HT_FT_END
  * @stamp: the page's time stamp
- * @base_ns: the clock where @data begins, for ht_ft_iter_init()
- * @begin_ns: time of its first event; @base_ns if it has none
- * @end_ns: time where it ends
- * @events: how many events it has
- * @epoch: boots of the guest that were told apart so far, from 0
- * @segment: steps back of the clock within @epoch, from 0.  Times of
- *           different processors are comparable within one segment only.
- * @flags: HT_FT_PIECE_
- * @lost_from_ns: with HT_FT_PIECE_LOST: end of the last piece of this
- *                processor; the gap ends at @begin_ns
- * @lost_estimate: with HT_FT_PIECE_LOST: about how many events that were;
- *                 0 if nothing is known
- * @host_before: on the host's clock, ns: events of this piece but the first
- *               were committed after this; 0 if that is not known
- * @host_after: and before this; 0 without a clock
+ * @base_ns: the clock at the start of @data, for ht_ft_iter_init()
+ * @begin_ns: time of the first event; @base_ns if there is no event
+ * @end_ns: the clock at the end of @data
+ * @events: number of events
+ * @epoch: number of reboots of the guest seen so far
+ * @segment: number of steps back of the clock seen so far within @epoch.  Times
+ *           of different processors are comparable within one segment only.
+ * @flags: HT_FT_PIECE_* bits
+ * @lost_from_ns: with HT_FT_PIECE_LOST: end of the processor's previous piece;
+ *                the gap ends at @begin_ns
+ * @lost_estimate: with HT_FT_PIECE_LOST: estimated number of lost events; 0 if
+ *                 not known
+ * @host_before: host clock in ns; all events of the piece except the first were
+ *               committed after this time.  0 if not known.
+ * @host_after: host clock in ns; all events were committed before this time.
+ *              0 without a clock.
  */
 typedef struct HtFtPiece {
     uint32_t cpu;
@@ -80,11 +82,11 @@ typedef struct HtFtPiece {
 } HtFtPiece;
 
 /**
- * HtFtFollowOps: what a follower calls
- * @ahead: or NULL; sees all pieces of a look before the first is taken, for
- *         what one says of others
- * @piece: takes a piece; it and its data are valid during the call
- * @now: or NULL; the host's clock in ns
+ * HtFtFollowOps: callbacks of a follower
+ * @ahead: or NULL; called for all pieces of a poll before @piece is called for
+ *         the first, because a piece may determine the times of others
+ * @piece: takes a piece; the piece and its data are valid during the call only
+ * @now: or NULL; returns the host's clock in ns
  */
 typedef struct HtFtFollowOps {
     void (*ahead)(void *opaque, const HtFtPiece *p);
@@ -93,16 +95,16 @@ typedef struct HtFtFollowOps {
 } HtFtFollowOps;
 
 /**
- * HtFtStats: what was seen, of one processor or all
- * @events: passed on
- * @bytes: of records passed on
- * @lost: estimated, in all gaps
- * @gaps: times that something was lost, also behind the last piece
- * @late: processors whose first events were overwritten before the first look
- * @retries: copies that the guest changed meanwhile
- * @bad: copies that were no records, or headers that were no ring's
- * @discarded: records that the kernel took back
- * @errors: looks at a processor whose header could be read, but not a page
+ * HtFtStats: counters of one processor, or the sum of all
+ * @events: events passed on
+ * @bytes: bytes of records passed on
+ * @lost: estimated number of lost events
+ * @gaps: number of gaps, including one after the last piece
+ * @late: processors whose first events were overwritten before the first poll
+ * @retries: copies that were repeated because the guest changed the page
+ * @bad: copies or headers that were not valid
+ * @discarded: records that the kernel discarded
+ * @errors: polls in which a page of a processor could not be read
  */
 typedef struct HtFtStats {
     uint64_t events;
@@ -119,21 +121,23 @@ typedef struct HtFtStats {
 typedef struct HtFtFollow HtFtFollow;
 
 /**
- * ht_ft_follow_new: begin to follow a ring
- * @mem: the memory, must stay until ht_ft_follow_free()
- * @ring: the ring, is taken over
- * @ops: must stay as well
- * @opaque: for @ops
+ * ht_ft_follow_new: start to follow a ring
+ * @mem: the memory; its content must stay valid until ht_ft_follow_free()
+ * @ring: the ring; the follower takes ownership
+ * @ops: the callbacks; must stay valid as well
+ * @opaque: passed to @ops
  *
- * The first look passes on all that is in the ring.
+ * The first poll passes on everything that is in the ring.
  *
- * Context: a follower is used by one thread at a time
+ * Returns: the follower, for ht_ft_follow_free()
+ *
+ * Context: the caller serializes all calls for a follower
  */
 HtFtFollow *ht_ft_follow_new(const HtFtMem *mem, HtFtRing *ring,
                              const HtFtFollowOps *ops, void *opaque);
 
 /**
- * ht_ft_follow_free: end
+ * ht_ft_follow_free: stop to follow the ring
  * @f: the follower or NULL
  */
 void ht_ft_follow_free(HtFtFollow *f);
@@ -141,86 +145,88 @@ void ht_ft_follow_free(HtFtFollow *f);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(HtFtFollow, ht_ft_follow_free)
 
 /**
- * ht_ft_follow_look: take what is new
+ * ht_ft_follow_look: poll the ring
  * @f: the follower
  *
- * On a host that does not keep the order of stores, what one look sees is
- * passed on by the next: to have the last events of a guest that does not run
- * any more, look twice.
+ * On a host with weak memory ordering, a poll passes on what the previous poll
+ * saw.  To get the last events of a guest that no longer runs, poll twice.
  *
- * Returns: bytes of records passed on, 0 if there was nothing new; -errno if
- * there was nothing and memory of a processor cannot be read.  Others are
- * followed nevertheless.
+ * Returns: the number of bytes of records passed on; 0 if there was nothing
+ * new; -errno if there was nothing new and the memory of a processor cannot be
+ * read.  The other processors are followed in any case.
  */
 int64_t ht_ft_follow_look(HtFtFollow *f);
 
 /**
- * ht_ft_follow_more: did the last look leave something
+ * ht_ft_follow_more: test whether the last poll left committed records
  * @f: the follower
  *
- * Returns: true if it stopped at HT_FT_LOOK_MAX: look again at once
+ * Returns: true if the poll stopped early, for example at HT_FT_LOOK_MAX; poll
+ * again at once
  */
 bool ht_ft_follow_more(const HtFtFollow *f);
 
 /**
- * ht_ft_follow_copied: what the last look copied
+ * ht_ft_follow_copied: get the number of bytes that the last poll copied
  * @f: the follower
  *
- * Returns: bytes, also of what came to nothing
+ * Returns: the number, including copies that were rejected
  */
 uint64_t ht_ft_follow_copied(const HtFtFollow *f);
 
 /**
- * ht_ft_follow_covers: is something found in the memory part of the ring?
+ * ht_ft_follow_covers: test whether an offset is within the ring
  * @f: the follower
- * @offset: where it begins; a later processor's part looks like a ring, too
+ * @offset: an offset in the memory, for example of a later processor's header,
+ *          which looks like the start of a ring
  *
- * Processors' parts that are there by now are the ring's, whether or not a look
- * has met them.
+ * Processors that have appeared by now belong to the ring, even if no poll has
+ * seen them yet.
  */
 bool ht_ft_follow_covers(HtFtFollow *f, uint64_t offset);
 
 /**
- * ht_ft_follow_ring: the ring
+ * ht_ft_follow_ring: get the ring
  * @f: the follower
  */
 const HtFtRing *ht_ft_follow_ring(const HtFtFollow *f);
 
 /**
- * ht_ft_follow_stats: count of all processors, or of one
+ * ht_ft_follow_stats: get the counters
  * @f: the follower
- * @cpu: the processor, or -1
+ * @cpu: number of the processor, or -1 for the sum of all
  */
 HtFtStats ht_ft_follow_stats(const HtFtFollow *f, int cpu);
 
 /**
- * ht_ft_follow_alive: has the ring changed since the first look?
+ * ht_ft_follow_alive: test whether the ring has changed since the first poll
  * @f: the follower
  *
- * A copy of a ring, in a page cache or in the memory of a nested guest that
- * has ended, never does.
+ * A copy of a ring, for example in a page cache or in the memory of a nested
+ * guest that has ended, never changes.
  */
 bool ht_ft_follow_alive(const HtFtFollow *f);
 
 /**
- * ht_ft_follow_epoch: boots that were told apart so far, from 0
+ * ht_ft_follow_epoch: get the number of reboots seen so far
  * @f: the follower
  */
 uint32_t ht_ft_follow_epoch(const HtFtFollow *f);
 
 /**
- * ht_ft_follow_text: HtFtRing.text of this epoch
+ * ht_ft_follow_text: get HtFtRing.text of the present epoch
  * @f: the follower
  *
- * Returns: the address; 0 if the ring was kept from an earlier boot, whose
- * address it has
+ * Returns: the address; 0 if the kernel took the ring over from an earlier
+ * boot, because the header then has that boot's address
  */
 uint64_t ht_ft_follow_text(const HtFtFollow *f);
 
 /**
- * ht_ft_follow_set_relaxed: the host does not keep the order of stores
+ * ht_ft_follow_set_relaxed: select whether the host has weak memory ordering
  * @f: the follower
- * @relaxed: the default is what is so for this host
+ * @relaxed: true if the host does not keep the order of stores; the default
+ *           depends on the host's architecture
  */
 void ht_ft_follow_set_relaxed(HtFtFollow *f, bool relaxed);
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: what the bytes of a Linux guest's trace events mean
+ * hypertrace: parse the formats of a Linux guest's trace events
  *
- * Made from the text of tracefs' files events/<system>/<event>/format, all in
- * one:
+ * The input is one text that concatenates tracefs' files
+ * events/<system>/<event>/format:
  *
  *     header: header_page
  *     ...                      (that file)
@@ -14,9 +14,9 @@
  *     ID: 289
  *     ...
  *
- * The text comes from a guest and is not trusted.  An event whose text is
- * malformed is left out and counted.  Guests are little-endian.  All functions
- * are pure; a table may be read by any number of threads.
+ * The text comes from a guest and is not trusted.  Malformed events are left
+ * out and counted.  Guests are little-endian.  All functions are pure; several
+ * threads may read a table at the same time.
  */
 #ifndef HYPERTRACE_FTRACE_FORMAT_H
 #define HYPERTRACE_FTRACE_FORMAT_H
@@ -27,12 +27,12 @@
 
 #include "hypertrace/base.h"
 
-/* What is read of a text, in bytes, and fields of one event */
+/* Limits: bytes of a text, fields of an event, bytes of a name */
 #define HT_FT_FORMATS_MAX       (32u << 20)
 #define HT_FT_FIELDS_MAX        128
 #define HT_FT_NAME_MAX          128
 
-/* Each event begins with these: u16 type, u8 flags, u8 preempt, s32 pid. */
+/* Size of the common fields: u16 type, u8 flags, u8 preempt count, s32 pid */
 #define HT_FT_COMMON_SIZE       8
 
 /**
@@ -40,9 +40,9 @@
  * @HT_FT_INT: an integer of 1, 2, 4 or 8 bytes, also a pointer or an enum
  * @HT_FT_STRING: char[], in place; ends at the first NUL
  * @HT_FT_ARRAY: elements in place
- * @HT_FT_DYN_STRING: a u32 in place says where the characters are
- * @HT_FT_DYN_ARRAY: a u32 in place says where the elements are
- * @HT_FT_BYTES: anything else, in place
+ * @HT_FT_DYN_STRING: characters; a u32 in place gives their offset and length
+ * @HT_FT_DYN_ARRAY: elements; a u32 in place gives their offset and length
+ * @HT_FT_BYTES: any other type, in place
  */
 typedef enum HtFtKind {
     HT_FT_INT,
@@ -56,14 +56,16 @@ typedef enum HtFtKind {
 /**
  * struct HtFtField - one field of an event
  * @name: an identifier
- * @type: the type as the kernel writes it, as "unsigned long" or "char[16]"
- * @offset: of the field, in bytes from the record's begin
- * @size: in bytes; 0 for what reaches to the record's end
- * @elem_size: of an array's element, in bytes: 1, 2, 4 or 8
+ * @type: the type as the kernel writes it, for example "unsigned long" or
+ *        "char[16]"
+ * @offset: offset of the field in the record, in bytes
+ * @size: size in bytes; 0 for a field that extends to the end of the record
+ * @elem_size: size of an array's element in bytes: 1, 2, 4 or 8
  * @kind: see &enum HtFtKind
- * @is_signed: the integer or the elements are
+ * @is_signed: the integer or the elements are signed
  * @is_pointer: the integer is an address
- * @relative: a dynamic field counts from behind itself, not from the begin
+ * @relative: the offset of a dynamic field counts from the end of the field's
+ *            u32, not from the start of the record
  */
 typedef struct HtFtField {
     const char *name;
@@ -80,7 +82,7 @@ typedef struct HtFtField {
 /**
  * ht_ft_elem_uint() - read an integer, or one element of an array
  * @f: the field: HT_FT_INT or an array
- * @p: the bytes: @f->size of an integer, @f->elem_size of an element
+ * @p: the bytes: @f->size for an integer, @f->elem_size for an element
  *
  * Return: the value, extended by its sign if the field is signed
  */
@@ -93,13 +95,13 @@ static inline uint64_t ht_ft_elem_uint(const HtFtField *f, const uint8_t *p)
 
 /**
  * struct HtFtEvent - one event class
- * @system: as "sched"
- * @name: as "sched_switch"
- * @id: what the first two bytes of its records say
- * @nr_fields: without the common ones
- * @fields: by offset
- * @text: the format file, not terminated
- * @text_size: in bytes
+ * @system: name of the subsystem, for example "sched"
+ * @name: name of the event, for example "sched_switch"
+ * @id: value of the first two bytes of the event's records
+ * @nr_fields: number of fields, without the common ones
+ * @fields: the fields, ordered by offset
+ * @text: the text of the format file, not NUL-terminated
+ * @text_size: size of @text in bytes
  */
 typedef struct HtFtEvent {
     const char *system;
@@ -114,10 +116,10 @@ typedef struct HtFtEvent {
 typedef struct HtFtFormats HtFtFormats;
 
 /**
- * ht_ft_formats_parse() - make the table
- * @text: see above; copied
- * @size: its bytes, at most HT_FT_FORMATS_MAX
- * @error: set if the text is too large or has no event
+ * ht_ft_formats_parse() - parse a text of formats
+ * @text: the text, see above; copied
+ * @size: its size in bytes, at most HT_FT_FORMATS_MAX
+ * @error: set if the text is too large or has no valid event
  *
  * Return: the table, for ht_ft_formats_free(); or NULL
  */
@@ -127,54 +129,71 @@ void ht_ft_formats_free(HtFtFormats *f);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(HtFtFormats, ht_ft_formats_free)
 
 /**
- * ht_ft_formats_get() - the event class of an id
+ * ht_ft_formats_get() - find an event by its id
+ * @f: the table
+ * @id: the event's id
  *
- * Return: NULL if there is none
+ * Return: the event, or NULL if no event has this id
  */
 const HtFtEvent *ht_ft_formats_get(const HtFtFormats *f, uint16_t id);
 
 /**
- * ht_ft_formats_find() - the event class of a name
- * @system: NULL for the first in any
- * @name: the event's
+ * ht_ft_formats_find() - find an event by its name
+ * @f: the table
+ * @system: name of the subsystem; NULL for any
+ * @name: name of the event
  *
- * Return: NULL if there is none
+ * Return: the first event that matches, or NULL
  */
 const HtFtEvent *ht_ft_formats_find(const HtFtFormats *f, const char *system,
                                     const char *name);
 
 /**
- * ht_ft_formats_count() - how many event classes there are
- *
- * ht_ft_formats_nth() gives each, in the text's order.
+ * ht_ft_formats_count() - get the number of events
+ * @f: the table
  */
 unsigned ht_ft_formats_count(const HtFtFormats *f);
+
+/**
+ * ht_ft_formats_nth() - get an event by its position in the text
+ * @f: the table
+ * @n: the position, from 0
+ *
+ * Return: the event, or NULL if @n is too large
+ */
 const HtFtEvent *ht_ft_formats_nth(const HtFtFormats *f, unsigned n);
 
-/** ht_ft_formats_skipped() - how many events were malformed */
+/**
+ * ht_ft_formats_skipped() - get the number of malformed events
+ * @f: the table
+ */
 unsigned ht_ft_formats_skipped(const HtFtFormats *f);
 
 /**
- * ht_ft_formats_header() - the text of header_page or header_event
- * @name: which
- * @size: set to its bytes
+ * ht_ft_formats_header() - get the text of header_page or header_event
+ * @f: the table
+ * @name: "header_page" or "header_event"
+ * @size: set to the size of the text in bytes
  *
- * Return: not terminated; NULL if the text has none
+ * Return: the text, not NUL-terminated; NULL if the input did not have it
  */
 const char *ht_ft_formats_header(const HtFtFormats *f, const char *name,
                                  size_t *size);
 
 /**
- * ht_ft_event_field() - a field by its name
+ * ht_ft_event_field() - find a field by its name
+ * @e: the event
+ * @name: name of the field
  *
- * Return: NULL if there is none
+ * Return: the field, or NULL
  */
 const HtFtField *ht_ft_event_field(const HtFtEvent *e, const char *name);
 
 /**
- * ht_ft_field_uint() - an integer of a record
- * @data: the record, from its common fields on
- * @size: its bytes; what lies behind is not read
+ * ht_ft_field_uint() - get the integer in a record's field
+ * @field: the field
+ * @data: the record, starting with its common fields
+ * @size: size of @data in bytes
  *
  * Return: sign-extended if the field is signed; 0 if the field is no integer
  * or not within the record
@@ -183,22 +202,27 @@ uint64_t ht_ft_field_uint(const HtFtField *field, const uint8_t *data,
                           size_t size);
 
 /**
- * ht_ft_field_bytes() - what any field holds
- * @data: the record, from its common fields on
- * @size: its bytes
- * @len: set to the bytes of the field, clipped to the record
+ * ht_ft_field_bytes() - get the bytes of a record's field
+ * @field: the field, of any kind
+ * @data: the record, starting with its common fields
+ * @size: size of @data in bytes
+ * @len: set to the size of the field in bytes, limited to the record
  *
- * Return: where in @data; NULL if outside of it, @len is 0 then
+ * Return: a pointer into @data; NULL, with @len 0, if the field is outside the
+ * record
  */
 const uint8_t *ht_ft_field_bytes(const HtFtField *field, const uint8_t *data,
                                  size_t size, size_t *len);
 
 /**
- * ht_ft_field_str() - a string of a record
- * @len: set to its bytes before any NUL
+ * ht_ft_field_str() - get the string in a record's field
+ * @field: the field
+ * @data: the record, starting with its common fields
+ * @size: size of @data in bytes
+ * @len: set to the length of the string in bytes, without NUL
  *
- * Return: where in @data, not terminated, any bytes; NULL if the field is no
- * string or not within the record
+ * Return: a pointer into @data, not NUL-terminated; the bytes can have any
+ * value.  NULL if the field is no string or not within the record.
  */
 const char *ht_ft_field_str(const HtFtField *field, const uint8_t *data,
                             size_t size, size_t *len);

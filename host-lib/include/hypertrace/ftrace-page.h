@@ -1,46 +1,46 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: the records of one sub-buffer of Linux' ftrace ring
+ * hypertrace: read the records of one sub-buffer of Linux's ftrace ring
  *
- * A sub-buffer ("page") is a time stamp, a commit count, and records from
- * there.  Whoever wrote them is not trusted: the bytes are a private copy,
- * and every length is checked against it before it is used.
+ * A sub-buffer ("page") consists of a time stamp, a commit count, and records.
+ * The content is not trusted: callers pass a private copy, and each length is
+ * checked against the size of the copy before it is used.
  */
 #ifndef HYPERTRACE_FTRACE_PAGE_H
 #define HYPERTRACE_FTRACE_PAGE_H
 
 #include "hypertrace/base.h"
 
-/* Time stamp and commit count, before the records */
+/* Size of the time stamp and the commit count, which precede the records */
 #define HT_FT_PAGE_HEADER 16u
 
-/* Bits of the commit count that are no count */
+/* The commit count's bits, and the flags in its other bits */
 #define HT_FT_COMMIT_MASK 0xfffffu
 #define HT_FT_MISSED_EVENTS (1u << 31)  /* events were lost before this page */
-#define HT_FT_MISSED_STORED (1u << 30)  /* how many stands behind the records */
+#define HT_FT_MISSED_STORED (1u << 30)  /* their number follows the records */
 
-/* Before the fields of each event: type, flags, preempt count, pid */
+/* Size of the common fields of an event: type, flags, preempt count, pid */
 #define HT_FT_EVENT_HEADER 8u
 
-/* Flags of an event: in a hard or soft interrupt or NMI, i.e. not a task's */
+/* Event flags: raised in a hard interrupt, soft interrupt or NMI */
 #define HT_FT_IN_INTERRUPT 0x58u
 
 /**
- * HtFtStep: what ht_ft_iter_next() came to
+ * HtFtStep: result of ht_ft_iter_next()
  */
 typedef enum HtFtStep {
     HT_FT_EVENT,        /* an event */
     HT_FT_END,          /* the end of the records */
-    HT_FT_BAD,          /* a record that cannot be */
+    HT_FT_BAD,          /* an invalid record */
 } HtFtStep;
 
 /**
- * HtFtIter: a walk over the records of a page
+ * HtFtIter: an iterator over the records of a page
  * @data: the page's records
- * @size: bytes of those that are committed
- * @pos: the next record; after HT_FT_BAD the one that is wrong
- * @ns: the guest's trace clock there, in the clock's unit (ns by default)
- * @discarded: records taken back by the kernel that were passed
+ * @size: size of the committed records in bytes
+ * @pos: offset of the next record; after HT_FT_BAD, of the invalid record
+ * @ns: the guest's trace clock at @pos, in the clock's unit (ns by default)
+ * @discarded: number of records passed that the kernel had discarded
  */
 typedef struct HtFtIter {
     const uint8_t *data;
@@ -52,10 +52,10 @@ typedef struct HtFtIter {
 
 /**
  * HtFtRecord: an event of a page
- * @ns: its time
- * @data: the event as the tracefs `format` of its type describes it, at least
- *        HT_FT_EVENT_HEADER bytes
- * @size: bytes of it, rounded up to 4 by the kernel
+ * @ns: time of the event, in the unit of the trace clock
+ * @data: the event, as the tracefs `format` file of its type describes it
+ * @size: size of @data in bytes, at least HT_FT_EVENT_HEADER; the kernel rounds
+ *        it up to a multiple of 4
  */
 typedef struct HtFtRecord {
     uint64_t ns;
@@ -64,12 +64,13 @@ typedef struct HtFtRecord {
 } HtFtRecord;
 
 /**
- * ht_ft_iter_init: begin a walk
- * @it: the walk
- * @data: the page's records; must stay and not change while @it is used
- * @size: bytes of those
- * @pos: where to begin: 0, or where a walk of fewer bytes ended
- * @ns: the time there: the page's time stamp, or where that walk ended
+ * ht_ft_iter_init: start an iterator
+ * @it: the iterator
+ * @data: the page's records; must stay unchanged while @it is used
+ * @size: size of the records in bytes
+ * @pos: offset to start at: 0, or the position where an earlier iterator over
+ *       fewer bytes ended
+ * @ns: the time at @pos: the page's time stamp, or the earlier iterator's @ns
  */
 static inline void ht_ft_iter_init(HtFtIter *it, const uint8_t *data,
                                    uint32_t size, uint32_t pos, uint64_t ns)
@@ -78,21 +79,21 @@ static inline void ht_ft_iter_init(HtFtIter *it, const uint8_t *data,
 }
 
 /**
- * ht_ft_iter_next: the next event
- * @it: the walk
+ * ht_ft_iter_next: get the next event
+ * @it: the iterator
  * @r: set for HT_FT_EVENT
  *
- * Passes time extends and absolute time stamps, which set the time, and
- * discarded records, whose time the kernel's own readers ignore, too.
+ * Time extends and absolute time stamps set the time.  Discarded records are
+ * skipped; their time deltas are ignored, as in the kernel's own readers.
  */
 HtFtStep ht_ft_iter_next(HtFtIter *it, HtFtRecord *r);
 
 /**
- * HtFtPage: what the header of a page says
+ * HtFtPage: the header of a page
  * @stamp: time of the first record
- * @size: bytes of records
+ * @size: size of the records in bytes
  * @missed: events were lost before this page
- * @missed_count: how many; 0 if that is not known
+ * @missed_count: number of lost events; 0 if not known
  */
 typedef struct HtFtPage {
     uint64_t stamp;
@@ -102,12 +103,12 @@ typedef struct HtFtPage {
 } HtFtPage;
 
 /**
- * ht_ft_page_parse: read the header of a whole page
- * @page: a private copy
- * @size: its size: the sub-buffer's
- * @out: set if it is valid
+ * ht_ft_page_parse: parse the header of a whole page
+ * @page: a private copy of the page
+ * @size: size of the sub-buffer in bytes
+ * @out: set if the header is valid
  *
- * Returns: false if the header does not fit the page
+ * Returns: false if the header is not valid for a page of this size
  */
 bool ht_ft_page_parse(const uint8_t *page, uint32_t size, HtFtPage *out);
 

@@ -2,19 +2,20 @@
 /*
  * hypertrace: find a boot-mapped ftrace ring in a guest's memory
  *
- * A kernel that was started with "trace_instance=NAME@PLACE" keeps that
- * instance's ring, and a header about it, in memory that the host sees.
- * Everything there is the guest's: it is read once, checked, then used.
+ * A kernel that was started with "trace_instance=NAME@PLACE" keeps the ring of
+ * that instance, and a header that describes it, in memory that the host can
+ * read.  The guest may change this memory at any time: each value is read once,
+ * checked, then used.
  */
 #ifndef HYPERTRACE_FTRACE_RING_H
 #define HYPERTRACE_FTRACE_RING_H
 
 #include "hypertrace/base.h"
 
-/* Of a header */
+/* Magic number of the ring's header */
 #define HT_FT_MAGIC 0x0badfeedu
 
-/* Largest ring that is followed; a header that says more is none. */
+/* Limits of a ring; a header that exceeds them is rejected */
 #define HT_FT_CPUS_MAX 1024u
 #define HT_FT_PAGES_MAX (1u << 22)      /* sub-buffers of all processors */
 
@@ -23,23 +24,23 @@
 
 /**
  * HtFtMem: a guest's memory
- * @size: bytes that it spans, holes included
- * @map: all of it, mapped; or NULL
- * @read: without @map: copies @len bytes from @offset on to @buf; returns 0
- *        or -errno.  Must not allocate memory for the guest.
- * @next: or NULL: sets @out to the first offset, @offset or higher, where
- *        something may have been written; returns false if there is none.
- *        What it leaves out is never read.
+ * @size: size in bytes, holes included
+ * @map: the whole memory, mapped; or NULL
+ * @read: used if @map is NULL: copies @len bytes at @offset to @buf and returns
+ *        0 or -errno.  Must not allocate memory for the guest.
+ * @next: or NULL: sets @out to the first offset, at or after @offset, that the
+ *        guest may have written; returns false if there is none.  Memory that
+ *        @next skips is never read.
  * @piece: or NULL, which means one piece: sets @offset and @size of the
  *         @index-th contiguous piece, and @phys to its guest-physical address
- *         or HT_FT_PHYS_UNKNOWN; returns false beyond the last piece
+ *         or HT_FT_PHYS_UNKNOWN; returns false after the last piece
  * @opaque: passed to the callbacks
  *
- * Later calls read later: so it is for pread() and process_vm_readv() between
- * x86 processors, and fences are put between calls for others.  An aligned
- * unit of 8 bytes should be read at once; no architecture promises that of a
- * copy.  An address or a time stamp of which one half is older is taken for
- * another one: for a loss at worst.
+ * Reads must take effect in the order of the calls: pread() and
+ * process_vm_readv() on x86 do so, and callers put fences between calls for
+ * other processors.  @read should load an aligned unit of 8 bytes at once,
+ * although no architecture promises that for a copy.  A torn address or time
+ * stamp is taken for another value; at worst, events are counted as lost.
  */
 typedef struct HtFtMem {
     uint64_t size;
@@ -52,22 +53,23 @@ typedef struct HtFtMem {
 } HtFtMem;
 
 /**
- * ht_ft_mem_read: copy a guest's memory
+ * ht_ft_mem_read: copy a range of a guest's memory
  * @mem: the memory
- * @offset: where, a multiple of 4
- * @buf: to where
- * @len: bytes, a multiple of 4
+ * @offset: start of the range, a multiple of 4
+ * @buf: the destination
+ * @len: size in bytes, a multiple of 4
  *
- * Returns: 0 or -errno; -ERANGE beyond the end, -EINVAL if unaligned
+ * Returns: 0 or -errno; -ERANGE outside the memory, -EINVAL if unaligned
  */
 int ht_ft_mem_read(const HtFtMem *mem, uint64_t offset, void *buf,
                    size_t len);
 
 /**
- * HtFtLayout: how the header is laid out
- * @HT_FT_LAYOUT_6_11: 6.11 to 6.14: a header a processor
- * @HT_FT_LAYOUT_6_15: later, 7.x: one header, scratch, a line a processor
- * @HT_FT_LAYOUT_LIST: no header: an ordinary ring, whose pages lie anywhere in
+ * HtFtLayout: layout of a ring's header
+ * @HT_FT_LAYOUT_6_11: Linux 6.11 to 6.14: one header for each processor
+ * @HT_FT_LAYOUT_6_15: later, also 7.x: one header and a scratch area, then a
+ *                     part for each processor
+ * @HT_FT_LAYOUT_LIST: no header: an ordinary ring, whose pages are anywhere in
  *                     the kernel's memory (see kernel-ring.h)
  */
 typedef enum HtFtLayout {
@@ -77,17 +79,18 @@ typedef enum HtFtLayout {
 } HtFtLayout;
 
 /**
- * ht_ft_layout_name: "6.12", "7" or "list"
+ * ht_ft_layout_name: get the name of a layout: "6.12", "7" or "list"
+ * @layout: the layout
  */
 const char *ht_ft_layout_name(HtFtLayout layout);
 
 /**
- * HtFtRingCpu: where one processor's part lies; offsets in the memory
- * @meta: first, head and commit page as guest addresses, 8 bytes each
- * @order: the array of sub-buffer numbers, 4 bytes each
- * @pages: the sub-buffers
+ * HtFtRingCpu: location of one processor's part; offsets are in the memory
+ * @meta: offset of the first, head and commit page's addresses, 8 bytes each
+ * @order: offset of the array of sub-buffer numbers, 4 bytes each
+ * @pages: offset of the sub-buffers
  * @first: guest address of @pages when the ring was found
- * @text: see HtFtRing, of this processor's header (6.11)
+ * @text: see HtFtRing, from this processor's header (6.11)
  */
 typedef struct HtFtRingCpu {
     uint64_t meta;
@@ -99,20 +102,20 @@ typedef struct HtFtRingCpu {
 
 /**
  * HtFtRing: a ring that was found
- * @offset: where in the memory
- * @size: bytes up to the end of the last processor's sub-buffers
- * @layout: of the header
- * @subbuf_size: bytes of a sub-buffer: 4, 16 or 64 KiB
- * @subbufs: sub-buffers of each processor, the reader's included
- * @cpus: processors that have a part
- * @cpu: an element for each
- * @text: a kernel address that tells KASLR's offset: of
+ * @offset: offset in the memory
+ * @size: size in bytes, up to the end of the last processor's sub-buffers
+ * @layout: layout of the header
+ * @subbuf_size: size of a sub-buffer: 4, 16 or 64 KiB
+ * @subbufs: sub-buffers of each processor, including the readers' one
+ * @cpus: number of processors that have a part
+ * @cpu: array of @cpus elements
+ * @text: a kernel address that reveals KASLR's offset: that of
  *        rb_meta_init_text_addr (6.11) or _text (6.15)
- * @clock: number of the trace clock in trace_clock's list, 0 is "local";
- *         0 also where the header does not tell (6.11)
- * @total: what the header says of @size (6.15), else 0
- * @first_part: offset in the ring of the first processor's part (6.15)
- * @line_size: bytes of a processor's part before the order (6.15)
+ * @clock: number of the trace clock in the kernel's trace_clocks[], 0 is
+ *         "local"; also 0 if the header does not contain it (6.11)
+ * @total: size of the ring according to its header (6.15), else 0
+ * @first_part: offset of the first processor's part in the ring (6.15)
+ * @line_size: size of the part before the order in bytes (6.15)
  */
 typedef struct HtFtRing {
     uint64_t offset;
@@ -130,19 +133,19 @@ typedef struct HtFtRing {
 } HtFtRing;
 
 /**
- * ht_ft_ring_at: is there a ring?
+ * ht_ft_ring_at: parse the ring at an offset
  * @mem: the memory
- * @offset: where it would begin
- * @why: or NULL; set to why there is none: a constant, or NULL if not even
- *       the magic number is there
+ * @offset: offset of the ring's header
+ * @why: or NULL; on failure set to the reason, a constant string, or to NULL if
+ *       the magic number is not there
  *
- * Returns: the ring or NULL
+ * Returns: the ring, for ht_ft_ring_free(); or NULL
  */
 HtFtRing *ht_ft_ring_at(const HtFtMem *mem, uint64_t offset,
                         const char **why);
 
 /**
- * ht_ft_ring_free: free it
+ * ht_ft_ring_free: free a ring
  * @ring: the ring or NULL
  */
 void ht_ft_ring_free(HtFtRing *ring);
@@ -150,51 +153,51 @@ void ht_ft_ring_free(HtFtRing *ring);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(HtFtRing, ht_ft_ring_free)
 
 /**
- * ht_ft_ring_grow: look for more processors
+ * ht_ft_ring_grow: add processors whose part has appeared since
  * @mem: the memory
  * @ring: the ring
  *
- * A ring can be found while its kernel is still making it.
+ * A ring can be found while its kernel is still initializing it.
  *
- * Returns: whether there are
+ * Returns: true if a processor was added
  */
 bool ht_ft_ring_grow(const HtFtMem *mem, HtFtRing *ring);
 
 /**
- * ht_ft_ring_text: read a ring's @text once more
+ * ht_ft_ring_text: read HtFtRing.text again
  * @mem: the memory
  * @ring: the ring
  * @cpu: the processor whose header is read (6.11); ignored for 6.15
  *
- * Returns: the address, 0 if it cannot be read
+ * Returns: the address; 0 if it cannot be read
  */
 uint64_t ht_ft_ring_text(const HtFtMem *mem, const HtFtRing *ring,
                          uint32_t cpu);
 
 /**
- * ht_ft_ring_magic: where a magic number is
+ * ht_ft_ring_magic: get the offset of a magic number of the ring
  * @ring: the ring
- * @n: which, from 0
+ * @n: index of the magic number, from 0
  *
- * A kernel that finds none of them makes the ring anew.
+ * A kernel that finds none of them at boot initializes the ring.
  *
- * Returns: offset of 4 bytes; UINT64_MAX if there are no more
+ * Returns: offset of 4 bytes in the memory; UINT64_MAX if @n is too large
  */
 uint64_t ht_ft_ring_magic(const HtFtRing *ring, uint32_t n);
 
 /**
- * ht_ft_ring_is_there: is it still the ring that was found?
+ * ht_ft_ring_is_there: test whether the memory still holds this ring
  * @mem: the memory
  * @ring: the ring
  *
- * Another kernel may have made one of another size there, or use the memory
- * for other things.
+ * Another kernel may have made a ring of another size there, or use the memory
+ * for something else.
  */
 bool ht_ft_ring_is_there(const HtFtMem *mem, const HtFtRing *ring);
 
-/* Where rings begin that reserve_mem=SIZE:2M:NAME places */
+/* Alignment of rings that reserve_mem=SIZE:2M:NAME places */
 #define HT_FT_SEARCH_FAST (UINT64_C(2) << 20)
-/* Where any ring begins */
+/* Alignment of any ring */
 #define HT_FT_SEARCH_FULL UINT64_C(4096)
 
 /**
@@ -202,11 +205,11 @@ bool ht_ft_ring_is_there(const HtFtMem *mem, const HtFtRing *ring);
  * @mem: the memory
  * @step: HT_FT_SEARCH_FAST, from the top down; or HT_FT_SEARCH_FULL, from the
  *        bottom up
- * @at: where the next look is; private
- * @done: all of the memory was looked at
- * @rings: HtFtRing found so far; none lies within another
- * @why: why something with a ring's magic number was none; the last one, or
- *       NULL
+ * @at: offset of the next candidate; private
+ * @done: all of the memory was searched
+ * @rings: array of HtFtRing found so far; no ring is within another
+ * @why: reason why the last candidate with a ring's magic number was rejected,
+ *       or NULL
  */
 typedef struct HtFtSearch {
     const HtFtMem *mem;
@@ -218,36 +221,37 @@ typedef struct HtFtSearch {
 } HtFtSearch;
 
 /**
- * ht_ft_search_init: begin a search
+ * ht_ft_search_init: start a search
  * @s: the search
- * @mem: must stay until ht_ft_search_clear()
+ * @mem: the memory; must stay valid until ht_ft_search_clear()
  * @step: HT_FT_SEARCH_FAST or HT_FT_SEARCH_FULL
  */
 void ht_ft_search_init(HtFtSearch *s, const HtFtMem *mem, uint64_t step);
 
 /**
- * ht_ft_search_clear: free what the search holds
+ * ht_ft_search_clear: free the results of a search
  * @s: the search
  */
 void ht_ft_search_clear(HtFtSearch *s);
 
 /**
- * ht_ft_search_go: look further
+ * ht_ft_search_go: continue a search
  * @s: the search
- * @looks: at so many places at most
+ * @looks: maximum number of candidates to test
  *
- * A ring that is found may be a copy of one (in a page cache, or a nested
- * guest's memory): whether it is alive shows when it is followed.
+ * A ring that is found may be a copy, for example in a page cache or in the
+ * memory of a nested guest.  Following it shows whether a kernel still writes
+ * it: see ht_ft_follow_alive().
  *
- * Returns: whether a ring was found in this call
+ * Returns: true if this call found a ring
  */
 bool ht_ft_search_go(HtFtSearch *s, uint64_t looks);
 
 /**
- * ht_ft_ring_covers: is an offset of the memory within the ring?
+ * ht_ft_ring_covers: test whether an offset is within the ring
  * @r: the ring
- * @offset: maybe where a later processor's part begins, which alone looks like
- *          a ring as well
+ * @offset: an offset in the memory, for example of a later processor's header,
+ *          which looks like the start of a ring
  */
 static inline bool ht_ft_ring_covers(const HtFtRing *r, uint64_t offset)
 {

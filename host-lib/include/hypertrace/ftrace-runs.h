@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: from the records of rings to runs of typed events
+ * hypertrace: convert the records of ftrace rings to runs of typed events
  *
- * A processor of a ring is a stream, for each boot of its kernel another one.
- * Classes are made of the kernel's formats when an event is first seen; times
- * are made the host's.  No lock and no thread: the caller has them.
+ * Each processor of a ring is a stream; each boot of the guest's kernel starts
+ * new streams.  A class is made from the kernel's format when its first event
+ * arrives.  Time stamps are converted to the host's clock.
+ *
+ * Context: no locking; the caller serializes all calls for an HtFtRuns.
  */
 #ifndef HYPERTRACE_FTRACE_RUNS_H
 #define HYPERTRACE_FTRACE_RUNS_H
@@ -15,17 +17,18 @@
 #include "hypertrace/queue.h"
 #include "hypertrace/run.h"
 
-/* Processors of all rings that are followed at a time */
+/* Maximum number of streams open at a time, of all rings of an HtFtRuns */
 #define HT_FT_STREAMS   HT_FT_CPUS_MAX
-/* Enough for any run of ours: one event, of 64 KiB, behind others */
+/* Maximum size of a run in bytes: one event of 64 KiB, after other events */
 #define HT_FT_RUN_MAX   (128 * 1024)
 
 /**
- * HtFtRunsOps: where runs go
- * @learn: the class table has grown
- * @post: takes a run of at most HT_FT_RUN_MAX bytes, which may be changed and
- *        is valid during the call; @fill is the stream's own, NULL at first
- * @release: nothing more is posted with @fill
+ * HtFtRunsOps: callbacks that receive the runs
+ * @learn: called after a class was added to HtFtRuns.classes
+ * @post: takes a run of at most HT_FT_RUN_MAX bytes.  The callback may change
+ *        the run, which is valid during the call only.  @fill belongs to the
+ *        stream and is NULL at first.
+ * @release: called when a stream closes; nothing more is posted with @fill
  */
 typedef struct HtFtRunsOps {
     void (*learn)(void *opaque);
@@ -34,13 +37,13 @@ typedef struct HtFtRunsOps {
 } HtFtRunsOps;
 
 /**
- * HtFtRunsCounts: what was done since the begin
- * @events: posted
- * @raw: of these, without a format
- * @gaps: times that the guest overwrote what was not read yet
- * @lost: events in them, estimated
- * @boots: kernels that were told apart, of all rings
- * @steps: of guests' clocks; see HtFtTime
+ * HtFtRunsCounts: counters since ht_ft_runs_init()
+ * @events: events posted
+ * @raw: events posted without a format, as bytes
+ * @gaps: number of times that events were lost before they were read
+ * @lost: estimated number of lost events
+ * @boots: boots of the kernel seen, of all rings
+ * @steps: steps of the guests' clocks; see HtFtTime
  */
 typedef struct HtFtRunsCounts {
     uint64_t events;
@@ -52,12 +55,14 @@ typedef struct HtFtRunsCounts {
 } HtFtRunsCounts;
 
 /**
- * HtFtRuns: of all rings of a guest
- * @ops, @opaque: where runs go
- * @classes: the trace's, grows
- * @formats: of the guest's kernel, or NULL
- * @instances: stream instances of the trace so far
- * @counts: read by the caller
+ * HtFtRuns: the converter for all rings of a guest
+ * @ops: receives the runs
+ * @opaque: passed to @ops
+ * @classes: class table of the trace; classes are added to it
+ * @formats: event formats of the guest's kernel, or NULL
+ * @instances: number of stream instances of the trace so far; incremented for
+ *             each stream that is opened
+ * @counts: counters, for the caller to read
  */
 typedef struct HtFtRuns {
     const HtFtRunsOps *ops;
@@ -68,28 +73,29 @@ typedef struct HtFtRuns {
     HtFtRunsCounts counts;
     /*< private >*/
     bool used[HT_FT_STREAMS];
-    int64_t open_us;            /* streams opened so far are paid for by then */
-    uint16_t class_of[1 << 16]; /* id by event type; 0: not seen yet */
+    int64_t open_us;            /* time that the streams opened so far use up */
+    uint16_t class_of[1 << 16]; /* class id by event type; 0: not seen yet */
     uint16_t raw_class;
 } HtFtRuns;
 
 /**
- * ht_ft_runs_init: have the class of events without a format
- * @r: with the members before @counts set, and all else 0
+ * ht_ft_runs_init: add the class of events without a format
+ * @r: the converter, with the members before @counts set and all others 0
  *
- * Returns: false if the table has no room for it
+ * Returns: false if the class table is full
  */
 bool ht_ft_runs_init(HtFtRuns *r);
 
 typedef struct HtFtStream HtFtStream;
 
 /**
- * HtFtFeed: what comes from one ring
- * @runs: where it goes
- * @number: of the ring, in names of streams
- * @taken: it is a kernel's and no copy: ht_ft_feed_begin()
- * @worst_ns: how wrong any date was at most, where that was known
- * @time: of the newest epoch and segment, and of the one before
+ * HtFtFeed: the state of one ring
+ * @runs: the converter
+ * @number: number of the ring, used in names of streams
+ * @taken: the ring belongs to a running kernel and is not a copy; set by
+ *         ht_ft_feed_begin()
+ * @worst_ns: maximum error of all dates so far in ns, as far as it was known
+ * @time: the clocks of the newest segment of the ring, and of the previous one
  */
 typedef struct HtFtFeed {
     HtFtRuns *runs;
@@ -100,62 +106,62 @@ typedef struct HtFtFeed {
     /*< private >*/
     uint32_t epoch;
     uint32_t segment;
-    uint32_t cpus;              /* @streams of these */
+    uint32_t cpus;              /* elements of @streams in use */
     HtFtStream *streams[HT_FT_CPUS_MAX];
 } HtFtFeed;
 
 /**
- * ht_ft_feed_init: nothing is known of a ring
- * @f: the feed
- * @r: may have any number of them
+ * ht_ft_feed_init: initialize the state of a ring
+ * @f: the state
+ * @r: the converter; it serves any number of rings
  * @number: see HtFtFeed
  */
 void ht_ft_feed_init(HtFtFeed *f, HtFtRuns *r, unsigned number);
 
 /**
- * ht_ft_feed_stream: which stream a processor's events are in
- * @f: the feed
- * @cpu: of the ring
+ * ht_ft_feed_stream: get the stream of a processor
+ * @f: the ring
+ * @cpu: number of the processor
  *
- * Return: its index, or -1 if none is open for it.
+ * Return: the stream's index, or -1 if no stream is open for the processor.
  */
 int ht_ft_feed_stream(const HtFtFeed *f, uint32_t cpu);
 
 /**
- * ht_ft_feed_begin: from here on pieces are delivered
- * @f: not taken; what comes next is of a new follower of its ring
+ * ht_ft_feed_begin: start to deliver pieces, from a new follower of the ring
+ * @f: the ring; @f->taken is false before this call
  */
 void ht_ft_feed_begin(HtFtFeed *f);
 
 /**
- * ht_ft_feed_ahead: HtFtFollowOps.ahead
- * @f: the feed, taken or not
+ * ht_ft_feed_ahead: learn the clock from a piece; called by HtFtFollowOps.ahead
+ * @f: the ring; ht_ft_feed_begin() need not have been called
  * @p: the piece
  */
 void ht_ft_feed_ahead(HtFtFeed *f, const HtFtPiece *p);
 
 /**
- * ht_ft_feed_piece: HtFtFollowOps.piece
- * @f: the feed, taken
- * @p: the piece; ht_ft_feed_ahead() has seen it
+ * ht_ft_feed_piece: convert and post a piece; called by HtFtFollowOps.piece
+ * @f: the ring; ht_ft_feed_begin() was called
+ * @p: the piece; ht_ft_feed_ahead() was called for it before
  */
 void ht_ft_feed_piece(HtFtFeed *f, const HtFtPiece *p);
 
 /**
- * ht_ft_feed_flush: post what is left of a look
- * @f: the feed
+ * ht_ft_feed_flush: post the events that wait in partly filled runs
+ * @f: the ring
  */
 void ht_ft_feed_flush(HtFtFeed *f);
 
 /**
- * ht_ft_feed_lose: something is missing behind what was posted
- * @f: the feed
+ * ht_ft_feed_lose: count a gap after the events posted so far
+ * @f: the ring
  */
 void ht_ft_feed_lose(HtFtFeed *f);
 
 /**
  * ht_ft_feed_close: flush and close all streams
- * @f: the feed; can go on, or be forgotten
+ * @f: the ring; may be used further, and holds no memory after the call
  */
 void ht_ft_feed_close(HtFtFeed *f);
 

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: a ring's times on the host's clock
+ * hypertrace: convert an ftrace ring's time stamps to the host's clock
  *
- * Nobody tells how the guest's trace clock relates to the host's.  But what a
- * look finds was written before the look ended, and what was reserved after
- * an event that the look before did not find was written after that look
- * began.  So each look brackets a time of the guest, as a reading does for
- * time-map.h, which makes dates and bounds of these.
+ * The guest does not report how its trace clock relates to the host's clock.
+ * Each poll of the ring bounds this relation:
+ *  - Every event that a poll finds was written before that poll ended.
+ *  - Every event reserved after an event that the previous poll did not find
+ *    was written after the previous poll began.
+ * A poll thus brackets a guest time between two host times.  A time map
+ * (time-map.h) turns these brackets into dates with error bounds.
  */
 #ifndef HYPERTRACE_FTRACE_TIME_H
 #define HYPERTRACE_FTRACE_TIME_H
@@ -15,31 +17,36 @@
 #include "hypertrace/time-map.h"
 
 /*
- * How wrong a guest's clock may be: Linux takes a better measurement of its
- * TSC for one if it is within 1 % of the first...
+ * Maximum error of the guest's nominal clock rate, in ppm.  Linux replaces its
+ * first measurement of the TSC rate by a refined one if they differ by at most
+ * 1 %.
  */
 #define HT_FT_TIME_PPM 10000
 /*
- * ...and once it does so, seconds after it booted, the rate changes by as much
- * as the first was wrong.  NTP on the host may make as much of it.
+ * Maximum change of the rate while the guest runs, in ppm.  Linux switches to
+ * the refined rate seconds after boot; the step is as large as the error of
+ * the first measurement.  NTP on the host can slew by as much.
  */
 #define HT_FT_TIME_WANDER_PPM 500
 
 /**
- * HtFtTime: the relation of the two clocks
- * @hz: of the guest's clock, by the host's...
- * @ppm: ...and how wrong that may be
- * @map: from the guest's to the host's; empty until a time of the guest has
- *       both a lower and an upper bound
- * @counter: a time of the guest, the newest that is known...
- * @at: ...and the host's then: 0 and HT_TIME_MAX_NS are no bounds
- * @from: the guest's time from which on all this holds
- * @since: the first time that the last look had
- * @news: @map does not know @at yet
- * @stepped: the guest's clock stepped within this look...
- * @wide: ...in which the host's then was between these
- * @steps: times that what was learnt contradicted it: a step of the guest's
- *         clock, or one that is not in ns
+ * HtFtTime: the relation between a guest's trace clock and the host's clock
+ * @hz: nominal rate of the guest's clock in ticks per host second
+ * @ppm: maximum error of @hz in ppm
+ * @map: converts guest times to host times; empty until a guest time has both
+ *       a lower and an upper bound
+ * @counter: the newest guest time that a bound refers to
+ * @at: bounds of the host time at @counter in ns; 0 and HT_TIME_MAX_NS mean
+ *      that the bound is not known
+ * @from: guest time from which @at and @map are valid; UINT64_MAX if nothing
+ *        was added yet
+ * @since: first guest time of the last poll
+ * @news: @at has changed since the last sample of @map
+ * @stepped: the guest's clock stepped within this poll
+ * @wide: with @stepped: bounds of the host time at @counter that include both
+ *        sides of the step
+ * @steps: number of contradictions found so far: steps of the guest's clock, or
+ *         a clock that does not count ns
  */
 typedef struct HtFtTime {
     uint64_t hz;
@@ -55,24 +62,28 @@ typedef struct HtFtTime {
     uint64_t steps;
 } HtFtTime;
 
-/* ht_ft_time_reset: nothing is known, as after a stop of the guest */
+/**
+ * ht_ft_time_reset: forget the relation, for example after the guest stopped
+ * @t: the relation
+ */
 void ht_ft_time_reset(HtFtTime *t);
 
 /**
- * ht_ft_time_expect: say what is known of the guest's clock, after a reset
+ * ht_ft_time_expect: set the rate of the guest's clock, after a reset
  * @t: the relation
- * @hz: HtFtTime.hz, else 1 GHz: it counts nanoseconds
- * @ppm: HtFtTime.ppm, else HT_FT_TIME_PPM
+ * @hz: see HtFtTime; ht_ft_time_reset() sets 1 GHz, for a clock that counts ns
+ * @ppm: see HtFtTime; ht_ft_time_reset() sets HT_FT_TIME_PPM
  */
 void ht_ft_time_expect(HtFtTime *t, uint64_t hz, uint32_t ppm);
 
 /**
- * HtFtBounds: what a piece says of the host's clock
- * @begin_ns: its first time, the guest's
- * @low_ns: a time of the guest...
- * @low: ...before which the host's was this; 0: nothing is known
- * @high_ns: a time of the guest...
- * @high: ...after which the host's was this; HT_TIME_MAX_NS: nothing is known
+ * HtFtBounds: bounds that one piece sets on the host's clock
+ * @begin_ns: guest time of the first event
+ * @low_ns: the guest time that @low refers to
+ * @low: lower bound of the host time at @low_ns in ns; 0 if not known
+ * @high_ns: the guest time that @high refers to
+ * @high: upper bound of the host time at @high_ns in ns; HT_TIME_MAX_NS if not
+ *        known
  */
 typedef struct HtFtBounds {
     uint64_t begin_ns;
@@ -83,52 +94,52 @@ typedef struct HtFtBounds {
 } HtFtBounds;
 
 /**
- * ht_ft_time_bounds: read a piece
- * @p: a piece of a look with HtFtFollowOps.now
- * @b: set to what it says
+ * ht_ft_time_bounds: get the bounds that a piece sets
+ * @p: a piece of a follower that has HtFtFollowOps.now
+ * @b: set to the bounds
  *
- * Returns: false if it says nothing
+ * Returns: false if the piece sets no bound
  */
 bool ht_ft_time_bounds(const HtFtPiece *p, HtFtBounds *b);
 
 /**
- * ht_ft_time_add: take bounds into account
- * @t: one for all processors of a ring
- * @b: of a piece, of any of them
+ * ht_ft_time_add: narrow the relation by the bounds of a piece
+ * @t: the relation, shared by all processors of a ring
+ * @b: the bounds of a piece of any processor
  *
- * Those of a look are added before a time of it is asked for.
+ * Add the bounds of all pieces of a poll before converting a time of that poll.
  */
 void ht_ft_time_add(HtFtTime *t, const HtFtBounds *b);
 
 /**
- * ht_ft_time_host: a guest's time on the host's clock
- * @t: what is known
- * @p: the piece that the time is of
- * @ns: of the guest
+ * ht_ft_time_host: convert a guest time to the host's clock
+ * @t: the relation
+ * @p: the piece that contains the event
+ * @ns: the guest time
  *
- * Returns: the host's time; not later than the look that found it
+ * Returns: the host time in ns, at most @p->host_after
  */
 uint64_t ht_ft_time_host(HtFtTime *t, const HtFtPiece *p, uint64_t ns);
 
 /**
- * ht_ft_time_bound: how wrong the dates of the last look are at most
- * @t: what is known
+ * ht_ft_time_bound: get the maximum error of the last poll's dates
+ * @t: the relation
  *
- * Returns: ns; UINT64_MAX if that is not known
+ * Returns: the error in ns; UINT64_MAX if it is not known
  */
 uint64_t ht_ft_time_bound(HtFtTime *t);
 
 /**
- * ht_ft_time_bracket: between which times of the host a piece was written
- * @t: what is known
- * @p: of another follower, whose look found much at once: its host_before and
- *     host_after are narrowed to what @t says
+ * ht_ft_time_bracket: narrow the host times of a piece
+ * @t: the relation
+ * @p: a piece of another follower, which read many events in one poll;
+ *     @p->host_before and @p->host_after are narrowed to what @t implies
  */
 void ht_ft_time_bracket(const HtFtTime *t, HtFtPiece *p);
 
 /**
- * ht_ft_time_settle: have @t.map know what was added
- * @t: what is known
+ * ht_ft_time_settle: add the bounds of this poll to @t->map as a sample
+ * @t: the relation
  */
 void ht_ft_time_settle(HtFtTime *t);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: which events an operator wants, as a list of patterns
+ * hypertrace: select events by a list of name patterns
  */
 #ifndef HYPERTRACE_PATTERN_H
 #define HYPERTRACE_PATTERN_H
@@ -10,32 +10,35 @@
 /**
  * HtPatterns: a list such as "sched_*,!sched_wakeup"
  *
- * Patterns are separated by ',' or ':' and consist of what names of classes
- * do, '*' for any text and '?' for any character.  The last one that matches a
- * name decides: wanted, or, if it begins with '!', not.  A name that none
- * matches is wanted if the first pattern begins with '!'.
+ * Patterns are separated by ',' or ':'.  A pattern consists of the characters
+ * of class names, of '*' for any text and of '?' for any character.  The last
+ * pattern that matches a name decides: the name is selected, or deselected if
+ * the pattern begins with '!'.  A name that no pattern matches is selected if
+ * the first pattern begins with '!'.
  */
 typedef struct HtPatterns HtPatterns;
 
-/* Bytes of a list */
+/* Maximum length of a list in bytes */
 #define HT_PATTERNS_MAX 65536
 
 /**
- * ht_patterns_new: check a list and take it apart
- * @text: the list
- * @why: set to what is wrong with it, to be freed
+ * ht_patterns_new: parse a list of patterns
+ * @text: the list, at most HT_PATTERNS_MAX bytes
+ * @why: set to a description of the error; free with g_free()
  *
- * Returns: the patterns or NULL
+ * Returns: the patterns, for ht_patterns_free(); NULL if the list is invalid
  */
 HtPatterns *ht_patterns_new(const char *text, char **why);
 void ht_patterns_free(HtPatterns *p);
 
 /**
- * ht_patterns_match: whether a name is wanted
- * @p: the patterns; NULL: every name is
- * @name: of a class
+ * ht_patterns_match: test whether a name is selected
+ * @p: the patterns; NULL selects every name
+ * @name: the name of a class
  *
- * Takes at most the product of both lengths.
+ * The time is at most proportional to the product of both lengths.
+ *
+ * Returns: true if the name is selected
  */
 bool ht_patterns_match(const HtPatterns *p, const char *name);
 
