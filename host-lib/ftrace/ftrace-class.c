@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: Linux' trace events as events of hypertrace's classes
+ * hypertrace: describe Linux's trace events by hypertrace's classes
  */
 #include "hypertrace/ftrace-class.h"
 
@@ -27,7 +27,7 @@ static HtField *add_field(HtClass *c, const char *name, unsigned kind)
 
         longer[MIN(strlen(longer), HT_FIELD_NAME_MAX - 8)] = 0;
         if (!strcmp(longer, own)) {
-            /* as long as it may be, and taken: another number */
+            /* The name has the maximum length and is taken: end in a number */
             longer[HT_FIELD_NAME_MAX - 10] = 0;
             g_free(own);
             own = g_strdup_printf("%s%02u", longer, c->nr_fields);
@@ -124,7 +124,7 @@ void ht_ft_put_text(GByteArray *out, const char *s, size_t len)
         valid = g_utf8_make_valid(s, len);
         s = valid;
         len = strlen(valid);
-        /* no character is cut in two */
+        /* Do not cut a character in two. */
         while (len > UINT16_MAX) {
             len = g_utf8_find_prev_char(s, s + len) - s;
         }

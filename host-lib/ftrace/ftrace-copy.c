@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: copy what a guest has committed to a page of its ring
+ * hypertrace: copy the committed records of a page of a guest's ring
  *
- * When the kernel begins to write to a page again, it sets the commit count to
- * 0, moves the tail (a full barrier), writes the first record's header, then
- * the time stamp; the count grows later.  So the stamp alone would let new
- * bytes pass under an old stamp, and the count alone another page's.
+ * When the kernel reuses a page, it clears the commit count, moves the tail (a
+ * full barrier), writes the first record's header, then the time stamp; the
+ * commit count grows later.  A check of the stamp alone would accept new bytes
+ * under the old stamp; a check of the count alone would accept another page.
+ * The copy is therefore valid only if both were checked before and after it.
  */
 #include "hypertrace/atomic.h"
 #include "ftrace-cpu.h"
 
 #define TRIES 4
-/* About as many looks */
+/* Maximum number of polls that do not take a page; see is_of_boot_before() */
 #define HOLD_TIMES 256
 
 bool ht_ft_cpu_load(const HtFtCpu *c, uint64_t offset, uint64_t *value)
@@ -22,7 +23,7 @@ bool ht_ft_cpu_load(const HtFtCpu *c, uint64_t offset, uint64_t *value)
     *value = ht_le64(*value);
     /*
      * Pairs with the order of the guest's stores (its barrier where it moves
-     * the tail, and x86's own): what is loaded from now on is as new.
+     * the tail, and x86's store order): later loads are at least as new.
      */
     ht_fence_acquire();
     return true;
@@ -41,24 +42,25 @@ bool ht_ft_records_ok(const uint8_t *data, const HtFtFetched *got)
     return step == HT_FT_END;
 }
 
-/* How much the page has according to @commit, which may be anything */
+/* The committed size of the page according to @commit, which is not checked */
 static uint64_t committed(const HtFtCpu *c, const HtFtWant *want,
                           uint64_t commit)
 {
     return want->cleared && commit == 0 ? ht_ft_cpu_capacity(c) : commit;
 }
 
-/* Records end at multiples of 4, whatever a commit count says. */
+/* Records end at multiples of 4, even if the commit count does not. */
 static uint32_t within_page(const HtFtCpu *c, uint64_t size)
 {
     return MIN(size, ht_ft_cpu_capacity(c)) & ~3u;
 }
 
 /*
- * A kernel that takes over the ring of the boot before begins anew on the page
- * where that was.  Until it commits for the first time, the count is the old
- * one, and so is what lies behind the record that it writes.  If the count does
- * not change for long, it is the new one of a guest that hangs.
+ * Test whether a page's commit count may be the previous boot's.  A kernel that
+ * takes over the ring starts again on the page where the previous boot was.
+ * Until its first commit, the count is the old one, and the bytes after its
+ * first record are old too.  If the count does not change for HOLD_TIMES polls,
+ * assume that it belongs to the new boot of a guest that hangs.
  */
 static bool is_of_boot_before(HtFtCpu *c, const HtFtWant *want,
                               const HtFtFetched *got, uint64_t commit)
@@ -78,7 +80,7 @@ static bool is_of_boot_before(HtFtCpu *c, const HtFtWant *want,
     return c->holds;
 }
 
-/* One attempt; HT_FT_RETRY if the guest came in between */
+/* Make one attempt to copy; HT_FT_RETRY if the guest changed the page */
 static HtFtCopy fetch(HtFtCpu *c, HtFtLook *look, const HtFtWant *want,
                       HtFtFetched *got)
 {
@@ -155,12 +157,12 @@ HtFtCopy ht_ft_cpu_fetch(HtFtCpu *c, HtFtLook *look, const HtFtWant *want,
         }
         c->stats.retries += result == HT_FT_RETRY;
     }
-    /* What lies behind a page's end is only tried. */
+    /* Records of a cleared page are a guess: an invalid one is no error. */
     c->stats.bad += result == HT_FT_GARBAGE && !want->cleared;
     return result;
 }
 
-/* Add bytes @begin to @end of what was fetched. */
+/* Queue the bytes from @begin to @end of the fetched range as a piece */
 static void add_piece(HtFtCpu *c, HtFtLook *look, const HtFtFetched *got,
                       uint32_t begin, uint32_t end, HtFtTaken *t)
 {
@@ -206,7 +208,7 @@ void ht_ft_cpu_take(HtFtCpu *c, HtFtLook *look, const HtFtFetched *got)
                 HT_FT_STEP_EPOCH : HT_FT_STEP_SEGMENT;
 
             c->fresh = false;
-            /* What is before it is another piece. */
+            /* The records before the step are a piece of their own. */
             if (pos > begin) {
                 t.p.end_ns = last;
                 add_piece(c, look, got, begin, pos, &t);
@@ -233,7 +235,7 @@ void ht_ft_cpu_take(HtFtCpu *c, HtFtLook *look, const HtFtFetched *got)
     c->changed = c->looked;
 }
 
-/* Take what was fetched; the page is the last one from now on. */
+/* Queue the fetched records; their page becomes the last one. */
 static void take(HtFtCpu *c, HtFtLook *look, const HtFtFetched *got)
 {
     ht_ft_cpu_take(c, look, got);
@@ -244,7 +246,7 @@ static void take(HtFtCpu *c, HtFtLook *look, const HtFtFetched *got)
     c->synced = true;
 }
 
-/* Pass what is no records; what follows in the page cannot be dated. */
+/* Skip invalid records; the rest of the page cannot be dated. */
 static void skip(HtFtCpu *c, const HtFtFetched *got)
 {
     c->lost = true;
@@ -267,8 +269,9 @@ bool ht_ft_cpu_use(HtFtCpu *c, HtFtLook *look, HtFtCopy result,
 }
 
 /*
- * The kernel goes to a page, commits the one before, and writes the page's time
- * stamp then: what is there until that is the stamp of the page overwritten.
+ * The kernel moves to a page, commits the previous one, and only then writes
+ * the page's time stamp.  Until that, the stamp is that of the overwritten
+ * page; such a page counts as not started.
  */
 void ht_ft_cpu_note(HtFtCpu *c, uint32_t slot)
 {

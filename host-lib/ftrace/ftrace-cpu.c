@@ -3,40 +3,40 @@
  * hypertrace: walk over one processor's part of an ftrace ring
  *
  * The kernel keeps the sub-buffers in a ring, order[1] to order[n - 1], and
- * one apart for readers in the guest, order[0].  The writer goes from place to
- * place.  A reader swaps its page with the one at the head: the page read
- * before, marked empty, is put where the head was.  It does so behind the
- * writer only.  So whatever was read meanwhile, the pages written since a look
- * are those that the places behind the last one had at that look, in this
- * order, until the writer has come around.
+ * one more, order[0], for readers in the guest.  The writer moves from place to
+ * place.  A reader swaps its page with the page at the head: the page that it
+ * has read, marked empty, takes the head's place.  Swaps happen only at places
+ * that the writer has passed.  The pages written since a poll are therefore
+ * those that followed the last taken page in the order of that poll, whether or
+ * not the guest's readers took pages, until the writer has come around.
  *
- * Whether it has shows by a witness: a page at a place behind the last one.
- * The writer cannot overwrite anything that was not taken without having
- * written there before.
+ * A witness shows whether the writer has come around: a page at a place after
+ * the last taken page.  The writer cannot overwrite a page that was not taken
+ * without first overwriting the witness.
  */
 #include "hypertrace/atomic.h"
 #include "ftrace-cpu.h"
 
 #define TRIES 4
-/* A place so far ahead of the writer is not one that it is moving to. */
+/* The writer cannot be about to move this many places or more ahead. */
 #define AHEAD 3
 
 typedef enum Walk {
-    WALK_DONE,          /* nothing more in this look */
-    WALK_BEHIND,        /* there is more, but not now */
-    WALK_AGAIN,         /* lost the way: begin again at the head */
+    WALK_DONE,          /* nothing more in this poll */
+    WALK_BEHIND,        /* committed records are left for a later poll */
+    WALK_AGAIN,         /* lost the position: restart at the head */
     WALK_ERROR,
 } Walk;
 
-/* Where the writer is */
+/* The writer's position */
 typedef struct Writer {
     uint32_t slot;
-    uint32_t limit;     /* take so much of its page */
-    uint64_t stamp;     /* of its page, where that was in the look before */
-    bool begun;         /* then its page had something */
+    uint32_t limit;     /* maximum number of bytes to take of its page */
+    uint64_t stamp;     /* relaxed hosts: the page's stamp at the last poll */
+    bool begun;         /* the page had committed records then */
 } Writer;
 
-/* Which sub-buffer a guest address is; HT_FT_NO_SLOT if it is none */
+/* Convert a guest address to a slot; HT_FT_NO_SLOT if it is not a sub-buffer */
 static uint32_t slot_of(const HtFtCpu *c, uint64_t address)
 {
     uint64_t offset = address - c->first;
@@ -70,7 +70,7 @@ static uint32_t before_at(const HtFtCpu *c, uint32_t at)
     return at > 1 ? at - 1 : c->ring->subbufs - 1;
 }
 
-/* How many steps along the ring from one place to another */
+/* Number of places from one to another, along the ring */
 static uint32_t distance(const HtFtCpu *c, uint32_t from, uint32_t to)
 {
     return to >= from ? to - from : to + c->ring->subbufs - 1 - from;
@@ -92,7 +92,7 @@ static uint32_t commit_slot(const HtFtCpu *c)
         slot_of(c, commit) : HT_FT_NO_SLOT;
 }
 
-/* Is there something in a page that was not taken? */
+/* Test whether a page has records of which none was taken */
 static bool unread(const HtFtCpu *c, uint32_t slot, uint64_t *stamp)
 {
     uint64_t page = ht_ft_cpu_page(c, slot), commit;
@@ -103,8 +103,9 @@ static bool unread(const HtFtCpu *c, uint32_t slot, uint64_t *stamp)
 }
 
 /*
- * Read the order of all pages.  Returns the head; HT_FT_NO_SLOT if a reader
- * changed it all the time, and nothing is changed then.
+ * Read the order of all pages.  Returns the head's slot; HT_FT_NO_SLOT, with
+ * the previous order kept, if a reader in the guest changed it during each
+ * attempt.
  */
 static uint32_t read_order(HtFtCpu *c)
 {
@@ -120,7 +121,7 @@ static uint32_t read_order(HtFtCpu *c)
             ht_le32(c->new_order[0])) {
             continue;
         }
-        /* In the middle of a swap a page is there twice. */
+        /* During a swap, one page appears twice. */
         memset(c->new_place, 0xff, subbufs * sizeof(c->new_place[0]));
         for (n = 0; n < subbufs; n++) {
             uint32_t slot = ht_le32(c->new_order[n]);
@@ -153,7 +154,7 @@ static bool witness_ok(const HtFtCpu *c)
            stamp == c->witness.stamp;
 }
 
-/* Is the page that was taken last the writer's still?  Then nothing is new. */
+/* If the writer is still in the page taken last, no other page is new. */
 static bool at_writer(const HtFtCpu *c)
 {
     uint64_t stamp;
@@ -163,7 +164,7 @@ static bool at_writer(const HtFtCpu *c)
            stamp == c->page[c->last];
 }
 
-/* The order has changed: where is the page that was taken last? */
+/* After a change of the order, find the place of the page taken last */
 static bool follow_order(HtFtCpu *c, uint32_t head)
 {
     uint32_t at = c->place[c->last];
@@ -172,14 +173,15 @@ static bool follow_order(HtFtCpu *c, uint32_t head)
         c->at = at ? at : before_at(c, c->place[head]);
         return true;
     }
-    /* If it was read in the guest, where it is now means nothing. */
+    /* If a reader in the guest took the page, its present place is useless. */
     return c->order[c->at] == c->last;
 }
 
 /*
- * Does the head follow on the readers' page?  When that was taken out, the one
- * read before, which is empty, was put before the head.  If the writer has
- * moved the head, its own is there.
+ * Test whether the head directly follows the readers' page in time.  When a
+ * reader takes the head out, it puts its previous page, which is empty, before
+ * the new head.  If the writer moved the head, the page before it is the
+ * writer's, which is not empty.
  */
 static bool head_follows(const HtFtCpu *c, uint32_t head)
 {
@@ -195,7 +197,7 @@ static bool head_follows(const HtFtCpu *c, uint32_t head)
            distance(c, c->place[writer], at) >= AHEAD;
 }
 
-/* Choose a witness for the next look; false if there is none. */
+/* Choose a witness for the next poll; returns false if none is safe. */
 static bool choose_witness(HtFtCpu *c, uint32_t head, HtFtWitness *w)
 {
     uint32_t at = c->place[head];
@@ -207,7 +209,7 @@ static bool choose_witness(HtFtCpu *c, uint32_t head, HtFtWitness *w)
         stamp != c->page[c->last]) {
         return false;
     }
-    /* Before the head is what readers of the guest are done with... */
+    /* The page before the head was read by the guest's readers... */
     w->at = before_at(c, at);
     w->slot = c->order[w->at];
     w->full = false;
@@ -216,8 +218,8 @@ static bool choose_witness(HtFtCpu *c, uint32_t head, HtFtWitness *w)
         return false;
     }
     /*
-     * ...or, where the ring is full, or fills for the first time, the writer,
-     * or what it comes to next.
+     * ...or, if the ring is full or is filled for the first time, it is the
+     * writer's page or the next one to be written.  Choose another then.
      */
     if (c->order[0] != c->last) {
         if (commit || !w->stamp || distance(c, c->at, w->at) < AHEAD) {
@@ -243,11 +245,11 @@ static Walk lose(HtFtCpu *c)
 }
 
 /*
- * At the end of a look that took something: the order, if it has changed, and
- * a witness for the next one.  Where that is not possible, those of the look
- * before hold, until the writer has come around.  Whether it has meanwhile
- * tells the old witness, after the new one was read; if nothing is new, it
- * does not matter.
+ * After a poll that took something: read the order if it has changed, and
+ * choose a witness for the next poll.  If that fails, the previous order and
+ * witness stay valid until the writer has come around.  Check the old witness
+ * after reading the new order: it shows whether the writer came around in
+ * between.  If the writer is still in the last page, the check is not needed.
  */
 static void prepare(HtFtCpu *c)
 {
@@ -281,10 +283,10 @@ static void prepare(HtFtCpu *c)
 }
 
 /*
- * Fetch a page.  If it was read in the guest meanwhile, it is marked empty,
- * but what was in it is there still.  Only what a reader is done with leaves
- * its place: "echo > trace" marks pages empty where they are, and those were
- * not written to their end.
+ * Fetch a page, even if a reader in the guest has read it since and marked it
+ * empty: its records are still there.  Such a page has left its place.  A page
+ * that is empty at its place was cleared by "echo > trace" and may not have
+ * been written to its end; it is not read.
  */
 static HtFtCopy fetch(HtFtCpu *c, HtFtLook *look, HtFtWant *want, uint32_t at,
                       HtFtFetched *got)
@@ -305,7 +307,7 @@ static HtFtCopy fetch(HtFtCpu *c, HtFtLook *look, HtFtWant *want, uint32_t at,
     want->cleared = true;
     want->limit = ht_ft_cpu_capacity(c);
     result = ht_ft_cpu_fetch(c, look, want, got);
-    /* While another boot makes the header anew, the order means nothing. */
+    /* While another boot initializes the header, the order is not valid. */
     if (head_slot(c) == HT_FT_NO_SLOT || order_at(c, at) == want->slot) {
         return HT_FT_CLEARED;
     }
@@ -326,7 +328,7 @@ static void set_limit(const HtFtCpu *c, const Writer *w, HtFtWant *want)
     want->stamp = want->writers ? w->stamp : 0;
 }
 
-/* Take the rest of the last page, then those behind it up to the writer's. */
+/* Take the rest of the last page, then the pages up to the writer's page */
 static Walk advance(HtFtCpu *c, HtFtLook *look, const Writer *w)
 {
     HtFtWant want = {
@@ -354,7 +356,7 @@ static Walk advance(HtFtCpu *c, HtFtLook *look, const Writer *w)
         want = (HtFtWant) { .slot = c->order[at] };
         set_limit(c, w, &want);
         result = fetch(c, look, &want, at, &got);
-        /* In a full ring a reader takes what the writer has yet to come to. */
+        /* In a full ring, readers take pages that the writer comes to next. */
         if ((c->witness.full && order_at(c, at) != want.slot) ||
             !witness_ok(c) || n == c->ring->subbufs) {
             return lose(c);
@@ -366,7 +368,7 @@ static Walk advance(HtFtCpu *c, HtFtLook *look, const Writer *w)
             return WALK_ERROR;
         }
         if (!ht_ft_cpu_use(c, look, result, &got)) {
-            /* The writer's may have only just begun, or not yet. */
+            /* The writer's page may have been started just now, or not yet. */
             return want.slot == w->slot ? WALK_DONE : lose(c);
         }
         c->at = at;
@@ -375,8 +377,8 @@ static Walk advance(HtFtCpu *c, HtFtLook *look, const Writer *w)
 }
 
 /*
- * Take a page on the way from the head on, if it has something.  Sets @stamp
- * to its time stamp, which is read before the witness is asked.
+ * Take a page on the way from the head, if it has new records.  Sets @stamp to
+ * its time stamp, which is read before the witness is checked.
  */
 static Walk visit(HtFtCpu *c, HtFtLook *look, const Writer *w, uint32_t slot,
                   uint64_t *stamp)
@@ -399,7 +401,7 @@ static Walk visit(HtFtCpu *c, HtFtLook *look, const Writer *w, uint32_t slot,
     if (!witness_ok(c) || (result != HT_FT_OTHER && got.stamp != *stamp)) {
         return lose(c);
     }
-    /* All lies behind the page taken last, or a boot that began anew there. */
+    /* All is after the page taken last, or of a boot that restarted there. */
     if (slot == c->last && (result == HT_FT_COPIED || result == HT_FT_SAME) &&
         (want.resume || *stamp < c->page[slot] ||
          (c->moved && c->witness.slot != slot))) {
@@ -413,7 +415,7 @@ static Walk visit(HtFtCpu *c, HtFtLook *look, const Writer *w, uint32_t slot,
     return lose(c);
 }
 
-/* Is where the writer was before between the head and where it is now? */
+/* Test whether the writer's old place is between the head and its new place */
 static bool still_behind(const HtFtCpu *c, const Writer *w, uint32_t head,
                          uint32_t writer)
 {
@@ -430,9 +432,9 @@ static bool still_behind(const HtFtCpu *c, const Writer *w, uint32_t head,
 }
 
 /*
- * Did the writer overwrite what nobody read?  It has not come to the place
- * before the head otherwise, but to the end of its first round; what a reader
- * is done with is marked empty.
+ * Test whether the writer has overwritten pages that no reader in the guest
+ * took.  Otherwise the page before the head is either marked empty by a reader,
+ * or it is the writer's at the end of its first round.
  */
 static bool has_wrapped(const HtFtCpu *c, uint32_t head_at, uint32_t writer)
 {
@@ -444,8 +446,8 @@ static bool has_wrapped(const HtFtCpu *c, uint32_t head_at, uint32_t writer)
 }
 
 /*
- * Take all that was not taken, from the oldest page on.  The writer overwrites
- * that first, so the head is the first witness.
+ * Take everything that was not taken, from the oldest page on.  The writer
+ * overwrites the oldest page first, so the head is the first witness.
  */
 static Walk restart(HtFtCpu *c, HtFtLook *look, Writer *w)
 {
@@ -467,7 +469,7 @@ static Walk restart(HtFtCpu *c, HtFtLook *look, Writer *w)
     if (head_slot(c) != head || order_at(c, 0) != c->order[0]) {
         return lose(c);
     }
-    /* It can have come around before there was a witness. */
+    /* The writer may have come around before the witness was chosen. */
     writer = commit_slot(c);
     if (writer == HT_FT_NO_SLOT) {
         return WALK_BEHIND;
@@ -480,7 +482,7 @@ static Walk restart(HtFtCpu *c, HtFtLook *look, Writer *w)
     }
     c->late = has_wrapped(c, at, writer);
     if (c->moved && c->lapped && !c->late) {
-        c->fresh = true;                /* it was made anew */
+        c->fresh = true;                /* the ring was initialized */
         c->lapped = false;
     }
     slot = c->order[0];
@@ -510,16 +512,16 @@ static Walk restart(HtFtCpu *c, HtFtLook *look, Writer *w)
         }
         at = next_at(c, at);
     }
-    /* Where nothing was taken, it may not be on the way. */
+    /* If nothing was taken, the last page may not be on the way. */
     c->synced = c->last != HT_FT_NO_SLOT &&
                 (c->order[c->at] == c->last || c->order[0] == c->last);
     return WALK_DONE;
 }
 
 /*
- * On a host that does not keep the order of stores: where the writer was.  What
- * is on the way to a page that had nothing yet can be taken; whether the writer
- * came around tells the witness.
+ * On a host with weak memory ordering, use the writer's position of the
+ * previous poll.  Pages up to a page that was not started then can be taken;
+ * the witness shows whether the writer came around.
  */
 static bool lag_writer(HtFtCpu *c, Writer *w)
 {
@@ -548,8 +550,9 @@ int ht_ft_cpu_collect(HtFtCpu *c, HtFtLook *look)
         return -EIO;
     }
     /*
-     * Pairs with the barrier where the tail moves to a page, before the commit
-     * page does (rb_set_commit_to_write()): pages are as new as that.
+     * Pairs with the guest's barrier where it moves the tail to a page, before
+     * it moves the commit page (rb_set_commit_to_write()): pages read after
+     * this are at least as new as the commit page.
      */
     ht_fence_acquire();
     first = ht_le64(line[0]);
@@ -558,11 +561,11 @@ int ht_ft_cpu_collect(HtFtCpu *c, HtFtLook *look)
     c->first = first ? first : c->first;
     if (commit == 0) {
         c->before = begin;
-        return 0;               /* the processor did not come up yet */
+        return 0;               /* the processor is not online yet */
     }
     w = (Writer) { slot_of(c, commit), ht_ft_cpu_capacity(c), 0, true };
     if (w.slot == HT_FT_NO_SLOT) {
-        /* another boot is in the midst of it */
+        /* Another boot is initializing the header. */
         c->stats.retries += c->moved;
         c->stats.bad += !c->moved;
         c->behind = true;

@@ -10,23 +10,23 @@
 #define HT_FT_NO_SLOT UINT32_MAX
 
 /**
- * HtFtStepBack: how a piece's clock follows on the piece before
+ * HtFtStepBack: how the clock of a piece continues that of the previous piece
  */
 typedef enum HtFtStepBack {
     HT_FT_STEP_NONE,
-    HT_FT_STEP_SEGMENT,         /* a step back */
-    HT_FT_STEP_EPOCH,           /* another boot of the guest */
+    HT_FT_STEP_SEGMENT,         /* it stepped back */
+    HT_FT_STEP_EPOCH,           /* the guest rebooted */
 } HtFtStepBack;
 
 /**
- * HtFtTaken: a piece that waits for the end of the look
- * @p: the piece, but for its data
- * @at: where its data are in HtFtLook.bytes
- * @step: how its clock follows on the piece before
- * @gap_ns: what is lost before it was written in so long a time at most, by
- *          the host's clock; 0 if that is not known
- * @counted: the kernel's own counters tell how many events are lost before it
- * @lost: with @counted: how many
+ * HtFtTaken: a piece that is queued until the end of the poll
+ * @p: the piece, except its data
+ * @at: offset of its data in HtFtLook.bytes
+ * @step: how its clock continues that of the previous piece
+ * @gap_ns: with HT_FT_PIECE_LOST: maximum host time in ns during which the lost
+ *          events were written; 0 if not known
+ * @counted: @lost is valid: the kernel's own counters gave the number
+ * @lost: number of events lost before the piece
  */
 typedef struct HtFtTaken {
     HtFtPiece p;
@@ -38,13 +38,13 @@ typedef struct HtFtTaken {
 } HtFtTaken;
 
 /**
- * HtFtLook: what one look took, of all processors
+ * HtFtLook: result of one poll, of all processors
  * @bytes: the records
- * @taken: HtFtTaken in the order of the processors' rings
- * @copied: bytes of pages, also what came to nothing
+ * @taken: array of HtFtTaken, in the order of the processors' rings
+ * @copied: bytes of pages copied, including rejected copies
  * @full: stopped at HT_FT_LOOK_MAX
- * @more: a processor used up its share of the work; the others went on
- * @page: a page that was fetched, and not taken yet
+ * @more: a processor used up its share of the work; the others continued
+ * @page: buffer for a page that was fetched and not taken yet
  */
 typedef struct HtFtLook {
     GByteArray *bytes;
@@ -56,13 +56,13 @@ typedef struct HtFtLook {
 } HtFtLook;
 
 /**
- * HtFtWitness: a page that the writer overwrites before it overwrites what was
- *              not taken
- * @slot: which one
+ * HtFtWitness: a page that the writer must overwrite before it can overwrite
+ *              pages that were not taken
+ * @slot: number of the sub-buffer
  * @at: its place in the order
  * @stamp: its time stamp
- * @full: what is behind the last page may have been written, and not taken by
- *        readers: they can change the order there
+ * @full: pages after the last taken one may be written and not taken by the
+ *        guest's readers; these can change the order there
  */
 typedef struct HtFtWitness {
     uint32_t slot;
@@ -72,61 +72,63 @@ typedef struct HtFtWitness {
 } HtFtWitness;
 
 /**
- * HtFtCpu: one processor
+ * HtFtCpu: state of one processor
  * @mem: the memory
  * @ring: the ring
- * @opaque: of the ring's HtFtWay
- * @one_boot: all that is in the ring is of one boot: a step back of the clock,
- *            however large, begins a segment
- * @geo: where this processor's part is
- * @number: of the processor
+ * @opaque: argument of HtFtWay's callbacks
+ * @one_boot: the whole ring is of one boot: a step of the clock back, however
+ *            large, starts a segment, not an epoch
+ * @geo: location of this processor's part
+ * @number: number of the processor
  * @relaxed: the host does not keep the order of stores
- * @first: guest address of the sub-buffers, of the last look
- * @synced: @last is the page that was taken last
- * @lost: something is missing before the next piece
- * @lapped: so it is, unless the next walk comes by the page that was taken last
- * @gap_ns: it was written in so long a time at most; 0 if that is not known
- * @cut: something is missing behind the page that was taken last
- * @late: nothing was taken yet, and something is missing before it
- * @last: slot of that page
- * @pos: how much of it was taken
- * @spoiled: it had what is no records: when those behind are from is not known
- * @ns: the clock there
- * @at: its place in the order; the one before the head while it is the
- *      readers' page
- * @page: for each slot the stamp of the page that was taken of it
- * @used: and how much of it, 0 if none was
+ * @first: guest address of the sub-buffers at the last poll
+ * @synced: @last is the page taken last, and @at is its place
+ * @lost: events are missing before the next piece
+ * @lapped: as @lost, unless the next walk passes the page taken last
+ * @gap_ns: with @lapped: maximum host time in ns during which the missing
+ *          events were written; 0 if not known
+ * @cut: events are missing after the page taken last
+ * @late: nothing was taken yet, and events are missing before the first piece
+ * @last: slot of the page taken last
+ * @pos: number of bytes taken of it
+ * @spoiled: the page taken last had an invalid record, so the times of later
+ *           records in it are not known
+ * @ns: the clock at @pos
+ * @at: place of @last in the order; if @last is the readers' page, the place
+ *      before the head
+ * @page: for each slot: time stamp of the page taken from it
+ * @used: for each slot: number of bytes taken of that page; 0 if none was taken
  * @order: the slots in the order of the ring, the readers' page first
- * @place: for each slot where it is in @order
- * @new_order: where another order is read to
- * @new_place: likewise
- * @witness: tells whether the writer has come around
- * @behind: left something in the last look
- * @moved: the guest's address of the sub-buffers has changed: another boot took
- *         them over, and nothing that it wrote was taken yet
- * @moved_looks: in so many looks before this one
- * @fresh: nothing is left of what was written before that
- * @held: the page whose count may be that of the boot before
- * @held_stamp: its time stamp
- * @held_commit: the count
- * @held_times: that it was not taken for that
- * @holds: it was not in this look
- * @changed: something has been taken since the first look
- * @looked: the first look was made
- * @lag_slot: @relaxed: where the look before saw the writer
- * @lag_stamp: of that page
- * @lag_size: how much of it was committed then; 0 if it was not begun
- * @lag_begin: the host's clock at the begin of that look
- * @epoch: of the last piece; less than the ring's: nothing was taken since that
- *         began
- * @segment: of the last piece, likewise
- * @newest_ns: end of the last piece that was passed on
- * @rate_events: events of the recent past
- * @rate_ns: in this time
- * @before: the host's clock when all that was committed has been taken since;
- *          0 if that never was so
- * @look_begin: at the begin of this look
- * @stats: what was seen
+ * @place: for each slot: its index in @order
+ * @new_order: buffer for reading a changed order
+ * @new_place: buffer, as @new_order
+ * @witness: shows whether the writer has come around
+ * @behind: the last poll left committed records
+ * @moved: the guest address of the sub-buffers has changed: another boot took
+ *         the ring over, and nothing that it wrote was taken yet
+ * @moved_looks: number of earlier polls since @moved was set
+ * @fresh: all records written before @moved was set have been taken
+ * @held: slot of a page whose commit count may be that of the previous boot
+ * @held_stamp: time stamp of that page
+ * @held_commit: its commit count
+ * @held_times: number of polls that did not take it for this reason
+ * @holds: this poll did not take it
+ * @changed: something was taken since the first poll
+ * @looked: the first poll is complete
+ * @lag_slot: with @relaxed: the writer's slot at the previous poll
+ * @lag_stamp: time stamp of that page
+ * @lag_size: its committed bytes then; 0 if the page was not started
+ * @lag_begin: the host's clock at the start of that poll
+ * @epoch: epoch of the last piece; less than the ring's if nothing was taken
+ *         since that epoch began
+ * @segment: segment of the last piece, as @epoch
+ * @newest_ns: time of the last event taken
+ * @rate_events: number of recent events, for HtFtPiece.lost_estimate
+ * @rate_ns: time in which they were written, in ns
+ * @before: the host's clock at the start of the last poll that took everything
+ *          that was committed; 0 if no poll did
+ * @look_begin: the host's clock at the start of this poll
+ * @stats: counters
  */
 typedef struct HtFtCpu {
     const HtFtMem *mem;
@@ -182,10 +184,10 @@ typedef struct HtFtCpu {
 
 /**
  * HtFtFetched: a copy of records
- * @slot: of the page
- * @stamp: of the page
- * @from: the first one's offset
- * @to: where they end
+ * @slot: slot of the page
+ * @stamp: time stamp of the page
+ * @from: offset of the first record
+ * @to: offset of the end of the records
  * @ns: the clock at @from
  */
 typedef struct HtFtFetched {
@@ -197,29 +199,29 @@ typedef struct HtFtFetched {
 } HtFtFetched;
 
 /**
- * HtFtCopy: what came of copying from a page
+ * HtFtCopy: result of copying from a page
  */
 typedef enum HtFtCopy {
     HT_FT_COPIED,       /* there are records */
-    HT_FT_SAME,         /* nothing new in it */
+    HT_FT_SAME,         /* nothing new in the page */
     HT_FT_CLEARED,      /* the same page, with less in it than before */
-    HT_FT_OTHER,        /* another page than the one asked for */
-    HT_FT_RETRY,        /* it changed all the time */
-    HT_FT_HELD,         /* another boot begins there, and may not have yet */
-    HT_FT_GARBAGE,      /* no records */
+    HT_FT_OTHER,        /* another page than the requested one */
+    HT_FT_RETRY,        /* the guest changed the page during each attempt */
+    HT_FT_HELD,         /* the count may still be the previous boot's */
+    HT_FT_GARBAGE,      /* invalid records */
     HT_FT_ERROR,        /* the memory cannot be read */
 } HtFtCopy;
 
 /**
- * HtFtWant: what to copy of a page
- * @slot: the page's
- * @resume: what is new in the page that was taken last; else all of a page
- *          that was not taken before
- * @limit: do not take more than this of it
- * @stamp: what @limit is of: the page's time stamp, or 0 for any
- * @writers: the writer is there
- * @cleared: it was read in the guest and marked empty: its records are still
- *           there and end where the page does
+ * HtFtWant: request to copy from a page
+ * @slot: slot of the page
+ * @resume: copy what is new in the page taken last; otherwise copy a page that
+ *          was not taken before, from its start
+ * @limit: maximum number of bytes of the page to take
+ * @stamp: time stamp that the page must have; 0 for any
+ * @writers: the writer is in this page
+ * @cleared: a reader in the guest has read the page and marked it empty; its
+ *           records are still there and end at the end of the page
  */
 typedef struct HtFtWant {
     uint32_t slot;
@@ -231,49 +233,49 @@ typedef struct HtFtWant {
 } HtFtWant;
 
 /**
- * ht_ft_cpu_load: read 8 bytes of the guest
+ * ht_ft_cpu_load: load 8 bytes of the guest's memory, with acquire semantics
  * @c: the processor
- * @offset: where
- * @value: set to what is there
+ * @offset: offset in the memory
+ * @value: set to the value
  *
- * What is read later was written later, or at the same time (acquire).
+ * A later load returns a value that is at least as new.
  *
  * Returns: false if the memory cannot be read
  */
 bool ht_ft_cpu_load(const HtFtCpu *c, uint64_t offset, uint64_t *value);
 
 /**
- * ht_ft_cpu_page: where a page is
+ * ht_ft_cpu_page: get the offset of a page in the memory
  * @c: the processor
- * @slot: the page's
+ * @slot: slot of the page
  */
 static inline uint64_t ht_ft_cpu_page(const HtFtCpu *c, uint32_t slot)
 {
     return c->geo.pages + (uint64_t)slot * c->ring->subbuf_size;
 }
 
-/* Bytes that a page has for records */
+/* Maximum size of a page's records in bytes */
 static inline uint32_t ht_ft_cpu_capacity(const HtFtCpu *c)
 {
     return c->ring->subbuf_size - HT_FT_PAGE_HEADER;
 }
 
 /**
- * ht_ft_cpu_fetch: copy records of a page
+ * ht_ft_cpu_fetch: copy records of a page to @look->page
  * @c: the processor
- * @look: its @page is overwritten
- * @want: which ones
- * @got: set for HT_FT_COPIED; for HT_FT_GARBAGE, what was no records
+ * @look: the poll
+ * @want: the request
+ * @got: set for HT_FT_COPIED; for HT_FT_GARBAGE, set to the invalid range
  */
 HtFtCopy ht_ft_cpu_fetch(HtFtCpu *c, HtFtLook *look, const HtFtWant *want,
                          HtFtFetched *got);
 
 /**
- * ht_ft_cpu_use: make pieces of records, or pass what is none
- * @c: the processor; the page is the last one from now on
- * @look: where the pieces go
- * @result: of ht_ft_cpu_fetch()
- * @got: what was fetched
+ * ht_ft_cpu_use: queue fetched records, or skip invalid ones
+ * @c: the processor; the fetched page becomes @c->last
+ * @look: the poll; the pieces are appended to @look->taken
+ * @result: result of ht_ft_cpu_fetch()
+ * @got: the fetched range
  *
  * Returns: false if @result is neither HT_FT_COPIED nor HT_FT_GARBAGE
  */
@@ -281,45 +283,45 @@ bool ht_ft_cpu_use(HtFtCpu *c, HtFtLook *look, HtFtCopy result,
                    const HtFtFetched *got);
 
 /**
- * ht_ft_cpu_take: make pieces of records
- * @c: the processor; the records follow on what was taken of it before
- * @look: where the pieces go
- * @got: which records @look->page has
+ * ht_ft_cpu_take: make pieces of fetched records and queue them
+ * @c: the processor; the records continue those taken before
+ * @look: the poll; @look->page holds the records
+ * @got: the fetched range
  */
 void ht_ft_cpu_take(HtFtCpu *c, HtFtLook *look, const HtFtFetched *got);
 
 /**
- * ht_ft_records_ok: are these whole records, up to the end?
+ * ht_ft_records_ok: test whether a range consists of whole records
  * @data: a copy of the records
- * @got: which they are
+ * @got: the range
  */
 bool ht_ft_records_ok(const uint8_t *data, const HtFtFetched *got);
 
 /**
- * ht_ft_cpu_note: remember where the writer is, for the next look
+ * ht_ft_cpu_note: record the writer's position for the next poll
  * @c: the processor
- * @slot: of its page
+ * @slot: slot of the writer's page
  */
 void ht_ft_cpu_note(HtFtCpu *c, uint32_t slot);
 
 /**
- * ht_ft_cpu_collect: take all that is new of a processor
+ * ht_ft_cpu_collect: queue everything new of a processor
  * @c: the processor
- * @look: where it goes
+ * @look: the poll; the pieces are appended to @look->taken
  *
- * Returns: 0 or -errno
+ * Returns: 0 or -errno; -EIO if the memory cannot be read
  */
 int ht_ft_cpu_collect(HtFtCpu *c, HtFtLook *look);
 
 /**
- * HtFtWay: how a kind of ring is read
- * @one_boot: of HtFtCpu
- * @grow: look for more processors: raises @ring->cpus, for which @ring->cpu
- *        has elements; returns whether there are.  Called at the start of a
- *        look: often for a young ring, then rarely.
- * @begin: called at the start of each look; or NULL
+ * HtFtWay: callbacks for one kind of ring
+ * @one_boot: see HtFtCpu
+ * @grow: add processors that have appeared: increase @ring->cpus and extend
+ *        @ring->cpu; return true if there are any.  Called at the start of a
+ *        poll, at each poll of a young ring and rarely later.
+ * @begin: called at the start of each poll; or NULL
  * @collect: as ht_ft_cpu_collect()
- * @free: release @opaque; or NULL
+ * @free: frees @opaque; or NULL
  */
 typedef struct HtFtWay {
     bool one_boot;
@@ -330,13 +332,13 @@ typedef struct HtFtWay {
 } HtFtWay;
 
 /**
- * ht_ft_follow_new_way: follow a ring of any kind
+ * ht_ft_follow_new_way: start to follow a ring of any kind
  * @mem: as for ht_ft_follow_new()
- * @ring: likewise; without the members that the way has no use for
- * @way: how it is read; must stay
- * @way_opaque: for @way; is taken over
+ * @ring: as for ht_ft_follow_new(); members that @way does not use may be unset
+ * @way: the callbacks; must stay valid
+ * @way_opaque: passed to @way; the follower takes ownership
  * @ops: as for ht_ft_follow_new()
- * @opaque: for @ops
+ * @opaque: passed to @ops
  */
 HtFtFollow *ht_ft_follow_new_way(const HtFtMem *mem, HtFtRing *ring,
                                  const HtFtWay *way, void *way_opaque,

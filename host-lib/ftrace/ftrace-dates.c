@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: dates of what was recorded of a ring, on the host's clock
+ * hypertrace: date the events of a recorded ftrace ring on the host's clock
  *
- * What pieces say is put in the order of the guest's time and told to a time
- * map; segments that it forgets are final, and kept.
+ * Bounds are sorted by the guest's time and added to a time map.  A segment
+ * that the map drops is final and is kept in HtFtDates.segments.
  */
 #include "hypertrace/ftrace-dates.h"
 
-/* Of what pieces say: 12 MiB */
+/* Maximum number of bounds; they take 10 MiB */
 #define BOUNDS_MAX (1u << 18)
 
 struct HtFtDates {
-    GArray *bounds;             /* HtFtBounds, until they are fitted */
-    GArray *segments;           /* HtTimeSegment, rising */
-    /* before the first one: the rate, and how far its bounds are apart */
+    GArray *bounds;             /* HtFtBounds, until ht_ft_dates_fit() */
+    GArray *segments;           /* HtTimeSegment, by rising guest time */
+    /* For times before the first segment: mean rate, and its uncertainty */
     uint64_t mult;
     uint64_t spread;
 };
@@ -43,7 +43,7 @@ static gint by_time(gconstpointer a, gconstpointer b)
     return x->high_ns < y->high_ns ? -1 : x->high_ns > y->high_ns;
 }
 
-/* What two say, less what the other says better */
+/* Merge two bounds: keep the tighter limit of each side */
 static HtFtBounds best(const HtFtBounds *a, const HtFtBounds *b)
 {
     HtFtBounds c = *b;
@@ -61,6 +61,7 @@ static HtFtBounds best(const HtFtBounds *a, const HtFtBounds *b)
     return c;
 }
 
+/* Halve the number of bounds by merging neighbours */
 static void thin_out(HtFtDates *d)
 {
     HtFtBounds *b = (HtFtBounds *)d->bounds->data;
@@ -85,13 +86,13 @@ void ht_ft_dates_add(HtFtDates *d, const HtFtPiece *p)
     }
 }
 
-/* Keep @count segments of a map, which are as good as they get. */
+/* Keep the oldest @count segments of a map; they do not improve further. */
 static void keep(HtFtDates *d, const HtTimeMap *m, unsigned count)
 {
     g_array_append_vals(d->segments, m->seg, count);
 }
 
-/* The last segments before a step of the clock, or the end */
+/* Keep all segments of a map, before a step of the clock or at the end */
 static void keep_all(HtFtDates *d, const HtTimeMap *m)
 {
     if (!d->mult && m->count) {
@@ -102,8 +103,8 @@ static void keep_all(HtFtDates *d, const HtTimeMap *m)
 }
 
 /*
- * The clock stepped behind the last segment that was kept: dates from there to
- * the next one may be off by as much.
+ * The clock stepped after the last segment kept: raise the error of that
+ * segment by the size of the step.
  */
 static void keep_step(HtFtDates *d, const HtFtTime *t)
 {
@@ -113,7 +114,7 @@ static void keep_step(HtFtDates *d, const HtFtTime *t)
     last->bound_ns = MAX(last->bound_ns, t->wide.hi - t->wide.lo);
 }
 
-/* Make segments of all bounds; @t is told what to expect. */
+/* Make segments of all bounds; @t holds the expected rate. */
 static void make_segments(HtFtDates *d, HtFtTime *t)
 {
     HtTimeMap before;
@@ -143,8 +144,9 @@ static void make_segments(HtFtDates *d, HtFtTime *t)
 }
 
 /*
- * Once more with what the whole has told of the rate: where looks are few, the
- * first ones leave wide bounds without.
+ * Fit once more with the rate that the first pass found.  If polls are rare,
+ * the first segments have wide bounds without this rate.  Returns false if the
+ * rate contradicts the bounds.
  */
 static bool make_again(HtFtDates *d, const HtTimeMap *m)
 {

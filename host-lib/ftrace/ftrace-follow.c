@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: follow an ftrace ring that a guest writes meanwhile
+ * hypertrace: follow an ftrace ring while the guest writes it
  *
- * A look takes what is new of each processor.  Only then is it known whether
- * the guest's clock stepped back, on whichever processor: a step is one of the
- * whole ring, and what other processors wrote is put before or behind it.  What
- * shows of it later on those that write for the first time since is the same
- * step.
+ * A poll first queues what is new on each processor.  Only then it is known
+ * whether the guest's clock stepped back on any processor.  A step affects the
+ * whole ring, so the pieces of the other processors are sorted before or after
+ * it.  If a processor writes for the first time since the step in a later poll,
+ * what it shows is the same step.
  */
 #include "ftrace-cpu.h"
 
-/* What of the past says how many events a gap had */
+/* Number of recent events that determine the rate for lost_estimate */
 #define RATE_EVENTS 4096u
 
-/* Looks at which more processors are looked for, and how often later */
+/* Look for new processors in each of the first polls, then once in so many */
 #define GROW_LOOKS 1024u
 
-/* What a look leaves allocated */
+/* Maximum size of the buffer that is kept between polls, in bytes */
 #define KEEP_BYTES (1u << 20)
 
 struct HtFtFollow {
@@ -32,15 +32,15 @@ struct HtFtFollow {
     uint64_t looks;
     HtFtLook look;
     uint32_t epoch;
-    uint32_t segment;           /* of the clock in this epoch */
-    uint64_t newest_ns;         /* in this segment, up to the last look */
-    uint64_t before_ns;         /* likewise, up to the look before that */
+    uint32_t segment;           /* number of it in this epoch */
+    uint64_t newest_ns;         /* newest time in this segment */
+    uint64_t before_ns;         /* newest_ns at the previous poll */
     uint64_t text;
-    uint64_t next_text;         /* of headers made since this epoch began */
+    uint64_t next_text;         /* from headers made since this epoch began */
     bool alive;
 };
 
-/* Those that the ring has got */
+/* Make the state of processors that were added to the ring */
 static void add_cpus(HtFtFollow *f)
 {
     const HtFtRing *ring = f->ring;
@@ -144,11 +144,12 @@ static HtFtTaken *taken_at(HtFtFollow *f, guint i)
 }
 
 /*
- * Is a processor's first piece in this look of another boot than those before?
- * A processor that had nothing left in the look before, and whose part was
- * cleared since, can have written what is far older than what others had by
- * then in another boot only.  Where its part is as it was, its vCPU did not run
- * between an event's time stamp and commit.
+ * Test whether a processor's first piece in this poll is of another boot than
+ * its previous pieces.  Suppose the previous poll left nothing of a processor,
+ * and its part was cleared since.  If it then has events far older than those
+ * that other processors had by then, only another boot can have written them.
+ * If its part was not cleared, its vCPU may just have been stopped between an
+ * event's time stamp and its commit.
  */
 static bool begins_boot(const HtFtFollow *f, const HtFtPiece *p, bool behind)
 {
@@ -158,13 +159,13 @@ static bool begins_boot(const HtFtFollow *f, const HtFtPiece *p, bool behind)
 }
 
 /*
- * Give a piece its epoch and segment, of a ring that had @epoch and @segment
- * before this look.
+ * Set a piece's epoch and segment; @epoch and @segment are those of the ring
+ * before this poll.
  */
 static void number_step(HtFtCpu *c, HtFtTaken *t, uint32_t epoch,
                         uint32_t segment, bool behind)
 {
-    /* The ring was made anew, or taken over, by another boot. */
+    /* Another boot initialized the ring or took it over. */
     if (c->moved && t->step) {
         t->step = HT_FT_STEP_EPOCH;
     }
@@ -189,7 +190,7 @@ static void number_step(HtFtCpu *c, HtFtTaken *t, uint32_t epoch,
     t->p.segment = c->segment;
 }
 
-/* The highest epoch, and in it the highest segment, of what was taken */
+/* Number all pieces; raise the ring's epoch and segment to the highest seen */
 static void number_steps(HtFtFollow *f, const bool *behind)
 {
     uint32_t epoch = f->epoch, segment = f->segment, seen = UINT32_MAX;
@@ -216,8 +217,9 @@ static void number_steps(HtFtFollow *f, const bool *behind)
 }
 
 /*
- * Processors whose clock did not step back in this look, although another's
- * did: their pieces belong behind it if they fit to what the other has there.
+ * Handle processors whose clock did not step back in this poll although that of
+ * another did: their pieces belong after the step if their times fit those of
+ * the other processor after the step.
  */
 static void follow_steps(HtFtFollow *f)
 {
@@ -234,7 +236,7 @@ static void follow_steps(HtFtFollow *f)
             end_ns = MAX(end_ns, p->end_ns);
         }
     }
-    /* From the last one back: no piece is put before an earlier one. */
+    /* Go backwards, so that the pieces of a processor stay in order. */
     for (i = f->look.taken->len; i-- > 0; ) {
         HtFtPiece *p = &taken_at(f, i)->p;
         HtFtCpu *c = &f->cpu[p->cpu];
@@ -256,7 +258,7 @@ static void follow_steps(HtFtFollow *f)
     }
 }
 
-/* The newest time of the newest epoch and segment */
+/* Update the newest time of the newest epoch and segment */
 static void note_newest(HtFtFollow *f, uint32_t epoch, uint32_t segment)
 {
     guint i;
@@ -275,16 +277,17 @@ static void note_newest(HtFtFollow *f, uint32_t epoch, uint32_t segment)
 }
 
 /*
- * Is a text address that did not change that of the new boot?  On x86, whose
- * text is in the last 2 GiB, KASLR moves the ring's address as well: without
- * that it is the same kernel, set back to a snapshot, or without KASLR.
+ * Test whether an unchanged text address is that of the new boot.  On x86,
+ * whose text is in the last 2 GiB, KASLR moves the ring's address as well.  If
+ * the ring did not move, the guest was set back to a snapshot or has no KASLR,
+ * and the address is valid.
  */
 static bool text_holds(const HtFtFollow *f, bool moved)
 {
     return !moved && f->text >= -(UINT64_C(2) << 30);
 }
 
-/* KASLR is known from a header that was made in this boot only. */
+/* Only a header made by the present boot has the present KASLR offset. */
 static void read_text(HtFtFollow *f, bool new_epoch, bool moved)
 {
     uint32_t n;
@@ -317,8 +320,9 @@ static uint64_t scale(uint64_t events, uint64_t ns, uint64_t gap_ns)
 }
 
 /*
- * About how many events a gap had: as many a second as around it, since a look
- * that left nothing
+ * Estimate the number of events in a gap from the event rates before and after
+ * it.  The length of the gap is limited by the time since the last poll that
+ * left nothing.
  */
 static uint64_t estimate(HtFtFollow *f, guint i)
 {
@@ -353,7 +357,7 @@ static uint64_t estimate(HtFtFollow *f, guint i)
     return c->rate_ns ? before : after;
 }
 
-/* Hand over what was taken. */
+/* Pass on the queued pieces; returns the number of bytes */
 static int64_t pass_on(HtFtFollow *f)
 {
     int64_t bytes = 0;
@@ -393,7 +397,7 @@ static int64_t pass_on(HtFtFollow *f)
     return bytes;
 }
 
-/* Where each gap begins; the epoch is not yet known then. */
+/* Set where each gap begins, before the pieces are numbered */
 static void note_gaps(HtFtLook *look, uint64_t newest_ns, guint from)
 {
     guint i;
@@ -437,7 +441,7 @@ static void grow(HtFtFollow *f)
     }
 }
 
-/* A host that does not keep the order of stores passes on a look late. */
+/* A host with weak memory ordering passes on records one poll late. */
 static void note_moved(HtFtCpu *c)
 {
     c->moved_looks = c->moved ? c->moved_looks + 1 : 0;
@@ -455,7 +459,7 @@ int64_t ht_ft_follow_look(HtFtFollow *f)
     if (f->way->begin) {
         f->way->begin(f->way_opaque);
     }
-    /* At first often: its kernel may still be making the ring. */
+    /* Poll often at first: the kernel may still be initializing the ring. */
     if (f->looks++ < GROW_LOOKS || f->looks % GROW_LOOKS == 0) {
         grow(f);
     }

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: what the bytes of a Linux guest's trace events mean
+ * hypertrace: parse the formats of a Linux guest's trace events
  */
 #include "hypertrace/ftrace-format.h"
 #include "text.h"
 
 struct HtFtFormats {
-    char *text;                 /* ours; events point into it */
+    char *text;                 /* own copy; events point into it */
     GStringChunk *names;
     GArray *events;             /* HtFtEvent, in the text's order */
-    GPtrArray *fields;          /* what events' fields point to */
+    GPtrArray *fields;          /* the arrays that HtFtEvent.fields point to */
     unsigned skipped;
     /* index into events + 1; ids are 16 bits wide */
     uint32_t by_id[UINT16_MAX + 1];
@@ -21,7 +21,7 @@ struct HtFtFormats {
 
 static const char * const header_names[] = { "header_page", "header_event" };
 
-/* Bytes not yet read; never past the end */
+/* A range of the text */
 typedef struct Span {
     const char *p;
     const char *end;
@@ -84,7 +84,7 @@ static bool is_word(char c)
     return g_ascii_isalnum(c) || c == '_';
 }
 
-/* Names of events and systems go to file names and options. */
+/* Names of events and systems become parts of file names and options. */
 static const char *name_of(HtFtFormats *f, Span s)
 {
     const char *p;
@@ -148,7 +148,7 @@ static bool contains(Span s, const char *what)
     return g_strstr_len(s.p, s.end - s.p, what);
 }
 
-/* Bytes of an element of a type that is known by its name, or 0 */
+/* Size of a type in bytes, by its name; 0 if the name is not known */
 static unsigned known_size(Span type)
 {
     static const struct {
@@ -222,7 +222,7 @@ static void classify(HtFtField *field, Span type, Span brackets)
         field->kind = HT_FT_STRING;
         return;
     }
-    /* The bytes know better than the name how large an element is. */
+    /* The number of bytes is more reliable than the name of the type. */
     if (brackets.p < brackets.end) {
         brackets.p++;
         if (number(&brackets, UINT16_MAX, &count) && count &&
@@ -284,7 +284,7 @@ static bool parse_field(HtFtFormats *f, Span line, HtFtField *field)
     return true;
 }
 
-/* The fields that each event begins with are where they always were. */
+/* The common fields must be where every known kernel has them. */
 static bool common_ok(const HtFtField *field)
 {
     static const struct {
@@ -313,8 +313,8 @@ static int by_offset(const void *a, const void *b)
 }
 
 /*
- * One event, from the line behind "name:" to the next "name:" or "system:";
- * false if it is malformed.
+ * Parse one event, from the line after "name:" to the next "name:" or
+ * "system:"; returns false if it is malformed.
  */
 static bool parse_event(HtFtFormats *f, HtFtEvent *event, Span text)
 {
@@ -373,7 +373,7 @@ static void add_event(HtFtFormats *f, const char *system, Span name,
     f->by_id[event.id] = f->events->len;
 }
 
-/* Up to the next line that begins something else */
+/* Take the lines up to the next "name:", "system:" or "header:" */
 static Span section(Span *text)
 {
     Span s = *text, line, rest;

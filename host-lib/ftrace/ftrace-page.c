@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: the records of one sub-buffer of Linux' ftrace ring
+ * hypertrace: read the records of one sub-buffer of Linux's ftrace ring
  */
 #include "hypertrace/ftrace-page.h"
 
-/* The lower 5 bits of a record's first word; 1 to 28 are words of data. */
+/* Lower 5 bits of a record's first word; 1 to 28 is the length in words */
 enum {
     TYPE_LARGE = 0,             /* the length is in the second word */
     TYPE_PADDING = 29,
@@ -13,11 +13,11 @@ enum {
 };
 
 #define DELTA_BITS 27
-/* An absolute time stamp has 59 bits, the rest is that of the time before. */
+/* An absolute time stamp has 59 bits; the upper bits come from the last time */
 #define STAMP_BITS 59
 #define STAMP_HIGH (~UINT64_C(0) << STAMP_BITS)
 
-/* As the kernel's rb_fix_abs_ts() has it */
+/* Complete an absolute time stamp, as the kernel's rb_fix_abs_ts() does */
 static uint64_t absolute(uint64_t stamp, uint64_t before)
 {
     if (before & STAMP_HIGH) {
@@ -48,7 +48,7 @@ HtFtStep ht_ft_iter_next(HtFtIter *it, HtFtRecord *r)
         type = word & 31;
         delta = word >> 5;
         if (type == TYPE_PADDING && delta == 0) {
-            /* what no record fitted into any more */
+            /* The rest of the page was too small for the next record. */
             it->pos = it->size;
             return HT_FT_END;
         }
@@ -76,7 +76,7 @@ HtFtStep ht_ft_iter_next(HtFtIter *it, HtFtRecord *r)
             it->pos += 8;
             break;
         case TYPE_PADDING:
-            /* @length counts what follows the first word, itself included. */
+            /* @length counts from its own word on. */
             if (length < 4 || length % 4 || length > left - 4) {
                 return HT_FT_BAD;
             }

@@ -2,17 +2,18 @@
 /*
  * hypertrace: find a boot-mapped ftrace ring in a guest's memory
  *
- * 6.11 to 6.14, one after the other for each processor:
+ * Header of 6.11 to 6.14, one for each processor, one after another:
  *   magic, size of this header (4 bytes each); text_addr, data_addr, first,
  *   head, commit (8 each); sub-buffer size, sub-buffers (4 each); order[];
- *   at a multiple of the sub-buffer's size the sub-buffers.
- * 6.15 and later: magic, sizes of both headers (4 each), size of all, offset
- *   of the first processor (8 each); scratch: clock, text address (8 each);
- *   then for each processor first, head, commit (8 each), sub-buffer size,
- *   sub-buffers (4 each), in later ones two counters, order[]; sub-buffers.
+ *   at the next multiple of the sub-buffer size, the sub-buffers.
+ * Header of 6.15 and later: magic, sizes of both headers (4 in total), size of
+ *   the ring, offset of the first processor's part (8 each); scratch area:
+ *   clock, text address (8 each); then for each processor first, head, commit
+ *   (8 each), sub-buffer size, sub-buffers (4 each), in later kernels two
+ *   counters, order[]; sub-buffers.
  *
- * What is required is what the kernel itself requires of a ring that an
- * earlier boot left, and more.
+ * The checks include those that the kernel itself makes on a ring that an
+ * earlier boot left.
  */
 #include "hypertrace/ftrace-ring.h"
 #include "hypertrace/atomic.h"
@@ -20,10 +21,10 @@
 
 #define HEADER_6_11     56u
 #define HEADER_6_15     24u
-/* Without and with the two counters */
+/* Size of a processor's part before order[], without and with two counters */
 #define LINE_6_15       32u
 #define LINE_7_2        40u
-/* Scratch that is read: the clock's number and the text address */
+/* Bytes read of the scratch area: the clock's number and the text address */
 #define SCRATCH         16u
 
 int ht_ft_mem_read(const HtFtMem *mem, uint64_t offset, void *buf, size_t len)
@@ -67,7 +68,7 @@ const char *ht_ft_layout_name(HtFtLayout layout)
            layout == HT_FT_LAYOUT_6_15 ? "7" : "list";
 }
 
-/* What both layouts say about a processor */
+/* Members of a processor's part that both layouts have */
 typedef struct Line {
     uint64_t first;
     uint64_t head;
@@ -86,8 +87,8 @@ static void line_parse(Line *l, const uint8_t *p)
 }
 
 /*
- * Is this the guest address of one of the sub-buffers?  It is 0 for a
- * processor that did not come up yet.
+ * Test whether a guest address is that of one of the sub-buffers.  It is 0 for
+ * a processor that was not online yet.
  */
 static bool page_address_ok(const Line *l, uint64_t address)
 {
@@ -104,7 +105,7 @@ static const char *line_wrong(const Line *l)
         l->subbuf_size != 65536) {
         return "sub-buffers are not of 4, 16 or 64 KiB";
     }
-    /* the reader's, and the least that the kernel makes */
+    /* The minimum is 3: the readers' page, and two in the ring */
     if (l->subbufs < 3 || l->subbufs > HT_FT_PAGES_MAX) {
         return "number of sub-buffers out of range";
     }
@@ -115,7 +116,7 @@ static const char *line_wrong(const Line *l)
     return NULL;
 }
 
-/* Each sub-buffer must be there once. */
+/* Each sub-buffer must occur exactly once. */
 static const char *order_wrong(const HtFtMem *mem, uint64_t offset,
                                uint32_t subbufs)
 {
@@ -140,11 +141,13 @@ static const char *order_wrong(const HtFtMem *mem, uint64_t offset,
 }
 
 /*
- * The next ring may begin where this one ends, which only 6.15 says.  The
- * kernel maps each by itself, with a gap between them.  While it moves a ring's
- * headers one after the other, those that are still to be moved look like
- * another ring's.  The next look finds them; in the memory of a guest that
- * died then they are left out.
+ * Test whether a header belongs to this ring.  Another ring may begin where
+ * this one ends, and only 6.15 stores the ring's size.  The kernel maps each
+ * ring separately with a gap, so equal distances of guest addresses and of
+ * offsets show that both headers are of the same ring.  While the kernel
+ * updates a ring's headers one after another, the old ones look like those of
+ * another ring.  The next poll finds them; if the guest died at that moment,
+ * they are left out.
  */
 static bool is_same_ring(const HtFtMem *mem, const HtFtRing *ring,
                          const Line *l, uint64_t pages)
@@ -159,8 +162,8 @@ static bool is_same_ring(const HtFtMem *mem, const HtFtRing *ring,
 }
 
 /*
- * Add the processor whose @line was read at @line_at; sets @end to where its
- * sub-buffers end.
+ * Add the processor whose part @line was read at @line_at; set @end to the end
+ * of its sub-buffers.
  */
 static const char *add_cpu(const HtFtMem *mem, HtFtRing *ring,
                            const uint8_t *line, uint64_t line_at,
@@ -183,7 +186,7 @@ static const char *add_cpu(const HtFtMem *mem, HtFtRing *ring,
         (ring->cpus + 1) * (uint64_t)l.subbufs > HT_FT_PAGES_MAX) {
         return "larger than any ring that is followed";
     }
-    /* Aligned as the guest sees it: the ring begins at a page's beginning. */
+    /* Align relative to the ring, whose guest address is page-aligned. */
     cpu.pages = cpu.order + 4 * (uint64_t)l.subbufs - ring->offset;
     cpu.pages = ring->offset + HT_ROUND_UP(cpu.pages, l.subbuf_size);
     cpu.first = l.first;
@@ -207,7 +210,7 @@ static const char *add_cpu(const HtFtMem *mem, HtFtRing *ring,
     return NULL;
 }
 
-/* The next header is where the processor before ends. */
+/* The next header is at the end of the previous processor's sub-buffers. */
 static const char *next_6_11(const HtFtMem *mem, HtFtRing *ring)
 {
     uint64_t at = ring->offset + ring->size, end;
@@ -279,7 +282,7 @@ bool ht_ft_ring_grow(const HtFtMem *mem, HtFtRing *ring)
     return ring->cpus != cpus;
 }
 
-/* What the size of the header says, with the other one's (6.15) */
+/* Check the word after the magic number, which holds the headers' sizes */
 static bool header_is(const HtFtRing *ring, uint32_t sizes)
 {
     return ring->layout == HT_FT_LAYOUT_6_11 ? sizes == HEADER_6_11 :
@@ -392,7 +395,7 @@ static bool within(const HtFtRing *inner, const HtFtRing *outer)
            inner->offset + inner->size <= outer->offset + outer->size;
 }
 
-/* The second processor's header of a 6.11 ring looks like a ring, too. */
+/* Add a ring, unless it is a later header of a 6.11 ring found already */
 static bool add_ring(HtFtSearch *s, HtFtRing *ring)
 {
     guint i = 0;
@@ -414,7 +417,7 @@ static bool add_ring(HtFtSearch *s, HtFtRing *ring)
     return true;
 }
 
-/* Set @at to the next place; false if there is none */
+/* Set @at to the next candidate; returns false at the end of the memory */
 static bool search_next(HtFtSearch *s, uint64_t *at)
 {
     if (s->step != HT_FT_SEARCH_FULL) {
@@ -425,7 +428,7 @@ static bool search_next(HtFtSearch *s, uint64_t *at)
         }
         s->at -= s->step;
         *at = s->at;
-        /* Nothing was written there: not even a look */
+        /* Nothing was written there: do not read it */
         if (s->mem->next && (!s->mem->next(s->mem->opaque, s->at, &next) ||
                              next >= s->at + 8)) {
             *at = UINT64_MAX;

@@ -1,27 +1,29 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: from the records of rings to runs of typed events
+ * hypertrace: convert the records of ftrace rings to runs of typed events
  */
 #include "hypertrace/base.h"
 #include "hypertrace/ftrace-runs.h"
 
-/* What runs are posted at; with one more event it fits HT_FT_RUN_MAX. */
+/* Post a run at this size; with one more event it fits HT_FT_RUN_MAX. */
 #define RUN_BYTES   (48 * 1024)
-/* An event that needs more is delivered as its bytes, of at most 64 KiB. */
+/* A larger event is delivered without a format, as up to 64 KiB of bytes. */
 #define EVENT_MAX   (60 * 1024)
 /*
- * A guest can make its ring look like another boot's at each look, and each
- * stream can be a file: as many are opened as have all processors of one boot,
- * and after these as many a minute.
+ * Time for which one new stream pays.  At each poll, a guest can make its ring
+ * look like that of another boot, and each stream can be a file.  The rate of
+ * new streams is therefore limited: HT_FT_STREAMS at once, which suffices for
+ * all processors of a boot, and HT_FT_STREAMS a minute later on.
  */
 #define OPEN_US     (60 * G_TIME_SPAN_SECOND / HT_FT_STREAMS)
-/* As many as a stream of a device can have lost */
+/* Limit of lost events; a device's stream has the same */
 #define LOST_MAX    ((UINT64_C(1) << 56) - 1)
 
 /*
- * A processor's events on their way.  @epoch is that of the ring; @cut: the
- * next event begins anew, see HT_RUN_CUT.  @run has those that were not posted
- * yet, @begin_ns and @counter are the host's and the guest's time of the first.
+ * The stream of one processor.  @epoch is that of the ring.  @cut: the next
+ * event starts a new packet, see HT_RUN_CUT.  @run holds the events that were
+ * not posted yet; @begin_ns and @counter are the host's and the guest's time of
+ * the first of them.
  */
 struct HtFtStream {
     HtStreamInfo info;
@@ -37,7 +39,7 @@ struct HtFtStream {
     uint64_t discarded;
 };
 
-/* The id of an event's class; 0 if there can be none */
+/* Add an event's class; returns its id, or 0 if the table is full */
 static uint16_t add_class(HtFtRuns *r, const char *name, const HtFtEvent *e)
 {
     g_autofree struct ht_msg_class *msg = g_malloc0(HT_MESSAGE_MAX);
@@ -106,12 +108,13 @@ static void flush(HtFtFeed *f, HtFtStream *s)
     }
 }
 
-/* The clock of a piece: of the newest segment, or of the one before */
+/* The clock of a piece: that of the newest segment, or the previous one */
 static HtFtTime *time_of(HtFtFeed *f, const HtFtPiece *p)
 {
     return &f->time[p->epoch != f->epoch || p->segment != f->segment];
 }
 
+/* Limit the rate of new streams; see OPEN_US */
 static bool may_open(HtFtRuns *r)
 {
     int64_t now = g_get_monotonic_time(), used = MAX(r->open_us, now);
@@ -156,7 +159,11 @@ static void close_stream(HtFtFeed *f, HtFtStream *s)
     s->open = false;
 }
 
-/* The stream of a piece, maybe that of the boot before; NULL if too many */
+/*
+ * Get the stream of a piece.  If the rate limit forbids a new stream for a new
+ * boot, the events go to the previous boot's stream, after a cut.  Returns NULL
+ * if there are too many streams.
+ */
 static HtFtStream *stream_of(HtFtFeed *f, const HtFtPiece *p)
 {
     HtFtStream **s = &f->streams[p->cpu];
@@ -216,7 +223,7 @@ static void emit(HtFtRuns *runs, HtFtStream *s, const HtFtRecord *r,
     s->end_ns = ns;
 }
 
-/* An estimate is the guest's word: the sum stays within reason. */
+/* Saturate at LOST_MAX: the guest determines the estimates. */
 static uint64_t add(uint64_t lost, uint64_t more)
 {
     return lost + MIN(more, LOST_MAX - MIN(lost, LOST_MAX));

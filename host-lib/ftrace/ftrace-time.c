@@ -1,18 +1,21 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: a ring's times on the host's clock
+ * hypertrace: convert an ftrace ring's time stamps to the host's clock
  *
- * All times of the guest may be forged: whatever they are, the bounds stay
- * ordered and far from where they overflow.
+ * The guest may forge all of its times.  The code keeps each lower bound at or
+ * below its upper bound, and all values far from an overflow.
  */
 #include "hypertrace/ftrace-time.h"
 
 #define NS_PER_SECOND UINT64_C(1000000000)
 
-/* No clock is further: 73 years */
+/* Limit of valid times: 73 years in ns */
 #define FAR (INT64_MAX / 4)
 
-/* Readings that share a segment of the map; more than a usual look takes */
+/*
+ * Samples within this time share a segment of the map; longer than a poll
+ * usually takes
+ */
 #define STEP_NS 2000000
 
 static void begin(HtFtTime *t)
@@ -39,10 +42,12 @@ void ht_ft_time_reset(HtFtTime *t)
 }
 
 /*
- * When an event of a task was reserved, all before it were committed; here at
- * least one was that the look before did not see.  An interrupt may come within
- * an event that is not committed yet, and if it comes while an event is being
- * reserved, the kernel gives that the time of the one before.
+ * Find the first event that was certainly written after the previous poll
+ * began: a later event of a task.  When a task reserves an event, all earlier
+ * events of the processor are committed, and the first event of this piece was
+ * not committed at the previous poll.  Events of interrupts do not count: an
+ * interrupt can come while an event is not committed yet, and if it comes while
+ * an event is being reserved, the kernel gives its event the earlier time.
  */
 static bool later_event(const HtFtPiece *p, uint64_t *ns)
 {
@@ -82,7 +87,7 @@ bool ht_ft_time_bounds(const HtFtPiece *p, HtFtBounds *b)
     return true;
 }
 
-/* What is known of a time, @ticks later; what is not known stays so */
+/* Move known bounds forward by @ticks; unknown bounds stay unknown */
 static void carry(const HtTimeMap *m, uint64_t ticks, HtTimeInterval *t)
 {
     if (t->lo) {
@@ -92,8 +97,9 @@ static void carry(const HtTimeMap *m, uint64_t ticks, HtTimeInterval *t)
 }
 
 /*
- * Events of before the step are in the same look as events behind it, perhaps
- * in the same piece: all dates of this look may be off by as much.
+ * Restart the relation at a step of the clock.  Events from both sides of the
+ * step are in the same poll, perhaps in the same piece, so the error bound of
+ * this poll's dates must cover the step.
  */
 static void step(HtFtTime *t, const HtTimeInterval *new)
 {
@@ -176,13 +182,13 @@ uint64_t ht_ft_time_bound(HtFtTime *t)
             return bound;
         }
     }
-    /* before the first reading */
+    /* The map does not cover the times before its first sample. */
     before = ht_time_scale(m->seg[0].counter - t->since,
                            m->fastest - m->slowest);
     return MIN(bound + before, HT_TIME_MAX_NS);
 }
 
-/* What the newest time says of another one, as far as rates are known */
+/* The host time at @ns, as far as the present bounds and rates imply it */
 static HtTimeInterval interval_of(const HtFtTime *t, uint64_t ns)
 {
     HtTimeInterval at = t->at;
@@ -203,13 +209,13 @@ static HtTimeInterval interval_of(const HtFtTime *t, uint64_t ns)
 
 void ht_ft_time_bracket(const HtFtTime *t, HtFtPiece *p)
 {
-    /* In the time before @from the guest's clock may have stood still. */
+    /* Before @from the guest's clock may have been stopped. */
     uint64_t before = p->begin_ns < t->from ? 0 :
                       interval_of(t, p->begin_ns).lo;
     uint64_t after = t->from == UINT64_MAX ? HT_TIME_MAX_NS :
                      interval_of(t, MAX(p->end_ns, t->from)).hi;
 
-    /* what contradicts itself is of a clock that stepped */
+    /* If the bounds contradict each other, the clock has stepped: ignore @t. */
     if (MAX(before, p->host_before) <= MIN(after, p->host_after)) {
         p->host_before = MAX(before, p->host_before);
         p->host_after = MIN(after, p->host_after);

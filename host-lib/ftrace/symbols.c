@@ -1,26 +1,26 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: a guest kernel's symbols, from the text of /proc/kallsyms
+ * hypertrace: parse a guest kernel's symbols, from the text of /proc/kallsyms
  */
 #include "hypertrace/symbols.h"
 #include "text.h"
 
-/* Kernels' own limit is 512. */
+/* Maximum length of a name; the kernel's own limit is 512 with the NUL */
 #define NAME_MAX_BYTES  511
 
-/* The least that a kernel is moved by */
+/* Smallest step of KASLR's shift in bytes */
 #define SHIFT_STEP      0x10000u
 
 typedef struct Symbol {
     uint64_t addr;
-    uint32_t name;              /* offset in the text: the order, too */
+    uint32_t name;              /* offset in the text; also the input order */
 } Symbol;
 
 struct HtSymbols {
-    GByteArray *text;           /* names, each terminated and after its type */
+    GByteArray *text;           /* each name: its type, the name, a NUL */
     GArray *symbols;            /* Symbol, sorted */
-    unsigned high;              /* index of the first that is no offset */
-    uint32_t *slots;            /* by hash of the name: index plus 1, or 0 */
+    unsigned high;              /* index of the first in the upper half */
+    uint32_t *slots;            /* by hash of the name: index + 1, or 0 */
     uint32_t mask;              /* slots minus 1: a power of two minus 1 */
 };
 
@@ -52,7 +52,7 @@ static int compare(const void *a, const void *b)
            (x->name > y->name) - (x->name < y->name);
 }
 
-/* The slot of a name: the symbol's, or the free one where it belongs */
+/* Find the slot of a name: the symbol's, or a free one */
 static uint32_t *slot_of(const HtSymbols *s, const char *name)
 {
     uint32_t at = g_str_hash(name) & s->mask;
@@ -64,7 +64,7 @@ static uint32_t *slot_of(const HtSymbols *s, const char *name)
     return &s->slots[at];
 }
 
-/* Of several symbols of a name, the first that was added counts. */
+/* Index the names; if a name occurs several times, the first one counts. */
 static void index_names(HtSymbols *s)
 {
     uint32_t size = 16, i;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: a text that is going to be parsed
+ * hypertrace: copy a text for parsing
  */
 #ifndef HYPERTRACE_TEXT_H
 #define HYPERTRACE_TEXT_H
@@ -8,12 +8,12 @@
 #include "hypertrace/base.h"
 
 /**
- * ht_text_copy: copy a text that is not trusted
- * @text: any bytes
- * @size: of @text
- * @max: bytes that are read at most
- * @what: it is, for the error
- * @error: set if it is larger
+ * ht_text_copy: copy an untrusted text
+ * @text: the text; may contain any bytes
+ * @size: size of @text in bytes
+ * @max: maximum size in bytes
+ * @what: kind of text, for the error message
+ * @error: set if @size is larger than @max
  *
  * Returns: the copy, with room for one more byte, for g_free(); or NULL
  */

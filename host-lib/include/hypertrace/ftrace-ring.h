@@ -29,8 +29,8 @@
  * @read: used if @map is NULL: copies @len bytes at @offset to @buf and returns
  *        0 or -errno.  Must not allocate memory for the guest.
  * @next: or NULL: sets @out to the first offset, at or after @offset, that the
- *        guest may have written; returns false if there is none.  Memory that
- *        @next skips is never read.
+ *        guest may have written; returns false if nothing follows.  Memory
+ *        that @next skips is never read.
  * @piece: or NULL, which means one piece: sets @offset and @size of the
  *         @index-th contiguous piece, and @phys to its guest-physical address
  *         or HT_FT_PHYS_UNKNOWN; returns false after the last piece

@@ -2,13 +2,14 @@
 /*
  * hypertrace: a guest kernel's symbols
  *
- * They come from the text of /proc/kallsyms, or from the tables in a kernel's
- * image (kallsyms.h).
+ * The symbols come from the text of /proc/kallsyms, or from the tables in a
+ * kernel's image (kallsyms.h).
  *
- * Addresses are those of the boot that printed the text.  A kernel at another
- * place (KASLR) is looked up by its addresses minus the shift, which follows
- * from one known symbol: see ht_symbols_address().  The text is not trusted.
- * All functions are pure; a table may be read by any number of threads.
+ * Addresses are those of the boot that printed the text.  To look up an address
+ * of a boot with another KASLR offset, subtract the shift first, which follows
+ * from one known symbol: see ht_symbols_address() and ht_symbols_shift().  The
+ * text is not trusted.  All functions are pure; several threads may read a
+ * table at the same time.
  */
 #ifndef HYPERTRACE_SYMBOLS_H
 #define HYPERTRACE_SYMBOLS_H
@@ -17,19 +18,19 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* What is read of a text, in bytes */
+/* Maximum size of a text, and of the names of a table, in bytes */
 #define HT_SYMBOLS_MAX          (64u << 20)
 
 typedef struct HtSymbols HtSymbols;
 
 /**
- * ht_symbols_parse() - make the table
- * @text: lines "ADDRESS TYPE NAME", more is ignored; copied
- * @size: its bytes, at most HT_SYMBOLS_MAX
+ * ht_symbols_parse() - parse a text of symbols
+ * @text: lines "ADDRESS TYPE NAME"; the rest of a line is ignored; copied
+ * @size: its size in bytes, at most HT_SYMBOLS_MAX
  * @error: set if the text is too large or has no symbol
  *
- * Symbols in the lower half of the address space (x86's per-CPU offsets) and
- * lines that are malformed are left out.
+ * Malformed lines and symbols in the lower half of the address space (x86's
+ * per-CPU offsets) are left out.
  *
  * Return: the table, for ht_symbols_free(); or NULL
  */
@@ -38,86 +39,96 @@ void ht_symbols_free(HtSymbols *s);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(HtSymbols, ht_symbols_free)
 
 /**
- * ht_symbols_new() - begin an empty table
+ * ht_symbols_new() - start an empty table
  *
  * Return: the table, for ht_symbols_add() and ht_symbols_end() only
  */
 HtSymbols *ht_symbols_new(void);
 
 /**
- * ht_symbols_add() - add a symbol to a table that ht_symbols_end() did not end
- * @s: the table
- * @addr: its address.  An offset (x86's per-CPU symbols) in the lower half of
- *        the address space is found by its name only.
+ * ht_symbols_add() - add a symbol
+ * @s: a table for which ht_symbols_end() was not called yet
+ * @addr: its address; a symbol in the lower half of the address space (x86's
+ *        per-CPU offsets) is found by its name only
  * @type: its letter in /proc/kallsyms
  * @name: its name; need not be terminated
- * @len: bytes of @name, 1 to 511; the table's names may have HT_SYMBOLS_MAX
+ * @len: length of @name in bytes, 1 to 511
  *
- * Return: false if the name is too long or the table is full
+ * Return: false if the name is too long, or if the names of the table would
+ * take more than HT_SYMBOLS_MAX bytes
  */
 bool ht_symbols_add(HtSymbols *s, uint64_t addr, char type, const char *name,
                     size_t len);
 
 /**
  * ht_symbols_end() - complete a table
- * @s: the table; taken over
+ * @s: the table; ownership passes to this function
  *
  * Return: the table, for ht_symbols_free(); NULL if it is empty
  */
 HtSymbols *ht_symbols_end(HtSymbols *s);
 
 /**
- * ht_symbols_find() - the symbol at or before an address
- * @addr: shift already subtracted
- * @offset: set to how far behind the symbol @addr lies
+ * ht_symbols_find() - find the symbol at or before an address
+ * @s: the table
+ * @addr: the address, after subtracting the shift
+ * @offset: set to the distance of @addr from the symbol in bytes
  *
- * Of several symbols at one place it is the first of the text, as in the
- * kernel.
+ * If several symbols have the same address, the first one of the text is
+ * returned, as in the kernel.
  *
- * Return: valid as long as the table; NULL if @addr is before the first symbol
- * or behind the last
+ * Return: the name, valid as long as the table; NULL if @addr is before the
+ * first symbol or after the last one
  */
 const char *ht_symbols_find(const HtSymbols *s, uint64_t addr,
                             uint64_t *offset);
 
 /**
- * ht_symbols_address() - where a symbol is
- * @name: the first of this name counts
- * @addr: set if there is one
+ * ht_symbols_address() - get the address of a symbol
+ * @s: the table
+ * @name: the name; if it occurs several times, the first one counts
+ * @addr: set to the address
+ *
+ * Return: false if there is no such symbol
  */
 bool ht_symbols_address(const HtSymbols *s, const char *name, uint64_t *addr);
 
 /**
- * ht_symbols_get() - one symbol after the other, by rising address
+ * ht_symbols_get() - get a symbol by its rank; addresses rise
  * @s: the table
  * @index: 0 to ht_symbols_count() - 1; symbols at one address keep the order
  *         in which they were added
- * @addr: set to its address
- * @type: set to its letter
+ * @addr: set to the address
+ * @type: set to the letter
  *
- * Return: its name, valid as long as the table; NULL beyond the last
+ * Return: the name, valid as long as the table; NULL if @index is too large
  */
 const char *ht_symbols_get(const HtSymbols *s, unsigned index, uint64_t *addr,
                            char *type);
 
-/* Functions that ht_symbols_shift() needs to be sure */
+/* Number of functions that ht_symbols_shift() needs for a reliable result */
 #define HT_SYMBOLS_SHIFT_MIN    8u
 
 /**
- * ht_symbols_shift() - by how much a kernel is elsewhere
- * @addrs: where functions of it begin
- * @n: how many
- * @shift: set to what its addresses have more than the table's
+ * ht_symbols_shift() - find the KASLR offset relative to the table
+ * @s: the table
+ * @addrs: addresses of functions in the running kernel
+ * @n: number of @addrs, at least HT_SYMBOLS_SHIFT_MIN
+ * @shift: set to the running kernel's addresses minus those of the table
  *
- * All of @addrs must be symbols then, and by one shift only.  Kernels move by
- * multiples of 64 KiB and more.
+ * The shift must map all of @addrs to symbols, and must be the only such
+ * multiple of 64 KiB.
  *
- * Return: false if that is not so, or @n is less than HT_SYMBOLS_SHIFT_MIN
+ * Return: false if there is no such shift or more than one, or if @n is too
+ * small
  */
 bool ht_symbols_shift(const HtSymbols *s, const uint64_t *addrs, unsigned n,
                       uint64_t *shift);
 
-/** ht_symbols_count() - how many symbols there are */
+/**
+ * ht_symbols_count() - get the number of symbols
+ * @s: the table
+ */
 unsigned ht_symbols_count(const HtSymbols *s);
 
 #endif
