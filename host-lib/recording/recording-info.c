@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: what a recording of an ftrace ring says about itself
+ * hypertrace: write the description of a recording, its file "info"
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -9,7 +9,7 @@
 #include "hypertrace/base.h"
 #include "hypertrace/recording.h"
 
-/* Of one boot of the host, all recordings have one clock. */
+/* Recordings with the same boot id share the host's clocks. */
 #define HOST_BOOT "/proc/sys/kernel/random/boot_id"
 
 static uint64_t read_clock(clockid_t id)
@@ -20,7 +20,7 @@ static uint64_t read_clock(clockid_t id)
     return (uint64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
-/* The same moment by all clocks: as close as they are read in a few tries */
+/* Store one moment by three clocks; take the closest of 8 attempts */
 static void set_clocks(GKeyFile *keys)
 {
     uint64_t best = UINT64_MAX, mono = 0, real = 0, boot = 0;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: the part of a recording that holds the kernel's log
+ * hypertrace: the kernel's log in a recording
  */
 #include "hypertrace/recording-log.h"
 
-/* A line of the longest text, each byte written as four */
+/* Maximum size of a line: each byte of the longest text takes four bytes */
 #define LINE_MAX_BYTES (128u + 4 * HT_LOG_TEXT_MAX)
 
 struct HtLogReader {

@@ -2,22 +2,24 @@
 /*
  * hypertrace: write a recording of an ftrace ring
  *
- * Pieces are appended, whole looks at a time; if the recorder is killed
- * within a write, readers ignore the piece that is cut off.  Texts are
- * replaced by a rename.
+ * Pieces are buffered and appended at the end of each poll.  If the recorder is
+ * killed during a write, readers ignore the incomplete piece.  Text files are
+ * replaced by rename().
  *
- * What a guest does is nobody else's business: files and folder are the
- * user's alone.  The folder may have a name that others can guess, where they
- * may write as well: nothing that they put there is followed or written to.
+ * Recordings can hold secrets of the guest, so only their owner has access to
+ * the files and the directory.  The directory may be in a place where other
+ * users can write, under a name that they can guess.  Files are therefore
+ * created with O_EXCL and O_NOFOLLOW: nothing that others put there is followed
+ * or written to.
  */
 #include "hypertrace/recording.h"
 
-/* Pieces of a processor that are kept until the end of a look */
+/* Buffered bytes of a processor that cause a write before the end of a poll */
 #define KEEP_BYTES (1u << 20)
 
 typedef struct CpuFile {
     bool made;
-    int fd;                     /* -1: is opened each time */
+    int fd;                     /* -1: the file is opened for each write */
     bool failed;
     GByteArray *kept;
 } CpuFile;
@@ -48,7 +50,7 @@ static void cpu_file_clear(gpointer p)
     g_byte_array_unref(c->kept);
 }
 
-/* Made, or there already if it is ours; -1 with @error set */
+/* Open or create the directory, which must be ours; -1 with @error set */
 static int open_dir(const char *dir, GError **error)
 {
     struct stat st;
@@ -135,7 +137,7 @@ bool ht_rec_writer_file(HtRecWriter *w, const char *name, const char *text,
     bool ok;
     int code, fd;
 
-    /* of a recorder that was killed */
+    /* Remove the file of a recorder that was killed. */
     unlinkat(w->dir_fd, hidden, 0);
     fd = make_file(w, hidden, 0);
     if (fd < 0) {
@@ -169,7 +171,7 @@ static bool cpu_flush(HtRecWriter *w, guint cpu, GError **error)
                        O_CLOEXEC);
     }
     if (c->fd < 0 || !write_all(c->fd, c->kept->data, c->kept->len)) {
-        /* Behind a piece that is cut off nothing would be found. */
+        /* A reader would not find pieces after an incomplete one. */
         c->failed = true;
         fail(error, errno, "write", w->dir, name);
     }
@@ -206,7 +208,7 @@ bool ht_rec_writer_piece(HtRecWriter *w, const HtFtPiece *p, GError **error)
     }
     c = &g_array_index(w->cpus, CpuFile, p->cpu);
     if (c->failed) {
-        return true;                    /* was reported */
+        return true;                    /* the error was reported before */
     }
     g_byte_array_append(c->kept, (const uint8_t *)&h, sizeof(h));
     g_byte_array_append(c->kept, p->data, p->size);

@@ -2,36 +2,36 @@
 /*
  * hypertrace: read a recording of an ftrace ring
  *
- * Of each processor one piece is in memory.  What a file says is not trusted:
- * it may have been cut off, and its records are a guest's.
+ * One piece of each processor is in memory.  The content of the files is not
+ * trusted: they may be incomplete, and their records come from a guest.
  */
 #include "hypertrace/ftrace-format.h"
 #include "hypertrace/recording.h"
 #include "hypertrace/symbols.h"
 
-/* Larger than any sub-buffer */
+/* Maximum size of a sub-buffer, in bytes */
 #define PIECE_MAX 65536u
-/* Read at once */
+/* Size of a stream's buffer: two pieces */
 #define BUFFER_SIZE (2 * (PIECE_MAX + sizeof(HtRecPieceHeader)))
 
 /* A processor's file */
 typedef struct Stream {
     char *path;
     bool exists;
-    int fd;                     /* -1: is opened each time */
-    uint64_t offset;            /* of the file: where the buffer ends */
+    int fd;                     /* -1: the file is opened for each read */
+    uint64_t offset;            /* file offset of the end of @buffer */
     uint8_t *buffer;
-    size_t pos, end;            /* of the buffer: what is not used yet */
+    size_t pos, end;            /* range of @buffer that was not parsed yet */
     bool ended;
-    HtFtPiece piece;            /* the last one read */
-    uint64_t last_ns;           /* where the one before ended */
+    HtFtPiece piece;            /* the piece parsed last */
+    uint64_t last_ns;           /* end of the previous piece */
     bool ahead;                 /* @piece was not used yet (pages) */
     /* events */
     HtFtIter it;
     HtFtRecord record;
     bool lost;
     uint64_t lost_estimate, lost_from_ns;
-    uint64_t order_ns;          /* of the record, never less than before */
+    uint64_t order_ns;          /* time of @record, or a later earlier event */
     /* pages */
     uint8_t *page;
 } Stream;
@@ -40,8 +40,8 @@ struct HtRecording {
     char *dir;
     HtRecInfo info;
     Stream *streams;
-    uint32_t *heap;             /* processors that have an event, the first */
-    uint32_t waiting;           /* of the heap */
+    uint32_t *heap;             /* processors that have an event, by its time */
+    uint32_t waiting;           /* number of processors in @heap */
     bool merging;
     uint64_t damaged;
     uint64_t unread;            /* bytes after the last whole piece */
@@ -55,8 +55,9 @@ static void fail(GError **error, const char *path, int code)
 }
 
 /*
- * Open a file of a recording, which is not trusted: what has no end, or waits
- * for somebody, is no file.  Returns -1, without @error if there is none.
+ * Open a file of a recording.  The recording is not trusted: only a regular
+ * file is accepted, because others may have no end or may block.  Returns -1 if
+ * the file does not exist (without @error) or cannot be opened.
  */
 static int open_file(const char *path, struct stat *st, GError **error)
 {
@@ -77,7 +78,7 @@ static int open_file(const char *path, struct stat *st, GError **error)
     return fd;
 }
 
-/* Read a text of @max bytes at most; *text stays NULL if there is none. */
+/* Read a text of at most @max bytes; @text stays NULL if there is no file */
 static bool read_text(const char *dir, const char *name, size_t max,
                       char **text, size_t *size, GError **error)
 {
@@ -125,7 +126,7 @@ static bool read_text(const char *dir, const char *name, size_t max,
     return true;
 }
 
-/* One more than the highest N of the files cpuN */
+/* Return the highest N of the files cpuN, plus 1 */
 static uint32_t count_cpus(const char *dir)
 {
     g_autoptr(GDir) d = g_dir_open(dir, 0, NULL);
@@ -297,7 +298,7 @@ void ht_rec_rewind(HtRecording *r)
     r->error = 0;
 }
 
-/* As pread(), to the buffer's end */
+/* Read from the file to the end of the buffer; returns as pread() */
 static ssize_t stream_read(Stream *s)
 {
     struct stat st;
@@ -311,7 +312,7 @@ static ssize_t stream_read(Stream *s)
     return n;
 }
 
-/* Have @need bytes in the buffer; false at the end of the file */
+/* Read until the buffer has @need bytes; false at the end of the file */
 static bool stream_fill(HtRecording *r, Stream *s, size_t need)
 {
     if (s->end - s->pos >= need) {
@@ -338,7 +339,7 @@ static bool stream_fill(HtRecording *r, Stream *s, size_t need)
     return true;
 }
 
-/* Where a piece's records end, and how many events there are */
+/* Set the times and the number of events; false if a record is invalid */
 static bool piece_scan(HtFtPiece *p)
 {
     HtFtRecord rec;
@@ -366,7 +367,7 @@ static bool header_ok(const HtRecPieceHeader *h)
            from <= PIECE_MAX - HT_FT_PAGE_HEADER - size;
 }
 
-/* The next piece; its data are in the buffer until the call after */
+/* Parse the next piece; its data stays in the buffer until the next call */
 static bool stream_piece(HtRecording *r, uint32_t cpu)
 {
     Stream *s = &r->streams[cpu];
@@ -430,7 +431,7 @@ bool ht_rec_next_piece(HtRecording *r, uint32_t cpu, HtFtPiece *p)
     return true;
 }
 
-/* The processor's next event, in a piece that has one */
+/* Go to the processor's next event, if need be in a later piece */
 static bool stream_event(HtRecording *r, uint32_t cpu)
 {
     Stream *s = &r->streams[cpu];
@@ -457,7 +458,7 @@ static bool stream_event(HtRecording *r, uint32_t cpu)
     return true;
 }
 
-/* Is processor @a's event before @b's? */
+/* Order two processors by their next event */
 static bool before(const HtRecording *r, uint32_t a, uint32_t b)
 {
     const Stream *s = &r->streams[a], *t = &r->streams[b];
@@ -519,7 +520,7 @@ bool ht_rec_next(HtRecording *r, HtRecEvent *ev)
         merge_begin(r);
         r->merging = true;
     } else if (r->waiting) {
-        /* Only now: the last event's data were valid until this call. */
+        /* The last event's data had to stay valid until this call. */
         if (!stream_event(r, r->heap[0])) {
             r->heap[0] = r->heap[--r->waiting];
         }
@@ -551,7 +552,7 @@ bool ht_rec_next(HtRecording *r, HtRecEvent *ev)
     return true;
 }
 
-/* Does @p go on where the page has @used bytes, without a step of the clock? */
+/* Test whether @p continues @page at offset @to, without a clock step or gap */
 static bool same_page(const HtFtPiece *p, const HtRecPage *page,
                       uint32_t slot, uint64_t stamp, uint32_t to)
 {

@@ -1,37 +1,38 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: the part of a recording that holds the kernel's log
+ * hypertrace: the kernel's log in a recording
  *
  * The file "log" has a line for each record, in the form of /dev/kmsg:
  *
  *   PRIORITY,SEQUENCE,NANOSECONDS,BOOT,CALLER;TEXT
  *
- * with the priority 8 * facility + level and the caller as "T123" (a thread)
- * or "C1" (a processor).  In the text, a backslash and all bytes that are not
- * printable are written as "\xHH".  The file is only appended to; a line
- * without an end is not complete.
+ * The priority is 8 * facility + level.  The caller is "T123" (a thread) or
+ * "C1" (a processor).  In the text, backslashes and non-printable bytes are
+ * written as "\xHH".  The file is only appended to; a last line without a
+ * newline is incomplete.
  */
 #ifndef HYPERTRACE_RECORDING_LOG_H
 #define HYPERTRACE_RECORDING_LOG_H
 
 #include "hypertrace/base.h"
 
-/* Largest text of a record, in bytes, as of its length's type */
+/* Maximum size of a record's text in bytes: its length is a u16 */
 #define HT_LOG_TEXT_MAX 65535u
 
-/* Bit of a caller that is a processor, not a thread */
+/* Set in HtLogRecord.caller if it is a processor, not a thread */
 #define HT_LOG_CALLER_CPU 0x80000000u
 
 /**
- * HtLogRecord: what the kernel printed at once
+ * HtLogRecord: a record of the kernel's log
  * @seq: number of the record in its boot
- * @ns: the guest's clock
+ * @ns: time of the record by the guest's clock, in ns
  * @boot: boot of the guest, from 0
  * @level: 0 (emergency) to 7 (debug)
- * @facility: 0 is the kernel
- * @caller: thread, or HT_LOG_CALLER_CPU and a processor; 0 if not known
- * @text: without a newline at its end; not terminated; any bytes
- * @len: bytes of @text
+ * @facility: syslog facility; 0 is the kernel
+ * @caller: thread id, or HT_LOG_CALLER_CPU and a processor number; 0 if not
+ *          known
+ * @text: text without a final newline, not NUL-terminated; any bytes
+ * @len: size of @text in bytes
  */
 typedef struct HtLogRecord {
     uint64_t seq;
@@ -45,37 +46,37 @@ typedef struct HtLogRecord {
 } HtLogRecord;
 
 /**
- * ht_log_record_write: append a record's line
+ * ht_log_record_write: append a record as a line
  * @r: the record
- * @out: appended to
+ * @out: the line is appended to this
  */
 void ht_log_record_write(const HtLogRecord *r, GString *out);
 
 typedef struct HtLogReader HtLogReader;
 
 /**
- * ht_log_reader_open: read the log of a recording
- * @dir: the recording
+ * ht_log_reader_open: open the log of a recording
+ * @dir: directory of the recording
  * @error: set if the log cannot be read
  *
- * Returns: for ht_log_reader_close(); NULL without @error if the recording
- * has no log
+ * Returns: the reader, for ht_log_reader_close(); NULL without @error if the
+ * recording has no log
  */
 HtLogReader *ht_log_reader_open(const char *dir, GError **error);
 
 /**
- * ht_log_reader_close: close it
+ * ht_log_reader_close: close the log
  * @r: the reader or NULL
  */
 void ht_log_reader_close(HtLogReader *r);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(HtLogReader, ht_log_reader_close)
 
 /**
- * ht_log_reader_next: the next record
+ * ht_log_reader_next: read the next record
  * @r: the reader
- * @record: set; its text is valid until the next call
+ * @record: set to the record; its text is valid until the next call
  *
- * Lines that are malformed are passed.
+ * Malformed lines are skipped.
  *
  * Returns: false at the end
  */

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: a recording of an ftrace ring, and reading it again
+ * hypertrace: write and read recordings of ftrace rings
  *
- * A recording is a directory that is valid at every instant: what the last
- * look of a recorder wrote can be read, however the recorder ended.
+ * A recording is a directory that is valid at every instant: everything that
+ * the recorder wrote can be read even if the recorder was killed.
  *
- *   info         what was recorded and how (GKeyFile)
+ *   info         description of the recording (GKeyFile)
  *   formats      tracefs `format` files of the kernel
- *   kallsyms     its symbols
- *   cpuN         what processor N wrote: pieces, each a header of 64 bytes
- *                and records; only appended to
+ *   kallsyms     symbols of the kernel
+ *   cpuN         pieces of processor N, each a header of 64 bytes followed by
+ *                records; the file is only appended to
  */
 #ifndef HYPERTRACE_RECORDING_H
 #define HYPERTRACE_RECORDING_H
@@ -18,16 +18,21 @@
 
 #define HT_REC_VERSION 1
 
-/* The most that is read of "info" */
+/* Maximum size of "info" in bytes */
 #define HT_REC_INFO_MAX (4u << 20)
 
-/* Of more processors' files some are opened each time that they are used. */
+/*
+ * Number of processors whose files stay open; the files of further processors
+ * are opened for each access
+ */
 #define HT_REC_OPEN_MAX 256u
 
 /**
- * HtRecPieceHeader: before the records of a piece, little-endian
+ * HtRecPieceHeader: header of a piece's records, little-endian
  * @magic: HT_REC_MAGIC
- * The others are HtFtPiece's; @lost is lost_estimate, at most UINT32_MAX.
+ * @lost: HtFtPiece.lost_estimate, at most UINT32_MAX
+ *
+ * The other members are those of HtFtPiece.
  */
 typedef struct HtRecPieceHeader {
     uint32_t magic;
@@ -49,24 +54,26 @@ typedef struct HtRecPieceHeader {
 typedef struct HtRecWriter HtRecWriter;
 
 /**
- * ht_rec_writer_new: make a recording without events
- * @dir: the directory; made if it is not there.  One that has a recording is
- *       refused, and one of another user.
+ * ht_rec_writer_new: create a recording without events
+ * @dir: the directory; created if it does not exist.  A directory that has a
+ *       recording or belongs to another user is refused.
  * @error: set on failure
  *
- * What is made can be read by its owner alone.
+ * Only the owner can read the files.
+ *
+ * Returns: the writer, for ht_rec_writer_free(); or NULL
  */
 HtRecWriter *ht_rec_writer_new(const char *dir, GError **error);
 
 /**
- * ht_rec_writer_file: write or replace one of the texts
+ * ht_rec_writer_file: write or replace one of the text files
  * @w: the writer
- * @name: info, formats or kallsyms
- * @text: what shall be in it
- * @size: bytes of @text, -1 if it ends with a NUL
- * @error: set on failure; the file is as before then
+ * @name: name of the file: "info", "formats" or "kallsyms"
+ * @text: the new content
+ * @size: size of @text in bytes; -1 if it is NUL-terminated
+ * @error: set on failure; the file then keeps its old content
  *
- * Returns: whether it was written
+ * Returns: true if the file was written
  */
 bool ht_rec_writer_file(HtRecWriter *w, const char *name, const char *text,
                         gssize size, GError **error);
@@ -77,29 +84,31 @@ bool ht_rec_writer_file(HtRecWriter *w, const char *name, const char *text,
  * @p: the piece
  * @error: set on failure
  *
- * Kept in memory until ht_rec_writer_flush(), but not more than about 1 MiB
- * of a processor.
+ * The piece is buffered until ht_rec_writer_flush(), or until about 1 MiB of
+ * the processor is buffered.
  *
- * Returns: false if it could not be written; the recording is valid
- * nevertheless, and nothing more is written for this processor
+ * Returns: false if a write failed; the recording stays valid, and later pieces
+ * of this processor are dropped
  */
 bool ht_rec_writer_piece(HtRecWriter *w, const HtFtPiece *p, GError **error);
 
 /**
- * ht_rec_writer_flush: write what is kept; call it after each look
+ * ht_rec_writer_flush: write the buffered pieces; call it after each poll
  * @w: the writer
  * @error: set on failure
+ *
+ * Returns: false if a write failed
  */
 bool ht_rec_writer_flush(HtRecWriter *w, GError **error);
 
 /**
- * ht_rec_writer_bytes: bytes of pieces given so far, headers included
+ * ht_rec_writer_bytes: get the number of bytes of all pieces, with headers
  * @w: the writer
  */
 uint64_t ht_rec_writer_bytes(const HtRecWriter *w);
 
 /**
- * ht_rec_writer_free: flush and close
+ * ht_rec_writer_free: flush and close the recording
  * @w: the writer or NULL
  */
 void ht_rec_writer_free(HtRecWriter *w);
@@ -107,56 +116,57 @@ void ht_rec_writer_free(HtRecWriter *w);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(HtRecWriter, ht_rec_writer_free)
 
 /**
- * ht_rec_host_boot: which boot of this host it is
+ * ht_rec_host_boot: get the id of the host's present boot
  *
- * Returns: a text that no other boot has, to be freed; NULL if there is none
+ * Returns: a text that is unique to the boot, for g_free(); NULL if the host
+ * does not provide an id
  */
 char *ht_rec_host_boot(void);
 
 /**
- * ht_rec_info_begin: what a recording's "info" says from the beginning
- * @keys: the "info"
- * @command: what is recorded, for people; or NULL
- * @source: how the memory is read, for people; or NULL
- * @poll_us: between two looks; 0 if the guest is dead
+ * ht_rec_info_begin: set the keys of "info" that are known at the start
+ * @keys: the content of "info"
+ * @command: recorded command, for display; or NULL
+ * @source: method by which the memory is read, for display; or NULL
+ * @poll_us: poll interval in us; 0 if the guest no longer runs
  *
- * Sets where the host's clocks are, too.
+ * Also stores the present values of the host's clocks.
  */
 void ht_rec_info_begin(GKeyFile *keys, const char *command, const char *source,
                        uint32_t poll_us);
 
 /**
- * ht_rec_info_ring: which ring it is
- * @keys: the "info"
+ * ht_rec_info_ring: set the keys that describe the ring
+ * @keys: the content of "info"
  * @ring: the ring
  */
 void ht_rec_info_ring(GKeyFile *keys, const HtFtRing *ring);
 
 /**
- * ht_rec_info_text: where a boot's kernel was
- * @keys: the "info"
- * @epoch: the boot, from 0
- * @text: ht_ft_follow_text(); 0 sets nothing
+ * ht_rec_info_text: set the text address of a boot's kernel
+ * @keys: the content of "info"
+ * @epoch: number of the boot, from 0
+ * @text: address from ht_ft_follow_text(); nothing is set if it is 0
  */
 void ht_rec_info_text(GKeyFile *keys, uint32_t epoch, uint64_t text);
 
 /**
- * ht_rec_info_end: nothing is recorded any more
- * @keys: the "info"
- * @end: why, for people
- * @ns: when, on the host's monotonic clock
+ * ht_rec_info_end: set the keys that describe the end of the recording
+ * @keys: the content of "info"
+ * @end: reason for the end, for display
+ * @ns: time of the end, in ns of the host's CLOCK_MONOTONIC
  */
 void ht_rec_info_end(GKeyFile *keys, const char *end, uint64_t ns);
 
 /**
- * HtRecInfo: what a recording says about itself
- * @keys: all of it: groups "recording", "guest" and "kernel"
- * @formats: text of the formats; NULL if there is none
- * @formats_size: bytes of it
- * @kallsyms: text of the symbols; NULL if there is none
- * @kallsyms_size: bytes of it
- * @cpus: processors: one more than the highest that has a file
- * @subbuf_size: bytes of a page, its header included
+ * HtRecInfo: description of a recording
+ * @keys: content of "info": groups "recording", "guest" and "kernel"
+ * @formats: text of the formats, or NULL
+ * @formats_size: size of @formats in bytes
+ * @kallsyms: text of the symbols, or NULL
+ * @kallsyms_size: size of @kallsyms in bytes
+ * @cpus: number of processors: highest N of the files cpuN, plus 1
+ * @subbuf_size: size of a page in bytes, with its header
  */
 typedef struct HtRecInfo {
     GKeyFile *keys;
@@ -170,21 +180,21 @@ typedef struct HtRecInfo {
 
 /**
  * HtRecEvent: an event
- * @ns: the guest's clock
- * @cpu: the processor
+ * @ns: time by the guest's trace clock
+ * @cpu: number of the processor
  * @epoch: boot of the guest, from 0
- * @segment: of the clock within @epoch, from 0
+ * @segment: segment of the clock within @epoch, from 0
  * @type: number of its format
  * @flags: common_flags
  * @preempt: common_preempt_count
  * @pid: common_pid
- * @data: the event as its format describes it, common fields included; valid
+ * @size: size of @data in bytes, at least HT_FT_EVENT_HEADER
+ * @data: the event as its format describes it, with the common fields; valid
  *        until the next call
- * @size: bytes of @data, at least HT_FT_EVENT_HEADER
- * @lost_before: events of this processor between the one before and this one
- *               are missing
- * @lost_estimate: about how many; 0 if nothing is known
- * @lost_from_ns: when the last one before the gap was
+ * @lost_before: events between the processor's previous event and this one are
+ *               missing
+ * @lost_estimate: estimated number of the missing events; 0 if not known
+ * @lost_from_ns: time of the last event before the gap
  */
 typedef struct HtRecEvent {
     uint64_t ns;
@@ -204,16 +214,16 @@ typedef struct HtRecEvent {
 
 /**
  * HtRecPage: a page of a processor's ring
- * @stamp: its time stamp
+ * @stamp: time stamp of the page
  * @data: its records; valid until the next call
- * @size: bytes of them
- * @epoch: as HtRecEvent's
- * @segment: as HtRecEvent's
- * @events: how many events are in it
- * @lost_before: as HtRecEvent's
- * @lost_estimate: as HtRecEvent's
- * @host_before: as HtFtPiece's, of the first piece in it
- * @host_after: of the first piece in it
+ * @size: size of @data in bytes
+ * @epoch: see HtRecEvent
+ * @segment: see HtRecEvent
+ * @events: number of events
+ * @lost_before: see HtRecEvent
+ * @lost_estimate: see HtRecEvent
+ * @host_before: HtFtPiece.host_before of the page's first piece
+ * @host_after: HtFtPiece.host_after of the page's first piece
  */
 typedef struct HtRecPage {
     uint64_t stamp;
@@ -232,17 +242,19 @@ typedef struct HtRecording HtRecording;
 
 /**
  * ht_rec_open: open a recording for reading
- * @dir: its directory
+ * @dir: the directory
  * @error: set on failure
  *
- * One that is being written can be read: what is there so far.  A file that
- * cannot be read, is none (a FIFO, a device) or is too large, is an error; one
- * that is not there was not written.
+ * A recording that is still being written can be read up to its present end.
+ * It is an error if a file is not regular (a FIFO, a device), is too large or
+ * cannot be read.  A missing file is treated as empty, except "info".
+ *
+ * Returns: the recording, for ht_rec_close(); or NULL
  */
 HtRecording *ht_rec_open(const char *dir, GError **error);
 
 /**
- * ht_rec_close: close it
+ * ht_rec_close: close a recording
  * @r: the recording or NULL
  */
 void ht_rec_close(HtRecording *r);
@@ -250,68 +262,69 @@ void ht_rec_close(HtRecording *r);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(HtRecording, ht_rec_close)
 
 /**
- * ht_rec_info: what it says about itself
+ * ht_rec_info: get the description of the recording
  * @r: the recording
  */
 const HtRecInfo *ht_rec_info(HtRecording *r);
 
 /**
- * ht_rec_next: the next event of all processors
+ * ht_rec_next: read the next event of all processors
  * @r: the recording
- * @ev: set if there is one
+ * @ev: set if there is an event
  *
- * Ordered by epoch, segment and time; events of one processor stay in its
- * order.  Memory does not grow with the recording.
+ * Events are ordered by epoch, segment and time; events of one processor stay
+ * in the order of its ring.  Memory use does not depend on the size of the
+ * recording.
  *
  * Returns: false at the end
  */
 bool ht_rec_next(HtRecording *r, HtRecEvent *ev);
 
 /**
- * ht_rec_next_page: the next page of one processor
+ * ht_rec_next_page: read the next page of one processor
  * @r: the recording
- * @cpu: the processor
- * @p: set if there is one
+ * @cpu: number of the processor
+ * @p: set if there is a page
  *
- * Pieces of a page are put together.  A page in which the clock stepped back
- * comes in two, the second one beginning where it did.  Not to be mixed with
- * ht_rec_next() without ht_rec_rewind().
+ * The pieces of a page are joined.  A page in which the clock stepped back is
+ * returned as two pages; the second one starts at the step.  Call
+ * ht_rec_rewind() before changing from or to another reading function.
  *
  * Returns: false at the end
  */
 bool ht_rec_next_page(HtRecording *r, uint32_t cpu, HtRecPage *p);
 
 /**
- * ht_rec_rewind: read it from its beginning again
+ * ht_rec_rewind: restart reading at the beginning
  * @r: the recording
  *
- * Sees what was appended meanwhile.
+ * Reading then also covers what was appended since.
  */
 void ht_rec_rewind(HtRecording *r);
 
 /**
- * ht_rec_next_piece: the next piece of one processor as it was recorded
+ * ht_rec_next_piece: read the next piece of one processor
  * @r: the recording
- * @cpu: the processor
- * @p: set if there is one; data are valid until the next call.  @p.lost_from_ns
- *     is the end of the piece before.
+ * @cpu: number of the processor
+ * @p: set if there is a piece; its data is valid until the next call.
+ *     @p->lost_from_ns is the end of the previous piece.
  *
- * For the relation of the clocks.  Not to be mixed with the others without
- * ht_rec_rewind().
+ * Used to relate the guest's clock to the host's.  Call ht_rec_rewind() before
+ * changing from or to another reading function.
  *
  * Returns: false at the end
  */
 bool ht_rec_next_piece(HtRecording *r, uint32_t cpu, HtFtPiece *p);
 
 /**
- * ht_rec_damaged: bytes that were skipped because they are no pieces
- * @r: the recording; read to its end
+ * ht_rec_damaged: get the number of bytes skipped because they are not pieces
+ * @r: the recording, read to its end
  */
 uint64_t ht_rec_damaged(const HtRecording *r);
 
 /**
- * ht_rec_unread: bytes at the ends of files that are no whole piece
- * @r: the recording; read to its end
+ * ht_rec_unread: get the number of bytes after the last whole piece of files
+ * @r: the recording, read to its end
  *
  * A recorder that is killed leaves such bytes.  A recorder that ends leaves
  * none.
@@ -319,10 +332,10 @@ uint64_t ht_rec_damaged(const HtRecording *r);
 uint64_t ht_rec_unread(const HtRecording *r);
 
 /**
- * ht_rec_error: why a file could not be read to its end
+ * ht_rec_error: get the error that ended reading early
  * @r: the recording
  *
- * Returns: the first errno, 0 if there was none
+ * Returns: the first errno, or 0
  */
 int ht_rec_error(const HtRecording *r);
 
