@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: what all host backends share
+ * hypertrace: base class of the host backends
  */
 #include "qemu/osdep.h"
 #include "qapi/error.h"

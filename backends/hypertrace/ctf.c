@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: traces on disk, in the Common Trace Format
+ * hypertrace: backend that writes CTF traces (Common Trace Format)
  *
- * Each device has a trace of its own below the backend's directory.
+ * Each device has its own trace in a directory below the backend's one.
  */
 #include "qemu/osdep.h"
 #include "qapi/error.h"
@@ -23,14 +23,15 @@ struct HypertraceCtf {
 
     char *dir;
     bool lttng;
-    bool failed;                /* a write did; reported already */
-    uint64_t dropped;           /* by sessions that are gone */
-    GPtrArray *writers;         /* of present sessions; BQL */
+    bool failed;                /* a failure was reported; atomic */
+    uint64_t dropped;           /* events dropped by detached sessions */
+    GPtrArray *writers;         /* of attached sessions; BQL */
 };
 
 /*
- * One offset for all devices, whenever they come, or an adjustment of the wall
- * clock would change the order of their events.
+ * Return the offset from CLOCK_MONOTONIC to the wall clock, the same value for
+ * all devices: if the wall clock was adjusted before a device is added, another
+ * offset would change the order of events across devices.
  */
 static int64_t clock_offset_ns(void)
 {
@@ -44,7 +45,7 @@ static int64_t clock_offset_ns(void)
     return offset;
 }
 
-/* The same for all devices of a VM; see ctf-metadata.h. */
+/* Get the id of the guest's clock, which all devices of a VM share */
 static void clock_uuid(uint8_t uuid[16])
 {
     static QemuUUID own;
@@ -123,8 +124,8 @@ static void *ctf_attach(HypertraceBackend *b, const HtDeviceInfo *info,
         }
     }
     /*
-     * Not the device's: two directories of one device, at the same time or one
-     * after the other, cannot be read together if they have the same.
+     * Each directory gets its own UUID: a reader cannot open two directories
+     * with the same UUID together, not even if they are of the same device.
      */
     qemu_uuid_generate(&uuid);
     memcpy(trace.uuid, uuid.data, sizeof(trace.uuid));

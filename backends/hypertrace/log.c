@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: events as text for people, one line each
+ * hypertrace: backend that writes events as lines of text
  *
- * Lines are made in memory and written by write(): so it is known how many of
- * them could not be, and no buffer of stdio's keeps QEMU from ending while a
- * pipe hangs.
+ * Lines are formatted in memory and written by write().  The backend thus knows
+ * how many lines could not be written, and stdio does not keep QEMU from
+ * exiting while a pipe blocks.
  */
 #include "qemu/osdep.h"
 #include "qapi/error.h"
@@ -25,17 +25,17 @@ struct HypertraceLog {
 
     char *path;
     int fd;
-    uint64_t dropped;           /* events */
-    bool failed;                /* reported already */
+    uint64_t dropped;           /* events whose line was not written; atomic */
+    bool failed;                /* a failure was reported; atomic */
 
-    QemuMutex lock;             /* all below */
-    FILE *lines;                /* in memory */
+    QemuMutex lock;             /* protects all members below */
+    FILE *lines;                /* memory stream of @text */
     char *text;
     size_t size;
     bool cut;                   /* the last line written is not complete */
 };
 
-/* Lines are written together up to about this size. */
+/* Approximate maximum size of one write, in bytes */
 #define TEXT_MAX (64 * KiB)
 
 typedef struct LogSession {
@@ -86,7 +86,7 @@ static void log_detach(HypertraceBackend *b, void *session)
     g_free(session);
 }
 
-/* Bytes written: all of them, or less with errno set */
+/* Returns the number of bytes written; less than @size with errno set */
 static size_t write_text(int fd, const char *p, size_t size)
 {
     size_t done = 0;
@@ -102,7 +102,7 @@ static size_t write_text(int fd, const char *p, size_t size)
     return done;
 }
 
-/* Write the lines that were made; returns how many could not be */
+/* Write the formatted lines; returns the number of lines not written */
 static uint64_t log_write(HypertraceLog *log)
 {
     uint64_t missing = 0;
@@ -110,7 +110,7 @@ static uint64_t log_write(HypertraceLog *log)
     const char *p;
 
     fflush(log->lines);
-    /* what was cut is a line of its own */
+    /* End an incomplete line first, so that the next one starts anew. */
     if (!log->cut || write_text(log->fd, "\n", 1) == 1) {
         done = write_text(log->fd, log->text, log->size);
         log->cut = done && log->text[done - 1] != '\n';

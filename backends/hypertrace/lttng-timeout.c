@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: how long LTTng-UST waits for a session daemon
+ * hypertrace: set how long LTTng-UST waits for a session daemon
  *
- * For 3 s unless told, and events that are registered from then on can never
- * be enabled; a busy machine's daemon took longer.  Without bound, a daemon
- * that hangs would keep QEMU from starting.  LTTng-UST looks when it is loaded:
- * with modules, that is when the first backend is made, after this.
+ * LTTng-UST waits 3 s by default; after a timeout, events that are registered
+ * later can never be enabled.  A daemon on a busy machine can take longer.  The
+ * wait must be bounded, because a daemon that hangs would keep QEMU from
+ * starting.  LTTng-UST reads the variable when it is loaded; in a QEMU with
+ * modules, this happens when the first LTTng backend is created, after the
+ * function below has run.
  */
 #include "qemu/osdep.h"
 #include "qemu/module.h"

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: guest events as LTTng-UST events of this QEMU
+ * hypertrace: backend that records guest events as LTTng-UST events of QEMU
  *
- * The provider is the device, so `lttng enable-event -u 'ht0:*'`.  A QEMU
- * module of its own where QEMU has modules: whoever does not use it does not
- * get liblttng-ust's threads either, and -daemonize has forked before.
+ * The provider's name is that of the device: `lttng enable-event -u 'ht0:*'`.
+ * If QEMU is built with modules, this backend is one, so that liblttng-ust's
+ * threads start only if the backend is used, and after -daemonize has forked.
  */
 #include "qemu/osdep.h"
 #include <sys/un.h>
@@ -24,18 +24,18 @@ typedef struct LttngSession {
     char *provider;
     const HtClassTable *classes;
     HtUstEvent *discarded;
-    bool asked;                 /* for that event */
-    uint64_t *told;             /* by stream; of ht_ust_tell_discarded() */
+    bool asked;                 /* registration of @discarded was tried */
+    uint64_t *told;             /* by stream; see ht_ust_tell_discarded() */
     HtUstEvent *events[HT_CLASSES_MAX + 1];     /* by class id */
 } LttngSession;
 
-/* LTTng-UST waits for space in a full buffer only where this is set. */
+/* LTTng-UST waits for space in a full buffer only if this variable is set. */
 static bool lttng_may_block(HypertraceBackend *b)
 {
     return getenv("LTTNG_UST_ALLOW_BLOCKING") != NULL;
 }
 
-/* Whether something accepts connections of traced programs in @dir */
+/* Test whether a session daemon accepts connections of programs in @dir */
 static bool lttng_daemon_in(const char *dir)
 {
     g_autoptr(GDir) entries = g_dir_open(dir, 0, NULL);
@@ -46,7 +46,7 @@ static bool lttng_daemon_in(const char *dir)
         struct sockaddr_un addr = { .sun_family = AF_UNIX };
         int fd;
 
-        /* a number of LTTng-UST's protocol follows */
+        /* The name ends in the version of LTTng-UST's protocol. */
         if (!g_str_has_prefix(name, "lttng-ust-sock-") ||
             snprintf(addr.sun_path, sizeof(addr.sun_path), "%s/%s", dir,
                      name) >= sizeof(addr.sun_path)) {
@@ -56,7 +56,7 @@ static bool lttng_daemon_in(const char *dir)
         if (fd < 0) {
             break;
         }
-        /* EAGAIN: it is busy, or hangs */
+        /* EAGAIN: a daemon listens, but is busy or hangs */
         found = connect(fd, (struct sockaddr *)&addr, sizeof(addr)) == 0 ||
                 errno == EAGAIN;
         close(fd);
@@ -64,7 +64,7 @@ static bool lttng_daemon_in(const char *dir)
     return found;
 }
 
-/* The session daemons LTTng-UST looks for: the system's and the user's */
+/* Look for the session daemons that LTTng-UST uses: the system's, the user's */
 static bool lttng_daemon_listens(void)
 {
     const char *home = getenv("LTTNG_HOME") ?: getenv("HOME");
@@ -73,7 +73,7 @@ static bool lttng_daemon_listens(void)
     return lttng_daemon_in("/var/run/lttng") || (own && lttng_daemon_in(own));
 }
 
-/* How long a thread may stay in LTTng-UST when QEMU ends */
+/* Maximum time that a thread may stay in LTTng-UST when QEMU exits, in ms */
 #define END_MS 2000
 
 /*
@@ -127,13 +127,13 @@ static void lttng_detach(HypertraceBackend *b, void *session)
 {
     LttngSession *s = session;
 
-    /* its events stay registered; see ht_ust_event_get() */
+    /* The events stay registered; see ht_ust_event_get(). */
     g_free(s->provider);
     g_free(s->told);
     g_free(s);
 }
 
-/* Before the first class, which could have its name */
+/* Register the event "discarded" before the first class takes its name */
 static void get_discarded(LttngSession *s)
 {
     g_autofree char *why = NULL;
@@ -166,7 +166,7 @@ static bool lttng_add_class(HypertraceBackend *b, void *session,
     g_autofree char *why = NULL;
     HtUstEvent *e = ht_ust_event_get(s->provider, c, &why);
 
-    /* it may have been in lttng_expect_classes() that it did not answer */
+    /* The timeout may have been in an earlier lttng_expect_classes(). */
     if (ht_ust_timed_out() && !qatomic_xchg(&warned, true)) {
         warn_report("hypertrace: the LTTng session daemon did not answer in"
                     " time: '%s:%s' and all events that are registered from"
@@ -184,8 +184,9 @@ static bool lttng_add_class(HypertraceBackend *b, void *session,
 }
 
 /*
- * A class that LTTng-UST refused, and one that it may just be told of, is
- * wanted: its events are counted, and have it asked again.
+ * A class whose LTTng-UST event is not registered, or not yet, is wanted as
+ * well: its events are counted as discarded, and make the device try again to
+ * register it.
  */
 static bool lttng_wants(HypertraceBackend *b, void *session, const HtClass *c)
 {

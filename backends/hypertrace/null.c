@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: the backend that forgets; it shows what a channel alone costs
+ * hypertrace: backend that discards all events, to measure a channel's own cost
  */
 #include "qemu/osdep.h"
 #include "qemu/module.h"

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: what LTTng's kernel tracer calls the events of Linux
+ * hypertrace: names of Linux's events in LTTng's kernel tracer
  *
- * Viewers that were made for lttng-modules know its names since 2.7, most of
- * which are the kernel's, with the same fields.
+ * Viewers for traces of lttng-modules expect the names that it has used since
+ * version 2.7.  Most are the kernel's, and the fields are the same.
  */
 #include "hypertrace/base.h"
 #include "ctf-lttng.h"
@@ -13,7 +13,7 @@ typedef struct Name {
     const char *lttng;
 } Name;
 
-/* What an event's name begins with */
+/* Prefixes of event names */
 static const Name events[] = {
     { "sys_enter_", "syscall_entry_" },
     { "sys_exit_", "syscall_exit_" },

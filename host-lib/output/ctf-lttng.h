@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: what LTTng's kernel tracer calls the events of Linux
+ * hypertrace: names of Linux's events in LTTng's kernel tracer
  */
 #ifndef HYPERTRACE_CTF_LTTNG_H
 #define HYPERTRACE_CTF_LTTNG_H
@@ -8,19 +8,20 @@
 #include "hypertrace/class.h"
 
 /**
- * ht_ctf_lttng_event: what lttng-modules calls a class
- * @name: of the class, as the kernel calls the event
+ * ht_ctf_lttng_event: get the name that lttng-modules gives an event
+ * @name: name of the class, which is the kernel's name of the event
  *
- * Returns: to be freed
+ * Returns: the name, for g_free()
  */
 char *ht_ctf_lttng_event(const char *name);
 
 /**
- * ht_ctf_lttng_field: what lttng-modules calls a field
+ * ht_ctf_lttng_field: get the name that lttng-modules gives a field
  * @c: the class
- * @name: of the field
+ * @name: name of the field in the kernel
  *
- * Returns: @name, or another one that @c does not have
+ * Returns: the name; @name if lttng-modules uses it too, or if @c already has a
+ * field with the other name
  */
 const char *ht_ctf_lttng_field(const HtClass *c, const char *name);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: the text that describes a CTF 1.8 trace
+ * hypertrace: describe a CTF 1.8 trace by its metadata
  *
  * Every integer is aligned to 8 bits, so that the bytes a guest wrote are the
  * bytes on disk.  The packet context is the one that ctf-stream.c fills in;
@@ -71,7 +71,7 @@ static void append_uuid(GString *out, const uint8_t *uuid)
     g_string_append(out, "\";\n");
 }
 
-/* The VM's name is the user's own: anything may be in it. */
+/* The user chose the VM's name: it may contain any characters. */
 static void append_string(GString *out, const char *key, const char *s)
 {
     g_string_append_printf(out, "\t%s = \"", key);
@@ -90,7 +90,7 @@ void ht_ctf_metadata_begin(GString *out, const HtCtfInfo *info)
     int64_t ns = info->clock_offset_ns % NS_PER_SECOND;
 
     if (ns < 0) {
-        /* readers take a negative offset_s, but no negative offset */
+        /* Readers accept a negative offset_s, but no negative offset. */
         ns += NS_PER_SECOND;
         s--;
     }
@@ -110,10 +110,10 @@ void ht_ctf_metadata_begin(GString *out, const HtCtfInfo *info)
                     "};\n\n"
                     "env {\n");
     append_string(out, "hostname", info->vm_name);
-    /* the only domain for which Trace Compass opens its kernel analyses */
+    /* Trace Compass opens its kernel analyses for this domain only. */
     append_string(out, "domain", "kernel");
     if (info->lttng) {
-        /* by the tracer it knows what names to look for */
+        /* Trace Compass selects the names to look for by the tracer. */
         append_string(out, "sysname", "Linux");
         append_string(out, "tracer_name", "lttng-modules");
         g_string_append(out, "\ttracer_major = 2;\n\ttracer_minor = 13;\n");
@@ -161,7 +161,7 @@ static void append_scalar(GString *out, unsigned kind, unsigned flags)
                            flags & HT_FIELD_UTF8 ? " encoding = UTF8;" : "");
 }
 
-/* All names get a '_', which readers drop: "int" and "event" are keywords. */
+/* Prefix names by '_', which readers drop: "int" and "event" are keywords. */
 static void append_field(GString *out, const HtField *f, const char *name)
 {
     g_string_append(out, "\t\t");
@@ -200,7 +200,7 @@ void ht_ctf_metadata_class(GString *out, const HtClass *c, bool lttng)
                                     g_strdup(c->name);
     unsigned i;
 
-    /* the class table lets only [A-Za-z0-9_.-] into names */
+    /* The class table accepts only names of [A-Za-z0-9_.-]. */
     g_string_append_printf(out,
                            "\nevent {\n"
                            "\tname = \"%s\";\n"

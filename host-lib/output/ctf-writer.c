@@ -2,14 +2,15 @@
 /*
  * hypertrace: a directory with a CTF 1.8 trace
  *
- * What is not finished has a hidden name, which readers skip: the directory
- * until its metadata are there, metadata while they are written, a stream's
- * file while it is prepared.
+ * Unfinished files and directories have hidden names, which readers skip: the
+ * directory until its metadata exists, the metadata while it is written, a
+ * stream's file while it is prepared.
  *
- * Metadata end in a comment of blanks.  A class is written into it, another
- * beginning of a comment behind the class; then two blanks in place of the old
- * beginning let readers see the class.  When the comment is full, the metadata
- * are written anew, with as many blanks again.
+ * The metadata ends in a comment of blanks, which takes further classes.  To
+ * add a class, write it into the comment, and a new start of a comment after
+ * it; then overwrite the old start by two blanks, which makes the class visible
+ * to readers.  When the comment is full, write the whole metadata again, with a
+ * comment of the same size as the text.
  */
 #include "hypertrace/base.h"
 #include "hypertrace/atomic.h"
@@ -24,17 +25,17 @@ struct HtCtfWriter {
     uint64_t dropped;
 
     GMutex lock;                /* for @metadata to @known */
-    GString *metadata;          /* but for blanks and comments */
+    GString *metadata;          /* text without blanks and comments */
     int metadata_fd;
-    uint64_t comment;           /* where it begins in the file... */
-    uint64_t blanks_end;        /* ...and ends */
+    uint64_t comment;           /* offset of the comment in the file */
+    uint64_t blanks_end;        /* offset of the end of its blanks */
     bool known[HT_CLASSES_MAX + 1];
 
     uint32_t nr_streams;
     HtCtfStream streams[];
 };
 
-/* The least that is left free for classes */
+/* Minimum size of the comment, in bytes */
 #define BLANKS_MIN 4096
 
 static const char comment_opens[] = { '/', '*' };
@@ -59,15 +60,16 @@ static int write_all(int fd, const char *p, size_t left, uint64_t pos)
 }
 
 /*
- * Where a comment may begin at or behind @pos: both of its characters lie in
- * one page, so that a process that is killed has written both or none.
+ * Return the first offset at or after @pos where a comment may start: both of
+ * its characters must be in one page, so that a process that is killed has
+ * written both or none.
  */
 static uint64_t comment_begin(uint64_t pos)
 {
     return pos % 4096 == 4095 ? pos + 1 : pos;
 }
 
-/* Write all of the metadata, with a comment behind them */
+/* Write the whole metadata, followed by a comment */
 static int write_metadata(HtCtfWriter *w)
 {
     uint64_t text = w->metadata->len, begin = comment_begin(text);
@@ -102,7 +104,7 @@ static int write_metadata(HtCtfWriter *w)
     return 0;
 }
 
-/* Let readers see @added bytes more of the text */
+/* Make the last @added bytes of the text visible to readers */
 static int append_metadata(HtCtfWriter *w, size_t added)
 {
     g_autoptr(GString) in = g_string_new(NULL);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: events as text for people
+ * hypertrace: format events as lines of text
  */
 #include "hypertrace/base.h"
 #include "hypertrace/log-format.h"

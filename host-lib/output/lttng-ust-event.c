@@ -2,11 +2,11 @@
 /*
  * hypertrace: event classes as LTTng-UST events, defined at run time
  *
- * LTTng-UST's macros generate a probe for each event at compile time.  Here
- * the same public structures are filled in when a guest registers a class, and
- * one probe serves all of them: every field is declared with an alignment of 8
- * bits, so a payload can be copied into the buffer as it is, and only filters
- * look into it.
+ * LTTng-UST's macros generate a probe for each event at compile time.  This
+ * file fills in the same public structures when a guest registers a class.  One
+ * probe serves all classes: every field is declared with an alignment of 8
+ * bits, so a payload is copied to the buffer unchanged, and only filters decode
+ * it.
  */
 #include "hypertrace/base.h"
 #include "hypertrace/atomic.h"
@@ -16,7 +16,7 @@
 #include "lttng-ust.h"
 #include "hypertrace/lttng-ust-thread.h"
 
-/* LTTng compares the call site's with the probe's; both are ours. */
+/* LTTng compares the signatures of call site and probe; both are ours. */
 #define SIGNATURE       "hypertrace"
 
 /* Events that were registered together */
@@ -26,7 +26,7 @@ typedef struct UstBatch {
     struct lttng_ust_tracepoint *tp[HT_UST_BATCH];
 } UstBatch;
 
-/* Events by key; what is in it stays. */
+/* Events by key; an event stays registered.  Protected by registry_lock. */
 static GMutex registry_lock;
 static GHashTable *registry;
 static bool timed_out;
@@ -194,9 +194,9 @@ static void event_free(HtUstEvent *e)
 }
 
 /*
- * How long LTTng-UST waits for a session daemon's answer, in ms; < 0: for
- * ever.  It shuts that connection when the time is over, and no event that is
- * registered from then on is ever enabled by that daemon.
+ * Return the time that LTTng-UST waits for a session daemon's answer, in ms; a
+ * negative value means no limit.  After that time LTTng-UST shuts down the
+ * connection, and the daemon never enables events that are registered later.
  */
 static int register_timeout(void)
 {
@@ -207,8 +207,8 @@ static int register_timeout(void)
 }
 
 /*
- * A socket's timeout is counted in ticks, of 10 ms at most, and may end early
- * by one.
+ * Test whether a registration took the whole timeout.  A socket's timeout is
+ * counted in ticks of up to 10 ms and may end one tick early.
  */
 static bool took_all(gint64 us, int ms)
 {
@@ -220,7 +220,7 @@ bool ht_ust_timed_out(void)
     return ht_atomic_load_acquire(&timed_out);
 }
 
-/* LTTng-UST does not have their addresses, or not for use. */
+/* Forget events that LTTng-UST does not use; free those it has no pointer to */
 static void forget(HtUstEvent *const *events, unsigned count, bool free_them)
 {
     unsigned i;
@@ -234,8 +234,11 @@ static void forget(HtUstEvent *const *events, unsigned count, bool free_them)
 }
 
 /*
- * Register new events of one provider.  A reason why not is for all of them,
- * which are gone then.  Context: registry_lock held
+ * Register new events of one provider.  On failure, all of them are forgotten.
+ *
+ * Returns: NULL or the reason of the failure
+ *
+ * Context: registry_lock held
  */
 static const char *register_events(HtUstEvent *const *events, unsigned count)
 {
@@ -275,7 +278,7 @@ static const char *register_events(HtUstEvent *const *events, unsigned count)
     if (took_all(g_get_monotonic_time() - begin, ms)) {
         ht_atomic_store_release(&timed_out, true);
     }
-    /* from here on LTTng-UST has the batch for good */
+    /* From here on LTTng-UST keeps pointers to the batch. */
     if (lttng_ust_tracepoint_dlopen_ptr->
             lttng_ust_tracepoint_module_register(b->tp, count)) {
         forget(events, count, false);

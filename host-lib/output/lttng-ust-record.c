@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: recording events of run-time classes with LTTng-UST
+ * hypertrace: record events of run-time classes with LTTng-UST
  */
 #include "hypertrace/base.h"
 #include "hypertrace/atomic.h"
@@ -11,7 +11,7 @@
 #include <lttng/ust-thread.h>
 #include "hypertrace/lttng-ust-thread.h"
 
-/* QEMU is compiled to clear variables; what each event fills in need not be. */
+/* QEMU's build clears local variables; events overwrite these anyway. */
 #if __has_attribute(uninitialized)
 # define UNINITIALIZED  __attribute__((uninitialized))
 #else
@@ -21,7 +21,7 @@
 /* Payloads up to this size are written together with the prefix. */
 #define SMALL           48
 
-/* What a probe gets to see of an event; for a run's events, one after other */
+/* Argument of a probe; reused for all events of a run */
 struct UstRecord {
     uint8_t prefix[PREFIX_SIZE + SMALL];
     const uint8_t *payload;
@@ -57,7 +57,7 @@ static const uint8_t *push_scalar(FilterStack *s, unsigned kind,
         f64 = f32;
         push(s, &f64, sizeof(f64));
     } else {
-        /* a double's bits are what they are */
+        /* A double is passed as its 64 bits. */
         push(s, &v, sizeof(v));
     }
     return p + size;
@@ -125,8 +125,8 @@ static inline void record(struct lttng_ust_event_recorder *recorder,
 }
 
 /*
- * Filters and captures are not inlined: QEMU is compiled to clear variables,
- * and an event without a filter need not pay for that much stack.
+ * Filters and captures are not inlined: QEMU's build clears local variables,
+ * and an event without a filter must not pay for clearing this stack.
  */
 static bool G_NO_INLINE accepted(struct lttng_ust_event_common *common,
                                  struct lttng_ust_probe_ctx *probe_ctx,
@@ -194,7 +194,7 @@ void ht_ust_probe(void *data, const HtUstEvent *e, const UstRecord *r)
     probe_inline(data, e, r);
 }
 
-/* At most SMALL bytes, by moves of known sizes, which may overlap */
+/* Copy at most SMALL bytes, by moves of constant sizes, which may overlap */
 static inline void copy_small(uint8_t *to, const uint8_t *from, size_t size)
 {
     if (size < 16) {
@@ -235,7 +235,7 @@ static inline void emit(const HtUstEvent *e, UstRecord *r, const HtEvent *ev)
     }
 }
 
-/* Enter LTTng-UST, and have its read lock until done(). */
+/* Enter LTTng-UST and take its read lock; done() reverses both */
 static bool begin(void)
 {
     static __thread bool known;
@@ -244,7 +244,7 @@ static bool begin(void)
         return false;
     }
     if (G_UNLIKELY(!known)) {
-        /* so that the first event is as quick as others */
+        /* Initialize the thread now; otherwise the first event is slow. */
         lttng_ust_init_thread();
         known = true;
     }
@@ -258,16 +258,16 @@ static void done(void)
     ht_ust_leave();
 }
 
-/* Events emitted without letting go of LTTng-UST's read lock */
+/* Maximum number of events recorded without releasing LTTng-UST's read lock */
 #define EMIT_MAX 256
 
-/* Whether a session wants any event at all: less work than to decode a run */
+/* Test whether a session wants any event: cheaper than decoding a run */
 static bool any_enabled(HtUstEvent *const *events, uint32_t classes)
 {
     uint32_t id;
 
     for (id = 1; id <= classes; id++) {
-        /* Pairs with the release of who got the event. */
+        /* Pairs with the release-store of the event's owner to @events. */
         const HtUstEvent *e = ht_atomic_load_acquire(&events[id]);
 
         if (e && CMM_LOAD_SHARED(e->tp.state)) {
@@ -287,7 +287,7 @@ uint64_t ht_ust_deliver(const HtRun *run, const HtClassTable *classes,
     HtRunIter it;
     HtEvent ev;
 
-    /* A look at a class costs a fraction of an event's decoding. */
+    /* Testing a class costs a fraction of decoding an event. */
     if ((run->events >= count / 8 && !any_enabled(events, count)) ||
         !begin()) {
         return 0;
@@ -295,7 +295,7 @@ uint64_t ht_ust_deliver(const HtRun *run, const HtClassTable *classes,
     set_stream(&r, run->stream);
     ht_run_iter_init(&it, run, classes);
     while (ht_run_next(&it, &ev)) {
-        /* Pairs with the release of who got the event. */
+        /* Pairs with the release-store of the event's owner to @events. */
         const HtUstEvent *e = ht_atomic_load_acquire(&events[ev.cls->id]);
 
         if (n++ == EMIT_MAX) {

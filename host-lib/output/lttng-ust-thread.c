@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: which threads are in LTTng-UST
+ * hypertrace: keep threads out of LTTng-UST when the process ends
  *
- * LTTng-UST's destructor clears what tracepoints call, and takes locks that a
- * registration may hold: a thread must be in neither when the process ends.
+ * LTTng-UST's destructor clears the pointers that tracepoints call, and takes
+ * locks that a registration may hold.  No thread may use either when the
+ * process ends.
  */
 #include "hypertrace/base.h"
 #include "hypertrace/atomic.h"
@@ -12,7 +13,7 @@
 typedef struct UstThread {
     struct UstThread *next;
     int inside;
-    bool used;                  /* by a thread that lives */
+    bool used;                  /* belongs to a running thread */
 } UstThread;
 
 static GMutex threads_lock;
@@ -58,8 +59,9 @@ bool ht_ust_enter(void)
     UstThread *t = this_thread();
 
     /*
-     * Full: `inside` before the look at `ending`.  Pairs with the one in
-     * ht_ust_end(): this thread sees the end, or is seen inside.
+     * Full barrier: store `inside` before loading `ending`.  Pairs with the one
+     * in ht_ust_end(): either this thread sees `ending`, or ht_ust_end() sees
+     * `inside`.
      */
     __atomic_exchange_n(&t->inside, 1, __ATOMIC_SEQ_CST);
     if (G_UNLIKELY(__atomic_load_n(&ending, __ATOMIC_SEQ_CST))) {
@@ -81,7 +83,7 @@ bool ht_ust_end(unsigned ms)
     UstThread *t;
     bool inside;
 
-    /* Full, see ht_ust_enter(). */
+    /* Full barrier: store `ending` before loading `inside`: ht_ust_enter() */
     __atomic_store_n(&ending, true, __ATOMIC_SEQ_CST);
     __atomic_thread_fence(__ATOMIC_SEQ_CST);
     do {

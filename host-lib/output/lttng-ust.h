@@ -10,7 +10,7 @@
 
 #include "hypertrace/lttng-ust-event.h"
 
-/* stream, vcpu, guest_ns: in front of each class's own fields */
+/* Fields stream, vcpu and guest_ns, which precede each class's own fields */
 #define PREFIX_FIELDS   3
 #define PREFIX_SIZE     16
 
@@ -46,10 +46,10 @@ struct HtUstEvent {
     UstField fields[];
 };
 
-/* Of the fields of ht_ust_discarded_get()'s event */
+/* Size of the fields of ht_ust_discarded_get()'s event, in bytes */
 #define HT_UST_DISCARDED_SIZE   16
 
-/* ht_ust_probe: what LTTng-UST calls for each event it wants */
+/* ht_ust_probe: callback by which LTTng-UST records an event */
 typedef struct UstRecord UstRecord;
 void ht_ust_probe(void *data, const HtUstEvent *e, const UstRecord *r);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: the text that describes a CTF 1.8 trace
+ * hypertrace: describe a CTF 1.8 trace by its metadata
  */
 #ifndef HYPERTRACE_CTF_METADATA_H
 #define HYPERTRACE_CTF_METADATA_H
@@ -8,18 +8,20 @@
 #include "hypertrace/class.h"
 
 /**
- * HtCtfInfo: what is known of a trace before its first class
+ * HtCtfInfo: properties of a trace
  * @vm_name: shown as the host name of the traced system
+ * @vm_name: name of the VM; viewers show it as the host name of the system
  * @device: name of the device
- * @channel: how the events travel
- * @clock: what the times are; NULL: a device's, converted to the host's
- * @host_boot: of which boot of the host the clock is, or NULL
- * @uuid: of this trace directory and no other
- * @clock_uuid: of the guest's clock, the same for all devices of a VM
+ * @channel: transport of the events
+ * @clock: description of the clock; NULL: times of a device, converted to the
+ *         host's clock
+ * @host_boot: id of the host's boot whose clock is used, or NULL
+ * @uuid: unique id of this trace directory
+ * @clock_uuid: id of the guest's clock, the same for all devices of a VM
  * @clock_offset_ns: CLOCK_REALTIME - CLOCK_MONOTONIC
  * @precision_ns: error bound of the times, as far as known
- * @lttng: the events are Linux', and have the names that LTTng's kernel tracer
- *         gives them: for viewers that know these, and go by who is the tracer
+ * @lttng: the events are Linux's and get the names of LTTng's kernel tracer,
+ *         for viewers that identify events by the tracer's name
  */
 typedef struct HtCtfInfo {
     const char *vm_name;
@@ -36,16 +38,16 @@ typedef struct HtCtfInfo {
 
 /**
  * ht_ctf_metadata_begin: describe the trace, its clock and its packets
- * @out: appended to
+ * @out: the description is appended to this
  * @info: the trace
  */
 void ht_ctf_metadata_begin(GString *out, const HtCtfInfo *info);
 
 /**
  * ht_ctf_metadata_class: describe one event class
- * @out: appended to
+ * @out: the description is appended to this
  * @c: the class
- * @lttng: as HtCtfInfo's
+ * @lttng: see HtCtfInfo
  */
 void ht_ctf_metadata_class(GString *out, const HtClass *c, bool lttng);
 

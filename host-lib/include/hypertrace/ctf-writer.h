@@ -11,12 +11,12 @@
 typedef struct HtCtfWriter HtCtfWriter;
 
 /**
- * ht_ctf_writer_new: make a trace without events
+ * ht_ctf_writer_new: create a trace without events
  * @dir: an existing directory
- * @name: of the directory to make in @dir for the trace; if there is one of
- *        that name, a number is appended
+ * @name: name of the trace's directory in @dir; if it exists, a number is
+ *        appended
  * @info: copied into the trace's metadata
- * @streams: number of streams; HtStreamInfo.index is below it
+ * @streams: number of streams; HtStreamInfo.index is less
  * @out: set to the writer
  *
  * Returns: 0 or -errno
@@ -25,13 +25,13 @@ int ht_ctf_writer_new(const char *dir, const char *name, const HtCtfInfo *info,
                       uint32_t streams, HtCtfWriter **out);
 
 /**
- * ht_ctf_writer_free: close what is open
+ * ht_ctf_writer_free: close all streams and free the writer
  * @w: the writer or NULL
  */
 void ht_ctf_writer_free(HtCtfWriter *w);
 
 /**
- * ht_ctf_writer_path: the trace's directory
+ * ht_ctf_writer_path: get the path of the trace's directory
  * @w: the writer
  */
 const char *ht_ctf_writer_path(const HtCtfWriter *w);
@@ -39,9 +39,9 @@ const char *ht_ctf_writer_path(const HtCtfWriter *w);
 /**
  * ht_ctf_writer_class: add a class before an event uses it
  * @w: the writer
- * @c: the class; nothing is done if it was added before
+ * @c: the class; it is ignored if it was added before
  *
- * Returns: 0 or -errno; the trace is as before then
+ * Returns: 0, or -errno with the trace unchanged
  *
  * Context: any thread
  */
@@ -52,15 +52,16 @@ int ht_ctf_writer_class(HtCtfWriter *w, const HtClass *c);
  * @w: the writer
  * @run: the run
  *
- * Returns: 0 or -errno.  Its events are then dropped and counted; the trace
- * remains valid and later runs are tried again.
+ * Returns: 0 or -errno.  On failure the run's events are dropped and counted;
+ * the trace stays valid, and later runs are tried again.
  *
- * Context: one thread at a time for a stream, any number for different ones
+ * Context: one thread at a time for each stream; different streams may be
+ * written at the same time
  */
 int ht_ctf_writer_run(HtCtfWriter *w, const HtRun *run);
 
 /**
- * ht_ctf_writer_dropped: events of all streams that could not be written
+ * ht_ctf_writer_dropped: get the number of events that could not be written
  * @w: the writer
  *
  * Context: any thread

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: event classes as LTTng-UST events, defined at run time
+ * hypertrace: define event classes as LTTng-UST events at run time
  */
 #ifndef HYPERTRACE_LTTNG_UST_EVENT_H
 #define HYPERTRACE_LTTNG_UST_EVENT_H
@@ -11,81 +11,82 @@ typedef struct HtUstEvent HtUstEvent;
 
 /**
  * ht_ust_event_get: find or register an event
- * @provider: name of the provider, which no other device has meanwhile
- * @c: its class
- * @why: set to the reason of a failure; to be freed
+ * @provider: name of the provider; no other device may use it at the same time
+ * @c: class of the event
+ * @why: set to the reason of a failure; free with g_free()
  *
- * LTTng-UST cannot forget an event without ruining traces, so a registered
- * event stays for the life of the process.  A class that comes back finds it;
- * one that comes back with other fields gets a name with ".vN".
+ * Removing an event from LTTng-UST would ruin traces, so a registered event
+ * stays for the life of the process.  A class that is registered again gets the
+ * same event; if its fields differ, it gets an event whose name ends in ".vN".
  *
  * Returns: the event or NULL
  *
- * Context: any thread that may wait: one mutex, and a round trip to each
- * session daemon with an active session, at most for LTTNG_UST_REGISTER_TIMEOUT
+ * Context: any thread that may block: takes one mutex, and waits for each
+ * session daemon with an active session, for at most LTTNG_UST_REGISTER_TIMEOUT
  */
 HtUstEvent *ht_ust_event_get(const char *provider, const HtClass *c,
                              char **why);
 
-/* Classes for one ht_ust_events_prepare() */
+/* Maximum number of classes for one ht_ust_events_prepare() */
 #define HT_UST_BATCH    64
 
 /**
- * ht_ust_events_prepare: register events together, to be found afterwards
+ * ht_ust_events_prepare: register several events at once
  * @provider: name of the provider
- * @classes: their classes
- * @count: how many, at most HT_UST_BATCH
+ * @classes: classes of the events
+ * @count: number of @classes, at most HT_UST_BATCH
  *
- * At each registration LTTng-UST looks at all events of the process, for each
- * active session.  Whether an event could be registered ht_ust_event_get()
- * says, and why not.
+ * Each registration makes LTTng-UST go through all events of the process, for
+ * each active session; one registration for all classes saves time.  To get the
+ * events, or the reasons of failures, call ht_ust_event_get().
  *
- * Context: as ht_ust_event_get(); a round trip for each class
+ * Context: as ht_ust_event_get(); one wait for each class
  */
 void ht_ust_events_prepare(const char *provider, HtClass *const *classes,
                            unsigned count);
 
 /**
- * ht_ust_event_name: the name it has in LTTng, without the provider
+ * ht_ust_event_name: get the event's name in LTTng, without the provider
  * @e: the event
  */
 const char *ht_ust_event_name(const HtUstEvent *e);
 
 /**
  * ht_ust_deliver: record the events of a run in each session that wants them
- * @run: any run
- * @classes: that its ids are from
- * @events: by class id; where it is NULL, the events are left out
+ * @run: the run
+ * @classes: table that the run's class ids refer to
+ * @events: events by class id; a class whose entry is NULL is skipped
  *
- * Nothing is recorded any more after ht_ust_end() (lttng-ust-thread.h).
+ * After ht_ust_end() (lttng-ust-thread.h) nothing is recorded.
  *
- * Returns: events that a session or a trigger wanted; LTTng counts those of
- * them that it has no room for
+ * Returns: the number of events that a session or a trigger wanted.  LTTng
+ * counts those of them for which its buffers were full.
  *
- * Context: any thread; one that is told to by LTTNG_UST_ALLOW_BLOCKING waits
- * for space
+ * Context: any thread; waits for space in the buffers if the environment
+ * variable LTTNG_UST_ALLOW_BLOCKING enables this
  */
 uint64_t ht_ust_deliver(const HtRun *run, const HtClassTable *classes,
                         HtUstEvent *const *events);
 
 /**
- * ht_ust_discarded_get: the event that says how many events a stream lost
+ * ht_ust_discarded_get: get the event that reports lost events of a stream
  * @provider: name of the provider
- * @why: set to the reason of a failure; to be freed
+ * @why: set to the reason of a failure; free with g_free()
  *
- * It is called "discarded", and its fields, besides those of all events, are
- * "events", discarded since the stream's last run, and "total", since it was
- * opened.  Got before any class, it has that name for itself.
+ * The event's name is "discarded".  After the fields of all events it has
+ * "events", the number discarded since the stream's last run, and "total", the
+ * number since the stream was opened.  Call this before registering any class,
+ * so that no class takes the name.
  *
  * Returns, Context: as ht_ust_event_get()
  */
 HtUstEvent *ht_ust_discarded_get(const char *provider, char **why);
 
 /**
- * ht_ust_tell_discarded: record how many events were discarded before a run
- * @e: of ht_ust_discarded_get(); NULL: it cannot be told
- * @run: any run; told of before it is delivered
- * @told: of its stream: what was told so far; kept here
+ * ht_ust_tell_discarded: record the number of events discarded before a run
+ * @e: the event from ht_ust_discarded_get(); NULL: record nothing
+ * @run: the run; call this before ht_ust_deliver()
+ * @told: the stream's number recorded so far; updated
  *
  * Context: as ht_ust_deliver()
  */
@@ -93,7 +94,7 @@ void ht_ust_tell_discarded(const HtUstEvent *e, const HtRun *run,
                            uint64_t *told);
 
 /**
- * ht_ust_event_enabled: whether a session or a trigger wants the event now
+ * ht_ust_event_enabled: test whether a session or a trigger wants the event now
  * @e: the event
  *
  * Context: any thread, at any time
@@ -101,10 +102,11 @@ void ht_ust_tell_discarded(const HtUstEvent *e, const HtRun *run,
 bool ht_ust_event_enabled(const HtUstEvent *e);
 
 /**
- * ht_ust_timed_out: whether a session daemon did not answer a registration
+ * ht_ust_timed_out: test whether a session daemon failed to answer in time
  *
- * LTTNG_UST_REGISTER_TIMEOUT says how long LTTng-UST waits (ms; default 3000).
- * The event in question and all later ones are never enabled then.
+ * The environment variable LTTNG_UST_REGISTER_TIMEOUT sets how long LTTng-UST
+ * waits for an answer (in ms; default 3000).  After a timeout, the event being
+ * registered and all later ones are never enabled.
  */
 bool ht_ust_timed_out(void);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: which threads are in LTTng-UST
+ * hypertrace: keep threads out of LTTng-UST when the process ends
  */
 #ifndef HYPERTRACE_LTTNG_UST_THREAD_H
 #define HYPERTRACE_LTTNG_UST_THREAD_H
@@ -8,20 +8,26 @@
 #include "hypertrace/base.h"
 
 /**
- * ht_ust_enter: about to call LTTng-UST
+ * ht_ust_enter: announce that this thread is going to call LTTng-UST
  *
- * Returns: false once ht_ust_end() was called: do not
+ * Returns: false if ht_ust_end() was called: the thread must not call LTTng-UST
  */
 bool ht_ust_enter(void);
+
+/**
+ * ht_ust_leave: announce that this thread no longer calls LTTng-UST
+ *
+ * Context: after ht_ust_enter() returned true
+ */
 void ht_ust_leave(void);
 
 /**
- * ht_ust_end: let nobody enter LTTng-UST any more
- * @ms: how long to wait for those inside
+ * ht_ust_end: stop further calls of LTTng-UST, and wait for running ones
+ * @ms: maximum time to wait, in ms
  *
  * exit() crashes or hangs in LTTng-UST's destructor if a thread is inside.
  *
- * Returns: false if one still is: end the process with _exit()
+ * Returns: false if a thread is still inside: end the process with _exit()
  *
  * Context: once, before exit() runs destructors
  */
