@@ -1,47 +1,68 @@
 // SPDX-License-Identifier: MIT
-//! One event a greeting, from Rust: the library's symbols as extern "C".
+//! One event a greeting, from Rust: the library's functions as extern "C".
 //!
 //!     rustc hello.rs -l hypertrace
-use std::ffi::{c_char, c_uint, c_void};
+use std::ffi::{c_char, c_int, c_uint, c_void, CString};
+use std::marker::PhantomData;
 
-const U32: u8 = 3; // enum ht_field_kind
-const TEXT: u8 = 16;
-
+/// struct ht_value: eight bytes for a number or an address, a count, a type
 #[repr(C)]
-struct Field {
-    name: *const c_char,
-    kind: u8,
-    elem: u8,
-    flags: u8,
-    count: u16,
+struct Value<'a> {
+    number: u64,
+    count: u32,
+    kind: u32,
+    borrowed: PhantomData<&'a str>,
+}
+
+impl From<u64> for Value<'_> {
+    fn from(n: u64) -> Self {
+        Value { number: n, count: 0, kind: 1, borrowed: PhantomData }
+    }
+}
+
+impl<'a> From<&'a str> for Value<'a> {
+    fn from(text: &'a str) -> Self {
+        Value {
+            number: text.as_ptr() as u64,
+            count: text.len() as u32,
+            kind: 4,
+            borrowed: PhantomData,
+        }
+    }
 }
 
 extern "C" {
-    fn ht_event_new(
-        name: *const c_char,
-        fields: *const Field,
-        nr_fields: c_uint,
-        loglevel: c_uint,
-    ) -> *mut c_void;
+    fn ht_event_parse(text: *const c_char) -> *const c_void;
     fn ht_event_is_on(class: *const c_void) -> bool;
-    fn ht_event_emit(class: *const c_void, payload: *const u8, size: u32) -> bool;
+    fn ht_event_values(class: *const c_void, values: *const Value, n: c_uint) -> c_int;
 }
 
-fn field(name: &'static [u8], kind: u8) -> Field {
-    Field { name: name.as_ptr().cast(), kind, elem: 0, flags: 0, count: 0 }
+/// Safe, as the library checks the values and keeps a class for good
+struct Event(*const c_void);
+
+impl Event {
+    fn new(description: &str) -> Option<Event> {
+        let text = CString::new(description).ok()?;
+        let class = unsafe { ht_event_parse(text.as_ptr()) };
+        (!class.is_null()).then_some(Event(class))
+    }
+
+    fn is_on(&self) -> bool {
+        unsafe { ht_event_is_on(self.0) }
+    }
+
+    fn emit(&self, values: &[Value]) {
+        let r = unsafe { ht_event_values(self.0, values.as_ptr(), values.len() as c_uint) };
+        assert!(r >= 0, "the values do not fit the event");
+    }
 }
 
 fn main() {
-    let fields = [field(b"n\0", U32), field(b"who\0", TEXT)];
-    let hello = unsafe { ht_event_new(b"hello\0".as_ptr().cast(), fields.as_ptr(), 2, 14) };
+    let hello = Event::new("hello u32 n; text who").expect("a description");
 
-    for n in 0u32..10 {
-        if unsafe { ht_event_is_on(hello) } {
-            let who = b"world";
-            let mut payload = n.to_le_bytes().to_vec();
-            payload.extend((who.len() as u16).to_le_bytes());
-            payload.extend(who);
-            unsafe { ht_event_emit(hello, payload.as_ptr(), payload.len() as u32) };
+    for n in 0..10u64 {
+        if hello.is_on() {
+            hello.emit(&[n.into(), "world".into()]);
         }
     }
 }

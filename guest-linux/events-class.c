@@ -86,7 +86,7 @@ int hte_class_make(struct hte_event *e)
 	e->class = (struct ht_class) {
 		.name = e->name,
 		.fields = fields,
-		.loglevel = HT_LOGLEVEL_DEFAULT,
+		.loglevel = HT_LEVEL_DEBUG,
 	};
 	ret = fields && e->dynamic ? 0 : -ENOMEM;
 	if (!ret && e->syscall)

@@ -7,36 +7,36 @@
 #include "ht-bench-payload.h"
 
 static const struct ht_field fields8[] = {
-    { "seq", HT_FIELD_U64, 0, 0, 0 },
+    { "seq", HT_FIELD_U64, 0, 0, 0, NULL },
 };
 
 static const struct ht_field fields32[] = {
-    { "seq", HT_FIELD_U64, 0, 0, 0 },
-    { "a", HT_FIELD_U64, 0, 0, 0 },
-    { "b", HT_FIELD_U64, 0, 0, 0 },
-    { "c", HT_FIELD_U64, 0, 0, 0 },
+    { "seq", HT_FIELD_U64, 0, 0, 0, NULL },
+    { "a", HT_FIELD_U64, 0, 0, 0, NULL },
+    { "b", HT_FIELD_U64, 0, 0, 0, NULL },
+    { "c", HT_FIELD_U64, 0, 0, 0, NULL },
 };
 
 static const struct ht_field fields64[] = {
-    { "seq", HT_FIELD_U64, 0, 0, 0 },
-    { "hash", HT_FIELD_U64, 0, HT_FIELD_HEX, 0 },
-    { "delta", HT_FIELD_S64, 0, 0, 0 },
-    { "count", HT_FIELD_U32, 0, 0, 0 },
-    { "diff", HT_FIELD_S32, 0, 0, 0 },
-    { "port", HT_FIELD_U16, 0, 0, 0 },
-    { "heat", HT_FIELD_S16, 0, 0, 0 },
-    { "flags", HT_FIELD_U8, 0, 0, 0 },
-    { "level", HT_FIELD_S8, 0, 0, 0 },
-    { "ratio", HT_FIELD_F64, 0, 0, 0 },
-    { "share", HT_FIELD_F32, 0, 0, 0 },
-    { "raw", HT_FIELD_ARRAY, HT_FIELD_U8, 0, HT_BENCH_RAW },
+    { "seq", HT_FIELD_U64, 0, 0, 0, NULL },
+    { "hash", HT_FIELD_U64, 0, HT_FIELD_HEX, 0, NULL },
+    { "delta", HT_FIELD_S64, 0, 0, 0, NULL },
+    { "count", HT_FIELD_U32, 0, 0, 0, NULL },
+    { "diff", HT_FIELD_S32, 0, 0, 0, NULL },
+    { "port", HT_FIELD_U16, 0, 0, 0, NULL },
+    { "heat", HT_FIELD_S16, 0, 0, 0, NULL },
+    { "flags", HT_FIELD_U8, 0, 0, 0, NULL },
+    { "level", HT_FIELD_S8, 0, 0, 0, NULL },
+    { "ratio", HT_FIELD_F64, 0, 0, 0, NULL },
+    { "share", HT_FIELD_F32, 0, 0, 0, NULL },
+    { "raw", HT_FIELD_ARRAY, HT_FIELD_U8, 0, HT_BENCH_RAW, NULL },
 };
 
 static const struct ht_field fields256[] = {
-    { "seq", HT_FIELD_U64, 0, 0, 0 },
-    { "hash", HT_FIELD_U64, 0, HT_FIELD_HEX, 0 },
-    { "message", HT_FIELD_TEXT, 0, 0, 0 },
-    { "numbers", HT_FIELD_SEQUENCE, HT_FIELD_U32, 0, 0 },
+    { "seq", HT_FIELD_U64, 0, 0, 0, NULL },
+    { "hash", HT_FIELD_U64, 0, HT_FIELD_HEX, 0, NULL },
+    { "message", HT_FIELD_TEXT, 0, 0, 0, NULL },
+    { "numbers", HT_FIELD_SEQUENCE, HT_FIELD_U32, 0, 0, NULL },
 };
 
 #define CLASS(n) { .name = "bench.e" #n, .fields = fields##n,       \

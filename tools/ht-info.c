@@ -80,9 +80,32 @@ static void print_field(const struct ht_msg_field *f, const uint8_t *name)
                f->name_len, (const char *)name, f->count);
         break;
     default:
+        if (f->flags & HT_FIELD_LABELS) {
+            printf("(%s, %s, %.*s, %u labels)",
+                   f->flags & HT_FIELD_BITS ? "flags" : "enum",
+                   kind_name(f->kind, f->flags), f->name_len,
+                   (const char *)name, f->count);
+            break;
+        }
         printf("(%s, %.*s)", kind_name(f->kind, f->flags), f->name_len,
                (const char *)name);
     }
+}
+
+/* Where the labels behind a field's name end; NULL: they are cut */
+static const uint8_t *skip_labels(const struct ht_msg_field *f,
+                                  const uint8_t *p, const uint8_t *end)
+{
+    unsigned i;
+
+    for (i = 0; f->flags & HT_FIELD_LABELS && i < f->count; i++) {
+        if (end - p < (ptrdiff_t)HT_LABEL_HEADER ||
+            end - p - HT_LABEL_HEADER < p[8]) {
+            return NULL;
+        }
+        p += HT_LABEL_HEADER + p[8];
+    }
+    return p;
 }
 
 /* The reply is the host's, but a wrong one shall not be read past its end. */
@@ -109,7 +132,10 @@ static int print_class(const struct ht_msg_class *m)
         }
         fputs(i ? ", " : " ", stdout);
         print_field(&f, p);
-        p += f.name_len;
+        p = skip_labels(&f, p + f.name_len, end);
+        if (!p) {
+            return -EIO;
+        }
     }
     putchar('\n');
     return 0;

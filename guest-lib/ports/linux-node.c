@@ -34,6 +34,8 @@ int ht_node_map(int fd, const struct ht_device *dev, uint32_t stream,
     int error;
 
     map->doorbell = NULL;
+    map->pause = 0;
+    map->refused = HT_WAKE_NEVER;
     map->size = map->ring_offset + HT_PACKETS_OFFSET +
                 (size_t)dev->caps.packets * dev->caps.packet_size;
     map->ring = ht_sys_map(map->size, MAP_SHARED, fd, HT_MMAP_RING(stream),
@@ -63,6 +65,23 @@ void ht_node_unmap(struct ht_node_map *map)
     }
 }
 
+static bool map_private(void *at, size_t size)
+{
+    int error = 0;
+
+    if (at) {
+        ht_sys_map_at(at, size, PROT_READ | PROT_WRITE,
+                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0, &error);
+    }
+    return !error;
+}
+
+bool ht_node_map_private(const struct ht_node_map *map)
+{
+    return map_private(map->doorbell, HT_PAGE) &&
+           map_private(map->ring, map->size);
+}
+
 int ht_node_map_enable(int fd, void *at, uint8_t **enable)
 {
     int error;
@@ -76,13 +95,30 @@ int ht_node_map_enable(int fd, void *at, uint8_t **enable)
     return error;
 }
 
-int ht_node_submit(int fd, struct ht_stream *s)
+int ht_node_submit(int fd, const struct ht_device *dev,
+                   struct ht_node_map *map, struct ht_stream *s)
 {
+    const uint64_t hz = dev->caps.clock_hz ? dev->caps.clock_hz : 1000000000;
     struct ht_ioc_submit ioc = { .stream = s->index, .instance = s->instance };
+    const uint64_t tail = ht_load_relaxed(&s->ring->host.tail);
     int r = ht_sys_ioctl(fd, HT_IOC_SUBMIT, &ioc);
 
     if (r == 0) {
         s->doorbells = ioc.kicks;
     }
+    if (ht_load_relaxed(&s->ring->host.tail) != tail) {
+        map->pause = 0;
+    } else {
+        map->pause = map->pause ? 2 * map->pause : hz / 50000;
+        if (map->pause > hz / 1000) {
+            map->pause = hz / 1000;
+        }
+        map->reaped_at = ht_clock();
+    }
     return r;
+}
+
+bool ht_node_may_reap(const struct ht_node_map *map)
+{
+    return ht_clock() - map->reaped_at >= map->pause;
 }

@@ -10,6 +10,8 @@
 
 #include <asm/unistd.h>
 #include <fcntl.h>
+#include <signal.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/mman.h>
@@ -106,6 +108,27 @@ static inline int ht_sys_gettid(void)
 static inline int ht_sys_thread_exists(int pid, int tid)
 {
     return ht_sys(__NR_tgkill, pid, tid, 0, 0, 0, 0);
+}
+
+/*
+ * Block the signals of other processes, timers and threads; those that a fault
+ * or a system call of this thread raises would end the process if blocked.
+ * @mask is for ht_sys_restore_signals().
+ */
+static inline bool ht_sys_block_signals(uint64_t *mask)
+{
+    const uint64_t all = ~(1ull << (SIGSEGV - 1) | 1ull << (SIGBUS - 1) |
+                           1ull << (SIGILL - 1) | 1ull << (SIGFPE - 1) |
+                           1ull << (SIGTRAP - 1) | 1ull << (SIGSYS - 1));
+
+    return ht_sys(__NR_rt_sigprocmask, SIG_SETMASK, (long)&all, (long)mask,
+                  sizeof(all), 0, 0) == 0;
+}
+
+static inline void ht_sys_restore_signals(const uint64_t *mask)
+{
+    ht_sys(__NR_rt_sigprocmask, SIG_SETMASK, (long)mask, 0, sizeof(*mask), 0,
+           0);
 }
 
 static inline void ht_sys_sleep_ns(long ns)

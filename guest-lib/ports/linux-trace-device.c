@@ -8,6 +8,9 @@
 #define _GNU_SOURCE
 #include <stdlib.h>
 #include <string.h>
+#ifdef __x86_64__
+#include <cpuid.h>
+#endif
 
 #include "linux-sys.h"
 #include "linux-trace.h"
@@ -15,13 +18,29 @@
 
 #define NODES_MAX       32
 
+/* What HYPERTRACE_DEVICE says.  From CHOICE_ANY on: any device */
+static enum {
+    CHOICE_UNKNOWN,
+    CHOICE_NONE,
+    CHOICE_USER,
+    CHOICE_ANY,
+    CHOICE_ANY_NOW,             /* none will come later */
+} choice;
+
 static const uint8_t off;
 
 /*
- * Guards what follows.  Who loads a module waits for it, an event does not; it
- * is held while classes are registered.
+ * Classes that no device knows yet are on, so that their events look for one.
  */
-static int locked;
+static const uint8_t unknown = HT_ENABLE_ON;
+
+/*
+ * Guards what follows: the process of the thread that has it, or NULL.  What a
+ * parent's thread had at fork() is free in the child.  A thread that loads a
+ * module waits for it, an event does not; it is held while classes are
+ * registered.
+ */
+static const void *locked;
 static struct ht_module *modules;
 static char path[64];
 static uint32_t generation;     /* of the device with our classes; 0: none */
@@ -38,30 +57,30 @@ static unsigned nr_made;
 static uint8_t *enable;
 
 static struct ht_device device;
-static void *doorbells[HT_STREAMS_MAX];
+static struct ht_node_map *maps[HT_STREAMS_MAX];
+
+/* What the last look for a device found: 0 or a negative errno */
+static int found = -ENODEV;
 
 /* For the port's functions, in the thread that opens */
 static __thread struct opening {
-    int fd;
+    int *fd;
     struct ht_node_map *map;
-} opening __attribute__((tls_model("initial-exec")));
+} opening HT_TLS_MODEL;
 
 static bool try_lock(void)
 {
-    return !__atomic_exchange_n(&locked, 1, __ATOMIC_ACQUIRE);
-}
+    const void *const process = ht_trace_process();
+    const void *holder = __atomic_load_n(&locked, __ATOMIC_RELAXED);
 
-/* Sleep: to yield lets no thread run that has a lower priority. */
-static void lock(void)
-{
-    while (!try_lock()) {
-        ht_sys_sleep_ns(500000);
-    }
+    return holder != process &&
+           __atomic_compare_exchange_n(&locked, &holder, process, false,
+                                       __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
 }
 
 static void unlock(void)
 {
-    __atomic_store_n(&locked, 0, __ATOMIC_RELEASE);
+    __atomic_store_n(&locked, NULL, __ATOMIC_RELEASE);
 }
 
 /* The port ----------------------------------------------------------------- */
@@ -70,24 +89,28 @@ static int trace_control(struct ht_device *dev, struct ht_msg *msg,
                          uint32_t size)
 {
     (void)dev;
-    return ht_node_control(opening.fd, msg, size);
+    return ht_node_control(*opening.fd, msg, size);
 }
 
 static int trace_map(struct ht_device *dev, uint32_t stream,
                      struct ht_ring_control **ring, uint8_t **packets)
 {
     struct ht_node_map *map = opening.map;
-    int r = ht_node_map(opening.fd, dev, stream, map, ring, packets);
+    int r = ht_node_map(*opening.fd, dev, stream, map, ring, packets);
 
     if (r) {
         return r;
     }
-    /* A child does not use it, and shall not keep the stream open. */
-    ht_sys_madvise(map->ring, map->size, MADV_DONTFORK);
-    if (map->doorbell) {
-        ht_sys_madvise(map->doorbell, HT_PAGE, MADV_DONTFORK);
+    /* A child does not use it, and must not keep the stream open. */
+    r = ht_sys_madvise(map->ring, map->size, MADV_DONTFORK);
+    if (!r && map->doorbell) {
+        r = ht_sys_madvise(map->doorbell, HT_PAGE, MADV_DONTFORK);
     }
-    doorbells[stream] = map->doorbell;
+    if (r) {
+        ht_node_unmap(map);
+        return r;
+    }
+    maps[stream] = map;
     return 0;
 }
 
@@ -96,20 +119,19 @@ static void trace_doorbell(struct ht_device *dev, uint32_t stream)
     (void)dev;
     /* Memory first: the host looks at it before this store returns. */
     ht_store_fence();
-    *(volatile uint32_t *)doorbells[stream] = stream;
+    *(volatile uint32_t *)maps[stream]->doorbell = stream;
 }
 
-/* If the device cannot be opened any more, the driver's timer does this. */
+/* If the device cannot be opened, the driver's timer does this. */
 static int trace_submit(struct ht_device *dev, struct ht_stream *s,
                         uint64_t from, uint64_t to)
 {
     int fd = ht_sys_open(path, O_RDWR | O_CLOEXEC);
 
-    (void)dev;
     (void)from;
     (void)to;
     if (fd >= 0) {
-        (void)ht_node_submit(fd, s);
+        (void)ht_node_submit(fd, dev, maps[s->index], s);
         ht_sys_close(fd);
     }
     return 0;
@@ -117,7 +139,9 @@ static int trace_submit(struct ht_device *dev, struct ht_stream *s,
 
 static void trace_reap(struct ht_device *dev, struct ht_stream *s)
 {
-    trace_submit(dev, s, 0, 0);
+    if (ht_node_may_reap(maps[s->index])) {
+        trace_submit(dev, s, 0, 0);
+    }
 }
 
 /* For an event as for others: most answers take microseconds */
@@ -146,7 +170,7 @@ static void set_generation(uint32_t to)
 /* Context: locked; @opening.fd is the device */
 static int map_enable(void)
 {
-    int r = ht_node_map_enable(opening.fd, enable, &enable), error;
+    int r = ht_node_map_enable(*opening.fd, enable, &enable), error;
 
     if (r && enable) {
         /* What was there is not any more. */
@@ -157,27 +181,27 @@ static int map_enable(void)
 }
 
 /*
- * All with one message.  If the host does not answer, they are registered again
- * when a stream or a class is next wanted.
+ * Register all with one message.  If the host does not answer, events of those
+ * without an id have the rest registered; those that it refused are off.
  *
  * Context: locked, the device is open
  */
 static int register_classes(struct ht_class *const *classes, unsigned n)
 {
     int r = ht_register_all(&device, classes, n);
+    const bool answered = !r || r == -EINVAL || r == -ENOSPC || r == -EIO;
     unsigned i;
 
     for (i = 0; i < n; i++) {
         if (classes[i]) {
-            switch_class(classes[i],
-                         classes[i]->id ? enable + classes[i]->id : &off);
+            switch_class(classes[i], classes[i]->id ? enable + classes[i]->id :
+                                     answered ? &off : &unknown);
         }
     }
-    if (r == -ETIMEDOUT || r == -EBUSY) {
+    if (!answered) {
         set_generation(0);
-        return r;
     }
-    return 0;
+    return answered ? 0 : r;
 }
 
 static int register_module(struct ht_module *m)
@@ -200,24 +224,6 @@ static int register_all(uint32_t new)
     return r;
 }
 
-void ht_trace_silence(void)
-{
-    struct ht_class *const *cls;
-    struct ht_module *m;
-    unsigned i;
-
-    for (i = 0; i < nr_made; i++) {
-        switch_class(made[i], &off);
-    }
-    for (m = modules; m; m = m->next) {
-        for (cls = m->begin; cls < m->end; cls++) {
-            if (*cls) {
-                switch_class(*cls, &off);
-            }
-        }
-    }
-}
-
 /* The device --------------------------------------------------------------- */
 
 static void node_path(unsigned n)
@@ -233,34 +239,63 @@ static void node_path(unsigned n)
     *p = '\0';
 }
 
+/* Is it worth while to look for a device that comes later? */
+static bool may_come(void)
+{
+#ifdef __x86_64__
+    unsigned a, b, c, d;
+
+    /* A processor that is virtual says so. */
+    return __get_cpuid(1, &a, &b, &c, &d) && c >> 31;
+#else
+    return true;
+#endif
+}
+
+/* Context: locked */
+static void choose_device(void)
+{
+    const char *user;
+
+    if (choice != CHOICE_UNKNOWN) {
+        return;
+    }
+    user = secure_getenv("HYPERTRACE_DEVICE");
+    choice = may_come() ? CHOICE_ANY : CHOICE_ANY_NOW;
+    if (user && !strcmp(user, "none")) {
+        choice = CHOICE_NONE;
+    } else if (user && *user && strlen(user) < sizeof(path)) {
+        choice = CHOICE_USER;
+        strcpy(path, user);
+    }
+}
+
 /*
- * The one that is known, or else the first, if the user did not choose.
+ * Open the device that is known, or else the first, if the user did not choose
+ * one.  A device that may not be opened is an error that matters more than one
+ * that is not there.
  *
  * Context: locked
  */
 static int open_any(struct ht_ioc_info *info)
 {
-    static bool chosen;
-    const char *user;
+    int fd = -ENODEV, r;
     unsigned n;
-    int fd;
 
-    if (!path[0]) {
-        user = secure_getenv("HYPERTRACE_DEVICE");
-        if (user && *user && strlen(user) < sizeof(path)) {
-            chosen = true;
-            strcpy(path, user);
-        }
-    }
-    fd = path[0] ? ht_node_open(path, info) : -ENODEV;
-    for (n = 0; fd < 0 && !chosen && n < NODES_MAX; n++) {
-        node_path(n);
+    if (path[0]) {
         fd = ht_node_open(path, info);
     }
-    return fd;
+    for (n = 0; fd < 0 && choice >= CHOICE_ANY && n < NODES_MAX; n++) {
+        node_path(n);
+        r = ht_node_open(path, info);
+        if (r >= 0 || (r != -ENOENT && r != -ENODEV && r != -ENXIO)) {
+            fd = r;
+        }
+    }
+    return fd == -ENOENT || fd == -ENXIO ? -ENODEV : fd;
 }
 
-/* Context: locked; @opening.fd is a device with @info */
+/* Context: locked; *@opening.fd is a device with @info */
 static int use_device(const struct ht_ioc_info *info)
 {
     int r;
@@ -277,124 +312,208 @@ static int use_device(const struct ht_ioc_info *info)
     return r ? r : register_all(info->generation);
 }
 
+bool ht_trace_attached(void)
+{
+    return __atomic_load_n(&generation, __ATOMIC_ACQUIRE);
+}
+
+bool ht_trace_has_device(void)
+{
+    return __atomic_load_n(&found, __ATOMIC_RELAXED) != -ENODEV;
+}
+
+/* Context: locked; the device stays open */
+static int find_device(struct ht_ioc_info *info)
+{
+    int r;
+
+    choose_device();
+    *opening.fd = choice == CHOICE_NONE ? -ENODEV : open_any(info);
+    r = *opening.fd < 0 ? *opening.fd : use_device(info);
+    __atomic_store_n(&found, r, __ATOMIC_RELAXED);
+    return r;
+}
+
+/*
+ * Open the known device.  If it is not there, is another one, or was suspended,
+ * find one and register all classes.
+ */
+static int open_device(struct ht_ioc_info *info)
+{
+    int r = 0;
+
+    opening.fd = ht_trace_descriptor();
+    if (!opening.fd) {
+        return -EAGAIN;
+    }
+    if (path[0] && ht_trace_attached()) {
+        *opening.fd = ht_node_open(path, info);
+    }
+    if (*opening.fd < 0 ||
+        info->generation != __atomic_load_n(&generation, __ATOMIC_ACQUIRE)) {
+        if (!try_lock()) {
+            return -EAGAIN;
+        }
+        if (*opening.fd < 0) {
+            r = find_device(info);
+        } else {
+            r = use_device(info);
+        }
+        unlock();
+    }
+    return r;
+}
+
+static void close_device(void)
+{
+    if (opening.fd) {
+        ht_trace_close_descriptor(opening.fd);
+        opening.fd = NULL;
+    }
+}
+
+int ht_trace_attach(void)
+{
+    struct ht_ioc_info info;
+    int r = open_device(&info);
+
+    close_device();
+    return r;
+}
+
 int ht_trace_open(struct ht_stream *s, struct ht_node_map *map,
                   const struct ht_stream_params *params)
 {
-    /* A signal handler may open while its thread does. */
-    const struct opening interrupted = opening;
     struct ht_ioc_info info;
-    int r = 0;
+    int r = open_device(&info);
 
-    opening.fd = path[0] ? ht_node_open(path, &info) : -ENODEV;
-    if (opening.fd < 0 ||
-        info.generation != __atomic_load_n(&generation, __ATOMIC_ACQUIRE)) {
-        if (!try_lock()) {
-            r = -EAGAIN;
-        } else {
-            if (opening.fd < 0) {
-                opening.fd = open_any(&info);
-            }
-            r = opening.fd < 0 ? opening.fd : use_device(&info);
-            unlock();
-        }
-    }
     if (!r) {
         map->ring_offset = info.ring_offset;
         opening.map = map;
         r = ht_stream_open(&device, s, params);
     }
-    if (opening.fd >= 0) {
-        ht_sys_close(opening.fd);
-    }
-    opening = interrupted;
+    close_device();
     return r;
 }
 
 bool ht_trace_report(uint64_t count)
 {
-    const struct opening interrupted = opening;
     struct ht_ioc_info info;
     int r = -ENODEV;
 
-    opening.fd = path[0] ? ht_node_open(path, &info) : -ENODEV;
-    if (opening.fd >= 0) {
-        if (info.generation == __atomic_load_n(&generation,
+    opening.fd = path[0] && ht_trace_attached() ? ht_trace_descriptor() : NULL;
+    if (opening.fd) {
+        *opening.fd = ht_node_open(path, &info);
+        if (*opening.fd >= 0 &&
+            info.generation == __atomic_load_n(&generation,
                                                __ATOMIC_ACQUIRE)) {
             r = ht_tell_discarded(&device, count);
         }
-        ht_sys_close(opening.fd);
+        close_device();
     }
-    opening = interrupted;
-    /* a host that is slow counts them later */
+    /* A host that is slow counts them later. */
     return r == 0 || r == -ETIMEDOUT;
 }
 
 /* Modules ------------------------------------------------------------------ */
 
-/* Context: locked.  What is there already is registered with its device. */
-static bool open_to_register(void)
+/*
+ * Take the lock, outside events: with signals blocked, as their handlers must
+ * not leave by siglongjmp() with it.  Sleep, as a thread of a lower priority
+ * does not run when another one yields.
+ *
+ * Return: whether a device may be opened meanwhile.
+ */
+static bool lock_modules(uint64_t *mask, bool *opens)
 {
-    struct ht_ioc_info info;
+    bool ready = ht_trace_init();
 
-    if (!ht_trace_init()) {
-        return false;
+    *opens = ready && ht_trace_begin_opening(mask);
+    if (!*opens) {
+        ht_sys_block_signals(mask);
     }
-    opening.fd = open_any(&info);
-    if (opening.fd < 0) {
-        return false;
+    while (ready && !try_lock()) {
+        ht_sys_sleep_ns(500000);
     }
-    if (use_device(&info)) {
-        ht_sys_close(opening.fd);
-        return false;
-    }
-    return true;
+    return ready;
 }
 
-/* In a child, who had the lock may not be there. */
-static bool lock_modules(void)
+static void unlock_modules(const uint64_t *mask, bool opens)
 {
-    const bool child = ht_trace_child();
-
-    if (!child) {
-        lock();
+    unlock();
+    if (opens) {
+        ht_trace_end_opening(mask);
+    } else {
+        ht_sys_restore_signals(mask);
     }
-    return !child;
+}
+
+/*
+ * Register classes that were just added, in the context of lock_modules().  If
+ * there is no device, or it does not answer, their events look for one.
+ */
+static void register_added(struct ht_class *const *classes, unsigned n,
+                           bool opens)
+{
+    struct ht_ioc_info info;
+    const uint8_t *on = &unknown;
+    unsigned i;
+    int r = -EAGAIN;
+
+    opening.fd = opens ? ht_trace_descriptor() : NULL;
+    if (opening.fd) {
+        r = find_device(&info);
+        if (!r) {
+            r = register_classes(classes, n);
+        }
+        close_device();
+    }
+    if (r && (choice == CHOICE_NONE || choice == CHOICE_ANY_NOW)) {
+        on = &off;
+    }
+    for (i = 0; r && i < n; i++) {
+        if (classes[i] && !classes[i]->id) {
+            switch_class(classes[i], on);
+        }
+    }
 }
 
 void ht_module_add(struct ht_module *module)
 {
-    if (!lock_modules()) {
+    uint64_t mask;
+    bool opens;
+
+    if (!lock_modules(&mask, &opens)) {
         return;
     }
     module->runtime = &ht_trace_runtime;
-    if (open_to_register()) {
-        register_module(module);
-        ht_sys_close(opening.fd);
-    }
+    register_added(module->begin, module->end - module->begin, opens);
     module->next = modules;
     modules = module;
-    unlock();
+    unlock_modules(&mask, opens);
+    ht_trace_debug();
 }
 
 void ht_trace_remove(struct ht_module *module)
 {
-    const bool is_locked = lock_modules();
     struct ht_class *const *cls;
     struct ht_module **p;
+    uint64_t mask;
+    bool opens;
 
-    for (p = &modules; *p; p = &(*p)->next) {
-        if (*p == module) {
-            *p = module->next;
-            break;
+    if (lock_modules(&mask, &opens)) {
+        for (p = &modules; *p; p = &(*p)->next) {
+            if (*p == module) {
+                *p = module->next;
+                break;
+            }
         }
+        unlock_modules(&mask, opens);
     }
     for (cls = module->begin; cls < module->end; cls++) {
         if (*cls) {
             switch_class(*cls, &off);
         }
-    }
-    if (is_locked) {
-        unlock();
     }
     ht_trace_tell();
 }
@@ -404,65 +523,22 @@ void ht_trace_builtin(struct ht_class *cls)
     made[nr_made++] = cls;
 }
 
-bool ht_event_is_on(const struct ht_class *cls)
+bool ht_trace_add_class(struct ht_class *cls)
 {
-    return __atomic_load_n(__atomic_load_n(&cls->on, __ATOMIC_ACQUIRE),
-                           __ATOMIC_RELAXED) == 1;
-}
+    bool opens, done = false;
+    uint64_t mask;
 
-struct ht_class *ht_event_new(const char *name, const struct ht_field *fields,
-                              unsigned nr_fields, unsigned loglevel)
-{
-    struct ht_class *cls;
-    struct ht_field *copy;
-    unsigned i;
-
-    if (nr_fields > HT_FIELDS_MAX || !name) {
-        return NULL;
-    }
-    cls = calloc(1, sizeof(*cls));
-    copy = calloc(nr_fields + 1, sizeof(*copy));
-    if (!cls || !copy) {
-        goto fail;
-    }
-    for (i = 0; i < nr_fields; i++) {
-        copy[i] = fields[i];
-        copy[i].name = strdup(fields[i].name);
-        if (!copy[i].name) {
-            goto fail;
-        }
-    }
-    cls->name = strdup(name);
-    cls->fields = copy;
-    cls->nr_fields = nr_fields;
-    cls->loglevel = loglevel;
     cls->on = &off;
-    if (!cls->name || !lock_modules()) {
-        goto fail;
-    }
-    i = nr_made;
-    if (i < sizeof(made) / sizeof(made[0])) {
-        if (open_to_register()) {
-            register_classes(&cls, 1);
-            ht_sys_close(opening.fd);
+    if (lock_modules(&mask, &opens)) {
+        done = nr_made < sizeof(made) / sizeof(made[0]);
+        if (done) {
+            register_added(&cls, 1, opens);
+            made[nr_made++] = cls;
         }
-        made[nr_made++] = cls;
+        unlock_modules(&mask, opens);
     }
-    unlock();
-    if (i < sizeof(made) / sizeof(made[0])) {
-        return cls;
-    }
-
-fail:
-    for (i = 0; copy && i < nr_fields; i++) {
-        free((void *)copy[i].name);
-    }
-    free(copy);
-    if (cls) {
-        free((void *)cls->name);
-    }
-    free(cls);
-    return NULL;
+    ht_trace_debug();
+    return done;
 }
 
 void ht_trace_name(char *name, const char *comm, int tid)
@@ -486,4 +562,130 @@ void ht_trace_name(char *name, const char *comm, int tid)
         name[len++] = digits[--n];
     }
     name[len] = '\0';
+}
+
+/* Status ------------------------------------------------------------------- */
+
+/* Context: locked */
+static bool any_class_on(void)
+{
+    struct ht_class *const *cls;
+    struct ht_module *m;
+    unsigned i;
+
+    /* The first is the library's own. */
+    for (i = 1; i < nr_made; i++) {
+        if (ht_event_is_on(made[i])) {
+            return true;
+        }
+    }
+    for (m = modules; m; m = m->next) {
+        for (cls = m->begin; cls < m->end; cls++) {
+            if (*cls && ht_event_is_on(*cls)) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+/* @r: what opening a device returned */
+static enum ht_trace_state state_of(int r)
+{
+    switch (r) {
+    case 0:
+        return HT_TRACE_ON;
+    case -ENODEV:
+        return HT_TRACE_NO_DEVICE;
+    case -EACCES:
+    case -EPERM:
+        return HT_TRACE_DENIED;
+    case -ETIMEDOUT:
+    case -EBUSY:
+    case -EAGAIN:
+        return HT_TRACE_NO_ANSWER;
+    default:
+        return HT_TRACE_INCOMPATIBLE;
+    }
+}
+
+static enum ht_trace_state current_state(void)
+{
+    enum ht_trace_state state;
+    bool wanted = true;
+
+    if (!ht_trace_process()) {
+        return HT_TRACE_DENIED;
+    }
+    if (choice == CHOICE_NONE) {
+        return HT_TRACE_DISABLED;
+    }
+    state = state_of(__atomic_load_n(&found, __ATOMIC_RELAXED));
+    if (state == HT_TRACE_ON && try_lock()) {
+        wanted = any_class_on();
+        unlock();
+    }
+    return !wanted ? HT_TRACE_UNWANTED :
+           state == HT_TRACE_ON && ht_trace_no_stream() ? HT_TRACE_NO_STREAM :
+           state;
+}
+
+static const char *const reasons[] = {
+    [HT_TRACE_ON] = "on",
+    [HT_TRACE_UNWANTED] =
+        "off: the host wants none of this program's events",
+    [HT_TRACE_NO_STREAM] =
+        "off: every stream of the device is in use",
+    [HT_TRACE_NO_LIBRARY] = "off: libhypertrace.so.0 was not found",
+    [HT_TRACE_DISABLED] = "off: HYPERTRACE_DEVICE is none",
+    [HT_TRACE_NO_DEVICE] =
+        "off: there is no device; is hypertrace.ko loaded?",
+    [HT_TRACE_DENIED] =
+        "off: the device may not be opened: permissions of /dev/hypertrace0, "
+        "or a seccomp filter",
+    [HT_TRACE_NO_ANSWER] = "off: the host does not answer",
+    [HT_TRACE_INCOMPATIBLE] =
+        "off: device and library are of different versions",
+};
+
+enum ht_trace_state ht_trace_status(const char **why)
+{
+    enum ht_trace_state state;
+    uint64_t mask;
+
+    if (ht_trace_init() && !ht_trace_attached() &&
+        ht_trace_begin_opening(&mask)) {
+        ht_trace_attach();
+        ht_trace_end_opening(&mask);
+    }
+    state = current_state();
+    if (why) {
+        *why = reasons[state];
+    }
+    return state;
+}
+
+void ht_trace_debug(void)
+{
+    static int debug = -1, said = -1;
+    const char *s, *parts[] = { "hypertrace: tracing is ", NULL, "\n" };
+    enum ht_trace_state state;
+    unsigned i;
+
+    if (debug < 0) {
+        s = secure_getenv("HYPERTRACE_DEBUG");
+        debug = s && !strcmp(s, "1");
+    }
+    if (!debug) {
+        return;
+    }
+    state = current_state();
+    if (__atomic_exchange_n(&said, (int)state, __ATOMIC_RELAXED) ==
+        (int)state) {
+        return;
+    }
+    parts[1] = reasons[state];
+    for (i = 0; i < 3; i++) {
+        ht_sys(__NR_write, 2, (long)parts[i], strlen(parts[i]), 0, 0, 0);
+    }
 }

@@ -2,77 +2,42 @@
 /*
  * libhypertrace, Linux user space: ht_trace(), a stream for each thread
  *
- * Everything below that an event may reach takes no lock it waits for long,
- * allocates nothing from a heap and makes system calls itself: it runs in
- * signal handlers, in allocators, and between a call and the look at errno.
+ * An event may reach any function here in a signal handler, inside an
+ * allocator, or between a call that fails and the look at errno.  So nothing
+ * here waits long for a lock, allocates from a heap, or calls the C library's
+ * wrappers of system calls.
  *
- * Streams lie in memory that is wiped when the process is forked, so in a
- * child every stream is one that is not open.  It stays until the process
- * ends: pointers to a stream, of which each module has one a thread, never
- * dangle.  A stream is a thread's until that is gone, even when closed.
+ * Abandoned events: a signal handler that calls siglongjmp() leaves a stream
+ * busy for good.  That cannot be told for sure from a handler that will return
+ * and let the event finish.  So a stream that is busy without progress is
+ * retired, never reset: private pages replace its ring, which delivers what
+ * was committed and frees the device's stream, and its structure is not used
+ * again before its thread ends.  If the event is finished after all, it goes to
+ * the private pages, and the thread has lost one event.
  */
 #define _GNU_SOURCE
+#include <limits.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
 #include <time.h>
 
-#include "hypertrace/port.h"
+#include "linux-process.h"
 #include "linux-sys.h"
-#include "linux-trace.h"
 
-#define THREADS_MAX     256
+#define RETIRED_MAX     64
 #define SHARED          (-1)            /* owner of the stream for everybody */
 #define SPINS           2000
-#define RETRY_MS        500
 
-/**
- * struct thread_stream - a stream, and whose it is
- * @s: the stream
- * @owner: thread id; 0: nobody's, SHARED: of those that have none
- * @holder: SHARED: the thread that emits, or 0
- * @last: SHARED: the thread of the event before
- * @failed: SHARED: when it could not be opened, in ms; 0: it could
- * @used: its thread has emitted to it, and may have pointers to it
- */
-struct thread_stream {
-    struct ht_stream s;
-    struct ht_node_map map;
-    int owner;
-    int holder;
-    int last;
-    uint64_t failed;
-    bool used;
-} __attribute__((aligned(64)));
+/* A busy stream without progress is retired after so many events, or so long */
+#define STUCK_EVENTS    64
+#define STUCK_MS        100
 
-/* What a fork wipes */
-struct process {
-    int alive;                  /* 0: this is a child */
-    int pid;
-    int threads_seen;           /* that had a stream of their own, so far */
-    uint64_t missed;            /* events without a stream, not told yet */
-    struct thread_stream *shared;
-    int sharing;                /* somebody opens that one, or did */
-    struct thread_stream threads[THREADS_MAX] __attribute__((aligned(64)));
-};
-
-struct self {
-    struct thread_stream *own;
-    struct ht_stream *event_slot;       /* for ht_event_emit() */
-    uint64_t failed;            /* when opening did, in ms; 0: it did not */
-    int tid;
-    bool opening;
-    bool ended;
-};
-
-static struct process *process;
-static uint32_t stamps;         /* of streams to come; 0 is 1 */
-static __thread struct self self
-    __attribute__((tls_model("initial-exec")));
+static uint32_t stamps;         /* of streams to be opened; 0 is 1 */
 static pthread_key_t thread_end;
 static bool thread_end_works;
 
-/* Who shares a stream, when that changes */
+/* In a shared stream: the thread of the events that follow */
 HT_EVENT_NAMED(context, "hypertrace.thread", (s32, tid), (text, comm));
 
 static void get_comm(char comm[17])
@@ -83,109 +48,127 @@ static void get_comm(char comm[17])
     ht_sys(__NR_prctl, PR_GET_NAME, (long)comm, 0, 0, 0, 0);
     for (i = 0; comm[i]; i++) {
         if (comm[i] < ' ' || comm[i] > '~') {
-            comm[i] = '?';      /* the host allows no others */
+            comm[i] = '?';      /* the host refuses other characters */
         }
     }
 }
 
-static void missed(void)
+/* The coarse clock is read without a system call on every machine. */
+static uint64_t now_ms(void)
 {
-    __atomic_fetch_add(&process->missed, 1, __ATOMIC_RELAXED);
+    struct timespec t = { 0, 0 };
+
+    clock_gettime(CLOCK_MONOTONIC_COARSE, &t);
+    return (uint64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000 + 1;
 }
 
-/* Those that no stream will tell, unless one is opened after all */
-static void report_missed(void)
+/*
+ * When to try again what has just failed.  A try that took long, as the host
+ * did not answer, is not repeated soon: at most a sixteenth of a thread's time
+ * is spent on tries.
+ */
+static uint64_t next_try(uint64_t begun)
 {
-    uint64_t n = __atomic_exchange_n(&process->missed, 0, __ATOMIC_RELAXED);
+    const uint64_t now = now_ms(), pause = (now - begun) * 16;
+
+    return now + (pause > HT_TRACE_RETRY_MS ? pause : HT_TRACE_RETRY_MS);
+}
+
+static bool may_try(uint64_t at)
+{
+    return !at || now_ms() >= at;
+}
+
+static bool is_of(const struct process *p, const struct thread_stream *t)
+{
+    return t >= p->threads && t < p->threads + THREADS_MAX;
+}
+
+static void missed(struct process *p)
+{
+    __atomic_fetch_add(&p->missed, 1, __ATOMIC_RELAXED);
+}
+
+/* Tell the host by a message of events that no stream can tell it of. */
+static void report_missed(struct process *p)
+{
+    uint64_t n = __atomic_exchange_n(&p->missed, 0, __ATOMIC_RELAXED);
 
     if (n && !ht_trace_report(n)) {
-        __atomic_fetch_add(&process->missed, n, __ATOMIC_RELAXED);
+        __atomic_fetch_add(&p->missed, n, __ATOMIC_RELAXED);
     }
 }
 
 /* Streams ------------------------------------------------------------------ */
 
-/* A child of vfork() may ask, too. */
-static bool is_gone(int tid)
+/* Also right in a child of vfork(), whose pid is another one. */
+static bool is_gone(const struct process *p, int tid)
 {
-    return ht_sys_thread_exists(process->pid, tid) == -ESRCH;
-}
-
-static uint64_t now_ms(void)
-{
-    struct timespec t;
-
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000 + 1;
-}
-
-static bool may_try(uint64_t failed)
-{
-    return !failed || now_ms() - failed >= RETRY_MS;
+    return ht_sys_thread_exists(p->pid, tid) == -ESRCH;
 }
 
 /*
- * Tell the host of all events that were discarded; those of a stream that is
- * not open, others have to tell.  A device that goes in between may take the
- * count along.
+ * Tell the host of all events that were discarded.  If the stream is not open,
+ * others must tell it.  A device that goes in between may take the count along.
  *
  * Context: the stream's producer, @busy set
  */
-static void tell_discarded(struct thread_stream *t)
+static void tell_discarded(struct process *p, struct thread_stream *t)
 {
     uint64_t lost;
 
     if (t->s.slow && !ht_is_closed(&t->s)) {
-        t->s.lost += __atomic_exchange_n(&process->missed, 0,
-                                         __ATOMIC_RELAXED);
+        t->s.lost += __atomic_exchange_n(&p->missed, 0, __ATOMIC_RELAXED);
         ht_publish_lost(&t->s);
         return;
     }
     lost = t->s.lost + ht_load_relaxed(&t->s.lost_nested);
-    __atomic_fetch_add(&process->missed, lost - t->s.told, __ATOMIC_RELAXED);
+    __atomic_fetch_add(&p->missed, lost - t->s.told, __ATOMIC_RELAXED);
     t->s.told = lost;
 }
 
-/* What a signal handler must not do meanwhile */
-static void tell_stream(struct thread_stream *t)
+/*
+ * Context: not in a signal handler, so a stream that is busy was abandoned, or
+ * the program ends and the event is never finished
+ */
+static void tell_stream(struct process *p, struct thread_stream *t)
 {
-    if (!t->s.busy) {
-        t->s.busy = 1;
-        ht_compiler_barrier();
-        tell_discarded(t);
-        ht_compiler_barrier();
-        t->s.busy = 0;
-    }
+    t->s.busy = 1;
+    ht_compiler_barrier();
+    tell_discarded(p, t);
+    ht_compiler_barrier();
+    t->s.busy = 0;
 }
 
 /*
  * The driver delivers what was committed when the last mapping goes.  A signal
  * handler meanwhile finds the stream busy.
  */
-static void close_stream(struct thread_stream *t)
+static void close_stream(struct process *p, struct thread_stream *t)
 {
     t->s.busy = 1;
     ht_compiler_barrier();
-    tell_discarded(t);
+    tell_discarded(p, t);
     t->s.cur = NULL;
     t->s.end = NULL;
     t->s.slow = NULL;
     ht_node_unmap(&t->map);
+    t->retired = 0;
     ht_compiler_barrier();
     t->s.busy = 0;
 }
 
-static struct thread_stream *claim(int tid)
+static struct thread_stream *claim(struct process *p, int tid)
 {
     unsigned i;
 
     for (i = 0; i < THREADS_MAX; i++) {
-        struct thread_stream *t = &process->threads[i];
+        struct thread_stream *t = &p->threads[i];
         int owner = __atomic_load_n(&t->owner, __ATOMIC_RELAXED);
 
-        /* A thread that is gone had this one's number. */
-        if (owner == tid && tid > 0) {
-            close_stream(t);
+        /* An earlier thread with this id ended without its destructor. */
+        if (owner == tid && tid > 0 && !t->retired) {
+            close_stream(p, t);
             return t;
         }
         if (owner == 0 &&
@@ -197,19 +180,19 @@ static struct thread_stream *claim(int tid)
     return NULL;
 }
 
-/* Take back what threads left that ended without saying so; how many */
-static unsigned reclaim(void)
+/* Free the streams of threads that ended without their destructor. */
+static unsigned reclaim(struct process *p)
 {
     unsigned i, n = 0;
 
     for (i = 0; i < THREADS_MAX; i++) {
-        struct thread_stream *t = &process->threads[i];
+        struct thread_stream *t = &p->threads[i];
         int owner = __atomic_load_n(&t->owner, __ATOMIC_RELAXED);
 
-        if (owner > 0 && is_gone(owner) &&
+        if (owner > 0 && is_gone(p, owner) &&
             __atomic_compare_exchange_n(&t->owner, &owner, SHARED, false,
                                         __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) {
-            close_stream(t);
+            close_stream(p, t);
             __atomic_store_n(&t->owner, 0, __ATOMIC_RELEASE);
             n++;
         }
@@ -217,7 +200,7 @@ static unsigned reclaim(void)
     return n;
 }
 
-static int open_stream(struct thread_stream *t)
+static int open_stream(struct process *p, struct thread_stream *t)
 {
     struct ht_stream_params params = {
         .stream = HT_STREAM_ANY,
@@ -227,100 +210,188 @@ static int open_stream(struct thread_stream *t)
     char comm[17], name[HT_STREAM_NAME_MAX + 1];
     int r;
 
-    close_stream(t);
+    close_stream(p, t);
     get_comm(comm);
     ht_trace_name(name, comm, t->owner);
     params.name = name;
     r = ht_trace_open(&t->s, &t->map, &params);
-    if (r == -EBUSY && reclaim()) {
+    if (r == -EBUSY && reclaim(p)) {
         r = ht_trace_open(&t->s, &t->map, &params);
     }
     if (r == 0) {
-        t->s.lost = __atomic_exchange_n(&process->missed, 0,
-                                        __ATOMIC_RELAXED);
+        t->s.lost = __atomic_exchange_n(&p->missed, 0, __ATOMIC_RELAXED);
     }
     return r;
 }
 
 /*
  * When a second thread has a stream, one is opened for threads that will find
- * none.  If no stream is left, that of @t becomes it, unless @t is @used: there
- * are pointers to it then.
+ * none.  If no stream is left, that of @t becomes it, unless @t is @used, since
+ * modules then point to it.
  *
  * Return: whether it is that of @t.
  */
-static bool open_shared(struct thread_stream *t, bool used)
+static bool open_shared(struct process *p, struct thread_stream *t, bool used)
 {
     struct thread_stream *shared;
 
-    if (__atomic_load_n(&process->threads_seen, __ATOMIC_RELAXED) < 2 ||
-        __atomic_exchange_n(&process->sharing, 1, __ATOMIC_ACQUIRE)) {
+    if (__atomic_load_n(&p->threads_seen, __ATOMIC_RELAXED) < 2 ||
+        __atomic_exchange_n(&p->sharing, 1, __ATOMIC_ACQUIRE)) {
         return false;
     }
-    shared = claim(SHARED);
-    if (shared && open_stream(shared)) {
+    shared = claim(p, SHARED);
+    if (shared && open_stream(p, shared)) {
         __atomic_store_n(&shared->owner, 0, __ATOMIC_RELEASE);
         shared = NULL;
     }
     if (!shared && used) {
-        __atomic_store_n(&process->sharing, 0, __ATOMIC_RELEASE);
+        __atomic_store_n(&p->sharing, 0, __ATOMIC_RELEASE);
         return false;
     }
     if (!shared) {
         shared = t;
         t->owner = SHARED;
     }
-    __atomic_store_n(&process->shared, shared, __ATOMIC_RELEASE);
+    __atomic_store_n(&p->shared, shared, __ATOMIC_RELEASE);
     return shared == t;
 }
 
-/* Context: this thread's @opening is set */
-static bool open_own(void)
+/* Context: ht_trace_begin_opening() */
+static bool open_own(struct process *p)
 {
-    struct thread_stream *t = self.own;
+    struct thread_stream *t = ht_self.own;
     bool used;
 
     if (!t) {
-        t = claim(self.tid);
-        if (!t && reclaim()) {
-            t = claim(self.tid);
+        t = claim(p, ht_self.tid);
+        if (!t && reclaim(p)) {
+            t = claim(p, ht_self.tid);
         }
         if (!t) {
             return false;
         }
-        self.own = t;
+        ht_self.own = t;
         t->used = false;
         if (thread_end_works) {
             pthread_setspecific(thread_end, t);
         }
     }
-    if (open_stream(t)) {
+    if (open_stream(p, t)) {
         return false;
     }
     used = t->used;
     t->used = true;
     if (!used) {
-        __atomic_fetch_add(&process->threads_seen, 1, __ATOMIC_RELAXED);
+        __atomic_fetch_add(&p->threads_seen, 1, __ATOMIC_RELAXED);
     }
-    if (open_shared(t, used)) {
-        self.own = NULL;
-        if (thread_end_works) {
-            pthread_setspecific(thread_end, NULL);
-        }
+    if (open_shared(p, t, used)) {
+        ht_self.own = NULL;
         return false;
     }
     return true;
 }
 
-/* Key destructor: the thread ends, but other destructors may emit. */
+/*
+ * Key destructor: the thread ends, but other destructors may emit.  None of
+ * its events is under way any more.
+ */
 static void end_thread(void *opaque)
 {
-    struct thread_stream *t = opaque;
+    struct process *p = ht_this_process();
+    unsigned i;
 
-    self.ended = true;
-    if (process->alive && t->owner == self.tid) {
-        close_stream(t);
+    (void)opaque;
+    if (!p || ht_self.tid <= 0) {
+        return;
     }
+    ht_self.ended = true;
+    for (i = 0; i < THREADS_MAX; i++) {
+        if (p->threads[i].owner == ht_self.tid) {
+            close_stream(p, &p->threads[i]);
+        }
+    }
+}
+
+/* Abandoned events --------------------------------------------------------- */
+
+static uint64_t progress(const struct thread_stream *t)
+{
+    return ht_load_relaxed(&t->s.events) + ht_load_relaxed(&t->s.lost);
+}
+
+/* Was @t busy for long, without any progress?  @events: that many are long */
+static bool is_stuck(const struct thread_stream *t, unsigned events)
+{
+    const uint64_t mark = progress(t);
+
+    if (ht_self.stuck != t || ht_self.stuck_mark != mark) {
+        ht_self.stuck = t;
+        ht_self.stuck_mark = mark;
+        ht_self.stuck_since = now_ms();
+        ht_self.stuck_events = 0;
+        return false;
+    }
+    return ++ht_self.stuck_events >= events ||
+           now_ms() - ht_self.stuck_since >= STUCK_MS;
+}
+
+/*
+ * If many streams are retired, this thread uses its oldest one again: the event
+ * would have to be under way below RETIRED_MAX signal handlers.
+ */
+static bool may_retire(struct process *p)
+{
+    struct thread_stream *oldest = NULL;
+    unsigned i, n = 0;
+
+    for (i = 0; i < THREADS_MAX; i++) {
+        struct thread_stream *t = &p->threads[i];
+
+        n += t->retired != 0;
+        if (t->retired && t->owner == ht_self.tid &&
+            (!oldest || t->retired < oldest->retired)) {
+            oldest = t;
+        }
+    }
+    if (n < RETIRED_MAX) {
+        return true;
+    }
+    if (oldest) {
+        close_stream(p, oldest);        /* claim() returns it */
+    }
+    return oldest;
+}
+
+/*
+ * Take @t out of use.  If it is another thread's, that one tells of what it
+ * discarded.
+ *
+ * Return: whether the thread may open another stream now.
+ */
+static bool retire(struct process *p, struct thread_stream *t, bool mine)
+{
+    bool done = false;
+    uint64_t mask;
+
+    if (!ht_trace_begin_opening(&mask)) {
+        return false;
+    }
+    if (may_retire(p)) {
+        if (mine) {
+            tell_discarded(p, t);
+        }
+        done = ht_node_map_private(&t->map);
+    }
+    if (done) {
+        t->retired = __atomic_add_fetch(&p->retirements, 1, __ATOMIC_RELAXED);
+        if (ht_self.own == t) {
+            ht_self.own = NULL;
+        }
+        ht_self.retry_at = 0;
+        ht_self.stuck = NULL;
+    }
+    ht_trace_end_opening(&mask);
+    return done;
 }
 
 /* The stream that serves everybody ----------------------------------------- */
@@ -330,21 +401,24 @@ static void release_shared(struct thread_stream *t)
     __atomic_store_n(&t->holder, 0, __ATOMIC_RELEASE);
 }
 
-static bool hold_shared(struct thread_stream *t)
+static bool hold_shared(struct process *p, struct thread_stream *t)
 {
+    /* The holder was at the same event already: yield to it once. */
+    const unsigned most = ht_self.stuck == t &&
+                          ht_self.stuck_mark == progress(t) ? 100 : SPINS;
     unsigned spins;
     int none = 0;
 
-    for (spins = 0; !__atomic_compare_exchange_n(&t->holder, &none, self.tid,
+    for (spins = 0; !__atomic_compare_exchange_n(&t->holder, &none, ht_self.tid,
                                                  false, __ATOMIC_ACQUIRE,
                                                  __ATOMIC_RELAXED); spins++) {
-        if (none != self.tid && spins == SPINS && is_gone(none)) {
+        if (none != ht_self.tid && spins == most && is_gone(p, none)) {
             /* It ended between the fields of an event and the event. */
             __atomic_compare_exchange_n(&t->holder, &none, 0, false,
                                         __ATOMIC_RELAXED, __ATOMIC_RELAXED);
         }
         /* A signal handler finds its own thread, which cannot go on. */
-        if (none == self.tid || spins == SPINS) {
+        if (none == ht_self.tid || spins == most) {
             return false;
         }
         none = 0;
@@ -355,30 +429,54 @@ static bool hold_shared(struct thread_stream *t)
     return true;
 }
 
-static struct ht_stream *take_shared(void)
+/*
+ * @holder, maybe this thread, keeps the stream: was its event abandoned?  A
+ * thread that does not run is not: so time counts, not the number of events.
+ */
+static void retire_shared(struct process *p, struct thread_stream *t,
+                          int holder)
 {
-    struct thread_stream *t = __atomic_load_n(&process->shared,
-                                              __ATOMIC_ACQUIRE);
+    const bool mine = holder == ht_self.tid;
+    struct thread_stream *expected = t;
+
+    if (!holder || !is_stuck(t, mine ? STUCK_EVENTS : UINT_MAX) ||
+        !__atomic_compare_exchange_n(&p->shared, &expected, NULL, false,
+                                     __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) {
+        return;
+    }
+    if (!retire(p, t, mine)) {
+        __atomic_store_n(&p->shared, t, __ATOMIC_RELEASE);
+        return;
+    }
+    t->owner = holder;
+    __atomic_store_n(&p->sharing, 0, __ATOMIC_RELEASE);
+}
+
+static struct ht_stream *take_shared(struct process *p)
+{
+    struct thread_stream *t = __atomic_load_n(&p->shared, __ATOMIC_ACQUIRE);
+    uint64_t mask, begun;
     char comm[17];
 
     if (!t) {
-        missed();
+        missed(p);
         return NULL;
     }
-    if (!hold_shared(t)) {
-        ht_atomic_inc(&t->s.lost_nested);
+    if (!hold_shared(p, t)) {
+        missed(p);
+        retire_shared(p, t, __atomic_load_n(&t->holder, __ATOMIC_RELAXED));
         return NULL;
     }
     if (!t->s.slow) {
         t->last = 0;
-        if (may_try(t->failed)) {
-            self.opening = true;
-            t->failed = open_stream(t) ? now_ms() : 0;
-            if (t->failed) {
-                tell_stream(t);
-                report_missed();
+        if (may_try(t->retry_at) && ht_trace_begin_opening(&mask)) {
+            begun = now_ms();
+            t->retry_at = open_stream(p, t) ? next_try(begun) : 0;
+            if (t->retry_at) {
+                tell_stream(p, t);
+                report_missed(p);
             }
-            self.opening = false;
+            ht_trace_end_opening(&mask);
         }
         if (!t->s.slow) {
             t->s.lost++;
@@ -386,162 +484,227 @@ static struct ht_stream *take_shared(void)
             return NULL;
         }
     }
-    if (t->last != self.tid && ht_class_context.id) {
+    if (t->last != ht_self.tid && ht_class_context.id) {
         get_comm(comm);
         t->last = 0;
-        if (!ht_emit_context(&t->s, self.tid, comm)) {
+        if (!ht_emit_context(&t->s, ht_self.tid, comm)) {
             /* Counted once; the event would be another thread's. */
             release_shared(t);
             return NULL;
         }
-        t->last = self.tid;
+        t->last = ht_self.tid;
     }
     return &t->s;
 }
 
 /* For ht_trace() ----------------------------------------------------------- */
 
-static struct ht_stream *begin(struct ht_stream **slot)
+/*
+ * No device has the classes: none was there, or its host did not answer.  Look
+ * again, now and then.
+ *
+ * Return: whether they are registered now.
+ */
+static bool attach(struct process *p)
 {
-    bool open, wanted;
+    uint64_t mask, begun;
+    int r;
 
-    if (!process->alive) {
-        ht_trace_silence();
-        return NULL;
+    if (!may_try(__atomic_load_n(&p->attach_at, __ATOMIC_RELAXED)) ||
+        !ht_trace_begin_opening(&mask)) {
+        return false;
     }
-    if (self.opening || self.ended) {
-        missed();
-        return NULL;
+    begun = now_ms();
+    r = ht_trace_attach();
+    if (r && r != -EAGAIN) {
+        __atomic_store_n(&p->attach_at, next_try(begun), __ATOMIC_RELAXED);
     }
-    open = self.own && self.own->s.slow;
-    wanted = !open && may_try(self.failed);
-    if ((wanted || !self.tid) && ht_sys_getpid() != process->pid) {
-        missed();       /* a child of vfork(), in its parent's memory */
-        return NULL;
-    }
-    if (!self.tid) {
-        self.tid = ht_sys_gettid();
-    }
-    if (wanted) {
-        self.opening = true;
-        ht_compiler_barrier();
-        open = open_own();
-        if (!open && !__atomic_load_n(&process->shared, __ATOMIC_RELAXED)) {
-            report_missed();
-        }
-        ht_compiler_barrier();
-        self.opening = false;
-        self.failed = open ? 0 : now_ms();
-    }
-    if (!open) {
-        return take_shared();
-    }
-    *slot = &self.own->s;
-    return &self.own->s;
+    ht_trace_end_opening(&mask);
+    ht_trace_debug();
+    return r == 0;
 }
 
-static void end(struct ht_stream **slot, struct ht_stream *s)
+static struct ht_stream *begin(struct ht_stream **slot,
+                               const struct ht_class *cls)
+{
+    struct process *p = ht_this_process();
+    uint64_t mask, begun;
+    bool open, wanted;
+
+    if (!p) {
+        return NULL;
+    }
+    if (ht_unlikely(!ht_trace_attached())) {
+        if (!attach(p) && ht_trace_has_device()) {
+            missed(p);          /* its host may want it */
+            return NULL;
+        }
+        if (!cls->id || !ht_event_is_on(cls)) {
+            return NULL;
+        }
+    }
+    if (ht_self.opening || ht_self.ended) {
+        missed(p);
+        return NULL;
+    }
+    open = ht_self.own && ht_self.own->s.slow;
+    wanted = !open && may_try(ht_self.retry_at);
+    if ((wanted || !ht_self.tid) && ht_sys_getpid() != p->pid) {
+        missed(p);      /* a child of vfork(), in its parent's memory */
+        return NULL;
+    }
+    if (!ht_self.tid) {
+        ht_self.tid = ht_sys_gettid();
+    }
+    if (ht_self.tid <= 0) {
+        ht_self.tid = 0;
+        missed(p);
+        return NULL;
+    }
+    if (wanted && ht_trace_begin_opening(&mask)) {
+        begun = now_ms();
+        open = open_own(p);
+        if (!open && !__atomic_load_n(&p->shared, __ATOMIC_RELAXED)) {
+            report_missed(p);
+        }
+        ht_self.retry_at = open ? 0 : next_try(begun);
+        ht_trace_end_opening(&mask);
+        if (!open) {
+            ht_trace_debug();
+        }
+    }
+    if (!open) {
+        return take_shared(p);
+    }
+    *slot = &ht_self.own->s;
+    return &ht_self.own->s;
+}
+
+/*
+ * The event was discarded as @t is closed or retired: find it another stream,
+ * once a millisecond at most, in case that is closed, too.
+ */
+static struct ht_stream *another(struct process *p,
+                                 struct ht_stream **slot,
+                                 struct thread_stream *t,
+                                 const struct ht_class *cls)
+{
+    const uint64_t now = now_ms();
+
+    *slot = NULL;
+    if (ht_self.another_at == now && is_of(p, t)) {
+        return NULL;
+    }
+    ht_self.another_at = now;
+    /* begin() counts the event again, if there is no stream */
+    if (t->s.busy) {
+        __atomic_fetch_sub(&t->s.lost_nested, 1, __ATOMIC_RELAXED);
+    } else {
+        t->s.lost--;
+    }
+    return begin(slot, cls);
+}
+
+static struct ht_stream *end(struct ht_stream **slot, struct ht_stream *s,
+                             const struct ht_class *cls, bool done)
 {
     struct thread_stream *t = (struct thread_stream *)s;
+    struct process *p = ht_this_process();
 
-    if (!process->alive) {
-        ht_trace_silence();
-    } else if (t->owner == SHARED) {
-        if (t->holder == self.tid) {
+    if (!p) {
+        return NULL;
+    }
+    if (!is_of(p, t)) {
+        *slot = NULL;           /* the stream was that of a parent */
+        return done ? NULL : another(p, slot, t, cls);
+    }
+    if (t->owner == SHARED) {
+        *slot = NULL;
+        if (t->holder == ht_self.tid) {
             release_shared(t);
         }
-    } else if (s->slow) {
-        return;
+        return NULL;
     }
-    *slot = NULL;               /* the next event looks for another one */
+    if (!done && s->busy && !t->retired) {
+        /* This event interrupts another one, or that was abandoned. */
+        if (is_stuck(t, STUCK_EVENTS)) {
+            retire(p, t, true);
+        }
+        return NULL;
+    }
+    if (s->slow && !t->retired) {
+        return NULL;            /* there was no room, or it is the first */
+    }
+    return done ? NULL : another(p, slot, t, cls);
 }
 
 const struct ht_runtime ht_trace_runtime = {
     .begin = begin,
     .end = end,
     .remove = ht_trace_remove,
+    .status = ht_trace_status,
 };
 
-bool ht_event_emit(const struct ht_class *cls, const void *payload,
-                   uint32_t size)
+bool ht_trace_no_stream(void)
 {
-    struct ht_stream **slot = &self.event_slot, *s = *slot;
-    bool own = s, done = false;
-    void *p;
+    struct process *p = ht_this_process();
 
-    if (!ht_event_is_on(cls)) {
-        return false;
-    }
-    if (!own) {
-        s = begin(slot);
-    }
-    if (s) {
-        p = ht_get(s, cls->id, size);
-        if (p) {
-            ht_copy(p, payload, size);
-            ht_commit(s);
-            done = true;
-        }
-        if (!own || !done) {
-            end(slot, s);
-        }
-    }
-    return done;
+    return p && ht_self.retry_at &&
+           !__atomic_load_n(&p->shared, __ATOMIC_RELAXED);
 }
 
 void ht_trace_tell(void)
 {
+    struct process *p = ht_this_process();
     struct thread_stream *shared;
+    uint64_t mask;
+    unsigned i;
 
-    if (!process || !process->alive || self.opening ||
-        ht_sys_getpid() != process->pid) {
+    if (!p || ht_sys_getpid() != p->pid || !ht_trace_begin_opening(&mask)) {
         return;
     }
-    shared = __atomic_load_n(&process->shared, __ATOMIC_ACQUIRE);
-    if (self.own && self.own != shared) {
-        tell_stream(self.own);
+    shared = __atomic_load_n(&p->shared, __ATOMIC_ACQUIRE);
+    if (!ht_self.tid) {
+        ht_self.tid = ht_sys_gettid();
     }
-    if (!self.tid) {
-        self.tid = ht_sys_gettid();
+    for (i = 0; ht_self.tid > 0 && i < THREADS_MAX; i++) {
+        if (p->threads[i].owner == ht_self.tid) {
+            tell_stream(p, &p->threads[i]);
+        }
     }
     /* Threads that could not get hold of it have counted there. */
-    if (shared && hold_shared(shared)) {
-        tell_stream(shared);
+    if (ht_self.tid > 0 && shared && hold_shared(p, shared)) {
+        tell_stream(p, shared);
         release_shared(shared);
     }
-    self.opening = true;
-    ht_compiler_barrier();
-    report_missed();
-    ht_compiler_barrier();
-    self.opening = false;
-}
-
-bool ht_trace_child(void)
-{
-    return process && !process->alive;
+    report_missed(p);
+    ht_trace_end_opening(&mask);
 }
 
 uint64_t ht_trace_discarded(void)
 {
-    return process ? __atomic_load_n(&process->missed, __ATOMIC_RELAXED) : 0;
+    struct process *p = ht_this_process();
+
+    return p ? __atomic_load_n(&p->missed, __ATOMIC_RELAXED) : 0;
 }
 
 int ht_trace_stamps(unsigned n)
 {
-    struct thread_stream *own = self.own;
+    struct process *p = ht_this_process();
+    struct thread_stream *own = ht_self.own;
 
     if (n < 1 || n > HT_STAMPS_MAX) {
         return -EINVAL;
     }
     __atomic_store_n(&stamps, n, __ATOMIC_RELAXED);
-    /* One that is not open learns it when it is. */
-    if (process && process->alive && own && own->owner == self.tid) {
+    /* A stream that is not open gets it when it is opened. */
+    if (p && own && own->owner == ht_self.tid) {
         (void)ht_stream_stamps(&own->s, n);
     }
     return 0;
 }
 
-/* A user's choice; one that makes no sense is none */
+/* The user's choice; an invalid one is ignored. */
 static void stamps_by_environment(void)
 {
     const char *s = secure_getenv("HYPERTRACE_STAMPS");
@@ -556,28 +719,18 @@ static void stamps_by_environment(void)
 
 bool ht_trace_init(void)
 {
-    int error;
-
-    if (process) {
-        return true;
+    if (ht_process) {
+        return ht_this_process();
     }
-    process = ht_sys_map(sizeof(*process), MAP_PRIVATE | MAP_ANONYMOUS, -1, 0,
-                         &error);
-    if (error) {
-        process = NULL;
-        return false;
-    }
-    if (ht_sys_madvise(process, sizeof(*process), MADV_WIPEONFORK)) {
-        ht_sys_unmap(process, sizeof(*process));
-        process = NULL;
+    ht_process = ht_new_process();
+    if (!ht_process) {
         return false;
     }
     stamps_by_environment();
-    process->alive = 1;
-    process->pid = ht_sys_getpid();
+    ht_watch_forks();
     /* Values of the first keys are not allocated; glibc has 32 of them. */
     thread_end_works = pthread_key_create(&thread_end, end_thread) == 0 &&
                        thread_end < 32;
     ht_trace_builtin(&ht_class_context);
-    return true;
+    return ht_this_process();
 }

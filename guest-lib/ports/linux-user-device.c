@@ -43,19 +43,35 @@ static int device_map(struct ht_device *dev, uint32_t stream,
     return r;
 }
 
-/* The driver knows from head what there is. */
+/*
+ * The driver reads head.  A packet that finds every buffer in use stays the
+ * first to be handed over; the driver's timer does it, too.
+ */
 static int device_submit(struct ht_device *dev, struct ht_stream *s,
                          uint64_t from, uint64_t to)
 {
+    struct ht_linux *l = to_linux(dev);
+    struct ht_node_map *map = &l->maps[s->index];
+    int r;
+
     (void)from;
     (void)to;
-    return ht_node_submit(to_linux(dev)->fd, s);
+    if (s->submitted == map->refused && !ht_node_may_reap(map)) {
+        return -EAGAIN;
+    }
+    r = ht_node_submit(l->fd, dev, map, s);
+    map->refused = r == -EAGAIN ? s->submitted : HT_WAKE_NEVER;
+    return r;
 }
 
+/* If the device is gone, nothing is freed, and events are discarded. */
 static void device_reap(struct ht_device *dev, struct ht_stream *s)
 {
-    /* Gone or not ours any more: then nothing is freed, and events are lost. */
-    (void)ht_node_submit(to_linux(dev)->fd, s);
+    struct ht_linux *l = to_linux(dev);
+
+    if (ht_node_may_reap(&l->maps[s->index])) {
+        (void)ht_node_submit(l->fd, dev, &l->maps[s->index], s);
+    }
 }
 
 static const struct ht_port_ops device_ops = {

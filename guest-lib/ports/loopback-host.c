@@ -335,10 +335,12 @@ static void close_stream(struct ht_loopback *lb, uint32_t stream, uint64_t lost)
     pthread_mutex_unlock(&st->lock);
 }
 
-void ht_loopback_close(struct ht_loopback *lb, uint32_t stream)
+uint64_t ht_loopback_close(struct ht_loopback *lb, uint32_t stream)
 {
     ht_loopback_consume(lb, stream);
-    close_stream(lb, stream, 0);
+    close_stream(lb, stream,
+                 ht_load_relaxed(&lb->streams[stream].ring->guest.lost));
+    return lb->streams[stream].consumer.lost;
 }
 
 /* STREAM_CLOSE, STREAM_FLUSH */

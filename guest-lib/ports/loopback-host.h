@@ -44,7 +44,7 @@ struct ht_loopback {
     uint64_t instances;
     uint8_t *memory;            /* rings, then the enable page */
     uint8_t *enable;
-    size_t memory_size;
+    size_t memory_size;         /* 0: parts of a file */
 
     GThread *thread;
     int doorbell;               /* eventfd */
@@ -64,7 +64,6 @@ void AnnotateIgnoreReadsEnd(const char *file, int line);
 #endif
 
 /* loopback-host.c */
-void ht_loopback_message(struct ht_loopback *lb, struct ht_msg *msg);
 uint64_t ht_loopback_sum(const uint8_t *data, size_t size);
 size_t ht_loopback_consume(struct ht_loopback *lb, uint32_t stream);
 void ht_loopback_start(struct ht_loopback *lb);

@@ -5,6 +5,7 @@
 #include "hypertrace/base.h"
 #include "hypertrace/atomic.h"
 #include <sys/mman.h>
+#include "../../guest-linux/uapi/linux/hypertrace.h"
 #include "loopback-host.h"
 
 static struct ht_loopback *loopback(struct ht_device *dev)
@@ -157,6 +158,18 @@ static void set_defaults(struct ht_loopback_config *c)
     c->queue = c->queue ?: HT_VQ_SIZE;
 }
 
+static uint8_t *map_memory(size_t size, int file, uint64_t offset)
+{
+    uint8_t *p = mmap(NULL, size, PROT_READ | PROT_WRITE,
+                      file ? MAP_SHARED : MAP_PRIVATE | MAP_ANONYMOUS,
+                      file ? file : -1, offset);
+
+    if (p == MAP_FAILED) {
+        g_error("loopback: no memory for %zu bytes", size);
+    }
+    return p;
+}
+
 struct ht_loopback *ht_loopback_new(const struct ht_loopback_config *cfg)
 {
     struct ht_loopback *lb = g_new0(struct ht_loopback, 1);
@@ -191,13 +204,13 @@ struct ht_loopback *ht_loopback_new(const struct ht_loopback_config *cfg)
         return NULL;
     }
 
-    lb->memory_size = stride * cfg->streams + HT_ENABLE_SIZE;
-    lb->memory = mmap(NULL, lb->memory_size, PROT_READ | PROT_WRITE,
-                      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (lb->memory == MAP_FAILED) {
-        g_error("loopback: no memory for %zu bytes", lb->memory_size);
+    if (cfg->file) {
+        lb->enable = map_memory(HT_ENABLE_SIZE, cfg->file, HT_MMAP_ENABLE);
+    } else {
+        lb->memory_size = stride * cfg->streams + HT_ENABLE_SIZE;
+        lb->memory = map_memory(lb->memory_size, 0, 0);
+        lb->enable = lb->memory + stride * cfg->streams;
     }
-    lb->enable = lb->memory + stride * cfg->streams;
     if (cfg->channel == HT_CHANNEL_VIRTIO) {
         lb->dev.enable_copy = g_malloc0(HT_ENABLE_SIZE);
         lb->dev.enable = lb->dev.enable_copy;
@@ -218,8 +231,10 @@ struct ht_loopback *ht_loopback_new(const struct ht_loopback_config *cfg)
         };
 
         pthread_mutex_init(&st->lock, NULL);
-        st->ring = (struct ht_ring_control *)(lb->memory + i * stride);
-        st->packets = lb->memory + i * stride + HT_PACKETS_OFFSET;
+        st->ring = (struct ht_ring_control *)
+            (cfg->file ? map_memory(stride, cfg->file, HT_MMAP_RING(i)) :
+                         lb->memory + i * stride);
+        st->packets = (uint8_t *)st->ring + HT_PACKETS_OFFSET;
         st->buffers = g_new0(struct ht_loopback_buffer, cfg->queue);
         st->copy = g_malloc(cfg->packet_size);
         ht_consumer_init(&st->consumer, &consumer);
@@ -239,6 +254,9 @@ void ht_loopback_free(struct ht_loopback *lb)
     for (i = 0; i < lb->cfg.streams; i++) {
         struct ht_loopback_stream *st = &lb->streams[i];
 
+        if (!lb->memory) {
+            munmap(st->ring, lb->dev.caps.ring_stride);
+        }
         ht_consumer_destroy(&st->consumer);
         pthread_mutex_destroy(&st->lock);
         g_free(st->buffers);
@@ -246,7 +264,11 @@ void ht_loopback_free(struct ht_loopback *lb)
     }
     g_free(lb->streams);
     ht_class_table_free(lb->classes);
-    munmap(lb->memory, lb->memory_size);
+    if (lb->memory) {
+        munmap(lb->memory, lb->memory_size);
+    } else {
+        munmap(lb->enable, HT_ENABLE_SIZE);
+    }
     g_free(lb->dev.enable_copy);
     pthread_mutex_destroy(&lb->control);
     pthread_mutex_destroy(&lb->messages);

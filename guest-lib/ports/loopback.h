@@ -40,6 +40,9 @@ enum ht_loopback_host {
  * @host: when the host does its part
  * @eager: thread: be woken by each first event, not by the next packet
  * @pace_us: thread: time to leave the producer alone after each look
+ * @file: a descriptor of a file that has the rings and the enable page at the
+ *        offsets of the Linux driver's node, for a producer in another process;
+ *        0: anonymous memory
  * @deliver: called with each run; one thread at a time for a stream
  * @opaque: its first argument
  */
@@ -57,6 +60,7 @@ struct ht_loopback_config {
     enum ht_loopback_host host;
     bool eager;
     uint32_t pace_us;
+    int file;
     HtDeliver *deliver;
     void *opaque;
 };
@@ -77,6 +81,12 @@ void ht_loopback_free(struct ht_loopback *lb);
 
 struct ht_device *ht_loopback_device(struct ht_loopback *lb);
 const HtClassTable *ht_loopback_classes(struct ht_loopback *lb);
+
+/**
+ * ht_loopback_message() - execute one control message
+ * @msg: the message, which the reply overwrites
+ */
+void ht_loopback_message(struct ht_loopback *lb, struct ht_msg *msg);
 
 /**
  * ht_loopback_enable() - the host wants events of a class, or does not
@@ -101,7 +111,9 @@ const HtConsumer *ht_loopback_consumer(struct ht_loopback *lb, uint32_t stream);
 
 /**
  * ht_loopback_close() - close a stream from the host's side, as a reset does
+ *
+ * Return: events that the producer counted as discarded.
  */
-void ht_loopback_close(struct ht_loopback *lb, uint32_t stream);
+uint64_t ht_loopback_close(struct ht_loopback *lb, uint32_t stream);
 
 #endif /* HT_LOOPBACK_H */

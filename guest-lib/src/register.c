@@ -42,10 +42,40 @@ static bool field_name_valid(const char *s, size_t len)
     return len >= 1 && len <= HT_FIELD_NAME_MAX;
 }
 
+static bool label_valid(const char *s, size_t len)
+{
+    size_t i;
+
+    for (i = 0; i < len; i++) {
+        if (s[i] < ' ' || s[i] > '~' || s[i] == '"' || s[i] == '\\') {
+            return false;
+        }
+    }
+    return len >= 1 && len <= HT_LABEL_MAX;
+}
+
+static bool labels_valid(const struct ht_field *f)
+{
+    unsigned i;
+
+    for (i = 0; i < f->count; i++) {
+        if (!f->labels || !f->labels[i].name ||
+            !label_valid(f->labels[i].name, ht_strlen(f->labels[i].name))) {
+            return false;
+        }
+    }
+    return f->kind >= HT_FIELD_U8 && f->kind <= HT_FIELD_S64 && f->elem == 0 &&
+           f->count >= 1 && f->count <= HT_LABELS_MAX;
+}
+
 static bool field_type_valid(const struct ht_field *f)
 {
     const bool integer = f->elem >= HT_FIELD_U8 && f->elem <= HT_FIELD_S64;
 
+    if (f->flags & HT_FIELD_LABELS) {
+        return !(f->flags & ~(HT_FIELD_HEX | HT_FIELD_LABELS |
+                              HT_FIELD_BITS)) && labels_valid(f);
+    }
     if (f->flags & ~(HT_FIELD_HEX | HT_FIELD_UTF8) ||
         (f->flags & HT_FIELD_UTF8 &&
          (f->flags != HT_FIELD_UTF8 || f->kind != HT_FIELD_ARRAY ||
@@ -92,15 +122,40 @@ static bool fields_valid(const struct ht_class *c)
     return true;
 }
 
+static unsigned labels_of(const struct ht_field *f)
+{
+    return f->flags & HT_FIELD_LABELS ? f->count : 0;
+}
+
 static uint32_t message_size(const struct ht_class *c)
 {
     uint32_t size = sizeof(struct ht_msg_class) + ht_strlen(c->name);
-    unsigned i;
+    unsigned i, j;
 
     for (i = 0; i < c->nr_fields; i++) {
-        size += sizeof(struct ht_msg_field) + ht_strlen(c->fields[i].name);
+        const struct ht_field *f = &c->fields[i];
+
+        size += sizeof(struct ht_msg_field) + ht_strlen(f->name);
+        for (j = 0; j < labels_of(f); j++) {
+            size += HT_LABEL_HEADER + ht_strlen(f->labels[j].name);
+        }
     }
     return size;
+}
+
+static uint8_t *encode_labels(uint8_t *p, const struct ht_field *f)
+{
+    unsigned i;
+
+    for (i = 0; i < labels_of(f); i++) {
+        const uint8_t len = ht_strlen(f->labels[i].name);
+
+        ht_put64(p, (uint64_t)f->labels[i].value);
+        p[8] = len;
+        ht_copy(p + HT_LABEL_HEADER, f->labels[i].name, len);
+        p += HT_LABEL_HEADER + len;
+    }
+    return p;
 }
 
 static void encode(struct ht_msg_class *m, const struct ht_class *c)
@@ -126,8 +181,15 @@ static void encode(struct ht_msg_class *m, const struct ht_class *c)
         ht_copy(p, &w, sizeof(w));
         p += sizeof(w);
         ht_copy(p, f->name, w.name_len);
-        p += w.name_len;
+        p = encode_labels(p + w.name_len, f);
     }
+}
+
+bool ht_class_valid(const struct ht_class *c)
+{
+    return c->name && class_name_valid(c->name, ht_strlen(c->name)) &&
+           c->nr_fields <= HT_FIELDS_MAX && c->loglevel <= 14 &&
+           (!c->nr_fields || c->fields) && fields_valid(c);
 }
 
 /* What the host would refuse in any case: 0, else the bytes of its message */
@@ -137,9 +199,7 @@ static uint32_t class_bytes(const struct ht_device *dev,
     uint32_t size;
 
     *why = -EINVAL;
-    if (!c->name || !class_name_valid(c->name, ht_strlen(c->name)) ||
-        c->nr_fields > HT_FIELDS_MAX || c->loglevel > 14 ||
-        (c->nr_fields && !c->fields) || !fields_valid(c)) {
+    if (!ht_class_valid(c)) {
         return 0;
     }
     *why = -ENOSPC;

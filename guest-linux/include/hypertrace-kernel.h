@@ -287,7 +287,7 @@ do {									\
 
 /* The first parameter is there for the comma before the next. */
 #undef HT_EV_TRACE
-#define HT_EV_TRACE(ident, ...)						\
+#define HT_EV_TRACE(scope, ident, ...)					\
 static __always_inline __maybe_unused					\
 void ht_trace_##ident(int ht_unused_ HT_EV_EACH(HT_EV_PARAM, ##__VA_ARGS__)) \
 {									\

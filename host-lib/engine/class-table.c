@@ -74,8 +74,27 @@ static bool field_name_valid(const char *name, size_t len)
     return len > 0 && len <= HT_FIELD_NAME_MAX;
 }
 
+static bool label_valid(const char *s, size_t len)
+{
+    size_t i;
+
+    for (i = 0; i < len; i++) {
+        if (s[i] < ' ' || s[i] > '~' || s[i] == '"' || s[i] == '\\') {
+            return false;
+        }
+    }
+    return len > 0 && len <= HT_LABEL_MAX;
+}
+
 static bool field_valid(const struct ht_msg_field *f)
 {
+    if (f->flags & HT_FIELD_LABELS) {
+        return !(f->flags & ~(HT_FIELD_HEX | HT_FIELD_LABELS |
+                              HT_FIELD_BITS)) &&
+               kind_is_integer(f->kind) && f->elem == 0 &&
+               ht_get_le16(&f->count) > 0 &&
+               ht_get_le16(&f->count) <= HT_LABELS_MAX;
+    }
     if (f->flags & ~(HT_FIELD_HEX | HT_FIELD_UTF8) ||
         (f->flags & HT_FIELD_UTF8 &&
          (f->flags != HT_FIELD_UTF8 || f->kind != HT_FIELD_ARRAY ||
@@ -161,7 +180,13 @@ void ht_class_free(HtClass *c)
         return;
     }
     for (i = 0; i < c->nr_fields; i++) {
-        g_free(c->fields[i].name);
+        HtField *f = &c->fields[i];
+
+        while (f->nr_labels) {
+            g_free(f->labels[--f->nr_labels].name);
+        }
+        g_free(f->labels);
+        g_free(f->name);
     }
     g_free(c->fields);
     g_free(c->name);
@@ -187,6 +212,28 @@ static void class_layout(HtClass *c)
             c->fixed += ht_kind_size(f->kind);
         }
     }
+}
+
+/* Returns where the labels end; NULL: they are malformed */
+static const uint8_t *labels_parse(HtField *f, unsigned count,
+                                   const uint8_t *p, const uint8_t *end)
+{
+    f->labels = g_new0(HtLabel, count);
+    while (f->nr_labels < count) {
+        HtLabel *l = &f->labels[f->nr_labels];
+        unsigned len;
+
+        if (end - p < HT_LABEL_HEADER || end - p - HT_LABEL_HEADER < p[8] ||
+            !label_valid((const char *)p + HT_LABEL_HEADER, p[8])) {
+            return NULL;
+        }
+        len = p[8];
+        l->value = ht_get_le64(p);
+        l->name = g_strndup((const char *)p + HT_LABEL_HEADER, len);
+        f->nr_labels++;
+        p += HT_LABEL_HEADER + len;
+    }
+    return p;
 }
 
 /* Returns NULL if the message is malformed */
@@ -229,6 +276,13 @@ static HtClass *class_parse(const void *msg, size_t size)
         f->elem = w.kind == HT_FIELD_TEXT ? HT_FIELD_U8 : w.elem;
         f->flags = w.flags;
         f->count = ht_get_le16(&w.count);
+        if (f->flags & HT_FIELD_LABELS) {
+            f->count = 0;
+            p = labels_parse(f, ht_get_le16(&w.count), p, end);
+            if (!p) {
+                goto bad;
+            }
+        }
         if (field_name_reserved(f->name)) {
             goto bad;
         }
@@ -244,6 +298,19 @@ bad:
     return NULL;
 }
 
+static bool same_labels(const HtField *a, const HtField *b)
+{
+    unsigned i;
+
+    for (i = 0; i < a->nr_labels && i < b->nr_labels; i++) {
+        if (a->labels[i].value != b->labels[i].value ||
+            strcmp(a->labels[i].name, b->labels[i].name)) {
+            return false;
+        }
+    }
+    return a->nr_labels == b->nr_labels;
+}
+
 static bool class_same_fields(const HtClass *a, const HtClass *b)
 {
     unsigned i;
@@ -256,7 +323,7 @@ static bool class_same_fields(const HtClass *a, const HtClass *b)
 
         if (strcmp(f->name, g->name) || f->kind != g->kind ||
             f->elem != g->elem || f->flags != g->flags ||
-            f->count != g->count) {
+            f->count != g->count || !same_labels(f, g)) {
             return false;
         }
     }
@@ -355,13 +422,20 @@ size_t ht_class_encode(const HtClass *c, struct ht_msg_class *msg)
             .elem = f->kind == HT_FIELD_TEXT ? 0 : f->elem,
             .flags = f->flags,
             .name_len = strlen(f->name),
-            .count = ht_le16(f->count),
+            .count = ht_le16(f->nr_labels ? f->nr_labels : f->count),
         };
+        unsigned j;
 
         memcpy(p, &w, sizeof(w));
         p += sizeof(w);
         memcpy(p, f->name, w.name_len);
         p += w.name_len;
+        for (j = 0; j < f->nr_labels; j++) {
+            ht_put_le64(p, f->labels[j].value);
+            p[8] = strlen(f->labels[j].name);
+            memcpy(p + HT_LABEL_HEADER, f->labels[j].name, p[8]);
+            p += HT_LABEL_HEADER + p[8];
+        }
     }
     ht_put_le32(&msg->id, c->id);
     return p - (uint8_t *)msg;

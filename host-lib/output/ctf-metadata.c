@@ -161,6 +161,25 @@ static void append_scalar(GString *out, unsigned kind, unsigned flags)
                            flags & HT_FIELD_UTF8 ? " encoding = UTF8;" : "");
 }
 
+/*
+ * Readers show the names of bits as those of values: CTF 1.8 knows no others.
+ * A label has no character that would have to be escaped.
+ */
+static void append_labels(GString *out, const HtField *f)
+{
+    unsigned i;
+
+    for (i = 0; i < f->nr_labels; i++) {
+        g_string_append_printf(out, ht_kind_signed(f->kind) ?
+                               "%s\"%s\" = %" PRId64 :
+                               "%s\"%s\" = %" PRIu64, i ? ", " : " { ",
+                               f->labels[i].name, f->labels[i].value);
+    }
+    if (f->nr_labels) {
+        g_string_append(out, " }");
+    }
+}
+
 /* Prefix names by '_', which readers drop: "int" and "event" are keywords. */
 static void append_field(GString *out, const HtField *f, const char *name)
 {
@@ -188,7 +207,11 @@ static void append_field(GString *out, const HtField *f, const char *name)
         g_string_append_printf(out, " _%s[%u];\n", name, f->count);
         break;
     default:
+        if (f->nr_labels) {
+            g_string_append(out, "enum : ");
+        }
         append_scalar(out, f->kind, f->flags);
+        append_labels(out, f);
         g_string_append_printf(out, " _%s;\n", name);
         break;
     }

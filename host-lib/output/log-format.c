@@ -54,6 +54,32 @@ static void put_text(FILE *f, const uint8_t *p, size_t left)
     fputc('"', f);
 }
 
+/* "run", "read|write|0x8"; false: no label fits */
+static bool put_labels(FILE *f, const HtField *field, uint64_t v)
+{
+    const bool bits = field->flags & HT_FIELD_BITS;
+    uint64_t left = v;
+    unsigned i;
+
+    for (i = 0; i < field->nr_labels; i++) {
+        const HtLabel *l = &field->labels[i];
+        const uint64_t value = l->value;
+
+        if (v == value && !bits) {
+            fputs(l->name, f);
+            return true;
+        }
+        if (bits && value && (v & value) == value) {
+            fprintf(f, "%s%s", left == v ? "" : "|", l->name);
+            left &= ~value;
+        }
+    }
+    if (left != v && left) {
+        fprintf(f, "|0x%" PRIx64, left);
+    }
+    return left != v;
+}
+
 static const uint8_t *put_field(FILE *f, const HtField *field,
                                 const uint8_t *p)
 {
@@ -84,6 +110,11 @@ static const uint8_t *put_field(FILE *f, const HtField *field,
         fputc(']', f);
         return p;
     default:
+        if (field->nr_labels &&
+            put_labels(f, field, ht_get_le(p, ht_kind_size(field->kind),
+                                           ht_kind_signed(field->kind)))) {
+            return p + ht_kind_size(field->kind);
+        }
         return put_scalar(f, field->kind, hex, p);
     }
 }

@@ -73,6 +73,55 @@ static void add_scalar(HtUstEvent *e, const char *name, unsigned kind,
     }
 }
 
+static void add_enum(HtUstEvent *e, const HtField *cf)
+{
+    UstField *f = add_field(e, cf->name);
+    const struct lttng_ust_enum_entry **entries;
+    unsigned i;
+
+    set_integer(&f->elem, cf->kind, cf->flags);
+    f->entries = g_new0(struct lttng_ust_enum_entry, cf->nr_labels);
+    entries = g_new0(const struct lttng_ust_enum_entry *, cf->nr_labels);
+    for (i = 0; i < cf->nr_labels; i++) {
+        const struct lttng_ust_enum_value value = {
+            .value = cf->labels[i].value,
+            .signedness = ht_kind_signed(cf->kind),
+        };
+
+        f->entries[i] = (struct lttng_ust_enum_entry) {
+            .struct_size = sizeof(f->entries[i]),
+            .start = value,
+            .end = value,
+            .string = g_strdup(cf->labels[i].name),
+        };
+        entries[i] = &f->entries[i];
+    }
+    f->labels = (struct lttng_ust_enum_desc) {
+        .struct_size = sizeof(f->labels),
+        .name = g_strdup_printf("%s_%s", e->key, cf->name),
+        .entries = entries,
+        .nr_entries = cf->nr_labels,
+    };
+    f->type.enumeration = (struct lttng_ust_type_enum) {
+        .parent.type = lttng_ust_type_enum,
+        .struct_size = sizeof(f->type.enumeration),
+        .desc = &f->labels,
+        .container_type = &f->elem.parent,
+    };
+}
+
+static void free_labels(UstField *f)
+{
+    unsigned i;
+
+    for (i = 0; i < f->labels.nr_entries; i++) {
+        g_free((char *)f->entries[i].string);
+    }
+    g_free(f->entries);
+    g_free((void *)f->labels.entries);
+    g_free((char *)f->labels.name);
+}
+
 static void add_class_field(HtUstEvent *e, const HtField *cf)
 {
     UstField *f;
@@ -111,7 +160,11 @@ static void add_class_field(HtUstEvent *e, const HtField *cf)
         };
         break;
     default:
-        add_scalar(e, cf->name, cf->kind, cf->flags);
+        if (cf->nr_labels) {
+            add_enum(e, cf);
+        } else {
+            add_scalar(e, cf->name, cf->kind, cf->flags);
+        }
         break;
     }
 }
@@ -119,7 +172,7 @@ static void add_class_field(HtUstEvent *e, const HtField *cf)
 static char *make_schema(const HtClass *c)
 {
     GString *s = g_string_new(NULL);
-    unsigned i;
+    unsigned i, j;
 
     g_string_append_printf(s, "%u", c->loglevel);
     for (i = 0; i < c->nr_fields; i++) {
@@ -127,6 +180,10 @@ static char *make_schema(const HtClass *c)
 
         g_string_append_printf(s, ";%u,%u,%u,%u,%s", f->kind, f->elem,
                                f->flags, f->count, f->name);
+        for (j = 0; j < f->nr_labels; j++) {
+            g_string_append_printf(s, ",%" PRId64 "=%s", f->labels[j].value,
+                                   f->labels[j].name);
+        }
     }
     return g_string_free(s, false);
 }
@@ -153,6 +210,8 @@ static HtUstEvent *event_new(const char *provider, const char *name,
     for (i = 0; i < c->nr_fields; i++) {
         e->class_fields[i] = c->fields[i];
         e->class_fields[i].name = NULL;
+        e->class_fields[i].labels = NULL;
+        e->class_fields[i].nr_labels = 0;
         add_class_field(e, &c->fields[i]);
     }
 
@@ -184,6 +243,7 @@ static void event_free(HtUstEvent *e)
 
     for (i = 0; i < e->nr_fields; i++) {
         g_free((char *)e->fields[i].field.name);
+        free_labels(&e->fields[i]);
     }
     g_free(e->provider);
     g_free(e->class_fields);

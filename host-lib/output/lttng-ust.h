@@ -24,8 +24,11 @@ typedef struct UstField {
         struct lttng_ust_type_float floating;
         struct lttng_ust_type_array array;
         struct lttng_ust_type_sequence sequence;
+        struct lttng_ust_type_enum enumeration;
     } type;
-    struct lttng_ust_type_integer elem;
+    struct lttng_ust_type_integer elem; /* also an enumeration's integer */
+    struct lttng_ust_enum_desc labels;
+    struct lttng_ust_enum_entry *entries;
 } UstField;
 
 struct HtUstEvent {

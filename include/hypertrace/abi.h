@@ -162,14 +162,24 @@ enum ht_field_kind {
 
 #define HT_FIELD_HEX            0x01u   /* show in base 16 */
 #define HT_FIELD_UTF8           0x02u   /* array of u8: text, 0 behind it */
+#define HT_FIELD_LABELS         0x04u   /* integer: values have names */
+#define HT_FIELD_BITS           0x08u   /* with LABELS: they are bits */
+
+/*
+ * A label: its value, 64 bits, sign-extended; its length, one byte; its name.
+ * A field's labels follow the field's name.
+ */
+#define HT_LABEL_HEADER         9u
+#define HT_LABEL_MAX            63u     /* bytes of a name */
+#define HT_LABELS_MAX           64u     /* of a field */
 
 /* One field in a class message, followed by its name */
 struct ht_msg_field {
     uint8_t  kind;              /* enum ht_field_kind */
     uint8_t  elem;              /* sequence, array: an integer kind; else 0 */
-    uint8_t  flags;             /* HT_FIELD_HEX, HT_FIELD_UTF8 */
+    uint8_t  flags;             /* HT_FIELD_HEX and so on */
     uint8_t  name_len;          /* 1 to HT_FIELD_NAME_MAX */
-    uint16_t count;             /* array: 1 to 4096; else 0 */
+    uint16_t count;             /* array: 1 to 4096; labels; else 0 */
 };
 
 struct ht_msg_class {

@@ -53,7 +53,7 @@ mkdir -p "$work"
 # program NAME SOURCE: static, with the library in it
 program() {
     # shellcheck disable=SC2046
-    "${cross}gcc" -static -O2 -Wall -Werror -DHT_STATIC -pthread \
+    "${cross}gcc" -static -O2 -Wall -Werror -DTRACETEST_STATIC -pthread \
         -I "$HT_TOP/guest-lib/include" -I "$HT_TOP/include" \
         -o "$work/$1" "$HT_TOP/$2" \
         $(find "$HT_TOP/guest-lib/src" -name '*.c') \

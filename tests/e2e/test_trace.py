@@ -81,7 +81,7 @@ def test_ordinary_life(channel, tmp_path):
         "ht-tracetest closed 500", "ht-tracetest signal 20000"])
     fork, exec_, closed, signal = found
     assert accounted(fork) == counts[0]
-    assert notes(fork) == {"parent"}
+    assert notes(fork) == {"parent", "child"}
     assert accounted(exec_) == 500 + counts[1]
     assert notes(exec_) == {"before exec", "emit"}
     assert same_date(fork) < 8 <= same_date(exec_)
@@ -274,9 +274,9 @@ def test_no_device(tmp_path):
     job = f"""
 set -e
 ht-hello
-ht-tracetest none
+HYPERTRACE_DEVICE=none ht-tracetest none
 ht-tracetest fork 1000
-{LD} /ht/sys/tracetest-dynamic none
+{LD} /ht/sys/tracetest-dynamic emit 1000
 """
     with VM(devices=[], job=job, files=dynamic(),
             workdir=tmp_path / "vm") as vm:

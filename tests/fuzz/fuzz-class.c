@@ -33,7 +33,12 @@ static void check_field(const HtField *f)
         g_assert_cmpuint(f->kind, ==, HT_FIELD_ARRAY);
         g_assert_cmpuint(f->elem, ==, HT_FIELD_U8);
     }
-    g_assert_cmpuint(f->flags & ~(HT_FIELD_HEX | HT_FIELD_UTF8), ==, 0);
+    g_assert_cmpuint(f->flags & ~(HT_FIELD_HEX | HT_FIELD_UTF8 |
+                                  HT_FIELD_LABELS | HT_FIELD_BITS), ==, 0);
+    g_assert_true(f->nr_labels ? f->flags & HT_FIELD_LABELS &&
+                                 f->nr_labels <= HT_LABELS_MAX &&
+                                 is_integer(f->kind) :
+                                 !(f->flags & HT_FIELD_LABELS));
     switch (f->kind) {
     case HT_FIELD_TEXT:
         g_assert_true(f->elem == HT_FIELD_U8 && f->count == 0);

@@ -63,6 +63,18 @@
 #define ht_benign_race
 #endif
 
+/*
+ * A variable of each thread.  glibc may allocate the dynamic models' memory at
+ * the first use, in the middle of an event; it has room for some variables of
+ * the initial-exec model in a shared object that is loaded later.  musl has no
+ * such room, and allocates when it loads the object.
+ */
+#ifdef __GLIBC__
+#define HT_TLS_MODEL    __attribute__((tls_model("initial-exec")))
+#else
+#define HT_TLS_MODEL
+#endif
+
 /* Clock ---------------------------------------------------------------- */
 
 /* enum ht_counter: what ht_clock() reads, and the host has to expect */

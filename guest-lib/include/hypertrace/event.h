@@ -8,8 +8,9 @@
  *     ht_emit_irq_done(stream, 14, addr, "disk");
  *
  * may stand in a source file, or in a header that several share: each file then
- * has a class of its own, to be registered there, and the host gives those with
- * the same name and fields the same id.
+ * has a class of its own, to be registered there, and the host gives classes
+ * with the same name and fields the same id.  Other files do not see the names,
+ * so in C++ an inline function in a header uses HT_EVENT_INLINE().
  *
  * Fields, 0 to 32 of them:
  *
@@ -17,6 +18,11 @@
  *     (s8, f) ... (s64, f)    signed integers
  *     (x8, f) ... (x64, f)    unsigned, shown in base 16
  *     (f32, f), (f64, f)      floating point (not in the kernel)
+ *     (bool, f)               false or true
+ *     (ptr, f)                const void *, shown in base 16
+ *     (enum, u8, f, labels)   integer of any kind whose values have names:
+ *     (flags, x32, f, labels) the same, for bits.  @labels is an array of
+ *                             struct ht_label: { 0, "idle" }, { 1, "run" }
  *     (text, f)               const char *, UTF-8, up to 65535 bytes; NULL is
  *                             an empty text
  *     (bytes, f)              const void *, and its length as f_len
@@ -39,7 +45,24 @@
 
 #include "hypertrace/hypertrace.h"
 
-#define HT_LOGLEVEL_DEFAULT     14      /* debug */
+/* Levels of HT_EVENT_LEVEL(): syslog's, then LTTng's finer ones */
+enum ht_level {
+    HT_LEVEL_EMERG,
+    HT_LEVEL_ALERT,
+    HT_LEVEL_CRIT,
+    HT_LEVEL_ERR,
+    HT_LEVEL_WARNING,
+    HT_LEVEL_NOTICE,
+    HT_LEVEL_INFO,
+    HT_LEVEL_DEBUG_SYSTEM,
+    HT_LEVEL_DEBUG_PROGRAM,
+    HT_LEVEL_DEBUG_PROCESS,
+    HT_LEVEL_DEBUG_MODULE,
+    HT_LEVEL_DEBUG_UNIT,
+    HT_LEVEL_DEBUG_FUNCTION,
+    HT_LEVEL_DEBUG_LINE,
+    HT_LEVEL_DEBUG,             /* without HT_EVENT_LEVEL() */
+};
 
 /**
  * HT_EVENT() - define an event class and its emit function
@@ -53,30 +76,54 @@
  * which returns false if the event was discarded (and counted).
  */
 #define HT_EVENT(ident, ...) \
-    HT_EVENT_FULL(ident, #ident, HT_LOGLEVEL_DEFAULT, ##__VA_ARGS__)
+    HT_EVENT_FULL(ident, #ident, HT_LEVEL_DEBUG, ##__VA_ARGS__)
+
+/**
+ * HT_EVENT_LEVEL() - HT_EVENT() with a level
+ * @ident: name of the class
+ * @level: enum ht_level, by which the host may select
+ */
+#define HT_EVENT_LEVEL(ident, level, ...) \
+    HT_EVENT_FULL(ident, #ident, level, ##__VA_ARGS__)
 
 /**
  * HT_EVENT_NAMED() - HT_EVENT() whose name is no identifier, "sched.switch"
  */
 #define HT_EVENT_NAMED(ident, name, ...) \
-    HT_EVENT_FULL(ident, name, HT_LOGLEVEL_DEFAULT, ##__VA_ARGS__)
+    HT_EVENT_FULL(ident, name, HT_LEVEL_DEBUG, ##__VA_ARGS__)
 
 /**
- * HT_EVENT_FULL() - HT_EVENT_NAMED() with a log level, 0 to 14
+ * HT_EVENT_FULL() - HT_EVENT_NAMED() with a level
  */
-#define HT_EVENT_FULL(ident, class_name, level, ...)                        \
-    static const struct ht_field ht_fields_##ident[] = {                    \
+#define HT_EVENT_FULL(ident, class_name, level, ...) \
+    HT_EV_DEFINE(file, ident, class_name, level, ##__VA_ARGS__)
+
+/**
+ * HT_EVENT_INLINE() - HT_EVENT_FULL() for inline functions of C++ headers
+ *
+ * C++17 or later.  All files of a program have one class and one function, as
+ * the rule of one definition demands of what an inline function uses.  So two
+ * such events of a program must not have the same @ident.
+ */
+#if defined(__cplusplus) && __cplusplus >= 201703L
+#define HT_EVENT_INLINE(ident, class_name, level, ...) \
+    HT_EV_DEFINE(program, ident, class_name, level, ##__VA_ARGS__)
+#endif
+
+#define HT_EV_DEFINE(scope, ident, class_name, level, ...)                  \
+    HT_EV_DATA_##scope const struct ht_field ht_fields_##ident[] = {        \
         HT_EV_EACH(HT_EV_DESC, ##__VA_ARGS__)                               \
-        { 0, 0, 0, 0, 0 }                                                   \
+        { 0, 0, 0, 0, 0, 0 }                                                \
     };                                                                      \
-    static struct ht_class ht_class_##ident = {                             \
+    HT_EV_DATA_##scope struct ht_class ht_class_##ident = {                 \
         class_name, ht_fields_##ident, HT_EV_OFF,                           \
         sizeof(ht_fields_##ident) / sizeof(struct ht_field) - 1, level,     \
         0, 0, 0                                                             \
     };                                                                      \
     HT_EV_LINK(ident)                                                       \
     __attribute__((unused))                                                 \
-    static inline bool ht_emit_##ident(struct ht_stream *ht_s_              \
+    HT_EV_CODE_##scope bool                                                 \
+    ht_emit_##ident(struct ht_stream *ht_s_                                 \
                                  HT_EV_EACH(HT_EV_PARAM, ##__VA_ARGS__))    \
     {                                                                       \
         HT_EV_EACH(HT_EV_LEN, ##__VA_ARGS__)                                \
@@ -95,14 +142,24 @@
         ht_finish(ht_s_, ht_e_);                                            \
         return true;                                                        \
     }                                                                       \
-    HT_EV_TRACE(ident, ##__VA_ARGS__)                                       \
+    HT_EV_TRACE(scope, ident, ##__VA_ARGS__)                                \
     struct ht_class
+
+/* Who sees the names: the file, or all of the program */
+#define HT_EV_DATA_file                                                     \
+    static
+#define HT_EV_CODE_file                                                     \
+    static inline
+#define HT_EV_DATA_program                                                  \
+    inline
+#define HT_EV_CODE_program                                                  \
+    inline
 
 /*
  * What is behind ht_trace(), where there is one: a function that finds the
  * stream, so that the fields are evaluated before.
  */
-#define HT_EV_TRACE(ident, ...)
+#define HT_EV_TRACE(scope, ident, ...)
 
 /*
  * In a program, a pointer to the class is in a section of its own, by which
@@ -148,6 +205,11 @@ __attribute__((weak, visibility("hidden"))) uint8_t ht_off = 0;
 #define HT_EV_f32       F32
 #define HT_EV_f64       F64
 #endif
+#define HT_EV_bool      BOOL
+#define HT_EV__Bool     BOOL            /* where "bool" is a macro */
+#define HT_EV_ptr       PTR
+#define HT_EV_enum      ENUM
+#define HT_EV_flags     FLAGS
 #define HT_EV_text      TEXT
 #define HT_EV_bytes     BYTES
 #define HT_EV_seq       SEQ
@@ -172,7 +234,7 @@ __attribute__((weak, visibility("hidden"))) uint8_t ht_off = 0;
 #define HT_EV_CALL(what, ...)           HT_EV_CALL_(what, __VA_ARGS__)
 #define HT_EV_CALL_(what, form, ...)    HT_EV_##what##_##form(__VA_ARGS__)
 
-#define HT_EV_DESC_INT(type, bits, kind, flags, n) { #n, kind, 0, flags, 0 },
+#define HT_EV_DESC_INT(type, bits, kind, flags, n) { #n, kind, 0, flags, 0, 0 },
 #define HT_EV_PARAM_INT(type, bits, kind, flags, n) , type ht_a_##n
 #define HT_EV_ARG_INT(type, bits, kind, flags, n) , ht_a_##n
 #define HT_EV_LEN_INT(type, bits, kind, flags, n)
@@ -181,7 +243,55 @@ __attribute__((weak, visibility("hidden"))) uint8_t ht_off = 0;
     ht_put##bits(ht_p_, (uint##bits##_t)ht_a_##n);                          \
     ht_p_ += bits / 8;
 
-#define HT_EV_DESC_F32(n)       { #n, HT_FIELD_F32, 0, 0, 0 },
+__attribute__((unused))
+static const struct ht_label ht_labels_bool[] = {
+    { 0, "false" }, { 1, "true" },
+};
+
+#define HT_EV_DESC_BOOL(n)                                                  \
+    { #n, HT_FIELD_U8, 0, HT_FIELD_LABELS, 2, ht_labels_bool },
+#define HT_EV_PARAM_BOOL(n)     , bool ht_a_##n
+#define HT_EV_ARG_BOOL(n)       , ht_a_##n
+#define HT_EV_LEN_BOOL(n)
+#define HT_EV_SIZE_BOOL(n)      + 1
+#define HT_EV_PUT_BOOL(n)                                                   \
+    ht_put8(ht_p_, ht_a_##n);                                               \
+    ht_p_ += 1;
+
+#define HT_EV_DESC_PTR(n)       { #n, HT_FIELD_U64, 0, HT_FIELD_HEX, 0, 0 },
+#define HT_EV_PARAM_PTR(n)      , const void *ht_a_##n
+#define HT_EV_ARG_PTR(n)        , ht_a_##n
+#define HT_EV_LEN_PTR(n)
+#define HT_EV_SIZE_PTR(n)       + 8
+#define HT_EV_PUT_PTR(n)                                                    \
+    ht_put64(ht_p_, (uint64_t)(uintptr_t)ht_a_##n);                         \
+    ht_p_ += 8;
+
+#define HT_EV_DESC_ENUM(k, n, l)                                            \
+    HT_EV_LABELLED(n, l, HT_FIELD_LABELS, HT_EV_##k)
+#define HT_EV_PARAM_ENUM(k, n, l) HT_EV_AS(PARAM, HT_EV_##k, n)
+#define HT_EV_ARG_ENUM(k, n, l) , ht_a_##n
+#define HT_EV_LEN_ENUM(k, n, l)
+#define HT_EV_SIZE_ENUM(k, n, l) HT_EV_AS(SIZE, HT_EV_##k, n)
+#define HT_EV_PUT_ENUM(k, n, l) HT_EV_AS(PUT, HT_EV_##k, n)
+
+#define HT_EV_DESC_FLAGS(k, n, l)                                           \
+    HT_EV_LABELLED(n, l, HT_FIELD_LABELS | HT_FIELD_BITS, HT_EV_##k)
+#define HT_EV_PARAM_FLAGS(k, n, l) HT_EV_AS(PARAM, HT_EV_##k, n)
+#define HT_EV_ARG_FLAGS(k, n, l) , ht_a_##n
+#define HT_EV_LEN_FLAGS(k, n, l)
+#define HT_EV_SIZE_FLAGS(k, n, l) HT_EV_AS(SIZE, HT_EV_##k, n)
+#define HT_EV_PUT_FLAGS(k, n, l) HT_EV_AS(PUT, HT_EV_##k, n)
+
+#define HT_EV_LABELLED(n, l, more, ...) HT_EV_LABELLED_(n, l, more, __VA_ARGS__)
+#define HT_EV_LABELLED_(n, l, more, form, type, bits, kind, flags)          \
+    { #n, kind, 0, (flags) | (more), sizeof(l) / sizeof(*(l)), l },
+
+/* HT_EV_CALL(), which is not expanded inside its own expansion */
+#define HT_EV_AS(what, ...)             HT_EV_AS_(what, __VA_ARGS__)
+#define HT_EV_AS_(what, form, ...)      HT_EV_##what##_##form(__VA_ARGS__)
+
+#define HT_EV_DESC_F32(n)       { #n, HT_FIELD_F32, 0, 0, 0, 0 },
 #define HT_EV_PARAM_F32(n)      , float ht_a_##n
 #define HT_EV_ARG_F32(n)        , ht_a_##n
 #define HT_EV_LEN_F32(n)
@@ -190,7 +300,7 @@ __attribute__((weak, visibility("hidden"))) uint8_t ht_off = 0;
     ht_copy(ht_p_, &ht_a_##n, 4);                                           \
     ht_p_ += 4;
 
-#define HT_EV_DESC_F64(n)       { #n, HT_FIELD_F64, 0, 0, 0 },
+#define HT_EV_DESC_F64(n)       { #n, HT_FIELD_F64, 0, 0, 0, 0 },
 #define HT_EV_PARAM_F64(n)      , double ht_a_##n
 #define HT_EV_ARG_F64(n)        , ht_a_##n
 #define HT_EV_LEN_F64(n)
@@ -200,7 +310,7 @@ __attribute__((weak, visibility("hidden"))) uint8_t ht_off = 0;
     ht_p_ += 8;
 
 /* The length is taken once: another thread may change the text meanwhile. */
-#define HT_EV_DESC_TEXT(n)      { #n, HT_FIELD_TEXT, 0, 0, 0 },
+#define HT_EV_DESC_TEXT(n)      { #n, HT_FIELD_TEXT, 0, 0, 0, 0 },
 #define HT_EV_PARAM_TEXT(n)     , const char *ht_a_##n
 #define HT_EV_ARG_TEXT(n)       , ht_a_##n
 #define HT_EV_LEN_TEXT(n)       const size_t ht_n_##n = ht_strlen(ht_a_##n);
@@ -208,7 +318,7 @@ __attribute__((weak, visibility("hidden"))) uint8_t ht_off = 0;
 #define HT_EV_PUT_TEXT(n)       HT_EV_PUT_BYTES(n)
 
 #define HT_EV_DESC_BYTES(n)                                                 \
-    { #n, HT_FIELD_SEQUENCE, HT_FIELD_U8, HT_FIELD_HEX, 0 },
+    { #n, HT_FIELD_SEQUENCE, HT_FIELD_U8, HT_FIELD_HEX, 0, 0 },
 #define HT_EV_PARAM_BYTES(n)    , const void *ht_a_##n, size_t ht_n_##n
 #define HT_EV_ARG_BYTES(n)      , ht_a_##n, ht_n_##n
 #define HT_EV_LEN_BYTES(n)
@@ -217,7 +327,7 @@ __attribute__((weak, visibility("hidden"))) uint8_t ht_off = 0;
     ht_p_ = ht_put_seq(ht_p_, ht_a_##n, ht_n_##n, 1);
 
 #define HT_EV_DESC_SEQ(k, n)                                                \
-    { #n, HT_FIELD_SEQUENCE, HT_EV_ELEM(HT_EV_##k), 0 },
+    { #n, HT_FIELD_SEQUENCE, HT_EV_ELEM(HT_EV_##k), 0, 0 },
 #define HT_EV_PARAM_SEQ(k, n)                                               \
     , HT_EV_FROM(HT_EV_##k) ht_a_##n, size_t ht_n_##n
 #define HT_EV_ARG_SEQ(k, n)     , ht_a_##n, ht_n_##n
@@ -227,7 +337,7 @@ __attribute__((weak, visibility("hidden"))) uint8_t ht_off = 0;
     ht_p_ = ht_put_seq(ht_p_, ht_a_##n, ht_n_##n, sizeof(*ht_a_##n));
 
 #define HT_EV_DESC_ARRAY(k, n, c)                                           \
-    { #n, HT_FIELD_ARRAY, HT_EV_ELEM(HT_EV_##k), c },
+    { #n, HT_FIELD_ARRAY, HT_EV_ELEM(HT_EV_##k), c, 0 },
 #define HT_EV_PARAM_ARRAY(k, n, c) , HT_EV_FROM(HT_EV_##k) ht_a_##n
 #define HT_EV_ARG_ARRAY(k, n, c) , ht_a_##n
 #define HT_EV_LEN_ARRAY(k, n, c)
@@ -244,7 +354,7 @@ __attribute__((weak, visibility("hidden"))) uint8_t ht_off = 0;
     static
 #endif
 #define HT_EV_DESC_CHARS(n, c)                                              \
-    { #n, HT_FIELD_ARRAY, HT_FIELD_U8, HT_FIELD_UTF8, c },
+    { #n, HT_FIELD_ARRAY, HT_FIELD_U8, HT_FIELD_UTF8, c, 0 },
 #define HT_EV_PARAM_CHARS(n, c) , const char ht_a_##n[HT_EV_AT_LEAST c]
 #define HT_EV_ARG_CHARS(n, c)   , ht_a_##n
 #define HT_EV_LEN_CHARS(n, c)

@@ -21,12 +21,26 @@ struct ht_device;
 struct ht_stream;
 
 /**
+ * struct ht_label - a name for a value of a field
+ * @value: the value
+ * @name: shown in its place: printable ASCII without '"' and '\\', 1 to
+ *        HT_LABEL_MAX bytes
+ */
+struct ht_label {
+    int64_t value;
+    const char *name;
+};
+
+/**
  * struct ht_field - one field of an event class
  * @name: [A-Za-z_][A-Za-z0-9_]*, 1 to HT_FIELD_NAME_MAX bytes
  * @kind: enum ht_field_kind
  * @elem: integer kind of the elements of a sequence or an array, else 0
- * @flags: HT_FIELD_HEX; HT_FIELD_UTF8: an array of u8 that is text; or 0
- * @count: elements of an array, else 0
+ * @flags: HT_FIELD_HEX; HT_FIELD_UTF8: an array of u8 that is text;
+ *         HT_FIELD_LABELS: an integer with @labels, which with HT_FIELD_BITS
+ *         are names of bits; or 0
+ * @count: elements of an array; number of @labels, at most HT_LABELS_MAX; or 0
+ * @labels: NULL, unless @flags has HT_FIELD_LABELS
  */
 struct ht_field {
     const char *name;
@@ -34,6 +48,7 @@ struct ht_field {
     uint8_t elem;
     uint8_t flags;
     uint16_t count;
+    const struct ht_label *labels;
 };
 
 /**

@@ -193,6 +193,12 @@ int ht_control(struct ht_device *dev, struct ht_msg *msg);
 int ht_exchange(struct ht_device *dev, struct ht_msg *msg);
 
 /**
+ * ht_class_valid() - is a class as &struct ht_class says?
+ * @c: the class
+ */
+bool ht_class_valid(const struct ht_class *c);
+
+/**
  * ht_publish_lost() - tell the host how many events were discarded
  * @s: a stream that is open and busy (or about to be closed)
  *

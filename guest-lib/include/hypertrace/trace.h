@@ -2,23 +2,31 @@
 /*
  * libhypertrace: ht_trace(), for programs on Linux
  *
- * Each program and shared object that includes this file finds the library
- * when it starts, if there is one, and tells it of its classes.  It need not
- * be linked to it (-lhypertrace does no harm); one that is linked statically
- * is compiled with -DHT_STATIC and linked with libhypertrace.a.
+ * Each program and shared object that includes this file looks for the library
+ * when it starts, and registers its classes with it.  It need not be linked to
+ * the library (-lhypertrace does no harm).  A program that is linked statically
+ * uses the flags of "pkg-config --static hypertrace".
  *
- * The host says which classes it wants, at any time; what is emitted of others
- * costs a load and a branch, is not an event and is not counted.
+ * The host chooses the classes that it wants, and may change that at any time.
+ * An event of another class costs a load and a branch, and is not counted.
  *
  * Each thread has a stream, opened at its first event and closed at its end.
- * A device that goes, a suspend, fork(), closed descriptors, a full ring: none
- * of that disturbs the program, and what could not be recorded is counted, if
- * the process has a stream by its end: without one it cannot tell.  Not counted
- * is the event that a thread is writing while its device goes.
- * A child of fork() is silent until it calls exec().
+ * Unplugged devices, a suspend, closed descriptors and full rings do not
+ * disturb the program.  The library counts the events that it discards and
+ * tells the host, unless the process ends without ever having had a stream.
+ * The event that a thread writes while its device goes is not counted.
  *
- * The device is the one of $HYPERTRACE_DEVICE, "/dev/hypertraceN", or else the
- * first that can be opened; it must be there when the program starts.
+ * A child of fork() opens streams of its own.
+ *
+ * A signal handler may leave an event by siglongjmp(), or cancel its thread.
+ * The thread loses that event and at most 64 more, or those of 100 ms, which
+ * are counted; then it has another stream.
+ *
+ * The device is $HYPERTRACE_DEVICE, "/dev/hypertraceN" or "none", by default
+ * the first that can be opened.  If there is none yet, or if its host does not
+ * answer, events look for one every 500 ms, and meanwhile cost a function call
+ * and their arguments.  On a machine that is not virtual the library does not
+ * look again.
  */
 #ifndef HYPERTRACE_TRACE_H
 #define HYPERTRACE_TRACE_H
@@ -29,8 +37,10 @@
 
 #include "hypertrace/event.h"
 
-#if !defined(HT_STATIC) && !defined(HT_LIBRARY)
+#ifndef HT_LIBRARY
 #include <dlfcn.h>
+#include <stdlib.h>
+#include <unistd.h>
 #endif
 
 #ifdef __cplusplus
@@ -40,16 +50,46 @@ extern "C" {
 struct ht_module;
 
 /**
- * struct ht_runtime - what the library does for ht_trace()
- * @begin: a stream for this thread, which @slot is set to if it is its own;
- *         NULL: the event is discarded, and counted
- * @end: to be called after an event if @begin was, or the event was discarded
- * @remove: forget a module's classes; none of its events is being emitted
+ * enum ht_trace_state - is tracing on, and if not, why?
+ * @HT_TRACE_ON: events of this program are recorded
+ * @HT_TRACE_UNWANTED: the host wants none of them now
+ * @HT_TRACE_NO_STREAM: every stream of the device is in use
+ * @HT_TRACE_NO_LIBRARY: libhypertrace.so.0 was not found
+ * @HT_TRACE_DISABLED: HYPERTRACE_DEVICE is "none"
+ * @HT_TRACE_NO_DEVICE: there is no device, or its driver is not loaded
+ * @HT_TRACE_DENIED: the device may not be opened
+ * @HT_TRACE_NO_ANSWER: the device's host does not answer
+ * @HT_TRACE_INCOMPATIBLE: the device is of another version
+ */
+enum ht_trace_state {
+    HT_TRACE_ON,
+    HT_TRACE_UNWANTED,
+    HT_TRACE_NO_STREAM,
+    HT_TRACE_NO_LIBRARY,
+    HT_TRACE_DISABLED,
+    HT_TRACE_NO_DEVICE,
+    HT_TRACE_DENIED,
+    HT_TRACE_NO_ANSWER,
+    HT_TRACE_INCOMPATIBLE,
+};
+
+/**
+ * struct ht_runtime - the library's functions for ht_trace()
+ * @begin: find a stream for an event of @cls; set @slot to it if it is this
+ *         thread's own.  NULL: the event is discarded and counted, or the host
+ *         does not want it
+ * @end: must be called after an event if @begin was, or if the event was
+ *       discarded (@done is false).  Returns a stream to try again, or NULL
+ * @remove: forget a module's classes, of which no event is under way
+ * @status: ht_trace_status()
  */
 struct ht_runtime {
-    struct ht_stream *(*begin)(struct ht_stream **slot);
-    void (*end)(struct ht_stream **slot, struct ht_stream *s);
+    struct ht_stream *(*begin)(struct ht_stream **slot,
+                               const struct ht_class *cls);
+    struct ht_stream *(*end)(struct ht_stream **slot, struct ht_stream *s,
+                             const struct ht_class *cls, bool done);
     void (*remove)(struct ht_module *module);
+    enum ht_trace_state (*status)(const char **why);
 };
 
 /**
@@ -79,18 +119,82 @@ void ht_module_add(struct ht_module *module);
 /* For programs in other languages ------------------------------------------ */
 
 /**
+ * ht_event_parse() - make an event class from a description
+ * @text: a name, a level after a colon if it is not "debug", and fields, of
+ *        which each has a kind and a name:
+ *
+ *            "hello u32 n; text who"
+ *            "disk.error:err x64 sector; u8{read=0, write=1} op; u16[4] tags"
+ *
+ *        Kinds are those of event.h.  Also "u16[]" is a sequence, "u16[4]" an
+ *        array, "chars[16]" text in an array, and labels in braces name values,
+ *        or bits, if separated by "|".
+ *
+ * Context: may block; not in a signal handler.
+ *
+ * Return: the class, for good; NULL: not a valid description, out of memory,
+ * or there are more than 1,023 such classes.
+ */
+struct ht_class *ht_event_parse(const char *text);
+
+/**
+ * enum ht_value_type - type of a value
+ * @HT_VALUE_UNSIGNED: u
+ * @HT_VALUE_SIGNED: s
+ * @HT_VALUE_FLOAT: f
+ * @HT_VALUE_MEMORY: p: text of @count bytes, or @count elements
+ */
+enum ht_value_type {
+    HT_VALUE_UNSIGNED = 1,
+    HT_VALUE_SIGNED   = 2,
+    HT_VALUE_FLOAT    = 3,
+    HT_VALUE_MEMORY   = 4,
+};
+
+/**
+ * struct ht_value - the value of one field
+ * @u: the value, as @type says
+ * @count: of HT_VALUE_MEMORY
+ * @type: enum ht_value_type
+ */
+struct ht_value {
+    union {
+        uint64_t u;
+        int64_t s;
+        double f;
+        const void *p;
+    };
+    uint32_t count;
+    uint32_t type;
+};
+
+/**
+ * ht_event_values() - emit an event of checked values
+ * @cls: the class
+ * @values: one for each field
+ * @n: their number
+ *
+ * The values are checked also if the event is off.
+ *
+ * Return: 1: committed; 0: discarded, or not wanted; -EINVAL: @n or a value
+ * does not fit the class.
+ */
+int ht_event_values(const struct ht_class *cls, const struct ht_value *values,
+                    unsigned n);
+
+/**
  * ht_event_new() - make an event class at run time
  * @name: as &struct ht_class says
- * @fields: @nr_fields of them, copied, as is @name
+ * @fields: @nr_fields of them; they and their names are copied
  * @nr_fields: 0 to HT_FIELDS_MAX
- * @loglevel: 0 to 14
+ * @level: enum ht_level
  *
  * Context: may block; not in a signal handler.
  *
  * Return: the class, for good; NULL: out of memory, or too many fields.
  */
 struct ht_class *ht_event_new(const char *name, const struct ht_field *fields,
-                              unsigned nr_fields, unsigned loglevel);
+                              unsigned nr_fields, unsigned level);
 
 /**
  * ht_event_is_on() - would events of a class be recorded?
@@ -99,9 +203,9 @@ struct ht_class *ht_event_new(const char *name, const struct ht_field *fields,
 bool ht_event_is_on(const struct ht_class *cls);
 
 /**
- * ht_event_emit() - emit an event, as ht_trace() does
+ * ht_event_emit() - emit an event of packed values, which are not checked
  * @cls: the class
- * @payload: its fields packed as the specification says
+ * @payload: the fields, packed as the specification says
  * @size: bytes
  *
  * Return: whether it was committed; if not, it was discarded or is not wanted.
@@ -135,9 +239,20 @@ uint64_t ht_trace_discarded(void);
  */
 int ht_trace_stamps(unsigned n);
 
+/**
+ * ht_trace_status() - is tracing on, and if not, why?
+ * @why: set to a text, "on" or "off: ..."; or NULL
+ *
+ * Looks for a device, if there was none.  HYPERTRACE_DEBUG=1 has the library
+ * print the text to stderr whenever it changes.
+ *
+ * Context: may block; not in a signal handler.
+ */
+enum ht_trace_state ht_trace_status(const char **why);
+
 #ifndef HT_LIBRARY
 
-/* What each program and shared object has ---------------------------------- */
+/* Of each program and shared object ---------------------------------------- */
 
 #define HT_PER_MODULE   __attribute__((weak, visibility("hidden")))
 
@@ -148,39 +263,66 @@ extern struct ht_class *const __stop_ht_classes[] HT_PER_MODULE;
 extern struct ht_module ht_module HT_PER_MODULE;
 HT_PER_MODULE struct ht_module ht_module = { 0, 0, 0, 0, { 0, 0, 0, 0 } };
 
-/*
- * This thread's stream, if it has one of its own.  Initial-exec: a dynamic
- * model could allocate memory in the middle of an event.
- */
+/* This thread's stream, if it has one of its own */
 extern __thread struct ht_stream *ht_thread_stream
-    __attribute__((weak, visibility("hidden"), tls_model("initial-exec")));
-__attribute__((weak, visibility("hidden"), tls_model("initial-exec")))
+    __attribute__((weak, visibility("hidden"))) HT_TLS_MODEL;
+__attribute__((weak, visibility("hidden"))) HT_TLS_MODEL
 __thread struct ht_stream *ht_thread_stream = 0;
+
+/* The library's, if it is linked, or was loaded before */
+extern __typeof__(ht_module_add) ht_module_add __attribute__((weak));
+extern __typeof__(ht_trace_status) ht_trace_status __attribute__((weak));
+extern __typeof__(dlsym) dlsym __attribute__((weak));
 
 /* Each file of a module has these two; the first that runs does the work. */
 static __attribute__((constructor)) void ht_module_start(void)
 {
-    void (*add)(struct ht_module *module);
+    static const char none[] = "hypertrace: tracing is off: libhypertrace.so.0 "
+                               "was not found\n";
+    void (*add)(struct ht_module *module) = ht_module_add;
+    void *(*load)(const char *name, int flags) = 0;
+    const char *debug;
+    void *library;
 
     if (ht_module.begin || &__start_ht_classes[0] == &__stop_ht_classes[0]) {
         return;
     }
     ht_module.begin = __start_ht_classes;
     ht_module.end = __stop_ht_classes;
-#ifdef HT_STATIC
-    add = ht_module_add;
-#else
-    *(void **)&add = dlsym(0, "ht_module_add");         /* RTLD_DEFAULT */
-    if (!add) {
-        void *library = dlopen("libhypertrace.so.0", RTLD_NOW);
-
+    /* A static program may have neither; a reference would link dlopen(). */
+    if (!add && dlsym) {
+        *(void **)&load = dlsym(0, "dlopen");           /* RTLD_DEFAULT */
+    }
+    if (load) {
+        library = load("libhypertrace.so.0", RTLD_NOW);
         *(void **)&add = library ? dlsym(library, "ht_module_add") : 0;
     }
-#endif
     if (add) {
         add(&ht_module);
+        return;
+    }
+    debug = getenv("HYPERTRACE_DEBUG");
+    if (debug && debug[0] == '1' && write(2, none, sizeof(none) - 1) < 0) {
+        return;                 /* nobody is told */
     }
 }
+
+static inline enum ht_trace_state ht_module_status(const char **why)
+{
+    if (ht_module.runtime) {
+        return ht_module.runtime->status(why);
+    }
+    if (ht_trace_status) {
+        return ht_trace_status(why);
+    }
+    if (why) {
+        *why = "off: libhypertrace.so.0 was not found";
+    }
+    return HT_TRACE_NO_LIBRARY;
+}
+
+/* A program need not be linked to the library for this either. */
+#define ht_trace_status(why)    ht_module_status(why)
 
 static __attribute__((destructor)) void ht_module_stop(void)
 {
@@ -190,13 +332,13 @@ static __attribute__((destructor)) void ht_module_stop(void)
 }
 
 /*
- * The first parameter is there for the comma before the next.  Between begin
- * and end nothing of the program's runs: what holds the stream lets go of it.
+ * The first parameter is there for the comma before the next.  None of the
+ * program's code runs between begin and end, so the stream is always released.
  */
 #undef HT_EV_TRACE
-#define HT_EV_TRACE(ident, ...)                                             \
+#define HT_EV_TRACE(scope, ident, ...)                                      \
     __attribute__((unused))                                                 \
-    static inline void ht_trace_##ident(int ht_unused_                      \
+    HT_EV_CODE_##scope void ht_trace_##ident(int ht_unused_                 \
                                  HT_EV_EACH(HT_EV_PARAM, ##__VA_ARGS__))    \
     {                                                                       \
         struct ht_stream *ht_s_ = ht_thread_stream;                         \
@@ -204,14 +346,19 @@ static __attribute__((destructor)) void ht_module_stop(void)
                                                                             \
         (void)ht_unused_;                                                   \
         if (ht_unlikely(ht_end_)) {                                         \
-            ht_s_ = ht_module.runtime->begin(&ht_thread_stream);            \
+            ht_s_ = ht_module.runtime->begin(&ht_thread_stream,             \
+                                             &ht_class_##ident);            \
         }                                                                   \
-        if (ht_likely(ht_s_)) {                                             \
-            ht_end_ |= !ht_emit_##ident(ht_s_ HT_EV_EACH(HT_EV_ARG,         \
-                                                         ##__VA_ARGS__));   \
-            if (ht_unlikely(ht_end_)) {                                     \
-                ht_module.runtime->end(&ht_thread_stream, ht_s_);           \
+        while (ht_likely(ht_s_)) {                                          \
+            bool ht_done_ = ht_emit_##ident(ht_s_                           \
+                                 HT_EV_EACH(HT_EV_ARG, ##__VA_ARGS__));     \
+                                                                            \
+            ht_end_ |= !ht_done_;                                           \
+            if (ht_likely(!ht_end_)) {                                      \
+                break;                                                      \
             }                                                               \
+            ht_s_ = ht_module.runtime->end(&ht_thread_stream, ht_s_,        \
+                                           &ht_class_##ident, ht_done_);    \
         }                                                                   \
     }
 

@@ -9,13 +9,23 @@
 #include "hypertrace/abi.h"
 
 /**
+ * HtLabel: a name for a value of a field
+ */
+typedef struct HtLabel {
+    int64_t value;
+    char *name;
+} HtLabel;
+
+/**
  * HtField: one field of an event class, as checked by the host
  * @name: valid and unique in its class
  * @kind: enum ht_field_kind
  * @elem: integer kind of a sequence's or array's elements; HT_FIELD_U8 for
  *        text; else 0
- * @flags: HT_FIELD_HEX, or HT_FIELD_UTF8: an array that is text
+ * @flags: HT_FIELD_HEX; HT_FIELD_UTF8: an array that is text; HT_FIELD_LABELS,
+ *         HT_FIELD_BITS: an integer with @labels
  * @count: elements of an array, else 0
+ * @labels: @nr_labels of them, for values or, with HT_FIELD_BITS, for bits
  */
 typedef struct HtField {
     char *name;
@@ -23,6 +33,8 @@ typedef struct HtField {
     uint8_t elem;
     uint8_t flags;
     uint16_t count;
+    uint16_t nr_labels;
+    HtLabel *labels;
 } HtField;
 
 /**

@@ -75,21 +75,19 @@ static int wait_status(void)
     return status;
 }
 
-/* fork() and clone() as a library of its own would call it */
+/* fork(), and clone() as a library of its own would call it */
 static void forks(unsigned n)
 {
+    const unsigned children = 20;
     unsigned i;
 
     emit(0, n, "parent");
-    for (i = 0; i < 20; i++) {
+    for (i = 0; i < children; i++) {
         pid_t pid = i % 2 ? (pid_t)syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0) :
                             fork();
 
         if (pid == 0) {
-            emit(0, 1000, "child");
-            if (ht_event_enabled(step)) {
-                _exit(1);
-            }
+            emit(0, n, "child");
             _exit(0);
         }
         emit(0, n, "parent");
@@ -97,7 +95,7 @@ static void forks(unsigned n)
             die("a child did not survive");
         }
     }
-    said("emitted", 21ull * n);
+    said("emitted", (2ull * children + 1) * n);
 }
 
 static unsigned per_thread;
@@ -260,7 +258,7 @@ static void switched(void)
     said("emitted", asked);
 }
 
-#ifndef HT_STATIC
+#ifndef TRACETEST_STATIC
 /* A shared object with classes comes and goes. */
 static void plugins(const char *file, unsigned rounds)
 {
@@ -324,7 +322,7 @@ int main(int argc, char **argv)
         lasting();
     } else if (!strcmp(test, "switched")) {
         switched();
-#ifndef HT_STATIC
+#ifndef TRACETEST_STATIC
     } else if (!strcmp(test, "plugin") && argc > 3) {
         plugins(argv[3], n);
 #endif

@@ -169,6 +169,100 @@ static void test_flags(void)
     }
 }
 
+/* A field of a kind with @count labels, of which @given are in the message */
+static void labelled(CtMessage *m, unsigned kind, unsigned flags,
+                     unsigned count, unsigned given, const char *label)
+{
+    struct ht_msg_field f = {
+        .kind = kind, .flags = flags, .name_len = 1, .count = ht_le16(count),
+    };
+    unsigned i;
+
+    ct_class(m, "c");
+    ct_field_bytes(m, &f, "x", 1);
+    for (i = 0; i < given; i++) {
+        ht_put_le64(m->data + m->size, (int64_t)i - 2);
+        m->data[m->size + 8] = strlen(label);
+        memcpy(m->data + m->size + HT_LABEL_HEADER, label, strlen(label));
+        m->size += HT_LABEL_HEADER + strlen(label);
+    }
+    ct_message(m)->h.size = m->size;
+}
+
+/* Only integers have labels, as many as they say, without odd characters. */
+static void test_labels(void)
+{
+    const unsigned labels = HT_FIELD_LABELS;
+    char text[HT_LABEL_MAX + 2];
+    CtMessage m;
+    HtClass *c, *other;
+    HtClassTable *t;
+    unsigned i;
+    bool added;
+
+    for (i = 0; i < 256; i++) {
+        labelled(&m, i, labels, 2, 2, "on");
+        if (i >= HT_FIELD_U8 && i <= HT_FIELD_S64) {
+            assert_accepted(&m);
+        } else {
+            assert_refused(&m);
+        }
+        labelled(&m, HT_FIELD_U8, labels | i, 2, 2, "on");
+        if (i & ~(labels | HT_FIELD_BITS | HT_FIELD_HEX)) {
+            assert_refused(&m);
+        } else {
+            assert_accepted(&m);
+        }
+        text[0] = i;
+        text[1] = '\0';
+        labelled(&m, HT_FIELD_S32, labels, 1, 1, text);
+        if (i >= ' ' && i <= '~' && i != '"' && i != '\\') {
+            assert_accepted(&m);
+        } else {
+            assert_refused(&m);
+        }
+    }
+    for (i = 0; i <= HT_LABELS_MAX + 1; i++) {
+        labelled(&m, HT_FIELD_U8, labels, i, i, "on");
+        if (i == 0 || i > HT_LABELS_MAX) {
+            assert_refused(&m);
+            continue;
+        }
+        assert_accepted(&m);
+        labelled(&m, HT_FIELD_U8, labels, i, i - 1, "on");
+        assert_refused(&m);
+        labelled(&m, HT_FIELD_U8, labels, i, i + 1, "on");
+        assert_refused(&m);
+    }
+    for (i = HT_LABEL_MAX; i <= HT_LABEL_MAX + 1; i++) {
+        memset(text, 'a', i);
+        text[i] = '\0';
+        labelled(&m, HT_FIELD_U8, labels, 1, 1, text);
+        if (i > HT_LABEL_MAX) {
+            assert_refused(&m);
+        } else {
+            assert_accepted(&m);
+        }
+    }
+
+    /* Other labels are another class; what is listed is what was sent. */
+    t = ht_class_table_new();
+    labelled(&m, HT_FIELD_S16, labels, 3, 3, "on");
+    g_assert_cmpint(ct_add(t, &m, &added, &c), ==, HT_STATUS_OK);
+    g_assert_cmpuint(c->fields[0].nr_labels, ==, 3);
+    g_assert_cmpint(c->fields[0].labels[0].value, ==, -2);
+    g_assert_cmpstr(c->fields[0].labels[2].name, ==, "on");
+    g_assert_cmpuint(c->fixed, ==, 2);
+    labelled(&m, HT_FIELD_S16, labels, 3, 3, "off");
+    g_assert_cmpint(ct_add(t, &m, &added, &other), ==, HT_STATUS_OK);
+    g_assert_cmpstr(other->name, ==, "c.v2");
+    m.size = ht_class_encode(c, ct_message(&m));
+    ct_message(&m)->h.size = m.size;
+    g_assert_cmpint(ct_add(t, &m, &added, &other), ==, HT_STATUS_OK);
+    g_assert_true(other == c && !added);
+    ht_class_table_free(t);
+}
+
 static void test_class_names(void)
 {
     static const char *const bad[] = {
@@ -584,6 +678,7 @@ int main(int argc, char **argv)
     g_test_add_func("/class/elements", test_elements);
     g_test_add_func("/class/counts", test_counts);
     g_test_add_func("/class/flags", test_flags);
+    g_test_add_func("/class/labels", test_labels);
     g_test_add_func("/class/class-names", test_class_names);
     g_test_add_func("/class/field-names", test_field_names);
     g_test_add_func("/class/unique", test_unique);

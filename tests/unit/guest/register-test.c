@@ -69,9 +69,9 @@ static void test_refused(void)
     struct ht_loopback *lb = plain(0);
     struct ht_device *dev = ht_loopback_device(lb);
     const struct ht_field twice[] = {
-        { "a", HT_FIELD_U8, 0, 0, 0 },
-        { "b", HT_FIELD_U8, 0, 0, 0 },
-        { "a", HT_FIELD_U64, 0, 0, 0 },
+        { "a", HT_FIELD_U8, 0, 0, 0, NULL },
+        { "b", HT_FIELD_U8, 0, 0, 0, NULL },
+        { "a", HT_FIELD_U64, 0, 0, 0, NULL },
     };
     const char *const bad_class[] = {
         "", " ", "a b", "a/b", "a:b", "\xc3\xa4", "a\n", n128,
@@ -95,45 +95,49 @@ static void test_refused(void)
     refuse(dev, c);
     for (i = 0; i < G_N_ELEMENTS(bad_field); i++) {
         refuse_field(dev, (struct ht_field) { bad_field[i], HT_FIELD_U8, 0, 0,
-                                              0 });
+                                              0, NULL });
     }
-    refuse_field(dev, (struct ht_field) { NULL, HT_FIELD_U8, 0, 0, 0 });
-    refuse_field(dev, (struct ht_field) { "f", 0, 0, 0, 0 });
-    refuse_field(dev, (struct ht_field) { "f", 11, 0, 0, 0 });
-    refuse_field(dev, (struct ht_field) { "f", 19, 0, 0, 0 });
-    refuse_field(dev, (struct ht_field) { "f", HT_FIELD_U8, 0, 2, 0 });
-    refuse_field(dev, (struct ht_field) { "f", HT_FIELD_U8, 0, 4, 0 });
+    refuse_field(dev, (struct ht_field) { NULL, HT_FIELD_U8, 0, 0, 0, NULL });
+    refuse_field(dev, (struct ht_field) { "f", 0, 0, 0, 0, NULL });
+    refuse_field(dev, (struct ht_field) { "f", 11, 0, 0, 0, NULL });
+    refuse_field(dev, (struct ht_field) { "f", 19, 0, 0, 0, NULL });
+    refuse_field(dev, (struct ht_field) { "f", HT_FIELD_U8, 0, 2, 0, NULL });
+    refuse_field(dev, (struct ht_field) { "f", HT_FIELD_U8, 0, 16, 0, NULL });
     refuse_field(dev, (struct ht_field) { "f", HT_FIELD_ARRAY, HT_FIELD_U16,
-                                          HT_FIELD_UTF8, 4 });
+                                          HT_FIELD_UTF8, 4, NULL });
     refuse_field(dev, (struct ht_field) { "f", HT_FIELD_ARRAY, HT_FIELD_U8,
-                                          HT_FIELD_UTF8 | HT_FIELD_HEX, 4 });
-    refuse_field(dev, (struct ht_field) { "f", HT_FIELD_U8, 1, 0, 0 });
-    refuse_field(dev, (struct ht_field) { "f", HT_FIELD_U8, 0, 0, 1 });
-    refuse_field(dev, (struct ht_field) { "f", HT_FIELD_TEXT, 1, 0, 0 });
-    refuse_field(dev, (struct ht_field) { "f", HT_FIELD_SEQUENCE, 0, 0, 0 });
+                                          HT_FIELD_UTF8 | HT_FIELD_HEX, 4,
+                                          NULL });
+    refuse_field(dev, (struct ht_field) { "f", HT_FIELD_U8, 1, 0, 0, NULL });
+    refuse_field(dev, (struct ht_field) { "f", HT_FIELD_U8, 0, 0, 1, NULL });
+    refuse_field(dev, (struct ht_field) { "f", HT_FIELD_TEXT, 1, 0, 0, NULL });
+    refuse_field(dev, (struct ht_field) { "f", HT_FIELD_SEQUENCE, 0, 0, 0,
+                                          NULL });
     refuse_field(dev, (struct ht_field) { "f", HT_FIELD_SEQUENCE,
-                                          HT_FIELD_F32, 0, 0 });
+                                          HT_FIELD_F32, 0, 0, NULL });
     refuse_field(dev, (struct ht_field) { "f", HT_FIELD_SEQUENCE,
-                                          HT_FIELD_U8, 0, 1 });
+                                          HT_FIELD_U8, 0, 1, NULL });
     refuse_field(dev, (struct ht_field) { "f", HT_FIELD_ARRAY, HT_FIELD_U8,
-                                          0, 0 });
+                                          0, 0, NULL });
     refuse_field(dev, (struct ht_field) { "f", HT_FIELD_ARRAY, HT_FIELD_U8,
-                                          0, 4097 });
+                                          0, 4097, NULL });
     /* names that the host needs itself: its answer, not the library's */
-    refuse_field(dev, (struct ht_field) { "guest_ns", HT_FIELD_U8, 0, 0, 0 });
+    refuse_field(dev, (struct ht_field) { "guest_ns", HT_FIELD_U8, 0, 0, 0,
+                                          NULL });
     g_assert_cmpuint(ht_class_table_count(ht_loopback_classes(lb)), ==, 0);
 
     c = make(n127, NULL, 0);
     g_assert_cmpint(ht_register(dev, &c), ==, 1);
     n64[63] = '\0';
     accept_field(dev, (struct ht_field) { n64, HT_FIELD_S64, 0, HT_FIELD_HEX,
-                                          0 });
+                                          0, NULL });
     accept_field(dev, (struct ht_field) { "_0", HT_FIELD_ARRAY, HT_FIELD_S8,
-                                          0, 4096 });
+                                          0, 4096, NULL });
     accept_field(dev, (struct ht_field) { "comm", HT_FIELD_ARRAY, HT_FIELD_U8,
-                                          HT_FIELD_UTF8, 16 });
+                                          HT_FIELD_UTF8, 16, NULL });
     accept_field(dev, (struct ht_field) { "A9", HT_FIELD_SEQUENCE,
-                                          HT_FIELD_U64, HT_FIELD_HEX, 0 });
+                                          HT_FIELD_U64, HT_FIELD_HEX, 0,
+                                          NULL });
     ht_loopback_free(lb);
 }
 
@@ -154,7 +158,7 @@ static void test_largest(void)
         names[i][0] = 'A' + i % 26;
         names[i][1] = 'a' + i / 26;
         f[i] = (struct ht_field) { names[i], HT_FIELD_ARRAY, HT_FIELD_S16,
-                                   HT_FIELD_HEX, 100 + i };
+                                   HT_FIELD_HEX, 100 + i, NULL };
     }
     c = make(name, f, HT_FIELDS_MAX);
     c.loglevel = 3;
@@ -177,23 +181,23 @@ static void test_largest(void)
 static void test_described(void)
 {
     static const struct ht_field want[] = {
-        { "a", HT_FIELD_U8, 0, 0, 0 },
-        { "b", HT_FIELD_S16, 0, 0, 0 },
-        { "c", HT_FIELD_U32, 0, HT_FIELD_HEX, 0 },
-        { "d", HT_FIELD_F64, 0, 0, 0 },
-        { "e", HT_FIELD_TEXT, HT_FIELD_U8, 0, 0 },
-        { "f", HT_FIELD_U16, 0, 0, 0 },
-        { "g", HT_FIELD_S8, 0, 0, 0 },
-        { "h", HT_FIELD_ARRAY, HT_FIELD_U16, 0, 3 },
-        { "i", HT_FIELD_F32, 0, 0, 0 },
-        { "j", HT_FIELD_S64, 0, 0, 0 },
-        { "k", HT_FIELD_TEXT, HT_FIELD_U8, 0, 0 },
-        { "l", HT_FIELD_S32, 0, 0, 0 },
-        { "m", HT_FIELD_U8, 0, HT_FIELD_HEX, 0 },
-        { "n", HT_FIELD_U16, 0, HT_FIELD_HEX, 0 },
-        { "o", HT_FIELD_U64, 0, HT_FIELD_HEX, 0 },
-        { "p", HT_FIELD_U32, 0, 0, 0 },
-        { "q", HT_FIELD_ARRAY, HT_FIELD_U8, HT_FIELD_UTF8, 5 },
+        { "a", HT_FIELD_U8, 0, 0, 0, NULL },
+        { "b", HT_FIELD_S16, 0, 0, 0, NULL },
+        { "c", HT_FIELD_U32, 0, HT_FIELD_HEX, 0, NULL },
+        { "d", HT_FIELD_F64, 0, 0, 0, NULL },
+        { "e", HT_FIELD_TEXT, HT_FIELD_U8, 0, 0, NULL },
+        { "f", HT_FIELD_U16, 0, 0, 0, NULL },
+        { "g", HT_FIELD_S8, 0, 0, 0, NULL },
+        { "h", HT_FIELD_ARRAY, HT_FIELD_U16, 0, 3, NULL },
+        { "i", HT_FIELD_F32, 0, 0, 0, NULL },
+        { "j", HT_FIELD_S64, 0, 0, 0, NULL },
+        { "k", HT_FIELD_TEXT, HT_FIELD_U8, 0, 0, NULL },
+        { "l", HT_FIELD_S32, 0, 0, 0, NULL },
+        { "m", HT_FIELD_U8, 0, HT_FIELD_HEX, 0, NULL },
+        { "n", HT_FIELD_U16, 0, HT_FIELD_HEX, 0, NULL },
+        { "o", HT_FIELD_U64, 0, HT_FIELD_HEX, 0, NULL },
+        { "p", HT_FIELD_U32, 0, 0, 0, NULL },
+        { "q", HT_FIELD_ARRAY, HT_FIELD_U8, HT_FIELD_UTF8, 5, NULL },
     };
     struct ht_loopback *lb = plain(0);
     struct ht_device *dev = ht_loopback_device(lb);
@@ -203,7 +207,7 @@ static void test_described(void)
     g_assert_cmpint(ht_register(dev, &ht_class_mixed), ==, 1);
     c = ht_class_table_get(ht_loopback_classes(lb), 1);
     g_assert_cmpstr(c->name, ==, "mixed");
-    g_assert_cmpuint(c->loglevel, ==, HT_LOGLEVEL_DEFAULT);
+    g_assert_cmpuint(c->loglevel, ==, HT_LEVEL_DEBUG);
     g_assert_cmpuint(c->nr_fields, ==, G_N_ELEMENTS(want));
     for (i = 0; i < G_N_ELEMENTS(want); i++) {
         g_assert_cmpstr(c->fields[i].name, ==, want[i].name);
@@ -288,8 +292,9 @@ static void test_limit(void)
 static void test_all(unsigned busy_replies, unsigned at_once)
 {
     enum { MANY = 2000 };
-    static const struct ht_field here = { "0", HT_FIELD_U8, 0, 0, 0 };
-    static const struct ht_field there = { "stream", HT_FIELD_U8, 0, 0, 0 };
+    static const struct ht_field here = { "0", HT_FIELD_U8, 0, 0, 0, NULL };
+    static const struct ht_field there = { "stream", HT_FIELD_U8, 0, 0, 0,
+                                           NULL };
     struct ht_loopback *lb = hurried(busy_replies, at_once);
     struct ht_device *dev = ht_loopback_device(lb);
     g_autofree struct ht_class *c = g_new0(struct ht_class, MANY);

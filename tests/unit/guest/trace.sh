@@ -15,10 +15,10 @@ libraries=$(mktemp -d)
 trap 'rm -rf "$libraries"' EXIT
 cp "$4" "$libraries/libhypertrace.so.0"
 ln -s libhypertrace.so.0 "$libraries/libhypertrace.so"
-# Not what the machine that runs the tests may have
-export HYPERTRACE_DEVICE=/nonexistent
+# Not what the machine that runs the tests may have, now or later
+export HYPERTRACE_DEVICE=none
 
-echo "1..11"
+echo "1..13"
 test=0
 failed=0
 
@@ -68,8 +68,11 @@ fi
 cat >"$libraries/fields.c" <<END
 #include <hypertrace.h>
 HT_EVENT(no_field);
+static const struct ht_label states[] = { { 0, "idle" }, { 1, "run" } };
 HT_EVENT(reserved, (u32, new), (text, class), (bytes, template), (f64, this),
          (seq, u16, delete), (array, x8, operator, 6));
+HT_EVENT_LEVEL(forms, HT_LEVEL_INFO, (bool, flag), (ptr, where),
+               (enum, u8, state, states), (flags, x32, set, states));
 HT_EVENT(many $(i=0; while [ $i -lt 32 ]; do
     printf ', (u8, f%d)' $i; i=$((i + 1)); done));
 int main(void)
@@ -78,6 +81,7 @@ int main(void)
     const uint8_t six[6] = { 1, 2, 3, 4, 5, 6 };
 
     ht_trace(no_field);
+    ht_trace(forms, true, two, 1, 3);
     ht_trace(reserved, 1, "text", six, 6, 1.5, two, 2, six);
     ht_trace(many$(i=0; while [ $i -lt 32 ]; do
         printf ', %d' $i; i=$((i + 1)); done));
@@ -98,6 +102,33 @@ else
     skip "C++17" "no C++ compiler"
 fi
 check "a program with all kinds of fields" "$libraries/fields"
+
+# One class for both files, as the inline function is one
+cat >"$libraries/inline.h" <<END
+#include <hypertrace.h>
+HT_EVENT_INLINE(seen, "test.seen", HT_LEVEL_INFO, (u32, n));
+inline struct ht_class *see(unsigned n)
+{
+    ht_trace(seen, n);
+    return &ht_class_seen;
+}
+END
+echo '#include "inline.h"
+struct ht_class *other(void) { return see(1); }' >"$libraries/other.cc"
+echo '#include "inline.h"
+struct ht_class *other(void);
+int main() { return see(2) != other(); }' >"$libraries/one.cc"
+# shellcheck disable=SC2317
+inline() {
+    # shellcheck disable=SC2086
+    ${CXX:-c++} -std=c++17 -Wpedantic $strict "$libraries/one.cc" \
+        "$libraries/other.cc" -o "$libraries/one" -ldl && "$libraries/one"
+}
+if command -v "${CXX:-c++}" >/dev/null; then
+    check "one class for an inline function of a C++ header" inline
+else
+    skip "one class for an inline function of a C++ header" "no C++ compiler"
+fi
 
 # To lld, __start_ and __stop_ hold nothing.
 cat >"$libraries/sections.c" <<END
@@ -125,6 +156,12 @@ else
 fi
 unset LD_LIBRARY_PATH
 check "no library" "$program" none
+# shellcheck disable=SC2317
+why() {
+    HYPERTRACE_DEBUG=1 "$program" none 2>&1 |
+        grep "tracing is off: libhypertrace.so.0 was not found"
+}
+check "HYPERTRACE_DEBUG says that there is no library" why
 export LD_LIBRARY_PATH="$libraries"
 check "a library, no device" "$program" none
 check "shared objects that come and go" "$program" plugin 100 "$plugin"

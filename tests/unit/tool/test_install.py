@@ -47,3 +47,22 @@ def test_commands(root):
         page(root, f"hypertrace-{command}", 1)
     (program,) = root.rglob("bin/hypertrace")
     assert os.access(program, os.X_OK)
+
+
+def test_static(root):
+    """A static program needs the flags of the .pc file, and no more."""
+    (pc,) = root.rglob("hypertrace.pc")
+    flags = subprocess.run(
+        ["pkg-config", "--static", "--cflags", "--libs", "hypertrace"],
+        check=True, text=True, stdout=subprocess.PIPE,
+        env={**os.environ, "PKG_CONFIG_PATH": str(pc.parent),
+             "PKG_CONFIG_SYSROOT_DIR": str(root)}).stdout
+    program = root / "hello"
+    source = Path(__file__).resolve().parents[3] / "examples/hello.c"
+    subprocess.run(["cc", "-static", source, "-o", program, *flags.split()],
+                   check=True)
+    said = subprocess.run(
+        [program], check=True, text=True, stderr=subprocess.PIPE,
+        env={"HYPERTRACE_DEBUG": "1", "HYPERTRACE_DEVICE": "none"}).stderr
+    # The library is in it, and says so.
+    assert "HYPERTRACE_DEVICE is none" in said

@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * libhypertrace, Linux user space: processes and fork()
+ *
+ * Streams lie in memory that the kernel wipes in a child of fork(), and the
+ * child makes itself another struct process at its first event.  The wiped one
+ * stays mapped, as each module of the child's first thread may still point to
+ * a stream in it; such a stream is not open.
+ */
+#define _GNU_SOURCE
+#include <pthread.h>
+
+#include "linux-process.h"
+#include "linux-sys.h"
+
+struct process *ht_process;
+__thread struct self ht_self HT_TLS_MODEL;
+
+/* Opening ------------------------------------------------------------------ */
+
+/*
+ * A child of fork() must not inherit a descriptor of a thread that it does not
+ * have: the stream that is opened through it would stay open.  So fork() waits
+ * for threads that open, and a thread that would open lets fork() go first.  If
+ * the host hangs, fork() goes on, and the child closes these descriptors.
+ */
+static struct descriptor {
+    struct process *of;         /* NULL: free */
+    int fd;
+} descriptors[32];
+
+static __thread struct process *forking HT_TLS_MODEL;
+
+static void close_inherited(struct process *parent)
+{
+    unsigned i;
+
+    for (i = 0; i < sizeof(descriptors) / sizeof(descriptors[0]); i++) {
+        struct descriptor *d = &descriptors[i];
+
+        if (__atomic_load_n(&d->of, __ATOMIC_ACQUIRE) == parent) {
+            if (d->fd >= 0) {
+                ht_sys_close(d->fd);
+            }
+            __atomic_store_n(&d->of, NULL, __ATOMIC_RELEASE);
+        }
+    }
+}
+
+static void fork_prepare(void)
+{
+    struct process *p = __atomic_load_n(&ht_process, __ATOMIC_ACQUIRE);
+    unsigned tries;
+
+    if (!p->alive) {
+        return;
+    }
+    forking = p;
+    /*
+     * Full: pairs with the one in ht_trace_begin_opening(), so that one of the
+     * two sees the other's count.
+     */
+    __atomic_fetch_add(&p->forks, 1, __ATOMIC_SEQ_CST);
+    for (tries = 0; tries < 100 &&
+                    __atomic_load_n(&p->openings, __ATOMIC_SEQ_CST); tries++) {
+        ht_sys_sleep_ns(500000);
+    }
+}
+
+static void fork_parent(void)
+{
+    if (forking) {
+        __atomic_fetch_sub(&forking->forks, 1, __ATOMIC_RELEASE);
+        forking = NULL;
+    }
+}
+
+/* The child's first event makes its struct process. */
+static void fork_child(void)
+{
+    if (forking) {
+        close_inherited(forking);
+        forking = NULL;
+    }
+}
+
+int *ht_trace_descriptor(void)
+{
+    unsigned i;
+
+    for (i = 0; i < sizeof(descriptors) / sizeof(descriptors[0]); i++) {
+        struct descriptor *d = &descriptors[i];
+        struct process *none = NULL;
+
+        if (__atomic_compare_exchange_n(&d->of, &none, ht_self.process, false,
+                                        __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) {
+            d->fd = -1;
+            return &d->fd;
+        }
+    }
+    return NULL;
+}
+
+void ht_trace_close_descriptor(int *fd)
+{
+    struct descriptor *d = (struct descriptor *)
+        ((char *)fd - offsetof(struct descriptor, fd));
+    const int was = *fd;
+
+    *fd = -1;
+    if (was >= 0) {
+        ht_sys_close(was);
+    }
+    __atomic_store_n(&d->of, NULL, __ATOMIC_RELEASE);
+}
+
+/*
+ * Begin what no signal handler of this thread may interrupt, as it could leave
+ * by siglongjmp().  Signals that a fault or a system call raises stay as they
+ * are: blocking them would kill the program.
+ */
+bool ht_trace_begin_opening(uint64_t *mask)
+{
+    if (ht_self.opening || !ht_sys_block_signals(mask)) {
+        return false;
+    }
+    /* Full: pairs with the one in fork_prepare(). */
+    __atomic_fetch_add(&ht_self.process->openings, 1, __ATOMIC_SEQ_CST);
+    if (__atomic_load_n(&ht_self.process->forks, __ATOMIC_SEQ_CST)) {
+        __atomic_fetch_sub(&ht_self.process->openings, 1, __ATOMIC_RELEASE);
+        ht_sys_restore_signals(mask);
+        return false;
+    }
+    ht_self.opening = true;
+    ht_compiler_barrier();
+    return true;
+}
+
+void ht_trace_end_opening(const uint64_t *mask)
+{
+    ht_compiler_barrier();
+    ht_self.opening = false;
+    __atomic_fetch_sub(&ht_self.process->openings, 1, __ATOMIC_RELEASE);
+    ht_sys_restore_signals(mask);
+}
+
+/* Processes ---------------------------------------------------------------- */
+
+struct process *ht_new_process(void)
+{
+    struct process *p;
+    int error;
+
+    p = ht_sys_map(sizeof(*p), MAP_PRIVATE | MAP_ANONYMOUS, -1, 0, &error);
+    if (error) {
+        return NULL;
+    }
+    p->pid = ht_sys_getpid();
+    if (p->pid <= 0 ||
+        ht_sys_madvise(p, sizeof(*p), MADV_WIPEONFORK)) {
+        ht_sys_unmap(p, sizeof(*p));
+        return NULL;
+    }
+    p->alive = 1;
+    return p;
+}
+
+struct process *ht_this_process(void)
+{
+    struct process *p = __atomic_load_n(&ht_process, __ATOMIC_ACQUIRE), *new;
+
+    if (ht_unlikely(p && !p->alive)) {
+        new = ht_new_process();
+        if (!new) {
+            return NULL;
+        }
+        if (__atomic_compare_exchange_n(&ht_process, &p, new, false,
+                                        __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
+            close_inherited(p);
+            p = new;
+        } else {
+            ht_sys_unmap(new, sizeof(*new));    /* another thread was first */
+        }
+    }
+    if (ht_unlikely(ht_self.process != p)) {
+        ht_self = (struct self) { .process = p };
+    }
+    return p;
+}
+
+const void *ht_trace_process(void)
+{
+    return ht_this_process();
+}
+
+void ht_watch_forks(void)
+{
+    pthread_atfork(fork_prepare, fork_parent, fork_child);
+}

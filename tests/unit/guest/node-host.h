@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Guest library tests: /dev/hypertrace0 for one process, without a driver
+ *
+ * A seccomp filter hands the process's calls to the test: openat() of the node
+ * returns a file whose mappings are the rings, and ioctl() is answered by the
+ * host's own code (loopback.h).  The program, with the library in it, is as it
+ * is shipped.
+ */
+#ifndef NODE_HOST_H
+#define NODE_HOST_H
+
+#include "../../../guest-lib/ports/loopback.h"
+
+/* Calls of the process that opens this path are commands to the test. */
+#define NODE_COMMAND "/node-host/"
+
+/* Calls between two commands "mark" */
+typedef struct NodeMark {
+    unsigned opens;             /* of a node, whether or not it is there */
+    unsigned ioctls;
+} NodeMark;
+
+#define NODE_MARKS 16
+
+/**
+ * NodeHost:
+ * @lb: the device
+ * @plugged: the node exists; commands "plug" and "unplug"
+ * @error: a control message fails with this error number; commands "stall",
+ *         "refuse" (EBUSY) and "go"
+ * @unwanted: all classes are off
+ * @busy: nothing that is submitted is ever returned; command "busy"
+ * @denied: errno of opening the node; 0: it may be opened
+ * @told: events that HT_MSG_DISCARDED was about
+ * @lost: events that streams counted as lost
+ * @emitted: sum of the commands "emitted-N"
+ * @streams: streams that were opened
+ * @owner: thread that opened a stream
+ * @got: events by name: GUINT_TO_POINTER(count)
+ * @lock: guards @got while the process runs
+ * @now: calls since the last mark
+ */
+typedef struct NodeHost {
+    struct ht_loopback *lb;
+    int file;
+    uint32_t channel;
+    uint32_t streams_max;
+    uint32_t generation;
+    bool plugged;
+    bool unwanted;
+    bool busy;
+    int error;
+    int denied;
+    uint64_t told;
+    uint64_t lost;
+    uint64_t emitted;
+    unsigned streams;
+    int owner[HT_STREAMS_MAX];
+    unsigned controls;
+    GMutex lock;
+    GHashTable *got;
+    NodeMark now;
+    NodeMark mark[NODE_MARKS];
+    unsigned marks;
+} NodeHost;
+
+/**
+ * node_host_run: run this program as the process that is served
+ * @host: plugged and so on are set; the rest is set when this returns
+ * @argument: argv[1] of the process
+ * @value: argv[2], or NULL
+ *
+ * Returns: its exit status, or 128 and the signal that ended it
+ */
+int node_host_run(NodeHost *host, const char *argument, const char *value);
+
+/**
+ * node_host_free: free what node_host_run() made
+ */
+void node_host_free(NodeHost *host);
+
+/**
+ * node_host_got: events of a class that arrived
+ */
+unsigned node_host_got(NodeHost *host, const char *name);
+
+/**
+ * node_command: in the process: have the test do something
+ */
+void node_command(const char *command);
+
+#endif /* NODE_HOST_H */

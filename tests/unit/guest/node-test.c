@@ -1,0 +1,822 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Guest library: a program that uses ht_trace() loses nothing without counting
+ * it, whatever its host, its signal handlers and its children do
+ *
+ * This program is both sides: node-host.h runs it again as the traced process.
+ */
+#define _GNU_SOURCE
+#include "hypertrace/base.h"
+#include <dirent.h>
+#include <errno.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stddef.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <hypertrace.h>
+#include "node-host.h"
+
+HT_EVENT_NAMED(probe, "node.probe", (u32, n));
+HT_EVENT_NAMED(step, "node.step", (u32, n), (u64, check));
+
+/* The traced process ------------------------------------------------------- */
+
+static unsigned emitted;
+
+static void emit(unsigned n)
+{
+    unsigned i;
+
+    for (i = 0; i < n; i++) {
+        errno = 4242;
+        ht_trace(step, i, i * 7ull);
+        if (errno != 4242) {
+            g_error("an event changed errno");
+        }
+        emitted++;
+    }
+}
+
+static void say_emitted(void)
+{
+    char text[32];
+
+    snprintf(text, sizeof(text), "emitted-%u", emitted);
+    emitted = 0;
+    node_command(text);
+}
+
+/* Emit probes until this thread has a stream. */
+static void emit_until_open(void)
+{
+    while (!ht_thread_stream) {
+        ht_trace(probe, 0);
+        usleep(1000);
+    }
+}
+
+static void child_plain(const char *value)
+{
+    emit(atoi(value));
+    say_emitted();
+}
+
+#ifdef __x86_64__
+static sigjmp_buf out;
+static volatile unsigned stop_at, steps;
+
+static void handle(void (*handler)(int number))
+{
+    struct sigaction sa = { .sa_handler = handler };
+
+    sigaction(SIGTRAP, &sa, NULL);
+}
+
+static void on_trap(int number)
+{
+    (void)number;
+    if (++steps == stop_at) {
+        siglongjmp(out, 1);
+    }
+}
+
+/* The trap flag raises SIGTRAP after each instruction. */
+static void trap(bool on)
+{
+    if (on) {
+        __asm__ volatile("pushfq; orq $0x100, (%%rsp); popfq" : : :
+                         "memory", "cc");
+    } else {
+        __asm__ volatile("pushfq; andq $~0x100, (%%rsp); popfq" : : :
+                         "memory", "cc");
+    }
+}
+
+/* Leave an event after its instruction @n; false: it has fewer. */
+static bool abandon_at(unsigned n)
+{
+    stop_at = n;
+    steps = 0;
+    if (sigsetjmp(out, 1)) {
+        return true;
+    }
+    trap(true);
+    ht_trace(step, 1, 7);
+    trap(false);
+    return steps >= n;
+}
+
+static void *abandon_all(void *opaque)
+{
+    unsigned i;
+
+    (void)opaque;
+    handle(on_trap);
+    emit(1);
+    for (i = 1; abandon_at(i); i++) {
+        emit(200);
+    }
+    emit(1000);
+    return NULL;
+}
+
+static void child_abandon(const char *value)
+{
+    pthread_t thread;
+
+    (void)value;
+    abandon_all(NULL);
+    say_emitted();
+    (void)thread;
+}
+
+/* The second thread finds one stream, which becomes everybody's. */
+static void child_abandon_shared(const char *value)
+{
+    pthread_t thread;
+
+    (void)value;
+    emit(1);
+    g_assert_cmpint(pthread_create(&thread, NULL, abandon_all, NULL), ==, 0);
+    pthread_join(thread, NULL);
+    emit(1);
+    say_emitted();
+}
+
+/* A handler that takes its time, and then lets the event finish */
+static volatile sig_atomic_t late;
+
+static void on_late(int number)
+{
+    (void)number;
+    if (++steps == stop_at) {
+        unsigned i;
+
+        late = 1;
+        for (i = 0; i < 500; i++) {
+            ht_trace(probe, i);
+        }
+    }
+}
+
+static void child_nested(const char *value)
+{
+    unsigned i;
+
+    (void)value;
+    handle(on_late);
+    emit(1);
+    for (i = 1; ; i++) {
+        stop_at = i;
+        steps = 0;
+        late = 0;
+        trap(true);
+        ht_trace(step, 1, 7);
+        trap(false);
+        emitted++;
+        if (!late) {
+            break;
+        }
+        emitted += 500;
+        emit(10);
+    }
+    say_emitted();
+}
+#endif
+
+static void on_cleanup(void *opaque)
+{
+    (void)opaque;
+    ht_trace(probe, 1);
+}
+
+static void *emit_on(void *opaque)
+{
+    (void)opaque;
+    pthread_setcanceltype(PTHREAD_CANCEL_ASYNCHRONOUS, NULL);
+    pthread_cleanup_push(on_cleanup, NULL);
+    for (;;) {
+        ht_trace(step, 1, 7);
+    }
+    pthread_cleanup_pop(0);
+    return NULL;
+}
+
+static void child_cancel(const char *value)
+{
+    pthread_t thread;
+    unsigned i;
+
+    (void)value;
+    for (i = 0; i < 50; i++) {
+        g_assert_cmpint(pthread_create(&thread, NULL, emit_on, NULL), ==, 0);
+        usleep(i * 100);
+        pthread_cancel(thread);
+        pthread_join(thread, NULL);
+    }
+    emit_until_open();
+    emit(100);
+    emit_until_open();
+}
+
+/* The host does not answer when the program starts, and does later. */
+static void child_stall(const char *value)
+{
+    (void)value;
+    emit(5000);
+    say_emitted();
+    node_command("go");
+    emit_until_open();
+    node_command("mark");
+    emit(100);
+}
+
+static void child_late(const char *value)
+{
+    (void)value;
+    emit(1);
+    node_command("mark");
+    emit(1000000);
+    node_command("mark");
+    node_command("plug");
+    emit_until_open();
+    emit(100);
+}
+
+/* The rings hold 4 packets of 64 KiB. */
+static void child_busy(const char *value)
+{
+    (void)value;
+    emit(20000);
+    node_command("mark");
+    emit(100000);
+    node_command("mark");
+    say_emitted();
+}
+
+static void wait_all(void)
+{
+    int status;
+
+    while (wait(&status) > 0) {
+        if (status) {
+            g_error("a child ended with status 0x%x", status);
+        }
+    }
+}
+
+static pid_t fork_somehow(bool by_itself)
+{
+    return by_itself ? (pid_t)syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0) : fork();
+}
+
+static void *emit_1000(void *opaque)
+{
+    emit(1000);
+    return opaque;
+}
+
+/* Children, and theirs; each with a thread of its own, too */
+static void child_fork(const char *value)
+{
+    const unsigned depth = atoi(value);
+    pthread_t thread;
+    unsigned i;
+
+    emit(10);
+    for (i = 0; depth && i < 4; i++) {
+        if (fork_somehow(i & 1) == 0) {
+            emitted = 0;
+            if (i & 2) {
+                g_assert_cmpint(pthread_create(&thread, NULL, emit_1000, NULL),
+                                ==, 0);
+                pthread_join(thread, NULL);
+            }
+            child_fork(depth == 2 ? "1" : "0");
+            _exit(0);
+        }
+    }
+    wait_all();
+    emit(10);
+    say_emitted();
+}
+
+/* Nothing of the device but the page that says which classes are on */
+static unsigned inherited(void)
+{
+    unsigned n = 0;
+    char line[512], to[64];
+    struct dirent *e;
+    FILE *maps = fopen("/proc/self/maps", "r");
+    DIR *fds = opendir("/proc/self/fd");
+
+    while (fgets(line, sizeof(line), maps)) {
+        n += strstr(line, "memfd:hypertrace") && !strstr(line, " 40000000000 ");
+    }
+    while ((e = readdir(fds))) {
+        ssize_t len = readlinkat(dirfd(fds), e->d_name, to, sizeof(to) - 1);
+
+        if (len > 0) {
+            to[len] = '\0';
+            n += strstr(to, "memfd:hypertrace") != NULL;
+        }
+    }
+    fclose(maps);
+    closedir(fds);
+    return n;
+}
+
+static volatile bool ending;
+
+static void *emit_once(void *opaque)
+{
+    ht_trace(probe, 1);
+    return opaque;
+}
+
+static void *open_and_close(void *opaque)
+{
+    pthread_t thread;
+
+    while (!ending) {
+        g_assert_cmpint(pthread_create(&thread, NULL, emit_once, NULL), ==, 0);
+        pthread_join(thread, NULL);
+    }
+    return opaque;
+}
+
+static void child_fork_opening(const char *value)
+{
+    pthread_t threads[2];
+    unsigned i, held = 0;
+    int status;
+
+    (void)value;
+    emit(1);
+    for (i = 0; i < 2; i++) {
+        g_assert_cmpint(pthread_create(&threads[i], NULL, open_and_close, NULL),
+                        ==, 0);
+    }
+    for (i = 0; i < 400; i++) {
+        pid_t pid = fork();
+
+        if (pid == 0) {
+            _exit(inherited() != 0);
+        }
+        waitpid(pid, &status, 0);
+        held += status != 0;
+    }
+    ending = true;
+    for (i = 0; i < 2; i++) {
+        pthread_join(threads[i], NULL);
+    }
+    if (held) {
+        g_error("%u of 400 children hold the device", held);
+    }
+}
+
+static unsigned descriptors(void)
+{
+    DIR *fds = opendir("/proc/self/fd");
+    unsigned n = 0;
+
+    while (readdir(fds)) {
+        n++;
+    }
+    closedir(fds);
+    return n;
+}
+
+/* "NUMBER ERROR": a filter that has the call fail */
+static void child_denied(const char *value)
+{
+    unsigned nr, error, before, i;
+
+    g_assert_cmpint(sscanf(value, "%u %u", &nr, &error), ==, 2);
+    {
+        struct sock_filter filter[] = {
+            BPF_STMT(BPF_LD | BPF_W | BPF_ABS,
+                     offsetof(struct seccomp_data, nr)),
+            BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, nr, 0, 1),
+            BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | error),
+            BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+        };
+        struct sock_fprog program = { G_N_ELEMENTS(filter), filter };
+
+        before = nr == SYS_openat ? 0 : descriptors();
+        g_assert_cmpint(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program),
+                        ==, 0);
+    }
+    /* For longer than the pause between two tries */
+    for (i = 0; i < 700; i++) {
+        emit(10);
+        usleep(1000);
+    }
+    ht_trace_stamps(2);
+    emit(10);
+    if (before) {
+        g_assert_cmpuint(descriptors(), <=, before + 1);
+    }
+    if (nr != SYS_clone && fork() == 0) {
+        emit(10);
+        _exit(0);
+    }
+    wait_all();
+    if (nr != SYS_openat) {
+        say_emitted();
+    }
+}
+
+/* Descriptions that are refused, or whose class is as said */
+static void check_descriptions(void)
+{
+    static const char *const bad[] = {
+        "", " ", "a b", "a u32", "a u32 n;; u32 m", "a u33 n", "a u32 n m",
+        "a u32 n; u32 n", "a u32[ n", "a u32[0] n", "a u32[5000] n",
+        "a text[3] t", "a chars c", "a chars[] c", "a:loud u8 n", "a: u8 n",
+        "a u8{} n", "a u8{x} n", "a u8{x=} n", "a u8{x=1 n", "a u8{=1} n",
+        "a text{x=1} t", "a u8[2]{x=1} n", "a/b u8 n", "a u8 0n",
+    };
+    const struct ht_field *f;
+    struct ht_class *c;
+    unsigned i;
+
+    for (i = 0; i < G_N_ELEMENTS(bad); i++) {
+        if (ht_event_parse(bad[i])) {
+            g_error("\"%s\" is not refused", bad[i]);
+        }
+    }
+    g_assert_nonnull(ht_event_parse("node.none"));
+    c = ht_event_parse(" node.all:warning\tx16 a;bool b; ptr c; f32 d; text e;"
+                       "bytes f; s64[] g; u16[6] h; chars[16] i;"
+                       "s8{minus = -1, zero=0x0} j; x32{r=1|w=2} k ");
+    g_assert_nonnull(c);
+    g_assert_cmpuint(c->loglevel, ==, HT_LEVEL_WARNING);
+    g_assert_cmpuint(c->nr_fields, ==, 11);
+    f = c->fields;
+    g_assert_true(f[0].kind == HT_FIELD_U16 && f[0].flags == HT_FIELD_HEX);
+    g_assert_true(f[1].kind == HT_FIELD_U8 && f[1].count == 2);
+    g_assert_cmpstr(f[1].labels[1].name, ==, "true");
+    g_assert_true(f[2].kind == HT_FIELD_U64 && f[2].flags == HT_FIELD_HEX);
+    g_assert_true(f[6].kind == HT_FIELD_SEQUENCE && f[6].elem == HT_FIELD_S64);
+    g_assert_true(f[7].kind == HT_FIELD_ARRAY && f[7].count == 6);
+    g_assert_true(f[8].elem == HT_FIELD_U8 && f[8].flags == HT_FIELD_UTF8);
+    g_assert_cmpint(f[9].labels[0].value, ==, -1);
+    g_assert_cmpuint(f[9].flags, ==, HT_FIELD_LABELS);
+    g_assert_cmpuint(f[10].flags, ==, HT_FIELD_LABELS | HT_FIELD_BITS |
+                                      HT_FIELD_HEX);
+    g_assert_cmpstr(f[10].name, ==, "k");
+}
+
+/* A value is of the field's type and in its range, or the event is refused. */
+static void check_ranges(void)
+{
+    static const char *const kinds[] = {
+        "u8", "u16", "u32", "u64", "s8", "s16", "s32", "s64",
+    };
+    unsigned i, bit;
+
+    for (i = 0; i < G_N_ELEMENTS(kinds); i++) {
+        g_autofree char *text = g_strdup_printf("node.%s %s n", kinds[i],
+                                                kinds[i]);
+        struct ht_class *c = ht_event_parse(text);
+        const unsigned bits = 8u << i % 4;
+        const bool is_signed = i >= 4;
+
+        for (bit = 0; bit < 64; bit++) {
+            struct ht_value v = {
+                .u = 1ull << bit, .type = HT_VALUE_UNSIGNED,
+            };
+
+            g_assert_cmpint(ht_event_values(c, &v, 1), ==,
+                            bit < bits - is_signed ? 1 : -EINVAL);
+            v.u = ~0ull << bit;
+            v.type = HT_VALUE_SIGNED;
+            g_assert_cmpint(ht_event_values(c, &v, 1), ==,
+                            is_signed && bit < bits ? 1 : -EINVAL);
+        }
+    }
+}
+
+static void child_values(const char *value)
+{
+    static const uint16_t six[6] = { 1, 2, 3, 4, 5, 6 };
+    static const int64_t two[2] = { -1, 2 };
+    const struct ht_value values[] = {
+        { .u = 7, .type = HT_VALUE_UNSIGNED },
+        { .f = 0.5, .type = HT_VALUE_FLOAT },
+        { .p = "text", .count = 4, .type = HT_VALUE_MEMORY },
+        { .p = two, .count = 2, .type = HT_VALUE_MEMORY },
+        { .p = six, .count = 6, .type = HT_VALUE_MEMORY },
+    };
+    struct ht_value wrong[G_N_ELEMENTS(values)];
+    struct ht_class *c;
+    unsigned i, n = G_N_ELEMENTS(values);
+
+    (void)value;
+    check_descriptions();
+    check_ranges();
+    c = ht_event_parse("node.values u32 a; f32 b; text c; s64[] d; u16[6] e");
+    for (i = 0; i < 100; i++) {
+        g_assert_cmpint(ht_event_values(c, values, n), ==, 1);
+    }
+    g_assert_cmpint(ht_event_values(c, values, n - 1), ==, -EINVAL);
+    for (i = 0; i < n; i++) {
+        memcpy(wrong, values, sizeof(values));
+        wrong[i].type = wrong[i].type % 4 + 1;
+        if (i != 0) {
+            g_assert_cmpint(ht_event_values(c, wrong, n), ==, -EINVAL);
+        }
+        memcpy(wrong, values, sizeof(values));
+        wrong[i].count = i == 4 ? 5 : 70000;
+        if (i >= 2) {
+            g_assert_cmpint(ht_event_values(c, wrong, n), ==, -EINVAL);
+        }
+    }
+}
+
+/* Each reason why tracing is off; "STATE WHY" */
+static void child_status(const char *value)
+{
+    const char *why = NULL;
+
+    g_assert_cmpint(ht_trace_status(&why), ==, atoi(value));
+    g_assert_cmpint(g_str_has_prefix(why, "off: "), ==,
+                    atoi(value) != HT_TRACE_ON);
+    g_assert_cmpint(ht_trace_status(NULL), ==, atoi(value));
+}
+
+static const struct {
+    const char *name;
+    void (*run)(const char *value);
+} children[] = {
+    { "plain", child_plain },
+#ifdef __x86_64__
+    { "abandon", child_abandon },
+    { "abandon-shared", child_abandon_shared },
+    { "nested", child_nested },
+#endif
+    { "cancel", child_cancel },
+    { "stall", child_stall },
+    { "late", child_late },
+    { "busy", child_busy },
+    { "fork", child_fork },
+    { "fork-opening", child_fork_opening },
+    { "denied", child_denied },
+    { "values", child_values },
+    { "status", child_status },
+};
+
+static int traced(char **argv)
+{
+    unsigned i;
+
+    for (i = 0; i < G_N_ELEMENTS(children); i++) {
+        if (!strcmp(argv[1], children[i].name)) {
+            children[i].run(argv[2]);
+            return 0;
+        }
+    }
+    return 96;
+}
+
+/* The test ----------------------------------------------------------------- */
+
+static unsigned steps_got(NodeHost *h)
+{
+    return node_host_got(h, "node.step");
+}
+
+static void test_plain(void)
+{
+    NodeHost h = { .plugged = true, .channel = HT_CHANNEL_SHM };
+
+    g_assert_cmpint(node_host_run(&h, "plain", "100"), ==, 0);
+    g_assert_cmpuint(steps_got(&h), ==, 100);
+    g_assert_cmpuint(h.lost + h.told, ==, 0);
+    node_host_free(&h);
+}
+
+#ifdef __x86_64__
+/*
+ * siglongjmp() at each instruction of an event: few events are lost, and all of
+ * those are counted.
+ */
+static void check_abandoned(const char *how, uint32_t streams)
+{
+    NodeHost h = {
+        .plugged = true, .channel = HT_CHANNEL_SHM, .streams_max = streams,
+    };
+    uint64_t all;
+
+    g_assert_cmpint(node_host_run(&h, how, NULL), ==, 0);
+    all = steps_got(&h) + h.lost + h.told;
+    g_test_message("%u of %" PRIu64 " events arrived, %" PRIu64 " were lost, "
+                   "%u streams", steps_got(&h), h.emitted, h.lost + h.told,
+                   h.streams);
+    /* An abandoned event was committed, or counted, or neither. */
+    g_assert_cmpuint(all, >=, h.emitted);
+    g_assert_cmpuint(all, <=, h.emitted + 200);
+    g_assert_cmpuint(steps_got(&h), >, h.emitted / 2);
+    g_assert_cmpuint(h.streams, >, 10);
+    node_host_free(&h);
+}
+
+static void test_abandon(void)
+{
+    check_abandoned("abandon", 8);
+}
+
+static void test_abandon_shared(void)
+{
+    check_abandoned("abandon-shared", 2);
+}
+
+/* A handler that emits much loses the event it interrupts, which is counted. */
+static void test_nested(void)
+{
+    NodeHost h = { .plugged = true, .channel = HT_CHANNEL_SHM };
+    uint64_t all;
+
+    g_assert_cmpint(node_host_run(&h, "nested", NULL), ==, 0);
+    all = steps_got(&h) + node_host_got(&h, "node.probe") + h.lost + h.told;
+    /* Interrupted between the commit and the look at the wake word: both */
+    g_assert_cmpuint(all, >=, h.emitted);
+    g_assert_cmpuint(all, <=, h.emitted + 5);
+    g_assert_cmpuint(h.streams, >, 10);
+    g_assert_cmpuint(node_host_got(&h, "node.probe"), >, h.emitted / 2);
+    node_host_free(&h);
+}
+#endif
+
+static void test_cancel(void)
+{
+    NodeHost h = { .plugged = true, .channel = HT_CHANNEL_SHM };
+
+    g_assert_cmpint(node_host_run(&h, "cancel", NULL), ==, 0);
+    g_assert_cmpuint(steps_got(&h), >, 100);
+    node_host_free(&h);
+}
+
+static void check_stall(int error)
+{
+    NodeHost h = {
+        .plugged = true, .channel = HT_CHANNEL_SHM, .error = error,
+    };
+
+    g_assert_cmpint(node_host_run(&h, "stall", NULL), ==, 0);
+    /* All of the second part, and the first is counted */
+    g_assert_cmpuint(steps_got(&h), ==, 100);
+    g_assert_cmpuint(h.lost + h.told, >=, h.emitted);
+    node_host_free(&h);
+}
+
+static void test_stall(void)
+{
+    check_stall(ETIMEDOUT);
+    check_stall(EBUSY);
+}
+
+static void test_late(void)
+{
+    NodeHost h = { .channel = HT_CHANNEL_SHM };
+
+    g_assert_cmpint(node_host_run(&h, "late", NULL), ==, 0);
+    g_assert_cmpuint(steps_got(&h), ==, 100);
+    /* Not events, as nobody can want them */
+    g_assert_cmpuint(h.lost + h.told, ==, 0);
+    g_test_message("%u calls for 1000000 events", h.mark[1].opens);
+    g_assert_cmpuint(h.mark[1].opens, <, 1000);
+    node_host_free(&h);
+}
+
+static void test_busy(void)
+{
+    NodeHost h = {
+        .plugged = true, .channel = HT_CHANNEL_VIRTIO, .busy = true,
+    };
+
+    g_assert_cmpint(node_host_run(&h, "busy", NULL), ==, 0);
+    g_test_message("%u calls for 100000 discarded events",
+                   h.mark[1].opens + h.mark[1].ioctls);
+    g_assert_cmpuint(h.mark[1].opens, <, 1000);
+    g_assert_cmpuint(h.mark[1].ioctls, <, 2000);
+    g_assert_cmpuint(h.lost, >, 100000);
+    node_host_free(&h);
+}
+
+static void test_fork(void)
+{
+    NodeHost h = { .plugged = true, .channel = HT_CHANNEL_SHM };
+
+    g_assert_cmpint(node_host_run(&h, "fork", "2"), ==, 0);
+    g_assert_cmpuint(h.emitted, >, 21 * 20);
+    g_assert_cmpuint(steps_got(&h), ==, h.emitted);
+    g_assert_cmpuint(h.lost + h.told, ==, 0);
+    node_host_free(&h);
+}
+
+static void test_fork_opening(void)
+{
+    NodeHost h = { .plugged = true, .channel = HT_CHANNEL_SHM };
+
+    g_assert_cmpint(node_host_run(&h, "fork-opening", NULL), ==, 0);
+    g_assert_cmpuint(h.streams, >, 10);
+    node_host_free(&h);
+}
+
+/* Each system call of the library; the list is as the manual's. */
+static void test_denied(void)
+{
+    static const int calls[] = {
+        SYS_openat, SYS_ioctl, SYS_mmap, SYS_munmap, SYS_madvise, SYS_close,
+        SYS_prctl, SYS_getpid, SYS_gettid, SYS_tgkill, SYS_nanosleep,
+        SYS_sched_yield, SYS_rt_sigprocmask,
+    };
+    static const int errors[] = { EPERM, ENOSYS };
+    unsigned i, j;
+
+    for (i = 0; i < G_N_ELEMENTS(calls); i++) {
+        for (j = 0; j < G_N_ELEMENTS(errors); j++) {
+            g_autofree char *value = g_strdup_printf("%d %d", calls[i],
+                                                     errors[j]);
+            NodeHost h = { .plugged = true, .channel = HT_CHANNEL_SHM };
+
+            g_test_message("call %s", value);
+            g_assert_cmpint(node_host_run(&h, "denied", value), ==, 0);
+            g_assert_cmpuint(steps_got(&h) + h.lost + h.told, <=,
+                             h.emitted + 7020);
+            node_host_free(&h);
+        }
+    }
+}
+
+/* Events of classes made at run time arrive, and wrong ones are refused. */
+static void test_values(void)
+{
+    NodeHost h = { .plugged = true, .channel = HT_CHANNEL_SHM };
+
+    g_assert_cmpint(node_host_run(&h, "values", NULL), ==, 0);
+    g_assert_cmpuint(node_host_got(&h, "node.values"), ==, 100);
+    g_assert_cmpuint(node_host_got(&h, "node.u8"), ==, 8);
+    g_assert_cmpuint(node_host_got(&h, "node.s64"), ==, 63 + 64);
+    node_host_free(&h);
+}
+
+static void check_status(NodeHost h, enum ht_trace_state state)
+{
+    g_autofree char *value = g_strdup_printf("%d", state);
+
+    h.channel = HT_CHANNEL_SHM;
+    g_assert_cmpint(node_host_run(&h, "status", value), ==, 0);
+    node_host_free(&h);
+}
+
+static void test_status(void)
+{
+    const NodeHost plugged = { .plugged = true };
+    NodeHost h = plugged;
+
+    check_status(plugged, HT_TRACE_ON);
+    check_status((NodeHost) { .plugged = false }, HT_TRACE_NO_DEVICE);
+    h.denied = EACCES;
+    check_status(h, HT_TRACE_DENIED);
+    h = plugged;
+    h.error = ETIMEDOUT;
+    check_status(h, HT_TRACE_NO_ANSWER);
+    h = plugged;
+    h.unwanted = true;
+    check_status(h, HT_TRACE_UNWANTED);
+    g_setenv("HYPERTRACE_DEVICE", "none", true);
+    check_status(plugged, HT_TRACE_DISABLED);
+    g_unsetenv("HYPERTRACE_DEVICE");
+}
+
+int main(int argc, char **argv)
+{
+    if (!strcmp(argv[0], "node")) {
+        return traced(argv);
+    }
+    g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/guest/node/plain", test_plain);
+#ifdef __x86_64__
+    g_test_add_func("/guest/node/abandon", test_abandon);
+    g_test_add_func("/guest/node/abandon-shared", test_abandon_shared);
+    g_test_add_func("/guest/node/nested", test_nested);
+#endif
+    g_test_add_func("/guest/node/cancel", test_cancel);
+    g_test_add_func("/guest/node/stall", test_stall);
+    g_test_add_func("/guest/node/late", test_late);
+    g_test_add_func("/guest/node/busy", test_busy);
+    g_test_add_func("/guest/node/fork", test_fork);
+    g_test_add_func("/guest/node/fork-opening", test_fork_opening);
+    g_test_add_func("/guest/node/denied", test_denied);
+    g_test_add_func("/guest/node/values", test_values);
+    g_test_add_func("/guest/node/status", test_status);
+    return g_test_run();
+}
