@@ -107,6 +107,31 @@ files . | grep -E '\.(c|h|S|ld|sh|py|rst)$|meson\.(build|options)$|Kconfig$|Kbui
 files . | grep -vE '^LICENSES/|\.svg$' | tr '\n' '\0' | xargs -0 -r wc -l |
     awk '$1 > 1000 && $2 != "total" { print $2 ": " $1 " lines" }' |
     complain "is too long: one subject a file, at most 1,000 lines" length
+# hw/hypertrace is larger than it should be, and may not grow past 53 files.
+files . | sed -n 's,/[^/]*$,,p' | sort | uniq -c |
+    awk '$1 > ($2 == "hw/hypertrace" ? 53 : 40) { print $2 ": " $1 " files" }' |
+    complain "has more than 40 files: group them by subject" folders
+
+step "plain English"
+words=scripts/check/plain-words
+rules=$(grep -v '^[#=]' "$words" | cut -f 1 | paste -sd '|')
+files . | grep -vE "^(LICENSES/|$words)|\.(patch|svg)$" | tr '\n' '\0' |
+    xargs -0 -r grep -noHE -e "$rules" |
+    awk -F: -v words="$words" '
+        BEGIN {
+            while ((getline line < words) > 0)
+                if (split(line, part, " ") == 3 && part[1] == "=")
+                    most[part[2]] = part[3]
+        }
+        { folder = $1; sub("/.*", "", folder); n[folder]++; last[folder] = $0 }
+        END {
+            for (f in n)
+                if (n[f] > most[f])
+                    print f ": " n[f] " hard constructions, at most " \
+                        most[f] + 0 "; for example " last[f]
+        }' |
+    complain "is hard to read: $words has plain alternatives" words
+
 added=$(cat qemu/patches/*.patch | grep -c '^+\([^+]\|$\)')
 [ "$added" -le 60 ] || echo "$added lines" |
     complain "added by qemu/patches: at most 60 keep the series a set of hooks" patches
