@@ -8,6 +8,7 @@
  * a stream in it; such a stream is not open.
  */
 #define _GNU_SOURCE
+#include <errno.h>
 #include <pthread.h>
 
 #include "linux-process.h"
@@ -106,12 +107,19 @@ void ht_trace_close_descriptor(int *fd)
     struct descriptor *d = (struct descriptor *)
         ((char *)fd - offsetof(struct descriptor, fd));
     const int was = *fd;
+    int r = 0;
 
     *fd = -1;
     if (was >= 0) {
-        ht_sys_close(was);
+        r = ht_sys_close(was);
     }
-    __atomic_store_n(&d->of, NULL, __ATOMIC_RELEASE);
+    /*
+     * If a seccomp filter refuses close(), the entry stays in use: tries to
+     * open a device end when all entries are, and the leak ends with them.
+     */
+    if (r == 0 || r == -EBADF) {
+        __atomic_store_n(&d->of, NULL, __ATOMIC_RELEASE);
+    }
 }
 
 /*
