@@ -409,12 +409,14 @@ HtPrintNode *pp_field(HtPrintParse *p, HtPrintOp op,
                                const char *name)
 {
     static const HtFtField common[] = {
-        { .name = "common_type", .offset = 0, .size = 2, .kind = HT_FT_INT },
-        { .name = "common_flags", .offset = 2, .size = 1, .kind = HT_FT_INT },
-        { .name = "common_preempt_count", .offset = 3, .size = 1,
-          .kind = HT_FT_INT },
-        { .name = "common_pid", .offset = 4, .size = 4, .kind = HT_FT_INT,
-          .is_signed = true },
+        { .name = "common_type", .type = "unsigned short", .offset = 0,
+          .size = 2, .kind = HT_FT_INT },
+        { .name = "common_flags", .type = "unsigned char", .offset = 2,
+          .size = 1, .kind = HT_FT_INT },
+        { .name = "common_preempt_count", .type = "unsigned char", .offset = 3,
+          .size = 1, .kind = HT_FT_INT },
+        { .name = "common_pid", .type = "int", .offset = 4, .size = 4,
+          .kind = HT_FT_INT, .is_signed = true },
     };
     const HtFtField *f = ht_ft_event_field(p->event, name);
     HtPrintNode *n;
