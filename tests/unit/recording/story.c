@@ -232,10 +232,15 @@ static void stacks(const char *dir)
 
 static void reuse_one(Make *m, uint64_t ns, const char *comm, unsigned run)
 {
+    uint64_t end = ns + (1 + run) * MS;
+
     make_newtask(m, 0, ns, 1, 50, "init", 0);
     make_switch(m, 0, ns + MS, 1, "init", 1, 50, comm);
-    ends(m, 0, ns + (1 + run) * MS, 50, comm);
-    make_switch(m, 0, ns + (1 + run) * MS, 50, comm, 0x10, 1, "init");
+    ends(m, 0, end, 50, comm);
+    /* An exiting task that is preempted is the same task. */
+    make_switch(m, 0, end, 50, comm, 0, 1, "init");
+    make_switch(m, 0, end, 1, "init", 0, 50, comm);
+    make_switch(m, 0, end, 50, comm, 0x10, 1, "init");
 }
 
 static void reuse(const char *dir)

@@ -15,6 +15,12 @@
 #define CLONE_PARENT    0x00008000
 #define CLONE_THREAD    0x00010000
 
+/*
+ * EXIT_DEAD and EXIT_ZOMBIE in prev_state. A task that exits can be preempted
+ * until then, and runs again.
+ */
+#define EXITED          0x30
+
 /* A task, and what tells that its PID is another task's */
 typedef struct Known {
     HtTask task;
@@ -263,7 +269,8 @@ void ht_tasks_after(HtTasks *t, const HtModelEvent *ev)
     case HT_KIND_SCHED_SWITCH:
         k = known(t, ht_event_uint(ev, HT_F_SWITCH_PREV_PID));
         if (k) {
-            k->gone = k->exits;
+            k->gone = k->exits && ht_event_uint(ev, HT_F_SWITCH_PREV_STATE) &
+                                  EXITED;
         }
         break;
     case HT_KIND_TASK_RENAME:
