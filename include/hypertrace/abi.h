@@ -2,9 +2,9 @@
 /*
  * hypertrace: the contract between guest and host
  *
- * The one header shared by the device, the guest library, the kernel module
- * and the tools.  docs/specs/hypertrace.rst is its prose; where the two
- * disagree, that is a bug.  Everything is little-endian; every structure is
+ * The device, the guest library, the kernel module and the tools share this
+ * header.  docs/specs/hypertrace.rst describes it in prose; a difference
+ * between the two is a bug.  All numbers are little-endian; every structure is
  * naturally aligned and has no implicit padding.
  */
 #ifndef HYPERTRACE_ABI_H
@@ -20,9 +20,9 @@
 
 /*
  * VIRTIO_ID 63 is the last id Linux's virtio_pci accepts (PCI 0x107f) and is
- * not assigned.  It has to be reserved with the VIRTIO committee before a
- * release that claims to be more than an experiment; this is the only place
- * that names it.
+ * not assigned.  It must be reserved with the VIRTIO committee before a release
+ * that claims to be more than an experiment.  No other place in the code names
+ * the number.
  */
 #define HT_VIRTIO_ID            63
 #define HT_PCI_VENDOR_ID        0x1af4
@@ -45,7 +45,7 @@ enum ht_mode {
     HT_MODE_OVERWRITE = 1,      /* a full ring gives up its oldest packet */
 };
 
-/* What the host takes events' times for */
+/* The guest counter that events carry as their time */
 enum ht_counter {
     HT_COUNTER_TSC    = 1,      /* x86: RDTSC */
     HT_COUNTER_CNTVCT = 2,      /* Arm: CNTVCT_EL0 */
@@ -54,14 +54,15 @@ enum ht_counter {
 /* Limits that do not depend on properties -------------------------------- */
 
 #define HT_PAGE                 4096u
-#define HT_MAP_ALIGN            65536u  /* of what is mapped apart: any page */
+#define HT_MAP_ALIGN            65536u  /* of parts mapped separately: a
+                                         * multiple of any page size */
 #define HT_STREAMS_MAX          512u
 #define HT_PACKET_SIZE_MIN      4096u
 #define HT_PACKET_SIZE_MAX      (1u << 20)
 #define HT_PACKETS_MIN          2u
 #define HT_PACKETS_MAX          1024u
 #define HT_CLASSES_MAX          8192u
-#define HT_CLASS_VERSIONS_MAX   64u     /* of one name, with other fields */
+#define HT_CLASS_VERSIONS_MAX   64u     /* of one name, with different fields */
 #define HT_CLASS_NAME_MAX       127u    /* bytes, without a terminator */
 #define HT_FIELD_NAME_MAX       63u
 #define HT_FIELDS_MAX           32u
@@ -72,10 +73,10 @@ enum ht_counter {
 #define HT_SETTINGS_MAX         2048u   /* bytes of text */
 
 /*
- * Feature bits, negotiated as virtio has it.  A driver of the other channels
- * that leaves out virtio's initialization has negotiated none.
+ * Feature bits, negotiated as virtio specifies.  On the other channels a driver
+ * may skip virtio's initialization; then no feature is negotiated.
  */
-#define HT_F_MEMORY             0       /* virtio: STREAM_OPEN's memory */
+#define HT_F_MEMORY             0       /* virtio: STREAM_OPEN has memory */
 
 /* Capabilities: BAR0 offset 0; the virtio config space ------------------- */
 
@@ -92,20 +93,20 @@ struct ht_caps {
     uint32_t flush_ms;          /* 0x28 longest time an event waits */
     uint32_t max_gap;           /* 0x2c ticks; >=: use the extended header */
     uint64_t clock_hz;          /* 0x30 guest counter, measured; 0: unknown */
-    uint64_t epoch;             /* 0x38 changes whenever streams were closed */
+    uint64_t epoch;             /* 0x38 changes when the host closes streams */
     uint64_t ring_stride;       /* 0x40 stream i is at BAR4 + i * stride */
     uint32_t doorbell_offset;   /* 0x48 in BAR0 */
     uint32_t doorbell_stride;   /* 0x4c stream i: offset + i * stride */
     uint32_t mailbox_offset;    /* 0x50 in BAR4 */
-    uint32_t mailbox_size;      /* 0x54 bytes of an exchange, of any channel */
+    uint32_t mailbox_size;      /* 0x54 bytes of an exchange, on any channel */
     uint32_t max_classes;       /* 0x58 */
     uint32_t max_message;       /* 0x5c bytes of a message */
     uint64_t enable_offset;     /* 0x60 in BAR4: the enable page */
-    uint32_t enable_seq;        /* 0x68 changes with what is on, settings */
+    uint32_t enable_seq;        /* 0x68 changes with enable bytes, settings */
     uint32_t counter;           /* 0x6c enum ht_counter */
 };
 
-/* BAR0 registers behind the capabilities; 4 bytes wide, write-only */
+/* BAR0 registers after the capabilities; 4 bytes wide, write-only */
 #define HT_REG_MAILBOX_GO       0x80    /* bytes of messages to execute */
 #define HT_REG_TAKEOVER         0x84    /* HT_MAGIC: close every stream */
 
@@ -127,7 +128,7 @@ enum ht_msg_type {
 
 enum ht_status {
     HT_STATUS_OK     = 0,
-    HT_STATUS_BUSY   = 1,       /* under way: send the reply back */
+    HT_STATUS_BUSY   = 1,       /* not finished: send the reply again */
     HT_STATUS_INVAL  = 2,       /* malformed */
     HT_STATUS_LIMIT  = 3,       /* a documented limit is reached */
     HT_STATUS_NOENT  = 4,       /* no such stream, class or message type */
@@ -137,16 +138,16 @@ enum ht_status {
 };
 
 /*
- * Every message begins so; the reply overwrites the message in place.  An
+ * The header of every message.  The reply overwrites the message in place.  An
  * exchange is one message, or several HT_MSG_CLASS_REGISTER, each at a
- * multiple of HT_MESSAGE_ALIGN.
+ * multiple of HT_MESSAGE_ALIGN bytes.
  */
 #define HT_MESSAGE_ALIGN        8u
 
 struct ht_msg {
     uint16_t type;              /* enum ht_msg_type */
     uint16_t reserved;          /* 0 */
-    uint32_t size;              /* bytes, this header included; both ways */
+    uint32_t size;              /* bytes, with this header; request and reply */
     uint32_t status;            /* reply: enum ht_status */
     uint32_t cookie;            /* returned unchanged */
 };
@@ -161,7 +162,7 @@ enum ht_field_kind {
 };
 
 #define HT_FIELD_HEX            0x01u   /* show in base 16 */
-#define HT_FIELD_UTF8           0x02u   /* array of u8: text, 0 behind it */
+#define HT_FIELD_UTF8           0x02u   /* array of u8: text, padded with 0 */
 #define HT_FIELD_LABELS         0x04u   /* integer: values have names */
 #define HT_FIELD_BITS           0x08u   /* with LABELS: they are bits */
 
@@ -185,11 +186,11 @@ struct ht_msg_field {
 struct ht_msg_class {
     struct ht_msg h;
     uint32_t id;                /* reply; ignored in a request */
-    uint32_t index;             /* CLASS_LIST: the n-th class, from 0 */
+    uint32_t index;             /* CLASS_LIST: number of the class, from 0 */
     uint8_t  nr_fields;         /* 0 to HT_FIELDS_MAX */
     uint8_t  name_len;          /* 1 to HT_CLASS_NAME_MAX */
     uint8_t  loglevel;          /* as syslog's, 0 to 14 */
-    uint8_t  on;                /* reply: HT_ENABLE_ON, or the class is off */
+    uint8_t  on;                /* reply: HT_ENABLE_ON, or 0: class is off */
     uint8_t  reserved[4];
     uint8_t  data[];            /* name, then nr_fields x (field, its name) */
 };
@@ -200,15 +201,16 @@ struct ht_msg_open {
     struct ht_msg h;
     uint32_t stream;            /* index or HT_STREAM_ANY; reply: index */
     int32_t  vcpu;              /* the producer's vCPU, -1: not bound to one */
-    uint64_t instance;          /* 0; reply: never used before in the trace */
+    uint64_t instance;          /* 0; reply: new, unique in the trace */
     uint8_t  name[HT_STREAM_NAME_MAX]; /* [ -~], padded with 0 */
-    uint64_t memory;            /* HT_F_MEMORY: of HT_MEMORY_*; 0: none */
+    uint64_t memory;            /* HT_F_MEMORY: address of the table of
+                                 * HT_MEMORY_*; 0: none */
 };
 
 /*
- * HT_F_MEMORY: where a stream's memory is, for the host to read what was
- * committed when there is nobody to hand it over: guest-physical addresses of
- * 64 bits, of its control page and then of each packet's slot; 0: not there.
+ * HT_F_MEMORY: a table of 64-bit guest-physical addresses: the stream's control
+ * page, then the slot of each packet; 0: not present.  The host reads committed
+ * events there when no driver is left to hand them over.
  */
 #define HT_MEMORY_CONTROL       0u
 #define HT_MEMORY_SLOT(n)       (1u + (n))
@@ -217,35 +219,35 @@ struct ht_msg_open {
 struct ht_msg_stream {
     struct ht_msg h;
     uint32_t stream;
-    uint32_t ticket;            /* flush: 0; the reply's says which flush */
+    uint32_t ticket;            /* flush: 0; reply: identifies the flush */
     uint64_t instance;          /* as opened; 0 with HT_STREAM_ANY */
     uint64_t lost;              /* virtio: the producer's final count */
 };
 
 struct ht_msg_time {
     struct ht_msg h;
-    uint64_t before;            /* guest counter around the exchange whose */
-    uint64_t after;             /* ...cookie is prev; both 0: none yet */
-    uint32_t prev;
+    uint64_t before;            /* guest counter before and after... */
+    uint64_t after;             /* ...the exchange prev; both 0: none yet */
+    uint32_t prev;              /* cookie of an earlier exchange */
     uint32_t reserved;
     uint64_t host_ns;           /* reply: host CLOCK_MONOTONIC */
     uint64_t bound_ns;          /* reply: error bound of the conversion */
 };
 
-/* What of the enable page begins with a class; for those who cannot map it */
+/* Enable bytes from one class on, for a guest that cannot map the page */
 struct ht_msg_enabled {
     struct ht_msg h;
     uint32_t first;             /* class id of the first byte */
-    uint32_t count;             /* bytes of room; reply: that were written */
+    uint32_t count;             /* bytes of room; reply: bytes written */
     uint32_t seq;               /* reply: enable_seq of ht_caps */
     uint32_t reserved;
     uint8_t  on[];              /* reply */
 };
 
-/* What the host sets for those who emit: "NAME=VALUE NAME=VALUE" */
+/* The host's settings for the guest's event sources: "NAME=VALUE NAME=VALUE" */
 struct ht_msg_settings {
     struct ht_msg h;
-    uint32_t count;             /* bytes of room; reply: of text */
+    uint32_t count;             /* bytes of room; reply: bytes of text */
     uint32_t seq;               /* reply: enable_seq of ht_caps */
     char     text[];            /* reply; not terminated */
 };
@@ -254,9 +256,9 @@ struct ht_stats {
     uint64_t events;            /* accepted by the walk */
     uint64_t packets;           /* runs handed to the backends */
     uint64_t bytes;             /* of events, headers included */
-    uint64_t lost;              /* discarded by the producer, as it says */
+    uint64_t lost;              /* discarded by the producer, by its count */
     uint64_t dropped;           /* discarded by the device */
-    uint64_t wakeups;           /* times the consumer looked */
+    uint64_t wakeups;           /* polls of the consumer */
     uint64_t errors;            /* malformed input */
 };
 
@@ -267,40 +269,42 @@ struct ht_msg_stats {
     struct ht_stats stats;      /* reply */
 };
 
-/* Events that their producers discarded as they had no stream */
+/* Events that producers discarded because they had no stream */
 struct ht_msg_discarded {
     struct ht_msg h;
-    uint64_t count;             /* more than those told before */
+    uint64_t count;             /* events since the previous message */
 };
 
 /* The enable page ---------------------------------------------------------- */
 
 /*
- * A byte for each class, by id, that the host writes and the guest only reads:
- * its events are wanted if it is HT_ENABLE_ON.  All else is off, so that a BAR
- * that was removed, which reads as 0xff, is too.
+ * The page holds one byte for each class, indexed by class id.  The host writes
+ * it and the guest only reads it.  The class is on if the byte is HT_ENABLE_ON.
+ * Every other value means off, so that all classes are off when the BAR was
+ * removed and reads as 0xff.
  */
 #define HT_ENABLE_ON            1u
-#define HT_ENABLE_SIZE          65536u  /* and its alignment, in bytes */
+#define HT_ENABLE_SIZE          65536u  /* size and alignment, in bytes */
 
 /* A stream's ring: one control page, then the packets ---------------------- */
 
 /*
- * Positions are bytes since the stream was opened, packet n starting at
- * n * packet_size, so that one 64-bit number names packet and offset and
- * never wraps.  A head whose offset is 0 has no packet open.
+ * A position is a number of bytes since the stream was opened.  Packet n starts
+ * at n * packet_size, so one 64-bit number holds packet and offset, and it never
+ * wraps.  If the offset of head in its packet is 0, no packet is open.
  */
 struct ht_guest_line {          /* written by the guest */
-    uint64_t head;              /* commits: the end of the last event */
+    uint64_t head;              /* end of the last committed event */
     uint64_t opening;           /* overwrite: packet number being taken */
     uint64_t lost;              /* events discarded so far */
-    uint64_t end;               /* virtio: of the last packet of which a part */
-    uint64_t reserved[12];      /* ...was handed over before it was closed */
+    uint64_t end;               /* virtio: end of the last packet of which a
+                                 * part was handed over before it was closed */
+    uint64_t reserved[12];
 };
 
 struct ht_host_line {           /* written by the host */
     uint64_t tail;              /* first packet number not released */
-    uint64_t wake;              /* ring once head >= wake; ~0: never */
+    uint64_t wake;              /* ring the doorbell once head >= wake */
     uint32_t state;             /* enum ht_stream_state */
     uint32_t reserved0;
     uint64_t instance;
@@ -310,10 +314,10 @@ struct ht_host_line {           /* written by the host */
 enum ht_stream_state {
     HT_STREAM_CLOSED  = 0,
     HT_STREAM_OPENED  = 1,
-    HT_STREAM_STOPPED = 2,      /* malformed: nothing more is read */
+    HT_STREAM_STOPPED = 2,      /* malformed: the host reads no more of it */
 };
 
-#define HT_WAKE_NEVER           (~(uint64_t)0)
+#define HT_WAKE_NEVER           (~(uint64_t)0)  /* wake: no doorbell */
 #define HT_GUEST_LINE_OFFSET    0x000
 #define HT_HOST_LINE_OFFSET     0x100   /* a cache line pair apart */
 #define HT_PACKETS_OFFSET       HT_PAGE /* first packet, in a stream's ring */
@@ -348,13 +352,13 @@ struct ht_packet {
 #define HT_ID_EXTENDED          255u
 #define HT_CLOCK_BITS           24
 #define HT_CLOCK_MASK           ((1u << HT_CLOCK_BITS) - 1)
-/* ids start at 1, so that zeroed memory never is an event */
+/* Ids start at 1, so that zeroed memory is never an event. */
 
 /*
- * virtio: each buffer on data queue 1 + stream holds this, then the bytes
- * [from, to) of the stream.  One buffer never crosses a packet's end, and
- * buffers of a stream follow each other without a gap except to skip the
- * unused end of a packet.
+ * virtio: each buffer on data queue 1 + stream holds this structure, then the
+ * bytes [from, to) of the stream.  A buffer never crosses the end of a packet.
+ * The buffers of a stream are contiguous, except that they skip the unused end
+ * of a packet.
  */
 struct ht_submit {
     uint64_t from;              /* position */

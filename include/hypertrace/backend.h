@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: host backends, the objects that take events somewhere
+ * hypertrace: host backends, the objects that deliver events to a tracer or file
  */
 #ifndef HYPERTRACE_BACKEND_H
 #define HYPERTRACE_BACKEND_H
@@ -22,15 +22,17 @@ OBJECT_DECLARE_TYPE(HypertraceBackend, HypertraceBackendClass,
 /**
  * HtDeviceInfo: a device as its backends see it
  *
- * Names and classes stay for ever, the rest until attach() has returned.
+ * The strings and the classes are never freed.  The structure itself is valid
+ * only until attach() returns.
  *
  * @name: unique in this QEMU, [A-Za-z0-9_.-]+
  * @vm_name: -name of the VM or "vm"
  * @channel: "hypercall", "shm", "virtio"
  * @classes: all classes a run may use
- * @streams: number of streams; HtStreamInfo.index is below it
- * @clock_bound_ns: returns the present error bound of the time conversion;
- *                  any thread
+ * @streams: number of streams; HtStreamInfo.index is smaller
+ * @clock_bound_ns: returns the present error bound of the time conversion, in
+ *                  ns; any thread may call it
+ * @opaque: argument for @clock_bound_ns
  */
 typedef struct HtDeviceInfo {
     const char *name;
@@ -47,31 +49,33 @@ struct HypertraceBackend {
 
     /*< protected >*/
     bool complete;
-    unsigned users;             /* devices attached; BQL */
+    unsigned users;             /* sessions attached (BQL) */
 };
 
 /**
  * HypertraceBackendClass:
- * @setup: check the properties; called once, BQL held
- * @may_block: whether deliver() can sleep (file I/O, a blocking tracer).
- *             Then only the session's own thread calls it.  NULL: never
- * @attach: a device begins to use the backend; BQL held.  Returns a session
- *          or NULL with @errp set
- * @detach: the last call for a session.  BQL held
- * @expect_classes: these are added next, one after the other; where that is
- *                  quicker, prepare for all of them now.  May be NULL
- * @add_class: learn a class before any run uses it; on the session's own
- *             thread, may block.  False: the session's events of that class
- *             are counted as discarded, and it is asked again when there are
- *             more, once a second at most.  NULL: nothing to learn
- * @wants: whether events of a class are of any use now.  BQL held; also while
- *         the session's thread is in another call, and for a class whose
- *         add_class() failed.  May not block.  NULL: all are, always
- * @deliver: take a run; on the session's own thread, or, if it cannot block,
- *           on one that has the run
+ * @setup: Check the properties.  Called once, with the BQL held.  May be NULL
+ * @may_block: Return whether deliver() can sleep (file I/O, a blocking tracer).
+ *             If it can, only the session's own thread calls it.  NULL: never
+ * @attach: Create the session of a device that begins to use the backend.  BQL
+ *          held.  Returns NULL with @errp set on failure
+ * @detach: Free a session.  BQL held, and no other call follows
+ * @expect_classes: Prepare for classes that add_class() registers next, if
+ *                  that is faster than one at a time.  May be NULL
+ * @add_class: Register a class before any run uses it.  Called on the
+ *             session's own thread; may block.  If it returns false, the
+ *             session's events of that class are counted as discarded, and
+ *             the call is repeated, at most once a second, while such events
+ *             arrive.  NULL: the backend needs no registration
+ * @wants: Return whether events of a class are of use now.  BQL held; must not
+ *         block.  May run while the session's thread is in another call, and
+ *         for a class whose add_class() failed.  NULL: all classes are wanted
+ * @deliver: Take a run.  Called on the session's own thread; if the backend
+ *           cannot block, the thread that posts the run may call it
  *
- * A session is called by one thread at a time, without the BQL unless it says
- * so; what sessions share has a lock of its own.
+ * Only one thread at a time calls a session, except for wants().  The BQL is
+ * not held where it is not mentioned.  State that sessions share needs a lock
+ * of its own.
  */
 struct HypertraceBackendClass {
     ObjectClass parent_class;
@@ -90,10 +94,13 @@ struct HypertraceBackendClass {
 };
 
 /**
- * hypertrace_backend_settable: whether a property may be set still
+ * hypertrace_backend_settable: Check that a property can still be set
  * @b: a backend
+ * @errp: set if the backend is complete
  *
  * For the property setters of backends.
+ *
+ * Returns: false once the backend is complete
  */
 bool hypertrace_backend_settable(HypertraceBackend *b, Error **errp);
 
@@ -102,7 +109,7 @@ void *hypertrace_backend_attach(HypertraceBackend *b, const HtDeviceInfo *info,
                                 Error **errp);
 void hypertrace_backend_detach(HypertraceBackend *b, void *session);
 
-/* So many classes at most are expected at a time. */
+/* Maximum number of classes in one call of expect_classes() */
 #define HYPERTRACE_EXPECT_MAX 64
 
 void hypertrace_backend_expect_classes(HypertraceBackend *b, void *session,
@@ -112,16 +119,18 @@ bool hypertrace_backend_add_class(HypertraceBackend *b, void *session,
                                   const HtClass *c, Error **errp);
 bool hypertrace_backend_wants(HypertraceBackend *b, void *session,
                               const HtClass *c);
-/* Whether that may be false */
+/* Return whether hypertrace_backend_wants() can return false */
 bool hypertrace_backend_chooses(HypertraceBackend *b);
 void hypertrace_backend_deliver(HypertraceBackend *b, void *session,
                                 const HtRun *run);
 
 /**
- * hypertrace_wall_offset: what dates an event of CLOCK_MONOTONIC
+ * hypertrace_wall_offset: Read the offset from CLOCK_MONOTONIC to
+ *                         CLOCK_REALTIME
  *
- * Returns: CLOCK_REALTIME - CLOCK_MONOTONIC in ns, by the narrowest of eight
- * readings
+ * Of eight readings, the one that took the shortest time counts.
+ *
+ * Returns: CLOCK_REALTIME - CLOCK_MONOTONIC in ns
  *
  * Context: any thread
  */

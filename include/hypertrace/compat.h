@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: what changed in QEMU from 10.0 on
+ * hypertrace: differences between the QEMU versions from 10.0 on
  */
 #ifndef HYPERTRACE_COMPAT_H
 #define HYPERTRACE_COMPAT_H
@@ -9,7 +9,7 @@
     (QEMU_VERSION_MAJOR > (major) ||            \
      (QEMU_VERSION_MAJOR == (major) && QEMU_VERSION_MINOR >= (minor)))
 
-/* class_init's second argument */
+/* The second argument of class_init() is const since QEMU 10.1 */
 #if HT_QEMU_AT_LEAST(10, 1)
 typedef const void HtClassData;
 #else

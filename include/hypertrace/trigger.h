@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: events that others want to know of at once
+ * hypertrace: notifications about chosen events and about recordings
  */
 #ifndef HYPERTRACE_TRIGGER_H
 #define HYPERTRACE_TRIGGER_H
@@ -8,9 +8,10 @@
 #include "qemu/notify.h"
 
 /**
- * HtTriggerEvent: an event that a hypertrace-backend-trigger was asked to see
- * @device: whose it is; the name stays for ever
- * @class: the name of its class, likewise
+ * HtTriggerEvent: an event that matches the patterns of a
+ *                 hypertrace-backend-trigger
+ * @device: name of the device that delivered it; never freed
+ * @class: name of its class; never freed
  */
 typedef struct HtTriggerEvent {
     const char *device;
@@ -18,18 +19,22 @@ typedef struct HtTriggerEvent {
 } HtTriggerEvent;
 
 /**
- * ht_trigger_listen: be told
- * @n: is called with a HtTriggerEvent, or NULL after ht_trigger_other(), in the
- *     main loop with the BQL; soon, but the guest goes on meanwhile
+ * ht_trigger_listen: Register a notifier
+ * @n: called in the main loop with the BQL held.  Its data is the
+ *     HtTriggerEvent, or NULL after ht_trigger_other().  The guest runs between
+ *     the event and the call
  *
- * notifier_remove() ends it.
+ * notifier_remove() unregisters it.
  *
  * Context: BQL
  */
 void ht_trigger_listen(Notifier *n);
 
 /**
- * ht_trigger_other: tell them that a recording is made for another reason
+ * ht_trigger_other: Notify the listeners that a recording is made for a reason
+ *                   other than an event
+ *
+ * Returns at once; a bottom half of the main loop calls the notifiers.
  *
  * Context: any
  */
