@@ -54,8 +54,7 @@ enum ht_counter {
 /* Limits that do not depend on properties -------------------------------- */
 
 #define HT_PAGE                 4096u
-#define HT_MAP_ALIGN            65536u  /* of parts mapped separately: a
-                                         * multiple of any page size */
+#define HT_MAP_ALIGN            65536u  /* parts mapped separately; any page */
 #define HT_STREAMS_MAX          512u
 #define HT_PACKET_SIZE_MIN      4096u
 #define HT_PACKET_SIZE_MAX      (1u << 20)
@@ -203,8 +202,7 @@ struct ht_msg_open {
     int32_t  vcpu;              /* the producer's vCPU, -1: not bound to one */
     uint64_t instance;          /* 0; reply: new, unique in the trace */
     uint8_t  name[HT_STREAM_NAME_MAX]; /* [ -~], padded with 0 */
-    uint64_t memory;            /* HT_F_MEMORY: address of the table of
-                                 * HT_MEMORY_*; 0: none */
+    uint64_t memory;            /* HT_F_MEMORY: address of a table; 0: none */
 };
 
 /*
@@ -289,17 +287,16 @@ struct ht_msg_discarded {
 /* A stream's ring: one control page, then the packets ---------------------- */
 
 /*
- * A position is a number of bytes since the stream was opened.  Packet n starts
- * at n * packet_size, so one 64-bit number holds packet and offset, and it never
- * wraps.  If the offset of head in its packet is 0, no packet is open.
+ * A position is a number of bytes since the stream was opened.  Packet n
+ * starts at n * packet_size, so one 64-bit number holds packet and offset, and
+ * it never wraps.  If the offset of head in its packet is 0, no packet is open.
  */
 struct ht_guest_line {          /* written by the guest */
     uint64_t head;              /* end of the last committed event */
     uint64_t opening;           /* overwrite: packet number being taken */
     uint64_t lost;              /* events discarded so far */
-    uint64_t end;               /* virtio: end of the last packet of which a
-                                 * part was handed over before it was closed */
-    uint64_t reserved[12];
+    uint64_t end;               /* virtio: end of the last packet of which... */
+    uint64_t reserved[12];      /* ...a part was handed over while open */
 };
 
 struct ht_host_line {           /* written by the host */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: host backends, the objects that deliver events to a tracer or file
+ * hypertrace: host backends, which deliver events to a tracer or a file
  */
 #ifndef HYPERTRACE_BACKEND_H
 #define HYPERTRACE_BACKEND_H
