@@ -41,6 +41,7 @@ static int htk_file_open(struct inode *inode, struct file *file)
 	}
 	/* misc_open() holds off misc_deregister(): the device is there. */
 	owner->h = htk_get_by_misc(file->private_data);
+	owner->writable = file->f_mode & FMODE_WRITE;
 	file->private_data = owner;
 	file->f_mapping = owner->h->mappings->i_mapping;
 	return nonseekable_open(inode, file);
@@ -87,6 +88,7 @@ static long htk_ioctl_control(struct htk_owner *owner, void __user *arg)
 	struct ht_ioc_control ioc;
 	void __user *user;
 	struct ht_msg *msg;
+	u32 bytes;
 	long ret;
 
 	if (copy_from_user(&ioc, arg, sizeof(ioc)))
@@ -99,7 +101,9 @@ static long htk_ioctl_control(struct htk_owner *owner, void __user *arg)
 	if (IS_ERR(msg))
 		return PTR_ERR(msg);
 	ret = htk_control(owner->h, owner, msg, ioc.size);
-	if (!ret && copy_to_user(user, msg, ht_request_bytes(msg, ioc.size)))
+	/* The size in the reply is the host's: the request bounds it. */
+	bytes = min(ht_request_bytes(msg, ioc.size), ioc.size);
+	if (!ret && copy_to_user(user, msg, bytes))
 		ret = -EFAULT;
 	kfree(msg);
 	return ret;
@@ -142,7 +146,8 @@ static long htk_file_ioctl(struct file *file, unsigned int cmd,
 	case HT_IOC_CONTROL:
 		return htk_ioctl_control(owner, user);
 	case HT_IOC_SUBMIT:
-		return htk_ioctl_submit(owner->h, user);
+		return owner->writable ? htk_ioctl_submit(owner->h, user) :
+					 -EBADF;
 	default:
 		return -ENOTTY;
 	}

@@ -242,6 +242,31 @@ static int htk_control_stream(struct htk *h, struct htk_owner *owner,
 	return h->transport->exchange(h, &m->h, sizeof(*m));
 }
 
+/*
+ * Tell whether an owner may send a message.  A program may not send TIME_SYNC,
+ * which dates the events of others.  Only the driver sends ENABLED, SETTINGS and
+ * TAKEOVER.
+ */
+static bool htk_may_send(const struct htk *h, const struct htk_owner *owner,
+			 u16 type)
+{
+	if (owner == &h->kernel)
+		return type != HT_MSG_TAKEOVER;
+	switch (type) {
+	case HT_MSG_CLASS_LIST:
+	case HT_MSG_STATS:
+		return true;
+	case HT_MSG_CLASS_REGISTER:
+	case HT_MSG_STREAM_OPEN:
+	case HT_MSG_STREAM_CLOSE:
+	case HT_MSG_STREAM_FLUSH:
+	case HT_MSG_DISCARDED:
+		return owner->writable;
+	default:
+		return false;
+	}
+}
+
 /**
  * htk_control() - exchange control messages, if @owner may
  * @h: the device
@@ -264,6 +289,8 @@ int htk_control(struct htk *h, struct htk_owner *owner, struct ht_msg *msg,
 						    HT_MESSAGE_MAX;
 	if (room > most || msg->size < sizeof(*msg) || msg->size > room)
 		return -EINVAL;
+	if (!htk_may_send(h, owner, msg->type))
+		return -EPERM;
 	/* Even if it is killed, what unloads a module closes its streams. */
 	if (owner == &h->kernel)
 		down_read(&h->life);

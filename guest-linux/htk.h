@@ -86,6 +86,7 @@ struct htk_transport {
 /**
  * struct htk_owner - owner of a stream: an open file, or the kernel
  * @h: the device
+ * @writable: the file was opened for writing
  * @closed: what mappings of a control page show once the stream is not open:
  *          zeroes, so that state is HT_STREAM_CLOSED and every commit looks
  * @stray: the same for packets: stores that nobody reads
@@ -93,6 +94,7 @@ struct htk_transport {
  */
 struct htk_owner {
 	struct htk *h;
+	bool writable;
 	struct page *closed;
 	struct page *stray;
 	u32 open;

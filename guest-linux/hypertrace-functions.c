@@ -123,7 +123,8 @@ static int fn_entry_apply(void)
 	/* Both are empty again. */
 	ftrace_set_filter(&fn_ops, NULL, 0, 1);
 	ftrace_set_notrace(&fn_ops, NULL, 0, 1);
-	if (!*fn_entry)
+	/* Without any pattern ftrace would take all functions. */
+	if (!fn_entry[strspn(fn_entry, ", ")])
 		return 0;
 	ret = fn_set(fn_entry, ftrace_set_filter);
 	if (!ret)
@@ -241,10 +242,13 @@ static int fn_calls_apply(void)
 	int ret = 0;
 
 	/* Waits until no function that is being traced has still to return. */
-	if (fn_calls_on)
+	if (fn_calls_on) {
 		unregister_fprobe(&fn_fprobe);
+		/* From 6.14 on a handler, with preemption off, may still run. */
+		synchronize_rcu();
+	}
 	fn_calls_on = false;
-	if (!*fn_calls)
+	if (!fn_calls[strspn(fn_calls, ", ")])
 		return 0;
 	memset(&fn_fprobe, 0, sizeof(fn_fprobe));
 	fn_fprobe.entry_handler = fn_on_call;
@@ -466,7 +470,9 @@ module_init(fn_init);
 static void __exit fn_exit(void)
 {
 	ht_kernel_settings_remove(&fn_settings);
+	/* A write to a parameter from now on must not register anything. */
 	mutex_lock(&fn_mutex);
+	fn_ready = false;
 	*fn_entry = '\0';
 	*fn_calls = '\0';
 	fn_apply();

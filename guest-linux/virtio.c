@@ -33,7 +33,7 @@ static int htk_virtio_exchange(struct htk *h, struct ht_msg *msg, u32 room)
 	struct htk_virtio *v = h->virtio;
 	struct scatterlist out, in, *sgs[] = { &out, &in };
 	u32 bytes = ht_request_bytes(msg, room), replied;
-	struct ht_msg *reply = v->reply;
+	struct ht_msg *reply = v->reply, head;
 	struct htk_wait wait;
 	unsigned int len;
 	int ret;
@@ -46,7 +46,8 @@ static int htk_virtio_exchange(struct htk *h, struct ht_msg *msg, u32 room)
 	}
 
 	memcpy(v->request, msg, bytes);
-	memset(v->reply, 0, sizeof(*reply));
+	/* A device may claim more bytes than it wrote. */
+	memset(v->reply, 0, max_t(u32, room, sizeof(*reply)));
 	sg_init_one(&out, v->request, bytes);
 	sg_init_one(&in, v->reply, HT_MAILBOX_SIZE);
 	reinit_completion(&v->replied);
@@ -67,11 +68,15 @@ static int htk_virtio_exchange(struct htk *h, struct ht_msg *msg, u32 room)
 					    msecs_to_jiffies(HTK_LOOK_MS));
 	}
 
-	replied = ht_reply_bytes(msg->type, reply, room);
-	if (len < sizeof(*reply) || reply->type != msg->type ||
-	    reply->cookie != msg->cookie || !replied || replied > len)
+	/* The host can still write to the reply: only this header counts. */
+	memcpy(&head, reply, sizeof(head));
+	barrier();
+	replied = ht_reply_bytes(msg->type, &head, room);
+	if (len < sizeof(head) || head.type != msg->type ||
+	    head.cookie != msg->cookie || !replied || replied > len)
 		return -EIO;
 	memcpy(msg, reply, replied);
+	memcpy(msg, &head, sizeof(head));
 	return 0;
 }
 

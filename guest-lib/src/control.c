@@ -105,11 +105,14 @@ int ht_mailbox_exchange(struct ht_device *dev, void *box, struct ht_msg *msg,
     go(dev, bytes);
     ht_full_fence();
     ht_copy(&reply, box, sizeof(reply));
+    ht_compiler_barrier();              /* read the header once */
     replied = ht_reply_bytes(type, &reply, size);
     if (!replied || reply.type != type || reply.cookie != cookie) {
         return -EIO;
     }
     ht_copy(msg, box, replied);
+    /* The host can still write to the mailbox: the checked header counts. */
+    ht_copy(msg, &reply, sizeof(reply));
     return 0;
 }
 

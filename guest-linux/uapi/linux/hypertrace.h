@@ -49,7 +49,9 @@ struct ht_ioc_info {
  *        65536
  * @reserved: 0
  *
- * Allowed are all messages but a takeover.  A stream is opened for the file,
+ * Allowed are CLASS_REGISTER, CLASS_LIST, STREAM_OPEN, STREAM_CLOSE,
+ * STREAM_FLUSH, STATS and DISCARDED.  A file that is not open for writing may
+ * send CLASS_LIST and STATS.  A stream is opened for the file,
  * and closed or flushed only by the file that has it.  The status in the
  * reply is the host's, except that the driver chooses the stream for
  * HT_STREAM_ANY and answers HT_STATUS_LIMIT and HT_STATUS_EXIST itself.
@@ -79,11 +81,15 @@ struct ht_ioc_submit {
 };
 
 /*
- * Errors: EINVAL: invalid argument; EPERM: not one of the caller's streams,
- * not open, or not allowed; EAGAIN (submit): every buffer is in use; ENODEV: the device
- * is gone, or suspended; ETIMEDOUT: no reply, the host may yet do what it was
- * asked; EBUSY: nor is there one to an earlier message, this one was not sent;
- * EIO: malformed reply.
+ * Errors:
+ * EINVAL	invalid argument
+ * EPERM	not one of the caller's streams, not open, or not allowed
+ * EBADF	submit: the file is not open for writing
+ * EAGAIN	submit: every buffer is in use
+ * ENODEV	the device is gone, or suspended
+ * ETIMEDOUT	no reply; the host may still execute the message
+ * EBUSY	not sent, since the reply to an earlier message is missing
+ * EIO		malformed reply
  */
 #define HT_IOC_GET_INFO	_IOR(HT_IOC_MAGIC, 0, struct ht_ioc_info)
 #define HT_IOC_CONTROL	_IOW(HT_IOC_MAGIC, 1, struct ht_ioc_control)
