@@ -3,8 +3,8 @@
  * hypertrace: a kernel's types by name (BTF)
  *
  * Documentation/bpf/btf.rst describes the format.  Parsing checks the bounds
- * of each type, that names lie in the string section and that referenced
- * types exist.  It does not check for circles: each walk has a limit instead.
+ * of each type, that names are in the string section and that referenced types
+ * exist.  It does not check for cycles: each walk has a limit instead.
  */
 #include "hypertrace/btf.h"
 #include "image-elf.h"
@@ -13,9 +13,9 @@
 #define HEADER          24u
 #define TYPE            12u         /* the head of each type */
 
-/* Typedefs and qualifiers in a row, arrays of arrays, anonymous members */
+/* Maximum depth of typedefs and qualifiers, arrays, and anonymous members */
 #define CHAIN_MAX       32u
-/* Members that one search visits */
+/* Maximum number of members that one search visits */
 #define VISITS_MAX      (1u << 16)
 #define NAME_MAX_BYTES  255u
 
@@ -31,8 +31,8 @@ struct HtBtf {
     const uint8_t *types;       /* the section of types */
     const char *names;
     uint32_t names_size;
-    uint32_t n;                 /* types, with void */
-    uint32_t *at;               /* of each type, offset in the section */
+    uint32_t n;                 /* number of types, with void */
+    uint32_t *at;               /* for each type: its offset in the section */
     GHashTable *structs;        /* name: number of a structure or union */
     GHashTable *typedefs;
     GHashTable *enums;
@@ -45,10 +45,10 @@ typedef struct Type {
     unsigned kind;
     unsigned vlen;
     bool flag;
-    uint32_t size;              /* or number of a type */
+    uint32_t size;              /* or the number of another type */
 } Type;
 
-/* Bytes after a type's head: fixed, and for each of its @vlen parts */
+/* Get the bytes after a type's head: a fixed part, and one for each of @vlen */
 static bool extra(unsigned kind, unsigned *fixed, unsigned *each)
 {
     static const uint8_t sizes[KINDS][2] = {
@@ -317,7 +317,7 @@ unsigned ht_btf_types(const HtBtf *btf)
     return btf->n - 1;
 }
 
-/* The type without typedefs and qualifiers; 0 if there are too many of them */
+/* Skip typedefs and qualifiers; returns 0 if there are too many */
 static uint32_t strip(const HtBtf *b, uint32_t id)
 {
     unsigned i;
@@ -346,8 +346,8 @@ static bool is_struct(const Type *t)
 }
 
 /*
- * Fill in all of a field that follows from its type: false if its size is not
- * known, or is too large.
+ * Set the members of a field that follow from its type.  Returns false if the
+ * size is not known or too large.
  */
 static bool describe(const HtBtf *b, uint32_t id, HtBtfField *f)
 {
@@ -394,7 +394,7 @@ static bool describe(const HtBtf *b, uint32_t id, HtBtfField *f)
 typedef struct Member {
     uint32_t type;
     uint64_t bit;               /* distance from the structure's first bit */
-    uint32_t bits;              /* of a bit field, or 0 */
+    uint32_t bits;              /* width of a bit field, or 0 */
 } Member;
 
 static Member member_get(const Type *t, unsigned i)
@@ -409,7 +409,7 @@ static Member member_get(const Type *t, unsigned i)
     };
 }
 
-/* Find a member by name, also in anonymous members. */
+/* Find a member by its name, also in anonymous members */
 static bool member_find(const HtBtf *b, uint32_t id, const char *name,
                         size_t len, unsigned depth, unsigned *visits,
                         Member *out)
@@ -438,7 +438,7 @@ static bool member_find(const HtBtf *b, uint32_t id, const char *name,
     return false;
 }
 
-/* A name of a path at *@path, which goes on after it */
+/* Read a name at *@path and advance *@path after it; returns its length */
 static size_t path_name(const char **path, const char **name)
 {
     size_t len = strcspn(*path, ".[");
@@ -448,7 +448,7 @@ static size_t path_name(const char **path, const char **name)
     return len <= NAME_MAX_BYTES ? len : 0;
 }
 
-/* "[N]" at *@path: go into the array's element. */
+/* Read "[N]" at *@path and select that element of the array */
 static int path_index(const HtBtf *b, const char **path, uint32_t *type,
                       uint64_t *bit)
 {
@@ -465,7 +465,7 @@ static int path_index(const HtBtf *b, const char **path, uint32_t *type,
         return -EINVAL;
     }
     *type = ht_get_le32(t.p);
-    /* A flexible array has no count: any element may be asked for. */
+    /* A flexible array has no count: any index is valid. */
     if ((ht_get_le32(t.p + 8) && index >= ht_get_le32(t.p + 8)) ||
         index > UINT32_MAX || !describe(b, *type, &element)) {
         return -EINVAL;
@@ -475,7 +475,7 @@ static int path_index(const HtBtf *b, const char **path, uint32_t *type,
     return 0;
 }
 
-/* As ht_btf_field(), from a type's number on */
+/* As ht_btf_field(), starting at a type's number */
 static int field_from(const HtBtf *b, uint32_t id, const char *path,
                       HtBtfField *field)
 {
@@ -647,7 +647,7 @@ static int64_t enum_value(const Type *t, unsigned i)
         return ht_get_le32(p + 4) | (uint64_t)ht_get_le32(p + 8) << 32;
     }
     p = t->p + (size_t)i * 8 + 4;
-    /* Before the flag existed (5.x), values were read as signed ones. */
+    /* Kernels without the flag (5.x) have signed values. */
     return (int32_t)ht_get_le32(p);
 }
 

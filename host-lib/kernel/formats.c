@@ -8,23 +8,23 @@
 #define NAME_MAX_BYTES      256u
 #define TYPE_MAX_BYTES      512u
 #define PRINT_MAX_BYTES     16384u
-/* A structure that is read at once, and an array of field definitions */
+/* Maximum bytes of a structure, and of an array of field definitions */
 #define STRUCT_MAX          1024u
-/* From the flag's own definition, if BTF has no enumerator of it */
+/* Value of the kernel's flag, used if BTF has no enumerator for it */
 #define FLAG_TRACEPOINT     0x10u
 
 typedef struct Struct {
     const char *name;
-    uint32_t size;              /* to the end of the last member that is read */
+    uint32_t size;              /* offset of the end of the last member read */
 } Struct;
 
-/* A member that is read */
+/* A member of a structure */
 typedef struct Member {
     uint32_t offset;
-    uint32_t size;              /* 0: this kernel has none */
+    uint32_t size;              /* 0: this kernel does not have it */
 } Member;
 
-/* What is known of an event */
+/* An event of the kernel */
 typedef struct Event {
     uint64_t call;              /* address of its trace_event_call */
     uint64_t print_fmt;         /* address of its print format */
@@ -54,8 +54,8 @@ struct HtKernelFormats {
     Member field_link, field_name, field_kind, field_offset, field_size;
     Member field_len;
     HtBtfField field_signed;    /* a bit field in some kernels */
-    uint64_t next;              /* node of the pass, 0: none */
-    uint64_t first;             /* of the list when the pass began */
+    uint64_t next;              /* next node of this pass; 0: no pass */
+    uint64_t first;             /* first node when the pass began */
     unsigned seen;              /* events in this pass */
     GHashTable *events;         /* Event by id */
     GHashTable *strings;        /* type names by address */
@@ -83,7 +83,7 @@ void ht_kernel_formats_free(HtKernelFormats *f)
     }
 }
 
-/* A member that every kernel has */
+/* Find a member that every kernel has */
 static bool need(const HtBtf *btf, Struct *type, const char *path, Member *m,
                  GError **error)
 {
@@ -98,7 +98,7 @@ static bool need(const HtBtf *btf, Struct *type, const char *path, Member *m,
     return true;
 }
 
-/* A member that only some kernels have */
+/* Find a member that only some kernels have */
 static void may(const HtBtf *btf, Struct *type, const char *path, Member *m)
 {
     if (!need(btf, type, path, m, NULL)) {
@@ -179,19 +179,19 @@ HtKernelFormats *ht_kernel_formats_new(const HtKernelSpace *space,
     return find_members(f, btf, error) ? g_steal_pointer(&f) : NULL;
 }
 
-/* A member of a copy of its structure */
+/* Get a member from a copy of its structure */
 static uint64_t get(const uint8_t *copy, const Member *m)
 {
     return ht_get_le(copy + m->offset, m->size, false);
 }
 
-/* The pointer of a list_head to the node before it */
+/* Get the prev pointer of a list_head in a copy of its structure */
 static uint64_t get_prev(const uint8_t *copy, const Member *list)
 {
     return ht_get_le64(copy + list->offset + 8);
 }
 
-/* Printable and on one line: the text is parsed by lines. */
+/* Replace non-printable characters: the text is parsed by lines. */
 static void clean(GString *s, gsize from)
 {
     for (; from < s->len; from++) {
@@ -210,7 +210,7 @@ static int append(HtKernelFormats *f, uint64_t addr, size_t max, GString *out)
     return ret;
 }
 
-/* A name of a type; few are many fields'. */
+/* Get the name of a type; cached, because many fields share few types */
 static const char *type_name(HtKernelFormats *f, uint64_t addr)
 {
     const char *known = g_hash_table_lookup(f->strings, &addr);
@@ -228,7 +228,7 @@ static const char *type_name(HtKernelFormats *f, uint64_t addr)
     return g_hash_table_lookup(f->strings, &addr);
 }
 
-/* As the kernel's f_show() prints a field */
+/* Print a field as the kernel's f_show() does */
 static void put_field(const HtKernelFormats *f, const uint8_t *copy,
                       const char *type, const char *name, GString *out)
 {
@@ -256,7 +256,7 @@ static void put_field(const HtKernelFormats *f, const uint8_t *copy,
                            is_signed != 0);
 }
 
-/* The fields of a list, from its end on: new ones are added at its begin. */
+/* Print the fields of a list, from its end: the kernel adds at the start */
 static int put_fields(HtKernelFormats *f, uint64_t head, GString *out)
 {
     g_autoptr(GString) name = g_string_new(NULL);
@@ -315,7 +315,7 @@ static int read_name(HtKernelFormats *f, const uint8_t *call, GString *name)
     return ret ? ret : name->len ? 0 : -EINVAL;
 }
 
-/* Which list has an event's fields: system calls have it in their own data. */
+/* Find the list of an event's fields; system calls have it in their own data */
 static uint64_t fields_of(const HtKernelFormats *f, const uint8_t *call,
                           const uint8_t *class)
 {
@@ -357,7 +357,7 @@ static int read_event(HtKernelFormats *f, const uint8_t *call, uint64_t addr)
     int ret;
 
     if (!id || id > UINT16_MAX) {
-        return 0;               /* it is not registered yet */
+        return 0;               /* the event is not registered yet */
     }
     ret = ht_kernel_space_read(&f->space, get(call, &f->call_class), class,
                                f->class_type.size);
@@ -418,7 +418,7 @@ int ht_kernel_formats_step(HtKernelFormats *f, unsigned events)
         addr = f->next - f->call_list.offset;
         ret = ht_kernel_space_read(&f->space, addr, call, f->call_type.size);
         if (!ret) {
-            /* One that cannot be read is being removed, say: without it. */
+            /* Skip an event that cannot be read: it may be being removed. */
             read_event(f, call, addr);
             f->next = ht_get_le64(call + f->call_list.offset);
         }
@@ -454,7 +454,7 @@ static int by_system(gconstpointer a, gconstpointer b)
     return order ? order : strcmp(x->name, y->name);
 }
 
-/* The files header_page and header_event of tracefs */
+/* Print the content of tracefs's files header_page and header_event */
 static void put_headers(const HtKernelFormats *f, GString *out)
 {
     g_string_append_printf(

@@ -50,7 +50,7 @@ int ht_guest_kernel_symbol(const HtGuestKernel *k, const char *name,
     if (!ht_symbols_address(ht_kernel_image_symbols(k->image), name, addr)) {
         return -ENOENT;
     }
-    /* An offset in the per-CPU area does not slide. */
+    /* Offsets in the per-CPU area are not relocated by KASLR. */
     if (*addr >> 63) {
         *addr += k->slide;
     }
@@ -180,7 +180,7 @@ ssize_t ht_guest_kernel_string(HtGuestKernel *k, uint64_t addr, char *buf,
 
     buf[0] = 0;
     while (used < size - 1) {
-        /* Up to the next multiple, so that no page is entered early */
+        /* Stop at multiples of the step: the next page may not be mapped. */
         size_t n = MIN(STRING_STEP - addr % STRING_STEP, size - 1 - used);
         int ret = ht_guest_kernel_read(k, addr, buf + used, n);
         const char *end;

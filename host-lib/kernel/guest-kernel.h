@@ -12,12 +12,12 @@
 #define HT_PAGE_CACHE 64u
 
 /**
- * HtPageTables: how a kernel's page tables are laid out
+ * HtPageTables: layout of a kernel's page tables
  * @machine: the architecture
  * @root: physical address of the top table
- * @shift: binary logarithm of the page size, 12, 14 or 16
- * @levels: 2 to 5
- * @va_bits: significant bits of an address; the bits above are all 1
+ * @shift: binary logarithm of the page size: 12, 14 or 16
+ * @levels: number of levels, 2 to 5
+ * @va_bits: number of significant bits of an address; the other bits are 1
  */
 typedef struct HtPageTables {
     HtMachine machine;
@@ -33,7 +33,8 @@ typedef struct HtPageTables {
  * @pt: the tables
  * @addr: the virtual address
  * @phys: set to the physical address
- * @left: set to the bytes from there to the end of the page, or large page
+ * @left: set to the number of bytes from there to the end of the page (which
+ *        may be a large page)
  *
  * Reads at most @pt->levels entries.
  *
@@ -53,35 +54,35 @@ struct HtGuestKernel {
     HtKernelImage *image;
     HtPageTables pages;
     uint64_t slide;
-    uint64_t text;              /* running address of _text and _end */
-    uint64_t end;
+    uint64_t text;              /* address of _text in this boot */
+    uint64_t end;               /* address of _end in this boot */
     uint64_t phys;              /* physical address of _text */
     uint64_t offset;            /* its offset in the memory */
-    uint64_t direct;            /* the direct map: virtual address... */
-    uint64_t direct_phys;       /* ...of this physical address */
-    uint64_t direct_size;       /* 0 if it is not known */
+    uint64_t direct;            /* virtual address of the direct map */
+    uint64_t direct_phys;       /* physical address that it starts at */
+    uint64_t direct_size;       /* its size; 0 if it is not known */
     uint64_t time_at;           /* address of timekeeper.xtime_sec, or 0 */
     uint64_t jiffies_at;        /* address of jiffies_64, or 0 */
     HtPageCache cache[HT_PAGE_CACHE];
 };
 
 /**
- * ht_guest_kernel_try: check whether a kernel begins at an offset
+ * ht_guest_kernel_try: test whether a kernel begins at an offset
  * @mem: the guest's memory, with or without ranges
  * @image: the kernel's image
- * @offset: the first byte's (_text) offset in the memory
+ * @offset: offset in the memory of the kernel's first byte (_text)
  *
- * Returns: the kernel, for ht_guest_kernel_free(); NULL if no
- * kernel lies there, or if it has not set itself up yet
+ * Returns: the kernel, for ht_guest_kernel_free(); NULL if there is no kernel,
+ * or if the kernel has not initialized itself yet
  */
 HtGuestKernel *ht_guest_kernel_try(const HtGuestMem *mem, HtKernelImage *image,
                                    uint64_t offset);
 
 /**
- * ht_guest_kernel_direct_map: find out where the direct map is
+ * ht_guest_kernel_direct_map: find the direct map
  * @k: the kernel
  *
- * Without it, addresses there are translated by the page tables.
+ * Without a direct map, its addresses are translated by the page tables.
  */
 void ht_guest_kernel_direct_map(HtGuestKernel *k);
 

@@ -4,7 +4,7 @@
  */
 #include "hypertrace/guest-memory.h"
 
-/* Ranges are added at the granularity of the smallest page. */
+/* Granularity of ranges: the smallest page */
 #define GRANULE 4096u
 
 void ht_guest_mem_init(HtGuestMem *g, const HtFtMem *mem)
@@ -137,7 +137,7 @@ int ht_guest_mem_read(const HtGuestMem *g, uint64_t phys, void *buf,
     return 0;
 }
 
-/* Fewer than 8 bytes from within one aligned unit */
+/* Copy less than 8 bytes out of one aligned unit */
 static int copy_part(const HtFtMem *mem, uint64_t offset, void *buf,
                      size_t len)
 {
@@ -146,7 +146,7 @@ static int copy_part(const HtFtMem *mem, uint64_t offset, void *buf,
     uint8_t whole[8];
     int ret;
 
-    /* The memory's size may be odd: read its last bytes as they are. */
+    /* ht_ft_mem_read() reads no odd sizes, as the memory's end may have. */
     if (unit % 4) {
         return mem->map ?
             (memcpy(buf, (const uint8_t *)mem->map + offset, len), 0) :

@@ -2,8 +2,8 @@
 /*
  * hypertrace: sections and segments of a 64-bit little-endian ELF file
  *
- * The file is not trusted; fields are read byte-wise, so no alignment is
- * required of it.
+ * The file is not trusted.  Fields are read byte by byte, so they need not be
+ * aligned.
  */
 #include <elf.h>
 #include "image-elf.h"
@@ -33,7 +33,7 @@ static bool within(uint64_t offset, uint64_t bytes, size_t size)
     return offset <= size && bytes <= size - offset;
 }
 
-/* A table of @n entries, or NULL */
+/* Return a table of @n entries, or NULL if it is not within the file */
 static const uint8_t *table(const uint8_t *p, size_t size, uint64_t offset,
                             unsigned n, unsigned entry, unsigned wanted)
 {

@@ -12,41 +12,43 @@
 #define HT_ELF_SEGMENTS_MAX 64u
 
 /**
- * ht_elf_is: do the bytes begin an ELF file?
- * @data: the file
- * @size: its bytes
+ * ht_elf_is: test whether the data begins as an ELF file
+ * @data: content of the file
+ * @size: size of @data in bytes
  */
 bool ht_elf_is(const void *data, size_t size);
 
 /**
- * ht_elf_machine: EM_X86_64, EM_AARCH64 or another; 0 if the file is not of 64
- * bits, little-endian
- * @data: the file
- * @size: its bytes
+ * ht_elf_machine: get the machine of an ELF file
+ * @data: content of the file
+ * @size: size of @data in bytes
+ *
+ * Returns: EM_X86_64, EM_AARCH64 or another; 0 if the file is not 64-bit
+ * little-endian
  */
 unsigned ht_elf_machine(const void *data, size_t size);
 
 /**
  * ht_elf_section: find a section
- * @data: the file
- * @size: its bytes
- * @name: the section's name
+ * @data: content of the file
+ * @size: size of @data in bytes
+ * @name: name of the section
  * @offset: set to its offset in the file
- * @bytes: set to its size
+ * @bytes: set to its size in bytes
  *
- * Returns: false without such a section, or if it exceeds the file
+ * Returns: false if there is no such section, or if it exceeds the file
  */
 bool ht_elf_section(const void *data, size_t size, const char *name,
                     uint64_t *offset, uint64_t *bytes);
 
 /**
- * ht_elf_segments: the segments that are loaded
- * @data: the file
- * @size: its bytes
- * @segments: filled in, rising by address; those of address 0 (x86's per-CPU
- *            data) and those that exceed the file are left out
+ * ht_elf_segments: get the loaded segments
+ * @data: content of the file
+ * @size: size of @data in bytes
+ * @segments: filled in, by rising address; segments at address 0 (x86's per-CPU
+ *            data) and segments that exceed the file are left out
  *
- * Returns: how many; at most HT_ELF_SEGMENTS_MAX
+ * Returns: the number of segments, at most HT_ELF_SEGMENTS_MAX
  */
 unsigned ht_elf_segments(const void *data, size_t size,
                          HtKernelSegment segments[HT_ELF_SEGMENTS_MAX]);

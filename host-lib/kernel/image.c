@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: a kernel's file
+ * hypertrace: identify and unpack a kernel's file
  *
  * Linux images for x86 and arm64 with an EFI stub are PE programs; a unified
  * kernel image is a PE program that has the kernel in its section ".linux".
@@ -22,7 +22,7 @@
 #define X86_PAYLOAD_LENGTH  0x24c
 #define X86_HEADER_END      0x250
 #define ARM64_SIGNATURE     0x38
-/* A kernel within an EFI program within a unified image, and one more */
+/* Maximum nesting: kernel in EFI program in unified image, and one more */
 #define DEPTH_MAX           4u
 
 const char *ht_machine_name(HtMachine machine)
@@ -37,7 +37,7 @@ const char *ht_machine_name(HtMachine machine)
     }
 }
 
-/* A PE program: its machine, and the kernel in a section if it has one */
+/* Identify a PE program: its machine, and the section with a kernel, if any */
 static void identify_pe(HtImage *image, const uint8_t *p, size_t size)
 {
     static const char linux_section[8] = ".linux";
@@ -113,7 +113,7 @@ bool ht_image_identify(const void *data, size_t size, HtImage *image,
 
 static GBytes *unpack(GBytes *file, unsigned depth, GError **error);
 
-/* Continue with a part of @file; unpack it if it is compressed. */
+/* Continue with a part of @file; unpack it if it is compressed */
 static GBytes *unpack_part(GBytes *file, uint64_t offset, uint64_t bytes,
                            unsigned depth, GError **error)
 {
@@ -158,7 +158,7 @@ static GBytes *unpack(GBytes *file, unsigned depth, GError **error)
         return unpack_part(file, image.kernel_offset, image.kernel_size,
                            depth, error);
     }
-    /* An EFI zboot program says where its payload is. */
+    /* The header of an EFI zboot program has the offset of its payload. */
     if (!memcmp(p + 4, "zimg", 4)) {
         return unpack_part(file, ht_get_le32(p + 8), ht_get_le32(p + 12),
                            depth, error);

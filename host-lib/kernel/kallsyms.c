@@ -2,46 +2,46 @@
 /*
  * hypertrace: a kernel's symbols from the tables in its image
  *
- * scripts/kallsyms.c of the kernel writes, each table aligned to 8 bytes:
- *   to 6.3:  offsets, relative_base, num_syms, names, markers,
- *            [seqs_of_names,] token_table, token_index
- *   6.4 on:  num_syms, names, markers, token_table, token_index, offsets,
- *            relative_base, seqs_of_names
- *   7.x:     the same without relative_base: an offset is relative to its
- *            own place
- * token_table holds 256 texts; token_index their places.  The token of a digit
- * is the digit.  A name is a length (one byte, or two if its top bit is set)
- * and as many tokens; the first character of a name is the symbol's type.
- * A marker is the place of each 256th name.
+ * The kernel's scripts/kallsyms.c writes these tables, each aligned to 8 bytes:
+ *   to 6.3:   offsets, relative_base, num_syms, names, markers,
+ *             [seqs_of_names,] token_table, token_index
+ *   from 6.4: num_syms, names, markers, token_table, token_index, offsets,
+ *             relative_base, seqs_of_names
+ *   7.x:      as 6.4 without relative_base: an offset is relative to its own
+ *             address
+ * token_table holds 256 texts; token_index holds their offsets.  The token of a
+ * digit is the digit.  A name is a length (one byte, or two if its top bit is
+ * set) followed by as many token numbers; the first character of a name is the
+ * symbol's type.  A marker is the offset of each 256th name.
  */
 #include "hypertrace/base.h"
 #include "hypertrace/kallsyms.h"
 
 #define TOKENS          256u
 #define DIGIT_ZERO      48u         /* number of its token */
-#define TOKEN_MAX       512u        /* bytes of a token that are accepted */
+#define TOKEN_MAX       512u        /* maximum length of a token, in bytes */
 #define NAME_MAX_BYTES  511u
 #define PER_MARKER      256u
-/* Fewer symbols than this are no kernel's. */
+/* Minimum number of markers of a kernel; a marker covers 256 symbols */
 #define MARKERS_MIN     8u
-/* Bytes of seqs_of_names, which may lie between markers and tokens */
+/* Maximum size of seqs_of_names, which may be between markers and tokens */
 #define SEQS_MAX        (3 * HT_KALLSYMS_MAX)
-/* Steps of all loops over hostile bytes together; Debian's kernels need 2 M. */
+/* Maximum steps of all loops over the data; Debian's kernels need 2 million */
 #define STEPS_MAX       (64u << 20)
 
-/* An address for _text if the tables do not tell: arm64 with 48 bits, 6.6 on */
+/* Assumed address of _text if the tables do not have it: arm64, 48 bits, 6.6 */
 #define TEXT_UNKNOWN    UINT64_C(0xffff800080000000)
 
 typedef struct Tables {
     const uint8_t *p;
     uint64_t size;
     uint64_t steps;
-    uint64_t tokens;                /* the place of token_table */
-    uint64_t after;                 /* the end of token_index */
+    uint64_t tokens;                /* offset of token_table */
+    uint64_t after;                 /* offset of the end of token_index */
     const char *token[TOKENS];
     uint16_t token_len[TOKENS];
-    uint64_t num_syms;              /* the place of num_syms */
-    uint64_t names;                 /* the place of names */
+    uint64_t num_syms;              /* offset of num_syms */
+    uint64_t names;                 /* offset of names */
     uint32_t n;
     uint32_t text_index;            /* index of the symbol _text */
 } Tables;
@@ -51,7 +51,7 @@ static bool step(Tables *t)
     return ++t->steps <= STEPS_MAX;
 }
 
-/* Read the tokens from @start on; set the place after them. */
+/* Read the tokens at @start; set @end to the offset after them */
 static bool read_tokens(Tables *t, uint64_t start, uint16_t places[TOKENS],
                         uint64_t *end)
 {
@@ -77,7 +77,7 @@ static bool read_tokens(Tables *t, uint64_t start, uint16_t places[TOKENS],
     return i == TOKENS;
 }
 
-/* Is token_index, which lists @places, at the next aligned place? */
+/* Test whether token_index, holding @places, is at the next aligned offset */
 static bool index_follows(Tables *t, uint64_t end,
                           const uint16_t places[TOKENS])
 {
@@ -99,7 +99,7 @@ static bool index_follows(Tables *t, uint64_t end,
     return false;
 }
 
-/* Try token_table around a place where the tokens "0" to "9" are. */
+/* Try to parse a token_table that contains the digits' tokens at @digits */
 static bool tokens_at(Tables *t, uint64_t digits)
 {
     uint64_t start = digits, end, align;
@@ -118,7 +118,7 @@ static bool tokens_at(Tables *t, uint64_t digits)
             len++;
         }
     }
-    /* The padding before an aligned table looks like empty tokens. */
+    /* Padding before an aligned table looks like empty tokens. */
     for (align = 1; align <= 8; align *= 2) {
         t->tokens = HT_ROUND_UP(start, align);
         if (t->tokens <= digits && read_tokens(t, t->tokens, places, &end) &&
@@ -130,7 +130,7 @@ static bool tokens_at(Tables *t, uint64_t digits)
     return false;
 }
 
-/* The length of a name at *@at, which goes on to its tokens */
+/* Read the length of a name at *@at; advance *@at to its tokens */
 static bool name_length(const Tables *t, uint64_t *at, unsigned *len)
 {
     if (*at >= t->size) {
@@ -146,7 +146,7 @@ static bool name_length(const Tables *t, uint64_t *at, unsigned *len)
     return *len && *len <= NAME_MAX_BYTES && *len <= t->size - *at;
 }
 
-/* Do @n names at @names agree with all of their markers? */
+/* Test whether @n names at @names agree with all of their markers */
 static bool names_agree(Tables *t, uint64_t names, uint32_t n,
                         const uint8_t *markers)
 {
@@ -172,7 +172,7 @@ static bool names_agree(Tables *t, uint64_t names, uint32_t n,
 static bool names_before(Tables *t, uint64_t markers, unsigned n_markers)
 {
     const uint8_t *m = t->p + markers;
-    /* The last group of names may have 2 + NAME_MAX_BYTES bytes each. */
+    /* Each name of the last group may take up to 2 + NAME_MAX_BYTES bytes. */
     uint64_t last = ht_get_le32(m + 4 * (n_markers - 1));
     uint64_t far = last + PER_MARKER * (NAME_MAX_BYTES + 2) + 16;
     uint64_t at = markers > far ? (markers - far) & ~UINT64_C(3) : 0;
@@ -198,14 +198,14 @@ static bool names_before(Tables *t, uint64_t markers, unsigned n_markers)
     return false;
 }
 
-/* Are there markers that end at @end or shortly before?  Find the names. */
+/* Find markers that end at @end, except for padding, and the names before */
 static bool markers_end(Tables *t, uint64_t end)
 {
     uint64_t at = end, first;
     uint32_t last = 0, v;
     unsigned n = 0;
 
-    /* Padding, at most: markers are not 0. */
+    /* Skip padding: a marker of 0 can only be the first one. */
     while (at >= 4 && end - at < 8 && !ht_get_le32(t->p + at - 4)) {
         at -= 4;
     }
@@ -236,7 +236,7 @@ static bool find_names(Tables *t)
     return false;
 }
 
-/* Expand a name of @len tokens; its first character is the type. */
+/* Expand a name of @len tokens; its first character is the type */
 static bool expand(const Tables *t, uint64_t at, unsigned len,
                    char name[NAME_MAX_BYTES + 2], unsigned *size)
 {
@@ -277,12 +277,12 @@ static bool find_text(Tables *t)
     return false;
 }
 
-/* How the offsets of a table become addresses */
+/* How to convert the offsets of a table to addresses */
 typedef struct Offsets {
-    uint64_t at;                /* the place of the table */
+    uint64_t at;                /* offset of the table in the file */
     uint64_t base;
-    bool to_place;              /* relative to their own place */
-    bool percpu;                /* not negative: an absolute value */
+    bool to_place;              /* offsets are relative to their own address */
+    bool percpu;                /* an offset of 0 or more is absolute */
 } Offsets;
 
 static uint64_t address(const Tables *t, const Offsets *o, uint32_t i)
@@ -299,8 +299,9 @@ static uint64_t address(const Tables *t, const Offsets *o, uint32_t i)
 }
 
 /*
- * The kernel searches the table by halves: addresses must rise.  Most must
- * differ, and lie within the space that a kernel may take after @text.
+ * Test whether the addresses are plausible.  They must rise, because the kernel
+ * uses a binary search.  Most must differ and lie in the range that a kernel
+ * can occupy after @text.
  */
 static bool plausible(Tables *t, const Offsets *o, uint64_t text)
 {
@@ -318,7 +319,7 @@ static bool plausible(Tables *t, const Offsets *o, uint64_t text)
     return i == t->n && good > t->n / 2 && differ > t->n / 4;
 }
 
-/* The virtual address of a place in the file; 0 if it is in no segment */
+/* Return the virtual address of a file offset; 0 if it is in no segment */
 static uint64_t place_address(uint64_t offset, const HtKernelSegment *segments,
                               unsigned n)
 {
@@ -333,7 +334,7 @@ static uint64_t place_address(uint64_t offset, const HtKernelSegment *segments,
     return 0;
 }
 
-/* Does a table of offsets lie at @at?  Find out how to read it. */
+/* Test whether a table of offsets is at @at, and how to read it */
 static bool offsets_at(Tables *t, uint64_t at, const HtKernelSegment *segments,
                        unsigned n, Offsets *o, uint64_t *text)
 {
@@ -378,14 +379,14 @@ static bool find_offsets(Tables *t, const HtKernelSegment *segments,
 {
     uint64_t before = (4ull * t->n + 7) / 8 * 8 + 8, i;
 
-    /* 6.4 and later: after the tokens */
+    /* 6.4 and later: the table follows the tokens. */
     for (i = 0; i <= 8; i += 4) {
         if (offsets_at(t, HT_ROUND_UP(t->after, 4) + i, segments, n, o,
                        text)) {
             return true;
         }
     }
-    /* before num_syms, with relative_base and padding between */
+    /* Before: the table, relative_base and padding precede num_syms. */
     for (i = 0; i <= 16; i += 4) {
         if (before + i - 4 <= t->num_syms &&
             offsets_at(t, t->num_syms - before - i + 4, segments, n, o,

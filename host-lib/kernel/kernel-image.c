@@ -9,7 +9,7 @@
 
 #define BANNER          "Linux version "
 #define BANNER_MAX      512u
-/* Headers of BTF that are tried in a kernel without symbols for it */
+/* Maximum number of BTF headers tried in a kernel without symbols for BTF */
 #define BTF_TRIES       16u
 
 struct HtKernelImage {
@@ -60,7 +60,7 @@ const void *ht_kernel_image_bytes(const HtKernelImage *image, uint64_t addr,
     return NULL;
 }
 
-/* The line of /proc/version */
+/* Find the line of /proc/version */
 static bool find_version(HtKernelImage *image, GError **error)
 {
     const char *text = NULL, *end;
@@ -88,7 +88,7 @@ static bool find_version(HtKernelImage *image, GError **error)
     return true;
 }
 
-/* BTF between its symbols, or wherever a header of it is */
+/* Find BTF: between its symbols, or else by its header */
 static HtBtf *find_btf(const HtKernelImage *image)
 {
     static const uint8_t header[] = { 0x9f, 0xeb, 1, 0, 24, 0, 0, 0,
@@ -164,7 +164,7 @@ static HtKernelImage *from_kernel(GBytes *kernel, GError **error)
     HtKernelImage *image;
 
     if (!machine) {
-        /* arm64's Image: memory from _text on; kallsyms has its address. */
+        /* An arm64 Image is memory from _text on; kallsyms has its address. */
         image = image_new(kernel, HT_MACHINE_AARCH64);
         image->segments[0] = (HtKernelSegment) { .size = size };
         image->n_segments = 1;

@@ -10,7 +10,7 @@
 #define SLICE           (1u << 20)
 #define PAGE            4096u
 #define INFO            "OSRELEASE="
-/* Texts that are considered; more are hostile. */
+/* Maximum number of texts considered; only a hostile guest has more */
 #define FOUND_MAX       16u
 #define X86_LINK        UINT64_C(0xffffffff80000000)
 #define X86_ALIGN       (UINT64_C(2) << 20)
@@ -23,7 +23,7 @@ struct HtKernelScan {
     uint8_t *slice;
     GPtrArray *found;           /* HtGuestKernel */
     unsigned texts;
-    GError *why;                /* why the last text led to no kernel */
+    GError *why;                /* reason why the last text gave no kernel */
 };
 
 HtKernelScan *ht_kernel_scan_new(const HtGuestMem *mem)
@@ -47,7 +47,7 @@ void ht_kernel_scan_free(HtKernelScan *s)
     }
 }
 
-/* The value of a line "KEY=VALUE" in @text, which is terminated */
+/* Get the value of a line "KEY=VALUE" in a NUL-terminated text */
 static bool value_of(const char *text, const char *key, int base,
                      uint64_t *value)
 {
@@ -68,7 +68,7 @@ static bool value_of(const char *text, const char *key, int base,
     return false;
 }
 
-/* A place that VMCOREINFO tells: where the first byte (_text) may lie */
+/* The place of _text according to a VMCOREINFO */
 typedef struct Place {
     HtMachine machine;
     uint64_t text;
@@ -96,7 +96,7 @@ static bool read_info(const char *text, Place *p)
     return p->phys < UINT64_C(1) << 52;
 }
 
-/* Copy a kernel out of RAM; missing pages are zero. */
+/* Copy a kernel out of RAM; missing pages are zero */
 static GBytes *copy_kernel(const HtKernelScan *s, uint64_t offset,
                            uint64_t size)
 {
@@ -116,14 +116,14 @@ static GBytes *copy_kernel(const HtKernelScan *s, uint64_t offset,
             at = data;
             continue;
         }
-        /* A page that fails stays zero. */
+        /* A page that cannot be read stays zero. */
         ht_ft_mem_copy(mem, at, copy + (at - offset), n);
         at += n;
     }
     return g_bytes_new_take(copy, size);
 }
 
-/* Try whether the kernel lies at an offset of the memory. */
+/* Test whether the kernel is at an offset of the memory */
 static bool try_offset(HtKernelScan *s, const Place *p, uint64_t offset)
 {
     g_autoptr(HtKernelImage) image = NULL;
@@ -146,8 +146,9 @@ static bool try_offset(HtKernelScan *s, const Place *p, uint64_t offset)
 }
 
 /*
- * Where in the memory is a physical address?  Without ranges it is so far into
- * a piece, or follows the PCI hole, or RAM begins at 1 GiB (arm64).
+ * Try the offsets that a physical address can have in the memory.  Without
+ * ranges, it is an offset into a piece, or the piece continues after the PCI
+ * hole, or RAM begins at 1 GiB (arm64).
  */
 static void try_place(HtKernelScan *s, const Place *p)
 {
@@ -183,7 +184,7 @@ static void try_place(HtKernelScan *s, const Place *p)
     }
 }
 
-/* Consider a page that begins as VMCOREINFO does. */
+/* Parse a page that begins as VMCOREINFO does */
 static void try_page(HtKernelScan *s, const uint8_t *page)
 {
     char text[PAGE + 1];
@@ -216,7 +217,7 @@ int ht_kernel_scan_step(HtKernelScan *s, int64_t budget)
         if (s->next + PAGE > mem->size) {
             break;
         }
-        /* Read up to the next hole only. */
+        /* Do not read beyond the next hole. */
         n = MIN(SLICE, (mem->size - s->next) & ~(uint64_t)(PAGE - 1));
         for (at = PAGE; mem->next && at < n; at += PAGE) {
             if (!mem->next(mem->opaque, s->next + at, &data) ||

@@ -3,18 +3,18 @@
  * hypertrace: search a guest's memory for its kernel
  *
  * Kernels begin at multiples of 2 MiB (x86), or of 64 KiB (arm64 under UEFI).
- * At each of these places the line of /proc/version is compared.  Memory that
- * was never written is skipped.
+ * At each candidate offset, compare the line of /proc/version.  Memory that was
+ * never written is skipped.
  */
 #include "guest-kernel.h"
 
 #define X86_ALIGN       (UINT64_C(2) << 20)
 #define ARM64_ALIGN     (UINT64_C(64) << 10)
-/* Kernels that are kept; more of one build in one memory are hostile. */
+/* Maximum number of kernels kept; only a hostile guest has more of a build */
 #define FOUND_MAX       64u
-/* Places between looks at the clock */
+/* Number of candidates between checks of the time budget */
 #define PLACES          16u
-/* Bytes of the line that are compared first */
+/* Number of bytes of the line that are compared first */
 #define LOOK            32u
 
 struct HtKernelSearch {
@@ -22,13 +22,13 @@ struct HtKernelSearch {
     HtKernelImage *image;
     uint64_t align;
     uint64_t banner;            /* distance from _text to linux_banner */
-    bool possible;              /* the image has the symbols it takes */
+    bool possible;              /* the image has the symbols that are needed */
     HtGuestRange spans[HT_GUEST_RANGES_MAX];
     unsigned n_spans;
-    unsigned span;              /* the present one... */
-    uint64_t next;              /* ...and the next place in it */
+    unsigned span;              /* index of the present span */
+    uint64_t next;              /* next candidate in it */
     GPtrArray *found;           /* HtGuestKernel */
-    unsigned early;             /* places with the line only */
+    unsigned early;             /* candidates with the line, but no kernel */
 };
 
 HtKernelSearch *ht_kernel_search_new(const HtGuestMem *mem,
@@ -77,7 +77,7 @@ void ht_kernel_search_restart(HtKernelSearch *s)
     s->next = 0;
 }
 
-/* The first aligned place at @place or after, as a distance in a span */
+/* Return the first aligned candidate at or after @place, within a span */
 static uint64_t align_up(const HtKernelSearch *s, const HtGuestRange *r,
                          uint64_t place)
 {
@@ -86,7 +86,7 @@ static uint64_t align_up(const HtKernelSearch *s, const HtGuestRange *r,
     return phase ? place + (s->align - phase) : place;
 }
 
-/* Compare the line at a place; keep what is a kernel. */
+/* Compare the line at a candidate; keep it if it is a kernel */
 static int try_place(HtKernelSearch *s, uint64_t offset)
 {
     const char *version = ht_kernel_image_version(s->image);
@@ -95,7 +95,7 @@ static int try_place(HtKernelSearch *s, uint64_t offset)
     char is[LOOK];
     int ret = ht_ft_mem_copy(s->mem.mem, offset + s->banner, is, len);
 
-    /* A page may be unreadable, as one that failed; the process may not. */
+    /* Skip a page that cannot be read, unless the process has ended. */
     if (ret) {
         return ret == -ESRCH ? ret : 0;
     }

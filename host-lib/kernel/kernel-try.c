@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: check whether a kernel lies at a place in memory
+ * hypertrace: test whether a kernel is at an offset of the memory
  *
- * The line of /proc/version proves the build.  The first system call's
- * address tells the slide.  The kernel's own page tables must then map its
- * first byte to its place: they tell the physical address, and that the
- * kernel has set itself up.  An unpacked image that was not relocated yet, or
- * a copy of it in the page cache, fails one of these checks.
+ * The line of /proc/version proves the build.  The address of the first system
+ * call's handler gives the slide.  The kernel's own page tables must then map
+ * its first byte to this offset: they give the physical address, and they show
+ * that the kernel has initialized itself.  An unpacked image that was not
+ * relocated yet, or a copy of it in the page cache, fails one of these checks.
  */
 #include "guest-kernel.h"
 
 #define BANNER_MAX      512u
 #define GIB             (UINT64_C(1) << 30)
-/* A kernel, with what follows its image until _end, is smaller. */
+/* Maximum size of a kernel, from _text to _end */
 #define KERNEL_MAX      (UINT64_C(1) << 30)
 
 /* x86-64 */
@@ -25,9 +25,8 @@
 #define KERNEL_MIN      X86_PMD
 
 /*
- * While a place is checked, HtGuestKernel.text is the link address.
- *
- * Link address of a symbol; 0 if the image lacks it
+ * Return the link address of a symbol; 0 if the image does not have it.  While
+ * a candidate is being checked, HtGuestKernel.text is a link address, too.
  */
 static uint64_t link_of(const HtGuestKernel *k, const char *name)
 {
@@ -37,7 +36,7 @@ static uint64_t link_of(const HtGuestKernel *k, const char *name)
                               &addr) ? addr : 0;
 }
 
-/* Read a word of the kernel's image by link address; 0 if it lies outside */
+/* Read a word of the kernel by its link address; 0 if it is outside */
 static uint64_t word_of(const HtGuestKernel *k, uint64_t link, unsigned size)
 {
     uint8_t bytes[8];
@@ -71,7 +70,7 @@ static bool has_banner(const HtGuestKernel *k, const HtKernelImage *image)
            !memcmp(is, version, len);
 }
 
-/* The slide, by the first system call */
+/* Find KASLR's slide from the address of the first system call's handler */
 static bool find_slide(HtGuestKernel *k, const char *handler, uint64_t step)
 {
     uint64_t table = word(k, "sys_call_table", 8);
@@ -84,7 +83,7 @@ static bool find_slide(HtGuestKernel *k, const char *handler, uint64_t step)
     return true;
 }
 
-/* The contiguous piece of memory that holds the kernel */
+/* Return the contiguous piece of memory that holds the kernel */
 static HtGuestRange piece_of(const HtGuestKernel *k)
 {
     unsigned i;
@@ -101,7 +100,7 @@ static HtGuestRange piece_of(const HtGuestKernel *k)
     };
 }
 
-/* The caller knows where RAM is: the kernel must lie where it says. */
+/* If the caller gave ranges of RAM, the kernel must be where they say */
 static bool agrees(const HtGuestKernel *k)
 {
     uint64_t phys;
@@ -110,9 +109,9 @@ static bool agrees(const HtGuestKernel *k)
 }
 
 /*
- * The physical address of _text, by the kernel's table of 2 MiB pages.  Parts
- * of the kernel are split into small pages, whose table may be anywhere in
- * RAM; so an entry of a large page is preferred.
+ * Find the physical address of _text in the kernel's table of 2 MiB pages.
+ * Parts of the kernel are split into small pages, whose table may be anywhere
+ * in RAM; an entry of a large page is therefore preferred.
  */
 static bool x86_base(const HtGuestKernel *k, uint64_t pmd, uint64_t *base)
 {
@@ -131,7 +130,7 @@ static bool x86_base(const HtGuestKernel *k, uint64_t pmd, uint64_t *base)
     if (!(entry & 1)) {
         return false;
     }
-    /* Without ranges, the table lies below the PCI hole, or is not found. */
+    /* Without ranges, the table is found only below the PCI hole. */
     offset = piece_of(k).offset + (entry & X86_ADDRESS);
     if ((k->mem.n && ht_guest_mem_offset(&k->mem, entry & X86_ADDRESS,
                                          &offset, NULL)) ||
@@ -142,7 +141,7 @@ static bool x86_base(const HtGuestKernel *k, uint64_t pmd, uint64_t *base)
     return true;
 }
 
-/* x86-64: which physical address does the kernel's own table map _text to? */
+/* x86-64: find the physical address that the kernel's table gives for _text */
 static bool x86_place(HtGuestKernel *k)
 {
     uint64_t pmd = link_of(k, "level2_kernel_pgt");
@@ -175,9 +174,10 @@ static bool x86_place(HtGuestKernel *k)
 }
 
 /*
- * x86-64: where is RAM?  A PC's RAM is one piece that continues at 4 GiB what
- * ends at the PCI hole.  The kernel knows where RAM ends (max_pfn).  If RAM has
- * several pieces (NUMA nodes), only the kernel's is mapped.
+ * x86-64: find the ranges of RAM.  A PC's RAM is one piece, of which the part
+ * above the PCI hole continues at 4 GiB.  The kernel stores the end of RAM
+ * (max_pfn).  If RAM has several pieces (NUMA nodes), only the piece with the
+ * kernel is mapped.
  */
 static bool x86_ranges(HtGuestKernel *k)
 {
@@ -195,7 +195,7 @@ static bool x86_ranges(HtGuestKernel *k)
     } else if (k->phys >= 4 * GIB && at >= k->phys - 4 * GIB) {
         below = at - (k->phys - 4 * GIB);
     } else {
-        /* A node after the first; elsewhere it is a copy of a kernel. */
+        /* A NUMA node after the first; otherwise a copy of a kernel. */
         return k->mem.n_pieces > 1 && k->phys > at &&
                !ht_guest_mem_add(&k->mem, k->phys - at, r.size, r.offset);
     }
@@ -215,7 +215,7 @@ static bool try_x86(HtGuestKernel *k)
            (k->mem.n ? agrees(k) : x86_ranges(k));
 }
 
-/* arm64: the page size is in the image's header. */
+/* arm64: read the page size from the image's header */
 static unsigned arm64_page_shift(const HtGuestKernel *k)
 {
     static const unsigned shifts[] = { 0, 12, 14, 16 };
@@ -226,7 +226,7 @@ static unsigned arm64_page_shift(const HtGuestKernel *k)
         shifts[header[24] >> 1 & 3] : 0;
 }
 
-/* Do these page tables map _text to its place? */
+/* Test whether the page tables map _text to its physical address */
 static bool maps_itself(HtGuestKernel *k)
 {
     uint64_t phys, left;
@@ -235,7 +235,7 @@ static bool maps_itself(HtGuestKernel *k)
                           &left) && phys == k->phys;
 }
 
-/* arm64: the width of addresses is a matter of build and of the CPU. */
+/* arm64: find the width of addresses, which depends on build and CPU */
 static bool arm64_levels(HtGuestKernel *k)
 {
     static const unsigned widths[] = { 48, 52, 47, 39, 42, 36 };
@@ -277,7 +277,7 @@ static bool try_arm64(HtGuestKernel *k)
     return arm64_levels(k);
 }
 
-/* Set the place of the direct map if the page tables agree. */
+/* Set the address of the direct map if the page tables confirm it */
 static bool direct_at(HtGuestKernel *k, uint64_t virt, uint64_t phys)
 {
     uint64_t is, left, end = 0;
@@ -290,7 +290,7 @@ static bool direct_at(HtGuestKernel *k, uint64_t virt, uint64_t phys)
     }
     k->direct = virt;
     k->direct_phys = phys;
-    /* Other areas may follow at once: it ends where RAM does. */
+    /* Other areas may follow directly: the map ends at the end of RAM. */
     for (i = 0; i < k->mem.n; i++) {
         end = MAX(end, k->mem.ranges[i].phys + k->mem.ranges[i].size);
     }
@@ -324,7 +324,7 @@ void ht_guest_kernel_direct_map(HtGuestKernel *k)
     direct_at(k, base, start);
 }
 
-/* The wall clock; its place in tk_core follows from the types. */
+/* Find the wall clock; its offset in tk_core follows from the types */
 static void find_clocks(HtGuestKernel *k)
 {
     const HtBtf *btf = ht_kernel_image_btf(k->image);
@@ -339,7 +339,7 @@ static void find_clocks(HtGuestKernel *k)
     }
     if (!ht_guest_kernel_symbol(k, "timekeeper_data", &k->time_at) ||
         !ht_guest_kernel_symbol(k, "tk_core", &k->time_at)) {
-        /* A structure with a name (6.13), or a lock and the timekeeper */
+        /* A structure with a name (6.13 and later), or a lock and timekeeper */
         if (ht_btf_offset(btf, "tk_data", "timekeeper", &keeper, NULL)) {
             if (ht_btf_struct_size(btf, "seqcount_raw_spinlock_t", &lock) &&
                 ht_btf_struct_size(btf, "seqcount_t", &lock)) {

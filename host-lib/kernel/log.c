@@ -4,9 +4,9 @@
  *
  * A descriptor's state holds its id and, in two bits, how far the record is.
  * The writer sets the state to "reserved" before it writes, and to "final"
- * afterwards; a descriptor that is used again has another id.  So a copy is
- * whole if the state is final and the same before and after it.  The text
- * begins with its descriptor's id, too.
+ * afterwards; a descriptor that is reused gets another id.  A copy is therefore
+ * valid if the state is final and the same before and after it.  The text also
+ * begins with its descriptor's id.
  */
 #include "hypertrace/kernel-log.h"
 
@@ -14,13 +14,13 @@
 #define STATE_SHIFT 62
 #define FINAL       2u
 #define REUSABLE    3u
-/* The lowest bit of a position says that there is no text. */
+/* Set in a position if the record has no text */
 #define NO_TEXT     1u
 #define ID_BYTES    8u
-/* Largest structures that are read */
+/* Maximum sizes of the kernel's structures, in bytes */
 #define DESC_MAX    64u
 #define INFO_MAX    256u
-/* Descriptors that a call passes because they hold no record to be read */
+/* Maximum number of descriptors without a record that one call skips */
 #define PASS_MAX    256u
 
 struct HtKernelLog {
@@ -28,13 +28,13 @@ struct HtKernelLog {
     HtKernelLogLayout layout;
     uint64_t prb;
     uint64_t ring;              /* address of the ring that is read */
-    uint64_t id;                /* of the next descriptor */
+    uint64_t id;                /* id of the next descriptor */
     bool placed;                /* @id is valid */
     uint64_t next_seq;
     char text[HT_LOG_TEXT_MAX];
 };
 
-/* What was read of the ring's own structure */
+/* A copy of the printk_ringbuffer's members */
 typedef struct Ring {
     uint32_t count_bits;
     uint32_t size_bits;
@@ -122,7 +122,7 @@ static int read_ring(HtKernelLog *log, Ring *r)
         return ret ? ret : -EAGAIN;
     }
     if (ring != log->ring) {
-        /* The first ring is static; a larger one may take its place. */
+        /* The kernel replaces its static ring by a larger one at boot. */
         log->ring = ring;
         log->placed = false;
     }
@@ -142,7 +142,7 @@ static int read_ring(HtKernelLog *log, Ring *r)
     return ret;
 }
 
-/* Copy a record's text; -EAGAIN if it is another record's by now. */
+/* Copy a record's text; -EAGAIN if the space was reused by another record */
 static int read_text(HtKernelLog *log, const Ring *r, uint64_t id,
                      const uint8_t *desc, HtLogRecord *record)
 {
@@ -158,7 +158,7 @@ static int read_text(HtKernelLog *log, const Ring *r, uint64_t id,
         return 0;
     }
     if (begin >> r->size_bits != next >> r->size_bits && next & (size - 1)) {
-        at = 0;                 /* it did not fit at the end of the ring */
+        at = 0;                 /* it did not fit before the end of the ring */
     }
     if (record->len > size - ID_BYTES || at > size - ID_BYTES - record->len) {
         return -EINVAL;
@@ -174,7 +174,7 @@ static int read_text(HtKernelLog *log, const Ring *r, uint64_t id,
 
 /*
  * Read a record.  Returns 1; 0 if it is not complete yet; -EAGAIN if the
- * descriptor is another record's; -ENODATA if it holds none.
+ * descriptor was reused; -ENODATA if it holds no record.
  */
 static int read_record(HtKernelLog *log, const Ring *r, uint64_t id,
                        HtLogRecord *record)
@@ -214,7 +214,7 @@ static int read_record(HtKernelLog *log, const Ring *r, uint64_t id,
     return ret ? ret : after == state ? 1 : -EAGAIN;
 }
 
-/* Records before this were overwritten, or it is the first call. */
+/* Go to the oldest record, at first and after records were overwritten */
 static void place(HtKernelLog *log, const Ring *r)
 {
     log->id = r->tail & ID_MASK;
@@ -252,7 +252,7 @@ int ht_kernel_log_next(HtKernelLog *log, bool last, HtLogRecord *record)
             return ret;
         }
         log->id = (log->id + 1) & ID_MASK;
-        /* In a ring that takes another's place, old records come again. */
+        /* A larger ring that replaces another repeats old records. */
         if (ret == 1 && record->seq >= log->next_seq) {
             log->next_seq = record->seq + 1;
             return 1;

@@ -3,8 +3,8 @@
  * hypertrace: translate a kernel's addresses by its own page tables
  *
  * x86-64 has 4 or 5 levels of 512 entries; arm64 has pages of 4, 16 or 64 KiB
- * and 2 to 5 levels.  An entry is the guest's: the walk reads it once, checks
- * it, and follows at most one entry a level.
+ * and 2 to 5 levels.  The guest may change an entry at any time: the walk reads
+ * it once, checks it, and follows at most one entry for each level.
  */
 #include "guest-kernel.h"
 
@@ -16,7 +16,7 @@
 #define ARM_TABLE       2u          /* a table; at the last level a page */
 #define ARM_ADDRESS     UINT64_C(0x0000ffffffffffff)
 
-/* The address in an entry of a table */
+/* Return the address in an entry of a table */
 static uint64_t entry_address(const HtPageTables *pt, uint64_t entry)
 {
     uint64_t address;
@@ -26,13 +26,13 @@ static uint64_t entry_address(const HtPageTables *pt, uint64_t entry)
     }
     address = entry & ARM_ADDRESS & ~((UINT64_C(1) << pt->shift) - 1);
     if (pt->shift == 16) {
-        /* 52-bit physical addresses have their top in the low bits. */
+        /* The upper bits of a 52-bit physical address are in the low bits. */
         address |= (entry >> 12 & 15) << 48;
     }
     return address;
 }
 
-/* The kind of an entry at a level; level 0 is the last. */
+/* Return the kind of an entry; level 0 is the last one */
 static enum { NONE, TABLE, PAGE } entry_kind(const HtPageTables *pt,
                                              uint64_t entry, unsigned level)
 {
@@ -57,7 +57,7 @@ int ht_pages_walk(const HtGuestMem *mem, const HtPageTables *pt, uint64_t addr,
     unsigned per_level = pt->shift - 3;
     uint64_t table = pt->root;
     unsigned level = pt->levels;
-    /* A kernel address has ones from here up; x86 has one table for both. */
+    /* Kernel addresses have ones from this bit on; x86 shares the top table. */
     unsigned high = pt->va_bits - (pt->machine == HT_MACHINE_X86_64);
 
     if (addr >> high != UINT64_MAX >> high) {
@@ -68,7 +68,7 @@ int ht_pages_walk(const HtGuestMem *mem, const HtPageTables *pt, uint64_t addr,
         uint64_t mask = (UINT64_C(1) << shift) - 1, index, entry;
         int ret;
 
-        /* The top table has fewer entries if va_bits ends within it. */
+        /* The top table has fewer entries if va_bits ends within its index. */
         index = level + 1 == pt->levels ?
             (addr & ((UINT64_C(1) << pt->va_bits) - 1)) >> shift :
             addr >> shift & ((UINT64_C(1) << per_level) - 1);

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: take what is new of one processor of an ordinary ftrace ring
+ * hypertrace: read what is new of one processor of an ordinary ftrace ring
  *
- * A page is copied between two reads of its header: the writer stores a commit
- * count of 0, then the time stamp, then records, then their commit count.  So
- * a copy is whole if the stamp is the same and the count not less afterwards.
- * A page that is read in the guest leaves the ring with its old stamp and
- * count: the node must still have the same page after the copy.
+ * A page is copied between two reads of its header.  The writer stores a commit
+ * count of 0, then the time stamp, then records, then their commit count.  A
+ * copy is therefore valid if the stamp is unchanged and the count has not
+ * decreased.  A page that a reader in the guest takes leaves the ring with its
+ * old stamp and count, so the node must also have the same page after the copy.
  *
- * The page of a node that the writer has left is final.  Its successor is the
- * node after it, unless the writer came around meanwhile.  It has not if the
- * page that is left still has its stamp.
+ * When the writer has left a page, the page is final.  The next page is that of
+ * the next node, unless the writer has come around since.  It has not if the
+ * page before still has its stamp.
  *
- * Whether events are missing after the cursor was lost is what the kernel's
- * counters tell: it counts each event that it commits.
+ * After the cursor was lost, the kernel's counters show whether events are
+ * missing: they count each event that is committed.
  */
 #include "ring.h"
 
@@ -30,7 +30,7 @@ static void lose(HtListCpu *l)
     l->at.node = 0;
 }
 
-/* The ring was emptied: "echo >trace", or another clock. */
+/* The ring was emptied, by "echo >trace" or by a change of the clock. */
 static void reset(HtListCpu *l)
 {
     l->at.node = 0;
@@ -41,7 +41,7 @@ static void reset(HtListCpu *l)
     l->based = true;
 }
 
-/* Events may be missing before a piece: account() decides. */
+/* Mark that events may be missing before a piece; account() decides. */
 static void mark_doubt(HtFtLook *look, guint at)
 {
     HtFtTaken *t = &g_array_index(look->taken, HtFtTaken, at);
@@ -51,7 +51,7 @@ static void mark_doubt(HtFtLook *look, guint at)
     t->lost = 0;
 }
 
-/* How much of the cursor's page may be taken */
+/* Maximum number of bytes of the cursor's page that may be taken */
 static uint32_t limit_of(const HtFtCpu *c, const HtListCpu *l, uint32_t size)
 {
     if (c->relaxed && l->at.node == l->writer.node &&
@@ -61,7 +61,7 @@ static uint32_t limit_of(const HtFtCpu *c, const HtListCpu *l, uint32_t size)
     return size;
 }
 
-/* Copy records of the cursor's page, and check that they are that page's. */
+/* Copy records of the cursor's page, and check that they are that page's */
 static HtListWalk fetch(HtFtCpu *c, HtListCpu *l, HtFtLook *look,
                         HtListNode *n)
 {
@@ -113,14 +113,14 @@ static HtListWalk fetch(HtFtCpu *c, HtListCpu *l, HtFtLook *look,
             l->doubt = false;
         }
     } else {
-        /* What follows in the page cannot be dated. */
+        /* The rest of the page cannot be dated. */
         c->stats.bad++;
         c->lost = l->spoiled = true;
     }
     return HT_LIST_DONE;
 }
 
-/* Has the writer come around since the cursor's page was copied? */
+/* Check that the writer has not come around since the copy of the page */
 static HtListWalk check_lap(HtListCpu *l)
 {
     HtListHeader h;
@@ -129,7 +129,7 @@ static HtListWalk check_lap(HtListCpu *l)
     int ret;
 
     if (l->at.apart) {
-        /* The writer passes by the readers' page. */
+        /* The writer does not pass the readers' page: compare a counter. */
         ret = ht_list_header(l, &h);
         l->doubt |= !ret && h.overrun != l->overrun;
         return ret ? failed(ret) : HT_LIST_DONE;
@@ -141,7 +141,7 @@ static HtListWalk check_lap(HtListCpu *l)
     return stamp == l->at.stamp ? HT_LIST_DONE : HT_LIST_LOST;
 }
 
-/* Go to the page after the cursor's, which is final. */
+/* Go to the page after the cursor's page, which is final */
 static HtListWalk step(HtFtCpu *c, HtListCpu *l, const HtListNode *n)
 {
     HtListWalk walk;
@@ -155,7 +155,7 @@ static HtListWalk step(HtFtCpu *c, HtListCpu *l, const HtListNode *n)
         return failed(ret);
     }
     if (!size && next.addr != l->h.commit) {
-        return HT_LIST_LOST;            /* what was there was read */
+        return HT_LIST_LOST;            /* a reader in the guest took it */
     }
     walk = check_lap(l);
     if (walk != HT_LIST_DONE || !size) {
@@ -168,7 +168,7 @@ static HtListWalk step(HtFtCpu *c, HtListCpu *l, const HtListNode *n)
     return HT_LIST_DONE;
 }
 
-/* From the cursor to the writer's page */
+/* Queue the pages from the cursor to the writer's page */
 static HtListWalk advance(HtFtCpu *c, HtListCpu *l, HtFtLook *look)
 {
     for (;;) {
@@ -189,7 +189,7 @@ static HtListWalk advance(HtFtCpu *c, HtListCpu *l, HtFtLook *look)
     }
 }
 
-/* Take all up to the writer. */
+/* Queue everything up to the writer; set the cursor first if need be */
 static HtListWalk follow(HtFtCpu *c, HtListCpu *l, HtFtLook *look)
 {
     HtListWalk walk = HT_LIST_LOST;
@@ -212,7 +212,7 @@ static HtListWalk follow(HtFtCpu *c, HtListCpu *l, HtFtLook *look)
     return walk == HT_LIST_LOST ? HT_LIST_MORE : walk;
 }
 
-/* @lost events are missing before the first piece in doubt; or none is. */
+/* Settle pieces in doubt: @lost events before the first one, or no loss */
 static void resolve_doubts(HtFtLook *look, guint first, bool found,
                            uint64_t lost)
 {
@@ -233,7 +233,7 @@ static void resolve_doubts(HtFtLook *look, guint first, bool found,
     }
 }
 
-/* How many events are missing is not known yet: it is estimated. */
+/* Keep the gaps of pieces in doubt, with estimated numbers of events */
 static bool leave_doubts(HtFtLook *look, guint first)
 {
     bool any = false;
@@ -261,10 +261,11 @@ static bool has_doubts(const HtFtLook *look, guint first)
 }
 
 /*
- * All that was committed was taken: compare with the kernel's counters.  An
- * event is counted shortly before it is visible: the comparison is exact only
- * if nothing was being committed and the guest was quiet since the look began.
- * None can be missing unless events were overwritten or read.
+ * Compare the events taken with the kernel's counters, after a poll that took
+ * everything.  The kernel counts an event shortly before the event is visible.
+ * The comparison is therefore exact only if no commit was under way and the
+ * guest was quiet since the poll began.  Events can be missing only if events
+ * were overwritten, or read in the guest.
  */
 static void account(HtFtCpu *c, HtListCpu *l, HtFtLook *look, guint first)
 {
@@ -289,7 +290,7 @@ static void account(HtFtCpu *c, HtListCpu *l, HtFtLook *look, guint first)
         news = missing - l->lost;
     }
     if (!doubts && news && !l->uncounted) {
-        /* The counters alone show it. */
+        /* The loss shows in the counters only. */
         l->doubt = look->taken->len == first;
         doubts = !l->doubt;
         if (doubts) {
@@ -300,7 +301,7 @@ static void account(HtFtCpu *c, HtListCpu *l, HtFtLook *look, guint first)
         resolve_doubts(look, first, missing > l->sure && gone != l->gone,
                        news);
     }
-    /* What is passed on adds what it is told. */
+    /* ht_ft_follow_look() adds the number that it passes on with a piece. */
     c->stats.lost = l->lost_before + (exact ? missing : l->lost);
     if (!l->doubt) {
         l->lost = exact ? missing : l->lost + news;
@@ -314,7 +315,7 @@ static void account(HtFtCpu *c, HtListCpu *l, HtFtLook *look, guint first)
     }
 }
 
-/* A pointer that changed is read again: it may be torn. */
+/* Read the header; read a value that changed again, since it may be torn */
 static int load_header(HtFtCpu *c, HtListCpu *l, HtListHeader *h)
 {
     const HtKernelRingLayout *p = l->layout;
@@ -330,12 +331,12 @@ static int load_header(HtFtCpu *c, HtListCpu *l, HtListHeader *h)
         ret = ht_kernel_space_u64(l->space, l->va + p->entries, &h->entries);
     }
     if (!ret && !l->h.reader && (h->overrun || h->read)) {
-        c->late = true;         /* what came before the first look is gone */
+        c->late = true;         /* earlier events are gone */
     }
     return ret;
 }
 
-/* The page that the writer is on now, for hosts that look at it later */
+/* Note the writer's page, for the next poll of a host with weak ordering */
 static int note_writer(HtListCpu *l, const HtListHeader *h)
 {
     HtListNode n;
@@ -357,7 +358,7 @@ static HtListWalk collect(HtFtCpu *c, HtListCpu *l, HtFtLook *look)
     guint first = look->taken->len;
     HtListWalk walk;
 
-    /* An empty ring was seen, and its first events are gone since. */
+    /* The ring was empty at an earlier poll, and events are gone since. */
     l->doubt |= l->based && !l->placed && (l->h.overrun || l->h.read);
     walk = follow(c, l, look);
     l->followed += c->stats.events - followed;
@@ -379,7 +380,7 @@ int ht_list_collect(HtFtCpu *c, HtListCpu *l, HtFtLook *look)
     int ret;
 
     if (!l->va) {
-        c->before = begin;      /* the processor did not come up yet */
+        c->before = begin;      /* the processor is not online yet */
         return 0;
     }
     ret = load_header(c, l, &h);

@@ -4,7 +4,7 @@
  */
 #include "hypertrace/kernel-ring.h"
 
-/* Instances that are looked through */
+/* Maximum number of instances searched, and of bytes of a name */
 #define INSTANCES_MAX 256u
 #define NAME_MAX_INSTANCE 256u
 

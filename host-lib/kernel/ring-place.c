@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: find one's place in an ordinary ftrace ring
+ * hypertrace: find the position to continue at in an ordinary ftrace ring
  *
  * The kernel links its pages by nodes (buffer_page) in a circle.  The lowest
- * bits of a node's next pointer are flags: 1 if the node after it is the head,
- * 2 while the writer moves the head.  The page for readers in the guest is
- * apart: a reader swaps it with the head.
+ * bits of a node's next pointer are flags: 1 if the next node is the head, 2
+ * while the writer moves the head.  The page for readers in the guest is not in
+ * the circle: a reader swaps it with the head.
  *
  * From the head to the writer's page the list is in the order of writing.
  */
@@ -15,10 +15,10 @@
 #define MOVING  2u
 #define FLAGS   3u
 
-/* Nodes behind the writer's page where the head of a full ring is */
+/* Maximum distance of a full ring's head from the writer, in nodes */
 #define AHEAD   4u
 #define TRIES   4u
-/* Largest part that is read of a ring_buffer_per_cpu, and of a buffer_page */
+/* Maximum bytes read of a ring_buffer_per_cpu, and of a buffer_page */
 #define HEADER_MAX 1024u
 #define NODE_MAX   256u
 
@@ -37,7 +37,7 @@ static void range(uint32_t *from, uint32_t *to, uint32_t member)
     *to = MAX(*to, member + 8);
 }
 
-/* The part of a ring_buffer_per_cpu that has all members */
+/* The range of a ring_buffer_per_cpu that contains all members */
 static void header_range(const HtKernelRingLayout *p, uint32_t *from,
                          uint32_t *to)
 {
@@ -131,7 +131,7 @@ static HtListWalk failed(int ret)
     return ret == -EAGAIN ? HT_LIST_MORE : HT_LIST_ERROR;
 }
 
-/* Go on from @from, at most @max nodes, until a pointer to the head. */
+/* Walk from @from, at most @max nodes, to a pointer that marks the head */
 static HtListWalk scan_head(HtListCpu *l, uint64_t from, uint32_t max,
                             HtListNode *head)
 {
@@ -142,7 +142,7 @@ static HtListWalk scan_head(HtListCpu *l, uint64_t from, uint32_t max,
     while (max--) {
         ret = ht_list_node(l, at, &n);
         if (ret) {
-            /* A pointer may be torn, or the node was taken out: anew. */
+            /* A torn pointer, or the node was removed: restart the search. */
             l->scan = ret == -EAGAIN ? at : 0;
             return failed(ret);
         }
@@ -152,7 +152,7 @@ static HtListWalk scan_head(HtListCpu *l, uint64_t from, uint32_t max,
         }
         ret = ht_list_node(l, at, head);
         if (!ret && (n.next & FLAGS) == MOVING) {
-            /* The writer moves the head to the node after that. */
+            /* The writer is moving the head to the node after this one. */
             ret = ht_list_node(l, HT_LIST_ADDR(head->next), head);
         }
         l->scan = 0;
@@ -162,9 +162,9 @@ static HtListWalk scan_head(HtListCpu *l, uint64_t from, uint32_t max,
 }
 
 /*
- * The head is where the kernel's own hint says unless the ring wrapped.  Then
- * it is next to the writer's page, unless it moves quickly.  Failing both, the
- * whole list is looked through, in as many looks as that takes.
+ * Find the head.  It is where the kernel's own hint says, unless the ring has
+ * wrapped.  Then it is close after the writer's page, unless it moves quickly.
+ * If both fail, search the whole list, in as many polls as that takes.
  */
 static HtListWalk find_head(HtListCpu *l, const HtListHeader *h,
                             HtListNode *head)
@@ -199,9 +199,9 @@ static void choose(HtListCpu *l, const HtListNode *n, uint64_t stamp,
 }
 
 /*
- * From the head on, the oldest page that is newer than the last one.  The
- * head may be overwritten meanwhile: a page that is newer than its successor
- * is not the oldest.
+ * Find the oldest page, from the head on, that is newer than the last one
+ * taken.  The writer may overwrite the head meanwhile: a page that is newer
+ * than its successor is not the oldest.
  */
 static HtListWalk find_newer(HtListCpu *l, const HtListHeader *h,
                              HtListNode *n)
@@ -259,7 +259,7 @@ static HtListWalk place_once(HtListCpu *l)
             return walk;
         }
     }
-    /* It counts only if no reader swapped a page meanwhile. */
+    /* The result is valid only if no reader in the guest swapped a page. */
     ret = ht_list_header(l, &after);
     if (ret) {
         return failed(ret);

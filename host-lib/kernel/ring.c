@@ -4,7 +4,7 @@
  */
 #include "ring.h"
 
-/* Reads that each processor may do in a look, however many there are */
+/* Minimum number of reads for each processor in a poll */
 #define READS_MIN 256u
 
 /* All processors of a trace_array */
@@ -97,7 +97,7 @@ static uint64_t read_buffer(const List *list)
                                &buffer) ? 0 : buffer;
 }
 
-/* Where the processors' parts are now: a snapshot swaps the buffers. */
+/* Find the processors' parts again: a snapshot of the guest swaps buffers. */
 static void begin(void *opaque)
 {
     List *list = opaque;
@@ -119,7 +119,7 @@ static void begin(void *opaque)
         if (va == l->va || va % 8) {
             continue;
         }
-        /* The pointer may be torn: it counts once it was seen twice. */
+        /* The pointer may be torn: use it only if two reads agree. */
         if (ht_kernel_space_u64(&list->space, buffers + 8 * (uint64_t)i,
                                 &va) || va == l->va) {
             continue;
@@ -137,7 +137,7 @@ static void begin(void *opaque)
     }
 }
 
-/* Processors that have got a part */
+/* Report processors whose part has been allocated */
 static bool grow(void *opaque, const HtFtMem *mem, HtFtRing *ring)
 {
     List *list = opaque;
@@ -178,7 +178,7 @@ static const HtFtWay list_way = {
     .free = free_list,
 };
 
-/* Sub-buffers are pages, unless the guest's owner made them larger. */
+/* Sub-buffers have the size of a page, unless the guest's user changed it */
 static uint32_t read_subbuf_size(const List *list)
 {
     const HtKernelRingLayout *p = &list->layout;

@@ -10,10 +10,10 @@
 
 /**
  * HtListNode: a buffer_page of the list
- * @addr: its address
- * @next: of the node after it, with the kernel's two flags in the lowest bits
- * @prev: of the node before it
- * @page: address of its page of records
+ * @addr: address of the node
+ * @next: address of the next node, with the kernel's two flags in its low bits
+ * @prev: address of the previous node
+ * @page: address of the page of records
  */
 typedef struct HtListNode {
     uint64_t addr;
@@ -22,12 +22,13 @@ typedef struct HtListNode {
     uint64_t page;
 } HtListNode;
 
-/* The address in a pointer of the list */
+/* The address in a next pointer, without its flags */
 #define HT_LIST_ADDR(next) ((next) & ~UINT64_C(3))
 
 /**
- * HtListHeader: what was read of a ring_buffer_per_cpu
- * The members are those of HtKernelRingLayout.
+ * HtListHeader: a copy of a ring_buffer_per_cpu
+ *
+ * HtKernelRingLayout describes the members.
  */
 typedef struct HtListHeader {
     uint64_t reader;
@@ -41,11 +42,11 @@ typedef struct HtListHeader {
 } HtListHeader;
 
 /**
- * HtListCursor: how far a processor's ring was taken
- * @node: address of the node; 0: nowhere
- * @page: address of its page
- * @stamp: the page's time stamp
- * @apart: the node is the readers' page: not in the list
+ * HtListCursor: a position in a processor's ring
+ * @node: address of the node; 0 if there is no position
+ * @page: address of the node's page
+ * @stamp: time stamp of the page
+ * @apart: the node is the readers' page, which is not in the list
  */
 typedef struct HtListCursor {
     uint64_t node;
@@ -55,34 +56,34 @@ typedef struct HtListCursor {
 } HtListCursor;
 
 /**
- * HtListCpu: one processor
- * @space: the kernel's addresses
- * @layout: where members lie
- * @subbuf_size: bytes of a page
- * @va: address of the ring_buffer_per_cpu; 0: there is none yet
- * @h: of the last look
+ * HtListCpu: state of one processor
+ * @space: the kernel's address space
+ * @layout: offsets of the members
+ * @subbuf_size: size of a page in bytes
+ * @va: address of the ring_buffer_per_cpu; 0 if it is not allocated yet
+ * @h: header at the last poll
  * @at: the cursor; HtFtCpu.pos is the offset in its page
  * @placed: @last is valid
- * @last: the stamp of the newest page that was taken
+ * @last: time stamp of the newest page taken
  * @doubt: the cursor was lost: events may be missing before the next piece
- * @scan: node where the search for the head goes on; 0: it starts anew
- * @reads: reads left in this look
+ * @scan: node at which the search for the head continues; 0: it restarts
+ * @reads: number of reads left in this poll
  * @followed: events taken since the ring was reset
- * @base: events that were gone before the first look
+ * @base: events that were lost before the first poll
  * @based: @base is known
  * @lost: events lost since the ring was reset
- * @lost_before: events lost before that
- * @gone: events overwritten or read when the look last took all there is
- * @sure: events that were missing then
- * @overrun: HtListHeader.overrun of the look that last took all there is
- * @settled: the last look took all that the counters say there is
- * @spoiled: the page has what is no records: the rest of it is skipped
+ * @lost_before: events lost before the ring was reset
+ * @gone: events overwritten or read in the guest, at the last poll that took
+ *        everything
+ * @sure: events missing at that poll
+ * @overrun: HtListHeader.overrun at that poll
+ * @settled: the last poll took everything that the counters count
+ * @spoiled: the page has an invalid record: the rest of it is skipped
  * @uncounted: a gap was reported whose number of events is not known yet
- * @writer: the page that the writer is on...
- * @writer_size: ...and the bytes committed to it; on hosts that do not keep
- *               the order of stores, both as the look before saw them
- * @lag: likewise the header
- * @lag_begin: likewise the time when that look began
+ * @writer: the writer's position; with HtFtCpu.relaxed, at the previous poll
+ * @writer_size: bytes committed to the writer's page then
+ * @lag: with HtFtCpu.relaxed: the header at the previous poll
+ * @lag_begin: with HtFtCpu.relaxed: time at which that poll started, in ns
  */
 typedef struct HtListCpu {
     const HtKernelSpace *space;
@@ -113,23 +114,23 @@ typedef struct HtListCpu {
     uint64_t lag_begin;
 } HtListCpu;
 
-/* What a step along the list came to */
+/* Result of a step along the list */
 typedef enum HtListWalk {
     HT_LIST_DONE,       /* up to the writer */
-    HT_LIST_MORE,       /* the share of work is used up */
-    HT_LIST_LOST,       /* the cursor's page is gone: place it again */
-    HT_LIST_ERROR,      /* the memory cannot be read, or is no list */
+    HT_LIST_MORE,       /* the poll's share of work is used up */
+    HT_LIST_LOST,       /* the cursor's page is gone: place it anew */
+    HT_LIST_ERROR,      /* the memory cannot be read or is not a list */
 } HtListWalk;
 
 /**
- * ht_list_layout_ok: are the members near enough to each other to be read?
+ * ht_list_layout_ok: test whether one bounded read covers all members
  * @p: the layout
  */
 bool ht_list_layout_ok(const HtKernelRingLayout *p);
 
 /**
- * ht_list_header: read a ring_buffer_per_cpu
- * @l: the processor; HtListCpu.reads decreases
+ * ht_list_header: read the ring_buffer_per_cpu
+ * @l: the processor; HtListCpu.reads is decremented
  * @h: filled in
  *
  * Returns: 0 or -errno
@@ -149,9 +150,9 @@ int ht_list_node(HtListCpu *l, uint64_t addr, HtListNode *n);
 /**
  * ht_list_page: read the header of a page
  * @l: the processor
- * @page: its address
+ * @page: address of the page
  * @stamp: set to its time stamp
- * @size: set to the bytes committed, clipped to the page
+ * @size: set to the number of bytes committed, limited to the page
  *
  * Returns: 0 or -errno
  */
@@ -159,22 +160,22 @@ int ht_list_page(HtListCpu *l, uint64_t page, uint64_t *stamp,
                  uint32_t *size);
 
 /**
- * ht_list_place: find where to go on, or where to start
- * @l: the processor; HtListCpu.at is set on success
+ * ht_list_place: set the cursor to the next page to take
+ * @l: the processor; sets HtListCpu.at
  *
- * If the cursor is lost, that is the oldest page that is newer than the last
- * page that was taken.
+ * This is the oldest page that is newer than the last page taken, or the oldest
+ * page if none was taken.
  *
- * Returns: HT_LIST_DONE also if there is nothing to take yet, with
- * HtListCpu.at.node 0
+ * Returns: HT_LIST_DONE, also if there is nothing to take yet;
+ * HtListCpu.at.node is 0 then
  */
 HtListWalk ht_list_place(HtListCpu *l);
 
 /**
- * ht_list_collect: take all that is new of a processor
- * @c: the processor, as all kinds of rings have it
- * @l: the processor
- * @look: where it goes
+ * ht_list_collect: queue everything new of a processor
+ * @c: the processor's state that all kinds of rings have
+ * @l: the processor's state of this kind
+ * @look: the poll; the pieces are appended to @look->taken
  *
  * Returns: 0 or -errno
  */

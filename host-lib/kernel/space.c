@@ -5,7 +5,7 @@
 #include "hypertrace/kernel-space.h"
 #include "hypertrace/atomic.h"
 
-/* Bytes of a text that are read at once */
+/* Number of bytes of a text that are read at once */
 #define TEXT_CHUNK 256u
 
 int ht_kernel_space_read(const HtKernelSpace *s, uint64_t addr, void *buf,
@@ -80,7 +80,7 @@ int ht_kernel_space_string(const HtKernelSpace *s, uint64_t addr, size_t max,
     while (max) {
         uint64_t offset, left;
         int ret = s->translate(s->opaque, addr, &offset, &left);
-        /* The text may end at the end of what is mapped. */
+        /* The text may end where the mapping ends. */
         size_t n = ret ? 0 : MIN(MIN(max, sizeof(chunk)), left), len;
 
         ret = ret ? ret : !n ? -EFAULT :

@@ -2,8 +2,8 @@
 /*
  * hypertrace: decompress a kernel, in each format that Linux's build offers
  *
- * Each library is optional.  The result grows as the library produces it, so
- * that a false size in the data costs no memory.
+ * Each library is optional.  The output buffer grows as the library produces
+ * data, so that a wrong size in the input does not cost memory.
  */
 #include "hypertrace/base.h"
 #include "unpack.h"
@@ -26,7 +26,7 @@
 #include <lzo/lzo1x.h>
 #endif
 
-/* The result grows by at least so many bytes at a time. */
+/* Minimum growth of the output buffer, in bytes */
 #define GROW            (16u << 20)
 /* Maximum size of a block, compressed or not, in lz4's and lzop's formats */
 #define BLOCK_MAX       (64u << 20)
@@ -41,13 +41,13 @@ typedef struct Unpack {
     size_t max;
 } Unpack;
 
-/* Why a format could not be read; NULL if it was */
+/* Reads a format; returns NULL, or the reason why it failed */
 typedef const char *Reader(Unpack *u);
 
 static const char *const too_large = "it is too large";
 static const char *const damaged = "it is damaged";
 
-/* Make room for more output: at least @least bytes. */
+/* Grow the output buffer by at least @least bytes */
 static const char *grow(Unpack *u, size_t least)
 {
     size_t room = MAX(least, MIN(GROW + u->size / 2, u->max - u->used));
@@ -96,7 +96,7 @@ static const char *run_lzma(Unpack *u, lzma_stream *z, lzma_ret ret)
         ret = lzma_code(z, LZMA_RUN);
         u->used = z->next_out - u->out;
         if (ret == LZMA_OK && !z->avail_in && z->avail_out) {
-            ret = LZMA_DATA_ERROR;          /* it is cut off */
+            ret = LZMA_DATA_ERROR;          /* the input is truncated */
         }
     }
     lzma_end(z);
@@ -158,7 +158,7 @@ static const char *read_zstd(Unpack *u)
         before = in.pos;
         ret = ZSTD_decompressStream(z, &out, &in);
         if (ret && out.pos == u->used && in.pos == before) {
-            wrong = damaged;                /* it is cut off */
+            wrong = damaged;                /* the input is truncated */
             break;
         }
         u->used = out.pos;
@@ -212,7 +212,7 @@ enum {
     LZOP_CRC32_D = 0x100, LZOP_CRC32_C = 0x200, LZOP_FILTER = 0x800,
 };
 
-/* The header of lzop; the place after it, or 0 */
+/* Parse lzop's header; returns the offset after it, or 0 */
 static size_t lzop_header(const Unpack *u, uint32_t *flags)
 {
     size_t at = 9;              /* after the signature */
@@ -278,13 +278,13 @@ static const char *read_lzo(Unpack *u)
         u->used += to;
         at += from;
     }
-    return damaged;                         /* no end */
+    return damaged;                         /* the end mark is missing */
 }
 #endif
 
 typedef struct Format {
     const char *name;
-    const char *library;        /* for the message that it is missing */
+    const char *library;        /* for the message if it is missing */
     Reader *read;               /* NULL: this build lacks the library */
     uint8_t len;
     uint8_t signature[9];

@@ -8,10 +8,10 @@
 #include "hypertrace/base.h"
 
 /**
- * ht_unpack: decompress what begins with a known signature
+ * ht_unpack: decompress data with a known signature
  * @data: gzip, xz, lzma, bzip2, lz4 (legacy format), lzo (lzop) or zstd
- * @size: its bytes; bytes after the end of the stream are ignored
- * @max: maximum size of the result, in bytes
+ * @size: size of @data in bytes; bytes after the end of the stream are ignored
+ * @max: maximum size of the result in bytes
  * @error: set if the signature is unknown, the data is damaged, the result is
  *         too large, or this build lacks the library
  *
@@ -20,11 +20,11 @@
 GBytes *ht_unpack(const void *data, size_t size, size_t max, GError **error);
 
 /**
- * ht_unpack_format: name of the format by its signature
+ * ht_unpack_format: get the name of a format by the signature
  * @data: the data
- * @size: its bytes
+ * @size: size of @data in bytes
  *
- * Returns: as "zstd"; NULL if the signature is unknown
+ * Returns: the name, for example "zstd"; NULL if the signature is unknown
  */
 const char *ht_unpack_format(const void *data, size_t size);
 

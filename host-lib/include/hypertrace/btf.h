@@ -2,20 +2,20 @@
 /*
  * hypertrace: a kernel's types by name (BTF)
  *
- * BTF is the type information that a kernel carries in its image.  It tells
- * where each member of each structure lies, so that no offset is fixed in
- * this program.  The bytes are not trusted: all references are checked once,
- * when they are parsed, and every walk is bounded.
+ * BTF is the type information that a kernel carries in its image.  It has the
+ * offset of each member of each structure, so this program contains no such
+ * offsets.  The data is not trusted: all references are checked once, when it
+ * is parsed, and every walk is bounded.
  *
- * A table is never changed after it was parsed; any number of threads may
- * read it.
+ * A table never changes after parsing; several threads may read it at the same
+ * time.
  */
 #ifndef HYPERTRACE_BTF_H
 #define HYPERTRACE_BTF_H
 
 #include "hypertrace/base.h"
 
-/* Maximum bytes and types.  Debian's 6.12 has 5 MB and 107,000 types. */
+/* Maximum size and number of types.  Debian's 6.12 has 5 MB, 107,000 types. */
 #define HT_BTF_MAX          (64u << 20)
 #define HT_BTF_TYPES_MAX    (4u << 20)
 
@@ -23,14 +23,14 @@ typedef struct HtBtf HtBtf;
 
 /**
  * HtBtfField: a member of a structure or union
- * @offset: of the member in the outermost structure, in bytes; of a bit
- *          field: of the byte that holds its first bit
- * @size: of the member in bytes; of a bit field: of its declared type; of a
- *        flexible array: 0
- * @bit: first bit of a bit field in the byte at @offset, 0 to 7; else 0
+ * @offset: offset of the member in the outermost structure, in bytes; for a bit
+ *          field, of the byte that holds its first bit
+ * @size: size of the member in bytes; for a bit field, of its declared type;
+ *        for a flexible array, 0
+ * @bit: a bit field's first bit in the byte at @offset, 0 to 7; else 0
  * @bits: width of a bit field in bits; else 0
- * @count: elements of an array, all dimensions multiplied; else 1; of a
- *         flexible array: 0
+ * @count: number of elements of an array, all dimensions multiplied; 0 for a
+ *         flexible array; 1 if it is no array
  * @element: size of one element in bytes; @size if it is no array
  * @is_signed: the member is, or its elements are, signed integers
  * @is_pointer: the member is, or its elements are, pointers
@@ -49,19 +49,19 @@ typedef struct HtBtfField {
 } HtBtfField;
 
 /**
- * ht_btf_parse: make a table from the content of a section .BTF
+ * ht_btf_parse: parse the content of a section .BTF
  * @data: little-endian BTF, version 1; copied
- * @size: its bytes, at most HT_BTF_MAX
- * @error: set if the bytes are malformed
+ * @size: size of @data in bytes, at most HT_BTF_MAX
+ * @error: set if the data is malformed
  *
  * Returns: the table, for ht_btf_free(); or NULL
  */
 HtBtf *ht_btf_parse(const void *data, size_t size, GError **error);
 
 /**
- * ht_btf_open: make a table from a file
- * @path: a file as /sys/kernel/btf/vmlinux, or an ELF file with a section
- *        .BTF, as vmlinux
+ * ht_btf_open: read BTF from a file
+ * @path: a file such as /sys/kernel/btf/vmlinux, or an ELF file with a section
+ *        .BTF, such as vmlinux
  * @error: set on failure
  *
  * Returns: the table, for ht_btf_free(); or NULL
@@ -69,20 +69,20 @@ HtBtf *ht_btf_parse(const void *data, size_t size, GError **error);
 HtBtf *ht_btf_open(const char *path, GError **error);
 
 /**
- * ht_btf_free: release a table
+ * ht_btf_free: free a table
  * @btf: the table or NULL
  */
 void ht_btf_free(HtBtf *btf);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(HtBtf, ht_btf_free)
 
 /**
- * ht_btf_types: number of types, without type 0 (void)
+ * ht_btf_types: get the number of types, without type 0 (void)
  * @btf: the table
  */
 unsigned ht_btf_types(const HtBtf *btf);
 
 /**
- * ht_btf_struct_size: size of a structure or union
+ * ht_btf_struct_size: get the size of a structure or union
  * @btf: the table
  * @name: its tag, or the name of a typedef of one
  * @size: set to its size in bytes
@@ -94,11 +94,11 @@ int ht_btf_struct_size(const HtBtf *btf, const char *name, uint32_t *size);
 /**
  * ht_btf_field: find a member
  * @btf: the table
- * @name: tag of a structure or union, or the name of a typedef of one.  Of
- *        several types of a name the first counts, as in the kernel.
- * @path: the member's name; names joined by dots lead into members that are
- *        structures.  Members of anonymous members are found directly.  A
- *        number in brackets selects an element: "buffers[2].page".
+ * @name: tag of a structure or union, or the name of a typedef of one.  If
+ *        several types have the name, the first one counts, as in the kernel.
+ * @path: name of the member.  Dots select members of members.  Members of
+ *        anonymous members are found directly.  A number in brackets selects an
+ *        element: "buffers[2].page".
  * @field: filled in
  *
  * Pointers are not followed: a path must stay within the structure.
@@ -111,7 +111,7 @@ int ht_btf_field(const HtBtf *btf, const char *name, const char *path,
                  HtBtfField *field);
 
 /**
- * ht_btf_offset: find a member, in short
+ * ht_btf_offset: get the offset and size of a member
  * @btf: the table
  * @name: as for ht_btf_field()
  * @path: as for ht_btf_field()
@@ -131,17 +131,17 @@ int ht_btf_offset(const HtBtf *btf, const char *name, const char *path,
  * @path: path in the structure pointed to; or NULL for the structure
  * @field: filled in; without @path: offset 0 and the size of the structure
  *
- * Returns: as ht_btf_field(); -ENOENT also if no structure is pointed to
+ * Returns: as ht_btf_field(); -ENOENT also if it does not point to a structure
  */
 int ht_btf_pointee(const HtBtf *btf, const HtBtfField *pointer,
                    const char *path, HtBtfField *field);
 
 /**
- * ht_btf_field_value: take a field's value out of a copy of its structure
+ * ht_btf_field_value: get a field's value from a copy of its structure
  * @field: an integer, enumeration, pointer or bit field of at most 8 bytes
- * @copy: the structure's bytes
- * @size: number of these
- * @value: set; signed values have their sign in all upper bits
+ * @copy: copy of the structure
+ * @size: size of @copy in bytes
+ * @value: set to the value; signed values are sign-extended
  *
  * Returns: 0; -ERANGE if the field lies beyond @size; -EINVAL if it is no
  * integer of 1, 2, 4 or 8 bytes
@@ -150,17 +150,18 @@ int ht_btf_field_value(const HtBtfField *field, const void *copy, size_t size,
                        uint64_t *value);
 
 /**
- * ht_btf_enum: value of an enumerator
+ * ht_btf_enum: get the value of an enumerator
  * @btf: the table
- * @name: as "TRACE_FN"; the first of this name counts
- * @value: set
+ * @name: name, for example "TRACE_FN"; if it occurs several times, the first
+ *        one counts
+ * @value: set to the value
  *
  * Returns: 0, or -ENOENT if the name is unknown
  */
 int ht_btf_enum(const HtBtf *btf, const char *name, int64_t *value);
 
 /**
- * ht_btf_enum_name: name of an enumeration's value
+ * ht_btf_enum_name: get the name of an enumeration's value
  * @btf: the table
  * @name: the enumeration's tag
  * @value: the value

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: a guest's kernel, found in its memory
+ * hypertrace: find and read a guest's kernel in its memory
  *
- * The kernel's image tells its symbols and types; its place and its slide
- * (KASLR) are found in RAM and checked.  After that, any of its data can be
- * read by symbol and by member's name, through the kernel's own page tables.
+ * Symbols and types come from the kernel's image.  Its address and its slide
+ * (KASLR) are found in RAM and checked.  Any of its data can then be read by
+ * symbols and names of members, through the kernel's own page tables.
  *
- * Several kernels may lie in RAM: those of earlier boots survive a reset, and
+ * RAM may hold several kernels: those of earlier boots survive a reset, and
  * kdump keeps one in reserve.  A search finds all of them and chooses the one
  * whose clock is the latest.
  *
- * Everything that is read is the guest's and may be hostile: lists may be
- * circles, pointers may point anywhere.  Functions of this header bound their
- * own work; a caller that follows pointers must bound its steps.
+ * The guest may be hostile: lists may be circular, pointers may have any value.
+ * The functions of this header bound their own work; a caller that follows
+ * pointers must bound its number of steps.
  *
  * An HtGuestKernel is used by one thread at a time.
  */
@@ -27,8 +27,8 @@ typedef struct HtKernelSearch HtKernelSearch;
 
 /**
  * ht_kernel_search_new: start a search for a kernel
- * @mem: the guest's memory; copied, but @mem->mem must stay valid.  Without
- *       ranges, the search finds out where RAM is.
+ * @mem: the guest's memory; copied, but @mem->mem must stay valid.  If it has
+ *       no ranges, the search finds the ranges of RAM.
  * @image: the kernel's image; a reference is taken
  *
  * Returns: the search, for ht_kernel_search_free()
@@ -37,32 +37,32 @@ HtKernelSearch *ht_kernel_search_new(const HtGuestMem *mem,
                                      HtKernelImage *image);
 
 /**
- * ht_kernel_search_free: end a search
+ * ht_kernel_search_free: free a search
  * @s: the search or NULL
  */
 void ht_kernel_search_free(HtKernelSearch *s);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(HtKernelSearch, ht_kernel_search_free)
 
 /**
- * ht_kernel_search_step: go on with a search
+ * ht_kernel_search_step: continue a search
  * @s: the search
- * @budget: microseconds after which it pauses; 0 is no limit
+ * @budget: time in us after which the search pauses; 0 for no limit
  *
  * Memory that was never written is neither read nor allocated.
  *
- * Returns: 1 if all memory was searched; 0 if the budget is used up; -errno
- * if the memory cannot be read (-ESRCH: the process has ended)
+ * Returns: 1 if all memory was searched; 0 if the budget is used up; -errno if
+ * the memory cannot be read (-ESRCH: the process has ended)
  */
 int ht_kernel_search_step(HtKernelSearch *s, int64_t budget);
 
 /**
- * ht_kernel_search_progress: part of the memory that was searched, 0 to 1
+ * ht_kernel_search_progress: get the part of the memory searched, 0 to 1
  * @s: the search
  */
 double ht_kernel_search_progress(const HtKernelSearch *s);
 
 /**
- * ht_kernel_search_found: number of kernels found by now
+ * ht_kernel_search_found: get the number of kernels found so far
  * @s: the search
  */
 unsigned ht_kernel_search_found(const HtKernelSearch *s);
@@ -72,25 +72,25 @@ unsigned ht_kernel_search_found(const HtKernelSearch *s);
  * @s: a search whose last step returned 1
  * @error: set if no kernel was found, or if one of several cannot be chosen
  *
- * A kernel that has only begun to boot is not found: it has not relocated
- * itself, or its page tables are not complete.  Search again later, with
- * ht_kernel_search_restart().
+ * A kernel that has just started to boot is not found: it has not relocated
+ * itself, or its page tables are not complete.  In this case call
+ * ht_kernel_search_restart() and search again later.
  *
  * Returns: the kernel, for ht_guest_kernel_free(); or NULL
  */
 HtGuestKernel *ht_kernel_search_take(HtKernelSearch *s, GError **error);
 
 /**
- * ht_kernel_search_restart: search once more from the start
+ * ht_kernel_search_restart: restart a search
  * @s: the search
  *
- * To be called after each reset of the guest, and when the kernel that is
- * read stands still or vanished: see ht_guest_kernel_check().
+ * Call this after each reset of the guest, and when the clocks of the kernel
+ * stop or the kernel is gone: see ht_guest_kernel_check().
  */
 void ht_kernel_search_restart(HtKernelSearch *s);
 
 /**
- * ht_guest_kernel_find: a whole search at once
+ * ht_guest_kernel_find: run a whole search
  * @mem: as for ht_kernel_search_new()
  * @image: as for ht_kernel_search_new()
  * @error: set if no kernel was found
@@ -101,7 +101,7 @@ HtGuestKernel *ht_guest_kernel_find(const HtGuestMem *mem,
                                     HtKernelImage *image, GError **error);
 
 /**
- * ht_guest_kernel_free: release a kernel
+ * ht_guest_kernel_free: free a kernel
  * @k: the kernel or NULL
  */
 void ht_guest_kernel_free(HtGuestKernel *k);
@@ -111,9 +111,9 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(HtGuestKernel, ht_guest_kernel_free)
  * ht_guest_kernel_check: prepare for a group of reads
  * @k: the kernel
  *
- * Reads again what changes during boot (the direct map's address), drops
- * cached translations, and checks that the kernel is still there.  Call it
- * before each poll of the guest.
+ * Reads values that change during boot (the address of the direct map) again,
+ * drops cached translations, and checks that the kernel is still there.  Call
+ * this before each poll of the guest.
  *
  * Returns: 0, -ESTALE if the kernel is no longer there, or the error of the
  * reader
@@ -123,7 +123,7 @@ int ht_guest_kernel_check(HtGuestKernel *k);
 /**
  * HtKernelClock: a kernel's clocks
  * @seconds: its wall clock, in seconds since 1970 (timekeeper.xtime_sec)
- * @jiffies: its ticks (jiffies_64); 0 if the symbol is missing
+ * @jiffies: its tick count (jiffies_64); 0 if the symbol is missing
  */
 typedef struct HtKernelClock {
     uint64_t seconds;
@@ -135,53 +135,54 @@ typedef struct HtKernelClock {
  * @k: the kernel
  * @clock: filled in
  *
- * The clocks of a kernel that runs move; those of a dead one do not.
+ * The clocks advance while the kernel runs.
  *
  * Returns: 0, -ENOENT without BTF or data symbols, or -errno of the reader
  */
 int ht_guest_kernel_clock(HtGuestKernel *k, HtKernelClock *clock);
 
 /**
- * ht_guest_kernel_image: the kernel's image
+ * ht_guest_kernel_image: get the kernel's image
  * @k: the kernel
  */
 HtKernelImage *ht_guest_kernel_image(const HtGuestKernel *k);
 
 /**
- * ht_guest_kernel_memory: the memory that it lies in, with its ranges
+ * ht_guest_kernel_memory: get the memory that holds the kernel, with its ranges
  * @k: the kernel
  */
 const HtGuestMem *ht_guest_kernel_memory(const HtGuestKernel *k);
 
 /**
- * ht_guest_kernel_slide: running minus link address, in bytes
+ * ht_guest_kernel_slide: get the running minus the link address, in bytes
  * @k: the kernel
  */
 uint64_t ht_guest_kernel_slide(const HtGuestKernel *k);
 
 /**
- * ht_guest_kernel_phys: physical address of the kernel's first byte (_text)
+ * ht_guest_kernel_phys: get the physical address of the first byte (_text)
  * @k: the kernel
  */
 uint64_t ht_guest_kernel_phys(const HtGuestKernel *k);
 
 /**
- * ht_guest_kernel_page_size: size of a page, in bytes: 4, 16 or 64 KiB
+ * ht_guest_kernel_page_size: get the page size in bytes: 4, 16 or 64 KiB
  * @k: the kernel
  */
 unsigned ht_guest_kernel_page_size(const HtGuestKernel *k);
 
 /**
- * ht_guest_kernel_levels: levels of the page tables, 2 to 5
+ * ht_guest_kernel_levels: get the number of page table levels, 2 to 5
  * @k: the kernel
  */
 unsigned ht_guest_kernel_levels(const HtGuestKernel *k);
 
 /**
- * ht_guest_kernel_symbol: address of a symbol in this boot
+ * ht_guest_kernel_symbol: get the address of a symbol in this boot
  * @k: the kernel
- * @name: as in /proc/kallsyms; the first of this name counts
- * @addr: set.  Per-CPU symbols: for ht_guest_kernel_percpu().
+ * @name: as in /proc/kallsyms; if it occurs several times, the first one counts
+ * @addr: set to the address; for a per-CPU symbol, pass it to
+ *        ht_guest_kernel_percpu()
  *
  * Returns: 0, or -ENOENT
  */
@@ -189,13 +190,13 @@ int ht_guest_kernel_symbol(const HtGuestKernel *k, const char *name,
                            uint64_t *addr);
 
 /**
- * ht_guest_kernel_name: symbol at or before an address of this boot
+ * ht_guest_kernel_name: find the symbol at or before an address of this boot
  * @k: the kernel
  * @addr: the address
  * @offset: set to the distance from the symbol to @addr, in bytes
  *
- * Returns: valid as long as the image; NULL outside the kernel's own text and
- * data (modules' symbols are not in the image)
+ * Returns: the name, valid as long as the image; NULL outside the kernel's own
+ * text and data (modules' symbols are not in the image)
  */
 const char *ht_guest_kernel_name(const HtGuestKernel *k, uint64_t addr,
                                  uint64_t *offset);
@@ -205,12 +206,12 @@ const char *ht_guest_kernel_name(const HtGuestKernel *k, uint64_t addr,
  * @k: the kernel
  * @addr: a virtual address of this boot
  * @offset: set to the offset in the memory (HtFtMem)
- * @left: set to the bytes from there that are contiguous; or NULL
+ * @left: set to the number of contiguous bytes from there; or NULL
  *
- * Addresses of the image and of the direct map cost no read; others walk the
- * kernel's page tables.
+ * Addresses in the image and in the direct map are computed; for others the
+ * kernel's page tables are read.
  *
- * Returns: 0, -EFAULT if nothing is mapped there, -ENXIO if it is no RAM, or
+ * Returns: 0, -EFAULT if nothing is mapped there, -ENXIO if it is not RAM, or
  * the error of the reader
  */
 int ht_guest_kernel_offset(HtGuestKernel *k, uint64_t addr, uint64_t *offset,
@@ -221,7 +222,7 @@ int ht_guest_kernel_offset(HtGuestKernel *k, uint64_t addr, uint64_t *offset,
  * @k: the kernel
  * @addr: a virtual address of this boot; any alignment
  * @buf: the destination
- * @len: bytes; the copy may cross pages
+ * @len: number of bytes; the range may cross pages
  *
  * Returns: 0 or as ht_guest_kernel_offset()
  */
@@ -241,7 +242,7 @@ int ht_guest_kernel_value(HtGuestKernel *k, uint64_t addr, unsigned size,
                           uint64_t *value);
 
 /**
- * ht_guest_kernel_pointer: read a pointer, whole
+ * ht_guest_kernel_pointer: read a pointer atomically
  * @k: the kernel
  * @addr: its address
  * @value: set
@@ -249,11 +250,11 @@ int ht_guest_kernel_value(HtGuestKernel *k, uint64_t addr, unsigned size,
  * A read of 8 bytes from another process may be torn.  The pointer is read
  * until two reads agree, at most HT_POINTER_TRIES times.
  *
- * Returns: 0, -EAGAIN if it kept changing, or as ht_guest_kernel_read()
+ * Returns: 0, -EAGAIN if no two reads agreed, or as ht_guest_kernel_read()
  */
 int ht_guest_kernel_pointer(HtGuestKernel *k, uint64_t addr, uint64_t *value);
 
-/* Reads of a pointer until it is given up */
+/* Maximum number of reads of a pointer */
 #define HT_POINTER_TRIES 4u
 
 /**
@@ -261,15 +262,15 @@ int ht_guest_kernel_pointer(HtGuestKernel *k, uint64_t addr, uint64_t *value);
  * @k: the kernel
  * @addr: its address
  * @buf: the destination; always terminated, also on failure
- * @size: size of @buf in bytes, at least 1; a longer text is cut off
+ * @size: size of @buf in bytes, at least 1; a longer text is truncated
  *
- * Returns: its length in bytes, or as ht_guest_kernel_read()
+ * Returns: the length in bytes, or as ht_guest_kernel_read()
  */
 ssize_t ht_guest_kernel_string(HtGuestKernel *k, uint64_t addr, char *buf,
                                size_t size);
 
 /**
- * ht_guest_kernel_cpus: number of CPU numbers in use (nr_cpu_ids)
+ * ht_guest_kernel_cpus: get the number of CPU numbers in use (nr_cpu_ids)
  * @k: the kernel
  *
  * Returns: 1 to HT_FT_CPUS_MAX; 1 if the symbol is missing
@@ -277,7 +278,7 @@ ssize_t ht_guest_kernel_string(HtGuestKernel *k, uint64_t addr, char *buf,
 unsigned ht_guest_kernel_cpus(HtGuestKernel *k);
 
 /**
- * ht_guest_kernel_percpu: address of a CPU's copy of a per-CPU variable
+ * ht_guest_kernel_percpu: get the address of a CPU's copy of a per-CPU variable
  * @k: the kernel
  * @var: the variable's address from ht_guest_kernel_symbol(), or a __percpu
  *       pointer read from the guest

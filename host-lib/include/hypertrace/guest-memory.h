@@ -35,7 +35,8 @@ typedef struct HtGuestRange {
  * @n: number of @ranges in use
  * @ranges: the pieces of RAM; they overlap neither in @phys nor in @offset
  * @n_pieces: number of @pieces in use
- * @pieces: contiguous parts of @mem whose physical address is not known (0)
+ * @pieces: contiguous parts of @mem whose physical address is not known; their
+ *          @phys is 0
  */
 typedef struct HtGuestMem {
     const HtFtMem *mem;
@@ -46,15 +47,15 @@ typedef struct HtGuestMem {
 } HtGuestMem;
 
 /**
- * ht_guest_mem_init: start with the pieces that a memory consists of
+ * ht_guest_mem_init: initialize with the pieces of a memory
  * @g: filled in
  * @mem: the memory by offset; must stay valid as long as @g is used
  *
- * A core tells the physical addresses of its pieces (@mem->piece): they become
- * ranges.  A caller that knows where RAM is (QMP) adds ranges.  Without any
- * range, the search for the kernel finds out where the piece lies that holds
- * the kernel (see guest-kernel.h): a file of RAM is one piece, a process has
- * one for each mapping.
+ * The pieces of a core have physical addresses (@mem->piece): they become
+ * ranges.  A caller that knows the layout of RAM (by QMP) adds ranges.  Without
+ * ranges, the search for the kernel finds the physical address of the piece
+ * that holds the kernel (see guest-kernel.h): a file of RAM is one piece; a
+ * process has one for each mapping.
  */
 void ht_guest_mem_init(HtGuestMem *g, const HtFtMem *mem);
 
@@ -72,7 +73,7 @@ int ht_guest_mem_add(HtGuestMem *g, uint64_t phys, uint64_t size,
                      uint64_t offset);
 
 /**
- * ht_guest_mem_piece: add a part of the memory that may be RAM, somewhere
+ * ht_guest_mem_piece: add a part of the memory that may be RAM
  * @g: the memory, without ranges
  * @offset: its offset in @g->mem, a multiple of 4 KiB
  * @size: its size in bytes, a multiple of 4 KiB
@@ -87,7 +88,7 @@ int ht_guest_mem_piece(HtGuestMem *g, uint64_t offset, uint64_t size);
  * @g: the memory
  * @phys: the physical address
  * @offset: set to the offset in @g->mem
- * @left: set to the bytes from there to the end of the range; or NULL
+ * @left: set to the number of bytes from there to the end of the range; or NULL
  *
  * Returns: 0, or -ENXIO if no RAM is there
  */
@@ -95,7 +96,7 @@ int ht_guest_mem_offset(const HtGuestMem *g, uint64_t phys, uint64_t *offset,
                         uint64_t *left);
 
 /**
- * ht_guest_mem_phys: translate an offset, the reverse of ht_guest_mem_offset
+ * ht_guest_mem_phys: translate an offset to a physical address
  * @g: the memory
  * @offset: the offset in @g->mem
  * @phys: set to the physical address
@@ -109,24 +110,24 @@ int ht_guest_mem_phys(const HtGuestMem *g, uint64_t offset, uint64_t *phys);
  * @g: the memory
  * @phys: the physical address; any alignment
  * @buf: the destination
- * @len: bytes, any number; the copy may cross ranges
+ * @len: number of bytes; the range may cross ranges
  *
- * An aligned unit of 8 bytes is read at once if @g->mem is mapped.  Otherwise
- * it may be torn: see HtFtMem.
+ * An aligned unit of 8 bytes is loaded atomically if @g->mem is mapped.
+ * Otherwise it may be torn: see HtFtMem.
  *
- * Returns: 0, -ENXIO if a part is no RAM, or the error of the reader
+ * Returns: 0, -ENXIO if a part is not RAM, or the error of the reader
  */
 int ht_guest_mem_read(const HtGuestMem *g, uint64_t phys, void *buf,
                       size_t len);
 
 /**
- * ht_ft_mem_copy: copy a guest's memory, with any alignment
+ * ht_ft_mem_copy: copy a guest's memory, at any alignment
  * @mem: the memory by offset
- * @offset: the offset, any number
+ * @offset: the offset
  * @buf: the destination
- * @len: bytes, any number
+ * @len: number of bytes
  *
- * As ht_ft_mem_read(), which requires multiples of 4.
+ * Unlike ht_ft_mem_read(), @offset and @len need not be multiples of 4.
  *
  * Returns: 0 or -errno; -ERANGE beyond the end
  */

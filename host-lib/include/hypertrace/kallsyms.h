@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: a kernel's symbols from the tables in its image (kallsyms)
+ * hypertrace: decode a kernel's symbols from the tables in its image (kallsyms)
  *
- * The tables have no header: they are found by their content.  Layouts of
- * 5.4 to 7.2 are known; see kernel/kallsyms.c.  The bytes are not trusted.
+ * The tables have no header: they are found by their content.  The layouts of
+ * 5.4 to 7.2 are known; see kernel/kallsyms.c.  The data is not trusted.
  */
 #ifndef HYPERTRACE_KALLSYMS_H
 #define HYPERTRACE_KALLSYMS_H
@@ -15,9 +15,9 @@
 
 /**
  * HtKernelSegment: a part of the kernel's memory that a file holds
- * @addr: virtual address, in bytes
- * @offset: in the file, in bytes
- * @size: bytes in the file
+ * @addr: virtual address
+ * @offset: offset in the file, in bytes
+ * @size: size in bytes
  */
 typedef struct HtKernelSegment {
     uint64_t addr;
@@ -28,14 +28,14 @@ typedef struct HtKernelSegment {
 /**
  * ht_kallsyms_decode: find and decode the tables
  * @data: the kernel
- * @size: its bytes
- * @segments: where its bytes lie in memory, rising by @addr; the address of
- *            the first is that of the symbol _text.  Only tables whose
- *            addresses agree with that are accepted.
- * @n: number of @segments; if their address is not known (arm64's Image):
- *     one at address 0, and the tables decide
+ * @size: size of @data in bytes
+ * @segments: mapping of @data to memory, by rising @addr; the address of the
+ *            first segment is that of the symbol _text.  Only tables whose
+ *            addresses agree with it are accepted.
+ * @n: number of @segments; if the address is not known (arm64's Image), pass
+ *     one segment at address 0, and the tables determine the address
  * @text: set to the address of _text; or NULL
- * @error: set if there are no tables, or none that is consistent
+ * @error: set if there are no tables, or none that are consistent
  *
  * Returns: the symbols, for ht_symbols_free(); or NULL
  */

@@ -3,23 +3,23 @@
  * hypertrace: a kernel's event formats, read from its memory
  *
  * The kernel keeps the ids, fields and print formats of its events in the list
- * ftrace_events.  Events are added while it runs: by modules, kprobes and
- * synthetic events.  Their text is what tracefs shows as events/.../format,
- * in the form that ht_ft_formats_parse() takes.
+ * ftrace_events.  Modules, kprobes and synthetic events add events at run time.
+ * The text has the form that ht_ft_formats_parse() takes; for each event it
+ * equals tracefs's events/.../format.
  *
- * All functions bound their work; a list may be a circle.
+ * All functions bound their work; a list of a hostile guest may be circular.
  */
 #ifndef HYPERTRACE_KERNEL_FORMATS_H
 #define HYPERTRACE_KERNEL_FORMATS_H
 
 #include "hypertrace/kernel-space.h"
 
-/* Limits: events, and fields of one event */
+/* Maximum number of events, and of fields of an event */
 #define HT_KERNEL_EVENTS_MAX    16384u
 #define HT_KERNEL_FIELDS_MAX    128u
 
 /**
- * HtKernelFormatsAt: where the kernel has what is read
+ * HtKernelFormatsAt: addresses in the kernel
  * @events: address of ftrace_events
  * @common: address of ftrace_common_fields
  * @enter_fields: address of syscall_get_enter_fields(), or 0
@@ -36,11 +36,11 @@ typedef struct HtKernelFormats HtKernelFormats;
  * ht_kernel_formats_new: start to read formats
  * @space: the kernel's addresses; copied
  * @btf: the kernel's types
- * @at: where the lists are; copied
- * @page_size: bytes of a page of the kernel
+ * @at: addresses of the lists; copied
+ * @page_size: page size of the kernel in bytes
  * @error: set if a type is missing
  *
- * Returns: for ht_kernel_formats_free(); or NULL
+ * Returns: the reader, for ht_kernel_formats_free(); or NULL
  */
 HtKernelFormats *ht_kernel_formats_new(const HtKernelSpace *space,
                                        const HtBtf *btf,
@@ -48,48 +48,50 @@ HtKernelFormats *ht_kernel_formats_new(const HtKernelSpace *space,
                                        uint32_t page_size, GError **error);
 
 /**
- * ht_kernel_formats_of: the same for a guest's kernel
- * @k: the kernel; must stay
+ * ht_kernel_formats_of: start to read the formats of a guest's kernel
+ * @k: the kernel; must stay valid
  * @error: set if a type or a symbol is missing
+ *
+ * Returns: as ht_kernel_formats_new()
  */
 HtKernelFormats *ht_kernel_formats_of(HtGuestKernel *k, GError **error);
 
 /**
- * ht_kernel_formats_free: release it
+ * ht_kernel_formats_free: free the reader
  * @f: the reader or NULL
  */
 void ht_kernel_formats_free(HtKernelFormats *f);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(HtKernelFormats, ht_kernel_formats_free)
 
 /**
- * ht_kernel_formats_step: go on with a pass over all events
+ * ht_kernel_formats_step: continue a pass over all events
  * @f: the reader
- * @events: number of events after which it pauses
+ * @events: number of events after which the pass pauses
  *
- * A new pass begins by itself after one that has ended.
+ * The first call, and a call after the end of a pass, starts a pass.
  *
- * Returns: 1 if a pass has ended, 0 if it has not, or -errno; the next call
- * begins anew then
+ * Returns: 1 at the end of a pass, 0 before; -errno, after which the next call
+ * starts a new pass
  */
 int ht_kernel_formats_step(HtKernelFormats *f, unsigned events);
 
 /**
- * ht_kernel_formats_changed: were events added since the last pass began?
+ * ht_kernel_formats_changed: test for events added since the last pass began
  * @f: the reader
  *
- * One or two reads.  Texts that change in place are not noticed: the kernel
- * replaces names of enumerators by numbers when it has booted.
+ * Costs one or two reads.  Texts that change in place are not noticed: the
+ * kernel replaces names of enumerators by numbers at the end of its boot.
  */
 bool ht_kernel_formats_changed(HtKernelFormats *f);
 
 /**
- * ht_kernel_formats_serial: a number that changes with the text
+ * ht_kernel_formats_serial: get a number that changes with the text
  * @f: the reader
  */
 unsigned ht_kernel_formats_serial(const HtKernelFormats *f);
 
 /**
- * ht_kernel_formats_count: number of events known
+ * ht_kernel_formats_count: get the number of events known
  * @f: the reader
  */
 unsigned ht_kernel_formats_count(const HtKernelFormats *f);
@@ -98,9 +100,9 @@ unsigned ht_kernel_formats_count(const HtKernelFormats *f);
  * ht_kernel_formats_text: make the text
  * @f: the reader
  *
- * Events that are gone are kept, since their records may still come.  If an
- * id was used again, nobody knows which of the two a record is of: the event
- * is then named "unsure_ID" and has no fields of its own.
+ * Events that were removed are kept, since records of them may still arrive.
+ * If an id was reused, a record may be of either event: the event is then named
+ * "unsure_ID" and has no fields of its own.
  *
  * Returns: the text, to be freed by the caller
  */

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: a kernel's file, and what it says of itself
+ * hypertrace: read a kernel's file: symbols, types and version
  *
  * A kernel is distributed as a bzImage (x86), an Image, a compressed Image or
- * an EFI zboot program (arm64), or within a unified kernel image.  Inside is
- * the kernel as it lies in memory: with its symbols (kallsyms), its types
- * (BTF) and its version.  The file is not trusted: sizes are bounded, all
+ * an EFI zboot program (arm64), or within a unified kernel image.  The file
+ * contains the kernel as it is loaded into memory, with its symbols (kallsyms),
+ * its types (BTF) and its version.  The file is not trusted: sizes are bounded,
+ * and all references are checked.
  * references are checked.
  */
 #ifndef HYPERTRACE_KERNEL_IMAGE_H
@@ -28,7 +29,7 @@ typedef enum HtMachine {
 } HtMachine;
 
 /**
- * ht_machine_name: name of an architecture as in uname(1)
+ * ht_machine_name: get the name of an architecture, as in uname(1)
  * @machine: the architecture
  */
 const char *ht_machine_name(HtMachine machine);
@@ -38,8 +39,8 @@ const char *ht_machine_name(HtMachine machine);
  * @machine: its architecture
  * @unified: it is a unified kernel image: an EFI program with the kernel in
  *           one of its sections
- * @kernel_offset: of that section in the file, in bytes; else 0
- * @kernel_size: of that section, or of the file, in bytes
+ * @kernel_offset: offset of that section in the file, in bytes; else 0
+ * @kernel_size: size of that section, or of the file, in bytes
  */
 typedef struct HtImage {
     HtMachine machine;
@@ -49,30 +50,32 @@ typedef struct HtImage {
 } HtImage;
 
 /**
- * ht_image_identify: describe a kernel's file
- * @data: the file's content
- * @size: its bytes
+ * ht_image_identify: identify a kernel's file
+ * @data: content of the file
+ * @size: size of @data in bytes
  * @image: filled in
  * @error: set if it is no Linux kernel for x86_64 or aarch64
+ *
+ * Returns: false with @error set
  */
 bool ht_image_identify(const void *data, size_t size, HtImage *image,
                        GError **error);
 
 /**
  * ht_image_unpack: unpack the kernel of a file
- * @data: the file's content; as for ht_image_identify(), or the bare kernel
- * @size: its bytes, at most HT_IMAGE_FILE_MAX
- * @error: set on failure; names the library that this build lacks, if so
+ * @data: content of the file, as for ht_image_identify(), or the bare kernel
+ * @size: size of @data in bytes, at most HT_IMAGE_FILE_MAX
+ * @error: set on failure; names the library if this build lacks it
  *
- * Returns: an ELF file (x86_64, or a vmlinux of either) or an arm64 Image; at
- * most HT_IMAGE_MAX bytes; or NULL
+ * Returns: an ELF file (x86_64, or a vmlinux of either) or an arm64 Image, of
+ * at most HT_IMAGE_MAX bytes; or NULL
  */
 GBytes *ht_image_unpack(const void *data, size_t size, GError **error);
 
 typedef struct HtKernelImage HtKernelImage;
 
 /**
- * ht_kernel_image_open: read all that is needed of a kernel's file
+ * ht_kernel_image_open: read a kernel's file
  * @path: the file
  * @error: set on failure
  *
@@ -84,23 +87,27 @@ typedef struct HtKernelImage HtKernelImage;
 HtKernelImage *ht_kernel_image_open(const char *path, GError **error);
 
 /**
- * ht_kernel_image_parse: the same for a file's content
- * @data: the file's content
- * @size: its bytes
+ * ht_kernel_image_parse: parse the content of a kernel's file
+ * @data: content of the file
+ * @size: size of @data in bytes
  * @error: set on failure
+ *
+ * Returns: as ht_kernel_image_open()
  */
 HtKernelImage *ht_kernel_image_parse(const void *data, size_t size,
                                      GError **error);
 
 /**
- * ht_kernel_image_from_memory: the same for a kernel as it lies in RAM
+ * ht_kernel_image_from_memory: parse a kernel that was copied out of RAM
  * @bytes: a copy of RAM, from _text on; a reference is taken
  * @machine: its architecture
  * @text: virtual address of the first byte
  * @error: set on failure
  *
- * For guests whose image is not at hand.  Symbols have the addresses of this
- * boot then: the slide is 0.
+ * For guests whose kernel's file is not available.  The symbols have the
+ * addresses of this boot, so the slide is 0.
+ *
+ * Returns: as ht_kernel_image_open()
  */
 HtKernelImage *ht_kernel_image_from_memory(GBytes *bytes, HtMachine machine,
                                            uint64_t text, GError **error);
@@ -119,75 +126,77 @@ void ht_kernel_image_unref(HtKernelImage *image);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(HtKernelImage, ht_kernel_image_unref)
 
 /**
- * ht_kernel_image_set_btf: use other types than the image's own
- * @image: the image, used by one thread
- * @btf: the types; owned by the image from now on
+ * ht_kernel_image_set_btf: replace the image's types
+ * @image: the image; no other thread may use it during the call
+ * @btf: the types; the image takes ownership
  */
 void ht_kernel_image_set_btf(HtKernelImage *image, HtBtf *btf);
 
 /**
- * ht_kernel_image_machine: its architecture
+ * ht_kernel_image_machine: get the architecture
  * @image: the image
  */
 HtMachine ht_kernel_image_machine(const HtKernelImage *image);
 
 /**
- * ht_kernel_image_version: the line of /proc/version (linux_banner)
+ * ht_kernel_image_version: get the line of /proc/version (linux_banner)
  * @image: the image
  *
- * Returns: the line without its end, valid as long as @image
+ * Returns: the line without newline, valid as long as @image
  */
 const char *ht_kernel_image_version(const HtKernelImage *image);
 
 /**
- * ht_kernel_image_release: as uname -r prints, from the version
+ * ht_kernel_image_release: get the release, as `uname -r` prints it
  * @image: the image
  */
 const char *ht_kernel_image_release(const HtKernelImage *image);
 
 /**
- * ht_kernel_image_symbols: its symbols, at link addresses
+ * ht_kernel_image_symbols: get the symbols, at link addresses
  * @image: the image
  *
  * Per-CPU symbols of x86 before 6.15 are offsets, not addresses.
  *
- * Returns: valid as long as @image; never NULL
+ * Returns: the symbols, valid as long as @image; never NULL
  */
 const HtSymbols *ht_kernel_image_symbols(const HtKernelImage *image);
 
 /**
- * ht_kernel_image_btf: its types
+ * ht_kernel_image_btf: get the types
  * @image: the image
  *
- * Returns: valid as long as @image; NULL if the kernel was built without
+ * Returns: the types, valid as long as @image; NULL if the kernel was built
+ * without
  * CONFIG_DEBUG_INFO_BTF and ht_kernel_image_set_btf() was not called
  */
 const HtBtf *ht_kernel_image_btf(const HtKernelImage *image);
 
 /**
- * ht_kernel_image_has_data_symbols: does the symbol table have variables?
+ * ht_kernel_image_has_data_symbols: test whether the symbols include variables
  * @image: the image
  *
- * Without CONFIG_KALLSYMS_ALL it has functions only, and little can be read.
+ * Without CONFIG_KALLSYMS_ALL there are functions only, and few things can be
+ * read.
  */
 bool ht_kernel_image_has_data_symbols(const HtKernelImage *image);
 
 /**
- * ht_kernel_image_bytes: initial content of the kernel's memory
+ * ht_kernel_image_bytes: get the initial content of the kernel's memory
  * @image: the image
  * @addr: link address
- * @len: bytes
+ * @len: number of bytes
  *
- * Returns: valid as long as @image; NULL if the file does not hold all of
- * them.  References to addresses may not be relocated yet.
+ * Returns: the content, valid as long as @image; NULL if the file does not hold
+ * all of it.  Addresses in it may not be relocated yet.
  */
 const void *ht_kernel_image_bytes(const HtKernelImage *image, uint64_t addr,
                                   size_t len);
 
 /**
- * ht_kernel_image_file_bytes: all of the unpacked kernel
+ * ht_kernel_image_file_bytes: get the whole unpacked kernel
  * @image: the image
- * @size: set to its bytes
+ * @size: set to its size in bytes
  */
 const void *ht_kernel_image_file_bytes(const HtKernelImage *image,
                                        size_t *size);

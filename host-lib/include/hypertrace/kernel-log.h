@@ -2,9 +2,9 @@
 /*
  * hypertrace: a kernel's log, read from its memory
  *
- * Kernels from 5.10 on keep what printk() printed in a lockless ring: an array
- * of descriptors, an array of what is known of each record, and a ring of
- * texts.  A record has its exact time, its level and its facility, from the
+ * Kernels from 5.10 on keep the output of printk() in a lockless ring: an array
+ * of descriptors, an array with the properties of each record, and a ring of
+ * texts.  Each record has its exact time, its level and its facility, from the
  * first line on, whether or not there is a console.
  */
 #ifndef HYPERTRACE_KERNEL_LOG_H
@@ -13,29 +13,29 @@
 #include "hypertrace/kernel-space.h"
 #include "hypertrace/recording-log.h"
 
-/* Limits: descriptors of a ring, bytes of its texts */
+/* Maximum binary logarithm of the number of descriptors, and of text bytes */
 #define HT_KERNEL_LOG_BITS_MAX  24u
 
 /**
- * HtKernelLogLayout: where members lie, in bytes
- * @count_bits: of printk_ringbuffer: desc_ring.count_bits, of 4 bytes
- * @descs: desc_ring.descs
- * @infos: desc_ring.infos
- * @head: desc_ring.head_id
- * @tail: desc_ring.tail_id
- * @size_bits: text_data_ring.size_bits, of 4 bytes
- * @data: text_data_ring.data
- * @desc_size: bytes of a prb_desc
- * @state: of prb_desc: state_var
- * @begin: text_blk_lpos.begin
- * @next: text_blk_lpos.next
- * @info_size: bytes of a printk_info
- * @seq: of printk_info: seq
- * @ns: ts_nsec
- * @len: text_len
- * @facility: facility
- * @caller: caller_id
- * @level: level, a bit field
+ * HtKernelLogLayout: offsets of members in the kernel's structures, in bytes
+ * @count_bits: printk_ringbuffer.desc_ring.count_bits, a u32
+ * @descs: printk_ringbuffer.desc_ring.descs
+ * @infos: printk_ringbuffer.desc_ring.infos
+ * @head: printk_ringbuffer.desc_ring.head_id
+ * @tail: printk_ringbuffer.desc_ring.tail_id
+ * @size_bits: printk_ringbuffer.text_data_ring.size_bits, a u32
+ * @data: printk_ringbuffer.text_data_ring.data
+ * @desc_size: size of a prb_desc
+ * @state: prb_desc.state_var
+ * @begin: prb_desc.text_blk_lpos.begin
+ * @next: prb_desc.text_blk_lpos.next
+ * @info_size: size of a printk_info
+ * @seq: printk_info.seq
+ * @ns: printk_info.ts_nsec
+ * @len: printk_info.text_len
+ * @facility: printk_info.facility
+ * @caller: printk_info.caller_id
+ * @level: printk_info.level, a bit field
  */
 typedef struct HtKernelLogLayout {
     uint32_t count_bits;
@@ -59,7 +59,7 @@ typedef struct HtKernelLogLayout {
 } HtKernelLogLayout;
 
 /**
- * ht_kernel_log_layout: find the members
+ * ht_kernel_log_layout: get the offsets of the members
  * @btf: the kernel's types
  * @layout: filled in
  * @error: set if a member is missing: the kernel is older than 5.10
@@ -72,39 +72,41 @@ typedef struct HtKernelLog HtKernelLog;
 /**
  * ht_kernel_log_new: start to read a log
  * @space: the kernel's addresses; copied
- * @layout: copied
+ * @layout: offsets of members; copied
  * @prb: address of the pointer to the ring (the symbol "prb")
  *
- * Returns: for ht_kernel_log_free()
+ * Returns: the reader, for ht_kernel_log_free()
  */
 HtKernelLog *ht_kernel_log_new(const HtKernelSpace *space,
                                const HtKernelLogLayout *layout, uint64_t prb);
 
 /**
- * ht_kernel_log_of: the same for a guest's kernel
- * @k: the kernel; must stay
+ * ht_kernel_log_of: start to read the log of a guest's kernel
+ * @k: the kernel; must stay valid
  * @error: set if a type or the symbol is missing
+ *
+ * Returns: as ht_kernel_log_new(); NULL with @error set
  */
 HtKernelLog *ht_kernel_log_of(HtGuestKernel *k, GError **error);
 
 /**
- * ht_kernel_log_free: release it
+ * ht_kernel_log_free: free the reader
  * @log: the reader or NULL
  */
 void ht_kernel_log_free(HtKernelLog *log);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(HtKernelLog, ht_kernel_log_free)
 
 /**
- * ht_kernel_log_next: the next record
+ * ht_kernel_log_next: read the next record
  * @log: the reader
- * @last: the guest does not run any more: pass records that were begun and
- *        never completed
- * @record: set for 1; its text is valid until the next call
+ * @last: the guest no longer runs: skip records that were never completed
+ * @record: set if the result is 1; its text is valid until the next call
  *
- * Records that were overwritten before they were read are missing from the
- * sequence of HtLogRecord.seq.
+ * Records that were overwritten before they were read show as gaps of
+ * HtLogRecord.seq.
  *
- * Returns: 1, 0 if there is none yet, or -errno; the next call tries again
+ * Returns: 1; 0 if there is no further record yet; -errno, after which the next
+ * call tries again
  */
 int ht_kernel_log_next(HtKernelLog *log, bool last, HtLogRecord *record);
 

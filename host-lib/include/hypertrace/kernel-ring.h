@@ -2,13 +2,13 @@
 /*
  * hypertrace: follow an ordinary ftrace ring in a kernel's memory
  *
- * Each kernel has a ring for each processor of its main trace buffer and of
- * each instance: a circular list of pages, and one page apart for readers in
- * the guest.  Their pages hold the same records as a boot-mapped ring's, and
- * are followed by the same HtFtFollow: see ftrace-follow.h.
+ * A kernel has a ring for each processor, of its main trace buffer and of each
+ * instance: a circular list of pages, and one more page for readers in the
+ * guest.  The pages hold the same records as those of a boot-mapped ring, and
+ * the same HtFtFollow follows them: see ftrace-follow.h.
  *
- * The kernel counts the events that it wrote.  So the number of lost events
- * is exact wherever the guest was quiet for the length of a look.
+ * The kernel counts the events that it writes.  The number of lost events is
+ * therefore exact if the guest wrote nothing during the poll.
  */
 #ifndef HYPERTRACE_KERNEL_RING_H
 #define HYPERTRACE_KERNEL_RING_H
@@ -17,27 +17,28 @@
 #include "hypertrace/kernel-space.h"
 
 /*
- * Reads of the guest's memory in one look, of all processors together: less
- * than 10 ms if a read through another process takes 2 us.
+ * Maximum number of reads of the guest's memory in one poll, of all processors
+ * together.  If a read of another process takes 2 us, a poll takes less than
+ * 10 ms.
  */
 #define HT_KERNEL_RING_READS 4096u
 
 /**
- * HtKernelRingLayout: where members lie, in bytes
- * @reader: of ring_buffer_per_cpu: reader_page
- * @commit: commit_page
- * @head: head_page, which is only a hint
- * @pages: pages, any node of the list
- * @entries: counter of all events ever committed
- * @overrun: counter of those that were overwritten
- * @read: counter of those that readers in the guest took
- * @committing: depth of commits that are under way
- * @node_page: of buffer_page: page; its list comes first
- * @array_buffer: of trace_array: array_buffer.buffer
- * @buffers: of trace_buffer: buffers
- * @cpus: of trace_buffer: cpus; UINT32_MAX: nr_cpu_ids counts
- * @subbuf_size: of trace_buffer: subbuf_size; UINT32_MAX: a page
- * @page_size: bytes of a page
+ * HtKernelRingLayout: offsets of members in the kernel's structures, in bytes
+ * @reader: ring_buffer_per_cpu.reader_page
+ * @commit: ring_buffer_per_cpu.commit_page
+ * @head: ring_buffer_per_cpu.head_page, which is only a hint
+ * @pages: ring_buffer_per_cpu.pages, any node of the list
+ * @entries: ring_buffer_per_cpu.entries: number of events ever committed
+ * @overrun: ring_buffer_per_cpu.overrun: number of events overwritten
+ * @read: ring_buffer_per_cpu.read: number of events read in the guest
+ * @committing: ring_buffer_per_cpu.committing: depth of commits under way
+ * @node_page: buffer_page.page; its list comes first
+ * @array_buffer: trace_array.array_buffer.buffer
+ * @buffers: trace_buffer.buffers
+ * @cpus: trace_buffer.cpus; UINT32_MAX if nr_cpu_ids is used instead
+ * @subbuf_size: trace_buffer.subbuf_size; UINT32_MAX if it is a page
+ * @page_size: page size of the kernel in bytes
  */
 typedef struct HtKernelRingLayout {
     uint32_t reader;
@@ -57,30 +58,30 @@ typedef struct HtKernelRingLayout {
 } HtKernelRingLayout;
 
 /**
- * ht_kernel_ring_layout: find the members
+ * ht_kernel_ring_layout: get the offsets of the members
  * @btf: the kernel's types
- * @page_size: bytes of a page of the kernel
+ * @page_size: page size of the kernel in bytes
  * @layout: filled in
- * @error: set if a member is missing, or a page is not laid out as records
- *         are decoded
+ * @error: set if a member is missing, or if the layout of a page is not the one
+ *         that ftrace-page.h decodes
  */
 bool ht_kernel_ring_layout(const HtBtf *btf, uint32_t page_size,
                            HtKernelRingLayout *layout, GError **error);
 
 /**
- * ht_kernel_ring_follow: begin to follow a ring
+ * ht_kernel_ring_follow: start to follow a ring
  * @space: the kernel's addresses; copied
- * @layout: copied
+ * @layout: offsets of members; copied
  * @array: address of the trace_array
  * @cpus: number of CPU numbers in use, 1 to HT_FT_CPUS_MAX
  * @text: address of _text in this boot
- * @ops: must stay
- * @opaque: for @ops
+ * @ops: the callbacks; must stay valid
+ * @opaque: passed to @ops
  *
- * The buffer need not be allocated yet.  The caller stops when the kernel is
- * no longer there: a follower sees one boot only (its epoch stays 0).
+ * The buffer need not be allocated yet.  A follower sees one boot only (its
+ * epoch stays 0): the caller must free it when the kernel is gone.
  *
- * Returns: for ht_ft_follow_free()
+ * Returns: the follower, for ht_ft_follow_free()
  */
 HtFtFollow *ht_kernel_ring_follow(const HtKernelSpace *space,
                                   const HtKernelRingLayout *layout,
@@ -91,7 +92,7 @@ HtFtFollow *ht_kernel_ring_follow(const HtKernelSpace *space,
 /**
  * ht_kernel_ring_instance: find the trace_array of an instance
  * @k: the kernel
- * @name: of the instance; NULL for the main buffer
+ * @name: name of the instance; NULL for the main buffer
  * @array: set to its address
  *
  * Returns: 0, -ENOENT if there is no such instance or symbol, or -errno

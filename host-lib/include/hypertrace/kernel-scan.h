@@ -2,17 +2,17 @@
 /*
  * hypertrace: find a kernel in memory without its image
  *
- * A kernel that is built for kdump keeps a page of text, VMCOREINFO, that
- * tells its version and its place.  From there the kernel is copied out of
- * RAM: it has its symbols and types with it.  All of memory is read, so the
- * scan runs in steps and tells its progress.
+ * A kernel that is built for kdump keeps a page of text, VMCOREINFO, with its
+ * version and its address.  From this the scan finds the kernel and copies it
+ * out of RAM, with its symbols and types.  The scan reads all of memory, so it
+ * runs in steps and reports its progress.
  */
 #ifndef HYPERTRACE_KERNEL_SCAN_H
 #define HYPERTRACE_KERNEL_SCAN_H
 
 #include "hypertrace/guest-kernel.h"
 
-/* Maximum bytes of a kernel that are copied out of RAM */
+/* Maximum number of bytes of a kernel that are copied out of RAM */
 #define HT_SCAN_KERNEL_MAX (128u << 20)
 
 typedef struct HtKernelScan HtKernelScan;
@@ -33,20 +33,20 @@ void ht_kernel_scan_free(HtKernelScan *s);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(HtKernelScan, ht_kernel_scan_free)
 
 /**
- * ht_kernel_scan_step: go on with a scan
+ * ht_kernel_scan_step: continue a scan
  * @s: the scan
- * @budget: microseconds after which it pauses; 0 is no limit.  Decoding a
- *          kernel's symbols takes up to a second more.
+ * @budget: time in us after which the scan pauses; 0 for no limit.  Decoding a
+ *          kernel's symbols can take a second longer.
  *
  * Memory that was never written is neither read nor allocated.
  *
- * Returns: 1 if all memory was read; 0 if the budget is used up; -errno if
- * the memory cannot be read (-ESRCH: the process has ended)
+ * Returns: 1 if all memory was read; 0 if the budget is used up; -errno if the
+ * memory cannot be read (-ESRCH: the process has ended)
  */
 int ht_kernel_scan_step(HtKernelScan *s, int64_t budget);
 
 /**
- * ht_kernel_scan_progress: part of the memory that was read, 0 to 1
+ * ht_kernel_scan_progress: get the part of the memory that was read, 0 to 1
  * @s: the scan
  */
 double ht_kernel_scan_progress(const HtKernelScan *s);
@@ -54,7 +54,7 @@ double ht_kernel_scan_progress(const HtKernelScan *s);
 /**
  * ht_kernel_scan_take: take the kernel whose clock is the latest
  * @s: a scan whose last step returned 1
- * @error: set if no kernel was found, or none that can be read
+ * @error: set if no kernel was found, or if none of them can be read
  *
  * Returns: the kernel, with an image of its own, for ht_guest_kernel_free();
  * or NULL

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: a kernel's address space, as its readers see it
+ * hypertrace: read a kernel's memory by virtual address
  *
  * The readers of rings, event formats and the log follow pointers of a kernel.
- * HtKernelSpace separates them from how a kernel is found and how its page
- * tables are walked: a guest's kernel is one space (ht_kernel_space_of()), a
- * test's array is another.
+ * HtKernelSpace separates them from the code that finds a kernel and walks its
+ * page tables: a guest's kernel is one space (ht_kernel_space_of()), a test's
+ * array is another.
  *
- * All that is read is the guest's.  These functions bound their own work; a
- * caller that follows pointers must bound its steps.
+ * The guest controls everything that is read.  These functions bound their own
+ * work; a caller that follows pointers must bound its number of steps.
  */
 #ifndef HYPERTRACE_KERNEL_SPACE_H
 #define HYPERTRACE_KERNEL_SPACE_H
@@ -17,12 +17,12 @@
 #include "hypertrace/guest-kernel.h"
 
 /**
- * HtKernelSpace: where a kernel's addresses are in memory
+ * HtKernelSpace: mapping of a kernel's addresses to a memory
  * @mem: the memory by offset; must stay valid
- * @translate: sets @offset to the offset in @mem of address @addr, and @left
- *             to the bytes from there that are contiguous, at least 1;
- *             returns 0 or -errno
- * @opaque: for @translate
+ * @translate: sets @offset to the offset of address @addr in @mem, and @left to
+ *             the number of contiguous bytes from there, at least 1; returns 0
+ *             or -errno
+ * @opaque: passed to @translate
  */
 typedef struct HtKernelSpace {
     const HtFtMem *mem;
@@ -32,8 +32,8 @@ typedef struct HtKernelSpace {
 } HtKernelSpace;
 
 /**
- * ht_kernel_space_of: the address space of a guest's kernel
- * @k: the kernel; must stay as long as the space is used
+ * ht_kernel_space_of: get the address space of a guest's kernel
+ * @k: the kernel; must stay valid as long as the space is used
  */
 HtKernelSpace ht_kernel_space_of(HtGuestKernel *k);
 
@@ -42,10 +42,10 @@ HtKernelSpace ht_kernel_space_of(HtGuestKernel *k);
  * @s: the space
  * @addr: the address; any alignment
  * @buf: the destination
- * @len: bytes; the copy may cross pages
+ * @len: number of bytes; the range may cross pages
  *
- * What is read by the next call was written later, or at the same time
- * (acquire).
+ * The read has acquire semantics: a later read returns data that is at least as
+ * new.
  *
  * Returns: 0 or -errno
  */
@@ -53,7 +53,7 @@ int ht_kernel_space_read(const HtKernelSpace *s, uint64_t addr, void *buf,
                          size_t len);
 
 /**
- * ht_kernel_space_u64: read an aligned integer of 8 bytes, whole
+ * ht_kernel_space_u64: read an aligned 8-byte integer atomically
  * @s: the space
  * @addr: the address
  * @value: set
@@ -61,13 +61,13 @@ int ht_kernel_space_read(const HtKernelSpace *s, uint64_t addr, void *buf,
  * A read from another process may be torn: the value is read until two reads
  * agree, at most HT_POINTER_TRIES times.
  *
- * Returns: 0, -EAGAIN if it kept changing, or -errno
+ * Returns: 0, -EAGAIN if no two reads agreed, or -errno
  */
 int ht_kernel_space_u64(const HtKernelSpace *s, uint64_t addr,
                         uint64_t *value);
 
 /**
- * ht_kernel_space_u32: read an integer of 4 bytes
+ * ht_kernel_space_u32: read a 4-byte integer
  * @s: the space
  * @addr: the address
  * @value: set
@@ -78,13 +78,13 @@ int ht_kernel_space_u32(const HtKernelSpace *s, uint64_t addr,
                         uint32_t *value);
 
 /**
- * ht_kernel_space_string: append a text
+ * ht_kernel_space_string: read a text
  * @s: the space
  * @addr: the address
- * @max: bytes after which it is cut off
- * @out: appended to
+ * @max: maximum number of bytes; a longer text is truncated
+ * @out: the text is appended to this
  *
- * Returns: 0 or -errno; @out is as before then
+ * Returns: 0, or -errno with @out unchanged
  */
 int ht_kernel_space_string(const HtKernelSpace *s, uint64_t addr, size_t max,
                            GString *out);
