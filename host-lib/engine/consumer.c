@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: the host's end of one stream, whatever the channel
+ * hypertrace: consume the events of one stream, of any channel
  *
- * The guest writes its ring at any time.  So: each word of it is read once
- * into a local, event bytes are copied before they are looked at, and only
- * the copy goes on.  docs/specs/hypertrace.rst has the protocol;
- * tests/model/ring.pml proves ht_consumer_ring() against an honest producer,
- * tests/model/wake.pml ht_consumer_arm().
+ * The guest may write to its ring at any time.  Each word of the ring is
+ * therefore read once into a local variable, and event bytes are copied before
+ * they are parsed; later stages use the copy.  docs/specs/hypertrace.rst
+ * defines the protocol; tests/model/ring.pml proves ht_consumer_ring() against
+ * an honest producer, tests/model/wake.pml proves ht_consumer_arm().
  */
 #include "hypertrace/base.h"
 #include "hypertrace/atomic.h"
 #include "hypertrace/consumer.h"
 
-/* Give a ring that is overwritten faster than we copy some time. */
+/* Number of torn copies after which a call ends, if the producer is faster */
 #define TORN_MAX 4
 
 static inline uint64_t packet_of(const HtConsumer *c, uint64_t position)
@@ -77,7 +77,7 @@ static uint64_t discarded(const HtConsumer *c)
 static void deliver(HtConsumer *c, HtRun *run)
 {
     run->stream = &c->info;
-    /* after the walk, so it covers all that the walk met */
+    /* Read the count after the walk: it covers every class the walk found. */
     run->classes = ht_class_table_count(c->cfg.classes);
     c->told = discarded(c);
     run->discarded = c->told - c->base;
@@ -91,7 +91,7 @@ static void deliver_mark(HtConsumer *c, unsigned flag, uint64_t now_ns)
         .begin_ns = MAX(now_ns, c->walk.ns),
     };
 
-    /* so that no event is dated before its stream's opening */
+    /* No event may have an earlier time than its stream's opening. */
     run.end_ns = c->walk.ns = run.begin_ns;
     run.counter = c->walk.clock;
     deliver(c, &run);
@@ -140,10 +140,10 @@ void ht_consumer_discarded(HtConsumer *c, uint64_t count)
 }
 
 /*
- * Walk and deliver private bytes of one packet.  @more: the packet goes on
- * behind them, so the last event may be cut off.  Returns the bytes of whole
- * events; unless @more or limited to some events, that is @size, or the stream
- * is stopped.
+ * Walk and deliver private bytes of one packet.  @more: the packet continues
+ * after them, so the last event may be incomplete.  Returns the number of bytes
+ * of whole events.  This is @size unless @more is set, the number of events is
+ * limited, or the stream was stopped.
  */
 static size_t consume(HtConsumer *c, uint8_t *data, size_t size, bool more)
 {
@@ -186,8 +186,9 @@ static size_t consume(HtConsumer *c, uint8_t *data, size_t size, bool more)
 }
 
 /*
- * Check a packet's header, a private copy.  @skipped: packets overwritten
- * since the last one read; their events, and only theirs, may be missing.
+ * Check a packet's header, a private copy.  @skipped: number of packets that
+ * were overwritten since the last one read; no events but theirs may be
+ * missing.
  */
 static bool packet_begin(HtConsumer *c, struct ht_packet h, uint64_t packet,
                          uint64_t skipped)
@@ -216,8 +217,9 @@ static bool packet_begin(HtConsumer *c, struct ht_packet h, uint64_t packet,
     c->walk.clock = ht_le64(h.clock_begin);
     if (c->time.count == 0 && c->time.nominal) {
         /*
-         * Nobody related the clocks so far: the stream's first packet was
-         * begun after its opening, so this is early, but runs at full speed.
+         * No reading relates the clocks yet.  The stream's first packet began
+         * after its opening, so this gives times that are too early, at the
+         * nominal rate.
          */
         ht_time_map_sample(&c->time, c->walk.clock, c->walk.ns, UINT64_MAX);
     }
@@ -225,20 +227,21 @@ static bool packet_begin(HtConsumer *c, struct ht_packet h, uint64_t packet,
 }
 
 /*
- * The oldest packet that is still whole in a ring in overwrite mode.  The
- * producer takes packet `opening` in the slot of packet `opening - packets`.
+ * Return the oldest packet that is still whole in a ring in overwrite mode.
+ * The producer writes packet `opening` to the slot of packet `opening -
+ * packets`.
  */
 static uint64_t oldest(const HtConsumer *c, struct ht_ring_control *ring,
                        uint64_t head)
 {
     uint64_t opening = read64(&ring->guest.opening);
-    /* at a packet's boundary, the next one is not being taken yet */
+    /* At a packet's end, the producer has not taken the next one yet. */
     uint64_t newest = MAX(packet_of(c, head - MIN(head, 1)), opening);
 
     return newest >= c->cfg.packets ? newest - c->cfg.packets + 1 : 0;
 }
 
-/* Load how far the producer got; 0 and false if that cannot be. */
+/* Load the producer's position; stops the stream if it is impossible */
 static bool load_head(HtConsumer *c, struct ht_ring_control *ring,
                       uint64_t *head)
 {
@@ -258,9 +261,9 @@ static bool load_head(HtConsumer *c, struct ht_ring_control *ring,
 }
 
 /*
- * As load_head(), where `opening` is ahead of what was loaded before.  Who sees
- * packet n being taken also sees that packet n - 1 was begun: the release
- * fence of that packet's switch lies between.
+ * As load_head(), if `opening` is ahead of the head loaded before.  A reader
+ * that sees packet n being taken also sees that packet n - 1 was begun: the
+ * release fence of that packet's switch orders the two.
  */
 static bool load_newer_head(HtConsumer *c, struct ht_ring_control *ring,
                             uint64_t *head)
@@ -309,7 +312,7 @@ size_t ht_consumer_ring(HtConsumer *c, struct ht_ring_control *ring,
             uint64_t first = oldest(c, ring, head);
 
             if (first > packet_of(c, head)) {
-                /* the producer went all the way round since */
+                /* The producer has overwritten the whole ring since. */
                 torn++;
                 if (!load_newer_head(c, ring, &head)) {
                     break;
@@ -342,13 +345,13 @@ size_t ht_consumer_ring(HtConsumer *c, struct ht_ring_control *ring,
         }
         if (c->cfg.overwrite) {
             /*
-             * The copy before the second look; pairs with the release fence
-             * between `opening` and the slot in the producer's switch.
+             * Load `opening` again after the copy.  Pairs with the release
+             * fence between `opening` and the slot in the producer's switch.
              */
             ht_fence_acquire();
             if (packet < oldest(c, ring, head)) {
                 torn++;
-                continue;               /* skipped at the top */
+                continue;               /* the loop skips it then */
             }
         }
         if (to > size || to < from) {
@@ -387,7 +390,7 @@ size_t ht_consumer_ring(HtConsumer *c, struct ht_ring_control *ring,
     return done;
 }
 
-/* Whether a buffer is what comes behind position @last, or its packet. */
+/* Test whether a buffer continues position @last, or starts the next packet */
 static bool follows(HtConsumer *c, const struct ht_submit *sub, size_t size,
                     uint64_t last)
 {
@@ -397,7 +400,7 @@ static bool follows(HtConsumer *c, const struct ht_submit *sub, size_t size,
         return false;
     }
     if (offset_of(c, from) == 0 && offset_of(c, next)) {
-        /* the rest of the packet is unused */
+        /* The producer left the rest of the packet unused. */
         next = (packet_of(c, next) + 1) * c->cfg.packet_size;
     }
     if (ht_le32(sub->stream) != c->info.index || from != next ||
@@ -411,7 +414,7 @@ static bool follows(HtConsumer *c, const struct ht_submit *sub, size_t size,
     return true;
 }
 
-/* Bytes [from, to) of one packet, behind all that was consumed */
+/* Consume bytes [from, to) of one packet, after all that was consumed before */
 static void take(HtConsumer *c, uint64_t from, uint64_t to, uint64_t lost,
                  uint8_t *data, size_t size)
 {
@@ -471,9 +474,9 @@ bool ht_consumer_arm(HtConsumer *c, struct ht_ring_control *ring, bool eager)
            (packet_of(c, c->cursor) + 1) * c->cfg.packet_size;
     write64(&ring->host.wake, wake);
     /*
-     * Full: wake before the look at head.  Pairs with the full fence between
-     * head and wake in the producer's switch; a commit inside a packet has
-     * none, which is why sleeping needs a time bound.
+     * Full barrier: store wake before loading head.  Pairs with the full fence
+     * between head and wake in the producer's switch.  A commit within a packet
+     * has no such fence; for this reason the caller must bound its sleep.
      */
     ht_fence();
     return eager ? read64(&ring->guest.head) != c->cursor :

@@ -1,37 +1,38 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: runs on their way to one backend
+ * hypertrace: queue runs of events for one backend
  */
 #include "hypertrace/base.h"
 #include "hypertrace/queue.h"
 
-/* Buffers kept though nobody uses them */
+/* Maximum number of unused buffers that a pool keeps */
 #define FREE_MAX 16
 
-/* A post may need this many items: close, open, told, and the run. */
+/* Maximum items of one post: a closing, an opening, a count and the run */
 #define ITEMS_A_POST 4
 
+/* Pending items of a stream, which are appended in this order */
 enum {
-    MARK_CLOSE = 1,             /* @close waits */
-    MARK_OPEN = 2,              /* then @open */
-    MARK_TOLD = 4,              /* then what was discarded */
+    MARK_CLOSE = 1,             /* @close */
+    MARK_OPEN = 2,              /* @open */
+    MARK_TOLD = 4,              /* a run with the number of discarded events */
 };
 
 /*
- * A stream as its queue has it.  Who posts may have opened and closed it many
- * times over budget: of that the last closing of an instance that was queued,
- * and the last opening, are left.
+ * State of a stream in a queue.  If the stream is opened and closed several
+ * times while the queue is full, coalesce: keep the last closing of an instance
+ * whose opening was queued, and the last opening.
  */
 struct HtQueueStream {
-    unsigned marks;
-    HtRun open, close;
-    HtStreamInfo info;          /* of the last instance opened */
-    uint64_t upstream;          /* HtRun.discarded, of the last run posted */
-    uint64_t discarded;         /* here, of the last instance opened */
-    uint64_t carried;           /* by instances that nobody will see */
-    bool gap;                   /* discarded since the last run with events */
-    uint64_t ns;                /* of the last run posted */
-    uint64_t counter;
+    unsigned marks;             /* MARK_* */
+    HtRun open, close;          /* pending opening and closing */
+    HtStreamInfo info;          /* describes the last instance opened */
+    uint64_t upstream;          /* HtRun.discarded of the last run posted */
+    uint64_t discarded;         /* events of that instance discarded here */
+    uint64_t carried;           /* events of instances that were coalesced */
+    bool gap;                   /* events were discarded since the last run */
+    uint64_t ns;                /* time of the last run posted */
+    uint64_t counter;           /* guest counter of the last run posted */
     uint32_t last;              /* number of its last item with events */
 };
 
@@ -40,7 +41,7 @@ uint8_t *ht_pool_reserve(HtPool *p, HtBuffer **fill, size_t size)
     HtBuffer *b = *fill;
 
     if (b && b->refs == 1) {
-        b->used = 0;                    /* nobody reads it any more */
+        b->used = 0;                    /* no run refers to it */
     }
     if (b && p->size - b->used < size) {
         ht_pool_unref(p, b);
@@ -141,7 +142,7 @@ uint32_t ht_queue_posted(const HtQueue *q)
 
 bool ht_queue_done_with(const HtQueue *q, uint32_t posted)
 {
-    /* a mark that is being delivered came behind all items: that is later */
+    /* A mark being delivered was taken after all items: it counts as later. */
     return (int32_t)(q->head - q->delivering - posted) >= 0 ||
            ht_queue_empty(q);
 }
@@ -153,7 +154,7 @@ static void set_marks(HtQueue *q, HtQueueStream *s, unsigned marks)
     s->marks = marks;
 }
 
-/* The first thing a stream has to say */
+/* Take the first pending item of a stream */
 static HtQueued take_mark(HtQueue *q, HtQueueStream *s)
 {
     HtQueued item = { .index = s - q->streams };
@@ -202,7 +203,7 @@ static void begin_instance(HtQueueStream *s, const HtRun *run)
 static void post_close(HtQueue *q, HtQueueStream *s, const HtRun *run)
 {
     if (s->marks & MARK_OPEN) {
-        /* its opening had to wait, so its discards are told in the next one */
+        /* The opening was never queued: the next instance gets its count. */
         s->carried = s->discarded + run->discarded;
         s->discarded = 0;
         set_marks(q, s, s->marks & MARK_CLOSE);
@@ -215,7 +216,7 @@ static void post_close(HtQueue *q, HtQueueStream *s, const HtRun *run)
     set_marks(q, s, MARK_CLOSE);
 }
 
-/* Append events to the last item of their stream, if they follow it. */
+/* Extend the stream's last item by a run that continues it, if possible */
 static bool merge(HtQueue *q, HtQueueStream *s, const HtRun *run, HtBuffer *b,
                   uint64_t discarded)
 {
@@ -258,7 +259,7 @@ static bool post_events(HtQueue *q, HtQueueStream *s, const HtRun *run,
         q->held += q->pool->size;
     }
     if (s->gap) {
-        /* its first event's 24 bits do not follow from the last one queued */
+        /* The first event's 24-bit clock does not continue the last one's. */
         item.run.flags |= HT_RUN_CUT;
         s->gap = false;
     }
@@ -286,7 +287,7 @@ void ht_queue_post(HtQueue *q, const HtRun *run, HtBuffer *b)
     } else if (run->events == 0) {
         set_marks(q, s, s->marks | MARK_TOLD);
     } else if (s->marks == MARK_TOLD) {
-        set_marks(q, s, 0);             /* the run tells */
+        set_marks(q, s, 0);             /* the run has the count */
     }
     if (s->marks && items_left(q) > ITEMS_A_POST) {
         append_marks(q, s);
@@ -332,7 +333,7 @@ bool ht_queue_take(HtQueue *q, HtQueued *item)
         *item = q->items[q->head++ % HT_QUEUE_ITEMS];
     } else if (q->marked) {
         for (i = 0; !q->streams[i].marks; i++) {
-            /* there is one */
+            /* q->marked says that there is such a stream. */
         }
         *item = take_mark(q, &q->streams[i]);
     } else {

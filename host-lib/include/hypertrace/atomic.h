@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: memory that a guest or another thread writes meanwhile
+ * hypertrace: access memory that a guest or another thread may write
  *
- * Who uses one that orders says what it pairs with; tests/model/ has the
- * proofs.  The fuzz targets have an atomic.h of their own, in which a guest
- * may run before each load.
+ * The user of an ordering operation names its pair; tests/model/ has the
+ * proofs.  The fuzz targets have their own atomic.h, in which a guest may run
+ * before each load.
  */
 #ifndef HYPERTRACE_ATOMIC_H
 #define HYPERTRACE_ATOMIC_H

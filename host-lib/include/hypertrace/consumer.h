@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: the host's end of one stream, whatever the channel
+ * hypertrace: consume the events of one stream, of any channel
  *
- * Bytes come from a ring (ht_consumer_ring) or were handed over
- * (ht_consumer_feed); both end in the same copy, walk and delivery.  Plain C
- * over memory: the device, the loopback tests and the fuzzers share it.
+ * Bytes are read from a ring (ht_consumer_ring) or handed over
+ * (ht_consumer_feed); both are copied, walked and delivered by the same code.
+ * The device, the loopback tests and the fuzz targets use this code.
  *
- * Context: one thread at a time; the caller serialises per stream.
+ * Context: the caller serializes all calls for a stream.
  */
 #ifndef HYPERTRACE_CONSUMER_H
 #define HYPERTRACE_CONSUMER_H
@@ -14,34 +14,35 @@
 #include "hypertrace/run.h"
 #include "hypertrace/walk.h"
 
-/* A producer that claims more lost events than this lies. */
+/* Limit of the producer's count of lost events; larger counts are ignored. */
 #define HT_LOST_MAX (UINT64_C(1) << 56)
 
 /**
- * HtDeliver: called with each run, in order
+ * HtDeliver: callback for each run, in order
  */
 typedef void HtDeliver(void *opaque, const HtRun *run);
 
 /**
- * HtReserve: say where @size bytes of events, at most a packet, may be put
+ * HtReserve: callback that returns memory for @size bytes, at most a packet
  *
- * Until the next call, or the end of the call of ht_consumer_ring(), they are
- * the consumer's; the runs delivered meanwhile refer to them.
+ * The consumer owns the memory until the next call, or until ht_consumer_ring()
+ * returns.  The runs delivered meanwhile refer to it.
  */
 typedef uint8_t *HtReserve(void *opaque, size_t size);
 
 /**
- * HtConsumerConfig:
- * @classes: what events may be of
- * @packet_size: bytes, a power of two
- * @packets: of a ring, a power of two
- * @overwrite: the producer overwrites what was not read
- * @piece: bytes of a ring to take at a time, fewer so that no event is split,
- *         more if a single event is larger; 0: a packet
- * @piece_events: events to take at a time; 0: no limit
- * @deliver: takes runs
- * @reserve: where to copy a ring's bytes; NULL: to memory of the consumer
- * @opaque: for both
+ * HtConsumerConfig: configuration of a consumer
+ * @classes: table of the event classes
+ * @packet_size: size of a packet in bytes, a power of two
+ * @packets: number of packets in a ring, a power of two
+ * @overwrite: the producer overwrites packets that were not read
+ * @piece: number of bytes of a ring to take at a time; 0 for a packet.  A piece
+ *         is smaller if an event would be split, and larger if a single event
+ *         is larger.
+ * @piece_events: maximum number of events in a piece; 0 for no limit
+ * @deliver: takes the runs
+ * @reserve: returns memory for a ring's bytes; NULL: the consumer has its own
+ * @opaque: passed to the callbacks
  */
 typedef struct HtConsumerConfig {
     const HtClassTable *classes;
@@ -57,38 +58,38 @@ typedef struct HtConsumerConfig {
 
 typedef struct HtConsumer {
     HtConsumerConfig cfg;
-    HtStreamInfo info;          /* as the trace knows the stream */
-    uint64_t instance;          /* as its producer knows it */
-    HtTimeMap time;             /* refreshed by the owner before a call */
+    HtStreamInfo info;          /* the stream in the trace */
+    uint64_t instance;          /* instance number of the producer */
+    HtTimeMap time;             /* updated by the owner before a call */
     HtWalk walk;
-    uint8_t *buf;               /* packet_size bytes; NULL: see reserve */
-    uint64_t cursor;            /* position up to which all was delivered */
-    uint64_t fed;               /* up to which all was handed over (virtio) */
-    uint64_t events;            /* accepted since open */
-    uint64_t expected;          /* as @events, and those overwritten */
-    uint64_t skipped;           /* packets overwritten, their events unknown */
-    uint64_t lost;              /* as the producer counts, clamped forward */
-    uint64_t others;            /* likewise, of producers without a stream */
-    uint64_t dropped;           /* by the host */
-    uint64_t told;              /* of them, up to the last run delivered */
-    uint64_t base;              /* of those, told by other hosts */
+    uint8_t *buf;               /* packet_size bytes; NULL with cfg.reserve */
+    uint64_t cursor;            /* position of the next byte to deliver */
+    uint64_t fed;               /* position of the next byte to feed (virtio) */
+    uint64_t events;            /* events accepted since the opening */
+    uint64_t expected;          /* @events plus events overwritten */
+    uint64_t skipped;           /* packets overwritten, not in @expected yet */
+    uint64_t lost;              /* the producer's count; never decreases */
+    uint64_t others;            /* events lost by producers without a stream */
+    uint64_t dropped;           /* events dropped by the host */
+    uint64_t told;              /* sum of these three in the last run */
+    uint64_t base;              /* part of the sum that other hosts reported */
     uint64_t bytes;
     uint64_t packets;           /* runs delivered */
-    uint64_t wakeups;           /* counted by the owner: looks */
+    uint64_t wakeups;           /* polls, counted by the owner */
     uint64_t errors;
     bool open;
-    bool stopped;               /* malformed input: reads nothing any more */
-    char why[80];               /* why it was stopped, for the log */
+    bool stopped;               /* malformed input: nothing more is read */
+    char why[80];               /* reason of the stop, for the log */
 } HtConsumer;
 
 /**
- * HtConsumerState: where a consumer stopped, for one elsewhere to go on
+ * HtConsumerState: state of a consumer, to continue it on another host
  *
  * The fields are those of HtConsumer, its HtStreamInfo and its HtWalk.  If the
- * stream is closed, they are its last instance's.
+ * stream is closed, they are those of its last instance.
  *
  * @trace_instance: HtStreamInfo.instance
- * @clock, @ns, @backward: HtWalk
+ * @clock, @ns, @backward: of HtWalk
  */
 typedef struct HtConsumerState {
     bool open;
@@ -119,58 +120,58 @@ void ht_consumer_init(HtConsumer *c, const HtConsumerConfig *cfg);
 void ht_consumer_destroy(HtConsumer *c);
 
 /**
- * ht_consumer_open: begin a stream instance; delivers an HT_RUN_OPEN run
+ * ht_consumer_open: start a stream instance; delivers an HT_RUN_OPEN run
  * @c: closed consumer
- * @info: copied
- * @now_ns: host time
+ * @info: description of the stream; copied
+ * @now_ns: host time in ns
  */
 void ht_consumer_open(HtConsumer *c, const HtStreamInfo *info,
                       uint64_t now_ns);
 
 /**
- * ht_consumer_close: end it; delivers an HT_RUN_CLOSE run
+ * ht_consumer_close: end a stream instance; delivers an HT_RUN_CLOSE run
  * @c: open consumer
- * @lost: the producer's final count; ignored if lower than what is known
- * @now_ns: host time
+ * @lost: the producer's final count; ignored if lower than before
+ * @now_ns: host time in ns
  */
 void ht_consumer_close(HtConsumer *c, uint64_t lost, uint64_t now_ns);
 
 /**
- * ht_consumer_save: describe where a consumer is
+ * ht_consumer_save: save the state of a consumer
  * @c: a consumer, open or closed
  * @st: filled in
  */
 void ht_consumer_save(const HtConsumer *c, HtConsumerState *st);
 
 /**
- * ht_consumer_load: put a closed consumer where another one was
- * @c: closed consumer; as before if it fails
- * @index: its stream
- * @st: anything
+ * ht_consumer_load: restore a saved state
+ * @c: closed consumer; unchanged on failure
+ * @index: index of its stream
+ * @st: the state; not trusted
  *
- * Nothing is delivered yet: see ht_consumer_resume().
+ * Delivers nothing: see ht_consumer_resume().
  *
- * Returns: NULL, or what is wrong with @st
+ * Returns: NULL, or the reason why @st is invalid
  */
 const char *ht_consumer_load(HtConsumer *c, uint32_t index,
                              const HtConsumerState *st);
 
 /**
- * ht_consumer_resume: go on; delivers an HT_RUN_OPEN run
+ * ht_consumer_resume: continue a stream; delivers an HT_RUN_OPEN run
  * @c: loaded consumer, open
  *
- * The run is dated as the last one the other consumer delivered.  Discarded
- * events that were told of there are not told again.
+ * The run has the time of the last run that the other consumer delivered.
+ * Discarded events that the other consumer reported are not reported again.
  */
 void ht_consumer_resume(HtConsumer *c);
 
 /**
- * ht_consumer_ring: consume what a ring's producer committed
+ * ht_consumer_ring: consume what the producer has committed to a ring
  * @c: open consumer
- * @ring: the stream's control page, written by the guest at any time
- * @packets: its packets, likewise
- * @max_bytes: take no further piece after this many bytes; 1: take one piece,
- *             SIZE_MAX: all
+ * @ring: the stream's control page; the guest may write it at any time
+ * @packets: the ring's packets; the guest may write them at any time
+ * @max_bytes: start no further piece after this many bytes; 1: take one piece,
+ *             SIZE_MAX: take everything
  *
  * Returns: bytes consumed; 0 if there was nothing (or the stream is stopped)
  */
@@ -178,73 +179,85 @@ size_t ht_consumer_ring(HtConsumer *c, struct ht_ring_control *ring,
                         const uint8_t *packets, size_t max_bytes);
 
 /**
- * ht_consumer_tell: have the trace know how many events were discarded
+ * ht_consumer_tell: report discarded events to the trace
  * @c: open consumer
- * @lost: the producer's count; ignored if lower than what is known
+ * @lost: the producer's count; ignored if lower than before
  *
- * Delivers a run without events if that is more than the last run said.
+ * Delivers a run without events if the number has grown since the last run.
  */
 void ht_consumer_tell(HtConsumer *c, uint64_t lost);
 
 /**
- * ht_consumer_discarded: have the trace count events that had no stream
+ * ht_consumer_discarded: count lost events that had no stream
  * @c: open consumer, of any stream
- * @count: how many; its next run says so, or the next ht_consumer_tell()
+ * @count: number of events; reported by the stream's next run, or by the next
+ *         ht_consumer_tell()
  */
 void ht_consumer_discarded(HtConsumer *c, uint64_t count);
 
 /**
  * ht_consumer_feed: consume bytes that were handed over (virtio)
  * @c: open consumer
- * @sub: the buffer's header, a private copy
- * @data: sub->to - sub->from bytes, private; changed in place
- * @size: bytes at @data
+ * @sub: header of the buffer, a private copy
+ * @data: sub->to - sub->from bytes, private memory; modified
+ * @size: size of @data in bytes
  *
- * Of what ht_consumer_fetched() had before, only the rest is taken.
+ * Bytes that ht_consumer_fetched() consumed before are skipped.
  */
 void ht_consumer_feed(HtConsumer *c, const struct ht_submit *sub,
                       uint8_t *data, size_t size);
 
 /**
- * ht_consumer_fetched: consume bytes that were not handed over (virtio)
- *
- * As ht_consumer_feed(); they follow what was consumed.
+ * ht_consumer_fetched: consume bytes that the host fetched itself (virtio)
+ * @c: open consumer
+ * @sub: as for ht_consumer_feed()
+ * @data: as for ht_consumer_feed(); the bytes follow those consumed before
+ * @size: as for ht_consumer_feed()
  */
 void ht_consumer_fetched(HtConsumer *c, const struct ht_submit *sub,
                          uint8_t *data, size_t size);
 
 /**
- * ht_consumer_arm: publish when the producer is to ring, then look again
+ * ht_consumer_arm: ask the producer for a kick, then check the ring again
  * @c: open consumer
  * @ring: the stream's control page
- * @eager: ring at the next commit; otherwise once the next packet begins
+ * @eager: kick at the next commit; otherwise at the start of the next packet
  *
  * Returns: true if something was committed meanwhile (do not sleep)
  */
 bool ht_consumer_arm(HtConsumer *c, struct ht_ring_control *ring, bool eager);
 
 /**
- * ht_consumer_disarm: tell the producer not to ring
+ * ht_consumer_disarm: tell the producer not to kick
+ * @c: the consumer
+ * @ring: the stream's control page
  */
 void ht_consumer_disarm(HtConsumer *c, struct ht_ring_control *ring);
 
 /**
- * ht_consumer_pending: whether a look at the ring would find something
+ * ht_consumer_pending: test whether the ring has something to consume
+ * @c: the consumer
+ * @ring: the stream's control page
  */
 bool ht_consumer_pending(const HtConsumer *c,
                          const struct ht_ring_control *ring);
 
 /**
- * ht_consumer_has_closed_packet: whether a look would find the end of a packet
+ * ht_consumer_has_closed_packet: test whether a packet ends in what is pending
+ * @c: the consumer
+ * @ring: the stream's control page
  */
 bool ht_consumer_has_closed_packet(const HtConsumer *c,
                                    const struct ht_ring_control *ring);
 
 /**
- * ht_consumer_behind: whether it is worth to look again at once
+ * ht_consumer_behind: test whether to poll the ring again at once
+ * @c: the consumer
+ * @ring: the stream's control page
  *
- * So it is as well if an open packet was not looked at yet: its producer may
- * have closed it by then, and whoever armed the wake word now would be rung.
+ * Returns: true if the end of a packet is pending, or the start of a packet of
+ * which nothing was read yet.  By now the producer may have closed that packet;
+ * it would kick at once if the wake word was armed.
  */
 bool ht_consumer_behind(const HtConsumer *c,
                         const struct ht_ring_control *ring);

@@ -1,31 +1,35 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: runs on their way to one backend
+ * hypertrace: queue runs of events for one backend
  *
- * Events lie in buffers that the runs in the queues of all backends refer to;
- * a queue pays for a buffer as a whole while it has a run in it.  What does not
- * fit a queue's budget is discarded for that queue alone, and counted in the
- * next run of its stream.  No lock and no thread: the caller has them.
+ * Events are stored in buffers, which the runs in all queues refer to.  A queue
+ * is charged for a whole buffer while it has a run in it.  Events that exceed a
+ * queue's budget are discarded for that queue only, and are counted in the next
+ * run of their stream.
+ *
+ * Context: no locking; the caller serializes all calls for a pool's queues.
  */
 #ifndef HYPERTRACE_QUEUE_H
 #define HYPERTRACE_QUEUE_H
 
 #include "hypertrace/run.h"
 
-/* Queues that may share a pool */
+/* Maximum number of queues that share a pool */
 #define HT_QUEUES_MAX           8
 
-/* Runs that follow each other in a buffer become one, up to this size. */
+/* Consecutive runs in a buffer are merged up to this size, in bytes. */
 #define HT_QUEUE_MERGE_MAX      (64 * 1024)
 
-/* Items a queue has, whatever its budget */
+/* Number of items in a queue, independent of its budget */
 #define HT_QUEUE_ITEMS          4096
 
 /**
  * HtBuffer: memory for events of one stream
- * @refs: runs queued, in all queues, and who fills it
- * @queued: runs of each queue
- * @used: bytes that runs may refer to
+ * @next: next buffer of HtPool.free
+ * @refs: number of runs queued in all queues, plus 1 while it is being filled
+ * @queued: number of runs in each queue
+ * @used: number of bytes of @data in use
+ * @data: the events; HtPool.size bytes
  */
 typedef struct HtBuffer HtBuffer;
 struct HtBuffer {
@@ -39,38 +43,38 @@ struct HtBuffer {
 /**
  * HtPool: buffers of one size
  *
- * As many as its queues' budgets pay for, and one for each stream that is
- * being filled; a few more are kept for next time.
+ * The number of buffers is bounded by the queues' budgets, plus one for each
+ * stream that is being filled.  A few unused buffers are kept.
  */
 typedef struct HtPool {
-    size_t size;                /* of HtBuffer.data */
+    size_t size;                /* size of HtBuffer.data in bytes */
     unsigned buffers;           /* in use */
     unsigned nr_free;
     HtBuffer *free;
 } HtPool;
 
 /**
- * ht_pool_reserve: find room in a stream's buffer, or change it
+ * ht_pool_reserve: reserve space in a stream's buffer, or in a new one
  * @p: the pool
  * @fill: the buffer being filled, or NULL; updated
- * @size: bytes, at most those of a buffer
+ * @size: number of bytes, at most HtPool.size
  *
- * Returns: where @size bytes can be written, at @used
+ * Returns: the address of @size bytes, at offset @used of the buffer
  */
 uint8_t *ht_pool_reserve(HtPool *p, HtBuffer **fill, size_t size);
 
-/* ht_pool_unref: give up one of HtBuffer.refs; @b may be NULL */
+/* ht_pool_unref: drop one of HtBuffer.refs; @b may be NULL */
 void ht_pool_unref(HtPool *p, HtBuffer *b);
 
-/* ht_pool_destroy: no buffer is in use any more */
+/* ht_pool_destroy: free the pool; all references must have been dropped */
 void ht_pool_destroy(HtPool *p);
 
 /**
  * HtQueued: an item taken from a queue
- * @run: its stream is NULL unless @info is set
- * @index: of its stream
- * @buffer: holds what it refers to; NULL if it has no events
- * @info: HT_RUN_OPEN: the stream; else NULL
+ * @run: the run; its stream is NULL unless @info is set
+ * @index: index of the run's stream
+ * @buffer: the buffer that holds the events; NULL without events
+ * @info: with HT_RUN_OPEN: description of the stream; else NULL
  */
 typedef struct HtQueued {
     HtRun run;
@@ -83,88 +87,91 @@ typedef struct HtQueueStream HtQueueStream;
 
 typedef struct HtQueue {
     HtPool *pool;
-    unsigned index;             /* below HT_QUEUES_MAX */
+    unsigned index;             /* less than HT_QUEUES_MAX */
     size_t budget;              /* bytes */
-    size_t held;                /* of @budget */
-    uint64_t posted;            /* events */
-    uint64_t discarded;         /* events, since ever */
-    unsigned delivering;        /* items taken and not given back */
+    size_t held;                /* bytes charged to @budget */
+    uint64_t posted;            /* number of events */
+    uint64_t discarded;         /* number of events */
+    unsigned delivering;        /* items taken and not given back yet */
     /*< private >*/
     HtQueued *items;
-    uint32_t head, tail;        /* items ever taken, put */
+    uint32_t head, tail;        /* number of items ever taken, and posted */
     HtQueueStream *streams;
     uint32_t nr_streams;
-    uint32_t marked;            /* streams with something to say */
+    uint32_t marked;            /* streams with an unposted state or count */
 } HtQueue;
 
 /**
- * ht_queue_init: an empty queue
+ * ht_queue_init: initialize an empty queue
  * @q: the queue
- * @pool: buffers
+ * @pool: the buffers
  * @index: unique among the queues of @pool
- * @budget: bytes; at least four times a buffer's size
- * @streams: streams have an index below this
+ * @budget: bytes; at least four times HtPool.size
+ * @streams: number of streams
  */
 void ht_queue_init(HtQueue *q, HtPool *pool, unsigned index, size_t budget,
                    uint32_t streams);
-/* ht_queue_destroy: forget what was not taken */
+/* ht_queue_destroy: drop all items and free the queue's memory */
 void ht_queue_destroy(HtQueue *q);
 
 /**
- * ht_queue_room: whether a buffer fits half of the budget
+ * ht_queue_room: test whether a buffer fits into half of the budget
+ * @q: the queue
  *
- * The other half is for what cannot be left where it is: a stream is closed
- * or flushed, or another queue had room.
+ * The other half is reserved for events that cannot be left in the ring: if a
+ * stream is closed or flushed, or if another queue had room.
  */
 bool ht_queue_room(const HtQueue *q);
 
 /**
- * ht_queue_filling: whether a fourth of the budget is used
+ * ht_queue_filling: test whether a quarter of the budget is in use
+ * @q: the queue
  */
 bool ht_queue_filling(const HtQueue *q);
 
 /**
- * ht_queue_empty: whether all was taken, and given back
+ * ht_queue_empty: test whether all items were taken and given back
+ * @q: the queue
  */
 bool ht_queue_empty(const HtQueue *q);
 
-/* ht_queue_posted: a number for what was posted so far */
+/* ht_queue_posted: get a position after the last item posted */
 uint32_t ht_queue_posted(const HtQueue *q);
 /**
- * ht_queue_done_with: whether all of that was taken, and given back
+ * ht_queue_done_with: test whether all items before a position were delivered
  * @q: the queue
- * @posted: of ht_queue_posted(), less than 2^31 items ago
+ * @posted: position from ht_queue_posted(), at most 2^31 items ago
  */
 bool ht_queue_done_with(const HtQueue *q, uint32_t posted);
 
 /**
  * ht_queue_post: append a run
  * @q: the queue
- * @run: any run of ht_consumer
- * @b: the buffer that its events are in
+ * @run: any run of an HtConsumer
+ * @b: the buffer that holds its events
  *
- * Never fails: events over budget are counted, and openings and closings over
- * budget are one state of their stream.
+ * Never fails: events over budget are counted as discarded.  For openings and
+ * closings over budget, the queue keeps the last pending state of the stream.
  */
 void ht_queue_post(HtQueue *q, const HtRun *run, HtBuffer *b);
 
 /**
- * ht_queue_pass: let a run pass an empty queue
- * @q: the queue; ht_queue_empty()
- * @run: as ht_queue_post(); adjusted for whoever delivers it instead
+ * ht_queue_pass: account a run that is delivered without being queued
+ * @q: an empty queue; see ht_queue_empty()
+ * @run: the run; adjusted for the direct delivery
  */
 void ht_queue_pass(HtQueue *q, HtRun *run);
 
 /**
  * ht_queue_take: take the oldest item
  * @q: the queue
- * @item: filled in, to be given back
+ * @item: filled in; give it back by ht_queue_done()
  *
- * Returns: false if there is none
+ * Returns: false if the queue is empty
  */
 bool ht_queue_take(HtQueue *q, HtQueued *item);
 
-/* ht_queue_done: give an item back, delivered */
+/* ht_queue_done: give back an item after it was delivered */
 void ht_queue_done(HtQueue *q, HtQueued *item);
 
 #endif /* HYPERTRACE_QUEUE_H */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: what a consumer hands to the host backends
+ * hypertrace: runs of events, which a consumer delivers to the host backends
  */
 #ifndef HYPERTRACE_RUN_H
 #define HYPERTRACE_RUN_H
@@ -8,11 +8,11 @@
 #include "hypertrace/class.h"
 
 /**
- * HtStreamInfo: a stream as the backends see it; constant while it is open
- * @index: 0 to streams - 1
- * @vcpu: as the guest claims, -1 if unknown
+ * HtStreamInfo: a stream as backends see it; constant while the stream is open
+ * @index: 0 to the number of streams - 1
+ * @vcpu: vCPU according to the guest, -1 if unknown
  * @instance: unique for the life of the trace, from 1
- * @name: printable ASCII, maybe empty
+ * @name: printable ASCII, may be empty
  */
 typedef struct HtStreamInfo {
     uint32_t index;
@@ -23,10 +23,11 @@ typedef struct HtStreamInfo {
 
 /**
  * HtRun.flags
- * @HT_RUN_OPEN: the stream was opened; no events
- * @HT_RUN_CLOSE: the stream was closed; no events, the final count discarded
- * @HT_RUN_CUT: the first event's 24-bit clock does not follow from the event
- *              before: begin a packet at begin_ns
+ * @HT_RUN_OPEN: the stream was opened; there are no events
+ * @HT_RUN_CLOSE: the stream was closed; there are no events, and @discarded is
+ *                final
+ * @HT_RUN_CUT: the 24-bit clock of the first event does not continue that of
+ *              the previous event: start a packet at begin_ns
  */
 enum {
     HT_RUN_OPEN  = 1,
@@ -36,23 +37,23 @@ enum {
 
 /**
  * HtRun: consecutive events of one stream, checked and converted
- *
- * Without events, and neither an opening nor a closing, it says that
- * @discarded has grown.
- *
- * @stream: its stream
+ * @stream: the stream
  * @flags: HT_RUN_*
  * @events: number of events in @data
  * @data: events as on the wire, byte-packed, with guest clocks replaced by
  *        host CLOCK_MONOTONIC ns (24 low bits in the compact header, all 64 in
  *        the extended one).  Every id and length in it has been checked.
- * @size: bytes at @data
- * @begin_ns: time of the first event (of opening or closing)
+ * @size: size of @data in bytes
+ * @begin_ns: time of the first event, or of the opening or closing
  * @end_ns: time of the last event
  * @counter: raw guest counter of the first event
- * @discarded: events of the stream discarded since it was opened, before this
- *             run (the host's count, never decreasing)
- * @classes: length of the class table that all ids in @data are from
+ * @discarded: number of events of the stream that were discarded since it was
+ *             opened, before this run (the host's count, never decreasing)
+ * @classes: length of the class table when the run was made; the ids in @data
+ *           are at most this
+ *
+ * A run without events and without HT_RUN_OPEN or HT_RUN_CLOSE reports that
+ * @discarded has grown.
  */
 typedef struct HtRun {
     const HtStreamInfo *stream;
@@ -68,32 +69,32 @@ typedef struct HtRun {
 } HtRun;
 
 /**
- * ht_event_header: write the header of an event, the shortest there is
- * @p: HT_EVENT_HEADER_EXT bytes of room
- * @id: of the event's class, 1 to HT_CLASSES_MAX
+ * ht_event_header: write the header of an event, in its shortest form
+ * @p: buffer of HT_EVENT_HEADER_EXT bytes
+ * @id: id of the event's class, 1 to HT_CLASSES_MAX
  * @clock: the guest's counter, or ns in a run
- * @gap: readers cannot tell @clock from its low 24 bits
+ * @gap: the low 24 bits of @clock are ambiguous: write all of it
  *
- * Returns: bytes written
+ * Returns: the number of bytes written
  */
 unsigned ht_event_header(uint8_t *p, uint32_t id, uint64_t clock, bool gap);
 
 /**
- * ht_run_put_header: append the header of an event
- * @out: the events of a run
- * @id: of its class
- * @ns: its time
- * @last_ns: time of the event before it in the stream
+ * ht_run_put_header: append the header of an event to a run
+ * @out: the events of the run
+ * @id: id of the event's class
+ * @ns: time of the event
+ * @last_ns: time of the previous event of the stream
  */
 void ht_run_put_header(GByteArray *out, uint32_t id, uint64_t ns,
                        uint64_t last_ns);
 
 /**
  * HtEvent: one event in a run
- * @cls: its class
- * @ns: host CLOCK_MONOTONIC
+ * @cls: class of the event
+ * @ns: time by the host's CLOCK_MONOTONIC, in ns
  * @payload: its fields, byte-packed little-endian
- * @size: bytes at @payload
+ * @size: size of @payload in bytes
  */
 typedef struct HtEvent {
     const HtClass *cls;
@@ -103,7 +104,7 @@ typedef struct HtEvent {
 } HtEvent;
 
 /**
- * HtRunIter: a position in a run
+ * HtRunIter: an iterator over the events of a run
  */
 typedef struct HtRunIter {
     const HtClassTable *classes;
@@ -122,8 +123,8 @@ static inline void ht_run_iter_init(HtRunIter *it, const HtRun *run,
 }
 
 /**
- * ht_run_next: the next event of a run
- * @it: the position
+ * ht_run_next: get the next event of a run
+ * @it: the iterator
  * @ev: filled in
  *
  * Returns: false at the end
@@ -152,7 +153,7 @@ static inline bool ht_run_next(HtRunIter *it, HtEvent *ev)
         it->ns = ht_get_le64(it->p + 5);
         it->p += HT_EVENT_HEADER_EXT;
     }
-    /* ht_walk() found both valid; the run is private to the host. */
+    /* ht_walk() has checked id and length, and the run is private memory. */
     ev->cls = it->classes->by_id[id];
     ev->ns = it->ns;
     ev->payload = it->p;

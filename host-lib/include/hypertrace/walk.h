@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: the checked walk over a private copy of a guest's events
+ * hypertrace: check a private copy of a guest's events
  */
 #ifndef HYPERTRACE_WALK_H
 #define HYPERTRACE_WALK_H
@@ -10,21 +10,22 @@
 
 typedef enum HtWalkStop {
     HT_WALK_END,                /* all bytes were walked */
-    HT_WALK_CUT,                /* the next event needs a packet of its own */
+    HT_WALK_CUT,                /* the next event must start a packet */
     HT_WALK_MOST,               /* HtWalk.most events were walked */
     HT_WALK_BAD_ID,             /* no such class */
     HT_WALK_BAD_LENGTH,         /* an event reaches past the end */
-    HT_WALK_BAD_HEADER,         /* a long header that is no event's */
+    HT_WALK_BAD_HEADER,         /* an invalid extended header */
 } HtWalkStop;
 
 /**
  * HtWalk: a stream's parser state
- * @clock: guest counter of the last event (or of the packet's begin)
- * @ns: its host time; never decreases
- * @cut: the next event passes even if its 24-bit clock does not follow from
- *       the event before; set at the start and by HT_WALK_CUT
- * @most: events of a call at most; 0: no limit
- * @backward: events whose counter went back (their time is the one before)
+ * @clock: guest counter of the last event, or of the start of the packet
+ * @ns: host time of @clock; never decreases
+ * @cut: accept the next event even if its 24-bit clock does not continue that
+ *       of the previous event; set at the start and by HT_WALK_CUT
+ * @most: maximum number of events in a call; 0 for no limit
+ * @backward: number of events whose counter went back; they get the time of
+ *            the previous event
  */
 typedef struct HtWalk {
     uint64_t clock;
@@ -35,38 +36,43 @@ typedef struct HtWalk {
 } HtWalk;
 
 /**
- * HtWalkRun: what one call of ht_walk() covered
+ * HtWalkRun: result of one call of ht_walk()
+ * @size: number of bytes walked
+ * @events: number of events walked
+ * @begin_ns: host time of the first event
+ * @end_ns: host time of the last event
+ * @counter: guest counter of the first event
  */
 typedef struct HtWalkRun {
-    size_t size;                /* bytes walked */
+    size_t size;
     uint32_t events;
     uint64_t begin_ns;
     uint64_t end_ns;
-    uint64_t counter;           /* of the first event */
+    uint64_t counter;
 } HtWalkRun;
 
 /**
  * ht_walk: check events and rewrite their clocks, in place
  * @w: parser state
  * @classes: event classes
- * @time: clock segments; constant during the call
+ * @time: clock segments; must not change during the call
  * @buf: private copy of the events
- * @len: bytes at @buf
+ * @len: size of @buf in bytes
  * @run: filled in for the events before the stop
  *
- * A pure function of its arguments: no other memory is touched.  Where the
- * stop is HT_WALK_CUT, the next call begins with the event at @run->size, its
- * run is to be marked HT_RUN_CUT, and that event always passes.  A malformed
- * event stops the walk before it.
+ * A pure function of its arguments.  After HT_WALK_CUT, the next call must
+ * start with the event at @run->size and mark its run HT_RUN_CUT; that event is
+ * always accepted.  The walk stops before a malformed event.
  *
- * Returns: why it stopped
+ * Returns: the reason for the stop
  */
 HtWalkStop ht_walk(HtWalk *w, const HtClassTable *classes,
                    const HtTimeMap *time, uint8_t *buf, size_t len,
                    HtWalkRun *run);
 
 /**
- * ht_walk_stop_str: a stop for people
+ * ht_walk_stop_str: describe a stop, for messages
+ * @stop: the stop
  */
 const char *ht_walk_stop_str(HtWalkStop stop);
 
