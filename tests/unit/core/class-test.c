@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Event classes: what the host accepts, refuses and remembers
+ * Event classes: which messages the host accepts and which it refuses, and how it
+ * finds a class again
  */
 #include "hypertrace/base.h"
 #include "hypertrace/atomic.h"
@@ -17,7 +18,7 @@ static enum ht_status add(HtClassTable *t, const CtMessage *m)
     return status;
 }
 
-/* Nothing refused leaves a trace. */
+/* A refused message changes nothing. */
 static void assert_refused(const CtMessage *m)
 {
     HtClassTable *t = ht_class_table_new();
@@ -136,7 +137,7 @@ static void test_counts(void)
     ct_field(&m, "one_more", HT_FIELD_U8, 0, 0);
     assert_refused(&m);
 
-    /* what the message says it has, and what it has */
+    /* the count of fields in the message is wrong */
     ct_class(&m, "c");
     ct_field(&m, "x", HT_FIELD_U8, 0, 0);
     ct_message(&m)->nr_fields = 2;
@@ -294,7 +295,7 @@ static void test_field_names(void)
 {
     static const char *const bad[] = {
         "", "0a", "a.b", "a-b", "a b", "a:", "\xc3\xa4",
-        /* the backends' own */
+        /* fields that backends add */
         "stream", "vcpu", "guest_ns",
     };
     static const char *const good[] = {
@@ -349,7 +350,7 @@ static void test_unique(void)
     assert_refused(&m);
     two_fields(&m, "x", HT_FIELD_U8, "X", HT_FIELD_U8);
     assert_accepted(&m);
-    /* the length of a text is a field to trace readers */
+    /* trace readers see the length of a text as a field */
     two_fields(&m, "x", HT_FIELD_TEXT, "_x_length", HT_FIELD_U8);
     assert_refused(&m);
     two_fields(&m, "_x_length", HT_FIELD_U8, "x", HT_FIELD_TEXT);
@@ -360,7 +361,7 @@ static void test_unique(void)
     assert_accepted(&m);
     two_fields(&m, "_y_length", HT_FIELD_U8, "x", HT_FIELD_TEXT);
     assert_accepted(&m);
-    /* readers drop one leading '_' */
+    /* trace readers drop one leading '_' */
     two_fields(&m, "_x", HT_FIELD_U8, "x", HT_FIELD_U8);
     assert_refused(&m);
     two_fields(&m, "x", HT_FIELD_U8, "__x", HT_FIELD_U8);
@@ -369,7 +370,7 @@ static void test_unique(void)
     assert_refused(&m);
     two_fields(&m, "x", HT_FIELD_TEXT, "__x_length", HT_FIELD_U8);
     assert_refused(&m);
-    /* nor may a '_' in front be all that names differ in */
+    /* names that differ only in a leading '_' are refused, too */
     two_fields(&m, "_x", HT_FIELD_U8, "x", HT_FIELD_U8);
     assert_refused(&m);
     two_fields(&m, "x", HT_FIELD_U8, "_x", HT_FIELD_U8);
@@ -431,7 +432,7 @@ static void test_payload(void)
                         avail < size ? -1 : (ssize_t)size);
         g_free(p);
     }
-    /* counts as big as they get */
+    /* counts at their maximum */
     p = g_malloc(64);
     memset(p, 0xff, 64);
     g_assert_cmpint(ht_class_payload(c, p, 64), ==, -1);
@@ -468,18 +469,18 @@ static void test_versions(void)
     g_assert_cmpstr(b->name, ==, "a.v2");
     c = add_kind(t, "a", HT_FIELD_U32, &added);
     g_assert_cmpstr(c->name, ==, "a.v3");
-    /* each is found again, by what it is or by what it was called */
+    /* a class is found by its content, whatever name it got */
     g_assert_true(add_kind(t, "a", HT_FIELD_U16, &added) == b);
     g_assert_true(add_kind(t, "a", HT_FIELD_U32, &added) == c);
     g_assert_true(add_kind(t, "a", HT_FIELD_U8, &added) == a);
     g_assert_true(add_kind(t, "a.v2", HT_FIELD_U16, &added) == b);
     g_assert_false(added);
-    /* a guest's own class may have such a name first */
+    /* a guest may register a name like "z.v2" itself, before "z" */
     v2 = add_kind(t, "z.v2", HT_FIELD_U64, &added);
     add_kind(t, "z", HT_FIELD_U8, &added);
     g_assert_true(add_kind(t, "z", HT_FIELD_U64, &added) == v2);
     g_assert_cmpstr(add_kind(t, "z", HT_FIELD_S8, &added)->name, ==, "z.v3");
-    /* the loglevel is not part of what a class is */
+    /* the loglevel does not distinguish classes */
     ct_class(&m, "a");
     ct_field(&m, "x", HT_FIELD_U8, 0, 0);
     ct_message(&m)->loglevel = 3;
@@ -521,7 +522,7 @@ static void test_limit(void)
     ht_class_table_free(t);
 }
 
-/* A lookup goes through the versions of a name: they are few. */
+/* A lookup visits all versions of a name, so their number is limited. */
 static void test_versions_limit(void)
 {
     HtClassTable *t = ht_class_table_new();
@@ -534,14 +535,14 @@ static void test_versions_limit(void)
         g_assert_cmpint(add(t, &m), ==, i <= HT_CLASS_VERSIONS_MAX ?
                         HT_STATUS_OK : HT_STATUS_LIMIT);
     }
-    /* those that are there are found as ever */
+    /* existing versions are still found */
     ct_class(&m, "x");
     ct_field(&m, "f", HT_FIELD_ARRAY, HT_FIELD_U8, HT_CLASS_VERSIONS_MAX);
     g_assert_cmpuint(ct_register(t, &m), ==, HT_CLASS_VERSIONS_MAX);
     ht_class_table_free(t);
 }
 
-/* What CLASS_LIST says of a class registers the same class elsewhere. */
+/* A message made by CLASS_LIST registers the same class in another table. */
 static void assert_round_trip(const HtClass *c)
 {
     HtClassTable *other = ht_class_table_new();
@@ -570,7 +571,7 @@ static void test_encode(void)
 
     full_message(&m);
     assert_round_trip(ht_class_table_get(t, ct_register(t, &m)));
-    /* the longest there is */
+    /* a name of maximum length */
     memset(name, 'f', HT_FIELD_NAME_MAX);
     {
         g_autofree char *cls = g_strnfill(HT_CLASS_NAME_MAX, 'c');
@@ -633,7 +634,7 @@ static void test_readers(void)
     ht_class_table_free(t);
 }
 
-/* Whatever is accepted is a class that can be told of. */
+/* Every accepted class can be listed and registered elsewhere. */
 static void test_random(void)
 {
     HtClassTable *t = ht_class_table_new();

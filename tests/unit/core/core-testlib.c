@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Tests of the host core: what they share
+ * Tests of the host core: shared code
  */
 #include "hypertrace/base.h"
 #include "hypertrace/atomic.h"
@@ -183,7 +183,7 @@ static bool open_packet(CtRing *r)
 
     if (r->overwrite) {
         ht_atomic_set(&r->control->guest.opening, ht_le64(r->packet));
-        /* The opening before the slot; pairs with ht_fence_acquire(). */
+        /* Overwrite after the opening; pairs with ht_fence_acquire(). */
         ht_fence_release();
     } else {
         /* Pairs with the store-release of tail in ht_consumer_ring(). */
@@ -220,7 +220,7 @@ bool ct_ring_put(CtRing *r, const void *event, uint32_t size)
     r->offset += size;
     r->events++;
     if (r->offset == r->packet_size) {
-        /* a full packet has no position of its own: it is closed */
+        /* a full packet has no position of its own: close it */
         ct_ring_close_packet(r);
     } else {
         publish(r);

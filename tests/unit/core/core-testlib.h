@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Tests of the host core: class messages, an honest producer written from the
- * contract alone, and a sink that keeps what was delivered
+ * Tests of the host core: class messages, an honest producer written only from
+ * the specification, and a sink that keeps the delivered events
  */
 #ifndef CORE_TESTLIB_H
 #define CORE_TESTLIB_H
@@ -12,9 +12,9 @@
 /* Class messages ----------------------------------------------------------- */
 
 /**
- * CtMessage: a HT_MSG_CLASS_REGISTER being written; may exceed the limits
+ * CtMessage: a HT_MSG_CLASS_REGISTER under construction; may exceed the limits
  * @data: the message
- * @size: its bytes so far
+ * @size: bytes written so far
  */
 typedef struct CtMessage {
     _Alignas(8) uint8_t data[16384];
@@ -42,7 +42,7 @@ enum ht_status ct_add(HtClassTable *t, const CtMessage *m, bool *added,
  */
 uint32_t ct_register(HtClassTable *t, const CtMessage *m);
 
-/* What walk and consumer tests use: ids as registered by ct_classes() */
+/* Class ids registered by ct_classes(), for walk and consumer tests */
 enum {
     CT_NUMBER = 1,              /* u64 */
     CT_TEXT,                    /* u8, text, u32 */
@@ -60,7 +60,7 @@ void ct_put_compact(GByteArray *a, uint32_t id, uint64_t clock,
 void ct_put_extended(GByteArray *a, uint32_t id, uint64_t clock,
                      const void *payload, size_t size);
 
-/* A map by which a tick is a nanosecond, starting at @offset */
+/* A time map of one nanosecond per tick that starts at @offset */
 HtTimeMap ct_time(uint64_t offset);
 
 /* An honest producer ------------------------------------------------------- */
@@ -77,7 +77,7 @@ typedef struct CtRing {
     uint64_t instance;
     struct ht_ring_control *control;
     uint8_t *data;
-    uint64_t packet;            /* number of the packet open, or next */
+    uint64_t packet;            /* number of the open packet, or the next one */
     uint32_t offset;            /* 0: none open */
     uint64_t events;
     uint64_t lost;
@@ -88,25 +88,25 @@ void ct_ring_init(CtRing *r, uint32_t packet_size, uint32_t packets,
                   bool overwrite);
 void ct_ring_destroy(CtRing *r);
 
-/* The event with number @n; false: discarded, and counted */
+/* Emit the event with number @n; false: discarded, and counted */
 bool ct_ring_emit(CtRing *r, uint64_t n);
-/* An event as it is, its time being @r->clock; at most what a packet holds */
+/* Put a raw event with time @r->clock; it must fit into a packet */
 bool ct_ring_put(CtRing *r, const void *event, uint32_t size);
-/* Close the packet that is open, if any */
+/* Close the open packet, if any */
 void ct_ring_close_packet(CtRing *r);
 struct ht_packet *ct_ring_packet(CtRing *r, uint64_t packet);
 
-/* What was delivered ------------------------------------------------------- */
+/* Delivered events --------------------------------------------------------- */
 
 /**
- * CtSink: a HtDeliver that checks what every run must hold
- * @numbers: of the CT_NUMBER events, in order
- * @other: events of other classes
- * @runs: with events
- * @bytes: in them
- * @discarded: as the last run says
+ * CtSink: a HtDeliver that checks the invariants of each run
+ * @numbers: numbers of the CT_NUMBER events, in order
+ * @other: count of events of other classes
+ * @runs: count of runs with events
+ * @bytes: event bytes in these runs
+ * @discarded: count of discarded events in the last run
  * @opened, @closed: marks seen
- * @ns: of the last event
+ * @ns: time of the last event
  */
 typedef struct CtSink {
     HtClassTable *classes;
@@ -125,7 +125,7 @@ void ct_sink_destroy(CtSink *s);
 void ct_sink_deliver(void *opaque, const HtRun *run);
 uint64_t ct_sink_number(const CtSink *s, unsigned i);
 
-/* A consumer of a ring, whose runs @s checks; the second opens it, too */
+/* A consumer of a ring that delivers to @s; ct_consumer_open() also opens it */
 void ct_consumer_init(HtConsumer *c, CtSink *s, const CtRing *r);
 void ct_consumer_open(HtConsumer *c, CtSink *s, const CtRing *r);
 

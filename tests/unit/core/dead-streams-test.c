@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Stream RAM without a QEMU: what its rings have comes out, oldest first, and
- * whatever the files say is checked
+ * Stream RAM whose QEMU is gone: the events left in its rings are read, oldest
+ * first, and every value in the files is checked
  */
 #include "hypertrace/base.h"
 #include "hypertrace/dead-streams.h"
@@ -76,7 +76,7 @@ static void teardown(Fixture *f)
     g_free(f->ram);
 }
 
-/* The ring becomes stream 1's part of the memory. */
+/* Copy the ring to stream 1's part of the memory */
 static void die(Fixture *f)
 {
     memcpy(f->ram + STRIDE, f->ring.control, sizeof(*f->ring.control));
@@ -123,7 +123,7 @@ static void test_all(void)
     teardown(&f);
 }
 
-/* What was overwritten is counted, the rest there up to the last event. */
+/* Overwritten events are counted; all later ones are read. */
 static void test_overwritten(void)
 {
     uint64_t n, sent = 10000;
@@ -144,7 +144,7 @@ static void test_overwritten(void)
     teardown(&f);
 }
 
-/* A ring that discards is full, and still has what it had. */
+/* A full ring that discards still holds its oldest events. */
 static void test_discarding(void)
 {
     uint64_t n, sent = 0;
@@ -164,7 +164,7 @@ static void test_discarding(void)
     teardown(&f);
 }
 
-/* Of an index that was cut off, the classes that are whole are there. */
+/* A truncated index still gives the classes that are complete. */
 static void test_cut(void)
 {
     HtDeadResult r;
@@ -210,14 +210,14 @@ static void test_refused(void)
     guint i;
 
     setup(&f, true);
-    /* whatever one byte of the head or of a stream is, nothing bad happens */
+    /* any changed byte of the head or of a stream is refused or harmless */
     for (i = 0; i < HT_DEAD_STREAMS + STREAMS * sizeof(HtDeadStream);
          i += i < 64 ? 1 : 13) {
         g_autoptr(HtDead) changed = NULL;
 
         f.index->data[i] ^= 0xff;
         changed = ht_dead_new(f.index->data, f.index->len, NULL);
-        /* 253 streams are possible, too */
+        /* 253 streams are valid, too */
         g_assert_true(!changed || i == offsetof(HtDeadHead, streams) ||
                       i >= offsetof(HtDeadHead, reserved));
         f.index->data[i] ^= 0xff;
@@ -226,7 +226,7 @@ static void test_refused(void)
     g_assert_null(ht_dead_new(f.index->data, f.index->len, NULL));
     head(&f)->memory[0] = 0;
     memset(head(&f)->memory, 0, sizeof(head(&f)->memory));
-    /* a time before which everything would be beyond all times */
+    /* a time that would put every event beyond the maximum */
     stream(&f, 1)->ns = ht_le64(HT_TIME_MAX_NS + 1);
     g_assert_null(ht_dead_new(f.index->data, f.index->len, NULL));
     stream(&f, 1)->ns = ht_le64(HT_TIME_MAX_NS);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The consumer of buffers that were handed over (virtio)
+ * The consumer of submitted buffers (virtio)
  */
 #include "hypertrace/base.h"
 #include "core-testlib.h"
@@ -13,7 +13,7 @@ typedef struct Fixture {
     CtRing ring;                /* the guest's private packets */
     CtSink sink;
     HtConsumer consumer;
-    uint64_t pos;               /* position up to which all was fed */
+    uint64_t pos;               /* position up to which everything was fed */
 } Fixture;
 
 static void setup(Fixture *f)
@@ -41,7 +41,7 @@ static void emit(Fixture *f, unsigned count)
     }
 }
 
-/* Feed an exact copy of [from, to) as a header says that may be wrong. */
+/* Feed an exact copy of ring bytes from @from on with a header that may be wrong */
 static void feed_as(Fixture *f, const struct ht_submit *sub, uint64_t from,
                     size_t size)
 {
@@ -68,7 +68,7 @@ static void feed(Fixture *f, uint64_t from, uint64_t to)
     f->pos = to;
 }
 
-/* The host reads [from, to) itself. */
+/* The host reads [from, to) itself, before the guest submits it. */
 static void fetch(Fixture *f, uint64_t from, uint64_t to)
 {
     struct ht_submit sub = {
@@ -99,13 +99,13 @@ static void assert_stopped(Fixture *f, uint64_t events)
     g_assert_cmpuint(f->consumer.errors, ==, 1);
     g_assert_cmpstr(f->consumer.why, !=, "");
     g_assert_cmpuint(f->sink.numbers->len, ==, events);
-    /* for good, even if what comes now is right */
+    /* the stop is final: a correct buffer is refused, too */
     feed(f, f->consumer.cursor, f->consumer.cursor + EVENT);
     g_assert_cmpuint(f->consumer.errors, ==, 1);
     g_assert_cmpuint(f->sink.numbers->len, ==, events);
 }
 
-/* Whole packets, parts of packets, and parts of one event a time */
+/* Whole packets, parts of packets, and single events */
 static void test_parts(void)
 {
     Fixture f;
@@ -148,7 +148,10 @@ static void test_skip_rest(void)
     teardown(&f);
 }
 
-/* What the host read is handed over later: alone, with more, packets of it. */
+/*
+ * The guest submits bytes that the host already read: alone, together with new
+ * ones, and by packets.
+ */
 static void test_fetched(void)
 {
     Fixture f;
@@ -173,7 +176,7 @@ static void test_fetched(void)
     assert_events(&f, 3 * 336);
     fetch(&f, 3 * SIZE, 4 * SIZE);
     assert_events(&f, 4 * 336);
-    /* not behind what was handed over, if behind what was read */
+    /* a buffer must begin at the last submitted byte, wherever the host read */
     feed(&f, 3 * SIZE + HEADER, 4 * SIZE);
     assert_stopped(&f, 4 * 336);
     teardown(&f);
@@ -207,11 +210,11 @@ typedef struct Bad {
     const char *what;
     uint64_t from;
     uint64_t to;
-    int64_t size;               /* bytes handed over, less to - from */
-    uint32_t stream;            /* added to the right one */
+    int64_t size;               /* added to the number of bytes submitted */
+    uint32_t stream;            /* added to the correct stream number */
 } Bad;
 
-/* After two events of packet 0 were fed */
+/* Each bad header follows two valid events of packet 0. */
 static void test_bad_submit(void)
 {
     const uint64_t at = HEADER + 2 * EVENT;
@@ -292,7 +295,7 @@ static void test_closed(void)
     ct_ring_destroy(&f.ring);
 }
 
-/* Parts of honest packets, some changed by chance in header or bytes */
+/* Parts of honest packets, some with a random change in header or bytes */
 static void test_random(void)
 {
     unsigned i;

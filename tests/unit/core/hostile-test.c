@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Rings and buffers of guests that break the rules: what was honest before is
- * delivered, the stream is stopped and says why, nothing else happens
+ * Rings and buffers of guests that break the rules: the valid events before the
+ * fault are delivered, the stream stops with a reason, and nothing else happens
  */
 #include "hypertrace/base.h"
 #include "core-testlib.h"
@@ -26,7 +26,7 @@ static void setup(Fixture *f, bool overwrite)
 
 static void teardown(Fixture *f)
 {
-    /* also a stream that was stopped has an end */
+    /* a stopped stream can still be closed */
     ht_consumer_close(&f->consumer, 0, 0);
     g_assert_cmpuint(f->sink.closed, ==, 1);
     ht_consumer_destroy(&f->consumer);
@@ -49,7 +49,7 @@ static size_t consume(Fixture *f)
                             SIZE_MAX);
 }
 
-/* Stopped, once, after exactly the events [0, @events) */
+/* The stream stopped once, after exactly the events [0, @events). */
 static void assert_stopped(Fixture *f, uint64_t events)
 {
     unsigned i;
@@ -61,7 +61,7 @@ static void assert_stopped(Fixture *f, uint64_t events)
     for (i = 0; i < events; i++) {
         g_assert_cmpuint(ct_sink_number(&f->sink, i), ==, i);
     }
-    /* for good */
+    /* the stop is final */
     g_assert_cmpuint(consume(f), ==, 0);
     g_assert_false(ht_consumer_pending(&f->consumer, f->ring.control));
     g_assert_false(ht_consumer_arm(&f->consumer, f->ring.control, true));
@@ -69,7 +69,7 @@ static void assert_stopped(Fixture *f, uint64_t events)
     g_assert_cmpuint(f->sink.numbers->len, ==, events);
 }
 
-/* A head that cannot be, in an open packet of 10 events of which 5 were read */
+/* An impossible head in an open packet of 10 events, of which 5 were read */
 static void check_head(bool overwrite, uint64_t head)
 {
     Fixture f;
@@ -104,7 +104,7 @@ static void test_head(void)
     check_head(false, UINT64_C(1) << 62);
 }
 
-/* In overwrite mode a head far ahead is possible; what it points at is not. */
+/* In overwrite mode head may be far ahead, but must be at an event's start. */
 static void test_head_far(void)
 {
     Fixture f;
@@ -134,7 +134,7 @@ static void test_head_in_header(void)
     }
 }
 
-/* A packet being taken that is far from where the producer is */
+/* An opening that is far from the producer's head */
 static void test_opening(void)
 {
     static const uint64_t opening[] = {
@@ -239,7 +239,7 @@ static void test_packet_header(void)
     }
 }
 
-/* A closed packet that ends before what was read of it when it was open */
+/* A closed packet that ends before a position read while it was open */
 static void test_content_shrinks(void)
 {
     Fixture f;
@@ -255,7 +255,7 @@ static void test_content_shrinks(void)
     teardown(&f);
 }
 
-/* What was read is the host's: the guest may write over it as it likes. */
+/* The host uses its copy: the guest may overwrite bytes already read. */
 static void test_rewritten(void)
 {
     Fixture f;
@@ -288,7 +288,7 @@ static void test_bad_event(void)
     }
 }
 
-/* A count of lost events that goes down, or beyond reason, is not believed. */
+/* A count of lost events that falls, or that is impossibly high, is ignored. */
 static void test_lost(void)
 {
     Fixture f;
@@ -310,8 +310,8 @@ static void test_lost(void)
 }
 
 /*
- * Chance: some bytes of an honest ring are changed.  The packets before the
- * first change are delivered; nothing is read or written out of bounds.
+ * Random changes of an honest ring's bytes.  The packets before the first change
+ * are delivered; nothing is read or written out of bounds.
  */
 static void random_ring(bool overwrite)
 {
@@ -327,7 +327,7 @@ static void random_ring(bool overwrite)
         uint8_t *p;
 
         if (g_test_rand_int_range(0, 4) == 0) {
-            /* the lines of guest and host, and what is between them */
+            /* the guest's and the host's lines, and the bytes between */
             p = (uint8_t *)f.ring.control +
                 g_test_rand_int_range(0, sizeof(*f.ring.control));
             control = true;

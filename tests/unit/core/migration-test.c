@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What goes from one host to another: streams, classes, time.  Both sides
- * together miss nothing, and what is forged is refused.
+ * State that moves between hosts: streams, classes, time.  The two hosts together
+ * lose nothing uncounted, and forged state is refused.
  */
 #include "hypertrace/base.h"
 #include "core-testlib.h"
@@ -12,9 +12,9 @@
 /* Streams ------------------------------------------------------------------ */
 
 /*
- * A producer that goes on while its consumer moves, wherever both are: the
- * numbers of all hosts follow each other, and what is missing was counted.
- * Returns how many those were.
+ * Move the consumer between hosts while its producer goes on, at any position:
+ * the events of all hosts are in sequence, and missing ones were counted.
+ * Returns the number of missing events.
  */
 static uint64_t hand_over(uint32_t packets, bool overwrite)
 {
@@ -45,7 +45,7 @@ static uint64_t hand_over(uint32_t packets, bool overwrite)
             missing += ct_sink_number(&s, i) - next;
             next = ct_sink_number(&s, i) + 1;
         }
-        /* what each host's trace says is missing adds up */
+        /* the counts of all hosts add up */
         told += s.discarded;
         ht_consumer_save(&c, &st);
         g_assert_cmpuint(st.told, ==, told);
@@ -63,7 +63,7 @@ static uint64_t hand_over(uint32_t packets, bool overwrite)
         g_assert_cmpuint(s.discarded, ==, 0);
     }
     while (ht_consumer_ring(&c, r.control, r.data, SIZE_MAX)) {
-        /* go on */
+        /* until all was read */
     }
     for (i = 0; i < s.numbers->len; i++) {
         missing += ct_sink_number(&s, i) - next;
@@ -72,7 +72,7 @@ static uint64_t hand_over(uint32_t packets, bool overwrite)
     ht_consumer_close(&c, r.lost, 0);
     g_assert_cmpuint(next, ==, n);
     g_assert_cmpuint(c.events + missing, ==, n);
-    /* ct_ring_emit() gives a number that was lost to the next event */
+    /* ct_ring_emit() reuses the number of a lost event */
     g_assert_cmpuint(told + s.discarded, ==, missing + r.lost);
     missing = overwrite ? missing : r.lost;
     ht_consumer_destroy(&c);
@@ -81,7 +81,7 @@ static uint64_t hand_over(uint32_t packets, bool overwrite)
     return missing;
 }
 
-/* Numbers are random: one run alone may lose nothing. */
+/* Runs are random: a single one may lose nothing. */
 static void test_discard(void)
 {
     uint64_t lost = 0;
@@ -104,7 +104,7 @@ static void test_overwrite(void)
     g_assert_cmpuint(lost, >, 0);
 }
 
-/* The trace has another name for the stream than its producer. */
+/* The trace's name of the stream differs from the producer's. */
 static void test_renamed(void)
 {
     CtRing r;
@@ -206,7 +206,7 @@ static void test_forged_stream(void)
         g_assert_true(!problem == forged[i].good);
         g_assert_cmpint(d.open, ==, forged[i].good);
         if (forged[i].good) {
-            /* whatever comes of it, it is no crash */
+            /* any result but a crash */
             ht_consumer_resume(&d);
             ct_ring_emit(&r, i);
             ht_consumer_ring(&d, r.control, r.data, SIZE_MAX);
@@ -237,7 +237,7 @@ static HtClassTable *some_classes(unsigned count)
     unsigned i;
 
     for (i = 0; i < count; i++) {
-        /* every other one is the second version of the one before */
+        /* odd classes are the second version of the class before */
         g_autofree char *name = g_strdup_printf("c%u", i / 2);
         HtClass *c;
         CtMessage m;
@@ -273,7 +273,7 @@ static void assert_same(HtClassTable *a, HtClassTable *b, uint32_t count)
     }
 }
 
-/* Into a table with nothing, with the first of them, with more than them */
+/* Load into an empty table, one with the first classes, one with more */
 static void test_classes(void)
 {
     static const unsigned sizes[] = { 0, 1, 2, 7, 40, HT_CLASSES_MAX };
@@ -299,7 +299,7 @@ static void test_classes(void)
     }
 }
 
-/* A guest that registers on the new host what it did on the old one */
+/* A guest registers on the new host the classes of the old one. */
 static void test_classes_again(void)
 {
     HtClassTable *from = some_classes(20), *to = ht_class_table_new();
@@ -364,7 +364,7 @@ static void test_forged_classes(void)
     g_autoptr(GByteArray) more = g_byte_array_new();
     unsigned i, good = 0;
 
-    /* cut off anywhere but between two classes */
+    /* truncated anywhere but between two classes */
     for (i = 1; i < saved->len; i++) {
         g_autofree uint8_t *copy = g_memdup2(saved->data, i);
         HtClassTable *t = ht_class_table_new();
@@ -376,16 +376,16 @@ static void test_forged_classes(void)
         ht_class_table_free(t);
     }
     g_assert_cmpuint(good, ==, 5);
-    /* one more than there can be */
+    /* one class more than the limit */
     g_byte_array_append(more, all->data, all->len);
     g_byte_array_append(more, saved->data, saved->len);
     assert_refused(to, more->data, more->len);
-    /* twice the same */
+    /* the same class twice */
     g_byte_array_set_size(more, 0);
     g_byte_array_append(more, saved->data, saved->len);
     g_byte_array_append(more, saved->data, saved->len);
     assert_refused(to, more->data, more->len);
-    /* anything */
+    /* random changes */
     for (i = 0; i < 20000; i++) {
         g_autofree uint8_t *copy = g_memdup2(saved->data, saved->len);
         HtClassTable *t = ht_class_table_new();
@@ -415,8 +415,8 @@ static void test_forged_classes(void)
 /* Time --------------------------------------------------------------------- */
 
 /*
- * The counter stands still while the VM moves, the clock of the new host is
- * another one: what was before keeps its distance to now.
+ * The counter stands still while the VM moves, and the new host has another
+ * clock: earlier dates keep their distance to the present.
  */
 static void test_time(void)
 {
@@ -435,7 +435,7 @@ static void test_time(void)
     g_assert_cmpuint(ht_time_map_to_ns(&b, 10 * SECOND + 1000), ==,
                      15 * SECOND);
 
-    /* runs again a second later, and at half the rate */
+    /* the counter runs again a second later, at half the rate */
     ht_time_map_sample(&b, 10 * SECOND + 1000, go, 7);
     g_assert_cmpuint(ht_time_map_bound(&b, 0), ==, 7);
     g_assert_cmpuint(ht_time_map_to_ns(&b, 5 * SECOND + 1000), ==,
@@ -446,14 +446,14 @@ static void test_time(void)
     ht_time_map_sample(&b, 11 * SECOND + 1000, go + 2 * SECOND, 7);
     g_assert_cmpuint(ht_time_map_hz(&b), ==, SECOND / 2);
 
-    /* a counter that began anew */
+    /* a counter that restarted */
     g_assert_true(ht_time_map_load(&b, a.seg, a.count, shift, go));
     ht_time_map_sample(&b, 17, go, 7);
     g_assert_cmpuint(b.count, ==, 1);
     g_assert_cmpuint(ht_time_map_to_ns(&b, 17), ==, go);
 }
 
-/* A host that booted later, or whose wall clock is behind */
+/* A host that booted later, or whose wall clock is earlier */
 static void test_time_far(void)
 {
     HtTimeMap a, b;
@@ -514,7 +514,7 @@ static void test_forged_time(void)
         }
         g_assert_false(ht_time_map_load(&m, seg, 2, 0, 5 * SECOND));
     }
-    /* what is accepted never makes time go back */
+    /* with accepted state, time never goes back */
     for (i = 0; i < 10000; i++) {
         uint64_t last = 0, counter, step;
         unsigned j;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Two queues over one pool, and what must hold for them whatever is posted
+ * Two queues over one pool, and their invariants
  *
- * An event here is its number, eight bytes.  Each event is delivered in order
- * or counted as discarded in a run that comes later; nothing is delivered
- * twice, no queue holds more than its budget, no buffer is left behind.
+ * An event here is its number, eight bytes.  Each event is delivered in order, or
+ * counted as discarded in a later run; nothing is delivered twice, no queue
+ * exceeds its budget, and no buffer leaks.
  */
 #include "hypertrace/base.h"
 #include "queue-check.h"
@@ -107,7 +107,7 @@ static void check_events(QcSeen *seen, const HtRun *run)
 
     memcpy(&first, run->data, sizeof(first));
     g_assert_cmpuint(first, >=, seen->next);
-    /* what follows something that is not there begins anew */
+    /* a run after missing events has HT_RUN_CUT */
     g_assert_true(first == seen->next || (run->flags & HT_RUN_CUT));
     g_assert_cmpuint(run->size, ==, run->events * sizeof(number));
     for (i = 0; i < run->events; i++) {
@@ -165,7 +165,7 @@ void qc_finish(QcCheck *c)
 {
     unsigned i, j;
 
-    /* once more with room, so that what was carried on is told of */
+    /* post once more while there is room, to report pending counts */
     for (i = 0; i < QC_STREAMS; i++) {
         if (c->stream[i].open) {
             qc_toggle(c, i);

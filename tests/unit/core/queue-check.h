@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Two queues over one pool, and what must hold for them whatever is posted
+ * Two queues over one pool, and their invariants
  */
 #ifndef QUEUE_CHECK_H
 #define QUEUE_CHECK_H
@@ -11,24 +11,24 @@
 #define QC_STREAMS 3
 #define QC_BUFFER 1024
 
-/* What a queue's reader saw of a stream */
+/* A stream as seen by a queue's reader */
 typedef struct QcSeen {
     bool open;
     uint64_t instance;
-    uint64_t next;              /* number that the next event can have */
-    uint64_t missing;           /* of the open instance, told */
-    uint64_t told;              /* of all instances before */
-    uint64_t got;               /* events */
+    uint64_t next;              /* lowest number that the next event can have */
+    uint64_t missing;           /* missing events reported, open instance */
+    uint64_t told;              /* missing events reported, older instances */
+    uint64_t got;               /* events delivered */
 } QcSeen;
 
 typedef struct QcStream {
     HtStreamInfo info;
     HtBuffer *fill;
     bool open;
-    bool fresh;                 /* without events so far */
+    bool fresh;                 /* no event since it was opened */
     uint64_t next;              /* number of the next event */
-    uint64_t upstream;          /* discarded before, of the open instance */
-    uint64_t discarded;         /* discarded before, of all instances */
+    uint64_t upstream;          /* discarded upstream, open instance */
+    uint64_t discarded;         /* discarded upstream, all instances */
     QcSeen seen[QC_QUEUES];
 } QcStream;
 
@@ -40,16 +40,16 @@ typedef struct QcCheck {
 } QcCheck;
 
 void qc_init(QcCheck *c, size_t budget);
-/* Open the stream, or close it */
+/* Open a closed stream, or close an open one */
 void qc_toggle(QcCheck *c, unsigned stream);
-/* Post a run; @upstream events were discarded before.  Needs an open stream */
+/* Post a run; @upstream events were discarded before it.  The stream is open */
 void qc_post(QcCheck *c, unsigned stream, unsigned events, bool cut,
              unsigned upstream);
-/* Post a run without events */
+/* Post a run without events that reports @upstream discarded events */
 void qc_tell(QcCheck *c, unsigned stream, unsigned upstream);
-/* Take up to @items from a queue; returns how many there were */
+/* Take up to @items from a queue; returns the number taken */
 unsigned qc_take(QcCheck *c, unsigned queue, unsigned items);
-/* Close and take all, check the sums, and free */
+/* Close all streams, take everything, check the sums, and free */
 void qc_finish(QcCheck *c);
 
 #endif /* QUEUE_CHECK_H */

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Runs on their way to a backend
+ * The queue of runs to a backend
  */
 #include "hypertrace/base.h"
 #include "queue-check.h"
 
 #define RUN_MAX (QC_BUFFER / sizeof(uint64_t))
 
-/* Single events become runs as large as a buffer. */
+/* Small runs are merged up to the size of a buffer. */
 static void test_merge(void)
 {
     QcCheck c;
@@ -24,7 +24,7 @@ static void test_merge(void)
     qc_finish(&c);
 }
 
-/* So do those of streams that take turns. */
+/* Runs of alternating streams are merged, too. */
 static void test_merge_streams(void)
 {
     QcCheck c;
@@ -41,7 +41,7 @@ static void test_merge_streams(void)
     qc_finish(&c);
 }
 
-/* A reader that stands still loses what it has no budget for; no other. */
+/* A slow reader loses runs over its budget; the other reader loses nothing. */
 static void test_budget(void)
 {
     const unsigned runs = 1000, fit = 8;
@@ -60,14 +60,14 @@ static void test_budget(void)
     g_assert_cmpuint(c.stream[0].seen[1].got, ==, runs * RUN_MAX);
     g_assert_cmpuint(c.queue[0].discarded, ==, (runs - fit) * RUN_MAX);
 
-    /* it is told as soon as there is nothing else to say */
+    /* the loss is reported after the last run */
     g_assert_cmpuint(qc_take(&c, 0, UINT_MAX), ==, 1 + fit + 1);
     g_assert_cmpuint(c.stream[0].seen[0].missing, ==, (runs - fit) * RUN_MAX);
     g_assert_cmpuint(qc_take(&c, 0, UINT_MAX), ==, 0);
     qc_finish(&c);
 }
 
-/* A buffer of which a reader holds one small run is paid for as a whole. */
+/* The budget counts a whole buffer, even if it holds one small run. */
 static void test_pinned(void)
 {
     const unsigned fit = 4;
@@ -86,7 +86,7 @@ static void test_pinned(void)
     qc_finish(&c);
 }
 
-/* However often a stream is opened over budget, it is one state. */
+/* Opening a stream over budget again and again needs one entry of state. */
 static void test_states(void)
 {
     QcCheck c;
@@ -99,7 +99,7 @@ static void test_states(void)
             qc_post(&c, i % QC_STREAMS, 1, false, i % 7);
         }
     }
-    /* the last word of each stream is there nevertheless */
+    /* each stream's last state is delivered */
     qc_take(&c, 0, UINT_MAX);
     for (i = 0; i < QC_STREAMS; i++) {
         g_assert_true(c.stream[i].seen[0].open == c.stream[i].open);
@@ -111,7 +111,7 @@ static void test_states(void)
     qc_finish(&c);
 }
 
-/* What the stream discarded is told without an event. */
+/* Upstream discards are reported without an event. */
 static void test_tell(void)
 {
     QcCheck c;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The consumer of a ring whose producer keeps the rules: nothing is missed,
- * and what had to go is counted to the event
+ * The consumer of a ring whose producer keeps the rules: every event is delivered
+ * or counted
  */
 #include "hypertrace/base.h"
 #include <signal.h>
@@ -10,7 +10,7 @@
 #include "core-testlib.h"
 
 #define SIZE HT_PACKET_SIZE_MIN
-/* events that fill a packet, and a bit */
+/* number of events that fill a packet */
 #define A_PACKET ((SIZE - sizeof(struct ht_packet)) / 12)
 
 typedef struct Fixture {
@@ -89,7 +89,7 @@ static void test_empty(void)
     g_assert_cmpuint(f.sink.runs, ==, 0);
 }
 
-/* An event is delivered from the packet that is still open. */
+/* Events are delivered from a packet that is still open. */
 static void test_partial(void)
 {
     Fixture f;
@@ -103,7 +103,7 @@ static void test_partial(void)
         assert_all(&f);
         g_assert_cmpuint(tail(&f), ==, f.ring.packet);
     }
-    /* the end of a packet of which all events were taken */
+    /* the packet ends after its last event was taken */
     ct_ring_close_packet(&f.ring);
     consume(&f, SIZE_MAX);
     g_assert_cmpuint(tail(&f), ==, f.ring.packet);
@@ -111,7 +111,7 @@ static void test_partial(void)
     teardown(&f);
 }
 
-/* A full ring discards the newest; room is made by consuming. */
+/* A full ring discards new events until the consumer makes room. */
 static void test_full(void)
 {
     Fixture f;
@@ -146,16 +146,16 @@ static void test_limit(void)
     teardown(&f);
 }
 
-/* What a call takes is bounded, in bytes and events, and ends with an event. */
+/* A call is bounded in bytes and events, and ends after a whole event. */
 static void test_pieces(void)
 {
     static const struct {
         uint32_t piece;
         uint32_t events;
-        uint32_t most;          /* events of a call */
+        uint32_t most;          /* expected events of a call */
     } cases[] = {
         { 0, 10, 10 }, { 120, 0, 10 }, { 131, 0, 10 }, { 600, 7, 7 },
-        /* one event, which is larger, at a time */
+        /* a single event that exceeds the byte limit */
         { 1, 0, 1 }, { 11, 3, 1 }, { 12, 0, 1 },
     };
     unsigned i;
@@ -204,7 +204,7 @@ static void test_packet_sizes(void)
     }
 }
 
-/* Not consumed in time: the oldest packets are gone, all their events count */
+/* If the consumer is late, all events of the oldest packets count as dropped. */
 static void test_overwrite(void)
 {
     Fixture f;
@@ -227,13 +227,13 @@ static void test_overwrite(void)
         g_assert_cmpuint(ct_sink_number(&f.sink, i), >=, next);
         next = ct_sink_number(&f.sink, i) + 1;
     }
-    /* the last event is always among them */
+    /* the newest event is always delivered */
     g_assert_cmpuint(next, ==, f.n);
     teardown(&f);
     g_assert_cmpuint(f.sink.discarded, ==, f.consumer.dropped);
 }
 
-/* A packet read in part before it was overwritten */
+/* A packet is overwritten after the consumer read a part of it. */
 static void test_overwrite_partial(void)
 {
     Fixture f;
@@ -261,13 +261,13 @@ static void test_arm(void)
 
     setup(&f, 4, false);
     host = &f.ring.control->host;
-    /* eager: the very next commit is to ring */
+    /* eager: the next commit rings the doorbell */
     g_assert_false(ht_consumer_arm(&f.consumer, f.ring.control, true));
     emit(&f, 1);
     g_assert_cmpuint(ht_le64(f.ring.control->guest.head), >=,
                      ht_le64(host->wake));
     g_assert_true(ht_consumer_arm(&f.consumer, f.ring.control, true));
-    /* otherwise the next packet is */
+    /* otherwise the next packet does */
     g_assert_false(ht_consumer_arm(&f.consumer, f.ring.control, false));
     g_assert_cmpuint(ht_le64(host->wake), ==, SIZE);
     emit(&f, A_PACKET);
@@ -280,7 +280,7 @@ static void test_arm(void)
     teardown(&f);
 }
 
-/* A stream of the same consumer begins with nothing of the one before. */
+/* A new stream inherits nothing from the consumer's previous one. */
 static void test_reopen(void)
 {
     HtStreamInfo info;
@@ -312,7 +312,7 @@ static void test_reopen(void)
     teardown(&f);
 }
 
-/* The producer's final count, unless it knows less than was known before */
+/* The producer's final count of losses is used unless it is lower than known */
 static void test_close_lost(void)
 {
     Fixture f;
@@ -328,7 +328,7 @@ static void test_close_lost(void)
     f.consumer.open = true;
     ht_consumer_close(&f.consumer, 9, 0);
     g_assert_cmpuint(f.sink.discarded, ==, 9);
-    /* no count of events is so high */
+    /* an impossible count of events */
     f.consumer.open = true;
     ht_consumer_close(&f.consumer, UINT64_MAX, 0);
     g_assert_cmpuint(f.sink.discarded, ==, 9);
@@ -337,11 +337,11 @@ static void test_close_lost(void)
     ct_ring_destroy(&f.ring);
 }
 
-/* A copy that is overtaken ------------------------------------------------- */
+/* A copy overtaken by the producer ----------------------------------------- */
 
 /*
- * The race made certain: a page of the slot cannot be read, and the handler of
- * that fault is a producer that goes on in the middle of the consumer's copy.
+ * Provoke the race: a page of the slot is unreadable, and the handler of the
+ * fault emits events in the middle of the consumer's copy.
  */
 static struct {
     Fixture *f;
@@ -399,7 +399,7 @@ static void check_overtaken(unsigned page, unsigned events)
     }
     g_assert_cmpuint(next, ==, f.n);
     if (events > packet) {
-        /* the packet that was being copied is gone */
+        /* the packet being copied was lost */
         g_assert_cmpuint(f.consumer.dropped, >=, packet);
         g_assert_cmpuint(ct_sink_number(&f.sink, 0), >=, packet);
     } else {
@@ -414,7 +414,7 @@ static void test_overtaken(void)
     unsigned page;
 
     for (page = 0; page < 2; page++) {
-        /* its packet goes on; the slot is taken; the ring goes round, twice */
+        /* its packet continues; the slot is reused; the ring wraps twice */
         check_overtaken(page, 5);
         check_overtaken(page, packet + 1);
         check_overtaken(page, 2 * packet - 10);
@@ -423,7 +423,7 @@ static void test_overtaken(void)
     }
 }
 
-/* Racing ------------------------------------------------------------------- */
+/* Concurrent producer ------------------------------------------------------ */
 
 typedef struct Race {
     Fixture f;
@@ -437,7 +437,7 @@ static void *producer(void *opaque)
     uint64_t i, n = 0;
 
     for (i = 0; i < r->events; i++) {
-        /* the number of an event that is discarded is used again */
+        /* a discarded event's number is used again */
         n += ct_ring_emit(&r->f.ring, n);
     }
     r->f.n = n;
@@ -457,7 +457,7 @@ static void race(Race *r, uint32_t packets, bool overwrite)
     do {
         done = ht_atomic_load_acquire(&r->done);
         while (consume(&r->f, SIZE_MAX)) {
-            /* as fast as it goes */
+            /* without pause */
         }
         g_thread_yield();
     } while (!done);
@@ -475,7 +475,7 @@ static void test_race_discard(void)
 }
 
 /*
- * The copy of a packet races with the producer that overwrites it: a torn one
+ * The consumer copies packets while the producer overwrites them: a torn copy
  * would show as a bad event or a wrong number.
  */
 static void race_overwrite(uint32_t packets)

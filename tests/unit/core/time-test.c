@@ -7,7 +7,7 @@
 
 #define SECOND UINT64_C(1000000000)
 
-/* Up to what is rounded, of times and frequencies */
+/* Equal except for the rounding of times and frequencies */
 static void near(uint64_t a, uint64_t b)
 {
     g_assert_cmpuint(a, <=, b + 16);
@@ -25,7 +25,7 @@ static void test_empty(void)
     g_assert_cmpuint(ht_time_map_hz(&m), <=, 2600000010);
 }
 
-/* One sample: the nominal slope, both ways. */
+/* With one sample, the nominal slope applies in both directions. */
 static void test_one_sample(void)
 {
     HtTimeMap m;
@@ -37,13 +37,13 @@ static void test_one_sample(void)
                      8 * SECOND);
     g_assert_cmpuint(ht_time_map_to_ns(&m, 0), ==, 7 * SECOND - 500000);
     g_assert_cmpuint(ht_time_map_bound(&m, 7 * SECOND), ==, 42);
-    /* never before the host's clock began */
+    /* no date is before the origin of the host's clock */
     ht_time_map_init(&m, 1000);
     ht_time_map_sample(&m, 1000000, 7 * SECOND, 42);
     g_assert_cmpuint(ht_time_map_to_ns(&m, 0), ==, 0);
 }
 
-/* Between samples the line goes through them; behind them it goes on. */
+/* The line goes through the samples and is extended after the last. */
 static void test_slope(void)
 {
     HtTimeMap m;
@@ -56,14 +56,14 @@ static void test_slope(void)
                      SECOND * 3 / 2 + 39998);
     g_assert_cmpuint(ht_time_map_to_ns(&m, SECOND / 2), <=,
                      SECOND * 3 / 2 + 40002);
-    /* the rate may be 80 ppm still, or anything from 30 to 100 */
+    /* the rate may still be 80 ppm, or anything from 30 to 100 */
     g_assert_cmpuint(ht_time_map_to_ns(&m, 2 * SECOND), >=,
                      3 * SECOND + 110000);
     g_assert_cmpuint(ht_time_map_to_ns(&m, 2 * SECOND), <=,
                      3 * SECOND + 180000);
 }
 
-/* What a date may be off grows with the time, and with it only. */
+/* The bound of a date's error grows with the time since the last sample. */
 static void test_drift(void)
 {
     HtTimeMap m;
@@ -74,15 +74,15 @@ static void test_drift(void)
     g_assert_cmpuint(ht_time_map_bound(&m, 0), ==, 10);
     g_assert_cmpuint(ht_time_map_bound(&m, 2 * SECOND), >=, 200000);
     g_assert_cmpuint(ht_time_map_bound(&m, 2 * SECOND), <=, 200050);
-    /* a poor reading makes nothing worse... */
+    /* a poor reading makes no bound worse... */
     ht_time_map_sample(&m, 1000, SECOND + 50000, 1000000);
     g_assert_cmpuint(ht_time_map_bound(&m, SECOND + 1000), <=, 12);
-    /* ...and a long series lets the rate only wander, both ways */
+    /* ...and after a long series, only the wander of the rate counts */
     ht_time_map_sample(&m, 10 * SECOND, 11 * SECOND, 10);
     g_assert_cmpuint(ht_time_map_bound(&m, 12 * SECOND), <=, 100050);
 }
 
-/* The same counter, read again: what both readings allow. */
+/* Two readings of the same counter: the date is in both brackets. */
 static void test_repeated(void)
 {
     HtTimeMap m;
@@ -95,7 +95,7 @@ static void test_repeated(void)
     g_assert_cmpuint(ht_time_map_bound(&m, 0), <=, 251);
 }
 
-/* Wide brackets first, one of them with its middle far off; then a good one. */
+/* Wide brackets first, one with its middle far off; then a narrow one. */
 static void test_brackets(void)
 {
     HtTimeMap m;
@@ -103,7 +103,7 @@ static void test_brackets(void)
     ht_time_map_init(&m, SECOND);
     ht_time_map_sample(&m, 0, SECOND + 19000000, 20000000);
     ht_time_map_sample(&m, SECOND / 10, SECOND * 11 / 10 - 300000, 300000);
-    /* the reading of 20 ms is dated by that of 0.3 ms */
+    /* the narrow bracket also improves the date of the 20 ms reading */
     g_assert_cmpuint(ht_time_map_to_ns(&m, 0), >=, SECOND - 640000);
     g_assert_cmpuint(ht_time_map_to_ns(&m, 0), <=, SECOND);
     g_assert_cmpuint(ht_time_map_bound(&m, 0), <=, 300100);
@@ -112,8 +112,8 @@ static void test_brackets(void)
 }
 
 /*
- * The VM stops for an hour.  Events before keep their times, events after
- * have the new ones, and the slope is not spoilt.
+ * The VM stops for an hour.  Events before the stop keep their dates, events
+ * after it get new ones, and the slope stays correct.
  */
 static void test_stop(void)
 {
@@ -123,7 +123,7 @@ static void test_stop(void)
     ht_time_map_init(&m, SECOND);
     ht_time_map_sample(&m, 0, SECOND, 1);
     ht_time_map_sample(&m, SECOND, 2 * SECOND, 1);
-    /* resumed at counter 1.5 s, seen at 1.6 s */
+    /* resumed at counter 1.5 s, sampled at 1.6 s */
     ht_time_map_sample(&m, SECOND * 16 / 10, hour + SECOND * 26 / 10, 1);
     near(ht_time_map_to_ns(&m, SECOND / 2), SECOND * 15 / 10);
     near(ht_time_map_to_ns(&m, SECOND * 14 / 10), SECOND * 24 / 10);
@@ -135,7 +135,7 @@ static void test_stop(void)
 }
 
 /*
- * A stop as short as this would pass for a rate: who knows of it says so.
+ * A short stop looks like a change of rate: the caller must report it.
  */
 static void test_break(void)
 {
@@ -165,7 +165,7 @@ static void test_break(void)
     }
 }
 
-/* "2 % wrong" is said of a frequency: the period may be 2.04 % longer. */
+/* 2 % is the error of a frequency: the period may be 2.04 % longer. */
 static void test_frequency(void)
 {
     HtTimeMap m;
@@ -174,7 +174,7 @@ static void test_frequency(void)
     ht_time_map_init(&m, SECOND);
     ht_time_map_set_ppm(&m, HT_TIME_PPM_MAX);
     ht_time_map_sample(&m, 0, SECOND, 1);
-    /* 2 % too slow: after 100 s it says 98 */
+    /* 2 % too slow: after 100 s the counter shows 98 s */
     got = ht_time_map_to_ns(&m, 98 * SECOND);
     bound = ht_time_map_bound(&m, 101 * SECOND);
     g_assert_cmpuint(got + bound, >=, 101 * SECOND);
@@ -183,7 +183,7 @@ static void test_frequency(void)
     near(ht_time_map_hz(&m), SECOND / 100 * 98);
 }
 
-/* What is saved with a snapshot must be accepted of it. */
+/* A map saved with a snapshot must be accepted by a load. */
 static void check_loads(const HtTimeMap *m)
 {
     HtTimeMap copy;
@@ -193,12 +193,12 @@ static void check_loads(const HtTimeMap *m)
                                    HT_TIME_MAX_NS));
 }
 
-/* Readings that a guest makes up, and that leave dates no choice */
+/* Forged readings that leave no freedom for dates still give a valid map. */
 static void test_loadable(void)
 {
     HtTimeMap m;
 
-    /* a bracket of 20 s, then a narrow one far before its middle */
+    /* a bracket of 20 s, then a narrow one long before its middle */
     ht_time_map_init(&m, 3 * SECOND);
     ht_time_map_set_ppm(&m, HT_TIME_PPM_MAX);
     ht_time_map_sample(&m, 1000, 100 * SECOND, 100);
@@ -206,7 +206,7 @@ static void test_loadable(void)
     check_loads(&m);
     ht_time_map_sample(&m, 1000 + 31 * SECOND, 100 * SECOND + 100, 10);
     check_loads(&m);
-    /* one tick, and a fastest counter that is faster yet */
+    /* one tick, and a counter faster than the fastest allowed */
     ht_time_map_init(&m, 100 * SECOND);
     ht_time_map_set_ppm(&m, HT_TIME_PPM_MAX);
     ht_time_map_sample(&m, 1000, SECOND, 0);
@@ -230,7 +230,7 @@ static void test_jump(void)
     near(ht_time_map_hz(&m), SECOND);
 }
 
-/* A reset of the counter is a new epoch: nothing of the old one is used. */
+/* A reset of the counter begins an epoch that uses no older sample. */
 static void test_reset(void)
 {
     HtTimeMap m;
@@ -246,7 +246,7 @@ static void test_reset(void)
     near(ht_time_map_hz(&m), SECOND);
 }
 
-/* Only the newest segments are kept; the oldest kept goes on backwards. */
+/* Only the newest segments are kept; the oldest of them extends backwards. */
 static void test_forget(void)
 {
     HtTimeMap m;
@@ -263,7 +263,7 @@ static void test_forget(void)
 }
 
 /*
- * A minute of samples as the device takes them: each 100 ms, each wrong by up
+ * A minute of samples as the device takes them: every 100 ms, each wrong by up
  * to 20 ns, the nominal frequency wrong by 52 ppm.
  */
 static void test_measure(void)
@@ -278,7 +278,7 @@ static void test_measure(void)
         uint64_t counter = 555 + hz * i / 10;
 
         if (i > 10) {
-            /* what the device would tell an event of this moment */
+            /* the date that the device would give an event now */
             uint64_t ns = ht_time_map_to_ns(&m, counter);
             int64_t wrong = ns - (base + i * SECOND / 10);
 
@@ -287,11 +287,11 @@ static void test_measure(void)
         ht_time_map_sample(&m, counter, base + i * SECOND / 10 +
                            g_test_rand_int_range(-20, 21), 20);
     }
-    /* 40 ns of 60 s: below 0.001 ppm; the format of the slope adds a little */
+    /* 40 ns in 60 s is below 0.001 ppm; the slope's format adds a little */
     near(ht_time_map_hz(&m), hz);
 }
 
-/* Brackets so wide that they fit anything must not bend the slope. */
+/* Brackets so wide that any rate fits do not change the slope. */
 static void test_bend(void)
 {
     HtTimeMap m;
@@ -307,7 +307,7 @@ static void test_bend(void)
     }
 }
 
-/* The counters of a hostile guest: no time beyond what readers can hold. */
+/* A hostile guest's counters: no date exceeds the maximum of trace readers. */
 static void test_extremes(void)
 {
     static const uint64_t hz[] = { 1000, 1000000, SECOND, 100 * SECOND };
@@ -334,7 +334,7 @@ static void test_extremes(void)
     }
 }
 
-/* Whatever is sampled, in whatever order. */
+/* Random samples in any order */
 static void test_random(void)
 {
     unsigned i, j;
@@ -364,11 +364,11 @@ static void test_random(void)
 }
 
 /*
- * A counter and a host clock, honestly read: the rate wanders as far as it is
- * assumed to, brackets are narrow or tens of milliseconds wide and off centre,
- * the VM stands still and the counter jumps.
+ * Correct readings of a counter and a host clock: the rate wanders as far as the
+ * map assumes, brackets are narrow, or tens of milliseconds wide and off center,
+ * the VM stops and the counter jumps.
  */
-/* An event that waits: what was claimed of it holds whenever it is dated. */
+/* A waiting event: its bound must hold at whatever time it is dated. */
 typedef struct Late {
     double ns;
     double counter;
@@ -378,9 +378,9 @@ typedef struct Late {
 #define LATE 8
 
 typedef struct Truth {
-    double ns;                  /* now */
+    double ns;                  /* present time */
     double counter;
-    double rate;                /* ticks a ns, on average */
+    double rate;                /* average ticks per ns */
     double wander;
     Late late[LATE];
     unsigned nr_late;
@@ -408,7 +408,7 @@ static void check_date(const HtTimeMap *m, const Truth *t, const char *when)
     }
 }
 
-/* Dates of waiting events; then others may wait */
+/* Date the waiting events, then choose new ones */
 static void check_late(const HtTimeMap *m, Truth *t)
 {
     while (t->nr_late) {
@@ -446,7 +446,7 @@ static void play(unsigned ppm)
     for (i = 0; i < 200; i++) {
         double before, width, counter;
 
-        /* a bracket: somewhere in it the host read its clock */
+        /* the host read its clock at some point within the bracket */
         width = g_test_rand_int_range(0, 3) ?
                 g_test_rand_double_range(200, 3000) :
                 g_test_rand_double_range(5e5, 4e7);
@@ -468,7 +468,7 @@ static void play(unsigned ppm)
         }
         switch (g_test_rand_int_range(0, 20)) {
         case 0:
-            /* a stop, often so short that it might be a rate */
+            /* a stop, often so short that it looks like a rate */
             t.nr_late = 0;
             t.ns += UINT64_C(10000) << g_test_rand_int_range(0, 27);
             ht_time_map_break(&m);
@@ -506,8 +506,8 @@ static void test_truth(void)
 }
 
 /*
- * A jump is noticed late: what came before it and what came after is told
- * apart by the time that passed.
+ * A jump is noticed late: the elapsed time separates events before the jump from
+ * events after it.
  */
 static void test_late_jump(void)
 {
@@ -516,7 +516,7 @@ static void test_late_jump(void)
     ht_time_map_init(&m, SECOND);
     ht_time_map_sample(&m, 0, SECOND, 1000);
     ht_time_map_sample(&m, SECOND, 2 * SECOND, 1000);
-    /* half a second on, 100 s forward; seen another half second later */
+    /* 100 s forward half a second later; sampled after another half second */
     ht_time_map_sample(&m, 102 * SECOND, 3 * SECOND, 1000);
     g_assert_cmpuint((ht_time_map_to_ns(&m, SECOND * 14 / 10) + 100000) /
                      1000000, ==, 2400);

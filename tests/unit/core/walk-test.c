@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The checked walk: what it lets by, what it refuses, and how it tells time
+ * The checked walk: which events it accepts and refuses, and how it dates them
  */
 #include "hypertrace/base.h"
 #include "core-testlib.h"
@@ -31,7 +31,7 @@ static HtWalkStop walk_copy(HtWalk *w, const HtTimeMap *time,
     return stop;
 }
 
-/* A walk of all of @a must stop for @stop after @events events. */
+/* A walk of all of @a stops with @stop after @events events. */
 static void assert_walk(const GByteArray *a, HtWalkStop stop, unsigned events,
                         size_t size)
 {
@@ -54,7 +54,7 @@ static void test_clocks(void)
         { false, 100 }, { false, 100 }, { false, 8000000 },
         { true, 8000001 }, { true, UINT64_C(1) << 40 },
         { false, (UINT64_C(1) << 40) + 1 },
-        /* the 24 bits wrap between these */
+        /* the 24 bits of time wrap between these */
         { false, (UINT64_C(1) << 40) + 0x7fffff },
         { false, (UINT64_C(1) << 40) + 0xfffffe },
         { false, (UINT64_C(1) << 40) + 0x1000001 },
@@ -118,7 +118,7 @@ static void test_payloads(void)
     assert_walk(a, HT_WALK_END, 7, a->len);
 }
 
-/* Text of a fixed length: an array of u8, and of nothing else */
+/* Text of fixed length: only an array of u8 is valid */
 static void test_fixed_text(void)
 {
     static const struct {
@@ -230,7 +230,7 @@ static void test_bad_length(void)
     assert_walk(a, HT_WALK_BAD_LENGTH, 1, HT_EVENT_HEADER);
 }
 
-/* Cut anywhere, the events before are there and the stop says why. */
+/* Truncated anywhere, the walk delivers the events before, and a reason. */
 static void test_truncated(void)
 {
     static const uint8_t text[] = { 9, 3, 0, 'a', 'b', 'c', 1, 0, 0, 0 };
@@ -287,7 +287,7 @@ static void test_backward(void)
     g_assert_cmpuint(run.end_ns, ==, START + 1000200);
 }
 
-/* 24 bits of ns must be enough to find each event's time again. */
+/* 24 bits of ns must suffice to reconstruct each event's time. */
 static void check_gap(uint64_t gap, bool cut)
 {
     g_autoptr(GByteArray) a = g_byte_array_new();
@@ -299,7 +299,7 @@ static void check_gap(uint64_t gap, bool cut)
     ct_put_compact(a, CT_EMPTY, 1000, NULL, 0);
     ct_put_compact(a, CT_EMPTY, 2000, NULL, 0);
     ct_put_compact(a, CT_EMPTY, 2100, NULL, 0);
-    /* time jumps between the two counters: the VM stood still */
+    /* the VM stood still: time jumps between the two counters */
     ht_time_map_sample(&time, 2000, START + 1000 + gap, 1);
     g_assert_cmpuint(time.count, ==, 2);
     g_assert_cmpint(walk_copy(&w, &time, a, a->len, &run, &walked), ==,
@@ -330,7 +330,7 @@ static void test_cut(void)
     check_gap(UINT64_C(3600) * 1000000000, true);
 }
 
-/* An event that went back and has to be cut off is one event. */
+/* An event that goes back in time and needs a cut counts once. */
 static void test_cut_backward(void)
 {
     g_autoptr(GByteArray) a = g_byte_array_new();
@@ -340,7 +340,7 @@ static void test_cut_backward(void)
     uint8_t *walked;
 
     ct_put_compact(a, CT_EMPTY, 1000, NULL, 0);
-    /* since the last event, the clocks were related anew */
+    /* a new sample arrived after the last event */
     ht_time_map_sample(&time, 100, START + UINT64_C(3600000000000), 1);
     g_assert_cmpint(walk_copy(&w, &time, a, a->len, &run, &walked), ==,
                     HT_WALK_CUT);
@@ -353,7 +353,7 @@ static void test_cut_backward(void)
     g_free(walked);
 }
 
-/* A counter so slow that each step needs a cut: the walk still gets on. */
+/* A counter so slow that each step needs a cut: the walk still advances. */
 static void test_cut_each(void)
 {
     g_autoptr(GByteArray) a = g_byte_array_new();
@@ -389,9 +389,9 @@ static uint64_t host_now(void)
 }
 
 /*
- * The counter jumped by days, and no reading has told yet: events are dated
- * with the time at which they were found, not days later.  It is looked up
- * once, however many there are.
+ * The counter jumped by days and no sample shows that yet: events get the time of
+ * the walk, not one days later.  The clock is read once, however many events
+ * there are.
  */
 static void test_not_later_than_now(void)
 {
@@ -429,9 +429,9 @@ static void test_no_time(void)
 }
 
 /*
- * Bytes of chance: nothing but the buffer is touched (the sanitizers see to
- * that, and the guards here), time never goes back, the result can be read
- * again by the backends, and the same input gives the same result.
+ * Random bytes: only the buffer is touched (sanitizers and guards check that),
+ * time never goes back, backends can parse the result, and the same input gives
+ * the same result.
  */
 static void random_walk(GByteArray *a)
 {
@@ -461,7 +461,7 @@ static void random_walk(GByteArray *a)
     g_assert_cmpmem(guarded, sizeof(guard), guard, sizeof(guard));
     g_assert_cmpmem(guarded + size - sizeof(guard), sizeof(guard), guard,
                     sizeof(guard));
-    /* what was not accepted was not changed */
+    /* bytes that were not accepted are unchanged */
     if (a->len > r1.size) {
         g_assert_cmpint(memcmp(walked + r1.size, a->data + r1.size,
                                a->len - r1.size), ==, 0);
@@ -500,7 +500,7 @@ static void test_random(void)
             uint8_t bytes[40];
 
             for (j = 0; j < sizeof(bytes); j++) {
-                /* mostly small, so that counts often fit */
+                /* mostly small values, so that counts often fit */
                 bytes[j] = g_test_rand_int_range(0, 256) &
                            (g_test_rand_int_range(0, 8) ? 3 : 255);
             }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Following a ring over warm resets, whatever the next kernel does with what it
- * finds: no event of another boot, none with a wrong date, none twice, and as
- * many boots as there were
+ * Following a ring over warm resets, whatever the next kernel does with the ring
+ * it finds: each event belongs to the right boot, has the right date and is seen
+ * once, and all boots are counted
  */
 #include "hypertrace/ftrace-follow.h"
 #include "ftrace-guest.h"
@@ -18,18 +18,18 @@
 typedef struct Kind {
     const char *name;
     HtFtLayout layout;
-    FgBoot boot[CPUS];          /* what becomes of each processor's part */
+    FgBoot boot[CPUS];          /* how a reset treats each processor's part */
     uint32_t events;            /* of each processor in a boot */
-    uint32_t poll;              /* a look each so many; 0: at each step */
-    uint32_t unseen;            /* the last look so many before the reset */
+    uint32_t poll;              /* events per poll; 0: poll at each step */
+    uint32_t unseen;            /* events written after a boot's last poll */
     bool nokaslr;
-    uint64_t lasts;             /* ns; 0: 20 s */
-    uint32_t grows;             /* each boot lasts so many times longer */
+    uint64_t lasts;             /* ns, a boot's duration; 0: 20 s */
+    uint32_t grows;             /* each boot lasts this factor longer */
     bool relaxed;
-    bool loses;                 /* the ring goes round between looks */
+    bool loses;                 /* the ring wraps between polls */
 } Kind;
 
-/* An event as it was written; its number is where it stands */
+/* An event as written; its index is its sequence number */
 typedef struct Event {
     uint64_t ns;
     uint32_t boot;
@@ -77,7 +77,7 @@ static void look_at_step(void *opaque)
     ht_ft_follow_look(t->f);
 }
 
-/* All that there is */
+/* Poll until the follower has read everything */
 static void look(Test *t)
 {
     ht_ft_follow_look(t->f);
@@ -97,7 +97,7 @@ static void write_event(Test *t, uint32_t cpu, uint32_t boot, uint64_t ns,
     }
 }
 
-/* The first processor for a while, then the second as well */
+/* Only the first processor writes at first, then both */
 static void run_boot(Test *t, uint32_t boot)
 {
     const Kind *k = t->kind;
@@ -147,7 +147,7 @@ static void test_start(Test *t, const Kind *k)
     ht_ft_follow_set_relaxed(t->f, k->relaxed);
 }
 
-/* All that was written last has been seen. */
+/* Each processor's last event was seen. */
 static void test_end(Test *t)
 {
     uint32_t n;
@@ -190,7 +190,7 @@ static void test_boots(gconstpointer opaque)
     if (!k->loses && !k->nokaslr) {
         g_assert_cmpuint(stats.gaps, ==, 0);
     }
-    /* What nobody looked at before the reset can have been overwritten. */
+    /* Only events that no poll read before the reset may be overwritten. */
     if (!k->loses) {
         g_assert_cmpuint(t.missing, <=, (BOOTS - 1) * CPUS * k->unseen);
     }
@@ -198,8 +198,9 @@ static void test_boots(gconstpointer opaque)
 }
 
 /*
- * A guest that hangs early in its boot: whether the count of its only page is
- * its own cannot be told for a while, but it is not withheld for ever.
+ * A guest that hangs early in its boot.  For a while the follower cannot tell
+ * whether the new kernel wrote the commit count of its only page; it must still
+ * deliver the events in the end.
  */
 static void test_hangs(void)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Following a ring: what is said about the events: when on the host's clock
- * they were committed, to which boot they belong, and what is missing
+ * Following a ring: the follower's reports on events: bounds of the host's time,
+ * the boot that they belong to, and gaps
  */
 #include "hypertrace/ftrace-follow.h"
 #include "ftrace-guest.h"
@@ -13,16 +13,16 @@ typedef struct Test {
     FtGuest g;
     HtFtMem mem;
     HtFtMem inner;              /* without faults */
-    uint64_t bad_at;            /* this cannot be read; 0: all can */
+    uint64_t bad_at;            /* reads of this address fail; 0: none fail */
     HtFtFollow *f;
-    uint64_t clock;             /* the host's */
-    uint64_t committed;         /* of what was written last */
-    uint64_t from;              /* from that event on; 0: nothing is checked */
+    uint64_t clock;             /* host's clock, ns */
+    uint64_t committed;         /* host's time of the last writes, ns */
+    uint64_t from;              /* check from this event on; 0: do not check */
     uint64_t events;
     uint64_t dated;             /* events that have a date */
-    uint32_t flags;             /* of the first piece */
+    uint32_t flags;             /* flags of the first piece */
     uint32_t epoch;
-    uint64_t text;              /* of the last piece */
+    uint64_t text;              /* text address of the last piece */
 } Test;
 
 /* No event but the first of a piece was committed before host_before. */
@@ -95,7 +95,7 @@ static void test_end(Test *t)
     fg_clear(&t->g);
 }
 
-/* Ten events, of a microsecond each; returns the last one's time */
+/* Write ten events, 1 us apart; returns the last one's time */
 static uint64_t write_ten(Test *t, uint64_t ns)
 {
     uint32_t i;
@@ -106,21 +106,24 @@ static uint64_t write_ten(Test *t, uint64_t ns)
     return ns;
 }
 
-/* A look 10 ms after the one before */
+/* Poll 10 ms after the last poll */
 static int64_t look(Test *t)
 {
     t->clock += 10000000;
     return ht_ft_follow_look(t->f);
 }
 
-/* What one look leaves is older than the next one's predecessor. */
+/*
+ * Events that a full poll left in the ring can be older than the poll before the
+ * one that reads them: they have no lower bound.
+ */
 static void test_before_full(void)
 {
     uint64_t ns = SECOND, looks = 0, bytes = 0;
     uint32_t i;
     Test t;
 
-    /* more than one look takes */
+    /* more than one poll reads */
     test_start(&t, 1, HT_FT_LOOK_MAX / 3000);
     for (i = 0; bytes < (HT_FT_LOOK_MAX + HT_FT_LOOK_MAX / 64); i++) {
         fg_event(&t.g, 0, ns += 1000, 300);
@@ -133,7 +136,7 @@ static void test_before_full(void)
     } while (ht_ft_follow_more(t.f));
     g_assert_cmpuint(looks, >, 1);
     g_assert_cmpuint(t.events, ==, t.g.cpu[0].seq);
-    /* from now on it is known */
+    /* the follower has caught up: lower bounds are known */
     t.clock += SECOND;
     t.committed = t.clock;
     ns = write_ten(&t, ns);
@@ -142,7 +145,7 @@ static void test_before_full(void)
     test_end(&t);
 }
 
-/* A host that keeps no order passes on a look late. */
+/* With a relaxed host order, events are delivered one poll later. */
 static void test_before_relaxed(void)
 {
     uint64_t ns = SECOND;
@@ -170,7 +173,7 @@ static void test_before_relaxed(void)
     test_end(&t);
 }
 
-/* A page that cannot be read is no reason to leave other processors alone. */
+/* An unreadable page of one processor does not stop the others. */
 static void test_unreadable(void)
 {
     uint64_t ns = SECOND;
@@ -194,7 +197,7 @@ static void test_unreadable(void)
     test_end(&t);
 }
 
-/* A vCPU that did not run for a while commits late: no other boot */
+/* A vCPU that did not run for a while commits late; this is no new boot. */
 static void test_late_commit(void)
 {
     uint64_t ns = 50 * SECOND, late, text;
@@ -221,8 +224,9 @@ static void test_late_commit(void)
 }
 
 /*
- * A snapshot that is loaded, or a boot without KASLR: the clock goes back, and
- * the header, which is as it was, holds.  With KASLR it is an older kernel's.
+ * The clock goes back and the header stays as it was.  Without KASLR, or after a
+ * snapshot was loaded, the header is still valid; with KASLR it is the previous
+ * kernel's.
  */
 static void test_text(gconstpointer kaslr)
 {
@@ -250,7 +254,7 @@ static void test_text(gconstpointer kaslr)
     test_end(&t);
 }
 
-/* The ring has gone round before anybody looked. */
+/* The ring wraps before the first poll. */
 static void test_late(void)
 {
     uint64_t ns = SECOND;
@@ -258,7 +262,7 @@ static void test_late(void)
 
     test_start(&t, 2, 8);
     while (t.g.cpu[0].overrun == 0) {
-        /* full, but nothing is lost yet: the first look has it all */
+        /* full, but nothing is lost yet: the first poll reads all of it */
         ht_ft_follow_free(t.f);
         follow(&t);
         t.events = 0;
@@ -278,7 +282,7 @@ static void test_late(void)
     test_end(&t);
 }
 
-/* What is lost at the end is a gap, though nothing comes behind it. */
+/* A loss at the end is a gap, even if no event follows. */
 static void test_lost_at_end(void)
 {
     uint64_t ns = SECOND, page;
@@ -290,7 +294,7 @@ static void test_lost_at_end(void)
     ns = write_ten(&t, ns);
     look(&t);
     g_assert_cmpuint(ht_ft_follow_stats(t.f, -1).gaps, ==, 0);
-    /* committed, but no records: a length beyond the end */
+    /* committed, but malformed: a length beyond the end */
     used = ht_get_le32(t.g.mem + page + 8);
     fg_put(&t.g, page + HT_FT_PAGE_HEADER + used, UINT64_C(0x7fff) << 32);
     fg_put(&t.g, page + 8, used + 8);
@@ -298,8 +302,8 @@ static void test_lost_at_end(void)
     g_assert_cmpuint(ht_ft_follow_stats(t.f, -1).gaps, ==, 1);
     g_assert_cmpuint(ht_ft_follow_stats(t.f, -1).bad, >, 0);
     /*
-     * When what follows in that page was, nobody knows, nor where it begins:
-     * there is what looks like a record in the middle of this one.
+     * The rest of that page has no known date and no known start: the middle
+     * of this event looks like a record.
      */
     fg_event(&t.g, 0, ns += 1000, 6);
     look(&t);
@@ -311,7 +315,7 @@ static void test_lost_at_end(void)
     test_end(&t);
 }
 
-/* A commit count that is no multiple of 4: nothing is read from between. */
+/* A commit count that is not a multiple of 4: no unaligned read. */
 static void test_unaligned(gconstpointer relaxed)
 {
     uint64_t ns = SECOND, v;
@@ -319,7 +323,7 @@ static void test_unaligned(gconstpointer relaxed)
     Test t;
 
     test_start(&t, 1, 8);
-    /* mapped: what is copied goes by words */
+    /* mapped memory is copied in whole words */
     t.mem = fg_mem(&t.g);
     ht_ft_follow_free(t.f);
     follow(&t);
@@ -341,7 +345,7 @@ static void test_unaligned(gconstpointer relaxed)
     test_end(&t);
 }
 
-/* A look is bounded also if what it copies is no records. */
+/* A poll is bounded even if the bytes it copies are no records. */
 static void test_bounded(void)
 {
     uint32_t i, pages = HT_FT_LOOK_MAX / 3000;
@@ -372,8 +376,8 @@ static void test_bounded(void)
 }
 
 /*
- * echo > trace, while the writer is on the readers' page, which was not written
- * to its end: what lies behind is no bad record.
+ * echo > trace while the writer is on the reader's page, which is only partly
+ * written: the rest of the page is no bad record.
  */
 static void test_reset_is_not_bad(void)
 {
@@ -395,7 +399,7 @@ static void test_reset_is_not_bad(void)
     test_end(&t);
 }
 
-/* What earlier rounds left in a page that is cleared does not come again. */
+/* After a reset, a cleared page does not deliver its old events again. */
 static void test_reset_doubles_nothing(void)
 {
     uint64_t ns = SECOND;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Event classes made from Linux' formats, and events of them from any bytes
+ * Event classes made from Linux' event formats, and payloads of them made from
+ * arbitrary bytes
  */
 #include "hypertrace/ftrace-class.h"
 #include "hypertrace/run.h"
@@ -19,7 +20,7 @@ static const char formats[] =
     "\tfield:u8 _half;\toffset:31;\tsize:1;\tsigned:0;\n"
     "\nprint fmt: \"\"\n";
 
-/* As the trace's own table checks it */
+/* Add the class as the trace's own table does */
 static const HtClass *add(HtClassTable *t, const char *name,
                           const HtFtEvent *e)
 {
@@ -70,13 +71,13 @@ static void test_kinds(void)
     g_assert_true(ht_ft_class_payload(out, e, &r, SIZE_MAX));
     g_assert_cmpmem(out->data, out->len, payload, sizeof(payload));
     g_assert_cmpint(ht_class_payload(c, out->data, out->len), ==, out->len);
-    /* nothing is appended where it is too much */
+    /* a payload that is too large leaves the output unchanged */
     g_assert_false(ht_ft_class_payload(out, e, &r, sizeof(payload) - 1));
     g_assert_cmpuint(out->len, ==, sizeof(payload));
     ht_class_table_free(t);
 }
 
-/* Whatever the bytes are, the payload is one of the class. */
+/* Records with arbitrary bytes give payloads that fit the class. */
 static void test_any_bytes(void)
 {
     g_autoptr(HtFtFormats) f = ht_ft_formats_parse(formats, strlen(formats),
@@ -109,7 +110,7 @@ static void test_any_bytes(void)
     ht_class_table_free(t);
 }
 
-/* Names of any length, many that are the same */
+/* Names of any length, many of them equal */
 static void test_names(void)
 {
     g_autoptr(GString) text = g_string_new("system: s\nname: n\nID: 20\n"

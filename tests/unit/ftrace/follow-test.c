@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Following a ring: nothing double, nothing out of order, nothing lost that
- * is not told
+ * Following a ring: no event is delivered twice or out of order, and each loss
+ * is reported as a gap
  */
 #include "hypertrace/ftrace-follow.h"
 #include "ftrace-guest.h"
 
 #define SECOND UINT64_C(1000000000)
 
-/* What was passed on of one processor */
+/* Events delivered of one processor */
 typedef struct Seen {
     uint64_t next;              /* sequence number expected */
     uint64_t events;
-    uint64_t missing;           /* in gaps that were told */
-    uint64_t empty_gaps;        /* told, but nothing was missing */
+    uint64_t missing;           /* events missing in reported gaps */
+    uint64_t empty_gaps;        /* gaps reported although nothing is missing */
     uint64_t last_ns;
     uint32_t epoch, segment;
     uint64_t estimate;
@@ -31,7 +31,7 @@ static void take(void *opaque, const HtFtPiece *p)
 {
     Test *t = opaque;
     Seen *s = &t->seen[p->cpu];
-    /* and what was overwritten before the first look */
+    /* events overwritten before the first poll are a gap without the flag */
     bool gap = p->flags & HT_FT_PIECE_LOST || s->events == 0;
     uint32_t events = 0;
     HtFtRecord r;
@@ -106,7 +106,7 @@ static void test_end(Test *t)
     fg_clear(&t->g);
 }
 
-/* What the follower has is what the guest wrote. */
+/* The follower counted what it delivered; the rest is missing. */
 static void check_all(Test *t, uint32_t cpu)
 {
     HtFtStats stats = ht_ft_follow_stats(t->f, cpu);
@@ -127,7 +127,7 @@ static const struct {
     { HT_FT_LAYOUT_6_11, 16384 },
 };
 
-/* Looks often enough: all of it, wherever the looks fall. */
+/* Frequent polls deliver every event, at whatever step they run. */
 static void test_all(gconstpointer p)
 {
     guint k = GPOINTER_TO_UINT(p), i;
@@ -163,7 +163,7 @@ static void test_all(gconstpointer p)
     g_rand_free(rand);
 }
 
-/* Looks now and then: what the ring has, and a gap before it. */
+/* Rare polls deliver what the ring holds, and a gap before it. */
 static void test_laps(void)
 {
     GRand *rand = g_rand_new_with_seed(5);
@@ -189,15 +189,15 @@ static void test_laps(void)
     g_assert_cmpuint(estimate, >, real * 98 / 100);
     g_assert_cmpuint(estimate, <, real * 102 / 100);
     g_assert_cmpuint(ht_ft_follow_stats(t.f, 0).lost, ==, estimate);
-    /* nothing but the ring itself was missing: each look took all of it */
+    /* each poll read the whole ring */
     g_assert_cmpuint(t.seen[0].events, >, 150000);
     test_end(&t);
     g_rand_free(rand);
 }
 
 /*
- * A pause, and just before it echo > trace, or another tracer: what is lost was
- * written since the look before, at the rate of then.
+ * A pause that begins with echo > trace or another tracer: the estimate must use
+ * the rate before the pause, not count the pause.
  */
 static void test_pauses(void)
 {
@@ -225,14 +225,14 @@ static void test_pauses(void)
     t.clock = ns;
     ht_ft_follow_look(t.f);
     check_all(&t, 0);
-    /* 100 each time are missing, and a second's would be a million */
+    /* 100 are missing in each round; a second at that rate is a million */
     g_assert_cmpuint(t.seen[0].estimate, >, 39 * 50);
     g_assert_cmpuint(t.seen[0].estimate, <, 39 * 200);
     g_assert_cmpuint(ht_ft_follow_stats(t.f, 0).gaps, ==, 40);
     test_end(&t);
 }
 
-/* The ring fills for the first time: wherever looks fall, nothing is lost. */
+/* While the ring fills for the first time, no poll loses anything. */
 static void test_first_lap(void)
 {
     guint first, second, i;
@@ -259,7 +259,7 @@ static void test_first_lap(void)
     }
 }
 
-/* Readers in the guest take pages out of the ring and put others in. */
+/* Readers in the guest swap pages out of the ring. */
 static void test_readers(gconstpointer p)
 {
     guint seldom = GPOINTER_TO_UINT(p), i;
@@ -310,14 +310,14 @@ static void test_reset(void)
     }
     ht_ft_follow_look(t.f);
     check_all(&t, 0);
-    /* at most what was new since the last look, each time */
+    /* at most the events written after the last poll, in each round */
     g_assert_cmpuint(t.seen[0].missing, <, 66 * 1000);
     g_assert_cmpuint(ht_ft_follow_stats(t.f, 0).gaps, >=, 60);
     test_end(&t);
     g_rand_free(rand);
 }
 
-/* In the middle of a write: what is not committed is not seen, ever. */
+/* Poll in the middle of a write: uncommitted events are never delivered. */
 static void look_at_step(void *opaque)
 {
     Test *t = opaque;
@@ -354,7 +354,7 @@ static void test_steps(gconstpointer relaxed)
     test_end(&t);
 }
 
-/* The guest runs between any two reads of the follower. */
+/* The guest writes between any two reads of the follower. */
 typedef struct Busy {
     Test *t;
     GRand *rand;
@@ -412,7 +412,7 @@ static void test_busy(gconstpointer p)
     g_rand_free(b.rand);
 }
 
-/* The guest runs on another processor. */
+/* The guest writes in another thread. */
 typedef struct Writer {
     FtGuest *g;
     uint32_t events;
@@ -455,7 +455,7 @@ static void test_thread(void)
     test_end(&t);
 }
 
-/* A warm reset: one processor's ring is made anew, the other's kept. */
+/* A warm reset: one processor's part is made anew, the other's is kept. */
 static void test_boots(void)
 {
     uint64_t ns = 50 * SECOND;
@@ -488,7 +488,7 @@ static void test_boots(void)
     test_end(&t);
 }
 
-/* A step back of 33 ms is a segment, for all processors. */
+/* A step back of 33 ms begins a segment on all processors. */
 static void test_segments(void)
 {
     uint64_t ns = SECOND;
@@ -521,7 +521,7 @@ static void test_segments(void)
     test_end(&t);
 }
 
-/* A copy of a ring is found, but does not change. */
+/* A ring that never changes may be a copy: it is found, but not alive. */
 static void test_alive(void)
 {
     uint64_t ns = SECOND;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Event formats: each kind of field, and text that is not as it should be
+ * Event formats: each kind of field, and malformed text
  */
 #include "hypertrace/base.h"
 #include "hypertrace/ftrace-format.h"
@@ -87,7 +87,7 @@ static void test_integers(void)
                                      sizeof(data)), ==,
                     0x8807060504030201ull);
     g_assert_true(field(f, "p", "void *", HT_FT_INT)->is_pointer);
-    /* a record that is too short */
+    /* the record is too short for the field */
     g_assert_cmpuint(ht_ft_field_uint(field(f, "p", "void *", HT_FT_INT),
                                       data, sizeof(data) - 1), ==, 0);
 }
@@ -98,9 +98,9 @@ static void test_strings_and_arrays(void)
         0, 0, 0, 0, 0, 0, 0, 0,
         'a', 'b', 0, 'c', 'w', 'x', 'y', 'z',   /* comm, full */
         40, 0, 3, 0,                            /* name: 3 bytes at 40 */
-        16, 0, 4, 0,                            /* r: 4 bytes, 16 behind 24 */
+        16, 0, 4, 0,                            /* r: 4 bytes, 16 after 24 */
         1, 2, 3, 4, 5, 6, 7, 8,                 /* u16 h[4] */
-        48, 0, 0xff, 0xff,                      /* outside: clipped */
+        48, 0, 0xff, 0xff,                      /* ends outside: clipped */
         0xff, 0xff, 8, 0,                       /* begins outside */
         'h', 'i', 0, '!', 0x11, 0x22, 0x33, 0x44,
         't', 'a', 'i', 'l',
@@ -161,12 +161,12 @@ static void test_headers(void)
     text = ht_ft_formats_header(f, "header_event", &size);
     g_assert_cmpmem(text, size, "# compressed\n", 13);
     g_assert_null(ht_ft_formats_header(f, "other", &size));
-    /* what the kernel's file says, from "name:" on */
+    /* the kernel's text from "name:" on */
     g_assert_true(g_str_has_prefix(e->text, "name: e\nID: 1\n"));
     g_assert_cmpmem(e->text + e->text_size - 7, 7, "REC->n\n", 7);
 }
 
-/* One is malformed, its neighbours are there. */
+/* A malformed format does not hide its neighbours. */
 static void test_malformed(void)
 {
     static const char * const bad[] = {

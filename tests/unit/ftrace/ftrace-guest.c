@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * A guest's ftrace ring, written as the kernel does
+ * A guest's ftrace ring, written as the kernel writes it
  */
 #include "ftrace-guest.h"
 
@@ -143,7 +143,7 @@ static uint32_t next_at(const FtGuest *g, uint32_t at)
     return at + 1 < g->nr ? at + 1 : 1;
 }
 
-/* The page before is written to its end, and the commit page moves on. */
+/* Commit the rest of the full page, then move the commit page on */
 static void commit_full(FtGuest *g, uint32_t cpu)
 {
     FgCpu *c = &g->cpu[cpu];
@@ -158,8 +158,9 @@ static void commit_full(FtGuest *g, uint32_t cpu)
 }
 
 /*
- * The page is full: mark the rest, go to the next one, and commit what there is
- * so far.  Within an interrupt of another write that is left to the outer one.
+ * Mark the rest of the full page as padding, move the tail to the next page and
+ * commit.  A write that interrupted another one leaves the commit to the outer
+ * write.
  */
 static void move_tail(FtGuest *g, uint32_t cpu)
 {
@@ -218,7 +219,7 @@ static void commit(FtGuest *g, uint32_t cpu)
     step(g);
 }
 
-/* Write a record with @words of data; @first is without delta and type. */
+/* Write a record with @words of data; @first counts without delta and type. */
 static void record(FtGuest *g, uint32_t cpu, uint64_t ns, uint32_t type,
                    const uint32_t *data, uint32_t words)
 {
@@ -237,7 +238,7 @@ static void record(FtGuest *g, uint32_t cpu, uint64_t ns, uint32_t type,
         move_tail(g, cpu);
     }
     if (extend) {
-        /* the time as it is where the clock stepped back, else a delta */
+        /* the absolute time if the clock stepped back, else a delta */
         uint64_t v = back ? ns : delta;
 
         out[n++] = ht_le32((back ? 31 : 30) | (uint32_t)v << 5);
@@ -380,7 +381,7 @@ void fg_take_over(FtGuest *g, uint32_t cpu, FgBoot boot, uint64_t va)
     step(g);
     put_commit(g, cpu);
     step(g);
-    /* It does not know how much of the page is used. */
+    /* The new kernel does not know how much of the page is used. */
     c->write = c->full = 0;
     c->entries[fg_order(g, cpu, c->at)] = 0;
 }

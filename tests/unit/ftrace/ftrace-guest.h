@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * A guest's ftrace ring, written as the kernel does
+ * A guest's ftrace ring, written as the kernel writes it
  *
- * The steps of a write come in the kernel's order with its barriers, so that
- * it can run in another thread than the reader.
+ * The writer follows the kernel's order of steps and its barriers, so that it
+ * can run in another thread than the reader.
  */
 #ifndef FTRACE_GUEST_H
 #define FTRACE_GUEST_H
@@ -12,7 +12,7 @@
 
 #define FG_MAGIC 0x0badfeedu
 
-/* In the format of each event */
+/* Fields that each event's format begins with */
 #define FG_COMMON_FIELDS                                                     \
     "\tfield:unsigned short common_type;\toffset:0;\tsize:2;\tsigned:0;\n"   \
     "\tfield:unsigned char common_flags;\toffset:2;\tsize:1;\tsigned:0;\n"   \
@@ -21,27 +21,27 @@
     "\tfield:int common_pid;\toffset:4;\tsize:4;\tsigned:1;\n"               \
     "\n"
 
-/* What another kernel does with a processor's part */
+/* How the next kernel treats a processor's part of the ring */
 typedef enum FgBoot {
-    FG_KEPT,                    /* goes on behind what is there */
-    FG_REFUSED,                 /* finds a page that is wrong: clears them */
-    FG_ANEW,                    /* finds the header wrong: makes it anew */
+    FG_KEPT,                    /* appends to the existing events */
+    FG_REFUSED,                 /* finds an invalid page: clears the pages */
+    FG_ANEW,                    /* finds an invalid header: starts anew */
 } FgBoot;
 
 typedef struct FgCpu {
     uint64_t line;              /* offset of first, head, commit */
     uint64_t order;
     uint64_t pages;
-    uint32_t at;                /* of the tail in the order; 0: the reader's */
-    uint32_t after;             /* at == 0: where the writer goes next */
-    uint32_t head;              /* likewise of the head */
-    uint32_t write;             /* of the tail page */
-    uint32_t full;              /* of the page before, 0: no step to commit */
+    uint32_t at;                /* tail's index in the order; 0: reader's page */
+    uint32_t after;             /* at == 0: the writer's next page */
+    uint32_t head;              /* head's index in the order */
+    uint32_t write;             /* bytes written of the tail page */
+    uint32_t full;              /* size of the last page, 0: nothing to commit */
     uint32_t full_slot;
     uint64_t ns;
     bool begun;                 /* the first event was written */
-    uint32_t read;              /* of the reader's page */
-    uint32_t *entries;          /* of each slot */
+    uint32_t read;              /* entries read of the reader's page */
+    uint32_t *entries;          /* events in each slot's page */
     uint64_t seq;               /* events written */
     uint64_t overrun;
     uint64_t consumed;
@@ -49,49 +49,49 @@ typedef struct FgCpu {
 } FgCpu;
 
 typedef struct FtGuest {
-    uint8_t *mem;               /* its own, unless it was set before */
+    uint8_t *mem;               /* allocated unless the caller set it */
     bool own_mem;
     uint64_t size;
-    uint64_t offset;            /* of the ring */
+    uint64_t offset;            /* offset of the ring in mem */
     HtFtLayout layout;
-    uint32_t line_size;         /* 6.15: 32 or 40 */
+    uint32_t line_size;         /* layout 6.15: 32 or 40 bytes */
     uint32_t subbuf;
     uint32_t nr;
     uint32_t cpus;
     uint64_t va;                /* guest address of the ring */
     FgCpu cpu[8];
-    /* between two steps of a write; or NULL */
+    /* called between two steps of a write; may be NULL */
     void (*step)(void *opaque);
     void *opaque;
 } FtGuest;
 
-/* Set layout, subbuf, nr, cpus before; the rest has defaults. */
+/* The caller sets layout, subbuf, nr and cpus; other fields have defaults. */
 void fg_init(FtGuest *g);
 void fg_clear(FtGuest *g);
 
-/* All of it as a source that is mapped */
+/* The memory as a mapped source */
 HtFtMem fg_mem(const FtGuest *g);
-/* and as one that is read */
+/* The memory as a source that must be read */
 HtFtMem fg_mem_read(FtGuest *g);
 
-/* An event of 16 bytes and more: header, sequence number, filling */
+/* Write an event of at least 16 bytes: header, sequence number, @filling */
 void fg_event(FtGuest *g, uint32_t cpu, uint64_t ns, uint32_t filling);
-/* One that is taken back */
+/* Write an event and discard it */
 void fg_discard(FtGuest *g, uint32_t cpu, uint64_t ns);
-/* Are the bytes of an event what fg_event() wrote?  Returns its number. */
+/* Check that fg_event() wrote these bytes; stores the sequence number. */
 bool fg_check(const uint8_t *data, uint32_t size, uint64_t *seq);
 
-/* A reader takes what is on its page or the next one; false: nothing left */
+/* A guest's reader consumes its page or swaps in the next; false: none left */
 bool fg_read(FtGuest *g, uint32_t cpu);
 /* echo > trace */
 void fg_reset(FtGuest *g, uint32_t cpu);
 /*
- * Another kernel: the one that boots does the first with each processor's part,
- * the second when the processor comes up
+ * Warm reset: the booting kernel calls fg_take_over() for each processor's part,
+ * and fg_up() when the processor comes up
  */
 void fg_take_over(FtGuest *g, uint32_t cpu, FgBoot boot, uint64_t va);
 void fg_up(FtGuest *g, uint32_t cpu);
-/* Both */
+/* fg_take_over() and fg_up() */
 void fg_boot(FtGuest *g, uint32_t cpu, bool keep, uint64_t va);
 
 static inline void fg_put(FtGuest *g, uint64_t at, uint64_t v)

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Rings that are one behind the other in a guest's memory
+ * Adjacent rings in a guest's memory
  */
 #include "hypertrace/base.h"
 #include "ftrace-guest.h"
 
-/* Before 6.15 only the guest's addresses say where the first one ends. */
+/* Before Linux 6.15 only guest addresses show where the first ring ends. */
 static void test_adjacent(const void *opaque)
 {
     FtGuest one = {
@@ -21,7 +21,7 @@ static void test_adjacent(const void *opaque)
     memset(one.mem, 0, 2 << 20);
     fg_init(&one);
     two.offset = one.size;
-    /* a page between the mappings, as the kernel leaves one */
+    /* the kernel leaves a page between the mappings */
     two.va = one.va + one.size + 4096;
     two.cpus = 3;
     fg_init(&two);

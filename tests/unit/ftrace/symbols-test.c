@@ -51,7 +51,7 @@ static void test_find(void)
     g_assert_false(ht_symbols_address(s, "per_cpu", &addr));
 }
 
-/* The first of a name in the text counts, wherever it lies. */
+/* Of equal names, the first in the text is used, whatever its address. */
 static void test_same_name(void)
 {
     g_autoptr(HtSymbols) s = parse("ffffffff82000000 t init\n"
@@ -89,7 +89,7 @@ static void test_nothing(void)
     }
 }
 
-/* A kernel that is elsewhere is found by where some of its functions are. */
+/* A relocated kernel's shift is found by the addresses of its functions. */
 static void test_shift(void)
 {
     g_autoptr(GString) text = g_string_new(NULL);
@@ -113,12 +113,12 @@ static void test_shift(void)
                         i >= HT_SYMBOLS_SHIFT_MIN);
         g_assert_true(i < HT_SYMBOLS_SHIFT_MIN || shift == 0x1a600000);
     }
-    /* one that is no function of it */
+    /* an address at which no function begins */
     addrs[5] += 8;
     g_assert_false(ht_symbols_shift(s, addrs, i - 1, &shift));
     ht_symbols_free(s);
 
-    /* more than one place would do */
+    /* more than one shift fits */
     g_string_truncate(text, 0);
     for (i = 0; i < 40; i++) {
         g_string_append_printf(text, "%" PRIx64 " t f%u\n",

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * A ring's times on the host's clock: a guest that reads both clocks says
- * when each event was written.
+ * A ring's times converted to the host's clock, compared with a guest that reads
+ * both clocks at each event
  */
 #include "hypertrace/ftrace-dates.h"
 #include "ftrace-guest.h"
@@ -9,7 +9,7 @@
 #define EVENTS      40000
 #define MS          UINT64_C(1000000)
 
-/* An event: when it was by both clocks */
+/* When an event was written, by both clocks */
 typedef struct Truth {
     uint64_t guest;
     uint64_t host;
@@ -20,16 +20,16 @@ typedef struct Check {
     HtFtTime time;
     double host;                /* ns */
     double guest;
-    double rate;                /* of the guest's clock */
-    double wander;              /* by how much that may change, as a fraction */
-    double from;                /* the guest's clock at the last stop */
-    uint64_t at[2][EVENTS];     /* when the host wrote which event */
+    double rate;                /* rate of the guest's clock */
+    double wander;              /* change of the rate, as a fraction */
+    double from;                /* guest's clock at the last stop */
+    uint64_t at[2][EVENTS];     /* host's time of each event, per processor */
     uint64_t events, known, worst, sum;
     HtFtDates *dates;
     GArray *truths;
 } Check;
 
-/* Time goes by; the guest's clock is a bit fast now, then a bit slow. */
+/* Time passes; the guest's clock is now slightly fast, now slightly slow. */
 static void go(Check *c, double ns)
 {
     double now = 1 + c->wander * g_test_rand_double_range(-0.5, 0.5);
@@ -74,7 +74,7 @@ static void piece(void *opaque, const HtFtPiece *p)
         if (bound != UINT64_MAX && p->host_before) {
             error = ns > c->at[p->cpu][seq] ? ns - c->at[p->cpu][seq] :
                     c->at[p->cpu][seq] - ns;
-            /* what is rounded when truth is told */
+            /* 4 ns: rounding */
             g_assert_cmpuint(error, <=, bound + 4);
             c->worst = MAX(c->worst, error);
             c->sum += error;
@@ -108,7 +108,7 @@ static HtFtFollow *begin(Check *c, double ppm)
     return ht_ft_follow_new(&mem, ht_ft_ring_at(&mem, 0, NULL), &ops, c);
 }
 
-/* Events come @gap ns after each other at most. */
+/* Write events at most @gap ns apart, and poll @looks times. */
 static void run(Check *c, HtFtFollow *f, unsigned looks, unsigned gap)
 {
     unsigned i, n, cpu;
@@ -122,13 +122,13 @@ static void run(Check *c, HtFtFollow *f, unsigned looks, unsigned gap)
             fg_event(&c->g, cpu, c->guest, 0);
             go(c, g_test_rand_int_range(0, 500));
         }
-        /* sometimes a host that has no time for us */
+        /* sometimes the host polls late */
         go(c, g_test_rand_int_range(0, i % 10 ? 1 * MS : 100 * MS));
         g_assert_cmpint(ht_ft_follow_look(f), >=, 0);
     }
 }
 
-/* All at once, in the end, also what the first look found */
+/* Date all events after the recording, including those of the first poll */
 static void end(Check *c)
 {
     uint64_t worst = 0, sum = 0;
@@ -153,7 +153,7 @@ static void end(Check *c)
     fg_clear(&c->g);
 }
 
-/* HtFtFollowOps.piece of a follower that finds all at once */
+/* HtFtFollowOps.piece of a follower that reads the whole ring in one poll */
 static void bracket(void *opaque, const HtFtPiece *p)
 {
     Check *c = opaque;
@@ -170,7 +170,7 @@ static void bracket(void *opaque, const HtFtPiece *p)
     while (ht_ft_iter_next(&it, &r) == HT_FT_EVENT) {
         g_assert_true(fg_check(r.data, r.size, &seq));
         at = c->at[p->cpu][seq];
-        /* what is rounded when truth is told */
+        /* 4 ns: rounding */
         g_assert_cmpuint(q.host_before, <=, at + 4);
     }
     g_assert_cmpuint(q.host_after + 4, >=, at);
@@ -180,7 +180,7 @@ static void bracket(void *opaque, const HtFtPiece *p)
     }
 }
 
-/* A silence: what is found then is not dated by that look. */
+/* Events found after a silence have a better bound than that poll's time. */
 static void check_brackets(Check *c)
 {
     static const HtFtFollowOps all = { .piece = bracket, .now = now };
@@ -204,7 +204,7 @@ static void test_bound(gconstpointer ppm)
     g_autoptr(HtFtFollow) f = begin(c, GPOINTER_TO_INT(ppm));
 
     run(c, f, 300, 40000);
-    run(c, f, 20, 10 * MS);         /* next to nothing happens */
+    run(c, f, 20, 10 * MS);         /* events are rare */
     run(c, f, 300, 40000);
     g_assert_cmpuint(c->time.steps, ==, 0);
     g_assert_cmpuint(c->known, >, c->events / 2);
@@ -214,8 +214,8 @@ static void test_bound(gconstpointer ppm)
 }
 
 /*
- * The guest was stopped for a minute, and so was its clock.  What it wrote
- * before is not dated by what is known since.
+ * The guest and its clock were stopped for a minute.  Measurements after the stop
+ * do not date events before it.
  */
 static void test_stopped(void)
 {
@@ -233,7 +233,7 @@ static void test_stopped(void)
     fg_clear(&c->g);
 }
 
-/* The kernel takes another measurement of its clock for the better one. */
+/* The kernel replaces its clock's frequency by a better measurement. */
 static void test_refined(void)
 {
     g_autofree Check *c = g_new0(Check, 1);
@@ -247,7 +247,7 @@ static void test_refined(void)
     end(c);
 }
 
-/* Steps of the guest's clock are noticed, and soon forgotten. */
+/* A step of the guest's clock is detected; the bound is tight again soon. */
 static void test_step(void)
 {
     g_autofree Check *c = g_new0(Check, 1);
@@ -258,7 +258,7 @@ static void test_step(void)
     run(c, f, 100, 40000);
     for (i = 0; i < 10; i++) {
         g_assert_cmpuint(c->time.steps, ==, steps);
-        /* within a look, or between two */
+        /* during a poll, or between two */
         if (i % 2) {
             c->at[0][c->g.cpu[0].seq] = c->host;
             fg_event(&c->g, 0, c->guest, 0);
@@ -273,7 +273,7 @@ static void test_step(void)
     end(c);
 }
 
-/* Times that cannot be are bounded by the look. */
+/* The poll bounds impossible times. */
 static void test_forged(void)
 {
     static const uint64_t times[] = {
@@ -317,7 +317,10 @@ static void test_forged(void)
     g_assert_cmpuint(t.steps, >, 0);
 }
 
-/* What was written behind the begin of the look before: not what may not */
+/*
+ * The lower bound holds for events certainly written after the previous poll
+ * began, and for no others.
+ */
 static void test_later(void)
 {
     static const struct {
@@ -325,10 +328,10 @@ static void test_later(void)
         uint8_t flags;
         bool later;
     } events[] = {
-        { 100, 0, false },              /* was perhaps being written then */
-        { 100, 0x08, false },           /* within it, as are these */
+        { 100, 0, false },              /* may have been in progress then */
+        { 100, 0x08, false },           /* nested in it, as is the next */
         { 50, 0x10, false },
-        { 0, 0, false },                /* was interrupted; has their time */
+        { 0, 0, false },                /* interrupted; has the same time */
         { 70, 0x40, false },
         { 30, 0, true },
         { 10, 0, true },
@@ -358,7 +361,7 @@ static void test_later(void)
     }
 }
 
-/* So many looks that not all are kept: three days, each second */
+/* Too many polls to keep all of them: three days, one each second */
 static void test_many(void)
 {
     uint8_t data[3][12] = { { 2 }, { 2 | 1 << 5 }, { 2 | 1 << 5 } };
@@ -366,7 +369,7 @@ static void test_many(void)
     uint64_t host, ns, bound, worst;
     unsigned i, k;
 
-    /* in no order, as of several processors */
+    /* out of order, as from several processors */
     for (k = 0; k < 2; k++) {
         for (i = k; i < 600000; i += 2) {
             HtFtPiece p = {

@@ -1,3 +1,3 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-# content is loaded twice
+# load content twice
 s/to = ht_le32(ht_atomic_read(&h->content));/&\n            to = ht_le32(ht_atomic_read(\&h->content));/

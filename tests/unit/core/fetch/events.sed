@@ -1,3 +1,3 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-# events are walked where they lie
+# walk the events in guest memory, not in the copy
 s/consume(c, events, n, /consume(c, (uint8_t *)slot + from, n, /

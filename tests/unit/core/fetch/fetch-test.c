@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * A guest's byte is read once, or what it reads the second time changes
- * nothing: rings and buffers, honest and corrupt, are consumed from memory
- * that changes under the reader, and the outcome is the same.
+ * The host reads each byte of the guest once, or a different second value has no
+ * effect: rings and buffers, honest and corrupt, are consumed from memory that
+ * changes after each read, and the result is the same.
  *
- * Built with -DMUTANT against code that reads something twice, the test is
- * that this is found.
+ * Built with -DMUTANT against code that reads a value twice, the test passes if
+ * it finds that.
  */
 #include "fetch.h"
 #include <sys/uio.h>
@@ -17,7 +17,7 @@
 #define A_PACKET ((SIZE - sizeof(struct ht_packet)) / 12)
 #define SEEDS 600
 
-/* The real data_feed() of channel=virtio, and what it needs of QEMU -------- */
+/* The real data_feed() of channel=virtio, with stubs for QEMU -------------- */
 
 typedef struct HypertraceDevice {
     struct {
@@ -75,11 +75,11 @@ static uint8_t *ht_sinks_reserve(void *sinks, uint8_t (*fill)[2 * SIZE],
 
 #include FETCH_BUFFER_FILL
 
-/* What came out ------------------------------------------------------------ */
+/* Delivered runs and counters ---------------------------------------------- */
 
 typedef struct Outcome {
     GByteArray *bytes;
-    size_t host_line;           /* bytes of it that were read */
+    size_t host_line;           /* bytes of the host's line that were read */
 } Outcome;
 
 static void put(Outcome *o, const void *p, size_t size)
@@ -133,7 +133,7 @@ static void start(HtConsumer *c, Outcome *o, const CtRing *r,
     };
 
     ht_consumer_init(c, &cfg);
-    /* what a broken reader finds of an earlier packet is always the same */
+    /* a broken reader always finds the same bytes of an earlier packet */
     memset(c->buf, 0, SIZE);
     ht_consumer_open(c, &info, 500);
     c->time = ct_time(1000);
@@ -164,7 +164,7 @@ static void corrupt(GRand *rand, CtRing *r)
     *p ^= 1 << g_rand_int_range(rand, 0, 8);
 }
 
-/* The same ring for the same seed, consumed in steps */
+/* Consume a ring in steps; the ring depends only on the seed */
 static void run_ring(Outcome *o, const HtClassTable *classes, uint32_t seed,
                      bool flip)
 {
@@ -188,8 +188,8 @@ static void run_ring(Outcome *o, const HtClassTable *classes, uint32_t seed,
         corrupt(rand, &r);
         fetch_watch(&control->guest.lost, sizeof(control->guest.lost), false);
         /*
-         * In mode overwrite the host has to look at head and opening again:
-         * a second look that differs says that the copy is worth nothing.
+         * In mode overwrite the host must read head and opening again: if they
+         * changed, it discards its copy.
          */
         if (!r.overwrite) {
             fetch_watch(&control->guest.head, sizeof(uint64_t), false);
@@ -200,7 +200,7 @@ static void run_ring(Outcome *o, const HtClassTable *classes, uint32_t seed,
         ht_consumer_ring(&c, control, r.data, max);
         fetch_end();
         fetch_forget();
-        /* what the host writes, it never reads */
+        /* the host never reads the fields that it writes */
         fetch_watch(&control->host, sizeof(control->host), false);
         fetch_begin(false);
         ht_consumer_ring(&c, control, r.data, max);
@@ -319,7 +319,7 @@ static void test_buffers(void)
     g_assert_cmpuint(differences(run_buffers, g_test_rand_int() / 2), ==, 0);
 }
 
-/* The hook itself: the second read is another value, and is undone after. */
+/* Check the hook itself: a second read differs, and is undone at the end. */
 static void test_hook(void)
 {
     uint8_t guest[4] = { 1, 2, 3, 4 }, host[4];

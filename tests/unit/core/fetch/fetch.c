@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Memory that changes once it has been read: the loads of instrumented code
+ * Memory that changes after each read: the loads of instrumented code
  */
 #include "fetch.h"
 
@@ -97,7 +97,7 @@ void *fetch_memcpy(void *to, const void *from, size_t n)
     return memcpy(to, from, n);
 }
 
-/* What the compiler calls -------------------------------------------------- */
+/* Functions called by instrumented code ------------------------------------ */
 
 #define READ(n)                                                     \
     void __tsan_read##n(const void *p) { load(p, n); }              \

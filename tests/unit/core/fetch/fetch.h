@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Memory that changes once it has been read
+ * Memory that changes after each read
  *
- * The code under test is compiled with -fsanitize=thread and memcpy renamed,
- * but not linked with that sanitizer: the functions that it would call for
- * each load are here.  A byte that is read a second time is flipped first, as
- * a guest would who waits for just that.
+ * The code under test is compiled with -fsanitize=thread and memcpy renamed, but
+ * not linked with that sanitizer: this file provides the functions that the
+ * instrumentation calls for each load.  They flip a byte before its second read,
+ * as a guest might that waits for that moment.
  */
 #ifndef FETCH_H
 #define FETCH_H
@@ -13,27 +13,27 @@
 #include "hypertrace/base.h"
 
 /**
- * fetch_watch: watch one more region
+ * fetch_watch: watch another region
  * @p, @size: guest memory
- * @keep: a byte once read stays so until fetch_forget()
+ * @keep: remember which bytes were read across fetch_begin()
  */
 void fetch_watch(void *p, size_t size, bool keep);
 void fetch_forget(void);
 
 /**
- * fetch_begin: the code under test runs from here
- * @flip: flip what is read twice
+ * fetch_begin: start to watch the loads of the code under test
+ * @flip: flip bytes before their second read
  */
 void fetch_begin(bool flip);
 
 /**
- * fetch_end: until here; what was flipped is as it was
+ * fetch_end: stop to watch, and undo all flips
  *
- * Returns: bytes that were read
+ * Returns: number of bytes read
  */
 size_t fetch_end(void);
 
-/* As memcpy(), watched; for stubs of what copies guest memory */
+/* A watched memcpy(), for stubs of functions that copy guest memory */
 void *fetch_memcpy(void *to, const void *from, size_t n);
 
 #endif

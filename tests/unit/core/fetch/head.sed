@@ -1,3 +1,3 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-# head is loaded again behind its check
+# load head again after its check
 s/\*head = h;/*head = read64(\&ring->guest.head);/
