@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: what the tests of the backends share
+ * hypertrace: shared code of the backends' tests
  */
 #include "hypertrace/base.h"
 #include <glib/gstdio.h>
@@ -129,7 +129,7 @@ static void put_scalar(TlRun *r, GString *text, unsigned kind, bool hex,
     uint32_t bits;
 
     if (kind == HT_FIELD_F32 || kind == HT_FIELD_F64) {
-        /* few digits, so that what is shown is exact */
+        /* few digits, so that their text is exact */
         f64 = f32 = (int32_t)(v % 100000) / 4.0f - 1000;
         if (kind == HT_FIELD_F32) {
             memcpy(&bits, &f32, sizeof(bits));

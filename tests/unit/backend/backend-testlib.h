@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: what the tests of the backends share: classes, runs as the
- * walk hands them over, and the text babeltrace2 shows for them
+ * hypertrace: shared code of the backends' tests: classes, runs as the walk
+ * delivers them, and the text that babeltrace2 prints for them
  */
 #ifndef BACKEND_TESTLIB_H
 #define BACKEND_TESTLIB_H
@@ -20,10 +20,10 @@
 HtClass *tl_class(HtClassTable *t, const char *name, const char *spec);
 
 /**
- * TlRun: a run being put together
+ * TlRun: a run under construction
  * @data: events
- * @text: for each event, the fields as babeltrace2 shows them
- * @times: for each event
+ * @text: fields of each event as babeltrace2 prints them
+ * @times: time of each event
  */
 typedef struct TlRun {
     HtRun run;
@@ -60,10 +60,10 @@ char *tl_babeltrace(const char *dir, char **err);
 /* Assert that two texts are equal; shows the first line that differs. */
 void tl_assert_lines(const char *got, const char *want);
 
-/* The number of events in a trace; -1 if babeltrace2 did not like it. */
+/* The number of events in a trace; -1 if babeltrace2 fails */
 int64_t tl_count(const char *dir, char **err);
 
-/* The sum of all "discarded N events" in babeltrace2's standard error */
+/* The sum of all "discarded N events" warnings of babeltrace2 */
 uint64_t tl_discarded(const char *err);
 
 char *tl_tmpdir(void);

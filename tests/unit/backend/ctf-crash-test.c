@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: a CTF trace is readable at every instant: while it is written,
- * after its writer was killed, on a full disk
+ * hypertrace: a CTF trace is readable at every moment: during a write, after
+ * its writer was killed, on a full disk
  */
 #include "hypertrace/base.h"
 #include <sched.h>
@@ -28,12 +28,13 @@ static const HtStreamInfo stream[] = {
 };
 
 /*
- * Shared between a writer and who kills or reads it.  Both sides only poll
- * them; a stale value makes a test weaker for an instant, never wrong.
+ * Shared between the writer and the process that kills or reads it.  Both only
+ * poll the fields; a stale value weakens the test for a moment, and cannot make
+ * it fail.
  */
 typedef struct Progress {
-    uint64_t allowed;           /* events that may be written */
-    uint64_t written;           /* events that were */
+    uint64_t allowed;           /* number of events that may be written */
+    uint64_t written;           /* number of events written */
 } Progress;
 
 static Progress *progress_new(void)
@@ -59,7 +60,7 @@ static void G_GNUC_NORETURN write_forever(const char *dir, Progress *p,
     HtRun m;
     TlRun r[2];
 
-    /* a test that fails does not come to killing it */
+    /* the writer ends even if the test fails before it kills it */
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     g_assert_cmpint(ht_ctf_writer_new(dir, "ht0", &info, 2, &w), ==, 0);
     for (j = 0; j < 2; j++) {
@@ -123,8 +124,8 @@ static void check_trace(const char *dir, uint64_t least, uint64_t most)
 }
 
 /*
- * Killed at any moment, a writer leaves a trace with all events whose call
- * had returned, and at most one run more.
+ * A writer that is killed at any moment leaves a trace with all events whose
+ * call had returned, and at most one more run.
  */
 static void test_kill(void)
 {
@@ -152,8 +153,8 @@ static void test_kill(void)
 }
 
 /*
- * A reader that comes while events are written gets all it may expect.  No
- * classes are added meanwhile: a reader looks at the metadata only once.
+ * A reader that starts during a write gets all events written before.  No
+ * classes are added meanwhile, because a reader reads the metadata only once.
  */
 static void test_live(void)
 {
@@ -170,7 +171,7 @@ static void test_live(void)
     for (i = 0; i < 60; i++) {
         uint64_t before = written(p);
 
-        /* it may write on during the whole of a reader's life */
+        /* the writer may go on while the reader runs */
         __atomic_store_n(&p->allowed, before + 200, __ATOMIC_RELAXED);
         wait_written(p, before, pid);
         before = written(p);
@@ -199,7 +200,7 @@ static void fill_file(const char *path, size_t size)
     g_assert_true(g_file_set_contents(path, bytes, size, NULL));
 }
 
-/* In a mount namespace of its own, on a 3 MiB tmpfs */
+/* Runs in its own mount namespace, on a tmpfs of 3 MiB */
 static int full_disk(void)
 {
     GRand *rand = g_rand_new_with_seed(g_test_rand_int());
@@ -238,17 +239,17 @@ static int full_disk(void)
         g_assert_true(ret == 0 || ret == -ENOSPC);
         *(ret ? &bad : &good) += r.run.events;
         if (i == 500) {
-            /* full since long: what was written is whole */
+            /* full for a while: all events written before are intact */
             g_assert_cmpint(bad, >, 0);
             check_lossy_trace(dir, good, 0);
 
-            /* a stream opened now cannot be written ... */
+            /* an opening cannot be written now ... */
             m = tl_mark(&stream[1], HT_RUN_OPEN, ns, 0);
             g_assert_cmpint(ht_ctf_writer_run(w, &m), ==, -ENOSPC);
-            /* ... and a class not be described */
+            /* ... nor a class */
             late = tl_class(t, "late", "u8:x");
             while ((ret = ht_ctf_writer_class(w, late)) == 0) {
-                /* a few bytes may be left */
+                /* use up the last few bytes */
                 g_autofree char *name = g_strdup_printf("late%u", i++);
 
                 late = tl_class(t, name, "u8:x");
@@ -256,7 +257,7 @@ static int full_disk(void)
             g_assert_cmpint(ret, ==, -ENOSPC);
             check_lossy_trace(dir, good, 0);
 
-            /* but both, as soon as there is space */
+            /* both succeed once there is space */
             g_assert_cmpint(unlink(ballast), ==, 0);
             g_assert_cmpint(ht_ctf_writer_class(w, late), ==, 0);
             i = 970;
@@ -272,7 +273,7 @@ static int full_disk(void)
     }
     check_lossy_trace(dir, good, bad);
 
-    /* full again: the final count is there all the same */
+    /* full again: the final count is written nevertheless */
     fill_file(ballast, 1);
     for (i = 0; i < 1000; i++) {
         tl_run_begin(&r, HT_RUN_CUT, 0);

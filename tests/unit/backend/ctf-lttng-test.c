@@ -41,7 +41,7 @@ static void test_events(void)
     }
 }
 
-/* A trace with and one without: the same bytes, other names */
+/* Write a trace with or without LTTng's names: same bytes, other names */
 static char *write_trace(const char *dir, bool lttng)
 {
     static const HtStreamInfo stream = { .vcpu = 1, .instance = 1 };

@@ -60,7 +60,7 @@ static void write_run(Fixture *f, TlRun *r)
     g_assert_cmpint(ht_ctf_writer_run(f->w, tl_run_end(r)), ==, 0);
 }
 
-/* A run of one event; returns what the writer does */
+/* Write a run of one event; returns the writer's result */
 static int write_event(Fixture *f, TlRun *r, HtClass *c, unsigned flags,
                        uint64_t ns, uint64_t discarded)
 {
@@ -69,7 +69,7 @@ static int write_event(Fixture *f, TlRun *r, HtClass *c, unsigned flags,
     return ht_ctf_writer_run(f->w, tl_run_end(r));
 }
 
-/* A line as babeltrace2 prints it */
+/* Append the line that babeltrace2 should print */
 static void expect(GString *out, const TlRun *r, unsigned i, const char *name)
 {
     uint64_t ns = g_array_index(r->times, uint64_t, i);
@@ -84,7 +84,7 @@ static void expect(GString *out, const TlRun *r, unsigned i, const char *name)
                            (char *)r->text->pdata[i]);
 }
 
-/* Every kind of field, with random values, comes back as it was. */
+/* Random values of every kind of field are read back unchanged. */
 static void test_kinds(void)
 {
     static const HtStreamInfo stream = { .vcpu = -1, .instance = 1 };
@@ -112,8 +112,8 @@ static void test_kinds(void)
         for (j = 0; j < 5; j++) {
             ns += g_rand_int_range(f.rand, 0, 10000000);
             /*
-             * No empty text after the first run: babeltrace2 2.0 shows the
-             * text of the event before in its place (with a length of 0).
+             * No empty text after the first run: babeltrace2 2.0 would print
+             * the previous event's text instead (with length 0).
              */
             tl_run_event(&r, j == 2 ? none : all, ns, f.rand,
                          i ? i % 7 * 11 + 1 : 0);
@@ -132,7 +132,7 @@ static void test_kinds(void)
     fixture_clear(&f);
 }
 
-/* Ids from 254 on have the wide header; large gaps the extended one. */
+/* Ids from 254 on need the wide header; large gaps the extended one. */
 static void test_many_classes(void)
 {
     static const HtStreamInfo stream = { .vcpu = 3, .instance = 9,
@@ -169,7 +169,7 @@ static void test_many_classes(void)
     fixture_clear(&f);
 }
 
-/* Directories that hold little can be read as well. */
+/* Traces with hardly any events can be read, too. */
 static void test_empty(void)
 {
     static const HtStreamInfo stream = { .vcpu = 0, .instance = 1 };
@@ -187,7 +187,7 @@ static void test_empty(void)
     g_assert_cmpint(tl_count(f.dir, &err3), ==, 0);
     g_assert_cmpstr(err3, ==, "");
 
-    /* a device that comes back writes beside its old trace */
+    /* a device created again writes next to its old trace */
     g_assert_cmpint(ht_ctf_writer_new(f.dir, "ht0", &info, 1, &again), ==, 0);
     g_assert_true(g_str_has_suffix(ht_ctf_writer_path(again), "/ht0-2"));
     ht_ctf_writer_free(again);
@@ -196,7 +196,7 @@ static void test_empty(void)
     fixture_clear(&f);
 }
 
-/* A stream that begins and ends when time did: no packet ends before that. */
+/* A stream that begins and ends at time 0: no packet ends before its begin. */
 static void test_time_0(void)
 {
     static const HtStreamInfo stream = { .vcpu = -1, .instance = 1 };
@@ -209,7 +209,7 @@ static void test_time_0(void)
     fixture_clear(&f);
 }
 
-/* A run of an old time, or of a stream nobody opened, is refused. */
+/* A run that goes back in time, or of a stream not open, is refused. */
 static void test_refused(void)
 {
     static const HtStreamInfo stream = { .vcpu = 0, .instance = 1 };
@@ -237,7 +237,7 @@ static void test_refused(void)
     fixture_clear(&f);
 }
 
-/* Discarded events are shown, all of them, wherever they happened. */
+/* All discarded events are reported, at any position of the stream. */
 static void test_discarded(void)
 {
     static const HtStreamInfo stream = { .vcpu = 0, .instance = 1 };
@@ -285,8 +285,8 @@ static void remove_streams(const char *dir)
 }
 
 /*
- * Files that somebody deletes take no events; the directory gone, none do.  It
- * is found within 10 ms.
+ * A deleted file takes no more events; without the directory, all runs fail.
+ * The writer notices this within 10 ms.
  */
 static void test_deleted(void)
 {
@@ -322,18 +322,18 @@ static void test_deleted(void)
     fixture_clear(&f);
 }
 
-/* A file that somebody cuts off is left: its mapping is no memory any more. */
+/* A truncated file is abandoned: its mapping would raise SIGBUS. */
 static void test_truncated(void)
 {
     static const struct {
         unsigned before, after; /* events */
         uint64_t step_ns;
-        int late_ns;            /* of the stream's opening */
+        int late_ns;            /* opening's time after the first event's */
     } t[] = {
         { 10, 20, 10000000, 0 },
         { 0, 0, 0, 0 },         /* only closed */
         { 1, 0, 0, 0 },
-        { 0, 1, 0, 10 },        /* dated back */
+        { 0, 1, 0, 10 },        /* dated before the opening */
         { HT_CTF_CHECK_RUNS, HT_CTF_CHECK_RUNS, 0, 0 },
     };
     HtStreamInfo stream = { .vcpu = 0 };
@@ -379,10 +379,9 @@ static ino_t metadata_inode(const Fixture *f)
 }
 
 /*
- * babeltrace2 2.0.4 does not clear the text of an event object that it uses
- * again: text of length 0, or whose first byte is NUL, is shown as an older
- * event's.  What is in the trace is right, and so is the length beside it; see
- * docs/reliability.md.
+ * babeltrace2 2.0.4 does not clear the text of an event object that it reuses:
+ * text of length 0, or whose first byte is NUL, is printed as an older event's.
+ * The trace itself and the printed length are correct; see docs/reliability.md.
  */
 static void test_empty_text(void)
 {
@@ -415,7 +414,7 @@ static void test_empty_text(void)
     fixture_clear(&f);
 }
 
-/* Metadata grow where they are, and are written anew only now and then. */
+/* Metadata are appended in place, and rewritten only rarely. */
 static void test_growing_metadata(void)
 {
     static const HtStreamInfo stream = { .vcpu = 0, .instance = 1 };
@@ -449,7 +448,7 @@ static void test_growing_metadata(void)
     fixture_clear(&f);
 }
 
-/* Runs of all sizes, through several files; what is unused is given up. */
+/* Runs of all sizes, across several files; unused space is truncated. */
 static void test_sizes(void)
 {
     static const HtStreamInfo stream[] = {
@@ -490,7 +489,7 @@ static void test_sizes(void)
     g_assert_cmpint(tl_count(f.dir, &err), ==, events);
     g_assert_cmpstr(err, ==, "");
 
-    /* the first file is full, up to one run */
+    /* the first file has less than one run left */
     path = g_strdup_printf("%s/stream-000-000001-0000",
                            ht_ctf_writer_path(f.w));
     g_assert_cmpint(stat(path, &st), ==, 0);
@@ -500,7 +499,7 @@ static void test_sizes(void)
     fixture_clear(&f);
 }
 
-/* A stream whose clock went back stands still: more than a file of one time. */
+/* A stream whose clock went back: more than a file of events of one time. */
 static void test_standing_time(void)
 {
     HtStreamInfo stream = { .index = 1, .vcpu = 0, .instance = 3 };
@@ -515,7 +514,7 @@ static void test_standing_time(void)
     c = add_class(&f, "still", "u64:n");
     mark(&f, &stream, HT_RUN_OPEN, 5000, 0);
     tl_run_init(&r, &stream);
-    /* more than a few files hold, all dated alike, then as it should be */
+    /* the same date for more events than a few files hold, then increasing */
     for (i = 0; i < 400; i++) {
         tl_run_begin(&r, i == 0 ? HT_RUN_CUT : 0, 0);
         for (unsigned j = 0; j < 2000; j++, want++) {
@@ -530,7 +529,7 @@ static void test_standing_time(void)
     fixture_clear(&f);
 }
 
-/* Of two devices' traces under one directory, events come out in order. */
+/* babeltrace2 merges the traces of two devices in one directory in order. */
 static void test_two_devices(void)
 {
     static const HtStreamInfo stream = { .vcpu = 0, .instance = 1 };

@@ -53,7 +53,7 @@ static void test_kinds(void)
     ht_class_table_free(t);
 }
 
-/* A guest's text does nothing to a terminal, nor can it fake a line. */
+/* A guest's text can neither control a terminal nor forge a line. */
 static void test_text(void)
 {
     static const struct {

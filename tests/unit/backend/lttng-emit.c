@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: a program that does with LTTng-UST what the backend does, at the
- * word of backend-lttng-test.py.  Commands, a line each:
+ * hypertrace: a program that drives LTTng-UST as the backend does, controlled
+ * by test_lttng_events.py.  One command per line:
  *
  *   class PROVIDER NAME FIELD...   register; fields as in backend-testlib.h
- *   prepare PROVIDER NAME...       register some, of one number each, at once
- *   enabled PROVIDER NAME          say whether a session wants it
- *   forget PROVIDER                as if the device were created anew
- *   emit PROVIDER NAME COUNT PAD   emit, and say what the trace should show
+ *   prepare PROVIDER NAME...       register several at once, one number each
+ *   enabled PROVIDER NAME          tell whether a session enables the event
+ *   forget PROVIDER                behave like a device that is created again
+ *   emit PROVIDER NAME COUNT PAD   emit, and print the expected trace
  *   burst PROVIDER NAME COUNT PAD THREADS    emit as fast as possible
- *   forever PROVIDER NAME PAD THREADS        likewise, and go on
- *   exit MS                        end, while they emit: 0, or 3 if one of them
- *                                  does not come out of LTTng within that time
+ *   forever PROVIDER NAME PAD THREADS        the same without end
+ *   exit MS                        exit during that: status 0, or 3 if a thread
+ *                                  does not return from LTTng in that time
  *
- * Each ends with "ok", or "error" and why.
+ * Each is answered by "ok", or by "error" and the reason.
  */
 #include "hypertrace/base.h"
 #include "hypertrace/lttng-ust-event.h"
@@ -125,7 +125,7 @@ typedef struct Burst {
     unsigned thread;
 } Burst;
 
-/* Runs of one event, until the process ends at the latest */
+/* Emit runs of one event until done or until the process ends */
 static void *burst_thread(void *opaque)
 {
     Burst *b = opaque;
@@ -144,7 +144,7 @@ static void *burst_thread(void *opaque)
     return NULL;
 }
 
-/* The payload of one event, chosen at random; stays */
+/* Choose one event's payload at random; it is never freed */
 static Burst burst(char **arg, unsigned pad)
 {
     const Known *k = find(arg);

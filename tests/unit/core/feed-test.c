@@ -41,7 +41,10 @@ static void emit(Fixture *f, unsigned count)
     }
 }
 
-/* Feed an exact copy of ring bytes from @from on with a header that may be wrong */
+/*
+ * Feed an exact copy of ring bytes from @from on with a header that may be
+ * wrong
+ */
 static void feed_as(Fixture *f, const struct ht_submit *sub, uint64_t from,
                     size_t size)
 {

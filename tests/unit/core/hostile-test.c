@@ -310,8 +310,8 @@ static void test_lost(void)
 }
 
 /*
- * Random changes of an honest ring's bytes.  The packets before the first change
- * are delivered; nothing is read or written out of bounds.
+ * Random changes of an honest ring's bytes.  The packets before the first
+ * change are delivered; nothing is read or written out of bounds.
  */
 static void random_ring(bool overwrite)
 {

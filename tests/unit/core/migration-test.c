@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * State that moves between hosts: streams, classes, time.  The two hosts together
- * lose nothing uncounted, and forged state is refused.
+ * State that moves between hosts: streams, classes, time.  The two hosts
+ * together lose nothing uncounted, and forged state is refused.
  */
 #include "hypertrace/base.h"
 #include "core-testlib.h"

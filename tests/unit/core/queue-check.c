@@ -2,8 +2,8 @@
 /*
  * Two queues over one pool, and their invariants
  *
- * An event here is its number, eight bytes.  Each event is delivered in order, or
- * counted as discarded in a later run; nothing is delivered twice, no queue
+ * An event here is its number, eight bytes.  Each event is delivered in order,
+ * or counted as discarded in a later run; nothing is delivered twice, no queue
  * exceeds its budget, and no buffer leaks.
  */
 #include "hypertrace/base.h"

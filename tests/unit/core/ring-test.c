@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The consumer of a ring whose producer keeps the rules: every event is delivered
- * or counted
+ * The consumer of a ring whose producer keeps the rules: every event is
+ * delivered or counted
  */
 #include "hypertrace/base.h"
 #include <signal.h>
@@ -204,7 +204,9 @@ static void test_packet_sizes(void)
     }
 }
 
-/* If the consumer is late, all events of the oldest packets count as dropped. */
+/*
+ * If the consumer is late, all events of the oldest packets count as dropped.
+ */
 static void test_overwrite(void)
 {
     Fixture f;

@@ -364,9 +364,9 @@ static void test_random(void)
 }
 
 /*
- * Correct readings of a counter and a host clock: the rate wanders as far as the
- * map assumes, brackets are narrow, or tens of milliseconds wide and off center,
- * the VM stops and the counter jumps.
+ * Correct readings of a counter and a host clock: the rate wanders as far as
+ * the map assumes, brackets are narrow, or tens of milliseconds wide and off
+ * center, the VM stops and the counter jumps.
  */
 /* A waiting event: its bound must hold at whatever time it is dated. */
 typedef struct Late {
@@ -506,8 +506,8 @@ static void test_truth(void)
 }
 
 /*
- * A jump is noticed late: the elapsed time separates events before the jump from
- * events after it.
+ * A jump is noticed late: the elapsed time separates events before the jump
+ * from events after it.
  */
 static void test_late_jump(void)
 {

@@ -389,9 +389,9 @@ static uint64_t host_now(void)
 }
 
 /*
- * The counter jumped by days and no sample shows that yet: events get the time of
- * the walk, not one days later.  The clock is read once, however many events
- * there are.
+ * The counter jumped by days and no sample shows that yet: events get the time
+ * of the walk, not one days later.  The clock is read once, however many
+ * events there are.
  */
 static void test_not_later_than_now(void)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Following a ring: the follower's reports on events: bounds of the host's time,
- * the boot that they belong to, and gaps
+ * Following a ring: the follower's reports on events: bounds of the host's
+ * time, the boot that they belong to, and gaps
  */
 #include "hypertrace/ftrace-follow.h"
 #include "ftrace-guest.h"
@@ -114,8 +114,8 @@ static int64_t look(Test *t)
 }
 
 /*
- * Events that a full poll left in the ring can be older than the poll before the
- * one that reads them: they have no lower bound.
+ * Events that a full poll left in the ring can be older than the poll before
+ * the one that reads them: they have no lower bound.
  */
 static void test_before_full(void)
 {
@@ -224,9 +224,9 @@ static void test_late_commit(void)
 }
 
 /*
- * The clock goes back and the header stays as it was.  Without KASLR, or after a
- * snapshot was loaded, the header is still valid; with KASLR it is the previous
- * kernel's.
+ * The clock goes back and the header stays as it was.  Without KASLR, or after
+ * a snapshot was loaded, the header is still valid; with KASLR it is the
+ * previous kernel's.
  */
 static void test_text(gconstpointer kaslr)
 {

@@ -196,8 +196,8 @@ static void test_laps(void)
 }
 
 /*
- * A pause that begins with echo > trace or another tracer: the estimate must use
- * the rate before the pause, not count the pause.
+ * A pause that begins with echo > trace or another tracer: the estimate must
+ * use the rate before the pause, not count the pause.
  */
 static void test_pauses(void)
 {

@@ -32,11 +32,11 @@ typedef struct FgCpu {
     uint64_t line;              /* offset of first, head, commit */
     uint64_t order;
     uint64_t pages;
-    uint32_t at;                /* tail's index in the order; 0: reader's page */
+    uint32_t at;                /* tail's index in the order; 0: reader page */
     uint32_t after;             /* at == 0: the writer's next page */
     uint32_t head;              /* head's index in the order */
     uint32_t write;             /* bytes written of the tail page */
-    uint32_t full;              /* size of the last page, 0: nothing to commit */
+    uint32_t full;              /* size of the last page; 0: committed */
     uint32_t full_slot;
     uint64_t ns;
     bool begun;                 /* the first event was written */
@@ -86,8 +86,8 @@ bool fg_read(FtGuest *g, uint32_t cpu);
 /* echo > trace */
 void fg_reset(FtGuest *g, uint32_t cpu);
 /*
- * Warm reset: the booting kernel calls fg_take_over() for each processor's part,
- * and fg_up() when the processor comes up
+ * Warm reset: the booting kernel calls fg_take_over() for each processor's
+ * part, and fg_up() when the processor comes up
  */
 void fg_take_over(FtGuest *g, uint32_t cpu, FgBoot boot, uint64_t va);
 void fg_up(FtGuest *g, uint32_t cpu);

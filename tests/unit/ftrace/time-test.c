@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * A ring's times converted to the host's clock, compared with a guest that reads
- * both clocks at each event
+ * A ring's times converted to the host's clock, compared with a guest that
+ * reads both clocks at each event
  */
 #include "hypertrace/ftrace-dates.h"
 #include "ftrace-guest.h"
@@ -214,8 +214,8 @@ static void test_bound(gconstpointer ppm)
 }
 
 /*
- * The guest and its clock were stopped for a minute.  Measurements after the stop
- * do not date events before it.
+ * The guest and its clock were stopped for a minute.  Measurements after the
+ * stop do not date events before it.
  */
 static void test_stopped(void)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Guest library: neither an emit nor the host's consuming it allocates
+ * Guest library: neither an emit nor the host's consumer allocates memory
  *
- * The allocator is replaced by one that counts; it counts the whole process.
+ * A replacement allocator counts the calls of the whole process.
  */
 #include "hypertrace/base.h"
 #include "hypertrace/atomic.h"
@@ -76,12 +76,12 @@ static void run(struct ht_loopback_config cfg)
     dev = ht_loopback_device(lb);
     g_assert_cmpint(ht_register(dev, &ht_class_mixed), >, 0);
     g_assert_cmpint(ht_stream_open(dev, &s, NULL), ==, 0);
-    /* the counter works: a device is made of some allocations */
+    /* check the counter: creating a device allocates */
     g_assert_cmpuint(ht_atomic_read(&allocations), >, before + 5);
 
     for (i = 0; i < EVENTS; i++) {
         if (i == 1) {
-            /* the host's thread has started for sure */
+            /* make sure that the host's thread has started */
             g_assert_cmpint(ht_stream_flush(&s), ==, 0);
             while (cfg.host == HT_LOOPBACK_THREAD &&
                    ht_load_relaxed(&s.ring->host.wake) == HT_WAKE_NEVER) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * glibc's allocator by the names that it keeps when it is replaced
+ * glibc's allocator under the names that remain when it is replaced
  */
 #ifndef GUEST_ALLOC_TEST_H
 #define GUEST_ALLOC_TEST_H

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Guest library: emits for guest-objects.sh to look at; never run
+ * Guest library: emits whose machine code guest-objects.sh checks; never run
  */
 #include "guest-events.h"
 
-/* Seen by who registers them: so their ids are not known here. */
+/* External, so that the compiler cannot assume the classes' ids. */
 struct ht_class *const codegen_classes[] = { &ht_class_four, &ht_class_note };
 
 bool codegen_32(struct ht_stream *s, uint64_t a, uint64_t b)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Guest library: what is emitted arrives, over each channel, byte for byte
+ * Guest library: emitted events arrive over each channel, byte for byte
  */
 #include "hypertrace/base.h"
 #include "guest-testlib.h"
@@ -15,9 +15,9 @@ typedef struct Case {
 } Case;
 
 /*
- * Emits all events; one that finds the ring full is emitted again.
+ * Emit all events; retry those that find the ring full.
  *
- * Returns: how often that was
+ * Returns: number of retries
  */
 static uint64_t emit_all(GtSink *sink, struct ht_stream *s, bool step)
 {
@@ -71,7 +71,7 @@ static void test_all(gconstpointer opaque)
     g_assert_cmpuint(got->closed, ==, 1);
     g_assert_cmpstr(got->name, ==, "worker 0");
     g_assert_cmpint(got->vcpu, ==, 3);
-    /* the time of the last event is a time of this test */
+    /* the time of the last event lies within this test */
     g_assert_cmpuint(got->last_ns, >=, begin);
     g_assert_cmpuint(got->last_ns, <=, gt_ns() + 1000000);
     gt_free(&sink);
@@ -101,7 +101,7 @@ static const Case cases[] = {
     { "virtio/thread-small", { VIRTIO, THREAD, SMALL, .queue = 1 } },
 };
 
-/* Streams of one device, reopened; each is an instance of its own. */
+/* Streams of one device, reopened; each opening is a new instance. */
 static void test_streams(void)
 {
     struct ht_loopback_config cfg = { .channel = HT_CHANNEL_SHM, .streams = 3 };
@@ -130,7 +130,7 @@ static void test_streams(void)
             g_assert_cmpuint(sink.stream[i].events, ==, 100 + round);
             g_assert_cmpuint(sink.stream[i].closed, ==, round + 1);
             g_assert_cmpint(sink.stream[i].vcpu, ==, -1);
-            /* closed: refused, and no crash */
+            /* a closed stream refuses events without a crash */
             g_assert_false(gt_emit(GT_MIXED, &s[i], 0));
             g_assert_cmpint(ht_stream_flush(&s[i]), ==, -EIO);
             g_assert_cmpint(ht_stream_close(&s[i]), ==, -EIO);
@@ -139,7 +139,7 @@ static void test_streams(void)
     gt_free(&sink);
 }
 
-/* A push brings the open packet's events to a virtio host, and no later. */
+/* A push delivers the open packet's events to a virtio host at once. */
 static void test_push(void)
 {
     struct ht_loopback_config cfg = { .channel = HT_CHANNEL_VIRTIO };
@@ -165,7 +165,7 @@ static void test_push(void)
     gt_free(&sink);
 }
 
-/* Packets go on and close while a part of them waits for the host. */
+/* Later packets are filled and closed while the host has not taken a push. */
 static void test_push_deferred(void)
 {
     struct ht_loopback_config cfg = {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Guest library: which classes the host wants
+ * Guest library: classes that the host enables
  */
 #include "hypertrace/base.h"
 #include "../../../guest-lib/ports/loopback.h"
@@ -23,7 +23,7 @@ static struct ht_loopback *make(uint32_t channel)
     return ht_loopback_new(&cfg);
 }
 
-/* What is on, by its number; a driver of virtio asks for it first */
+/* Check each class against on(i); a virtio driver first asks the host */
 static void check(struct ht_device *dev, const struct ht_class *c,
                   bool (*on)(unsigned i))
 {
@@ -53,7 +53,7 @@ static bool others(unsigned i)
     return i % 3 != 0;
 }
 
-/* Many classes, which take several messages to read */
+/* Many classes, so that one reading takes several messages */
 static void test_switch(const void *opaque)
 {
     struct ht_loopback *lb = make(GPOINTER_TO_UINT(opaque));
@@ -67,7 +67,7 @@ static void test_switch(const void *opaque)
         snprintf(name[i], sizeof(name[i]), "c%u", i);
         c[i].name = name[i];
         g_assert_cmpint(ht_register(dev, &c[i]), ==, i + 1);
-        /* as the reply said */
+        /* the reply to the registration said so */
         g_assert_true(ht_wanted(dev, &c[i]));
     }
     check(dev, c, all);
@@ -76,7 +76,7 @@ static void test_switch(const void *opaque)
     }
     check(dev, c, thirds);
 
-    /* known already: it is what it is */
+    /* a class registered again keeps its state */
     again = c[1];
     ht_loopback_enable(lb, again.id, true);
     g_assert_cmpint(ht_register(dev, &again), ==, c[1].id);
@@ -89,7 +89,7 @@ static void test_switch(const void *opaque)
     ht_loopback_free(lb);
 }
 
-/* Of one exchange, each reply has its class's byte. */
+/* In one exchange of many messages, each reply has its own class's byte. */
 static void test_batch(void)
 {
     struct ht_loopback *lb = make(HT_CHANNEL_VIRTIO);
@@ -114,7 +114,7 @@ static void test_batch(void)
     ht_loopback_free(lb);
 }
 
-/* Just 1 is on; a class that has no id is not. */
+/* Only the value 1 enables; a class without an id is disabled. */
 static void test_values(void)
 {
     struct ht_loopback *lb = make(HT_CHANNEL_SHM);
@@ -135,7 +135,7 @@ static void test_values(void)
     }
     c.id = HT_CLASSES_MAX + 1;
     g_assert_false(ht_wanted(dev, &c));
-    /* a port that cannot tell */
+    /* a port without enable bytes: every class is enabled */
     dev->enable = NULL;
     g_assert_true(ht_wanted(dev, &c));
     dev->enable = before;
@@ -153,7 +153,7 @@ static int lie(struct ht_device *dev, struct ht_msg *msg, uint32_t size)
     return 0;
 }
 
-/* A reply with more bytes than there was room for */
+/* A reply that claims more bytes than the request had room for */
 static void test_lie(void)
 {
     struct ht_loopback *lb = make(HT_CHANNEL_VIRTIO);

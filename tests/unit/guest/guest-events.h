@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Guest library tests: the event classes, in a header that several files
- * share, as a user's would be
+ * Guest library tests: event classes in a header shared by several files, as a
+ * user's header would be
  */
 #ifndef GUEST_EVENTS_H
 #define GUEST_EVENTS_H

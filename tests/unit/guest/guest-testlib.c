@@ -2,8 +2,7 @@
 /*
  * Guest library tests: sending and checking a known stream of events
  *
- * What is expected is written byte by byte here, not with the library's
- * macros.
+ * The expected bytes are written by hand, without the library's macros.
  */
 #include "hypertrace/base.h"
 #include "guest-testlib.h"
@@ -14,7 +13,7 @@ struct ht_class *gt_class_tick = &ht_class_tick;
 #define TEXT_MAX 40
 #define WORDS_MAX 20
 
-/* Everything about an event follows from these. */
+/* All of an event's content follows from these. */
 typedef struct Draw {
     uint64_t n;
     uint64_t r;                 /* random, but the same on both sides */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Guest library tests: a stream of events that both sides can tell from its
+ * Guest library tests: a stream of events that both sides derive from sequence
  * numbers, and a backend that checks each byte of it
  */
 #ifndef GUEST_TESTLIB_H
@@ -12,21 +12,21 @@
 #define GT_STREAMS 8
 
 /**
- * GtKind: what the n-th event of a stream is
- * @GT_MIXED: any class; the events received must be all of those sent
- * @GT_NUMBERED: classes with a sequence number; some may be missing
+ * GtKind: how the n-th event of a stream is chosen
+ * @GT_MIXED: any class; every event must be received
+ * @GT_NUMBERED: classes with a sequence number; events may be missing
  */
 typedef enum GtKind {
     GT_MIXED,
     GT_NUMBERED,
 } GtKind;
 
-/* What was received from a stream since it was opened */
+/* Events received from a stream since it was opened */
 typedef struct GtReceived {
     uint64_t events;
-    uint64_t next;              /* number of the next event, at least */
+    uint64_t next;              /* lowest number of the next event */
     uint64_t gaps;              /* numbers skipped */
-    uint64_t discarded;         /* as the last run says */
+    uint64_t discarded;         /* count in the last run */
     uint64_t last_ns;
     uint64_t instance;
     int32_t vcpu;
@@ -42,10 +42,10 @@ typedef struct GtSink {
 } GtSink;
 
 /**
- * gt_new: a device whose events a sink checks, with all classes registered
- * @sink: set up
- * @kind: what will be sent
- * @cfg: without deliver and opaque
+ * gt_new: create a device with all classes registered, checked by a sink
+ * @sink: the sink; initialized here
+ * @kind: events that the test will send
+ * @cfg: configuration, without deliver and opaque
  */
 struct ht_device *gt_new(GtSink *sink, GtKind kind,
                          struct ht_loopback_config cfg);
@@ -58,7 +58,7 @@ void gt_free(GtSink *sink);
  */
 bool gt_emit(GtKind kind, struct ht_stream *s, uint64_t n);
 
-/* This file's view of an event that others define too */
+/* This file's instance of an event that other files define, too */
 extern struct ht_class *gt_class_tick;
 
 /**

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Guest library: what is lost is counted, to the event
+ * Guest library: lost events are counted exactly
  */
 #include "hypertrace/base.h"
 #include "guest-testlib.h"
 
 #define EVENTS 1000000
 
-/* Sum of what the host says it did not get, and what it got */
+/* Received and reported lost events add up to the sent ones */
 static void check_sum(const GtSink *sink, const struct ht_stream *s,
                       uint64_t sent, uint64_t refused)
 {
@@ -20,7 +20,7 @@ static void check_sum(const GtSink *sink, const struct ht_stream *s,
     g_assert_cmpuint(c->lost, ==, refused);
     g_assert_cmpuint(got->discarded, ==, c->lost + c->dropped);
     g_assert_cmpuint(got->events + got->discarded, ==, sent);
-    /* none is missing without a gap in the numbers, nor the other way round */
+    /* missing events and gaps in the numbers correspond */
     g_assert_cmpuint(got->events + got->gaps, ==, got->next);
     g_assert_cmpuint(got->next, <=, sent);
 }
@@ -28,7 +28,7 @@ static void check_sum(const GtSink *sink, const struct ht_stream *s,
 typedef struct Case {
     const char *path;
     struct ht_loopback_config cfg;
-    unsigned step_every;        /* events between the host's looks; 0: never */
+    unsigned step_every;        /* events between two polls; 0: never poll */
     bool must_refuse;
     bool must_drop;
 } Case;
@@ -90,15 +90,15 @@ static const Case cases[] = {
       false, true },
     { "overwrite/shm-thread-tiny", { SHM, THREAD, OVERWRITE, TINY,
       .eager = true }, 0, false, true },
-    /* the doorbell comes before a packet would be overwritten */
+    /* the doorbell rings before a packet would be overwritten */
     { "overwrite/hypercall", { HYPERCALL, OVERWRITE, RING, .batch = 65536 },
       0, false, false },
-    /* buffers under way cannot be overwritten: it discards */
+    /* the host owns queued buffers, so overwrite mode discards, too */
     { "overwrite/virtio", { VIRTIO, STEP, OVERWRITE, RING }, 1777,
       true, false },
 };
 
-/* A flight recorder keeps the newest events, and all of the last packets. */
+/* A flight recorder keeps the newest events: all of the last packets. */
 static void test_newest(void)
 {
     struct ht_loopback_config cfg = { SHM, STEP, OVERWRITE, RING };
@@ -125,8 +125,8 @@ static void test_newest(void)
 }
 
 /*
- * A ring that is full when its device goes: the next event finds the stream
- * closed, as the driver's pages then say, instead of waiting for space.
+ * A device goes away while its ring is full: the next emit must find the stream
+ * closed, as the driver's pages then say, and not wait for space.
  */
 static void test_full_closed(gconstpointer opaque)
 {
@@ -148,7 +148,7 @@ static void test_full_closed(gconstpointer opaque)
         while (gt_emit(GT_NUMBERED, &s, n)) {
             n++;
         }
-        /* longer ones do not fit; with none that is open, nothing does */
+        /* fill up; without an open packet, no event fits */
         while (s.cur) {
             gt_emit(GT_NUMBERED, &s, n++);
         }
@@ -162,7 +162,7 @@ static void test_full_closed(gconstpointer opaque)
     }
 }
 
-/* A producer that asks for room first loses nothing. */
+/* A producer that waits for room before each event loses nothing. */
 static void test_room(gconstpointer opaque)
 {
     const struct ht_loopback_config *cfg = opaque;

@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# Guest library, as compiled: the core needs nothing from outside, and the
-# fast path of an emit is straight, short and calls nothing.
+# Guest library, as compiled: the core needs no outside symbol, and the fast path
+# of an emit is short, without a loop or a call.
 #
 # usage: guest-objects.sh CORE-ARCHIVE CODEGEN-ARCHIVE
 
@@ -32,7 +32,7 @@ missing=$(nm --undefined-only "$1" | awk '$1 == "U" { print $2 }' | sort -u |
           done)
 result "the core is freestanding" "$missing"
 
-# Up to the first return, as the compiler lays the likely path out.
+# Instructions up to the first return: the compiler puts the likely path first.
 fast_path() {
     objdump --disassemble="$1" --no-show-raw-insn "$2" |
         awk -F '\t' '/^ / && NF > 1 { print $2 } $2 ~ /^ret/ { exit }'
@@ -51,9 +51,8 @@ check_path() {
     fi
 }
 
-# Each store is one that the next event may have to wait for: the busy flag
-# twice, the header, the position here and for the host, the count; and the
-# payload.
+# Each store may delay the next event: twice the busy flag, the header, the
+# position here and for the host, the count, and the payload.
 check_stores() {
     path=$(fast_path "$1" "$2")
     stores=$(echo "$path" | grep -E '^(mov[a-z]*|add[lq]?|inc[lq]?) +.*[^,]\)$' |

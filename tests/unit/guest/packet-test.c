@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Guest library: the bytes of packets, with a clock that the tests set
+ * Guest library: the bytes of packets, with a clock set by the tests
  */
 #include "hypertrace/base.h"
 
@@ -17,12 +17,12 @@ HT_EVENT(raw, (bytes, data));
 
 static const uint8_t zeros[1 << 17];
 
-/* A deliver function that only counts, for what gt_emit() does not send */
+/* A deliver function that only counts, for events not sent by gt_emit() */
 typedef struct Count {
     struct ht_loopback *lb;
     uint64_t events;
     uint64_t discarded;
-    uint64_t counter;           /* of the last run's first event */
+    uint64_t counter;           /* counter of the last run's first event */
 } Count;
 
 static void count_deliver(void *opaque, const HtRun *run)
@@ -100,7 +100,7 @@ static void test_bytes(void)
     g_assert_cmphex(ht_get_le32(e + 4), ==, 0x66779800 | ht_class_tick.id);
     g_assert_cmpmem(e + 8, 8, seq, 8);
 
-    /* does not fit any more: the packet is closed, the next one opened */
+    /* no room left: the packet is closed and the next one opened */
     fake_clock += 5;
     g_assert_true(ht_emit_raw(&s, zeros, PACKET - HEADER - 6));
     g_assert_cmpuint(p->content, ==, HEADER + 16);
@@ -110,7 +110,7 @@ static void test_bytes(void)
     g_assert_cmpuint(p->seq, ==, 1);
     g_assert_cmphex(p->clock_begin, ==, fake_clock);
     g_assert_cmpuint(p->events, ==, 2);
-    /* and that one is full to the last byte: closed by the commit */
+    /* that one is full to the last byte: the commit closes it */
     g_assert_cmpuint(s.ring->guest.head, ==, 2 * PACKET);
     g_assert_cmpuint(p->content, ==, PACKET);
     g_assert_cmphex(p->clock_end, ==, fake_clock);
@@ -127,7 +127,7 @@ static uint64_t position(const struct ht_stream *s)
     return s->ring->guest.head;
 }
 
-/* Bytes that one event of class @id takes after @gap ticks */
+/* Emit an event of class @id after @gap ticks; returns its size in bytes */
 static uint64_t header_after(struct ht_stream *s, uint32_t id, uint64_t gap)
 {
     uint64_t head = position(s);
@@ -150,7 +150,7 @@ static void test_extended(void)
 
     cfg.max_gap = 1000;
     dev = count_new(&c, cfg);
-    /* so that there are ids on both sides of 254 */
+    /* enough classes for ids on both sides of 254 */
     for (i = 1; i < 300; i++) {
         g_autofree char *name = g_strdup_printf("class%u", i);
         struct ht_class cls = { .name = name };
@@ -165,7 +165,7 @@ static void test_extended(void)
     g_assert_cmpuint(header_after(&s, 1, 1000), ==, 13);
     g_assert_cmpuint(header_after(&s, 1, 0), ==, 4);
     g_assert_cmpuint(header_after(&s, 1, step_back), ==, 13);
-    /* nearer than max_gap to one that was told in full, whatever is between */
+    /* a full timestamp less than max_gap ago suffices, whatever lies between */
     g_assert_cmpuint(header_after(&s, 1, 700), ==, 4);
     g_assert_cmpuint(header_after(&s, 1, step_back), ==, 4);
     g_assert_cmpuint(header_after(&s, 1, 300), ==, 4);
@@ -186,7 +186,7 @@ static void test_extended(void)
     ht_loopback_step(c.lb);
     g_assert_cmpuint(c.events, ==, 15);
 
-    /* a packet's first event has no gap, however long ago the last was */
+    /* a packet's first event needs no full timestamp, after any gap */
     g_assert_true(ht_emit_raw(&s, zeros, PACKET - 400));
     g_assert_true(ht_emit_raw(&s, zeros, 800));
     g_assert_cmpuint(position(&s), ==, 1 * PACKET + HEADER + 4 + 2 + 800);
@@ -206,7 +206,7 @@ static void test_extended(void)
 
 /*
  * Every way in which events can meet the end of a packet: one leaves @left
- * bytes, the next has each size around it, with a short or a long header.
+ * bytes, the next has each size near that, with a short or a long header.
  */
 static void test_end_of_packet(void)
 {
@@ -227,7 +227,7 @@ static void test_end_of_packet(void)
                 bool fits = size + (gap ? 13 : 4) + 2 <= left;
                 uint64_t before;
 
-                /* a packet of its own: nothing this long fits a used one */
+                /* no used packet has room for this event: a new packet */
                 g_assert_true(ht_emit_raw(&s, zeros, 200));
                 g_assert_true(ht_emit_raw(&s, zeros, first));
                 g_assert_cmpuint(s.ring->guest.head % PACKET, ==,
@@ -261,7 +261,7 @@ static void test_too_large(void)
     g_assert_true(ht_emit_tick(&s, 1));
     head = s.ring->guest.head;
 
-    /* refused, counted, seen by the host; the packet stays as it was */
+    /* refused, counted, seen by the host; the packet is unchanged */
     g_assert_null(ht_get(&s, ht_class_raw.id, most + 1));
     g_assert_cmpuint(s.ring->guest.lost, ==, 1);
     g_assert_null(ht_get(&s, ht_class_raw.id, UINT32_MAX));
@@ -285,7 +285,7 @@ static void test_too_large(void)
     ht_loopback_free(c.lb);
 }
 
-/* The compiler would warn of counts that it knows to be wrong. */
+/* Hide a count that the compiler would warn about */
 static size_t unknown(size_t count)
 {
     volatile size_t v = count;
@@ -293,7 +293,7 @@ static size_t unknown(size_t count)
     return v;
 }
 
-/* A count has 16 bits, even where a packet would have room for more. */
+/* A count has 16 bits, even if a packet has room for more. */
 static void test_too_long(void)
 {
     g_autofree char *text = g_strnfill(65536, 'x');
@@ -324,7 +324,7 @@ static void test_too_long(void)
     ht_loopback_free(c.lb);
 }
 
-/* One doorbell for each value of the wake word, and none without */
+/* One doorbell for each value of the wake word, and no other */
 static void test_wake(void)
 {
     struct ht_device *dev;
@@ -393,7 +393,7 @@ static void test_batch(void)
     }
 }
 
-/* Where the ring goes round amid a batch, what was taken before makes room. */
+/* If the ring wraps within a batch, packets already taken make room. */
 static void test_batch_wrap(void)
 {
     struct ht_loopback_config cfg = {
@@ -413,7 +413,7 @@ static void test_batch_wrap(void)
     ht_loopback_free(c.lb);
 }
 
-/* Overwriting announces the packet it takes; discarding never does. */
+/* Overwriting publishes the opening of a packet; discarding never does. */
 static void test_opening(void)
 {
     struct ht_loopback_config cfg = shm_step;
@@ -442,8 +442,8 @@ static void test_opening(void)
 }
 
 /*
- * The host took the stream away: nothing is written into its memory, and what
- * is discarded from then on is still to be told.
+ * The host took the stream away: the producer stops writing into its memory and
+ * keeps the count of events that it discards from then on.
  */
 static void test_taken_away(void)
 {
@@ -462,7 +462,7 @@ static void test_taken_away(void)
     g_assert_cmpuint(s.ring->guest.lost, ==, 0);
     g_assert_cmpint(ht_stream_flush(&s), ==, -EIO);
 
-    /* another producer has the ring now */
+    /* another producer owns the ring now */
     open_any(dev, &other);
     g_assert_cmpuint(other.index, ==, s.index);
     g_assert_false(ht_emit_raw(&s, zeros, PACKET / 2));
@@ -478,7 +478,7 @@ static void test_taken_away(void)
     ht_loopback_free(c.lb);
 }
 
-/* The count is told without another event: at flush, and at once if refused */
+/* The count is published without another event: by a flush or a refused emit */
 static void test_lost_told(void)
 {
     struct ht_device *dev;

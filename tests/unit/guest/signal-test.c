@@ -2,9 +2,9 @@
 /*
  * Guest library: contexts that interrupt a producer, at every instruction
  *
- * A signal handler that emits on the stream it interrupted must get through
- * or be counted, and never spoil the event under way.  Timers hit where they
- * like; the processor's trap flag stops behind each single instruction.
+ * A signal handler that emits on the stream it interrupted must succeed or be
+ * counted, and never damage the interrupted event.  Timers hit at random; the
+ * processor's trap flag stops after every instruction.
  */
 #include "hypertrace/base.h"
 #include <signal.h>
@@ -109,7 +109,7 @@ static void finish(Got *got)
     g_assert_cmpint(ht_stream_close(&stream), ==, 0);
     dropped = ht_loopback_consumer(got->lb, 0)->dropped;
     g_assert_cmpuint(ht_loopback_consumer(got->lb, 0)->errors, ==, 0);
-    /* the clock is read when no handler can get in between any more */
+    /* the clock is read when no handler can run before the commit */
     g_assert_cmpuint(ht_loopback_consumer(got->lb, 0)->walk.backward, ==, 0);
     g_assert_cmpuint(stream.lost + stream.lost_nested, ==,
                      outer_refused + inner_refused);
@@ -139,8 +139,8 @@ static void set_timer(unsigned us)
 }
 
 /*
- * Sets the timer anew: where a signal takes longer than a timer's interval,
- * nothing but the handler would run.
+ * Set the timer again: with a periodic timer shorter than the handler, only the
+ * handler would run.
  */
 static void on_timer(int sig)
 {
@@ -163,7 +163,7 @@ static void storm(struct ht_loopback_config cfg, bool step)
     install(SIGALRM, on_timer);
     storming = 1;
     set_timer(10);
-    /* longer only if this process, or the host's thread, did not get to run */
+    /* extended only if this process, or the host's thread, did not run */
     while (gt_ns() - begin < 500000000 ||
            ((inner_sent <= 1000 || inner_sent == inner_refused) &&
             gt_ns() - begin < 60000000000)) {
@@ -172,7 +172,7 @@ static void storm(struct ht_loopback_config cfg, bool step)
             volatile unsigned idle = 2000;
 
             emit_outer();
-            /* signals that find no event under way */
+            /* signals that interrupt no event */
             while (idle) {
                 idle--;
             }
@@ -246,7 +246,7 @@ static void trap_off(void)
 
 static unsigned trap_every, trap_count;
 
-/* The kernel clears the flag for the handler and brings it back after. */
+/* The kernel clears the flag for the handler and restores it afterwards. */
 static void on_trap(int sig)
 {
     (void)sig;
@@ -255,7 +255,7 @@ static void on_trap(int sig)
     }
 }
 
-/* The host does its part outside: there are too many instructions in it. */
+/* The host's part runs outside: it has too many instructions to step. */
 static void step_through(struct ht_loopback_config cfg, bool push)
 {
     unsigned i;
@@ -265,7 +265,7 @@ static void step_through(struct ht_loopback_config cfg, bool push)
     install(SIGTRAP, on_trap);
     trap_count = 0;
     for (i = 0; i < 400; i++) {
-        /* where in the event the handlers hit changes all the time */
+        /* vary the instructions at which handlers emit */
         trap_every = 1 + i % 11;
         inner_burst = 1 + i % 3;
         trap_on();
@@ -287,7 +287,7 @@ static void step_through(struct ht_loopback_config cfg, bool push)
     g_test_message("%u instructions; %" PRIu64 " outer refused, %" PRIu64
                    " of %" PRIu64 " inner refused", trap_count, outer_refused,
                    inner_refused, inner_sent);
-    /* some got through, before and behind; some hit an event under way */
+    /* some handlers emitted before or after an event, some within one */
     g_assert_cmpuint(stream.lost_nested, >, 200);
     g_assert_cmpuint(got.inner, >, 200);
     finish(&got);

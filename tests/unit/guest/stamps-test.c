@@ -2,9 +2,8 @@
 /*
  * Guest library: streams that read the clock for some events only
  *
- * The clock is the tests'.  Each event carries a number, by which is known at
- * what time it was emitted and which stamp it ought to have; the host's dates
- * of both are compared as they are delivered.
+ * The tests set the clock.  Each event carries a number, which tells when it
+ * was emitted and which stamp it must have; dates are compared on delivery.
  */
 #include "hypertrace/base.h"
 
@@ -27,7 +26,7 @@ static const uint8_t zeros[PACKET];
 
 typedef struct Sink {
     struct ht_loopback *lb;
-    uint64_t *stamps;           /* that events ought to have; NULL: any */
+    uint64_t *stamps;           /* expected stamps; NULL: do not check */
     uint32_t next;              /* number of the next event */
     uint64_t last_ns;
     uint64_t discarded;
@@ -74,7 +73,7 @@ static void sink_open(Sink *sink, struct ht_stream *s, uint32_t stamps,
     dev = ht_loopback_device(sink->lb);
     g_assert_cmpint(ht_register(dev, &ht_class_numbered), >, 0);
     g_assert_cmpint(ht_stream_open(dev, s, &params), ==, 0);
-    /* some seconds behind the stream's opening, before which is no event */
+    /* seconds after the stream's opening: no event is dated before it */
     ht_loopback_step(sink->lb);
     map = &ht_loopback_consumer(sink->lb, 0)->time;
     fake_clock = map->seg[map->count - 1].counter + 10 * ht_time_map_hz(map);
@@ -103,8 +102,8 @@ static uint64_t next_step(void)
 }
 
 /*
- * Events of all sizes, at irregular times, and the host told now and then: each
- * has the date of its stamp, which is as new as was asked for.
+ * Events of all sizes at irregular times, with pushes now and then: each has
+ * the date of its stamp, and the stamp is as new as requested.
  */
 static void check_dates(uint32_t channel, uint32_t stamps)
 {
@@ -161,7 +160,7 @@ static void test_dates(void)
     }
 }
 
-/* What is in the packet, with headers of each kind */
+/* The packet's bytes, with headers of each kind */
 static void test_bytes(void)
 {
     struct ht_loopback_config cfg = { .channel = HT_CHANNEL_SHM };
@@ -184,7 +183,7 @@ static void test_bytes(void)
     e = s.packets + HEADER;
     stamp = fake_clock;
 
-    /* the packet's first event, two that have its date, and a wide one */
+    /* the packet's first event, two that inherit its date, and a wide one */
     for (i = 0; i < 3; i++, fake_clock += 100, e += 10) {
         g_assert_true(ht_emit_numbered(&s, i, zeros, 0));
         g_assert_cmphex(ht_get_le32(e), ==,
@@ -197,7 +196,7 @@ static void test_bytes(void)
     e += HT_EVENT_HEADER_WIDE + 4;
     g_assert_cmpuint(clock_reads, ==, 1);
 
-    /* a new stamp, too late for a short header; what inherits it has one */
+    /* a new stamp too late for a short header; the next events inherit it */
     fake_clock += HT_CLOCK_MASK + 5;
     stamp = fake_clock;
     g_assert_true(ht_emit_numbered(&s, 4, zeros, 0));
@@ -211,7 +210,7 @@ static void test_bytes(void)
     e += 10;
     g_assert_cmpuint(clock_reads, ==, 2);
 
-    /* as asked for from here on */
+    /* a stamp for every event from here on */
     g_assert_cmpint(ht_stream_stamps(&s, 1), ==, 0);
     for (i = 6; i < 9; i++, fake_clock++, e += 10) {
         g_assert_true(ht_emit_numbered(&s, i, zeros, 0));
@@ -246,7 +245,7 @@ static void test_refused(void)
     ht_put16(s.next - 2, 0);
     ht_commit(&s);
 
-    /* with the date of the one before: what no event with its own may do */
+    /* class 0, whose header means "same date", is not for callers */
     g_assert_null(ht_get(&s, 0, 6));
     g_assert_null(ht_get(&s, HT_CLASSES_MAX + 1, 6));
     g_assert_null(ht_get(&s, ht_class_numbered.id, PACKET));
@@ -262,7 +261,7 @@ static void test_refused(void)
     ht_loopback_free(sink.lb);
 }
 
-/* A full ring discards without reading the clock, and goes on with a stamp. */
+/* A full ring discards without reading the clock, then goes on with a stamp. */
 static void test_full(void)
 {
     uint32_t n = 0, discarded = 0;

@@ -2,8 +2,8 @@
 /*
  * Guest library: producers on threads of their own, each with its stream
  *
- * Built twice, the second time for the thread sanitizer, which sees guest and
- * host share one mapping: what head and tail do not order is reported.
+ * Built twice, once with the thread sanitizer, to which guest and host share
+ * one mapping: an access not ordered by head and tail is reported.
  */
 #include "hypertrace/base.h"
 #include <pthread.h>
@@ -25,7 +25,7 @@ typedef struct Producer {
     uint64_t flushes;
 } Producer;
 
-/* Opens, emits, flushes and closes, as the others do at the same time */
+/* Open, emit, flush and close, concurrently with the other threads */
 static void *produce(void *opaque)
 {
     Producer *p = opaque;
@@ -69,7 +69,7 @@ static void run(struct ht_loopback_config cfg)
     for (i = 0; i < PRODUCERS; i++) {
         pthread_join(p[i].thread, NULL);
     }
-    /* a thread may have used one stream or another; none has lost anything */
+    /* a thread may have used any stream; none has lost anything */
     for (i = 0; i < PRODUCERS; i++) {
         const GtReceived *got = &sink.stream[i];
 
@@ -86,7 +86,7 @@ static void run(struct ht_loopback_config cfg)
     gt_free(&sink);
 }
 
-/* Does not wait for room: what is discarded or overwritten is counted. */
+/* Emit without waiting for room: losses and overwrites are counted. */
 static void *produce_on(void *opaque)
 {
     Producer *p = opaque;
@@ -124,7 +124,7 @@ static void run_on(struct ht_loopback_config cfg)
     for (i = 0; i < PRODUCERS; i++) {
         pthread_join(p[i].thread, NULL);
     }
-    /* a stream that was free again may have been used twice: the last counts */
+    /* a freed stream may have been used twice: check its last user */
     for (i = 0; i < PRODUCERS; i++) {
         const HtConsumer *c = ht_loopback_consumer(sink.lb, i);
         const GtReceived *got = &sink.stream[i];
@@ -190,7 +190,7 @@ static void test_virtio(void)
         });
 }
 
-/* Classes are registered again, as for a device that came back. */
+/* Classes are registered again, as for a device that returned. */
 static void test_register(void)
 {
     struct ht_loopback_config cfg = {
@@ -210,7 +210,7 @@ static void test_register(void)
     gt_free(&sink);
 }
 
-/* A flush that takes its time, and a stream that is opened meanwhile */
+/* A slow flush, and a stream that is opened meanwhile */
 static struct {
     const struct ht_port_ops *ops;
     struct ht_stream stream;

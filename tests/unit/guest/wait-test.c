@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Guest library, bare metal: how long its waits are, with a clock that the
- * tests set
+ * Guest library, bare metal: duration of waits, with a clock set by the tests
  */
 #include "hypertrace/base.h"
 
@@ -12,7 +11,7 @@ static uint64_t fake_clock;
 
 #define MS 1000000ull           /* of a clock of 1 GHz */
 
-/* Look every @step until it is over; returns the ticks that took */
+/* Poll every @step until the wait is over; returns its length in ticks */
 static uint64_t looks(struct ht_bm_wait *w, uint64_t step)
 {
     uint64_t start = fake_clock;
@@ -27,7 +26,7 @@ static void test_length(void)
 {
     struct ht_bm_wait w;
 
-    fake_clock = -3 * MS;       /* the counter wraps on the way */
+    fake_clock = -3 * MS;       /* the counter wraps during the wait */
     ht_bm_wait_start(&w, 1000 * MS, 5000);
     g_assert_cmpuint(looks(&w, MS), ==, 5000 * MS);
     g_assert_true(ht_bm_wait_over(&w));
@@ -36,7 +35,7 @@ static void test_length(void)
     g_assert_cmpuint(looks(&w, 100), ==, MS);
 }
 
-/* An hour without the guest counts like one look */
+/* An hour in which the guest did not run counts as one poll */
 static void test_stood_still(void)
 {
     struct ht_bm_wait w;
@@ -50,7 +49,7 @@ static void test_stood_still(void)
     fake_clock -= 500 * MS;
     g_assert_false(ht_bm_wait_over(&w));
     g_assert_cmpuint(looks(&w, MS), ==, 4990 * MS);
-    /* it ends also if every look comes after such a time */
+    /* the wait also ends if each poll comes after such a pause */
     ht_bm_wait_start(&w, 1000 * MS, 5000);
     g_assert_cmpuint(looks(&w, 1000 * MS), ==, 500 * 1000 * MS);
 }

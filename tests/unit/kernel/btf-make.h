@@ -25,7 +25,7 @@ typedef struct BtfMake {
 
 void bm_init(BtfMake *m);
 
-/* The bytes; @m is used up. */
+/* Returns the bytes and frees @m. */
 GBytes *bm_finish(BtfMake *m);
 
 /* A type's head alone; returns its number */

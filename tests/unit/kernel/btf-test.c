@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Types by name: made ones whose members move, malformed ones, and circles
+ * Types by name: types whose members move, malformed types, and circular ones
  */
 #include "hypertrace/btf.h"
 #include "btf-make.h"
@@ -173,8 +173,8 @@ static void test_circles(void)
 }
 
 /*
- * Promise: each byte of a table may be any: it is refused, or read without
- * leaving its bounds (the sanitizers' builds of this test prove the latter).
+ * Promise: whatever byte of a table changes, the table is refused, or read
+ * within its bounds (the sanitizer builds of this test prove the bounds).
  */
 static void test_damaged(void)
 {

@@ -16,7 +16,7 @@ typedef struct Ram {
     uint64_t size;
     bool *written;              /* pages that @next tells; NULL: all */
     unsigned reads;
-    unsigned torn;              /* reads of 8 bytes that differ once */
+    unsigned torn;              /* 8-byte reads that are torn once */
     HtFtMem mem;
     HtGuestMem guest;
 } Ram;
@@ -252,7 +252,7 @@ static void test_untouched(void)
 
 /*
  * Promise: RAM of a PC continues at 4 GiB after the PCI hole, and both parts
- * follow from what the kernel says of itself.
+ * follow from the kernel's own data.
  */
 static void test_hole(void)
 {
@@ -347,7 +347,7 @@ static void test_pages(void)
 
 /*
  * Promise: without an image, VMCOREINFO leads to the kernel, whose symbols and
- * types are read from RAM.  Pages of false text are passed over.
+ * types are read from RAM.  Pages of misleading text are skipped.
  */
 static void test_scan(void)
 {

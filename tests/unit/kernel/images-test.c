@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Kernels' files: each compression, made by the tools that kernels are made
- * with, and the distribution's kernels that are at hand
+ * Kernel files: each compression, made by the programs that Linux' build uses,
+ * and distribution kernels in the build's cache
  *
- * images-test [FILE...]: the kernels; by default those in the build's cache.
- * Without any, these parts are skipped.
+ * images-test [FILE...]: kernels to read; by default those in the build's
+ * cache. Without any, these parts are skipped.
  */
 #include "hypertrace/kernel-image.h"
 #include "kernel-make.h"
@@ -16,7 +16,7 @@
 
 static char **kernels;
 
-/* A file that begins as an ELF kernel, of which only the machine matters */
+/* An ELF header for a kernel's machine; nothing else of it is used */
 static GBytes *make_elf(void)
 {
     size_t size = 3u << 20, i;
@@ -66,7 +66,7 @@ static GBytes *compress(GBytes *bytes, const char *const *argv)
     return g_bytes_new_take(g_steal_pointer(&command), size);
 }
 
-/* A bzImage around what is compressed, with the size after it */
+/* A bzImage around compressed bytes, followed by their unpacked size */
 static GBytes *make_bzimage(GBytes *packed, size_t unpacked)
 {
     size_t size = g_bytes_get_size(packed), at = 5 * 512 + 100;
@@ -125,7 +125,7 @@ static void test_formats(void)
         }
         g_assert_no_error(error);
         g_assert_true(g_bytes_equal(kernel, elf));
-        /* as arm64's Image.gz is: compressed as a whole */
+        /* arm64's Image.gz is compressed as a whole */
         bare = ht_image_unpack(g_bytes_get_data(packed, NULL),
                                g_bytes_get_size(packed), &error);
         g_assert_no_error(error);
@@ -162,7 +162,7 @@ static const HtKernelImage *open_kernel(const char *path)
     return image;
 }
 
-/* Promise: a distribution's kernel has all that the readers need. */
+/* Promise: a distribution's kernel has all symbols that the readers need. */
 static void test_kernels(void)
 {
     char **path;
@@ -196,7 +196,7 @@ static void test_kernels(void)
 }
 
 #ifdef HT_HAVE_LIBBPF
-/* Compare the members of a structure that have a name of their own. */
+/* Compare the named members of a structure. */
 static unsigned compare_struct(const struct btf *oracle, const HtBtf *mine,
                                const struct btf_type *t, const char *name)
 {
@@ -274,7 +274,7 @@ static void test_oracle(void)
 }
 #endif
 
-/* Kernels that ./run build and ./run check fetched */
+/* Kernels downloaded by ./run build and ./run check */
 static char **cached_kernels(void)
 {
     static const char *const patterns[] = { "guest/vmlinuz",

@@ -34,7 +34,7 @@ static GByteArray *make_tables(const GArray *symbols, KmLayout layout,
     GByteArray *bytes = g_byte_array_new();
     unsigned i;
 
-    /* Other bytes first, with something that looks like the digits' tokens */
+    /* Other bytes come first, with some that resemble the digits' tokens */
     for (i = 0; i < 40000; i++) {
         uint8_t byte = i % 251;
 

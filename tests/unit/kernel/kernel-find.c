@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * kernel-find IMAGE RAM: find a kernel in a file of RAM or a core, and say how
- * long that took; IMAGE may be "-": then it is found without its image.
+ * kernel-find IMAGE RAM: find a kernel in a file of RAM or a core dump, and
+ * print the time it took.  IMAGE "-": find it without its image.
  */
 #include "hypertrace/kernel-scan.h"
 #include "memory/source.h"

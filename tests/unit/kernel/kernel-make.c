@@ -5,14 +5,14 @@
 #include "kernel-make.h"
 #include "btf-make.h"
 
-/* The one token that stands for more than a character */
+/* The only token that stands for several characters */
 #define TOKEN       1
 #define TOKEN_TEXT  "sys_"
 
 #define X86_LINK    UINT64_C(0xffffffff80000000)
 #define DIRECT      UINT64_C(0xffff900000000000)
 
-/* Places of a kernel's parts, in bytes from _text on */
+/* Offsets of a kernel's parts from _text, in bytes */
 enum {
     AT_BANNER = 0x1000, AT_TABLE = 0x2000, AT_READ = 0x3000,
     AT_TOP = 0x4000, AT_L3 = 0x5000, AT_L2 = 0x6000, AT_DIRECT_L3 = 0x7000,

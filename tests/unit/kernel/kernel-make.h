@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Make a kernel for tests: symbol tables in each layout, and an x86-64 kernel
- * in RAM that has just what the search for one checks
+ * in RAM that passes the search for one
  */
 #ifndef KERNEL_MAKE_H
 #define KERNEL_MAKE_H
@@ -39,14 +39,14 @@ void km_kallsyms(GByteArray *out, const GArray *symbols, KmLayout layout,
 /* Add a symbol. */
 void km_add(GArray *symbols, uint64_t addr, char type, const char *name);
 
-/* Add so many functions from an address on, one every 16 bytes. */
+/* Add @n functions from an address on, one every 16 bytes. */
 void km_fill(GArray *symbols, uint64_t addr, unsigned n);
 
-/* A kernel's image, and where its parts lie in it */
+/* A kernel's image, and offsets of its parts */
 typedef struct KmKernel {
     GByteArray *bytes;          /* from _text on, unrelocated */
     HtKernelImage *image;
-    uint32_t seconds;           /* the place of timekeeper.xtime_sec */
+    uint32_t seconds;           /* offset of timekeeper.xtime_sec */
     uint32_t jiffies;
 } KmKernel;
 
@@ -54,7 +54,7 @@ typedef struct KmKernel {
  * km_kernel: make a kernel
  * @k: filled in, for km_kernel_free()
  * @timekeeper: offset of xtime_sec in struct timekeeper
- * @with_btf: it has types
+ * @with_btf: whether it has types
  */
 void km_kernel(KmKernel *k, uint32_t timekeeper, bool with_btf);
 void km_kernel_free(KmKernel *k);
@@ -75,7 +75,7 @@ void km_place(const KmKernel *k, uint8_t *ram, uint64_t size, uint64_t phys,
  * km_map: map a page of a placed kernel; takes the next 3 pages from *@free on
  * @ram: the memory
  * @phys: where the kernel was placed
- * @free: physical address of free pages; goes on
+ * @free: physical address of free pages; advanced
  * @addr: address of the page
  * @to: its physical address
  */

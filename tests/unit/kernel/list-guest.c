@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * A guest's ordinary ftrace ring, written as the kernel does
+ * A guest's ordinary ftrace ring, written as the kernel writes it
  */
 #include "list-guest.h"
 #include "hypertrace/ftrace-page.h"
@@ -9,7 +9,7 @@
 #define MOVING  2u
 #define CAPACITY (LG_PAGE - HT_FT_PAGE_HEADER)
 
-/* Members as some kernel could have them */
+/* Member offsets of an invented kernel */
 enum {
     CPU_PAGES = 40, CPU_HEAD = 48, CPU_COMMIT = 64, CPU_READER = 72,
     CPU_ENTRIES = 104, CPU_OVERRUN = 112, CPU_COMMITTING = 120,
@@ -60,7 +60,7 @@ static int translate(void *opaque, uint64_t addr, uint64_t *offset,
         return -EFAULT;
     }
     *offset = addr - LG_BASE;
-    /* A page at a time, as page tables have it */
+    /* one page at a time, as page tables map it */
     *left = LG_PAGE - *offset % LG_PAGE;
     return 0;
 }
@@ -165,7 +165,7 @@ static void set_events(ListGuest *g, uint64_t node, uint32_t n)
                         GUINT_TO_POINTER(n));
 }
 
-/* The writer comes to the head: what is there is overwritten. */
+/* The writer reaches the head: overwrite the oldest page */
 static void move_head(ListGuest *g, LgCpu *c)
 {
     uint64_t head = c->head, prev = lg_get(g, head + 8);
@@ -260,7 +260,7 @@ static void swap_page(ListGuest *g, LgCpu *c)
 
     lg_put(g, spare + 8, 0);
     lg_put(g, c->reader + NODE_PAGE, spare);
-    (void)old;                  /* stays as it is until it is used again */
+    (void)old;                  /* its content stays until it is used again */
 }
 
 bool lg_read(ListGuest *g, uint32_t cpu, bool swap)
@@ -273,7 +273,7 @@ bool lg_read(ListGuest *g, uint32_t cpu, bool swap)
     }
     prev = lg_get(g, node + 8);
     next = next_of(g, node);
-    /* The rest of what the writer put there while it was the readers' page */
+    /* Events that the writer added while it was the readers' page */
     c->read += events_of(g, old) - c->consumed;
     lg_put(g, c->at + CPU_READ, c->read);
     set_events(g, old, 0);
@@ -333,7 +333,7 @@ void lg_shrink(ListGuest *g, uint32_t cpu)
     lg_put(g, c->at + CPU_PAGES, next);
     c->overrun += events_of(g, node);
     lg_put(g, c->at + CPU_OVERRUN, c->overrun);
-    /* It goes back to the allocator: anything may be there now. */
+    /* The allocator gets it back: it may contain anything now. */
     memset(g->mem + (page_of(g, node) - LG_BASE), 0xa5, LG_PAGE);
     lg_put(g, node + NODE_PAGE, UINT64_C(0x5a5a5a5a5a5a5a5a));
 }
@@ -343,7 +343,7 @@ void lg_grow(ListGuest *g, uint32_t cpu)
     LgCpu *c = &g->cpu[cpu];
     uint64_t node = new_node(g), prev = lg_get(g, c->head + 8);
 
-    /* Before the head */
+    /* Insert before the head */
     lg_put(g, node + 8, prev);
     lg_put(g, node, c->head | HEAD);
     lg_put(g, c->head + 8, node);

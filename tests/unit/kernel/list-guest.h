@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * A guest's ordinary ftrace ring, written as the kernel does
+ * A guest's ordinary ftrace ring, written as the kernel writes it
  *
  * Nodes and pages are scattered over an array that stands for the kernel's
- * memory.  The stores come in the kernel's order, with a call of @step between
- * any two: a reader may look there.
+ * memory.  The stores have the kernel's order, with a call of @step between any
+ * two, from which a test can poll.
  */
 #ifndef LIST_GUEST_H
 #define LIST_GUEST_H
@@ -17,12 +17,12 @@
 
 typedef struct LgCpu {
     uint64_t at;                /* address of the ring_buffer_per_cpu */
-    uint64_t tail;              /* node of the writer */
+    uint64_t tail;              /* the writer's node */
     uint32_t write;             /* bytes in its page */
-    uint64_t reader;            /* node for readers */
+    uint64_t reader;            /* the readers' node */
     uint64_t head;
     uint64_t ns;
-    uint64_t seq;               /* of the next event */
+    uint64_t seq;               /* number of the next event */
     uint64_t entries;
     uint64_t overrun;
     uint64_t read;
@@ -36,7 +36,7 @@ typedef struct ListGuest {
     GRand *rand;
     uint64_t array;             /* address of the trace_array */
     uint32_t cpus;
-    uint32_t nodes;             /* of each processor's list */
+    uint32_t nodes;             /* nodes in each processor's list */
     LgCpu cpu[LG_CPUS];
     GHashTable *count;          /* events by address of the node */
     HtFtMem ft;
@@ -46,23 +46,23 @@ typedef struct ListGuest {
     void *opaque;
 } ListGuest;
 
-/* Make a guest with so many pages in each processor's list. */
+/* Make a guest with @nodes pages in each processor's list. */
 void lg_init(ListGuest *g, uint32_t cpus, uint32_t nodes, uint32_t seed);
 void lg_clear(ListGuest *g);
-/* Memory for anything; its address */
+/* Allocate memory; returns its address */
 uint64_t lg_alloc(ListGuest *g, uint64_t size, uint64_t align);
 uint64_t lg_get(const ListGuest *g, uint64_t addr);
 void lg_put(ListGuest *g, uint64_t addr, uint64_t v);
 
-/* An event: header of 8 bytes, number, filling of so many words */
+/* Write an event: header of 8 bytes, number, @filling words */
 void lg_event(ListGuest *g, uint32_t cpu, uint64_t ns, uint32_t filling);
-/* Its number; asserts that it is what lg_event() wrote */
+/* Assert that lg_event() wrote these bytes; returns the event's number */
 uint64_t lg_check(const uint8_t *data, uint32_t size);
-/* A reader in the guest takes a page: cat, or splice with @swap */
+/* A reader in the guest takes a page: by cat, or by splice if @swap */
 bool lg_read(ListGuest *g, uint32_t cpu, bool swap);
 /* echo >trace */
 void lg_reset(ListGuest *g, uint32_t cpu);
-/* buffer_size_kb: take a page out after the head, or add one */
+/* buffer_size_kb: remove the page after the head, or add one */
 void lg_shrink(ListGuest *g, uint32_t cpu);
 void lg_grow(ListGuest *g, uint32_t cpu);
 

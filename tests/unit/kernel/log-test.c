@@ -3,7 +3,7 @@
  * A kernel's log is read from its ring: each record once, in order and whole,
  * whatever the writer does between two loads; and it survives the recording.
  *
- * Only this test proves it for a ring that wraps while it is read.
+ * Only this test proves it for a ring that wraps during a read.
  */
 #include "hypertrace/kernel-log.h"
 
@@ -81,7 +81,7 @@ static void init(Guest *g)
     put(g, RING + R_DESCS, BASE + DESCS);
     put(g, RING + R_INFOS, BASE + INFOS);
     put(g, RING + R_DATA, BASE + DATA);
-    /* As the kernel begins: one descriptor, reusable, of the last id */
+    /* The kernel's initial state: one reusable descriptor with the last id */
     g->head = g->tail = (-(uint64_t)COUNT) & ID_MASK;
     for (i = 0; i < COUNT; i++) {
         put(g, DESCS + i * DESC_SIZE, 3ull << 62 | g->head);
@@ -91,7 +91,7 @@ static void init(Guest *g)
     g->head_lpos = g->tail_lpos = (-(uint64_t)SIZE) & ~7ull;
 }
 
-/* The oldest record makes room. */
+/* Drop the oldest record to make room. */
 static void drop_tail(Guest *g)
 {
     uint64_t at = desc_at(g->tail), next = ht_get_le64(g->mem + at + 16);
@@ -113,7 +113,7 @@ static void make_text(uint64_t seq, char *text, unsigned len)
     }
 }
 
-/* printk() of so many bytes; @cut leaves the record without its end */
+/* printk() of @len bytes; @cut leaves the record unfinished */
 static void print(Guest *g, unsigned len, bool cut)
 {
     uint64_t id = (g->head + 1) & ID_MASK, at = desc_at(id), begin, next, pos;
@@ -241,7 +241,7 @@ static void test_follow(gconstpointer data)
         drain(&r, false);
         drain(&r, false);
         g_assert_cmpuint(r.next, ==, 3000);
-        /* A reader that comes often enough misses nothing. */
+        /* A reader that polls often enough misses nothing. */
         if (odds <= 10) {
             g_assert_cmpuint(r.missing, ==, 0);
         } else {
@@ -268,7 +268,7 @@ static void test_cut(void)
     finish(&r);
 }
 
-/* What is written to the recording is what is read from it, any bytes. */
+/* Arbitrary bytes written to the recording are read back unchanged. */
 static void test_file(void)
 {
     static const char text[] = "one\ntwo\\x20 \x01\xff;,end";

@@ -1,27 +1,27 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * An ordinary ftrace ring is followed: each event once and in order, or in a
- * gap that is reported, whatever the writer and readers in the guest do
- * between two loads of a look.
+ * An ordinary ftrace ring is followed: each event is delivered once and in
+ * order, or lies in a reported gap, whatever the writer and the guest's
+ * readers do between two loads of a poll.
  *
- * Only this test proves it for each interleaving of stores and looks.
+ * Only this test proves it for each interleaving of stores and polls.
  */
 #include "list-guest.h"
 
 typedef struct Seen {
-    uint64_t next;              /* number that comes next */
+    uint64_t next;              /* lowest number that may come next */
     uint64_t events;
     uint64_t gaps;
     uint64_t told;              /* events in gaps, as reported */
-    uint64_t jumped;            /* numbers that are missing */
-    uint64_t silent;            /* missing where no gap is reported */
+    uint64_t jumped;            /* missing numbers */
+    uint64_t silent;            /* missing numbers without a reported gap */
 } Seen;
 
 typedef struct Test {
     ListGuest g;
     HtFtFollow *f;
     Seen seen[LG_CPUS];
-    unsigned odds;              /* a look at one of so many steps */
+    unsigned odds;              /* poll at one of @odds steps */
     bool looking;
 } Test;
 
@@ -110,14 +110,14 @@ static void event(Test *t, uint32_t cpu)
                                                                12));
 }
 
-/* What a row of the table does between events; one in so many */
+/* One in so many events is followed by such an action of the guest */
 typedef struct Row {
     const char *name;
     uint32_t nodes;
-    unsigned odds;              /* of a look at a step */
+    unsigned odds;              /* poll at one of @odds steps */
     unsigned events;
     unsigned read, swap, shrink, grow;
-    bool lossless;              /* nothing may be missing */
+    bool lossless;              /* no event may be missing */
 } Row;
 
 static const Row rows[] = {
@@ -174,7 +174,7 @@ static void test_row(gconstpointer data)
             const Seen *s = &t.seen[cpu];
             HtFtStats stats = ht_ft_follow_stats(t.f, cpu);
 
-            /* Each event once, or lost and counted */
+            /* Each event is delivered once, or lost and counted. */
             g_assert_cmpuint(s->events, ==, stats.events);
             g_assert_cmpuint(s->events + stats.lost, ==,
                              t.g.cpu[cpu].entries);
@@ -191,7 +191,7 @@ static void test_row(gconstpointer data)
     }
 }
 
-/* A follower that comes late takes what is there and does not call it lost. */
+/* A follower that starts late reads the ring and reports no loss. */
 static void test_late(void)
 {
     HtFtStats stats;
@@ -218,7 +218,7 @@ static void test_late(void)
     finish(&t);
 }
 
-/* "echo >trace": what comes afterwards is taken from its first event on. */
+/* "echo >trace": later events are delivered from the first on. */
 static void test_reset(void)
 {
     uint32_t seed;
@@ -253,7 +253,9 @@ static void test_reset(void)
     }
 }
 
-/* An idle ring costs one read a processor; a busy one has a bound. */
+/*
+ * An idle ring costs one read per processor; reads of a busy one are bounded.
+ */
 static void test_bounded(void)
 {
     Test t;

@@ -8,7 +8,7 @@
 #define US      1000u
 #define MS      1000000u
 
-/* Somebody of @cpu, @by, wakes @pid */
+/* Task @by on @cpu wakes @pid */
 static void wakes(Make *m, unsigned cpu, uint64_t ns, int32_t by, int32_t pid)
 {
     uint8_t b[28] = { 0 };
@@ -42,11 +42,11 @@ void make_pairs(const char *dir)
         make_switch(m, 1, i * 21 * MS + 5 * US, 10 + i, "worker", 1, 0,
                     "swapper/1");
     }
-    /* woken twice: the second time counts */
+    /* woken twice: the second wakeup counts */
     wakes(m, 0, 100 * MS, 0, 20);
     wakes(m, 0, 101 * MS, 0, 20);
     make_switch(m, 1, 103 * MS, 0, "swapper/1", 0, 20, "twice");
-    /* woken while it still ran, then switched out and in: nobody woke it */
+    /* woken while running, then switched out and in: no latency */
     wakes(m, 0, 104 * MS, 0, 20);
     make_switch(m, 1, 105 * MS, 20, "twice", 0, 0, "swapper/1");
     make_switch(m, 1, 106 * MS, 0, "swapper/1", 0, 20, "twice");
@@ -58,7 +58,7 @@ void make_pairs(const char *dir)
     irq(m, 0, 110 * MS + 4 * US, 6, false);
     irq(m, 1, 110 * MS + 8 * US, 5, false);
     irq(m, 0, 110 * MS + 10 * US, 5, false);
-    /* a switch may be missing on CPU 1; what was on CPU 0 alone is whole */
+    /* CPU 1 may lack a switch; intervals on CPU 0 alone are complete */
     wakes(m, 0, 120 * MS, 0, 30);
     irq(m, 0, 121 * MS, 5, true);
     irq(m, 1, 121 * MS, 5, true);
@@ -67,13 +67,13 @@ void make_pairs(const char *dir)
     make_switch(m, 0, 122 * MS, 0, "swapper/0", 0, 30, "gap");
     irq(m, 1, 123 * MS, 5, false);
     make_switch(m, 1, 124 * MS, 40, "?", 0, 0, "swapper/1");
-    /* woken in one boot; its number runs in the next */
+    /* woken in one boot; the same number runs in the next */
     wakes(m, 0, 130 * MS, 0, 50);
     make_boot(m);
     make_switch(m, 0, 10 * MS, 0, "swapper/0", 0, 50, "other");
     wakes(m, 0, 20 * MS, 50, 51);
     make_switch(m, 0, 70 * MS, 50, "other", 0, 51, "second");
-    /* and in a segment of the clock */
+    /* the same across a segment of the clock */
     wakes(m, 0, 80 * MS, 51, 52);
     make_step(m);
     make_switch(m, 0, 81 * MS, 51, "second", 0, 52, "third");
@@ -94,7 +94,7 @@ void make_naps(const char *dir)
     make_switch(m, 0, 11 * MS, 7, "napper", 2, 8, "disk");
     wakes(m, 0, 13 * MS, 8, 7);
     make_switch(m, 0, 14 * MS, 8, "disk", 2, 7, "napper");
-    /* across a gap, nobody knows */
+    /* the interval across a gap is unknown */
     make_switch(m, 0, 15 * MS, 7, "napper", 1, 0, "swapper/0");
     wakes(m, 1, 15 * MS, 0, 9);
     make_gap(m, 1, 1);
@@ -103,7 +103,7 @@ void make_naps(const char *dir)
     make_end(m);
 }
 
-/* Where the kernel is in the first boot and in the second */
+/* Address of the kernel's text in the first and in the second boot */
 #define TEXT    0xffffffff91000000u
 #define TEXT2   0xffffffffa1000000u
 
@@ -148,7 +148,7 @@ void make_functions(const char *dir)
     Make *m = make_new(dir);
     uint64_t t = 10 * MS;
 
-    /* recursion on CPU 0; CPU 1 calls meanwhile */
+    /* recursion on CPU 0, with a call on CPU 1 meanwhile */
     make_switch(m, 0, 1 * MS, 0, "swapper/0", 0, 7, "reader");
     enters(m, 0, t, 7, TEXT + READ, 0);
     enters(m, 0, t + 1 * US, 7, TEXT + WALK, 1);
@@ -162,7 +162,7 @@ void make_functions(const char *dir)
     leaves(m, 1, t + 9 * US, 0, TEXT + IDLE, 0, t + 2 * US);
     leaves(m, 0, t + 10 * US, 7, TEXT + WALK, 1, t + 1 * US);
     leaves(m, 0, t + 20 * US, 7, TEXT + READ, 0, t);
-    /* ends of walk and leaf are lost, and a switch comes between */
+    /* the ends of walk and leaf are lost before a switch */
     t = 20 * MS;
     enters(m, 0, t, 7, TEXT + READ, 0);
     enters(m, 0, t + 1 * US, 7, TEXT + WALK, 1);
@@ -170,7 +170,7 @@ void make_functions(const char *dir)
     make_switch(m, 0, t + 3 * US, 7, "reader", 0, 7, "reader");
     make_gap(m, 0, 4);
     leaves(m, 0, t + 9 * US, 7, TEXT + READ, 0, t);
-    /* begins are lost: ends alone, as with tracing_thresh */
+    /* begins are lost: only ends, as with tracing_thresh */
     t = 30 * MS;
     make_gap(m, 0, 0);
     leaves(m, 0, t + 4 * US, 7, TEXT + LEAF, 2, t + 2 * US);
@@ -182,7 +182,7 @@ void make_functions(const char *dir)
     calls(m, t + 1 * US, TEXT + WALK + 4, TEXT + READ + 0x20);
     calls(m, t + 2 * US, TEXT + LEAF + 4, TEXT + WALK + 0x30);
     calls(m, t + 3 * US, TEXT + LEAF + 4, TEXT + READ + 0x40);
-    /* another boot, another place; one call never ends */
+    /* another boot at another address; one call never ends */
     make_boot(m);
     enters(m, 0, 5 * MS, 7, TEXT2 + READ, 0);
     leaves(m, 0, 5 * MS + 2 * US, 7, TEXT2 + READ, 0, 5 * MS);
@@ -192,7 +192,7 @@ void make_functions(const char *dir)
     make_end(m);
 }
 
-/* A guest that hangs in a softirq, in an interrupt, in a call, in its time */
+/* A guest that hangs in a softirq, in an interrupt, and in a call */
 void make_hang(const char *dir)
 {
     Make *m = make_new(dir);

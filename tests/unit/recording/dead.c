@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What a QEMU left that was killed: stream RAM of a device, and its index
+ * Files left by a killed QEMU: a device's stream RAM and its index
  */
 #include "hypertrace/base.h"
 #include "hypertrace/dead-streams.h"
@@ -20,7 +20,7 @@ static void write_file(const char *dir, const char *name, const void *data,
     g_assert_true(g_file_set_contents(path, data, size, NULL));
 }
 
-/* The stream with that index has numbers up to @n - 1, one in a microsecond. */
+/* Fill a stream with the numbers below @n, one per microsecond. */
 static void fill(uint8_t *ram, GByteArray *index, uint32_t stream,
                  const char *name, uint64_t n)
 {
@@ -32,7 +32,7 @@ static void fill(uint8_t *ram, GByteArray *index, uint32_t stream,
     ring.stream = stream;
     ring.instance = 5 + stream;
     for (i = 0; i < n; i++) {
-        /* it adds 10 */
+        /* ct_ring_emit() adds 10 */
         ring.clock = 1000000 - 10 + i * 1000;
         g_assert_true(ct_ring_emit(&ring, i));
     }
@@ -49,7 +49,7 @@ static void fill(uint8_t *ram, GByteArray *index, uint32_t stream,
     memcpy(index->data + HT_DEAD_STREAMS + stream * sizeof(s), &s, sizeof(s));
 }
 
-/* One stream that was overwritten, a short one, and one that was never open */
+/* A stream that was overwritten, a short one, and one that was never open */
 void make_dead(const char *dir)
 {
     HtDeadHead h = {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The trace of a guest's device, as its backend would have written it: for
- * merge-test.py
+ * The trace of a guest's device as its backend would have written it, for
+ * test_merge.py
  */
 #include <glib/gstdio.h>
 
@@ -100,7 +100,7 @@ Device *device_new(const char *dir, uint64_t ns)
 
 void device_think(Device *d, uint64_t host, uint32_t n)
 {
-    /* no date is better than the bound, and they do not go back */
+    /* each date is wrong by up to the bound; dates never decrease */
     uint64_t ns = MAX(host + n * 997 % (2 * BOUND) - BOUND, d->end_ns);
     uint64_t truth = GUINT64_TO_LE(host);
 
@@ -113,7 +113,7 @@ void device_think(Device *d, uint64_t host, uint32_t n)
     }
 }
 
-/* A text that terminals would mind, one that is too long, and @some */
+/* A text with terminal controls, one that is too long, and @some */
 static void put_odd(Device *d, uint64_t ns, const char *some)
 {
     static const char what[] = "\033[2J</script>\"'&\001\377x";

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Opening recordings that somebody else made
+ * Opening recordings from an untrusted source
  */
 #include "hypertrace/recording.h"
 #include <glib/gstdio.h>
@@ -49,7 +49,7 @@ static void refused(const char *message)
     g_assert_nonnull(strstr(error->message, message));
 }
 
-/* Nobody writes to the FIFO: whoever opens it as a file waits for ever. */
+/* The FIFO has no writer: open() without O_NONBLOCK would wait for ever. */
 static void test_no_file(gconstpointer name)
 {
     g_autofree char *path = NULL;
@@ -68,7 +68,7 @@ static void test_no_file(gconstpointer name)
     teardown();
 }
 
-/* Sparse: it takes no room here, nor should it in memory. */
+/* The file is sparse: it uses no disk here, and must use no memory. */
 static void test_large(gconstpointer name)
 {
     g_autofree char *path = NULL;
@@ -90,7 +90,7 @@ static void limit_files(rlim_t n)
     g_assert_cmpint(setrlimit(RLIMIT_NOFILE, &limit), ==, 0);
 }
 
-/* A record of 16 bytes: type 5, and its number behind the common fields */
+/* A record of 16 bytes: type 5, with its number after the common fields */
 static void make_piece(HtFtPiece *p, uint32_t *data, uint32_t cpu)
 {
     data[0] = ht_le32(3);
@@ -100,7 +100,7 @@ static void make_piece(HtFtPiece *p, uint32_t *data, uint32_t cpu)
     *p = (HtFtPiece) { .cpu = cpu, .size = 16, .data = (uint8_t *)data };
 }
 
-/* More processors than a process may have files */
+/* A recording of more processors than a process may open files */
 static void test_processors(void)
 {
     g_autoptr(GError) error = NULL;
@@ -136,7 +136,7 @@ static void test_processors(void)
     }
     g_assert_cmpuint(events, ==, 2 * CPUS);
     ht_rec_close(r);
-    /* What cannot be opened is not an idle processor. */
+    /* a file that cannot be opened is an error, not an idle processor */
     limit_files(20);
     refused("Too many open files");
     limit_files(CPUS - 50);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace tests: recordings of a guest that never was
+ * hypertrace tests: recordings of an invented guest
  */
 #include "recording-make.h"
 
@@ -8,11 +8,11 @@
 #define CPUS            4
 #define DELTA_BITS      27
 #define TYPE_EXTEND     30
-#define LONGEST         112u    /* bytes that the header's five bits can say */
+#define LONGEST         112u    /* longest record with a 5-bit length, bytes */
 
 typedef struct Field {
     const char *type;
-    const char *name;           /* with [N], if it is an array */
+    const char *name;           /* followed by [N] if it is an array */
     unsigned size;
     bool is_signed;
 } Field;
@@ -120,8 +120,8 @@ typedef struct Cpu {
     unsigned used;
     unsigned events;
     uint32_t slot;
-    uint64_t stamp;             /* of the page */
-    uint64_t ns;                /* of the last record */
+    uint64_t stamp;             /* the page's timestamp */
+    uint64_t ns;                /* the last record's time */
     uint64_t last_end;
     unsigned lost;
     bool gap;
@@ -131,8 +131,8 @@ struct Make {
     HtRecWriter *w;
     Cpu cpus[CPUS];
     uint32_t epoch, segment;
-    uint8_t flags;              /* of what comes */
-    uint64_t before, after;     /* of the look; 0: there is none */
+    uint8_t flags;              /* common_flags of later events */
+    uint64_t before, after;     /* bounds of the current poll; 0: no polls */
 };
 
 static void must(bool ok, GError *error)

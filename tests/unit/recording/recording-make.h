@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace tests: recordings of a guest that never was
+ * hypertrace tests: recordings of an invented guest
  *
- * Events are put together as Linux would, in sub-buffers of 4 KiB, and written
- * by the recording writer.
+ * Events are encoded as Linux encodes them, in sub-buffers of 4 KiB, and
+ * written by the recording writer.
  */
 #ifndef RECORDING_MAKE_H
 #define RECORDING_MAKE_H
 
 #include "hypertrace/recording.h"
 
-/* Types of the events below; the formats say the same */
+/* Types of the events below; the formats have the same ids */
 enum {
     MAKE_SWITCH = 300, MAKE_NEWTASK, MAKE_RENAME, MAKE_EXEC, MAKE_EXIT,
     MAKE_LEVEL, MAKE_START, MAKE_FINISH, MAKE_CONSOLE, MAKE_IRQ_ENTRY,
@@ -18,77 +18,78 @@ enum {
     MAKE_SYS_EXIT, MAKE_ODD, MAKE_WAKING, MAKE_ENTER_READ, MAKE_EXIT_READ,
     MAKE_KERNEL_STACK = 4,
     MAKE_FUNCTION = 1, MAKE_GRAPH_ENTRY = 11, MAKE_GRAPH_EXIT = 10,
-    MAKE_UNKNOWN = 4000,        /* no format has it */
+    MAKE_UNKNOWN = 4000,        /* an id without a format */
 };
 
 /**
- * Make: a recording in the making
+ * Make: a recording under construction
  */
 typedef struct Make Make;
 
 /**
- * make_new: begin a recording, texts included
- * @dir: does not exist yet
+ * make_new: begin a recording and write its texts
+ * @dir: path of the recording; must not exist
  */
 Make *make_new(const char *dir);
 
 /**
  * make_event: add an event
  * @m: the recording
- * @cpu: whose
- * @ns: when, not before the one before of @cpu and epoch
- * @pid: who was running
+ * @cpu: CPU of the event
+ * @ns: time; must not be before the CPU's previous event of the epoch
+ * @pid: the running task
  * @type: MAKE_*
- * @payload: its fields
- * @size: bytes of them
+ * @payload: the event's fields
+ * @size: size of @payload in bytes
  */
 void make_event(Make *m, unsigned cpu, uint64_t ns, int32_t pid, uint16_t type,
                 const void *payload, size_t size);
 
 /**
- * make_gap: events of a CPU are missing here
+ * make_gap: begin a gap
  * @m: the recording
- * @cpu: whose
- * @lost: about how many
+ * @cpu: CPU whose events are missing
+ * @lost: estimate of the missing events
  */
 void make_gap(Make *m, unsigned cpu, unsigned lost);
 
 /**
- * make_flags: the common_flags of the events that come
+ * make_flags: set the common_flags of later events
  * @m: the recording
- * @flags: the kernel's
+ * @flags: the kernel's value
  */
 void make_flags(Make *m, uint8_t flags);
 
 /**
- * make_boot: the guest boots once more
+ * make_boot: let the guest boot again
  * @m: the recording
  */
 void make_boot(Make *m);
 
 /**
- * make_step: the guest's clock goes back
+ * make_step: let the guest's clock go back
  * @m: the recording
  */
 void make_step(Make *m);
 
 /**
- * make_look: the events that come are found by another look
+ * make_look: begin another poll, which finds the later events
  * @m: the recording
- * @before: the host's clock when the look before it began
- * @after: when it ends
+ * @before: host's clock at the start of the previous poll, ns
+ * @after: host's clock at the end of this poll, ns
  *
- * Without looks, clocks are as if the guest had been looked at all the time.
+ * Without a call, the recording is dated as if the guest were polled all the
+ * time.
  */
 void make_look(Make *m, uint64_t before, uint64_t after);
 
 /**
- * make_end: write the rest
+ * make_end: write the remaining events
  * @m: the recording; freed
  */
 void make_end(Make *m);
 
-/* Events by their fields; texts may be any bytes of @len, 16 at most */
+/* Add an event by its fields; texts are arbitrary bytes of @len, at most 16 */
 void make_switch(Make *m, unsigned cpu, uint64_t ns, int32_t prev,
                  const char *prev_comm, uint64_t state, int32_t next,
                  const char *next_comm);
@@ -102,42 +103,42 @@ void make_exec(Make *m, unsigned cpu, uint64_t ns, int32_t pid,
 void make_console(Make *m, unsigned cpu, uint64_t ns, int32_t pid,
                   const void *text, size_t len);
 
-/* Whole recordings, that test_calls.py examines */
+/* Whole recordings for test_calls.py */
 void make_pairs(const char *dir);
 void make_hang(const char *dir);
 void make_naps(const char *dir);
 void make_functions(const char *dir);
-/* DIR/index and DIR/ram of a device: see dead.c */
+/* Write DIR/index and DIR/ram of a device: see dead.c */
 void make_dead(const char *dir);
 /**
- * Device: a guest's device, which writes a trace
+ * Device: a guest's device that writes a trace
  */
 typedef struct Device Device;
 
 /**
  * device_new: begin a trace
- * @dir: to be made; the trace is DIR/ht0
- * @ns: by the host's clock
+ * @dir: directory to create; the trace is DIR/ht0
+ * @ns: time by the host's clock
  */
 Device *device_new(const char *dir, uint64_t ns);
 
 /**
  * device_think: add an event
  * @d: the device
- * @host: when it is; its date is wrong by as much as the trace says
- * @n: its number
+ * @host: true time, ns; the event's date is wrong by up to the trace's bound
+ * @n: the event's number
  */
 void device_think(Device *d, uint64_t host, uint32_t n);
 
 /**
- * device_end: write the rest, with an odd event in another stream
+ * device_end: write the remaining events, and an odd event in another stream
  * @d: the device; freed
  */
 void device_end(Device *d);
 
 /*
- * Two guests that talk to each other: DIR/ping and DIR/pong; DIR/device has
- * the trace of a device of pong's
+ * Two guests that exchange messages: DIR/ping and DIR/pong; DIR/device is the
+ * trace of pong's device
  */
 void make_talk(const char *dir);
 

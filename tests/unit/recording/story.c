@@ -1,31 +1,29 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace tests: write a recording, for tests/unit/tool and for
- * whoever measures
+ * hypertrace tests: write a recording, for tests/unit/tool and for measurements
  *
  *   recording-story story DIR      one of everything, hostile texts included
- *   recording-story slower DIR     a boot alone, one initcall slower
- *   recording-story kept DIR       boots whose kernel's place is not told
- *   recording-story pairs DIR      what latency looks for (calls.c)
- *   recording-story functions DIR  events of functions (there)
- *   recording-story hang DIR       an end within an interrupt (there)
- *   recording-story naps DIR       a task that sleeps (there)
- *   recording-story talk DIR       two guests that talk (talk.c)
- *   recording-story steps DIR      a clock that goes back, ends that are lost
- *   recording-story stacks DIR     stacks, and system calls by their names
- *   recording-story reuse DIR      a PID of three tasks
- *   recording-story random DIR N   anything; N is the seed
- *   recording-story bulk DIR N     N events on four CPUs
+ *   recording-story slower DIR     a single boot with one slower initcall
+ *   recording-story kept DIR       boots whose kernel address is unknown
+ *   recording-story pairs DIR      pairs of events for latency (calls.c)
+ *   recording-story functions DIR  function events (calls.c)
+ *   recording-story hang DIR       a hang within an interrupt (calls.c)
+ *   recording-story naps DIR       a task that sleeps (calls.c)
+ *   recording-story talk DIR       two guests that exchange messages (talk.c)
+ *   recording-story steps DIR      a clock that goes back, lost ends
+ *   recording-story stacks DIR     stacks, and system calls with their names
+ *   recording-story reuse DIR      a PID used by three tasks
+ *   recording-story random DIR N   random events; N is the seed
  */
 #include "recording-make.h"
 
 #define US      1000u
 #define MS      1000000u
 
-#define TEXT    0xffffffff91000000u     /* where the story's kernel begins */
-#define TEXT2   0xffffffffa1000000u     /* in its second boot */
+#define TEXT    0xffffffff91000000u     /* kernel's address in the first boot */
+#define TEXT2   0xffffffffa1000000u     /* and in the second */
 
-/* What no output may let through as it is */
+/* Text that every output must escape */
 #define HOSTILE "\033[2J</script>\"'&\001\377x"
 
 static void func(Make *m, uint64_t ns, int32_t pid, uint16_t type,
@@ -86,7 +84,7 @@ static void kernel(Make *m, uint64_t text, uint64_t slow)
     renames(m, 0, 30 * MS + slow + US, 1, "swapper/0", "init");
 }
 
-/* A service that a hostile guest named */
+/* A service whose name is hostile */
 static void service(Make *m)
 {
     make_newtask(m, 0, 100 * MS, 1, 7, "init", 0);
@@ -94,7 +92,7 @@ static void service(Make *m)
     make_exec(m, 0, 102 * MS, 7, "/usr/bin/" HOSTILE);
     renames(m, 0, 102 * MS + US, 7, "init", "\033[2J</script>");
     make_newtask(m, 0, 103 * MS, 7, 8, "\033[2J</script>", CLONE_THREAD);
-    /* 2 ms of a thread of it, on the other CPU */
+    /* one of its threads runs 2 ms on the other CPU */
     make_switch(m, 1, 110 * MS, 0, "swapper/1", 0, 8, "worker");
     make_switch(m, 1, 112 * MS, 8, "worker", 2, 0, "swapper/1");
     ends(m, 0, 150 * MS, 7, "\033[2J</script>");
@@ -138,7 +136,7 @@ static void story(const char *dir)
     make_console(m, 0, 300 * MS, 1, "two\nlines\twith" HOSTILE "\0tail\n",
                  19 + strlen(HOSTILE));
     make_gap(m, 1, 123);
-    /* who runs now had no sched_switch that was seen */
+    /* the running task had no recorded sched_switch */
     memcpy(b, "swapper/1", 9);
     make_event(m, 1, 400 * MS, 99, MAKE_WAKING, b, sizeof(b));
     make_switch(m, 1, 401 * MS, 99, "late", 0, 0, "swapper/1");
@@ -157,7 +155,9 @@ static void slower(const char *dir)
     make_end(m);
 }
 
-/* Of the third boot there is too little, of the fifth what fits nowhere. */
+/*
+ * The third boot has too few events, the fifth has addresses that fit nowhere
+ */
 static void kept(const char *dir)
 {
     static const uint32_t at[] = { 0, 0x1000, 0x2000, 0x3000, 0x4000, 0x5000,
@@ -178,8 +178,8 @@ static void kept(const char *dir)
 }
 
 /*
- * The clock goes back by 7 ms within an initcall of 4 ms; then the end of one
- * is lost together with the begin of another, and the end of the last.
+ * The clock goes back by 7 ms within an initcall of 4 ms; later a gap hides the
+ * end of one initcall and the begin of the next, and the last has no end.
  */
 static void steps(const char *dir)
 {
@@ -254,7 +254,7 @@ static void reuse(const char *dir)
     make_end(m);
 }
 
-/* Any events in any order, which only their times are kept from */
+/* Random events in an order that only keeps their times increasing */
 static void anything(const char *dir, uint32_t seed)
 {
     static const uint16_t types[] = {

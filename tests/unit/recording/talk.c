@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Two guests that talk to each other: for merge-test.py
+ * Two guests that exchange messages, for test_merge.py
  *
- * Each has a clock of its own, which is fast or slow and was made anew when the
- * guest booted, and is looked at when the host has time.  A message is received
- * some microseconds after it was sent, and answered as soon; between, a device
- * of the second guest has something to say.  Each event says when it was by the
- * host's clock.
+ * Each guest's clock is fast or slow, started at the guest's boot, and is
+ * polled when the host has time.  A message is received some microseconds
+ * after it was sent, and answered as fast; in between, the second guest's
+ * device emits an event.  Each event contains the host's time at which it
+ * happened.
  */
 #include <glib/gstdio.h>
 
@@ -18,9 +18,9 @@
 
 typedef struct Guest {
     Make *m;
-    uint64_t zero;              /* the host's clock when the guest's was 0 */
+    uint64_t zero;              /* host's clock when the guest's was 0, ns */
     double rate;
-    uint64_t next;              /* the host's clock at the next look */
+    uint64_t next;              /* host's clock at the next poll, ns */
 } Guest;
 
 static GRand *dice;
@@ -35,7 +35,7 @@ static Guest begin(const char *dir, const char *name, uint64_t zero,
     };
 }
 
-/* Each millisecond, but for when the host has other things to do */
+/* Poll every millisecond, except when the host is busy */
 static void look(Guest *g)
 {
     uint64_t now = g->next;

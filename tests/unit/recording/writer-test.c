@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Who may read a recording, and what others may have put in its way
+ * Permissions of a recording, and links planted in its way
  */
 #include "hypertrace/recording.h"
 #include <glib/gstdio.h>
@@ -72,7 +72,7 @@ static void test_private(void)
     umask(mask);
 }
 
-/* A link that waits in the folder leads nowhere. */
+/* A link planted in the folder is not followed. */
 static void test_links(void)
 {
     g_autofree char *rec = path_of(""), *victim = path_of("victim");

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace record: a throw-away guest that does not do as it should
+ * hypertrace record: a helper guest that misbehaves
  *
  * A script stands for QEMU, a file for busybox.
  */
@@ -29,7 +29,7 @@ static void remove_file(const char *name)
     unlink(path);
 }
 
-/* What the script as QEMU tells of a kernel of the bytes "kernel" */
+/* Ask a guest about a kernel of the bytes "kernel"; @script runs as QEMU */
 static char *ask(const char *script, unsigned seconds, GError **error)
 {
     g_autofree char *busybox = g_build_filename(dir, "busybox", NULL);
@@ -52,13 +52,13 @@ static void refused(const char *script, unsigned seconds, const char *message)
     g_assert_nonnull(strstr(error->message, message));
 }
 
-/* One that says nothing and does not end is not waited for. */
+/* A guest that prints nothing and does not end is stopped. */
 static void test_silent(void)
 {
     refused("#!/bin/sh\nexec sleep 1000\n", 1, "takes too long");
 }
 
-/* Nor is one that has told a part of it. */
+/* So is a guest that printed only a part. */
 static void test_half(void)
 {
     refused("#!/bin/sh\necho hypertrace-data 100\nexec sleep 1000\n", 1,
@@ -71,7 +71,7 @@ static void test_ends(void)
             "it printed: no such cpu");
 }
 
-/* Kernel and file system are there for QEMU to open, by its own names. */
+/* QEMU can open kernel and file system by the names that it is given. */
 static void test_answer(void)
 {
     static const char script[] =

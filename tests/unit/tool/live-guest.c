@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * A guest for `hypertrace record`, but for its processor and its kernel: its
- * memory is a file, as QEMU's, with a ring of one processor.
+ * A guest for `hypertrace record` without a processor or a kernel: its memory
+ * is a file, as QEMU's is, with the ring of one processor.
  *
  * usage: live-guest -object memory-backend-file,...,mem-path=FILE
  *
- * For each line on standard input, a number, it writes so many events and says
- * so.  It ends with its input.  Their clock is one of nothing but events, or,
- * for a number with '+' before it, the host's, an hour late; then LTTng gets an
- * event before and one after each.
+ * For each number N read from standard input, it writes N events and confirms
+ * that.  It ends with its input.  The events' clock counts only events.  After
+ * "+N", it is the host's clock an hour late, and LTTng gets one event before
+ * and one after each event.
  */
 #include "hypertrace/base.h"
 #include <fcntl.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * An event with a field of each kind, for what prints events
+ * An event with a field of each kind, for tests that print events
  */
 #ifndef TESTS_PRINT_EVENT_H
 #define TESTS_PRINT_EVENT_H
@@ -8,7 +8,7 @@
 #include "hypertrace/base.h"
 #include "ftrace-guest.h"
 
-/* Its format, up to what its print format is */
+/* The event's format up to its print format */
 static const char print_event[] =
     "system: test\n"
     "name: event\n"

@@ -23,7 +23,7 @@ static HtFtFormats *parse(const char *print)
 
 static const struct {
     const char *print;
-    const char *expected;       /* NULL: not understood */
+    const char *expected;       /* NULL: refused */
 } cases[] = {
     { "\"plain 100%%\\ttext\"", "plain 100%\ttext" },
     { "\"%d %i %u %x %X %x\", REC->n, REC->n, REC->u, REC->u, REC->u, REC->u",
@@ -86,7 +86,7 @@ static const struct {
     { "\"%s\", __print_flags(REC->common_flags, \"|\","
       " { NO_SUCH, \"NONE\" }, { 0, \"ZERO\" })", "" },
     { "\"%s\", REC->n == NO_SUCH ? \"such\" : \"other\"", "other" },
-    /* what libtraceevent has no words for */
+    /* functions that libtraceevent does not know */
     { "\"%s|%s\", nvme_trace_disk_name(p, REC->comm),"
       " xen_hypercall_name(REC->args[0])", "disk=comm, |(update_descriptor)" },
     { "\"%lx\", pte_val(native_make_pte(REC->args[1]))", "14" },
@@ -126,7 +126,7 @@ static void test_prints(void)
     }
 }
 
-/* Records of every size, and of random bytes; a sanitizer would see */
+/* Records of every size and of random bytes; the sanitizers check each read. */
 static void test_hostile(void)
 {
     unsigned i, k, n;
@@ -149,7 +149,7 @@ static void test_hostile(void)
     }
 }
 
-/* An expression that is too deep is not understood, and nothing else */
+/* An expression nested too deep is refused without further harm. */
 static void test_deep(void)
 {
     g_autoptr(GString) s = g_string_new("\"%d\", ");

@@ -20,7 +20,7 @@
 #define SYMBOLS         64
 #define RECORD_MAX      65536
 
-/* Formats that libtraceevent 1.7 prints otherwise, and the reason */
+/* Formats that libtraceevent 1.7 prints in another way, and the reason */
 static const struct {
     const char *event, *why;
 } differs[] = {
@@ -117,7 +117,7 @@ static uint64_t random64(void)
     return (uint64_t)g_test_rand_int() << 32 | (uint32_t)g_test_rand_int();
 }
 
-/* Numbers that the text of a format has: values of its names, among others */
+/* Numbers in a format's text, among them the values of its names */
 static GArray *numbers_of(const HtFtEvent *e)
 {
     GArray *all = g_array_new(false, false, sizeof(uint64_t));
@@ -134,7 +134,7 @@ static GArray *numbers_of(const HtFtEvent *e)
     return all;
 }
 
-/* Elements are counted by fields: those must stay within the arrays. */
+/* Fields that count an array's elements must stay within the array. */
 static bool is_counted(const HtFtEvent *e)
 {
     const char *p = g_strstr_len(e->text, e->text_size, "print fmt:");
@@ -152,7 +152,7 @@ static bool has_char(const HtFtEvent *e)
     return g_strstr_len(p, e->text + e->text_size - p, "%c");
 }
 
-/* @edges: also numbers that a format may treat in another way */
+/* @edges: also numbers that a format may print in a special way */
 static uint64_t random_number(const GArray *pool, bool counted, bool edges_too)
 {
     static const uint64_t edges[] = {
@@ -264,9 +264,9 @@ typedef struct Oracle {
     struct trace_seq seq;
     uint8_t *record;
     unsigned events;
-    unsigned unknown;           /* without a program */
-    unsigned different;         /* for random numbers */
-    unsigned edges;             /* only for certain numbers */
+    unsigned unknown;           /* formats without a program */
+    unsigned different;         /* formats that differ for random numbers */
+    unsigned edges;             /* formats that differ for edge values only */
     unsigned failed;
 } Oracle;
 

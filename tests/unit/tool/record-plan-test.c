@@ -37,11 +37,11 @@
 
 static const struct {
     const char *what;
-    const char *before;         /* words with | between */
+    const char *before;         /* words, separated by | */
     const char *after;          /* NULL: refused; "": unchanged */
     HtRecordMemory memory;
     HtRecordWords given;
-    const char *message;        /* in the error, or in a reason */
+    const char *message;        /* part of the error or of a reason */
 } rows[] = {
     { "the usual", Q "|-m|512|-kernel|KERNEL|-append|quiet",
       Q "|-m|512|-kernel|KERNEL|-append|quiet " WORDS NODES(394, "0"),
@@ -282,7 +282,7 @@ static const struct {
       "nowhere/vmlinuz" },
 };
 
-/* What the rows' names stand for */
+/* Files named in the rows */
 typedef struct Files {
     char *dir, *kernel, *uki;
 } Files;
@@ -306,7 +306,7 @@ static void write_config(const Files *f)
     g_free(write_file(f, "config", text, -1));
 }
 
-/* Enough of a PE program: a section .linux with something in it */
+/* Write a PE program just complete enough: a section .linux with some bytes */
 static char *write_uki(const Files *f)
 {
     uint8_t image[0x400] = "MZ";
@@ -450,7 +450,7 @@ static char *generate(GRand *rand)
     return g_string_free(line, false);
 }
 
-/* The kernel's words as it splits them; init's part is the last one. */
+/* Split the command line as the kernel does; the last word is for init. */
 static GPtrArray *split(const char *text)
 {
     GPtrArray *words = g_ptr_array_new_with_free_func(g_free);
@@ -476,7 +476,7 @@ static GPtrArray *split(const char *text)
     }
 }
 
-/* All of @before, in its order, and then or in between what is added */
+/* @after has all words of @before in order, and @added at the end or between */
 static void check_words(const char *before, const char *after,
                         const char *added)
 {
@@ -506,7 +506,7 @@ static uint64_t size_of(const HtQemu *q)
     return bytes;
 }
 
-/* What the machine's memory is made of has the size that -m says. */
+/* The backend of the machine's memory has the size given by -m. */
 static void check_memory(const HtRecordPlan *p, const HtQemu *after)
 {
     const char *backend = ht_opts_get(after->machine, "memory-backend");
@@ -529,7 +529,7 @@ static void check_memory(const HtRecordPlan *p, const HtQemu *after)
     g_assert_true(!sum || sum == size_of(after));
 }
 
-/* Apart from the kernel's words and memory, the machine says the same. */
+/* Apart from the kernel's words and memory, the machine is the same. */
 static void check_machine(const HtQemu *before, const HtQemu *after)
 {
     static const char * const names[] = {
@@ -548,7 +548,7 @@ static void check_machine(const HtQemu *before, const HtQemu *after)
 
         g_assert_cmpstr(a, ==, b);
     }
-    /* two objects cannot have one id, unless the user said so */
+    /* two objects with one id are allowed only if the user wrote them */
     for (i = before->objects->len; i < after->objects->len; i++) {
         const HtOpts *o = after->objects->pdata[i];
 
@@ -556,7 +556,7 @@ static void check_machine(const HtQemu *before, const HtQemu *after)
     }
 }
 
-/* Words of the command line stay, but those with the kernel's words in them. */
+/* Words of the command line stay, except those that hold the kernel's words. */
 static void check_argv(const HtQemu *before, const HtQemu *after)
 {
     unsigned i;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace record: rings that come and go in a guest's memory, and what of
- * them is in the recording
+ * hypertrace record: rings that appear in a guest's memory and vanish, and the
+ * parts of them that are recorded
  */
 #include "hypertrace/base.h"
 #include <glib/gstdio.h>
@@ -23,7 +23,7 @@ typedef struct Test {
     HtSessionInfo info;
     char *dir;
     uint64_t ns;                /* the guest's clock */
-    uint64_t appears;           /* where a part's header will be, or 0 */
+    uint64_t appears;           /* offset of a part's future header, or 0 */
 } Test;
 
 static uint64_t clock_ns;
@@ -46,7 +46,7 @@ static int read_mem(void *opaque, uint64_t offset, void *buf, size_t len)
             memcpy(buf, g->mem + offset, len);
         }
     }
-    /* read behind the part before it, which so has been found alone */
+    /* a read past the part before: that part was found without this one */
     if (offset == t->appears && len > 8) {
         fg_put32(&t->g[0], t->appears, FG_MAGIC);
         t->appears = 0;
@@ -116,7 +116,7 @@ static void events(Test *t, unsigned ring, unsigned n)
     }
 }
 
-/* Events that are in the recording, of each boot */
+/* Count the recorded events of each boot */
 static unsigned recorded(const Test *t, unsigned *boots, unsigned max)
 {
     g_autoptr(GError) error = NULL;
@@ -137,7 +137,7 @@ static unsigned recorded(const Test *t, unsigned *boots, unsigned max)
     return all;
 }
 
-/* Look until the ring is in the recording. */
+/* Poll until the ring is in the recording. */
 static void find(Test *t, unsigned ring, unsigned *written)
 {
     unsigned i;
@@ -154,7 +154,7 @@ static void find(Test *t, unsigned ring, unsigned *written)
     g_assert_not_reached();
 }
 
-/* Where the ring was is memory of others now, whatever they put there. */
+/* The ring's memory is reused: any content is tolerated. */
 static void test_gone(void)
 {
     unsigned boots[4], first = 0, second = 0;
@@ -176,7 +176,7 @@ static void test_gone(void)
     g_assert_cmpuint(recorded(&t, boots, 4), ==, first + second);
     g_assert_cmpuint(boots[0], ==, first);
     g_assert_cmpuint(boots[1], ==, second);
-    /* a boot that makes another one where the first was */
+    /* a boot that makes another ring at the first one's place */
     fg_clear(&t.g[0]);
     make_ring(&t, 0, 2 * MIB, NR / 2);
     t.ns = 1000;
@@ -187,7 +187,7 @@ static void test_gone(void)
     teardown(&t);
 }
 
-/* Each boot puts its ring elsewhere, and leaves the old one. */
+/* Each boot puts its ring elsewhere and leaves the old one in memory. */
 static void test_many(void)
 {
     unsigned boots[RINGS + 1], written[RINGS] = { 0 }, i;
@@ -224,7 +224,7 @@ static FtGuest *make_parts(Test *t)
     return g;
 }
 
-/* Events come on both processors: they are of one ring, and one boot. */
+/* Both processors write: the events belong to one ring and one boot. */
 static void follow_parts(Test *t)
 {
     unsigned boots[2], i;
@@ -233,7 +233,7 @@ static void follow_parts(Test *t)
         fg_event(&t->g[0], 0, t->ns += 1000, 3);
         fg_event(&t->g[0], 1, t->ns += 1000, 3);
         look(t);
-        /* also a search that comes later */
+        /* let a later search run, too */
         clock_ns += SECOND;
     }
     g_assert_cmpuint(ht_session_stats(t->session).events, ==, 20);
@@ -241,7 +241,7 @@ static void follow_parts(Test *t)
     g_assert_cmpuint(recorded(t, boots, 2), ==, 20);
 }
 
-/* Of a ring that is being made only one part is seen, at @part. */
+/* A ring under construction: only the part at @part is visible. */
 static void test_half_made(gconstpointer part)
 {
     uint64_t hidden = 6 * MIB - GPOINTER_TO_SIZE(part);
@@ -257,9 +257,9 @@ static void test_half_made(gconstpointer part)
 }
 
 /*
- * The second part is made just when the first one was found, and a search of
- * all places finds it at once.  Whether that one is there depends on when the
- * ring is made.
+ * The second part appears just after the first was found, and a search of all
+ * places finds it at once.  The moment of its creation decides whether it is
+ * found together with the first.
  */
 static void test_made_meanwhile(void)
 {
@@ -282,7 +282,7 @@ static void test_made_meanwhile(void)
     }
 }
 
-/* So many copies in a page cache that the ring has no place at first */
+/* So many copies in a page cache that the ring gets no slot at first */
 static void test_copies(void)
 {
     unsigned written = 0, i;
@@ -309,7 +309,9 @@ static char *info_text(const Test *t)
     return text;
 }
 
-/* Another boot in each look: info does not grow for ever, nor is it written */
+/*
+ * A new boot at each poll: info neither grows forever nor is written each time
+ */
 static void test_boots(void)
 {
     g_autofree char *text = NULL, *later = NULL;
@@ -324,7 +326,7 @@ static void test_boots(void)
     for (i = 0; i < 6000; i++) {
         fg_boot(&t.g[0], 0, false, UINT64_C(0xffff900000000000) + i * 4096);
         t.ns = (1 + i % 2) * SECOND + (i + 1) * 10007;
-        /* a count that is less than the last one cannot be that */
+        /* a lower count than before proves another boot */
         events(&t, 0, 1);
         if (i == 500) {
             g_free(text);
@@ -335,7 +337,7 @@ static void test_boots(void)
         look(&t);
         if (i == 520) {
             later = info_text(&t);
-            /* at most once in 100 looks of 10 ms */
+            /* at most once in 100 polls of 10 ms */
             g_assert_true(!strcmp(text, later) ||
                           !strstr(later, "text-521="));
         }
@@ -352,7 +354,7 @@ static void test_boots(void)
     teardown(&t);
 }
 
-/* A look ends, also if there is more; the last one takes it all. */
+/* A poll is bounded although more events wait; the final one takes all. */
 static void test_more(void)
 {
     unsigned i, n = HT_FT_LOOK_MAX / 4016 * 5 / 4;
@@ -380,7 +382,7 @@ static void test_more(void)
     teardown(&t);
 }
 
-/* A recording has an end, and says so. */
+/* A recording stops at its maximum size and reports it. */
 static void test_max(void)
 {
     g_autoptr(GError) error = NULL;
@@ -407,7 +409,7 @@ static void test_max(void)
     teardown(&t);
 }
 
-/* A ring that is not at a multiple of 2 MiB is found, too... */
+/* A ring that is not at a multiple of 2 MiB is found, too: ... */
 static void test_anywhere(void)
 {
     unsigned written = 0;
@@ -421,7 +423,7 @@ static void test_anywhere(void)
     teardown(&t);
 }
 
-/* ...at the end, if not before... */
+/* ... at the end, if not before, ... */
 static void test_anywhere_last(void)
 {
     Test t;
@@ -437,7 +439,7 @@ static void test_anywhere_last(void)
     teardown(&t);
 }
 
-/* ...and at once where it was said to be. */
+/* ... and at once if the user gave its address. */
 static void test_where_said(gconstpointer less)
 {
     Test t;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace record: where memory is found, and what is refused
+ * hypertrace record: memory that is found, and memory that is refused
  *
  * The process whose memory is read is this one.
  */
@@ -23,7 +23,7 @@ static int make_file(uint64_t size)
     return fd;
 }
 
-/* Room that ends in a hole, so that no neighbour is joined */
+/* Reserve room that ends in a hole, so that no neighbor is joined */
 static uint8_t *make_room(void)
 {
     uint8_t *p = mmap(NULL, SIZE + 4 * MIB, PROT_NONE,
@@ -61,7 +61,7 @@ static const HtSourceRange *range_at(const HtSource *s, const void *p)
     return found;
 }
 
-/* A file has its multiples of 2 MiB where they are in the file. */
+/* In a file, multiples of 2 MiB are offsets of the file. */
 static void test_file_place(void)
 {
     uint8_t *room = make_room(), *p = room + 4096;
@@ -99,7 +99,7 @@ static void test_anonymous_place(void)
     munmap(p, SIZE);
 }
 
-/* What madvise() has cut in two is one piece of memory still. */
+/* Mappings that madvise() split are still one piece of memory. */
 static void test_joined(void)
 {
     uint8_t *p = make_room();
@@ -119,7 +119,7 @@ static void test_joined(void)
         g_assert_nonnull(r);
         g_assert_cmpuint(r->from, ==, (uintptr_t)p);
         g_assert_cmpuint(r->size, ==, SIZE);
-        /* other pages of the file are other memory */
+        /* other pages of the file are separate memory */
         if (shared) {
             g_assert_true(mmap(p, 2 * MIB, PROT_READ | PROT_WRITE,
                                MAP_FIXED | MAP_SHARED, fd, 8 * MIB) == p);
@@ -135,14 +135,14 @@ static void test_joined(void)
     close(fd);
 }
 
-/* What is read by its file is not read once more through the process. */
+/* Memory read through its file is not read again through the process. */
 static void test_others(void)
 {
     uint8_t *p = make_room();
     int fd = make_file(SIZE);
     g_autoptr(GPtrArray) others = g_ptr_array_new();
     g_autoptr(HtSource) file = NULL, all = NULL, rest = NULL;
-    /* so that there is a rest */
+    /* memory that belongs to no file */
     void *anonymous = mmap(NULL, SIZE, PROT_READ | PROT_WRITE,
                            MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
@@ -211,7 +211,7 @@ static void test_core(void)
     refused(make_core(UINT64_MAX - 4095, 4096, MIB), "cut off");
 }
 
-/* A process that ended is that, also while its parent does not ask. */
+/* A process that ended is detected even before its parent waits for it. */
 static void test_process(void)
 {
     g_autoptr(GError) error = NULL;

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""hypertrace's commands that put events together.
+"""hypertrace's commands that pair events.
 
-What the recordings hold is in tests/unit/recording/calls.c.
+The recordings are described in tests/unit/recording/calls.c.
 """
 
 import hashlib
@@ -94,8 +94,8 @@ class TestCalls:
     def test_latency_wakeups(self):
         out = self.latency("sched_waking", "sched_switch", "-n", "100")
         assert out["key"] == "pid=next_pid"
-        # 1 to 4 ms of the first ones, 2 of the one that was woken twice, and
-        # 50 of the second boot
+        # 1 to 4 ms of the first tasks, 2 ms of the task woken twice, and 50 ms
+        # of the second boot
         assert [(w["ns"] // MS, w["boot"], w["from_cpu"], w["to_cpu"],
                  w["pid"], w["task"]) for w in out["worst"]] == [
             (50, 2, 0, 0, 51, "second"), (4, 1, 0, 1, 14, "worker"),
@@ -118,11 +118,11 @@ class TestCalls:
         assert sorted(w["ns"] for w in out["worst"]) == [
             2000, 3000, 7000, 10000]
         assert out["across_gaps"] == 1 and out["from_alone"] == 0
-        # without the CPU, one interrupt takes the other one's place
+        # without the CPU, a nested interrupt is paired with the outer one
         out = self.latency("irq_handler_entry", "irq_handler_exit", "--key",
                            "irq")
         assert out["from_alone"] == 2 and out["to_alone"] == 2
-        # how long a task was off its CPU
+        # time that a task was off its CPU
         out = self.latency("sched_switch", "sched_switch", "--task", "twice")
         assert [(w["ns"], w["pid"]) for w in out["worst"]] == [(MS, 20)]
 
@@ -168,7 +168,7 @@ class TestCalls:
 
     def test_callgraph(self):
         out = text("callgraph", self.functions)
-        # time, CPU, task; duration, call
+        # columns: time, CPU, task; duration, call
         assert [line[4:] for line in out] == GRAPH, "\n".join(out)
 
     def test_callgraph_choice(self):
@@ -190,7 +190,7 @@ class TestCalls:
             "vfs_read() { ... }"]
 
     def test_callgraph_depth(self):
-        """Depth counts from the function asked for, wherever it is."""
+        """Depth counts from the requested function, wherever it is called."""
         for depth in range(1, 5):
             out = [line.split("| ")[1] for line in text(
                 "callgraph", self.functions, "--boot=1", "--to", "11ms",
@@ -213,10 +213,10 @@ class TestCalls:
             ("leaf", 1, 4000, 6000, True), ("leaf", 3, 5000, 7000, True),
             ("walk", 2, 3000, 8000, True), ("do_idle", 0, 2000, 9000, True),
             ("walk", 1, 1000, 10000, True), ("vfs_read", 0, 0, 20000, True),
-            # no ends of these two
+            # these two have no ends
             ("leaf", 2, 2000, MS - 1, True), ("walk", 1, 1000, MS - 1, True),
             ("vfs_read", 0, 0, 9000, True),
-            # no begins of these three
+            # these three have no begins
             ("leaf", 2, 2000, 4000, False), ("walk", 1, 1000, 5000, False),
             ("vfs_read", 0, 0, 9000, False),
             # the function tracer has no ends at all
@@ -238,8 +238,8 @@ class TestCalls:
                 (line.rsplit(" ", 1) for line in out)}
 
     def test_flame_functions(self):
-        # recursion, lost ends, lost begins; what was called by a call that
-        # did not end is in its place
+        # recursion, lost ends, lost begins; a call under one that did not end
+        # keeps its place
         assert self.folded("functions", self.functions) == {
             "<...>;vfs_read": 2000, "<...>;vfs_read;leaf": 3000,
             "<idle>;do_idle": 5000, "<idle>;do_idle;leaf": 2000,
@@ -250,7 +250,7 @@ class TestCalls:
         assert self.folded("functions", self.functions, "--boot=1", "--cpu=1"
                            ) == {"<idle>;do_idle": 5000,
                                  "<idle>;do_idle;leaf": 2000}
-        # functions, if there are any
+        # the graph shows functions if the recording has any
         out = text("flame", "--folded", self.functions, "--boot=2")
         assert out == ["<...>;vfs_read 2000", "<...>;vfs_read;leaf 3000"]
 
@@ -259,14 +259,14 @@ class TestCalls:
         assert out == {
             ESCAPED[:16]: 48_999_000, "(idle)": 90_001_000,
             "(idle);irq 11 virtio0": 5000, "(idle);softirq TIMER": 3000,
-            # the gap; then somebody whose switch was lost in it
+            # the gap; then a task whose switch was lost in it
             "(not known)": 199_991_000, "late": 1_000_000,
             "init": 215_999_000, "init;system call 39": 1000,
             "swapper/0": 27_001_000,
             "swapper/0;initcall first_init": MS,
             "swapper/0;initcall slow_init": 5 * MS,
             "worker": 2 * MS}, out
-        # as top has it
+        # the same time as top shows
         top = lines("top", self.story, "--boot=1")[0]
         assert sum(out.values()) == top["cpu_ns"]
         assert out["(not known)"] == top["unknown_ns"]
@@ -292,13 +292,13 @@ class TestCalls:
             frames = [(int(g.get("data-d")), int(g.get("data-x")),
                        int(g.get("data-w")), g.get("data-name"),
                        g.find(SVG + "rect")) for g in root.iter(SVG + "g")]
-            # all, but for what would be too narrow to be seen
+            # all frames except those too narrow to be drawn
             paths = [tuple(s.split(";")[:n + 1]) for s, ns in folded.items()
                      for n in range(s.count(";") + 1)
                      if ns > sum(folded.values()) / 20000]
             assert len(frames) == len(set(paths)) + 1
-            # each is as wide as the stacks that begin with it, and within
-            # what it is above
+            # each frame is as wide as the stacks that begin with it, and lies
+            # within the frame below it
             assert frames[0][:3] == (0, 0, sum(folded.values()))
             stack = []
             for d, x, w, name, rect in frames:
@@ -357,7 +357,7 @@ class TestCalls:
             (1, 401, "sched_switch", 0, "<idle>", 401, [])]
         assert end["blocked"] == [{"pid": 8, "task": "worker",
                                    "since_ns": 112 * MS}]
-        # the last boot, behind the last step of its clock
+        # the last boot, after the last step of its clock
         end = lines("last", self.story)[0]
         assert (end["boot"], end["end_ns"]) == (2, 3 * MS)
         assert len(end["log"]) == 3 and not end["blocked"]
@@ -380,7 +380,7 @@ class TestCalls:
         assert out[-2:] == HANG, "\n".join(out)
 
     def test_last_ends(self):
-        """The end of a recording is the guest's end only if that is known."""
+        """The end of a recording is only the guest's end if that is known."""
         def last(name, info="", damage=None):
             path = story("story", self.tmp / f"ends-{name}")
             with open(path / "info") as f:
@@ -434,7 +434,7 @@ class TestCalls:
             assert b"are damaged" in p.stderr, (damage, p.stderr)
 
     def kernel(self, name, formats, kallsyms):
-        """An image that was asked before, in a cache of its own"""
+        """An image whose data is already in a private cache"""
         image = self.tmp / name
         image.write_bytes(bytes(0x202) + b"HdrS" + bytes(512) + name.encode())
         cache = self.tmp / "cache/hypertrace/kernels" / hashlib.sha256(
@@ -468,7 +468,7 @@ class TestCalls:
         own = self.kernel("own", formats, kallsyms)
         run("last", "--kernel", own, bare, env=env)
         assert text("last", bare) == whole
-        # where there was nothing but events
+        # a recording with nothing but events
         for name in ("kallsyms", "formats"):
             (bare / name).unlink()
         run("last", "--kernel", own, bare, env=env)
@@ -488,7 +488,7 @@ class TestCalls:
 
     @staticmethod
     def last_streams(page, out):
-        """The trace has what the page of `recover` says, but for names."""
+        """The trace holds all that the page of `recover` lists except names."""
         p = run("last", out, "--boot=1", status=2)
         assert "no boot" in p.stderr.decode(), p.stderr
         if b"without libbabeltrace2" in subprocess.run(

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The analysis for Trace Compass, against what is exported.
+"""The analysis for Trace Compass, compared with exported traces.
 
-What the recordings hold is in tests/unit/recording/calls.c.
+The recordings are described in tests/unit/recording/calls.c.
 """
 
 import re
@@ -31,7 +31,7 @@ class TestCompass:
         return out
 
     def test_schema(self):
-        """It is XML, of the parts and for the traces that are known"""
+        """The file is valid XML and names the exported trace types."""
         need("xmllint")
         subprocess.run(["xmllint", "--noout", compass_xml.ANALYSIS],
                        check=True)
@@ -46,7 +46,7 @@ class TestCompass:
         assert starts == paths
 
     def test_names(self):
-        """Each event and field that it reads is there, in both formats"""
+        """Each event and field that it reads exists in both formats."""
         needs = compass_xml.Analysis().needs()
         for f in "ctf", "lttng":
             metadata = (self.export(f"names.{f}", "-f", f, "--boot=1") /
@@ -61,7 +61,7 @@ class TestCompass:
                                 "function_entry", "function_exit"}
 
     def test_stacks(self):
-        """Recursion, two CPUs, ends and begins that were lost"""
+        """Recursion, two CPUs, lost ends and lost begins"""
         analysis = compass_xml.Analysis()
         seen = []
         for name, fields in compass_xml.events(
@@ -77,13 +77,13 @@ class TestCompass:
             ([READ, WALK, WALK, LEAF], [IDLE]), ([READ, WALK, WALK], [IDLE]),
             ([READ, WALK], [IDLE]), ([READ, WALK], []), ([READ], []),
             ([], []),
-            # the ends of walk and leaf are lost, then the beginnings of all
+            # the ends of walk and leaf are lost, then the begins of all
             ([READ], []), ([READ, WALK], []), ([READ, WALK, LEAF], []),
             ([], []), ([], []), ([], []), ([], [])], seen
         assert analysis.stacks.keys() == {THREAD, CPU}
 
     def test_tracer(self):
-        """What the function tracer saw has its name, too"""
+        """Events of the function tracer have function names, too."""
         names = [f["function"] for name, f in compass_xml.events(
             self.export("tracer", "-f", "ctf", "--boot=1"))
             if name == "function"]

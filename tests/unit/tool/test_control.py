@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""hypertrace status, list, enable, disable, set, snapshot: what they say, and
-ask for, to the letter.  The other end is a QMP server that says
-what a QEMU seldom does: tests/e2e has real ones.
+"""hypertrace status, list, enable, disable, set, snapshot: their exact output
+and QMP commands.  The other end is a QMP server with replies that are rare
+in QEMU; tests/e2e uses real ones.
 """
 
 import json
@@ -93,7 +93,7 @@ vm1: ring of the guest's kernel
 
 
 class Qemu(threading.Thread):
-    """Answers one client after another; what they set is in self.set."""
+    """Answers one client after another; values they set are in self.set."""
 
     def __init__(self, path, things):
         super().__init__(daemon=True)
@@ -138,7 +138,7 @@ class Qemu(threading.Thread):
                       file=f, flush=True)
                 for line in f:
                     m = json.loads(line)
-                    # an event in between is nothing to the client
+                    # the client must ignore an event in between
                     print(json.dumps({"event": "RESUME", "timestamp": {}}),
                           file=f)
                     print(json.dumps({"return": self.answer(
@@ -219,7 +219,7 @@ class TestControl:
         assert self.out(q, "snapshot", "--quiet") == f"{place}  47 events\n"
         assert json.loads(self.out(q, "snapshot", "--json")) == {
             "device": "vm0", "directory": str(place), "events": 47}
-        # of two rings there is no one page
+        # two rings have no common page
         q.snapshots *= 2
         assert self.out(q, "snapshot") == 2 * f"{place}  47 events\n"
         q.snapshots = [{"directory": "", "events": 0, "error": "disk full"}]

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""hypertrace export, and what others make of it.
+"""hypertrace export, read back by other programs.
 
-What the recording holds is in tests/unit/recording/story.c.
+The recording is described in tests/unit/recording/story.c.
 """
 
 import json
@@ -37,7 +37,7 @@ class TestExport:
         assert "1 threads are not known" in said, said
         packets = perfetto_text.packets(out)
         assert not [f for p in packets for f in perfetto_text.unknown(p)]
-        # the clock comes first, then what says how to read states
+        # the clock comes first, then the description of task states
         clocks = packets[0]["clock_snapshot"][0]
         assert clocks["primary_trace_clock"] == [6]
         assert [c["clock_id"] for c in clocks["clocks"]] == [[6], [1]]
@@ -67,7 +67,7 @@ class TestExport:
             "prev_pid", "prev_comm", "prev_state", "next_pid", "next_comm")))
             for e in self.first if e["event"] == "sched_switch"]
         assert sorted(switches) == sorted(f) and len(f) == 6
-        # a gap begins a bundle, and says so
+        # a gap begins a bundle that reports the loss
         lost = [p["ftrace_events"][0] for p in packets
                 if "lost_events" in p.get("ftrace_events", [{}])[0]]
         assert [(b["cpu"], b["event"][0]["timestamp"]) for b in lost] == [
@@ -93,7 +93,7 @@ class TestExport:
         entry, = [e["funcgraph_entry"][0] for _, e in events
                   if "funcgraph_entry" in e]
         assert symbols[entry["func"][0]] == "vfs_read"
-        # a field that Perfetto's schema calls not populated
+        # Perfetto's schema says that this field is never populated
         assert not [e for _, e in events if "common_flags" in e]
         sys_enter, = [e["sys_enter"][0] for _, e in events
                       if "sys_enter" in e]
@@ -110,7 +110,7 @@ class TestExport:
             {"id": [0], "ret": [100]}]
 
     def test_wall(self):
-        """Each segment of the guest's clock has its own relation."""
+        """Each segment of the guest's clock has its own offset."""
         need("protoc")
         out = self.tmp / "wall.pftrace"
         run("export", story("steps", self.tmp / "steps"), "-o", out)
@@ -119,12 +119,12 @@ class TestExport:
             clocks = perfetto_text.packets(path)[0]["clock_snapshot"][0]
             guest, wall = [c["timestamp"][0] for c in clocks["clocks"]]
             walls.append(wall - guest - 1_700_000_000_000_000_000)
-        # the look ended 2 ms, and 20 ms, after the last event of a segment
+        # the poll ended 2 ms, and 20 ms, after the last event of a segment
         assert sorted(walls) == [2_000_000, 20_000_000], walls
 
     def test_perfetto_later(self):
         need("protoc")
-        # what came before the first event that was asked for is known
+        # state from before the first exported event is known
         out, _ = self.export("late.pftrace", "--boot=1", "--from", "0.2")
         tree = [p["process_tree"][0] for p in perfetto_text.packets(out)
                 if "process_tree" in p][0]
@@ -147,7 +147,7 @@ class TestExport:
     def test_dat(self):
         need("trace-cmd")
         out, _ = self.export("boot.dat", "--boot", "1")
-        # without the plugins, which print some events their own way
+        # without the plugins, which format some events themselves
         p = subprocess.run(["trace-cmd", "report", "-N", "-t", out],
                            capture_output=True, check=True, timeout=60,
                            env={**os.environ, "LC_ALL": "C"})
@@ -156,18 +156,18 @@ class TestExport:
         assert text.count("EVENTS DROPPED") == 1
         seen = re.findall(r"^ *(.*)-(\d+) +\[(\d+)\] +(\d+)\.(\d{9}): (\w+):"
                           r" *(.*)$", text, re.M)
-        # those without a format are printed without anything
+        # events without a format are printed without fields
         known = [e for e in self.first if e["system"]]
         assert text.count("[UNKNOWN EVENT] (NULL)") == 1
         assert len(known) == len(self.first) - 1
         assert [(int(pid), int(cpu), int(s) * 10**9 + int(ns), name)
                 for _, pid, cpu, s, ns, name, _ in seen] == [
             (e["pid"], e["cpu"], e["ns"], e["event"]) for e in known]
-        # both print what the kernel's format says
+        # both follow the kernel's print format
         for (*_, fields), e in zip(seen, known):
             if e["text"].isprintable():
                 assert fields == e["text"].strip(), (fields, e)
-        # the file has one name a thread: its last
+        # the file has one name per thread: its last
         assert {comm for comm, pid, *_ in seen if pid == "1"} == {"init"}
         assert {comm for comm, pid, *_ in seen if pid == "7"} == {
             "?[2J</script>"}
@@ -192,7 +192,7 @@ class TestExport:
         for e in "initcall_start", "initcall_finish":
             assert 'function = "slow_init"' in seen[e], seen[e]
         assert 'prev_comm = "late"' in seen["sched_switch"]
-        # a field and another one's length, of one name
+        # a field whose name equals the name of another field's length
         odd = seen["odd_names"]
         assert "field__event_length = 1" in odd and " int = 2" in odd, odd
         assert "[0] = 170, [1] = 187, [2] = 204" in odd
@@ -201,7 +201,7 @@ class TestExport:
         assert "is there already" in p.stderr.decode()
 
     def test_lttng(self):
-        """The same trace, with the names that Trace Compass looks for"""
+        """The same trace with the event names that Trace Compass expects"""
         need("babeltrace2")
         texts = []
         for f in "ctf", "lttng":

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Feed ht-verify traces with and without defects.
 
-The payloads are made here after the description in tools/ht-bench-payload.h,
-not with its code, so that the two are compared as well.
+The payloads are built here from the description in tools/ht-bench-payload.h,
+not by its code, so that the test also compares the two.
 """
 
 import json
@@ -82,7 +82,7 @@ PREFIX = [(U[32], "_stream"), (S[32], "_vcpu"), (U[64], "_guest_ns")]
 
 
 class Event:
-    """One event: what ht-bench would emit, unless changed."""
+    """One event of ht-bench, unless arguments change it."""
 
     def __init__(self, name, tag, seq, ns, late=1000):
         self.name = name
@@ -248,10 +248,10 @@ def test_before_it_was_emitted(tmp):
 
 
 def test_every_byte_is_checked(tmp):
-    """Whatever bit of a payload is changed, it is noticed."""
+    """Every changed bit of a payload is detected."""
     for name in NAMES[:4]:
         size = len(CLASSES[name][0](0, 5))
-        # not the lengths of text and sequence: those make another structure
+        # not the lengths of text and sequence: they change the structure
         fixed = {16, 17, 234, 235} if name == "bench.e256" else set()
         events = []
         for n in range(size):
@@ -261,7 +261,7 @@ def test_every_byte_is_checked(tmp):
                 changed[n] ^= 0x40 if n < 8 else 0x01
                 e.payload = bytes(changed)
             events.append(e)
-        if name == "bench.e8":          # has nothing but the number itself
+        if name == "bench.e8":          # consists of the number alone
             continue
         status, s, stderr = single(tmp / name, events)
         expect((status, s["altered"]), (1, size - len(fixed)))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What is installed: the command, and a manual page for each name that a page
+"""Installed files: the command, and a manual page for each name that a page
 describes."""
 
 import os

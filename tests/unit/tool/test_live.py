@@ -2,7 +2,8 @@
 """hypertrace record --lttng: a ring's events in a session of LTTng, in none,
 and in one that hangs.
 
-The guest is the program live-guest, whose ring has as many events as it is told.
+The guest is the program live-guest, which writes as many events as the test asks
+for.
 """
 
 import json
@@ -37,7 +38,7 @@ def session_directory():
 
 
 class Recorder:
-    """Records the guest.  --lttng without a name: its folder's is taken."""
+    """Records the guest.  Without a name, --lttng uses the folder's name."""
 
     def __init__(self, tmp, session, *options):
         self.dir = tmp / "vm-7"
@@ -66,15 +67,15 @@ class Recorder:
         self.events += events
 
     def write_until_listed(self, session, name, traced=""):
-        """A ring is followed once it changes, and its events are LTTng's
-        then."""
+        """Write until the ring is followed and its events are listed by
+        LTTng."""
         def listed():
             self.write(10, traced)
             return name in session.listed()
         session.wait_for(listed, f"nobody offers {name}")
 
     def end(self):
-        """The guest ends: what the recorder says.  All is recorded."""
+        """End the guest; returns the recorder's messages.  All is recorded."""
         _, err = self.process.communicate(timeout=DEADLINE)
         assert self.process.returncode == 0, err
         assert f"{self.events} events, " in err, err
@@ -92,14 +93,14 @@ def lttng_events(trace):
 
 
 def numbers(recorder):
-    """Of the ring's events"""
+    """Sequence numbers of the ring's events"""
     report = subprocess.run([TOOL, "report", "--json", recorder.dir],
                             check=True, stdout=subprocess.PIPE, text=True)
     return [json.loads(line)["ns"] for line in report.stdout.splitlines()]
 
 
 def test_all(tmp):
-    """Each event, once, in its order, on the host's clock"""
+    """Each event arrives once, in order, dated by the host's clock."""
     with PrivateSession(str(tmp / "trace"), events=["vm-7:*"],
                         blocking=True) as s, Recorder(tmp, s) as r:
         r.write_until_listed(s, "vm-7:ftrace.raw")
@@ -112,13 +113,13 @@ def test_all(tmp):
     assert len(lines) == r.events
     dates = [int(re.search(r"guest_ns = (\d+)", line)[1]) for line in lines]
     assert dates == sorted(dates)
-    # the ring's clock and the host's go alike
+    # the ring's clock and the host's advance equally
     first, *_, last = numbers(r)
     assert last - first == (r.events - 1) * 1000
 
 
 def test_perfetto(tmp):
-    """A recording and what LTTng got of it, on one clock in one file"""
+    """A recording and the same events in LTTng: one file, one clock"""
     with PrivateSession(str(tmp / "trace"), events=["vm-7:*"],
                         blocking=True) as s, Recorder(tmp, s) as recorder:
         recorder.write_until_listed(s, "vm-7:ftrace.raw")
@@ -148,13 +149,13 @@ def test_perfetto(tmp):
 
 
 def test_host_events(tmp):
-    """A recording and what LTTng recorded of the program that runs the guest,
-    on one clock in one file: each event of the guest's is between the host's
-    that caused it and the one that it caused"""
+    """A recording and an LTTng trace of the program that runs the guest, in
+    one file with one clock: each guest event lies between the host event that
+    caused it and the host event that it caused"""
     with PrivateSession(str(tmp / "trace"), events=["lttng_ust_tracef:*"],
                         blocking=True) as s, \
             Recorder(tmp, s, "--lttng", "--poll-us=200") as recorder:
-        # who finds all of it at once knows nothing of the host's clock
+        # a follower that reads the whole ring at once has no dates yet
         recorder.write_until_listed(s, "vm-7:ftrace.raw", traced="+")
         for _ in range(500):
             recorder.write(10, traced="+")
@@ -186,13 +187,13 @@ def test_host_events(tmp):
                                                 host["effect"]))
 
     assert disorder(0) == 0
-    # a date may be wrong by the bound already, and is forgiven it
+    # a date may already be wrong by the bound, and the check allows it again
     for shift in (2 * bound + SHIFT, -2 * bound - SHIFT):
         assert disorder(shift) > recorder.events / 2, (bound, shift)
 
 
 def test_nobody(tmp):
-    """No session wants any of it: that is said"""
+    """No session enables an event: the recorder reports that."""
     with PrivateSession(str(tmp / "trace"), events=["other:*"]) as s, \
             Recorder(tmp, s, "--lttng=mine") as r:
         r.write_until_listed(s, "mine:ftrace.raw")
@@ -203,7 +204,7 @@ def test_nobody(tmp):
 
 
 def test_no_daemon(tmp):
-    """That is recorded as ever."""
+    """Without LTTng the guest is recorded as usual."""
     class Nothing:
         @staticmethod
         def env():
@@ -216,8 +217,8 @@ def test_no_daemon(tmp):
 
 
 def test_hangs(tmp):
-    """LTTng is stopped: the recording has all, and what LTTng has not taken is
-    counted.  Behind that, it is LTTng's."""
+    """LTTng is stopped: the recording has all events, and those that LTTng
+    did not take are counted.  Later events are LTTng's again."""
     with PrivateSession(str(tmp / "trace"), events=["vm-7:*"], blocking=True,
                         subbuf_size="16K", num_subbuf=2) as s, \
             Recorder(tmp, s) as r:
@@ -236,12 +237,12 @@ def test_hangs(tmp):
     taken, lost = map(int, re.search(
         r"(\d+) of them are LTTng's, .*; (\d+) lost", err).groups())
     assert taken + lost == r.events and lost > r.events / 2, err
-    # those of the run it hung in are counted as lost, and may have arrived
+    # events of the run that hung are counted as lost, but may have arrived
     assert taken <= len(lttng_events(tmp / "trace")) < r.events
 
 
 def test_url(tmp):
-    """A relay daemon that is not there is told before the guest runs."""
+    """A missing relay daemon is reported before the guest runs."""
     with PrivateSession(str(tmp / "trace")) as s:
         p = subprocess.run(
             [TOOL, "record", "-o", tmp / "rec", "--net=net://127.0.0.1:1:1",

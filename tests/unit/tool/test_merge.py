@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Several recordings on one timeline: no effect comes before its cause, and a
-clock that is off by 50 us would show.
+clock that is off by 50 us would be detected.
 
-What the recordings hold is in tests/unit/recording/talk.c: each event says when it was.
+The recordings are described in tests/unit/recording/talk.c: each event holds its
+true time.
 """
 
 import re
@@ -34,7 +35,7 @@ class TestMerge:
                        for d in cls.dirs}
 
     def test_bound(self):
-        """Each date is as close to the truth as its bound says."""
+        """Each date is within its bound of the true time."""
         for events in self.guests.values():
             assert len(events) == 20_000
             for e in events:
@@ -44,7 +45,7 @@ class TestMerge:
 
     def talk(self, shift=0):
         """All events in the order in which they happened: (date, bound);
-        those of the second guest are dated @shift too late"""
+        dates of the second guest are increased by @shift"""
         order = []
         for guest, events in self.guests.items():
             for e in events:
@@ -56,8 +57,8 @@ class TestMerge:
 
     @staticmethod
     def too_early(order):
-        """How many events are before the one that caused them, beyond what
-        the bounds allow"""
+        """Number of events that precede their cause by more than the bounds
+        allow"""
         return sum(b + b_bound < a - a_bound for (a, a_bound), (b, b_bound)
                    in zip(order, order[1:]))
 
@@ -65,7 +66,7 @@ class TestMerge:
         assert self.too_early(self.talk()) == 0
 
     def test_shifted(self):
-        """Clocks that are 50 us off are noticed, whichever way."""
+        """Clocks that are 50 us off are detected, in either direction."""
         for shift in (SHIFT, -SHIFT):
             assert self.too_early(self.talk(shift)) > 5000
 
@@ -74,7 +75,7 @@ class TestMerge:
                       for e in events)
 
     def test_ctf(self):
-        """babeltrace2 opens both at once, in the order of the dates."""
+        """babeltrace2 opens both at once and sorts events by date."""
         need("babeltrace2")
         out = self.tmp / "both"
         p = run("export", *self.dirs, "-f", "ctf", "-o", out)
@@ -121,7 +122,7 @@ class TestMerge:
                       for p in packets for b in p.get("ftrace_events", [])
                       for e in b["event"])
         assert seen == self.dates()
-        # sequences are not shared, nor is what they intern
+        # neither sequences nor interned data are shared
         sequences = {(p["trusted_packet_sequence_id"][0],
                       p.get("machine_id", [0])[0]) for p in packets}
         assert len(sequences) == 3
@@ -144,8 +145,8 @@ class TestMerge:
         return self.packets
 
     def test_trace(self):
-        """A device's trace beside its guest's recording: on one clock no
-        effect is before its cause, and a clock that is off would show"""
+        """A device's trace next to its guest's recording: on one clock no
+        effect precedes its cause, and a wrong clock would be detected"""
         packets = self.with_trace()
         names = perfetto_text.machines(packets)
         assert list(names.values()) == ["host", "ping", "pong", 'pong"?, ht0']
@@ -178,7 +179,7 @@ class TestMerge:
         assert early(2 * SHIFT) > 5000 and early(-2 * SHIFT) > 5000
 
     def test_trace_fields(self):
-        """What a guest's program says is escaped, and cut where it is much."""
+        """Text from a guest's program is escaped, and cut if it is long."""
         packets = self.with_trace()
         odd, again, lost = [i for i in perfetto_text.instants(packets)
                      if i[1] == "stream 1, CPU 1"]
@@ -198,7 +199,7 @@ class TestMerge:
         assert len({t["uuid"][0] for t in tracks}) == 3
 
     def test_trace_last(self):
-        """`last` has the same events, and all of what they say."""
+        """`last` shows the same events with their whole text."""
         self.with_trace()
         trace, = lines("last", self.device)
         assert (trace["vm"], trace["device"]) == ('pong"?', "ht0")
@@ -219,7 +220,7 @@ class TestMerge:
             "last"]
 
     def test_trace_alone(self):
-        """--event is for traces, too; a Perfetto file needs no recording."""
+        """--event also selects traces; a Perfetto file needs no recording."""
         need("protoc")
         out = self.tmp / "alone.pftrace"
         run("export", self.device / "ht0", "--event=od?,ht1:*", "-o", out)
@@ -233,8 +234,8 @@ class TestMerge:
         assert "no event to be written" in p.stderr.decode(), p.stderr
 
     def test_trace_elsewhere(self):
-        """Another host's trace, one that names none, one with its guest's
-        clock, and one with a clock of nobody's"""
+        """Traces of another host, of an unnamed host, with the guest's clock,
+        and with an unknown clock"""
         def device(name, *changes):
             copy = shutil.copytree(self.device,
                                    self.tmp / f"trace-{name}") / "ht0"
@@ -274,7 +275,7 @@ class TestMerge:
         assert not list(self.tmp.glob("*no.pftrace*"))
 
     def test_boots(self):
-        """Boots and steps of the clock are in one file, too."""
+        """One file can also hold several boots and steps of the clock."""
         need("protoc")
         recording = story("story", self.tmp / "story")
         out = self.tmp / "boots.pftrace"
@@ -304,7 +305,7 @@ class TestMerge:
         assert p.stdout.startswith(b"[18000000"), p.stdout[:100]
 
     def test_memory(self):
-        """What was read of a memory alone has its guest's clock, and no other."""
+        """A recording read from memory alone has only the guest's clock."""
         dead = story("talk", self.tmp / "dead") / "ping"
         for path in dead.glob("cpu*"):
             data, at = bytearray(path.read_bytes()), 0

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """hypertrace report, log, top and boot on small recordings.
 
-What the recordings hold is in tests/unit/recording/story.c.
+The recordings are described in tests/unit/recording/story.c.
 """
 
 import json
@@ -32,7 +32,7 @@ class TestViews:
         assert (f"     0.102000000 +0.001000000 [000] init-7               "
                 f"  sched_process_exec: filename=/usr/bin/{ESCAPED} pid=7"
                 " old_pid=7") in out
-        # a thread is called what it was called then
+        # each event shows the thread's name at that time
         assert [line for line in out if "init-1 " in line]
         assert [line for line in out if "swapper/0-1 " in line]
         assert ("-- CPU 1 lost about 123 events between 0.200009000 and"
@@ -43,14 +43,14 @@ class TestViews:
         assert [line for line in out
                 if line.endswith("type-4000: 01020304")]
         assert [line for line in out if "func=0xffffffff91003000" in line]
-        # the kernel's own format, symbols of each boot's kernel
+        # the kernel's own print format, with the symbols of each boot's kernel
         out = text("report", self.story)
         assert len([line for line in out if line.endswith(
             "initcall_finish: func=slow_init+0x0 ret=-19")]) == 2
         assert out[22].endswith("irq_handler_exit: irq=11 ret=handled"), out[22]
 
     def test_report_kept_ring(self):
-        """Where the kernel is follows from its initcalls, or is not known."""
+        """The kernel's address follows from its initcalls, or is unknown."""
         out = lines("report", story("kept", self.tmp / "kept"))
         for boot, known in (3, False), (4, True), (5, False):
             start = next(e for e in out if e["boot"] == boot
@@ -59,7 +59,7 @@ class TestViews:
                                      f"func={start['fields']['func']:#x}")
 
     def test_report_other_kernel(self):
-        """Addresses have names only of the kernel that wrote them."""
+        """Addresses are named only with symbols of the kernel that wrote them."""
         path = story("slower", self.tmp / "other")
         info = (path / "info").read_text()
         assert not run("report", path).stderr
@@ -144,13 +144,13 @@ class TestViews:
         top = lines("top", self.story, "--boot", "1")[0]
         tasks = {t["pid"]: t for t in top["tasks"]}
         assert top["events"] == 34
-        # 2 to 101 ms and 151 ms to the CPU's last event
+        # 2 to 101 ms, and 151 ms to the CPU's last event
         assert tasks[1]["cpu_ns"] == 99_000_000 + 149_000_000
         assert tasks[7]["cpu_ns"] == 50_000_000
         assert top["ns"] == 401_000_000
         assert tasks[8]["cpu_ns"] == 2_000_000
         assert tasks[99]["cpu_ns"] == 1_000_000
-        # the gap is nobody's
+        # the gap's time belongs to no task
         assert top["unknown_ns"] == 400_000_000 - 200_009_000
         assert top["gaps"] == 1 and top["lost_estimate"] == 123
         assert tasks[8]["tgid"] == 7 and tasks[8]["task"] == "worker"
@@ -162,7 +162,7 @@ class TestViews:
         assert out[0].startswith("47 events of 20 types, 6 tasks, 2 CPUs")
 
     def test_top_reuse(self):
-        """A task is a boot, a PID and a start."""
+        """A task is identified by boot, PID and start."""
         top = lines("top", story("reuse", self.tmp / "reuse"))[0]
         assert [(t["boot"], t["task"], t["start_ns"], t["cpu_ns"],
                  t["switches"]) for t in top["tasks"] if t["pid"] == 50] == [
@@ -187,7 +187,7 @@ class TestViews:
         assert len([line for line in out if "not known" in line]) == 2
 
     def test_random(self):
-        """Whatever the events are, no time wraps, and all times add up."""
+        """Random events: no time wraps, and all times add up."""
         def durations(x, longest):
             if isinstance(x, dict):
                 for key, value in x.items():
@@ -241,7 +241,7 @@ class TestViews:
         assert service["name"] == ("/usr/bin/\033[2J</script>\"'&\001"
                                    "\ufffdx")
         assert service["service"] and service["ended"]
-        # its own since it was executed, and its thread's 2 ms
+        # its own time since exec, and 2 ms of its thread
         assert service["cpu_ns"] == 48_000_000 + 2_000_000
         # the second boot's kernel lies elsewhere
         second = lines("boot", self.story)[0]
@@ -317,7 +317,7 @@ class TestViews:
     def test_manners(self):
         out = run("report", self.story, "--colour=always").stdout
         assert b"\033[36m" in out and b"\033[2J" not in out
-        # a pager that is left, with and without SIGPIPE
+        # a pager that quits, with and without SIGPIPE
         for restore in True, False:
             p = subprocess.Popen([TOOL, "report", self.story],
                                  stdout=subprocess.PIPE,

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What the command writes, below the commands: escapes, JSON, protocol
- * buffers, output files
+ * Output below the commands: escapes, JSON, protocol buffers, output files
  */
 #include <glib/gstdio.h>
 #include <math.h>
@@ -40,7 +39,7 @@ static void test_escape(void)
                  "\\u0026\\\"'\\\\\xef\xbf\xbd\xc3\xa4\\u009b\\u202e");
     check_escape(HT_ESCAPE_UTF8, s, len, "a\033[2J\xef\xbf\xbd\x7f<&\"'\\"
                  "\xef\xbf\xbd\xc3\xa4\xc2\x9b\xe2\x80\xae");
-    /* cut in the middle, too long a form, a surrogate */
+    /* truncated, overlong, a surrogate */
     check_escape(HT_ESCAPE_TERMINAL, "\xe2\x80", 2, "\\xe2\\x80");
     check_escape(HT_ESCAPE_TERMINAL, "\xc0\xaf", 2, "\\xc0\\xaf");
     check_escape(HT_ESCAPE_JSON, "\xed\xa0\x80", 3,
@@ -50,7 +49,7 @@ static void test_escape(void)
     check_escape(HT_ESCAPE_JSON, "</script>", 9, "\\u003c/script\\u003e");
 }
 
-/* Whatever bytes: what comes out is UTF-8 without control characters */
+/* Any bytes are escaped to UTF-8 without control characters. */
 static void test_escape_random(void)
 {
     unsigned i, k, how;
@@ -124,7 +123,7 @@ static void test_protobuf(void)
     ht_pb_end(b, outer);
     check_bytes(b, "\x1a\x06\x0a\x04\x12\x02" "ab", 8);
 
-    /* sizes that need a second byte, in both */
+    /* sizes that need a second byte, in both messages */
     g_byte_array_set_size(b, 0);
     outer = ht_pb_begin(b, 3);
     inner = ht_pb_begin(b, 1);
@@ -193,7 +192,7 @@ static void test_output_file(void)
     check_content(path, "New");
     g_assert_cmpuint(entries(dir), ==, 1);
 
-    /* what is there and no file is left alone */
+    /* an existing path that is not a file is left alone */
     g_assert_false(ht_output_file(&o, dir, &error));
     g_assert_nonnull(strstr(error->message, "not a regular file"));
     g_clear_error(&error);
@@ -204,7 +203,7 @@ static void test_output_file(void)
     g_rmdir(dir);
 }
 
-/* A signal that ends the process leaves nothing behind. */
+/* A signal that ends the process leaves no file behind. */
 static void test_output_signal(void)
 {
     g_autofree char *dir = new_dir();

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The host reads each byte of the guest once, or a different second value has no
- * effect: rings and buffers, honest and corrupt, are consumed from memory that
- * changes after each read, and the result is the same.
+ * The host reads each byte of the guest once, or a different second value has
+ * no effect: rings and buffers, honest and corrupt, are consumed from memory
+ * that changes after each read, and the result is the same.
  *
  * Built with -DMUTANT against code that reads a value twice, the test passes if
  * it finds that.

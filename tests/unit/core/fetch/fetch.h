@@ -2,10 +2,10 @@
 /*
  * Memory that changes after each read
  *
- * The code under test is compiled with -fsanitize=thread and memcpy renamed, but
- * not linked with that sanitizer: this file provides the functions that the
- * instrumentation calls for each load.  They flip a byte before its second read,
- * as a guest might that waits for that moment.
+ * The code under test is compiled with -fsanitize=thread and memcpy renamed,
+ * but not linked with that sanitizer: this file provides the functions that
+ * the instrumentation calls for each load.  They flip a byte before its second
+ * read, as a guest might that waits for that moment.
  */
 #ifndef FETCH_H
 #define FETCH_H
