@@ -28,7 +28,7 @@ __thread struct self ht_self HT_TLS_MODEL;
 static struct descriptor {
     struct process *of;         /* NULL: free */
     int fd;
-} descriptors[32];
+} descriptors[THREADS_MAX];   /* all threads may open at the same time */
 
 static __thread struct process *forking HT_TLS_MODEL;
 
@@ -36,7 +36,7 @@ static void close_inherited(struct process *parent)
 {
     unsigned i;
 
-    for (i = 0; i < sizeof(descriptors) / sizeof(descriptors[0]); i++) {
+    for (i = 0; i < THREADS_MAX; i++) {
         struct descriptor *d = &descriptors[i];
 
         if (__atomic_load_n(&d->of, __ATOMIC_ACQUIRE) == parent) {
@@ -89,7 +89,7 @@ int *ht_trace_descriptor(void)
 {
     unsigned i;
 
-    for (i = 0; i < sizeof(descriptors) / sizeof(descriptors[0]); i++) {
+    for (i = 0; i < THREADS_MAX; i++) {
         struct descriptor *d = &descriptors[i];
         struct process *none = NULL;
 
