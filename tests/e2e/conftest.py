@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What several end-to-end tests use."""
+"""Fixtures of several end-to-end tests."""
 
 
 import pytest

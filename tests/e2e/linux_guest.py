@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What the tests of the driver in a Linux guest share."""
+"""Shared code of the tests of the driver in a Linux guest."""
 
 import json
 import os
@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-# What the shell's "set -e" and "!" do not do together; a program that holds a
-# stream is started, and ended.
+# refused: the shell's "set -e" ignores a failure after "!".  hold and killed:
+# start a program that holds a stream, and kill it.
 PRELUDE = """
 set -e
 refused() {
@@ -28,8 +28,8 @@ killed() {
 }
 """
 
-# A guest whose kernel has the ring boot_map: each line that arrives is done, and
-# what comes behind it says so.  The text before it may define more commands.
+# A guest whose kernel has the ring boot_map: it runs each line that arrives and
+# confirms it.  The text before it may define more commands.
 RING_LOOP = r"""
 T=/sys/kernel/tracing/instances/boot_map
 marks() {
@@ -52,14 +52,14 @@ done
 """
 
 
-# What runs a program that bench.linux.with_libraries() took along
+# Command line for programs that bench.linux.with_libraries() packs
 LD = "/ht/sys/lib/ld-linux-x86-64.so.2 --library-path /ht/sys/lib"
 needs_glibc = pytest.mark.skipif(
     not Path("/lib64/ld-linux-x86-64.so.2").exists(),
     reason="needs the x86-64 glibc of the host")
 
 
-# $1: how large hackbench's is, $2: what tar takes of /ht, $3: where find looks
+# $1: hackbench's loops, $2: folder of /ht that tar packs, $3: folder for find
 LOAD = f"""
 LD='{LD}'
 load() {{
@@ -71,7 +71,7 @@ load() {{
 
 
 def shared_library():
-    """The library for such programs"""
+    """libhypertrace for such programs"""
     return {"sys/lib/libhypertrace.so.0":
             Path(os.environ["HT_BUILD"]) / "guest-lib/libhypertrace.so.0"}
 
@@ -81,7 +81,7 @@ HYPERTRACE = Path(os.environ.get("HT_BUILD", "")) / \
 
 
 class Control:
-    """The commands that talk to a QEMU; args are for its command line."""
+    """Runs hypertrace commands on a QEMU; args go to QEMU's command line."""
 
     def __init__(self, directory):
         self.socket = directory / "qmp"
@@ -99,7 +99,7 @@ class Control:
 
 
 def modules(*names):
-    """VM's files: modules that use the driver"""
+    """Files for VM: modules that use the driver"""
     return {f"hypertrace-{name}.ko":
             Path(os.environ["HT_MODULE"]).parent / f"hypertrace-{name}.ko"
             for name in names}
@@ -110,15 +110,15 @@ def events_module():
 
 
 def call_sites(text):
-    """[(lower half of where ftrace is called, name)] of lines of kallsyms: at
-    the beginning of a function or behind its ENDBR64"""
+    """[(lower half of ftrace's call address, name)] from kallsyms lines: the
+    beginning of a function, or the address after its ENDBR64"""
     return [((int(a, 16) & 0xffffffff) + n, name) for a, name in
             re.findall(r"^([0-9a-f]{16}) [tTwW] (\S+)", text, re.M)
             for n in (0, 4)]
 
 
 def much(channel, **more):
-    """A device for much: hypercall's doorbell is not for each event."""
+    """A device for many events: no hypercall per event."""
     batch = {"batch": 64} if channel == "hypercall" else {}
     return {"channel": channel, **batch, **more}
 
@@ -129,7 +129,7 @@ def stats(vm, device="ht0"):
 
 
 def wait_events(vm, count, timeout=240):
-    """Until the device has counted so many, in all"""
+    """Wait until the device has counted that many events in all."""
     deadline = time.monotonic() + timeout
     while (now := stats(vm))["events"] < count:
         assert time.monotonic() < deadline, f"{now}\n{vm}\n{vm.where()}"

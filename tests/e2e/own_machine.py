@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Root's tests get a machine of their own: a session daemon of root's is theirs
-alone, and they may mount."""
+"""Tests that run as root use namespaces of their own: the root session daemon is
+theirs alone, and they may mount."""
 
 import functools
 import os
@@ -11,7 +11,7 @@ from vm.lttng_session import missing_programs, private_run
 
 
 def own_run(test):
-    """For tests with LTTng whose daemons they end, stop or talk to."""
+    """For tests that end, stop or contact LTTng's daemons."""
     @functools.wraps(test)
     def run(**kwargs):
         lacking = missing_programs()

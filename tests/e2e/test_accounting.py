@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Where is every event of a Linux guest?
 
-Sent = recorded + discarded by the device + discarded by LTTng, each event at
-its place and unaltered.  HT_ACCOUNTING_EVENTS=1000000 makes the runs as long
+Sent = recorded + discarded by the device + discarded by LTTng, and each event is
+in its place and unaltered.  HT_ACCOUNTING_EVENTS=1000000 makes the runs as long
 as those in docs/performance.md; by default they are short.
 """
 
@@ -32,7 +32,7 @@ def channel(request):
 
 
 def ht_verify(*args):
-    """ht-verify's result, what it complained of, and its exit status."""
+    """ht-verify's result, its complaints, and its exit status."""
     program = Path(os.environ["HT_BUILD"]) / "tools/ht-verify/ht-verify"
     if not program.exists():
         pytest.skip("ht-verify was not built: no libbabeltrace2")
@@ -42,13 +42,13 @@ def ht_verify(*args):
 
 
 def job(arguments, threads=THREADS):
-    """Run ht-bench, then wait for the host, which reads statistics."""
+    """Run ht-bench, then wait until the host has read the statistics."""
     return (f"ht-bench -j -b -t {threads} -n {EVENTS // threads}"
             f" {arguments} >&3 || echo FAILED >&3\nread -r line <&3\n")
 
 
 def finished(vm):
-    """What ht-bench said, and the device's statistics then."""
+    """ht-bench's output, and the device's statistics after it."""
     m = vm.out.expect(r'^(\{"tool": "ht-bench".*\}|FAILED)\n', TIMEOUT)
     after = stats(vm, "ht0")
     vm.say("go on")
@@ -95,15 +95,15 @@ def test_flat_out(tmp_path, session, channel):
     assert c.problems == [], complaints
     assert (status, complaints) == (0, "")
     assert len(c.streams) == THREADS
-    # and every class of the mix is there, checked field by field; LTTng may
-    # have discarded all of a stream that was over while its buffers were full
+    # every class of the mix was recorded, checked field by field; LTTng may
+    # have discarded a whole stream that was short while its buffers were full
     classes = [k for stream in c.streams for k in stream["classes"]]
     assert {k["class"] for k in classes} == {
         "bench.e256", "bench.e32", "bench.e64", "bench.e8"}
     assert all(k["checked"] for k in classes)
 
 
-# When every part waits for the next one, nothing is discarded anywhere.
+# If every part waits for the next one, nothing is discarded anywhere.
 def test_lossless(tmp_path, session, channel):
     s = session(events=["ht0:*"], blocking=True, subbuf_size="256k",
                 num_subbuf=4)
@@ -124,7 +124,7 @@ def two_args(tmp_path):
             "-object", "hypertrace-backend-lttng,id=l"]
 
 
-# Two backends of one run hold the same events, if each may lag behind by all.
+# Two backends get the same events if the budget of each holds all of them.
 def test_two(tmp_path, session, channel):
     s = session(events=["ht0:*"], blocking=True)
     result, _ = bench(tmp_path, {"channel": channel, "backend": "c:l",
@@ -140,7 +140,7 @@ def test_two(tmp_path, session, channel):
                    for d in both["differences"])
 
 
-# One that lags behind by more discards, and its trace says how many.
+# A backend that exceeds its budget discards, and its trace counts that.
 def test_two_budgets(tmp_path, session):
     s = session(events=["ht0:*"], blocking=True, subbuf_size="64k",
                 num_subbuf=2)
@@ -160,10 +160,10 @@ def test_two_budgets(tmp_path, session):
                 for i in both["inputs"]}
     assert {t: told[t] + recorded[t] for t in told} == dict.fromkeys(
         ("lttng", "ctf"), EVENTS)
-    assert told["ctf"] or told["lttng"]         # else not a test
+    assert told["ctf"] or told["lttng"]         # otherwise it tested nothing
 
 
-# The same without LTTng: what its trace lacks, the CTF trace counts.
+# The same without LTTng: the CTF trace counts its missing events.
 def test_ctf_flat_out(tmp_path, channel):
     result, after = bench(tmp_path, {"channel": channel, "backend": "ctf",
                                      "packets": 2, "packet_size": "8k"},
@@ -175,11 +175,11 @@ def test_ctf_flat_out(tmp_path, channel):
     assert c.recorded + c.discarded == EVENTS == c.sent
     assert sum(st["discarded"] for st in c.streams) == c.discarded
     if channel != "hypercall":
-        assert c.discarded > 0          # 16 KiB of ring; else not a test
+        assert c.discarded > 0          # 16 KiB of ring must overflow
 
 
 def default_backend(channel):
-    """A device as a user makes it who gives nothing but the channel."""
+    """A device on which the user sets nothing but the channel."""
     return ["-device", f"hypertrace,id=ht0,channel={channel}"]
 
 
@@ -188,7 +188,7 @@ def without_daemon(monkeypatch, home):
     monkeypatch.setenv("LTTNG_HOME", str(home))
 
 
-# Nobody records: the guest does not notice, and the device counts.
+# Without a recorder the guest works as usual, and the device counts.
 def test_no_daemon(tmp_path, monkeypatch, channel):
     without_daemon(monkeypatch, tmp_path / "home")
     with VM(job=job("-p mix -l"), workdir=tmp_path,
@@ -198,7 +198,7 @@ def test_no_daemon(tmp_path, monkeypatch, channel):
     assert (after["events"], after["lost"], after["dropped"]) == (EVENTS, 0, 0)
 
 
-# Recording can begin after the VM, and end before it.
+# Recording can begin after the VM starts, and end before the VM does.
 def test_session_later(tmp_path, session):
     s = session(events=(), start=False)
     twice = (job("-p mix -l") + "echo AGAIN >&3\n" + job("-p mix -l"))
@@ -206,7 +206,7 @@ def test_session_later(tmp_path, session):
             args=default_backend("shm")) as vm:
         pattern = r'^(\{"tool": "ht-bench".*\}|FAILED)\n'
         assert vm.out.expect(pattern, TIMEOUT)[1] != b"FAILED", str(vm)
-        # what was emitted so far, nobody recorded
+        # earlier events were not recorded
         s.enable("ht0:*")
         s.start()
         vm.say("go on")
@@ -223,7 +223,7 @@ def test_session_later(tmp_path, session):
             + i["lttng_discarded"]) == json.loads(m[1])["sent"] == EVENTS
 
 
-# A VM that is there before its user's first session daemon is found by it.
+# A VM older than its user's first session daemon registers with that daemon.
 def test_daemon_later(tmp_path, monkeypatch):
     if os.geteuid() == 0:
         pytest.skip("LTTng wakes programs of the daemon's own user, and"

@@ -35,7 +35,7 @@ class Machine(VM):
         return argv
 
     def refuses(self, what, /, **arguments):
-        """An object-add that has to fail, with this in the message."""
+        """Add an object that must be refused with this text in the error."""
         with pytest.raises(Failure, match=what):
             self.add(**arguments)
 
@@ -74,7 +74,7 @@ def test_ctf_directory(machine, tmp_path):
     machine.refuses("dir.* is missing", kind="ctf", id="c")
     machine.refuses("dir.* is missing", kind="ctf", id="c", dir="")
 
-    # what is missing is made, parents too; an empty one is taken
+    # missing folders are created, with parents; an empty one is used
     machine.add("ctf", id="c", dir=str(tmp_path / "a" / "b"))
     assert (tmp_path / "a" / "b").is_dir()
     with pytest.raises(Failure, match="cannot change"):
@@ -96,7 +96,7 @@ def test_log_file(machine, tmp_path):
 
 
 def test_used_by_devices(tmp_path):
-    """Two devices share backends, which cannot be deleted meanwhile."""
+    """Two devices share backends, which cannot be deleted while in use."""
     args = (qmp_object("ctf", id="c", dir=tmp_path / "trace")
             + qmp_object("log", id="l", file=tmp_path / "log"))
     devices = [{"channel": "shm", "backend": "c:l"},
@@ -105,7 +105,7 @@ def test_used_by_devices(tmp_path):
         for used in ("c", "l"):
             with pytest.raises(Failure, match="in use"):
                 vm.qmp.command("object-del", id=used)
-        # without an event, a trace of each device can be read already
+        # each device's trace is readable before its first event
         assert sorted(p.name for p in (tmp_path / "trace").iterdir()) == [
             "ht0", "ht1"]
         assert ctf_events.read(tmp_path / "trace" / "ht0") == {}
@@ -116,7 +116,7 @@ def test_used_by_devices(tmp_path):
 
 
 def needs_lttng(tmp_path):
-    """Skip where QEMU was built without lttng-ust."""
+    """Skip the test if QEMU was built without lttng-ust."""
     with Machine(workdir=tmp_path) as vm:
         types = {t["name"] for t in vm.qmp.command(
             "qom-list-types", implements="hypertrace-backend")}
@@ -147,8 +147,8 @@ def test_lttng_without_daemon(tmp_path, monkeypatch):
 
 
 def test_lttng_daemon_hangs(tmp_path, session, monkeypatch):
-    """QEMU has LTTng wait ten seconds for its daemon, unless it is told
-    something else: start-up takes long, but ends."""
+    """QEMU makes LTTng wait ten seconds for its daemon unless the user sets
+    another time: start-up is slow, but ends."""
     needs_lttng(tmp_path)
     s = session(events=["ht0:*"])
     monkeypatch.delenv("LTTNG_UST_REGISTER_TIMEOUT", raising=False)
@@ -162,7 +162,7 @@ def test_lttng_daemon_hangs(tmp_path, session, monkeypatch):
 
 
 def lttng_events(trace):
-    """[(stream, vcpu, ns, name, fields)] in the order of their recording"""
+    """[(stream, vcpu, ns, name, fields)] in the order of the recording"""
     found = []
     for msg in bt2.TraceCollectionMessageIterator(str(trace)):
         assert not isinstance(msg, bt2._DiscardedEventsMessageConst)
@@ -170,7 +170,7 @@ def lttng_events(trace):
             fields = ctf_events.plain(msg.event.payload_field)
             provider, _, name = msg.event.name.partition(":")
             assert provider == "ht0"
-            if name == "discarded":     # of CTF's packets
+            if name == "discarded":     # count of CTF's packets
                 continue
             found.append((fields.pop("stream"), fields.pop("vcpu"),
                           fields.pop("guest_ns"), name, fields))
@@ -178,7 +178,7 @@ def lttng_events(trace):
 
 
 def ctf_trace_events(trace):
-    """The same, from the CTF backend; times are since the Epoch."""
+    """The same list from the CTF backend; times are since the Epoch."""
     found = []
     for msg in bt2.TraceCollectionMessageIterator(str(trace)):
         if isinstance(msg, bt2._EventMessageConst):
@@ -200,7 +200,7 @@ def countable(events, offset):
 
 @pytest.mark.parametrize("channel", CHANNELS)
 def test_lttng_and_ctf_agree(tmp_path, session, channel):
-    """Every event of a guest arrives alike in two backends."""
+    """Every event of a guest arrives equally in two backends."""
     needs_lttng(tmp_path)
     s = session(events=["ht0:*"])
     args = (qmp_object("ctf", id="c", dir=tmp_path / "ctf")

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The device as a bare-metal guest sees it, under TCG and under KVM.
 
-The payload checks its side (tests/guest/selftest*.c); what it sent is looked
-for here in what the backends received.
+The payload checks its side (tests/guest/selftest*.c); the events it sent are
+looked for here in the backends' traces.
 """
 
 import re
@@ -32,7 +32,7 @@ KINDS = [
                          "fixed": [-1, 0, 2**31 - 1]}),
     ("selftest.arrays", {"raw": [], "list": [], "fixed": [-1, 0, 2**31 - 1]}),
     ("selftest.empty", {}),
-    # more classes than a byte can name, time and again
+    # more classes than a byte can number, used repeatedly
     *[(f"selftest.id{n % 270:03}", {}) for n in range(40 * 270)],
     ("selftest.empty", {}),
 ]
@@ -46,7 +46,7 @@ def accel(request):
 
 
 def run(workdir, accel, append, devices=(), check=True, **kwargs):
-    """The payload's run, ended."""
+    """Run the payload to its end."""
     with Payload(append, devices=devices, accel=accel,
                  workdir=workdir, **kwargs) as vm:
         vm.wait(240, check=check)
@@ -58,7 +58,7 @@ def null(channel, **properties):
 
 
 def only_trace(vm, device=0):
-    """The streams of the one CTF trace of a device."""
+    """The streams of a device's only CTF trace."""
     found = [m.parent for m in vm.trace(f"ht{device}").rglob("metadata")]
     assert len(found) == 1, found
     return ctf_events.read(found[0])
@@ -69,7 +69,7 @@ def only_trace(vm, device=0):
 
 def test_probe(tmp_path, accel):
     row, = run(tmp_path, accel, "probe").named(function="probe")
-    # the bounds of processors that this can run on, now and for a while
+    # plausible values for any processor that runs this test
     assert 1e8 < row["clock_hz"] < 1e10
     assert 0 < row["ring3_ticks"] < 100
     assert row["ring0_at_speed"] == (row["ring0_ticks"] < 100)
@@ -102,7 +102,7 @@ def test_exits(tmp_path, accel):
 @pytest.mark.skipif(bool(kvm_problem()),
                     reason=str(kvm_problem()))
 def test_doorbell_exits(tmp_path):
-    """Which doorbells KVM gives to QEMU, counted and not timed."""
+    """Count the doorbells that KVM passes to QEMU; no timing."""
     bells = {}
     for c in CHANNELS:
         workdir = tmp_path / c
@@ -115,7 +115,7 @@ def test_doorbell_exits(tmp_path):
                             r"'hypertrace-regs'|'virtio-pci-notify", log)
         bells[c] = len(writes)
         assert "memory_region_ops_write" in log
-    # five rounds; the kernel takes the others
+    # five rounds; the kernel handles the other doorbells
     assert bells == {"hypercall": 5 * 20, "shm": 0, "virtio": 0}
 
 
@@ -123,7 +123,7 @@ def test_doorbell_exits(tmp_path):
 
 
 def check_sent(vm, device=0):
-    """What the payload sent is what the backend has, neither more nor less."""
+    """The backend has exactly the events that the payload sent."""
     streams = only_trace(vm, device)
     sent = {row["instance"]: row for row in vm.named(device=device)
             if "sent" in row}
@@ -143,7 +143,7 @@ def check_sent(vm, device=0):
         assert by_name[name] == [("selftest.seq", {"n": 0})]
 
 
-# Another machine type is another place on PCI: no need for all accelerators.
+# Another machine type only changes the PCI slot: one accelerator suffices.
 @pytest.mark.parametrize("accel, machine", [
     ("tcg", "pc"), ("tcg", "q35"), ("kvm", "pc")], indirect=["accel"])
 @pytest.mark.parametrize("channel", CHANNELS)
@@ -151,7 +151,7 @@ def test_selftest(tmp_path, accel, channel, machine):
     vm = run(tmp_path, accel, "selftest", [{"channel": channel}],
              machine=machine)
     check_sent(vm)
-    # It was wrong on purpose more often than the log has room for.
+    # More deliberate faults than the limit on log lines
     assert "ht0: malformed control message" in vm.guest_errors
 
 
@@ -164,12 +164,12 @@ def test_selftest(tmp_path, accel, channel, machine):
      "packet_size": "4k"},
 ], ids=lambda p: "-".join(str(v) for v in p.values()))
 def test_selftest_properties(tmp_path, properties):
-    """It flushes in time, so in no ring is anything lost."""
+    """The payload flushes in time, so no ring loses an event."""
     check_sent(run(tmp_path, "tcg", "selftest", [properties], memory=1024))
 
 
 def test_selftest_log(tmp_path):
-    """The backend for people has the same events."""
+    """The log backend has the same events."""
     log = tmp_path / "events.log"
     vm = run(tmp_path, "tcg", "selftest",
              [{"channel": "shm", "backend": "log",
@@ -217,7 +217,7 @@ def bench_word(tag, seq, k):
 
 
 def check_bench(row, streams, events):
-    """Each byte of 32-byte events, and that the gaps are what was lost."""
+    """Check each byte of 32-byte events, and that gaps equal the losses."""
     stream, = row["streams"]
     got = streams[stream["instance"]]
     seqs = [fields["seq"] for _, fields in got.events]
@@ -240,7 +240,7 @@ def test_bench_lossless(tmp_path, accel, channel):
     row, = vm.named(tool="ht-bench")
     assert row["sent"] == events and row["lossless"]
     got = check_bench(row, only_trace(vm), events)
-    # The times are the host's, the counter and the duration are the guest's.
+    # Dates are by the host's clock, counter and duration by the guest's.
     (counter0, ns0), *_, (counter1, ns1) = got.begins
     ns = (counter1 - counter0) * 1e9 / row["clock_hz"]
     assert abs(ns1 - ns0 - ns) < 100_000 + ns * 0.01
@@ -249,7 +249,7 @@ def test_bench_lossless(tmp_path, accel, channel):
 
 @pytest.mark.parametrize("channel", ["shm", "virtio"])
 def test_bench_flat(tmp_path, accel, channel):
-    """Where the host cannot keep up, what it misses is counted."""
+    """If the host cannot keep up, its losses are counted."""
     vm = run(tmp_path, accel, "bench mode=flat events=200000",
              [{"channel": channel, "packets": 2, "packet_size": "4k"}])
     row, = vm.named(tool="ht-bench")
@@ -260,7 +260,7 @@ def test_bench_flat(tmp_path, accel, channel):
 
 
 def test_bench_overwrite(tmp_path, accel):
-    """The guest never discards; what it wrote over is counted by the host."""
+    """In overwrite mode the guest never discards; the host counts losses."""
     vm = run(tmp_path, accel, "bench mode=flat events=200000",
              [{"channel": "shm", "packets": 4, "packet_size": "4k",
                "mode": "overwrite"}])
@@ -271,7 +271,7 @@ def test_bench_overwrite(tmp_path, accel):
 
 
 def test_virtqueue_wraps(tmp_path):
-    """More buffers than its 16-bit indexes count: all came back."""
+    """All buffers return, even after the 16-bit indexes wrapped."""
     vm = run(tmp_path, "tcg", "bench payload=256 events=1200000",
              [null("virtio", packet_size="4k")])
     row, = vm.named(tool="ht-bench")
@@ -280,7 +280,7 @@ def test_virtqueue_wraps(tmp_path):
 
 
 def test_bench_batches(tmp_path):
-    """A doorbell for each so many commits, and one for the rest."""
+    """One doorbell per batch of commits, and one for the rest."""
     for batch in [1, 7, 100]:
         vm = run(tmp_path, "tcg", f"bench events=710 batch={batch}",
                  [null("hypercall")])
@@ -289,13 +289,13 @@ def test_bench_batches(tmp_path):
 
 
 def test_figures(tmp_path):
-    """What the project claims of its channels, where exits are real.
+    """The project's claims about the cost of its channels, with real exits.
 
-    The rings hold all events, so that these are the producer's costs; the
-    median over groups, each with packet switches and its share of doorbells,
-    because other programs use the machine, too.  What an exit and a look at the
-    clock cost differs between machines, hence generous factors; ./run bench
-    says what they are.
+    The rings hold all events, so that these are the producer's costs.  Each
+    figure is the median over groups, each with packet switches and its share
+    of doorbells, because other programs use the machine, too.  The costs of an
+    exit and of reading the clock differ between machines, hence generous
+    factors; ./run bench measures them.
     """
     if kvm_problem():
         pytest.skip(kvm_problem())

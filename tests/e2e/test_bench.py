@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The comparison study runs, and its report is what it says."""
+"""The comparison study runs, and its report agrees with its figures."""
 
 import json
 import os
@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-# one run for all, and nothing beside it that belongs to it
+# one run for all tests; its other processes run elsewhere
 pytestmark = pytest.mark.xdist_group("bench")
 
 import browser
@@ -32,7 +32,7 @@ def bench(*args, check=True):
 
 @pytest.fixture(scope="module")
 def study(tmp_path_factory):
-    """One smoke run, with the accelerator that is there."""
+    """One smoke run with the available accelerator."""
     out = tmp_path_factory.mktemp("bench")
     done = bench("--smoke", "--json", out / "figures.json", "--report", out)
     return out, json.loads((out / "figures.json").read_text()), done.stdout
@@ -44,7 +44,7 @@ def cases(result, **want):
 
 
 def test_json(study):
-    """Each case has a row a round, and the figures that its kind has."""
+    """Each case has a row per round, and the figures of its kind."""
     _, result, _ = study
     assert result["tool"] == "hypertrace-bench" and result["schema"] == 1
     assert all(result["environment"][k] for k in
@@ -55,7 +55,7 @@ def test_json(study):
     accel = "tcg" if kvm_problem() else "kvm"
     for c in result["cases"]:
         assert len(c["rows"]) >= 1, c
-        # a Linux guest may not boot under the KVM that is there
+        # a Linux guest may not boot under this machine's KVM
         assert c["accel"] in (accel, "native") or \
             c["table"] in ("linux", "ways"), c
         for s in c["summary"].values():
@@ -65,7 +65,7 @@ def test_json(study):
             assert c["summary"][figure]["median"] > 0, c
     sizes = {c["x"] for c in cases(result, table="payload", series="shm")}
     assert sizes == {0, 8, 32, 64, 256, 1024, 4096}
-    # times that mean something under KVM only
+    # these times are only meaningful under KVM
     for channel in ("hypercall", "shm", "virtio") if accel == "kvm" else ():
         assert cases(result, accel=accel, table="overload", series=channel)
     assert {c["series"] for c in cases(result, table="peers")} == {
@@ -73,7 +73,7 @@ def test_json(study):
 
 
 def test_sources_in_linux(study):
-    """Each channel and each peer, or why it was left out."""
+    """Each channel and each peer is measured, or skipped with a reason."""
     _, result, _ = study
     left_out = " ".join(s["what"] for s in result["skipped"])
     found = {c["series"] for c in cases(result, table="linux")}
@@ -90,7 +90,7 @@ def test_sources_in_linux(study):
 
 
 def test_instructions(study):
-    """Each way is there; what is counted does not depend on the machine."""
+    """Each way is measured; counts do not depend on the machine."""
     out, result, _ = study
     left_out = " ".join(s["what"] for s in result["skipped"])
     found = {c["series"]: c["summary"]["insns"]["median"]
@@ -114,7 +114,7 @@ def test_instructions(study):
 
 
 def test_marks():
-    """A group that began on one vCPU and ended on another is no group."""
+    """A group that began on one vCPU and ended on another is ignored."""
     events = ways.GROUP
     assert ways.groups([(1, 1, 100), (1, 2, 100 + 3 * events)],
                        events) == [3]
@@ -132,7 +132,7 @@ def virtio_guest(tmp_path):
 
 
 def test_main_loop_stopped_too_late(guest, monkeypatch):
-    """Where a row that it holds back does not come, the case is repeated."""
+    """If an expected row does not arrive, the case is repeated."""
     find, missed = guest.out.find, []
 
     def miss(pattern, timeout):
@@ -148,7 +148,7 @@ def test_main_loop_stopped_too_late(guest, monkeypatch):
 
 
 def give_up(guest):
-    """A command of QMP, whose reply comes late"""
+    """A QMP command whose reply is late"""
     with pytest.MonkeyPatch.context() as patch, \
             StoppedThread(guest.process.pid):
         patch.setattr("vm.machine.QMP_TIMEOUT", 0.5)
@@ -157,7 +157,7 @@ def give_up(guest):
 
 
 def test_qmp_goes_on_after_no_reply(guest):
-    """Which comes when another is waited for, or an event"""
+    """A late reply that arrives during the next command, or an event"""
     qmp = guest.qmp
     give_up(guest)
     assert "major" in qmp.command("query-version")["qemu"]
@@ -167,7 +167,7 @@ def test_qmp_goes_on_after_no_reply(guest):
 
 
 def test_exits_are_those_that_kvm_counts(study):
-    """KVM's count is another's than the producer's; they agree."""
+    """KVM's count of exits and the producer's agree."""
     _, result, _ = study
     found = {c["series"]: c["rows"][0] for c in cases(result, table="exits")}
     if not any("kvm_exits" in row for row in found.values()):
@@ -184,7 +184,7 @@ def test_exits_are_those_that_kvm_counts(study):
 
 
 def test_consumers(study):
-    """Stopped, paced, asleep in the guest; spinning natively."""
+    """Guest stopped, paced, or asleep; natively also spinning."""
     _, result, _ = study
     native = {c["series"] for c in cases(result, table="native")}
     assert {"emit", "paced live consumer", "sleeping consumer",
@@ -202,7 +202,7 @@ def test_consumers(study):
 
 
 def test_nothing_lost_silently(study):
-    """What was sent was delivered, or is among what was dropped."""
+    """Each event sent was delivered or counted as dropped."""
     _, result, _ = study
     checked = 0
     for c in result["cases"]:
@@ -236,7 +236,7 @@ def test_targets_are_all_reported(study):
 
 
 def test_report_again(study, tmp_path):
-    """An earlier run's figures make the same report."""
+    """The figures of an earlier run give the same report."""
     out, _, _ = study
     bench("--from", out / "figures.json", "--report", tmp_path)
     assert (tmp_path / "report.md").read_text() == \
@@ -269,7 +269,7 @@ def test_page_is_self_contained(study):
 
 
 def test_page_in_a_browser(study, tmp_path):
-    """It opens from a file; no picture is missing, nothing complains."""
+    """It opens from a file; no picture is missing, and no error appears."""
     page = tmp_path / "page.html"
     probe = ("<script>addEventListener('load', () => document.title = "
              "[...document.images].map(i => i.complete && i.naturalWidth > 0)"
@@ -294,7 +294,7 @@ def test_wrong_use(args, what):
     assert done.returncode == 2 and what in done.stderr
 
 
-# The arithmetic, on figures that were made up -----------------------------------
+# The arithmetic, on invented figures -------------------------------------------
 
 
 def made_up(accel, table, series, x, values, **more):
@@ -304,7 +304,7 @@ def made_up(accel, table, series, x, values, **more):
 
 
 def test_ratios_are_taken_within_rounds():
-    """A machine twice as slow in a round is so for both."""
+    """A round in which the machine is half as fast slows both equally."""
     result = {"cases": [
         made_up("native", "native", "limit", 32, [10, 20, 10]),
         made_up("native", "native", "emit", 32, [11, 22, 11])]}
@@ -315,7 +315,7 @@ def test_ratios_are_taken_within_rounds():
 
 
 def test_overhead_is_of_the_same_round():
-    """Twice the time, or half the rate, is 100 % more, whatever the round."""
+    """Twice the time, or half the rate, is 100 % more in every round."""
     class Case:
         def __init__(self, values, more):
             self.rows = [{"value": v} for v in values]
@@ -338,12 +338,12 @@ def run_of(tmp_path, name, emit, processor="one", factor=1):
 
 @pytest.mark.parametrize("emit, agree", [
     ([11, 22, 11], True),               # the same
-    ([12, 24, 12], True),               # within what runs differ by
+    ([12, 24, 12], True),               # within the spread of runs
     ([14, 28, 14], False),
     ([14, 22, 14], False),              # a wide spread, but only in one
 ])
 def test_runs_agree(tmp_path, emit, agree):
-    """Each median is to be within the other's spread."""
+    """Each median must lie within the other run's spread."""
     one = run_of(tmp_path, "a", [11, 22, 11])
     done = bench("--compare", one, run_of(tmp_path, "b", emit), check=False)
     assert done.returncode == (0 if agree else 1), done.stderr
@@ -366,13 +366,13 @@ def test_tcg_draws_no_conclusions():
 
 
 @pytest.mark.parametrize("after, worse", [
-    ([[11, 22, 11], [22, 44, 22]], False),      # as before, in each round
+    ([[11, 22, 11], [22, 44, 22]], False),      # equal in each round
     ([[14, 28, 14], [26, 52, 26]], True),
     ([[14, 28, 14], [18, 36, 18]], False),      # worse once, better once
 ])
 def test_runs_in_turns(tmp_path, after, worse):
-    """A change for the worse is one that pairs of runs agree on; the machine is
-    half as fast in the second."""
+    """A regression counts only if pairs of runs agree on it; the machine is
+    half as fast in the second pair."""
     before = [run_of(tmp_path, f"before{n}", [11, 22, 11]) for n in (1, 2)]
     after = [run_of(tmp_path, f"after{n}", emit, factor=n)
              for n, emit in enumerate(after, 1)]

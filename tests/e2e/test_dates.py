@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Events are dated by the host's clock, within the bound that the device tells:
-the host notes the time before it has a guest emit, and when the guest says that
-it has.  Meanwhile VMs are stopped, for which the guest's counter stands still
-under TCG and does not under KVM."""
+"""Events are dated by the host's clock, within the bound that the device reports.
+The host notes the time before it lets the guest emit, and when the guest confirms
+that.  Meanwhile VMs are stopped, which stops the guest's counter under TCG, but
+not under KVM."""
 
 import time
 
@@ -16,7 +16,7 @@ EVENTS = 20
 
 
 def emit(vm):
-    """The guest emits; between which times it did, and how wrong dates may be"""
+    """Let the guest emit; returns the host's times and the dates' bound."""
     begin = time.monotonic_ns()
     row = vm.tell("run", 60, device=vm.index["ht0"], events=EVENTS, mode="flat")
     end = time.monotonic_ns()

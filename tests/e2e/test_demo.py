@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""./run demo, as a user runs it: what it prints, writes and leaves behind."""
+"""./run demo as a user runs it: its output, its files, and its cleanup."""
 
 import json
 import os
@@ -28,7 +28,7 @@ ROW_KEYS = set(re.findall(r"^\| `(\w+)` \|", (
 
 
 def demo(*args, **kwargs):
-    """Run it with a folder of its own for everything temporary."""
+    """Run it with a private folder for temporary files."""
     return subprocess.run(
         command("demo", *args), check=False, stdin=subprocess.DEVNULL, capture_output=True, text=True,
         timeout=TIMEOUT, **kwargs)
@@ -41,8 +41,8 @@ def environment(tmp_path):
 
 
 def left_behind(tmp_path):
-    """Folders, and processes; what was killed a moment ago may take one more
-    to be gone."""
+    """Folders and processes left over; killed processes get a moment to
+    disappear."""
     deadline = time.monotonic() + 10
     while (found := all_left(tmp_path)) and time.monotonic() < deadline:
         time.sleep(0.05)
@@ -50,7 +50,7 @@ def left_behind(tmp_path):
 
 
 def all_left(tmp_path):
-    """Folders, and processes: all have the environment of the demo."""
+    """Folders and processes, recognized by the demo's environment."""
     scratch = tmp_path / "scratch"
     found = [str(p) for p in scratch.iterdir()]
     for environ in Path("/proc").glob("[0-9]*/environ"):
@@ -58,7 +58,7 @@ def all_left(tmp_path):
             if os.fsencode(f"HT_SCRATCH={scratch}\0") in environ.read_bytes():
                 found.append(environ.with_name("cmdline").read_text())
         except OSError:
-            pass                        # gone, or another user's
+            pass                        # it ended, or is another user's
     return found
 
 
@@ -91,7 +91,7 @@ def test_linux(tmp_path, recorder):
     for r in result["rows"]:
         assert r["sent"] == 2200
         assert (r["latency_median_ns"] is not None) == (recorder == "lttng")
-    # the table has a line for each row, and says what to make of it
+    # the table has a line for each row, with a verdict
     lines = [x.split() for x in p.stdout.splitlines()]
     for r in result["rows"]:
         assert [x for x in lines if x[:3] == [r["accel"], r["channel"],
@@ -116,7 +116,7 @@ def test_kvm(tmp_path):
     assert exits["hypercall", 1] == 1000
     assert exits["hypercall", 10] == 100
     assert exits["shm", 1] < 100 and exits["virtio", 1] < 100
-    # what was kept can be read again, by anybody's reader
+    # the kept trace can be read by an independent reader
     trace, = (tmp_path / "kept/lttng").glob("*-burst") \
         if result["recorder"] == "lttng" \
         else [tmp_path / "kept"]
@@ -127,7 +127,7 @@ def test_kvm(tmp_path):
 
 
 def test_without_kvm(tmp_path):
-    """Where KVM is not usable, asking for it is an error that says why."""
+    """Without a usable KVM, --kvm is an error with a reason."""
     if not kvm_problem():
         pytest.skip("KVM can be used here")
     p = demo("--accel", "kvm", env=environment(tmp_path))
@@ -135,7 +135,7 @@ def test_without_kvm(tmp_path):
 
 
 def test_without_lttng(tmp_path):
-    """No LTTng on the host: it says so, and records CTF."""
+    """Without LTTng on the host, the demo reports that and records CTF."""
     tools = tmp_path / "bin"
     tools.mkdir()
     for folder in os.environ["PATH"].split(":"):
@@ -176,9 +176,9 @@ def test_usage(tmp_path, args, what):
 
 
 def test_interrupted(tmp_path):
-    """Ctrl-C at any time: nothing is left."""
+    """Ctrl-C at any time leaves nothing behind."""
     env = environment(tmp_path)
-    # what a shell runs in the background ignores it, and so would its children
+    # a shell's background jobs ignore SIGINT, and so would their children
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     with subprocess.Popen(
             command("demo", "--accel", "tcg", "--payloads", "8", "--events",
@@ -195,11 +195,11 @@ def test_interrupted(tmp_path):
     assert left_behind(tmp_path) == []
 
 
-# The verdict, on figures that do not add up ----------------------------------
+# The verdict, on inconsistent figures ------------------------------------------
 
 
 def a_run(told=5, **changed):
-    """A run of 100 events, of which LTTng discarded 10, the guest 5."""
+    """A run of 100 events: LTTng discarded 10 of them, the guest 5."""
     stream = {"device": "shm", "stream": 0, "instance": 1, "trace": "lttng",
               "recorded": 85, "altered": 0, "duplicates": 0, "disordered": 0,
               "backward": 0, "discarded": told,

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The host switches a running guest's events on and off, by LTTng and by the
-commands list, enable and disable."""
+"""The host switches a running guest's events on and off, through LTTng and with
+the commands list, enable and disable."""
 
 import re
 import statistics
@@ -36,7 +36,7 @@ rmmod hypertrace-functions hypertrace-events
 
 
 class Guest:
-    """A VM with that job; events are counted by the device."""
+    """A VM with that job; the device counts events."""
 
     def __init__(self, vm):
         self.vm = vm
@@ -46,7 +46,7 @@ class Guest:
         return stats(self.vm)["events"]
 
     def grown(self):
-        """Events of a while in which tasks are switched"""
+        """Number of events during some task switches"""
         self.turn += 1
         before = self.events()
         self.vm.say(str(self.turn))
@@ -54,7 +54,7 @@ class Guest:
         return self.events() - before
 
     def wait_silence(self):
-        """Until a program and the kernel both emit nothing"""
+        """Wait until neither the program nor the kernel emits."""
         deadline = time.monotonic() + 240
         while self.grown():
             if time.monotonic() > deadline:
@@ -81,7 +81,7 @@ class Guest:
 
 
 def check_control(control, channel):
-    """What the commands say, and what they refuse"""
+    """Output of the commands, and requests that they refuse"""
     one, = control.json("status")
     assert one["id"] == "ht0" and one["channel"] == channel, one
     assert one["stats"]["events"] and not one["stats"]["errors"], one
@@ -106,8 +106,8 @@ def check_control(control, channel):
 
 
 def measure(vm, session):
-    """How long after LTTng's command has ended the guest's memory says so;
-    pytest's -s shows it"""
+    """Measure how long after the end of LTTng's command the guest's memory
+    shows it; pytest's -s prints it"""
     def switches():
         return len(vm.traced("hypertrace_enable"))
 
@@ -129,7 +129,7 @@ def measure(vm, session):
 
 
 def check_settings(control, guest):
-    """What is set for a module of the guest's kernel; the rest is nobody's."""
+    """A module gets its setting; unknown settings have no effect."""
     control("set", "functions.least_ns=4711")
     control("set", "nobody.knows=this,or:that")
     control("set", "functions.least_ns=42")
@@ -152,7 +152,7 @@ def recorded(trace):
 @pytest.mark.parametrize("channel", CHANNELS)
 def test_lttng_switches(channel, session, tmp_path):
     """lttng enable-event and disable-event, for an event of a program and one
-    of the kernel; the property `events` has the last word."""
+    of the kernel; the property `events` overrides both."""
     s = session(events=())
     control = Control(tmp_path)
     with VM(devices=[{"channel": channel, "backend": "lttng",

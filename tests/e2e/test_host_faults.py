@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What the host does to a device: daemons that die or hang, full disks, files
-that go away, a thread that does not run.
+"""Faults of the host: daemons that die or hang, full disks, deleted files, a
+thread that does not run.
 
-Each time the guest emits on while the fault lasts, QEMU answers, and what was
-emitted is recorded or counted as discarded, as far as LTTng counts.
+In each test the guest goes on emitting during the fault, QEMU answers, and each
+event is recorded or counted as discarded, as far as LTTng counts.
 """
 
 import collections
@@ -44,7 +44,7 @@ def study(workdir, backend, channels=CHANNELS, env=None, accel="tcg",
 
 
 def emit(vm, device, events=EVENTS, timeout=60, **options):
-    """The guest emits, whatever the host does: (sent, discarded)"""
+    """Let the guest emit during the fault; returns (sent, discarded)"""
     row = vm.tell("run", timeout, device=vm.index[device], events=events,
                   mode="flat", **options)
     assert row["sent"] + row["discarded"] == events and not row["gave_up"]
@@ -52,7 +52,7 @@ def emit(vm, device, events=EVENTS, timeout=60, **options):
 
 
 def trace_counts(trace):
-    """{provider: the guest's events}, and how many LTTng discarded in all"""
+    """{provider: number of events}, and LTTng's total of discarded events"""
     found = collections.Counter()
     discarded = 0
     for msg in bt2.TraceCollectionMessageIterator(str(trace)):
@@ -77,7 +77,7 @@ def emit_on_all(vm, **kwargs):
 
 
 def records_again(s, vm, trace):
-    """A new session daemon has every event that is emitted from now on."""
+    """A new session daemon gets every event emitted from now on."""
     s.restart(trace)
     for d in devices(vm):
         s.wait_listed(f"{d}:bench_32")
@@ -91,7 +91,7 @@ def records_again(s, vm, trace):
 
 @own_run
 def test_daemon_killed(tmp_path):
-    """The session daemon and its consumers die; another one records."""
+    """The session daemon and its consumers die; a new one records."""
     with session(tmp_path / "first") as s, \
             study(tmp_path, "lttng", env=s.env()) as vm:
         emit_on_all(vm)
@@ -104,8 +104,8 @@ def test_daemon_killed(tmp_path):
 
 @own_run
 def test_daemon_hangs(tmp_path):
-    """The session daemon is stopped while it records, and while a device's
-    classes are registered; it then goes on with both."""
+    """The session daemon is stopped during a recording, and during the
+    registration of a device's classes; both go on afterwards."""
     with session(tmp_path / "trace") as s, \
             study(tmp_path, "lttng", env=s.env()) as vm:
         sent = {"ht0": emit(vm, "ht0")[0], "ht1": 0, "ht2": 0}
@@ -113,7 +113,7 @@ def test_daemon_hangs(tmp_path):
         try:
             # known classes
             sent["ht0"] += emit(vm, "ht0")[0]
-            # new ones: the guest may give up, but comes back
+            # new ones: the guest may give up for now, and retries later
             vm.console.send("run device=1 event=32 events=1 mode=flat\n")
             assert vm.qmp.command("query-status")["running"]
         finally:
@@ -130,14 +130,14 @@ def test_daemon_hangs(tmp_path):
 
 @own_run
 def test_daemon_too_slow(tmp_path):
-    """LTTng-UST gives a daemon up that does not answer a registration; QEMU
-    says so, once."""
+    """LTTng-UST gives up a daemon that does not answer a registration; QEMU
+    reports that once."""
     said = "the LTTng session daemon did not answer in time: 'ht"
     with session(tmp_path / "trace") as s, \
             study(tmp_path, "lttng", env={
                 **s.env(), "LTTNG_UST_REGISTER_TIMEOUT": "500"}) as vm:
         emit(vm, "ht0")
-        # QEMU may have gone on before the daemon had it in its session
+        # QEMU may have gone on before the daemon added it to its session
         s.wait_listed("ht0:bench_32")
         s.wait_for(lambda: any((tmp_path / "trace").rglob("main_*")),
                    "QEMU has no channel")
@@ -157,7 +157,7 @@ def test_daemon_too_slow(tmp_path):
 
 @own_run
 def test_consumer_killed(tmp_path):
-    """Nobody empties LTTng's buffers any more; the guest does not notice."""
+    """LTTng's buffers are no longer emptied; the guest is not affected."""
     with session(tmp_path / "first") as s, \
             study(tmp_path, "lttng", env=s.env()) as vm:
         emit_on_all(vm)
@@ -185,8 +185,8 @@ def stopped(pids):
 @own_run
 @pytest.mark.parametrize("channel", CHANNELS)
 def test_blocking_consumer_hangs(tmp_path, channel):
-    """LTTng waits for space, and there is none for long: the guest emits and
-    discards; the VM stops and goes on at once."""
+    """LTTng waits for space that does not come: the guest emits and discards;
+    the VM stops and continues at once."""
     with session(tmp_path / "trace", blocking=True, subbuf_size="128k",
                  num_subbuf=4) as s, \
             study(tmp_path, "lttng", [channel], env=s.env()) as vm:
@@ -211,8 +211,8 @@ def test_blocking_consumer_hangs(tmp_path, channel):
 
 @own_run
 def test_quit_while_blocked(tmp_path):
-    """QEMU ends although LTTng's own end would wait for the thread in it, and
-    leaves no file behind that it removes when it ends."""
+    """QEMU exits even though LTTng's exit handler would wait for a thread in
+    LTTng, and it removes all files that it normally removes."""
     pid = tmp_path / "pid"
     with session(tmp_path / "trace", blocking=True, subbuf_size="4k",
                  num_subbuf=2) as s:
@@ -232,7 +232,7 @@ def test_quit_while_blocked(tmp_path):
 @own_run
 @pytest.mark.parametrize("channel", CHANNELS)
 def test_quit_at_full_rate(tmp_path, channel):
-    """QEMU ends while its thread records event after event."""
+    """QEMU exits while its thread records event after event."""
     with session(tmp_path / "trace") as s:
         for _ in range(3):
             with study(tmp_path, "lttng", [channel], env=s.env()) as vm:
@@ -278,10 +278,10 @@ def test_thread_does_not_run(tmp_path, channel):
                     reason=str(kvm_problem()))
 @pytest.mark.parametrize("channel", RINGS)
 def test_reset_before_dating(tmp_path, channel):
-    """KVM's counter begins anew with a reset: what was committed before, and is
-    looked at only when the guest is back, has the dates of before."""
+    """A reset restarts KVM's counter: events committed before it, and consumed
+    only when the guest is back, keep their old dates."""
     log = tmp_path / "log"
-    # no doorbell takes anything
+    # no doorbell triggers a poll
     rare = {"batch": 4096} if channel == "hypercall" else {}
     vm = study(tmp_path, "log", [channel], accel="kvm",
                backend_options={"file": log}, **rare)
@@ -295,7 +295,7 @@ def test_reset_before_dating(tmp_path, channel):
             before = len(vm.traced("hypertrace_control"))
             vm.qmp.command("system_reset")
             deadline = time.monotonic() + 60
-            # it is told to wait with its clock
+            # the device tells it to repeat its clock message later
             while not any(line.startswith("ht0 message type 6 ")
                           and line.endswith(" status 1") for line in
                           vm.traced("hypertrace_control")[before:]):
@@ -309,7 +309,7 @@ def test_reset_before_dating(tmp_path, channel):
     dates = [round(float(line.split()[0]) * 1e9)
              for line in log.read_text().splitlines() if " bench_32 " in line]
     assert len(dates) == 200 and dates == sorted(dates)
-    # floats of seconds, and the clock's bound
+    # tolerance: floats of seconds, and the clock's bound
     assert begin - 1e5 < dates[0] and dates[99] < end + 1e5
     assert again - 1e5 < dates[100]
 
@@ -321,7 +321,7 @@ def mirrored(vm):
 
 @pytest.mark.parametrize("channel", RINGS)
 def test_thread_is_shared(tmp_path, channel):
-    """An IOThread that a disk keeps busy consumes all the same."""
+    """An IOThread kept busy by a disk still consumes."""
     with study(tmp_path, "ctf", [channel]) as vm:
         for node in ("disk", "other"):
             vm.qmp.command("blockdev-add", node_name=node, driver="null-co",
@@ -351,8 +351,8 @@ def small_disk(path, size):
 
 
 def accounted(trace, rows):
-    """Recorded and discarded, in the trace, are what the guest says, for each
-    instance that found space for a file; returns the events."""
+    """For each instance with a file, recorded and discarded events in the
+    trace equal the guest's figures; returns the events."""
     streams = ctf_events.read(trace)
     assert {1, len(rows)} <= set(streams) <= set(range(1, len(rows) + 1))
     for instance, s in streams.items():
@@ -368,7 +368,7 @@ def dropped(vm, device="ht0"):
 
 @mounting
 def test_ctf_disk_full(tmp_path):
-    """What finds no space is counted; there is space again, and it goes on."""
+    """Events that find no space are counted; with space, recording goes on."""
     disk = tmp_path / "disk"
     small_disk(disk, "6m")
     for channel in CHANNELS:
@@ -379,7 +379,7 @@ def test_ctf_disk_full(tmp_path):
                    backend_options={"dir": disk / "trace"}) as vm:
             rows = [emit(vm, "ht0")]
             assert dropped(vm) == 0
-            # close() tries again to write what did not fit
+            # close() retries the write that did not fit
             with contextlib.suppress(OSError), open(ballast, "wb") as f:
                 while f.write(bytes(65536)):
                     f.flush()
@@ -400,14 +400,14 @@ def test_ctf_disk_full(tmp_path):
 
 @mounting
 def test_log_disk_full(tmp_path):
-    """Each line is whole and in the file, or counted."""
+    """Each line is complete in the file, or counted."""
     disk = tmp_path / "disk"
     small_disk(disk, "1m")
     log = disk / "log"
     with study(tmp_path, "log", ["shm"],
                backend_options={"file": log}) as vm:
         sent = lost = 0
-        # a busy host has the ring full before the disk is
+        # on a busy host the ring may fill up before the disk
         while not lost:
             sent += emit(vm, "ht0")[0]
             lost = dropped(vm)
@@ -417,10 +417,10 @@ def test_log_disk_full(tmp_path):
         names = [f.split("=")[0] for f in lines[0].split()]
         whole = [line for line in lines
                  if [f.split("=")[0] for f in line.split()][4:] == names[4:]]
-        # one may be cut in its last number
+        # one line may be cut in its last number
         assert len(whole) - (sent - lost) in (0, 1)
         with open(log, "w", encoding="ascii"):
-            pass                        # room again
+            pass                        # free the space
         assert emit(vm, "ht0", 100) == (100, 0)
         assert dropped(vm) == lost
         assert log.read_text().count(" bench_32 ") == 100
@@ -428,13 +428,13 @@ def test_log_disk_full(tmp_path):
 
 
 def test_ctf_directory_deleted(tmp_path):
-    """Its events are counted, not written where nobody finds them."""
+    """Events of a deleted trace are counted, not written to lost files."""
     with study(tmp_path, "ctf") as vm:
         for d in devices(vm):
             emit(vm, d)
             assert dropped(vm, d) == 0
             shutil.rmtree(vm.trace(d))
-            # the next file is not made, and not the one after that
+            # neither the next file can be created nor the one after it
             for _ in range(2):
                 before = dropped(vm, d)
                 sent, _ = emit(vm, d)
@@ -445,8 +445,8 @@ def test_ctf_directory_deleted(tmp_path):
 
 @own_run
 def test_lttng_disk_full(tmp_path):
-    """The consumer cannot write; the guest does not notice, and what is
-    emitted when there is space again is recorded."""
+    """The consumer cannot write; the guest is not affected, and events
+    emitted after space returned are recorded."""
     if os.geteuid() != 0:
         pytest.skip("only root can mount a small disk")
     disk = tmp_path / "disk"
@@ -458,7 +458,7 @@ def test_lttng_disk_full(tmp_path):
         assert {d: stats[d]["events"] for d in full} == full
         s.wait_for(lambda: shutil.disk_usage(disk).free < 65536,
                    "the disk is not full")
-        # room, in another trace: LTTng gives this one up
+        # there is space, but in a new trace: LTTng gives this one up
         s.kill()
         s.restart(tmp_path / "second")
         for d in devices(vm):
@@ -481,7 +481,7 @@ read -r line <&3
 
 
 def paces(vm, want, timeout=90):
-    """Wait until each device's producer said so: want(emitted, discarded)"""
+    """Wait until each device's producer reports: want(emitted, discarded)"""
     left = {f"/dev/hypertrace{n}" for n in range(3)}
     deadline = time.monotonic() + timeout
     while left:
@@ -501,11 +501,11 @@ def deleted(vm, backend):
 
 @own_run
 def test_unplug_while_blocked(tmp_path):
-    """Devices whose thread waits in LTTng are unplugged under programs that
-    emit; nobody waits for long, and what was committed is delivered.
+    """Devices whose thread waits in LTTng are unplugged while programs emit;
+    each wait is bounded, and committed events are delivered.
 
-    On a busy machine LTTng was seen to discard events of what it got, in
-    blocking mode and with eight sub-buffers, too: that is not looked at."""
+    On a busy machine LTTng discarded events it had accepted, even in blocking
+    mode with eight sub-buffers: the test does not count those."""
     with session(tmp_path / "trace", blocking=True, subbuf_size="16k",
                  num_subbuf=8) as s, pytest.MonkeyPatch.context() as patch:
         for name, value in s.env().items():
@@ -517,7 +517,7 @@ def test_unplug_while_blocked(tmp_path):
                 job=PACE_JOB, workdir=tmp_path) as vm:
             paces(vm, lambda emitted, discarded: emitted > 1000)
             with stopped(s.consumers()):
-                # the thread hangs, the ring is full, the program goes on
+                # the thread hangs, the ring is full, the program continues
                 paces(vm, lambda emitted, discarded: discarded > 1000)
                 for n in range(3):
                     vm.qmp.command("device_del", id=f"ht{n}")

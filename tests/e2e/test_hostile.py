@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A guest that breaks the rules: what it can hurt is itself.
+"""A guest that breaks the rules can only hurt itself.
 
-tests/guest/hostile/ misbehave and check the device from the inside; honest
-streams beside them are compared with what their backend received.
+tests/guest/hostile/ misbehaves and checks the device from the inside; honest
+streams next to it are compared with their backend's trace.
 """
 
 import json
@@ -37,8 +37,8 @@ def run(workdir, accel, append, *devices, **kwargs):
 
 
 def reports(text):
-    """What the payload said of its honest streams, the last line of each;
-    a reset may cut a line short."""
+    """The payload's last report of each honest stream; a reset may cut a line
+    short."""
     found = {}
     for line in re.findall(r'\{[^{}\n]*"flushed"[^{}\n]*\}', text):
         row = json.loads(line)
@@ -52,7 +52,7 @@ def check_honest(vm, device=0, ended=True):
     metadata, = vm.trace(f"ht{device}").rglob("metadata")
     streams = ctf_events.read(metadata.parent)
     for instance, row in rows.items():
-        # one that received nothing is not there
+        # a stream that received nothing is not in the trace
         s = streams.get(instance, ctf_events.Stream())
         assert s.events == [("hostile.seq", {"n": n})
                             for n in range(len(s.events))], row
@@ -68,7 +68,7 @@ def check_honest(vm, device=0, ended=True):
 
 @pytest.mark.parametrize("channel", RING)
 def test_registers(tmp_path, accel, channel):
-    # where each access is a real exit, not all offsets
+    # not all offsets where each access is a real exit
     step = {"tcg": 1, "kvm": 29}[accel]
     vm = run(tmp_path, accel, f"what=registers step={step}",
              {"channel": channel})
@@ -120,7 +120,7 @@ def test_virtqueues(tmp_path, seed):
 
 
 def test_virtqueues_exits(tmp_path):
-    """Queues are served by the processor that notifies, in its exit."""
+    """The vCPU that notifies serves the queues during its exit."""
     virtqueues(tmp_path, "tcg", "seed=4", ioeventfd="off")
 
 
@@ -140,21 +140,21 @@ def test_takeovers(tmp_path, accel, channel):
                      {"channel": channel}))
 
 
-# Where KVM emulates ring 0, firmware is slow: one channel is enough.
+# Firmware is slow if KVM emulates real mode: one channel is enough.
 @pytest.mark.parametrize("accel, channel, lives", [
     *(("tcg", c, 4) for c in CHANNELS), ("kvm", "shm", 2)],
     indirect=["accel"])
 def test_resets(tmp_path, accel, channel, lives):
-    """The machine is reset while it emits: what was committed arrives."""
+    """The machine is reset while it emits: committed events arrive."""
     devices = [{"channel": channel, **SMALL}]
     with Payload("hostile what=emits", devices=devices,
                  accel=accel, workdir=tmp_path) as vm:
         vm.qmp.command("set-action", reboot="reset")
         for life in range(lives):
-            # a stream is told of again and again: await a new one
+            # streams report repeatedly: wait for a new one
             while len(reports(vm.out.text).get(0, {})) == life:
                 vm.out.expect(r'"flushed": [1-9]\d*', 60)
-            # some way into it, another one each time
+            # reset at another point of the stream each time
             for _ in range(3 + 5 * life):
                 vm.out.expect(r'"flushed": [1-9]\d*', 60)
             if life < lives - 1:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Devices and processors that come and go while events are emitted.
+"""Devices and processors that are plugged and unplugged while events are emitted.
 
-tests/qtest/hypertrace-pci-test.c plugs without a guest, test_linux.py under a
-program and the kernel once; here it is again and again, and in a hurry.
+tests/qtest/hypertrace-pci-test.c plugs without a guest, test_linux.py once under
+a program and the kernel; these tests do it repeatedly and fast.
 """
 
 import json
@@ -27,7 +27,7 @@ def channel(request):
 
 @pytest.fixture(autouse=True)
 def one_arena(monkeypatch):
-    """Each new thread would take another one: growth that is no leak."""
+    """Each new thread would get a new malloc arena: growth, but no leak."""
     monkeypatch.setenv("MALLOC_ARENA_MAX", "1")
 
 
@@ -42,9 +42,9 @@ def assert_sound(vm):
 
 
 def held(vm):
-    """What QEMU has: KiB of memory, threads, open files."""
+    """QEMU's resources: KiB of memory, threads, open files."""
     proc = Path(f"/proc/{vm.process.pid}")
-    # not RssAnon, of which a kernel may not know each processor's share yet
+    # not RssAnon, which may lack the processors' latest shares
     rows = dict(line.split(":", 1) for name in ("status", "smaps_rollup")
                 for line in (proc / name).read_text().splitlines())
     return (int(rows["Anonymous"].split()[0]), int(rows["Threads"]),
@@ -52,16 +52,16 @@ def held(vm):
 
 
 def assert_no_more(after, before):
-    """Threads and files; a worker that was idle for long may have ended."""
+    """No more threads and files; an idle worker may have ended."""
     assert after[1] <= before[1] and after[2] <= before[2], (before, after)
 
 
 # Processors -------------------------------------------------------------------
 
 
-# Linux 6.12.95 takes TCG for a real machine, and those have no processors that
-# ACPI says may be plugged later.  So the second one is there from the start,
-# but the kernel leaves it alone until it is told; for drivers that is the same.
+# Linux 6.12.95 takes TCG for real hardware, on which ACPI announces no processors
+# that are plugged later.  So the second one exists from the start, but the kernel
+# ignores it until it is told to use it; for drivers that is the same.
 CPUS = {"cpus": "2,maxcpus=3", "kernel_args": "maxcpus=1"}
 CPU_JOB = """
 set -e
@@ -102,7 +102,7 @@ def kernel_streams(trace):
 
 
 def add_cpu(vm):
-    """One that QEMU plugs, and one that the guest takes."""
+    """QEMU plugs a processor, and the guest brings it up."""
     slot, = [s for s in vm.qmp.command("query-hotpluggable-cpus")
              if "qom-path" not in s]
     vm.qmp.command("device_add", driver=slot["type"], id="cpu2",
@@ -111,8 +111,8 @@ def add_cpu(vm):
 
 
 def test_vcpu(channel, tmp_path):
-    """A processor that comes gets a stream of the kernel's; it goes and comes
-    back to the same one; nothing is lost."""
+    """A new processor gets a kernel stream; after it went away and returned,
+    it has the same stream; nothing is lost."""
     with VM(devices=[{"channel": channel, "packets": 64}], job=CPU_JOB,
             files=events_module(), **CPUS,
             workdir=tmp_path / "vm") as vm:
@@ -132,7 +132,7 @@ def test_vcpu(channel, tmp_path):
         vm.say("go")
         vm.wait()
         assert_sound(vm)
-        # one instance of each, also after CPU 1 has gone three times
+        # one instance each, even after CPU 1 went away three times
         assert kernel_streams(vm.trace("ht0")) == found
         streams = ctf_events.read(vm.trace("ht0"))
     assert counted["lost"] == counted["dropped"] == counted["errors"] == 0
@@ -143,16 +143,16 @@ def test_vcpu(channel, tmp_path):
         switches = [f for name, f in streams[instance].events
                     if name == "sched_switch"]
         assert len(switches) > 100
-        # who comes is who goes next: no switch of a CPU is missing
+        # each task switched out was switched in before: none is missing
         gaps = sum(one["next_pid"] != two["prev_pid"]
                    for one, two in zip(switches, switches[1:]))
-        # while a CPU is down its idle task dies and is made anew
+        # a CPU that goes down gets a new idle task
         assert gaps <= 3 * cpu
 
 
 def test_vcpu_without_streams(tmp_path):
-    """With too few streams the new processor has none; it says so, and its
-    events are counted."""
+    """Without a free stream the new processor has none; it reports that, and
+    its events are counted."""
     with VM(devices=[{"channel": "shm", "streams": 6, "packets": 64}],
             job=CPU_JOB, files=events_module(), **CPUS,
             module_args="kernel_streams=1", workdir=tmp_path / "vm") as vm:
@@ -174,7 +174,7 @@ def test_vcpu_without_streams(tmp_path):
 
 
 CYCLES = 8
-# While a program still has the device that went, the next one has another
+# While a program still holds the unplugged device, the next device gets another
 # number.
 CYCLE_JOB = f"""
 set -e
@@ -195,7 +195,7 @@ HYPERTRACE_DEVICE=$(device) ht-bench -j -n 1000 -l >&3
 
 
 def add_at_once(vm, **properties):
-    """Add a device under an id that is just being freed: until it works."""
+    """Add a device with an id that is being freed: retry until it works."""
     deadline = time.monotonic() + 30
     refused = 0
     while True:
@@ -209,8 +209,8 @@ def add_at_once(vm, **properties):
 
 
 def test_quick_cycles(channel, tmp_path):
-    """Unplugged amid events, and added again at the very moment that QEMU
-    lets the name go; classes stay, instances go on."""
+    """Unplugged while emitting, and added again at the moment when QEMU frees
+    the name; classes stay, instances go on."""
     with VM(devices=[{"channel": channel, "backend": "null"}], job=CYCLE_JOB,
             files=events_module(), workdir=tmp_path / "vm") as vm:
         newest = refused = 0
@@ -225,7 +225,7 @@ def test_quick_cycles(channel, tmp_path):
             refused += add_at_once(vm, id="ht0", channel=channel,
                                    backend="ht0-backend", name="ht0")
             vm.out.expect("^gone: flush No such device", 60)
-        assert refused > 0              # else it was not in a hurry
+        assert refused > 0              # otherwise there was no race
         bench = json.loads(vm.out.expect(r'^(\{"tool".*\})\n', 60)[1])
         vm.wait()
         assert_sound(vm)
@@ -241,8 +241,8 @@ BAD = [
 
 
 def test_failed_adds(channel, tmp_path):
-    """Fifty devices that cannot be, while one emits: it loses nothing, QEMU
-    keeps nothing, and a sound one then takes the same id and slot."""
+    """Fifty invalid devices while one emits: it loses nothing, QEMU leaks
+    nothing, and a valid device then gets the same id and slot."""
     with Payload("soak", devices=[{"channel": channel,
                                    "backend": "null"}],
                  accel="tcg", workdir=tmp_path) as vm:
@@ -292,19 +292,19 @@ def cycles(vm, channel, count):
 
 
 def test_cycles_leak_nothing(channel, tmp_path):
-    """Two hundred times, and fifty in vain; the VM stands still, a reset
-    stands for the guest that lets the device go."""
+    """Two hundred valid devices and fifty invalid ones.  The VM is stopped, so
+    a reset completes the unplugging in place of the guest."""
     with Payload("probe", accel="tcg", workdir=tmp_path,
                  args=["-S", "-action", "reboot=reset", "-object",
                        "hypertrace-backend-null,id=be"]) as vm:
         cycles(vm, channel, 80)
-        # What grows once, late on a busy machine, does not grow again.
+        # one-time growth, late on a busy machine, does not repeat
         for _ in range(3):
             before = held(vm)
             cycles(vm, channel, 120)
             after = held(vm)
             assert_no_more(after, before)
-            # a device that leaves but 2 KiB behind is found
+            # this finds a leak of 2 KiB per device
             if after[0] - before[0] <= 240:
                 return
     assert False, (before, after)

@@ -15,13 +15,13 @@ from linux_guest import (
     LD, assert_sound, needs_glibc, shared_library)
 
 CHANNELS = ["hypercall", "shm", "virtio"]
-PYTHON = "/usr/bin/python3"     # Debian's, whose library is in one place
+PYTHON = "/usr/bin/python3"     # Debian's, whose library is in one folder
 
 pytestmark = needs_glibc
 
 
 def python():
-    """The interpreter, and what of its library the example imports"""
+    """The interpreter, and the parts of its library that the example uses"""
     if not Path(PYTHON).exists():
         pytest.skip(f"no {PYTHON}")
     out = subprocess.run(

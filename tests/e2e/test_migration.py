@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Guests that move, and go back, while they emit.
+"""Guests that move to other hosts and back while they emit.
 
-The sequence numbers in the traces of all hosts, put together, have no double,
-and no gap that was not counted as discarded.
+The sequence numbers in the traces of all hosts together have no duplicates, and
+no gap that is not counted as discarded.
 HT_MIGRATION_EVENTS=100000 makes the runs as long as those in
 docs/reliability.md; by default they are short.
 """
@@ -18,13 +18,13 @@ from test_accounting import ht_verify
 from vm.machine import VM, Failure
 from vm.payload import Payload, kvm_problem
 
-# on each host, at least
+# at least that many on each host
 EVENTS = int(os.environ.get("HT_MIGRATION_EVENTS", "3000"))
 TIMEOUT = 120 + EVENTS // 200
 THREADS = 2
 CHANNELS = ["hypercall", "shm", "virtio"]
 RESULT = r'^(\{"tool": "ht-bench".*\}|FAILED)\n'
-# until it is told to end, and then until the host has read the statistics
+# runs until told to end, then waits until the host has read the statistics
 JOB = """
 ht-bench -j -b -t {threads} -n 1000000000 {arguments} >&3 &
 read -r line <&3
@@ -56,14 +56,14 @@ def wait_migrated(vm):
 
 
 def wait_events(vm, count=EVENTS):
-    """Until the device took so many events more."""
+    """Wait until the device took that many more events."""
     begin = stats(vm, "ht0")["events"]
     wait_for(lambda: stats(vm, "ht0")["events"] >= begin + count,
              f"{count} events")
 
 
 def move(here, there, by, tmp_path):
-    """From a VM that runs to one that waits; the first one is ended."""
+    """Move from the running VM to the waiting one, and end the first."""
     if by == "file":
         uri = f"file:{tmp_path}/state"
         here.qmp.command("migrate", uri=uri)
@@ -83,7 +83,7 @@ def move(here, there, by, tmp_path):
 
 
 class Journey:
-    """VMs, of which the first one runs; the others wait for the guest."""
+    """VMs: the first one runs; the others wait for the guest."""
 
     def __init__(self, make, tmp_path, hops):
         self.tmp_path = tmp_path
@@ -109,7 +109,7 @@ class Journey:
             vm.close()
 
     def go(self, events=EVENTS):
-        """To the last host, which then runs the guest."""
+        """Move to the last host, which then runs the guest."""
         here = self.vms[0]
         for there, by in zip(self.vms[1:], self.hops):
             wait_events(here, events)
@@ -119,7 +119,7 @@ class Journey:
         return here
 
     def joined(self):
-        """What all traces hold of each stream; they must fit together."""
+        """The sums of each stream over all traces; they must be consistent."""
         sums = {}
         for vm in self.vms:
             for s in streams(vm):
@@ -137,8 +137,8 @@ class Journey:
 
 
 def streams(vm):
-    """Those of a trace, which must be sound."""
-    # what is missing is judged over all hosts
+    """The streams of a trace, which must be valid."""
+    # missing events are checked over all hosts
     result, complaints, _ = ht_verify(vm.trace("ht0"))
     assert result["inputs"][0]["traces"] == 1, complaints
     for s in result["inputs"][0]["streams"]:
@@ -148,7 +148,7 @@ def streams(vm):
 
 
 def linux(channel, arguments, **device):
-    """What makes a Linux guest with ht-bench."""
+    """A function that makes a Linux guest with ht-bench."""
     def make(args=(), **kwargs):
         return VM(
             job=JOB.format(threads=THREADS, arguments=arguments),
@@ -158,7 +158,7 @@ def linux(channel, arguments, **device):
 
 
 def finish(vm):
-    """End ht-bench: what it says, and the device."""
+    """End ht-bench; returns its figures and the device's."""
     vm.say("enough")
     m = vm.out.expect(RESULT, TIMEOUT)
     after = stats(vm, "ht0")
@@ -185,7 +185,7 @@ def check_linux(tmp_path, channel, hops, arguments, **device):
     return bench, sums
 
 
-# No event is missing, on whichever host it was emitted.
+# No event is missing, whichever host it was emitted on.
 def test_linux_lossless(tmp_path, channel):
     bench, sums = check_linux(tmp_path, channel, ["file", "socket"],
                               "-p mix -l -r 1000")
@@ -194,18 +194,18 @@ def test_linux_lossless(tmp_path, channel):
         assert (s["recorded"], s["discarded"]) == (s["last_seq"] + 1, 0)
 
 
-# As fast as the guest can, into rings that are too small
+# As fast as the guest can emit, into rings that are too small
 def test_linux_flat_out(tmp_path, channel):
     bench, sums = check_linux(tmp_path, channel, ["socket"], "-p 8,32",
                               packets=2, packet_size="4k")
     if channel != "hypercall":
-        assert bench["discarded"] > 0       # else not a test
+        assert bench["discarded"] > 0       # otherwise it tested nothing
     for s in sums.values():
-        # the last ones may have been discarded
+        # the last events may have been discarded
         assert s["recorded"] + s["discarded"] >= s["last_seq"] + 1
 
 
-# One recording of LTTng follows the guest: every event is in it, once.
+# One LTTng recording follows the guest and has every event once.
 def test_linux_lttng(tmp_path, session, channel):
     s = session(events=["ht0:*"], blocking=True)
     with Journey(linux(channel, "-p mix -l -r 1000", backend="lttng"),
@@ -220,7 +220,7 @@ def test_linux_lttng(tmp_path, session, channel):
             == sorted((b["sent"], b["sent"]) for b in bench["streams"]))
 
 
-# A guest without an operating system; under KVM it leaves for the host indeed.
+# A guest without an operating system; under KVM doorbells are real exits.
 @pytest.mark.parametrize("accel", ["tcg", "kvm"])
 def test_baremetal(tmp_path, accel, channel):
     if accel == "kvm" and kvm_problem():
@@ -243,7 +243,7 @@ def test_baremetal(tmp_path, accel, channel):
 
 
 def add_disk(vm):
-    """Where snapshots go: a disk that no device has."""
+    """Storage for snapshots: a disk that no device uses."""
     (vm.dir / "disk").touch()
     vm.qmp.command("blockdev-add", driver="file", node_name="file",
                    filename=str(vm.dir / "disk"))
@@ -268,7 +268,7 @@ def snapshot(vm, name):
     job(vm, name, tag="before", vmstate="disk", devices=["disk"])
 
 
-# What is emitted twice is in the trace twice: in streams of their own.
+# Events emitted twice are in the trace twice, in separate streams.
 def test_rewind(tmp_path, channel):
     with linux(channel, "-p mix -l -r 1000")(workdir=tmp_path) as vm:
         add_disk(vm)
@@ -286,7 +286,7 @@ def test_rewind(tmp_path, channel):
     assert len(rows) == 3 * THREADS
     assert [s["instance"] for s in rows[:THREADS]] == known
     for s in rows:
-        # nothing is missing, nor discarded
+        # nothing is missing or discarded
         assert s["recorded"] == s["last_seq"] - s["first_seq"] + 1
         assert s["discarded"] == 0
     for index in range(THREADS):

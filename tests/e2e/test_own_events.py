@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""QEMU's own events, which LTTng records, among a guest's.
+"""QEMU's own events, recorded by LTTng, compared with a guest's.
 
-With channel=hypercall and batch=1 a guest dates an event, then rings; QEMU dates
-that write as it arrives, and the guest goes on to its next event.  For this QEMU
-has to be built for it: ./run check --e2e --flavour ust
+With channel=hypercall and batch=1 a guest dates an event, then rings the doorbell.
+QEMU dates that write on arrival, and the guest goes on to its next event.  The
+test needs a QEMU built for it: ./run check --e2e --flavour ust
 """
 
 import os
@@ -48,7 +48,7 @@ def of_qemu(trace):
 
 
 def doorbells(events):
-    """Of stream 0.  The BAR is aligned to its size, they are at 64 KiB."""
+    """Doorbells of stream 0: the BAR is aligned, doorbells are at 64 KiB."""
     return [ns for ns, name, fields in events
             if name == "memory_region_ops_write"
             and fields["name"] == "hypertrace-regs"
@@ -56,8 +56,8 @@ def doorbells(events):
 
 
 def too_early(guest, rung, bound, shift=0):
-    """How often an effect is before its cause, beyond the bound, if QEMU's
-    dates were late by @shift"""
+    """How often an effect is before its cause by more than the bound, with
+    @shift added to QEMU's dates"""
     story = [date for n, ns in enumerate(guest)
              for date in (ns, rung[n] + shift)]
     return sum(b + bound < a for a, b in zip(story, story[1:]))
@@ -85,7 +85,7 @@ def run(tmp_path, session):
 
 
 def test_order(run):
-    """By both traces, whose clock is one"""
+    """Both traces have the same clock"""
     tmp, trace = run
     stream, = ctf_events.read(trace).values()
     own = of_qemu(tmp / "lttng")
@@ -97,7 +97,7 @@ def test_order(run):
 
 
 def test_perfetto(run):
-    """In one file for Perfetto each keeps its date"""
+    """In one Perfetto file each event keeps its date"""
     if not shutil.which("protoc"):
         pytest.skip("protoc is not installed")
     tmp, trace = run

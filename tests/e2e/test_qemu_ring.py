@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """-object hypertrace-ftrace: QEMU follows the ring of a stock kernel itself.
 
-One guest boots twice, and crashes.  What arrived in CTF is compared with the
-guest's own file `trace`, and with what LTTng recorded; what was in the ring at
-the reset, and at the crash, is a recording of its own.
+One guest boots twice and crashes.  The CTF trace is compared with the guest's own
+file `trace` and with LTTng's recording; the ring's content at the reset, and at
+the crash, becomes a separate recording.
 """
 
 import collections
@@ -30,7 +30,7 @@ TIMEOUT = 300
 
 LINE = re.compile(r"^ *(?P<comm>.{1,16})-(?P<pid>\d+) +\[(?P<cpu>\d+)\] +"
                   r"\S+ +\d+\.\d+: (?P<name>\w+): ?(?P<rest>.*)$")
-# What the marker's event is called in that file
+# The marker's event in the guest's file
 NAMES = {"tracing_mark_write": "print"}
 
 
@@ -53,7 +53,7 @@ def stats(vm):
 
 
 def wait_stats(vm, condition):
-    """Until the statistics are so"""
+    """Wait until the statistics fulfil the condition."""
     deadline = time.monotonic() + TIMEOUT
     while not condition(stats(vm)):
         assert time.monotonic() < deadline, json.dumps(stats(vm)["rings"])
@@ -61,7 +61,7 @@ def wait_stats(vm, condition):
 
 
 def guest_trace(vm):
-    """{cpu: [(event, pid, number of the mark or None)]} as the guest says"""
+    """{cpu: [(event, pid, number of the mark or None)]} as the guest reads it"""
     begin = len(vm.out.text)
     run(vm, "cat $T/trace >&3")
     events = collections.defaultdict(list)
@@ -89,7 +89,7 @@ def unpack(module, tmp_path):
 
 
 def flight(vm, trigger):
-    """The recording that is made now, and the page about it"""
+    """The next recording of a snapshot, and its page"""
     snapshot = {}
     while snapshot.get("trigger") != trigger:
         e = vm.qmp.wait_event("HYPERTRACE_SNAPSHOT", TIMEOUT)
@@ -111,7 +111,7 @@ def formats(tmp_path_factory):
     if lacking():
         pytest.skip(lacking())
     path = tmp_path_factory.mktemp("formats") / "formats"
-    # asked for once in a checkout's life, as with users
+    # fetched once per checkout, as for users
     env = {**os.environ, "XDG_CACHE_HOME": os.environ["HT_TREE"]}
     subprocess.run([HYPERTRACE, "formats", "-o", path,
                     os.environ["HT_KERNEL"]], env=env, check=True)
@@ -188,7 +188,7 @@ read -r line <&3
 
 
 def test_two_rings(tmp_path, session, formats):
-    """Of one guest: its events' stream says which of them they are in."""
+    """Two rings of one guest: an event's stream tells its ring."""
     s = session(events=["vm0:*"], blocking=True)
     control = Control(tmp_path)
     vm = VM(job=TWO_RINGS, module=False, memory=256, kernel_args=(
@@ -216,7 +216,7 @@ def test_two_rings(tmp_path, session, formats):
     assert all(rings) and not rings[0] & rings[1], rings
     assert text.count("; stream") == 2, text
 
-    # LTTng tells streams, and those are of rings
+    # LTTng's events name a stream, and each stream belongs to one ring
     found = collections.defaultdict(set)
     for msg in bt2.TraceCollectionMessageIterator(str(tmp_path / "lttng")):
         if isinstance(msg, bt2._EventMessageConst):
@@ -227,7 +227,7 @@ def test_two_rings(tmp_path, session, formats):
     marks = [m - {None} for m in found.values()]
     assert sorted(marks, key=min) == [set(range(1, 51)),
                                       set(range(1001, 1051))]
-    # CTF's files have both in their names
+    # CTF's file names have both numbers
     files = [re.match(r"stream-(\d+)-\d+-ring(\d+)\.cpu\d", f.name)
              for f in (tmp_path / "ctf").rglob("stream-*")]
     assert all(files) and {(int(f[2]), int(f[1])) for f in files} == {
@@ -235,7 +235,7 @@ def test_two_rings(tmp_path, session, formats):
 
 
 def check_guest(trace, guest, last):
-    """A stream for each processor and boot, with what its `trace` said"""
+    """One stream per processor and boot, equal to the guest's `trace`"""
     streams = ctf_events.read(trace)
     assert sum(len(st.events) for st in streams.values()) == last["events"]
     followed = [[known(e) for e in st.events] for st in streams.values()]
@@ -243,7 +243,7 @@ def check_guest(trace, guest, last):
         assert sorted(boot) == [0, 1]
         for events in boot.values():
             assert len(events) > 50
-            # the last boot's went on
+            # the last boot went on after its `trace` was read
             assert events in followed or (boot is guest[-1] and any(
                 f[:len(events)] == events for f in followed))
     assert len(followed) == 4
@@ -253,7 +253,7 @@ def check_guest(trace, guest, last):
 
 
 def check_control(control, last_of):
-    """Of a guest that writes nothing now"""
+    """Statistics of a guest that writes nothing now"""
     one, = control.json("status")
     assert one["id"] == "vm0" and one["stats"]["boots"] == 2, one
     text = control("status")
@@ -272,7 +272,7 @@ def check_control(control, last_of):
 
 
 def check_flights(flights, last):
-    """All of each boot, as nothing was overwritten, and how it ended"""
+    """Complete recordings of each boot, as nothing was overwritten"""
     assert sum(s["events"] for s, page in flights) == last["events"]
     assert last["recordings"] == 4 and last["skipped-recordings"] == 0, last
     for snapshot, page in flights:
@@ -284,7 +284,7 @@ def check_flights(flights, last):
 
 
 def check_lttng(tmp_path):
-    """The two backends had the same, but for what was not enabled"""
+    """Both backends have the same events, except those not enabled"""
     ctf = collections.Counter(
         known(e) for st in ctf_events.read(tmp_path / "ctf").values()
         for e in st.events
@@ -300,8 +300,8 @@ def check_lttng(tmp_path):
 
 
 def check_times(trace, between):
-    """A mark is dated between the moments before and after it, but for the
-    bound that was told: the offset to the wall clock is the trace's."""
+    """A mark's date lies between the host's times before and after it, within
+    the reported bound; the trace gives the offset to the wall clock."""
     times, offset = {}, None
     for msg in bt2.TraceCollectionMessageIterator(str(trace)):
         if not isinstance(msg, bt2._EventMessageConst):

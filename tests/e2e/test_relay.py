@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Two guests at one relay daemon, read live, and its files while they run.
+"""Two guests and one relay daemon: read live, and from its files meanwhile.
 
-`hypertrace record --net --live` sends what it follows, and so do the QEMUs,
-which follow the same rings by hypertrace-ftrace, in a session of the user's.
+`hypertrace record --net --live` sends the ring's events, and so do the QEMUs,
+which follow the same rings with hypertrace-ftrace, in a session of the user's.
 """
 
 import collections
@@ -30,7 +30,7 @@ from vm.machine import Qmp
 HOST = "127.0.0.1"
 
 
-# A process of its own: libbabeltrace2 may abort when a trace is being written.
+# A separate process: libbabeltrace2 may abort while a trace is being written.
 READER = """
 import bt2, collections, json, sys
 found = collections.Counter()
@@ -51,7 +51,7 @@ def free_ports(count):
 
 
 class Relay:
-    """A relay daemon, and what is read of it"""
+    """A relay daemon and its output"""
 
     def __init__(self, output, daemon):
         self.output = output
@@ -73,14 +73,14 @@ class Relay:
         return True
 
     def kept(self):
-        """Events by provider, in packets that are complete"""
+        """Events by provider, in complete packets"""
         p = subprocess.run([sys.executable, "-B", "-c", READER, self.output],
                            check=False, stdin=subprocess.DEVNULL,
                            capture_output=True, text=True)
         return json.loads(p.stdout) if p.returncode == 0 else None
 
     def sessions(self):
-        """Their addresses to be read live, and how many do"""
+        """URLs of its live sessions, and the number of viewers of each"""
         p = subprocess.run(["babeltrace2", "-i", "lttng-live",
                             f"net://{HOST}:{self.live}"], check=False,
                            stdin=subprocess.DEVNULL, capture_output=True,
@@ -89,8 +89,8 @@ class Relay:
             r"^(net://\S+) .* (\d+) client\(s\) connected", p.stdout, re.M)}
 
     def declared(self):
-        """For each trace whether its metadata say what streams are; babeltrace
-        dies of one that has yet to"""
+        """For each trace whether its metadata describe streams; babeltrace
+        crashes on a trace without"""
         return [b"stream {" in path.read_bytes()
                 for path in self.output.rglob("metadata")]
 
@@ -103,8 +103,8 @@ class Relay:
 
 
 class LiveReader:
-    """A babeltrace that prints a session's events as they come; not
-    babeltrace2, whose version 2.0.4 dies when a session gets new classes."""
+    """A babeltrace that prints a session's events live.  babeltrace2 2.0.4
+    crashes when a session gets new classes."""
 
     def __init__(self, url, path):
         self.path = path
@@ -131,7 +131,7 @@ class LiveReader:
 
 
 def command(tmp, n, formats, memory):
-    """A guest of this project's QEMU, which follows the ring, too, and waits
+    """A guest of this project's QEMU, which also follows the ring, and waits
     for a command before it runs"""
     _, *args = recording.guest(
         tmp, recording.initrd(tmp / "initrd", recording.KILLED_JOB), memory)
@@ -142,7 +142,7 @@ def command(tmp, n, formats, memory):
 
 
 class Guest:
-    """A guest that is recorded by both"""
+    """A guest recorded by hypertrace and by QEMU"""
 
     def __init__(self, tmp, n, relay, formats, memory, env):
         self.tmp = tmp / f"vm{n}"
@@ -157,7 +157,7 @@ class Guest:
             text=True)
 
     def answers(self):
-        """Does QEMU?  LTTng knows it before it does."""
+        """Whether QEMU answers; LTTng knows it earlier."""
         if not self.qmp:
             with contextlib.suppress(FileNotFoundError, ConnectionRefusedError):
                 self.qmp = Qmp(self.tmp / "qmp")
@@ -169,12 +169,12 @@ class Guest:
         self.qmp.close()
 
     def qemu(self):
-        """Its process"""
+        """QEMU's process id"""
         pid, = recording.children(self.recorder.pid)
         return pid
 
     def kill(self):
-        """QEMU, and see how the recorder ends"""
+        """Kill QEMU; returns how the recorder ended."""
         os.kill(self.qemu(), signal.SIGKILL)
         _, err = self.recorder.communicate(timeout=DEADLINE)
         assert self.recorder.returncode == 128 + signal.SIGKILL, err
@@ -209,16 +209,16 @@ def formats(tmp_path_factory, env):  # noqa: F811
     return path
 
 
-# one's memory is shared in part, the other's is read through QEMU's process
+# one guest's memory is partly shared, the other's is read through its process
 MEMORY = [recording.MEMORY,
           ["-m", "512", "-smp", "2", "-object",
            "memory-backend-ram,id=m,size=512M", "-numa", "node,memdev=m"]]
 
 
 def declared(daemon, relay, traces):
-    """Do all traces have their streams' metadata?  What LTTng knows too late
-    for an empty trace's first packet comes with the first event, or with the
-    session's stop."""
+    """Whether all traces have their streams' metadata.  If LTTng gets them too
+    late for an empty trace's first packet, they come with the first event, or
+    when the session stops."""
     found = relay.declared()
     if len(found) == traces and not all(found):
         for url in relay.sessions():
@@ -229,26 +229,26 @@ def declared(daemon, relay, traces):
 
 
 def record_two(daemon, relay, guests):
-    """From their boot until they are killed: (how many events each had, what
-    its recorder said)"""
+    """Run the guests until they are killed: (events of each, messages of its
+    recorder)"""
     with contextlib.ExitStack() as stack:
         running = [stack.enter_context(g()) for g in guests]
         def wait(condition):
             wait_until(lambda: all(map(condition, running)), running)
 
-        # a session each, and that of both QEMUs, without what the recorders
-        # would have there
+        # one session per recorder, and one of both QEMUs, which excludes the
+        # recorders' own events
         wait_until(lambda: len(relay.sessions()) == len(guests) + 1, running)
         wait(Guest.answers)
         daemon.lttng("track", "-u", "-s", "qemus", "--vpid=" +
                      ",".join(str(g.qemu()) for g in running))
-        # babeltrace may also die of a trace that is added while it reads
+        # babeltrace may also crash on a trace added while it reads
         wait_until(lambda: declared(daemon, relay, 2 * len(guests)), running,
                    lambda: str(relay.declared()))
         readers = [stack.enter_context(LiveReader(
             url, running[0].tmp.parent / f"live{n}"))
             for n, url in enumerate(relay.sessions())]
-        # babeltrace reads what comes after it
+        # babeltrace reads events from here on
         wait_until(lambda: set(relay.sessions().values()) == {1}, running)
 
         for g in running:
@@ -257,9 +257,9 @@ def record_two(daemon, relay, guests):
         counts = [sum(recording.counted(g.tmp)) for g in running]
         expected = {f"{who}{n}": count for n, count in enumerate(counts)
                     for who in ("vm", "qemu")}
-        # all of each guest is read while it lives
+        # all events are read while the guests run
         wait_until(lambda: relay.kept() == expected, running)
-        # and what can only be read while QEMU lives has been
+        # so is everything that needs a running QEMU
         wait(lambda g: recording.recorded(g.tmp, g.env) ==
              recording.counted(g.tmp))
         wait_until(lambda: sum((r.read() for r in readers),

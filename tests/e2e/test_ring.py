@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Following the ftrace ring of a stock kernel under the distribution's QEMU.
 
-What the follower passed on is compared with the guest's own counts: entries,
-overrun and read events of each processor.
+The follower's events are compared with the guest's own counts: entries, overrun
+and read events of each processor.
 """
 
 import json
@@ -52,7 +52,7 @@ wrap() {
 
 
 class Ring:
-    """A guest whose RAM this process holds, and what follows its ring."""
+    """A guest whose RAM this process maps, and followers of its ring."""
 
     def __init__(self, tmp):
         self.tmp = tmp
@@ -61,8 +61,8 @@ class Ring:
         self.path = f"/proc/{os.getpid()}/fd/{self.fd}"
         self.vm = VM(job=JOB, module=False, qemu=QEMU, memory=MEMORY,
                      kernel_args=WORDS, args=[
-                         # without its cmpxchg16b, which this QEMU's threads
-                         # get wrong: guests died of it
+                         # without cmpxchg16b, which this QEMU's threads get
+                         # wrong: guests crashed
                          "-cpu", "max,cx16=off",
                          "-object", "memory-backend-file,id=ram,share=on,"
                          f"size={MEMORY}M,mem-path={self.path}",
@@ -113,7 +113,7 @@ class Follower:
         return self
 
     def look(self):
-        """All that is committed now is taken."""
+        """Poll, so that all committed events are read."""
         self.process.stdin.write("look\n")
         self.process.stdin.flush()
         assert self.process.stdout.readline() == "looked\n"
@@ -127,13 +127,13 @@ class Follower:
         return seen
 
     def close(self):
-        """A test that failed has not ended it."""
+        """End it if a failed test has not done so."""
         if self.process.poll() is None:
             self.process.kill()
             self.process.communicate()
 
 
-# what shares a guest
+# tests that share a guest
 one_guest = pytest.mark.xdist_group("ring")
 
 
@@ -142,9 +142,9 @@ def shared(tmp_path_factory):
     if not shutil.which(QEMU):
         pytest.skip("the distribution's qemu-system-x86 is not installed")
     patch = pytest.MonkeyPatch()
-    patch.setenv("HT_QEMU_L", "")       # it has firmware of its own
+    patch.setenv("HT_QEMU_L", "")       # this QEMU has its own firmware
     ring = Ring(tmp_path_factory.mktemp("ring"))
-    # From before the kernel made its ring
+    # started before the kernel makes its ring
     ring.boot = ring.follow(500)
     ring.up()
     yield ring
@@ -153,7 +153,7 @@ def shared(tmp_path_factory):
 
 
 def phase(ring, commands, poll_us, source=None):
-    """What a follower saw of the commands, and what the guest counted."""
+    """Follow the commands; returns the follower's and the guest's counts."""
     ring.run("trace 0; clear")
     before = ring.total()
     assert before["all"] == 0, before
@@ -165,11 +165,11 @@ def phase(ring, commands, poll_us, source=None):
 
 
 def check(seen, counted):
-    """Exact where nothing was lost; else the estimate is about right."""
+    """Exact counts without loss; otherwise the estimate is roughly right."""
     if seen["lost"] == 0:
         assert seen["events"] == counted, (seen, counted)
     else:
-        # a gap may turn out to be none: readers, or nearly a lap
+        # a reported gap may contain nothing: readers, or almost a lap
         assert seen["events"] <= counted, (seen, counted)
         assert counted / 2 < seen["events"] + seen["lost"] < counted * 2, (
             seen, counted)
@@ -177,7 +177,7 @@ def check(seen, counted):
 
 @one_guest
 def test_boot(shared):
-    """Followed from the first event on."""
+    """Follow from the first event on."""
     shared.run("work 100; trace 0")
     total = shared.total()
     seen = shared.boot.found().end()
@@ -190,7 +190,7 @@ def test_boot(shared):
 @one_guest
 @pytest.mark.parametrize("poll_us", [500, 20000, 300000])
 def test_wraps(shared, poll_us):
-    """The ring wraps; what is lost is told."""
+    """The ring wraps; losses are reported."""
     first = poll_us * 1000
     seen, total = phase(
         shared, f"marks {first} {first + 500}; wrap; "
@@ -202,7 +202,7 @@ def test_wraps(shared, poll_us):
 
 @one_guest
 def test_seldom(shared):
-    """Laps are seen, and how much they were is about right."""
+    """Laps are detected, and the estimate of the loss is roughly right."""
     shared.run("trace 0; clear; trace 1; work 10")
     follower = shared.follow(600000000).found().look()
     shared.run("wrap; work 100; trace 0", 300)
@@ -214,7 +214,7 @@ def test_seldom(shared):
 
 @one_guest
 def test_toggled(shared):
-    """Recording goes off and on meanwhile."""
+    """Recording is switched off and on meanwhile."""
     seen, total = phase(
         shared, "for n in 1 2 3; do work 20; trace 0; trace 1; done", 500)
     check(seen, total["all"])
@@ -230,7 +230,7 @@ def test_trace_pipe(shared):
 
 @one_guest
 def test_cleared(shared):
-    """echo > trace takes nothing that a look had before it."""
+    """echo > trace removes no event that an earlier poll had read."""
     shared.run("trace 0; clear")
     follower = shared.follow(500).found().look()
     counted = overrun = 0
@@ -252,7 +252,7 @@ def test_cleared(shared):
 
 @one_guest
 def test_process(shared):
-    """Without shared memory: the memory of the process."""
+    """Without shared memory: read through the process."""
     seen, total = phase(shared, "work 100", 500,
                         f"pid:{shared.vm.process.pid}")
     check(seen, total["all"])
@@ -260,7 +260,7 @@ def test_process(shared):
 
 @one_guest
 def test_core_and_kill(shared):
-    """A dump, and what is there after kill -9, against a stop before it."""
+    """A dump, and memory left after kill -9, equal the state when stopped."""
     shared.run("trace 0; clear; trace 1; work 10; marks 9000000 9000100; "
                "trace 0")
     total = shared.total()
@@ -296,8 +296,8 @@ def fresh(tmp_path, monkeypatch):
 
 
 def test_resets_and_crash(fresh):
-    """As many boots as there were, and no event in the wrong one; a crash
-    keeps what was before it."""
+    """All boots are found, each event is in the right one, and a crash keeps
+    the events before it."""
     fresh.vm.qmp.command("set-action", reboot="reset")
     follower = fresh.follow(500)
     texts = []
@@ -309,18 +309,18 @@ def test_resets_and_crash(fresh):
         if boot < RESETS:
             fresh.vm.qmp.command("system_reset")
     seen = follower.found().end()
-    # One that TCG breaks on a busy machine panics, and boots once more.
+    # A boot that TCG corrupts on a busy machine panics, and boots again.
     boots = RESETS + 1 + fresh.vm.console.text.count("Kernel panic")
     assert seen["epochs"] == boots and seen["disorder"] == 0, (
         str(seen) + fresh.vm.console.text)
     assert seen["mixed"] == 0 and seen["markers"] == 100 * (RESETS + 1), seen
-    # nor is what a boot does to the ring of the one before taken for a gap
+    # a boot's changes to the previous boot's ring are no gap
     assert seen["gaps"] == 0, seen
-    # KASLR: no symbols, in a boot that kept the ring, but never wrong ones
+    # KASLR: a boot that kept the ring has no symbols, but never wrong ones
     if boots == RESETS + 1:
         assert texts[0] == seen["texts"][0], (texts, seen)
         assert set(seen["texts"]) <= {0, *texts}, (texts, seen)
-    # up to the panic notifier
+    # events up to the panic notifier
     fresh.vm.qmp.command("set-action", reboot="shutdown")
     fresh.vm.say(f"marks {first + 100} {first + 200}; "
                  "echo c >/proc/sysrq-trigger")

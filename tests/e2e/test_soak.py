@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A short soak; "./run soak" is the long one, docs/reliability.md has its
+"""A short soak.  "./run soak" runs a long one; docs/reliability.md has its
 figures."""
 
 import json
@@ -20,7 +20,7 @@ SEED = 20261121
 
 @pytest.mark.parametrize("accel", ["tcg", "kvm"])
 def test_soak(accel, tmp_path):
-    """Seconds of everything at once: nothing is missing, memory is flat."""
+    """Everything at once for seconds: nothing is missing, memory is stable."""
     if accel == "kvm" and kvm_problem():
         pytest.skip(kvm_problem())
     p = subprocess.run(
@@ -49,7 +49,7 @@ def host(**changes):
 
 
 def account(stats, instance, virtio=False, told=True):
-    """What the books find wrong with one closed instance."""
+    """The complaints of the accounts about one closed instance."""
     a = Accounts("dut", virtio)
     i = Instance(0, 1, 7, *instance)
     i.host = stats if told else None
@@ -61,7 +61,7 @@ def account(stats, instance, virtio=False, told=True):
 def test_books_balance():
     assert account(host(), (100, 5)) == 0
     assert account(host(), (100, 5), told=False) == 0
-    # a reset virtio guest had told of three discards only
+    # before its reset, a virtio guest had reported three discards only
     assert account(host(lost=3), (100, 5), virtio=True, told=False) == 0
 
 
@@ -75,7 +75,7 @@ def test_books_balance():
 ])
 @pytest.mark.parametrize("told", [True, False])
 def test_books_find(stats, instance, told):
-    """One event too many or too few on either side is noticed."""
+    """One event too many or too few on either side is detected."""
     assert account(stats, instance, told=told) > 0
 
 
@@ -99,7 +99,7 @@ def test_books_find_what_was_not_recorded():
 
 @pytest.mark.parametrize("cut", ["", '{"func', '{"function": "round", "events'])
 def test_row_behind_one_cut_short(cut):
-    """A reset can come amid a row."""
+    """A reset can cut a row."""
     m = re.search(ROW, 'boot\n' + cut + '{"function": "soak", "n": 6}\n')
     assert json.loads(m[1]) == {"function": "soak", "n": 6}
     text = '{"function": "round"}\n' + m.string + cut

@@ -8,7 +8,7 @@ those of hypertrace record, outside, and of -object hypertrace-ftrace.  The ring
 probe was attached first and so is called first: an event is in the ring before
 the module sends it, and the next event is later than both.
 
-No date contradicts that by more than what it claims to be wrong at most.
+No date contradicts that order by more than the reported bound.
 """
 
 import collections
@@ -31,17 +31,17 @@ import perfetto_text
 
 HYPERTRACE = Path(os.environ.get("HT_BUILD", "")) / \
     "tools/hypertrace/hypertrace"
-# one guest for all
+# one guest for all tests
 pytestmark = pytest.mark.xdist_group("timeline")
 
 MODULE = "hypertrace-events.ko"
-# Events with interrupts off: none comes between the ring and the device
+# Events with interrupts off: no event comes between the ring and the device
 WORDS = ("reserve_mem=16M:2M:ht trace_instance=boot_map@ht,"
          "sched:sched_switch,sched:sched_waking,timer:hrtimer_start,"
          "timer:hrtimer_expire_entry,task")
 TIMEOUT = 300
 SHIFT = 50_000      # ns
-# What a device that reads its clock 100 ms too late adds to its bound
+# A clock reading that is 100 ms late adds this to the device's bound
 LATE = 10_000       # ns
 
 
@@ -54,13 +54,13 @@ def lacking():
 
 
 def key(name, fields):
-    """What no other event has, if it is a timer's"""
+    """A timer event's unique key; false for other events"""
     when = {"hrtimer_start": "expires", "hrtimer_expire_entry": "now"}
     return name in when and (name, fields["hrtimer"], fields[when[name]])
 
 
 def once(events):
-    """{key: value} of those whose key is nobody else's"""
+    """{key: value} of the keys that occur once"""
     seen = {}
     for k, value in events:
         if k:
@@ -70,8 +70,8 @@ def once(events):
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
-    """The directory with the recording and the two traces, and how wrong the
-    device's and the object's dates may be"""
+    """The directory with the recording and the two traces, and the bounds of
+    the device's and the object's dates"""
     if lacking():
         pytest.skip(lacking())
     tmp = tmp_path_factory.mktemp("timeline")
@@ -136,7 +136,7 @@ def recorded(path):
 
 
 def traced(path, bound):
-    """The same of a trace by QEMU, whose dates have this bound"""
+    """The same of a trace by QEMU, whose dates have one bound"""
     cpus = collections.defaultdict(list)
     for s in ctf_events.read(path).values():
         cpus[s.cpu].extend((key(name, fields), (ns, bound))
@@ -145,8 +145,8 @@ def traced(path, bound):
 
 
 def exported(path, bound):
-    """Both of a file for Perfetto: dates alone of the ring's events, and how
-    wrong they may be; the device's as above"""
+    """Both of a Perfetto file: dates and bounds of the ring's events; the
+    device's as above"""
     packets = perfetto_text.packets(path)
     assert perfetto_text.machines(packets) == {0: "host", 1: "rec",
                                                2: "vm, ht0"}
@@ -163,8 +163,8 @@ def exported(path, bound):
 
 
 def story(ring, device):
-    """What happened one after the other on each processor: lists of (date,
-    bound), by the ring, then by the device, for one event after the other"""
+    """The order of events on each processor: lists of (date, bound), for each
+    event first by the ring, then by the device"""
     stories = []
     for cpu, events in ring.items():
         alone, other = once(events), once(device[cpu])
@@ -175,8 +175,8 @@ def story(ring, device):
 
 
 def too_early(stories, shift=0):
-    """How often an effect is before its cause, beyond the bounds, if the
-    ring's dates were late by @shift"""
+    """How often an effect is before its cause by more than the bounds, with
+    @shift added to the ring's dates"""
     found = 0
     for dates in stories:
         shifted = [(ns + (0 if n % 2 else shift), bound)
@@ -189,22 +189,22 @@ def too_early(stories, shift=0):
 def check(stories):
     assert len(stories) == 2 and min(map(len, stories)) > 200
     assert too_early(stories) == 0
-    # A host that is so busy that nothing is known as well as that has
-    # tests/unit/tool/test_merge.py only.
+    # On a host too busy for such small bounds, only
+    # tests/unit/tool/test_merge.py proves this.
     if min(b for dates in stories for _, b in dates[::2]) < SHIFT / 2:
         assert too_early(stories, SHIFT) > 0
         assert too_early(stories, -SHIFT) > 0
 
 
 def test_recorded(run):
-    """By looks from outside, each event with its own bound"""
+    """Dates from outside polls, each event with its own bound"""
     tmp, bound, _ = run
     check(story(recorded(tmp / "rec"), traced(tmp / "device", bound)))
 
 
 def test_perfetto(run):
-    """In one file for Perfetto each has its date, and its machine's bound is
-    no better than its own"""
+    """In one Perfetto file each event has its date, and its machine's bound is
+    not smaller than its own"""
     tmp, bound, _ = run
     if not shutil.which("protoc"):
         pytest.skip("protoc is not installed")
@@ -222,7 +222,7 @@ def test_perfetto(run):
 
 
 def test_followed(run):
-    """By QEMU itself, whose dates have to do without what comes later"""
+    """Dates by QEMU itself, which cannot use later measurements"""
     tmp, bound, worst = run
     stories = story(traced(tmp / "ring", worst), traced(tmp / "device", bound))
     assert len(stories) == 2 and min(map(len, stories)) > 200

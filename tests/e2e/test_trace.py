@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Programs that use ht_trace(), in a Linux guest.
 
-Whatever they do, they live on, and each of their events is in the trace or
-counted as discarded.
+The programs survive each of these tests, and each of their events is in the trace
+or counted as discarded.
 """
 
 import itertools
@@ -42,7 +42,7 @@ def notes(streams):
 
 
 def run(tmp_path, channel, commands, **device):
-    """Run commands, an argument list each; the streams of each one's device."""
+    """Run commands with an argument list each; returns each device's streams."""
     job = "set -e\n" + "".join(
         f"HYPERTRACE_DEVICE=/dev/hypertrace{n} {c} >&3\n"
         for n, c in enumerate(commands))
@@ -57,14 +57,14 @@ def run(tmp_path, channel, commands, **device):
 
 
 def all_but_one(found, count):
-    """The event that a thread is writing while its device goes away is neither
-    recorded nor counted, if its memory is taken before the commit; it is both, if
+    """If the device goes away during a thread's emit, that event is neither
+    recorded nor counted if the memory is taken before the commit; it is both if
     the device has it and the thread then finds the device gone."""
     return count - 1 <= found <= count + 1
 
 
 def same_date(streams):
-    """How many events in a row have one date, at most"""
+    """The largest number of consecutive events with one date"""
     return max(len(list(g)) for s in streams.values()
                for _, g in itertools.groupby(s.cycles))
 
@@ -74,8 +74,8 @@ def accounted(streams):
 
 
 def test_ordinary_life(channel, tmp_path):
-    """fork(), exec(), descriptors that are closed, signal handlers; and a user
-    who would rather have each 8th date than pay for all"""
+    """fork(), exec(), closed descriptors, signal handlers; and a user who
+    asks for every 8th date only, to save time"""
     counts, found = run(tmp_path, channel, [
         "ht-tracetest fork 500", "HYPERTRACE_STAMPS=8 ht-tracetest exec 500",
         "ht-tracetest closed 500", "ht-tracetest signal 20000"])
@@ -88,7 +88,7 @@ def test_ordinary_life(channel, tmp_path):
     assert accounted(closed) == counts[2]
     assert notes(closed) == {"before", "after"}
     assert accounted(signal) == counts[3]
-    # that of the child of vfork()
+    # the event of vfork()'s child
     assert sum(s.discarded for s in signal.values()) >= 1
     assert any(name == "tracetest.tick" for name, _ in events(signal))
     for streams in found[:3]:
@@ -96,7 +96,7 @@ def test_ordinary_life(channel, tmp_path):
 
 
 def test_64_threads(channel, tmp_path):
-    """Each has a stream of its own, and those that come later have theirs."""
+    """Each thread has its own stream, and so do later threads."""
     (count,), (streams,) = run(tmp_path, channel,
                                ["ht-tracetest threads 62 200"], streams=64,
                                packets=4)
@@ -113,7 +113,7 @@ def test_64_threads(channel, tmp_path):
 
 
 def test_threads_share(channel, tmp_path):
-    """More threads than streams: some share one, and say who they are."""
+    """More threads than streams: some share one, and name the thread."""
     (count,), (streams,) = run(tmp_path, channel,
                                ["ht-tracetest threads 32 300"], streams=4)
     assert accounted(streams) == count
@@ -142,7 +142,7 @@ kill $!
 
 
 def test_no_stream(channel, tmp_path):
-    """What programs discard that never get a stream is in the trace, too."""
+    """Programs without a stream discard, and the trace counts that, too."""
     with VM(devices=[{"channel": channel, "streams": 1}], job=NO_STREAM_JOB,
             workdir=tmp_path / "vm") as vm:
         vm.out.expect("^done", 240)
@@ -167,8 +167,8 @@ wait $!
 
 
 def test_device_vanishes(channel, tmp_path):
-    """It goes while a program emits, and comes back: the program goes on, and
-    so does its recording."""
+    """The device goes while a program emits, and returns: the program and its
+    recording go on."""
     with VM(devices=[{"channel": channel}], job=LASTING_JOB,
             args=["-object", f"hypertrace-backend-ctf,id=again,"
                   f"dir={tmp_path / 'again'}"],
@@ -186,7 +186,7 @@ def test_device_vanishes(channel, tmp_path):
                          (vm.trace("ht0"), tmp_path / "again"))
     (count,) = emitted(vm)
     assert len(events(before)) >= 10000 and len(events(after)) >= 10000
-    # what fell into the gap is counted where the recording goes on
+    # losses during the gap are counted where the recording goes on
     assert all_but_one(accounted(before) + accounted(after), count)
 
 
@@ -203,8 +203,8 @@ wait $!
 
 
 def test_suspend(channel, tmp_path):
-    """A program records again when the machine is awake.  One processor:
-    emulated, a second one was seen not to answer the first after that."""
+    """A program records again after a suspend.  One processor: an emulated
+    second one sometimes did not answer the first after that."""
     with VM(devices=[{"channel": channel}], job=SUSPEND_JOB, cpus=1,
             packed=True, workdir=tmp_path / "vm") as vm:
         vm.out.expect("^under way", 60)
@@ -223,7 +223,7 @@ def test_suspend(channel, tmp_path):
 
 
 def dynamic():
-    """Programs that are not static, by their place in the guest's /ht"""
+    """Dynamically linked programs, by their place in the guest's /ht"""
     tools = Path(os.environ["HT_BUILD"]) / "tests/e2e/programs"
     return {"sys/plugin.so": tools / "tracetest-plugin.so",
             **with_libraries([tools / "tracetest-dynamic"]),
@@ -270,7 +270,7 @@ def test_shared_objects(channel, tmp_path):
 
 
 def test_no_device(tmp_path):
-    """Neither static nor dynamic programs notice that there is none."""
+    """Static and dynamic programs run unchanged without a device."""
     job = f"""
 set -e
 ht-hello

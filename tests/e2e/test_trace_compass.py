@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """A guest's kernel as Trace Compass reads it.
 
-Its kernel analyses take a trace for LTTng's by its environment, then follow
-names and fields.  What they do with them is done here as well: which thread
-each CPU runs, and which system call each thread is in.  Against that stands
-what ftrace recorded in the same run.
+Its kernel analyses recognize LTTng's traces by the environment, then use names and
+fields.  This test follows them in the same way: which thread each CPU runs, and
+which system call each thread is in.  The result is compared with ftrace's record
+of the same run.
 """
 
 import lzma
@@ -18,7 +18,7 @@ import ctf_events
 from linux_guest import assert_sound, events_module, stats
 from vm.machine import VM
 
-# A guest's setting, by its host; kyber's tracepoints come with its module.
+# A guest's setting, set by the host; kyber's tracepoints come with its module.
 SETTINGS = "events.events=sched,irq,timer,syscalls,exceptions,irq_vectors,kyber"
 UUID = "6d1b2f0e-58a5-4f0c-9d10-3a5f7c1e2b44"
 
@@ -48,7 +48,7 @@ echo done >&3
 read answer <&3
 """
 
-# What Trace Compass reads of each event
+# The fields that Trace Compass reads of each event
 FIELDS = {
     "sched_switch": {"prev_comm", "prev_tid", "prev_prio", "prev_state",
                      "next_comm", "next_tid", "next_prio"},
@@ -87,8 +87,8 @@ FIELDS = {
 
 
 def check_trace(trace):
-    """The environment, the clock, and each class with its fields, whose
-    integers' bits are returned"""
+    """Check the environment, the clock, and each class with its fields;
+    returns the integers' bits"""
     assert {k: str(v) for k, v in trace.environment.items()}.items() >= {
         "domain": "kernel", "sysname": "Linux",
         "tracer_name": "lttng-modules", "tracer_major": "2",
@@ -125,7 +125,7 @@ class Analysis:
         self.tasks.add(f["tid"])
 
     def lttng_statedump_end(self, _, __):
-        # the first comes before the host has set what there is to be
+        # the first state dump comes before the host's setting arrived
         self.on = bool(self.running)
 
     def sched_switch(self, cpu, f):
@@ -141,10 +141,10 @@ class Analysis:
         self.tasks.discard(f["tid"])
 
     def syscall_entry(self, thread, name, f):
-        # what ends with a signal handler has no end
+        # a system call that ends with a signal handler has no exit event
         assert self.call.get(thread) in (None, "rt_sigreturn"), (thread, name)
         self.call[thread] = name
-        # then one probe after the other is detached
+        # after this, the probes are detached one by one
         self.on = f.get("name_user") != "hypertrace_events"
 
     def syscall_exit(self, thread, name, _):
@@ -161,7 +161,7 @@ class Analysis:
 
 
 def between(events, is_start):
-    """From one program's start to another's"""
+    """Events from one program's start to another's"""
     at = [n for n, e in enumerate(events) if is_start(*e)]
     assert len(at) == 2
     return events[at[0] + 1:at[1]]
@@ -205,7 +205,7 @@ def test_trace_compass(tmp_path):
                       "backend_options": {"lttng-kernel": "on"}}],
             job=JOB, files=events_module() | kyber(tmp_path),
             args=["-uuid", UUID],
-            # what is patched while it runs: see docs/kernel-tracing.md
+            # code is patched while it runs: see docs/kernel-tracing.md
             accel="tcg-single", workdir=tmp_path / "vm") as vm:
         vm.out.expect("^up", 60)
         vm.qmp.command("qom-set", path="/machine/peripheral/ht0",

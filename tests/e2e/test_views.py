@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A stock guest's boot, recorded, then looked at in every way there is: what
-the guest itself says, trace-cmd, babeltrace2 and protoc have to agree."""
+"""A stock guest's boot, recorded and shown in every way: the guest itself,
+trace-cmd, babeltrace2 and protoc must agree."""
 
 import base64
 import collections
@@ -20,7 +20,7 @@ import perfetto_text
 
 TOP = Path(__file__).resolve().parents[2]
 
-# What is printed at the end must not be recorded while it is printed.
+# The output at the end must not be recorded while it is printed.
 JOB = """
 trace=/sys/kernel/tracing/instances/boot_map
 i=0
@@ -32,7 +32,7 @@ echo ---- >$JOB_OUT
 cat $trace/trace >$JOB_OUT
 """
 
-# one guest for all
+# one guest for all tests
 pytestmark = pytest.mark.xdist_group("views")
 
 QEMU = "qemu-system-x86_64"
@@ -54,7 +54,7 @@ def run(*args):
 
 @pytest.fixture(scope="module")
 def guest(tmp_path_factory):
-    """The recording's directory, and what the guest said of itself"""
+    """The recording's directory, and the guest's own output"""
     if not shutil.which(QEMU):
         pytest.skip(f"the system has no {QEMU}")
     tmp = tmp_path_factory.mktemp("views")
@@ -65,8 +65,8 @@ def guest(tmp_path_factory):
     with open(tmp / "initrd", "wb") as out:
         for part in Path(os.environ["HT_INITRD"]), tmp / "job.cpio":
             out.write(part.read_bytes())
-    # Debian 12's QEMU miscompiles cmpxchg16b now and then, and what a kernel
-    # patches in itself while another processor runs it
+    # Debian 12's QEMU sometimes miscompiles cmpxchg16b, and code that a kernel
+    # patches while another processor runs it
     p = subprocess.run(
         [tool(), "record", "-o", tmp / "rec", "--", QEMU, "-accel",
          "tcg,thread=single", "-cpu", "qemu64,-cx16", "-smp", "2", "-m",
@@ -94,7 +94,7 @@ def report(guest):
 
 
 def by_cpu(lines):
-    """{cpu: lines of (cpu, ...)}: ties between CPUs have no order"""
+    """{cpu: lines of (cpu, ...)}: events of two CPUs at one time are unordered"""
     out = collections.defaultdict(list)
     for line in lines:
         out[line[0]].append(line[1:])
@@ -116,8 +116,8 @@ def alike(text):
 
 
 def test_guests_own_trace(guest, report):
-    """Its `trace` file, line by line.  Explained: it has microseconds,
-    symbols have their sizes, and pointers are hashed."""
+    """Equal to its `trace` file, line by line, except that the file has
+    microseconds, sizes of symbols, and hashed pointers."""
     line = re.compile(r" *.*-(\d+) +\[(\d+)\] \S+ +(\d+)\.(\d{6}): (\w+): ?"
                       r"(.*)$")
     theirs = []
@@ -135,9 +135,9 @@ def test_guests_own_trace(guest, report):
 
 
 def test_log(guest):
-    """What dmesg has from where the ring begins on, in its order.  Explained:
-    what continues a line is a line of its own in the log, and a processor's
-    ring does not have what it prints before it is up."""
+    """Equal to dmesg from the ring's begin on, in order, except that continued
+    lines are separate in the log, and that a processor's ring lacks lines from
+    before the processor is up."""
     def squeeze(lines):
         return "".join("".join(lines).split())
 
@@ -156,8 +156,8 @@ def test_log(guest):
 
 
 def test_trace_cmd(guest, report, tmp_path):
-    """trace-cmd report, line by line.  Explained: without its plugins, which
-    print some events their own way; it gives each thread its last name."""
+    """Equal to trace-cmd report, line by line, without its plugins, which
+    format some events themselves; it gives each thread its last name."""
     if not shutil.which("trace-cmd"):
         pytest.skip("trace-cmd is not installed")
     dat = tmp_path / "trace.dat"
@@ -197,7 +197,7 @@ int main(int argc, char **argv)
 
 
 def test_kernelshark(guest, report, tmp_path):
-    """libkshark, where its headers are, loads as many."""
+    """libkshark, if its headers are installed, loads as many events."""
     # its .pc file asks for libraries that only its own build needs
     include = "/usr/include/kernelshark"
     if not (os.path.exists(f"{include}/libkshark.h") and
@@ -231,7 +231,7 @@ def test_perfetto(guest, report, tmp_path):
         "prev_pid", "prev_comm", "prev_state", "next_pid", "next_comm")))
         for cpu, e in events for s in e.get("sched_switch", []))
     compare(switches(report), theirs)
-    # every thread of this boot was seen being made
+    # every thread of this boot has an event of its creation
     attributes = {a["key"][0]: a for p in packets
                   for t in p.get("trace_attributes", [])
                   for a in t["attribute"]}
@@ -275,13 +275,13 @@ def test_boot(guest, report, tmp_path):
 def test_top(guest, report):
     top = json.loads(run("top", "--json", guest[0]))
     assert top["events"] == len(report[0]) and top["gaps"] == 0
-    # each CPU's time belongs to somebody, but before its first switch
+    # each CPU's time belongs to a task, except before its first switch
     total = sum(t["cpu_ns"] for t in top["tasks"]) + top["unknown_ns"]
     assert total == top["cpu_ns"]
     assert top["unknown_ns"] < top["cpu_ns"] / 100
 
 
-# What a user does with the picture, and what is there then
+# A user's actions in the picture, and its state after each
 USER = """
 const frames = [...document.querySelectorAll('g.f')], of = g => g.dataset;
 const wide = g => +g.querySelector('rect').getAttribute('width');
@@ -313,7 +313,7 @@ document.documentElement.append(out);
 
 
 def test_flame_in_a_browser(guest, tmp_path):
-    """A click shows a part, Escape all of it again, and a search its share."""
+    """A click zooms in, Escape zooms out, and a search shows its share."""
     svg = tmp_path / "flame.svg"
     run("flame", "--of=cpu", "--svg", svg, guest[0])
     text = svg.read_text()
@@ -324,7 +324,7 @@ def test_flame_in_a_browser(guest, tmp_path):
         re.search(r'<text id="facts">(.*?)</text>', shown)[1]))
     assert facts["frames"] == text.count('<g class="f"') > 50
     assert facts["at_first"] == facts["again"] == facts["frames"]
-    # written with three digits, but by the script
+    # coordinates have three digits, except those that the script sets
     assert facts["wide"] == 1180 > facts["before"]
     assert facts["after"] == pytest.approx(facts["before"], abs=0.001)
     assert 1 < facts["zoomed"] == facts["expected"] < facts["frames"]
@@ -334,7 +334,7 @@ def test_flame_in_a_browser(guest, tmp_path):
 
 
 def speedscope():
-    """Its page, fetched once; what it is told by is a file, too"""
+    """speedscope's page, fetched once; its data is in a file, too"""
     at = Path(os.environ["HT_CACHE"]) / "speedscope"
     page = at / "package/dist/release/index.html"
     if not page.exists():
@@ -353,7 +353,7 @@ def speedscope():
 
 
 def times(profile, names):
-    """{frame's name: [its time, and that of it which is nobody else's]}"""
+    """{frame's name: [its total time, its self time]}"""
     out = collections.defaultdict(lambda: [0, 0])
     for stack, weight in zip(profile["samples"], profile["weights"]):
         for name in {names[frame] for frame in stack}:
@@ -364,7 +364,7 @@ def times(profile, names):
 
 
 def test_speedscope(guest, tmp_path):
-    """It reads the file, and has the same times in its table."""
+    """It reads the file and shows the same times in its table."""
     file = tmp_path / "cpu.speedscope.json"
     run("flame", "--of=cpu", f"--speedscope={file}", guest[0])
     written = json.loads(file.read_text())
@@ -392,7 +392,7 @@ def test_speedscope(guest, tmp_path):
 
 
 def test_put_together(guest, report):
-    """Commands that put events together agree with those that list them"""
+    """Commands that pair events agree with commands that list them"""
     rec = guest[0]
     events = report[0]
     top = json.loads(run("top", "--json", rec))

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * ht-devtest: producers that are killed, unplugged or watched
+ * ht-devtest: producers that are killed, unplugged or monitored
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -41,7 +41,7 @@ static struct ht_device *open_library(struct ht_stream *s)
 
 static struct ht_stream stream __attribute__((aligned(64)));
 
-/* Emit, then be killed: what was committed arrives all the same. */
+/* Emit, then be killed: committed events still arrive. */
 static void hold(uint64_t events)
 {
     uint64_t n;
@@ -70,8 +70,8 @@ static int no_room(struct ht_device *dev, struct ht_stream *s, uint64_t from,
 }
 
 /*
- * Virtio: hand over part of a packet, fill it and some more without handing
- * over the rest, and be killed.
+ * Virtio: submit part of a packet, fill it and some more without submitting the
+ * rest, and be killed.
  */
 static void abandon(uint64_t events)
 {
@@ -95,7 +95,7 @@ static void abandon(uint64_t events)
     raise(SIGKILL);
 }
 
-/* What a child that is killed did, in memory that its parent sees */
+/* Progress of a child that is killed, in memory shared with its parent */
 struct progress {
     uint64_t emitted;
     uint64_t discarded;
@@ -119,7 +119,7 @@ static void __attribute__((noreturn)) emit_until_killed(struct progress *p)
     }
 }
 
-/* Kill producers wherever they are; say how far they came. */
+/* Kill producers at random moments, and print their progress. */
 static void kills(unsigned rounds)
 {
     struct progress *p = mmap(NULL, 4096, PROT_READ | PROT_WRITE,
@@ -145,8 +145,8 @@ static void kills(unsigned rounds)
 }
 
 /*
- * Emit all the time, at a pace, and say every tenth of a second how far that
- * is: whoever reads it sees that nothing holds the guest up.
+ * Emit at a steady rate and print the progress every tenth of a second: the
+ * reader sees that nothing blocks the guest.
  */
 static void pace(unsigned rate)
 {
@@ -174,7 +174,7 @@ static void pace(unsigned rate)
            (unsigned long long)(n - emitted));
 }
 
-/* Emit, and at once end the kernel. */
+/* Emit, and end the kernel at once. */
 static void last(const char *how)
 {
     int sysrq = open("/proc/sysrq-trigger", O_WRONLY);
@@ -257,8 +257,8 @@ static unsigned child_status(void)
 }
 
 /*
- * What a producer must survive: fork() and emitting or closing in the child,
- * emitting when the device is closed, and that errno is what it was.
+ * Cases that a producer must survive: emitting or closing in the child of
+ * fork(), and emitting after the device was closed; errno must not change.
  */
 static void survival(void)
 {

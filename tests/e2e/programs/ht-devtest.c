@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What test_linux.py has done in a guest: uses of /dev/hypertraceN that no
- * good program makes.  Each prints what happened and exits 0, or says what
- * should not have happened and exits 1.
+ * A guest's part of test_linux.py: uses of /dev/hypertraceN that no good
+ * program makes.  Each prints its result and exits 0, or prints the failed
+ * expectation and exits 1.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -63,7 +63,7 @@ static int message(int fd, void *msg, uint32_t size)
     return ioctl(fd, HT_IOC_CONTROL, &ioc) ? errno : 0;
 }
 
-/* Until the host is not busy with it; a status, or an errno negated */
+/* Repeat until the host is not busy; returns a status, or a negative errno */
 static int message_done(int fd, void *msg, uint32_t size)
 {
     struct ht_msg *m = msg;
@@ -132,7 +132,7 @@ static size_t ring_size(const struct ht_caps *caps)
 
 #define RW      (PROT_READ | PROT_WRITE)
 
-/* What may be mapped, and by whom */
+/* Check which file may map which memory */
 static void check_mappings(int owner, int other, uint32_t stream,
                            const struct ht_caps *caps)
 {
@@ -228,7 +228,7 @@ static void check_fork(volatile uint8_t *ring)
         }
         ring[0] = before + 1;
         ring[HT_PACKETS_OFFSET] = 1;
-        /* and the child's child */
+        /* and the grandchild */
         pid = fork();
         if (pid == 0) {
             ring[0] = before + 1;
@@ -255,7 +255,7 @@ static void ownership(void)
     volatile uint8_t *ring, *reused;
     size_t i;
 
-    /* It is no file of a memory file system, whatever lies behind it. */
+    /* Whatever backs the mapping, it is no file with seals. */
     expect("seals", fcntl(owner, F_GET_SEALS) < 0 ? errno : 0, EINVAL);
     check_mappings(owner, other, o.stream, &caps);
     check_messages(owner, other, &o, &caps);
@@ -268,7 +268,7 @@ static void ownership(void)
     expect("closing", -stream_message(owner, HT_MSG_STREAM_CLOSE, o.stream,
                                       o.instance), 0);
 
-    /* The mapping stays, but what is behind it is nobody else's. */
+    /* The old mapping stays, but shares no memory with the new stream. */
     again = open_stream(other, o.stream);
     reused = map(other, HT_MMAP_RING(again.stream), size, RW, MAP_SHARED);
     if (reused == MAP_FAILED) {
@@ -292,7 +292,7 @@ static void ownership(void)
     close(other);
 }
 
-/* Whatever is in the control page, the guest's kernel goes on. */
+/* The guest's kernel survives any content of the control page. */
 static void hostile(unsigned rounds)
 {
     struct ht_caps caps;
@@ -323,7 +323,7 @@ static void hostile(unsigned rounds)
             ring[0] = x >> (x % 64);
             ring[HT_PAGE / 8 + 7] = x >> (x >> 59);     /* a packet's end */
             ioctl(fd, HT_IOC_SUBMIT, &submit);
-            /* what a driver would believe: a little more each time */
+            /* plausible values: a little more each time */
             ring[0] = (uint64_t)i * (caps.packet_size / 8) + x % 64;
             ioctl(fd, HT_IOC_SUBMIT, &submit);
         }
@@ -358,7 +358,7 @@ static void *submit_all_the_time(void *opaque)
     return NULL;
 }
 
-/* A stream is closed although a thread goes on submitting, and is whole. */
+/* A stream is closed while a thread goes on submitting, and stays intact. */
 static void closing(void)
 {
     struct submitter t;
@@ -410,8 +410,9 @@ static void *write_all_the_time(void *opaque)
 }
 
 /*
- * A thread goes on writing to the ring of a stream that is closed, which the
- * driver's timer would hand over: the memory is free, and opened again.
+ * A thread goes on writing to the ring of a closed stream, of which the
+ * driver's timer might submit buffers: the memory is free, and is opened
+ * again.
  */
 static void writing(void)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What the parts of ht-devtest share
+ * Interfaces between the parts of ht-devtest
  */
 #ifndef HT_DEVTEST_H
 #define HT_DEVTEST_H
@@ -8,17 +8,17 @@
 /* The device's node */
 extern const char *path;
 
-/* Say what should not have happened, and exit */
+/* Print the failed expectation, and exit */
 void __attribute__((noreturn, format(printf, 1, 2))) die(const char *fmt, ...);
-/* As errno numbers */
+/* @got and @wanted are errno values */
 void expect(const char *what, int got, int wanted);
 
 /**
- * emit_test: what is done with the library rather than with the node
- * @name: of the test
+ * emit_test: tests that use the library instead of the node
+ * @name: name of the test
  * @arg: its argument, or NULL
  *
- * Returns: 0 if there is no such test
+ * Returns: 0 if the test does not exist
  */
 int emit_test(const char *name, const char *arg);
 

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Follow the ring in a guest's memory until standard input ends or a line
- * arrives there; print what was seen as one line of JSON.  A line "look" asks
- * for a look at once, and is answered by "looked" after it.
+ * arrives there; print the counts as one line of JSON.  A line "look" requests
+ * a poll at once, which is confirmed by "looked".
  *
  *   ring-follow FILE|pid:N POLL-MICROSECONDS [DIRECTORY [core]]
  *
- * Prints "found" when it has one.  Each "HT n" that the guest wrote to its
- * trace_marker is checked: "disorder" counts those that were not above the one
- * before, "mixed" those whose n / 1000000 is not that of others in their epoch.
- * With "core" a source is read once, and it is an error if there is no ring.
+ * Prints "found" when it has found a ring.  Each "HT n" that the guest wrote
+ * to its trace_marker is checked: "disorder" counts numbers not above the one
+ * before, "mixed" those whose n / 1000000 differs from others in their epoch.
+ * With "core" a source is read once, and a missing ring is an error.
  */
 #include "hypertrace/base.h"
 #include <poll.h>
@@ -18,13 +18,13 @@
 #include "hypertrace/recording.h"
 #include "memory/source.h"
 
-#define TRACE_PRINT 5           /* ftrace's own types do not change */
+#define TRACE_PRINT 5           /* ftrace's own types are fixed */
 
 typedef struct Follow {
     HtFtFollow *f;
     HtRecWriter *w;
     uint64_t events[HT_FT_CPUS_MAX];
-    uint64_t last[HT_FT_CPUS_MAX];      /* marker of each processor */
+    uint64_t last[HT_FT_CPUS_MAX];      /* last marker of each processor */
     uint64_t last_marker;
     uint64_t markers, disorder, doubled, mixed;
     uint64_t boot;              /* n / 1000000 of the epoch's markers */
@@ -34,7 +34,7 @@ typedef struct Follow {
     uint32_t epochs, segments;
     GString *boots;             /* newest time of each epoch */
     GString *texts;
-    uint32_t texts_of;          /* epochs */
+    uint32_t texts_of;          /* epochs that are in texts */
     uint64_t newest, newest_epoch;
 } Follow;
 
@@ -98,7 +98,7 @@ static void piece(void *opaque, const HtFtPiece *p)
 
 static const HtFtFollowOps ops = { .piece = piece, .now = now };
 
-/* Wait; true if that is the end.  Sets @asked if a look was asked for. */
+/* Wait; true if it must end.  Sets @asked if a poll was requested. */
 static bool told_to_stop(int timeout_us, bool *asked)
 {
     struct pollfd p = { .fd = 0, .events = POLLIN };
@@ -121,7 +121,7 @@ static void answer(bool *asked)
     }
 }
 
-/* The kernel's address in each boot, as a recorder notes it */
+/* Note the kernel's address in each boot, as a recorder does */
 static void note_text(Follow *w)
 {
     while (w->texts_of <= ht_ft_follow_epoch(w->f)) {
@@ -246,7 +246,7 @@ int main(int argc, char **argv)
     fflush(stdout);
     getrusage(RUSAGE_SELF, &before);
     do {
-        /* while a guest boots, other things may be there */
+        /* while a guest boots, the memory may hold something else */
         if (ht_ft_ring_is_there(&s->mem, ht_ft_follow_ring(w.f)) &&
             ht_ft_follow_look(w.f) < 0) {
             break;                      /* the process has ended */

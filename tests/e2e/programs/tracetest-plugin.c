@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * A shared object with classes of its own, loaded or preloaded by ht-tracetest
+ * A shared object with its own classes, loaded or preloaded by ht-tracetest
  */
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -9,7 +9,7 @@
 
 HT_EVENT_NAMED(plugin, "tracetest.plugin", (u32, n));
 HT_EVENT_NAMED(call, "tracetest.call", (u32, n));
-/* the program has another one of that name */
+/* the program has a different class of that name */
 HT_EVENT(open, (text, path));
 
 __attribute__((visibility("default"))) void emit_plugin(unsigned n)
