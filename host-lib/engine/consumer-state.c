@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: where a stream's consumer stopped, for one elsewhere to go on
+ * hypertrace: save and load the state of a stream's consumer
  *
- * What is loaded may be forged.
+ * A loaded state may be forged: every value is checked.
  */
 #include "hypertrace/base.h"
 #include "hypertrace/consumer.h"

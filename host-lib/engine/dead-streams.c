@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: stream RAM when there is no QEMU any more
+ * hypertrace: read stream RAM after QEMU has ended
  */
 #include "hypertrace/base.h"
 #include "hypertrace/dead-streams.h"
@@ -51,7 +51,7 @@ static bool head_ok(const HtDeadHead *h)
            is_text(h->vm, sizeof(h->vm)) &&
            is_text(h->channel, sizeof(h->channel)) &&
            is_text(h->memory, sizeof(h->memory)) &&
-           /* it becomes a file's name */
+           /* The name becomes that of a file. */
            h->trace[0] && h->trace[0] != '.' && !strchr(h->trace, '/');
 }
 
@@ -67,7 +67,7 @@ static bool stream_ok(const HtDeadStream *s)
     return s->vcpu >= -1 && s->ns <= HT_TIME_MAX_NS;
 }
 
-/* Bytes of those that are complete: the last may have been cut off */
+/* Return the size of all complete classes: the last may be incomplete */
 static size_t whole_classes(const uint8_t *data, size_t size)
 {
     size_t done = 0;
@@ -133,8 +133,9 @@ uint64_t ht_dead_size(const HtDead *d)
 }
 
 /*
- * Of the streams that share a counter with @own the one that was opened last
- * knew it best, and what all of them use leaves their events in order.
+ * Of the streams that share a counter with @own, return the one that was opened
+ * last: its clock is the most precise.  All streams use the same clock, so that
+ * their events stay in order.
  */
 static const HtDeadStream *newest_clock(const HtDead *d,
                                         const HtDeadStream *own)
@@ -201,7 +202,7 @@ bool ht_dead_read(const HtDead *d, uint32_t stream, uint8_t *ram,
         .classes = d->classes,
         .packet_size = d->head.packet_size,
         .packets = d->head.packets,
-        /* one that discards does not touch what was read, for a round */
+        /* A producer that discards leaves read packets for one more round. */
         .overwrite = true,
         .deliver = count,
         .opaque = &reader,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: which events an operator wants, as a list of patterns
+ * hypertrace: select events by a list of name patterns
  */
 #include "hypertrace/pattern.h"
 
@@ -58,7 +58,7 @@ void ht_patterns_free(HtPatterns *p)
     }
 }
 
-/* Only the last '*' is ever gone back to: what is before it has matched. */
+/* Backtrack to the last '*' only: the pattern before it has matched. */
 static bool matches(const char *pattern, const char *name)
 {
     const char *star = NULL, *again = NULL;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: writing and reading the events of a run
+ * hypertrace: write the headers of a run's events
  */
 #include "hypertrace/base.h"
 #include "hypertrace/run.h"

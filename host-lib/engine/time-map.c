@@ -1,26 +1,27 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: guest counter to host CLOCK_MONOTONIC
+ * hypertrace: convert a guest's counter to the host's CLOCK_MONOTONIC
  *
- * A reading says between which two host times the counter had a value.  What
- * is assumed besides is only how fast the counter may go at least and at most.
- * So each reading, carried along at the slowest and the fastest rate, bounds
- * the time of every other counter of its epoch, and what all of them leave is
- * known exactly: dates lie in the middle of it, the bound is half of it.  A
- * reading that leaves nothing contradicts the others: the counter or the VM
- * stood still, or the counter jumped, and an epoch begins.
+ * A reading gives two host times between which the counter had a value.  The
+ * only other assumption is the minimum and maximum rate of the counter.  Each
+ * reading, carried along at the slowest and the fastest rate, bounds the time
+ * of every other counter of its epoch.  The intersection of all these bounds is
+ * the exact knowledge about a counter: its date is the middle of the
+ * intersection, its error bound is half of it.  A reading for which the
+ * intersection is empty contradicts the others: the counter or the VM stood
+ * still, or the counter jumped.  It begins an epoch.
  */
 #include "hypertrace/base.h"
 #include "hypertrace/time-map.h"
 
 #define NS_PER_SECOND UINT64_C(1000000000)
 
-/* HtTimeMap.step_ns */
+/* Default of HtTimeMap.step_ns: 50 ms */
 #define STEP_NS 50000000
 
 /*
- * Of counters of 100 GHz and 1 kHz, see ht_time_map_init(), and more than
- * HT_TIME_PPM_MAX beyond
+ * Limits of HtTimeSegment.mult: counters of 100 GHz and 1 kHz, see
+ * ht_time_map_init(), plus a margin of more than HT_TIME_PPM_MAX
  */
 #define MULT_MIN ((UINT64_C(1) << HT_TIME_MULT_SHIFT) / 128)
 #define MULT_MAX ((UINT64_C(1) << 20) << HT_TIME_MULT_SHIFT)
@@ -30,7 +31,7 @@ static uint64_t muldiv(uint64_t a, uint64_t b, uint64_t c)
     return MIN((unsigned __int128)a * b / c, UINT64_MAX);
 }
 
-/* Saturated, so that no reading, however wild, wraps */
+/* Saturating, so that no reading can overflow a time */
 static uint64_t plus(uint64_t ns, uint64_t more)
 {
     return ns + MIN(more, HT_TIME_MAX_NS - MIN(ns, HT_TIME_MAX_NS));
@@ -68,7 +69,7 @@ void ht_time_map_set_ppm(HtTimeMap *m, uint32_t ppm)
 {
     m->mean = m->nominal;
     m->ppm = CLAMP(ppm, m->wander, HT_TIME_PPM_MAX);
-    /* of the frequency, so not the same both ways */
+    /* The error is one of the frequency, so the limits are not symmetric. */
     m->slowest = muldiv(m->nominal, 1000000, 1000000 + m->ppm) - 1;
     m->fastest = muldiv(m->nominal, 1000000, 1000000 - m->ppm) + 2;
 }
@@ -89,8 +90,9 @@ static void append(HtTimeMap *m, const HtTimeSegment *s,
 }
 
 /*
- * Nothing of the epochs before is later than the present one: this reading is
- * the better witness.  A map that is saved has dates that ascend.
+ * Clamp earlier epochs to the start of the present one, whose reading is more
+ * reliable, so that dates never decrease.  ht_time_map_load() requires this of
+ * a saved map.
  */
 static void cut_past(HtTimeMap *m)
 {
@@ -107,7 +109,7 @@ static void cut_past(HtTimeMap *m)
     }
 }
 
-/* The first reading of an epoch, dated at @ns */
+/* Begin an epoch by a reading that is dated at @ns */
 static void begin_epoch(HtTimeMap *m, uint64_t counter, uint64_t ns,
                         const HtTimeInterval *t)
 {
@@ -126,7 +128,7 @@ static void begin_epoch(HtTimeMap *m, uint64_t counter, uint64_t ns,
     cut_past(m);
 }
 
-/* What @t, of @ticks before, says of a counter; false if that excludes @now */
+/* Carry a bound @ticks forward into @now; false if the two contradict */
 static bool carry(const HtTimeMap *m, const HtTimeInterval *t, uint64_t ticks,
                   HtTimeInterval *now)
 {
@@ -138,19 +140,19 @@ static bool carry(const HtTimeMap *m, const HtTimeInterval *t, uint64_t ticks,
     return now->lo <= now->hi;
 }
 
-/* What @now says of the counter @ticks before */
+/* Narrow a bound @t by @now, which is @ticks later */
 static void carry_back(const HtTimeMap *m, const HtTimeInterval *now,
                        uint64_t ticks, HtTimeInterval *t)
 {
     uint64_t lo = minus(now->lo, ht_time_scale(ticks, m->fastest) + 1);
     uint64_t hi = minus(now->hi, ht_time_scale(ticks, m->slowest));
 
-    /* never empty, but for what is rounded */
+    /* The result is empty only by rounding. */
     t->lo = MIN(MAX(t->lo, lo), t->hi);
     t->hi = MAX(MIN(t->hi, hi), t->lo);
 }
 
-/* The mean rate since the epoch began; the present one may have wandered. */
+/* Learn the mean rate of the epoch; the present rate may have wandered off it */
 static void learn_rate(HtTimeMap *m, uint64_t counter,
                        const HtTimeInterval *now)
 {
@@ -175,7 +177,7 @@ static void learn_rate(HtTimeMap *m, uint64_t counter,
     }
 }
 
-/* Date all readings of the epoch in the middle of what is left for them. */
+/* Date all readings of the epoch in the middle of their bounds */
 static void redate(HtTimeMap *m)
 {
     unsigned last = m->count - 1, i;
@@ -190,7 +192,7 @@ static void redate(HtTimeMap *m)
         uint64_t ns = t->lo + (t->hi - t->lo) / 2;
 
         if (i && ns < m->seg[i - 1].ns) {
-            /* time does not go back, unless it has to */
+            /* Times must not go back, unless the bound requires it. */
             ns = MIN(m->seg[i - 1].ns, t->hi);
         }
         m->seg[i].ns = ns;
@@ -201,9 +203,9 @@ static void redate(HtTimeMap *m)
 
         m->seg[i].mult = ticks ?
             slope(minus(m->seg[i + 1].ns, m->seg[i].ns), ticks) : m->nominal;
-        /* of a few ticks, rounding may make anything */
+        /* Over a few ticks, rounding can give any slope. */
         m->seg[i].mult = CLAMP(m->seg[i].mult, MULT_MIN, MULT_MAX);
-        /* half way between two readings it is furthest from both */
+        /* The error is largest half way between two readings. */
         m->seg[i].bound_ns = MAX(m->seg[i].bound_ns, m->seg[i + 1].bound_ns) +
                              ht_time_scale(ticks / 2 + 1, spread) + 1;
     }
@@ -212,10 +214,9 @@ static void redate(HtTimeMap *m)
 }
 
 /*
- * Where the epoch of a reading begins that contradicts those before: the
- * counter stood still until just now; or it jumped forward, and the time that
- * passed since the last reading separates the counters behind the jump from
- * those before.
+ * Find where the epoch of a contradicting reading begins.  Either the counter
+ * stood still until just now.  Or it jumped forward; then the host time since
+ * the last reading tells which counters are before the jump and which after.
  */
 static uint64_t epoch_begin(const HtTimeMap *m, uint64_t counter, uint64_t ns,
                             const HtTimeInterval *now)
@@ -271,7 +272,7 @@ void ht_time_map_sample(HtTimeMap *m, uint64_t counter, uint64_t ns,
         m->count--;                             /* takes its place */
     }
     if (m->count - 1 == m->epoch && counter == last->counter) {
-        m->at[m->epoch] = known;                /* a closer look */
+        m->at[m->epoch] = known;                /* narrower bounds */
     } else {
         append(m, &(HtTimeSegment) { .counter = counter }, &known);
     }
@@ -346,9 +347,9 @@ uint64_t ht_time_map_bound(const HtTimeMap *m, uint64_t ns)
     }
     last = &m->seg[m->count - 1];
     /*
-     * Dated by the next reading, a line may have one of the extreme rates
-     * where the counter had the other; and the last reading may be as much
-     * older as it may be wrong.
+     * The next reading may draw a line with one extreme rate although the
+     * counter ran at the other one; and the last reading may be older than its
+     * date by its own error.
      */
     drift = MIN(minus(ns, last->ns), HT_TIME_MAX_NS) +
             MIN(last->bound_ns, HT_TIME_MAX_NS);

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: the checked walk over a private copy of a guest's events
+ * hypertrace: check a private copy of a guest's events
  */
 #include "hypertrace/base.h"
 #include "hypertrace/atomic.h"
 #include "hypertrace/walk.h"
 
-/* The segment of the map in force, kept out of the loop over events */
+/* The present segment of the map, kept out of the loop over events */
 typedef struct Converter {
     const HtTimeMap *map;
     const HtTimeSegment *seg;
-    uint64_t begin;             /* [begin, end): where seg holds */
+    uint64_t begin;             /* range of counters [begin, end) of @seg */
     uint64_t end;
-    uint64_t latest;            /* no event can be later; looked up if one is */
-    bool looked;                /* it was looked up */
+    uint64_t latest;            /* limit of event times, read once if needed */
+    bool looked;                /* @latest was read */
 } Converter;
 
 static void converter_seek(Converter *cv, uint64_t counter)
@@ -30,9 +30,9 @@ static void converter_seek(Converter *cv, uint64_t counter)
 }
 
 /*
- * No event is younger than now: the counter jumped forward, and no reading
- * has told so yet.  All events of a walk were committed before its first look
- * at the clock.
+ * Limit an event's time to the present time.  A later time means that the
+ * counter jumped forward and no reading has shown it yet.  All events of a walk
+ * were committed before the clock is read here for the first time.
  */
 static uint64_t not_later(Converter *cv, uint64_t ns)
 {
@@ -103,7 +103,7 @@ HtWalkStop ht_walk(HtWalk *w, const HtClassTable *classes,
                 break;
             }
         }
-        /* the last four bytes of a short header: one of the id, the clock */
+        /* The last four bytes of a compact header: id byte and clock */
         word = ht_get_le32(p + header - 4);
         event_clock = clock + (((word >> 8) - (uint32_t)clock) & HT_CLOCK_MASK);
         if (G_UNLIKELY(event_clock - clock > HT_CLOCK_MASK / 2)) {
@@ -127,7 +127,7 @@ HtWalkStop ht_walk(HtWalk *w, const HtClassTable *classes,
         ns = convert(&cv, event_clock);
         ns = MAX(ns, last_ns);
         if (G_LIKELY(header != HT_EVENT_HEADER_EXT)) {
-            /* Readers rebuild the time from 24 bits and the event before. */
+            /* Readers rebuild the time from 24 bits and the previous event. */
             if (G_UNLIKELY(ns - last_ns > HT_CLOCK_MASK && !w->cut)) {
                 w->cut = true;
                 stop = HT_WALK_CUT;

@@ -1,18 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: what a device's stream RAM needs besides it to be read when
- * there is no QEMU any more
+ * hypertrace: recover the events in stream RAM after QEMU has ended
  *
- * Stream RAM has packets and how far they were filled.  Which class an id is,
- * what a stream is called and what its counter's ticks are, only QEMU knows:
- * it writes that to a file of its own, the index, as it happens.  The file:
+ * Stream RAM holds packets and their fill levels.  The meaning of class ids,
+ * the names of streams and the rates of counters are known to QEMU only, which
+ * keeps them up to date in another file, the index:
  *
  *   0                  HtDeadHead
  *   HT_DEAD_STREAMS    HtDeadStream of each stream, written when it is opened
  *   HT_DEAD_CLASSES    classes as ht_class_table_save() has them, appended
  *
- * Both files are what a process left that was killed, and the memory is a
- * guest's: neither is trusted.
+ * Neither file is trusted: the process may have been killed at any time, and
+ * the guest wrote stream RAM.
  */
 #ifndef HYPERTRACE_DEAD_STREAMS_H
 #define HYPERTRACE_DEAD_STREAMS_H
@@ -25,24 +24,24 @@
 #define HT_DEAD_STREAMS         4096u
 #define HT_DEAD_CLASSES         65536u
 
-/* No index is larger. */
+/* Maximum size of an index in bytes */
 #define HT_DEAD_INDEX_MAX       (HT_DEAD_CLASSES + HT_CLASSES_SAVED_MAX)
 
 /**
- * HtDeadHead: a device, little-endian; texts end with a NUL
+ * HtDeadHead: description of a device, little-endian; texts are NUL-terminated
  * @magic: HT_DEAD_MAGIC
  * @version: HT_DEAD_VERSION
- * @streams: as ht_caps has it
- * @packet_size: likewise
- * @packets: likewise
+ * @streams: number of streams, as in struct ht_caps
+ * @packet_size: as in struct ht_caps
+ * @packets: as in struct ht_caps
  * @reserved: 0
- * @stride: likewise, ring_stride
- * @mult: ns of a tick of the guest's counter, times 2^32, about
- * @wall_offset: CLOCK_REALTIME - CLOCK_MONOTONIC in ns, of the host
- * @trace: the device's name
- * @vm: the VM's
+ * @stride: ring_stride of struct ht_caps
+ * @mult: approximate ns per tick of the guest's counter, times 2^32
+ * @wall_offset: the host's CLOCK_REALTIME - CLOCK_MONOTONIC in ns
+ * @trace: name of the device
+ * @vm: name of the VM
  * @channel: "hypercall" or "shm"
- * @memory: the file that is stream RAM
+ * @memory: path of the file with stream RAM
  */
 typedef struct HtDeadHead {
     uint32_t magic;
@@ -61,14 +60,14 @@ typedef struct HtDeadHead {
 } HtDeadHead;
 
 /**
- * HtDeadStream: a stream, little-endian
- * @instance: as in its packets; 0: it was never opened
- * @counter: of the guest...
- * @ns: ...when the host's CLOCK_MONOTONIC was that...
- * @mult: ...and ns of a tick from there, times 2^32; 0: nothing is known
- * @vcpu: as HtStreamInfo has it
+ * HtDeadStream: description of a stream, little-endian
+ * @instance: as in its packets; 0 if the stream was never opened
+ * @counter: a value of the guest's counter
+ * @ns: host CLOCK_MONOTONIC in ns when the counter had this value
+ * @mult: ns per tick from there, times 2^32; 0 if not known
+ * @vcpu: see HtStreamInfo
  * @reserved: 0
- * @name: padded with 0
+ * @name: name of the stream, padded with 0
  */
 typedef struct HtDeadStream {
     uint64_t instance;
@@ -81,10 +80,10 @@ typedef struct HtDeadStream {
 } HtDeadStream;
 
 /**
- * HtDead: an index that was read
- * @head: in the host's byte order, and possible
- * @streams: of @head.streams, likewise
- * @classes: that were written as a whole
+ * HtDead: a parsed index
+ * @head: in the host's byte order; checked
+ * @streams: @head.streams elements, in the host's byte order; checked
+ * @classes: the classes that were written completely
  */
 typedef struct HtDead {
     HtDeadHead head;

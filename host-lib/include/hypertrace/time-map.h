@@ -23,19 +23,19 @@
  * this.
  */
 #define HT_TIME_WANDER_PPM 50
-/* How wrong a measured frequency is taken to be, wander included */
+/* Maximum error of a measured frequency, wander included */
 #define HT_TIME_NOMINAL_PPM 100
-/* How wrong one may be that was only assumed */
+/* Maximum error of an assumed frequency */
 #define HT_TIME_PPM_MAX 20000
 
 typedef struct HtTimeSegment {
-    uint64_t counter;           /* first guest counter it holds for */
+    uint64_t counter;           /* first guest counter of the segment */
     uint64_t ns;                /* host time of that counter */
     uint64_t mult;              /* ns per tick, times 2^32 */
-    uint64_t bound_ns;          /* error bound; of the newest: at @counter */
+    uint64_t bound_ns;          /* error bound; in the newest: at @counter */
 } HtTimeSegment;
 
-/* The host times, first and last, that a reading and the others leave it */
+/* Earliest and latest host time of a counter, in ns */
 typedef struct HtTimeInterval {
     uint64_t lo;
     uint64_t hi;
@@ -43,24 +43,24 @@ typedef struct HtTimeInterval {
 
 /**
  * HtTimeMap: a piecewise linear map from guest counter to host ns
- * @count: segments known; 0: nothing yet
- * @epoch: the first segment whose readings do not contradict the newest
+ * @count: number of segments; 0 if there was no reading yet
+ * @epoch: index of the first segment whose readings agree with the newest
  * @nominal: ns per tick, times 2^32, as assumed or measured beforehand
- * @ppm: how wrong @nominal may be
- * @wander: by how much the present rate may differ from the mean, in ppm
- * @step_ns: readings closer than this share a segment
- * @slowest: least ns per tick, times 2^32, by @ppm and the readings...
- * @fastest: ...and most
- * @mean: that of the epoch so far
- * @first: counter of the first reading of the epoch...
- * @first_at: ...and when that was
+ * @ppm: maximum error of @nominal in ppm
+ * @wander: maximum difference of the present rate from the mean, in ppm
+ * @step_ns: readings within this time share a segment
+ * @slowest: minimum ns per tick, times 2^32, by @ppm and the readings
+ * @fastest: maximum ns per tick, times 2^32
+ * @mean: mean ns per tick in the epoch so far, times 2^32
+ * @first: counter of the first reading of the epoch
+ * @first_at: bounds of the time of that reading
  * @seg: oldest first; each begins with a reading
- * @at: when those readings were
- * @restart: the counter is not what it was: the next reading begins an epoch
- * @now: tells the host's time; NULL: nobody knows
- * @latest: what @now told last
+ * @at: bounds of the times of those readings
+ * @restart: the counter was interrupted: the next reading begins an epoch
+ * @now: returns the host's time in ns; NULL if it is not available
+ * @latest: last result of @now
  *
- * A plain value: whoever shares one between threads copies it under a lock.
+ * A plain value: threads that share a map must copy it under a lock.
  */
 typedef struct HtTimeMap {
     unsigned count;
@@ -82,24 +82,24 @@ typedef struct HtTimeMap {
 } HtTimeMap;
 
 /**
- * ht_time_map_init: start with a counter's frequency
+ * ht_time_map_init: initialize a map by a counter's frequency
  * @m: the map
  * @hz: ticks a second, 1 kHz to 100 GHz, within HT_TIME_NOMINAL_PPM
  */
 void ht_time_map_init(HtTimeMap *m, uint64_t hz);
 
 /**
- * ht_time_map_set_ppm: say how wrong the frequency may be
+ * ht_time_map_set_ppm: set the maximum error of the frequency
  * @m: a map without readings
- * @ppm: HtTimeMap.wander to HT_TIME_PPM_MAX; others are taken for these
+ * @ppm: HtTimeMap.wander to HT_TIME_PPM_MAX; clamped to this range
  */
 void ht_time_map_set_ppm(HtTimeMap *m, uint32_t ppm);
 
 /**
- * ht_time_map_set_wander: say what is different with this counter
+ * ht_time_map_set_wander: set how much the counter's rate may change
  * @m: a map without readings
- * @ppm: HtTimeMap.wander, else HT_TIME_WANDER_PPM
- * @step_ns: HtTimeMap.step_ns, else 50 ms
+ * @ppm: HtTimeMap.wander; the default is HT_TIME_WANDER_PPM
+ * @step_ns: HtTimeMap.step_ns; the default is 50 ms
  */
 void ht_time_map_set_wander(HtTimeMap *m, uint32_t ppm, uint64_t step_ns);
 
@@ -108,50 +108,50 @@ void ht_time_map_set_wander(HtTimeMap *m, uint32_t ppm, uint64_t step_ns);
  * @m: the map
  * @counter: guest counter
  * @ns: host time at which the counter had that value
- * @bound_ns: how wrong @ns may be; UINT64_MAX: a guess
+ * @bound_ns: maximum error of @ns; UINT64_MAX if @ns is a guess
  *
- * All readings that agree are used, the wide ones too.  One that contradicts
- * them begins an epoch, as does a counter below the last one's (reset, loadvm);
- * then older segments are dropped as well.
+ * All readings that agree are used, even those with wide bounds.  A reading
+ * that contradicts them begins an epoch, and so does a counter below the last
+ * one (reset, loadvm), which also drops older segments.
  */
 void ht_time_map_sample(HtTimeMap *m, uint64_t counter, uint64_t ns,
                         uint64_t bound_ns);
 
 /**
- * ht_time_map_break: the counter stood still or jumped just now
+ * ht_time_map_break: note that the counter stood still or jumped just now
  * @m: the map
  *
- * Readings from now on do not belong to those before, even if they would agree.
- * Dates of the past stay; until the next reading the error is unknown.
+ * Later readings begin an epoch even if they agree with earlier ones.  Dates of
+ * the past stay valid; until the next reading the error is unknown.
  */
 void ht_time_map_break(HtTimeMap *m);
 
 /**
- * ht_time_map_load: begin with what another host knew of the past
- * @m: the map, just initialised
- * @seg: segments, oldest first; anything
- * @count: how many
- * @shift: what to add to their times
- * @now_ns: this host's time; what seems later is not used
+ * ht_time_map_load: load segments that another host has saved
+ * @m: the map, just initialized
+ * @seg: segments, oldest first; not trusted
+ * @count: number of @seg
+ * @shift: value to add to their times, in ns
+ * @now_ns: this host's time; segments that seem later are ignored
  *
- * The counter goes on, perhaps at another rate, from the next sample on; until
- * then the error is unknown.
+ * From the next sample on the counter may have another rate; until then the
+ * error is unknown.
  *
- * Returns: false if @seg is no map's
+ * Returns: false if @seg is not valid
  */
 bool ht_time_map_load(HtTimeMap *m, const HtTimeSegment *seg, unsigned count,
                       int64_t shift, uint64_t now_ns);
 
 /**
- * ht_time_shift: a time of another host's clock as one of ours
+ * ht_time_shift: convert a time of another host's clock to this host's
  * @ns: the time
- * @shift: to add
- * @now_ns: our time, at most which it is
+ * @shift: value to add, in ns
+ * @now_ns: this host's time, which limits the result
  */
 uint64_t ht_time_shift(uint64_t ns, int64_t shift, uint64_t now_ns);
 
 /**
- * ht_time_map_to_ns: convert
+ * ht_time_map_to_ns: convert a counter to host time
  * @m: the map
  * @counter: any value; counters outside the samples are extrapolated
  *
@@ -168,7 +168,7 @@ static inline uint64_t ht_time_scale(uint64_t ticks, uint64_t mult)
 }
 
 /**
- * ht_time_segment_to_ns: convert with one segment
+ * ht_time_segment_to_ns: convert a counter by one segment
  * @s: the segment
  * @counter: any value
  *
@@ -183,24 +183,24 @@ static inline uint64_t ht_time_segment_to_ns(const HtTimeSegment *s,
         ns = s->ns + ht_time_scale(counter - s->counter, s->mult);
         return MIN(ns, HT_TIME_MAX_NS);
     }
-    /* before the first sample: never below 0 */
+    /* before the first sample; not below 0 */
     ns = ht_time_scale(s->counter - counter, s->mult);
     return s->ns - MIN(s->ns, ns);
 }
 
 /**
- * ht_time_map_bound: how wrong the dates may be
+ * ht_time_map_bound: get the maximum error of recent dates
  * @m: the map
- * @ns: of events until then that came after the newest reading, also if they
- * are dated when there are newer ones
+ * @ns: host time up to which events after the newest reading are considered,
+ *      including events that are dated after later readings
  *
- * Returns: ns, growing with @ns; UINT64_MAX if there is no reading of this
- * host, or of the time since ht_time_map_break()
+ * Returns: the error in ns, which grows with @ns; UINT64_MAX if there is no
+ * reading of this host, or no reading since ht_time_map_break()
  */
 uint64_t ht_time_map_bound(const HtTimeMap *m, uint64_t ns);
 
 /**
- * ht_time_map_hz: the counter's frequency as far as is known
+ * ht_time_map_hz: get the counter's frequency in Hz, as far as it is known
  * @m: the map
  */
 uint64_t ht_time_map_hz(const HtTimeMap *m);
