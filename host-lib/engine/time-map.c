@@ -152,7 +152,7 @@ static void carry_back(const HtTimeMap *m, const HtTimeInterval *now,
     t->hi = MAX(MIN(t->hi, hi), t->lo);
 }
 
-/* Learn the mean rate of the epoch; the present rate may have wandered off it */
+/* Learn the mean rate of the epoch; the present rate may have wandered. */
 static void learn_rate(HtTimeMap *m, uint64_t counter,
                        const HtTimeInterval *now)
 {

@@ -96,29 +96,29 @@ void ht_dead_head_swap(HtDeadHead *h);
 void ht_dead_stream_swap(HtDeadStream *s);
 
 /**
- * ht_dead_new: read an index
- * @data: anything
- * @size: bytes at @data
- * @error: why it is none
+ * ht_dead_new: parse an index
+ * @data: content of the index; not trusted
+ * @size: size of @data in bytes
+ * @error: set to the reason if it is not a valid index
  *
- * Returns: for ht_dead_free(), or NULL
+ * Returns: the index, for ht_dead_free(); or NULL
  */
 HtDead *ht_dead_new(const void *data, size_t size, GError **error);
 void ht_dead_free(HtDead *d);
 
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(HtDead, ht_dead_free)
 
-/* ht_dead_size: bytes of stream RAM that rings need */
+/* ht_dead_size: get the size of stream RAM that the rings need, in bytes */
 uint64_t ht_dead_size(const HtDead *d);
 
 /**
- * HtDeadResult: what a stream's ring had
- * @events: that are there
- * @before: of the stream, before these: delivered by then, or overwritten
- * @lost: that the producer discarded
- * @begin_ns: time of the first; 0: there is none
- * @end_ns: and of the last
- * @why: that nothing behind that could be read; "": all was
+ * HtDeadResult: events found in a stream's ring
+ * @events: number of events in the ring
+ * @before: number of earlier events of the stream: delivered or overwritten
+ * @lost: number of events that the producer discarded
+ * @begin_ns: time of the first event; 0 without events
+ * @end_ns: time of the last event
+ * @why: reason why the rest of the ring could not be read; "" if all was read
  */
 typedef struct HtDeadResult {
     uint64_t events;
@@ -130,17 +130,17 @@ typedef struct HtDeadResult {
 } HtDeadResult;
 
 /**
- * ht_dead_read: deliver the events that a stream's ring has, oldest first
+ * ht_dead_read: deliver the events in a stream's ring, oldest first
  * @d: the index
- * @stream: below @d->head.streams
- * @ram: stream RAM, ht_dead_size() bytes that may be written to
- * @open_ns: when to say that the stream was opened
- * @deliver: takes its runs, begin and end included
- * @opaque: for @deliver
+ * @stream: index of the stream, less than @d->head.streams
+ * @ram: stream RAM, ht_dead_size() bytes; modified
+ * @open_ns: time of the stream's opening run, in ns
+ * @deliver: takes the runs, with an opening and a closing one
+ * @opaque: passed to @deliver
  * @r: filled in
  *
- * Times are of the clock as it was when a stream was opened last; without any
- * they are of the stream's own counter, from @open_ns on.
+ * Times are converted by the clock of the stream that was opened last.  If no
+ * clock is known, they are times of the stream's own counter, from @open_ns on.
  *
  * Returns: false if the stream was never opened
  */
