@@ -2,8 +2,8 @@
 /*
  * libhypertrace: emit trace events from a guest to its host
  *
- * Freestanding: no libc, and nothing is allocated, locked or copied between
- * ht_get() and ht_commit().  A port (port.h) brings a device's channel; the
+ * Freestanding: no libc.  Nothing is allocated, locked or copied between
+ * ht_get() and ht_commit().  A port (port.h) provides a device's channel; the
  * same calls then work over hypercall, shm and virtio.
  */
 #ifndef HYPERTRACE_H
@@ -23,8 +23,8 @@ struct ht_stream;
 /**
  * struct ht_label - a name for a value of a field
  * @value: the value
- * @name: shown in its place: printable ASCII without '"' and '\\', 1 to
- *        HT_LABEL_MAX bytes
+ * @name: text to show instead of the value: printable ASCII without '"' and
+ *        '\\', 1 to HT_LABEL_MAX bytes
  */
 struct ht_label {
     int64_t value;
@@ -36,11 +36,12 @@ struct ht_label {
  * @name: [A-Za-z_][A-Za-z0-9_]*, 1 to HT_FIELD_NAME_MAX bytes
  * @kind: enum ht_field_kind
  * @elem: integer kind of the elements of a sequence or an array, else 0
- * @flags: HT_FIELD_HEX; HT_FIELD_UTF8: an array of u8 that is text;
- *         HT_FIELD_LABELS: an integer with @labels, which with HT_FIELD_BITS
- *         are names of bits; or 0
- * @count: elements of an array; number of @labels, at most HT_LABELS_MAX; or 0
- * @labels: NULL, unless @flags has HT_FIELD_LABELS
+ * @flags: HT_FIELD_HEX; HT_FIELD_UTF8 for an array of u8 that is text;
+ *         HT_FIELD_LABELS for an integer with @labels, which name bits if
+ *         HT_FIELD_BITS is set as well; or 0
+ * @count: number of elements of an array; number of @labels, at most
+ *         HT_LABELS_MAX; or 0
+ * @labels: NULL unless @flags has HT_FIELD_LABELS
  */
 struct ht_field {
     const char *name;
@@ -54,16 +55,16 @@ struct ht_field {
 /**
  * struct ht_class - an event class: a name and typed fields
  * @name: [A-Za-z0-9_.-]+, 1 to HT_CLASS_NAME_MAX bytes
- * @fields: @nr_fields fields, in the order of the payload
- * @on: not 0 where events of the class are wanted; what ht_trace() looks at.
- *      NULL in a kernel and without an operating system
+ * @fields: array of @nr_fields fields, in the order of the payload
+ * @on: points to a byte that is not 0 if events of the class are wanted;
+ *      ht_trace() reads it.  NULL in a kernel and without an operating system
  * @nr_fields: 0 to HT_FIELDS_MAX
- * @loglevel: 0 (emergency) to 14 (debug), as syslog's and LTTng's
- * @state: in a kernel, what @on points to elsewhere
- * @id: filled in by ht_register(); 0 before, and ht_get() discards such events
+ * @loglevel: 0 (emergency) to 14 (debug), as in syslog and LTTng
+ * @state: in a kernel: whether events are wanted, instead of @on
+ * @id: set by ht_register(); 0 before, and ht_get() discards such events
  *
- * Usually written by HT_EVENT() (event.h).  Ids belong to a device: to emit on
- * two devices at once, keep a copy of the class for each.
+ * Usually defined by HT_EVENT() (event.h).  Ids belong to a device: to emit to
+ * two devices at the same time, keep a copy of the class for each.
  */
 struct ht_class {
     const char *name;
@@ -76,19 +77,20 @@ struct ht_class {
     uint32_t id;
 };
 
-/* Not an address: what struct ht_slow's @early returns */
+/* Result of struct ht_slow's @early; not a valid address */
 #define HT_READ_CLOCK   ((uint8_t *)1)
 
 /**
- * struct ht_slow - what an emit calls when it is not straight
- * @early: what can be done without reading the clock: the end of an event that
- *         has the date of the one before it; NULL: the ring is full, the event
- *         was discarded and counted; HT_READ_CLOCK: neither
- * @get: reserve an event in the next packet, with a longer header, or with a
- *       new stamp
- * @notify: head reached the wake word
+ * struct ht_slow - slow paths of an emit
+ * @early: called before the clock is read.  Returns the end of the event if it
+ *         inherits the time of the previous event; NULL if the ring is full,
+ *         after counting the event as discarded; else HT_READ_CLOCK
+ * @get: reserve an event that starts a packet, needs a longer header or a new
+ *       time stamp
+ * @notify: called if head has reached the wake word
  *
- * Functions of whoever opened the stream: a program need not be linked to it.
+ * A stream points to the functions of the library that opened it, so that a
+ * program need not be linked to it.
  */
 struct ht_slow {
     uint8_t *(*early)(struct ht_stream *s, uint32_t id, uint32_t size);
@@ -100,59 +102,59 @@ struct ht_slow {
 /**
  * struct ht_stream - one producer's ordered events
  *
- * One context uses a stream at a time; a context that interrupts it (signal,
+ * One context uses a stream at a time.  A context that interrupts it (signal,
  * interrupt) gets NULL from ht_get(), and the event is counted as discarded.
- * Fields are private to the library; they are here for the inline emit, and
- * all zero is a stream that is not open.  The emit path knows the offsets up
- * to @lost; there is room for what the rest may become.
+ * The members are private to the library; they are public for the inline emit.
+ * A stream of all zeros is not open.  Programs compile in the offsets of the
+ * members up to @lost; @reserved leaves room for further members.
  */
 struct ht_stream {
-    /* the emit path: one cache line, and what it rarely stores */
-    uint8_t *cur;               /* where the next event goes */
-    uint8_t *end;               /* where straight events end; NULL: none is */
-    uint64_t base;              /* position of cur, less cur */
+    /* Emit path: one cache line, and members that it rarely writes */
+    uint8_t *cur;               /* address of the next event */
+    uint8_t *end;               /* limit of the fast path; NULL: always slow */
+    uint64_t base;              /* position of cur, minus cur */
     struct ht_ring_control *ring;
-    const uint64_t *wake;       /* ring when head >= *wake: host line */
+    const uint64_t *wake;       /* kick if head >= *wake: host line */
     uint64_t clock;             /* of an event, or a packet, before cur */
-    uint64_t max_gap;           /* ticks: so far from it, a short header does */
+    uint64_t max_gap;           /* ticks from @clock: a short header suffices */
     uint32_t busy;
-    uint32_t inherit;           /* events to come with the date of @clock */
-    uint64_t events;            /* committed since open */
+    uint32_t inherit;           /* number of next events that get @clock */
+    uint64_t events;            /* committed since the stream was opened */
     uint8_t *next;              /* ht_get(): end of the event being written */
     const struct ht_slow *slow; /* NULL: nothing can be emitted */
-    uint64_t lost_nested;       /* by contexts that interrupted this one */
+    uint64_t lost_nested;       /* events of interrupting contexts */
     uint64_t lost;
 
     /* switching packets */
     uint8_t *packets;
-    uint8_t *packet_end;        /* of the open packet; NULL: none */
+    uint8_t *packet_end;        /* end of the open packet, or NULL */
     uint64_t packet;            /* number of the open (or next) packet */
     uint64_t tail;              /* cached: first packet not released */
     uint64_t submitted;         /* virtio: position handed over so far */
-    uint64_t rung;              /* wake value rung for */
+    uint64_t rung;              /* wake value that the last kick was for */
     uint64_t instance;
     uint64_t batch_events;      /* hypercall: events at the last doorbell */
-    uint64_t doorbells;         /* rung, or virtio kicks */
-    uint64_t told;              /* lost, as the host was told last */
+    uint64_t doorbells;         /* number of doorbells, or of virtio kicks */
+    uint64_t told;              /* lost events that the host knows of */
     const struct ht_channel_ops *ops;
     struct ht_device *dev;
-    struct ht_stream *next_open;        /* of the device */
+    struct ht_stream *next_open;        /* list of the device's streams */
     uint32_t packet_shift;
     uint32_t packets_mask;
     uint32_t index;
     uint32_t overwrite;
-    uint32_t content;           /* virtio: of the packet handed over in part */
-    uint32_t stamps;            /* the clock is read for each so many events */
+    uint32_t content;           /* virtio: bytes of a partly submitted packet */
+    uint32_t stamps;            /* read the clock for one event in this many */
     uint64_t reserved[8];
 };
 
 /**
  * struct ht_stream_params - how to open a stream
- * @stream: index wanted, or HT_STREAM_ANY
- * @vcpu: the vCPU the producer is bound to, or -1: the guest's number of it,
- *        which need not be QEMU's
- * @name: shown by the host; NULL or [ -~]{0,32}
- * @stamps: as of ht_stream_stamps(); 0 is 1
+ * @stream: requested index, or HT_STREAM_ANY
+ * @vcpu: number that the guest gives the producer's vCPU (QEMU's may differ),
+ *        or -1 if the producer is not bound to a vCPU
+ * @name: name for display by the host; NULL or [ -~]{0,32}
+ * @stamps: see ht_stream_stamps(); 0 means 1
  */
 struct ht_stream_params {
     uint32_t stream;
@@ -162,45 +164,47 @@ struct ht_stream_params {
 };
 
 /**
- * ht_register() - tell the host of an event class
+ * ht_register() - register an event class with the host
  * @dev: an open device
  * @cls: the class; its id is set
  *
  * Registering a class again is cheap and gives the same id.  Waits for the
- * device, not for the host's backends (typically under a millisecond).
- * Not for the emit path.  Threads: one at a time a device.
+ * device, not for the host's backends (typically less than a millisecond).
  *
- * Return: the id, 1 to HT_CLASSES_MAX; -EINVAL: a name or field is not as
- * struct ht_class says; -ENOSPC: a limit of the host; -EIO: the backend
- * failed; -ETIMEDOUT: the host did not answer within seconds.
+ * Context: one thread at a time for each device; not on the emit path.
+ *
+ * Return: the id, 1 to HT_CLASSES_MAX; -EINVAL: a name or field does not have
+ * the form that struct ht_class requires; -ENOSPC: a limit of the host; -EIO:
+ * the backend failed; -ETIMEDOUT: the host did not answer within seconds.
  */
 int ht_register(struct ht_device *dev, struct ht_class *cls);
 
 /**
- * ht_wanted() - does the host want events of a class?
+ * ht_wanted() - test whether the host wants events of a class
  * @dev: the device
- * @cls: registered on it
+ * @cls: a class registered on @dev
  *
- * A load where the device has memory for it, else what was known last: see the
- * port.  ht_get() does not look: whoever emits without asking is recorded, if
- * a backend of the host wants it.
+ * If the device has memory for it, this loads the present value; otherwise the
+ * value is the last one that the port was told.  ht_get() does not make this
+ * test: an event emitted without it is recorded if a backend wants it.
  *
- * Return: whether it does; true where the port cannot tell.
+ * Return: true if events are wanted, or if the port cannot tell.
  */
 bool ht_wanted(const struct ht_device *dev, const struct ht_class *cls);
 
 /**
- * ht_register_all() - tell the host of many event classes at once
+ * ht_register_all() - register many event classes at once
  * @dev: an open device
- * @classes: @n of them; NULL is skipped.  Their ids are set, those of classes
- *           that were refused to 0
+ * @classes: array of @n classes; NULL is skipped.  Their ids are set; classes
+ *           that were refused get id 0
  * @n: number of @classes
  *
- * As ht_register() for each, but for HT_MAILBOX_SIZE bytes of them with one
- * message: a class takes some 100.  One that is refused concerns no other.
+ * As ht_register() for each class, but one message carries up to
+ * HT_MAILBOX_SIZE bytes of classes, of about 100 bytes each.  A refused class
+ * does not affect the others.
  *
  * Return: 0, or the first error; -ETIMEDOUT and other failures of the device
- * end it.
+ * end the call.
  */
 int ht_register_all(struct ht_device *dev, struct ht_class *const *classes,
                     unsigned n);
@@ -208,10 +212,10 @@ int ht_register_all(struct ht_device *dev, struct ht_class *const *classes,
 /**
  * ht_stream_open() - open a stream
  * @dev: an open device
- * @s: storage for the stream; the caller's, 64-byte aligned
+ * @s: memory for the stream; owned by the caller, 64-byte aligned
  * @params: NULL for any stream, not bound to a vCPU, without a name
  *
- * Return: 0; -EBUSY: all streams (or the one wanted) are in use; -EINVAL;
+ * Return: 0; -EBUSY: all streams (or the requested one) are in use; -EINVAL;
  * -EIO; -ETIMEDOUT.
  */
 int ht_stream_open(struct ht_device *dev, struct ht_stream *s,
@@ -219,18 +223,17 @@ int ht_stream_open(struct ht_device *dev, struct ht_stream *s,
 
 /**
  * ht_stream_stamps() - read the clock for some events only
- * @s: a stream that is open
- * @n: for the next event and each @n-th behind it, and for the first of each
- *     packet, 1 to HT_STAMPS_MAX; 1, the default, is for each event
+ * @s: an open stream
+ * @n: read the clock for the next event and each @n-th event after it, and for
+ *     the first event of each packet; 1 (the default) to HT_STAMPS_MAX
  *
- * For events that come in bursts, where reading the clock is most of what they
- * cost.  The others have the date of the event before them.  So the order is
- * exact, and an event took place between its date and the next other date of
- * the stream, or when the host saw it first, if that is earlier.  Where a burst
- * begins, ht_stream_push(), ht_stream_flush() or this has the next event
- * read the clock.
+ * For bursts of events, in which reading the clock is most of the cost.  The
+ * other events get the time of the previous event.  Their order is exact; an
+ * event happened between its time and the next different time in the stream,
+ * but before the host first saw it.  To read the clock at the start of a burst,
+ * call ht_stream_push(), ht_stream_flush() or this function.
  *
- * Called by the producer.
+ * Context: the producer.
  *
  * Return: 0; -EINVAL; -EBUSY: called between ht_get() and ht_commit(); -EIO:
  * @s is not open.
@@ -240,12 +243,14 @@ int ht_stream_stamps(struct ht_stream *s, uint32_t n);
 #define HT_STAMPS_MAX   1024u
 
 /**
- * ht_stream_flush() - have the host take all committed events now
+ * ht_stream_flush() - hand over all committed events and wait for the host
  * @s: the stream
  *
- * Called by the producer.  Returns when the events are in the host's memory:
- * the guest may end, its memory may go, and they still reach the backends,
- * which are not waited for.
+ * Returns when the events are in the host's memory.  They then reach the
+ * backends even if the guest ends or loses its memory.  The call does not wait
+ * for the backends.
+ *
+ * Context: the producer.
  *
  * Return: 0; -EIO: the stream was stopped as corrupt or closed by the host;
  * -EBUSY: called between ht_get() and ht_commit(); -ETIMEDOUT.
@@ -256,11 +261,12 @@ int ht_stream_flush(struct ht_stream *s);
  * ht_stream_push() - hand committed events over without waiting
  * @s: the stream
  *
- * For the producer, or a context that interrupts it (a timer on its CPU), to
- * bound how long an event waits in an open packet: virtio submits what was
- * committed, hypercall rings for the rest of a batch, shm has nothing to do.
- * Never sleeps and sends no message.  The next event reads the clock, whatever
- * ht_stream_stamps() said.
+ * Bounds how long an event waits in an open packet: virtio submits the
+ * committed events, hypercall kicks for the rest of a batch, shm has nothing to
+ * do.  Never sleeps and sends no message.  The next event reads the clock, even
+ * if ht_stream_stamps() says otherwise.
+ *
+ * Context: the producer, or a context that interrupts it (a timer on its CPU).
  *
  * Return: 0; -EBUSY: an event or a flush of @s is under way; -EAGAIN: no
  * descriptor is free; -EIO: @s is not open.
@@ -268,16 +274,17 @@ int ht_stream_flush(struct ht_stream *s);
 int ht_stream_push(struct ht_stream *s);
 
 /**
- * ht_stream_room() - would an event be taken now?
+ * ht_stream_room() - test whether an event would be accepted now
  * @s: the stream
- * @size: its payload bytes
+ * @size: size of its payload in bytes
  *
- * For a producer that would rather wait than discard: ht_get() counts an event
- * each time that it finds no room.  Called by the producer, outside
- * ht_get() and ht_commit().
+ * For a producer that prefers waiting to discarding: each ht_get() that finds no
+ * room counts a discarded event.
  *
- * Return: whether ht_get() would find room for it, or find that the stream was
- * closed by the host or with the device, so that there is nothing to wait for.
+ * Context: the producer, outside of ht_get() and ht_commit().
+ *
+ * Return: true if ht_get() would find room, or if the stream was closed by the
+ * host or with the device, so that waiting is useless.
  */
 bool ht_stream_room(struct ht_stream *s, uint32_t size);
 
@@ -292,9 +299,9 @@ int ht_stream_close(struct ht_stream *s);
 /**
  * ht_time_sync() - help the host relate the guest's clock to its own
  * @dev: an open device
- * @rounds: exchanges, 1 to 1000; the best one counts
+ * @rounds: number of exchanges, 1 to 1000; the best one is used
  *
- * Needed only where the host cannot compute the guest's counter itself.
+ * Needed only if the host cannot compute the guest's counter itself.
  *
  * Return: the error bound in ns (clamped to INT_MAX), or a negative errno.
  */
@@ -303,7 +310,7 @@ int ht_time_sync(struct ht_device *dev, unsigned rounds);
 /**
  * ht_get_stats() - read the host's counters
  * @dev: an open device
- * @stream: an index, or HT_STREAM_ANY for the device's sums
+ * @stream: index of a stream, or HT_STREAM_ANY for the sums of the device
  * @stats: filled in
  *
  * Return: 0 or a negative errno.
@@ -312,8 +319,10 @@ int ht_get_stats(struct ht_device *dev, uint32_t stream,
                  struct ht_stats *stats);
 
 /**
- * ht_discard() - what becomes of an event for a stream that is not open
- * @s: busy
+ * ht_discard() - count an event for a stream that is not open
+ * @s: the stream, busy
+ *
+ * Return: NULL.
  */
 static inline uint8_t *ht_discard(struct ht_stream *s)
 {
@@ -324,10 +333,13 @@ static inline uint8_t *ht_discard(struct ht_stream *s)
 }
 
 /**
- * ht_begin() - ht_get() for a caller that keeps the event's end itself
+ * ht_begin() - reserve an event, for a caller that keeps its end
+ * @s: the stream
+ * @id: from ht_register()
+ * @size: size of the payload in bytes
  *
- * Goes on with ht_finish().  One pointer tells all of an event whose size is
- * a constant, so it need not go through memory.
+ * Publish the event by ht_finish().  As for ht_get(), but the end of the event
+ * stays in a register if @size is a constant.
  *
  * Return: the end of the @size payload bytes, or NULL.
  */
@@ -356,8 +368,8 @@ static inline uint8_t *ht_begin(struct ht_stream *s, uint32_t id,
     ht_prefetch_write(cur + HT_PREFETCH_AHEAD);
     now = ht_clock();
     /*
-     * All events within max_gap behind @clock are within max_gap of each other,
-     * whichever is before which, so it need not follow them.
+     * Two events within max_gap after @clock are within max_gap of each other,
+     * whatever their order, so @clock need not be updated here.
      */
     if (ht_unlikely(now - s->clock >= s->max_gap ||
                     id - 1 >= HT_ID_WIDE - 1)) {
@@ -368,9 +380,9 @@ static inline uint8_t *ht_begin(struct ht_stream *s, uint32_t id,
 }
 
 /**
- * ht_finish() - publish the event last begun
+ * ht_finish() - publish the event reserved by ht_begin()
  * @s: the stream
- * @end: of its payload
+ * @end: end of its payload
  */
 static inline void ht_finish(struct ht_stream *s, uint8_t *end)
 {
@@ -384,9 +396,9 @@ static inline void ht_finish(struct ht_stream *s, uint8_t *end)
      */
     ht_store_release(&s->ring->guest.head, head);
     /*
-     * Relaxed: a wake word armed at this very moment can be missed.  The
-     * worst outcome is that the event waits for the consumer's time bound;
-     * proof: tests/model/wake.pml.
+     * Relaxed: a wake word that is being armed at this moment can be missed.
+     * In the worst case the event waits for the consumer's time bound; proof:
+     * tests/model/wake.pml.
      */
     if (ht_unlikely(head >= ht_load_relaxed(s->wake))) {
         s->slow->notify(s);     /* still busy: a doorbell is not re-entered */
@@ -399,14 +411,14 @@ static inline void ht_finish(struct ht_stream *s, uint8_t *end)
  * ht_get() - reserve an event
  * @s: the stream
  * @id: from ht_register()
- * @size: payload bytes
+ * @size: size of the payload in bytes
  *
- * Never blocks.  Between ht_get() and ht_commit() nothing else may be
- * reserved on @s.
+ * Never blocks.  Between ht_get() and ht_commit() nothing else may be reserved
+ * on @s.
  *
- * Return: where to write @size payload bytes; NULL: the event is discarded
- * and counted (ring full, @size more than a packet holds, or @s is in use by
- * the context that this one interrupted).
+ * Return: the address for @size payload bytes; NULL: the event is discarded and
+ * counted (the ring is full, @size exceeds a packet, or the context that this
+ * one interrupted is using @s).
  */
 static inline void *ht_get(struct ht_stream *s, uint32_t id, uint32_t size)
 {
@@ -432,19 +444,20 @@ static inline void ht_commit(struct ht_stream *s)
 
 /**
  * ht_open() - open a device from Linux user space
- * @path: "/dev/hypertraceN", a PCI address "0000:00:04.0" (root, without the
- *        module: hypercall, and shm for diagnosis), or NULL: what
- *        $HYPERTRACE_DEVICE says, else the first device found
+ * @path: "/dev/hypertraceN"; a PCI address "0000:00:04.0" (for root, without
+ *        the module: hypercall, and shm for diagnosis); or NULL for the path in
+ *        $HYPERTRACE_DEVICE, by default the first device found
  * @dev: set on success
  *
- * Return: 0; -ENODEV: there is none; -EACCES; -EPROTO: another version.
+ * Return: 0; -ENODEV: no device was found; -EACCES; -EPROTO: the device has
+ * another version.
  */
 int ht_open(const char *path, struct ht_device **dev);
 
 /**
  * ht_close() - close a device opened with ht_open()
- * @dev: streams that are open are closed, so that nothing is emitted to them
- *       any more; NULL is fine
+ * @dev: the device or NULL; its open streams are closed, and events emitted to
+ *       them later are discarded
  */
 void ht_close(struct ht_device *dev);
 

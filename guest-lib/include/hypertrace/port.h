@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * libhypertrace: what a port brings (Linux user space, Linux kernel, bare
+ * libhypertrace: interface of a port (Linux user space, Linux kernel, bare
  * metal, loopback)
  *
- * A port finds the device, moves control messages, gives stream memory its
- * address and carries doorbells or virtio submissions.  Everything else is
- * in the core.
+ * A port finds the device, exchanges control messages, maps stream memory and
+ * carries doorbells or virtio submissions.  The core does everything else.
  */
 #ifndef HYPERTRACE_PORT_H
 #define HYPERTRACE_PORT_H
@@ -14,26 +13,26 @@
 
 /**
  * struct ht_port_ops - a port's functions
- * @control: exchange control messages in place: of HT_MSG_CLASS_REGISTER, @size
- *           bytes of them; else one, with @size bytes of room at @msg.  0 or a
- *           negative errno (transport failure; statuses are the core's to
- *           read).  May sleep where the port can.
- * @map: the addresses of a stream's control page and of its packets.  For
- *       virtio this is guest RAM of the port, with the same layout, zeroed but
- *       for host.state, HT_STREAM_OPENED, and host.wake, HT_WAKE_NEVER.
- *       0 or a negative errno.
- * @unmap: the stream was closed; NULL if there is nothing to do.
+ * @control: exchange control messages in place: for HT_MSG_CLASS_REGISTER,
+ *           @size bytes of messages; else one message, with @size bytes of room
+ *           at @msg.  Returns 0, or a negative errno if the transport failed;
+ *           the core reads the statuses.  May sleep if the port can.
+ * @map: get the addresses of a stream's control page and of its packets.  For
+ *       virtio this is guest RAM of the port, with the same layout, zeroed
+ *       except host.state, which is HT_STREAM_OPENED, and host.wake, which is
+ *       HT_WAKE_NEVER.  Returns 0 or a negative errno.
+ * @unmap: called after the stream was closed; may be NULL.
  * @doorbell: write the stream's doorbell (hypercall, shm).  Never sleeps.
- * @submit: virtio: hand the bytes [from, to) of the stream over; they lie in
- *          one packet.  Counts a kick in s->doorbells.  Never sleeps.  0, or
- *          -EAGAIN: no descriptor is free.
+ * @submit: virtio: hand over the bytes [from, to) of the stream, which are in
+ *          one packet.  Counts a kick in s->doorbells.  Never sleeps.  Returns
+ *          0, or -EAGAIN if no descriptor is free.
  * @reap: virtio: advance host.tail in the control page past packets whose
- *        buffers came back.
- * @relax: let time pass between two tries of a message that was BUSY;
- *         @tries counts from 0.  Returns a negative errno to give up.
- * @lock: take the device's message buffer, which registering uses.  NULL where
- *        the caller sees to it that one thread at a time registers
- * @unlock: let others use it
+ *        buffers the host has returned.
+ * @relax: wait between two attempts for a message that was BUSY; @tries counts
+ *         from 0.  Returns a negative errno to give up.
+ * @lock: lock the device's message buffer, which registration uses.  NULL if
+ *        the caller serializes registrations.
+ * @unlock: unlock it
  */
 struct ht_port_ops {
     int (*control)(struct ht_device *dev, struct ht_msg *msg, uint32_t size);
@@ -53,13 +52,13 @@ struct ht_port_ops {
  * struct ht_device - the core's part of a device; a port embeds it
  * @caps: read from the device by the port before ht_device_init()
  * @ops: the port's functions
- * @mapping: how stream memory is mapped, for people: "write-back",
+ * @mapping: how stream memory is mapped, for display: "write-back",
  *           "write-combining", "uncached", "guest RAM"
  * @cookie: last cookie used
- * @streams: those that are open
- * @enable: the enable page, or a copy; NULL: the port has none
- * @enable_copy: virtio: the same, for ht_register() to write; or NULL
- * @msg: for messages that register, between ops->lock and ops->unlock
+ * @streams: list of open streams
+ * @enable: the enable page, or a copy; NULL if the port has none
+ * @enable_copy: virtio: the same copy, for ht_register() to write; or NULL
+ * @msg: buffer for registration, between ops->lock and ops->unlock
  */
 struct ht_device {
     struct ht_caps caps;
@@ -72,19 +71,20 @@ struct ht_device {
     union {
         struct ht_msg h;
         uint8_t bytes[HT_MAILBOX_SIZE];
-        uint64_t align;         /* as the messages' largest members need */
+        uint64_t align;         /* alignment of the messages' members */
     } msg;
 };
 
 /**
- * struct ht_channel_ops - what differs between channels in the guest
+ * struct ht_channel_ops - the guest's part of a channel
  * @name: "hypercall", "shm", "virtio"
- * @opened: the stream's ring is mapped; set wake and its word
- * @notify: head reached the wake word after a commit
- * @closed: a packet was closed and head moved past it (after its release)
- * @space: is packet number @packet free?  Re-reads what the host released.
- * @flush: have [.., head) reach the host without closing the packet and
- *         without waiting; 0, or -EAGAIN
+ * @opened: called when the stream's ring is mapped; sets wake and its word
+ * @notify: called after a commit if head has reached the wake word
+ * @closed: called after a packet was closed and head was released past it
+ * @space: test whether packet number @packet is free; reads again what the host
+ *         has released
+ * @flush: make the host take all bytes up to head, without closing the packet
+ *         and without waiting; returns 0, or -EAGAIN
  */
 struct ht_channel_ops {
     const char *name;
@@ -96,9 +96,9 @@ struct ht_channel_ops {
 };
 
 /**
- * ht_request_bytes() - how much ops->control() sends
+ * ht_request_bytes() - get the number of bytes that ops->control() sends
  * @msg: its argument
- * @size: likewise
+ * @size: its argument
  */
 static inline uint32_t ht_request_bytes(const struct ht_msg *msg, uint32_t size)
 {
@@ -106,12 +106,12 @@ static inline uint32_t ht_request_bytes(const struct ht_msg *msg, uint32_t size)
 }
 
 /**
- * ht_reply_bytes() - how much ops->control() has back
- * @type: of the message that was sent
- * @reply: the header of the reply
+ * ht_reply_bytes() - get the number of bytes that ops->control() receives
+ * @type: type of the message sent
+ * @reply: header of the reply
  * @size: argument of ops->control()
  *
- * Return: bytes, from a header to @size; 0: the reply is malformed.
+ * Return: size of a header to @size; 0: the reply is malformed.
  */
 static inline uint32_t ht_reply_bytes(uint16_t type, const struct ht_msg *reply,
                                       uint32_t size)
@@ -124,24 +124,24 @@ static inline uint32_t ht_reply_bytes(uint16_t type, const struct ht_msg *reply,
 }
 
 /**
- * ht_mailbox_exchange() - ops->control() by the mailbox, hypercall and shm
+ * ht_mailbox_exchange() - ops->control() by the mailbox, for hypercall and shm
  * @dev: the device
  * @box: its mailbox
  * @msg: as for ops->control()
- * @size: likewise
- * @go: writes @bytes to the register, and returns when the device has replied
+ * @size: as for ops->control()
+ * @go: write @bytes to the register; returns when the device has replied
  *
- * Return: 0; -EINVAL: not a size; -EIO: no reply to this message, as there is
- * no device any more.
+ * Return: 0; -EINVAL: @size is not valid; -EIO: there was no reply to this
+ * message, because the device is gone.
  *
- * Context: one exchange at a time, which the port sees to
+ * Context: the port serializes exchanges
  */
 int ht_mailbox_exchange(struct ht_device *dev, void *box, struct ht_msg *msg,
                         uint32_t size,
                         void (*go)(struct ht_device *dev, uint32_t bytes));
 
 /**
- * ht_device_init() - check the capabilities and set the core's part up
+ * ht_device_init() - check the capabilities and initialize the core's part
  * @dev: @dev->caps and @dev->ops are set
  *
  * Return: 0; -ENODEV: no magic; -EPROTO: another version, or values that
@@ -150,31 +150,31 @@ int ht_mailbox_exchange(struct ht_device *dev, void *box, struct ht_msg *msg,
 int ht_device_init(struct ht_device *dev);
 
 /**
- * ht_device_close_streams() - close what is open, before a device is closed
- * @dev: the device; nobody uses its streams
+ * ht_device_close_streams() - close all streams, before a device is closed
+ * @dev: the device; no other thread may use its streams
  */
 void ht_device_close_streams(struct ht_device *dev);
 
 /**
- * ht_control_begin() - take the device's message buffer
+ * ht_control_begin() - lock the device's message buffer and start a message
  * @dev: the device
  * @type: enum ht_msg_type
- * @size: bytes of the message, at least its structure's
+ * @size: size of the message in bytes, at least that of its structure
  *
- * Return: the message, its header set and the rest of @size bytes zero.  To
- * be followed by ht_control_end().
+ * Return: the message, with its header set and the rest of @size bytes zero.
+ * The caller must call ht_control_end().
  */
 struct ht_msg *ht_control_begin(struct ht_device *dev, uint16_t type,
                                 uint32_t size);
 
 /**
- * ht_control_end() - let others use the message buffer
+ * ht_control_end() - unlock the message buffer
  * @dev: the device
  */
 void ht_control_end(struct ht_device *dev);
 
 /**
- * ht_control() - send a message and wait until it is not BUSY any more
+ * ht_control() - send a message, again while the device is busy
  * @dev: the device
  * @msg: the message; its header's type and size are set
  *
@@ -193,18 +193,18 @@ int ht_control(struct ht_device *dev, struct ht_msg *msg);
 int ht_exchange(struct ht_device *dev, struct ht_msg *msg);
 
 /**
- * ht_class_valid() - is a class as &struct ht_class says?
+ * ht_class_valid() - test whether a class has the form of &struct ht_class
  * @c: the class
  */
 bool ht_class_valid(const struct ht_class *c);
 
 /**
- * ht_publish_lost() - tell the host how many events were discarded
+ * ht_publish_lost() - report the number of discarded events to the host
  * @s: a stream that is open and busy (or about to be closed)
  *
- * Called when this context discards, at a push, flush and close; the header of
- * each packet has the count as well.  So what interrupting contexts discard is
- * told with the next packet at the latest.
+ * Called when this context discards an event, and by push, flush and close.
+ * Each packet's header has the number as well, so the discards of interrupting
+ * contexts are reported by the next packet at the latest.
  */
 static inline void ht_publish_lost(struct ht_stream *s)
 {
@@ -213,12 +213,12 @@ static inline void ht_publish_lost(struct ht_stream *s)
 }
 
 /**
- * ht_is_closed() - was a stream that this producer opened closed by another?
+ * ht_is_closed() - test whether a stream was closed without its producer
  * @s: a stream that is open and busy
  *
- * By the host, when another driver takes the device over, or with its device;
- * the ring may be another producer's by now.  Read relaxed: seen late, a packet
- * is written that the host refuses.
+ * The host closes a stream when another driver takes over the device or when
+ * the device is removed; another producer may own the ring by now.  The loads
+ * are relaxed: if the change is seen late, the host rejects a packet.
  */
 static inline bool ht_is_closed(const struct ht_stream *s)
 {
@@ -229,11 +229,11 @@ static inline bool ht_is_closed(const struct ht_stream *s)
 }
 
 /**
- * ht_tell_discarded() - tell the host of events for which there was no stream
+ * ht_tell_discarded() - report discarded events that had no stream
  * @dev: the device
- * @count: how many more than before
+ * @count: number of events since the last report
  *
- * Where there is a stream, its own count says it.
+ * Events that have a stream are reported by its own count.
  *
  * Return: as ht_control().
  */
@@ -242,11 +242,11 @@ int ht_tell_discarded(struct ht_device *dev, uint64_t count);
 /**
  * ht_enable_read() - ask the host which classes it wants
  * @dev: the device
- * @to: HT_CLASSES_MAX + 1 bytes, as those of the enable page; written as far
- *      as there are classes.  NULL: the port takes them from the replies, in
- *      the order of all that it is told
+ * @to: HT_CLASSES_MAX + 1 bytes, in the format of the enable page; written for
+ *      the classes that exist.  NULL: the port takes the values from the
+ *      replies, in the order of all messages
  *
- * For ports that cannot look at the enable page itself: virtio's.
+ * For ports without access to the enable page: virtio's.
  *
  * Return: as ht_control().
  */

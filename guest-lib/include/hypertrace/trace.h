@@ -4,7 +4,7 @@
  *
  * Each program and shared object that includes this file looks for the library
  * when it starts, and registers its classes with it.  It need not be linked to
- * the library (-lhypertrace does no harm).  A program that is linked statically
+ * the library, but may be (-lhypertrace).  A program that is linked statically
  * uses the flags of "pkg-config --static hypertrace".
  *
  * The host chooses the classes that it wants, and may change that at any time.
@@ -13,20 +13,21 @@
  * Each thread has a stream, opened at its first event and closed at its end.
  * Unplugged devices, a suspend, closed descriptors and full rings do not
  * disturb the program.  The library counts the events that it discards and
- * tells the host, unless the process ends without ever having had a stream.
- * The event that a thread writes while its device goes is not counted.
+ * reports the number to the host, unless the process ends without ever having
+ * had a stream.  An event that a thread writes while its device is removed is
+ * not counted.
  *
  * A child of fork() opens streams of its own.
  *
  * A signal handler may leave an event by siglongjmp(), or cancel its thread.
  * The thread loses that event and at most 64 more, or those of 100 ms, which
- * are counted; then it has another stream.
+ * are counted; then it gets another stream.
  *
- * The device is $HYPERTRACE_DEVICE, "/dev/hypertraceN" or "none", by default
- * the first that can be opened.  If there is none yet, or if its host does not
- * answer, events look for one every 500 ms, and meanwhile cost a function call
- * and their arguments.  On a machine that is not virtual the library does not
- * look again.
+ * $HYPERTRACE_DEVICE selects the device: "/dev/hypertraceN" or "none"; the
+ * default is the first that can be opened.  While there is no device, or while
+ * its host does not answer, events look for a device every 500 ms, and cost a
+ * function call and the evaluation of their arguments.  On a machine that is
+ * not virtual the library looks once only.
  */
 #ifndef HYPERTRACE_TRACE_H
 #define HYPERTRACE_TRACE_H
@@ -50,16 +51,16 @@ extern "C" {
 struct ht_module;
 
 /**
- * enum ht_trace_state - is tracing on, and if not, why?
+ * enum ht_trace_state - whether tracing is on, and why not
  * @HT_TRACE_ON: events of this program are recorded
- * @HT_TRACE_UNWANTED: the host wants none of them now
+ * @HT_TRACE_UNWANTED: the host wants no events of this program now
  * @HT_TRACE_NO_STREAM: every stream of the device is in use
  * @HT_TRACE_NO_LIBRARY: libhypertrace.so.0 was not found
  * @HT_TRACE_DISABLED: HYPERTRACE_DEVICE is "none"
  * @HT_TRACE_NO_DEVICE: there is no device, or its driver is not loaded
- * @HT_TRACE_DENIED: the device may not be opened
+ * @HT_TRACE_DENIED: no permission to open the device
  * @HT_TRACE_NO_ANSWER: the device's host does not answer
- * @HT_TRACE_INCOMPATIBLE: the device is of another version
+ * @HT_TRACE_INCOMPATIBLE: the device has another version
  */
 enum ht_trace_state {
     HT_TRACE_ON,
@@ -75,12 +76,12 @@ enum ht_trace_state {
 
 /**
  * struct ht_runtime - the library's functions for ht_trace()
- * @begin: find a stream for an event of @cls; set @slot to it if it is this
- *         thread's own.  NULL: the event is discarded and counted, or the host
- *         does not want it
- * @end: must be called after an event if @begin was, or if the event was
+ * @begin: get a stream for an event of @cls; sets @slot to it if the stream is
+ *         this thread's own.  NULL: the event is discarded and counted, or the
+ *         host does not want it
+ * @end: must be called after an event if @begin was called, or if the event was
  *       discarded (@done is false).  Returns a stream to try again, or NULL
- * @remove: forget a module's classes, of which no event is under way
+ * @remove: forget a module's classes; none of its events may be under way
  * @status: ht_trace_status()
  */
 struct ht_runtime {
@@ -94,9 +95,9 @@ struct ht_runtime {
 
 /**
  * struct ht_module - a program or shared object that has classes
- * @begin: pointers to its classes
- * @end: behind the last
- * @next: the library's
+ * @begin: start of an array of pointers to its classes
+ * @end: end of that array
+ * @next: next module in the library's list
  * @runtime: set by the library
  * @reserved: 0
  */
@@ -109,8 +110,8 @@ struct ht_module {
 };
 
 /**
- * ht_module_add() - make a module's classes known
- * @module: stays in place until it is removed; its runtime is set
+ * ht_module_add() - register a module's classes with the library
+ * @module: must stay in place until it is removed; its runtime is set
  *
  * Called when the program starts, or a shared object is loaded.
  */
@@ -132,7 +133,8 @@ void ht_module_add(struct ht_module *module);
  *
  * Context: may block; not in a signal handler.
  *
- * Return: the class, for good; NULL: not a valid description, out of memory,
+ * Return: the class, which is never freed; NULL: not a valid description, out
+ * of memory,
  * or there are more than 1,023 such classes.
  */
 struct ht_class *ht_event_parse(const char *text);
@@ -153,8 +155,8 @@ enum ht_value_type {
 
 /**
  * struct ht_value - the value of one field
- * @u: the value, as @type says
- * @count: of HT_VALUE_MEMORY
+ * @u: the value, in the member that @type selects
+ * @count: with HT_VALUE_MEMORY: number of bytes or elements
  * @type: enum ht_value_type
  */
 struct ht_value {
@@ -171,10 +173,10 @@ struct ht_value {
 /**
  * ht_event_values() - emit an event of checked values
  * @cls: the class
- * @values: one for each field
- * @n: their number
+ * @values: one value for each field
+ * @n: number of @values
  *
- * The values are checked also if the event is off.
+ * The values are checked even if the event is off.
  *
  * Return: 1: committed; 0: discarded, or not wanted; -EINVAL: @n or a value
  * does not fit the class.
@@ -184,20 +186,21 @@ int ht_event_values(const struct ht_class *cls, const struct ht_value *values,
 
 /**
  * ht_event_new() - make an event class at run time
- * @name: as &struct ht_class says
- * @fields: @nr_fields of them; they and their names are copied
+ * @name: name of the class, in the form that &struct ht_class requires
+ * @fields: array of @nr_fields fields; they and their names are copied
  * @nr_fields: 0 to HT_FIELDS_MAX
  * @level: enum ht_level
  *
  * Context: may block; not in a signal handler.
  *
- * Return: the class, for good; NULL: out of memory, or too many fields.
+ * Return: the class, which is never freed; NULL: out of memory, or too many
+ * fields.
  */
 struct ht_class *ht_event_new(const char *name, const struct ht_field *fields,
                               unsigned nr_fields, unsigned level);
 
 /**
- * ht_event_is_on() - would events of a class be recorded?
+ * ht_event_is_on() - test whether events of a class would be recorded
  * @cls: the class
  */
 bool ht_event_is_on(const struct ht_class *cls);
@@ -205,33 +208,34 @@ bool ht_event_is_on(const struct ht_class *cls);
 /**
  * ht_event_emit() - emit an event of packed values, which are not checked
  * @cls: the class
- * @payload: the fields, packed as the specification says
- * @size: bytes
+ * @payload: the fields, packed as in the specification
+ * @size: size of @payload in bytes
  *
- * Return: whether it was committed; if not, it was discarded or is not wanted.
+ * Return: true if it was committed; false if it was discarded or is not wanted.
  */
 bool ht_event_emit(const struct ht_class *cls, const void *payload,
                    uint32_t size);
 
 /**
- * ht_trace_discarded() - events for which this process had no stream
+ * ht_trace_discarded() - get the number of discarded events not yet reported
  *
- * The host is told when a stream can be opened, or by a message each 500 ms
- * that none can, and when the program exits.  One that is killed before, or may
- * not open the device, is the only one that knows.
+ * Counts events for which this process had no stream.  The number is reported
+ * to the host when a stream can be opened, by a message every 500 ms while no
+ * stream can be opened, and when the program exits.  It is lost if the program
+ * is killed before, or may not open the device.
  *
- * Return: how many are not told to the host yet.
+ * Return: the number.
  */
 uint64_t ht_trace_discarded(void);
 
 /**
  * ht_trace_stamps() - read the clock for some events only
- * @n: as ht_stream_stamps() says
+ * @n: see ht_stream_stamps()
  *
- * Of this thread's stream, whose next event reads it, and of streams that are
- * opened from now on.  To be called where a burst of events begins, and with 1
- * where it ends.  Before the first call @n is that of the environment variable
- * HYPERTRACE_STAMPS, or 1.
+ * Applies to this thread's stream, whose next event reads the clock, and to
+ * streams that are opened later.  Call it at the start of a burst of events,
+ * and with 1 at its end.  Before the first call, @n is the value of the
+ * environment variable HYPERTRACE_STAMPS, by default 1.
  *
  * Context: any thread; not in a signal handler.
  *
@@ -240,11 +244,11 @@ uint64_t ht_trace_discarded(void);
 int ht_trace_stamps(unsigned n);
 
 /**
- * ht_trace_status() - is tracing on, and if not, why?
+ * ht_trace_status() - get whether tracing is on, and why not
  * @why: set to a text, "on" or "off: ..."; or NULL
  *
- * Looks for a device, if there was none.  HYPERTRACE_DEBUG=1 has the library
- * print the text to stderr whenever it changes.
+ * Looks for a device if there was none.  With HYPERTRACE_DEBUG=1 in the
+ * environment, the library prints the text to stderr whenever it changes.
  *
  * Context: may block; not in a signal handler.
  */
@@ -252,7 +256,7 @@ enum ht_trace_state ht_trace_status(const char **why);
 
 #ifndef HT_LIBRARY
 
-/* Of each program and shared object ---------------------------------------- */
+/* Parts of each program and shared object ---------------------------------- */
 
 #define HT_PER_MODULE   __attribute__((weak, visibility("hidden")))
 
@@ -269,12 +273,12 @@ extern __thread struct ht_stream *ht_thread_stream
 __attribute__((weak, visibility("hidden"))) HT_TLS_MODEL
 __thread struct ht_stream *ht_thread_stream = 0;
 
-/* The library's, if it is linked, or was loaded before */
+/* Functions of the library, if it is linked or was loaded before */
 extern __typeof__(ht_module_add) ht_module_add __attribute__((weak));
 extern __typeof__(ht_trace_status) ht_trace_status __attribute__((weak));
 extern __typeof__(dlsym) dlsym __attribute__((weak));
 
-/* Each file of a module has these two; the first that runs does the work. */
+/* Each file of a module has this pair; the first that runs does the work. */
 static __attribute__((constructor)) void ht_module_start(void)
 {
     static const char none[] = "hypertrace: tracing is off: libhypertrace.so.0 "
@@ -303,7 +307,7 @@ static __attribute__((constructor)) void ht_module_start(void)
     }
     debug = getenv("HYPERTRACE_DEBUG");
     if (debug && debug[0] == '1' && write(2, none, sizeof(none) - 1) < 0) {
-        return;                 /* nobody is told */
+        return;                 /* the message cannot be printed */
     }
 }
 
@@ -332,7 +336,7 @@ static __attribute__((destructor)) void ht_module_stop(void)
 }
 
 /*
- * The first parameter is there for the comma before the next.  None of the
+ * The first parameter is needed for the comma before the next one.  None of the
  * program's code runs between begin and end, so the stream is always released.
  */
 #undef HT_EV_TRACE
@@ -371,11 +375,11 @@ static __attribute__((destructor)) void ht_module_stop(void)
 /* Tracing ------------------------------------------------------------------ */
 
 /**
- * ht_event_enabled() - would an event be recorded?
- * @ident: of HT_EVENT()
+ * ht_event_enabled() - test whether an event would be recorded
+ * @ident: identifier given to HT_EVENT()
  *
- * For what is expensive to find out and only there to be traced.  Loads a byte
- * that the host may change at any time, without order: it is a hint.
+ * Use it to skip work that is needed for the event only.  It loads a byte that
+ * the host may change at any time, without ordering: the result is a hint.
  */
 #define ht_event_enabled(ident) \
     ht_unlikely(__atomic_load_n(__atomic_load_n(&ht_class_##ident.on,       \
@@ -384,15 +388,16 @@ static __attribute__((destructor)) void ht_module_stop(void)
 
 /**
  * ht_trace() - emit an event
- * @ident: of HT_EVENT()
+ * @ident: identifier given to HT_EVENT()
  * @...: its fields, evaluated only if the event is wanted, and before anything
  *       else: they may throw, longjmp(), end the thread, emit events
  *
- * HT_EVENT() comes behind the inclusion of this file.
+ * Include this file before HT_EVENT().
  *
- * Leaves errno alone.  The first event of a thread, and of a process after the
- * device was away, opens a stream, which waits for the device, for seconds if
- * its host hangs; no other event waits.
+ * Does not change errno.  The first event of a thread, and the first event of a
+ * process after the device was away, open a stream and wait for the device,
+ * for seconds if its host hangs; no other event waits.
+ *
  * Context: any thread; a signal handler.
  */
 #define ht_trace(ident, ...)                                                \
