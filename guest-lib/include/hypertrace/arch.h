@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * libhypertrace: what depends on the processor and on the environment
+ * libhypertrace: code that depends on the processor and the environment
  *
- * Three environments: hosted user space, the Linux kernel, freestanding.
- * Little-endian 64-bit x86 and Arm.
+ * There are three environments: hosted user space, the Linux kernel, and
+ * freestanding.  The processors are little-endian 64-bit x86 and Arm.
  */
 #ifndef HYPERTRACE_ARCH_H
 #define HYPERTRACE_ARCH_H
@@ -31,8 +31,8 @@
 #endif
 
 /*
- * Without a libc the core still returns negative errnos; these are Linux's
- * numbers, so that a library and its caller may differ in environment.
+ * Without a libc the core still returns negative errnos.  The numbers are
+ * Linux's, so that a library and its caller may have different environments.
  */
 #ifndef EINVAL
 #define EIO             5
@@ -56,7 +56,7 @@
 #define ht_likely(x)    __builtin_expect(!!(x), 1)
 #define ht_unlikely(x)  __builtin_expect(!!(x), 0)
 
-/* A function whose stores race with the host; its comment has the outcome. */
+/* A function whose stores race with the host; its comment names the outcome. */
 #ifdef __SANITIZE_THREAD__
 #define ht_benign_race  __attribute__((__noinline__, no_sanitize_thread))
 #else
@@ -64,10 +64,11 @@
 #endif
 
 /*
- * A variable of each thread.  glibc may allocate the dynamic models' memory at
- * the first use, in the middle of an event; it has room for some variables of
- * the initial-exec model in a shared object that is loaded later.  musl has no
- * such room, and allocates when it loads the object.
+ * TLS model of a thread-local variable.  With the dynamic models, glibc may
+ * allocate memory at the first use, in the middle of an event.  With the
+ * initial-exec model, glibc has room for a few variables of a shared object
+ * that is loaded later.  musl has no such room, and allocates when it loads the
+ * object.
  */
 #ifdef __GLIBC__
 #define HT_TLS_MODEL    __attribute__((tls_model("initial-exec")))
@@ -77,7 +78,7 @@
 
 /* Clock ---------------------------------------------------------------- */
 
-/* enum ht_counter: what ht_clock() reads, and the host has to expect */
+/* enum ht_counter: the counter that ht_clock() reads, reported to the host */
 #if defined(__x86_64__)
 #define HT_COUNTER      HT_COUNTER_TSC
 #elif defined(__aarch64__)
@@ -85,11 +86,11 @@
 #endif
 
 /**
- * ht_clock() - the guest's counter
+ * ht_clock() - read the guest's counter
  *
- * Not serialised: rdtscp or a fence in front costs almost three times as
- * much, and an event does not need it.  A test may define HT_CLOCK, an
- * expression.
+ * The read is not serialized: rdtscp or a fence before it costs almost three
+ * times as much, and an event does not need it.  A test may define HT_CLOCK as
+ * an expression.
  */
 static inline uint64_t ht_clock(void)
 {
@@ -113,9 +114,9 @@ static inline uint64_t ht_clock(void)
 /* Ordering --------------------------------------------------------------- */
 
 /*
- * The other side is the host, so ordering is needed even in a kernel built
- * for one processor: hence virt_*() there.  Who uses one says what it pairs
- * with; tests/model/ has the proofs.
+ * The other side is the host, so ordering is needed even in a kernel built for
+ * one processor: hence virt_*() there.  Each user of an ordering operation
+ * names its pair; tests/model/ has the proofs.
  */
 #define ht_compiler_barrier() __asm__ volatile("" : : : "memory")
 
@@ -174,7 +175,7 @@ static inline void ht_store_release(uint64_t *p, uint64_t v)
 }
 
 /**
- * ht_store_fence() - stores before it are seen before stores behind it
+ * ht_store_fence() - order earlier stores before later stores
  */
 static inline void ht_store_fence(void)
 {
@@ -188,9 +189,10 @@ static inline void ht_store_fence(void)
 }
 
 /**
- * ht_full_fence() - orders everything, stores before loads included
+ * ht_full_fence() - order all earlier accesses before all later ones
  *
- * A locked instruction: next to free here, where mfence costs 30 ns.
+ * On x86, a locked instruction on the stack: almost free, while mfence costs
+ * 30 ns.
  */
 static inline void ht_full_fence(void)
 {
@@ -204,8 +206,9 @@ static inline void ht_full_fence(void)
 }
 
 /**
- * ht_atomic_inc() - add one, not losing the additions of a context that
- *                   interrupts this one
+ * ht_atomic_inc() - add one, atomically with respect to contexts that
+ *                   interrupt this one
+ * @p: the counter
  */
 static inline void ht_atomic_inc(uint64_t *p)
 {
@@ -217,7 +220,8 @@ static inline void ht_atomic_inc(uint64_t *p)
 }
 
 /**
- * ht_atomic_next() - add one, with a result that no other caller has
+ * ht_atomic_next() - add one, and return a value that no other caller gets
+ * @p: the counter
  */
 static inline uint32_t ht_atomic_next(uint32_t *p)
 {
@@ -231,19 +235,20 @@ static inline uint32_t ht_atomic_next(uint32_t *p)
 /* Prefetching -------------------------------------------------------------- */
 
 /*
- * How far ahead of the event being written: farther than an event's time to
- * fetch a line from another processor, near enough to be still there.
+ * Prefetch distance ahead of the event being written, in bytes: far enough to
+ * fetch a line from another processor in time, near enough that the line is
+ * still cached then.
  */
 #define HT_PREFETCH_AHEAD       2048
 
 /**
- * ht_prefetch_write() - have a cache line here, and only here, to be written
- * @p: anywhere; never a fault, not even past the end of a mapping
+ * ht_prefetch_write() - prefetch a cache line for writing
+ * @p: any address; never faults, not even after the end of a mapping
  *
- * A line of the ring was read by the consumer since it was written last, so a
- * store to it would wait until the other processor has let it go.  Not
- * __builtin_prefetch() on x86: for the oldest processors it fetches a line to
- * share it, and that costs a live consumer's producer more than nothing.
+ * The consumer has read the line of the ring since it was written last, so a
+ * store to it would wait until the other processor gives it up.  On x86 this
+ * does not use __builtin_prefetch(), which for the oldest processors fetches a
+ * line shared; with a live consumer that is slower than no prefetch.
  */
 static inline void ht_prefetch_write(const uint8_t *p)
 {
@@ -291,8 +296,8 @@ static inline void ht_put64(void *p, uint64_t v)
 /* Memory ------------------------------------------------------------------- */
 
 /*
- * The compiler turns these loops into calls of memcpy() and the like, which
- * a freestanding program need not have, unless it cannot see through them.
+ * A freestanding program need not have memcpy() and the like.  The barriers and
+ * the assembler keep the compiler from turning these loops into calls of them.
  */
 static inline void ht_copy(void *to, const void *from, size_t n)
 {
@@ -327,7 +332,7 @@ static inline void ht_zero(void *to, size_t n)
 }
 
 /**
- * ht_strlen() - length of a string
+ * ht_strlen() - get the length of a string
  * @s: the string; NULL counts as an empty one
  */
 static inline size_t ht_strlen(const char *s)

@@ -7,12 +7,12 @@
  *     ht_register(dev, &ht_class_irq_done);
  *     ht_emit_irq_done(stream, 14, addr, "disk");
  *
- * may stand in a source file, or in a header that several share: each file then
- * has a class of its own, to be registered there, and the host gives classes
- * with the same name and fields the same id.  Other files do not see the names,
- * so in C++ an inline function in a header uses HT_EVENT_INLINE().
+ * HT_EVENT() may be in a source file, or in a header that several files share.
+ * Each file then has its own class and must register it; the host gives classes
+ * with the same name and fields the same id.  Other files do not see
+ * the names, so in C++ an inline function in a header uses HT_EVENT_INLINE().
  *
- * Fields, 0 to 32 of them:
+ * A class has 0 to 32 fields:
  *
  *     (u8, f) ... (u64, f)    unsigned integers
  *     (s8, f) ... (s64, f)    signed integers
@@ -27,25 +27,25 @@
  *                             an empty text
  *     (bytes, f)              const void *, and its length as f_len
  *     (seq, u16, f)           const uint16_t *, and its count as f_len;
- *                             likewise for each integer kind
+ *                             any integer kind
  *     (array, u16, f, 6)      const uint16_t *, always 6 elements
- *     (chars, f, 16)          const char *, always 16 bytes, as of an array:
- *                             UTF-8, up to the first 0; cheaper than text
+ *     (chars, f, 16)          const char *, 16 bytes are read: UTF-8 up to the
+ *                             first 0; cheaper than text
  *
  * An event that does not fit a packet, or that has a text or sequence of more
- * than 65535 elements, is discarded and counted, never cut.
+ * than 65535 elements, is discarded and counted, never truncated.
  */
 #ifndef HYPERTRACE_EVENT_H
 #define HYPERTRACE_EVENT_H
 
-/* C++ before 20 has no __VA_OPT__, and a class without fields is no error. */
+/* C++ before 20 lacks __VA_OPT__; do not warn about a class without fields. */
 #ifdef __cplusplus
 #pragma GCC system_header
 #endif
 
 #include "hypertrace/hypertrace.h"
 
-/* Levels of HT_EVENT_LEVEL(): syslog's, then LTTng's finer ones */
+/* Levels of HT_EVENT_LEVEL(): those of syslog, then those of LTTng */
 enum ht_level {
     HT_LEVEL_EMERG,
     HT_LEVEL_ALERT,
@@ -61,7 +61,7 @@ enum ht_level {
     HT_LEVEL_DEBUG_UNIT,
     HT_LEVEL_DEBUG_FUNCTION,
     HT_LEVEL_DEBUG_LINE,
-    HT_LEVEL_DEBUG,             /* without HT_EVENT_LEVEL() */
+    HT_LEVEL_DEBUG,             /* default, without HT_EVENT_LEVEL() */
 };
 
 /**
@@ -69,7 +69,7 @@ enum ht_level {
  * @ident: name of the class, and part of the names defined
  * @...: fields, see above
  *
- * Defines struct ht_class ht_class_<ident>, to be registered, and
+ * Defines struct ht_class ht_class_<ident>, which must be registered, and
  *
  *     static inline bool ht_emit_<ident>(struct ht_stream *, fields...);
  *
@@ -87,13 +87,18 @@ enum ht_level {
     HT_EVENT_FULL(ident, #ident, level, ##__VA_ARGS__)
 
 /**
- * HT_EVENT_NAMED() - HT_EVENT() whose name is no identifier, "sched.switch"
+ * HT_EVENT_NAMED() - HT_EVENT() with a name such as "sched.switch"
+ * @ident: part of the names defined
+ * @name: name of the class
  */
 #define HT_EVENT_NAMED(ident, name, ...) \
     HT_EVENT_FULL(ident, name, HT_LEVEL_DEBUG, ##__VA_ARGS__)
 
 /**
  * HT_EVENT_FULL() - HT_EVENT_NAMED() with a level
+ * @ident: part of the names defined
+ * @class_name: name of the class
+ * @level: enum ht_level
  */
 #define HT_EVENT_FULL(ident, class_name, level, ...) \
     HT_EV_DEFINE(file, ident, class_name, level, ##__VA_ARGS__)
@@ -101,9 +106,9 @@ enum ht_level {
 /**
  * HT_EVENT_INLINE() - HT_EVENT_FULL() for inline functions of C++ headers
  *
- * C++17 or later.  All files of a program have one class and one function, as
- * the rule of one definition demands of what an inline function uses.  So two
- * such events of a program must not have the same @ident.
+ * C++17 or later.  All files of a program share one class and one function:
+ * C++'s one-definition rule requires this of names that an inline function
+ * uses.  Two such events of a program must therefore have different @ident.
  */
 #if defined(__cplusplus) && __cplusplus >= 201703L
 #define HT_EVENT_INLINE(ident, class_name, level, ...) \
@@ -145,7 +150,7 @@ enum ht_level {
     HT_EV_TRACE(scope, ident, ##__VA_ARGS__)                                \
     struct ht_class
 
-/* Who sees the names: the file, or all of the program */
+/* Scope of the names: one file, or the whole program */
 #define HT_EV_DATA_file                                                     \
     static
 #define HT_EV_CODE_file                                                     \
@@ -156,15 +161,15 @@ enum ht_level {
     inline
 
 /*
- * What is behind ht_trace(), where there is one: a function that finds the
- * stream, so that the fields are evaluated before.
+ * The function that ht_trace() calls, if trace.h is included: it gets the
+ * stream, after the fields were evaluated.
  */
 #define HT_EV_TRACE(scope, ident, ...)
 
 /*
- * In a program, a pointer to the class is in a section of its own, by which
- * what trace.h adds to each program and shared object finds all classes.
- * Nothing else refers to it: --gc-sections keeps what is marked "retain".
+ * In a program, a section of its own holds a pointer to each class; the code
+ * that trace.h adds to each program and shared object finds the classes there.
+ * No symbol refers to the pointers; "retain" keeps them under --gc-sections.
  */
 #if defined(__KERNEL__) || !__STDC_HOSTED__
 #define HT_EV_OFF       NULL
@@ -184,7 +189,7 @@ enum ht_level {
 #endif
 #endif
 
-/* The switch of a class that nobody registered */
+/* Switch of a class that is not registered */
 __attribute__((weak, visibility("hidden"))) uint8_t ht_off = 0;
 #endif
 
@@ -222,8 +227,9 @@ __attribute__((weak, visibility("hidden"))) uint8_t ht_off = 0;
 #define HT_EV_ELEM_(form, type, bits, kind, flags) kind, flags
 
 /*
- * What becomes of a field: an entry of the class, parameters, the same passed
- * on, a variable for its length, a summand of the payload's size, its bytes.
+ * Expansions of a field: an entry of the class, function parameters, the same
+ * as arguments, a variable for its length, its part of the payload's size, and
+ * the code that writes its bytes.
  */
 #define HT_EV_DESC(kind, ...)   HT_EV_CALL(DESC, HT_EV_##kind, __VA_ARGS__)
 #define HT_EV_PARAM(kind, ...)  HT_EV_CALL(PARAM, HT_EV_##kind, __VA_ARGS__)
@@ -309,7 +315,7 @@ static const struct ht_label ht_labels_bool[] = {
     ht_copy(ht_p_, &ht_a_##n, 8);                                           \
     ht_p_ += 8;
 
-/* The length is taken once: another thread may change the text meanwhile. */
+/* Take the length once: another thread may change the text meanwhile. */
 #define HT_EV_DESC_TEXT(n)      { #n, HT_FIELD_TEXT, 0, 0, 0, 0 },
 #define HT_EV_PARAM_TEXT(n)     , const char *ht_a_##n
 #define HT_EV_ARG_TEXT(n)       , ht_a_##n
@@ -346,7 +352,7 @@ static const struct ht_label ht_labels_bool[] = {
     ht_copy(ht_p_, ht_a_##n, (c) * sizeof(*ht_a_##n));                      \
     ht_p_ += (c) * sizeof(*ht_a_##n);
 
-/* C compilers warn of a shorter text. */
+/* C compilers warn about a shorter text. */
 #ifdef __cplusplus
 #define HT_EV_AT_LEAST
 #else
@@ -364,8 +370,8 @@ static const struct ht_label ht_labels_bool[] = {
     ht_p_ += c;
 
 /*
- * A count that does not fit its 16 bits becomes a size that no packet has, so
- * that the event is discarded; 32 of them still fit 32 bits.
+ * Size of a sequence whose count exceeds 16 bits.  No packet has room for it,
+ * so the event is discarded; the sum of 32 such sizes fits 32 bits.
  */
 #define HT_EV_TOO_LONG          (1u << 26)
 

@@ -278,8 +278,8 @@ int ht_stream_push(struct ht_stream *s);
  * @s: the stream
  * @size: size of its payload in bytes
  *
- * For a producer that prefers waiting to discarding: each ht_get() that finds no
- * room counts a discarded event.
+ * For a producer that prefers waiting to discarding.  Each ht_get() that finds
+ * no room counts a discarded event.
  *
  * Context: the producer, outside of ht_get() and ht_commit().
  *
