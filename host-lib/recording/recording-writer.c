@@ -28,6 +28,8 @@ struct HtRecWriter {
     char *dir;
     int dir_fd;
     GArray *cpus;               /* of CpuFile */
+    GHashTable *texts;          /* names of the texts that were written */
+    bool made_dir;
     uint64_t bytes;
 };
 
@@ -51,11 +53,12 @@ static void cpu_file_clear(gpointer p)
 }
 
 /* Open or create the directory, which must be ours; -1 with @error set */
-static int open_dir(const char *dir, GError **error)
+static int open_dir(const char *dir, bool *made, GError **error)
 {
     struct stat st;
     int fd = -1;
 
+    *made = !g_file_test(dir, G_FILE_TEST_EXISTS);
     if (g_mkdir_with_parents(dir, 0700) == 0) {
         fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     }
@@ -89,22 +92,33 @@ static int make_file(const HtRecWriter *w, const char *name, int flags)
 
 HtRecWriter *ht_rec_writer_new(const char *dir, GError **error)
 {
+    /* Files of these names are a recording's, or somebody else's. */
+    static const char * const names[] = { "info", "cpu0", "formats",
+                                          "kallsyms" };
     HtRecWriter *w;
-    int fd = open_dir(dir, error);
+    bool made;
+    int fd = open_dir(dir, &made, error);
+    unsigned i;
 
     if (fd < 0) {
         return NULL;
     }
-    if (exists(fd, "info") || exists(fd, "cpu0")) {
-        g_set_error(error, G_FILE_ERROR, G_FILE_ERROR_EXIST,
-                    "%s has a recording already; remove it or name another "
-                    "directory", dir);
-        close(fd);
-        return NULL;
+    for (i = 0; i < G_N_ELEMENTS(names); i++) {
+        if (exists(fd, names[i])) {
+            g_set_error(error, G_FILE_ERROR, G_FILE_ERROR_EXIST,
+                        i < 2 ? "%s has a recording already; remove it or name "
+                        "another directory" :
+                        "%s has a file %s already: name another directory",
+                        dir, names[i]);
+            close(fd);
+            return NULL;
+        }
     }
     w = g_new0(HtRecWriter, 1);
     w->dir = g_strdup(dir);
     w->dir_fd = fd;
+    w->made_dir = made;
+    w->texts = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
     w->cpus = g_array_new(false, false, sizeof(CpuFile));
     g_array_set_clear_func(w->cpus, cpu_file_clear);
     return w;
@@ -147,6 +161,7 @@ bool ht_rec_writer_file(HtRecWriter *w, const char *name, const char *text,
     code = errno;
     close(fd);
     if (ok && renameat(w->dir_fd, hidden, w->dir_fd, name) == 0) {
+        g_hash_table_add(w->texts, g_strdup(name));
         return true;
     }
     code = ok ? errno : code;
@@ -236,10 +251,25 @@ uint64_t ht_rec_writer_bytes(const HtRecWriter *w)
     return w->bytes;
 }
 
+void ht_rec_writer_discard(HtRecWriter *w)
+{
+    GHashTableIter iter;
+    gpointer name;
+
+    g_hash_table_iter_init(&iter, w->texts);
+    while (g_hash_table_iter_next(&iter, &name, NULL)) {
+        unlinkat(w->dir_fd, name, 0);
+    }
+    if (w->made_dir) {
+        rmdir(w->dir);
+    }
+}
+
 void ht_rec_writer_free(HtRecWriter *w)
 {
     if (w) {
         ht_rec_writer_flush(w, NULL);
+        g_hash_table_unref(w->texts);
         g_array_unref(w->cpus);
         close(w->dir_fd);
         g_free(w->dir);

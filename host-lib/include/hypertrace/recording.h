@@ -108,6 +108,15 @@ bool ht_rec_writer_flush(HtRecWriter *w, GError **error);
 uint64_t ht_rec_writer_bytes(const HtRecWriter *w);
 
 /**
+ * ht_rec_writer_discard: remove a recording that has no events
+ * @w: the writer; only to be freed afterwards
+ *
+ * Removes the files that this writer made, and its directory if this writer
+ * made that as well.
+ */
+void ht_rec_writer_discard(HtRecWriter *w);
+
+/**
  * ht_rec_writer_free: flush and close the recording
  * @w: the writer or NULL
  */

@@ -14,6 +14,13 @@
 #define SEARCH_LOOKS    4096
 /* A guest that was reset may have its ring elsewhere. */
 #define SEARCH_AGAIN_NS UINT64_C(1000000000)
+/*
+ * A search without a ring is followed by a pause of so many times its length:
+ * 10 % of a processor for a guest that boots, 1 % for one that runs.
+ */
+#define EAGER_NS        UINT64_C(10000000000)
+#define PAUSE_EAGER     9
+#define PAUSE_LATER     99
 /* At once; more are no boots but somebody's game. */
 #define RINGS_MAX       16
 /* A ring has so much time to show that it is one before others get its place */
@@ -52,7 +59,6 @@ typedef struct Place {
 } Place;
 
 struct HtSession {
-    char *dir;
     HtRecWriter *writer;
     GKeyFile *info;
     const HtKernel *kernel;
@@ -519,6 +525,22 @@ static void look_at_all(HtSession *s)
     }
 }
 
+/*
+ * When to search again. Until a ring is found, that is soon, but a guest that
+ * never has one must not cost much: the pause is a multiple of what the search
+ * took, and the longer the guest runs, the larger it is.
+ */
+static uint64_t next_search(const HtSession *s, uint64_t begun)
+{
+    uint64_t now = s->now(), took = now - begun;
+
+    if (any_taken(s)) {
+        return now + SEARCH_AGAIN_NS;
+    }
+    return now + MIN(took * (now - s->started < EAGER_NS ? PAUSE_EAGER :
+                             PAUSE_LATER), SEARCH_AGAIN_NS);
+}
+
 bool ht_session_look(HtSession *s, GError **error)
 {
     uint64_t t = s->now();
@@ -528,7 +550,7 @@ bool ht_session_look(HtSession *s, GError **error)
         watch(s, false);
     } else if (t >= s->next_search) {
         search(s, t - s->started >= ANYWHERE_NS ? ANYWHERE_LOOKS : 0);
-        s->next_search = any_taken(s) ? t + SEARCH_AGAIN_NS : 0;
+        s->next_search = next_search(s, t);
     }
     look_at_all(s);
     if (s->error) {
@@ -565,7 +587,6 @@ HtSession *ht_session_new(const HtSessionInfo *info, GError **error)
     s->now = info->now ? info->now : monotonic_ns;
     s->started = s->now();
     s->places = g_ptr_array_new_with_free_func(free_place);
-    s->dir = g_strdup(info->dir);
     s->writer = ht_rec_writer_new(info->dir, error);
     if (!s->writer) {
         return NULL;
@@ -692,15 +713,7 @@ void ht_session_stop(HtSession *s, const char *why)
 
 void ht_session_discard(HtSession *s)
 {
-    static const char * const names[] = { "info", "formats", "kallsyms" };
-    unsigned i;
-
-    for (i = 0; i < G_N_ELEMENTS(names); i++) {
-        g_autofree char *path = g_build_filename(s->dir, names[i], NULL);
-
-        unlink(path);
-    }
-    rmdir(s->dir);
+    ht_rec_writer_discard(s->writer);
 }
 
 void ht_session_free(HtSession *s)
@@ -712,7 +725,6 @@ void ht_session_free(HtSession *s)
         ht_kernel_image_unref(s->image);
         g_key_file_free(s->info);
         g_clear_error(&s->error);
-        g_free(s->dir);
         g_free(s);
     }
 }

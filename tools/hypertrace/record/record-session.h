@@ -130,7 +130,7 @@ bool ht_session_finish(HtSession *s, const char *end, GError **error);
 /**
  * ht_session_discard() - remove the recording, in which nothing is
  *
- * Only its own files go; the folder goes if it is empty then.
+ * Only its own files go, and the folder if it was made for them.
  */
 void ht_session_discard(HtSession *s);
 void ht_session_free(HtSession *s);

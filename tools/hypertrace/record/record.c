@@ -13,6 +13,8 @@
 #include "cli/command.h"
 #include "cli/number.h"
 #include "qemu/qemu-opts.h"
+#include "qemu/redact.h"
+#include "record/check-events.h"
 #include "record/record.h"
 
 #define POLL_US_DEFAULT     1000
@@ -405,7 +407,7 @@ static bool start_live(HtRecord *r, const char *guest, HtSessionInfo *info)
 static int run(HtRecord *r, char **argv, const char *guest,
                const char *source)
 {
-    g_autofree char *command = g_strjoinv(" ", argv);
+    g_autofree char *command = ht_redact(argv);
     g_autofree char *dir = r->dir ? NULL : default_dir();
     HtSessionInfo info = {
         .command = command,
@@ -602,6 +604,10 @@ static int record_command(HtRecord *r, char **argv)
     }
     get_kernel(r, r->kernel_path ? r->kernel_path : r->plan->kernel,
                r->plan->program);
+    if (r->kernel && r->plan_options.events &&
+        !ht_check_events(r->plan_options.events, r->kernel, &error)) {
+        return ht_error("%s", error->message);
+    }
     if (r->plan->daemonize && !go_to_background(r, &status)) {
         return status;
     }

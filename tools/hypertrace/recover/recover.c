@@ -87,20 +87,6 @@ static bool parse(Recover *r, int argc, char **argv, int *status)
     return true;
 }
 
-/* Nothing of it is to stay if there are no events. */
-static void remove_recording(const char *dir)
-{
-    static const char * const names[] = { "info", "formats", "kallsyms" };
-    unsigned i;
-
-    for (i = 0; i < G_N_ELEMENTS(names); i++) {
-        g_autofree char *path = g_build_filename(dir, names[i], NULL);
-
-        unlink(path);
-    }
-    rmdir(dir);
-}
-
 static bool record(const Recover *r, HtSource *source, const HtKernel *kernel,
                    GError **error)
 {
@@ -124,8 +110,7 @@ static bool record(const Recover *r, HtSource *source, const HtKernel *kernel,
     }
     n = ht_session_stats(s);
     if (!n.found) {
-        g_clear_pointer(&s, ht_session_free);
-        remove_recording(r->dir);
+        ht_session_discard(s);
         g_set_error(error, G_FILE_ERROR, G_FILE_ERROR_NOENT,
                     "%s has no ring of events: its kernel has to be 6.12 or"
                     " later, and to have been told to keep one, see"

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * hypertrace: a command line that can be shown to others
+ */
+#include <glib.h>
+
+#include "qemu/redact.h"
+
+/* A value ends at a single comma. */
+#define VALUE "(?:[^,]|,,)*"
+
+static const struct {
+    const char *pattern, *with;
+} rules[] = {
+    { "(?:^|(?<=,))(password|passwd|data|cookie|cookie-data|user-password)="
+      VALUE, "\\1=***" },
+    { "([\"'](?:password|passwd|data|cookie|cookie-data|user-password)[\"']"
+      "\\s*:\\s*)(?:\"(?:[^\"\\\\]|\\\\.)*\"|'(?:[^'\\\\]|\\\\.)*')",
+      "\\1\"***\"" },
+    { "(io\\.systemd\\.credential(?:\\.binary)?:[^=,]*=)" VALUE, "\\1***" },
+    { "(opt/io\\.systemd\\.credentials/[^,]*,(?:string|file)=)" VALUE,
+      "\\1***" },
+    { "(://[^/@\\s,\"':]*:)[^/@\\s,\"']*@", "\\1***@" },
+};
+
+char *ht_redact(char **argv)
+{
+    g_auto(GStrv) words = g_strdupv(argv);
+    unsigned i, j;
+
+    for (i = 0; i < G_N_ELEMENTS(rules); i++) {
+        g_autoptr(GRegex) regex = g_regex_new(rules[i].pattern,
+                                              G_REGEX_OPTIMIZE | G_REGEX_RAW,
+                                              0, NULL);
+
+        for (j = 0; words[j]; j++) {
+            char *clean = g_regex_replace(regex, words[j], -1, 0,
+                                          rules[i].with, 0, NULL);
+
+            /* What cannot be matched is not shown. */
+            g_free(words[j]);
+            words[j] = clean ? clean : g_strdup("***");
+        }
+    }
+    return g_strjoinv(" ", words);
+}
