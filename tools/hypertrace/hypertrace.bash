@@ -41,7 +41,7 @@ _hypertrace() {
         mapfile -t COMPREPLY < <(compgen -W "dat perfetto ctf lttng" -- "$cur")
         return
         ;;
-    --colour)
+    --color)
         mapfile -t COMPREPLY < <(compgen -W "always never auto" -- "$cur")
         return
         ;;
@@ -58,7 +58,7 @@ _hypertrace() {
         mapfile -t COMPREPLY < <(compgen -f -- "$cur")
         return
         ;;
-    --from|--to|--event|--cpu|--task|--boot|--rows|-n|--slowest|--key|-k|\
+    --from|--to|--event|--where|--grep|--cpu|--task|--boot|--rows|-n|--slowest|--key|-k|\
     --worst|--log|--device|--function|--depth|-d|-e|--size|-s|--pid|-p|--poll-us|\
     --max-size|--net|--for)
         return
@@ -73,7 +73,7 @@ _hypertrace() {
     *)
         local what=-d
         case ${COMP_WORDS[1]} in
-        formats|recover|status|list|enable|disable|set|snapshot) what=-f ;;
+        events|formats|recover|status|list|enable|disable|set|snapshot) what=-f ;;
         esac
         compopt -o filenames
         mapfile -t COMPREPLY < <(compgen "$what" -- "$cur")

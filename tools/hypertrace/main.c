@@ -2,11 +2,16 @@
 /*
  * hypertrace: look into a virtual machine from outside; see hypertrace(1)
  */
+#include <errno.h>
+#include <locale.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "cli/command.h"
+#include "cli/near.h"
 
+/* Commands by what people want to do; a heading has no function. */
 typedef struct HtCommand {
     const char *name;
     int (*run)(int argc, char **argv);
@@ -14,23 +19,27 @@ typedef struct HtCommand {
 } HtCommand;
 
 static const HtCommand commands[] = {
+    { "Record", NULL, NULL },
     { "record", ht_record, "run a virtual machine and record its kernel" },
-    { "report", ht_report, "print the events, a line each" },
     { "recover", ht_recover, "make a recording of a dead guest's memory" },
+    { "events", ht_events, "list the events of a kernel or a recording" },
+    { "See what happened", NULL, NULL },
     { "last", ht_last, "show on one page what a guest did last" },
     { "boot", ht_boot, "show where the time of a boot went" },
     { "log", ht_log, "print what the guest's kernel printed" },
+    { "report", ht_report, "print the events, a line each" },
     { "top", ht_top, "list which tasks ran and which events there are" },
+    { "latency", ht_latency, "measure the time from one event to another" },
     { "callgraph", ht_callgraph, "show which functions called which" },
     { "flame", ht_flame, "show where time went, as stacks of names" },
-    { "latency", ht_latency, "say how long it is from one event to another" },
     { "export", ht_export, "write it for trace-cmd, Perfetto, babeltrace2" },
-    { "status", ht_status, "show what hypertrace does in a QEMU that runs" },
+    { "Control hypertrace in a QEMU that runs", NULL, NULL },
+    { "status", ht_status, "show what its devices do" },
     { "list", ht_list, "list its classes of events, and which are on" },
     { "enable", ht_enable, "let the guest emit some of them" },
     { "disable", ht_disable, "have the guest emit none of them" },
-    { "set", ht_set, "tell who emits in the guest what to do" },
-    { "snapshot", ht_snapshot, "record what is in the guest's ring by now" },
+    { "set", ht_set, "change a setting of the guest's event sources" },
+    { "snapshot", ht_snapshot, "record what is in the guest's ring now" },
     { "formats", ht_formats, "print a kernel's event formats, for QEMU" },
     { }
 };
@@ -72,46 +81,91 @@ static void usage(FILE *out)
     const HtCommand *c;
 
     fputs("usage: hypertrace COMMAND [OPTIONS]\n\n"
-          "Trace a virtual machine from outside. Commands:\n\n", out);
+          "Look into a virtual machine from outside.\n", out);
     for (c = commands; c->name; c++) {
-        fprintf(out, "  %-10s %s\n", c->name, c->help);
+        if (!c->run) {
+            fprintf(out, "\n%s:\n", c->name);
+        } else {
+            fprintf(out, "  %-10s %s\n", c->name, c->help);
+        }
     }
-    fputs("\n  --help     this; after a command's name, that command's\n"
-          "  --version  the version\n", out);
+    fputs("\nhypertrace help COMMAND tells a command's options.\n"
+          "Commands that read a recording take the newest one of the working\n"
+          "directory if none is given.\n", out);
 }
 
-/* A full disk or a closed pipe shows only when the last bytes go. */
+/* A full disk shows only when the last bytes go; a closed pipe is no error. */
 static int finish(int status)
 {
-    if (fflush(stdout) || ferror(stdout)) {
+    if ((fflush(stdout) || ferror(stdout)) && errno != EPIPE) {
         perror("hypertrace: cannot write to standard output");
         return status ? status : HT_EXIT_ERROR;
     }
     return status;
 }
 
+static const HtCommand *find(const char *name)
+{
+    const HtCommand *c;
+
+    for (c = commands; c->name; c++) {
+        if (c->run && !strcmp(name, c->name)) {
+            return c;
+        }
+    }
+    return NULL;
+}
+
+static int run(const HtCommand *c, int argc, char **argv)
+{
+    current = c->name;
+    /* What record starts has to get the signal as usual. */
+    if (c->run != ht_record) {
+        signal(SIGPIPE, SIG_IGN);
+    }
+    return finish(c->run(argc, argv));
+}
+
+static int unknown(const char *name)
+{
+    g_autoptr(GString) hint = g_string_new(NULL);
+    HtNear near = { .name = name };
+    const HtCommand *c;
+
+    for (c = commands; c->name; c++) {
+        if (c->run) {
+            ht_near_add(&near, c->name);
+        }
+    }
+    ht_near_text(&near, hint);
+    return ht_usage_error("there is no command '%s'%s", name, hint->str);
+}
+
 int main(int argc, char **argv)
 {
     const HtCommand *c;
 
+    /* Numbers stay as programs read them: only characters are the user's. */
+    setlocale(LC_CTYPE, "");
     if (argc < 2) {
         usage(stderr);
         return HT_EXIT_USAGE;
+    }
+    if (!strcmp(argv[1], "--version")) {
+        puts("hypertrace " HT_VERSION);
+        return finish(HT_EXIT_OK);
+    }
+    if (!strcmp(argv[1], "help") && argc > 2) {
+        char *help[] = { argv[2], (char *)"--help", NULL };
+
+        c = find(argv[2]);
+        return c ? run(c, 2, help) : unknown(argv[2]);
     }
     if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h") ||
         !strcmp(argv[1], "help")) {
         usage(stdout);
         return finish(HT_EXIT_OK);
     }
-    if (!strcmp(argv[1], "--version")) {
-        puts("hypertrace " HT_VERSION);
-        return finish(HT_EXIT_OK);
-    }
-    for (c = commands; c->name; c++) {
-        if (!strcmp(argv[1], c->name)) {
-            current = c->name;
-            return finish(c->run(argc - 1, argv + 1));
-        }
-    }
-    return ht_usage_error("there is no command '%s'", argv[1]);
+    c = find(argv[1]);
+    return c ? run(c, argc - 1, argv + 1) : unknown(argv[1]);
 }

@@ -50,6 +50,7 @@ int ht_boot(int argc, char **argv);
 int ht_callgraph(int argc, char **argv);
 int ht_disable(int argc, char **argv);
 int ht_enable(int argc, char **argv);
+int ht_events(int argc, char **argv);
 int ht_export(int argc, char **argv);
 int ht_flame(int argc, char **argv);
 int ht_formats(int argc, char **argv);

@@ -2,17 +2,21 @@
 /*
  * hypertrace: lists of events and tasks as they are given on a command line
  */
+#include <gio/gio.h>
 #include <string.h>
 
+#include "cli/near.h"
 #include "model/patterns.h"
 
 typedef struct Pattern {
     GPatternSpec *spec;
     bool full;                  /* system:event */
+    bool excluded;              /* '!' comes first */
 } Pattern;
 
 struct HtNames {
     GArray *all;
+    bool some;                  /* not only exclusions */
     uint8_t by_type[1 << 16];   /* 0 not asked, 1 no, 2 yes */
 };
 
@@ -30,11 +34,15 @@ HtNames *ht_names_new(const char *list)
     p->all = g_array_new(false, false, sizeof(Pattern));
     g_array_set_clear_func(p->all, clear_pattern);
     for (i = 0; parts[i]; i++) {
-        if (*parts[i]) {
-            Pattern one = { g_pattern_spec_new(parts[i]),
-                            strchr(parts[i], ':') };
+        bool excluded = *parts[i] == '!';
+        const char *name = parts[i] + excluded;
+
+        if (*name) {
+            Pattern one = { g_pattern_spec_new(name), strchr(name, ':'),
+                            excluded };
 
             g_array_append_val(p->all, one);
+            p->some |= !excluded;
         }
     }
     return p;
@@ -51,16 +59,82 @@ void ht_names_free(HtNames *p)
 bool ht_names_match(const HtNames *p, const char *system, const char *name)
 {
     g_autofree char *full = g_strdup_printf("%s:%s", system, name);
+    bool found = !p->some;
     unsigned i;
 
     for (i = 0; i < p->all->len; i++) {
         const Pattern *one = &g_array_index(p->all, Pattern, i);
 
         if (g_pattern_spec_match_string(one->spec, one->full ? full : name)) {
+            if (one->excluded) {
+                return false;
+            }
+            found = true;
+        }
+    }
+    return found;
+}
+
+static bool is_there(const char *pattern, const HtFtFormats *formats,
+                     bool groups)
+{
+    unsigned n = ht_ft_formats_count(formats), i;
+
+    for (i = 0; i < n; i++) {
+        const HtFtEvent *e = ht_ft_formats_nth(formats, i);
+        g_autofree char *full = g_strdup_printf("%s:%s", e->system, e->name);
+
+        if (g_pattern_match_simple(pattern, strchr(pattern, ':') ? full :
+                                   e->name) ||
+            (groups && g_pattern_match_simple(pattern, e->system))) {
             return true;
         }
     }
     return false;
+}
+
+static char *near_names(const char *pattern, const HtFtFormats *formats,
+                        bool groups)
+{
+    unsigned n = ht_ft_formats_count(formats), i;
+    GString *hint = g_string_new(NULL);
+    HtNear near = { .name = pattern };
+
+    for (i = 0; i < n; i++) {
+        const HtFtEvent *e = ht_ft_formats_nth(formats, i);
+        g_autofree char *full = g_strdup_printf("%s:%s", e->system, e->name);
+
+        ht_near_add(&near, strchr(pattern, ':') ? full : e->name);
+        if (groups) {
+            ht_near_add(&near, e->system);
+        }
+    }
+    ht_near_text(&near, hint);
+    return g_string_free(hint, false);
+}
+
+bool ht_names_check(const char *list, const HtFtFormats *formats, bool groups,
+                    GError **errp)
+{
+    g_auto(GStrv) parts = g_strsplit(list, ",", -1);
+    unsigned i;
+
+    for (i = 0; parts[i]; i++) {
+        const char *name = parts[i] + (*parts[i] == '!');
+        g_autofree char *hint = NULL;
+
+        /* Without a format an event has no other name than this. */
+        if (!*name || g_str_has_prefix(name, "type-") ||
+            is_there(name, formats, groups)) {
+            continue;
+        }
+        hint = near_names(name, formats, groups);
+        g_set_error(errp, G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE,
+                    "--event: there is no event%s '%s'%s",
+                    groups ? " or group" : "", name, hint);
+        return false;
+    }
+    return true;
 }
 
 bool ht_names_event(HtNames *p, const HtEventClass *c)
@@ -76,15 +150,19 @@ bool ht_names_event(HtNames *p, const HtEventClass *c)
 bool ht_names_task(const HtNames *p, const HtTask *t)
 {
     g_autofree char *pid = g_strdup_printf("%d", t->pid);
+    bool found = !p->some;
     unsigned i;
 
     for (i = 0; i < p->all->len; i++) {
-        GPatternSpec *spec = g_array_index(p->all, Pattern, i).spec;
+        const Pattern *one = &g_array_index(p->all, Pattern, i);
 
-        if (g_pattern_spec_match_string(spec, pid) ||
-            g_pattern_spec_match_string(spec, t->comm)) {
-            return true;
+        if (g_pattern_spec_match_string(one->spec, pid) ||
+            g_pattern_spec_match_string(one->spec, t->comm)) {
+            if (one->excluded) {
+                return false;
+            }
+            found = true;
         }
     }
-    return false;
+    return found;
 }

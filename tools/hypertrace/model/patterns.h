@@ -12,9 +12,20 @@ typedef struct HtNames HtNames;
 /**
  * ht_names_new: read a list
  * @list: names with commas between, each with '*' and '?' as it likes:
- *        "sched_switch,irq_*,task:*" or "17,systemd*"
+ *        "sched_switch,irq_*,task:*" or "17,systemd*". A name after '!' is
+ *        excluded; a list of these alone has all others.
  */
 HtNames *ht_names_new(const char *list);
+
+/**
+ * ht_names_check: are there events of all these names?
+ * @list: as for ht_names_new()
+ * @formats: the events
+ * @groups: a name without a colon can be that of a group, as for the kernel
+ * @errp: set to a name that no event has, and to those near it
+ */
+bool ht_names_check(const char *list, const HtFtFormats *formats, bool groups,
+                    GError **errp);
 
 /**
  * ht_names_free: forget it

@@ -12,9 +12,9 @@
 
 #include "cli/command.h"
 #include "cli/number.h"
+#include "model/patterns.h"
 #include "qemu/qemu-opts.h"
 #include "qemu/redact.h"
-#include "record/check-events.h"
 #include "record/record.h"
 
 #define POLL_US_DEFAULT     1000
@@ -583,6 +583,21 @@ static void announce(const HtRecordPlan *p)
     }
 }
 
+/* A mistyped name would show only after the boot, by what is missing. */
+static bool check_events(const HtRecord *r, GError **error)
+{
+    g_autoptr(HtFtFormats) formats = r->kernel ?
+        ht_ft_formats_parse(r->kernel->formats, r->kernel->formats_size,
+                            NULL) : NULL;
+
+    if (!formats || !r->plan_options.events ||
+        ht_names_check(r->plan_options.events, formats, true, error)) {
+        return true;
+    }
+    g_prefix_error(error, "Linux %s: ", r->kernel->release);
+    return false;
+}
+
 static int record_command(HtRecord *r, char **argv)
 {
     g_autoptr(GError) error = NULL;
@@ -604,8 +619,7 @@ static int record_command(HtRecord *r, char **argv)
     }
     get_kernel(r, r->kernel_path ? r->kernel_path : r->plan->kernel,
                r->plan->program);
-    if (r->kernel && r->plan_options.events &&
-        !ht_check_events(r->plan_options.events, r->kernel, &error)) {
+    if (!check_events(r, &error)) {
         return ht_error("%s", error->message);
     }
     if (r->plan->daemonize && !go_to_background(r, &status)) {

@@ -11,6 +11,10 @@
 #include "views/flame.h"
 #include "views/view.h"
 
+/* The tree shows what has so much of the time, in percent, and so deep. */
+#define TREE_PART   0.5
+#define TREE_DEPTH  24
+
 typedef struct Flame {
     HtView v;
     HtModel *m;
@@ -19,6 +23,7 @@ typedef struct Flame {
     char *svg;
     char *speedscope;
     gboolean folded;
+    bool tree;                  /* no other form was asked for */
     HtFlame *calls, *cpu, *off; /* those that are collected */
     HtFlame *chosen;
     char *title;
@@ -113,6 +118,38 @@ static void put_folded(HtOutput *o, const HtFlameNode *n, GString *stack)
     }
 }
 
+static gint by_total(gconstpointer a, gconstpointer b)
+{
+    const HtFlameNode *x = *(HtFlameNode * const *)a;
+    const HtFlameNode *y = *(HtFlameNode * const *)b;
+
+    return x->total < y->total ? 1 : x->total > y->total ? -1 :
+           strcmp(x->name, y->name);
+}
+
+/* A line for each name that has its part of the time, the largest first */
+static void put_tree(HtOutput *o, const HtFlameNode *n, uint64_t all,
+                     unsigned depth)
+{
+    g_autoptr(GPtrArray) above = ht_flame_sorted(n);
+    unsigned i;
+
+    g_ptr_array_sort(above, by_total);
+    for (i = 0; i < above->len && ht_output_room(o); i++) {
+        const HtFlameNode *child = above->pdata[i];
+        double part = 100.0 * child->total / all;
+
+        if (part < TREE_PART || depth >= TREE_DEPTH) {
+            break;
+        }
+        g_string_append_printf(o->text, "%5.1f %%  %10.3f ms  %*s", part,
+                               child->total / 1e6, 2 * (int)depth, "");
+        ht_escape_str(o->text, HT_ESCAPE_TERMINAL, child->name);
+        g_string_append_c(o->text, '\n');
+        put_tree(o, child, all, depth + 1);
+    }
+}
+
 static bool write_file(const char *path, HtFlame *f, const char *title,
                        void (*put)(HtFlame *, const char *, GString *),
                        GError **errp)
@@ -142,7 +179,11 @@ static bool show(Flame *f, GError **errp)
                                      ht_flame_speedscope, errp)) {
         return false;
     }
-    if (f->folded) {
+    if (f->tree) {
+        g_string_append_printf(f->o.text, "%s\n", f->title);
+        put_tree(&f->o, ht_flame_root(f->chosen),
+                 MAX(ht_flame_root(f->chosen)->total, 1), 0);
+    } else if (f->folded) {
         g_autoptr(GString) stack = g_string_new(NULL);
 
         put_folded(&f->o, ht_flame_root(f->chosen), stack);
@@ -150,7 +191,7 @@ static bool show(Flame *f, GError **errp)
     return true;
 }
 
-static bool check(const Flame *f, int *status)
+static bool check(Flame *f, int *status)
 {
     if (f->of && strcmp(f->of, "functions") && strcmp(f->of, "cpu") &&
         strcmp(f->of, "off-cpu")) {
@@ -158,11 +199,15 @@ static bool check(const Flame *f, int *status)
                                  f->of);
         return false;
     }
-    if (!f->svg && !f->speedscope && !f->folded) {
-        *status = ht_usage_error("in which form? give --svg=FILE, --folded or"
-                                 " --speedscope=FILE");
-        return false;
+    if (f->v.output && g_str_has_suffix(f->v.output, ".svg") && !f->svg) {
+        f->svg = g_steal_pointer(&f->v.output);
+    } else if (f->v.output && g_str_has_suffix(f->v.output, ".json") &&
+               !f->speedscope) {
+        f->speedscope = g_steal_pointer(&f->v.output);
+    } else if (f->v.output && g_str_has_suffix(f->v.output, ".folded")) {
+        f->folded = true;
     }
+    f->tree = !f->svg && !f->speedscope && !f->folded;
     return true;
 }
 
@@ -199,7 +244,8 @@ int ht_flame(int argc, char **argv)
     int status;
 
     if (!ht_view_parse(&f.v, &argc, argv, "Show where time went, as stacks of"
-                       " names.", HT_VIEW_TIME | HT_VIEW_CPU | HT_VIEW_BOOT,
+                       " names.", HT_VIEW_TIME | HT_VIEW_CPU | HT_VIEW_BOOT |
+                       HT_VIEW_FILE,
                        own, &status) || !check(&f, &status)) {
         free_flame(&f);
         return status;

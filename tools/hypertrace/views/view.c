@@ -6,7 +6,10 @@
 #include <errno.h>
 #include <gio/gio.h>
 #include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "cli/command.h"
 #include "cli/escape.h"
@@ -52,7 +55,7 @@ static bool check(HtView *v, GError **errp)
     if (v->colour && strcmp(v->colour, "always") &&
         strcmp(v->colour, "never") && strcmp(v->colour, "auto")) {
         g_set_error(errp, G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE,
-                    "--colour=%s: it is always, never or auto", v->colour);
+                    "--color=%s: it is always, never or auto", v->colour);
         return false;
     }
     if (v->clock && strcmp(v->clock, "guest") && strcmp(v->clock, "host")) {
@@ -75,6 +78,20 @@ static bool check(HtView *v, GError **errp)
     if (v->event) {
         v->events = ht_names_new(v->event);
     }
+    if (v->where_text) {
+        v->where = ht_where_new(v->where_text, errp);
+        if (!v->where) {
+            return false;
+        }
+    }
+    if (v->grep_text) {
+        v->grep = g_regex_new(v->grep_text, G_REGEX_OPTIMIZE | G_REGEX_RAW, 0,
+                              errp);
+        if (!v->grep) {
+            g_prefix_error(errp, "--grep: ");
+            return false;
+        }
+    }
     if (v->task) {
         v->tasks = ht_names_new(v->task);
     }
@@ -85,11 +102,38 @@ static void add_option(GOptionGroup *g, const char *name, GOptionArg arg,
                        void *to, const char *help, const char *metavar)
 {
     const GOptionEntry entries[] = {
-        { name, 0, 0, arg, to, help, metavar },
+        { name, !strcmp(name, "output") ? 'o' : 0, 0, arg, to, help, metavar },
         { 0 }
     };
 
     g_option_group_add_entries(g, entries);
+}
+
+/* The recording in the working directory that was changed last; or NULL */
+static char *newest_recording(void)
+{
+    g_autoptr(GDir) dir = g_dir_open(".", 0, NULL);
+    struct timespec newest = { 0 };
+    const char *name;
+    char *best = NULL;
+
+    while (dir && (name = g_dir_read_name(dir))) {
+        g_autofree char *info = g_build_filename(name, "info", NULL);
+        g_autoptr(GKeyFile) keys = g_key_file_new();
+        struct stat st;
+
+        if (!stat(info, &st) && S_ISREG(st.st_mode) &&
+            (st.st_mtim.tv_sec > newest.tv_sec ||
+             (st.st_mtim.tv_sec == newest.tv_sec &&
+              st.st_mtim.tv_nsec >= newest.tv_nsec)) &&
+            g_key_file_load_from_file(keys, info, G_KEY_FILE_NONE, NULL) &&
+            g_key_file_has_key(keys, "recording", "version", NULL)) {
+            newest = st.st_mtim;
+            g_free(best);
+            best = g_strdup(name);
+        }
+    }
+    return best;
 }
 
 bool ht_view_parse(HtView *v, int *argc, char **argv, const char *summary,
@@ -113,7 +157,13 @@ bool ht_view_parse(HtView *v, int *argc, char **argv, const char *summary,
     }
     if (which & HT_VIEW_EVENT) {
         add_option(g, "event", G_OPTION_ARG_STRING, &v->event,
-                   "only these events: sched_switch,irq_*,task:*", "LIST");
+                   "only these events: sched_switch,irq_*,task:*,!irq_exit",
+                   "LIST");
+        add_option(g, "where", G_OPTION_ARG_STRING, &v->where_text,
+                   "only events whose fields fit: 'prev_state != 0 &&"
+                   " next_comm ~ \"kworker*\"'", "CONDITION");
+        add_option(g, "grep", G_OPTION_ARG_STRING, &v->grep_text,
+                   "only events whose text matches", "REGEX");
     }
     if (which & HT_VIEW_CPU) {
         add_option(g, "cpu", G_OPTION_ARG_STRING, &v->cpu,
@@ -127,10 +177,14 @@ bool ht_view_parse(HtView *v, int *argc, char **argv, const char *summary,
         add_option(g, "boot", G_OPTION_ARG_INT, &v->boot,
                    "only this boot of the guest, counted from 1", "N");
     }
+    if (which & (HT_VIEW_OUTPUT | HT_VIEW_FILE)) {
+        add_option(g, "output", G_OPTION_ARG_FILENAME, &v->output,
+                   "write to FILE; '-' for standard output", "FILE");
+    }
     if (which & HT_VIEW_OUTPUT) {
         add_option(g, "json", G_OPTION_ARG_NONE, &v->json,
                    "JSON instead of text", NULL);
-        add_option(g, "colour", G_OPTION_ARG_STRING, &v->colour,
+        add_option(g, "color", G_OPTION_ARG_STRING, &v->colour,
                    "always, never, or auto: on a terminal", "WHEN");
     }
     if (which & HT_VIEW_CLOCK) {
@@ -138,9 +192,10 @@ bool ht_view_parse(HtView *v, int *argc, char **argv, const char *summary,
                    "guest, or host: events have the times of the host's"
                    " CLOCK_MONOTONIC", "WHOSE");
     }
-    context = g_option_context_new(which & HT_VIEW_TWO ? "DIR [DIR2]" :
-                                   which & HT_VIEW_MANY ? "DIR..." :
-                                   which & HT_VIEW_PAIR ? "A B DIR" : "DIR");
+    context = g_option_context_new(which & HT_VIEW_TWO ? "[DIR [DIR2]]" :
+                                   which & HT_VIEW_MANY ? "[DIR...]" :
+                                   which & HT_VIEW_PAIR ? "A B [DIR]" :
+                                   "[DIR]");
     g_option_context_set_summary(context, summary);
     g_option_context_set_main_group(context, g);
     g_set_prgname(program);
@@ -156,22 +211,28 @@ bool ht_view_parse(HtView *v, int *argc, char **argv, const char *summary,
         }
         (*argc)--;
     }
-    if (*argc < 2) {
-        *status = ht_usage_error("which recording? give the directory that"
-                                 " 'hypertrace record -o DIR' made");
-        return false;
-    }
-    if (which & HT_VIEW_PAIR && *argc < 4) {
-        *status = ht_usage_error("from which event to which, in which"
-                                 " recording? give all three: A B DIR");
-        return false;
-    }
     at = which & HT_VIEW_PAIR ? 3 : 1;
-    v->dir = g_strdup(argv[at]);
+    if (*argc < at) {
+        *status = ht_usage_error("from which event to which? give both: A B"
+                                 " [DIR]");
+        return false;
+    }
+    v->dir = *argc > at ? g_strdup(argv[at]) : newest_recording();
+    if (!v->dir) {
+        *status = ht_usage_error("which recording? there is none in this"
+                                 " directory; give the one that 'hypertrace"
+                                 " record -o DIR' made");
+        return false;
+    }
+    if (*argc <= at) {
+        fprintf(stderr, "%s: reading %s\n", program, v->dir);
+        argv[at] = v->dir;
+        *argc = at + 1;
+    }
     if (!(which & HT_VIEW_MANY) &&
         *argc > (which & HT_VIEW_TWO ? 3 : at + 1)) {
-        *status = ht_usage_error("'%s' is too much: there is a recording"
-                                 " already, '%s'", argv[*argc - 1], v->dir);
+        *status = ht_usage_error("'%s' is one argument too many: the recording"
+                                 " is '%s'", argv[*argc - 1], v->dir);
         return false;
     }
     return true;
@@ -182,6 +243,14 @@ void ht_view_free(HtView *v)
     g_free(v->dir);
     ht_host_clock_free(v->host);
     g_free(v->colour);
+    g_free(v->output);
+    g_free(v->where_text);
+    g_free(v->grep_text);
+    g_clear_pointer(&v->where, ht_where_free);
+    g_clear_pointer(&v->grep, g_regex_unref);
+    if (v->text) {
+        g_string_free(v->text, true);
+    }
     g_free(v->clock);
     g_free(v->from);
     g_free(v->to);
@@ -195,7 +264,13 @@ void ht_view_free(HtView *v)
 
 void ht_view_output(const HtView *v, HtOutput *o)
 {
-    ht_output_stdout(o);
+    g_autoptr(GError) error = NULL;
+
+    if (!v->output || !strcmp(v->output, "-")) {
+        ht_output_stdout(o);
+    } else if (!ht_output_file(o, v->output, &error)) {
+        exit(ht_error("%s", error->message));
+    }
     if (v->colour && strcmp(v->colour, "auto")) {
         o->colour = !strcmp(v->colour, "always");
     }
@@ -226,9 +301,43 @@ static void resolve_end(HtView *v, HtModel *m)
     ht_model_rewind(m);
 }
 
+/* Boots are in order: read up to the one that was asked for. */
+static bool has_boot(const HtView *v, HtModel *m, GError **errp)
+{
+    unsigned last = 0;
+    HtModelEvent ev;
+
+    while (last < (unsigned)v->boot && ht_model_next(m, &ev)) {
+        last = ev.boot;
+    }
+    ht_model_rewind(m);
+    if (last < (unsigned)v->boot) {
+        g_set_error(errp, G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE,
+                    "--boot=%d: %s has %u boot%s", v->boot, v->dir, last,
+                    last == 1 ? "" : "s");
+        return false;
+    }
+    return true;
+}
+
+/* What was asked for and is not there is a mistake, not an empty answer. */
+static bool is_possible(const HtView *v, HtModel *m, GError **errp)
+{
+    const HtFtFormats *formats = ht_model_formats(m);
+
+    return (!v->event || !formats || !ht_ft_formats_count(formats) ||
+            ht_names_check(v->event, formats, false, errp)) &&
+           (!v->where || ht_where_check(v->where, formats, errp)) &&
+           (v->boot <= 1 || has_boot(v, m, errp));
+}
+
 HtModel *ht_view_open(HtView *v, GError **errp)
 {
     HtModel *m = ht_model_open(v->dir, errp);
+
+    if (m && !is_possible(v, m, errp)) {
+        g_clear_pointer(&m, ht_model_free);
+    }
 
     if (m && (v->from_end || v->to_end)) {
         resolve_end(v, m);
@@ -243,7 +352,18 @@ HtModel *ht_view_open(HtView *v, GError **errp)
     return m;
 }
 
-static bool wanted(HtView *v, const HtModelEvent *ev)
+static bool text_matches(HtView *v, HtModel *m, const HtModelEvent *ev)
+{
+    if (!v->text) {
+        v->text = g_string_new(NULL);
+    }
+    g_string_printf(v->text, "%s-%d %s: ", ev->task->comm, ev->rec.pid,
+                    ev->class->name);
+    ht_model_print(m, ev, v->text);
+    return g_regex_match(v->grep, v->text->str, 0, NULL);
+}
+
+static bool wanted(HtView *v, HtModel *m, const HtModelEvent *ev)
 {
     unsigned i;
 
@@ -253,15 +373,14 @@ static bool wanted(HtView *v, const HtModelEvent *ev)
         (v->tasks && !ht_names_task(v->tasks, ev->task))) {
         return false;
     }
-    if (!v->cpus) {
-        return true;
-    }
-    for (i = 0; i < v->cpus->len; i++) {
+    for (i = 0; v->cpus && i < v->cpus->len; i++) {
         if (g_array_index(v->cpus, unsigned, i) == ev->rec.cpu) {
-            return true;
+            break;
         }
     }
-    return false;
+    return (!v->cpus || i < v->cpus->len) &&
+           (!v->where || ht_where_is_true(v->where, ev)) &&
+           (!v->grep || text_matches(v, m, ev));
 }
 
 void ht_view_text(HtModel *m, const HtModelEvent *ev, bool fields,
@@ -304,7 +423,7 @@ void ht_view_trouble(HtModel *m)
 bool ht_view_next(HtView *v, HtModel *m, HtModelEvent *ev)
 {
     while (ht_model_next(m, ev)) {
-        if (!wanted(v, ev)) {
+        if (!wanted(v, m, ev)) {
             continue;
         }
         if (!v->host) {
@@ -367,7 +486,12 @@ int ht_view_finish(HtOutput *o, bool ok, GError *error)
 {
     int status = HT_EXIT_OK;
 
-    if (!ht_output_finish(o, ok ? &error : NULL) || !ok) {
+    if (!ok && o->path) {
+        ht_output_abort(o);
+    } else {
+        ok = ht_output_finish(o, ok ? &error : NULL) && ok;
+    }
+    if (!ok) {
         g_autoptr(GString) s = g_string_new(NULL);
 
         ht_escape_str(s, HT_ESCAPE_TERMINAL,

@@ -10,6 +10,7 @@
 #include "model/host-clock.h"
 #include "model/model.h"
 #include "model/patterns.h"
+#include "model/where.h"
 
 /**
  * HtView: a command's choice, from its command line
@@ -34,12 +35,18 @@ typedef struct HtView {
 
     /*< private >*/
     char *colour;
+    char *output;
     char *clock;
     char *from;
     char *to;
     char *cpu;
     char *event;
     char *task;
+    char *where_text;
+    char *grep_text;
+    HtWhere *where;             /* NULL: all */
+    GRegex *grep;               /* NULL: all */
+    GString *text;              /* of an event, for @grep */
     bool from_end;              /* @from_ns counts back from the end */
     bool to_end;
     GArray *cpus;               /* of unsigned, NULL: all */
@@ -50,15 +57,16 @@ typedef struct HtView {
 /* Which of the common options a command has */
 enum {
     HT_VIEW_TIME   = 1,         /* --from, --to */
-    HT_VIEW_EVENT  = 2,         /* --event */
+    HT_VIEW_EVENT  = 2,         /* --event, --where, --grep */
     HT_VIEW_CPU    = 4,         /* --cpu */
     HT_VIEW_TASK   = 8,         /* --task */
     HT_VIEW_BOOT   = 16,        /* --boot */
-    HT_VIEW_OUTPUT = 32,        /* --json, --colour */
+    HT_VIEW_OUTPUT = 32,        /* --output, --json, --color */
     HT_VIEW_TWO    = 64,        /* a second recording is welcome */
     HT_VIEW_PAIR   = 128,       /* two events come before the recording */
     HT_VIEW_CLOCK  = 256,       /* --clock */
     HT_VIEW_MANY   = 512,       /* any number of recordings is welcome */
+    HT_VIEW_FILE   = 1024,      /* --output alone */
 
     HT_VIEW_ALL = HT_VIEW_TIME | HT_VIEW_EVENT | HT_VIEW_CPU | HT_VIEW_TASK |
                   HT_VIEW_BOOT | HT_VIEW_OUTPUT,
@@ -111,9 +119,11 @@ bool ht_view_on_host(const HtView *v);
 void ht_view_free(HtView *v);
 
 /**
- * ht_view_output: open standard output as --colour says
+ * ht_view_output: open the output as --output and --color say
  * @v: view
  * @o: set up
+ *
+ * Ends the program if the file cannot be made.
  */
 void ht_view_output(const HtView *v, HtOutput *o);
 

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * hypertrace events: the events of a kernel or a recording
+ */
+#include <gio/gio.h>
+#include <stdio.h>
+
+#include "cli/command.h"
+#include "cli/escape.h"
+#include "hypertrace/ftrace-format.h"
+#include "kernel/kernel.h"
+
+static HtFtFormats *read_formats(const char *path, const char *busybox,
+                                 GError **error)
+{
+    g_autofree char *file = g_build_filename(path, "formats", NULL);
+    g_autofree char *text = NULL;
+    g_autoptr(HtKernel) kernel = NULL;
+    gsize size;
+
+    if (g_file_test(path, G_FILE_TEST_IS_DIR)) {
+        return g_file_get_contents(file, &text, &size, error) ?
+               ht_ft_formats_parse(text, size, error) : NULL;
+    }
+    kernel = ht_kernel_get(path, NULL, busybox, error);
+    return kernel ? ht_ft_formats_parse(kernel->formats, kernel->formats_size,
+                                        error) : NULL;
+}
+
+static void put_fields(const HtFtEvent *e, GString *out)
+{
+    unsigned i;
+
+    for (i = 0; i < e->nr_fields; i++) {
+        g_string_append_c(out, i ? ' ' : '\t');
+        ht_escape_str(out, HT_ESCAPE_TERMINAL, e->fields[i].name);
+    }
+}
+
+int ht_events(int argc, char **argv)
+{
+    g_autofree char *busybox = NULL;
+    gboolean fields = false;
+    const GOptionEntry entries[] = {
+        { "fields", 'f', 0, G_OPTION_ARG_NONE, &fields,
+          "with the names of their fields, for --where", NULL },
+        { "busybox", 0, 0, G_OPTION_ARG_FILENAME, &busybox,
+          "a static busybox for the kernel's architecture", "FILE" },
+        { 0 }
+    };
+    g_autoptr(GOptionContext) context =
+        g_option_context_new("KERNEL|DIR [PATTERN]");
+    g_autoptr(HtFtFormats) formats = NULL;
+    g_autoptr(GError) error = NULL;
+    unsigned n = 0, i;
+
+    g_option_context_set_summary(context, "List the events of a kernel's image"
+                                 " or of a recording, as system:event;"
+                                 " PATTERN chooses some: sched*, *:irq_*.");
+    g_option_context_add_main_entries(context, entries, NULL);
+    g_set_prgname("hypertrace events");
+    if (!g_option_context_parse(context, &argc, &argv, &error)) {
+        return ht_usage_error("%s", error->message);
+    }
+    if (argc < 2 || argc > 3) {
+        return ht_usage_error("of what? give one kernel's image or recording,"
+                              " and a pattern if you like");
+    }
+    formats = read_formats(argv[1], busybox, &error);
+    if (!formats) {
+        return ht_error("%s", error->message);
+    }
+    for (i = 0; i < ht_ft_formats_count(formats); i++) {
+        const HtFtEvent *e = ht_ft_formats_nth(formats, i);
+        g_autoptr(GString) line = g_string_new(NULL);
+        g_autofree char *full = g_strdup_printf("%s:%s", e->system, e->name);
+
+        if (argc > 2 && !g_pattern_match_simple(argv[2], full) &&
+            !g_pattern_match_simple(argv[2], e->name)) {
+            continue;
+        }
+        ht_escape_str(line, HT_ESCAPE_TERMINAL, full);
+        if (fields) {
+            put_fields(e, line);
+        }
+        puts(line->str);
+        n++;
+    }
+    return n ? HT_EXIT_OK : ht_error("there is no event '%s'", argv[2]);
+}

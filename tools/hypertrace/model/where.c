@@ -1,0 +1,378 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * hypertrace: conditions on the fields of events
+ */
+#include <gio/gio.h>
+#include <string.h>
+
+#include "cli/near.h"
+#include "model/fields.h"
+#include "model/where.h"
+
+#define DEPTH_MAX 64
+
+typedef enum Op {
+    OP_OR, OP_AND, OP_NOT, OP_TRUE, OP_EQ, OP_NE, OP_LE, OP_LT, OP_GE, OP_GT,
+    OP_BITS, OP_LIKE,
+} Op;
+
+/*
+ * A node of the expression: @left and @right for OR, AND and NOT; else @field
+ * is compared with @number, or with @text where that is a text.
+ */
+typedef struct Node Node;
+struct Node {
+    Op op;
+    Node *left, *right;
+    char *field;
+    char *text;
+    bool is_number;
+    int64_t number;
+};
+
+struct HtWhere {
+    Node *root;
+};
+
+typedef struct Parser {
+    const char *text, *p;
+    unsigned depth;
+    GError **error;
+} Parser;
+
+static void free_node(Node *n)
+{
+    if (n) {
+        free_node(n->left);
+        free_node(n->right);
+        g_free(n->field);
+        g_free(n->text);
+        g_free(n);
+    }
+}
+
+static Node *fail(Parser *s, const char *expected)
+{
+    g_set_error(s->error, G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE,
+                "--where: expected %s at '%s'; a condition looks like "
+                "'prev_state != 0 && next_comm ~ \"kworker*\"'", expected,
+                *s->p ? s->p : "the end");
+    return NULL;
+}
+
+static bool take(Parser *s, const char *token)
+{
+    while (g_ascii_isspace(*s->p)) {
+        s->p++;
+    }
+    if (!g_str_has_prefix(s->p, token)) {
+        return false;
+    }
+    s->p += strlen(token);
+    return true;
+}
+
+static Node *new_node(Op op, Node *left, Node *right)
+{
+    Node *n = g_new0(Node, 1);
+
+    n->op = op;
+    n->left = left;
+    n->right = right;
+    return n;
+}
+
+static bool is_word(char c)
+{
+    return g_ascii_isalnum(c) || (c && strchr("_.-*?/:", c));
+}
+
+static bool take_value(Parser *s, Node *n)
+{
+    const char *begin = s->p;
+    char *end, quote = 0;
+
+    if (take(s, "\"")) {
+        quote = '"';
+    } else if (take(s, "'")) {
+        quote = '\'';
+    }
+    begin = s->p;
+    if (quote) {
+        end = strchr(begin, quote);
+        s->p = end ? end + 1 : begin;
+        n->text = end ? g_strndup(begin, end - begin) : NULL;
+        return end;
+    }
+    while (is_word(*s->p)) {
+        s->p++;
+    }
+    if (s->p == begin) {
+        return false;
+    }
+    n->text = g_strndup(begin, s->p - begin);
+    n->number = g_ascii_strtoll(n->text, &end, 0);
+    if (n->number == INT64_MAX) {
+        n->number = g_ascii_strtoull(n->text, &end, 0);
+    }
+    n->is_number = !*end;
+    return true;
+}
+
+static Node *parse_comparison(Parser *s)
+{
+    static const struct {
+        const char *token;
+        Op op;
+    } ops[] = {
+        { "==", OP_EQ }, { "!=", OP_NE }, { "<=", OP_LE }, { ">=", OP_GE },
+        { "=~", OP_LIKE }, { "<", OP_LT }, { ">", OP_GT }, { "~", OP_LIKE },
+        { "=", OP_EQ },
+    };
+    const char *begin = s->p;
+    Node *n;
+    unsigned i;
+
+    while (g_ascii_isalnum(*s->p) || *s->p == '_') {
+        s->p++;
+    }
+    if (s->p == begin || g_ascii_isdigit(*begin)) {
+        return fail(s, "the name of a field");
+    }
+    n = new_node(OP_TRUE, NULL, NULL);
+    n->field = g_strndup(begin, s->p - begin);
+    for (i = 0; i < G_N_ELEMENTS(ops) && n->op == OP_TRUE; i++) {
+        if (take(s, ops[i].token)) {
+            n->op = ops[i].op;
+        }
+    }
+    if (n->op == OP_TRUE && s->p[0] == '&' && s->p[1] != '&') {
+        s->p++;
+        n->op = OP_BITS;
+    }
+    while (g_ascii_isspace(*s->p)) {
+        s->p++;
+    }
+    if (n->op != OP_TRUE && !take_value(s, n)) {
+        free_node(n);
+        return fail(s, "a number or a text");
+    }
+    if ((n->op == OP_BITS || (n->op >= OP_LE && n->op <= OP_GT)) &&
+        !n->is_number) {
+        free_node(n);
+        return fail(s, "a number before this");
+    }
+    return n;
+}
+
+static Node *parse_or(Parser *s);
+
+static Node *parse_unary(Parser *s)
+{
+    Node *n;
+
+    if (take(s, "!")) {
+        n = ++s->depth > DEPTH_MAX ? fail(s, "a simpler condition") :
+            parse_unary(s);
+        s->depth--;
+        return n ? new_node(OP_NOT, n, NULL) : NULL;
+    }
+    if (!take(s, "(")) {
+        return parse_comparison(s);
+    }
+    n = ++s->depth > DEPTH_MAX ? fail(s, "a simpler condition") : parse_or(s);
+    s->depth--;
+    if (n && !take(s, ")")) {
+        free_node(n);
+        return fail(s, "')'");
+    }
+    return n;
+}
+
+static Node *parse_list(Parser *s, const char *token, Op op,
+                        Node *(*parse)(Parser *s))
+{
+    Node *n = parse(s), *more;
+
+    while (n && take(s, token)) {
+        more = parse(s);
+        if (!more) {
+            free_node(n);
+            return NULL;
+        }
+        n = new_node(op, n, more);
+    }
+    return n;
+}
+
+static Node *parse_and(Parser *s)
+{
+    return parse_list(s, "&&", OP_AND, parse_unary);
+}
+
+static Node *parse_or(Parser *s)
+{
+    return parse_list(s, "||", OP_OR, parse_and);
+}
+
+HtWhere *ht_where_new(const char *text, GError **error)
+{
+    Parser s = { .text = text, .p = text, .error = error };
+    Node *n = parse_or(&s);
+    HtWhere *w;
+
+    if (n && (take(&s, " ") || *s.p)) {
+        free_node(n);
+        n = fail(&s, "&&, || or the end");
+    }
+    if (!n) {
+        return NULL;
+    }
+    w = g_new0(HtWhere, 1);
+    w->root = n;
+    return w;
+}
+
+void ht_where_free(HtWhere *w)
+{
+    if (w) {
+        free_node(w->root);
+        g_free(w);
+    }
+}
+
+static bool is_common(const char *field)
+{
+    static const char * const names[] = { "cpu", "pid", "comm", NULL };
+
+    return g_strv_contains(names, field);
+}
+
+static bool check_node(const Node *n, const HtFtFormats *formats,
+                       GError **error)
+{
+    unsigned count = ht_ft_formats_count(formats), i, j;
+    g_autoptr(GString) hint = NULL;
+    HtNear near = { .name = n->field };
+
+    if (!n->field) {
+        return check_node(n->left, formats, error) &&
+               (!n->right || check_node(n->right, formats, error));
+    }
+    for (i = 0; i < count; i++) {
+        if (ht_ft_event_field(ht_ft_formats_nth(formats, i), n->field)) {
+            return true;
+        }
+    }
+    if (is_common(n->field)) {
+        return true;
+    }
+    for (i = 0; i < count; i++) {
+        const HtFtEvent *e = ht_ft_formats_nth(formats, i);
+
+        for (j = 0; j < e->nr_fields; j++) {
+            ht_near_add(&near, e->fields[j].name);
+        }
+    }
+    hint = g_string_new(NULL);
+    ht_near_text(&near, hint);
+    g_set_error(error, G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE,
+                "--where: no event has a field '%s'%s", n->field, hint->str);
+    return false;
+}
+
+bool ht_where_check(const HtWhere *w, const HtFtFormats *formats,
+                    GError **error)
+{
+    return !formats || !ht_ft_formats_count(formats) ||
+           check_node(w->root, formats, error);
+}
+
+static bool compare_number(const Node *n, const HtFtField *f, int64_t v)
+{
+    bool less = f && !f->is_signed ? (uint64_t)v < (uint64_t)n->number :
+                v < n->number;
+
+    switch (n->op) {
+    case OP_TRUE:
+        return v;
+    case OP_EQ:
+        return v == n->number;
+    case OP_NE:
+        return v != n->number;
+    case OP_LT:
+        return less;
+    case OP_LE:
+        return less || v == n->number;
+    case OP_GT:
+        return !less && v != n->number;
+    case OP_GE:
+        return !less;
+    default:
+        return v & n->number;
+    }
+}
+
+static bool compare_text(const Node *n, const char *text)
+{
+    switch (n->op) {
+    case OP_TRUE:
+        return *text;
+    case OP_EQ:
+        return !strcmp(text, n->text);
+    case OP_NE:
+        return strcmp(text, n->text);
+    case OP_LIKE:
+        return g_pattern_match_simple(n->text, text);
+    default:
+        return false;
+    }
+}
+
+static bool compare(const Node *n, const HtModelEvent *ev)
+{
+    const HtFtField *f = ev->class->format ?
+        ht_ft_event_field(ev->class->format, n->field) : NULL;
+    g_autoptr(GString) text = NULL;
+
+    if (!f && !is_common(n->field)) {
+        return false;
+    }
+    if (!f && !strcmp(n->field, "comm")) {
+        return compare_text(n, ev->task->comm);
+    }
+    if ((!f || f->kind == HT_FT_INT) && n->op != OP_LIKE &&
+        (n->is_number || n->op == OP_TRUE)) {
+        return compare_number(n, f, f ? (int64_t)ht_ft_field_uint(
+                                  f, ev->rec.data, ev->rec.size) :
+                              *n->field == 'c' ? (int64_t)ev->rec.cpu :
+                              ev->rec.pid);
+    }
+    text = g_string_new(NULL);
+    if (f) {
+        ht_fields_value(f, ev, text);
+    } else {
+        g_string_printf(text, "%d", *n->field == 'c' ? (int)ev->rec.cpu :
+                        ev->rec.pid);
+    }
+    return compare_text(n, text->str);
+}
+
+static bool is_true(const Node *n, const HtModelEvent *ev)
+{
+    switch (n->op) {
+    case OP_OR:
+        return is_true(n->left, ev) || is_true(n->right, ev);
+    case OP_AND:
+        return is_true(n->left, ev) && is_true(n->right, ev);
+    case OP_NOT:
+        return !is_true(n->left, ev);
+    default:
+        return compare(n, ev);
+    }
+}
+
+bool ht_where_is_true(const HtWhere *w, const HtModelEvent *ev)
+{
+    return is_true(w->root, ev);
+}
