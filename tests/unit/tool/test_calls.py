@@ -143,7 +143,7 @@ class TestCalls:
             "not counted: 1 pairs with a gap in the recording between them",
             ""], out
         assert out[5].split()[:4] == ["1.00", "ms", "10.3", "ms"]
-        assert [line.split()[:5] for line in out if "###" in line] == [
+        assert [line.split()[:5] for line in out if "\u2588" in line] == [
             ["1.00", "ms", "2.00", "ms", "1"],
             ["2.00", "ms", "5.00", "ms", "4"],
             ["50.0", "ms", "100", "ms", "1"]]
@@ -153,7 +153,7 @@ class TestCalls:
 
     def test_latency_errors(self):
         for args, status, said in (
-                (("sched_waking", self.pairs), 2, "all three"),
+                (("sched_waking", self.pairs), 2, "give both"),
                 (("absent", "sched_switch", self.pairs), 1,
                  "no event 'absent'"),
                 (("sched_waking", "sched_switch", self.pairs, "--key=pid"), 1,
@@ -327,9 +327,27 @@ class TestCalls:
                 } == self.folded("functions", self.functions)
         assert profile["endValue"] == sum(profile["weights"])
 
+    def test_flame_tree(self):
+        """Without an option: a tree, with the sums of the folded stacks."""
+        out = text("flame", self.functions)[1:]
+        folded = self.folded("functions", self.functions)
+        stack, sums = [], {}
+        for line in out:
+            part, ms, name = re.match(
+                r" *([\d.]+) % +([\d.]+) ms  ( *\S.*)", line).groups()
+            depth = (len(name) - len(name.lstrip())) // 2
+            stack[depth:] = [name.strip()]
+            sums[";".join(stack)] = float(ms)
+            assert float(part) == pytest.approx(
+                100 * float(ms) * MS / sum(folded.values()), abs=0.1)
+        assert len(sums) == len(out) > 3
+        for path, ms in sums.items():
+            assert ms * MS == pytest.approx(sum(
+                ns for calls, ns in folded.items()
+                if f"{calls};".startswith(f"{path};")), abs=1000)
+
     def test_flame_errors(self):
         for args, status, said in (
-                ((self.pairs,), 2, "--svg=FILE"),
                 ((self.pairs, "--folded", "--of=heat"), 2, "off-cpu"),
                 ((self.pairs, "--folded", "--of=functions"), 1, "--of=cpu"),
                 ((self.pairs, "--svg", self.tmp), 1, "regular file")):

@@ -212,7 +212,9 @@ bool ht_view_parse(HtView *v, int *argc, char **argv, const char *summary,
         (*argc)--;
     }
     at = which & HT_VIEW_PAIR ? 3 : 1;
-    if (*argc < at) {
+    /* An event's name that is a directory is a recording: B is missing. */
+    if (*argc < at || (at > 1 && *argc == at &&
+                       g_file_test(argv[at - 1], G_FILE_TEST_IS_DIR))) {
         *status = ht_usage_error("from which event to which? give both: A B"
                                  " [DIR]");
         return false;
