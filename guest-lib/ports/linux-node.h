@@ -2,8 +2,8 @@
 /*
  * libhypertrace, Linux user space: the module's node, /dev/hypertraceN
  *
- * What ht_open() and ht_trace() do with it alike.  Everything returns 0 or a
- * negative errno, and leaves errno alone.
+ * Shared by ht_open() and ht_trace().  All functions return 0 or a negative
+ * errno, unless they say otherwise, and do not change errno.
  */
 #ifndef HT_LINUX_NODE_H
 #define HT_LINUX_NODE_H
@@ -12,13 +12,13 @@
 #include "hypertrace/port.h"
 
 /**
- * struct ht_node_map - what of a stream is mapped
- * @ring_offset: of struct ht_ioc_info; set by whoever maps
- * @ring: with what is before it; NULL: nothing
- * @size: bytes at @ring
- * @doorbell: NULL: channel virtio
+ * struct ht_node_map - mappings of a stream
+ * @ring_offset: from struct ht_ioc_info; set by the caller of ht_node_map()
+ * @ring: start of the mapping that holds the ring; NULL: not mapped
+ * @size: size of the mapping at @ring in bytes
+ * @doorbell: the doorbell; NULL for channel virtio
  * @reaped_at: virtio: clock at the last ht_node_submit() that freed nothing
- * @pause: ticks until the next one makes sense; 0: it does now
+ * @pause: ticks to wait after @reaped_at; 0: none
  * @refused: position for which the driver had no buffer last
  */
 struct ht_node_map {
@@ -32,9 +32,9 @@ struct ht_node_map {
 };
 
 /**
- * ht_node_open() - open a node and ask what is behind it
- * @path: the node
- * @info: set
+ * ht_node_open() - open a node and query its device
+ * @path: path of the node
+ * @info: filled in
  *
  * Return: a descriptor, or a negative errno.
  */
@@ -43,20 +43,20 @@ int ht_node_open(const char *path, struct ht_ioc_info *info);
 /**
  * ht_node_control() - struct ht_port_ops.control() through a node
  * @fd: the node
- * @msg: likewise
- * @size: likewise
+ * @msg: as for ht_port_ops.control()
+ * @size: as for ht_port_ops.control()
  */
 int ht_node_control(int fd, struct ht_msg *msg, uint32_t size);
 
 /**
  * ht_node_map() - struct ht_port_ops.map() through a node
- * @fd: the node, through which the stream was opened
+ * @fd: the node by which the stream was opened
  * @dev: its device
- * @stream: index
- * @map: all but @map->ring_offset is set; to be given to ht_node_unmap()
- *       unless this fails
- * @ring: set
- * @packets: set
+ * @stream: index of the stream
+ * @map: all members except @map->ring_offset are set; to be passed to
+ *       ht_node_unmap() unless this fails
+ * @ring: set to the address of the control page
+ * @packets: set to the address of the packets
  */
 int ht_node_map(int fd, const struct ht_device *dev, uint32_t stream,
                 struct ht_node_map *map, struct ht_ring_control **ring,
@@ -64,45 +64,45 @@ int ht_node_map(int fd, const struct ht_device *dev, uint32_t stream,
 
 /**
  * ht_node_unmap() - undo ht_node_map()
- * @map: may be of nothing
+ * @map: the mappings; may be empty
  */
 void ht_node_unmap(struct ht_node_map *map);
 
 /**
- * ht_node_map_private() - put private pages in the place of what is mapped
- * @map: of a stream; ht_node_unmap() unmaps the pages
+ * ht_node_map_private() - replace a stream's mappings by private pages
+ * @map: the mappings; ht_node_unmap() unmaps the pages
  *
- * The driver takes what was committed, and closes the stream.  A store to the
- * pages goes nowhere; the ring in them says that it is closed.
+ * The driver delivers what was committed, and closes the stream.  Stores to the
+ * pages have no effect; their ring has the state "closed".
  *
- * Return: whether it is done; if not, nothing changed that matters.
+ * Return: true on success; otherwise the mappings are in effect unchanged.
  */
 bool ht_node_map_private(const struct ht_node_map *map);
 
 /**
  * ht_node_map_enable() - map the enable page
  * @fd: the node
- * @at: an address where it replaces what is there; NULL: any
- * @enable: set to where it is
+ * @at: address of a mapping to replace; NULL: any address
+ * @enable: set to the address
  */
 int ht_node_map_enable(int fd, void *at, uint8_t **enable);
 
 /**
- * ht_node_submit() - virtio: hand over what @s has committed, or reap
+ * ht_node_submit() - virtio: submit what @s has committed, and reap buffers
  * @fd: any node of the device
  * @dev: the device
- * @map: of the stream; its pause is set
- * @s: the stream; its doorbells are set
+ * @map: mappings of the stream; its pause is set
+ * @s: the stream; its doorbells are counted
  */
 int ht_node_submit(int fd, const struct ht_device *dev,
                    struct ht_node_map *map, struct ht_stream *s);
 
 /**
- * ht_node_may_reap() - virtio: is ht_node_submit() worth a system call?
- * @map: of the stream
+ * ht_node_may_reap() - virtio: test whether ht_node_submit() may free a buffer
+ * @map: mappings of the stream
  *
- * If the device is busy, each discarded event would try again.  Tries that free
- * nothing are 20 us to 1 ms apart.
+ * If the device is busy, each discarded event would try again.  After attempts
+ * that free nothing, the next one is 20 us to 1 ms later.
  */
 bool ht_node_may_reap(const struct ht_node_map *map);
 

@@ -15,12 +15,12 @@
 
 /**
  * struct thread_stream - a stream and its owner
- * @s: the stream; first, so that a pointer to it is one to this structure
+ * @s: the stream; the first member, so that the addresses are equal
  * @map: its mappings
- * @owner: thread id; 0: free; SHARED: the stream for threads without one
- * @holder: SHARED: the thread that emits, or 0
+ * @owner: thread id; 0: free; SHARED: the stream for threads without their own
+ * @holder: SHARED: the thread that is emitting, or 0
  * @last: SHARED: the thread of the previous event
- * @retry_at: SHARED: time of the next try to open it, in ms; 0: now
+ * @retry_at: SHARED: time of the next attempt to open it, in ms; 0: now
  * @retired: 0, or the number of its retirement
  * @used: its thread has emitted to it, so modules may point to it
  */
@@ -37,16 +37,16 @@ struct thread_stream {
 
 /**
  * struct process - the streams of one process; wiped by fork()
- * @alive: 1; 0: this is a child that has no struct process of its own yet
- * @pid: of the process
- * @threads_seen: threads that had a stream of their own so far
- * @retirements: streams retired so far
+ * @alive: 1; 0 in a child that has not made its own struct process yet
+ * @pid: id of the process
+ * @threads_seen: number of threads that had their own stream so far
+ * @retirements: number of streams retired so far
  * @openings: threads between ht_trace_begin_opening() and _end_opening()
- * @forks: threads in fork()
- * @missed: events without a stream that the host was not told of
- * @attach_at: time of the next try to find a device, in ms
- * @shared: the stream for threads without one, or NULL
- * @sharing: 1: a thread opens @shared, or did
+ * @forks: number of threads in fork()
+ * @missed: events without a stream that were not reported to the host
+ * @attach_at: time of the next attempt to find a device, in ms
+ * @shared: the stream for threads without their own, or NULL
+ * @sharing: 1: a thread is opening or has opened @shared
  * @threads: all streams
  */
 struct process {
@@ -64,18 +64,18 @@ struct process {
 };
 
 /**
- * struct self - what a thread knows
- * @process: its process when it emitted last; another one: this is a child
+ * struct self - state of a thread
+ * @process: its process at its last event; differs in a child of fork()
  * @own: its stream, or NULL
- * @retry_at: time of the next try to open a stream, in ms
- * @another_at: time when it last gave an event to another stream, in ms
- * @stuck: a stream that was seen busy
- * @stuck_mark: its progress by then
- * @stuck_since: time by then, in ms
+ * @retry_at: time of the next attempt to open a stream, in ms
+ * @another_at: time when it last moved an event to another stream, in ms
+ * @stuck: a stream that was found busy
+ * @stuck_mark: progress of @stuck then
+ * @stuck_since: time then, in ms
  * @stuck_events: events discarded since
- * @tid: thread id; 0: not asked yet
- * @opening: it is in a function that opens a stream or a device
- * @ended: its destructor has run
+ * @tid: thread id; 0: not known yet
+ * @opening: the thread is in a function that opens a stream or a device
+ * @ended: its key destructor has run
  */
 struct self {
     struct process *process;
@@ -91,20 +91,20 @@ struct self {
     bool ended;
 };
 
-/* The process that a parent or this one made last; NULL: none yet */
+/* The last process made by this process or a parent; NULL: none yet */
 extern struct process *ht_process;
 
 extern __thread struct self ht_self HT_TLS_MODEL;
 
 /**
- * ht_new_process() - make a process without streams
+ * ht_new_process() - make a struct process without streams
  *
  * Return: the process, or NULL.
  */
 struct process *ht_new_process(void);
 
 /**
- * ht_this_process() - this process, and this thread as one of its threads
+ * ht_this_process() - get this process, and make this thread one of its threads
  *
  * A child of fork() makes its process at its first call.
  *
@@ -113,7 +113,7 @@ struct process *ht_new_process(void);
 struct process *ht_this_process(void);
 
 /**
- * ht_watch_forks() - be called at each fork(), once
+ * ht_watch_forks() - install handlers for fork(), once
  */
 void ht_watch_forks(void);
 

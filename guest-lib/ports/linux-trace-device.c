@@ -2,8 +2,9 @@
 /*
  * libhypertrace, Linux user space: the device and the classes of ht_trace()
  *
- * No descriptor is kept, since a program may close all that it does not know.
- * A stream lives as long as it is mapped: the mapping holds the open file.
+ * No descriptor stays open, because programs may close all descriptors that
+ * they do not know.  A stream stays open as long as it is mapped: the mapping
+ * references the open file.
  */
 #define _GNU_SOURCE
 #include <stdlib.h>
@@ -18,51 +19,53 @@
 
 #define NODES_MAX       32
 
-/* What HYPERTRACE_DEVICE says.  From CHOICE_ANY on: any device */
+/* Meaning of HYPERTRACE_DEVICE; CHOICE_ANY and later values: any device */
 static enum {
     CHOICE_UNKNOWN,
     CHOICE_NONE,
     CHOICE_USER,
     CHOICE_ANY,
-    CHOICE_ANY_NOW,             /* none will come later */
+    CHOICE_ANY_NOW,             /* any, but no device can appear later */
 } choice;
 
 static const uint8_t off;
 
 /*
- * Classes that no device knows yet are on, so that their events look for one.
+ * Switch of classes that no device knows yet: on, so that their events look for
+ * a device.
  */
 static const uint8_t unknown = HT_ENABLE_ON;
 
 /*
- * Guards what follows: the process of the thread that has it, or NULL.  What a
- * parent's thread had at fork() is free in the child.  A thread that loads a
- * module waits for it, an event does not; it is held while classes are
- * registered.
+ * Lock for the variables below: the process of the thread that holds it, or
+ * NULL.  In a child of fork(), a lock that a parent's thread held is free.  It
+ * is held while classes are registered.  A thread that loads a module waits for
+ * it; an event does not.
  */
 static const void *locked;
 static struct ht_module *modules;
 static char path[64];
-static uint32_t generation;     /* of the device with our classes; 0: none */
+static uint32_t generation;     /* of the device with our classes, or 0 */
 
-/* Classes of the library and of ht_event_new(), in the order of their making */
+/* Classes of the library and of ht_event_new(), by their time of creation */
 static struct ht_class *made[1024];
 static unsigned nr_made;
 
 /*
- * The enable page, mapped at the same address whichever device it is of, and
- * never unmapped: threads look at it.  While its device is away, the driver has
- * what was on stay on, and all be on if there is another device to look for.
+ * The enable page.  The address is the same for every device, and the page is
+ * never unmapped, because threads read it.  While its device is away, the
+ * driver keeps the classes on that were on, and sets all classes on if there is
+ * another device to look for.
  */
 static uint8_t *enable;
 
 static struct ht_device device;
 static struct ht_node_map *maps[HT_STREAMS_MAX];
 
-/* What the last look for a device found: 0 or a negative errno */
+/* Result of the last search for a device: 0 or a negative errno */
 static int found = -ENODEV;
 
-/* For the port's functions, in the thread that opens */
+/* Arguments of the port's functions, in the thread that opens a device */
 static __thread struct opening {
     int *fd;
     struct ht_node_map *map;
@@ -101,7 +104,7 @@ static int trace_map(struct ht_device *dev, uint32_t stream,
     if (r) {
         return r;
     }
-    /* A child does not use it, and must not keep the stream open. */
+    /* A child must not use the stream, nor keep it open. */
     r = ht_sys_madvise(map->ring, map->size, MADV_DONTFORK);
     if (!r && map->doorbell) {
         r = ht_sys_madvise(map->doorbell, HT_PAGE, MADV_DONTFORK);
@@ -117,12 +120,12 @@ static int trace_map(struct ht_device *dev, uint32_t stream,
 static void trace_doorbell(struct ht_device *dev, uint32_t stream)
 {
     (void)dev;
-    /* Memory first: the host looks at it before this store returns. */
+    /* Earlier stores first: the host polls the ring before this one returns. */
     ht_store_fence();
     *(volatile uint32_t *)maps[stream]->doorbell = stream;
 }
 
-/* If the device cannot be opened, the driver's timer does this. */
+/* If the device cannot be opened, the driver's timer submits the events. */
 static int trace_submit(struct ht_device *dev, struct ht_stream *s,
                         uint64_t from, uint64_t to)
 {
@@ -144,7 +147,7 @@ static void trace_reap(struct ht_device *dev, struct ht_stream *s)
     }
 }
 
-/* For an event as for others: most answers take microseconds */
+/* An event waits as other callers do: most answers take microseconds. */
 static const struct ht_port_ops trace_ops = {
     .control = trace_control,
     .map = trace_map,
@@ -163,7 +166,7 @@ static void switch_class(struct ht_class *cls, const uint8_t *to)
 
 static void set_generation(uint32_t to)
 {
-    /* Pairs with ht_trace_open(): capabilities and ids are there before. */
+    /* Release: orders capabilities and ids before; see ht_trace_open(). */
     __atomic_store_n(&generation, to, __ATOMIC_RELEASE);
 }
 
@@ -173,7 +176,7 @@ static int map_enable(void)
     int r = ht_node_map_enable(*opening.fd, enable, &enable), error;
 
     if (r && enable) {
-        /* What was there is not any more. */
+        /* The old mapping is not valid: replace it by a page of zeros. */
         ht_sys_map_at(enable, HT_ENABLE_SIZE, PROT_READ,
                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0, &error);
     }
@@ -181,8 +184,9 @@ static int map_enable(void)
 }
 
 /*
- * Register all with one message.  If the host does not answer, events of those
- * without an id have the rest registered; those that it refused are off.
+ * Register all classes with one message.  Classes that the host refused are
+ * off.  If the host does not answer, classes without an id are on, so that
+ * their events register them later.
  *
  * Context: locked, the device is open
  */
@@ -209,7 +213,7 @@ static int register_module(struct ht_module *m)
     return register_classes(m->begin, m->end - m->begin);
 }
 
-/* Context: locked, the device is open and just turned out to be this one */
+/* Context: locked, the device is open and is not the known one */
 static int register_all(uint32_t new)
 {
     struct ht_module *m;
@@ -239,13 +243,13 @@ static void node_path(unsigned n)
     *p = '\0';
 }
 
-/* Is it worth while to look for a device that comes later? */
+/* Test whether a device can appear later */
 static bool may_come(void)
 {
 #ifdef __x86_64__
     unsigned a, b, c, d;
 
-    /* A processor that is virtual says so. */
+    /* CPUID's hypervisor bit */
     return __get_cpuid(1, &a, &b, &c, &d) && c >> 31;
 #else
     return true;
@@ -271,9 +275,8 @@ static void choose_device(void)
 }
 
 /*
- * Open the device that is known, or else the first, if the user did not choose
- * one.  A device that may not be opened is an error that matters more than one
- * that is not there.
+ * Open the known device, or else the first one, unless the user chose one.  An
+ * error of a device that cannot be opened takes precedence over "no device".
  *
  * Context: locked
  */
@@ -335,8 +338,8 @@ static int find_device(struct ht_ioc_info *info)
 }
 
 /*
- * Open the known device.  If it is not there, is another one, or was suspended,
- * find one and register all classes.
+ * Open the known device.  If it is gone, was replaced or was suspended, find a
+ * device and register all classes.
  */
 static int open_device(struct ht_ioc_info *info)
 {
@@ -411,18 +414,18 @@ bool ht_trace_report(uint64_t count)
         }
         close_device();
     }
-    /* A host that is slow counts them later. */
+    /* After a timeout, the host counts them later. */
     return r == 0 || r == -ETIMEDOUT;
 }
 
 /* Modules ------------------------------------------------------------------ */
 
 /*
- * Take the lock, outside events: with signals blocked, as their handlers must
- * not leave by siglongjmp() with it.  Sleep, as a thread of a lower priority
- * does not run when another one yields.
+ * Take the lock outside of events.  Signals are blocked, because a handler must
+ * not leave by siglongjmp() while the lock is held.  Sleep instead of yielding:
+ * a thread with a lower priority would not run.
  *
- * Return: whether a device may be opened meanwhile.
+ * Return: true if the caller has the lock; *@opens: it may open a device.
  */
 static bool lock_modules(uint64_t *mask, bool *opens)
 {
@@ -449,8 +452,8 @@ static void unlock_modules(const uint64_t *mask, bool opens)
 }
 
 /*
- * Register classes that were just added, in the context of lock_modules().  If
- * there is no device, or it does not answer, their events look for one.
+ * Register new classes, in the context of lock_modules().  If there is no
+ * device or it does not answer, their events look for one.
  */
 static void register_added(struct ht_class *const *classes, unsigned n,
                            bool opens)
@@ -573,7 +576,7 @@ static bool any_class_on(void)
     struct ht_module *m;
     unsigned i;
 
-    /* The first is the library's own. */
+    /* The first one is the library's own class. */
     for (i = 1; i < nr_made; i++) {
         if (ht_event_is_on(made[i])) {
             return true;
@@ -589,7 +592,7 @@ static bool any_class_on(void)
     return false;
 }
 
-/* @r: what opening a device returned */
+/* @r: result of opening a device */
 static enum ht_trace_state state_of(int r)
 {
     switch (r) {

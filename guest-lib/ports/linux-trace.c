@@ -2,18 +2,18 @@
 /*
  * libhypertrace, Linux user space: ht_trace(), a stream for each thread
  *
- * An event may reach any function here in a signal handler, inside an
- * allocator, or between a call that fails and the look at errno.  So nothing
- * here waits long for a lock, allocates from a heap, or calls the C library's
- * wrappers of system calls.
+ * An event may call any function here in a signal handler, inside an allocator,
+ * or between a call that fails and the check of errno.  For this reason no
+ * function here waits long for a lock, allocates from a heap, or calls the C
+ * library's wrappers of system calls.
  *
  * Abandoned events: a signal handler that calls siglongjmp() leaves a stream
- * busy for good.  That cannot be told for sure from a handler that will return
- * and let the event finish.  So a stream that is busy without progress is
- * retired, never reset: private pages replace its ring, which delivers what
- * was committed and frees the device's stream, and its structure is not used
- * again before its thread ends.  If the event is finished after all, it goes to
- * the private pages, and the thread has lost one event.
+ * busy for good.  This cannot be distinguished reliably from a handler that
+ * will return and let the event finish.  A stream that is busy without progress
+ * is therefore retired, never reset.  Private pages replace its ring, which
+ * delivers the committed events and frees the device's stream.  Its structure
+ * is not reused before its thread ends.  If the event is finished after all, it
+ * is written to the private pages, and the thread has lost one event.
  */
 #define _GNU_SOURCE
 #include <limits.h>
@@ -26,18 +26,18 @@
 #include "linux-sys.h"
 
 #define RETIRED_MAX     64
-#define SHARED          (-1)            /* owner of the stream for everybody */
+#define SHARED          (-1)            /* owner of the shared stream */
 #define SPINS           2000
 
-/* A busy stream without progress is retired after so many events, or so long */
+/* Limits after which a stream that is busy without progress is retired */
 #define STUCK_EVENTS    64
 #define STUCK_MS        100
 
-static uint32_t stamps;         /* of streams to be opened; 0 is 1 */
+static uint32_t stamps;         /* for streams opened later; 0 means 1 */
 static pthread_key_t thread_end;
 static bool thread_end_works;
 
-/* In a shared stream: the thread of the events that follow */
+/* In a shared stream: the thread that emits the following events */
 HT_EVENT_NAMED(context, "hypertrace.thread", (s32, tid), (text, comm));
 
 static void get_comm(char comm[17])
@@ -53,7 +53,7 @@ static void get_comm(char comm[17])
     }
 }
 
-/* The coarse clock is read without a system call on every machine. */
+/* Reading the coarse clock needs no system call on any machine. */
 static uint64_t now_ms(void)
 {
     struct timespec t = { 0, 0 };
@@ -63,9 +63,9 @@ static uint64_t now_ms(void)
 }
 
 /*
- * When to try again what has just failed.  A try that took long, as the host
- * did not answer, is not repeated soon: at most a sixteenth of a thread's time
- * is spent on tries.
+ * Return the time of the next attempt of a failed operation.  After an attempt
+ * that took long because the host did not answer, wait longer: a thread spends
+ * at most a sixteenth of its time on attempts.
  */
 static uint64_t next_try(uint64_t begun)
 {
@@ -89,7 +89,7 @@ static void missed(struct process *p)
     __atomic_fetch_add(&p->missed, 1, __ATOMIC_RELAXED);
 }
 
-/* Tell the host by a message of events that no stream can tell it of. */
+/* Report events that had no stream to the host by a message */
 static void report_missed(struct process *p)
 {
     uint64_t n = __atomic_exchange_n(&p->missed, 0, __ATOMIC_RELAXED);
@@ -101,15 +101,16 @@ static void report_missed(struct process *p)
 
 /* Streams ------------------------------------------------------------------ */
 
-/* Also right in a child of vfork(), whose pid is another one. */
+/* Uses p->pid, because a child of vfork() has another pid. */
 static bool is_gone(const struct process *p, int tid)
 {
     return ht_sys_thread_exists(p->pid, tid) == -ESRCH;
 }
 
 /*
- * Tell the host of all events that were discarded.  If the stream is not open,
- * others must tell it.  A device that goes in between may take the count along.
+ * Report all discarded events to the host.  If the stream is not open, their
+ * number is added to p->missed.  If the device is removed during this, the
+ * number may be lost.
  *
  * Context: the stream's producer, @busy set
  */
@@ -128,8 +129,8 @@ static void tell_discarded(struct process *p, struct thread_stream *t)
 }
 
 /*
- * Context: not in a signal handler, so a stream that is busy was abandoned, or
- * the program ends and the event is never finished
+ * Context: not in a signal handler: a busy stream was abandoned, or the program
+ * is exiting and the event will never be finished
  */
 static void tell_stream(struct process *p, struct thread_stream *t)
 {
@@ -141,8 +142,8 @@ static void tell_stream(struct process *p, struct thread_stream *t)
 }
 
 /*
- * The driver delivers what was committed when the last mapping goes.  A signal
- * handler meanwhile finds the stream busy.
+ * When the last mapping is removed, the driver delivers the committed events.
+ * A signal handler that runs meanwhile finds the stream busy.
  */
 static void close_stream(struct process *p, struct thread_stream *t)
 {
@@ -180,7 +181,7 @@ static struct thread_stream *claim(struct process *p, int tid)
     return NULL;
 }
 
-/* Free the streams of threads that ended without their destructor. */
+/* Free the streams of threads that ended without their key destructor */
 static unsigned reclaim(struct process *p)
 {
     unsigned i, n = 0;
@@ -225,11 +226,11 @@ static int open_stream(struct process *p, struct thread_stream *t)
 }
 
 /*
- * When a second thread has a stream, one is opened for threads that will find
- * none.  If no stream is left, that of @t becomes it, unless @t is @used, since
- * modules then point to it.
+ * Open the shared stream when a second thread gets a stream, for threads that
+ * will find none.  If no stream is left, the stream of @t becomes the shared
+ * one, unless @t is @used: modules point to it then.
  *
- * Return: whether it is that of @t.
+ * Return: true if the stream of @t became the shared one.
  */
 static bool open_shared(struct process *p, struct thread_stream *t, bool used)
 {
@@ -292,8 +293,8 @@ static bool open_own(struct process *p)
 }
 
 /*
- * Key destructor: the thread ends, but other destructors may emit.  None of
- * its events is under way any more.
+ * Key destructor: the thread ends.  Later destructors may emit further events;
+ * no event of the thread is under way.
  */
 static void end_thread(void *opaque)
 {
@@ -319,7 +320,7 @@ static uint64_t progress(const struct thread_stream *t)
     return ht_load_relaxed(&t->s.events) + ht_load_relaxed(&t->s.lost);
 }
 
-/* Was @t busy for long, without any progress?  @events: that many are long */
+/* Test whether @t was busy too long without progress, in time or in @events */
 static bool is_stuck(const struct thread_stream *t, unsigned events)
 {
     const uint64_t mark = progress(t);
@@ -336,8 +337,8 @@ static bool is_stuck(const struct thread_stream *t, unsigned events)
 }
 
 /*
- * If many streams are retired, this thread uses its oldest one again: the event
- * would have to be under way below RETIRED_MAX signal handlers.
+ * If many streams are retired, reuse the oldest one of this thread.  Its event
+ * could be under way only below RETIRED_MAX nested signal handlers.
  */
 static bool may_retire(struct process *p)
 {
@@ -363,10 +364,10 @@ static bool may_retire(struct process *p)
 }
 
 /*
- * Take @t out of use.  If it is another thread's, that one tells of what it
- * discarded.
+ * Retire @t.  If it is another thread's stream, that thread reports the events
+ * discarded in it.
  *
- * Return: whether the thread may open another stream now.
+ * Return: true if the thread may open another stream now.
  */
 static bool retire(struct process *p, struct thread_stream *t, bool mine)
 {
@@ -394,7 +395,7 @@ static bool retire(struct process *p, struct thread_stream *t, bool mine)
     return done;
 }
 
-/* The stream that serves everybody ----------------------------------------- */
+/* The shared stream -------------------------------------------------------- */
 
 static void release_shared(struct thread_stream *t)
 {
@@ -403,7 +404,7 @@ static void release_shared(struct thread_stream *t)
 
 static bool hold_shared(struct process *p, struct thread_stream *t)
 {
-    /* The holder was at the same event already: yield to it once. */
+    /* If the holder made no progress since the last event, yield briefly. */
     const unsigned most = ht_self.stuck == t &&
                           ht_self.stuck_mark == progress(t) ? 100 : SPINS;
     unsigned spins;
@@ -413,11 +414,11 @@ static bool hold_shared(struct process *p, struct thread_stream *t)
                                                  false, __ATOMIC_ACQUIRE,
                                                  __ATOMIC_RELAXED); spins++) {
         if (none != ht_self.tid && spins == most && is_gone(p, none)) {
-            /* It ended between the fields of an event and the event. */
+            /* The holder ended before it finished its event. */
             __atomic_compare_exchange_n(&t->holder, &none, 0, false,
                                         __ATOMIC_RELAXED, __ATOMIC_RELAXED);
         }
-        /* A signal handler finds its own thread, which cannot go on. */
+        /* In a signal handler, the holder is this thread, which cannot run. */
         if (none == ht_self.tid || spins == most) {
             return false;
         }
@@ -430,8 +431,9 @@ static bool hold_shared(struct process *p, struct thread_stream *t)
 }
 
 /*
- * @holder, maybe this thread, keeps the stream: was its event abandoned?  A
- * thread that does not run is not: so time counts, not the number of events.
+ * Retire the shared stream if its holder, which may be this thread, has
+ * abandoned an event.  A thread that is not scheduled has not; the test uses
+ * time, not the number of events.
  */
 static void retire_shared(struct process *p, struct thread_stream *t,
                           int holder)
@@ -488,7 +490,7 @@ static struct ht_stream *take_shared(struct process *p)
         get_comm(comm);
         t->last = 0;
         if (!ht_emit_context(&t->s, ht_self.tid, comm)) {
-            /* Counted once; the event would be another thread's. */
+            /* It is counted; readers would give this event a wrong thread. */
             release_shared(t);
             return NULL;
         }
@@ -500,10 +502,10 @@ static struct ht_stream *take_shared(struct process *p)
 /* For ht_trace() ----------------------------------------------------------- */
 
 /*
- * No device has the classes: none was there, or its host did not answer.  Look
- * again, now and then.
+ * If no device has the classes, because there was none or its host did not
+ * answer, look for one again from time to time.
  *
- * Return: whether they are registered now.
+ * Return: true if the classes are registered now.
  */
 static bool attach(struct process *p)
 {
@@ -536,7 +538,7 @@ static struct ht_stream *begin(struct ht_stream **slot,
     }
     if (ht_unlikely(!ht_trace_attached())) {
         if (!attach(p) && ht_trace_has_device()) {
-            missed(p);          /* its host may want it */
+            missed(p);          /* the host may want the event */
             return NULL;
         }
         if (!cls->id || !ht_event_is_on(cls)) {
@@ -581,8 +583,8 @@ static struct ht_stream *begin(struct ht_stream **slot,
 }
 
 /*
- * The event was discarded as @t is closed or retired: find it another stream,
- * once a millisecond at most, in case that is closed, too.
+ * The event was discarded because @t is closed or retired: get another stream
+ * for it, at most once a millisecond, since that one may be closed as well.
  */
 static struct ht_stream *another(struct process *p,
                                  struct ht_stream **slot,
@@ -596,7 +598,7 @@ static struct ht_stream *another(struct process *p,
         return NULL;
     }
     ht_self.another_at = now;
-    /* begin() counts the event again, if there is no stream */
+    /* begin() counts the event again if there is no stream. */
     if (t->s.busy) {
         __atomic_fetch_sub(&t->s.lost_nested, 1, __ATOMIC_RELAXED);
     } else {
@@ -626,14 +628,14 @@ static struct ht_stream *end(struct ht_stream **slot, struct ht_stream *s,
         return NULL;
     }
     if (!done && s->busy && !t->retired) {
-        /* This event interrupts another one, or that was abandoned. */
+        /* This event interrupts another event, which may be abandoned. */
         if (is_stuck(t, STUCK_EVENTS)) {
             retire(p, t, true);
         }
         return NULL;
     }
     if (s->slow && !t->retired) {
-        return NULL;            /* there was no room, or it is the first */
+        return NULL;            /* the ring is full, or the first event */
     }
     return done ? NULL : another(p, slot, t, cls);
 }
@@ -672,7 +674,7 @@ void ht_trace_tell(void)
             tell_stream(p, &p->threads[i]);
         }
     }
-    /* Threads that could not get hold of it have counted there. */
+    /* It also counts the events of threads that could not hold it. */
     if (ht_self.tid > 0 && shared && hold_shared(p, shared)) {
         tell_stream(p, shared);
         release_shared(shared);
@@ -697,14 +699,14 @@ int ht_trace_stamps(unsigned n)
         return -EINVAL;
     }
     __atomic_store_n(&stamps, n, __ATOMIC_RELAXED);
-    /* A stream that is not open gets it when it is opened. */
+    /* A stream that is not open gets the value when it is opened. */
     if (p && own && own->owner == ht_self.tid) {
         (void)ht_stream_stamps(&own->s, n);
     }
     return 0;
 }
 
-/* The user's choice; an invalid one is ignored. */
+/* Read HYPERTRACE_STAMPS; an invalid value is ignored. */
 static void stamps_by_environment(void)
 {
     const char *s = secure_getenv("HYPERTRACE_STAMPS");
@@ -728,7 +730,7 @@ bool ht_trace_init(void)
     }
     stamps_by_environment();
     ht_watch_forks();
-    /* Values of the first keys are not allocated; glibc has 32 of them. */
+    /* glibc does not allocate the values of the first 32 keys. */
     thread_end_works = pthread_key_create(&thread_end, end_thread) == 0 &&
                        thread_end < 32;
     ht_trace_builtin(&ht_class_context);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * libhypertrace, Linux user space: shared by the files of ht_trace()
+ * libhypertrace, Linux user space: declarations shared by ht_trace()'s files
  *
  * linux-process.c       processes, fork()
  * linux-trace.c         streams of threads
@@ -10,99 +10,111 @@
 #ifndef HT_LINUX_TRACE_H
 #define HT_LINUX_TRACE_H
 
-#define HT_LIBRARY              /* it is no module of its own */
+#define HT_LIBRARY              /* the library is not a module of ht_trace() */
 #include "hypertrace/trace.h"
 #include "linux-node.h"
 
-/* Pause between two tries to open what could not be opened */
+/* Time between two attempts to open a device or a stream, in ms */
 #define HT_TRACE_RETRY_MS       500
 
 /* linux-trace.c */
 extern const struct ht_runtime ht_trace_runtime;
 
 /**
- * ht_trace_init() - have what a process needs, once
+ * ht_trace_init() - initialize the process's part, once
  *
- * Return: whether it has.
+ * Return: false if that failed.
  */
 bool ht_trace_init(void);
 
 /**
- * ht_trace_process() - an address that no parent or child of the process has
+ * ht_trace_process() - get an address that identifies the process
  *
- * Return: the address; NULL: the system calls that are needed fail.
+ * Return: an address that no parent or child has; NULL: the system calls that
+ * the library needs fail.
  */
 const void *ht_trace_process(void);
 
 /**
- * ht_trace_begin_opening() - begin what no signal handler may interrupt
+ * ht_trace_begin_opening() - start a section that signals must not interrupt
  * @mask: for ht_trace_end_opening()
  *
- * Context: ht_trace_process() has returned one
+ * Context: ht_trace_process() does not return NULL
  *
- * Return: whether the thread may open descriptors now; if not, it does so
- * already, fork() is under way, or signals cannot be blocked.
+ * Return: true if the thread may open descriptors now; false if it is in such a
+ * section already, fork() is under way, or signals cannot be blocked.
  */
 bool ht_trace_begin_opening(uint64_t *mask);
+
+/**
+ * ht_trace_end_opening() - end the section
+ * @mask: from ht_trace_begin_opening()
+ */
 void ht_trace_end_opening(const uint64_t *mask);
 
 /**
- * ht_trace_descriptor() - where a descriptor must be while it is open
+ * ht_trace_descriptor() - get the variable for a descriptor
  *
- * A child of fork() closes it.
+ * The descriptor must be stored there while it is open, so that a child of
+ * fork() closes it.
  *
  * Context: between ht_trace_begin_opening() and ht_trace_end_opening()
  *
- * Return: set to -1, for ht_trace_close_descriptor(); NULL: too many threads
- * have one.
+ * Return: the variable, set to -1, for ht_trace_close_descriptor(); NULL: too
+ * many threads have one.
  */
 int *ht_trace_descriptor(void);
+
+/**
+ * ht_trace_close_descriptor() - close a descriptor and release its variable
+ * @fd: from ht_trace_descriptor()
+ */
 void ht_trace_close_descriptor(int *fd);
 
 /**
- * ht_trace_tell() - tell the host what was discarded: the program may end
+ * ht_trace_tell() - report discarded events to the host, before an exit
  *
- * By the streams of this thread and of all, and if there is none, by a message.
+ * Uses the streams of this thread and the shared one, or else a message.
  */
 void ht_trace_tell(void);
 
 /* linux-trace-device.c */
 
 /**
- * ht_trace_report() - tell the host of events that had no stream
- * @count: how many
+ * ht_trace_report() - report events that had no stream to the host
+ * @count: number of events
  *
  * Context: this thread opens no stream meanwhile
  *
- * Return: whether it knows; not if the device cannot be opened, or is not the
- * one of the classes.
+ * Return: true if the host knows the number; false if the device cannot be
+ * opened, or is not the one with the classes.
  */
 bool ht_trace_report(uint64_t count);
 
 /**
- * ht_trace_open() - open, map and close the device for one more stream
- * @s: set up
- * @map: set
+ * ht_trace_open() - open the device, open and map a stream, close the device
+ * @s: initialized by this
+ * @map: initialized by this
  * @params: for ht_stream_open()
  *
- * If the device is another one than that on which the classes were registered,
- * or was suspended, they are registered again.
+ * If the device was replaced or suspended since the classes were registered,
+ * they are registered again.
  *
- * Context: an event; one call at a time for a thread.
+ * Context: an event; one call at a time in a thread.
  *
- * Return: as ht_stream_open(); -EAGAIN: another thread registers.
+ * Return: as ht_stream_open(); -EAGAIN: another thread is registering classes.
  */
 int ht_trace_open(struct ht_stream *s, struct ht_node_map *map,
                   const struct ht_stream_params *params);
 
 /**
- * ht_trace_attached() - does a device have the classes?
+ * ht_trace_attached() - test whether a device has the classes
  */
 bool ht_trace_attached(void);
 
 /**
- * ht_trace_has_device() - was there a device, though it may not have answered,
- *                         or may not be opened?
+ * ht_trace_has_device() - test whether the last search found a device, even one
+ *                         that did not answer or could not be opened
  */
 bool ht_trace_has_device(void);
 
@@ -111,36 +123,38 @@ bool ht_trace_has_device(void);
  *
  * Context: between ht_trace_begin_opening() and ht_trace_end_opening()
  *
- * Return: 0 or a negative errno; -EAGAIN: another thread does it.
+ * Return: 0 or a negative errno; -EAGAIN: another thread is registering.
  */
 int ht_trace_attach(void);
 
 /**
- * ht_trace_add_class() - make a class known that a program made
+ * ht_trace_add_class() - add a class that was made at run time
+ * @cls: the class
  *
- * Return: whether it is; not if there are too many.
+ * Return: false if there are too many.
  */
 bool ht_trace_add_class(struct ht_class *cls);
 
 /**
- * ht_trace_no_stream() - does this thread find no stream?
+ * ht_trace_no_stream() - test whether this thread has failed to get a stream
  */
 bool ht_trace_no_stream(void);
 
 /**
- * ht_trace_debug() - print the state of tracing if it has changed, and if the
- *                    user asked for that
+ * ht_trace_debug() - print the state of tracing if it has changed and
+ *                    HYPERTRACE_DEBUG is 1
  */
 void ht_trace_debug(void);
 
 void ht_trace_remove(struct ht_module *module);
 
 /**
- * ht_trace_builtin() - a class of the library's own
+ * ht_trace_builtin() - add one of the library's own classes
+ * @cls: the class
  */
 void ht_trace_builtin(struct ht_class *cls);
 
-/* "comm/tid"; @name has HT_STREAM_NAME_MAX + 1 bytes */
+/* Set @name, of HT_STREAM_NAME_MAX + 1 bytes, to "comm/tid" */
 void ht_trace_name(char *name, const char *comm, int tid);
 
 #endif /* HT_LINUX_TRACE_H */

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * libhypertrace, Linux user space: a device through its PCI resource files
+ * libhypertrace, Linux user space: use a device by its PCI resource files
  *
  * For root, in a guest without the kernel module.  Stream memory is uncached
- * here, which hypercall does not mind and shm is slow with.  Nobody closes the
- * streams of a process that is killed, and so opening the device does.
+ * here, which makes shm slow and does not affect hypercall.  If a process is
+ * killed, its streams stay open; opening the device closes them.
  */
 #include <dirent.h>
 #include <fcntl.h>
@@ -22,7 +22,7 @@
 #define PCI_COMMAND     4
 #define PCI_MEMORY      2
 
-/* Open a file of the device; a file descriptor or a negative errno. */
+/* Open a file of the device; returns a file descriptor or a negative errno */
 static int pci_file(const char *address, const char *name, int flags)
 {
     char path[128];
@@ -106,8 +106,8 @@ static int pci_enable(const char *address)
 }
 
 /*
- * EINVAL: the module owns the region, and is the way to use the device.
- * EPERM: lockdown.
+ * EINVAL: the module has claimed the region; use the device by the module.
+ * EPERM: the kernel is locked down.
  */
 static void *pci_map(int fd, size_t *size, int *error)
 {
@@ -135,7 +135,7 @@ static void regs_write(struct ht_linux *l, uint32_t offset, uint32_t v)
     *(volatile uint32_t *)(l->regs + offset) = v;
 }
 
-/* Registers are accessed by four bytes. */
+/* Registers must be accessed by four bytes at a time. */
 static void regs_copy_from(struct ht_linux *l, uint32_t offset, void *to,
                            uint32_t size)
 {
@@ -195,7 +195,7 @@ static void pci_close(struct ht_linux *l)
     close(l->fd);
 }
 
-/* What the capabilities say must lie in what is mapped. */
+/* The offsets in the capabilities must be within the mappings. */
 static int pci_check(struct ht_linux *l)
 {
     const struct ht_caps *c = &l->dev.caps;
@@ -230,7 +230,7 @@ static int pci_open_regs(struct ht_linux *l, const char *address)
     if (l->fd < 0) {
         return l->fd;
     }
-    /* There is one mailbox: a second process would take this one's over. */
+    /* There is one mailbox, which two processes must not use. */
     if (flock(l->fd, LOCK_EX | LOCK_NB)) {
         r = errno == EWOULDBLOCK ? -EBUSY : -errno;
     } else {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * libhypertrace, Linux user space: finding and opening a device
+ * libhypertrace, Linux user space: find and open a device
  */
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -20,7 +20,7 @@ void *ht_linux_map(int fd, size_t size, uint64_t offset)
     if (p == MAP_FAILED) {
         return NULL;
     }
-    /* Two producers on one stream would corrupt it: not across fork(). */
+    /* A child must not inherit it: two producers would corrupt a stream. */
     if (madvise(p, size, MADV_DONTFORK)) {
         int error = errno;
 
@@ -33,14 +33,14 @@ void *ht_linux_map(int fd, size_t size, uint64_t offset)
 
 void ht_linux_doorbell(struct ht_device *dev, uint32_t stream)
 {
-    /* Memory first: the host looks at it before this store returns. */
+    /* Earlier stores first: the host polls the ring before this one returns. */
     ht_store_fence();
     *to_linux(dev)->doorbells[stream] = stream;
 }
 
 /*
- * Most answers take microseconds, some wait for a backend: yield, then sleep
- * 50 us and twice as long each time up to 20 ms.  In sum about 5 s.
+ * Most answers take microseconds, some wait for a backend.  Yield 16 times,
+ * then sleep 50 us, and twice as long each time up to 20 ms; about 5 s in all.
  */
 int ht_linux_relax(struct ht_device *dev, unsigned tries)
 {
@@ -107,7 +107,7 @@ static int open_path(const char *path, struct ht_device **dev)
     return 0;
 }
 
-/* "hypertrace" and a number, which is returned; else -1 */
+/* Return the number in "hypertraceN", or -1 */
 static int node_number(const char *name)
 {
     static const char prefix[] = "hypertrace";
@@ -122,7 +122,7 @@ static int node_number(const char *name)
     return *end || n > 99999 ? -1 : (int)n;
 }
 
-/* The lowest number above @above, or -1 */
+/* Return the lowest number of a node that is greater than @above, or -1 */
 static int next_node(int above)
 {
     DIR *dir = opendir("/dev");
@@ -149,8 +149,8 @@ static int try_pci(void *opaque, const char *address)
 }
 
 /*
- * The module's nodes first.  A device that is there but cannot be opened is
- * what the caller is told of, if no other can be.
+ * Try the module's nodes first.  If no device can be opened, the error of the
+ * first one that exists is returned.
  */
 static int open_first(struct ht_device **dev)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * libhypertrace, Linux user space: shared by the ways to reach a device
+ * libhypertrace, Linux user space: declarations shared by the ways to a device
  */
 #ifndef HT_LINUX_USER_H
 #define HT_LINUX_USER_H
@@ -11,11 +11,11 @@
 
 /**
  * struct ht_linux - a device opened from Linux user space
- * @dev: the core's part; first, so that one is the other
- * @lock: guards the core's message buffer
- * @mailbox: without the module: one exchange of control messages at a time
- * @close: undo what opening did, but for this structure
- * @pid: of the process that opened the device's node
+ * @dev: the core's part; the first member, so that the addresses are equal
+ * @lock: protects the core's message buffer
+ * @mailbox: without the module: serializes exchanges of control messages
+ * @close: release everything except this structure
+ * @pid: process that opened the device's node
  * @fd: the device node, or the PCI device's registers
  * @maps: through the module: mapped streams
  * @doorbells: their doorbell registers; NULL with virtio

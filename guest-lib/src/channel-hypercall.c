@@ -2,8 +2,8 @@
 /*
  * libhypertrace: the hypercall channel
  *
- * A doorbell after each `batch` commits.  The store to it is an exit, and the
- * host consumes before the guest goes on.
+ * A doorbell is rung after every `batch` commits.  The store to it causes an
+ * exit, and the host consumes the events before the guest continues.
  */
 #include "core.h"
 
@@ -35,9 +35,9 @@ static int hypercall_space(struct ht_stream *s, uint64_t packet)
 }
 
 /*
- * A batch may be more than a ring holds: then the doorbell comes early, while
- * the packet about to be opened still is free. What earlier doorbells have had
- * taken is free, too.
+ * A batch may be larger than a ring.  In this case ring the doorbell early,
+ * while the packet about to be opened is still free.  Packets that earlier
+ * doorbells made the host take are free as well.
  */
 static void hypercall_closed(struct ht_stream *s)
 {

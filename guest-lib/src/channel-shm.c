@@ -2,9 +2,9 @@
 /*
  * libhypertrace: the shm channel
  *
- * The host reads the ring when it likes.  Before it sleeps it arms the wake
- * word with a position; the doorbell is rung once for each such value.
- * tests/model/wake.pml proves that this forgets no event.
+ * The host polls the ring at times of its choice.  Before it sleeps, it arms
+ * the wake word with a position; the doorbell is rung once for each such value.
+ * tests/model/wake.pml proves that no event is forgotten.
  */
 #include "core.h"
 
@@ -27,9 +27,9 @@ static void shm_notify(struct ht_stream *s)
 static void shm_closed(struct ht_stream *s)
 {
     /*
-     * Full: head before the look at the wake word.  Pairs with the full
-     * fence between wake word and head in the host's arming, so that one of
-     * the two sees the other.
+     * Full barrier: store head before loading the wake word.  Pairs with the
+     * full fence between wake word and head in the host's arming, so that one
+     * of the two sees the other's store.
      */
     ht_full_fence();
     shm_notify(s);
@@ -44,7 +44,7 @@ static int shm_space(struct ht_stream *s, uint64_t packet)
 
 static int shm_flush(struct ht_stream *s)
 {
-    (void)s;                    /* what was committed is there to be read */
+    (void)s;                    /* the host can read what is committed */
     return 0;
 }
 

@@ -2,23 +2,22 @@
 /*
  * libhypertrace: the virtio channel
  *
- * The ring lies in memory of the guest, with the same layout, and the guest
- * writes both of its lines.  Closed packets are submitted to the device; a
- * packet's slot is free when its buffers came back, which the port records
- * in host.tail.
+ * The ring is in the guest's memory, with the same layout, and the guest writes
+ * both of its lines.  Closed packets are submitted to the device.  A packet's
+ * slot is free when its buffers came back, which the port records in host.tail.
  */
 #include "core.h"
 
 static void virtio_opened(struct ht_stream *s)
 {
-    /* The port says that it is open: the device may be gone again. */
+    /* The port sets host.state, since the device may be gone again. */
     s->ring->host.instance = s->instance;
-    s->wake = &s->ring->host.wake;      /* never, while the stream is open */
+    s->wake = &s->ring->host.wake;      /* HT_WAKE_NEVER while open */
     /* Buffers under way cannot be overwritten. */
     s->overwrite = 0;
 }
 
-/* Submit from s->submitted on: closed packets, and the open one if asked to */
+/* Submit closed packets from s->submitted on; also the open one if @open_too */
 static int submit(struct ht_stream *s, bool open_too)
 {
     while (s->submitted < ht_head(s)) {

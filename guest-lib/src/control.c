@@ -22,7 +22,7 @@ static bool caps_valid(const struct ht_caps *c)
                         HT_PACKET_SIZE_MAX) &&
            power_of_two(c->packets, HT_PACKETS_MIN, HT_PACKETS_MAX) &&
            c->batch >= 1 && c->batch <= HT_BATCH_MAX &&
-           /* a bigger gap could be taken for a step back */
+           /* A larger gap could be taken for a step back. */
            c->max_gap >= 1 && c->max_gap <= (HT_CLOCK_MASK + 1) / 2 &&
            c->max_message > sizeof(struct ht_msg_enabled) &&
            c->max_message <= c->mailbox_size &&
@@ -100,7 +100,7 @@ int ht_mailbox_exchange(struct ht_device *dev, void *box, struct ht_msg *msg,
         size = dev->caps.mailbox_size;
     }
     ht_copy(box, msg, bytes);
-    /* Memory first: the host reads it, and replies, before the store returns */
+    /* The message first: the host reads it before the store in go() returns. */
     ht_full_fence();
     go(dev, bytes);
     ht_full_fence();
@@ -111,7 +111,7 @@ int ht_mailbox_exchange(struct ht_device *dev, void *box, struct ht_msg *msg,
         return -EIO;
     }
     ht_copy(msg, box, replied);
-    /* The host can still write to the mailbox: the checked header counts. */
+    /* The host may still write to the mailbox: keep the checked header. */
     ht_copy(msg, &reply, sizeof(reply));
     return 0;
 }
@@ -145,7 +145,7 @@ int ht_control(struct ht_device *dev, struct ht_msg *msg)
         if (r) {
             return r;
         }
-        /* The reply goes back: it tells the host what it is about. */
+        /* The reply replaced the size in the header: restore it. */
         msg->size = size;
     }
     return r < 0 ? r : ht_status_errno(r);

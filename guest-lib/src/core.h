@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * libhypertrace: shared by the files of the core
+ * libhypertrace: declarations shared by the files of the core
  */
 #ifndef HT_CORE_H
 #define HT_CORE_H
@@ -19,11 +19,11 @@ static inline struct ht_packet *ht_packet_at(const struct ht_stream *s,
         (s->packets + ((packet & s->packets_mask) << s->packet_shift));
 }
 
-/* switch.c: for the streams of whoever links the core */
+/* switch.c: slow paths for streams of code that is linked to the core */
 extern const struct ht_slow ht_slow;
 
 /**
- * ht_head() - the position behind the last event
+ * ht_head() - get the position after the last event
  * @s: a stream that is open and busy
  */
 static inline uint64_t ht_head(const struct ht_stream *s)
@@ -33,7 +33,7 @@ static inline uint64_t ht_head(const struct ht_stream *s)
 }
 
 /**
- * ht_no_packet() - no packet is open
+ * ht_no_packet() - note that no packet is open
  * @s: a stream that is busy
  */
 static inline void ht_no_packet(struct ht_stream *s)
@@ -43,11 +43,11 @@ static inline void ht_no_packet(struct ht_stream *s)
     s->packet_end = NULL;
 }
 
-/* control.c: 0, or what the library's functions return for a status */
+/* control.c: convert a status to 0 or the negative errno of the API */
 int ht_status_errno(int status);
 
 /**
- * ht_ring_doorbell() - have the host look at a stream now
+ * ht_ring_doorbell() - kick the host to poll a stream now
  * @s: a stream that is open and busy
  */
 static inline void ht_ring_doorbell(struct ht_stream *s)

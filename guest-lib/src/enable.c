@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * libhypertrace: which classes the host wants
+ * libhypertrace: test which classes the host wants
  *
- * The bytes are a hint, loaded and stored without any order.  One that is seen
- * late makes an event that nobody wants, or misses one; nothing depends on it.
+ * The bytes are a hint, loaded and stored without ordering.  If a change is
+ * seen late, an event is emitted that no backend wants, or one is missed; no
+ * other code depends on it.
  */
 #include "core.h"
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * libhypertrace: telling the host of event classes
+ * libhypertrace: register event classes with the host
  *
- * The host checks all of this again.  It is checked here too, so that a
- * mistake is reported where it was made, whatever the host.
+ * The host checks the classes again.  The checks here report a mistake where it
+ * was made, with any host.
  */
 #include "core.h"
 
@@ -192,7 +192,7 @@ bool ht_class_valid(const struct ht_class *c)
            (!c->nr_fields || c->fields) && fields_valid(c);
 }
 
-/* What the host would refuse in any case: 0, else the bytes of its message */
+/* Return the size of a class's message; 0, with *@why, if it is not valid */
 static uint32_t class_bytes(const struct ht_device *dev,
                             const struct ht_class *c, int *why)
 {
@@ -213,12 +213,12 @@ static uint32_t aligned(uint32_t pos)
 }
 
 /*
- * More than the host has time for at once: it answers the others with BUSY, and
- * they are sent again.
+ * Maximum number of classes in one exchange.  The host answers classes for
+ * which it has no time with BUSY, and they are sent again.
  */
 #define CLASSES_MAX 16
 
-/* As many messages as fit; *@next is set to the first class without one */
+/* Encode as many classes as fit; set *@next to the first one left out */
 static uint32_t encode_some(struct ht_device *dev,
                             struct ht_class *const *classes, unsigned n,
                             unsigned *next)
@@ -256,7 +256,7 @@ static uint32_t encode_some(struct ht_device *dev,
     return end;
 }
 
-/* 0: an id; HT_STATUS_BUSY; or a negative errno */
+/* Returns 0 with *@id set; HT_STATUS_BUSY; or a negative errno */
 static int read_reply(struct ht_device *dev, const struct ht_msg_class *m,
                       uint32_t i, uint32_t *id)
 {
@@ -283,8 +283,8 @@ static int read_reply(struct ht_device *dev, const struct ht_msg_class *m,
 }
 
 /*
- * What became of classes [*@begin, @next), which dev->msg is about.  *@begin is
- * set to the first that the host did not get to.
+ * Read the replies for classes [*@begin, @next) in dev->msg.  Set *@begin to
+ * the first class that the host did not process.
  */
 static int read_replies(struct ht_device *dev, struct ht_class *const *classes,
                         unsigned *begin, unsigned next)
@@ -306,7 +306,7 @@ static int read_replies(struct ht_device *dev, struct ht_class *const *classes,
             }
             pos = aligned(pos + size);
         }
-        /* who emits may be reading it */
+        /* Relaxed: a thread that emits may read it. */
         ht_store_relaxed32(&classes[i]->id, r ? 0 : id);
         if (!first) {
             first = r;
@@ -340,7 +340,7 @@ int ht_register_all(struct ht_device *dev, struct ht_class *const *classes,
             }
         }
         if (r) {
-            /* no reply: neither will there be one to the others */
+            /* Without a reply, the other messages would fail as well. */
             first = r;
             break;
         }

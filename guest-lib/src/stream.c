@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * libhypertrace: opening, flushing and closing streams
+ * libhypertrace: open, flush and close streams
  *
- * tests/model/control.pml proves what a flush and a close promise.
+ * tests/model/control.pml proves the guarantees of a flush and a close.
  */
 #include "core.h"
 
@@ -14,7 +14,7 @@ static const struct ht_channel_ops *channel_ops(uint32_t channel)
     case HT_CHANNEL_SHM:
         return &ht_channel_shm;
     default:
-        return &ht_channel_virtio;      /* ht_device_init() let no other by */
+        return &ht_channel_virtio;      /* ht_device_init() rejects others */
     }
 }
 
@@ -23,7 +23,7 @@ static uint32_t log2_of(uint32_t v)
     return 31 - __builtin_clz(v);
 }
 
-/* STREAM_CLOSE, STREAM_FLUSH */
+/* Send HT_MSG_STREAM_CLOSE or HT_MSG_STREAM_FLUSH */
 static int stream_message(struct ht_device *dev, uint16_t type,
                           uint32_t stream, uint64_t instance, uint64_t lost)
 {
@@ -35,7 +35,7 @@ static int stream_message(struct ht_device *dev, uint16_t type,
     };
     int r = ht_control(dev, &m.h);
 
-    /* The host forgot the stream: closed by a reset or another driver. */
+    /* The stream is unknown: a reset or another driver has closed it. */
     return r == -ENOENT || r == -EINVAL ? -EIO : r;
 }
 
@@ -67,7 +67,7 @@ static int open_message(struct ht_device *dev,
     case 0:
         return *stream < dev->caps.streams ? 0 : -EIO;
     case -ETIMEDOUT:
-        /* If the host gets to it after all, nobody is there to use it. */
+        /* The host may still open the stream later: close it. */
         if (*instance) {
             stream_message(dev, HT_MSG_STREAM_CLOSE, *stream, *instance, 0);
         }
@@ -82,7 +82,7 @@ static int open_message(struct ht_device *dev,
     }
 }
 
-/* Only a port that locks has streams closed with their device. */
+/* Streams are closed with their device only if the port has a lock. */
 static void list_stream(struct ht_device *dev, struct ht_stream *s)
 {
     if (dev->ops->lock) {
@@ -188,7 +188,7 @@ bool ht_stream_room(struct ht_stream *s, uint32_t size)
     uint64_t packet = s->packet;
     bool room = false;
 
-    /* Busy: virtio may hand packets over, and an interrupting event not too */
+    /* Set busy: virtio may submit packets; interrupting events must not. */
     if (s->busy) {
         return false;
     }
@@ -260,7 +260,7 @@ int ht_stream_close(struct ht_stream *s)
         return -EIO;
     }
     unlist_stream(dev, s);
-    s->busy = 1;                /* from here on, events are discarded */
+    s->busy = 1;                /* later events are discarded */
     ht_compiler_barrier();
     while ((r = s->ops->flush(s)) == -EAGAIN) {
         r = dev->ops->relax(dev, tries++);

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * libhypertrace: the slow paths of the emit, above all changing packets
+ * libhypertrace: slow paths of the emit; most of this changes packets
  *
- * All of this runs with s->busy set, so contexts that interrupt it discard
- * their events, and touch nothing but one counter.  The
- * order of stores and loads is proved by tests/model/ring.pml.
+ * All of this runs with s->busy set.  Contexts that interrupt it discard their
+ * events, and modify one counter only.  tests/model/ring.pml proves the order
+ * of stores and loads.
  */
 #include "core.h"
 
 static uint8_t *discard(struct ht_stream *s)
 {
     s->lost++;
-    if (s->slow) {              /* else the ring is nobody's, or another's */
+    if (s->slow) {              /* otherwise the ring is not this producer's */
         ht_publish_lost(s);
     }
     ht_compiler_barrier();
@@ -20,11 +20,12 @@ static uint8_t *discard(struct ht_stream *s)
 }
 
 /*
- * What the header of a closed packet says of its end.  The host may be copying
- * the packet meanwhile, which it knows as open; the worst outcome is that its
- * copy has the words of a closed one, which it does not read then.  A header
- * that was handed over already (virtio) belongs to the device; who hands over
- * the rest if this producer is killed before it does finds the end elsewhere.
+ * Write the end of a packet to its header.  The host may be copying the packet
+ * at the same time, as an open one.  In the worst case its copy has the words
+ * of a closed packet, which it ignores for an open one.  With virtio, a header
+ * that was already submitted belongs to the device, and is not written.  If
+ * this producer is killed before it submits the rest, the code that submits it
+ * finds the end elsewhere.
  */
 static ht_benign_race void finish_packet(struct ht_stream *s, uint32_t content,
                                          uint64_t now)
@@ -54,20 +55,21 @@ static bool open_packet(struct ht_stream *s, uint64_t now)
 {
     struct ht_packet *p = ht_packet_at(s, s->packet);
 
-    /* First: a ring that was full when its device went has no space again. */
+    /* First: a ring that was full when its device went stays full. */
     if (ht_is_closed(s)) {
         s->slow = NULL;
         return false;
     }
-    /* `tail` is what the host said last: it may have released more since. */
+    /* `tail` is a cached value: the host may have released more since. */
     if (s->packet - s->tail > s->packets_mask &&
         !s->ops->space(s, s->packet) && !s->overwrite) {
         return false;
     }
     if (s->overwrite) {
         /*
-         * Before the slot is touched; pairs with the consumer's fence
-         * between its copy of the slot and its second look at `opening`.
+         * Store `opening` before writing to the slot.  Pairs with the
+         * consumer's fence between its copy of the slot and its second load of
+         * `opening`.
          */
         ht_store_relaxed(&s->ring->guest.opening, s->packet);
         ht_store_fence();
@@ -91,7 +93,7 @@ static bool open_packet(struct ht_stream *s, uint64_t now)
     return true;
 }
 
-/* Returns where the event's fields begin. */
+/* Write an event's header; returns the address of its fields */
 static uint8_t *put_header(uint8_t *p, uint32_t header, uint32_t id,
                            uint64_t clock)
 {
@@ -114,7 +116,7 @@ static uint32_t short_header(uint32_t id)
     return id < HT_ID_WIDE ? HT_EVENT_HEADER : HT_EVENT_HEADER_WIDE;
 }
 
-/* Apart, so that get_early() has nothing to save. */
+/* Not inlined, so that get_early() saves no registers. */
 static __attribute__((__noinline__)) uint8_t *get_full(struct ht_stream *s)
 {
     const struct ht_channel_ops *ops = s->ops;
@@ -155,7 +157,7 @@ static uint8_t *get_slow(struct ht_stream *s, uint32_t id, uint32_t size,
         ht_packet_bytes(s) - sizeof(struct ht_packet)) {
         return discard(s);
     }
-    /* As unsigned numbers, so that a clock that went back counts as a gap. */
+    /* Unsigned: a clock that went back counts as a gap. */
     if (now - s->clock >= s->max_gap) {
         header = HT_EVENT_HEADER_EXT;
     }
@@ -167,7 +169,7 @@ static uint8_t *get_slow(struct ht_stream *s, uint32_t id, uint32_t size,
         if (!open_packet(s, now)) {
             return discard(s);
         }
-        header = first;         /* a packet begins with its first event */
+        header = first;         /* the event starts a packet */
     }
 
     p = put_header(s->cur, header, id, now) + size;
@@ -184,9 +186,10 @@ static uint8_t *get_slow(struct ht_stream *s, uint32_t id, uint32_t size,
 }
 
 /*
- * Also the first commit after the stream's memory was taken away (a suspend,
- * an unplugged device, a fork): what is mapped then says closed, and its wake
- * word is 0.  The event just committed is one that nobody reads.
+ * Called if head has reached the wake word.  This is also the first commit
+ * after the stream's memory was taken away (a suspend, an unplugged device, a
+ * fork): the memory that is mapped then has the state "closed" and the wake
+ * word 0.  The event that was just committed is lost.
  */
 static void notify(struct ht_stream *s)
 {

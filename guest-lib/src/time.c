@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * libhypertrace: time, and the host's counters
+ * libhypertrace: relate the clocks, and read the host's counters
  */
 #include "core.h"
 
 /*
- * A message carries the counter around the exchange before it, so the host
- * knows a bracket for each of its own readings but the last: hence one
- * message more than rounds.  Which of them is the best is the host's choice.
+ * A message carries the counter before and after the previous exchange, so the
+ * host has a bracket for each of its own readings except the last one.  For
+ * this reason one message more than @rounds is sent.  The host chooses the best
+ * bracket.
  */
 int ht_time_sync(struct ht_device *dev, unsigned rounds)
 {
