@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * libhypertrace: trace events of a program, from a virtual machine to its host
+ * libhypertrace: emit trace events from a program in a VM to the host
  *
  *     #include <hypertrace.h>
  *
@@ -13,8 +13,8 @@
  *         }
  *     }
  *
- * The fields are described in hypertrace/event.h, ht_trace() in
- * hypertrace/trace.h; streams of one's own are in hypertrace/hypertrace.h.
+ * hypertrace/event.h describes the fields, hypertrace/trace.h ht_trace(), and
+ * hypertrace/hypertrace.h how to use streams directly.
  */
 #ifndef HYPERTRACE_ALL_H
 #define HYPERTRACE_ALL_H

@@ -13,11 +13,11 @@
 /* Classes ------------------------------------------------------------------ */
 
 /**
- * struct made - a class and all that it points to
+ * struct made - a class and the memory that it refers to
  * @cls: the class
- * @labels: of all fields
+ * @labels: labels of all fields
  * @fields: the fields
- * @text: names, each with a terminator
+ * @text: NUL-terminated names
  */
 struct made {
     struct ht_class cls;
@@ -36,7 +36,7 @@ static const char *add_text(struct made *m, const char *text, size_t len)
     return p;
 }
 
-/* One block of memory with room for as much as is said, or NULL */
+/* Allocate a class with room for fields, labels and @text bytes of names */
 static struct made *made_new(unsigned nr_fields, unsigned nr_labels,
                              size_t text)
 {
@@ -198,7 +198,7 @@ static bool parse_kind(struct ht_field *f, const char *s, size_t len)
     return false;
 }
 
-/* "[]" or "[6]" after the kind of the elements */
+/* Parse "[]" or "[6]" after the kind of the elements */
 static const char *parse_count(struct ht_field *f, const char *s)
 {
     unsigned long n;
@@ -218,7 +218,7 @@ static const char *parse_count(struct ht_field *f, const char *s)
     return s + 2;
 }
 
-/* "{idle=0, run=1}" names values, "{read=1 | write=2}" bits */
+/* Parse "{idle=0, run=1}", which names values, or "{read=1 | write=2}", bits */
 static const char *parse_labels(struct made *m, struct ht_field *f,
                                 const char *s)
 {
@@ -282,7 +282,7 @@ static const char *parse_field(struct made *m, struct ht_field *f,
 struct ht_class *ht_event_parse(const char *text)
 {
     const size_t size = strlen(text);
-    /* A label takes three characters at least: "a=1" */
+    /* A label has at least three characters: "a=1" */
     struct made *m = made_new(HT_FIELDS_MAX, size / 3 + 1, 2 * size + 1);
     const char *s = skip_spaces(text), *name = s;
     struct ht_label *labels;
@@ -323,7 +323,7 @@ struct ht_class *ht_event_parse(const char *text)
 
 /* Events ------------------------------------------------------------------- */
 
-/* This thread's stream, if it has one of its own */
+/* This thread's own stream, or NULL */
 static __thread struct ht_stream *slot HT_TLS_MODEL;
 
 typedef void put_fn(uint8_t *p, const struct ht_class *cls, const void *from,
@@ -397,14 +397,14 @@ static bool integer_fits(unsigned kind, const struct ht_value *v)
     if (v->type == HT_VALUE_UNSIGNED) {
         return !(bits - is_signed < 64 && v->u >> (bits - is_signed));
     }
-    /* The bits above the sign are like it. */
+    /* The upper bits must equal the sign bit. */
     return v->type == HT_VALUE_SIGNED && (is_signed || v->s >= 0) &&
            (bits == 64 || (is_signed ? v->s >> (bits - 1) == 0 ||
                                        v->s >> (bits - 1) == -1 :
                                        v->u >> bits == 0));
 }
 
-/* Bytes of a field in an event; 0: the value does not fit it */
+/* Return the size of a field in an event; 0 if the value does not fit */
 static uint32_t value_bytes(const struct ht_field *f, const struct ht_value *v)
 {
     switch (f->kind) {
@@ -443,7 +443,7 @@ static uint8_t *put_value(uint8_t *p, const struct ht_field *f,
         ht_copy(p, &single, 4);
         return p + 4;
     default:
-        /* Little-endian: the low bytes are first, those of a double are all */
+        /* Little-endian: copy the low bytes, or all of a double's. */
         ht_copy(p, &v->u, kind_bytes(f->kind));
         return p + kind_bytes(f->kind);
     }

@@ -2,10 +2,10 @@
 /*
  * libhypertrace, Linux user space: processes and fork()
  *
- * Streams lie in memory that the kernel wipes in a child of fork(), and the
- * child makes itself another struct process at its first event.  The wiped one
- * stays mapped, as each module of the child's first thread may still point to
- * a stream in it; such a stream is not open.
+ * Streams are in memory that the kernel clears in a child of fork().  The child
+ * makes another struct process at its first event.  The cleared one stays
+ * mapped, because modules may still point to a stream in it for the child's
+ * first thread; such a stream is not open.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -21,9 +21,10 @@ __thread struct self ht_self HT_TLS_MODEL;
 
 /*
  * A child of fork() must not inherit a descriptor of a thread that it does not
- * have: the stream that is opened through it would stay open.  So fork() waits
- * for threads that open, and a thread that would open lets fork() go first.  If
- * the host hangs, fork() goes on, and the child closes these descriptors.
+ * have: the stream that is opened by it would stay open.  So fork() waits for
+ * threads in an opening section, and a thread does not enter one while a fork()
+ * is waiting.  If the host hangs, fork() continues, and the child closes the
+ * descriptors.
  */
 static struct descriptor {
     struct process *of;         /* NULL: free */
@@ -58,8 +59,8 @@ static void fork_prepare(void)
     }
     forking = p;
     /*
-     * Full: pairs with the one in ht_trace_begin_opening(), so that one of the
-     * two sees the other's count.
+     * Full barrier: add to @forks before loading @openings.  Pairs with the one
+     * in ht_trace_begin_opening(): one of the two sees the other's count.
      */
     __atomic_fetch_add(&p->forks, 1, __ATOMIC_SEQ_CST);
     for (tries = 0; tries < 100 &&
@@ -76,7 +77,7 @@ static void fork_parent(void)
     }
 }
 
-/* The child's first event makes its struct process. */
+/* The child makes its struct process at its first event. */
 static void fork_child(void)
 {
     if (forking) {
@@ -114,8 +115,8 @@ void ht_trace_close_descriptor(int *fd)
         r = ht_sys_close(was);
     }
     /*
-     * If a seccomp filter refuses close(), the entry stays in use: tries to
-     * open a device end when all entries are, and the leak ends with them.
+     * If a seccomp filter refuses close(), the entry stays in use.  When all
+     * entries are in use, no more devices are opened, which bounds the leak.
      */
     if (r == 0 || r == -EBADF) {
         __atomic_store_n(&d->of, NULL, __ATOMIC_RELEASE);
@@ -123,16 +124,16 @@ void ht_trace_close_descriptor(int *fd)
 }
 
 /*
- * Begin what no signal handler of this thread may interrupt, as it could leave
- * by siglongjmp().  Signals that a fault or a system call raises stay as they
- * are: blocking them would kill the program.
+ * Block signals, since a handler could leave the section by siglongjmp().
+ * Signals that a fault or a system call raises are not blocked: this would end
+ * the program.
  */
 bool ht_trace_begin_opening(uint64_t *mask)
 {
     if (ht_self.opening || !ht_sys_block_signals(mask)) {
         return false;
     }
-    /* Full: pairs with the one in fork_prepare(). */
+    /* Full barrier: pairs with the one in fork_prepare(). */
     __atomic_fetch_add(&ht_self.process->openings, 1, __ATOMIC_SEQ_CST);
     if (__atomic_load_n(&ht_self.process->forks, __ATOMIC_SEQ_CST)) {
         __atomic_fetch_sub(&ht_self.process->openings, 1, __ATOMIC_RELEASE);
@@ -187,7 +188,7 @@ struct process *ht_this_process(void)
             close_inherited(p);
             p = new;
         } else {
-            ht_sys_unmap(new, sizeof(*new));    /* another thread was first */
+            ht_sys_unmap(new, sizeof(*new));    /* another thread made one */
         }
     }
     if (ht_unlikely(ht_self.process != p)) {

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * libhypertrace, Linux user space: system calls that leave errno alone
+ * libhypertrace, Linux user space: system calls that do not change errno
  *
- * An event may be emitted between a call that fails and the look at errno, and
- * in a signal handler.  Each returns what the kernel does: a negative errno.
+ * An event may be emitted between a call that fails and the check of errno, and
+ * in a signal handler.  Each function returns the kernel's result, which is a
+ * negative errno on failure.
  */
 #ifndef HT_LINUX_SYS_H
 #define HT_LINUX_SYS_H
@@ -67,7 +68,7 @@ static inline int ht_sys_ioctl(int fd, unsigned long request, void *arg)
     return ht_sys(__NR_ioctl, fd, request, (long)arg, 0, 0, 0);
 }
 
-/* The address, or NULL and a negative errno in @error */
+/* Returns the address; NULL with a negative errno in @error */
 static inline void *ht_sys_map_at(void *at, size_t size, int prot, int flags,
                                   int fd, uint64_t offset, int *error)
 {
@@ -104,14 +105,14 @@ static inline int ht_sys_gettid(void)
     return ht_sys(__NR_gettid, 0, 0, 0, 0, 0, 0);
 }
 
-/* 0: the thread exists; -ESRCH: it does not */
+/* Returns 0 if the thread exists, -ESRCH if not */
 static inline int ht_sys_thread_exists(int pid, int tid)
 {
     return ht_sys(__NR_tgkill, pid, tid, 0, 0, 0, 0);
 }
 
 /*
- * Block the signals of other processes, timers and threads; those that a fault
+ * Block signals of other processes, timers and threads.  Signals that a fault
  * or a system call of this thread raises would end the process if blocked.
  * @mask is for ht_sys_restore_signals().
  */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * libhypertrace, Linux user space: a device through the kernel module
+ * libhypertrace, Linux user space: use a device by the kernel module
  */
 #include <string.h>
 
@@ -12,12 +12,12 @@ static int device_control(struct ht_device *dev, struct ht_msg *msg,
 {
     int r;
 
-    /* A child of fork() has the file, but the streams are its parent's. */
+    /* A child of fork() has the descriptor, but its parent has the streams. */
     if (to_linux(dev)->pid != ht_sys_getpid()) {
         return -ENODEV;
     }
     r = ht_node_control(to_linux(dev)->fd, msg, size);
-    /* It was ours: the driver closed it when the machine was suspended. */
+    /* EPERM: the driver closed the stream when the machine was suspended. */
     return r == -EPERM ? -EIO : r;
 }
 
@@ -44,8 +44,8 @@ static int device_map(struct ht_device *dev, uint32_t stream,
 }
 
 /*
- * The driver reads head.  A packet that finds every buffer in use stays the
- * first to be handed over; the driver's timer does it, too.
+ * The driver reads head itself.  If all buffers are in use, the packet is
+ * submitted by a later call, or by the driver's timer.
  */
 static int device_submit(struct ht_device *dev, struct ht_stream *s,
                          uint64_t from, uint64_t to)
@@ -64,7 +64,7 @@ static int device_submit(struct ht_device *dev, struct ht_stream *s,
     return r;
 }
 
-/* If the device is gone, nothing is freed, and events are discarded. */
+/* If the device is gone, nothing is freed and events are discarded. */
 static void device_reap(struct ht_device *dev, struct ht_stream *s)
 {
     struct ht_linux *l = to_linux(dev);

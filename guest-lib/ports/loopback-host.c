@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * libhypertrace: the loopback port, the host's side
+ * libhypertrace: the loopback port, host side
  *
- * What hw/hypertrace/ does in QEMU, without a virtual machine around it: the
- * consumer and the class table are the same code.
+ * Does the work of hw/hypertrace/ without QEMU or a virtual machine, with the
+ * same consumer and class table.
  */
 #include "hypertrace/base.h"
 #include "hypertrace/atomic.h"
@@ -11,10 +11,10 @@
 #include <sys/eventfd.h>
 #include "loopback-host.h"
 
-/* Bounds how long an event waits in the open packet of a quiet stream. */
+/* Maximum time of an event in the open packet of a quiet stream */
 #define FLUSH_MS 10
 
-/* Two samples this far apart are enough to relate the clocks in a test. */
+/* Distance of two clock samples, which suffices for a test */
 #define CALIBRATE_NS 2000000
 #define SYNC_NS 100000000
 
@@ -120,7 +120,7 @@ size_t ht_loopback_consume(struct ht_loopback *lb, uint32_t stream)
     return n;
 }
 
-/* Returns whether something was committed meanwhile */
+/* Returns true if something was committed meanwhile */
 static bool arm(struct ht_loopback *lb, uint32_t stream)
 {
     struct ht_loopback_stream *st = &lb->streams[stream];
@@ -145,7 +145,7 @@ static void disarm(struct ht_loopback *lb)
     }
 }
 
-/* One look at all streams; returns whether to sleep now */
+/* Poll all streams once; returns true if the thread should sleep */
 static bool look(struct ht_loopback *lb)
 {
     const bool armed = lb->cfg.channel == HT_CHANNEL_SHM;
@@ -164,7 +164,7 @@ static bool look(struct ht_loopback *lb)
 void ht_loopback_step(struct ht_loopback *lb)
 {
     while (!look(lb)) {
-        /* again: there was something */
+        /* Poll again: there was something. */
     }
 }
 
@@ -343,7 +343,7 @@ uint64_t ht_loopback_close(struct ht_loopback *lb, uint32_t stream)
     return lb->streams[stream].consumer.lost;
 }
 
-/* STREAM_CLOSE, STREAM_FLUSH */
+/* Handle HT_MSG_STREAM_CLOSE and HT_MSG_STREAM_FLUSH */
 static uint32_t finish_stream(struct ht_loopback *lb, struct ht_msg *msg)
 {
     struct ht_msg_stream *m = (struct ht_msg_stream *)msg;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * libhypertrace: the loopback port, shared by its files
+ * libhypertrace: the loopback port, declarations shared by its files
  */
 #ifndef HT_LOOPBACK_HOST_H
 #define HT_LOOPBACK_HOST_H
@@ -8,43 +8,43 @@
 #include <pthread.h>
 #include "loopback.h"
 
-/* Locks are pthread's: the thread sanitizer does not see through GLib's. */
+/* Locks are of pthread: the thread sanitizer does not understand GLib's. */
 
-/* A virtio buffer under way */
+/* A virtio buffer that was submitted */
 struct ht_loopback_buffer {
     struct ht_submit head;
     const uint8_t *data;
-    uint64_t sum;               /* it is the host's now, and must not change */
+    uint64_t sum;               /* checksum: the guest must not change it now */
 };
 
 struct ht_loopback_stream {
-    pthread_mutex_t lock;                /* all of it but the ring's memory */
+    pthread_mutex_t lock;                /* all except the ring's memory */
     HtConsumer consumer;
     struct ht_ring_control *ring;
     uint8_t *packets;
 
     /* virtio: buffers [done, queued) of a queue that wraps */
     struct ht_loopback_buffer *buffers;
-    uint8_t *copy;              /* of the buffer being consumed */
+    uint8_t *copy;              /* copy of the buffer being consumed */
     uint64_t queued;
     uint64_t done;
 };
 
 struct ht_loopback {
-    struct ht_device dev;       /* first: the port's functions get this */
+    struct ht_device dev;       /* first member: the port's functions get it */
     struct ht_loopback_config cfg;
     HtClassTable *classes;
     unsigned busy[HT_CLASSES_MAX + 1];
     struct ht_loopback_stream *streams;
-    pthread_mutex_t control;             /* the library's buffer and list */
-    pthread_mutex_t messages;            /* one at a time, as in a device */
+    pthread_mutex_t control;             /* ht_device's buffer and list */
+    pthread_mutex_t messages;            /* serializes messages */
     pthread_mutex_t time_lock;
     HtTimeMap time;
     uint64_t last_sync_ns;
     uint64_t instances;
     uint8_t *memory;            /* rings, then the enable page */
     uint8_t *enable;
-    size_t memory_size;         /* 0: parts of a file */
+    size_t memory_size;         /* 0 if the memory is parts of a file */
 
     GThread *thread;
     int doorbell;               /* eventfd */
@@ -52,8 +52,9 @@ struct ht_loopback {
 };
 
 /*
- * In mode overwrite a slot may be written while it is copied; a second look
- * tells, and the copy is thrown away.  The thread sanitizer cannot know that.
+ * In mode overwrite a slot may be written while it is copied.  The consumer
+ * then checks `opening` again and discards the copy.  The thread sanitizer
+ * cannot know that.
  */
 #ifdef __SANITIZE_THREAD__
 void AnnotateIgnoreReadsBegin(const char *file, int line);

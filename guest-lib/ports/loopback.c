@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * libhypertrace: the loopback port, the guest's side
+ * libhypertrace: the loopback port, guest side
  */
 #include "hypertrace/base.h"
 #include "hypertrace/atomic.h"
@@ -16,7 +16,7 @@ static struct ht_loopback *loopback(struct ht_device *dev)
 
 static int lb_control(struct ht_device *dev, struct ht_msg *msg, uint32_t size)
 {
-    /* What a transport does: the host works on a copy. */
+    /* As with a real transport, the host works on a copy. */
     const uint32_t bytes = ht_request_bytes(msg, size);
     g_autofree uint8_t *copy = g_malloc0(HT_MAILBOX_SIZE);
     struct ht_msg *m = (struct ht_msg *)copy;

@@ -2,8 +2,8 @@
 /*
  * libhypertrace: the loopback port, guest and host in one process
  *
- * The guest is the real library, the host the real consumer; between them is
- * ordinary memory instead of a device.  For unit tests and native figures.
+ * The guest is the real library and the host is the real consumer; ordinary
+ * memory replaces the device.  For unit tests and native benchmarks.
  */
 #ifndef HT_LOOPBACK_H
 #define HT_LOOPBACK_H
@@ -14,10 +14,10 @@
 struct ht_loopback;
 
 /**
- * enum ht_loopback_host - when the host does its part
- * @HT_LOOPBACK_NOW: in the doorbell (hypercall), in the submission (virtio)
+ * enum ht_loopback_host - when the host consumes
+ * @HT_LOOPBACK_NOW: in the doorbell (hypercall) or the submission (virtio)
  * @HT_LOOPBACK_STEP: in ht_loopback_step() only
- * @HT_LOOPBACK_THREAD: on a thread of its own (shm, virtio)
+ * @HT_LOOPBACK_THREAD: on its own thread (shm, virtio)
  */
 enum ht_loopback_host {
     HT_LOOPBACK_NOW,
@@ -26,25 +26,25 @@ enum ht_loopback_host {
 };
 
 /**
- * struct ht_loopback_config - a device to be; 0 is the default everywhere
+ * struct ht_loopback_config - properties of a device; 0 selects the default
  * @channel: enum ht_channel
  * @mode: enum ht_mode
- * @streams: default 4
- * @packet_size: default 64 KiB
- * @packets: default 16
- * @batch: default 1
- * @max_gap: default half of what the compact clock spans
+ * @streams: number of streams, default 4
+ * @packet_size: size of a packet in bytes, default 64 KiB
+ * @packets: number of packets in a ring, default 16
+ * @batch: commits per doorbell, default 1
+ * @max_gap: maximum gap of a compact header in ticks, default half of its range
  * @queue: virtio: descriptors of a stream's queue, default HT_VQ_SIZE
- * @busy_replies: how often a class is BUSY before it is registered
- * @at_once: classes of an exchange that the host has time for; 0: all
- * @host: when the host does its part
- * @eager: thread: be woken by each first event, not by the next packet
- * @pace_us: thread: time to leave the producer alone after each look
- * @file: a descriptor of a file that has the rings and the enable page at the
+ * @busy_replies: number of BUSY replies before a class is registered
+ * @at_once: maximum number of classes registered in an exchange; 0: all
+ * @host: when the host consumes
+ * @eager: thread: kick at each first event, not at the next packet
+ * @pace_us: thread: pause after each poll in us
+ * @file: descriptor of a file that holds the rings and the enable page at the
  *        offsets of the Linux driver's node, for a producer in another process;
  *        0: anonymous memory
  * @deliver: called with each run; one thread at a time for a stream
- * @opaque: its first argument
+ * @opaque: first argument of @deliver
  */
 struct ht_loopback_config {
     uint32_t channel;
@@ -74,8 +74,8 @@ struct ht_loopback_config {
 struct ht_loopback *ht_loopback_new(const struct ht_loopback_config *cfg);
 
 /**
- * ht_loopback_free() - end it
- * @lb: its streams need not be closed, but nothing may use them any more
+ * ht_loopback_free() - free a device
+ * @lb: the device; its streams need not be closed, but must not be used later
  */
 void ht_loopback_free(struct ht_loopback *lb);
 
@@ -84,27 +84,29 @@ const HtClassTable *ht_loopback_classes(struct ht_loopback *lb);
 
 /**
  * ht_loopback_message() - execute one control message
- * @msg: the message, which the reply overwrites
+ * @lb: the device
+ * @msg: the message; the reply overwrites it
  */
 void ht_loopback_message(struct ht_loopback *lb, struct ht_msg *msg);
 
 /**
- * ht_loopback_enable() - the host wants events of a class, or does not
+ * ht_loopback_enable() - select whether the host wants events of a class
  *
  * Classes are on when they are registered.
  */
 void ht_loopback_enable(struct ht_loopback *lb, uint32_t id, bool on);
 
 /**
- * ht_loopback_step() - have the host do its part now
+ * ht_loopback_step() - consume now
  * @lb: the device
  *
- * Consumes all that was committed or submitted, then arms the wake words.
+ * Consumes everything that was committed or submitted, then arms the wake
+ * words.
  */
 void ht_loopback_step(struct ht_loopback *lb);
 
 /**
- * ht_loopback_consumer() - the host's end of a stream, to be looked at while
+ * ht_loopback_consumer() - get the consumer of a stream, to inspect it while
  *                          nothing is under way
  */
 const HtConsumer *ht_loopback_consumer(struct ht_loopback *lb, uint32_t stream);
@@ -112,7 +114,7 @@ const HtConsumer *ht_loopback_consumer(struct ht_loopback *lb, uint32_t stream);
 /**
  * ht_loopback_close() - close a stream from the host's side, as a reset does
  *
- * Return: events that the producer counted as discarded.
+ * Return: the number of events that the producer counted as discarded.
  */
 uint64_t ht_loopback_close(struct ht_loopback *lb, uint32_t stream);
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * libhypertrace, bare metal: opening a device; the channels that use
- * registers and stream RAM (hypercall, shm)
+ * libhypertrace, bare metal: open a device; channels with registers and stream
+ * RAM (hypercall, shm)
  */
 #include "internal.h"
 
 #define SYNC_ROUNDS     8
-#define RELAX_MS        5000    /* for the host's backend to become ready */
+#define RELAX_MS        5000    /* maximum wait for the host's backend */
 
 static struct ht_bm_device *to_bm(struct ht_device *dev)
 {
@@ -72,7 +72,7 @@ static const struct ht_port_ops regs_ops = {
     .relax = ht_bm_relax,
 };
 
-/* Does [offset, offset + n * stride) lie in @size bytes? */
+/* Test whether @n strides from @offset on are within @size bytes */
 static int inside(uint64_t size, uint64_t offset, uint64_t n, uint64_t stride)
 {
     return offset <= size && stride <= (size - offset) / n;
@@ -99,7 +99,7 @@ int ht_bm_regs_open(struct ht_bm_device *d)
     if (caps->version != HT_VERSION) {
         return -EPROTO;
     }
-    /* Closing the streams of a life before changes the epoch: read again. */
+    /* This closes streams of an earlier owner and changes the epoch. */
     ht_bm_write32(d->regs + HT_REG_TAKEOVER, HT_MAGIC);
     ht_bm_read_caps(caps, d->regs);
     if (!caps->streams ||

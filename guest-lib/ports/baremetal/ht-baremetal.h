@@ -2,9 +2,9 @@
 /*
  * libhypertrace: the port for firmware, unikernels and bare-metal payloads
  *
- * Brings PCI discovery, the register channels and a small virtio driver.  The
- * environment brings struct ht_bm_platform: PCI configuration accesses and
- * memory.  No interrupts are used, nothing sleeps, nothing is freed.
+ * Provides PCI discovery, the register channels and a small virtio driver.  The
+ * environment provides struct ht_bm_platform: PCI configuration accesses and
+ * memory.  The port uses no interrupts, never sleeps and frees no memory.
  */
 #ifndef HT_BAREMETAL_H
 #define HT_BAREMETAL_H
@@ -14,22 +14,23 @@
 #include "wait.h"
 
 #ifndef ENOMEM
-#define ENOMEM          12              /* arch.h's others are Linux's, too */
+#define ENOMEM          12              /* Linux's number, as in arch.h */
 #endif
 
 /**
- * struct ht_bm_platform - what the environment brings
+ * struct ht_bm_platform - functions of the environment
  * @pci_read: read 4 bytes of a function's configuration space; @bdf is
  *            bus << 8 | slot << 3 | function, @offset a multiple of 4;
- *            all ones where there is no function
- * @pci_write: write them
- * @map: make device memory accessible; stream RAM (@ram) wants write-back,
- *       registers whatever devices need.  NULL: not possible
- * @alloc: zeroed, physically contiguous memory, for good.  NULL: no room
- * @phys: the address by which devices reach memory of @alloc
- * @opaque: for the functions
+ *            returns all ones if there is no function
+ * @pci_write: write 4 bytes
+ * @map: make device memory accessible: stream RAM (@ram) as write-back,
+ *       registers as device memory.  Returns NULL if this is not possible
+ * @alloc: allocate zeroed, physically contiguous memory, which is never freed.
+ *         Returns NULL if there is no room
+ * @phys: get the address by which devices access memory from @alloc
+ * @opaque: passed to the functions
  *
- * ht_bm_x86_pci_read() and ht_bm_x86_pci_write() do for the first two on a PC.
+ * On a PC, ht_bm_x86_pci_read() and ht_bm_x86_pci_write() can be used.
  */
 struct ht_bm_platform {
     uint32_t (*pci_read)(void *opaque, uint16_t bdf, unsigned offset);
@@ -42,9 +43,9 @@ struct ht_bm_platform {
 };
 
 /**
- * struct ht_bm_bar - a base address register as firmware set it
- * @base: 0: absent, I/O space, or not assigned
- * @size: bytes
+ * struct ht_bm_bar - a base address register, as set by firmware
+ * @base: 0 if it is absent, in I/O space, or not assigned
+ * @size: size in bytes
  */
 struct ht_bm_bar {
     uint64_t base;
@@ -54,10 +55,10 @@ struct ht_bm_bar {
 struct ht_bm_vq;
 
 /**
- * struct ht_bm_device - an open device; the caller's memory
- * @dev: for the calls of hypertrace.h
+ * struct ht_bm_device - an open device; the caller owns the memory
+ * @dev: for the functions of hypertrace.h
  *
- * The rest is private.
+ * The other members are private.
  */
 struct ht_bm_device {
     struct ht_device dev;
@@ -88,20 +89,21 @@ struct ht_bm_device {
  * @index: 0 for the first one, in the order of the bus
  * @bdf: set on success
  *
- * Return: 0; -ENODEV: there are not so many.
+ * Return: 0; -ENODEV: @index is too large.
  */
 int ht_bm_find(const struct ht_bm_platform *platform, unsigned index,
                uint16_t *bdf);
 
 /**
- * ht_bm_open() - take a device over
- * @d: set up; keep it as long as the device is used
- * @platform: the environment; kept
+ * ht_bm_open() - open a device and take it over
+ * @d: initialized by this; must stay valid as long as the device is used
+ * @platform: the environment; must stay valid as well
  * @bdf: from ht_bm_find()
  *
- * Streams that somebody (firmware before, a kernel before a reboot) left open
- * are closed by the host, after it took what they held.  The clocks are
- * related once; a program that runs for hours calls ht_time_sync() at times.
+ * Streams that an earlier owner (firmware, or a kernel before a reboot) left
+ * open are closed by the host, after it has consumed their events.  The clocks
+ * are related once; a program that runs for hours should call ht_time_sync()
+ * from time to time.
  *
  * Return: 0; -ENODEV: not a hypertrace device, or firmware left it without
  * addresses; -EPROTO: another version, or capabilities that contradict each
@@ -111,24 +113,25 @@ int ht_bm_open(struct ht_bm_device *d, const struct ht_bm_platform *platform,
                uint16_t bdf);
 
 /**
- * ht_bm_update() - learn which classes the host wants now
+ * ht_bm_update() - update which classes the host wants
  * @d: the device
  *
- * For ht_wanted(): without interrupts, somebody has to ask now and then.  Only
- * channel virtio needs it: a read of a register, and a message if something
- * changed.  Registering a class tells of that class.
+ * ht_wanted() returns these values.  Since the port uses no interrupts, the
+ * program must call this from time to time.  Only channel virtio needs it.  It
+ * costs a read of a register, and a message if something has changed.
+ * Registering a class also updates the value of that class.
  *
  * Return: 0; or as ht_control().
  */
 int ht_bm_update(struct ht_bm_device *d);
 
 /**
- * ht_bm_close() - hand a device back
- * @d: its streams must be closed; the device reads no memory afterwards
+ * ht_bm_close() - close a device
+ * @d: its streams must be closed; the device accesses no memory afterwards
  */
 void ht_bm_close(struct ht_bm_device *d);
 
-/* Configuration mechanism #1 (ports 0xcf8 and 0xcfc); @opaque is not used */
+/* Configuration mechanism #1 (ports 0xcf8 and 0xcfc); @opaque is ignored */
 uint32_t ht_bm_x86_pci_read(void *opaque, uint16_t bdf, unsigned offset);
 void ht_bm_x86_pci_write(void *opaque, uint16_t bdf, unsigned offset,
                          uint32_t value);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * libhypertrace, bare metal: what the port's files share
+ * libhypertrace, bare metal: declarations shared by the port's files
  */
 #ifndef HT_BM_INTERNAL_H
 #define HT_BM_INTERNAL_H
@@ -9,7 +9,7 @@
 
 /* Device memory ------------------------------------------------------------ */
 
-typedef volatile uint8_t ht_bm_reg8_t;      /* volatile: accesses do things */
+typedef volatile uint8_t ht_bm_reg8_t;      /* accesses have side effects */
 typedef volatile uint16_t ht_bm_reg16_t;    /* likewise volatile */
 typedef volatile uint32_t ht_bm_reg32_t;    /* likewise volatile */
 typedef volatile uint64_t ht_bm_reg64_t;    /* likewise volatile */
@@ -49,7 +49,7 @@ static inline void ht_bm_write64(uint8_t *p, uint64_t v)
     *(ht_bm_reg64_t *)p = v;
 }
 
-/* Be polite to the other hardware thread while polling. */
+/* Relax the processor while polling, for its other hardware thread */
 static inline void ht_bm_pause(void)
 {
 #if defined(__x86_64__)
@@ -59,7 +59,7 @@ static inline void ht_bm_pause(void)
 #endif
 }
 
-/* port.h's relax(), the same for all channels */
+/* struct ht_port_ops.relax, the same for all channels */
 int ht_bm_relax(struct ht_device *dev, unsigned tries);
 
 /* PCI -------------------------------------------------------------------- */
@@ -69,10 +69,10 @@ int ht_bm_relax(struct ht_device *dev, unsigned tries);
 #define HT_BM_PCI_CMD_MASTER    0x0004u
 #define HT_BM_PCI_CMD_NO_INTX   0x0400u
 
-/* Fill in @d->bar; decoding is off while they are sized. */
+/* Set @d->bar; the device does not decode its BARs during this. */
 void ht_bm_pci_bars(struct ht_bm_device *d);
 
-/* The next capability with id @id behind @at (0: the first); 0: none */
+/* Find the next capability with @id after @at (0: the first); 0 if none */
 unsigned ht_bm_pci_cap(struct ht_bm_device *d, uint8_t id, unsigned at);
 
 static inline uint32_t ht_bm_pci_read(struct ht_bm_device *d, unsigned offset)
@@ -92,7 +92,7 @@ int ht_bm_regs_open(struct ht_bm_device *d);
 int ht_bm_virtio_open(struct ht_bm_device *d);
 void ht_bm_virtio_close(struct ht_bm_device *d);
 
-/* Read struct ht_caps from device memory, which allows 4-byte accesses. */
+/* Read struct ht_caps from device memory by 4-byte accesses */
 void ht_bm_read_caps(struct ht_caps *caps, const uint8_t *p);
 
 #endif /* HT_BM_INTERNAL_H */

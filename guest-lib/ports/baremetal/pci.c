@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * libhypertrace, bare metal: finding the device on PCI
+ * libhypertrace, bare metal: find the device on PCI
  *
- * Relies on firmware having numbered the buses and assigned the addresses.
+ * Firmware must have numbered the buses and assigned the addresses.
  */
 #include "internal.h"
 
@@ -27,7 +27,7 @@ static uint16_t bdf_of(unsigned bus, unsigned devfn)
     return (uint16_t)(bus << 8 | devfn);
 }
 
-/* 1: found, and *index is 0 */
+/* Returns 1 if the device was found; *index is 0 then */
 static int scan_bus(const struct ht_bm_platform *p, unsigned bus,
                     unsigned depth, unsigned *index, uint16_t *bdf)
 {
@@ -38,7 +38,7 @@ static int scan_bus(const struct ht_bm_platform *p, unsigned bus,
         uint32_t id = p->pci_read(p->opaque, at, PCI_ID);
         uint32_t header;
 
-        /* Functions other than 0 exist only behind a function 0. */
+        /* Other functions exist only if function 0 exists. */
         step = devfn % 8 ? 1 : 8;
         if ((uint16_t)id == 0xffff) {
             continue;
@@ -58,7 +58,7 @@ static int scan_bus(const struct ht_bm_platform *p, unsigned bus,
             unsigned below = p->pci_read(p->opaque, at,
                                          PCI_SECONDARY_BUS) >> 8 & 0xff;
 
-            /* Not numbered, or numbered to form a loop */
+            /* Skip a bus that is not numbered, or numbered to form a loop. */
             if (below > bus && scan_bus(p, below, depth + 1, index, bdf)) {
                 return 1;
             }
@@ -120,7 +120,7 @@ unsigned ht_bm_pci_cap(struct ht_bm_device *d, uint8_t id, unsigned at)
     unsigned next = at ? ht_bm_pci_read(d, at) >> 8
                        : ht_bm_pci_read(d, PCI_CAP_POINTER);
 
-    /* Bounded, should the list be a loop */
+    /* Bounded, because the list may form a loop. */
     for (unsigned i = 0; i < PCI_CAPS_MAX; i++) {
         uint32_t cap;
 

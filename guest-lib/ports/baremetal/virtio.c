@@ -39,8 +39,8 @@
 #define STATUS_DRIVER_OK        0x04
 #define STATUS_FEATURES_OK      0x08
 
-#define FEATURE_EVENT_IDX       (1u << 29)      /* of the low word */
-#define FEATURE_VERSION_1       (1u << 0)       /* of the high word */
+#define FEATURE_EVENT_IDX       (1u << 29)      /* in the low word */
+#define FEATURE_VERSION_1       (1u << 0)       /* in the high word */
 #define NO_VECTOR               0xffff
 
 #define RESET_MS                1000
@@ -73,7 +73,7 @@ static int virtio_control(struct ht_device *dev, struct ht_msg *msg,
         return -EINVAL;
     }
     if (pair == vq->pairs) {
-        return -EIO;            /* broken, or full of what timed out */
+        return -EIO;            /* broken, or full of timed-out messages */
     }
     ht_copy(d->control_buf, msg, len);
     vq->desc[2 * pair].addr = p->phys(p->opaque, d->control_buf);
@@ -91,7 +91,7 @@ static int virtio_control(struct ht_device *dev, struct ht_msg *msg,
                 return -EIO;
             }
             if (ht_bm_wait_over(&wait)) {
-                /* The device may still write the reply: stop talking. */
+                /* The device may still write the reply: abandon the queue. */
                 vq->broken = 1;
                 return -ETIMEDOUT;
             }
@@ -123,7 +123,7 @@ static int virtio_map(struct ht_device *dev, uint32_t stream,
             return -ENOMEM;
         }
     }
-    /* The last buffers of the stream's life before may still be out. */
+    /* The device may still have buffers of the stream's earlier instance. */
     ht_bm_wait_start(&wait, dev->caps.clock_hz, RESET_MS);
     while (vq->out) {
         ht_bm_vq_reap(vq);
@@ -189,9 +189,9 @@ static const struct ht_port_ops virtio_ops = {
     .relax = ht_bm_relax,
 };
 
-/* Bringing the device up --------------------------------------------------- */
+/* Initializing the device -------------------------------------------------- */
 
-/* The area that capability @type describes; NULL: none, or not in its BAR */
+/* Find the area of capability @type; NULL if there is none within its BAR */
 static uint8_t *find_area(struct ht_bm_device *d, uint8_t type,
                                    uint64_t min, unsigned *cap,
                                    uint64_t *length)
@@ -226,7 +226,7 @@ static int find_areas(struct ht_bm_device *d)
     if (d->notify) {
         d->notify_multiplier = ht_bm_pci_read(d, cap + CAP_NOTIFY_MULTIPLIER);
     }
-    /* Last: ht_bm_close() resets the device if this is known. */
+    /* Find this last: ht_bm_close() resets the device if it is set. */
     if (d->config && d->notify) {
         d->common = find_area(d, CAP_TYPE_COMMON, COMMON_LENGTH, &cap,
                               &length);
@@ -260,7 +260,7 @@ static int negotiate(struct ht_bm_device *d)
     low = ht_bm_read32(c + COMMON_DEVICE_FEATURE);
     ht_bm_write32(c + COMMON_DEVICE_SELECT, 1);
     high = ht_bm_read32(c + COMMON_DEVICE_FEATURE);
-    /* Without event indexes each side would notify on each buffer. */
+    /* Without event indexes, each side would notify for each buffer. */
     if (!(low & FEATURE_EVENT_IDX) || !(high & FEATURE_VERSION_1)) {
         return -EPROTO;
     }
@@ -273,7 +273,7 @@ static int negotiate(struct ht_bm_device *d)
     return ht_bm_read8(c + COMMON_STATUS) & STATUS_FEATURES_OK ? 0 : -EPROTO;
 }
 
-/* The configuration may change between two reads of it (epoch) */
+/* Read the configuration again if it changed in between (epoch) */
 static void read_config(struct ht_bm_device *d)
 {
     uint8_t before;
@@ -314,7 +314,7 @@ static int queue_setup(struct ht_bm_device *d, unsigned index,
         size = HT_VQ_SIZE;
         ht_bm_write16(c + COMMON_QUEUE_SIZE, size);
     }
-    /* A page of its own: the descriptors want 16 bytes' alignment only. */
+    /* Align it to a page: the descriptors need only 16 bytes. */
     vq = p->alloc(p->opaque, sizeof(*vq), HT_PAGE);
     if (!vq) {
         return -ENOMEM;
@@ -330,7 +330,7 @@ static int queue_setup(struct ht_bm_device *d, unsigned index,
     return 0;
 }
 
-/* Have what an earlier life of the guest left open closed. */
+/* Close streams that an earlier owner of the device left open */
 static int takeover(struct ht_bm_device *d)
 {
     struct ht_msg msg = {

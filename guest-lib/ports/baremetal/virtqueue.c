@@ -11,14 +11,14 @@ typedef uint16_t __attribute__((may_alias)) any16_t;
 
 static uint16_t avail_event(const struct ht_bm_vq *vq)
 {
-    /* The queue may be smaller than the array: right behind its last entry */
+    /* The queue may be smaller than the array: the word is after its end. */
     return __atomic_load_n((const any16_t *)&vq->used.ring[vq->size],
                            __ATOMIC_RELAXED);
 }
 
 static void no_interrupts(struct ht_bm_vq *vq)
 {
-    /* As far from used.idx as can be: the device never gets there. */
+    /* The value farthest from used.idx: the device never reaches it. */
     __atomic_store_n(&vq->avail.ring[vq->size],
                      (uint16_t)(vq->used_idx + 0x8000), __ATOMIC_RELAXED);
 }
@@ -52,15 +52,16 @@ int ht_bm_vq_add(struct ht_bm_vq *vq, unsigned pair, int in)
     vq->avail.ring[old % vq->size] = 2 * pair;
     vq->avail_idx = old + 1;
     vq->out++;
-    /* The device reads the ring and the descriptors after the index. */
+    /* Release: the device reads the ring and descriptors after the index. */
     __atomic_store_n(&vq->avail.idx, vq->avail_idx, __ATOMIC_RELEASE);
     /*
-     * Pairs with the device's fence between writing avail_event and looking
-     * at idx again: one of the two sees the other's store.
+     * Full barrier: store idx before loading avail_event.  Pairs with the
+     * device's fence between writing avail_event and loading idx again: one of
+     * the two sees the other's store.
      */
     ht_full_fence();
     event = avail_event(vq);
-    /* Has idx just stepped over the event index? */
+    /* Notify if idx has just passed the event index. */
     return (uint16_t)(vq->avail_idx - event - 1) <
            (uint16_t)(vq->avail_idx - old);
 }
@@ -79,7 +80,7 @@ unsigned ht_bm_vq_reap(struct ht_bm_vq *vq)
 
         if (id % 2 || pair >= vq->pairs || vq->done[pair] ||
             (pair + vq->pairs - vq->oldest) % vq->pairs >= vq->out) {
-            vq->broken = 1;     /* it was not out: trust nothing any more */
+            vq->broken = 1;     /* it did not have it: do not trust it */
             break;
         }
         vq->done[pair] = 1;

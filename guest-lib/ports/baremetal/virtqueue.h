@@ -3,9 +3,9 @@
  * libhypertrace, bare metal: a split virtqueue whose buffers are pairs of
  * descriptors, used first in, first out
  *
- * The two descriptors of a pair stay where they are: pair n is descriptors
- * 2n and 2n + 1.  Completion is polled; VIRTIO_F_EVENT_IDX keeps both sides'
- * notifications away.
+ * The two descriptors of a pair never move: pair n is descriptors 2n and
+ * 2n + 1.  Completion is polled; VIRTIO_F_EVENT_IDX suppresses the
+ * notifications of both sides.
  */
 #ifndef HT_BM_VIRTQUEUE_H
 #define HT_BM_VIRTQUEUE_H
@@ -22,7 +22,7 @@ struct ht_bm_desc {
 struct ht_bm_avail {
     uint16_t flags;
     uint16_t idx;
-    uint16_t ring[HT_VQ_SIZE + 1];      /* behind the last: used_event */
+    uint16_t ring[HT_VQ_SIZE + 1];      /* after the ring: used_event */
 };
 
 struct ht_bm_used_elem {
@@ -39,7 +39,7 @@ struct ht_bm_used {
 #define HT_BM_PAIRS     (HT_VQ_SIZE / 2)
 
 /**
- * struct ht_bm_vq - a queue: what the device knows of, then what it does not
+ * struct ht_bm_vq - a queue: the device's part, then private members
  */
 struct ht_bm_vq {
     struct ht_bm_desc desc[HT_VQ_SIZE];
@@ -49,25 +49,25 @@ struct ht_bm_vq {
 
     uint8_t *notify;
     uint16_t index;
-    uint16_t size;              /* descriptors */
+    uint16_t size;              /* number of descriptors */
     uint16_t pairs;
     uint16_t avail_idx;
-    uint16_t used_idx;          /* next to be looked at */
-    uint16_t oldest;            /* pair not yet returned, if any is out */
-    uint16_t out;               /* pairs the device has */
-    uint8_t done[HT_BM_PAIRS];  /* came back before an older one */
-    int broken;                 /* the device returned nonsense */
+    uint16_t used_idx;          /* next entry of the used ring to read */
+    uint16_t oldest;            /* oldest pair that the device has, if @out */
+    uint16_t out;               /* number of pairs that the device has */
+    uint8_t done[HT_BM_PAIRS];  /* returned before an older pair */
+    int broken;                 /* the device returned an invalid entry */
 };
 
 /**
- * ht_bm_vq_init() - bring a zeroed queue into its empty state
+ * ht_bm_vq_init() - initialize a zeroed queue
  * @vq: the queue
- * @index: its number
- * @size: descriptors, a power of two, 2 to HT_VQ_SIZE
+ * @index: number of the queue
+ * @size: number of descriptors, a power of two, 2 to HT_VQ_SIZE
  */
 void ht_bm_vq_init(struct ht_bm_vq *vq, uint16_t index, uint16_t size);
 
-/* Is there a pair to be filled?  Its number; @vq->pairs if there is none. */
+/* Get the number of a free pair; @vq->pairs if all are in use */
 unsigned ht_bm_vq_next(struct ht_bm_vq *vq);
 
 /**
@@ -81,10 +81,10 @@ unsigned ht_bm_vq_next(struct ht_bm_vq *vq);
 int ht_bm_vq_add(struct ht_bm_vq *vq, unsigned pair, int in);
 
 /**
- * ht_bm_vq_reap() - take back what the device has used
+ * ht_bm_vq_reap() - take back the pairs that the device has used
  * @vq: the queue
  *
- * Return: pairs taken back, in the order in which they were added.
+ * Return: number of pairs taken back, in the order in which they were added.
  */
 unsigned ht_bm_vq_reap(struct ht_bm_vq *vq);
 

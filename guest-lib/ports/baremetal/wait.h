@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * libhypertrace, bare metal: waits that end
+ * libhypertrace, bare metal: bounded waits
  *
- * Only time in which the guest runs counts: the virtual machine may be
- * stopped, or its host busy, while the clock goes on, and the device has had
- * no more time than the guest.  What waits itself between two looks, as an
- * exchange does that is repeated while the host is busy, counts but once.
+ * Only time in which the guest runs is counted.  The virtual machine may be
+ * stopped, or its host busy, while the clock runs; the device has had no more
+ * time than the guest then.  At most 10 ms are counted between two checks, so a
+ * check that itself waits, for example for an exchange that is repeated while
+ * the host is busy, is not counted twice.
  */
 #ifndef HT_BM_WAIT_H
 #define HT_BM_WAIT_H
@@ -14,9 +15,9 @@
 
 /**
  * struct ht_bm_wait - a wait in progress
- * @last: ht_clock() of the last look
- * @left: ticks until it is over
- * @step: ticks that count at most from one look to the next, 10 ms
+ * @last: ht_clock() at the last check
+ * @left: ticks left
+ * @step: maximum number of ticks counted between two checks: 10 ms
  */
 struct ht_bm_wait {
     uint64_t last;
@@ -25,11 +26,11 @@ struct ht_bm_wait {
 };
 
 /**
- * ht_bm_wait_start() - start to wait
- * @w: set
- * @hz: of ht_clock(); 0: unknown, and a fast counter is assumed, so that the
- *      wait is longer rather than shorter
- * @ms: how long, milliseconds
+ * ht_bm_wait_start() - start a wait
+ * @w: initialized by this
+ * @hz: frequency of ht_clock(); 0 if unknown: a fast counter is assumed, so
+ *      that the wait is longer rather than shorter
+ * @ms: duration in ms
  */
 static inline void ht_bm_wait_start(struct ht_bm_wait *w, uint64_t hz,
                                     unsigned ms)
@@ -43,8 +44,8 @@ static inline void ht_bm_wait_start(struct ht_bm_wait *w, uint64_t hz,
 }
 
 /**
- * ht_bm_wait_over() - is it over?
- * @w: started; what is more than 10 ms since the last look does not count
+ * ht_bm_wait_over() - check whether a wait is over
+ * @w: a started wait
  */
 static inline int ht_bm_wait_over(struct ht_bm_wait *w)
 {
