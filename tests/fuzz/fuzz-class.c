@@ -2,9 +2,9 @@
 /*
  * Event classes as a guest registers them
  *
- * Only classes that the specification allows get an id; the id stays, whoever
- * registers the class again or lists it finds the same one; the length of any
- * payload is what the fields say.
+ * Only classes that the specification allows get an id.  The id is permanent: a
+ * class that is registered again, or listed, has the same id.  The fields give
+ * the length of any payload.
  */
 #include "hypertrace/base.h"
 #include "hypertrace/class.h"
@@ -76,7 +76,7 @@ static void check_class(const HtClass *c)
     }
 }
 
-/* Bytes of any length, and what the walk makes of them */
+/* Compare the walk's payload length with the fields', for any bytes */
 static void check_payload(const HtClass *c, FuzzInput *in)
 {
     FuzzInput bytes = fuzz_slice(in, fuzz_u8(in));
@@ -87,7 +87,7 @@ static void check_payload(const HtClass *c, FuzzInput *in)
                     fuzz_payload(c, payload, size));
 }
 
-/* Sent back as listed, it is the same class. */
+/* A class registered as it was listed is the same class. */
 static void check_list(HtClassTable *t, HtClass *c)
 {
     _Alignas(8) uint8_t listed[HT_MESSAGE_MAX] = { };
@@ -131,7 +131,7 @@ static HtClass *add(HtClassTable *t, const uint8_t *bytes, size_t size)
     return c;
 }
 
-/* Classes are for the life of the trace: the table can be filled up. */
+/* Classes are never removed: the table can be filled. */
 static void fill(HtClassTable *t, uint32_t count)
 {
     CtMessage m;
@@ -147,7 +147,7 @@ static void fill(HtClassTable *t, uint32_t count)
             g_assert_not_reached();
         }
         if (!added) {
-            return;                             /* the input was first */
+            return;                             /* the input took the name */
         }
     }
 }
@@ -206,7 +206,7 @@ static unsigned any_of(GRand *rand, const uint8_t *of, unsigned n)
     return of[g_rand_int_range(rand, 0, n)];
 }
 
-/* Names that are allowed, nearly allowed, or that clash with one another */
+/* Names that are valid, almost valid, or that collide */
 static void any_name(GRand *rand, char *name, size_t size)
 {
     static const char *const names[] = {
@@ -267,8 +267,8 @@ static void any_class(GRand *rand, CtMessage *m)
 }
 
 /*
- * Bytes changed at random are rarely a class: put a whole one in, or let the
- * fields of one that is there be followed by one more.
+ * Random changes rarely give a valid class: insert a whole class, or add a
+ * field to an existing one.
  */
 size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max,
                                unsigned seed)
@@ -281,7 +281,7 @@ size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max,
     if (g_rand_int_range(rand, 0, 2)) {
         return LLVMFuzzerMutate(data, size, max);
     }
-    /* behind some of the messages that are there */
+    /* insert after a random number of existing messages */
     while (at + 3 <= size && data[at] % 8 < LIST &&
            at + 3 + ht_get_le16(data + at + 1) <= size &&
            g_rand_int_range(rand, 0, 4)) {
@@ -291,7 +291,7 @@ size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max,
     any_class(rand, &m);
     if (left > 3 + sizeof(struct ht_msg_class) && data[at] % 8 < LIST &&
         g_rand_int_range(rand, 0, 2)) {
-        /* one more field */
+        /* add one field */
         size_t old = MIN(ht_get_le16(data + at + 1), left - 3);
 
         if (old >= sizeof(struct ht_msg_class) &&

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The CTF writer: runs as the walk lets them through, in any order of times,
- * sizes, cuts and openings
+ * The CTF writer: runs as the walk delivers them, with any times, sizes, cuts
+ * and openings
  *
- * After each step every file of the trace is a chain of whole packets whose
- * times do not decrease, and the trace holds what was taken: its events, and
- * the number of those that were not.
+ * After each step, every file of the trace is a chain of whole packets whose
+ * times do not decrease, and the trace holds all accepted events and the
+ * number of discarded ones.
  */
 #include "hypertrace/base.h"
 #include <dirent.h>
@@ -25,7 +25,7 @@ typedef struct Stream {
 typedef struct Trace {
     HtCtfWriter *w;
     Stream streams[STREAMS];
-    uint64_t bytes;             /* of the events taken */
+    uint64_t bytes;             /* bytes of accepted events */
     uint64_t dropped;
 } Trace;
 
@@ -75,7 +75,7 @@ static void check_trace(const Trace *t)
 
             bytes += check_packets(path);
         } else {
-            /* nothing half made stays behind */
+            /* no temporary file is left */
             g_assert_true(!strcmp(e->d_name, ".") ||
                           !strcmp(e->d_name, "..") ||
                           !strcmp(e->d_name, "metadata"));
@@ -135,7 +135,7 @@ static void events(Trace *t, Stream *s, unsigned flags, FuzzInput *in)
         fuzz_event(in, bytes, &clock);
     }
     if (flags & 0x80) {
-        /* larger than what a packet is closed at */
+        /* more than the size at which a packet is closed */
         g_byte_array_set_size(bytes, HT_CTF_PACKET_SIZE +
                               fuzz_number(in) % (4 * HT_CTF_FILE_MIN));
         memset(bytes->data, 0, bytes->len);

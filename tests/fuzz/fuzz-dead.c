@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What a device left whose QEMU was killed: an index and stream RAM, right but
- * for what the input changes
+ * Files left by a device whose QEMU was killed: an index and stream RAM, valid
+ * except for the input's changes
  *
- * An index is refused with a reason or all of it can be used: events are whole,
- * as many as is said, and time does not go back.
+ * An index is refused with a reason, or it is completely usable: events are
+ * whole, their count is right, and time does not go back.
  */
 #include "hypertrace/base.h"
 #include "hypertrace/dead-streams.h"
@@ -75,7 +75,7 @@ static void begin_index(FuzzInput *in, GByteArray *index)
     g_byte_array_append(index, classes->data, classes->len);
 }
 
-/* A stream with events in it, as far as its producer came */
+/* Add a stream with the events that its producer had committed */
 static void add_stream(FuzzInput *in, GByteArray *index, uint8_t *ram,
                        unsigned i)
 {
@@ -115,7 +115,7 @@ static void add_stream(FuzzInput *in, GByteArray *index, uint8_t *ram,
     ct_ring_destroy(&ring);
 }
 
-/* Any byte, but most of them where numbers are */
+/* Change any byte, but mostly bytes of numbers */
 static void change(FuzzInput *in, GByteArray *index, uint8_t *ram)
 {
     uint8_t where = fuzz_u8(in), *at = index->data;

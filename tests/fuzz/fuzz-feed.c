@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Buffers handed over, as by a virtqueue: honest ones that follow each other,
- * and any
+ * Submitted buffers, as from a virtqueue: consecutive honest ones, and
+ * arbitrary ones
  *
- * As for the ring: what is delivered is well-formed and counted, a stop is
- * final, and of a guest that kept the rules everything arrives.
+ * As for the ring: delivered runs are well-formed and counted, a stop is final,
+ * and every event of an honest guest is delivered.
  */
 #include "hypertrace/base.h"
 #include "fuzz.h"
@@ -13,16 +13,16 @@ typedef struct Feed {
     CtRing ring;                /* the guest's own memory */
     CtSink sink;
     HtConsumer consumer;
-    uint64_t position;          /* submitted so far */
+    uint64_t position;          /* end of the submitted bytes */
     uint64_t tried;
     bool honest;
 } Feed;
 
-/* @fetch: the host reads them itself */
+/* @fetch: the host reads the bytes itself */
 static void submit(Feed *f, const struct ht_submit *sub, const uint8_t *bytes,
                    size_t size, bool fetch)
 {
-    /* exactly so many bytes, and the consumer's own */
+    /* an exact copy, owned by the consumer */
     g_autofree uint8_t *data = fuzz_copy(bytes, size);
     HtConsumer *c = &f->consumer;
     uint64_t events = c->events, cursor = c->cursor, lost = c->lost;
@@ -46,8 +46,8 @@ static void submit(Feed *f, const struct ht_submit *sub, const uint8_t *bytes,
 }
 
 /*
- * What was committed since; one buffer for each packet.  Or the host reads it
- * where it is.
+ * Submit the newly committed bytes, one buffer per packet, or let the host read
+ * them from the ring.
  */
 static void submit_honest(Feed *f, bool fetch)
 {
@@ -59,7 +59,7 @@ static void submit_honest(Feed *f, bool fetch)
         position = f->consumer.cursor;
         if (position % size &&
             head - position / size * size > 2 * (uint64_t)size) {
-            /* the slot is a newer packet's */
+            /* a newer packet reused the slot */
             position = (position / size + 1) * size;
         }
     }
@@ -83,12 +83,12 @@ static void submit_honest(Feed *f, bool fetch)
     }
     if (!fetch) {
         f->position = position;
-        /* the packets' memory is the guest's again */
+        /* the guest may reuse the packets' memory */
         f->ring.control->host.tail = ht_le64(position / size);
     }
 }
 
-/* Positions, lengths and bytes as the input has them, near what is expected */
+/* Submit arbitrary positions, lengths and bytes, near the expected ones */
 static void submit_any(Feed *f, FuzzInput *in)
 {
     uint8_t how = fuzz_u8(in);

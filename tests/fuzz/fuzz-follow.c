@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * A guest's ring that the guest changes between any two reads
+ * A guest's ring that changes between any two reads
  *
- * The guest writes events as a kernel does, and overwrites whatever it likes:
- * header, order, stamps, counts, records.  However it does, what the follower
- * passes on are whole records, epochs and segments only rise, and each look
- * ends and is bounded.
+ * The guest writes events as a kernel does, and overwrites anything: header,
+ * order, stamps, counts, records.  In every case the follower delivers whole
+ * records, epochs and segments only increase, and each poll is bounded.
  */
 #include "hypertrace/ftrace-follow.h"
 #include "fuzz.h"
@@ -59,7 +58,7 @@ static void overwrite(Hostile *h)
     }
 }
 
-/* What the guest does next */
+/* Let the guest take its next action */
 static void guest(Hostile *h)
 {
     FuzzInput *in = &h->in;
@@ -171,7 +170,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         for (n = 0; n < 200 && fuzz_more(&h.in); n++) {
             h.reads = h.bytes = 0;
             ht_ft_follow_look(h.f);
-            /* a few times around each ring, at most */
+            /* at most a few times the size of each ring */
             g_assert_cmpuint(h.reads, <, 100 * h.g.nr * 8);
             g_assert_cmpuint(h.bytes, <=, 16 * h.g.size);
         }

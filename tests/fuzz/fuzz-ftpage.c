@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * A page of an ftrace ring: whatever it has, events lie within it, one behind
- * the other, and a walk in two parts finds the same ones
+ * A page of an ftrace ring with any content: its events lie within it, without
+ * overlap, and a walk in two parts finds the same events
  */
 #include "hypertrace/ftrace-page.h"
 #include "fuzz.h"
 
-/* The walk up to @stop bytes, then on from there */
+/* Walk up to @stop bytes, then continue from there */
 static uint32_t walk(const uint8_t *data, uint32_t size, uint64_t ns,
                      uint32_t stop, HtFtStep *end)
 {

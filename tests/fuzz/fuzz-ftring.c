@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Memory in which a ring is looked for: whatever it has, what is found lies
- * within it
+ * The search for a ring in memory with any content: a ring that is found lies
+ * within the memory
  */
 #include "hypertrace/ftrace-ring.h"
 #include "fuzz.h"

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * A kernel's file in any of its wrappings, and the kernel within
+ * A kernel's file in any of its wrappers, and the kernel in it
  */
 #include "hypertrace/kernel-image.h"
 #include "unpack.h"
 #include "fuzz.h"
 
-/* Result of a decompression; small, so that bombs do not slow the target */
+/* Limit of the unpacked size; small, so that bombs do not slow the target */
 #define MOST (1u << 20)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

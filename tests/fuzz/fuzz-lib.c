@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What the fuzz targets share
+ * Shared code of the fuzz targets
  */
 #include "hypertrace/base.h"
 #include "hypertrace/atomic.h"
@@ -45,7 +45,7 @@ FuzzInput fuzz_slice(FuzzInput *in, size_t size)
 
 void *fuzz_copy(const void *bytes, size_t size)
 {
-    void *copy = malloc(size);                  /* not NULL, if of 0 bytes */
+    void *copy = malloc(size);                  /* never NULL for 0 bytes */
 
     if (size) {
         memcpy(copy, bytes, size);
@@ -202,7 +202,7 @@ void fuzz_sample(FuzzInput *in, HtTimeMap *m)
         ns = last->ns + ht_time_scale(counter, m->nominal) + (int8_t)ns;
         counter += last->counter;
     }
-    /* the host's own clock */
+    /* the host's own clock never exceeds the maximum */
     ht_time_map_sample(m, counter, MIN(ns, HT_TIME_MAX_NS), bound);
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Events as text: whatever a guest puts into its fields, a line stays a line,
- * and nothing in it but text reaches a terminal.
+ * Events as text: for any content of a guest's fields, an event stays one line,
+ * and a terminal gets printable text only.
  */
 #include "hypertrace/base.h"
 #include "hypertrace/log-format.h"

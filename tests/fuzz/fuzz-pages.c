@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Page tables in hostile memory: a walk reads at most one entry a level, and
+ * Page tables in hostile memory: a walk reads at most one entry per level, and
  * ends in RAM or fails
  */
 #include "guest-kernel.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Print formats of a guest, and records of all sizes, printed by them
+ * A guest's print formats, applied to records of all sizes
  */
 #include "hypertrace/base.h"
 #include "print-event.h"

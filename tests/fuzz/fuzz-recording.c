@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * A recording's files with anything in them: events are whole, pages fit, both
- * ways of reading find the same events, and dates stay within reason
+ * A recording's files with any content: events are whole, pages fit, both ways
+ * of reading find the same events, and dates stay in range
  */
 #include "hypertrace/ftrace-dates.h"
 #include "hypertrace/recording.h"
@@ -27,7 +27,7 @@ static void make_dir(void)
     put_file("info", (const uint8_t *)"[recording]\nversion=1\n", 22);
 }
 
-/* Pieces that are right but for what the input says */
+/* Make pieces that are valid except for the input's changes */
 static void make_file(FuzzInput *in, GByteArray *out)
 {
     while (fuzz_more(in)) {
@@ -70,7 +70,7 @@ static uint32_t read_events(HtRecording *r)
     HtRecEvent ev;
 
     while (ht_rec_next(r, &ev)) {
-        g_free(fuzz_copy(ev.data, ev.size));    /* all of it can be read */
+        g_free(fuzz_copy(ev.data, ev.size));    /* every byte is readable */
         g_assert_cmpuint(ev.size, >=, HT_FT_EVENT_HEADER);
         g_assert_cmpuint(ev.cpu, <, ht_rec_info(r)->cpus);
         events++;
@@ -94,7 +94,7 @@ static uint32_t read_pages(HtRecording *r)
     return events;
 }
 
-/* All pieces as if they were of one segment */
+/* Date all pieces as if they belonged to one segment */
 static void read_dates(HtRecording *r, uint64_t ns)
 {
     g_autoptr(HtFtDates) d = ht_ft_dates_new();

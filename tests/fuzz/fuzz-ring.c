@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * A ring whose guest does what it likes, between the host's calls and between
- * any two of its looks at the ring
+ * A ring whose guest does anything, between the host's calls and between any
+ * two of its reads of the ring
  *
- * What is delivered is well-formed, counted and never goes back in time; a
- * stream that was stopped stays so; a guest that kept the rules is not
- * stopped, and every event of it is delivered or counted.
+ * Delivered runs are well-formed, counted and never go back in time; a stop is
+ * final; an honest guest is not stopped, and each of its events is delivered or
+ * counted.
  */
 #include "hypertrace/base.h"
 #include "hypertrace/atomic.h"
@@ -16,7 +16,7 @@ typedef struct Ring {
     CtSink sink;
     HtConsumer consumer;
     bool honest;
-    FuzzInput race;             /* what the guest does meanwhile */
+    FuzzInput race;             /* the guest's actions during a call */
     uint64_t tried;             /* events of the honest guest */
 } Ring;
 
@@ -125,7 +125,7 @@ static void poke_line(Ring *f, FuzzInput *in)
     }
 }
 
-/* What a guest may do at any time */
+/* An action of the guest at any time */
 static void guest(Ring *f, uint8_t action, FuzzInput *in)
 {
     switch (action % 8) {
@@ -156,7 +156,7 @@ static void guest(Ring *f, uint8_t action, FuzzInput *in)
     }
 }
 
-/* Most of the time it does nothing between two looks. */
+/* Between most reads the guest does nothing. */
 static void race(void)
 {
     Ring *f = racing;
@@ -170,7 +170,7 @@ static void race(void)
     fuzz_guest = race;
 }
 
-/* Another consumer goes on, as after a migration. */
+/* Continue with another consumer, as after a migration. */
 static void migrate(Ring *f)
 {
     HtConsumer *c = &f->consumer;
@@ -183,13 +183,13 @@ static void migrate(Ring *f)
     ht_consumer_save(c, &st);
     c->open = false;
     g_assert_null(ht_consumer_load(c, c->info.index, &st));
-    /* a trace of its own, which begins with nothing discarded */
+    /* the new host's trace begins with nothing discarded */
     f->sink.discarded = 0;
     ht_consumer_resume(c);
     c->time = time;
 }
 
-/* The host's part */
+/* An action of the host */
 static void host(Ring *f, uint8_t action, FuzzInput *in)
 {
     struct ht_ring_control *control = f->ring.control;
@@ -232,7 +232,7 @@ static void host(Ring *f, uint8_t action, FuzzInput *in)
     fuzz_check_consumer(c, &f->sink);
 }
 
-/* All that was committed is delivered or counted. */
+/* Every committed event was delivered or counted. */
 static void check_honest(Ring *f)
 {
     HtConsumer *c = &f->consumer;
@@ -257,7 +257,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     ct_ring_init(&f.ring, HT_PACKET_SIZE_MIN, 2 << (how >> 1) % 3, how & 1);
     ct_consumer_open(&f.consumer, &f.sink, &f.ring);
     if (how & 0x80) {
-        /* nobody related the clocks so far */
+        /* the clocks are not related yet */
         ht_time_map_init(&f.consumer.time, 1000000000);
     }
     racing = &f;

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What a migration brings: classes, a clock and a stream's position, each
- * from a stream of bytes that anybody may have written
+ * Migrated state: classes, a clock and a stream's position, each read from a
+ * stream of bytes that may be forged
  *
- * What is refused leaves everything as it was, and says why; what is taken
- * keeps the rules that hold for what was made here.
+ * Refused state changes nothing and gives a reason; accepted state meets the
+ * rules for state made here.
  */
 #include "hypertrace/base.h"
 #include "fuzz.h"
 
-/* Classes n0 to n7, which fields they have being up to the input */
+/* Classes n0 to n7; the input chooses their fields */
 static HtClassTable *some_classes(FuzzInput *in)
 {
     HtClassTable *t = ht_class_table_new();
@@ -100,7 +100,7 @@ static void load_time(FuzzInput *in)
         return;
     }
     g_assert_cmpuint(m.count, <=, MIN(count, HT_TIME_SEGMENTS));
-    /* of this host's clock, nothing is known yet */
+    /* the map is not related to this host's clock yet */
     g_assert_cmpuint(ht_time_map_bound(&m, now), ==, UINT64_MAX);
     for (i = 0; i < m.count; i++) {
         g_assert_cmpuint(m.seg[i].ns, >=, last);
@@ -144,7 +144,7 @@ static void any_state(FuzzInput *in, HtConsumerState *st)
     }
 }
 
-/* A consumer goes on from any position, in a ring with some packets. */
+/* Resume a consumer at any position of a ring with some packets. */
 static void load_consumer(FuzzInput *in)
 {
     CtSink first = fuzz_sink(), second = fuzz_sink();

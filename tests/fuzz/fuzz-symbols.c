@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Symbols as a guest prints them: each address has the symbol at or before it.
+ * Symbols as a guest prints them: an address gets the symbol at or before it.
  */
 #include "hypertrace/base.h"
 #include "hypertrace/symbols.h"

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The time map: readings of any kind, and readings of two honest clocks
+ * The time map: arbitrary readings, and readings of two honest clocks
  *
- * A map never overflows, and is monotone inside each segment.  Of honest
- * clocks it is never further from the truth than the bound that it claims.
+ * A map never overflows, and is monotone within each segment.  For honest
+ * clocks it is never further from the truth than its bound.
  */
 #include "hypertrace/base.h"
 #include "hypertrace/time-map.h"
@@ -25,7 +25,7 @@ static void check_map(const HtTimeMap *m, uint64_t hz, FuzzInput *in)
         /* monotone */
         ns = ht_time_segment_to_ns(s, MIN(a, b));
         g_assert_cmpuint(ht_time_segment_to_ns(s, MAX(a, b)), >=, ns);
-        /* the map is its segments */
+        /* the map agrees with its segments */
         if (i + 1 == m->count || s->counter < s[1].counter) {
             g_assert_cmpuint(ht_time_map_to_ns(m, s->counter), ==, s->ns);
         }
@@ -39,14 +39,14 @@ static void check_map(const HtTimeMap *m, uint64_t hz, FuzzInput *in)
         g_assert_cmpuint(ht_time_map_bound(m, a), ==, UINT64_MAX);
     }
     g_assert_cmpuint(m->slowest, <, m->fastest);
-    /* nobody makes it believe a frequency far from the nominal one */
+    /* no reading moves the frequency far from the nominal one */
     g_assert_cmpuint(ht_time_map_hz(m), >=, hz - hz / 32);
     g_assert_cmpuint(ht_time_map_hz(m), <=, hz + hz / 32);
     g_assert_cmpuint(ht_time_map_bound(m, MIN(a, b)), <=,
                      ht_time_map_bound(m, MAX(a, b)));
 }
 
-/* What is saved with a snapshot can be loaded. */
+/* A map saved with a snapshot can be loaded. */
 static void check_loads(const HtTimeMap *m, uint64_t hz)
 {
     HtTimeMap copy;
@@ -72,11 +72,11 @@ static void any(FuzzInput *in, uint64_t hz)
 
 typedef struct Truth {
     uint64_t hz;                /* the nominal frequency */
-    int32_t ppm;                /* how wrong it is */
-    uint64_t ns;                /* now */
+    int32_t ppm;                /* its error */
+    uint64_t ns;                /* present time */
 } Truth;
 
-/* A counter that began with host time 0 */
+/* Value of a counter that was 0 at host time 0 */
 static uint64_t counter_at(const Truth *t, uint64_t ns)
 {
     return (unsigned __int128)ns * t->hz * (1000000 + t->ppm) /
@@ -93,7 +93,7 @@ static void check_truth(const Truth *t, const HtTimeMap *m, uint64_t ns,
     g_assert_cmpuint(got + allowed + tick, >=, ns);
 }
 
-/* The bound of the segment that holds for a time between readings */
+/* The bound, between readings, of the segment that contains the counter */
 static uint64_t bound_between(const HtTimeMap *m, uint64_t counter)
 {
     unsigned i = m->count;
@@ -115,9 +115,9 @@ static void honest(FuzzInput *in, uint64_t hz)
         uint8_t how = fuzz_u8(in);
         uint64_t before = last, at, bound, off;
 
-        /* 4 us to 4 s, as the device and the guests take readings */
+        /* 4 us to 4 s apart, like the device's and the guests' readings */
         t.ns += ((uint64_t)(how & 15) + 1) << (12 + (how >> 4));
-        /* a reading is no better than the counter's tick */
+        /* a reading is never more precise than a tick */
         bound = fuzz_bits(in, 2) % 20000 + 1 + 1000000000 / hz;
         off = fuzz_bits(in, 2) % (2 * bound + 1);
         ht_time_map_sample(&m, counter_at(&t, t.ns), t.ns - bound + off,
@@ -126,7 +126,7 @@ static void honest(FuzzInput *in, uint64_t hz)
         check_loads(&m, hz);
         last = t.ns;
         if (before) {
-            /* between the last two readings, and a while behind them */
+            /* between the last two readings, and some time after them */
             at = before + fuzz_bits(in, 4) % (last - before + 1);
             if (counter_at(&t, at) >= m.seg[0].counter) {
                 check_truth(&t, &m, at, bound_between(&m, counter_at(&t, at)));

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The checked walk, against a second one that is slow and plain
+ * The checked walk compared with a simple and slow second one
  *
- * What it lets through is a well-formed run whose times never decrease, of
- * classes that are ready; bytes behind it and all payloads are untouched; it
- * stops exactly where the second one does, and for the same reason.
+ * An accepted run is well-formed, its times never decrease, and its classes are
+ * ready; bytes after it and all payloads are unchanged; the walk stops exactly
+ * where the second one does, and for the same reason.
  */
 #include "hypertrace/base.h"
 #include "fuzz.h"
 
-/* The next event at @p, as the specification has it */
+/* The next event at @p, parsed according to the specification */
 typedef struct Plain {
     uint32_t id;
     size_t header;
@@ -65,7 +65,7 @@ static HtWalkStop plain_event(const HtWalk *w, bool cut, const HtTimeMap *time,
     return HT_WALK_END;
 }
 
-/* What backends read from the run is what the guest wrote, but for the time */
+/* Backends read from the run what the guest wrote, except the time. */
 static void check_run(const HtWalk *before, bool cut, const HtTimeMap *time,
                       const uint8_t *bytes, size_t len, const uint8_t *walked,
                       const HtWalkRun *w, HtWalkStop stop, HtWalk *after)
@@ -117,7 +117,7 @@ static void check_run(const HtWalk *before, bool cut, const HtTimeMap *time,
     g_assert_true(after->cut == (stop == HT_WALK_CUT || cut));
 }
 
-/* As a consumer does: go on behind each cut. */
+/* Go on after each cut, as a consumer does. */
 static void walk(HtWalk *w, const HtTimeMap *time, const uint8_t *bytes,
                  size_t len)
 {
@@ -137,7 +137,7 @@ static void walk(HtWalk *w, const HtTimeMap *time, const uint8_t *bytes,
                   buf + done, &run, stop, w);
         g_assert_true(run.events || !before.cut || stop != HT_WALK_CUT);
 
-        /* a function of its arguments */
+        /* the result depends only on the arguments */
         g_assert_cmpint(ht_walk(&second, fuzz_classes(), time, again + done,
                                 len - done, &other), ==, stop);
         g_assert_cmpint(memcmp(&run, &other, sizeof(run)), ==, 0);

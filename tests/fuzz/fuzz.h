@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What the fuzz targets share
+ * Shared code of the fuzz targets
  *
- * A target reads its input as a program: each byte chooses an action, the ones
- * behind it are its arguments, and what is missing at the end is 0.  So every
- * input means something, and a change of one byte changes one action.
+ * A target reads its input as a program: each byte chooses an action, the
+ * bytes after it are its arguments, and bytes missing at the end are 0.  So
+ * every input is meaningful, and a change of one byte changes one action.
  */
 #ifndef FUZZ_H
 #define FUZZ_H
@@ -18,7 +18,7 @@ size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max,
                                unsigned seed);
 
 /**
- * FuzzInput: what is left of an input
+ * FuzzInput: the rest of an input
  */
 typedef struct FuzzInput {
     const uint8_t *p;
@@ -46,19 +46,19 @@ static inline uint8_t fuzz_u8(FuzzInput *in)
 /* A small number, one near a power of two, or any */
 uint64_t fuzz_number(FuzzInput *in);
 
-/* Up to @size bytes are an input of their own. */
+/* Take up to @size bytes as a separate input. */
 FuzzInput fuzz_slice(FuzzInput *in, size_t size);
 
-/* A copy of exactly so many bytes, so that one too many is noticed */
+/* An exact copy, so that the sanitizer detects reads beyond it */
 void *fuzz_copy(const void *bytes, size_t size);
 
-/* Classes besides those of ct_classes() */
+/* Classes in addition to those of ct_classes() */
 enum {
     FUZZ_MANY = CT_FAR + 1,     /* each kind, fixed and variable in turn */
     FUZZ_HUGE,                  /* fixed part larger than any packet */
 };
 
-/* Made once; for targets that do not change it */
+/* Created once, for targets that do not change it */
 HtClassTable *fuzz_classes(void);
 
 /*
@@ -69,19 +69,19 @@ ssize_t fuzz_payload(const HtClass *c, const uint8_t *p, size_t avail);
 
 /**
  * fuzz_event: an event as an honest guest writes it
- * @in: chooses class, values and how far the clock goes on
- * @out: appended to
- * @clock: of the last event, and of this one afterwards
+ * @in: chooses class, values and the step of the clock
+ * @out: array to append to
+ * @clock: time of the last event; updated
  */
 void fuzz_event(FuzzInput *in, GByteArray *out, uint64_t *clock);
 
-/* A sink as ct_sink_init() makes, with the shared classes */
+/* A sink like that of ct_sink_init(), with the shared classes */
 CtSink fuzz_sink(void);
 
-/* A reading of the clocks: usually plausible after the last one, or any */
+/* Add a reading of the clocks: usually plausible, sometimes arbitrary */
 void fuzz_sample(FuzzInput *in, HtTimeMap *m);
 
-/* What a consumer's counters must be, given what its sink saw */
+/* Check a consumer's counters against the runs that its sink received */
 void fuzz_check_consumer(const HtConsumer *c, const CtSink *s);
 
 #endif

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Payload: what an event costs over each channel; the workload is ht-bench's
+ * Payload: cost of an event over each channel; the workload is ht-bench's
  *
  *     bench [device=INDEX] [channel=NAME] [payload=LIST] [events=N]
  *           [mode=lossless|flat] [batch=N] [group=N] [rate=N]
  *     bench serial=1
  *
- * Without device and channel, all devices in turn.  With serial, the host
- * says on the serial port what to do, as often as it likes: lines as above,
- * the last one is "quit".
+ * Without device and channel, all devices are measured in turn.  With serial,
+ * the host sends lines as above on the serial port; "quit" is the last one.
  */
 #include "hypertrace/port.h"
 #include "ht-bench-core.h"
@@ -20,7 +19,7 @@
 #include "payload.h"
 #include "serial.h"
 
-#define PATIENCE_S      20      /* without a free packet */
+#define PATIENCE_S      20      /* longest wait for a free packet */
 #define DEVICES_MAX     16
 
 static struct ht_bm_device *device[DEVICES_MAX];
@@ -29,7 +28,7 @@ static struct ht_stream *stream[DEVICES_MAX];
 static uint64_t patience;       /* ticks */
 static uint64_t waiting_since;
 static struct ht_stream *producer;
-static uint64_t push_ticks;     /* no event should wait longer */
+static uint64_t push_ticks;     /* longest time between two pushes */
 static uint64_t pushed_at;
 
 static bool pause_hook(uint64_t ticks, uint64_t tries)
@@ -39,7 +38,7 @@ static bool pause_hook(uint64_t ticks, uint64_t tries)
     if (!tries) {
         waiting_since = now;
     }
-    /* There is no timer here, so whoever has time to spare does its work. */
+    /* There is no timer: push in a producer that waits. */
     if (ticks && now - pushed_at >= push_ticks) {
         pushed_at = now;
         ht_stream_push(producer);
@@ -101,7 +100,7 @@ static struct ht_stream *open_stream(unsigned index)
     }
     check(ht_stream_open(dev, s, NULL), "cannot open a stream");
     if (first) {
-        /* The first touch of a page is an exit of another kind. */
+        /* The first access to a page would be an exit of another kind. */
         memset(s->packets, 0, (uint64_t)dev->caps.packet_size *
                               dev->caps.packets);
     }
@@ -131,7 +130,7 @@ static bool bench_device(unsigned index, const struct ht_bench_params *setting,
     pushed_at = 0;
     params.interval = rate ? (report.clock_hz << 16) / rate : 0;
     if (!params.group) {
-        /* so that each sample has one doorbell, where they are real exits */
+        /* one doorbell in each sample, where doorbells are real exits */
         params.group = d->dev.caps.channel == HT_CHANNEL_HYPERCALL ?
                        d->dev.caps.batch : 32;
     }
@@ -186,7 +185,7 @@ static bool bench(unsigned devices)
         }
         found++;
         if (batch) {
-            caps->batch = batch;        /* the guest's to decide */
+            caps->batch = batch;        /* the guest may choose it */
         }
         ok = bench_device(i, &params, rate) && ok;
         caps->batch = old_batch;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Payload: what leaving the guest costs here, apart from any tracing
+ * Payload: cost of leaving the guest, without any tracing
  *
- * Explains the figures of "bench": a hypercall event cannot be cheaper than
- * an exit to QEMU, a doorbell not cheaper than an exit to the kernel.
+ * Explains the figures of "bench": a hypercall event cannot be cheaper than an
+ * exit to QEMU, and a doorbell not cheaper than an exit to the kernel.
  */
 #include "hypertrace/hypertrace.h"
 #include "clock.h"
@@ -43,7 +43,7 @@ static void mmio_read(void)
     ht_bm_read32(mmio_target);
 }
 
-/* Mean over @count calls, the best of five rounds: others use this machine. */
+/* Mean over @count calls, best of five rounds: other programs run, too. */
 static uint64_t cost(void (*op)(void), uint64_t count)
 {
     uint64_t best = UINT64_MAX;
@@ -90,7 +90,7 @@ static void device_exits(unsigned index, uint64_t count)
     report("mmio_write_ns", mmio_write, count, hz);
     report("mmio_read_ns", mmio_read, count, hz);
 
-    /* The stream is empty: the host finds nothing to do. */
+    /* The stream is empty: the host has nothing to consume. */
     if (d->regs) {
         mmio_target = d->regs + d->dev.caps.doorbell_offset +
                       s->index * d->dev.caps.doorbell_stride;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Payload: a guest without an operating system, to measure and test with
+ * Payload: a guest without an operating system, for measurements and tests
  *
  *     qemu-system-x86_64 -accel kvm -cpu host,arch-capabilities=off
  *         -nodefaults -display none -debugcon stdio
@@ -9,9 +9,9 @@
  *         -device hypertrace,channel=shm,backend=b
  *         -kernel hypertrace-payload -append "bench events=1000000"
  *
- * (scripts/vm/payload.py does that).  Functions, each with its options in its
- * own file: probe, exits, bench, selftest, study, soak, hostile.  Results are
- * JSON objects, a line each; the exit status is in console.h.
+ * (scripts/vm/payload.py does that).  The functions are probe, exits, bench,
+ * selftest, study, soak and hostile, each with its options in its own file.
+ * Results are JSON objects, one per line; console.h has the exit status.
  */
 #include "boot.h"
 #include "cmdline.h"
@@ -52,7 +52,7 @@ void payload_main(void)
     if (info->flags & MULTIBOOT_CMDLINE) {
         cmdline = (const char *)(uintptr_t)info->cmdline;
     }
-    /* The copy comes first: the heap may begin where the original lies. */
+    /* Copy first: the heap may begin at the original text. */
     function = cmdline_init(cmdline, names);
     mm_init((1024ull + info->mem_upper) << 10);
     if (function < 0) {

@@ -23,7 +23,7 @@ struct producer {
 
 static struct producer producers[PAIR_MAX];
 
-/* Together: what one does alone before or after does not count. */
+/* Measure only the time in which all producers emit. */
 static void produce(void *arg)
 {
     struct producer *p = arg;

@@ -11,11 +11,11 @@
 #define PAIR_MAX        2
 
 /**
- * pair_run() - emit 32-byte events, and put how long they took
- * @streams: open, one for each producer; with two, smp_start() came before
- * @n: producers
- * @events: of each
- * @hz: ticks of the clock in a second
+ * pair_run() - emit 32-byte events, and print the time that it took
+ * @streams: open streams, one per producer; for two, call smp_start() before
+ * @n: number of producers
+ * @events: events of each producer
+ * @hz: ticks of the clock per second
  */
 void pair_run(struct ht_stream *const *streams, unsigned n, uint64_t events,
               uint64_t hz);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Payload: its functions; each prints one JSON object a line
+ * Payload: its functions; each prints JSON objects, one per line
  */
 #ifndef PAYLOAD_H
 #define PAYLOAD_H
@@ -9,12 +9,12 @@
 
 typedef enum payload_exit payload_function(void);
 
-payload_function payload_probe;         /* how fast are ring 0 and 3? */
-payload_function payload_exits;         /* what does an exit cost? */
-payload_function payload_bench;         /* what does an event cost? */
-payload_function payload_selftest;      /* does the device do as it should? */
-payload_function payload_study;         /* one measurement after the other */
-payload_function payload_soak;          /* everything, for as long as asked */
-payload_function payload_hostile;       /* what if a guest breaks the rules? */
+payload_function payload_probe;         /* speed of ring 0 and ring 3 */
+payload_function payload_exits;         /* cost of an exit */
+payload_function payload_bench;         /* cost of an event */
+payload_function payload_selftest;      /* the device meets its specification */
+payload_function payload_study;         /* measurements on command */
+payload_function payload_soak;          /* everything, for as long as wanted */
+payload_function payload_hostile;       /* a guest that breaks the rules */
 
 #endif /* PAYLOAD_H */

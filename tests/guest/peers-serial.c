@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Payload: 8-byte messages to a stock virtio-serial port, what virtio-trace
- * and many agents ride on
+ * Payload: 8-byte messages to a stock virtio-serial port, the transport of
+ * virtio-trace and of many agents
  *
  * A driver for port 0 only (-device virtconsole), without the multiport
- * feature: the device then takes the port as open as soon as it is ready.
+ * feature: the device then assumes an open port as soon as it is ready.
  */
 #include "mm.h"
 #include "peers.h"
@@ -25,8 +25,8 @@
 #define COMMON_QUEUE_ENABLE     0x1c
 #define COMMON_QUEUE_NOTIFY     0x1e
 #define COMMON_QUEUE_DESC       0x20
-#define FEATURE_EVENT_IDX       (1u << 29)      /* of the low word */
-#define FEATURE_VERSION_1       (1u << 0)       /* of the high word */
+#define FEATURE_EVENT_IDX       (1u << 29)      /* in the low word */
+#define FEATURE_VERSION_1       (1u << 0)       /* in the high word */
 #define STATUS_DRIVER           0x03
 #define STATUS_FEATURES_OK      0x08
 #define STATUS_DRIVER_OK        0x04
@@ -140,7 +140,7 @@ static void wait_until(unsigned out)
     }
 }
 
-/* @queued: how many may be on their way when the next one is written */
+/* @queued: messages that may be in flight when the next one is written */
 static void serial_send(uint64_t n, unsigned queued)
 {
     for (uint64_t i = 0; i < n; i++) {
@@ -158,13 +158,13 @@ static void serial_send(uint64_t n, unsigned queued)
     }
 }
 
-/* As Linux's driver does: each message is waited for. */
+/* Wait for each message, as Linux's driver does. */
 static void serial_emit(uint64_t n)
 {
     serial_send(n, 0);
 }
 
-/* As fast as a queue allows; what is left over is waited for at the end. */
+/* As fast as a queue allows; wait for the rest at the end. */
 static void queued_emit(uint64_t n)
 {
     serial_send(n, HT_BM_PAIRS - 1);

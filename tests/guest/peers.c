@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Payload: peers that are one exit an event
+ * Payload: peers with one exit per event
  */
 #include "internal.h"
 #include "io.h"
 #include "peers.h"
 
-/* The limit: what the loop around an event costs here */
+/* The limit: cost of the loop around an event */
 static int none_open(const struct ht_bm_platform *platform)
 {
     (void)platform;
@@ -41,8 +41,8 @@ static const struct peer peer_limit = {
 };
 
 /*
- * A marker port, as boot timers of other monitors have: the port that
- * firmware writes its progress codes to, handled in QEMU without an effect.
+ * A marker port, like the boot timers of other monitors: the port to which
+ * firmware writes its progress codes, handled in QEMU without an effect.
  */
 static void pio_emit(uint64_t n)
 {
@@ -58,10 +58,10 @@ static const struct peer peer_pio = {
 };
 
 /*
- * The 2016 "hypertrace" design: arguments go to shared memory, then a register
- * write has the host read them.  Here the register is the status register of
- * QEMU's educational device, which leaves the arguments alone: this is what
- * such an event costs at least.
+ * The "hypertrace" design of 2016: arguments are stored in shared memory, then
+ * a register write makes the host read them.  Here the register is the status
+ * register of QEMU's educational device, which ignores the arguments: this is
+ * the lower bound of such an event's cost.
  */
 #define EDU_VENDOR_DEVICE       0x11e81234u
 #define EDU_FACTORIAL_STATUS    0x20

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Payload: other ways to tell the host of an event, for comparison
+ * Payload: other ways to report an event to the host, for comparison
  */
 #ifndef PAYLOAD_PEERS_H
 #define PAYLOAD_PEERS_H
@@ -9,9 +9,9 @@
 
 /**
  * struct peer - one way
- * @name: as commands and results have it
- * @open: look for what it needs; negative if it is not in this machine
- * @emit: tell the host of @n events, one by one
+ * @name: its name in commands and results
+ * @open: find the hardware; negative if this machine does not have it
+ * @emit: report @n events to the host, one by one
  */
 struct peer {
     const char *name;
@@ -19,7 +19,7 @@ struct peer {
     void (*emit)(uint64_t n);
 };
 
-/* NULL behind the last */
+/* The last entry is NULL. */
 extern const struct peer *const peers[];
 
 extern const struct peer peer_serial;

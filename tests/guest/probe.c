@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Payload: how fast do ring 0 and ring 3 run here?
+ * Payload: speed of ring 0 and ring 3
  *
- * A KVM without hardware virtualisation emulates ring 0, a thousand times
- * slower than it runs ring 3; an operating system does not work in such a
- * guest, this payload does.
+ * A KVM without hardware virtualization emulates ring 0, a thousand times
+ * slower than it runs ring 3.  An operating system does not work in such a
+ * guest; this payload does.
  */
 #include "boot.h"
 #include "clock.h"
 #include "cmdline.h"
 #include "payload.h"
 
-/* Where ring 0 is emulated, a turn of the loop takes thousands of ticks. */
+/* If ring 0 is emulated, one iteration takes thousands of ticks. */
 #define TICKS_MAX       100
 #define TRIES           16
 
@@ -20,7 +20,7 @@ enum payload_exit payload_probe(void)
     uint64_t ring3 = UINT64_MAX;
 
     cmdline_done();
-    /* the fastest: an interrupt of the host's makes one slower */
+    /* take the fastest: host interrupts slow the others down */
     for (unsigned i = 0; i < TRIES; i++) {
         uint64_t ticks = boot_loop();
 

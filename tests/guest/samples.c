@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Payload: times of groups of operations, and their distribution
+ * Payload: durations of groups of operations, and their distribution
  */
 #include "clock.h"
 #include "console.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Payload: times of groups of operations, and their distribution
+ * Payload: durations of groups of operations, and their distribution
  */
 #ifndef PAYLOAD_SAMPLES_H
 #define PAYLOAD_SAMPLES_H
@@ -10,9 +10,9 @@
 #define SAMPLES_MAX     65536u
 
 /**
- * struct samples - what was measured
- * @nr: groups kept; of more than SAMPLES_MAX, the first
- * @ticks: of each, per 64 operations
+ * struct samples - measured groups
+ * @nr: groups kept; only the first SAMPLES_MAX are
+ * @ticks: ticks of each group, per 64 operations
  */
 struct samples {
     uint32_t nr;
@@ -30,9 +30,9 @@ static inline void samples_add(struct samples *s, uint64_t ticks,
 }
 
 /**
- * samples_json() - put percentiles into the open JSON object, in ns
- * @s: is sorted
- * @hz: ticks in a second
+ * samples_json() - print percentiles into the open JSON object, in ns
+ * @s: the samples; sorted here
+ * @hz: ticks per second
  */
 void samples_json(struct samples *s, uint64_t hz);
 

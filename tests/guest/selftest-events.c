@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Payload: events whose arrival the host can check
+ * Payload: a sequence of events whose arrival the host checks
  *
- * tests/e2e/test_baremetal.py knows this sequence by heart: change both.
+ * tests/e2e/test_baremetal.py has the same sequence: change both.
  */
 #include "hypertrace/event.h"
 #include "libc.h"
@@ -11,7 +11,7 @@
 #include "selftest.h"
 
 #define SEQUENCE        5000
-#define FLUSH_EVERY     250     /* of them: fewer than any ring holds */
+#define FLUSH_EVERY     250     /* events; fewer than any ring holds */
 #define MANY_CLASSES    270     /* more than short headers can name */
 #define MANY_EVENTS     (40 * MANY_CLASSES)
 
@@ -31,7 +31,7 @@ static char many_names[MANY_CLASSES][16];
 struct sender {
     struct ht_stream *s;
     uint64_t sent;
-    uint64_t lost;              /* as it should be */
+    uint64_t lost;              /* expected count */
 };
 
 static void count(struct sender *t, const char *what, bool accepted)
@@ -64,7 +64,7 @@ static void emit_kinds(struct sender *t)
     count(t, "no fields", ht_emit_empty(t->s));
 }
 
-/* With one exchange; beyond short ids, the id takes 2 bytes */
+/* In one exchange; an id beyond the short ones takes 2 bytes */
 static void register_many(struct ht_device *dev)
 {
     static struct ht_class *all[MANY_CLASSES];
@@ -105,7 +105,7 @@ static void emit_many(struct sender *t)
     selftest_check("flush many", flushed, 0);
 }
 
-/* What must be discarded, and counted */
+/* Events that must be discarded and counted */
 static void emit_lost(struct sender *t)
 {
     struct ht_stream *s = t->s;
@@ -189,7 +189,7 @@ void selftest_events(struct ht_bm_device *d, unsigned index)
     emit_kinds(&t);
     emit_many(&t);
     emit_lost(&t);
-    /* A gap that 24 bits cannot tell, so that it takes the long header */
+    /* A gap beyond 24 bits, so that the event needs the extended header */
     wait_ticks(2ull * (HT_CLOCK_MASK + 1));
     for (uint64_t n = 0; n < SEQUENCE; n++) {
         count(&t, "sequence", ht_emit_seq(t.s, n));
@@ -222,7 +222,7 @@ void selftest_takeover(struct ht_bm_device **d, unsigned index)
     for (uint64_t n = 0; n < 3; n++) {
         count(&t, "left behind", ht_emit_seq(s, n));
     }
-    /* Committed is enough where the host sees the ring, else it must be sent */
+    /* A host that sees the ring needs only the commit, virtio a flush */
     if (old->dev.caps.channel == HT_CHANNEL_VIRTIO) {
         selftest_check("flush", ht_stream_flush(s), 0);
     }
@@ -261,7 +261,9 @@ void selftest_stopped(struct ht_bm_device *d, unsigned index)
         return;
     }
     ht_put64(p, 1);
-    /* no class has id 0; after a pause of some ms the header is the long one */
+    /*
+     * id 0 is invalid; after a pause of some ms the header is the extended one
+     */
     ht_put32(bad.s->cur, 0);
     ht_commit(bad.s);
     selftest_check("flushing a stream with a bad event",
@@ -274,7 +276,7 @@ void selftest_stopped(struct ht_bm_device *d, unsigned index)
                    ht_get_stats(&d->dev, bad.s->index, &stats), 0);
     selftest_check("errors in the statistics", stats.errors, 1);
     selftest_check("events before them", stats.events, 1);
-    ht_stream_close(bad.s);     /* -EIO or not: it is closed in any case */
+    ht_stream_close(bad.s);     /* closes even if it returns -EIO */
     selftest_sent(index, "stopped", bad.s->instance, bad.sent, 0);
     if (two) {
         count(&good, "on a stream beside it", ht_emit_seq(good.s, 0));

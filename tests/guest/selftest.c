@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Payload: does the device do as its specification says, from this end?
+ * Payload: guest-side check of the device against its specification
  *
- * Each check prints one line.  What the events look like when they arrive is
- * for the host to compare: selftest-events.c emits a known sequence.
+ * Each check prints one line.  The host checks the events on arrival:
+ * selftest-events.c emits a known sequence.
  */
 #include "cmdline.h"
 #include "device.h"
@@ -57,9 +57,9 @@ static void device_done(const struct ht_bm_device *d, unsigned index)
     json_end();
 }
 
-/* Messages as a careless guest might send them ----------------------------- */
+/* Messages of a careless guest --------------------------------------------- */
 
-/* The status of a message that the port could exchange; < 0: it could not */
+/* Status of an exchanged message; < 0: the port could not exchange it */
 static int64_t exchange(struct ht_bm_device *d, void *msg, uint16_t type,
                         uint32_t size)
 {
@@ -96,7 +96,7 @@ struct bad_class {
     struct ht_msg_field field;
     const char *field_name;     /* NULL: no field */
     uint8_t loglevel;
-    uint8_t nr_fields;          /* as claimed */
+    uint8_t nr_fields;          /* as claimed in the message */
     int8_t cut;                 /* bytes by which the message is too short */
 };
 

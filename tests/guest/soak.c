@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Payload: every device at once, for as long as the host likes
+ * Payload: all devices at once, for as long as the host wants
  *
  *     soak
  *
@@ -9,15 +9,14 @@
  *     round seed=S events=N [few=MASK] end=close|leave|takeover|reset
  *     quit
  *
- * A round is drawn from its seed: streams are opened and closed, events of all
- * sizes emitted in bursts of any length, with and without waiting for room,
- * at a rate and flat out, with pauses, pushes and flushes between them.  It
- * ends when N events were emitted.  Devices in MASK have but a small part of
- * them, and so has every device whose events are exits.
+ * A round is derived from its seed: streams are opened and closed, events of
+ * all sizes are emitted in bursts of any length, with and without waiting for
+ * room, at a rate and at full speed, with pauses, pushes and flushes in
+ * between.  It ends after N events.  Devices in MASK get only a small part of
+ * them, and so does each device whose events are exits.
  *
- * Nothing that happened is told in words: it stands in struct book, which the
- * host reads from the guest's memory whenever it likes; the first row says
- * where that is.
+ * Results are not printed.  They are in struct book, which the host reads from
+ * the guest's memory at any time; the first row gives its address.
  */
 #include "hypertrace/port.h"
 #include "ht-bench-core.h"
@@ -30,9 +29,9 @@
 #include "serial.h"
 
 #define DEVICES_MAX     8
-#define STREAMS_MAX     8               /* that are used, of each device */
+#define STREAMS_MAX     8               /* used streams of each device */
 #define CLOSED_MAX      512             /* in a round */
-#define PATIENCE_S      30              /* without a free packet */
+#define PATIENCE_S      30              /* longest wait for a free packet */
 #define PAUSE_MAX_US    4000
 #define BURST_MAX       (1 << 20)           /* events of a burst */
 #define FEW_MAX         2048
@@ -40,7 +39,7 @@
 #define RESET_PORT      0xcf9
 #define RESET_HARD      0x06
 
-/* An instance of a stream that was closed; what the host said of it then */
+/* A closed instance of a stream, with the host's statistics at that time */
 struct closed {
     uint64_t device;
     uint64_t stream;
@@ -57,9 +56,9 @@ struct slot {
 };
 
 /*
- * changing: what is in here does not fit together just now.  Neither do the
- * figures of a stream whose busy flag is set.  rounds: begun since the boot;
- * the command of each was read to its end.
+ * changing: the content is inconsistent at the moment.  The same holds for the
+ * figures of a stream whose busy flag is set.  rounds: rounds begun since boot;
+ * the command of each was read completely.
  */
 static struct book {
     uint64_t changing;
@@ -75,7 +74,7 @@ static struct ht_stream *producer;
 static uint64_t hz;
 static uint64_t patience;
 static uint64_t waiting_since;
-static uint64_t state;                  /* of the generator */
+static uint64_t state;                  /* the generator's state */
 static struct ht_bench_params all_kinds = {
     .kinds = { HT_BENCH_8, HT_BENCH_32, HT_BENCH_64, HT_BENCH_256 },
     .nr_kinds = HT_BENCH_KINDS,
@@ -107,7 +106,7 @@ static uint64_t below(uint64_t n)
     return random_u64() % n;
 }
 
-/* 1 to @most, each order of magnitude as likely as the next */
+/* 1 to @most, with each order of magnitude equally likely */
 static uint64_t magnitude(uint64_t most)
 {
     unsigned bits = 64 - __builtin_clzll(most);

@@ -5,7 +5,7 @@
 #include "console.h"
 #include "hostile.h"
 
-/* Fewer than any ring holds: nobody may have looked at it so far */
+/* Fewer than any ring holds, so that none needs a consumer */
 #define EVENTS_MAX  200
 
 /* A second driver takes the device over while the first one emits. */
@@ -26,10 +26,10 @@ void hostile_takeovers(unsigned index)
         }
         flushed = h->sent;
         if (!ring && i % 3) {
-            flushed = 0;        /* what was not submitted is the guest's */
+            flushed = 0;        /* events not submitted stay with the guest */
         }
         if (i % 2) {
-            /* Never committed: nobody may see it. */
+            /* Never committed: the host must not see it. */
             ht_get(&h->s, hostile_class(), 8);
         }
         honest_report(h, index, flushed);
@@ -38,8 +38,8 @@ void hostile_takeovers(unsigned index)
 }
 
 /*
- * Emit and tell how far we are, until the machine is reset.  A line is not
- * printed before what it says is true.
+ * Emit and report progress until the machine is reset.  A line is printed only
+ * after its content is true.
  */
 void hostile_emits(unsigned index)
 {

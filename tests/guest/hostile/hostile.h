@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Payload: shared by the files of the hostile guest
+ * Payload: interfaces between the hostile guest's files
  */
 #ifndef PAYLOAD_HOSTILE_H
 #define PAYLOAD_HOSTILE_H
@@ -8,43 +8,43 @@
 #include "device.h"
 
 /**
- * struct honest - a producer that keeps the rules, for the host to compare
+ * struct honest - a producer that keeps the rules, checked by the host
  * @s: its stream
- * @sent: events so far; they are numbered
+ * @sent: number of events emitted; they are numbered
  */
 struct honest {
     struct ht_stream s;
     uint64_t sent;
 };
 
-/* Reproducible: the option "seed" */
+/* Reproducible by the option "seed" */
 uint64_t hostile_random(void);
-/* Below @n, which is not 0 */
+/* A random number below @n, which must not be 0 */
 uint64_t hostile_below(uint64_t n);
 void hostile_fill(void *to, size_t len);
 
-/* Counts; prints a line if @got is not @want */
+/* Compare and count; prints a line if @got is not @want */
 bool hostile_check(const char *what, int64_t got, int64_t want);
 
-/* Open the device at @index anew and register the class of honest events */
+/* Open the device at @index again and register the class of honest events */
 struct ht_bm_device *hostile_open(unsigned index);
 /* The id of honest events: one unsigned 64-bit number */
 uint32_t hostile_class(void);
-/* A stream; ends the payload if there is none */
+/* Open a stream; without a free stream, the payload ends */
 void hostile_stream(struct ht_bm_device *d, struct ht_stream *s,
                     const char *name);
 
 struct honest *honest_new(void);
 void honest_open(struct honest *h, struct ht_bm_device *d);
-/* Emit @n events; those that find no room are a failed check */
+/* Emit @n events; one that finds no room is a failed check */
 void honest_emit(struct honest *h, unsigned n);
 void honest_flush(struct honest *h);
-/* Prints what the host should have */
+/* Close, and print the numbers that the host should have */
 void honest_close(struct honest *h, unsigned index);
-/* The line alone: between @flushed and @sent events were delivered */
+/* Print the line only: between @flushed and @sent events were delivered */
 void honest_report(struct honest *h, unsigned index, uint64_t flushed);
 
-/* The subjects; each takes the index of the device it works on */
+/* The subjects; each takes the index of its device */
 void hostile_registers(unsigned index);
 void hostile_streams(unsigned index);
 void hostile_virtqueues(unsigned index);
@@ -54,7 +54,7 @@ void hostile_emits(unsigned index);     /* until the machine is reset */
 
 /* The option "rounds" */
 unsigned hostile_rounds(unsigned otherwise);
-/* The option "step": of how many offsets one is looked at */
+/* The option "step": check one of so many offsets */
 unsigned hostile_step(void);
 
 #endif /* PAYLOAD_HOSTILE_H */

@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Payload: classes, events and bytes by chance, beside a stream whose events
- * have all kinds of fields and are known to the host
+ * Payload: random classes, events and bytes, next to an honest stream whose
+ * events have all kinds of fields and are known to the host
  *
- * tests/e2e/test_properties.py knows the honest events by heart: change both.
+ * tests/e2e/test_properties.py has the same honest events: change both.
  */
 #include "hypertrace/event.h"
 #include "hostile.h"
 #include "libc.h"
 #include "mm.h"
 
-#define CLASSES     48          /* remembered; later ones take their places */
+#define CLASSES     48          /* remembered; later ones replace them */
 #define FIELDS      6
 #define PAYLOAD     256u
 
 HT_EVENT_NAMED(fields, "hostile.fields", (u64, n), (s32, minus), (text, word),
                (seq, u16, list), (f64, half), (array, u8, four, 4), (x16, hex));
 
-/* What a generator of traces, or a reader, may stumble over */
+/* Names that a trace generator or reader may mishandle */
 static const char *const names[] = {
     "n", "word", "x", "_x", "_x_length", "x_length", "__x", "int", "struct",
     "variant", "event", "enum", "string", "trace", "stream", "stream_id",
@@ -78,7 +78,7 @@ static uint8_t *put_name(uint8_t *p, uint8_t *len)
     return p + *len;
 }
 
-/* Most are valid; some clash, and some have bytes that no name may have. */
+/* Most are valid; some collide, and some have bytes not allowed in names. */
 static void register_class(struct chaos *c)
 {
     struct random_class *r = &c->classes[c->registered % CLASSES];
@@ -116,8 +116,8 @@ static void register_class(struct chaos *c)
 }
 
 /*
- * One word: of the head's line, of the @size bytes from @at, counted like the
- * head, or anywhere in the ring
+ * Change one word: in the guest's line, in the @size bytes from position @at,
+ * or anywhere in the ring
  */
 static void corrupt(struct chaos *c, uint64_t at, uint64_t size)
 {
@@ -140,7 +140,7 @@ static uint64_t head(const struct chaos *c)
     return c->s.base + (uintptr_t)c->s.cur;
 }
 
-/* An event of a class, every bit of its fields by chance */
+/* Emit an event of a class with random bits in all fields */
 static void emit(struct chaos *c)
 {
     struct random_class *r = &c->classes[hostile_below(CLASSES)];
@@ -175,7 +175,7 @@ static void emit(struct chaos *c)
     if (p) {
         memcpy(p, bytes, size);
         if (hostile_below(8) == 0) {
-            /* seen also by a host that reads each event at its doorbell */
+            /* also seen by a host that reads each event at its doorbell */
             corrupt(c, head(c), HT_EVENT_HEADER + size);
         }
         ht_commit(&c->s);
@@ -191,7 +191,7 @@ static void emit_honest(struct honest *h)
     bool ok;
 
     memset(word, 'a' + n % 26, sizeof(word));
-    /* never empty: babeltrace2 2.0 shows the text before then */
+    /* never empty: babeltrace2 2.0 would show the previous text */
     word[1 + n % 31] = '\0';
     for (unsigned i = 0; i < 5; i++) {
         list[i] = n * 7 + i;
@@ -205,7 +205,7 @@ static void emit_honest(struct honest *h)
     hostile_check("an honest event", ok, true);
 }
 
-/* Which stream is the honest one is known by the device's streams. */
+/* The host tells the honest stream by the device's list of streams. */
 void hostile_chance(unsigned index)
 {
     struct ht_bm_device *d = hostile_open(index);
@@ -232,7 +232,7 @@ void hostile_chance(unsigned index)
         if (hostile_below(4) == 0) {
             honest_flush(h);
         }
-        /* Once stopped, nothing would be looked at any more. */
+        /* A stopped stream would no longer be read. */
         if (hostile_below(8) == 0 && ht_stream_flush(&c->s)) {
             stopped++;
             ht_stream_close(&c->s);

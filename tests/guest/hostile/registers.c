@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Payload: BAR0 as no driver uses it
+ * Payload: accesses to BAR0 that no driver makes
  */
 #include "hostile.h"
 #include "internal.h"
@@ -47,7 +47,7 @@ static void write_any(uint8_t *p, unsigned width, uint64_t v)
     }
 }
 
-/* Whatever the width and the alignment, the same bytes are there. */
+/* Reads of any width and alignment return the same bytes. */
 static void check_reads(struct ht_bm_device *d, unsigned step)
 {
     uint64_t size = d->bar[HT_PCI_BAR_REGS].size;
@@ -100,7 +100,7 @@ static void check_mailbox(struct ht_bm_device *d)
     hostile_check("mailbox bytes that differ", wrong, 0);
 }
 
-/* A message that may be right but for some of it */
+/* A random message with some valid parts */
 static uint32_t random_message(uint8_t *msg)
 {
     static const uint8_t sizes[TYPES] = {
@@ -117,7 +117,7 @@ static uint32_t random_message(uint8_t *msg)
 
     hostile_fill(msg, 128);
     if (hostile_below(2)) {
-        /* small numbers where indexes, counts and lengths are */
+        /* small numbers for indexes, counts and lengths */
         for (unsigned i = sizeof(*h); i < 128; i++) {
             msg[i] = i % 4 ? 0 : hostile_below(4);
         }
@@ -141,7 +141,7 @@ static void check_messages(struct ht_bm_device *d)
     uint64_t msg[16];
 
     for (unsigned i = 0; i < sizeof(sizes) / sizeof(*sizes); i++) {
-        /* the message says the same */
+        /* the message has the same size in its header */
         ht_bm_write32(mailbox + 4, sizes[i]);
         ht_bm_write32(go, sizes[i]);
     }
@@ -176,7 +176,7 @@ void hostile_registers(unsigned index)
     hostile_check("errors are counted", after.errors > before.errors, true);
     honest_emit(h, 10);
     honest_close(h, index);
-    check_messages(d);          /* take the device over, if luck has it */
+    check_messages(d);          /* may take the device over by chance */
 
     d = hostile_open(index);
     honest_open(h, d);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Payload: streams whose bytes are wrong, one thing at a time or all at once
+ * Payload: streams with wrong bytes, one fault at a time or all at once
  */
 #include "hostile.h"
 #include "libc.h"
@@ -9,7 +9,7 @@
 #include "virtqueue.h"
 
 #define PACKETS         2               /* the first one is full */
-#define EVENTS          20u             /* a packet */
+#define EVENTS          20u             /* events per packet */
 #define EVENT_SIZE      (HT_EVENT_HEADER + 8u)
 #define SCRIBBLES       1500
 
@@ -64,11 +64,11 @@ static const struct {
 
 /**
  * struct forger - a stream written without the library
- * @bytes: packets, then given to the device
- * @content: bytes of them
- * @guest: what the ring's line of the guest is to say
- * @submit: of each packet, with channel=virtio
- * @size: of the buffer, with channel=virtio
+ * @bytes: packets that will be copied to the device
+ * @content: their used bytes
+ * @guest: content of the guest's line in the ring
+ * @submit: header of each packet, with channel=virtio
+ * @size: size of each buffer, with channel=virtio
  */
 struct forger {
     struct ht_bm_device *d;
@@ -91,7 +91,7 @@ static uint8_t *event_at(struct forger *f, unsigned i, unsigned n)
     return (uint8_t *)(packet_at(f, i) + 1) + n * EVENT_SIZE;
 }
 
-/* All as it should be */
+/* Fill everything with valid values */
 static void forge(struct forger *f)
 {
     uint64_t n = 0;
@@ -332,7 +332,9 @@ static void attack_once(struct forger *f, enum attack attack)
     ht_stream_close(&f->s);             /* stopped or not: it is closed */
 }
 
-/* Anything anywhere, while the host looks ---------------------------------- */
+/*
+ * Random bytes anywhere while the host reads --------------------------------
+ */
 
 static uint64_t random_position(struct forger *f)
 {
@@ -374,7 +376,7 @@ static void scribble_ring(struct forger *f)
         ht_store_relaxed((uint64_t *)&ring->host + at, random_position(f));
         break;
     case 4:
-        /* a header again */
+        /* copy a valid packet back */
         at = hostile_below(packets);
         memcpy(f->s.packets + at * f->packet_size,
                packet_at(f, hostile_below(PACKETS)), f->packet_size);
@@ -402,10 +404,10 @@ static void scribble_buffers(struct forger *f)
     }
     attack_packet(f, hostile_below(ATTACKS), i);
     attack_buffer(f, hostile_below(ATTACKS), i);
-    /* an empty buffer would break the queue: that is another test's subject */
+    /* an empty buffer would break the queue, which another test checks */
     f->size[i] = f->size[i] ? f->size[i] : 1;
     submit(f, i);
-    /* while the host may copy it */
+    /* change it while the host may be copying */
     hostile_fill(event_at(f, i, hostile_below(EVENTS)), EVENT_SIZE);
 }
 
@@ -415,7 +417,7 @@ static void scribble(struct forger *f, struct honest *h)
 
     for (unsigned i = 0; i < SCRIBBLES; i++) {
         if (i % 50 == 0) {
-            /* Once stopped, nothing would be looked at any more. */
+            /* A stopped stream would no longer be read. */
             hostile_check("statistics",
                           ht_get_stats(&f->d->dev, f->s.index, &stats), 0);
             if (i == 0 || stats.errors) {

@@ -2,9 +2,9 @@
 /*
  * Payload: virtqueues that break virtio's rules, and buffers in device memory
  *
- * The device's interrupt pin is in use: raising it from a thread without the
- * lock that guards a processor's interrupts is what such buffers made other
- * devices do.
+ * The device's interrupt pin is used.  Raising it in a thread without the lock
+ * that protects interrupt state is a bug that such buffers triggered in other
+ * devices.
  */
 #include "hostile.h"
 #include "io.h"
@@ -27,7 +27,7 @@
 
 #define WAIT_MS                 5000
 #define RANDOM_WAIT_MS          20
-#define TABLE                   2048    /* descriptors: more than can be */
+#define TABLE                   2048    /* descriptors: beyond the maximum */
 
 enum attack {
     ZERO_LENGTH, LOOP, NEXT_OUT, HEAD_OUT, INDEX_JUMP, INDIRECT_LENGTH,
@@ -63,7 +63,7 @@ static const struct {
 struct attacker {
     unsigned index;
     struct ht_bm_device *d;
-    struct ht_bm_device *other; /* has registers; NULL: there is none */
+    struct ht_bm_device *other; /* another device with registers, or NULL */
     struct ht_bm_desc *table;
     uint8_t *buffer;
     uint8_t irq;
@@ -78,7 +78,7 @@ static void desc_set(struct ht_bm_desc *d, uint64_t addr, uint32_t len,
     d->next = next;
 }
 
-/* Where a device's registers are */
+/* A random address among a device's registers */
 static uint64_t random_register(struct attacker *a, enum attack attack)
 {
     struct ht_bm_device *d = a->d;
@@ -162,7 +162,7 @@ static void write_descs(struct attacker *a, struct ht_bm_vq *vq,
         break;
     case OWN_REGISTERS:
     case OTHER_REGISTERS:
-        /* Read from one, write to one: the reply of the control queue */
+        /* One register to read, one to write: the control queue's reply */
         desc_set(&desc[0], hostile_below(2) ? buffer :
                  random_register(a, attack), 64, DESC_F_NEXT, 1);
         desc_set(&desc[1], random_register(a, attack),
@@ -237,7 +237,7 @@ static void take_over(struct attacker *a)
     uint32_t command;
 
     a->d = hostile_open(a->index);
-    /* The port forbids the interrupt, nobody would take it; but it is ours */
+    /* Enable the interrupt, which the port forbids; no handler is needed */
     command = ht_bm_pci_read(a->d, HT_BM_PCI_COMMAND) & 0xffff;
     ht_bm_pci_write(a->d, HT_BM_PCI_COMMAND,
                     command & ~HT_BM_PCI_CMD_NO_INTX);
@@ -257,7 +257,7 @@ static void attack_queue(struct attacker *a, enum attack attack,
     honest_emit(h, 5);
     honest_flush(h);
     vq = queue == HT_VQ_CONTROL ? a->d->control : a->d->data[s.index];
-    /* A message nobody knows whose reply, as a status, is a reset */
+    /* An unknown message whose reply, taken as a status, is a reset */
     memset(a->buffer, 0, HT_MESSAGE_MAX);
     msg->type = 0x100 * hostile_below(2) + hostile_below(2) * sizeof(*msg);
     msg->size = 64;
@@ -266,7 +266,7 @@ static void attack_queue(struct attacker *a, enum attack attack,
         check_outcome(a, vq, attack);
     }
     honest_report(h, a->index, h->sent);
-    ht_bm_close(a->d);                  /* status = 0, at any moment */
+    ht_bm_close(a->d);                  /* status = 0, possibly during a use */
     hostile_check("the interrupt of a device that was reset",
                   interrupt_pending(a), false);
 
@@ -292,7 +292,7 @@ void hostile_virtqueues(unsigned index)
     if (a.irq > 15) {
         payload_die(PAYLOAD_USAGE, "the device has no interrupt", NULL);
     }
-    /* Let all by: the processor is told, and does not take them. */
+    /* Unmask all: the processor is notified, with interrupts off. */
     outb(PIC_MASTER + 1, 0);
     outb(PIC_SLAVE + 1, 0);
     if (index + 1 < device_count()) {
@@ -300,7 +300,7 @@ void hostile_virtqueues(unsigned index)
         honest_open(other, a.other);
     }
     for (unsigned attack = 0; attack < ATTACKS; attack++) {
-        /* registers have many faces */
+        /* many rounds for the many registers */
         unsigned times = attack >= OWN_REGISTERS ? rounds : 1;
 
         for (unsigned k = 0; k < times; k++) {

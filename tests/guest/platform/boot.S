@@ -2,10 +2,10 @@
 /*
  * Payload: from multiboot's 32-bit entry to C at CPL 3 in long mode
  *
- * Ring 0 runs slowly where KVM emulates it, so everything that can be laid
- * out by the assembler is (page tables, TSS), and ring 0 is left at once.
- * C code gets CPL 3, interrupts off, all ports allowed by the TSS's all-zero
- * bitmap, and the first 4 GiB mapped one to one, writable and cacheable.
+ * Ring 0 is slow where KVM emulates it, so the assembler lays out page tables
+ * and TSS, and ring 0 is left at once.  C code runs at CPL 3 with interrupts
+ * off, all ports allowed by the TSS's all-zero bitmap, and the first 4 GiB
+ * identity-mapped, writable and cacheable.
  */
 #include "boot.h"
 
@@ -68,7 +68,7 @@ _start:
         orl     $(CR0_PG | CR0_NE | CR0_MP | CR0_PE), %eax
         movl    %eax, %cr0
 
-        /* The TSS's address, cut up as the descriptor wants it */
+        /* Split the TSS's address as the descriptor format requires */
         movl    $tss, %eax
         movw    %ax, gdt_tss + 2
         shrl    $16, %eax
@@ -87,7 +87,7 @@ start64:
         movl    $SEL_TSS, %eax
         ltr     %ax
 
-        /* Once to have the code translated or decoded, once measured */
+        /* The first call translates or decodes the code, the second counts */
         call    boot_loop
         call    boot_loop
         movq    %rax, boot_ring0_ticks
@@ -184,7 +184,7 @@ gdt:
         .quad   0x00cff3000000ffff      /* 0x28: data, DPL 3 */
         .quad   0x00affb000000ffff      /* 0x30: code, 64 bit, DPL 3 */
 gdt_tss:
-        .word   TSS_SIZE + IOMAP_SIZE   /* limit: the byte behind the map */
+        .word   TSS_SIZE + IOMAP_SIZE   /* limit: the byte after the map */
         .word   0
         .byte   0
         .byte   0x89                    /* present, available TSS */

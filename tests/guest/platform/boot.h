@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Payload: what boot.S and the C code share
+ * Payload: symbols shared by boot.S and the C code
  */
 #ifndef PAYLOAD_BOOT_H
 #define PAYLOAD_BOOT_H
@@ -10,11 +10,11 @@
 #ifndef __ASSEMBLER__
 #include <stdint.h>
 
-extern uint32_t boot_magic;             /* what the loader left in EAX */
+extern uint32_t boot_magic;             /* EAX as set by the loader */
 extern uint32_t boot_info;              /* multiboot information */
 extern uint64_t boot_ring0_ticks;       /* boot_loop() at CPL 0 */
 extern uint64_t boot_pml4[512];
-extern char payload_end[];              /* payload.ld: behind bss */
+extern char payload_end[];              /* payload.ld: after bss */
 
 /**
  * boot_loop() - counter ticks for BOOT_LOOPS turns of a two-instruction loop

@@ -8,14 +8,14 @@
 #include <stdint.h>
 
 /**
- * clock_hz() - ticks of the counter in a second
- * @known: what a device said; 0: unknown, then the timer chip is asked once
+ * clock_hz() - ticks of the counter per second
+ * @known: value reported by a device; 0: unknown, then the 8254 is used once
  *
- * Return: ends the payload if there is no working timer
+ * Return: the frequency; without a working timer, the payload ends
  */
 uint64_t clock_hz(uint64_t known);
 
-/* @ticks in units of 1/1000 ns */
+/* Convert @ticks to picoseconds */
 uint64_t clock_ps(uint64_t ticks, uint64_t hz);
 
 #endif /* PAYLOAD_CLOCK_H */

@@ -46,7 +46,7 @@ int cmdline_init(const char *text, const char *const *functions)
             continue;
         }
         if (function < 0) {
-            /* The kernel's path comes first and may consist of many words. */
+            /* The kernel's path comes first and may contain several words. */
             for (int i = 0; !value && functions[i]; i++) {
                 if (!strcmp(word, functions[i])) {
                     function = i;

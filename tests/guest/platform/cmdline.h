@@ -9,8 +9,8 @@
 #include <stdint.h>
 
 /**
- * cmdline_init() - keep a copy; of the last text, if called again
- * @text: the loader's, kernel path first; NULL: none
+ * cmdline_init() - copy the command line; a later call replaces the copy
+ * @text: the loader's text, kernel path first; NULL: none
  * @functions: known functions, then NULL
  *
  * Return: index of the function named, or -1
@@ -22,7 +22,7 @@ const char *cmdline_str(const char *name, const char *otherwise);
 uint64_t cmdline_u64(const char *name, uint64_t otherwise,
                      uint64_t min, uint64_t max);
 
-/* To be called when all options were read: what is left is an error. */
+/* Call after all options were read: an unread option is an error. */
 void cmdline_done(void);
 
 #endif /* PAYLOAD_CMDLINE_H */

@@ -156,7 +156,9 @@ void payload_exit(enum payload_exit code)
 {
     put_flush();
     outb(EXIT_PORT, code);
-    /* QEMU may need a moment; without the device it is stopped from outside. */
+    /*
+     * QEMU may need a moment; without the exit device, it is stopped outside.
+     */
     for (;;) {
         asm volatile("pause");
     }

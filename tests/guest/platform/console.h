@@ -23,7 +23,7 @@ void put_bytes(const char *s, size_t len);
 void put_u64(uint64_t v);
 void put_s64(int64_t v);
 void put_hex(uint64_t v);
-/* What was put is kept until a newline or this: an exit a byte is slow. */
+/* Print buffered text; a newline does so, too.  Each byte costs an exit. */
 void put_flush(void);
 
 /*

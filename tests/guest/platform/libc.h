@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Payload: the few functions that the compiler calls or everybody needs
+ * Payload: the few library functions that compiler and payload need
  */
 #ifndef PAYLOAD_LIBC_H
 #define PAYLOAD_LIBC_H

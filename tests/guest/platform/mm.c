@@ -10,7 +10,7 @@
 #define PDE_USER_2M     0x87u
 #define PTE_ADDRESS     0x000ffffffffff000u
 #define SIZE_2M         (1ull << 21)
-/* Addresses from here on need a sign-extended form */
+/* Higher addresses would need sign extension */
 #define MAP_END         (1ull << 47)
 
 static uint64_t heap_next;
@@ -53,8 +53,8 @@ void *mm_map(uint64_t phys, uint64_t size)
         return NULL;
     }
     /*
-     * Entries only ever become present, and absent ones are not cached: there
-     * is nothing to flush, which CPL 3 could not do.
+     * Entries only become present, and absent ones are not cached.  So no TLB
+     * flush is needed, which CPL 3 could not do.
      */
     for (uint64_t a = phys & -SIZE_2M; a < phys + size; a += SIZE_2M) {
         uint64_t *pdpt = next_table(boot_pml4, a >> 39 & 511);

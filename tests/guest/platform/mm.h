@@ -8,15 +8,15 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* @mem_end: first byte behind the RAM that begins at 1 MiB */
+/* @mem_end: first byte after the RAM that begins at 1 MiB */
 void mm_init(uint64_t mem_end);
 
-/* Zeroed, for good; NULL: no room.  @align: a power of two */
+/* Zeroed, never freed; NULL: no room.  @align: a power of two */
 void *mm_alloc(size_t size, size_t align);
 
 /*
- * Have [phys, phys + size) mapped; all below 4 GiB is from the start.  NULL:
- * no memory for page tables, or not an address.
+ * Map [phys, phys + size); everything below 4 GiB is mapped from the start.
+ * Returns NULL without memory for page tables, or for an invalid address.
  */
 void *mm_map(uint64_t phys, uint64_t size);
 

@@ -5,7 +5,7 @@
 #ifndef PAYLOAD_SERIAL_H
 #define PAYLOAD_SERIAL_H
 
-/* Before the host is told that it may write: its FIFO holds what comes */
+/* Call before the host may write: from then on the FIFO keeps its bytes */
 void serial_init(void);
 
 /**

@@ -2,7 +2,7 @@
 /*
  * Payload: the second processor, from its start in real mode to CPL 3
  *
- * It is for code that computes: no ports, and a fault ends the machine.
+ * It only computes: it has no ports, and a fault resets the machine.
  */
 #include "boot.h"
 
@@ -15,7 +15,7 @@
 #define SEL_DATA0       0x10
 #define SEL_DATA3       0x2b
 #define SEL_CODE3       0x33
-#define SEL_CODE32      0x18            /* of the table below only */
+#define SEL_CODE32      0x18            /* only in the table below */
 #define SEL_TSS         0x38
 
 /* Copied to SMP_START, a page below 1 MiB */
@@ -109,7 +109,7 @@ smp_tss:
         .long   0
         .quad   smp_ring0_stack_top
         .fill   102 - 12, 1, 0
-        .word   104                     /* behind the limit: no ports */
+        .word   104                     /* beyond the limit: no ports */
 
         .section .bss
         .balign 16

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Payload: starting the second processor, and giving it work
+ * Payload: start of the second processor, and its work
  */
 #include "hypertrace/arch.h"
 #include "internal.h"
@@ -15,13 +15,13 @@
 #define ICR_ASSERT      0x00004000u
 #define ICR_INIT        0x00000500u
 #define ICR_STARTUP     0x00000600u
-#define INIT_DIVISOR    100             /* 10 ms, as processors want */
+#define INIT_DIVISOR    100             /* 10 ms, as INIT requires */
 
-/* In the order in which they are written; the second one waits for `go` */
+/* In the order of the stores; the second processor polls `go` */
 static void (*work_fn)(void *arg);
 static void *work_arg;
-static uint32_t go;                     /* calls asked for */
-static uint32_t done;                   /* calls made */
+static uint32_t go;                     /* calls requested */
+static uint32_t done;                   /* calls completed */
 static uint32_t up;
 
 void smp_second(void)

@@ -9,24 +9,24 @@
 #include <stdint.h>
 
 /**
- * smp_start() - have the second processor wait for work
- * @hz: ticks of the clock in a second
+ * smp_start() - start the second processor, which waits for work
+ * @hz: ticks of the clock per second
  *
- * Return: false if there is none, or it does not come up.
+ * Return: false without a second processor, or if it does not start.
  */
 bool smp_start(uint64_t hz);
 
 /**
- * smp_run() - have it call a function
+ * smp_run() - call a function on the second processor
  * @fn: must neither use ports nor print
  * @arg: its argument
  *
- * smp_wait() returns when it has returned.
+ * smp_wait() waits until it has returned.
  */
 void smp_run(void (*fn)(void *arg), void *arg);
 void smp_wait(void);
 
-/* What smp.S copies, and what it calls on the second processor */
+/* Code that is copied to low memory, and the second processor's function */
 extern const char smp_trampoline[], smp_trampoline_end[];
 void smp_second(void);
 
