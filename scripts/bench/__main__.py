@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Compare hypertrace's channels with each other and with their peers.
 
-Everything that is compared is measured in one run, in interleaved rounds: a
-round measures each case once.  Medians over the rounds are shown, with the
-quartiles.  Where KVM cannot be used, rows come from TCG; those prove that a
-channel works, but their ratios mean nothing.
+All rows that are compared are measured in one run, in interleaved rounds: a round
+measures each case once.  The report shows medians over the rounds, with
+quartiles.  Without a usable KVM, rows come from TCG: they prove that a channel
+works, but their ratios mean nothing.
 """
 
 import argparse
@@ -23,15 +23,15 @@ SCHEMA = 1
 NATIVE_PEERS = ["lttng-ust", "usdt"]
 
 PROFILES = {
-    # rounds, ms a case, native events a row, ms an overload step,
+    # rounds, ms per case, native events per row, ms per overload step,
     # events of a latency case, events of a source in a Linux guest
     "smoke": (1, 1, 100000, 5, 20, 320),
     "quick": (3, 8, 900000, 40, 250, 8000),
     "full": (11, 40, 3600000, 100, 1000, 40000),
 }
 
-# The guest is started anew so often, since placing it in memory matters, too:
-# what that changes is in the spread of the rounds.
+# Number of guest starts: its place in memory matters, too, and so becomes a part
+# of the spread of the rounds.
 LAUNCHES = 3
 
 
@@ -106,7 +106,7 @@ def parse_args():
 
 
 class Progress:
-    """One line that says where it is and how long it will take."""
+    """One line that shows progress and the remaining time."""
 
     def __init__(self, total):
         self.total, self.done = total, 0
@@ -242,7 +242,7 @@ class Bench:
             self.take(natives.cases)
 
     def linux_accel(self, environment):
-        """Where KVM emulates ring 0, a kernel does not boot in hours."""
+        """Where KVM emulates ring 0, a kernel takes hours to boot."""
         from vm.payload import kvm_problem
         return "kvm" if not kvm_problem() and \
             "emulated" not in environment["KVM"] and \
@@ -272,7 +272,7 @@ class Bench:
         problem = ways.problem()
         if problem:
             return self.skip("instructions an event", problem)
-        # They hardly differ from round to round.
+        # these hardly differ between rounds
         rounds = min(self.rounds, 3)
         events = min(self.linux_events, 8000)
         progress = Progress(rounds * ways.count(self.args.channels))
@@ -354,7 +354,7 @@ class Bench:
         for case in cases:
             progress.step(case.id)
             case.measure(guest)
-            # before the flight recorder has gone around
+            # before the flight recorder wraps
             times = read(self.session, case.device,
                          case.options["events"])
             case.rows[-1].update(percentiles(times))
@@ -388,7 +388,7 @@ class Bench:
 
 
 def as_text(result):
-    """JSON with a case a line, for people who look for one."""
+    """JSON with one case per line, for people who search it."""
     whole = json.dumps(dict(result, cases=[]), indent=1)
     cases = ",\n  ".join(json.dumps(c) for c in result["cases"])
     return whole.replace('"cases": []', f'"cases": [\n  {cases}\n ]',

@@ -20,11 +20,11 @@ case " $*" in
 *)
     "$HT_TOP/scripts/build/prerequisites.sh" --qemu="$qemu_arg" --for bench
     "$HT_TOP/scripts/build/build.sh" --qemu="$qemu_arg" --only qemu --only own
-    # Its Linux guest is a Debian package; the rest does without.
+    # The Linux guest is a Debian package; the rest works without it.
     if have dpkg; then
         "$HT_TOP/scripts/build/build.sh" --qemu="$qemu_arg" --only guest
     fi
-    # A minute or two; whoever has them already has them compared, too.
+    # Takes a minute or two; a host that has these programs compares them, too.
     case " $* " in
     *" --full "*)
         "$HT_TOP/scripts/build/lttng-modules.sh" ||

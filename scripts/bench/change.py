@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Did a change make anything worse?  Runs of before and after, in turns.
 
-What is compared is of two runs that followed each other: their ratio, and its
-median and quartiles over all such pairs.  An emit's cost is first divided by
-the limit loop's of the same round, as in bench_compare.
+Two consecutive runs are compared by their ratio, with its median and quartiles
+over all such pairs.  An emit's cost is first divided by the limit loop's of the
+same round, as in bench_compare.
 """
 
 import json
@@ -14,21 +14,21 @@ from bench.compare import BASELESS, bases, same_machine
 from bench.stats import ratio, spread
 from bench.targets import Figures
 
-# A figure, and whether less of it is better
+# A figure, and whether a lower value is better
 FIGURES = {"p50_ns": True, "delivered_per_s": False, "latency_p50_ns": True,
            "host_cpu_ns": True, "insns": True}
 WORSE = 1.1
 
 
 def costs(result):
-    """{(case, figure): median}, more is worse"""
+    """{(case, figure): median}; a higher value is worse"""
     f = Figures(result)
     near = bases(f)
     found = {}
     for key, case in f.cases.items():
         name = ", ".join(str(k) for k in key)
         if "limit" in key[1:3] or key[1] == "base":
-            continue                    # the machine, not us
+            continue                    # this measures only the machine
         for figure, less in FIGURES.items():
             s = case.summary.get(figure)
             if not s or (less and not s["median"]):
@@ -44,9 +44,10 @@ def costs(result):
 
 
 def changes(before, after):
-    """{(case, figure): spread of after / before}, more is worse
+    """{(case, figure): spread of after / before}; a higher value is worse
 
-    What is not there any more, or is delivered no more, is worse by far.
+    A figure that is missing afterwards, or an event no longer delivered, counts
+    as much worse.
     """
     pairs = [(costs(b), costs(a)) for b, a in zip(before, after)]
     had = [key for key in pairs[0][0]
@@ -56,7 +57,7 @@ def changes(before, after):
 
 
 def show(before, after):
-    """Print what the change did to each figure; the program's status."""
+    """Print each figure's change; returns the program's exit status."""
     if len(before) != len(after):
         sys.exit("error: --before and --after are runs in turns: as many each")
     before, after = ([json.loads(p.read_text()) for p in paths]
@@ -71,8 +72,8 @@ def show(before, after):
           f"{len(before)} pairs of runs")
     for (case, figure), s in sorted(found.items(),
                                     key=lambda i: -i[1]["median"]):
-        # what is as often better as worse is not worse; infinities have no
-        # quartiles
+        # a figure that is better as often as worse is not worse; infinities
+        # have no quartiles
         bad = s["median"] > WORSE and not s["q1"] <= 1
         worse += bad
         print(f"{'!' if bad else ' '} {s['median']:6.3f} [{s['q1']:.3f} - "

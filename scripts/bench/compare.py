@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Do the ratios of two runs agree within the spread that they state?
 
-The spread of a ratio is the range of its rounds, which are of several
-launches of the guest, and never less than FLOOR around its median: two runs
-differ by what stays the same within each (where memory was placed, what else
-the machine was made to do), which no round of one run can show.  Quartiles
-are within one run only; they are not used here.
+The spread of a ratio is the range of its rounds, which come from several starts
+of the guest, and at least FLOOR around its median.  Two runs differ by conditions
+that are constant within each (place in memory, other load), which no round of one
+run can show.  Quartiles only describe one run; they are not used here.
 """
 
 import json
@@ -16,13 +15,13 @@ from bench.targets import Figures, evaluate
 
 SAME = ("processor", "processors", "kernel", "QEMU", "KVM")
 
-# Not in the base's rounds, or times that are no cost of the processor's
+# Measured outside the base's rounds, or times that the processor does not cause
 BASELESS = ("base", "latency", "linux", "macro", "one event", "overload",
             "producers", "ways")
 
 
 class _Base:
-    """The limit at a place of a round: between two that were measured."""
+    """The limit at a point of a round: between two measured values."""
 
     def __init__(self, before, after):
         self.rows = [{"p50_ns": (a["p50_ns"] + b["p50_ns"]) / 2}
@@ -30,7 +29,7 @@ class _Base:
 
 
 def bases(f):
-    """{case: what it is a ratio to}; cases are in the order of a round."""
+    """{case: its base}; cases are in the order of a round."""
     near = {}
     limit = f.get("native", "native", "limit", 32)
     base = [c for c in f.cases.values() if (c.accel, c.table) ==
@@ -68,13 +67,13 @@ def ratios(result):
 
 
 def stated(s):
-    """The spread that a ratio is said to have: low and high."""
+    """The stated spread of a ratio: low and high."""
     return (min(s["min"], s["median"] * (1 - FLOOR)),
             max(s["max"], s["median"] * (1 + FLOOR)))
 
 
 def disagreements(a, b):
-    """How many ratios both have, and those that do not agree."""
+    """Number of ratios in both runs, and those that do not agree."""
     a, b = ratios(a), ratios(b)
     both = [name for name in a if name in b]
     bad = []
@@ -100,7 +99,7 @@ def same_machine(one, two):
 
 
 def compare(a, b):
-    """Print whether the runs in two files agree; the program's status."""
+    """Print whether two runs agree; returns the program's exit status."""
     one, two = (json.loads(p.read_text()) for p in (a, b))
     same_machine(one, two)
     for path, result in ((a, one), (b, two)):

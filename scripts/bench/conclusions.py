@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Which channel to pick for what, in words computed from the figures.
+"""The best channel for each use, in sentences computed from the figures.
 
-Only figures of KVM speak: TCG's exits cost nothing like a processor's.
+Only figures of KVM are used: an exit under TCG costs far less than a real one.
 """
 
 from bench.stats import ratio
@@ -28,7 +28,7 @@ def _factor(s):
 
 
 def conclude(f):
-    """Sentences; those whose figures are missing are left out."""
+    """Sentences; a sentence without its figures is left out."""
     out = []
     shm = f.get("kvm", "payload", "shm", 32)
     stopped = f.get("kvm", "payload", "shm, consumer stopped", 32)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What the figures depend on: machine, kernel, QEMU, accelerator."""
+"""Conditions of the figures: machine, kernel, QEMU, accelerator."""
 
 import os
 import platform
@@ -62,5 +62,5 @@ def collect():
 
 
 def load():
-    """Programs that wanted to run in the last minute; ours included."""
+    """Average number of runnable programs in the last minute, with ours."""
     return os.getloadavg()[0]

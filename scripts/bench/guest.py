@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A guest that measures when it is told to: the payload's "study"."""
+"""A guest that measures on command: the payload's "study"."""
 
 import contextlib
 import ctypes
@@ -18,11 +18,11 @@ ROW = r"^(\{.*\})\n"
 
 
 class TooLate(Exception):
-    """Threads were not stopped where and when they should have been."""
+    """A thread was not stopped at the right place or time."""
 
 
 class StoppedThread:
-    """A thread of another process that does not run inside the block."""
+    """A thread of another process that is stopped inside the block."""
 
     _libc = ctypes.CDLL(None, use_errno=True)
     _libc.ptrace.argtypes = [ctypes.c_long, ctypes.c_long, ctypes.c_void_p,
@@ -44,8 +44,8 @@ class StoppedThread:
         return self
 
     def __exit__(self, *exc):
-        """It goes on, or has ended.  Seen to fail once in a dozen runs: what
-        was waited for was not its last stop, and it stood for good."""
+        """Let the thread continue, unless it has ended.  Detaching fails while
+        the thread is not stopped: the first stop may not have been its last."""
         deadline = time.monotonic() + 10
         while os.path.exists(f"/proc/{self.tid}"):
             try:
@@ -53,15 +53,15 @@ class StoppedThread:
             except OSError:
                 if time.monotonic() > deadline:
                     raise
-                time.sleep(0.01)        # until it stands
+                time.sleep(0.01)        # until it has stopped
         return None
 
 
 class Study(Payload):
     """The payload, with devices whose consumers can be controlled.
 
-    Each device has an IOThread of its own, which sleeps unless it is told to
-    poll.  The producer has one processor, everything else of QEMU the other.
+    Each device has its own IOThread, which sleeps unless it is set to poll.
+    The producer has one processor, all other threads of QEMU the other.
     """
 
     def __init__(self, devices, peers=True, env=None, processors=1, **kwargs):
@@ -121,7 +121,7 @@ class Study(Payload):
         return os.listdir(f"/proc/{self.process.pid}/task")
 
     def host_cpu_ns(self):
-        """Time that QEMU's threads but the vCPU's have run."""
+        """Run time of QEMU's threads except the vCPUs'."""
         total = 0
         for task in self._threads():
             if int(task) == self.tids["vcpu"]:
@@ -151,8 +151,8 @@ class Study(Payload):
         return self.answer(timeout)
 
     def poll(self, device, ns):
-        """Have a device's consumer poll for so long before it sleeps."""
-        # the main loop, virtio's consumer, is as it is
+        """Let a device's consumer poll for @ns before it sleeps."""
+        # virtio's consumer is the main loop, which has no such setting
         if not self._virtio(device) and self._polling.get(device, 0) != ns:
             path = f"/objects/io-{device}"
             # From 0 it grows in one step; sleeping does not shrink it.
@@ -169,7 +169,7 @@ class Study(Payload):
         return {k: v for k, v in s.items() if isinstance(v, int)}
 
     def run(self, device, consumer="asleep", **options):
-        """A measurement; the row also says what the host did for it."""
+        """Measure; the row also shows the host's part."""
         self.poll(device, 10**9 if consumer == "paced" else 0)
         options = dict(options, device=self.index[device])
         if consumer != "stopped" or not self._virtio(device):
@@ -178,7 +178,7 @@ class Study(Payload):
             try:
                 return self._run(device, consumer, dict(options, delay=delay))
             except TooLate:
-                # it emits nevertheless
+                # it emits although it was not stopped in time
                 self.answer(10)
                 self.tell("go")
         raise Failure(f"{device}: cannot be stopped within a second")
@@ -205,8 +205,8 @@ class Study(Payload):
     def _run_held(self, device, stopped, options):
         """Opening and closing a stream need the consumer, and are exits.
 
-        With hypercall and shm, what the host did for the events alone is
-        known as well.
+        With hypercall and shm, the row also shows the host's work for the
+        events alone.
         """
         self._expect("opened", "run", **dict(options, hold=1))
         before, kvm = self.stats(device), self.kvm_exits()
@@ -235,10 +235,10 @@ class Study(Payload):
         return row
 
     def _emit_alone(self, device, delay):
-        """Virtqueues are emptied in the main loop, so that stops, too.
+        """Stop the main loop, too, because it empties virtqueues.
 
-        It also reads commands; so the payload waits before it begins, and
-        must have waited for long enough.
+        It also reads commands, so the payload waits before it begins.  The
+        wait must have been long enough.
         """
         began = time.monotonic()
         self._expect("ready", "go")
@@ -247,7 +247,7 @@ class Study(Payload):
                 raise TooLate(device)
             match = self.out.find(ROW, delay / 1000 + 2)
         if not match:
-            # the main loop stopped with the lock that a line out needs
+            # the main loop stopped with the lock that the output needs
             raise TooLate(device)
         row = self._row(match)
         if row["function"] != "emitted":
@@ -258,20 +258,20 @@ class Study(Payload):
         if row["function"] != function:
             raise Failure(f"{command}: not {function}, but {row}")
 
-    # What KVM counts
+    # KVM's statistics
 
     KVM_COUNTERS = ["exits", "io_exits", "mmio_exits", "irq_exits",
                     "pf_emulate"]
 
     def kvm_exits(self):
-        """KVM's counters of the vCPUs; None if it has none."""
+        """KVM's counters of the vCPUs; None without KVM's statistics."""
         if self.accel != "kvm" or not self.counts_exits:
             return None
         try:
             reply = self.qmp.command("query-stats", target="vcpu", providers=[
                 {"provider": "kvm", "names": self.KVM_COUNTERS}])
         except Failure:
-            self.counts_exits = False           # a kernel without statistics
+            self.counts_exits = False           # the kernel has no statistics
             return None
         sums = dict.fromkeys(self.KVM_COUNTERS, 0)
         for vcpu in reply:
@@ -280,10 +280,10 @@ class Study(Payload):
         return sums
 
     def _exits_since(self, before):
-        """Exits but those of port I/O, which asks for the next command.
+        """Exits except those of port I/O, which polls for the next command.
 
-        Where port I/O has no counter of its own, accesses to memory that
-        were emulated are counted: doorbells are such.
+        If port I/O has no counter of its own, only emulated memory accesses
+        are counted: doorbells are such accesses.
         """
         after = self.kvm_exits() if before else None
         if not after:
@@ -295,7 +295,7 @@ class Study(Payload):
 
     @contextlib.contextmanager
     def paused(self):
-        """Its vCPU, which polls for commands, leaves the processor alone."""
+        """Stop the vCPU, which polls for commands, to free its processor."""
         self.qmp.command("stop")
         try:
             yield
@@ -303,7 +303,7 @@ class Study(Payload):
             self.qmp.command("cont")
 
     def pair(self, device, producers, events):
-        """Producers on a processor each, the consumer stopped."""
+        """Measure producers on separate processors, the consumer stopped."""
         self.tell("pair", device=self.index[device], producers=producers,
                   events=events)
         with StoppedThread(self.tids[f"io-{device}"]):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What tracing costs programs that know nothing of it, in a Linux guest.
+"""Cost of tracing for programs that are not instrumented, in a Linux guest.
 
 A round runs each benchmark without tracing, then with each source of events
 (linux.py) at a stated rate.  The benchmarks are the host's own (Debian:
@@ -13,8 +13,8 @@ from bench import linux
 from bench.plan import Case
 from vm.machine import Failure
 
-# events/s: ht-bench looks at the clock for the last 100 us before an event,
-# so that a higher rate would measure that
+# events/s: ht-bench polls the clock for the last 100 us before an event, so a
+# higher rate would measure that
 RATE = 1000
 
 # name: arguments, how to find the figure, and whether more is better
@@ -35,7 +35,7 @@ PROGRAMS = sorted({program for program, *_ in BENCHMARKS.values()})
 
 
 def problem():
-    """Why this cannot be run; None if it can."""
+    """The reason why this cannot run; None if it can."""
     lacking = [p for p in PROGRAMS if not shutil.which(p)]
     if lacking:
         return f"{', '.join(lacking)} not installed " \
@@ -44,7 +44,7 @@ def problem():
 
 
 def count(channels):
-    """How many figures a round has."""
+    """Number of figures in a round."""
     return (1 + linux.count(channels)) * len(BENCHMARKS)
 
 
@@ -77,7 +77,7 @@ def measure(accel, channels, rounds, seconds, workdir, step):
                     ).rows.append({"function": "macro", "round": r,
                                    "value": value})
                 if source:
-                    # it must have emitted all along
+                    # the source must have emitted all the time
                     guest.tell("kill -0 $pid || { cat /tmp/source; false; }")
                     guest.run("kill $pid; wait $pid 2>/dev/null")
         guest.quit()

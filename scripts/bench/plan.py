@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What the comparison measures: the cases of one round, in their order.
+"""The plan of the comparison: the cases of one round, in order.
 
-A case is measured once a round; the rounds go through all cases, so that
-what disturbs the machine for a while disturbs all of them.
+Each round measures all cases once, so that a temporary disturbance of the machine
+affects all of them.
 """
 
 from dataclasses import dataclass, field
@@ -14,7 +14,7 @@ CHANNELS = ["hypercall", "shm", "virtio"]
 PEERS = ["limit", "pio", "mmio", "virtio-serial", "virtio-serial-queued"]
 RING_KIB = 1024                         # a stream's ring, whatever the packets
 
-# Roughly, to choose how many to emit: ns an event by payload
+# Rough costs, to choose the number of events: ns per event by payload size
 COST = {0: 15, 8: 15, 32: 20, 64: 25, 256: 40, 1024: 120, 4096: 500}
 EXIT_NS = {"kvm": 26000, "tcg": 400}
 
@@ -23,10 +23,10 @@ EXIT_NS = {"kvm": 26000, "tcg": 400}
 class Case:
     """One figure to be measured.
 
-    table: what it is compared within; series and x: its line and place there
+    table: its table; series and x: its line and place in that
     device: id in devices(); None: a peer, whose name is in options
     options: of the payload's command
-    rows: what was measured, one for each round
+    rows: the measured values, one per round
     """
 
     table: str
@@ -70,7 +70,7 @@ def devices(channels):
 
 
 def group_of(size, packet_kib):
-    """Events timed together: many, but half a packet at most."""
+    """Number of events timed together, at most half a packet."""
     fits = packet_kib * 1024 // 2 // (size + 16)
     return max(1, min(64, fits))
 
@@ -91,7 +91,7 @@ def hypercall_options(size, batch, ms, accel):
 
 
 def burst_options(size, packet_kib, ms):
-    """As many as a ring holds that nobody empties."""
+    """A run whose events fit into a ring without a consumer."""
     options = run_options(size, packet_kib, ms, mode="flat")
     fit = int(RING_KIB * 1024 * 0.85) // (size + 8)
     return dict(options, events=min(options["events"], fit))
@@ -132,7 +132,7 @@ def packet_cases(accel, channels, ms):
 
 
 def consumer_cases(accel, channels, ms):
-    """A spinning consumer, which the device refuses to be, is a native row."""
+    """The device refuses to spin; a spinning consumer is a native row."""
     flat = {"shm": run_options(32, 64, ms),
             "virtio": burst_options(32, 64, ms)}
     for state in ["stopped", "paced", "asleep"]:
@@ -144,7 +144,7 @@ def consumer_cases(accel, channels, ms):
                            accel, name, state, flat[c] if state == "stopped"
                            else run_options(32, 64, ms))
     for state in ["paced", "asleep"] if "shm" in channels else []:
-        # a load that the host can keep up with
+        # a load that the host can handle
         yield Case("consumer", "shm, 1 million events/s", state, accel,
                    "shm-64k", state,
                    {"event": 32, "group": 1, "mode": "rate", "rate": 1000000,
@@ -161,7 +161,7 @@ def quiet_cases(accel, channels):
 
 
 def exit_cases(accel, channels, peers, ms):
-    """Exits as KVM counts them, while nothing but events is emitted."""
+    """Exits counted by KVM while the guest only emits events."""
     for batch in (1, 10) if "hypercall" in channels else ():
         yield Case("exits", f"hypercall, batch {batch}", 32, accel,
                    "hypercall-64k", "asleep",
@@ -194,7 +194,7 @@ BASE_EVERY = 6
 
 
 def with_bases(cases, accel, ms):
-    """The limit again and again: what else is compared with it is near it."""
+    """Repeat the limit, so that each case has one near it to compare with."""
     for n, case in enumerate(cases):
         if n % BASE_EVERY == 0:
             yield Case("base", "limit", n // BASE_EVERY, accel, None, "",
@@ -213,11 +213,11 @@ def guest_cases(accel, channels, peers, ms):
              *(exit_cases(accel, channels, peers, ms) if accel == "kvm"
                else ()),
              *peer_cases(accel, [p for p in peers if p in PEERS], ms)]
-    # no ratio of TCG means anything
+    # ratios under TCG mean nothing
     return list(with_bases(cases, accel, ms)) if accel == "kvm" else cases
 
 
-# Producers on a processor each -------------------------------------------------
+# Producers on separate processors ----------------------------------------------
 
 
 def pair_devices():
@@ -233,7 +233,7 @@ def pair_cases(accel, channels, ms):
             for n in (1, 2)]
 
 
-# Overload: an offered rate in steps, to a backend that can be outrun -----------
+# Overload: increasing rates, with a backend that can be too slow ---------------
 
 OFFERED = {"hypercall": [5e3, 10e3, 20e3, 40e3, 80e3],
            "shm": [1e6, 2e6, 5e6, 10e6, 20e6, 40e6, 80e6],
@@ -266,7 +266,7 @@ def overload_cases(accel, channels, ms):
 
 
 def latency_cases(accel, channels, events):
-    """Two rates: a look at each event, and packets that fill slowly."""
+    """Two rates: each event is polled, or packets fill slowly."""
     for rate in LATENCY_RATES:
         for c in channels:
             for state in ["asleep", "paced"] if c == "shm" else ["asleep"]:

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Plots of the comparison, by gnuplot, as SVG that needs nothing else."""
+"""Plots of the comparison, drawn by gnuplot, as self-contained SVG."""
 
 import shutil
 import subprocess
 
-# Told apart by people who see few colours, and in print by their shapes
+# Colors for color-blind readers; shapes distinguish the lines in print
 COLOURS = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9",
            "#444444"]
 POINTS = [7, 5, 9, 13, 11, 4, 6]
@@ -20,7 +20,7 @@ set key outside right top Left reverse samplen 2 spacing 1.2
 
 
 def problem():
-    """Why there can be no plots; None if there can."""
+    """The reason why there can be no plots; None if there can."""
     return None if shutil.which("gnuplot") else "gnuplot is not installed"
 
 
@@ -74,8 +74,8 @@ def lines(series, xlabel, ylabel, xticks=None, logx=False, logy=True,
 def bars(rows, xlabel, logx=True, start=1, kinds=()):
     """rows: [(name, median, q1, q3)], one horizontal bar each.
 
-    kinds: names of kinds, each with a colour; a row has the number of its
-    kind behind it.
+    kinds: names of kinds, each with a color; a row ends with the number of
+    its kind.
     """
     rows = list(reversed(rows))
     script = ""

@@ -43,7 +43,7 @@ COLUMNS = [
 
 
 def number(v, digits=3):
-    """A figure for people: as many digits as it is good for."""
+    """Format a figure with its significant digits only."""
     if v is None:
         return ""
     if v == 0:
@@ -84,7 +84,7 @@ class Report:
         self.plot_problem = plot.problem()
         self._build()
 
-    # What it says ------------------------------------------------------------
+    # Content -----------------------------------------------------------------
 
     def _build(self):
         r = self.result
@@ -150,7 +150,7 @@ class Report:
         self.blocks.append(("plot", name, caption, make(*args, **kwargs)))
 
     def _ways_picture(self):
-        """All ways on one axis: each against the same event over shm."""
+        """All ways on one axis, each relative to the same event over shm."""
         f = self.figures
         rows = []
         base = f.median("kvm", "payload", "shm", 32)
@@ -495,7 +495,7 @@ class Report:
         self.blocks.append(("table", ["benchmark", "source", "figure",
                                       "cost"], rows))
 
-    # How it is written ---------------------------------------------------------
+    # Output formats ------------------------------------------------------------
 
     @staticmethod
     def _verdict(row):

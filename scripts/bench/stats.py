@@ -3,8 +3,8 @@
 
 import statistics
 
-# By how much a ratio of two runs may differ although its rounds do not: what
-# stays the same within a run (memory, alignment) no round can show.
+# Difference of a ratio between two runs that their rounds may not show: some
+# conditions (memory, alignment) are constant within a run.
 FLOOR = 0.10
 
 
@@ -20,7 +20,7 @@ def spread(values):
 
 
 def derived(row):
-    """What a row of the payload means for an event."""
+    """The costs per event that a row of the payload shows."""
     if row.get("function") == "pair":
         each = [row[k]["p50_ns"] for k in ("first", "second") if k in row]
         return {"p50_ns": sum(each) / len(each),
@@ -43,7 +43,7 @@ def derived(row):
         if row["consumer"] != "stopped":
             took += row["drain_ns"]
             host = row["host"]
-            # What is still in the ring at the end is a small part of it.
+            # The rest in the ring at the end is negligible.
             result["delivered_per_s"] = (host["events"] * 1e9 /
                                          row["duration_ns"])
             result["delivered_share"] = host["events"] / (
@@ -76,7 +76,7 @@ def summarise(rows):
 
 
 def ratio(above, below, name="p50_ns"):
-    """Spread of the ratio within each round; None if there is nothing."""
+    """Spread of the ratio within each round; None without values."""
     if not above or not below:
         return None
     pairs = [(derived(a).get(name), derived(b).get(name))
@@ -86,7 +86,7 @@ def ratio(above, below, name="p50_ns"):
 
 
 def overhead(case, baseline):
-    """Mean and deviation of what a case costs more, per cent, by rounds."""
+    """Mean and deviation of a case's extra cost over a base, in per cent."""
     each = []
     for row, base in zip(case.rows, baseline.rows):
         if row["value"] and base["value"]:

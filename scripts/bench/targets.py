@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The figures that the project set itself, against those measured.
+"""The project's targets, and the measured figures.
 
-Each is a ratio within the rounds of one run, or a time that does not depend
-on another machine's; docs/comparison says where they come from.
+Each is a ratio within the rounds of one run, or a time that does not depend on
+the machine; docs/comparison explains them.
 """
 
 from bench.stats import ratio, spread
@@ -33,7 +33,7 @@ def _quantity(case, name):
 
 
 def _more(case, base):
-    """What a case costs more than another, in each round"""
+    """Extra cost of a case over another, in each round"""
     if not case or not base:
         return None
     return spread([a["p50_ns"] - b["p50_ns"]
@@ -51,7 +51,7 @@ def _times(v):
     return f"{v:.2f}" if v < 10 else f"{v:,.0f}"
 
 
-# Where a missed figure is explained, profiles and all
+# The explanation of missed figures, with profiles
 EXPLAINED = "see docs/comparison/limits.md"
 STORES = f"an event, however short, is more stores than that; {EXPLAINED}"
 LINES = "the ring's lines are in the reader's cache, and each has to come " \
@@ -66,7 +66,7 @@ SCHEDULED = "another program had the processor when it was the consumer's " \
 def evaluate(result):
     """List of dicts: figure, wanted, measured, reached (None: not known).
 
-    why: what it needs, if it was not measured; why not, if it was missed.
+    why: a requirement that prevented the measurement, or the reason of a miss.
     ratio: median and range over the rounds, if it is a ratio.
     """
     f = Figures(result)
@@ -134,7 +134,7 @@ def _native_targets(f, target, times):
 
 
 def _exit_bound(one, limit):
-    """Why the ratio of an exit to an event with a clock has a bound."""
+    """Explain the largest ratio of an exit to an event that reads the clock."""
     bound = ratio(one, limit)
     return f"an exit is {_times(bound['median'])} limit loops in this guest, " \
         f"and no event that reads the clock is cheaper; {EXPLAINED}" \

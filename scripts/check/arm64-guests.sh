@@ -60,8 +60,8 @@ program() {
         $(find "$HT_TOP/guest-lib/ports" -maxdepth 1 -name 'linux-*.c')
 }
 
-# What the guest runs first. The three devices are found in the order of their
-# slots; modules of virtio are tried until all that wait for others are in.
+# The guest's init. The three devices are found in the order of their slots;
+# loading of virtio's modules is repeated until all dependencies are met.
 # shellcheck disable=SC2016
 init='#!/busybox sh
 export PATH=/bin
@@ -143,7 +143,7 @@ for name; do
     grep -q '^END$' "$work/text" || die "$name: the guest did not come to its end (see $work/console)"
     ! grep -q '^FAILED$' "$work/text" || die "$name: something failed (see $work/console)"
     pages=$(sed -n 's/^PAGES //p' "$work/text")
-    # of each device the same: what the first one's programs said
+    # each device must log a third of the events that the programs printed
     emitted=$(sed -n 's/^emitted //p' "$work/text" |
               awk '{ n += $1 } END { print n / 3 }')
     for channel in hypercall shm virtio; do

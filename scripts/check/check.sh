@@ -87,9 +87,9 @@ HT_SCRATCH=$(mktemp -d "$HT_SCRATCH/check.XXXXXX") ||
 HT_TOTALS=$results/totals
 export HT_SCRATCH HT_TOTALS PYTHONDONTWRITEBYTECODE=1
 
-# Run a command whose temporary files are in memory, if this is permitted and
-# the memory suffices: a test that waits for a slow disk misses its deadlines.
-# To examine the files afterwards, run pytest itself.
+# Run a command with its temporary files in memory, if that is permitted and the
+# memory suffices: a slow disk makes tests miss their deadlines. To examine the
+# files afterwards, run pytest itself.
 in_memory() {
     available=$(sed -n 's/^MemAvailable: *\([0-9]*\) kB$/\1/p' /proc/meminfo)
     trap : INT                  # Ctrl-C is the command's: wait for its end

@@ -1,10 +1,10 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
-# Fuzz the host's parts that parse what a guest wrote.
+# Fuzz the host's code that parses the guest's bytes.
 
 . "$(dirname -- "$0")/../lib.sh"
 
-# host-lib; what writes to files is counted apart.
+# host-lib, except code that writes files, which is counted separately
 core="engine/walk.c engine/class-table.c engine/time-map.c engine/consumer.c
  engine/consumer-state.c engine/dead-streams.c engine/run.c
  ftrace/ftrace-class.c ftrace/ftrace-copy.c ftrace/ftrace-cpu.c
@@ -58,7 +58,7 @@ while [ $# -gt 0 ]; do
     --target) targets="$targets ${2:?--target needs a name}"; shift 2 ;;
     --coverage) mode=coverage; shift ;;
     --show) show=yes; shift ;;
-    # Used by check: builds the targets; 77 and the reason if it cannot.
+    # Used by check: build only; status 77 and a reason if it cannot.
     --build) mode=build; shift ;;
     -h|--help) usage; exit 0 ;;
     *) die "./run fuzz: unknown argument '$1'; see --help" ;;
@@ -158,7 +158,7 @@ run_device() {
     }
 }
 
-# run_target NAME SECONDS; what it did goes to NAME.result
+# run_target NAME SECONDS: run it; the result is written to NAME.result
 run_target() {
     status=ok
     runner=run_pure
@@ -178,7 +178,7 @@ run_target() {
         runs=$(sed -n 's/^stat::number_of_executed_units: *//p' \
             "$logs/$1.log")
     fi
-    # The second line is what children used: "1m2.3s 0m4.5s"
+    # The second line is the children's time: "1m2.3s 0m4.5s"
     cpu=$(tail -n 1 "$logs/$1.times" | tr 'ms' '  ' |
         awk '{ printf "%.0f", $1 * 60 + $2 + $3 * 60 + $4 }')
     echo "${runs:-0} $status $((end - begin)) $cpu" >"$logs/$1.result"
@@ -195,7 +195,7 @@ worker() {
     done
 }
 
-# lines SOURCES: covered lines and lines of those, from the report
+# lines SOURCES: number of covered lines and of all lines, from the report
 lines() {
     awk -v files="$(echo "$1" | tr '\n' ' ')" '
         BEGIN { n = split(files, names) }
@@ -230,7 +230,7 @@ measure_coverage() {
         for dir in "$found/$target" "$HT_TOP/tests/fuzz/corpus/$target"; do
             [ ! -d "$dir" ] || set -- "$@" "$dir"
         done
-        # What crashes is shown by the run; here it is only left out.
+        # The fuzz run reports crashes; here they are only left out.
         LLVM_PROFILE_FILE=$logs/profile/$target.raw \
             "$build/tests/fuzz/cover-$target" -runs=0 "$@" \
             >"$logs/profile/$target.log" 2>&1 || :

@@ -1,18 +1,18 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
-# The tests of the Linux modules in other kernels: those that watch what modules
-# do, which are built from Debian's linux-source as Debian has none, and the
-# oldest and the newest that are supported.
+# Test the Linux modules in other kernels: checking kernels, built from Debian's
+# linux-source because Debian has none, and the oldest and the newest supported
+# kernel.
 
 . "$(dirname -- "$0")/../lib.sh"
 . "$HT_TOP/scripts/build/debian.sh"
 . "$HT_TOP/scripts/build/kernels.sh"
 
-source_suite=bookworm-backports # as of the guest's own kernel
+source_suite=bookworm-backports # the suite of the guest's own kernel
 built="lockdep kcsan rt"
 debians="6.1 6.1-rt newest newest-rt"
 
-# What a guest runs that nobody but the kernel can see the inside of
+# Tests of code in the guest's kernel, which no tool outside it can check
 tests="../kernels/test_checkers.py test_linux.py test_linux_kernel.py
  test_linux_ftrace.py test_linux_functions.py test_enable.py test_trace.py
  test_hotplug.py"
@@ -67,7 +67,7 @@ fetch_source() {
     [ -n "$package" ] || die "Debian $source_suite has no linux-source"
     debian_debs "$source_suite" "$debs" "$package"
     step "unpacking $package"
-    # One is in the other; neither is needed on its own.
+    # One package contains the other; neither is needed alone.
     dpkg --fsys-tarfile "$debs"/*.deb | tar -xO --wildcards '*.tar.xz' |
         tar -xJ -C "$source.new" --strip-components=1
     [ -f "$source.new/Makefile" ] ||
@@ -90,7 +90,7 @@ kernel_make() {
         "$@"
 }
 
-# Options that depend on others are silently dropped.
+# Kconfig silently drops options with unmet dependencies.
 check_config() {
     grep -h '^CONFIG' "$1" | while IFS= read -r option; do
         grep -qxF "$option" "$2/.config" || printf ' %s' "$option"
@@ -148,7 +148,7 @@ prepare() {
         make_initrd "$1"
         return 0 ;;
     esac
-    # Who finds a kernel does not wait for who builds another one.
+    # A process that finds its kernel need not wait for another's build.
     if ! is_built "$1"; then
         shared_lock "$kernels"
         fetch_source
@@ -158,25 +158,25 @@ prepare() {
     build_module "$1"
 }
 
-# use_built NAME: tests' environment for a kernel that was built here
+# use_built NAME: set the tests' environment for a kernel built here
 use_built() {
     HT_KHEADERS=$kernels/$1
     HT_KERNEL=$HT_KHEADERS/arch/x86/boot/bzImage
     HT_MODULE=$HT_TREE/module-debug-$1/guest-linux/hypertrace.ko
-    # Such kernels are big, and slow.
+    # Checking kernels are large and slow.
     HT_GUEST_MEMORY=1024
     HT_PATIENCE=8
     HT_KERNEL_ARGS="$HT_KERNEL_ARGS printk.time=1"
     HT_DEBUG_KERNEL=$1
     export HT_GUEST_MEMORY HT_PATIENCE HT_DEBUG_KERNEL
-    # They may delete kprobes sooner than slow kernels learn their types.
+    # These tests delete kprobes before such slow kernels are ready.
     not="accounted or same_as_ftrace or alike"
-    # That a program may not take the driver's device is IO_STRICT_DEVMEM's.
+    # IO_STRICT_DEVMEM is what denies a program the driver's device.
     not="$not or without_module"
     if [ "$1" = kcsan ]; then
         HT_KERNEL_ARGS="$HT_KERNEL_ARGS kcsan.early_enable=1"
         HT_KERNEL_ARGS="$HT_KERNEL_ARGS kcsan.skip_watch=300"
-        # It is reset while it wakes up, with and without the modules.
+        # This kernel resets when it resumes, with and without the modules.
         not="$not or suspend"
     fi
 }
@@ -191,8 +191,8 @@ use_debians() {
     HT_PATIENCE=4
     export HT_GUEST_MEMORY HT_PATIENCE HT_INITRD
     not=test_checkers
-    # A UART whose handler is a thread interrupts before that has run, too often
-    # for the kernel not to switch it off.
+    # A threaded UART handler lets so many interrupts pass before it runs that
+    # the kernel would disable the interrupt.
     HT_KERNEL_ARGS="$HT_KERNEL_ARGS noirqdebug"
 }
 

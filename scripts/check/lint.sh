@@ -29,7 +29,7 @@ complain() {
     printf ' %s' "$2" >>"$failed"
 }
 
-# What is or would be committed, in the folders given, but inputs of fuzzers
+# Files in the given folders, committed or not ignored, without fuzz corpora
 # shellcheck disable=SC2016 # the inner shell expands them
 files() {
     git ls-files --cached --others --exclude-standard -- "$@" | sort -u |
@@ -45,11 +45,11 @@ have git && git rev-parse --git-dir >/dev/null 2>&1 ||
 
 step "checkpatch"
 "$HT_TOP/qemu/fetch.sh"
-# The guest's parts are MIT and for one architecture at a time on purpose;
+# The guest library is MIT, and each port is for one architecture on purpose;
 # programs outside QEMU have neither its utilities nor its accessors of device
 # registers; the macros of event.h expand to declarations.
 # guest-linux is left out: QEMU's checkpatch refuses its tabs, and Linux's is
-# not in the kernel's headers packages.
+# not in the kernel's header packages.
 files hw backends host-lib include guest-lib tools tests | grep '\.[ch]$' |
     tr '\n' '\0' |
     xargs -0 -r -n 20 perl "$HT_CACHE/qemu-source/scripts/checkpatch.pl" \

@@ -3,15 +3,15 @@
 """Start QEMU by many command lines, alone and through hypertrace record.
 
 A machine that starts alone must start with hypertrace record, and be the same
-machine but for what CHANGES lists. Command lines come from a folder of files
-with one shell-quoted line each, and from a generator. What a line needs and
-this host lacks (host devices, descriptors, KVM) is taken out first.
+machine except for the changes in CHANGES. Command lines come from a folder of
+files with one shell-quoted line each, and from a generator. Parts that this host
+lacks (host devices, descriptors, KVM) are removed first.
 
     scripts/check/qemu-command-lines.py --hypertrace PROGRAM
         [--corpus DIR] [--generate N] [--seed N] [QEMU...]
 
 Each QEMU is a program; the default is the one in PATH. No guest runs: each
-machine is created, looked at and ended.
+machine is created, inspected and ended.
 """
 
 import argparse
@@ -34,11 +34,11 @@ import time
 from pathlib import Path
 
 DEADLINE = 120              # seconds for one start on a busy machine
-ATTEMPTS = 40               # options that may have to be taken out of a line
+ATTEMPTS = 40               # options that may be removed from a line
 NAMES = {"qemu-system-x86_64": "x86_64", "qemu-kvm": "x86_64",
          "kvm": "x86_64", "qemu-system-aarch64": "aarch64"}
 
-# What hypertrace record changes: (kind, pattern of the name, reason)
+# Changes by hypertrace record: (kind, pattern of the name, reason)
 CHANGES = [
     ("qom", r"/(ht-ram|ht-top)\d* ", "the memory backends that are shared"),
     ("qom", r"/(pc\.ram|microvm\.ram|mach-virt\.ram)(\[0\])? ",
@@ -60,7 +60,7 @@ CHANGES = [
 
 
 def fake_kernels(tmp):
-    """Files that QEMU loads as kernels, of which nothing is run"""
+    """Files that QEMU loads as kernels; none of them runs"""
     x86 = bytearray(8192)
     x86[0x1f1] = 4
     x86[0x1fe:0x200] = b"\x55\xaa"
@@ -75,7 +75,7 @@ def fake_kernels(tmp):
     (tmp / "vmlinuz").write_bytes(x86)
     (tmp / "Image").write_bytes(arm64)
     (tmp / "initrd").write_bytes(bytes(4096))
-    # What record would ask these kernels for
+    # Answers that record would otherwise get by booting these kernels
     for name, machine in ("vmlinuz", "x86_64"), ("Image", "aarch64"):
         digest = hashlib.sha256((tmp / name).read_bytes()).hexdigest()
         cache = tmp / "cache/hypertrace/kernels" / digest
@@ -111,7 +111,7 @@ class QMP:
 
 
 class QTest:
-    """Reads fw_cfg as firmware would, by its DMA interface."""
+    """Reads fw_cfg as firmware does, through its DMA interface."""
 
     def __init__(self, path, arch):
         self.socket = socket.socket(socket.AF_UNIX)
@@ -184,7 +184,7 @@ def smbios_tables(data):
 
 
 def look(qmp, qtest):
-    """What a machine is made of, by kind"""
+    """The parts of a machine, by kind"""
     tree = []
     path = []
     for line in qmp.hmp("info qom-tree").splitlines():
@@ -236,7 +236,7 @@ def has_fw_cfg(argv, arch):
 
 
 def start(argv, tmp, arch, before=()):
-    """What the machine looks like, or Failed with what QEMU said"""
+    """The machine's description, or Failed with QEMU's message"""
     run = Path(tempfile.mkdtemp(dir=tmp))
     command = [*before, *argv, "-qmp", f"unix:{run}/qmp,server=on,wait=off",
                "-qtest", f"unix:{run}/qtest,server=on,wait=off",
@@ -286,7 +286,7 @@ def flatten(opts):
 
 
 def adapt(argv, tmp, arch):
-    """Take out at once what no host but the line's own has."""
+    """Remove parts that only the line's original host has."""
     kernel = tmp / ("vmlinuz" if arch == "x86_64" else "Image")
     out = []
     for name, value in options(argv):
@@ -308,7 +308,7 @@ def adapt(argv, tmp, arch):
                    r"\1tcg" if "accel=" in v else "tcg", v) \
             if name in ("-machine", "-M") else v
         if name in ("-machine", "-M"):
-            # A later version than this QEMU's; firmware that is not here
+            # A version newer than this QEMU; missing firmware
             v = re.sub(r"\b(?:pc-)?(q35|i440fx|virt)-(8|9|1\d)\.\d\b",
                        lambda m: m[1].replace("i440fx", "pc"), v)
             v = re.sub(r",pflash\d=[^,]*", "", v)
@@ -326,7 +326,7 @@ def adapt(argv, tmp, arch):
 
 
 def alone(argv, program, tmp, arch):
-    """The line without what fails here, and its machine; or (None, why)"""
+    """The line without options that fail here, and its machine; or (None, why)"""
     opts = options(argv)
     why = ""
     for _ in range(ATTEMPTS):
@@ -356,7 +356,7 @@ def read_corpus(folder):
             yield path.stem, arch, argv[1:]
 
 
-# Choices that go together in any combination; each is one of a group.
+# Choices that work in any combination, one of each group
 GROUPS = [
     [["-M", "q35"], ["-M", "pc"], ["-machine", "type=q35"], [],
      ["-machine", "pc-q35-7.2"], ["-M", "q35,usb=off"], ["-M", "microvm"],
@@ -436,7 +436,7 @@ def generate(count, seed):
 
 
 def check(name, argv, program, arch, tmp, hypertrace):
-    """None if the line does not start here, else a list of complaints"""
+    """None if the line does not start here; otherwise a list of complaints"""
     line, before = alone(adapt(argv, tmp, arch), program, tmp, arch)
     if not line:
         return None, before.strip().splitlines()[-1:] or ["no output"]

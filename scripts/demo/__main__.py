@@ -31,7 +31,7 @@ PAYLOADS = ("8", "32", "64", "256", "mix")
 EVENTS = 20000
 BATCH = 10
 
-# Paced: enough events for a 99% figure, at a rate that no channel finds high
+# Paced: enough events for a 99% figure, at a rate that every channel sustains
 PACED_SHARE = 10
 PACED_RATE = 10000
 
@@ -69,7 +69,7 @@ class Demo:
     def devices(self, accel):
         found = [{"id": c, "channel": c} for c in self.args.channels]
         if accel == "kvm" and "hypercall" in self.args.channels:
-            # where an exit costs something, batching them is worth a row
+            # where exits are expensive, a row shows the effect of batches
             found.insert(1, {"id": f"hypercall-x{BATCH}", "batch": BATCH,
                              "channel": "hypercall"})
         return found
@@ -119,7 +119,7 @@ class Demo:
             run.trace = traces[n % len(traces)]
 
     def probe(self):
-        """What can KVM do here?"""
+        """Find out whether KVM can be used here, and how."""
         if self.args.accel == "tcg":
             self.kvm["problem"] = "not asked for"
             return
@@ -137,7 +137,7 @@ class Demo:
                      " bare-metal payload, which works at ring 3, under KVM")
 
     def run(self):
-        verifier()          # before anything takes time
+        verifier()          # fail early if it is missing
         self.probe()
         if self.kvm["ring0_at_speed"]:
             self.measure(LinuxGuest, "kvm")
@@ -178,7 +178,7 @@ class Demo:
         }
 
     def keep(self):
-        """Where the traces and logs stay, for --keep."""
+        """Copy traces and logs, for --keep."""
         target = Path(self.args.keep)
         shutil.copytree(self.dir, target / "guests", symlinks=True)
         if self.recorder:
@@ -245,7 +245,7 @@ def parse_args():
     p.add_argument("--keep", metavar="DIR",
                    help="leave traces and logs in a new directory")
     p.add_argument("--quiet", action="store_true", help="no progress lines")
-    # from ./run demo, for whom the environment is enough
+    # passed by ./run demo; users need only the environment
     p.add_argument("--qemu-bin", help=argparse.SUPPRESS)
     p.add_argument("--build", help=argparse.SUPPRESS)
     args = p.parse_args()
@@ -293,7 +293,7 @@ def work(args, demo):
 
 def main():
     args = parse_args()
-    # as an exception, so that every with block ends what it started
+    # raise an exception, so that every with block cleans up
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     signal.signal(signal.SIGHUP, lambda *_: sys.exit(129))
     demo = Demo(args)

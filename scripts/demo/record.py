@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What the demo records with: LTTng, or the device's own CTF backend.
+"""The demo's recorders: LTTng, or the device's own CTF backend.
 
 A recorder makes a trace of each round, for ht-verify.
 """
@@ -14,17 +14,17 @@ from pathlib import Path
 from vm.lttng_session import UNPRIVILEGED, PrivateSession, missing_programs
 from vm.machine import Failure
 
-# LTTng's ring buffers of a device, for each CPU.  A burst should fit; what
-# does not, LTTng counts.
+# LTTng's ring buffers per device and CPU.  A burst should fit; LTTng counts the
+# events that do not.
 SUBBUF_SIZE = "1M"
 SUBBUF_COUNT = 16
 
 
 class Lttng:
-    """A session for each round, of one private daemon.
+    """One session per round, in one private daemon.
 
-    Each device has an LTTng channel of its own, so that LTTng's count of
-    discarded events belongs to one row.
+    Each device has its own LTTng channel, so that LTTng's count of discarded
+    events belongs to one row.
     """
 
     backend = "lttng"
@@ -32,19 +32,19 @@ class Lttng:
     def __init__(self):
         self.directory = None
         self._name = None
-        # it makes a session of its own, in which nothing is recorded
+        # it makes a session of its own, which records nothing
         self._daemon = PrivateSession(events=(), start=False,
                                       name="unused")
 
     @staticmethod
     def problem():
-        """Why LTTng cannot be used; None if it can."""
+        """The reason why LTTng cannot be used; None if it can."""
         missing = missing_programs()
         return f"{', '.join(missing)} not installed" if missing else None
 
     def __enter__(self):
         self._daemon.__enter__()
-        # the daemon may be another user's, who cannot enter our folders
+        # another user's daemon could not enter our folders
         self.directory = Path(tempfile.mkdtemp(prefix="ht-demo-", dir="/tmp"))
         self.directory.chmod(0o755)
         if os.geteuid() == 0:
@@ -90,7 +90,7 @@ def verifier():
 
 
 def verify(directory):
-    """Run ht-verify, which reads with babeltrace2: what it says."""
+    """Run ht-verify, which reads with babeltrace2; returns its result."""
     program = verifier()
     p = subprocess.run([program, "--json", directory], check=False,
                        stdin=subprocess.DEVNULL, capture_output=True,

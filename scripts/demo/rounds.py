@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The demo's rounds: a workload over each channel in turn, in one guest.
 
-Two guests can be it: Linux with ht-bench, or the bare-metal payload, whose
-"bench" is the same program.  The latter measures real exits also where KVM
-emulates ring 0 and no operating system runs.
+The guest is Linux with ht-bench, or the bare-metal payload, whose "bench" is the
+same program.  The payload measures real exits even where KVM emulates ring 0 and
+no operating system runs.
 """
 
 import json
@@ -11,11 +11,11 @@ import json
 from vm.machine import VM, Failure
 from vm.payload import Payload
 
-# A burst fits the ring, so that it costs what events cost, not what it costs
-# to wait or to discard.
+# A burst fits the ring, so that its cost is that of events, not of waits or of
+# discards.
 RING = {"packet_size": "64k", "packets": 256, "streams": 1}
 
-# READY: a serial port drops what comes before it is opened.
+# READY: a serial port drops bytes sent before it is opened.
 JOB = """
 echo READY >&3
 while read -r line <&3; do
@@ -25,14 +25,14 @@ done
 exit 1
 """
 
-BURST = "burst"             # flat out: what an event costs the guest
-PACED = "paced"             # at a rate: how long it is on its way
+BURST = "burst"             # full speed: an event's cost in the guest
+PACED = "paced"             # at a rate: an event's latency
 
 TIMEOUT = 180
 
 
 class Run:
-    """One workload over one device: what each side says of it.
+    """One workload over one device: the results of each side.
 
     bench: ht-bench's JSON.  before, after: the device's statistics.
     trace: ht-verify's input object that holds it, or None (not recorded).
@@ -117,7 +117,7 @@ class LinuxGuest:
             yield Run(device, self.accel, self.name, payload, phase, *result)
 
     def finish(self):
-        """Power the guest off; it must have been content to the end."""
+        """Power the guest off; no command may have failed."""
         self.vm.say("quit")
         self.vm.wait(60)
         trouble = self.vm.oops() + self.vm.guest_errors.splitlines()
@@ -175,7 +175,7 @@ class BareGuest:
                       before, stats(self.vm, device["id"]))
 
     def finish(self):
-        """End the payload, which must have been content."""
+        """End the payload, which must not have failed."""
         self.vm.console.send("quit\n")
         self.vm.wait(60)
         if self.vm.guest_errors:

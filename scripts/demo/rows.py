@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The demo's rows: every event accounted for, and what it cost.
+"""The demo's rows: the account of all events, and their costs.
 
 A row adds up a burst and a paced run; see docs/demo.md for its keys.
 """
@@ -10,12 +10,12 @@ UNKNOWN_NS = 2**64 - 1
 
 
 class Counted:
-    """Where the events of one Run are; complains of what does not add up."""
+    """The account of one Run's events; complains if it does not add up."""
 
     def __init__(self, run):
         self.problems = []
         bench = run.bench
-        # what the program emitted, whether there was room for it or not
+        # events that the program emitted, with or without room for them
         self.sent = bench["sent"] + bench["discarded"]
         self.discarded = run.delta("lost") + run.delta("dropped")
         self.accepted = run.delta("events")
@@ -64,12 +64,12 @@ class Counted:
                f"{self.discarded}")
 
     def latency(self):
-        """That of the one stream of the run; None if the trace has none."""
+        """Latency of the run's only stream; None if the trace has none."""
         return self.streams[0]["latency"] if len(self.streams) == 1 else None
 
 
 def make(burst, paced):
-    """A row of a burst and a paced run of one workload."""
+    """A row from a burst and a paced run of one workload."""
     parts = [(run, Counted(run)) for run in (burst, paced)]
 
     def total(name):
@@ -121,7 +121,7 @@ def make(burst, paced):
 
 
 def make_all(runs):
-    """Rows, in the order in which they were measured."""
+    """Rows in the order of their measurement."""
     by_key = {}
     for run in runs:
         key = (run.accel, run.guest, run.device["id"], run.payload)
@@ -137,7 +137,7 @@ def number(value, digits=0):
 
 
 def short(value):
-    """Three digits that matter."""
+    """Three significant digits."""
     if value is None:
         return "-"
     return number(value, 0 if value >= 100 else 1 if value >= 10 else 2)
@@ -148,8 +148,8 @@ def micro(ns):
 
 
 def uncertainty(row):
-    """What the device says, or what is known to be true at least: nothing
-    can be recorded before it was emitted."""
+    """The device's bound, or the larger error that is proved by an event
+    recorded before it was emitted."""
     bound, least = row["latency_bound_ns"], row["latency_min_ns"]
     return bound if bound is None or least is None else max(bound, -least)
 
