@@ -69,6 +69,16 @@ static void update_lost(HtConsumer *c, uint64_t lost)
     }
 }
 
+/*
+ * Count events that were overwritten before they were read.  A guest can claim
+ * any number of them.  The sum stays below HT_LOST_MAX, because a larger one
+ * would make ht_consumer_load() refuse the state after a migration.
+ */
+static void add_dropped(HtConsumer *c, uint64_t events)
+{
+    c->dropped += MIN(events, HT_LOST_MAX - 1 - c->dropped);
+}
+
 static uint64_t discarded(const HtConsumer *c)
 {
     return c->lost + c->others + c->dropped;
@@ -211,7 +221,7 @@ static bool packet_begin(HtConsumer *c, struct ht_packet h, uint64_t packet,
              " not %" PRIu64, packet, events, c->expected);
         return false;
     }
-    c->dropped += missing;
+    add_dropped(c, missing);
     c->expected = events;
     update_lost(c, ht_le64(h.lost));
     c->walk.clock = ht_le64(h.clock_begin);

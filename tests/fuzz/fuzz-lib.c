@@ -214,4 +214,5 @@ void fuzz_check_consumer(const HtConsumer *c, const CtSink *s)
     g_assert_cmpuint(c->walk.ns, ==, s->ns);
     g_assert_cmpuint(c->errors, ==, c->stopped);
     g_assert_true(c->stopped == (c->why[0] != '\0'));
+    ct_check_loadable(c);
 }

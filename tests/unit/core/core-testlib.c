@@ -325,3 +325,14 @@ void ct_consumer_open(HtConsumer *c, CtSink *s, const CtRing *r)
     c->time = ct_time(1000);
     g_assert_cmpuint(s->opened, ==, 1);
 }
+
+void ct_check_loadable(const HtConsumer *c)
+{
+    HtConsumerState st;
+    HtConsumer other;
+
+    ht_consumer_save(c, &st);
+    ht_consumer_init(&other, &c->cfg);
+    g_assert_cmpstr(ht_consumer_load(&other, c->info.index, &st), ==, NULL);
+    ht_consumer_destroy(&other);
+}

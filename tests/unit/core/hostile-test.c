@@ -4,6 +4,7 @@
  * fault are delivered, the stream stops with a reason, and nothing else happens
  */
 #include "hypertrace/base.h"
+#include "hypertrace/atomic.h"
 #include "core-testlib.h"
 
 #define SIZE HT_PACKET_SIZE_MIN
@@ -45,8 +46,11 @@ static void emit(Fixture *f, unsigned count)
 
 static size_t consume(Fixture *f)
 {
-    return ht_consumer_ring(&f->consumer, f->ring.control, f->ring.data,
-                            SIZE_MAX);
+    size_t done = ht_consumer_ring(&f->consumer, f->ring.control, f->ring.data,
+                                   SIZE_MAX);
+
+    ct_check_loadable(&f->consumer);
+    return done;
 }
 
 /* The stream stopped once, after exactly the events [0, @events). */
@@ -310,6 +314,47 @@ static void test_lost(void)
 }
 
 /*
+ * A guest with mode=overwrite claims that the host missed as many events as the
+ * distance between two packets allows, again and again.  Promise that only this
+ * test proves: the counter of dropped events stays in the range that
+ * ht_consumer_load() accepts, so the guest cannot prevent a migration.
+ */
+static void test_dropped(void)
+{
+    uint64_t packet = 0, events = 0, step = UINT64_C(1) << 44;
+    Fixture f;
+    unsigned i;
+
+    setup(&f, true);
+    for (i = 0; i < 64; i++) {
+        uint64_t newest = packet + step;
+        struct ht_packet *p;
+
+        events += (step - PACKETS + 1) * (SIZE / HT_EVENT_HEADER);
+        for (packet = newest - PACKETS + 1; packet <= newest; packet++) {
+            p = (struct ht_packet *)(f.ring.data + packet % PACKETS * SIZE);
+            *p = (struct ht_packet) {
+                .magic = ht_le32(HT_PACKET_MAGIC),
+                .stream = ht_le32(f.ring.stream),
+                .instance = ht_le64(f.ring.instance),
+                .seq = ht_le64(packet),
+                .events = ht_le64(events),
+                .content = ht_le32(sizeof(*p)),
+            };
+        }
+        packet = newest;
+        f.ring.control->guest.opening = ht_le64(newest);
+        ht_atomic_store_release(&f.ring.control->guest.head,
+                                ht_le64(newest * SIZE + sizeof(struct
+                                                               ht_packet)));
+        consume(&f);
+        g_assert_cmpstr(f.consumer.why, ==, "");
+    }
+    g_assert_cmpuint(f.consumer.dropped, ==, HT_LOST_MAX - 1);
+    teardown(&f);
+}
+
+/*
  * Random changes of an honest ring's bytes.  The packets before the first
  * change are delivered; nothing is read or written out of bounds.
  */
@@ -380,6 +425,7 @@ int main(int argc, char **argv)
     g_test_add_func("/hostile/rewritten", test_rewritten);
     g_test_add_func("/hostile/bad-event", test_bad_event);
     g_test_add_func("/hostile/lost", test_lost);
+    g_test_add_func("/hostile/dropped", test_dropped);
     g_test_add_func("/hostile/random-ring", test_random_ring);
     return g_test_run();
 }
