@@ -17,26 +17,19 @@
  * and look there.  It is a hole, and takes no space on disk.
  *
  * Each step becomes visible through a single write of one header, which lies
- * within one page because packets begin at multiples of ALIGN.  Where that is
- * safe, the header is written through a mapping: one system call less a run.
- *
- * A store to a mapping whose file somebody has cut off is a SIGBUS.  So it is
- * looked often whether the file is as it was, and always before a store that
- * may come long after the last one; what may happen in between is left.
+ * within one page because packets begin at multiples of ALIGN.  Headers are
+ * never written through a mapping: if somebody truncated the file, a store to
+ * the mapping would raise SIGBUS and end the VM.
  */
 #include "hypertrace/base.h"
-#include "hypertrace/atomic.h"
-#include <sys/mman.h>
 #include <sys/uio.h>
-#include <sys/vfs.h>
-#include <linux/magic.h>
 #include "ctf-stream.h"
 
 #define CTF_MAGIC       0xc1fc1fc1u
 #define HEADER          sizeof(HtCtfHeader)
 #define ALIGN           128u
 
-/* How often it is looked whether the file is still there: each 10 ms */
+/* Interval of the check whether the file still exists: 10 ms */
 #define CHECK_NS        10000000
 
 static uint64_t content(const HtCtfStream *s)
@@ -44,13 +37,13 @@ static uint64_t content(const HtCtfStream *s)
     return ht_le64(s->h.content_bits) / 8;
 }
 
-/* Where the packet behind the open one would begin */
+/* Where the packet after the open one would begin */
 static uint64_t next_start(const HtCtfStream *s)
 {
     return HT_ROUND_UP(s->start + content(s), ALIGN);
 }
 
-/* Write all of it, or nothing that anybody sees. */
+/* Write all of it.  A partial write stays invisible until the header changes. */
 static int write_at(int fd, struct iovec *iov, int n, uint64_t pos)
 {
     while (n) {
@@ -79,33 +72,6 @@ static int write_at(int fd, struct iovec *iov, int n, uint64_t pos)
     return 0;
 }
 
-/*
- * Map a file's headers.  Only pages that were written before are touched, and
- * on these file systems another store to them takes no space: elsewhere a full
- * disk could be a SIGBUS.
- */
-static uint8_t *map_file(int fd, uint64_t size)
-{
-    struct statfs fs;
-    void *p;
-
-    if (fstatfs(fd, &fs) < 0 ||
-        (fs.f_type != EXT4_SUPER_MAGIC && fs.f_type != TMPFS_MAGIC &&
-         fs.f_type != XFS_SUPER_MAGIC)) {
-        return NULL;
-    }
-    p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-    return p == MAP_FAILED ? NULL : p;
-}
-
-static void unmap_file(HtCtfStream *s)
-{
-    if (s->map) {
-        munmap(s->map, s->size);
-        s->map = NULL;
-    }
-}
-
 static int write_header(int fd, HtCtfHeader *h, uint64_t pos)
 {
     struct iovec iov = { h, HEADER };
@@ -113,30 +79,8 @@ static int write_header(int fd, HtCtfHeader *h, uint64_t pos)
     return write_at(fd, &iov, 1, pos);
 }
 
-/* Overwrite a header of the open file. */
-static int set_header(HtCtfStream *s, HtCtfHeader *h, uint64_t pos)
-{
-    HtCtfHeader *to;
-
-    if (!s->map) {
-        return write_header(s->fd, h, pos);
-    }
-    to = (HtCtfHeader *)(s->map + pos);
-    /* in the order of HtCtfHeader, as a live reader may look at any time */
-    ht_atomic_set(&to->timestamp_end, h->timestamp_end);
-    ht_atomic_set(&to->timestamp_begin, h->timestamp_begin);
-    ht_atomic_set(&to->counter, h->counter);
-    ht_atomic_set(&to->discarded, h->discarded);
-    ht_atomic_set(&to->seq, h->seq);
-    /* Release: who sees these sees the bytes and times that they cover. */
-    ht_atomic_store_release(&to->content_bits, h->content_bits);
-    ht_atomic_store_release(&to->packet_bits, h->packet_bits);
-    return 0;
-}
-
 static void leave_file(HtCtfStream *s)
 {
-    unmap_file(s);
     if (s->fd >= 0) {
         close(s->fd);
     }
@@ -149,7 +93,6 @@ static void take_file(HtCtfStream *s, int fd, uint64_t size)
     leave_file(s);
     s->fd = fd;
     s->size = size;
-    s->map = map_file(fd, size);
 }
 
 static int write_packet(int fd, HtCtfHeader *h, const HtRun *run, uint64_t pos)
@@ -187,7 +130,7 @@ static int shrink_packet(HtCtfStream *s, uint64_t to)
     HtCtfHeader h = s->h;
 
     h.packet_bits = ht_le64((to - s->start) * 8);
-    return set_header(s, &h, s->start);
+    return write_header(s->fd, &h, s->start);
 }
 
 /* A file that is being made under a hidden name; its name follows the dot */
@@ -384,7 +327,7 @@ static int grow_packet(HtCtfStream *s, const HtRun *run, uint64_t discarded)
 
     ret = write_at(s->fd, &iov, 1, s->start + used);
     if (!ret) {
-        ret = set_header(s, &h, s->start);
+        ret = write_header(s->fd, &h, s->start);
     }
     if (!ret) {
         s->h = h;
@@ -417,9 +360,9 @@ int ht_ctf_stream_open(HtCtfStream *s, int dirfd, const uint8_t uuid[16],
 }
 
 /*
- * What is written to a file that was deleted is lost, and nobody says so: go on
- * in another one, or find that the directory has gone, too.  Somebody cut it
- * off?  Then its mapping must not be used.
+ * Leave a file that was deleted or truncated, so that the next run makes
+ * another one.  A write to a deleted file succeeds and is lost; a write past
+ * the end of a truncated file leaves zeros that no reader accepts.
  */
 static void leave_deleted(HtCtfStream *s)
 {
@@ -511,7 +454,6 @@ int ht_ctf_stream_close(HtCtfStream *s, const HtRun *run)
     int ret = 0;
 
     leave_deleted(s);
-    unmap_file(s);
     empty = s->fd >= 0 && content(s) == HEADER;
     if (run) {
         s->last_ns = MAX(s->last_ns, run->begin_ns);
@@ -529,7 +471,7 @@ int ht_ctf_stream_close(HtCtfStream *s, const HtRun *run)
         h.timestamp_end = ht_le64(MAX(s->last_ns,
                                           ht_le64(h.timestamp_begin)));
         h.discarded = ht_le64(discarded);
-        ret = set_header(s, &h, s->start);
+        ret = write_header(s->fd, &h, s->start);
         if (!ret) {
             s->h = h;
         }

@@ -57,7 +57,6 @@ typedef struct HtCtfStream {
     bool open;
 
     int fd;                     /* -1: no file could be made so far */
-    uint8_t *map;               /* the file; NULL: headers are written */
     uint64_t checked_ns;        /* when the file was still there */
     unsigned unchecked;         /* runs since then */
     unsigned part;              /* files made */
