@@ -336,7 +336,49 @@ HtClassTable *ht_class_table_new(void)
 
     g_mutex_init(&t->lock);
     t->by_name = g_hash_table_new(g_str_hash, g_str_equal);
+    t->limit = HT_CLASSES_SAVED_MAX;
     return t;
+}
+
+void ht_class_table_set_limit(HtClassTable *t, size_t limit)
+{
+    g_mutex_lock(&t->lock);
+    t->limit = limit;
+    g_mutex_unlock(&t->lock);
+}
+
+size_t ht_class_table_size(HtClassTable *t)
+{
+    size_t size;
+
+    g_mutex_lock(&t->lock);
+    size = t->size;
+    g_mutex_unlock(&t->lock);
+    return size;
+}
+
+/* Bytes of a class in what ht_class_table_save() returns */
+static size_t class_saved_size(const HtClass *c)
+{
+    size_t size = 4 + sizeof(struct ht_msg_class) + strlen(c->name);
+    unsigned i;
+
+    for (i = 0; i < c->nr_fields; i++) {
+        size += sizeof(struct ht_msg_field) + strlen(c->fields[i].name);
+    }
+    return size;
+}
+
+/* Context: HtClassTable.lock held */
+static void table_append(HtClassTable *t, HtClass *c)
+{
+    c->id = t->count + 1;
+    t->size += class_saved_size(c);
+    g_hash_table_insert(t->by_name, c->name, c);
+    /* Pairs with the load-acquire in ht_walk(). */
+    ht_atomic_store_release(&t->by_id[c->id], c);
+    /* Pairs with the load-acquire in ht_class_table_count(). */
+    ht_atomic_store_release(&t->count, c->id);
 }
 
 void ht_class_table_free(HtClassTable *t)
@@ -376,17 +418,13 @@ enum ht_status ht_class_table_add(HtClassTable *t, const void *msg,
         ht_class_free(c);
         *cls = old;
     } else if (old || t->count == HT_CLASSES_MAX ||
-               strlen(c->name) > HT_CLASS_NAME_MAX) {
+               strlen(c->name) > HT_CLASS_NAME_MAX ||
+               t->size + class_saved_size(c) > t->limit) {
         ht_class_free(c);
         g_mutex_unlock(&t->lock);
         return HT_STATUS_LIMIT;
     } else {
-        c->id = t->count + 1;
-        /* Pairs with the load-acquire in ht_walk(). */
-        ht_atomic_store_release(&t->by_id[c->id], c);
-        g_hash_table_insert(t->by_name, c->name, c);
-        /* Pairs with the load-acquire in ht_class_table_count(). */
-        ht_atomic_store_release(&t->count, c->id);
+        table_append(t, c);
         *cls = c;
         *added = true;
     }
@@ -505,6 +543,13 @@ bool ht_class_table_load(HtClassTable *t, const void *data, size_t size,
         return false;
     }
     g_mutex_lock(&t->lock);
+    if (size > t->limit) {
+        *why = g_strdup_printf("its classes need %zu bytes, the limit here is"
+                               " %zu", size, t->limit);
+        g_mutex_unlock(&t->lock);
+        ht_class_table_free(saved);
+        return false;
+    }
     for (id = 1; id <= MIN(saved->count, t->count); id++) {
         const HtClass *a = t->by_id[id], *b = saved->by_id[id];
 
@@ -518,13 +563,7 @@ bool ht_class_table_load(HtClassTable *t, const void *data, size_t size,
         }
     }
     for (id = t->count + 1; id <= saved->count; id++) {
-        HtClass *c = g_steal_pointer(&saved->by_id[id]);
-
-        g_hash_table_insert(t->by_name, c->name, c);
-        /* Pairs with the load-acquire in ht_walk(). */
-        ht_atomic_store_release(&t->by_id[id], c);
-        /* Pairs with the load-acquire in ht_class_table_count(). */
-        ht_atomic_store_release(&t->count, id);
+        table_append(t, g_steal_pointer(&saved->by_id[id]));
     }
     g_mutex_unlock(&t->lock);
     ht_class_table_free(saved);

@@ -116,8 +116,10 @@ struct HtClassTable {
     HtClass *by_id[HT_CLASSES_MAX + 1];
     /*< private >*/
     uint32_t count;
-    GMutex lock;                /* for @by_name, and adding */
+    GMutex lock;                /* for the fields below, and adding */
     GHashTable *by_name;
+    size_t size;                /* of what ht_class_table_save() returns */
+    size_t limit;               /* of @size */
 };
 
 /**
@@ -139,6 +141,29 @@ bool ht_class_field_free(const HtClass *c, const char *name);
 HtClassTable *ht_class_table_new(void);
 void ht_class_table_free(HtClassTable *t);
 
+/* Largest size of a saved table */
+#define HT_CLASSES_SAVED_MAX (HT_CLASSES_MAX * (4 + HT_MESSAGE_MAX))
+
+/**
+ * ht_class_table_set_limit: limit the size of a table
+ * @t: the table
+ * @limit: bytes of what ht_class_table_save() returns; HT_CLASSES_SAVED_MAX
+ *         at the start.  Classes that are in the table stay in any case
+ *
+ * Context: any thread
+ */
+void ht_class_table_set_limit(HtClassTable *t, size_t limit);
+
+/**
+ * ht_class_table_size: size of a table
+ * @t: the table
+ *
+ * Returns: bytes of what ht_class_table_save() returns
+ *
+ * Context: any thread
+ */
+size_t ht_class_table_size(HtClassTable *t);
+
 /**
  * ht_class_table_add: check a HT_MSG_CLASS_REGISTER and find or add its class
  * @t: the table
@@ -147,7 +172,8 @@ void ht_class_table_free(HtClassTable *t);
  * @added: set to whether the class is new
  * @cls: set to the class
  *
- * Returns: HT_STATUS_OK, HT_STATUS_INVAL, HT_STATUS_LIMIT
+ * Returns: HT_STATUS_OK; HT_STATUS_INVAL if the message is malformed;
+ * HT_STATUS_LIMIT if the table has no room for the class
  *
  * Context: any thread
  */
@@ -188,9 +214,6 @@ size_t ht_class_encode(const HtClass *c, struct ht_msg_class *msg);
  * Returns: a new array
  */
 GByteArray *ht_class_table_save(const HtClassTable *t);
-
-/* No table needs more */
-#define HT_CLASSES_SAVED_MAX (HT_CLASSES_MAX * (4 + HT_MESSAGE_MAX))
 
 /**
  * ht_class_table_load: have at least the classes that were saved

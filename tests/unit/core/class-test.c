@@ -522,6 +522,65 @@ static void test_limit(void)
     ht_class_table_free(t);
 }
 
+/*
+ * The guest chooses how many classes of which size there are, and a migration
+ * sends them while the VM is stopped.  Promise that only this test proves: the
+ * saved table never exceeds its limit, classes beyond it are refused, and those
+ * that fit are still found and accepted.
+ */
+static void test_limit_bytes(void)
+{
+    static const size_t limits[] = { 4096, 4097, 65536, 1024 * 1024 };
+    unsigned i;
+
+    for (i = 0; i < G_N_ELEMENTS(limits); i++) {
+        HtClassTable *t = ht_class_table_new(), *to = ht_class_table_new();
+        g_autoptr(GByteArray) saved = NULL;
+        g_autofree char *why = NULL;
+        enum ht_status status;
+        uint32_t n = 0, f;
+        size_t before;
+        CtMessage m;
+
+        ht_class_table_set_limit(t, limits[i]);
+        do {
+            g_autofree char *name = g_strdup_printf("c%u", ++n);
+
+            before = ht_class_table_size(t);
+            ct_class(&m, name);
+            for (f = 0; f < HT_FIELDS_MAX; f++) {
+                g_autofree char *field = g_strdup_printf("%060u_%u", 0, f);
+
+                field[0] = 'f';
+                ct_field(&m, field, HT_FIELD_U8, 0, 0);
+            }
+            status = add(t, &m);
+        } while (status == HT_STATUS_OK);
+        g_assert_cmpint(status, ==, HT_STATUS_LIMIT);
+        g_assert_cmpuint(ht_class_table_size(t), ==, before);
+        g_assert_cmpuint(before + 4 + m.size, >, limits[i]);
+        ct_class(&m, "small");
+        g_assert_cmpint(add(t, &m), ==,
+                        before + 4 + m.size > limits[i] ? HT_STATUS_LIMIT :
+                                                          HT_STATUS_OK);
+        saved = ht_class_table_save(t);
+        g_assert_cmpuint(saved->len, ==, ht_class_table_size(t));
+        g_assert_cmpuint(saved->len, <=, limits[i]);
+
+        /* a table elsewhere takes it if its own limit allows */
+        ht_class_table_set_limit(to, saved->len - 1);
+        g_assert_false(ht_class_table_load(to, saved->data, saved->len, &why));
+        g_assert_nonnull(strstr(why, "limit"));
+        g_assert_cmpuint(ht_class_table_count(to), ==, 0);
+        ht_class_table_set_limit(to, saved->len);
+        g_clear_pointer(&why, g_free);
+        g_assert_true(ht_class_table_load(to, saved->data, saved->len, &why));
+        g_assert_cmpuint(ht_class_table_size(to), ==, saved->len);
+        ht_class_table_free(t);
+        ht_class_table_free(to);
+    }
+}
+
 /* A lookup visits all versions of a name, so their number is limited. */
 static void test_versions_limit(void)
 {
@@ -688,6 +747,7 @@ int main(int argc, char **argv)
     g_test_add_func("/class/versions", test_versions);
     g_test_add_func("/class/versions-limit", test_versions_limit);
     g_test_add_func("/class/limit", test_limit);
+    g_test_add_func("/class/limit-bytes", test_limit_bytes);
     g_test_add_func("/class/encode", test_encode);
     g_test_add_func("/class/readers", test_readers);
     g_test_add_func("/class/random", test_random);
