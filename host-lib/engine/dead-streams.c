@@ -9,27 +9,6 @@ G_STATIC_ASSERT(sizeof(HtDeadHead) <= HT_DEAD_STREAMS);
 G_STATIC_ASSERT(HT_DEAD_STREAMS + HT_STREAMS_MAX * sizeof(HtDeadStream) <=
                 HT_DEAD_CLASSES);
 
-void ht_dead_head_swap(HtDeadHead *h)
-{
-    h->magic = ht_le32(h->magic);
-    h->version = ht_le32(h->version);
-    h->streams = ht_le32(h->streams);
-    h->packet_size = ht_le32(h->packet_size);
-    h->packets = ht_le32(h->packets);
-    h->stride = ht_le64(h->stride);
-    h->mult = ht_le64(h->mult);
-    h->wall_offset = ht_le64(h->wall_offset);
-}
-
-void ht_dead_stream_swap(HtDeadStream *s)
-{
-    s->instance = ht_le64(s->instance);
-    s->counter = ht_le64(s->counter);
-    s->ns = ht_le64(s->ns);
-    s->mult = ht_le64(s->mult);
-    s->vcpu = (int32_t)ht_le32((uint32_t)s->vcpu);
-}
-
 static bool is_text(const char *s, size_t size)
 {
     return memchr(s, 0, size);

@@ -92,8 +92,26 @@ typedef struct HtDead {
 } HtDead;
 
 /* Put between the host's byte order and the file's */
-void ht_dead_head_swap(HtDeadHead *h);
-void ht_dead_stream_swap(HtDeadStream *s);
+static inline void ht_dead_head_swap(HtDeadHead *h)
+{
+    h->magic = ht_le32(h->magic);
+    h->version = ht_le32(h->version);
+    h->streams = ht_le32(h->streams);
+    h->packet_size = ht_le32(h->packet_size);
+    h->packets = ht_le32(h->packets);
+    h->stride = ht_le64(h->stride);
+    h->mult = ht_le64(h->mult);
+    h->wall_offset = ht_le64(h->wall_offset);
+}
+
+static inline void ht_dead_stream_swap(HtDeadStream *s)
+{
+    s->instance = ht_le64(s->instance);
+    s->counter = ht_le64(s->counter);
+    s->ns = ht_le64(s->ns);
+    s->mult = ht_le64(s->mult);
+    s->vcpu = (int32_t)ht_le32((uint32_t)s->vcpu);
+}
 
 /**
  * ht_dead_new: parse an index
