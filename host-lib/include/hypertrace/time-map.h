@@ -7,6 +7,10 @@
 
 #include "hypertrace/base.h"
 
+#ifndef __SIZEOF_INT128__
+#error "hypertrace needs a host of 64 bits"
+#endif
+
 #define HT_TIME_SEGMENTS 8
 
 /*

@@ -100,6 +100,7 @@ class Qemu(threading.Thread):
         self.things = things
         self.set = []
         self.snapshots = []
+        self.after = []
         self.path = path
         self.socket = socket.socket(socket.AF_UNIX)
         self.socket.bind(str(path))
@@ -121,7 +122,13 @@ class Qemu(threading.Thread):
         if command == "qom-list":
             return self.children(path) + [{"name": "type", "type": "string"}]
         if command == "hypertrace-snapshot":
-            return self.snapshots
+            # the events may also come before the reply
+            self.after = [{"event": "HYPERTRACE_SNAPSHOT", "data": {
+                "object": object, "snapshot": dict(s, trigger="command")}}
+                for s in self.snapshots]
+            return {"count": len(self.snapshots)}
+        if command == "query-hypertrace":
+            return [self.things[object.rpartition("/")[2]]["stats"]]
         thing = self.things[path.rpartition("/")[2]]
         if command == "qom-set":
             self.set.append((path, property, value))
@@ -141,9 +148,12 @@ class Qemu(threading.Thread):
                     # the client must ignore an event in between
                     print(json.dumps({"event": "RESUME", "timestamp": {}}),
                           file=f)
-                    print(json.dumps({"return": self.answer(
-                        m["execute"], **m.get("arguments", {}))}),
-                        file=f, flush=True)
+                    out = [{"return": self.answer(m["execute"],
+                                                  **m.get("arguments", {}))}]
+                    out[len(self.after) % 2:0] = self.after
+                    self.after = []
+                    for o in out:
+                        print(json.dumps(o), file=f, flush=True)
 
 
 class TestControl:

@@ -4,15 +4,18 @@
  */
 #include "cli/command.h"
 #include "hypertrace/base.h"
+#include "hypertrace/atomic.h"
+#include "hypertrace/dispatch.h"
+#include "hypertrace/thread.h"
 #include "record/live.h"
 #include "record/lttng-module.h"
 
 /* Bytes that may wait for LTTng */
 #define BACKLOG         ((size_t)128 << 20)
-/* LTTng hangs if it takes nothing for so long, in us... */
-#define HANG_US         (5 * G_TIME_SPAN_SECOND)
-/* ...or has not sent what it took */
-#define SEND_US         (60 * G_TIME_SPAN_SECOND)
+/* How long LTTng may take nothing before it counts as hanging */
+#define HANG_NS         (INT64_C(5) * 1000000000)
+/* How long it may take to send what it took */
+#define SEND_NS         (INT64_C(60) * 1000000000)
 
 struct HtLive {
     HtLiveOptions options;
@@ -20,28 +23,20 @@ struct HtLive {
     HtFtFormats *formats;
     HtFtRuns runs;
     uint64_t instances;
-    GThread *thread;
+    HtDispatch *d;
     bool started;               /* by ht_live_start() */
+    bool closed;                /* nothing is posted any more */
+    bool drained;               /* everything was delivered; atomic */
 
-    const HtUstOps *ust;        /* the thread's */
-    HtStreamInfo streams[HT_FT_STREAMS];
+    /* the sink's thread */
+    const HtUstOps *ust;
     uint64_t told[HT_FT_STREAMS];
     HtUstEvent *discarded;
     HtUstEvent *events[HT_CLASSES_MAX + 1];
-    uint32_t learnt;
     bool timed_out;
 
     GMutex lock;                /* all below */
-    GCond wake;                 /* the thread */
-    GCond ended;                /* who waits for its end */
-    HtPool pool;
-    HtQueue queue;
-    bool end;
-    bool closed;                /* nothing is posted any more */
-    bool drained;
-    bool gone;                  /* the thread */
-    uint64_t items;             /* taken so far */
-    uint64_t handled;           /* events of them */
+    uint64_t handled;           /* events delivered so far */
     HtLiveStats stats;
     char *why;
 };
@@ -57,18 +52,16 @@ static void post(void *opaque, HtRun *run, HtBuffer **fill)
 {
     HtLive *l = opaque;
 
-    g_mutex_lock(&l->lock);
-    if (!l->closed) {
-        if (run->events) {
-            uint8_t *p = ht_pool_reserve(&l->pool, fill, run->size);
-
-            memcpy(p, run->data, run->size);
-            run->data = p;
-        }
-        ht_queue_post(&l->queue, run, *fill);
-        g_cond_signal(&l->wake);
+    if (l->closed) {
+        return;
     }
-    g_mutex_unlock(&l->lock);
+    if (run->events) {
+        uint8_t *p = ht_dispatch_reserve(l->d, fill, run->size);
+
+        memcpy(p, run->data, run->size);
+        run->data = p;
+    }
+    ht_dispatch_post(l->d, run, *fill, true);
 }
 
 /* HtFtRunsOps.release */
@@ -76,10 +69,7 @@ static void release(void *opaque, HtBuffer **fill)
 {
     HtLive *l = opaque;
 
-    g_mutex_lock(&l->lock);
-    ht_pool_unref(&l->pool, *fill);
-    g_mutex_unlock(&l->lock);
-    *fill = NULL;
+    ht_dispatch_release(l->d, fill);
 }
 
 static void note(HtLive *l, char *why)
@@ -90,51 +80,48 @@ static void note(HtLive *l, char *why)
     g_mutex_unlock(&l->lock);
 }
 
-/* Context: the thread */
-static void learn(HtLive *l, uint32_t count)
+/* HtSinkOps.expect */
+static void expect(void *opaque, HtClass *const *classes, unsigned count)
 {
-    while (l->learnt < count) {
-        unsigned n = MIN(count - l->learnt, HT_UST_BATCH);
+    HtLive *l = opaque;
 
-        l->ust->prepare(l->options.name,
-                        &l->runs.classes->by_id[l->learnt + 1], n);
-        while (n--) {
-            const HtClass *c = l->runs.classes->by_id[++l->learnt];
-            char *why = NULL;
-
-            l->events[l->learnt] = l->ust->get(l->options.name, c, &why);
-            if (why) {
-                note(l, why);
-            }
-        }
-    }
-    if (!l->timed_out && l->ust->timed_out()) {
-        l->timed_out = true;
-        note(l, g_strdup("the session daemon did not answer in time: new "
-                         "events cannot be enabled"));
+    if (l->ust) {
+        l->ust->prepare(l->options.name, classes, count);
     }
 }
 
-/* Events that LTTng-UST refused.  Context: the thread */
-static uint64_t count_unknown(HtLive *l, const HtRun *run)
+/* HtSinkOps.learn */
+static char *learn(void *opaque, const HtClass *c)
 {
-    uint64_t n = 0;
-    HtRunIter it;
-    HtEvent ev;
-
-    ht_run_iter_init(&it, run, l->runs.classes);
-    while (ht_run_next(&it, &ev)) {
-        n += !l->events[ev.cls->id];
-    }
-    return n;
-}
-
-/* Context: the thread */
-static void load(HtLive *l)
-{
-    g_autoptr(GError) error = NULL;
+    HtLive *l = opaque;
     char *why = NULL;
 
+    if (!l->ust) {
+        return g_strdup("LTTng-UST is not loaded");
+    }
+    l->events[c->id] = l->ust->get(l->options.name, c, &why);
+    if (why) {
+        note(l, g_strdup(why));
+    }
+    if (l->events[c->id]) {
+        g_clear_pointer(&why, g_free);
+    } else if (!why) {
+        why = g_strdup("LTTng-UST refuses it");
+    }
+    return why;
+}
+
+/* HtSinkOps.begin */
+static void begin(void *opaque)
+{
+    g_autoptr(GError) error = NULL;
+    HtLive *l = opaque;
+    char *why = NULL;
+
+    if (!l->started) {
+        return;                 /* nothing was recorded */
+    }
+    /* Load it now: viewers see a trace before its first event. */
     l->ust = ht_lttng_module("ust", "ht_ust_ops", &error);
     if (!l->ust) {
         note(l, g_strdup(error->message));
@@ -146,41 +133,43 @@ static void load(HtLive *l)
     }
 }
 
-/* Context: the thread, no lock */
-static void deliver(HtLive *l, HtQueued *item)
+/* HtSinkOps.deliver */
+static void deliver(void *opaque, const HtRun *run)
 {
-    HtRun *run = &item->run;
-    uint64_t taken = 0, unknown;
+    HtLive *l = opaque;
+    uint64_t taken;
 
-    if (item->info) {
-        l->streams[item->index] = *item->info;
+    if (!l->ust) {
+        return;
     }
-    run->stream = &l->streams[item->index];
-    if (l->ust) {
-        l->ust->tell(l->discarded, run, &l->told[item->index]);
+    l->ust->tell(l->discarded, run, &l->told[run->stream->index]);
+    if (!l->timed_out && l->ust->timed_out()) {
+        l->timed_out = true;
+        note(l, g_strdup("the session daemon did not answer in time: new "
+                         "events cannot be enabled"));
     }
     if (!run->events) {
         return;
     }
-    if (l->ust) {
-        learn(l, run->classes);
-        taken = l->ust->deliver(run, l->runs.classes, l->events);
-    }
-    unknown = l->ust ? count_unknown(l, run) : run->events;
+    taken = l->ust->deliver(run, l->runs.classes, l->events);
     g_mutex_lock(&l->lock);
     l->stats.taken += taken;
-    l->stats.lost += unknown;
-    l->stats.unwanted += run->events - unknown - taken;
+    l->stats.unwanted += run->events - taken;
     l->handled += run->events;
     g_mutex_unlock(&l->lock);
 }
 
-/* LTTng was given what it had no room for, too.  Context: the thread */
-static void end_session(HtLive *l)
+/*
+ * HtSinkOps.end: end the session, which tells how many of the events that LTTng
+ * was given it had no room for
+ */
+static void end_session(void *opaque)
 {
     g_autoptr(GError) error = NULL;
+    HtLive *l = opaque;
     uint64_t lost = 0;
 
+    ht_atomic_set(&l->drained, true);
     if (!l->ctl) {
         return;
     }
@@ -193,36 +182,10 @@ static void end_session(HtLive *l)
     g_mutex_unlock(&l->lock);
 }
 
-static void *live_thread(void *opaque)
+/* HtSinkOps.gone */
+static void gone(void *opaque)
 {
-    HtLive *l = opaque;
-    HtQueued item;
-
-    if (l->started) {
-        load(l);                /* viewers see a trace before its first event */
-    }
-    g_mutex_lock(&l->lock);
-    while (true) {
-        if (ht_queue_take(&l->queue, &item)) {
-            g_mutex_unlock(&l->lock);
-            deliver(l, &item);
-            g_mutex_lock(&l->lock);
-            ht_queue_done(&l->queue, &item);
-            l->items++;
-        } else if (l->end) {
-            break;
-        } else {
-            g_cond_wait(&l->wake, &l->lock);
-        }
-    }
-    l->drained = true;
-    g_mutex_unlock(&l->lock);
-    end_session(l);
-    g_mutex_lock(&l->lock);
-    l->gone = true;
-    g_cond_signal(&l->ended);
-    g_mutex_unlock(&l->lock);
-    return NULL;
+    /* ht_live_free() frees it */
 }
 
 static bool have_modules(HtLive *l, GError **error)
@@ -260,6 +223,33 @@ static bool init_runs(HtLive *l, const HtKernel *kernel, GError **error)
     return ht_ft_runs_init(&l->runs);
 }
 
+static void new_dispatch(HtLive *l)
+{
+    static const HtSinkOps ops = {
+        .begin = begin,
+        .expect = expect,
+        .learn = learn,
+        .deliver = deliver,
+        .end = end_session,
+        .gone = gone,
+    };
+    const HtSinkConfig sink = {
+        .ops = &ops,
+        .session = l,
+        .id = "lttng",
+        .may_block = true,
+    };
+    const HtDispatchConfig cfg = {
+        .name = l->options.name,
+        .classes = l->runs.classes,
+        .streams = HT_FT_STREAMS,
+        .budget = BACKLOG,
+        .buffer = HT_FT_RUN_MAX,
+    };
+
+    l->d = ht_dispatch_new(&cfg, &sink, 1);
+}
+
 HtLive *ht_live_new(const HtLiveOptions *options, const HtKernel *kernel,
                     GError **error)
 {
@@ -267,16 +257,13 @@ HtLive *ht_live_new(const HtLiveOptions *options, const HtKernel *kernel,
 
     l->options = *options;
     g_mutex_init(&l->lock);
-    g_cond_init(&l->wake);
-    g_cond_init(&l->ended);
-    l->pool.size = HT_FT_RUN_MAX;
-    ht_queue_init(&l->queue, &l->pool, 0, BACKLOG, HT_FT_STREAMS);
     if (!have_modules(l, error) || !init_runs(l, kernel, error) ||
         (l->ctl && !l->ctl->begin(options->name, options->url, options->live,
                                   error))) {
         ht_live_free(l);
         return NULL;
     }
+    new_dispatch(l);
     return l;
 }
 
@@ -292,47 +279,48 @@ void ht_live_start(HtLive *l)
     /* what is registered after that time can never be enabled */
     g_setenv("LTTNG_UST_REGISTER_TIMEOUT", "10000", false);
     l->started = true;
-    l->thread = g_thread_new("hypertrace", live_thread, l);
+    ht_dispatch_start(l->d);
 }
 
-/* As long as it gets on.  Context: lock held */
-static void wait_gone(HtLive *l)
+/* Wait for the end as long as there is progress.  Returns whether it came */
+static bool wait_gone(HtLive *l)
 {
-    uint64_t items = l->items;
-    bool drained = l->drained;
+    HtSinkStats before, after;
+    bool drained;
 
-    while (!l->gone) {
-        gint64 end = g_get_monotonic_time() + (drained ? SEND_US : HANG_US);
-
-        if (!g_cond_wait_until(&l->ended, &l->lock, end) && !l->gone &&
-            items == l->items && drained == l->drained) {
-            break;
+    ht_dispatch_stats(l->d, 0, &after);
+    do {
+        before = after;
+        drained = ht_atomic_read(&l->drained);
+        if (!ht_dispatch_end(l->d, ht_now_ns() +
+                             (drained ? SEND_NS : HANG_NS))) {
+            return true;
         }
-        items = l->items;
-        drained = l->drained;
-    }
+        ht_dispatch_stats(l->d, 0, &after);
+    } while (before.items != after.items ||
+             drained != ht_atomic_read(&l->drained));
+    return false;
 }
 
 bool ht_live_end(HtLive *l, HtLiveStats *stats)
 {
-    bool gone;
+    HtSinkStats sink;
+    bool ended;
 
-    if (!l->thread) {
-        l->thread = g_thread_new("hypertrace", live_thread, l);
+    if (!l->started) {
+        ht_dispatch_start(l->d);
     }
-    g_mutex_lock(&l->lock);
     l->closed = true;
-    l->end = true;
-    g_cond_signal(&l->wake);
-    wait_gone(l);
-    gone = l->gone;
+    ended = wait_gone(l);
+    ht_dispatch_stats(l->d, 0, &sink);
+    g_mutex_lock(&l->lock);
     *stats = l->stats;
-    stats->lost += l->queue.discarded + l->queue.posted - l->handled;
-    stats->why = gone ? l->why : l->drained ?
+    stats->lost += sink.discarded + sink.events - l->handled;
+    stats->why = ended ? l->why : ht_atomic_read(&l->drained) ?
                  "the session daemon does not end the session" :
                  "LTTng takes no more";
     g_mutex_unlock(&l->lock);
-    return gone;
+    return ended;
 }
 
 void ht_live_free(HtLive *l)
@@ -340,15 +328,9 @@ void ht_live_free(HtLive *l)
     if (!l) {
         return;
     }
-    if (l->thread) {
-        g_thread_join(l->thread);
-    }
-    ht_queue_destroy(&l->queue);
-    ht_pool_destroy(&l->pool);
+    ht_dispatch_free(l->d);
     g_clear_pointer(&l->runs.classes, ht_class_table_free);
     ht_ft_formats_free(l->formats);
-    g_cond_clear(&l->ended);
-    g_cond_clear(&l->wake);
     g_mutex_clear(&l->lock);
     g_free(l->why);
     g_free(l);

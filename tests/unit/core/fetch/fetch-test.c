@@ -23,7 +23,7 @@ typedef struct HypertraceDevice {
     struct {
         uint32_t packet_size;
     } conf;
-    void *sinks;
+    void *dispatch;
 } HypertraceDevice;
 
 typedef struct HtStream {
@@ -65,10 +65,10 @@ static size_t iov_to_buf(const struct iovec *iov, unsigned n, size_t offset,
     return done;
 }
 
-static uint8_t *ht_sinks_reserve(void *sinks, uint8_t (*fill)[2 * SIZE],
-                                 size_t size)
+static uint8_t *ht_dispatch_reserve(void *dispatch, uint8_t (*fill)[2 * SIZE],
+                                    size_t size)
 {
-    g_assert_null(sinks);
+    g_assert_null(dispatch);
     g_assert_cmpuint(size, <=, sizeof(*fill));
     return *fill;
 }

@@ -1,0 +1,665 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * hypertrace: from the streams of a guest to its sinks
+ *
+ * tests/model/sink.pml models the queue, direct delivery and the end.
+ */
+#include "hypertrace/base.h"
+#include "hypertrace/atomic.h"
+#include "hypertrace/dispatch.h"
+#include "hypertrace/thread.h"
+
+typedef struct HtSink {
+    HtDispatch *all;
+    const HtSinkOps *ops;
+    void *session;
+    char *id;
+    bool direct;                /* the session cannot block */
+    HtThread thread;
+    HtCond wake;                /* with HtDispatch.lock: for the thread */
+
+    HtQueue queue;              /* HtDispatch.lock */
+    uint64_t items;             /* HtDispatch.lock: delivered */
+    bool end;                   /* HtDispatch.lock: the thread is to end */
+    bool ended;                 /* HtDispatch.lock: and makes no more calls */
+    bool left;                  /* HtDispatch.lock: ht_dispatch_free() is over */
+
+    HtMutex lock;               /* the session's: all below */
+    uint32_t learnt;            /* ids up to this were told; written atomically */
+    unsigned nr_refused;        /* of them, refused; written atomically */
+    uint64_t refused[HT_CLASSES_MAX / 64 + 1];  /* bitmap by id */
+    uint32_t next_try;          /* id that the next attempt begins with */
+    int64_t tried_ns;           /* when the last attempt began */
+    int64_t reported_ns;        /* when a refused class was last reported */
+    unsigned unreported;        /* classes refused since then */
+    HtStreamInfo *streams;      /* as the session knows them */
+    uint64_t *missing;          /* by stream: events of refused classes */
+    uint64_t nr_missing;        /* of all streams; written atomically */
+} HtSink;
+
+struct HtDispatch {
+    HtDispatchConfig cfg;
+    char *name;
+    HtSink *sink[HT_QUEUES_MAX];
+    unsigned count;
+    bool started;
+
+    HtMutex lock;               /* all below */
+    HtCond idle;                /* a sink has delivered everything, or ended */
+    HtPool pool;
+    unsigned users;             /* the caller, and sinks */
+    bool starved;               /* no sink had room when last asked */
+    bool watched;
+    bool freed;                 /* HtDispatchConfig.opaque is gone */
+};
+
+static int64_t now(const HtDispatch *d)
+{
+    return d->cfg.now ? d->cfg.now() : ht_now_ns();
+}
+
+static bool is_refused(const HtSink *sink, uint32_t id)
+{
+    return sink->refused[id / 64] >> id % 64 & 1;
+}
+
+/* Classes ------------------------------------------------------------------ */
+
+/*
+ * Report a refused class, at most once in HT_DISPATCH_REPORT_NS: the guest
+ * chooses how many classes there are.  Context: the session's lock is held
+ */
+static void report_refused(HtSink *sink, const HtClass *c, const char *why)
+{
+    g_autofree char *text = NULL, *more = NULL;
+    int64_t ns = now(sink->all);
+
+    if (sink->reported_ns && ns - sink->reported_ns < HT_DISPATCH_REPORT_NS) {
+        sink->unreported++;
+        return;
+    }
+    if (sink->unreported) {
+        more = g_strdup_printf("; %u more classes were refused before",
+                               sink->unreported);
+    }
+    text = g_strdup_printf("events of class %s are discarded: %s%s", c->name,
+                           why, more ? more : "");
+    if (sink->all->cfg.report) {
+        sink->all->cfg.report(sink->all->name, sink->id, text);
+    }
+    sink->unreported = 0;
+    sink->reported_ns = MAX(ns, 1);
+}
+
+/*
+ * Tell the session of a class.  Returns false if it refuses it.
+ * Context: the sink's thread, the session's lock is held
+ */
+static bool learn(HtSink *sink, uint32_t id)
+{
+    const HtClass *c = ht_class_table_get(sink->all->cfg.classes, id);
+    g_autofree char *why = sink->ops->learn ?
+                           sink->ops->learn(sink->session, c) : NULL;
+
+    if (!why == !is_refused(sink, id)) {
+        return !why;            /* as before */
+    }
+    sink->refused[id / 64] ^= UINT64_C(1) << id % 64;
+    ht_atomic_set(&sink->nr_refused, sink->nr_refused + (why ? 1 : -1));
+    if (why) {
+        report_refused(sink, c, why);
+    }
+    return !why;
+}
+
+/* Context: as learn() */
+static void learn_up_to(HtSink *sink, uint32_t count)
+{
+    HtClass *const *classes = sink->all->cfg.classes->by_id;
+    uint32_t first = sink->learnt + 1, id;
+
+    for (id = first; id <= count; id++) {
+        if ((id - first) % HT_DISPATCH_EXPECT_MAX == 0 && sink->ops->expect) {
+            sink->ops->expect(sink->session, &classes[id],
+                              MIN(count + 1 - id, HT_DISPATCH_EXPECT_MAX));
+        }
+        learn(sink, id);
+    }
+    /* Others read it without the lock; an old value only costs a detour. */
+    ht_atomic_set(&sink->learnt, MAX(sink->learnt, count));
+}
+
+/*
+ * Ask the session again for the classes that it refused, in turns, because it
+ * may refuse some for good.  Context: as learn()
+ */
+static void learn_again(HtSink *sink)
+{
+    unsigned left = sink->nr_refused, failures = 0;
+    uint32_t id = sink->next_try;
+
+    while (left && failures < HT_DISPATCH_RETRY_FAILURES) {
+        id = id >= sink->learnt ? 1 : id + 1;
+        if (is_refused(sink, id)) {
+            left--;
+            failures += !learn(sink, id);
+        }
+    }
+    sink->next_try = id;
+}
+
+/* Context: as learn() */
+static bool is_known(HtSink *sink, uint32_t id)
+{
+    if (G_LIKELY(!is_refused(sink, id))) {
+        return true;
+    }
+    if (now(sink->all) - sink->tried_ns >= HT_DISPATCH_RETRY_NS) {
+        sink->tried_ns = now(sink->all);
+        learn_again(sink);
+    }
+    return !is_refused(sink, id);
+}
+
+/* Delivery ----------------------------------------------------------------- */
+
+static void deliver_part(HtSink *sink, HtRun *part, const uint8_t *end)
+{
+    if (part->events) {
+        part->size = end - part->data;
+        sink->ops->deliver(sink->session, part);
+        part->events = 0;
+        part->flags = 0;
+    }
+}
+
+/*
+ * Deliver a run without the events of refused classes, which are counted.
+ * Context: as learn()
+ */
+static void deliver_known(HtSink *sink, const HtRun *run)
+{
+    uint64_t *missing = &sink->missing[run->stream->index];
+    HtRun part = *run;
+    HtRunIter it;
+    HtEvent ev;
+
+    part.events = 0;
+    ht_run_iter_init(&it, run, sink->all->cfg.classes);
+    for (;;) {
+        const uint8_t *begin = it.p;
+
+        if (!ht_run_next(&it, &ev)) {
+            deliver_part(sink, &part, begin);
+            break;
+        }
+        if (!is_known(sink, ev.cls->id)) {
+            deliver_part(sink, &part, begin);
+            ++*missing;
+            ht_atomic_set(&sink->nr_missing, sink->nr_missing + 1);
+            /* 24 bits do not tell the time since an event that is left out */
+            part.flags |= HT_RUN_CUT;
+            continue;
+        }
+        if (part.events++ == 0) {
+            part.data = begin;
+            part.begin_ns = ev.ns;
+            part.discarded = run->discarded + *missing;
+        }
+        part.end_ns = ev.ns;
+    }
+}
+
+/* Context: the session's lock is held, the dispatcher's is not */
+static void deliver(HtSink *sink, HtRun *run)
+{
+    uint32_t index = run->stream->index;
+
+    learn_up_to(sink, run->classes);
+    if (run->flags & HT_RUN_OPEN) {
+        sink->streams[index] = *run->stream;
+        sink->missing[index] = 0;
+    }
+    if (run->events && sink->nr_refused) {
+        deliver_known(sink, run);
+        return;
+    }
+    run->discarded += sink->missing[index];
+    sink->ops->deliver(sink->session, run);
+}
+
+/* Context: the dispatcher's lock is held */
+static bool any_room(HtDispatch *d)
+{
+    unsigned i;
+
+    for (i = 0; i < d->count; i++) {
+        if (ht_queue_room(&d->sink[i]->queue)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Tell the caller what an item's end means.  Context: likewise */
+static void notify(HtDispatch *d)
+{
+    if (d->freed) {
+        return;
+    }
+    if (d->watched && d->cfg.progress) {
+        d->cfg.progress(d->cfg.opaque);
+    }
+    if (d->starved && any_room(d)) {
+        d->starved = false;
+        if (d->cfg.room) {
+            d->cfg.room(d->cfg.opaque);
+        }
+    }
+}
+
+/*
+ * Context: both locks are held; the dispatcher's is released meanwhile
+ */
+static void deliver_item(HtSink *sink, HtQueued *item)
+{
+    HtDispatch *d = sink->all;
+
+    ht_mutex_unlock(&d->lock);
+    if (!item->info) {
+        item->run.stream = &sink->streams[item->index];
+    }
+    deliver(sink, &item->run);
+    ht_mutex_lock(&d->lock);
+    ht_queue_done(&sink->queue, item);
+    sink->items++;
+    notify(d);
+}
+
+static bool sink_is_idle(HtSink *sink)
+{
+    return ht_queue_empty(&sink->queue) &&
+           ht_atomic_read(&sink->learnt) >=
+           ht_class_table_count(sink->all->cfg.classes);
+}
+
+/* The last user frees the dispatcher. */
+static void dispatch_unref(HtDispatch *d)
+{
+    bool last;
+
+    ht_mutex_lock(&d->lock);
+    last = --d->users == 0;
+    ht_mutex_unlock(&d->lock);
+    if (last) {
+        ht_pool_destroy(&d->pool);
+        ht_cond_destroy(&d->idle);
+        ht_mutex_destroy(&d->lock);
+        g_free(d->name);
+        g_free(d);
+    }
+}
+
+/* Context: where ht_dispatch_free() is called; the thread makes no more calls */
+static void sink_free(void *opaque)
+{
+    HtSink *sink = opaque;
+    HtDispatch *d = sink->all;
+
+    if (d->started) {
+        ht_thread_join(&sink->thread);
+    }
+    sink->ops->gone(sink->session);
+    ht_mutex_lock(&d->lock);
+    ht_queue_destroy(&sink->queue);
+    ht_mutex_unlock(&d->lock);
+    ht_mutex_destroy(&sink->lock);
+    ht_cond_destroy(&sink->wake);
+    g_free(sink->streams);
+    g_free(sink->missing);
+    g_free(sink->id);
+    g_free(sink);
+    dispatch_unref(d);
+}
+
+static void *sink_thread(void *opaque)
+{
+    HtSink *sink = opaque;
+    HtDispatch *d = sink->all;
+    HtQueued item;
+
+    if (sink->ops->begin) {
+        sink->ops->begin(sink->session);
+    }
+    for (;;) {
+        ht_mutex_lock(&sink->lock);
+        learn_up_to(sink, ht_class_table_count(d->cfg.classes));
+        ht_mutex_lock(&d->lock);
+        while (ht_queue_take(&sink->queue, &item)) {
+            deliver_item(sink, &item);
+        }
+        ht_mutex_unlock(&sink->lock);
+        ht_cond_broadcast(&d->idle);
+        if (sink_is_idle(sink)) {
+            if (sink->end) {
+                break;
+            }
+            ht_cond_wait(&sink->wake, &d->lock);
+        }
+        ht_mutex_unlock(&d->lock);
+    }
+    if (sink->ops->end) {
+        ht_mutex_unlock(&d->lock);
+        sink->ops->end(sink->session);
+        ht_mutex_lock(&d->lock);
+    }
+    sink->ended = true;
+    ht_cond_broadcast(&d->idle);
+    if (sink->left && d->cfg.later) {
+        d->cfg.later(sink_free, sink);
+    }
+    ht_mutex_unlock(&d->lock);
+    return NULL;
+}
+
+/* The sinks ---------------------------------------------------------------- */
+
+static void sink_new(HtDispatch *d, const HtSinkConfig *cfg)
+{
+    HtSink *sink = g_new0(HtSink, 1);
+
+    sink->all = d;
+    sink->ops = cfg->ops;
+    sink->session = cfg->session;
+    sink->id = g_strdup(cfg->id);
+    sink->direct = !cfg->may_block;
+    /* the first attempt may come at once */
+    sink->tried_ns = INT64_MIN / 2;
+    ht_mutex_init(&sink->lock);
+    ht_cond_init(&sink->wake);
+    sink->streams = g_new0(HtStreamInfo, d->cfg.streams);
+    sink->missing = g_new0(uint64_t, d->cfg.streams);
+    ht_queue_init(&sink->queue, &d->pool, d->count, d->cfg.budget,
+                  d->cfg.streams);
+    d->sink[d->count++] = sink;
+    d->users++;
+}
+
+HtDispatch *ht_dispatch_new(const HtDispatchConfig *cfg,
+                            const HtSinkConfig *sinks, unsigned count)
+{
+    HtDispatch *d = g_new0(HtDispatch, 1);
+    unsigned i;
+
+    g_assert(count >= 1 && count <= HT_QUEUES_MAX);
+    d->cfg = *cfg;
+    d->name = g_strdup(cfg->name);
+    d->cfg.buffer = MAX(HT_DISPATCH_BUFFER, cfg->buffer);
+    d->cfg.budget = MAX(cfg->budget, 4 * d->cfg.buffer);
+    d->users = 1;
+    d->pool.size = d->cfg.buffer;
+    ht_mutex_init(&d->lock);
+    ht_cond_init(&d->idle);
+    for (i = 0; i < count; i++) {
+        sink_new(d, &sinks[i]);
+    }
+    return d;
+}
+
+void ht_dispatch_start(HtDispatch *d)
+{
+    unsigned i;
+
+    d->started = true;
+    for (i = 0; i < d->count; i++) {
+        ht_thread_start(&d->sink[i]->thread, "hypertrace-sink", sink_thread,
+                        d->sink[i]);
+    }
+}
+
+static bool sink_has_ended(HtSink *sink)
+{
+    return sink->ended;
+}
+
+/*
+ * Wait until all sinks are @done, or until @end_ns.  Returns the first that is
+ * not, or NULL.  Context: the dispatcher's lock is held
+ */
+static HtSink *wait_for(HtDispatch *d, bool (*done)(HtSink *sink),
+                        int64_t end_ns)
+{
+    unsigned i;
+
+    for (i = 0; i < d->count; i++) {
+        while (!done(d->sink[i])) {
+            if (!ht_cond_wait_until(&d->idle, &d->lock, end_ns) &&
+                !done(d->sink[i])) {
+                return d->sink[i];
+            }
+        }
+    }
+    return NULL;
+}
+
+const char *ht_dispatch_end(HtDispatch *d, int64_t end_ns)
+{
+    const HtSink *behind;
+    unsigned i;
+
+    ht_mutex_lock(&d->lock);
+    for (i = 0; i < d->count; i++) {
+        d->sink[i]->end = true;
+        ht_cond_signal(&d->sink[i]->wake);
+    }
+    behind = wait_for(d, sink_has_ended, end_ns);
+    ht_mutex_unlock(&d->lock);
+    return behind ? behind->id : NULL;
+}
+
+void ht_dispatch_free(HtDispatch *d)
+{
+    HtSink *ended[HT_QUEUES_MAX];
+    unsigned i, n = 0;
+
+    if (!d) {
+        return;
+    }
+    ht_mutex_lock(&d->lock);
+    d->freed = true;
+    for (i = 0; i < d->count; i++) {
+        if (d->sink[i]->ended || !d->started) {
+            ended[n++] = d->sink[i];
+        } else {
+            d->sink[i]->left = true;
+        }
+    }
+    /* a sink that is left is on its own from here */
+    d->count = 0;
+    ht_mutex_unlock(&d->lock);
+    while (n) {
+        sink_free(ended[--n]);
+    }
+    dispatch_unref(d);
+}
+
+bool ht_dispatch_wait_idle(HtDispatch *d, int64_t end_ns)
+{
+    bool idle;
+
+    ht_mutex_lock(&d->lock);
+    idle = !wait_for(d, sink_is_idle, end_ns);
+    ht_mutex_unlock(&d->lock);
+    return idle;
+}
+
+void ht_dispatch_posted(HtDispatch *d, uint32_t *posted)
+{
+    unsigned i;
+
+    ht_mutex_lock(&d->lock);
+    for (i = 0; i < d->count; i++) {
+        posted[i] = ht_queue_posted(&d->sink[i]->queue);
+    }
+    ht_mutex_unlock(&d->lock);
+}
+
+const char *ht_dispatch_behind(HtDispatch *d, const uint32_t *posted)
+{
+    const char *behind = NULL;
+    unsigned i;
+
+    ht_mutex_lock(&d->lock);
+    for (i = 0; i < d->count && !behind; i++) {
+        if (!ht_queue_done_with(&d->sink[i]->queue, posted[i])) {
+            behind = d->sink[i]->id;
+        }
+    }
+    ht_mutex_unlock(&d->lock);
+    return behind;
+}
+
+void ht_dispatch_watch(HtDispatch *d, bool on)
+{
+    ht_mutex_lock(&d->lock);
+    d->watched = on;
+    ht_mutex_unlock(&d->lock);
+}
+
+bool ht_dispatch_room(HtDispatch *d)
+{
+    bool room;
+
+    ht_mutex_lock(&d->lock);
+    room = any_room(d);
+    d->starved |= !room;
+    ht_mutex_unlock(&d->lock);
+    return room;
+}
+
+uint8_t *ht_dispatch_reserve(HtDispatch *d, HtBuffer **fill, size_t size)
+{
+    uint8_t *p;
+
+    ht_mutex_lock(&d->lock);
+    p = ht_pool_reserve(&d->pool, fill, size);
+    ht_mutex_unlock(&d->lock);
+    return p;
+}
+
+void ht_dispatch_release(HtDispatch *d, HtBuffer **fill)
+{
+    ht_mutex_lock(&d->lock);
+    ht_pool_unref(&d->pool, *fill);
+    *fill = NULL;
+    ht_mutex_unlock(&d->lock);
+}
+
+/*
+ * Begin to deliver a run at once, with the session's lock held.  Earlier runs of
+ * the stream were queued under the stream's lock, which is held, and delivered
+ * under the session's.  Only the sink's thread learns classes.
+ *
+ * Context: the dispatcher's lock is held
+ */
+static bool begin_direct(HtSink *sink, const HtRun *run)
+{
+    return sink->direct && sink->all->started &&
+           ht_queue_empty(&sink->queue) &&
+           ht_atomic_read(&sink->learnt) >= run->classes &&
+           !ht_atomic_read(&sink->nr_refused) && ht_mutex_trylock(&sink->lock);
+}
+
+void ht_dispatch_post(HtDispatch *d, const HtRun *run, HtBuffer *b, bool direct)
+{
+    HtSink *begun[HT_QUEUES_MAX];
+    HtRun passed[HT_QUEUES_MAX];
+    unsigned i, n = 0;
+
+    ht_mutex_lock(&d->lock);
+    for (i = 0; i < d->count; i++) {
+        HtSink *sink = d->sink[i];
+        bool was_idle;
+
+        if (direct && begin_direct(sink, run)) {
+            begun[n] = sink;
+            passed[n] = *run;
+            ht_queue_pass(&sink->queue, &passed[n++]);
+            continue;
+        }
+        was_idle = ht_queue_empty(&sink->queue);
+        ht_queue_post(&sink->queue, run, b);
+        /* without @direct, not for each run while there is plenty of room */
+        if (direct ? was_idle : ht_queue_filling(&sink->queue)) {
+            ht_cond_signal(&sink->wake);
+        }
+    }
+    ht_mutex_unlock(&d->lock);
+    for (i = 0; i < n; i++) {
+        deliver(begun[i], &passed[i]);
+        ht_mutex_unlock(&begun[i]->lock);
+    }
+}
+
+void ht_dispatch_wake(HtDispatch *d)
+{
+    unsigned i;
+
+    ht_mutex_lock(&d->lock);
+    for (i = 0; i < d->count; i++) {
+        if (!sink_is_idle(d->sink[i])) {
+            ht_cond_signal(&d->sink[i]->wake);
+        }
+    }
+    ht_mutex_unlock(&d->lock);
+}
+
+bool ht_dispatch_wants(HtDispatch *d, const HtClass *c)
+{
+    unsigned i;
+
+    for (i = 0; i < d->count; i++) {
+        const HtSink *sink = d->sink[i];
+
+        if (ht_atomic_read(&sink->learnt) < c->id || !sink->ops->wants ||
+            sink->ops->wants(sink->session, c)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool ht_dispatch_chooses(const HtDispatch *d)
+{
+    unsigned i;
+
+    for (i = 0; i < d->count; i++) {
+        if (!d->sink[i]->ops->wants) {
+            return false;       /* it wants everything */
+        }
+    }
+    return true;
+}
+
+unsigned ht_dispatch_count(const HtDispatch *d)
+{
+    return d->count;
+}
+
+void ht_dispatch_stats(HtDispatch *d, unsigned i, HtSinkStats *stats)
+{
+    HtSink *sink = d->sink[i];
+    uint64_t missing;
+
+    ht_mutex_lock(&d->lock);
+    missing = ht_atomic_read(&sink->nr_missing);
+    *stats = (HtSinkStats) {
+        .id = sink->id,
+        .events = sink->queue.posted - missing,
+        .discarded = sink->queue.discarded + missing,
+        .queued = sink->queue.held,
+        .items = sink->items,
+        .idle = sink_is_idle(sink),
+    };
+    ht_mutex_unlock(&d->lock);
+}

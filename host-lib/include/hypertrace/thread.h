@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * hypertrace: threads and locks of the program that the engine is part of
+ *
+ * QEMU has an implementation with QemuThread and QemuMutex (hw/hypertrace), which
+ * keep its signal mask and lock statistics; everything else has one with
+ * pthreads (engine/thread-pthread.c).  A program links one of them.
+ */
+#ifndef HYPERTRACE_THREAD_H
+#define HYPERTRACE_THREAD_H
+
+#include "hypertrace/base.h"
+
+/* All three are private to the implementation. */
+typedef struct HtMutex {
+    void *impl;
+} HtMutex;
+
+typedef struct HtCond {
+    void *impl;
+} HtCond;
+
+typedef struct HtThread {
+    void *impl;
+} HtThread;
+
+void ht_mutex_init(HtMutex *m);
+void ht_mutex_destroy(HtMutex *m);
+void ht_mutex_lock(HtMutex *m);
+/* Returns: false if another thread holds the lock */
+bool ht_mutex_trylock(HtMutex *m);
+void ht_mutex_unlock(HtMutex *m);
+
+void ht_cond_init(HtCond *c);
+void ht_cond_destroy(HtCond *c);
+void ht_cond_signal(HtCond *c);
+void ht_cond_broadcast(HtCond *c);
+void ht_cond_wait(HtCond *c, HtMutex *m);
+
+/**
+ * ht_cond_wait_until: wait for a signal or a time
+ * @c: the condition
+ * @m: its lock, held
+ * @end_ns: of ht_now_ns()
+ *
+ * Returns: false if the time has come; spurious wake-ups are possible
+ */
+bool ht_cond_wait_until(HtCond *c, HtMutex *m, int64_t end_ns);
+
+/**
+ * ht_thread_start: run a function in a thread of its own
+ * @t: the thread, for ht_thread_join()
+ * @name: up to 15 characters
+ * @fn: the function
+ * @opaque: its argument
+ */
+void ht_thread_start(HtThread *t, const char *name, void *(*fn)(void *),
+                     void *opaque);
+void ht_thread_join(HtThread *t);
+
+/* ht_now_ns: CLOCK_MONOTONIC */
+int64_t ht_now_ns(void);
+
+#endif /* HYPERTRACE_THREAD_H */
