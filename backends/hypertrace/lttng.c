@@ -77,8 +77,8 @@ static bool lttng_daemon_listens(void)
 #define END_MS 2000
 
 /*
- * LTTng-UST's destructor crashes under a thread that records, and hangs behind
- * one that waits for a session daemon.
+ * Skip LTTng-UST's destructor if a thread is still in LTTng-UST: it crashes
+ * while a thread records, and hangs while one waits for a session daemon.
  */
 static void lttng_end(int status, void *opaque)
 {
@@ -91,10 +91,25 @@ static void lttng_end(int status, void *opaque)
     _exit(status);
 }
 
-/* glibc calls next what is added while it ends: behind all other notifiers */
+#ifndef __GLIBC__
+/* Others than glibc do not tell the status of exit(). */
+static void lttng_end_atexit(void)
+{
+    lttng_end(EXIT_SUCCESS, NULL);
+}
+#endif
+
+/*
+ * A function that is added while the C library ends the process is called next,
+ * which is after all notifiers.
+ */
 static void lttng_exit(Notifier *n, void *data)
 {
+#ifdef __GLIBC__
     on_exit(lttng_end, NULL);
+#else
+    atexit(lttng_end_atexit);
+#endif
 }
 
 static void lttng_guard_exit(void)

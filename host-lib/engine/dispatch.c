@@ -22,10 +22,10 @@ typedef struct HtSink {
     uint64_t items;             /* HtDispatch.lock: delivered */
     bool end;                   /* HtDispatch.lock: the thread is to end */
     bool ended;                 /* HtDispatch.lock: and makes no more calls */
-    bool left;                  /* HtDispatch.lock: ht_dispatch_free() is over */
+    bool left;                  /* HtDispatch.lock: freed without it */
 
     HtMutex lock;               /* the session's: all below */
-    uint32_t learnt;            /* ids up to this were told; written atomically */
+    uint32_t learnt;            /* ids up to this were told; atomic */
     unsigned nr_refused;        /* of them, refused; written atomically */
     uint64_t refused[HT_CLASSES_MAX / 64 + 1];  /* bitmap by id */
     uint32_t next_try;          /* id that the next attempt begins with */
@@ -300,7 +300,7 @@ static void dispatch_unref(HtDispatch *d)
     }
 }
 
-/* Context: where ht_dispatch_free() is called; the thread makes no more calls */
+/* Context: where ht_dispatch_free() is called; the thread has ended */
 static void sink_free(void *opaque)
 {
     HtSink *sink = opaque;
@@ -556,9 +556,9 @@ void ht_dispatch_release(HtDispatch *d, HtBuffer **fill)
 }
 
 /*
- * Begin to deliver a run at once, with the session's lock held.  Earlier runs of
- * the stream were queued under the stream's lock, which is held, and delivered
- * under the session's.  Only the sink's thread learns classes.
+ * Begin to deliver a run at once, with the session's lock held.  Earlier runs
+ * of the stream were queued under the stream's lock, which is held, and
+ * delivered under the session's.  Only the sink's thread learns classes.
  *
  * Context: the dispatcher's lock is held
  */

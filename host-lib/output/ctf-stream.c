@@ -43,7 +43,7 @@ static uint64_t next_start(const HtCtfStream *s)
     return HT_ROUND_UP(s->start + content(s), ALIGN);
 }
 
-/* Write all of it.  A partial write stays invisible until the header changes. */
+/* Write all of it.  A part stays invisible until the header changes. */
 static int write_at(int fd, struct iovec *iov, int n, uint64_t pos)
 {
     while (n) {

@@ -2,12 +2,12 @@
 /*
  * hypertrace: channel=virtio
  *
- * The main loop is the worker: there alone a hostile descriptor (zero length,
- * MMIO) is safe.  A buffer is copied to where the sinks read it, checked and
- * given back at once, so nothing that was popped is ever waiting.  While no
- * sink has room the rest stays on the queue: the guest runs out of packets and
- * discards, it never waits.  What a guest that stands still has not handed over
- * is read where it is (stream-memory.c).
+ * The main loop is the worker, because only there a hostile descriptor (zero
+ * length, MMIO) is safe.  A buffer is copied to the sinks' memory, checked and
+ * given back at once, so no popped buffer ever waits.  While no sink has room,
+ * buffers stay on their queue: the guest runs out of packets and discards, it
+ * never waits.  stream-memory.c reads what a guest that stands still has not
+ * handed over.
  */
 #include "qemu/osdep.h"
 #include "qemu/iov.h"
@@ -18,23 +18,34 @@
 #include "device.h"
 
 /*
- * What is taken at most in one iteration of the main loop, by all kicks that it
- * serves.  The buffer that reaches a limit is taken whole.
+ * Limits of one iteration of the main loop, for all kicks together.  The buffer
+ * that reaches a limit is taken whole.
  */
 #define TURN_BUFFERS 16
 #define TURN_BYTES (256 * KiB)
 #define TURN_EVENTS 4096
+#define TURN_DESCRIPTORS 1024
+
+/* Descriptors of a buffer besides those of its packet's pages */
+#define EXTRA_DESCRIPTORS 3
+
+/* What was taken of a stream since HtVirtio.all was set */
+typedef struct HtTaken {
+    size_t bytes;
+    size_t descriptors;
+} HtTaken;
 
 struct HtVirtio {
-    bool all;                   /* take all there is */
+    bool all;                   /* take everything, up to data_is_all() */
     unsigned buffers;           /* what else may be taken, unless @all */
     size_t bytes;
     uint64_t events;
+    size_t descriptors;
     VirtQueue *control;
-    QEMUBH *messages;           /* to go on with them */
+    QEMUBH *messages;           /* continues with the control queue */
     VirtQueue **data;
     unsigned *closing;          /* buffers to take before a stream is closed */
-    size_t *taken;              /* of a stream, in bytes, since @all was set */
+    HtTaken *taken;             /* by stream */
 };
 
 /* Context: BQL, as all below */
@@ -49,18 +60,28 @@ static void virtio_allow(HypertraceDevice *dev, bool all)
     v->buffers = TURN_BUFFERS;
     v->bytes = TURN_BYTES;
     v->events = TURN_EVENTS;
+    v->descriptors = TURN_DESCRIPTORS;
 }
 
 /*
- * Taking all there is holds the BQL.  More than its ring no guest can have
- * handed over; twice that, as it may go on meanwhile.
+ * Whether a stream had its share while everything is taken, which holds the
+ * BQL.  A guest cannot have handed over more than its ring; twice that, because
+ * it may go on meanwhile.  Each packet has as many descriptors as pages, and
+ * each buffer of a queue some more: a guest that chains more of them for the
+ * same bytes would hold the BQL for long.
  */
 static bool data_is_all(HtStream *s)
 {
-    HtVirtio *v = s->dev->virtio;
+    HypertraceDevice *dev = s->dev;
+    const HtTaken *t = &dev->virtio->taken[s->index];
+    uint64_t bytes = (uint64_t)dev->conf.packets * dev->conf.packet_size;
+    unsigned buffers = virtio_queue_get_num(VIRTIO_DEVICE(dev),
+                                            HT_VQ_DATA(s->index));
 
-    return v->all && v->taken[s->index] >
-           2 * (uint64_t)s->dev->conf.packets * s->dev->conf.packet_size;
+    return dev->virtio->all &&
+           (t->bytes > 2 * bytes ||
+            t->descriptors > 2 * bytes / HT_PAGE +
+                             buffers * EXTRA_DESCRIPTORS);
 }
 
 /* Whether there is something that may be taken */
@@ -70,7 +91,7 @@ static bool data_available(HtStream *s)
     VirtIODevice *vdev = VIRTIO_DEVICE(dev);
     HtVirtio *v = dev->virtio;
 
-    /* a reset, which takes all, has cleared the status before it tells us */
+    /* a reset, which takes everything, has cleared the status before */
     if (vdev->broken ||
         !(v->all || (vdev->status & VIRTIO_CONFIG_S_DRIVER_OK)) ||
         !virtio_queue_get_addr(vdev, HT_VQ_DATA(s->index)) ||
@@ -78,7 +99,8 @@ static bool data_available(HtStream *s)
         v->closing[s->index] = 0;
         return false;
     }
-    if (!v->all && (!v->buffers || !v->bytes || !v->events)) {
+    if (!v->all &&
+        (!v->buffers || !v->bytes || !v->events || !v->descriptors)) {
         dev->worker.more = true;
         return false;
     }
@@ -91,6 +113,10 @@ static VirtQueueElement *data_pop(HtStream *s)
     VirtQueueElement *e = virtqueue_pop(v->data[s->index], sizeof(*e));
 
     if (e) {
+        size_t descriptors = (size_t)e->out_num + e->in_num;
+
+        v->taken[s->index].descriptors += descriptors;
+        v->descriptors -= MIN(v->descriptors, descriptors);
         v->buffers -= v->buffers > 0;
         v->bytes -= MIN(v->bytes, iov_size(e->out_sg, e->out_num));
         v->closing[s->index] -= v->closing[s->index] > 0;
@@ -124,7 +150,7 @@ static size_t data_feed(HtStream *s, VirtQueueElement *e)
     }
     size -= sizeof(submit);
     if (size) {
-        data = ht_sinks_reserve(s->dev->sinks, &s->fill, size);
+        data = ht_dispatch_reserve(s->dev->dispatch, &s->fill, size);
         iov_to_buf(e->out_sg, e->out_num, sizeof(submit), data, size);
     }
     ht_consumer_feed(&s->consumer, &submit, data, size);
@@ -147,7 +173,7 @@ static size_t consume_buffer(HtStream *s)
         events = s->consumer.events;
         done = s->consumer.stopped ? sizeof(struct ht_submit) :
                                      data_feed(s, e);
-        v->taken[s->index] += done - sizeof(struct ht_submit);
+        v->taken[s->index].bytes += done - sizeof(struct ht_submit);
         events = s->consumer.events - events;
         v->events -= MIN(v->events, events);
         ht_stream_end(s);
@@ -162,7 +188,7 @@ static size_t virtio_consume(HtStream *s, bool force)
     const bool some = data_available(s);
     size_t done = 0;
 
-    if (!(some || all) || (!force && !ht_sinks_room(s->dev->sinks))) {
+    if (!(some || all) || (!force && !ht_dispatch_room(s->dev->dispatch))) {
         return 0;
     }
     if (some) {
@@ -205,10 +231,11 @@ static void data_output(VirtIODevice *vdev, VirtQueue *vq)
     HypertraceDevice *dev = HYPERTRACE_DEVICE(vdev);
 
     /*
-     * All kicks share what may be taken: any number of them in one iteration
-     * of the main loop hold the BQL no longer than one.  The doorbell, which is
-     * served in another, allows more.  A turn looks at all queues, so there is
-     * none for what an earlier one took, or that nobody has room for.
+     * All kicks of one iteration of the main loop share the limits of one turn,
+     * so that any number of them holds the BQL no longer than one.  The
+     * doorbell is served in another iteration and sets the limits again.  A
+     * turn serves all queues: skip it if an earlier one has emptied this queue,
+     * or if no sink has room.
      */
     if (!dev->worker.again && !dev->worker.starved && !virtio_queue_empty(vq)) {
         ht_worker_turn(dev);
@@ -243,6 +270,15 @@ static void control_output(VirtIODevice *vdev, VirtQueue *vq)
     }
 }
 
+/*
+ * The VM runs: continue with messages that were left when it stopped.  Their
+ * kick was consumed, and the driver does not kick again.
+ */
+static void virtio_go(HypertraceDevice *dev)
+{
+    qemu_bh_schedule(dev->virtio->messages);
+}
+
 /* Context: BH in main loop */
 static void control_go_on(void *opaque)
 {
@@ -263,7 +299,7 @@ static void virtio_channel_realize(HypertraceDevice *dev)
     dev->virtio = v;
     v->data = g_new0(VirtQueue *, dev->conf.streams);
     v->closing = g_new0(unsigned, dev->conf.streams);
-    v->taken = g_new0(size_t, dev->conf.streams);
+    v->taken = g_new0(HtTaken, dev->conf.streams);
     v->messages = virtio_bh_new_guarded(DEVICE(dev), control_go_on, dev);
     v->control = virtio_add_queue(vdev, HT_VQ_SIZE, control_output);
     for (i = 0; i < dev->conf.streams; i++) {
@@ -297,4 +333,5 @@ const HtChannelOps ht_channel_virtio = {
     .drained = virtio_drained,
     .drop = virtio_drop,
     .allow = virtio_allow,
+    .go = virtio_go,
 };

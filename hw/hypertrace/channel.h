@@ -27,6 +27,7 @@
  *        returns whether it took one.  Worker
  * @allow: from now on the worker may take @all there is, or else what one
  *         iteration of the main loop may.  Worker
+ * @go: the VM runs again; BQL
  */
 typedef struct HtChannelOps {
     const char *name;
@@ -41,6 +42,7 @@ typedef struct HtChannelOps {
     bool (*drained)(HtStream *s);
     bool (*drop)(HtStream *s);
     void (*allow)(HypertraceDevice *dev, bool all);
+    void (*go)(HypertraceDevice *dev);
 } HtChannelOps;
 
 extern const HtChannelOps ht_channel_hypercall;

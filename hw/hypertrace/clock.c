@@ -9,6 +9,7 @@
 #include "qemu/osdep.h"
 #include "qemu/lockable.h"
 #include "qemu/bswap.h"
+#include "qemu/module.h"
 #include "qemu/timer.h"
 #include "system/cpu-timers.h"
 #include "system/kvm.h"
@@ -38,8 +39,8 @@ typedef struct Bracket {
 } Bracket;
 
 /*
- * The guest's counter, or the host's if @c is NULL: the narrowest of a few
- * brackets, since an interrupt widens one.
+ * Read the guest's counter, or the host's if @c is NULL.  Take the narrowest of
+ * a few brackets, because an interrupt widens one.
  */
 static Bracket bracket(const HtClock *c)
 {
@@ -59,9 +60,37 @@ static Bracket bracket(const HtClock *c)
     return b;
 }
 
+/* How long the measurement of the host counter's frequency takes at least */
+#define MEASURE_NS (10 * SCALE_MS)
+
+/* When QEMU was started: a reading, and the time suspended until then */
+static Bracket start;
+static int64_t start_suspended_ns;
+
+/* How long the host was suspended: the counter may go on meanwhile */
+static int64_t suspended_ns(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_BOOTTIME, &t);
+    return t.tv_sec * NANOSECONDS_PER_SECOND + t.tv_nsec - get_clock();
+}
+
+static void start_measurement(void)
+{
+    start_suspended_ns = suspended_ns();
+    start = bracket(NULL);
+}
+
+type_init(start_measurement)
+
 /*
  * The host counter's frequency, measured once, and how wrong it may be.  The
- * maps learn better from their own readings.  Context: BQL
+ * maps learn better from their own readings.
+ *
+ * The measurement began when QEMU was started.  So it does not sleep when a
+ * device is plugged into a running VM, which would hold the BQL, unless the
+ * host was suspended since.  Context: BQL
  */
 static uint64_t host_hz(uint32_t *ppm)
 {
@@ -69,18 +98,25 @@ static uint64_t host_hz(uint32_t *ppm)
     static uint32_t error_ppm;
 
     if (!hz) {
-        Bracket begin = bracket(NULL), end;
+        Bracket begin = start, end;
         uint64_t elapsed;
 
-        /* longer than 10 ms only if something kept interrupting */
-        do {
-            g_usleep(10000);
+        if (llabs(suspended_ns() - start_suspended_ns) > MEASURE_NS) {
+            begin = bracket(NULL);
+        }
+        for (;;) {
             end = bracket(NULL);
             elapsed = end.ns - begin.ns;
             error_ppm = MIN((double)(begin.width + end.width) / elapsed *
                             1000000 + 1, HT_TIME_PPM_MAX);
-        } while (error_ppm > HT_TIME_NOMINAL_PPM / 4 &&
-                 elapsed < NANOSECONDS_PER_SECOND / 2);
+            /* longer than 10 ms only if something kept interrupting */
+            if (elapsed >= MEASURE_NS &&
+                (error_ppm <= HT_TIME_NOMINAL_PPM / 4 ||
+                 elapsed >= NANOSECONDS_PER_SECOND / 2)) {
+                break;
+            }
+            g_usleep(MEASURE_NS / SCALE_US);
+        }
         /* in floating point: a host that stood still may have taken long */
         hz = (double)(end.counter - begin.counter) * NANOSECONDS_PER_SECOND /
              elapsed;

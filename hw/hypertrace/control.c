@@ -31,7 +31,7 @@ static enum ht_status class_register(HypertraceDevice *dev,
         stl_le_p(&m->id, c->id);
         m->on = ht_enable_class(dev, c);
         if (added) {
-            ht_sinks_wake(dev->sinks);
+            ht_dispatch_wake(dev->dispatch);
             ht_recover_classes(dev);
         }
     }
@@ -70,13 +70,42 @@ static bool stream_name_copy(char *dst, const uint8_t *src)
     return true;
 }
 
+/* Whether the driver negotiated HT_F_MEMORY; otherwise `memory` is ignored */
+static bool has_memory(HypertraceDevice *dev)
+{
+    return virtio_vdev_has_feature(VIRTIO_DEVICE(dev), HT_F_MEMORY);
+}
+
 /*
- * Where the stream's memory is: each message that opens says it, also one that
- * is sent back, when its driver knows which stream it is.
+ * Store the address of the stream's memory.  Each message that opens a stream
+ * carries it, also one that is sent back: only then does the driver know the
+ * stream's index.
  */
 static void note_memory(HtStream *s, const struct ht_msg_open *m)
 {
-    s->memory = ldq_le_p(&m->memory);
+    s->memory = has_memory(s->dev) ? ldq_le_p(&m->memory) : 0;
+}
+
+/*
+ * Take one opening from the budget, which is refilled with time.  Each opening
+ * is a new instance of the trace, and a file of a ctf backend, so a guest must
+ * not make them at the speed of its messages.
+ *
+ * Returns: false if the budget is used up
+ */
+static bool take_opening(HypertraceDevice *dev)
+{
+    int64_t now = get_clock();
+    int64_t burst = HT_OPENINGS_BURST(dev->conf.streams) *
+                    HT_OPENING_INTERVAL_NS;
+
+    /* the budget is the time since @openings_ns, at most @burst */
+    dev->openings_ns = MAX(dev->openings_ns, now - burst);
+    if (now - dev->openings_ns < HT_OPENING_INTERVAL_NS) {
+        return false;
+    }
+    dev->openings_ns += HT_OPENING_INTERVAL_NS;
+    return true;
 }
 
 /*
@@ -90,7 +119,8 @@ static enum ht_status stream_open(HypertraceDevice *dev,
     HtStreamInfo info = { };
     uint32_t index, i;
 
-    if (size != sizeof(*m) || ldq_le_p(&m->memory) % sizeof(uint64_t)) {
+    if (size != sizeof(*m) ||
+        (has_memory(dev) && ldq_le_p(&m->memory) % sizeof(uint64_t))) {
         return HT_STATUS_INVAL;
     }
     index = ldl_le_p(&m->stream);
@@ -143,6 +173,9 @@ static enum ht_status stream_open(HypertraceDevice *dev,
         }
     }
 
+    if (!take_opening(dev)) {
+        return HT_STATUS_BUSY;          /* the guest sends the message again */
+    }
     info.index = s->index;
     info.vcpu = MAX((int32_t)ldl_le_p(&m->vcpu), -1);
     info.instance = ++dev->trace->instances;
@@ -293,6 +326,8 @@ static enum ht_status discarded_message(HypertraceDevice *dev,
 void ht_control_takeover(HypertraceDevice *dev)
 {
     dev->caps.epoch++;
+    /* changes the configuration's generation: a driver may be reading it */
+    virtio_notify_config(VIRTIO_DEVICE(dev));
     ht_streams_want_close_all(dev);
     ht_worker_kick(dev);
 }

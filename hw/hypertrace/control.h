@@ -15,6 +15,13 @@ typedef struct HypertraceDevice HypertraceDevice;
  */
 #define HT_CONTROL_TURN_NS 50000
 
+/*
+ * Rate of stream openings: one every 10 ms, after a burst of four for each
+ * stream and at least 256.  Openings above it are answered with BUSY.
+ */
+#define HT_OPENING_INTERVAL_NS (10 * SCALE_MS)
+#define HT_OPENINGS_BURST(streams) MAX(4 * (int64_t)(streams), 256)
+
 /**
  * ht_control_exchange: execute a control message, or several that register
  * @dev: the device

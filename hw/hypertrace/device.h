@@ -15,7 +15,6 @@
 #ifndef HW_HYPERTRACE_DEVICE_H
 #define HW_HYPERTRACE_DEVICE_H
 
-#include "qemu/notify.h"
 #include "hw/virtio/virtio.h"
 #include "system/hostmem.h"
 #include "channel.h"
@@ -59,6 +58,7 @@ struct HypertraceDevice {
         IOThread *iothread;
         char *backend;          /* ids, with ':' between them */
         uint64_t backlog;
+        uint64_t class_bytes;   /* of all classes, as a migration sends them */
         char *name;
     } conf;
 
@@ -67,11 +67,13 @@ struct HypertraceDevice {
     HtTrace *trace;
     HtDeviceInfo info;
     HtSinks *sinks;
+    HtDispatch *dispatch;       /* of @sinks */
     bool prepared;
 
     /* control */
     struct ht_caps caps;        /* host byte order */
     uint8_t mailbox[HT_MAILBOX_SIZE];   /* the copy that is executed */
+    int64_t openings_ns;        /* get_clock() when the budget began */
 
     HtStream *streams;
     HtWorker worker;
@@ -79,7 +81,6 @@ struct HypertraceDevice {
     HtEnable enable;
     bool resample;              /* the clock, once all streams are closed */
     VMChangeStateEntry *vmstate;
-    Notifier event;             /* of hypertrace-backend-trigger */
     HtMigration *migration;
     HtRecover recover;          /* its file is a property */
 

@@ -61,7 +61,7 @@ static bool decide(HypertraceDevice *dev, uint32_t id)
         e->match[id] = ht_patterns_match(e->patterns, c->name);
         e->on[id] = false;
     }
-    on = e->match[id] && ht_sinks_want(dev->sinks, c);
+    on = e->match[id] && ht_dispatch_wants(dev->dispatch, c);
     if (e->on[id] == on) {
         return false;
     }
@@ -105,7 +105,7 @@ static void poll(void *opaque)
 static void watch(HypertraceDevice *dev)
 {
     HtEnable *e = &dev->enable;
-    bool want = e->running && e->count && ht_sinks_choose(dev->sinks);
+    bool want = e->running && e->count && ht_dispatch_chooses(dev->dispatch);
 
     if (want == e->polled) {
         return;

@@ -6,9 +6,7 @@
 #include "qapi/error.h"
 #include "qapi/qapi-commands-hypertrace.h"
 
-HypertraceSnapshotList * coroutine_fn
-qmp_hypertrace_snapshot(const char *object, bool has_timeout, uint32_t timeout,
-                        Error **errp)
+HypertraceSnapshots *qmp_hypertrace_snapshot(const char *object, Error **errp)
 {
     error_setg(errp, "this QEMU has no hypertrace-ftrace objects");
     return NULL;

@@ -6,7 +6,6 @@
  * meanwhile.  It uses nothing of the object, which may go before it does.
  */
 #include "qemu/osdep.h"
-#include "qapi/clone-visitor.h"
 #include "qapi/error.h"
 #include "qapi/qapi-events-hypertrace.h"
 #include "qapi/qapi-visit-hypertrace.h"
@@ -17,12 +16,11 @@
 #include "qemu/timer.h"
 #include "qemu/units.h"
 #include "system/runstate.h"
-#include "hypertrace/trigger.h"
 #include "ending.h"
 #include "ftrace.h"
 #include "ftrace-recording.h"
 
-#define TRIGGERS "panic:reset:watchdog:error:event"
+#define TRIGGERS "panic:reset:watchdog:error"
 
 /* What is copied at most, of all rings together */
 #define COPY_BYTES  (256 * MiB)
@@ -30,12 +28,6 @@
 #define WAITING_MAX 4
 /* How long the end of QEMU waits for a disk */
 #define END_MS      5000
-
-/* Recordings that are to be made together */
-typedef struct Job {
-    GQueue flights;             /* HtFlight */
-    uint64_t asked;             /* number of who asked, or 0 */
-} Job;
 
 struct HtFlights {
     /* constant */
@@ -46,7 +38,6 @@ struct HtFlights {
     unsigned most;              /* recordings that nobody asked for */
     unsigned long triggers;     /* bitmap of HypertraceTrigger */
     Notifier shutdown;
-    Notifier event;
     QemuThread thread;
 
     /* of the object's lock */
@@ -54,7 +45,6 @@ struct HtFlights {
     bool rested;                /* made one since the VM stopped */
     unsigned unasked;
     uint64_t skipped;
-    uint64_t asked;
     uint64_t heard_events;      /* of all rings, up to now */
     int64_t heard_ns;           /* when there was the last one */
     bool silent;
@@ -62,29 +52,16 @@ struct HtFlights {
     QemuMutex lock;             /* all below; inside of the object's */
     QemuCond wake;
     QemuCond ended;
-    GQueue jobs;                /* Job */
-    unsigned waiting;           /* recordings in them that nobody asked for */
+    GQueue waiting;             /* HtFlight, to be written */
     bool quit;
-    bool done;                  /* the thread is */
+    bool done;                  /* the thread has ended */
     uint64_t made;
-    uint64_t answered;
-    HypertraceSnapshotList *answer;
 };
 
 /* The thread -------------------------------------------------------------- */
 
-static void free_job(Job *job)
-{
-    HtFlight *f;
-
-    while ((f = g_queue_pop_head(&job->flights))) {
-        ht_flight_free(f);
-    }
-    g_free(job);
-}
-
-/* Make one and tell; frees @f */
-static HypertraceSnapshot *write_flight(HtFlights *fl, HtFlight *f)
+/* Write a recording and tell the user; frees @f */
+static void write_flight(HtFlights *fl, HtFlight *f)
 {
     HypertraceSnapshot *s;
 
@@ -95,22 +72,7 @@ static HypertraceSnapshot *write_flight(HtFlights *fl, HtFlight *f)
         fl->made += !s->error;
     }
     qapi_event_send_hypertrace_snapshot(fl->path, s);
-    return s;
-}
-
-/* Frees @job.  What is returned is the caller's. */
-static HypertraceSnapshotList *write_job(HtFlights *fl, Job *job)
-{
-    HypertraceSnapshotList *list = NULL, **tail = &list;
-    HtFlight *f;
-
-    while ((f = g_queue_pop_head(&job->flights))) {
-        HypertraceSnapshot *s = write_flight(fl, f);
-
-        QAPI_LIST_APPEND(tail, s);
-    }
-    free_job(job);
-    return list;
+    qapi_free_HypertraceSnapshot(s);
 }
 
 static void *flights_thread(void *opaque)
@@ -119,28 +81,16 @@ static void *flights_thread(void *opaque)
 
     rcu_register_thread();
     qemu_mutex_lock(&fl->lock);
-    while (fl->jobs.length || !fl->quit) {
-        Job *job = g_queue_pop_head(&fl->jobs);
-        HypertraceSnapshotList *list;
-        uint64_t asked;
+    while (fl->waiting.length || !fl->quit) {
+        HtFlight *f = g_queue_pop_head(&fl->waiting);
 
-        if (!job) {
+        if (!f) {
             qemu_cond_wait(&fl->wake, &fl->lock);
             continue;
         }
-        asked = job->asked;
-        fl->waiting -= asked ? 0 : job->flights.length;
         qemu_mutex_unlock(&fl->lock);
-        list = write_job(fl, job);
+        write_flight(fl, f);
         qemu_mutex_lock(&fl->lock);
-        if (asked) {
-            /* Until now an earlier one may have had its answer fetched. */
-            qapi_free_HypertraceSnapshotList(fl->answer);
-            fl->answer = list;
-            fl->answered = asked;
-        } else {
-            qapi_free_HypertraceSnapshotList(list);
-        }
     }
     fl->done = true;
     qemu_cond_signal(&fl->ended);
@@ -149,71 +99,75 @@ static void *flights_thread(void *opaque)
     return NULL;
 }
 
-/* Context: any */
-static void put_job(HtFlights *fl, Job *job)
+/* Have the thread write these; empties @flights.  Context: any */
+static void put(HtFlights *fl, GQueue *flights)
+{
+    HtFlight *f;
+
+    QEMU_LOCK_GUARD(&fl->lock);
+    while ((f = g_queue_pop_head(flights))) {
+        g_queue_push_tail(&fl->waiting, f);
+    }
+    qemu_cond_signal(&fl->wake);
+}
+
+/* How many more may wait.  Context: any */
+static unsigned waiting_room(HtFlights *fl)
 {
     QEMU_LOCK_GUARD(&fl->lock);
-    fl->waiting += job->asked ? 0 : job->flights.length;
-    g_queue_push_tail(&fl->jobs, job);
-    qemu_cond_signal(&fl->wake);
+    return WAITING_MAX - MIN(WAITING_MAX, fl->waiting.length);
 }
 
 /* When ------------------------------------------------------------------- */
 
-/* The ring of each kernel that runs.  Context: lock of the object held */
-static Job *new_job(HtFlights *fl, HypertraceTrigger why, const char *event)
+/*
+ * Prepare a recording of the ring of each kernel that runs, in @flights.
+ * Context: lock of the object held
+ */
+static void begin(HtFlights *fl, HypertraceTrigger why, GQueue *flights)
 {
     const GPtrArray *rings = fl->ft->rings;
-    Job *job = g_new0(Job, 1);
     guint i;
 
+    g_queue_init(flights);
     for (i = 0; i < rings->len; i++) {
         HtFtWatched *w = rings->pdata[i];
-        HtFlight *f = w->feed.taken ? ht_flight_new(w, why, event) : NULL;
+        HtFlight *f = w->feed.taken ? ht_flight_new(w, why) : NULL;
 
         if (f) {
-            g_queue_push_tail(&job->flights, f);
+            g_queue_push_tail(flights, f);
         }
     }
-    if (why != HYPERTRACE_TRIGGER_EVENT) {
-        /* who listens has heard of an event */
-        ht_trigger_other();
-    }
-    return job;
 }
 
 /* Leave as many as may still be made.  Context: lock of the object held */
-static void limit(HtFlights *fl, Job *job)
+static void limit(HtFlights *fl, GQueue *flights)
 {
-    unsigned left = fl->most - fl->unasked, waiting, room;
+    unsigned left = fl->most - fl->unasked, room = waiting_room(fl);
 
-    WITH_QEMU_LOCK_GUARD(&fl->lock) {
-        waiting = fl->waiting;
-    }
-    room = WAITING_MAX - MIN(WAITING_MAX, waiting);
-    if (job->flights.length > left) {
+    if (flights->length > left) {
         warn_report_once("hypertrace: %s makes no more recordings by itself:"
                          " recordings=%u", fl->place.name, fl->most);
-    } else if (job->flights.length > room) {
+    } else if (flights->length > room) {
         warn_report_once("hypertrace: %s makes fewer recordings: %u wait to be"
-                         " written to '%s'", fl->place.name, waiting,
+                         " written to '%s'", fl->place.name, WAITING_MAX - room,
                          fl->place.dir);
     }
-    while (job->flights.length > MIN(left, room)) {
-        ht_flight_free(g_queue_pop_tail(&job->flights));
+    while (flights->length > MIN(left, room)) {
+        ht_flight_free(g_queue_pop_tail(flights));
         fl->skipped++;
     }
-    fl->unasked += job->flights.length;
+    fl->unasked += flights->length;
 }
 
 /*
  * Copy now, for the memory is about to go: of all rings no more than of one.
  * Context: lock of the object held
  */
-static void copy_now(HtFlights *fl, Job *job)
+static void copy_now(HtFlights *fl, GQueue *flights)
 {
     uint64_t left = COPY_BYTES;
-    GList *link = job->flights.head, *next;
+    GList *link = flights->head, *next;
 
     for (; link; link = next) {
         HtFlight *f = link->data;
@@ -223,7 +177,7 @@ static void copy_now(HtFlights *fl, Job *job)
             warn_report_once("hypertrace: %s makes fewer recordings: the rings"
                              " are too large together", fl->place.name);
             ht_flight_free(f);
-            g_queue_delete_link(&job->flights, link);
+            g_queue_delete_link(flights, link);
             fl->skipped++;
             continue;
         }
@@ -231,24 +185,24 @@ static void copy_now(HtFlights *fl, Job *job)
     }
 }
 
-/* Nobody asked for these.  Context: lock of the object held */
-static void trigger(HtFlights *fl, HypertraceTrigger why, const char *event,
-                    bool at_once)
+/* Record without a command.  Context: lock of the object held */
+static void trigger(HtFlights *fl, HypertraceTrigger why, bool at_once)
 {
-    Job *job = new_job(fl, why, event);
+    GQueue flights;
 
-    limit(fl, job);
+    begin(fl, why, &flights);
+    limit(fl, &flights);
     if (at_once) {
-        copy_now(fl, job);
+        copy_now(fl, &flights);
     }
-    put_job(fl, job);
+    put(fl, &flights);
 }
 
 /* Context: BQL, lock of the object held; the VM does not run */
 static void stopped(HtFlights *fl, HypertraceTrigger why)
 {
     if (fl->triggers & BIT(why)) {
-        trigger(fl, why, NULL, true);
+        trigger(fl, why, true);
         fl->rested = true;
     }
 }
@@ -341,45 +295,29 @@ void ht_flights_looked(HtFlights *fl, bool all)
     if (fl && !all) {
         fl->heard_ns = get_clock();     /* who does not listen hears nothing */
     } else if (fl && became_silent(fl)) {
-        trigger(fl, HYPERTRACE_TRIGGER_SILENCE, NULL, false);
+        trigger(fl, HYPERTRACE_TRIGGER_SILENCE, false);
     }
 }
 
-/* Context: BQL */
-static void event_seen(Notifier *n, void *data)
+unsigned ht_flights_ask(HtFlights *fl, Error **errp)
 {
-    HtFlights *fl = container_of(n, HtFlights, event);
-    const HtTriggerEvent *ev = data;
+    unsigned room = waiting_room(fl), count;
+    GQueue flights;
 
-    if (ev && fl->triggers & BIT(HYPERTRACE_TRIGGER_EVENT) &&
-        !ht_ftrace_is_elsewhere()) {
-        g_autofree char *event = g_strdup_printf("%s of %s", ev->class,
-                                                 ev->device);
-
-        ht_ftrace_lock(fl->ft);
-        trigger(fl, HYPERTRACE_TRIGGER_EVENT, event, false);
-        qemu_mutex_unlock(&fl->ft->lock);
+    begin(fl, HYPERTRACE_TRIGGER_COMMAND, &flights);
+    count = flights.length;
+    if (!count) {
+        error_setg(errp, "%s: no ring that changes was found in the guest's"
+                   " memory", fl->place.name);
+    } else if (count > room) {
+        error_setg(errp, "%s: %u recordings wait to be written to '%s'; wait"
+                   " for the event HYPERTRACE_SNAPSHOT and try again",
+                   fl->place.name, WAITING_MAX - room, fl->place.dir);
+        g_queue_clear_full(&flights, (GDestroyNotify)ht_flight_free);
+        return 0;
     }
-}
-
-uint64_t ht_flights_ask(HtFlights *fl)
-{
-    Job *job = new_job(fl, HYPERTRACE_TRIGGER_COMMAND, NULL);
-
-    job->asked = ++fl->asked;
-    put_job(fl, job);
-    return fl->asked;
-}
-
-bool ht_flights_answer(HtFlights *fl, uint64_t number,
-                       HypertraceSnapshotList **list)
-{
-    QEMU_LOCK_GUARD(&fl->lock);
-    if (fl->answered < number) {
-        return false;
-    }
-    *list = QAPI_CLONE(HypertraceSnapshotList, fl->answer);
-    return true;
+    put(fl, &flights);
+    return count;
 }
 
 void ht_flights_count(HtFlights *fl, uint64_t *made, uint64_t *skipped)
@@ -405,8 +343,7 @@ static bool parse_triggers(HtFlights *fl, const char *text, Error **errp)
         if (t <= HYPERTRACE_TRIGGER_COMMAND ||
             t == HYPERTRACE_TRIGGER_SILENCE) {
             error_setg(errp, "triggers=%s: there is no '%s'; possible are"
-                       " panic, reset, watchdog, error, shutdown and event",
-                       text,
+                       " panic, reset, watchdog, error and shutdown", text,
                        names[i]);
             return false;
         }
@@ -417,7 +354,6 @@ static bool parse_triggers(HtFlights *fl, const char *text, Error **errp)
 
 static void free_flights(HtFlights *fl)
 {
-    qapi_free_HypertraceSnapshotList(fl->answer);
     g_free(fl->place.dir);
     g_free(fl->place.name);
     g_free(fl->place.formats);
@@ -450,14 +386,12 @@ HtFlights *ht_flights_new(HypertraceFtrace *ft, Error **errp)
     fl->silence = o->silence;
     fl->most = o->limit;
     fl->cause = HYPERTRACE_TRIGGER_SHUTDOWN;
-    g_queue_init(&fl->jobs);
+    g_queue_init(&fl->waiting);
     qemu_mutex_init(&fl->lock);
     qemu_cond_init(&fl->wake);
     qemu_cond_init(&fl->ended);
     fl->shutdown.notify = shutdown_begins;
     qemu_register_shutdown_notifier(&fl->shutdown);
-    fl->event.notify = event_seen;
-    ht_trigger_listen(&fl->event);
     qemu_thread_create(&fl->thread, "ht-flight", flights_thread, fl,
                        QEMU_THREAD_JOINABLE);
     return fl;
@@ -490,7 +424,6 @@ void ht_flights_free(HtFlights *fl)
         return;
     }
     notifier_remove(&fl->shutdown);
-    notifier_remove(&fl->event);
     if (!end_thread(fl)) {
         /* it goes on with what is its own, until there is no QEMU */
         error_report("hypertrace: QEMU ends before all recordings of '%s' are"

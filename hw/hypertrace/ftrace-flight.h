@@ -83,25 +83,15 @@ void ht_flights_looked(HtFlights *fl, bool all);
 /**
  * ht_flights_ask: make recordings now
  * @fl: the object's
+ * @errp: set if there is no ring, or if too many recordings wait to be written
  *
- * Returns: a number for ht_flights_answer()
+ * Each recording is told by the event HYPERTRACE_SNAPSHOT.
+ *
+ * Returns: how many recordings will be made; 0 with @errp set
  *
  * Context: lock of the object held
  */
-uint64_t ht_flights_ask(HtFlights *fl);
-
-/**
- * ht_flights_answer: what came of it
- * @fl: the object's
- * @number: of ht_flights_ask()
- * @list: set to what the caller frees, if it is done; NULL: there is no ring
- *
- * Returns: whether it is done
- *
- * Context: any
- */
-bool ht_flights_answer(HtFlights *fl, uint64_t number,
-                       HypertraceSnapshotList **list);
+unsigned ht_flights_ask(HtFlights *fl, Error **errp);
 
 /**
  * ht_flights_count: what was done so far

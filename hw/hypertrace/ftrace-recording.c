@@ -24,7 +24,6 @@ typedef struct Kept {
  */
 struct HtFlight {
     HypertraceTrigger why;
-    char *event;                /* or NULL */
     HtFtMem mem;
     HtFtTime time;
     HtFtFollow *follow;
@@ -64,8 +63,7 @@ static uint64_t now(void *opaque)
 
 static const HtFtFollowOps flight_ops = { .piece = keep_piece, .now = now };
 
-HtFlight *ht_flight_new(HtFtWatched *w, HypertraceTrigger why,
-                        const char *event)
+HtFlight *ht_flight_new(HtFtWatched *w, HypertraceTrigger why)
 {
     HtFtRing *ring = w->gone ? NULL : ht_ft_ring_at(&w->mem, w->address, NULL);
     HtFlight *f;
@@ -75,7 +73,6 @@ HtFlight *ht_flight_new(HtFtWatched *w, HypertraceTrigger why,
     }
     f = g_new0(HtFlight, 1);
     f->why = why;
-    f->event = g_strdup(event);
     f->mem = w->mem;
     f->time = w->feed.time[0];
     f->pieces = g_array_new(false, false, sizeof(Kept));
@@ -89,7 +86,6 @@ void ht_flight_free(HtFlight *f)
     ht_ft_follow_free(f->follow);
     g_array_unref(f->pieces);
     g_byte_array_unref(f->bytes);
-    g_free(f->event);
     g_free(f);
 }
 
@@ -169,7 +165,7 @@ static bool write_info(const HtFlight *f, const HtFlightPlace *place,
 {
     g_autoptr(GKeyFile) keys = g_key_file_new();
     const HtFtRing *ring = ht_ft_follow_ring(f->follow);
-    g_autofree char *text = NULL, *end = NULL;
+    g_autofree char *text = NULL;
     gsize size;
 
     ht_rec_info_begin(keys, qemu_name, "a QEMU that followed its guest's ring",
@@ -178,8 +174,7 @@ static bool write_info(const HtFlight *f, const HtFlightPlace *place,
     g_key_file_set_integer(keys, "guest", "cpus", ring->cpus);
     ht_rec_info_text(keys, ht_ft_follow_epoch(f->follow),
                      ht_ft_follow_text(f->follow));
-    end = f->event ? g_strdup_printf("recorded at %s", f->event) : NULL;
-    ht_rec_info_end(keys, end ?: ends[f->why], f->end_ns);
+    ht_rec_info_end(keys, ends[f->why], f->end_ns);
     text = g_key_file_to_data(keys, &size, NULL);
     return ht_rec_writer_file(w, "info", text, size, err);
 }
@@ -226,7 +221,6 @@ HypertraceSnapshot *ht_flight_write(const HtFlight *f, HtFlightPlace *place)
 
     s->trigger = f->why;
     s->events = f->events;
-    s->event = g_strdup(f->event);
     s->directory = make_dir(place, &err);
     if (s->directory && !write_all(f, place, s->directory, &err)) {
         rmdir(s->directory);            /* if nothing is in it */

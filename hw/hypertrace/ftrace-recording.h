@@ -30,14 +30,12 @@ typedef struct HtFlightPlace {
  * ht_flight_new: prepare a recording of what a ring has
  * @w: the ring; not used after this
  * @why: for what
- * @event: with HYPERTRACE_TRIGGER_EVENT, which; else NULL
  *
  * Returns: what ht_flight_free() frees; NULL if the ring is not there any more
  *
  * Context: lock of the object held
  */
-HtFlight *ht_flight_new(HtFtWatched *w, HypertraceTrigger why,
-                        const char *event);
+HtFlight *ht_flight_new(HtFtWatched *w, HypertraceTrigger why);
 void ht_flight_free(HtFlight *f);
 
 /* Bytes of the ring */

@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: what became of a guest's rings, as a property
+ * hypertrace: statistics of a hypertrace-ftrace object
  */
 #include "qemu/osdep.h"
-#include "qapi/error.h"
-#include "qapi/qapi-visit-hypertrace.h"
 #include "ftrace.h"
-#include "properties.h"
+#include "stats.h"
 
 static HypertraceRingStats *ring_stats(HtFtWatched *w)
 {
@@ -38,11 +36,8 @@ static HypertraceRingStats *ring_stats(HtFtWatched *w)
     return stats;
 }
 
-void ht_ftrace_stats_get(Object *obj, Visitor *v, const char *name,
-                         void *opaque, Error **errp)
+void ht_ftrace_stats(HypertraceFtrace *ft, HypertraceFtraceStats *stats)
 {
-    HypertraceFtrace *ft = HYPERTRACE_FTRACE(obj);
-    g_autoptr(HypertraceFtraceStats) stats = g_new0(HypertraceFtraceStats, 1);
     HypertraceRingStatsList **rings = &stats->rings;
     guint i;
 
@@ -59,7 +54,6 @@ void ht_ftrace_stats_get(Object *obj, Visitor *v, const char *name,
     for (i = 0; i < ft->rings->len; i++) {
         QAPI_LIST_APPEND(rings, ring_stats(ft->rings->pdata[i]));
     }
-    stats->backends = ht_sinks_qapi_stats(ft->sinks);
+    stats->backends = ht_backend_stats(ft->dispatch);
     qemu_mutex_unlock(&ft->lock);
-    visit_type_HypertraceFtraceStats(v, name, &stats, errp);
 }

@@ -14,7 +14,7 @@ static void learn(void *opaque)
     HypertraceFtrace *ft = opaque;
 
     if (ft->sinks) {
-        ht_sinks_wake(ft->sinks);
+        ht_dispatch_wake(ft->dispatch);
     }
 }
 
@@ -36,12 +36,12 @@ static void post(void *opaque, HtRun *run, HtBuffer **fill)
 
     trace_run(ft, run);
     if (run->events) {
-        uint8_t *p = ht_sinks_reserve(ft->sinks, fill, run->size);
+        uint8_t *p = ht_dispatch_reserve(ft->dispatch, fill, run->size);
 
         memcpy(p, run->data, run->size);
         run->data = p;
     }
-    ht_sinks_post(ft->sinks, run, *fill, true);
+    ht_dispatch_post(ft->dispatch, run, *fill, true);
 }
 
 /* HtFtRunsOps.release */
@@ -49,7 +49,7 @@ static void release(void *opaque, HtBuffer **fill)
 {
     HypertraceFtrace *ft = opaque;
 
-    ht_sinks_release(ft->sinks, fill);
+    ht_dispatch_release(ft->dispatch, fill);
 }
 
 bool ht_ftrace_runs_init(HypertraceFtrace *ft, Error **errp)

@@ -43,7 +43,7 @@ void ht_ftrace_lock(HypertraceFtrace *ft)
 
 /* The thread -------------------------------------------------------------- */
 
-/* Context: any thread, HtSinks.lock held */
+/* Context: any thread, the dispatcher's lock is held */
 static void have_room(void *opaque)
 {
     HypertraceFtrace *ft = opaque;
@@ -99,7 +99,7 @@ static bool search(HypertraceFtrace *ft, GHashTable *silent)
 /* Context: any */
 static bool any_room(HypertraceFtrace *ft)
 {
-    return !ft->sinks || ht_sinks_room(ft->sinks);
+    return !ft->sinks || ht_dispatch_room(ft->dispatch);
 }
 
 /*
@@ -297,7 +297,11 @@ static bool attach(HypertraceFtrace *ft, Error **errp)
     }
     ft->sinks = ht_sinks_new(&ft->info, backends, ft->backlog, HT_FT_RUN_MAX,
                              have_room, ft, errp);
-    return ft->sinks;
+    if (!ft->sinks) {
+        return false;
+    }
+    ft->dispatch = ht_sinks_dispatch(ft->sinks);
+    return true;
 }
 
 static void ftrace_complete(UserCreatable *uc, Error **errp)
@@ -499,7 +503,7 @@ static void ftrace_class_init(ObjectClass *oc, HtClassData *data)
     object_class_property_add_str(oc, "triggers", get_triggers, set_triggers);
     object_class_property_set_description(oc, "triggers",
         "what makes a recording, separated by ':' (default:"
-        " panic:reset:watchdog:error:event)");
+        " panic:reset:watchdog:error)");
     object_class_property_add(oc, "silence", "uint32", get_silence,
                               set_silence, NULL, NULL);
     object_class_property_set_description(oc, "silence",
@@ -512,10 +516,6 @@ static void ftrace_class_init(ObjectClass *oc, HtClassData *data)
                               get_classes, NULL, NULL, NULL);
     object_class_property_set_description(oc, "classes",
         "classes of the events that were delivered so far");
-    object_class_property_add(oc, "stats", "HypertraceFtraceStats",
-                              ht_ftrace_stats_get, NULL, NULL, NULL);
-    object_class_property_set_description(oc, "stats",
-        "where rings were found, events, gaps, the clock's bound");
 }
 
 static const TypeInfo ftrace_info = {

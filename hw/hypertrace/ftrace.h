@@ -68,6 +68,7 @@ struct HypertraceFtrace {
     HtTrace *trace;
     HtDeviceInfo info;
     HtSinks *sinks;             /* NULL: nothing is delivered */
+    HtDispatch *dispatch;       /* of @sinks */
     HtFlights *flights;         /* or NULL; locked as all below */
     HtFtFormats *formats;       /* or NULL */
     char *formats_text;
@@ -192,8 +193,13 @@ extern const HtFtFollowOps ht_ftrace_follow_ops;
 
 /* ftrace-stats.c ----------------------------------------------------------- */
 
-/* Getter of the "stats" property.  Context: BQL */
-void ht_ftrace_stats_get(Object *obj, Visitor *v, const char *name,
-                         void *opaque, Error **errp);
+/**
+ * ht_ftrace_stats: fill in the statistics of an object
+ * @ft: the object, complete
+ * @stats: zeroed; the lists in it are the caller's to free
+ *
+ * Context: BQL
+ */
+void ht_ftrace_stats(HypertraceFtrace *ft, HypertraceFtraceStats *stats);
 
 #endif /* HW_HYPERTRACE_FTRACE_H */

@@ -48,6 +48,7 @@ struct HtMigration {
     SavedStream *streams;
 
     uint32_t expected;          /* streams: as many as the device has */
+    uint32_t classes_max;       /* property class-bytes */
     bool loaded;                /* and the VM did not run since */
 };
 
@@ -128,7 +129,15 @@ static int state_pre_load(void *opaque)
 
 static bool classes_fit(void *opaque, int version_id)
 {
-    return ((HtMigration *)opaque)->classes_size <= HT_CLASSES_SAVED_MAX;
+    HtMigration *m = opaque;
+
+    if (m->classes_size > m->classes_max) {
+        error_report("hypertrace: the classes to be loaded need %" PRIu32
+                     " bytes; property 'class-bytes' allows %" PRIu32 " here",
+                     m->classes_size, m->classes_max);
+        return false;
+    }
+    return true;
 }
 
 static bool streams_fit(void *opaque, int version_id)
@@ -245,7 +254,7 @@ static int state_post_load(void *opaque, int version_id)
     qatomic_set(&dev->discarded, m->discarded);
     ht_worker_load_flush(dev, m->flush_wanted);
     state_free(m);
-    ht_sinks_wake(dev->sinks);
+    ht_dispatch_wake(dev->dispatch);
     ht_recover_classes(dev);
     m->loaded = true;
     return 0;
@@ -490,6 +499,7 @@ void ht_migration_realize(HypertraceDevice *dev)
 {
     dev->migration = g_new0(HtMigration, 1);
     dev->migration->expected = dev->conf.streams;
+    dev->migration->classes_max = dev->conf.class_bytes;
     vmstate_register_any(VMSTATE_IF(dev), &vmstate_conf, dev);
     if (dev->ring_mr) {
         vmstate_register_ram(dev->ring_mr, DEVICE(OBJECT(dev)->parent));

@@ -21,6 +21,9 @@ QEMU_BUILD_BUG_ON(HT_CLASSES_MAX >= HT_ENABLE_SIZE);
 #define BACKLOG_MIN (1 * MiB)
 #define BACKLOG_MAX (16 * GiB)
 
+#define CLASS_BYTES_MIN (4 * KiB)
+#define CLASS_BYTES_MAX (16 * MiB)
+
 static const HtChannelOps *const channels[] = {
     [HT_CHANNEL_HYPERCALL] = &ht_channel_hypercall,
     [HT_CHANNEL_SHM] = &ht_channel_shm,
@@ -105,8 +108,9 @@ static uint32_t streams_auto(HypertraceDevice *dev)
 /* Half of it is for what has to be taken: a buffer of each stream. */
 static uint64_t backlog_auto(HypertraceDevice *dev)
 {
-    return MAX(2 * dev->conf.streams *
-               MAX(HT_SINK_BUFFER, dev->conf.packet_size), BACKLOG_AUTO_MIN);
+    uint64_t buffer = MAX(HT_DISPATCH_BUFFER, dev->conf.packet_size);
+
+    return MAX(2 * dev->conf.streams * buffer, BACKLOG_AUTO_MIN);
 }
 
 static bool check_properties(HypertraceDevice *dev, Error **errp)
@@ -129,6 +133,8 @@ static bool check_properties(HypertraceDevice *dev, Error **errp)
         !check_range("flush-ms", dev->conf.flush_ms, 1, 1000, false, errp) ||
         !check_range("backlog", dev->conf.backlog, BACKLOG_MIN, BACKLOG_MAX,
                      false, errp) ||
+        !check_range("class-bytes", dev->conf.class_bytes, CLASS_BYTES_MIN,
+                     CLASS_BYTES_MAX, false, errp) ||
         !ht_check_unread(dev, dev->worker.unread, errp)) {
         return false;
     }
@@ -308,6 +314,14 @@ bool hypertrace_device_prepare(HypertraceDevice *dev, Error **errp)
     if (!dev->trace) {
         return false;
     }
+    if (ht_class_table_size(dev->trace->classes) > dev->conf.class_bytes) {
+        error_setg(errp, "class-bytes=%" PRIu64 " is less than the %zu bytes of"
+                   " the classes that an earlier device '%s' registered",
+                   dev->conf.class_bytes,
+                   ht_class_table_size(dev->trace->classes), dev->trace->name);
+        goto fail_clock;
+    }
+    ht_class_table_set_limit(dev->trace->classes, dev->conf.class_bytes);
     dev->info = (HtDeviceInfo) {
         .name = dev->trace->name,
         .vm_name = qemu_name ?: "vm",
@@ -332,6 +346,7 @@ bool hypertrace_device_prepare(HypertraceDevice *dev, Error **errp)
     if (!dev->sinks) {
         goto fail_sinks;
     }
+    dev->dispatch = ht_sinks_dispatch(dev->sinks);
     if (!ht_worker_prepare(dev, errp)) {
         goto fail_worker;
     }

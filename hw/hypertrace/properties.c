@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: property types, and the statistics as a property
+ * hypertrace: property types, and the property "classes"
  */
 #include "qemu/osdep.h"
 #include "qapi/error.h"
@@ -159,85 +159,6 @@ const PropertyInfo ht_prop_unread = {
     .get = unread_get,
     .set = unread_set,
 };
-
-static HypertraceCounters counters(const struct ht_stats *s)
-{
-    return (HypertraceCounters) {
-        .events = s->events,
-        .packets = s->packets,
-        .bytes = s->bytes,
-        .lost = s->lost,
-        .dropped = s->dropped,
-        .wakeups = s->wakeups,
-        .errors = s->errors,
-    };
-}
-
-static HypertraceStreamStats *stream_stats(HtStream *s)
-{
-    HypertraceStreamStats *stats = g_new0(HypertraceStreamStats, 1);
-    struct ht_stats own;
-
-    ht_stream_stats(s, &own);
-    *qapi_HypertraceStreamStats_base(stats) = counters(&own);
-    stats->stream = s->index;
-    stats->instance = s->next.instance;
-    stats->trace_instance = s->consumer.info.instance;
-    stats->open = s->phase != HT_PHASE_FREE;
-    stats->stopped = s->consumer.stopped;
-    return stats;
-}
-
-static HypertraceBackendStats *backend_stats(HtSinks *sinks, unsigned i)
-{
-    HypertraceBackendStats *stats = g_new0(HypertraceBackendStats, 1);
-    HtSinkStats own;
-
-    ht_sinks_stats(sinks, i, &own);
-    stats->backend = g_strdup(own.id);
-    stats->events = own.events;
-    stats->discarded = own.discarded;
-    stats->queued = own.queued;
-    stats->idle = own.idle;
-    return stats;
-}
-
-HypertraceBackendStatsList *ht_sinks_qapi_stats(HtSinks *k)
-{
-    HypertraceBackendStatsList *list = NULL, **tail = &list;
-    unsigned i;
-
-    for (i = 0; k && i < ht_sinks_count(k); i++) {
-        QAPI_LIST_APPEND(tail, backend_stats(k, i));
-    }
-    return list;
-}
-
-void ht_stats_get(Object *obj, Visitor *v, const char *name, void *opaque,
-                  Error **errp)
-{
-    HypertraceDevice *dev = opaque;
-    g_autoptr(HypertraceStats) stats = g_new0(HypertraceStats, 1);
-    HypertraceStreamStatsList **streams = &stats->streams;
-    struct ht_stats own = { };
-    uint32_t i;
-
-    stats->clock_bound_ns = UINT64_MAX;
-    if (dev->streams) {
-        ht_device_stats(dev, &own);
-        stats->clock_hz = ht_clock_hz(&dev->clock);
-        stats->clock_bound_ns = ht_clock_bound_ns(&dev->clock);
-    }
-    *qapi_HypertraceStats_base(stats) = counters(&own);
-    for (i = 0; dev->streams && i < dev->conf.streams; i++) {
-        /* instances start at 1: the stream was used */
-        if (dev->streams[i].next.instance) {
-            QAPI_LIST_APPEND(streams, stream_stats(&dev->streams[i]));
-        }
-    }
-    stats->backends = ht_sinks_qapi_stats(dev->sinks);
-    visit_type_HypertraceStats(v, name, &stats, errp);
-}
 
 void ht_classes_visit(Visitor *v, const char *name,
                       const HtClassTable *classes, const bool *on,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: property types, and the statistics as a property
+ * hypertrace: property types, and the property "classes"
  */
 #ifndef HW_HYPERTRACE_PROPERTIES_H
 #define HW_HYPERTRACE_PROPERTIES_H
@@ -13,16 +13,6 @@ extern const PropertyInfo ht_prop_mode;
 extern const PropertyInfo ht_prop_events;
 extern const PropertyInfo ht_prop_settings;
 extern const PropertyInfo ht_prop_unread;
-
-/**
- * ht_sinks_qapi_stats: what sinks did
- * @k: sinks, or NULL
- *
- * Returns: a list, to be freed
- *
- * Context: BQL
- */
-HypertraceBackendStatsList *ht_sinks_qapi_stats(HtSinks *k);
 
 /**
  * ht_classes_visit: what a trace has, and what of it is on
@@ -42,15 +32,5 @@ void ht_classes_visit(Visitor *v, const char *name,
 /* ht_classes_get: getter of the "classes" property.  Context: BQL */
 void ht_classes_get(Object *obj, Visitor *v, const char *name, void *opaque,
                     Error **errp);
-
-/**
- * ht_stats_get: getter of the "stats" property
- *
- * A struct with the device's counters and a list of its streams'.
- *
- * Context: BQL
- */
-void ht_stats_get(Object *obj, Visitor *v, const char *name, void *opaque,
-                  Error **errp);
 
 #endif /* HW_HYPERTRACE_PROPERTIES_H */

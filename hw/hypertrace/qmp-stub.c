@@ -6,8 +6,16 @@
 #include "qapi/error.h"
 #include "qapi/qapi-commands-hypertrace.h"
 
-void coroutine_fn qmp_hypertrace_wait(const char *device, bool has_timeout,
-                                      uint32_t timeout, Error **errp)
+HypertraceInfoList *qmp_query_hypertrace(const char *object, Error **errp)
+{
+    if (object) {
+        error_setg(errp, "this QEMU has no hypertrace device");
+    }
+    return NULL;
+}
+
+HypertraceDrain *qmp_hypertrace_drain(const char *object, Error **errp)
 {
     error_setg(errp, "this QEMU has no hypertrace device");
+    return NULL;
 }

@@ -5,72 +5,121 @@
 #include "qemu/osdep.h"
 #include "qapi/error.h"
 #include "qapi/qapi-commands-hypertrace.h"
-#include "qemu/coroutine.h"
+#include "qapi/util.h"
 #include "device.h"
-#include "ending.h"
+#include "drain.h"
 #include "ftrace.h"
+#include "stats.h"
 
-#define TIMEOUT_MS 5000
+/* A realized device or complete object */
+typedef struct Found {
+    char *path;                 /* the user's name: of a device its PCI proxy */
+    const HtTrace *trace;
+    HtDispatch *dispatch;       /* NULL: it delivers nothing */
+} Found;
 
-/* How soon to look again, as nobody who delivers should have to tell */
-#define LOOK_NS SCALE_MS
+/* Returns false if @obj is neither; otherwise f->path is to be freed */
+static bool look_at(Object *obj, Found *f)
+{
+    if (object_dynamic_cast(obj, TYPE_HYPERTRACE_DEVICE)) {
+        HypertraceDevice *dev = HYPERTRACE_DEVICE(obj);
 
-/* The device behind a PCI proxy, or an object that has sinks, too */
-static Object *find(const char *path)
+        if (!dev->prepared) {
+            return false;
+        }
+        *f = (Found) { object_get_canonical_path(obj->parent), dev->trace,
+                       dev->dispatch };
+        return true;
+    }
+    if (object_dynamic_cast(obj, TYPE_HYPERTRACE_FTRACE)) {
+        HypertraceFtrace *ft = HYPERTRACE_FTRACE(obj);
+
+        if (!ft->complete) {
+            return false;
+        }
+        *f = (Found) { object_get_canonical_path(obj), ft->trace,
+                       ft->dispatch };
+        return true;
+    }
+    return false;
+}
+
+/* Find one by its id or QOM path.  Sets @errp if there is none. */
+static Object *find(const char *path, Found *f, Error **errp)
 {
     Object *obj = object_resolve_path(path, NULL), *device;
 
     device = obj ? object_resolve_path_component(obj, "virtio-backend") : NULL;
-    return device ?: obj;
+    obj = device ?: obj;
+    if (!obj || !look_at(obj, f)) {
+        error_setg(errp, "'%s' is not the id or QOM path of a hypertrace device"
+                   " or hypertrace-ftrace object", path);
+        return NULL;
+    }
+    return obj;
 }
 
-/* NULL if it has none, or has none any more */
-static HtSinks *sinks_of(Object *obj)
+static void add(Object *obj, const Found *f, HypertraceInfoList **list)
 {
-    if (obj && object_dynamic_cast(obj, TYPE_HYPERTRACE_DEVICE)) {
-        return HYPERTRACE_DEVICE(obj)->sinks;
+    HypertraceInfo *info = g_new0(HypertraceInfo, 1);
+
+    info->object = g_strdup(f->path);
+    info->name = g_strdup(f->trace->name);
+    if (object_dynamic_cast(obj, TYPE_HYPERTRACE_DEVICE)) {
+        info->kind = HYPERTRACE_KIND_DEVICE;
+        ht_fill_device_stats(HYPERTRACE_DEVICE(obj), &info->u.device);
+    } else {
+        info->kind = HYPERTRACE_KIND_FTRACE;
+        ht_ftrace_stats(HYPERTRACE_FTRACE(obj), &info->u.ftrace);
     }
-    if (obj && object_dynamic_cast(obj, TYPE_HYPERTRACE_FTRACE)) {
-        return HYPERTRACE_FTRACE(obj)->sinks;
-    }
-    return NULL;
+    QAPI_LIST_PREPEND(*list, info);
 }
 
-void coroutine_fn qmp_hypertrace_wait(const char *device, bool has_timeout,
-                                      uint32_t timeout, Error **errp)
+/* object_child_foreach_recursive() */
+static int add_any(Object *obj, void *opaque)
 {
-    Object *obj = find(device);
-    HtSinks *sinks = sinks_of(obj);
-    uint32_t posted[HT_QUEUES_MAX];
-    const char *behind;
-    int64_t end;
+    Found f;
 
-    if (!sinks) {
-        error_setg(errp, "'%s' is not the id of a hypertrace device", device);
-        return;
+    if (look_at(obj, &f)) {
+        add(obj, &f, opaque);
+        g_free(f.path);
     }
-    if (!has_timeout) {
-        timeout = TIMEOUT_MS;
+    return 0;
+}
+
+HypertraceInfoList *qmp_query_hypertrace(const char *object, Error **errp)
+{
+    HypertraceInfoList *list = NULL;
+
+    if (object) {
+        Found f;
+        Object *obj = find(object, &f, errp);
+
+        if (obj) {
+            add(obj, &f, &list);
+            g_free(f.path);
+        }
+        return list;
     }
-    end = get_clock() + timeout * (int64_t)SCALE_MS;
-    object_ref(obj);
-    ht_sinks_posted(sinks, posted);
-    while ((behind = ht_sinks_behind(sinks, posted))) {
-        if (get_clock() >= end) {
-            error_setg(errp, "%s: backend '%s' has not taken all events"
-                       " within %" PRIu32 " ms", device, behind, timeout);
-            break;
-        }
-        if (ht_qemu_ends()) {
-            error_setg(errp, "%s: backend '%s' has not taken all events, and"
-                       " QEMU ends", device, behind);
-            break;
-        }
-        qemu_co_sleep_ns(QEMU_CLOCK_REALTIME, LOOK_NS);
-        if (!sinks_of(obj)) {
-            error_setg(errp, "'%s' was unplugged meanwhile", device);
-            break;
-        }
+    object_child_foreach_recursive(object_get_root(), add_any, &list);
+    return list;
+}
+
+HypertraceDrain *qmp_hypertrace_drain(const char *object, Error **errp)
+{
+    HypertraceDrain *drain;
+    uint64_t id;
+    Found f;
+
+    if (!find(object, &f, errp)) {
+        return NULL;
     }
-    object_unref(obj);
+    id = ht_drain_begin(f.dispatch, f.path, errp);
+    g_free(f.path);
+    if (!id) {
+        return NULL;
+    }
+    drain = g_new0(HypertraceDrain, 1);
+    drain->id = id;
+    return drain;
 }

@@ -29,7 +29,7 @@ size_t ht_ring_consume(HtStream *s, size_t most, bool force)
 
     QEMU_LOCK_GUARD(&s->lock);
     if (!c->open || !ht_consumer_pending(c, s->ring) ||
-        (!force && !ht_sinks_room(s->dev->sinks))) {
+        (!force && !ht_dispatch_room(s->dev->dispatch))) {
         return 0;
     }
     qatomic_set(&c->wakeups, c->wakeups + 1);

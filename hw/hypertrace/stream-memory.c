@@ -92,7 +92,7 @@ static bool fetch(HtStream *s, const struct ht_guest_line *g, uint64_t slot,
         .lost = cpu_to_le64(g->lost),
         .stream = cpu_to_le32(s->index),
     };
-    uint8_t *data = ht_sinks_reserve(s->dev->sinks, &s->fill, to - from);
+    uint8_t *data = ht_dispatch_reserve(s->dev->dispatch, &s->fill, to - from);
 
     if (!read_ram(slot + offset, data, to - from)) {
         return false;

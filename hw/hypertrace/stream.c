@@ -18,7 +18,8 @@ static void stream_deliver(void *opaque, const HtRun *run)
     trace_hypertrace_run(s->dev->trace->name, s->index, run->events, run->size,
                          run->discarded);
     /* in the main loop a backend would have the guest wait */
-    ht_sinks_post(s->dev->sinks, run, s->fill, s->dev->channel->uses_ring);
+    ht_dispatch_post(s->dev->dispatch, run, s->fill,
+                     s->dev->channel->uses_ring);
 }
 
 /* HtReserve.  Context: HtStream.lock held */
@@ -26,7 +27,7 @@ static uint8_t *stream_reserve(void *opaque, size_t size)
 {
     HtStream *s = opaque;
 
-    return ht_sinks_reserve(s->dev->sinks, &s->fill, size);
+    return ht_dispatch_reserve(s->dev->dispatch, &s->fill, size);
 }
 
 void ht_streams_init(HypertraceDevice *dev)
@@ -251,7 +252,7 @@ static void stream_close(HtStream *s)
         if (s->ring) {
             ht_ring_set_state(s, HT_STREAM_CLOSED);
         }
-        ht_sinks_release(s->dev->sinks, &s->fill);
+        ht_dispatch_release(s->dev->dispatch, &s->fill);
     }
     /* Nobody counts the instance twice, or not at all. */
     seqlock_write_begin(&s->sums);

@@ -110,10 +110,6 @@ static void hypertrace_pci_init(Object *obj)
 
     virtio_instance_init_common(obj, &pci->vdev, sizeof(pci->vdev),
                                 TYPE_HYPERTRACE_DEVICE);
-    object_property_add(obj, "stats", "HypertraceStats", ht_stats_get, NULL,
-                        NULL, &pci->vdev);
-    object_property_set_description(obj, "stats",
-                                    "counters of the device and its streams");
     object_property_add(obj, "classes", "HypertraceClasses", ht_classes_get,
                         NULL, NULL, &pci->vdev);
     object_property_set_description(obj, "classes",

@@ -14,7 +14,6 @@
 #include "hw/qdev-properties.h"
 #include "migration/vmstate.h"
 #include "system/runstate.h"
-#include "hypertrace/trigger.h"
 #include "control.h"
 #include "properties.h"
 
@@ -97,16 +96,6 @@ static void hypertrace_vm_change(void *opaque, bool running, RunState state)
     ht_worker_pause(dev);
 }
 
-/* Rings that nobody reads are read now: what led to it is in them. */
-static void hypertrace_event_seen(Notifier *n, void *data)
-{
-    HypertraceDevice *dev = container_of(n, HypertraceDevice, event);
-
-    if (dev->worker.unread && !dev->worker.paused) {
-        ht_worker_settle(dev);
-    }
-}
-
 static void hypertrace_device_realize(DeviceState *qdev, Error **errp)
 {
     HypertraceDevice *dev = HYPERTRACE_DEVICE(qdev);
@@ -133,8 +122,6 @@ static void hypertrace_device_realize(DeviceState *qdev, Error **errp)
     ht_clock_sample(&dev->clock, true);
     ht_migration_realize(dev);
     ht_worker_start(dev);
-    dev->event.notify = hypertrace_event_seen;
-    ht_trigger_listen(&dev->event);
     if (runstate_is_running()) {
         ht_enable_start(dev);           /* hot-plugged */
     }
@@ -144,7 +131,6 @@ static void hypertrace_device_unrealize(DeviceState *qdev)
 {
     HypertraceDevice *dev = HYPERTRACE_DEVICE(qdev);
 
-    notifier_remove(&dev->event);
     ht_enable_stop(dev);
     ht_worker_stop(dev);
     ht_migration_unrealize(dev);
@@ -195,11 +181,17 @@ static void hypertrace_virtio_reset(VirtIODevice *vdev)
     }
 }
 
+static void hypertrace_device_init(Object *obj)
+{
+    qemu_mutex_init(&HYPERTRACE_DEVICE(obj)->worker.lock);
+}
+
 static void hypertrace_device_finalize(Object *obj)
 {
     HypertraceDevice *dev = HYPERTRACE_DEVICE(obj);
 
     event_notifier_cleanup(&dev->worker.doorbell);
+    qemu_mutex_destroy(&dev->worker.lock);
     ht_enable_finalize(dev);
     if (dev->streams) {
         ht_streams_finalize(dev);
@@ -228,6 +220,8 @@ static const Property hypertrace_properties[] = {
     DEFINE_PROP_STRING("backend", HypertraceDevice, conf.backend),
     DEFINE_PROP_SIZE("backlog", HypertraceDevice, conf.backlog,
                      HT_BACKLOG_AUTO),
+    DEFINE_PROP_SIZE("class-bytes", HypertraceDevice, conf.class_bytes,
+                     1 * MiB),
     DEFINE_PROP_UINT32("streams", HypertraceDevice, conf.streams,
                        HT_STREAMS_AUTO),
     DEFINE_PROP_SIZE("packet-size", HypertraceDevice, conf.packet_size, 32768),
@@ -267,6 +261,7 @@ static const TypeInfo hypertrace_device_types[] = {
         .name = TYPE_HYPERTRACE_DEVICE,
         .parent = TYPE_VIRTIO_DEVICE,
         .instance_size = sizeof(HypertraceDevice),
+        .instance_init = hypertrace_device_init,
         .instance_finalize = hypertrace_device_finalize,
         .class_init = hypertrace_class_init,
     },

@@ -26,6 +26,33 @@
 /* So often without a rest, then other handlers have their turn. */
 #define ROUNDS_MAX 16
 
+/*
+ * Begin a turn in the IOThread.  The device may be stopped or unplugged since
+ * the event loop chose to call the handler.
+ *
+ * Returns: false if there is no turn any more
+ *
+ * Context: worker
+ */
+static bool worker_enter(HtWorker *w)
+{
+    if (w->iothread) {
+        qemu_mutex_lock(&w->lock);
+        if (!w->running) {
+            qemu_mutex_unlock(&w->lock);
+            return false;
+        }
+    }
+    return true;
+}
+
+static void worker_leave(HtWorker *w)
+{
+    if (w->iothread) {
+        qemu_mutex_unlock(&w->lock);
+    }
+}
+
 /* Whether there is nothing to look for in rings.  Context: any */
 static bool worker_is_unread(HtWorker *w)
 {
@@ -140,9 +167,9 @@ static void worker_work(HypertraceDevice *dev)
         /* Pairs with the load-acquire in flush_message(). */
         qatomic_store_release(&w->flush_done, w->flush_next);
     }
-    qatomic_set(&w->starved, !ht_sinks_room(dev->sinks));
+    qatomic_set(&w->starved, !ht_dispatch_room(dev->dispatch));
     if (!dev->channel->uses_ring) {
-        ht_sinks_wake(dev->sinks);
+        ht_dispatch_wake(dev->dispatch);
     }
     w->looked_ns = get_clock();
     if (w->progress) {
@@ -173,7 +200,7 @@ static void worker_on_doorbell(EventNotifier *n)
     HypertraceDevice *dev = container_of(n, HypertraceDevice,
                                          worker.doorbell);
 
-    if (!event_notifier_test_and_clear(n)) {
+    if (!event_notifier_test_and_clear(n) || !worker_enter(&dev->worker)) {
         return;
     }
     trace_hypertrace_doorbell(dev->trace->name);
@@ -182,6 +209,7 @@ static void worker_on_doorbell(EventNotifier *n)
     if (!dev->worker.polling) {
         worker_arm(dev);
     }
+    worker_leave(&dev->worker);
 }
 
 /* Context: worker */
@@ -189,9 +217,13 @@ static void worker_on_timer(void *opaque)
 {
     HypertraceDevice *dev = opaque;
     HtWorker *w = &dev->worker;
-    bool before = w->progress;
+    bool before;
 
+    if (!worker_enter(w)) {
+        return;
+    }
     trace_hypertrace_timer(dev->trace->name, w->quiet);
+    before = w->progress;
     w->progress = false;
     worker_allow(dev, false);
     ht_worker_turn(dev);
@@ -204,8 +236,9 @@ static void worker_on_timer(void *opaque)
     if (!w->polling) {
         worker_arm(dev);
     }
-    /* behind the arming: a commit that missed it is seen at the next tick */
+    /* After the arming: a commit that missed it is seen at the next tick. */
     worker_start_timer(dev);
+    worker_leave(w);
 }
 
 /* Context: worker */
@@ -214,16 +247,28 @@ static bool worker_poll(void *opaque)
     EventNotifier *n = opaque;
     HypertraceDevice *dev = container_of(n, HypertraceDevice,
                                          worker.doorbell);
+    HtWorker *w = &dev->worker;
+    bool pending;
 
-    return !worker_is_unread(&dev->worker) && !dev->worker.starved &&
-           get_clock() - dev->worker.looked_ns >= LOOK_INTERVAL_NS &&
-           ht_ring_pending(dev);
+    if (worker_is_unread(w) || w->starved ||
+        get_clock() - w->looked_ns < LOOK_INTERVAL_NS || !worker_enter(w)) {
+        return false;
+    }
+    pending = ht_ring_pending(dev);
+    worker_leave(w);
+    return pending;
 }
 
 /* Context: worker */
 static void worker_poll_ready(EventNotifier *n)
 {
-    ht_worker_turn(container_of(n, HypertraceDevice, worker.doorbell));
+    HypertraceDevice *dev = container_of(n, HypertraceDevice,
+                                         worker.doorbell);
+
+    if (worker_enter(&dev->worker)) {
+        ht_worker_turn(dev);
+        worker_leave(&dev->worker);
+    }
 }
 
 /* Context: worker */
@@ -232,9 +277,12 @@ static void worker_poll_begin(EventNotifier *n)
     HypertraceDevice *dev = container_of(n, HypertraceDevice,
                                          worker.doorbell);
 
-    dev->worker.polling = true;
-    if (!qatomic_read(&dev->worker.paused)) {
-        ht_ring_disarm_all(dev);
+    if (worker_enter(&dev->worker)) {
+        dev->worker.polling = true;
+        if (!qatomic_read(&dev->worker.paused)) {
+            ht_ring_disarm_all(dev);
+        }
+        worker_leave(&dev->worker);
     }
 }
 
@@ -244,11 +292,14 @@ static void worker_poll_end(EventNotifier *n)
     HypertraceDevice *dev = container_of(n, HypertraceDevice,
                                          worker.doorbell);
 
-    dev->worker.polling = false;
-    worker_arm(dev);
-    /* A commit may have missed this arming too, and the timer may be off. */
-    dev->worker.quiet = 0;
-    worker_start_timer(dev);
+    if (worker_enter(&dev->worker)) {
+        dev->worker.polling = false;
+        worker_arm(dev);
+        /* A commit may have missed this arming too, and the timer be off. */
+        dev->worker.quiet = 0;
+        worker_start_timer(dev);
+        worker_leave(&dev->worker);
+    }
 }
 
 bool ht_worker_prepare(HypertraceDevice *dev, Error **errp)
@@ -283,6 +334,40 @@ bool ht_worker_prepare(HypertraceDevice *dev, Error **errp)
     return true;
 }
 
+typedef struct LastCall {
+    IOThread *iothread;
+    Object *proxy;              /* whose memory the device lies in */
+} LastCall;
+
+/* Context: BH in main loop, BQL */
+static void last_call_done(void *opaque)
+{
+    LastCall *call = opaque;
+
+    object_unref(OBJECT(call->iothread));
+    object_unref(call->proxy);
+    g_free(call);
+}
+
+/* Context: BH in IOThread */
+static void last_call(void *opaque)
+{
+    aio_bh_schedule_oneshot(qemu_get_aio_context(), last_call_done, opaque);
+}
+
+/*
+ * The event loop of a shared IOThread may have chosen to call a handler before
+ * it was removed.  Keep the device until the loop has gone round.
+ */
+static void release_iothread(HypertraceDevice *dev)
+{
+    LastCall *call = g_new(LastCall, 1);
+
+    call->iothread = dev->worker.iothread;
+    call->proxy = object_ref(OBJECT(dev)->parent);
+    aio_bh_schedule_oneshot(dev->worker.ctx, last_call, call);
+}
+
 void ht_worker_unprepare(HypertraceDevice *dev)
 {
     HtWorker *w = &dev->worker;
@@ -294,10 +379,10 @@ void ht_worker_unprepare(HypertraceDevice *dev)
     }
     if (w->own) {
         iothread_destroy(w->iothread);
+        w->iothread = NULL;
     } else {
-        object_unref(OBJECT(w->iothread));
+        release_iothread(dev);
     }
-    w->iothread = NULL;
     /* the doorbell stays until finalize: a vCPU may still be ringing it */
 }
 
@@ -322,40 +407,21 @@ void ht_worker_start(HypertraceDevice *dev)
     event_notifier_set(&w->doorbell);
 }
 
-/* Something the worker does while whoever asked for it waits */
-typedef struct WorkerCall {
-    HypertraceDevice *dev;
-    void (*fn)(HypertraceDevice *dev);
-    QemuEvent done;
-} WorkerCall;
-
-/* Context: BH in IOThread */
-static void worker_call_bh(void *opaque)
-{
-    WorkerCall *call = opaque;
-
-    call->fn(call->dev);
-    qemu_event_set(&call->done);
-}
-
 /*
- * Have the worker do something.  It never waits for the BQL or a backend, so
- * it can be waited for with the BQL held; an event loop that runs meanwhile
- * would have the main loop do things in the midst of a stop.  Context: BQL
+ * Do something as the worker.  This waits for a turn of the IOThread at most,
+ * which never waits for the BQL or for a backend.  Context: BQL
  */
 static void worker_call(HypertraceDevice *dev,
                         void (*fn)(HypertraceDevice *dev))
 {
-    WorkerCall call = { .dev = dev, .fn = fn };
+    HtWorker *w = &dev->worker;
 
-    if (!dev->worker.iothread) {
+    if (w->iothread) {
+        QEMU_LOCK_GUARD(&w->lock);
         fn(dev);
-        return;
+    } else {
+        fn(dev);
     }
-    qemu_event_init(&call.done, false);
-    aio_bh_schedule_oneshot(dev->worker.ctx, worker_call_bh, &call);
-    qemu_event_wait(&call.done);
-    qemu_event_destroy(&call.done);
 }
 
 /*
@@ -378,7 +444,7 @@ static void worker_settle(HypertraceDevice *dev)
     worker_allow(dev, false);
     dev->worker.settling = false;
     ht_streams_tell(dev);
-    ht_sinks_wake(dev->sinks);
+    ht_dispatch_wake(dev->dispatch);
 }
 
 /* Context: worker */
@@ -388,16 +454,18 @@ static void worker_end(HypertraceDevice *dev)
 
     /* want_close is set on every stream: this drains and closes */
     worker_settle(dev);
-    aio_set_event_notifier(w->ctx, &w->doorbell, NULL, NULL, NULL);
+    w->running = false;
     timer_del(w->timer);
 }
 
 void ht_worker_stop(HypertraceDevice *dev)
 {
-    if (dev->worker.running) {
-        dev->worker.running = false;
+    HtWorker *w = &dev->worker;
+
+    if (w->running) {
         ht_streams_want_close_all(dev);
         worker_call(dev, worker_end);
+        aio_set_event_notifier(w->ctx, &w->doorbell, NULL, NULL, NULL);
     }
 }
 
@@ -435,6 +503,9 @@ void ht_worker_go(HypertraceDevice *dev)
 {
     qatomic_set(&dev->worker.paused, false);
     ht_worker_kick(dev);
+    if (dev->channel->go) {
+        dev->channel->go(dev);
+    }
 }
 
 void ht_worker_load_flush(HypertraceDevice *dev, uint64_t wanted)

@@ -2,7 +2,13 @@
 /*
  * hypertrace: the worker, which opens, consumes and closes streams
  *
- * An IOThread; with channel=virtio the main loop, a bounded turn at a time.
+ * The worker runs in an IOThread; with channel=virtio in the main loop, a
+ * bounded turn at a time.
+ *
+ * Each turn in the IOThread holds HtWorker.lock, and never takes the BQL.  A
+ * stop, a reset or an unplug, which hold the BQL, take the same lock and do the
+ * work themselves.  They do not wait for the IOThread: it may be shared with
+ * another device, whose handler may be waiting for the BQL.
  */
 #ifndef HW_HYPERTRACE_WORKER_H
 #define HW_HYPERTRACE_WORKER_H
@@ -17,19 +23,20 @@ typedef struct HtWorker {
     IOThread *iothread;         /* NULL: the main loop */
     bool own;                   /* made by the device */
     AioContext *ctx;
+    QemuMutex lock;             /* with an IOThread: a turn; see above */
     EventNotifier doorbell;     /* shm; also wakes the worker from anywhere */
     QEMUTimer *timer;
-    bool running;               /* BQL */
+    bool running;               /* BQL; written with @lock */
     bool paused;                /* the VM is stopped and all is consumed */
     bool unread;                /* rings are left to the guest; atomic */
     bool settling;              /* but not now */
-    bool starved;               /* no sink has room: ht_sinks_room() wakes us */
+    bool starved;               /* no sink has room; see sinks_have_room() */
 
     uint64_t flush_wanted_bql;  /* tickets given */
     uint64_t flush_wanted;      /* BQL, store-release */
     uint64_t flush_done;        /* worker, store-release */
 
-    /* worker */
+    /* worker, with @lock */
     uint64_t flush_next;        /* the one under way */
     uint64_t flush_looks;       /* at one stream after the other, for it */
     bool polling;
@@ -45,7 +52,7 @@ typedef struct HtWorker {
 bool ht_worker_prepare(HypertraceDevice *dev, Error **errp);
 void ht_worker_unprepare(HypertraceDevice *dev);
 void ht_worker_start(HypertraceDevice *dev);
-/* Drain and close all streams, and end.  Context: BQL */
+/* Drain and close all streams, and end the worker.  Context: BQL */
 void ht_worker_stop(HypertraceDevice *dev);
 /* Do all that was asked for, and consume what was committed.  Context: BQL */
 void ht_worker_settle(HypertraceDevice *dev);

@@ -164,8 +164,7 @@ class Study(Payload):
 
     def stats(self, device):
         """Sums over the device's streams, past ones included."""
-        s = self.qmp.command("qom-get", path=f"/machine/peripheral/{device}",
-                             property="stats")
+        s = self.qmp.stats(device)
         return {k: v for k, v in s.items() if isinstance(v, int)}
 
     def run(self, device, consumer="asleep", **options):

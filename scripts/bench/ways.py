@@ -218,8 +218,7 @@ def run_all(channels, rounds, events, workdir, step, args):
 def arrived(guest, device, emitted):
     """A discarded event would be a cheap one."""
     guest.settle(device)
-    stats = guest.qmp.command("qom-get", property="stats",
-                              path=f"/machine/peripheral/{device}")
+    stats = guest.qmp.stats(device)
     if stats["events"] < emitted or stats["lost"] or stats["dropped"]:
         raise Failure(f"{device}: of at least {emitted} events "
                       f"{stats['events']} arrived, {stats['lost']} were "

@@ -59,8 +59,7 @@ class Run:
 
 
 def stats(vm, device):
-    return vm.qmp.command("qom-get", path=f"/machine/peripheral/{device}",
-                          property="stats")
+    return vm.qmp.stats(device)
 
 
 def check_channel(device, bench):

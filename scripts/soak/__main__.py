@@ -219,8 +219,7 @@ class Soak(Payload):
         raise Failure("the guest is always amid a change")
 
     def stats(self, name):
-        return self.qmp.command("qom-get", path=f"/machine/peripheral/{name}",
-                                property="stats")
+        return self.qmp.stats(name)
 
     def check(self, still_open):
         """The VM is stopped."""

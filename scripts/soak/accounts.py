@@ -2,7 +2,7 @@
 """What the guest emitted, against what the devices counted.
 
 The guest's side is struct book of tests/guest/soak.c, read from the memory of
-a stopped guest; the host's side is the property "stats" of each device.
+a stopped guest; the host's side is what query-hypertrace says of each device.
 """
 
 import json

@@ -168,6 +168,11 @@ class Qmp:
             else:
                 return reply["return"]
 
+    def stats(self, name):
+        """Statistics of a device, or of an object, by its id"""
+        one, = self.command("query-hypertrace", object=name)
+        return one
+
     def wait_event(self, name, timeout, **data):
         """Wait for an event whose data has these values."""
         timeout *= PATIENCE
@@ -363,9 +368,7 @@ class VM:
 
     def backends(self, device):
         """What each backend of a device did, in the property's order"""
-        return self.qmp.command("qom-get", property="stats",
-                                path=f"/machine/peripheral/{device}"
-                                )["backends"]
+        return self.qmp.stats(device)["backends"]
 
     def until(self, condition, why, timeout=60):
         """Wait for a condition; @why: what it means that it does not come."""

@@ -124,8 +124,7 @@ def much(channel, **more):
 
 
 def stats(vm, device="ht0"):
-    return vm.qmp.command("qom-get", path=f"/machine/peripheral/{device}",
-                          property="stats")
+    return vm.qmp.stats(device)
 
 
 def wait_events(vm, count, timeout=240):

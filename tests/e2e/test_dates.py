@@ -21,8 +21,7 @@ def emit(vm):
     row = vm.tell("run", 60, device=vm.index["ht0"], events=EVENTS, mode="flat")
     end = time.monotonic_ns()
     assert (row["sent"], row["discarded"]) == (EVENTS, 0)
-    stats = vm.qmp.command("qom-get", path="/machine/peripheral/ht0",
-                           property="stats")
+    stats = vm.qmp.stats("ht0")
     return begin, end, stats["clock-bound-ns"]
 
 

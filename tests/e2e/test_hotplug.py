@@ -127,8 +127,7 @@ def test_vcpu(channel, tmp_path):
         assert set(found) == {0, 1}
         vm.say("go")
         vm.out.expect("^done", 120)
-        counted = vm.qmp.command("qom-get", property="stats",
-                                 path="/machine/peripheral/ht0")
+        counted = vm.qmp.stats("ht0")
         vm.say("go")
         vm.wait()
         assert_sound(vm)
@@ -216,8 +215,7 @@ def test_quick_cycles(channel, tmp_path):
         newest = refused = 0
         for _ in range(CYCLES):
             vm.out.expect("^emitting", 60)
-            stats = vm.qmp.command("qom-get", property="stats",
-                                   path="/machine/peripheral/ht0")
+            stats = vm.qmp.stats("ht0")
             instances = [s["instance"] for s in stats["streams"]]
             assert min(instances) > newest
             newest = max(instances)
@@ -266,8 +264,7 @@ def test_failed_adds(channel, tmp_path):
             vm.out.expect('"function": "round"', 60)
         vm.console.send("round seed=1 events=1 end=close\n")
         vm.out.expect('"function": "round".*\n', 60)
-        stats = vm.qmp.command("qom-get", path="/machine/peripheral/ht0",
-                               property="stats")
+        stats = vm.qmp.stats("ht0")
         vm.console.send("quit\n")
         vm.wait(60)
         done = vm.named(function="round")

@@ -49,7 +49,7 @@ def run(vm, commands):
 
 
 def stats(vm):
-    return vm.qmp.command("qom-get", path="/objects/vm0", property="stats")
+    return vm.qmp.stats("vm0")
 
 
 def wait_stats(vm, condition):

@@ -112,8 +112,7 @@ def run(tmp_path_factory):
         say("echo 0 >$T/tracing_on")
         recorder.send_signal(signal.SIGINT)
         assert recorder.wait(TIMEOUT) == 0
-        ring, = vm.qmp.command("qom-get", path="/objects/vm0",
-                               property="stats")["rings"]
+        ring, = vm.qmp.stats("vm0")["rings"]
         assert 0 < ring["clock-bound-ns"] <= ring["clock-worst-ns"], ring
         vm.qmp.command("stop")
         vm.qmp.command("quit")

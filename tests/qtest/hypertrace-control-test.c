@@ -6,6 +6,7 @@
 #include "qemu/bswap.h"
 #include "libqtest.h"
 #include "libqos/hypertrace.h"
+#include "standard-headers/linux/virtio_pci.h"
 
 static QHt *boot(const void *channel, const char *backend, const char *props)
 {
@@ -248,6 +249,60 @@ static uint32_t open_status(QHt *h, uint32_t index, uint64_t instance,
     return qht_call(h, HT_MSG_STREAM_OPEN, &m, sizeof(m));
 }
 
+/*
+ * Promise that only this test proves: where HT_F_MEMORY is not negotiated, the
+ * device ignores `memory`, whatever its value.
+ */
+static void test_memory_ignored(const void *channel)
+{
+    static const uint64_t memory[] = { 1, 7, 0x1004, UINT64_MAX };
+    QHt *h = boot(channel, "null", "streams=4");
+    unsigned i;
+
+    if (h->control) {
+        h->declined = 1ull << HT_F_MEMORY;
+        qht_restart(h);
+    }
+    for (i = 0; i < G_N_ELEMENTS(memory); i++) {
+        struct ht_msg_open m = {
+            .stream = cpu_to_le32(i),
+            .memory = cpu_to_le64(memory[i]),
+        };
+
+        g_assert_cmpuint(qht_call(h, HT_MSG_STREAM_OPEN, &m, sizeof(m)), ==,
+                         HT_STATUS_OK);
+    }
+    g_assert_cmpuint(qht_stat(h, "errors"), ==, 0);
+    /* a reset reads what is there: nothing, and no fault of the guest */
+    qtest_system_reset(h->qts);
+    g_assert_cmpuint(qht_stat(h, "errors"), ==, 0);
+    qht_quit(h);
+}
+
+static uint8_t generation(QHt *h)
+{
+    return qpci_io_readb(h->pci->pdev, h->pci->bar,
+                         h->pci->common_cfg_offset +
+                         offsetof(struct virtio_pci_common_cfg,
+                                  config_generation));
+}
+
+/*
+ * Promise that only this test proves: a driver that reads the configuration
+ * while a TAKEOVER changes `epoch` sees it by virtio's generation.
+ */
+static void test_takeover_generation(const void *channel)
+{
+    QHt *h = boot(channel, "null", "streams=1");
+    uint8_t before = generation(h);
+    struct ht_msg m = { };
+
+    g_assert_cmpuint(qht_call(h, HT_MSG_TAKEOVER, &m, sizeof(m)), ==,
+                     HT_STATUS_OK);
+    g_assert_cmpuint(generation(h), !=, before);
+    qht_quit(h);
+}
+
 static void test_open(const void *channel)
 {
     QHt *h = boot(channel, "log", "streams=3");
@@ -467,6 +522,8 @@ int main(int argc, char **argv)
         { "list", test_list, QHT_CHANNELS },
         { "limit", test_limit, QHT_CHANNELS },
         { "open", test_open, QHT_CHANNELS },
+        { "memory-ignored", test_memory_ignored, QHT_CHANNELS },
+        { "takeover-generation", test_takeover_generation, QHT_VIRTIO },
         { "close", test_close, QHT_CHANNELS },
         { "flush-any", test_flush_any, QHT_CHANNELS },
         { "stats", test_stats, QHT_CHANNELS },

@@ -136,9 +136,7 @@ void qft_write(QFt *vm, unsigned n)
 
 static QDict *stats(QFt *vm)
 {
-    return qtest_qmp_assert_success_ref(
-        vm->h.qts, "{'execute': 'qom-get', 'arguments': {'path': %s,"
-        " 'property': 'stats'}}", vm->h.path);
+    return qht_query(vm->h.qts, vm->h.path);
 }
 
 uint64_t qft_nr_rings(QFt *vm, bool changing)

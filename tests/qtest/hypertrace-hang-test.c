@@ -210,40 +210,78 @@ static void test_no_wait(const void *channel)
     teardown(&g);
 }
 
-/* QMP's answer, which is freed: an error's text, or NULL */
-static char *wait_answer(Hang *g, const char *id, unsigned ms)
-{
-    QDict *rsp = qtest_qmp(g->h->qts, "{'execute': 'hypertrace-wait',"
-                           " 'arguments': {'device': %s, 'timeout': %u}}", id,
-                           ms);
-    QDict *error = qdict_get_qdict(rsp, "error");
-    char *text = error ? g_strdup(qdict_get_str(error, "desc")) : NULL;
-
-    qobject_unref(rsp);
-    return text;
-}
-
 /*
- * Who asks for it waits for backends, a while: for what was posted before, and
- * not for what comes meanwhile.
+ * Promise that only this test proves: hypertrace-drain does not wait.  Its
+ * event covers what was posted before the command, and not what comes later;
+ * it comes for each request, also if the device is unplugged while a backend
+ * hangs.
  */
-static void test_wait(const void *channel)
+static void test_drain(const void *channel)
 {
-    g_autofree char *none = NULL, *hangs = NULL;
+    uint64_t first, second, other;
+    QDict *rsp;
     Hang g;
 
     setup(&g, channel);
-    g_assert_null(wait_answer(&g, "ht", 60000));
+    g_assert_true(qht_wait_drained(g.h, qht_drain(g.h)));
     hang(&g);
     qht_stream_flush(&g.s);
-    hangs = wait_answer(&g, g.h->path, 50);
-    g_assert_cmpstr(hangs, ==, "/machine/peripheral/ht: backend 'be' has not"
-                    " taken all events within 50 ms");
-    none = wait_answer(&g, "be", 50);
-    g_assert_cmpstr(none, ==, "'be' is not the id of a hypertrace device");
+    first = qht_drain(g.h);
+    /* the monitor answers although a request is pending */
+    qtest_qmp_assert_success(g.h->qts, "{'execute': 'query-status'}");
+    second = qht_drain(g.h);
+    g_assert_cmpuint(second, !=, first);
+    g_assert_null(qtest_qmp_event_ref(g.h->qts, "HYPERTRACE_DRAINED"));
+    rsp = qtest_qmp(g.h->qts, "{'execute': 'hypertrace-drain', 'arguments':"
+                    " {'object': 'be'}}");
+    g_assert_cmpstr(qdict_get_str(qdict_get_qdict(rsp, "error"), "desc"), ==,
+                    "'be' is not the id or QOM path of a hypertrace device or"
+                    " hypertrace-ftrace object");
+    qobject_unref(rsp);
     qht_fifo_go_on(g.fifo);
-    g_assert_null(wait_answer(&g, "ht", 60000));
+    g_assert_true(qht_wait_drained(g.h, first));
+    g_assert_true(qht_wait_drained(g.h, second));
     assert_everything(&g, log_text(&g));
+
+    hang(&g);
+    qht_stream_flush(&g.s);
+    other = qht_drain(g.h);
+    qht_stream_forget(&g.s);
+    unplug(g.h);
+    g_assert_false(qht_wait_drained(g.h, other));
+    qht_wait_deleted(g.h);
+    qht_fifo_go_on(g.fifo);
+    QHT_WAIT(qht_object_del(g.h->qts, "be"));
+    teardown(&g);
+}
+
+/* Requests that nobody fulfils are bounded, and the monitor works. */
+static void test_drain_many(const void *channel)
+{
+    unsigned n = 0;
+    QDict *rsp;
+    Hang g;
+
+    setup(&g, channel);
+    hang(&g);
+    qht_stream_flush(&g.s);
+    for (;;) {
+        rsp = qtest_qmp(g.h->qts, "{'execute': 'hypertrace-drain',"
+                        " 'arguments': {'object': 'ht'}}");
+        if (qdict_haskey(rsp, "error")) {
+            break;
+        }
+        n++;
+        qobject_unref(rsp);
+    }
+    qobject_unref(rsp);
+    g_assert_cmpuint(n, ==, 64);
+    qht_fifo_go_on(g.fifo);
+    while (n--) {
+        rsp = qtest_qmp_eventwait_ref(g.h->qts, "HYPERTRACE_DRAINED");
+        qobject_unref(rsp);
+    }
+    g_assert_true(qht_wait_drained(g.h, qht_drain(g.h)));
     qht_stream_close(&g.s);
     teardown(&g);
 }
@@ -345,13 +383,8 @@ static void test_quit(const void *channel)
     for (i = 0; i < n; i++) {
         qht_quit(more[i]);
     }
-    /* also if somebody waits for that */
-    qtest_qmp_send(g.h->qts, "{'execute': 'hypertrace-wait', 'arguments':"
-                   " {'device': 'ht', 'timeout': %u}}", 10 * 60 * 1000);
-    for (i = 0; i < 10; i++) {
-        /* until the main loop has seen it */
-        qtest_readb(g.h->qts, 0);
-    }
+    /* also if a request is pending */
+    qht_drain(g.h);
     begin = g_get_monotonic_time();
     teardown(&g);
     g_assert_cmpint(g_get_monotonic_time() - begin, <, LIMIT_US);
@@ -363,7 +396,8 @@ int main(int argc, char **argv)
         { "unplug", test_unplug, QHT_CHANNELS },
         { "replug", test_replug, QHT_CHANNELS },
         { "no-wait", test_no_wait, QHT_CHANNELS },
-        { "wait", test_wait, QHT_CHANNELS },
+        { "drain", test_drain, QHT_CHANNELS },
+        { "drain-many", test_drain_many, QHT_CHANNELS },
         { "budget", test_budget, QHT_CHANNELS },
         { "quit", test_quit, QHT_CHANNELS },
     };

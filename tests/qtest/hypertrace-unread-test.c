@@ -98,104 +98,6 @@ static void test_unread_reset(void)
     qht_quit(h);
 }
 
-/* An event of another device has the rings read. */
-static void test_event(void)
-{
-    QHt *h = qht_boot("pc", "log", DEVICE ",unread=on",
-                      "-object hypertrace-backend-trigger,id=t,events=oops");
-    uint32_t id = qht_register_number(h, "number");
-    QHtStream s, other;
-    uint32_t quiet;
-    QHt *x;
-
-    qtest_qmp_device_add(h->qts, "hypertrace", "x",
-                         "{'backend': 't', 'addr': '5',"
-                         " 'channel': 'hypercall'}");
-    x = qht_attach(h, "x", 5);
-    qht_stream_open(&s, h, HT_STREAM_ANY);
-    qht_stream_open(&other, x, HT_STREAM_ANY);
-    produce(&s, id, 3000);
-    quiet = qht_register_number(x, "quiet");
-    qht_write_number(&other, quiet, 1);
-    qht_commit(&other);
-    qht_settle(x);
-    g_assert_cmpuint(qht_stat(x, "events"), ==, 1);
-    g_assert_cmpuint(qht_stat(h, "events"), ==, 0);
-
-    qht_write_number(&other, qht_register_number(x, "oops"), 1);
-    qht_commit(&other);
-    QHT_WAIT(qht_stat(h, "events") + qht_stat(h, "dropped") == s.events);
-    check_taken(h, &s);
-    qht_stream_close(&other);
-    qht_stream_close(&s);
-    qht_quit(x);
-    qht_quit(h);
-}
-
-/* So has a recording of the kernel's ring, whatever its reason. */
-static void test_recording(void)
-{
-    g_autofree char *dir = g_dir_make_tmp("hypertrace-unread-XXXXXX", NULL);
-    g_autofree char *options = g_strdup_printf("poll-ms=1,silence=1,flight=%s",
-                                               dir);
-    g_autofree char *recording = NULL;
-    QFt vm = { .options = options };
-    QHtStream s;
-    uint32_t id;
-    QHt *h;
-
-    qft_start(&vm, true, "-device hypertrace,id=x,addr=5,backend=be," DEVICE
-              ",unread=on");
-    h = qht_attach_first(vm.h.qts, "x", 5);
-    id = qht_register_number(h, "number");
-    qht_stream_open(&s, h, HT_STREAM_ANY);
-    produce(&s, id, 20);
-    qft_boot(&vm, HT_FT_LAYOUT_6_11);
-    qft_wait_found(&vm);
-    g_assert_cmpuint(qht_stat(h, "events"), ==, 0);
-    recording = qft_wait_recording(&vm, "silence");
-    QHT_WAIT(qht_stat(h, "events") == 20);
-
-    produce(&s, id, 20);
-    qtest_qmp_assert_success(h->qts, "{'execute': 'hypertrace-snapshot',"
-                             " 'arguments': {'object': 'ft',"
-                             "               'timeout': 60000}}");
-    QHT_WAIT(qht_stat(h, "events") == 40);
-    produce(&s, id, 20);
-    g_assert_cmpuint(qht_stat(h, "events"), ==, 40);
-    qht_stream_close(&s);
-    vm.h.qts = NULL;
-    qht_quit(h);
-    qft_end(&vm);
-    qft_remove_dir(dir);
-}
-
-static void test_trigger_refused(void)
-{
-    static const char * const cases[][2] = {
-        { "{'qom-type': 'hypertrace-backend-trigger', 'id': 't',"
-          " 'events': 'a b'}",
-          "events=a b: " },
-        { "{'qom-type': 'hypertrace-backend-trigger', 'id': 't',"
-          " 'events': 'a', 'interval': 86401}",
-          "interval=86401 is out of range: 0 to 86400" },
-    };
-    QTestState *qts = qtest_init("-machine pc -nodefaults");
-    unsigned i;
-
-    for (i = 0; i < G_N_ELEMENTS(cases); i++) {
-        QDict *rsp = qtest_qmp(qts,
-                               "{'execute': 'object-add', 'arguments': %p}",
-                               qobject_from_json(cases[i][0], &error_abort));
-
-        g_assert_true(g_str_has_prefix(
-            qdict_get_str(qdict_get_qdict(rsp, "error"), "desc"),
-            cases[i][1]));
-        qobject_unref(rsp);
-    }
-    qtest_quit(qts);
-}
-
 static void test_unread_refused(void)
 {
     QHt *h = qht_boot("pc", "log", "channel=shm", NULL);
@@ -362,9 +264,6 @@ int main(int argc, char **argv)
     g_test_init(&argc, &argv, NULL);
     qtest_add_func("hypertrace/unread/stop", test_unread);
     qtest_add_func("hypertrace/unread/reset", test_unread_reset);
-    qtest_add_func("hypertrace/unread/event", test_event);
-    qtest_add_func("hypertrace/unread/recording", test_recording);
-    qtest_add_func("hypertrace/unread/trigger-refused", test_trigger_refused);
     qtest_add_func("hypertrace/unread/refused", test_unread_refused);
     qtest_add_func("hypertrace/unread/killed", test_killed);
     qtest_add_func("hypertrace/unread/recover-refused", test_recover_refused);

@@ -3,10 +3,10 @@
  * hypertrace: from the streams of a guest to its sinks
  *
  * A sink has a session of a backend, a queue with a budget, and a thread.
- * Posting a run never waits for a backend.  A sink that has no budget for a run
- * discards it for itself, and counts it.  Only a sink's own thread waits for its
- * backend; a backend that cannot block may also be called by the thread that
- * posts, if the sink has delivered everything that was posted before.
+ * Posting a run never waits for a backend.  A sink that has no budget for a
+ * run discards it for itself, and counts it.  Only a sink's own thread waits
+ * for its backend; a backend that cannot block may also be called by the thread
+ * that posts, if the sink has delivered everything that was posted before.
  *
  * The locks are private.  Lock order: the lock of a stream, the session's lock,
  * then the dispatcher's; a thread that has the dispatcher's lock only tries to
@@ -40,8 +40,8 @@ typedef struct HtDispatch HtDispatch;
  * @begin: first call on the sink's thread; may be NULL
  * @expect: announce classes that @learn is called for next; may be NULL
  * @learn: learn a class before any run uses it.  Returns NULL, or a reason to
- *         be freed: then the session's events of the class are discarded, and it
- *         is asked again later.  NULL: there is nothing to learn
+ *         be freed: then the session's events of the class are discarded, and
+ *         it is asked again later.  NULL: there is nothing to learn
  * @wants: return whether events of a class are of any use now.  Any thread,
  *         also while the session is in another call, and for a class that was
  *         refused.  Must not block.  NULL: all are, always
@@ -121,7 +121,7 @@ typedef struct HtDispatchConfig {
  * @discarded: all other events: the queue was full, or the backend refused
  *             their class, which is found out when they leave the queue
  * @queued: bytes of the budget in use
- * @items: runs and marks delivered so far; tells a slow sink from one that hangs
+ * @items: runs and marks delivered so far: does a sink get on?
  * @idle: nothing is queued, nor being delivered
  */
 typedef struct HtSinkStats {

@@ -323,13 +323,25 @@ uint32_t qht_register_number(QHt *h, const char *name)
 
 /* Figures ------------------------------------------------------------------ */
 
+QDict *qht_query(QTestState *qts, const char *path)
+{
+    QDict *rsp = qtest_qmp(qts, "{'execute': 'query-hypertrace', 'arguments':"
+                           " {'object': %s}}", path);
+    QList *list = qdict_get_qlist(rsp, "return");
+    QDict *d;
+
+    g_assert_nonnull(list);
+    g_assert_cmpuint(qlist_size(list), ==, 1);
+    d = qobject_to(QDict, qlist_entry_obj(qlist_first(list)));
+    g_assert_cmpstr(qdict_get_str(d, "object"), ==, path);
+    qobject_ref(d);
+    qobject_unref(rsp);
+    return d;
+}
+
 static QDict *stats(QHt *h)
 {
-    QDict *rsp = qtest_qmp(h->qts, "{'execute': 'qom-get', 'arguments':"
-                           " {'path': %s, 'property': 'stats'}}", h->path);
-
-    g_assert_true(qdict_haskey(rsp, "return"));
-    return rsp;
+    return qht_query(h->qts, h->path);
 }
 
 static uint64_t get_uint(const QDict *d, const char *name)
@@ -340,7 +352,7 @@ static uint64_t get_uint(const QDict *d, const char *name)
 uint64_t qht_stat(QHt *h, const char *name)
 {
     QDict *rsp = stats(h);
-    uint64_t v = get_uint(qdict_get_qdict(rsp, "return"), name);
+    uint64_t v = get_uint(rsp, name);
 
     qobject_unref(rsp);
     return v;
@@ -350,8 +362,7 @@ static QDict *stream_entry(QDict *rsp, uint32_t stream)
 {
     QListEntry *e;
 
-    QLIST_FOREACH_ENTRY(qdict_get_qlist(qdict_get_qdict(rsp, "return"),
-                                        "streams"), e) {
+    QLIST_FOREACH_ENTRY(qdict_get_qlist(rsp, "streams"), e) {
         QDict *d = qobject_to(QDict, qlist_entry_obj(e));
 
         if (get_uint(d, "stream") == stream) {
@@ -373,8 +384,7 @@ uint64_t qht_stream_stat(QHt *h, uint32_t stream, const char *name)
 uint64_t qht_backend_stat(QHt *h, unsigned backend, const char *name)
 {
     QDict *rsp = stats(h);
-    const QListEntry *e = qlist_first(
-        qdict_get_qlist(qdict_get_qdict(rsp, "return"), "backends"));
+    const QListEntry *e = qlist_first(qdict_get_qlist(rsp, "backends"));
     uint64_t v;
 
     while (backend--) {
@@ -403,14 +413,39 @@ void qht_settle(QHt *h)
         QListEntry *e;
 
         idle = true;
-        QLIST_FOREACH_ENTRY(qdict_get_qlist(qdict_get_qdict(rsp, "return"),
-                                            "backends"), e) {
+        QLIST_FOREACH_ENTRY(qdict_get_qlist(rsp, "backends"), e) {
             idle &= qdict_get_bool(qobject_to(QDict, qlist_entry_obj(e)),
                                    "idle");
         }
         qobject_unref(rsp);
         idle;
     }));
+}
+
+uint64_t qht_drain(QHt *h)
+{
+    QDict *rsp = qtest_qmp_assert_success_ref(
+        h->qts, "{'execute': 'hypertrace-drain', 'arguments': {'object': %s}}",
+        h->path);
+    uint64_t id = get_uint(rsp, "id");
+
+    qobject_unref(rsp);
+    return id;
+}
+
+bool qht_wait_drained(QHt *h, uint64_t id)
+{
+    bool complete, found;
+
+    do {
+        QDict *rsp = qtest_qmp_eventwait_ref(h->qts, "HYPERTRACE_DRAINED");
+        QDict *data = qdict_get_qdict(rsp, "data");
+
+        found = get_uint(data, "id") == id;
+        complete = qdict_get_bool(data, "complete");
+        qobject_unref(rsp);
+    } while (!found);
+    return complete;
 }
 
 unsigned qht_log_count(QHt *h, const char *what)

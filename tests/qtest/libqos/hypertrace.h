@@ -188,6 +188,8 @@ void qht_close_packet(QHtStream *s);
 void qht_commit(QHtStream *s);
 void qht_doorbell(QHtStream *s);
 
+/* Statistics of the device or object at a QOM path; the caller frees them */
+QDict *qht_query(QTestState *qts, const char *path);
 /* Of the device: counters by name; a stream's, once it was opened */
 uint64_t qht_stat(QHt *h, const char *name);
 uint64_t qht_stream_stat(QHt *h, uint32_t stream, const char *name);
@@ -232,6 +234,10 @@ void qht_queue_wait(QHt *h, QVirtQueue *vq);
 
 /* Wait until the device's backends took all that was posted to them */
 void qht_settle(QHt *h);
+/* Ask for a HYPERTRACE_DRAINED event; returns its id */
+uint64_t qht_drain(QHt *h);
+/* Wait for that event; returns whether it says complete */
+bool qht_wait_drained(QHt *h, uint64_t id);
 /* Lines of the log that contain @what, then */
 unsigned qht_log_count(QHt *h, const char *what);
 unsigned qht_file_count(const char *path, const char *what);

@@ -370,9 +370,9 @@ static void test_order(void)
 }
 
 /*
- * Promise: a sink that hangs takes no more memory than its budget, discards what
- * does not fit for itself alone, and says how many when it goes on; the other
- * sink has everything.  ht_dispatch_room() asks about the better one.
+ * Promise: a sink that hangs takes no more memory than its budget, discards
+ * what does not fit for itself alone, and says how many when it goes on; the
+ * other sink has everything.  ht_dispatch_room() asks about the better one.
  */
 static void test_hang(void)
 {
@@ -448,8 +448,8 @@ static void test_room(void)
 }
 
 /*
- * Promise: a dispatcher can be freed while a sink hangs.  The sink delivers what
- * it had when it comes back, and is freed then, where the caller says.
+ * Promise: a dispatcher can be freed while a sink hangs.  The sink delivers
+ * what it had when it comes back, and is freed then, where the caller says.
  */
 static void test_left(void)
 {
@@ -545,8 +545,8 @@ static void test_refused(void)
 
 /*
  * Promise: a sink is asked again at most once in HT_DISPATCH_RETRY_NS, then
- * until it refuses HT_DISPATCH_RETRY_FAILURES classes; when it has room again it
- * learns all classes in one attempt, although it refuses one for good.
+ * until it refuses HT_DISPATCH_RETRY_FAILURES classes; when it has room again
+ * it learns all classes in one attempt, although it refuses one for good.
  */
 static void test_retry(void)
 {
@@ -635,9 +635,9 @@ static void *poster_thread(void *opaque)
 }
 
 /*
- * Promise, for ThreadSanitizer: threads that post to streams of their own, sinks
- * that come and go between hanging and delivering, and readers of statistics do
- * not race, and each event is delivered or counted.
+ * Promise, for ThreadSanitizer: threads that post to streams of their own,
+ * sinks that come and go between hanging and delivering, and readers of
+ * statistics do not race, and each event is delivered or counted.
  */
 static void test_threads(void)
 {

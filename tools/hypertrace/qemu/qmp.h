@@ -65,6 +65,31 @@ JsonNode *ht_qmp_get(HtQmp *q, const HtQmpObject *o, const char *property,
                      GError **error);
 
 /**
+ * ht_qmp_event: wait for an event
+ * @q: the connection
+ * @name: of the event
+ * @object: value of its member "object"
+ * @error: set on failure, also if the event does not come within 10 s
+ *
+ * Events that came before this call count, too.  Other events up to that one
+ * are dropped.
+ *
+ * Returns: the event's data, to be freed
+ */
+JsonNode *ht_qmp_event(HtQmp *q, const char *name, const char *object,
+                       GError **error);
+
+/**
+ * ht_qmp_stats: read the statistics of a device or object
+ * @q: the connection
+ * @o: the device or object
+ * @error: set on failure
+ *
+ * Returns: HypertraceInfo of QEMU's QMP reference, to be freed
+ */
+JsonNode *ht_qmp_stats(HtQmp *q, const HtQmpObject *o, GError **error);
+
+/**
  * ht_qmp_find: what there is
  * @q: the connection
  * @id: only this one; NULL: all

@@ -3,6 +3,7 @@
  * hypertrace snapshot: have QEMU make a recording of what a guest's ring has
  */
 #include <stdio.h>
+#include <string.h>
 
 #include "cli/command.h"
 #include "cli/escape.h"
@@ -53,15 +54,34 @@ static bool has_flight(HtControl *c, const HtQmpObject *of)
            *json_node_get_string(node);
 }
 
+/* Wait until the recordings that were asked for are written. */
+static void wait_for(HtControl *c, HtOutput *o, const HtQmpObject *of,
+                     int64_t count, GPtrArray *dirs, GError **error)
+{
+    while (count > 0 && !*error) {
+        g_autoptr(JsonNode) node = ht_qmp_event(c->qmp, "HYPERTRACE_SNAPSHOT",
+                                                of->path, error);
+        JsonObject *data = node ? json_node_get_object(node) : NULL;
+        JsonNode *s = data ? json_object_get_member(data, "snapshot") : NULL;
+
+        if (!s || !JSON_NODE_HOLDS_OBJECT(s) ||
+            strcmp(ht_qmp_text(json_node_get_object(s), "trigger"),
+                   "command")) {
+            continue;
+        }
+        put(c, o, of, json_node_get_object(s), dirs, error);
+        count--;
+    }
+}
+
 static void take(HtControl *c, HtOutput *o, GPtrArray *dirs, GError **error)
 {
     bool any = false;
-    guint i, k;
+    guint i;
 
     for (i = 0; i < c->objects->len && !*error; i++) {
         const HtQmpObject *of = c->objects->pdata[i];
         g_autoptr(JsonNode) node = NULL;
-        JsonArray *list;
 
         if (!c->device && !has_flight(c, of)) {
             continue;
@@ -69,11 +89,9 @@ static void take(HtControl *c, HtOutput *o, GPtrArray *dirs, GError **error)
         any = true;
         node = ht_qmp_command(c->qmp, error, "hypertrace-snapshot", "object",
                               of->path, NULL);
-        list = node && JSON_NODE_HOLDS_ARRAY(node) ?
-               json_node_get_array(node) : NULL;
-        for (k = 0; list && k < json_array_get_length(list) && !*error; k++) {
-            put(c, o, of, json_array_get_object_element(list, k), dirs,
-                error);
+        if (node && JSON_NODE_HOLDS_OBJECT(node)) {
+            wait_for(c, o, of, ht_qmp_int(json_node_get_object(node), "count"),
+                     dirs, error);
         }
     }
     if (!any && !*error) {

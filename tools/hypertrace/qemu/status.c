@@ -177,14 +177,17 @@ static void put_object(HtOutput *o, JsonObject *all, JsonObject *s)
 static JsonNode *read_all(HtControl *c, const HtQmpObject *of, GError **error)
 {
     static const char * const device[] = { "channel", "mode", "unread",
-                                           "events", "settings", "stats",
-                                           NULL };
-    static const char * const ring[] = { "flight", "stats", NULL };
+                                           "events", "settings", NULL };
+    static const char * const ring[] = { "flight", NULL };
     g_autoptr(JsonNode) node = json_node_new(JSON_NODE_OBJECT);
+    g_autoptr(JsonNode) stats = ht_qmp_stats(c->qmp, of, error);
     JsonObject *all = json_object_new();
     unsigned i;
 
     json_node_take_object(node, all);
+    if (!stats) {
+        return NULL;
+    }
     json_object_set_string_member(all, "id", of->id);
     json_object_set_string_member(all, "type", of->ring ?
                                   "hypertrace-ftrace" : "hypertrace");
@@ -197,6 +200,7 @@ static JsonNode *read_all(HtControl *c, const HtQmpObject *of, GError **error)
         }
         json_object_set_member(all, name, value);
     }
+    json_object_set_member(all, "stats", g_steal_pointer(&stats));
     return g_steal_pointer(&node);
 }
 
@@ -216,11 +220,6 @@ static bool put(HtControl *c, HtOutput *o, const HtQmpObject *of,
         return true;
     }
     all = json_node_get_object(node);
-    if (!JSON_NODE_HOLDS_OBJECT(json_object_get_member(all, "stats"))) {
-        g_set_error(error, G_IO_ERROR, G_IO_ERROR_INVALID_DATA,
-                    "%s: its statistics are none", of->id);
-        return false;
-    }
     s = json_object_get_object_member(all, "stats");
     put_text(o, of->id);
     if (of->ring) {
