@@ -106,6 +106,42 @@ static void put_head(HypertraceDevice *dev, const char *memory)
     put(dev, 0, &h, sizeof(h));
 }
 
+/*
+ * Open the index and make it empty.  The index of a running device, of this
+ * QEMU or another one, and the file of the memory stay as they are.
+ *
+ * Returns: a descriptor that holds a lock on the file, or -1
+ */
+static int open_index(const char *file, const char *memory, Error **errp)
+{
+    int fd = qemu_create(file, O_RDWR, 0600, errp);
+    struct stat index, ram;
+    int ret;
+
+    if (fd < 0) {
+        return -1;
+    }
+    if (fstat(fd, &index) || stat(memory, &ram)) {
+        error_setg_errno(errp, errno, "recover=%s: cannot compare it with the"
+                         " memory's file '%s'", file, memory);
+    } else if (index.st_dev == ram.st_dev && index.st_ino == ram.st_ino) {
+        error_setg(errp, "recover=%s is the memory's own file '%s'; name"
+                   " another file", file, memory);
+    } else if ((ret = qemu_lock_fd(fd, 0, 0, true)) < 0) {
+        error_setg_errno(errp, -ret, "recover=%s: cannot lock the file",
+                         file);
+        error_append_hint(errp, "Each device needs an index of its own. Is"
+                          " another QEMU using this one?\n");
+    } else if (ftruncate(fd, 0)) {
+        error_setg_errno(errp, errno, "recover=%s: cannot truncate the file",
+                         file);
+    } else {
+        return fd;
+    }
+    close(fd);
+    return -1;
+}
+
 bool ht_recover_begin(HypertraceDevice *dev, Error **errp)
 {
     HtRecover *r = &dev->recover;
@@ -116,7 +152,7 @@ bool ht_recover_begin(HypertraceDevice *dev, Error **errp)
         return true;
     }
     memory = memory_path(dev, errp);
-    r->fd = memory ? qemu_create(r->file, O_WRONLY | O_TRUNC, 0600, errp) : -1;
+    r->fd = memory ? open_index(r->file, memory, errp) : -1;
     if (r->fd < 0) {
         return false;
     }

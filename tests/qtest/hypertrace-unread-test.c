@@ -240,23 +240,92 @@ static void test_killed(void)
     }
 }
 
+/* Add a device with an index; returns the error's text, or NULL. */
+static char *add_with_index(QTestState *qts, const char *id,
+                            const char *memdev, const char *index)
+{
+    QDict *rsp = qtest_qmp(qts, "{'execute': 'device_add', 'arguments':"
+                           " {'driver': 'hypertrace', 'id': %s,"
+                           " 'backend': 'be', 'streams': 2,"
+                           " 'packet-size': 4096, 'packets': 4, 'memdev': %s,"
+                           " 'recover': %s}}", id, memdev, index);
+    QDict *error = qdict_get_qdict(rsp, "error");
+    char *text = error ? g_strdup(qdict_get_str(error, "desc")) : NULL;
+
+    qobject_unref(rsp);
+    return text;
+}
+
+static void check_refused(QTestState *qts, const char *memdev,
+                          const char *index, const char *reason)
+{
+    g_autofree char *text = add_with_index(qts, "ht", memdev, index);
+
+    g_assert_nonnull(text);
+    g_assert_cmpstr(text, ==, reason);
+}
+
 static void test_recover_refused(void)
 {
     QTestState *qts = qtest_initf("-machine pc -nodefaults -object"
                                   " memory-backend-ram,id=m,share=on,size=256K"
                                   " -object hypertrace-backend-null,id=be");
-    QDict *rsp = qtest_qmp(qts, "{'execute': 'device_add', 'arguments':"
-                           " {'driver': 'hypertrace', 'id': 'ht',"
-                           " 'backend': 'be', 'streams': 2,"
-                           " 'packet-size': 4096, 'packets': 4, 'memdev': 'm',"
-                           " 'recover': '/nowhere/index'}}");
 
-    g_assert_cmpstr(qdict_get_str(qdict_get_qdict(rsp, "error"), "desc"), ==,
-                    "recover=/nowhere/index needs memdev, a memory-backend-file"
-                    " with share=on and the name of a file: other memory goes"
-                    " with QEMU");
-    qobject_unref(rsp);
+    check_refused(qts, "m", "/nowhere/index",
+                  "recover=/nowhere/index needs memdev, a memory-backend-file"
+                  " with share=on and the name of a file: other memory goes"
+                  " with QEMU");
     qtest_quit(qts);
+}
+
+#define FILE_BACKEND " -object memory-backend-file,share=on,size=%u,"
+
+/*
+ * A file that is somebody else's keeps its contents: the index of a device of
+ * this QEMU or another one, and the memory itself, also by another name.
+ */
+static void test_recover_in_use(void)
+{
+    g_autofree char *a = qht_temporary(), *b = qht_temporary();
+    g_autofree char *index = qht_temporary();
+    g_autofree char *link = g_strdup_printf("%s.link", b);
+    g_autofree char *args =
+        g_strdup_printf("-machine pc -nodefaults"
+                        FILE_BACKEND "id=a,mem-path=%s"
+                        FILE_BACKEND "id=b,mem-path=%s"
+                        " -object hypertrace-backend-null,id=be",
+                        (unsigned)MEMORY, a, (unsigned)MEMORY, b);
+    g_autofree char *locked = NULL, *own = NULL, *own_link = NULL;
+    g_autofree char *before = NULL, *after = NULL, *text = NULL;
+    QTestState *qts = qtest_init(args), *other;
+    gsize size, now;
+
+    text = add_with_index(qts, "first", "a", index);
+    g_assert_null(text);
+    g_assert_true(g_file_get_contents(index, &before, &size, NULL));
+    g_assert_cmpuint(size, >, 0);
+    locked = g_strdup_printf("recover=%s: cannot lock the file: Resource"
+                             " temporarily unavailable", index);
+    check_refused(qts, "b", index, locked);
+    other = qtest_init(args);
+    check_refused(other, "b", index, locked);
+
+    own = g_strdup_printf("recover=%s is the memory's own file '%s'; name"
+                          " another file", b, b);
+    check_refused(other, "b", b, own);
+    g_assert_cmpint(symlink(b, link), ==, 0);
+    own_link = g_strdup_printf("recover=%s is the memory's own file '%s'; name"
+                               " another file", link, b);
+    check_refused(other, "b", link, own_link);
+    qtest_quit(other);
+
+    g_assert_true(g_file_get_contents(index, &after, &now, NULL));
+    g_assert_cmpmem(after, now, before, size);
+    qtest_quit(qts);
+    qht_unlink(link);
+    qht_unlink(index);
+    qht_unlink(a);
+    qht_unlink(b);
 }
 
 int main(int argc, char **argv)
@@ -267,5 +336,6 @@ int main(int argc, char **argv)
     qtest_add_func("hypertrace/unread/refused", test_unread_refused);
     qtest_add_func("hypertrace/unread/killed", test_killed);
     qtest_add_func("hypertrace/unread/recover-refused", test_recover_refused);
+    qtest_add_func("hypertrace/unread/recover-in-use", test_recover_in_use);
     return g_test_run();
 }
