@@ -10,13 +10,14 @@
 #include "qapi/qapi-events-hypertrace.h"
 #include "qapi/qapi-visit-hypertrace.h"
 #include "qapi/util.h"
+#include "qemu/aio.h"
 #include "qemu/error-report.h"
+#include "qemu/main-loop.h"
 #include "qemu/lockable.h"
 #include "qemu/rcu.h"
 #include "qemu/timer.h"
 #include "qemu/units.h"
 #include "system/runstate.h"
-#include "ending.h"
 #include "ftrace.h"
 #include "ftrace-recording.h"
 
@@ -26,7 +27,7 @@
 #define COPY_BYTES  (256 * MiB)
 /* Copies that wait for the thread; each is as large as a ring. */
 #define WAITING_MAX 4
-/* How long the end of QEMU waits for a disk */
+/* How long object-del and the end of QEMU wait for a disk */
 #define END_MS      5000
 
 struct HtFlights {
@@ -55,6 +56,7 @@ struct HtFlights {
     GQueue waiting;             /* HtFlight, to be written */
     bool quit;
     bool done;                  /* the thread has ended */
+    bool detached;              /* the object did not wait for the thread */
     uint64_t made;
 };
 
@@ -73,6 +75,25 @@ static void write_flight(HtFlights *fl, HtFlight *f)
     }
     qapi_event_send_hypertrace_snapshot(fl->path, s);
     qapi_free_HypertraceSnapshot(s);
+}
+
+static void free_flights(HtFlights *fl)
+{
+    qemu_thread_join(&fl->thread);
+    qemu_cond_destroy(&fl->ended);
+    qemu_cond_destroy(&fl->wake);
+    qemu_mutex_destroy(&fl->lock);
+    g_free(fl->place.dir);
+    g_free(fl->place.name);
+    g_free(fl->place.formats);
+    g_free(fl->path);
+    g_free(fl);
+}
+
+/* Context: BH in main loop */
+static void free_detached(void *opaque)
+{
+    free_flights(opaque);
 }
 
 static void *flights_thread(void *opaque)
@@ -94,6 +115,9 @@ static void *flights_thread(void *opaque)
     }
     fl->done = true;
     qemu_cond_signal(&fl->ended);
+    if (fl->detached) {
+        aio_bh_schedule_oneshot(qemu_get_aio_context(), free_detached, fl);
+    }
     qemu_mutex_unlock(&fl->lock);
     rcu_unregister_thread();
     return NULL;
@@ -352,15 +376,6 @@ static bool parse_triggers(HtFlights *fl, const char *text, Error **errp)
     return true;
 }
 
-static void free_flights(HtFlights *fl)
-{
-    g_free(fl->place.dir);
-    g_free(fl->place.name);
-    g_free(fl->place.formats);
-    g_free(fl->path);
-    g_free(fl);
-}
-
 HtFlights *ht_flights_new(HypertraceFtrace *ft, Error **errp)
 {
     const HtFlightOptions *o = &ft->flight_options;
@@ -397,7 +412,11 @@ HtFlights *ht_flights_new(HypertraceFtrace *ft, Error **errp)
     return fl;
 }
 
-/* Whether the thread ended; in the end of QEMU not for ever */
+/*
+ * End the thread once it has written what waits.
+ *
+ * Returns: false if a disk hangs; then the thread frees @fl later
+ */
 static bool end_thread(HtFlights *fl)
 {
     int64_t end = get_clock() + END_MS * (int64_t)SCALE_MS, left;
@@ -407,32 +426,28 @@ static bool end_thread(HtFlights *fl)
     qemu_cond_signal(&fl->wake);
     while (!fl->done) {
         left = end - get_clock();
-        if (!ht_qemu_ends()) {
-            qemu_cond_wait(&fl->ended, &fl->lock);
-        } else if (left > 0) {
-            qemu_cond_timedwait(&fl->ended, &fl->lock, left / SCALE_MS + 1);
-        } else {
+        if (left <= 0) {
+            fl->detached = true;
             return false;
         }
+        qemu_cond_timedwait(&fl->ended, &fl->lock, left / SCALE_MS + 1);
     }
     return true;
 }
 
 void ht_flights_free(HtFlights *fl)
 {
+    g_autofree char *name = NULL;
+
     if (!fl) {
         return;
     }
     notifier_remove(&fl->shutdown);
+    name = g_strdup(fl->place.name);
     if (!end_thread(fl)) {
-        /* it goes on with what is its own, until there is no QEMU */
-        error_report("hypertrace: QEMU ends before all recordings of '%s' are"
-                     " written", fl->place.name);
+        warn_report("hypertrace: recordings of '%s' are not written yet. They"
+                    " will be unless QEMU ends before", name);
         return;
     }
-    qemu_thread_join(&fl->thread);
-    qemu_cond_destroy(&fl->ended);
-    qemu_cond_destroy(&fl->wake);
-    qemu_mutex_destroy(&fl->lock);
     free_flights(fl);
 }

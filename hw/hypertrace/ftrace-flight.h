@@ -41,10 +41,11 @@ typedef struct HtFlightOptions {
 HtFlights *ht_flights_new(HypertraceFtrace *ft, Error **errp);
 
 /**
- * ht_flights_free: end
+ * ht_flights_free: end the recorder
  * @fl: or NULL
  *
- * Waits until all is written; when QEMU ends, 5 s.
+ * Waits up to 5 s until all recordings are written.  If a disk hangs, the
+ * thread writes the rest later.
  *
  * Context: BQL; the object's thread has ended
  */

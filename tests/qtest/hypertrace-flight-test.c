@@ -302,6 +302,36 @@ static void test_disk_hangs_ends(void)
     }
 }
 
+/*
+ * object-del while the writer hangs.  Promise that only this test proves: the
+ * big lock is not held until the disk answers, and the recording is written
+ * when it does.
+ */
+static void test_disk_hangs_delete(void)
+{
+    g_autofree char *dir = NULL;
+    Flight fl = { };
+    gint64 begin;
+    pid_t tid;
+
+    start(&fl, NULL, "-name vm,debug-threads=on");
+    boot(&fl);
+    qft_write(&fl.vm, 10);
+    tid = hold_writer(&fl);
+    if (tid) {
+        g_assert_cmpuint(ask(&fl), ==, 1);
+        begin = g_get_monotonic_time();
+        qtest_qmp_assert_success(fl.vm.h.qts, "{'execute': 'object-del',"
+                                 " 'arguments': {'id': 'ft'}}");
+        g_assert_cmpint(g_get_monotonic_time() - begin, <,
+                        60 * G_USEC_PER_SEC);
+        g_assert_cmpint(ptrace(PTRACE_DETACH, tid, NULL, NULL), ==, 0);
+        dir = wait_for(&fl, "command");
+        check_recording(dir, 0, 11, "hypertrace-snapshot");
+    }
+    end(&fl);
+}
+
 /* Two of one name make theirs in one directory. */
 static void test_shared(void)
 {
@@ -512,6 +542,8 @@ int main(int argc, char **argv)
     qtest_add_func("hypertrace/flight/refused", test_refused);
     qtest_add_func("hypertrace/flight/disk-hangs", test_disk_hangs);
     qtest_add_func("hypertrace/flight/disk-hangs-ends", test_disk_hangs_ends);
+    qtest_add_func("hypertrace/flight/disk-hangs-delete",
+                   test_disk_hangs_delete);
     qtest_add_func("hypertrace/flight/shared", test_shared);
     return g_test_run();
 }
