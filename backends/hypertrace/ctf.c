@@ -22,6 +22,7 @@ struct HypertraceCtf {
     HypertraceBackend parent_obj;
 
     char *dir;
+    int dirfd;                  /* of @dir, or -1 */
     bool lttng;
     bool failed;                /* a failure was reported; atomic */
     uint64_t dropped;           /* events dropped by detached sessions */
@@ -92,7 +93,9 @@ static bool ctf_setup(HypertraceBackend *b, Error **errp)
                          ctf->dir);
         return false;
     }
-    return true;
+    /* A device may come after -run-with chroot or user took effect. */
+    ctf->dirfd = qemu_open(ctf->dir, O_RDONLY | O_DIRECTORY, errp);
+    return ctf->dirfd >= 0;
 }
 
 static bool ctf_may_block(HypertraceBackend *b)
@@ -131,7 +134,8 @@ static void *ctf_attach(HypertraceBackend *b, const HtDeviceInfo *info,
     memcpy(trace.uuid, uuid.data, sizeof(trace.uuid));
     clock_uuid(trace.clock_uuid);
 
-    ret = ht_ctf_writer_new(ctf->dir, info->name, &trace, info->streams, &w);
+    ret = ht_ctf_writer_new_at(ctf->dirfd, ctf->dir, info->name, &trace,
+                               info->streams, &w);
     if (ret) {
         error_setg_errno(errp, -ret, "cannot create a trace for '%s' in '%s'",
                          info->name, ctf->dir);
@@ -226,7 +230,10 @@ static void ctf_get_dropped(Object *obj, Visitor *v, const char *name,
 
 static void ctf_init(Object *obj)
 {
-    HYPERTRACE_BACKEND_CTF(obj)->writers = g_ptr_array_new();
+    HypertraceCtf *ctf = HYPERTRACE_BACKEND_CTF(obj);
+
+    ctf->dirfd = -1;
+    ctf->writers = g_ptr_array_new();
 }
 
 static void ctf_finalize(Object *obj)
@@ -234,6 +241,9 @@ static void ctf_finalize(Object *obj)
     HypertraceCtf *ctf = HYPERTRACE_BACKEND_CTF(obj);
 
     g_ptr_array_unref(ctf->writers);
+    if (ctf->dirfd >= 0) {
+        close(ctf->dirfd);
+    }
     g_free(ctf->dir);
 }
 

@@ -133,19 +133,21 @@ static int append_metadata(HtCtfWriter *w, size_t added)
     return ret;
 }
 
-/* Give a finished directory its name. */
-static int publish(const char *hidden, const char *dir, const char *name,
-                   char **path)
+/*
+ * Give a finished directory its name in the directory @parent.  @dir is the
+ * parent's name.
+ */
+static int publish(int parent, const char *hidden, const char *dir,
+                   const char *name, char **path)
 {
     unsigned n;
 
     for (n = 1; n < 1000000; n++) {
-        g_autofree char *to = n == 1 ?
-            g_strdup_printf("%s/%s", dir, name) :
-            g_strdup_printf("%s/%s-%u", dir, name, n);
+        g_autofree char *to = n == 1 ? g_strdup(name) :
+                                       g_strdup_printf("%s-%u", name, n);
 
-        if (rename(hidden, to) == 0) {
-            *path = g_steal_pointer(&to);
+        if (renameat(parent, hidden, parent, to) == 0) {
+            *path = g_build_filename(dir, to, NULL);
             return 0;
         }
         if (errno != ENOTEMPTY && errno != EEXIST && errno != ENOTDIR) {
@@ -158,11 +160,25 @@ static int publish(const char *hidden, const char *dir, const char *name,
 int ht_ctf_writer_new(const char *dir, const char *name, const HtCtfInfo *info,
                       uint32_t streams, HtCtfWriter **out)
 {
-    g_autofree char *hidden = g_strdup_printf("%s/.%s", dir, name);
+    int parent = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC), ret;
+
+    if (parent < 0) {
+        return -errno;
+    }
+    ret = ht_ctf_writer_new_at(parent, dir, name, info, streams, out);
+    close(parent);
+    return ret;
+}
+
+int ht_ctf_writer_new_at(int parent, const char *dir, const char *name,
+                         const HtCtfInfo *info, uint32_t streams,
+                         HtCtfWriter **out)
+{
+    g_autofree char *hidden = g_strdup_printf(".%s", name);
     HtCtfWriter *w;
     int ret = 0;
 
-    if (mkdir(hidden, 0777) < 0) {
+    if (mkdirat(parent, hidden, 0777) < 0) {
         return -errno;
     }
     w = g_malloc0(sizeof(*w) + streams * sizeof(w->streams[0]));
@@ -174,7 +190,7 @@ int ht_ctf_writer_new(const char *dir, const char *name, const HtCtfInfo *info,
     w->metadata_fd = -1;
     ht_ctf_metadata_begin(w->metadata, info);
 
-    w->dirfd = open(hidden, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    w->dirfd = openat(parent, hidden, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (w->dirfd < 0) {
         ret = -errno;
     }
@@ -182,13 +198,13 @@ int ht_ctf_writer_new(const char *dir, const char *name, const HtCtfInfo *info,
         ret = write_metadata(w);
     }
     if (!ret) {
-        ret = publish(hidden, dir, name, &w->path);
+        ret = publish(parent, hidden, dir, name, &w->path);
     }
     if (ret) {
         if (w->dirfd >= 0) {
             unlinkat(w->dirfd, "metadata", 0);
         }
-        rmdir(hidden);
+        unlinkat(parent, hidden, AT_REMOVEDIR);
         ht_ctf_writer_free(w);
         return ret;
     }

@@ -52,29 +52,21 @@ static void cpu_file_clear(gpointer p)
     g_byte_array_unref(c->kept);
 }
 
-/* Open or create the directory, which must be ours; -1 with @error set */
-static int open_dir(const char *dir, bool *made, GError **error)
+/* Check that the directory is ours; @fd may be -1 with errno set */
+static bool check_owner(int fd, const char *dir, GError **error)
 {
     struct stat st;
-    int fd = -1;
 
-    *made = !g_file_test(dir, G_FILE_TEST_EXISTS);
-    if (g_mkdir_with_parents(dir, 0700) == 0) {
-        fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    }
     if (fd < 0 || fstat(fd, &st)) {
-        fail(error, errno, "make the directory", dir, NULL);
-    } else if (st.st_uid != geteuid()) {
+        return fail(error, errno, "make the directory", dir, NULL);
+    }
+    if (st.st_uid != geteuid()) {
         g_set_error(error, G_FILE_ERROR, G_FILE_ERROR_PERM,
                     "%s belongs to another user, who could read the recording "
                     "and change it: name another directory", dir);
-    } else {
-        return fd;
+        return false;
     }
-    if (fd >= 0) {
-        close(fd);
-    }
-    return -1;
+    return true;
 }
 
 static bool exists(int dir, const char *name)
@@ -90,19 +82,14 @@ static int make_file(const HtRecWriter *w, const char *name, int flags)
                   O_NOFOLLOW | O_CLOEXEC, 0600);
 }
 
-HtRecWriter *ht_rec_writer_new(const char *dir, GError **error)
+/* Check that the directory has no file that a recording would replace */
+static bool check_empty(int fd, const char *dir, GError **error)
 {
     /* Files of these names are a recording's, or somebody else's. */
     static const char * const names[] = { "info", "cpu0", "formats",
                                           "kallsyms" };
-    HtRecWriter *w;
-    bool made;
-    int fd = open_dir(dir, &made, error);
     unsigned i;
 
-    if (fd < 0) {
-        return NULL;
-    }
     for (i = 0; i < G_N_ELEMENTS(names); i++) {
         if (exists(fd, names[i])) {
             g_set_error(error, G_FILE_ERROR, G_FILE_ERROR_EXIST,
@@ -110,14 +97,41 @@ HtRecWriter *ht_rec_writer_new(const char *dir, GError **error)
                         "another directory" :
                         "%s has a file %s already: name another directory",
                         dir, names[i]);
-            close(fd);
-            return NULL;
+            return false;
         }
+    }
+    return true;
+}
+
+HtRecWriter *ht_rec_writer_new(const char *dir, GError **error)
+{
+    bool made = !g_file_test(dir, G_FILE_TEST_EXISTS);
+    HtRecWriter *w;
+    int fd = -1;
+
+    if (g_mkdir_with_parents(dir, 0700) == 0) {
+        fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    }
+    w = ht_rec_writer_new_fd(fd, dir, error);
+    if (w) {
+        w->made_dir = made;
+    }
+    return w;
+}
+
+HtRecWriter *ht_rec_writer_new_fd(int fd, const char *dir, GError **error)
+{
+    HtRecWriter *w;
+
+    if (!check_owner(fd, dir, error) || !check_empty(fd, dir, error)) {
+        if (fd >= 0) {
+            close(fd);
+        }
+        return NULL;
     }
     w = g_new0(HtRecWriter, 1);
     w->dir = g_strdup(dir);
     w->dir_fd = fd;
-    w->made_dir = made;
     w->texts = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
     w->cpus = g_array_new(false, false, sizeof(CpuFile));
     g_array_set_clear_func(w->cpus, cpu_file_clear);

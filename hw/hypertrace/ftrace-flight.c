@@ -83,6 +83,7 @@ static void free_flights(HtFlights *fl)
     qemu_cond_destroy(&fl->ended);
     qemu_cond_destroy(&fl->wake);
     qemu_mutex_destroy(&fl->lock);
+    close(fl->place.fd);
     g_free(fl->place.dir);
     g_free(fl->place.name);
     g_free(fl->place.formats);
@@ -380,6 +381,7 @@ HtFlights *ht_flights_new(HypertraceFtrace *ft, Error **errp)
 {
     const HtFlightOptions *o = &ft->flight_options;
     HtFlights *fl = g_new0(HtFlights, 1);
+    int fd = -1;
 
     if (!parse_triggers(fl, o->triggers ?: TRIGGERS, errp)) {
         g_free(fl);
@@ -387,6 +389,10 @@ HtFlights *ht_flights_new(HypertraceFtrace *ft, Error **errp)
     }
     if (g_mkdir_with_parents(o->dir, 0700)) {
         error_setg_errno(errp, errno, "flight=%s cannot be made", o->dir);
+    } else {
+        fd = qemu_open(o->dir, O_RDONLY | O_DIRECTORY, errp);
+    }
+    if (fd < 0) {
         g_free(fl);
         return NULL;
     }
@@ -394,6 +400,7 @@ HtFlights *ht_flights_new(HypertraceFtrace *ft, Error **errp)
     fl->path = object_get_canonical_path(OBJECT(ft));
     fl->place = (HtFlightPlace) {
         .dir = g_strdup(o->dir),
+        .fd = fd,
         .name = g_strdup(ft->trace->name),
         .formats = g_strdup(ft->formats_text),
         .poll_ms = ft->poll_ms,

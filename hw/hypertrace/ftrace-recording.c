@@ -3,7 +3,6 @@
  * hypertrace: one recording of a flight recorder
  */
 #include "qemu/osdep.h"
-#include <glib/gstdio.h>
 #include "qemu/error-report.h"
 #include "qemu/timer.h"
 #include "system/system.h"
@@ -179,10 +178,10 @@ static bool write_info(const HtFlight *f, const HtFlightPlace *place,
     return ht_rec_writer_file(w, "info", text, size, err);
 }
 
-static bool write_all(const HtFlight *f, const HtFlightPlace *place,
+static bool write_all(const HtFlight *f, const HtFlightPlace *place, int fd,
                       const char *dir, GError **err)
 {
-    g_autoptr(HtRecWriter) w = ht_rec_writer_new(dir, err);
+    g_autoptr(HtRecWriter) w = ht_rec_writer_new_fd(fd, dir, err);
 
     return w && write_info(f, place, w, err) &&
            (!place->formats ||
@@ -191,26 +190,56 @@ static bool write_all(const HtFlight *f, const HtFlightPlace *place,
 }
 
 /*
- * Earlier runs of QEMU may have made some, and others may make theirs now.
- * NULL with @err set if there can be none
+ * Open the directory again if somebody removed it.  The one that is open keeps
+ * working after -run-with chroot or user took effect.
+ */
+static bool reopen_dir(HtFlightPlace *place)
+{
+    int fd;
+
+    if (g_mkdir_with_parents(place->dir, 0700)) {
+        return false;
+    }
+    fd = qemu_open(place->dir, O_RDONLY | O_DIRECTORY, NULL);
+    if (fd < 0) {
+        return false;
+    }
+    close(place->fd);
+    place->fd = fd;
+    return true;
+}
+
+/*
+ * Make a directory that nobody else has: earlier runs of QEMU may have made
+ * some, and others may be making theirs now.
+ *
+ * Returns: its name in place->dir; NULL with @err set on failure
  */
 static char *make_dir(HtFlightPlace *place, GError **err)
 {
-    bool failed = g_mkdir_with_parents(place->dir, 0700);
-    char *dir = NULL;
+    bool reopened = false;
+    int error;
 
-    while (!failed) {
-        dir = g_strdup_printf("%s/%s-%u", place->dir, place->name,
-                              place->number++);
-        if (!g_mkdir(dir, 0700)) {
-            return dir;
+    for (;;) {
+        g_autofree char *name = g_strdup_printf("%s-%u", place->name,
+                                                place->number++);
+
+        if (!mkdirat(place->fd, name, 0700)) {
+            return g_steal_pointer(&name);
         }
-        failed = errno != EEXIST;
-        g_free(dir);
+        if (errno == ENOENT && !reopened && reopen_dir(place)) {
+            reopened = true;
+            place->number--;
+            continue;
+        }
+        error = errno;
+        if (error != EEXIST) {
+            break;
+        }
     }
-    g_set_error(err, G_FILE_ERROR, g_file_error_from_errno(errno),
+    g_set_error(err, G_FILE_ERROR, g_file_error_from_errno(error),
                 "cannot make a directory in %s: %s", place->dir,
-                g_strerror(errno));
+                g_strerror(error));
     return NULL;
 }
 
@@ -218,15 +247,18 @@ HypertraceSnapshot *ht_flight_write(const HtFlight *f, HtFlightPlace *place)
 {
     HypertraceSnapshot *s = g_new0(HypertraceSnapshot, 1);
     g_autoptr(GError) err = NULL;
+    g_autofree char *name = make_dir(place, &err);
 
     s->trigger = f->why;
     s->events = f->events;
-    s->directory = make_dir(place, &err);
-    if (s->directory && !write_all(f, place, s->directory, &err)) {
-        rmdir(s->directory);            /* if nothing is in it */
+    s->directory = g_build_filename(place->dir, name, NULL);
+    if (name && !write_all(f, place, openat(place->fd, name, O_RDONLY |
+                                            O_DIRECTORY | O_CLOEXEC),
+                           s->directory, &err)) {
+        /* if nothing is in it */
+        unlinkat(place->fd, name, AT_REMOVEDIR);
     }
     if (err) {
-        s->directory = s->directory ?: g_strdup(place->dir);
         s->error = g_strdup(err->message);
         error_report("hypertrace: no recording of '%s': %s", place->name,
                      s->error);

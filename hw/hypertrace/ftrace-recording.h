@@ -12,7 +12,8 @@ typedef struct HtFtWatched HtFtWatched;
 
 /**
  * HtFlightPlace: where recordings are made, and what is in each
- * @dir: the directory that all are in
+ * @dir: name of the directory that all are in
+ * @fd: that directory
  * @name: theirs, a number is appended
  * @formats: of the kernel's events, or NULL
  * @poll_ms: how often the ring is looked at
@@ -20,6 +21,7 @@ typedef struct HtFtWatched HtFtWatched;
  */
 typedef struct HtFlightPlace {
     char *dir;
+    int fd;
     char *name;
     char *formats;
     uint32_t poll_ms;

@@ -332,6 +332,31 @@ static void test_disk_hangs_delete(void)
     end(&fl);
 }
 
+/*
+ * Promise that only this test proves: recordings go to the directory that was
+ * opened at the start, although QEMU can no longer see its name.
+ */
+static void test_chroot(void)
+{
+    g_autofree char *root = g_dir_make_tmp("hypertrace-root-XXXXXX", NULL);
+    g_autofree char *extra = g_strdup_printf("-run-with chroot=%s", root);
+    g_autofree char *dir = NULL;
+    Flight fl = { };
+    uint64_t events;
+
+    if (geteuid()) {
+        g_test_skip("only root may change the root directory");
+    } else {
+        start(&fl, NULL, extra);
+        boot(&fl);
+        qft_write(&fl.vm, 10);
+        dir = take(&fl, &events);
+        check_recording(dir, 0, 11, "hypertrace-snapshot");
+        end(&fl);
+    }
+    g_assert_cmpint(rmdir(root), ==, 0);
+}
+
 /* Two of one name make theirs in one directory. */
 static void test_shared(void)
 {
@@ -544,6 +569,7 @@ int main(int argc, char **argv)
     qtest_add_func("hypertrace/flight/disk-hangs-ends", test_disk_hangs_ends);
     qtest_add_func("hypertrace/flight/disk-hangs-delete",
                    test_disk_hangs_delete);
+    qtest_add_func("hypertrace/flight/chroot", test_chroot);
     qtest_add_func("hypertrace/flight/shared", test_shared);
     return g_test_run();
 }

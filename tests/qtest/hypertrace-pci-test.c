@@ -390,6 +390,39 @@ static void test_no_module(void)
     rmdir(dir);
 }
 
+/*
+ * Promise that only this test proves: a device that is plugged in after QEMU
+ * changed its root directory writes to the directory that the ctf backend
+ * opened at the start.
+ */
+static void test_chroot(void)
+{
+    g_autofree char *root = g_dir_make_tmp("hypertrace-root-XXXXXX", NULL);
+    g_autofree char *out = g_dir_make_tmp("hypertrace-out-XXXXXX", NULL);
+    g_autofree char *extra =
+        g_strdup_printf("-run-with chroot=%s"
+                        " -object hypertrace-backend-ctf,id=ctf,dir=%s/trace",
+                        root, out);
+    g_autofree char *stream = g_strdup_printf("%s/trace/x/metadata", out);
+    g_autofree char *rm = g_strdup_printf("rm -r %s %s", root, out);
+    QHt *h, *x;
+
+    if (geteuid()) {
+        g_test_skip("only root may change the root directory");
+    } else {
+        h = qht_boot("pc", "null", "streams=1", extra);
+        qtest_qmp_device_add(h->qts, "hypertrace", "x",
+                             "{'backend': 'ctf', 'addr': '5',"
+                             " 'channel': 'shm', 'streams': 1}");
+        x = qht_attach(h, "x", 5);
+        use(x, 10);
+        qht_quit(x);
+        g_assert_true(g_file_test(stream, G_FILE_TEST_IS_REGULAR));
+        qht_quit(h);
+    }
+    g_assert_cmpint(system(rm), ==, 0);
+}
+
 /* A trace lives on under its name: ids stay, instances are not used again. */
 static void test_replug(void)
 {
@@ -568,6 +601,7 @@ int main(int argc, char **argv)
     qht_add_tests("pci", tests, G_N_ELEMENTS(tests));
     qtest_add_func("hypertrace/pci/refused", test_refused);
     qtest_add_func("hypertrace/pci/no-module", test_no_module);
+    qtest_add_func("hypertrace/pci/chroot", test_chroot);
     qtest_add_func("hypertrace/pci/replug", test_replug);
     qtest_add_func("hypertrace/pci/objects-in-use", test_objects_in_use);
     qtest_add_func("hypertrace/pci/memdev", test_memdev);

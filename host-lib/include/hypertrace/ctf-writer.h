@@ -25,6 +25,23 @@ int ht_ctf_writer_new(const char *dir, const char *name, const HtCtfInfo *info,
                       uint32_t streams, HtCtfWriter **out);
 
 /**
+ * ht_ctf_writer_new_at: make a trace without events in a directory that is open
+ * @parent: the directory; not used after this call
+ * @dir: its name, for ht_ctf_writer_path()
+ * @name: as for ht_ctf_writer_new(), as all below
+ * @info: copied
+ * @streams: number of streams
+ * @out: set to the writer
+ *
+ * For a process that can no longer open @dir by its name.
+ *
+ * Returns: 0 or -errno
+ */
+int ht_ctf_writer_new_at(int parent, const char *dir, const char *name,
+                         const HtCtfInfo *info, uint32_t streams,
+                         HtCtfWriter **out);
+
+/**
  * ht_ctf_writer_free: close all streams and free the writer
  * @w: the writer or NULL
  */

@@ -66,6 +66,17 @@ typedef struct HtRecWriter HtRecWriter;
 HtRecWriter *ht_rec_writer_new(const char *dir, GError **error);
 
 /**
+ * ht_rec_writer_new_fd: make a recording in a directory that is open
+ * @fd: the directory, or -1 with errno set if it could not be opened; the
+ *      writer closes it, also on failure
+ * @dir: its name, for messages
+ * @error: set on failure, as by ht_rec_writer_new()
+ *
+ * For a process that can no longer open @dir by its name.
+ */
+HtRecWriter *ht_rec_writer_new_fd(int fd, const char *dir, GError **error);
+
+/**
  * ht_rec_writer_file: write or replace one of the text files
  * @w: the writer
  * @name: name of the file: "info", "formats" or "kallsyms"
