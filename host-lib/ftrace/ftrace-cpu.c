@@ -317,7 +317,8 @@ static HtFtCopy fetch(HtFtCpu *c, HtFtLook *look, HtFtWant *want, uint32_t at,
 static bool is_full(HtFtLook *look)
 {
     look->full = look->copied + look->taken->len * sizeof(HtFtTaken) >=
-                 HT_FT_LOOK_MAX;
+                 HT_FT_LOOK_MAX ||
+                 (look->clock && look->clock() >= look->end);
     return look->full;
 }
 

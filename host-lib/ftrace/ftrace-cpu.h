@@ -42,7 +42,9 @@ typedef struct HtFtTaken {
  * @bytes: the records
  * @taken: array of HtFtTaken, in the order of the processors' rings
  * @copied: bytes of pages copied, including rejected copies
- * @full: stopped at HT_FT_LOOK_MAX
+ * @clock: see ht_ft_follow_limit(); NULL: no limit
+ * @end: time of @clock at which the poll stops
+ * @full: stopped at HT_FT_LOOK_MAX or @end
  * @more: a processor used up its share of the work; the others continued
  * @page: buffer for a page that was fetched and not taken yet
  */
@@ -50,6 +52,8 @@ typedef struct HtFtLook {
     GByteArray *bytes;
     GArray *taken;
     uint64_t copied;
+    uint64_t (*clock)(void);
+    uint64_t end;
     bool full;
     bool more;
     uint8_t *page;

@@ -499,6 +499,12 @@ int64_t ht_ft_follow_look(HtFtFollow *f)
     return bytes ? bytes : ret;
 }
 
+void ht_ft_follow_limit(HtFtFollow *f, uint64_t (*clock)(void), uint64_t end)
+{
+    f->look.clock = clock;
+    f->look.end = end;
+}
+
 bool ht_ft_follow_covers(HtFtFollow *f, uint64_t offset)
 {
     if (ht_ft_ring_is_there(&f->mem, f->ring)) {

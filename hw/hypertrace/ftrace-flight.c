@@ -23,8 +23,12 @@
 
 #define TRIGGERS "panic:reset:watchdog:error"
 
-/* What is copied at most, of all rings together */
+/*
+ * Limits of what is copied of all rings together: bytes, and CPU time while the
+ * BQL is held
+ */
 #define COPY_BYTES  (256 * MiB)
+#define COPY_NS     (2 * (uint64_t)NANOSECONDS_PER_SECOND)
 /* Copies that wait for the thread; each is as large as a ring. */
 #define WAITING_MAX 4
 /* How long object-del and the end of QEMU wait for a disk */
@@ -67,7 +71,7 @@ static void write_flight(HtFlights *fl, HtFlight *f)
 {
     HypertraceSnapshot *s;
 
-    ht_flight_read(f, COPY_BYTES);
+    ht_flight_read(f, COPY_BYTES, 0);
     s = ht_flight_write(f, &fl->place);
     ht_flight_free(f);
     WITH_QEMU_LOCK_GUARD(&fl->lock) {
@@ -191,7 +195,7 @@ static void limit(HtFlights *fl, GQueue *flights)
  */
 static void copy_now(HtFlights *fl, GQueue *flights)
 {
-    uint64_t left = COPY_BYTES;
+    uint64_t left = COPY_BYTES, end = ht_ftrace_cpu_ns() + COPY_NS;
     GList *link = flights->head, *next;
 
     for (; link; link = next) {
@@ -206,7 +210,7 @@ static void copy_now(HtFlights *fl, GQueue *flights)
             fl->skipped++;
             continue;
         }
-        left -= MIN(left, ht_flight_read(f, left));
+        left -= MIN(left, ht_flight_read(f, left, end));
     }
 }
 

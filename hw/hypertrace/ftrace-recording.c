@@ -127,12 +127,14 @@ uint64_t ht_flight_size(const HtFlight *f)
     return ht_ft_follow_ring(f->follow)->size;
 }
 
-uint64_t ht_flight_read(HtFlight *f, uint64_t most)
+uint64_t ht_flight_read(HtFlight *f, uint64_t most, uint64_t end)
 {
     unsigned times = f->end_ns ? 0 : HT_FTRACE_LAST_LOOKS;
     uint64_t copied = 0;
 
-    while (times && copied < most && ht_ft_follow_look(f->follow) >= 0) {
+    ht_ft_follow_limit(f->follow, end ? ht_ftrace_cpu_ns : NULL, end);
+    while (times && copied < most && (!end || ht_ftrace_cpu_ns() < end) &&
+           ht_ft_follow_look(f->follow) >= 0) {
         copied += ht_ft_follow_copied(f->follow);
         times -= !ht_ft_follow_more(f->follow);
     }

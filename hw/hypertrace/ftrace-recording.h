@@ -47,12 +47,13 @@ uint64_t ht_flight_size(const HtFlight *f);
  * ht_flight_read: copy all that is there; nothing if that was done
  * @f: the recording
  * @most: bytes; a look more may be copied
+ * @end: time of ht_ftrace_cpu_ns() at which it stops copying; 0: none
  *
  * Returns: bytes copied, also of what came to nothing
  *
  * Context: any thread that RCU knows; no lock is needed
  */
-uint64_t ht_flight_read(HtFlight *f, uint64_t most);
+uint64_t ht_flight_read(HtFlight *f, uint64_t most, uint64_t end);
 
 /**
  * ht_flight_write: make the recording, in a directory that nobody else has

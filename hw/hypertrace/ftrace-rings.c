@@ -3,13 +3,17 @@
  * hypertrace: the ftrace rings of a guest that are followed
  */
 #include "qemu/osdep.h"
+#include "qemu/timer.h"
 #include "qemu/units.h"
 #include "migration/misc.h"
 #include "system/dma.h"
 #include "ftrace.h"
 
-/* What is copied at most, in all, while the BQL is held */
+/* Limits of what is read while the BQL is held: bytes copied, and CPU time */
 #define REST_BYTES  (256 * MiB)
+#define REST_NS     (100 * (uint64_t)SCALE_MS)
+/* CPU time of one look: a caller that holds the BQL may wait for it */
+#define LOOK_NS     (20 * (uint64_t)SCALE_MS)
 
 /* Context: lock held */
 static bool is_known(const HypertraceFtrace *ft, uint64_t address)
@@ -152,8 +156,18 @@ static bool take(HtFtWatched *w)
     return true;
 }
 
+uint64_t ht_ftrace_cpu_ns(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+    return t.tv_sec * NANOSECONDS_PER_SECOND + t.tv_nsec;
+}
+
 bool ht_ftrace_look(HtFtWatched *w)
 {
+    ht_ft_follow_limit(w->follow, ht_ftrace_cpu_ns,
+                       ht_ftrace_cpu_ns() + LOOK_NS);
     w->gone |= ht_ft_follow_look(w->follow) < 0;
     w->left = ht_ft_follow_more(w->follow);
     if (w->feed.taken) {
@@ -168,7 +182,7 @@ bool ht_ftrace_look(HtFtWatched *w)
 }
 
 /* Context: lock held */
-static void look_rest(HypertraceFtrace *ft, int64_t *budget)
+static void look_rest(HypertraceFtrace *ft, int64_t *budget, uint64_t end)
 {
     guint i;
 
@@ -177,7 +191,7 @@ static void look_rest(HypertraceFtrace *ft, int64_t *budget)
         unsigned times = HT_FTRACE_LAST_LOOKS;
 
         while (times && !w->gone) {
-            if (*budget <= 0) {
+            if (*budget <= 0 || ht_ftrace_cpu_ns() >= end) {
                 w->left = true;
                 break;
             }
@@ -189,16 +203,17 @@ static void look_rest(HypertraceFtrace *ft, int64_t *budget)
 
 void ht_ftrace_take_rest(HypertraceFtrace *ft, bool only)
 {
+    uint64_t end = ht_ftrace_cpu_ns() + REST_NS;
     int64_t budget = REST_BYTES;
 
     /* A page that has yet to come could need the BQL to do so. */
     if (migration_in_incoming_postcopy()) {
         return;
     }
-    look_rest(ft, &budget);
+    look_rest(ft, &budget, end);
     if (only && !ht_ftrace_any_taken(ft) && ft->rings->len == 1 &&
         take(ft->rings->pdata[0])) {
-        look_rest(ft, &budget);
+        look_rest(ft, &budget, end);
     }
 }
 

@@ -145,6 +145,8 @@ void ht_ftrace_drop_gone(HypertraceFtrace *ft);
 bool ht_ftrace_any_taken(HypertraceFtrace *ft);
 /* Look once.  Returns whether there is more at once.  Context: lock held */
 bool ht_ftrace_look(HtFtWatched *w);
+/* CPU time of this thread in ns */
+uint64_t ht_ftrace_cpu_ns(void);
 
 /**
  * ht_ftrace_take_rest: all that the VM, which does not run, has written

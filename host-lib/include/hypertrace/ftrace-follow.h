@@ -167,6 +167,17 @@ int64_t ht_ft_follow_look(HtFtFollow *f);
 bool ht_ft_follow_more(const HtFtFollow *f);
 
 /**
+ * ht_ft_follow_limit: bound the time of polls of a mapped ring
+ * @f: the follower
+ * @clock: a clock, for instance the thread's CPU time; NULL: no limit
+ * @end: time of @clock, in its unit, at which a poll stops copying
+ *
+ * The poll passes on all records that it copied by then.  HT_FT_LOOK_MAX bounds
+ * the bytes, but the time for a byte depends on what the guest wrote.
+ */
+void ht_ft_follow_limit(HtFtFollow *f, uint64_t (*clock)(void), uint64_t end);
+
+/**
  * ht_ft_follow_copied: get the number of bytes that the last poll copied
  * @f: the follower
  *

@@ -12,8 +12,7 @@ from pathlib import Path
 TOP = Path(__file__).resolve().parents[3]
 COMMAND = "tools/hypertrace"
 # QEMU's parts only: abi.h alone is the contract.
-OF_QEMU = {"include/hypertrace/backend.h", "include/hypertrace/compat.h",
-           "include/hypertrace/trigger.h"}
+OF_QEMU = {"include/hypertrace/backend.h", "include/hypertrace/compat.h"}
 # They join all folders of the command.
 JOINTS = {f"{COMMAND}/main.c", f"{COMMAND}/notraces.c"}
 FOLDERS = ["tools", "backends", "hw", "guest-linux", "guest-lib", "host-lib",

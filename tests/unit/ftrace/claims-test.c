@@ -375,6 +375,45 @@ static void test_bounded(void)
     test_end(&t);
 }
 
+static uint64_t pages_seen;
+
+/* A clock that goes on by one each time it is read */
+static uint64_t count_pages(void)
+{
+    return ++pages_seen;
+}
+
+/*
+ * Promise that only this test proves: a look stops copying at its time, however
+ * few bytes that were, and the next ones find everything else, once.
+ */
+static void test_limited(void)
+{
+    const uint32_t pages = 64;
+    uint64_t ns = SECOND;
+    unsigned looks = 0;
+    uint32_t i;
+    Test t;
+
+    test_start(&t, 1, pages);
+    for (i = 0; i < pages * 3; i++) {
+        fg_event(&t.g, 0, ns += 1000, 200);
+    }
+    t.from = 0;
+    do {
+        uint64_t before = pages_seen;
+
+        ht_ft_follow_limit(t.f, count_pages, pages_seen + 5);
+        look(&t);
+        g_assert_cmpuint(pages_seen - before, <=, 5);
+        g_assert_cmpuint(++looks, <=, pages);
+    } while (ht_ft_follow_more(t.f));
+    g_assert_cmpuint(looks, >, pages / 6);
+    g_assert_cmpuint(t.events, ==, t.g.cpu[0].seq);
+    g_assert_cmpuint(ht_ft_follow_stats(t.f, -1).gaps, ==, 0);
+    test_end(&t);
+}
+
 /*
  * echo > trace while the writer is on the reader's page, which is only partly
  * written: the rest of the page is no bad record.
@@ -440,6 +479,7 @@ int main(int argc, char **argv)
     g_test_add_data_func("/claims/unaligned/relaxed", GUINT_TO_POINTER(1),
                          test_unaligned);
     g_test_add_func("/claims/bounded", test_bounded);
+    g_test_add_func("/claims/limited", test_limited);
     g_test_add_func("/claims/reset-is-not-bad", test_reset_is_not_bad);
     g_test_add_func("/claims/reset-doubles-nothing",
                     test_reset_doubles_nothing);
