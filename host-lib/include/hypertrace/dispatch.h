@@ -48,11 +48,12 @@ typedef struct HtDispatch HtDispatch;
  * @deliver: take a run
  * @end: last call on the sink's thread, after everything was delivered; may be
  *       NULL
- * @gone: the session is not used any more: free it.  Called by
+ * @gone: free the session, which is no longer used.  Called by
  *        ht_dispatch_free(), or later through HtDispatchConfig.later
  *
- * A session is in one call at a time, but for @wants, on the sink's own thread;
- * @deliver also on a thread that posts, if the session cannot block.
+ * A session is in one call at a time, on the sink's own thread.  @wants is an
+ * exception; @deliver also runs on a thread that posts, if the session cannot
+ * block.
  */
 typedef struct HtSinkOps {
     void (*begin)(void *session);
@@ -79,9 +80,9 @@ typedef struct HtSinkConfig {
 } HtSinkConfig;
 
 /**
- * HtDispatchConfig: what a dispatcher needs
- * @name: of the trace, for @report; copied
- * @classes: of the trace; outlives all sinks
+ * HtDispatchConfig: settings of a dispatcher
+ * @name: name of the trace, for @report; copied
+ * @classes: classes of the trace; the table outlives all sinks
  * @streams: streams have an index below this
  * @budget: bytes that may wait for each sink, committed and not yet delivered;
  *          half of them for runs that are posted although ht_dispatch_room()
@@ -115,7 +116,7 @@ typedef struct HtDispatchConfig {
 } HtDispatchConfig;
 
 /**
- * HtSinkStats: what a sink did
+ * HtSinkStats: counters of a sink
  * @id: its name
  * @events: given to the backend, or queued for it
  * @discarded: all other events: the queue was full, or the backend refused
