@@ -10,7 +10,6 @@
 #include "qapi/qapi-events-hypertrace.h"
 #include "qapi/qapi-visit-hypertrace.h"
 #include "qapi/util.h"
-#include "qemu/aio.h"
 #include "qemu/error-report.h"
 #include "qemu/main-loop.h"
 #include "qemu/lockable.h"
