@@ -114,9 +114,8 @@ static void put_head(HypertraceDevice *dev, const char *memory)
  */
 static int open_index(const char *file, const char *memory, Error **errp)
 {
-    int fd = qemu_create(file, O_RDWR, 0600, errp);
+    int fd = qemu_create(file, O_RDWR, 0600, errp), ret;
     struct stat index, ram;
-    int ret;
 
     if (fd < 0) {
         return -1;
@@ -124,20 +123,29 @@ static int open_index(const char *file, const char *memory, Error **errp)
     if (fstat(fd, &index) || stat(memory, &ram)) {
         error_setg_errno(errp, errno, "recover=%s: cannot compare it with the"
                          " memory's file '%s'", file, memory);
-    } else if (index.st_dev == ram.st_dev && index.st_ino == ram.st_ino) {
+        goto fail;
+    }
+    if (index.st_dev == ram.st_dev && index.st_ino == ram.st_ino) {
         error_setg(errp, "recover=%s is the memory's own file '%s'; name"
                    " another file", file, memory);
-    } else if ((ret = qemu_lock_fd(fd, 0, 0, true)) < 0) {
+        goto fail;
+    }
+    ret = qemu_lock_fd(fd, 0, 0, true);
+    if (ret < 0) {
         error_setg_errno(errp, -ret, "recover=%s: cannot lock the file",
                          file);
         error_append_hint(errp, "Each device needs an index of its own. Is"
                           " another QEMU using this one?\n");
-    } else if (ftruncate(fd, 0)) {
+        goto fail;
+    }
+    if (ftruncate(fd, 0)) {
         error_setg_errno(errp, errno, "recover=%s: cannot truncate the file",
                          file);
-    } else {
-        return fd;
+        goto fail;
     }
+    return fd;
+
+fail:
     close(fd);
     return -1;
 }
