@@ -286,9 +286,8 @@ static void test_recover_refused(void)
  */
 static void test_recover_in_use(void)
 {
-    g_autofree char *a = qht_temporary(), *b = qht_temporary();
-    g_autofree char *index = qht_temporary();
-    g_autofree char *link = g_strdup_printf("%s.link", b);
+    char *a = qht_temporary(), *b = qht_temporary(), *index = qht_temporary();
+    char *link = g_strdup_printf("%s.link", b);
     g_autofree char *args =
         g_strdup_printf("-machine pc -nodefaults"
                         FILE_BACKEND "id=a,mem-path=%s"
