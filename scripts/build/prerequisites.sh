@@ -8,9 +8,9 @@ purpose=
 while [ $# -gt 0 ]; do
     if common_option "$@"; then shift "$shift_by"; continue; fi
     case $1 in
-    --for) purpose=${2:?--for needs bench, e2e, fuzz, guests, kernels, modules or stock}; shift 2 ;;
+    --for) purpose=${2:?--for needs bench, e2e, fuzz, guests, kernels, modules, package or stock}; shift 2 ;;
     -h|--help)
-        echo "usage: scripts/build/prerequisites.sh [--qemu DIR] [--for bench|e2e|fuzz|guests|kernels|modules|stock]"
+        echo "usage: scripts/build/prerequisites.sh [--qemu DIR] [--for bench|e2e|fuzz|guests|kernels|modules|package|stock]"
         echo "Installs missing packages with apt; elsewhere says what to install."
         echo "  --for   also what one kind of tests uses"
         exit 0
@@ -40,8 +40,14 @@ guests) wanted="$wanted qemu-system-x86 qemu-system-arm ovmf busybox-static
 kernels) needed="$needed bc bison flex libelf-dev" ;;
 modules) wanted="$wanted bc gcc-aarch64-linux-gnu dkms" ;;
 arm64) needed="$needed bc gcc-aarch64-linux-gnu libc6-dev-arm64-cross" ;;
+package)
+    # debian/control lists what the packages are built with.
+    needed="$needed $(cd "$HT_TOP" && dpkg-checkbuilddeps 2>&1 |
+        sed -n 's/.*Unmet build dependencies: //p' | sed 's/([^)]*)//g')"
+    wanted="lintian mmdebstrap autopkgtest"
+    ;;
 fuzz) wanted="$wanted clang llvm libclang-rt-dev" ;;
-*) die "scripts/build/prerequisites.sh: --for arm64, bench, e2e, fuzz, guests, kernels, modules or stock, not '$purpose'" ;;
+*) die "scripts/build/prerequisites.sh: --for arm64, bench, e2e, fuzz, guests, kernels, modules, package or stock, not '$purpose'" ;;
 esac
 
 missing_packages() {

@@ -83,8 +83,9 @@ for name in sys.argv[1:]:
     complain "does not parse" python
 
 step "the project's rules"
-# Mirrors come from the user's system, and paths from the environment.
-files . | grep -v '^LICENSES/' | tr '\n' '\0' | xargs -0 -r grep -nIE \
+# Mirrors come from the user's system, and paths from the environment. The format
+# of debian/copyright is named by its address.
+files . | grep -v -e '^LICENSES/' -e '^debian/copyright$' | tr '\n' '\0' | xargs -0 -r grep -nIE \
     '(https?|ftp)://[a-z0-9.-]*(debian|ubuntu|pypi|pythonhosted)|[a-z]\.(debian|ubuntu)\.[a-z]' |
     complain "names a package host" hosts
 files . | grep -v '^LICENSES/' | tr '\n' '\0' | xargs -0 -r grep -nIE \
@@ -96,7 +97,7 @@ files . | grep -v '^LICENSES/' | tr '\n' '\0' | xargs -0 -r grep -nIwE \
 files . | grep -v '\.patch$' | grep -v '^LICENSES/' | tr '\n' '\0' |
     xargs -0 -r grep -nIE '[[:space:]]+$' |
     complain "has white space at the end of a line" whitespace
-files . | grep -E '\.(c|h|S|ld|sh|py|rst)$|meson\.(build|options)$|Kconfig$|Kbuild$|Makefile$|trace-events$|^run$' |
+files . | grep -E '\.(c|h|S|ld|sh|py|rst)$|meson\.build$|meson_options\.txt$|Kconfig$|Kbuild$|Makefile$|trace-events$|^run$' |
     tr '\n' '\0' | xargs -0 -r awk '
         FNR == 1 && last { print last; last = "" }
         FNR == 1 { last = FILENAME }

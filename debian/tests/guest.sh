@@ -1,0 +1,52 @@
+# shellcheck shell=sh
+# SPDX-License-Identifier: GPL-2.0-or-later
+# Sourced by the tests: a guest with a busybox and Debian's kernel.
+
+set -eu
+cd "${AUTOPKGTEST_TMP:?is set by autopkgtest}"
+
+kernel=$(find /boot -name 'vmlinuz-*-cloud-*' | sort -V | tail -n 1)
+# shellcheck disable=SC2034 # read by the test
+release=${kernel#/boot/vmlinuz-}
+
+# guest_root: read commands for the guest from standard input, and make a root
+# file system in ./root which runs them and powers off
+guest_root() {
+    mkdir -p root/bin root/proc root/sys
+    cp "$(command -v busybox)" root/bin/busybox
+    {
+        echo '#!/bin/busybox sh'
+        echo '/bin/busybox --install -s /bin'
+        echo 'mount -t proc none /proc'
+        cat
+        echo 'poweroff -f'
+    } >root/init
+    chmod +x root/init
+}
+
+# guest COMMAND...: run the guest as arguments of a command, which env can be.
+# Its console is ./console.
+guest() {
+    (cd root && find . | cpio --quiet -o -H newc) >initrd
+    # QEMU 7.2 emulates cmpxchg16b wrongly.
+    timeout 500 "$@" qemu-system-x86_64 -accel tcg,thread=single \
+        -cpu qemu64,-cx16 -m 512 -nodefaults -display none -no-reboot \
+        -serial file:console -kernel "$kernel" -initrd initrd \
+        -append 'console=ttyS0 panic=-1 mitigations=off' || {
+        status=$?
+        tail -n 20 console
+        exit "$status"
+    }
+}
+
+# has TEXT COMMAND...: does the output of COMMAND contain TEXT?
+has() {
+    text=$1
+    shift
+    "$@" >output || { cat output; exit 1; }
+    grep -q -- "$text" output || {
+        cat output
+        echo "the output of '$*' lacks '$text'"
+        exit 1
+    }
+}

@@ -1,0 +1,117 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0-or-later
+# Debian packages of the checkout, from debian/.
+
+. "$(dirname -- "$0")/../lib.sh"
+
+usage() {
+    cat <<EOT
+usage: ./run package [-o DIR] [--check] [--test [SUITE]]
+
+Builds the Debian packages of this checkout with dpkg-buildpackage. QEMU and
+its source are not needed.
+  -o DIR          write the packages to DIR instead of the cache
+  --check         build twice and compare the packages byte for byte, then
+                  run lintian
+  --test [SUITE]  run debian/tests with autopkgtest in a clean chroot of
+                  SUITE, bookworm if not given; needs root and some minutes
+EOT
+}
+
+out=
+check=
+suite=
+while [ $# -gt 0 ]; do
+    case $1 in
+    -o) out=${2:?-o needs a folder}; shift 2 ;;
+    --check) check=yes; shift ;;
+    --test)
+        shift
+        case ${1--} in
+        -*) suite=bookworm ;;
+        *) suite=$1; shift ;;
+        esac
+        ;;
+    -h|--help) usage; exit 0 ;;
+    *) die "./run package: unknown argument '$1'; see --help" ;;
+    esac
+done
+
+have apt-get && have dpkg-query ||
+    die "./run package builds Debian packages: run it on Debian 12 or newer"
+# dpkg-dev has to be there before debian/control can be read.
+"$HT_TOP/scripts/build/prerequisites.sh"
+"$HT_TOP/scripts/build/prerequisites.sh" --for package
+ht_paths ""
+ht_tree_init
+tree_lock
+work=$HT_TREE/package
+out=${out:-$HT_TREE/packages}
+mkdir -p "$out" || die "cannot create $out"
+out=$(CDPATH='' cd -- "$out" && pwd -P)
+version=$(cd "$HT_TOP" && dpkg-parsechangelog -S Version)
+date=$(cd "$HT_TOP" && dpkg-parsechangelog -S Timestamp)
+
+# copy_sources DIR: the files that git knows or would add, with the modes and
+# the date that every checkout gives
+copy_sources() {
+    mkdir -p "$1"
+    cd "$HT_TOP"
+    git ls-files -z --cached --others --exclude-standard |
+        while_present | tar -c --null -T - | tar -x -C "$1"
+    chmod -R u=rwX,go=rX "$1"
+    find "$1" -exec touch -h -d "@$date" {} +
+}
+
+# Drop names of files that are deleted in the checkout but not in git's index.
+# shellcheck disable=SC2016 # the inner shell expands them
+while_present() {
+    xargs -0 sh -c 'for file; do
+        [ ! -e "$file" ] && [ ! -L "$file" ] || printf "%s\0" "$file"
+    done' sh
+}
+
+# build_packages DIR: in DIR; the packages are beside the sources
+build_packages() {
+    rm -rf "$1"
+    copy_sources "$1/hypertrace-$version"
+    cd "$1/hypertrace-$version"
+    # dpkg-buildpackage must not wait for the caller's locks.
+    logged package "building the packages in $1" \
+        env -u MAKEFLAGS -u CFLAGS -u LDFLAGS DEB_BUILD_OPTIONS="parallel=$(nproc)" \
+        dpkg-buildpackage --no-sign -sa
+    cd "$HT_TOP"
+}
+
+have git && git -C "$HT_TOP" rev-parse --git-dir >/dev/null 2>&1 ||
+    die "./run package needs git and a git checkout;" \
+        "in an unpacked source package run dpkg-buildpackage"
+CCACHE_DIR=${CCACHE_DIR:-$HT_CACHE/ccache}
+export CCACHE_DIR
+build_packages "$work/first"
+find "$out" -maxdepth 1 -type f -name '*hypertrace*_*' -delete
+find "$work/first" -maxdepth 1 -type f -exec cp {} "$out/" \;
+
+if [ -n "$check" ]; then
+    # Another path, and no object of the first build
+    CCACHE_DISABLE=1 build_packages "$work/second-build"
+    step "comparing the two builds"
+    for file in "$work/first"/*.deb "$work/first"/*.dsc \
+                "$work/first"/*.tar.*; do
+        cmp "$file" "$work/second-build/${file##*/}" ||
+            die "two builds differ; see 'diffoscope' for where"
+        note "equal: ${file##*/}"
+    done
+    step "lintian"
+    have lintian || die "lintian is not installed"
+    lintian --fail-on error,warning --tag-display-limit 0 \
+        --allow-root "$work/first"/*.changes ||
+        die "lintian reports errors or warnings"
+fi
+rm -rf "$work"
+
+if [ -n "$suite" ]; then
+    tree_unlock
+    "$HT_TOP/scripts/check/package-tests.sh" "$suite" "$out"
+fi
+step "the packages are in $out"

@@ -1,0 +1,100 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0-or-later
+# Install the packages in a clean chroot of Debian, test them there with
+# autopkgtest, and remove them.
+
+. "$(dirname -- "$0")/../lib.sh"
+. "$HT_TOP/scripts/build/debian.sh"
+
+[ $# -eq 2 ] && [ "$1" != --help ] || {
+    echo "usage: scripts/check/package-tests.sh SUITE DIR" >&2
+    echo "Tests the packages in DIR in a chroot of Debian SUITE; needs root." >&2
+    exit 2
+}
+suite=$1
+packages=$(CDPATH='' cd -- "$2" && pwd -P)
+ht_paths ""
+ht_tree_init
+[ "$(id -u)" -eq 0 ] || die "a chroot needs root: run it with sudo"
+have mmdebstrap && have autopkgtest ||
+    die "mmdebstrap and autopkgtest are not installed"
+need_space 4000 "$HT_TREE"
+debian_lists "$suite" "packages"
+root=$HT_TREE/package-root
+results=$HT_TREE/package-tests
+sources=${ht_apt:-$HT_CACHE/apt}/$suite/sources.list
+rm -rf "$root" "$results"
+trap 'rm -rf "$root"' EXIT
+trap 'exit 130' INT TERM
+
+logged mmdebstrap "making a chroot of Debian $suite" \
+    mmdebstrap --mode=root --variant=apt --skip=check/empty \
+    --include=ca-certificates,debian-archive-keyring,dpkg-dev \
+    "$suite" "$root" "$sources"
+cp "$sources" "$root/etc/apt/sources.list"
+# The way to the mirrors is this system's.
+apt-config dump | grep -E '^Acquire::(https?|Retries|tor)' \
+    >"$root/etc/apt/apt.conf.d/90host" || :
+rm -f "$root/etc/resolv.conf"
+cp /etc/resolv.conf "$root/etc/resolv.conf"
+cp -r /usr/local/share/ca-certificates "$root/usr/local/share/" 2>/dev/null || :
+# No service may start in a chroot.
+printf '#!/bin/sh\nexit 101\n' >"$root/usr/sbin/policy-rc.d"
+chmod +x "$root/usr/sbin/policy-rc.d"
+
+# in_chroot COMMAND...: with the file systems of a running system, in a mount
+# namespace that ends with the command
+# shellcheck disable=SC2016 # the inner shell expands them
+in_chroot() {
+    unshare -m --pid --fork sh -c '
+        root=$1
+        shift
+        mount -t proc proc "$root/proc"
+        mount --rbind /sys "$root/sys"
+        mount --rbind /dev "$root/dev"
+        mount -t tmpfs shm "$root/dev/shm"
+        exec "$@"' sh "$root" "$@"
+}
+
+status=0
+step "testing the packages in Debian $suite ($results)"
+in_chroot autopkgtest --output-dir "$results" --no-built-binaries \
+    "$packages"/*.deb "$packages"/*.dsc -- chroot "$root" \
+    >"$HT_TREE/log/autopkgtest.log" 2>&1 </dev/null || status=$?
+[ ! -f "$results/summary" ] || cat "$results/summary" >&2
+[ "$status" -eq 0 ] ||
+    die "tests of the packages failed (log: $HT_TREE/log/autopkgtest.log)"
+
+# what_is_there FILE: a list of all files but those of apt, dpkg and caches
+what_is_there() {
+    (cd "$root" && find . -path ./proc -prune -o -path ./sys -prune \
+        -o -path ./dev -prune -o -path ./tmp -prune -o -path ./var/cache -prune \
+        -o -path ./var/lib/apt -prune -o -path ./var/lib/dpkg -prune \
+        -o -path ./var/log -prune -o -path ./run -prune \
+        -o -print | sort) >"$1"
+}
+
+step "installing, removing and purging them: what is left?"
+# The packages that they need stay: they are not ours.
+names='hypertrace hypertrace-dkms libhypertrace0 libhypertrace-dev'
+mkdir -p "$root/packages"
+cp "$packages"/*.deb "$root/packages/"
+apt_get='apt-get -q -y -o Dpkg::Use-Pty=0'
+install="$apt_get --no-install-recommends --reinstall install"
+# shellcheck disable=SC2086
+logged package-purge "installing and purging the packages" in_chroot \
+    chroot "$root" sh -euc "
+        $install \$(ls /packages/*.deb | grep -v dbgsym)
+        hypertrace --version
+        $apt_get purge $names
+        ! ls -d /usr/src/hypertrace-* /var/lib/dkms/hypertrace 2>/dev/null"
+what_is_there "$HT_TREE/package-before"
+# shellcheck disable=SC2086
+logged package-again "installing and purging the packages once more" in_chroot \
+    chroot "$root" sh -euc "
+        $install \$(ls /packages/*.deb | grep -v dbgsym)
+        $apt_get purge $names"
+what_is_there "$HT_TREE/package-after"
+diff "$HT_TREE/package-before" "$HT_TREE/package-after" >&2 ||
+    die "these files are left after a purge"
+step "nothing is left after a purge"

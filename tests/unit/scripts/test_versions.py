@@ -1,0 +1,23 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""One version: the build's, the packages' and the modules'.
+
+Only this test proves that a module which DKMS builds reports the version of the
+package that brought it.
+"""
+
+import re
+from pathlib import Path
+
+TOP = Path(__file__).resolve().parents[3]
+PLACES = {
+    "meson.build": r"^        version: '([^']+)'",
+    "guest-lib/meson.build": r"^ +version: '([^']+)'",
+    "guest-linux/dkms.conf": r'^PACKAGE_VERSION="([^"]+)"',
+    "debian/changelog": r"^hypertrace \(([^)]+)\)",
+}
+
+
+def test_versions_agree():
+    found = {path: re.search(pattern, (TOP / path).read_text(), re.M)[1]
+             for path, pattern in PLACES.items()}
+    assert len(set(found.values())) == 1, found
