@@ -29,9 +29,8 @@ trap 'exit 130' INT TERM
 
 logged mmdebstrap "making a chroot of Debian $suite" \
     mmdebstrap --mode=root --variant=apt --skip=check/empty \
-    --include=ca-certificates,debian-archive-keyring,dpkg-dev \
+    --include=apt-utils,ca-certificates,debian-archive-keyring,dpkg-dev \
     "$suite" "$root" "$sources"
-cp "$sources" "$root/etc/apt/sources.list"
 # The way to the mirrors is this system's.
 apt-config dump | grep -E '^Acquire::(https?|Retries|tor)' \
     >"$root/etc/apt/apt.conf.d/90host" || :
@@ -58,7 +57,7 @@ in_chroot() {
 
 status=0
 step "testing the packages in Debian $suite ($results)"
-in_chroot autopkgtest --output-dir "$results" --no-built-binaries \
+in_chroot autopkgtest --output-dir "$results" --apt-upgrade --no-built-binaries \
     "$packages"/*.deb "$packages"/*.dsc -- chroot "$root" \
     >"$HT_TREE/log/autopkgtest.log" 2>&1 </dev/null || status=$?
 [ ! -f "$results/summary" ] || cat "$results/summary" >&2

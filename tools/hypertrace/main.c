@@ -5,11 +5,14 @@
 #include <errno.h>
 #include <locale.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+#include <syslog.h>
 
 #include "cli/command.h"
 #include "cli/near.h"
+#include "emulator/emulator.h"
 
 /* Commands by what people want to do; a heading has no function. */
 typedef struct HtCommand {
@@ -45,9 +48,21 @@ static const HtCommand commands[] = {
 };
 
 static const char *current;
+static bool to_syslog;
+
+void ht_errors_to_syslog(void)
+{
+    to_syslog = true;
+}
 
 static void print_error(const char *format, va_list args)
 {
+    if (to_syslog) {
+        g_autofree char *text = g_strdup_vprintf(format, args);
+
+        syslog(LOG_WARNING | LOG_USER, "hypertrace: %s", text);
+        return;
+    }
     fprintf(stderr, "hypertrace%s%s: ", current ? " " : "",
             current ? current : "");
     vfprintf(stderr, format, args);
@@ -145,6 +160,9 @@ int main(int argc, char **argv)
 {
     const HtCommand *c;
 
+    if (argc && ht_is_emulator(argv[0])) {
+        return ht_emulator(argc, argv);
+    }
     /* Numbers stay as programs read them: only characters are the user's. */
     setlocale(LC_CTYPE, "");
     if (argc < 2) {

@@ -37,6 +37,9 @@ enum ht_exit {
  */
 int ht_error(const char *format, ...) G_GNUC_PRINTF(1, 2);
 
+/** ht_errors_to_syslog() - let ht_error() write to the system's log instead */
+void ht_errors_to_syslog(void);
+
 /**
  * ht_usage_error() - as ht_error(), and a pointer to --help
  * @format: printf's; no newline at its end

@@ -290,7 +290,7 @@ static void plan_loader(HtRecordPlan *p, HtQemu *q, const HtRecordOptions *o)
     }
     p->words = make_words(p, o, "");
     p->given = HT_RECORD_WORDS_LOADER;
-    if (add_smbios(p, q) && p->kernel) {
+    if ((p->kernel || !o->words_only) && add_smbios(p, q) && p->kernel) {
         p->given = HT_RECORD_WORDS_SMBIOS;
     }
 }

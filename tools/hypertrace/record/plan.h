@@ -63,12 +63,15 @@ typedef enum HtRecordWords {
  * @private: leave the memory as it is
  * @main_buffer: read the kernel's main trace buffer, not a ring in memory that
  *               is reserved
+ * @words_only: add nothing to the machine but words on the kernel's command
+ *              line: no SMBIOS string for a boot loader
  */
 typedef struct HtRecordOptions {
     const char *events;
     uint64_t size;
     bool private;
     bool main_buffer;
+    bool words_only;
 } HtRecordOptions;
 
 /**

@@ -2,6 +2,8 @@
 /*
  * hypertrace record: run QEMU, or watch one that runs
  *
+ * A process that was not started here is read while it lives.
+ *
  * This process holds the guest's memory, so that it outlives QEMU, however
  * that ends.  QEMU has the terminal: signals from there reach both, others are
  * passed on.
@@ -148,7 +150,9 @@ static void scan_process(Run *run)
 
     if (t - run->scanned >= MAX(RESCAN_NS, (t - run->started) / 4)) {
         run->scanned = t;
-        set_process(run, find_guest(run));
+        if (run->child) {
+            set_process(run, find_guest(run));
+        }
         if (run->process) {
             set_source(run, &run->rest,
                        ht_source_process(run->process, run->sources, NULL));
@@ -499,7 +503,7 @@ static int exit_status(const Run *run, int status)
         return WIFSIGNALED(status) ? 128 + WTERMSIG(status) :
                WEXITSTATUS(status);
     }
-    return complete ? HT_EXIT_OK : HT_EXIT_NOTHING;
+    return complete || run->r->as_qemu ? HT_EXIT_OK : HT_EXIT_NOTHING;
 }
 
 static int record_all(Run *run)
@@ -536,7 +540,7 @@ int ht_record_run(const HtRecord *r, const HtSessionInfo *info)
     Run run = {
         .r = r,
         .process = r->process,
-        .child = r->plan,
+        .child = !r->process,
         .tty = !r->quiet && isatty(STDERR_FILENO) &&
                !(r->plan && r->plan->uses_terminal),
         .started = now_ns(),
@@ -545,7 +549,10 @@ int ht_record_run(const HtRecord *r, const HtSessionInfo *info)
 
     run.sources = g_ptr_array_new_with_free_func(free_source);
     run.session = ht_session_new(info, &error);
-    if (run.session && r->plan) {
+    if (run.session && r->plan && r->process) {
+        catch_signals();
+        status = record_all(&run);
+    } else if (run.session && r->plan) {
         catch_signals();
         if ((r->memory_fd < 0 || add_memory(&run, &error)) &&
             start(&run, r->plan->argv, &error)) {
@@ -571,7 +578,7 @@ int ht_record_run(const HtRecord *r, const HtSessionInfo *info)
     ht_session_free(run.session);
     g_ptr_array_free(run.sources, true);
     ht_source_free(run.rest);
-    if (r->plan) {
+    if (run.child) {
         ht_process_free(run.process);
     }
     if (run.hangs) {

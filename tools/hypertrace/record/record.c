@@ -364,14 +364,13 @@ static void get_kernel(HtRecord *r, const char *image, const char *qemu)
         return;
     }
     if (!image) {
-        fputs("hypertrace record: events will have numbers for names: "
-              "--kernel FILE says which kernel the guest boots\n", stderr);
+        ht_error("events will have numbers for names: --kernel FILE says "
+                 "which kernel the guest boots");
         return;
     }
     r->kernel = ht_kernel_get(image, qemu, r->busybox, &error);
     if (!r->kernel) {
-        fprintf(stderr, "hypertrace record: events will have numbers for "
-                "names: %s\n", error->message);
+        ht_error("events will have numbers for names: %s", error->message);
     }
 }
 
@@ -503,7 +502,7 @@ static bool make_memory(HtRecord *r)
 }
 
 /* Plan, and plan again if the kernel is one whose main buffer is read. */
-static bool plan_buffer(HtRecord *r, char **argv, GError **error)
+bool ht_record_prepare(HtRecord *r, char **argv, GError **error)
 {
     const char *path;
 
@@ -526,7 +525,7 @@ static bool plan_buffer(HtRecord *r, char **argv, GError **error)
 
 static bool make_plan(HtRecord *r, char **argv, GError **error)
 {
-    if (!plan_buffer(r, argv, error)) {
+    if (!ht_record_prepare(r, argv, error)) {
         return false;
     }
     if (r->plan && r->plan->bytes && !r->print && !make_memory(r)) {
@@ -598,10 +597,29 @@ static bool check_events(const HtRecord *r, GError **error)
     return false;
 }
 
-static int record_command(HtRecord *r, char **argv)
+int ht_record_prepared(HtRecord *r, char **argv)
 {
     g_autoptr(GError) error = NULL;
     int status;
+
+    get_kernel(r, r->kernel_path ? r->kernel_path : r->plan->kernel,
+               r->plan->program);
+    if (!check_events(r, &error)) {
+        status = ht_error("%s", error->message);
+        if (!r->as_qemu) {
+            return status;
+        }
+    }
+    if (r->plan->daemonize && !go_to_background(r, &status)) {
+        return status;
+    }
+    return run(r, argv, r->plan->name,
+               ht_record_memory_name(r->plan->memory));
+}
+
+static int record_command(HtRecord *r, char **argv)
+{
+    g_autoptr(GError) error = NULL;
 
     if (!make_plan(r, argv, &error)) {
         return ht_error("%s", error->message);
@@ -617,16 +635,17 @@ static int record_command(HtRecord *r, char **argv)
     if (!r->quiet) {
         announce(r->plan);
     }
-    get_kernel(r, r->kernel_path ? r->kernel_path : r->plan->kernel,
-               r->plan->program);
-    if (!check_events(r, &error)) {
-        return ht_error("%s", error->message);
-    }
-    if (r->plan->daemonize && !go_to_background(r, &status)) {
-        return status;
-    }
-    return run(r, argv, r->plan->name,
-               ht_record_memory_name(r->plan->memory));
+    return ht_record_prepared(r, argv);
+}
+
+void ht_record_clear(HtRecord *r)
+{
+    ht_live_free(r->live);
+    g_free(r->live_options.name);
+    ht_process_free(r->process);
+    ht_record_plan_free(r->plan);
+    ht_kernel_image_unref(r->image);
+    ht_kernel_free(r->kernel);
 }
 
 int ht_record(int argc, char **argv)
@@ -644,11 +663,6 @@ int ht_record(int argc, char **argv)
         status = r.pid ? record_process(&r) :
                  record_command(&r, argv + optind);
     }
-    ht_live_free(r.live);
-    g_free(r.live_options.name);
-    ht_process_free(r.process);
-    ht_record_plan_free(r.plan);
-    ht_kernel_image_unref(r.image);
-    ht_kernel_free(r.kernel);
+    ht_record_clear(&r);
     return status;
 }

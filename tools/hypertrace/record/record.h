@@ -31,7 +31,8 @@ typedef enum HtTraceBuffer {
  * @memory_fd: the guest's memory, if the plan has some; else -1
  * @ready_fd: gets the status of a QEMU that has gone to the background; or -1
  * @pid: a virtual machine monitor that runs already; or 0
- * @process: that, held
+ * @process: the process to record, if this process did not start it; with
+ *           @plan, the process may not have mapped the guest's memory yet
  * @kernel: what is known of the guest's kernel, or NULL
  * @buffer: which buffer is read
  * @image: with HT_TRACE_BUFFER_MAIN: the guest's kernel
@@ -46,6 +47,7 @@ typedef enum HtTraceBuffer {
  * @for_ns: length of the recording; 0 for the guest's whole life
  * @print: only show what would be run
  * @quiet: nothing on standard error but errors
+ * @as_qemu: the exit status is QEMU's also if nothing was recorded
  */
 typedef struct HtRecord {
     HtRecordOptions plan_options;
@@ -68,7 +70,30 @@ typedef struct HtRecord {
     uint64_t for_ns;
     bool print;
     bool quiet;
+    bool as_qemu;
 } HtRecord;
+
+/**
+ * ht_record_prepare() - plan a recording of a command
+ * @r: its options; its plan, buffer and image are set
+ * @argv: QEMU and its arguments
+ * @error: set if the command cannot be recorded
+ */
+bool ht_record_prepare(HtRecord *r, char **argv, GError **error);
+
+/**
+ * ht_record_prepared() - record what was planned
+ * @r: after ht_record_prepare(); it has a process if QEMU runs already
+ * @argv: the command, for the recording's description
+ *
+ * If QEMU goes to the background, the recorder does too.
+ *
+ * Return: the exit status
+ */
+int ht_record_prepared(HtRecord *r, char **argv);
+
+/** ht_record_clear() - free what the functions above have set */
+void ht_record_clear(HtRecord *r);
 
 /**
  * ht_record_run() - run the plan, or watch the process, until that ends

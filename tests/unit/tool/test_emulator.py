@@ -1,0 +1,205 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A link qemu-system-x86_64 to the command: it behaves as QEMU.
+
+Only these tests prove that a probe reaches QEMU unchanged, and that a recorder
+leaves no trace in the process that becomes QEMU. QEMU is a program here that
+says what it was given, since its own behaviour is not the question.
+"""
+
+import json
+import os
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from hypertrace import TOOL
+
+# Prints its arguments, descriptors and PID; then does as its last argument says
+QEMU = r"""#!/usr/bin/python3
+import json, os, signal, sys
+fds = {n: os.readlink(f"/proc/self/fd/{n}") for n in os.listdir("/proc/self/fd")
+       if os.path.exists(f"/proc/self/fd/{n}")}
+print(json.dumps({"args": sys.argv[1:], "pid": os.getpid(), "fds": fds}),
+      flush=True)
+last = sys.argv[-1]
+if last.startswith("exit="):
+    sys.exit(int(last[5:]))
+if last == "wait":
+    signal.pause()
+"""
+PROBES = [
+    ["--version"],
+    ["-version"],
+    ["-h"],
+    ["-machine", "help"],
+    ["-M", "?"],
+    ["-cpu", "help"],
+    ["-accel", "help"],
+    ["-device", "help"],
+    ["-device", "virtio-blk-pci,help"],
+    ["-machine", "none"],
+    ["-S", "-no-user-config", "-nodefaults", "-nographic", "-machine",
+     "none,accel=kvm:tcg", "-qmp", "unix:/nowhere/qmp,server=on,wait=off",
+     "-pidfile", "/nowhere/pid", "-daemonize"],
+]
+
+
+@pytest.fixture(name="world")
+def make_world(tmp_path):
+    qemu = tmp_path / "real"
+    qemu.write_text(QEMU)
+    qemu.chmod(0o755)
+    link = tmp_path / "qemu-system-x86_64"
+    link.symlink_to(Path(TOOL).resolve())
+    env = {"PATH": os.environ["PATH"], "HOME": str(tmp_path),
+           "HYPERTRACE_QEMU": str(qemu),
+           "HYPERTRACE_RECORDINGS": str(tmp_path / "recordings")}
+    return link, env, tmp_path
+
+
+def recorders(env):
+    """Processes of a test, found by its folder in their environment"""
+    mark = f"HYPERTRACE_RECORDINGS={env['HYPERTRACE_RECORDINGS']}".encode()
+    found = []
+    for path in Path("/proc").glob("[0-9]*/environ"):
+        try:
+            if mark in path.read_bytes().split(b"\0"):
+                found.append(int(path.parent.name))
+        except OSError:
+            pass
+    return found
+
+
+def wait_for_none(env):
+    end = time.monotonic() + 60
+    while recorders(env):
+        assert time.monotonic() < end, recorders(env)
+        time.sleep(0.02)
+
+
+def start(world, *args, **kwargs):
+    link, env, _ = world
+    return subprocess.Popen([link, *args], env=env, text=True,
+                            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                            stderr=subprocess.PIPE, **kwargs)
+
+
+@pytest.mark.parametrize("args", PROBES, ids=" ".join)
+def test_probe(world, args):
+    p = start(world, *args)
+    out, err = p.communicate(timeout=60)
+    assert json.loads(out)["args"] == args
+    assert (p.returncode, err) == (0, "")
+    assert not recorders(world[1])
+    assert not (world[2] / "recordings").exists()
+
+
+@pytest.mark.parametrize("status", [0, 1, 2, 3, 77, 255])
+def test_status(world, status):
+    p = start(world, "-nodefaults", f"exit={status}")
+    out, err = p.communicate(timeout=60)
+    assert json.loads(out)["args"] == ["-nodefaults", f"exit={status}"]
+    assert (p.returncode, err) == (status, "")
+    wait_for_none(world[1])
+
+
+@pytest.mark.parametrize("sig", [signal.SIGTERM, signal.SIGKILL,
+                                 signal.SIGHUP, signal.SIGUSR1])
+def test_signal(world, sig):
+    p = start(world, "-nodefaults", "wait")
+    assert json.loads(p.stdout.readline())["pid"] == p.pid
+    assert len(recorders(world[1])) == 2
+    p.send_signal(sig)
+    assert p.wait(60) == -sig
+    assert p.communicate()[1] == ""
+    wait_for_none(world[1])
+
+
+def test_descriptors(world):
+    """QEMU has what it was given and nothing else; the recorder has none."""
+    read, write = os.pipe()
+    p = start(world, "-nodefaults", "wait", pass_fds=[write])
+    fds = json.loads(p.stdout.readline())["fds"]
+    plain = subprocess.run([world[1]["HYPERTRACE_QEMU"]], check=True,
+                           stdout=subprocess.PIPE, pass_fds=[write]).stdout
+    assert fds.keys() == json.loads(plain)["fds"].keys()
+    os.close(write)
+    p.kill()
+    p.wait(60)
+    # The pipe ends with QEMU, also while the recorder is at work.
+    assert os.read(read, 1) == b""
+    os.close(read)
+    p.communicate()
+    wait_for_none(world[1])
+
+
+def test_kernel_words_only(world):
+    """A machine without -kernel stays as it is; settings come from the file."""
+    config = world[2] / ".config/hypertrace"
+    config.mkdir(parents=True)
+    (config / "emulator.conf").write_text(
+        f"[emulator]\nqemu={world[1].pop('HYPERTRACE_QEMU')}\n")
+    args = ["-machine", "q35", "-m", "1G", "-object",
+            '{"qom-type":"memory-backend-ram","id":"pc.ram","size":1}',
+            "-drive", "file=disk", "exit=0"]
+    out, err = start(world, *args).communicate(timeout=60)
+    assert (json.loads(out)["args"], err) == (args, "")
+    wait_for_none(world[1])
+
+
+@pytest.mark.parametrize("name, value", [
+    ("KEEP", "0"), ("KEEP_SIZE", "much"), ("MAX_SIZE", "-1"),
+    ("RING_SIZE", "3k"), ("RECORD", "maybe"), ("RECORDINGS", "here")])
+def test_wrong_setting(world, name, value):
+    """A guest starts whatever the settings are."""
+    world[1]["HYPERTRACE_" + name] = value
+    out, err = start(world, "-nodefaults", "exit=5").communicate(timeout=60)
+    assert (json.loads(out)["args"], err) == (["-nodefaults", "exit=5"], "")
+    assert not recorders(world[1])
+
+
+def test_no_qemu(world):
+    """A link that finds only itself says so instead of starting itself."""
+    del world[1]["HYPERTRACE_QEMU"]
+    world[1]["PATH"] = str(world[2])
+    p = start(world, "--version")
+    out, err = p.communicate(timeout=60)
+    assert (p.returncode, out) == (127, "")
+    assert "HYPERTRACE_QEMU" in err
+
+
+def test_rotation(world):
+    """Old recordings go by number; other folders and newer ones stay."""
+    folder = world[2] / "recordings"
+    for n in range(6):
+        old = folder / f"old-{n}"
+        old.mkdir(parents=True)
+        (old / "info").write_text("x" * 100)
+        os.utime(old / "info", (n, n))
+        os.utime(old, (n + 1e9, n + 1e9))
+    (folder / "other").mkdir()
+    (folder / "other/file").write_text("kept")
+    world[1]["HYPERTRACE_KEEP"] = "3"
+    start(world, "-nodefaults", "exit=0").communicate(timeout=60)
+    wait_for_none(world[1])
+    assert sorted(p.name for p in folder.iterdir()) == ["old-4", "old-5",
+                                                        "other"]
+    world[1].update(HYPERTRACE_KEEP="20", HYPERTRACE_KEEP_SIZE="1M")
+    (folder / "old-5/cpu0").write_bytes(bytes(2 << 20))
+    start(world, "-nodefaults", "exit=0").communicate(timeout=60)
+    wait_for_none(world[1])
+    assert sorted(p.name for p in folder.iterdir()) == ["other"]
+
+
+def test_hundred(world):
+    """100 starts and stops leave no process and no file."""
+    for _ in range(100):
+        p = start(world, "-nodefaults", "wait")
+        assert json.loads(p.stdout.readline())["pid"] == p.pid
+        p.kill()
+        p.communicate(timeout=60)
+    wait_for_none(world[1])
+    assert list((world[2] / "recordings").iterdir()) == []

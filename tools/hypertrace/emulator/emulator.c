@@ -1,0 +1,314 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * hypertrace as the emulator: a link named qemu-system-ARCH to this program
+ *
+ * The recorder is a grandchild, so that QEMU has no child that it did not
+ * start.  It reads QEMU's memory through /proc, and ends with QEMU.
+ */
+#include "hypertrace/base.h"
+#include <dirent.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+
+#include "cli/command.h"
+#include "emulator/emulator.h"
+#include "emulator/recordings.h"
+#include "emulator/settings.h"
+#include "record/record.h"
+
+#define PREFIX          "qemu-system-"
+#define POLL_US         1000
+/* The recorder may start a QEMU by the same link, for the kernel's formats. */
+#define NO_RECORD       "HYPERTRACE_RECORD"
+/* As a shell's for a program that does not exist */
+#define EXIT_NO_QEMU    127
+
+static const char *base_name(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+
+    return slash ? slash + 1 : path;
+}
+
+bool ht_is_emulator(const char *argv0)
+{
+    return g_str_has_prefix(base_name(argv0), PREFIX);
+}
+
+/* A link to this program would start itself for ever. */
+static bool is_this_program(const char *path)
+{
+    struct stat self, st;
+
+    return !stat("/proc/self/exe", &self) && !stat(path, &st) &&
+           st.st_dev == self.st_dev && st.st_ino == self.st_ino;
+}
+
+static bool is_qemu(const char *path)
+{
+    return g_file_test(path, G_FILE_TEST_IS_REGULAR) && !access(path, X_OK) &&
+           !is_this_program(path);
+}
+
+/* The program of @setting, else the first other one of PATH; or NULL */
+static char *find_qemu(const char *setting, const char *name)
+{
+    const char *path = g_getenv("PATH");
+    g_auto(GStrv) folders = NULL;
+    unsigned i;
+
+    if (setting) {
+        char *program = g_file_test(setting, G_FILE_TEST_IS_DIR) ?
+                        g_build_filename(setting, name, NULL) :
+                        g_strdup(setting);
+
+        if (!is_qemu(program)) {
+            g_clear_pointer(&program, g_free);
+        }
+        return program;
+    }
+    folders = g_strsplit(path ? path : "/usr/local/bin:/usr/bin:/bin", ":", 0);
+    for (i = 0; folders[i]; i++) {
+        g_autofree char *program = g_build_filename(*folders[i] ? folders[i] :
+                                                    ".", name, NULL);
+
+        if (is_qemu(program)) {
+            return g_steal_pointer(&program);
+        }
+    }
+    return NULL;
+}
+
+/* Descriptors of QEMU's must not stay open in the recorder. */
+static void close_others(const int *keep, unsigned n)
+{
+    DIR *dir = opendir("/proc/self/fd");
+    struct dirent *e;
+
+    while (dir && (e = readdir(dir))) {
+        int fd = atoi(e->d_name);
+        bool kept = fd < 3 || fd == dirfd(dir);
+        unsigned i;
+
+        for (i = 0; i < n; i++) {
+            kept |= fd == keep[i];
+        }
+        if (!kept) {
+            close(fd);
+        }
+    }
+    if (dir) {
+        closedir(dir);
+    }
+}
+
+static void leave_terminal(void)
+{
+    int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+    int fd;
+
+    for (fd = 0; null >= 0 && fd < 3; fd++) {
+        dup2(null, fd);
+    }
+    if (null > 2) {
+        close(null);
+    }
+}
+
+/* The caller may have blocked or ignored what has to end the recorder. */
+static void reset_signals(void)
+{
+    sigset_t none;
+    int sig;
+
+    sigemptyset(&none);
+    for (sig = 1; sig < NSIG; sig++) {
+        signal(sig, SIG_DFL);
+    }
+    sigprocmask(SIG_SETMASK, &none, NULL);
+}
+
+/* Record what was planned; a folder without a recording goes. */
+static int record_prepared(HtRecord *r)
+{
+    int status = ht_record_prepared(r, r->plan->argv);
+
+    rmdir(r->dir);
+    return status;
+}
+
+/*
+ * Record process @qemu, which is about to run QEMU.  @ready gets this process's
+ * number; @started ends without a byte when QEMU runs.
+ */
+static int watch(HtRecord *r, pid_t qemu, int lock, int ready, int started)
+{
+    int keep[] = { lock, ready, started };
+    pid_t self = getpid();
+    char byte;
+    bool told;
+
+    close_others(keep, G_N_ELEMENTS(keep));
+    leave_terminal();
+    reset_signals();
+    g_setenv(NO_RECORD, "no", true);
+    r->process = ht_process_new(qemu, NULL);
+    told = r->process && write(ready, &self, sizeof(self)) == sizeof(self);
+    close(ready);
+    if (!told || read(started, &byte, 1)) {
+        rmdir(r->dir);
+        return HT_EXIT_ERROR;
+    }
+    close(started);
+    return record_prepared(r);
+}
+
+/*
+ * Start a recorder for this process.  Return: a descriptor, closed on exec, to
+ * which a byte is written if QEMU cannot be run; -1 without a recorder
+ */
+static int start_recorder(HtRecord *r, int lock)
+{
+    int started[2] = { -1, -1 }, ready[2] = { -1, -1 };
+    pid_t qemu = getpid(), child, ended, recorder = 0;
+
+    if (pipe2(started, O_CLOEXEC) || pipe2(ready, O_CLOEXEC)) {
+        return -1;
+    }
+    child = fork();
+    if (child == 0) {
+        close(started[1]);
+        close(ready[0]);
+        setsid();
+        if (fork()) {
+            _exit(0);
+        }
+        _exit(watch(r, qemu, lock, ready[1], started[0]));
+    }
+    close(started[0]);
+    close(ready[1]);
+    do {
+        ended = child < 0 ? 0 : waitpid(child, NULL, 0);
+    } while (ended < 0 && errno == EINTR);
+    if (child < 0 || read(ready[0], &recorder, sizeof(recorder)) !=
+        sizeof(recorder)) {
+        close(started[1]);
+        started[1] = -1;
+    }
+    close(ready[0]);
+    if (recorder > 0) {
+        /* Where Yama lets only ancestors read a process */
+        prctl(PR_SET_PTRACER, recorder, 0, 0, 0);
+    }
+    return started[1];
+}
+
+static int run_qemu(char **argv)
+{
+    int code;
+
+    execv(argv[0], argv);
+    code = errno;
+    fprintf(stderr, "%s: cannot run %s: %s\n", base_name(argv[0]), argv[0],
+            g_strerror(code));
+    return EXIT_NO_QEMU;
+}
+
+static void set_string(char **string, const char *value)
+{
+    g_free(*string);
+    *string = g_strdup(value);
+}
+
+/*
+ * Record @argv, or run @unchanged; @unchanged begins with the path of QEMU.
+ * Return: only if QEMU was not run by this process
+ */
+static int record(HtRecord *r, const HtSettings *s, char **argv,
+                  char **unchanged)
+{
+    g_autoptr(GError) error = NULL;
+    g_autofree char *dir = NULL;
+    int lock, started, status;
+
+    /* The link's name says what is emulated; the program can have any name. */
+    if (!ht_record_prepare(r, argv, &error)) {
+        ht_error("%s", error->message);
+        return run_qemu(unchanged);
+    }
+    if (r->plan->query) {
+        return run_qemu(unchanged);
+    }
+    set_string(&r->plan->argv[0], unchanged[0]);
+    set_string(&r->plan->program, unchanged[0]);
+    dir = ht_recordings_new(s->recordings, r->plan->name, s->keep,
+                            s->keep_bytes, &lock, &error);
+    if (!dir) {
+        ht_error("%s", error->message);
+        return run_qemu(unchanged);
+    }
+    r->dir = dir;
+    if (r->plan->daemonize) {
+        g_setenv(NO_RECORD, "no", true);
+        return record_prepared(r);
+    }
+    started = start_recorder(r, lock);
+    if (started < 0) {
+        ht_error("cannot start a recorder: %s", g_strerror(errno));
+        rmdir(dir);
+        return run_qemu(unchanged);
+    }
+    status = run_qemu(r->plan->argv);
+    if (write(started, "", 1) != 1) {
+        /* The recorder has ended. */
+        return status;
+    }
+    return status;
+}
+
+int ht_emulator(int argc, char **argv)
+{
+    const char *name = base_name(argv[0]);
+    g_autoptr(GError) error = NULL;
+    HtSettings s = { 0 };
+    HtRecord r = {
+        .memory_fd = -1,
+        .ready_fd = -1,
+        .poll_us = POLL_US,
+        .quiet = true,
+        .as_qemu = true,
+    };
+    g_autofree char *qemu = NULL;
+    g_auto(GStrv) args = g_strdupv(argv);
+    bool settings = ht_settings_read(&s, &error);
+    int status;
+
+    ht_errors_to_syslog();
+    qemu = find_qemu(s.qemu, name);
+    if (!qemu) {
+        fprintf(stderr, "%s: this is a link to hypertrace, and %s%s%s is no "
+                "QEMU: set HYPERTRACE_QEMU to the path of one\n", name,
+                s.qemu ? "'" : "", s.qemu ? s.qemu : "nothing else in PATH",
+                s.qemu ? "'" : "");
+        ht_settings_clear(&s);
+        return EXIT_NO_QEMU;
+    }
+    set_string(&args[0], qemu);
+    if (!settings) {
+        ht_error("nothing is recorded: %s", error->message);
+    }
+    if (settings && s.record) {
+        r.plan_options.events = s.events;
+        r.plan_options.size = s.ring_bytes;
+        r.plan_options.private = true;
+        r.plan_options.words_only = true;
+        r.max_bytes = s.max_bytes;
+        status = record(&r, &s, argv, args);
+    } else {
+        status = run_qemu(args);
+    }
+    ht_record_clear(&r);
+    ht_settings_clear(&s);
+    return status;
+}

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * hypertrace as the emulator: a link named qemu-system-ARCH to this program
+ */
+#ifndef HYPERTRACE_EMULATOR_H
+#define HYPERTRACE_EMULATOR_H
+
+#include <stdbool.h>
+
+/** ht_is_emulator() - was this program started by the name of a QEMU? */
+bool ht_is_emulator(const char *argv0);
+
+/**
+ * ht_emulator() - become QEMU, with a recorder beside it
+ * @argv: QEMU's arguments
+ *
+ * The process runs QEMU by exec, so PID, descriptors, signals, standard
+ * streams and exit status are QEMU's own.  If the guest cannot be recorded,
+ * QEMU runs with the arguments unchanged.
+ *
+ * Return: only if QEMU could not be run, or went to the background: the exit
+ * status
+ */
+int ht_emulator(int argc, char **argv);
+
+#endif

@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * hypertrace as the emulator: the folder of recordings
+ *
+ * The folder is locked while recordings are made or removed in it, and each
+ * recording is locked by its recorder.
+ */
+#include "hypertrace/base.h"
+#include <dirent.h>
+#include <glib/gstdio.h>
+#include <sys/file.h>
+
+#include "emulator/recordings.h"
+
+#define NAME_BYTES 64
+
+typedef struct Recording {
+    char *name;
+    int64_t changed;            /* ns */
+    uint64_t bytes;
+} Recording;
+
+static void free_recording(void *opaque)
+{
+    Recording *r = opaque;
+
+    g_free(r->name);
+    g_free(r);
+}
+
+static int by_age(const void *a, const void *b)
+{
+    const Recording *x = *(Recording * const *)a;
+    const Recording *y = *(Recording * const *)b;
+
+    return (x->changed > y->changed) - (x->changed < y->changed);
+}
+
+static int open_folder(int at, const char *name)
+{
+    return openat(at, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+}
+
+static bool is_dots(const char *name)
+{
+    return !strcmp(name, ".") || !strcmp(name, "..");
+}
+
+/*
+ * Call @each for the entries of @fd.  Return: false if one call returned false.
+ */
+static bool for_each(int fd, bool (*each)(int fd, const char *name, void *),
+                     void *opaque)
+{
+    int copy = openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *dir = copy >= 0 ? fdopendir(copy) : NULL;
+    struct dirent *e;
+    bool ok = dir;
+
+    while (dir && (e = readdir(dir))) {
+        ok = (is_dots(e->d_name) || each(fd, e->d_name, opaque)) && ok;
+    }
+    if (dir) {
+        closedir(dir);
+    }
+    return ok;
+}
+
+/* A recording is flat: another folder in it is somebody else's. */
+static bool add_size(int fd, const char *name, void *opaque)
+{
+    struct stat st;
+
+    if (fstatat(fd, name, &st, AT_SYMLINK_NOFOLLOW) || S_ISDIR(st.st_mode)) {
+        return false;
+    }
+    *(uint64_t *)opaque += (uint64_t)st.st_blocks * 512;
+    return true;
+}
+
+/* Only a folder with the file "info" is a recording. */
+static bool add_recording(int fd, const char *name, void *opaque)
+{
+    int sub = open_folder(fd, name);
+    struct stat st;
+    Recording r = { 0 };
+
+    if (sub >= 0 && !fstatat(sub, "info", &st, AT_SYMLINK_NOFOLLOW) &&
+        for_each(sub, add_size, &r.bytes)) {
+        r.name = g_strdup(name);
+        r.changed = st.st_mtim.tv_sec * INT64_C(1000000000) +
+                    st.st_mtim.tv_nsec;
+        g_ptr_array_add(opaque, g_memdup2(&r, sizeof(r)));
+    }
+    if (sub >= 0) {
+        close(sub);
+    }
+    return true;
+}
+
+static bool remove_file(int fd, const char *name, void *opaque)
+{
+    return !unlinkat(fd, name, 0);
+}
+
+static bool remove_recording(int fd, const char *name)
+{
+    int sub = open_folder(fd, name);
+    bool ok = sub >= 0 && !flock(sub, LOCK_EX | LOCK_NB) &&
+              for_each(sub, remove_file, NULL) &&
+              !unlinkat(fd, name, AT_REMOVEDIR);
+
+    if (sub >= 0) {
+        close(sub);
+    }
+    return ok;
+}
+
+static void remove_old(int fd, uint64_t keep, uint64_t bytes)
+{
+    g_autoptr(GPtrArray) all = g_ptr_array_new_with_free_func(free_recording);
+    uint64_t count, sum = 0;
+    guint i;
+
+    for_each(fd, add_recording, all);
+    g_ptr_array_sort(all, by_age);
+    count = all->len;
+    for (i = 0; i < all->len; i++) {
+        sum += ((Recording *)all->pdata[i])->bytes;
+    }
+    for (i = 0; i < all->len && (count >= keep || sum > bytes); i++) {
+        const Recording *r = all->pdata[i];
+
+        if (remove_recording(fd, r->name)) {
+            count--;
+            sum -= r->bytes;
+        }
+    }
+}
+
+static char *new_name(const char *guest)
+{
+    g_autoptr(GDateTime) now = g_date_time_new_now_local();
+    g_autofree char *date = g_date_time_format(now, "%Y%m%d-%H%M%S");
+    g_autofree char *name = g_strndup(guest && *guest ? guest : "guest",
+                                      NAME_BYTES);
+
+    g_strcanon(name, G_CSET_a_2_z G_CSET_A_2_Z G_CSET_DIGITS "_.-", '_');
+    return g_strdup_printf("%s%s-%s", *name == '.' ? "_" : "", name, date);
+}
+
+/* Two guests of one name can start in one second. */
+static char *make_folder(int fd, const char *guest, int *lock)
+{
+    g_autofree char *base = new_name(guest);
+    char *name = g_strdup(base);
+    unsigned i;
+
+    for (i = 2; mkdirat(fd, name, 0700); i++) {
+        int code = errno;
+
+        g_free(name);
+        if (code != EEXIST) {
+            errno = code;
+            return NULL;
+        }
+        name = g_strdup_printf("%s-%u", base, i);
+    }
+    *lock = open_folder(fd, name);
+    if (*lock >= 0) {
+        flock(*lock, LOCK_EX | LOCK_NB);
+    }
+    return name;
+}
+
+char *ht_recordings_new(const char *folder, const char *guest, uint64_t keep,
+                        uint64_t bytes, int *lock, GError **error)
+{
+    int fd = g_mkdir_with_parents(folder, 0700) ? -1 :
+             open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    g_autofree char *name = NULL;
+
+    *lock = -1;
+    if (fd >= 0 && !flock(fd, LOCK_EX)) {
+        remove_old(fd, keep, bytes);
+        name = make_folder(fd, guest, lock);
+    }
+    if (!name) {
+        g_set_error(error, G_FILE_ERROR, g_file_error_from_errno(errno),
+                    "cannot make a recording in %s: %s; set "
+                    "HYPERTRACE_RECORDINGS to a folder that can be written",
+                    folder, g_strerror(errno));
+    }
+    if (fd >= 0) {
+        close(fd);
+    }
+    return name ? g_build_filename(folder, name, NULL) : NULL;
+}

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * hypertrace as the emulator: the folder of recordings
+ */
+#ifndef HYPERTRACE_EMULATOR_RECORDINGS_H
+#define HYPERTRACE_EMULATOR_RECORDINGS_H
+
+#include <glib.h>
+#include <stdint.h>
+
+/**
+ * ht_recordings_new() - make a folder for a recording, and remove old ones
+ * @folder: of all recordings; made if it does not exist
+ * @guest: the guest's name, or NULL
+ * @keep: number of recordings to keep, the new one included
+ * @bytes: the oldest recordings are removed until the sum of the sizes is at
+ *         most this
+ * @lock: set to a descriptor, closed on exec.  The recording is in use while
+ *        this descriptor or a child's copy is open.
+ * @error: set on failure
+ *
+ * Recordings in use count but are not removed.
+ *
+ * Return: the path of the new folder, newly allocated; NULL on failure
+ */
+char *ht_recordings_new(const char *folder, const char *guest, uint64_t keep,
+                        uint64_t bytes, int *lock, GError **error);
+
+#endif
