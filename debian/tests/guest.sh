@@ -12,12 +12,13 @@ release=${kernel#/boot/vmlinuz-}
 # guest_root: read commands for the guest from standard input, and make a root
 # file system in ./root which runs them and powers off
 guest_root() {
-    mkdir -p root/bin root/proc root/sys
+    mkdir -p root/bin root/dev root/proc
     cp "$(command -v busybox)" root/bin/busybox
     {
         echo '#!/bin/busybox sh'
         echo '/bin/busybox --install -s /bin'
         echo 'mount -t proc none /proc'
+        echo 'mount -t devtmpfs none /dev'
         cat
         echo 'poweroff -f'
     } >root/init
