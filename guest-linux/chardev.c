@@ -41,20 +41,42 @@ static int htk_file_open(struct inode *inode, struct file *file)
 	}
 	/* misc_open() holds off misc_deregister(): the device is there. */
 	owner->h = htk_get_by_misc(file->private_data);
+	owner->uid = file->f_cred->euid;
 	owner->writable = file->f_mode & FMODE_WRITE;
 	file->private_data = owner;
 	file->f_mapping = owner->h->mappings->i_mapping;
 	return nonseekable_open(inode, file);
 }
 
-/* Every mapping holds the file: none is left. */
+/**
+ * htk_orphan_work() - close the streams of files that were closed
+ * @work: orphan_work of a device, to which each file has a reference
+ */
+void htk_orphan_work(struct work_struct *work)
+{
+	struct htk *h = container_of(work, struct htk, orphan_work);
+	struct htk_owner *owner, *next;
+	struct llist_node *list = llist_del_all(&h->orphans);
+
+	llist_for_each_entry_safe(owner, next, list, orphan) {
+		htk_close_owner(owner);
+		htk_free_owner(owner);
+		htk_put(h);
+	}
+}
+
+/*
+ * Every mapping holds the file: none is left.  The end of a process must not
+ * wait for the host, so a work item closes the streams.
+ */
 static int htk_file_release(struct inode *inode, struct file *file)
 {
 	struct htk_owner *owner = file->private_data;
+	struct htk *h = owner->h;
 
-	htk_close_owner(owner);
-	htk_put(owner->h);
-	htk_free_owner(owner);
+	WRITE_ONCE(owner->released, true);
+	llist_add(&owner->orphan, &h->orphans);
+	queue_work(h->wq, &h->orphan_work);
 	return 0;
 }
 
@@ -271,19 +293,6 @@ static int htk_file_mmap(struct file *file, struct vm_area_struct *vma)
 	vma->vm_private_data = vma->vm_mm;
 	vma->vm_ops = &htk_vm_ops;
 	return 0;
-}
-
-/* Context: h->map_sem held for writing */
-void htk_revoke(struct htk *h, u32 stream)
-{
-	unmap_mapping_range(h->mappings->i_mapping, HT_MMAP_RING(stream),
-			    HT_MMAP_RING(1), 1);
-}
-
-/* Context: h->map_sem held for writing */
-void htk_revoke_all(struct htk *h)
-{
-	unmap_mapping_range(h->mappings->i_mapping, 0, 0, 1);
 }
 
 const struct file_operations htk_fops = {

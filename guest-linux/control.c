@@ -4,9 +4,32 @@
  */
 #include <linux/bitmap.h>
 #include <linux/delay.h>
+#include <linux/mm.h>
 #include <linux/virtio_config.h>
 
 #include "htk.h"
+
+/* Mappings ---------------------------------------------------------------- */
+
+/* Context: h->map_sem held for writing */
+static void htk_revoke(struct htk *h, u32 stream)
+{
+	unmap_mapping_range(h->mappings->i_mapping, HT_MMAP_RING(stream),
+			    HT_MMAP_RING(1), 1);
+}
+
+/**
+ * htk_revoke_all() - take all stream memory from the programs that map it
+ * @h: the device
+ *
+ * Context: h->map_sem held for writing
+ */
+void htk_revoke_all(struct htk *h)
+{
+	unmap_mapping_range(h->mappings->i_mapping, 0, 0, 1);
+}
+
+/* Streams ----------------------------------------------------------------- */
 
 /*
  * Virtio: have the device take all that was committed, so that what the
@@ -142,25 +165,38 @@ static int htk_open_again(struct htk *h, struct htk_owner *owner,
 static int htk_open_stream(struct htk *h, struct htk_owner *owner,
 			   struct ht_msg_open *m)
 {
-	const struct ht_msg_open request = *m;
-	bool any = request.stream == HT_STREAM_ANY;
+	bool any = m->stream == HT_STREAM_ANY, closing = false;
+	struct ht_msg_open request;
 	u32 i, last = h->core.caps.streams;
 	int ret;
 
+	if (owner != &h->kernel)
+		htk_origin_name(owner, m);
+	request = *m;
 	if (request.instance)
 		return htk_open_again(h, owner, m);
 	if (!any && request.stream >= last) {
 		m->h.status = HT_STATUS_NOENT;
 		return 0;
 	}
+	if (!htk_origin_may_open(h, owner)) {
+		m->h.status = HT_STATUS_LIMIT;
+		return 0;
+	}
 	for (i = any ? 0 : request.stream; i < last; i++) {
+		const struct htk_claim *claim = &h->claims[i];
+
 		ret = -EBUSY;
-		if (!h->claims[i].owner)
+		if (!claim->owner)
 			ret = h->transport->ring_get(h, i);
+		else if (READ_ONCE(claim->owner->released))
+			closing = true;
 		if (!ret) {
 			*m = request;
 			m->stream = i;
 			htk_announce(h, m);
+			/* Without the reply nobody could close the stream. */
+			h->killable = false;
 			ret = h->transport->exchange(h, &m->h, sizeof(*m));
 			m->stream = i;
 			m->memory = 0;
@@ -182,8 +218,10 @@ static int htk_open_stream(struct htk *h, struct htk_owner *owner,
 		if (!any)
 			break;
 	}
+	/* Streams of closed files come free: BUSY without an instance. */
 	*m = request;
-	m->h.status = any ? HT_STATUS_LIMIT : HT_STATUS_EXIST;
+	m->h.status = closing ? HT_STATUS_BUSY :
+		      any ? HT_STATUS_LIMIT : HT_STATUS_EXIST;
 	return 0;
 }
 
@@ -229,9 +267,10 @@ static int htk_control_stream(struct htk *h, struct htk_owner *owner,
 	if (m->h.type == HT_MSG_STREAM_CLOSE)
 		htk_closing(h, m->stream);
 	mutex_unlock(&h->control);
-	htk_wait_start(&wait);
+	htk_wait_start(&wait, owner != &h->kernel);
 	htk_settle(h, m->stream, &wait);
 	mutex_lock(&h->control);
+	h->killable = owner != &h->kernel;
 	if (h->gone)
 		return -ENODEV;
 	ret = htk_check_stream(h, owner, m->stream, m->instance);
@@ -244,8 +283,7 @@ static int htk_control_stream(struct htk *h, struct htk_owner *owner,
 
 /*
  * Tell whether an owner may send a message.  A program may not send TIME_SYNC,
- * which dates the events of others.  Only the driver sends ENABLED, SETTINGS and
- * TAKEOVER.
+ * which dates the events of others.  Only the driver sends ENABLED and TAKEOVER.
  */
 static bool htk_may_send(const struct htk *h, const struct htk_owner *owner,
 			 u16 type)
@@ -267,13 +305,47 @@ static bool htk_may_send(const struct htk *h, const struct htk_owner *owner,
 	}
 }
 
+/* Context: h->life and h->control held */
+static int htk_dispatch(struct htk *h, struct htk_owner *owner,
+			struct ht_msg *msg, u32 room)
+{
+	int ret;
+
+	switch (msg->type) {
+	case HT_MSG_STREAM_OPEN:
+		if (msg->size != sizeof(struct ht_msg_open))
+			return -EINVAL;
+		return htk_open_stream(h, owner, (struct ht_msg_open *)msg);
+	case HT_MSG_STREAM_CLOSE:
+	case HT_MSG_STREAM_FLUSH:
+		if (msg->size != sizeof(struct ht_msg_stream))
+			return -EINVAL;
+		return htk_control_stream(h, owner, (struct ht_msg_stream *)msg);
+	case HT_MSG_CLASS_REGISTER:
+		if (owner != &h->kernel)
+			ret = htk_origin_register(h, owner, msg, room);
+		else
+			ret = htk_origin_kernel(h, msg, room);
+		break;
+	default:
+		ret = h->transport->exchange(h, msg, room);
+	}
+	if (!ret && (msg->type == HT_MSG_CLASS_REGISTER ||
+		     msg->type == HT_MSG_ENABLED))
+		htk_enable_learn(h, msg, room);
+	return ret;
+}
+
 /**
  * htk_control() - exchange control messages, if @owner may
  * @h: the device
- * @owner: who asks
- * @msg: as ht_port_ops.control() has it.  Of messages behind the first, the
- *       device takes none that does not register a class
+ * @owner: the sender
+ * @msg: as ht_port_ops.control() has it.  The device accepts no messages after
+ *       the first but those that register classes
  * @room: bytes at @msg
+ *
+ * A program that is killed does not wait for the host.  What unloads a module
+ * does, since it has to close the kernel's streams.
  *
  * Return: 0, the status being in the message, or a negative errno.
  */
@@ -281,7 +353,7 @@ int htk_control(struct htk *h, struct htk_owner *owner, struct ht_msg *msg,
 		u32 room)
 {
 	u32 most;
-	int ret;
+	int ret = 0;
 
 	if (room < sizeof(*msg))
 		return -EINVAL;
@@ -291,48 +363,20 @@ int htk_control(struct htk *h, struct htk_owner *owner, struct ht_msg *msg,
 		return -EINVAL;
 	if (!htk_may_send(h, owner, msg->type))
 		return -EPERM;
-	/* Even if it is killed, what unloads a module closes its streams. */
 	if (owner == &h->kernel)
 		down_read(&h->life);
 	else if (down_read_killable(&h->life))
 		return -EINTR;
-	mutex_lock(&h->control);
-	ret = -ENODEV;
-	if (h->gone)
-		goto out;
-
-	switch (msg->type) {
-	case HT_MSG_STREAM_OPEN:
-		ret = -EINVAL;
-		if (msg->size == sizeof(struct ht_msg_open))
-			ret = htk_open_stream(h, owner,
-					      (struct ht_msg_open *)msg);
-		break;
-	case HT_MSG_STREAM_CLOSE:
-	case HT_MSG_STREAM_FLUSH:
-		ret = -EINVAL;
-		if (msg->size == sizeof(struct ht_msg_stream))
-			ret = htk_control_stream(h, owner,
-						 (struct ht_msg_stream *)msg);
-		break;
-	case HT_MSG_CLASS_REGISTER:
-	case HT_MSG_ENABLED:
-		ret = h->transport->exchange(h, msg, room);
-		if (!ret)
-			htk_enable_learn(h, msg, room);
-		break;
-	case HT_MSG_CLASS_LIST:
-	case HT_MSG_TIME_SYNC:
-	case HT_MSG_STATS:
-	case HT_MSG_SETTINGS:
-	case HT_MSG_DISCARDED:
-		ret = h->transport->exchange(h, msg, room);
-		break;
-	default:
-		ret = -EPERM;
+	if (owner == &h->kernel)
+		mutex_lock(&h->control);
+	else
+		ret = mutex_lock_killable(&h->control);
+	if (!ret) {
+		h->killable = owner != &h->kernel;
+		ret = h->gone ? -ENODEV : htk_dispatch(h, owner, msg, room);
+		h->killable = false;
+		mutex_unlock(&h->control);
 	}
-out:
-	mutex_unlock(&h->control);
 	up_read(&h->life);
 	return ret;
 }
@@ -385,9 +429,9 @@ static void htk_closing_all(struct htk *h, const struct htk_owner *owner,
  * Nobody else uses what is closed: a file that is released has no user, and
  * with h->life held for writing nobody has.
  *
- * The host closes all of them at the same time, and is waited for while it
- * gets on with any.  If it hangs, it is told to close all in any case: it does
- * so in its own time, and the streams can be opened again afterwards.
+ * The host closes all of them at the same time, and is waited for once,
+ * whatever their number.  If it hangs, it is told to close all in any case: it
+ * does so in its own time, and the streams can be opened again afterwards.
  *
  * Context: h->life held
  */
@@ -405,7 +449,7 @@ static void htk_close_streams(struct htk *h, const struct htk_owner *owner)
 		if (h->transport->drain)
 			h->transport->drain(h, i);
 	}
-	htk_wait_start(&wait);
+	htk_wait_start(&wait, false);
 	for_each_set_bit(i, open, HT_STREAMS_MAX) {
 		htk_settle(h, i, &wait);
 		htk_seal(h, i, &wait);
@@ -417,11 +461,9 @@ static void htk_close_streams(struct htk *h, const struct htk_owner *owner)
 			if (ret == -EAGAIN && !over)
 				continue;
 			if (ret)
-				dev_warn(&h->vdev->dev,
-					 "stream %u: the host did not close it\n",
-					 i);
-			else
-				htk_wait_start(&wait);
+				dev_warn_ratelimited(&h->vdev->dev,
+						     "stream %u: the host did not close it (%d)\n",
+						     i, ret);
 			mutex_lock(&h->control);
 			htk_disown(h, i);
 			mutex_unlock(&h->control);
@@ -445,7 +487,7 @@ void htk_close_owner(struct htk_owner *owner)
 {
 	struct htk *h = owner->h;
 
-	/* Pairs with htk_disown().  Who has none waits for nobody. */
+	/* Pairs with htk_disown().  Without streams there is no wait. */
 	if (!smp_load_acquire(&owner->open))
 		return;
 	down_read(&h->life);

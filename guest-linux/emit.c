@@ -3,11 +3,11 @@
  * hypertrace: events of the kernel itself
  *
  * The guest library's core runs here with the driver as its port.  A stream
- * belongs to a CPU.  Its producer has interrupts off from reserve to commit;
- * what still interrupts it, an NMI or a probe inside the emit path, finds the
- * stream's busy flag, and its event is counted as discarded.  No lock is taken
- * and nothing is submitted here, since an event may be anywhere.  What that
- * core and the host owe each other is proved in tests/model/.
+ * belongs to a CPU.  Its producer has interrupts off from reserve to commit.  An
+ * NMI or a probe inside the emit path finds the stream busy, and its event is
+ * counted as discarded.  The emit path takes no lock and submits nothing, since
+ * an event can occur anywhere.  The models in tests/model/ prove the protocol
+ * between that core and the host.
  */
 #include <linux/cpu.h>
 #include <linux/cpuhotplug.h>
@@ -16,6 +16,7 @@
 #include <linux/irqflags.h>
 #include <linux/percpu.h>
 #include <linux/rcupdate.h>
+#include <linux/security.h>
 #include <linux/slab.h>
 #include <linux/smp.h>
 #include <linux/workqueue.h>
@@ -23,13 +24,8 @@
 #include "hypertrace-kernel.h"
 #include "htk.h"
 
-/* How often it is tried again to have a stream for each CPU */
+/* Time between two attempts to register what the host did not answer, in ms */
 #define HTK_EMIT_RETRY_MS	500
-
-static unsigned int kernel_streams;
-module_param(kernel_streams, uint, 0444);
-MODULE_PARM_DESC(kernel_streams,
-		 "streams for kernel events; 0: three quarters of the device's");
 
 static int kernel_device = -1;
 module_param(kernel_device, int, 0444);
@@ -45,77 +41,108 @@ struct htk_cpu {
  * struct htk_emit - the kernel's streams of one device
  * @h: the device
  * @cpus: a stream each
- * @streams: opened so far
+ * @streams: number of streams opened so far
+ * @short_of_streams: the log says that there are too few
  */
 struct htk_emit {
 	struct htk *h;
 	struct htk_cpu __percpu *cpus;
 	unsigned int streams;
+	bool short_of_streams;
+};
+
+/**
+ * struct htk_class - a class of a module
+ * @cls: the class; its @id is 0 until the host knows it
+ * @refused: the host refused it, on the present device
+ */
+struct htk_class {
+	struct ht_class *cls;
+	bool refused;
 };
 
 /*
- * What emitters read, with interrupts off: each CPU's stream, and the one that
- * counts the events of CPUs that have none.  htk_emit_stop() waits for them.
+ * Read by emitters with interrupts off: the stream of each CPU, and the one that
+ * counts events of CPUs without a stream.  htk_emit_detach() waits for them.
  */
 DEFINE_PER_CPU(struct ht_stream *, ht_kernel_stream);
 EXPORT_PER_CPU_SYMBOL_GPL(ht_kernel_stream);
 static struct ht_stream *htk_emit_first;
 
 /*
- * Events that had no stream: between two devices, while the machine was
- * suspended, or since programs have all streams.  Counted as discarded by the
- * next stream that is closed or opened.
+ * Events without a stream: while the machine was suspended, between two devices,
+ * or because programs have all streams.  The next stream that is opened or closed
+ * counts them as discarded.
  */
 static atomic64_t htk_missed;
 static bool htk_emit_paused;
 
+/* CPUs that are or were present: each gets a stream */
+static struct cpumask htk_emit_cpus;
+
 /*
- * Guards what follows, and updates.  Nests inside the lock of CPU hot-plug,
- * which htk_emit_prepare() is called with: who opens streams takes that first.
+ * Two locks.  htk_emit_exchange is held over messages to the host about the
+ * kernel's classes and streams; it protects htk_emit and the ids of classes.
+ * htk_emit_mutex is never held over a message; it protects the lists.  It nests
+ * inside htk_emit_exchange.  No lock of the kernel is taken outside of either:
+ * CPU hot-plug and the notifiers of modules only queue htk_emit_work.
  */
+static DEFINE_MUTEX(htk_emit_exchange);
 static DEFINE_MUTEX(htk_emit_mutex);
 static LIST_HEAD(htk_sources);
 static LIST_HEAD(htk_watches);
 static struct htk_emit *htk_emit;
 static struct htk *htk_emit_device;
-static struct ht_class *htk_classes[HT_CLASSES_MAX];
+static struct htk_class htk_classes[HT_CLASSES_MAX];
 static unsigned int htk_nr_classes;
+
+static void htk_emit_work_fn(struct work_struct *work);
+static DECLARE_DELAYED_WORK(htk_emit_work, htk_emit_work_fn);
+
+static void htk_emit_kick(void)
+{
+	mod_delayed_work(htk_wq, &htk_emit_work, 0);
+}
 
 /* What is wanted ---------------------------------------------------------- */
 
-/* Its events are wanted from now on, or not; ids of no device are not. */
-static void htk_emit_switch(const struct htk *h, struct ht_class *cls)
+/*
+ * Ask the kernel whether its data may leave.  In confidentiality mode it may not
+ * be traced, by root either.
+ */
+static int htk_locked_down(void)
 {
-	WRITE_ONCE(cls->state, cls->id && htk_enable_get(h, cls->id) ?
-			       HT_ENABLE_ON : 0);
+	return security_locked_down(LOCKDOWN_TRACEFS);
 }
 
 /*
- * Not a call: who is told may wait for CPU hot-plug, whose thread may wait for
- * the mutex.
+ * Copy the enable bytes of the device into the classes, and tell the watches.
+ *
+ * Watches get a work item, not a call: the callback may take the lock of CPU
+ * hot-plug.
  *
  * Context: htk_emit_mutex held
  */
-static void htk_emit_tell(void)
+static void htk_emit_switch(void)
 {
+	struct htk *h = htk_emit_device;
+	bool open = h && htk_nr_classes && !htk_locked_down();
 	struct ht_kernel_watch *w;
+	unsigned int i;
 
+	for (i = 0; i < htk_nr_classes; i++) {
+		struct ht_class *cls = htk_classes[i].cls;
+
+		WRITE_ONCE(cls->state, open && cls->id &&
+			   htk_enable_get(h, cls->id) ? HT_ENABLE_ON : 0);
+	}
 	list_for_each_entry(w, &htk_watches, list)
 		schedule_work(w->work);
 }
 
 /* Streams ----------------------------------------------------------------- */
 
-static unsigned int htk_emit_limit(const struct htk *h)
-{
-	unsigned int streams = h->core.caps.streams;
-
-	if (kernel_streams)
-		return min(kernel_streams, streams);
-	return max(streams * 3 / 4, 1u);
-}
-
-/* Events that vanished are the stream's to tell; it may be in use. */
+/* Add the missed events to the stream's count; the stream may be in use. */
 static void htk_emit_count_missed(struct ht_stream *first)
 {
 	if (first)
@@ -123,8 +150,8 @@ static void htk_emit_count_missed(struct ht_stream *first)
 			     (atomic64_t *)&first->lost_nested);
 }
 
-/* Without a stream, a message is what tells them. */
-static void htk_emit_tell_missed(struct htk_emit *e, struct ht_stream *first)
+/* Without a stream, a message tells the host.  Context: htk_emit_exchange held */
+static void htk_emit_tell_missed(struct htk *h, struct ht_stream *first)
 {
 	u64 missed;
 	int ret;
@@ -136,13 +163,13 @@ static void htk_emit_tell_missed(struct htk_emit *e, struct ht_stream *first)
 	missed = atomic64_xchg(&htk_missed, 0);
 	if (!missed)
 		return;
-	ret = ht_tell_discarded(&e->h->core, missed);
+	ret = ht_tell_discarded(&h->core, missed);
 	/* After a timeout the host counts them later. */
 	if (ret && ret != -ETIMEDOUT)
 		atomic64_add(missed, &htk_missed);
 }
 
-/* Context: htk_emit_mutex held; @cpu may be emitting */
+/* Context: htk_emit_exchange held; @cpu may be emitting */
 static int htk_emit_open_one(struct htk_emit *e, unsigned int cpu)
 {
 	struct htk_cpu *c = per_cpu_ptr(e->cpus, cpu);
@@ -156,8 +183,8 @@ static int htk_emit_open_one(struct htk_emit *e, unsigned int cpu)
 
 	if (c->open)
 		return 0;
-	if (e->streams == htk_emit_limit(e->h))
-		return -EBUSY;
+	if (e->streams == htk_origin_kernel_streams(e->h))
+		return -ENOSPC;
 	snprintf(name, sizeof(name), "kernel/%u", cpu);
 	ret = ht_stream_open(&e->h->core, &c->stream, &params);
 	if (ret)
@@ -165,95 +192,100 @@ static int htk_emit_open_one(struct htk_emit *e, unsigned int cpu)
 	c->open = true;
 	if (!e->streams++)
 		smp_store_release(&htk_emit_first, &c->stream);
-	/* Pairs with the dependency of who reads it and uses the stream. */
+	/* Pairs with the address dependency of emitters, which read the pointer. */
 	smp_store_release(per_cpu_ptr(&ht_kernel_stream, cpu), &c->stream);
 	return 0;
 }
 
-/* Context: cpus_read_lock() and htk_emit_mutex held */
+/*
+ * Open what is missing.  The first error ends it, so that a host that does not
+ * answer is waited for once, whatever the number of CPUs.
+ *
+ * Return: whether to try again later: if programs have streams that the kernel
+ * may have, or the host did not answer.
+ *
+ * Context: htk_emit_exchange held
+ */
 static bool htk_emit_open_all(struct htk_emit *e)
 {
 	unsigned int cpu;
+	int ret = 0;
 
-	for_each_online_cpu(cpu) {
-		if (htk_emit_open_one(e, cpu))
-			return false;
+	for_each_cpu(cpu, &htk_emit_cpus) {
+		ret = htk_emit_open_one(e, cpu);
+		if (ret)
+			break;
 	}
-	return true;
+	if (!ret)
+		return false;
+	if (!e->short_of_streams)
+		dev_warn(&e->h->vdev->dev,
+			 "only %u kernel streams for %u CPUs (error %d): events of the other CPUs are discarded\n",
+			 e->streams, cpumask_weight(&htk_emit_cpus), ret);
+	e->short_of_streams = true;
+	return e->streams < htk_origin_kernel_streams(e->h);
 }
 
-static void htk_emit_again(struct work_struct *work);
-static DECLARE_DELAYED_WORK(htk_emit_retry, htk_emit_again);
-
-/* Programs may have the streams that the kernel may have. */
-static void htk_emit_later(const struct htk_emit *e)
+static void htk_emit_nothing(void *unused)
 {
-	if (e->streams < htk_emit_limit(e->h))
-		queue_delayed_work(system_freezable_wq, &htk_emit_retry,
-				   msecs_to_jiffies(HTK_EMIT_RETRY_MS));
-}
-
-static void htk_emit_again(struct work_struct *work)
-{
-	cpus_read_lock();
-	mutex_lock(&htk_emit_mutex);
-	if (htk_emit) {
-		if (!htk_emit_open_all(htk_emit))
-			htk_emit_later(htk_emit);
-		htk_emit_tell_missed(htk_emit, htk_emit_first);
-	}
-	mutex_unlock(&htk_emit_mutex);
-	cpus_read_unlock();
-}
-
-static void htk_emit_short(const struct htk_emit *e, unsigned int cpus)
-{
-	dev_warn(&e->h->vdev->dev,
-		 "only %u of %u kernel streams: events of the other CPUs are discarded\n",
-		 e->streams, cpus);
-	htk_emit_later(e);
 }
 
 /*
- * A CPU comes.  One that went keeps its stream: it emits until it is dead, and
- * it may come back.
- *
- * Context: CPU hot-plug's thread, cpus_write_lock() held; @cpu is not up
+ * Emitters have interrupts off: when this interrupt has run on all CPUs, all
+ * emitters see what was stored before.  RCU would not see those of the idle loop.
+ * With the lock of CPU hot-plug held no CPU is half gone.
  */
-static int htk_emit_prepare(unsigned int cpu)
+static void htk_emit_wait(void)
 {
-	mutex_lock(&htk_emit_mutex);
-	if (htk_emit) {
-		if (htk_emit_open_one(htk_emit, cpu))
-			htk_emit_short(htk_emit, num_online_cpus() + 1);
-		htk_emit_count_missed(htk_emit_first);
-	}
-	mutex_unlock(&htk_emit_mutex);
-	return 0;
+	cpus_read_lock();
+	on_each_cpu(htk_emit_nothing, NULL, true);
+	cpus_read_unlock();
 }
 
-/* All at once: the host is not waited for a stream at a time. */
-static void htk_emit_close(struct htk_emit *e)
+/* Take the streams from the emitters.  Context: htk_emit_exchange held */
+static struct ht_stream *htk_emit_detach(void)
 {
+	struct ht_stream *first = htk_emit_first;
 	unsigned int cpu;
 
+	WRITE_ONCE(htk_emit_first, NULL);
+	for_each_possible_cpu(cpu)
+		WRITE_ONCE(*per_cpu_ptr(&ht_kernel_stream, cpu), NULL);
+	htk_emit_wait();
+	return first;
+}
+
+/* Close all streams at once.  Context: htk_emit_exchange held */
+static void htk_emit_stop(void)
+{
+	struct htk_emit *e = htk_emit;
+	struct ht_stream *first;
+	unsigned int cpu;
+
+	if (!e)
+		return;
+	first = htk_emit_detach();
+	htk_emit_tell_missed(e->h, first);
 	for_each_possible_cpu(cpu) {
 		struct htk_cpu *c = per_cpu_ptr(e->cpus, cpu);
 
-		/* Discarded events are told; what is left, the driver hands over. */
+		/* Publish the count; htk_close_owner() hands over the rest. */
 		if (c->open)
 			ht_stream_push(&c->stream);
 	}
 	htk_close_owner(&e->h->kernel);
+	free_percpu(e->cpus);
+	kfree(e);
+	htk_emit = NULL;
 }
 
-/* Context: cpus_read_lock() and htk_emit_mutex held */
+/* Context: htk_emit_exchange held */
 static int htk_emit_start(struct htk *h)
 {
 	struct htk_emit *e;
-	unsigned int i;
-	int ret;
 
+	if (htk_emit)
+		return 0;
 	e = kzalloc(sizeof(*e), GFP_KERNEL);
 	if (!e)
 		return -ENOMEM;
@@ -263,109 +295,179 @@ static int htk_emit_start(struct htk *h)
 		kfree(e);
 		return -ENOMEM;
 	}
-	/* Not the ids of another device: there they are other classes. */
-	for (i = 0; i < htk_nr_classes; i++)
-		WRITE_ONCE(htk_classes[i]->id, 0);
-	ret = ht_register_all(&h->core, htk_classes, htk_nr_classes);
-	for (i = 0; i < htk_nr_classes; i++) {
-		if (!htk_classes[i]->id)
-			dev_err(&h->vdev->dev, "class %s: not registered (%d)\n",
-				htk_classes[i]->name, ret);
-		htk_emit_switch(h, htk_classes[i]);
-	}
-	if (!htk_emit_open_all(e))
-		htk_emit_short(e, num_online_cpus());
-	htk_emit_count_missed(htk_emit_first);
 	htk_emit = e;
-	WRITE_ONCE(htk_emit_paused, false);
-	htk_emit_tell();
 	return 0;
 }
 
-static void htk_emit_nothing(void *unused)
-{
-}
+/* Classes ----------------------------------------------------------------- */
 
-/* Context: cpus_read_lock() and htk_emit_mutex held */
-static void htk_emit_stop(void)
+/* Classes that the host does not know.  Context: htk_emit_mutex held */
+static unsigned int htk_emit_unknown(struct ht_class **list)
 {
-	struct htk_emit *e = htk_emit;
-	struct ht_stream *first = htk_emit_first;
-	unsigned int cpu;
+	unsigned int i, n = 0;
 
-	if (!e)
-		return;
-	htk_emit = NULL;
-	WRITE_ONCE(htk_emit_first, NULL);
-	for_each_possible_cpu(cpu)
-		WRITE_ONCE(*per_cpu_ptr(&ht_kernel_stream, cpu), NULL);
-	/*
-	 * Emitters have interrupts off: where this interrupt came, none has a
-	 * stream.  RCU would not see those of the idle loop.
-	 */
-	on_each_cpu(htk_emit_nothing, NULL, true);
-	htk_emit_tell_missed(e, first);
-	htk_emit_close(e);
-	free_percpu(e->cpus);
-	kfree(e);
+	for (i = 0; i < htk_nr_classes; i++) {
+		if (htk_classes[i].cls->id || htk_classes[i].refused)
+			continue;
+		if (list)
+			list[n] = htk_classes[i].cls;
+		n++;
+	}
+	return n;
 }
 
 /*
- * The device that takes the kernel's events: the one asked for, or the first.
+ * Register what the host does not know.  A class that the host refuses costs no
+ * other; a host that does not answer is asked again later.
  *
- * Context: cpus_read_lock() and htk_emit_mutex held
+ * Return: 0, or a negative errno: try again.
+ *
+ * Context: htk_emit_exchange held, which keeps the classes in place
+ */
+static int htk_emit_register(struct htk *h)
+{
+	struct ht_class **list;
+	unsigned int i, n, last;
+	int ret;
+
+	mutex_lock(&htk_emit_mutex);
+	last = htk_nr_classes;
+	n = htk_emit_unknown(NULL);
+	list = n ? kvmalloc_array(n, sizeof(*list), GFP_KERNEL) : NULL;
+	if (list)
+		htk_emit_unknown(list);
+	mutex_unlock(&htk_emit_mutex);
+	if (!n)
+		return 0;
+	if (!list)
+		return -ENOMEM;
+	mutex_lock(&h->messages);
+	ret = ht_register_all(&h->core, list, n);
+	mutex_unlock(&h->messages);
+	kvfree(list);
+	if (ret && ret != -EINVAL && ret != -ENOSPC)
+		return ret;
+
+	/* Those that were added meanwhile come next: they are after @last. */
+	mutex_lock(&htk_emit_mutex);
+	for (i = 0; i < last; i++) {
+		struct htk_class *c = &htk_classes[i];
+
+		if (c->cls->id || c->refused)
+			continue;
+		c->refused = true;
+		dev_err(&h->vdev->dev, "class %s: the host refused it (%d)\n",
+			c->cls->name, ret);
+	}
+	mutex_unlock(&htk_emit_mutex);
+	return 0;
+}
+
+/*
+ * The one place that registers classes and opens or closes streams of a device
+ * that stays.
+ *
+ * Context: htk_emit_exchange held
+ */
+static bool htk_emit_sync(struct htk *h)
+{
+	bool wanted, again = false;
+
+	mutex_lock(&htk_emit_mutex);
+	wanted = htk_nr_classes;
+	mutex_unlock(&htk_emit_mutex);
+	if (!wanted) {
+		htk_emit_stop();
+		WRITE_ONCE(htk_emit_paused, false);
+		return false;
+	}
+	/* Streams come last: an event needs the id of its class. */
+	if (htk_emit_start(h) || htk_emit_register(h))
+		again = true;
+	else
+		again = htk_emit_open_all(htk_emit);
+	if (htk_emit)
+		htk_emit_tell_missed(h, htk_emit_first);
+	WRITE_ONCE(htk_emit_paused, false);
+	mutex_lock(&htk_emit_mutex);
+	htk_emit_switch();
+	mutex_unlock(&htk_emit_mutex);
+	return again;
+}
+
+static void htk_emit_work_fn(struct work_struct *work)
+{
+	mutex_lock(&htk_emit_exchange);
+	/* htk_emit_exchange held: nobody else chooses another device. */
+	if (htk_emit_device && htk_emit_sync(htk_emit_device))
+		queue_delayed_work(htk_wq, &htk_emit_work,
+				   msecs_to_jiffies(HTK_EMIT_RETRY_MS));
+	mutex_unlock(&htk_emit_exchange);
+}
+
+/*
+ * Choose the device that takes the kernel's events: the one asked for, or the
+ * first.  Ids of another device mean other classes here.
+ *
+ * Context: htk_emit_exchange and htk_emit_mutex held
  */
 static void htk_emit_choose(void)
 {
+	unsigned int i;
 	struct htk *h;
 
 	list_for_each_entry(h, &htk_sources, source) {
 		if (kernel_device >= 0 && h->id != kernel_device)
 			continue;
 		htk_emit_device = h;
-		if (htk_nr_classes && htk_emit_start(h))
-			dev_err(&h->vdev->dev, "no memory for kernel events\n");
+		for (i = 0; i < htk_nr_classes; i++) {
+			WRITE_ONCE(htk_classes[i].cls->id, 0);
+			htk_classes[i].refused = false;
+		}
+		htk_emit_kick();
 		break;
 	}
 }
 
-/*
- * No device takes events, and none is expected back.
- *
- * Context: htk_emit_mutex held
- */
+/* No device takes events, and none is expected.  Context: htk_emit_mutex held */
 static void htk_emit_off(void)
 {
 	unsigned int i;
 
 	WRITE_ONCE(htk_emit_paused, false);
-	for (i = 0; i < htk_nr_classes; i++) {
-		WRITE_ONCE(htk_classes[i]->state, 0);
-		WRITE_ONCE(htk_classes[i]->id, 0);
-	}
-	htk_emit_tell();
+	for (i = 0; i < htk_nr_classes; i++)
+		WRITE_ONCE(htk_classes[i].cls->id, 0);
+	htk_emit_switch();
 }
 
-/**
- * htk_emit_enable() - other classes of a device are on than before
- * @h: the device, maybe gone
- */
-void htk_emit_enable(struct htk *h)
-{
-	unsigned int i;
-	int ret;
+/* Devices ----------------------------------------------------------------- */
 
-	mutex_lock(&htk_emit_mutex);
+/**
+ * htk_emit_enabled() - work of a device whose enable bytes changed
+ * @work: enable_work of the device, which may be gone
+ */
+void htk_emit_enabled(struct work_struct *work)
+{
+	struct htk *h = container_of(to_delayed_work(work), struct htk,
+				     enable_work);
+	int ret = 0;
+
 	if (h->virtio) {
-		/* htk_enable_learn() takes them from the replies. */
+		/* htk_enable_learn() stores what the replies say. */
+		mutex_lock(&h->messages);
 		ret = ht_enable_read(&h->core, NULL);
-		if (ret && ret != -ENODEV)
-			dev_warn(&h->vdev->dev,
-				 "which events are wanted: error %d\n", ret);
+		mutex_unlock(&h->messages);
 	}
-	for (i = 0; htk_emit_device == h && i < htk_nr_classes; i++)
-		htk_emit_switch(h, htk_classes[i]);
-	htk_emit_tell();
+	if (ret && ret != -ENODEV) {
+		/* The host stalls: what it wants is still to be learned. */
+		dev_warn_once(&h->vdev->dev,
+			      "reading what the host wants: error %d\n", ret);
+		queue_delayed_work(htk_wq, &h->enable_work,
+				   msecs_to_jiffies(HTK_EMIT_RETRY_MS));
+	}
+	mutex_lock(&htk_emit_mutex);
+	if (htk_emit_device == h)
+		htk_emit_switch();
 	mutex_unlock(&htk_emit_mutex);
 }
 
@@ -386,17 +488,17 @@ bool htk_emit_is(const struct htk *h)
 
 /**
  * htk_emit_add() - a device is ready
- * @h: takes the kernel's events, if no other does
+ * @h: takes the kernel's events, unless another one does
  */
 void htk_emit_add(struct htk *h)
 {
-	cpus_read_lock();
+	mutex_lock(&htk_emit_exchange);
 	mutex_lock(&htk_emit_mutex);
 	list_add_tail(&h->source, &htk_sources);
 	if (!htk_emit_device)
 		htk_emit_choose();
 	mutex_unlock(&htk_emit_mutex);
-	cpus_read_unlock();
+	mutex_unlock(&htk_emit_exchange);
 }
 
 /**
@@ -406,20 +508,22 @@ void htk_emit_add(struct htk *h)
  */
 void htk_emit_remove(struct htk *h, bool back)
 {
-	cpus_read_lock();
-	mutex_lock(&htk_emit_mutex);
+	mutex_lock(&htk_emit_exchange);
 	/* A device that did not wake up was removed before. */
+	mutex_lock(&htk_emit_mutex);
 	list_del_init(&h->source);
+	mutex_unlock(&htk_emit_mutex);
 	if (htk_emit_device == h) {
 		WRITE_ONCE(htk_emit_paused, true);
 		htk_emit_stop();
+		mutex_lock(&htk_emit_mutex);
 		htk_emit_device = NULL;
 		htk_emit_choose();
 		if (!htk_emit_device && !back)
 			htk_emit_off();
+		mutex_unlock(&htk_emit_mutex);
 	}
-	mutex_unlock(&htk_emit_mutex);
-	cpus_read_unlock();
+	mutex_unlock(&htk_emit_exchange);
 }
 
 /**
@@ -433,16 +537,29 @@ void htk_emit_lost(void)
 	mutex_unlock(&htk_emit_mutex);
 }
 
+/*
+ * A CPU comes.  If it was plugged in since the module was loaded, the work item
+ * opens its stream, since the lock of CPU hot-plug is held here; events until
+ * then are counted as discarded.  A CPU that went keeps its stream, because it
+ * emits until it is dead and may come back.
+ */
+static int htk_emit_prepare(unsigned int cpu)
+{
+	if (!cpumask_test_and_set_cpu(cpu, &htk_emit_cpus))
+		htk_emit_kick();
+	return 0;
+}
+
 static enum cpuhp_state htk_emit_cpuhp;
 
 int htk_emit_init(void)
 {
 	int ret;
 
-	/* No device is known yet, so nothing to do for the CPUs there are. */
-	ret = cpuhp_setup_state_nocalls(CPUHP_BP_PREPARE_DYN,
-					"trace/hypertrace:prepare",
-					htk_emit_prepare, NULL);
+	cpumask_copy(&htk_emit_cpus, cpu_present_mask);
+	ret = cpuhp_setup_state(CPUHP_BP_PREPARE_DYN,
+				"trace/hypertrace:prepare",
+				htk_emit_prepare, NULL);
 	if (ret < 0)
 		return ret;
 	htk_emit_cpuhp = ret;
@@ -452,62 +569,36 @@ int htk_emit_init(void)
 void htk_emit_exit(void)
 {
 	cpuhp_remove_state_nocalls(htk_emit_cpuhp);
-	cancel_delayed_work_sync(&htk_emit_retry);
+	cancel_delayed_work_sync(&htk_emit_work);
 }
 
 /* For other modules ------------------------------------------------------- */
 
-/* Context: htk_emit_mutex held */
-static void htk_emit_forget(struct ht_class *cls)
-{
-	unsigned int i;
-
-	for (i = 0; i < htk_nr_classes; i++) {
-		if (htk_classes[i] != cls)
-			continue;
-		htk_classes[i] = htk_classes[--htk_nr_classes];
-		WRITE_ONCE(cls->state, 0);
-		WRITE_ONCE(cls->id, 0);
-		break;
-	}
-}
-
 int ht_kernel_register_all(struct ht_class *const *classes,
 			   unsigned int count)
 {
-	struct htk *h;
 	unsigned int i;
-	int ret = 0;
+	int ret = htk_locked_down();
 
-	cpus_read_lock();
+	if (ret)
+		return ret;
+	for (i = 0; i < count; i++)
+		htk_origin_reserve(classes[i]->name);
 	mutex_lock(&htk_emit_mutex);
-	h = htk_emit_device;
 	if (count > HT_CLASSES_MAX - htk_nr_classes) {
 		ret = -ENOSPC;
 		goto out;
 	}
-	if (h) {
-		if (!htk_emit)
-			ret = htk_emit_start(h);
-		if (!ret)
-			ret = ht_register_all(&h->core, classes, count);
-		for (i = 0; !ret && i < count; i++)
-			htk_emit_switch(h, classes[i]);
-	}
-	if (!ret) {
-		memcpy(htk_classes + htk_nr_classes, classes,
-		       array_size(count, sizeof(*classes)));
-		htk_nr_classes += count;
-		htk_emit_tell();
-		goto out;
-	}
-	for (i = 0; i < count; i++)
+	for (i = 0; i < count; i++) {
 		WRITE_ONCE(classes[i]->id, 0);
-	if (!htk_nr_classes)
-		htk_emit_stop();
+		WRITE_ONCE(classes[i]->state, 0);
+		htk_classes[htk_nr_classes++] = (struct htk_class) {
+			.cls = classes[i],
+		};
+	}
+	htk_emit_kick();
 out:
 	mutex_unlock(&htk_emit_mutex);
-	cpus_read_unlock();
 	return ret;
 }
 EXPORT_SYMBOL_GPL(ht_kernel_register_all);
@@ -517,6 +608,12 @@ int ht_kernel_register(struct ht_class *cls)
 	return ht_kernel_register_all(&cls, 1);
 }
 EXPORT_SYMBOL_GPL(ht_kernel_register);
+
+void ht_kernel_sync(void)
+{
+	flush_delayed_work(&htk_emit_work);
+}
+EXPORT_SYMBOL_GPL(ht_kernel_sync);
 
 void ht_kernel_watch(struct ht_kernel_watch *w)
 {
@@ -534,24 +631,38 @@ void ht_kernel_unwatch(struct ht_kernel_watch *w)
 }
 EXPORT_SYMBOL_GPL(ht_kernel_unwatch);
 
+/* Context: htk_emit_mutex held */
+static void htk_emit_forget(struct ht_class *cls)
+{
+	unsigned int i;
+
+	for (i = 0; i < htk_nr_classes; i++) {
+		if (htk_classes[i].cls != cls)
+			continue;
+		htk_classes[i] = htk_classes[--htk_nr_classes];
+		WRITE_ONCE(cls->state, 0);
+		WRITE_ONCE(cls->id, 0);
+		break;
+	}
+}
+
 void ht_kernel_unregister_all(struct ht_class *const *classes,
 			      unsigned int count)
 {
-	cpus_read_lock();
+	/* The work item may be registering them. */
+	mutex_lock(&htk_emit_exchange);
 	mutex_lock(&htk_emit_mutex);
 	while (count)
 		htk_emit_forget(classes[--count]);
-	/* The streams are for other users' events. */
-	if (!htk_nr_classes) {
-		htk_emit_stop();
-		WRITE_ONCE(htk_emit_paused, false);
-	}
-	/* Those of the idle loop, where RCU does not look */
-	on_each_cpu(htk_emit_nothing, NULL, true);
 	mutex_unlock(&htk_emit_mutex);
-	cpus_read_unlock();
-	/* Those that asked for a class's state and have not begun yet */
+	mutex_unlock(&htk_emit_exchange);
+	/* Wait for emitters that hold a stream, also in the idle loop. */
+	htk_emit_wait();
+	/* Wait for emitters that have read the class's state only. */
 	synchronize_rcu();
+	/* Without any class the streams are closed. */
+	htk_emit_kick();
+	ht_kernel_sync();
 }
 EXPORT_SYMBOL_GPL(ht_kernel_unregister_all);
 

@@ -87,30 +87,25 @@ void htk_enable_learn(struct htk *h, const struct ht_msg *msg, u32 room)
 		htk_enable_registered(h, msg, room);
 }
 
-static void htk_enable_work(struct work_struct *work)
-{
-	htk_emit_enable(container_of(work, struct htk, enable_work));
-}
-
 /* Context: interrupt */
 void htk_enable_changed(struct virtio_device *vdev)
 {
 	struct htk *h = vdev->priv;
 
-	if (h) {
-		schedule_work(&h->enable_work);
-		htk_settings_changed(h);
-	}
+	if (h)
+		mod_delayed_work(h->wq, &h->enable_work, 0);
 }
 
 /**
- * htk_enable_new() - before the device can interrupt
+ * htk_enable_new() - set up the enable bytes, before the device can interrupt
  * @h: the device
+ * @changed: called from a work item when the bytes may have changed
+ *
+ * Return: 0 or -ENOMEM.
  */
-int htk_enable_new(struct htk *h)
+int htk_enable_new(struct htk *h, work_func_t changed)
 {
-	INIT_WORK(&h->enable_work, htk_enable_work);
-	htk_settings_new(h);
+	INIT_DELAYED_WORK(&h->enable_work, changed);
 	INIT_LIST_HEAD(&h->enable_away);
 	h->enable_copy = vzalloc(HT_ENABLE_SIZE);
 	return h->enable_copy ? 0 : -ENOMEM;
@@ -150,9 +145,8 @@ void htk_enable_add(struct htk *h)
 	list_for_each_entry(away, &htk_enable_away, enable_away)
 		htk_enable_all(away);
 	mutex_unlock(&htk_enable_mutex);
-	/* What changed while nobody listened */
-	schedule_work(&h->enable_work);
-	htk_settings_changed(h);
+	/* Learn what changed while no interrupt could say so. */
+	mod_delayed_work(h->wq, &h->enable_work, 0);
 }
 
 /**
@@ -176,8 +170,7 @@ void htk_enable_keep(struct htk *h)
  */
 void htk_enable_remove(struct htk *h)
 {
-	cancel_work_sync(&h->enable_work);
-	htk_settings_remove(h);
+	cancel_delayed_work_sync(&h->enable_work);
 	mutex_lock(&htk_enable_mutex);
 	if (h->enable_there) {
 		h->enable_there = false;

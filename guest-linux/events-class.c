@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * hypertrace-events: an event's class, from what the kernel says of its entry
+ * hypertrace-sources: an event's class, from what the kernel says of its entry
  *
  * First come the fields of a fixed size, in the order of the entry, then those
  * that its words __data_loc_x refer to.
@@ -16,7 +16,7 @@
 #define HTE_WORD_MAX	64
 
 /* "__data_loc char[]" is an array of "char", whose place a word tells. */
-static void hte_split(struct ht_kernel_decl *d, char *type)
+static void hte_split(struct hte_decl *d, char *type)
 {
 	char *bracket = strchr(type, '[');
 	size_t len;
@@ -41,7 +41,7 @@ static int hte_add_fields(struct hte_event *e, struct ht_field *fields,
 	unsigned int at = 0, n = 0;
 
 	for (raw = e->raw; raw->type; at += raw->size, raw++) {
-		struct ht_kernel_decl d = {
+		struct hte_decl d = {
 			.name = raw->name,
 			.size = raw->size,
 			.is_signed = raw->is_signed,
@@ -54,7 +54,7 @@ static int hte_add_fields(struct hte_event *e, struct ht_field *fields,
 		hte_split(&d, type);
 		if (d.dynamic != dynamic)
 			continue;
-		f = ht_kernel_add_field(&e->class, fields, &d);
+		f = hte_add_field(&e->class, fields, &d);
 		if (!f)
 			return -E2BIG;
 		if (!dynamic)
@@ -63,7 +63,7 @@ static int hte_add_fields(struct hte_event *e, struct ht_field *fields,
 			return -EINVAL;
 		e->dynamic[n].word = at;
 		e->dynamic[n].text = f->kind == HT_FIELD_TEXT;
-		e->dynamic[n++].shift = ht_kernel_shift(f);
+		e->dynamic[n++].shift = hte_shift(f);
 	}
 	/* Else the kernel's macros are not what they were. */
 	return at == e->size && (!dynamic || n == e->nr_dynamic) ? 0 : -EINVAL;

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * hypertrace-events: linked before what events-header.h makes
+ * hypertrace-sources: start of the array of events; linked before the objects
+ * made with events-header.h
  *
- * Who uses the array must not know that it is empty here.
+ * In a file of its own, so that the compiler of its user does not know that the
+ * array is empty here.
  */
 #include "events.h"
 

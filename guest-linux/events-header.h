@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * hypertrace-events: one of the kernel's headers of trace events, HT_HEADER,
+ * hypertrace-sources: one of the kernel's headers of trace events, HT_HEADER,
  * as probes
  *
- * As <trace/trace_events.h> does, the header is read once for each thing that
- * is made of its events; what the words of their descriptions stand for at each
- * reading the kernel's own <trace/stages/> say.  The entry that TP_fast_assign()
- * fills in has no header and no holes here, and so, if its size is fixed, it is
- * the payload of an event and is written where that goes.
+ * As in <trace/trace_events.h>, the header is included once for each thing that
+ * is generated from its events.  The kernel's own <trace/stages/> define the
+ * macros of each inclusion.  The entry that TP_fast_assign() fills in has neither
+ * a header nor holes here.  If its size is fixed, it is the payload of an event:
+ * it is assembled on the stack and then copied into the stream, because
+ * assignments may read it back and the host can write to the stream.
  *
  * No guard: it is the body of a source file.
  */
-#ifndef HT_NO_HEADER
 #include "events-includes.h"
 
 /*
@@ -184,14 +184,20 @@ hte_probe_##call(void *__data, proto)					\
 {									\
 	struct trace_event_data_offsets_##call				\
 		__maybe_unused HTE_UNINITIALIZED __data_offsets;	\
-	struct trace_event_raw_##call *entry;				\
-	struct hte_emit HTE_UNINITIALIZED hte_m_;			\
-	int __data_size = hte_get_offsets_##call(&__data_offsets, args);\
+	struct trace_event_raw_##call HTE_UNINITIALIZED hte_entry_;	\
+	struct trace_event_raw_##call *entry = &hte_entry_;		\
+	struct hte_emit_state HTE_UNINITIALIZED hte_m_;			\
+	int __maybe_unused __data_size =				\
+		hte_get_offsets_##call(&__data_offsets, args);		\
 									\
-	entry = hte_begin(__data, &hte_m_, sizeof(*entry) + __data_size,\
-			  hte_nr_dynamic_##call);			\
-	if (!entry)							\
-		return;							\
+	if (hte_nr_dynamic_##call) {					\
+		entry = hte_begin_dynamic(__data, &hte_m_,		\
+					  sizeof(*entry) + __data_size); \
+		if (!entry)						\
+			return;						\
+	} else {							\
+		memset(entry, 0, sizeof(*entry));			\
+	}								\
 	tstruct								\
 	{ assign; }							\
 	if (hte_nr_dynamic_##call) {					\
@@ -200,7 +206,7 @@ hte_probe_##call(void *__data, proto)					\
 		hte_locs_##call(&__data_offsets, hte_locs_);		\
 		hte_end_dynamic(__data, &hte_m_, hte_locs_);		\
 	} else {							\
-		hte_end(&hte_m_);					\
+		hte_emit(__data, entry, sizeof(*entry));		\
 	}								\
 }
 #include HT_HEADER
@@ -221,5 +227,3 @@ static struct hte_event hte_event_##call = {				\
 static struct hte_event *const hte_event_ptr_##call HTE_SECTION =	\
 	&hte_event_##call;
 #include HT_HEADER
-
-#endif /* HT_NO_HEADER */

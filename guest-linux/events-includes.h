@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * hypertrace-events: what the kernel's headers of trace events expect to have
- * been included, or to be callable by the kernel alone
+ * hypertrace-sources: includes that the kernel's headers of trace events expect,
+ * and functions that they call but the kernel does not export
  */
 #ifndef HTE_INCLUDES_H
 #define HTE_INCLUDES_H
@@ -28,13 +28,17 @@
 
 #include "events.h"
 
-/* NUMA balancing's groups are the scheduler's own. */
+/*
+ * Only the scheduler knows the NUMA group of a task.  The events that have one
+ * are left out, see hte_is_complete(); this lets their header compile.
+ */
 #define task_numa_group_id(p)	0
 
 #define netdev_drivername(dev)						\
-	((dev)->dev.parent ? dev_driver_string((dev)->dev.parent) : "")
+	((dev)->dev.parent && (dev)->dev.parent->driver ?		\
+	 (dev)->dev.parent->driver->name : "")
 
-/* A socket that has no cookie yet is not given one. */
+/* The cookie as it is; 0: the socket has none.  The kernel would make one. */
 #define sock_gen_cookie(sk)	((u64)atomic64_read(&(sk)->sk_cookie))
 
 #endif /* HTE_INCLUDES_H */

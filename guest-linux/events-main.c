@@ -1,16 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * hypertrace-events: the kernel's own trace events, without ftrace
+ * hypertrace-sources: trace events and system calls, without ftrace
  *
- *	insmod hypertrace-events.ko events='sched:*,irq:*,!irq:tasklet_*'
- *	cd /sys/module/hypertrace_events/parameters
- *	echo 'sched,block:block_rq_*' >events
- *	echo 1 >statedump
- *
- * The parameter, or the host's setting events.events, says which events the
- * host may have, its property and its session which of them it wants: only their
- * probes are attached, so the others cost nothing.  Classes and fields are
- * called as ftrace's.
+ * The parameter events says which events the host may have.  A probe is attached
+ * only while the host wants its event, so all other events cost nothing.  Classes
+ * and fields have ftrace's names.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -25,38 +19,44 @@
 
 #include "events.h"
 
-#define HTE_PATTERNS_MAX	1024
-
 struct hte_event **hte_events;
 unsigned int hte_nr_events;
 
-/* Where events with strings are put together */
+/* Where events with strings are assembled */
 static u8 __percpu *hte_scratch;
 
-/* Guards what follows.  Taken inside the kernel's lock of parameters. */
+/*
+ * Protects what follows and the members of events.  The kernel's notifiers of
+ * modules take it, so nothing may wait for the host with it held.
+ */
 static DEFINE_MUTEX(hte_mutex);
 static bool hte_ready;
-static char hte_patterns[HTE_PATTERNS_MAX] = "sched,irq,nmi,signal,task";
+static char hte_patterns[HT_SELECT_MAX] = "sched,irq,nmi,signal,task";
 
 /* Emitting events with strings ------------------------------------------- */
 
 /**
- * hte_begin_dynamic() - hte_begin() for an entry whose size varies
+ * hte_begin_dynamic() - begin an event whose size varies
  * @e: the event
  * @m: for hte_end_dynamic()
  * @size: of the entry and all its data
+ *
+ * Interrupts are off from here to hte_end_dynamic().
+ *
+ * Return: zeroed memory for the entry; NULL: the event was discarded.
  */
-notrace void *hte_begin_dynamic(struct hte_event *e, struct hte_emit *m,
+notrace void *hte_begin_dynamic(struct hte_event *e, struct hte_emit_state *m,
 				u32 size)
 {
 	m->stream = ht_kernel_begin(&m->flags);
 	if (unlikely(!m->stream))
 		return NULL;
-	/* More than a packet holds is discarded, and counted. */
+	/* The core discards and counts an event larger than a packet. */
 	m->size = likely(size <= HTE_SCRATCH) ? size : HT_EV_TOO_LONG;
 	/*
-	 * Who interrupts finds the stream in use, and keeps away from the
-	 * scratch memory, too.  A packed event is not longer than this.
+	 * The scratch memory belongs to whoever uses the stream: an event that
+	 * interrupts this one finds the stream in use.  A packed event is not
+	 * longer than its entry.
 	 */
 	m->end = ht_begin(m->stream, READ_ONCE(e->class.id), m->size);
 	if (unlikely(!m->end)) {
@@ -64,6 +64,7 @@ notrace void *hte_begin_dynamic(struct hte_event *e, struct hte_emit *m,
 		return NULL;
 	}
 	m->entry = this_cpu_ptr(hte_scratch);
+	memset(m->entry, 0, size);
 	return m->entry;
 }
 
@@ -73,7 +74,7 @@ notrace void *hte_begin_dynamic(struct hte_event *e, struct hte_emit *m,
  * @m: as hte_begin_dynamic() filled it in
  * @locs: what is in the entry's words __data_loc_x: offset, and size << 16
  */
-notrace void hte_end_dynamic(struct hte_event *e, struct hte_emit *m,
+notrace void hte_end_dynamic(struct hte_event *e, struct hte_emit_state *m,
 			     const u32 *locs)
 {
 	u8 *to = m->end - m->size;
@@ -117,12 +118,38 @@ static bool hte_matches(const struct hte_event *e, const char *system,
 	       glob_match(*name ? name : "*", e->name);
 }
 
+/* Context: hte_mutex held */
+static int hte_parse_word(char *word)
+{
+	bool on = *word != '!', found = false;
+	char *name = word + !on, *system = strsep(&name, ":");
+
+	/* A pattern without any text selects nothing. */
+	if (*system || (name && *name)) {
+		hte_for_each(e) {
+			if (!hte_matches(e, system, name))
+				continue;
+			/* This kernel may not have it: not all have NMIs. */
+			e->named = on && e->tp;
+			found = true;
+		}
+	}
+	if (found)
+		return 0;
+	pr_err("there is no event '%s%s%s'\n", system, name ? ":" : "",
+	       name ?: "");
+	return -EINVAL;
+}
+
 /*
- * Sets what is to be selected.  Of the patterns that match, the last one counts.
+ * Set @named of each event.  If several patterns match an event, the last one
+ * counts.
+ *
+ * Context: hte_mutex held
  */
 static int hte_parse(const char *text)
 {
-	char *copy, *rest, *system;
+	char *copy, *rest, *word;
 	int ret = 0;
 
 	copy = rest = kstrdup(text, GFP_KERNEL);
@@ -130,36 +157,23 @@ static int hte_parse(const char *text)
 		return -ENOMEM;
 	hte_for_each(e)
 		e->named = false;
-	while ((system = strsep(&rest, ", \n"))) {
-		bool on = *system != '!', found = false;
-		char *name = system + !on;
-
-		if (!*system)
-			continue;
-		system = strsep(&name, ":");
-		hte_for_each(e) {
-			if (!hte_matches(e, system, name))
-				continue;
-			/* Not every processor has NMIs. */
-			e->named = on && e->tp;
-			found = true;
-		}
-		if (!found) {
-			pr_err("there is no event %s%s%s\n", system,
-			       name ? ":" : "", name ?: "");
-			ret = -EINVAL;
-		}
-	}
+	while (!ret && (word = strsep(&rest, ", \n")))
+		ret = *word ? hte_parse_word(word) : 0;
 	kfree(copy);
 	return ret;
 }
 
 static bool hte_is_new(const struct hte_event *e)
 {
-	return e->selected && !e->registered && e->class.fields;
+	return e->named && !e->registered && e->class.fields;
 }
 
-/* What is selected for the first time is made known to the host. */
+/*
+ * Register the classes of events that are named for the first time.  An event
+ * whose class cannot be made is left out, and costs no other.
+ *
+ * Context: hte_mutex held
+ */
 static int hte_register(void)
 {
 	struct ht_class **classes;
@@ -167,7 +181,7 @@ static int hte_register(void)
 	int ret;
 
 	hte_for_each(e) {
-		if (!e->selected || e->class.fields)
+		if (!e->named || e->class.fields)
 			continue;
 		ret = hte_class_make(e);
 		if (ret == -ENOMEM)
@@ -195,6 +209,7 @@ static int hte_register(void)
 	return ret;
 }
 
+/* Context: hte_mutex held */
 static void hte_attach(struct hte_event *e, bool on)
 {
 	int ret;
@@ -215,20 +230,23 @@ static void hte_attach(struct hte_event *e, bool on)
 }
 
 /*
- * Probes of what is selected and wanted, and no others.  One that was detached
- * may still be running.
+ * Attach the probes of events that are selected and wanted, and detach all
+ * others.  A probe that was detached may still be running.
+ *
+ * Context: hte_mutex held
  */
 static void hte_switch(void)
 {
-	bool more = false;
+	bool any = false, more = false;
 
 	hte_for_each(e) {
 		bool on = e->selected && ht_class_enabled(&e->class);
 
+		any |= e->selected;
 		more |= on && !e->attached;
 		hte_attach(e, on);
 	}
-	hte_tasks_switch(more);
+	hte_tasks_switch(any, more);
 }
 
 static void hte_changed(struct work_struct *work)
@@ -244,48 +262,54 @@ static struct ht_kernel_watch hte_watch = {
 	.work = &hte_work,
 };
 
-/* Patterns that are wrong change nothing.  Context: hte_mutex held */
+/*
+ * Select the events that @text names.  An error changes nothing.
+ *
+ * Context: hte_mutex held
+ */
 static int hte_select(const char *text)
 {
 	int ret = hte_parse(text);
 
+	if (!ret)
+		ret = hte_register();
 	if (ret)
 		return ret;
 	hte_for_each(e)
 		e->selected = e->named;
-	ret = hte_register();
-	if (ret) {
-		hte_for_each(e)
-			e->selected = false;
-		text = "";
-	}
 	if (text != hte_patterns)
 		strscpy(hte_patterns, text, sizeof(hte_patterns));
 	hte_switch();
-	return ret;
+	return 0;
+}
+
+/* Wait until the host knows new classes, and attach the probes it wants. */
+static void hte_sync(void)
+{
+	ht_kernel_sync();
+	hte_changed(NULL);
 }
 
 /* Parameters -------------------------------------------------------------- */
 
-/* What is set before the module is initialised is applied by that. */
-static int hte_set(const char *text)
+/* hte_init() applies a text that is set before. */
+static int hte_events_set(const char *text, const struct kernel_param *kp)
 {
+	bool ready;
 	int ret = 0;
 
 	if (strlen(text) >= sizeof(hte_patterns))
 		return -ENOSPC;
 	mutex_lock(&hte_mutex);
-	if (!hte_ready)
-		strscpy(hte_patterns, text, sizeof(hte_patterns));
-	else if (strcmp(text, hte_patterns))
+	ready = hte_ready;
+	if (ready)
 		ret = hte_select(text);
+	else
+		strscpy(hte_patterns, text, sizeof(hte_patterns));
 	mutex_unlock(&hte_mutex);
+	if (ready && !ret)
+		hte_sync();
 	return ret;
-}
-
-static int hte_events_set(const char *text, const struct kernel_param *kp)
-{
-	return hte_set(text);
 }
 
 static int hte_events_get(char *text, const struct kernel_param *kp)
@@ -305,33 +329,7 @@ static const struct kernel_param_ops hte_events_ops = {
 
 module_param_cb(events, &hte_events_ops, NULL, 0644);
 MODULE_PARM_DESC(events,
-		 "events that the host may have: system:event, patterns; the last one counts, ! is not");
-
-static int hte_statedump_set(const char *text, const struct kernel_param *kp)
-{
-	mutex_lock(&hte_mutex);
-	if (hte_ready)
-		hte_tasks_dump();
-	mutex_unlock(&hte_mutex);
-	return 0;
-}
-
-static const struct kernel_param_ops hte_statedump_ops = {
-	.set = hte_statedump_set,
-};
-
-module_param_cb(statedump, &hte_statedump_ops, NULL, 0200);
-MODULE_PARM_DESC(statedump, "written: an event for each task there is");
-
-static int hte_host_set(const char *name, const char *value)
-{
-	return strcmp(name, "events") ? -EINVAL : hte_set(value);
-}
-
-static struct ht_settings hte_settings = {
-	.owner = "events",
-	.set = hte_host_set,
-};
+		 "events that the host may have: [!]SYSTEM:EVENT,...; patterns; the last match counts");
 
 /* Tracepoints ------------------------------------------------------------- */
 
@@ -341,15 +339,37 @@ static bool hte_is_at(const struct hte_event *e, const struct tracepoint *tp)
 					      e->name);
 }
 
+/*
+ * A value that the kernel does not export would have to be invented: leave the
+ * event out.
+ */
+static bool hte_is_complete(const struct hte_event *e)
+{
+	static const char *const lacking[] = {
+		"sched_move_numa", "sched_stick_numa", "sched_swap_numa",
+	};
+
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(lacking); i++) {
+		if (!strcmp(lacking[i], e->name))
+			return false;
+	}
+	return true;
+}
+
 static void hte_find_tracepoint(struct tracepoint *tp, void *unused)
 {
 	hte_for_each(e) {
-		if (hte_is_at(e, tp))
+		if (hte_is_at(e, tp) && hte_is_complete(e))
 			e->tp = tp;
 	}
 }
 
-/* A module's come before its first function runs, and go after its last. */
+/*
+ * Tracepoints of a module come before its first function runs, and go after its
+ * last.  The kernel's lock of modules is held: nothing here waits for the host.
+ */
 static int hte_module_tracepoints(struct notifier_block *nb,
 				  unsigned long action, void *data)
 {
@@ -385,7 +405,7 @@ static struct notifier_block hte_modules = {
 
 /* ------------------------------------------------------------------------- */
 
-/* Those of headers come first: their ids are the shorter ones. */
+/* Events of headers come first: ids of classes that come first are shorter. */
 static int hte_list(void)
 {
 	unsigned int fixed = hte_events_end - hte_events_begin;
@@ -410,6 +430,7 @@ static void hte_unlist(void)
 	free_percpu(hte_scratch);
 }
 
+/* From here on a write to the parameter changes nothing. */
 static void hte_stop(void)
 {
 	mutex_lock(&hte_mutex);
@@ -441,18 +462,18 @@ static void hte_unregister(void)
 		hte_class_free(e);
 }
 
-static void hte_free(void)
+void hte_exit(void)
 {
 	unregister_tracepoint_module_notifier(&hte_modules);
 	ht_kernel_unwatch(&hte_watch);
-	cancel_work_sync(&hte_work);
 	hte_stop();
+	cancel_work_sync(&hte_work);
 	hte_unregister();
 	hte_tasks_exit();
 	hte_unlist();
 }
 
-static int __init hypertrace_events_init(void)
+int hte_init(void)
 {
 	int ret;
 
@@ -470,19 +491,8 @@ static int __init hypertrace_events_init(void)
 	ret = hte_select(hte_patterns);
 	mutex_unlock(&hte_mutex);
 	if (ret)
-		hte_free();
+		hte_exit();
 	else
-		ht_kernel_settings_add(&hte_settings);
+		hte_sync();
 	return ret;
 }
-module_init(hypertrace_events_init);
-
-static void __exit hypertrace_events_exit(void)
-{
-	ht_kernel_settings_remove(&hte_settings);
-	hte_free();
-}
-module_exit(hypertrace_events_exit);
-
-MODULE_DESCRIPTION("hypertrace: the kernel's own trace events");
-MODULE_LICENSE("GPL");

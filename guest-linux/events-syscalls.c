@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * hypertrace-events: system calls, two events each
+ * hypertrace-sources: system calls, two events each
  *
  * They are those of ftrace's system "syscalls", sys_enter_openat and
  * sys_exit_openat: what their arguments are called, and their types, is asked
@@ -279,7 +279,7 @@ static void hte_measure(struct hte_syscall *call)
 			call->size += sizeof(u16);
 			continue;
 		}
-		ht_kernel_type(meta->types[i], &size, &is_signed);
+		hte_type(meta->types[i], &size, &is_signed);
 		call->shift[i] = ilog2(size);
 		call->size += size;
 	}
@@ -294,7 +294,7 @@ static void hte_measure(struct hte_syscall *call)
  */
 int hte_syscall_fields(struct hte_event *e, struct ht_field *fields)
 {
-	static const struct ht_kernel_decl ret = {
+	static const struct hte_decl ret = {
 		.type = "long", .name = "ret", .size = sizeof(u64),
 		.is_signed = true,
 	};
@@ -302,19 +302,19 @@ int hte_syscall_fields(struct hte_event *e, struct ht_field *fields)
 	unsigned int i;
 
 	if (e == &e->syscall->exit)
-		return ht_kernel_add_field(&e->class, fields, &ret) ?
+		return hte_add_field(&e->class, fields, &ret) ?
 		       0 : -E2BIG;
 	for (i = 0; i < meta->nb_args; i++) {
 		bool text = e->syscall->texts & BIT(i);
-		struct ht_kernel_decl d = {
+		struct hte_decl d = {
 			.type = text ? "char" : meta->types[i],
 			.name = meta->args[i],
 			.array = text,
 			.dynamic = text,
 		};
 
-		ht_kernel_type(d.type, &d.size, &d.is_signed);
-		if (!ht_kernel_add_field(&e->class, fields, &d))
+		hte_type(d.type, &d.size, &d.is_signed);
+		if (!hte_add_field(&e->class, fields, &d))
 			return -E2BIG;
 	}
 	return 0;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * hypertrace-events: which tasks there are
+ * hypertrace-sources: an event for each task
  *
- * Viewers know what runs before the first switches only if they are told.  The
- * names and values are those of lttng-modules.
+ * Viewers need these events to know what runs before the first switches.  Names
+ * and values are those of lttng-modules.
  */
 #include <linux/sched.h>
 #include <linux/sched/signal.h>
@@ -63,12 +63,8 @@ static void hte_task_dump(const struct task_struct *t)
 		 hte_task_status(t), task_cpu(t));
 }
 
-/**
- * hte_tasks_dump() - an event for each task there is
- *
- * What does not fit the stream is discarded and counted.
- */
-void hte_tasks_dump(void)
+/* Emit an event for each task; those that find no room are counted. */
+static void hte_tasks_dump(void)
 {
 	const struct task_struct *process, *t;
 
@@ -81,17 +77,19 @@ void hte_tasks_dump(void)
 }
 
 /**
- * hte_tasks_switch() - classes may have been switched
- * @more: events are on that were not
+ * hte_tasks_switch() - dump the tasks if the host has just begun to listen
+ * @any: the parameter selects any event, else there is no dump
+ * @more: other events were switched on
  *
- * Who begins to listen is told at once, and again when there is more to hear:
- * what happened to tasks in between is not known.
+ * A dump is repeated when more events are switched on, since the tasks may have
+ * changed in between.
  * Context: hte_mutex held
  */
-void hte_tasks_switch(bool more)
+void hte_tasks_switch(bool any, bool more)
 {
 	static bool was;
-	bool is = ht_class_enabled(&ht_class_lttng_statedump_process_state);
+	bool is = any &&
+		  ht_class_enabled(&ht_class_lttng_statedump_process_state);
 
 	if (is && (!was || more))
 		hte_tasks_dump();

@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * hypertrace-events: a tracepoint as a class and a probe
+ * hypertrace-sources: a tracepoint as a class and a probe
  *
  * events-header.h makes one struct hte_event of each TRACE_EVENT() of a header;
- * events-main.c switches them.
+ * events-main.c attaches and detaches the probes.
+ *
+ * Dependencies: sources-main.c uses events-main.c and functions.c;
+ * events-main.c uses events-class.c, events-syscalls.c and events-tasks.c;
+ * these use events-fields.c.
  */
 #ifndef HTE_EVENTS_H
 #define HTE_EVENTS_H
@@ -12,8 +16,9 @@
 #include <linux/types.h>
 
 #include "hypertrace-kernel.h"
+#include "sources.h"
 
-/* A tracepoint's event with strings takes no more than this, with all of it. */
+/* Largest event with strings of a tracepoint, in bytes */
 #define HTE_SCRATCH	PAGE_SIZE
 
 /**
@@ -83,7 +88,60 @@ extern unsigned int hte_nr_events;
 	for (struct hte_event **hte_p_ = hte_events, *(e);		\
 	     hte_p_ < hte_events + hte_nr_events && ((e) = *hte_p_); hte_p_++)
 
-/* Not cleared first, as kernels are built to do with what is on the stack */
+/**
+ * struct hte_decl - a field of a trace event, as the kernel declares it
+ * @type: words of the type, without __data_loc and brackets: "unsigned int"
+ * @name: of the field; must stay in place as long as the class is used
+ * @count: elements of an array, or 0 if unknown
+ * @size: in bytes; 0: the rest of the event
+ * @array: the declaration has brackets
+ * @dynamic: the event itself tells place and size
+ * @is_signed: the elements are signed
+ * @padded: emit char arrays of a fixed size whole, with their zeroes
+ */
+struct hte_decl {
+	const char *type;
+	const char *name;
+	u32 count;
+	u32 size;
+	bool array;
+	bool dynamic;
+	bool is_signed;
+	bool padded;
+};
+
+/**
+ * hte_type() - look up a type of the kernel by its name
+ * @type: words of the type: "unsigned int", "const char *"
+ * @size: set to its size in bytes; to that of a word if it is unknown
+ * @is_signed: set
+ *
+ * Return: whether @type is a known integer or a pointer.
+ */
+bool hte_type(const char *type, u32 *size, bool *is_signed);
+
+/**
+ * hte_add_field() - append a field to a class
+ * @cls: its @fields are @fields; @nr_fields is incremented
+ * @fields: room for HT_FIELDS_MAX fields
+ * @d: the declaration
+ *
+ * Return: the field; NULL: too many fields, or one of that name exists.
+ */
+const struct ht_field *hte_add_field(struct ht_class *cls,
+				     struct ht_field *fields,
+				     const struct hte_decl *d);
+
+/* log2 of the bytes of an element of a text, a sequence or an array */
+static inline unsigned int hte_shift(const struct ht_field *f)
+{
+	return f->elem ? (f->elem - HT_FIELD_U8) & 3 : 0;
+}
+
+/*
+ * Kernels are built to clear variables on the stack.  Do not clear those that
+ * are written before they are read.
+ */
 #if __has_attribute(uninitialized)
 #define HTE_UNINITIALIZED	__attribute__((uninitialized))
 #else
@@ -91,14 +149,39 @@ extern unsigned int hte_nr_events;
 #endif
 
 /**
- * struct hte_emit - an event being written
- * @stream: this CPU's
- * @flags: of ht_kernel_begin()
- * @end: of the event in the stream
- * @size: reserved there
- * @entry: what the kernel's assignments filled in
+ * hte_emit() - emit an event whose size is fixed
+ * @e: the event
+ * @entry: the payload, in memory that the host cannot write
+ * @size: of @entry, a constant
+ *
+ * Context: any
  */
-struct hte_emit {
+static __always_inline void hte_emit(struct hte_event *e, const void *entry,
+				     u32 size)
+{
+	unsigned long flags;
+	struct ht_stream *s = ht_kernel_begin(&flags);
+	u8 *end;
+
+	if (unlikely(!s))
+		return;
+	end = ht_begin(s, READ_ONCE(e->class.id), size);
+	if (likely(end)) {
+		memcpy(end - size, entry, size);
+		ht_finish(s, end);
+	}
+	ht_kernel_end(flags);
+}
+
+/**
+ * struct hte_emit_state - an event with strings that is being assembled
+ * @stream: the stream of this CPU
+ * @flags: of ht_kernel_begin()
+ * @end: end of the event in the stream
+ * @size: bytes reserved there
+ * @entry: private memory that the kernel's assignments fill in
+ */
+struct hte_emit_state {
 	struct ht_stream *stream;
 	unsigned long flags;
 	u8 *end;
@@ -106,48 +189,10 @@ struct hte_emit {
 	u8 *entry;
 };
 
-void *hte_begin_dynamic(struct hte_event *e, struct hte_emit *m, u32 size);
-void hte_end_dynamic(struct hte_event *e, struct hte_emit *m, const u32 *locs);
-
-/**
- * hte_begin() - have an event written
- * @e: the event
- * @m: for hte_end()
- * @size: of all of it
- * @dynamic: words __data_loc_x; a constant
- *
- * Interrupts are off from here to hte_end(), whatever the kernel calls probes
- * with: some have preemption on.
- *
- * Return: where to; NULL: it was discarded.  The stream itself, if the size is
- * known beforehand.
- */
-static __always_inline void *hte_begin(struct hte_event *e,
-				       struct hte_emit *m, u32 size,
-				       u32 dynamic)
-{
-	if (dynamic)
-		return hte_begin_dynamic(e, m, size);
-	m->stream = ht_kernel_begin(&m->flags);
-	if (unlikely(!m->stream))
-		return NULL;
-	m->end = ht_begin(m->stream, READ_ONCE(e->class.id), size);
-	if (unlikely(!m->end)) {
-		ht_kernel_end(m->flags);
-		return NULL;
-	}
-	return m->end - size;
-}
-
-/**
- * hte_end() - the event is written
- * @m: as hte_begin() filled it in
- */
-static __always_inline void hte_end(struct hte_emit *m)
-{
-	ht_finish(m->stream, m->end);
-	ht_kernel_end(m->flags);
-}
+void *hte_begin_dynamic(struct hte_event *e, struct hte_emit_state *m,
+			u32 size);
+void hte_end_dynamic(struct hte_event *e, struct hte_emit_state *m,
+		     const u32 *locs);
 
 /* events-class.c */
 int hte_class_make(struct hte_event *e);
@@ -164,7 +209,6 @@ const char *hte_syscall_tracepoint(const struct hte_event *e);
 /* events-tasks.c */
 int hte_tasks_init(void);
 void hte_tasks_exit(void);
-void hte_tasks_switch(bool more);
-void hte_tasks_dump(void);
+void hte_tasks_switch(bool any, bool more);
 
 #endif /* HTE_EVENTS_H */

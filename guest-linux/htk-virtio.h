@@ -57,10 +57,24 @@ struct htk_vstream {
 	bool sealed;
 };
 
+/**
+ * struct htk_virtio - what the channel virtio has besides struct htk
+ * @h: the device
+ * @control: the control queue; used with h->control held
+ * @replied: the control queue has a reply
+ * @pending: the device has a message to which there is no reply yet
+ * @stuck: it did not reply in time
+ * @request: buffer of messages
+ * @reply: buffer of replies
+ * @shift: log2 of the size of a packet
+ * @flush: hands over what was committed, every flush_ms
+ * @streams: data queues and memory
+ */
 struct htk_virtio {
 	struct htk *h;
 	struct virtqueue *control;
 	struct completion replied;
+	bool pending;
 	bool stuck;
 	void *request;
 	void *reply;

@@ -2,16 +2,20 @@
 /*
  * hypertrace: the driver's own declarations
  *
+ * Each file uses functions of files after it only:
+ *
  * main.c     probe and remove
- * control.c  which message is allowed to whom; who has which stream
- * chardev.c  /dev/hypertraceN
- * pci.c      hypercall and shm: registers and stream memory in BARs
- * virtio.c   virtio: queues, buffers and their timer
- * emit.c     events of the kernel itself
- * enable.c   which classes the host wants
- * fields.c   fields of classes, from the kernel's declarations
- * settings.c what the host sets for modules that emit
  * sysfs.c    attributes
+ * emit.c     events of the kernel itself
+ * chardev.c  /dev/hypertraceN
+ * device.c   allocation and reference counts
+ * port.c     what the guest library's core needs of the driver
+ * control.c  which message is allowed to whom; who has which stream
+ * origin.c   origins, reserved names and quotas
+ * enable.c   which classes the host wants
+ * pci.c      hypercall and shm: registers and stream memory in BARs
+ * virtio.c   virtio: the control queue, and memory of streams
+ * virtio-queue.c  virtio: data queues and their timer
  */
 #ifndef HTK_H
 #define HTK_H
@@ -19,10 +23,13 @@
 #include <linux/jiffies.h>
 #include <linux/kref.h>
 #include <linux/list.h>
+#include <linux/llist.h>
 #include <linux/miscdevice.h>
 #include <linux/mutex.h>
 #include <linux/rwsem.h>
+#include <linux/sched/signal.h>
 #include <linux/types.h>
+#include <linux/uidgid.h>
 #include <linux/virtio.h>
 #include <linux/workqueue.h>
 
@@ -86,18 +93,25 @@ struct htk_transport {
 /**
  * struct htk_owner - owner of a stream: an open file, or the kernel
  * @h: the device
+ * @uid: user who opened the file
  * @writable: the file was opened for writing
- * @closed: what mappings of a control page show once the stream is not open:
- *          zeroes, so that state is HT_STREAM_CLOSED and every commit looks
- * @stray: the same for packets: stores that nobody reads
- * @open: streams it has; written with h->control held
+ * @closed: page that mappings of a control page show once the stream is not
+ *          open: zeroes, so that state is HT_STREAM_CLOSED and every commit
+ *          looks at it
+ * @stray: the same for packets: takes stores that nobody reads
+ * @open: number of its streams; written with h->control held
+ * @released: the file is closed; its streams are about to be
+ * @orphan: link in h->orphans
  */
 struct htk_owner {
 	struct htk *h;
+	kuid_t uid;
 	bool writable;
 	struct page *closed;
 	struct page *stray;
 	u32 open;
+	bool released;
+	struct llist_node orphan;
 };
 
 enum htk_phase {
@@ -138,11 +152,16 @@ struct htk_claim {
  * @enable_copy: virtio's, and what mappings show while the device is away
  * @enable_work: the host said that something in it changed
  * @enable_away, @enable_there: enable.c's
- * @settings: what the host set last
- * @settings_work: it may have set something else
+ * @messages: protects the message buffer of @core; outside @life
+ * @killable: a signal that kills the caller ends the exchange under way
+ *            (@control)
+ * @orphans: owners whose files were closed
+ * @orphan_work: closes their streams
+ * @known, @nr_known, @users, @user_classes: origin.c's (@control)
  */
 struct htk {
 	struct ht_device core;
+	struct workqueue_struct *wq;
 	struct list_head source;	/* emit.c */
 	struct kref kref;
 	struct virtio_device *vdev;
@@ -162,11 +181,19 @@ struct htk {
 	u32 mapping;
 	const u8 *enable;
 	u8 *enable_copy;
-	struct work_struct enable_work;
+	struct delayed_work enable_work;
 	struct list_head enable_away;
 	bool enable_there;
-	char settings[HT_SETTINGS_MAX + 1];
-	struct work_struct settings_work;
+	struct mutex messages;
+	bool killable;
+	struct llist_head orphans;
+	struct work_struct orphan_work;
+
+	/* origin.c */
+	u64 *known;
+	unsigned int nr_known;
+	struct hlist_head users;
+	unsigned int user_classes;
 
 	/* pci.c */
 	void __iomem *regs;
@@ -180,23 +207,26 @@ struct htk {
 
 /**
  * struct htk_wait - a wait for the device, which ends after 5 s
- * @last: jiffies of the last look
+ * @last: jiffies of the last check
  * @left: jiffies until it is over
+ * @killable: it also ends when the caller is killed
  *
- * Between two looks at most HTK_LOOK_MS count: while the virtual machine or
+ * Between two checks at most HTK_LOOK_MS count: while the virtual machine or
  * its host stood still, so did the device.  An exchange between them, which
  * has a wait of its own, counts for no more.
  */
 struct htk_wait {
 	unsigned long last;
 	unsigned long left;
+	bool killable;
 };
 
 #define HTK_WAIT_MS	5000
 #define HTK_LOOK_MS	100
 
-static inline void htk_wait_start(struct htk_wait *w)
+static inline void htk_wait_start(struct htk_wait *w, bool killable)
 {
+	w->killable = killable;
 	w->last = jiffies;
 	w->left = msecs_to_jiffies(HTK_WAIT_MS);
 }
@@ -209,7 +239,7 @@ static inline bool htk_wait_over(struct htk_wait *w)
 
 	w->last = now;
 	w->left -= min(passed, w->left);
-	return !w->left;
+	return !w->left || (w->killable && fatal_signal_pending(current));
 }
 
 /*
@@ -243,19 +273,33 @@ static inline bool htk_owns(const struct htk *h, const struct htk_owner *owner,
 bool htk_enable_get(const struct htk *h, u32 id);
 void htk_enable_learn(struct htk *h, const struct ht_msg *msg, u32 room);
 void htk_enable_changed(struct virtio_device *vdev);
-int htk_enable_new(struct htk *h);
+int htk_enable_new(struct htk *h, work_func_t changed);
 void htk_enable_free(struct htk *h);
 void htk_enable_keep(struct htk *h);
 void htk_enable_add(struct htk *h);
 void htk_enable_remove(struct htk *h);
 int htk_enable_mmap(struct htk *h, struct vm_area_struct *vma);
 
-/* settings.c */
-void htk_settings_new(struct htk *h);
-void htk_settings_changed(struct htk *h);
-void htk_settings_remove(struct htk *h);
+/* origin.c */
+void htk_origin_init(void);
+void htk_origin_exit(void);
+int htk_origin_new(struct htk *h);
+void htk_origin_free(struct htk *h);
+void htk_origin_reserve(const char *name);
+unsigned int htk_origin_kernel_streams(const struct htk *h);
+bool htk_origin_may_open(const struct htk *h, const struct htk_owner *owner);
+void htk_origin_name(const struct htk_owner *owner, struct ht_msg_open *m);
+int htk_origin_register(struct htk *h, const struct htk_owner *owner,
+			struct ht_msg *msg, u32 room);
+int htk_origin_kernel(struct htk *h, struct ht_msg *msg, u32 room);
 
-/* main.c */
+/* device.c */
+extern struct workqueue_struct *htk_wq;
+u32 htk_next_generation(void);
+int htk_device_init(void);
+void htk_device_exit(void);
+struct htk *htk_new(struct virtio_device *vdev, work_func_t enable_changed,
+		    work_func_t orphaned);
 void htk_put(struct htk *h);
 struct htk *htk_get_by_misc(struct miscdevice *misc);
 
@@ -264,11 +308,11 @@ int htk_control(struct htk *h, struct htk_owner *owner, struct ht_msg *msg,
 		u32 room);
 void htk_close_owner(struct htk_owner *owner);
 void htk_close_all(struct htk *h);
+void htk_revoke_all(struct htk *h);
 
 /* chardev.c */
 extern const struct file_operations htk_fops;
-void htk_revoke(struct htk *h, u32 stream);
-void htk_revoke_all(struct htk *h);
+void htk_orphan_work(struct work_struct *work);
 
 /* pci.c, virtio.c */
 extern const struct htk_transport htk_pci_transport;
@@ -284,12 +328,14 @@ void htk_virtio_queue_reap(struct htk *h, u32 stream);
 /* sysfs.c */
 extern const struct attribute_group *htk_groups[];
 
-/* emit.c */
+/* port.c */
 extern const struct ht_port_ops htk_port_ops;
+
+/* emit.c */
 void htk_emit_add(struct htk *h);
 void htk_emit_remove(struct htk *h, bool back);
 void htk_emit_lost(void);
-void htk_emit_enable(struct htk *h);
+void htk_emit_enabled(struct work_struct *work);
 bool htk_emit_is(const struct htk *h);
 int htk_emit_init(void);
 void htk_emit_exit(void);

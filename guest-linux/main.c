@@ -6,68 +6,12 @@
  * emits events of the kernel itself; the specification of the device is
  * docs/specs/hypertrace.rst.
  */
-#include <linux/fs.h>
-#include <linux/fs_context.h>
-#include <linux/idr.h>
 #include <linux/module.h>
-#include <linux/mount.h>
-#include <linux/pseudo_fs.h>
-#include <linux/slab.h>
 #include <linux/virtio_config.h>
 
 #include <uapi/linux/virtio_ring.h>
 
 #include "htk.h"
-
-static DEFINE_IDA(htk_ida);
-static atomic_t htk_generation;
-
-/* Mappings ---------------------------------------------------------------- */
-
-#define HTK_FS_MAGIC	0x48545243
-
-static int htk_fs_init(struct fs_context *fc)
-{
-	return init_pseudo(fc, HTK_FS_MAGIC) ? 0 : -ENOMEM;
-}
-
-/*
- * Nobody else finds it: it is not registered, and has no owner, since the
- * module itself has it mounted while it is loaded.
- */
-static struct file_system_type htk_fs = {
-	.name		 = KBUILD_MODNAME,
-	.init_fs_context = htk_fs_init,
-	.kill_sb	 = kill_anon_super,
-};
-
-static struct vfsmount *htk_mnt;
-
-/* Devices ----------------------------------------------------------------- */
-
-static void htk_release(struct kref *kref)
-{
-	struct htk *h = container_of(kref, struct htk, kref);
-
-	if (h->mappings)
-		iput(h->mappings);
-	htk_enable_free(h);
-	ida_free(&htk_ida, h->id);
-	kvfree(h);
-}
-
-void htk_put(struct htk *h)
-{
-	kref_put(&h->kref, htk_release);
-}
-
-struct htk *htk_get_by_misc(struct miscdevice *misc)
-{
-	struct htk *h = container_of(misc, struct htk, misc);
-
-	kref_get(&h->kref);
-	return h;
-}
 
 /*
  * Without indirect descriptors submitting allocates nothing, so that it may be
@@ -88,37 +32,13 @@ static int htk_probe(struct virtio_device *vdev)
 	struct htk *h;
 	int ret;
 
-	/* Else a program's mapping would show more than what is its own. */
+	/* Else a mapping would show a program more than its own stream. */
 	BUILD_BUG_ON(PAGE_SIZE > HT_MAP_ALIGN);
-	h = kvzalloc(sizeof(*h), GFP_KERNEL);
-	if (!h)
-		return -ENOMEM;
-	h->id = ida_alloc(&htk_ida, GFP_KERNEL);
-	if (h->id < 0) {
-		ret = h->id;
-		kvfree(h);
-		return ret;
-	}
-	snprintf(h->name, sizeof(h->name), "hypertrace%d", h->id);
-	kref_init(&h->kref);
-	init_rwsem(&h->life);
-	mutex_init(&h->control);
-	init_rwsem(&h->map_sem);
-	h->kernel.h = h;
-	h->generation = atomic_inc_return(&htk_generation);
-	h->vdev = vdev;
+	h = htk_new(vdev, htk_emit_enabled, htk_orphan_work);
+	if (IS_ERR(h))
+		return PTR_ERR(h);
 	h->core.ops = &htk_port_ops;
 	vdev->priv = h;
-	INIT_LIST_HEAD(&h->source);
-	ret = htk_enable_new(h);
-	if (ret)
-		goto put;
-	h->mappings = alloc_anon_inode(htk_mnt->mnt_sb);
-	if (IS_ERR(h->mappings)) {
-		ret = PTR_ERR(h->mappings);
-		h->mappings = NULL;
-		goto put;
-	}
 
 	h->transport = htk_pci_present(vdev) ? &htk_pci_transport :
 					       &htk_virtio_transport;
@@ -248,7 +168,7 @@ static int __maybe_unused htk_restore(struct virtio_device *vdev)
 	mutex_lock(&h->control);
 	down_write(&h->map_sem);
 	h->gone = false;
-	h->generation = atomic_inc_return(&htk_generation);
+	h->generation = htk_next_generation();
 	htk_revoke_all(h);
 	up_write(&h->map_sem);
 	mutex_unlock(&h->control);
@@ -294,12 +214,13 @@ static int __init htk_init(void)
 {
 	int ret;
 
-	htk_mnt = kern_mount(&htk_fs);
-	if (IS_ERR(htk_mnt))
-		return PTR_ERR(htk_mnt);
+	ret = htk_device_init();
+	if (ret)
+		return ret;
+	htk_origin_init();
 	ret = htk_emit_init();
 	if (ret)
-		goto unmount;
+		goto device;
 	ret = register_virtio_driver(&htk_driver);
 	if (ret)
 		goto emit;
@@ -307,8 +228,9 @@ static int __init htk_init(void)
 
 emit:
 	htk_emit_exit();
-unmount:
-	kern_unmount(htk_mnt);
+device:
+	htk_device_exit();
+	htk_origin_exit();
 	return ret;
 }
 module_init(htk_init);
@@ -317,7 +239,8 @@ static void __exit htk_exit(void)
 {
 	unregister_virtio_driver(&htk_driver);
 	htk_emit_exit();
-	kern_unmount(htk_mnt);
+	htk_device_exit();
+	htk_origin_exit();
 }
 module_exit(htk_exit);
 

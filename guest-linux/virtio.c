@@ -28,23 +28,63 @@ static void htk_virtio_replied(struct virtqueue *vq)
 	complete(&h->virtio->replied);
 }
 
+/*
+ * Wait for the reply to the message that the device has.  @pending and @stuck say
+ * what came of it.
+ */
+static int htk_virtio_await(struct htk *h, unsigned int *len)
+{
+	const unsigned long look = msecs_to_jiffies(HTK_LOOK_MS);
+	struct htk_virtio *v = h->virtio;
+	struct htk_wait wait;
+
+	v->pending = true;
+	htk_wait_start(&wait, h->killable);
+	while (!virtqueue_get_buf(v->control, len)) {
+		if (virtqueue_is_broken(v->control))
+			return -EIO;
+		if (htk_wait_over(&wait)) {
+			v->stuck = !wait.left;
+			return -ETIMEDOUT;
+		}
+		if (h->killable)
+			wait_for_completion_killable_timeout(&v->replied, look);
+		else
+			wait_for_completion_timeout(&v->replied, look);
+	}
+	v->pending = false;
+	v->stuck = false;
+	return 0;
+}
+
+/*
+ * The buffers are free once the reply to an earlier message is there.  Wait for it
+ * if the sender was killed, but not if the host has used up its time already.
+ */
+static int htk_virtio_await_earlier(struct htk *h)
+{
+	struct htk_virtio *v = h->virtio;
+	unsigned int len;
+
+	if (v->pending && v->stuck && virtqueue_get_buf(v->control, &len))
+		v->pending = v->stuck = false;
+	if (!v->pending)
+		return 0;
+	return v->stuck || htk_virtio_await(h, &len) ? -EBUSY : 0;
+}
+
 static int htk_virtio_exchange(struct htk *h, struct ht_msg *msg, u32 room)
 {
 	struct htk_virtio *v = h->virtio;
 	struct scatterlist out, in, *sgs[] = { &out, &in };
 	u32 bytes = ht_request_bytes(msg, room), replied;
 	struct ht_msg *reply = v->reply, head;
-	struct htk_wait wait;
 	unsigned int len;
 	int ret;
 
-	/* An answer that came too late gives the buffers back. */
-	if (v->stuck) {
-		if (!virtqueue_get_buf(v->control, &len))
-			return -EBUSY;
-		v->stuck = false;
-	}
-
+	ret = htk_virtio_await_earlier(h);
+	if (ret)
+		return ret;
 	memcpy(v->request, msg, bytes);
 	/* A device may claim more bytes than it wrote. */
 	memset(v->reply, 0, max_t(u32, room, sizeof(*reply)));
@@ -55,18 +95,9 @@ static int htk_virtio_exchange(struct htk *h, struct ht_msg *msg, u32 room)
 	if (ret)
 		return ret;
 	virtqueue_kick(v->control);
-
-	htk_wait_start(&wait);
-	while (!virtqueue_get_buf(v->control, &len)) {
-		if (virtqueue_is_broken(v->control))
-			return -EIO;
-		if (htk_wait_over(&wait)) {
-			v->stuck = true;
-			return -ETIMEDOUT;
-		}
-		wait_for_completion_timeout(&v->replied,
-					    msecs_to_jiffies(HTK_LOOK_MS));
-	}
+	ret = htk_virtio_await(h, &len);
+	if (ret)
+		return ret;
 
 	/* The host can still write to the reply: only this header counts. */
 	memcpy(&head, reply, sizeof(head));
@@ -217,8 +248,9 @@ static void htk_virtio_ring_put(struct htk *h, u32 stream)
 	 * freed, they could be anybody's.
 	 */
 	if (htk_virtio_reap(h, stream)) {
-		dev_err(&h->vdev->dev, "stream %u: buffers not returned\n",
-			stream);
+		dev_err_ratelimited(&h->vdev->dev,
+				    "stream %u: buffers not returned\n",
+				    stream);
 		s->held = pages;
 		return;
 	}
@@ -387,6 +419,7 @@ static void htk_virtio_stop(struct htk *h)
 	}
 	h->vdev->config->del_vqs(h->vdev);
 	v->control = NULL;
+	v->pending = false;
 	v->stuck = false;
 }
 

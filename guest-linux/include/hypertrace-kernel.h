@@ -23,25 +23,27 @@
 #include "hypertrace/event.h"
 
 /**
- * ht_kernel_register() - make an event class known
- * @cls: stays the caller's, and in place until ht_kernel_unregister()
+ * ht_kernel_register() - register an event class
+ * @cls: must stay in place until ht_kernel_unregister()
  *
- * Registered on the device there is, and on each that replaces it.
+ * The driver registers the class on the device, and on each that replaces it,
+ * from a work item: this function does not wait for the host.  A class that the
+ * host refuses is logged and never enabled.
  * Context: may sleep.
  *
- * Return: 0, also without a device; -ENOSPC: too many classes; else as
- * ht_register().
+ * Return: 0, also without a device; -ENOSPC: too many classes; -EPERM: the
+ * kernel is locked down and its data must not leave.
  */
 int ht_kernel_register(struct ht_class *cls);
 
 /**
- * ht_kernel_register_all() - make several event classes known, in few messages
- * @classes: as ht_kernel_register()'s
- * @count: of @classes
+ * ht_kernel_register_all() - register several event classes, in few messages
+ * @classes: as for ht_kernel_register()
+ * @count: number of @classes
  *
  * Context: may sleep.
  *
- * Return: 0; else as ht_kernel_register(), and none is registered.
+ * Return: as ht_kernel_register(); after an error none is registered.
  */
 int ht_kernel_register_all(struct ht_class *const *classes,
 			   unsigned int count);
@@ -65,34 +67,13 @@ void ht_kernel_unregister_all(struct ht_class *const *classes,
 			      unsigned int count);
 
 /**
- * struct ht_settings - a module to which the host can say what to do
- * @owner: settings that are called "OWNER.NAME" are its
- * @set: called with NAME and its value, which may be empty, for each of them:
- *       when it is added, and again for all when the host changed any.  May
- *       sleep.  An error that it returns is logged
- * @link: the driver's
- */
-struct ht_settings {
-	const char *owner;
-	int (*set)(const char *name, const char *value);
-	struct list_head link;
-};
-
-/**
- * ht_kernel_settings_add() - be told what the host sets
- * @user: stays the caller's, and in place until ht_kernel_settings_remove()
+ * ht_kernel_sync() - wait until the host knows all classes
  *
- * Context: may sleep; calls @user->set()
+ * If the host does not answer, wait for one timeout, some seconds; the driver
+ * goes on trying.
+ * Context: may sleep; no lock held that a notifier of the kernel takes.
  */
-void ht_kernel_settings_add(struct ht_settings *user);
-
-/**
- * ht_kernel_settings_remove() - not any more
- * @user: as added; when this returns, @user->set() is not being called
- *
- * Context: may sleep, but not in @user->set()
- */
-void ht_kernel_settings_remove(struct ht_settings *user);
+void ht_kernel_sync(void);
 
 /**
  * struct ht_kernel_watch - who is told that classes were switched on or off
@@ -121,67 +102,6 @@ void ht_kernel_watch(struct ht_kernel_watch *w);
  * Context: may sleep.
  */
 void ht_kernel_unwatch(struct ht_kernel_watch *w);
-
-/**
- * struct ht_kernel_decl - a field of a trace event, as the kernel declares it
- * @type: its words, without __data_loc and brackets: "unsigned int", "char"
- * @name: of the field; stays where it is as long as the class is used
- * @count: of an array's elements, where known; else 0
- * @size: in bytes; 0: all that follows
- * @array: it has brackets
- * @dynamic: its place and size are only told in an event
- * @is_signed: its elements are
- * @padded: char arrays of a fixed size are emitted as they are, zeroes included
- */
-struct ht_kernel_decl {
-	const char *type;
-	const char *name;
-	u32 count;
-	u32 size;
-	bool array;
-	bool dynamic;
-	bool is_signed;
-	bool padded;
-};
-
-/**
- * ht_kernel_type() - what is known of a type of the kernel's by its name
- * @type: its words: "unsigned int", "const char *"
- * @size: set to its bytes
- * @is_signed: set
- *
- * Context: any.
- *
- * Return: whether it is an integer or a pointer that is known; else @size is a
- * word's.
- */
-bool ht_kernel_type(const char *type, u32 *size, bool *is_signed);
-
-/**
- * ht_kernel_add_field() - a class's next field, from the kernel's declaration
- * @cls: its @fields are @fields; @nr_fields grows
- * @fields: HT_FIELDS_MAX of them
- * @d: the declaration
- *
- * Integers stay what they are, char arrays become text, other arrays keep their
- * elements, and what is neither becomes bytes: an array or, with @dynamic or
- * without a size, a sequence.
- * Context: any.
- *
- * Return: the field; NULL: there are too many, or one of that name.
- */
-const struct ht_field *ht_kernel_add_field(struct ht_class *cls,
-					   struct ht_field *fields,
-					   const struct ht_kernel_decl *d);
-
-/**
- * ht_kernel_shift() - log2 of the bytes of an element
- * @f: a text, a sequence or an array
- */
-static inline unsigned int ht_kernel_shift(const struct ht_field *f)
-{
-	return f->elem ? (f->elem - HT_FIELD_U8) & 3 : 0;
-}
 
 /* This CPU's stream; for ht_kernel_begin() only */
 DECLARE_PER_CPU(struct ht_stream *, ht_kernel_stream);

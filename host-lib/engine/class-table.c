@@ -255,6 +255,7 @@ static HtClass *class_parse(const void *msg, size_t size)
     c = g_new0(HtClass, 1);
     c->name = g_strndup((const char *)m->data, m->name_len);
     c->loglevel = m->loglevel;
+    c->origin = ht_get_le32(&m->origin);
     c->fields = g_new0(HtField, m->nr_fields);
     for (i = 0; i < m->nr_fields; i++) {
         struct ht_msg_field w;
@@ -311,11 +312,13 @@ static bool same_labels(const HtField *a, const HtField *b)
     return a->nr_labels == b->nr_labels;
 }
 
-static bool class_same_fields(const HtClass *a, const HtClass *b)
+/* Tell whether two classes of one name are the same class. */
+static bool class_same(const HtClass *a, const HtClass *b)
 {
     unsigned i;
 
-    if (a->nr_fields != b->nr_fields) {
+    if ((a->origin == HT_ORIGIN_KERNEL) != (b->origin == HT_ORIGIN_KERNEL) ||
+        a->nr_fields != b->nr_fields) {
         return false;
     }
     for (i = 0; i < a->nr_fields; i++) {
@@ -408,13 +411,16 @@ enum ht_status ht_class_table_add(HtClassTable *t, const void *msg,
 
     g_mutex_lock(&t->lock);
     name = g_strdup(c->name);
-    /* The same name with other fields is another class: name, name.v2, ... */
+    /*
+     * The same name with other fields, or of the kernel instead of a program,
+     * is another class: name, name.v2, ...
+     */
     while ((old = g_hash_table_lookup(t->by_name, c->name)) &&
-           !class_same_fields(old, c) && version < HT_CLASS_VERSIONS_MAX) {
+           !class_same(old, c) && version < HT_CLASS_VERSIONS_MAX) {
         g_free(c->name);
         c->name = g_strdup_printf("%s.v%u", name, ++version);
     }
-    if (old && class_same_fields(old, c)) {
+    if (old && class_same(old, c)) {
         ht_class_free(c);
         *cls = old;
     } else if (old || t->count == HT_CLASSES_MAX ||
@@ -451,6 +457,7 @@ size_t ht_class_encode(const HtClass *c, struct ht_msg_class *msg)
     msg->nr_fields = c->nr_fields;
     msg->name_len = len;
     msg->loglevel = c->loglevel;
+    ht_put_le32(&msg->origin, c->origin);
     memcpy(p, c->name, len);
     p += len;
     for (i = 0; i < c->nr_fields; i++) {
@@ -553,10 +560,10 @@ bool ht_class_table_load(HtClassTable *t, const void *data, size_t size,
     for (id = 1; id <= MIN(saved->count, t->count); id++) {
         const HtClass *a = t->by_id[id], *b = saved->by_id[id];
 
-        if (strcmp(a->name, b->name) || !class_same_fields(a, b)) {
+        if (strcmp(a->name, b->name) || !class_same(a, b)) {
             *why = g_strdup_printf("class %" PRIu32 " is '%s' with other"
-                                   " fields than '%s' here", id, b->name,
-                                   a->name);
+                                   " fields or another origin than '%s' here",
+                                   id, b->name, a->name);
             g_mutex_unlock(&t->lock);
             ht_class_table_free(saved);
             return false;

@@ -190,9 +190,12 @@ struct ht_msg_class {
     uint8_t  name_len;          /* 1 to HT_CLASS_NAME_MAX */
     uint8_t  loglevel;          /* as syslog's, 0 to 14 */
     uint8_t  on;                /* reply: HT_ENABLE_ON, or 0: class is off */
-    uint8_t  reserved[4];
+    uint32_t origin;            /* HT_ORIGIN_KERNEL, or a user id */
     uint8_t  data[];            /* name, then nr_fields x (field, its name) */
 };
+
+/* The guest's kernel, which stamps the origin; no user has this id. */
+#define HT_ORIGIN_KERNEL        0xffffffffu
 
 #define HT_STREAM_ANY           0xffffffffu
 

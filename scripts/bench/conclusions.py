@@ -88,11 +88,11 @@ def _kernel(f):
     """Instructions are the same under any accelerator."""
     events, ring = (
         f.median("tcg", "ways", series, "sched_switch", "insns")
-        for series in ("hypertrace-events.ko, shm", "the stock kernel's ring"))
+        for series in ("hypertrace-sources.ko, shm", "the stock kernel's ring"))
     if not events or not ring:
         return []
     return ["For the kernel's own events, counted in instructions of a "
-            f"sched_switch: {events:,.0f} with hypertrace-events.ko, "
+            f"sched_switch: {events:,.0f} with hypertrace-sources.ko, "
             f"{ring:,.0f} in the ring of a stock kernel with nothing "
             "installed (read along or not)."]
 

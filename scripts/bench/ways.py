@@ -34,7 +34,7 @@ FUNCTION = "vfs_write"
 ENTRY, CALL = "function entry", "function entry and exit"
 # a case's events for each event of ht-marker
 KERNEL_EVENTS = {KERNEL_EVENT: SWITCHES, ENTRY: 1, CALL: 1}
-MODULES = ["hypertrace.ko", "hypertrace-events.ko", "hypertrace-functions.ko"]
+MODULES = ["hypertrace.ko", "hypertrace-sources.ko"]
 
 
 def compiler():
@@ -124,9 +124,9 @@ def kernel_ways(channels, recorder, lttng):
             f"$((60 * {SWITCHES} * {{n}})) && rm -r /tmp/k"))
     for n, c in enumerate(channels):
         ways.append(Way(
-            f"hypertrace-events.ko, {c}", KERNEL_EVENT, switch,
-            f"{load_module(n)}; insmod /ht/hypertrace-events.ko",
-            "rmmod hypertrace-events"))
+            f"hypertrace-sources.ko, {c}", KERNEL_EVENT, switch,
+            f"{load_module(n)}; insmod /ht/hypertrace-sources.ko",
+            "rmmod hypertrace-sources"))
     return ways
 
 
@@ -146,10 +146,11 @@ def function_ways(channels):
             f"{recorded(T, 1)} && echo nop >{T}/current_tracer && "
             f"echo >{T}/set_ftrace_filter"))
     for n, c in enumerate(channels):
-        ways += [Way(f"hypertrace-functions.ko, {c}", x, write,
-                     f"{load_module(n)}; insmod /ht/hypertrace-functions.ko "
-                     f"{parameter}={FUNCTION}", "rmmod hypertrace-functions")
-                 for x, parameter in ((ENTRY, "entry"), (CALL, "calls"))]
+        ways += [Way(f"hypertrace-sources.ko, {c}", x, write,
+                     f"{load_module(n)}; insmod /ht/hypertrace-sources.ko "
+                     f"events= functions={kind}:{FUNCTION}",
+                     "rmmod hypertrace-sources")
+                 for x, kind in ((ENTRY, "entry"), (CALL, "calls"))]
     return ways
 
 

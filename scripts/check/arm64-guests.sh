@@ -87,9 +87,9 @@ done
 rmmod hypertrace
 for n in 0 1 2; do
     insmod /modules/hypertrace.ko kernel_device=$n || echo FAILED
-    insmod /modules/hypertrace-events.ko events=sched || echo FAILED
+    insmod /modules/hypertrace-sources.ko events=sched || echo FAILED
     sleep 1
-    rmmod hypertrace-events hypertrace || echo FAILED
+    rmmod hypertrace-sources hypertrace || echo FAILED
 done
 dmesg | grep -e "Call trace" -e "BUG:" -e "WARNING:" && echo FAILED
 echo END

@@ -20,7 +20,13 @@ refused() {
 hold() {
     rm -f /tmp/held
     ht-devtest "$@" >/tmp/held &
-    while ! grep -q holding /tmp/held; do usleep 10000; done
+    while ! grep -q holding /tmp/held; do
+        if ! grep -q "^State:.[^Z]" /proc/$!/status 2>/dev/null; then
+            echo "ended early: $*: $(cat /tmp/held)"
+            exit 1
+        fi
+        usleep 10000
+    done
 }
 killed() {
     kill -9 $!
@@ -105,8 +111,8 @@ def modules(*names):
             for name in names}
 
 
-def events_module():
-    return modules("events")
+def sources_module():
+    return modules("sources")
 
 
 def call_sites(text):

@@ -101,14 +101,14 @@ def test_instructions(study):
     channels = ("hypercall", "shm", "virtio")
     wanted = {*channels, "trace_marker", "virtio-serial write()",
               "the stock kernel's ring",
-              *(f"hypertrace-events.ko, {c}" for c in channels)}
+              *(f"hypertrace-sources.ko, {c}" for c in channels)}
     assert wanted <= set(found)
     # while no consumer is late
     least = {c["series"]: c["summary"]["insns_least"]["median"]
              for c in cases(result, table="ways")}
     assert least["shm"] == least["virtio"] < found["trace_marker"]
     for c in channels:
-        assert found[f"hypertrace-events.ko, {c}"] < \
+        assert found[f"hypertrace-sources.ko, {c}"] < \
             found["the stock kernel's ring"]
     assert "(ways.svg)" in (out / "report.md").read_text().split("## ")[0]
 

@@ -13,7 +13,7 @@ import pytest
 import ctf_events
 from vm.machine import VM
 from linux_guest import (
-    PRELUDE, assert_sound, events_module, rows, stats)
+    PRELUDE, assert_sound, sources_module, rows, stats)
 
 CHANNELS = ["hypercall", "shm", "virtio"]
 MASK = 2**64 - 1
@@ -214,11 +214,11 @@ def test_last_words(channel, how, tmp_path):
     """What was committed just before a panic or a reboot arrives, though no
     flush was due yet."""
     job = f"""
-insmod /ht/hypertrace-events.ko
+insmod /ht/hypertrace-sources.ko
 ht-devtest /dev/hypertrace0 last {how}
 """
     with VM(devices=[{"channel": channel, "flush_ms": 1000}], job=job,
-            files=events_module(), workdir=tmp_path / "vm") as vm:
+            files=sources_module(), workdir=tmp_path / "vm") as vm:
         vm.wait_end(60)
         assert "HT_JOB_STATUS" not in vm.console.text
         assert not vm.guest_errors, str(vm)
@@ -232,7 +232,7 @@ ht-devtest /dev/hypertrace0 last {how}
 
 UNPLUG_JOB = """
 set -e
-insmod /ht/hypertrace-events.ko
+insmod /ht/hypertrace-sources.ko
 ht-devtest /dev/hypertrace0 ids >&3
 ht-devtest /dev/hypertrace0 endless >&3
 [ ! -e /dev/hypertrace0 ]
@@ -246,7 +246,7 @@ ht-bench -j -n 1000 -l >&3
 def test_unplug_while_emitting(channel, tmp_path):
     """A program and the kernel emit on; the device comes back as it was."""
     with VM(devices=[{"channel": channel, "backend": "null"}],
-            job=UNPLUG_JOB, files=events_module(),
+            job=UNPLUG_JOB, files=sources_module(),
             workdir=tmp_path / "vm") as vm:
         ids = vm.out.expect(r"^ids (\d+ \d+)$", 60).group(1)
         vm.out.expect("^emitting", 60)
@@ -298,6 +298,42 @@ ht-devtest /dev/hypertrace0 ownership
             workdir=tmp_path / "vm") as vm:
         vm.wait()
         assert_sound(vm)
+
+
+TRUST_JOB = PRELUDE + """
+chmod 666 /dev/hypertrace0
+hold /dev/hypertrace0 trust
+cat /tmp/held >&3
+insmod /ht/hypertrace-sources.ko
+ht-bench -j -n 1000 -l >&3
+rmmod hypertrace-sources
+killed
+echo lines $(dmesg | grep -c hypertrace) >&3
+"""
+
+
+def test_untrusted_user(channel, tmp_path):
+    """A user who may open the node cannot pass for the kernel, nor take what
+    others need, nor send what dates their events, nor fill the kernel's log.
+
+    Only this test proves the origins that the driver stamps.
+    """
+    with VM(devices=[{"channel": channel}], job=TRUST_JOB,
+            files=sources_module(), workdir=tmp_path / "vm") as vm:
+        vm.wait()
+        assert_sound(vm)
+        assert "holding" in vm.out.text, vm.out.text
+        assert rows(vm)[0]["sent"] == 1000
+        assert int(re.search(r"^lines (\d+)", vm.out.text, re.M)[1]) < 60
+        names = [path.name for path in vm.trace("ht0").rglob("stream-*")]
+        streams = ctf_events.read(vm.trace("ht0")).values()
+    users = [n for n in names if re.search(r"ht-devtest_\d+_1000-", n)]
+    root = [n for n in names if re.search(r"ht-bench_\d+_0-", n)]
+    kernel = [n for n in names if re.search(r"-kernel_\d+-", n)]
+    assert users and root and kernel, names
+    assert len(users) + len(root) + len(kernel) == len(names), names
+    for s in streams:
+        assert s.discarded == 0
 
 
 def test_survival(channel, tmp_path):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""hypertrace-functions.ko: the kernel's functions, as ftrace itself sees them."""
+"""Functions by hypertrace-sources.ko, as ftrace itself sees them."""
 
 import itertools
 import os
@@ -31,8 +31,9 @@ pytestmark = pytest.mark.xdist_group("functions")
 
 JOB = PRELUDE + FPROBES + r"""
 T=/sys/kernel/tracing
-P=/sys/module/hypertrace_functions/parameters
-refused insmod /ht/hypertrace-functions.ko entry='vfs_read,no_such_function'
+P=/sys/module/hypertrace_sources/parameters
+refused insmod /ht/hypertrace-sources.ko events= \
+    functions='entry:vfs_read,entry:no_such_function'
 refused test -e $P
 # $1: the processors it may use
 work() {
@@ -44,12 +45,11 @@ echo 8192 >buffer_size_kb
 echo vfs_read vfs_write vfs_open vfs_statx >set_ftrace_filter
 echo function >current_tracer
 
-insmod /ht/hypertrace-functions.ko entry='vfs_read,vfs_w*,vfs_open,vfs_statx' \
-    except='vfs_writev'
+insmod /ht/hypertrace-sources.ko events= functions='entry:vfs_read,entry:vfs_w*,entry:vfs_open,entry:vfs_statx,!vfs_writev'
 taskset 1 sh -c 'for i in 1 2 3 4 5; do cat /proc/self/stat >/dev/null; done'
 taskset 2 sh -c 'for i in 1 2 3 4 5 6 7 8; do cat /proc/self/stat >/dev/null
     done'
-echo >$P/entry
+echo >$P/functions
 echo 0 >tracing_on
 grep -w -e vfs_read -e vfs_write -e vfs_open -e vfs_statx /proc/kallsyms >&3
 for cpu in 0 1; do
@@ -61,29 +61,35 @@ echo nop >current_tracer
 
 # Entry and exit, then long calls only: of a sleep there is one
 if fprobes; then
-    echo ksys_read >$P/calls
+    echo calls:ksys_read >$P/functions
     work 1
-    echo >$P/calls
     # one in the other: only the outer, only the inner one
-    echo 1 >$P/most_depth
-    echo '*sys_read' >$P/calls
+    echo 'calls:*sys_read,!calls:__*_sys_read,most_depth=1' >$P/functions
+    echo 'calls:*sys_read,most_depth=1' >$P/functions
     work 1
-    echo 2 >$P/least_depth
-    echo 0 >$P/most_depth
+    echo 'calls:*sys_read,least_depth=2' >$P/functions
     work 1
-    echo >$P/calls
-    echo 0 >$P/least_depth
-    echo 50000000 >$P/least_ns
-    echo 'hrtimer_nanosleep' >$P/calls
+    echo 'calls:hrtimer_nanosleep,least_ns=50000000' >$P/functions
     usleep 1000
     usleep 100000
-    echo >$P/calls
+    # A text that is wrong in any part changes nothing.
+    for text in 'calls:no_such_function*' 'entry:vfs_read,calls:no_such_*' \
+                'calls:vfs_read,calls:vfs_write' 'entry:vfs_read,least_ns=x' \
+                'entry:vfs_read,depth=1' vfs_read 'entry:' '!' ' entry: '; do
+        refused sh -c "echo '$text' >$P/functions" 2>/dev/null
+        test "$(cat $P/functions)" = 'calls:hrtimer_nanosleep,least_ns=50000000'
+    done
 else
     echo "no fprobes" >&3
-    refused sh -c "echo ksys_read >$P/calls"
+    refused sh -c "echo calls:ksys_read >$P/functions"
 fi
-refused sh -c "echo 'no_such_function*' >$P/calls"
-test -z "$(cat $P/calls)"
+# A text without a pattern selects nothing.
+for text in ',' ' ' ' , '; do
+    echo "$text" >$P/functions
+    work 1
+done
+echo >$P/functions
+test -z "$(cat $P/functions)"
 grep -w -e ksys_read -e __x64_sys_read -e ksys_write -e hrtimer_nanosleep \
     /proc/kallsyms >&3
 
@@ -91,27 +97,35 @@ grep -w -e ksys_read -e __x64_sys_read -e ksys_write -e hrtimer_nanosleep \
 (while :; do work 3; done) &
 busy=$!
 for i in 1 2 3 4 5; do
-    echo 'do_*,vfs_*,__x64_sys_*' >$P/entry
+    echo 'entry:do_*,entry:vfs_*,entry:__x64_sys_*' >$P/functions
     usleep 20000
-    echo >$P/entry
+    echo >$P/functions
 done
 kill -9 $busy
 wait $busy || :
 
-# By the host, which says a bad pattern before
-echo "host" >&3
-until [ "$(cat $P/entry)" = ksys_write ]; do usleep 10000; done
-echo "seen" >&3
-while [ -n "$(cat $P/entry)" ]; do usleep 10000; done
-rmmod hypertrace-functions
+# Only the host's consent attaches a probe; the parameter bounds it.
+echo entry:ksys_write >$P/functions
+echo "off" >&3
+read answer <&3
+echo written >/dev/null
+echo "on" >&3
+read answer <&3
+
+# A write while the module goes must not attach anything again.
+while :; do echo 'entry:vfs_*' >$P/functions || break; done 2>/dev/null &
+writer=$!
+rmmod hypertrace-sources
+wait $writer || :
+refused grep -q fn_on_entry $T/enabled_functions
 echo done >&3
 read answer <&3
 """
 
 
-def host_sets(vm, settings):
+def host_wants(vm, events):
     vm.qmp.command("qom-set", path="/machine/peripheral/ht0",
-                   property="settings", value=f"functions.{settings}")
+                   property="events", value=events)
 
 
 @pytest.fixture(scope="module")
@@ -122,13 +136,14 @@ def run(tmp_path_factory):
     that the other one had just taken out of the kernel's text.
     """
     with VM(devices=[{"channel": "shm", "packets": 256}], job=JOB,
-            files=modules("functions"),
+            files=modules("sources"),
             workdir=tmp_path_factory.mktemp("functions") / "vm") as vm:
-        vm.out.expect("^host", 240)
-        host_sets(vm, "entry=no_such_function functions.least_ns=7")
-        host_sets(vm, "entry=ksys_write")
-        vm.out.expect("^seen", 60)
-        host_sets(vm, "entry=")
+        vm.out.expect("^off", 240)
+        host_wants(vm, "*,!function_*")
+        vm.say("go")
+        vm.out.expect("^on", 60)
+        host_wants(vm, "*")
+        vm.say("go")
         vm.out.expect("^done", 60)
         vm.settle("ht0")
         counted = stats(vm)
@@ -177,6 +192,7 @@ def test_calls(run):
     text, _, streams = run
     needs_fprobes(text)
     names = addresses(text)
+    # an ip that is none of them would be of a text without a pattern
     exits = [names[f["ip"]] for s in streams.values() for name, f in s.events
              if name == "function_exit"]
     assert len(exits) >= 8 and set(exits) == {"ksys_read", "__x64_sys_read"}
@@ -219,20 +235,11 @@ def test_many_functions(run):
     assert len(ips) > 40
 
 
-def test_by_the_host(run):
-    """What the host set was traced, and nothing else of then."""
-    text, _, streams = run
-    names = addresses(text)
-    last = [f["ip"] for s in streams.values() for name, f in s.events
-            if name == "function_entry" and names.get(f["ip"]) == "ksys_write"]
-    assert last
-
-
 # All of the kernel's, on and off while everything is in use, until the host says
 # that it is enough
 SOAK_JOB = PRELUDE + FPROBES + """
-P=/sys/module/hypertrace_functions/parameters
-insmod /ht/hypertrace-functions.ko
+P=/sys/module/hypertrace_sources/parameters
+insmod /ht/hypertrace-sources.ko events=
 work() {
     while :; do
         find /sys/kernel /proc/sys -type f >/dev/null 2>&1
@@ -250,20 +257,19 @@ rounds=0
 echo begun >&3
 (read answer <&3; touch /tmp/enough) &
 while [ ! -e /tmp/enough ]; do
-    echo '*' >$P/entry
+    echo 'entry:*' >$P/functions
     usleep 50000
-    echo >$P/entry
     if [ $calls ]; then
-        echo "$CALLS" >$P/calls
+        echo "calls:$CALLS" >$P/functions
         usleep 50000
-        echo >$P/calls
     fi
+    echo >$P/functions
     rounds=$((rounds + 1))
     echo "round $rounds" >&3
 done
 kill -9 $one $two
 echo "rounds $rounds missed $(cat $P/missed)" >&3
-rmmod hypertrace-functions
+rmmod hypertrace-sources
 """
 
 
@@ -280,7 +286,7 @@ def test_soak(tmp_path, channel):
     if SOAK_SECONDS:
         signal.alarm(900 + int(SOAK_SECONDS))   # later than other tests
     with VM(devices=[much(channel, packets=64, backend="null")],
-            job=f"CALLS='{CALLS}'\n" + SOAK_JOB, files=modules("functions"),
+            job=f"CALLS='{CALLS}'\n" + SOAK_JOB, files=modules("sources"),
             workdir=tmp_path / "vm") as vm:
         vm.out.expect("^begun", 240)
         vm.out.expect("^round 1$", 600)

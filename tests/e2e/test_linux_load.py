@@ -23,7 +23,7 @@ CASES = [(channel, int(cpus)) for cpus in CPUS.split(",")
     else [("virtio", 2)]
 
 JOB = PRELUDE + LOAD + """
-insmod /ht/hypertrace-events.ko events='sched,irq,raw_syscalls'
+insmod /ht/hypertrace-sources.ko events='sched,irq,raw_syscalls'
 load "-l 20" . /
 # the last of the CPUs goes and comes, and the module does, while it is used
 load "-l 20" . / &
@@ -31,16 +31,16 @@ c=/sys/devices/system/cpu/cpu$(($(nproc) - 1))/online
 for i in 1 2 3; do
     echo 0 >$c
     echo 1 >$c
-    rmmod hypertrace-events
-    insmod /ht/hypertrace-events.ko events='sched,irq,raw_syscalls'
+    rmmod hypertrace-sources
+    insmod /ht/hypertrace-sources.ko events='sched,irq,raw_syscalls'
 done
 wait
-rmmod hypertrace-events
+rmmod hypertrace-sources
 echo events >&3
 read answer <&3
-insmod /ht/hypertrace-functions.ko entry='*'
+insmod /ht/hypertrace-sources.ko events= functions='entry:*'
 load "-l 1" . /
-rmmod hypertrace-functions
+rmmod hypertrace-sources
 echo functions >&3
 read answer <&3
 """
@@ -60,7 +60,7 @@ def test_load(tmp_path, channel, cpus):
     if not shutil.which("hackbench"):
         pytest.skip("hackbench is not installed (Debian: rt-tests)")
     with VM(devices=[much(channel, packets=256)], job=JOB,
-            files={**modules("events", "functions"),
+            files={**modules("sources"),
                    **with_libraries(["hackbench"])}, cpus=cpus,
             workdir=tmp_path / "vm") as vm:
         totals = []

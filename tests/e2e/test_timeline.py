@@ -2,7 +2,7 @@
 """One timeline: a guest whose events come on two ways, each with a clock of its
 own, and QEMU's.
 
-hypertrace-events.ko sends the tracepoints that a stock kernel's ring records
+hypertrace-sources.ko sends the tracepoints that a stock kernel's ring records
 through the device, too, which dates them by the TSC.  The dates of the ring are
 those of hypertrace record, outside, and of -object hypertrace-ftrace.  The ring's
 probe was attached first and so is called first: an event is in the ring before
@@ -34,7 +34,7 @@ HYPERTRACE = Path(os.environ.get("HT_BUILD", "")) / \
 # one guest for all tests
 pytestmark = pytest.mark.xdist_group("timeline")
 
-MODULE = "hypertrace-events.ko"
+MODULE = "hypertrace-sources.ko"
 # Events with interrupts off: no event comes between the ring and the device
 WORDS = ("reserve_mem=16M:2M:ht trace_instance=boot_map@ht,"
          "sched:sched_switch,sched:sched_waking,timer:hrtimer_start,"
@@ -95,7 +95,7 @@ def run(tmp_path_factory):
 
     with vm:
         vm.out.expect(r'\{"up": 1\}', TIMEOUT)
-        say("insmod /ht/hypertrace-events.ko events=sched:sched_switch,"
+        say("insmod /ht/hypertrace-sources.ko events=sched:sched_switch,"
             "sched:sched_waking,timer:hrtimer_start,"
             "timer:hrtimer_expire_entry,task")
         recorder = subprocess.Popen(

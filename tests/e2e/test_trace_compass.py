@@ -15,23 +15,20 @@ from pathlib import Path
 import bt2
 
 import ctf_events
-from linux_guest import assert_sound, events_module, stats
+from linux_guest import assert_sound, sources_module, stats
 from vm.machine import VM
 
-# A guest's setting, set by the host; kyber's tracepoints come with its module.
-SETTINGS = "events.events=sched,irq,timer,syscalls,exceptions,irq_vectors,kyber"
+# The tracepoints of kyber come with its module.
+EVENTS = "sched,irq,timer,syscalls,exceptions,irq_vectors,kyber"
 UUID = "6d1b2f0e-58a5-4f0c-9d10-3a5f7c1e2b44"
 
-JOB = """
+JOB = f"""
 set -e
 T=/sys/kernel/tracing
-echo up >&3
-read answer <&3
 echo 8192 >$T/buffer_size_kb
 echo 1 >$T/events/sched/sched_process_exec/enable
 echo 1 >$T/events/syscalls/enable
-insmod /ht/hypertrace-events.ko events=nmi
-grep -q kyber /sys/module/hypertrace_events/parameters/events
+insmod /ht/hypertrace-sources.ko events={EVENTS}
 insmod /ht/kyber-iosched.ko
 rmmod kyber-iosched
 taskset 2 sh -c '/bin/true
@@ -42,7 +39,7 @@ taskset 2 sh -c '/bin/true
     ls /nowhere || :
     /bin/false' || :
 echo 0 >$T/tracing_on
-rmmod hypertrace-events
+rmmod hypertrace-sources
 cat $T/per_cpu/cpu1/trace >&3
 echo done >&3
 read answer <&3
@@ -145,7 +142,7 @@ class Analysis:
         assert self.call.get(thread) in (None, "rt_sigreturn"), (thread, name)
         self.call[thread] = name
         # after this, the probes are detached one by one
-        self.on = f.get("name_user") != "hypertrace_events"
+        self.on = f.get("name_user") != "hypertrace_sources"
 
     def syscall_exit(self, thread, name, _):
         assert self.call.get(thread) in (None, name), thread
@@ -203,14 +200,10 @@ def kyber(tmp_path):
 def test_trace_compass(tmp_path):
     with VM(devices=[{"channel": "shm", "packets": 256,
                       "backend_options": {"lttng-kernel": "on"}}],
-            job=JOB, files=events_module() | kyber(tmp_path),
+            job=JOB, files=sources_module() | kyber(tmp_path),
             args=["-uuid", UUID],
             # code is patched while it runs: see docs/kernel-tracing.md
             accel="tcg-single", workdir=tmp_path / "vm") as vm:
-        vm.out.expect("^up", 60)
-        vm.qmp.command("qom-set", path="/machine/peripheral/ht0",
-                       property="settings", value=SETTINGS)
-        vm.say("go")
         vm.out.expect("^done", 120)
         counted = stats(vm)
         vm.say("go")

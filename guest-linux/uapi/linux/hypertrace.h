@@ -51,10 +51,12 @@ struct ht_ioc_info {
  *
  * Allowed are CLASS_REGISTER, CLASS_LIST, STREAM_OPEN, STREAM_CLOSE,
  * STREAM_FLUSH, STATS and DISCARDED.  A file that is not open for writing may
- * send CLASS_LIST and STATS.  A stream is opened for the file,
- * and closed or flushed only by the file that has it.  The status in the
- * reply is the host's, except that the driver chooses the stream for
- * HT_STREAM_ANY and answers HT_STATUS_LIMIT and HT_STATUS_EXIST itself.
+ * send CLASS_LIST and STATS.  A stream is opened for the file, and closed or
+ * flushed only by the file that has it.  The driver sets the origin of a class,
+ * and names a stream "COMM/TID/UID".  The status in the reply is the host's, with
+ * these exceptions: the driver chooses the stream for HT_STREAM_ANY, and answers
+ * HT_STATUS_INVAL to a class with a name of the kernel's and HT_STATUS_LIMIT,
+ * HT_STATUS_EXIST and HT_STATUS_BUSY itself.
  */
 struct ht_ioc_control {
 	__u64 msg;
@@ -85,6 +87,7 @@ struct ht_ioc_submit {
  * EINVAL	invalid argument
  * EPERM	not one of the caller's streams, not open, or not allowed
  * EBADF	submit: the file is not open for writing
+ * EINTR	the caller was killed while it waited for the host
  * EAGAIN	submit: every buffer is in use
  * ENODEV	the device is gone, or suspended
  * ETIMEDOUT	no reply; the host may still execute the message

@@ -41,7 +41,10 @@ typedef struct HtField {
  * HtClass: an event class; immutable once published, never freed
  * @id: 1 to HT_CLASSES_MAX, for the life of the trace
  * @name: unique; the guest's name, with ".vN" if that name was registered
- *        before with other fields
+ *        before with other fields, or before by a program if this class is the
+ *        kernel's, or the other way round
+ * @origin: HT_ORIGIN_KERNEL, or the user who registered the class first: all
+ *          programs share their classes
  * @loglevel: 0 to 14
  * @nr_fields: number of @fields
  * @fields: in payload order
@@ -53,6 +56,7 @@ typedef struct HtField {
 typedef struct HtClass {
     uint32_t id;
     char *name;
+    uint32_t origin;
     uint8_t loglevel;
     uint8_t nr_fields;
     HtField *fields;

@@ -457,6 +457,8 @@ int main(int argc, char **argv)
         hostile(20);
         closing();
         writing();
+    } else if (!strcmp(argv[2], "trust")) {
+        trust_test();
     } else if (!emit_test(argv[2], argc > 3 ? argv[3] : NULL)) {
         die("%s: no such test", argv[2]);
     }

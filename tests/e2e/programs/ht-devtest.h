@@ -22,4 +22,11 @@ void expect(const char *what, int got, int wanted);
  */
 int emit_test(const char *name, const char *arg);
 
+/**
+ * trust_test: become a user who is not root, and try what is not allowed
+ *
+ * Prints "holding", and ends when it is killed.
+ */
+void trust_test(void);
+
 #endif

@@ -495,6 +495,64 @@ static void test_versions(void)
     ht_class_table_free(t);
 }
 
+/*
+ * Promise that only this test proves: a class of a program is never the
+ * kernel's, whichever comes first, also in a saved table; the programs of all
+ * users share classes.
+ */
+static void test_origin(void)
+{
+    static const struct {
+        const char *name;
+        uint32_t origin;
+        uint32_t id;
+        const char *shown;
+    } steps[] = {
+        { "a", HT_ORIGIN_KERNEL, 1, "a" },
+        { "a", 1000, 2, "a.v2" },
+        { "a", 0, 2, "a.v2" },
+        { "a", HT_ORIGIN_KERNEL - 1, 2, "a.v2" },
+        { "a", HT_ORIGIN_KERNEL, 1, "a" },
+        /* the name that the host shows */
+        { "a.v2", 1000, 2, "a.v2" },
+        { "a.v2", HT_ORIGIN_KERNEL, 3, "a.v2.v2" },
+        { "b", 0, 4, "b" },
+        { "b", HT_ORIGIN_KERNEL, 5, "b.v2" },
+        { "b", 1000, 4, "b" },
+    };
+    HtClassTable *t = ht_class_table_new(), *to = ht_class_table_new();
+    g_autoptr(GByteArray) saved = NULL;
+    g_autofree char *why = NULL;
+    unsigned i, k;
+    CtMessage m;
+
+    for (i = 0; i < G_N_ELEMENTS(steps); i++) {
+        ct_class(&m, steps[i].name);
+        ct_field(&m, "x", HT_FIELD_U8, 0, 0);
+        ht_put_le32(&ct_message(&m)->origin, steps[i].origin);
+        g_assert_cmpuint(ct_register(t, &m), ==, steps[i].id);
+        g_assert_cmpstr(ht_class_table_get(t, steps[i].id)->name, ==,
+                        steps[i].shown);
+    }
+    saved = ht_class_table_save(t);
+    g_assert_true(ht_class_table_load(to, saved->data, saved->len, &why));
+    for (k = 1; k <= ht_class_table_count(t); k++) {
+        g_assert_cmpuint(ht_class_table_get(to, k)->origin, ==,
+                         ht_class_table_get(t, k)->origin);
+    }
+    ht_class_table_free(to);
+
+    /* a table where the kernel's class is a program's */
+    to = ht_class_table_new();
+    ct_class(&m, "a");
+    ct_field(&m, "x", HT_FIELD_U8, 0, 0);
+    ct_register(to, &m);
+    g_assert_false(ht_class_table_load(to, saved->data, saved->len, &why));
+    g_assert_nonnull(strstr(why, "origin"));
+    ht_class_table_free(to);
+    ht_class_table_free(t);
+}
+
 static void test_limit(void)
 {
     HtClassTable *t = ht_class_table_new();
@@ -746,6 +804,7 @@ int main(int argc, char **argv)
     g_test_add_func("/class/payload", test_payload);
     g_test_add_func("/class/versions", test_versions);
     g_test_add_func("/class/versions-limit", test_versions_limit);
+    g_test_add_func("/class/origin", test_origin);
     g_test_add_func("/class/limit", test_limit);
     g_test_add_func("/class/limit-bytes", test_limit_bytes);
     g_test_add_func("/class/encode", test_encode);

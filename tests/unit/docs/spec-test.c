@@ -39,7 +39,7 @@ static Member members[] = {
     M(ht_msg, cookie),
     M(ht_msg_class, id), M(ht_msg_class, index), M(ht_msg_class, nr_fields),
     M(ht_msg_class, name_len), M(ht_msg_class, loglevel),
-    M(ht_msg_class, on), M(ht_msg_class, reserved),
+    M(ht_msg_class, on), M(ht_msg_class, origin),
     M(ht_msg_field, kind), M(ht_msg_field, elem), M(ht_msg_field, flags),
     M(ht_msg_field, name_len), M(ht_msg_field, count),
     M(ht_msg_open, stream), M(ht_msg_open, vcpu), M(ht_msg_open, instance),

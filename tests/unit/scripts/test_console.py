@@ -41,7 +41,7 @@ def test_races():
     own = report("BUG: KCSAN: data-race in htk_a [hypertrace] / b",
                  " htk_a+0x1/0x2 [hypertrace]")
     users = report("BUG: KCSAN: data-race in c / c",
-                   " c+0x1/0x2", " fn_x+0x1/0x2 [hypertrace_functions]")
+                   " c+0x1/0x2", " fn_x+0x1/0x2 [hypertrace_sources]")
     later = "[   10.0] WARNING: CPU: 0"
     assert complaints(other) == []
     assert complaints("\n".join([other, own, other, later])) == [own.splitlines()[1], later]

@@ -56,7 +56,7 @@ class TestCompass:
                                  re.S)[0]
                 fields = set(re.findall(r" _(\w+)[;\[]", body))
                 assert needs[event] <= fields, (event, needs[event], fields)
-        # those of hypertrace-functions.ko: tests/e2e/test_linux_functions.py
+        # those of hypertrace-sources.ko: tests/e2e/test_linux_functions.py
         assert needs.keys() == {"funcgraph_entry", "funcgraph_exit",
                                 "function_entry", "function_exit"}
 

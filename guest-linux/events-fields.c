@@ -1,26 +1,25 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * hypertrace: fields of an event class from the kernel's declarations
+ * hypertrace-sources: make fields of an event class from kernel declarations
  *
- * Integers stay what they are, char arrays become text, other arrays keep
- * their elements, and what is neither becomes bytes.
+ * Integers keep their size and sign.  Char arrays become text.  Other arrays
+ * keep their elements.  Everything else becomes bytes.
  */
 #include <linux/errno.h>
-#include <linux/export.h>
 #include <linux/kernel.h>
 #include <linux/log2.h>
 #include <linux/string.h>
 
-#include "hypertrace-kernel.h"
+#include "events.h"
 
-static bool htk_ends(const char *s, const char *end)
+static bool hte_ends(const char *s, const char *end)
 {
 	size_t len = strlen(s), n = strlen(end);
 
 	return len >= n && !strcmp(s + len - n, end);
 }
 
-bool ht_kernel_type(const char *type, u32 *size, bool *is_signed)
+bool hte_type(const char *type, u32 *size, bool *is_signed)
 {
 	static const struct {
 		const char *name;
@@ -53,7 +52,7 @@ bool ht_kernel_type(const char *type, u32 *size, bool *is_signed)
 
 	*size = sizeof(long);
 	*is_signed = false;
-	if (htk_ends(type, "*"))
+	if (hte_ends(type, "*"))
 		return true;
 	last = last ? last + 1 : type;
 	/* "__u32" is called as "u32" */
@@ -68,38 +67,37 @@ bool ht_kernel_type(const char *type, u32 *size, bool *is_signed)
 	}
 	return false;
 }
-EXPORT_SYMBOL_GPL(ht_kernel_type);
 
 /* Bytes of an array's element; 0: not known */
-static unsigned int htk_size_of(const char *type)
+static unsigned int hte_size_of(const char *type)
 {
 	bool is_signed;
 	u32 size;
 
-	return ht_kernel_type(type, &size, &is_signed) ? size : 0;
+	return hte_type(type, &size, &is_signed) ? size : 0;
 }
 
-static bool htk_is_integer(unsigned int size)
+static bool hte_is_integer(unsigned int size)
 {
 	return size == 1 || size == 2 || size == 4 || size == 8;
 }
 
-static u8 htk_integer(unsigned int size, bool is_signed)
+static u8 hte_integer(unsigned int size, bool is_signed)
 {
 	return (is_signed ? HT_FIELD_S8 : HT_FIELD_U8) + ilog2(size);
 }
 
-static bool htk_is_address(const struct ht_kernel_decl *d)
+static bool hte_is_address(const struct hte_decl *d)
 {
-	return htk_ends(d->type, "*") || !strcmp(d->name, "ip") ||
-	       htk_ends(d->name, "_ip");
+	return hte_ends(d->type, "*") || !strcmp(d->name, "ip") ||
+	       hte_ends(d->name, "_ip");
 }
 
 /*
  * Names of an event must differ, and by more than what a reader puts around
  * those of counted fields: x, _x, x_length.
  */
-static bool htk_taken(const struct ht_class *c, const char *name)
+static bool hte_taken(const struct ht_class *c, const char *name)
 {
 	unsigned int i;
 
@@ -122,15 +120,15 @@ static bool htk_taken(const struct ht_class *c, const char *name)
 	return false;
 }
 
-static void htk_describe(struct ht_field *f, const struct ht_kernel_decl *d)
+static void hte_describe(struct ht_field *f, const struct hte_decl *d)
 {
-	unsigned int elem = htk_size_of(d->type);
-	bool text = d->array && htk_ends(d->type, "char") &&
+	unsigned int elem = hte_size_of(d->type);
+	bool text = d->array && hte_ends(d->type, "char") &&
 		    !strstr(d->type, "unsigned");
 
-	if (!d->dynamic && !d->array && htk_is_integer(d->size)) {
-		f->kind = htk_integer(d->size, d->is_signed);
-		f->flags = htk_is_address(d) ? HT_FIELD_HEX : 0;
+	if (!d->dynamic && !d->array && hte_is_integer(d->size)) {
+		f->kind = hte_integer(d->size, d->is_signed);
+		f->flags = hte_is_address(d) ? HT_FIELD_HEX : 0;
 		return;
 	}
 	if (text && !d->dynamic && d->padded) {
@@ -147,12 +145,12 @@ static void htk_describe(struct ht_field *f, const struct ht_kernel_decl *d)
 	/* The bytes know better than the type how large an element is. */
 	if (!d->dynamic && d->count && d->size % d->count == 0)
 		elem = d->size / d->count;
-	f->flags = htk_is_address(d) ? HT_FIELD_HEX : 0;
-	if (!d->array || !htk_is_integer(elem)) {
+	f->flags = hte_is_address(d) ? HT_FIELD_HEX : 0;
+	if (!d->array || !hte_is_integer(elem)) {
 		elem = 1;
 		f->flags = HT_FIELD_HEX;
 	}
-	f->elem = htk_integer(elem, d->is_signed);
+	f->elem = hte_integer(elem, d->is_signed);
 	if (d->dynamic || !d->size) {
 		f->kind = HT_FIELD_SEQUENCE;
 	} else {
@@ -161,18 +159,17 @@ static void htk_describe(struct ht_field *f, const struct ht_kernel_decl *d)
 	}
 }
 
-const struct ht_field *ht_kernel_add_field(struct ht_class *cls,
-					   struct ht_field *fields,
-					   const struct ht_kernel_decl *d)
+const struct ht_field *hte_add_field(struct ht_class *cls,
+				     struct ht_field *fields,
+				     const struct hte_decl *d)
 {
 	struct ht_field *f = &fields[cls->nr_fields];
 
-	if (cls->nr_fields == HT_FIELDS_MAX || htk_taken(cls, d->name))
+	if (cls->nr_fields == HT_FIELDS_MAX || hte_taken(cls, d->name))
 		return NULL;
 	memset(f, 0, sizeof(*f));
 	f->name = d->name;
-	htk_describe(f, d);
+	hte_describe(f, d);
 	cls->nr_fields++;
 	return f;
 }
-EXPORT_SYMBOL_GPL(ht_kernel_add_field);

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * hypertrace: allocation and reference counts of devices
+ */
+#include <linux/fs.h>
+#include <linux/fs_context.h>
+#include <linux/idr.h>
+#include <linux/module.h>
+#include <linux/mount.h>
+#include <linux/pseudo_fs.h>
+#include <linux/slab.h>
+
+#include "htk.h"
+
+#define HTK_FS_MAGIC	0x48545243
+
+static DEFINE_IDA(htk_ida);
+static atomic_t htk_generation;
+static struct vfsmount *htk_mnt;
+
+/* Runs everything that waits for a host.  Frozen while the machine sleeps. */
+struct workqueue_struct *htk_wq;
+
+static int htk_fs_init(struct fs_context *fc)
+{
+	return init_pseudo(fc, HTK_FS_MAGIC) ? 0 : -ENOMEM;
+}
+
+/*
+ * Nobody else can mount it: it is not registered, and it has no owner because
+ * the module itself has it mounted while it is loaded.
+ */
+static struct file_system_type htk_fs = {
+	.name		 = KBUILD_MODNAME,
+	.init_fs_context = htk_fs_init,
+	.kill_sb	 = kill_anon_super,
+};
+
+static void htk_release(struct kref *kref)
+{
+	struct htk *h = container_of(kref, struct htk, kref);
+
+	if (h->mappings)
+		iput(h->mappings);
+	htk_origin_free(h);
+	htk_enable_free(h);
+	ida_free(&htk_ida, h->id);
+	kvfree(h);
+}
+
+/**
+ * htk_put() - drop a reference to a device
+ * @h: the device
+ */
+void htk_put(struct htk *h)
+{
+	kref_put(&h->kref, htk_release);
+}
+
+/**
+ * htk_get_by_misc() - get a reference to the device of a node
+ * @misc: the node, which is registered
+ */
+struct htk *htk_get_by_misc(struct miscdevice *misc)
+{
+	struct htk *h = container_of(misc, struct htk, misc);
+
+	kref_get(&h->kref);
+	return h;
+}
+
+/**
+ * htk_next_generation() - a number that no device had before
+ */
+u32 htk_next_generation(void)
+{
+	return atomic_inc_return(&htk_generation);
+}
+
+/**
+ * htk_new() - allocate a device
+ * @vdev: the virtio device
+ * @enable_changed: work function: the enable bytes may have changed
+ * @orphaned: work function: files were closed
+ *
+ * Return: the device with one reference, or an ERR_PTR().
+ */
+struct htk *htk_new(struct virtio_device *vdev, work_func_t enable_changed,
+		    work_func_t orphaned)
+{
+	struct htk *h = kvzalloc(sizeof(*h), GFP_KERNEL);
+	int ret;
+
+	if (!h)
+		return ERR_PTR(-ENOMEM);
+	h->id = ida_alloc(&htk_ida, GFP_KERNEL);
+	if (h->id < 0) {
+		ret = h->id;
+		kvfree(h);
+		return ERR_PTR(ret);
+	}
+	snprintf(h->name, sizeof(h->name), "hypertrace%d", h->id);
+	kref_init(&h->kref);
+	init_rwsem(&h->life);
+	mutex_init(&h->control);
+	mutex_init(&h->messages);
+	init_rwsem(&h->map_sem);
+	init_llist_head(&h->orphans);
+	INIT_WORK(&h->orphan_work, orphaned);
+	INIT_LIST_HEAD(&h->source);
+	h->wq = htk_wq;
+	h->kernel.h = h;
+	h->generation = htk_next_generation();
+	h->vdev = vdev;
+	ret = htk_enable_new(h, enable_changed);
+	if (!ret)
+		ret = htk_origin_new(h);
+	if (ret)
+		goto put;
+	h->mappings = alloc_anon_inode(htk_mnt->mnt_sb);
+	if (!IS_ERR(h->mappings))
+		return h;
+	ret = PTR_ERR(h->mappings);
+	h->mappings = NULL;
+put:
+	htk_put(h);
+	return ERR_PTR(ret);
+}
+
+int htk_device_init(void)
+{
+	htk_wq = alloc_workqueue(KBUILD_MODNAME, WQ_UNBOUND | WQ_FREEZABLE, 0);
+	if (!htk_wq)
+		return -ENOMEM;
+	htk_mnt = kern_mount(&htk_fs);
+	if (IS_ERR(htk_mnt)) {
+		destroy_workqueue(htk_wq);
+		return PTR_ERR(htk_mnt);
+	}
+	return 0;
+}
+
+/* Waits for the streams of files that were closed last. */
+void htk_device_exit(void)
+{
+	destroy_workqueue(htk_wq);
+	kern_unmount(htk_mnt);
+}

@@ -1,0 +1,539 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * hypertrace-sources: functions of the kernel as trace events
+ *
+ *	echo 'entry:vfs_*,entry:do_sys_open*,!vfs_fsync*' >functions
+ *	echo 'calls:ext4_*,least_ns=1000000,most_depth=1' >functions
+ *	echo >functions
+ *
+ * An entry or an exit is 8 bytes with its header, a call with its duration 12.
+ * The lower half of the address of its beginning identifies a function, since
+ * kernels and their modules lie within one range of 4 GiB.
+ */
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
+#include <linux/ftrace.h>
+#include <linux/fprobe.h>
+#include <linux/kstrtox.h>
+#include <linux/llist.h>
+#include <linux/module.h>
+#include <linux/moduleparam.h>
+#include <linux/mutex.h>
+#include <linux/preempt.h>
+#include <linux/rcupdate.h>
+#include <linux/sched.h>
+#include <linux/slab.h>
+#include <linux/string.h>
+#include <linux/trace_clock.h>
+#include <linux/version.h>
+#include <linux/workqueue.h>
+
+#include "hypertrace-kernel.h"
+#include "sources.h"
+
+HT_EVENT(function_entry, (x32, ip));
+HT_EVENT(function_exit, (x32, ip));
+HT_EVENT(function_call, (x32, ip), (u32, duration_ns));
+
+static struct ht_class *const fn_classes[] = {
+	&ht_class_function_entry,
+	&ht_class_function_exit,
+	&ht_class_function_call,
+};
+
+/**
+ * struct fn_limits - which calls are events; 0: no limit
+ * @least_ns: shortest duration; then a call is one event, at its exit
+ * @least_depth: least number of traced calls it is in, with itself
+ * @most_depth: greatest number of traced calls it is in, with itself
+ */
+struct fn_limits {
+	unsigned int least_ns;
+	unsigned int least_depth;
+	unsigned int most_depth;
+};
+
+/**
+ * struct fn_set - a text of the parameter, and what was made of it
+ * @text: as it was written
+ * @ops: functions whose entry is an event
+ * @entry: there are any
+ * @calls: the pattern of calls; empty: none
+ * @except: the pattern of functions that are not among @calls
+ * @limits: of calls
+ */
+struct fn_set {
+	char text[HT_SELECT_MAX];
+	struct ftrace_ops ops;
+	bool entry;
+	char calls[HT_SELECT_MAX];
+	char except[HT_SELECT_MAX];
+	struct fn_limits limits;
+};
+
+/* Protects what follows.  A set that is not fn_now is not in use. */
+static DEFINE_MUTEX(fn_mutex);
+static bool fn_ready;
+static struct fn_set fn_sets[2];
+static struct fn_set *fn_now = &fn_sets[0];
+static bool fn_entry_on, fn_calls_on;
+
+/* Copy of the limits in use, for handlers */
+static struct fn_limits fn_limits;
+static bool fn_limited;
+
+/*
+ * ht_trace(), except in functions that the emit path itself calls to have a
+ * packet handed over: ftrace lets one level of these through.  They are part of
+ * the tracer, so they are neither events nor discarded events.  An NMI there is
+ * discarded and counted.
+ *
+ * Context: preemption off
+ */
+#define fn_trace(ident, ...)						\
+do {									\
+	unsigned long flags;						\
+	struct ht_stream *s;						\
+									\
+	if (!ht_event_enabled(ident))					\
+		break;							\
+	s = ht_kernel_begin(&flags);					\
+	if (!s)								\
+		break;							\
+	if (likely(!s->busy) || in_nmi())				\
+		ht_emit_##ident(s, __VA_ARGS__);			\
+	ht_kernel_end(flags);						\
+} while (0)
+
+/* Entries ----------------------------------------------------------------- */
+
+/* Context: any, also NMIs; ftrace keeps it from interrupting itself */
+static void notrace fn_on_entry(unsigned long ip, unsigned long parent_ip,
+				struct ftrace_ops *ops,
+				struct ftrace_regs *regs)
+{
+	fn_trace(function_entry, (u32)ip);
+}
+
+/* Calls: entry and exit --------------------------------------------------- */
+
+#ifdef CONFIG_FPROBE
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 14, 0)
+#define fn_regs ftrace_regs
+#else
+#define fn_regs pt_regs
+#endif
+
+/* Stored instead of the time of a call's beginning: its end is no event. */
+#define FN_LEFT_OUT	U64_MAX
+
+/* Number of traced calls that the present one is in, from the kernel's list */
+static unsigned int notrace fn_depth(void)
+{
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 14, 0)
+	return current->curr_ret_depth;
+#else
+	const struct llist_node *node;
+	unsigned int depth = 0;
+
+	for (node = current->rethooks.first; node; node = node->next)
+		depth++;
+	return depth;
+#endif
+}
+
+/* Return: 1 to have fprobe ignore the end of the call. */
+static noinline int notrace fn_on_limited_call(unsigned long ip, u64 *since)
+{
+	unsigned int depth = fn_depth() + 1;
+	unsigned int most = READ_ONCE(fn_limits.most_depth);
+
+	if (most && depth > most)
+		return 1;
+	if (depth < READ_ONCE(fn_limits.least_depth))
+		*since = FN_LEFT_OUT;
+	else if (READ_ONCE(fn_limits.least_ns))
+		*since = trace_clock_local();
+	else
+		fn_trace(function_entry, (u32)ip);
+	return 0;
+}
+
+/*
+ * With lockdep, fprobes before 6.14 call these functions whenever a traced call
+ * ends.  Tracing the end of these functions would recurse for ever.
+ */
+static bool notrace fn_never_ends(unsigned long ip)
+{
+#if defined(CONFIG_PROVE_RCU) && LINUX_VERSION_CODE < KERNEL_VERSION(6, 14, 0)
+	/* The call of ftrace is some bytes after the beginning. */
+	return ip - (unsigned long)rcu_read_lock_any_held < 16 ||
+	       ip - (unsigned long)rcu_lockdep_current_cpu_online < 16;
+#else
+	return false;
+#endif
+}
+
+/* Return: 1 to have fprobe ignore the end of the call. */
+static int notrace fn_on_call(struct fprobe *fp, unsigned long ip,
+			      unsigned long ret_ip, struct fn_regs *regs,
+			      void *data)
+{
+	u64 *since = data;
+
+	if (fn_never_ends(ip))
+		return 1;
+	*since = 0;
+	if (unlikely(READ_ONCE(fn_limited)))
+		return fn_on_limited_call(ip, since);
+	fn_trace(function_entry, (u32)ip);
+	return 0;
+}
+
+static void notrace fn_on_return(struct fprobe *fp, unsigned long ip,
+				 unsigned long ret_ip, struct fn_regs *regs,
+				 void *data)
+{
+	const u64 *since = data;
+	u64 ns;
+
+	if (!*since) {
+		fn_trace(function_exit, (u32)ip);
+		return;
+	}
+	if (*since == FN_LEFT_OUT)
+		return;
+	ns = trace_clock_local() - *since;
+	if (ns >= READ_ONCE(fn_limits.least_ns))
+		fn_trace(function_call, (u32)ip, (u32)min_t(u64, ns, U32_MAX));
+}
+
+static struct fprobe fn_fprobe;
+
+/* Context: fn_mutex held, fn_calls_on is false */
+static int fn_calls_attach(const struct fn_set *set)
+{
+	memset(&fn_fprobe, 0, sizeof(fn_fprobe));
+	fn_fprobe.entry_handler = fn_on_call;
+	fn_fprobe.exit_handler = fn_on_return;
+	fn_fprobe.entry_data_size = sizeof(u64);
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 14, 0)
+	/* Calls at a time; the default has room for one of each function. */
+	fn_fprobe.nr_maxactive = 4096;
+#endif
+	return register_fprobe(&fn_fprobe, set->calls,
+			       *set->except ? set->except : NULL);
+}
+
+/* Context: fn_mutex held */
+static void fn_calls_detach(void)
+{
+	unregister_fprobe(&fn_fprobe);
+	/*
+	 * From 6.14 on a handler may still be running.  Handlers run with
+	 * preemption off.
+	 */
+	synchronize_rcu();
+}
+
+static unsigned long fn_missed(void)
+{
+	return fn_calls_on ? fn_fprobe.nmissed : 0;
+}
+
+#define FN_HAS_CALLS	true
+#else
+static int fn_calls_attach(const struct fn_set *set)
+{
+	return -EOPNOTSUPP;
+}
+
+static void fn_calls_detach(void)
+{
+}
+
+static unsigned long fn_missed(void)
+{
+	return 0;
+}
+
+#define FN_HAS_CALLS	false
+#endif
+
+/* Which functions --------------------------------------------------------- */
+
+/* Free the filters of an ops.  ftrace itself leaves pointers to them. */
+static void fn_free_ops(struct ftrace_ops *ops)
+{
+	ftrace_free_filter(ops);
+	memset(ops, 0, sizeof(*ops));
+	ops->func = fn_on_entry;
+}
+
+/*
+ * Is there a function that matches?  Nothing is attached.
+ *
+ * Context: fn_mutex held
+ */
+static int fn_check(char *pattern)
+{
+	static struct ftrace_ops check;
+	int ret = ftrace_set_filter(&check, pattern, strlen(pattern), 1);
+
+	fn_free_ops(&check);
+	return ret;
+}
+
+static int fn_parse_limit(struct fn_set *set, const char *name,
+			  const char *value)
+{
+	unsigned int *limit =
+		!strcmp(name, "least_ns") ? &set->limits.least_ns :
+		!strcmp(name, "least_depth") ? &set->limits.least_depth :
+		!strcmp(name, "most_depth") ? &set->limits.most_depth : NULL;
+	int ret = limit ? kstrtouint(value, 0, limit) : -EINVAL;
+
+	if (ret)
+		pr_err("'%s=%s': give least_ns, least_depth or most_depth, and a number from 0 to 4294967295\n",
+		       name, value);
+	return ret;
+}
+
+/* fprobe takes one pattern each. */
+static int fn_parse_calls(char *pattern, char *to, const char *what)
+{
+	if (!FN_HAS_CALLS) {
+		pr_err("'calls:%s': this kernel has no fprobes\n", pattern);
+		return -EOPNOTSUPP;
+	}
+	if (*to) {
+		pr_err("'%s%s': there is '%s' already, fprobes take one pattern\n",
+		       what, pattern, to);
+		return -EINVAL;
+	}
+	strscpy(to, pattern, HT_SELECT_MAX);
+	return fn_check(pattern);
+}
+
+static int fn_parse_entry(struct fn_set *set, char *pattern, bool on)
+{
+	set->entry |= on;
+	return (on ? ftrace_set_filter : ftrace_set_notrace)
+	       (&set->ops, pattern, strlen(pattern), 0);
+}
+
+/*
+ * "entry:PATTERN", "calls:PATTERN", either with "!" before it, "!PATTERN" for
+ * both, "LIMIT=NUMBER".
+ */
+static int fn_parse_word(struct fn_set *set, char *word)
+{
+	bool on = *word != '!';
+	char *pattern = word + !on, *limit = strchr(word, '=');
+	bool entry = str_has_prefix(pattern, "entry:");
+	bool calls = str_has_prefix(pattern, "calls:");
+	int ret = 0;
+
+	if (limit) {
+		*limit = '\0';
+		return fn_parse_limit(set, word, limit + 1);
+	}
+	if (entry || calls)
+		pattern += strlen("entry:");
+	if (!*pattern || (on && !entry && !calls)) {
+		pr_err("'%s': give entry:PATTERN or calls:PATTERN\n", word);
+		return -EINVAL;
+	}
+	if (!calls)
+		ret = fn_parse_entry(set, pattern, on);
+	if (!ret && calls)
+		ret = fn_parse_calls(pattern, on ? set->calls : set->except,
+				     on ? "calls:" : "!calls:");
+	else if (!ret && !on && !entry && FN_HAS_CALLS && !*set->except)
+		strscpy(set->except, pattern, sizeof(set->except));
+	if (ret == -EINVAL)
+		pr_err("'%s': no function that can be traced has that name\n",
+		       word);
+	return ret;
+}
+
+/* Context: fn_mutex held; @set is not in use */
+static int fn_parse(struct fn_set *set, const char *text)
+{
+	char *copy, *rest, *word;
+	int ret = 0;
+
+	fn_free_ops(&set->ops);
+	memset(set, 0, sizeof(*set));
+	set->ops.func = fn_on_entry;
+	strscpy(set->text, text, sizeof(set->text));
+	strreplace(set->text, '\n', '\0');
+	copy = rest = kstrdup(set->text, GFP_KERNEL);
+	if (!copy)
+		return -ENOMEM;
+	while (!ret && (word = strsep(&rest, ", ")))
+		ret = *word ? fn_parse_word(set, word) : 0;
+	kfree(copy);
+	return ret;
+}
+
+/* Attach what is selected and wanted; detach the rest.  Context: fn_mutex held */
+static void fn_switch(void)
+{
+	bool entry = fn_now->entry && ht_class_enabled(&ht_class_function_entry);
+	bool calls = *fn_now->calls &&
+		     (ht_class_enabled(&ht_class_function_entry) ||
+		      ht_class_enabled(&ht_class_function_exit) ||
+		      ht_class_enabled(&ht_class_function_call));
+	int ret = 0;
+
+	if (fn_entry_on && !entry)
+		unregister_ftrace_function(&fn_now->ops);
+	else if (entry && !fn_entry_on)
+		ret = register_ftrace_function(&fn_now->ops);
+	if (ret)
+		pr_warn("entries are not traced: error %d\n", ret);
+	fn_entry_on = entry && !ret;
+
+	ret = 0;
+	if (fn_calls_on && !calls)
+		fn_calls_detach();
+	else if (calls && !fn_calls_on)
+		ret = fn_calls_attach(fn_now);
+	if (ret)
+		pr_warn("calls are not traced: error %d\n", ret);
+	fn_calls_on = calls && !ret;
+}
+
+/* Context: fn_mutex held */
+static void fn_detach(void)
+{
+	if (fn_entry_on)
+		unregister_ftrace_function(&fn_now->ops);
+	if (fn_calls_on)
+		fn_calls_detach();
+	fn_entry_on = false;
+	fn_calls_on = false;
+}
+
+/* Replace the set in use, unless @text is wrong.  Context: fn_mutex held */
+static int fn_select(const char *text)
+{
+	struct fn_set *next = &fn_sets[fn_now == &fn_sets[0]];
+	int ret = fn_parse(next, text);
+
+	if (ret)
+		return ret;
+	fn_detach();
+	fn_now = next;
+	WRITE_ONCE(fn_limits.least_ns, next->limits.least_ns);
+	WRITE_ONCE(fn_limits.least_depth, next->limits.least_depth);
+	WRITE_ONCE(fn_limits.most_depth, next->limits.most_depth);
+	WRITE_ONCE(fn_limited, next->limits.least_ns ||
+			       next->limits.least_depth ||
+			       next->limits.most_depth);
+	fn_switch();
+	return 0;
+}
+
+static void fn_changed(struct work_struct *work)
+{
+	mutex_lock(&fn_mutex);
+	if (fn_ready)
+		fn_switch();
+	mutex_unlock(&fn_mutex);
+}
+
+static DECLARE_WORK(fn_work, fn_changed);
+static struct ht_kernel_watch fn_watch = {
+	.work = &fn_work,
+};
+
+/* Parameters -------------------------------------------------------------- */
+
+/* fn_init() applies a text that is set before. */
+static int fn_functions_set(const char *text, const struct kernel_param *kp)
+{
+	int ret = 0;
+
+	if (strlen(text) >= HT_SELECT_MAX)
+		return -ENOSPC;
+	mutex_lock(&fn_mutex);
+	if (fn_ready)
+		ret = fn_select(text);
+	else
+		strscpy(fn_now->text, text, sizeof(fn_now->text));
+	mutex_unlock(&fn_mutex);
+	return ret;
+}
+
+static int fn_functions_get(char *text, const struct kernel_param *kp)
+{
+	int n;
+
+	mutex_lock(&fn_mutex);
+	n = sysfs_emit(text, "%s\n", fn_now->text);
+	mutex_unlock(&fn_mutex);
+	return n;
+}
+
+static const struct kernel_param_ops fn_functions_ops = {
+	.set = fn_functions_set,
+	.get = fn_functions_get,
+};
+
+module_param_cb(functions, &fn_functions_ops, NULL, 0644);
+MODULE_PARM_DESC(functions,
+		 "functions that the host may have: [!]entry:PATTERN, [!]calls:PATTERN, !PATTERN, least_ns=N, least_depth=N, most_depth=N");
+
+static int fn_missed_get(char *text, const struct kernel_param *kp)
+{
+	int n;
+
+	mutex_lock(&fn_mutex);
+	n = sysfs_emit(text, "%lu\n", fn_missed());
+	mutex_unlock(&fn_mutex);
+	return n;
+}
+
+static const struct kernel_param_ops fn_missed_ops = {
+	.get = fn_missed_get,
+};
+
+module_param_cb(missed, &fn_missed_ops, NULL, 0444);
+MODULE_PARM_DESC(missed,
+		 "calls that fprobe left out: too many at a time, or made by fprobe itself");
+
+/* ------------------------------------------------------------------------- */
+
+/* A write to the parameter during or after this changes nothing. */
+void fn_exit(void)
+{
+	ht_kernel_unwatch(&fn_watch);
+	mutex_lock(&fn_mutex);
+	fn_ready = false;
+	fn_detach();
+	fn_free_ops(&fn_sets[0].ops);
+	fn_free_ops(&fn_sets[1].ops);
+	mutex_unlock(&fn_mutex);
+	cancel_work_sync(&fn_work);
+	ht_kernel_unregister_all(fn_classes, ARRAY_SIZE(fn_classes));
+}
+
+int fn_init(void)
+{
+	int ret;
+
+	ret = ht_kernel_register_all(fn_classes, ARRAY_SIZE(fn_classes));
+	if (ret)
+		return ret;
+	ht_kernel_watch(&fn_watch);
+	ht_kernel_sync();
+	mutex_lock(&fn_mutex);
+	ret = fn_select(fn_now->text);
+	fn_ready = !ret;
+	mutex_unlock(&fn_mutex);
+	if (ret)
+		fn_exit();
+	return ret;
+}

@@ -1,0 +1,414 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * hypertrace: who may register and open what, and whose it is
+ *
+ * The driver stamps the origin of each class and stream, so that the host can
+ * trust it: the kernel, or the user of a program.  Names of the kernel's events
+ * are reserved.  Users other than root have quotas, so that none of them takes
+ * the classes or streams of the others or of the kernel.
+ */
+#include <linux/cpumask.h>
+#include <linux/cred.h>
+#include <linux/hashtable.h>
+#include <linux/moduleparam.h>
+#include <linux/once.h>
+#include <linux/pid_namespace.h>
+#include <linux/sched.h>
+#include <linux/siphash.h>
+#include <linux/slab.h>
+#include <linux/string.h>
+#include <linux/stringhash.h>
+#include <linux/tracepoint.h>
+#include <linux/uidgid.h>
+#include <linux/user_namespace.h>
+#include <linux/vmalloc.h>
+
+#include "htk.h"
+
+static unsigned int kernel_streams;
+module_param(kernel_streams, uint, 0444);
+MODULE_PARM_DESC(kernel_streams,
+		 "streams for kernel events; 0: three quarters of the device's");
+
+/* Names ------------------------------------------------------------------- */
+
+struct htk_name {
+	struct hlist_node node;
+	char name[];
+};
+
+/* Only grows, while the module is loaded */
+static DEFINE_HASHTABLE(htk_names, 10);
+static DEFINE_MUTEX(htk_names_mutex);
+
+static bool htk_name_find(const char *name, unsigned int len, u32 hash)
+{
+	struct htk_name *n;
+
+	hash_for_each_possible(htk_names, n, node, hash) {
+		if (!strncmp(n->name, name, len) && !n->name[len])
+			return true;
+	}
+	return false;
+}
+
+/**
+ * htk_origin_reserve() - reserve the name of a class for the kernel
+ * @name: NUL-terminated
+ *
+ * Context: may sleep
+ */
+void htk_origin_reserve(const char *name)
+{
+	size_t len = strlen(name);
+	u32 hash = full_name_hash(NULL, name, len);
+	struct htk_name *n;
+
+	mutex_lock(&htk_names_mutex);
+	if (!htk_name_find(name, len, hash)) {
+		n = kmalloc(struct_size(n, name, len + 1), GFP_KERNEL);
+		if (n) {
+			memcpy(n->name, name, len + 1);
+			hash_add(htk_names, &n->node, hash);
+		}
+	}
+	mutex_unlock(&htk_names_mutex);
+}
+
+static void htk_origin_tracepoint(struct tracepoint *tp, void *unused)
+{
+	htk_origin_reserve(tp->name);
+}
+
+static bool htk_name_reserved(const char *name, unsigned int len)
+{
+	static const char *const prefixes[] = {
+		"sys_enter_", "sys_exit_", "lttng_statedump_", "function_",
+	};
+	unsigned int i;
+	bool found;
+
+	for (i = 0; i < ARRAY_SIZE(prefixes); i++) {
+		unsigned int n = strlen(prefixes[i]);
+
+		if (len > n && !strncmp(name, prefixes[i], n))
+			return true;
+	}
+	mutex_lock(&htk_names_mutex);
+	found = htk_name_find(name, len, full_name_hash(NULL, name, len));
+	mutex_unlock(&htk_names_mutex);
+	return found;
+}
+
+void htk_origin_init(void)
+{
+	for_each_kernel_tracepoint(htk_origin_tracepoint, NULL);
+}
+
+void htk_origin_exit(void)
+{
+	struct hlist_node *next;
+	struct htk_name *n;
+	unsigned int i;
+
+	hash_for_each_safe(htk_names, i, next, n, node) {
+		hash_del(&n->node);
+		kfree(n);
+	}
+}
+
+/* Streams ----------------------------------------------------------------- */
+
+/**
+ * htk_origin_kernel_streams() - number of streams that are the kernel's
+ * @h: the device
+ */
+unsigned int htk_origin_kernel_streams(const struct htk *h)
+{
+	unsigned int streams = h->core.caps.streams;
+
+	if (kernel_streams)
+		return min(kernel_streams, streams);
+	return max(streams * 3 / 4, 1u);
+}
+
+static bool htk_origin_limited(const struct htk *h,
+			       const struct htk_owner *owner)
+{
+	return owner != &h->kernel && !uid_eq(owner->uid, GLOBAL_ROOT_UID);
+}
+
+/**
+ * htk_origin_may_open() - may an owner open one more stream?
+ * @h: the device
+ * @owner: the owner
+ *
+ * Users other than root have together what the kernel's CPUs do not need, and
+ * each of them half of that.
+ *
+ * Context: h->control held
+ */
+bool htk_origin_may_open(const struct htk *h, const struct htk_owner *owner)
+{
+	unsigned int streams = h->core.caps.streams, all = 0, own = 0, most, i;
+
+	if (!htk_origin_limited(h, owner))
+		return true;
+	most = streams - min3(htk_origin_kernel_streams(h),
+			      num_possible_cpus(), streams - 1);
+	for (i = 0; i < streams; i++) {
+		const struct htk_owner *o = h->claims[i].owner;
+
+		if (!o || !htk_origin_limited(h, o))
+			continue;
+		all++;
+		own += uid_eq(o->uid, owner->uid);
+	}
+	return all < most && own < max(most / 2, 1u);
+}
+
+/**
+ * htk_origin_name() - stamp a stream with its origin
+ * @owner: the owner of the stream
+ * @m: the message that opens it; gets the name COMM/TID/UID of the caller
+ *
+ * The name of a kernel's stream is kernel/CPU, which no program can have.
+ */
+void htk_origin_name(const struct htk_owner *owner, struct ht_msg_open *m)
+{
+	char comm[TASK_COMM_LEN], ids[HT_STREAM_NAME_MAX];
+	char *name = (char *)m->name;
+	unsigned int i, len, room;
+
+	len = scnprintf(ids, sizeof(ids), "/%d/%u",
+			task_pid_nr_ns(current, &init_pid_ns),
+			from_kuid_munged(&init_user_ns, owner->uid));
+	get_task_comm(comm, current);
+	room = HT_STREAM_NAME_MAX - len;
+	memset(name, 0, HT_STREAM_NAME_MAX);
+	for (i = 0; i < room && comm[i]; i++)
+		name[i] = comm[i] >= ' ' && comm[i] <= '~' ? comm[i] : '?';
+	memcpy(name + i, ids, len);
+}
+
+/* Classes ----------------------------------------------------------------- */
+
+struct htk_user {
+	struct hlist_node node;
+	kuid_t uid;
+	unsigned int classes;
+};
+
+/* Known classes, as hashes, with open addressing */
+#define HTK_KNOWN	(2 * HT_CLASSES_MAX)
+
+static siphash_key_t htk_class_key;
+
+static u64 htk_class_hash(const struct ht_msg_class *m)
+{
+	/* 0 means that the slot is empty. */
+	return siphash(m->data, m->h.size - sizeof(*m), &htk_class_key) | 1;
+}
+
+/* The slot of a class.  Context: h->control held */
+static u64 *htk_class_slot(struct htk *h, u64 hash)
+{
+	u32 i = hash >> 8;
+
+	while (h->known[i % HTK_KNOWN] && h->known[i % HTK_KNOWN] != hash)
+		i++;
+	return &h->known[i % HTK_KNOWN];
+}
+
+/* Context: h->control held */
+static struct htk_user *htk_user_get(struct htk *h, kuid_t uid)
+{
+	struct htk_user *u;
+
+	hlist_for_each_entry(u, &h->users, node) {
+		if (uid_eq(u->uid, uid))
+			return u;
+	}
+	u = kzalloc(sizeof(*u), GFP_KERNEL);
+	if (!u)
+		return NULL;
+	u->uid = uid;
+	hlist_add_head(&u->node, &h->users);
+	return u;
+}
+
+/* Is there room for @more classes of a user?  Context: h->control held */
+static bool htk_user_may(const struct htk *h, const struct htk_user *user,
+			 unsigned int more)
+{
+	unsigned int most = min(h->core.caps.max_classes, HT_CLASSES_MAX);
+
+	return user && user->classes + more <= most / 8 &&
+	       h->user_classes + more <= most / 2;
+}
+
+/*
+ * Note what the host knows from now on.  If it did not reply, it may know the
+ * class.
+ *
+ * Context: h->control held
+ */
+static void htk_class_note(struct htk *h, struct htk_user *user,
+			   const struct ht_msg_class *m, bool replied)
+{
+	u64 hash = htk_class_hash(m), *slot = htk_class_slot(h, hash);
+
+	if ((replied && m->h.status != HT_STATUS_OK) || *slot ||
+	    h->nr_known == HT_CLASSES_MAX)
+		return;
+	*slot = hash;
+	h->nr_known++;
+	if (user) {
+		user->classes++;
+		h->user_classes++;
+	}
+}
+
+/* Context: h->control held */
+static int htk_register_one(struct htk *h, const struct htk_owner *owner,
+			    struct htk_user *user, struct ht_msg_class *m)
+{
+	bool known = *htk_class_slot(h, htk_class_hash(m));
+	u32 size = m->h.size;
+	int ret;
+
+	if (htk_name_reserved((const char *)m->data, m->name_len)) {
+		m->h.status = HT_STATUS_INVAL;
+		return 0;
+	}
+	if (!known && htk_origin_limited(h, owner) &&
+	    !htk_user_may(h, user, 1)) {
+		m->h.status = HT_STATUS_LIMIT;
+		return 0;
+	}
+	ret = h->transport->exchange(h, &m->h, size);
+	m->h.size = size;
+	htk_class_note(h, user, m, !ret);
+	return ret;
+}
+
+/* The class's message at @pos; NULL: at the end; or an ERR_PTR() */
+static struct ht_msg_class *htk_class_at(struct ht_msg *msg, u32 room, u32 pos)
+{
+	struct ht_msg_class *m = (void *)((u8 *)msg + pos);
+
+	if (pos >= room)
+		return NULL;
+	if (room - pos < sizeof(*m) || m->h.size < sizeof(*m) ||
+	    m->h.size > min(room - pos, HT_MESSAGE_MAX) ||
+	    m->h.type != HT_MSG_CLASS_REGISTER ||
+	    m->name_len > m->h.size - sizeof(*m))
+		return ERR_PTR(-EINVAL);
+	return m;
+}
+
+#define htk_for_each_class(m, msg, room, pos)				\
+	for (pos = 0, m = htk_class_at(msg, room, 0);			\
+	     !IS_ERR_OR_NULL(m);					\
+	     pos = ALIGN(pos + m->h.size, HT_MESSAGE_ALIGN),		\
+	     m = htk_class_at(msg, room, pos))
+
+/**
+ * htk_origin_register() - register the classes of a program
+ * @h: the device
+ * @owner: the owner who registers
+ * @msg: messages, one after the other; the replies overwrite them
+ * @room: bytes at @msg
+ *
+ * A reserved name is answered with HT_STATUS_INVAL, a class too many with
+ * HT_STATUS_LIMIT.  Neither costs another class.  If the driver answers none,
+ * all go in one exchange.
+ *
+ * Context: h->control held
+ *
+ * Return: 0, or a negative errno.
+ */
+int htk_origin_register(struct htk *h, const struct htk_owner *owner,
+			struct ht_msg *msg, u32 room)
+{
+	bool limited = htk_origin_limited(h, owner), refused = false;
+	struct htk_user *user = NULL;
+	struct ht_msg_class *m;
+	unsigned int more = 0;
+	u32 pos;
+	int ret;
+
+	htk_for_each_class(m, msg, room, pos) {
+		m->origin = from_kuid_munged(&init_user_ns, owner->uid);
+		more += !*htk_class_slot(h, htk_class_hash(m));
+		refused |= htk_name_reserved((const char *)m->data,
+					     m->name_len);
+	}
+	if (IS_ERR(m))
+		return PTR_ERR(m);
+	if (limited && more) {
+		user = htk_user_get(h, owner->uid);
+		refused |= !htk_user_may(h, user, more);
+	}
+	if (!refused) {
+		ret = h->transport->exchange(h, msg, room);
+		htk_for_each_class(m, msg, room, pos)
+			htk_class_note(h, user, m, !ret);
+		return ret;
+	}
+	htk_for_each_class(m, msg, room, pos) {
+		ret = htk_register_one(h, owner, user, m);
+		if (ret)
+			return ret;
+	}
+	return 0;
+}
+
+/**
+ * htk_origin_kernel() - register classes of the kernel
+ * @h: the device
+ * @msg: messages of the guest library, one after the other
+ * @room: bytes at @msg
+ *
+ * Context: h->control held
+ *
+ * Return: 0, or a negative errno of the exchange.
+ */
+int htk_origin_kernel(struct htk *h, struct ht_msg *msg, u32 room)
+{
+	u32 pos = 0;
+
+	while (room - pos >= sizeof(struct ht_msg_class)) {
+		struct ht_msg_class *m = (void *)((u8 *)msg + pos);
+
+		m->origin = HT_ORIGIN_KERNEL;
+		pos = ALIGN(pos + m->h.size, HT_MESSAGE_ALIGN);
+		if (pos > room)
+			break;
+	}
+	return h->transport->exchange(h, msg, room);
+}
+
+/**
+ * htk_origin_new() - set up what a device knows of classes and users
+ * @h: the device
+ *
+ * Return: 0 or -ENOMEM.
+ */
+int htk_origin_new(struct htk *h)
+{
+	INIT_HLIST_HEAD(&h->users);
+	get_random_once(&htk_class_key, sizeof(htk_class_key));
+	h->known = vzalloc(array_size(HTK_KNOWN, sizeof(*h->known)));
+	return h->known ? 0 : -ENOMEM;
+}
+
+void htk_origin_free(struct htk *h)
+{
+	struct hlist_node *next;
+	struct htk_user *u;
+
+	hlist_for_each_entry_safe(u, next, &h->users, node)
+		kfree(u);
+	vfree(h->known);
+}
