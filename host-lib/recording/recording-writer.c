@@ -161,7 +161,8 @@ static bool write_all(int fd, const void *data, size_t size)
 bool ht_rec_writer_file(HtRecWriter *w, const char *name, const char *text,
                         gssize size, GError **error)
 {
-    g_autofree char *hidden = g_strdup_printf(".%s", name);
+    /* Only a recorder gives this name: an older file is a recorder's. */
+    g_autofree char *hidden = g_strdup_printf(".hypertrace-%s", name);
     bool ok;
     int code, fd;
 

@@ -280,7 +280,21 @@ static void look(Run *run)
     }
 }
 
-static void print_reasons(const Run *run)
+/* The words for the main buffer do not matter: the kernel itself is missing. */
+static void print_kernel_reasons(const Run *run)
+{
+    const char *why = ht_session_why(run->session);
+
+    fputs("hypertrace record: the guest's kernel was not found in its memory "
+          "after 30 s. Likely reasons:\n"
+          "- the guest boots another kernel than the image that was read: "
+          "--kernel FILE says which\n", stderr);
+    if (why) {
+        fprintf(stderr, "- %s\n", why);
+    }
+}
+
+static void print_ring_reasons(const Run *run)
 {
     const HtRecordPlan *p = run->r->plan;
 
@@ -300,13 +314,24 @@ static void print_reasons(const Run *run)
         fputs("- the kernel is older than 6.12, or built without "
               "CONFIG_TRACING\n", stderr);
     }
+    fputs("- the kernel is locked down (lockdown=confidentiality)\n", stderr);
+}
+
+static void print_reasons(const Run *run)
+{
+    const HtRecordPlan *p = run->r->plan;
+
+    if (run->r->buffer == HT_TRACE_BUFFER_MAIN) {
+        print_kernel_reasons(run);
+    } else {
+        print_ring_reasons(run);
+    }
     if (p && p->memory == HT_RECORD_PROCESS && !run->rest) {
         fputs("- no process was found whose memory can be read: sudo and "
               "containers need 'sudo hypertrace record'\n", stderr);
     }
     fputs("- the guest is still in its firmware or boot loader, or it does "
-          "not run Linux\n"
-          "- the kernel is locked down (lockdown=confidentiality)\n", stderr);
+          "not run Linux\n", stderr);
 }
 
 static void explain(Run *run, uint64_t t)
