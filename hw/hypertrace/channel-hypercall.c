@@ -2,18 +2,18 @@
 /*
  * hypertrace: channel=hypercall
  *
- * The producer rings after each commit, or each `batch` of them; the vCPU that
- * rings consumes before the guest goes on, up to a bound.  The IOThread takes
- * what is beyond that, and looks at the clock for what an incomplete batch left
- * behind.
+ * The producer rings the doorbell after each commit, or each `batch` of them.
+ * The vCPU that rings consumes before the guest continues, up to a limit.  The
+ * IOThread consumes what exceeds the limit, and periodically polls for the rest
+ * of an incomplete batch.
  */
 #include "qemu/osdep.h"
 #include "qemu/units.h"
 #include "device.h"
 
 /*
- * Context: vCPU thread; needs no BQL, and must not touch what unrealize frees
- * once the streams are closed (the sinks)
+ * Context: vCPU thread; does not need the BQL, and must not use the sinks after
+ * the streams are closed, because unrealize frees them
  */
 static void hypercall_doorbell(HtStream *s)
 {
@@ -26,7 +26,7 @@ static void hypercall_doorbell(HtStream *s)
     }
 }
 
-/* The lock is let go after each piece: a doorbell waits for no more. */
+/* Release the lock after each piece, to bound the wait of a doorbell. */
 static size_t hypercall_consume(HtStream *s, bool force)
 {
     size_t done = 0, n;

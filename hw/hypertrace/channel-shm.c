@@ -2,9 +2,9 @@
 /*
  * hypertrace: channel=shm
  *
- * The producer rings at most once per time the consumer armed it.  Under KVM
- * the write ends in the kernel, at the doorbell's ioeventfd; the handler here
- * serves accelerators and accesses that ioeventfds do not cover.
+ * The producer rings the doorbell at most once each time the consumer arms it.
+ * Under KVM, the write ends in the kernel, at the doorbell's ioeventfd; the
+ * handler here serves accelerators and accesses without ioeventfd.
  */
 #include "qemu/osdep.h"
 #include "device.h"
@@ -17,7 +17,7 @@ static void shm_doorbell(HtStream *s)
 
 static void shm_realize(HypertraceDevice *dev)
 {
-    /* stride 0: one address serves all streams, and carries no data */
+    /* Stride 0: one address serves all streams, and carries no data. */
     memory_region_add_eventfd(&dev->regs, HT_REGS_DOORBELL, 4, false, 0,
                               &dev->worker.doorbell);
 }

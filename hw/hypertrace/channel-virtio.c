@@ -2,12 +2,12 @@
 /*
  * hypertrace: channel=virtio
  *
- * The main loop is the worker, because only there a hostile descriptor (zero
- * length, MMIO) is safe.  A buffer is copied to the sinks' memory, checked and
- * given back at once, so no popped buffer ever waits.  While no sink has room,
- * buffers stay on their queue: the guest runs out of packets and discards, it
- * never waits.  stream-memory.c reads what a guest that stands still has not
- * handed over.
+ * The main loop is the worker, because only there it is safe to pop a hostile
+ * descriptor (zero length, MMIO).  A buffer is copied to the sinks' memory,
+ * checked and returned at once, so no popped buffer ever waits.  While no sink
+ * has room, buffers stay in their queue: the guest runs out of packets and
+ * discards events, but never waits.  stream-memory.c reads what a guest that
+ * no longer runs has not handed over.
  */
 #include "qemu/osdep.h"
 #include "qemu/iov.h"
@@ -26,10 +26,10 @@
 #define TURN_EVENTS 4096
 #define TURN_DESCRIPTORS 1024
 
-/* Descriptors of a buffer besides those of its packet's pages */
+/* Descriptors that a buffer may have in addition to those of its pages */
 #define EXTRA_DESCRIPTORS 3
 
-/* What was taken of a stream since HtVirtio.all was set */
+/* Amount taken of a stream since HtVirtio.all was set */
 typedef struct HtTaken {
     size_t bytes;
     size_t descriptors;
@@ -37,7 +37,7 @@ typedef struct HtTaken {
 
 struct HtVirtio {
     bool all;                   /* take everything, up to data_is_all() */
-    unsigned buffers;           /* what else may be taken, unless @all */
+    unsigned buffers;           /* buffers that may be taken, unless @all */
     size_t bytes;
     uint64_t events;
     size_t descriptors;
@@ -64,11 +64,11 @@ static void virtio_allow(HypertraceDevice *dev, bool all)
 }
 
 /*
- * Whether a stream had its share while everything is taken, which holds the
- * BQL.  A guest cannot have handed over more than its ring; twice that, because
- * it may go on meanwhile.  Each packet has as many descriptors as pages, and
- * each buffer of a queue some more: a guest that chains more of them for the
- * same bytes would hold the BQL for long.
+ * Test whether a stream had its share while everything is taken, which holds
+ * the BQL.  A guest cannot have handed over more than its ring; the limit is
+ * twice that, because the guest may continue meanwhile.  Each packet has as
+ * many descriptors as pages, and each buffer of a queue a few more: a guest
+ * that chains more descriptors for the same bytes would hold the BQL for long.
  */
 static bool data_is_all(HtStream *s)
 {
@@ -84,14 +84,14 @@ static bool data_is_all(HtStream *s)
                              buffers * EXTRA_DESCRIPTORS);
 }
 
-/* Whether there is something that may be taken */
+/* Test whether there is a buffer that may be taken */
 static bool data_available(HtStream *s)
 {
     HypertraceDevice *dev = s->dev;
     VirtIODevice *vdev = VIRTIO_DEVICE(dev);
     HtVirtio *v = dev->virtio;
 
-    /* a reset, which takes everything, has cleared the status before */
+    /* A reset, which takes everything, has cleared the status before. */
     if (vdev->broken ||
         !(v->all || (vdev->status & VIRTIO_CONFIG_S_DRIVER_OK)) ||
         !virtio_queue_get_addr(vdev, HT_VQ_DATA(s->index)) ||
@@ -142,7 +142,7 @@ static size_t data_feed(HtStream *s, VirtQueueElement *e)
 
     if (e->in_num != 0 || size < sizeof(submit) ||
         size - sizeof(submit) > s->dev->conf.packet_size) {
-        /* no stream has this position: the walk will stop the stream */
+        /* An impossible position: the walk will stop the stream. */
         memset(&submit, 0xff, sizeof(submit));
         size = sizeof(submit);
     } else {

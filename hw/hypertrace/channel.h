@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: channels, what differs between the ways events take
+ * hypertrace: interface of the channels, which transport events
  */
 #ifndef HW_HYPERTRACE_CHANNEL_H
 #define HW_HYPERTRACE_CHANNEL_H
@@ -9,24 +9,24 @@
 #include "stream.h"
 
 /**
- * HtChannelOps: what differs between the channels on the host
+ * HtChannelOps: the host's part of a channel
  * @name: value of the property
- * @uses_ring: has BAR0 and BAR4, and an IOThread as worker; otherwise the main
- *             loop is
- * @rings: the producer rings for each batch, and consuming is for the vCPU
- * @arms: the consumer sleeps and the producer rings when armed to
+ * @uses_ring: the device has BAR0 and BAR4, and an IOThread as worker;
+ *             otherwise the main loop is the worker
+ * @rings: the producer kicks for each batch, and the vCPU consumes
+ * @arms: the consumer sleeps, and the producer kicks if the wake word is armed
  * @realize, @unrealize: the channel's own resources; BQL.  Cannot fail
- * @consume: take a packet at most of what a stream's producer committed or
- *           handed over; unless @force, only while a sink has room.  Returns
- *           bytes.  Worker; takes the stream's lock
- * @doorbell: written by the guest; vCPU thread
- * @closing: a close was asked for: what the guest handed over so far is to be
- *           consumed before; BQL
- * @drained: whether that is done.  Worker
- * @drop: take a buffer that was handed over for a stream that is closed;
- *        returns whether it took one.  Worker
- * @allow: from now on the worker may take @all there is, or else what one
- *         iteration of the main loop may.  Worker
+ * @consume: consume up to a packet of a stream, committed or handed over by its
+ *           producer; unless @force, only if a sink has room.  Returns the
+ *           number of bytes.  Worker; takes the stream's lock
+ * @doorbell: the guest has written the doorbell; vCPU thread
+ * @closing: a close was requested; buffers that the guest has handed over so
+ *           far must be consumed first; BQL
+ * @drained: test whether that was consumed.  Worker
+ * @drop: drop a buffer that was handed over for a closed stream; returns true
+ *        if there was one.  Worker
+ * @allow: set how much the worker may take from now on: everything (@all), or
+ *         the limit of one iteration of the main loop.  Worker
  * @go: the VM runs again; BQL
  */
 typedef struct HtChannelOps {
@@ -49,19 +49,20 @@ extern const HtChannelOps ht_channel_hypercall;
 extern const HtChannelOps ht_channel_shm;
 extern const HtChannelOps ht_channel_virtio;
 
-/* ring.c: what hypercall and shm share; worker unless it says otherwise */
+/* ring.c: shared by hypercall and shm.  Context: worker unless stated */
 /**
- * ht_ring_consume: take what was committed
+ * ht_ring_consume: consume what was committed
  * @s: a stream
- * @most: bytes, and at least an event; in channel=hypercall a piece at most
- * @force: even if no sink has room
+ * @most: maximum number of bytes, but at least one event; in channel=hypercall
+ *        at most a piece
+ * @force: consume even if no sink has room
  *
- * Returns: bytes
+ * Returns: the number of bytes
  *
  * Context: worker, or the doorbell's vCPU
  */
 size_t ht_ring_consume(HtStream *s, size_t most, bool force);
-/* Whether a look would find something.  Context: any thread */
+/* Test whether a ring has something to consume.  Context: any thread */
 bool ht_ring_stream_pending(HtStream *s);
 bool ht_ring_pending(HypertraceDevice *dev);
 bool ht_ring_behind(HypertraceDevice *dev);    /* by a packet's end */
@@ -72,7 +73,7 @@ void ht_ring_pause(HtStream *s);
 void ht_ring_resume(HtStream *s);
 void ht_ring_set_state(HtStream *s, enum ht_stream_state state);
 
-/* What a doorbell of channel=hypercall takes at most; the worker the rest */
+/* Maximum that a doorbell of channel=hypercall takes; the worker continues */
 #define HT_DOORBELL_BYTES   (8 * KiB)
 #define HT_DOORBELL_EVENTS  1000
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: which counter guests of this target read, and who makes it
+ * hypertrace: the counter of guests of this target, and its source
  *
- * The TSC on x86, CNTVCT_EL0 on Arm: what ht_clock() of the guest library
- * reads.  Built for each target.
+ * The counter is that of the guest library's ht_clock(): the TSC on x86,
+ * CNTVCT_EL0 on Arm.  Built for each target.
  */
 #include "qemu/osdep.h"
 #include "qapi/error.h"
@@ -31,13 +31,13 @@ bool ht_clock_target(HtClock *c, uint64_t host_hz, uint32_t host_ppm,
         return false;
     }
 #if defined(TARGET_I386)
-    /* QEMU makes the TSC of TCG from the host's; qtest has no CPU at all. */
+    /* TCG derives the TSC from the host's; qtest has no CPU at all. */
     bool elapsed = tcg_enabled() || qtest_enabled();
 
     c->counter = HT_COUNTER_TSC;
     c->source = elapsed ? HT_CLOCK_ELAPSED : HT_CLOCK_BRACKET;
     ht_time_map_init(&c->map, host_hz);
-    /* What another accelerator makes of the host's TSC is not known here. */
+    /* How other accelerators derive it from the host's TSC is not known. */
     ht_time_map_set_ppm(&c->map, elapsed || kvm_enabled() ? host_ppm :
                                                             HT_TIME_PPM_MAX);
     return true;
@@ -63,7 +63,7 @@ bool ht_clock_target(HtClock *c, uint64_t host_hz, uint32_t host_ppm,
 }
 
 /*
- * Only on the thread of a vCPU: elsewhere the ioctl would wait until that
+ * Call this in a vCPU's thread only: elsewhere the ioctl would wait until the
  * vCPU leaves the guest.
  */
 bool ht_clock_kvm_tsc(HtKvmTsc *tsc)
@@ -80,7 +80,7 @@ bool ht_clock_kvm_tsc(HtKvmTsc *tsc)
         return false;
     }
     tsc->khz = kvm_vcpu_ioctl(current_cpu, KVM_GET_TSC_KHZ);
-    /* of a VM that set none: the host's */
+    /* The VM's default, which is the host's frequency */
     tsc->host_khz = kvm_vm_ioctl(kvm_state, KVM_GET_TSC_KHZ);
     return true;
 #else

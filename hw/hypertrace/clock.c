@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: relating the guest's counter to host CLOCK_MONOTONIC
+ * hypertrace: relate the guest's counter to the host's CLOCK_MONOTONIC
  *
- * Where QEMU knows the guest's counter (it makes it under TCG; under KVM it is
- * the host's TSC plus an offset that can be asked for), the host reads both
- * clocks itself.  Elsewhere the guest's exchanges bracket the host's clock.
+ * If QEMU can compute the guest's counter, the host reads both clocks itself:
+ * under TCG, QEMU makes the counter; under KVM it is the host's TSC plus an
+ * offset that KVM reports.  Otherwise exchanges with the guest bracket the
+ * host's clock.
  */
 #include "qemu/osdep.h"
 #include "qemu/lockable.h"
@@ -16,11 +17,11 @@
 #include "system/runstate.h"
 #include "clock.h"
 
-/* How often the counter is read, where the host can */
+/* Interval of readings, if the host can read the counter */
 #define SAMPLE_INTERVAL_NS  (10 * SCALE_MS)
 /*
- * How far ahead a bound is told: no less than it takes to the next reading, and
- * half of what the map makes one segment of
+ * How far ahead an error bound holds: at least until the next reading, and half
+ * of the time within which readings share a segment of the map
  */
 #define SAMPLE_AHEAD_NS     (25 * SCALE_MS)
 #define BRACKET_AHEAD_NS    NANOSECONDS_PER_SECOND
@@ -60,14 +61,14 @@ static Bracket bracket(const HtClock *c)
     return b;
 }
 
-/* How long the measurement of the host counter's frequency takes at least */
+/* Minimum duration of the measurement of the host counter's frequency */
 #define MEASURE_NS (10 * SCALE_MS)
 
-/* When QEMU was started: a reading, and the time suspended until then */
+/* A reading at the start of QEMU, and the time suspended until then */
 static Bracket start;
 static int64_t start_suspended_ns;
 
-/* How long the host was suspended: the counter may go on meanwhile */
+/* Time that the host was suspended, in which the counter may run */
 static int64_t suspended_ns(void)
 {
     struct timespec t;
@@ -85,11 +86,11 @@ static void start_measurement(void)
 type_init(start_measurement)
 
 /*
- * The host counter's frequency, measured once, and how wrong it may be.  The
- * maps learn better from their own readings.
+ * Measure the host counter's frequency, once, with its error.  The maps improve
+ * it by their own readings.
  *
- * The measurement began when QEMU was started.  So it does not sleep when a
- * device is plugged into a running VM, which would hold the BQL, unless the
+ * The measurement begins at the start of QEMU.  It therefore need not sleep,
+ * with the BQL held, when a device is plugged into a running VM, unless the
  * host was suspended since.  Context: BQL
  */
 static uint64_t host_hz(uint32_t *ppm)
@@ -109,7 +110,7 @@ static uint64_t host_hz(uint32_t *ppm)
             elapsed = end.ns - begin.ns;
             error_ppm = MIN((double)(begin.width + end.width) / elapsed *
                             1000000 + 1, HT_TIME_PPM_MAX);
-            /* longer than 10 ms only if something kept interrupting */
+            /* Longer than 10 ms only if the readings were interrupted. */
             if (elapsed >= MEASURE_NS &&
                 (error_ppm <= HT_TIME_NOMINAL_PPM / 4 ||
                  elapsed >= NANOSECONDS_PER_SECOND / 2)) {
@@ -117,7 +118,7 @@ static uint64_t host_hz(uint32_t *ppm)
             }
             g_usleep(MEASURE_NS / SCALE_US);
         }
-        /* in floating point: a host that stood still may have taken long */
+        /* Floating point: if the host was stopped, this may be long. */
         hz = (double)(end.counter - begin.counter) * NANOSECONDS_PER_SECOND /
              elapsed;
         hz = MAX(hz, 1000);
@@ -199,8 +200,8 @@ void ht_clock_sample(HtClock *c, bool now)
 }
 
 /*
- * What the guest read before does not hold for the counter as it is now: the
- * exchange that would tell of it later is forgotten.
+ * Begin an epoch of the map.  Values that the guest read before do not hold for
+ * the counter now, so forget the exchange that would report them later.
  */
 static void break_map(HtClock *c)
 {
@@ -219,8 +220,8 @@ void ht_clock_vm_change(HtClock *c, bool running)
 }
 
 /*
- * A scaled TSC is the host's times a fraction whose bits, and so whose
- * rounding over months of ticks, KVM does not tell: exchanges know better.
+ * KVM does not report the fraction of a scaled TSC exactly enough to keep its
+ * rounding small over months of ticks; exchanges are more precise.
  */
 static void leave_kvm(HtClock *c, const HtKvmTsc *tsc)
 {

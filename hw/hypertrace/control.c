@@ -2,9 +2,9 @@
 /*
  * hypertrace: control messages, from the mailbox or the control queue
  *
- * The message is a private copy already.  Everything runs with the BQL held;
- * what the worker has to do first is answered with BUSY.  Nothing waits for a
- * sink.
+ * The message is already a private copy.  All code runs with the BQL held.
+ * Requests for which the worker must act first are answered with BUSY.  No code
+ * waits for a sink.
  */
 #include "qemu/osdep.h"
 #include "qemu/atomic.h"
@@ -70,7 +70,7 @@ static bool stream_name_copy(char *dst, const uint8_t *src)
     return true;
 }
 
-/* Whether the driver negotiated HT_F_MEMORY; otherwise `memory` is ignored */
+/* Test whether the driver negotiated HT_F_MEMORY; else `memory` is ignored */
 static bool has_memory(HypertraceDevice *dev)
 {
     return virtio_vdev_has_feature(VIRTIO_DEVICE(dev), HT_F_MEMORY);
@@ -78,7 +78,7 @@ static bool has_memory(HypertraceDevice *dev)
 
 /*
  * Store the address of the stream's memory.  Each message that opens a stream
- * carries it, also one that is sent back: only then does the driver know the
+ * carries it, also when it is sent again: only then the driver knows the
  * stream's index.
  */
 static void note_memory(HtStream *s, const struct ht_msg_open *m)
@@ -109,8 +109,8 @@ static bool take_opening(HypertraceDevice *dev)
 }
 
 /*
- * Opening is for the worker.  The reply to the first message carries the
- * stream's instance; sent back, it asks how far that instance is.
+ * Request an opening from the worker.  The reply to the first message has the
+ * stream's instance; the guest sends it again to ask for the result.
  */
 static enum ht_status stream_open(HypertraceDevice *dev,
                                   struct ht_msg_open *m, size_t size)
@@ -146,7 +146,7 @@ static enum ht_status stream_open(HypertraceDevice *dev,
         return HT_STATUS_INVAL;
     }
     if (qatomic_read(&dev->resample)) {
-        return HT_STATUS_BUSY;          /* streams of before are still dated */
+        return HT_STATUS_BUSY;          /* earlier streams are being dated */
     }
     if (index != HT_STREAM_ANY) {
         s = stream_lookup(dev, index);
@@ -210,7 +210,7 @@ static enum ht_status stream_close(HypertraceDevice *dev,
         return HT_STATUS_OK;
     }
     if (qatomic_load_acquire(&s->phase) == HT_PHASE_LOADED) {
-        return HT_STATUS_BUSY;          /* what it holds cannot be read yet */
+        return HT_STATUS_BUSY;          /* it was not resumed yet */
     }
     if (!s->want_close) {
         ht_stream_want_close(s, ldq_le_p(&m->lost));
@@ -256,9 +256,9 @@ static enum ht_status flush_message(HypertraceDevice *dev,
     ticket = ldl_le_p(&m->ticket);
     if (ticket == 0) {
         if (any_loaded(dev)) {
-            return HT_STATUS_BUSY;      /* what they hold cannot be read yet */
+            return HT_STATUS_BUSY;      /* they were not resumed yet */
         }
-        /* tickets are 1 to 2^32 - 1 */
+        /* Tickets are 1 to 2^32 - 1. */
         w->flush_wanted_bql++;
         if ((uint32_t)w->flush_wanted_bql == 0) {
             w->flush_wanted_bql++;
@@ -304,7 +304,7 @@ static enum ht_status stats_message(HypertraceDevice *dev,
     return HT_STATUS_OK;
 }
 
-/* The worker only takes away: together they never exceed the limit. */
+/* The worker only decreases the number: together they keep the limit. */
 static enum ht_status discarded_message(HypertraceDevice *dev,
                                         struct ht_msg_discarded *m, size_t size)
 {
@@ -326,7 +326,7 @@ static enum ht_status discarded_message(HypertraceDevice *dev,
 void ht_control_takeover(HypertraceDevice *dev)
 {
     dev->caps.epoch++;
-    /* changes the configuration's generation: a driver may be reading it */
+    /* This changes the generation, for a driver that is reading. */
     virtio_notify_config(VIRTIO_DEVICE(dev));
     ht_streams_want_close_all(dev);
     ht_worker_kick(dev);
@@ -404,7 +404,7 @@ static size_t execute(HypertraceDevice *dev, void *msg, size_t size)
     return size;
 }
 
-/* Whether the message at @msg may be followed by others */
+/* Test whether other messages may follow the message at @msg */
 static bool registers(const struct ht_msg *h, size_t size)
 {
     return size >= sizeof(*h) && lduw_le_p(&h->type) == HT_MSG_CLASS_REGISTER;
@@ -424,7 +424,7 @@ size_t ht_control_exchange(HypertraceDevice *dev, void *msgs, size_t size)
         length = size - pos < sizeof(*h) ? 0 : ldl_le_p(&h->size);
         if (!registers(h, size - pos) || length < sizeof(*h) ||
             length > size - pos) {
-            /* Where the next message would be is not known. */
+            /* The position of the next message is not known. */
             ht_guest_error(dev, "at byte %zu of an exchange there is no"
                            " message that registers a class", pos);
             if (size - pos < sizeof(*h)) {
@@ -437,7 +437,7 @@ size_t ht_control_exchange(HypertraceDevice *dev, void *msgs, size_t size)
         if (pos && get_clock() >= end) {
             stl_le_p(&h->status, HT_STATUS_BUSY);
         } else {
-            /* The reply to one that registers is no longer than that. */
+            /* The reply to a registration is not longer than the message. */
             execute(dev, h, length);
         }
         pos = ROUND_UP(pos + length, HT_MESSAGE_ALIGN);

@@ -10,8 +10,8 @@
 typedef struct HypertraceDevice HypertraceDevice;
 
 /*
- * How long messages are executed with the BQL held before something else has
- * its turn: of several, none begins later.
+ * Maximum time for which messages are executed with the BQL held: in an
+ * exchange of several messages, none starts later.
  */
 #define HT_CONTROL_TURN_NS 50000
 
@@ -26,11 +26,11 @@ typedef struct HypertraceDevice HypertraceDevice;
  * ht_control_exchange: execute a control message, or several that register
  * @dev: the device
  * @msgs: HT_MAILBOX_SIZE bytes, private; replies overwrite the messages
- * @size: bytes of the messages, as the guest says
+ * @size: size of the messages in bytes, according to the guest
  *
- * What there is no time for is answered with BUSY, and not looked at.
+ * Messages for which there is no time are answered with BUSY and not executed.
  *
- * Returns: bytes of the replies
+ * Returns: size of the replies in bytes
  *
  * Context: BQL
  */

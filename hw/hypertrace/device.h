@@ -2,15 +2,15 @@
 /*
  * hypertrace: the device, without its bus
  *
- * Who runs what:
- *   BQL     control messages, resets, property access; with channel=virtio
- *           also the worker
- *   worker  opening, consuming and closing streams.  Never takes the BQL
- *   vCPU    channel=hypercall only: consuming, in the doorbell (in QEMU 10.0
- *           with the BQL, from 10.2 without it)
- *   sinks   a thread each: calls a backend.  See sink.h
- * Lock order: BQL, HtStream.lock, then the sinks' locks or HtClock.lock.
- * Nothing that can wait for a backend is done with any of them held.
+ * Threads:
+ *   BQL     control messages, resets, property access; with channel=virtio also
+ *           the worker
+ *   worker  opens, consumes and closes streams; never takes the BQL
+ *   vCPU    with channel=hypercall only: consumes in the doorbell (in QEMU 10.0
+ *           with the BQL, from 10.2 on without it)
+ *   sinks   one thread for each backend, which calls it.  See sink.h
+ * Lock order: BQL, HtStream.lock, then the sinks' locks or HtClock.lock.  No
+ * code that may wait for a backend runs with one of these locks.
  */
 #ifndef HW_HYPERTRACE_DEVICE_H
 #define HW_HYPERTRACE_DEVICE_H
@@ -30,13 +30,13 @@
 
 /* Property streams: as many as the machine's vCPUs need */
 #define HT_STREAMS_AUTO UINT32_MAX
-/* Property backlog: for events of all streams at once */
+/* Property backlog: sized for the events of all streams */
 #define HT_BACKLOG_AUTO UINT64_MAX
 OBJECT_DECLARE_SIMPLE_TYPE(HypertraceDevice, HYPERTRACE_DEVICE)
 
 typedef struct HtVirtio HtVirtio;
 
-/* How often a guest may have the host log something: see ht_guest_log() */
+/* Limits how often a guest can make the host log: see ht_guest_log() */
 typedef struct HtLimit {
     int64_t second;
     unsigned times;
@@ -56,9 +56,9 @@ struct HypertraceDevice {
         uint32_t flush_ms;
         HostMemoryBackend *memdev;
         IOThread *iothread;
-        char *backend;          /* ids, with ':' between them */
+        char *backend;          /* ids, separated by ':' */
         uint64_t backlog;
-        uint64_t class_bytes;   /* of all classes, as a migration sends them */
+        uint64_t class_bytes;   /* limit of all classes, as migrated */
         char *name;
     } conf;
 
@@ -72,51 +72,51 @@ struct HypertraceDevice {
 
     /* control */
     struct ht_caps caps;        /* host byte order */
-    uint8_t mailbox[HT_MAILBOX_SIZE];   /* the copy that is executed */
-    int64_t openings_ns;        /* get_clock() when the budget began */
+    uint8_t mailbox[HT_MAILBOX_SIZE];   /* private copy that is executed */
+    int64_t openings_ns;        /* get_clock() at the start of the budget */
 
     HtStream *streams;
     HtWorker worker;
     HtClock clock;
     HtEnable enable;
-    bool resample;              /* the clock, once all streams are closed */
+    bool resample;              /* sample the clock once all streams closed */
     VMChangeStateEntry *vmstate;
     HtMigration *migration;
     HtRecover recover;          /* its file is a property */
 
     /* rings: hypercall, shm */
     MemoryRegion regs;
-    MemoryRegion ram;           /* unless memdev */
+    MemoryRegion ram;           /* unused with memdev */
     MemoryRegion *ring_mr;
     uint8_t *ring_ram;
 
     HtVirtio *virtio;           /* channel-virtio.c */
 
     uint64_t guest_errors;      /* malformed control input */
-    uint64_t discarded;         /* events without one; until a stream tells */
-    QemuSeqLock telling;        /* @discarded moves to a stream */
-    HtLimit log_control;        /* malformed input, as often as a guest likes */
-    HtLimit log_stopped;        /* streams: why one was stopped */
+    uint64_t discarded;         /* events without a stream, not reported yet */
+    QemuSeqLock telling;        /* @discarded is being moved to a stream */
+    HtLimit log_control;        /* log limit for malformed control input */
+    HtLimit log_stopped;        /* log limit for reasons of stopped streams */
 };
 
 /**
- * hypertrace_device_prepare: check all properties and take what they name
- * @dev: not yet realized
- * @errp: what is wrong, and the accepted range
+ * hypertrace_device_prepare: check all properties, and acquire what they name
+ * @dev: the device, not yet realized
+ * @errp: set to the problem and the accepted range
  *
- * Everything that can fail does so here, before the PCI proxy is realized: a
- * proxy whose realize fails late is leaked.
+ * Every step that can fail is here, before the PCI proxy is realized: QEMU
+ * leaks a proxy whose realize function fails late.
  *
  * Context: BQL
  */
 bool hypertrace_device_prepare(HypertraceDevice *dev, Error **errp);
 void hypertrace_device_unprepare(HypertraceDevice *dev);
-/* ht_check_unread: may the property "unread" be so?  Context: BQL */
+/* ht_check_unread: test a value of the property "unread".  Context: BQL */
 bool ht_check_unread(HypertraceDevice *dev, bool unread, Error **errp);
 
 /* regs.c: BAR0 */
 extern const MemoryRegionOps ht_regs_ops;
-/* Also the virtio config space */
+/* Also used for the virtio config space */
 void ht_caps_to_le(const struct ht_caps *host, struct ht_caps *le);
 #define HT_REGS_DOORBELL    HT_MAP_ALIGN
 uint64_t ht_regs_size(const HypertraceDevice *dev);
@@ -124,8 +124,8 @@ uint64_t ht_regs_size(const HypertraceDevice *dev);
 /**
  * ht_guest_log: log a guest's fault, at most a few times a second
  * @dev: the device
- * @limit: faults that share a limit
- * @fmt: what it did
+ * @limit: limit shared by faults of this kind
+ * @fmt: description of the fault
  *
  * Context: any thread
  */
@@ -133,8 +133,8 @@ void G_GNUC_PRINTF(3, 4) ht_guest_log(HypertraceDevice *dev, HtLimit *limit,
                                       const char *fmt, ...);
 
 /**
- * ht_guest_error: log a fault of the guest, and count it for the device; the
- * faults of a stream are counted by its consumer
+ * ht_guest_error: log a fault of the guest, and count it for the device; a
+ * stream's consumer counts the faults of its stream
  */
 #define ht_guest_error(dev, ...)                                \
     do {                                                        \

@@ -3,7 +3,7 @@
  * hypertrace: requests for an event once backends have taken everything
  *
  * While requests are pending, the sinks' threads call ht_drain_progress()
- * whenever a backend has taken a run.  Nobody waits.
+ * whenever a backend has taken a run.  No thread waits.
  */
 #include "qemu/osdep.h"
 #include "qapi/error.h"
@@ -18,7 +18,7 @@ typedef struct HtDrain {
     uint64_t id;
     HtDispatch *sinks;
     char *path;
-    uint32_t posted[HT_QUEUES_MAX];     /* when it was asked for */
+    uint32_t posted[HT_QUEUES_MAX];     /* positions at the request */
     QTAILQ_ENTRY(HtDrain) next;
 } HtDrain;
 
@@ -93,7 +93,7 @@ uint64_t ht_drain_begin(HtDispatch *sinks, const char *path, Error **errp)
     }
     QTAILQ_INSERT_TAIL(&pending, d, next);
     nr_pending++;
-    /* also if all was taken before: the event comes after the reply */
+    /* Even if all was taken before: the event must follow the reply. */
     qemu_bh_schedule(bh);
     return d->id;
 }

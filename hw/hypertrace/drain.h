@@ -9,8 +9,8 @@
 
 /**
  * ht_drain_begin: ask for the event HYPERTRACE_DRAINED
- * @sinks: of a device or object; NULL: it delivers nothing
- * @path: its QOM path
+ * @sinks: dispatcher of a device or object; NULL: it delivers nothing
+ * @path: QOM path of the device or object
  * @errp: set if too many requests are pending
  *
  * Returns: the number of the request; 0 with @errp set
@@ -20,15 +20,15 @@
 uint64_t ht_drain_begin(HtDispatch *sinks, const char *path, Error **errp);
 
 /**
- * ht_drain_progress: have requests looked at
+ * ht_drain_progress: schedule a check of the pending requests
  *
  * Context: any thread, under a lock; while a request is pending
  */
 void ht_drain_progress(void);
 
 /**
- * ht_drain_end: end the requests of sinks that are about to go
- * @sinks: any
+ * ht_drain_end: end the requests of a dispatcher that is about to go
+ * @sinks: the dispatcher
  *
  * Context: BQL
  */

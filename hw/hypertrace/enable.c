@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: which classes are on, and how the guest learns of it
+ * hypertrace: decide which classes are on, and notify the guest
  *
- * The bytes are a hint, written one at a time without any order: a guest that
- * sees one late emits some events that nobody wants, which backends and their
- * sessions leave out as ever, or misses some that were wanted for a moment.
+ * The bytes are a hint and are written without ordering.  If a guest sees a
+ * change late, it emits events that no backend wants, which the backends drop,
+ * or misses events that were wanted for a moment.
  */
 #include "qemu/osdep.h"
 #include "qapi/error.h"
@@ -21,7 +21,7 @@ static QTAILQ_HEAD(, HypertraceDevice) polled =
     QTAILQ_HEAD_INITIALIZER(polled);
 static QEMUTimer *timer;
 
-/* What the guest can write is only written, never read. */
+/* The guest can write the page: never read it back. */
 static void page_write(HypertraceDevice *dev, uint32_t id, bool on)
 {
     uint64_t offset = dev->caps.enable_offset + id;
@@ -43,14 +43,14 @@ static void page_write_all(HypertraceDevice *dev)
                             HT_ENABLE_SIZE);
 }
 
-/* For drivers that keep bytes of their own; the others do not look at this. */
+/* Notify drivers that keep their own copy; others ignore this. */
 static void tell(HypertraceDevice *dev)
 {
     dev->caps.enable_seq++;
     virtio_notify_config(VIRTIO_DEVICE(dev));
 }
 
-/* Decide about a class; returns whether that changes what the guest sees */
+/* Decide about a class; returns true if the guest's view changes */
 static bool decide(HypertraceDevice *dev, uint32_t id)
 {
     const HtClass *c = ht_class_table_get(dev->trace->classes, id);
@@ -73,7 +73,7 @@ static bool decide(HypertraceDevice *dev, uint32_t id)
     return true;
 }
 
-/* Also of classes that came with a migration */
+/* Decide about all classes, including those that a migration loaded */
 static bool decide_all(HypertraceDevice *dev)
 {
     uint32_t count = ht_class_table_count(dev->trace->classes), id;
@@ -101,7 +101,7 @@ static void poll(void *opaque)
     }
 }
 
-/* Whether the timer has to look after a device may have changed. */
+/* Start or stop polling for a device, if this may have changed */
 static void watch(HypertraceDevice *dev)
 {
     HtEnable *e = &dev->enable;
@@ -129,7 +129,7 @@ uint8_t ht_enable_class(HypertraceDevice *dev, const HtClass *c)
     HtEnable *e = &dev->enable;
     bool known = c->id <= e->count, others = false, changed;
 
-    /* Not of all: a guest may register thousands at once. */
+    /* Only the new ones: a guest may register thousands at once. */
     while (e->count + 1 < c->id) {
         others |= decide(dev, e->count + 1);
         e->count++;
@@ -137,7 +137,7 @@ uint8_t ht_enable_class(HypertraceDevice *dev, const HtClass *c)
     changed = decide(dev, c->id);
     e->count = MAX(e->count, c->id);
     if (others || (changed && known)) {
-        tell(dev);              /* who registers has the reply */
+        tell(dev);              /* the registering driver has the reply */
     }
     watch(dev);
     return e->on[c->id] ? HT_ENABLE_ON : 0;
@@ -199,7 +199,7 @@ bool ht_enable_set_events(HypertraceDevice *dev, const char *events,
     return true;
 }
 
-/* A name, '=', and whatever can be seen */
+/* Check a word: a name, '=', and visible characters */
 static bool check_setting(const char *word, Error **errp)
 {
     size_t name = strspn(word, "abcdefghijklmnopqrstuvwxyz"

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: which classes are on and what is set for those who emit, and how
- * the guest learns of it
+ * hypertrace: classes that are on, and settings for emitters in the guest
  *
  * A class is on if the property "events" matches its name, and a backend wants
- * it or has not said yet.  Backends that may not want a class are asked every
- * 20 ms while the VM runs.
+ * it or has not decided yet.  Backends that may not want a class are polled
+ * every 20 ms while the VM runs.
  *
- * Context: BQL, for everything here
+ * Context: BQL, for all functions
  */
 #ifndef HW_HYPERTRACE_ENABLE_H
 #define HW_HYPERTRACE_ENABLE_H
@@ -19,15 +18,15 @@
 typedef struct HypertraceDevice HypertraceDevice;
 
 /**
- * HtEnable: a device's state of this
- * @events: the property; NULL: all
- * @settings: the property; NULL: none
- * @patterns: the same
- * @count: classes that are decided
- * @match: of them, whether the patterns match
- * @on: of them, what the guest was told
- * @running: the VM runs: what the guest sees may be written
- * @polled: the timer looks after this device
+ * HtEnable: state of a device
+ * @events: value of the property; NULL: all classes
+ * @settings: value of the property; NULL: none
+ * @patterns: @events, parsed
+ * @count: number of classes decided so far
+ * @match: for each of them: the patterns match
+ * @on: for each of them: value that the guest sees
+ * @running: the VM runs, so the guest's memory may be written
+ * @polled: the timer polls the backends for this device
  */
 typedef struct HtEnable {
     char *events;
@@ -42,36 +41,36 @@ typedef struct HtEnable {
 } HtEnable;
 
 /**
- * ht_enable_set_events: another list of patterns
+ * ht_enable_set_events: set the property "events"
  * @dev: the device, maybe not yet realized
- * @events: the list, or NULL for all
- * @errp: set if it is none; then nothing changes
+ * @events: a list of patterns, or NULL for all classes
+ * @errp: set if the list is invalid; nothing changes then
  */
 bool ht_enable_set_events(HypertraceDevice *dev, const char *events,
                           Error **errp);
 
 /**
- * ht_enable_set_settings: other settings for those who emit in the guest
+ * ht_enable_set_settings: set the settings for emitters in the guest
  * @dev: the device, maybe not yet realized
- * @settings: words NAME=VALUE with a blank between two, up to HT_SETTINGS_MAX
- *            bytes
- * @errp: set if it is not; then nothing changes
+ * @settings: words NAME=VALUE, separated by single blanks, up to
+ *            HT_SETTINGS_MAX bytes
+ * @errp: set if they are invalid; nothing changes then
  *
- * The guest is told, if the VM runs, and asks for them.
+ * If the VM runs, the guest is notified, and reads them.
  */
 bool ht_enable_set_settings(HypertraceDevice *dev, const char *settings,
                             Error **errp);
 void ht_enable_finalize(HypertraceDevice *dev);
 
-/* The VM goes on, or a device came to one that runs; it stops */
+/* Call these when the VM starts (or a device is hot-plugged), and stops */
 void ht_enable_start(HypertraceDevice *dev);
 void ht_enable_stop(HypertraceDevice *dev);
 
-/* ht_enable_reset: write all again, whatever the guest made of it */
+/* ht_enable_reset: write all bytes again, whatever the guest wrote there */
 void ht_enable_reset(HypertraceDevice *dev);
 
 /**
- * ht_enable_class: a guest registered a class
+ * ht_enable_class: decide about a class that the guest registers
  * @dev: the device
  * @c: the class, maybe a known one
  *

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: a flight recorder, of the ring that a guest keeps anyway
+ * hypertrace: flight recorder of a guest's ftrace ring
  *
- * Its thread writes, and waits for nobody but the disk: the ring is followed
- * meanwhile.  It uses nothing of the object, which may go before it does.
+ * Its thread writes the files and waits only for the disk; the ring is polled
+ * meanwhile.  It does not use the object, which may be freed first.
  */
 #include "qemu/osdep.h"
 #include "qapi/error.h"
@@ -23,40 +23,39 @@
 #define TRIGGERS "panic:reset:watchdog:error"
 
 /*
- * Limits of what is copied of all rings together: bytes, and CPU time while the
- * BQL is held
+ * Limits of copying all rings: bytes, and CPU time while the BQL is held
  */
 #define COPY_BYTES  (256 * MiB)
 #define COPY_NS     (2 * (uint64_t)NANOSECONDS_PER_SECOND)
-/* Copies that wait for the thread; each is as large as a ring. */
+/* Maximum number of copies that wait for the thread, each as large as a ring */
 #define WAITING_MAX 4
-/* How long object-del and the end of QEMU wait for a disk */
+/* Maximum wait of object-del and of QEMU's exit for a disk, in ms */
 #define END_MS      5000
 
 struct HtFlights {
     /* constant */
-    HypertraceFtrace *ft;       /* not for the thread */
-    char *path;                 /* of the object */
+    HypertraceFtrace *ft;       /* the thread must not use it */
+    char *path;                 /* QOM path of the object */
     HtFlightPlace place;
     uint32_t silence;
-    unsigned most;              /* recordings that nobody asked for */
+    unsigned most;              /* maximum number of recordings by triggers */
     unsigned long triggers;     /* bitmap of HypertraceTrigger */
     Notifier shutdown;
     QemuThread thread;
 
-    /* of the object's lock */
-    HypertraceTrigger cause;    /* of the shutdown that has begun */
-    bool rested;                /* made one since the VM stopped */
-    unsigned unasked;
+    /* protected by the object's lock */
+    HypertraceTrigger cause;    /* reason of the shutdown that has begun */
+    bool rested;                /* a recording was made since the VM stopped */
+    unsigned unasked;           /* recordings by triggers so far */
     uint64_t skipped;
-    uint64_t heard_events;      /* of all rings, up to now */
-    int64_t heard_ns;           /* when there was the last one */
+    uint64_t heard_events;      /* events of all rings so far */
+    int64_t heard_ns;           /* time of the last event */
     bool silent;
 
-    QemuMutex lock;             /* all below; inside of the object's */
+    QemuMutex lock;             /* for all below; taken inside the object's */
     QemuCond wake;
     QemuCond ended;
-    GQueue waiting;             /* HtFlight, to be written */
+    GQueue waiting;             /* HtFlight to write */
     bool quit;
     bool done;                  /* the thread has ended */
     bool detached;              /* the object did not wait for the thread */
@@ -127,7 +126,7 @@ static void *flights_thread(void *opaque)
     return NULL;
 }
 
-/* Have the thread write these; empties @flights.  Context: any */
+/* Queue recordings for the thread; empties @flights.  Context: any */
 static void put(HtFlights *fl, GQueue *flights)
 {
     HtFlight *f;
@@ -139,14 +138,14 @@ static void put(HtFlights *fl, GQueue *flights)
     qemu_cond_signal(&fl->wake);
 }
 
-/* How many more may wait.  Context: any */
+/* Number of recordings that may be queued.  Context: any */
 static unsigned waiting_room(HtFlights *fl)
 {
     QEMU_LOCK_GUARD(&fl->lock);
     return WAITING_MAX - MIN(WAITING_MAX, fl->waiting.length);
 }
 
-/* When ------------------------------------------------------------------- */
+/* Triggers ---------------------------------------------------------------- */
 
 /*
  * Prepare a recording of the ring of each kernel that runs, in @flights.
@@ -168,7 +167,7 @@ static void begin(HtFlights *fl, HypertraceTrigger why, GQueue *flights)
     }
 }
 
-/* Leave as many as may still be made.  Context: lock of the object held */
+/* Drop recordings beyond the limits.  Context: lock of the object held */
 static void limit(HtFlights *fl, GQueue *flights)
 {
     unsigned left = fl->most - fl->unasked, room = waiting_room(fl);
@@ -189,8 +188,8 @@ static void limit(HtFlights *fl, GQueue *flights)
 }
 
 /*
- * Copy now, for the memory is about to go: of all rings no more than of one.
- * Context: lock of the object held
+ * Copy now, because the memory is about to go.  The limits are those of one
+ * ring for all rings.  Context: lock of the object held
  */
 static void copy_now(HtFlights *fl, GQueue *flights)
 {
@@ -267,8 +266,8 @@ void ht_flights_reset(HtFlights *fl, bool was_stopped)
 }
 
 /*
- * Why QEMU stops the VM; it does so next.  A panic that ends QEMU is seen here
- * only.
+ * Note why QEMU stops the VM, which it does next.  This is the only place that
+ * sees a panic that ends QEMU.
  */
 static void shutdown_begins(Notifier *n, void *data)
 {
@@ -321,7 +320,7 @@ static bool became_silent(HtFlights *fl)
 void ht_flights_looked(HtFlights *fl, bool all)
 {
     if (fl && !all) {
-        fl->heard_ns = get_clock();     /* who does not listen hears nothing */
+        fl->heard_ns = get_clock();     /* not polled: no silence */
     } else if (fl && became_silent(fl)) {
         trigger(fl, HYPERTRACE_TRIGGER_SILENCE, false);
     }
@@ -423,9 +422,9 @@ HtFlights *ht_flights_new(HypertraceFtrace *ft, Error **errp)
 }
 
 /*
- * End the thread once it has written what waits.
+ * End the thread after it has written all queued recordings.
  *
- * Returns: false if a disk hangs; then the thread frees @fl later
+ * Returns: false if a disk hangs; the thread frees @fl later then
  */
 static bool end_thread(HtFlights *fl)
 {

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: a flight recorder, of the ring that a guest keeps anyway
+ * hypertrace: flight recorder of a guest's ftrace ring
  *
- * The guest overwrites its oldest events; nothing is taken out of its memory
- * until something happens.  Then all that is there becomes a recording, which
- * the command hypertrace reads, and "hypertrace last" shows on a page.
+ * The guest overwrites its oldest events; nothing is removed from its memory
+ * until a trigger fires.  The content of the ring then becomes a recording,
+ * which the command hypertrace reads; "hypertrace last" summarizes it.
  *
- * Where the memory is about to go, or to be written by another kernel, it is
- * copied at once.  Files are written by a thread of their own.
+ * If the memory is about to be freed or written by another kernel, it is copied
+ * at once.  A thread of the recorder writes the files.
  */
 #ifndef HW_HYPERTRACE_FTRACE_FLIGHT_H
 #define HW_HYPERTRACE_FTRACE_FLIGHT_H
@@ -18,11 +18,11 @@ typedef struct HtFlights HtFlights;
 typedef struct HypertraceFtrace HypertraceFtrace;
 
 /**
- * HtFlightOptions: what the user says about recordings
- * @dir: where they are made
- * @triggers: names of HypertraceTrigger with ':' between them, or NULL
- * @silence: of how many seconds; 0: none is too long
- * @limit: how many are made that nobody asked for
+ * HtFlightOptions: the user's options for recordings
+ * @dir: directory of the recordings
+ * @triggers: names of HypertraceTrigger, separated by ':', or NULL
+ * @silence: seconds without events that are a trigger; 0: never
+ * @limit: maximum number of recordings by triggers
  */
 typedef struct HtFlightOptions {
     char *dir;
@@ -32,9 +32,9 @@ typedef struct HtFlightOptions {
 } HtFlightOptions;
 
 /**
- * ht_flights_new: get ready to make recordings
- * @ft: the object; its properties do not change any more
- * @errp: set if the options cannot be, or the directory cannot be made
+ * ht_flights_new: start a flight recorder
+ * @ft: the object; its properties no longer change
+ * @errp: set if an option is invalid, or the directory cannot be made
  *
  * Context: BQL
  */
@@ -42,7 +42,7 @@ HtFlights *ht_flights_new(HypertraceFtrace *ft, Error **errp);
 
 /**
  * ht_flights_free: end the recorder
- * @fl: or NULL
+ * @fl: the recorder or NULL
  *
  * Waits up to 5 s until all recordings are written.  If a disk hangs, the
  * thread writes the rest later.
@@ -52,11 +52,11 @@ HtFlights *ht_flights_new(HypertraceFtrace *ft, Error **errp);
 void ht_flights_free(HtFlights *fl);
 
 /**
- * ht_flights_stopped: the VM has stopped
- * @fl: or NULL
- * @state: its state now
+ * ht_flights_stopped: handle a stop of the VM
+ * @fl: the recorder or NULL
+ * @state: its present state
  *
- * If a recording was asked for then, copies a bounded number of bytes.
+ * If this is a trigger, copies a bounded number of bytes.
  *
  * Context: BQL, lock of the object held; the VM does not run, and all rings
  *          were looked at since
@@ -64,18 +64,18 @@ void ht_flights_free(HtFlights *fl);
 void ht_flights_stopped(HtFlights *fl, RunState state);
 
 /**
- * ht_flights_reset: the VM is being reset
- * @fl: or NULL
- * @was_stopped: it did not run before, either
+ * ht_flights_reset: handle a reset of the VM
+ * @fl: the recorder or NULL
+ * @was_stopped: the VM did not run before the reset
  *
  * Context: as ht_flights_stopped()
  */
 void ht_flights_reset(HtFlights *fl, bool was_stopped);
 
 /**
- * ht_flights_looked: notice that there is nothing new
- * @fl: or NULL
- * @all: all rings were looked at: else nothing new does not mean silence
+ * ht_flights_looked: check for silence after a poll
+ * @fl: the recorder or NULL
+ * @all: all rings were polled; otherwise no conclusion is possible
  *
  * Context: the object's thread; lock of the object held
  */
@@ -83,22 +83,22 @@ void ht_flights_looked(HtFlights *fl, bool all);
 
 /**
  * ht_flights_ask: make recordings now
- * @fl: the object's
+ * @fl: the recorder
  * @errp: set if there is no ring, or if too many recordings wait to be written
  *
- * Each recording is told by the event HYPERTRACE_SNAPSHOT.
+ * The event HYPERTRACE_SNAPSHOT reports each recording.
  *
- * Returns: how many recordings will be made; 0 with @errp set
+ * Returns: the number of recordings that will be made; 0 with @errp set
  *
  * Context: lock of the object held
  */
 unsigned ht_flights_ask(HtFlights *fl, Error **errp);
 
 /**
- * ht_flights_count: what was done so far
- * @fl: or NULL
- * @made: set to the recordings that were made
- * @skipped: set to those that were not, as there were too many
+ * ht_flights_count: get the number of recordings
+ * @fl: the recorder or NULL
+ * @made: set to the number of recordings made
+ * @skipped: set to the number of recordings not made because of the limits
  *
  * Context: lock of the object held
  */

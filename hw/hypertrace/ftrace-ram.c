@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: a guest's RAM, for who looks for something in it
+ * hypertrace: read a guest's RAM without allocating it
  *
- * An address is translated for each read, under RCU: memory that is unplugged
- * meanwhile stays until the read is done, and is not found by the next.
- * Reading must not allocate what the guest never touched (or gave back), so
- * shared memory, where a read of a mapped hole would, is read from its file.
- * Private memory reads as the zero page.
+ * Each read translates its address, under RCU: memory that is unplugged
+ * meanwhile stays until the read is done, and the next read does not find it.
+ * A read must not allocate pages that the guest never touched (or gave back).
+ * A read of a hole in a shared mapping would do so, therefore shared memory is
+ * read from its file.  Private memory reads as the zero page.
  */
 #include "qemu/osdep.h"
 #include <sys/mman.h>
@@ -20,7 +20,7 @@
 #endif
 #include "ftrace.h"
 
-/* No guest has as much, but the end has to be somewhere. */
+/* Larger than any guest's memory */
 #define SIZE (UINT64_C(1) << 52)
 
 static bool is_plain_ram(MemoryRegion *mr)
@@ -54,7 +54,7 @@ static int file_read(RAMBlock *rb, hwaddr offset, uint8_t *buf, size_t len)
             continue;
         }
         if (n <= 0) {
-            return n < 0 ? -errno : -ENXIO;     /* it was cut off */
+            return n < 0 ? -errno : -ENXIO;     /* the file was truncated */
         }
         buf += n;
         offset += n;
@@ -95,7 +95,7 @@ static int ram_read(void *opaque, uint64_t address, void *buf, size_t len)
     return 0;
 }
 
-/* Private memory that is swapped out counts as untouched here. */
+/* Private memory that is swapped out counts as untouched. */
 static bool is_touched(RAMBlock *rb, hwaddr offset)
 {
     uintptr_t page = (uintptr_t)(rb->host + offset) &
@@ -106,7 +106,7 @@ static bool is_touched(RAMBlock *rb, hwaddr offset)
            (!mincore((void *)page, 1, &resident) && resident & 1);
 }
 
-/* What follows may have been written, too: this is for single looks. */
+/* HtFtMem.next.  It tests the page at @address only, for single reads. */
 static bool ram_next(void *opaque, uint64_t address, uint64_t *out)
 {
     hwaddr offset, len = 4;

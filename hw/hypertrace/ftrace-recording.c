@@ -10,7 +10,7 @@
 #include "ftrace.h"
 #include "ftrace-recording.h"
 
-/* Where a piece's records are in HtFlight.bytes */
+/* A piece, and the offset of its records in HtFlight.bytes */
 typedef struct Kept {
     HtFtPiece p;
     size_t at;
@@ -18,8 +18,8 @@ typedef struct Kept {
 
 /**
  * HtFlight: a recording that is being made
- * @mem: as HtFtWatched has it; the follower reads there
- * @time: of the newest segment, when all was still followed
+ * @mem: see HtFtWatched; the follower reads it
+ * @time: clock of the newest segment, from the ring's earlier polls
  */
 struct HtFlight {
     HypertraceTrigger why;
@@ -89,9 +89,9 @@ void ht_flight_free(HtFlight *f)
 }
 
 /*
- * The look found all at once; who followed the ring knows better when that was
- * written, of the segment that it was in.  What is older was written before all
- * of that.
+ * The recording found all events in one poll.  The ring's earlier polls bound
+ * the times of its newest segment more tightly.  Older segments were written
+ * before that.
  */
 static void narrow(HtFlight *f)
 {
@@ -192,8 +192,8 @@ static bool write_all(const HtFlight *f, const HtFlightPlace *place, int fd,
 }
 
 /*
- * Open the directory again if somebody removed it.  The one that is open keeps
- * working after -run-with chroot or user took effect.
+ * Open the directory again if it was removed.  Otherwise use the descriptor,
+ * which stays valid after -run-with chroot or user took effect.
  */
 static bool reopen_dir(HtFlightPlace *place)
 {
@@ -212,8 +212,8 @@ static bool reopen_dir(HtFlightPlace *place)
 }
 
 /*
- * Make a directory that nobody else has: earlier runs of QEMU may have made
- * some, and others may be making theirs now.
+ * Make a new directory.  Earlier runs of QEMU may have made some, and others
+ * may be making theirs now.
  *
  * Returns: its name in place->dir; NULL with @err set on failure
  */
@@ -257,7 +257,7 @@ HypertraceSnapshot *ht_flight_write(const HtFlight *f, HtFlightPlace *place)
     if (name && !write_all(f, place, openat(place->fd, name, O_RDONLY |
                                             O_DIRECTORY | O_CLOEXEC),
                            s->directory, &err)) {
-        /* if nothing is in it */
+        /* This fails unless the directory is empty. */
         unlinkat(place->fd, name, AT_REMOVEDIR);
     }
     if (err) {

@@ -11,13 +11,13 @@ typedef struct HtFlight HtFlight;
 typedef struct HtFtWatched HtFtWatched;
 
 /**
- * HtFlightPlace: where recordings are made, and what is in each
- * @dir: name of the directory that all are in
+ * HtFlightPlace: directory and common content of recordings
+ * @dir: name of the directory that holds all recordings
  * @fd: that directory
- * @name: theirs, a number is appended
- * @formats: of the kernel's events, or NULL
- * @poll_ms: how often the ring is looked at
- * @number: that is tried next; of the only thread that writes
+ * @name: name of a recording; a number is appended
+ * @formats: formats of the kernel's events, or NULL
+ * @poll_ms: interval of polls of the ring
+ * @number: number to try next; used by the writing thread only
  */
 typedef struct HtFlightPlace {
     char *dir;
@@ -29,38 +29,38 @@ typedef struct HtFlightPlace {
 } HtFlightPlace;
 
 /**
- * ht_flight_new: prepare a recording of what a ring has
+ * ht_flight_new: prepare a recording of a ring's content
  * @w: the ring; not used after this
- * @why: for what
+ * @why: the trigger
  *
- * Returns: what ht_flight_free() frees; NULL if the ring is not there any more
+ * Returns: the recording, for ht_flight_free(); NULL if the ring is gone
  *
  * Context: lock of the object held
  */
 HtFlight *ht_flight_new(HtFtWatched *w, HypertraceTrigger why);
 void ht_flight_free(HtFlight *f);
 
-/* Bytes of the ring */
+/* Size of the ring in bytes */
 uint64_t ht_flight_size(const HtFlight *f);
 
 /**
- * ht_flight_read: copy all that is there; nothing if that was done
+ * ht_flight_read: copy the ring's content, unless it was copied before
  * @f: the recording
- * @most: bytes; a look more may be copied
- * @end: time of ht_ftrace_cpu_ns() at which it stops copying; 0: none
+ * @most: maximum number of bytes; up to one poll more may be copied
+ * @end: time of ht_ftrace_cpu_ns() at which copying stops; 0: no limit
  *
- * Returns: bytes copied, also of what came to nothing
+ * Returns: number of bytes copied, including rejected copies
  *
  * Context: any thread that RCU knows; no lock is needed
  */
 uint64_t ht_flight_read(HtFlight *f, uint64_t most, uint64_t end);
 
 /**
- * ht_flight_write: make the recording, in a directory that nobody else has
- * @f: was read
- * @place: where
+ * ht_flight_write: write the recording to a new directory
+ * @f: the recording, which was read
+ * @place: the place
  *
- * Returns: what became of it
+ * Returns: the result
  *
  * Context: as ht_flight_read()
  */

@@ -9,10 +9,10 @@
 #include "system/dma.h"
 #include "ftrace.h"
 
-/* Limits of what is read while the BQL is held: bytes copied, and CPU time */
+/* Limits of reading with the BQL held: bytes copied, and CPU time */
 #define REST_BYTES  (256 * MiB)
 #define REST_NS     (100 * (uint64_t)SCALE_MS)
-/* CPU time of one look: a caller that holds the BQL may wait for it */
+/* CPU time limit of one poll: a caller that holds the BQL may wait for it */
 #define LOOK_NS     (20 * (uint64_t)SCALE_MS)
 
 /* Context: lock held */
@@ -45,8 +45,8 @@ static void drop_ring(HypertraceFtrace *ft, guint i)
 }
 
 /*
- * While a kernel makes its ring, the part of a later processor looks like a
- * ring of its own.  Context: lock held
+ * While a kernel initializes its ring, a later processor's part looks like
+ * another ring.  Context: lock held
  */
 static void drop_parts(HypertraceFtrace *ft, const HtFtRing *whole)
 {
@@ -142,7 +142,7 @@ bool ht_ftrace_any_taken(HypertraceFtrace *ft)
     return false;
 }
 
-/* From its begin, this time for the sinks.  Context: lock held */
+/* Follow a ring from its start, for the sinks.  Context: lock held */
 static bool take(HtFtWatched *w)
 {
     HtFtRing *again = ht_ft_ring_at(&w->mem, w->address, NULL);
@@ -175,8 +175,8 @@ bool ht_ftrace_look(HtFtWatched *w)
         return w->left;
     }
     /*
-     * One that changes is a kernel's; a copy in a page cache or one that an
-     * older boot left does not.
+     * Only the ring of a running kernel changes; a copy in a page cache and a
+     * ring of an earlier boot do not.
      */
     return (ht_ft_follow_alive(w->follow) && take(w)) || w->left;
 }
@@ -206,7 +206,7 @@ void ht_ftrace_take_rest(HypertraceFtrace *ft, bool only)
     uint64_t end = ht_ftrace_cpu_ns() + REST_NS;
     int64_t budget = REST_BYTES;
 
-    /* A page that has yet to come could need the BQL to do so. */
+    /* The arrival of a missing page could need the BQL. */
     if (migration_in_incoming_postcopy()) {
         return;
     }

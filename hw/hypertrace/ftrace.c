@@ -2,8 +2,8 @@
 /*
  * hypertrace: find and follow a guest's ftrace ring, while the VM runs
  *
- * While it is stopped nobody looks: memory can then be another QEMU's, which
- * the VM was migrated to, or about to be loaded.
+ * The memory is not read while the VM is stopped: it can belong to another QEMU
+ * to which the VM was migrated, or be about to be loaded.
  */
 #include "qemu/osdep.h"
 #include "qapi/error.h"
@@ -24,12 +24,12 @@
 #define POLL_MS_MIN     1
 #define POLL_MS_MAX     1000
 #define POLL_MS         10
-/* To know when there were events, if nothing is to be delivered */
+/* Interval if nothing is delivered: enough to notice new events */
 #define POLL_MS_UNREAD  1000
 #define BACKLOG_MIN     (1 * MiB)
 #define BACKLOG_MAX     (16 * GiB)
 
-/* How often rings are looked for: before there is one, and then */
+/* Intervals of searches: while there is no ring, and later */
 #define SEARCH_NS       (100 * SCALE_MS)
 #define SEARCH_AGAIN_NS NANOSECONDS_PER_SECOND
 
@@ -52,15 +52,15 @@ static void have_room(void *opaque)
 }
 
 /*
- * A page that has yet to come from the source would stop us, and with us a
- * main loop that has to help it come.
+ * In postcopy, a page that has not arrived would block this thread, and with it
+ * a main loop that must run for the page to arrive.
  */
 static bool may_look(HypertraceFtrace *ft)
 {
     return !ft->paused && !ft->quit && !migration_in_incoming_postcopy();
 }
 
-/* Let those have the lock who wait for it.  Context: lock held */
+/* Let waiting threads take the lock.  Context: lock held */
 static void give_way(HypertraceFtrace *ft)
 {
     while (qatomic_read(&ft->waiting)) {
@@ -69,10 +69,10 @@ static void give_way(HypertraceFtrace *ft)
 }
 
 /*
- * Look for rings.  Many that never change, like copies of one that was there
- * before, take turns: @silent has those that had theirs.
+ * Search for rings.  If there are many that never change, such as copies of an
+ * earlier ring, they take turns: @silent has those that had a turn.
  *
- * Returns false if it was in vain.  Context: lock held, but not all the time
+ * Returns false if no ring was added.  Context: lock held, but not all the time
  */
 static bool search(HypertraceFtrace *ft, GHashTable *silent)
 {
@@ -103,8 +103,10 @@ static bool any_room(HypertraceFtrace *ft)
 }
 
 /*
- * Returns whether a ring had more.  What has no room is left in the ring, as
- * long as the guest does; @all says whether there was some for each.
+ * Poll all rings.  If a sink has no room, events stay in the ring until the
+ * guest overwrites them; @all is set to whether each ring could be polled.
+ *
+ * Returns true if a ring had more.
  *
  * Context: lock held, but not all the time
  */
@@ -149,7 +151,7 @@ static void *ftrace_thread(void *opaque)
     return NULL;
 }
 
-/* What a search finds from before is not added.  Context: lock held */
+/* End a search: its results are not added.  Context: lock held */
 static void end_round(HypertraceFtrace *ft)
 {
     qatomic_set(&ft->round, ft->round + 1);
@@ -169,7 +171,7 @@ static void vm_change(void *opaque, bool running, RunState state)
         ht_flights_stopped(ft->flights, state);
     }
     if (running) {
-        /* the guest's clock may have stood still */
+        /* The guest's clock may have been stopped. */
         for (i = 0; i < ft->rings->len; i++) {
             HtFtWatched *w = ft->rings->pdata[i];
 
@@ -214,7 +216,7 @@ static void ftrace_reset_hold(Object *obj, ResetType type)
 {
     HypertraceFtrace *ft = HYPERTRACE_FTRACE(obj);
 
-    /* the kernel that was suspended goes on */
+    /* The suspended kernel continues. */
     if (type == RESET_TYPE_WAKEUP) {
         return;
     }
@@ -223,7 +225,7 @@ static void ftrace_reset_hold(Object *obj, ResetType type)
     if (type != RESET_TYPE_SNAPSHOT_LOAD) {
         cold_reset(ft);
     }
-    /* what is loaded is another ring */
+    /* The loaded memory has another ring. */
     ht_ftrace_drop_all(ft);
     qemu_mutex_unlock(&ft->lock);
 }
@@ -271,7 +273,7 @@ static bool record(HypertraceFtrace *ft, Error **errp)
     if (ft->flight_options.dir) {
         ft->flights = ht_flights_new(ft, errp);
     }
-    /* each recording has its own copy, or there is none */
+    /* Each recording has its own copy of the text, if there are recordings. */
     g_clear_pointer(&ft->formats_text, g_free);
     return ft->flights || !ft->flight_options.dir;
 }

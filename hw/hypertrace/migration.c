@@ -2,15 +2,15 @@
 /*
  * hypertrace: migration, savevm and loadvm
  *
- * When the VM stops, all that was committed is posted to the sinks, which is
- * the source's to deliver or to count, and the ring's host lines are final
- * (ht_worker_pause()).  What is saved here is where each stream is; nothing
- * moves meanwhile.  Streams that were loaded go on when the VM runs.  Their
- * guest notices nothing: it keeps the instances it knows.
- * The trace does too, unless it has seen them: after a rewind each stream is a
- * new instance of the trace, or its events would be there twice.
+ * When the VM stops, all committed events are posted to the sinks, which the
+ * source delivers or counts as discarded, and the ring's host lines are final
+ * (ht_worker_pause()).  The saved state is the position of each stream; nothing
+ * changes meanwhile.  Loaded streams continue when the VM runs.  The guest sees
+ * no change: it keeps its stream instances.  The trace also keeps them, unless
+ * it has seen them before: after a rewind each stream is a new instance of the
+ * trace, because otherwise events would appear twice.
  *
- * All that is loaded may be forged.
+ * The loaded state may be forged.
  *
  * Context: BQL
  */
@@ -28,7 +28,7 @@ typedef struct SavedStream {
     HtConsumerState consumer;
     struct ht_stats closed;
     uint64_t memory;
-    bool closing;               /* a reset came before it could go on */
+    bool closing;               /* a reset came before it was resumed */
 } SavedStream;
 
 struct HtMigration {
@@ -49,7 +49,7 @@ struct HtMigration {
 
     uint32_t expected;          /* streams: as many as the device has */
     uint32_t classes_max;       /* property class-bytes */
-    bool loaded;                /* and the VM did not run since */
+    bool loaded;                /* and the VM has not run since */
 };
 
 /* Saving ------------------------------------------------------------------- */
@@ -111,7 +111,7 @@ static int state_pre_load(void *opaque)
     state_free(m);
     m->streams = g_new0(SavedStream, dev->conf.streams);
     m->loaded = false;
-    /* Streams are closed: by the reset before a loadvm, if not ever since. */
+    /* Streams are closed, by the reset before a loadvm or since the start. */
     for (i = 0; i < dev->conf.streams; i++) {
         HtStream *s = &dev->streams[i];
 
@@ -147,7 +147,7 @@ static bool streams_fit(void *opaque, int version_id)
     return m->nr_streams == m->expected;
 }
 
-/* Whether two open streams would be one */
+/* Test that no two open streams have the same instance */
 static bool streams_distinct(HtMigration *m)
 {
     uint32_t i, j;
@@ -376,7 +376,7 @@ const VMStateDescription ht_vmstate_state = {
     },
 };
 
-/* Going on ----------------------------------------------------------------- */
+/* Resuming ----------------------------------------------------------------- */
 
 static void start(HypertraceDevice *dev)
 {
@@ -389,7 +389,7 @@ static void start(HypertraceDevice *dev)
     ht_worker_kick(dev);
 }
 
-/* Instances that the trace has not seen.  No stream was opened since. */
+/* Choose instances that are new to the trace; none was opened since. */
 static void choose_instances(HypertraceDevice *dev)
 {
     HtTrace *trace = dev->trace;
@@ -413,7 +413,7 @@ static void choose_instances(HypertraceDevice *dev)
 
 typedef struct StartCall {
     HypertraceDevice *dev;
-    Object *proxy;              /* whose memory the device lies in */
+    Object *proxy;              /* the object whose memory holds the device */
 } StartCall;
 
 /* Context: vCPU thread, BQL */
@@ -449,7 +449,7 @@ void ht_migration_vm_start(HypertraceDevice *dev)
     m->loaded = false;
     choose_instances(dev);
     if (kvm_enabled()) {
-        /* The counter's offset is a new one, and a vCPU the one to ask. */
+        /* The counter's offset has changed; only a vCPU can ask for it. */
         StartCall *call = g_new(StartCall, 1);
 
         call->dev = dev;
@@ -463,10 +463,10 @@ void ht_migration_vm_start(HypertraceDevice *dev)
 }
 
 /*
- * Properties that the guest relies on must be the same, and so must the
- * protocol that it speaks: ids and classes that are saved mean nothing in
- * another one.  Before all else: a PCI configuration or memory that differs
- * would be refused without telling which property is to blame.
+ * Properties that the guest relies on must be equal, and so must the protocol:
+ * saved ids and classes have no meaning in a different one.  Check this first:
+ * QEMU would reject a different PCI configuration or memory without naming the
+ * property.
  */
 #define MUST_BE_SAME(property) \
     "hypertrace: property '" property "' must be the same on both sides"
@@ -518,7 +518,7 @@ void ht_migration_unrealize(HypertraceDevice *dev)
             break;
         }
     }
-    /* Now: the region itself may outlive the device by a while. */
+    /* Unregister now: the region may outlive the device for a while. */
     if (dev->ring_mr) {
         vmstate_unregister_ram(dev->ring_mr, DEVICE(OBJECT(dev)->parent));
     }

@@ -14,9 +14,9 @@ extern const struct VMStateDescription ht_vmstate_state;
 /* All: Context: BQL */
 void ht_migration_realize(HypertraceDevice *dev);
 void ht_migration_unrealize(HypertraceDevice *dev);
-/* Queues go: streams that were loaded go on, and take what is there */
+/* Queues are reset: resume loaded streams, and consume their content */
 void ht_migration_reset(HypertraceDevice *dev);
-/* The VM runs: what was loaded goes on */
+/* The VM runs: resume loaded streams */
 void ht_migration_vm_start(HypertraceDevice *dev);
 
 #endif /* HW_HYPERTRACE_MIGRATION_H */

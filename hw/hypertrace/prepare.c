@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: checking properties, and taking what they name
+ * hypertrace: check the properties, and acquire what they name
  */
 #include "qemu/osdep.h"
 #include "qapi/error.h"
@@ -14,7 +14,7 @@
 #define RING_RAM_MAX (1 * GiB)
 QEMU_BUILD_BUG_ON(HT_CLASSES_MAX >= HT_ENABLE_SIZE);
 
-/* As of old, but for larger machines */
+/* Minimum of the automatic values; larger machines get more */
 #define STREAMS_AUTO_MIN 16
 #define BACKLOG_AUTO_MIN (8 * MiB)
 
@@ -44,7 +44,7 @@ static bool check_range(const char *name, uint64_t value, uint64_t min,
 }
 
 /*
- * Each ring, the enable page and the mailbox: so that pages of any size hold
+ * Rings, enable page and mailbox are aligned, so that a page of any size holds
  * nothing else.
  */
 QEMU_BUILD_BUG_ON(HT_ENABLE_SIZE % HT_MAP_ALIGN);
@@ -88,8 +88,8 @@ static uint64_t memdev_size(HypertraceDevice *dev)
 }
 
 /*
- * A kernel takes three quarters of the streams: one for each of its vCPUs.
- * Fewer, if packets or memdev leave no room for that many.
+ * A kernel takes three quarters of the streams: one for each of its vCPUs.  Use
+ * fewer if packets or memdev leave no room for that many.
  */
 static uint32_t streams_auto(HypertraceDevice *dev)
 {
@@ -105,7 +105,7 @@ static uint32_t streams_auto(HypertraceDevice *dev)
     return dev->conf.streams;
 }
 
-/* Half of it is for what has to be taken: a buffer of each stream. */
+/* Half of it is reserved for forced posts: a buffer for each stream. */
 static uint64_t backlog_auto(HypertraceDevice *dev)
 {
     uint64_t buffer = MAX(HT_DISPATCH_BUFFER, dev->conf.packet_size);
@@ -195,7 +195,7 @@ static void sinks_have_room(void *opaque)
 static void fill_caps(HypertraceDevice *dev)
 {
     uint64_t hz = ht_clock_hz(&dev->clock);
-    /* neither 24 bits of ticks nor of ns may come near to wrapping */
+    /* Neither 24 bits of ticks nor of ns may come close to wrapping. */
     uint64_t gap = MIN(hz, NANOSECONDS_PER_SECOND);
 
     gap = muldiv64(gap, (HT_CLOCK_MASK + 1) / 2, NANOSECONDS_PER_SECOND);
@@ -268,7 +268,7 @@ static bool init_ring_ram(HypertraceDevice *dev, Error **errp)
         dev->ring_mr = host_memory_backend_get_memory(dev->conf.memdev);
         host_memory_backend_set_mapped(dev->conf.memdev, true);
     } else {
-        /* The proxy's: the device is but a part of its memory. */
+        /* The proxy owns the RAM: the device is a part of its memory. */
         if (!memory_region_init_ram_nomigrate(&dev->ram, OBJECT(dev)->parent,
                                               "hypertrace-ring",
                                               ring_ram_size(dev), errp)) {
@@ -291,7 +291,7 @@ static void finalize_ring_ram(HypertraceDevice *dev)
     if (!dev->ring_mr) {
         return;
     }
-    /* dev->ram, maybe still mapped, goes with its owner, the device */
+    /* dev->ram may still be mapped; it goes with its owner. */
     if (dev->conf.memdev) {
         host_memory_backend_set_mapped(dev->conf.memdev, false);
     }
@@ -378,7 +378,7 @@ fail_clock:
 }
 
 /*
- * Give the host's objects back.  Streams, clock and stream RAM stay until the
+ * Release the host's objects.  Streams, clock and stream RAM stay until the
  * device is finalized, since a vCPU may still be in a doorbell.
  */
 void hypertrace_device_unprepare(HypertraceDevice *dev)

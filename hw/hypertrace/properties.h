@@ -15,12 +15,12 @@ extern const PropertyInfo ht_prop_settings;
 extern const PropertyInfo ht_prop_unread;
 
 /**
- * ht_classes_visit: what a trace has, and what of it is on
- * @v: the visitor of a property's getter
- * @name: of the property
- * @classes: of the trace
- * @on: by id, for ids up to @count; NULL: all are
- * @count: classes that are decided
+ * ht_classes_visit: visit the classes of a trace
+ * @v: visitor of a property's getter
+ * @name: name of the property
+ * @classes: classes of the trace
+ * @on: by id, up to @count: the class is on; NULL: all are on
+ * @count: number of classes that are decided
  * @errp: set by the visitor
  *
  * Context: any

@@ -13,12 +13,12 @@
 
 /* A realized device or complete object */
 typedef struct Found {
-    char *path;                 /* the user's name: of a device its PCI proxy */
+    char *path;                 /* QOM path; for a device, of its PCI proxy */
     const HtTrace *trace;
     HtDispatch *dispatch;       /* NULL: it delivers nothing */
 } Found;
 
-/* Returns false if @obj is neither; otherwise f->path is to be freed */
+/* Returns false if @obj is neither; otherwise the caller frees f->path */
 static bool look_at(Object *obj, Found *f)
 {
     if (object_dynamic_cast(obj, TYPE_HYPERTRACE_DEVICE)) {
@@ -44,7 +44,7 @@ static bool look_at(Object *obj, Found *f)
     return false;
 }
 
-/* Find one by its id or QOM path.  Sets @errp if there is none. */
+/* Find a device or object by its id or QOM path; NULL with @errp set */
 static Object *find(const char *path, Found *f, Error **errp)
 {
     Object *obj = object_resolve_path(path, NULL), *device;

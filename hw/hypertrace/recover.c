@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: an index of stream RAM, for when QEMU is killed
+ * hypertrace: an index of stream RAM, for the case that QEMU is killed
  *
- * Some bytes when a stream is opened or a class is registered, and none when
- * an event is emitted.  The file is written to as the memory's own is: it
- * belongs on a file system that does not hang.
+ * Costs a small write when a stream is opened or a class is registered, and
+ * nothing when an event is emitted.  The file should be on a file system that
+ * does not hang, like the memory's own file.
  */
 #include "qemu/osdep.h"
 #include "qapi/error.h"
@@ -16,7 +16,7 @@
 #include "hypertrace/backend.h"
 #include "device.h"
 
-/* The file behind the memory; NULL with @errp set if there is none */
+/* Get the path of the memory's file; NULL with @errp set if it has no file */
 static char *memory_path(HypertraceDevice *dev, Error **errp)
 {
     HostMemoryBackend *m = dev->conf.memdev;
@@ -101,14 +101,14 @@ static void put_head(HypertraceDevice *dev, const char *memory)
     pstrcpy(h.channel, sizeof(h.channel), dev->info.channel);
     pstrcpy(h.memory, sizeof(h.memory), memory);
     ht_dead_head_swap(&h);
-    /* all of what is not written yet is 0 */
+    /* Unwritten parts of the file read as 0. */
     put(dev, HT_DEAD_CLASSES - 1, &end, sizeof(end));
     put(dev, 0, &h, sizeof(h));
 }
 
 /*
- * Open the index and make it empty.  The index of a running device, of this
- * QEMU or another one, and the file of the memory stay as they are.
+ * Open and empty the index.  The index of a running device of any QEMU, and the
+ * file of the memory, are refused and stay unchanged.
  *
  * Returns: a descriptor that holds a lock on the file, or -1
  */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: an index of stream RAM, for when QEMU is killed
+ * hypertrace: an index of stream RAM, for the case that QEMU is killed
  *
- * See hypertrace/dead-streams.h.  Nobody reads it while QEMU runs.
+ * See hypertrace/dead-streams.h.  It is not read while QEMU runs.
  */
 #ifndef HW_HYPERTRACE_RECOVER_H
 #define HW_HYPERTRACE_RECOVER_H
@@ -12,11 +12,11 @@ typedef struct HtStream HtStream;
 
 /**
  * HtRecover: the index of a device
- * @file: the property; NULL: there is none
- * @fd: of it, or -1
+ * @file: value of the property; NULL: no index
+ * @fd: descriptor of the file, or -1
  * @classes: ids up to this are in it; BQL
- * @at: where the next goes; BQL
- * @failed: it could not be written, and is not any more; atomic
+ * @at: offset of the next class; BQL
+ * @failed: a write failed, and the file is no longer written; atomic
  */
 typedef struct HtRecover {
     char *file;
@@ -27,7 +27,7 @@ typedef struct HtRecover {
 } HtRecover;
 
 /**
- * ht_recover_check: whether the memory outlives QEMU
+ * ht_recover_check: test whether the memory outlives QEMU
  * @dev: its properties are otherwise valid
  *
  * Context: BQL
@@ -35,17 +35,17 @@ typedef struct HtRecover {
 bool ht_recover_check(HypertraceDevice *dev, Error **errp);
 
 /**
- * ht_recover_begin: make the index, if there is to be one
- * @dev: with its limits, trace and clock
+ * ht_recover_begin: make the index, if the property is set
+ * @dev: the device, with its limits, trace and clock
  *
  * Context: BQL
  */
 bool ht_recover_begin(HypertraceDevice *dev, Error **errp);
 void ht_recover_end(HypertraceDevice *dev);
 
-/* Add the classes that are new.  Context: BQL */
+/* Add new classes.  Context: BQL */
 void ht_recover_classes(HypertraceDevice *dev);
-/* Say what a stream is that is about to be open.  Context: worker */
+/* Describe a stream that is about to be opened.  Context: worker */
 void ht_recover_stream(HtStream *s);
 
 #endif /* HW_HYPERTRACE_RECOVER_H */

@@ -2,8 +2,8 @@
 /*
  * hypertrace: traces by name, for the life of the QEMU process
  *
- * LTTng-UST cannot forget an event, and a trace on disk knows one id for one
- * class: so what a name stands for must survive a device that is unplugged.
+ * LTTng-UST cannot remove an event, and a trace on disk has one class for each
+ * id.  The meaning of a name must therefore survive the unplug of a device.
  */
 #include "qemu/osdep.h"
 #include "qapi/error.h"

@@ -8,11 +8,11 @@
 #include "hypertrace/class.h"
 
 /**
- * HtTrace: state keyed by device name that survives unplug
- * @name: key
- * @classes: ids stay what they were
- * @instances: stream instances so far
- * @used: a device has it
+ * HtTrace: state by device name, which survives unplug
+ * @name: the name
+ * @classes: event classes; their ids never change
+ * @instances: number of stream instances so far
+ * @used: a device uses it
  */
 typedef struct HtTrace {
     char *name;
@@ -23,13 +23,13 @@ typedef struct HtTrace {
 
 /**
  * ht_trace_claim: find or make the trace with a name
- * @name: valid name, or NULL for the first free of "ht0", "ht1"...
- * @errp: set if the name is not valid or a device has it
+ * @name: a name, or NULL for the first free one of "ht0", "ht1"...
+ * @errp: set if the name is invalid or in use
  *
  * Context: BQL
  */
 HtTrace *ht_trace_claim(const char *name, Error **errp);
-/* ht_trace_release: another device may have it.  Context: BQL */
+/* ht_trace_release: let another device use the trace.  Context: BQL */
 void ht_trace_release(HtTrace *trace);
 
 #endif /* HW_HYPERTRACE_REGISTRY_H */

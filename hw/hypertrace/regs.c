@@ -36,8 +36,8 @@ static uint64_t ht_regs_read(void *opaque, hwaddr addr, unsigned size)
 }
 
 /*
- * The guest can write its mailbox meanwhile: it is copied once, and the copy
- * is executed.
+ * Copy the mailbox once and execute the copy: the guest can write to the
+ * mailbox meanwhile.
  *
  * Context: BQL
  */
@@ -48,7 +48,7 @@ static void mailbox_go(HypertraceDevice *dev, uint64_t size)
     if (!dev->ring_mr) {
         return;                         /* unplugged */
     }
-    /* a size the mailbox cannot hold: refused as malformed */
+    /* A size beyond the mailbox is refused as malformed. */
     size = MIN(size, sizeof(dev->mailbox) + 1);
     memcpy(dev->mailbox, mailbox, MIN(size, sizeof(dev->mailbox)));
     size = ht_control_exchange(dev, dev->mailbox, size);
@@ -57,9 +57,9 @@ static void mailbox_go(HypertraceDevice *dev, uint64_t size)
 }
 
 /*
- * Context: vCPU thread; from QEMU 10.2 on without the BQL, which control
- * messages take.  The doorbells do without: HypertraceDevice.streams is
- * constant until finalize, and a doorbell takes its stream's lock only.
+ * Context: vCPU thread; from QEMU 10.2 on without the BQL.  Control messages
+ * take it.  Doorbells do not need it: HypertraceDevice.streams is constant
+ * until finalize, and a doorbell takes its stream's lock only.
  */
 static void ht_regs_write(void *opaque, hwaddr addr, uint64_t val,
                           unsigned size)

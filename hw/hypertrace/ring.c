@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: stream RAM, which the hypercall and shm channels share
+ * hypertrace: stream RAM, shared by the channels hypercall and shm
  *
  * Consuming is modelled in tests/model/ring.pml, arming in wake.pml.
  */
@@ -10,8 +10,8 @@
 #include "device.h"
 
 /*
- * The host's line was written: once more to be migrated.  Costs next to nothing
- * while nobody looks.  Any thread, without the BQL.
+ * The host's line was written: mark it dirty for migration.  Costs almost
+ * nothing unless dirty pages are logged.  Any thread, without the BQL.
  */
 static void ring_dirty(HtStream *s)
 {
@@ -39,7 +39,7 @@ size_t ht_ring_consume(HtStream *s, size_t most, bool force)
     done = ht_consumer_ring(c, s->ring, s->packets, 1);
     if (s->dev->channel->rings && done && done < most &&
         c->events - events < HT_DOORBELL_EVENTS) {
-        /* at a packet's end: the batch goes on in the next one */
+        /* At a packet's end, the batch continues in the next one. */
         c->cfg.piece = most - done;
         c->walk.most = HT_DOORBELL_EVENTS - (c->events - events);
         done += ht_consumer_ring(c, s->ring, s->packets, 1);
@@ -122,7 +122,7 @@ bool ht_ring_pending(HypertraceDevice *dev)
     return false;
 }
 
-/* The producer may not touch the ring yet.  Context: worker */
+/* Initialize the host's line before the producer may use it.  Worker */
 void ht_ring_open(HtStream *s)
 {
     struct ht_ring_control *ring = s->ring;
@@ -141,12 +141,11 @@ void ht_ring_set_state(HtStream *s, enum ht_stream_state state)
 }
 
 /*
- * What the guest wrote last is migrated whether or not QEMU noticed.  TCG may
- * miss it: a TLB entry that is being made while QEMU looks for dirty pages goes
- * on to say that its page is dirty when it is not any more
- * (tlb_set_page_full(), tlb_reset_dirty_range_all() in QEMU).  When the VM
- * stopped before that entry was made anew, the guest's head was older than what
- * had been consumed.
+ * Mark the guest's last writes dirty, because TCG may miss them.  A TLB entry
+ * that is being filled while QEMU syncs dirty pages can keep saying that its
+ * page is dirty when it no longer is (tlb_set_page_full(),
+ * tlb_reset_dirty_range_all() in QEMU).  If the VM stopped before that entry
+ * was filled again, the migrated head was before the consumed position.
  */
 void ht_ring_pause(HtStream *s)
 {
@@ -157,14 +156,14 @@ void ht_ring_pause(HtStream *s)
     uint64_t i;
 
     ring_dirty(s);
-    /* all, if a guest says nonsense */
+    /* At most the whole ring, if the guest's values are invalid. */
     for (i = 0; i <= MIN(last - first, nr - 1); i++) {
         memory_region_set_dirty(dev->ring_mr, s->packets - dev->ring_ram +
                                 (first + i) % nr * size, size);
     }
 }
 
-/* The line is what it was when its stream stopped.  Context: worker */
+/* Restore the line to the state when its stream stopped.  Context: worker */
 void ht_ring_resume(HtStream *s)
 {
     struct ht_host_line *host = &s->ring->host;

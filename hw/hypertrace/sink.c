@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: sinks that are backends of this QEMU
+ * hypertrace: deliver runs to the backends of this QEMU
  *
- * Queues, threads and budgets are host-lib's (hypertrace/dispatch.h).
+ * host-lib has the queues, threads and budgets (hypertrace/dispatch.h).
  */
 #include "qemu/osdep.h"
 #include "qapi/error.h"
@@ -15,20 +15,20 @@
 #include "sink.h"
 #include "trace.h"
 
-/* How long to wait for a backend when a device or QEMU ends */
+/* Maximum wait for a backend when a device or QEMU ends, in ms */
 #define END_MS 5000
 
 /* A session of a backend */
 typedef struct HtBackendSession {
     HypertraceBackend *backend;
-    void *opaque;               /* the backend's */
-    const char *trace;          /* name; stays for ever */
-    char *id;                   /* of the backend's object */
+    void *opaque;               /* session of the backend */
+    const char *trace;          /* name of the trace; never freed */
+    char *id;                   /* id of the backend's object */
 } HtBackendSession;
 
 struct HtSinks {
     HtDispatch *d;
-    const char *name;           /* of the trace; stays for ever */
+    const char *name;           /* name of the trace; never freed */
     Notifier exit;
 };
 
@@ -86,7 +86,7 @@ static const HtSinkOps ops = {
     .gone = session_gone,
 };
 
-/* For backends that may not want a class */
+/* Operations for backends that may not want a class */
 static const HtSinkOps choosing_ops = {
     .expect = session_expect,
     .learn = session_learn,
@@ -119,8 +119,8 @@ static int64_t end_ns(void)
 }
 
 /*
- * QEMU does not unrealize devices when it ends.  It waits for all devices
- * together, however many backends hang.
+ * QEMU does not unrealize devices when it exits.  The wait has one time limit
+ * for all devices, however many backends hang.
  */
 static void sinks_exit(Notifier *n, void *data)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: sinks that are backends of this QEMU
+ * hypertrace: deliver runs to the backends of this QEMU
  */
 #ifndef HW_HYPERTRACE_SINK_H
 #define HW_HYPERTRACE_SINK_H
@@ -13,9 +13,9 @@ typedef struct HtSinks HtSinks;
 
 /**
  * ht_backends_find: find the backends to attach to
- * @owner: gets a child if @ids is NULL, see ht_backends_drop()
- * @name: of the trace
- * @ids: of backends, with ':' between them; NULL: LTTng, or a backend that only
+ * @owner: parent of a new backend if @ids is NULL, see ht_backends_drop()
+ * @name: name of the trace
+ * @ids: ids of backends, separated by ':'; NULL: LTTng, or a backend that only
  *       counts if this QEMU has no LTTng
  * @errp: set if there is no such backend, or too many
  *
@@ -25,7 +25,7 @@ typedef struct HtSinks HtSinks;
  */
 GPtrArray *ht_backends_find(Object *owner, const char *name, const char *ids,
                             Error **errp);
-/* ht_backends_drop: undo it, after ht_sinks_free().  Context: BQL */
+/* ht_backends_drop: drop a made backend, after ht_sinks_free().  BQL */
 void ht_backends_drop(Object *owner);
 
 /**
@@ -46,16 +46,16 @@ HtSinks *ht_sinks_new(const HtDeviceInfo *info, GPtrArray *backends,
 
 /**
  * ht_sinks_free: deliver what was posted, and detach
- * @k: its streams are closed; NULL is fine
+ * @k: the sinks or NULL; all streams must be closed
  *
- * Waits some seconds at most: a backend that hangs keeps its session, and is
- * detached when it comes back.
+ * Waits a few seconds at most: a backend that hangs keeps its session, and is
+ * detached when it returns.
  *
  * Context: BQL
  */
 void ht_sinks_free(HtSinks *k);
 
-/* ht_sinks_dispatch: what runs are posted to; valid as long as @k */
+/* ht_sinks_dispatch: get the dispatcher to post to; valid as long as @k */
 HtDispatch *ht_sinks_dispatch(HtSinks *k);
 
 #endif /* HW_HYPERTRACE_SINK_H */

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: channel=virtio, what a stream's producer committed and nobody
- * handed over
+ * hypertrace: channel=virtio, events that were committed but not handed over
  *
- * A guest that panics, is reset or stands still hands over nothing.  Its driver
- * has announced where the stream's memory is, which is read when the VM stops
- * or is reset and when the device goes.  If the guest goes on after that and
- * hands the same bytes over, ht_consumer_feed() knows.
+ * A guest that panics, is reset or hangs hands over nothing.  Its driver has
+ * announced the address of the stream's memory.  It is read when the VM stops
+ * or is reset and when the device is removed.  If the guest then continues and
+ * hands over the same bytes, ht_consumer_feed() skips them.
  *
- * The memory is the guest's.  Its driver only guards the table of addresses
- * from programs: what is in it, and behind it, may be anything.
+ * The guest controls this memory.  Its driver protects only the table of
+ * addresses from programs; the content of the table and of the memory may be
+ * anything.
  *
  * Context: BQL
  */
@@ -21,8 +21,8 @@
 #include "device.h"
 
 /*
- * RAM and nothing else: no device shall notice.  (The functions for single
- * words ask devices, whatever the attributes say.)
+ * Read RAM only, so that no device is accessed.  (The functions for single
+ * words access devices whatever the attributes are.)
  */
 static bool read_ram(uint64_t addr, void *to, size_t size)
 {
@@ -47,8 +47,8 @@ static bool read_entry(HtStream *s, uint32_t n, uint64_t *addr)
 }
 
 /*
- * What the producer says of itself.  False if it cannot be read, or says what
- * cannot be.
+ * Read the producer's line.  Returns false if it cannot be read, or if its
+ * values are impossible.
  */
 static bool read_line(HtStream *s, uint64_t control, struct ht_guest_line *g)
 {
@@ -62,7 +62,7 @@ static bool read_line(HtStream *s, uint64_t control, struct ht_guest_line *g)
         read_word(control + offsetof(struct ht_guest_line, lost), &g->lost);
 }
 
-/* Where the events of the packet at @start end.  It was closed. */
+/* Read where the events of the closed packet at @start end */
 static bool read_end(HtStream *s, const struct ht_guest_line *g, uint64_t slot,
                      uint64_t start, uint64_t *end)
 {
@@ -102,8 +102,8 @@ static bool fetch(HtStream *s, const struct ht_guest_line *g, uint64_t slot,
 }
 
 /*
- * Consume all that was committed.  False if something is not as it must be;
- * what was read up to there has been consumed.
+ * Consume everything that was committed.  Returns false at the first error;
+ * what was read before has been consumed.
  *
  * Context: HtStream.lock held
  */
@@ -126,13 +126,13 @@ static bool fetch_all(HtStream *s)
     }
     start = QEMU_ALIGN_DOWN(pos, size);
     if (g.head - start > ring && pos > start) {
-        /* Its slot is a newer packet's: nothing of it was left. */
+        /* A newer packet has its slot, so all of it had been consumed. */
         pos = start + size;
     }
     if (g.head > pos && g.head - QEMU_ALIGN_DOWN(pos, size) > ring) {
         return false;
     }
-    /* At most a ring, and each packet once */
+    /* At most a ring, and each packet once. */
     while (pos < g.head && !s->consumer.stopped) {
         start = QEMU_ALIGN_DOWN(pos, size);
         end = g.head;
@@ -144,7 +144,7 @@ static bool fetch_all(HtStream *s)
         }
         pos = start + size;
     }
-    /* a guest that discards all has nothing to hand over that says so */
+    /* A guest that discards all events has no packet with the count. */
     ht_consumer_tell(&s->consumer, g.lost);
     return true;
 }

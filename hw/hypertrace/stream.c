@@ -17,7 +17,7 @@ static void stream_deliver(void *opaque, const HtRun *run)
 
     trace_hypertrace_run(s->dev->trace->name, s->index, run->events, run->size,
                          run->discarded);
-    /* in the main loop a backend would have the guest wait */
+    /* In the main loop, a backend that is called directly delays the guest. */
     ht_dispatch_post(s->dev->dispatch, run, s->fill,
                      s->dev->channel->uses_ring);
 }
@@ -75,7 +75,7 @@ void ht_stream_want_close(HtStream *s, uint64_t lost)
     if (qatomic_load_acquire(&s->phase) == HT_PHASE_FREE) {
         return;
     }
-    /* another may have asked before, with a count that this one has not */
+    /* An earlier request may have had a higher count. */
     qatomic_set(&s->close_lost, MAX(s->close_lost, lost));
     if (s->dev->channel->closing) {
         s->dev->channel->closing(s);
@@ -95,7 +95,7 @@ void ht_streams_want_close_all(HypertraceDevice *dev)
 
 void ht_stream_begin(HtStream *s)
 {
-    /* What a reset left is dated by the counter as it was before. */
+    /* Events from before a reset are dated by the old counter. */
     if (!qatomic_read(&s->dev->resample)) {
         ht_clock_sample(&s->dev->clock, false);
     }
@@ -131,7 +131,7 @@ static void stream_open(HtStream *s)
     qatomic_store_release(&s->phase, HT_PHASE_OPEN);
 }
 
-/* What was loaded goes on. */
+/* Resume a stream that was loaded */
 static void stream_resume(HtStream *s)
 {
     trace_hypertrace_stream_open(s->dev->trace->name, s->index,
@@ -159,8 +159,8 @@ static void stats_add(struct ht_stats *sum, const struct ht_stats *a)
 }
 
 /*
- * Another thread may be consuming: the figures are then those of some moment
- * close to now, not of one moment.
+ * Another thread may be consuming: the numbers are then of slightly different
+ * times.
  */
 static void consumer_stats(HtStream *s, struct ht_stats *stats)
 {
@@ -175,9 +175,7 @@ static void consumer_stats(HtStream *s, struct ht_stats *stats)
     stats->errors = qatomic_read(&c->errors);
 }
 
-/*
- * Of the open instance, or of the last one.
- */
+/* Statistics of the open instance, or of the last one */
 void ht_stream_stats(HtStream *s, struct ht_stats *stats)
 {
     consumer_stats(s, stats);
@@ -219,7 +217,7 @@ void ht_device_stats(HypertraceDevice *dev, struct ht_stats *sum)
     } while (seqlock_read_retry(&dev->telling, start));
 }
 
-/* As the guest counts: head need not have moved when it does. */
+/* The guest's own count, which can grow without a move of head */
 static uint64_t ring_lost(HtStream *s)
 {
     return s->ring ? le64_to_cpu(qatomic_read(&s->ring->guest.lost)) : 0;
@@ -241,7 +239,7 @@ void ht_streams_tell(HypertraceDevice *dev)
 
 static void stream_close(HtStream *s)
 {
-    /* a reset asks for no final count */
+    /* A reset does not give a final count. */
     uint64_t lost = MAX(qatomic_read(&s->close_lost), ring_lost(s));
     struct ht_stats stats;
 
@@ -254,7 +252,7 @@ static void stream_close(HtStream *s)
         }
         ht_dispatch_release(s->dev->dispatch, &s->fill);
     }
-    /* Nobody counts the instance twice, or not at all. */
+    /* Readers see the instance in exactly one of the two sums. */
     seqlock_write_begin(&s->sums);
     consumer_stats(s, &stats);
     stats_add(&s->closed, &stats);
@@ -275,7 +273,7 @@ static bool stream_work(HtStream *s, bool force)
     case HT_PHASE_FREE:
         return channel->drop && channel->drop(s);
     case HT_PHASE_OPENING:
-        /* what is there is the instance before's; the next would reject it */
+        /* Drop buffers left by the previous instance. */
         if (channel->drop) {
             if (channel->drop(s)) {
                 return true;
@@ -297,13 +295,13 @@ static bool stream_work(HtStream *s, bool force)
     case HT_PHASE_OPEN:
         break;
     }
-    /* Read before consuming: what was committed before the wish is taken. */
+    /* Sample want_close first, so that earlier commits are consumed. */
     want_close = qatomic_load_acquire(&s->want_close);
     progress |= channel->consume(s, force || want_close) > 0;
     if (!want_close) {
         return progress;
     }
-    /* At most a ring: a producer that goes on after it asked is cut off. */
+    /* At most a ring: later events of a producer that continues are lost. */
     for (i = 0; i <= s->dev->conf.packets && channel->consume(s, true); i++) {
         progress = true;
     }
@@ -314,7 +312,7 @@ static bool stream_work(HtStream *s, bool force)
     return progress;
 }
 
-/* All that a reset closed is dated: the counter is a new one.  Worker */
+/* Start a new clock when all streams that a reset closed are dated.  Worker */
 static void resample_clock(HypertraceDevice *dev)
 {
     uint32_t i;
@@ -331,7 +329,7 @@ static void resample_clock(HypertraceDevice *dev)
     qatomic_set(&dev->resample, false);
 }
 
-/* Any stream that is open tells the trace.  Worker */
+/* Report device-wide discards by any open stream.  Worker */
 static void tell_discarded(HypertraceDevice *dev)
 {
     uint32_t i;
@@ -365,7 +363,7 @@ bool ht_streams_work(HypertraceDevice *dev, bool force)
         bool did = stream_work(&dev->streams[index], force);
 
         if (!full && (did || !w->more)) {
-            /* it had its turn; the next one begins behind it */
+            /* The stream had its turn: start after it the next time. */
             w->first = (index + 1) % n;
             w->flush_looks++;
         }

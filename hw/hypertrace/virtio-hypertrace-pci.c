@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: the PCI device users name
+ * hypertrace: the PCI device that users specify
  *
  *   BAR0    hypercall, shm: registers      BAR4  hypercall, shm: stream RAM
  *   BAR1    MSI-X                                virtio: virtio's structures
@@ -27,7 +27,7 @@ struct HypertracePCIClass {
     DeviceRealize parent_realize;
 };
 
-/* Whatever can be wrong is found before the PCI device begins to exist. */
+/* All errors are found before the PCI device is realized. */
 static void hypertrace_dc_realize(DeviceState *qdev, Error **errp)
 {
     ERRP_GUARD();
@@ -45,7 +45,7 @@ static void hypertrace_dc_realize(DeviceState *qdev, Error **errp)
     }
     k->parent_realize(qdev, errp);
     if (*errp) {
-        /* PCI can refuse after the device behind the proxy was realized */
+        /* PCI can fail after the device behind the proxy was realized. */
         if (DEVICE(&pci->vdev)->realized) {
             qdev_unrealize(DEVICE(&pci->vdev));
         } else {
@@ -65,7 +65,7 @@ static void hypertrace_pci_realize(VirtIOPCIProxy *proxy, Error **errp)
         proxy->modern_mem_bar_idx = 2;
     }
     if (proxy->nvectors == DEV_NVECTORS_UNSPECIFIED) {
-        /* configuration changes, and all queues, if there are any */
+        /* One for configuration changes, one for all queues */
         proxy->nvectors = dev->channel->uses_ring ? 1 : 2;
     }
     if (!qdev_realize(DEVICE(dev), BUS(&proxy->bus), errp)) {

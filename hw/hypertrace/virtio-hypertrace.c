@@ -2,7 +2,7 @@
 /*
  * hypertrace: the virtio device behind the PCI proxy
  *
- * All channels are a virtio device to the guest's bus; only channel=virtio has
+ * For the guest, every channel is a virtio device; only channel=virtio has
  * virtqueues.
  */
 #include "qemu/osdep.h"
@@ -17,14 +17,14 @@
 #include "control.h"
 #include "properties.h"
 
-/* Log lines a second for each kind of a guest's misbehaviour */
+/* Maximum log lines a second for each kind of fault of the guest */
 #define LOG_LINES 10
 
 static bool may_log(HtLimit *limit)
 {
     int64_t second = get_clock() / NANOSECONDS_PER_SECOND;
 
-    /* racy: at worst a few more */
+    /* Racy: in the worst case a few lines more are logged. */
     if (qatomic_xchg(&limit->second, second) != second) {
         qatomic_set(&limit->times, 0);
     }
@@ -56,7 +56,7 @@ static void hypertrace_get_config(VirtIODevice *vdev, uint8_t *config)
 static uint64_t hypertrace_get_features(VirtIODevice *vdev, uint64_t features,
                                         Error **errp)
 {
-    /* Others have rings here; addresses behind an IOMMU are not of RAM. */
+    /* Other channels have rings; behind an IOMMU addresses are not of RAM. */
     if (!HYPERTRACE_DEVICE(vdev)->channel->uses_ring &&
         !virtio_has_feature(features, VIRTIO_F_IOMMU_PLATFORM)) {
         virtio_add_feature(&features, HT_F_MEMORY);
@@ -65,15 +65,15 @@ static uint64_t hypertrace_get_features(VirtIODevice *vdev, uint64_t features,
 }
 
 /*
- * A vCPU is the one to ask for the offset of its counter, and with
- * channel=virtio this is where one comes by.
+ * Only a vCPU can ask KVM for the offset of its counter; with channel=virtio,
+ * this function runs in a vCPU's thread.
  */
 static void hypertrace_set_features(VirtIODevice *vdev, uint64_t features)
 {
     ht_clock_update_offset(&HYPERTRACE_DEVICE(vdev)->clock);
 }
 
-/* The counter stands still or jumps when the VM does. */
+/* The counter stops or jumps when the VM does. */
 static void hypertrace_vm_change(void *opaque, bool running, RunState state)
 {
     HypertraceDevice *dev = opaque;
@@ -86,8 +86,8 @@ static void hypertrace_vm_change(void *opaque, bool running, RunState state)
         return;
     }
     /*
-     * A guest's last words: QEMU may end now, and does not unrealize devices
-     * then.  Paused, it may stay so for long.
+     * Record the guest's last events: QEMU may exit now, and does not unrealize
+     * devices then.  Or the VM may stay paused for long.
      */
     if (state == RUN_STATE_SHUTDOWN) {
         ht_streams_want_close_all(dev);
@@ -101,14 +101,14 @@ static void hypertrace_device_realize(DeviceState *qdev, Error **errp)
     HypertraceDevice *dev = HYPERTRACE_DEVICE(qdev);
 
     if (!dev->prepared) {
-        /* "-device hypertrace-device" on some other virtio bus */
+        /* "-device hypertrace-device" on another virtio bus */
         error_setg(errp, "%s works only as part of the device 'hypertrace'",
                    TYPE_HYPERTRACE_DEVICE);
         return;
     }
     virtio_init(VIRTIO_DEVICE(dev), HT_VIRTIO_ID, sizeof(struct ht_caps));
     if (dev->channel->uses_ring) {
-        /* Kept by its owner while a vCPU is in it. */
+        /* Its owner keeps it while a vCPU is in it. */
         memory_region_init_io(&dev->regs, OBJECT(dev)->parent, &ht_regs_ops,
                               dev, "hypertrace-regs", ht_regs_size(dev));
 #if HT_QEMU_AT_LEAST(10, 2)
@@ -143,9 +143,9 @@ static void hypertrace_device_unrealize(DeviceState *qdev)
 }
 
 /*
- * System and PCI reset, but not a driver's status = 0: what was committed is
- * consumed, then the streams are closed, then the clock is a new one.  Stream
- * RAM keeps its contents.
+ * System and PCI reset, but not a driver's status = 0: consume what was
+ * committed, close the streams, then start a new clock.  Stream RAM keeps its
+ * content.
  */
 static void hypertrace_reset_hold(Object *obj, ResetType type)
 {
@@ -153,7 +153,7 @@ static void hypertrace_reset_hold(Object *obj, ResetType type)
 
     if (dev->worker.running) {
         qatomic_set(&dev->resample, true);
-        /* what was not even begun here, a rewind undoes */
+        /* A rewind discards streams that were loaded and not resumed. */
         if (!dev->channel->uses_ring && type != RESET_TYPE_SNAPSHOT_LOAD) {
             ht_migration_reset(dev);
         }
@@ -161,22 +161,22 @@ static void hypertrace_reset_hold(Object *obj, ResetType type)
         ht_enable_reset(dev);
         if (!dev->channel->uses_ring || dev->worker.paused) {
             /*
-             * The queues go now.  Stream RAM of a VM that is stopped may be
-             * loaded next, and is not ours to write then.
+             * The queues go now.  The stream RAM of a stopped VM may be loaded
+             * next, and must not be written then.
              */
             ht_worker_settle(dev);
         }
     }
 }
 
-/* Also when a driver says that it goes: the queues go with it. */
+/* Also called when a driver resets the device: its queues go as well. */
 static void hypertrace_virtio_reset(VirtIODevice *vdev)
 {
     HypertraceDevice *dev = HYPERTRACE_DEVICE(vdev);
 
     if (!dev->channel->uses_ring) {
         ht_worker_settle(dev);
-        /* a driver that goes takes its memory back */
+        /* The driver takes its memory back. */
         ht_streams_forget_memory(dev);
     }
 }

@@ -2,10 +2,10 @@
 /*
  * hypertrace: the worker, which opens, consumes and closes streams
  *
- * Three things wake it: the doorbell (shm's producer, or anybody in QEMU), its
- * own polling, and a timer of flush-ms that bounds how long an event can wait
- * in an open packet.  When nothing has come for two ticks, it arms the wake
- * words for the very next commit and stops the timer: an idle device costs
+ * Three things wake it: the doorbell (rung by shm's producer, or by code in
+ * QEMU), its own polling, and a timer of flush-ms that bounds how long an event
+ * can wait in an open packet.  After two ticks without progress it arms the
+ * wake words for the next commit and stops the timer, so an idle device costs
  * nothing.  tests/model/wake.pml proves that no commit is forgotten.
  */
 #include "qemu/osdep.h"
@@ -18,19 +18,19 @@
 #include "trace.h"
 
 /*
- * Reading head bounces the producer's cache line; limit it to every 20 us,
- * which costs the producer little.
+ * Minimum time between two polls.  Reading head takes the cache line from the
+ * producer; at this interval it costs the producer little.
  */
 #define LOOK_INTERVAL_NS (20 * SCALE_US)
 
-/* So often without a rest, then other handlers have their turn. */
+/* Maximum number of passes in one turn, so that other handlers run */
 #define ROUNDS_MAX 16
 
 /*
- * Begin a turn in the IOThread.  The device may be stopped or unplugged since
- * the event loop chose to call the handler.
+ * Begin a turn in the IOThread.  The device may have been stopped or unplugged
+ * since the event loop chose to call the handler.
  *
- * Returns: false if there is no turn any more
+ * Returns: false if the turn must be skipped
  *
  * Context: worker
  */
@@ -53,7 +53,7 @@ static void worker_leave(HtWorker *w)
     }
 }
 
-/* Whether there is nothing to look for in rings.  Context: any */
+/* Test whether the rings must not be read.  Context: any */
 static bool worker_is_unread(HtWorker *w)
 {
     return qatomic_read(&w->paused) || qatomic_read(&w->unread);
@@ -69,9 +69,9 @@ static void worker_arm(HypertraceDevice *dev)
     }
     if (w->again) {
         /*
-         * Who is behind comes back by itself.  A doorbell would cost its
-         * producer an exit for nothing, and a wake word that head has passed
-         * a call an event.
+         * The worker is scheduled to run again: do not arm.  A doorbell would
+         * cost the producer a useless exit, and a wake word that head has
+         * passed would cost it a call for each event.
          */
         ht_ring_disarm_all(dev);
     } else if (ht_ring_arm_all(dev, w->eager)) {
@@ -92,7 +92,7 @@ static bool worker_any_open(HypertraceDevice *dev)
     return false;
 }
 
-/* Whether events may be waiting that nobody rings for.  Context: worker */
+/* Test whether events may wait for which no kick comes.  Context: worker */
 static bool worker_needs_timer(HypertraceDevice *dev)
 {
     if (!worker_any_open(dev) || worker_is_unread(&dev->worker)) {
@@ -100,7 +100,7 @@ static bool worker_needs_timer(HypertraceDevice *dev)
     }
     /*
      * A commit just before the eager arming may have missed it (ht_commit()
-     * has no full fence), hence one more whole tick after it.
+     * has no full fence), so run one more whole tick after it.
      */
     return dev->channel->arms ? dev->worker.quiet < 2 :
            dev->channel->rings && dev->conf.batch > 1;
@@ -117,10 +117,10 @@ static void worker_start_timer(HypertraceDevice *dev)
     }
 }
 
-/* Over all streams, until what was committed before a flush was taken */
+/* Maximum passes over all streams until a flush is complete */
 static unsigned flush_passes_max(HypertraceDevice *dev)
 {
-    /* a pass takes a packet of each, of what fits a ring or a queue */
+    /* A pass takes a packet of each stream; a ring or queue holds this many. */
     return dev->channel->uses_ring ? dev->conf.packets : VIRTQUEUE_MAX_SIZE;
 }
 
@@ -138,13 +138,13 @@ static void worker_work(HypertraceDevice *dev)
     }
     flushing = w->flush_next != w->flush_done;
     w->more = false;
-    /* not for ever: the timer and other handlers want their turn */
+    /* Bounded: the timer and other handlers must run as well. */
     while (ht_streams_work(dev, flushing) && ++rounds < ROUNDS_MAX) {
         w->progress = true;
         /*
-         * A producer that goes on has committed again by now.  Chasing it
-         * through its packet would cost it a cache miss every few events; the
-         * packet's end, our polling or the timer bring us back.
+         * A producer that runs has committed again by now.  Following it
+         * through its packet would cost it a cache miss every few events.  The
+         * end of the packet, polling or the timer will run this again.
          */
         if (w->more || (dev->channel->arms && !flushing &&
                         !ht_ring_behind(dev))) {
@@ -158,8 +158,8 @@ static void worker_work(HypertraceDevice *dev)
         w->flush_next = flush;
     }
     /*
-     * Producers that never pause must not hold up a flush: what was committed
-     * before it fits a ring or a queue.
+     * Producers that never pause must not delay a flush: the events committed
+     * before it fit a ring or a queue, so a bounded number of passes suffices.
      */
     if (w->flush_next != w->flush_done &&
         (!w->again ||
@@ -236,7 +236,7 @@ static void worker_on_timer(void *opaque)
     if (!w->polling) {
         worker_arm(dev);
     }
-    /* After the arming: a commit that missed it is seen at the next tick. */
+    /* After arming: the next tick finds a commit that missed the arming. */
     worker_start_timer(dev);
     worker_leave(w);
 }
@@ -295,7 +295,7 @@ static void worker_poll_end(EventNotifier *n)
     if (worker_enter(&dev->worker)) {
         dev->worker.polling = false;
         worker_arm(dev);
-        /* A commit may have missed this arming too, and the timer be off. */
+        /* A commit may have missed this arming while the timer is off. */
         dev->worker.quiet = 0;
         worker_start_timer(dev);
         worker_leave(&dev->worker);
@@ -313,7 +313,7 @@ bool ht_worker_prepare(HypertraceDevice *dev, Error **errp)
         return false;
     }
     if (!dev->channel->uses_ring) {
-        /* popping a hostile guest's queues is safe there alone */
+        /* Only the main loop can pop a hostile guest's queues safely. */
         w->ctx = qemu_get_aio_context();
         return true;
     }
@@ -336,7 +336,7 @@ bool ht_worker_prepare(HypertraceDevice *dev, Error **errp)
 
 typedef struct LastCall {
     IOThread *iothread;
-    Object *proxy;              /* whose memory the device lies in */
+    Object *proxy;              /* the object whose memory holds the device */
 } LastCall;
 
 /* Context: BH in main loop, BQL */
@@ -357,7 +357,7 @@ static void last_call(void *opaque)
 
 /*
  * The event loop of a shared IOThread may have chosen to call a handler before
- * it was removed.  Keep the device until the loop has gone round.
+ * it was removed.  Keep the device until that iteration has ended.
  */
 static void release_iothread(HypertraceDevice *dev)
 {
@@ -383,7 +383,7 @@ void ht_worker_unprepare(HypertraceDevice *dev)
     } else {
         release_iothread(dev);
     }
-    /* the doorbell stays until finalize: a vCPU may still be ringing it */
+    /* finalize() frees the doorbell: a vCPU may still be ringing it. */
 }
 
 void ht_worker_start(HypertraceDevice *dev)
@@ -393,7 +393,7 @@ void ht_worker_start(HypertraceDevice *dev)
     w->timer = aio_timer_new(w->ctx, QEMU_CLOCK_REALTIME, SCALE_MS,
                              worker_on_timer, dev);
     w->running = true;
-    /* A VM that runs already will not tell. */
+    /* If the VM runs already, no handler will be called for it. */
     w->paused = !runstate_is_live(runstate_get());
     if (dev->channel->arms) {
         aio_set_event_notifier(w->ctx, &w->doorbell, worker_on_doorbell,
@@ -408,7 +408,7 @@ void ht_worker_start(HypertraceDevice *dev)
 }
 
 /*
- * Do something as the worker.  This waits for a turn of the IOThread at most,
+ * Run a function as the worker.  This waits at most for a turn of the IOThread,
  * which never waits for the BQL or for a backend.  Context: BQL
  */
 static void worker_call(HypertraceDevice *dev,
@@ -425,8 +425,8 @@ static void worker_call(HypertraceDevice *dev,
 }
 
 /*
- * What the guest committed or handed over.  It fits the rings or queues, unless
- * the VM runs.  Context: worker
+ * Consume what the guest has committed or handed over.  Unless the VM runs,
+ * this is at most the content of the rings or queues.  Context: worker
  */
 static void worker_settle(HypertraceDevice *dev)
 {
@@ -452,7 +452,7 @@ static void worker_end(HypertraceDevice *dev)
 {
     HtWorker *w = &dev->worker;
 
-    /* want_close is set on every stream: this drains and closes */
+    /* want_close is set for every stream: this drains and closes them. */
     worker_settle(dev);
     w->running = false;
     timer_del(w->timer);
@@ -512,7 +512,7 @@ void ht_worker_load_flush(HypertraceDevice *dev, uint64_t wanted)
 {
     HtWorker *w = &dev->worker;
 
-    /* Before a rewind more may have been given; those were all fulfilled. */
+    /* Tickets given after the snapshot was taken are complete by now. */
     if (wanted > w->flush_wanted_bql) {
         w->flush_wanted_bql = wanted;
         /* Pairs with the load-acquire in worker_work(). */
