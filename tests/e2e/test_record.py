@@ -226,6 +226,55 @@ def dump_core(qmp, path):
             assert "return" in answer, answer
 
 
+MARKS = 2000
+
+# Each processor writes numbered markers to the main trace buffer.
+MARKS_JOB = f"""
+cd /sys/kernel/tracing
+for c in 0 1; do
+    taskset $((1 << c)) sh -c 'i=0; exec >trace_marker
+while [ $i -lt {MARKS} ]; do i=$((i + 1)); echo "mark '$c' $i"; done' &
+done
+wait
+echo READY >/dev/console
+sleep 1000
+"""
+
+
+def test_main_buffer_live(tmp_path, env):
+    """A stock kernel's main buffer, followed from boot until QEMU is killed.
+
+    Each marker is recorded once, or lies within a gap that is told; the last
+    ones that the guest wrote are there.  Only this test proves it for the main
+    buffer of a guest under load.
+    """
+    command = guest(tmp_path, initrd(tmp_path / "initrd", MARKS_JOB))
+    recorder = subprocess.Popen(
+        [HYPERTRACE, "record", "--buffer", "main", "-o", tmp_path / "rec",
+         "--", *command],
+        env=env, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    wait_for(tmp_path, "READY", recorder)
+    qemu, = children(recorder.pid)
+    os.kill(qemu, signal.SIGKILL)
+    _, err = recorder.communicate(timeout=DEADLINE)
+    assert re.search(r"\d+ events, ", err), err
+    expected, gap, seen = [1, 1], [False, False], 0
+    for event in report(tmp_path, env):
+        gap[event["cpu"]] |= "lost_from_ns" in event
+        mark = re.match(r"mark (\d) (\d+)\n?$",
+                        str(event["fields"].get("buf", "")))
+        if not mark:
+            continue
+        cpu, number = map(int, mark.groups())
+        assert cpu == event["cpu"]
+        assert number == expected[cpu] or (gap[cpu] and
+                                           number > expected[cpu]), event
+        expected[cpu], gap[cpu] = number + 1, False
+        seen += 1
+    assert expected == [MARKS + 1, MARKS + 1]
+    assert seen == 2 * MARKS or "gap" in err, err
+
+
 def test_pid(tmp_path, env):
     """A QEMU that runs already, whose memory is a file that others share, as
     with vhost-user; Ctrl-C ends the recording, not QEMU"""
