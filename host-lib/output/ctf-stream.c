@@ -2,24 +2,24 @@
 /*
  * hypertrace: one stream instance of a CTF trace
  *
- * Readers refuse a whole trace for one incomplete packet, and a process can
- * be killed between any two instructions of a write.  So no file is ever
- * appended to.  A file is made under a hidden name with its full (sparse)
- * size as one empty packet, then renamed.  From then on the last packet
- * covers the rest of the file:
+ * Readers reject a whole trace because of one incomplete packet, and a process
+ * can be killed between any two instructions.  A file is therefore never
+ * appended to.  It is made under a hidden name with its full (sparse) size as
+ * one empty packet, then renamed.  From then on the last packet covers the rest
+ * of the file:
  *
- *  - to add events, write them into its unused space, then overwrite its
- *    header with one that says how far they reach;
- *  - to begin another packet, write that one, header and all, into the unused
- *    space, then overwrite the last packet's header so that it ends there.
+ *  - to add events, write them to its unused space, then overwrite its header
+ *    with one that includes them;
+ *  - to start another packet, write it with its header to the unused space,
+ *    then overwrite the last packet's header so that it ends there.
  *
- * What stays unused is not cut off: a reader may know the file's size already
- * and look there.  It is a hole, and takes no space on disk.
+ * Unused space is not truncated, because a reader may already know the file's
+ * size and read there.  It is a hole, and takes no space on disk.
  *
- * Each step becomes visible through a single write of one header, which lies
- * within one page because packets begin at multiples of ALIGN.  Headers are
- * never written through a mapping: if somebody truncated the file, a store to
- * the mapping would raise SIGBUS and end the VM.
+ * Each step becomes visible by a single write of one header, which is within
+ * one page because packets start at multiples of ALIGN.  Headers are never
+ * written by a mapping: if the file was truncated, a store to the mapping would
+ * raise SIGBUS and end the VM.
  */
 #include "hypertrace/base.h"
 #include <sys/uio.h>
@@ -37,7 +37,7 @@ static uint64_t content(const HtCtfStream *s)
     return ht_le64(s->h.content_bits) / 8;
 }
 
-/* Where the packet after the open one would begin */
+/* Return the offset of a packet after the open one */
 static uint64_t next_start(const HtCtfStream *s)
 {
     return HT_ROUND_UP(s->start + content(s), ALIGN);
@@ -110,7 +110,7 @@ static HtCtfHeader make_header(const HtCtfStream *s, uint64_t start,
                                uint64_t size, uint64_t seq, const HtRun *run,
                                uint64_t discarded)
 {
-    /* an empty packet, too, begins later than the one before: must_grow() */
+    /* An empty packet must start after the previous one: must_grow() */
     uint64_t after = MAX(s->last_ns, ht_le64(s->h.timestamp_begin) + 1);
     HtCtfHeader h = s->h;
 
@@ -124,7 +124,7 @@ static HtCtfHeader make_header(const HtCtfStream *s, uint64_t start,
     return h;
 }
 
-/* End the open packet where an already written one begins. */
+/* End the open packet where the next packet, already written, starts */
 static int shrink_packet(HtCtfStream *s, uint64_t to)
 {
     HtCtfHeader h = s->h;
@@ -133,7 +133,7 @@ static int shrink_packet(HtCtfStream *s, uint64_t to)
     return write_header(s->fd, &h, s->start);
 }
 
-/* A file that is being made under a hidden name; its name follows the dot */
+/* A file being made under a hidden name: a dot and the final name */
 typedef struct NewFile {
     char hidden[100];
     int fd;
@@ -154,7 +154,7 @@ static int new_file(const HtCtfStream *s, unsigned part, uint64_t size,
     return f->fd < 0 || ftruncate(f->fd, size) < 0 ? -errno : 0;
 }
 
-/* Go on in the new file; or, if @ret says that it could not be made, not. */
+/* Continue in the new file, or delete it if @ret is an error */
 static int use_file(HtCtfStream *s, const NewFile *f, uint64_t size, int ret)
 {
     if (!ret && renameat(s->dirfd, f->hidden, s->dirfd, f->hidden + 1) < 0) {
@@ -169,7 +169,7 @@ static int use_file(HtCtfStream *s, const NewFile *f, uint64_t size, int ret)
     return ret;
 }
 
-/* The empty first packet of a stream begins earlier than the first event. */
+/* Date the empty first packet of a stream before the first event */
 static void date_first(HtCtfHeader *h, uint64_t ns)
 {
     h->timestamp_begin = ht_le64(ns - MIN(ns, 1));
@@ -177,9 +177,9 @@ static void date_first(HtCtfHeader *h, uint64_t ns)
 }
 
 /*
- * Go on in a new file, which begins with a packet that holds @run, or with an
- * empty one.  The first file of all begins with an empty packet besides:
- * readers show discarded events only as a difference to the packet before.
+ * Continue in a new file, which starts with a packet that holds @run, or with
+ * an empty one.  A stream's first file has an empty packet before that, because
+ * readers show discarded events only as a difference to the previous packet.
  */
 static int next_file(HtCtfStream *s, const HtRun *run, uint64_t discarded)
 {
@@ -196,7 +196,7 @@ static int next_file(HtCtfStream *s, const HtRun *run, uint64_t discarded)
     ret = new_file(s, s->part, size, &f);
     if (!ret && !s->part) {
         if (run) {
-            /* it could not be made at once: no event may come before it */
+            /* The file is late: the empty packet must precede the events. */
             s->last_ns = MIN(s->last_ns, run->begin_ns);
         }
         start = ALIGN;
@@ -235,7 +235,7 @@ static int copy_bytes(int to, int from, uint64_t size)
     return 0;
 }
 
-/* Go on in the same file, made larger. */
+/* Replace the file by a larger copy */
 static int grow_file(HtCtfStream *s, uint64_t need)
 {
     uint64_t used = next_start(s);
@@ -259,7 +259,7 @@ static int grow_file(HtCtfStream *s, uint64_t need)
     return ret;
 }
 
-/* Put the run, or an empty packet, behind the open packet. */
+/* Write the run, or an empty packet, after the open packet */
 static int next_packet(HtCtfStream *s, const HtRun *run, uint64_t discarded)
 {
     uint64_t start = next_start(s);
@@ -284,9 +284,9 @@ static int next_packet(HtCtfStream *s, const HtRun *run, uint64_t discarded)
 }
 
 /*
- * Whether the run has to follow the events in the open packet: readers sort a
- * stream's packets by their first times, so no two may begin at the same one.
- * Where a guest's clock went back, time stands still for long.
+ * Test whether the run must go into the open packet: readers sort a stream's
+ * packets by their first times, so no two may start at the same time.  Times
+ * are equal for long after a guest's clock went back.
  */
 static bool must_grow(const HtCtfStream *s, const HtRun *run)
 {
@@ -294,7 +294,7 @@ static bool must_grow(const HtCtfStream *s, const HtRun *run)
            run->begin_ns <= ht_le64(s->h.timestamp_begin);
 }
 
-/* Whether the run may follow the events in the open packet. */
+/* Test whether the run may go into the open packet */
 static bool can_grow(const HtCtfStream *s, const HtRun *run,
                      uint64_t discarded)
 {
@@ -309,7 +309,7 @@ static bool can_grow(const HtCtfStream *s, const HtRun *run,
             used + run->size <= HT_CTF_PACKET_SIZE);
 }
 
-/* Put the run into the open packet. */
+/* Write the run to the open packet */
 static int grow_packet(HtCtfStream *s, const HtRun *run, uint64_t discarded)
 {
     struct iovec iov = { (void *)run->data, run->size };
@@ -375,10 +375,10 @@ static void leave_deleted(HtCtfStream *s)
     s->unchecked = 0;
 }
 
-/* Once for some events is enough. */
+/* Check the file every CHECK_NS or HT_CTF_CHECK_RUNS */
 static void check_file(HtCtfStream *s, const HtRun *run)
 {
-    /* also if time went back */
+    /* The unsigned difference is also large if time went back. */
     if (++s->unchecked >= HT_CTF_CHECK_RUNS ||
         run->end_ns - s->checked_ns >= CHECK_NS) {
         s->checked_ns = run->end_ns;
@@ -393,7 +393,7 @@ static int open_earlier(HtCtfStream *s, uint64_t ns)
 
     leave_deleted(s);
     if (s->fd < 0) {
-        return 0;               /* they have gone, too */
+        return 0;               /* the packets are gone, too */
     }
     date_first(&h, ns);
     h.discarded = ht_le64(s->base);
@@ -464,10 +464,10 @@ int ht_ctf_stream_close(HtCtfStream *s, const HtRun *run)
         ret = next_packet(s, NULL, discarded);
     }
     if (s->fd >= 0 && (empty || ret)) {
-        /* Even a full disk takes the count in place of an older one. */
+        /* Overwriting a count works even on a full disk. */
         HtCtfHeader h = s->h;
 
-        /* last_ns may be earlier: at time 0, or if dated back in vain */
+        /* last_ns can be earlier: at time 0, or after open_earlier() failed */
         h.timestamp_end = ht_le64(MAX(s->last_ns,
                                           ht_le64(h.timestamp_begin)));
         h.discarded = ht_le64(discarded);

@@ -15,17 +15,17 @@
 #define HT_CTF_FILE_MAX         (64 * 1024 * 1024)
 
 /*
- * After so many runs it is looked whether the file is still there, even where
- * the guest's time stands still.
+ * Number of runs after which the stream checks whether its file still exists,
+ * even if the guest's time does not advance.
  */
 #define HT_CTF_CHECK_RUNS       64
 
 /*
  * Packet header and context, as ctf-metadata.c describes them; little-endian.
  *
- * Those that change while a packet grows come in the order in which a reader
- * of a live trace may see them change: an end that is late and a content size
- * that is still old do no harm.
+ * The members that change while a packet grows are in the order in which a
+ * reader of a live trace may see them change: an end that is too late and an
+ * old content size are harmless.
  */
 typedef struct HtCtfHeader {
     uint32_t magic;
@@ -46,7 +46,7 @@ typedef struct HtCtfHeader {
 G_STATIC_ASSERT(sizeof(HtCtfHeader) == 96);
 
 /**
- * HtCtfStream: a stream instance; the caller serialises
+ * HtCtfStream: a stream instance; the caller serializes calls
  *
  * Its file consists of packets at every instant.  The last one, the open
  * packet, covers the rest of the file; its content grows in place.
@@ -57,30 +57,30 @@ typedef struct HtCtfStream {
     bool open;
 
     int fd;                     /* -1: no file could be made so far */
-    uint64_t checked_ns;        /* when the file was still there */
+    uint64_t checked_ns;        /* time of the last check of the file */
     unsigned unchecked;         /* runs since then */
-    unsigned part;              /* files made */
-    uint64_t size;              /* of the file */
-    uint64_t start;             /* of the open packet */
-    HtCtfHeader h;              /* the open packet's, as in the file */
+    unsigned part;              /* number of files made */
+    uint64_t size;              /* size of the file in bytes */
+    uint64_t start;             /* offset of the open packet */
+    HtCtfHeader h;              /* header of the open packet, as in the file */
 
-    uint64_t last_ns;           /* no later packet may begin before */
+    uint64_t last_ns;           /* minimum start time of later packets */
     uint64_t base;              /* @discarded when the stream was opened */
-    uint64_t upstream;          /* events discarded before they came here */
+    uint64_t upstream;          /* HtRun.discarded of the last run */
     uint64_t dropped;           /* events that could not be written */
     bool any;                   /* an event was written */
     bool cut;                   /* the next run needs a packet of its own */
 } HtCtfStream;
 
 /**
- * ht_ctf_stream_open: begin a stream instance
+ * ht_ctf_stream_open: start a stream instance
  * @s: closed or zeroed stream
- * @dirfd: the trace's directory; remains the caller's
- * @uuid: the trace's
+ * @dirfd: directory of the trace; the caller keeps ownership
+ * @uuid: UUID of the trace
  * @run: the HT_RUN_OPEN run
  *
- * Returns: 0, or -errno if the file could not be made; the stream is open
- * nevertheless and each ht_ctf_stream_append() tries again
+ * Returns: 0, or -errno if the file could not be made; the stream is open in
+ * both cases, and each ht_ctf_stream_append() tries again
  */
 int ht_ctf_stream_open(HtCtfStream *s, int dirfd, const uint8_t uuid[16],
                        const HtRun *run);
