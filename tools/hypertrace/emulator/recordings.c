@@ -66,7 +66,7 @@ static bool for_each(int fd, bool (*each)(int fd, const char *name, void *),
     return ok;
 }
 
-/* A recording is flat: another folder in it is somebody else's. */
+/* A recording has no subfolder: a folder with one is not a recording. */
 static bool add_size(int fd, const char *name, void *opaque)
 {
     struct stat st;
