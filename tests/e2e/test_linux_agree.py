@@ -30,12 +30,12 @@ CASES = [(what, channel) for what in ("events", "functions")
     if os.environ.get("HT_AGREE") == "all" \
     else [("events", "virtio")]
 
-# What switches it on in ftrace, the module and its parameters, and the load
-EVENTS = {"FTRACE": "-e sched -e irq -e raw_syscalls", "MODULE": "events",
+# What switches it on in ftrace, the module's parameters, and the load
+EVENTS = {"FTRACE": "-e sched -e irq -e raw_syscalls",
           "PARAMETERS": "events=sched,irq,raw_syscalls",
           "HACKBENCH": "-l 5", "TAR": "bin"}
-FUNCTIONS = {"FTRACE": "-p function", "MODULE": "functions",
-             "PARAMETERS": "entry=*", "HACKBENCH": "-l 1 -f 1", "TAR": "job.sh"}
+FUNCTIONS = {"FTRACE": "-p function",
+             "PARAMETERS": "events= functions=entry:*", "HACKBENCH": "-l 1 -f 1", "TAR": "job.sh"}
 # umask() begins and ends what is compared: both record it on each CPU, MARKS
 # times, so that they have one of which no interrupt divides the two.
 UMASK = 95                      # of x86-64's system calls
@@ -51,13 +51,13 @@ mark() {
 on=/sys/kernel/tracing/instances/own/tracing_on
 tc start -B own -b 65536 $FTRACE
 echo 0 >$on
-insmod /ht/hypertrace-$MODULE.ko $PARAMETERS
+insmod /ht/hypertrace-sources.ko $PARAMETERS
 echo 1 >$on
 mark
 load "$HACKBENCH" "$TAR" /ht
 mark
 echo 0 >$on
-rmmod hypertrace-$MODULE
+rmmod hypertrace-sources
 cat /proc/kallsyms >/symbols
 tc extract -B own -o /t.dat
 cat /t.dat >"$(echo /dev/vport*p1)"
@@ -211,7 +211,7 @@ def test_agree(tmp_path, what, channel):
     with VM(devices=[much(channel, packets=512)],
             job="".join(f"{k}='{v}'\n" for k, v in setting.items()) +
                 f"MARKS={MARKS}\n" + JOB,
-            files={**modules(setting["MODULE"]),
+            files={**modules("sources"),
                    **with_libraries(["hackbench", "trace-cmd"])},
             args=["-device", "virtio-serial-pci",
                   "-chardev", f"file,id=dat,path={dat}",

@@ -231,6 +231,7 @@ bool ht_view_parse(HtView *v, int *argc, char **argv, const char *summary,
         argv[at] = v->dir;
         *argc = at + 1;
     }
+    v->several = *argc > at + 1;
     if (!(which & HT_VIEW_MANY) &&
         *argc > (which & HT_VIEW_TWO ? 3 : at + 1)) {
         *status = ht_usage_error("'%s' is one argument too many: the recording"
@@ -327,7 +328,7 @@ static bool is_possible(const HtView *v, HtModel *m, GError **errp)
 {
     const HtFtFormats *formats = ht_model_formats(m);
 
-    return (!v->event || !formats || !ht_ft_formats_count(formats) ||
+    return (!v->event || v->several || !formats || !ht_ft_formats_count(formats) ||
             ht_names_check(v->event, formats, false, errp)) &&
            (!v->where || ht_where_check(v->where, formats, errp)) &&
            (v->boot <= 1 || has_boot(v, m, errp));
