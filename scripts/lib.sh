@@ -85,16 +85,15 @@ ht_paths() {
     HT_GUEST=$HT_CACHE/guest
     HT_KERNEL=$HT_GUEST/vmlinuz
     HT_VMLINUX=$HT_GUEST/vmlinux
-    # A busy host's timer may be late when the kernel tries it.  Where ticks
-    # stop, another processor looks after the timers of one that is idle: they
-    # were seen to be forgotten.  A clock that was measured wrong makes stalls of
-    # boots that are slow.
+    # On a busy host the timer may be late when the kernel tests it.  With
+    # stopped ticks, another processor handles an idle one's timers, and some
+    # were forgotten.  A wrongly measured clock makes a slow boot look stalled.
     HT_KERNEL_ARGS='console=ttyS0 panic=-1 no_timer_check nohz=off'
     HT_KERNEL_ARGS="$HT_KERNEL_ARGS rcupdate.rcu_cpu_stall_suppress_at_boot=1"
     HT_KERNEL_ARGS="$HT_KERNEL_ARGS rcupdate.rcu_cpu_stall_timeout=300"
-    # A processor that a busy host does not run looks like one that is stuck.
+    # A processor that a busy host does not run looks stuck.
     HT_KERNEL_ARGS="$HT_KERNEL_ARGS watchdog_thresh=60"
-    # A third of a boot's processor time is for what no test is about, as
+    # A third of a boot's processor time is for features that no test uses, as
     # "hypertrace boot" shows.
     HT_KERNEL_ARGS="$HT_KERNEL_ARGS cryptomgr.notests mitigations=off"
     HT_KERNEL_ARGS="$HT_KERNEL_ARGS ipv6.disable=1"
@@ -114,7 +113,7 @@ ht_paths() {
         HT_SCRATCH HT_MESON
 }
 
-# Create the tree's folder and drop trees whose checkout is gone.
+# Create the tree's folder and remove trees whose checkout is gone.
 ht_tree_init() {
     mkdir -p "$HT_TREE/log" "$HT_SCRATCH" 2>/dev/null ||
         die "cannot write to $HT_CACHE; set HYPERTRACE_CACHE to another place"
@@ -130,7 +129,7 @@ ht_tree_init() {
     done
 }
 
-# write_file PATH TEXT: whole or not at all
+# write_file PATH TEXT: write the whole file or none of it
 write_file() {
     printf '%s\n' "$2" >"$1.new" && mv -f "$1.new" "$1"
 }
@@ -164,7 +163,7 @@ tree_unlock() {
     exec 9>&-
 }
 
-# shared_lock DIR: of a part of the cache that no other script changes
+# shared_lock DIR: lock a part of the cache that only this script changes
 shared_lock() {
     mkdir -p "$1" 2>/dev/null ||
         die "cannot create $1; set HYPERTRACE_CACHE to another place"
@@ -188,7 +187,7 @@ need_space() {
             "make room or set HYPERTRACE_CACHE to a place on another disk"
 }
 
-# Follow a log: ninja's last [n/m] on a terminal, else a line now and then.
+# Follow a log: ninja's last [n/m] on a terminal, else an occasional line.
 watch_log() {
     last=
     waited=0
@@ -208,7 +207,7 @@ watch_log() {
 }
 
 # logged NAME WHAT COMMAND...: run a long step with its output in a log;
-# ht_hint is what to do should it fail
+# ht_hint is advice for its failure
 ht_hint=
 logged() {
     log=$HT_TREE/log/$1.log
@@ -235,7 +234,7 @@ logged() {
     die "$what: failed${ht_hint:+; $ht_hint} (log: $log)"
 }
 
-# module_farm DIR: kbuild writes next to the sources, so it gets links to them.
+# module_farm DIR: kbuild writes next to the sources, so give it links to them.
 module_farm() {
     mkdir -p "$1"
     for part in guest-linux guest-lib include; do
@@ -245,15 +244,15 @@ module_farm() {
     find "$1" -xtype l -delete
 }
 
-# For a QEMU with sanitizers: what it leaks itself is known by functions that
-# are called through GLib, which has no frame pointers.
+# For a QEMU with sanitizers: QEMU's own leaks are recognized by functions called
+# through GLib, which has no frame pointers, so unwinding must be slow.
 ht_sanitizer_env() {
     ASAN_OPTIONS=${ASAN_OPTIONS:-fast_unwind_on_malloc=0}
     LSAN_OPTIONS=suppressions=$HT_TOP/qemu/lsan.supp:print_suppressions=0
     export ASAN_OPTIONS LSAN_OPTIONS
 }
 
-# What programs that use a finished build need; see scripts/env.sh.
+# Environment of programs that use a finished build; see scripts/env.sh.
 ht_run_env() {
     HT_QEMU_L="-L $HT_FIRMWARE"
     QEMU_MODULE_DIR=$HT_QEMU_BUILD

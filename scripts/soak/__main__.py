@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""All channels at once, for as long as one likes: is every event there?
+"""All channels at once, for as long as one likes: is every event accounted for?
 
-tests/guest/soak.c emits on six devices, two of each channel.  The events of
-one of the two go to the null backend, those of the other are recorded, read
-back by ht-verify, and deleted.  Again and again, also in the middle of it all,
-the VM is stopped, and what the guest's memory says is compared with what the
-devices counted.  Meanwhile the guest takes devices over, is reset, and finds
-devices replaced by others with other properties.
+tests/guest/soak.c emits on six devices, two of each channel.  The events of one
+of the two go to the null backend, those of the other are recorded, read back by
+ht-verify, and deleted.  Repeatedly, also within a round, the VM is stopped, and
+the guest's memory is compared with the devices' counters.  Meanwhile the guest
+takes devices over, is reset, and finds devices replaced by others with other
+properties.
 """
 
 import argparse
@@ -24,21 +24,21 @@ from vm.machine import Failure
 from vm.payload import Payload, kvm_problem
 
 CHANNELS = ("hypercall", "shm", "virtio")
-# of a hypercall device that is recorded each has a spool of a MiB
+# each stream of a recorded hypercall device has a spool of a MiB
 STREAMS = {"hypercall": 2, "shm": 4, "virtio": 4}
 RING = 128 << 10        # bytes of a stream: properties vary, memory does not
 MEMORY = "memory-backend-ram,id=memory,size=512M,prealloc=on"
-# a twentieth of the goal, but not more than
+# a twentieth of the goal, but at most
 ROUND_EVENTS = {"kvm": 25_000_000, "tcg": 1_000_000}    # on average
 INSTANCES_MAX = 400     # of a recorded device: each is a file
-# Growth of QEMU's memory that counts as flat: rings and spools of new devices
-# are touched by and by.  Little of a short run comes after warming up.
+# Growth of QEMU's memory that counts as none: rings and spools of new devices are
+# touched gradually.  A short run has little time after its warm-up.
 TOLERANCE_KB, SHORT_TOLERANCE_KB, SHORT_MINUTES = 8192, 24576, 2
-WARM_UP = 0.25          # of the run: memory is touched for the first time
+WARM_UP = 0.25          # part of the run: memory is touched for the first time
 
 
 class Rss:
-    """QEMU's memory over time: seconds, events, KiB, KiB not of files."""
+    """QEMU's memory over time: seconds, events, KiB, KiB without files."""
 
     def __init__(self, pid):
         self.status = Path(f"/proc/{pid}/status")
@@ -71,7 +71,7 @@ class Rss:
 
 
 class Soak(Payload):
-    """The VM, and the books of its devices."""
+    """The VM, and the accounts of its devices."""
 
     def __init__(self, rng, **kwargs):
         super().__init__(
@@ -86,7 +86,7 @@ class Soak(Payload):
         self.accounts = [self.new_accounts(name) for name in self.names]
         self.hello = None
         self.rounds = 0         # since the guest booted
-        self.past_events = self.past_discarded = 0      # of unplugged devices
+        self.past_events = self.past_discarded = 0      # unplugged devices
         self.events = self.discarded = self.past_died = 0
         self.recorded = self.slices = 0
         self.checkpoints = self.resets = self.takeovers = 0
@@ -98,12 +98,12 @@ class Soak(Payload):
         return whole_rows(self.out.text)
 
     def command(self, initrd, fds):
-        # code that is translated anew after each reset is no leak
+        # code translated again after each reset must not look like a leak
         return ["tcg,tb-size=8" if a == "tcg" else a
                 for a in super().command(initrd, fds)]
 
     def start(self):
-        # each new thread would take another arena: growth that is no leak
+        # each new thread would get a new malloc arena: growth, but no leak
         os.environ["MALLOC_ARENA_MAX"] = "1"
         super().start()
         self.rss = Rss(self.process.pid)
@@ -114,7 +114,7 @@ class Soak(Payload):
     # Devices ---------------------------------------------------------------
 
     def draw(self, name):
-        """A device, its properties drawn from what its channel allows."""
+        """A device with random properties that its channel allows."""
         rng = self.rng
         channel = name.split("-")[1]
         size = rng.choice([8, 16] if channel == "virtio" else
@@ -151,7 +151,7 @@ class Soak(Payload):
         self.accounts[n] = self.new_accounts(name)
 
     def unplugged(self, name):
-        """Its books are closed, and what it recorded is compared."""
+        """Close a device's account, and compare its recording."""
         n = self.names.index(name)
         self.qmp.wait_event("DEVICE_DELETED", 30, device=name)
         self.qmp.command("object-del", id=f"{name}-backend")
@@ -188,11 +188,11 @@ class Soak(Payload):
 
     @property
     def died(self):
-        """Events and discards that only a guest that was reset knew of."""
+        """Events and discards that only the memory of a reset guest knew."""
         return self.past_died + sum(i.died for a in self.accounts
                                     for i in a.ended.values())
 
-    # Looking ---------------------------------------------------------------
+    # Comparing -------------------------------------------------------------
 
     def memory_at(self, address, size):
         path = self.dir / "memory"
@@ -207,14 +207,14 @@ class Soak(Payload):
                     [d["packets"] for d in self.devices])
 
     def read_book(self):
-        """Stop the VM at a moment when nothing is being written."""
+        """Stop the VM at a moment when the book is consistent."""
         for tries in range(200):
             self.qmp.command("stop")
             book = self.book()
             if book.sound:
                 return book
             self.qmp.command("cont")
-            # longer and longer: what is changing may take a while
+            # increasing times: a change may take a while
             time.sleep(tries * self.rng.random() / 1000)
         raise Failure("the guest is always amid a change")
 
@@ -222,7 +222,7 @@ class Soak(Payload):
         return self.qmp.stats(name)
 
     def check(self, still_open):
-        """The VM is stopped."""
+        """Compare all devices; the VM is stopped."""
         self.events, self.discarded = self.past_events, self.past_discarded
         for n, account in enumerate(self.accounts):
             self.settle(account.name)
@@ -237,7 +237,7 @@ class Soak(Payload):
     def checkpoint(self, ending=False):
         """Compare both sides; leaves the VM stopped.
 
-        ending: what is open will not be closed any more.
+        ending: open streams will not be closed.
         """
         book = self.read_book()
         for i in book.closed():
@@ -256,7 +256,7 @@ class Soak(Payload):
         if self.problems:
             raise Failure("\n".join(self.problems[:20]))
 
-    # Doing -----------------------------------------------------------------
+    # Actions ---------------------------------------------------------------
 
     def answer(self, function, timeout=300, skip=()):
         while True:
@@ -267,7 +267,7 @@ class Soak(Payload):
                 raise Failure(f"the guest says {row}")
 
     def booted(self):
-        # a round that was to be cut short may have ended just before
+        # a round meant to be cut may have ended just before
         self.hello = self.answer("soak", 120, skip=("round",))
         self.rounds = 0
         if self.hello["devices"] != len(self.names):
@@ -279,7 +279,7 @@ class Soak(Payload):
         self.resets += 1
 
     def reset(self, change):
-        """Reset a stopped VM, and replace the devices in change by others."""
+        """Reset a stopped VM, and replace the devices in change."""
         self.system_reset()
         deadline = time.monotonic() + 30
         while any(s["open"] for name in self.names
@@ -290,7 +290,7 @@ class Soak(Payload):
         if change:
             for name in change:
                 self.qmp.command("device_del", id=name)
-            # in place of a guest that would let the devices go
+            # completes the unplugging in place of the guest
             self.system_reset()
             for name in change:
                 self.unplugged(name)
@@ -299,8 +299,8 @@ class Soak(Payload):
         self.booted()
 
     def round(self, events, end):
-        """A round, looked at meanwhile; end "cut": not to its end, after
-        which the VM is stopped."""
+        """Run a round, with comparisons meanwhile; end "cut": not to its end,
+        and the VM is stopped after it."""
         rng = self.rng
         self.console.send(f"round seed={rng.getrandbits(48)} events={events} "
                           f"few={self.few} "
@@ -308,7 +308,7 @@ class Soak(Payload):
         self.rounds += 1
         deadline = time.monotonic() + 60
         while self.book().rounds != self.rounds:
-            # what it has not read, it would read after a reset
+            # a reset must come after the guest has read the command
             if time.monotonic() > deadline:
                 raise Failure("the guest does not begin a round")
         for _ in range(rng.choice([0, 0, 1, 3])):
@@ -323,7 +323,7 @@ class Soak(Payload):
         self.checkpoint(ending=end in ("cut", "reset"))
 
     def life(self, events, go_on):
-        """Rounds, then a reset, maybe with other devices."""
+        """Run rounds, then reset, sometimes with other devices."""
         rng = self.rng
         for _ in range(rng.randint(1, 5)):
             self.round(rng.randint(events // 2, events * 3 // 2),
@@ -348,7 +348,7 @@ class Soak(Payload):
                         if self.few >> n & 1 or rng.random() < 0.3])
 
     def finish(self):
-        """The guest ends; what was recorded last is compared, too."""
+        """End the guest; also compare the last recordings."""
         self.round(1, "close")
         for n in range(len(self.names)):
             self.accounts[n].check(self.stats(self.names[n]), [])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What the guest emitted, against what the devices counted.
+"""The account of a soak: the guest's events against the devices' counters.
 
 The guest's side is struct book of tests/guest/soak.c, read from the memory of
 a stopped guest; the host's side is what query-hypertrace says of each device.
@@ -12,11 +12,11 @@ from dataclasses import dataclass
 
 PACKET_HEADER = 64
 EVENT_HEADER, EVENT_HEADER_EXT, ID_EXTENDED = 4, 13, 255
-# as soak.c registers the classes of tools/ht-bench-core.c
+# in the order in which soak.c registers the classes of tools/ht-bench-core.c
 PAYLOADS = {1: 8, 2: 32, 3: 64, 4: 256}
-CONTENT_OFFSET = 56             # of struct ht_packet
-# The last one of a line: a reset may have cut one short, and the next boot's
-# row goes on behind it.
+CONTENT_OFFSET = 56             # offset in struct ht_packet
+# The last object of a line: a reset may cut a row short, and the next boot's row
+# follows it on the same line.
 ROW = r'.*(\{"(?:function|error)": .*\})\n'
 
 
@@ -27,11 +27,10 @@ def whole_rows(text):
 
 @dataclass
 class Instance:
-    """An instance of a stream as its producer knows it.
+    """An instance of a stream according to its producer.
 
-    sent: events committed that the host can know of.  died: events and
-    discards of which only the guest's memory knew.  host: the counters of its
-    end, as the device gave them.
+    sent: committed events that the host can know.  died: events and discards
+    that only the guest's memory knew.  host: the device's counters at its end.
     """
     device: int
     stream: int
@@ -72,7 +71,7 @@ class Book:
 
     @property
     def sound(self):
-        """Do all figures fit together?  Else the guest was amid a change."""
+        """Whether the figures are consistent, not from amid a change."""
         busy = self.hello["stream"]["busy"]
         return not self.changing and not any(
             self._u32(at + busy) for _, at in self._slots())
@@ -100,13 +99,13 @@ class Book:
             yield i
 
     def _unsubmitted(self, d, at):
-        """Events that a virtio producer has not handed over yet."""
+        """Events that a virtio producer has not submitted yet."""
         f = self.hello["stream"]
         cur, base, submitted, packet, packets = (
             self._u64(at + f[name])
             for name in ("cur", "base", "submitted", "packet", "packets"))
         size = self.packet_sizes[d]
-        # as ht_head() has it
+        # computed like ht_head()
         head = (base + cur) % 2**64 if cur else packet * size
         count = 0
         while submitted < head:
@@ -124,7 +123,7 @@ class Book:
 
 
 def count_events(data):
-    """Of soak.c, packed one after the other."""
+    """Count the events of soak.c in a packet's bytes."""
     at = count = 0
     while at < len(data):
         ident, header = data[at], EVENT_HEADER
@@ -138,13 +137,13 @@ def count_events(data):
 
 
 class Accounts:
-    """Of one device, since it was plugged."""
+    """The account of one device since it was plugged."""
 
     def __init__(self, name, virtio):
         self.name = name
         self.virtio = virtio
         self.ended = {}
-        self.untold = {}        # ended, but the guest did not ask the host
+        self.untold = {}        # ended without the guest's query of the host
         self.unaccounted = 0
         self.problems = []
 
@@ -153,10 +152,10 @@ class Accounts:
         self.problems.append(f"{self.name}: {what}")
 
     def _compare(self, i, host, final):
-        """An instance's figures; final: it was closed in one way or another.
+        """Check an instance's figures; final: it was closed in some way.
 
-        The last discards are known to the host only once the stream is
-        closed, and on virtio only if its producer closed it.
+        The host knows the last discards only after the stream is closed, and
+        on virtio only if its producer closed it.
         """
         what = f"stream {i.stream}, instance {i.instance}"
         got = host["events"] + host["dropped"]
@@ -172,7 +171,7 @@ class Accounts:
             self.wrong(0, f"{what}: {host['errors']} errors")
 
     def end(self, i):
-        """An instance has ended; the first time only."""
+        """Record the end of an instance, once."""
         if i.instance in self.ended:
             return
         self.ended[i.instance] = i
@@ -182,7 +181,7 @@ class Accounts:
             self.untold[i.instance] = i
 
     def check(self, stats, still_open):
-        """The VM is stopped; still_open: its instances as of now."""
+        """Check a stopped VM's device; still_open: its open instances."""
         by_instance = {s["instance"]: s for s in stats["streams"]}
         expected = 0
         for i in still_open:
@@ -213,7 +212,7 @@ class Accounts:
             self.wrong(0, f"{stats['errors']} errors")
 
     def check_recorded(self, verified):
-        """ht-verify's result of the device's trace, which is complete."""
+        """Check ht-verify's result of the device's complete trace."""
         for problem in verified["inputs"][0]["problems"]:
             self.wrong(1, f"ht-verify: {problem}")
         rows = {s["instance"]: s for s in verified["inputs"][0]["streams"]}

@@ -6,11 +6,11 @@
         subprocess.run(["qemu-system-x86_64", ...], env=session.env())
     # recording is stopped, flushed and the daemon gone; read session.output
 
-The daemon has an LTTNG_HOME of its own and so nothing to do with one that
-runs already.  LTTng allows root only one daemon in a machine: root's private
-one therefore belongs to an unprivileged user; a program that root runs with
-the same LTTNG_HOME is traced all the same, but not found again by a daemon
-that is started later.  private_run() gives root a machine of its own.
+The daemon has its own LTTNG_HOME and so is independent of a running one.  LTTng
+allows root only one daemon per machine, so root's private daemon runs as an
+unprivileged user.  A program that root runs with the same LTTNG_HOME is traced
+nevertheless, but a daemon that is started later does not find it.  private_run()
+gives root a separate machine for that.
 
 As a command: lttng_session.py [--event PATTERN]... OUTPUT -- COMMAND...
 records while COMMAND runs, and exits as it does.
@@ -32,18 +32,18 @@ DEADLINE = 120              # seconds; reached only if something is broken
 
 
 class SessionError(Exception):
-    """LTTng did not do what it was asked to; the text says what it said."""
+    """LTTng did not do what was requested; the text has its message."""
 
 
 def private_run(function):
-    """Call function where /run and /dev/shm are its own: so has root a
-    daemon of its own.  Programs it starts end with it.  Returns whether that
-    could be done; where it cannot, function is not called."""
+    """Call function with a private /run and /dev/shm, so that root can have a
+    private daemon.  Programs it starts end with it.  Returns whether that was
+    possible; if not, function is not called."""
     libc = ctypes.CDLL(None, use_errno=True)
     result = []
 
     def thread():
-        # the namespace is this thread's
+        # only this thread enters the namespace
         if libc.unshare(0x00020000):                    # CLONE_NEWNS
             return
         for command in (["mount", "--make-rprivate", "/"],
@@ -55,7 +55,7 @@ def private_run(function):
         result.append(None)
         try:
             function()
-        except BaseException as error:          # pytest's are, too
+        except BaseException as error:          # pytest's outcomes, too
             result.append(error)
 
     t = threading.Thread(target=thread)
@@ -67,7 +67,7 @@ def private_run(function):
 
 
 def missing_programs():
-    """Names of the programs that are needed and not there."""
+    """Names of required programs that are not installed."""
     needed = ["lttng", "lttng-sessiond"]
     if os.geteuid() == 0:
         needed.append("setpriv")
@@ -75,7 +75,7 @@ def missing_programs():
 
 
 def _die_with_parent():
-    """In the child: end when this program does, however it ends."""
+    """In the child: end when this program ends in any way."""
     libc = ctypes.CDLL(None, use_errno=True)
     libc.prctl(1, signal.SIGTERM, 0, 0, 0)      # PR_SET_PDEATHSIG
 
@@ -83,19 +83,19 @@ def _die_with_parent():
 class PrivateSession:
     """One session daemon with one recording session.
 
-    It ends with the thread that made it, if not before.
+    It ends with the thread that made it, at the latest.
 
-    output: directory for the trace, which must not exist; it is complete once
-        the block is left, and stays.  None: one in /tmp
-    events: patterns, as of `lttng enable-event --userspace`
-    filter: expression for all of them, or None
+    output: directory for the trace, which must not exist; it is complete after
+        the block, and is kept.  None: one in /tmp
+    events: patterns as for `lttng enable-event --userspace`
+    filter: expression for every event, or None
     start: whether to start recording at once
-    blocking: let traced programs wait for space rather than lose events; they
-        have to be run with env(), which sets LTTNG_UST_ALLOW_BLOCKING then
-    subbuf_size, num_subbuf: buffers of each CPU
-    snapshot: flight recorder; call snapshot() to write the buffers out
-    per_uid: share buffers between programs.  Off, because a program that is
-        killed leaves such buffers unusable for the others
+    blocking: traced programs wait for space instead of losing events; they
+        must run with env(), which then sets LTTNG_UST_ALLOW_BLOCKING
+    subbuf_size, num_subbuf: buffers per CPU
+    snapshot: flight recorder; snapshot() writes the buffers
+    per_uid: share buffers between programs.  Off, because a killed program
+        leaves such buffers unusable for the others
     own_run: the caller is root, in private_run()
     """
 
@@ -105,7 +105,7 @@ class PrivateSession:
                  own_run=False):
         self.name = self._given_name = name
         self.output = os.path.abspath(output) if output else None
-        self._written = None    # where the daemon writes it
+        self._written = None    # directory to which the daemon writes
         self._events = list(events)
         self._filter = filter
         self._start = start
@@ -143,7 +143,7 @@ class PrivateSession:
         return False
 
     def finish(self):
-        """Stop recording and complete the trace; the daemon goes on."""
+        """Stop recording and complete the trace; the daemon stays."""
         if not self.name:
             return
         name, self.name = self.name, None
@@ -197,7 +197,7 @@ class PrivateSession:
         if self._root:
             os.chown(self.output, UNPRIVILEGED, UNPRIVILEGED)
             if self._run(["test", "-w", self.output]).returncode:
-                # below a directory that is closed to the daemon's user
+                # the output is in a folder closed to the daemon's user
                 self._written = os.path.join(self._home, "trace")
         self.lttng("create", self.name, f"--output={self._written}",
                    *(["--snapshot"] if self._snapshot else []))
@@ -208,14 +208,14 @@ class PrivateSession:
             self.start()
 
     def _end_daemon(self):
-        """End the daemon; it ends its consumers.  What is left is killed."""
+        """End the daemon, which ends its consumers, and kill the rest."""
         if self._daemon:
             self._daemon.terminate()
             try:
                 self._daemon.wait(DEADLINE)
             except subprocess.TimeoutExpired:
                 pass
-            # all of them are in the process group that was made for them
+            # they are all in the daemon's process group
             try:
                 os.killpg(self._daemon.pid, signal.SIGKILL)
             except (ProcessLookupError, PermissionError):
@@ -234,11 +234,11 @@ class PrivateSession:
     # Use ----------------------------------------------------------------
 
     def env(self, base=None):
-        """The environment in which a program is traced by this daemon."""
+        """The environment for a program that this daemon traces."""
         env = dict(os.environ if base is None else base)
         env["LTTNG_HOME"] = self._home
-        # a program that waited in vain is not traced: the usual 3 s are few
-        # where a disk is slow
+        # a program whose wait times out is not traced: 3 s, the default, are
+        # too few with a slow disk
         env.setdefault("LTTNG_UST_REGISTER_TIMEOUT", "20000")
         if self._blocking:
             env["LTTNG_UST_ALLOW_BLOCKING"] = "1"
@@ -246,11 +246,11 @@ class PrivateSession:
 
     @property
     def pid(self):
-        """The daemon's process."""
+        """The daemon's process id."""
         return self._daemon.pid
 
     def consumers(self):
-        """Processes that write the traces."""
+        """Ids of the processes that write the traces."""
         found = []
         for entry in os.listdir("/proc"):
             try:
@@ -266,14 +266,14 @@ class PrivateSession:
         return found
 
     def kill(self):
-        """Kill the daemon and its consumers; what was not written is lost."""
+        """Kill the daemon and its consumers; unwritten events are lost."""
         os.killpg(self._daemon.pid, signal.SIGKILL)
         self._daemon.wait()
         self._log.close()
         self.name = None
 
     def restart(self, output):
-        """After kill(): another daemon, which records to output."""
+        """After kill(): start a new daemon, which records to output."""
         self.name = self._given_name
         self.output = os.path.abspath(output)
         self._start_daemon()
@@ -284,13 +284,13 @@ class PrivateSession:
         self.lttng("start", self.name)
 
     def stop(self):
-        """Pause recording; what was recorded is readable afterwards."""
+        """Pause recording; events recorded so far become readable."""
         self.lttng("stop", self.name)
 
     def make_channels(self, channels, session=None):
         """
-        Make channels, each with a size and a number of sub-buffers, and one for
-        what enable() keeps apart.
+        Make channels with a size and a number of sub-buffers each, and one for
+        events that enable() separates.
         """
         for name, (size, count) in {**channels, "discarded": ("16k", 4)}.items():
             self.lttng("enable-channel", "--userspace",
@@ -302,10 +302,11 @@ class PrivateSession:
 
     def enable(self, pattern, filter=None, channel="main", session=None):
         """
-        Record the events that match, now and later.
+        Record matching events, now and later.
 
-        Of all of a device's, that which says how many the device discarded is
-        in a channel of its own: what LTTng discards in others are the guest's.
+        If all events of a device match, the event that reports the device's
+        discards goes to a separate channel, so that LTTng's discards in the
+        others are always the guest's events.
         """
         common = ["enable-event", "--userspace",
                   f"--session={session or self.name}"]
@@ -319,11 +320,11 @@ class PrivateSession:
             self.lttng(*common, "--channel=discarded", alone)
 
     def snapshot(self):
-        """Write the buffers of a flight recorder out."""
+        """Write the buffers of a flight recorder."""
         self.lttng("snapshot", "record", f"--session={self.name}")
 
     def listed(self):
-        """Names of the events that traced programs offer."""
+        """Names of the events that traced programs register."""
         text = self.lttng("list", "--userspace")
         return {line.split()[0] for line in text.splitlines()
                 if "(type: tracepoint)" in line}
@@ -333,12 +334,12 @@ class PrivateSession:
         self._wait(done, message, deadline)
 
     def wait_listed(self, name, deadline=DEADLINE):
-        """Wait until a traced program offers an event."""
+        """Wait until a traced program registers an event."""
         self._wait(lambda: name in self.listed(),
                    f"nobody offers the event {name}", deadline)
 
     def lttng(self, *args, check=True):
-        """Run the lttng command; returns what it says."""
+        """Run the lttng command; returns its output."""
         done = self._run(["lttng", "--no-sessiond", *args])
         if check and done.returncode:
             raise SessionError(f"lttng {' '.join(args)}: {done.stdout}"
@@ -346,7 +347,7 @@ class PrivateSession:
         return done.stdout
 
     def daemon_log(self):
-        """What the daemon said so far."""
+        """The daemon's messages so far."""
         with open(self._log.name, encoding="utf-8", errors="replace") as log:
             return log.read()
 

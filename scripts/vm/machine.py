@@ -5,9 +5,9 @@
         vm.wait(120)
         print(vm.out.text, vm.trace("ht0"))
 
-The job is a shell script that the guest runs as root, with the module loaded
-and the programs of HT_GUEST_BIN in PATH.  What it writes to descriptor 3 is
-vm.out, what vm.say() sends it reads from there; the rest is vm.console.
+The job is a shell script that the guest runs as root, with the module loaded and
+the programs of HT_GUEST_BIN in PATH.  It writes to vm.out through descriptor 3,
+and reads the lines of vm.say() from there; other output is vm.console.
 
 The environment is scripts/env.sh's.
 """
@@ -27,22 +27,22 @@ import time
 from pathlib import Path
 
 TOP = Path(__file__).resolve().parents[2]
-# Kernels that check themselves (scripts/check/kernel-tests.sh) take a multiple of the
-# time, and more memory.
+# Kernels that check themselves (scripts/check/kernel-tests.sh) need several times
+# the time, and more memory.
 PATIENCE = float(os.environ.get("HT_PATIENCE", 1))
 MEMORY = int(os.environ.get("HT_GUEST_MEMORY", 0))     # MiB, at least
-QMP_TIMEOUT = 120 * PATIENCE    # seconds; a hung backend is waited for up to 30
+QMP_TIMEOUT = 120 * PATIENCE    # seconds; QEMU waits up to 30 for a hung backend
 BACKENDS = ("ctf", "log", "lttng", "null")
 
 
 class Failure(Exception):
-    """The guest or QEMU did something else than was expected."""
+    """The guest or QEMU did not do what was expected."""
 
 
 class Stream:
-    """Bytes that arrive at a socket, and what is looked for in them.
+    """Bytes received from a socket, and searches in them.
 
-    about tells, in a failure, what else is known.
+    about() gives more information for a failure's message.
     """
 
     def __init__(self, name, about=str):
@@ -78,9 +78,9 @@ class Stream:
         self.ours.sendall(text.encode())
 
     def find(self, pattern, timeout):
-        """Wait for a match behind the one before; None if none comes."""
+        """Wait for a match after the previous one; None without a match."""
         if pattern.endswith("$"):
-            # not the end of what has come so far
+            # match a real end of line, not the end of the bytes so far
             pattern = pattern[:-1] + "\n"
         regex = re.compile(pattern.encode(), re.M)
         deadline = time.monotonic() + timeout * PATIENCE
@@ -96,7 +96,7 @@ class Stream:
                 self._changed.wait(left)
 
     def expect(self, pattern, timeout):
-        """Wait for a match behind the one before; returns the match."""
+        """Wait for a match after the previous one; returns the match."""
         m = self.find(pattern, timeout)
         if not m:
             why = "ended" if self._eof else f"{timeout * PATIENCE} s went by"
@@ -105,7 +105,7 @@ class Stream:
         return m
 
     def finish(self, timeout):
-        """Wait for the other side to close; QEMU has ended."""
+        """Wait until the other side closes, as QEMU has ended."""
         self._thread.join(timeout)
 
     def close(self):
@@ -113,8 +113,8 @@ class Stream:
 
 
 class Qmp:
-    """A QMP connection, of a child or at a socket's path; events that nobody
-    waits for are kept."""
+    """A QMP connection to a child, or to a socket's path; events are kept
+    until a caller waits for them."""
 
     def __init__(self, path=None):
         if path is None:
@@ -127,7 +127,7 @@ class Qmp:
         self.events = []
 
     def _receive(self, timeout):
-        """The next message; None if none comes."""
+        """The next message; None after the timeout."""
         deadline = time.monotonic() + timeout
         while b"\n" not in self._data:
             self.ours.settimeout(max(deadline - time.monotonic(), 0.001))
@@ -162,7 +162,7 @@ class Qmp:
             if "event" in reply:
                 self.events.append(reply)
             elif reply.get("id", self._last) != self._last:
-                continue        # of a command that was given up
+                continue        # reply to a command that timed out
             elif "error" in reply:
                 raise Failure(f"QMP {name}: {reply['error']['desc']}")
             else:
@@ -195,19 +195,19 @@ class Qmp:
         self.ours.close()
 
 
-# What kernels begin their reports with, those that check themselves (KASAN,
-# lockdep: BUG, WARNING) as well
+# First words of a kernel's reports, also of kernels that check themselves (KASAN,
+# lockdep: BUG, WARNING)
 COMPLAINT = re.compile(
     r"\bOops\b|\bBUG\b|\bWARNING:|general protection|Call Trace|Kernel panic|"
     r"soft lockup|blocked for more than|refcount_t|UBSAN:|DMA-API:|"
     r"non-static key")
-# The kernel has data races of its own: of KCSAN's reports, those count that name
-# a module of ours.
+# The kernel has data races of its own: only those of KCSAN's reports count that
+# name one of this project's modules.
 RACE = re.compile(r"^.*={66}\n.*BUG: KCSAN: (?s:.*?)={66}$", re.M)
 
 
 def complaints(console):
-    """Lines that no sound kernel writes"""
+    """Lines that only a faulty kernel prints"""
     own = RACE.sub(lambda report: report[0] if "[hypertrace" in report[0]
                    else "", console)
     return [line for line in own.splitlines() if COMPLAINT.search(line)]
@@ -220,19 +220,20 @@ def _die_with_parent():
 class VM:
     """A guest.
 
-    devices: a dict for each, of properties; "id" is ht0, ht1... if it is not
-    given, "backend" is one of BACKENDS (by default ctf) or the id of an object
-    that args make, "backend_options" go to the object made here.
-    job: text of the shell script.  module: load hypertrace.ko; its
-    module_args.  kernel_args: more for the kernel's command line.  files: more
-    for the guest's /ht, {name: path}.
-    packed: have the kernel unpack itself, as users have: a fourth of the boot,
-    but needed to wake up from suspension; the default without the module.
+    devices: a dict of properties for each; "id" defaults to ht0, ht1..., and
+    "backend" is one of BACKENDS (default: ctf) or the id of an object in args;
+    "backend_options" go to the object made here.
+    job: text of the shell script.  module: whether to load hypertrace.ko, with
+    module_args.  kernel_args: added to the kernel's command line.  files: added
+    to the guest's /ht, {name: path}.
+    packed: the kernel unpacks itself, as users' kernels do.  That takes a fourth
+    of the boot, but is required to resume from suspend; the default without the
+    module.
 
-    accel: kvm, tcg, or tcg-single, which emulates one processor at a time: the
-    default if there are modules that switch the kernel's events.  The kernel
-    then changes its text, and a processor that TCG emulates beside the one that
-    does so was seen to run an int3 that was not there any more.
+    accel: kvm, tcg, or tcg-single, which emulates one processor at a time and is
+    the default if there are modules that switch the kernel's events.  The kernel
+    then patches its text, and with parallel processors TCG sometimes executed an
+    int3 that was already gone.
     """
 
     def __init__(self, devices=(), job=None, accel=None, module=True,
@@ -267,7 +268,7 @@ class VM:
             d.setdefault("id", f"ht{n}")
 
     def trace(self, device):
-        """Where the ctf backend of a device writes."""
+        """Directory to which the ctf backend of a device writes."""
         return self.dir / f"trace-{device}"
 
     def _initrd(self):
@@ -283,7 +284,7 @@ class VM:
             shutil.copy(module, ht / "hypertrace.ko")
             (ht / "module.args").write_text(self.module_args)
         if self.job is not None:
-            # Kept open: a serial port that is closed drops what comes in.
+            # Kept open: a closed serial port drops its input.
             (ht / "job.sh").write_text(f"exec 3<>$JOB_OUT\n{self.job}")
         for name, path in self.files.items():
             (ht / name).parent.mkdir(parents=True, exist_ok=True)
@@ -300,7 +301,7 @@ class VM:
         return initrd
 
     def backend_args(self, device):
-        """-object for a device's backend, and the backend's id."""
+        """Arguments for a device's backend, and the backend's id."""
         kind = device.get("backend", "ctf")
         if kind not in BACKENDS:
             return [], kind
@@ -313,7 +314,7 @@ class VM:
              *(f"{k}={v}" for k, v in options.items())])], name
 
     def device_args(self, device):
-        """-object and -device for a device."""
+        """Arguments for a device."""
         args, backend = self.backend_args(device)
         properties = {k: v for k, v in device.items()
                       if k not in ("backend", "backend_options")}
@@ -334,7 +335,7 @@ class VM:
                 "-display", "none",
                 "-kernel", self.kernel, "-initrd", str(initrd),
                 "-append", os.environ["HT_KERNEL_ARGS"]
-                # warnings, which oops() looks for, but nothing else; where()
+                # print warnings, which oops() needs, but no more; SysRq: where()
                 + ("" if self.job is None else
                    " loglevel=5 sysrq_always_enabled")
                 + (self.kernel_args and f" {self.kernel_args}"),
@@ -367,11 +368,11 @@ class VM:
         return self
 
     def backends(self, device):
-        """What each backend of a device did, in the property's order"""
+        """Statistics of each backend of a device, in the property's order"""
         return self.qmp.stats(device)["backends"]
 
     def until(self, condition, why, timeout=60):
-        """Wait for a condition; @why: what it means that it does not come."""
+        """Wait for a condition; @why: the failure's message if it times out."""
         deadline = time.monotonic() + timeout * PATIENCE
         while not condition():
             if time.monotonic() > deadline:
@@ -379,7 +380,7 @@ class VM:
             time.sleep(0.01)
 
     def settle(self, device, timeout=60):
-        """Wait until a device's backends took all that was posted."""
+        """Wait until a device's backends took all posted runs."""
         self.until(lambda: all(b["idle"] for b in self.backends(device)),
                    f"{device}: its backends are not idle", timeout)
 
@@ -397,12 +398,12 @@ class VM:
                        if not line.startswith("hypertrace_"))
 
     def traced(self, event):
-        """What QEMU's trace event says, if args has "-trace" and its name."""
+        """Lines of a QEMU trace event, if args has "-trace" and its name."""
         return [line.partition(" ")[2] for line in self._log().splitlines()
                 if line.startswith(event + " ")]
 
     def say(self, text):
-        """A line for the job to read from descriptor 3."""
+        """Send a line, which the job reads from descriptor 3."""
         self.out.send(text + "\n")
 
     def wait(self, timeout=120, check=True):
@@ -419,7 +420,7 @@ class VM:
         return self.status
 
     def wait_end(self, timeout):
-        """Wait for QEMU to end, whatever the guest does."""
+        """Wait for QEMU to end by itself."""
         try:
             self.process.wait(timeout * PATIENCE)
         except subprocess.TimeoutExpired:
@@ -428,8 +429,8 @@ class VM:
                           f"{self.where()}") from None
 
     def _tasks(self):
-        """What the tasks of a Linux guest wait for, by SysRq on its console;
-        no threads of its kernel that just have nothing to do"""
+        """Stacks of a Linux guest's waiting tasks, by SysRq on its console,
+        without idle kernel threads"""
         before = len(self.console.text)
         for key in "9t":        # all of printk, tasks
             self.qmp.command("chardev-send-break", id="console")
@@ -449,7 +450,7 @@ class VM:
                 if "state:D" in task or not re.search(r"ppid:[02]\b", task)]
 
     def where(self):
-        """Where processors and QEMU's threads are, if nothing goes on."""
+        """Describe processors and QEMU's threads, for a guest that hangs."""
         lines = []
         try:
             for _ in range(3):
@@ -487,7 +488,7 @@ class VM:
             shutil.rmtree(self.dir, ignore_errors=True)
 
     def oops(self):
-        """Lines of the console that no sound kernel writes."""
+        """Lines of the console that only a faulty kernel prints."""
         return complaints(self.console.text)
 
     def __enter__(self):

@@ -6,7 +6,7 @@
         vm.wait(60)
         print(vm.rows, vm.trace("ht0"))
 
-Unlike a Linux guest it measures real exits also where KVM emulates ring 0.
+Unlike a Linux guest, it measures real exits even where KVM emulates ring 0.
 Devices are those of vm.machine.VM; the environment is scripts/env.sh's.
 """
 
@@ -25,7 +25,7 @@ KVM_CREATE_VM = 0xAE01
 
 
 def kvm_problem():
-    """Why KVM cannot be used here; None if it can."""
+    """The reason why KVM cannot be used here; None if it can."""
     try:
         kvm = os.open("/dev/kvm", os.O_RDWR | os.O_CLOEXEC)
     except OSError as e:
@@ -55,7 +55,7 @@ class Payload(VM):
         return None
 
     def _tasks(self):
-        """It has none, and knows no SysRq."""
+        """No tasks: the payload has none, and knows no SysRq."""
         return []
 
     def command(self, initrd, fds):
@@ -84,7 +84,7 @@ class Payload(VM):
 
     @property
     def rows(self):
-        """The JSON objects that the payload printed, in whole lines."""
+        """The JSON objects printed by the payload, from complete lines."""
         return [json.loads(line) for line in self.out.text.split("\n")[:-1]
                 if line.startswith("{")]
 

@@ -1,13 +1,13 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
-# Stock guests beyond the one of scripts/build/guest-image.sh, each from Debian's
-# archive: a system on a disk, kernels of another age and architecture, and
-# what makes a unified kernel image.
+# Stock guests in addition to that of scripts/build/guest-image.sh, each from
+# Debian's archive: a system on a disk, kernels of other versions and
+# architectures, and the parts of a unified kernel image.
 
 . "$(dirname -- "$0")/../lib.sh"
 . "$HT_TOP/scripts/build/debian.sh"
 
-# Programs for file systems are where not everybody looks.
+# Programs for file systems are often in folders outside PATH.
 PATH=$PATH:/usr/sbin:/sbin
 
 all="disk newest arm64 uki"
@@ -26,7 +26,7 @@ Makes guests in \$HT_CACHE/stock, once. NAME is one of
 EOF
 }
 
-# begin NAME RECIPE: in $new, unless NAME is there, made as it is now
+# begin NAME RECIPE: work in $new, unless NAME exists and has the same recipe
 begin() {
     recipe=$2
     ! stamped "$HT_CACHE/stamps/stock-$1" "$recipe" || return 1
@@ -59,7 +59,7 @@ make_kernel() {
     debian_lists "$from" "kernels"
     image=$(debian_depends "$from" "$meta" '^linux-image-[0-9]')
     [ -n "$image" ] || die "Debian $from has no $meta"
-    # Newer ones come in parts.
+    # Newer kernels consist of several packages.
     binary=$(debian_depends "$from" "$image" '^linux-binary-' || :)
     debian_debs "$from" "$debs" "${binary:-$image}" "$@"
     unpack
@@ -70,9 +70,8 @@ make_kernel() {
     end "$name"
 }
 
-# The kernel gets what whoever runs the machine says by SMBIOS, as from
-# systemd's stub. An emulated guest on a busy host is slower than systemd has
-# patience.
+# The kernel gets its extra words by SMBIOS, as from systemd's stub. An emulated
+# guest on a busy host is slower than systemd's default timeouts.
 # shellcheck disable=SC2016
 grub_cfg='serial
 terminal_output serial
@@ -88,7 +87,7 @@ menuentry Debian {
 }'
 grub_modules="biosdisk part_msdos ext2 normal linux serial terminal smbios regexp"
 
-# What makes the root file system a machine's; $1 is its folder
+# Completes the root file system in the folder $1
 # shellcheck disable=SC2016
 set_up='set -eu
 echo "/dev/vda1 / ext4 defaults 0 1" >"$1/etc/fstab"
@@ -134,8 +133,8 @@ make_disk() {
     # shellcheck disable=SC2086
     logged stock-ext4 "making the disk" \
         $in_guest mke2fs -q -t ext4 -d "$root" -E offset=1048576 "$image" 1536M
-    # The first sector loads those that follow it: what it and they have for
-    # lists of blocks means just that.
+    # The first sector loads the next ones, whose list of blocks follows this
+    # layout.
     dd if="$root/usr/lib/grub/i386-pc/boot.img" of="$image" bs=440 count=1 \
         conv=notrunc status=none
     dd if="$root/boot/grub/core.img" of="$image" bs=512 seek=1 \

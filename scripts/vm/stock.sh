@@ -98,7 +98,7 @@ record_disk() {
     "$HT_TOP/scripts/vm/stock-guests.sh" disk
     image=$HT_CACHE/stock/disk
     step "recording a Debian on a disk: log in as root, end it with 'poweroff'"
-    # What it writes is gone when it ends.
+    # The guest's writes to its disk are discarded when it ends.
     record_guest --kernel "$image/vmlinuz" -- qemu-system-x86_64 -m 1G -smp 2 \
         -serial mon:stdio -nic user,model=virtio -drive \
         "file=$image/disk.img,if=virtio,format=raw,snapshot=on" "$@"

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * emit-bench: what the processor makes an event cost, without hypertrace
+ * emit-bench: the processor's cost of an event, without hypertrace
  *
- * Loops with the same stores to the same kind of memory as an emit, and no
- * more; in the same run, so that an emit's distance to each can be told.
+ * Loops with only the stores of an emit, to the same kind of memory; measured
+ * in the same run, so that an emit can be compared with each.
  */
 #include "hypertrace/base.h"
 #include "hypertrace/atomic.h"
@@ -25,7 +25,7 @@ static struct {
     bool quit;
 } shared;
 
-/* What an emit keeps in memory between two events */
+/* State that an emit keeps in memory between two events */
 static struct {
     uint64_t pos;
     uint64_t busy;
@@ -42,7 +42,7 @@ static void *at(uint64_t pos)
     return window + (pos & (WINDOW - 1));
 }
 
-/* A paced consumer: copies what was published, and nothing else. */
+/* A paced consumer that only copies published events. */
 static gpointer read_lines(gpointer opaque)
 {
     g_autofree uint8_t *copy = g_malloc0(WINDOW);
@@ -112,7 +112,7 @@ void bench_limit_live_prefetch(uint64_t n)
     live(n, true, true);
 }
 
-/* Without a clock to hide behind, the lines' way is what these take. */
+/* Without a clock read, the time is that of moving the cache lines. */
 void bench_lines_live(uint64_t n)
 {
     live(n, false, false);
@@ -124,8 +124,8 @@ void bench_lines_live_prefetch(uint64_t n)
 }
 
 /*
- * The stores of an event, in their order and from memory as an emit's: nothing
- * is compared, so nothing could go wrong.
+ * The stores of an event, in the order of an emit and from memory; without the
+ * comparisons that check for errors.
  */
 static inline void stores(uint64_t n, bool clock, unsigned words)
 {
@@ -157,7 +157,7 @@ void bench_stores_8(uint64_t n)
     stores(n, false, 1);
 }
 
-/* What of emit-32's distance to the limit no other code would save */
+/* The part of emit-32's distance to the limit that no other code would save */
 void bench_stores_32(uint64_t n)
 {
     stores(n, true, 4);

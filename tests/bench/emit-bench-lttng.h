@@ -32,7 +32,7 @@ LTTNG_UST_TRACEPOINT_EVENT_INSTANCE(
     LTTNG_UST_TP_ARGS(uint64_t, a, uint64_t, b, uint64_t, c, uint64_t, d)
 )
 
-/* Nobody enables this one. */
+/* No session enables this event. */
 LTTNG_UST_TRACEPOINT_EVENT_INSTANCE(
     emit_bench, four_numbers, emit_bench, event_off,
     LTTNG_UST_TP_ARGS(uint64_t, a, uint64_t, b, uint64_t, c, uint64_t, d)

@@ -2,9 +2,9 @@
 /*
  * emit-bench: ht_trace() as programs use it, off and on
  *
- * Where the benchmark runs there is no device, so events are off as they are
- * for a program without one; to measure on, this file turns its class on and
- * takes the place of the library's thread.
+ * Without a device, events are off as in any such program.  To measure enabled
+ * events, this file enables its class and takes the role of the library's
+ * thread.
  */
 #include <hypertrace.h>
 #include "emit-bench.h"

@@ -2,9 +2,9 @@
 /*
  * emit-bench: a USDT probe with the same payload
  *
- * usdt.sh has the kernel record one of the two.  The kernel counts up the
- * semaphore of a probe that somebody records; nothing else looks at it here, as
- * a program with cheap arguments would not.
+ * usdt.sh makes the kernel record one of the two.  The kernel increments the
+ * semaphore of a recorded probe; this program ignores it, as a program with
+ * cheap arguments would.
  */
 #define _SDT_HAS_SEMAPHORES 1
 #include <sys/sdt.h>

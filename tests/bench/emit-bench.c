@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * emit-bench: what an emit costs natively, beside the limit and LTTng-UST
+ * emit-bench: native cost of an emit, compared with the limit and LTTng-UST
  *
- * All rows are measured in one run, in interleaved rounds, since figures of
- * different runs (let alone machines) do not compare.  Ratios are taken
- * within each round; medians are shown.
+ * All rows are measured in one run, in interleaved rounds, because figures of
+ * different runs (and more so of machines) are not comparable.  Ratios are
+ * computed within each round; medians are shown.
  */
 #include "hypertrace/base.h"
 #include <getopt.h>
@@ -16,25 +16,25 @@
 
 #define ROUNDS_MAX 101
 
-/* What a consumer does between two looks */
+/* How a consumer waits between two polls */
 enum {
     PACED,                          /* sleeps for 20 us */
-    ASLEEP,                         /* sleeps until it is rung */
+    ASLEEP,                         /* sleeps until the doorbell rings */
     SPINNING,                       /* nothing; only while it is measured */
     READERS,
 };
 
 typedef struct Bench {
     uint64_t events;
-    struct ht_stream overwrite;     /* nobody reads */
-    struct ht_stream full;          /* nobody reads: full at once */
+    struct ht_stream overwrite;     /* has no consumer */
+    struct ht_stream full;          /* has no consumer: full at once */
     struct ht_stream read[READERS];
     struct ht_loopback *spinner;
     struct ht_stream noclock;
     struct ht_stream stamps;        /* reads the clock for each 8th event */
     uint8_t *window;
     uint64_t head;
-    uint64_t waited;                /* ns not to be counted */
+    uint64_t waited;                /* ns to subtract */
     const uint8_t *enable;      /* the enable page */
 } Bench;
 
@@ -71,7 +71,7 @@ static void run_rdtsc(Bench *b, uint64_t n)
     b->head = 0;
 }
 
-/* The least an emitted event can be: clock, 40 bytes, one release. */
+/* The minimal emit: clock, 40 bytes, one release. */
 static void run_limit(Bench *b, uint64_t n)
 {
     uint8_t *window = b->window;
@@ -90,7 +90,7 @@ static void run_limit(Bench *b, uint64_t n)
     }
 }
 
-/* Events of that much, which a flight recorder takes */
+/* Events of that size into a flight recorder */
 #define RUN_EMIT(what)                                  \
     static void run_##what(Bench *b, uint64_t n)        \
     {                                                   \
@@ -105,7 +105,7 @@ RUN_EMIT(256)
 RUN_EMIT(1024)
 RUN_EMIT(4096)
 
-/* A byte of the enable page; it has none of a class 0 */
+/* Check the enable byte of a class that is off: class 0, which never has one */
 static void run_trace_host_off(Bench *b, uint64_t n)
 {
     bench_trace_at(b->enable, n);
@@ -142,8 +142,8 @@ static void run_discarded(Bench *b, uint64_t n)
 }
 
 /*
- * In pieces, with a consumer that is awake and keeps up: where the machine
- * gives it no processor, the producer waits, which is not counted.
+ * Emit in pieces, with a consumer that is awake and keeps up.  If the machine
+ * gives it no processor, the producer waits; that time is not counted.
  */
 static void emit_live(Bench *b, struct ht_stream *s, uint64_t n)
 {
@@ -173,7 +173,7 @@ static void run_asleep(Bench *b, uint64_t n)
     emit_live(b, &b->read[ASLEEP], n);
 }
 
-/* The same for the loop that has no hypertrace around it */
+/* The same for the loop without hypertrace */
 static void limit_live(Bench *b, void (*emit)(uint64_t n), uint64_t n)
 {
     const uint64_t piece = 4000;
@@ -225,7 +225,7 @@ static gpointer spin(gpointer lb)
     return NULL;
 }
 
-/* The thread lives for this row only: the others' do not share a processor. */
+/* The thread exists only for this row: others must not share a processor. */
 static void run_spun(Bench *b, uint64_t n)
 {
     uint64_t begin = bench_cpu_ns();
@@ -557,7 +557,7 @@ int main(int argc, char **argv)
     run_rounds(&b, rounds);
     bench_limits_stop();
 
-    /* what was measured is what was meant */
+    /* check that the rows measured what they claim */
     if (b.full.lost < b.events * rounds) {
         die("events of the full ring were not discarded");
     }

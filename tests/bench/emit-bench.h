@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * emit-bench: what its files share
+ * emit-bench: interfaces between its files
  */
 #ifndef EMIT_BENCH_H
 #define EMIT_BENCH_H
@@ -11,7 +11,7 @@
 struct ht_stream;
 struct ht_device;
 
-/* Each emits n events; in files of their own, as a user's would be. */
+/* Each emits n events; in separate files, like a user's code. */
 void bench_emit_32(struct ht_stream *s, uint64_t n);
 void bench_emit_8(struct ht_stream *s, uint64_t n);
 void bench_emit_0(struct ht_stream *s, uint64_t n);

@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# emit-bench beside a recording LTTng session: a session daemon of its own,
-# which is refused to root while root's own runs, so an unprivileged user's.
+# emit-bench with a recording LTTng session: it needs a private session daemon,
+# which LTTng denies root while root's own runs, so an unprivileged user has it.
 #
 # usage: emit-bench.sh PATH-OF-EMIT-BENCH [ARGUMENTS]
 
@@ -42,7 +42,7 @@ if [ "$(id -u)" = 0 ]; then
 fi
 export HOME="$home" LTTNG_HOME="$home" LTTNG_UST_REGISTER_TIMEOUT=5000
 
-# A flight recorder as large as emit-bench's own: nobody reads either.
+# A flight recorder as large as emit-bench's own; neither has a reader.
 $as lttng-sessiond --background --no-kernel >"$home/log" 2>&1
 lttng_quiet create emit-bench --snapshot --output="$home/trace"
 lttng_quiet enable-channel --userspace --subbuf-size=256K --num-subbuf=4 ring
@@ -52,7 +52,7 @@ lttng_quiet start
 # shellcheck disable=SC2086 # words
 "$(dirname "$0")/usdt.sh" "$home/emit-bench" $as "$home/emit-bench" "$@"
 
-# It was recorded, or the row means nothing.
+# Without recorded events the row means nothing.
 lttng_quiet snapshot record
 n=$(babeltrace2 "$home/trace" 2>/dev/null | grep -c 'emit_bench:event_32' ||
     :)

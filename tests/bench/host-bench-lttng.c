@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * host-bench: the lttng backend's part, beside a bare loop of its event
+ * host-bench: the lttng backend's part, and a bare loop of its event
  *
- * The bare loop delivers one and the same run: what LTTng-UST takes.  The
- * backend in addition copies and walks each event.
+ * The bare loop delivers the same run repeatedly: the time of LTTng-UST.  The
+ * backend also copies and walks each event.
  */
 #include "hypertrace/base.h"
 #include "host-bench.h"

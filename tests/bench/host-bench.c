@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * host-bench: what the host does for an event, and how soon, natively
+ * host-bench: native cost of an event in the host, and its latency
  *
- * One round of figures a call; whoever compares interleaves the calls.
+ * Each call prints one round of figures; the caller interleaves calls to
+ * compare.
  */
 #include "hypertrace/base.h"
 #include <sys/prctl.h>
@@ -76,7 +77,7 @@ static void count(void *opaque, const HtRun *run)
     *(uint64_t *)opaque += run->events;
 }
 
-/* Time of a step: what the median one took */
+/* Median time of a step */
 static uint64_t steps(struct ht_loopback *lb, struct ht_stream *s)
 {
     uint64_t took[STEPS];
@@ -224,7 +225,7 @@ static void write_lttng(void *opaque, const HtRun *run)
     }
 }
 
-/* Less than this cannot be a recorded event: nobody wants it. */
+/* A shorter time cannot be a recorded event: no session enables it. */
 #define RECORDED_NS     20
 
 static void lttng_backend(void)
@@ -282,7 +283,7 @@ static void stamp(void *opaque, const HtRun *run)
     Latency *l = opaque;
     uint64_t now = ht_clock();
 
-    /* the first of a run waited longest; at this rate it is the only one */
+    /* a run's first event waited longest; at this rate it is the only one */
     if (run->events && l->nr < LATENCY_EVENTS) {
         l->ticks[l->nr++] = now - run->counter;
     }
@@ -326,7 +327,7 @@ static void latency(const char *name, bool polling)
 
         bench_emit_32(&s, 1);
         while (now_ns() < due) {
-            /* a producer with other things to do */
+            /* the producer does other work */
         }
     }
     ht_atomic_set(&quit, 1);

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * host-bench: what its files share
+ * host-bench: interfaces between its files
  */
 #ifndef HOST_BENCH_H
 #define HOST_BENCH_H
 
 #include "hypertrace/run.h"
 
-/* Returns: false if this was built without LTTng-UST, or it refuses */
+/* Returns false without LTTng-UST, or if LTTng-UST refuses the class */
 bool host_lttng_class(const HtClass *c);
 void host_lttng_run(const HtRun *run, const HtClassTable *classes);
 void host_lttng_bare(const HtClassTable *classes, uint32_t id,

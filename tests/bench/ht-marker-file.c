@@ -27,7 +27,9 @@ bool marker_open(const char *target)
 
 bool marker_emit(uint64_t n, uint64_t time)
 {
-    /* trace_marker is for text; making it costs, so its numbers are few */
+    /*
+     * trace_marker takes text; to format it is expensive, so it has few digits
+     */
     char text[] = "event 00000000 at 00000000000000";
     unsigned i;
 

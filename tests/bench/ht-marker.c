@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * ht-marker: a source of events in a Linux guest, to be compared with others
+ * ht-marker: a source of events in a Linux guest, for comparison with others
  *
- * At a rate it emits until it is killed; what was due while it slept is
- * emitted at once, as ht-bench does.  Flat out, it prints what an event costs,
- * and marks each group for whoever counts instructions.
+ * At a rate, it emits until it is killed; events that fell due while it slept
+ * are emitted at once, as by ht-bench.  At full speed, it prints the cost of
+ * an event, and marks each group for a plugin that counts instructions.
  */
 #include <errno.h>
 #include <getopt.h>
@@ -17,7 +17,7 @@
 #include "ht-marker.h"
 #include "insn-marks.h"
 
-#define GROUP           16      /* events between two looks at the clock */
+#define GROUP           16      /* events between two clock reads */
 
 static uint64_t now_ns(void)
 {

@@ -9,23 +9,23 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* What marker_open() is given: its name in the usage; NULL: nothing */
+/* Name of marker_open()'s argument in the usage; NULL: no argument */
 extern const char *const marker_target;
 
 /**
  * marker_open() - get ready
  * @target: the argument, if there is one
  *
- * Return: whether events go anywhere; if not, it has said why on stderr.
+ * Return: whether events are recorded; if not, stderr has the reason.
  */
 bool marker_open(const char *target);
 
 /**
  * marker_emit() - one event of 32 bytes
  * @n: its number
- * @time: when it was due, in ns; 0 flat out
+ * @time: when it was due, in ns; 0 at full speed
  *
- * Return: whether the other side took it; if not, errno says why.
+ * Return: whether the other side accepted it; if not, errno is the reason.
  */
 bool marker_emit(uint64_t n, uint64_t time);
 

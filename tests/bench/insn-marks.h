@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * An instruction that does nothing, with a number in it: insn-plugin.c writes
- * down how many instructions the processor had executed when it came there.
+ * An instruction without an effect that contains a number.  When it is
+ * executed, insn-plugin.c writes the number of instructions executed so far.
  */
 #ifndef HT_INSN_MARKS_H
 #define HT_INSN_MARKS_H

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * insn-plugin: what a piece of a guest's program costs, in instructions
+ * insn-plugin: cost of a piece of a guest's program, in instructions
  *
  *   qemu-system-x86_64 -accel tcg -plugin insn-plugin.so,out=FILE
  *
- * Instructions of all privilege levels are counted, each vCPU for itself.  At
- * each mark (insn-marks.h) a line is written: vCPU, the mark's number, count.
- * The mark itself is not in the count of what follows.  Nothing of this can be
- * seen in the guest.
+ * Instructions of all privilege levels are counted, separately for each vCPU.
+ * At each mark (insn-marks.h) a line is written: vCPU, the mark's number,
+ * count.  The count after a mark does not include the mark.  The guest sees
+ * none of this.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -23,14 +23,14 @@ QEMU_PLUGIN_EXPORT int qemu_plugin_version = QEMU_PLUGIN_VERSION;
 static FILE *out;
 static qemu_plugin_u64 executed;
 
-/* Context: vCPU.  stdio has the lock that two of them need. */
+/* Context: vCPU.  stdio locks the file between vCPUs. */
 static void on_mark(unsigned int vcpu, void *mark)
 {
     fprintf(out, "%u %u %" PRIu64 "\n", vcpu, (unsigned)(uintptr_t)mark,
             qemu_plugin_u64_get(executed, vcpu));
 }
 
-/* The number of a mark; 0 if the instruction is none */
+/* Returns the number of a mark; 0 for other instructions */
 static unsigned mark_of(const struct qemu_plugin_insn *insn)
 {
     static const uint8_t opcode[] = INSN_MARK_OPCODE;

@@ -1,9 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# Have the kernel record emit-bench's USDT probe while a command runs, in a ring
-# of its own that nobody reads: what perf probe sets up, as a flight recorder.
-# Where that cannot be done, the command runs all the same, and this says why.
+# Make the kernel record emit-bench's USDT probe while a command runs, in a
+# separate ring without a reader: a flight recorder, as perf probe sets it up. If
+# that is not possible, the command runs nevertheless, and this prints the reason.
 #
 # usage: usdt.sh PATH-OF-EMIT-BENCH COMMAND...
 
@@ -17,7 +17,7 @@ own=
 instance=
 pid=
 
-# Where an address of the program is in its file
+# File offset of an address of the program
 offset() {
     readelf -lW "$bench" | while read -r kind at virtual _ size _; do
         if [ "$kind" = LOAD ] && [ $(($1)) -ge $((virtual)) ] &&
@@ -68,7 +68,7 @@ start() {
 end() {
     [ -z "$pid" ] || kill "$pid" 2>/dev/null || :
     if [ -n "$instance" ]; then
-        # it was recorded, or the row means nothing
+        # without recorded events the row means nothing
         grep -hE '^(entries|overrun)' "$instance"/per_cpu/cpu*/stats |
             awk '{ n += $2 } END { print "usdt.sh: the kernel recorded", n + 0,
                 "events" }' >&2
@@ -90,7 +90,7 @@ why=$(mktemp)
 start >"$why" 2>&1 ||
     echo "usdt.sh: the probe is not recorded: $(cat "$why")" >&2
 rm -f "$why"
-# a trap does not wait for what runs in the background
+    # in the background, because a trap does not interrupt a foreground command
 "$@" &
 pid=$!
 wait "$pid" && status=0 || status=$?

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Payload: measurements one after the other, as commands on the serial port
- * ask for them, so that whoever compares can interleave them
+ * Payload: measurements on command of the serial port, so that a comparison can
+ * interleave them
  *
- * A command is a line; so is the answer, on the debug port:
+ * A command is a line; the answer is a line on the debug port:
  *
  *     run device=I event=0|8|32|64|256|1024|4096 events=N [group=N]
  *         [batch=N] [mode=lossless|flat|rate] [rate=N] [hold=1]
@@ -13,13 +13,14 @@
  *     quit
  *
  * lossless: the producer waits for room between groups, outside their times.
- * flat: never waits.  rate: groups are due at N events a second; never waits
- * for room, but hands over what has waited for half of the device's flush-ms.
- * hold: say when the stream is open and when all is emitted, and wait for a
- * line each time: for things that are to be so only while events are emitted.
- * The ring is in this processor's cache then, whoever read it before.
- * delay: of a held run: say "ready", let so much time pass without an exit,
- * then begin: for whoever wants to stop what reads the lines.
+ * flat: never waits.  rate: groups are due at N events a second; it never
+ * waits for room, but submits events that have waited for half of the device's
+ * flush-ms. hold: report when the stream is open and when all is emitted, and
+ * wait for a line each time, so that the host can change something for the
+ * events alone.  The ring is in this processor's cache then, even if another
+ * one read it before. delay: for a held run: print "ready", let that much time
+ * pass without an exit, then begin, so that the host can stop the thread that
+ * reads the lines.
  */
 #include "hypertrace/port.h"
 #include "clock.h"
@@ -36,7 +37,7 @@
 #include "smp.h"
 
 #define DEVICES_MAX     24
-#define PATIENCE_S      20              /* without a free packet */
+#define PATIENCE_S      20              /* longest wait for a free packet */
 
 static const struct {
     uint32_t size;
@@ -73,7 +74,7 @@ static void hold(const char *at)
     serial_line();
 }
 
-/* Is there a packet that the next group fits into, whatever is in this one? */
+/* Is there a packet for the next group, even if this one is full? */
 static bool room(struct ht_stream *s)
 {
     uint64_t packet = s->packet + (s->cur ? 1 : 0);
@@ -99,8 +100,8 @@ static bool wait_for_room(struct ht_stream *s, uint64_t hz, uint64_t *waits)
 }
 
 /*
- * A producer bounds how long its events wait in an open packet: for half of
- * what the device allows, so that the host's part fits into the rest.
+ * A producer bounds the time that its events wait in an open packet: half of
+ * the device's limit, so that the host's part fits into the rest.
  */
 static void wait_until(struct ht_stream *s, uint64_t due, uint64_t hz)
 {
@@ -116,7 +117,7 @@ static void wait_until(struct ht_stream *s, uint64_t due, uint64_t hz)
     }
 }
 
-/* Have a stream's empty ring in this processor's cache. */
+/* Bring a stream's empty ring into this processor's cache. */
 static void touch(struct ht_stream *s)
 {
     memset(s->packets, 0, (uint64_t)s->dev->caps.packet_size *
@@ -129,7 +130,7 @@ static struct ht_stream *open_stream(unsigned index)
     struct ht_stream *s = stream[index];
     bool first = !s;
 
-    /* The loops have one id for each class: those of this device now. */
+    /* The loops have one id for each class: this device's id now. */
     check(bench_register(dev), "cannot register a class");
     check(bench_register_sizes(dev), "cannot register a class");
     if (first) {
@@ -141,7 +142,7 @@ static struct ht_stream *open_stream(unsigned index)
     }
     check(ht_stream_open(dev, s, NULL), "cannot open a stream");
     if (first) {
-        /* The first touch of a page is an exit of another kind. */
+        /* The first access to a page would be an exit of another kind. */
         touch(s);
     }
     return s;
@@ -228,7 +229,7 @@ static void run(void)
         hold("emitted");
     }
     check(ht_stream_close(s), "cannot close the stream");
-    drained = ht_clock();       /* of a held stream: nothing to learn */
+    drained = ht_clock();       /* meaningless for a held stream */
     device[index]->dev.caps.batch = old_batch;
 
     json_begin(NULL);
@@ -273,7 +274,7 @@ static void pair(void)
     }
     check(bench_register(dev), "cannot register a class");
     for (unsigned i = 0; i < n; i++) {
-        /* apart by more than what a processor fetches at a time */
+        /* on separate pages: prefetched lines must not be shared */
         streams[i] = streams[i] ?: mm_alloc(sizeof(*streams[i]), 4096);
         if (!streams[i]) {
             payload_die(PAYLOAD_USAGE, "not enough memory", NULL);

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The kernels of scripts/check/kernel-tests.sh do check what they are for."""
+"""The kernels of scripts/check/kernel-tests.sh have their checkers enabled."""
 
 import os
 
 from vm.machine import VM, complaints
 
-# What a guest prints, by the kernel's name
+# Commands in the guest and their expected output, by the kernel's name
 SHOWN = {
     "lockdep": ("dmesg; cat /proc/lockdep_stats",
                 ["KernelAddressSanitizer initialized", "debug_locks: *1"]),

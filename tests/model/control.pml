@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * STREAM_FLUSH, STREAM_CLOSE and closing by a reset or another driver: what
- * was committed before is delivered, and the final count of losses is told
+ * STREAM_FLUSH, STREAM_CLOSE and closing by a reset or another driver: events
+ * committed before are delivered, and the final count of losses is reported
  *
- * The vCPU emits and executes control messages (control.c, with the BQL);
- * the IOThread is worker_work() of worker.c, with stream_work() of stream.c.
- * -DVIRTIO: no ring that the final count could be read from.  The IOThread's
- * words for the vCPU are plain variables here, their order is what the
- * mutants swap. -DM_... are mutants; run.sh sees to it that none passes.
+ * The vCPU emits and executes control messages (control.c, with the BQL); the
+ * IOThread is worker_work() of worker.c, with stream_work() of stream.c.
+ * -DVIRTIO: there is no ring from which to read the final count.  The
+ * IOThread's words for the vCPU are plain variables here; mutants swap their
+ * order. -DM_... are mutants; run.sh ensures that none passes.
  */
 #define HEAD 0
 #define FLUSH_WANTED 1
@@ -36,7 +36,7 @@ byte delivered, lost_told;
 #define load_ordered(word, to) load_acquire(word, to)
 #endif
 
-/* A write to a file descriptor, and a read that returns it: ordered */
+/* A write to a file descriptor, and the read that returns it, are ordered */
 inline kick()
 {
     d_step { doorbell = true; doorbell_tells = log_end - 1 }
@@ -93,7 +93,7 @@ active proctype vcpu()
         :: position++; store_release(HEAD, position)
         :: lost++; store(LOST, lost)
         :: flush()
-        /* no event rings: the IOThread may look by itself, or not */
+        /* no event rings the doorbell: the IOThread may poll by itself */
         :: kick()
         fi
     :: break
@@ -170,7 +170,7 @@ end:
             stream_work();
             if
             :: !progress -> break
-            /* only the end of a packet makes it go on */
+            /* only the end of a packet continues the turn */
             :: progress && flush_next == flush_done -> break
             :: progress
             fi

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Memory that one side writes and the other reads, as C11 allows it to look
+ * Memory written by one side and read by the other, as C11 permits it to look
  *
  * All stores of the writer are kept, in its program order.  The reader of a
- * word gets any value that was stored to it, except for what is older than it
- * has read there before, or than what it is known to have been told:
+ * word gets any value that was stored to it, except values older than one that
+ * it read there before, or older than a store that it must already know:
  *
- *   a release store tells of all stores before it,
- *   a relaxed one of those before the writer's last release fence,
- *   an acquire load learns at once what the value it got tells,
- *   an acquire fence what all relaxed loads before it got.
+ *   a release store publishes all stores before it,
+ *   a relaxed store publishes those before the writer's last release fence,
+ *   an acquire load knows at once what the store that it read published,
+ *   an acquire fence knows what the stores read by all relaxed loads published.
  *
  * So both sides' stores and loads are reordered unless a barrier forbids it,
- * which is weaker than x86 and covers Arm, but for one thing: a store never
+ * which is weaker than x86 and covers Arm, with one exception: a store never
  * overtakes a load before it.  Where that would matter, a mutant swaps them.
  */
 #ifndef LOG
@@ -95,7 +95,7 @@ inline acquire_fence()
     d_step { told = (told_by_fence > told -> told_by_fence : told) }
 }
 
-/* What a control message does: an exit of the guest, a lock of the host */
+/* The effect of a control message: an exit of the guest, a lock of the host */
 inline synchronise()
 {
     d_step { told = log_end - 1 }

@@ -5,13 +5,13 @@
  *
  * Events are numbered and have one or two words.  A packet is a header and
  * CAPACITY words, a ring PACKETS packets.  Every load and store of shared
- * memory is a step of its own.  Asserted: what is delivered was committed, is
- * whole, and comes in order; an honest stream is never stopped; in the end
- * delivered + dropped + lost is what was emitted, and dropped is what was
- * overwritten unread.
+ * memory is a separate step.  Asserted: delivered events were committed, are
+ * whole, and come in order; an honest stream is never stopped; in the end
+ * delivered + dropped + lost equals the events emitted, and dropped those that
+ * were overwritten before the host read them.
  *
- * -DOVERWRITE is mode=overwrite.  -DM_... are mutants, each of which takes
- * away one thing that the protocol needs; run.sh sees to it that none passes.
+ * -DOVERWRITE is mode=overwrite.  -DM_... are mutants, each of which removes
+ * one thing that the protocol needs; run.sh ensures that none passes.
  */
 #ifndef EVENTS
 #define EVENTS 4
@@ -48,7 +48,7 @@ byte tail_seen;
 byte size;
 bool ok;
 
-/* The packet's end is known before head says that there is one. */
+/* The packet's content is stored before head moves past the packet. */
 inline finish_packet(content)
 {
     store(SLOT(packet) + CONTENT, content)
@@ -137,7 +137,7 @@ inline commit()
 {
     if
     :: offset + size == SIZE ->
-        /* It ends with its packet, so this closes it. */
+        /* The event fills its packet, so this commit closes it. */
 #ifdef M_CONTENT_LATE
         publish((packet + 1) * SIZE);
         finish_packet(SIZE);
@@ -230,7 +230,7 @@ inline load_newer_head()
     load_acquire(OPENING, opening);
 #endif
     load_head();
-    /* or the host would stop the stream */
+    /* otherwise the host would stop the stream */
     assert(opening <= PACKET_OF(head) + 1);
     opening = 0
 }
@@ -277,7 +277,7 @@ inline deliver()
     fi;
     do
     :: from < to ->
-        /* the very event that is next, and committed */
+        /* exactly the next event, and committed */
         assert(copy[from + 1] == FIRST(expected, 1) ||
                (copy[from + 1] == FIRST(expected, 2) && from + 2 <= to &&
                 copy[from + 2] == SECOND(expected)));
@@ -325,7 +325,7 @@ inline one_packet()
     d_step {
         if
         :: at >= first ->
-            /* or the host would stop the stream */
+            /* otherwise the host would stop the stream */
             assert(to <= SIZE && to >= from);
             deliver();
             first = 0
@@ -345,14 +345,14 @@ active proctype consumer()
 {
 #ifdef OVERWRITE
     /*
-     * A producer that waits for nobody may as well be done: all it ever stored
-     * can still be read here, the oldest values too.
+     * A producer that waits for nothing may finish first: all of its stores can
+     * still be read here, including the oldest values.
      */
     done;
 #endif
     do
     :: !over ->
-        /* The last look is a closing's, which knows of all that was done. */
+        /* The last poll is that of a close, which knows all stores. */
         if
         :: done -> atomic { synchronise(); over = true }
         :: true

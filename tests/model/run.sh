@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
-# Check each variant of each model exhaustively, and that each mutant fails in
-# one of them at least: a model that no longer notices a missing barrier is
-# worth nothing. Prints TAP.
+# Check each variant of each model exhaustively, and that each mutant fails in at
+# least one of them: a model that does not detect a missing barrier proves
+# nothing. Prints TAP.
 
 dir=$(CDPATH='' cd -- "$(dirname -- "$0")" && pwd -P) || exit 1
 for tool in spin gcc; do
@@ -15,8 +15,8 @@ scratch=$(mktemp -d) || exit 1
 trap 'rm -rf "$scratch"' EXIT
 trap 'exit 1' INT TERM
 
-# One a line; EVENTS and the like are what a few seconds and 1 GiB are enough
-# for.
+# One per line; EVENTS and other sizes are such that a few seconds and 1 GiB
+# suffice.
 variants() {
     case $1 in
     ring)    echo "-DEVENTS=4"
@@ -33,7 +33,7 @@ variants() {
     esac
 }
 
-# explore MODEL OPTION...: all of it; the verifier's output goes to $scratch/out
+# explore MODEL OPTION...: check it; the verifier's output goes to $scratch/out
 explore() {
     model=$1
     shift
@@ -45,14 +45,14 @@ explore() {
     ) >"$scratch/out" 2>&1
 }
 
-# All was looked at
+# The search was complete and found no error
 holds() {
     grep -q 'errors: 0$' "$scratch/out" &&
         ! grep -q 'max search depth too small\|out of memory\|limit' \
             "$scratch/out"
 }
 
-# A property is violated, other than that the log of the memory is long enough
+# A property is violated, except the one that the memory's log is long enough
 fails() {
     grep -q 'assertion violated\|invalid end state' "$scratch/out" &&
         ! grep -q 'violated (log_end' "$scratch/out"
@@ -60,7 +60,7 @@ fails() {
 
 n=0
 bad=0
-# Compiling takes longer than finding a fault, but not than finding none.
+# Optimizing takes longer than finding a fault, but not than a whole search.
 level=-O1
 report() {
     n=$((n + 1))

@@ -2,32 +2,32 @@
 /*
  * Runs on their way to backends: hw/hypertrace/sink.c, host-lib/engine/queue.c
  *
- * A worker posts runs to two sinks, while classes are registered.  Sink 0 has a
- * backend that cannot block, so the worker may deliver; that of sink 1 may
- * hang for ever (HANG).  With TURNS the worker is the main loop, which delivers
- * nothing and wakes sinks at the end of a turn, or when their queues fill.  What
- * happens under HtSinks.lock is one atomic step.  A run is a buffer's worth.
+ * A worker posts runs to two sinks, while classes are registered.  Sink 0 has
+ * a backend that cannot block, so the worker may deliver; that of sink 1 may
+ * hang forever (HANG).  With TURNS the worker is the main loop, which delivers
+ * nothing and wakes sinks at the end of a turn, or when their queues fill.  A
+ * section under HtSinks.lock is one atomic step.  A run fills a buffer.
  *
  * Each sink gets the runs in order, once, or counts them; no backend is called
- * by two at a time, or with classes that it has not learnt; in the end nobody
- * sleeps who has something to do.
+ * by two threads at a time, or with classes that it does not know; in the end
+ * no thread sleeps that has work.
  */
 #define SINKS   2
-#define BUDGET  2               /* buffers; with half of it there is room */
+#define BUDGET  2               /* buffers; half of it must be free for room */
 
-/* Classes that are published, and what a run carries: their number */
+/* Number of published classes; a run carries the number at its time */
 byte count;
 
 chan queue[SINKS] = [BUDGET] of { byte, byte };
 byte held[SINKS];               /* buffers of the budget in use */
-bit delivering[SINKS];          /* what was taken is not done */
+bit delivering[SINKS];          /* a taken run is not delivered yet */
 bit session[SINKS];             /* HtSink.session */
 bit asleep[SINKS];              /* in qemu_cond_wait() */
 byte learnt[SINKS];
 bit starved;                    /* HtSinks.starved */
 bit kicked;                     /* the worker */
 
-bit inside[SINKS];              /* somebody is in the backend */
+bit inside[SINKS];              /* a thread is in the backend */
 byte last[SINKS];               /* run */
 byte delivered[SINKS];
 byte discarded[SINKS];
@@ -153,7 +153,7 @@ active proctype worker()
             }
             if
             :: now ->
-                /* it learns nothing: that may block */
+                /* it registers no class: that may block */
                 assert(classes <= learnt[0]);
                 deliver(0, nr, classes);
                 atomic { session[0] = 0; now = 0 }

@@ -4,16 +4,16 @@
  *
  * The producer is ht_finish() and close_packet() with channel-shm.c; the
  * consumer is the IOThread of hw/hypertrace/worker.c with ht_consumer_arm():
- * doorbell, timer and polling.  What matters here is that a processor loads
- * before its earlier stores are seen: either side has a store buffer, drained
- * at any time, by a full fence, and by what the doorbell does.
+ * doorbell, timer and polling.  The important effect is that a processor loads
+ * before its earlier stores are visible: either side has a store buffer, which
+ * drains at any time, at a full fence, and at a doorbell.
  *
  * Without -DTIMER there is no timer: a packet that close_packet() closed wakes
  * the consumer by itself.  With it every commit is seen in the end, although
- * the timer stops when the device is quiet.  A store takes less than the time
- * between two ticks of the timer to be seen.
+ * the timer stops while the device is idle.  A store becomes visible in less
+ * than the time between two ticks of the timer.
  *
- * -DM_... are mutants; run.sh sees to it that none passes.
+ * -DM_... are mutants; run.sh ensures that none passes.
  */
 #ifndef COMMITS
 #define COMMITS 3
@@ -24,13 +24,13 @@
 
 byte head, head_buffered;       /* 0: nothing is buffered */
 byte wake = NEVER, wake_buffered;
-bool old;                       /* the buffered head is as old as a tick */
-/* The event notifier; opening a stream is progress, so there is a look. */
+bool old;                       /* the buffered head is a tick old */
+/* The event notifier; opening a stream counts as progress, so it is set. */
 bool doorbell = true;
 bool done;
 
 #ifdef RINGS
-byte may_ring;                  /* armings that were not rung for, so far */
+byte may_ring;                  /* armings without a doorbell so far */
 #define count_arming() may_ring = (may_ring < 9 -> may_ring + 1 : 9)
 #define count_ring() assert(may_ring); may_ring--
 #else
@@ -72,7 +72,7 @@ inline notify()
     :: position >= armed && armed != rung ->
 #endif
         rung = armed;
-        /* a write to the device, and what the kernel makes of it: behind */
+        /* a write to the device, which drains the store buffer first */
         head_buffered == 0;
 #ifndef M_NO_DOORBELL
         d_step { count_ring(); doorbell = true }
@@ -93,7 +93,7 @@ inline store_head()
     }
 }
 
-/* ht_finish(): nothing between store and load */
+/* ht_finish(): no barrier between store and load */
 inline commit()
 {
     position++;
@@ -126,7 +126,7 @@ active proctype producer()
     :: commits == COMMITS -> break
     od;
 #ifndef TIMER
-    /* The last packet is closed, or who would tell of it? */
+    /* Close the last packet: without the timer, nothing else reports it. */
     if
     :: position % PACKET -> close_packet()
     :: else -> commit(); close_packet()
@@ -135,14 +135,16 @@ active proctype producer()
     done = true
 }
 
-/* Consumer: the IOThread ---------------------------------------------------- */
+/*
+ * Consumer: the IOThread ----------------------------------------------------
+ */
 
 byte cursor;
 byte quiet;
 bool progress = true, before, eager, timer, polling;
-bool again;                     /* what a turn left is for the next one */
+bool again;                     /* a turn left work for the next one */
 
-/* What is buffered when the timer starts is seen when it fires. */
+/* A store buffered when the timer starts is visible when it fires. */
 inline start_timer()
 {
 #ifdef TIMER
@@ -172,7 +174,7 @@ inline work()
         :: else
         fi
     :: cursor != head ->
-        /* a packet is taken, and that was enough for a turn */
+        /* one packet is taken, which is enough for a turn */
         progress = true;
         cursor = (PACKET_OF(head) == PACKET_OF(cursor) -> head :
                   (PACKET_OF(cursor) + 1) * PACKET);
@@ -262,7 +264,7 @@ end:
 #ifndef M_TIMER_BEFORE_ARM
         start_timer()
 #endif
-    /* as long as the producer lives; then the event loop ends it, asleep */
+    /* while the producer runs; then the event loop ends polling */
     :: !polling && !done && wake_buffered == 0 ->
         polling = true;
         wake_buffered = NEVER;
@@ -281,7 +283,7 @@ end:
 
 init {
     timeout;
-    /* All sleep and nothing is under way. */
+    /* All sleep and no work is pending. */
     assert(done && !doorbell && !timer && !head_buffered);
 #ifdef TIMER
     assert(cursor == head);

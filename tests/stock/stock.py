@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Stock guests, recorded by `hypertrace record`: what the tests share."""
+"""Stock guests recorded by `hypertrace record`: code shared by the tests."""
 
 import collections
 import contextlib
@@ -17,15 +17,15 @@ GUESTS = Path(os.environ["HT_CACHE"]) / "stock"
 ENV = {**os.environ, "XDG_CACHE_HOME": os.environ["HT_TREE"]}
 DEADLINE = 1800             # seconds; the slowest guest takes 60 if idle
 
-# Debian 12's QEMU miscompiles cmpxchg16b now and then, and what a kernel
-# patches in itself while another processor runs it.
+# Debian 12's QEMU sometimes miscompiles cmpxchg16b, and code that a kernel patches
+# while another processor runs it.
 X86 = ["qemu-system-x86_64", "-accel", "tcg,thread=single",
        "-cpu", "qemu64,-cx16"]
 ARM64 = ["qemu-system-aarch64", "-accel", "tcg,thread=single", "-M", "virt",
          "-cpu", "max"]
 PLAIN = ["-smp", "2", "-nodefaults", "-display", "none", "-no-reboot"]
 
-# How each guest begins
+# First part of each guest's init
 MOUNTS = """#!/bin/busybox sh
 b=/bin/busybox
 $b mkdir -p /proc /sys /dev /trace
@@ -35,7 +35,7 @@ $b mount -t devtmpfs none /dev
 $b mount -t tracefs none /trace
 """
 
-# What a guest does, and how many events its ring has had when it stops
+# A guest's workload; it prints the number of events in its ring at the end
 INIT = MOUNTS + """for i in 1 2 3 4 5 6 7 8; do
     $b find /proc/self /sys/bus >/dev/null 2>&1
     echo "word $i" >/dev/kmsg
@@ -51,7 +51,7 @@ $b sleep 1000
 
 
 def initrd(tmp, busybox="/bin/busybox", init=INIT):
-    """A first file system of a static busybox and a script"""
+    """An initrd with a static busybox and a script"""
     root = tmp / "root"
     (root / "bin").mkdir(parents=True)
     shutil.copy(busybox, root / "bin/busybox")
@@ -79,7 +79,7 @@ def start(tmp, command, *options):
 
 
 def qemu_of(recorder):
-    """The process that a recorder has started; None before it has"""
+    """The recorder's child process; None before it started"""
     path = Path(f"/proc/{recorder.pid}/task/{recorder.pid}/children")
     for pid in path.read_text().split():
         if "qemu-system" in Path(f"/proc/{pid}/cmdline").read_text():
@@ -88,7 +88,7 @@ def qemu_of(recorder):
 
 
 def kill(recorder):
-    """A recorder that may have ended, and the QEMU that it has started"""
+    """Kill a recorder that may have ended, and its QEMU"""
     qemu = qemu_of(recorder) if recorder.poll() is None else None
     recorder.kill()
     recorder.wait()
@@ -98,7 +98,7 @@ def kill(recorder):
 
 
 def wait_for(what, process):
-    """Until what() says something, before which process must not end"""
+    """Poll until what() is true; process must not end before"""
     deadline = time.monotonic() + DEADLINE
     while not (found := what()):
         assert process.poll() is None, process.stderr.read()
@@ -112,7 +112,7 @@ def wait_for_text(tmp, mark, process):
 
 
 def record(tmp, command, *options):
-    """All of a guest's life"""
+    """Record a guest from its start to its end"""
     recorder = start(tmp, command, *options)
     _, err = recorder.communicate(timeout=DEADLINE)
     assert recorder.returncode == 0, (err, console(tmp)[-2000:])
@@ -127,7 +127,7 @@ def run(*args):
 
 
 def assert_counts(tmp, cpus=2):
-    """As many events as the guest itself has counted, on each processor"""
+    """The recording has as many events per processor as the guest counted"""
     counts = re.findall(r"COUNT (\d+) entries: (\d+) overrun: (\d+)",
                         console(tmp))
     assert len(counts) == cpus, console(tmp)[-2000:]
@@ -141,7 +141,7 @@ TRACE_CMD = re.compile(r" *(.*)-(\d+) +\[(\d+)\] +(\d+)\.(\d{9}): (\w+): *"
 
 
 def lines_of(command, **more):
-    """Its output, line by line: a million of them fill the memory"""
+    """A command's output, line by line: a million lines would fill memory"""
     with subprocess.Popen([*map(str, command)], stdout=subprocess.PIPE,
                           text=True, errors="replace", **more) as p:
         yield from p.stdout
@@ -155,8 +155,8 @@ def reported(recording):
 
 
 def compare(ours, theirs):
-    """Line by line, each with its processor first: ties between processors
-    have no order.  Returns how many."""
+    """Compare line by line, each with its processor first: events of two
+    processors at one time are unordered.  Returns the number of lines."""
     waiting = collections.defaultdict(collections.deque)
     lines = 0
     ours = iter(ours)
@@ -182,8 +182,8 @@ def trace_cmd(path):
 
 
 def compare_trace_cmd(tmp, dat):
-    """`hypertrace report` of the recording in tmp with trace-cmd's of what is
-    exported, which is the largest segment of the clock"""
+    """Compare `hypertrace report` of tmp's recording with trace-cmd's report of
+    the exported file, which is the largest segment of the clock"""
     run("export", "-o", dat, tmp / "rec")
     segments = collections.Counter(e["segment"]
                                    for e in reported(tmp / "rec"))

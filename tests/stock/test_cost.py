@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What being recorded costs a guest that has a ring: not one instruction.
+"""Recording costs a guest with a ring not one instruction.
 
-With -icount and no sleep the guest's clock counts its instructions, and two
-runs are alike to the last one: what it prints has the time in front.
+With -icount and no sleep the guest's clock counts its instructions, and two runs
+are identical to the last one: each line that it prints begins with the time.
 """
 
 import os

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """A Debian with systemd on a disk, booted by its own GRUB.
 
-Its console is a socket: it is logged in to, and crashed.  Everything looks at
-that one recording, of a million events or so.
+Its console is a socket, on which the test logs in and crashes it.  All tests use
+that one recording of about a million events.
 """
 
 import json
@@ -37,7 +37,7 @@ class Console:
             return False
 
     def expect(self, mark, seconds=stock.DEADLINE):
-        """Whether mark comes in so many seconds; what is before it is done"""
+        """Whether mark appears in time; text up to it is consumed"""
         deadline = time.monotonic() + seconds
         while not (m := re.compile(mark).search(self.all, self.seen)):
             left = deadline - time.monotonic()
@@ -50,7 +50,7 @@ class Console:
         return True
 
     def log_in(self):
-        """What is typed while the terminal is set up is lost."""
+        """Log in; input during the terminal's setup is lost, so retry."""
         assert self.expect(b"login: "), self.all[-2000:]
         for _ in range(100):
             self.say("root\n")
@@ -93,7 +93,7 @@ def test_boot(crashed, tmp_path):
     names = [p["name"] for p in boot["phases"]]
     assert names[:4] == ["kernel", "initcalls", "kernel, rest", "initramfs"]
     assert names[-1] == "services"
-    # each service by the file that it executed last
+    # a service is named after the file that it executed last
     processes = {p["name"] for p in boot["processes"] if p["service"]}
     assert {"/usr/lib/systemd/systemd-journald", "/usr/sbin/sshd",
             "/usr/lib/systemd/systemd-random-seed"} <= processes
@@ -104,7 +104,7 @@ def test_boot(crashed, tmp_path):
 
 
 def test_last_words(crashed):
-    """All up to the panic, and the shell that caused it"""
+    """Complete up to the panic, with the shell that caused it"""
     log = stock.run("log", crashed / "rec")
     assert "Kernel panic - not syncing: sysrq triggered crash" in log
     ends = stock.run("report", "--event", "sched_process_exec",
@@ -113,9 +113,9 @@ def test_last_words(crashed):
 
 
 def test_trace_cmd(crashed, tmp_path):
-    """Line by line.  Explained: trace-cmd without its plugins, which print
-    some events their own way; what continues a line of the log is a line
-    without a head; ties between processors have no order."""
+    """Equal line by line, except that trace-cmd runs without its plugins, which
+    format some events themselves, that continued log lines have no prefix, and
+    that events of two processors at one time are unordered."""
     if not shutil.which("trace-cmd"):
         pytest.skip("trace-cmd is not installed")
     assert stock.compare_trace_cmd(crashed, tmp_path / "trace.dat") > 50000

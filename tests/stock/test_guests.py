@@ -23,7 +23,7 @@ def needs(program):
 
 
 def has_names(tmp, layout):
-    """Formats and symbols are those of this kernel."""
+    """Check that formats and symbols are this kernel's."""
     info = (tmp / "rec/info").read_text()
     assert f"layout={layout}\n" in info
     boot = stock.run("boot", tmp / "rec")
@@ -33,7 +33,7 @@ def has_names(tmp, layout):
 
 
 def test_newest(tmp_path):
-    """A 7.x kernel keeps its ring another way."""
+    """A 7.x kernel has another layout of its ring."""
     needs("qemu-system-x86_64")
     stock.record(tmp_path, [
         *stock.X86, *stock.PLAIN, "-m", "512",
@@ -57,14 +57,14 @@ def test_arm64(tmp_path):
 
 
 def test_microvm(tmp_path):
-    """No nodes: all memory is shared.  With ACPI the kernel finds no timer
-    under emulation, recorded or not; without it, one processor."""
+    """Without nodes all memory is shared.  With ACPI the kernel finds no timer
+    under emulation, recorded or not; without ACPI, one processor."""
     needs("qemu-system-x86_64")
     stock.record(tmp_path, [
         *stock.X86, "-M", "microvm,acpi=off", *stock.PLAIN, "-m", "512",
         "-kernel", KERNEL, "-initrd", stock.initrd(
             tmp_path, init=stock.INIT.replace("poweroff", "reboot")),
-        # without ACPI this is how such a machine is left
+        # without ACPI, a reboot by triple fault is how to end the machine
         "-append", APPEND + " reboot=t"])
     stock.assert_counts(tmp_path, cpus=1)
     has_names(tmp_path, "6.12")
@@ -72,7 +72,7 @@ def test_microvm(tmp_path):
 
 
 def unified(tmp):
-    """The kernel, a first file system and systemd's stub in one file"""
+    """The kernel, an initrd and systemd's stub in one file"""
     root = stock.GUESTS / "uki/usr"
     stub = root / "lib/systemd/boot/efi/linuxx64.efi.stub"
     subprocess.run(

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""kill -9, of QEMU or of the recorder, at many places of a boot: what was
-recorded opens everywhere."""
+"""kill -9 of QEMU or of the recorder at many points of a boot: every command
+still opens the recording."""
 
 import os
 import shutil
@@ -13,8 +13,8 @@ import stock
 import perfetto_text
 
 KILLS = int(os.environ.get("HT_STOCK_KILLS", "60"))
-BOOT = 1500000              # bytes of a recording of all of it, about
-# At the end it makes events until it is killed.
+BOOT = 1500000              # approximate bytes of a complete recording
+# At the end it produces events until it is killed.
 INIT = stock.INIT.split("cd /trace")[0] + """
 while :; do $b true; done
 """
@@ -25,7 +25,7 @@ def recorded(recording):
 
 
 def check_everywhere(tmp):
-    """Each that looks at a recording finds the same number of events."""
+    """All commands find the same number of events in a recording."""
     n = len(stock.run("report", "--json", tmp / "rec").splitlines())
     stock.run("boot", tmp / "rec")
     stock.run("log", tmp / "rec")

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A million events of one segment of the clock: what `hypertrace report` says
-of them, line by line, against trace-cmd and against the guest's own `trace`."""
+"""A million events of one segment of the clock: `hypertrace report` equals
+trace-cmd and the guest's own `trace`, line by line."""
 
 import gzip
 import os
@@ -12,7 +12,7 @@ import stock
 
 EVENTS = 1_000_000
 
-# Each system call is two events; the rest is what runs beside them.
+# Each system call is two events; other events come from background activity.
 INIT = stock.MOUNTS + r"""$b stty -F /dev/ttyS0 raw
 cd /trace/instances/boot_map
 echo 1 >events/raw_syscalls/enable
@@ -53,8 +53,8 @@ def test_counts(recorded):
 
 
 def test_trace_cmd(recorded, tmp_path):
-    """Explained: trace-cmd without its plugins, which print some events their
-    own way; it reads one segment of the clock."""
+    """Differences: trace-cmd runs without its plugins, which format some events
+    themselves, and reads one segment of the clock."""
     if not shutil.which("trace-cmd"):
         pytest.skip("trace-cmd is not installed")
     assert stock.compare_trace_cmd(recorded,
@@ -76,8 +76,8 @@ def guests(path):
 
 
 def test_guests_own(recorded):
-    """Explained: it has microseconds, rounded; symbols have their sizes; and
-    pointers are hashed."""
+    """Differences: microseconds are rounded, symbols have sizes, and pointers
+    are hashed."""
     ours = ((e["cpu"], (e["ns"] + 500) // 1000, e["pid"], e["event"],
              alike(e["text"].split("\n")[0]))
             for e in stock.reported(recorded / "rec"))
