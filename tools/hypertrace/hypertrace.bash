@@ -60,7 +60,7 @@ _hypertrace() {
         ;;
     --from|--to|--event|--where|--grep|--cpu|--task|--boot|--rows|-n|--slowest|--key|-k|\
     --worst|--log|--device|--function|--depth|-d|-e|--size|-s|--pid|-p|--poll-us|\
-    --max-size|--net|--for)
+    --max-size|--net|--for|--cpu-hz)
         return
         ;;
     esac
@@ -73,7 +73,8 @@ _hypertrace() {
     *)
         local what=-d
         case ${COMP_WORDS[1]} in
-        events|formats|recover|status|list|enable|disable|set|snapshot) what=-f ;;
+        events|formats|recover|status|list|enable|disable|set|snapshot|vcpus)
+            what=-f ;;
         esac
         compopt -o filenames
         mapfile -t COMPREPLY < <(compgen "$what" -- "$cur")

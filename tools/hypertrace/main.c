@@ -33,6 +33,7 @@ static const HtCommand commands[] = {
     { "report", ht_report, "print the events, a line each" },
     { "top", ht_top, "list which tasks ran and which events there are" },
     { "latency", ht_latency, "measure the time from one event to another" },
+    { "vcpus", ht_vcpus, "show what the vCPUs of a Xen host did" },
     { "callgraph", ht_callgraph, "show which functions called which" },
     { "flame", ht_flame, "show where time went, as stacks of names" },
     { "export", ht_export, "write it for trace-cmd, Perfetto, babeltrace2" },

@@ -68,5 +68,6 @@ int ht_set(int argc, char **argv);
 int ht_snapshot(int argc, char **argv);
 int ht_status(int argc, char **argv);
 int ht_top(int argc, char **argv);
+int ht_vcpus(int argc, char **argv);
 
 #endif

@@ -195,7 +195,7 @@ bool ht_view_parse(HtView *v, int *argc, char **argv, const char *summary,
     context = g_option_context_new(which & HT_VIEW_TWO ? "[DIR [DIR2]]" :
                                    which & HT_VIEW_MANY ? "[DIR...]" :
                                    which & HT_VIEW_PAIR ? "A B [DIR]" :
-                                   "[DIR]");
+                                   which & HT_VIEW_TRACE ? "FILE" : "[DIR]");
     g_option_context_set_summary(context, summary);
     g_option_context_set_main_group(context, g);
     g_set_prgname(program);
@@ -217,6 +217,10 @@ bool ht_view_parse(HtView *v, int *argc, char **argv, const char *summary,
                        g_file_test(argv[at - 1], G_FILE_TEST_IS_DIR))) {
         *status = ht_usage_error("from which event to which? give both: A B"
                                  " [DIR]");
+        return false;
+    }
+    if (which & HT_VIEW_TRACE && *argc <= at) {
+        *status = ht_usage_error("the FILE with the host's trace is missing");
         return false;
     }
     v->dir = *argc > at ? g_strdup(argv[at]) : newest_recording();

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * A trace of a Xen host: whatever the file holds, the reader stays inside it,
+ * and what it adds up is no more than the file has.
+ */
+#include "hypertrace/base.h"
+#include "host/xentrace.h"
+#include "fuzz.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    g_autofree uint8_t *copy = fuzz_copy(data, size);
+    HtXentrace *x = ht_xentrace_read(copy, size, NULL);
+    unsigned i;
+
+    if (!x) {
+        return 0;
+    }
+    g_assert_cmpuint(x->damaged, <=, size);
+    g_assert_cmpuint(x->records, <=, size / 4);
+    g_assert_cmpuint(x->begin, <=, x->end);
+    for (i = 0; i < x->vcpus->len; i++) {
+        const HtXenVcpu *v = x->vcpus->pdata[i];
+        GHashTableIter iter;
+        gpointer value;
+        uint64_t sum = v->unknown;
+        unsigned k;
+
+        for (k = 0; k < HT_XEN_STATES; k++) {
+            g_assert_cmpuint(v->intervals[k], <=, x->records + 1);
+            sum += v->cycles[k];
+        }
+        g_assert_cmpuint(sum, <=, x->end);
+        g_assert_cmpuint(v->preempted + v->woken, <=,
+                         v->cycles[HT_XEN_RUNNABLE]);
+        g_hash_table_iter_init(&iter, v->exits);
+        while (g_hash_table_iter_next(&iter, NULL, &value)) {
+            const HtXenExit *e = value;
+
+            g_assert_cmpuint(e->max, <=, e->cycles);
+            if (e->count) {
+                g_assert_cmpuint(ht_xentrace_percentile(e, 99), <=, e->max);
+            }
+        }
+    }
+    ht_xentrace_free(x);
+    return 0;
+}

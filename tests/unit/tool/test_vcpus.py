@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""hypertrace vcpus --xentrace: sums of a real trace, of made ones, of damaged ones."""
+
+import json
+import re
+import shutil
+import struct
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from hypertrace import run
+
+HZ = "2596.135M"
+EXCERPT = Path(__file__).parents[2] / "fuzz/corpus/xentrace/excerpt"
+
+# Printed by xenalyze --summary: number of intervals and their mean in cycles.
+# xenalyze splits a run where the scheduler lets it go on, so only its sum counts.
+XENALYZE = {
+    (0, "running"): (146, 4217479), (0, "runnable"): (140, 3466374),
+    (1, "running"): (144, 3360963), (1, "runnable"): (139, 3370028),
+}
+
+
+def vcpus(path, *args):
+    result = run("vcpus", "--xentrace", f"--cpu-hz={HZ}", "--json", path, *args)
+    return json.loads(result.stdout)
+
+
+def record(event, tsc, *words):
+    return struct.pack(f"<IQ{len(words)}I", 1 << 31 | len(words) << 28 | event, tsc, *words)
+
+
+def state(vcpu, before, after, tsc):
+    return record(0x21001 | before << 8 | after << 4, tsc, vcpu)
+
+
+def chunk(cpu, *records):
+    data = b"".join(records)
+    return struct.pack("<III", 0x2001f003, cpu, len(data)) + data
+
+
+def cycles(ns):
+    return ns * 2.596135
+
+
+def agree(trace, figures):
+    states = {(v["domain"], s): cycles(v[s]["ns"]) for v in trace["vcpus"]
+              for s in ("running", "runnable", "blocked")}
+    for key, (number, mean) in figures.items():
+        assert states[key] == pytest.approx(number * mean, rel=0.005), key
+
+
+def test_excerpt_agrees_with_xenalyze():
+    """Only this test compares the sums of a real trace with another program's."""
+    agree(vcpus(EXCERPT), XENALYZE)
+
+
+def test_installed_xenalyze_agrees():
+    """The committed figures are those of the xenalyze that is installed."""
+    if not shutil.which("xenalyze"):
+        pytest.skip("xenalyze is not installed")
+    text = subprocess.run(["xenalyze", "--cpu-hz", "2.596135G", "--summary", EXCERPT],
+                          stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+                          check=True).stdout
+    found, number = {}, None
+    for line in text.splitlines():
+        domain = re.match(r"\|-- Domain (\d+) --\|", line)
+        number = int(domain[1]) if domain else number
+        sums = re.match(r" +(running|runnable): +(\d+) +\S+ (\d+) ", line)
+        if sums:
+            found[number, sums[1]] = int(sums[2]), int(sums[3])
+    assert found == XENALYZE
+    agree(vcpus(EXCERPT), found)
+
+
+def test_exits_hypercalls_and_two_cpus(tmp_path):
+    """Exits exclude the time off the CPU, CPUs are merged by time, losses are counted."""
+    v = 3 << 16 | 1
+    path = tmp_path / "trace"
+    path.write_bytes(
+        chunk(1, state(v, 0, 1, 900000), state(v, 1, 0, 1000000),
+              record(0x81003, 1100000, 0x7b, 0, 0), record(0x81001, 1110000),
+              record(0x82012, 1120000, 32),
+              record(0x1f001, 1300000, 17, v, 1200000, 0),
+              state(v, 0, 2, 1500000)) +
+        chunk(0, state(v, 1, 0, 100000), record(0x81003, 200000, 0x7b, 0, 0),
+              state(v, 0, 1, 210000), state(v, 1, 0, 500000), record(0x81001, 520000)))
+    trace = vcpus(path)
+    (one,) = trace["vcpus"]
+    assert (one["domain"], one["vcpu"]) == (3, 1)
+    assert (trace["lost"], trace["gaps"], trace["cpus"]) == (17, 1, 2)
+    assert cycles(one["running"]["ns"]) == pytest.approx(110000 + 400000 + 200000, abs=9)
+    assert cycles(one["runnable"]["ns"]) == pytest.approx(290000 + 100000, abs=9)
+    assert cycles(one["unknown_ns"]) == pytest.approx(300000, abs=9)
+    (exits,) = one["exits"]
+    assert (exits["reason"], exits["number"]) == (0x7b, 2)
+    assert cycles(exits["ns"]) == pytest.approx(30000 + 10000, abs=9)
+    assert cycles(exits["max_ns"]) == pytest.approx(30000, abs=9)
+    assert one["hypercalls"] == [{"hypercall": 32, "number": 1}]
+
+
+def test_every_cut_is_read(tmp_path):
+    """A file that ends anywhere is read up to there; an empty or foreign one is refused."""
+    data = chunk(0, state(1, 1, 0, 5), state(1, 0, 2, 9), record(0x81001, 10))
+    path = tmp_path / "cut"
+    for size in range(12, len(data) + 1):
+        path.write_bytes(data[:size])
+        whole = vcpus(path)
+        assert whole["records"] == sum(size >= end for end in (28, 44, 56))
+    for bad in (b"", b"no trace at all"):
+        path.write_bytes(bad)
+        result = run("vcpus", "--xentrace", f"--cpu-hz={HZ}", path, status=1)
+        assert "0x2001f003" in result.stderr.decode()
+
+
+@pytest.mark.parametrize("hz", ["", "0", "-1G", "nan", "inf", "2596.135", "1T", "2Gx"])
+def test_frequency_is_checked(hz):
+    result = run("vcpus", "--xentrace", f"--cpu-hz={hz}", EXCERPT, status=2)
+    assert "cpu_mhz" in result.stderr.decode()
