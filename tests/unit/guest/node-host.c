@@ -201,25 +201,51 @@ static bool has_ring(pid_t pid, uint32_t stream)
     return false;
 }
 
-/* What the driver does when the last mapping of a stream goes */
-static void close_unmapped(NodeHost *h)
+/* A stream lives on when the thread that opened it ends. */
+static pid_t process_of(pid_t tid)
+{
+    g_autofree char *path = g_strdup_printf("/proc/%d/status", (int)tid);
+    g_autofree char *text = NULL;
+    const char *at = g_file_get_contents(path, &text, NULL, NULL) ?
+                     strstr(text, "\nTgid:") : NULL;
+
+    return at ? atoi(at + strlen("\nTgid:")) : tid;
+}
+
+/* Does a process have the device open as @fd? */
+static bool has_open(pid_t pid, int fd)
+{
+    g_autofree char *path = g_strdup_printf("/proc/%d/fd/%d", (int)pid, fd);
+    g_autofree char *to = g_file_read_link(path, NULL);
+
+    return to && strstr(to, "memfd:hypertrace");
+}
+
+/*
+ * Do what the driver does when the last mapping of a stream goes. A thread that
+ * has opened a stream may not have mapped it yet: it keeps its descriptor until
+ * then. @tid opens a stream now, so that it has mapped the one before.
+ */
+static void close_unmapped(NodeHost *h, pid_t tid)
 {
     uint32_t i;
 
     for (i = 0; i < ht_loopback_device(h->lb)->caps.streams; i++) {
-        if (h->owner[i] && !has_ring(h->owner[i], i)) {
+        if (h->owner[i] &&
+            (h->opener[i] == tid || !has_open(h->opener[i], h->opened_as[i])) &&
+            !has_ring(h->owner[i], i)) {
             h->lost += ht_loopback_close(h->lb, i);
             h->owner[i] = 0;
         }
     }
 }
 
-static void one_message(NodeHost *h, pid_t pid, struct ht_msg *m)
+static void one_message(NodeHost *h, pid_t pid, int fd, struct ht_msg *m)
 {
     struct ht_msg_open *open = (struct ht_msg_open *)m;
 
     if (m->type == HT_MSG_STREAM_OPEN) {
-        close_unmapped(h);
+        close_unmapped(h, pid);
     }
     if (m->type == HT_MSG_DISCARDED) {
         h->told += ((struct ht_msg_discarded *)m)->count;
@@ -231,12 +257,14 @@ static void one_message(NodeHost *h, pid_t pid, struct ht_msg *m)
         }
         if (m->type == HT_MSG_STREAM_OPEN && m->status == HT_STATUS_OK) {
             h->streams++;
-            h->owner[open->stream] = pid;
+            h->owner[open->stream] = process_of(pid);
+            h->opener[open->stream] = pid;
+            h->opened_as[open->stream] = fd;
         }
     }
 }
 
-static int on_control(NodeHost *h, pid_t pid, uint64_t arg)
+static int on_control(NodeHost *h, pid_t pid, int fd, uint64_t arg)
 {
     g_autofree uint8_t *buffer = g_malloc0(HT_MAILBOX_SIZE);
     struct ht_msg *m = (struct ht_msg *)buffer;
@@ -256,7 +284,7 @@ static int on_control(NodeHost *h, pid_t pid, uint64_t arg)
         struct ht_msg *one = (struct ht_msg *)(buffer + pos);
 
         pos += one->size;
-        one_message(h, pid, one);
+        one_message(h, pid, fd, one);
     }
     return poke(pid, ioc.msg, buffer, ioc.size) ? 0 : -EFAULT;
 }
@@ -281,7 +309,7 @@ static int on_ioctl(NodeHost *h, const struct seccomp_notif *req)
     case HT_IOC_GET_INFO:
         return on_info(h, req->pid, req->data.args[2]);
     case HT_IOC_CONTROL:
-        return on_control(h, req->pid, req->data.args[2]);
+        return on_control(h, req->pid, req->data.args[0], req->data.args[2]);
     case HT_IOC_SUBMIT:
         return on_submit(h, req->pid, req->data.args[2]);
     default:
@@ -354,7 +382,7 @@ static void finish(NodeHost *h)
 {
     uint32_t i;
 
-    close_unmapped(h);
+    close_unmapped(h, 0);
     for (i = 0; i < ht_loopback_device(h->lb)->caps.streams; i++) {
         g_assert_cmpstr(ht_loopback_consumer(h->lb, i)->why, ==, "");
     }

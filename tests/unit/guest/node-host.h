@@ -36,7 +36,9 @@ typedef struct NodeMark {
  * @lost: events that streams counted as lost
  * @emitted: sum of the commands "emitted-N"
  * @streams: streams that were opened
- * @owner: thread that opened a stream
+ * @owner: process that has a stream
+ * @opener: its thread that opened the stream
+ * @opened_as: the thread's descriptor of the device
  * @got: events by name: GUINT_TO_POINTER(count)
  * @lock: guards @got while the process runs
  * @now: calls since the last mark
@@ -57,6 +59,8 @@ typedef struct NodeHost {
     uint64_t emitted;
     unsigned streams;
     int owner[HT_STREAMS_MAX];
+    int opener[HT_STREAMS_MAX];
+    int opened_as[HT_STREAMS_MAX];
     unsigned controls;
     GMutex lock;
     GHashTable *got;
