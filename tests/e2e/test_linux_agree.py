@@ -35,7 +35,8 @@ EVENTS = {"FTRACE": "-e sched -e irq -e raw_syscalls",
           "PARAMETERS": "events=sched,irq,raw_syscalls",
           "HACKBENCH": "-l 5", "TAR": "bin"}
 FUNCTIONS = {"FTRACE": "-p function",
-             "PARAMETERS": "events= functions=entry:*", "HACKBENCH": "-l 1 -f 1", "TAR": "job.sh"}
+             "PARAMETERS": "events= functions=entry:*",
+             "HACKBENCH": "-l 1 -f 1", "TAR": "job.sh"}
 # umask() begins and ends what is compared: both record it on each CPU, MARKS
 # times, so that they have one of which no interrupt divides the two.
 UMASK = 95                      # of x86-64's system calls

@@ -332,7 +332,8 @@ static bool is_possible(const HtView *v, HtModel *m, GError **errp)
 {
     const HtFtFormats *formats = ht_model_formats(m);
 
-    return (!v->event || v->several || !formats || !ht_ft_formats_count(formats) ||
+    return (!v->event || v->several || !formats ||
+            !ht_ft_formats_count(formats) ||
             ht_names_check(v->event, formats, false, errp)) &&
            (!v->where || ht_where_check(v->where, formats, errp)) &&
            (v->boot <= 1 || has_boot(v, m, errp));

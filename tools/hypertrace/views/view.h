@@ -52,7 +52,7 @@ typedef struct HtView {
     GArray *cpus;               /* of unsigned, NULL: all */
     HtNames *events;         /* NULL: all */
     HtNames *tasks;          /* NULL: all */
-    bool several;               /* recordings: an event may be in another */
+    bool several;            /* recordings: an event may be in another */
 } HtView;
 
 /* Which of the common options a command has */
