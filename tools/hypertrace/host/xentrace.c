@@ -5,7 +5,7 @@
  * The file may hold any bytes: every length is checked against its chunk, and
  * each table has a limit.
  */
-#include <gio/gio.h>
+#include <glib.h>
 #include <string.h>
 
 #include "host/xentrace.h"
@@ -369,7 +369,7 @@ static bool find_chunks(HtXentrace *x, Cpu *cpus, const uint8_t *data,
         g_array_append_val(cpus[cpu].chunks, c);
     }
     if (!at) {
-        g_set_error(errp, G_IO_ERROR, G_IO_ERROR_INVALID_DATA,
+        g_set_error(errp, G_FILE_ERROR, G_FILE_ERROR_INVAL,
                     "it is no trace of xentrace: it does not begin with a"
                     " record 0x2001f003; record one with 'xentrace -D -e"
                     " 0x0008f000 FILE' on the Xen host");
