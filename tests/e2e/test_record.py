@@ -128,6 +128,9 @@ for c in 0 1; do
     echo "COUNT$c $(sed -n 's/^entries: //p' per_cpu/cpu$c/stats)" \
         "$(sed -n 's/^overrun: //p' per_cpu/cpu$c/stats)" >/dev/console
 done
+# No console is there: what is printed does not get between these lines.
+dmesg >/dev/ttyS1
+echo "log end" >/dev/kmsg
 echo READY >/dev/console
 sleep 1000
 """
@@ -137,12 +140,41 @@ sleep 1000
 def killed(tmp_path_factory, env):
     """A recording of a guest whose QEMU was killed"""
     tmp = tmp_path_factory.mktemp("killed")
+    command = guest(tmp, initrd(tmp / "initrd", KILLED_JOB))
     recorder = record_until(tmp, env, "READY",
-                            guest(tmp, initrd(tmp / "initrd", KILLED_JOB)))
+                            [*command, "-serial", f"file:{tmp}/dmesg"])
     qemu, = children(recorder.pid)
     os.kill(qemu, signal.SIGKILL)
     _, err = recorder.communicate(timeout=DEADLINE)
     return tmp, recorder.returncode, err
+
+
+def assert_log_is_dmesg(tmp, env):
+    """The recording's log has all lines of the guest's, and later ones."""
+    dmesg = (tmp / "dmesg").read_text(errors="replace").splitlines()
+    log = subprocess.run([HYPERTRACE, "log", tmp / "rec"], env=env, check=True,
+                         stdout=subprocess.PIPE, text=True).stdout.splitlines()
+    assert len(dmesg) > 100 and " Linux version " in dmesg[0]
+    assert log[:len(dmesg)] == dmesg
+    assert any(line.endswith("] log end") for line in log[len(dmesg):])
+    records = [json.loads(line) for line in subprocess.run(
+        [HYPERTRACE, "log", "--json", tmp / "rec"], env=env, check=True,
+        stdout=subprocess.PIPE, text=True).stdout.splitlines()]
+    assert {r["boot"] for r in records} == {1}
+    # written by a program: facility 1 (user), level 4 or what is the default
+    end, = (r for r in records if r["text"] == "log end")
+    assert end.get("facility", 1) == 1
+
+
+def test_killed_log(killed, env):
+    """The log is the guest's dmesg, line by line, though its QEMU was killed.
+
+    Only this test proves it for a boot-mapped ring, whose memory does not have
+    the kernel.
+    """
+    tmp, _, _ = killed
+    assert (tmp / "rec/log").stat().st_size > 10000
+    assert_log_is_dmesg(tmp, env)
 
 
 def test_killed_status(killed):
@@ -224,6 +256,58 @@ def dump_core(qmp, path):
                     f.readline())):
                 pass
             assert "return" in answer, answer
+
+
+MARKS = 2000
+
+# Each processor writes numbered markers to the main trace buffer.
+MARKS_JOB = f"""
+cd /sys/kernel/tracing
+for c in 0 1; do
+    taskset $((1 << c)) sh -c 'i=0; exec >trace_marker
+while [ $i -lt {MARKS} ]; do i=$((i + 1)); echo "mark '$c' $i"; done' &
+done
+wait
+dmesg >/dev/ttyS1
+echo "log end" >/dev/kmsg
+echo READY >/dev/console
+sleep 1000
+"""
+
+
+def test_main_buffer_live(tmp_path, env):
+    """A stock kernel's main buffer, followed from boot until QEMU is killed.
+
+    Each marker is recorded once, or lies within a gap that is told; the last
+    ones that the guest wrote are there; and the log is dmesg's.  Only this
+    test proves it for the main buffer of a guest under load.
+    """
+    command = guest(tmp_path, initrd(tmp_path / "initrd", MARKS_JOB))
+    recorder = subprocess.Popen(
+        [HYPERTRACE, "record", "--buffer", "main", "-o", tmp_path / "rec",
+         "--", *command, "-serial", f"file:{tmp_path}/dmesg"],
+        env=env, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    wait_for(tmp_path, "READY", recorder)
+    qemu, = children(recorder.pid)
+    os.kill(qemu, signal.SIGKILL)
+    _, err = recorder.communicate(timeout=DEADLINE)
+    assert re.search(r"\d+ events, ", err), err
+    expected, gap, seen = [1, 1], [False, False], 0
+    for event in report(tmp_path, env):
+        gap[event["cpu"]] |= "lost_from_ns" in event
+        mark = re.match(r"mark (\d) (\d+)\n?$",
+                        str(event["fields"].get("buf", "")))
+        if not mark:
+            continue
+        cpu, number = map(int, mark.groups())
+        assert cpu == event["cpu"]
+        assert number == expected[cpu] or (gap[cpu] and
+                                           number > expected[cpu]), event
+        expected[cpu], gap[cpu] = number + 1, False
+        seen += 1
+    assert expected == [MARKS + 1, MARKS + 1]
+    assert seen == 2 * MARKS or "gap" in err, err
+    assert_log_is_dmesg(tmp_path, env)
 
 
 def test_pid(tmp_path, env):

@@ -5,7 +5,10 @@
 #include "hypertrace/recording.h"
 #include <glib/gstdio.h>
 
-static const char * const names[] = { "info", "cpu0", ".info", "victim" };
+static const char * const names[] = {
+    "info", "cpu0", "formats", "kallsyms", "log", ".info", ".formats",
+    ".hypertrace-info", "victim", "notes",
+};
 
 static char *dir;
 
@@ -76,7 +79,7 @@ static void test_private(void)
 static void test_links(void)
 {
     g_autofree char *rec = path_of(""), *victim = path_of("victim");
-    g_autofree char *hidden = path_of(".info"), *cpu = path_of("cpu0");
+    g_autofree char *hidden = path_of(".hypertrace-info"), *cpu = path_of("cpu0");
     g_autofree char *text = NULL;
     g_autoptr(GError) error = NULL;
     HtRecWriter *w;
@@ -95,6 +98,64 @@ static void test_links(void)
     g_assert_cmpstr(text, ==, "mine");
     ht_rec_writer_free(w);
     clear();
+}
+
+/* Each text that a recorder writes, then all of it is removed again. */
+static void write_and_discard(HtRecWriter *w)
+{
+    g_autoptr(GError) error = NULL;
+
+    ht_rec_writer_file(w, "info", "x", -1, &error);
+    ht_rec_writer_file(w, "info", "y", -1, &error);
+    ht_rec_writer_file(w, "formats", "x", -1, &error);
+    ht_rec_writer_file(w, "kallsyms", "x", -1, &error);
+    ht_rec_writer_log(w, "x\n", 2, &error);
+    g_assert_no_error(error);
+    ht_rec_writer_discard(w);
+}
+
+/*
+ * A recorder removes and replaces only files that it made, whatever the folder
+ * has.  Only this test proves it for each name that a recorder uses.
+ */
+static void test_foreign_files(void)
+{
+    g_autofree char *rec = path_of("");
+    unsigned i;
+
+    for (i = 0; i < G_N_ELEMENTS(names); i++) {
+        g_autofree char *path = path_of(names[i]), *text = NULL;
+        HtRecWriter *w;
+
+        if (g_str_has_prefix(names[i], ".hypertrace-")) {
+            continue;
+        }
+        g_assert_cmpint(mkdir(rec, 0777), ==, 0);
+        g_assert_true(g_file_set_contents(path, "mine", -1, NULL));
+        w = writer(NULL);
+        if (w) {
+            write_and_discard(w);
+            ht_rec_writer_free(w);
+        }
+        g_assert_true(g_file_get_contents(path, &text, NULL, NULL));
+        g_assert_cmpstr(text, ==, "mine");
+        g_assert_cmpint(unlink(path), ==, 0);
+        /* nothing else is left, and the folder is the user's */
+        g_assert_cmpint(rmdir(rec), ==, 0);
+    }
+}
+
+/* A folder that was made for the recording goes with it. */
+static void test_discard(void)
+{
+    g_autofree char *rec = path_of("");
+    g_autoptr(GError) error = NULL;
+    HtRecWriter *w = writer(&error);
+
+    g_assert_no_error(error);
+    write_and_discard(w);
+    ht_rec_writer_free(w);
+    g_assert_false(g_file_test(rec, G_FILE_TEST_EXISTS));
 }
 
 static void test_not_ours(void)
@@ -125,6 +186,8 @@ int main(int argc, char **argv)
     g_assert_nonnull(dir);
     g_test_add_func("/recording-writer/private", test_private);
     g_test_add_func("/recording-writer/links", test_links);
+    g_test_add_func("/recording-writer/foreign-files", test_foreign_files);
+    g_test_add_func("/recording-writer/discard", test_discard);
     g_test_add_func("/recording-writer/not-ours", test_not_ours);
     status = g_test_run();
     rmdir(dir);

@@ -160,8 +160,16 @@ static void scan_process(Run *run)
 static void find_sources(Run *run)
 {
     const HtRecordPlan *p = run->r->plan;
+    HtSessionStats n = ht_session_stats(run->session);
 
-    if (!p || ht_session_stats(run->session).found) {
+    if (!p) {
+        return;
+    }
+    /* Our node has the ring; the kernel and its log are in other memory. */
+    if (p->memory == HT_RECORD_NODE && run->r->image && !n.kernel) {
+        scan_process(run);
+    }
+    if (n.found) {
         return;
     }
     if (p->memory == HT_RECORD_SHARED) {
@@ -276,7 +284,21 @@ static void look(Run *run)
     }
 }
 
-static void print_reasons(const Run *run)
+/* The words for the main buffer do not matter: the kernel itself is missing. */
+static void print_kernel_reasons(const Run *run)
+{
+    const char *why = ht_session_why(run->session);
+
+    fputs("hypertrace record: the guest's kernel was not found in its memory "
+          "after 30 s. Likely reasons:\n"
+          "- the guest boots another kernel than the image that was read: "
+          "--kernel FILE says which\n", stderr);
+    if (why) {
+        fprintf(stderr, "- %s\n", why);
+    }
+}
+
+static void print_ring_reasons(const Run *run)
 {
     const HtRecordPlan *p = run->r->plan;
 
@@ -296,13 +318,24 @@ static void print_reasons(const Run *run)
         fputs("- the kernel is older than 6.12, or built without "
               "CONFIG_TRACING\n", stderr);
     }
+    fputs("- the kernel is locked down (lockdown=confidentiality)\n", stderr);
+}
+
+static void print_reasons(const Run *run)
+{
+    const HtRecordPlan *p = run->r->plan;
+
+    if (run->r->buffer == HT_TRACE_BUFFER_MAIN) {
+        print_kernel_reasons(run);
+    } else {
+        print_ring_reasons(run);
+    }
     if (p && p->memory == HT_RECORD_PROCESS && !run->rest) {
         fputs("- no process was found whose memory can be read: sudo and "
               "containers need 'sudo hypertrace record'\n", stderr);
     }
     fputs("- the guest is still in its firmware or boot loader, or it does "
-          "not run Linux\n"
-          "- the kernel is locked down (lockdown=confidentiality)\n", stderr);
+          "not run Linux\n", stderr);
 }
 
 static void explain(Run *run, uint64_t t)
@@ -407,11 +440,15 @@ static void summary(const Run *run, int status)
         fprintf(stderr, "hypertrace record: %" PRIu64 " events, %.1f MB in "
                 "%s; ", n.events, n.bytes / 1e6, run->r->dir);
         tell_losses(&n, run->stopped);
+    } else if (!n.found && n.logged) {
+        ht_error("no ring of events was found in the guest's memory: only the "
+                 "kernel's log was recorded, %" PRIu64 " lines in %s",
+                 n.logged, run->r->dir);
     } else if (!n.found && !ended_well(run, status)) {
         /* QEMU said why. */
         ht_error("QEMU ended before the guest's kernel traced anything; "
                  "nothing was recorded");
-    } else if (!n.found && run->r->image) {
+    } else if (!n.found && run->r->buffer == HT_TRACE_BUFFER_MAIN) {
         const char *why = ht_session_why(run->session);
 
         ht_error("the guest's kernel was not found in its memory, so nothing "
@@ -502,6 +539,13 @@ static int exit_status(const Run *run, int status)
     return complete ? HT_EXIT_OK : HT_EXIT_NOTHING;
 }
 
+static bool is_empty(const Run *run)
+{
+    HtSessionStats n = ht_session_stats(run->session);
+
+    return !n.found && !n.logged;
+}
+
 static int record_all(Run *run)
 {
     g_autoptr(GError) error = NULL;
@@ -519,7 +563,7 @@ static int record_all(Run *run)
         run->stopped = true;
     }
     summary(run, status);
-    if (!ht_session_stats(run->session).found) {
+    if (is_empty(run)) {
         ht_session_discard(run->session);
     }
     return exit_status(run, status);
