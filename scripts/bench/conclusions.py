@@ -47,15 +47,15 @@ def conclude(f):
     if stopped and native:
         r = ratio(stopped, native)
         out.append(
-            "With nobody reading at the moment, an event over shm costs "
+            "While no consumer reads, an event over shm costs "
             f"{_factor(r)} times what it costs outside any guest: the guest "
             "pays for memory, not for being a guest.")
     if stopped and shm:
         r = ratio(shm, stopped)["median"]
         if r > 1.3:
             out.append(
-                "A consumer that reads while the guest emits as fast as it "
-                f"can makes an event {r:.1f} times as dear: the memory has "
+                "With a consumer that reads while the guest emits as fast as "
+                f"it can, an event costs {r:.1f} times as much: the memory has "
                 "to come back from the other processor's cache.")
     if virtio and shm:
         r = ratio(virtio, shm)["median"]
@@ -115,9 +115,9 @@ def _spinning(f):
         "emit", "paced live consumer", "spinning consumer"))
     if not emit or not paced or not spun:
         return []
-    return ["Natively, a consumer that looks every 20 µs makes an event "
-            f"{_factor(ratio(paced, emit))} times as dear, one that spins "
-            f"{_factor(ratio(spun, emit))} times."]
+    return ["Natively, with a consumer that polls every 20 µs an event costs "
+            f"{_factor(ratio(paced, emit))} times as much, with one that "
+            f"spins {_factor(ratio(spun, emit))} times."]
 
 
 def _packets(f):

@@ -103,7 +103,7 @@ class Report:
              "more (./run bench --compare checks two runs against this).")]
         self._ways_picture()
         self.blocks += [
-            ("h2", "Which channel for what"),
+            ("h2", "Which channel to choose"),
             ("list", self.conclusions or
              ["Without KVM there is nothing to conclude: times of TCG "
               "prove that the channels work, and nothing else."]),
@@ -180,10 +180,10 @@ class Report:
             return
         self.blocks.append((
             "p", "An event of 32 bytes by each way, against the same over "
-            "shm. What needs an exit is timed under KVM, in a payload with "
-            "no kernel; what needs a kernel is counted in the instructions "
-            "that a Linux guest executes, which leaves out what happens in "
-            "an exit. sched_switch is the kernel's own event, as large as "
+            "shm. Ways with an exit are timed under KVM, in a payload with "
+            "no kernel. Ways with a kernel are counted in the instructions "
+            "that a Linux guest executes, which leave out the work of an "
+            "exit. sched_switch is the kernel's own event, as large as "
             "the tracer makes it."))
         self._plot("ways", "What an event costs the guest, on a logarithmic "
                    "scale", plot.bars, rows, "times an event over shm",
@@ -215,15 +215,15 @@ class Report:
             ("h2", "Native: the library alone"),
             ("p", "The same loops as in the guest, in a process of the host. "
              "“limit” is the least that an event can be: reading the clock, "
-             "40 bytes, one release. Nobody reads, but where a consumer is "
-             "named: on the other processor, paced (a look every 20 µs), "
+             "40 bytes, one release. A consumer reads only where one is "
+             "named: on the other processor, paced (polling every 20 µs), "
              "asleep (woken for each packet), or spinning on the open "
              "packet, which the device refuses to do.")]
         self._table(cases, "bytes", [("ns/event", "p50_ns")], "what")
         self._tracepoints()
         host = self._cases("native", "host")
         if host:
-            self.blocks.append(("p", "What the host does for an event of 32 "
+            self.blocks.append(("p", "The host's cost of an event of 32 "
                                 "bytes, natively, on one processor:"))
             self._table(host, "bytes", [("ns", "p50_ns"), ("p99", "p99_ns"),
                                         ("events/s", "events_per_s")], "what")
@@ -297,11 +297,11 @@ class Report:
         cases = self._cases(accel, "consumer")
         if cases:
             self.blocks += [
-                ("h2", f"What the consumer does meanwhile, {title}"),
+                ("h2", f"The consumer at the same time, {title}"),
                 ("p", "Stopped: its thread is held, and the ring overwrites "
                  "(shm) or has room for all (virtio, whose main loop, which "
                  "empties the queue, is held as well). "
-                 "Paced: it polls, a look every 20 µs, and never sleeps. "
+                 "Paced: it polls every 20 µs, and never sleeps. "
                  "Asleep: a doorbell wakes it at the next packet, or at the "
                  "next event if it has been quiet. Spinning is among the "
                  "native rows: the device always paces itself.")]
@@ -387,10 +387,10 @@ class Report:
         self.blocks += [
             ("h2", f"Overload, {title}"),
             ("p", f"32-byte events at an offered rate, into the {backend} "
-             "backend. Delivered: what reached the backend, of what was "
-             "offered. The guest's rate is what it achieved: where it is "
-             "below the offered one, the channel held the guest up, or the "
-             "guest could not emit faster.")]
+             "backend. Delivered: the share of the offered events that "
+             "reached the backend. If the guest's rate is below the offered "
+             "one, the channel held the guest up, or the guest could not "
+             "emit faster.")]
         series = {}
         for c in cases:
             s = c.summary["delivered_per_s"]
@@ -471,8 +471,8 @@ class Report:
             ("h2", f"Benchmarks in a Linux guest, {accel.upper()}{note}"),
             ("p", f"While a program emits {cases[0].options['rate']} 32-byte "
              "events/s over a channel, or through a peer as above, against the "
-             "same without: mean and standard deviation of what it costs "
-             "more, within each round. Negative: it was quicker, by "
+             "same without: mean and standard deviation of the additional "
+             "time, within each round. Negative: it was quicker, by "
              "chance.")]
         rows, bars = [], []
         for c in cases:
