@@ -284,8 +284,7 @@ static bool check_node(const Node *n, const HtFtFormats *formats,
 bool ht_where_check(const HtWhere *w, const HtFtFormats *formats,
                     GError **error)
 {
-    return !formats || !ht_ft_formats_count(formats) ||
-           check_node(w->root, formats, error);
+    return check_node(w->root, formats, error);
 }
 
 static bool compare_number(const Node *n, const HtFtField *f, int64_t v)

@@ -29,7 +29,7 @@ void ht_where_free(HtWhere *w);
 
 /**
  * ht_where_check() - does any event of a recording have all these fields?
- * @formats: of the recording; NULL if they are not known
+ * @formats: of the recording
  * @error: set to a field that no event has, and to names that are near it
  */
 bool ht_where_check(const HtWhere *w, const HtFtFormats *formats,

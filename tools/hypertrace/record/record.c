@@ -585,11 +585,14 @@ static void announce(const HtRecordPlan *p)
 /* A mistyped name would show only after the boot, by what is missing. */
 static bool check_events(const HtRecord *r, GError **error)
 {
-    g_autoptr(HtFtFormats) formats = r->kernel ?
-        ht_ft_formats_parse(r->kernel->formats, r->kernel->formats_size,
-                            NULL) : NULL;
+    g_autoptr(HtFtFormats) formats = NULL;
 
-    if (!formats || !r->plan_options.events ||
+    if (!r->plan_options.events || !r->kernel || !r->kernel->formats) {
+        return true;
+    }
+    formats = ht_ft_formats_parse(r->kernel->formats, r->kernel->formats_size,
+                                  NULL);
+    if (!formats ||
         ht_names_check(r->plan_options.events, formats, true, error)) {
         return true;
     }

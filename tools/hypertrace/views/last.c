@@ -619,7 +619,7 @@ int ht_last(int argc, char **argv)
     g_autoptr(HtModel) m = NULL;
     HtLast *l = NULL;
     HtOutput o;
-    bool ok;
+    bool trace, ok;
     int status;
 
     if (!ht_view_parse(&v, &argc, argv, "Show on one page what a guest did"
@@ -633,13 +633,14 @@ int ht_last(int argc, char **argv)
         return ht_usage_error("--log=%d: it is 0 to %d", lines,
                               HT_LAST_LOG_MAX);
     }
+    trace = is_trace(v.dir);
+    if (trace && (v.boot || image)) {
+        ht_view_free(&v);
+        return ht_usage_error("of a trace there is no boot and no kernel;"
+                              " of a recording there is");
+    }
     ht_view_output(&v, &o);
-    if (is_trace(v.dir)) {
-        if (v.boot || image) {
-            ht_view_free(&v);
-            return ht_usage_error("of a trace there is no boot and no kernel;"
-                                  " of a recording there is");
-        }
+    if (trace) {
         ok = ht_last_streams(&o, v.dir, lines, v.json, &error);
         status = ht_view_finish(&o, ok, error);
         ht_view_free(&v);

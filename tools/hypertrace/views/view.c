@@ -286,16 +286,30 @@ void ht_view_output(const HtView *v, HtOutput *o)
     }
 }
 
-static void resolve_end(HtView *v, HtModel *m)
+/*
+ * Read ahead for the end that times are relative to, and for the boot that the
+ * user asked for. Boots are in order.
+ */
+static bool look_ahead(HtView *v, HtModel *m, GError **errp)
 {
+    const bool whole = v->from_end || v->to_end;
+    unsigned last = 0;
     uint64_t end = 0;
     HtModelEvent ev;
 
-    while (ht_model_next(m, &ev)) {
+    while ((whole || last < (unsigned)v->boot) && ht_model_next(m, &ev)) {
+        last = ev.boot;
         if (!v->boot || ev.boot == (unsigned)v->boot) {
             /* of the last boot, if there are several */
             end = ev.rec.ns;
         }
+    }
+    ht_model_rewind(m);
+    if (v->boot > 1 && last < (unsigned)v->boot) {
+        g_set_error(errp, G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE,
+                    "--boot=%d: %s has %u boot%s", v->boot, v->dir, last,
+                    last == 1 ? "" : "s");
+        return false;
     }
     if (v->from_end) {
         v->from_ns = ht_elapsed(v->from_ns, end);
@@ -305,38 +319,21 @@ static void resolve_end(HtView *v, HtModel *m)
         v->to_ns = ht_elapsed(v->to_ns, end);
         v->to_end = false;
     }
-    ht_model_rewind(m);
-}
-
-/* Boots are in order: read up to the one that was asked for. */
-static bool has_boot(const HtView *v, HtModel *m, GError **errp)
-{
-    unsigned last = 0;
-    HtModelEvent ev;
-
-    while (last < (unsigned)v->boot && ht_model_next(m, &ev)) {
-        last = ev.boot;
-    }
-    ht_model_rewind(m);
-    if (last < (unsigned)v->boot) {
-        g_set_error(errp, G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE,
-                    "--boot=%d: %s has %u boot%s", v->boot, v->dir, last,
-                    last == 1 ? "" : "s");
-        return false;
-    }
     return true;
 }
 
 /* What was asked for and is not there is a mistake, not an empty answer. */
-static bool is_possible(const HtView *v, HtModel *m, GError **errp)
+static bool is_possible(HtView *v, HtModel *m, GError **errp)
 {
     const HtFtFormats *formats = ht_model_formats(m);
+    const bool known = formats && !v->several;
 
-    return (!v->event || v->several || !formats ||
-            !ht_ft_formats_count(formats) ||
+    return (!known || !v->event ||
             ht_names_check(v->event, formats, false, errp)) &&
-           (!v->where || ht_where_check(v->where, formats, errp)) &&
-           (v->boot <= 1 || has_boot(v, m, errp));
+           (!known || !v->where ||
+            ht_where_check(v->where, formats, errp)) &&
+           (!(v->from_end || v->to_end || v->boot > 1) ||
+            look_ahead(v, m, errp));
 }
 
 HtModel *ht_view_open(HtView *v, GError **errp)
@@ -345,10 +342,6 @@ HtModel *ht_view_open(HtView *v, GError **errp)
 
     if (m && !is_possible(v, m, errp)) {
         g_clear_pointer(&m, ht_model_free);
-    }
-
-    if (m && (v->from_end || v->to_end)) {
-        resolve_end(v, m);
     }
     g_clear_pointer(&v->host, ht_host_clock_free);
     if (m && ht_view_on_host(v)) {
@@ -459,7 +452,8 @@ bool ht_view_event(const HtView *v, const char *system, const char *name)
 
 bool ht_view_selects(const HtView *v)
 {
-    return v->from || v->to || v->cpu || v->event || v->task;
+    return v->from || v->to || v->cpu || v->event || v->task || v->where ||
+           v->grep;
 }
 
 bool ht_view_times(const HtView *v)
