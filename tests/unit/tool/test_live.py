@@ -74,6 +74,10 @@ class Recorder:
             return name in session.listed()
         session.wait_for(listed, f"nobody offers {name}")
 
+    def recorded(self):
+        """Bytes of the recording so far"""
+        return sum(f.stat().st_size for f in self.dir.iterdir())
+
     def end(self):
         """End the guest; returns the recorder's messages.  All is recorded."""
         _, err = self.process.communicate(timeout=DEADLINE)
@@ -123,6 +127,11 @@ def test_perfetto(tmp):
     with PrivateSession(str(tmp / "trace"), events=["vm-7:*"],
                         blocking=True) as s, Recorder(tmp, s) as recorder:
         recorder.write_until_listed(s, "vm-7:ftrace.raw")
+        before = recorder.recorded()
+        recorder.write(1000)
+        # Two polls that find events relate the guest's clock to the host's.
+        s.wait_for(lambda: recorder.recorded() > before + 4096,
+                   "the events are not in the recording")
         recorder.write(1000)
         recorder.end()
         s.finish()
