@@ -218,13 +218,10 @@ logged() {
     : >"$log" || die "cannot write $log (disk full?)"
     watch_log "$log" 8>&- 9>&- &
     watcher=$!
-    # shellcheck disable=SC2064
-    trap "kill $watcher 2>/dev/null || :" EXIT
     status=0
     "$@" >"$log" 2>&1 </dev/null || status=$?
     kill "$watcher" 2>/dev/null || :
     wait "$watcher" 2>/dev/null || :
-    trap - EXIT
     [ -t 2 ] && printf '\r\033[K' >&2
     [ "$status" -eq 0 ] && return 0
     tail -n 15 "$log" | cut -c1-160 | sed 's/^/   | /' >&2

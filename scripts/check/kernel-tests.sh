@@ -14,8 +14,7 @@ debians="6.1 6.1-rt newest newest-rt"
 
 # Tests of code in the guest's kernel, which no tool outside it can check
 tests="../kernels/test_checkers.py test_linux.py test_linux_kernel.py
- test_linux_ftrace.py test_linux_functions.py test_enable.py test_trace.py
- test_hotplug.py"
+ test_linux_functions.py test_enable.py test_trace.py test_hotplug.py"
 
 usage() {
     cat <<EOT
@@ -169,10 +168,8 @@ use_built() {
     HT_KERNEL_ARGS="$HT_KERNEL_ARGS printk.time=1"
     HT_DEBUG_KERNEL=$1
     export HT_GUEST_MEMORY HT_PATIENCE HT_DEBUG_KERNEL
-    # These tests delete kprobes before such slow kernels are ready.
-    not="accounted or same_as_ftrace or alike"
     # IO_STRICT_DEVMEM is what denies a program the driver's device.
-    not="$not or without_module"
+    not=without_module
     if [ "$1" = kcsan ]; then
         HT_KERNEL_ARGS="$HT_KERNEL_ARGS kcsan.early_enable=1"
         HT_KERNEL_ARGS="$HT_KERNEL_ARGS kcsan.skip_watch=300"

@@ -19,10 +19,12 @@ ht_tree_init
 have mmdebstrap && have autopkgtest ||
     die "mmdebstrap and autopkgtest are not installed"
 need_space 4000 "$HT_TREE"
+# The shared lists of packages have a lock; these are the tree's own.
+ht_apt=$HT_TREE/package-apt
 debian_lists "$suite" "packages"
 root=$HT_TREE/package-root
 results=$HT_TREE/package-tests
-sources=${ht_apt:-$HT_CACHE/apt}/$suite/sources.list
+sources=$ht_apt/$suite/sources.list
 rm -rf "$root" "$results"
 trap 'rm -rf "$root"' EXIT
 trap 'exit 130' INT TERM
