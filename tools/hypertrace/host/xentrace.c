@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "host/xentrace.h"
+#include "hypertrace/base.h"
 
 #define CPUS_MAX        1024
 #define VCPUS_MAX       4096
@@ -55,14 +56,6 @@ typedef struct Record {
     uint64_t tsc;
     size_t size;
 } Record;
-
-static uint32_t get_u32(const uint8_t *p)
-{
-    uint32_t v;
-
-    memcpy(&v, p, sizeof(v));
-    return GUINT32_FROM_LE(v);
-}
 
 static void free_vcpu(gpointer p)
 {
@@ -312,7 +305,7 @@ static bool peek(HtXentrace *x, const uint8_t *data, Cpu *cpu, Record *r)
     for (;;) {
         size_t left = cpu->end - cpu->at;
         const uint8_t *p = data + cpu->at;
-        uint32_t head = left >= 4 ? get_u32(p) : 0;
+        uint32_t head = left >= 4 ? ht_get_le32(p) : 0;
         unsigned i;
 
         r->words = head >> 28 & 7;
@@ -322,11 +315,11 @@ static bool peek(HtXentrace *x, const uint8_t *data, Cpu *cpu, Record *r)
             r->event = head & EVENT_MASK;
             r->tsc = cpu->tsc;
             if (head & WITH_TSC) {
-                r->tsc = get_u32(p) | (uint64_t)get_u32(p + 4) << 32;
+                r->tsc = ht_get_le64(p);
                 p += 8;
             }
             for (i = 0; i < r->words; i++) {
-                r->word[i] = get_u32(p + 4 * i);
+                r->word[i] = ht_get_le32(p + 4 * i);
             }
             return true;
         }
@@ -348,8 +341,9 @@ static bool find_chunks(HtXentrace *x, Cpu *cpus, const uint8_t *data,
     size_t at = 0;
 
     while (size - at >= 12) {
-        uint32_t head = get_u32(data + at), cpu = get_u32(data + at + 4);
-        uint32_t len = get_u32(data + at + 8);
+        uint32_t head = ht_get_le32(data + at);
+        uint32_t cpu = ht_get_le32(data + at + 4);
+        uint32_t len = ht_get_le32(data + at + 8);
         Chunk c;
 
         if (head != (2U << 28 | CPU_CHANGE)) {

@@ -26,12 +26,14 @@ struct Node {
     Node *left, *right;
     char *field;
     char *text;
+    GPatternSpec *like;         /* @text, for OP_LIKE */
     bool is_number;
     int64_t number;
 };
 
 struct HtWhere {
     Node *root;
+    GString *text;              /* of the value that is compared */
 };
 
 typedef struct Parser {
@@ -47,6 +49,7 @@ static void free_node(Node *n)
         free_node(n->right);
         g_free(n->field);
         g_free(n->text);
+        g_clear_pointer(&n->like, g_pattern_spec_free);
         g_free(n);
     }
 }
@@ -162,6 +165,9 @@ static Node *parse_comparison(Parser *s)
         free_node(n);
         return fail(s, "a number before this");
     }
+    if (n->op == OP_LIKE) {
+        n->like = g_pattern_spec_new(n->text);
+    }
     return n;
 }
 
@@ -230,6 +236,7 @@ HtWhere *ht_where_new(const char *text, GError **error)
     }
     w = g_new0(HtWhere, 1);
     w->root = n;
+    w->text = g_string_new(NULL);
     return w;
 }
 
@@ -237,6 +244,7 @@ void ht_where_free(HtWhere *w)
 {
     if (w) {
         free_node(w->root);
+        g_string_free(w->text, true);
         g_free(w);
     }
 }
@@ -322,17 +330,16 @@ static bool compare_text(const Node *n, const char *text)
     case OP_NE:
         return strcmp(text, n->text);
     case OP_LIKE:
-        return g_pattern_match_simple(n->text, text);
+        return g_pattern_spec_match_string(n->like, text);
     default:
         return false;
     }
 }
 
-static bool compare(const Node *n, const HtModelEvent *ev)
+static bool compare(const Node *n, const HtModelEvent *ev, GString *text)
 {
     const HtFtField *f = ev->class->format ?
         ht_ft_event_field(ev->class->format, n->field) : NULL;
-    g_autoptr(GString) text = NULL;
 
     if (!f && !is_common(n->field)) {
         return false;
@@ -347,7 +354,7 @@ static bool compare(const Node *n, const HtModelEvent *ev)
                               *n->field == 'c' ? (int64_t)ev->rec.cpu :
                               ev->rec.pid);
     }
-    text = g_string_new(NULL);
+    g_string_truncate(text, 0);
     if (f) {
         ht_fields_value(f, ev, text);
     } else {
@@ -357,21 +364,21 @@ static bool compare(const Node *n, const HtModelEvent *ev)
     return compare_text(n, text->str);
 }
 
-static bool is_true(const Node *n, const HtModelEvent *ev)
+static bool is_true(const Node *n, const HtModelEvent *ev, GString *text)
 {
     switch (n->op) {
     case OP_OR:
-        return is_true(n->left, ev) || is_true(n->right, ev);
+        return is_true(n->left, ev, text) || is_true(n->right, ev, text);
     case OP_AND:
-        return is_true(n->left, ev) && is_true(n->right, ev);
+        return is_true(n->left, ev, text) && is_true(n->right, ev, text);
     case OP_NOT:
-        return !is_true(n->left, ev);
+        return !is_true(n->left, ev, text);
     default:
-        return compare(n, ev);
+        return compare(n, ev, text);
     }
 }
 
 bool ht_where_is_true(const HtWhere *w, const HtModelEvent *ev)
 {
-    return is_true(w->root, ev);
+    return is_true(w->root, ev, w->text);
 }
