@@ -367,7 +367,13 @@ static size_t class_saved_size(const HtClass *c)
     unsigned i;
 
     for (i = 0; i < c->nr_fields; i++) {
-        size += sizeof(struct ht_msg_field) + strlen(c->fields[i].name);
+        const HtField *f = &c->fields[i];
+        unsigned j;
+
+        size += sizeof(struct ht_msg_field) + strlen(f->name);
+        for (j = 0; j < f->nr_labels; j++) {
+            size += HT_LABEL_HEADER + strlen(f->labels[j].name);
+        }
     }
     return size;
 }
@@ -425,6 +431,8 @@ enum ht_status ht_class_table_add(HtClassTable *t, const void *msg,
         *cls = old;
     } else if (old || t->count == HT_CLASSES_MAX ||
                strlen(c->name) > HT_CLASS_NAME_MAX ||
+               /* Its version made the name longer than in the message. */
+               class_saved_size(c) > 4 + HT_MESSAGE_MAX ||
                t->size + class_saved_size(c) > t->limit) {
         ht_class_free(c);
         g_mutex_unlock(&t->lock);

@@ -586,6 +586,52 @@ static void test_limit(void)
  * saved table never exceeds its limit, classes beyond it are refused, and those
  * that fit are still found and accepted.
  */
+/*
+ * Labels count among the bytes of a table. A version makes the name longer, and
+ * no class becomes longer than a message, since buffers have that size.
+ */
+static void test_longest(void)
+{
+    const size_t header = sizeof(struct ht_msg_field);
+    unsigned missing, i;
+
+    for (missing = 0; missing <= 4; missing++) {
+        HtClassTable *t = ht_class_table_new(), *to = ht_class_table_new();
+        g_autoptr(GByteArray) saved = NULL;
+        g_autofree char *why = NULL, *fill = g_strnfill(40, 'f');
+        char label[HT_LABEL_MAX + 1], name[HT_FIELD_NAME_MAX + 1];
+
+        memset(label, 'l', HT_LABEL_MAX);
+        label[HT_LABEL_MAX] = '\0';
+        for (i = 0; i < 2; i++) {
+            enum ht_status status;
+            CtMessage m;
+            size_t len;
+
+            label[0] = 'a' + i;
+            labelled(&m, HT_FIELD_U8, HT_FIELD_LABELS, 55, 55, label);
+            ct_field(&m, fill, HT_FIELD_U8, 0, 0);
+            len = HT_MESSAGE_MAX - missing - m.size - header;
+            g_assert_cmpuint(len, <=, HT_FIELD_NAME_MAX);
+            memset(name, 'n', len);
+            name[len] = '\0';
+            ct_field(&m, name, HT_FIELD_U8, 0, 0);
+            ct_message(&m)->h.size = m.size;
+            g_assert_cmpuint(m.size, ==, HT_MESSAGE_MAX - missing);
+            status = add(t, &m);
+            /* The second one is called c.v2. */
+            g_assert_cmpint(status, ==, i && missing < 3 ? HT_STATUS_LIMIT :
+                                                           HT_STATUS_OK);
+        }
+        saved = ht_class_table_save(t);
+        g_assert_cmpuint(saved->len, ==, ht_class_table_size(t));
+        g_assert_true(ht_class_table_load(to, saved->data, saved->len, &why));
+        g_assert_cmpuint(ht_class_table_count(to), ==, missing < 3 ? 1 : 2);
+        ht_class_table_free(t);
+        ht_class_table_free(to);
+    }
+}
+
 static void test_limit_bytes(void)
 {
     static const size_t limits[] = { 4096, 4097, 65536, 1024 * 1024 };
@@ -807,6 +853,7 @@ int main(int argc, char **argv)
     g_test_add_func("/class/origin", test_origin);
     g_test_add_func("/class/limit", test_limit);
     g_test_add_func("/class/limit-bytes", test_limit_bytes);
+    g_test_add_func("/class/longest", test_longest);
     g_test_add_func("/class/encode", test_encode);
     g_test_add_func("/class/readers", test_readers);
     g_test_add_func("/class/random", test_random);
