@@ -74,14 +74,16 @@ static bool data_is_all(HtStream *s)
 {
     HypertraceDevice *dev = s->dev;
     const HtTaken *t = &dev->virtio->taken[s->index];
-    uint64_t bytes = (uint64_t)dev->conf.packets * dev->conf.packet_size;
-    unsigned buffers = virtio_queue_get_num(VIRTIO_DEVICE(dev),
-                                            HT_VQ_DATA(s->index));
+    uint64_t bytes;
+    unsigned buffers;
 
-    return dev->virtio->all &&
-           (t->bytes > 2 * bytes ||
-            t->descriptors > 2 * bytes / HT_PAGE +
-                             buffers * EXTRA_DESCRIPTORS);
+    if (!dev->virtio->all) {
+        return false;
+    }
+    bytes = (uint64_t)dev->conf.packets * dev->conf.packet_size;
+    buffers = virtio_queue_get_num(VIRTIO_DEVICE(dev), HT_VQ_DATA(s->index));
+    return t->bytes > 2 * bytes ||
+           t->descriptors > 2 * bytes / HT_PAGE + buffers * EXTRA_DESCRIPTORS;
 }
 
 /* Test whether there is a buffer that may be taken */

@@ -416,11 +416,9 @@ static void worker_call(HypertraceDevice *dev,
 {
     HtWorker *w = &dev->worker;
 
-    if (w->iothread) {
-        QEMU_LOCK_GUARD(&w->lock);
+    if (worker_enter(w)) {
         fn(dev);
-    } else {
-        fn(dev);
+        worker_leave(w);
     }
 }
 
