@@ -77,8 +77,7 @@ static int htk_virtio_exchange(struct htk *h, struct ht_msg *msg, u32 room)
 {
 	struct htk_virtio *v = h->virtio;
 	struct scatterlist out, in, *sgs[] = { &out, &in };
-	u32 bytes = ht_request_bytes(msg, room), replied;
-	struct ht_msg *reply = v->reply, head;
+	u32 bytes = ht_request_bytes(msg, room);
 	unsigned int len;
 	int ret;
 
@@ -87,7 +86,7 @@ static int htk_virtio_exchange(struct htk *h, struct ht_msg *msg, u32 room)
 		return ret;
 	memcpy(v->request, msg, bytes);
 	/* A device may claim more bytes than it wrote. */
-	memset(v->reply, 0, max_t(u32, room, sizeof(*reply)));
+	memset(v->reply, 0, room);
 	sg_init_one(&out, v->request, bytes);
 	sg_init_one(&in, v->reply, HT_MAILBOX_SIZE);
 	reinit_completion(&v->replied);
@@ -99,16 +98,7 @@ static int htk_virtio_exchange(struct htk *h, struct ht_msg *msg, u32 room)
 	if (ret)
 		return ret;
 
-	/* The host can still write to the reply: only this header counts. */
-	memcpy(&head, reply, sizeof(head));
-	barrier();
-	replied = ht_reply_bytes(msg->type, &head, room);
-	if (len < sizeof(head) || head.type != msg->type ||
-	    head.cookie != msg->cookie || !replied || replied > len)
-		return -EIO;
-	memcpy(msg, reply, replied);
-	memcpy(msg, &head, sizeof(head));
-	return 0;
+	return ht_reply_take(msg, v->reply, room, len) ? 0 : -EIO;
 }
 
 /* Stream memory ----------------------------------------------------------- */

@@ -82,15 +82,30 @@ int ht_exchange(struct ht_device *dev, struct ht_msg *msg)
     return msg->status;
 }
 
+bool ht_reply_take(struct ht_msg *msg, const void *from, uint32_t size,
+                   uint32_t len)
+{
+    struct ht_msg head;
+    uint32_t replied;
+
+    ht_copy(&head, from, sizeof(head));
+    ht_compiler_barrier();              /* read the header once */
+    replied = ht_reply_bytes(msg->type, &head, size);
+    if (!replied || replied > len || head.type != msg->type ||
+        head.cookie != msg->cookie) {
+        return false;
+    }
+    ht_copy(msg, from, replied);
+    /* The host may still write to @from: keep the checked header. */
+    ht_copy(msg, &head, sizeof(head));
+    return true;
+}
+
 int ht_mailbox_exchange(struct ht_device *dev, void *box, struct ht_msg *msg,
                         uint32_t size,
                         void (*go)(struct ht_device *dev, uint32_t bytes))
 {
     const uint32_t bytes = ht_request_bytes(msg, size);
-    const uint16_t type = msg->type;
-    const uint32_t cookie = msg->cookie;
-    struct ht_msg reply;
-    uint32_t replied;
 
     if (bytes < sizeof(*msg) || bytes > size ||
         bytes > dev->caps.mailbox_size) {
@@ -104,16 +119,7 @@ int ht_mailbox_exchange(struct ht_device *dev, void *box, struct ht_msg *msg,
     ht_full_fence();
     go(dev, bytes);
     ht_full_fence();
-    ht_copy(&reply, box, sizeof(reply));
-    ht_compiler_barrier();              /* read the header once */
-    replied = ht_reply_bytes(type, &reply, size);
-    if (!replied || reply.type != type || reply.cookie != cookie) {
-        return -EIO;
-    }
-    ht_copy(msg, box, replied);
-    /* The host may still write to the mailbox: keep the checked header. */
-    ht_copy(msg, &reply, sizeof(reply));
-    return 0;
+    return ht_reply_take(msg, box, size, size) ? 0 : -EIO;
 }
 
 int ht_status_errno(int status)

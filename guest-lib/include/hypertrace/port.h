@@ -96,6 +96,23 @@ struct ht_channel_ops {
 };
 
 /**
+ * ht_reply_take() - copy a reply out of memory that the host can write
+ * @msg: message that was sent; replaced by the reply
+ * @from: the reply
+ * @size: argument of ops->control()
+ * @len: bytes that the host claims to have written at @from
+ *
+ * Reads the header once, and checks and keeps that copy.
+ *
+ * Context: any
+ *
+ * Return: false if the reply is malformed, longer than @len, or to another
+ * message; @msg is unchanged then.
+ */
+bool ht_reply_take(struct ht_msg *msg, const void *from, uint32_t size,
+                   uint32_t len);
+
+/**
  * ht_request_bytes() - get the number of bytes that ops->control() sends
  * @msg: its argument
  * @size: its argument

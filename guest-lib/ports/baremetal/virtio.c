@@ -97,12 +97,7 @@ static int virtio_control(struct ht_device *dev, struct ht_msg *msg,
             }
         }
     }
-    len = ht_reply_bytes(msg->type, (struct ht_msg *)reply, size);
-    if (!len) {
-        return -EIO;
-    }
-    ht_copy(msg, reply, len);
-    return 0;
+    return ht_reply_take(msg, reply, size, size) ? 0 : -EIO;
 }
 
 /* Data queues -------------------------------------------------------------- */
