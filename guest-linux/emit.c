@@ -649,11 +649,14 @@ static void htk_emit_forget(struct ht_class *cls)
 void ht_kernel_unregister_all(struct ht_class *const *classes,
 			      unsigned int count)
 {
+	bool last;
+
 	/* The work item may be registering them. */
 	mutex_lock(&htk_emit_exchange);
 	mutex_lock(&htk_emit_mutex);
 	while (count)
 		htk_emit_forget(classes[--count]);
+	last = !htk_nr_classes;
 	mutex_unlock(&htk_emit_mutex);
 	mutex_unlock(&htk_emit_exchange);
 	/* Wait for emitters that hold a stream, also in the idle loop. */
@@ -661,8 +664,10 @@ void ht_kernel_unregister_all(struct ht_class *const *classes,
 	/* Wait for emitters that have read the class's state only. */
 	synchronize_rcu();
 	/* Without any class the streams are closed. */
-	htk_emit_kick();
-	ht_kernel_sync();
+	if (last) {
+		htk_emit_kick();
+		ht_kernel_sync();
+	}
 }
 EXPORT_SYMBOL_GPL(ht_kernel_unregister_all);
 

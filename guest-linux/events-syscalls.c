@@ -179,21 +179,10 @@ static notrace void hte_on_exit(void *data, struct pt_regs *regs, long ret)
 {
 	const struct hte_syscall *call =
 		hte_wanted(hte_left, syscall_get_nr(current, regs));
-	struct ht_stream *s;
-	unsigned long flags;
-	u8 *end;
+	u64 value = ret;
 
-	if (!call)
-		return;
-	s = ht_kernel_begin(&flags);
-	if (unlikely(!s))
-		return;
-	end = ht_begin(s, READ_ONCE(call->exit.class.id), sizeof(u64));
-	if (likely(end)) {
-		ht_put64(end - sizeof(u64), ret);
-		ht_finish(s, end);
-	}
-	ht_kernel_end(flags);
+	if (call)
+		hte_emit(&call->exit, &value, sizeof(value));
 }
 
 /* Switching --------------------------------------------------------------- */

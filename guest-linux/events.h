@@ -156,8 +156,8 @@ static inline unsigned int hte_shift(const struct ht_field *f)
  *
  * Context: any
  */
-static __always_inline void hte_emit(struct hte_event *e, const void *entry,
-				     u32 size)
+static __always_inline void hte_emit(const struct hte_event *e,
+				     const void *entry, u32 size)
 {
 	unsigned long flags;
 	struct ht_stream *s = ht_kernel_begin(&flags);

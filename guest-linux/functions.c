@@ -377,14 +377,9 @@ static int fn_parse(struct fn_set *set, const char *text)
 	return ret;
 }
 
-/* Attach what is selected and wanted; detach the rest.  Context: fn_mutex held */
-static void fn_switch(void)
+/* Context: fn_mutex held */
+static void fn_attach(bool entry, bool calls)
 {
-	bool entry = fn_now->entry && ht_class_enabled(&ht_class_function_entry);
-	bool calls = *fn_now->calls &&
-		     (ht_class_enabled(&ht_class_function_entry) ||
-		      ht_class_enabled(&ht_class_function_exit) ||
-		      ht_class_enabled(&ht_class_function_call));
 	int ret = 0;
 
 	if (fn_entry_on && !entry)
@@ -405,15 +400,14 @@ static void fn_switch(void)
 	fn_calls_on = calls && !ret;
 }
 
-/* Context: fn_mutex held */
-static void fn_detach(void)
+/* Attach all that is selected and wanted; detach the rest.  Context: fn_mutex held */
+static void fn_switch(void)
 {
-	if (fn_entry_on)
-		unregister_ftrace_function(&fn_now->ops);
-	if (fn_calls_on)
-		fn_calls_detach();
-	fn_entry_on = false;
-	fn_calls_on = false;
+	fn_attach(fn_now->entry && ht_class_enabled(&ht_class_function_entry),
+		  *fn_now->calls &&
+		  (ht_class_enabled(&ht_class_function_entry) ||
+		   ht_class_enabled(&ht_class_function_exit) ||
+		   ht_class_enabled(&ht_class_function_call)));
 }
 
 /* Replace the set in use, unless @text is wrong.  Context: fn_mutex held */
@@ -424,7 +418,7 @@ static int fn_select(const char *text)
 
 	if (ret)
 		return ret;
-	fn_detach();
+	fn_attach(false, false);
 	fn_now = next;
 	WRITE_ONCE(fn_limits.least_ns, next->limits.least_ns);
 	WRITE_ONCE(fn_limits.least_depth, next->limits.least_depth);
@@ -512,7 +506,7 @@ void fn_exit(void)
 	ht_kernel_unwatch(&fn_watch);
 	mutex_lock(&fn_mutex);
 	fn_ready = false;
-	fn_detach();
+	fn_attach(false, false);
 	fn_free_ops(&fn_sets[0].ops);
 	fn_free_ops(&fn_sets[1].ops);
 	mutex_unlock(&fn_mutex);

@@ -102,7 +102,8 @@ static bool htk_name_reserved(const char *name, unsigned int len)
 
 void htk_origin_init(void)
 {
-	for_each_kernel_tracepoint(htk_origin_tracepoint, NULL);
+	if (IS_ENABLED(CONFIG_TRACEPOINTS))
+		for_each_kernel_tracepoint(htk_origin_tracepoint, NULL);
 }
 
 void htk_origin_exit(void)
@@ -376,16 +377,11 @@ int htk_origin_register(struct htk *h, const struct htk_owner *owner,
  */
 int htk_origin_kernel(struct htk *h, struct ht_msg *msg, u32 room)
 {
-	u32 pos = 0;
+	struct ht_msg_class *m;
+	u32 pos;
 
-	while (room - pos >= sizeof(struct ht_msg_class)) {
-		struct ht_msg_class *m = (void *)((u8 *)msg + pos);
-
+	htk_for_each_class(m, msg, room, pos)
 		m->origin = HT_ORIGIN_KERNEL;
-		pos = ALIGN(pos + m->h.size, HT_MESSAGE_ALIGN);
-		if (pos > room)
-			break;
-	}
 	return h->transport->exchange(h, msg, room);
 }
 

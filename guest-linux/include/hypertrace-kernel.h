@@ -146,33 +146,6 @@ static __always_inline void ht_kernel_end(unsigned long flags)
 }
 
 /**
- * ht_kernel_room() - has this CPU's stream a packet to spare?
- *
- * For who has much to send and can wait for the host instead of losing events.
- * Context: any.
- *
- * Return: also true without a stream: what is emitted then is no loss of the
- * host's.
- */
-static inline bool ht_kernel_room(void)
-{
-	unsigned long flags;
-	struct ht_stream *s;
-	bool room;
-
-	/* Without any, events are missed, and not to be counted twice. */
-	if (!raw_cpu_read(ht_kernel_stream))
-		return true;
-	s = ht_kernel_begin(&flags);
-	if (!s)
-		return true;
-	room = s->overwrite || s->packet - READ_ONCE(s->ring->host.tail) <
-			       s->packets_mask;
-	ht_kernel_end(flags);
-	return room;
-}
-
-/**
  * ht_class_enabled() - would events of a class be recorded?
  * @cls: the class
  *
