@@ -104,15 +104,10 @@ class Control:
                 for line in self(command, "--json", *words).splitlines()]
 
 
-def modules(*names):
-    """Files for VM: modules that use the driver"""
-    return {f"hypertrace-{name}.ko":
-            Path(os.environ["HT_MODULE"]).parent / f"hypertrace-{name}.ko"
-            for name in names}
-
-
 def sources_module():
-    return modules("sources")
+    """Files for VM: the module that emits the kernel's events"""
+    name = "hypertrace-sources.ko"
+    return {name: Path(os.environ["HT_MODULE"]).parent / name}
 
 
 def call_sites(text):

@@ -10,7 +10,7 @@ import pytest
 
 bt2 = pytest.importorskip("bt2")
 
-from linux_guest import Control, assert_sound, modules, stats
+from linux_guest import Control, assert_sound, sources_module, stats
 from vm.machine import VM, Failure
 
 CHANNELS = ["hypercall", "shm", "virtio"]
@@ -146,7 +146,7 @@ def test_lttng_switches(channel, session, tmp_path):
     control = Control(tmp_path)
     with VM(devices=[{"channel": channel, "backend": "lttng",
                       "packets": 64}], job=JOB,
-            files=modules("sources"),
+            files=sources_module(),
             args=[*control.args, "-trace", "hypertrace_enable"],
             workdir=tmp_path / "vm") as vm:
         guest = Guest(vm)

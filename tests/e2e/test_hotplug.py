@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 import ctf_events
+from linux_guest import assert_sound, sources_module
 from vm.machine import VM, Failure
 from vm.payload import Payload
 
@@ -29,16 +30,6 @@ def channel(request):
 def one_arena(monkeypatch):
     """Each new thread would get a new malloc arena: growth, but no leak."""
     monkeypatch.setenv("MALLOC_ARENA_MAX", "1")
-
-
-def sources_module():
-    return {"hypertrace-sources.ko":
-            Path(os.environ["HT_MODULE"]).parent / "hypertrace-sources.ko"}
-
-
-def assert_sound(vm):
-    assert not vm.oops(), str(vm)
-    assert not vm.guest_errors, str(vm)
 
 
 def held(vm):

@@ -23,7 +23,8 @@ import ctf_events
 from bench.linux import with_libraries
 from vm.machine import VM
 from linux_guest import (
-    LOAD, PRELUDE, assert_sound, call_sites, modules, much, needs_glibc, stats)
+    LOAD, PRELUDE, assert_sound, call_sites, much, needs_glibc,
+    sources_module, stats)
 
 CASES = [(what, channel) for what in ("events", "functions")
          for channel in ("hypercall", "shm", "virtio")] \
@@ -212,7 +213,7 @@ def test_agree(tmp_path, what, channel):
     with VM(devices=[much(channel, packets=512)],
             job="".join(f"{k}='{v}'\n" for k, v in setting.items()) +
                 f"MARKS={MARKS}\n" + JOB,
-            files={**modules("sources"),
+            files={**sources_module(),
                    **with_libraries(["hackbench", "trace-cmd"])},
             args=["-device", "virtio-serial-pci",
                   "-chardev", f"file,id=dat,path={dat}",

@@ -13,7 +13,7 @@ import compass_xml
 import ctf_events
 from vm.machine import VM
 from linux_guest import (
-    PRELUDE, assert_sound, call_sites, modules, much, stats)
+    PRELUDE, assert_sound, call_sites, much, sources_module, stats)
 
 # Exits, which older kernels have no way to
 FPROBES = """
@@ -136,7 +136,7 @@ def run(tmp_path_factory):
     that the other one had just taken out of the kernel's text.
     """
     with VM(devices=[{"channel": "shm", "packets": 256}], job=JOB,
-            files=modules("sources"),
+            files=sources_module(),
             workdir=tmp_path_factory.mktemp("functions") / "vm") as vm:
         vm.out.expect("^off", 240)
         host_wants(vm, "*,!function_*")
@@ -286,7 +286,7 @@ def test_soak(tmp_path, channel):
     if SOAK_SECONDS:
         signal.alarm(900 + int(SOAK_SECONDS))   # later than other tests
     with VM(devices=[much(channel, packets=64, backend="null")],
-            job=f"CALLS='{CALLS}'\n" + SOAK_JOB, files=modules("sources"),
+            job=f"CALLS='{CALLS}'\n" + SOAK_JOB, files=sources_module(),
             workdir=tmp_path / "vm") as vm:
         vm.out.expect("^begun", 240)
         vm.out.expect("^round 1$", 600)

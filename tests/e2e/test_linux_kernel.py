@@ -215,9 +215,8 @@ def test_kernel_events_without_stream(channel, tmp_path):
     assert discarded == counted["lost"] > 0
 
 
-ALL_HELD_JOB = """
-ht-devtest /dev/hypertrace0 hold 10 >/tmp/held &
-until grep -q holding /tmp/held; do usleep 10000; done
+ALL_HELD_JOB = PRELUDE + """
+hold /dev/hypertrace0 hold 10
 insmod /ht/hypertrace-sources.ko
 echo held >&3
 read answer <&3

@@ -15,7 +15,7 @@ import pytest
 from bench.linux import with_libraries
 from vm.machine import VM
 from linux_guest import (
-    LOAD, PRELUDE, assert_sound, modules, much, needs_glibc, stats)
+    LOAD, PRELUDE, assert_sound, much, needs_glibc, sources_module, stats)
 
 CPUS = os.environ.get("HT_LOAD_CPUS", "")
 CASES = [(channel, int(cpus)) for cpus in CPUS.split(",")
@@ -60,7 +60,7 @@ def test_load(tmp_path, channel, cpus):
     if not shutil.which("hackbench"):
         pytest.skip("hackbench is not installed (Debian: rt-tests)")
     with VM(devices=[much(channel, packets=256)], job=JOB,
-            files={**modules("sources"),
+            files={**sources_module(),
                    **with_libraries(["hackbench"])}, cpus=cpus,
             workdir=tmp_path / "vm") as vm:
         totals = []

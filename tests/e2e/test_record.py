@@ -93,10 +93,10 @@ def wait_for(tmp, mark, process):
         time.sleep(0.05)
 
 
-def record_until(tmp, env, mark, command):
+def record_until(tmp, env, mark, command, *options):
     """Record until the guest prints mark; returns the recorder."""
     recorder = subprocess.Popen(
-        [HYPERTRACE, "record", "-o", tmp / "rec", "--", *command],
+        [HYPERTRACE, "record", *options, "-o", tmp / "rec", "--", *command],
         env=env, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
     wait_for(tmp, mark, recorder)
     return recorder
@@ -248,12 +248,10 @@ def test_main_buffer_live(tmp_path, env):
     ones that the guest wrote are there.  Only this test proves it for the main
     buffer of a guest under load.
     """
-    command = guest(tmp_path, initrd(tmp_path / "initrd", MARKS_JOB))
-    recorder = subprocess.Popen(
-        [HYPERTRACE, "record", "--buffer", "main", "-o", tmp_path / "rec",
-         "--", *command],
-        env=env, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
-    wait_for(tmp_path, "READY", recorder)
+    recorder = record_until(
+        tmp_path, env, "READY",
+        guest(tmp_path, initrd(tmp_path / "initrd", MARKS_JOB)),
+        "--buffer", "main")
     qemu, = children(recorder.pid)
     os.kill(qemu, signal.SIGKILL)
     _, err = recorder.communicate(timeout=DEADLINE)

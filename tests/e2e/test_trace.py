@@ -16,7 +16,8 @@ import ctf_events
 from bench.linux import with_libraries
 from vm.machine import VM
 from linux_guest import (
-    LD, assert_sound, needs_glibc, shared_library, stats, wait_events)
+    LD, PRELUDE, assert_sound, needs_glibc, shared_library, stats,
+    wait_events)
 
 CHANNELS = ["hypercall", "shm", "virtio"]
 NAMES = ("tracetest.step", "tracetest.tick", "tracetest.plugin",
@@ -130,9 +131,8 @@ def test_threads_share(channel, tmp_path):
                 assert whose.setdefault(f["thread"], tid) == tid
 
 
-NO_STREAM_JOB = """
-ht-devtest /dev/hypertrace0 hold 10 >/tmp/held &
-until grep -q holding /tmp/held; do usleep 10000; done
+NO_STREAM_JOB = PRELUDE + """
+hold /dev/hypertrace0 hold 10
 ht-tracetest emit 700 >&3
 ht-tracetest threads 4 300 >&3
 echo done >&3
