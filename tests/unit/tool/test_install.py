@@ -45,6 +45,9 @@ def test_commands(root):
     assert len(commands) > 10
     for command in commands:
         page(root, f"hypertrace-{command}", 1)
+    for completion in ("completions/hypertrace", "site-functions/_hypertrace",
+                       "vendor_completions.d/hypertrace.fish"):
+        assert len(list(root.rglob(completion))) == 1, completion
     (program,) = root.rglob("bin/hypertrace")
     assert os.access(program, os.X_OK)
 
