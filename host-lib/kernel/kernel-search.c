@@ -215,8 +215,7 @@ HtGuestKernel *ht_kernel_search_take(HtKernelSearch *s, GError **error)
         g_set_error(error, G_FILE_ERROR, G_FILE_ERROR_NOENT,
                     "%u kernels are in the guest's memory, and the clocks "
                     "that tell the living one cannot be read: the kernel was "
-                    "built without CONFIG_DEBUG_INFO_BTF; give its types "
-                    "with --btf FILE or --vmlinux FILE", s->found->len);
+                    "built without CONFIG_DEBUG_INFO_BTF", s->found->len);
         return NULL;
     }
     return g_ptr_array_steal_index(s->found, best);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Guest library: emits whose machine code guest-objects.sh checks; never run
+ * Guest library: emits whose machine code objects.sh checks; never run
  */
 #include "guest-events.h"
 

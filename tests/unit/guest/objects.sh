@@ -4,7 +4,7 @@
 # Guest library, as compiled: the core needs no outside symbol, and the fast path
 # of an emit is short, without a loop or a call.
 #
-# usage: guest-objects.sh CORE-ARCHIVE CODEGEN-ARCHIVE
+# usage: objects.sh CORE-ARCHIVE CODEGEN-ARCHIVE
 
 set -eu
 
