@@ -34,10 +34,15 @@
 #define HT_PCI_BAR_REGS         0       /* hypercall, shm: registers */
 #define HT_PCI_BAR_RING         4       /* hypercall, shm: stream RAM */
 
+/* The memory-only transport: a device ivshmem-plain of any emulator */
+#define HT_IVSHMEM_DEVICE_ID    0x1110
+#define HT_IVSHMEM_BAR          2       /* stream RAM, see struct ht_memory */
+
 enum ht_channel {
     HT_CHANNEL_HYPERCALL = 0,
     HT_CHANNEL_SHM       = 1,
     HT_CHANNEL_VIRTIO    = 2,
+    HT_CHANNEL_MEMORY    = 3,   /* stream RAM alone: no register, no exit */
 };
 
 enum ht_mode {
@@ -108,6 +113,38 @@ struct ht_caps {
 /* BAR0 registers after the capabilities; 4 bytes wide, write-only */
 #define HT_REG_MAILBOX_GO       0x80    /* bytes of messages to execute */
 #define HT_REG_TAKEOVER         0x84    /* HT_MAGIC: close every stream */
+
+/* Page 0 of the memory-only transport ------------------------------------ */
+
+/*
+ * All offsets in @caps are from the start of this page.  The creator of the
+ * memory writes it before the virtual machine starts; a driver takes the device
+ * only if @caps is valid, and its probe writes nothing.
+ *
+ * An exchange has no exit.  The request area is at mailbox_offset, the reply
+ * area after it at mailbox_offset + mailbox_size.  The guest writes the request
+ * and @bytes, store-releases go = done + 1, and touches neither area until
+ * @done == @go or the epoch changed.  The host load-acquires @go, copies the
+ * request once, writes the reply and store-releases done = go.
+ *
+ * A host that attaches draws a new random caps.epoch, sets done = go without
+ * executing the request, and publishes the epoch last.  It then advances @beat
+ * at least every HT_BEAT_MS.  A guest that sees no new beat for HT_BEAT_LOST_MS
+ * answers its callers with "no host".  After a new epoch the guest registers
+ * its classes and opens its streams again.
+ */
+struct ht_memory {
+    struct ht_caps caps;        /* 0x000 host */
+    uint8_t  gap0[0x100 - sizeof(struct ht_caps)];
+    uint64_t beat;              /* 0x100 host */
+    uint32_t done;              /* 0x108 host: number of the last request */
+    uint8_t  gap1[0x200 - 0x10c];
+    uint32_t go;                /* 0x200 guest: number of the request */
+    uint32_t bytes;             /* 0x204 guest: size of the request */
+};
+
+#define HT_BEAT_MS              20u
+#define HT_BEAT_LOST_MS         200u
 
 /* Control messages: mailbox, or virtqueue 0 -------------------------------- */
 
