@@ -233,7 +233,7 @@ void ht_caps_to_le(const struct ht_caps *h, struct ht_caps *le)
         .version = cpu_to_le32(h->version),
         .channel = cpu_to_le32(h->channel),
         .mode = cpu_to_le32(h->mode),
-        .reserved = cpu_to_le64(h->reserved),
+        .ring_offset = cpu_to_le64(h->ring_offset),
         .streams = cpu_to_le32(h->streams),
         .packet_size = cpu_to_le32(h->packet_size),
         .packets = cpu_to_le32(h->packets),

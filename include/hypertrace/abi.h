@@ -89,7 +89,7 @@ struct ht_caps {
     uint32_t version;           /* 0x04 HT_VERSION */
     uint32_t channel;           /* 0x08 enum ht_channel */
     uint32_t mode;              /* 0x0c enum ht_mode */
-    uint64_t reserved;          /* 0x10 0 */
+    uint64_t ring_offset;       /* 0x10 of stream 0; 0 in BAR4 */
     uint32_t streams;           /* 0x18 streams, 1 to HT_STREAMS_MAX */
     uint32_t packet_size;       /* 0x1c bytes, a power of two */
     uint32_t packets;           /* 0x20 packets a ring, a power of two */
@@ -98,7 +98,7 @@ struct ht_caps {
     uint32_t max_gap;           /* 0x2c ticks; >=: use the extended header */
     uint64_t clock_hz;          /* 0x30 guest counter, measured; 0: unknown */
     uint64_t epoch;             /* 0x38 changes when the host closes streams */
-    uint64_t ring_stride;       /* 0x40 stream i is at BAR4 + i * stride */
+    uint64_t ring_stride;       /* 0x40 stream i: ring_offset + i * stride */
     uint32_t doorbell_offset;   /* 0x48 in BAR0 */
     uint32_t doorbell_stride;   /* 0x4c stream i: offset + i * stride */
     uint32_t mailbox_offset;    /* 0x50 in BAR4 */
@@ -132,6 +132,9 @@ struct ht_caps {
  * at least every HT_BEAT_MS.  A guest that sees no new beat for HT_BEAT_LOST_MS
  * answers its callers with "no host".  After a new epoch the guest registers
  * its classes and opens its streams again.
+ *
+ * The host cannot read the guest's counter.  While a stream is open, the guest
+ * sends rounds of HT_MSG_TIME_SYNC at least every HT_SYNC_MS.
  */
 struct ht_memory {
     struct ht_caps caps;        /* 0x000 host */
@@ -145,6 +148,7 @@ struct ht_memory {
 
 #define HT_BEAT_MS              20u
 #define HT_BEAT_LOST_MS         200u
+#define HT_SYNC_MS              1000u
 
 /* Control messages: mailbox, or virtqueue 0 -------------------------------- */
 

@@ -90,7 +90,7 @@ static void test_caps(const void *machine)
     g_assert_cmpuint(h->caps.version, ==, HT_VERSION);
     g_assert_cmpuint(h->caps.channel, ==, HT_CHANNEL_HYPERCALL);
     g_assert_cmpuint(h->caps.mode, ==, HT_MODE_OVERWRITE);
-    g_assert_cmphex(h->caps.reserved, ==, 0);
+    g_assert_cmphex(h->caps.ring_offset, ==, 0);
     g_assert_cmpuint(h->caps.streams, ==, 5);
     g_assert_cmpuint(h->caps.packet_size, ==, 16384);
     g_assert_cmpuint(h->caps.packets, ==, 8);

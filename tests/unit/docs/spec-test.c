@@ -27,7 +27,7 @@ typedef struct Member {
 
 static Member members[] = {
     M(ht_caps, magic), M(ht_caps, version), M(ht_caps, channel),
-    M(ht_caps, mode), M(ht_caps, reserved), M(ht_caps, streams),
+    M(ht_caps, mode), M(ht_caps, ring_offset), M(ht_caps, streams),
     M(ht_caps, packet_size), M(ht_caps, packets), M(ht_caps, batch),
     M(ht_caps, flush_ms), M(ht_caps, max_gap), M(ht_caps, clock_hz),
     M(ht_caps, epoch), M(ht_caps, ring_stride), M(ht_caps, doorbell_offset),
