@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: devices that come and go, and VMs that stop and move, in any
- * order, while backends hang or fail
+ * hypertrace: devices are plugged and unplugged, VMs stop and migrate, in
+ * random order, while backends hang or fail
  *
- * A sequence is a QEMU, or some by migration, with up to one device for each
- * channel.  Each device has a backend that works, the witness: whatever
- * happens, it has each event once.  In the end all can be unplugged and
- * deleted.
+ * A sequence starts one QEMU, and more by migration, with at most one device
+ * for each channel.  Each device has the backend "witness", which always works.
  *
- * HT_FUZZ_SEED: the first sequence's; one more for each further one
- * HT_FUZZ_SECONDS: how long to go on; else a few sequences
+ * Promises that only this test proves: after any sequence the witness has
+ * each event exactly once, and all devices and backends can be deleted.
+ *
+ * HT_FUZZ_SEED: seed of the first sequence; each further one adds 1
+ * HT_FUZZ_SECONDS: time for all sequences; by default a few sequences run
  */
 #include "qemu/osdep.h"
 #include "qemu/bswap.h"
@@ -23,21 +24,22 @@
 #define STEPS 30
 #define PACKET 4096u
 
-/* Numbers in an event of class "fat", besides its first */
+/* Elements of the array in an event of class "fat" */
 #define FAT 240u
 
-/* What QEMU waits for backends that hang, and far more than that */
+/* Limit of an action: far more than QEMU waits for backends that hang */
 #define LIMIT_US (60 * G_USEC_PER_SEC)
 
 static const char *const channels[DEVICES] = { "hypercall", "shm", "virtio" };
 
 /**
- * Device: as its guest knows it
- * @h: NULL if it is not plugged in
- * @s: their images are NULL while they are closed
- * @emitted: events, of all streams ever
- * @given: of those, what its present backends were given or discarded
- * @backend: as indices into names[]
+ * Device: a device as its guest knows it
+ * @h: NULL while the device is unplugged
+ * @number, @fat: class ids
+ * @s: streams; the image of a closed stream is NULL
+ * @emitted: events of all streams since the device was plugged in
+ * @given: events that its present sinks delivered or discarded
+ * @backend: @backends indices into chaos_backends[]
  */
 typedef struct Device {
     QHt *h;
@@ -51,11 +53,15 @@ typedef struct Device {
 
 /**
  * Chaos: a sequence
- * @base: what all devices share
- * @dev, @was: now, and when the VM was saved, if @saved
- * @saves: how often, which is the last one's name
- * @next: the next event's number
- * @seen: how often an event is in the witness, by number
+ * @base: the machine, which all devices share
+ * @f: files of the present QEMU
+ * @stopped: the VM is stopped
+ * @saved: the snapshot @saves can be loaded
+ * @saves: number of snapshots made; also the tag of the last one
+ * @dev: devices now
+ * @was: devices at the snapshot
+ * @next: number of the next event
+ * @seen: by an event's number, how often it is in the witness
  */
 typedef struct Chaos {
     GRand *rand;
@@ -94,7 +100,7 @@ static char *backend_ids(const Device *d)
     return g_string_free(ids, false);
 }
 
-/* A QEMU with files of its own, and the devices there are */
+/* Start a QEMU with new files and the devices that are plugged in now */
 static QTestState *start(Chaos *c, const char *extra)
 {
     g_autoptr(GString) args = g_string_new(NULL);
@@ -130,7 +136,7 @@ static void forget_saved(Chaos *c)
 
 /* Accounts ----------------------------------------------------------------- */
 
-/* All that was emitted was taken, and is posted or discarded. */
+/* Check that each emitted event was consumed, and delivered or discarded */
 static void check(Chaos *c, Device *d)
 {
     unsigned i;
@@ -144,7 +150,7 @@ static void check(Chaos *c, Device *d)
             g_assert_false(qht_stream_flag(d->h, i, "stopped"));
         }
     }
-    /* a reset does not wait for that */
+    /* a reset may return before all events are consumed */
     QHT_WAIT(qht_stat(d->h, "events") == d->emitted);
     g_assert_cmpuint(qht_stat(d->h, "dropped"), ==, 0);
     g_assert_cmpuint(qht_stat(d->h, "errors"), ==, 0);
@@ -157,7 +163,7 @@ static void check(Chaos *c, Device *d)
     }
 }
 
-/* The device's sinks go: sum up what they did. */
+/* Before the device's sinks are closed, add their counters to the sums */
 static void settle_accounts(Chaos *c, Device *d)
 {
     unsigned i;
@@ -183,7 +189,6 @@ static void forget_streams(Device *d)
     }
 }
 
-/* What a driver does first */
 static void register_classes(Device *d)
 {
     static const uint8_t fields[] = {
@@ -257,7 +262,7 @@ static void unplug(Chaos *c, unsigned i)
     d->h = NULL;
 }
 
-/* Told of so rarely that a virtqueue takes a ring's worth */
+/* Commit seldom enough that a virtqueue has entries for a ring of events */
 static void emit(Chaos *c, Device *d)
 {
     uint64_t payload[1 + FAT] = { };
@@ -268,9 +273,9 @@ static void emit(Chaos *c, Device *d)
     if (!s->image) {
         qht_stream_open(s, d->h, s - d->s);
     }
-    /* the witness is never over budget */
+    /* let the witness drain, so that its sink never discards */
     for (i = 0; d->backend[i] != WITNESS; i++) {
-        /* it is one of them */
+        /* each device has it */
     }
     QHT_WAIT(qht_backend_stat(d->h, i, "queued") == 0);
     for (i = 1; i <= n; i++) {
@@ -375,7 +380,7 @@ static void load(Chaos *c)
         *d = c->was[i];
         d->given = given;
         if (d->h) {
-            /* the virtqueues are set back as well: begin with them anew */
+            /* loadvm also restored the virtqueues; set them up anew */
             qht_restart(d->h);
         }
     }
@@ -401,7 +406,7 @@ static void migrate(Chaos *c)
     unsigned i;
 
     forget_saved(c);
-    /* its end waits for a backend some seconds */
+    /* mostly avoid that the source QEMU's end waits for a hanging backend */
     if (c->f.hanging && below(c, 4)) {
         files_hang(&c->f, false);
     }
@@ -456,7 +461,7 @@ static void act(Chaos *c)
     }
 }
 
-/* All leave, and nothing holds the backends. */
+/* Unplug all devices; then nothing refers to the backends, so delete them */
 static void leave(Chaos *c)
 {
     unsigned i;
@@ -473,7 +478,7 @@ static void leave(Chaos *c)
     for (i = 0; i < BACKENDS; i++) {
         QHT_WAIT(qht_object_del(c->base.qts, chaos_backends[i]));
     }
-    /* whoever was left has gone on */
+    /* no sink was left, so each event for @fifo was delivered */
     c->f.lossy = false;
 }
 

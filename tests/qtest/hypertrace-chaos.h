@@ -14,17 +14,19 @@ enum {
     WITNESS, FIFO, FULL, CTF, NOTHING, BACKENDS
 };
 
-/* The ids of these objects */
+/* Ids of the backends, by the enumeration above */
 extern const char *const chaos_backends[BACKENDS];
 
 /**
- * Files: of a QEMU and its backends
- * @witness: the log of a backend that works
- * @ctf: below which traces are
- * @disk: for a snapshot, or NULL
- * @hanging: nobody reads @fifo
- * @lossy: not all that was posted to it is read in the end
- * @posted, @discarded: events for it, by sinks that are gone
+ * Files: the files that one QEMU's backends write
+ * @witness: file of the log backend that always works
+ * @ctf: directory that holds the CTF traces
+ * @disk: image for snapshots, or NULL
+ * @fifo: FIFO of the log backend that hangs at times
+ * @hanging: no thread reads @fifo
+ * @lossy: @fifo may lack events, because a sink ended while it hung
+ * @posted: events of closed sinks of @fifo, delivered or discarded
+ * @discarded: how many of @posted were discarded
  */
 typedef struct Files {
     char *witness;
@@ -38,13 +40,13 @@ typedef struct Files {
 } Files;
 
 void files_new(Files *f, bool hanging);
-/* Add -object for each backend */
+/* Append -object for each backend */
 void files_args(const Files *f, GString *args);
-/* Whoever reads @fifo begins, or ends */
+/* Stop the thread that reads @fifo, or start it */
 void files_hang(Files *f, bool hanging);
-/* The directories of the present devices' traces go. */
+/* Remove the directories of the devices' CTF traces under QEMU */
 void files_vanish(Files *f);
-/* QEMU has ended: count what @witness has in @seen, by number */
+/* After QEMU's end: check @fifo, count events of @witness in @seen, free @f */
 void files_end(Files *f, GByteArray *seen);
 
 #endif

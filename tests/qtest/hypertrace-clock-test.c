@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: no event is dated outside of what the bound allows
+ * hypertrace: an event's date is never wrong by more than the bound
  *
- * The guest is this program, and its counter the host's TSC, perhaps with a
- * jump: so the truth is known.  KVM's offset is read on vCPU threads only, and
- * qtest's accesses are made on none, so the device has nothing but the guest's
- * exchanges to go by, some of them tens of milliseconds wide.
+ * The guest is this program.  Its counter is the host's TSC, perhaps with an
+ * offset that jumps, so the true time of each event is known.  The device
+ * reads KVM's offset only on vCPU threads, which make no access in a qtest.
+ * So it dates events by TIME_SYNC exchanges alone, some of which take tens of
+ * milliseconds.
  */
 #include "qemu/osdep.h"
 #include "qemu/bswap.h"
@@ -19,20 +20,20 @@
 #define EXCHANGES 60
 #define EVENTS_EACH 8
 
-/* What is known of an event when it was dated */
+/* When an event happened, and the device's bound at that time */
 typedef struct Truth {
-    int64_t from;               /* ns: it happened between... */
-    int64_t to;                 /* ...these */
-    uint64_t bound;
+    int64_t from;               /* earliest host time, ns */
+    int64_t to;                 /* latest host time, ns */
+    uint64_t bound;             /* ns; UINT64_MAX: no bound */
 } Truth;
 
 typedef struct Guest {
     QHt *h;
-    uint64_t jump;
-    uint64_t before;            /* of the last exchange */
-    uint64_t after;
-    uint32_t prev;
-    uint64_t bound;
+    uint64_t jump;              /* offset of the counter */
+    uint64_t before;            /* the last exchange: counter before it... */
+    uint64_t after;             /* ...and after it */
+    uint32_t prev;              /* its cookie */
+    uint64_t bound;             /* its bound in ns */
 } Guest;
 
 static uint64_t counter(const Guest *g)
@@ -40,7 +41,7 @@ static uint64_t counter(const Guest *g)
     return cpu_get_host_ticks() + g->jump;
 }
 
-/* @left, @right: how long it takes longer on each side of the host's look */
+/* @left_us, @right_us: delays before and after the host reads its clock */
 static void exchange(Guest *g, unsigned left_us, unsigned right_us)
 {
     struct ht_msg_time m = {
@@ -67,14 +68,14 @@ static void emit(Guest *g, QHtStream *s, uint32_t id, GArray *truth)
     s->clock = counter(g);
     t.to = get_clock();
     qht_write_number(s, id, truth->len);
-    /* each in a packet of its own: time may jump */
+    /* one event a packet, because the counter may jump between events */
     qht_close_packet(s);
     qht_commit(s);
     qht_stream_flush(s);
     g_array_append_val(truth, t);
 }
 
-/* Returns the widest bound among those that were claimed */
+/* Check all dates in the log; returns the widest finite bound */
 static uint64_t check(QHt *h, const GArray *truth)
 {
     g_autofree char *text = NULL;
@@ -111,7 +112,7 @@ static uint64_t check(QHt *h, const GArray *truth)
     return widest;
 }
 
-/* A firmware that halts: nobody but this program touches the device. */
+/* A firmware that halts, so that only this program accesses the device */
 static char *halting_bios(void)
 {
     static const char name[] = "hypertrace-bios-XXXXXX";
@@ -153,7 +154,10 @@ static void test_brackets(const void *data)
             exchange(&g, 0, 0);
         }
         if (jumps && i % 20 == 10) {
-            /* the exchange before is told in the new counter's terms */
+            /*
+             * An exchange reports the counter values of the previous one, so
+             * the second one is the first to report the counter's new values.
+             */
             g.jump += NANOSECONDS_PER_SECOND * g_test_rand_int_range(1, 1000);
             exchange(&g, 0, 0);
             exchange(&g, 0, 0);
@@ -163,14 +167,14 @@ static void test_brackets(const void *data)
         }
     }
     qht_stream_close(&s);
-    /* a device that claims nothing is no use */
+    /* a huge bound would pass the check; it must be useful, too */
     g_assert_cmpuint(g.bound, <, 50000000);
     g_assert_cmpuint(check(g.h, truth), >, 0);
     qht_quit(g.h);
     unlink(bios);
 }
 
-/* The counter may have stood still: what was read before tells nothing. */
+/* After a stop of the VM, earlier exchanges give no bound: the counter stood */
 static void test_stop(void)
 {
     g_autofree char *bios = halting_bios();
@@ -189,7 +193,7 @@ static void test_stop(void)
     qtest_qmp_eventwait(g.h->qts, "STOP");
     qtest_qmp_assert_success(g.h->qts, "{'execute': 'cont'}");
     qtest_qmp_eventwait(g.h->qts, "RESUME");
-    /* tells of the exchange before the stop */
+    /* reports the exchange before the stop */
     exchange(&g, 0, 0);
     g_assert_cmpuint(g.bound, ==, UINT64_MAX);
     exchange(&g, 0, 0);
@@ -198,7 +202,7 @@ static void test_stop(void)
     unlink(bios);
 }
 
-/* A counter of instructions has no rate. */
+/* With -icount the counter counts instructions, so the device is refused. */
 static void test_icount(void)
 {
     QTestState *qts = qtest_init("-machine pc -nodefaults -S -accel tcg"

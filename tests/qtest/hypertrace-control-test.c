@@ -27,7 +27,7 @@ static void *message(uint16_t type, size_t size)
     return m;
 }
 
-/* Size a message type must have; 0: it depends */
+/* Size that a message type must have; 0 if the size varies */
 static size_t size_of(uint16_t type)
 {
     switch (type) {
@@ -47,7 +47,7 @@ static size_t size_of(uint16_t type)
     }
 }
 
-/* A reply is a header at least, and names what it replies to. */
+/* A reply has at least a header, with the message's type and cookie. */
 static void assert_reply(struct ht_msg *m, uint16_t type)
 {
     g_assert_cmpuint(lduw_le_p(&m->type), ==, type);
@@ -56,7 +56,7 @@ static void assert_reply(struct ht_msg *m, uint16_t type)
     g_assert_cmpuint(ldl_le_p(&m->size), <=, HT_MESSAGE_MAX);
 }
 
-/* Every type with every size it must not have */
+/* Each type with each wrong size is refused and counted as an error. */
 static void test_malformed(const void *channel)
 {
     QHt *h = boot(channel, "null", "streams=2");
@@ -89,7 +89,7 @@ static void test_malformed(const void *channel)
     qht_quit(h);
 }
 
-/* The size in the header is not the size of the message. */
+/* The size in the header differs from the size given to the device. */
 static void test_wrong_size(const void *channel)
 {
     static const uint32_t sizes[] = {
@@ -106,13 +106,13 @@ static void test_wrong_size(const void *channel)
         if (sizes[i] == sizeof(struct ht_msg_time)) {
             continue;
         }
-        /* the header lies */
+        /* the header has a wrong size */
         g_assert_cmpuint(qht_exchange(h, m, sizeof(struct ht_msg_time)), ==,
                          HT_STATUS_INVAL);
         assert_reply(m, HT_MSG_TIME_SYNC);
         errors++;
         if (!h->control) {
-            /* the doorbell lies */
+            /* the register gets a wrong size */
             g_autofree struct ht_msg *d =
                 message(HT_MSG_TIME_SYNC, sizeof(struct ht_msg_time));
 
@@ -144,7 +144,7 @@ static void test_unknown_type(const void *channel)
     qht_quit(h);
 }
 
-/* Two phases: the id is known at once, READY comes later. */
+/* The first reply has the id, even if its status is BUSY; OK follows later. */
 static void test_register(const void *channel)
 {
     QHt *h = boot(channel, "log", "streams=1");
@@ -273,7 +273,7 @@ static void test_memory_ignored(const void *channel)
                          HT_STATUS_OK);
     }
     g_assert_cmpuint(qht_stat(h, "errors"), ==, 0);
-    /* a reset reads what is there: nothing, and no fault of the guest */
+    /* a reset consumes announced memory: there is none, and no error */
     qtest_system_reset(h->qts);
     g_assert_cmpuint(qht_stat(h, "errors"), ==, 0);
     qht_quit(h);
@@ -329,7 +329,7 @@ static void test_open(const void *channel)
     for (i = 0; i < 3; i++) {
         qht_stream_close(&s[i]);
     }
-    /* a name of the full length, all of it shown */
+    /* the log shows all of a name of the maximum length */
     g_assert_cmpuint(open_status(h, 2, 0, "!abcdefghijklmnopqrstuvwxyz0123~"),
                      ==, HT_STATUS_OK);
     g_assert_cmpuint(qht_log_count(h, "\"!abcdefghijklmnopqrstuvwxyz0123~\""),
@@ -355,7 +355,7 @@ static void test_close(const void *channel)
     QHtStream s;
     unsigned i;
 
-    /* an instance is 1 or more, also where none was yet */
+    /* instance 0 never exists, not even before the first opening */
     g_assert_cmpuint(stream_status(h, HT_MSG_STREAM_CLOSE, 0, 0), ==,
                      HT_STATUS_NOENT);
     qht_stream_open(&s, h, 0);
@@ -374,12 +374,12 @@ static void test_close(const void *channel)
     g_assert_true(qht_stream_flag(h, 0, "open"));
     qht_stream_close(&s);
     g_assert_false(qht_stream_flag(h, 0, "open"));
-    /* the reply may have been lost */
+    /* a driver that missed the reply may close again */
     g_assert_cmpuint(stream_status(h, HT_MSG_STREAM_CLOSE, 0, instance), ==,
                      HT_STATUS_OK);
     g_assert_cmpuint(stream_status(h, HT_MSG_STREAM_FLUSH, 0, instance), ==,
                      HT_STATUS_NOENT);
-    /* opening and closing again and again, without waiting between */
+    /* each opening gets the next instance, also without any wait */
     for (i = 0; i < 300; i++) {
         qht_stream_open(&s, h, i & 1);
         g_assert_cmpuint(s.instance, ==, instance + i + 1);
@@ -450,7 +450,7 @@ static void test_stats(const void *channel)
                                  qht_stream_stat(h, 1, names[j]));
         }
     }
-    /* sums of all instances */
+    /* the device's counters are sums over all instances */
     qht_stream_open(&s, h, 0);
     qht_write_number(&s, id, 0);
     qht_commit(&s);
@@ -465,8 +465,8 @@ static void test_stats(const void *channel)
 }
 
 /*
- * Messages of chance, most of them of a right type and size: each has a reply,
- * and a stream that is open meanwhile delivers what it has.
+ * Random messages, most of them with a valid type and size: each one gets a
+ * reply, and an open stream still delivers its events.
  */
 static void test_random(const void *channel)
 {
@@ -491,12 +491,12 @@ static void test_random(const void *channel)
             uint32_t at = g_test_rand_int_range(sizeof(struct ht_msg),
                                                 size + 1);
 
-            /* numbers near to where something changes, or any */
+            /* a small number, near a boundary, or any byte */
             m[at] = g_test_rand_bit() ? g_test_rand_int_range(-2, 4) :
                                         g_test_rand_int_range(0, 256);
         }
         if (type == HT_MSG_STREAM_CLOSE && m[sizeof(struct ht_msg)] == 2) {
-            /* by chance its instance may be right, too */
+            /* do not close the open stream: the instance may be right */
             m[sizeof(struct ht_msg)] = 1;
         }
         qht_exchange(h, m, size);

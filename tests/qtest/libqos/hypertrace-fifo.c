@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * libqos: a file for a backend to hang in
+ * libqos: a FIFO that makes a backend hang
  */
 #include "qemu/osdep.h"
 #include "qemu/atomic.h"
@@ -49,7 +49,7 @@ static void *read_all(void *opaque)
     QHtFifo *f = opaque;
     bool last;
 
-    /* what was there when told to end is read first */
+    /* after the request to stop, read once more until the FIFO is empty */
     for (last = false; ; ) {
         if (qht_fifo_read(f)) {
             continue;

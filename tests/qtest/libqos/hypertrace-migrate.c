@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * libqos: a guest with a hypertrace device that moves to another QEMU
+ * libqos: migration of a guest with a hypertrace device to another QEMU
  *
- * The guest is this program, so all that moves is whom it talks to.
+ * The guest is the test program: after a migration it uses the other QEMU.
  */
 #include "qemu/osdep.h"
 #include "qobject/qdict.h"
@@ -62,7 +62,7 @@ QHtTarget *qht_target(const char *machine, const char *backend,
     g_autofree char *all = NULL;
 
     t->messages = qht_temporary();
-    /* libqtest starts QEMU by way of a shell */
+    /* libqtest starts QEMU by a shell, so a redirection works */
     all = g_strdup_printf("%s -incoming defer 2>%s", extra ?: "",
                           t->messages);
     t->qts = qht_start(machine, backend, props, all, &t->log);
@@ -81,7 +81,7 @@ void qht_target_free(QHtTarget *t)
     g_free(t);
 }
 
-/* "completed", or "failed" */
+/* Wait for the end of a migration; returns true if it completed */
 static bool wait_migrated(QTestState *qts)
 {
     bool completed = false, failed = false;
@@ -165,7 +165,7 @@ void qht_migrate(QHt *h, QHtTarget *t)
     unlink(path);
 }
 
-/* The one job there is has ended, and well */
+/* Return true if the only job has concluded; fail the test if it failed */
 static bool job_over(QTestState *qts)
 {
     QDict *rsp = qtest_qmp(qts, "{'execute': 'query-jobs'}");

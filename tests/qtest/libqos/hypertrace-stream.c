@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * libqos: a guest's side of the hypertrace device: streams
+ * libqos: guest side of the hypertrace device: streams
  */
 #include "qemu/osdep.h"
 #include "qemu/bswap.h"
@@ -127,7 +127,7 @@ void qht_stream_announce(QHtStream *s, QHt *h, uint32_t index)
     qtest_memset(h->qts, control, 0, HT_PAGE);
     qtest_writeq(h->qts, table + 8 * HT_MEMORY_CONTROL, control);
     for (i = 0; i < h->caps.packets; i++) {
-        /* backwards, lest they be taken for one piece */
+        /* descending addresses, so that the host cannot merge the slots */
         qtest_writeq(h->qts,
                      table + 8 * HT_MEMORY_SLOT(h->caps.packets - 1 - i),
                      guest_alloc(h->alloc, size));
@@ -135,7 +135,7 @@ void qht_stream_announce(QHtStream *s, QHt *h, uint32_t index)
     stream_open(s, h, index, table);
 }
 
-/* virtio: where the driver has a page of the stream's memory */
+/* virtio: address in an entry of the announced table */
 static uint64_t announced(QHtStream *s, unsigned entry)
 {
     return qtest_readq(s->h->qts, s->memory + 8 * entry);
@@ -211,7 +211,7 @@ static uint64_t position(const QHtStream *s)
     return s->packet * s->h->caps.packet_size + s->offset;
 }
 
-/* Events first, then what makes them visible */
+/* Write the events, then the head that makes them visible */
 static void publish(QHtStream *s, uint32_t from)
 {
     write_packet(s, from, s->offset);
@@ -242,7 +242,7 @@ void qht_close_packet(QHtStream *s)
         return;
     }
     if (s->submitted > s->packet * s->h->caps.packet_size) {
-        /* the header is the device's already */
+        /* the device already has the packet's header */
         if (s->memory) {
             qtest_writeq(s->h->qts, announced(s, HT_MEMORY_CONTROL) +
                          QHT_GUEST(end), position(s));

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * libqos: a guest's side of the hypertrace device: machine, messages, figures
+ * libqos: guest side of the hypertrace device: machine, messages, statistics
  */
 #include "qemu/osdep.h"
 #include "qemu/bswap.h"
@@ -234,7 +234,7 @@ static void exchange_some(QHt *h, void *msgs, size_t size)
     }
 }
 
-/* Where the first message from @at on is that was answered with BUSY */
+/* Offset of the first message from @at whose reply is BUSY; @size if none is */
 static size_t first_busy(const uint8_t *sent, const uint8_t *replies, size_t at,
                          size_t size)
 {
@@ -321,7 +321,7 @@ uint32_t qht_register_number(QHt *h, const char *name)
     return ldl_le_p(&m->id);
 }
 
-/* Figures ------------------------------------------------------------------ */
+/* Statistics --------------------------------------------------------------- */
 
 QDict *qht_query(QTestState *qts, const char *path)
 {

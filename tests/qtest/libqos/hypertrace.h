@@ -2,9 +2,9 @@
 /*
  * libqos: a guest's side of the hypertrace device
  *
- * Written from the contract (hypertrace/abi.h) alone, so that it can also do
- * what no guest library would.  One thread, no races: what the device does
- * meanwhile on its own thread is waited for with QHT_WAIT().
+ * It uses hypertrace/abi.h but no guest library, so that a test can also break
+ * the protocol.  The guest has one thread.  The device works on a thread of
+ * its own; a test waits for the effect with QHT_WAIT().
  */
 #ifndef LIBQOS_HYPERTRACE_H
 #define LIBQOS_HYPERTRACE_H
@@ -18,7 +18,7 @@
 #define QHT_TIMEOUT_US (60 * G_USEC_PER_SEC)
 
 /**
- * QHT_WAIT: until a condition holds, or the test fails
+ * QHT_WAIT: wait until a condition holds; after QHT_TIMEOUT_US the test fails
  */
 #define QHT_WAIT(cond)                                          \
     do {                                                        \
@@ -35,15 +35,18 @@
 #define QHT_SLOT 4
 
 /**
- * QHt: a device, and the QEMU it is in
- * @qts, @bus, @alloc: of the machine; devices of one machine share them
- * @pci: enabled, BARs mapped
+ * QHt: a device and its QEMU
+ * @qts, @bus, @alloc: the machine; devices of one machine share them
+ * @owner: qht_quit() also ends QEMU
+ * @slot: PCI slot
+ * @pci: the function, enabled
  * @regs, @ring: BAR0 and BAR4, unless channel=virtio
- * @caps: as the device says
- * @declined: feature bits not to negotiate, from qht_restart() on
+ * @caps: capabilities, in host byte order
+ * @declined: feature bits that qht_restart() does not negotiate
  * @control, @data: virtqueues, if channel=virtio
- * @path: of the device in QOM
- * @log: what the log backend writes, or NULL
+ * @control_buf: guest memory for messages, if channel=virtio
+ * @path: the device's path in QOM
+ * @log: the log backend's file, or NULL
  */
 typedef struct QHt {
     QTestState *qts;
@@ -66,72 +69,76 @@ typedef struct QHt {
 /**
  * qht_boot: start QEMU with one device "ht" in slot QHT_SLOT
  * @machine: "pc" or "q35"
- * @backend: "null", or "log" to a file of its own
- * @props: of the device, as "channel=shm,streams=2"
- * @extra: more arguments, or NULL
+ * @backend: "null", or "log", which writes to a new temporary file
+ * @props: the device's properties, such as "channel=shm,streams=2"
+ * @extra: more arguments for QEMU, or NULL
  */
 QHt *qht_boot(const char *machine, const char *backend, const char *props,
               const char *extra);
 
-/* Start that QEMU only; *@log is set to the backend's file, or to NULL */
+/* As qht_boot(), without a guest; sets *@log to the log's file, or to NULL */
 QTestState *qht_start(const char *machine, const char *backend,
                       const char *props, const char *extra, char **log);
 
 /**
  * qht_attach: use a further device of the same machine
- * @h: the first
- * @id: the device's
+ * @h: the first device, which must be freed last
+ * @id: id of the further device
  * @slot: its PCI slot
  */
 QHt *qht_attach(QHt *h, const char *id, uint8_t slot);
 
-/* The first that is used of a machine; qht_quit() ends QEMU as well. */
+/* Use a machine's first device; qht_quit() also ends QEMU */
 QHt *qht_attach_first(QTestState *qts, const char *id, uint8_t slot);
 
-/* Map the BARs and begin anew, as a driver does after a reset */
+/* Initialize the device again, as a driver does after a reset */
 void qht_restart(QHt *h);
 
 /**
- * qht_wait_deleted: until QEMU says that an unplugged device was deleted
+ * qht_wait_deleted: wait for the DEVICE_DELETED event of an unplugged device
  *
- * QEMU says it of the device behind the PCI proxy, too, and first: each call
- * waits for a proxy's.
+ * QEMU first sends such an event for the virtio device behind the PCI proxy.
+ * Each call waits for the event of a proxy.
  */
 void qht_wait_deleted(QHt *h);
 
 /**
- * qht_unplug: have the guest let go of a device
+ * qht_unplug: request the removal of a device, and confirm it as the guest
  *
- * It is gone then; that it was deleted is said later: qht_wait_deleted().
+ * On return the device is no longer in QOM.  Its DEVICE_DELETED event may
+ * follow later: qht_wait_deleted().
  */
 void qht_unplug(QHt *h);
 
-/* Whether an object could be deleted: nothing uses it any more */
+/* Delete an object; returns false if QEMU refuses, because it is in use */
 bool qht_object_del(QTestState *qts, const char *id);
 
-/* qht_quit: end QEMU if @h was booted; it must end well */
+/* Free @h; if @h owns the QEMU, end that, which must exit with status 0 */
 void qht_quit(QHt *h);
 
 /**
- * qht_exchange: execute a message of @size bytes, whatever it says
- * @msg: HT_MESSAGE_MAX bytes; overwritten by the reply
+ * qht_exchange: send a message of @size bytes without a check of its header
+ * @msg: buffer of HT_MESSAGE_MAX bytes; overwritten by the reply
  *
  * Returns: status of the reply
  */
 uint32_t qht_exchange(QHt *h, void *msg, size_t size);
 
 /**
- * qht_exchange_all: execute @size bytes of messages that register
+ * qht_exchange_all: execute several CLASS_REGISTER messages in one buffer
  * @msgs: at most HT_MAILBOX_SIZE bytes; overwritten by the replies
+ * @size: size of all messages
  *
- * Those that the device had no time for are sent again.
+ * Messages whose reply is BUSY are sent again.
  *
- * Returns: how many exchanges that took
+ * Returns: number of exchanges
  */
 unsigned qht_exchange_all(QHt *h, void *msgs, size_t size);
 
 /**
- * qht_call: fill in the header, execute, and send BUSY replies back
+ * qht_call: fill in the header and send a message until it is no longer BUSY
+ *
+ * Returns: status of the reply
  */
 uint32_t qht_call(QHt *h, uint16_t type, void *msg, size_t size);
 
@@ -139,19 +146,21 @@ uint32_t qht_call(QHt *h, uint16_t type, void *msg, size_t size);
 uint32_t qht_register_number(QHt *h, const char *name);
 
 /**
- * qht_class_message: write a HT_MSG_CLASS_REGISTER for { u64 n; }
+ * qht_class_message: write a CLASS_REGISTER message for the class { u64 n; }
  *
- * Returns: its bytes
+ * Returns: its size
  */
 size_t qht_class_message(void *msg, const char *name);
 
 /**
  * QHtStream: an open stream and its producer's state
- * @packet, @offset: where the next event goes; offset 0: no packet open
- * @image: the packet, as it is in guest memory
- * @submitted: virtio: position up to which all was handed over
- * @memory: virtio: what was announced: the table's address; or 0
- * @held: virtio: end packets without handing them over
+ * @packet, @offset: place of the next event; offset 0: no packet is open
+ * @events, @lost: events written, and events lost, since the opening
+ * @clock: counter of the last event
+ * @image: copy of the open packet; NULL while the stream is closed
+ * @submitted: virtio: position up to which packets were submitted
+ * @memory: virtio: address of the announced table; 0 if none was announced
+ * @held: virtio: do not submit packets when they end
  */
 typedef struct QHtStream {
     QHt *h;
@@ -170,43 +179,47 @@ typedef struct QHtStream {
 
 /* @index may be HT_STREAM_ANY */
 void qht_stream_open(QHtStream *s, QHt *h, uint32_t index);
-/* virtio: also say where its memory is, and write all that is written there */
+/* virtio: also announce memory for the stream, and write its events there */
 void qht_stream_announce(QHtStream *s, QHt *h, uint32_t index);
 void qht_stream_close(QHtStream *s);
-/* The producer's own count, in its ring or in what it announced */
+/* Write the count of lost events into the ring or the announced memory */
 void qht_stream_write_lost(QHtStream *s, uint64_t lost);
-/* Forget a stream that the device closed */
+/* Free the producer's state of a stream that the device closed */
 void qht_stream_forget(QHtStream *s);
 void qht_stream_flush(QHtStream *s);
 
-/* Write an event with a compact header and move head past it; no notice */
+/* Write an event with a compact header and advance head; do not notify */
 void qht_write(QHtStream *s, uint32_t id, const void *payload, size_t size);
 void qht_write_number(QHtStream *s, uint32_t id, uint64_t n);
 /* End the packet */
 void qht_close_packet(QHtStream *s);
-/* What the channel does on a commit: doorbell, maybe one, or a buffer */
+/*
+ * Notify the host as the channel demands.  hypercall: ring the doorbell.  shm:
+ * ring it if the host asked for it.  virtio: submit a buffer.
+ */
 void qht_commit(QHtStream *s);
 void qht_doorbell(QHtStream *s);
 
-/* Statistics of the device or object at a QOM path; the caller frees them */
+/* Query the statistics of a QOM path; the caller drops the reference */
 QDict *qht_query(QTestState *qts, const char *path);
-/* Of the device: counters by name; a stream's, once it was opened */
+/* Read a counter of the device */
 uint64_t qht_stat(QHt *h, const char *name);
+/* Read a counter or a flag of a stream that was opened at least once */
 uint64_t qht_stream_stat(QHt *h, uint32_t stream, const char *name);
-/* Of a backend, as the device uses it, in the order of its property */
-uint64_t qht_backend_stat(QHt *h, unsigned backend, const char *name);
 bool qht_stream_flag(QHt *h, uint32_t stream, const char *name);
+/* Read a counter of the device's sink number @backend in its property */
+uint64_t qht_backend_stat(QHt *h, unsigned backend, const char *name);
 
-/* Bytes of stream RAM, as a memdev must have them; @ring: of one's ring */
+/* Size that a memdev must have for @streams rings of @ring bytes each */
 size_t qht_ram_size(uint32_t streams, uint64_t ring);
 
-/* What the guest sees of a class: its byte */
+/* Read a class's enable byte */
 uint8_t qht_enabled(QHt *h, uint32_t id);
-/* Read @count bytes from @first with a message; returns how many there are */
+/* Read up to @count enable bytes by a message; returns the number read */
 uint32_t qht_read_enabled(QHt *h, uint32_t first, uint32_t count, uint8_t *on);
 uint32_t qht_enable_seq(QHt *h);
 
-/* Guest memory of a stream, by offset in its ring; virtio: if announced */
+/* hypercall, shm: access a stream's ring in BAR4 */
 void qht_ring_write(QHt *h, uint32_t stream, uint64_t offset,
                     const void *data, size_t size);
 uint64_t qht_ring_readq(QHt *h, uint32_t stream, uint64_t offset);
@@ -219,35 +232,39 @@ uint32_t qht_ring_state(QHt *h, uint32_t stream);
 
 /**
  * qht_submit: put a buffer on a stream's data queue and kick
- * @sub: its header; @data, @size: what follows
+ * @sub: header of the buffer
+ * @data, @size: packet bytes after the header
  *
- * Returns: the descriptor; its use is not waited for
+ * Does not wait until the device has used the buffer.
+ *
+ * Returns: the descriptor
  */
 uint32_t qht_submit(QHt *h, uint32_t queue, const struct ht_submit *sub,
                     const void *data, size_t size);
-/* Set up a stream's data queue anew, of @size buffers; Returns: the queue */
+/* Set up a stream's data queue anew with @size entries; returns the queue */
 QVirtQueue *qht_queue_resize(QHt *h, uint32_t index, uint16_t size);
-/* Make a descriptor available that was added by hand, and kick */
+/* Make a descriptor of qvirtqueue_add() available, and kick */
 void qht_queue_kick(QHt *h, QVirtQueue *vq, uint32_t desc);
-/* Wait until all that was made available was given back; reuse descriptors */
+/* Wait until the device has used all buffers; then descriptors are free */
 void qht_queue_wait(QHt *h, QVirtQueue *vq);
 
-/* Wait until the device's backends took all that was posted to them */
+/* Wait until the device's sinks are idle: each posted event is delivered */
 void qht_settle(QHt *h);
-/* Ask for a HYPERTRACE_DRAINED event; returns its id */
+/* Execute hypertrace-drain; returns the id of its later event */
 uint64_t qht_drain(QHt *h);
-/* Wait for that event; returns whether it says complete */
+/* Wait for HYPERTRACE_DRAINED with that id; returns its member "complete" */
 bool qht_wait_drained(QHt *h, uint64_t id);
-/* Lines of the log that contain @what, then */
+/* Wait until the sinks are idle, then count lines of the log with @what */
 unsigned qht_log_count(QHt *h, const char *what);
+/* Count lines of a file that contain @what */
 unsigned qht_file_count(const char *path, const char *what);
 
 /* hypertrace-migrate.c ----------------------------------------------------- */
 
 /**
- * QHtTarget: a QEMU that waits for a migration
- * @log: of its log backend, or NULL
- * @messages: what it writes to standard error
+ * QHtTarget: a QEMU that waits for an incoming migration
+ * @log: file of its log backend, or NULL
+ * @messages: file with its standard error
  */
 typedef struct QHtTarget {
     QTestState *qts;
@@ -255,47 +272,50 @@ typedef struct QHtTarget {
     char *messages;
 } QHtTarget;
 
-/* As qht_boot() */
+/* Start QEMU with the device; parameters as for qht_boot() */
 QHtTarget *qht_target(const char *machine, const char *backend,
                       const char *props, const char *extra);
-/* End it if the guest did not move there */
+/* Free @t; end its QEMU, unless qht_move() took that over */
 void qht_target_free(QHtTarget *t);
 
-/* Migrate to a file; whether that succeeded: the VM is stopped then */
+/* Migrate to a file; on success the VM is stopped and true is returned */
 bool qht_save(QHt *h, const char *file);
-/* Migrate from a file; whether that succeeded */
+/* Migrate from a file; returns true on success */
 bool qht_load(QHtTarget *t, const char *file);
-/* Migrate by a socket; the VM is stopped here and runs there */
+/* Migrate by a socket, which must succeed; the source VM is stopped then */
 void qht_migrate(QHt *h, QHtTarget *t);
 /**
- * qht_move: after a successful migration, be the guest there
+ * qht_move: continue as the guest of the target after a migration
  * @running: wait until the VM runs there
  *
- * The first QEMU ends.  What h->log was is returned, h->log is the target's.
+ * Ends the source QEMU.  @h->log becomes the target's log.
+ *
+ * Returns: the previous @h->log
  */
 char *qht_move(QHt *h, QHtTarget *t, bool running);
 
-/* An empty file; and an end of it */
+/* Create an empty temporary file; returns its path */
 char *qht_temporary(void);
+/* Remove such a file and free its path */
 void qht_unlink(char *path);
 
-/* Where snapshots go: a disk that no device has; its file is returned */
+/* Add a disk for snapshots that no device uses; returns its file's path */
 char *qht_add_disk(QTestState *qts);
-/* savevm or loadvm there */
+/* Execute savevm or loadvm on that disk */
 void qht_snapshot(QTestState *qts, bool load, const char *tag);
 
-/* Events with the numbers @from to @to - 1 */
+/* Write events with the numbers @from to @to - 1 */
 void qht_write_numbers(QHtStream *s, uint32_t id, uint64_t from, uint64_t to);
-/* A log holds just these of a stream, in order */
+/* Check that a log has these numbers of a stream, in order, and no others */
 void qht_assert_numbers(const char *log, uint32_t stream, uint64_t from,
                         uint64_t to);
 
 /* hypertrace-fifo.c -------------------------------------------------------- */
 
 /**
- * QHtFifo: a file that nobody reads until the test says so
- * @path: for a backend to write to
- * @text: what was read; not to be looked at while a thread reads
+ * QHtFifo: a FIFO that blocks its writer until the test reads it
+ * @path: file for a backend to write to
+ * @text: bytes read; owned by the thread @reader while that runs
  */
 typedef struct QHtFifo {
     char *dir;
@@ -307,16 +327,16 @@ typedef struct QHtFifo {
 } QHtFifo;
 
 QHtFifo *qht_fifo_new(void);
-/* Whoever writes there without a reader fails from now on */
+/* Close and remove the FIFO; later writes of a backend fail */
 void qht_fifo_free(QHtFifo *f);
-/* Read a piece; whether there was one */
+/* Read at most a page; returns false if the FIFO was empty */
 bool qht_fifo_read(QHtFifo *f);
-/* Read all, in a thread */
+/* Start a thread that reads everything */
 void qht_fifo_go_on(QHtFifo *f);
-/* Read no more, but for what is there */
+/* Stop that thread after it has emptied the FIFO */
 void qht_fifo_hang(QHtFifo *f);
 
-/* Channels a test is for */
+/* Bits of QHtTest.channels */
 #define QHT_HYPERCALL   (1u << 0)
 #define QHT_SHM         (1u << 1)
 #define QHT_VIRTIO      (1u << 2)
@@ -326,8 +346,8 @@ void qht_fifo_hang(QHtFifo *f);
 /**
  * QHtTest: a test that is run once for each channel
  * @name: last part of its path
- * @fn: its argument is the channel's name
- * @channels: QHT_...
+ * @fn: the test; its argument is the channel's name
+ * @channels: bits QHT_...
  */
 typedef struct QHtTest {
     const char *name;
