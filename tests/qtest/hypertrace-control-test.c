@@ -273,7 +273,7 @@ static void test_memory_ignored(const void *channel)
                          HT_STATUS_OK);
     }
     g_assert_cmpuint(qht_stat(h, "errors"), ==, 0);
-    /* a reset consumes announced memory: there is none, and no error */
+    /* a reset consumes announced memory; nothing was announced, no error */
     qtest_system_reset(h->qts);
     g_assert_cmpuint(qht_stat(h, "errors"), ==, 0);
     qht_quit(h);

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: each channel's way of events, end to end
+ * hypertrace: events of each channel, from the guest's writes to the log
  */
 #include "qemu/osdep.h"
 #include "qemu/bswap.h"
 #include "libqtest.h"
 #include "libqos/hypertrace.h"
 
-#define MOST (UINT64_C(1) << 56)        /* events without a stream */
+#define MOST (UINT64_C(1) << 56)        /* limit of discards without a stream */
 
 typedef struct Case {
     const char *machine;
@@ -26,7 +26,7 @@ static QHt *boot(const Case *c, const char *backend, const char *props)
     return qht_boot(c->machine, backend, all, NULL);
 }
 
-/* The log has the numbers [from, to) of a class once each, and in order. */
+/* Check that the log has a class's numbers [from, to), in order, once each */
 static void assert_logged(QHt *h, const char *class_name, uint64_t from,
                           uint64_t to)
 {
@@ -44,7 +44,7 @@ static void assert_logged(QHt *h, const char *class_name, uint64_t from,
     g_assert_cmpuint(n, ==, to);
 }
 
-/* Many events over some packets, partly delivered while packets are open */
+/* Events that fill several packets arrive, also from a packet that is open. */
 static void test_events(const void *data)
 {
     QHt *h = boot(data, "log", "streams=2,packet-size=4096,packets=4");
@@ -85,7 +85,7 @@ static void test_events(const void *data)
     qht_quit(h);
 }
 
-/* Streams are apart, and each may be used again. */
+/* Streams are independent, and each can be opened again. */
 static void test_streams(const void *data)
 {
     QHt *h = boot(data, "log", "streams=3,packet-size=4096,packets=2");
@@ -118,7 +118,7 @@ static void test_streams(const void *data)
     qht_quit(h);
 }
 
-/* Text, sequences, arrays, extended headers: the log shows what was sent. */
+/* The log shows text, signed numbers, sequences, arrays and floats as sent. */
 static void test_types(const void *data)
 {
     static const uint8_t fields[] = {
@@ -169,8 +169,8 @@ static double logged_time(QHt *h, const char *what)
 }
 
 /*
- * Guest counters become host CLOCK_MONOTONIC.  Under qtest the counter is the
- * host's TSC since the VM was started.
+ * Guest counters are converted to the host's CLOCK_MONOTONIC.  Under qtest the
+ * counter is the host's TSC since the start of the VM.
  */
 static void test_time(const void *data)
 {
@@ -185,19 +185,19 @@ static void test_time(const void *data)
     after = g_get_monotonic_time() / 1e6;
     g_assert_cmpfloat(le64_to_cpu(m.host_ns) / 1e9, >=, before);
     g_assert_cmpfloat(le64_to_cpu(m.host_ns) / 1e9, <=, after);
-    /* a few microseconds, unless somebody took the CPU away */
+    /* a few microseconds, unless this program was preempted */
     g_assert_cmpuint(le64_to_cpu(m.bound_ns), <, 10000000);
-    /* 50 ppm to either side, in the 25 ms until the reading is not used more */
+    /* drift of 50 ppm to either side for 25 ms, the life of a reading */
     g_assert_cmpuint(le64_to_cpu(m.bound_ns), >=, 2500);
 
     after = g_get_monotonic_time() / 1e6;
     qht_stream_open(&s, h, 0);
     opened = g_get_monotonic_time() / 1e6;
-    /* when the VM was started: no event is older than its stream... */
+    /* counter at the VM's start: the date is not before the opening... */
     s.clock = 0;
     qht_write_number(&s, id, 1);
     qht_close_packet(&s);
-    /* ...and none younger than now, whatever its counter says */
+    /* ...counter in the future: the date is not after the present */
     s.clock = h->caps.clock_hz * 1000;
     qht_write_number(&s, id, 2);
     qht_commit(&s);
@@ -219,10 +219,10 @@ static void test_hypercall_synchronous(const void *data)
     unsigned n;
 
     qht_stream_open(&s, h, 1);
-    qht_stream_flush(&s);       /* the look that follows the opening is over */
+    qht_stream_flush(&s);       /* wait for the poll that the opening starts */
     for (n = 0; n < 200; n++) {
         qht_write_number(&s, id, n);
-        /* nobody looks without being asked to */
+        /* without a doorbell the host does not consume */
         g_assert_cmpuint(qht_stream_stat(h, 1, "events"), ==, n);
         qht_doorbell(&s);
         g_assert_cmpuint(qht_stream_stat(h, 1, "events"), ==, n + 1);
@@ -231,7 +231,7 @@ static void test_hypercall_synchronous(const void *data)
     qht_quit(h);
 }
 
-/* The rest of a batch is fetched after flush-ms. */
+/* Events that do not fill a batch are consumed after flush-ms. */
 static void test_hypercall_batch(const void *data)
 {
     QHt *h = qht_boot(data, "null", "channel=hypercall,streams=1,batch=8,"
@@ -252,7 +252,7 @@ static void test_hypercall_batch(const void *data)
     qht_quit(h);
 }
 
-/* A stream that falls quiet in an open packet, without any doorbell */
+/* The last events of an open packet are consumed without a doorbell. */
 static void test_shm_quiet(const void *data)
 {
     QHt *h = qht_boot(data, "null", "channel=shm,streams=2,flush-ms=5", NULL);
@@ -270,8 +270,8 @@ static void test_shm_quiet(const void *data)
 }
 
 /*
- * An idle consumer sleeps and has armed the wake word for the next commit;
- * its doorbell, and only that, wakes it.
+ * An idle consumer arms the wake word for the next commit and sleeps.  Only
+ * that stream's doorbell wakes it.
  */
 static void test_shm_doorbell(const void *data)
 {
@@ -285,16 +285,16 @@ static void test_shm_doorbell(const void *data)
     for (n = 0; n < 20; n++) {
         qht_write_number(&s, id, n);
         head = qht_ring_readq(h, 1, QHT_GUEST(head));
-        /* what does not ring is found by the time bound */
+        /* if the wake word asks for no doorbell, the host polls in time */
         if (qht_ring_readq(h, 1, QHT_HOST(wake)) <= head) {
             qht_doorbell(&s);
         }
         QHT_WAIT(qht_stream_stat(h, 1, "events") == n + 1);
-        /* armed for the very next commit: asleep without a time bound */
+        /* armed for the next commit: the consumer sleeps without a timeout */
         QHT_WAIT(qht_ring_readq(h, 1, QHT_HOST(wake)) == head + 1);
     }
     wakeups = qht_stream_stat(h, 1, "wakeups");
-    /* it may ring with every size, and without a reason */
+    /* doorbells of every size, for a stream that is not open */
     for (n = 0; n < 10; n++) {
         qpci_io_writeb(h->pci->pdev, h->regs, h->caps.doorbell_offset, 0);
         qpci_io_writew(h->pci->pdev, h->regs, h->caps.doorbell_offset, 0);
@@ -307,7 +307,7 @@ static void test_shm_doorbell(const void *data)
     qht_quit(h);
 }
 
-/* Nobody consumes in time: whole packets go, and are counted to the event. */
+/* mode=overwrite: whole packets are overwritten; each lost event is counted. */
 static void test_overwrite(const void *data)
 {
     QHt *h = qht_boot(data, "null", "channel=hypercall,mode=overwrite,"
@@ -319,12 +319,12 @@ static void test_overwrite(const void *data)
 
     g_assert_cmpuint(h->caps.mode, ==, HT_MODE_OVERWRITE);
     qht_stream_open(&s, h, 0);
-    qht_stream_flush(&s);       /* likewise */
+    qht_stream_flush(&s);       /* wait for the poll that the opening starts */
     for (n = 0; n < 10 * 336 + 5; n++) {
         qht_write_number(&s, id, n);
     }
     qht_doorbell(&s);
-    /* a doorbell takes 8 KiB, the worker the rest */
+    /* the doorbell consumes 8 KiB, the worker the rest */
     qht_stream_flush(&s);
     events = qht_stream_stat(h, 0, "events");
     dropped = qht_stream_stat(h, 0, "dropped");
@@ -335,7 +335,7 @@ static void test_overwrite(const void *data)
     qht_quit(h);
 }
 
-/* A full ring waits for nobody: what a producer says it lost is told. */
+/* The producer's count of lost events is in the statistics and in the log. */
 static void test_lost(const void *data)
 {
     QHt *h = boot(data, "log", "streams=1,packet-size=4096,packets=2");
@@ -357,7 +357,10 @@ static void test_lost(const void *data)
     qht_quit(h);
 }
 
-/* What was discarded is in the trace once the VM stops: QEMU may end then. */
+/*
+ * A stop of the VM writes the count of discarded events into the trace,
+ * because QEMU may end without a close of the stream.
+ */
 static void test_lost_stop(const void *data)
 {
     QHt *h = boot(data, "log", "streams=1,packet-size=4096,packets=2");
@@ -375,7 +378,7 @@ static void test_lost_stop(const void *data)
     qht_commit(&s);
     qtest_qmp_assert_success(h->qts, "{'execute': 'stop'}");
     g_assert_cmpuint(qht_log_count(h, "goes on, 5 events discarded"), ==, 1);
-    /* once is enough */
+    /* a second stop reports nothing new; the other line is the opening */
     qtest_qmp_assert_success(h->qts, "{'execute': 'cont'}");
     qtest_qmp_assert_success(h->qts, "{'execute': 'stop'}");
     g_assert_cmpuint(qht_log_count(h, "events discarded"), ==, 2);
@@ -390,7 +393,7 @@ static void discarded(QHt *h, uint64_t count, unsigned status)
     g_assert_cmpuint(qht_call(h, HT_MSG_DISCARDED, &m, sizeof(m)), ==, status);
 }
 
-/* Events without a stream are told by one that is open, or opened later. */
+/* Discards without a stream are reported by an open or the next stream. */
 static void test_discarded(const void *data)
 {
     QHt *h = boot(data, "log", "streams=2,packet-size=4096,packets=2");
@@ -409,7 +412,7 @@ static void test_discarded(const void *data)
     qht_stream_close(&s);
     g_assert_cmpuint(qht_stat(h, "lost"), ==, 39);
     g_assert_cmpuint(qht_log_count(h, "closed, 39 events discarded"), ==, 1);
-    /* more than there can be are refused, or end at the most */
+    /* a count of MOST is refused; the sum is limited to MOST */
     discarded(h, MOST, HT_STATUS_INVAL);
     discarded(h, MOST - 1, HT_STATUS_OK);
     discarded(h, MOST - 1, HT_STATUS_OK);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: which classes are on, as the guest sees it
+ * hypertrace: enable bytes of classes, and settings, as the guest reads them
  */
 #include "qemu/osdep.h"
 #include "qemu/bswap.h"
@@ -49,7 +49,7 @@ static void assert_events(QHt *h, const char *events)
     qobject_unref(rsp);
 }
 
-/* Register; the reply and the page say the same */
+/* Register a class; the reply and the enable byte must both be @on */
 static uint32_t add(QHt *h, const char *name, uint8_t on)
 {
     g_autofree struct ht_msg_class *m = g_malloc0(HT_MESSAGE_MAX);
@@ -62,7 +62,7 @@ static uint32_t add(QHt *h, const char *name, uint8_t on)
     return ldl_le_p(&m->id);
 }
 
-/* A class is on from its registration if the operator wants it. */
+/* A class is on from its registration if the property events matches it. */
 static void test_register(const void *channel)
 {
     QHt *h = boot(channel, ",events=a*:!ab");
@@ -75,7 +75,7 @@ static void test_register(const void *channel)
     add(h, "b", 0);
     add(h, "abc", 1);
     add(h, "ab", 0);
-    /* whoever registers knows */
+    /* a registration does not change it: the reply has the byte */
     g_assert_cmpuint(qht_enable_seq(h), ==, generation);
     if (!h->control) {
         g_assert_cmpuint(h->caps.enable_offset % HT_ENABLE_SIZE, ==, 0);
@@ -87,7 +87,7 @@ static void test_register(const void *channel)
     qht_quit(h);
 }
 
-/* Set while the guest runs; what is no list changes nothing. */
+/* The property can be set while the guest runs; a wrong list has no effect. */
 static void test_property(const void *channel)
 {
     QHt *h = boot(channel, "");
@@ -118,7 +118,7 @@ static void test_property(const void *channel)
     qht_quit(h);
 }
 
-/* The host does not look: an event of a class that is off is delivered. */
+/* The host does not filter: events of a class that is off are delivered. */
 static void test_emit(const void *channel)
 {
     QHt *h = boot(channel, ",events=!*");
@@ -164,7 +164,7 @@ static void test_message(const void *channel)
     qht_quit(h);
 }
 
-/* What the host sets, as the guest reads it */
+/* Check the settings that the guest reads */
 static void assert_settings(QHt *h, const char *text)
 {
     g_autofree struct ht_msg_settings *m = g_malloc0(HT_MESSAGE_MAX);
@@ -204,7 +204,7 @@ static void test_settings(const void *channel)
     g_assert_cmpuint(qht_enable_seq(h), ==, generation);
     assert_settings(h, longest);
 
-    /* no room, or other room than there is */
+    /* too little room for the text, or a count that differs from the room */
     stl_le_p(&m->count, HT_SETTINGS_MAX - 1);
     g_assert_cmpuint(qht_call(h, HT_MSG_SETTINGS, m,
                               sizeof(*m) + HT_SETTINGS_MAX - 1), ==,
@@ -221,7 +221,7 @@ static void test_settings(const void *channel)
     g_assert_cmpuint(qht_enable_seq(h), !=, generation);
     assert_settings(h, "");
 
-    /* who comes back asks again */
+    /* after a reset the number differs, so that a driver reads again */
     generation = qht_enable_seq(h);
     qtest_system_reset(h->qts);
     qht_restart(h);
@@ -239,7 +239,7 @@ static void scribble(QHt *h)
                   sizeof(junk));
 }
 
-/* What a guest makes of the page is its own fault, until a reset. */
+/* A guest may overwrite its enable bytes; a reset restores them. */
 static void test_reset(const void *channel)
 {
     QHt *h = boot(channel, ",events=!b");
@@ -259,7 +259,7 @@ static void test_reset(const void *channel)
     qht_quit(h);
 }
 
-/* Also what was set while the VM stood */
+/* A change while the VM is stopped takes effect when it continues. */
 static void test_stop(const void *channel)
 {
     QHt *h = boot(channel, "");
@@ -270,7 +270,7 @@ static void test_stop(const void *channel)
     qtest_qmp_eventwait(h->qts, "STOP");
     set_events(h, "!*");
     if (!h->control) {
-        /* it could be loaded next */
+        /* guest memory does not change while the VM is stopped */
         g_assert_cmpuint(qht_enabled(h, a), ==, 1);
     }
     qtest_qmp_assert_success(h->qts, "{'execute': 'cont'}");
@@ -280,7 +280,7 @@ static void test_stop(const void *channel)
     qht_quit(h);
 }
 
-/* Where the VM goes the operator may want other classes. */
+/* After a migration the target's property events applies. */
 static void test_migrate(const void *channel)
 {
     g_autofree char *there = g_strdup_printf("channel=%s," PROPS ",events=!a",
@@ -303,7 +303,7 @@ static void test_migrate(const void *channel)
     qht_quit(h);
 }
 
-/* Whoever reads a BAR that is not decoded reads "off". */
+/* A byte in a BAR that is not decoded does not read as on. */
 static void test_no_bar(const void *channel)
 {
     QHt *h = boot(channel, "");

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: recordings that are made when something happens
+ * hypertrace: recordings of an ftrace ring, made on command or by a trigger
  *
- * The kernel is this program; see hypertrace-ftrace.h.  The recordings are read
- * with what the command hypertrace reads them with.
+ * This program writes the ring, as the guest's kernel would; see
+ * hypertrace-ftrace.h.  It reads recordings with hypertrace/recording.h, as
+ * the command hypertrace does.
  */
 #include "qemu/osdep.h"
 #include <dirent.h>
@@ -52,8 +53,8 @@ static void end(Flight *fl)
 }
 
 /*
- * A recording has the newest events of each processor, up to @to - 1, and
- * before these all from @from on.
+ * Check that a recording has consecutive events of each processor: it starts
+ * at @from or earlier, and ends with @to - 1.
  */
 static void check_recording(const char *dir, uint64_t from, uint64_t to,
                             const char *why)
@@ -86,7 +87,7 @@ static void check_recording(const char *dir, uint64_t from, uint64_t to,
     for (i = 0; i < QFT_CPUS; i++) {
         g_assert_cmpuint(next[i], ==, to);
     }
-    /* the host's clock was there before the events, and is by now */
+    /* each piece has two host times, in order, and none is in the future */
     ht_rec_rewind(r);
     while (ht_rec_next_piece(r, 0, &p)) {
         g_assert_cmpuint(p.host_before, <=, p.host_after);
@@ -127,7 +128,10 @@ static char *wait_for(Flight *fl, const char *trigger)
     return qft_wait_recording(&fl->vm, trigger);
 }
 
-/* Each has what is there, whether it was in another; nothing is delivered. */
+/*
+ * Each recording has all events of the ring, also those of an earlier
+ * recording.  Without a backend nothing is delivered.
+ */
 static void test_command(void)
 {
     g_autofree char *first = NULL, *second = NULL;
@@ -151,7 +155,7 @@ static void test_command(void)
     end(&fl);
 }
 
-/* With a backend the ring is followed as well. */
+/* With a backend, events are delivered and can also be recorded. */
 static void test_both(void)
 {
     g_autofree char *dir = NULL;
@@ -189,8 +193,8 @@ static QDict *snapshot(const char *of)
 }
 
 /*
- * The thread of that name of a QEMU with debug-threads=on; 0: none, or it has
- * not run yet: a thread names itself.
+ * Find a thread by name in a QEMU with debug-threads=on; returns 0 if there is
+ * no such thread, or if it has not run yet: a thread sets its own name.
  */
 static pid_t find_thread(QTestState *qts, const char *name)
 {
@@ -215,7 +219,10 @@ static pid_t find_thread(QTestState *qts, const char *name)
     return found;
 }
 
-/* Stands still, as in a write to a disk that hangs; 0: not allowed here */
+/*
+ * Stop the thread that writes recordings, as if it wrote to a disk that hangs.
+ * Returns 0, and skips the test, if ptrace is not permitted.
+ */
 static pid_t hold_writer(Flight *fl)
 {
     pid_t tid = 0;
@@ -250,7 +257,7 @@ static void test_disk_hangs(void)
         boot(&fl);
         qft_write(&fl.vm, 10);
         QHT_WAIT(qft_count(&fl.vm, 10) == QFT_CPUS);
-        /* the reset's is in the thread's hands, or waits */
+        /* the thread has the recording of the reset, or that one waits too */
         for (i = 0; i < 3; i++) {
             g_assert_cmpuint(ask(&fl), ==, 1);
         }
@@ -272,14 +279,14 @@ static void test_disk_hangs(void)
     end(&fl);
 }
 
-/* Until who stopped it has seen its end, QEMU's is not seen, either. */
+/* Reap the traced thread; until then, QEMU's end cannot be waited for. */
 static gpointer see_end(gpointer tid)
 {
     g_assert_cmpint(waitpid(GPOINTER_TO_INT(tid), NULL, __WALL), >, 0);
     return NULL;
 }
 
-/* QEMU ends although the writer hangs with a recording that was asked for. */
+/* QEMU ends although the writer hangs and a requested recording waits. */
 static void test_disk_hangs_ends(void)
 {
     GThread *thread = NULL;
@@ -304,8 +311,8 @@ static void test_disk_hangs_ends(void)
 
 /*
  * object-del while the writer hangs.  Promise that only this test proves: the
- * big lock is not held until the disk answers, and the recording is written
- * when it does.
+ * command returns without waiting for the disk, and the recording is written
+ * when the disk responds.
  */
 static void test_disk_hangs_delete(void)
 {
@@ -357,7 +364,7 @@ static void test_chroot(void)
     g_assert_cmpint(rmdir(root), ==, 0);
 }
 
-/* Two of one name make theirs in one directory. */
+/* Objects with the same id in two QEMUs can share a directory. */
 static void test_shared(void)
 {
     g_autoptr(GHashTable) seen = g_hash_table_new_full(g_str_hash, g_str_equal,
@@ -408,7 +415,7 @@ static void test_reset(void)
     second = wait_for(&fl, "reset");
     check_recording(second, 0, 1, "reset");
 
-    /* it does not fill the disk */
+    /* recordings=2 limits the disk space: the third one is skipped */
     boot(&fl);
     qtest_system_reset(fl.vm.h.qts);
     g_assert_cmpuint(qht_stat(&fl.vm.h, "recordings"), ==, 2);
@@ -427,14 +434,14 @@ static void test_panic(void)
     qtest_outb(fl.vm.h.qts, PVPANIC_PORT, 1);
     dir = wait_for(&fl, "panic");
     check_recording(dir, 0, 21, "panic");
-    /* nothing has run since */
+    /* the guest has not run since the panic, so a reset adds no recording */
     qtest_system_reset(fl.vm.h.qts);
     g_assert_cmpuint(qht_stat(&fl.vm.h, "recordings"), ==, 1);
     g_assert_cmpuint(qht_stat(&fl.vm.h, "resets"), ==, 1);
     end(&fl);
 }
 
-/* QEMU ends by the panic, but not before the recording is there. */
+/* If a panic ends QEMU, the recording is written first. */
 static void test_panic_ends(void)
 {
     g_autofree char *dir = NULL;
@@ -468,7 +475,7 @@ static void test_watchdog(void)
     end(&fl);
 }
 
-/* No piece of a recording was written in its last second. */
+/* Check that the last second before a recording's end has no piece */
 static void check_silent(const char *dir)
 {
     g_autoptr(GError) err = NULL;
@@ -489,7 +496,7 @@ static void check_silent(const char *dir)
     g_assert_cmpuint(n, >=, QFT_CPUS);
 }
 
-/* Once for each silence */
+/* Each time without events gives one recording. */
 static void test_silence(void)
 {
     g_autofree char *first = NULL, *second = NULL;
@@ -501,7 +508,7 @@ static void test_silence(void)
     first = wait_for(&fl, "silence");
     check_recording(first, 0, 21, "no events");
     check_silent(first);
-    /* its clock steps back, as a kernel's can when it boots */
+    /* the guest's clock steps back, as a kernel's can while it boots */
     fl.vm.ns -= 15000;
     qft_write(&fl.vm, 1);
     second = wait_for(&fl, "silence");
@@ -540,7 +547,7 @@ static void test_refused(void)
     refused(&fl.vm, "hypertrace-snapshot", snapshot("ft"),
             "ft: no ring that changes was found in the guest's memory");
     boot(&fl);
-    /* what cannot be written is told */
+    /* the event of a recording that cannot be written has the error */
     text = g_strdup_printf("%s/new", fl.dir);
     qft_remove_dir(text);
     g_assert_true(g_file_set_contents(text, "", 0, NULL));

@@ -2,8 +2,8 @@
 /*
  * hypertrace: the object that follows a guest's ftrace ring
  *
- * The kernel is this program, which writes the ring into the guest's memory,
- * a file that both have mapped.
+ * This program writes the ring, as the guest's kernel would; see
+ * hypertrace-ftrace.h.
  */
 #include "qemu/osdep.h"
 #include <sys/mman.h>
@@ -16,8 +16,8 @@
 #include "hypertrace-ftrace.h"
 
 /*
- * The events of a stream in the log: numbers @from to @to - 1, in this order.
- * Returns what follows.
+ * Check that the log has events @from to @to - 1 of a stream, in order, with
+ * dates that do not decrease.  Returns the rest of the log.
  */
 static const char *check_numbers(const char *log, unsigned stream,
                                  uint64_t from, uint64_t to)
@@ -47,7 +47,7 @@ static const char *check_numbers(const char *log, unsigned stream,
     return log;
 }
 
-/* Found, from its first event on; then followed while it wraps */
+/* A ring is found with all its events, and followed while it wraps. */
 static void test_follow(const void *layout)
 {
     g_autofree char *log = NULL;
@@ -76,7 +76,7 @@ static void test_follow(const void *layout)
     qft_end(&vm);
 }
 
-/* More copies than are followed at a time, and found before the ring */
+/* A ring is followed although memory has many copies that do not change. */
 static void test_copies(void)
 {
     const size_t step = 2 * MiB;
@@ -98,8 +98,8 @@ static void test_copies(void)
 }
 
 /*
- * A ring that is being made: of two processors' parts only the second is seen,
- * which looks like a ring, too.
+ * While a kernel creates a ring, only the second processor's part may be
+ * visible, which is a valid ring by itself.  It is replaced by the whole ring.
  */
 static void test_part(void)
 {
@@ -110,7 +110,7 @@ static void test_part(void)
                            .layout = HT_FT_LAYOUT_6_11, .cpus = QFT_CPUS,
                            .nr = 511, .subbuf = 4096 };
     fg_init(&vm.guest);
-    /* parts of 2 MiB: a ring may begin at each */
+    /* each part has 2 MiB, so a ring may start at either */
     g_assert_cmphex(vm.guest.cpu[1].line - 24, ==, QFT_AT + 2 * MiB);
     fg_put32(&vm.guest, QFT_AT, 0);
     QHT_WAIT((fg_event(&vm.guest, 1, vm.ns += 1000, 0),
@@ -123,7 +123,7 @@ static void test_part(void)
     qft_end(&vm);
 }
 
-/* What is overwritten before it is read is a gap. */
+/* Events that are overwritten before they are read are counted as a gap. */
 static void test_gap(void)
 {
     QFt vm = { };
@@ -159,7 +159,7 @@ static void test_no_formats(void)
     qft_end(&vm);
 }
 
-/* When a command returns that stops the VM, all was taken. */
+/* When the command stop returns, all events of the ring are consumed. */
 static void test_stop(void)
 {
     QFt vm = { };
@@ -187,7 +187,10 @@ static void test_stop(void)
     qft_end(&vm);
 }
 
-/* The next kernel finds no ring; what the one before wrote was taken. */
+/*
+ * A reset consumes all events and then erases the ring, so that the rest of it
+ * is not taken for the next kernel's ring.
+ */
 static void test_reset(const void *layout)
 {
     g_autofree char *log = NULL;
@@ -223,7 +226,7 @@ static void test_reset(const void *layout)
     qft_end(&vm);
 }
 
-/* The kernel that wakes up from S3 is the one that was suspended. */
+/* After S3 the same kernel continues, so a wakeup does not erase the ring. */
 static void test_suspend(void)
 {
     const uint16_t pm = 0x600;
@@ -256,7 +259,7 @@ static void test_suspend(void)
     qft_end(&vm);
 }
 
-/* A kernel that died before its ring was seen to change */
+/* A reset also consumes a ring that was not yet seen to change. */
 static void test_reset_early(void)
 {
     QFt vm = { };
@@ -271,7 +274,7 @@ static void test_reset_early(void)
     qft_end(&vm);
 }
 
-/* By kexec: the next kernel has a ring of another size at the same place. */
+/* After kexec, a ring of another size at the same address is followed. */
 static void test_other_size(void)
 {
     QFt vm = { };
@@ -307,11 +310,11 @@ static void test_snapshot(void)
     saved = vm.guest;
     qft_write(&vm, 10);
     qht_snapshot(vm.h.qts, true, "a");
-    /* what it wrote meanwhile, but also that never happened */
+    /* loadvm consumes events after savevm, which then never happened */
     g_assert_cmpuint(qht_stat(&vm.h, "events"), ==, 21 * QFT_CPUS);
     memcpy(vm.guest.cpu, saved.cpu, sizeof(saved.cpu));
     qft_wait_found(&vm);
-    /* 12 of each again, in other streams */
+    /* the restored ring has 12 events for each CPU, in new streams */
     QHT_WAIT(qht_stat(&vm.h, "events") == (21 + 12) * QFT_CPUS);
     g_assert_cmpuint(qft_count(&vm, 11), ==, 2 * QFT_CPUS);
     g_assert_cmpuint(qft_count(&vm, 20), ==, QFT_CPUS);
@@ -333,7 +336,7 @@ static void test_migrate(void)
     target.messages = qht_temporary();
     qht_migrate(&from.h, &target);
     g_assert_cmpuint(qht_stat(&from.h, "events"), ==, 11 * QFT_CPUS);
-    /* a reset of what is left must not touch what may be shared */
+    /* a reset of the source must not erase RAM that the target may share */
     qtest_system_reset_nowait(from.h.qts);
     qtest_qmp_eventwait(from.h.qts, "RESET");
     g_assert_false(qft_is_erased(&from));
@@ -350,12 +353,12 @@ static void test_migrate(void)
     qht_unlink(target.messages);
 }
 
-/* One word of the ring becomes anything, or something that could be. */
+/* Overwrite one word of the ring by a random or a plausible value */
 static void lie(QFt *vm)
 {
     uint64_t at = (uint32_t)g_test_rand_int(), v = (uint32_t)g_test_rand_int();
 
-    /* most are headers */
+    /* most of them in the header of a part */
     at = v % 4 ? at % 256 :
          at % (vm->guest.cpu[QFT_CPUS - 1].pages + 8 * 4096 - QFT_AT);
     if (v % 3) {
@@ -366,7 +369,7 @@ static void lie(QFt *vm)
     fg_put(&vm->guest, QFT_AT + (at & ~7ull), v);
 }
 
-/* Rings that lie, and change while they are looked at */
+/* Rings with wrong contents, which change while QEMU reads them */
 static void test_hostile(void)
 {
     unsigned round, i;
@@ -381,7 +384,7 @@ static void test_hostile(void)
             lie(&vm);
             g_assert_cmpuint(qft_nr_rings(&vm, false), <=, 8);
         }
-        /* with the magic number the ring goes */
+        /* without its magic number the ring is dropped */
         memset((uint8_t *)vm.map + QFT_AT, 0, 1 * MiB);
         fg_clear(&vm.guest);
         vm.guest.mem = NULL;
@@ -390,7 +393,7 @@ static void test_hostile(void)
     qft_end(&vm);
 }
 
-/* A guest that boots at each look opens a bounded number of streams. */
+/* If the guest boots before each poll, the number of streams is bounded. */
 static void test_many_boots(void)
 {
     const unsigned cpus = 8, boots = 150, at_once = 1024;
@@ -417,7 +420,7 @@ static void test_many_boots(void)
             QHT_WAIT(qft_nr_rings(&vm, false) == 1);
             qtest_qmp_assert_success(vm.h.qts, "{'execute': 'stop'}");
         }
-        /* the next boot begins earlier */
+        /* the clock of the next boot starts again at an earlier time */
         vm.ns += 5 * NANOSECONDS_PER_SECOND;
         for (cpu = 0; cpu < cpus; cpu++) {
             fg_event(&vm.guest, cpu, vm.ns, 0);
@@ -434,7 +437,7 @@ static void test_many_boots(void)
     qft_end(&vm);
 }
 
-/* The ring is in memory that goes away: of a PCI device, which is RAM, too. */
+/* A ring in the RAM of a PCI device is dropped if its BAR is unmapped. */
 static void test_unplug(void)
 {
     QFt vm = { };

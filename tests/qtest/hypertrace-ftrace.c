@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: a VM whose kernel has an ftrace ring, for tests
+ * hypertrace: a VM with an ftrace ring in its memory, for tests
  */
 #include "qemu/osdep.h"
 #include <glib/gstdio.h>
@@ -10,7 +10,7 @@
 #include "qobject/qnum.h"
 #include "hypertrace-ftrace.h"
 
-/* Of events as fg_event() writes them */
+/* Format of the events that fg_event() writes */
 static const char formats[] =
     "system: test\n"
     "name: counted\n"

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: a VM whose kernel has an ftrace ring, for tests
+ * hypertrace: a VM with an ftrace ring in its memory, for tests
  *
- * The kernel is the test, which writes the ring into the guest's memory, a file
- * that both have mapped.
+ * The test takes the place of the guest's kernel: it writes the ring into the
+ * guest's RAM, a file that the test and QEMU both map.
  */
 #ifndef TESTS_QTEST_HYPERTRACE_FTRACE_H
 #define TESTS_QTEST_HYPERTRACE_FTRACE_H
@@ -17,8 +17,14 @@
 #define QFT_CPUS        2
 
 /*
- * A VM, whose path and log are those of the object "ft".  Its @options may be
- * given before it is started.
+ * QFt: a VM with the object "ft" of type hypertrace-ftrace
+ * @h: QEMU; the path and the log are those of "ft"
+ * @options: properties of "ft", set before qft_start(), or NULL
+ * @ram: file of the guest's RAM
+ * @formats: file of event formats, or NULL
+ * @map: the guest's RAM
+ * @guest: the ring
+ * @ns: the guest's clock
  */
 typedef struct QFt {
     QHt h;
@@ -27,30 +33,32 @@ typedef struct QFt {
     char *formats;
     void *map;
     FtGuest guest;
-    uint64_t ns;                /* of the guest's clock */
+    uint64_t ns;
 } QFt;
 
-/* Start QEMU; without @with_formats events are bytes */
+/* Start QEMU; without @with_formats, events are delivered as raw bytes */
 void qft_start(QFt *vm, bool with_formats, const char *extra);
 void qft_end(QFt *vm);
-/* The directory of the next recording that nobody asked for, and why it is */
+/* Wait for a recording by @trigger; returns its directory, to be freed */
 char *qft_wait_recording(QFt *vm, const char *trigger);
-/* A directory of recordings, if it is there */
+/* Remove a directory and all in it; no error if it does not exist */
 void qft_remove_dir(const char *path);
-/* The kernel makes its ring. */
+/* Create a ring, as a kernel does when it boots */
 void qft_boot(QFt *vm, HtFtLayout layout);
-/* @n events of each processor */
+/* Write @n events on each processor */
 void qft_write(QFt *vm, unsigned n);
-/* How many rings are followed; with @changing, of these */
+/* Number of rings followed; with @changing, only rings that were written */
 uint64_t qft_nr_rings(QFt *vm, bool changing);
 bool qft_has_ring(QFt *vm, uint64_t number);
-/* Of the first ring */
+/* Read a counter of the first ring */
 uint64_t qft_ring_stat(QFt *vm, const char *name);
-/* One more event of each processor shows that the ring is alive. */
+/* Wait until the ring is found, and followed after one more event per CPU */
 void qft_wait_found(QFt *vm);
+/* Wait until the sinks are idle; returns the log, to be freed */
 char *qft_read_log(QFt *vm);
-/* How many events of that number are in the log */
+/* Number of events in the log whose seq is @number */
 unsigned qft_count(QFt *vm, uint64_t number);
+/* Returns true if the ring's first magic number is 0 */
 bool qft_is_erased(QFt *vm);
 
 #endif /* TESTS_QTEST_HYPERTRACE_FTRACE_H */

@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: a guest that does anything at all
+ * hypertrace: a guest that does random things
  *
- * Episodes of random actions, each on a QEMU of its own: accesses of any size
- * to registers and configuration, messages that are right but for a detail,
- * virtqueues and rings with nonsense in them, resets at any time, while a
- * thread rewrites stream RAM and buffers under the device's hands.  QEMU
- * survives, and after each reset the device works for an honest driver.
+ * An episode starts a QEMU and performs random actions: accesses of any size
+ * to registers and configuration, messages with one wrong detail, virtqueues
+ * and rings with random contents, resets at any time.  Meanwhile a thread
+ * rewrites the stream RAM or the buffers that the device reads.
  *
- * HT_FUZZ_SEED: the first episode's; one more for each further one.
- * HT_FUZZ_SECONDS: of all channels together; else one episode of each.
+ * Promise that only this test proves: QEMU survives, and after each reset the
+ * device works for a correct driver.
+ *
+ * HT_FUZZ_SEED: seed of the first episode; each further one adds 1
+ * HT_FUZZ_SECONDS: time for all channels; by default one episode for each
  */
 #include "qemu/osdep.h"
 #include <sys/mman.h>
@@ -28,15 +30,20 @@
 #define RAM (64 * MiB)
 #define ARENA (256 * KiB)
 
-/* Actions between two times the device has to work */
+/* Actions between two checks that the device works */
 #define ROUND 150
 #define ROUNDS 12
 
 /**
  * Fuzz: an episode
- * @file, @mem: stream RAM or, if channel=virtio, the guest's RAM
- * @arena: guest RAM for buffers, @arena_size of it
- * @race_at, @race_size: what the other thread rewrites, @racing it does
+ * @file: file of the memory @mem
+ * @mem: stream RAM or, if channel=virtio, the guest's RAM
+ * @arena: address of ARENA bytes of guest RAM for buffers
+ * @thread: a thread that rewrites memory
+ * @race_at, @race_size: range of @mem that the thread rewrites
+ * @racing: the thread should rewrite memory
+ * @quiet: the thread has seen that @racing is false
+ * @stop: the thread should end
  */
 typedef struct Fuzz {
     QHt *h;
@@ -98,7 +105,7 @@ static void *rewrite(void *opaque)
 
             n = n * 1664525 + 1013904223;
             at = f->race_at + (n >> 7) % f->race_size / 4 * 4;
-            /* mostly words that were nearly right */
+            /* flip one bit of a word, or replace the word */
             qatomic_set((uint32_t *)(f->mem + at), n & 0x40 ? n :
                         *(uint32_t *)(f->mem + at) ^ 1u << (n >> 27));
         }
@@ -121,7 +128,6 @@ static void race_stop(Fuzz *f)
 
 /* Actions ------------------------------------------------------------------ */
 
-/* An access of any size */
 static void access_any(Fuzz *f, uint64_t addr)
 {
     uint64_t v = any64(f);
@@ -159,7 +165,7 @@ static void access_any(Fuzz *f, uint64_t addr)
     }
 }
 
-/* A message as a driver sends it, with some of its fields right */
+/* Build a message of which some fields are valid; returns its size */
 static size_t make_message(Fuzz *f, uint8_t *buf)
 {
     static const size_t sizes[] = {
@@ -207,13 +213,13 @@ static void mailbox(Fuzz *f)
     qtest_memwrite(f->h->qts, box, buf, size);
     qtest_writel(f->h->qts, f->h->regs.addr + HT_REG_MAILBOX_GO,
                  below(f, 10) ? size : any64(f));
-    /* BUSY: it may go on with the reply, or with anything else */
+    /* after BUSY the guest may send the reply back, or anything else */
     if (below(f, 2)) {
         qtest_memread(f->h->qts, box, buf, 64);
     }
 }
 
-/* Also behind it; what does anything is often hit */
+/* An offset in BAR0, often of a register, or shortly after the BAR's end */
 static uint64_t bar0(Fuzz *f)
 {
     return below(f, STREAMS + 2) * HT_MAP_ALIGN +
@@ -228,7 +234,7 @@ static void doorbell(Fuzz *f)
                  below(f, STREAMS + 1) * c->doorbell_stride, any64(f));
 }
 
-/* A stream's lines, or a packet with some of its header right */
+/* Write a stream's control lines, or a packet whose header is partly valid */
 static void ring(Fuzz *f)
 {
     uint64_t base = f->h->ring.addr + below(f, STREAMS) *
@@ -258,7 +264,7 @@ static void ring(Fuzz *f)
         access_any(f, base + below(f, sizeof(struct ht_ring_control)));
         break;
     case 3:
-        /* the instance that the device says, a good packet's */
+        /* a valid packet, with the instance that the device reports */
         p.instance = cpu_to_le64(qtest_readq(f->h->qts,
                                              base + QHT_HOST(instance)));
         p.stream = cpu_to_le32((base - f->h->ring.addr) /
@@ -279,7 +285,7 @@ static void ring(Fuzz *f)
     }
 }
 
-/* Where a descriptor may point at */
+/* Address for a descriptor: RAM, a BAR, the end of RAM, or unmapped */
 static uint64_t any_address(Fuzz *f)
 {
     switch (below(f, 8)) {
@@ -291,7 +297,7 @@ static uint64_t any_address(Fuzz *f)
     case 2:
         return RAM - below(f, 5000);
     case 3:
-        return any64(f) | UINT64_C(1) << 52;            /* nothing there */
+        return any64(f) | UINT64_C(1) << 52;            /* unmapped */
     default:
         return f->arena + below(f, ARENA);
     }
@@ -307,7 +313,7 @@ static void kick(Fuzz *f, QVirtQueue *vq)
     f->h->pci->vdev.bus->virtqueue_kick(&f->h->pci->vdev, vq);
 }
 
-/* A few descriptors of any kind, made available or not */
+/* Write a few random descriptors, and mostly kick */
 static void descriptors(Fuzz *f)
 {
     static const uint32_t lengths[] = { 0, 1, 16, 40, 64, 4096, UINT32_MAX };
@@ -344,7 +350,7 @@ static void descriptors(Fuzz *f)
     }
 }
 
-/* One good descriptor chain: a message, or a stream's buffer */
+/* Submit one valid descriptor chain: a message, or a stream's buffer */
 static void buffer(Fuzz *f)
 {
     uint8_t buf[HT_MESSAGE_MAX + 64];
@@ -391,7 +397,7 @@ static void buffer(Fuzz *f)
     kick(f, vq);
 }
 
-/* virtio's registers: queues that lie anywhere, statuses in any order */
+/* Write virtio's registers: queue addresses anywhere, any device status */
 static void virtio_registers(Fuzz *f)
 {
     uint64_t common = f->h->pci->bar.addr + f->h->pci->common_cfg_offset;
@@ -424,7 +430,7 @@ static void config_space(Fuzz *f)
         break;
     case 1:
     case 2:
-        /* not the BARs: nobody would know where the device is */
+        /* not the BARs: the test needs to know their addresses */
         if (at > PCI_BASE_ADDRESS_5 + 3) {
             qpci_config_writel(d, at & ~3, any64(f));
         }
@@ -489,7 +495,7 @@ static void act(Fuzz *f)
 
 /* Episodes ----------------------------------------------------------------- */
 
-/* A driver that takes over what this guest left behind */
+/* Check that a correct driver can take over the device and use it */
 static void check_alive(Fuzz *f)
 {
     struct ht_msg m = { 0 };
@@ -527,7 +533,7 @@ static void boot(Fuzz *f, const char *channel)
                   0);
     g_assert_true(f->mem != MAP_FAILED);
     close(fd);
-    /* what is logged of a guest is formatted, too */
+    /* -d guest_errors, so that messages about the guest are also formatted */
     extra = g_strdup_printf("-object memory-backend-file,id=mem,share=on,"
                             "mem-path=%s,size=%zu -m %zu -d guest_errors"
                             " -D /dev/null", f->file, f->mem_size,
