@@ -2,8 +2,8 @@
 /*
  * hypertrace: a backend that hangs
  *
- * The log goes to a pipe, which nobody reads until the test says so: the
- * thread that writes the log is in write() meanwhile, and comes back after.
+ * The log is a FIFO that the test does not read at first.  Until the test
+ * reads it, the sink's thread blocks in write().
  */
 #include "qemu/osdep.h"
 #include "qemu/bswap.h"
@@ -11,7 +11,7 @@
 #include "libqtest.h"
 #include "libqos/hypertrace.h"
 
-/* What QEMU waits for a hanging backend, and far more than that */
+/* Limit for QEMU to continue: far more than it waits for a hanging backend */
 #define LIMIT_US (60 * G_USEC_PER_SEC)
 
 #define PACKET 4096u
@@ -65,7 +65,7 @@ static void teardown(Hang *g)
     g_free(g->props);
 }
 
-/* Told of so rarely that a virtqueue takes a ring's worth */
+/* Commit seldom enough that a virtqueue has entries for a ring of events */
 static void emit(Hang *g, unsigned n)
 {
     for (; n; n--) {
@@ -76,14 +76,11 @@ static void emit(Hang *g, unsigned n)
     }
 }
 
-/*
- * Emit until the backend hangs, then what fits a ring.  Neither stalls the
- * guest.
- */
+/* Emit enough events that the backend hangs; the guest is not stalled */
 static void hang(Hang *g)
 {
     emit(g, (PACKETS - 1) * EVENTS_A_PACKET);
-    /* all of it is text of some 60 bytes each: more than the pipe takes */
+    /* each event is some 60 bytes of text, more in all than the FIFO holds */
     g_assert_cmpuint(g->s.events * 60, >, 2 * 65536);
 }
 
@@ -96,7 +93,7 @@ static void assert_everything(Hang *g, const char *text)
     g_assert_nonnull(strstr(text, last));
 }
 
-/* The device leaves the guest.  Returns how long QEMU was busy with it. */
+/* Unplug the device; returns the time that QEMU needed, in us */
 static gint64 unplug(QHt *h)
 {
     gint64 begin = g_get_monotonic_time();
@@ -105,7 +102,7 @@ static gint64 unplug(QHt *h)
     return g_get_monotonic_time() - begin;
 }
 
-/* The device "x" in place of the first one */
+/* Plug in the device "x" and use it instead of the first one */
 static void replace(Hang *g, const void *channel, const char *backend)
 {
     qtest_qmp_device_add(g->h->qts, "hypertrace", "x",
@@ -128,7 +125,7 @@ static void test_unplug(const void *channel)
     hang(&g);
     took = unplug(g.h);
     g_assert_cmpint(took, <, LIMIT_US);
-    /* nothing that the thread in the backend uses goes away under it */
+    /* the sink's thread still uses the backend, so it cannot be deleted */
     qht_wait_deleted(g.h);
     g_assert_false(qht_object_del(g.h->qts, "be"));
     qht_fifo_go_on(g.fifo);
@@ -139,7 +136,7 @@ static void test_unplug(const void *channel)
     teardown(&g);
 }
 
-/* The name and the backend of a device that hangs are used again. */
+/* After a hanging device is unplugged, its name and backend can be reused. */
 static void test_replug(const void *channel)
 {
     unsigned i;
@@ -177,8 +174,8 @@ static void test_replug(const void *channel)
 }
 
 /*
- * Nobody waits for a backend: not a flush, a close, a stop, nor who saves the
- * VM.  What was posted is recorded here when the backend goes on.
+ * Flush, close, stop and migration do not wait for a backend that hangs.
+ * Events posted before are recorded when the backend continues.
  */
 static void test_no_wait(const void *channel)
 {
@@ -202,7 +199,7 @@ static void test_no_wait(const void *channel)
     qht_stream_close(&g.s);
     qht_settle(g.h);
     assert_everything(&g, log_text(&g));
-    /* by a socket: QEMU leaks the name of a second file */
+    /* use a socket: QEMU leaks memory if it migrates to a second file */
     t = qht_target("pc", "null", g.props, NULL);
     qht_migrate(g.h, t);
     qht_target_free(t);
@@ -211,10 +208,10 @@ static void test_no_wait(const void *channel)
 }
 
 /*
- * Promise that only this test proves: hypertrace-drain does not wait.  Its
- * event covers what was posted before the command, and not what comes later;
- * it comes for each request, also if the device is unplugged while a backend
- * hangs.
+ * Promise that only this test proves: hypertrace-drain does not wait.  Each
+ * request gets an event when the events posted before the command are
+ * delivered.  If the device is unplugged while a backend hangs, the request
+ * gets an event that says "complete": false.
  */
 static void test_drain(const void *channel)
 {
@@ -227,7 +224,7 @@ static void test_drain(const void *channel)
     hang(&g);
     qht_stream_flush(&g.s);
     first = qht_drain(g.h);
-    /* the monitor answers although a request is pending */
+    /* the monitor works while a request is pending */
     qtest_qmp_assert_success(g.h->qts, "{'execute': 'query-status'}");
     second = qht_drain(g.h);
     g_assert_cmpuint(second, !=, first);
@@ -255,7 +252,7 @@ static void test_drain(const void *channel)
     teardown(&g);
 }
 
-/* Requests that nobody fulfils are bounded, and the monitor works. */
+/* At most 64 requests can be pending; the monitor still works. */
 static void test_drain_many(const void *channel)
 {
     unsigned n = 0;
@@ -299,9 +296,9 @@ static uint64_t resident(Hang *g)
 }
 
 /*
- * Over budget a backend discards for itself, however much the guest emits; what
- * it discarded is in its trace when it goes on.  Another backend of the same
- * device has everything.
+ * While a backend hangs, its sink discards events over its budget, and QEMU's
+ * memory does not grow.  The count of discarded events is in the backend's
+ * trace when it continues.  Another backend of the device gets all events.
  */
 static void test_budget(const void *channel)
 {
@@ -326,7 +323,7 @@ static void test_budget(const void *channel)
         qht_stream_flush(&g.s);
     }
     if (!g.h->control) {
-        /* buffers of virtio are ever other memory of the guest */
+        /* with virtio, each buffer touches more of the guest's memory */
         g_assert_cmpuint(resident(&g), <, before + 8 * 1024 * 1024);
     }
     g_assert_cmpuint(qht_stat(g.h, "events"), ==, g.s.events);
@@ -353,8 +350,8 @@ static void test_budget(const void *channel)
 }
 
 /*
- * QEMU ends, whatever hangs: so many devices that LIMIT_US would not do if it
- * waited for one after the other.
+ * QEMU ends in time although many devices hang: if it waited for one after the
+ * other, it would need longer than LIMIT_US.
  */
 static void test_quit(const void *channel)
 {
@@ -366,7 +363,7 @@ static void test_quit(const void *channel)
     setup(&g, channel);
     hang(&g);
     qht_stream_forget(&g.s);
-    /* many virtqueues take long to be made, and make no difference here */
+    /* virtio: setting up virtqueues is slow, and one device is enough */
     n = g.h->control ? 1 : G_N_ELEMENTS(more);
     for (i = 0; i < n; i++) {
         g_autofree char *id = g_strdup_printf("x%u", i);
@@ -383,7 +380,7 @@ static void test_quit(const void *channel)
     for (i = 0; i < n; i++) {
         qht_quit(more[i]);
     }
-    /* also if a request is pending */
+    /* a pending request does not delay the end */
     qht_drain(g.h);
     begin = g_get_monotonic_time();
     teardown(&g);

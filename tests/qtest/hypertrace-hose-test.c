@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: virtqueues that a driver never lets run empty
+ * hypertrace: virtqueues that a driver refills before they are empty
  *
- * All buffers of a queue lead to one piece of memory, so that a write of the
- * available index makes the whole queue available again: this program keeps
- * ahead of the device.  A buffer is as large as a turn of the main loop may be,
- * but for those that are few.
+ * All descriptors of a queue point to the same memory, so one write of the
+ * available index makes the whole queue available again.  Therefore this
+ * program is faster than the device.  Most buffers have the size that one turn
+ * of the main loop may take.
  */
 #include "qemu/osdep.h"
 #include "qemu/bswap.h"
@@ -17,7 +17,7 @@
 #define SMALL 16
 #define LONG 1024u
 #define KICKED 16
-/* Buffers that are taken in one iteration of the main loop */
+/* Limit of buffers that one iteration of the main loop takes */
 #define TURN 16
 
 typedef struct Hose {
@@ -49,7 +49,7 @@ static uint16_t hose_used(Hose *hose)
     return qtest_readw(hose->h->qts, hose->vq->used + 2);
 }
 
-/* Make all buffers available that were given back; Returns: how many */
+/* Make all used buffers available again; returns their number */
 static unsigned hose_fill(Hose *hose)
 {
     uint16_t avail = hose_used(hose) + hose->vq->size;
@@ -68,8 +68,8 @@ static void hose_kick(Hose *hose)
 }
 
 /*
- * An event of one stream is taken and a flush of it ends, though others' queues
- * are never empty.
+ * An event of one stream is consumed and a flush of that stream ends, although
+ * the queues of other streams are never empty.
  */
 static void test_flush(const void *opaque)
 {
@@ -77,7 +77,7 @@ static void test_flush(const void *opaque)
     QHt *h = qht_boot("pc", "null", "channel=virtio,streams=3", NULL);
     uint32_t id = qht_register_number(h, "number");
     uint64_t mem = guest_alloc(h->alloc, BUFFER);
-    /* what an exchange may answer with */
+    /* has room for the largest reply */
     struct ht_msg_stream *m = g_malloc0(HT_MESSAGE_MAX);
     unsigned buffers = 0, i;
     QHtStream s, others[2];
@@ -99,7 +99,7 @@ static void test_flush(const void *opaque)
     m->stream = cpu_to_le32(0);
     m->instance = cpu_to_le64(s.instance);
     do {
-        /* some of which came after the flush was done */
+        /* includes buffers that were refilled after the flush was done */
         g_assert_cmpuint(buffers, <, 16 * LONG);
         for (i = 0; i < G_N_ELEMENTS(hoses); i++) {
             buffers += hose_fill(&hoses[i]);
@@ -120,8 +120,8 @@ static void test_flush(const void *opaque)
 }
 
 /*
- * What a queue held when a flush was asked for is taken before its answer,
- * though another stream's queue, which is closed or closing, is never empty.
+ * A flush of all streams replies after all buffers that a queue held at the
+ * request, although the queue of a closed or closing stream is never empty.
  */
 static void test_flush_whole(const void *opaque)
 {
@@ -165,9 +165,10 @@ static void test_flush_whole(const void *opaque)
 }
 
 /*
- * All queues are kicked by one write, without the main loop in between: that
- * is one turn, of a buffer, and not one for each kick.  The main loop may take
- * turns before this program looks, so it is tried until it does not.
+ * One write kicks all queues before the main loop runs again.  All these kicks
+ * share one turn, which takes one buffer: not each kick takes one.  The main
+ * loop may run further turns before this program reads the used index, so it
+ * repeats the write until it reads the index in time.
  */
 static void test_kicks(void)
 {
@@ -197,7 +198,7 @@ static void test_kicks(void)
         qtest_memwrite(h->qts, pci->bar.addr + pci->notify_cfg_offset, zeros,
                        size);
     } while (before == one->avail || hose_used(one) != before);
-    /* and they are all taken, without a kick more */
+    /* all buffers are used without another kick */
     for (i = 0; i < KICKED; i++) {
         QHT_WAIT(hose_used(&hoses[i]) == hoses[i].avail);
     }
@@ -205,7 +206,7 @@ static void test_kicks(void)
     qht_quit(h);
 }
 
-/* How often @word is in @text, up to @end if that is not NULL */
+/* Count @word in @text, up to @end if that is not NULL */
 static unsigned count_words(const char *text, const char *word,
                             const char *end)
 {
@@ -219,8 +220,8 @@ static unsigned count_words(const char *text, const char *word,
 }
 
 /*
- * Kicks one by one, each with little to take: all those that the main loop
- * serves before it goes round share what one alone may take.
+ * Many kicks with one event each: all kicks that the main loop serves in one
+ * iteration share the limit of one turn.
  */
 static void test_kicks_share(void)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: guests that write nonsense into memory the device reads
+ * hypertrace: guests that write invalid data into memory that the device reads
  *
- * In each case: the stream is stopped and counted, the stream beside it goes
- * on, and the stopped one can be closed and used again.
+ * In each case the stream is stopped and the error counted, another stream
+ * still works, and the stopped stream can be closed and opened again.
  */
 #include "qemu/osdep.h"
 #include "qemu/bswap.h"
@@ -15,7 +15,7 @@ typedef struct Hostile {
     uint32_t id;
     QHtStream bad;              /* stream 0 */
     QHtStream good;             /* stream 1 */
-    uint64_t stopped;           /* how often stream 0 was stopped */
+    uint64_t stopped;           /* number of times stream 0 was stopped */
 } Hostile;
 
 static void start(Hostile *t, const char *channel, const char *more)
@@ -42,13 +42,13 @@ static void open_bad(Hostile *t, unsigned events)
     QHT_WAIT(qht_stream_stat(t->h, 0, "events") == events);
 }
 
-/* Have the device look, whether or not it asked for that */
+/* Make the device consume, even if it asked for no doorbell */
 static void look(QHtStream *s)
 {
     qht_doorbell(s);
 }
 
-/* The other stream does not notice. */
+/* The other stream still works. */
 static void check_good(Hostile *t)
 {
     uint64_t n = t->good.events;
@@ -88,7 +88,7 @@ static void end(Hostile *t)
     qht_quit(t->h);
 }
 
-/* Words of the guest's line */
+/* Invalid words in the guest's line of the ring */
 static void test_guest_line(const void *channel)
 {
     static const uint64_t heads[] = {
@@ -104,7 +104,7 @@ static void test_guest_line(const void *channel)
         qht_ring_writeq(t.h, 0, QHT_GUEST(head), heads[i]);
         assert_stopped(&t, 10);
     }
-    /* the words that mean nothing, or nothing in this mode */
+    /* words that are reserved or unused in this mode are ignored */
     open_bad(&t, 10);
     for (i = QHT_GUEST(opening); i < sizeof(struct ht_guest_line); i += 8) {
         if (i != QHT_GUEST(lost)) {
@@ -114,7 +114,7 @@ static void test_guest_line(const void *channel)
     qht_write_number(&t.bad, t.id, 10);
     look(&t.bad);
     QHT_WAIT(qht_stream_stat(t.h, 0, "events") == 11);
-    /* a count of losses that no guest can have */
+    /* an impossible count of lost events is ignored */
     qht_ring_writeq(t.h, 0, QHT_GUEST(lost), UINT64_MAX);
     qht_write_number(&t.bad, t.id, 11);
     look(&t.bad);
@@ -142,7 +142,7 @@ static void test_opening(const void *channel)
     end(&t);
 }
 
-/* The host reads nothing of what it writes: nonsense there is the guest's. */
+/* The host does not read its own line, so writes of a guest are harmless. */
 static void test_host_line(const void *channel)
 {
     Hostile t;
@@ -161,7 +161,7 @@ static void test_host_line(const void *channel)
     end(&t);
 }
 
-/* A packet with one event, and with nonsense in four bytes of its header */
+/* Write a packet with one event and four invalid bytes in its header */
 static void put_packet(Hostile *t, unsigned nonsense, bool closed)
 {
     struct {
@@ -254,7 +254,7 @@ static void test_event(const void *channel)
     end(&t);
 }
 
-/* All of BAR4, while streams are open */
+/* Overwrite the whole ring of an open stream */
 static void test_flood(const void *channel)
 {
     static const uint8_t bytes[] = { 0, 1, 0x7f, 0x80, 0xff };
@@ -281,10 +281,7 @@ static void test_flood(const void *channel)
     end(&t);
 }
 
-/*
- * Chance, for rings, registers and mailbox: whatever was stopped by it, the
- * device still works.
- */
+/* After random writes to ring, registers and mailbox the device still works. */
 static void test_random(const void *channel)
 {
     Hostile t;
@@ -295,7 +292,7 @@ static void test_random(const void *channel)
     for (i = 0; i < 100; i++) {
         qht_stream_open(&t.bad, t.h, 0);
         qht_stream_open(&t.good, t.h, 1);
-        /* the one packet of this, before `tail` may say anything */
+        /* open the only packet before random writes can change `tail` */
         qht_write_number(&t.bad, t.id, 0);
         for (j = 0; j < 30; j++) {
             uint64_t v = (uint64_t)g_test_rand_int() << 32 | g_test_rand_int();

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: what a guest may have of the device, and what happens past it
+ * hypertrace: limits on what a guest may use of the device
  *
- * At each limit all is well; past it the guest gets an error, a counter moves,
- * and the device works as before.  docs/reliability.md has the list.
+ * Up to each limit a request succeeds.  Above it the guest gets an error, a
+ * counter rises, and the device still works.  docs/reliability.md lists the
+ * limits.
  */
 #include "qemu/osdep.h"
 #include "qemu/bswap.h"
@@ -11,11 +12,10 @@
 #include "libqtest.h"
 #include "libqos/hypertrace.h"
 
-/* As hw/hypertrace/device.h has them */
+/* Copied from hw/hypertrace/device.h */
 #define LOG_LINES       10
-#define CLASS_RETRIES   16
 
-/* As hw/hypertrace/control.h has them, for up to 64 streams */
+/* Copied from hw/hypertrace/control.h: values for up to 64 streams */
 #define OPENINGS_BURST      256
 #define OPENING_INTERVAL_US 10000
 
@@ -29,7 +29,7 @@ static QHt *boot(const void *channel, const char *backend, const char *more,
     return qht_boot("pc", backend, props, extra);
 }
 
-/* A stream works, and all its events arrive. */
+/* Check that a stream works and all its events arrive */
 static void check_works(QHt *h, uint32_t index)
 {
     uint32_t id = qht_register_number(h, "number");
@@ -48,7 +48,10 @@ static void check_works(QHt *h, uint32_t index)
     g_assert_cmpuint(qht_stat(h, "events"), ==, events + 100);
 }
 
-/* @count fields u64 with names of @name_len; the class's has @class_len. */
+/*
+ * Write a class of @count u64 fields; the fields' names have @name_len bytes,
+ * the class's has @class_len.  Returns the size of the message.
+ */
 static size_t class_message(struct ht_msg_class *m, unsigned count,
                             size_t name_len, size_t class_len)
 {
@@ -121,7 +124,7 @@ static void test_classes(const void *channel)
 
     g_assert_cmpuint(qht_register_number(h, "number"), ==, 1);
     for (i = 2; i <= HT_CLASSES_MAX; i++) {
-        /* each is "x" with another field: x, x.v2, x.v3... */
+        /* up to 27: class "x" with ever other fields; then new names */
         uint32_t status;
 
         size = qht_class_message(m, "x");
@@ -225,7 +228,7 @@ static void test_open_rate(const void *channel)
     qht_quit(h);
 }
 
-/* Adds the message that registers { u64 n; } as @name */
+/* Append a message that registers { u64 n; } as @name; returns the new end */
 static size_t put_class(uint8_t *msgs, size_t pos, const char *name)
 {
     size_t size;
@@ -241,7 +244,7 @@ static struct ht_msg_class *next_class(struct ht_msg_class *m)
     return (void *)m + ROUND_UP(ldl_le_p(&m->h.size), HT_MESSAGE_ALIGN);
 }
 
-/* Each of several messages is answered; what is wrong concerns one only. */
+/* In a buffer of several messages each gets a reply; an error affects one. */
 static void test_batch(const void *channel)
 {
     QHt *h = boot(channel, "null", "streams=1", NULL);
@@ -267,7 +270,7 @@ static void test_batch(const void *channel)
     g_assert_cmpuint(ldl_le_p(&m->id), ==, 1);
     g_assert_cmpuint(qht_stat(h, "errors"), ==, 1);
 
-    /* as many as there is room for, to the last byte, and none too many */
+    /* messages that fill the buffer */
     size = 0;
     while (HT_MAILBOX_SIZE - ROUND_UP(size, HT_MESSAGE_ALIGN) >= 64) {
         g_autofree char *name = g_strdup_printf("c%05u", n++);
@@ -283,13 +286,16 @@ static void test_batch(const void *channel)
         m = next_class(m);
     }
     g_assert_cmpuint(n, >, 1000);
-    /* 50 us each: not even a tenth of a microsecond for a class would do */
+    /* one exchange lasts 50 us, too short for 1,000 classes */
     g_assert_cmpuint(exchanges, >, 1);
     g_assert_cmpuint(qht_stat(h, "errors"), ==, 1);
     qht_quit(h);
 }
 
-/* Nothing but classes comes in numbers, and no length leads astray. */
+/*
+ * A buffer of several messages may have classes only; a wrong length or type
+ * is an error.
+ */
 static void test_batch_hostile(const void *channel)
 {
     static const uint32_t lengths[] = {
@@ -327,7 +333,7 @@ static void test_batch_hostile(const void *channel)
         qht_exchange_all(h, msgs, at + sizeof(*second));
         g_assert_cmpuint(ldl_le_p(&second->status), ==, HT_STATUS_INVAL);
     }
-    /* less than a header, up to the last byte of the buffer */
+    /* a last message shorter than a header; messages near the buffer's end */
     for (size = 1; size < sizeof(*second); size++) {
         at = ROUND_UP(put_class(msgs, 0, "good"), HT_MESSAGE_ALIGN);
         qht_exchange_all(h, msgs, at + size);
@@ -371,7 +377,10 @@ static void test_streams(const void *channel)
     qht_quit(h);
 }
 
-/* By default a kernel, which takes three quarters, has one for each vCPU. */
+/*
+ * Three quarters of the default number of streams are at least one for each
+ * vCPU: a kernel uses that many.
+ */
 static void test_streams_auto(const void *channel)
 {
     static const struct {
@@ -397,7 +406,7 @@ static void test_streams_auto(const void *channel)
     }
 }
 
-/* As many as there is room for, but sixteen are asked for in any case. */
+/* The size of BAR4 or of the memdev limits the default number of streams. */
 static void test_streams_fit(const void *channel)
 {
     static const struct {
@@ -435,7 +444,7 @@ static void test_message(const void *channel)
 
     stw_le_p(&m->type, HT_MSG_STATS);
     stl_le_p(&m->size, HT_MESSAGE_MAX);
-    /* as long as a message may be; no message of this type is */
+    /* the maximum size is read, although it is wrong for this type */
     g_assert_cmpuint(qht_exchange(h, m, HT_MESSAGE_MAX), ==, HT_STATUS_INVAL);
     g_assert_cmpuint(ldl_le_p(&m->size), ==, HT_MESSAGE_MAX);
     g_assert_cmpuint(qht_stat(h, "errors"), ==, 1);
@@ -460,7 +469,7 @@ static unsigned count_lines(const char *file, const char *what)
     return n;
 }
 
-/* Whatever a guest does wrong how often, the log gets a few lines a second. */
+/* A guest that does wrong thousands of times causes few log lines a second. */
 static void test_log(const void *channel)
 {
     const unsigned messages = 2000, streams = 40;
@@ -506,7 +515,7 @@ static void test_log(const void *channel)
     qht_unlink(file);
 }
 
-/* A backend that writes to a directory which goes away refuses each class. */
+/* Boot with a ctf backend that refuses classes: its directory is removed */
 static QHt *boot_refusing(const void *channel, const char *extra)
 {
     g_autofree char *dir = g_dir_make_tmp("hypertrace-gone-XXXXXX", NULL);
@@ -515,21 +524,21 @@ static QHt *boot_refusing(const void *channel, const char *extra)
     QHt *h = boot(channel, backend, "streams=1", extra);
 
     qht_register_number(h, "number");
-    /* the backend has learnt it */
+    /* wait until the backend has registered it */
     qht_settle(h);
     g_assert_cmpint(system(rm), ==, 0);
     return h;
 }
 
 /*
- * The guest does not learn that a backend refuses a class: its events are that
- * backend's loss, which is counted, and told of at most once a second.
+ * If a backend refuses a class, the guest sees no error.  Events of that class
+ * are counted as discarded by the backend.  QEMU warns at most once a second.
  */
 static void test_refused(const void *channel)
 {
     const unsigned classes = 20;
     char *file = qht_temporary();
-    /* libqtest starts QEMU by way of a shell */
+    /* libqtest starts QEMU by a shell, so a redirection works */
     g_autofree char *extra = g_strdup_printf("2>%s", file);
     QHt *h = boot_refusing(channel, extra);
     uint32_t ids[20], known = qht_register_number(h, "number");
@@ -555,7 +564,7 @@ static void test_refused(const void *channel)
     g_assert_cmpuint(qht_stat(h, "errors"), ==, 0);
     g_assert_cmpuint(qht_backend_stat(h, 0, "events"), ==, 3 * classes);
     g_assert_cmpuint(qht_backend_stat(h, 0, "discarded"), ==, 3 * classes);
-    /* the first at once, others at most one a second */
+    /* the first warning at once, then at most one a second */
     lines = count_lines(file, "of class refused");
     g_assert_cmpuint(count_lines(file, "of class refused0 are"), ==, 1);
     g_assert_cmpuint(lines, <=, 1 + (g_get_monotonic_time() - begin) /

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: channel=virtio, events that a guest committed and did not hand
- * over: read where its driver said that they are
+ * hypertrace: channel=virtio: the device reads committed events that the driver
+ * did not submit from the memory that the driver announced
  */
 #include "qemu/osdep.h"
 #include "qemu/bswap.h"
@@ -31,7 +31,7 @@ static uint64_t events(QHt *h)
     return qht_stream_stat(h, 0, "events");
 }
 
-/* A stream with 10 events handed over, and 5 that are not */
+/* Open a stream with 10 events submitted and 5 only committed */
 static void fill(QHtStream *s, QHt *h, uint32_t id)
 {
     qht_stream_announce(s, h, 0);
@@ -41,7 +41,7 @@ static void fill(QHtStream *s, QHt *h, uint32_t id)
     qht_write_numbers(s, id, 10, 15);
 }
 
-/* The last words of a guest that is reset, or ends with its machine */
+/* A reset consumes the last events of announced memory. */
 static void test_reset(void)
 {
     QHt *h = boot("log");
@@ -56,7 +56,7 @@ static void test_reset(void)
         qht_stream_forget(&s);
         qht_restart(h);
     }
-    /* not announced: lost, but for what was handed over */
+    /* without announced memory, only submitted events are consumed */
     qht_stream_open(&s, h, 0);
     qht_write_numbers(&s, id, 0, 1);
     qht_commit(&s);
@@ -68,7 +68,7 @@ static void test_reset(void)
     qht_quit(h);
 }
 
-/* The guest goes on, and hands over what was read already, and more. */
+/* After a stop the guest submits events that were consumed; none is doubled. */
 static void test_stop(void)
 {
     QHt *h = boot("log");
@@ -82,7 +82,7 @@ static void test_stop(void)
         g_assert_cmpuint(events(h), ==, 15);
         cont(h);
     }
-    /* just that; then with more; then again */
+    /* submit only these events, then with more, then again */
     qht_commit(&s);
     qht_stream_flush(&s);
     g_assert_cmpuint(events(h), ==, 15);
@@ -93,7 +93,7 @@ static void test_stop(void)
     qht_commit(&s);
     qht_stream_flush(&s);
     g_assert_cmpuint(events(h), ==, 400);
-    /* at a packet's end, and when its slot is the newest packet's */
+    /* stop also at a packet's end, and after the ring has wrapped */
     for (i = 1; i <= 12; i++) {
         qht_write_numbers(&s, id, 400 * i, 400 * (i + 1));
         if (i % 3) {
@@ -115,7 +115,7 @@ static void test_stop(void)
     qht_quit(h);
 }
 
-/* Packets that were closed and have no buffer, of one a part was handed over */
+/* Closed packets that were submitted partly or not at all are consumed. */
 static void test_packets(void)
 {
     QHt *h = boot("log");
@@ -131,7 +131,7 @@ static void test_packets(void)
             QHT_WAIT(events(h) == 10);
         }
         s.held = true;
-        /* 336 of 12 bytes are a packet */
+        /* a packet holds 336 events of 12 bytes */
         qht_write_numbers(&s, id, round * 10, 4 * 336 - 5);
         stop(h);
         g_assert_cmpuint(events(h), ==, 4 * 336 - 5);
@@ -146,7 +146,7 @@ static void test_packets(void)
     qht_quit(h);
 }
 
-/* A driver that resets the device takes its memory back. */
+/* After a reset by the driver, the device no longer reads announced memory. */
 static void test_driver_reset(void)
 {
     QHt *h = boot("log");
@@ -160,7 +160,7 @@ static void test_driver_reset(void)
     stop(h);
     g_assert_cmpuint(events(h), ==, 15);
     cont(h);
-    /* or says so in the table */
+    /* a driver can also clear the table's first entry */
     qht_restart(h);
     qht_stream_close(&s);
     fill(&s, h, id);
@@ -173,7 +173,7 @@ static void test_driver_reset(void)
     qht_stream_forget(&s);
 }
 
-/* Nothing is read of a driver that has not negotiated it. */
+/* Without the feature the device does not read announced memory. */
 static void test_declined(void)
 {
     QHt *h = boot("log");
@@ -217,7 +217,10 @@ static void test_offered(void)
     }
 }
 
-/* Moved while it has something to hand over: read here, handed over there */
+/*
+ * The source of a migration consumes committed events.  The guest submits them
+ * on the target, which does not consume them again.
+ */
 static void test_migration(void)
 {
     QHt *h = boot("log");
@@ -244,7 +247,7 @@ static void test_migration(void)
     qht_unlink(before);
 }
 
-/* What is announced may be anything. */
+/* Announced memory may have any address and any contents. */
 static void test_hostile(void)
 {
     QHt *h = boot("null");
@@ -252,12 +255,12 @@ static void test_hostile(void)
     const uint64_t bar = h->pci->bar.addr;
     const struct {
         const char *what;
-        uint64_t memory;        /* the table's address; 0: an honest one */
-        int entry;              /* of the table that is changed; -1: none */
-        uint64_t value;
-        int at;                 /* in the guest's line; -1: none */
-        uint64_t word;
-        bool error;
+        uint64_t memory;        /* address of the table; 0: a valid table */
+        int entry;              /* table entry to change; -1: no entry */
+        uint64_t value;         /* its value */
+        int at;                 /* word of the guest's line; -1: no word */
+        uint64_t word;          /* its value */
+        bool error;             /* an error must be counted */
     } bad[] = {
         { "no RAM", bar, -1, 0, -1, 0, true },
         { "a hole", UINT64_C(1) << 50, -1, 0, -1, 0, true },
@@ -307,7 +310,7 @@ static void test_hostile(void)
             g_assert_cmpuint(qht_stat(h, "errors"), >, errors);
         }
         g_assert_cmpuint(events(h), <=, 15);
-        /* once */
+        /* an error is counted once, not at each stop */
         errors = qht_stat(h, "errors");
         cont(h);
         stop(h);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: what a migration must not bring in: another kind of device, or a
- * state that nobody saved
+ * hypertrace: migrations that are refused: between different devices, and with
+ * a forged state
  */
 #include "qemu/osdep.h"
 #include "qemu/bswap.h"
@@ -10,7 +10,7 @@
 
 #define MEMDEV "-object memory-backend-ram,size=512K,id="
 
-/* What differs; @channel: of the source.  The message says it. */
+/* The message names the property that differs. */
 static void test_properties(void)
 {
     static const struct {
@@ -68,17 +68,17 @@ static void test_properties(void)
     }
 }
 
-/* A saved state, and where in it the fields of the device are */
+/* A saved state, and offsets of the device's fields in it */
 typedef struct State {
     QHt *h;
     char *props;
     char *file;
     gchar *data;
     gsize size;
-    size_t version;             /* of the properties, and so of the protocol */
-    size_t fields;              /* behind epoch, max_gap and enable_seq */
-    size_t classes;             /* their bytes */
-    size_t streams;             /* the first one's */
+    size_t version;             /* version of the properties' section */
+    size_t fields;              /* first field after enable_seq */
+    size_t classes;             /* bytes of the classes */
+    size_t streams;             /* first stream */
 } State;
 
 #define MAX_GAP(s)      ((s)->fields - 8)
@@ -88,7 +88,7 @@ typedef struct State {
 #define CLASSES_SIZE(s) ((s)->classes - 4)
 #define NR_STREAMS(s)   ((s)->streams - 4)
 #define STREAM_SIZE     (1 + 1 + 4 + 33 + 18 * 8 + 7 * 8 + 8 + 1)
-/* n-th of the 64-bit fields, in the order of HtConsumerState */
+/* 64-bit field n of stream i, in the order of the migration stream */
 #define STREAM(s, i, n) ((s)->streams + (i) * STREAM_SIZE + 39 + 8 * (n))
 enum { INSTANCE, TRACE_INSTANCE, CURSOR, FED, EVENTS, EXPECTED, SKIPPED, LOST,
        OTHERS, DROPPED, TOLD, BYTES, PACKETS, WAKEUPS, ERRORS, CLOCK, NS,
@@ -113,7 +113,10 @@ static void state_save(State *s, const void *channel)
         qht_commit(&stream[i]);
         qht_stream_forget(&stream[i]);
     }
-    /* epoch and max_gap; behind enable_seq, nothing was flushed */
+    /*
+     * Find epoch and max_gap.  The word after enable_seq is 0, because no
+     * flush of all streams was requested.
+     */
     stq_be_p(pattern, s->h->caps.epoch);
     stl_be_p(pattern + 8, s->h->caps.max_gap);
 
@@ -148,7 +151,7 @@ static void state_free(State *s)
     g_free(s->props);
 }
 
-/* Load what s->data is now; NULL: accepted */
+/* Load @size bytes of s->data; returns QEMU's messages, NULL if accepted */
 static char *state_load(State *s, gsize size)
 {
     QHtTarget *t = qht_target("pc", "null", s->props, NULL);
@@ -158,14 +161,14 @@ static char *state_load(State *s, gsize size)
     if (!qht_load(t, s->file)) {
         g_assert_true(g_file_get_contents(t->messages, &messages, NULL, NULL));
     } else {
-        /* it runs, can be asked, and reset */
+        /* the device answers queries, also after a reset */
         QHt there = { .qts = t->qts, .path = s->h->path };
 
         qht_stat(&there, "events");
         qtest_system_reset(t->qts);
         qht_stat(&there, "events");
     }
-    /* and ends well in any case */
+    /* in each case QEMU must exit with status 0 */
     qht_target_free(t);
     return messages;
 }
@@ -238,7 +241,7 @@ static void test_forged(const void *channel)
     state_free(&s);
 }
 
-/* Whatever it is: refused, or loaded, and QEMU goes on. */
+/* A state with random changes is refused, or loaded and QEMU survives. */
 static void test_random(const void *channel)
 {
     State s;

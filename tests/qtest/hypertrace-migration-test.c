@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: migration: the traces of both sides are one sequence
+ * hypertrace: migration: the traces of source and target form one sequence
  */
 #include "qemu/osdep.h"
 #include <sys/mman.h>
@@ -19,7 +19,7 @@ static char *props(const void *channel, const char *more)
                            more);
 }
 
-/* Move, by socket or file; returns the log of before */
+/* Migrate by a socket or a file; returns the source's log */
 static char *move(QHt *h, const char *backend, const char *all,
                   const char *extra, bool by_file)
 {
@@ -41,8 +41,8 @@ static char *move(QHt *h, const char *backend, const char *all,
 }
 
 /*
- * Open packets, events nobody was told of, a stream that was closed, losses:
- * both logs together have all of it, once.
+ * Events in open packets, events without a doorbell, a closed stream and lost
+ * events: each is in exactly one of the two logs.
  */
 static void moves(const char *channel, bool by_file)
 {
@@ -78,7 +78,7 @@ static void moves(const char *channel, bool by_file)
     g_assert_cmpuint(qht_log_count(h, "number"), ==, 0);
     qht_unlink(log);
 
-    /* the guest sees what it saw */
+    /* the guest sees the same state on the target */
     g_assert_cmpuint(qht_stat(h, "events"), ==, 525);
     g_assert_cmpuint(qht_stream_stat(h, 1, "events"), ==, 20);
     g_assert_cmpuint(qht_stream_stat(h, 2, "events"), ==, 5);
@@ -123,7 +123,7 @@ static void test_file(const void *channel)
     moves(channel, true);
 }
 
-/* From host to host to host, with events under way each time */
+/* Several migrations in a row, each with committed events to consume */
 static void test_chain(const void *channel)
 {
     g_autofree char *all = props(channel, "");
@@ -150,7 +150,7 @@ static void test_chain(const void *channel)
     qht_quit(h);
 }
 
-/* Events without a stream that no trace has yet are told there. */
+/* Discards without a stream that the source did not report move along. */
 static void test_discarded(const void *channel)
 {
     struct ht_msg_discarded m = { .count = cpu_to_le64(7) };
@@ -167,7 +167,7 @@ static void test_discarded(const void *channel)
     g_assert_cmpuint(qht_call(h, HT_MSG_DISCARDED, &m, sizeof(m)), ==,
                      HT_STATUS_OK);
     qht_stream_flush(&s);
-    /* what one trace has, the next one has not again */
+    /* counts that one trace has are not reported again in the next */
     qht_unlink(move(h, "log", all, NULL, true));
     qht_stream_close(&s);
     g_assert_cmpuint(qht_log_count(h, "closed, 0 events discarded"), ==, 1);
@@ -175,7 +175,7 @@ static void test_discarded(const void *channel)
     qht_quit(h);
 }
 
-/* Of 400 events, 10 were emitted; those from @from on are in this log. */
+/* Emit events 10 to 399; then this log must have @from to 399 */
 static void go_on(QHt *h, QHtStream *s, uint32_t id, unsigned from)
 {
     qtest_qmp_assert_success(h->qts, "{'execute': 'cont'}");
@@ -189,7 +189,7 @@ static void go_on(QHt *h, QHtStream *s, uint32_t id, unsigned from)
     qht_quit(h);
 }
 
-/* A VM that was paused behind 10 events of stream 1 */
+/* Boot, write 10 events to stream 1, and stop the VM */
 static QHt *boot_paused(const char *all, QHtStream *s, uint32_t *id)
 {
     QHt *h = qht_boot("pc", "log", all, NULL);
@@ -204,7 +204,7 @@ static QHt *boot_paused(const char *all, QHtStream *s, uint32_t *id)
     return h;
 }
 
-/* By a file; the VM is paused there.  Returns the first host's log. */
+/* Migrate a stopped VM by a file; returns the source's log */
 static char *move_paused(QHt *h, const char *all)
 {
     QHtTarget *t = qht_target("pc", "log", all, NULL);
@@ -218,7 +218,7 @@ static char *move_paused(QHt *h, const char *all)
     return log;
 }
 
-/* Loaded, and migrated again before it ran */
+/* A VM is loaded and migrated again before it runs. */
 static void test_paused(const void *channel)
 {
     g_autofree char *all = props(channel, "");
@@ -230,7 +230,7 @@ static void test_paused(const void *channel)
     for (i = 0; i < 3; i++) {
         char *log = move_paused(h, all);
 
-        /* what did not run has recorded nothing */
+        /* only the first QEMU ran, so only its log has events */
         qht_assert_numbers(log, 1, 0, i == 0 ? 10 : 0);
         g_assert_cmpuint(qht_file_count(log, "opened"), ==, i == 0);
         qht_unlink(log);
@@ -239,7 +239,7 @@ static void test_paused(const void *channel)
     go_on(h, &s, id, 10);
 }
 
-/* Back to the source, which goes on as if nothing had been */
+/* If the VM continues on the source, no event is lost or doubled. */
 static void test_cancelled(const void *channel)
 {
     g_autofree char *all = props(channel, "");
@@ -256,9 +256,9 @@ static void test_cancelled(const void *channel)
 }
 
 /*
- * A reset when nothing has been consumed here yet loses nothing: a ring is
- * recorded here when the VM runs, or where the VM is moved before; queues go
- * with a reset, and are recorded at once.
+ * A reset of a loaded VM that has not run loses no event.  A ring survives the
+ * reset and is consumed when the VM runs, here or on the next target.  Queues
+ * do not survive it, so the reset consumes their buffers at once.
  */
 static void reset_loaded(const void *channel, unsigned until)
 {
@@ -288,7 +288,7 @@ static void reset_loaded(const void *channel, unsigned until)
     }
     g_assert_cmpuint(qht_stat(h, "events"), ==, until);
     g_assert_cmpuint(qht_stat(h, "errors"), ==, 0);
-    /* by a socket: QEMU leaks the name of a second file */
+    /* use a socket: QEMU leaks memory if it migrates to a second file */
     t = qht_target("pc", "log", all, NULL);
     qht_migrate(h, t);
     qht_unlink(qht_move(h, t, true));
@@ -303,7 +303,10 @@ static void test_reset_loaded(const void *channel)
     reset_loaded(channel, 100);
 }
 
-/* What the backend was never told of is not recorded: that is said. */
+/*
+ * If a loaded device is unplugged before the VM runs, its events are not
+ * recorded, and QEMU warns.
+ */
 static void test_unplug_loaded(const void *channel)
 {
     g_autofree char *all = props(channel, "");
@@ -327,7 +330,7 @@ static void test_unplug_loaded(const void *channel)
     qht_quit(h);
 }
 
-/* A stream that was stopped as corrupt stays so. */
+/* A stream that was stopped as corrupt is also stopped on the target. */
 static void test_stopped(const void *channel)
 {
     g_autofree char *all = props(channel, "");
@@ -366,7 +369,7 @@ static void test_stopped(const void *channel)
     qht_quit(h);
 }
 
-/* After it moved, a guest may be reset, and begin anew. */
+/* After a migration, a reset ends the streams; the guest can start again. */
 static void test_reset(const void *channel)
 {
     g_autofree char *all = props(channel, "");
@@ -409,9 +412,8 @@ static void test_reset(const void *channel)
 }
 
 /*
- * A class that the backend over there cannot learn, as the directory of its
- * trace is gone, is known to the device nevertheless: its events are that
- * backend's loss, and the stream goes on.
+ * The target's backend refuses all classes, because its directory was removed.
+ * The device still accepts their events, and the backend discards them.
  */
 static void test_refused(const void *channel)
 {
@@ -485,9 +487,11 @@ static bool completed(QTestState *qts)
 }
 
 /*
- * Stores into the ring that QEMU does not notice, as TCG's may be just before
- * the VM stops: here by way of the file that is the ring's memory, when that
- * has been sent.  False if the VM stopped before that.
+ * Write to the ring without marking its pages dirty, after migration has sent
+ * them.  With TCG this can happen to stores just before the VM stops; the test
+ * writes to the file of the ring's memory instead.
+ *
+ * Returns: false if the VM stopped before the write
  */
 static bool move_unnoticed(const char *channel)
 {
@@ -517,7 +521,7 @@ static bool move_unnoticed(const char *channel)
                              " 'downtime-limit': 1}}");
     qtest_qmp_assert_success(h->qts, "{'execute': 'migrate', 'arguments':"
                              " {'uri': %s}}", uri);
-    /* so much is written that there is another round, and another */
+    /* make memory dirty until migration is in its third pass */
     QHT_WAIT(({
         qtest_memset(h->qts, 16 * MiB, g_random_int(), MiB);
         syncs(h->qts) >= 3;

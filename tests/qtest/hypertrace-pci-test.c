@@ -11,7 +11,7 @@
 #include "qobject/qjson.h"
 #include "qapi/error.h"
 
-/* Size of a BAR; 0: not there.  The BAR's address is lost. */
+/* Return the size of a BAR, 0 if it is not implemented; clears its address */
 static uint64_t bar_size(QPCIDevice *d, int bar, bool *is64, bool *prefetch)
 {
     uint8_t reg = PCI_BASE_ADDRESS_0 + 4 * bar;
@@ -111,7 +111,7 @@ static void test_caps(const void *machine)
     qht_quit(h);
 }
 
-/* The capabilities read the same, however they are read. */
+/* Reads of each size give the same capabilities. */
 static void test_read_sizes(const void *machine)
 {
     QHt *h = qht_boot(machine, "null", "channel=shm,streams=2", NULL);
@@ -135,8 +135,10 @@ static void test_read_sizes(const void *machine)
 }
 
 /*
- * -m quick only has each alignment.  Behind the registers, and the first page
- * of anything, pages are alike.
+ * Return the next offset of BAR0 to access.  Of an area of HT_MAP_ALIGN bytes,
+ * use only the first page and the last 16 bytes: the pages between are alike.
+ * After the registers, only -m slow uses each offset; every seventh one also
+ * gives each alignment.
  */
 static uint64_t next_offset(uint64_t off)
 {
@@ -147,7 +149,7 @@ static uint64_t next_offset(uint64_t off)
            next - in + HT_MAP_ALIGN - 16;
 }
 
-/* Every size at every offset of BAR0, some of it valid by chance */
+/* Accesses of each size, at all offsets of BAR0, leave the device working. */
 static void test_write_everywhere(const void *channel)
 {
     g_autofree char *props = g_strdup_printf("channel=%s,streams=2",
@@ -171,7 +173,7 @@ static void test_write_everywhere(const void *channel)
         qpci_io_readl(d, h->regs, off);
         qpci_io_readq(d, h->regs, off);
     }
-    /* registers that refuse are counted, and nothing else has happened */
+    /* refused values are counted as errors, and the device still works */
     g_assert_cmpuint(qht_stat(h, "errors"), >, 0);
     qpci_memread(d, h->regs, 0, &id, sizeof(id));
     g_assert_cmphex(le32_to_cpu(id), ==, HT_MAGIC);
@@ -263,7 +265,7 @@ static void plug_refused(QHt *h, const Refused *r)
     qobject_unref(rsp);
 }
 
-/* Nothing that is refused leaves anything behind. */
+/* A refused device leaves nothing behind: its id, slot and name are free. */
 static void test_refused(void)
 {
     QHt *h = boot_for_plugging("channel=shm,streams=1");
@@ -274,7 +276,6 @@ static void test_refused(void)
             plug_refused(h, &refused[i]);
         }
     }
-    /* the same id, slot and name work */
     qtest_qmp_device_add(h->qts, "hypertrace", "x",
                          "{'backend': 'be', 'addr': '5', 'streams': 2}");
     qht_quit(h);
@@ -307,7 +308,7 @@ static void use(QHt *h, unsigned events)
     qht_stream_forget(&s);      /* unplugged while it is open */
 }
 
-/* Classes that a worker thread may still tell the backends of */
+/* Register classes without waiting until the backends have them */
 static void register_unfinished(QHt *h)
 {
     g_autofree void *m = g_malloc0(HT_MESSAGE_MAX);
@@ -322,8 +323,9 @@ static void register_unfinished(QHt *h)
 }
 
 /*
- * In use, with adds that fail between; with -m slow 201 cycles over the three
- * channels.  With sanitizers, QEMU tells at its end what leaked.
+ * Plug in, use and unplug a device repeatedly, with refused devices in between.
+ * With -m slow these are 201 cycles for the three channels.  With sanitizers,
+ * QEMU reports leaks when it exits.
  */
 static void test_plug(const void *channel)
 {
@@ -364,7 +366,7 @@ static void test_no_module(void)
     unsigned i;
     QHt *h;
 
-    /* what the test itself needs, if it is a module */
+    /* the test itself needs the accelerator qtest, which may be a module */
     if (access(from, R_OK) == 0) {
         g_assert_cmpint(symlink(from, to), ==, 0);
     }
@@ -423,7 +425,10 @@ static void test_chroot(void)
     g_assert_cmpint(system(rm), ==, 0);
 }
 
-/* A trace lives on under its name: ids stay, instances are not used again. */
+/*
+ * A device with the name of an unplugged one continues its trace: class ids
+ * are the same, and instances are not reused.
+ */
 static void test_replug(void)
 {
     QHt *h = boot_for_plugging("channel=shm,streams=1");
@@ -457,7 +462,7 @@ static void test_replug(void)
     qht_quit(h);
 }
 
-/* Objects that a device uses stay, whatever the user asks for. */
+/* A backend or iothread remains usable by the device after object-del. */
 static void test_objects_in_use(void)
 {
     QHt *h = boot_for_plugging("channel=shm,streams=1,iothread=io0");
@@ -468,7 +473,7 @@ static void test_objects_in_use(void)
     g_assert_nonnull(strstr(qdict_get_str(qdict_get_qdict(rsp, "error"),
                                           "desc"), "in use"));
     qobject_unref(rsp);
-    /* QEMU lets an iothread go by name; the device still has it */
+    /* QEMU deletes the iothread's name; the device has a reference */
     rsp = qtest_qmp(h->qts, "{'execute': 'object-del',"
                     " 'arguments': {'id': 'io0'}}");
     qobject_unref(rsp);
@@ -537,14 +542,14 @@ static void test_several(const void *machine)
     g_assert_cmpuint(qht_log_count(h[0], " ht stream 0"), ==, 100);
     g_assert_cmpuint(qht_log_count(h[0], " b stream 0"), ==, 101);
     g_assert_cmpuint(qht_log_count(h[0], " see stream 0"), ==, 102);
-    /* a name of its own if it has no id */
+    /* a device without an id is named "none" in the trace, and works */
     qht_register_number(h[3], "number");
     for (i = 4; i--; ) {
         qht_quit(h[i]);
     }
 }
 
-/* What the rest of QEMU asks of a virtio device, and of one with state */
+/* QEMU's commands for virtio devices work: status and properties */
 static void test_monitor(const void *channel)
 {
     g_autofree char *props = g_strdup_printf("channel=%s,streams=1",

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: producers that run while the device reads
+ * hypertrace: producers that write while the device reads
  *
- * Stream RAM is a file here, so that threads of this test write it at full
- * speed, as vCPUs would, while the main thread does what control paths do.
+ * Stream RAM is a file that threads of this test map.  They write events at
+ * full speed, as vCPUs would, while the main thread sends control messages.
  */
 #include "qemu/osdep.h"
 #include <sys/mman.h>
@@ -17,7 +17,10 @@
 #define SIZE 4096u
 #define EVENT 12u
 
-/* One in @spite events is nonsense of some kind; 0: none */
+/*
+ * Producer: a thread that writes events
+ * @spite: after each @spite events, overwrite a random word; 0: never
+ */
 typedef struct Producer {
     QHtStream s;
     struct ht_ring_control *ring;
@@ -93,7 +96,10 @@ static bool begin_packet(Producer *p)
 
     if (p->overwrite) {
         qatomic_set(&p->ring->guest.opening, cpu_to_le64(p->s.packet));
-        /* opening before the slot; pairs with the consumer's second look */
+        /*
+         * Store opening before the slot.  Pairs with the acquire fence after
+         * the consumer's copy, before it loads opening again.
+         */
         smp_wmb();
     } else if (p->s.packet - le64_to_cpu(qatomic_load_acquire(
                    &p->ring->host.tail)) >= p->nr_packets) {
@@ -136,7 +142,7 @@ static void produce_one(Producer *p)
     publish(p);
 }
 
-/* Somewhere in the ring or in its lines, while the device may be there */
+/* Overwrite a random word of the ring or its lines while the device reads */
 static void spite(Producer *p)
 {
     uint32_t at;
@@ -199,8 +205,9 @@ static void flush_all(QHt *h)
 }
 
 /*
- * Whatever the producers do meanwhile, a flush comes to an end, and it has
- * what was committed before it.  In the end all is accounted for.
+ * While producers write, each flush ends and covers all events committed
+ * before it.  In the end each event is counted as delivered, lost or
+ * overwritten.
  */
 static void run(Race *r)
 {
@@ -213,7 +220,7 @@ static void run(Race *r)
     for (n = 0; n < rounds; n++) {
         for (i = 0; i < STREAMS; i++) {
             before[i] = qatomic_read(&r->p[i].s.events);
-            /* of those, the last may not have been committed */
+            /* the last event may not have been committed yet */
             before[i] -= before[i] > 0;
         }
         if (r->h->caps.channel == HT_CHANNEL_HYPERCALL) {
@@ -260,7 +267,7 @@ static void test_overwrite(const void *channel)
     teardown(&r);
 }
 
-/* Streams are taken from producers that do not pause: reset, other driver */
+/* A reset or a takeover closes streams although their producers still write. */
 static void test_taken(const void *channel)
 {
     struct ht_msg m = { 0 };
@@ -291,7 +298,7 @@ static void test_taken(const void *channel)
     teardown(&r);
 }
 
-/* Two producers that lie now and then, beside two that do not */
+/* Two producers that write invalid data do not disturb two correct ones. */
 static void test_spite(const void *channel)
 {
     unsigned round, i, stopped = 0;
@@ -328,7 +335,7 @@ static void test_spite(const void *channel)
     teardown(&r);
 }
 
-/* Unplugged and ended while producers write */
+/* The device can be unplugged, and QEMU can end, while producers write. */
 static void test_unplug(const void *channel)
 {
     unsigned i;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: how streams end: closing, resets, and who takes over
+ * hypertrace: streams that end by a close, a reset or a takeover
  */
 #include "qemu/osdep.h"
 #include "qemu/bswap.h"
@@ -27,7 +27,7 @@ static uint32_t stream_status(QHt *h, uint16_t type, uint32_t index,
     return qht_call(h, type, &m, sizeof(m));
 }
 
-/* Two open streams with events that nobody was told of, where that can be */
+/* Open two streams and write events; notify the device only with virtio */
 static void fill(QHt *h, QHtStream *s, uint32_t id, unsigned count)
 {
     unsigned i, n;
@@ -57,7 +57,7 @@ static void assert_closed(QHt *h, QHtStream *s, uint64_t events)
     g_assert_cmpuint(qht_stat(h, "errors"), ==, 0);
 }
 
-/* What was committed before a reset is delivered, then the streams end. */
+/* Events committed before a reset are delivered, then the streams closed. */
 static void test_system_reset(const void *channel)
 {
     QHt *h = boot(channel, "log", "streams=2,flush-ms=1000");
@@ -76,7 +76,7 @@ static void test_system_reset(const void *channel)
         qht_restart(h);
         g_assert_cmpuint(h->caps.epoch, >, epoch);
         epoch = h->caps.epoch;
-        /* of before the reset */
+        /* the instance of before the reset no longer exists */
         g_assert_cmpuint(stream_status(h, HT_MSG_STREAM_FLUSH, s[1].index,
                                        instance), ==, HT_STATUS_NOENT);
         g_assert_cmpuint(qht_register_number(h, "number"), ==, id);
@@ -84,7 +84,7 @@ static void test_system_reset(const void *channel)
     qht_quit(h);
 }
 
-/* What a producer lost after its last event is told when a reset ends it. */
+/* Events that are lost after the last commit are reported by a reset. */
 static void test_lost_at_reset(const void *channel)
 {
     QHt *h = boot(channel, "log", "streams=2");
@@ -116,7 +116,7 @@ static void takeover(QHt *h, bool by_register)
     }
 }
 
-/* A driver that takes over: the streams of the one before are ended. */
+/* A takeover closes the streams of the previous driver. */
 static void test_takeover(const void *channel)
 {
     QHt *h = boot(channel, "log", "streams=2,flush-ms=1000");
@@ -128,7 +128,7 @@ static void test_takeover(const void *channel)
     for (i = 1; i <= 20; i++) {
         fill(h, s, id, 50);
         takeover(h, i & 1 && !h->control);
-        /* at once: the reply is BUSY until the old stream is closed */
+        /* the reply is BUSY until the old stream is closed */
         qht_stream_open(&t, h, s[0].index);
         g_assert_cmpuint(t.instance, >, s[1].instance);
         qht_stream_close(&t);
@@ -137,7 +137,7 @@ static void test_takeover(const void *channel)
     qht_restart(h);
     g_assert_cmpuint(h->caps.epoch, ==, epoch + 20);
     if (!h->control) {
-        /* the magic, or nothing happens but an error */
+        /* another value than the magic number only counts as an error */
         qpci_io_writel(h->pci->pdev, h->regs, HT_REG_TAKEOVER, 1);
         g_assert_cmpuint(qht_stat(h, "errors"), ==, 1);
     }
@@ -145,8 +145,8 @@ static void test_takeover(const void *channel)
 }
 
 /*
- * Asked to close twice, and opened at once: what was meant for the one before
- * must not end the new one.
+ * A close and a takeover both close the same instance.  They must not close the
+ * instance that is opened right after them.
  */
 static void test_close_twice(const void *channel)
 {
@@ -176,7 +176,7 @@ static void test_close_twice(const void *channel)
     qht_quit(h);
 }
 
-/* A driver's status = 0 (Linux does that to any virtio device) is no reset. */
+/* Status 0, which Linux writes to any virtio device, keeps streams open. */
 static void test_status_zero(const void *channel)
 {
     QHt *h = boot(channel, "null", "streams=2,flush-ms=1000");
@@ -193,7 +193,7 @@ static void test_status_zero(const void *channel)
         }
         qht_restart(h);
         g_assert_cmpuint(h->caps.epoch, ==, epoch);
-        /* and the streams go on where they were */
+        /* the streams continue */
         for (i = 0; i < 2; i++) {
             qht_write_number(&s[i], id, 10 + round);
             qht_commit(&s[i]);
@@ -208,7 +208,7 @@ static void test_status_zero(const void *channel)
     qht_quit(h);
 }
 
-/* Stopping the VM does not stop delivery of what was committed. */
+/* Events committed before a stop of the VM are delivered. */
 static void test_vm_stop(const void *channel)
 {
     QHt *h = boot(channel, "log", "streams=2,flush-ms=5");
@@ -234,7 +234,7 @@ static void test_vm_stop(const void *channel)
     qht_quit(h);
 }
 
-/* QEMU is told to end: what the guest said last is on record by then. */
+/* When QEMU ends, the last events are in the log and the streams are closed. */
 static void test_last_words(const void *channel)
 {
     QHt *h = boot(channel, "log", "streams=2,flush-ms=1000");

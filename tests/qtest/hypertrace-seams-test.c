@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: where the road of an event passes from one hand to another
+ * hypertrace: transitions of an event from one owner to the next
  *
- * Queues as long as virtio allows, full before anybody is told; what was handed
- * over before a close, a reset, a stop or a migration; turns of the main loop
- * and calls of a doorbell that are bounded; the last counts.
+ * The subjects are virtqueues of maximum length that are full before a kick;
+ * buffers submitted before a close, reset, stop or migration; the limits of a
+ * turn of the main loop and of a doorbell; and the last count of lost events.
  */
 #include "qemu/osdep.h"
 #include "qemu/bswap.h"
@@ -15,9 +15,9 @@
 #define PROPS "streams=4,packet-size=65536,packets=4"
 #define VIRTIO "channel=virtio," PROPS
 
-/* The longest queue a driver may ask for */
+/* Maximum length of a virtqueue */
 #define LONG 1024u
-/* Of a buffer: header, the first one's packet header, and an event */
+/* Room for a buffer: its header, a packet header and an event */
 #define BUFFER 128u
 
 /* A stream and its queue, of LONG buffers */
@@ -41,7 +41,7 @@ static uint16_t used(Flood *f)
     return qtest_readw(f->s.h->qts, f->vq->used + 2);
 }
 
-/* The next of @n buffers, all of them one after the other in memory */
+/* As flood_put(), but does not wrap, nor write the available index */
 static void flood_put_some(Flood *f, uint32_t id, unsigned n)
 {
     QTestState *qts = f->s.h->qts;
@@ -55,7 +55,7 @@ static void flood_put_some(Flood *f, uint32_t id, unsigned n)
         struct ht_submit *sub = (struct ht_submit *)b;
         uint32_t from = f->s.offset;
 
-        /* a packet that is just full would be handed over by itself */
+        /* qht_write_number() would submit a packet that is exactly full */
         if (PACKET - from < 2 * 12) {
             qht_close_packet(&f->s);
             from = 0;
@@ -80,8 +80,8 @@ static void flood_put_some(Flood *f, uint32_t id, unsigned n)
 }
 
 /*
- * Make @n buffers of an event each available, all at once, and tell nobody.
- * The queue has room for them.
+ * Make @n buffers of one event each available by one write of the index; do
+ * not kick.  The queue must have room for them.
  */
 static void flood_put(Flood *f, uint32_t id, unsigned n)
 {
@@ -107,7 +107,7 @@ static void flood_open(Flood *f, QHt *h, uint32_t index)
     qht_stream_open(&f->s, h, index);
 }
 
-/* What is asked of the device when its queues are full --------------------- */
+/* Requests while the queues are full --------------------------------------- */
 
 static void ask_flush(Flood *f)
 {
@@ -135,7 +135,7 @@ static void ask_takeover(Flood *f)
 
     g_assert_cmpuint(qht_call(f->s.h, HT_MSG_TAKEOVER, &m, sizeof(m)), ==,
                      HT_STATUS_OK);
-    /* it closes all streams, one after another */
+    /* a takeover closes the streams one after another */
     QHT_WAIT(!qht_stream_flag(f->s.h, 0, "open") &&
              !qht_stream_flag(f->s.h, 1, "open"));
 }
@@ -149,7 +149,7 @@ static void ask_unplug(Flood *f)
 typedef struct Ask {
     const char *name;
     void (*ask)(Flood *f);
-    bool whole;                 /* of the device, not of a stream */
+    bool whole;                 /* applies to the device, not to a stream */
 } Ask;
 
 static const Ask asks[] = {
@@ -161,7 +161,7 @@ static const Ask asks[] = {
     { "unplug", ask_unplug, true },
 };
 
-/* What was available then is recorded, however long the queue is. */
+/* Each request consumes all buffers that were available before it. */
 static void test_full_queue(const void *opaque)
 {
     static const unsigned counts[] = { 300, LONG };
@@ -201,15 +201,16 @@ static void test_full_queue(const void *opaque)
 /* Turns of the main loop --------------------------------------------------- */
 
 /*
- * One kick for a queue of buffers: what else the main loop has to do is done in
- * between, as reading a queue's index.  This program may not be fast enough to
- * see it, on a busy machine a dozen times in a row, so it is tried often.
+ * After a kick of a full queue, the main loop also does other work before the
+ * queue is empty: a read of the used index returns a value in between.  On a
+ * busy machine this program may be too slow to see such a value, so it repeats
+ * the attempt.
  */
 static void bounded_turns(bool open)
 {
     QHt *h = qht_boot("pc", "null", VIRTIO, NULL);
     uint32_t id = qht_register_number(h, "number");
-    /* a closed stream's queue: just that which is kicked */
+    /* one queue is enough for closed streams */
     const unsigned nr = open ? 4 : 1;
     unsigned i, tries, between = 0;
     Flood f[4];
@@ -222,7 +223,7 @@ static void bounded_turns(bool open)
             if (tries == 0) {
                 flood_init(&f[i], h, i);
             }
-            /* where nobody listens, anything does */
+            /* a closed stream's buffers are errors, so any contents will do */
             if (open || tries == 0) {
                 QHtStream *s = &f[i].s;
 
@@ -280,8 +281,8 @@ static void test_turns_closed(void)
 }
 
 /*
- * Stream 0 is flooded: whenever its queue is empty, it is filled again.  A
- * buffer of stream 1 waits for a queue's worth at most.
+ * The queue of stream 0 is refilled whenever it is empty.  A buffer of stream 1
+ * is used before the third refill.
  */
 static void test_fair(void)
 {
@@ -320,9 +321,9 @@ static void test_fair(void)
 }
 
 /*
- * The backend hangs, and all that the device has room for is stream 0's.  A
- * buffer of stream 1 comes then.  When the backend goes on, piece by piece, it
- * has its turn, though stream 0's queue is never empty.
+ * While the backend hangs, events of stream 0 use up the sink's budget.  Then
+ * stream 1 submits a buffer.  When the backend continues in small steps, that
+ * buffer is used although stream 0's queue is never empty.
  */
 static void test_fair_backend(void)
 {
@@ -339,7 +340,10 @@ static void test_fair_backend(void)
     for (i = 0; i < G_N_ELEMENTS(f); i++) {
         flood_open(&f[i], h, i);
     }
-    /* waiting longer than needed is no failure, nor is less: a weaker test */
+    /*
+     * After 200 ms without a used buffer the budget is used up.  If the wait
+     * is too short, the test is weaker but does not fail.
+     */
     while (still < 200) {
         unsigned room = LONG - (uint16_t)(f[0].avail - used(&f[0]));
 
@@ -374,7 +378,7 @@ static void test_fair_backend(void)
     qht_quit(h);
 }
 
-/* How many events QEMU's main thread took, from its trace */
+/* Count the events that QEMU's main thread consumed, by its trace */
 static unsigned taken_by_main(const char *path, unsigned long pid)
 {
     g_autofree char *log = NULL;
@@ -397,13 +401,13 @@ static unsigned taken_by_main(const char *path, unsigned long pid)
 }
 
 /*
- * A doorbell takes a piece, the IOThread the rest, a piece at a time.  qtest's
- * doorbells are rung in the main thread.
+ * A doorbell consumes a limited amount; the IOThread consumes the rest in
+ * pieces.  In a qtest, the main thread executes doorbells.
  */
 static void test_doorbell(const void *data)
 {
     const bool empty = data != NULL;
-    /* 12 bytes each, or 4 */
+    /* limits of a doorbell: 1,000 events, or 8 KiB of 12 bytes each */
     const unsigned most = empty ? 1000 : 8192 / 12 + 1;
     g_autofree struct ht_msg_class *m = g_malloc0(HT_MESSAGE_MAX);
     char *path = qht_temporary();
@@ -445,7 +449,7 @@ static void test_doorbell(const void *data)
 
 /* Migration ---------------------------------------------------------------- */
 
-/* The device has more to do when the VM moves. */
+/* A migration consumes all buffers of queues that were just kicked. */
 static void test_busy_move(void)
 {
     QHt *h = qht_boot("pc", "log", VIRTIO, NULL);
@@ -495,7 +499,7 @@ static void test_busy_move(void)
     qht_quit(h);
 }
 
-/* The last count ----------------------------------------------------------- */
+/* The last count of lost events -------------------------------------------- */
 
 static void last_stop(QHt *h)
 {
@@ -521,7 +525,7 @@ static void last_unplug(QHt *h)
     qht_wait_deleted(h);
 }
 
-/* What the guest discarded is in the trace, though no event follows. */
+/* The guest's last count is in the trace, although no event follows it. */
 static void test_last_count(const void *channel)
 {
     static void (*const ends[])(QHt *h) = {

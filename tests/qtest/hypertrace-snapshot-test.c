@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: going back to a snapshot; memory of all kinds
+ * hypertrace: loading a snapshot, and stream memory in a memdev
  *
- * The guest is this program: what it knows is set back by copying it.
+ * The guest is this program.  To restore the guest's state, the test copies
+ * its producers.
  */
 #include "qemu/osdep.h"
 #include "qemu/bswap.h"
@@ -15,7 +16,7 @@ static char *props(const void *channel)
                            "flush-ms=1000", (const char *)channel);
 }
 
-/* A producer as it is now, and to be again */
+/* Copy a producer's state, to restore it with a snapshot */
 static QHtStream remember(const QHtStream *s)
 {
     QHtStream copy = *s;
@@ -31,7 +32,10 @@ static void write_all(QHtStream *s, uint32_t id, uint64_t from, uint64_t to)
     qht_stream_flush(s);
 }
 
-/* Numbers of a stream in the order in which they were logged, as one text */
+/*
+ * Return the log of a stream as a text: the numbers in order, "(" for an
+ * opening and ")" for a close.
+ */
 static char *logged(QHt *h, uint32_t stream)
 {
     g_autofree char *text = NULL;
@@ -63,8 +67,8 @@ static uint64_t trace_instance(QHt *h, uint32_t stream)
 }
 
 /*
- * What is emitted again is another stream in the trace; the guest goes on with
- * what it knows, registers, opens, closes.
+ * After loadvm the guest repeats events, which get a new instance in the trace.
+ * The guest can still use its streams and classes, open and close.
  */
 static void test_rewind(const void *channel)
 {
@@ -83,7 +87,7 @@ static void test_rewind(const void *channel)
     qht_snapshot(h->qts, false, "a");
     saved[0] = remember(&s[0]);
     saved[1] = remember(&s[1]);
-    /* once emitted, never in the trace again */
+    /* loadvm undoes these for the guest; in the trace they appear once */
     write_all(&s[0], id, 5, 9);
     qht_stream_close(&s[1]);
     qht_stream_open(&s[2], h, 2);
@@ -97,7 +101,7 @@ static void test_rewind(const void *channel)
         qht_snapshot(h->qts, true, "a");
         s[0] = remember(&saved[0]);
         s[1] = remember(&saved[1]);
-        /* the virtqueues are set back as well: begin with them anew */
+        /* loadvm also restored the virtqueues; set them up anew */
         qht_restart(h);
         g_assert_cmpuint(h->caps.epoch, ==, epoch);
         QHT_WAIT(qht_stream_flag(h, 0, "open"));
@@ -136,7 +140,7 @@ static void test_rewind(const void *channel)
     qht_quit(h);
 }
 
-/* Saved, and set back twice, while what it holds waits to be taken */
+/* Snapshots that are saved and loaded while committed events wait. */
 static void test_waiting(const void *channel)
 {
     g_autofree char *all = props(channel);
@@ -152,7 +156,7 @@ static void test_waiting(const void *channel)
     qtest_qmp_assert_success(h->qts, "{'execute': 'stop'}");
     qht_snapshot(h->qts, false, "a");
     qht_snapshot(h->qts, true, "a");
-    /* paused still */
+    /* the VM is still stopped */
     qht_write_numbers(&s, id, 5, 9);
     qht_commit(&s);
     g_assert_cmpuint(qht_stat(h, "events"), ==, 5);
@@ -171,7 +175,7 @@ static void test_waiting(const void *channel)
     qht_quit(h);
 }
 
-/* What was committed but not taken when the snapshot was made is not lost. */
+/* savevm consumes events that were committed before it. */
 static void test_untaken(const void *channel)
 {
     g_autofree char *all = props(channel);
@@ -201,7 +205,7 @@ static void test_untaken(const void *channel)
     qht_quit(h);
 }
 
-/* Stream memory in a file: each QEMU has its own. */
+/* Migration works if source and target have stream memory in files. */
 static void test_memdev(const void *channel)
 {
     g_autofree char *all = g_strdup_printf(
@@ -238,7 +242,7 @@ static void test_memdev(const void *channel)
     qht_quit(h);
 }
 
-/* Unplugged and plugged in again at once, then migrated */
+/* A device that was replaced under the same id can be migrated. */
 static void test_replugged(const void *channel)
 {
     g_autofree char *all = props(channel);
@@ -250,7 +254,7 @@ static void test_replugged(const void *channel)
 
     for (i = 0; i < 5; i++) {
         qtest_qmp_device_del_send(h->qts, "ht");
-        /* the guest would eject it; a reset does so too */
+        /* a reset completes the unplug, as an eject by the guest would */
         qtest_system_reset(h->qts);
         qht_wait_deleted(h);
         qtest_qmp_assert_success(h->qts, "{'execute': 'device_add',"

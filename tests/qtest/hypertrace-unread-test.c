@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: the device's rings as a flight recorder
+ * hypertrace: the device's rings as a flight recorder (property unread)
  */
 #include "qemu/osdep.h"
 #include "qapi/error.h"
@@ -34,7 +34,10 @@ static void produce(QHtStream *s, uint32_t id, unsigned n)
     }
 }
 
-/* What was delivered and what was overwritten is all that was written. */
+/*
+ * Check that each event was delivered or overwritten, and that about a ring of
+ * events was delivered.
+ */
 static void check_taken(QHt *h, QHtStream *s)
 {
     uint64_t taken = qht_stat(h, "events");
@@ -44,7 +47,10 @@ static void check_taken(QHt *h, QHtStream *s)
     g_assert_cmpuint(taken + qht_stat(h, "dropped"), ==, s->events);
 }
 
-/* Nobody reads a ring until the VM stops, or somebody wants to. */
+/*
+ * With unread=on a ring is consumed only when the VM stops, on a flush or a
+ * close, or when unread is set to off.
+ */
 static void test_unread(void)
 {
     QHt *h = qht_boot("pc", "log", DEVICE ",unread=on", NULL);
@@ -54,12 +60,12 @@ static void test_unread(void)
 
     qht_stream_open(&s, h, HT_STREAM_ANY);
     produce(&s, id, 3000);
-    /* another stream's end is a turn of the worker */
+    /* closing another stream runs the worker */
     qht_stream_open(&other, h, HT_STREAM_ANY);
     qht_stream_close(&other);
     g_assert_cmpuint(qht_stat(h, "events"), ==, 0);
 
-    /* as by a panic or a watchdog */
+    /* a panic or a watchdog can stop the VM, too */
     qtest_qmp_assert_success(h->qts, "{'execute': 'stop'}");
     check_taken(h, &s);
     newest = g_strdup_printf(" n=%" PRIu64, s.events - 1);
@@ -113,19 +119,19 @@ static void test_unread_refused(void)
     qht_quit(h);
 }
 
-/* What a QEMU left that was killed --------------------------------------- */
+/* Recovery of events after QEMU was killed ------------------------------- */
 
 #define MEMORY  (256 * KiB)
 
 typedef struct Left {
-    char *memory;
-    char *index;
+    char *memory;               /* file of the rings */
+    char *index;                /* file of the property recover */
     char *props;
     char *extra;
     HtDead *d;
-    const char *name;           /* of the class of all events */
-    uint64_t next;              /* number that comes next; 0: any */
-    uint64_t begin_ns;
+    const char *name;           /* class of all events */
+    uint64_t next;              /* next number; 0: any */
+    uint64_t begin_ns;          /* limits of the events' dates */
     uint64_t end_ns;
 } Left;
 
@@ -154,7 +160,7 @@ static void kill_qemu(QTestState *qts)
     QHT_WAIT(!qtest_probe_child(qts));
 }
 
-/* HtDeliver: numbers go up by one, and have dates. */
+/* HtDeliver: check that numbers rise by one, and check the dates */
 static void check_run(void *opaque, const HtRun *run)
 {
     Left *l = opaque;
@@ -176,7 +182,7 @@ static void check_run(void *opaque, const HtRun *run)
     }
 }
 
-/* Of a stream that had numbers up to @sent - 1 all are there that can be. */
+/* Check that a stream's newest events, up to @sent - 1, are recovered */
 static void check_left(Left *l, unsigned stream, const char *name,
                        uint64_t sent)
 {
@@ -196,7 +202,10 @@ static void check_left(Left *l, unsigned stream, const char *name,
                                   20);
 }
 
-/* Class, stream and date of each event are known, whenever QEMU is killed. */
+/*
+ * After QEMU was killed, its two files give class, stream and date of each
+ * event in the rings.
+ */
 static void kill_after(unsigned events)
 {
     Left l = { };
@@ -240,7 +249,7 @@ static void test_killed(void)
     }
 }
 
-/* Add a device with an index; returns the error's text, or NULL. */
+/* Add a device with an index; returns the error's text, NULL on success */
 static char *add_with_index(QTestState *qts, const char *id,
                             const char *memdev, const char *index)
 {
@@ -281,8 +290,8 @@ static void test_recover_refused(void)
 #define FILE_BACKEND " -object memory-backend-file,share=on,size=%u,"
 
 /*
- * A file that is somebody else's keeps its contents: the index of a device of
- * this QEMU or another one, and the memory itself, also by another name.
+ * recover= does not overwrite a file that is in use: the index of another
+ * device, in this or another QEMU, or the memory itself, also by another name.
  */
 static void test_recover_in_use(void)
 {

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: channel=virtio and guests that use virtqueues in ways no driver
- * does
+ * hypertrace: channel=virtio with invalid buffers, descriptors and virtqueues
  */
 #include "qemu/osdep.h"
 #include "qemu/bswap.h"
@@ -26,7 +25,7 @@ static bool needs_reset(QHt *h)
            VIRTIO_CONFIG_S_NEEDS_RESET;
 }
 
-/* The device works, if need be after the reset it asks for. */
+/* Check that the device works, after a reset if it needs one */
 static void check_alive(QHt *h)
 {
     uint32_t id;
@@ -45,7 +44,7 @@ static void check_alive(QHt *h)
     qht_stream_close(&s);
 }
 
-/* Make one or two descriptors available as they are. */
+/* Make a descriptor available, and kick */
 static void put(QHt *h, QVirtQueue *vq, uint64_t addr, uint32_t len, bool write)
 {
     qht_queue_kick(h, vq, qvirtqueue_add(h->qts, vq, addr, len, write, false));
@@ -58,10 +57,10 @@ typedef struct Bad {
     uint64_t from;
     uint64_t to;
     uint32_t stream;
-    uint32_t size;              /* bytes behind the header */
+    uint32_t size;              /* bytes after the header */
 } Bad;
 
-/* Buffers that are no continuation of the stream: it is stopped, no other */
+/* A buffer that does not continue its stream stops that stream only. */
 static void test_bad_submit(void)
 {
     static const Bad bad[] = {
@@ -105,7 +104,7 @@ static void test_bad_submit(void)
         QHT_WAIT(qht_stream_flag(h, 0, "stopped"));
         g_assert_cmpuint(qht_stream_stat(h, 0, "events"), ==, 1);
         g_assert_cmpuint(qht_stat(h, "errors"), ==, i + 1);
-        /* given back none the less */
+        /* the buffer is nevertheless used */
         qht_queue_wait(h, h->data[0]);
         qht_write_number(&good, id, i);
         qht_commit(&good);
@@ -118,7 +117,10 @@ static void test_bad_submit(void)
     qht_quit(h);
 }
 
-/* Buffers of the wrong shape: too short, for the device to write, in parts */
+/*
+ * A buffer that is too short or writable stops the stream; a valid one may
+ * have several descriptors.
+ */
 static void test_shapes(void)
 {
     QHt *h = boot("");
@@ -136,7 +138,7 @@ static void test_shapes(void)
         qht_queue_wait(h, h->data[0]);
         qht_stream_close(&s);
     }
-    /* only for the device to write */
+    /* a buffer with only a writable descriptor */
     qht_stream_open(&s, h, 0);
     put(h, h->data[0], mem, 4096, true);
     QHT_WAIT(qht_stream_flag(h, 0, "stopped"));
@@ -144,7 +146,7 @@ static void test_shapes(void)
     qht_stream_close(&s);
     g_assert_cmpuint(qht_stat(h, "errors"), ==, errors);
 
-    /* a good one in three parts, cut inside header and event */
+    /* a valid buffer in three parts, split inside the header and an event */
     qht_stream_open(&s, h, 0);
     qht_write_number(&s, id, 1);
     struct ht_submit sub = { .to = cpu_to_le64(76) };
@@ -173,7 +175,7 @@ static void test_bad_descriptors(void)
         { 0x100000, UINT32_MAX },
         { UINT64_MAX, 16 },
         { UINT64_MAX - 4, 4096 },
-        { UINT64_C(1) << 52, 4096 },    /* nothing there */
+        { UINT64_C(1) << 52, 4096 },    /* unmapped */
     };
     QHt *h = boot("");
     unsigned i, queue;
@@ -193,7 +195,7 @@ static void test_bad_descriptors(void)
     qht_quit(h);
 }
 
-/* A chain that never ends, a head that is no descriptor, a wild index */
+/* A chain with a loop, an invalid head and an invalid available index. */
 static void test_bad_rings(void)
 {
     QHt *h = boot("");
@@ -227,8 +229,8 @@ static void test_bad_rings(void)
 }
 
 /*
- * Buffers in the device's own registers, with a driver reset at once: popping
- * takes locks there that a reset may wait for.
+ * Buffers in the device's own registers, followed by a reset: to map such a
+ * buffer takes locks that the reset may need.
  */
 static void test_mmio_buffers(void)
 {
@@ -255,7 +257,7 @@ static void test_mmio_buffers(void)
     qht_quit(h);
 }
 
-/* A stream that is not open, or not any more */
+/* Buffers of a closed stream are errors and do not reach the next instance. */
 static void test_closed_stream(void)
 {
     QHt *h = boot("");
@@ -269,14 +271,13 @@ static void test_closed_stream(void)
         qht_queue_wait(h, h->data[0]);
     }
     g_assert_cmpuint(qht_stat(h, "errors"), ==, 200);
-    /* they are not the next producer's */
     qht_stream_open(&s, h, 0);
     qht_write_number(&s, id, 1);
     qht_commit(&s);
     qht_stream_flush(&s);
     g_assert_cmpuint(qht_stream_stat(h, 0, "events"), ==, 1);
 
-    /* a producer that does not know that another driver took over */
+    /* a producer that still submits after another driver took over */
     for (i = 0; i < 50; i++) {
         struct ht_msg m = { 0 };
         QHtStream t;
@@ -298,7 +299,7 @@ static void test_closed_stream(void)
     qht_quit(h);
 }
 
-/* More at a time than the device has buffers: it takes what it can, then on */
+/* All queues are full before a kick or a flush; all buffers are consumed. */
 static void test_many(void)
 {
     QHt *h = boot("");
@@ -323,7 +324,7 @@ static void test_many(void)
                     .stream = cpu_to_le32(i),
                 };
 
-                /* fits: 5 x 64 events of 12 bytes, and the header */
+                /* a packet has room for 5 x 64 events of 12 bytes */
                 qht_write_number(&s[i], id, n);
                 s[i].submitted = s[i].offset;
                 sub.to = cpu_to_le64(s[i].submitted);
@@ -377,24 +378,24 @@ static void test_control_shapes(void)
     uint32_t len, first, status;
 
     qtest_memwrite(h->qts, mem, &m, sizeof(m));
-    /* no room for a reply: executed, or refused, in silence */
+    /* without room for a reply the message is executed or counted as error */
     for (len = 1; len <= sizeof(m); len++) {
         put(h, h->control, mem, len, false);
         qht_queue_wait(h, h->control);
         errors += len != sizeof(m);
     }
-    /* no message */
+    /* a chain without a message */
     put(h, h->control, mem + 8192, 4096, true);
     qht_queue_wait(h, h->control);
     errors++;
     g_assert_cmpuint(qtest_readl(h->qts, mem + 8192 + 8), ==, HT_STATUS_INVAL);
-    /* a longer message than there is */
+    /* a longer message than is allowed */
     put(h, h->control, mem, HT_MESSAGE_MAX + 1, false);
     qht_queue_wait(h, h->control);
     errors++;
     g_assert_cmpuint(qht_stat(h, "errors"), ==, errors);
 
-    /* a reply in parts, and one cut short */
+    /* a message in two descriptors, and room in two for a part of the reply */
     first = qvirtqueue_add(h->qts, h->control, mem, 20, false, true);
     qvirtqueue_add(h->qts, h->control, mem + 20, sizeof(m) - 20, false, true);
     qvirtqueue_add(h->qts, h->control, mem + 4096, 3, true, true);
@@ -411,9 +412,9 @@ static void test_control_shapes(void)
 }
 
 /*
- * Messages that are more than a turn of the main loop are left when the VM
- * stops.  Promise that only this test proves: they are answered once it runs,
- * although nothing kicks the queue again.
+ * When the VM stops, messages that exceed one turn of the main loop remain in
+ * the queue.  Promise that only this test proves: they are answered when the
+ * VM continues, although the guest does not kick again.
  */
 static void test_control_stopped(void)
 {
@@ -423,7 +424,7 @@ static void test_control_stopped(void)
     unsigned i, k;
     uint16_t idx;
 
-    /* check_alive() needs it among the first classes */
+    /* register the class of check_alive() before the many others */
     qht_register_number(h, "number");
     idx = qtest_readw(h->qts, h->control->avail + 2);
     for (i = 0; i < count; i++) {
@@ -431,7 +432,7 @@ static void test_control_stopped(void)
         size_t pos = 0;
         uint32_t desc;
 
-        /* long enough for a turn to end after each message */
+        /* each buffer takes longer than one turn may */
         for (k = 0; pos + 128 < area; k++) {
             g_autofree char *name = g_strdup_printf("c%u.%u", i, k);
 
@@ -459,10 +460,10 @@ static void test_control_stopped(void)
 }
 
 /*
- * Chains of as many descriptors as a queue may have, on every queue, then
- * status=0.  Promise that only this test proves: the number of descriptors that
- * a reset walks with the big lock held is bounded.  The bound is the work, not
- * the time: HtVirtio.taken in channel-virtio.c.
+ * Each queue is full of chains of the maximum length; then the driver writes
+ * status 0.  Promise that only this test proves: the reset walks a bounded
+ * number of descriptors while it holds the big lock.  The test checks the
+ * number of buffers, not the time: HtVirtio.taken in channel-virtio.c.
  */
 static void test_reset_descriptors(void)
 {
@@ -495,7 +496,7 @@ static void test_reset_descriptors(void)
     begin = g_get_monotonic_time();
     h->pci->vdev.bus->set_status(&h->pci->vdev, 0);
     took = g_get_monotonic_time() - begin;
-    /* each buffer that was taken is a fault of a closed stream */
+    /* each buffer that is consumed is an error, because its stream is closed */
     taken = qht_stat(h, "errors") - before;
     g_test_message("status=0 took %" PRId64 " us and %" PRIu64 " buffers",
                    took, taken);
