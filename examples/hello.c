@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* One event a greeting, over whichever channel the device was given. */
+/* Emit one event for each greeting. */
 #include <hypertrace.h>
 
 HT_EVENT(hello, (u32, n), (text, who));

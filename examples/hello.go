@@ -59,7 +59,7 @@ func (e Event) Emit(values ...any) error {
 			text := C.CString(x)
 			defer C.free(unsafe.Pointer(text))
 			*(*unsafe.Pointer)(number) = unsafe.Pointer(text)
-			v.count = C.uint32_t(len(x))
+			v.size = C.uint32_t(len(x))
 			v._type = C.HT_VALUE_MEMORY
 		}
 	}

@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: MIT
-//! One event a greeting, from Rust: the library's functions as extern "C".
+//! One event for each greeting, from Rust: the library's functions as extern "C".
 //!
 //!     rustc hello.rs -l hypertrace
 use std::ffi::{c_char, c_int, c_uint, c_void, CString};
 use std::marker::PhantomData;
 
-/// struct ht_value: eight bytes for a number or an address, a count, a type
+/// struct ht_value: eight bytes for a number or an address, a size, a type
 #[repr(C)]
 struct Value<'a> {
     number: u64,
-    count: u32,
+    size: u32,
     kind: u32,
     borrowed: PhantomData<&'a str>,
 }
 
 impl From<u64> for Value<'_> {
     fn from(n: u64) -> Self {
-        Value { number: n, count: 0, kind: 1, borrowed: PhantomData }
+        Value { number: n, size: 0, kind: 1, borrowed: PhantomData }
     }
 }
 
@@ -24,7 +24,7 @@ impl<'a> From<&'a str> for Value<'a> {
     fn from(text: &'a str) -> Self {
         Value {
             number: text.as_ptr() as u64,
-            count: text.len() as u32,
+            size: text.len() as u32,
             kind: 4,
             borrowed: PhantomData,
         }

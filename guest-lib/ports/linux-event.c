@@ -404,19 +404,28 @@ static bool integer_fits(unsigned kind, const struct ht_value *v)
                                        v->u >> bits == 0));
 }
 
+static unsigned elem_bytes(const struct ht_field *f)
+{
+    return f->kind == HT_FIELD_TEXT ? 1 : kind_bytes(f->elem);
+}
+
+static bool memory_fits(const struct ht_field *f, const struct ht_value *v)
+{
+    return v->type == HT_VALUE_MEMORY && (v->p || !v->size) &&
+           v->size % elem_bytes(f) == 0;
+}
+
 /* Return the size of a field in an event; 0 if the value does not fit */
 static uint32_t value_bytes(const struct ht_field *f, const struct ht_value *v)
 {
     switch (f->kind) {
     case HT_FIELD_TEXT:
-        return v->type == HT_VALUE_MEMORY && v->count <= UINT16_MAX &&
-               (v->p || !v->count) ? 2 + v->count : 0;
     case HT_FIELD_SEQUENCE:
-        return v->type == HT_VALUE_MEMORY && v->count <= UINT16_MAX &&
-               (v->p || !v->count) ? 2 + v->count * kind_bytes(f->elem) : 0;
+        return memory_fits(f, v) && v->size / elem_bytes(f) <= UINT16_MAX ?
+               2 + v->size : 0;
     case HT_FIELD_ARRAY:
-        return v->type == HT_VALUE_MEMORY && v->count == f->count && v->p ?
-               v->count * kind_bytes(f->elem) : 0;
+        return memory_fits(f, v) && v->size / elem_bytes(f) == f->count ?
+               v->size : 0;
     case HT_FIELD_F32:
     case HT_FIELD_F64:
         return v->type == HT_VALUE_FLOAT ? kind_bytes(f->kind) : 0;
@@ -432,12 +441,11 @@ static uint8_t *put_value(uint8_t *p, const struct ht_field *f,
 
     switch (f->kind) {
     case HT_FIELD_TEXT:
-        return ht_put_seq(p, v->p, v->count, 1);
     case HT_FIELD_SEQUENCE:
-        return ht_put_seq(p, v->p, v->count, kind_bytes(f->elem));
+        return ht_put_seq(p, v->p, v->size / elem_bytes(f), elem_bytes(f));
     case HT_FIELD_ARRAY:
-        ht_copy(p, v->p, v->count * kind_bytes(f->elem));
-        return p + v->count * kind_bytes(f->elem);
+        ht_copy(p, v->p, v->size);
+        return p + v->size;
     case HT_FIELD_F32:
         single = v->f;
         ht_copy(p, &single, 4);

@@ -134,8 +134,7 @@ void ht_module_add(struct ht_module *module);
  * Context: may block; not in a signal handler.
  *
  * Return: the class, which is never freed; NULL: not a valid description, out
- * of memory,
- * or there are more than 1,023 such classes.
+ * of memory, or there are more than 1,023 such classes.
  */
 struct ht_class *ht_event_parse(const char *text);
 
@@ -144,7 +143,7 @@ struct ht_class *ht_event_parse(const char *text);
  * @HT_VALUE_UNSIGNED: u
  * @HT_VALUE_SIGNED: s
  * @HT_VALUE_FLOAT: f
- * @HT_VALUE_MEMORY: p: text of @count bytes, or @count elements
+ * @HT_VALUE_MEMORY: p: @size bytes of text or of elements
  */
 enum ht_value_type {
     HT_VALUE_UNSIGNED = 1,
@@ -156,7 +155,8 @@ enum ht_value_type {
 /**
  * struct ht_value - the value of one field
  * @u: the value, in the member that @type selects
- * @count: with HT_VALUE_MEMORY: number of bytes or elements
+ * @size: with HT_VALUE_MEMORY: size of the memory in bytes; a multiple of the
+ *        size of an element
  * @type: enum ht_value_type
  */
 struct ht_value {
@@ -166,7 +166,7 @@ struct ht_value {
         double f;
         const void *p;
     };
-    uint32_t count;
+    uint32_t size;
     uint32_t type;
 };
 

@@ -510,9 +510,9 @@ static void child_values(const char *value)
     const struct ht_value values[] = {
         { .u = 7, .type = HT_VALUE_UNSIGNED },
         { .f = 0.5, .type = HT_VALUE_FLOAT },
-        { .p = "text", .count = 4, .type = HT_VALUE_MEMORY },
-        { .p = two, .count = 2, .type = HT_VALUE_MEMORY },
-        { .p = six, .count = 6, .type = HT_VALUE_MEMORY },
+        { .p = "text", .size = 4, .type = HT_VALUE_MEMORY },
+        { .p = two, .size = sizeof(two), .type = HT_VALUE_MEMORY },
+        { .p = six, .size = sizeof(six), .type = HT_VALUE_MEMORY },
     };
     struct ht_value wrong[G_N_ELEMENTS(values)];
     struct ht_class *c;
@@ -533,8 +533,13 @@ static void child_values(const char *value)
             g_assert_cmpint(ht_event_values(c, wrong, n), ==, -EINVAL);
         }
         memcpy(wrong, values, sizeof(values));
-        wrong[i].count = i == 4 ? 5 : 70000;
+        /* Too long, another length than the array's, half an element */
+        wrong[i].size = i == 2 ? 65536 : i == 3 ? 65536 * 8 : 10;
         if (i >= 2) {
+            g_assert_cmpint(ht_event_values(c, wrong, n), ==, -EINVAL);
+        }
+        wrong[i].size = i == 2 ? 4 : sizeof(two) - 1;
+        if (i >= 3) {
             g_assert_cmpint(ht_event_values(c, wrong, n), ==, -EINVAL);
         }
     }

@@ -167,7 +167,8 @@ check "a library, no device" "$program" none
 check "shared objects that come and go" "$program" plugin 100 "$plugin"
 
 if command -v python3 >/dev/null; then
-    check "Python" python3 "$top/examples/hello.py"
+    check "Python" env PYTHONDONTWRITEBYTECODE=1 \
+        PYTHONPATH="$top/guest-lib/python" python3 "$top/examples/hello.py"
     check "how often the clock is read" python3 -c \
         "from ctypes import CDLL; f = CDLL('libhypertrace.so.0').ht_trace_stamps
 assert [f(n) for n in (0, 1, 1024, 1025)] == [-22, 0, 0, -22]"
