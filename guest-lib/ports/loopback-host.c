@@ -2,11 +2,12 @@
 /*
  * libhypertrace: the loopback port, host side
  *
- * Does the work of hw/hypertrace/ without QEMU or a virtual machine, with the
- * same consumer and class table.
+ * The host's server (host-lib) runs in the guest's process.  This file has what
+ * surrounds the server: virtio's buffers and the thread that consumes.
  */
 #include "hypertrace/base.h"
 #include "hypertrace/atomic.h"
+#include "hypertrace/thread.h"
 #include <poll.h>
 #include <sys/eventfd.h>
 #include "loopback-host.h"
@@ -14,50 +15,25 @@
 /* Maximum time of an event in the open packet of a quiet stream */
 #define FLUSH_MS 10
 
-/* Distance of two clock samples, which suffices for a test */
+/* Time to measure the counter's frequency, which suffices for a test */
 #define CALIBRATE_NS 2000000
-#define SYNC_NS 100000000
 
-static uint64_t host_ns(void)
+/* HtServerOps.counter */
+static uint64_t counter(void *opaque)
 {
-    struct timespec t;
-
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return t.tv_sec * UINT64_C(1000000000) + t.tv_nsec;
+    (void)opaque;
+    return ht_clock();
 }
 
-static void time_sample(struct ht_loopback *lb)
+static uint64_t measure_hz(void)
 {
-    uint64_t counter, before, after;
-
-    before = host_ns();
-    counter = ht_clock();
-    after = host_ns();
-    ht_time_map_sample(&lb->time, counter, (before + after) / 2,
-                       (after - before) / 2 + 1);
-    lb->last_sync_ns = after;
-}
-
-static void time_copy(struct ht_loopback *lb, HtTimeMap *map)
-{
-    pthread_mutex_lock(&lb->time_lock);
-    if (host_ns() - lb->last_sync_ns > SYNC_NS) {
-        time_sample(lb);
-    }
-    *map = lb->time;
-    pthread_mutex_unlock(&lb->time_lock);
-}
-
-static void time_start(struct ht_loopback *lb)
-{
-    uint64_t ns0 = host_ns(), c0 = ht_clock(), ns, ticks;
+    uint64_t ns0 = ht_now_ns(), c0 = ht_clock(), ns, ticks;
 
     do {
-        ns = host_ns() - ns0;
+        ns = ht_now_ns() - ns0;
         ticks = ht_clock() - c0;
     } while (ns < CALIBRATE_NS);
-    ht_time_map_init(&lb->time, MAX(ticks * 1000000000.0 / ns, 1000));
-    time_sample(lb);
+    return MAX(ticks * 1000000000.0 / ns, 1000);
 }
 
 uint64_t ht_loopback_sum(const uint8_t *data, size_t size)
@@ -70,9 +46,13 @@ uint64_t ht_loopback_sum(const uint8_t *data, size_t size)
     return sum;
 }
 
-static void consume_buffers(struct ht_loopback *lb,
-                            struct ht_loopback_stream *st)
+/* HtServerOps.take: consume virtio's buffers.  Context: the stream locked */
+static size_t take_buffers(void *opaque, uint32_t stream, HtConsumer *c)
 {
+    struct ht_loopback *lb = opaque;
+    struct ht_loopback_stream *st = &lb->streams[stream];
+    size_t n = st->queued - st->done;
+
     while (st->done != st->queued) {
         struct ht_loopback_buffer *b = &st->buffers[st->done % lb->cfg.queue];
         size_t size = b->head.to - b->head.from;
@@ -81,68 +61,40 @@ static void consume_buffers(struct ht_loopback *lb,
         if (ht_loopback_sum(st->copy, size) != b->sum) {
             g_error("loopback: a buffer was changed while under way");
         }
-        ht_consumer_feed(&st->consumer, &b->head, st->copy, size);
+        ht_consumer_feed(c, &b->head, st->copy, size);
         st->done++;
     }
+    return n;
 }
 
-static size_t consume_ring(struct ht_loopback *lb,
-                           struct ht_loopback_stream *st)
+/* HtServerOps.opened.  Context: the stream locked */
+static void opened(void *opaque, uint32_t stream)
 {
-    const bool overwrite = lb->cfg.mode == HT_MODE_OVERWRITE;
-    size_t n;
+    struct ht_loopback *lb = opaque;
 
-    if (overwrite) {
-        AnnotateIgnoreReadsBegin(__FILE__, __LINE__);
-    }
-    n = ht_consumer_ring(&st->consumer, st->ring, st->packets, SIZE_MAX);
-    if (overwrite) {
-        AnnotateIgnoreReadsEnd(__FILE__, __LINE__);
-    }
-    return n;
+    lb->streams[stream].queued = 0;
+    lb->streams[stream].done = 0;
+}
+
+/* HtServerOps.wants */
+static bool wants(void *opaque, const HtClass *c)
+{
+    struct ht_loopback *lb = opaque;
+
+    return !ht_atomic_read(&lb->off[c->id]);
+}
+
+/* HtServerOps.deliver */
+static void deliver(void *opaque, const HtRun *run)
+{
+    struct ht_loopback *lb = opaque;
+
+    lb->cfg.deliver(lb->cfg.opaque, run);
 }
 
 size_t ht_loopback_consume(struct ht_loopback *lb, uint32_t stream)
 {
-    struct ht_loopback_stream *st = &lb->streams[stream];
-    size_t n;
-
-    pthread_mutex_lock(&st->lock);
-    time_copy(lb, &st->consumer.time);
-    if (lb->cfg.channel == HT_CHANNEL_VIRTIO) {
-        n = st->queued - st->done;
-        consume_buffers(lb, st);
-    } else {
-        n = consume_ring(lb, st);
-    }
-    st->consumer.wakeups += n != 0;
-    pthread_mutex_unlock(&st->lock);
-    return n;
-}
-
-/* Returns true if something was committed meanwhile */
-static bool arm(struct ht_loopback *lb, uint32_t stream)
-{
-    struct ht_loopback_stream *st = &lb->streams[stream];
-    bool pending;
-
-    pthread_mutex_lock(&st->lock);
-    pending = ht_consumer_arm(&st->consumer, st->ring, lb->cfg.eager);
-    pthread_mutex_unlock(&st->lock);
-    return pending;
-}
-
-static void disarm(struct ht_loopback *lb)
-{
-    uint32_t i;
-
-    for (i = 0; i < lb->cfg.streams; i++) {
-        struct ht_loopback_stream *st = &lb->streams[i];
-
-        pthread_mutex_lock(&st->lock);
-        ht_consumer_disarm(&st->consumer, st->ring);
-        pthread_mutex_unlock(&st->lock);
-    }
+    return ht_server_consume(lb->server, stream, SIZE_MAX);
 }
 
 /* Poll all streams once; returns true if the thread should sleep */
@@ -156,7 +108,7 @@ static bool look(struct ht_loopback *lb)
         sleep &= ht_loopback_consume(lb, i) == 0;
     }
     for (i = 0; sleep && armed && i < lb->cfg.streams; i++) {
-        sleep &= !arm(lb, i);
+        sleep &= !ht_server_arm(lb->server, i, lb->cfg.eager);
     }
     return sleep;
 }
@@ -196,15 +148,41 @@ static gpointer host_thread(gpointer opaque)
             g_error("loopback: doorbell: %s", g_strerror(errno));
         }
         if (lb->cfg.channel == HT_CHANNEL_SHM) {
-            disarm(lb);
+            ht_server_disarm(lb->server);
         }
     }
     return NULL;
 }
 
-void ht_loopback_start(struct ht_loopback *lb)
+void ht_loopback_start(struct ht_loopback *lb, struct ht_ring_control **rings)
 {
-    time_start(lb);
+    static const HtServerOps ring_ops = {
+        .deliver = deliver,
+        .wants = wants,
+        .counter = counter,
+    };
+    static const HtServerOps buffer_ops = {
+        .deliver = deliver,
+        .wants = wants,
+        .counter = counter,
+        .opened = opened,
+        .take = take_buffers,
+    };
+    const HtServerConfig cfg = {
+        .streams = lb->cfg.streams,
+        .packet_size = lb->cfg.packet_size,
+        .packets = lb->cfg.packets,
+        .mode = lb->cfg.mode,
+        .rings = rings,
+        .enable = lb->enable,
+        .hz = measure_hz(),
+        .ppm = HT_TIME_NOMINAL_PPM,
+        .future = true,
+        .ops = lb->cfg.channel == HT_CHANNEL_VIRTIO ? &buffer_ops : &ring_ops,
+        .opaque = lb,
+    };
+
+    lb->server = ht_server_new(&cfg);
     lb->doorbell = eventfd(0, EFD_CLOEXEC);
     if (lb->doorbell < 0) {
         g_error("loopback: eventfd: %s", g_strerror(errno));
@@ -222,217 +200,35 @@ void ht_loopback_stop(struct ht_loopback *lb)
         g_thread_join(lb->thread);
     }
     close(lb->doorbell);
-}
-
-static uint32_t register_class(struct ht_loopback *lb, struct ht_msg *msg)
-{
-    struct ht_msg_class *m = (struct ht_msg_class *)msg;
-    uint32_t status;
-    HtClass *c;
-    bool added;
-
-    status = ht_class_table_add(lb->classes, msg, msg->size, &added, &c);
-    if (status != HT_STATUS_OK) {
-        return status;
-    }
-    m->id = c->id;
-    if (added) {
-        ht_loopback_enable(lb, c->id, true);
-    }
-    m->on = lb->enable[c->id];
-    if (lb->busy[c->id]++ < lb->cfg.busy_replies) {
-        return HT_STATUS_BUSY;
-    }
-    return HT_STATUS_OK;
-}
-
-static uint32_t list_class(struct ht_loopback *lb, struct ht_msg *msg)
-{
-    struct ht_msg_class *m = (struct ht_msg_class *)msg;
-    HtClass *c = ht_class_table_get(lb->classes, m->index + 1);
-
-    if (!c) {
-        return HT_STATUS_NOENT;
-    }
-    m->h.size = ht_class_encode(c, m);
-    return HT_STATUS_OK;
-}
-
-static uint32_t read_enabled(struct ht_loopback *lb, struct ht_msg *msg)
-{
-    struct ht_msg_enabled *m = (struct ht_msg_enabled *)msg;
-    uint32_t classes = ht_class_table_count(lb->classes) + 1;
-
-    if (msg->size < sizeof(*m) || m->count != msg->size - sizeof(*m)) {
-        return HT_STATUS_INVAL;
-    }
-    m->count = m->first < classes ? MIN(m->count, classes - m->first) : 0;
-    memcpy(m->on, lb->enable + m->first, m->count);
-    m->h.size = sizeof(*m) + m->count;
-    return HT_STATUS_OK;
-}
-
-static void open_consumer(struct ht_loopback *lb, uint32_t stream,
-                          const struct ht_msg_open *m)
-{
-    struct ht_loopback_stream *st = &lb->streams[stream];
-    HtStreamInfo info = {
-        .index = stream,
-        .vcpu = m->vcpu,
-        .instance = m->instance,
-    };
-
-    memcpy(info.name, m->name, HT_STREAM_NAME_MAX);
-    memset(st->ring, 0, sizeof(*st->ring));
-    st->ring->host.wake = HT_WAKE_NEVER;
-    if (lb->cfg.channel != HT_CHANNEL_VIRTIO) {
-        st->ring->host.instance = m->instance;
-    }
-    st->ring->host.state = HT_STREAM_OPENED;
-    st->queued = 0;
-    st->done = 0;
-    ht_consumer_open(&st->consumer, &info, host_ns());
-}
-
-static uint32_t open_stream(struct ht_loopback *lb, struct ht_msg *msg)
-{
-    struct ht_msg_open *m = (struct ht_msg_open *)msg;
-    const bool any = m->stream == HT_STREAM_ANY;
-    uint32_t i;
-
-    if (!any && m->stream >= lb->cfg.streams) {
-        return HT_STATUS_NOENT;
-    }
-    for (i = any ? 0 : m->stream; i < lb->cfg.streams; i++) {
-        struct ht_loopback_stream *st = &lb->streams[i];
-        bool free;
-
-        pthread_mutex_lock(&st->lock);
-        free = !st->consumer.open;
-        if (free) {
-            m->stream = i;
-            m->instance = ++lb->instances;
-            open_consumer(lb, i, m);
-        }
-        pthread_mutex_unlock(&st->lock);
-        if (free) {
-            return HT_STATUS_OK;
-        }
-        if (!any) {
-            return HT_STATUS_EXIST;
-        }
-    }
-    return HT_STATUS_LIMIT;
-}
-
-static void close_stream(struct ht_loopback *lb, uint32_t stream, uint64_t lost)
-{
-    struct ht_loopback_stream *st = &lb->streams[stream];
-
-    pthread_mutex_lock(&st->lock);
-    ht_consumer_close(&st->consumer, lost, host_ns());
-    ht_atomic_set(&st->ring->host.state, HT_STREAM_CLOSED);
-    pthread_mutex_unlock(&st->lock);
+    ht_server_free(lb->server);
 }
 
 uint64_t ht_loopback_close(struct ht_loopback *lb, uint32_t stream)
 {
-    ht_loopback_consume(lb, stream);
-    close_stream(lb, stream,
-                 ht_load_relaxed(&lb->streams[stream].ring->guest.lost));
-    return lb->streams[stream].consumer.lost;
+    return ht_server_close(lb->server, stream);
 }
 
-/* Handle HT_MSG_STREAM_CLOSE and HT_MSG_STREAM_FLUSH */
-static uint32_t finish_stream(struct ht_loopback *lb, struct ht_msg *msg)
+void ht_loopback_enable(struct ht_loopback *lb, uint32_t id, bool on)
 {
-    struct ht_msg_stream *m = (struct ht_msg_stream *)msg;
-    struct ht_loopback_stream *st;
-    bool stopped;
-
-    if (m->stream >= lb->cfg.streams) {
-        return HT_STATUS_NOENT;
-    }
-    st = &lb->streams[m->stream];
-    if (!st->consumer.open || st->consumer.info.instance != m->instance) {
-        return HT_STATUS_NOENT;
-    }
-    ht_loopback_consume(lb, m->stream);
-    if (msg->type == HT_MSG_STREAM_CLOSE) {
-        close_stream(lb, m->stream, m->lost);
-    }
-    pthread_mutex_lock(&st->lock);
-    stopped = st->consumer.stopped;
-    pthread_mutex_unlock(&st->lock);
-    return stopped ? HT_STATUS_STOPPED : HT_STATUS_OK;
+    ht_atomic_set(&lb->off[id], !on);
+    ht_server_decide(lb->server);
 }
 
-static uint32_t sync_time(struct ht_loopback *lb, struct ht_msg *msg)
+const HtClassTable *ht_loopback_classes(struct ht_loopback *lb)
 {
-    struct ht_msg_time *m = (struct ht_msg_time *)msg;
-
-    pthread_mutex_lock(&lb->time_lock);
-    time_sample(lb);
-    m->host_ns = host_ns();
-    m->bound_ns = ht_time_map_bound(&lb->time, m->host_ns);
-    pthread_mutex_unlock(&lb->time_lock);
-    return HT_STATUS_OK;
+    return ht_server_classes(lb->server);
 }
 
-static uint32_t get_stats(struct ht_loopback *lb, struct ht_msg *msg)
+const HtConsumer *ht_loopback_consumer(struct ht_loopback *lb, uint32_t stream)
 {
-    struct ht_msg_stats *m = (struct ht_msg_stats *)msg;
-    uint32_t i;
-
-    if (m->stream != HT_STREAM_ANY && m->stream >= lb->cfg.streams) {
-        return HT_STATUS_NOENT;
-    }
-    for (i = 0; i < lb->cfg.streams; i++) {
-        struct ht_loopback_stream *st = &lb->streams[i];
-        const HtConsumer *c = &st->consumer;
-
-        if (m->stream != HT_STREAM_ANY && m->stream != i) {
-            continue;
-        }
-        pthread_mutex_lock(&st->lock);
-        m->stats.events += c->events;
-        m->stats.packets += c->packets;
-        m->stats.bytes += c->bytes;
-        m->stats.lost += c->lost;
-        m->stats.dropped += c->dropped;
-        m->stats.wakeups += c->wakeups;
-        m->stats.errors += c->errors;
-        pthread_mutex_unlock(&st->lock);
-    }
-    return HT_STATUS_OK;
+    return ht_server_consumer(lb->server, stream);
 }
 
 void ht_loopback_message(struct ht_loopback *lb, struct ht_msg *msg)
 {
-    switch (msg->type) {
-    case HT_MSG_CLASS_REGISTER:
-        msg->status = register_class(lb, msg);
-        break;
-    case HT_MSG_CLASS_LIST:
-        msg->status = list_class(lb, msg);
-        break;
-    case HT_MSG_ENABLED:
-        msg->status = read_enabled(lb, msg);
-        break;
-    case HT_MSG_STREAM_OPEN:
-        msg->status = open_stream(lb, msg);
-        break;
-    case HT_MSG_STREAM_CLOSE:
-    case HT_MSG_STREAM_FLUSH:
-        msg->status = finish_stream(lb, msg);
-        break;
-    case HT_MSG_TIME_SYNC:
-        msg->status = sync_time(lb, msg);
-        break;
-    case HT_MSG_STATS:
-        msg->status = get_stats(lb, msg);
-        break;
-    default:
-        msg->status = HT_STATUS_NOENT;
+    ht_server_exchange(lb->server, msg, msg->size);
+    if (msg->type == HT_MSG_CLASS_REGISTER && msg->status == HT_STATUS_OK &&
+        lb->busy[((struct ht_msg_class *)msg)->id]++ < lb->cfg.busy_replies) {
+        msg->status = HT_STATUS_BUSY;
     }
 }

@@ -6,6 +6,7 @@
 #define HT_LOOPBACK_HOST_H
 
 #include <pthread.h>
+#include "hypertrace/server.h"
 #include "loopback.h"
 
 /* Locks are of pthread: the thread sanitizer does not understand GLib's. */
@@ -18,12 +19,10 @@ struct ht_loopback_buffer {
 };
 
 struct ht_loopback_stream {
-    pthread_mutex_t lock;                /* all except the ring's memory */
-    HtConsumer consumer;
     struct ht_ring_control *ring;
     uint8_t *packets;
 
-    /* virtio: buffers [done, queued) of a queue that wraps */
+    /* virtio: buffers [done, queued) of a queue that wraps; ht_server_lock() */
     struct ht_loopback_buffer *buffers;
     uint8_t *copy;              /* copy of the buffer being consumed */
     uint64_t queued;
@@ -33,15 +32,11 @@ struct ht_loopback_stream {
 struct ht_loopback {
     struct ht_device dev;       /* first member: the port's functions get it */
     struct ht_loopback_config cfg;
-    HtClassTable *classes;
+    HtServer *server;
     unsigned busy[HT_CLASSES_MAX + 1];
+    bool off[HT_CLASSES_MAX + 1];        /* ht_loopback_enable(); atomic */
     struct ht_loopback_stream *streams;
     pthread_mutex_t control;             /* ht_device's buffer and list */
-    pthread_mutex_t messages;            /* serializes messages */
-    pthread_mutex_t time_lock;
-    HtTimeMap time;
-    uint64_t last_sync_ns;
-    uint64_t instances;
     uint8_t *memory;            /* rings, then the enable page */
     uint8_t *enable;
     size_t memory_size;         /* 0 if the memory is parts of a file */
@@ -51,23 +46,10 @@ struct ht_loopback {
     int quit;
 };
 
-/*
- * In mode overwrite a slot may be written while it is copied.  The consumer
- * then checks `opening` again and discards the copy.  The thread sanitizer
- * cannot know that.
- */
-#ifdef __SANITIZE_THREAD__
-void AnnotateIgnoreReadsBegin(const char *file, int line);
-void AnnotateIgnoreReadsEnd(const char *file, int line);
-#else
-#define AnnotateIgnoreReadsBegin(file, line)
-#define AnnotateIgnoreReadsEnd(file, line)
-#endif
-
 /* loopback-host.c */
 uint64_t ht_loopback_sum(const uint8_t *data, size_t size);
 size_t ht_loopback_consume(struct ht_loopback *lb, uint32_t stream);
-void ht_loopback_start(struct ht_loopback *lb);
+void ht_loopback_start(struct ht_loopback *lb, struct ht_ring_control **rings);
 void ht_loopback_stop(struct ht_loopback *lb);
 void ht_loopback_wake(struct ht_loopback *lb);
 

@@ -24,7 +24,6 @@ static int lb_control(struct ht_device *dev, struct ht_msg *msg, uint32_t size)
     uint32_t pos, replied, count = 0;
 
     memcpy(copy, msg, bytes);
-    pthread_mutex_lock(&loopback(dev)->messages);
     for (pos = 0; pos < bytes; pos = HT_ROUND_UP(pos, HT_MESSAGE_ALIGN)) {
         struct ht_msg *one = (struct ht_msg *)(copy + pos);
 
@@ -35,7 +34,6 @@ static int lb_control(struct ht_device *dev, struct ht_msg *msg, uint32_t size)
             ht_loopback_message(loopback(dev), one);
         }
     }
-    pthread_mutex_unlock(&loopback(dev)->messages);
     replied = ht_reply_bytes(msg->type, m, size);
     memcpy(msg, copy, replied);
     return replied ? 0 : -EIO;
@@ -70,7 +68,7 @@ static int lb_submit(struct ht_device *dev, struct ht_stream *s,
     const uint64_t ring = (uint64_t)dev->caps.packet_size * dev->caps.packets;
     bool full;
 
-    pthread_mutex_lock(&st->lock);
+    ht_server_lock(lb->server, s->index);
     full = st->queued - st->done == lb->cfg.queue;
     if (!full) {
         struct ht_loopback_buffer *b =
@@ -85,7 +83,7 @@ static int lb_submit(struct ht_device *dev, struct ht_stream *s,
         b->data = st->packets + from % ring;
         b->sum = ht_loopback_sum(b->data, to - from);
     }
-    pthread_mutex_unlock(&st->lock);
+    ht_server_unlock(lb->server, s->index);
     if (full) {
         return -EAGAIN;
     }
@@ -104,11 +102,11 @@ static void lb_reap(struct ht_device *dev, struct ht_stream *s)
     struct ht_loopback_stream *st = &lb->streams[s->index];
     uint64_t position = s->submitted;
 
-    pthread_mutex_lock(&st->lock);
+    ht_server_lock(lb->server, s->index);
     if (st->done != st->queued) {
         position = st->buffers[st->done % lb->cfg.queue].head.from;
     }
-    pthread_mutex_unlock(&st->lock);
+    ht_server_unlock(lb->server, s->index);
     ht_store_relaxed(&st->ring->host.tail, position / dev->caps.packet_size);
 }
 
@@ -173,6 +171,7 @@ static uint8_t *map_memory(size_t size, int file, uint64_t offset)
 struct ht_loopback *ht_loopback_new(const struct ht_loopback_config *cfg)
 {
     struct ht_loopback *lb = g_new0(struct ht_loopback, 1);
+    g_autofree struct ht_ring_control **rings = NULL;
     uint64_t stride;
     uint32_t i;
 
@@ -217,32 +216,21 @@ struct ht_loopback *ht_loopback_new(const struct ht_loopback_config *cfg)
     } else {
         lb->dev.enable = lb->enable;
     }
-    lb->classes = ht_class_table_new();
+    rings = g_new(struct ht_ring_control *, cfg->streams);
     lb->streams = g_new0(struct ht_loopback_stream, cfg->streams);
     for (i = 0; i < cfg->streams; i++) {
         struct ht_loopback_stream *st = &lb->streams[i];
-        const HtConsumerConfig consumer = {
-            .classes = lb->classes,
-            .packet_size = cfg->packet_size,
-            .packets = cfg->packets,
-            .overwrite = cfg->mode == HT_MODE_OVERWRITE,
-            .deliver = cfg->deliver,
-            .opaque = cfg->opaque,
-        };
 
-        pthread_mutex_init(&st->lock, NULL);
         st->ring = (struct ht_ring_control *)
             (cfg->file ? map_memory(stride, cfg->file, HT_MMAP_RING(i)) :
                          lb->memory + i * stride);
         st->packets = (uint8_t *)st->ring + HT_PACKETS_OFFSET;
         st->buffers = g_new0(struct ht_loopback_buffer, cfg->queue);
         st->copy = g_malloc(cfg->packet_size);
-        ht_consumer_init(&st->consumer, &consumer);
+        rings[i] = st->ring;
     }
     pthread_mutex_init(&lb->control, NULL);
-    pthread_mutex_init(&lb->messages, NULL);
-    pthread_mutex_init(&lb->time_lock, NULL);
-    ht_loopback_start(lb);
+    ht_loopback_start(lb, rings);
     return lb;
 }
 
@@ -257,13 +245,10 @@ void ht_loopback_free(struct ht_loopback *lb)
         if (!lb->memory) {
             munmap(st->ring, lb->dev.caps.ring_stride);
         }
-        ht_consumer_destroy(&st->consumer);
-        pthread_mutex_destroy(&st->lock);
         g_free(st->buffers);
         g_free(st->copy);
     }
     g_free(lb->streams);
-    ht_class_table_free(lb->classes);
     if (lb->memory) {
         munmap(lb->memory, lb->memory_size);
     } else {
@@ -271,27 +256,10 @@ void ht_loopback_free(struct ht_loopback *lb)
     }
     g_free(lb->dev.enable_copy);
     pthread_mutex_destroy(&lb->control);
-    pthread_mutex_destroy(&lb->messages);
-    pthread_mutex_destroy(&lb->time_lock);
     g_free(lb);
 }
 
 struct ht_device *ht_loopback_device(struct ht_loopback *lb)
 {
     return &lb->dev;
-}
-
-void ht_loopback_enable(struct ht_loopback *lb, uint32_t id, bool on)
-{
-    ht_atomic_set(&lb->enable[id], on ? HT_ENABLE_ON : 0);
-}
-
-const HtClassTable *ht_loopback_classes(struct ht_loopback *lb)
-{
-    return lb->classes;
-}
-
-const HtConsumer *ht_loopback_consumer(struct ht_loopback *lb, uint32_t stream)
-{
-    return &lb->streams[stream].consumer;
 }

@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * hypertrace: serve the control messages and the streams of one guest
+ *
+ * The server knows no transport.  Its owner brings it requests as private
+ * copies and tells it when to consume.  The rings and the enable bytes are
+ * memory that the guest can write at any time.
+ *
+ * A stream is in one of three states:
+ *
+ *   state    meaning                          ring->host.state
+ *   FREE     no instance is open              HT_STREAM_CLOSED
+ *   OPEN     the guest emits, we consume      HT_STREAM_OPENED
+ *   STOPPED  malformed: nothing more is read  HT_STREAM_STOPPED
+ *
+ *   state    event                   next     who may cause it
+ *   FREE     STREAM_OPEN             OPEN     the guest, within its budget
+ *   OPEN     malformed input         STOPPED  ht_server_consume() and below
+ *   OPEN     STREAM_FLUSH            OPEN     the guest; consumes one ring
+ *   any      STREAM_CLOSE            FREE     the guest; consumes one ring
+ *   any      TAKEOVER                FREE     the guest; consumes one ring each
+ *   any      ht_server_close(_all)   FREE     the owner; consumes one ring
+ *
+ * A transition takes place under the stream's lock, before the reply.  For
+ * this reason no reply but these is BUSY: the budget of openings is used up, or
+ * an exchange has run for longer than HT_SERVER_TURN_NS.
+ *
+ * Lock order: messages, one stream, time.  All functions may be called by any
+ * thread unless stated otherwise.
+ */
+#ifndef HYPERTRACE_SERVER_H
+#define HYPERTRACE_SERVER_H
+
+#include "hypertrace/consumer.h"
+
+/* Time after which an exchange answers further registrations with BUSY */
+#define HT_SERVER_TURN_NS           INT64_C(50000)
+
+/*
+ * Budget of openings: each is a new instance in the trace, and a file of a CTF
+ * trace.  One opening for each interval, and a burst after a pause.
+ */
+#define HT_SERVER_OPENING_NS        INT64_C(10000000)
+#define HT_SERVER_BURST(streams)    MAX(4 * (int64_t)(streams), 256)
+
+typedef struct HtServer HtServer;
+
+/**
+ * HtServerOps: callbacks of a server's owner
+ * @deliver: take a run, in order for each stream.  Context: the stream's lock
+ * @wants: return whether to switch a class on; NULL: all classes are on.
+ *         Context: the messages' lock, or ht_server_decide()
+ * @added: a class was registered; may be NULL.  Context: the messages' lock
+ * @changed: the enable bytes changed, and @seq is the new ht_caps.enable_seq;
+ *           may be NULL.  Context: as @wants
+ * @counter: read the guest's counter; NULL: the host cannot, so the guest's
+ *           TIME_SYNC exchanges relate the clocks
+ * @opened: an instance of a stream begins; may be NULL.  Context: the stream's
+ *          lock, before @deliver has its HT_RUN_OPEN
+ * @take: consume what was handed over, and return the number of bytes, or of
+ *        buffers; NULL: consume the ring.  Context: the stream's lock
+ * @log: report misbehaviour of the guest; may be NULL.  The server limits the
+ *       rate to HT_SERVER_LOG_BURST messages, then one each second
+ */
+typedef struct HtServerOps {
+    HtDeliver *deliver;
+    bool (*wants)(void *opaque, const HtClass *c);
+    void (*added)(void *opaque, const HtClass *c);
+    void (*changed)(void *opaque, uint32_t seq);
+    uint64_t (*counter)(void *opaque);
+    void (*opened)(void *opaque, uint32_t stream);
+    size_t (*take)(void *opaque, uint32_t stream, HtConsumer *c);
+    void (*log)(void *opaque, const char *text);
+} HtServerOps;
+
+#define HT_SERVER_LOG_BURST         10
+
+/**
+ * HtServerConfig: settings of a server
+ * @streams: 1 to HT_STREAMS_MAX
+ * @packet_size: bytes, as in struct ht_caps; checked by the caller
+ * @packets: packets in a ring, likewise
+ * @mode: enum ht_mode
+ * @rings: the control page of each stream, @streams of them, followed by the
+ *         packets at HT_PACKETS_OFFSET; the array is copied
+ * @enable: HT_ENABLE_SIZE bytes; written, never read
+ * @hz: approximate frequency of the guest's counter in Hz, 1 kHz to 100 GHz
+ * @ppm: maximum error of @hz
+ * @future: accept dates later than the present, for tests with a counter of
+ *          their own
+ * @opening_ns: interval of openings, as HT_SERVER_OPENING_NS; 0: no limit
+ * @class_bytes: limit of all classes, see ht_class_table_set_limit(); 0: none
+ * @settings: answer to HT_MSG_SETTINGS, at most HT_SETTINGS_MAX bytes; copied;
+ *            NULL: none
+ * @ops: the callbacks; must stay
+ * @opaque: their first argument
+ */
+typedef struct HtServerConfig {
+    uint32_t streams;
+    uint32_t packet_size;
+    uint32_t packets;
+    uint32_t mode;
+    struct ht_ring_control *const *rings;
+    uint8_t *enable;
+    uint64_t hz;
+    uint32_t ppm;
+    bool future;
+    int64_t opening_ns;
+    size_t class_bytes;
+    const char *settings;
+    const HtServerOps *ops;
+    void *opaque;
+} HtServerConfig;
+
+/**
+ * ht_server_new: make a server without classes; all streams are free
+ * @cfg: copied
+ *
+ * Closes the rings and switches all enable bytes off: a guest may still use
+ * the instances and ids of an earlier server of the same memory.
+ */
+HtServer *ht_server_new(const HtServerConfig *cfg);
+
+/**
+ * ht_server_free: free a server; its streams should be closed
+ * @s: the server or NULL
+ *
+ * Context: no other call is under way
+ */
+void ht_server_free(HtServer *s);
+
+/**
+ * ht_server_exchange: execute one control message, or several registrations
+ * @s: the server
+ * @msgs: a private copy of the request; the replies overwrite it.  It has room
+ *        for HT_MESSAGE_MAX bytes, also if @size is less
+ * @size: bytes of the request; at most HT_MAILBOX_SIZE
+ *
+ * Returns: bytes of the replies, a header at least
+ */
+size_t ht_server_exchange(HtServer *s, void *msgs, size_t size);
+
+/**
+ * ht_server_consume: consume what a stream's producer has committed
+ * @s: the server
+ * @stream: less than the number of streams
+ * @most: start no further packet after this many bytes
+ *
+ * Returns: bytes consumed, or what HtServerOps.take returned; 0 if nothing was
+ * pending or the stream is not OPEN
+ */
+size_t ht_server_consume(HtServer *s, uint32_t stream, size_t most);
+
+/**
+ * ht_server_tell: report discarded events of a quiet stream
+ * @s: the server
+ * @stream: less than the number of streams
+ *
+ * A producer whose ring is full discards events without a move of head.
+ */
+void ht_server_tell(HtServer *s, uint32_t stream);
+
+/* ht_server_arm: ask a producer for a kick; see ht_consumer_arm() */
+bool ht_server_arm(HtServer *s, uint32_t stream, bool eager);
+
+/* ht_server_disarm: tell all producers not to kick */
+void ht_server_disarm(HtServer *s);
+
+/**
+ * ht_server_close: close a stream that its producer has left
+ * @s: the server
+ * @stream: less than the number of streams
+ *
+ * Returns: number of events that the producer discarded; 0 if it was FREE
+ */
+uint64_t ht_server_close(HtServer *s, uint32_t stream);
+
+/* ht_server_close_all: close every stream, at a takeover or at the end */
+void ht_server_close_all(HtServer *s);
+
+/**
+ * ht_server_decide: ask HtServerOps.wants about all classes again
+ * @s: the server
+ *
+ * Returns: true if an enable byte changed
+ */
+bool ht_server_decide(HtServer *s);
+
+/**
+ * ht_server_is_on: return whether a class is on
+ * @s: the server
+ * @id: a class id
+ *
+ * Context: any; the value may be old
+ */
+bool ht_server_is_on(const HtServer *s, uint32_t id);
+
+/**
+ * ht_server_stats: get the counters of a stream or of the server
+ * @s: the server
+ * @stream: HT_STREAM_ANY for the sum of all instances of all streams; else a
+ *          stream's open instance, or its last one
+ * @stats: filled in, in the host's byte order
+ *
+ * Returns: false if there is no such stream
+ */
+bool ht_server_stats(HtServer *s, uint32_t stream, struct ht_stats *stats);
+
+/* ht_server_classes: get the table of classes, which only grows */
+const HtClassTable *ht_server_classes(const HtServer *s);
+
+/**
+ * ht_server_consumer: get the consumer of a stream
+ *
+ * Context: no other call for this stream is under way
+ */
+const HtConsumer *ht_server_consumer(const HtServer *s, uint32_t stream);
+
+/**
+ * ht_server_lock: lock one stream, for an owner that hands over buffers
+ * @s: the server
+ * @stream: less than the number of streams
+ */
+void ht_server_lock(HtServer *s, uint32_t stream);
+void ht_server_unlock(HtServer *s, uint32_t stream);
+
+/**
+ * ht_server_time: get the relation of the guest's counter to host time
+ * @s: the server
+ * @map: filled in
+ */
+void ht_server_time(HtServer *s, HtTimeMap *map);
+
+#endif /* HYPERTRACE_SERVER_H */
