@@ -8,6 +8,7 @@
  */
 #include "hypertrace/base.h"
 #include "hypertrace/atomic.h"
+#include "hypertrace/sanitizer.h"
 #include "hypertrace/server.h"
 #include "hypertrace/thread.h"
 
@@ -372,19 +373,6 @@ static uint64_t ring_lost(Stream *st)
 {
     return ht_le64(ht_atomic_read(&st->ring->guest.lost));
 }
-
-/*
- * In mode overwrite a slot may be written while it is copied.  The consumer
- * then checks `opening` again and discards the copy.  The thread sanitizer
- * cannot know that.
- */
-#ifdef __SANITIZE_THREAD__
-void AnnotateIgnoreReadsBegin(const char *file, int line);
-void AnnotateIgnoreReadsEnd(const char *file, int line);
-#else
-#define AnnotateIgnoreReadsBegin(file, line)
-#define AnnotateIgnoreReadsEnd(file, line)
-#endif
 
 /* Context: the stream locked */
 static size_t read_ring(HtServer *s, Stream *st, size_t most)

@@ -1,0 +1,562 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * hypertrace: serve a guest over memory alone
+ *
+ * The guest may write all of the memory at any time.  Each word of page 0 is
+ * read once.  The host never reads back its own words.
+ */
+#include "hypertrace/base.h"
+#include "hypertrace/atomic.h"
+#include "hypertrace/memory.h"
+#include "hypertrace/thread.h"
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/random.h>
+#if defined(__x86_64__) || defined(__i386__)
+#include <x86intrin.h>
+#endif
+
+/* Advance the beat at this interval, while polls are frequent */
+#define BEAT_NS         INT64_C(2000000)
+
+/* Report discarded events of quiet streams, and decide about classes */
+#define TELL_NS         INT64_C(20000000)
+
+/* Limit of all classes of a guest, as the device's property class-bytes */
+#define CLASS_BYTES     (1u << 20)
+
+/* Time to measure the host's counter */
+#define MEASURE_NS      INT64_C(2000000)
+
+struct HtMemory {
+    HtMemoryConfig cfg;
+    struct ht_caps caps;        /* private copy; epoch 0 */
+    int fd;                     /* of our own, with the lock */
+    uint64_t size;
+    uint8_t *base;
+    struct ht_memory *page;
+    HtServer *server;
+    uint8_t *request;           /* private copy, HT_MAILBOX_SIZE bytes */
+    uint32_t done;              /* number of the last exchange */
+    uint64_t beat;
+    int64_t beat_ns;
+    int64_t eager_ns;           /* poll without pauses until then */
+    int64_t told_ns;
+    uint32_t first;             /* stream that the next poll begins with */
+};
+
+static GQuark memory_quark(void)
+{
+    return g_quark_from_static_string("hypertrace-memory");
+}
+
+static void G_GNUC_PRINTF(2, 3) set_error(GError **error, const char *fmt, ...)
+{
+    g_autofree char *text = NULL;
+    va_list ap;
+
+    va_start(ap, fmt);
+    text = g_strdup_vprintf(fmt, ap);
+    va_end(ap);
+    g_set_error_literal(error, memory_quark(), 0, text);
+}
+
+/* The host's counter ------------------------------------------------------- */
+
+#if defined(__x86_64__) || defined(__i386__)
+#define COUNTER HT_COUNTER_TSC
+static uint64_t host_counter(void)
+{
+    return __rdtsc();
+}
+#else
+#define COUNTER HT_COUNTER_CNTVCT
+static uint64_t host_counter(void)
+{
+    uint64_t v = 0;
+
+#ifdef __aarch64__
+    __asm__ __volatile__("isb; mrs %0, cntvct_el0" : "=r" (v));
+#endif
+    return v;
+}
+#endif
+
+/*
+ * The guest's counter has the rate of the host's, or a rate that KVM was told.
+ * The server measures the latter.
+ */
+static uint64_t host_hz(void)
+{
+    int64_t ns0 = ht_now_ns(), ns;
+    uint64_t c0 = host_counter(), ticks;
+
+    do {
+        ns = ht_now_ns() - ns0;
+        ticks = host_counter() - c0;
+    } while (ns < MEASURE_NS);
+    return CLAMP(ticks * 1e9 / ns, 1000, 1e11);
+}
+
+/* Layout ------------------------------------------------------------------- */
+
+static bool power_of_two(uint64_t v, uint64_t min, uint64_t max)
+{
+    return v >= min && v <= max && (v & (v - 1)) == 0;
+}
+
+/*
+ * Compute where everything is.  Returns the number of streams that fit, 0 if
+ * the geometry is not valid; caps->streams may be less.
+ */
+static uint32_t layout(struct ht_caps *c, uint64_t size)
+{
+    uint64_t room, streams;
+
+    if (!power_of_two(size, HT_MEMORY_SIZE_MIN, HT_MEMORY_SIZE_MAX) ||
+        !power_of_two(c->packet_size, HT_PACKET_SIZE_MIN,
+                      HT_PACKET_SIZE_MAX) ||
+        !power_of_two(c->packets, HT_PACKETS_MIN, HT_PACKETS_MAX) ||
+        c->mode > HT_MODE_OVERWRITE) {
+        return 0;
+    }
+    c->magic = HT_MAGIC;
+    c->version = HT_VERSION;
+    c->channel = HT_CHANNEL_MEMORY;
+    c->batch = 1;
+    c->flush_ms = HT_MEMORY_IDLE_NS / 1000000;
+    c->max_classes = HT_CLASSES_MAX;
+    c->max_message = HT_MESSAGE_MAX;
+    c->doorbell_offset = 0;
+    c->doorbell_stride = 0;
+    c->enable_offset = HT_MAP_ALIGN;
+    c->mailbox_offset = c->enable_offset + HT_ENABLE_SIZE;
+    c->mailbox_size = HT_MAILBOX_SIZE;
+    c->ring_offset = c->mailbox_offset + 2 * HT_MAILBOX_SIZE;
+    c->ring_stride = HT_ROUND_UP(HT_PACKETS_OFFSET +
+                                 (uint64_t)c->packet_size * c->packets,
+                                 HT_MAP_ALIGN);
+    room = size - c->ring_offset;
+    streams = room / c->ring_stride;
+    return MIN(streams, HT_STREAMS_MAX);
+}
+
+/* Convert between the host's byte order and the memory's */
+static void swap_caps(struct ht_caps *to, const struct ht_caps *from)
+{
+    *to = (struct ht_caps) {
+        .magic = ht_le32(from->magic),
+        .version = ht_le32(from->version),
+        .channel = ht_le32(from->channel),
+        .mode = ht_le32(from->mode),
+        .ring_offset = ht_le64(from->ring_offset),
+        .streams = ht_le32(from->streams),
+        .packet_size = ht_le32(from->packet_size),
+        .packets = ht_le32(from->packets),
+        .batch = ht_le32(from->batch),
+        .flush_ms = ht_le32(from->flush_ms),
+        .max_gap = ht_le32(from->max_gap),
+        .clock_hz = ht_le64(from->clock_hz),
+        .epoch = ht_le64(from->epoch),
+        .ring_stride = ht_le64(from->ring_stride),
+        .doorbell_offset = ht_le32(from->doorbell_offset),
+        .doorbell_stride = ht_le32(from->doorbell_stride),
+        .mailbox_offset = ht_le32(from->mailbox_offset),
+        .mailbox_size = ht_le32(from->mailbox_size),
+        .max_classes = ht_le32(from->max_classes),
+        .max_message = ht_le32(from->max_message),
+        .enable_offset = ht_le64(from->enable_offset),
+        .enable_seq = ht_le32(from->enable_seq),
+        .counter = ht_le32(from->counter),
+    };
+}
+
+/* Files -------------------------------------------------------------------- */
+
+static bool size_valid(uint64_t size, GError **error)
+{
+    if (!power_of_two(size, HT_MEMORY_SIZE_MIN, HT_MEMORY_SIZE_MAX)) {
+        set_error(error, "%" PRIu64 " bytes are not a power of two between"
+                  " 1 MiB and 64 GiB", size);
+        return false;
+    }
+    return true;
+}
+
+int ht_memory_memfd(uint64_t size, GError **error)
+{
+    int fd;
+
+    if (!size_valid(size, error)) {
+        return -1;
+    }
+    fd = memfd_create("hypertrace-memory", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    if (fd < 0 || ftruncate(fd, size) < 0 ||
+        fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) < 0) {
+        set_error(error, "cannot make a memfd of %" PRIu64 " MiB: %s",
+                  size >> 20, g_strerror(errno));
+        if (fd >= 0) {
+            close(fd);
+        }
+        return -1;
+    }
+    return fd;
+}
+
+int ht_memory_make_file(const char *path, uint64_t size, GError **error)
+{
+    int fd, ret;
+
+    if (!size_valid(size, error)) {
+        return -1;
+    }
+    fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    if (fd < 0) {
+        set_error(error, "cannot create '%s': %s", path, g_strerror(errno));
+        return -1;
+    }
+    /* A page that finds no disk space when it is written would end us. */
+    ret = posix_fallocate(fd, 0, size);
+    if (ret) {
+        set_error(error, "cannot allocate %" PRIu64 " MiB for '%s': %s",
+                  size >> 20, path, g_strerror(ret));
+        close(fd);
+        unlink(path);
+        return -1;
+    }
+    return fd;
+}
+
+/*
+ * Open the file another time: a lock belongs to an open file, which the
+ * emulator may have inherited.
+ */
+static int open_locked(int fd, GError **error)
+{
+    g_autofree char *path = g_strdup_printf("/proc/self/fd/%d", fd);
+    int own = open(path, O_RDWR | O_CLOEXEC);
+
+    if (own < 0) {
+        set_error(error, "cannot open the memory: %s", g_strerror(errno));
+        return -1;
+    }
+    if (flock(own, LOCK_EX | LOCK_NB) < 0) {
+        set_error(error, "%s", errno == EWOULDBLOCK ?
+                  "another host serves this memory" : g_strerror(errno));
+        close(own);
+        return -1;
+    }
+    return own;
+}
+
+static HtMemory *map(int fd, const HtMemoryConfig *cfg, GError **error)
+{
+    HtMemory *m = g_new0(HtMemory, 1);
+    struct stat st;
+
+    m->cfg = *cfg;
+    m->fd = open_locked(fd, error);
+    if (m->fd < 0) {
+        g_free(m);
+        return NULL;
+    }
+    if (fstat(m->fd, &st) < 0 || !size_valid(st.st_size, error)) {
+        ht_memory_free(m);
+        return NULL;
+    }
+    m->size = st.st_size;
+    m->base = mmap(NULL, m->size, PROT_READ | PROT_WRITE, MAP_SHARED, m->fd, 0);
+    if (m->base == MAP_FAILED) {
+        m->base = NULL;
+        set_error(error, "cannot map %" PRIu64 " MiB: %s", m->size >> 20,
+                  g_strerror(errno));
+        ht_memory_free(m);
+        return NULL;
+    }
+    m->page = (struct ht_memory *)m->base;
+    return m;
+}
+
+/* Serving ------------------------------------------------------------------ */
+
+static void beat(HtMemory *m, int64_t now)
+{
+    if (now - m->beat_ns >= BEAT_NS) {
+        m->beat_ns = now;
+        ht_atomic_set(&m->page->beat, ht_le64(++m->beat));
+    }
+}
+
+/*
+ * HtServerOps.deliver.  The beat goes on here, because a takeover delivers all
+ * rings in one exchange.
+ */
+static void deliver(void *opaque, const HtRun *run)
+{
+    HtMemory *m = opaque;
+
+    beat(m, ht_now_ns());
+    m->cfg.deliver(m->cfg.opaque, run);
+}
+
+/* HtServerOps.wants */
+static bool wants(void *opaque, const HtClass *c)
+{
+    HtMemory *m = opaque;
+
+    return !m->cfg.wants || m->cfg.wants(m->cfg.opaque, c);
+}
+
+/* HtServerOps.changed */
+static void changed(void *opaque, uint32_t seq)
+{
+    HtMemory *m = opaque;
+
+    ht_atomic_set(&m->page->caps.enable_seq, ht_le32(seq));
+}
+
+/* HtServerOps.log */
+static void report(void *opaque, const char *text)
+{
+    HtMemory *m = opaque;
+
+    if (m->cfg.log) {
+        m->cfg.log(m->cfg.opaque, text);
+    }
+}
+
+static const HtServerOps server_ops = {
+    .deliver = deliver,
+    .wants = wants,
+    .changed = changed,
+    .log = report,
+};
+
+static HtServer *new_server(HtMemory *m, uint64_t hz)
+{
+    struct ht_ring_control *rings[HT_STREAMS_MAX];
+    const HtServerConfig cfg = {
+        .streams = m->caps.streams,
+        .packet_size = m->caps.packet_size,
+        .packets = m->caps.packets,
+        .mode = m->caps.mode,
+        .rings = rings,
+        .enable = m->base + m->caps.enable_offset,
+        .hz = hz,
+        .ppm = HT_TIME_PPM_MAX,
+        .opening_ns = HT_SERVER_OPENING_NS,
+        .class_bytes = CLASS_BYTES,
+        .settings = m->cfg.settings,
+        .ops = &server_ops,
+        .opaque = m,
+    };
+    uint32_t i;
+
+    for (i = 0; i < m->caps.streams; i++) {
+        rings[i] = (struct ht_ring_control *)
+            (m->base + m->caps.ring_offset + i * m->caps.ring_stride);
+    }
+    return ht_server_new(&cfg);
+}
+
+/*
+ * Become the guest's host.  A guest that waits for a reply of the previous host
+ * sees the new epoch and gives up; its request is not executed.
+ */
+static bool begin(HtMemory *m, uint64_t hz, GError **error)
+{
+    struct ht_memory *p = m->page;
+    uint64_t epoch = 0;
+
+    while (!epoch) {
+        if (getrandom(&epoch, sizeof(epoch), 0) != sizeof(epoch)) {
+            set_error(error, "getrandom: %s", g_strerror(errno));
+            return false;
+        }
+    }
+    m->request = g_malloc(HT_MAILBOX_SIZE);
+    /* Closes the rings and switches all classes off, for old producers. */
+    m->server = new_server(m, hz);
+    m->beat = ht_le64(ht_atomic_read(&p->beat));
+    m->beat_ns = ht_now_ns() - BEAT_NS;
+    beat(m, ht_now_ns());
+    m->done = ht_le32(ht_atomic_load_acquire(&p->go));
+    ht_atomic_set(&p->done, ht_le32(m->done));
+    ht_atomic_set(&p->caps.enable_seq, 0);
+    /* Pairs with the load-acquire of caps.epoch in the guest's exchange. */
+    ht_atomic_store_release(&p->caps.epoch, ht_le64(epoch));
+    return true;
+}
+
+HtMemory *ht_memory_create(int fd, const HtMemoryConfig *cfg, GError **error)
+{
+    HtMemory *m = map(fd, cfg, error);
+    uint64_t hz = host_hz();
+    struct ht_caps le;
+
+    if (!m) {
+        return NULL;
+    }
+    m->caps.packet_size = cfg->packet_size ? cfg->packet_size :
+                                             HT_MEMORY_PACKET_SIZE;
+    m->caps.packets = cfg->packets ? cfg->packets : HT_MEMORY_PACKETS;
+    m->caps.mode = cfg->mode;
+    m->caps.counter = COUNTER;
+    /* Neither 24 bits of ticks nor of ns may come close to wrapping. */
+    m->caps.max_gap = MAX(MIN(hz, UINT64_C(1000000000)) / 1e9 *
+                          ((HT_CLOCK_MASK + 1) / 2), 1);
+    m->caps.streams = layout(&m->caps, m->size);
+    if (!m->caps.streams) {
+        set_error(error, "%" PRIu64 " MiB have no room for a ring of %" PRIu32
+                  " packets of %" PRIu32 " bytes", m->size >> 20,
+                  m->caps.packets, m->caps.packet_size);
+        ht_memory_free(m);
+        return NULL;
+    }
+    swap_caps(&le, &m->caps);
+    memcpy(&m->page->caps, &le, sizeof(le));
+    if (!begin(m, hz, error)) {
+        ht_memory_free(m);
+        return NULL;
+    }
+    return m;
+}
+
+/* Check a private copy of the capabilities, which the guest may have written */
+static bool caps_valid(const struct ht_caps *c, uint64_t size)
+{
+    struct ht_caps want = *c;
+    uint32_t most = layout(&want, size);
+
+    return c->streams >= 1 && c->streams <= most &&
+           c->counter == COUNTER && c->max_gap >= 1 &&
+           c->max_gap <= (HT_CLOCK_MASK + 1) / 2 &&
+           memcmp(c, &want, sizeof(want)) == 0;
+}
+
+HtMemory *ht_memory_attach(int fd, const HtMemoryConfig *cfg, GError **error)
+{
+    HtMemory *m = map(fd, cfg, error);
+    struct ht_caps le;
+
+    if (!m) {
+        return NULL;
+    }
+    memcpy(&le, &m->page->caps, sizeof(le));
+    swap_caps(&m->caps, &le);
+    if (!caps_valid(&m->caps, m->size)) {
+        set_error(error, m->caps.magic != HT_MAGIC ?
+                  "the memory was not made by hypertrace" :
+                  m->caps.version != HT_VERSION ?
+                  "the memory is of another version of hypertrace" :
+                  "page 0 of the memory contradicts itself");
+        ht_memory_free(m);
+        return NULL;
+    }
+    m->caps.epoch = 0;
+    if (!begin(m, host_hz(), error)) {
+        ht_memory_free(m);
+        return NULL;
+    }
+    return m;
+}
+
+/* Execute one exchange; returns false if the guest has sent none */
+static bool serve_mailbox(HtMemory *m)
+{
+    /* Pairs with the guest's store-release of go after the request. */
+    uint32_t go = ht_le32(ht_atomic_load_acquire(&m->page->go));
+    uint8_t *box = m->base + m->caps.mailbox_offset;
+    uint32_t bytes;
+    size_t replied;
+
+    if (go == m->done) {
+        return false;
+    }
+    bytes = ht_le32(ht_atomic_read(&m->page->bytes));
+    bytes = MIN(bytes, HT_MAILBOX_SIZE);
+    memcpy(m->request, box, bytes);
+    replied = ht_server_exchange(m->server, m->request, bytes);
+    memcpy(box + HT_MAILBOX_SIZE, m->request, replied);
+    m->done = go;
+    /* Pairs with the guest's load-acquire of done before it reads the reply. */
+    ht_atomic_store_release(&m->page->done, ht_le32(go));
+    return true;
+}
+
+/* Consume from each stream; returns true if a ring filled up noticeably */
+static bool serve_streams(HtMemory *m)
+{
+    const uint32_t n = m->caps.streams;
+    const uint64_t ring = (uint64_t)m->caps.packet_size * m->caps.packets;
+    uint64_t total = 0;
+    bool busy = false;
+    uint32_t i;
+
+    for (i = 0; i < n && total < HT_MEMORY_POLL_BYTES; i++) {
+        uint32_t stream = (m->first + i) % n;
+        size_t done = ht_server_consume(m->server, stream,
+                                        HT_MEMORY_STREAM_BYTES);
+
+        total += done;
+        busy |= done > ring / 8 || done >= HT_MEMORY_STREAM_BYTES;
+    }
+    /* A poll that used up its bytes continues with the next stream. */
+    m->first = (m->first + i) % n;
+    return busy || total >= HT_MEMORY_POLL_BYTES;
+}
+
+void ht_memory_decide(HtMemory *m)
+{
+    ht_server_decide(m->server);
+}
+
+int64_t ht_memory_poll(HtMemory *m)
+{
+    int64_t now = ht_now_ns();
+    bool busy;
+    uint32_t i;
+
+    beat(m, now);
+    if (serve_mailbox(m)) {
+        m->eager_ns = ht_now_ns() + HT_MEMORY_EAGER_NS;
+    }
+    busy = serve_streams(m);
+    if (now - m->told_ns >= TELL_NS) {
+        m->told_ns = now;
+        for (i = 0; i < m->caps.streams; i++) {
+            ht_server_tell(m->server, i);
+        }
+        if (m->cfg.wants) {
+            ht_server_decide(m->server);
+        }
+    }
+    return busy || ht_now_ns() < m->eager_ns ? 0 : HT_MEMORY_IDLE_NS;
+}
+
+void ht_memory_free(HtMemory *m)
+{
+    if (!m) {
+        return;
+    }
+    if (m->server) {
+        ht_server_close_all(m->server);
+        ht_server_free(m->server);
+    }
+    if (m->base) {
+        munmap(m->base, m->size);
+    }
+    close(m->fd);
+    g_free(m->request);
+    g_free(m);
+}
+
+HtServer *ht_memory_server(HtMemory *m)
+{
+    return m->server;
+}
+
+const struct ht_caps *ht_memory_caps(const HtMemory *m)
+{
+    return &m->caps;
+}

@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * hypertrace: serve a guest over memory alone
+ *
+ * A file or a memfd is the memory of a device ivshmem-plain of any emulator.
+ * No register, no exit and no interrupt exists: the host polls.  abi.h defines
+ * page 0 and the mailbox; the memory has
+ *
+ *   page 0, the enable page, the mailbox's request area, its reply area, and
+ *   the ring of each stream
+ *
+ * each at a multiple of HT_MAP_ALIGN.  The guest may write all of it at any
+ * time: the host computes the layout from a checked private copy of page 0.
+ *
+ * After a host has ended or was killed, a successor can attach to its memory.
+ * The guest then registers and opens everything again.
+ */
+#ifndef HYPERTRACE_MEMORY_H
+#define HYPERTRACE_MEMORY_H
+
+#include "hypertrace/server.h"
+
+/* Default geometry: rings of 4 MiB */
+#define HT_MEMORY_SIZE          (UINT64_C(256) << 20)
+#define HT_MEMORY_SIZE_MIN      (UINT64_C(1) << 20)
+#define HT_MEMORY_SIZE_MAX      (UINT64_C(1) << 36)
+#define HT_MEMORY_PACKET_SIZE   65536u
+#define HT_MEMORY_PACKETS       64u
+
+/* Pause between two polls of a guest that is quiet */
+#define HT_MEMORY_IDLE_NS       INT64_C(10000000)
+/* Polls do not pause for so long after an exchange */
+#define HT_MEMORY_EAGER_NS      INT64_C(2000000)
+/* Work of one poll: bytes of one stream, and of all streams */
+#define HT_MEMORY_STREAM_BYTES  (UINT64_C(1) << 20)
+#define HT_MEMORY_POLL_BYTES    (UINT64_C(8) << 20)
+
+typedef struct HtMemory HtMemory;
+
+/**
+ * HtMemoryConfig: settings of a host
+ * @packet_size: ht_memory_create(): bytes, a power of two; 0: the default
+ * @packets: ht_memory_create(): packets in a ring, a power of two; 0: the
+ *           default
+ * @mode: ht_memory_create(): enum ht_mode
+ * @settings: answer to HT_MSG_SETTINGS; NULL: none
+ * @deliver: take a run.  When it returns, the events are safe: their packet is
+ *           given back to the guest after that
+ * @wants: return whether to switch a class on; NULL: all classes are on
+ * @log: report misbehaviour of the guest, at a limited rate; may be NULL
+ * @opaque: first argument of the three
+ *
+ * Context of the callbacks: ht_memory_poll() and ht_memory_free()
+ */
+typedef struct HtMemoryConfig {
+    uint32_t packet_size;
+    uint32_t packets;
+    uint32_t mode;
+    const char *settings;
+    HtDeliver *deliver;
+    bool (*wants)(void *opaque, const HtClass *c);
+    void (*log)(void *opaque, const char *text);
+    void *opaque;
+} HtMemoryConfig;
+
+/**
+ * ht_memory_memfd: make a memfd for ht_memory_create()
+ * @size: bytes, a power of two, HT_MEMORY_SIZE_MIN to HT_MEMORY_SIZE_MAX
+ * @error: set on failure
+ *
+ * Its size is sealed, so that no process can make us access a missing page.
+ *
+ * Returns: a descriptor, closed on exec; -1 on failure
+ */
+int ht_memory_memfd(uint64_t size, GError **error);
+
+/**
+ * ht_memory_make_file: make a file for ht_memory_create()
+ * @path: must not exist
+ * @size: as for ht_memory_memfd(); disk space is allocated now
+ * @error: set on failure
+ *
+ * Returns: a descriptor, closed on exec; -1 on failure
+ */
+int ht_memory_make_file(const char *path, uint64_t size, GError **error);
+
+/**
+ * ht_memory_create: lay out memory, and serve it
+ * @fd: from one of the functions above; may be closed after the call
+ * @cfg: copied
+ * @error: set on failure
+ *
+ * Call it before the virtual machine starts: a driver checks page 0 when it
+ * probes the device.
+ *
+ * Returns: the host, or NULL
+ */
+HtMemory *ht_memory_create(int fd, const HtMemoryConfig *cfg, GError **error);
+
+/**
+ * ht_memory_attach: serve memory that another host has laid out
+ * @fd: the memory; may be closed after the call
+ * @cfg: copied; the geometry is that of the memory
+ * @error: set if page 0 is not valid, or if another host serves the memory
+ *
+ * A request that the guest has begun is not executed.
+ *
+ * Returns: the host, or NULL
+ */
+HtMemory *ht_memory_attach(int fd, const HtMemoryConfig *cfg, GError **error);
+
+/**
+ * ht_memory_poll: advance the beat, and serve the mailbox and the streams once
+ * @m: the host
+ *
+ * A poll executes one exchange and consumes at most HT_MEMORY_POLL_BYTES, plus
+ * one packet.  The beat also advances before each run is delivered.
+ *
+ * Returns: ns to wait until the next poll, at most HT_MEMORY_IDLE_NS; 0: poll
+ * again at once
+ *
+ * Context: one thread at a time for all functions with @m
+ */
+int64_t ht_memory_poll(HtMemory *m);
+
+/**
+ * ht_memory_decide: ask HtMemoryConfig.wants about all classes again
+ * @m: the host
+ */
+void ht_memory_decide(HtMemory *m);
+
+/**
+ * ht_memory_free: consume what is committed, close the streams, stop serving
+ * @m: the host or NULL
+ */
+void ht_memory_free(HtMemory *m);
+
+/* ht_memory_server: get the server, for its statistics, classes and clock */
+HtServer *ht_memory_server(HtMemory *m);
+
+/* ht_memory_caps: get the private copy of the capabilities */
+const struct ht_caps *ht_memory_caps(const HtMemory *m);
+
+#endif /* HYPERTRACE_MEMORY_H */

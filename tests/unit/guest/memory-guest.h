@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * Guest library tests: a guest in this process, over memory alone
+ */
+#ifndef MEMORY_GUEST_H
+#define MEMORY_GUEST_H
+
+#include "hypertrace/base.h"
+#include <pthread.h>
+#include "hypertrace/port.h"
+
+typedef struct MgGuest {
+    struct ht_device dev;
+    uint8_t *base;
+    size_t size;
+    struct ht_memory *page;
+    uint64_t epoch;             /* the host's, at mg_connect() */
+    uint64_t ring_offset;
+    pthread_mutex_t mailbox;
+    pthread_mutex_t control;
+} MgGuest;
+
+/* mg_new: map the memory of a device; there need not be a host yet */
+void mg_new(MgGuest *g, int fd);
+
+/* mg_connect: register with the present host */
+void mg_connect(MgGuest *g);
+void mg_free(MgGuest *g);
+
+#endif /* MEMORY_GUEST_H */
