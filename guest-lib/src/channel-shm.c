@@ -1,10 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * libhypertrace: the shm channel
+ * libhypertrace: the channels shm and memory
  *
- * The host polls the ring at times of its choice.  Before it sleeps, it arms
- * the wake word with a position; the doorbell is rung once for each such value.
- * tests/model/wake.pml proves that no event is forgotten.
+ * The host polls the ring at times of its choice.
+ *
+ * shm: before the host sleeps, it arms the wake word with a position; the
+ * doorbell is rung once for each such value.  tests/model/wake.pml proves that
+ * no event is forgotten.
+ *
+ * memory: there is no doorbell.  The wake word is HT_WAKE_NEVER while the
+ * stream is open.
  */
 #include "core.h"
 
@@ -48,11 +53,31 @@ static int shm_flush(struct ht_stream *s)
     return 0;
 }
 
+static void memory_opened(struct ht_stream *s)
+{
+    s->wake = &s->ring->host.wake;      /* reached when the stream is closed */
+}
+
+/* Also called if the host sets another wake word than HT_WAKE_NEVER */
+static void memory_nothing(struct ht_stream *s)
+{
+    (void)s;
+}
+
 const struct ht_channel_ops ht_channel_shm = {
     .name = "shm",
     .opened = shm_opened,
     .notify = shm_notify,
     .closed = shm_closed,
+    .space = shm_space,
+    .flush = shm_flush,
+};
+
+const struct ht_channel_ops ht_channel_memory = {
+    .name = "memory",
+    .opened = memory_opened,
+    .notify = memory_nothing,
+    .closed = memory_nothing,
     .space = shm_space,
     .flush = shm_flush,
 };

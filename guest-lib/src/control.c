@@ -14,7 +14,7 @@ static bool caps_valid(const struct ht_caps *c)
     const uint64_t ring = HT_PACKETS_OFFSET +
                           (uint64_t)c->packet_size * c->packets;
 
-    return c->channel <= HT_CHANNEL_VIRTIO &&
+    return c->channel <= HT_CHANNEL_MEMORY &&
            c->mode <= HT_MODE_OVERWRITE &&
            c->counter == HT_COUNTER &&
            c->streams >= 1 && c->streams <= HT_STREAMS_MAX &&
@@ -27,6 +27,56 @@ static bool caps_valid(const struct ht_caps *c)
            c->max_message > sizeof(struct ht_msg_enabled) &&
            c->max_message <= c->mailbox_size &&
            (c->channel == HT_CHANNEL_VIRTIO || c->ring_stride >= ring);
+}
+
+/* Bytes of stream memory, for ht_caps_fit() */
+struct part {
+    uint64_t offset;
+    uint64_t bytes;
+};
+
+static bool part_fits(const struct part *p, uint64_t size)
+{
+    return p->offset % HT_MAP_ALIGN == 0 && p->offset <= size &&
+           p->bytes <= size - p->offset;
+}
+
+static bool overlap(const struct part *a, const struct part *b)
+{
+    return a->offset < b->offset + b->bytes && b->offset < a->offset + a->bytes;
+}
+
+bool ht_caps_fit(const struct ht_caps *c, uint64_t size)
+{
+    const bool memory = c->channel == HT_CHANNEL_MEMORY;
+    struct part parts[4];
+    unsigned i, k;
+
+    if (!caps_valid(c) || c->channel == HT_CHANNEL_VIRTIO ||
+        c->ring_stride > size || c->ring_stride % HT_MAP_ALIGN ||
+        c->mailbox_size < HT_MESSAGE_MAX) {
+        return false;
+    }
+    parts[0].offset = c->ring_offset;
+    parts[0].bytes = (c->streams - 1) * c->ring_stride + HT_PACKETS_OFFSET +
+                     (uint64_t)c->packet_size * c->packets;
+    parts[1].offset = c->enable_offset;
+    parts[1].bytes = HT_ENABLE_SIZE;
+    parts[2].offset = c->mailbox_offset;
+    parts[2].bytes = (uint64_t)c->mailbox_size << memory;
+    parts[3].offset = 0;
+    parts[3].bytes = memory ? sizeof(struct ht_memory) : 0;
+    for (i = 0; i < 4; i++) {
+        if (!part_fits(&parts[i], size)) {
+            return false;
+        }
+        for (k = 0; k < i; k++) {
+            if (overlap(&parts[i], &parts[k])) {
+                return false;
+            }
+        }
+    }
+    return true;
 }
 
 int ht_device_init(struct ht_device *dev)
@@ -101,18 +151,29 @@ bool ht_reply_take(struct ht_msg *msg, const void *from, uint32_t size,
     return true;
 }
 
+uint32_t ht_request_check(const struct ht_device *dev,
+                          const struct ht_msg *msg, uint32_t *size)
+{
+    const uint32_t bytes = ht_request_bytes(msg, *size);
+
+    if (bytes < sizeof(*msg) || bytes > *size ||
+        bytes > dev->caps.mailbox_size) {
+        return 0;
+    }
+    if (*size > dev->caps.mailbox_size) {
+        *size = dev->caps.mailbox_size;
+    }
+    return bytes;
+}
+
 int ht_mailbox_exchange(struct ht_device *dev, void *box, struct ht_msg *msg,
                         uint32_t size,
                         void (*go)(struct ht_device *dev, uint32_t bytes))
 {
-    const uint32_t bytes = ht_request_bytes(msg, size);
+    const uint32_t bytes = ht_request_check(dev, msg, &size);
 
-    if (bytes < sizeof(*msg) || bytes > size ||
-        bytes > dev->caps.mailbox_size) {
+    if (!bytes) {
         return -EINVAL;
-    }
-    if (size > dev->caps.mailbox_size) {
-        size = dev->caps.mailbox_size;
     }
     ht_copy(box, msg, bytes);
     /* The message first: the host reads it before the store in go() returns. */

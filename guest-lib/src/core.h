@@ -46,6 +46,13 @@ static inline void ht_no_packet(struct ht_stream *s)
 /* control.c: convert a status to 0 or the negative errno of the API */
 int ht_status_errno(int status);
 
+/*
+ * control.c: get the bytes of a request, and limit the reply's size to that of
+ * the mailbox.  Returns 0 if the request is not valid.
+ */
+uint32_t ht_request_check(const struct ht_device *dev,
+                          const struct ht_msg *msg, uint32_t *size);
+
 /**
  * ht_ring_doorbell() - kick the host to poll a stream now
  * @s: a stream that is open and busy

@@ -13,6 +13,8 @@ static const struct ht_channel_ops *channel_ops(uint32_t channel)
         return &ht_channel_hypercall;
     case HT_CHANNEL_SHM:
         return &ht_channel_shm;
+    case HT_CHANNEL_MEMORY:
+        return &ht_channel_memory;
     default:
         return &ht_channel_virtio;      /* ht_device_init() rejects others */
     }

@@ -165,7 +165,25 @@ static inline uint64_t ht_load_acquire(const uint64_t *p)
 #endif
 }
 
+static inline uint32_t ht_load_acquire32(const uint32_t *p)
+{
+#ifdef __KERNEL__
+    return virt_load_acquire(p);
+#else
+    return __atomic_load_n(p, __ATOMIC_ACQUIRE);
+#endif
+}
+
 static inline void ht_store_release(uint64_t *p, uint64_t v)
+{
+#ifdef __KERNEL__
+    virt_store_release(p, v);
+#else
+    __atomic_store_n(p, v, __ATOMIC_RELEASE);
+#endif
+}
+
+static inline void ht_store_release32(uint32_t *p, uint32_t v)
 {
 #ifdef __KERNEL__
     virt_store_release(p, v);

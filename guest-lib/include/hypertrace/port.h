@@ -22,7 +22,8 @@
  *       except host.state, which is HT_STREAM_OPENED, and host.wake, which is
  *       HT_WAKE_NEVER.  Returns 0 or a negative errno.
  * @unmap: called after the stream was closed; may be NULL.
- * @doorbell: write the stream's doorbell (hypercall, shm).  Never sleeps.
+ * @doorbell: write the stream's doorbell (hypercall, shm).  Never sleeps.  NULL
+ *            if the channel has none.
  * @submit: virtio: hand over the bytes [from, to) of the stream, which are in
  *          one packet.  Counts a kick in s->doorbells.  Never sleeps.  Returns
  *          0, or -EAGAIN if no descriptor is free.
@@ -77,7 +78,7 @@ struct ht_device {
 
 /**
  * struct ht_channel_ops - the guest's part of a channel
- * @name: "hypercall", "shm", "virtio"
+ * @name: "hypercall", "shm", "virtio", "memory"
  * @opened: called when the stream's ring is mapped; sets wake and its word
  * @notify: called after a commit if head has reached the wake word
  * @closed: called after a packet was closed and head was released past it
@@ -156,6 +157,122 @@ static inline uint32_t ht_reply_bytes(uint16_t type, const struct ht_msg *reply,
 int ht_mailbox_exchange(struct ht_device *dev, void *box, struct ht_msg *msg,
                         uint32_t size,
                         void (*go)(struct ht_device *dev, uint32_t bytes));
+
+/**
+ * struct ht_link - a guest's connection to the host of a memory-only device
+ * @mem: page 0 of the memory
+ * @now: get the time in ms, from a clock that never steps back
+ * @pause: wait for about @tries * 50 us, at most 1 ms.  Returns 0, or a
+ *         negative errno to give up.
+ * @epoch: epoch of the host that was attached to
+ * @beat: last beat that was read
+ * @read_at: time of that read
+ * @still_ms: time for which the beat has not changed; HT_BEAT_LOST_MS or more:
+ *            there is no host
+ * @go: number of the last request
+ * @pending: the host has not answered that request
+ *
+ * The port sets the first three members and calls ht_link_init().  It
+ * serializes all calls.
+ */
+struct ht_link {
+    struct ht_memory *mem;
+    uint64_t (*now)(struct ht_device *dev);
+    int (*pause)(struct ht_device *dev, unsigned tries);
+    uint64_t epoch;
+    uint64_t beat;
+    uint64_t read_at;
+    uint32_t still_ms;
+    uint32_t go;
+    bool pending;
+};
+
+/**
+ * ht_link_init() - start to watch for a host
+ * @dev: the device
+ * @link: its connection
+ *
+ * Writes nothing to the memory.  There is no host until its beat changes.
+ */
+void ht_link_init(struct ht_device *dev, struct ht_link *link);
+
+/**
+ * ht_link_beats() - read the beat, and test whether there is a host
+ * @dev: the device
+ * @link: its connection
+ *
+ * Between two calls at most HT_BEAT_LOST_MS / 2 count, since the virtual
+ * machine or the whole computer may have been stopped.
+ */
+bool ht_link_beats(struct ht_device *dev, struct ht_link *link);
+
+/**
+ * ht_link_renewed() - test whether another host has attached since
+ *                       ht_link_attach()
+ * @link: the connection
+ */
+bool ht_link_renewed(const struct ht_link *link);
+
+/**
+ * ht_link_caps() - get the present capabilities
+ * @dev: the device
+ * @link: its connection
+ * @caps: set to @dev->caps, with epoch, clock_hz and enable_seq as they are now
+ */
+void ht_link_caps(const struct ht_device *dev,
+                    const struct ht_link *link, struct ht_caps *caps);
+
+/**
+ * ht_link_attach() - send messages to the present host from now on
+ * @dev: the device; its capabilities get the values of the present host
+ * @link: its connection
+ *
+ * The first message must be HT_MSG_TAKEOVER.  Classes and streams of an earlier
+ * host are unknown.
+ *
+ * Return: 0; -ENODEV: there is no host; -EPROTO: the memory has another layout
+ * than before.
+ */
+int ht_link_attach(struct ht_device *dev, struct ht_link *link);
+
+/**
+ * ht_memory_exchange() - ops->control() of a memory-only device
+ * @dev: the device
+ * @link: its connection
+ * @msg: as for ops->control()
+ * @size: as for ops->control()
+ *
+ * Return: 0; -EINVAL: @size is not valid; -ENODEV: there is no host, or another
+ * one than was attached to; -ETIMEDOUT: the host did not answer within five
+ * seconds, but may still execute the message; -EBUSY: the message was not sent,
+ * because an earlier one was not answered; -EIO: the reply is not valid; or
+ * the errno of link->pause().
+ *
+ * Context: waits at most HT_BEAT_LOST_MS if the host has ended
+ */
+int ht_memory_exchange(struct ht_device *dev, struct ht_link *link,
+                       struct ht_msg *msg, uint32_t size);
+
+/**
+ * ht_ring_at() - get the offset of a stream's ring in stream memory
+ * @caps: the capabilities
+ * @stream: index of the stream
+ */
+static inline uint64_t ht_ring_at(const struct ht_caps *caps,
+                                      uint32_t stream)
+{
+    return caps->ring_offset + stream * caps->ring_stride;
+}
+
+/**
+ * ht_caps_fit() - test whether stream memory has room for its parts
+ * @caps: the capabilities of a device with stream memory
+ * @size: bytes of stream memory
+ *
+ * Return: false if a value is out of range, or a part is not aligned, ends
+ * after @size or overlaps another part.
+ */
+bool ht_caps_fit(const struct ht_caps *caps, uint64_t size);
 
 /**
  * ht_device_init() - check the capabilities and initialize the core's part
@@ -272,5 +389,6 @@ int ht_enable_read(struct ht_device *dev, uint8_t *to);
 extern const struct ht_channel_ops ht_channel_hypercall;
 extern const struct ht_channel_ops ht_channel_shm;
 extern const struct ht_channel_ops ht_channel_virtio;
+extern const struct ht_channel_ops ht_channel_memory;
 
 #endif /* HYPERTRACE_PORT_H */

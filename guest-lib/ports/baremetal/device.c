@@ -52,7 +52,7 @@ static int regs_control(struct ht_device *dev, struct ht_msg *msg,
 static int regs_map(struct ht_device *dev, uint32_t stream,
                     struct ht_ring_control **ring, uint8_t **packets)
 {
-    uint8_t *at = to_bm(dev)->ram + stream * dev->caps.ring_stride;
+    uint8_t *at = to_bm(dev)->ram + ht_ring_at(&dev->caps, stream);
 
     *ring = (struct ht_ring_control *)at;
     *packets = at + HT_PACKETS_OFFSET;
@@ -102,17 +102,10 @@ int ht_bm_regs_open(struct ht_bm_device *d)
     /* This closes streams of an earlier owner and changes the epoch. */
     ht_bm_write32(d->regs + HT_REG_TAKEOVER, HT_MAGIC);
     ht_bm_read_caps(caps, d->regs);
-    if (!caps->streams ||
-        caps->streams > HT_STREAMS_MAX ||
-        (caps->mailbox_offset | caps->doorbell_offset) % 8 ||
-        caps->ring_stride % HT_PAGE || caps->doorbell_stride % 4 ||
-        caps->ring_stride < HT_PACKETS_OFFSET +
-                            (uint64_t)caps->packet_size * caps->packets ||
-        !inside(ram->size, caps->mailbox_offset, 1, caps->mailbox_size) ||
+    if (!ht_caps_fit(caps, ram->size) ||
+        (caps->doorbell_offset | caps->doorbell_stride) % 4 ||
         !inside(regs->size, caps->doorbell_offset, caps->streams,
-                caps->doorbell_stride) ||
-        !inside(ram->size, 0, caps->streams, caps->ring_stride) ||
-        !inside(ram->size, caps->enable_offset, 1, HT_ENABLE_SIZE)) {
+                caps->doorbell_stride)) {
         return -EPROTO;
     }
     d->ram = p->map(p->opaque, ram->base, ram->size, 1);
