@@ -34,8 +34,8 @@ killed() {
 }
 """
 
-# A guest whose kernel has the ring boot_map: it runs each line that arrives and
-# confirms it.  The text before it may define more commands.
+# Job of a guest whose kernel has the ring boot_map: run each line that arrives,
+# and confirm it.  The text before this one may define more commands.
 RING_LOOP = r"""
 T=/sys/kernel/tracing/instances/boot_map
 marks() {
@@ -77,7 +77,7 @@ load() {{
 
 
 def shared_library():
-    """libhypertrace for such programs"""
+    """libhypertrace for programs that bench.linux.with_libraries() packs"""
     return {"sys/lib/libhypertrace.so.0":
             Path(os.environ["HT_BUILD"]) / "guest-lib/libhypertrace.so.0"}
 
@@ -119,7 +119,7 @@ def call_sites(text):
 
 
 def much(channel, **more):
-    """A device for many events: no hypercall per event."""
+    """Properties of a device for many events: no hypercall for each event."""
     batch = {"batch": 64} if channel == "hypercall" else {}
     return {"channel": channel, **batch, **more}
 

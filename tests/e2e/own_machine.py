@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Tests that run as root use namespaces of their own: the root session daemon is
-theirs alone, and they may mount."""
+"""Run tests of root in private namespaces: they have a root session daemon of
+their own, and they can mount."""
 
 import functools
 import os

@@ -179,7 +179,7 @@ def test_ctf_flat_out(tmp_path, channel):
 
 
 def default_backend(channel):
-    """A device on which the user sets nothing but the channel."""
+    """Arguments for a device on which only the channel is set."""
     return ["-device", f"hypertrace,id=ht0,channel={channel}"]
 
 

@@ -26,7 +26,7 @@ from vm.payload import kvm_problem
 
 CHANNELS = ["hypercall", "shm", "virtio"]
 EVENTS = 20000
-RINGS = CHANNELS[:2]    # with an IOThread; virtio's queues are the main loop's
+RINGS = CHANNELS[:2]    # the IOThread serves these, the main loop serves virtio
 END = 5                 # seconds; END_MS in hw/hypertrace/sink.c
 
 

@@ -52,7 +52,7 @@ def assert_no_more(after, before):
 
 # Linux 6.12.95 takes TCG for real hardware, on which ACPI announces no processors
 # that are plugged later.  So the second one exists from the start, but the kernel
-# ignores it until it is told to use it; for drivers that is the same.
+# ignores it until the test enables it; for drivers that is the same.
 CPUS = {"cpus": "2,maxcpus=3", "kernel_args": "maxcpus=1"}
 CPU_JOB = """
 set -e

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The driver and the library in a Linux guest, over each channel.
 
-Under TCG: what is tested is what arrives, not how fast.
+The guest runs under TCG: the tests check the events, not the speed.
 """
 
 import os
@@ -32,7 +32,7 @@ def signed(value, bits):
 
 
 def bench_fields(size, tag, seq):
-    """What tools/ht-bench-payload.h says such an event carries."""
+    """The fields of an event of ht-bench, as in tools/ht-bench-payload.h"""
     w = [((seq + (tag << 40)) * 0x9e3779b97f4a7c15
           + (k + 1) * 0xd1342543de82ef95) & MASK for k in range(4)]
     if size == 8:
@@ -105,7 +105,7 @@ def test_bench(channel, tmp_path):
 
 
 def test_discards_are_counted(channel, tmp_path):
-    """A ring that is too small discards, and the host knows how many."""
+    """If the ring is too small, events are discarded, and the trace counts them."""
     with VM(devices=[{"channel": channel, "packet_size": 4096, "packets": 2,
                       "streams": 2}],
             job="ht-bench -j -n 30000 -p mix >&3",
@@ -119,7 +119,7 @@ def test_discards_are_counted(channel, tmp_path):
 
 
 def test_one_program_three_channels(tmp_path):
-    """examples/hello.c, as it is; and devices do not mix their events."""
+    """examples/hello.c works unchanged; each device has its own events."""
     job = "set -e\n" + "".join(
         f"HYPERTRACE_DEVICE=/dev/hypertrace{n} ht-hello\n" for n in range(3))
     with VM(devices=[{"channel": c} for c in CHANNELS], job=job,
@@ -143,7 +143,7 @@ rmmod hypertrace
 
 
 def test_killed_process(channel, tmp_path):
-    """What it had committed is delivered, and its stream is free again."""
+    """A killed process's committed events arrive, and its stream is free."""
     batch = {"batch": 65536} if channel == "hypercall" else {}
     with VM(devices=[{"channel": channel, "streams": 1, "flush_ms": 1000,
                       **batch}],
@@ -162,14 +162,14 @@ def test_killed_process(channel, tmp_path):
 
 
 def devtest_events(streams):
-    """For each stream of ht-devtest's: the numbers, and what was discarded"""
+    """[(numbers, discarded events)] of each stream of ht-devtest"""
     return [([f["n"] for _, f in s.events], s.discarded)
             for s in streams.values()
             if s.events and s.events[0][0] == "devtest.event"]
 
 
 def test_killed_while_handing_over(tmp_path):
-    """A packet of which a process handed over a part before it was killed."""
+    """A process is killed after it submitted a part of a packet."""
     job = """
 ht-devtest /dev/hypertrace0 abandon 5000
 ht-bench -j -n 100 -l >&3 || exit 1
@@ -188,8 +188,8 @@ KILLS = 12
 
 
 def test_killed_mid_event(channel, tmp_path):
-    """What producers emitted before they were killed, up to the event in
-    which they were, is recorded or counted as discarded."""
+    """If producers are killed, all events except the one being written are
+    recorded or counted as discarded."""
     with VM(devices=[{"channel": channel, "streams": 1, "packets": 4,
                       "packet_size": 4096}],
             job=f"ht-devtest /dev/hypertrace0 kills {KILLS} >&3",
@@ -201,18 +201,18 @@ def test_killed_mid_event(channel, tmp_path):
         found = devtest_events(ctf_events.read(vm.trace("ht0")))
     assert len(said) == len(found) == KILLS
     for (emitted, discarded), (numbers, counted) in zip(said, found):
-        # it may have been killed before it noted the last one
+        # it may have been killed before it counted the last event
         assert len(numbers) - emitted in (0, 1)
         assert counted - discarded in (0, 1)
         assert numbers == sorted(set(numbers))
-        # discarded ones at the end leave no gap
+        # events that are discarded at the end leave no gap
         assert numbers[-1] + 1 - len(numbers) <= counted
 
 
 @pytest.mark.parametrize("how", ["panic", "reboot"])
 def test_last_words(channel, how, tmp_path):
-    """What was committed just before a panic or a reboot arrives, though no
-    flush was due yet."""
+    """Events committed just before a panic or a reboot arrive, although no
+    flush was due."""
     job = f"""
 insmod /ht/hypertrace-sources.ko
 ht-devtest /dev/hypertrace0 last {how}
@@ -244,7 +244,7 @@ ht-bench -j -n 1000 -l >&3
 
 
 def test_unplug_while_emitting(channel, tmp_path):
-    """A program and the kernel emit on; the device comes back as it was."""
+    """A program and the kernel survive an unplug, and use the device again."""
     with VM(devices=[{"channel": channel, "backend": "null"}],
             job=UNPLUG_JOB, files=sources_module(),
             workdir=tmp_path / "vm") as vm:
@@ -278,7 +278,7 @@ ht-devtest /dev/hypertrace0 ids >&3
 
 
 def test_reload_keeps_ids(channel, tmp_path):
-    """Class ids last as long as the trace; a module in use stays."""
+    """Class ids stay the same in a trace; a module in use is not unloaded."""
     with VM(devices=[{"channel": channel, "backend": "null"}],
             job=RELOAD_JOB, workdir=tmp_path / "vm") as vm:
         vm.wait()
@@ -288,7 +288,7 @@ def test_reload_keeps_ids(channel, tmp_path):
 
 
 def test_stream_ownership(channel, tmp_path):
-    """Nobody maps, submits to or closes another file's stream."""
+    """A file cannot map, submit to or close a stream of another file."""
     job = """
 set -e
 ht-devtest /dev/hypertrace0 ownership
@@ -313,10 +313,10 @@ echo lines $(dmesg | grep -c hypertrace) >&3
 
 
 def test_untrusted_user(channel, tmp_path):
-    """A user who may open the node cannot pass for the kernel, nor take what
-    others need, nor send what dates their events, nor fill the kernel's log.
+    """A user who may open the node cannot claim the kernel's origin, use up
+    streams or classes, send clock messages, or fill the kernel's log.
 
-    Only this test proves the origins that the driver stamps.
+    Only this test proves that the driver stamps the origin of each stream.
     """
     with VM(devices=[{"channel": channel}], job=TRUST_JOB,
             files=sources_module(), workdir=tmp_path / "vm") as vm:
@@ -337,7 +337,7 @@ def test_untrusted_user(channel, tmp_path):
 
 
 def test_survival(channel, tmp_path):
-    """A traced program lives on, whatever becomes of its stream."""
+    """A traced program survives fork() and the loss of its stream."""
     with VM(devices=[{"channel": channel, "packets": 64}],
             job="ht-devtest /dev/hypertrace0 survival >&3",
             workdir=tmp_path / "vm") as vm:
@@ -361,7 +361,7 @@ ht-bench -j -n 5000 -p mix -l >&3
         vm.wait()
         assert not vm.oops(), str(vm)
         assert "stopped" in vm.guest_errors
-        # what the driver does, whatever the process does
+        # the driver never submits a buffer of a closed stream
         assert "which is closed" not in vm.guest_errors
         (run,) = rows(vm)
         assert run["sent"] == 5000
@@ -370,8 +370,8 @@ ht-bench -j -n 5000 -p mix -l >&3
 
 @pytest.mark.parametrize("memory", [512, 3584])
 def test_mapping_is_reported(memory, tmp_path):
-    """Firmware declares what is below 4 GiB uncachable, and puts stream RAM
-    above only if there is memory, too.  sysfs says how it is mapped."""
+    """sysfs shows how stream RAM is mapped: firmware makes addresses below 4 GiB
+    uncachable, and places stream RAM above only if RAM is there, too."""
     job = PRELUDE + """
 ht-bench -j -n 10 -l >&3
 grep hypertrace0 /proc/iomem >&3
@@ -418,7 +418,7 @@ grep -q 'kernel module' /tmp/module
 
 
 def test_without_module(tmp_path):
-    """PCI resource files serve hypercall and shm, until the module comes."""
+    """Without the module, hypercall and shm work by PCI resource files."""
     with VM(devices=[{"channel": c} for c in CHANNELS], job=PCI_JOB,
             module=False, files={"late.ko": os.environ["HT_MODULE"]},
             workdir=tmp_path / "vm") as vm:

@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The kernel's events and functions under load, beside an instance of ftrace
-that records the same in the same run, which trace-cmd reads: per CPU the same
-events in the same order with the same fields.
+"""The kernel's events and functions under load, compared with an instance of
+ftrace that records the same run, which trace-cmd reads.  Each CPU must have the
+same events in the same order with the same fields.
 
-Explained: one tracepoint or function calls both recorders, one after the other.
-An interrupt that comes between the two calls is recorded by both, before the
-one and after the other.  And what ours calls itself, to have a packet handed
-over, is of the functions that ftrace records.  Nothing else may differ.
+Two differences are allowed.  A tracepoint or function calls both recorders, one
+after the other; an interrupt between the two calls is recorded before the event
+by the second recorder, and after it by the first.  Also, ftrace records the
+functions that our recorder calls when it submits a packet.
 
-HT_AGREE=all does it over each channel; without, it is done over one.
+HT_AGREE=all tests each channel; by default one is tested.
 """
 
 import collections
@@ -31,16 +31,16 @@ CASES = [(what, channel) for what in ("events", "functions")
     if os.environ.get("HT_AGREE") == "all" \
     else [("events", "virtio")]
 
-# What switches it on in ftrace, the module's parameters, and the load
+# Options of trace-cmd, parameters of the module, and the load
 EVENTS = {"FTRACE": "-e sched -e irq -e raw_syscalls",
           "PARAMETERS": "events=sched,irq,raw_syscalls",
           "HACKBENCH": "-l 5", "TAR": "bin"}
 FUNCTIONS = {"FTRACE": "-p function",
              "PARAMETERS": "events= functions=entry:*",
              "HACKBENCH": "-l 1 -f 1", "TAR": "job.sh"}
-# umask() begins and ends what is compared: both record it on each CPU, MARKS
-# times, so that they have one of which no interrupt divides the two.
-UMASK = 95                      # of x86-64's system calls
+# Calls of umask() mark the begin and the end of the comparison.  Each CPU makes
+# MARKS calls, so that no interrupt comes between the two recordings of one of them.
+UMASK = 95                      # its number on x86-64
 MARKS = 4
 
 JOB = PRELUDE + LOAD + """
@@ -49,7 +49,7 @@ mark() {
     umasks=$(yes 'umask 22' | head -n $MARKS)
     for c in 0 1; do taskset $((1 << c)) sh -c "$umasks"; done
 }
-# not what it takes to switch the other one on and off
+# do not record the loading and unloading of the module
 on=/sys/kernel/tracing/instances/own/tracing_on
 tc start -B own -b 65536 $FTRACE
 echo 0 >$on
@@ -74,8 +74,8 @@ EXIT_DEAD, EXIT_ZOMBIE = 0x10, 0x20
 
 
 def depth(flags):
-    """How far the context interrupts others, of the kernel's trace flags: an
-    interrupt's first functions have interrupts off, but not yet its mark"""
+    """The nesting level of an event's context, from the kernel's trace flags.  An
+    interrupt's first functions have interrupts off, but not yet its flag."""
     flags = int(flags, 16)
     level = 3 if flags & NMI else 2 if flags & HARDIRQ else \
         1 if flags & SOFTIRQ else 0
@@ -83,8 +83,8 @@ def depth(flags):
 
 
 def from_ftrace(dat, keys):
-    """{CPU: [((event, fields), depth of its context)]} of what trace-cmd
-    reports; keys: the names of the fields, by event"""
+    """{CPU: [((event, fields), depth of its context)]} from trace-cmd report;
+    keys: the names of the fields of each event"""
     cpus = {}
     patterns = {name: re.compile(f"(?:^| )({'|'.join(fields)})=")
                 for name, fields in keys.items() if fields}
@@ -97,7 +97,7 @@ def from_ftrace(dat, keys):
             if not m:
                 continue
             cpu, flags, name, text = m.groups()
-            # a name and the text behind it, in turn
+            # alternately a name and the text after it
             parts = patterns[name].split(text)[1:] if name in patterns else []
             fields = dict(zip(parts[::2], map(value_of, parts[1::2])))
             cpus.setdefault(int(cpu), []).append(
@@ -107,8 +107,8 @@ def from_ftrace(dat, keys):
 
 
 def value_of(text):
-    """A field's value, as trace-cmd writes it: a number, a text, or an array's
-    bytes, all of which are of numbers of 64 bits"""
+    """A field's value from trace-cmd's text: a number, a text, or the bytes of
+    an array of 64-bit numbers"""
     array = re.fullmatch(r"ARRAY\[(.*)\]", text)
     if array:
         octets = bytes.fromhex(array[1].replace(",", " "))
@@ -118,23 +118,24 @@ def value_of(text):
 
 
 def comparable(name, fields):
-    """An event, whatever the order of its fields"""
+    """An event, with its fields in a defined order"""
     return name, sorted(fields.items())
 
 
 def reaped(first, second):
-    """Did who was called first see a task that ends as a zombie, and the other
-    when its parent, on another processor, had reaped it?"""
+    """True if the first recorder saw an ending task as a zombie, and the second
+    saw it after its parent, on another processor, had reaped it"""
     return first[0] == second[0] == "sched_switch" and \
         dict(first[1])["prev_state"] == EXIT_ZOMBIE and \
         dict(second[1]) == {**dict(first[1]), "prev_state": EXIT_DEAD}
 
 
 def between_marks(theirs, ours, is_mark, same):
-    """Both lists, from one of the first marks to one of the last.  Where an
-    interrupt came between the two calls for a mark, its events are before the
-    mark in one list and behind it in the other: a cut there would leave them
-    in one only.  So both have the same events next to the marks that are taken.
+    """Both lists, from one of the first marks to one of the last.
+
+    If an interrupt came between the two calls for a mark, its events are before
+    the mark in one list and after it in the other.  A cut there would leave them
+    in one list only.  So choose marks with the same neighbours in both lists.
     """
     marks = list(zip(*([n for n, (event, _) in enumerate(events)
                         if is_mark(event)] for events in (theirs, ours)),
@@ -152,20 +153,21 @@ def between_marks(theirs, ours, is_mark, same):
 
 
 def of_recorder(event, before):
-    """Is a function of ftrace's called by our recorder, which has the driver
-    woken up, or by such a function right before?"""
+    """True if our recorder, which wakes the driver, called this function of
+    ftrace's list, directly or by one of the functions in before"""
     fields = dict(event[1])
     return fields.get("parent_ip") in ("irq_work_queue", *before)
 
 
 def displaced(first, second, same):
-    """Walk through what both recorders have, that which is called first and the
-    other: into how many events an interrupt came between, and how many of the
-    second's our recorder called.  Fails at the first difference that this does
-    not explain.  Only ftrace says how deep its events are; ours are 0 deep."""
-    late = []           # which of the first's, and how many were in both before
-    depths = []         # of those that are in both
-    own = []            # functions of the recorder's, since the last of both
+    """Compare the events of the recorder that is called first with those of the
+    second.  Returns the number of events with an interrupt between the two calls,
+    and the number of functions that our recorder called.  Fails at the first
+    difference that has another cause.  Only ftrace gives the depth of its events;
+    our events have depth 0."""
+    late = []           # (index in first, length of depths) of interrupted events
+    depths = []         # depths of the events that both have
+    own = []            # our recorder's functions since the last event of both
     f = s = count = owns = 0
 
     def is_next(n):
@@ -174,7 +176,7 @@ def displaced(first, second, same):
 
     while f < len(first) or s < len(second):
         if late and is_next(late[-1][0]):
-            # the second has come to what was interrupted last, or to its like
+            # the second may be at the last interrupted event, or at an equal one
             n, since = late[-1]
             level = max(first[n][1], second[s][1])
             if min(depths[since:], default=level) > level:
@@ -233,7 +235,7 @@ def test_agree(tmp_path, what, channel):
         at[name].add(address)
 
     def same(theirs, ours):
-        if theirs[0] == "function":     # of ours, with its parent's
+        if theirs[0] == "function":     # ours also has the parent's address
             return ours[0] == "function_entry" and \
                 ours[1][0][1] in at[theirs[1][0][1]]
         return theirs == ours or reaped(theirs, ours)
@@ -251,12 +253,12 @@ def test_agree(tmp_path, what, channel):
     own = from_ftrace(dat, {name: list(fields) for s in streams
                             for name, fields in s.events})
     for s in streams:
-        # the tasks that there are at load are no events of ftrace's
+        # ftrace has no events for the tasks that exist when the module is loaded
         theirs, ours = between_marks(
             own.pop(s.cpu),
             [(comparable(*e), 0) for e in s.events
              if not e[0].startswith("lttng_statedump")], is_mark, same)
-        # tracepoints call who came first, functions who came last
+        # tracepoints call the recorder that was attached first, functions the last
         count, owns = displaced(theirs, ours, same) if what == "events" else \
             displaced(ours, theirs, lambda a, b: same(b, a))
         print(f"{channel}, CPU {s.cpu}: {len(ours)} {what} of both, an "

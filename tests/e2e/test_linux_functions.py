@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Functions by hypertrace-sources.ko, as ftrace itself sees them."""
+"""The function events of hypertrace-sources.ko, compared with ftrace's own."""
 
 import itertools
 import os
@@ -15,7 +15,7 @@ from vm.machine import VM
 from linux_guest import (
     PRELUDE, assert_sound, call_sites, much, sources_module, stats)
 
-# Exits, which older kernels have no way to
+# Exits of functions, which older kernels cannot trace
 FPROBES = """
 fprobes() { grep -qw register_fprobe /proc/kallsyms; }
 """
@@ -130,10 +130,10 @@ def host_wants(vm, events):
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
-    """What the guest wrote, the device's counters, and what arrived.
+    """The guest's output, the device's counters, and the streams of the trace.
 
-    One thread for both vCPUs: with two, a vCPU was seen to execute a breakpoint
-    that the other one had just taken out of the kernel's text.
+    One thread runs both vCPUs: with two, a vCPU was seen to execute a breakpoint
+    that the other one had just removed from the kernel's text.
     """
     with VM(devices=[{"channel": "shm", "packets": 256}], job=JOB,
             files=sources_module(),
@@ -154,23 +154,23 @@ def run(tmp_path_factory):
 
 
 def addresses(text):
-    """{where ftrace is called: name} of the functions that the job asks for"""
-    # not of what the compiler made of them: vfs_open.cold
+    """{address of the call of ftrace: name} of the functions that the job traces"""
+    # without parts that the compiler split off, such as vfs_open.cold
     found = {at: name for at, name in call_sites(text) if name.isidentifier()}
     assert len(found) == 2 * 8
     return found
 
 
 def test_entries_as_ftrace(run):
-    """Per CPU, what came while the module was loaded is one piece of what
-    ftrace's own function tracer recorded."""
+    """On each CPU, the events between loading and unloading the module are a
+    contiguous part of the events of ftrace's function tracer."""
     text, _, streams = run
     names = addresses(text)
-    pieces = []         # for each stream: of which CPUs it may be one
-    # those of what was refused are empty
+    pieces = []         # for each stream: the CPUs that it can belong to
+    # streams of refused settings are empty
     for s in [s for s in streams.values() if s.events]:
         ours = []
-        # before other functions were switched on
+        # events before other functions were switched on
         for _, f in s.events:
             if "vfs_" not in names.get(f["ip"], ""):
                 break
@@ -187,21 +187,21 @@ def test_entries_as_ftrace(run):
 
 
 def test_calls(run):
-    """Each entry has an exit; of calls in calls, those that are deep enough; of
-    what is to take 50 ms at least, one."""
+    """Exits are recorded, and nested ones only from the configured depth; with a
+    minimum of 50 ms, one call is recorded."""
     text, _, streams = run
     needs_fprobes(text)
     names = addresses(text)
-    # an ip that is none of them would be of a text without a pattern
+    # an unknown ip would belong to a function that no pattern matches
     exits = [names[f["ip"]] for s in streams.values() for name, f in s.events
              if name == "function_exit"]
     assert len(exits) >= 8 and set(exits) == {"ksys_read", "__x64_sys_read"}
     all_phases = ["ksys_read", "__x64_sys_read", "ksys_read"]
-    phases = []         # of each stream
+    phases = []         # the phases of each stream
     for s in streams.values():
         left = [names[f["ip"]] for name, f in s.events
                 if name == "function_exit"]
-        # one that has begun before a limit changed ends behind it
+        # a call that began before a change of the limit ends after it
         phases.append([name for name, several in itertools.groupby(left)
                        if len(list(several)) > 1])
         assert len(phases[-1]) <= 3, phases
@@ -214,7 +214,7 @@ def test_calls(run):
 
 
 def test_trace_compass(run):
-    """The analysis for Trace Compass reads what is in the trace."""
+    """The events have the fields that the analysis for Trace Compass reads."""
     needs_fprobes(run[0])
     events = {name: fields.keys() for s in run[2].values()
               for name, fields in s.events}
@@ -224,7 +224,7 @@ def test_trace_compass(run):
 
 
 def test_many_functions(run):
-    """What was not recorded is counted."""
+    """Each event is recorded or counted as lost."""
     _, counted, streams = run
     came = sum(len(s.events) for s in streams.values())
     lost = sum(s.discarded for s in streams.values())
@@ -235,8 +235,7 @@ def test_many_functions(run):
     assert len(ips) > 40
 
 
-# All of the kernel's, on and off while everything is in use, until the host says
-# that it is enough
+# Switch all functions of the kernel on and off under load, until the host ends it
 SOAK_JOB = PRELUDE + FPROBES + """
 P=/sys/module/hypertrace_sources/parameters
 insmod /ht/hypertrace-sources.ko events=
@@ -273,8 +272,8 @@ rmmod hypertrace-sources
 """
 
 
-# With lockdep and KASAN a function's end is so dear that, with all of them, the
-# kernel's ticks leave no time; these are called by what looks at the end.
+# With lockdep and KASAN a probe at a function's end takes so long that probes of
+# all functions leave no time for other work.  Use rcu_*, which such a probe calls.
 CALLS = "rcu_*" if os.environ.get("HT_DEBUG_KERNEL") == "lockdep" else "*"
 SOAK_SECONDS = 60 * float(os.environ.get("HT_SOAK_MINUTES", 0))
 
@@ -282,9 +281,9 @@ SOAK_SECONDS = 60 * float(os.environ.get("HT_SOAK_MINUTES", 0))
 @pytest.mark.parametrize("channel", ["shm", "hypercall", "virtio"]
                          if SOAK_SECONDS else ["shm"])
 def test_soak(tmp_path, channel):
-    """A round; HT_SOAK_MINUTES on each channel, if that is set."""
+    """One round on one channel, or HT_SOAK_MINUTES on each channel."""
     if SOAK_SECONDS:
-        signal.alarm(900 + int(SOAK_SECONDS))   # later than other tests
+        signal.alarm(900 + int(SOAK_SECONDS))   # replaces the usual time limit
     with VM(devices=[much(channel, packets=64, backend="null")],
             job=f"CALLS='{CALLS}'\n" + SOAK_JOB, files=sources_module(),
             workdir=tmp_path / "vm") as vm:
@@ -299,5 +298,5 @@ def test_soak(tmp_path, channel):
         assert_sound(vm)
     print(re.findall("^rounds .*", vm.out.text, re.M)[-1], counted)
     assert counted["events"] > 100000 and not counted["errors"]
-    # what the host did not take in time is said by whoever emitted it
+    # the guest discards events that do not fit, so the host drops none
     assert not counted["dropped"]

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The Linux driver as a source of events, and what becomes of it when the
-machine is suspended, a device goes, or a container has its node."""
+"""The Linux driver as a source of events, also when the machine is suspended, a
+device is unplugged, or a container has its node."""
 
 import re
 
@@ -49,9 +49,9 @@ read answer <&3
 
 
 def check_nesting(stream):
-    """A CPU's events in order: what interrupts ends before what it does."""
+    """Check that a CPU's interrupts, softirqs and exceptions are nested properly."""
     stack = []
-    # one kind after the other was attached, and that may be inside, and detached
+    # probes are attached and detached one by one, perhaps inside such a context
     names = [name for name, _ in stream.events]
     exits = [[n for n, name in enumerate(names) if name == exit]
              for exit in ("softirq_exit", "irq_handler_exit") if exit in names]
@@ -67,7 +67,7 @@ def check_nesting(stream):
             assert stack.pop() == what, around
 
 
-# What ftrace shows of an event
+# The fields of an event that ftrace's text shows
 SHOWN = {
     "sched_process_exec":
         r"filename=(?P<filename>\S+) pid=(?P<pid>\d+) old_pid=(?P<old_pid>\d+)",
@@ -88,7 +88,7 @@ SHOWN = {
 
 
 def between(events):
-    """From one program's start to another's"""
+    """The events from one program's start to another's"""
     at = [n for n, (name, f) in enumerate(events)
           if name == "sched_process_exec"
           and f["filename"] in ("/bin/true", "/bin/false")]
@@ -115,21 +115,22 @@ def check_against_ftrace(text, stream):
 
 
 def check_tasks(streams):
-    """The tasks there were when the module was loaded"""
+    """Check the events of tasks that existed when the module was loaded"""
     tasks = {f["tid"]: f for s in streams.values() for name, f in s.events
              if name == "lttng_statedump_process_state"}
     assert tasks[1]["name"] == "init" and tasks[1]["ppid"] == 0
     assert tasks[1]["type"] == 0 and tasks[1]["status"] == 5
     assert tasks[2]["name"] == "kthreadd" and tasks[2]["type"] == 1
     assert "insmod" in {t["name"] for t in tasks.values()}
-    # the task that makes the events: insmod, or a work item
+    # the task that emits these events: insmod, or a work item
     assert any(t["status"] == 2 for t in tasks.values())
 
 
 def test_kernel_events(channel, tmp_path):
     """The kernel's own events, from tasks, softirqs, interrupts and NMIs.
 
-    Each CPU's switches form a chain: who comes is who goes next.
+    Each CPU's task switches form a chain: each next task is the following
+    switch's previous task.
     """
     with VM(devices=[{"channel": channel, "packets": 64}], job=KERNEL_JOB,
             files=sources_module(), workdir=tmp_path / "vm") as vm:
@@ -140,7 +141,7 @@ def test_kernel_events(channel, tmp_path):
         counted = stats(vm)
         assert_sound(vm)
         streams = ctf_events.read(vm.trace("ht0"))
-    # an NMI that comes while its processor writes an event is counted
+    # an NMI that interrupts the writing of an event cannot emit, and is counted
     assert counted["lost"] <= 4
     assert counted["dropped"] == counted["errors"] == 0
     assert counted["events"] == sum(len(s.events) for s in streams.values())
@@ -148,7 +149,7 @@ def test_kernel_events(channel, tmp_path):
     chains = 0
     for s in streams.values():
         seen |= {name for name, _ in s.events}
-        # not where handlers are threads, which others preempt
+        # with PREEMPT_RT, handlers are threads that can be preempted
         if "PREEMPT_RT" not in vm.out.text:
             check_nesting(s)
         switches = [f for name, f in s.events if name == "sched_switch"]
@@ -193,8 +194,8 @@ def run_flood(tmp_path, **kwargs):
 
 
 def test_kernel_streams_suffice(tmp_path):
-    """Every CPU has its stream with the streams that there are by default;
-    they are closed at the same time, not one after the other."""
+    """The default number of streams gives each CPU one; they are closed at the
+    same time, not one after the other."""
     counted, streams, messages = run_flood(
         tmp_path, devices=[{"channel": "virtio"}], cpus=8,
         args=["-trace", "hypertrace_control"])
@@ -206,7 +207,7 @@ def test_kernel_streams_suffice(tmp_path):
 
 
 def test_kernel_events_without_stream(channel, tmp_path):
-    """Those of CPUs that have no stream are counted in the trace."""
+    """Events of CPUs without a stream are counted in the trace."""
     counted, streams, _ = run_flood(tmp_path, cpus=4,
                                     devices=[{"channel": channel}],
                                     module_args="kernel_streams=2")
@@ -230,8 +231,8 @@ read answer <&3
 
 
 def test_programs_hold_all_streams(channel, tmp_path):
-    """The kernel's events are told by messages meanwhile, and get a stream
-    when a program's is free."""
+    """While programs hold all streams, the kernel reports its discards by
+    messages; it gets a stream when a program releases one."""
     with VM(job=ALL_HELD_JOB, files=sources_module(),
             devices=[{"channel": channel, "streams": 1}],
             workdir=tmp_path / "vm") as vm:
@@ -268,8 +269,8 @@ rmmod hypertrace-sources
 
 
 def test_suspend(channel, tmp_path):
-    """Streams are closed, and what was committed arrives; awake, the kernel
-    goes on, a program learns that its stream is closed, and can open another.
+    """A suspend closes the streams, and committed events arrive.  After it, the
+    kernel emits again; a program finds its stream closed and can open another.
     """
     with VM(devices=[{"channel": channel}], job=SUSPEND_JOB,
             packed=True, files=sources_module(), workdir=tmp_path / "vm") as vm:
@@ -287,7 +288,7 @@ def test_suspend(channel, tmp_path):
             if s.events and s.events[0][0] == "devtest.event"] == [
         [("devtest.event", {"n": n, "note": "before"}) for n in range(1000)],
         [("devtest.event", {"n": n, "note": "after"}) for n in range(1000)]]
-    # each CPU before and after, and events in between
+    # each CPU has a stream before and one after, with events
     kernel = [s for s in streams
               if any(name == "sched_switch" for name, _ in s.events)]
     assert len(kernel) == 4
@@ -295,7 +296,7 @@ def test_suspend(channel, tmp_path):
 
 
 def test_node_in_a_container(tmp_path):
-    """A node of a file system that is unmounted while the device stays"""
+    """A node on a file system that is unmounted does not disturb the device."""
     job = """
 set -e
 mkdir /tmp/dev
@@ -324,8 +325,8 @@ rmmod hypertrace-sources
 
 
 def test_kernel_events_go_on(tmp_path):
-    """The device asked for takes the kernel's events; the parameter's default
-    is the first, and when that goes, the next."""
+    """By default the first device takes the kernel's events; when it is
+    unplugged, the next one takes them."""
     with VM(devices=[{"channel": "shm"}, {"channel": "virtio"}],
             job=FAILOVER_JOB.replace("hypertrace1", "hypertrace0"),
             files=sources_module(), workdir=tmp_path / "vm") as vm:
@@ -364,8 +365,8 @@ wait
 
 
 def test_kernel_device(tmp_path):
-    """The device of the module's parameter takes the kernel's events, which
-    come and go, all at once and under load."""
+    """The device that the module's parameter names takes the kernel's events;
+    the parameter can be changed under load."""
     with VM(devices=[{"channel": "shm"}, {"channel": "hypercall"}],
             job=DEVICE_JOB, files=sources_module(),
             module_args="kernel_device=1", workdir=tmp_path / "vm") as vm:
@@ -401,8 +402,8 @@ rmmod hypertrace-sources
 
 
 def test_lockdown(tmp_path):
-    """Only this test proves that no data of the kernel leave once it is locked down
-    for confidentiality; programs can still emit."""
+    """Only this test proves that no data of the kernel leave the guest if it is
+    locked down for confidentiality; programs can still emit."""
     def host_wants(events):
         vm.qmp.command("qom-set", path="/machine/peripheral/ht0",
                        property="events", value=events)
@@ -423,7 +424,7 @@ def test_lockdown(tmp_path):
         vm.say("go")
         vm.out.expect("^locked", 60)
         assert worked() > 0
-        # The driver asks whether data may leave when the host changes its mind.
+        # The driver checks the lockdown when the host changes the setting.
         host_wants("!*")
         host_wants("*")
         vm.until(lambda: worked() == 0, "the kernel still emits")

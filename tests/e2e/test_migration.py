@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Guests that move to other hosts and back while they emit.
+"""Guests are migrated to other hosts and back while they emit.
 
 The sequence numbers in the traces of all hosts together have no duplicates, and
 no gap that is not counted as discarded.
@@ -18,13 +18,14 @@ from test_accounting import ht_verify
 from vm.machine import VM, Failure
 from vm.payload import Payload, kvm_problem
 
-# at least that many on each host
+# at least that many events on each host
 EVENTS = int(os.environ.get("HT_MIGRATION_EVENTS", "3000"))
 TIMEOUT = 120 + EVENTS // 200
 THREADS = 2
 CHANNELS = ["hypercall", "shm", "virtio"]
 RESULT = r'^(\{"tool": "ht-bench".*\}|FAILED)\n'
-# runs until told to end, then waits until the host has read the statistics
+# ht-bench runs until the host ends it, then waits until the host has read the
+# statistics
 JOB = """
 ht-bench -j -b -t {threads} -n 1000000000 {arguments} >&3 &
 read -r line <&3

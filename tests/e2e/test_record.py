@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""hypertrace record: a stock kernel, nothing installed in it.
+"""hypertrace record with a stock kernel in which nothing is installed.
 
-One guest is recorded and killed; most tests look at that one recording.
+One guest is recorded and killed; most tests examine that recording.
 """
 
 import configparser
@@ -22,11 +22,11 @@ import pytest
 BUILD = Path(os.environ.get("HT_BUILD", ""))
 HYPERTRACE = BUILD / "tools/hypertrace/hypertrace"
 QEMU = "qemu-system-x86_64"
-DEADLINE = 300              # seconds; a guest takes 5 on a machine that is idle
-# no multiple of 2 MiB, where rings are looked for
+DEADLINE = 300              # seconds; on an idle machine a guest takes 5
+# not a multiple of 2 MiB, the step in which rings are searched
 MEMORY = ["-m", "513", "-smp", "2"]
-# Debian 12's QEMU miscompiles cmpxchg16b now and then, and what a kernel
-# patches in itself while another processor runs it.
+# Debian 12's QEMU sometimes miscompiles cmpxchg16b, and code that a kernel
+# patches while another processor runs it.
 EMULATION = ["-accel", "tcg,thread=single", "-cpu", "qemu64,-cx16"]
 
 pytestmark = pytest.mark.xdist_group("record")
@@ -46,7 +46,7 @@ def lacking():
 def env(tmp_path_factory):
     if lacking():
         pytest.skip(lacking())
-    # Formats are asked for once in a checkout's life, as with users.
+    # The cache of event formats is kept in the build tree, as a user keeps it.
     return {**os.environ, "XDG_CACHE_HOME": os.environ["HT_TREE"]}
 
 
@@ -85,7 +85,7 @@ def children(pid):
 
 
 def wait_for(tmp, mark, process):
-    """Until the guest prints mark, which process must not end before"""
+    """Wait until the guest prints mark; process must not end before that."""
     deadline = time.monotonic() + DEADLINE
     while not re.search(mark, console(tmp)):
         assert process.poll() is None, console(tmp)[-2000:]
@@ -115,8 +115,8 @@ def report(tmp, env, *options):
     return [json.loads(line) for line in out.splitlines()]
 
 
-# What the guest says of itself before it is killed: its ring's counts, with
-# recording off, so that they stay.
+# Before the guest is killed it stops recording and prints its ring's counts, so
+# that they are final.
 KILLED_JOB = """
 cd /sys/kernel/tracing/instances/boot_map
 for i in 1 2 3 4 5 6 7 8 9; do
@@ -154,7 +154,7 @@ def test_killed_status(killed):
 
 
 def counted(tmp):
-    """How many events each processor has had, as the guest says"""
+    """The number of events of each processor, as the guest printed it"""
     counts = re.findall(r"COUNT(\d) (\d+) (\d+)", console(tmp))
     assert len(counts) == 2
     # the ring did not wrap
@@ -181,7 +181,7 @@ def test_killed_is_a_whole_boot(killed, env):
     names = {e["event"] for e in events}
     assert {"initcall_start", "initcall_finish", "sched_switch", "console",
             "task_newtask", "sched_process_exec"} <= names
-    # from before the first initcalls to behind the last ones
+    # from before the first initcalls to after the last ones
     levels = [e["fields"]["level"] for e in events
               if e["event"] == "initcall_level"]
     assert levels[0] == "console" and levels[-1] == "late"
@@ -191,7 +191,7 @@ def test_killed_is_a_whole_boot(killed, env):
 
 
 def test_killed_symbols(killed, env):
-    """KASLR is undone: an initcall has the name that the kernel gave it"""
+    """Symbols are corrected for KASLR: an initcall has its name in the kernel."""
     tmp, _, _ = killed
     assert info(tmp)["kernel"]["text-0"]
     text = subprocess.run([HYPERTRACE, "boot", tmp / "rec"], env=env,
@@ -209,7 +209,7 @@ def test_killed_info(killed):
 
 
 def dump_core(qmp, path):
-    """Have QEMU write the guest's memory, as an administrator would"""
+    """Let QEMU dump the guest's memory to a file"""
     with socket.socket(socket.AF_UNIX) as s:
         s.settimeout(DEADLINE)
         s.connect(str(qmp))
@@ -244,9 +244,9 @@ sleep 1000
 def test_main_buffer_live(tmp_path, env):
     """A stock kernel's main buffer, followed from boot until QEMU is killed.
 
-    Each marker is recorded once, or lies within a gap that is told; the last
-    ones that the guest wrote are there.  Only this test proves it for the main
-    buffer of a guest under load.
+    Each marker is recorded once, or lies within a reported gap; the last markers
+    are recorded.  Only this test proves it for the main buffer of a guest under
+    load.
     """
     recorder = record_until(
         tmp_path, env, "READY",
@@ -274,8 +274,8 @@ def test_main_buffer_live(tmp_path, env):
 
 
 def test_pid(tmp_path, env):
-    """A QEMU that runs already, whose memory is a file that others share, as
-    with vhost-user; Ctrl-C ends the recording, not QEMU"""
+    """Record a QEMU that already runs, whose memory is a shared file, as with
+    vhost-user; Ctrl-C ends the recording, not QEMU."""
     memory = ["-m", "256", "-smp", "2", "-object",
               "memory-backend-file,id=m,size=256M,share=on,mem-path="
               f"{tmp_path}/ram", "-machine", "memory-backend=m",
@@ -304,7 +304,7 @@ def test_pid(tmp_path, env):
     assert info(tmp_path)["recording"]["end"] == "the recorder was stopped"
     assert_all_events(tmp_path, env)
     events = report(tmp_path, env)
-    # what is left of it when all have ended says the same
+    # a core dump and the memory file give the same events after QEMU has ended
     for name in "core", "ram":
         shutil.rmtree(tmp_path / "rec")
         page = subprocess.run(
@@ -312,7 +312,7 @@ def test_pid(tmp_path, env):
              os.environ["HT_KERNEL"], tmp_path / name], env=env, check=True,
             stdout=subprocess.PIPE, text=True, timeout=DEADLINE).stdout
         assert f"after {len(events)} events" in page, page
-        # a guest on a busy host may have much to say of its clocks
+        # a guest on a busy host may print messages about its clocks at the end
         last = [e for e in events if e["event"] == "console"][-1]
         assert last["fields"]["msg"].strip() in page, page
         assert report(tmp_path, env) == events, name
@@ -362,8 +362,8 @@ def test_no_such_program(env, tmp_path):
 
 
 def test_status_is_qemus(env, tmp_path):
-    """A QEMU that does not start says why, and leaves nothing that would be
-    in the way of the corrected command."""
+    """If QEMU does not start, its error is printed, and no file remains that
+    would make the corrected command fail."""
     command = [QEMU, "-nodefaults", "-display", "none", "-device"]
     p = run(env, "-o", tmp_path / "rec", "--", *command, "no-such-device")
     assert p.returncode == 1
@@ -379,8 +379,8 @@ def empty_machine(*more):
 
 @pytest.mark.parametrize("ignored", [False, True])
 def test_status_without_a_ring(env, tmp_path, ignored):
-    """QEMU ends well, nothing was recorded: 3. Also where a parent ignores
-    SIGCHLD, which loses a child's status."""
+    """If QEMU succeeds but nothing was recorded, the status is 3, also if the
+    parent ignores SIGCHLD, so that the child's status is lost."""
     def ignore():
         if ignored:
             signal.signal(signal.SIGCHLD, signal.SIG_IGN)
@@ -397,7 +397,7 @@ def test_status_without_a_ring(env, tmp_path, ignored):
 
 
 def test_query(env, tmp_path):
-    """QEMU runs no guest: nothing is changed, and nothing is recorded."""
+    """If QEMU runs no guest, its output is unchanged and nothing is recorded."""
     p = run(env, "--", QEMU, "-version", cwd=tmp_path)
     assert p.returncode == 0 and "QEMU emulator" in p.stdout
     assert not p.stderr
@@ -405,8 +405,8 @@ def test_query(env, tmp_path):
 
 
 def test_daemonize(env, tmp_path):
-    """The command returns when QEMU is in the background; the recorder
-    follows it there, and ends with it."""
+    """The command returns when QEMU is in the background; the recorder stays
+    there and ends when QEMU ends."""
     image = initrd(tmp_path / "initrd", "echo READY >/dev/console\nsleep 999\n")
     p = run(env, "-o", tmp_path / "rec", "--", *guest(tmp_path, image),
             "-daemonize", "-pidfile", str(tmp_path / "pid"))
@@ -427,8 +427,8 @@ def test_daemonize(env, tmp_path):
 
 
 def test_script(env, tmp_path):
-    """A script that starts QEMU: the memory goes through it, descriptors
-    closed or not."""
+    """A script that starts QEMU can be recorded, even if it closes file
+    descriptors."""
     script = tmp_path / "run-vm"
     script.write_text("#!/usr/bin/env python3\nimport subprocess, sys\n"
                       f"sys.exit(subprocess.call(['{QEMU}'] + sys.argv[1:]))\n")
@@ -442,8 +442,8 @@ def test_script(env, tmp_path):
 
 
 def test_no_memory_to_share(env, tmp_path):
-    """Where no memory can be made, the guest starts, and its process is
-    read."""
+    """If no shared memory can be created, the guest starts, and the recorder
+    reads its process."""
     def limit():
         resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 26, 1 << 26))
     image = initrd(tmp_path / "initrd", "true\n")
@@ -455,7 +455,7 @@ def test_no_memory_to_share(env, tmp_path):
 
 
 def test_two_in_one_second(env, tmp_path):
-    """Recordings without a name of their own do not meet."""
+    """Two recordings that start in the same second get different names."""
     procs = [subprocess.Popen(
         [HYPERTRACE, "record", "--for", "3s", "--", *empty_machine()],
         env=env, cwd=tmp_path, stderr=subprocess.DEVNULL) for _ in range(2)]
@@ -477,7 +477,7 @@ def test_an_existing_recording_is_kept(killed, env):
 
 
 def talk(command, env):
-    """Answer what the guest asks on the recorder's terminal; all it said"""
+    """Reply to the guest on the recorder's terminal; returns its whole output."""
     p = subprocess.Popen(command, env=env, stdin=subprocess.PIPE,
                          stdout=subprocess.PIPE, bufsize=0)
     killer = threading.Timer(DEADLINE, p.kill)
@@ -495,7 +495,7 @@ def talk(command, env):
 
 
 def test_serial_on_stdio(env, tmp_path):
-    """The guest's console stays the user's terminal; its end is the end"""
+    """The guest's console remains on the user's terminal until QEMU ends."""
     image = initrd(tmp_path / "initrd",
                    'echo ASK\nread line\necho "GOT $line"\n')
     command = guest(tmp_path, image)

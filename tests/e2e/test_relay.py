@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Two guests and one relay daemon: read live, and from its files meanwhile.
+"""Two guests and one relay daemon, read live and from the daemon's files.
 
 `hypertrace record --net --live` sends the ring's events, and so do the QEMUs,
 which follow the same rings with hypertrace-ftrace, in a session of the user's.
@@ -259,7 +259,7 @@ def record_two(daemon, relay, guests):
                     for who in ("vm", "qemu")}
         # all events are read while the guests run
         wait_until(lambda: relay.kept() == expected, running)
-        # so is everything that needs a running QEMU
+        # all other checks that need a running QEMU come before its end, too
         wait(lambda g: recording.recorded(g.tmp, g.env) ==
              recording.counted(g.tmp))
         wait_until(lambda: sum((r.read() for r in readers),

@@ -61,8 +61,8 @@ class Ring:
         self.path = f"/proc/{os.getpid()}/fd/{self.fd}"
         self.vm = VM(job=JOB, module=False, qemu=QEMU, memory=MEMORY,
                      kernel_args=WORDS, args=[
-                         # without cmpxchg16b, which this QEMU's threads get
-                         # wrong: guests crashed
+                         # this QEMU executes cmpxchg16b wrongly with several
+                         # threads: guests crashed
                          "-cpu", "max,cx16=off",
                          "-object", "memory-backend-file,id=ram,share=on,"
                          f"size={MEMORY}M,mem-path={self.path}",

@@ -20,7 +20,7 @@ SEED = 20261121
 
 @pytest.mark.parametrize("accel", ["tcg", "kvm"])
 def test_soak(accel, tmp_path):
-    """Everything at once for seconds: nothing is missing, memory is stable."""
+    """A soak of seconds: each event is recorded or counted, memory is stable."""
     if accel == "kvm" and kvm_problem():
         pytest.skip(kvm_problem())
     p = subprocess.run(
@@ -49,7 +49,7 @@ def host(**changes):
 
 
 def account(stats, instance, virtio=False, told=True):
-    """The complaints of the accounts about one closed instance."""
+    """The number of errors that the accounts report for one closed instance"""
     a = Accounts("dut", virtio)
     i = Instance(0, 1, 7, *instance)
     i.host = stats if told else None

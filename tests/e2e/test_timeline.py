@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""One timeline: a guest whose events come on two ways, each with a clock of its
-own, and QEMU's.
+"""The dates of a guest's events agree, although they arrive on two ways with
+different clocks.
 
 hypertrace-sources.ko sends the tracepoints that a stock kernel's ring records
-through the device, too, which dates them by the TSC.  The dates of the ring are
-those of hypertrace record, outside, and of -object hypertrace-ftrace.  The ring's
+also through the device, which dates them by the TSC.  Events of the ring are dated
+by hypertrace record, outside QEMU, and by -object hypertrace-ftrace.  The ring's
 probe was attached first and so is called first: an event is in the ring before
 the module sends it, and the next event is later than both.
 
@@ -70,8 +70,8 @@ def once(events):
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
-    """The directory with the recording and the two traces, and the bounds of
-    the device's and the object's dates"""
+    """(directory with the recording and two traces, bound of the device's dates,
+    bound of the object's dates)"""
     if lacking():
         pytest.skip(lacking())
     tmp = tmp_path_factory.mktemp("timeline")
@@ -135,7 +135,7 @@ def recorded(path):
 
 
 def traced(path, bound):
-    """The same of a trace by QEMU, whose dates have one bound"""
+    """The same for a trace by QEMU, whose dates have one bound"""
     cpus = collections.defaultdict(list)
     for s in ctf_events.read(path).values():
         cpus[s.cpu].extend((key(name, fields), (ns, bound))
@@ -144,8 +144,7 @@ def traced(path, bound):
 
 
 def exported(path, bound):
-    """Both of a Perfetto file: dates and bounds of the ring's events; the
-    device's as above"""
+    """(ring, device) of a Perfetto file, each in the form of recorded()"""
     packets = perfetto_text.packets(path)
     assert perfetto_text.machines(packets) == {0: "host", 1: "rec",
                                                2: "vm, ht0"}

@@ -392,7 +392,7 @@ def test_speedscope(guest, tmp_path):
 
 
 def test_put_together(guest, report):
-    """Commands that pair events agree with commands that list them"""
+    """Commands that pair events agree with commands that list events"""
     rec = guest[0]
     events = report[0]
     top = json.loads(run("top", "--json", rec))

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * ht-devtest: what a user who is not root may not do with the node
+ * ht-devtest: actions on the node that are refused to a user who is not root
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -31,7 +31,7 @@ static int open_as(int flags)
     return fd;
 }
 
-/* An errno, or minus the status */
+/* Send a message; returns an errno, or minus the status of the reply */
 static int message(int fd, void *msg, uint32_t size)
 {
     struct ht_ioc_control ioc = { .msg = (uintptr_t)msg, .size = size };
@@ -134,16 +134,16 @@ static void check_names(int fd)
           0);
 }
 
-/* A message with a name of 12 bytes; each begins at a multiple of 8 bytes. */
+/* Size of a message with a name of 12 bytes, rounded up to 8 bytes */
 #define CLASS_STRIDE \
     ((sizeof(struct ht_msg_class) + 12 + HT_MESSAGE_ALIGN - 1) & \
      ~(HT_MESSAGE_ALIGN - 1))
 
 /*
- * Classes @first to @first + @count - 1 in one exchange.  The device may answer
- * BUSY to all from any later one on, which are sent again.
+ * Register classes @first to @first + @count - 1 in one exchange.  The device
+ * may reply BUSY to a later message and all after it; send these again.
  *
- * Returns the number of classes that were registered.
+ * Returns: the number of classes that were registered
  */
 static unsigned register_some(int fd, unsigned first, unsigned count)
 {
@@ -187,7 +187,7 @@ static unsigned register_some(int fd, unsigned first, unsigned count)
     return done;
 }
 
-/* One class was registered before, by check_names(). */
+/* Use up all classes; check_names() has registered one before */
 static void check_classes(int fd)
 {
     const unsigned quota = caps.max_classes / 8;
@@ -215,7 +215,7 @@ static void check_streams(int fd)
     }
 }
 
-/* Keep all classes and streams, for others to try what is left. */
+/* Use up classes and streams, and hold them for the test of other users */
 void trust_test(void)
 {
     int fd;

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * A guest's part of test_linux.py: uses of /dev/hypertraceN that no good
- * program makes.  Each prints its result and exits 0, or prints the failed
- * expectation and exits 1.
+ * A guest's part of test_linux.py: wrong uses of /dev/hypertraceN.  Each prints
+ * its result and exits 0, or prints the failed expectation and exits 1.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -228,7 +227,7 @@ static void check_fork(volatile uint8_t *ring)
         }
         ring[0] = before + 1;
         ring[HT_PACKETS_OFFSET] = 1;
-        /* and the grandchild */
+        /* the grandchild, too */
         pid = fork();
         if (pid == 0) {
             ring[0] = before + 1;
@@ -255,7 +254,7 @@ static void ownership(void)
     volatile uint8_t *ring, *reused;
     size_t i;
 
-    /* Whatever backs the mapping, it is no file with seals. */
+    /* The mapping is not backed by a memfd, whose seals a user could set. */
     expect("seals", fcntl(owner, F_GET_SEALS) < 0 ? errno : 0, EINVAL);
     check_mappings(owner, other, o.stream, &caps);
     check_messages(owner, other, &o, &caps);

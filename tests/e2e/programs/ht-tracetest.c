@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * ht-tracetest: what a program that uses ht_trace() may do.  Each test says
- * how many events it emitted; how many arrived, test_trace.py looks up.
+ * ht-tracetest: programs that use ht_trace() and fork, exec, or run threads and
+ * signal handlers.  Each test prints how many events it emitted; test_trace.py
+ * compares that with the trace.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -56,7 +57,7 @@ static unsigned evaluated(void)
     return ++times;
 }
 
-/* Nobody listens: nothing is done, not even for the arguments. */
+/* If an event is off, not even its arguments are evaluated. */
 static void none(void)
 {
     ht_trace(tick, evaluated());
@@ -75,7 +76,7 @@ static int wait_status(void)
     return status;
 }
 
-/* fork(), and clone() as a library of its own would call it */
+/* fork(), and clone() as a system call, which bypasses the C library */
 static void forks(unsigned n)
 {
     const unsigned children = 20;
@@ -111,7 +112,7 @@ static void *run_thread(void *opaque)
     const unsigned thread = (unsigned)(uintptr_t)opaque;
     jmp_buf out;
 
-    /* An event that never is must not keep the stream that threads share. */
+    /* A jump out of an event's arguments must not leave the stream locked. */
     if (!setjmp(out)) {
         ht_trace(step, thread, leave(&out), "never");
     }
@@ -121,7 +122,7 @@ static void *run_thread(void *opaque)
     return NULL;
 }
 
-/* All at once, and then as many again: streams of those that ended are free. */
+/* Two groups of threads in sequence: ended threads free their streams */
 static void threads(unsigned count, unsigned n)
 {
     pthread_t ids[256];
@@ -149,7 +150,7 @@ static void *one_thread(void *opaque)
     return NULL;
 }
 
-/* As a daemon does, or a shell before it starts a program */
+/* Close all descriptors, as a daemon does, or a shell that starts a program */
 static void closed(unsigned n)
 {
     pthread_t id;
@@ -176,7 +177,7 @@ static void on_tick(int number)
     ticks++;
 }
 
-/* The child's first event is not the thread's, whose memory it has. */
+/* A child by vfork() shares the memory, but must not use the parent's stream */
 static void __attribute__((noinline)) vforks(void)
 {
     if (vfork() == 0) {
@@ -188,7 +189,7 @@ static void __attribute__((noinline)) vforks(void)
     }
 }
 
-/* A handler emits, also in the first event of a thread that is interrupted */
+/* A handler emits, also when it interrupts a thread's first event */
 static void signals(unsigned n)
 {
     const struct itimerval often = { { 0, 1000 }, { 0, 1000 } };
@@ -208,7 +209,7 @@ static void signals(unsigned n)
     said("emitted", 1ull + n + ticks);
 }
 
-/* What was emitted before exec() arrives; the program after it emits too */
+/* Events before exec() arrive, and the new program also emits */
 static void execs(char **argv, unsigned n)
 {
     char *const next[] = { argv[0], (char *)"emit", argv[2], NULL };
@@ -218,7 +219,7 @@ static void execs(char **argv, unsigned n)
     die("exec");
 }
 
-/* Emit until told to end; what is going on is the test's. */
+/* Emit until the test creates /tmp/end */
 static void lasting(void)
 {
     unsigned long long n = 0;
@@ -236,15 +237,15 @@ static void lasting(void)
 }
 
 /*
- * The host switches; to be seen here.  Arguments are evaluated just while the
- * event is on, so they count the events.
+ * The host switches an event on and off; print each change.  Arguments are
+ * evaluated only while the event is on, so they count the events.
  */
 static void switched(void)
 {
     unsigned asked = 0;
     bool is = ht_event_enabled(tick);
 
-    /* Read once a turn: it may change at any time, and the first is said */
+    /* Read the state once in each iteration: it can change at any time */
     said(is ? "on" : "off", asked);
     for (; access("/tmp/end", F_OK); usleep(1000)) {
         bool was = is;
@@ -259,7 +260,7 @@ static void switched(void)
 }
 
 #ifndef TRACETEST_STATIC
-/* A shared object with classes comes and goes. */
+/* Load and unload a shared object with classes of its own */
 static void plugins(const char *file, unsigned rounds)
 {
     unsigned i;
@@ -283,7 +284,7 @@ static void plugins(const char *file, unsigned rounds)
 }
 #endif
 
-/* To be run with a shared object preloaded that emits at each getppid() */
+/* Call getppid(); a preloaded shared object emits at each call */
 static void calls(unsigned n)
 {
     unsigned i;
