@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
-# Print the environment that the demo, the tests and people use.
+# Print the environment variables that the demo, the tests and users need.
 
 . "$(dirname -- "$0")/lib.sh"
 

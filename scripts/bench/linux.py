@@ -3,8 +3,8 @@
 
 The sources are hypertrace's channels through the kernel module, and peers: a
 write() to ftrace's trace_marker, one to a port of a stock virtio-serial
-device, and LTTng-UST with its daemons in the guest.  What the guest's own
-system lacks are the host's (Debian) programs, copied with their libraries.
+device, and LTTng-UST with its daemons in the guest.  Programs that the guest's
+own system lacks are copied from the host (Debian), with their libraries.
 """
 
 import json
@@ -17,14 +17,13 @@ from pathlib import Path
 from bench.plan import Case
 from vm.machine import VM, Failure
 
-# Flat out: fits into the rings below and into LTTng's sub-buffers
+# Events at full speed; they fit into the rings below and LTTng's sub-buffers
 EVENTS_MAX = 40000
 LTTNG = ["lttng", "lttng-sessiond",
          "/usr/lib/x86_64-linux-gnu/lttng/libexec/lttng-consumerd"]
 LTTNG_XSD = "/usr/share/xml/lttng/session.xsd"
 
-# The guest's side of tell(); programs find their libraries where they expect
-# them.
+# The guest's side of tell(); it puts libraries where programs search for them.
 JOB = """
 mkdir -p /dev/shm /run /var /lib
 mount -t tmpfs tmpfs /dev/shm
@@ -58,7 +57,7 @@ done
 
 
 def problem():
-    """Why there can be no such guest; None if there can."""
+    """The reason why there can be no such guest; None if there can."""
     for name in ("HT_MODULE", "HT_KERNEL", "HT_INITRD"):
         if not os.path.isfile(os.environ.get(name) or ""):
             return "the Linux guest has not been built: ./run build"
@@ -66,7 +65,7 @@ def problem():
 
 
 def lttng_problem():
-    """Why LTTng cannot run in the guest; None if it can."""
+    """The reason why LTTng cannot run in the guest; None if it can."""
     lacking = [p for p in LTTNG if not shutil.which(p)]
     if not tracepoint().exists():
         lacking.append("liblttng-ust")
@@ -111,7 +110,7 @@ class Source:
 
 
 class Linux(VM):
-    """The guest; it runs what it is told to."""
+    """The guest, which runs the commands of run() and tell()."""
 
     def __init__(self, channels, accel, workdir, programs=(), files=None,
                  events="*", kernel_args="", args=(), lttng_modules=False):
@@ -133,7 +132,7 @@ class Linux(VM):
             devices=devices, accel=accel, memory=1024, workdir=workdir,
             files=files, job=JOB, kernel_args=kernel_args,
             args=[*args, "-device", "virtio-serial-pci",
-                  # not null, which never says that it is there
+                  # not chardev null, which never becomes open
                   "-chardev", "file,id=port,path=/dev/null", "-device",
                   "virtserialport,chardev=port,name=stock",
                   "-chardev", f"file,id=trace,path={workdir}/trace.tar",
@@ -166,7 +165,7 @@ class Linux(VM):
         return int(found[2]), found[1].decode(errors="replace")
 
     def tell(self, command, timeout=60):
-        """The same, and it must succeed; returns the output."""
+        """Run a line that must succeed; returns its output."""
         status, text = self.run(command, timeout)
         if status:
             raise Failure(f"in the guest: {command}: {text}\n{self}")
@@ -191,7 +190,7 @@ class Linux(VM):
             self.tell(f"lttng --no-sessiond {command}")
 
     def recorded(self):
-        """How many events LTTng recorded, read on the host."""
+        """The number of events that LTTng recorded, read on the host."""
         self.tell("lttng --no-sessiond stop")
         self.tell("lttng --no-sessiond destroy --all")
         self.tell("tar -c -C /tmp lttng >$trace")
@@ -210,7 +209,7 @@ class Linux(VM):
 
 
 def count(channels):
-    """How many sources there are."""
+    """The number of sources."""
     return len(channels) + 2 + (not lttng_problem())
 
 
@@ -229,7 +228,7 @@ def row_of(text):
 
 
 def measure(accel, channels, rounds, events, workdir, step):
-    """Cases of the table linux: what an event costs from each source."""
+    """Cases of the table linux: the cost of an event from each source."""
     cases = {}
     with Linux(channels, accel, workdir) as guest:
         emitted = 0

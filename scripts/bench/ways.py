@@ -1,15 +1,16 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What an event costs a Linux guest, by each way out of it.
+"""The cost of an event in a Linux guest, by each way out of the guest.
 
-A plugin of TCG's counts what the guest's processor executes, kernel and all,
-between two marks in the program (tests/bench/insn-plugin.c).  That is the same
-on any machine, but for channel shm while its consumer is late: having rung for
-it, each event looks whether that has to be done again.  On a busy host that can
-last longer than a program does, hence several RUNS of it, and the least of all
-groups.  Nothing is known here of caches, nor of what the host does in an exit.
+A plugin for TCG counts the instructions of the guest's processor, the kernel's
+included, between two marks in the program (tests/bench/insn-plugin.c).  The count
+is the same on any machine, with one exception: while the consumer of channel shm
+is late, each event checks again whether it must ring the doorbell.  On a busy host
+this can last longer than a program runs.  Therefore each program runs RUNS times,
+and the minimum of all groups is used.  The count does not include the effects of
+caches or the host's work in an exit.
 
-The same is then timed in a guest without the plugin: under TCG, whose memory
-accesses and exits have other prices than a processor's.
+Then the same programs are timed in a guest without the plugin.  Under TCG memory
+accesses and exits have other costs than on a processor.
 """
 
 import os
@@ -27,9 +28,9 @@ BEGIN, END = 1, 2   # insn-marks.h
 T = "/sys/kernel/tracing"
 KERNEL_EVENT = "sched_switch"
 RUNS = 8
-# of the program's thread and the other one's, for each event of ht-marker
+# task switches for each event of ht-marker: to the other thread and back
 SWITCHES = 2
-# once for each event of ht-marker
+# the kernel function that each event of ht-marker calls once
 FUNCTION = "vfs_write"
 ENTRY, CALL = "function entry", "function entry and exit"
 # a case's events for each event of ht-marker
@@ -42,7 +43,7 @@ def compiler():
 
 
 def problem():
-    """Why this cannot be measured; None if it can."""
+    """The reason why this cannot be measured; None if it can."""
     config = Path(os.environ["HT_QEMU_BUILD"]) / "config-host.h"
     if not config.exists() or "CONFIG_PLUGIN" not in config.read_text():
         return "this QEMU was built without plugins"
@@ -52,7 +53,7 @@ def problem():
 
 
 def plugin(workdir):
-    """Build it against the QEMU that is to load it."""
+    """Build the plugin for the QEMU that loads it."""
     flags = subprocess.run(["pkg-config", "--cflags", "glib-2.0"], check=True,
                            capture_output=True, text=True).stdout.split()
     so = workdir / "insn-plugin.so"
@@ -64,7 +65,7 @@ def plugin(workdir):
 
 
 class Way:
-    """A command that emits events, and what has to be done around it."""
+    """A command that emits events, with the commands before and after it."""
 
     def __init__(self, name, what, command, before="", after="", runs=1):
         self.name = name
@@ -76,7 +77,7 @@ class Way:
 
 
 def user_ways(guest, channels):
-    # all marks of a run are of one vCPU
+    # all marks of a run must come from one vCPU
     marker = "taskset 2 ht-marker"
     ways = [Way(c, 32, f"{marker}-trace -n {{n}}",
                 f"export HYPERTRACE_DEVICE=/dev/hypertrace{n}", runs=RUNS)
@@ -90,7 +91,7 @@ def user_ways(guest, channels):
 
 
 def recorded(ring, each):
-    """Are each * {n} events in it, or were?"""
+    """A command that checks that each * {n} events were written to a ring"""
     return (f"cat {ring}/per_cpu/cpu1/stats | awk '/^(entries|overrun)/ "
             f"{{{{ n += $2 }}}} END {{{{ exit n < {each} * {{n}} }}}}'")
 
@@ -135,7 +136,7 @@ def load_module(n):
 
 
 def function_ways(channels):
-    """A function that is traced; what it does itself is in all of them."""
+    """Ways to trace a function; all include the cost of the function itself."""
     write = "taskset 2 ht-marker -n {n} /dev/null"
     ways = [Way("none", x, write) for x in (ENTRY, CALL)]
     for x, tracer in ((ENTRY, "function"), (CALL, "function_graph")):
@@ -155,7 +156,7 @@ def function_ways(channels):
 
 
 def groups(lines, n):
-    """Instructions an event, of each group of a run of n events, in order."""
+    """Instructions per event for each group of a run of n events, in order."""
     begun, found = {}, []
     for vcpu, mark, count in lines:
         if mark == BEGIN:
@@ -169,7 +170,7 @@ def groups(lines, n):
 
 
 def measure(channels, rounds, events, workdir, step):
-    """Cases of the table ways, and of the plugin's own kind: TCG's only."""
+    """Cases of the table ways: counts of the plugin, which needs TCG."""
     events = events // GROUP * GROUP
     marks = workdir / "marks"
     ways, _ = run_all(channels, rounds, events, workdir, step,
@@ -183,7 +184,7 @@ def measure(channels, rounds, events, workdir, step):
 
 
 def run_all(channels, rounds, events, workdir, step, args):
-    """All ways in turns, in a guest; and ns an event of each run's program."""
+    """Run all ways in turns in a guest; also measure each program's ns per event."""
     modules = Path(os.environ["HT_MODULE"]).parent
     recorder = shutil.which("trace-cmd")
     times = []
@@ -208,7 +209,7 @@ def run_all(channels, rounds, events, workdir, step, args):
                 if way.after:
                     guest.tell(way.after.format(n=events))
         guest.tell("rmmod hypertrace")      # closes its streams
-        # of a program; switches; entries; entries and exits
+        # events of programs; task switches; entries; entries and exits
         emitted = rounds * events * (RUNS + SWITCHES + 1 + 2)
         for channel in channels:
             arrived(guest, f"{channel}-linux", emitted)
@@ -217,7 +218,7 @@ def run_all(channels, rounds, events, workdir, step, args):
 
 
 def arrived(guest, device, emitted):
-    """A discarded event would be a cheap one."""
+    """Check that no event was discarded: discarding is cheaper than emitting."""
     guest.settle(device)
     stats = guest.qmp.stats(device)
     if stats["events"] < emitted or stats["lost"] or stats["dropped"]:
@@ -246,7 +247,7 @@ def cases_of(ways, rounds, events, lines):
 
 
 def against(none, case, row):
-    """What a row has more than the same untraced, which comes first."""
+    """A row's extra cost over the same without tracing, which comes first."""
     if case.series == "none":
         none[case.x] = row
     base = none.get(case.x)
@@ -263,5 +264,5 @@ def add_times(cases, ways, times):
 
 
 def count(channels):
-    """About how many there are."""
+    """The approximate number of cases."""
     return 2 * (5 * len(channels) + 10)

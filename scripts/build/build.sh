@@ -55,7 +55,7 @@ guest_programs() {
     done
 }
 
-# What apt may start must not keep the lock.
+# Services that apt starts must not inherit the lock.
 "$HT_TOP/scripts/build/prerequisites.sh" --qemu="$qemu_arg" 9>&-
 have "${CC:-gcc}" || die "no C compiler '${CC:-gcc}': install gcc, or set CC"
 set -- --qemu="$qemu_arg"

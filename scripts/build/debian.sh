@@ -1,11 +1,11 @@
 # shellcheck shell=sh
 # SPDX-License-Identifier: GPL-2.0-or-later
-# Sourced after lib.sh: packages of a Debian suite by name, through private
-# apt lists, so that the system's apt set-up stays as it is.
+# Sourced after lib.sh: download packages of a Debian suite by private apt lists,
+# so that the system's apt configuration does not change.
 
 ht_keyring=/usr/share/keyrings/debian-archive-keyring.gpg
 
-# The mirrors this system uses itself: sets ht_mirror, ht_mirror_security.
+# Find the mirrors that this system uses: sets ht_mirror, ht_mirror_security.
 debian_mirrors() {
     have apt-get && have dpkg-source ||
         die "fetching $1 needs Debian's apt and dpkg-dev; on other systems" \
@@ -24,10 +24,10 @@ debian_mirrors() {
 
 ht_offline="see that the network and the mirror answer, then run it again"
 
-# Where lists are kept, if not in the cache's apt, which its lock is for
+# Folder of the lists; empty: apt in the cache, which the cache's lock protects
 ht_apt=
 
-# Packages of another architecture are fetched, not run.
+# Architecture of the packages; empty: this system's.  They are not executed.
 ht_arch=
 
 # private_apt SUITE COMMAND...: apt on the lists of one suite

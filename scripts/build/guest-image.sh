@@ -5,7 +5,7 @@
 #
 # The kernel is the one backported to bookworm: its build tools run with
 # Debian 12's libc and with newer ones, and its modules build with gcc 12 or
-# newer. Those of trixie's own package need trixie's libc.
+# newer. The build tools of trixie's own package need trixie's libc.
 
 . "$(dirname -- "$0")/../lib.sh"
 . "$HT_TOP/scripts/build/debian.sh"
@@ -63,15 +63,15 @@ fetch_kernel() {
     stamp "$HT_CACHE/stamps/guest" "$release"
 }
 
-# What a loader of today's starts as it is (PVH), and nothing has to unpack
+# Unpack the kernel: QEMU starts the ELF file by PVH, so the guest need not unpack it.
 unpack_kernel() {
     [ ! -f "$HT_VMLINUX" ] || return 0
     "$HT_PYTHON" - "$HT_KERNEL" <<'EOT' | zstd -qdc >"$HT_VMLINUX.new" ||
 import struct, sys
 with open(sys.argv[1], "rb") as f:
     image = f.read()
-# Documentation/arch/x86/boot.rst: setup_sects, payload_offset, payload_length;
-# behind what is packed stands its length
+# Documentation/arch/x86/boot.rst: setup_sects, payload_offset, payload_length.
+# The last 4 bytes of the payload are its unpacked length.
 start = (image[0x1f1] + 1) * 512
 offset, length = struct.unpack_from("<II", image, 0x248)
 sys.stdout.buffer.write(image[start + offset:start + offset + length - 4])

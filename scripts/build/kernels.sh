@@ -22,7 +22,7 @@ kernel_names() {
 # kernel_row NAME: sets suite, package and arch of a kernel of the list
 kernel_row() {
     # shellcheck disable=SC2034 # read by private_apt
-    ht_apt=$HT_CACHE/kernels/apt    # who builds QEMU has not to wait for these
+    ht_apt=$HT_CACHE/kernels/apt    # not the lock that a build of QEMU waits for
     # shellcheck disable=SC2046
     set -- $(printf '%s' "$ht_kernels" | grep "^$1 ")
     suite=$2
@@ -30,8 +30,8 @@ kernel_row() {
     arch=${4-}
 }
 
-# The tools of newer kernels' kbuild want a newer libc than there may be here:
-# they are run with their suite's.
+# The tools of newer kernels' kbuild may need a newer libc than this system's, so
+# run them with their suite's libc.
 wrap_tools() {
     libraries=$1/lib-of-tools
     mkdir -p "$libraries"
@@ -49,7 +49,8 @@ wrap_tools() {
     done
 }
 
-# kernel_headers NAME: a link kheaders, in kernels/NAME, to what builds modules
+# kernel_headers NAME: fetch the headers; kernels/NAME/kheaders links to the folder
+# that builds modules
 kernel_headers() {
     name=$1
     kernel_row "$name"
@@ -67,7 +68,7 @@ kernel_headers() {
     kbuild=$(debian_depends "$suite" "$headers" '^linux-kbuild-')
     if [ -n "$ht_arch" ]; then
         debian_debs "$suite" "$debs" "$headers"
-        ht_arch=                # the rest is of any, or runs here
+        ht_arch=                # other packages run here, or are for all
         debian_lists "$suite" "kernels"
         set -- "$common" "$kbuild"
     else
@@ -89,9 +90,9 @@ kernel_headers() {
     stamp "$HT_CACHE/stamps/kernel-$name" "$headers"
 }
 
-# kernel_image NAME: the kernel of these headers, which are others from now on
-# if Debian has a newer one; in kernels/NAME.image, as "kernel", with a static
-# busybox and the drivers that it keeps in modules
+# kernel_image NAME: put the kernel of these headers into kernels/NAME.image, as
+# "kernel", with a static busybox and the drivers that are modules. If Debian no longer
+# has that kernel, fetch the present one and its headers.
 kernel_image() {
     kernel_headers "$1"
     at=$HT_CACHE/kernels/$1.image

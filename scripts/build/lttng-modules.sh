@@ -1,12 +1,12 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
-# LTTng's kernel tracer for the guest's kernel, from Debian's package of its
-# source: what ./run bench compares the kernel's own events with.
+# Build LTTng's kernel tracer for the guest's kernel from Debian's source package.
+# ./run bench compares it with the events of our module.
 
 . "$(dirname -- "$0")/../lib.sh"
 . "$HT_TOP/scripts/build/debian.sh"
 
-# Programs for modules are where not everybody looks.
+# Programs for modules are in folders that a user's PATH may lack.
 PATH=$PATH:/usr/sbin:/sbin
 
 suite=trixie
@@ -37,7 +37,8 @@ logged lttng-modules "building LTTng's modules: $(basename "$source")" \
     make -j "$(nproc 2>/dev/null || echo 1)" -C "$HT_KHEADERS" M="$source" \
     CC="${CC:-gcc}" HOSTCC="${CC:-gcc}" CONFIG_LTTNG=m CONFIG_DEBUG_INFO= modules
 version=$(modinfo -F vermagic "$source/src/lttng-tracer.ko" | cut -d' ' -f1)
-# Where the session daemon looks; a guest copies what debuggers would want, too.
+# The folder that the session daemon searches.  Strip debugging information, which
+# the guest would copy, too.
 rm -rf "$HT_LTTNG_MODULES"
 into=$HT_LTTNG_MODULES/lib/modules/$version/extra
 mkdir -p "$into"

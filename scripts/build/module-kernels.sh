@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # Build the Linux modules for the kernels that they support: the oldest, the one
 # of the guest, and the newest that Debian has, each normal and PREEMPT_RT, and
-# for arm64 with pages of 4 and of 16 KiB. And as DKMS does, from what is
-# installed.
+# for arm64 with pages of 4 and of 16 KiB.  Also build them by DKMS from the
+# installed sources.
 
 . "$(dirname -- "$0")/../lib.sh"
 . "$HT_TOP/scripts/build/debian.sh"
@@ -41,7 +41,7 @@ build() {
         return 0
     fi
     module_farm "$farm"
-    # Headers may be for a compiler that knows more than the one here.
+    # The headers may be configured for a compiler with more options than this one.
     logged "module-$1" \
         "building the module: $(cat "$HT_CACHE/stamps/kernel-$1")" \
         make -j "$(nproc 2>/dev/null || echo 1)" \
@@ -51,8 +51,8 @@ build() {
         CONFIG_CC_HAS_MIN_FUNCTION_ALIGNMENT= modules
 }
 
-# What "make dkms-source" installs is built and installed by dkms, below a
-# folder of this tree, for the kernel 6.12.
+# Let dkms build and install the result of "make dkms-source" below a folder of this
+# tree, for the kernel 6.12.
 by_dkms() {
     have dkms || {
         note "no dkms: not tried"

@@ -39,7 +39,7 @@ done
 
 have apt-get && have dpkg-query ||
     die "./run package builds Debian packages: run it on Debian 12 or newer"
-# dpkg-dev has to be there before debian/control can be read.
+# dpkg-dev must be installed before debian/control can be read.
 "$HT_TOP/scripts/build/prerequisites.sh"
 "$HT_TOP/scripts/build/prerequisites.sh" --for package
 ht_paths ""
@@ -52,8 +52,8 @@ out=$(CDPATH='' cd -- "$out" && pwd -P)
 version=$(cd "$HT_TOP" && dpkg-parsechangelog -S Version)
 date=$(cd "$HT_TOP" && dpkg-parsechangelog -S Timestamp)
 
-# copy_sources DIR: the files that git knows or would add, with the modes and
-# the date that every checkout gives
+# copy_sources DIR: copy the files that git tracks or would add, with modes and a
+# date that are the same for every checkout
 copy_sources() {
     mkdir -p "$1"
     cd "$HT_TOP"
@@ -71,7 +71,7 @@ while_present() {
     done' sh
 }
 
-# build_packages DIR: in DIR; the packages are beside the sources
+# build_packages DIR: build in DIR; the packages are written beside the sources
 build_packages() {
     rm -rf "$1"
     copy_sources "$1/hypertrace-$version"
@@ -93,7 +93,7 @@ find "$out" -maxdepth 1 -type f -name '*hypertrace*_*' -delete
 find "$work/first" -maxdepth 1 -type f -exec cp {} "$out/" \;
 
 if [ -n "$check" ]; then
-    # Another path, and no object of the first build
+    # Use another path, and no object of the first build.
     CCACHE_DISABLE=1 build_packages "$work/second-build"
     step "comparing the two builds"
     for file in "$work/first"/*.deb "$work/first"/*.dsc \

@@ -24,7 +24,7 @@ ht_tree_init
 needed="gcc libc6-dev make ninja-build pkg-config python3 python3-venv perl
  patch xz-utils zstd cpio libglib2.0-dev libfdt-dev zlib1g-dev dpkg-dev
  debian-archive-keyring util-linux ccache libjson-glib-dev"
-# Without these some parts are left out; each part says so.
+# Optional: without these some parts are not built, and the build reports each.
 wanted="libtraceevent-dev liblttng-ust-dev liblttng-ctl-dev lttng-tools babeltrace2
  libbabeltrace2-dev python3-pytest python3-pytest-xdist
  python3-bt2 shellcheck gnuplot-nox spin trace-cmd protobuf-compiler
@@ -58,7 +58,7 @@ missing_packages() {
 }
 
 install_packages() {
-    # Update once; a failed one may still leave lists that do.
+    # Update once; if that fails, old lists may suffice.
     [ -n "$updated" ] || $as_root apt-get -q update || :
     # a machine that has just started may be installing something itself
     $as_root env DEBIAN_FRONTEND=noninteractive apt-get -q -y \
@@ -98,7 +98,7 @@ missing=$(missing_packages $needed)
 optional=$(missing_packages $wanted)
 tried=$HT_CACHE/optional-packages${purpose:+-$purpose}
 [ -z "$missing$optional" ] && exit 0
-# Ask once only for optional packages that could not be had.
+# Ask only once for optional packages that cannot be installed.
 [ -z "$missing" ] && stamped "$tried" "$optional" && exit 0
 
 as_root=

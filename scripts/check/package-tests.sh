@@ -19,7 +19,7 @@ ht_tree_init
 have mmdebstrap && have autopkgtest ||
     die "mmdebstrap and autopkgtest are not installed"
 need_space 4000 "$HT_TREE"
-# The shared lists of packages have a lock; these are the tree's own.
+# Use lists of packages in the tree, because the shared ones need a lock.
 ht_apt=$HT_TREE/package-apt
 debian_lists "$suite" "packages"
 root=$HT_TREE/package-root
@@ -33,7 +33,7 @@ logged mmdebstrap "making a chroot of Debian $suite" \
     mmdebstrap --mode=root --variant=apt --skip=check/empty \
     --include=apt-utils,ca-certificates,debian-archive-keyring,dpkg-dev \
     "$suite" "$root" "$sources"
-# The way to the mirrors is this system's.
+# Copy this system's settings for access to the mirrors.
 apt-config dump | grep -E '^Acquire::(https?|Retries|tor)' \
     >"$root/etc/apt/apt.conf.d/90host" || :
 rm -f "$root/etc/resolv.conf"
@@ -66,7 +66,7 @@ in_chroot autopkgtest --output-dir "$results" --apt-upgrade --no-built-binaries 
 [ "$status" -eq 0 ] ||
     die "tests of the packages failed (log: $HT_TREE/log/autopkgtest.log)"
 
-# what_is_there FILE: a list of all files but those of apt, dpkg and caches
+# what_is_there FILE: list all files except those of apt, dpkg and caches
 what_is_there() {
     (cd "$root" && find . -path ./proc -prune -o -path ./sys -prune \
         -o -path ./dev -prune -o -path ./tmp -prune -o -path ./var/cache -prune \
@@ -76,7 +76,7 @@ what_is_there() {
 }
 
 step "installing, removing and purging them: what is left?"
-# The packages that they need stay: they are not ours.
+# Packages that ours depend on remain installed.
 names='hypertrace hypertrace-dkms libhypertrace0 libhypertrace-dev'
 mkdir -p "$root/packages"
 cp "$packages"/*.deb "$root/packages/"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""All channels at once, for as long as one likes: is every event accounted for?
+"""Emit on all channels for a long time, and account for each event.
 
 tests/guest/soak.c emits on six devices, two of each channel.  The events of one
 of the two go to the null backend, those of the other are recorded, read back by

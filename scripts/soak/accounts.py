@@ -2,7 +2,7 @@
 """The account of a soak: the guest's events against the devices' counters.
 
 The guest's side is struct book of tests/guest/soak.c, read from the memory of
-a stopped guest; the host's side is what query-hypertrace says of each device.
+a stopped guest; the host's side is the result of query-hypertrace for each device.
 """
 
 import json
@@ -71,7 +71,7 @@ class Book:
 
     @property
     def sound(self):
-        """Whether the figures are consistent, not from amid a change."""
+        """True if the figures are consistent: no change is in progress."""
         busy = self.hello["stream"]["busy"]
         return not self.changing and not any(
             self._u32(at + busy) for _, at in self._slots())
@@ -143,7 +143,7 @@ class Accounts:
         self.name = name
         self.virtio = virtio
         self.ended = {}
-        self.untold = {}        # ended without the guest's query of the host
+        self.untold = {}        # instances that ended before the guest's query
         self.unaccounted = 0
         self.problems = []
 

@@ -76,7 +76,7 @@ if [ -n "$devices" ]; then
             -device hypertrace,id=$channel,channel=$channel,backend=ctf-$channel
     done
 fi
-# Under TCG unless -accel is among the arguments given.
+# Use TCG unless the arguments have -accel.
 case " $* " in
 *" -accel "*|*" -enable-kvm "*) ;;
 *) set -- -accel tcg "$@" ;;

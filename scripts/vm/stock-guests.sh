@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
-# Stock guests in addition to that of scripts/build/guest-image.sh, each from
-# Debian's archive: a system on a disk, kernels of other versions and
-# architectures, and the parts of a unified kernel image.
+# Fetch more stock guests than scripts/build/guest-image.sh does, each from Debian's
+# archive: a system on a disk, kernels of other versions and architectures, and the
+# parts of a unified kernel image.
 
 . "$(dirname -- "$0")/../lib.sh"
 . "$HT_TOP/scripts/build/debian.sh"

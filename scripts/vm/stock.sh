@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
-# A stock kernel under the distribution's QEMU, recorded and looked at.
+# Record a stock kernel under the distribution's QEMU, and show the recording.
 
 . "$(dirname -- "$0")/../lib.sh"
 

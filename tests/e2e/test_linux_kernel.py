@@ -366,7 +366,7 @@ wait
 
 def test_kernel_device(tmp_path):
     """The device that the module's parameter names takes the kernel's events;
-    the parameter can be changed under load."""
+    the events can be attached and detached under load."""
     with VM(devices=[{"channel": "shm"}, {"channel": "hypercall"}],
             job=DEVICE_JOB, files=sources_module(),
             module_args="kernel_device=1", workdir=tmp_path / "vm") as vm:

@@ -12,8 +12,8 @@
  * A round is derived from its seed: streams are opened and closed, events of
  * all sizes are emitted in bursts of any length, with and without waiting for
  * room, at a rate and at full speed, with pauses, pushes and flushes in
- * between.  It ends after N events.  Devices in MASK get only a small part of
- * them, and so does each device whose events are exits.
+ * between.  It ends after N events.  Devices in MASK emit only a small part of
+ * them; a device with an exit for each event also emits a small part.
  *
  * Results are not printed.  They are in struct book, which the host reads from
  * the guest's memory at any time; the first row gives its address.

@@ -15,12 +15,12 @@
  * lossless: the producer waits for room between groups, outside their times.
  * flat: never waits.  rate: groups are due at N events a second; it never
  * waits for room, but submits events that have waited for half of the device's
- * flush-ms. hold: report when the stream is open and when all is emitted, and
- * wait for a line each time, so that the host can change something for the
- * events alone.  The ring is in this processor's cache then, even if another
- * one read it before. delay: for a held run: print "ready", let that much time
- * pass without an exit, then begin, so that the host can stop the thread that
- * reads the lines.
+ * flush-ms.  hold: report when the stream is open and when all events are
+ * emitted, and wait for a line each time, so that the host can change something
+ * for the time of the events.  The ring is then brought into this processor's
+ * cache, because the host's consumer may have read it.  delay: in a held run,
+ * print "ready", let MS pass without an exit, then begin, so that the host can
+ * stop the thread that reads the lines.
  */
 #include "hypertrace/port.h"
 #include "clock.h"
@@ -74,7 +74,7 @@ static void hold(const char *at)
     serial_line();
 }
 
-/* Is there a packet for the next group, even if this one is full? */
+/* Return true if the next group has room even if the open packet is full */
 static bool room(struct ht_stream *s)
 {
     uint64_t packet = s->packet + (s->cur ? 1 : 0);
@@ -253,7 +253,7 @@ static void run(void)
     json_end();
 }
 
-/* Answers: opened, the row, closed; a line is awaited before each but one. */
+/* Print "opened", the row and "closed"; wait for a line between them. */
 static void pair(void)
 {
     static struct ht_stream *streams[PAIR_MAX];

@@ -10,8 +10,8 @@ import pytest
 
 
 def dom(page, tmp_path, args=(), says=""):
-    """The elements of a page, a file's or an address's, as text; nothing may
-    complain, or say what does not match says."""
+    """The elements of a page (a file or an address) as text.  A message on the
+    browser's console is an error unless it matches the pattern says."""
     chromium = shutil.which("chromium") or shutil.which("chromium-browser")
     if not chromium:
         pytest.skip("chromium is not installed")

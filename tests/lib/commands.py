@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The project's commands in Python, as ./run starts them once all is built."""
+"""The project's commands in Python, as ./run starts them after the build."""
 
 import sys
 from pathlib import Path

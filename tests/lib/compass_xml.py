@@ -83,7 +83,7 @@ class Analysis:
             stack.pop()
 
     def feed(self, name, fields):
-        """One event; by the first transition that is for it"""
+        """Apply the first transition that matches an event"""
         for t in self.transitions:
             if t.get("event") == name and (
                     not t.get("cond") or

@@ -7,10 +7,10 @@ import bt2
 
 
 class Stream:
-    """A stream instance: its events [(name, {field: value})] and their times
-    since 1970 and by the trace's clock, whose precision is another, the guest's
+    """A stream instance: its events [(name, {field: value})], their times since
+    1970 and by the trace's clock, which has another precision, the guest's
     counter and the time of the first event of each packet, the processor, and
-    the number of events that were discarded."""
+    the number of discarded events."""
 
     def __init__(self):
         self.events = []
@@ -25,8 +25,8 @@ class Stream:
 def plain(field):
     """A babeltrace field as numbers, text, lists and dicts."""
     if isinstance(field, bt2._StructureFieldConst):
-        # A sequence's length is a field of its own.  babeltrace shows an
-        # empty text as the one before it.
+        # A sequence's length is a separate field.  babeltrace shows an empty
+        # text as the previous text.
         return {k: "" if field.get(f"_{k}_length") == 0 and
                 isinstance(v, bt2._StringFieldConst) else plain(v)
                 for k, v in field.items()
@@ -46,7 +46,7 @@ def read(trace):
     counters = {}
     for msg in bt2.TraceCollectionMessageIterator(str(trace)):
         if isinstance(msg, bt2._EventMessageConst):
-            # each of these makes objects: asked once
+            # each access creates an object, so access it once
             event = msg.event
             stream = event.stream.id
             s = streams[stream]

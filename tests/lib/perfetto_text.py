@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Decode what hypertrace exports for Perfetto, by protoc and our schema."""
+"""Decode hypertrace's exports for Perfetto by protoc and our schema."""
 
 import ast
 import re
@@ -83,7 +83,7 @@ def machines(all_packets):
 
 
 def bounds(all_packets):
-    """{machine: how wrong its dates are at most}"""
+    """{machine: maximum error of its dates in ns}"""
     return {int(a["key"][0].split(".")[2]): a["long_value"][0]
             for p in all_packets for t in p.get("trace_attributes", [])
             for a in t["attribute"]
@@ -91,7 +91,7 @@ def bounds(all_packets):
 
 
 def unknown(message):
-    """Fields that are not in the schema, wherever they are"""
+    """Fields of a message and its parts that are not in the schema"""
     for name, values in message.items():
         if name.isdigit():
             yield name

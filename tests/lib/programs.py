@@ -4,7 +4,7 @@
 pytest gets the file meson-info/intro-tests.json of the build, and runs each
 program as one test, beside the tests in Python and under the same limit of
 jobs. A program that prints TAP gives one report for each of its cases, and one
-more if it ends badly. The last line of pytest's output counts all reports.
+more if it fails. The last line of pytest's output counts all reports.
 """
 
 import json
@@ -20,8 +20,7 @@ import pytest
 QEMUS_OWN = {"device-introspect-test", "qom-test", "qmp-cmd-test"}
 CASE = re.compile(r"(not )?ok\b(?: \d+)?(?: -)? ?(.*?)(?: # SKIP ?(.*))?$",
                   re.I)
-# A program is ended after this many times what meson gives it: the machine may
-# be busy.
+# The time limit of a program is meson's times this: the machine may be busy.
 PATIENCE = 4
 
 
@@ -32,7 +31,8 @@ def pytest_collect_file(file_path, parent):
 
 
 def wanted(test, projects):
-    """Only the fuzz targets of their build; the device's tests of QEMU's"""
+    """True for a test to run: of the fuzz build only fuzz targets, of QEMU's only
+    the device's tests"""
     if "qemu" in projects:
         kind, _, name = test["name"].rpartition("/")
         return kind == "qtest-x86_64" and (
@@ -77,7 +77,7 @@ class Program(pytest.Item):
         except subprocess.TimeoutExpired as e:
             return None, (e.stdout or b"").decode(errors="replace")
         except OSError as e:
-            # As a shell does for a program that it cannot start
+            # the status of a shell that cannot start a program
             return 127, f"{e}\n"
         return p.returncode, p.stdout.decode(errors="replace")
 
@@ -141,7 +141,7 @@ def pytest_runtest_protocol(item):
 
 @pytest.hookimpl(trylast=True)
 def pytest_terminal_summary(terminalreporter, exitstatus):
-    """Leave the totals of a run that came to its end to the calling script."""
+    """Write the totals of a completed run for the calling script."""
     path = os.environ.get("HT_TOTALS")
     if path and exitstatus in (pytest.ExitCode.OK,
                                pytest.ExitCode.TESTS_FAILED):

@@ -54,7 +54,7 @@ void hostile_emits(unsigned index);     /* until the machine is reset */
 
 /* The option "rounds" */
 unsigned hostile_rounds(unsigned otherwise);
-/* The option "step": check one of so many offsets */
+/* The option "step": check every step-th offset */
 unsigned hostile_step(void);
 
 #endif /* PAYLOAD_HOSTILE_H */

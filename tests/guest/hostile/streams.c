@@ -49,7 +49,7 @@ static const struct {
     [HEADER_RANDOM] = { "random header", STOPPED },
     [ALL_RANDOM] = { "random bytes", STOPPED },
     [CONTENT_SMALL] = { "content within the header", STOPPED },
-    [CONTENT_LARGE] = { "content behind the packet", STOPPED },
+    [CONTENT_LARGE] = { "content beyond the packet", STOPPED },
     [HEAD_FAR] = { "head too far", STOPPED },
     [HEAD_NEGATIVE] = { "head below 0", STOPPED },
     [HEAD_IN_HEADER] = { "head within a header", STOPPED },
