@@ -229,4 +229,4 @@ class Accounts:
                            f" discarded, the trace says {row['discarded']}")
         for instance, row in rows.items():
             self.wrong(row["recorded"], f"instance {instance} is recorded, but"
-                       " nobody sent it")
+                       " no producer sent it")

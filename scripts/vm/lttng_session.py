@@ -336,7 +336,7 @@ class PrivateSession:
     def wait_listed(self, name, deadline=DEADLINE):
         """Wait until a traced program registers an event."""
         self._wait(lambda: name in self.listed(),
-                   f"nobody offers the event {name}", deadline)
+                   f"no program offers the event {name}", deadline)
 
     def lttng(self, *args, check=True):
         """Run the lttng command; returns its output."""

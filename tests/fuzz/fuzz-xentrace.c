@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * A trace of a Xen host: whatever the file holds, the reader stays inside it,
- * and what it adds up is no more than the file has.
+ * A trace of a Xen host with any content: the reader does not leave the file,
+ * and its sums are consistent with the file's contents
  */
 #include "hypertrace/base.h"
 #include "host/xentrace.h"

@@ -15,8 +15,8 @@ scratch=$(mktemp -d) || exit 1
 trap 'rm -rf "$scratch"' EXIT
 trap 'exit 1' INT TERM
 
-# One per line; EVENTS and other sizes are such that a few seconds and 1 GiB
-# suffice.
+# One variant per line; EVENTS and other sizes are chosen so that a few seconds
+# and 1 GiB suffice.
 variants() {
     case $1 in
     ring)    echo "-DEVENTS=4"
@@ -33,7 +33,8 @@ variants() {
     esac
 }
 
-# explore MODEL OPTION...: check it; the verifier's output goes to $scratch/out
+# explore MODEL OPTION...: check a model; the output of spin's verifier is in
+# $scratch/out
 explore() {
     model=$1
     shift
@@ -52,7 +53,7 @@ holds() {
             "$scratch/out"
 }
 
-# A property is violated, except the one that the memory's log is long enough
+# A property is violated, other than the one that the log of stores is long enough
 fails() {
     grep -q 'assertion violated\|invalid end state' "$scratch/out" &&
         ! grep -q 'violated (log_end' "$scratch/out"

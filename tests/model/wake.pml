@@ -25,7 +25,7 @@
 byte head, head_buffered;       /* 0: nothing is buffered */
 byte wake = NEVER, wake_buffered;
 bool old;                       /* the buffered head is a tick old */
-/* The event notifier; opening a stream counts as progress, so it is set. */
+/* The event notifier; it is set at first, because opening a stream is progress */
 bool doorbell = true;
 bool done;
 

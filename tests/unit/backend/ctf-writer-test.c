@@ -323,7 +323,7 @@ static void test_deleted(void)
 }
 
 /*
- * Somebody truncates the stream file that is being written.  Promise that only
+ * Another program truncates the file that is being written.  Promise that only
  * this test proves: the writer is not killed by SIGBUS, also if it has not
  * noticed the truncation yet, and it continues in a new file once it has.
  */

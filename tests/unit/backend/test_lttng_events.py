@@ -31,7 +31,7 @@ ALL = ("u8:int u16:event u32:string u64:struct x8:a x16:b x32:c x64:d s8:e "
 
 @pytest.fixture(name="directory")
 def session_directory():
-    """Readable for the session daemon, which is another user's"""
+    """A directory that the session daemon, which runs as another user, can read"""
     need("babeltrace2")
     with tempfile.TemporaryDirectory(prefix="ht-test-") as directory:
         os.chmod(directory, 0o755)
@@ -39,7 +39,7 @@ def session_directory():
 
 
 def wait_state(pid, state, looks=1):
-    """Wait until all threads of a process are in a state, some looks long."""
+    """Wait until all threads of a process are in a state at some checks in a row."""
     deadline = time.monotonic() + 60
     seen = 0
     while seen < looks:
@@ -53,7 +53,7 @@ def wait_state(pid, state, looks=1):
 
 
 class Emitter:
-    """The program that emits events when told to."""
+    """The program that emits events on command."""
 
     def __init__(self, session, **env):
         self.expected = []
@@ -98,7 +98,7 @@ class Emitter:
 
 
 def read(trace):
-    """The events of a trace as the emitter announces them, and warnings."""
+    """The events of a trace in the form that the emitter prints, and warnings."""
     done = subprocess.run(["babeltrace2", "--no-delta", trace], check=False,
                           stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                           text=True)
@@ -204,7 +204,7 @@ def value(event, field):
 
 
 def test_filter(directory):
-    """filters see each kind of field, in front of and behind others"""
+    """filters see each kind of field, before and after other fields"""
     spec = "s8:a text:t f32:f seq-u16:q arr-u32-4:r u16:b f64:g s64:z"
     filters = {
         "stream == 3 && vcpu == -1": lambda e: True,
@@ -271,7 +271,7 @@ def test_too_large(directory):
             emitter.tell("emit ht0 event 1 10")
     events, warnings = read(f"{directory}/t")
     assert len(events) == 2, events
-    # babeltrace2 knows no number for what is missing from a first packet
+    # babeltrace2 prints no number for events lost before the first packet
     assert "discarded" in warnings, warnings
 
 
@@ -326,7 +326,7 @@ def test_quit(directory):
 
 
 def test_quit_stuck(directory):
-    """a process ends while a thread is stuck in a tracepoint, and says so"""
+    """a process ends and warns if a thread is stuck in a tracepoint"""
     with PrivateSession(f"{directory}/t", ["ht0:*"], blocking=True,
                         subbuf_size="4k", num_subbuf=2) as session:
         with Emitter(session) as emitter:

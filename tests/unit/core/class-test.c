@@ -246,7 +246,7 @@ static void test_labels(void)
         }
     }
 
-    /* Other labels are another class; what is listed is what was sent. */
+    /* Other labels make another class; the list has the labels as sent. */
     t = ht_class_table_new();
     labelled(&m, HT_FIELD_S16, labels, 3, 3, "on");
     g_assert_cmpint(ct_add(t, &m, &added, &c), ==, HT_STATUS_OK);

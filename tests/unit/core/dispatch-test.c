@@ -26,18 +26,18 @@ static int64_t virtual_now(void)
 typedef struct Sink {
     HtMutex lock;               /* GLib's would be false races for TSan */
     HtCond changed;
-    bool hang;                  /* in the next call, until it is false */
+    bool hang;                  /* the next call hangs until this is false */
     bool inside;                /* a call hangs */
-    unsigned refuse_from;       /* ids from this on are refused; 0: none */
-    unsigned refuse_id;         /* and this one, always */
+    unsigned refuse_from;       /* refuse ids from this one on; 0: none */
+    unsigned refuse_id;         /* also refuse this id */
     unsigned learnt;            /* successful calls of learn() */
     unsigned asked;             /* calls of learn() */
     unsigned begun, ended, gone;
-    GThread *thread;            /* that called begin() */
-    unsigned elsewhere;         /* runs delivered by others */
-    uint64_t events[STREAMS];   /* of each stream */
-    uint64_t next[STREAMS];     /* number expected next, if all must come */
-    uint64_t discarded[STREAMS]; /* as the last run said */
+    GThread *thread;            /* caller of begin() */
+    unsigned elsewhere;         /* runs delivered by other threads */
+    uint64_t events[STREAMS];   /* events of each stream */
+    uint64_t next[STREAMS];     /* next number, if no event may be missing */
+    uint64_t discarded[STREAMS]; /* count of the last run */
     bool in_order;
     unsigned opened[STREAMS], closed[STREAMS];
     const HtClassTable *classes;
@@ -329,7 +329,7 @@ static void teardown(Fixture *f)
 
 /*
  * Promise: each stream's runs reach each sink in order, whole, and between its
- * opening and its closing; what is posted before the start is delivered too.
+ * opening and its closing; runs posted before the start are also delivered.
  */
 static void test_order(void)
 {
@@ -371,8 +371,9 @@ static void test_order(void)
 
 /*
  * Promise: a sink that hangs takes no more memory than its budget, discards
- * what does not fit for itself alone, and says how many when it goes on; the
- * other sink has everything.  ht_dispatch_room() asks about the better one.
+ * only its own events that do not fit, and reports their number when it
+ * continues; the other sink gets all events.  ht_dispatch_room() is true if
+ * one of the sinks has room.
  */
 static void test_hang(void)
 {
@@ -393,7 +394,7 @@ static void test_hang(void)
         post(&f, 0, 1000, 1, false);
         g_assert_true(ht_dispatch_room(f.d));
         ht_dispatch_posted(f.d, posted);
-        /* the other one has all of it before there is more */
+        /* let the other sink deliver all runs before the next one */
         while (g_strcmp0(ht_dispatch_behind(f.d, posted), "sink1") == 0 ||
                (ht_dispatch_stats(f.d, 1, &other), !other.idle)) {
             g_thread_yield();
@@ -421,7 +422,7 @@ static void test_hang(void)
     teardown(&f);
 }
 
-/* Promise: the caller is told of room once, after it was told of none. */
+/* Promise: after a lack of room, the caller is notified once of new room. */
 static void test_room(void)
 {
     HtSinkStats stats;
@@ -435,7 +436,7 @@ static void test_room(void)
     while (ht_dispatch_room(f.d)) {
         post(&f, 0, 1000, 1, false);
     }
-    /* half of the budget is left for what must not wait */
+    /* half of the budget is reserved for runs that must not wait */
     ht_dispatch_stats(f.d, 0, &stats);
     g_assert_cmpuint(stats.discarded, ==, 0);
     g_assert_cmpuint(stats.queued, <=, BUDGET / 2);
@@ -508,7 +509,7 @@ static void add_many(Fixture *f, unsigned count)
 }
 
 /*
- * Promise: however many classes a sink refuses, people are told at most once in
+ * Promise: however many classes a sink refuses, it is reported at most once in
  * HT_DISPATCH_REPORT_NS, and the events of these classes are counted.
  */
 static void test_refused(void)
@@ -544,9 +545,10 @@ static void test_refused(void)
 }
 
 /*
- * Promise: a sink is asked again at most once in HT_DISPATCH_RETRY_NS, then
- * until it refuses HT_DISPATCH_RETRY_FAILURES classes; when it has room again
- * it learns all classes in one attempt, although it refuses one for good.
+ * Promise: registration with a sink is retried at most once in
+ * HT_DISPATCH_RETRY_NS, until the sink has refused HT_DISPATCH_RETRY_FAILURES
+ * classes.  When the sink accepts classes again, one attempt registers them
+ * all, although it always refuses one.
  */
 static void test_retry(void)
 {

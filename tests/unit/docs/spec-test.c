@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * docs/specs/hypertrace*.rst say what abi.h says, and their worked example is
- * one that the host accepts
+ * docs/specs/hypertrace*.rst agree with abi.h, and the host accepts their
+ * worked example
  */
 #include "hypertrace/base.h"
 #include "core-testlib.h"
 
-static char **lines;            /* of the specification */
+static char **lines;            /* lines of the specification */
 
 /* Tables of structures ----------------------------------------------------- */
 
@@ -232,7 +232,7 @@ static void test_numbers(void)
 
 /* The worked example ------------------------------------------------------- */
 
-/* The n-th block of hexadecimal bytes behind the title of the example */
+/* The n-th block of hexadecimal bytes after the title of the example */
 static GByteArray *dump(unsigned n)
 {
     GByteArray *a = g_byte_array_new();
@@ -366,7 +366,7 @@ static void test_packet(void)
     ht_consumer_open(&c, &info, 0);
     c.time = ct_time(0);
 
-    /* as the text behind the example has it */
+    /* the size in the text after the example */
     g_assert_cmpuint(packet->len, ==, 0x72);
     ring.guest.head = ht_le64(0x55);
     ht_consumer_ring(&c, &ring, packets, SIZE_MAX);

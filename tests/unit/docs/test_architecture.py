@@ -11,9 +11,9 @@ from pathlib import Path
 
 TOP = Path(__file__).resolve().parents[3]
 COMMAND = "tools/hypertrace"
-# QEMU's parts only: abi.h alone is the contract.
+# Headers for QEMU's parts only; abi.h is the contract with guests.
 OF_QEMU = {"include/hypertrace/backend.h", "include/hypertrace/compat.h"}
-# They join all folders of the command.
+# Files that join all folders of the command
 JOINTS = {f"{COMMAND}/main.c", f"{COMMAND}/notraces.c"}
 FOLDERS = ["tools", "backends", "hw", "guest-linux", "guest-lib", "host-lib",
            "include"]
@@ -37,7 +37,7 @@ def sources():
 
 
 def target(name, user, files):
-    """The file that an #include of a file means, or None for the system's."""
+    """The file that an #include names, or None for a system header."""
     beside = (Path(user).parent / name).as_posix()
     if beside in files:
         return beside

@@ -89,7 +89,7 @@ static void write_event(Test *t, uint32_t cpu, uint32_t boot, uint64_t ns,
 {
     Event e = { ns, boot };
 
-    /* committed with the last of its steps only */
+    /* the event's last step commits it */
     g_array_append_val(t->events[cpu], e);
     fg_event(&t->g, cpu, ns, ns / MS % 20);
     if (seen && t->kind->poll && ++t->written % t->kind->poll == 0) {

@@ -25,7 +25,7 @@ typedef struct Test {
     uint64_t text;              /* text address of the last piece */
 } Test;
 
-/* No event but the first of a piece was committed before host_before. */
+/* Check that only a piece's first event may be older than host_before */
 static void take(void *opaque, const HtFtPiece *p)
 {
     Test *t = opaque;
@@ -384,8 +384,9 @@ static uint64_t count_pages(void)
 }
 
 /*
- * Promise that only this test proves: a look stops copying at its time, however
- * few bytes that were, and the next ones find everything else, once.
+ * Promise that only this test proves: a poll stops copying when its time is
+ * over, however few bytes it has copied, and the next polls deliver all other
+ * events once.
  */
 static void test_limited(void)
 {

@@ -159,8 +159,7 @@ static void commit_full(FtGuest *g, uint32_t cpu)
 
 /*
  * Mark the rest of the full page as padding, move the tail to the next page and
- * commit.  A write that interrupted another one leaves the commit to the outer
- * write.
+ * commit.  If this write interrupted another write, the outer write commits.
  */
 static void move_tail(FtGuest *g, uint32_t cpu)
 {

@@ -67,7 +67,7 @@ static void test_switch(const void *opaque)
         snprintf(name[i], sizeof(name[i]), "c%u", i);
         c[i].name = name[i];
         g_assert_cmpint(ht_register(dev, &c[i]), ==, i + 1);
-        /* the reply to the registration said so */
+        /* the reply to the registration has the state */
         g_assert_true(ht_wanted(dev, &c[i]));
     }
     check(dev, c, all);

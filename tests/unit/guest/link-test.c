@@ -3,9 +3,9 @@
  * Control messages by memory alone, with a host that ends at any step, and a
  * host that attaches at any step.
  *
- * Only this test proves that the guest never takes a reply of the wrong
- * exchange for its own, never waits longer than HT_BEAT_LOST_MS for a host that
- * has ended, and does not wait at all for one that it knows to have ended.
+ * Only this test proves that the guest never accepts the reply of another
+ * exchange, waits at most HT_BEAT_LOST_MS for a host that has ended, and does
+ * not wait for a host that it knows has ended.
  */
 #include <glib.h>
 #include <string.h>
@@ -18,7 +18,7 @@
 
 /* Steps of a host that executes a request; it stops after one of them */
 enum step {
-    IDLE,               /* has not seen the request */
+    IDLE,               /* has not read the request */
     COPIED,
     HALF,               /* has written half of the reply */
     REPLIED,            /* has written the reply */
@@ -43,7 +43,7 @@ static struct {
     bool renews;                /* another host attaches when this one ends */
     bool half;                  /* that host ends before it sets its epoch */
     unsigned executed;
-    uint8_t fill;               /* what its replies contain */
+    uint8_t fill;               /* byte that fills its replies */
     struct ht_msg_stats request;
 } host;
 
@@ -224,7 +224,7 @@ static void test_exchange(void)
     unsigned i;
 
     set_up();
-    /* Nobody has attached: the answer comes at once, and nothing is written. */
+    /* Without a host the call fails at once and writes nothing. */
     g_assert_cmpint(exchange(&m, &waited), ==, -ENODEV);
     g_assert_cmpuint(waited, ==, 0);
     g_assert_cmpint(ht_link_attach(dev, &to_host), ==, -ENODEV);

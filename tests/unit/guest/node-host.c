@@ -21,7 +21,7 @@
 
 #define NODE "/dev/hypertrace"
 
-/* openat() and the driver's ioctl() are for the test, other calls are not. */
+/* Send openat() and the driver's ioctl() to the test; allow other calls */
 static int install_filter(void)
 {
     static struct sock_filter filter[] = {
@@ -37,7 +37,7 @@ static int install_filter(void)
     };
     struct sock_fprog program = { G_N_ELEMENTS(filter), filter };
 
-    /* openat() needs no look at the arguments: jump to the last statement */
+    /* for openat(), do not check the arguments: jump to the last statement */
     filter[1].jt = 5;
     filter[2].jf = 3;
     if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)) {
@@ -82,7 +82,7 @@ static int receive_fd(int socket)
     return fd;
 }
 
-/* What the process's memory holds; it waits for the answer meanwhile. */
+/* Read the process's memory while it waits for the call's result */
 static bool peek(pid_t pid, uint64_t from, void *to, size_t size)
 {
     struct iovec here = { to, size }, there = { (void *)(uintptr_t)from, size };
@@ -166,7 +166,7 @@ static int on_open(NodeHost *h, int listener, const struct seccomp_notif *req,
     if (h->denied) {
         return -h->denied;
     }
-    /* It also answers the call. */
+    /* The ioctl() also completes the process's call. */
     return ioctl(listener, SECCOMP_IOCTL_NOTIF_ADDFD, &add) < 0 ? -errno : 1;
 }
 
@@ -201,7 +201,7 @@ static bool has_ring(pid_t pid, uint32_t stream)
     return false;
 }
 
-/* A stream lives on when the thread that opened it ends. */
+/* The process of a thread; its streams survive the thread that opened them */
 static pid_t process_of(pid_t tid)
 {
     g_autofree char *path = g_strdup_printf("/proc/%d/status", (int)tid);
@@ -222,9 +222,9 @@ static bool has_open(pid_t pid, int fd)
 }
 
 /*
- * Do what the driver does when the last mapping of a stream goes. A thread that
- * has opened a stream may not have mapped it yet: it keeps its descriptor until
- * then. @tid opens a stream now, so that it has mapped the one before.
+ * Close streams whose last mapping is gone, as the driver does.  A thread that
+ * has opened a stream may not have mapped it yet; until then it keeps its
+ * descriptor.  @tid opens a stream now, so it has mapped the previous one.
  */
 static void close_unmapped(NodeHost *h, pid_t tid)
 {
@@ -293,7 +293,7 @@ static int on_submit(NodeHost *h, pid_t pid, uint64_t arg)
 {
     struct ht_ioc_submit ioc;
 
-    /* Whether it reached the device is not for the library to see. */
+    /* The library cannot see that the buffer does not reach the device. */
     g_assert_true(h->busy);
     if (!peek(pid, arg, &ioc, sizeof(ioc))) {
         return -EFAULT;
@@ -325,7 +325,7 @@ static void serve_one(NodeHost *h, int listener)
     int r;
 
     if (ioctl(listener, SECCOMP_IOCTL_NOTIF_RECV, &req)) {
-        return;                 /* it died meanwhile */
+        return;                 /* the process has ended */
     }
     r = req.data.nr == SYS_openat ? on_open(h, listener, &req, &handled) :
                                     on_ioctl(h, &req);
@@ -377,7 +377,7 @@ static void start(NodeHost *h)
     g_assert_nonnull(h->lb);
 }
 
-/* The process is gone, and so are its mappings. */
+/* Close the streams of the process, which has ended */
 static void finish(NodeHost *h)
 {
     uint32_t i;
@@ -418,7 +418,7 @@ int node_host_run(NodeHost *h, const char *argument, const char *value)
     listener = receive_fd(pair[0]);
     close(pair[0]);
     p.fd = listener;
-    /* Hung up: no process has the filter any more. */
+    /* POLLHUP: no process has the filter. */
     while (poll(&p, 1, -1) >= 0 && p.revents & POLLIN) {
         serve_one(h, listener);
     }

@@ -2,10 +2,9 @@
 /*
  * Guest library tests: /dev/hypertrace0 for one process, without a driver
  *
- * A seccomp filter hands the process's calls to the test: openat() of the node
- * returns a file whose mappings are the rings, and ioctl() is answered by the
- * host's own code (loopback.h).  The program, with the library in it, is as it
- * is shipped.
+ * A seccomp filter passes the process's calls to the test: openat() of the node
+ * returns a file whose mappings are the rings, and the host's own code
+ * (loopback.h) executes ioctl().  The process uses the library as shipped.
  */
 #ifndef NODE_HOST_H
 #define NODE_HOST_H
@@ -17,7 +16,7 @@
 
 /* Calls between two commands "mark" */
 typedef struct NodeMark {
-    unsigned opens;             /* of a node, whether or not it is there */
+    unsigned opens;             /* openat() of a node, also if it is missing */
     unsigned ioctls;
 } NodeMark;
 
@@ -30,9 +29,9 @@ typedef struct NodeMark {
  * @error: a control message fails with this error number; commands "stall",
  *         "refuse" (EBUSY) and "go"
  * @unwanted: all classes are off
- * @busy: nothing that is submitted is ever returned; command "busy"
+ * @busy: the device never returns a submitted buffer; command "busy"
  * @denied: errno of opening the node; 0: it may be opened
- * @told: events that HT_MSG_DISCARDED was about
+ * @told: events reported by HT_MSG_DISCARDED
  * @lost: events that streams counted as lost
  * @emitted: sum of the commands "emitted-N"
  * @streams: streams that were opened
@@ -90,7 +89,7 @@ void node_host_free(NodeHost *host);
 unsigned node_host_got(NodeHost *host, const char *name);
 
 /**
- * node_command: in the process: have the test do something
+ * node_command: send a command from the process to the test
  */
 void node_command(const char *command);
 

@@ -135,7 +135,7 @@ static void child_abandon(const char *value)
     (void)thread;
 }
 
-/* The second thread finds one stream, which becomes everybody's. */
+/* There is one stream; when the second thread starts, all threads share it. */
 static void child_abandon_shared(const char *value)
 {
     pthread_t thread;
@@ -148,7 +148,7 @@ static void child_abandon_shared(const char *value)
     say_emitted();
 }
 
-/* A handler that takes its time, and then lets the event finish */
+/* A slow handler that then lets the interrupted event finish */
 static volatile sig_atomic_t late;
 
 static void on_late(int number)
@@ -224,7 +224,7 @@ static void child_cancel(const char *value)
     emit_until_open();
 }
 
-/* The host does not answer when the program starts, and does later. */
+/* The host does not respond when the program starts, but later it does. */
 static void child_stall(const char *value)
 {
     (void)value;
@@ -281,7 +281,7 @@ static void *emit_1000(void *opaque)
     return opaque;
 }
 
-/* Children, and theirs; each with a thread of its own, too */
+/* Children and grandchildren, each also with another thread */
 static void child_fork(const char *value)
 {
     const unsigned depth = atoi(value);
@@ -306,7 +306,7 @@ static void child_fork(const char *value)
     say_emitted();
 }
 
-/* Nothing of the device but the page that says which classes are on */
+/* Count mappings and descriptors of the device, except for the enable page */
 static unsigned inherited(void)
 {
     unsigned n = 0;
@@ -392,7 +392,7 @@ static unsigned descriptors(void)
     return n;
 }
 
-/* "NUMBER ERROR": a filter that has the call fail */
+/* "NUMBER ERROR": install a filter with which that system call fails */
 static void child_denied(const char *value)
 {
     unsigned nr, error, before, i;
@@ -432,7 +432,7 @@ static void child_denied(const char *value)
     }
 }
 
-/* Descriptions that are refused, or whose class is as said */
+/* Each description is refused, or gives the class in the table */
 static void check_descriptions(void)
 {
     static const char *const bad[] = {
@@ -533,7 +533,7 @@ static void child_values(const char *value)
             g_assert_cmpint(ht_event_values(c, wrong, n), ==, -EINVAL);
         }
         memcpy(wrong, values, sizeof(values));
-        /* Too long, another length than the array's, half an element */
+        /* too long, a length other than the array's, half an element */
         wrong[i].size = i == 2 ? 65536 : i == 3 ? 65536 * 8 : 10;
         if (i >= 2) {
             g_assert_cmpint(ht_event_values(c, wrong, n), ==, -EINVAL);
@@ -650,7 +650,7 @@ static void test_nested(void)
 
     g_assert_cmpint(node_host_run(&h, "nested", NULL), ==, 0);
     all = steps_got(&h) + node_host_got(&h, "node.probe") + h.lost + h.told;
-    /* Interrupted between the commit and the look at the wake word: both */
+    /* interrupted between the commit and the check of the wake word: both */
     g_assert_cmpuint(all, >=, h.emitted);
     g_assert_cmpuint(all, <=, h.emitted + 5);
     g_assert_cmpuint(h.streams, >, 10);
@@ -675,7 +675,7 @@ static void check_stall(int error)
     };
 
     g_assert_cmpint(node_host_run(&h, "stall", NULL), ==, 0);
-    /* All of the second part, and the first is counted */
+    /* all events of the second part; those of the first are counted */
     g_assert_cmpuint(steps_got(&h), ==, 100);
     g_assert_cmpuint(h.lost + h.told, >=, h.emitted);
     node_host_free(&h);
@@ -693,7 +693,7 @@ static void test_late(void)
 
     g_assert_cmpint(node_host_run(&h, "late", NULL), ==, 0);
     g_assert_cmpuint(steps_got(&h), ==, 100);
-    /* Not events, as nobody can want them */
+    /* without a host no class can be enabled, so nothing is lost */
     g_assert_cmpuint(h.lost + h.told, ==, 0);
     g_test_message("%u calls for 1000000 events", h.mark[1].opens);
     g_assert_cmpuint(h.mark[1].opens, <, 1000);
@@ -735,7 +735,7 @@ static void test_fork_opening(void)
     node_host_free(&h);
 }
 
-/* Each system call of the library; the list is as the manual's. */
+/* Deny each system call of the library, as the manual lists them. */
 static void test_denied(void)
 {
     static const int calls[] = {

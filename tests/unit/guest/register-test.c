@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Guest library: classes, devices, and what is refused of them
+ * Guest library: classes and devices, valid and refused
  */
 #include "hypertrace/base.h"
 #include "guest-testlib.h"
@@ -121,7 +121,7 @@ static void test_refused(void)
                                           0, 0, NULL });
     refuse_field(dev, (struct ht_field) { "f", HT_FIELD_ARRAY, HT_FIELD_U8,
                                           0, 4097, NULL });
-    /* names that the host needs itself: its answer, not the library's */
+    /* names that the host reserves: the host refuses them, not the library */
     refuse_field(dev, (struct ht_field) { "guest_ns", HT_FIELD_U8, 0, 0, 0,
                                           NULL });
     g_assert_cmpuint(ht_class_table_count(ht_loopback_classes(lb)), ==, 0);
@@ -141,7 +141,7 @@ static void test_refused(void)
     ht_loopback_free(lb);
 }
 
-/* The largest class there can be fits a message. */
+/* The largest possible class fits into a message. */
 static void test_largest(void)
 {
     struct ht_loopback *lb = plain(0);
@@ -177,7 +177,7 @@ static void test_largest(void)
     ht_loopback_free(lb);
 }
 
-/* What HT_EVENT() made of its fields, as the host sees it */
+/* The host sees the fields that HT_EVENT() describes. */
 static void test_described(void)
 {
     static const struct ht_field want[] = {
@@ -286,8 +286,9 @@ static void test_limit(void)
 }
 
 /*
- * Many with few exchanges; one that is refused, here or there, is alone.  What
- * a host has no time for is sent again, and no other class is.
+ * Many classes are registered with few exchanges.  A class that the library or
+ * the host refuses does not affect others.  Only classes for which the host had
+ * no time are sent again.
  */
 static void test_all(unsigned busy_replies, unsigned at_once)
 {

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The guest library's public functions: each that a header declares is exported
-and has a manual page, and nothing else is and has.  The system calls of the
-library are those that the manual lists for seccomp filters."""
+"""The guest library's public functions: exactly those that a header declares are
+exported and have a manual page.  The library makes exactly the system calls that
+the manual lists for seccomp filters."""
 
 import re
 from pathlib import Path
@@ -13,7 +13,7 @@ LIB = TOP / "guest-lib"
 HEADERS = [LIB / "include/hypertrace" / f"{name}.h"
            for name in ("hypertrace", "event", "trace")]
 PAGES = [TOP / "docs/man" / name for name in ("ht_trace.3", "ht_stream_open.3")]
-# For the inline functions, in the headers only
+# Used only by inline functions in the headers
 INTERNAL = {"ht_module_add"}
 
 
@@ -50,7 +50,7 @@ def test_described():
 
 
 def test_exists():
-    """What the manual describes is a function or macro of a header."""
+    """Each name that the manual describes is a function or macro of a header."""
     text = "".join(map(without_comments, HEADERS))
     for name in described():
         assert re.search(rf"\b{name}\(", text), name

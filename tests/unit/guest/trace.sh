@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# ht_trace() where there is no device: compilers, languages, loading.  What
-# happens with one is tests/e2e/test_trace.py's.
+# ht_trace() without a device: compilers, languages, loading.
+# tests/e2e/test_trace.py tests it with a device.
 #
 # usage: guest-trace.sh SOURCE-ROOT PROGRAM PLUGIN LIBRARY
 
@@ -15,7 +15,7 @@ libraries=$(mktemp -d)
 trap 'rm -rf "$libraries"' EXIT
 cp "$4" "$libraries/libhypertrace.so.0"
 ln -s libhypertrace.so.0 "$libraries/libhypertrace.so"
-# Not what the machine that runs the tests may have, now or later
+# Do not use a device of the machine that runs the tests.
 export HYPERTRACE_DEVICE=none
 
 echo "1..13"
@@ -41,7 +41,7 @@ skip() {
     echo "ok $test $1 # SKIP $2"
 }
 
-# In words, not by what the compiler stumbles over
+# An unsupported processor gives a clear error, not one of the assembler's.
 echo '#include <hypertrace/arch.h>' >"$libraries/arch.c"
 # shellcheck disable=SC2317
 processors() {
@@ -103,7 +103,7 @@ else
 fi
 check "a program with all kinds of fields" "$libraries/fields"
 
-# One class for both files, as the inline function is one
+# Both files share one class, as they share the inline function
 cat >"$libraries/inline.h" <<END
 #include <hypertrace.h>
 HT_EVENT_INLINE(seen, "test.seen", HT_LEVEL_INFO, (u32, n));
@@ -130,7 +130,7 @@ else
     skip "one class for an inline function of a C++ header" "no C++ compiler"
 fi
 
-# To lld, __start_ and __stop_ hold nothing.
+# lld may discard sections although __start_ and __stop_ symbols refer to them.
 cat >"$libraries/sections.c" <<END
 #include <hypertrace.h>
 HT_EVENT(one);

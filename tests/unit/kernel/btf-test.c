@@ -173,8 +173,8 @@ static void test_circles(void)
 }
 
 /*
- * Promise: whatever byte of a table changes, the table is refused, or read
- * within its bounds (the sanitizer builds of this test prove the bounds).
+ * Promise: a table with any changed byte is refused or read within its bounds
+ * (the sanitizer builds of this test prove the bounds).
  */
 static void test_damaged(void)
 {

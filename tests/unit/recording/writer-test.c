@@ -115,8 +115,8 @@ static void write_and_discard(HtRecWriter *w)
 }
 
 /*
- * A recorder removes and replaces only files that it made, whatever the folder
- * has.  Only this test proves it for each name that a recorder uses.
+ * A recorder removes and replaces only its own files in a folder.  Only this
+ * test proves it for each name that a recorder uses.
  */
 static void test_foreign_files(void)
 {

@@ -58,7 +58,7 @@ static void test_silent(void)
     refused("#!/bin/sh\nexec sleep 1000\n", 1, "takes too long");
 }
 
-/* So is a guest that printed only a part. */
+/* A guest that printed only a part is stopped, too. */
 static void test_half(void)
 {
     refused("#!/bin/sh\necho hypertrace-data 100\nexec sleep 1000\n", 1,

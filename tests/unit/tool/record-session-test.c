@@ -282,7 +282,7 @@ static void test_made_meanwhile(void)
     }
 }
 
-/* So many copies in a page cache that the ring gets no slot at first */
+/* A ring is recorded although copies in a page cache first fill all slots */
 static void test_copies(void)
 {
     unsigned written = 0, i;

@@ -486,7 +486,7 @@ class TestCalls:
         own = self.kernel("own", formats, kallsyms)
         run("last", "--kernel", own, bare, env=env)
         assert text("last", bare) == whole
-        # a recording with nothing but events
+        # a recording that has only events
         for name in ("kallsyms", "formats"):
             (bare / name).unlink()
         run("last", "--kernel", own, bare, env=env)

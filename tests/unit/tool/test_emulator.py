@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A link qemu-system-x86_64 to the command: it behaves as QEMU.
+"""A link named qemu-system-x86_64 to the command behaves as QEMU.
 
 Only these tests prove that a probe reaches QEMU unchanged, and that a recorder
-leaves no trace in the process that becomes QEMU. QEMU is a program here that
-says what it was given, since its own behaviour is not the question.
+leaves nothing in the process that becomes QEMU. A script that prints its arguments
+takes the place of QEMU.
 """
 
 import json
@@ -17,7 +17,7 @@ import pytest
 
 from hypertrace import TOOL
 
-# Prints its arguments, descriptors and PID; then does as its last argument says
+# Print arguments, descriptors and PID, then do what the last argument says
 QEMU = r"""#!/usr/bin/python3
 import json, os, signal, sys
 fds = {n: os.readlink(f"/proc/self/fd/{n}") for n in os.listdir("/proc/self/fd")
@@ -119,7 +119,7 @@ def test_signal(world, sig):
 
 
 def test_descriptors(world):
-    """QEMU has what it was given and nothing else; the recorder has none."""
+    """QEMU gets its descriptors and no others; the recorder has none of them."""
     read, write = os.pipe()
     p = start(world, "-nodefaults", "wait", pass_fds=[write])
     fds = json.loads(p.stdout.readline())["fds"]
@@ -137,7 +137,7 @@ def test_descriptors(world):
 
 
 def test_kernel_words_only(world):
-    """A machine without -kernel stays as it is; settings come from the file."""
+    """A machine without -kernel is not changed; settings come from the file."""
     config = world[2] / ".config/hypertrace"
     config.mkdir(parents=True)
     (config / "emulator.conf").write_text(
@@ -154,7 +154,7 @@ def test_kernel_words_only(world):
     ("KEEP", "0"), ("KEEP_SIZE", "much"), ("MAX_SIZE", "-1"),
     ("RING_SIZE", "3k"), ("RECORD", "maybe"), ("RECORDINGS", "here")])
 def test_wrong_setting(world, name, value):
-    """A guest starts whatever the settings are."""
+    """A guest starts although a setting is wrong."""
     world[1]["HYPERTRACE_" + name] = value
     out, err = start(world, "-nodefaults", "exit=5").communicate(timeout=60)
     assert (json.loads(out)["args"], err) == (["-nodefaults", "exit=5"], "")
@@ -162,7 +162,7 @@ def test_wrong_setting(world, name, value):
 
 
 def test_no_qemu(world):
-    """A link that finds only itself says so instead of starting itself."""
+    """A link that finds only itself prints an error and does not start itself."""
     del world[1]["HYPERTRACE_QEMU"]
     world[1]["PATH"] = str(world[2])
     p = start(world, "--version")

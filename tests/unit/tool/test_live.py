@@ -72,7 +72,7 @@ class Recorder:
         def listed():
             self.write(10, traced)
             return name in session.listed()
-        session.wait_for(listed, f"nobody offers {name}")
+        session.wait_for(listed, f"no program offers {name}")
 
     def recorded(self):
         """Bytes of the recording so far"""

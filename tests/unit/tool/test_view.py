@@ -345,8 +345,8 @@ class TestViews:
             e["event"] for e in events if e["text"].endswith("ret=-19")]
 
     def test_defaults(self):
-        """The newest recording is read, and its name is told; each output can
-        go to a file, which is there whole or not at all."""
+        """The newest recording is read, and its name is printed; each output can
+        be written to a file, which is complete or does not exist."""
         p = run("report", cwd=self.tmp)
         newest = max((d for d in self.tmp.iterdir() if (d / "info").exists()),
                      key=lambda d: (d / "info").stat().st_mtime_ns)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * host-lib's own, with a guest that may run before each load: a second CPU
- * that writes between any two looks of the host, yet repeatable.
+ * host-lib's atomic.h with a hook before each load, in which the guest may run:
+ * like a second CPU that writes between two loads of the host, but repeatable
  */
 #ifndef HT_FUZZ_ATOMIC_H
 #define HT_FUZZ_ATOMIC_H
