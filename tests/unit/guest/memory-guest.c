@@ -2,7 +2,7 @@
 /*
  * Guest library tests: a guest in this process, over memory alone
  *
- * Written from abi.h, so that it is a second opinion about the mailbox.
+ * The library does the protocol; this is its port.
  */
 #include "hypertrace/base.h"
 #include "hypertrace/atomic.h"
@@ -15,52 +15,26 @@ static MgGuest *to_guest(struct ht_device *dev)
     return (MgGuest *)((char *)dev - offsetof(MgGuest, dev));
 }
 
-/* Wait for the reply; a host is lost if its beat stands still */
-static int wait_done(MgGuest *g, uint32_t go)
+static uint64_t now_ms(struct ht_device *dev)
 {
-    uint64_t beat = ht_atomic_read(&g->page->beat);
-    int64_t since = ht_now_ns();
+    (void)dev;
+    return ht_now_ns() / 1000000;
+}
 
-    for (;;) {
-        /* Pairs with the host's store-release of done after the reply. */
-        if (ht_atomic_load_acquire(&g->page->done) == go) {
-            return 0;
-        }
-        /* Pairs with the store-release of the epoch of a host that attaches. */
-        if (ht_atomic_load_acquire(&g->page->caps.epoch) != g->epoch) {
-            return -ESTALE;
-        }
-        if (ht_atomic_read(&g->page->beat) != beat) {
-            beat = ht_atomic_read(&g->page->beat);
-            since = ht_now_ns();
-        } else if (ht_now_ns() - since > HT_BEAT_LOST_MS * INT64_C(1000000)) {
-            return -ETIMEDOUT;
-        }
-        g_usleep(20);
-    }
+static int pause_50us(struct ht_device *dev, unsigned tries)
+{
+    (void)dev;
+    g_usleep(tries * 50);
+    return 0;
 }
 
 static int control(struct ht_device *dev, struct ht_msg *msg, uint32_t size)
 {
     MgGuest *g = to_guest(dev);
-    const uint32_t bytes = ht_request_bytes(msg, size);
-    uint8_t *box = g->base + dev->caps.mailbox_offset;
-    uint32_t go;
     int r;
 
-    if (ht_atomic_load_acquire(&g->page->caps.epoch) != g->epoch) {
-        return -ESTALE;
-    }
     pthread_mutex_lock(&g->mailbox);
-    go = ht_atomic_read(&g->page->done) + 1;
-    memcpy(box, msg, bytes);
-    ht_atomic_set(&g->page->bytes, bytes);
-    /* Pairs with the host's load-acquire of go before it reads the request. */
-    ht_atomic_store_release(&g->page->go, go);
-    r = wait_done(g, go);
-    if (!r && !ht_reply_take(msg, box + HT_MAILBOX_SIZE, size, size)) {
-        r = -EIO;
-    }
+    r = ht_memory_exchange(dev, &g->link, msg, size);
     pthread_mutex_unlock(&g->mailbox);
     return r;
 }
@@ -69,17 +43,11 @@ static int map(struct ht_device *dev, uint32_t stream,
                struct ht_ring_control **ring, uint8_t **packets)
 {
     MgGuest *g = to_guest(dev);
-    uint8_t *p = g->base + g->ring_offset + stream * dev->caps.ring_stride;
+    uint8_t *p = g->base + ht_ring_at(&dev->caps, stream);
 
     *ring = (struct ht_ring_control *)p;
     *packets = p + HT_PACKETS_OFFSET;
     return 0;
-}
-
-static void doorbell(struct ht_device *dev, uint32_t stream)
-{
-    (void)dev;                  /* the host polls */
-    (void)stream;
 }
 
 static int relax(struct ht_device *dev, unsigned tries)
@@ -102,7 +70,6 @@ static void unlock(struct ht_device *dev)
 static const struct ht_port_ops ops = {
     .control = control,
     .map = map,
-    .doorbell = doorbell,
     .relax = relax,
     .lock = lock,
     .unlock = unlock,
@@ -124,16 +91,28 @@ void mg_new(MgGuest *g, int fd)
 
 void mg_connect(MgGuest *g)
 {
-    g->epoch = ht_atomic_load_acquire(&g->page->caps.epoch);
-    g_assert_cmphex(g->epoch, !=, 0);
+    struct ht_msg takeover = { .type = HT_MSG_TAKEOVER,
+                               .size = sizeof(takeover) };
+    int64_t end = ht_now_ns() + 10 * INT64_C(1000000000);
+    int r;
+
     g->dev.caps = g->page->caps;
-    g->ring_offset = g->dev.caps.ring_offset;
-    g_assert_cmpuint(g->dev.caps.channel, ==, HT_CHANNEL_MEMORY);
-    /* The producer's part is that of shm, with a wake word that never comes. */
-    g->dev.caps.channel = HT_CHANNEL_SHM;
     g->dev.ops = &ops;
     g->dev.enable = g->base + g->dev.caps.enable_offset;
+    g_assert_true(ht_caps_fit(&g->dev.caps, g->size));
     g_assert_cmpint(ht_device_init(&g->dev), ==, 0);
+    g->link = (struct ht_link) {
+        .mem = g->page,
+        .now = now_ms,
+        .pause = pause_50us,
+    };
+    ht_link_init(&g->dev, &g->link);
+    while ((r = ht_link_attach(&g->dev, &g->link)) == -ENODEV &&
+           ht_now_ns() < end) {
+        g_usleep(1000);
+    }
+    g_assert_cmpint(r, ==, 0);
+    g_assert_cmpint(ht_control(&g->dev, &takeover), ==, 0);
 }
 
 void mg_free(MgGuest *g)

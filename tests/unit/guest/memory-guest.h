@@ -14,8 +14,7 @@ typedef struct MgGuest {
     uint8_t *base;
     size_t size;
     struct ht_memory *page;
-    uint64_t epoch;             /* the host's, at mg_connect() */
-    uint64_t ring_offset;
+    struct ht_link link;        /* @mailbox */
     pthread_mutex_t mailbox;
     pthread_mutex_t control;
 } MgGuest;
@@ -23,7 +22,7 @@ typedef struct MgGuest {
 /* mg_new: map the memory of a device; there need not be a host yet */
 void mg_new(MgGuest *g, int fd);
 
-/* mg_connect: register with the present host */
+/* mg_connect: attach to the present host, whose thread polls */
 void mg_connect(MgGuest *g);
 void mg_free(MgGuest *g);
 

@@ -242,14 +242,14 @@ static void test_successor(void)
     g_assert_cmpuint(kept, <, n);
     g_assert_cmpuint(p.s.lost, ==, n - kept);
     start = ht_now_ns();
-    g_assert_cmpint(ht_stream_flush(&p.s), ==, -ETIMEDOUT);
-    g_assert_cmpint(ht_now_ns() - start, >=, HT_BEAT_LOST_MS * 1000000);
+    g_assert_cmpint(ht_stream_flush(&p.s), ==, -ENODEV);
+    g_assert_cmpint(ht_now_ns() - start, <, 5 * INT64_C(1000000000));
 
     h.any = true;
     ht_memory_free(h.m);
     host_new(&h, fd, true);
     host_start(&h);
-    g_assert_cmpint(ht_stream_flush(&p.s), ==, -ESTALE);
+    g_assert_cmpint(ht_stream_flush(&p.s), ==, -ENODEV);
     ht_stream_close(&p.s);
     mg_connect(&g);
     g_assert_cmpint(ht_register(&g.dev, &ht_class_tick), ==, 1);
@@ -326,8 +326,8 @@ static void scribble(MgGuest *g, uint64_t *seed)
         0, 1, UINT64_MAX, UINT64_MAX / 2, PACKET, PACKET * PACKETS, 64, 4096,
     };
     uint64_t r = draw(seed), at, v = draw(seed);
-    uint64_t ring = g->ring_offset + (r >> 8) % g->dev.caps.streams *
-                    g->dev.caps.ring_stride;
+    uint64_t ring = ht_ring_at(&g->dev.caps,
+                               (r >> 8) % g->dev.caps.streams);
 
     switch (r & 7) {
     case 0:
@@ -406,7 +406,7 @@ static void test_hostile(void)
     host_new(&h, fd, false);
     h.any = true;
     mg_new(&g, fd);
-    mg_connect(&g);
+    g.dev.caps = *ht_memory_caps(h.m);
     for (i = 0; i < 20000; i++) {
         unsigned n = draw(&seed) % 20;
 

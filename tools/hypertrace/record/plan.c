@@ -278,6 +278,64 @@ static void plan_memory(HtRecordPlan *p, HtQemu *q, const HtRecordOptions *o)
     add_all(p, q, path);
 }
 
+/* Why the machine cannot have a device for programs; NULL: it can */
+static const char *no_programs(const HtQemu *q, const char *path)
+{
+    if (!q->is_qemu) {
+        return "the command is not known to be QEMU";
+    }
+    if (q->restored) {
+        return "the guest continues from a saved state (-incoming, -loadvm),"
+               " which has no such device: start the guest without it";
+    }
+    if (!ht_plan_is_known(q)) {
+        return "nothing is known of this kind of machine: choose pc, q35 or"
+               " virt";
+    }
+    if (g_str_has_prefix(ht_plan_machine(q), "microvm") &&
+        !ht_opts_on(q->machine, "pcie")) {
+        return "the machine has no PCI: give -machine microvm,pcie=on";
+    }
+    return path ? NULL :
+           "the program that starts QEMU may not hand on descriptors";
+}
+
+/*
+ * Give the guest's programs a device.  It is the last one, so that all other
+ * devices keep their places.
+ */
+static bool plan_programs(HtRecordPlan *p, HtQemu *q, uint64_t bytes,
+                          GError **error)
+{
+    g_autofree char *path = NULL, *id = NULL;
+    const char *why;
+
+    if (q->is_qemu) {
+        path = ht_plan_descriptor(q, p->programs_fd);
+    }
+    why = no_programs(q, path);
+    if (why) {
+        g_set_error(error, G_FILE_ERROR, G_FILE_ERROR_INVAL, "--programs: %s",
+                    why);
+        return false;
+    }
+    id = free_id(q, "ht-programs");
+    ht_qemu_add(q, "-object",
+                g_strdup_printf("memory-backend-file,id=%s,size=%" PRIu64 "M,"
+                                "mem-path=%s,share=on", id, bytes / MIB, path));
+    ht_qemu_add(q, "-device",
+                g_strdup_printf("ivshmem-plain,memdev=%s,master=on", id));
+    return true;
+}
+
+static int free_descriptor(int fd)
+{
+    while (fcntl(fd, F_GETFD) >= 0) {
+        fd++;
+    }
+    return fd;
+}
+
 static bool check_events(const char *events, GError **error)
 {
     const char *p;
@@ -311,10 +369,8 @@ HtRecordPlan *ht_record_plan(char **argv, const HtRecordOptions *options,
     const char *machine = ht_plan_machine(q);
 
     /* QEMU may be given other descriptors. */
-    p->fd = HT_RECORD_FD;
-    while (fcntl(p->fd, F_GETFD) >= 0) {
-        p->fd++;
-    }
+    p->fd = free_descriptor(HT_RECORD_FD);
+    p->programs_fd = options->programs ? free_descriptor(p->fd + 1) : -1;
     p->files = g_ptr_array_new_with_free_func(g_free);
     p->memory = HT_RECORD_PROCESS;
     p->uses_terminal = q->terminal;
@@ -328,6 +384,10 @@ HtRecordPlan *ht_record_plan(char **argv, const HtRecordOptions *options,
         return NULL;
     }
     if (options->events && !check_events(options->events, error)) {
+        return NULL;
+    }
+    if (options->programs && !p->query &&
+        !plan_programs(p, q, options->programs, error)) {
         return NULL;
     }
     if (!q->is_qemu) {

@@ -63,6 +63,7 @@ typedef enum HtRecordWords {
  * @private: leave the memory as it is
  * @main_buffer: read the kernel's main trace buffer, not a ring in memory that
  *               is reserved
+ * @programs: bytes of the memory that the guest's programs emit into; 0: none
  * @words_only: add nothing to the machine but words on the kernel's command
  *              line: no SMBIOS string for a boot loader
  */
@@ -71,6 +72,7 @@ typedef struct HtRecordOptions {
     uint64_t size;
     bool private;
     bool main_buffer;
+    uint64_t programs;
     bool words_only;
 } HtRecordOptions;
 
@@ -88,6 +90,7 @@ typedef struct HtRecordOptions {
  * @why: why not by a better way; NULL for the best one
  * @bytes: of the memfd for QEMU; or 0
  * @fd: its number, in this process and in a QEMU that inherits it
+ * @programs_fd: likewise, of the memory of HtRecordOptions.programs; -1: none
  * @files: RAM files of the user (HT_RECORD_SHARED)
  * @kernel: the kernel's image; NULL if a boot loader finds it, or it cannot be
  *          read
@@ -108,6 +111,7 @@ typedef struct HtRecordPlan {
     const char *why;
     uint64_t bytes;
     int fd;
+    int programs_fd;
     GPtrArray *files;
     char *kernel;
     char *program;

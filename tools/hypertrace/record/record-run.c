@@ -29,8 +29,9 @@
  * the user's files what there is, NULL before QEMU has made it.
  */
 typedef struct Run {
-    const HtRecord *r;
+    HtRecord *r;
     HtSession *session;
+    HtProgramsStats programs;   /* at the end */
     bool hangs;                 /* LTTng */
     GPtrArray *sources;
     HtSource *rest;             /* other memory of the process, or NULL */
@@ -487,6 +488,41 @@ static void end_live(Run *run)
     }
 }
 
+/* Take what the programs have committed; tell how much it was. */
+static void end_programs(Run *run)
+{
+    HtProgramsStats *n = &run->programs;
+
+    if (!run->r->programs) {
+        return;
+    }
+    ht_programs_end(run->r->programs, n);
+    run->r->programs = NULL;
+    if (n->why) {
+        ht_error("--programs: %s", n->why);
+    }
+    if (run->r->quiet) {
+        return;
+    }
+    if (!n->streams) {
+        fputs("hypertrace record: no program of the guest emitted events: "
+              "has the guest the driver (hypertrace.ko)?\n", stderr);
+        return;
+    }
+    fprintf(stderr, "hypertrace record: %" PRIu64 " events of programs in %s/"
+            HT_PROGRAMS_FOLDER "; ", n->events, run->r->dir);
+    if (n->lost) {
+        fprintf(stderr, "%" PRIu64 " lost in the guest, whose rings were full: "
+                "try a larger --programs=SIZE%s", n->lost,
+                n->dropped ? "; " : "\n");
+    }
+    if (n->dropped) {
+        fprintf(stderr, "%" PRIu64 " not written\n", n->dropped);
+    } else if (!n->lost) {
+        fputs("none lost\n", stderr);
+    }
+}
+
 static char *describe_end(const Run *run, int status)
 {
     if (!run->child) {
@@ -522,7 +558,9 @@ static void catch_signals(void)
 /* See the table in hypertrace-record(1). */
 static int exit_status(const Run *run, int status)
 {
-    bool complete = ht_session_stats(run->session).found && !run->stopped;
+    bool complete = (ht_session_stats(run->session).found ||
+                     run->programs.events) && !run->stopped &&
+                    !run->programs.why;
 
     if (!ended_well(run, status)) {
         return WIFSIGNALED(status) ? 128 + WTERMSIG(status) :
@@ -540,7 +578,11 @@ static int record_all(Run *run)
     if (run->r->live) {
         ht_live_start(run->r->live);
     }
+    if (run->r->programs) {
+        ht_programs_start(run->r->programs);
+    }
     follow(run, &status);
+    end_programs(run);
     end = describe_end(run, status);
     if (!run->stopped && !ht_session_finish(run->session, end, &error)) {
         ht_error("%s", error->message);
@@ -548,7 +590,7 @@ static int record_all(Run *run)
         run->stopped = true;
     }
     summary(run, status);
-    if (!ht_session_stats(run->session).found) {
+    if (!ht_session_stats(run->session).found && !run->programs.events) {
         ht_session_discard(run->session);
     }
     return exit_status(run, status);
@@ -559,7 +601,7 @@ static void free_source(void *source)
     ht_source_free(source);
 }
 
-int ht_record_run(const HtRecord *r, const HtSessionInfo *info)
+int ht_record_run(HtRecord *r, const HtSessionInfo *info)
 {
     g_autoptr(GError) error = NULL;
     Run run = {
@@ -603,6 +645,7 @@ int ht_record_run(const HtRecord *r, const HtSessionInfo *info)
     ht_session_free(run.session);
     g_ptr_array_free(run.sources, true);
     ht_source_free(run.rest);
+    g_free(run.programs.why);
     if (run.child) {
         ht_process_free(run.process);
     }

@@ -12,6 +12,7 @@
 
 #include "cli/command.h"
 #include "cli/number.h"
+#include "hypertrace/memory.h"
 #include "model/patterns.h"
 #include "qemu/qemu-opts.h"
 #include "qemu/redact.h"
@@ -21,6 +22,8 @@
 #define POLL_US_MAX         1000000
 /* A class's name follows it, in at most 255 bytes. */
 #define NAME_MAX_LTTNG      64
+/* Room for the default ring */
+#define PROGRAMS_SIZE_MIN   (UINT64_C(8) << 20)
 #define MAX_SIZE_DEFAULT    (UINT64_C(16) << 30)
 
 static void usage(void)
@@ -41,6 +44,9 @@ static void usage(void)
 "                      'main': the kernel's main trace buffer (5.10 or later, if\n"
 "                      the kernel has BTF and KALLSYMS_ALL); default: the first\n"
 "                      of the two that the kernel allows\n"
+"      --programs[=SIZE] events of the guest's programs, too: QEMU gets a device\n"
+"                      ivshmem-plain with SIZE of memory (default: 256M); the\n"
+"                      guest needs the driver of hypertrace\n"
 "  -p, --pid PID       a virtual machine that runs already: the process of QEMU,\n"
 "                      Cloud Hypervisor, crosvm, Firecracker or kvmtool\n"
 "      --for TIME      stop after TIME, as 10s; a QEMU started here ends then\n"
@@ -90,7 +96,7 @@ static bool parse_options(HtRecord *r, int argc, char **argv, int *status)
 {
     enum {
         POLL = 256, MAX_SIZE, KERNEL, BUSYBOX, PRINT, LTTNG, NET, LIVE, FOR,
-        BUFFER,
+        BUFFER, PROGRAMS,
     };
     static const struct option longs[] = {
         { "event", required_argument, NULL, 'e' },
@@ -101,6 +107,7 @@ static bool parse_options(HtRecord *r, int argc, char **argv, int *status)
         { "max-size", required_argument, NULL, MAX_SIZE },
         { "for", required_argument, NULL, FOR },
         { "buffer", required_argument, NULL, BUFFER },
+        { "programs", optional_argument, NULL, PROGRAMS },
         { "kernel", required_argument, NULL, KERNEL },
         { "busybox", required_argument, NULL, BUSYBOX },
         { "lttng", optional_argument, NULL, LTTNG },
@@ -172,6 +179,17 @@ static bool parse_options(HtRecord *r, int argc, char **argv, int *status)
                 return false;
             }
             break;
+        case PROGRAMS:
+            n = HT_MEMORY_SIZE;
+            if (optarg && (!ht_opts_size(optarg, 'M', &n) ||
+                           n < PROGRAMS_SIZE_MIN || n > HT_MEMORY_SIZE_MAX ||
+                           n & (n - 1))) {
+                *status = ht_usage_error("--programs='%s': give a power of two"
+                                         " from 8M to 64G", optarg);
+                return false;
+            }
+            r->plan_options.programs = n;
+            break;
         case KERNEL:
             r->kernel_path = optarg;
             break;
@@ -213,6 +231,11 @@ static bool parse_options(HtRecord *r, int argc, char **argv, int *status)
         *status = ht_usage_error("--live: to which relay daemon? give --net");
         return false;
     }
+    if (r->pid && r->plan_options.programs) {
+        *status = ht_usage_error("--programs and --pid: a machine that runs "
+                                 "already gets no device");
+        return false;
+    }
     if (r->pid ? optind < argc : optind == argc) {
         *status = ht_usage_error(r->pid ?
                                  "a command and --pid: give one of them" :
@@ -239,6 +262,10 @@ static void print_plan(const HtRecordPlan *p)
     if (p->bytes) {
         printf("# descriptor %d: %" PRIu64 " MiB that hypertrace holds\n",
                p->fd, p->bytes >> 20);
+    }
+    if (p->programs_fd >= 0) {
+        printf("# descriptor %d: memory for the guest's programs that "
+               "hypertrace holds\n", p->programs_fd);
     }
     switch (p->given) {
     case HT_RECORD_WORDS_THERE:
@@ -403,11 +430,36 @@ static bool start_live(HtRecord *r, const char *guest, HtSessionInfo *info)
     return true;
 }
 
+/* Lay out the memory that programs emit into, with the number in the plan. */
+static bool make_programs(HtRecord *r, GError **error)
+{
+    const HtProgramsOptions options = {
+        .dir = r->dir,
+        .guest = r->plan->name,
+        .max_bytes = r->max_bytes,
+    };
+    int fd = ht_memory_memfd(r->plan_options.programs, error);
+
+    if (fd < 0) {
+        return false;
+    }
+    if (dup2(fd, r->plan->programs_fd) < 0) {
+        g_set_error(error, G_FILE_ERROR, G_FILE_ERROR_FAILED,
+                    "cannot use descriptor %d: %s", r->plan->programs_fd,
+                    g_strerror(errno));
+    } else {
+        r->programs = ht_programs_new(fd, true, &options, error);
+    }
+    close(fd);
+    return r->programs;
+}
+
 static int run(HtRecord *r, char **argv, const char *guest,
                const char *source)
 {
     g_autofree char *command = ht_redact(argv);
     g_autofree char *dir = r->dir ? NULL : default_dir();
+    g_autoptr(GError) error = NULL;
     HtSessionInfo info = {
         .command = command,
         .source = source,
@@ -424,8 +476,12 @@ static int run(HtRecord *r, char **argv, const char *guest,
         r->dir = dir;
     }
     info.dir = r->dir;
-    status = start_live(r, guest, &info) ? ht_record_run(r, &info) :
-             HT_EXIT_ERROR;
+    if (r->plan && r->plan->programs_fd >= 0 && !make_programs(r, &error)) {
+        status = ht_error("--programs: %s", error->message);
+    } else {
+        status = start_live(r, guest, &info) ? ht_record_run(r, &info) :
+                 HT_EXIT_ERROR;
+    }
     if (dir) {
         /* There is nothing in it if nothing was recorded. */
         rmdir(dir);
@@ -643,6 +699,10 @@ static int record_command(HtRecord *r, char **argv)
 
 void ht_record_clear(HtRecord *r)
 {
+    HtProgramsStats stats;
+
+    ht_programs_end(r->programs, &stats);
+    g_free(stats.why);
     ht_live_free(r->live);
     g_free(r->live_options.name);
     ht_process_free(r->process);

@@ -10,6 +10,7 @@
 #include "memory/source.h"
 #include "record/live.h"
 #include "record/plan.h"
+#include "record/programs.h"
 #include "record/record-session.h"
 
 /**
@@ -29,6 +30,7 @@ typedef enum HtTraceBuffer {
  * @plan_options: see there
  * @plan: of what is to be run; NULL with @pid
  * @memory_fd: the guest's memory, if the plan has some; else -1
+ * @programs: events of the guest's programs; NULL: none
  * @ready_fd: gets the status of a QEMU that has gone to the background; or -1
  * @pid: a virtual machine monitor that runs already; or 0
  * @process: the process to record, if this process did not start it; with
@@ -53,6 +55,7 @@ typedef struct HtRecord {
     HtRecordOptions plan_options;
     HtRecordPlan *plan;
     int memory_fd;
+    HtPrograms *programs;
     int ready_fd;
     pid_t pid;
     HtProcess *process;
@@ -101,6 +104,6 @@ void ht_record_clear(HtRecord *r);
  *
  * Return: the exit status: that of QEMU, if it was run and is not 0
  */
-int ht_record_run(const HtRecord *r, const HtSessionInfo *info);
+int ht_record_run(HtRecord *r, const HtSessionInfo *info);
 
 #endif

@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * A guest for `hypertrace record --programs` without a processor: its device is
+ * the memory that QEMU would map
+ *
+ * usage: programs-guest ... -object memory-backend-file,...,mem-path=FILE,...
+ *
+ * For each number N read from standard input, it emits N events of two classes
+ * in each of two streams, waits while a ring is full, flushes, and confirms it.
+ * It ends with its input.
+ */
+#include "hypertrace/base.h"
+#include <fcntl.h>
+
+#include "hypertrace/event.h"
+#include "memory-guest.h"
+
+#define STREAMS 2
+
+HT_EVENT_NAMED(step, "app.step", (u64, n), (u32, source));
+HT_EVENT_NAMED(text, "app.text", (u64, n), (text, what));
+
+static int fail(const char *what, int error)
+{
+    g_printerr("programs-guest: %s: %s\n", what, g_strerror(-error));
+    return 1;
+}
+
+static int open_memory(int argc, char **argv)
+{
+    g_autofree char *path = NULL;
+    const char *at = NULL;
+    bool device = false;
+    int i;
+
+    for (i = 1; i < argc; i++) {
+        if (strstr(argv[i], "id=ht-programs")) {
+            at = strstr(argv[i], "mem-path=");
+        }
+        device |= g_str_has_prefix(argv[i], "ivshmem-plain,memdev=ht-programs");
+    }
+    if (!at || !device) {
+        g_printerr("no device\n");
+        return -1;
+    }
+    at += strlen("mem-path=");
+    path = g_strndup(at, strcspn(at, ","));
+    return open(path, O_RDWR | O_CLOEXEC);
+}
+
+int main(int argc, char **argv)
+{
+    int fd = open_memory(argc, argv);
+    struct ht_stream s[STREAMS];
+    uint64_t n[STREAMS] = { };
+    char line[32];
+    MgGuest g;
+    unsigned i;
+    int r;
+
+    if (fd < 0) {
+        return fail("device", -errno);
+    }
+    mg_new(&g, fd);
+    mg_connect(&g);
+    r = ht_time_sync(&g.dev, 20);
+    if (r >= 0) {
+        r = ht_register(&g.dev, &ht_class_step);
+    }
+    if (r >= 0) {
+        r = ht_register(&g.dev, &ht_class_text);
+    }
+    if (r < 0) {
+        return fail("register", r);
+    }
+    for (i = 0; i < STREAMS; i++) {
+        char name[] = "app/0";
+        struct ht_stream_params params = { HT_STREAM_ANY, i, name, 0 };
+
+        name[4] += i;
+        r = ht_stream_open(&g.dev, &s[i], &params);
+        if (r) {
+            return fail("open", r);
+        }
+    }
+    puts("0");
+    fflush(stdout);
+    while (fgets(line, sizeof(line), stdin)) {
+        uint64_t count = g_ascii_strtoull(line, NULL, 10);
+
+        for (; count; count--) {
+            for (i = 0; i < STREAMS; i++) {
+                while (!ht_stream_room(&s[i], 64)) {
+                    g_usleep(100);
+                }
+                if (n[i] % 3) {
+                    ht_emit_step(&s[i], n[i], i);
+                } else {
+                    ht_emit_text(&s[i], n[i], "third");
+                }
+                n[i]++;
+            }
+        }
+        for (i = 0; i < STREAMS; i++) {
+            r = ht_stream_flush(&s[i]);
+            if (r) {
+                return fail("flush", r);
+            }
+        }
+        printf("%" PRIu64 "\n", n[0]);
+        fflush(stdout);
+    }
+    /* As a guest that is reset: nothing is closed. */
+    return 0;
+}

@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""hypertrace record --programs: events of a guest's programs in a recording.
+
+The guest is the program programs-guest, under the name of QEMU: it maps the memory
+that QEMU's ivshmem-plain would map, and emits events with the library.
+"""
+
+import re
+import signal
+import subprocess
+
+import pytest
+
+from built import built, need
+from hypertrace import TOOL, run
+
+GUEST = built("tests/unit/tool/programs-guest")
+DEADLINE = 120
+STREAMS = 2
+
+
+class Recorder:
+    def __init__(self, tmp, *options):
+        self.dir = tmp / "recording"
+        self.qemu = tmp / "qemu-system-x86_64"
+        if not self.qemu.exists():
+            self.qemu.symlink_to(GUEST)
+        self.events = 0
+        self.process = subprocess.Popen(
+            [TOOL, "record", "-o", self.dir, *options, "--", self.qemu,
+             "-m", "64"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE, text=True)
+        assert self.process.stdout.readline() == "0\n"
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.process.kill()
+        self.process.communicate()
+
+    def emit(self, count):
+        self.process.stdin.write(f"{count}\n")
+        self.process.stdin.flush()
+        self.events += count
+        assert self.process.stdout.readline() == f"{self.events}\n"
+
+    def end(self):
+        err = self.process.communicate(timeout=DEADLINE)[1]
+        return self.process.returncode, err
+
+    def numbers(self, lost=0):
+        """Of each stream, the numbers of its events as babeltrace2 has them;
+        assert the number of discarded events that it reports"""
+        need("babeltrace2")
+        p = subprocess.run(["babeltrace2", self.dir / "programs"],
+                           capture_output=True, text=True, check=True,
+                           timeout=DEADLINE)
+        assert sum(map(int, re.findall(r"discarded (\d+) event", p.stderr))) \
+            == lost, p.stderr
+        seen = [[] for _ in range(STREAMS)]
+        for line in p.stdout.splitlines():
+            m = re.search(r"cpu_id = (\d+).*\{ n = (\d+)(?:, source = (\d+))?",
+                          line)
+            stream, n = int(m[1]), int(m[2])
+            if n % 3:
+                assert int(m[3]) == stream, line
+            else:
+                assert 'what = "third"' in line, line
+            seen[stream].append(n)
+        return seen
+
+
+def test_each_event(tmp_path):
+    """Promise: rings that fill up many times; each event is in the recording
+    once, in order, with its fields; the summary counts them; a guest that ends
+    without closing its streams loses nothing."""
+    with Recorder(tmp_path, "--programs=16M") as r:
+        for count in (1, 100, 200_000):
+            r.emit(count)
+        status, err = r.end()
+    assert status == 0, err
+    assert f"{STREAMS * r.events} events of programs in " in err
+    assert "none lost" in err
+    assert r.numbers() == [list(range(r.events))] * STREAMS
+
+
+def test_recorder_is_killed(tmp_path):
+    """Promise: events that were flushed are in the file when the recorder dies,
+    and the trace can be read."""
+    with Recorder(tmp_path, "--programs=16M") as r:
+        r.emit(5000)
+        r.process.send_signal(signal.SIGKILL)
+        r.process.wait(timeout=DEADLINE)
+    assert r.numbers() == [list(range(5000))] * STREAMS
+
+
+def test_max_size(tmp_path):
+    """Promise: the limit of a recording's size holds for programs, too; the events
+    before it can be read, and the others are counted, also in the trace."""
+    with Recorder(tmp_path, "--programs=16M", "--max-size=1M") as r:
+        r.emit(100_000)
+        status, err = r.end()
+    assert status == 3, err
+    assert "--max-size" in err
+    dropped = int(re.search(r"(\d+) not written", err)[1])
+    seen = r.numbers(dropped)
+    assert sum(map(len, seen)) == STREAMS * r.events - dropped
+    assert seen == [list(range(len(s))) for s in seen]
+
+
+@pytest.mark.parametrize("args, why", [
+    (["-incoming", "defer"], "saved state"),
+    (["-loadvm", "x"], "saved state"),
+    (["-M", "microvm"], "no PCI"),
+    (["-M", "isapc"], "nothing is known"),
+])
+def test_refused(args, why):
+    """Promise: a machine that cannot have the device is refused, with a reason."""
+    p = run("record", "--print", "--programs", "--", "qemu-system-x86_64", *args,
+            status=1)
+    assert "--programs: " in p.stderr.decode()
+    assert why in p.stderr.decode()
+
+
+@pytest.mark.parametrize("args", [["-M", "microvm,pcie=on"], ["-M", "q35"], []])
+def test_plan(args):
+    """Promise: the device is the last one of the command line, and only the
+    options that make it are added for it."""
+    with_it, without = (
+        run("record", "--print", *option, "--", "qemu-system-x86_64", *args,
+            "-device", "virtio-rng-pci", status=0).stdout.decode().split("\n")[0]
+        for option in (["--programs"], []))
+    device = re.search(r" -object memory-backend-file,id=ht-programs,size=256M,"
+                       r"mem-path=/proc/self/fd/\d+,share=on -device "
+                       r"ivshmem-plain,memdev=ht-programs,master=on", with_it)
+    assert with_it.replace(device[0], "") == without
+    assert with_it.rindex("-device ") == with_it.index(" -device ivshmem") + 1
+
+
+def test_usage():
+    for args in (["--programs=9M", "--", "qemu-system-x86_64"],
+                 ["--programs=0", "--", "qemu-system-x86_64"],
+                 ["--programs", "--pid", "1"]):
+        run("record", *args, status=2)

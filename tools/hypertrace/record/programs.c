@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * hypertrace record: events of the guest's programs
+ */
+#include "hypertrace/base.h"
+#include <sched.h>
+#include <sys/random.h>
+
+#include "cli/command.h"
+#include "hypertrace/ctf-writer.h"
+#include "hypertrace/memory.h"
+#include "hypertrace/recording.h"
+#include "hypertrace/thread.h"
+#include "record/programs.h"
+
+struct HtPrograms {
+    HtProgramsOptions options;
+    HtMemory *m;
+    HtThread thread;
+    bool started;
+
+    /* the thread's, and ht_programs_end()'s */
+    HtCtfWriter *writer;
+    uint32_t classes;           /* known to @writer */
+    uint64_t bytes;
+    uint64_t events;
+    uint64_t dropped;
+    uint64_t streams;
+    uint64_t lost;              /* of closed instances */
+    bool full;                  /* the limit is reached */
+    uint64_t skipped[HT_STREAMS_MAX];   /* since then, of the open instance */
+    char *why;
+
+    HtMutex lock;               /* @quit */
+    HtCond wake;
+    bool quit;
+};
+
+static void G_GNUC_PRINTF(2, 3) note(HtPrograms *p, const char *fmt, ...)
+{
+    va_list ap;
+
+    if (!p->why) {
+        va_start(ap, fmt);
+        p->why = g_strdup_vprintf(fmt, ap);
+        va_end(ap);
+    }
+}
+
+/* Random version 4 UUID */
+static void new_uuid(uint8_t uuid[16])
+{
+    if (getrandom(uuid, 16, 0) != 16) {
+        memset(uuid, 0, 16);
+    }
+    uuid[6] = (uuid[6] & 0x0f) | 0x40;
+    uuid[8] = (uuid[8] & 0x3f) | 0x80;
+}
+
+static int64_t wall_offset_ns(void)
+{
+    return g_get_real_time() * INT64_C(1000) - ht_now_ns();
+}
+
+/* Error bound of dates, as far as it is known when the trace begins */
+static uint64_t precision_ns(HtPrograms *p)
+{
+    uint64_t bound;
+    HtTimeMap map;
+
+    ht_server_time(ht_memory_server(p->m), &map);
+    bound = ht_time_map_bound(&map, ht_now_ns());
+    return bound == UINT64_MAX ? 0 : bound;
+}
+
+/* A guest without a driver leaves no folder */
+static void begin_trace(HtPrograms *p)
+{
+    g_autofree char *boot = ht_rec_host_boot();
+    HtCtfInfo info = {
+        .vm_name = p->options.guest ? p->options.guest : "guest",
+        .device = HT_PROGRAMS_FOLDER,
+        .channel = "memory",
+        .host_boot = boot,
+        .clock_offset_ns = wall_offset_ns(),
+        .precision_ns = precision_ns(p),
+    };
+    int ret;
+
+    new_uuid(info.uuid);
+    new_uuid(info.clock_uuid);
+    ret = ht_ctf_writer_new(p->options.dir, HT_PROGRAMS_FOLDER, &info,
+                            ht_memory_caps(p->m)->streams, &p->writer);
+    if (ret) {
+        p->writer = NULL;
+        note(p, "cannot make a trace in '%s': %s", p->options.dir,
+             g_strerror(-ret));
+    }
+}
+
+static void add_classes(HtPrograms *p, uint32_t count)
+{
+    const HtClassTable *t = ht_server_classes(ht_memory_server(p->m));
+    int ret;
+
+    while (p->classes < count) {
+        const HtClass *c = ht_class_table_get(t, ++p->classes);
+
+        ret = ht_ctf_writer_class(p->writer, c);
+        if (ret) {
+            p->classes--;
+            note(p, "cannot describe the event '%s': %s", c->name,
+                 g_strerror(-ret));
+            return;
+        }
+    }
+}
+
+static void check_limit(HtPrograms *p, const HtRun *run)
+{
+    if (!p->full && p->bytes + run->size > p->options.max_bytes) {
+        p->full = true;
+        note(p, "the programs' events have the size that they may have "
+             "(--max-size, %" PRIu64 " MiB): nothing more is recorded",
+             p->options.max_bytes >> 20);
+    }
+}
+
+/* Returns: 0 or -errno; -ENOSPC is one that was noted before */
+static int write_run(HtPrograms *p, const HtRun *run)
+{
+    HtRun counted = *run;
+    int ret;
+
+    if (!p->writer || (p->full && !(run->flags & HT_RUN_CLOSE))) {
+        return -ENOSPC;
+    }
+    counted.discarded += p->skipped[run->stream->index];
+    add_classes(p, run->classes);
+    ret = p->classes < run->classes ? -EIO :
+          ht_ctf_writer_run(p->writer, &counted);
+    if (ret) {
+        note(p, "cannot write '%s': %s", ht_ctf_writer_path(p->writer),
+             g_strerror(-ret));
+    }
+    return ret;
+}
+
+/*
+ * HtMemoryConfig.deliver.  When it returns, the events are in the file, so that
+ * the guest may overwrite them.
+ */
+static void deliver(void *opaque, const HtRun *run)
+{
+    HtPrograms *p = opaque;
+
+    if (run->flags & HT_RUN_OPEN) {
+        p->streams++;
+        p->skipped[run->stream->index] = 0;
+        if (!p->writer && !p->why) {
+            begin_trace(p);
+        }
+    }
+    if (run->flags & HT_RUN_CLOSE) {
+        p->lost += run->discarded;
+    }
+    check_limit(p, run);
+    if (write_run(p, run)) {
+        p->dropped += run->events;
+        if (p->full) {
+            p->skipped[run->stream->index] += run->events;
+        }
+    } else {
+        p->events += run->events;
+        p->bytes += run->size;
+    }
+}
+
+HtPrograms *ht_programs_new(int fd, bool create,
+                            const HtProgramsOptions *options, GError **error)
+{
+    HtPrograms *p = g_new0(HtPrograms, 1);
+    const HtMemoryConfig cfg = {
+        .deliver = deliver,
+        .opaque = p,
+    };
+
+    p->options = *options;
+    p->m = create ? ht_memory_create(fd, &cfg, error) :
+                    ht_memory_attach(fd, &cfg, error);
+    if (!p->m) {
+        g_free(p);
+        return NULL;
+    }
+    ht_mutex_init(&p->lock);
+    ht_cond_init(&p->wake);
+    return p;
+}
+
+/* Returns: false if the thread must end */
+static bool pause_for(HtPrograms *p, int64_t ns)
+{
+    int64_t end = ht_now_ns() + ns;
+    bool quit;
+
+    if (!ns) {
+        /* The guest's processor may be this one. */
+        sched_yield();
+    }
+    ht_mutex_lock(&p->lock);
+    while (ns && !p->quit && ht_cond_wait_until(&p->wake, &p->lock, end)) {
+        /* A spurious wake-up: wait for the rest. */
+    }
+    quit = p->quit;
+    ht_mutex_unlock(&p->lock);
+    return !quit;
+}
+
+static void *poll_thread(void *opaque)
+{
+    HtPrograms *p = opaque;
+
+    while (pause_for(p, ht_memory_poll(p->m))) {
+        /* Poll again. */
+    }
+    return NULL;
+}
+
+void ht_programs_start(HtPrograms *p)
+{
+    p->started = true;
+    ht_thread_start(&p->thread, "ht-programs", poll_thread, p);
+}
+
+void ht_programs_end(HtPrograms *p, HtProgramsStats *stats)
+{
+    memset(stats, 0, sizeof(*stats));
+    if (!p) {
+        return;
+    }
+    if (p->started) {
+        ht_mutex_lock(&p->lock);
+        p->quit = true;
+        ht_cond_signal(&p->wake);
+        ht_mutex_unlock(&p->lock);
+        ht_thread_join(&p->thread);
+    }
+    /* Takes the rest, and closes the streams. */
+    ht_memory_free(p->m);
+    *stats = (HtProgramsStats) {
+        .events = p->events,
+        .lost = p->lost,
+        .dropped = p->dropped,
+        .streams = p->streams,
+        .why = p->why,
+    };
+    ht_ctf_writer_free(p->writer);
+    ht_mutex_destroy(&p->lock);
+    ht_cond_destroy(&p->wake);
+    g_free(p);
+}

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * hypertrace record: events of the guest's programs
+ *
+ * The recorder is the host of the memory-only transport.  A thread polls the
+ * memory and writes the events as a CTF trace.
+ */
+#ifndef HYPERTRACE_RECORD_PROGRAMS_H
+#define HYPERTRACE_RECORD_PROGRAMS_H
+
+#include <glib.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Name of the trace's folder in a recording */
+#define HT_PROGRAMS_FOLDER      "programs"
+
+/**
+ * struct HtProgramsOptions - where the events go
+ * @dir: the recording's folder; must stay.  The trace's folder is made when the
+ *       guest opens its first stream
+ * @guest: name of the guest, or NULL; must stay
+ * @max_bytes: limit of the events' size; further events are discarded
+ */
+typedef struct HtProgramsOptions {
+    const char *dir;
+    const char *guest;
+    uint64_t max_bytes;
+} HtProgramsOptions;
+
+/**
+ * struct HtProgramsStats - the result
+ * @events: number of events in the trace
+ * @lost: number of events that the guest discarded, because a ring was full
+ * @dropped: number of events that could not be written, or exceeded the limit
+ * @streams: number of streams that were opened
+ * @why: reason of the first failure, or NULL; to be freed
+ */
+typedef struct HtProgramsStats {
+    uint64_t events;
+    uint64_t lost;
+    uint64_t dropped;
+    uint64_t streams;
+    char *why;
+} HtProgramsStats;
+
+typedef struct HtPrograms HtPrograms;
+
+/**
+ * ht_programs_new() - become the host of a memory
+ * @fd: the memory; may be closed after this
+ * @create: lay out the memory; else the memory has a layout already
+ * @options: copied
+ * @error: set on failure
+ *
+ * With @create, call this before the virtual machine starts: the guest's driver
+ * checks the layout when it finds the device.
+ */
+HtPrograms *ht_programs_new(int fd, bool create,
+                            const HtProgramsOptions *options, GError **error);
+
+/** ht_programs_start() - start the thread that polls; once */
+void ht_programs_start(HtPrograms *p);
+
+/**
+ * ht_programs_end() - take all committed events, stop, and free
+ * @p: started or not; or NULL
+ * @stats: filled in
+ */
+void ht_programs_end(HtPrograms *p, HtProgramsStats *stats);
+
+#endif
