@@ -23,17 +23,6 @@
 /* Maximum number of descriptors without a record that one call skips */
 #define PASS_MAX    256u
 
-struct HtKernelLog {
-    HtKernelSpace space;
-    HtKernelLogLayout layout;
-    uint64_t prb;
-    uint64_t ring;              /* address of the ring that is read */
-    uint64_t id;                /* id of the next descriptor */
-    bool placed;                /* @id is valid */
-    uint64_t next_seq;
-    char text[HT_LOG_TEXT_MAX];
-};
-
 /* A copy of the printk_ringbuffer's members */
 typedef struct Ring {
     uint32_t count_bits;
@@ -44,6 +33,19 @@ typedef struct Ring {
     uint64_t head;
     uint64_t tail;
 } Ring;
+
+struct HtKernelLog {
+    HtKernelSpace space;
+    HtKernelLogLayout layout;
+    uint64_t prb;
+    uint64_t ring;              /* address of the ring that is read */
+    Ring now;                   /* as it was read last */
+    bool known;                 /* @now is valid */
+    uint64_t id;                /* of the next descriptor */
+    bool placed;                /* @id is valid */
+    uint64_t next_seq;
+    char text[HT_LOG_TEXT_MAX];
+};
 
 static bool need(const HtBtf *btf, const char *type, const char *path,
                  uint32_t size, uint32_t *offset, GError **error)
@@ -111,10 +113,21 @@ void ht_kernel_log_free(HtKernelLog *log)
     g_free(log);
 }
 
-static int read_ring(HtKernelLog *log, Ring *r)
+/* Descriptors before this one hold records, or did. */
+static uint64_t end_of(const Ring *r)
+{
+    return ((r->head & ID_MASK) + 1) & ID_MASK;
+}
+
+/*
+ * Read the ring's structure.  Returns 0 if that has not changed since all
+ * records were read, 1, or -errno.
+ */
+static int read_ring(HtKernelLog *log)
 {
     const HtKernelLogLayout *p = &log->layout;
     const HtKernelSpace *s = &log->space;
+    Ring *r = &log->now;
     uint64_t ring;
     int ret = ht_kernel_space_u64(s, log->prb, &ring);
 
@@ -124,28 +137,36 @@ static int read_ring(HtKernelLog *log, Ring *r)
     if (ring != log->ring) {
         /* The kernel replaces its static ring by a larger one at boot. */
         log->ring = ring;
-        log->placed = false;
+        log->placed = log->known = false;
     }
-    ret = ht_kernel_space_u32(s, ring + p->count_bits, &r->count_bits);
+    ret = ht_kernel_space_u64(s, ring + p->head, &r->head);
+    if (!ret && log->known && log->placed && log->id == end_of(r)) {
+        return 0;
+    }
+    ret = ret ? ret : ht_kernel_space_u32(s, ring + p->count_bits,
+                                          &r->count_bits);
     ret = ret ? ret : ht_kernel_space_u32(s, ring + p->size_bits,
                                           &r->size_bits);
     ret = ret ? ret : ht_kernel_space_u64(s, ring + p->descs, &r->descs);
     ret = ret ? ret : ht_kernel_space_u64(s, ring + p->infos, &r->infos);
     ret = ret ? ret : ht_kernel_space_u64(s, ring + p->data, &r->data);
     ret = ret ? ret : ht_kernel_space_u64(s, ring + p->tail, &r->tail);
+    /* The head comes after the tail, which it must not be before. */
     ret = ret ? ret : ht_kernel_space_u64(s, ring + p->head, &r->head);
     if (!ret && (r->count_bits > HT_KERNEL_LOG_BITS_MAX ||
                  r->size_bits > 2 * HT_KERNEL_LOG_BITS_MAX ||
                  r->size_bits < 4)) {
         ret = -EINVAL;
     }
-    return ret;
+    log->known = !ret;
+    return ret ? ret : 1;
 }
 
 /* Copy a record's text; -EAGAIN if the space was reused by another record */
-static int read_text(HtKernelLog *log, const Ring *r, uint64_t id,
-                     const uint8_t *desc, HtLogRecord *record)
+static int read_text(HtKernelLog *log, uint64_t id, const uint8_t *desc,
+                     HtLogRecord *record)
 {
+    const Ring *r = &log->now;
     uint64_t begin = ht_get_le64(desc + log->layout.begin);
     uint64_t next = ht_get_le64(desc + log->layout.next);
     uint64_t size = UINT64_C(1) << r->size_bits, at = begin & (size - 1);
@@ -176,10 +197,10 @@ static int read_text(HtKernelLog *log, const Ring *r, uint64_t id,
  * Read a record.  Returns 1; 0 if it is not complete yet; -EAGAIN if the
  * descriptor was reused; -ENODATA if it holds no record.
  */
-static int read_record(HtKernelLog *log, const Ring *r, uint64_t id,
-                       HtLogRecord *record)
+static int read_record(HtKernelLog *log, uint64_t id, HtLogRecord *record)
 {
     const HtKernelLogLayout *p = &log->layout;
+    const Ring *r = &log->now;
     uint64_t index = id & ((UINT64_C(1) << r->count_bits) - 1);
     uint64_t at = r->descs + index * p->desc_size, state, after, level = 0;
     uint8_t desc[DESC_MAX], info[INFO_MAX];
@@ -209,38 +230,47 @@ static int read_record(HtKernelLog *log, const Ring *r, uint64_t id,
         .level = level & 7,
         .caller = ht_get_le32(info + p->caller),
     };
-    ret = read_text(log, r, id, desc, record);
+    ret = read_text(log, id, desc, record);
     ret = ret ? ret : ht_kernel_space_u64(&log->space, at + p->state, &after);
     return ret ? ret : after == state ? 1 : -EAGAIN;
 }
 
-/* Go to the oldest record, at first and after records were overwritten */
-static void place(HtKernelLog *log, const Ring *r)
+/*
+ * See which records there are, unless some are known that are not read yet.
+ * Returns as read_ring().
+ */
+static int update(HtKernelLog *log)
 {
-    log->id = r->tail & ID_MASK;
-    log->placed = true;
+    const Ring *r = &log->now;
+    int ret = 1;
+
+    if (!log->known || !log->placed || log->id == end_of(r)) {
+        ret = read_ring(log);
+    }
+    if (ret > 0 && log->placed && ((log->id - r->tail) & ID_MASK) >
+        ((end_of(r) - r->tail) & ID_MASK)) {
+        log->placed = false;            /* what came next was overwritten */
+    }
+    if (ret > 0 && !log->placed) {
+        log->id = r->tail & ID_MASK;
+        log->placed = true;
+    }
+    return ret;
 }
 
 int ht_kernel_log_next(HtKernelLog *log, bool last, HtLogRecord *record)
 {
-    uint64_t end;
-    Ring r;
+    int ret = update(log);
     unsigned i;
-    int ret = read_ring(log, &r);
 
-    if (ret) {
+    if (ret <= 0) {
         return ret == -EAGAIN ? 0 : ret;
     }
-    end = ((r.head & ID_MASK) + 1) & ID_MASK;
-    if (log->placed && ((log->id - r.tail) & ID_MASK) >
-        ((end - r.tail) & ID_MASK)) {
-        log->placed = false;
-    }
-    if (!log->placed) {
-        place(log, &r);
-    }
-    for (i = 0; i < PASS_MAX && log->id != end; i++) {
-        ret = read_record(log, &r, log->id, record);
+    for (i = 0; i < PASS_MAX && log->id != end_of(&log->now); i++) {
+        ret = read_record(log, log->id, record);
+        if (ret != 1) {
+            log->known = false;         /* read the ring again */
+        }
         if (ret == 0 && !last) {
             return 0;
         }

@@ -29,6 +29,8 @@ struct HtRecWriter {
     int dir_fd;
     GArray *cpus;               /* of CpuFile */
     GHashTable *texts;          /* names of the texts that were written */
+    int log_fd;                 /* -1 until something was appended */
+    bool log_failed;
     bool made_dir;
     uint64_t bytes;
 };
@@ -87,7 +89,7 @@ static bool check_empty(int fd, const char *dir, GError **error)
 {
     /* Files of these names are a recording's, or somebody else's. */
     static const char * const names[] = { "info", "cpu0", "formats",
-                                          "kallsyms" };
+                                          "kallsyms", "log" };
     unsigned i;
 
     for (i = 0; i < G_N_ELEMENTS(names); i++) {
@@ -132,6 +134,7 @@ HtRecWriter *ht_rec_writer_new_fd(int fd, const char *dir, GError **error)
     w = g_new0(HtRecWriter, 1);
     w->dir = g_strdup(dir);
     w->dir_fd = fd;
+    w->log_fd = -1;
     w->texts = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
     w->cpus = g_array_new(false, false, sizeof(CpuFile));
     g_array_set_clear_func(w->cpus, cpu_file_clear);
@@ -182,6 +185,26 @@ bool ht_rec_writer_file(HtRecWriter *w, const char *name, const char *text,
     code = ok ? errno : code;
     unlinkat(w->dir_fd, hidden, 0);
     return fail(error, code, "write", w->dir, name);
+}
+
+bool ht_rec_writer_log(HtRecWriter *w, const char *text, size_t size,
+                       GError **error)
+{
+    if (w->log_failed) {
+        return true;                    /* was reported */
+    }
+    if (w->log_fd < 0) {
+        w->log_fd = make_file(w, "log", O_APPEND);
+        if (w->log_fd >= 0) {
+            g_hash_table_add(w->texts, g_strdup("log"));
+        }
+    }
+    if (w->log_fd < 0 || !write_all(w->log_fd, text, size)) {
+        w->log_failed = true;
+        return fail(error, errno, "write", w->dir, "log");
+    }
+    w->bytes += size;
+    return true;
 }
 
 static bool cpu_flush(HtRecWriter *w, guint cpu, GError **error)
@@ -286,6 +309,9 @@ void ht_rec_writer_free(HtRecWriter *w)
         ht_rec_writer_flush(w, NULL);
         g_hash_table_unref(w->texts);
         g_array_unref(w->cpus);
+        if (w->log_fd >= 0) {
+            close(w->log_fd);
+        }
         close(w->dir_fd);
         g_free(w->dir);
         g_free(w);

@@ -128,6 +128,9 @@ for c in 0 1; do
     echo "COUNT$c $(sed -n 's/^entries: //p' per_cpu/cpu$c/stats)" \
         "$(sed -n 's/^overrun: //p' per_cpu/cpu$c/stats)" >/dev/console
 done
+# No console is there: what is printed does not get between these lines.
+dmesg >/dev/ttyS1
+echo "log end" >/dev/kmsg
 echo READY >/dev/console
 sleep 1000
 """
@@ -137,12 +140,41 @@ sleep 1000
 def killed(tmp_path_factory, env):
     """A recording of a guest whose QEMU was killed"""
     tmp = tmp_path_factory.mktemp("killed")
+    command = guest(tmp, initrd(tmp / "initrd", KILLED_JOB))
     recorder = record_until(tmp, env, "READY",
-                            guest(tmp, initrd(tmp / "initrd", KILLED_JOB)))
+                            [*command, "-serial", f"file:{tmp}/dmesg"])
     qemu, = children(recorder.pid)
     os.kill(qemu, signal.SIGKILL)
     _, err = recorder.communicate(timeout=DEADLINE)
     return tmp, recorder.returncode, err
+
+
+def assert_log_is_dmesg(tmp, env):
+    """The recording's log has all lines of the guest's, and later ones."""
+    dmesg = (tmp / "dmesg").read_text(errors="replace").splitlines()
+    log = subprocess.run([HYPERTRACE, "log", tmp / "rec"], env=env, check=True,
+                         stdout=subprocess.PIPE, text=True).stdout.splitlines()
+    assert len(dmesg) > 100 and " Linux version " in dmesg[0]
+    assert log[:len(dmesg)] == dmesg
+    assert any(line.endswith("] log end") for line in log[len(dmesg):])
+    records = [json.loads(line) for line in subprocess.run(
+        [HYPERTRACE, "log", "--json", tmp / "rec"], env=env, check=True,
+        stdout=subprocess.PIPE, text=True).stdout.splitlines()]
+    assert {r["boot"] for r in records} == {1}
+    # written by a program: facility 1 (user), level 4 or what is the default
+    end, = (r for r in records if r["text"] == "log end")
+    assert end.get("facility", 1) == 1
+
+
+def test_killed_log(killed, env):
+    """The log is the guest's dmesg, line by line, though its QEMU was killed.
+
+    Only this test proves it for a boot-mapped ring, whose memory does not have
+    the kernel.
+    """
+    tmp, _, _ = killed
+    assert (tmp / "rec/log").stat().st_size > 10000
+    assert_log_is_dmesg(tmp, env)
 
 
 def test_killed_status(killed):
@@ -236,6 +268,8 @@ for c in 0 1; do
 while [ $i -lt {MARKS} ]; do i=$((i + 1)); echo "mark '$c' $i"; done' &
 done
 wait
+dmesg >/dev/ttyS1
+echo "log end" >/dev/kmsg
 echo READY >/dev/console
 sleep 1000
 """
@@ -245,13 +279,13 @@ def test_main_buffer_live(tmp_path, env):
     """A stock kernel's main buffer, followed from boot until QEMU is killed.
 
     Each marker is recorded once, or lies within a reported gap; the last markers
-    are recorded.  Only this test proves it for the main buffer of a guest under
-    load.
+    are recorded; and the log is that of dmesg.  Only this test proves it for the
+    main buffer of a guest under load.
     """
+    command = guest(tmp_path, initrd(tmp_path / "initrd", MARKS_JOB))
     recorder = record_until(
         tmp_path, env, "READY",
-        guest(tmp_path, initrd(tmp_path / "initrd", MARKS_JOB)),
-        "--buffer", "main")
+        [*command, "-serial", f"file:{tmp_path}/dmesg"], "--buffer", "main")
     qemu, = children(recorder.pid)
     os.kill(qemu, signal.SIGKILL)
     _, err = recorder.communicate(timeout=DEADLINE)
@@ -271,6 +305,7 @@ def test_main_buffer_live(tmp_path, env):
         seen += 1
     assert expected == [MARKS + 1, MARKS + 1]
     assert seen == 2 * MARKS or "gap" in err, err
+    assert_log_is_dmesg(tmp_path, env)
 
 
 def test_pid(tmp_path, env):

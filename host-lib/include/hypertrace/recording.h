@@ -10,6 +10,8 @@
  *   kallsyms     symbols of the kernel
  *   cpuN         pieces of processor N, each a header of 64 bytes followed by
  *                records; the file is only appended to
+ *   log          the kernel's log, if its memory could be read: see
+ *                recording-log.h
  */
 #ifndef HYPERTRACE_RECORDING_H
 #define HYPERTRACE_RECORDING_H
@@ -90,6 +92,19 @@ bool ht_rec_writer_file(HtRecWriter *w, const char *name, const char *text,
                         gssize size, GError **error);
 
 /**
+ * ht_rec_writer_log: append lines to the kernel's log
+ * @w: the writer
+ * @text: whole lines, as of ht_log_record_write()
+ * @size: bytes of @text
+ * @error: set on failure
+ *
+ * Returns: false if they could not be written; nothing more is written to the
+ * log then
+ */
+bool ht_rec_writer_log(HtRecWriter *w, const char *text, size_t size,
+                       GError **error);
+
+/**
  * ht_rec_writer_piece: append a piece
  * @w: the writer
  * @p: the piece
@@ -113,7 +128,8 @@ bool ht_rec_writer_piece(HtRecWriter *w, const HtFtPiece *p, GError **error);
 bool ht_rec_writer_flush(HtRecWriter *w, GError **error);
 
 /**
- * ht_rec_writer_bytes: get the number of bytes of all pieces, with headers
+ * ht_rec_writer_bytes: get the number of bytes of all pieces, with headers, and
+ * of the log
  * @w: the writer
  */
 uint64_t ht_rec_writer_bytes(const HtRecWriter *w);

@@ -6,7 +6,7 @@
 #include <glib/gstdio.h>
 
 static const char * const names[] = {
-    "info", "cpu0", "formats", "kallsyms", ".info", ".formats",
+    "info", "cpu0", "formats", "kallsyms", "log", ".info", ".formats",
     ".hypertrace-info", "victim", "notes",
 };
 
@@ -110,6 +110,7 @@ static void write_and_discard(HtRecWriter *w)
     ht_rec_writer_file(w, "info", "y", -1, &error);
     ht_rec_writer_file(w, "formats", "x", -1, &error);
     ht_rec_writer_file(w, "kallsyms", "x", -1, &error);
+    ht_rec_writer_log(w, "x\n", 2, &error);
     g_assert_no_error(error);
     ht_rec_writer_discard(w);
 }

@@ -78,7 +78,7 @@ static void begin(Test *t)
 
     t->session = ht_session_new(&t->info, &error);
     g_assert_no_error(error);
-    ht_session_add(t->session, &t->mem);
+    ht_session_add(t->session, &t->mem, HT_SESSION_ALL);
 }
 
 static void teardown(Test *t)

@@ -99,6 +99,31 @@ static void test_anonymous_place(void)
     munmap(p, SIZE);
 }
 
+/*
+ * A source of a process is the same as a later one only if its memory is; so a
+ * recorder goes on with its searches.  Only this test proves it.
+ */
+static void test_same(void)
+{
+    uint8_t *p = make_room(), *other = make_room();
+    g_autoptr(HtSource) before = NULL, same = NULL, more = NULL, moved = NULL;
+
+    g_assert_cmpint(mprotect(p, SIZE, PROT_READ | PROT_WRITE), ==, 0);
+    g_assert_cmpint(mprotect(other, SIZE, PROT_READ | PROT_WRITE), ==, 0);
+    before = read_self(NULL);
+    memset(p, 1, SIZE);
+    same = read_self(NULL);
+    g_assert_true(ht_source_same(before, same));
+    g_assert_cmpint(munmap(p + SIZE - 2 * MIB, 2 * MIB), ==, 0);
+    moved = read_self(NULL);
+    g_assert_false(ht_source_same(before, moved));
+    munmap(p, SIZE);
+    more = read_self(NULL);
+    g_assert_false(ht_source_same(moved, more));
+    g_assert_false(ht_source_same(more, moved));
+    munmap(other, SIZE);
+}
+
 /* Mappings that madvise() split are still one piece of memory. */
 static void test_joined(void)
 {
@@ -249,6 +274,7 @@ int main(int argc, char **argv)
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/source/file-place", test_file_place);
     g_test_add_func("/source/anonymous-place", test_anonymous_place);
+    g_test_add_func("/source/same", test_same);
     g_test_add_func("/source/joined", test_joined);
     g_test_add_func("/source/others", test_others);
     g_test_add_func("/source/no-memory", test_no_memory);

@@ -140,6 +140,47 @@ class TestViews:
             "Linux version 6.12.1-test\n", "Run /sbin/init as init process",
             "after a step back"]
 
+    def test_log_and_events(self):
+        """The log has what was read of it; events printk:console the rest.
+
+        Only this test proves it for each record that may be the last one.
+        """
+        events = lines("log", self.story)
+        for n in range(1, len(events) + 1):
+            dir_ = story("story", self.tmp / f"log{n}")
+            seq = {1: 0, 2: 0}
+            with open(dir_ / "log", "wb") as f:
+                for e in events[:n]:
+                    # JSON has U+FFFD for the byte that is no character
+                    raw = "".join(f"\\x{b:02x}" for b in e["text"].rstrip(
+                        "\n").encode().replace(b"\xef\xbf\xbd", b"\xff"))
+                    f.write(f"{8 + 4},{seq[e['boot']]},"
+                            f"{max(e['ns'] - 1000, 0)},{e['boot'] - 1},C1;"
+                            f"{raw}\n".encode())
+                    seq[e["boot"]] += 1
+            out = lines("log", dir_)
+            assert [e["text"].rstrip("\n") for e in out] == [
+                e["text"].rstrip("\n") for e in events]
+            assert [e["boot"] for e in out] == [e["boot"] for e in events]
+            records = [e for e in out if "level" in e]
+            assert len(records) == n
+            assert {(e["level"], e["facility"], e["cpu"]) for e in records
+                    } == {(4, 1, 1)}
+            last = lines("last", dir_, "-n", "2")[0]
+            assert [e["text"].rstrip("\n") for e in last["log"]] == [
+                e["text"].rstrip("\n") for e in events[-2:]]
+
+    def test_log_gap(self):
+        """Records that were overwritten before they were read are counted."""
+        dir_ = story("story", self.tmp / "log-gap")
+        (dir_ / "log").write_text("6,3,1000000,0,T1;a\n6,4,2000000,0,T1;b\n"
+                                  "6,9,3000000,0,T1;c\n")
+        assert text("log", dir_, "--to=4ms", "--boot=1") == [
+            "-- 3 records were overwritten before they were read --",
+            "[    0.001000] a", "[    0.002000] b",
+            "-- 4 records were overwritten before they were read --",
+            "[    0.003000] c"]
+
     def test_top(self):
         top = lines("top", self.story, "--boot", "1")[0]
         tasks = {t["pid"]: t for t in top["tasks"]}

@@ -250,6 +250,21 @@ HtSource *ht_source_process(const HtProcess *process, const GPtrArray *others,
     return g_steal_pointer(&s);
 }
 
+bool ht_source_same(const HtSource *a, const HtSource *b)
+{
+    guint i;
+
+    for (i = 0; i < a->ranges->len && i < b->ranges->len; i++) {
+        const HtSourceRange *x = &g_array_index(a->ranges, HtSourceRange, i);
+        const HtSourceRange *y = &g_array_index(b->ranges, HtSourceRange, i);
+
+        if (x->from != y->from || x->size != y->size || x->at != y->at) {
+            return false;
+        }
+    }
+    return a->ranges->len == b->ranges->len;
+}
+
 uint64_t ht_source_process_size(const HtProcess *process)
 {
     g_autoptr(HtSource) s = ht_source_process(process, NULL, NULL);

@@ -81,6 +81,13 @@ HtSource *ht_source_process(const HtProcess *process, const GPtrArray *others,
                             GError **error);
 
 /**
+ * ht_source_same() - do two sources have the same ranges?
+ * @a: of a process
+ * @b: of the same process, later
+ */
+bool ht_source_same(const HtSource *a, const HtSource *b);
+
+/**
  * ht_source_process_size() - bytes of a process that can be a guest's RAM
  * @process: it
  *

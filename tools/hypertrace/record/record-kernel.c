@@ -7,8 +7,15 @@
 
 /* A step of the search, in us */
 #define SEARCH_US       2000
-/* Between two searches: a kernel is found once it has set up its memory. */
+/*
+ * Between two searches: a kernel is found once it has set up its memory.  The
+ * pause is also a multiple of what the searches took: half of a processor for
+ * a guest that boots, 1 % for one that runs without this kernel.
+ */
 #define SEARCH_NS       UINT64_C(2000000)
+#define EAGER_NS        UINT64_C(30000000000)
+#define PAUSE_LATER     99
+#define PAUSE_MAX       UINT64_C(2000000000)
 /* Events whose formats are read in one look */
 #define EVENTS_FIRST    128u
 #define EVENTS_LATER    16u
@@ -20,6 +27,9 @@
 struct HtKernelWatch {
     HtKernelSearch *search;
     bool searching;             /* @search is under way */
+    bool wants_formats;
+    uint64_t searched_ns;       /* time that this search took so far */
+    uint64_t missing_since;     /* no kernel is known */
     uint64_t (*now)(void);
     HtGuestKernel *kernel;
     HtKernelFormats *formats;
@@ -36,14 +46,16 @@ struct HtKernelWatch {
 };
 
 HtKernelWatch *ht_kernel_watch_new(const HtFtMem *mem, HtKernelImage *image,
-                                   uint64_t (*now)(void))
+                                   bool formats, uint64_t (*now)(void))
 {
     HtKernelWatch *w = g_new0(HtKernelWatch, 1);
     g_autofree HtGuestMem *guest = g_new(HtGuestMem, 1);
 
     ht_guest_mem_init(guest, mem);
     w->search = ht_kernel_search_new(guest, image);
+    w->wants_formats = formats;
     w->now = now;
+    w->missing_since = now();
     return w;
 }
 
@@ -52,6 +64,16 @@ static void release(HtKernelWatch *w)
     g_clear_pointer(&w->formats, ht_kernel_formats_free);
     g_clear_pointer(&w->kernel, ht_guest_kernel_free);
     w->ready = w->gone = w->passing = false;
+    w->missing_since = w->now();
+}
+
+/* How long to rest after a search */
+static uint64_t search_pause(const HtKernelWatch *w, uint64_t t)
+{
+    bool eager = w->kernel || t - w->missing_since < EAGER_NS;
+    uint64_t pause = w->searched_ns * (eager ? 1 : PAUSE_LATER);
+
+    return CLAMP(pause, SEARCH_NS, PAUSE_MAX);
 }
 
 void ht_kernel_watch_free(HtKernelWatch *w)
@@ -77,8 +99,10 @@ static HtGuestKernel *search(HtKernelWatch *w, uint64_t t, bool last,
         }
         ht_kernel_search_restart(w->search);
         w->searching = true;
+        w->searched_ns = 0;
     }
     ret = ht_kernel_search_step(w->search, last ? 0 : SEARCH_US);
+    w->searched_ns += w->now() - t;
     if (ret == 0) {
         *flags |= HT_WATCH_MORE;
         return NULL;
@@ -88,7 +112,8 @@ static HtGuestKernel *search(HtKernelWatch *w, uint64_t t, bool last,
         g_clear_error(&w->error);
         k = ht_kernel_search_take(w->search, &w->error);
     }
-    w->next_search = w->now() + SEARCH_NS;
+    t = w->now();
+    w->next_search = t + search_pause(w, t);
     return k;
 }
 
@@ -98,7 +123,9 @@ static void adopt(HtKernelWatch *w, HtGuestKernel *k, uint64_t t)
     w->next_clock = t + CLOCK_NS;
     w->clock = (HtKernelClock) { 0 };
     w->pass_ns = PASS_NS;
-    w->formats = ht_kernel_formats_of(k, w->error ? NULL : &w->error);
+    if (w->wants_formats) {
+        w->formats = ht_kernel_formats_of(k, w->error ? NULL : &w->error);
+    }
     w->passing = w->formats;
     w->serial = 0;
 }
@@ -124,6 +151,7 @@ static bool is_dead(HtKernelWatch *w, uint64_t t, bool last, unsigned *flags)
         w->clock = clock;
         if (w->searching) {
             ht_kernel_search_restart(w->search);
+            w->searched_ns = 0;
         }
     }
     if (w->searching) {
@@ -179,6 +207,7 @@ unsigned ht_kernel_watch_look(HtKernelWatch *w, bool last)
             return flags;
         }
         adopt(w, k, t);
+        flags |= HT_WATCH_KERNEL;
     }
     if (ht_guest_kernel_check(w->kernel) || is_dead(w, t, last, &flags)) {
         w->gone = true;
@@ -201,7 +230,7 @@ unsigned ht_kernel_watch_look(HtKernelWatch *w, bool last)
 
 HtGuestKernel *ht_kernel_watch_kernel(const HtKernelWatch *w)
 {
-    return w->ready ? w->kernel : NULL;
+    return w->kernel;
 }
 
 GString *ht_kernel_watch_formats(const HtKernelWatch *w)

@@ -13,14 +13,16 @@
 #include "hypertrace/kernel-formats.h"
 
 /* Flags of what a look found */
-/* A kernel was found, and its formats are known. */
+/* The formats of a kernel that was found are known. */
 #define HT_WATCH_FOUND      1u
-/* The kernel is no longer there; it is released by the next look. */
+/* The kernel is no longer there; alone or with HT_WATCH_MORE. */
 #define HT_WATCH_GONE       2u
 /* The formats have changed. */
 #define HT_WATCH_FORMATS    4u
 /* There is more to do: look again soon. */
 #define HT_WATCH_MORE       8u
+/* A kernel was found: its memory can be read. */
+#define HT_WATCH_KERNEL     16u
 
 typedef struct HtKernelWatch HtKernelWatch;
 
@@ -28,10 +30,11 @@ typedef struct HtKernelWatch HtKernelWatch;
  * ht_kernel_watch_new() - start to look for a kernel
  * @mem: the guest's memory; must stay
  * @image: the kernel's image; a reference is taken
+ * @formats: read its formats, too; else HT_WATCH_FOUND never comes
  * @now: a clock in ns
  */
 HtKernelWatch *ht_kernel_watch_new(const HtFtMem *mem, HtKernelImage *image,
-                                   uint64_t (*now)(void));
+                                   bool formats, uint64_t (*now)(void));
 
 /**
  * ht_kernel_watch_look() - see what is new
@@ -42,7 +45,10 @@ HtKernelWatch *ht_kernel_watch_new(const HtFtMem *mem, HtKernelImage *image,
  */
 unsigned ht_kernel_watch_look(HtKernelWatch *w, bool last);
 
-/** ht_kernel_watch_kernel() - the kernel; NULL before HT_WATCH_FOUND */
+/**
+ * ht_kernel_watch_kernel() - the kernel, from HT_WATCH_KERNEL to the look after
+ * HT_WATCH_GONE; else NULL
+ */
 HtGuestKernel *ht_kernel_watch_kernel(const HtKernelWatch *w);
 
 /** ht_kernel_watch_formats() - the text of its formats, for g_string_free() */

@@ -35,6 +35,8 @@ typedef struct Run {
     bool hangs;                 /* LTTng */
     GPtrArray *sources;
     HtSource *rest;             /* other memory of the process, or NULL */
+    HtSource *whole;            /* all of it, only for the kernel; or NULL */
+    pid_t scanned_pid;          /* the process of these two */
     HtProcess *process;
     pid_t pid;
     bool child;
@@ -58,8 +60,9 @@ static uint64_t now_ns(void)
     return g_get_monotonic_time() * UINT64_C(1000);
 }
 
-/* Look at @source, in place of what was in @slot */
-static void set_source(Run *run, HtSource **slot, HtSource *source)
+/* Search @source for @what (HT_SESSION_*), in place of what was in @slot */
+static void set_source(Run *run, HtSource **slot, HtSource *source,
+                       unsigned what)
 {
     if (*slot) {
         ht_session_remove(run->session, &(*slot)->mem);
@@ -67,8 +70,15 @@ static void set_source(Run *run, HtSource **slot, HtSource *source)
     }
     *slot = source;
     if (source) {
-        ht_session_add(run->session, &source->mem);
+        ht_session_add(run->session, &source->mem, what);
     }
+}
+
+/* A node of ours has the ring, but the kernel may be in any node. */
+static unsigned searched_for(const Run *run)
+{
+    return run->r->plan->memory == HT_RECORD_NODE ? HT_SESSION_RINGS :
+           HT_SESSION_ALL;
 }
 
 /* QEMU has opened it by its number, or will. */
@@ -78,7 +88,8 @@ static bool add_memory(Run *run, GError **error)
                                       error);
 
     g_ptr_array_set_size(run->sources, 1);
-    set_source(run, (HtSource **)&run->sources->pdata[0], source);
+    set_source(run, (HtSource **)&run->sources->pdata[0], source,
+               searched_for(run));
     return source;
 }
 
@@ -102,7 +113,8 @@ static void open_files(Run *run)
         HtSource **s = (HtSource **)&run->sources->pdata[i];
 
         if (!*s || has_grown(*s)) {
-            set_source(run, s, ht_source_open(files->pdata[i], NULL));
+            set_source(run, s, ht_source_open(files->pdata[i], NULL),
+                       HT_SESSION_ALL);
         }
     }
 }
@@ -144,39 +156,64 @@ static void set_process(Run *run, HtProcess *process)
     }
 }
 
+/*
+ * Look at the memory of the process, all of it or what @sources lack.  A
+ * replacement begins all searches again: keep the source that is the same.
+ */
+static void scan(Run *run, HtSource **slot, const GPtrArray *others,
+                 unsigned what)
+{
+    HtSource *source = ht_source_process(run->process, others, NULL);
+
+    if (source && *slot && run->scanned_pid == run->process->pid &&
+        ht_source_same(*slot, source)) {
+        ht_source_free(source);
+    } else {
+        set_source(run, slot, source, what);
+    }
+}
+
 /* Again and again: a QEMU that has just begun has no guest's memory yet. */
-static void scan_process(Run *run)
+static void scan_process(Run *run, bool rest, bool whole)
 {
     uint64_t t = now_ns();
 
-    if (t - run->scanned >= MAX(RESCAN_NS, (t - run->started) / 4)) {
-        run->scanned = t;
-        if (run->child) {
-            set_process(run, find_guest(run));
-        }
-        if (run->process) {
-            set_source(run, &run->rest,
-                       ht_source_process(run->process, run->sources, NULL));
-        }
+    if ((!rest && !whole) ||
+        t - run->scanned < MAX(RESCAN_NS, (t - run->started) / 4)) {
+        return;
     }
+    run->scanned = t;
+    if (run->child) {
+        set_process(run, find_guest(run));
+    }
+    if (!run->process) {
+        return;
+    }
+    if (rest) {
+        scan(run, &run->rest, run->sources, searched_for(run));
+    }
+    if (whole) {
+        scan(run, &run->whole, NULL, HT_SESSION_KERNEL);
+    }
+    run->scanned_pid = run->process->pid;
 }
 
 /* What is not there from the begin, or not where it should be */
 static void find_sources(Run *run)
 {
     const HtRecordPlan *p = run->r->plan;
+    HtSessionStats n = ht_session_stats(run->session);
+    bool late = now_ns() - run->started > ELSEWHERE_NS;
 
-    if (!p || ht_session_stats(run->session).found) {
+    if (!p) {
         return;
     }
-    if (p->memory == HT_RECORD_SHARED) {
+    if (!n.found && p->memory == HT_RECORD_SHARED) {
         open_files(run);
     }
-    if (p->memory == HT_RECORD_PROCESS ||
-        (p->memory != HT_RECORD_MEMFD &&
-         now_ns() - run->started > ELSEWHERE_NS)) {
-        scan_process(run);
-    }
+    scan_process(run, !n.found && (p->memory == HT_RECORD_PROCESS ||
+                                   (p->memory != HT_RECORD_MEMFD && late)),
+                 !n.kernel && run->r->image && p->memory == HT_RECORD_NODE);
 }
 
 static bool start(Run *run, char **argv, GError **error)
@@ -437,11 +474,15 @@ static void summary(const Run *run, int status)
         fprintf(stderr, "hypertrace record: %" PRIu64 " events, %.1f MB in "
                 "%s; ", n.events, n.bytes / 1e6, run->r->dir);
         tell_losses(&n, run->stopped);
+    } else if (!n.found && n.logged) {
+        ht_error("no ring of events was found in the guest's memory: only the "
+                 "kernel's log was recorded, %" PRIu64 " lines in %s",
+                 n.logged, run->r->dir);
     } else if (!n.found && !ended_well(run, status)) {
         /* QEMU said why. */
         ht_error("QEMU ended before the guest's kernel traced anything; "
                  "nothing was recorded");
-    } else if (!n.found && run->r->image) {
+    } else if (!n.found && run->r->buffer == HT_TRACE_BUFFER_MAIN) {
         const char *why = ht_session_why(run->session);
 
         ht_error("the guest's kernel was not found in its memory, so nothing "
@@ -569,6 +610,13 @@ static int exit_status(const Run *run, int status)
     return complete || run->r->as_qemu ? HT_EXIT_OK : HT_EXIT_NOTHING;
 }
 
+static bool is_empty(const Run *run)
+{
+    HtSessionStats n = ht_session_stats(run->session);
+
+    return !n.found && !n.logged && !run->programs.events;
+}
+
 static int record_all(Run *run)
 {
     g_autoptr(GError) error = NULL;
@@ -590,7 +638,7 @@ static int record_all(Run *run)
         run->stopped = true;
     }
     summary(run, status);
-    if (!ht_session_stats(run->session).found && !run->programs.events) {
+    if (is_empty(run)) {
         ht_session_discard(run->session);
     }
     return exit_status(run, status);
@@ -630,7 +678,8 @@ int ht_record_run(HtRecord *r, const HtSessionInfo *info)
     } else if (run.session) {
         catch_signals();
         set_source(&run, &run.rest,
-                   ht_source_process(r->process, NULL, &error));
+                   ht_source_process(r->process, NULL, &error),
+                   HT_SESSION_ALL);
         if (run.rest) {
             status = record_all(&run);
         } else {
@@ -645,6 +694,7 @@ int ht_record_run(HtRecord *r, const HtSessionInfo *info)
     ht_session_free(run.session);
     g_ptr_array_free(run.sources, true);
     ht_source_free(run.rest);
+    ht_source_free(run.whole);
     g_free(run.programs.why);
     if (run.child) {
         ht_process_free(run.process);

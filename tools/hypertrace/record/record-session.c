@@ -8,6 +8,7 @@
 #include "hypertrace/recording.h"
 #include "record/record-info.h"
 #include "record/record-kernel.h"
+#include "record/record-log.h"
 #include "record/record-session.h"
 
 /* Places to look at in a go: 64 MiB and more take one. */
@@ -35,6 +36,10 @@
 /* The last one stands for all that follow. */
 #define BOOTS_MAX       4096
 #define INFO_NS         UINT64_C(1000000000)
+/* Time for the kernel's log, in us: in each look, and at the end */
+#define LOG_US          1000
+#define LOG_LAST_US     G_TIME_SPAN_SECOND
+#define LOG_LAST_LOOKS  10
 
 /* A ring that was found */
 typedef struct Ring {
@@ -52,7 +57,10 @@ typedef struct Ring {
 /* One memory and the search in it */
 typedef struct Place {
     const HtFtMem *mem;
-    HtKernelWatch *watch;       /* or NULL: boot-mapped rings are looked for */
+    bool rings;                 /* it may have boot-mapped rings */
+    HtKernelWatch *watch;       /* or NULL: the kernel is not searched for */
+    HtRecordLog *log;           /* of the kernel that is there, or NULL */
+    uint32_t log_boot;          /* its boot, once it has a record */
     HtFtSearch search;
     HtFtSearch anywhere;
     unsigned turn;
@@ -76,6 +84,10 @@ struct HtSession {
     bool info_changed;
     uint64_t next_info;         /* not written before */
     HtKernelImage *image;
+    bool main_buffer;
+    uint32_t log_boots;         /* boots whose log is recorded, or older ones */
+    uint64_t logged;            /* records of kernels that are gone */
+    GString *log_text;
     bool more;
     HtFtStats past;             /* of rings that are gone */
     GError *error;
@@ -92,10 +104,9 @@ static uint64_t now(void *opaque)
 }
 
 /* Does it fit?  Else the recording ends here. */
-static bool has_room(HtSession *s, const HtFtPiece *p)
+static bool has_room(HtSession *s, uint64_t bytes)
 {
-    if (s->max_bytes - ht_rec_writer_bytes(s->writer) >=
-        sizeof(HtRecPieceHeader) + p->size) {
+    if (s->max_bytes - ht_rec_writer_bytes(s->writer) >= bytes) {
         return true;
     }
     g_set_error(&s->error, G_FILE_ERROR, G_FILE_ERROR_NOSPC, "the recording "
@@ -121,7 +132,8 @@ static void piece(void *opaque, const HtFtPiece *p)
     HtFtPiece of_all = *p;
 
     ring->newest_ns = p->end_ns;
-    if (ring->taken && !s->error && has_room(s, p)) {
+    if (ring->taken && !s->error &&
+        has_room(s, sizeof(HtRecPieceHeader) + p->size)) {
         of_all.epoch = MIN(ring->epoch_base + p->epoch, BOOTS_MAX - 1);
         ht_rec_writer_piece(s->writer, &of_all, &s->error);
         if (ring->feed.runs) {
@@ -163,6 +175,7 @@ static void free_place(void *opaque)
 {
     Place *p = opaque;
 
+    ht_record_log_free(p->log);
     ht_kernel_watch_free(p->watch);
     ht_ft_search_clear(&p->search);
     ht_ft_search_clear(&p->anywhere);
@@ -233,7 +246,8 @@ static void take(HtSession *s, Ring *ring)
         ht_record_info_ring(s->info, s->kernel,
                             ht_ft_follow_ring(ring->follow));
     }
-    ring->epoch_base = s->epochs;
+    /* A boot that had no ring may have had a log. */
+    ring->epoch_base = MAX(s->epochs, MAX(s->log_boots, 1) - 1);
     ring->taken = true;
     if (ring->feed.runs) {
         ht_ft_feed_begin(&ring->feed);
@@ -311,6 +325,60 @@ static void write_formats(HtSession *s, const Place *p)
 }
 
 /*
+ * The boot of a log that begins.  Rings count boots, too.  A kernel's main
+ * buffer is in the same memory as its log.  A boot-mapped ring is older than
+ * the log or younger: the newest log belongs to the newest ring.
+ */
+static uint32_t boot_of_log(const HtSession *s, const HtFtMem *mem)
+{
+    uint32_t boot = s->main_buffer ? s->epochs : MAX(s->epochs, 1) - 1;
+    unsigned i;
+
+    for (i = 0; s->main_buffer && i < s->rings->len; i++) {
+        const Ring *ring = s->rings->pdata[i];
+
+        if (ring->mem == mem) {
+            boot = ring->epoch_base + ht_ft_follow_epoch(ring->follow);
+        }
+    }
+    return MIN(MAX(s->log_boots, boot), BOOTS_MAX - 1);
+}
+
+/* Record what is new of a kernel's log.  The first record makes it a boot. */
+static void look_at_log(HtSession *s, Place *p, bool last, int64_t us)
+{
+    bool more, begun;
+
+    if (!p->log || s->error) {
+        return;
+    }
+    begun = ht_record_log_records(p->log);
+    if (!begun) {
+        p->log_boot = boot_of_log(s, p->mem);
+    }
+    g_string_truncate(s->log_text, 0);
+    more = ht_record_log_look(p->log, p->log_boot, last, us, s->log_text);
+    if (s->log_text->len && has_room(s, s->log_text->len)) {
+        ht_rec_writer_log(s->writer, s->log_text->str, s->log_text->len,
+                          &s->error);
+    }
+    if (!begun && ht_record_log_records(p->log)) {
+        s->log_boots = p->log_boot + 1;
+    }
+    s->more |= more;
+}
+
+/* A dead kernel's memory is read once more, as far as it is still there. */
+static void end_log(HtSession *s, Place *p)
+{
+    look_at_log(s, p, true, LOG_US);
+    if (p->log) {
+        s->logged += ht_record_log_records(p->log);
+        g_clear_pointer(&p->log, ht_record_log_free);
+    }
+}
+
+/*
  * Look for kernels, or after those that were found.  What a kernel wrote last
  * was taken by the look before, as far as it can be.
  */
@@ -320,11 +388,17 @@ static void watch(HtSession *s, bool last)
 
     for (i = 0; i < s->places->len; i++) {
         Place *p = s->places->pdata[i];
-        unsigned flags = ht_kernel_watch_look(p->watch, last);
+        unsigned flags = p->watch ? ht_kernel_watch_look(p->watch, last) : 0;
 
         s->more |= flags & HT_WATCH_MORE;
         if (flags & HT_WATCH_GONE) {
-            remove_rings(s, p->mem);
+            end_log(s, p);
+            if (s->main_buffer) {
+                remove_rings(s, p->mem);
+            }
+        }
+        if (flags & HT_WATCH_KERNEL) {
+            p->log = ht_record_log_new(ht_kernel_watch_kernel(p->watch), NULL);
         }
         if (flags & HT_WATCH_FORMATS) {
             write_formats(s, p);
@@ -332,6 +406,21 @@ static void watch(HtSession *s, bool last)
         if (flags & HT_WATCH_FOUND) {
             add_list(s, p);
         }
+        look_at_log(s, p, false, LOG_US);
+    }
+}
+
+/* The rest of each log.  A guest that goes on printing does not keep us. */
+static void finish_logs(HtSession *s)
+{
+    unsigned i, n;
+
+    for (i = 0; i < s->places->len; i++) {
+        n = 0;
+        do {
+            s->more = false;
+            look_at_log(s, s->places->pdata[i], true, LOG_LAST_US);
+        } while (s->more && !s->error && ++n < LOG_LAST_LOOKS);
     }
 }
 
@@ -460,6 +549,9 @@ static void search(HtSession *s, uint64_t anywhere)
     for (i = 0; i < s->places->len; i++) {
         Place *p = s->places->pdata[i];
 
+        if (!p->rings) {
+            continue;
+        }
         if (s->ring_at) {
             search_where_said(s, p->mem);
         }
@@ -543,12 +635,14 @@ static uint64_t next_search(const HtSession *s, uint64_t begun)
 
 bool ht_session_look(HtSession *s, GError **error)
 {
-    uint64_t t = s->now();
+    uint64_t t;
 
     s->more = false;
     if (s->image) {
         watch(s, false);
-    } else if (t >= s->next_search) {
+    }
+    t = s->now();
+    if (!s->main_buffer && t >= s->next_search) {
         search(s, t - s->started >= ANYWHERE_NS ? ANYWHERE_LOOKS : 0);
         s->next_search = next_search(s, t);
     }
@@ -584,6 +678,8 @@ HtSession *ht_session_new(const HtSessionInfo *info, GError **error)
     s->ring_at = info->ring_at;
     s->runs = info->runs;
     s->image = info->image ? ht_kernel_image_ref(info->image) : NULL;
+    s->main_buffer = s->image && info->main_buffer;
+    s->log_text = g_string_new(NULL);
     s->now = info->now ? info->now : monotonic_ns;
     s->started = s->now();
     s->places = g_ptr_array_new_with_free_func(free_place);
@@ -598,13 +694,14 @@ HtSession *ht_session_new(const HtSessionInfo *info, GError **error)
     return g_steal_pointer(&s);
 }
 
-void ht_session_add(HtSession *s, const HtFtMem *mem)
+void ht_session_add(HtSession *s, const HtFtMem *mem, unsigned what)
 {
     Place *p = g_new0(Place, 1);
 
     p->mem = mem;
-    if (s->image) {
-        p->watch = ht_kernel_watch_new(mem, s->image, s->now);
+    p->rings = what & HT_SESSION_RINGS;
+    if (s->image && what & HT_SESSION_KERNEL) {
+        p->watch = ht_kernel_watch_new(mem, s->image, s->main_buffer, s->now);
     }
     ht_ft_search_init(&p->search, mem, HT_FT_SEARCH_FAST);
     ht_ft_search_init(&p->anywhere, mem, HT_FT_SEARCH_FULL);
@@ -617,7 +714,10 @@ void ht_session_remove(HtSession *s, const HtFtMem *mem)
 
     remove_rings(s, mem);
     for (i = s->places->len; i-- > 0;) {
-        if (((Place *)s->places->pdata[i])->mem == mem) {
+        Place *p = s->places->pdata[i];
+
+        if (p->mem == mem) {
+            end_log(s, p);
             g_ptr_array_remove_index(s->places, i);
         }
     }
@@ -626,7 +726,16 @@ void ht_session_remove(HtSession *s, const HtFtMem *mem)
 HtSessionStats ht_session_stats(const HtSession *s)
 {
     HtFtStats sum = s->past;
+    uint64_t logged = s->logged;
+    bool kernel = false;
     unsigned i;
+
+    for (i = 0; i < s->places->len; i++) {
+        const Place *p = s->places->pdata[i];
+
+        kernel |= p->log != NULL;
+        logged += p->log ? ht_record_log_records(p->log) : 0;
+    }
 
     for (i = 0; i < s->rings->len; i++) {
         add_stats(&sum, s->rings->pdata[i]);
@@ -640,6 +749,8 @@ HtSessionStats ht_session_stats(const HtSession *s)
         .late = sum.late,
         .errors = sum.errors,
         .boots = s->epochs,
+        .logged = logged,
+        .kernel = kernel,
     };
 }
 
@@ -671,13 +782,18 @@ bool ht_session_finish(HtSession *s, const char *end, GError **error)
     unsigned i;
 
     s->next_search = 0;
-    if (s->image && !s->rings->len) {
+    if (s->image && (s->main_buffer ? !s->rings->len : !s->log_boots)) {
         watch(s, true);
     }
     if (!look_last(s, error)) {
         return false;
     }
-    if (!s->rings->len && !s->image) {
+    finish_logs(s);
+    if (s->error) {
+        g_propagate_error(error, g_steal_pointer(&s->error));
+        return false;
+    }
+    if (!s->rings->len && !s->main_buffer) {
         search(s, ANYWHERE_LAST);
     }
     /* a guest that was dead already, whose only ring this is */
@@ -721,6 +837,7 @@ void ht_session_free(HtSession *s)
     if (s) {
         g_ptr_array_free(s->rings, true);
         g_ptr_array_free(s->places, true);
+        g_string_free(s->log_text, true);
         ht_rec_writer_free(s->writer);
         ht_kernel_image_unref(s->image);
         g_key_file_free(s->info);

@@ -22,8 +22,9 @@
  * @poll_us: between two looks
  * @kernel: its formats and symbols, or NULL
  * @max_bytes: of the recording; more ends it.  0: as much as there is
- * @image: the guest's kernel, whose main trace buffer is followed; NULL: a
- *         boot-mapped ring is.  A reference is taken.
+ * @image: the guest's kernel, whose log is recorded; NULL if it is not known.
+ *         A reference is taken.
+ * @main_buffer: follow the main trace buffer of @image, not a boot-mapped ring
  * @ring_at: where the guest's memory is said to have a ring: an address of the
  *           guest; 0 if nothing is known
  * @runs: or NULL; where what is recorded goes, too; must stay
@@ -38,6 +39,7 @@ typedef struct HtSessionInfo {
     const HtKernel *kernel;
     uint64_t max_bytes;
     HtKernelImage *image;
+    bool main_buffer;
     uint64_t ring_at;
     HtFtRuns *runs;
     uint64_t (*now)(void);
@@ -53,6 +55,8 @@ typedef struct HtSessionInfo {
  * @late: processors whose first events were overwritten before that
  * @errors: looks that came upon a page that cannot be read
  * @boots: of the guest
+ * @logged: records of the kernel's log
+ * @kernel: a kernel is there whose log can be read
  */
 typedef struct HtSessionStats {
     bool found;
@@ -63,6 +67,8 @@ typedef struct HtSessionStats {
     uint64_t late;
     uint64_t errors;
     uint32_t boots;
+    uint64_t logged;
+    bool kernel;
 } HtSessionStats;
 
 typedef struct HtSession HtSession;
@@ -74,11 +80,18 @@ typedef struct HtSession HtSession;
  */
 HtSession *ht_session_new(const HtSessionInfo *info, GError **error);
 
+/* What is looked for in a memory */
+#define HT_SESSION_RINGS    1u
+#define HT_SESSION_KERNEL   2u
+#define HT_SESSION_ALL      (HT_SESSION_RINGS | HT_SESSION_KERNEL)
+
 /**
- * ht_session_add() - look for rings there, too
+ * ht_session_add() - search a memory, too
  * @mem: a guest's memory; must stay
+ * @what: HT_SESSION_*: boot-mapped rings, and the kernel that the session's
+ *        image is of.  Two memories for rings must not overlap.
  */
-void ht_session_add(HtSession *s, const HtFtMem *mem);
+void ht_session_add(HtSession *s, const HtFtMem *mem, unsigned what);
 
 /**
  * ht_session_remove() - do not look there any more

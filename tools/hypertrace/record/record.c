@@ -342,20 +342,37 @@ static const char *main_buffer_lacks(const HtKernelImage *image)
            "its image has no symbols of data (CONFIG_KALLSYMS_ALL)" : NULL;
 }
 
+/* Read the kernel's image, for its log and its main trace buffer. */
+static void open_image(HtRecord *r, const char *path, GError **error)
+{
+    const char *lacks;
+
+    r->image = ht_kernel_image_open(path, error);
+    lacks = r->image ? main_buffer_lacks(r->image) : NULL;
+    if (lacks) {
+        g_clear_pointer(&r->image, ht_kernel_image_unref);
+        g_set_error_literal(error, G_FILE_ERROR, G_FILE_ERROR_INVAL, lacks);
+    }
+}
+
 /*
- * Choose which buffer is read; sets @r->image for the main one.  @path is the
- * kernel's image or NULL; @has_ring: the kernel's command line has a ring.
+ * Choose which buffer is read; sets @r->image if the kernel's own data can be
+ * read.  @path is the kernel's image or NULL; @has_ring: the kernel's command
+ * line has a ring.
  */
 static bool choose_buffer(HtRecord *r, const char *path, bool has_ring,
                           GError **error)
 {
-    g_autoptr(HtKernelImage) image = NULL;
-    g_autoptr(GError) local = NULL;
-    const char *lacks;
+    g_autoptr(GError) lacks = NULL;
 
-    if (r->buffer == HT_TRACE_BUFFER_BOOT ||
-        (r->buffer == HT_TRACE_BUFFER_ANY && (!path || has_ring))) {
+    if (path) {
+        open_image(r, path, &lacks);
+    }
+    if (r->buffer == HT_TRACE_BUFFER_ANY &&
+        (!r->image || has_ring || (has_boot_ring(r->image) && !r->pid))) {
         r->buffer = HT_TRACE_BUFFER_BOOT;
+    }
+    if (r->buffer == HT_TRACE_BUFFER_BOOT) {
         return true;
     }
     if (!path) {
@@ -364,20 +381,13 @@ static bool choose_buffer(HtRecord *r, const char *path, bool has_ring,
                     "--kernel FILE");
         return false;
     }
-    image = ht_kernel_image_open(path, &local);
-    lacks = image ? main_buffer_lacks(image) : local->message;
-    if (r->buffer == HT_TRACE_BUFFER_ANY &&
-        (lacks || (has_boot_ring(image) && !r->pid))) {
-        r->buffer = HT_TRACE_BUFFER_BOOT;
-        return true;
-    }
-    if (lacks) {
+    if (!r->image) {
         g_set_error(error, G_FILE_ERROR, G_FILE_ERROR_INVAL, "--buffer main: "
-                    "the kernel's own data cannot be read: %s", lacks);
+                    "the kernel's own data cannot be read: %s",
+                    lacks->message);
         return false;
     }
     r->buffer = HT_TRACE_BUFFER_MAIN;
-    r->image = g_steal_pointer(&image);
     r->kernel = ht_kernel_of_image(r->image);
     return true;
 }
@@ -468,6 +478,7 @@ static int run(HtRecord *r, char **argv, const char *guest,
         .kernel = r->kernel,
         .max_bytes = r->max_bytes,
         .image = r->image,
+        .main_buffer = r->buffer == HT_TRACE_BUFFER_MAIN,
         .ring_at = r->plan ? r->plan->ring_at : 0,
     };
     int status;

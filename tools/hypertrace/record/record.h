@@ -37,7 +37,7 @@ typedef enum HtTraceBuffer {
  *           @plan, the process may not have mapped the guest's memory yet
  * @kernel: what is known of the guest's kernel, or NULL
  * @buffer: which buffer is read
- * @image: with HT_TRACE_BUFFER_MAIN: the guest's kernel
+ * @image: the guest's kernel, if its own data can be read; or NULL
  * @dir: where the recording is made
  * @lttng: what is followed goes to LTTng, too...
  * @live_options: ...so...

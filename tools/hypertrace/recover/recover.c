@@ -88,7 +88,7 @@ static bool parse(Recover *r, int argc, char **argv, int *status)
 }
 
 static bool record(const Recover *r, HtSource *source, const HtKernel *kernel,
-                   GError **error)
+                   HtKernelImage *image, GError **error)
 {
     g_autofree char *command = g_strdup_printf("hypertrace recover %s",
                                                r->file);
@@ -97,6 +97,7 @@ static bool record(const Recover *r, HtSource *source, const HtKernel *kernel,
         .command = command,
         .source = "the memory of a guest that did not run any more",
         .kernel = kernel,
+        .image = image,
     };
     g_autoptr(HtSession) s = ht_session_new(&info, error);
     HtSessionStats n;
@@ -104,12 +105,15 @@ static bool record(const Recover *r, HtSource *source, const HtKernel *kernel,
     if (!s) {
         return false;
     }
-    ht_session_add(s, &source->mem);
+    ht_session_add(s, &source->mem, HT_SESSION_ALL);
     if (!ht_session_finish(s, "recovered from the guest's memory", error)) {
         return false;
     }
     n = ht_session_stats(s);
-    if (!n.found) {
+    if (!n.found && n.logged) {
+        fprintf(stderr, "hypertrace recover: %s has no ring of events, only"
+                " the kernel's log\n", r->file);
+    } else if (!n.found) {
         ht_session_discard(s);
         g_set_error(error, G_FILE_ERROR, G_FILE_ERROR_NOENT,
                     "%s has no ring of events: its kernel has to be 6.12 or"
@@ -129,18 +133,21 @@ static bool record(const Recover *r, HtSource *source, const HtKernel *kernel,
 /* What a kernel left in its memory */
 static bool recover_ring(const Recover *r, GError **error)
 {
+    g_autoptr(HtKernelImage) image = NULL;
     g_autoptr(HtKernel) kernel = NULL;
     /* before a kernel is booted for it */
     g_autoptr(HtSource) source = ht_source_open(r->file, error);
 
     if (source && r->kernel_path) {
         kernel = ht_kernel_get(r->kernel_path, NULL, r->busybox, error);
+        /* Without types and symbols of data, the log cannot be read. */
+        image = ht_kernel_image_open(r->kernel_path, NULL);
     } else if (source) {
         fputs("hypertrace recover: events will have numbers for names:"
               " --kernel FILE says which kernel the guest ran\n", stderr);
     }
     return source && (kernel || !r->kernel_path) &&
-           record(r, source, kernel, error);
+           record(r, source, kernel, image, error);
 }
 
 static int show(const Recover *r)

@@ -97,20 +97,25 @@ static void longest(Collect *c, HtLastSilence *s, const HtModelEvent *ev,
     }
 }
 
+static void add_line(HtLast *l, unsigned max, uint64_t ns, const char *s,
+                     gsize len)
+{
+    HtLastLine *line = g_new(HtLastLine, 1);
+
+    line->ns = ns;
+    line->text = g_string_new_len(s, len);
+    g_queue_push_tail(&l->log, line);
+    if (l->log.length > max) {
+        free_line(g_queue_pop_head(&l->log));
+    }
+}
+
 static void keep_line(Collect *c, const HtModelEvent *ev)
 {
-    HtLastLine *line;
-    const char *s;
     gsize len;
+    const char *s = ht_event_text(ev, HT_F_CONSOLE_TEXT, &len);
 
-    s = ht_event_text(ev, HT_F_CONSOLE_TEXT, &len);
-    line = g_new(HtLastLine, 1);
-    line->ns = ev->rec.ns;
-    line->text = g_string_new_len(s, len);
-    g_queue_push_tail(&c->l->log, line);
-    if (c->l->log.length > c->lines) {
-        free_line(g_queue_pop_head(&c->l->log));
-    }
+    add_line(c->l, c->lines, ev->rec.ns, s, len);
 }
 
 static gpointer task_key(Collect *c, const HtModelEvent *ev, int32_t pid)
@@ -215,6 +220,30 @@ static uint64_t number(HtModel *m, const char *key)
     return g_ascii_strtoull(ht_model_info(m, "recording", key), NULL, 10);
 }
 
+/* The kernel's log is complete, and has its own stamps. */
+static void read_log(HtLast *l, HtLogLines *lines, unsigned boot, unsigned max)
+{
+    HtLogLine line;
+
+    g_queue_clear_full(&l->log, free_line);
+    while (ht_log_lines_next(lines, &line)) {
+        unsigned of = line.record.boot + 1;
+
+        l->boots = MAX(l->boots, of);
+        if (!boot && !l->events && of != l->boot) {
+            /* No event tells which boot was the last one. */
+            l->boot = of;
+            g_queue_clear_full(&l->log, free_line);
+        }
+        if (of == (boot ? boot : l->boot)) {
+            l->boot = of;
+            l->end = l->events ? l->end : line.record.ns;
+            add_line(l, max, line.record.ns, line.record.text,
+                     line.record.len);
+        }
+    }
+}
+
 /* When, by the host's clock, the last look was that saw something new */
 static uint64_t seen_last(HtModel *m)
 {
@@ -243,16 +272,25 @@ static uint64_t silence_after(HtModel *m)
     return number(m, "poll-us") && seen ? ht_elapsed(seen, ended) : 0;
 }
 
-HtLast *ht_last_collect(HtModel *m, unsigned boot, unsigned lines,
-                        GError **errp)
+HtLast *ht_last_collect(HtModel *m, const char *dir, unsigned boot,
+                        unsigned max_lines, GError **errp)
 {
-    g_autofree Collect *c = g_new0(Collect, 1);
-    HtLast *l = g_new0(HtLast, 1);
+    g_autofree Collect *c = NULL;
+    g_autoptr(GError) error = NULL;
+    /* Reads the model; names of tasks must be those of the end. */
+    g_autoptr(HtLogLines) lines = ht_log_lines_open(dir, m, &error);
     uint64_t after = silence_after(m);
     HtModelEvent ev;
+    HtLast *l;
 
+    if (error) {
+        g_propagate_error(errp, g_steal_pointer(&error));
+        return NULL;
+    }
+    c = g_new0(Collect, 1);
+    l = g_new0(HtLast, 1);
     c->l = l;
-    c->lines = MIN(lines, HT_LAST_LOG_MAX);
+    c->lines = MIN(max_lines, HT_LAST_LOG_MAX);
     c->blocked = g_hash_table_new_full(NULL, NULL, NULL, g_free);
     l->m = m;
     l->cpus = g_array_new(false, false, sizeof(HtLastCpu));
@@ -275,7 +313,10 @@ HtLast *ht_last_collect(HtModel *m, unsigned boot, unsigned lines,
     ht_view_trouble(m);
     g_hash_table_destroy(c->blocked);
     l->after = boot && boot != l->boots ? 0 : after;
-    if (l->events) {
+    if (lines) {
+        read_log(l, lines, boot, c->lines);
+    }
+    if (l->events || l->log.length) {
         return l;
     }
     g_set_error(errp, G_FILE_ERROR, G_FILE_ERROR_NOENT, boot ?
@@ -649,7 +690,7 @@ int ht_last(int argc, char **argv)
     if (!image || add_kernel(v.dir, image, busybox, &error)) {
         m = ht_view_open(&v, &error);
     }
-    l = m ? ht_last_collect(m, v.boot, lines, &error) : NULL;
+    l = m ? ht_last_collect(m, v.dir, v.boot, lines, &error) : NULL;
     if (l && v.json) {
         put_json(&o, l);
     } else if (l) {

@@ -111,14 +111,15 @@ typedef struct HtLast {
 /**
  * ht_last_collect: read a recording up to the end of a boot
  * @m: model; not to be used meanwhile, since names are of that moment
+ * @dir: its recording
  * @boot: which, from 1; 0: the last one that has events
- * @lines: of the log to keep, at most HT_LAST_LOG_MAX
+ * @max_lines: of the log to keep, at most HT_LAST_LOG_MAX
  * @errp: why not
  *
  * Returns: for ht_last_free(), before @m is freed; NULL on failure
  */
-HtLast *ht_last_collect(HtModel *m, unsigned boot, unsigned lines,
-                        GError **errp);
+HtLast *ht_last_collect(HtModel *m, const char *dir, unsigned boot,
+                        unsigned max_lines, GError **errp);
 
 /**
  * ht_last_name: the name of a task then

@@ -2,8 +2,9 @@
 /*
  * hypertrace log: what the guest's kernel printed
  *
- * From the event printk:console, which has each record as it was printed,
- * also those that no console ever showed.
+ * From the log that was read from the guest's memory.  Else from the event
+ * printk:console, which has each record as it was printed, also those that no
+ * console ever showed.
  */
 #include <inttypes.h>
 #include <string.h>
@@ -59,19 +60,118 @@ void ht_log_text(HtOutput *o, uint64_t ns, const char *s, gsize len)
     put_line(o, ns, s, len);
 }
 
-static void put_json(HtOutput *o, const HtModelEvent *ev, const char *s,
-                     gsize len)
+static void put_json(HtOutput *o, const HtLogLine *line)
 {
+    const HtLogRecord *r = &line->record;
     HtJson j = { .out = o->text };
 
     ht_json_open(&j, NULL, '{');
-    ht_json_uint(&j, "ns", ev->rec.ns);
-    ht_json_uint(&j, "boot", ev->boot);
-    ht_json_uint(&j, "cpu", ev->rec.cpu);
-    ht_json_int(&j, "pid", ev->rec.pid);
-    ht_json_text(&j, "text", s, len);
+    ht_json_uint(&j, "ns", r->ns);
+    ht_json_uint(&j, "boot", r->boot + 1);
+    if (!line->is_event) {
+        ht_json_uint(&j, "seq", r->seq);
+        ht_json_uint(&j, "level", r->level);
+        ht_json_uint(&j, "facility", r->facility);
+    }
+    if (line->is_event || r->caller & HT_LOG_CALLER_CPU) {
+        ht_json_uint(&j, "cpu", line->is_event ? line->cpu :
+                     r->caller & ~HT_LOG_CALLER_CPU);
+    }
+    if (line->is_event || !(r->caller & HT_LOG_CALLER_CPU)) {
+        ht_json_int(&j, "pid", r->caller);
+    }
+    ht_json_text(&j, "text", r->text, r->len);
     ht_json_close(&j, '}');
     g_string_append_c(o->text, '\n');
+}
+
+/* What was printed so far */
+typedef struct Printed {
+    bool any;
+    uint32_t boot;              /* of the last line */
+    uint64_t next_seq;          /* of that boot; 0 if it is not known */
+} Printed;
+
+static void put_record(HtOutput *o, const HtLogLine *line, bool lost,
+                       Printed *p, bool json)
+{
+    const HtLogRecord *r = &line->record;
+
+    if (json) {
+        put_json(o, line);
+    } else {
+        if (p->any && r->boot != p->boot) {
+            g_string_append_printf(o->text, "-- boot %u --\n", r->boot + 1);
+            p->next_seq = 0;
+            lost = false;
+        }
+        if (!line->is_event && r->seq > p->next_seq) {
+            g_string_append_printf(o->text, "-- %" PRIu64 " records were"
+                                   " overwritten before they were read --\n",
+                                   r->seq - p->next_seq);
+        }
+        if (lost) {
+            g_string_append(o->text, "-- events were lost here, maybe"
+                            " lines, too --\n");
+        }
+        ht_log_text(o, r->ns, r->text, r->len);
+    }
+    p->any = true;
+    p->boot = r->boot;
+    p->next_seq = line->is_event ? 0 : r->seq + 1;
+}
+
+static bool in_view(const HtView *v, const HtLogRecord *r)
+{
+    return r->ns >= v->from_ns && r->ns <= v->to_ns &&
+           (!v->boot || r->boot + 1 == (uint32_t)v->boot);
+}
+
+static bool put_log(const HtView *v, HtLogLines *l, HtOutput *o)
+{
+    Printed p = { 0 };
+    HtLogLine line;
+
+    while (ht_log_lines_next(l, &line)) {
+        if (!in_view(v, &line.record)) {
+            /* What was not asked for is not missing. */
+            p.next_seq = line.is_event ? 0 : line.record.seq + 1;
+            continue;
+        }
+        put_record(o, &line, false, &p, v->json);
+        if (!ht_output_room(o)) {
+            break;
+        }
+    }
+    return p.any;
+}
+
+/* Without a log: the events printk:console have its lines. */
+static bool put_events(HtView *v, HtModel *m, HtOutput *o)
+{
+    Printed p = { 0 };
+    bool lost = false;
+    HtModelEvent ev;
+
+    while (ht_view_next(v, m, &ev)) {
+        HtLogLine line = { .is_event = true, .cpu = ev.rec.cpu };
+
+        lost |= ev.rec.lost_before;
+        if (ev.class->kind != HT_KIND_CONSOLE) {
+            continue;
+        }
+        line.record.ns = ev.rec.ns;
+        line.record.boot = ev.rec.epoch;
+        line.record.caller = ev.rec.pid;
+        line.record.text = ht_event_text(&ev, HT_F_CONSOLE_TEXT,
+                                         &line.record.len);
+        put_record(o, &line, lost, &p, v->json);
+        lost = false;
+        if (!ht_output_room(o)) {
+            break;
+        }
+    }
+    return p.any;
 }
 
 int ht_log(int argc, char **argv)
@@ -79,10 +179,9 @@ int ht_log(int argc, char **argv)
     HtView v = { 0 };
     GError *error = NULL;
     g_autoptr(HtModel) m = NULL;
-    bool ok, lost = false, any = false;
-    unsigned boot = 0;
+    g_autoptr(HtLogLines) lines = NULL;
+    bool any = true;
     HtOutput o;
-    HtModelEvent ev;
     int status;
 
     if (!ht_view_parse(&v, &argc, argv, "Print what the guest's kernel"
@@ -93,41 +192,19 @@ int ht_log(int argc, char **argv)
     }
     ht_view_output(&v, &o);
     m = ht_view_open(&v, &error);
-    while (m && ht_view_next(&v, m, &ev)) {
-        const char *s;
-        gsize len;
-
-        lost |= ev.rec.lost_before;
-        if (ev.class->kind != HT_KIND_CONSOLE) {
-            continue;
-        }
-        any = true;
-        s = ht_event_text(&ev, HT_F_CONSOLE_TEXT, &len);
-        if (v.json) {
-            put_json(&o, &ev, s, len);
-        } else {
-            if (boot && ev.boot != boot) {
-                g_string_append_printf(o.text, "-- boot %u --\n", ev.boot);
-                lost = false;
-            }
-            boot = ev.boot;
-            if (lost) {
-                g_string_append(o.text, "-- events were lost here, maybe"
-                                " lines, too --\n");
-            }
-            ht_log_text(&o, ev.rec.ns, s, len);
-        }
-        lost = false;
-        if (!ht_output_room(&o)) {
-            break;
-        }
+    if (m) {
+        lines = ht_log_lines_open(v.dir, m, &error);
     }
-    ok = m != NULL;
-    if (ok && !any) {
-        g_printerr("hypertrace log: no line there; were the events"
-                   " 'printk' recorded?\n");
+    if (lines) {
+        any = put_log(&v, lines, &o);
+    } else if (m && !error) {
+        any = put_events(&v, m, &o);
     }
-    status = ht_view_finish(&o, ok, error);
+    if (!any) {
+        g_printerr("hypertrace log: no line there; the recording has neither"
+                   " the kernel's log nor events 'printk' of this time\n");
+    }
+    status = ht_view_finish(&o, m && !error, error);
     ht_view_free(&v);
     return status;
 }

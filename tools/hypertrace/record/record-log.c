@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * hypertrace record: the log of the kernel in a guest's memory
+ */
+#include "hypertrace/base.h"
+#include "hypertrace/kernel-log.h"
+#include "record/record-log.h"
+
+/* Bytes of lines after which a look ends */
+#define LOOK_BYTES (1u << 20)
+
+struct HtRecordLog {
+    HtKernelLog *log;
+    uint64_t records;
+};
+
+HtRecordLog *ht_record_log_new(HtGuestKernel *k, GError **error)
+{
+    HtKernelLog *log = ht_kernel_log_of(k, error);
+    HtRecordLog *l;
+
+    if (!log) {
+        return NULL;
+    }
+    l = g_new0(HtRecordLog, 1);
+    l->log = log;
+    return l;
+}
+
+bool ht_record_log_look(HtRecordLog *l, uint32_t boot, bool last, int64_t us,
+                        GString *out)
+{
+    gsize before = out->len;
+    int64_t until = 0;
+    HtLogRecord record;
+
+    while (ht_kernel_log_next(l->log, last, &record) > 0) {
+        record.boot = boot;
+        ht_log_record_write(&record, out);
+        l->records++;
+        if (!until) {
+            until = g_get_monotonic_time() + us;
+        }
+        if (out->len - before >= LOOK_BYTES ||
+            g_get_monotonic_time() >= until) {
+            return true;
+        }
+    }
+    return false;
+}
+
+uint64_t ht_record_log_records(const HtRecordLog *l)
+{
+    return l->records;
+}
+
+void ht_record_log_free(HtRecordLog *l)
+{
+    if (l) {
+        ht_kernel_log_free(l->log);
+        g_free(l);
+    }
+}

@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * hypertrace log: the kernel's log of a recording, completed by its events
+ */
+#include <string.h>
+
+#include "views/log.h"
+
+/* Lines of events that are kept; more are dropped */
+#define TAIL_MAX    65536u
+/* A record's event may be dated so much earlier, by another clock. */
+#define SLACK_NS    UINT64_C(1000000000)
+
+typedef struct Tail {
+    uint64_t ns;
+    uint32_t cpu;
+    int32_t pid;
+    GString *text;
+} Tail;
+
+/* What a boot has */
+typedef struct Boot {
+    uint32_t boot;              /* from 0 */
+    bool has_log;
+    bool met;                   /* the event of the last record was met */
+    uint64_t last_ns;           /* the last record's */
+    GString *last;              /* text of the last record */
+    GPtrArray *tail;            /* of Tail: events after the last record */
+} Boot;
+
+struct HtLogLines {
+    HtLogReader *reader;
+    HtLogRecord record;         /* that was read ahead */
+    bool ahead;
+    GHashTable *boots;          /* of Boot, by number */
+    GPtrArray *order;           /* the same, by rising number */
+    unsigned at;                /* in @order */
+    unsigned tail_at;
+    unsigned tails;             /* in all boots */
+};
+
+static void free_tail(gpointer data)
+{
+    Tail *t = data;
+
+    g_string_free(t->text, true);
+    g_free(t);
+}
+
+static void free_boot(gpointer data)
+{
+    Boot *b = data;
+
+    g_string_free(b->last, true);
+    g_ptr_array_unref(b->tail);
+    g_free(b);
+}
+
+static Boot *find_boot(HtLogLines *l, uint32_t boot)
+{
+    Boot *b = g_hash_table_lookup(l->boots, GUINT_TO_POINTER(boot));
+
+    if (!b) {
+        b = g_new0(Boot, 1);
+        b->boot = boot;
+        b->last = g_string_new(NULL);
+        b->tail = g_ptr_array_new_with_free_func(free_tail);
+        g_hash_table_insert(l->boots, GUINT_TO_POINTER(boot), b);
+    }
+    return b;
+}
+
+static gsize trimmed(const char *s, gsize len)
+{
+    while (len && (s[len - 1] == '\n' || s[len - 1] == '\r')) {
+        len--;
+    }
+    return len;
+}
+
+static bool is_last(const Boot *b, const char *s, gsize len)
+{
+    len = trimmed(s, len);
+    return len == trimmed(b->last->str, b->last->len) &&
+           !memcmp(s, b->last->str, len);
+}
+
+/* Keep an event that the log may lack. */
+static void add_event(HtLogLines *l, const HtModelEvent *ev)
+{
+    Boot *b = find_boot(l, ev->rec.epoch);
+    const char *s;
+    gsize len;
+    Tail *t;
+
+    if (b->has_log && ev->rec.ns + SLACK_NS < b->last_ns) {
+        return;
+    }
+    s = ht_event_text(ev, HT_F_CONSOLE_TEXT, &len);
+    if (b->has_log && is_last(b, s, len)) {
+        /* The log has all that was printed up to here. */
+        l->tails -= b->tail->len;
+        g_ptr_array_set_size(b->tail, 0);
+        b->met = true;
+        return;
+    }
+    if (l->tails == TAIL_MAX) {
+        return;
+    }
+    t = g_new(Tail, 1);
+    t->ns = ev->rec.ns;
+    t->cpu = ev->rec.cpu;
+    t->pid = ev->rec.pid;
+    t->text = g_string_new_len(s, len);
+    g_ptr_array_add(b->tail, t);
+    l->tails++;
+}
+
+/* Without the event of the last record, time tells which ones are later. */
+static void drop_early(Boot *b)
+{
+    unsigned n = 0;
+
+    while (b->has_log && !b->met && n < b->tail->len &&
+           ((Tail *)b->tail->pdata[n])->ns <= b->last_ns) {
+        n++;
+    }
+    if (n) {
+        g_ptr_array_remove_range(b->tail, 0, n);
+    }
+}
+
+static gint by_number(gconstpointer a, gconstpointer b)
+{
+    const Boot *x = *(Boot *const *)a, *y = *(Boot *const *)b;
+
+    return x->boot < y->boot ? -1 : x->boot > y->boot;
+}
+
+static void sort_boots(HtLogLines *l)
+{
+    GHashTableIter iter;
+    gpointer b;
+
+    g_hash_table_iter_init(&iter, l->boots);
+    while (g_hash_table_iter_next(&iter, NULL, &b)) {
+        drop_early(b);
+        g_ptr_array_add(l->order, b);
+    }
+    g_ptr_array_sort(l->order, by_number);
+}
+
+static void read_ends(HtLogLines *l)
+{
+    HtLogRecord r;
+
+    while (ht_log_reader_next(l->reader, &r)) {
+        Boot *b = find_boot(l, r.boot);
+
+        b->has_log = true;
+        b->last_ns = r.ns;
+        g_string_truncate(b->last, 0);
+        g_string_append_len(b->last, r.text, r.len);
+    }
+}
+
+HtLogLines *ht_log_lines_open(const char *dir, HtModel *m, GError **errp)
+{
+    HtLogReader *reader = ht_log_reader_open(dir, errp);
+    HtLogLines *l;
+    HtModelEvent ev;
+
+    if (!reader) {
+        return NULL;
+    }
+    l = g_new0(HtLogLines, 1);
+    l->reader = reader;
+    l->boots = g_hash_table_new_full(NULL, NULL, NULL, free_boot);
+    l->order = g_ptr_array_new();
+    read_ends(l);
+    while (ht_model_next(m, &ev)) {
+        if (ev.class->kind == HT_KIND_CONSOLE) {
+            add_event(l, &ev);
+        }
+    }
+    ht_model_rewind(m);
+    sort_boots(l);
+    ht_log_reader_close(l->reader);
+    l->reader = ht_log_reader_open(dir, errp);
+    if (!l->reader) {
+        g_clear_pointer(&l, ht_log_lines_close);
+    }
+    return l;
+}
+
+static bool next_record(HtLogLines *l, const Boot *b, HtLogLine *line)
+{
+    if (!l->ahead) {
+        l->ahead = ht_log_reader_next(l->reader, &l->record);
+    }
+    if (!l->ahead || l->record.boot != b->boot) {
+        return false;
+    }
+    *line = (HtLogLine) { .record = l->record };
+    l->ahead = false;
+    return true;
+}
+
+bool ht_log_lines_next(HtLogLines *l, HtLogLine *line)
+{
+    for (; l->at < l->order->len; l->at++, l->tail_at = 0) {
+        const Boot *b = l->order->pdata[l->at];
+        const Tail *t;
+
+        if (next_record(l, b, line)) {
+            return true;
+        }
+        if (l->tail_at < b->tail->len) {
+            t = b->tail->pdata[l->tail_at++];
+            *line = (HtLogLine) {
+                .record = {
+                    .ns = t->ns, .boot = b->boot, .caller = t->pid,
+                    .text = t->text->str, .len = t->text->len,
+                },
+                .is_event = true,
+                .cpu = t->cpu,
+            };
+            return true;
+        }
+    }
+    return false;
+}
+
+void ht_log_lines_close(HtLogLines *l)
+{
+    if (l) {
+        ht_log_reader_close(l->reader);
+        g_ptr_array_unref(l->order);
+        g_hash_table_unref(l->boots);
+        g_free(l);
+    }
+}
