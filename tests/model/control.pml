@@ -93,7 +93,7 @@ active proctype vcpu()
         :: position++; store_release(HEAD, position)
         :: lost++; store(LOST, lost)
         :: flush()
-        /* no event rings the doorbell: the IOThread may poll by itself */
+        /* events ring no doorbell here: the IOThread may poll on its own */
         :: kick()
         fi
     :: break

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Memory written by one side and read by the other, as C11 permits it to look
+ * Memory that one side writes and the other reads, by the rules of C11
  *
  * All stores of the writer are kept, in its program order.  The reader of a
  * word gets any value that was stored to it, except values older than one that
@@ -20,7 +20,7 @@
 #endif
 
 byte log_value[LOG];
-byte log_tells[LOG];
+byte log_tells[LOG];            /* stores up to this one are published by it */
 byte log_next[LOG];             /* the next store to the same word; 0: none */
 byte log_end = 1;
 byte first_store[WORDS], last_store[WORDS];     /* 0: none, the word is 0 */
@@ -28,7 +28,7 @@ byte fenced;                    /* stores before the last release fence */
 
 byte seen[WORDS];               /* reader: the store it last read */
 byte told;                      /* reader: stores up to this are known */
-byte told_by_fence;             /* ...and up to this, after a fence */
+byte told_by_fence;             /* stores up to this are known after a fence */
 byte m;                         /* scratch */
 
 inline store_telling(word, value, tells)

@@ -1,34 +1,35 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Runs on their way to backends: hw/hypertrace/sink.c, host-lib/engine/queue.c
+ * Delivery of runs to backends: host-lib/engine/dispatch.c and queue.c
  *
  * A worker posts runs to two sinks, while classes are registered.  Sink 0 has
- * a backend that cannot block, so the worker may deliver; that of sink 1 may
- * hang forever (HANG).  With TURNS the worker is the main loop, which delivers
- * nothing and wakes sinks at the end of a turn, or when their queues fill.  A
- * section under HtSinks.lock is one atomic step.  A run fills a buffer.
+ * a backend that cannot block, so the worker may deliver; the backend of sink 1
+ * may hang forever (HANG).  With TURNS the worker is the main loop, which
+ * delivers nothing and wakes sinks at the end of a turn, or when their queues
+ * fill.  A section under HtDispatch.lock is one atomic step.  Each run fills a
+ * buffer.
  *
- * Each sink gets the runs in order, once, or counts them; no backend is called
- * by two threads at a time, or with classes that it does not know; in the end
- * no thread sleeps that has work.
+ * Asserted: each sink delivers each run once and in order, or counts it as
+ * discarded; two threads never call a backend at the same time; a backend gets
+ * only runs whose classes it knows; in the end no thread with work sleeps.
  */
 #define SINKS   2
 #define BUDGET  2               /* buffers; half of it must be free for room */
 
-/* Number of published classes; a run carries the number at its time */
+/* Number of published classes; each run carries the number at its posting */
 byte count;
 
 chan queue[SINKS] = [BUDGET] of { byte, byte };
 byte held[SINKS];               /* buffers of the budget in use */
-bit delivering[SINKS];          /* a taken run is not delivered yet */
-bit session[SINKS];             /* HtSink.session */
-bit asleep[SINKS];              /* in qemu_cond_wait() */
-byte learnt[SINKS];
-bit starved;                    /* HtSinks.starved */
-bit kicked;                     /* the worker */
+bit delivering[SINKS];          /* a run was taken but not delivered yet */
+bit session[SINKS];             /* a thread holds HtSink.lock */
+bit asleep[SINKS];              /* the thread waits for HtSink.wake */
+byte learnt[SINKS];             /* HtSink.learnt */
+bit starved;                    /* HtDispatch.starved */
+bit kicked;                     /* the worker was woken */
 
 bit inside[SINKS];              /* a thread is in the backend */
-byte last[SINKS];               /* run */
+byte last[SINKS];               /* the last run delivered */
 byte delivered[SINKS];
 byte discarded[SINKS];
 bit done;
@@ -62,7 +63,7 @@ inline deliver(s, nr, classes)
 /* ht_queue_empty() */
 #define EMPTY(s) (len(queue[s]) == 0 && !delivering[s])
 
-/* ht_sinks_wake() */
+/* ht_dispatch_wake() */
 inline wake(s)
 {
     if
@@ -96,7 +97,7 @@ inline wake(s)
 #define SIGNAL(s, was_empty) was_empty
 #endif
 
-/* ht_sinks_post() for one sink; s == 0: the worker may deliver */
+/* ht_dispatch_post() for one sink; s == 0: the worker may deliver */
 inline post(s, nr, classes, now, was_empty)
 {
     if
@@ -136,7 +137,7 @@ active proctype worker()
     do
     :: nr == RUNS -> end_turn(); break
     :: else ->
-        /* ht_sinks_room() */
+        /* ht_dispatch_room() */
 #ifdef M_STARVED_LATE
         room = ANY_ROOM;
         atomic { starved = starved | !room }
@@ -153,7 +154,7 @@ active proctype worker()
             }
             if
             :: now ->
-                /* it registers no class: that may block */
+                /* the worker registers no class, because that may block */
                 assert(classes <= learnt[0]);
                 deliver(0, nr, classes);
                 atomic { session[0] = 0; now = 0 }

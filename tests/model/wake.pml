@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Waking the consumer of channel=shm: no event is forgotten while it sleeps
+ * Waking the consumer of channel=shm: it never sleeps while an event waits
  *
  * The producer is ht_finish() and close_packet() with channel-shm.c; the
  * consumer is the IOThread of hw/hypertrace/worker.c with ht_consumer_arm():
- * doorbell, timer and polling.  The important effect is that a processor loads
- * before its earlier stores are visible: either side has a store buffer, which
- * drains at any time, at a full fence, and at a doorbell.
+ * doorbell, timer and polling.  A processor can load before its earlier stores
+ * are visible, so each side has a store buffer, which drains at any time, and
+ * must be empty after a full fence and before a doorbell.
  *
- * Without -DTIMER there is no timer: a packet that close_packet() closed wakes
- * the consumer by itself.  With it every commit is seen in the end, although
- * the timer stops while the device is idle.  A store becomes visible in less
- * than the time between two ticks of the timer.
+ * Without -DTIMER there is no timer; a close of a packet alone must wake the
+ * consumer.  With -DTIMER every commit is consumed in the end, although the
+ * timer stops while the device is idle.  A store becomes visible in less than
+ * the time between two ticks of the timer.
  *
  * -DM_... are mutants; run.sh ensures that none passes.
  */
@@ -24,7 +24,7 @@
 
 byte head, head_buffered;       /* 0: nothing is buffered */
 byte wake = NEVER, wake_buffered;
-bool old;                       /* the buffered head is a tick old */
+bool old;                       /* head was in the buffer when the timer started */
 /* The event notifier; it is set at first, because opening a stream is progress */
 bool doorbell = true;
 bool done;
@@ -174,7 +174,7 @@ inline work()
         :: else
         fi
     :: cursor != head ->
-        /* one packet is taken, which is enough for a turn */
+        /* the turn ends after one packet */
         progress = true;
         cursor = (PACKET_OF(head) == PACKET_OF(cursor) -> head :
                   (PACKET_OF(cursor) + 1) * PACKET);
@@ -264,7 +264,7 @@ end:
 #ifndef M_TIMER_BEFORE_ARM
         start_timer()
 #endif
-    /* while the producer runs; then the event loop ends polling */
+    /* the event loop polls only while the producer runs */
     :: !polling && !done && wake_buffered == 0 ->
         polling = true;
         wake_buffered = NEVER;
