@@ -52,36 +52,38 @@ def parse_args():
     which = parser.add_mutually_exclusive_group()
     for name, text in (("quick", "3 rounds, less than 3 minutes (default)"),
                        ("full", "11 rounds, about a quarter of an hour"),
-                       ("smoke", "1 round: does it work at all?")):
+                       ("smoke", "1 round, to check that all cases run")):
         which.add_argument(f"--{name}", dest="profile", action="store_const",
                            const=name, help=text)
     parser.add_argument("--accel", default="auto",
                         choices=["auto", "kvm", "tcg", "both"],
-                        help="auto: kvm where it works, else tcg")
+                        help="accelerator; auto: kvm if it works, else tcg")
     parser.add_argument("--channels", default=plan.CHANNELS,
                         type=a_list(plan.CHANNELS), metavar="LIST",
-                        help="of " + ",".join(plan.CHANNELS))
+                        help="channels to measure, of "
+                        + ",".join(plan.CHANNELS))
     peers = plan.PEERS + NATIVE_PEERS
     parser.add_argument("--peers", default=peers, type=a_list(peers),
-                        metavar="LIST", help="of " + ",".join(peers) +
-                        "; '' for none")
+                        metavar="LIST", help="peers to measure, of "
+                        + ",".join(peers) + "; '' for none")
     parser.add_argument("--macro", action=argparse.BooleanOptionalAction,
-                        help="benchmarks in a Linux guest, under TCG where "
-                        "KVM emulates ring 0 (default: with --full)")
-    parser.add_argument("--rounds", type=int, help="instead of the profile's")
+                        help="also run benchmarks in a Linux guest, under TCG "
+                        "if KVM emulates ring 0 (default: with --full)")
+    parser.add_argument("--rounds", type=int,
+                        help="number of rounds (default: the profile's)")
     parser.add_argument("--json", type=Path, metavar="FILE",
-                        help="write all figures")
+                        help="write all figures to FILE")
     parser.add_argument("--report", type=Path, metavar="DIR",
-                        help="write report.html and report.md")
+                        help="write report.html and report.md to DIR")
     parser.add_argument("--from", type=Path, dest="source", metavar="FILE",
-                        help="measure nothing: report on an earlier --json")
+                        help="do not measure; report on an earlier --json")
     parser.add_argument("--compare", type=Path, nargs=2, metavar="FILE",
-                        help="measure nothing: do the ratios of two earlier "
-                        "--json agree?  Status 1 if some do not")
+                        help="do not measure; check that the ratios of two "
+                        "earlier --json agree.  Status 1 if some do not")
     parser.add_argument("--before", type=Path, nargs="+", metavar="FILE",
-                        help="measure nothing: is anything worse in the runs "
-                        "--after than in these, taken in turns with them?  "
-                        "Status 1 if something is")
+                        help="do not measure; check that no figure of the runs "
+                        "--after is worse than in these runs, which were made "
+                        "in turns with them.  Status 1 if one is worse")
     parser.add_argument("--after", type=Path, nargs="+", metavar="FILE")
     parser.add_argument("--check", action="store_true",
                         help=argparse.SUPPRESS)

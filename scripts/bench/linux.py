@@ -33,7 +33,7 @@ ln -s /ht/sys/lib /lib/x86_64-linux-gnu
 printf 'root:x:0:\ntracing:x:1:\n' >/etc/group
 export PATH=$PATH:/ht/sys LTTNG_UST_REGISTER_TIMEOUT=60000
 export LTTNG_SESSION_CONFIG_XSD_PATH=/ht/sys
-# the port of a name, which may still be on its way
+# print the port with a name; wait until the kernel has created it
 port() {
     for i in $(seq 200); do
         for p in /sys/class/virtio-ports/*; do

@@ -14,8 +14,8 @@ Builds everything that demo, check and guest need:
   own     the guest library, tools and unit tests (meson)
   guest   the guest's kernel, initrd and hypertrace.ko
   qtest   QEMU's test programs for the device
---only builds just that part. --flavour asan builds a QEMU with sanitizers,
---flavour ust one whose own trace events LTTng can record, too.
+--only builds only that part. --flavour asan builds a QEMU with sanitizers;
+--flavour ust builds a QEMU whose own trace events LTTng can record.
 EOF
 }
 

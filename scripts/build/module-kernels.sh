@@ -55,7 +55,7 @@ build() {
 # tree, for the kernel 6.12.
 by_dkms() {
     have dkms || {
-        note "no dkms: not tried"
+        note "dkms is not installed: the build by dkms is skipped"
         return 0
     }
     root=$HT_TREE/dkms

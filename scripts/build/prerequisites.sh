@@ -109,7 +109,7 @@ if [ "$(id -u)" -ne 0 ]; then
         die "packages are missing and this user cannot install them;" \
             "as root run: apt-get install$missing$optional"
     else
-        note "not installed, and done without:$optional"
+        note "continuing without optional packages:$optional"
         stamp "$tried" "$optional"
         exit 0
     fi

@@ -13,12 +13,12 @@ limit=900                       # seconds a guest may take
 
 usage() {
     cat <<EOF
-usage: scripts/arm64-guests.sh [NAME]...
+usage: scripts/check/arm64-guests.sh [NAME]...
 
 Builds a QEMU for arm64, the modules and programs for it, and boots the kernels
 NAME ($kernels), whose packages are fetched from Debian and kept. Each guest has
-a device a channel. All that programs emitted has to arrive, and the kernel's
-own events do.
+one device for each channel. All events of programs must arrive, and events of
+the kernel, too.
 EOF
 }
 

@@ -9,15 +9,15 @@ usage() {
 usage: ./run check [--qemu DIR] [--flavour NAME] [--unit] [--fuzz]
                    [--qtest] [--e2e]
 
-Builds what is needed and runs
+Builds what is needed, then runs all kinds of tests, or only
   --unit   the native tests of the library, the host core and the tools
-  --fuzz   the fuzz targets: the committed corpus and some seconds more
+  --fuzz   the fuzz targets with the committed corpus, and for some seconds
            (./run fuzz is for longer runs)
-  --qtest  the device's tests in QEMU's framework, and QEMU's own that
+  --qtest  the device's tests in QEMU's framework, and QEMU's own tests that
            create each device
   --e2e    whole runs with a guest (pytest)
-or, without one of these, all. The last line is "N passed, N failed,
-N skipped"; above it are the failures, and the reason of each skip.
+The last line is "N passed, N failed, N skipped"; above it are the failures,
+and the reason of each skip.
 EOF
 }
 

@@ -31,17 +31,18 @@ usage() {
     cat <<EOF
 usage: ./run fuzz [--minutes N] [--target NAME]... [--jobs N] [--qemu DIR]
 
-Fuzzes all targets, or the ones named, for N minutes in all (10), as many at a
-time as there are processors or as --jobs says. Targets:
- $pure: with libFuzzer, clang's sanitizers on
-  guest: a hostile guest of a whole device, on a QEMU with sanitizers
-  chaos: random plugging, moving, hanging of devices, on the same
-What was found goes to \$HYPERTRACE_CACHE/fuzz and is the start of the next
-run; an input that crashed a target is kept there, too. The last line says
-runs, crashes and covered lines; the exit status is 1 after a crash.
+Fuzzes all targets, or the named ones, for a total of N minutes (default: 10).
+--jobs sets how many run at a time (default: the number of processors). Targets:
+ $pure: with libFuzzer and clang's sanitizers
+  guest: a hostile guest and a whole device, in a QEMU with sanitizers
+  chaos: devices are plugged, migrated and hang at random, in the same QEMU
+New inputs are kept in \$HYPERTRACE_CACHE/fuzz, where the next run starts with
+them; an input that crashed a target is kept there, too. The last line has the
+numbers of runs and crashes and the covered lines. The exit status is 1 after a
+crash.
 
---coverage only measures which lines the corpus covers, --show also prints
-those that it does not.
+--coverage only measures which lines the corpus covers; --show also prints the
+lines that it does not cover.
 EOF
 }
 
@@ -294,7 +295,7 @@ trap - INT TERM
 measure_coverage
 runs=0
 failed=0
-printf '\n  target        runs  seconds  of a processor  in all: minutes\n'
+printf '\n  target        runs  seconds     CPU seconds    total minutes\n'
 for target in $targets; do
     # shellcheck disable=SC2046
     set -- $(cat "$logs/$target.result" 2>/dev/null || echo 0 crash 0 0)

@@ -20,15 +20,15 @@ usage() {
     cat <<EOT
 usage: scripts/check/kernel-tests.sh [--build] [NAME]... [-- PYTEST ARGS]
 
-Builds or fetches a kernel for the tests' guest, builds the Linux modules for
-it, and runs the end-to-end tests of the modules with it; or, with arguments for
-pytest, those that they name. NAME is one of these, built of Debian's source,
+Builds or fetches a kernel for the tests' guest, builds the Linux modules for it,
+and runs the end-to-end tests of the modules with it. PYTEST ARGS select other
+tests. NAME is one of these, built from Debian's source,
   lockdep  PROVE_LOCKING, DEBUG_ATOMIC_SLEEP, DEBUG_OBJECTS, KASAN, UBSAN
   kcsan    KCSAN
   rt       PREEMPT_RT, DEBUG_ATOMIC_SLEEP
-or a kernel of Debian's: $debians;
-by default each in turn. --build runs no test. Kernels are kept in
-\$HT_CACHE/kernels, those built some 200 MB each, and their source, 1.8 GB.
+or a kernel of Debian's: $debians.
+By default all are tested, one after another. --build runs no test. Kernels are
+kept in \$HT_CACHE/kernels: 200 MB for each that is built, 1.8 GB for the source.
 EOT
 }
 

@@ -75,7 +75,7 @@ what_is_there() {
         -o -print | sort) >"$1"
 }
 
-step "installing, removing and purging them: what is left?"
+step "checking that installing and purging the packages leaves no file"
 # Packages that ours depend on remain installed.
 names='hypertrace hypertrace-dkms libhypertrace0 libhypertrace-dev'
 mkdir -p "$root/packages"

@@ -221,7 +221,8 @@ def a_list(names):
 def a_count(text):
     value = int(text) if text.isdigit() else 0
     if not 100 <= value <= 10_000_000:
-        raise argparse.ArgumentTypeError("100 to 10000000, please")
+        raise argparse.ArgumentTypeError(
+            f"'{text}' is not a number from 100 to 10000000")
     return value
 
 
@@ -230,21 +231,24 @@ def parse_args():
         prog="./run demo", description=__doc__.partition("\n\n")[2],
         formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--events", type=a_count, default=EVENTS, metavar="N",
-                   help=f"events of a row's burst (default {EVENTS})")
+                   help=f"events in the burst of each row (default {EVENTS})")
     p.add_argument("--channels", type=a_list(CHANNELS), metavar="LIST",
-                   default=list(CHANNELS), help=",".join(CHANNELS))
+                   default=list(CHANNELS),
+                   help="channels to run (default: " + ",".join(CHANNELS) + ")")
     p.add_argument("--payloads", type=a_list(PAYLOADS), metavar="LIST",
-                   default=list(PAYLOADS), help=",".join(PAYLOADS))
+                   default=list(PAYLOADS),
+                   help="payloads to run (default: " + ",".join(PAYLOADS) + ")")
     p.add_argument("--accel", choices=("auto", "tcg", "kvm"), default="auto",
-                   help="rows of which accelerator (default: all that work)")
+                   help="accelerator (default: each that works)")
     p.add_argument("--recorder", choices=("auto", "lttng", "ctf"),
                    default="auto",
-                   help="LTTng, or the device's own CTF files")
+                   help="record with LTTng, or by the device's CTF backend")
     p.add_argument("--json", metavar="FILE",
-                   help="write the rows there; docs/demo.md")
+                   help="write the rows to FILE; docs/demo.md has the format")
     p.add_argument("--keep", metavar="DIR",
-                   help="leave traces and logs in a new directory")
-    p.add_argument("--quiet", action="store_true", help="no progress lines")
+                   help="keep traces and logs in DIR, which must be new")
+    p.add_argument("--quiet", action="store_true",
+                   help="print no progress lines")
     # passed by ./run demo; users need only the environment
     p.add_argument("--qemu-bin", help=argparse.SUPPRESS)
     p.add_argument("--build", help=argparse.SUPPRESS)

@@ -64,10 +64,10 @@ def stats(vm, device):
 
 def check_channel(device, bench):
     if bench["channel"] != device["channel"]:
-        raise Failure(f"the guest's device {device['id']} says it is "
-                      f"channel {bench['channel']}")
+        raise Failure(f"the guest found channel {bench['channel']} on the "
+                      f"device {device['id']}")
     if bench["gave_up"]:
-        raise Failure(f"{device['id']}: the host made no room any more")
+        raise Failure(f"{device['id']}: the host no longer made room")
 
 
 class LinuxGuest:
@@ -121,7 +121,7 @@ class LinuxGuest:
         self.vm.wait(60)
         trouble = self.vm.oops() + self.vm.guest_errors.splitlines()
         if trouble:
-            raise Failure("the guest's kernel or QEMU's log complains:\n"
+            raise Failure("errors of the guest's kernel or in QEMU's log:\n"
                           + "\n".join(trouble))
 
     def traces(self):
@@ -178,7 +178,7 @@ class BareGuest:
         self.vm.console.send("quit\n")
         self.vm.wait(60)
         if self.vm.guest_errors:
-            raise Failure(f"QEMU's log complains:\n{self.vm.guest_errors}")
+            raise Failure(f"errors in QEMU's log:\n{self.vm.guest_errors}")
 
     def traces(self):
         return [self.vm.trace(d["id"]) for d in self.devices]

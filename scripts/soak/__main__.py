@@ -216,7 +216,7 @@ class Soak(Payload):
             self.qmp.command("cont")
             # increasing times: a change may take a while
             time.sleep(tries * self.rng.random() / 1000)
-        raise Failure("the guest is always amid a change")
+        raise Failure("the guest's book was inconsistent at each of 200 stops")
 
     def stats(self, name):
         return self.qmp.stats(name)
@@ -404,18 +404,19 @@ def parse(argv):
     p = argparse.ArgumentParser(prog="./run soak", description=__doc__,
                                 formatter_class=argparse.RawTextHelpFormatter)
     p.add_argument("--minutes", type=float, default=10,
-                   help="stop after so long (default: 10)")
+                   help="stop after this time (default: 10)")
     p.add_argument("--events", type=int, default=10**9,
-                   help="or when so many events arrived (default: 10^9)")
-    p.add_argument("--seed", type=int, help="default: a new one, printed")
+                   help="or stop after this number of events (default: 10^9)")
+    p.add_argument("--seed", type=int,
+                   help="seed of random choices (default: a new one; it is printed)")
     p.add_argument("--accel", choices=("kvm", "tcg"),
-                   help="default: kvm if it can be used")
+                   help="accelerator (default: kvm if it can be used)")
     p.add_argument("--json", metavar="FILE",
-                   help="write the result, with all samples of the memory")
+                   help="write the result, with all samples of QEMU's memory")
     p.add_argument("--check", action="store_true", help=argparse.SUPPRESS)
     args = p.parse_args(argv)
     if args.minutes <= 0 or args.events <= 0:
-        p.error("--minutes and --events are above 0")
+        p.error("--minutes and --events must be greater than 0")
     problem = kvm_problem()
     if args.accel == "kvm" and problem:
         p.error(problem)

@@ -12,13 +12,14 @@ Builds everything, then boots a Linux guest with three hypertrace devices,
 one for each channel, and a shell on this terminal (Ctrl-A X ends it).
 The module is loaded; the guest's programs are in PATH.
 
-  --job FILE       run FILE with sh in the guest instead, then power off;
-                   exits with its status
-  --job-out FILE   what the job writes to \$JOB_OUT, the second serial port
+  --job FILE       run FILE with sh in the guest instead of a shell, then power
+                   off; exit with the job's status
+  --job-out FILE   write the job's output on \$JOB_OUT, the second serial port,
+                   to FILE
   --add FILE       put FILE into the guest's /ht
-  --traces DIR     where each channel's CTF trace goes (a new folder);
-                   otherwise they are removed at the end
-  --no-devices     leave the devices to QEMU-ARGS
+  --traces DIR     keep each channel's CTF trace in DIR, a new folder; without
+                   this the traces are removed at the end
+  --no-devices     add no devices; QEMU-ARGS may have devices
 EOF
 }
 

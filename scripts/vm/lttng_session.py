@@ -382,10 +382,10 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--event", action="append", metavar="PATTERN",
                         help="events to record (default: all)")
-    parser.add_argument("--filter", help="filter expression for them")
+    parser.add_argument("--filter", help="filter expression for the events")
     parser.add_argument("--blocking", action="store_true",
-                        help="let the program wait rather than lose events")
-    parser.add_argument("output", help="directory for the trace, to be made")
+                        help="let the program wait instead of losing events")
+    parser.add_argument("output", help="new directory for the trace")
     parser.add_argument("command", nargs=argparse.REMAINDER,
                         help="the program to trace, after --")
     args = parser.parse_args()

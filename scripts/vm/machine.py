@@ -136,7 +136,7 @@ class Qmp:
             except TimeoutError:
                 return None
             if not data:
-                raise Failure("QMP: QEMU has gone")
+                raise Failure("QMP: QEMU has closed the connection")
             self._data += data
         line, _, self._data = self._data.partition(b"\n")
         return json.loads(line)

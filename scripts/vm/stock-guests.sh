@@ -22,7 +22,7 @@ Makes guests in \$HT_CACHE/stock, once. NAME is one of
   disk    a Debian with systemd on a disk, with its own kernel and boot loader
   newest  the newest kernel that Debian $newest_suite has
   arm64   Debian's kernel for arm64, and a static busybox
-  uki     what makes a kernel and systemd's stub one file
+  uki     the tools that join a kernel and systemd's stub into one file
 EOF
 }
 

@@ -35,7 +35,7 @@ P=/sys/module/hypertrace_sources/parameters
 refused insmod /ht/hypertrace-sources.ko events= \
     functions='entry:vfs_read,entry:no_such_function'
 refused test -e $P
-# $1: the processors it may use
+# $1: the affinity mask
 work() {
     taskset $1 sh -c 'for i in 1 2 3 4 5 6 7 8; do cat /proc/self/stat >/dev/null
         done'
@@ -59,11 +59,11 @@ for cpu in 0 1; do
 done
 echo nop >current_tracer
 
-# Entry and exit, then long calls only: of a sleep there is one
+# Entries and exits, then only long calls, of which a sleep is one
 if fprobes; then
     echo calls:ksys_read >$P/functions
     work 1
-    # one in the other: only the outer, only the inner one
+    # nested functions: only the outer one, then only the inner one
     echo 'calls:*sys_read,!calls:__*_sys_read,most_depth=1' >$P/functions
     echo 'calls:*sys_read,most_depth=1' >$P/functions
     work 1
@@ -72,7 +72,7 @@ if fprobes; then
     echo 'calls:hrtimer_nanosleep,least_ns=50000000' >$P/functions
     usleep 1000
     usleep 100000
-    # A text that is wrong in any part changes nothing.
+    # If one part of the text is wrong, the setting does not change.
     for text in 'calls:no_such_function*' 'entry:vfs_read,calls:no_such_*' \
                 'calls:vfs_read,calls:vfs_write' 'entry:vfs_read,least_ns=x' \
                 'entry:vfs_read,depth=1' vfs_read 'entry:' '!' ' entry: '; do
@@ -93,7 +93,7 @@ test -z "$(cat $P/functions)"
 grep -w -e ksys_read -e __x64_sys_read -e ksys_write -e hrtimer_nanosleep \
     /proc/kallsyms >&3
 
-# Many functions, switched on and off while there is something to do
+# Many functions are switched on and off under load
 (while :; do work 3; done) &
 busy=$!
 for i in 1 2 3 4 5; do
@@ -104,7 +104,7 @@ done
 kill -9 $busy
 wait $busy || :
 
-# Only the host's consent attaches a probe; the parameter bounds it.
+# A probe is attached only if the host enables its event, too.
 echo entry:ksys_write >$P/functions
 echo "off" >&3
 read answer <&3
@@ -112,7 +112,7 @@ echo written >/dev/null
 echo "on" >&3
 read answer <&3
 
-# A write while the module goes must not attach anything again.
+# A write while the module is unloaded must not attach a probe again.
 while :; do echo 'entry:vfs_*' >$P/functions || break; done 2>/dev/null &
 writer=$!
 rmmod hypertrace-sources

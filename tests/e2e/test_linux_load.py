@@ -25,7 +25,7 @@ CASES = [(channel, int(cpus)) for cpus in CPUS.split(",")
 JOB = PRELUDE + LOAD + """
 insmod /ht/hypertrace-sources.ko events='sched,irq,raw_syscalls'
 load "-l 20" . /
-# the last of the CPUs goes and comes, and the module does, while it is used
+# under load, the last CPU is switched off and on, and the module reloaded
 load "-l 20" . / &
 c=/sys/devices/system/cpu/cpu$(($(nproc) - 1))/online
 for i in 1 2 3; do

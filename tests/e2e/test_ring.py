@@ -44,7 +44,7 @@ reading() {
     kill $reader
     wait $reader
 }
-# until each processor's ring has gone round
+# work until each processor's ring has wrapped
 wrap() {
     while grep -qhx 'overrun: 0' $T/per_cpu/cpu*/stats; do work 50; done
 }
