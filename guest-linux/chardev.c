@@ -2,8 +2,8 @@
 /*
  * hypertrace: /dev/hypertraceN
  *
- * devtmpfs makes the node 0600; 60-hypertrace.rules gives it to a group, whose
- * members can use the host's disk.
+ * devtmpfs creates the node with mode 0600.  60-hypertrace.rules gives it to a
+ * group, whose members can use the host's disk space.
  */
 #include <linux/fs.h>
 #include <linux/mm.h>
@@ -14,7 +14,7 @@
 #include "htk.h"
 #include "compat.h"
 
-/* Pages that one fault maps at most */
+/* Largest number of pages that one fault maps */
 #define HTK_FAULT_AROUND	64
 
 static void htk_free_owner(struct htk_owner *owner)
@@ -39,7 +39,7 @@ static int htk_file_open(struct inode *inode, struct file *file)
 		htk_free_owner(owner);
 		return -ENOMEM;
 	}
-	/* misc_open() holds off misc_deregister(): the device is there. */
+	/* misc_open() holds a lock against misc_deregister(). */
 	owner->h = htk_get_by_misc(file->private_data);
 	owner->uid = file->f_cred->euid;
 	owner->writable = file->f_mode & FMODE_WRITE;
@@ -50,7 +50,9 @@ static int htk_file_open(struct inode *inode, struct file *file)
 
 /**
  * htk_orphan_work() - close the streams of files that were closed
- * @work: orphan_work of a device, to which each file has a reference
+ * @work: orphan_work of a device; each of the files holds a reference to it
+ *
+ * Context: work item; may sleep for seconds if the host does not answer
  */
 void htk_orphan_work(struct work_struct *work)
 {
@@ -66,8 +68,8 @@ void htk_orphan_work(struct work_struct *work)
 }
 
 /*
- * Every mapping holds the file: none is left.  The end of a process must not
- * wait for the host, so a work item closes the streams.
+ * No mapping is left, since each mapping holds a reference to the file.  A process
+ * that exits must not wait for the host, so a work item closes the streams.
  */
 static int htk_file_release(struct inode *inode, struct file *file)
 {
@@ -89,7 +91,7 @@ static long htk_ioctl_info(struct htk *h, void __user *arg)
 	long ret = -ENODEV;
 
 	BUILD_BUG_ON(sizeof(struct ht_caps) > sizeof(info.caps));
-	/* Whoever waits for the device holds up nobody who only asks. */
+	/* Not h->control, which is held while a message waits for the host */
 	down_read(&h->map_sem);
 	if (!h->gone) {
 		struct ht_caps caps;
@@ -123,7 +125,7 @@ static long htk_ioctl_control(struct htk_owner *owner, void __user *arg)
 	if (IS_ERR(msg))
 		return PTR_ERR(msg);
 	ret = htk_control(owner->h, owner, msg, ioc.size);
-	/* The size in the reply is the host's: the request bounds it. */
+	/* The host sets the size in the reply, so bound it by the request. */
 	bytes = min(ht_request_bytes(msg, ioc.size), ioc.size);
 	if (!ret && copy_to_user(user, msg, bytes))
 		ret = -EFAULT;
@@ -140,7 +142,7 @@ static long htk_ioctl_submit(struct htk *h, void __user *arg)
 		return -EFAULT;
 	if (ioc.reserved)
 		return -EINVAL;
-	/* The claim stays as it is while map_sem is held. */
+	/* The claim does not change while map_sem is held. */
 	down_read(&h->map_sem);
 	if (h->gone)
 		ret = -ENODEV;
@@ -189,9 +191,9 @@ static unsigned long htk_pfn(struct htk *h, u64 offset)
 }
 
 /*
- * A program that is being traced is not killed because the tracer's stream
- * went away, or because it is the child of one: it then has pages of its own,
- * from which it learns that the stream is closed.
+ * Map a private page in place of a stream that is closed, or that belongs to the
+ * parent of a forked process.  The program must not be killed for an access.  The
+ * page says that the stream is closed.
  */
 static vm_fault_t htk_fault_closed(struct vm_fault *vmf,
 				   const struct htk_owner *owner, u64 offset)
@@ -224,7 +226,7 @@ static vm_fault_t htk_fault(struct vm_fault *vmf)
 	ret = vmf_insert_pfn(vma, addr, htk_pfn(h, offset));
 	while (ret == VM_FAULT_NOPAGE && (addr += PAGE_SIZE) < end) {
 		offset += PAGE_SIZE;
-		/* An error here comes again when that page is touched. */
+		/* The error recurs when the program accesses that page. */
 		if (vmf_insert_pfn(vma, addr, htk_pfn(h, offset)) !=
 		    VM_FAULT_NOPAGE)
 			break;
@@ -234,7 +236,11 @@ out:
 	return ret;
 }
 
-/* Also of a part that is split off, or moved; of another process: fork() */
+/*
+ * The kernel calls this for a mapping that was split or moved, and for the copy
+ * in a child after fork().  Only the child has another mm; it gets no pages of
+ * the stream.
+ */
 static void htk_vm_open(struct vm_area_struct *vma)
 {
 	if (vma->vm_private_data != vma->vm_mm)
@@ -279,15 +285,15 @@ static int htk_file_mmap(struct file *file, struct vm_area_struct *vma)
 		return ret;
 
 	/*
-	 * Two producers on one stream would corrupt it: a child inherits the
-	 * addresses, but none of the pages; see htk_fault().
+	 * Two producers on one stream would corrupt it.  A forked child has
+	 * the mapping but not its pages; see htk_fault().
 	 */
 	htk_vm_flags_set(vma, VM_IO | VM_PFNMAP | VM_DONTEXPAND | VM_DONTDUMP |
 			      VM_WIPEONFORK);
 	htk_vm_flags_clear(vma, VM_MAYEXEC);
 	if (doorbell)
 		vma->vm_page_prot = pgprot_noncached(vma->vm_page_prot);
-	/* Memory of the device is the host's: never encrypted. */
+	/* Device memory belongs to the host and is never encrypted. */
 	if (!h->virtio)
 		vma->vm_page_prot = pgprot_decrypted(vma->vm_page_prot);
 	vma->vm_private_data = vma->vm_mm;

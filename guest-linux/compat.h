@@ -31,8 +31,8 @@ static inline void htk_vm_flags_clear(struct vm_area_struct *vma,
 #endif
 
 /*
- * Find @n queues; only the first has a callback, so only it interrupts.  With
- * none, configuration changes do, nevertheless.
+ * Find @n virtqueues.  Only the first one gets a callback, @control, and so an
+ * interrupt.  With @n of 0, configuration changes still cause interrupts.
  */
 static inline int htk_find_vqs(struct virtio_device *vdev, unsigned int n,
 			       struct virtqueue **vqs, const char **names,

@@ -2,12 +2,12 @@
 /*
  * hypertrace: events of the kernel itself
  *
- * The guest library's core runs here with the driver as its port.  A stream
- * belongs to a CPU.  Its producer has interrupts off from reserve to commit.  An
- * NMI or a probe inside the emit path finds the stream busy, and its event is
- * counted as discarded.  The emit path takes no lock and submits nothing, since
- * an event can occur anywhere.  The models in tests/model/ prove the protocol
- * between that core and the host.
+ * The guest library's core runs here with the driver as its port.  Each CPU has
+ * a stream.  Its producer has interrupts off from reserve to commit.  An NMI or a
+ * probe inside the emit path finds the stream busy, and its event is counted as
+ * discarded.  The emit path takes no lock and submits nothing, since an event can
+ * occur anywhere.  The models in tests/model/ prove the protocol between the core
+ * and the host.
  */
 #include <linux/cpu.h>
 #include <linux/cpuhotplug.h>
@@ -24,13 +24,13 @@
 #include "hypertrace-kernel.h"
 #include "htk.h"
 
-/* Time between two attempts to register what the host did not answer, in ms */
+/* Time between two attempts after the host did not answer, in ms */
 #define HTK_EMIT_RETRY_MS	500
 
 static int kernel_device = -1;
 module_param(kernel_device, int, 0444);
 MODULE_PARM_DESC(kernel_device,
-		 "N of the /dev/hypertraceN that takes kernel events; -1: the first there is");
+		 "N of the /dev/hypertraceN that takes kernel events; -1: the first device");
 
 struct htk_cpu {
 	struct ht_stream stream;
@@ -40,9 +40,9 @@ struct htk_cpu {
 /**
  * struct htk_emit - the kernel's streams of one device
  * @h: the device
- * @cpus: a stream each
+ * @cpus: the streams, one for each CPU
  * @streams: number of streams opened so far
- * @short_of_streams: the log says that there are too few
+ * @short_of_streams: the log already has the warning about missing streams
  */
 struct htk_emit {
 	struct htk *h;
@@ -53,8 +53,8 @@ struct htk_emit {
 
 /**
  * struct htk_class - a class of a module
- * @cls: the class; its @id is 0 until the host knows it
- * @refused: the host refused it, on the present device
+ * @cls: the class; its @id is 0 until the host has registered it
+ * @refused: the host of the present device refused it
  */
 struct htk_class {
 	struct ht_class *cls;
@@ -62,30 +62,33 @@ struct htk_class {
 };
 
 /*
- * Read by emitters with interrupts off: the stream of each CPU, and the one that
- * counts events of CPUs without a stream.  htk_emit_detach() waits for them.
+ * The stream of each CPU, and the stream that counts the events of CPUs without
+ * one.  Emitters read both with interrupts off; htk_emit_detach() waits for them.
  */
 DEFINE_PER_CPU(struct ht_stream *, ht_kernel_stream);
 EXPORT_PER_CPU_SYMBOL_GPL(ht_kernel_stream);
 static struct ht_stream *htk_emit_first;
 
 /*
- * Events without a stream: while the machine was suspended, between two devices,
- * or because programs have all streams.  The next stream that is opened or closed
- * counts them as discarded.
+ * Number of events that no stream could count: the machine was suspended, the
+ * device was being replaced, or programs have all streams.  The first stream that
+ * opens counts them as discarded, or a message reports them.
  */
 static atomic64_t htk_missed;
 static bool htk_emit_paused;
 
-/* CPUs that are or were present: each gets a stream */
+/* CPUs that are present or were present; each gets a stream. */
 static struct cpumask htk_emit_cpus;
 
 /*
- * Two locks.  htk_emit_exchange is held over messages to the host about the
- * kernel's classes and streams; it protects htk_emit and the ids of classes.
- * htk_emit_mutex is never held over a message; it protects the lists.  It nests
- * inside htk_emit_exchange.  No lock of the kernel is taken outside of either:
- * CPU hot-plug and the notifiers of modules only queue htk_emit_work.
+ * htk_emit_exchange is held while messages about the kernel's classes and streams
+ * are exchanged with the host.  It protects htk_emit and the ids of classes.
+ *
+ * htk_emit_mutex protects the lists.  It is never held during an exchange, and it
+ * nests inside htk_emit_exchange.
+ *
+ * The callbacks of CPU hot-plug and of module notifiers, which run with locks of
+ * the kernel held, do not take htk_emit_exchange: they only queue htk_emit_work.
  */
 static DEFINE_MUTEX(htk_emit_exchange);
 static DEFINE_MUTEX(htk_emit_mutex);
@@ -104,21 +107,18 @@ static void htk_emit_kick(void)
 	mod_delayed_work(htk_wq, &htk_emit_work, 0);
 }
 
-/* What is wanted ---------------------------------------------------------- */
+/* Enable bytes ------------------------------------------------------------ */
 
-/*
- * Ask the kernel whether its data may leave.  In confidentiality mode it may not
- * be traced, by root either.
- */
+/* In confidentiality mode not even root may trace the kernel. */
 static int htk_locked_down(void)
 {
 	return security_locked_down(LOCKDOWN_TRACEFS);
 }
 
 /*
- * Copy the enable bytes of the device into the classes, and tell the watches.
+ * Copy the enable bytes of the device into the classes, and notify the watches.
  *
- * Watches get a work item, not a call: the callback may take the lock of CPU
+ * Queue the work of a watch instead of calling it: it may take the lock of CPU
  * hot-plug.
  *
  * Context: htk_emit_mutex held
@@ -142,29 +142,25 @@ static void htk_emit_switch(void)
 
 /* Streams ----------------------------------------------------------------- */
 
-/* Add the missed events to the stream's count; the stream may be in use. */
-static void htk_emit_count_missed(struct ht_stream *first)
+/*
+ * Report the missed events to the host: in the count of discarded events of
+ * @first, which may be in use, or by a message if there is no stream.
+ *
+ * Context: htk_emit_exchange held
+ */
+static void htk_emit_report_missed(struct htk *h, struct ht_stream *first)
 {
-	if (first)
-		atomic64_add(atomic64_xchg(&htk_missed, 0),
-			     (atomic64_t *)&first->lost_nested);
-}
-
-/* Without a stream, a message tells the host.  Context: htk_emit_exchange held */
-static void htk_emit_tell_missed(struct htk *h, struct ht_stream *first)
-{
-	u64 missed;
+	u64 missed = atomic64_xchg(&htk_missed, 0);
 	int ret;
 
-	if (first) {
-		htk_emit_count_missed(first);
-		return;
-	}
-	missed = atomic64_xchg(&htk_missed, 0);
 	if (!missed)
 		return;
+	if (first) {
+		atomic64_add(missed, (atomic64_t *)&first->lost_nested);
+		return;
+	}
 	ret = ht_tell_discarded(&h->core, missed);
-	/* After a timeout the host counts them later. */
+	/* After a timeout the host still has the message and executes it. */
 	if (ret && ret != -ETIMEDOUT)
 		atomic64_add(missed, &htk_missed);
 }
@@ -192,17 +188,17 @@ static int htk_emit_open_one(struct htk_emit *e, unsigned int cpu)
 	c->open = true;
 	if (!e->streams++)
 		smp_store_release(&htk_emit_first, &c->stream);
-	/* Pairs with the address dependency of emitters, which read the pointer. */
+	/* Pairs with the address dependency in ht_kernel_begin(). */
 	smp_store_release(per_cpu_ptr(&ht_kernel_stream, cpu), &c->stream);
 	return 0;
 }
 
 /*
- * Open what is missing.  The first error ends it, so that a host that does not
- * answer is waited for once, whatever the number of CPUs.
+ * Open the streams that are missing.  Stop at the first error: if the host does
+ * not answer, each further attempt would wait for another timeout.
  *
- * Return: whether to try again later: if programs have streams that the kernel
- * may have, or the host did not answer.
+ * Return: true if the caller should retry later: programs have streams that are
+ * reserved for the kernel, or the host did not answer.
  *
  * Context: htk_emit_exchange held
  */
@@ -231,9 +227,11 @@ static void htk_emit_nothing(void *unused)
 }
 
 /*
- * Emitters have interrupts off: when this interrupt has run on all CPUs, all
- * emitters see what was stored before.  RCU would not see those of the idle loop.
- * With the lock of CPU hot-plug held no CPU is half gone.
+ * Wait until no emitter uses a stream pointer that it read before this call.
+ *
+ * Emitters have interrupts off, so an interrupt on each CPU waits for them.  RCU
+ * would not wait for emitters in the idle loop.  The lock of CPU hot-plug is held
+ * because a CPU that is going offline emits but does not get the interrupt.
  */
 static void htk_emit_wait(void)
 {
@@ -242,7 +240,13 @@ static void htk_emit_wait(void)
 	cpus_read_unlock();
 }
 
-/* Take the streams from the emitters.  Context: htk_emit_exchange held */
+/*
+ * Take the streams away from the emitters.
+ *
+ * Context: htk_emit_exchange held
+ *
+ * Return: the stream that counted events of CPUs without one, or NULL.
+ */
 static struct ht_stream *htk_emit_detach(void)
 {
 	struct ht_stream *first = htk_emit_first;
@@ -255,7 +259,7 @@ static struct ht_stream *htk_emit_detach(void)
 	return first;
 }
 
-/* Close all streams at once.  Context: htk_emit_exchange held */
+/* Close all streams.  Context: htk_emit_exchange held */
 static void htk_emit_stop(void)
 {
 	struct htk_emit *e = htk_emit;
@@ -265,11 +269,14 @@ static void htk_emit_stop(void)
 	if (!e)
 		return;
 	first = htk_emit_detach();
-	htk_emit_tell_missed(e->h, first);
+	htk_emit_report_missed(e->h, first);
 	for_each_possible_cpu(cpu) {
 		struct htk_cpu *c = per_cpu_ptr(e->cpus, cpu);
 
-		/* Publish the count; htk_close_owner() hands over the rest. */
+		/*
+		 * Publish the count of discarded events.  htk_close_owner()
+		 * delivers the committed events.
+		 */
 		if (c->open)
 			ht_stream_push(&c->stream);
 	}
@@ -301,7 +308,13 @@ static int htk_emit_start(struct htk *h)
 
 /* Classes ----------------------------------------------------------------- */
 
-/* Classes that the host does not know.  Context: htk_emit_mutex held */
+/*
+ * Store the classes that have no id yet in @list, unless it is NULL.
+ *
+ * Context: htk_emit_mutex held
+ *
+ * Return: the number of these classes.
+ */
 static unsigned int htk_emit_unknown(struct ht_class **list)
 {
 	unsigned int i, n = 0;
@@ -317,12 +330,12 @@ static unsigned int htk_emit_unknown(struct ht_class **list)
 }
 
 /*
- * Register what the host does not know.  A class that the host refuses costs no
- * other; a host that does not answer is asked again later.
+ * Register the classes that have no id yet.  A refused class does not keep the
+ * others from being registered.
  *
- * Return: 0, or a negative errno: try again.
+ * Return: 0, or a negative errno if the caller should retry later.
  *
- * Context: htk_emit_exchange held, which keeps the classes in place
+ * Context: htk_emit_exchange held, so no class can be unregistered
  */
 static int htk_emit_register(struct htk *h)
 {
@@ -348,7 +361,7 @@ static int htk_emit_register(struct htk *h)
 	if (ret && ret != -EINVAL && ret != -ENOSPC)
 		return ret;
 
-	/* Those that were added meanwhile come next: they are after @last. */
+	/* Classes that were added during the exchange follow @last. */
 	mutex_lock(&htk_emit_mutex);
 	for (i = 0; i < last; i++) {
 		struct htk_class *c = &htk_classes[i];
@@ -364,8 +377,10 @@ static int htk_emit_register(struct htk *h)
 }
 
 /*
- * The one place that registers classes and opens or closes streams of a device
- * that stays.
+ * Register classes and open streams, or close the streams if no class is left.
+ * htk_emit_remove() is the only other function that closes streams.
+ *
+ * Return: true if the caller should retry later.
  *
  * Context: htk_emit_exchange held
  */
@@ -387,7 +402,7 @@ static bool htk_emit_sync(struct htk *h)
 	else
 		again = htk_emit_open_all(htk_emit);
 	if (htk_emit)
-		htk_emit_tell_missed(h, htk_emit_first);
+		htk_emit_report_missed(h, htk_emit_first);
 	WRITE_ONCE(htk_emit_paused, false);
 	mutex_lock(&htk_emit_mutex);
 	htk_emit_switch();
@@ -398,7 +413,7 @@ static bool htk_emit_sync(struct htk *h)
 static void htk_emit_work_fn(struct work_struct *work)
 {
 	mutex_lock(&htk_emit_exchange);
-	/* htk_emit_exchange held: nobody else chooses another device. */
+	/* htk_emit_device changes only with htk_emit_exchange held. */
 	if (htk_emit_device && htk_emit_sync(htk_emit_device))
 		queue_delayed_work(htk_wq, &htk_emit_work,
 				   msecs_to_jiffies(HTK_EMIT_RETRY_MS));
@@ -406,8 +421,9 @@ static void htk_emit_work_fn(struct work_struct *work)
 }
 
 /*
- * Choose the device that takes the kernel's events: the one asked for, or the
- * first.  Ids of another device mean other classes here.
+ * Choose the device that takes the kernel's events: the device that the parameter
+ * kernel_device names, or the first one.  Ids of classes belong to a device, so
+ * register all classes again.
  *
  * Context: htk_emit_exchange and htk_emit_mutex held
  */
@@ -429,7 +445,11 @@ static void htk_emit_choose(void)
 	}
 }
 
-/* No device takes events, and none is expected.  Context: htk_emit_mutex held */
+/*
+ * Switch all classes off: no device takes events, and none is coming back.
+ *
+ * Context: htk_emit_mutex held
+ */
 static void htk_emit_off(void)
 {
 	unsigned int i;
@@ -443,8 +463,8 @@ static void htk_emit_off(void)
 /* Devices ----------------------------------------------------------------- */
 
 /**
- * htk_emit_enabled() - work of a device whose enable bytes changed
- * @work: enable_work of the device, which may be gone
+ * htk_emit_enabled() - apply changed enable bytes of a device
+ * @work: enable_work of the device; the device may be gone
  */
 void htk_emit_enabled(struct work_struct *work)
 {
@@ -453,15 +473,16 @@ void htk_emit_enabled(struct work_struct *work)
 	int ret = 0;
 
 	if (h->virtio) {
-		/* htk_enable_learn() stores what the replies say. */
+		/* htk_enable_learn() stores the bytes of the replies. */
 		mutex_lock(&h->messages);
 		ret = ht_enable_read(&h->core, NULL);
 		mutex_unlock(&h->messages);
 	}
 	if (ret && ret != -ENODEV) {
-		/* The host stalls: what it wants is still to be learned. */
+		/* If the host stalls, ask for the bytes again later. */
 		dev_warn_once(&h->vdev->dev,
-			      "reading what the host wants: error %d\n", ret);
+			      "cannot read the enable bytes: error %d, retrying\n",
+			      ret);
 		queue_delayed_work(htk_wq, &h->enable_work,
 				   msecs_to_jiffies(HTK_EMIT_RETRY_MS));
 	}
@@ -472,9 +493,12 @@ void htk_emit_enabled(struct work_struct *work)
 }
 
 /**
- * htk_emit_is() - does a device take the kernel's events, now or if there are
- * any?
+ * htk_emit_is() - check whether a device is the one for the kernel's events
  * @h: the device
+ *
+ * Context: may sleep
+ *
+ * Return: true if it is, even if the kernel emits no events.
  */
 bool htk_emit_is(const struct htk *h)
 {
@@ -487,8 +511,10 @@ bool htk_emit_is(const struct htk *h)
 }
 
 /**
- * htk_emit_add() - a device is ready
- * @h: takes the kernel's events, unless another one does
+ * htk_emit_add() - add a device that is ready
+ * @h: the device; it takes the kernel's events unless another device does
+ *
+ * Context: may sleep
  */
 void htk_emit_add(struct htk *h)
 {
@@ -502,14 +528,17 @@ void htk_emit_add(struct htk *h)
 }
 
 /**
- * htk_emit_remove() - a device goes, but still answers
- * @h: the device; if it took the kernel's events, the next one does from now on
- * @back: it comes back: events without a device until then are counted
+ * htk_emit_remove() - remove a device that is going away but still answers
+ * @h: the device; if it took the kernel's events, the next device takes them
+ * @back: the device comes back, so keep the classes on and count the events that
+ *        have no device until then
+ *
+ * Context: may sleep
  */
 void htk_emit_remove(struct htk *h, bool back)
 {
 	mutex_lock(&htk_emit_exchange);
-	/* A device that did not wake up was removed before. */
+	/* A device that failed to resume was removed from the list at suspend. */
 	mutex_lock(&htk_emit_mutex);
 	list_del_init(&h->source);
 	mutex_unlock(&htk_emit_mutex);
@@ -527,7 +556,9 @@ void htk_emit_remove(struct htk *h, bool back)
 }
 
 /**
- * htk_emit_lost() - a device that was to come back does not
+ * htk_emit_lost() - stop waiting for a device that failed to resume
+ *
+ * Context: may sleep
  */
 void htk_emit_lost(void)
 {
@@ -538,10 +569,12 @@ void htk_emit_lost(void)
 }
 
 /*
- * A CPU comes.  If it was plugged in since the module was loaded, the work item
- * opens its stream, since the lock of CPU hot-plug is held here; events until
- * then are counted as discarded.  A CPU that went keeps its stream, because it
- * emits until it is dead and may come back.
+ * Prepare for a CPU that comes online.  If it was plugged in after the module was
+ * loaded, it has no stream: let the work item open one, since the lock of CPU
+ * hot-plug is held here.  The CPU's events are counted as discarded until then.
+ *
+ * A CPU that goes offline keeps its stream: it emits events until its last
+ * instruction and may come back.
  */
 static int htk_emit_prepare(unsigned int cpu)
 {
@@ -651,7 +684,7 @@ void ht_kernel_unregister_all(struct ht_class *const *classes,
 {
 	bool last;
 
-	/* The work item may be registering them. */
+	/* The work item may be registering the classes. */
 	mutex_lock(&htk_emit_exchange);
 	mutex_lock(&htk_emit_mutex);
 	while (count)
@@ -659,11 +692,11 @@ void ht_kernel_unregister_all(struct ht_class *const *classes,
 	last = !htk_nr_classes;
 	mutex_unlock(&htk_emit_mutex);
 	mutex_unlock(&htk_emit_exchange);
-	/* Wait for emitters that hold a stream, also in the idle loop. */
+	/* Wait for emitters that use a stream, also in the idle loop. */
 	htk_emit_wait();
-	/* Wait for emitters that have read the class's state only. */
+	/* Wait for emitters that read the state but do not use a stream yet. */
 	synchronize_rcu();
-	/* Without any class the streams are closed. */
+	/* The work item closes the streams if no class is left. */
 	if (last) {
 		htk_emit_kick();
 		ht_kernel_sync();

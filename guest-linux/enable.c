@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * hypertrace: which classes the host wants
+ * hypertrace: enable bytes, which say which classes the host wants
  *
- * A byte for each class, by id.  With hypercall and shm the host writes it in
- * stream memory; with virtio the driver has a copy, which it reads anew when
- * the host says by a configuration interrupt that something changed.  Programs
- * map either for reading.  The kernel's own classes have a copy each, since
- * what emits may not look at a device that could go.
+ * There is one byte for each class, indexed by the class's id.  On the channels
+ * hypercall and shm the host writes the bytes in stream memory.  On virtio the
+ * driver keeps a copy and reads it again after each configuration interrupt.
+ * Programs map the host's bytes or the copy read-only.  A class of the kernel has
+ * a copy of its byte in struct ht_class, since an emitter must not access a
+ * device that may go away.
  *
- * A byte is a hint, loaded and stored without any order: seen late, an event
- * that nobody wants is emitted, and left out by the host, or the first ones
- * after a class was switched on are missed.
+ * The byte is unordered.  A late reader may emit events that the host drops, or
+ * miss the first events after a class was switched on.
  */
 #include <linux/mm.h>
 #include <linux/virtio_config.h>
@@ -19,15 +19,19 @@
 #include "htk.h"
 #include "compat.h"
 
-/* Guards the copies of devices that are away, and how many are there */
+/* Protects the list of devices that went away and the number of present ones. */
 static DEFINE_MUTEX(htk_enable_mutex);
 static LIST_HEAD(htk_enable_away);
 static unsigned int htk_enable_devices;
 
 /**
- * htk_enable_get() - is a class on?
- * @h: its device, which is there
- * @id: of the class
+ * htk_enable_get() - check whether a class is on
+ * @h: a device that is present
+ * @id: id of the class, at most HT_CLASSES_MAX
+ *
+ * Context: any; the device must not be removed meanwhile
+ *
+ * Return: true if the host wants the class's events.
  */
 bool htk_enable_get(const struct htk *h, u32 id)
 {
@@ -64,16 +68,17 @@ static void htk_enable_bytes(struct htk *h, const struct ht_msg *msg, u32 room)
 }
 
 /**
- * htk_enable_learn() - the host's replies to CLASS_REGISTER or ENABLED
- * @h: the device
+ * htk_enable_learn() - store enable bytes from replies to CLASS_REGISTER or ENABLED
+ * @h: the device; nothing is stored unless its channel is virtio
  * @msg: the replies
- * @room: bytes of all of them
+ * @room: size of all replies, in bytes
  *
- * Each has the size of its message, but a bare header: where the next one would
- * be is not known then, and only what broke the protocol is behind it.
+ * A reply is as long as its request.  The exception is a bare header, which
+ * answers a message that violates the protocol.  The position of the next reply
+ * is unknown after it, so the rest is ignored.
  *
- * Stored in the order in which the host said it: bytes from before a class was
- * registered, stored after its reply, would switch it off for good.
+ * Replies must be stored in the order of the exchanges.  If an older ENABLED reply
+ * overwrote a newer CLASS_REGISTER reply, the class would stay off.
  *
  * Context: h->control held since the exchange
  */
@@ -87,7 +92,12 @@ void htk_enable_learn(struct htk *h, const struct ht_msg *msg, u32 room)
 		htk_enable_registered(h, msg, room);
 }
 
-/* Context: interrupt */
+/**
+ * htk_enable_changed() - handle a configuration change
+ * @vdev: the virtio device; without a driver structure nothing happens
+ *
+ * Context: interrupt
+ */
 void htk_enable_changed(struct virtio_device *vdev)
 {
 	struct htk *h = vdev->priv;
@@ -99,7 +109,7 @@ void htk_enable_changed(struct virtio_device *vdev)
 /**
  * htk_enable_new() - set up the enable bytes, before the device can interrupt
  * @h: the device
- * @changed: called from a work item when the bytes may have changed
+ * @changed: work function that runs when the bytes may have changed
  *
  * Return: 0 or -ENOMEM.
  */
@@ -112,8 +122,10 @@ int htk_enable_new(struct htk *h, work_func_t changed)
 }
 
 /**
- * htk_enable_free() - no mapping is left
- * @h: the device, which was added and removed, or neither
+ * htk_enable_free() - free the enable bytes of a device without mappings
+ * @h: the device; it is not present
+ *
+ * Context: may sleep
  */
 void htk_enable_free(struct htk *h)
 {
@@ -129,10 +141,13 @@ static void htk_enable_all(struct htk *h)
 }
 
 /**
- * htk_enable_add() - a device is there, maybe again
+ * htk_enable_add() - add a device that is new or came back
  * @h: the device
  *
- * Programs whose device is away emit, and so look for this one.
+ * Set all bytes of devices that are away.  Programs with such a device then emit,
+ * find their stream closed, and open this device.
+ *
+ * Context: may sleep
  */
 void htk_enable_add(struct htk *h)
 {
@@ -145,15 +160,16 @@ void htk_enable_add(struct htk *h)
 	list_for_each_entry(away, &htk_enable_away, enable_away)
 		htk_enable_all(away);
 	mutex_unlock(&htk_enable_mutex);
-	/* Learn what changed while no interrupt could say so. */
+	/* Read changes that happened while the driver got no interrupts. */
 	mod_delayed_work(h->wq, &h->enable_work, 0);
 }
 
 /**
- * htk_enable_keep() - a device is about to go
+ * htk_enable_keep() - copy the enable bytes of a device that is going away
  * @h: the device
  *
- * What is on stays so, since its events are to be counted as discarded.
+ * Classes that are on stay on, so that their events are counted as discarded.
+ *
  * Context: h->map_sem held for writing
  */
 void htk_enable_keep(struct htk *h)
@@ -163,10 +179,12 @@ void htk_enable_keep(struct htk *h)
 }
 
 /**
- * htk_enable_remove() - a device has gone; nothing interrupts any more
- * @h: the device, whose @gone is set, or which was not added
+ * htk_enable_remove() - remove a device that no longer interrupts
+ * @h: the device; its @gone is set, or htk_enable_add() was not called
  *
- * Context: h->life not held: the works that this waits for may wait for it
+ * If another device is present, set all bytes, so that programs open that one.
+ *
+ * Context: may sleep; h->life not held, since enable_work takes it
  */
 void htk_enable_remove(struct htk *h)
 {
@@ -208,7 +226,11 @@ static const struct vm_operations_struct htk_enable_vm_ops = {
 /**
  * htk_enable_mmap() - map the enable page
  * @h: the device
- * @vma: where, at HT_MMAP_ENABLE or behind it, shared
+ * @vma: a shared mapping whose offset is HT_MMAP_ENABLE or greater
+ *
+ * Context: called by mmap()
+ *
+ * Return: 0; -EINVAL: the mapping exceeds the page; -EPERM: it is writable.
  */
 int htk_enable_mmap(struct htk *h, struct vm_area_struct *vma)
 {
@@ -223,7 +245,7 @@ int htk_enable_mmap(struct htk *h, struct vm_area_struct *vma)
 		return -EPERM;
 	htk_vm_flags_set(vma, VM_IO | VM_PFNMAP | VM_DONTEXPAND | VM_DONTDUMP);
 	htk_vm_flags_clear(vma, VM_MAYWRITE | VM_MAYEXEC);
-	/* Memory of the device is the host's: never encrypted. */
+	/* Device memory belongs to the host and is never encrypted. */
 	if (!h->virtio)
 		vma->vm_page_prot = pgprot_decrypted(vma->vm_page_prot);
 	vma->vm_ops = &htk_enable_vm_ops;

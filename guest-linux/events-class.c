@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * hypertrace-sources: an event's class, from what the kernel says of its entry
+ * hypertrace-sources: make an event's class from the kernel's description of its
+ * entry
  *
- * First come the fields of a fixed size, in the order of the entry, then those
- * that its words __data_loc_x refer to.
+ * The class has first the fields of a fixed size, in the order of the entry, then
+ * the fields that the entry's words __data_loc_x refer to.
  */
 #include <linux/err.h>
 #include <linux/kernel.h>
@@ -12,10 +13,13 @@
 
 #include "events.h"
 
-/* A longer name of a type is that of a structure, so of no interest. */
+/* Room for a type's name.  Only names of structures are longer; cut them off. */
 #define HTE_WORD_MAX	64
 
-/* "__data_loc char[]" is an array of "char", whose place a word tells. */
+/*
+ * Split a type into its element and its array.  "__data_loc char[]" is an array of
+ * "char" whose offset and size are in a word of the entry.
+ */
 static void hte_split(struct hte_decl *d, char *type)
 {
 	char *bracket = strchr(type, '[');
@@ -45,7 +49,6 @@ static int hte_add_fields(struct hte_event *e, struct ht_field *fields,
 			.name = raw->name,
 			.size = raw->size,
 			.is_signed = raw->is_signed,
-			.padded = true,
 		};
 		const struct ht_field *f;
 		char type[HTE_WORD_MAX];
@@ -65,16 +68,18 @@ static int hte_add_fields(struct hte_event *e, struct ht_field *fields,
 		e->dynamic[n].text = f->kind == HT_FIELD_TEXT;
 		e->dynamic[n++].shift = hte_shift(f);
 	}
-	/* Else the kernel's macros are not what they were. */
+	/* A difference means that this kernel's macros have changed. */
 	return at == e->size && (!dynamic || n == e->nr_dynamic) ? 0 : -EINVAL;
 }
 
 /**
- * hte_class_make() - make an event's class, which is not registered yet
- * @e: its @class has no fields
+ * hte_class_make() - make the class of an event, without registering it
+ * @e: the event; its @class has no fields
  *
- * Return: 0; -ENOMEM; -E2BIG: more fields than a class has, or names that a
- * reader could not tell from each other; -EINVAL: not understood
+ * Context: may sleep
+ *
+ * Return: 0; -ENOMEM; -E2BIG: too many fields, or names that are too similar;
+ * -EINVAL: the kernel's description of the entry is inconsistent.
  */
 int hte_class_make(struct hte_event *e)
 {
@@ -101,7 +106,9 @@ int hte_class_make(struct hte_event *e)
 
 /**
  * hte_class_free() - undo hte_class_make()
- * @e: its class is not registered
+ * @e: the event; its class is not registered
+ *
+ * Context: may sleep
  */
 void hte_class_free(struct hte_event *e)
 {

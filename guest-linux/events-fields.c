@@ -2,8 +2,8 @@
 /*
  * hypertrace-sources: make fields of an event class from kernel declarations
  *
- * Integers keep their size and sign.  Char arrays become text.  Other arrays
- * keep their elements.  Everything else becomes bytes.
+ * Integers keep their size and sign.  Arrays of char become text.  Other arrays
+ * keep their elements.  Everything else becomes an array of bytes.
  */
 #include <linux/errno.h>
 #include <linux/kernel.h>
@@ -55,7 +55,7 @@ bool hte_type(const char *type, u32 *size, bool *is_signed)
 	if (hte_ends(type, "*"))
 		return true;
 	last = last ? last + 1 : type;
-	/* "__u32" is called as "u32" */
+	/* "__u32" is the same type as "u32". */
 	if (last[0] == '_' && last[1] == '_')
 		last += 2;
 	for (i = 0; i < ARRAY_SIZE(known); i++) {
@@ -68,7 +68,7 @@ bool hte_type(const char *type, u32 *size, bool *is_signed)
 	return false;
 }
 
-/* Bytes of an array's element; 0: not known */
+/* Size of an array's element in bytes, or 0 if the type is unknown */
 static unsigned int hte_size_of(const char *type)
 {
 	bool is_signed;
@@ -94,8 +94,9 @@ static bool hte_is_address(const struct hte_decl *d)
 }
 
 /*
- * Names of an event must differ, and by more than what a reader puts around
- * those of counted fields: x, _x, x_length.
+ * Check whether a name is too similar to that of another field of the class.
+ * Readers put the length of a field x into fields with names like _x_length, so
+ * x, _x and x_length are too similar.
  */
 static bool hte_taken(const struct ht_class *c, const char *name)
 {
@@ -131,7 +132,7 @@ static void hte_describe(struct ht_field *f, const struct hte_decl *d)
 		f->flags = hte_is_address(d) ? HT_FIELD_HEX : 0;
 		return;
 	}
-	if (text && !d->dynamic && d->padded) {
+	if (text && !d->dynamic) {
 		f->kind = HT_FIELD_ARRAY;
 		f->elem = HT_FIELD_U8;
 		f->flags = HT_FIELD_UTF8;
@@ -142,7 +143,7 @@ static void hte_describe(struct ht_field *f, const struct hte_decl *d)
 		f->kind = HT_FIELD_TEXT;
 		return;
 	}
-	/* The bytes know better than the type how large an element is. */
+	/* The size of an element is known even if its type is not. */
 	if (!d->dynamic && d->count && d->size % d->count == 0)
 		elem = d->size / d->count;
 	f->flags = hte_is_address(d) ? HT_FIELD_HEX : 0;
@@ -151,7 +152,7 @@ static void hte_describe(struct ht_field *f, const struct hte_decl *d)
 		f->flags = HT_FIELD_HEX;
 	}
 	f->elem = hte_integer(elem, d->is_signed);
-	if (d->dynamic || !d->size) {
+	if (d->dynamic) {
 		f->kind = HT_FIELD_SEQUENCE;
 	} else {
 		f->kind = HT_FIELD_ARRAY;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * hypertrace-sources: start of the array of events; linked before the objects
- * made with events-header.h
+ * hypertrace-sources: start of the array of events
  *
- * In a file of its own, so that the compiler of its user does not know that the
- * array is empty here.
+ * The linker places it before the objects that are made with events-header.h.  It
+ * has a file of its own so that the compiler does not see, in the file that uses
+ * it, that the array is empty.
  */
 #include "events.h"
 

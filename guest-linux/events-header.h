@@ -1,22 +1,23 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * hypertrace-sources: one of the kernel's headers of trace events, HT_HEADER,
- * as probes
+ * hypertrace-sources: make probes of the trace events in HT_HEADER, one of the
+ * kernel's headers
  *
- * As in <trace/trace_events.h>, the header is included once for each thing that
- * is generated from its events.  The kernel's own <trace/stages/> define the
+ * As <trace/trace_events.h> does, this file includes HT_HEADER once for each thing
+ * that it generates from the events.  The kernel's <trace/stages/> define the
  * macros of each inclusion.  The entry that TP_fast_assign() fills in has neither
- * a header nor holes here.  If its size is fixed, it is the payload of an event:
- * it is assembled on the stack and then copied into the stream, because
- * assignments may read it back and the host can write to the stream.
+ * a header nor holes here.  If its size is fixed, it is the payload of the event.
+ * It is assembled on the stack and then copied into the stream: assignments may
+ * read it back, and the host can write to the stream.
  *
- * No guard: it is the body of a source file.
+ * The file has no include guard, since it is the body of a source file.
  */
 #include "events-includes.h"
 
 /*
- * The first reading declares the tracepoints.  What a header has only for the
- * file that defines them is wanted too, but not the definitions.
+ * The first inclusion declares the tracepoints.  CREATE_TRACE_POINTS also enables
+ * the parts of a header that only the file with its definitions sees, which the
+ * assignments need.  Suppress the definitions themselves.
  */
 #undef TRACEPOINTS_ENABLED
 #undef DEFINE_TRACE
@@ -31,7 +32,7 @@
 
 #define TRACE_HEADER_MULTI_READ
 
-/* What makes no event */
+/* Declarations that make no event */
 #undef DECLARE_TRACE
 #undef DECLARE_TRACE_CONDITION
 #undef DECLARE_TRACE_EVENT
@@ -55,7 +56,7 @@
 #define TRACE_EVENT_FLAGS(...)
 #define TRACE_EVENT_PERF_PERM(...)
 
-/* An event is a class of events and one of it; the variants do not differ. */
+/* TRACE_EVENT() is a class with one event; its variants are the same here. */
 #undef TRACE_EVENT
 #undef TRACE_EVENT_CONDITION
 #undef TRACE_EVENT_FN
@@ -99,7 +100,7 @@
 #undef DEFINE_EVENT
 #define DEFINE_EVENT(template, name, proto, args)
 
-/* The entry */
+/* The structure of the entry */
 #include <trace/stages/stage1_struct_define.h>
 #undef TRACE_DEFINE_ENUM
 #undef TRACE_DEFINE_SIZEOF
@@ -113,7 +114,7 @@
 	} __packed;
 #include HT_HEADER
 
-/* Where in it, and how long, the data of each word __data_loc_x are */
+/* A structure with offset and size of the data of each word __data_loc_x */
 #include <trace/stages/stage2_data_offsets.h>
 #undef DECLARE_EVENT_CLASS
 #define DECLARE_EVENT_CLASS(call, proto, args, tstruct, assign, print)	\
@@ -122,7 +123,10 @@
 	};
 #include HT_HEADER
 
-/* The same as an array; the macros of strings and bitmasks end in this one. */
+/*
+ * The number of these words, then a function that stores the structure's members
+ * in an array.  The macros of strings and bitmasks expand to __dynamic_array().
+ */
 #undef __dynamic_array
 #undef __rel_dynamic_array
 #define __dynamic_array(type, item, len) + 1
@@ -143,7 +147,7 @@ hte_locs_##call(const struct trace_event_data_offsets_##call *offsets,	\
 }
 #include HT_HEADER
 
-/* What it consists of */
+/* The description of the entry's fields */
 #include <trace/stages/stage4_event_fields.h>
 #undef DECLARE_EVENT_CLASS
 #define DECLARE_EVENT_CLASS(call, proto, args, tstruct, assign, print)	\
@@ -153,7 +157,7 @@ static const struct trace_event_fields __maybe_unused hte_raw_##call[] = { \
 };
 #include HT_HEADER
 
-/* How much the data are */
+/* A function that computes offsets and sizes of the data, and their total */
 #include <trace/stages/stage5_get_offsets.h>
 #undef DECLARE_EVENT_CLASS
 #define DECLARE_EVENT_CLASS(call, proto, args, tstruct, assign, print)	\
@@ -170,7 +174,7 @@ hte_get_offsets_##call(struct trace_event_data_offsets_##call *__data_offsets, \
 }
 #include HT_HEADER
 
-/* The probe.  The first is where assignments find their strings before 6.12. */
+/* The probe.  Before 6.12, its assignments use macros of stage 3 for strings. */
 #include <trace/stages/stage3_trace_output.h>
 #include <trace/stages/stage6_event_callback.h>
 #undef __perf_count
@@ -211,7 +215,7 @@ hte_probe_##call(void *__data, proto)					\
 }
 #include HT_HEADER
 
-/* All of it */
+/* struct hte_event */
 #undef DECLARE_EVENT_CLASS
 #define DECLARE_EVENT_CLASS(call, proto, args, tstruct, assign, print)
 #undef DEFINE_EVENT

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * hypertrace-sources: includes that the kernel's headers of trace events expect,
- * and functions that they call but the kernel does not export
+ * hypertrace-sources: includes that the kernel's headers of trace events need,
+ * and replacements for functions that they call but the kernel does not export
  */
 #ifndef HTE_INCLUDES_H
 #define HTE_INCLUDES_H
@@ -29,8 +29,8 @@
 #include "events.h"
 
 /*
- * Only the scheduler knows the NUMA group of a task.  The events that have one
- * are left out, see hte_is_complete(); this lets their header compile.
+ * The function is private to the scheduler.  This macro only lets the header
+ * compile; hte_is_complete() leaves out the events with a NUMA group.
  */
 #define task_numa_group_id(p)	0
 
@@ -38,7 +38,7 @@
 	((dev)->dev.parent && (dev)->dev.parent->driver ?		\
 	 (dev)->dev.parent->driver->name : "")
 
-/* The cookie as it is; 0: the socket has none.  The kernel would make one. */
+/* Read the socket's cookie, or 0 if it has none, where the kernel makes one. */
 #define sock_gen_cookie(sk)	((u64)atomic64_read(&(sk)->sk_cookie))
 
 #endif /* HTE_INCLUDES_H */

@@ -2,9 +2,9 @@
 /*
  * hypertrace-sources: trace events and system calls, without ftrace
  *
- * The parameter events says which events the host may have.  A probe is attached
- * only while the host wants its event, so all other events cost nothing.  Classes
- * and fields have ftrace's names.
+ * The parameter events selects the events that the host may receive.  A probe is
+ * attached only while the host wants its event, so all other events cost nothing.
+ * Classes and fields have ftrace's names.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -13,7 +13,6 @@
 #include <linux/moduleparam.h>
 #include <linux/mutex.h>
 #include <linux/percpu.h>
-#include <linux/slab.h>
 #include <linux/string.h>
 #include <linux/tracepoint.h>
 
@@ -22,12 +21,12 @@
 struct hte_event **hte_events;
 unsigned int hte_nr_events;
 
-/* Where events with strings are assembled */
+/* Memory in which events with strings are assembled, HTE_SCRATCH bytes each */
 static u8 __percpu *hte_scratch;
 
 /*
- * Protects what follows and the members of events.  The kernel's notifiers of
- * modules take it, so nothing may wait for the host with it held.
+ * Protects the variables up to hte_patterns and the members of events.  The
+ * notifier of modules takes it, so its holder must not wait for the host.
  */
 static DEFINE_MUTEX(hte_mutex);
 static bool hte_ready;
@@ -38,12 +37,14 @@ static char hte_patterns[HT_SELECT_MAX] = "sched,irq,nmi,signal,task";
 /**
  * hte_begin_dynamic() - begin an event whose size varies
  * @e: the event
- * @m: for hte_end_dynamic()
- * @size: of the entry and all its data
+ * @m: state, filled in for hte_end_dynamic()
+ * @size: size of the entry with all its data, in bytes
  *
- * Interrupts are off from here to hte_end_dynamic().
+ * Interrupts stay off until hte_end_dynamic().
  *
- * Return: zeroed memory for the entry; NULL: the event was discarded.
+ * Context: any
+ *
+ * Return: zeroed memory for the entry, or NULL if the event was discarded.
  */
 notrace void *hte_begin_dynamic(struct hte_event *e, struct hte_emit_state *m,
 				u32 size)
@@ -54,9 +55,9 @@ notrace void *hte_begin_dynamic(struct hte_event *e, struct hte_emit_state *m,
 	/* The core discards and counts an event larger than a packet. */
 	m->size = likely(size <= HTE_SCRATCH) ? size : HT_EV_TOO_LONG;
 	/*
-	 * The scratch memory belongs to whoever uses the stream: an event that
-	 * interrupts this one finds the stream in use.  A packed event is not
-	 * longer than its entry.
+	 * The busy stream also protects the scratch memory: an event that
+	 * interrupts this one is discarded.  A packed event is at most as long
+	 * as its entry.
 	 */
 	m->end = ht_begin(m->stream, READ_ONCE(e->class.id), m->size);
 	if (unlikely(!m->end)) {
@@ -69,10 +70,12 @@ notrace void *hte_begin_dynamic(struct hte_event *e, struct hte_emit_state *m,
 }
 
 /**
- * hte_end_dynamic() - the entry is complete: make it an event
+ * hte_end_dynamic() - pack the complete entry into the event and commit it
  * @e: the event
- * @m: as hte_begin_dynamic() filled it in
- * @locs: what is in the entry's words __data_loc_x: offset, and size << 16
+ * @m: state from hte_begin_dynamic()
+ * @locs: values of the entry's words __data_loc_x: offset | size << 16, in bytes
+ *
+ * Context: as hte_begin_dynamic()
  */
 notrace void hte_end_dynamic(struct hte_event *e, struct hte_emit_state *m,
 			     const u32 *locs)
@@ -102,11 +105,11 @@ notrace void hte_end_dynamic(struct hte_event *e, struct hte_emit_state *m,
 	ht_kernel_end(m->flags);
 }
 
-/* Which events ------------------------------------------------------------ */
+/* Selection --------------------------------------------------------------- */
 
 /*
- * As in tracefs's set_event: "system:event", "system:", or one word, which is
- * either.
+ * Match an event as tracefs's set_event does: by "system:event", by "system:", or
+ * by one word that is a system or an event.
  */
 static bool hte_matches(const struct hte_event *e, const char *system,
 			const char *name)
@@ -119,7 +122,7 @@ static bool hte_matches(const struct hte_event *e, const char *system,
 }
 
 /* Context: hte_mutex held */
-static int hte_parse_word(char *word)
+static int hte_parse_word(void *unused, char *word)
 {
 	bool on = *word != '!', found = false;
 	char *name = word + !on, *system = strsep(&name, ":");
@@ -129,38 +132,29 @@ static int hte_parse_word(char *word)
 		hte_for_each(e) {
 			if (!hte_matches(e, system, name))
 				continue;
-			/* This kernel may not have it: not all have NMIs. */
+			/* Not every kernel has the event, for example nmi. */
 			e->named = on && e->tp;
 			found = true;
 		}
 	}
 	if (found)
 		return 0;
-	pr_err("there is no event '%s%s%s'\n", system, name ? ":" : "",
-	       name ?: "");
+	pr_err("'%s%s%s' matches no event of this module\n", system,
+	       name ? ":" : "", name ?: "");
 	return -EINVAL;
 }
 
 /*
  * Set @named of each event.  If several patterns match an event, the last one
- * counts.
+ * applies.
  *
  * Context: hte_mutex held
  */
 static int hte_parse(const char *text)
 {
-	char *copy, *rest, *word;
-	int ret = 0;
-
-	copy = rest = kstrdup(text, GFP_KERNEL);
-	if (!copy)
-		return -ENOMEM;
 	hte_for_each(e)
 		e->named = false;
-	while (!ret && (word = strsep(&rest, ", \n")))
-		ret = *word ? hte_parse_word(word) : 0;
-	kfree(copy);
-	return ret;
+	return ht_for_each_word(text, hte_parse_word, NULL);
 }
 
 static bool hte_is_new(const struct hte_event *e)
@@ -169,8 +163,8 @@ static bool hte_is_new(const struct hte_event *e)
 }
 
 /*
- * Register the classes of events that are named for the first time.  An event
- * whose class cannot be made is left out, and costs no other.
+ * Register the classes of events that are named for the first time.  If a class
+ * cannot be made, leave its event out and register the others.
  *
  * Context: hte_mutex held
  */
@@ -187,7 +181,7 @@ static int hte_register(void)
 		if (ret == -ENOMEM)
 			return ret;
 		if (ret)
-			pr_warn("%s:%s: error %d: left out\n", e->system,
+			pr_warn("%s:%s: left out: error %d\n", e->system,
 				e->name, ret);
 	}
 	hte_for_each(e)
@@ -230,8 +224,8 @@ static void hte_attach(struct hte_event *e, bool on)
 }
 
 /*
- * Attach the probes of events that are selected and wanted, and detach all
- * others.  A probe that was detached may still be running.
+ * Attach the probes of events that are selected and that the host wants, and
+ * detach all others.  A detached probe may still be running on return.
  *
  * Context: hte_mutex held
  */
@@ -263,7 +257,7 @@ static struct ht_kernel_watch hte_watch = {
 };
 
 /*
- * Select the events that @text names.  An error changes nothing.
+ * Select the events that @text names.  After an error the selection is unchanged.
  *
  * Context: hte_mutex held
  */
@@ -283,7 +277,7 @@ static int hte_select(const char *text)
 	return 0;
 }
 
-/* Wait until the host knows new classes, and attach the probes it wants. */
+/* Wait until the host has registered new classes, then attach their probes. */
 static void hte_sync(void)
 {
 	ht_kernel_sync();
@@ -292,7 +286,7 @@ static void hte_sync(void)
 
 /* Parameters -------------------------------------------------------------- */
 
-/* hte_init() applies a text that is set before. */
+/* A text that is set before hte_init() is applied by hte_init(). */
 static int hte_events_set(const char *text, const struct kernel_param *kp)
 {
 	bool ready;
@@ -329,7 +323,7 @@ static const struct kernel_param_ops hte_events_ops = {
 
 module_param_cb(events, &hte_events_ops, NULL, 0644);
 MODULE_PARM_DESC(events,
-		 "events that the host may have: [!]SYSTEM:EVENT,...; patterns; the last match counts");
+		 "events that the host may receive: [!]SYSTEM:EVENT,...; patterns; the last match applies");
 
 /* Tracepoints ------------------------------------------------------------- */
 
@@ -340,8 +334,8 @@ static bool hte_is_at(const struct hte_event *e, const struct tracepoint *tp)
 }
 
 /*
- * A value that the kernel does not export would have to be invented: leave the
- * event out.
+ * Check whether the module can read all values of an event.  The kernel does not
+ * export the NUMA groups of tasks, so the events with one are left out.
  */
 static bool hte_is_complete(const struct hte_event *e)
 {
@@ -367,8 +361,9 @@ static void hte_find_tracepoint(struct tracepoint *tp, void *unused)
 }
 
 /*
- * Tracepoints of a module come before its first function runs, and go after its
- * last.  The kernel's lock of modules is held: nothing here waits for the host.
+ * Add the tracepoints of a module that is being loaded, before its first function
+ * runs, or remove those of a module that is being unloaded, after its last.  The
+ * kernel holds a lock of its modules, so this must not wait for the host.
  */
 static int hte_module_tracepoints(struct notifier_block *nb,
 				  unsigned long action, void *data)
@@ -405,7 +400,10 @@ static struct notifier_block hte_modules = {
 
 /* ------------------------------------------------------------------------- */
 
-/* Events of headers come first: ids of classes that come first are shorter. */
+/*
+ * List all events.  Events of headers precede system calls, because the classes
+ * that are registered first have ids that take fewer bytes.
+ */
 static int hte_list(void)
 {
 	unsigned int fixed = hte_events_end - hte_events_begin;
@@ -430,7 +428,7 @@ static void hte_unlist(void)
 	free_percpu(hte_scratch);
 }
 
-/* From here on a write to the parameter changes nothing. */
+/* Detach all probes.  A write to the parameter attaches nothing afterwards. */
 static void hte_stop(void)
 {
 	mutex_lock(&hte_mutex);

@@ -2,9 +2,9 @@
 /*
  * hypertrace-sources: system calls, two events each
  *
- * They are those of ftrace's system "syscalls", sys_enter_openat and
- * sys_exit_openat: what their arguments are called, and their types, is asked
- * of ftrace at load.  One probe serves all that begin, and one all that end.
+ * The events are those of ftrace's system "syscalls", for example sys_enter_openat
+ * and sys_exit_openat.  The module asks ftrace for the names and types of their
+ * arguments when it is loaded.  One probe serves all entries, and one all exits.
  */
 #include <linux/bits.h>
 #include <linux/compat.h>
@@ -25,17 +25,17 @@
 
 #define HTE_ARGS_MAX	6
 
-/* All texts of a call; what is longer is cut. */
+/* Room for all texts of a call, in bytes; longer texts are truncated. */
 #define HTE_TEXTS_MAX	512
 
 /**
  * struct hte_syscall - a system call
- * @enter: the event of its beginning
- * @exit: the event of its end
- * @meta: what the kernel says of it
- * @size: of its arguments, texts without their bytes
- * @texts: a bit for each argument that is one
- * @shift: log2 of an argument's bytes
+ * @enter: the event of its entry
+ * @exit: the event of its exit
+ * @meta: ftrace's description
+ * @size: size of all arguments in bytes; of a text, only that of its length
+ * @texts: bit N is set if argument N is text
+ * @shift: log2 of the size of each argument, in bytes
  */
 struct hte_syscall {
 	struct hte_event enter;
@@ -49,7 +49,7 @@ struct hte_syscall {
 static struct hte_syscall *hte_syscalls;
 static unsigned int hte_nr_syscalls;
 
-/* By number: those whose beginning, and whose end, is wanted */
+/* By number: system calls whose entry, and whose exit, is an event */
 static struct hte_syscall *hte_entered[NR_syscalls];
 static struct hte_syscall *hte_left[NR_syscalls];
 static unsigned int hte_nr_entered, hte_nr_left;
@@ -57,16 +57,21 @@ static unsigned int hte_nr_entered, hte_nr_left;
 /* Emitting ---------------------------------------------------------------- */
 
 /**
- * struct hte_texts - a call's arguments that are text
- * @len: of each argument
- * @bytes: one behind the other
+ * struct hte_texts - the arguments of a call that are text
+ * @len: length of each text in bytes, by argument
+ * @bytes: the texts, without NULs between them
  */
 struct hte_texts {
 	u16 len[HTE_ARGS_MAX];
 	char bytes[HTE_TEXTS_MAX];
 };
 
-/* What is not in memory now stays empty: nobody may wait for it here. */
+/*
+ * Copy the texts of a call.  A text that is not in memory stays empty, since the
+ * probe must not sleep for a page fault.
+ *
+ * Return: the size of all texts in bytes.
+ */
 static notrace unsigned int hte_get_texts(struct hte_texts *t,
 					  const struct hte_syscall *call,
 					  const unsigned long *args)
@@ -142,7 +147,7 @@ static notrace void hte_emit_enter(const struct hte_syscall *call,
 	ht_kernel_end(flags);
 }
 
-/* Apart, as the texts take some stack */
+/* A function of its own, so that other calls do not need the stack for texts */
 static noinline notrace void hte_enter_with_texts(const struct hte_syscall *call,
 						  const unsigned long *args)
 {
@@ -152,7 +157,10 @@ static noinline notrace void hte_enter_with_texts(const struct hte_syscall *call
 	hte_emit_enter(call, args, &texts, size);
 }
 
-/* Another ABI's numbers are others.  Those calls are in raw_syscalls only. */
+/*
+ * Look up a system call whose event is on.  Numbers of a compat call have another
+ * meaning, so these calls are only in the events of the system raw_syscalls.
+ */
 static __always_inline const struct hte_syscall *
 hte_wanted(struct hte_syscall *const *calls, long nr)
 {
@@ -188,8 +196,10 @@ static notrace void hte_on_exit(void *data, struct pt_regs *regs, long ret)
 /* Switching --------------------------------------------------------------- */
 
 /**
- * hte_syscall_tracepoint() - the tracepoint that an event comes by
- * @e: of a system call
+ * hte_syscall_tracepoint() - get the name of an event's tracepoint
+ * @e: an event of a system call
+ *
+ * Context: any
  */
 const char *hte_syscall_tracepoint(const struct hte_event *e)
 {
@@ -197,13 +207,13 @@ const char *hte_syscall_tracepoint(const struct hte_event *e)
 }
 
 /**
- * hte_syscall_attach() - have an event emitted, or not
- * @e: of a system call, and now the other way
- * @on: which way
+ * hte_syscall_attach() - start or stop emitting an event
+ * @e: an event of a system call that is emitted unless @on
+ * @on: start or stop
  *
- * Context: one at a time
+ * Context: may sleep; callers exclude each other by hte_mutex
  *
- * Return: 0 or an error of the tracepoint's, and nothing has changed
+ * Return: 0, or an error of the tracepoint after which nothing has changed.
  */
 int hte_syscall_attach(struct hte_event *e, bool on)
 {
@@ -234,7 +244,7 @@ int hte_syscall_attach(struct hte_event *e, bool on)
 
 /* Classes ----------------------------------------------------------------- */
 
-/* Buffers are told by a pointer to char as well. */
+/* A buffer is also declared as a pointer to char, so check the name as well. */
 static bool hte_is_text(const char *type, const char *name)
 {
 	static const char *const names[] = {
@@ -275,11 +285,13 @@ static void hte_measure(struct hte_syscall *call)
 }
 
 /**
- * hte_syscall_fields() - an event's fields
- * @e: of a system call
- * @fields: HT_FIELDS_MAX of them
+ * hte_syscall_fields() - add the fields of an event to its class
+ * @e: an event of a system call
+ * @fields: room for HT_FIELDS_MAX fields
  *
- * Return: 0; -E2BIG: the names of two are too much alike
+ * Context: as hte_add_field()
+ *
+ * Return: 0; -E2BIG: the names of two fields are too similar.
  */
 int hte_syscall_fields(struct hte_event *e, struct ht_field *fields)
 {
@@ -309,9 +321,12 @@ int hte_syscall_fields(struct hte_event *e, struct ht_field *fields)
 	return 0;
 }
 
-/* Which there are --------------------------------------------------------- */
+/* List -------------------------------------------------------------------- */
 
-/* What may be one, "sys_read": the kernel's headers have these words. */
+/*
+ * Words of the kernel's headers that may be names of system calls, for example
+ * "sys_read"
+ */
 static const char *const hte_syscall_names[] = {
 #define HTE_SYSCALL(name) #name,
 #include "syscall-names.h"
@@ -328,7 +343,7 @@ static const struct syscall_metadata *hte_syscall_find(const char *name)
 	file = trace_get_event_file(NULL, "syscalls", event);
 	if (IS_ERR(file))
 		return NULL;
-	/* The kernel's own, which stays */
+	/* The description is static in the kernel, so it outlives the file. */
 	meta = file->event_call->data;
 	trace_put_event_file(file);
 	if (meta->syscall_nr >= 0 && meta->syscall_nr < NR_syscalls &&
@@ -339,11 +354,13 @@ static const struct syscall_metadata *hte_syscall_find(const char *name)
 }
 
 /**
- * hte_syscalls_init() - find out which system calls there are
+ * hte_syscalls_init() - find the system calls of this kernel
+ *
+ * The caller must call hte_syscalls_exit(), also after an error.
  *
  * Context: may sleep
  *
- * Return: 0 or -ENOMEM; hte_syscalls_exit() is to be called in any case
+ * Return: 0 or -ENOMEM.
  */
 int hte_syscalls_init(void)
 {
@@ -375,10 +392,12 @@ void hte_syscalls_exit(void)
 }
 
 /**
- * hte_syscalls_list() - their events
- * @list: NULL, or where pointers to them go
+ * hte_syscalls_list() - list the events of system calls
+ * @list: filled with pointers to the events, unless it is NULL
  *
- * Return: how many there are
+ * Context: after hte_syscalls_init()
+ *
+ * Return: the number of events.
  */
 unsigned int hte_syscalls_list(struct hte_event **list)
 {

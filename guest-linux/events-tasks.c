@@ -2,8 +2,8 @@
 /*
  * hypertrace-sources: an event for each task
  *
- * Viewers need these events to know what runs before the first switches.  Names
- * and values are those of lttng-modules.
+ * Viewers take from these events which tasks exist before the first task switches.
+ * Names and values are those of lttng-modules.
  */
 #include <linux/sched.h>
 #include <linux/sched/signal.h>
@@ -63,7 +63,7 @@ static void hte_task_dump(const struct task_struct *t)
 		 hte_task_status(t), task_cpu(t));
 }
 
-/* Emit an event for each task; those that find no room are counted. */
+/* Emit an event for each task.  Events without room are counted as discarded. */
 static void hte_tasks_dump(void)
 {
 	const struct task_struct *process, *t;
@@ -77,12 +77,13 @@ static void hte_tasks_dump(void)
 }
 
 /**
- * hte_tasks_switch() - dump the tasks if the host has just begun to listen
- * @any: the parameter selects any event, else there is no dump
+ * hte_tasks_switch() - dump the tasks if the host has just switched the dump on
+ * @any: the parameter selects at least one event; there is no dump without one
  * @more: other events were switched on
  *
- * A dump is repeated when more events are switched on, since the tasks may have
- * changed in between.
+ * Repeat the dump when other events are switched on, since tasks may have started
+ * or ended while no event was on.
+ *
  * Context: hte_mutex held
  */
 void hte_tasks_switch(bool any, bool more)

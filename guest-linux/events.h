@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * hypertrace-sources: a tracepoint as a class and a probe
+ * hypertrace-sources: events of tracepoints and system calls
  *
- * events-header.h makes one struct hte_event of each TRACE_EVENT() of a header;
- * events-main.c attaches and detaches the probes.
+ * events-header.h makes a struct hte_event of each event in a header of the
+ * kernel.  events-main.c attaches and detaches the probes.
  *
  * Dependencies: sources-main.c uses events-main.c and functions.c;
  * events-main.c uses events-class.c, events-syscalls.c and events-tasks.c;
@@ -18,14 +18,14 @@
 #include "hypertrace-kernel.h"
 #include "sources.h"
 
-/* Largest event with strings of a tracepoint, in bytes */
+/* Size of the largest entry with strings, in bytes */
 #define HTE_SCRATCH	PAGE_SIZE
 
 /**
- * struct hte_dynamic - what a word __data_loc_x of the kernel's entry becomes
- * @word: where it is
- * @shift: log2 of the bytes of an element
- * @text: up to its first NUL
+ * struct hte_dynamic - a word __data_loc_x of the kernel's entry
+ * @word: its offset in the entry, in bytes
+ * @shift: log2 of the size of an element of its data, in bytes
+ * @text: the data are text that ends at the first NUL
  */
 struct hte_dynamic {
 	u16 word;
@@ -37,23 +37,26 @@ struct hte_syscall;
 
 /**
  * struct hte_event - an event of the kernel
- * @system: as ftrace calls it
- * @name: of the tracepoint, and of the class
- * @syscall: the beginning or end of this system call; NULL: a tracepoint, with
- * @probe: what is attached, with this structure as its data
- * @raw: what the kernel's entry consists of
- * @size: of the entry, without what its words __data_loc_x refer to
- * @nr_dynamic: of these words
+ * @system: ftrace's name of its system
+ * @name: name of the event and of its class
+ * @syscall: the system call that it belongs to; NULL: the event of a tracepoint
  *
- * What follows belongs to events-main.c:
+ * Only for the event of a tracepoint:
  *
- * @class: its fields are NULL until the event is selected for the first time
- * @dynamic: @nr_dynamic of them
- * @tp: NULL: this kernel does not have it
- * @named: by patterns that are being read
- * @selected: by the parameter
- * @registered: the class is
- * @attached: the probe is
+ * @probe: the function to attach, with this structure as its data
+ * @raw: the kernel's description of the entry
+ * @size: size of the entry without the data of its words __data_loc_x, in bytes
+ * @nr_dynamic: number of these words
+ *
+ * Used by events-main.c, with hte_mutex held:
+ *
+ * @class: the class; its fields are NULL until the event is first selected
+ * @dynamic: @nr_dynamic elements
+ * @tp: the tracepoint, or NULL if this kernel does not have it
+ * @named: the text that is being parsed selects it
+ * @selected: the parameter selects it
+ * @registered: its class is registered
+ * @attached: its probe is attached
  */
 struct hte_event {
 	const char *system;
@@ -74,13 +77,14 @@ struct hte_event {
 };
 
 /*
- * Pointers to those of headers, between the first and the last object that is
- * linked.  Not the structures: a compiler may align these as it likes.
+ * Pointers to the events of headers, from events-first.c to events-last.c in the
+ * order of linking.  They are pointers, not structures, since a compiler may add
+ * padding between structures in a section.
  */
 #define HTE_SECTION	__used __section("hte_events")
 extern struct hte_event *const hte_events_begin[], *const hte_events_end[];
 
-/* All of them, while the module is initialised */
+/* All events, from hte_init() to hte_exit() */
 extern struct hte_event **hte_events;
 extern unsigned int hte_nr_events;
 
@@ -90,14 +94,13 @@ extern unsigned int hte_nr_events;
 
 /**
  * struct hte_decl - a field of a trace event, as the kernel declares it
- * @type: words of the type, without __data_loc and brackets: "unsigned int"
- * @name: of the field; must stay in place as long as the class is used
- * @count: elements of an array, or 0 if unknown
- * @size: in bytes; 0: the rest of the event
+ * @type: the type without __data_loc and brackets, for example "unsigned int"
+ * @name: name of the field; must stay in place as long as the class is used
+ * @count: number of elements of an array, or 0 if unknown
+ * @size: size in bytes
  * @array: the declaration has brackets
- * @dynamic: the event itself tells place and size
+ * @dynamic: the event itself has the offset and the size of the data
  * @is_signed: the elements are signed
- * @padded: emit char arrays of a fixed size whole, with their zeroes
  */
 struct hte_decl {
 	const char *type;
@@ -107,40 +110,43 @@ struct hte_decl {
 	bool array;
 	bool dynamic;
 	bool is_signed;
-	bool padded;
 };
 
 /**
  * hte_type() - look up a type of the kernel by its name
- * @type: words of the type: "unsigned int", "const char *"
- * @size: set to its size in bytes; to that of a word if it is unknown
- * @is_signed: set
+ * @type: the type, for example "unsigned int" or "const char *"
+ * @size: set to its size in bytes, or to that of a long if the type is unknown
+ * @is_signed: set to true if it is a signed integer
  *
- * Return: whether @type is a known integer or a pointer.
+ * Context: any
+ *
+ * Return: true if @type is a known integer or a pointer.
  */
 bool hte_type(const char *type, u32 *size, bool *is_signed);
 
 /**
  * hte_add_field() - append a field to a class
- * @cls: its @fields are @fields; @nr_fields is incremented
+ * @cls: the class, whose @fields are @fields; its @nr_fields is incremented
  * @fields: room for HT_FIELDS_MAX fields
  * @d: the declaration
  *
- * Return: the field; NULL: too many fields, or one of that name exists.
+ * Context: the class is not registered
+ *
+ * Return: the field, or NULL if there are too many fields or a similar name.
  */
 const struct ht_field *hte_add_field(struct ht_class *cls,
 				     struct ht_field *fields,
 				     const struct hte_decl *d);
 
-/* log2 of the bytes of an element of a text, a sequence or an array */
+/* log2 of the size of an element of a text, a sequence or an array, in bytes */
 static inline unsigned int hte_shift(const struct ht_field *f)
 {
 	return f->elem ? (f->elem - HT_FIELD_U8) & 3 : 0;
 }
 
 /*
- * Kernels are built to clear variables on the stack.  Do not clear those that
- * are written before they are read.
+ * CONFIG_INIT_STACK_ALL_ZERO clears variables on the stack.  This attribute
+ * exempts those that are always written before they are read.
  */
 #if __has_attribute(uninitialized)
 #define HTE_UNINITIALIZED	__attribute__((uninitialized))
@@ -151,8 +157,8 @@ static inline unsigned int hte_shift(const struct ht_field *f)
 /**
  * hte_emit() - emit an event whose size is fixed
  * @e: the event
- * @entry: the payload, in memory that the host cannot write
- * @size: of @entry, a constant
+ * @entry: the payload, in memory to which the host cannot write
+ * @size: size of @entry in bytes, a constant
  *
  * Context: any
  */
@@ -176,9 +182,9 @@ static __always_inline void hte_emit(const struct hte_event *e,
 /**
  * struct hte_emit_state - an event with strings that is being assembled
  * @stream: the stream of this CPU
- * @flags: of ht_kernel_begin()
+ * @flags: the flags for ht_kernel_end()
  * @end: end of the event in the stream
- * @size: bytes reserved there
+ * @size: size that is reserved in the stream, in bytes
  * @entry: private memory that the kernel's assignments fill in
  */
 struct hte_emit_state {

@@ -6,9 +6,9 @@
  *	echo 'calls:ext4_*,least_ns=1000000,most_depth=1' >functions
  *	echo >functions
  *
- * An entry or an exit is 8 bytes with its header, a call with its duration 12.
- * The lower half of the address of its beginning identifies a function, since
- * kernels and their modules lie within one range of 4 GiB.
+ * An entry or an exit takes 8 bytes with its header, a call with its duration
+ * 12 bytes.  An event has the lower 32 bits of the function's address.  They
+ * identify the function, since a kernel and its modules lie within 4 GiB.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -42,10 +42,11 @@ static struct ht_class *const fn_classes[] = {
 };
 
 /**
- * struct fn_limits - which calls are events; 0: no limit
- * @least_ns: shortest duration; then a call is one event, at its exit
- * @least_depth: least number of traced calls it is in, with itself
- * @most_depth: greatest number of traced calls it is in, with itself
+ * struct fn_limits - limits that select calls; 0: no limit
+ * @least_ns: shortest duration, in ns; a call is then one event, at its exit
+ * @least_depth: report only calls nested at least this deep in traced calls
+ *               (outermost = 1)
+ * @most_depth: report only calls nested at most this deep
  */
 struct fn_limits {
 	unsigned int least_ns;
@@ -54,13 +55,13 @@ struct fn_limits {
 };
 
 /**
- * struct fn_set - a text of the parameter, and what was made of it
- * @text: as it was written
- * @ops: functions whose entry is an event
- * @entry: there are any
- * @calls: the pattern of calls; empty: none
- * @except: the pattern of functions that are not among @calls
- * @limits: of calls
+ * struct fn_set - a text of the parameter, parsed
+ * @text: the text
+ * @ops: its filter holds the functions whose entries are events
+ * @entry: the text selects entries
+ * @calls: pattern of the functions whose calls are events; empty: no function
+ * @except: pattern of functions that are excluded from @calls
+ * @limits: limits of calls
  */
 struct fn_set {
 	char text[HT_SELECT_MAX];
@@ -71,22 +72,25 @@ struct fn_set {
 	struct fn_limits limits;
 };
 
-/* Protects what follows.  A set that is not fn_now is not in use. */
+/*
+ * Protects the variables up to fn_calls_on.  Of the two sets, fn_now is in use;
+ * the other one is free for parsing.
+ */
 static DEFINE_MUTEX(fn_mutex);
 static bool fn_ready;
 static struct fn_set fn_sets[2];
 static struct fn_set *fn_now = &fn_sets[0];
 static bool fn_entry_on, fn_calls_on;
 
-/* Copy of the limits in use, for handlers */
+/* Limits of fn_now, for handlers.  Written only while no handler is attached. */
 static struct fn_limits fn_limits;
 static bool fn_limited;
 
 /*
- * ht_trace(), except in functions that the emit path itself calls to have a
- * packet handed over: ftrace lets one level of these through.  They are part of
- * the tracer, so they are neither events nor discarded events.  An NMI there is
- * discarded and counted.
+ * As ht_trace(), but neither emit nor count an event of a function that the emit
+ * path itself calls, to hand over a packet: such a function is part of the tracer.
+ * ftrace lets one level of these calls through, and the busy stream shows them.
+ * An event of an NMI that finds the stream busy is counted as discarded.
  *
  * Context: preemption off
  */
@@ -107,7 +111,7 @@ do {									\
 
 /* Entries ----------------------------------------------------------------- */
 
-/* Context: any, also NMIs; ftrace keeps it from interrupting itself */
+/* Context: any, also NMIs; ftrace prevents recursion */
 static void notrace fn_on_entry(unsigned long ip, unsigned long parent_ip,
 				struct ftrace_ops *ops,
 				struct ftrace_regs *regs)
@@ -124,10 +128,10 @@ static void notrace fn_on_entry(unsigned long ip, unsigned long parent_ip,
 #define fn_regs pt_regs
 #endif
 
-/* Stored instead of the time of a call's beginning: its end is no event. */
+/* Stored instead of the start time of a call whose end must not be an event */
 #define FN_LEFT_OUT	U64_MAX
 
-/* Number of traced calls that the present one is in, from the kernel's list */
+/* Number of traced calls around this one, from the kernel's own bookkeeping */
 static unsigned int notrace fn_depth(void)
 {
 #if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 14, 0)
@@ -142,17 +146,16 @@ static unsigned int notrace fn_depth(void)
 #endif
 }
 
-/* Return: 1 to have fprobe ignore the end of the call. */
+/* Return: 1 if fprobe should ignore the end of the call. */
 static noinline int notrace fn_on_limited_call(unsigned long ip, u64 *since)
 {
 	unsigned int depth = fn_depth() + 1;
-	unsigned int most = READ_ONCE(fn_limits.most_depth);
 
-	if (most && depth > most)
+	if (fn_limits.most_depth && depth > fn_limits.most_depth)
 		return 1;
-	if (depth < READ_ONCE(fn_limits.least_depth))
+	if (depth < fn_limits.least_depth)
 		*since = FN_LEFT_OUT;
-	else if (READ_ONCE(fn_limits.least_ns))
+	else if (fn_limits.least_ns)
 		*since = trace_clock_local();
 	else
 		fn_trace(function_entry, (u32)ip);
@@ -160,13 +163,14 @@ static noinline int notrace fn_on_limited_call(unsigned long ip, u64 *since)
 }
 
 /*
- * With lockdep, fprobes before 6.14 call these functions whenever a traced call
- * ends.  Tracing the end of these functions would recurse for ever.
+ * Check for functions whose end must not be traced.  With lockdep, fprobe before
+ * 6.14 calls them whenever a traced call ends, so the handler would recurse
+ * without end.
  */
 static bool notrace fn_never_ends(unsigned long ip)
 {
 #if defined(CONFIG_PROVE_RCU) && LINUX_VERSION_CODE < KERNEL_VERSION(6, 14, 0)
-	/* The call of ftrace is some bytes after the beginning. */
+	/* @ip is the address of the call to ftrace, near the function's start. */
 	return ip - (unsigned long)rcu_read_lock_any_held < 16 ||
 	       ip - (unsigned long)rcu_lockdep_current_cpu_online < 16;
 #else
@@ -174,7 +178,7 @@ static bool notrace fn_never_ends(unsigned long ip)
 #endif
 }
 
-/* Return: 1 to have fprobe ignore the end of the call. */
+/* Return: 1 if fprobe should ignore the end of the call. */
 static int notrace fn_on_call(struct fprobe *fp, unsigned long ip,
 			      unsigned long ret_ip, struct fn_regs *regs,
 			      void *data)
@@ -184,7 +188,7 @@ static int notrace fn_on_call(struct fprobe *fp, unsigned long ip,
 	if (fn_never_ends(ip))
 		return 1;
 	*since = 0;
-	if (unlikely(READ_ONCE(fn_limited)))
+	if (unlikely(fn_limited))
 		return fn_on_limited_call(ip, since);
 	fn_trace(function_entry, (u32)ip);
 	return 0;
@@ -204,7 +208,7 @@ static void notrace fn_on_return(struct fprobe *fp, unsigned long ip,
 	if (*since == FN_LEFT_OUT)
 		return;
 	ns = trace_clock_local() - *since;
-	if (ns >= READ_ONCE(fn_limits.least_ns))
+	if (ns >= fn_limits.least_ns)
 		fn_trace(function_call, (u32)ip, (u32)min_t(u64, ns, U32_MAX));
 }
 
@@ -218,7 +222,7 @@ static int fn_calls_attach(const struct fn_set *set)
 	fn_fprobe.exit_handler = fn_on_return;
 	fn_fprobe.entry_data_size = sizeof(u64);
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 14, 0)
-	/* Calls at a time; the default has room for one of each function. */
+	/* Most calls in progress; the default has room for one per function. */
 	fn_fprobe.nr_maxactive = 4096;
 #endif
 	return register_fprobe(&fn_fprobe, set->calls,
@@ -230,8 +234,8 @@ static void fn_calls_detach(void)
 {
 	unregister_fprobe(&fn_fprobe);
 	/*
-	 * From 6.14 on a handler may still be running.  Handlers run with
-	 * preemption off.
+	 * From 6.14 on, unregister_fprobe() may return while a handler is
+	 * running.  Handlers run with preemption off, so RCU waits for them.
 	 */
 	synchronize_rcu();
 }
@@ -260,9 +264,9 @@ static unsigned long fn_missed(void)
 #define FN_HAS_CALLS	false
 #endif
 
-/* Which functions --------------------------------------------------------- */
+/* Selection --------------------------------------------------------------- */
 
-/* Free the filters of an ops.  ftrace itself leaves pointers to them. */
+/* Free the filters of @ops, and clear the pointers that ftrace leaves. */
 static void fn_free_ops(struct ftrace_ops *ops)
 {
 	ftrace_free_filter(ops);
@@ -271,9 +275,11 @@ static void fn_free_ops(struct ftrace_ops *ops)
 }
 
 /*
- * Is there a function that matches?  Nothing is attached.
+ * Check whether a pattern matches any function that can be traced.
  *
  * Context: fn_mutex held
+ *
+ * Return: 0; -EINVAL: no function; or another error of ftrace_set_filter().
  */
 static int fn_check(char *pattern)
 {
@@ -294,20 +300,21 @@ static int fn_parse_limit(struct fn_set *set, const char *name,
 	int ret = limit ? kstrtouint(value, 0, limit) : -EINVAL;
 
 	if (ret)
-		pr_err("'%s=%s': give least_ns, least_depth or most_depth, and a number from 0 to 4294967295\n",
+		pr_err("'%s=%s': the name must be least_ns, least_depth or most_depth, the value 0 to 4294967295\n",
 		       name, value);
 	return ret;
 }
 
-/* fprobe takes one pattern each. */
+/* fprobe takes only one pattern to include and one to exclude. */
 static int fn_parse_calls(char *pattern, char *to, const char *what)
 {
 	if (!FN_HAS_CALLS) {
-		pr_err("'calls:%s': this kernel has no fprobes\n", pattern);
+		pr_err("'calls:%s': calls need a kernel with CONFIG_FPROBE\n",
+		       pattern);
 		return -EOPNOTSUPP;
 	}
 	if (*to) {
-		pr_err("'%s%s': there is '%s' already, fprobes take one pattern\n",
+		pr_err("'%s%s': only one pattern of this kind is possible, and '%s' is already given\n",
 		       what, pattern, to);
 		return -EINVAL;
 	}
@@ -323,11 +330,13 @@ static int fn_parse_entry(struct fn_set *set, char *pattern, bool on)
 }
 
 /*
- * "entry:PATTERN", "calls:PATTERN", either with "!" before it, "!PATTERN" for
- * both, "LIMIT=NUMBER".
+ * Parse "entry:PATTERN" or "calls:PATTERN", which select functions, or the same
+ * after a "!", which excludes them.  "!PATTERN" excludes functions from both.
+ * "LIMIT=NUMBER" sets a limit.
  */
-static int fn_parse_word(struct fn_set *set, char *word)
+static int fn_parse_word(void *arg, char *word)
 {
+	struct fn_set *set = arg;
 	bool on = *word != '!';
 	char *pattern = word + !on, *limit = strchr(word, '=');
 	bool entry = str_has_prefix(pattern, "entry:");
@@ -341,7 +350,8 @@ static int fn_parse_word(struct fn_set *set, char *word)
 	if (entry || calls)
 		pattern += strlen("entry:");
 	if (!*pattern || (on && !entry && !calls)) {
-		pr_err("'%s': give entry:PATTERN or calls:PATTERN\n", word);
+		pr_err("'%s': must be entry:PATTERN, calls:PATTERN, or one of them or a PATTERN after '!'\n",
+		       word);
 		return -EINVAL;
 	}
 	if (!calls)
@@ -352,7 +362,7 @@ static int fn_parse_word(struct fn_set *set, char *word)
 	else if (!ret && !on && !entry && FN_HAS_CALLS && !*set->except)
 		strscpy(set->except, pattern, sizeof(set->except));
 	if (ret == -EINVAL)
-		pr_err("'%s': no function that can be traced has that name\n",
+		pr_err("'%s': matches no function that can be traced, see tracefs's available_filter_functions\n",
 		       word);
 	return ret;
 }
@@ -360,21 +370,11 @@ static int fn_parse_word(struct fn_set *set, char *word)
 /* Context: fn_mutex held; @set is not in use */
 static int fn_parse(struct fn_set *set, const char *text)
 {
-	char *copy, *rest, *word;
-	int ret = 0;
-
 	fn_free_ops(&set->ops);
 	memset(set, 0, sizeof(*set));
 	set->ops.func = fn_on_entry;
 	strscpy(set->text, text, sizeof(set->text));
-	strreplace(set->text, '\n', '\0');
-	copy = rest = kstrdup(set->text, GFP_KERNEL);
-	if (!copy)
-		return -ENOMEM;
-	while (!ret && (word = strsep(&rest, ", ")))
-		ret = *word ? fn_parse_word(set, word) : 0;
-	kfree(copy);
-	return ret;
+	return ht_for_each_word(text, fn_parse_word, set);
 }
 
 /* Context: fn_mutex held */
@@ -400,7 +400,12 @@ static void fn_attach(bool entry, bool calls)
 	fn_calls_on = calls && !ret;
 }
 
-/* Attach all that is selected and wanted; detach the rest.  Context: fn_mutex held */
+/*
+ * Attach the kinds of events that fn_now selects and the host wants, and detach
+ * the others.
+ *
+ * Context: fn_mutex held
+ */
 static void fn_switch(void)
 {
 	fn_attach(fn_now->entry && ht_class_enabled(&ht_class_function_entry),
@@ -410,7 +415,11 @@ static void fn_switch(void)
 		   ht_class_enabled(&ht_class_function_call)));
 }
 
-/* Replace the set in use, unless @text is wrong.  Context: fn_mutex held */
+/*
+ * Parse @text and use the new set.  After an error the old set stays in use.
+ *
+ * Context: fn_mutex held
+ */
 static int fn_select(const char *text)
 {
 	struct fn_set *next = &fn_sets[fn_now == &fn_sets[0]];
@@ -420,12 +429,9 @@ static int fn_select(const char *text)
 		return ret;
 	fn_attach(false, false);
 	fn_now = next;
-	WRITE_ONCE(fn_limits.least_ns, next->limits.least_ns);
-	WRITE_ONCE(fn_limits.least_depth, next->limits.least_depth);
-	WRITE_ONCE(fn_limits.most_depth, next->limits.most_depth);
-	WRITE_ONCE(fn_limited, next->limits.least_ns ||
-			       next->limits.least_depth ||
-			       next->limits.most_depth);
+	fn_limits = next->limits;
+	fn_limited = fn_limits.least_ns || fn_limits.least_depth ||
+		     fn_limits.most_depth;
 	fn_switch();
 	return 0;
 }
@@ -445,7 +451,7 @@ static struct ht_kernel_watch fn_watch = {
 
 /* Parameters -------------------------------------------------------------- */
 
-/* fn_init() applies a text that is set before. */
+/* A text that is set before fn_init() is applied by fn_init(). */
 static int fn_functions_set(const char *text, const struct kernel_param *kp)
 {
 	int ret = 0;
@@ -466,7 +472,7 @@ static int fn_functions_get(char *text, const struct kernel_param *kp)
 	int n;
 
 	mutex_lock(&fn_mutex);
-	n = sysfs_emit(text, "%s\n", fn_now->text);
+	n = sysfs_emit(text, "%s\n", strim(fn_now->text));
 	mutex_unlock(&fn_mutex);
 	return n;
 }
@@ -478,7 +484,7 @@ static const struct kernel_param_ops fn_functions_ops = {
 
 module_param_cb(functions, &fn_functions_ops, NULL, 0644);
 MODULE_PARM_DESC(functions,
-		 "functions that the host may have: [!]entry:PATTERN, [!]calls:PATTERN, !PATTERN, least_ns=N, least_depth=N, most_depth=N");
+		 "functions that may be events: [!]entry:PATTERN, [!]calls:PATTERN, !PATTERN, least_ns=N, least_depth=N, most_depth=N");
 
 static int fn_missed_get(char *text, const struct kernel_param *kp)
 {
@@ -496,11 +502,11 @@ static const struct kernel_param_ops fn_missed_ops = {
 
 module_param_cb(missed, &fn_missed_ops, NULL, 0444);
 MODULE_PARM_DESC(missed,
-		 "calls that fprobe left out: too many at a time, or made by fprobe itself");
+		 "calls that fprobe missed: too many in progress, or made by fprobe itself");
 
 /* ------------------------------------------------------------------------- */
 
-/* A write to the parameter during or after this changes nothing. */
+/* Once fn_ready is false, a write to the parameter attaches nothing. */
 void fn_exit(void)
 {
 	ht_kernel_unwatch(&fn_watch);

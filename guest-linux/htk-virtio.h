@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * hypertrace: what virtio.c (control queue, memory) and virtio-queue.c (data
- * queues) share
+ * hypertrace: declarations shared by virtio.c (control queue, memory) and
+ * virtio-queue.c (data queues)
  */
 #ifndef HTK_VIRTIO_H
 #define HTK_VIRTIO_H
@@ -13,7 +13,7 @@
 
 #include "htk.h"
 
-/* One buffer of a data queue: two descriptors */
+/* One buffer of a data queue; it uses two descriptors */
 struct htk_slot {
 	struct ht_submit header;
 	bool done;
@@ -23,21 +23,21 @@ struct htk_slot {
 
 /**
  * struct htk_vstream - a stream's queue and memory
- * @lock: guards everything here; taken in any context but a probe
+ * @lock: protects all members; taken in any context except the emit path
  * @h: the device
  * @work: hands over packets that a stream of the kernel closed
- * @vq: its data queue
- * @pages: of the ring, NULL when the stream is closed
- * @ring: the same, mapped for the kernel
- * @table: where @pages are, for the host; zeroes when there are none
- * @submitted: position up to which the device was given everything
- * @kicks: notifications since the stream was opened
- * @asked: when an event last asked for buffers, in ns
- * @first: oldest buffer that the device has
- * @count: buffers that the device has
- * @slots: buffers in the order they were submitted
+ * @vq: the data queue
+ * @pages: pages of the ring, or NULL when the stream is closed
+ * @ring: kernel mapping of @pages
+ * @table: addresses of @pages for the host, or zeroes when the stream is closed
+ * @submitted: position up to which everything was submitted, in bytes
+ * @kicks: number of notifications since the stream was opened
+ * @asked: time at which an event last asked for buffers, in ns
+ * @first: index of the oldest buffer that the device has
+ * @count: number of buffers that the device has
+ * @slots: the buffers, in the order of submission
  * @held: pages of a closed stream whose buffers the device has not returned
- * @sealed: the stream is being closed: the device gets no more of it
+ * @sealed: the stream is being closed, so submit no more of it
  */
 struct htk_vstream {
 	spinlock_t lock;
@@ -58,16 +58,16 @@ struct htk_vstream {
 };
 
 /**
- * struct htk_virtio - what the channel virtio has besides struct htk
+ * struct htk_virtio - the state of a device with the channel virtio
  * @h: the device
  * @control: the control queue; used with h->control held
- * @replied: the control queue has a reply
- * @pending: the device has a message to which there is no reply yet
- * @stuck: it did not reply in time
- * @request: buffer of messages
- * @reply: buffer of replies
- * @shift: log2 of the size of a packet
- * @flush: hands over what was committed, every flush_ms
+ * @replied: completed when the control queue has a reply
+ * @pending: the device has a message to which it has not replied
+ * @stuck: the device did not reply to that message in time
+ * @request: buffer of messages, HT_MAILBOX_SIZE bytes
+ * @reply: buffer of replies, HT_MAILBOX_SIZE bytes
+ * @shift: log2 of the size of a packet in bytes
+ * @flush: hands over committed bytes every flush_ms
  * @streams: data queues and memory
  */
 struct htk_virtio {

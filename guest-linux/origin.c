@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * hypertrace: who may register and open what, and whose it is
+ * hypertrace: origins, reserved names and quotas
  *
- * The driver stamps the origin of each class and stream, so that the host can
- * trust it: the kernel, or the user of a program.  Names of the kernel's events
- * are reserved.  Users other than root have quotas, so that none of them takes
- * the classes or streams of the others or of the kernel.
+ * The driver stamps each class and stream with its origin, the kernel or a user,
+ * so that programs cannot pretend to be the kernel or another user.  Names of the
+ * kernel's events are reserved.  Users other than root have quotas, so that no
+ * user can take the classes or streams of the kernel or of other users.
  */
 #include <linux/cpumask.h>
 #include <linux/cred.h>
@@ -37,7 +37,7 @@ struct htk_name {
 	char name[];
 };
 
-/* Only grows, while the module is loaded */
+/* Reserved names.  They are removed only when the module is unloaded. */
 static DEFINE_HASHTABLE(htk_names, 10);
 static DEFINE_MUTEX(htk_names_mutex);
 
@@ -54,7 +54,9 @@ static bool htk_name_find(const char *name, unsigned int len, u32 hash)
 
 /**
  * htk_origin_reserve() - reserve the name of a class for the kernel
- * @name: NUL-terminated
+ * @name: the name, NUL-terminated
+ *
+ * Without memory the name is not reserved.
  *
  * Context: may sleep
  */
@@ -121,8 +123,10 @@ void htk_origin_exit(void)
 /* Streams ----------------------------------------------------------------- */
 
 /**
- * htk_origin_kernel_streams() - number of streams that are the kernel's
+ * htk_origin_kernel_streams() - get the largest number of kernel streams
  * @h: the device
+ *
+ * Context: any
  */
 unsigned int htk_origin_kernel_streams(const struct htk *h)
 {
@@ -140,12 +144,12 @@ static bool htk_origin_limited(const struct htk *h,
 }
 
 /**
- * htk_origin_may_open() - may an owner open one more stream?
+ * htk_origin_may_open() - check whether an owner may open one more stream
  * @h: the device
  * @owner: the owner
  *
- * Users other than root have together what the kernel's CPUs do not need, and
- * each of them half of that.
+ * All users other than root together may have the streams that the kernel does
+ * not need for its CPUs.  Each of them may have half of these.
  *
  * Context: h->control held
  */
@@ -171,9 +175,12 @@ bool htk_origin_may_open(const struct htk *h, const struct htk_owner *owner)
 /**
  * htk_origin_name() - stamp a stream with its origin
  * @owner: the owner of the stream
- * @m: the message that opens it; gets the name COMM/TID/UID of the caller
+ * @m: the message that opens it; its name becomes COMM/TID/UID of the caller
  *
- * The name of a kernel's stream is kernel/CPU, which no program can have.
+ * Streams of the kernel are named kernel/CPU.  No program can have such a name,
+ * since a program's name has two slashes at least.
+ *
+ * Context: process that opens the stream
  */
 void htk_origin_name(const struct htk_owner *owner, struct ht_msg_open *m)
 {
@@ -200,18 +207,18 @@ struct htk_user {
 	unsigned int classes;
 };
 
-/* Known classes, as hashes, with open addressing */
+/* Slots of the hash table h->known, which uses open addressing */
 #define HTK_KNOWN	(2 * HT_CLASSES_MAX)
 
 static siphash_key_t htk_class_key;
 
 static u64 htk_class_hash(const struct ht_msg_class *m)
 {
-	/* 0 means that the slot is empty. */
+	/* Not 0, which marks an empty slot */
 	return siphash(m->data, m->h.size - sizeof(*m), &htk_class_key) | 1;
 }
 
-/* The slot of a class.  Context: h->control held */
+/* Find the slot of a class, or an empty one.  Context: h->control held */
 static u64 *htk_class_slot(struct htk *h, u64 hash)
 {
 	u32 i = hash >> 8;
@@ -238,7 +245,7 @@ static struct htk_user *htk_user_get(struct htk *h, kuid_t uid)
 	return u;
 }
 
-/* Is there room for @more classes of a user?  Context: h->control held */
+/* Check whether a user may have @more classes.  Context: h->control held */
 static bool htk_user_may(const struct htk *h, const struct htk_user *user,
 			 unsigned int more)
 {
@@ -249,8 +256,8 @@ static bool htk_user_may(const struct htk *h, const struct htk_user *user,
 }
 
 /*
- * Note what the host knows from now on.  If it did not reply, it may know the
- * class.
+ * Count a class that the host registered.  If the host did not reply, it may have
+ * registered the class, so count it as well.
  *
  * Context: h->control held
  */
@@ -293,7 +300,7 @@ static int htk_register_one(struct htk *h, const struct htk_owner *owner,
 	return ret;
 }
 
-/* The class's message at @pos; NULL: at the end; or an ERR_PTR() */
+/* Get the message at @pos.  Return: NULL at the end, or an ERR_PTR(). */
 static struct ht_msg_class *htk_class_at(struct ht_msg *msg, u32 room, u32 pos)
 {
 	struct ht_msg_class *m = (void *)((u8 *)msg + pos);
@@ -317,13 +324,13 @@ static struct ht_msg_class *htk_class_at(struct ht_msg *msg, u32 room, u32 pos)
 /**
  * htk_origin_register() - register the classes of a program
  * @h: the device
- * @owner: the owner who registers
- * @msg: messages, one after the other; the replies overwrite them
- * @room: bytes at @msg
+ * @owner: the program's open file
+ * @msg: consecutive messages; the replies overwrite them
+ * @room: size of @msg in bytes
  *
- * A reserved name is answered with HT_STATUS_INVAL, a class too many with
- * HT_STATUS_LIMIT.  Neither costs another class.  If the driver answers none,
- * all go in one exchange.
+ * The driver answers HT_STATUS_INVAL for a reserved name and HT_STATUS_LIMIT for a
+ * class beyond the quota; the other classes are still registered.  If it refuses
+ * no class, it sends all messages in one exchange.
  *
  * Context: h->control held
  *
@@ -368,8 +375,8 @@ int htk_origin_register(struct htk *h, const struct htk_owner *owner,
 /**
  * htk_origin_kernel() - register classes of the kernel
  * @h: the device
- * @msg: messages of the guest library, one after the other
- * @room: bytes at @msg
+ * @msg: consecutive messages of the guest library; the replies overwrite them
+ * @room: size of @msg in bytes
  *
  * Context: h->control held
  *
@@ -386,8 +393,10 @@ int htk_origin_kernel(struct htk *h, struct ht_msg *msg, u32 room)
 }
 
 /**
- * htk_origin_new() - set up what a device knows of classes and users
+ * htk_origin_new() - allocate the bookkeeping of classes and users of a device
  * @h: the device
+ *
+ * Context: may sleep
  *
  * Return: 0 or -ENOMEM.
  */

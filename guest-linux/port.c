@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * hypertrace: what the guest library's core needs of the driver
+ * hypertrace: the operations that the guest library's core calls
  */
 #include <linux/delay.h>
 
@@ -34,7 +34,7 @@ static void htk_port_doorbell(struct ht_device *dev, u32 stream)
 	htk_pci_ring(to_htk(dev), stream);
 }
 
-/* The driver knows from head what there is; see virtio-queue.c. */
+/* @from and @to are not needed: virtio-queue.c reads the ring's head. */
 static int htk_port_submit(struct ht_device *dev, struct ht_stream *s,
 			   u64 from, u64 to)
 {
@@ -47,7 +47,7 @@ static void htk_port_reap(struct ht_device *dev, struct ht_stream *s)
 	htk_virtio_queue_reap(to_htk(dev), s->index);
 }
 
-/* Doubles from 100 us to 50 ms: five seconds are about 108 tries. */
+/* The delay doubles from 100 us to 50 ms; about 108 tries make 5 s. */
 static int htk_port_relax(struct ht_device *dev, unsigned int tries)
 {
 	if (tries > 108)

@@ -1,19 +1,45 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * hypertrace-sources: the two kinds of sources in this module
+ * hypertrace-sources: the two kinds of event sources in this module
  *
- * Both have one text that selects, the parameters events and functions.  The
- * text says which events the host may have; the host's enable bytes say which
- * of them it wants.
+ * The module parameters events and functions select the events that the host may
+ * receive.  The host's enable bytes select those that it wants.
  */
 #ifndef HT_SOURCES_H
 #define HT_SOURCES_H
 
 #include <linux/kconfig.h>
+#include <linux/slab.h>
+#include <linux/string.h>
 #include <linux/types.h>
 
-/* Longest text of a parameter, with its NUL */
+/* Size of a parameter's text with its NUL, in bytes */
 #define HT_SELECT_MAX	1024
+
+/**
+ * ht_for_each_word() - parse the words of a parameter's text
+ * @text: words, separated by commas, spaces or newlines
+ * @parse: called with @arg and each word, which it may modify
+ * @arg: argument of @parse
+ *
+ * Context: may sleep
+ *
+ * Return: 0; -ENOMEM; or the first error of @parse, which ends the loop.
+ */
+static inline int ht_for_each_word(const char *text,
+				   int (*parse)(void *arg, char *word),
+				   void *arg)
+{
+	char *copy = kstrdup(text, GFP_KERNEL), *rest = copy, *word;
+	int ret = 0;
+
+	if (!copy)
+		return -ENOMEM;
+	while (!ret && (word = strsep(&rest, ", \n")))
+		ret = *word ? parse(arg, word) : 0;
+	kfree(copy);
+	return ret;
+}
 
 /**
  * hte_init() - start the source of trace events and system calls

@@ -2,8 +2,8 @@
 /*
  * hypertrace: attributes of /sys/class/misc/hypertraceN, one value each
  *
- * They go with the node, and nobody reads one any more then.  What does not
- * change while the device is there needs no lock.
+ * misc_deregister() removes the attributes and waits for readers, so the device
+ * exists while one runs.  Values that do not change need no lock.
  */
 #include <linux/device.h>
 #include <linux/sysfs.h>
@@ -26,7 +26,7 @@ static ssize_t channel_show(struct device *dev, struct device_attribute *attr,
 		[HT_CHANNEL_VIRTIO]	= "virtio",
 	};
 
-	/* ht_device_init() let no other by. */
+	/* ht_device_init() has checked the range. */
 	return sysfs_emit(buf, "%s\n", names[htk_of(dev)->core.caps.channel]);
 }
 static DEVICE_ATTR_RO(channel);
@@ -82,7 +82,7 @@ static ssize_t streams_used_show(struct device *dev,
 	unsigned int used = 0;
 	u32 i;
 
-	/* Not that of messages: whoever waits for the host holds up nobody. */
+	/* Not h->control, which is held while a message waits for the host */
 	down_read(&h->map_sem);
 	for (i = 0; i < h->core.caps.streams; i++)
 		used += !!READ_ONCE(h->claims[i].owner);

@@ -2,13 +2,14 @@
 /*
  * hypertrace: channel virtio, the data queues
  *
- * A stream's producer runs the same code as on device memory.  The driver
- * takes the host's place in its ring: it hands committed bytes to the device
- * and advances host.tail when the buffers come back.
+ * A stream's producer runs the same code as on device memory.  The driver plays
+ * the host's role in the ring: it submits committed bytes to the device and
+ * advances host.tail when the device returns the buffers.
  *
- * The control page is mapped into user space.  Whatever the driver reads from
- * it is read once and bounds only what it may damage: addresses are computed
- * from the low bits of positions, and lengths never exceed a packet.
+ * The control page is mapped into user space, so its content cannot be trusted.
+ * The driver reads each word once.  It computes addresses from the low bits of
+ * positions and limits lengths to one packet, so a program can only damage its own
+ * stream.
  */
 #include <linux/cpumask.h>
 #include <linux/delay.h>
@@ -18,7 +19,7 @@
 
 #include "htk-virtio.h"
 
-/* How often an event may ask for buffers */
+/* Shortest time between two requests of events for buffers, in ns */
 #define HTK_REAP_NS	(50 * NSEC_PER_USEC)
 
 static void *htk_virtio_packet(struct htk *h, struct htk_vstream *s,
@@ -47,15 +48,19 @@ static void htk_virtio_reap_locked(struct htk *h, struct htk_vstream *s)
 		return;
 	oldest = s->count ? s->slots[s->first].header.from : s->submitted;
 	/*
-	 * Pairs with the load-acquire of tail in the producer: the device is
-	 * done with a packet's bytes before they are overwritten.
+	 * Pairs with the load-acquire of tail in the producer, which may then
+	 * overwrite packets that the device has returned.
 	 */
 	smp_store_release(&s->ring->host.tail, oldest >> h->virtio->shift);
 }
 
 /*
- * Context: s->lock held, interrupts off.  The ring being direct (no indirect
- * descriptors), nothing is allocated here.
+ * Submit the bytes from @from to @to, which are in one packet.  Nothing is
+ * allocated, since the queue has no indirect descriptors.
+ *
+ * Context: s->lock held, interrupts off
+ *
+ * Return: 0; -EAGAIN: every buffer is in use; or another negative errno.
  */
 static int htk_virtio_submit_locked(struct htk *h, struct htk_vstream *s,
 				    u64 from, u64 to, bool *kick)
@@ -90,7 +95,7 @@ static int htk_virtio_submit_locked(struct htk *h, struct htk_vstream *s,
 		 htk_ring_offset(h);
 	sg_init_table(sg, 2);
 	sg_set_buf(&sg[0], &slot->header, sizeof(slot->header));
-	/* A packet is in one piece. */
+	/* A packet is physically contiguous. */
 	sg_set_page(&sg[1], s->pages[offset >> PAGE_SHIFT], size,
 		    offset_in_page(offset));
 	ret = virtqueue_add_outbuf(s->vq, sg, 2, slot, GFP_ATOMIC);
@@ -106,14 +111,15 @@ static int htk_virtio_submit_locked(struct htk *h, struct htk_vstream *s,
 }
 
 /*
- * Hand over what was committed and is not handed over yet: packets for whose
- * end no buffer was free and, if @open, the open packet's events.
+ * Submit the committed bytes that were not submitted yet: closed packets and, if
+ * @open, the events in the open packet.
  *
- * A closed packet's header says where it ends.  That of one of which its
- * producer handed over a part itself says nothing, but the producer noted the
- * end in the control page.
+ * The header of a closed packet has the size of its content.  If the producer
+ * submitted a part of the packet itself, the end is in the control page instead.
  *
  * Context: s->lock held
+ *
+ * Return: 0; -EAGAIN: every buffer is in use; or another negative errno.
  */
 static int htk_virtio_drain_locked(struct htk *h, struct htk_vstream *s,
 				   bool open, bool *kick)
@@ -129,7 +135,7 @@ static int htk_virtio_drain_locked(struct htk *h, struct htk_vstream *s,
 	htk_virtio_reap_locked(h, s);
 	if (s->sealed)
 		return 0;
-	/* A packet takes two: to hand over its rest, and to skip its end. */
+	/* A packet takes two rounds: submit its rest, then skip its unused end. */
 	for (rounds = 0; rounds < 2 * caps->packets + 2; rounds++) {
 		u64 end = head, next;
 
@@ -187,8 +193,8 @@ int htk_virtio_drain(struct htk *h, u32 stream)
 }
 
 /*
- * Who writes to the ring may go on, and the timer would hand that over: the
- * device must have nothing when it is told to close the stream.
+ * Stop submitting, or allow it again.  The producer may still be emitting, and
+ * the timer must not submit its events while the stream is being closed.
  */
 void htk_virtio_seal(struct htk *h, u32 stream, bool on)
 {
@@ -199,7 +205,7 @@ void htk_virtio_seal(struct htk *h, u32 stream, bool on)
 	spin_unlock_irq(&s->lock);
 }
 
-/* How many buffers of the stream the device has */
+/* Reap returned buffers.  Return: the number of buffers that the device has. */
 unsigned int htk_virtio_reap(struct htk *h, u32 stream)
 {
 	struct htk_vstream *s = h->virtio->streams[stream];
@@ -213,8 +219,8 @@ unsigned int htk_virtio_reap(struct htk *h, u32 stream)
 }
 
 /*
- * A stream of the kernel closed a packet, or wants buffers back.  Not done
- * where the event is: that may be under any lock, or in an NMI.
+ * Submit packets that a stream of the kernel closed, and reap buffers.  This runs
+ * from irq_work because the event itself may occur under any lock or in an NMI.
  */
 void htk_virtio_irq_work(struct irq_work *work)
 {
@@ -231,7 +237,8 @@ void htk_virtio_irq_work(struct irq_work *work)
 }
 
 /*
- * On a CPU that dies it would stay queued: there the timer hands over instead.
+ * Queue the irq_work, except on a CPU that is going offline, where it would never
+ * run.  The timer submits the packets of such a CPU.
  *
  * Context: any
  */
@@ -242,8 +249,8 @@ void htk_virtio_queue_work(struct htk *h, u32 stream)
 }
 
 /*
- * While a host is behind, each event finds the ring full and asks for buffers:
- * not an interrupt for each.
+ * Ask for buffers.  While the host is slow, each event finds the ring full and
+ * calls this function, so limit the rate of interrupts.
  *
  * Context: any
  */
@@ -268,8 +275,8 @@ void htk_virtio_flush_work(struct work_struct *work)
 
 	for (i = 0; i < caps->streams; i++) {
 		/*
-		 * Unlocked look: a stream opened just now starts the timer
-		 * itself, and one closed just now is looked at in vain.
+		 * No lock is needed here.  A stream that is being opened also
+		 * starts the timer.  Draining a closed stream has no effect.
 		 */
 		if (!READ_ONCE(v->streams[i]->pages))
 			continue;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * hypertrace: channel virtio, whose packets are in guest RAM: the control
- * queue, and memory that has the layout of a ring in device memory
+ * hypertrace: channel virtio, the control queue and the memory of streams
+ *
+ * Packets are in guest RAM, which has the layout of a ring in device memory.
  */
 #include <linux/log2.h>
 #include <linux/mm.h>
@@ -29,8 +30,13 @@ static void htk_virtio_replied(struct virtqueue *vq)
 }
 
 /*
- * Wait for the reply to the message that the device has.  @pending and @stuck say
- * what came of it.
+ * Wait for the reply to the message that the device has, and update @pending and
+ * @stuck.
+ *
+ * Context: h->control held
+ *
+ * Return: 0; -EIO: the queue is broken; -ETIMEDOUT: no reply within 5 s, or the
+ * caller was killed.
  */
 static int htk_virtio_await(struct htk *h, unsigned int *len)
 {
@@ -58,8 +64,13 @@ static int htk_virtio_await(struct htk *h, unsigned int *len)
 }
 
 /*
- * The buffers are free once the reply to an earlier message is there.  Wait for it
- * if the sender was killed, but not if the host has used up its time already.
+ * Wait until the reply to an earlier message has freed the buffers.  Do not wait
+ * again if the host already exceeded the time for that message; wait if only its
+ * sender was killed.
+ *
+ * Context: h->control held
+ *
+ * Return: 0, or -EBUSY if the reply is still missing.
  */
 static int htk_virtio_await_earlier(struct htk *h)
 {
@@ -114,7 +125,10 @@ static void htk_virtio_free_pages(struct htk *h, struct page **pages)
 	kvfree(pages);
 }
 
-/* A block is a packet, or as many as are in a page. */
+/*
+ * Allocate the pages of a ring: the control page, then blocks of contiguous pages.
+ * A block is as large as a packet, or a page with several packets.
+ */
 static struct page **htk_virtio_alloc_pages(struct htk *h)
 {
 	unsigned int order = get_order(h->core.caps.packet_size);
@@ -166,7 +180,7 @@ static void htk_virtio_clear_table(struct htk *h, struct htk_vstream *s)
 	       HT_MEMORY_SLOT(h->core.caps.packets) * sizeof(*s->table));
 }
 
-/* Those of an earlier owner, whose buffers came back late */
+/* Free the pages of an earlier owner after the device returned their buffers. */
 static void htk_virtio_free_held(struct htk *h, struct htk_vstream *s)
 {
 	if (s->held)
@@ -181,7 +195,7 @@ static int htk_virtio_ring_get(struct htk *h, u32 stream)
 	struct page **pages;
 	void *at;
 
-	/* An earlier owner's buffers have not come back. */
+	/* The device still has buffers of an earlier owner. */
 	if (htk_virtio_reap(h, stream))
 		return -EBUSY;
 	htk_virtio_free_held(h, s);
@@ -209,7 +223,7 @@ static int htk_virtio_ring_get(struct htk *h, u32 stream)
 	return 0;
 }
 
-/* The pages are new, and zeroed. */
+/* Nothing to clear: htk_virtio_ring_get() allocates zeroed pages. */
 static void htk_virtio_ring_opened(struct htk *h, u32 stream)
 {
 }
@@ -223,7 +237,7 @@ static void htk_virtio_ring_put(struct htk *h, u32 stream)
 	spin_lock_irq(&s->lock);
 	pages = s->pages;
 	ring = s->ring;
-	/* Without them nothing is handed over. */
+	/* Without pages nothing is submitted. */
 	WRITE_ONCE(s->pages, NULL);
 	s->ring = NULL;
 	spin_unlock_irq(&s->lock);
@@ -231,11 +245,11 @@ static void htk_virtio_ring_put(struct htk *h, u32 stream)
 		return;
 	irq_work_sync(&s->work);
 	vunmap((void *)ring - htk_ring_offset(h));
-	/* Of a host that did not close it, too: it must not read them any more. */
+	/* A host that did not close the stream must not read the pages either. */
 	htk_virtio_clear_table(h, s);
 	/*
-	 * The device does not give the buffers back and may still read them;
-	 * freed, they could be anybody's.
+	 * Do not free pages that the device has not returned: it may read them
+	 * after they have another use.
 	 */
 	if (htk_virtio_reap(h, stream)) {
 		dev_err_ratelimited(&h->vdev->dev,
@@ -383,18 +397,21 @@ static int htk_virtio_ready(struct htk *h)
 	return ret;
 }
 
-/* Undone by htk_virtio_find_queues(); streams are closed. */
+/*
+ * Reset the device and delete its queues, until htk_virtio_find_queues() makes
+ * them again.  All streams are closed.
+ */
 static void htk_virtio_stop(struct htk *h)
 {
 	struct htk_virtio *v = h->virtio;
 	unsigned int len;
 	u32 i;
 
-	if (!v->control)	/* it could not be restored */
+	if (!v->control)	/* the device failed to resume */
 		return;
 	cancel_delayed_work_sync(&v->flush);
 	virtio_reset_device(h->vdev);
-	/* Reset, the device has no buffer any more. */
+	/* After the reset the device no longer has any buffer. */
 	for (i = 0; i < h->core.caps.streams; i++) {
 		struct htk_vstream *s = v->streams[i];
 

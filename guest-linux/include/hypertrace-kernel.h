@@ -8,9 +8,9 @@
  *
  *	ht_trace(queue_full, cpu, depth);		// anywhere, even in an NMI
  *
- * Each CPU has a stream.  Events go to the first device, or the one of the
- * parameter kernel_device; without one they vanish, which is not an error:
- * instrumented code does not care whether it is watched.
+ * Each CPU has a stream.  Events go to the first device, or to the device that
+ * the module parameter kernel_device names.  Without a device they are dropped,
+ * and this is not an error: instrumented code need not know whether it is traced.
  */
 #ifndef HYPERTRACE_KERNEL_H
 #define HYPERTRACE_KERNEL_H
@@ -24,42 +24,47 @@
 
 /**
  * ht_kernel_register() - register an event class
- * @cls: must stay in place until ht_kernel_unregister()
+ * @cls: the class; must stay in place until ht_kernel_unregister()
  *
- * The driver registers the class on the device, and on each that replaces it,
- * from a work item: this function does not wait for the host.  A class that the
- * host refuses is logged and never enabled.
+ * A work item registers the class on the device, and again on each device that
+ * replaces it, so this function does not wait for the host.  If the host refuses
+ * the class, the driver logs an error and the class stays off.
+ *
  * Context: may sleep.
  *
  * Return: 0, also without a device; -ENOSPC: too many classes; -EPERM: the
- * kernel is locked down and its data must not leave.
+ * kernel is locked down in confidentiality mode.
  */
 int ht_kernel_register(struct ht_class *cls);
 
 /**
  * ht_kernel_register_all() - register several event classes, in few messages
- * @classes: as for ht_kernel_register()
+ * @classes: the classes, as for ht_kernel_register()
  * @count: number of @classes
  *
  * Context: may sleep.
  *
- * Return: as ht_kernel_register(); after an error none is registered.
+ * Return: as ht_kernel_register(); after an error no class is registered.
  */
 int ht_kernel_register_all(struct ht_class *const *classes,
 			   unsigned int count);
 
 /**
- * ht_kernel_unregister() - forget an event class
- * @cls: as registered; when this returns no event of it is being emitted
+ * ht_kernel_unregister() - unregister an event class
+ * @cls: a registered class
+ *
+ * When this function returns, no event of the class is being emitted.
  *
  * Context: may sleep.
  */
 void ht_kernel_unregister(struct ht_class *cls);
 
 /**
- * ht_kernel_unregister_all() - forget several event classes, in one wait
- * @classes: as registered; when this returns no event of them is being emitted
- * @count: of @classes
+ * ht_kernel_unregister_all() - unregister several event classes
+ * @classes: registered classes
+ * @count: number of @classes
+ *
+ * As ht_kernel_unregister(), but wait for emitters only once.
  *
  * Context: may sleep.
  */
@@ -67,17 +72,19 @@ void ht_kernel_unregister_all(struct ht_class *const *classes,
 			      unsigned int count);
 
 /**
- * ht_kernel_sync() - wait until the host knows all classes
+ * ht_kernel_sync() - wait until the host has registered all classes
  *
- * If the host does not answer, wait for one timeout, some seconds; the driver
- * goes on trying.
- * Context: may sleep; no lock held that a notifier of the kernel takes.
+ * If the host does not answer, this function waits for one timeout of some
+ * seconds.  The driver keeps retrying after it returned.
+ *
+ * Context: may sleep.  The caller must not hold a lock that a notifier of CPU
+ * hot-plug or of modules takes.
  */
 void ht_kernel_sync(void);
 
 /**
- * struct ht_kernel_watch - who is told that classes were switched on or off
- * @list: the driver's
+ * struct ht_kernel_watch - notification that classes were switched on or off
+ * @list: used by the driver
  * @work: queued when the state of any class may have changed
  */
 struct ht_kernel_watch {
@@ -86,24 +93,26 @@ struct ht_kernel_watch {
 };
 
 /**
- * ht_kernel_watch() - be told when classes are switched
- * @w: stays the caller's, with @work set, until ht_kernel_unwatch()
+ * ht_kernel_watch() - get notified when classes are switched on or off
+ * @w: the watch, with @work set; must stay in place until ht_kernel_unwatch()
  *
- * For who has more to do for an event than ht_trace(): what counts when @work
- * runs is ht_class_enabled().  It runs without any lock of the driver's.
+ * An event source needs this if it attaches something, such as a probe, before it
+ * can emit.  The work function reads ht_class_enabled().  It runs without any lock
+ * of the driver held.
+ *
  * Context: may sleep.
  */
 void ht_kernel_watch(struct ht_kernel_watch *w);
 
 /**
- * ht_kernel_unwatch() - no more
- * @w: as watched; its work is not queued any more, but may be pending
+ * ht_kernel_unwatch() - end the notifications
+ * @w: the watch; its work is no longer queued, but may still be pending
  *
  * Context: may sleep.
  */
 void ht_kernel_unwatch(struct ht_kernel_watch *w);
 
-/* This CPU's stream; for ht_kernel_begin() only */
+/* The stream of this CPU, or NULL; for ht_kernel_begin() only */
 DECLARE_PER_CPU(struct ht_stream *, ht_kernel_stream);
 
 /**
@@ -114,14 +123,16 @@ DECLARE_PER_CPU(struct ht_stream *, ht_kernel_stream);
 void ht_kernel_missed(void);
 
 /**
- * ht_kernel_begin() - this CPU's stream
- * @flags: set, for ht_kernel_end()
+ * ht_kernel_begin() - disable interrupts and get this CPU's stream
+ * @flags: the previous state of interrupts, for ht_kernel_end()
  *
- * Interrupts are off from here to ht_kernel_end(), so do little.
+ * Interrupts stay off until ht_kernel_end().
+ *
  * Context: any, also NMIs and probes.
  *
- * Return: the stream; NULL: there is none, and ht_kernel_end() must not be
- * called.
+ * Return: the stream.  NULL if the CPU has no stream: the event is then counted
+ * as missed, interrupts are restored, and the caller must not call
+ * ht_kernel_end().
  */
 static __always_inline struct ht_stream *ht_kernel_begin(unsigned long *flags)
 {
@@ -137,8 +148,8 @@ static __always_inline struct ht_stream *ht_kernel_begin(unsigned long *flags)
 }
 
 /**
- * ht_kernel_end() - done with the stream from ht_kernel_begin()
- * @flags: as ht_kernel_begin() set them
+ * ht_kernel_end() - release the stream and restore interrupts
+ * @flags: as set by ht_kernel_begin()
  */
 static __always_inline void ht_kernel_end(unsigned long flags)
 {
@@ -146,10 +157,12 @@ static __always_inline void ht_kernel_end(unsigned long flags)
 }
 
 /**
- * ht_class_enabled() - would events of a class be recorded?
+ * ht_class_enabled() - check whether the host wants events of a class
  * @cls: the class
  *
- * That is: it is registered on a device, and its host wants it.
+ * Context: any.
+ *
+ * Return: true if the class is registered on a device and the host wants it.
  */
 static inline bool ht_class_enabled(const struct ht_class *cls)
 {
@@ -157,18 +170,20 @@ static inline bool ht_class_enabled(const struct ht_class *cls)
 }
 
 /**
- * ht_event_enabled() - would an event be recorded?
- * @ident: of HT_EVENT()
+ * ht_event_enabled() - check whether the host wants an event
+ * @ident: the event's name, as in HT_EVENT()
+ *
+ * Context: any.
  */
 #define ht_event_enabled(ident) unlikely(ht_class_enabled(&ht_class_##ident))
 
 /**
  * ht_trace() - emit an event on this CPU's stream
- * @ident: of HT_EVENT()
- * @...: its fields, evaluated only if the event is wanted, and before
- *       interrupts are off
+ * @ident: the event's name, as in HT_EVENT()
+ * @...: its fields; evaluated only if the host wants the event, and before
+ *       interrupts are disabled
  *
- * HT_EVENT() comes behind the inclusion of this file.
+ * HT_EVENT() must follow the inclusion of this file.
  *
  * Context: any, also NMIs and probes.
  */
@@ -178,7 +193,7 @@ do {									\
 		ht_trace_##ident(0, ##__VA_ARGS__);			\
 } while (0)
 
-/* The first parameter is there for the comma before the next. */
+/* The unused first parameter allows a comma before each field. */
 #undef HT_EV_TRACE
 #define HT_EV_TRACE(scope, ident, ...)					\
 static __always_inline __maybe_unused					\

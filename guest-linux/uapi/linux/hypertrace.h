@@ -2,11 +2,11 @@
 /*
  * hypertrace: /dev/hypertraceN
  *
- * One open file owns the streams that were opened through it.  Nobody else
- * can map them, submit to them or close them; closing the file, as the end
- * of its process does, hands over what was committed and closes them.
+ * An open file owns the streams that were opened through it.  Only this file can
+ * map, flush or close them.  When it is closed, also by the end of the process,
+ * the driver delivers the committed events and closes the streams.
  *
- * Structures are the same for 32-bit and 64-bit callers.
+ * Structures have the same layout for 32-bit and 64-bit callers.
  */
 #ifndef _UAPI_LINUX_HYPERTRACE_H
 #define _UAPI_LINUX_HYPERTRACE_H
@@ -16,7 +16,7 @@
 
 #define HT_IOC_MAGIC		0xbe	/* unassigned as of Linux 7.2 */
 
-/* How a stream's memory is mapped into the caller */
+/* Type of a stream's memory, as mapped into the caller */
 enum ht_ioc_mapping {
 	HT_MAPPING_WRITE_BACK		= 0,	/* device memory, cached */
 	HT_MAPPING_WRITE_COMBINING	= 1,
@@ -25,11 +25,11 @@ enum ht_ioc_mapping {
 };
 
 /**
- * struct ht_ioc_info - what the device is
- * @caps: struct ht_caps of the specification, as read now, then zeroes
+ * struct ht_ioc_info - properties of the device
+ * @caps: struct ht_caps of the specification with its present values, then zeroes
  * @mapping: enum ht_ioc_mapping
- * @generation: never 0; another one for each device, and after a suspend:
- *              classes have to be registered again
+ * @generation: never 0; differs for each device and changes at a resume.  If it
+ *              changed, the caller must register its classes again
  * @ring_offset: bytes from HT_MMAP_RING() of a stream to its ring
  * @reserved: 0
  */
@@ -44,19 +44,21 @@ struct ht_ioc_info {
 /**
  * struct ht_ioc_control - exchange control messages
  * @msg: address of the message, which the reply overwrites
- * @size: bytes of room there, at most 4096; at least what the message says it
- *        has.  Of messages that register classes: bytes of all of them, at most
- *        65536
+ * @size: size of the memory at @msg in bytes, from the size in the message's
+ *        header to 4096.  For consecutive CLASS_REGISTER messages: their total
+ *        size, at most 65536
  * @reserved: 0
  *
- * Allowed are CLASS_REGISTER, CLASS_LIST, STREAM_OPEN, STREAM_CLOSE,
- * STREAM_FLUSH, STATS and DISCARDED.  A file that is not open for writing may
- * send CLASS_LIST and STATS.  A stream is opened for the file, and closed or
- * flushed only by the file that has it.  The driver sets the origin of a class,
- * and names a stream "COMM/TID/UID".  The status in the reply is the host's, with
- * these exceptions: the driver chooses the stream for HT_STREAM_ANY, and answers
- * HT_STATUS_INVAL to a class with a name of the kernel's and HT_STATUS_LIMIT,
- * HT_STATUS_EXIST and HT_STATUS_BUSY itself.
+ * The caller may send CLASS_REGISTER, CLASS_LIST, STREAM_OPEN, STREAM_CLOSE,
+ * STREAM_FLUSH, STATS and DISCARDED, or only CLASS_LIST and STATS if the file is
+ * not open for writing.  Only the file that opened a stream may flush or close it.
+ *
+ * The driver sets the origin of a class and names a stream "COMM/TID/UID".  It
+ * chooses the stream for HT_STREAM_ANY.  The status in the reply comes from the
+ * host, except that the driver itself replies HT_STATUS_INVAL to a class with a
+ * reserved name, HT_STATUS_LIMIT if a quota or the streams are used up,
+ * HT_STATUS_EXIST if another file has the stream, HT_STATUS_NOENT if there is no
+ * such stream, and HT_STATUS_BUSY while streams of closed files are being closed.
  */
 struct ht_ioc_control {
 	__u64 msg;
@@ -65,15 +67,16 @@ struct ht_ioc_control {
 };
 
 /**
- * struct ht_ioc_submit - virtio: hand over what was committed
- * @stream: a stream
+ * struct ht_ioc_submit - virtio: submit the committed bytes of a stream
+ * @stream: index of an open stream
  * @reserved: 0
- * @instance: of the stream, as it was opened
- * @kicks: out: notifications sent for this stream since it was opened
+ * @instance: instance of the stream, from the reply to STREAM_OPEN
+ * @kicks: out: number of notifications for this stream since it was opened
  *
- * Takes back the buffers that the device is done with, advances host.tail in
- * the control page, and hands over everything up to guest.head.  The stream may
- * be another file's: a program that keeps no descriptor opens the device anew.
+ * Take back the buffers that the device has returned, advance host.tail in the
+ * control page, and submit everything up to guest.head.  Any file that is open for
+ * writing may do this, since a program need not keep a descriptor: it can open the
+ * device again.
  */
 struct ht_ioc_submit {
 	__u32 stream;
@@ -85,7 +88,8 @@ struct ht_ioc_submit {
 /*
  * Errors:
  * EINVAL	invalid argument
- * EPERM	not one of the caller's streams, not open, or not allowed
+ * EPERM	the caller does not own the stream, it is not open, or the message
+ *		is not allowed
  * EBADF	submit: the file is not open for writing
  * EINTR	the caller was killed while it waited for the host
  * EAGAIN	submit: every buffer is in use
@@ -99,22 +103,23 @@ struct ht_ioc_submit {
 #define HT_IOC_SUBMIT	_IOWR(HT_IOC_MAGIC, 2, struct ht_ioc_submit)
 
 /*
- * mmap() offsets, MAP_SHARED only.  The ring is the control page and the
- * packets, 4096 + packets * packet_size bytes, behind ring_offset bytes that
- * mean nothing: 0, but for virtio in a kernel whose pages are larger than 4096
- * bytes.  The doorbell is one page that holds the stream's doorbell register
- * (hypercall, shm).
+ * mmap() offsets, MAP_SHARED only.
  *
- * When the stream is closed or the device goes, a mapping is not torn out
- * from under its user: it then shows private pages, of which the control page
- * says that the stream is closed.  So does a mapping inherited by fork().
+ * The ring is the control page and the packets, 4096 + packets * packet_size
+ * bytes, after ring_offset unused bytes.  ring_offset is 0, except on virtio in a
+ * kernel whose pages are larger than 4096 bytes.  The doorbell is one page that
+ * holds the stream's doorbell register (hypercall, shm).
  *
- * The enable page can be mapped for reading only, by any file of the device,
- * and stays valid for a child of fork(): the byte at a class's id is 1 if its
- * events are wanted.  While the device is away the bytes stay what they were,
- * so that events are counted as discarded, until there is another device, maybe
- * this one again under a new node: then all are 1, which is the time to look
- * for it.
+ * When the stream is closed or the device is removed, a mapping stays valid.  It
+ * then shows private pages, whose control page says that the stream is closed.
+ * A child after fork() sees such pages, too.
+ *
+ * The enable page can be mapped for reading only, through any file of the device,
+ * and stays valid in a child after fork().  The byte at a class's id is 1 if the
+ * host wants its events.  While the device is away, the bytes keep their last
+ * values, so that events are counted as discarded.  As soon as another device is
+ * present, maybe the same one under a new node, all bytes are 1: the program then
+ * should open that device.
  */
 #define HT_MMAP_RING(stream)		(((__u64)(stream) * 2) << 31)
 #define HT_MMAP_DOORBELL(stream)	(((__u64)(stream) * 2 + 1) << 31)
