@@ -96,6 +96,8 @@ static LIST_HEAD(htk_sources);
 static LIST_HEAD(htk_watches);
 static struct htk_emit *htk_emit;
 static struct htk *htk_emit_device;
+/* Settings of the last device that had any, "NAME=VALUE NAME=VALUE" */
+static char htk_emit_settings[HT_SETTINGS_MAX + 1];
 static struct htk_class htk_classes[HT_CLASSES_MAX];
 static unsigned int htk_nr_classes;
 
@@ -436,6 +438,8 @@ static void htk_emit_choose(void)
 		if (kernel_device >= 0 && h->id != kernel_device)
 			continue;
 		htk_emit_device = h;
+		/* Read the settings of this device. */
+		mod_delayed_work(h->wq, &h->enable_work, 0);
 		for (i = 0; i < htk_nr_classes; i++) {
 			WRITE_ONCE(htk_classes[i].cls->id, 0);
 			htk_classes[i].refused = false;
@@ -462,8 +466,43 @@ static void htk_emit_off(void)
 
 /* Devices ----------------------------------------------------------------- */
 
+/*
+ * Read the settings for the kernel's event sources.  A host that refuses the
+ * message has no settings.
+ *
+ * Context: no lock held
+ *
+ * Return: 0, or a negative errno if the host did not answer.
+ */
+static int htk_emit_read_settings(struct htk *h)
+{
+	const u32 size = sizeof(struct ht_msg_settings) + HT_SETTINGS_MAX;
+	struct ht_msg_settings *m;
+	u32 count = 0;
+	int ret;
+
+	if (size > h->core.caps.max_message || !htk_emit_is(h))
+		return 0;
+	mutex_lock(&h->messages);
+	m = (void *)ht_control_begin(&h->core, HT_MSG_SETTINGS, size);
+	m->count = HT_SETTINGS_MAX;
+	ret = ht_control(&h->core, &m->h);
+	if (!ret)
+		count = min(m->count, HT_SETTINGS_MAX);
+	if (!ret || ret == -ENOENT || ret == -EINVAL) {
+		mutex_lock(&htk_emit_mutex);
+		memcpy(htk_emit_settings, m->text, count);
+		htk_emit_settings[count] = '\0';
+		mutex_unlock(&htk_emit_mutex);
+		ret = 0;
+	}
+	ht_control_end(&h->core);
+	mutex_unlock(&h->messages);
+	return ret;
+}
+
 /**
- * htk_emit_enabled() - apply changed enable bytes of a device
+ * htk_emit_enabled() - apply changed enable bytes and settings of a device
  * @work: enable_work of the device; the device may be gone
  */
 void htk_emit_enabled(struct work_struct *work)
@@ -478,10 +517,12 @@ void htk_emit_enabled(struct work_struct *work)
 		ret = ht_enable_read(&h->core, NULL);
 		mutex_unlock(&h->messages);
 	}
+	if (!ret)
+		ret = htk_emit_read_settings(h);
 	if (ret && ret != -ENODEV) {
-		/* If the host stalls, ask for the bytes again later. */
+		/* If the host stalls, ask again later. */
 		dev_warn_once(&h->vdev->dev,
-			      "cannot read the enable bytes: error %d, retrying\n",
+			      "cannot read enable bytes or settings: error %d, retrying\n",
 			      ret);
 		queue_delayed_work(htk_wq, &h->enable_work,
 				   msecs_to_jiffies(HTK_EMIT_RETRY_MS));
@@ -663,6 +704,22 @@ void ht_kernel_unwatch(struct ht_kernel_watch *w)
 	mutex_unlock(&htk_emit_mutex);
 }
 EXPORT_SYMBOL_GPL(ht_kernel_unwatch);
+
+void ht_kernel_setting(const char *name, char *value, size_t size)
+{
+	size_t n = strlen(name), len;
+	const char *word;
+
+	*value = '\0';
+	mutex_lock(&htk_emit_mutex);
+	for (word = htk_emit_settings; *word; word += len + (word[len] == ' ')) {
+		len = strcspn(word, " ");
+		if (len > n && !strncmp(word, name, n) && word[n] == '=')
+			strscpy(value, word + n + 1, min(size, len - n));
+	}
+	mutex_unlock(&htk_emit_mutex);
+}
+EXPORT_SYMBOL_GPL(ht_kernel_setting);
 
 /* Context: htk_emit_mutex held */
 static void htk_emit_forget(struct ht_class *cls)

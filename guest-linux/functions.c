@@ -6,6 +6,9 @@
  *	echo 'calls:ext4_*,least_ns=1000000,most_depth=1' >functions
  *	echo >functions
  *
+ * The host's setting "functions" has the same syntax.  It can select only functions
+ * and calls that the parameter selects.
+ *
  * An entry or an exit takes 8 bytes with its header, a call with its duration
  * 12 bytes.  An event has the lower 32 bits of the function's address.  They
  * identify the function, since a kernel and its modules lie within 4 GiB.
@@ -14,7 +17,9 @@
 
 #include <linux/ftrace.h>
 #include <linux/fprobe.h>
+#include <linux/glob.h>
 #include <linux/kstrtox.h>
+#include <linux/minmax.h>
 #include <linux/llist.h>
 #include <linux/module.h>
 #include <linux/moduleparam.h>
@@ -55,20 +60,22 @@ struct fn_limits {
 };
 
 /**
- * struct fn_set - a text of the parameter, parsed
- * @text: the text
+ * struct fn_set - a selection of functions and calls
+ * @bound: during parsing: text that must cover the words, or NULL
  * @ops: its filter holds the functions whose entries are events
- * @entry: the text selects entries
+ * @entry: the set has entries
  * @calls: pattern of the functions whose calls are events; empty: no function
  * @except: pattern of functions that are excluded from @calls
+ * @excess: a further pattern was meant to be excluded from @calls
  * @limits: limits of calls
  */
 struct fn_set {
-	char text[HT_SELECT_MAX];
+	const char *bound;
 	struct ftrace_ops ops;
 	bool entry;
 	char calls[HT_SELECT_MAX];
 	char except[HT_SELECT_MAX];
+	bool excess;
 	struct fn_limits limits;
 };
 
@@ -78,6 +85,8 @@ struct fn_set {
  */
 static DEFINE_MUTEX(fn_mutex);
 static bool fn_ready;
+/* The parameter, and the host's setting that was last applied or refused */
+static char fn_text[HT_SELECT_MAX], fn_request[HT_SELECT_MAX];
 static struct fn_set fn_sets[2];
 static struct fn_set *fn_now = &fn_sets[0];
 static bool fn_entry_on, fn_calls_on;
@@ -290,16 +299,22 @@ static int fn_check(char *pattern)
 	return ret;
 }
 
+/* If a limit is given several times, the narrowest value applies. */
 static int fn_parse_limit(struct fn_set *set, const char *name,
 			  const char *value)
 {
+	unsigned int *most = &set->limits.most_depth;
 	unsigned int *limit =
 		!strcmp(name, "least_ns") ? &set->limits.least_ns :
 		!strcmp(name, "least_depth") ? &set->limits.least_depth :
-		!strcmp(name, "most_depth") ? &set->limits.most_depth : NULL;
-	int ret = limit ? kstrtouint(value, 0, limit) : -EINVAL;
+		!strcmp(name, "most_depth") ? most : NULL;
+	unsigned int number;
+	int ret = limit ? kstrtouint(value, 0, &number) : -EINVAL;
 
-	if (ret)
+	if (!ret)
+		*limit = limit == most ? min_not_zero(*most, number) :
+					 max(*limit, number);
+	else
 		pr_err("'%s=%s': the name must be least_ns, least_depth or most_depth, the value 0 to 4294967295\n",
 		       name, value);
 	return ret;
@@ -316,7 +331,7 @@ static int fn_parse_calls(char *pattern, char *to, const char *what)
 	if (*to) {
 		pr_err("'%s%s': only one pattern of this kind is possible, and '%s' is already given\n",
 		       what, pattern, to);
-		return -EINVAL;
+		return -EEXIST;
 	}
 	strscpy(to, pattern, HT_SELECT_MAX);
 	return fn_check(pattern);
@@ -327,6 +342,44 @@ static int fn_parse_entry(struct fn_set *set, char *pattern, bool on)
 	set->entry |= on;
 	return (on ? ftrace_set_filter : ftrace_set_notrace)
 	       (&set->ops, pattern, strlen(pattern), 0);
+}
+
+/**
+ * struct fn_cover - a word that a bound may cover
+ * @word: "entry:PATTERN" or "calls:PATTERN"
+ * @covered: the bound selects all functions that @word selects
+ */
+struct fn_cover {
+	const char *word;
+	bool covered;
+};
+
+/*
+ * Compare a word of the bound with one that is to be covered.  A pattern covers
+ * another one if it matches its text, as long as wildcards of that text can only
+ * be matched by a "*".  A "[" or "\" could make a literal of the bound match a part
+ * of a wildcard, so they must not occur.
+ */
+static int fn_cover_word(void *arg, char *bound)
+{
+	struct fn_cover *c = arg;
+
+	c->covered |= !strcmp(bound, c->word) ||
+		      (glob_match(bound, c->word) && !strpbrk(c->word, "[\\") &&
+		       (!strpbrk(c->word, "*?") || !strpbrk(bound, "?[\\")));
+	return 0;
+}
+
+static int fn_check_bound(const struct fn_set *set, const char *word)
+{
+	struct fn_cover c = { .word = word };
+	int ret = ht_for_each_word(set->bound, fn_cover_word, &c);
+
+	if (ret || c.covered)
+		return ret;
+	pr_err("'%s': the parameter functions does not select all functions with this pattern\n",
+	       word);
+	return -EPERM;
 }
 
 /*
@@ -354,12 +407,16 @@ static int fn_parse_word(void *arg, char *word)
 		       word);
 		return -EINVAL;
 	}
-	if (!calls)
+	if (on && set->bound)
+		ret = fn_check_bound(set, word);
+	if (!ret && !calls)
 		ret = fn_parse_entry(set, pattern, on);
 	if (!ret && calls)
 		ret = fn_parse_calls(pattern, on ? set->calls : set->except,
 				     on ? "calls:" : "!calls:");
-	else if (!ret && !on && !entry && FN_HAS_CALLS && !*set->except)
+	else if (!ret && !on && !entry && *set->except)
+		set->excess = true;
+	else if (!ret && !on && !entry)
 		strscpy(set->except, pattern, sizeof(set->except));
 	if (ret == -EINVAL)
 		pr_err("'%s': matches no function that can be traced, see tracefs's available_filter_functions\n",
@@ -367,14 +424,35 @@ static int fn_parse_word(void *arg, char *word)
 	return ret;
 }
 
-/* Context: fn_mutex held; @set is not in use */
-static int fn_parse(struct fn_set *set, const char *text)
+/* Parse the exclusions and limits of a bound. */
+static int fn_parse_bound(void *set, char *word)
 {
+	return *word == '!' || strchr(word, '=') ? fn_parse_word(set, word) : 0;
+}
+
+/*
+ * Parse @text.  If there is a @bound, @text can select only functions that it
+ * selects, and its exclusions and limits apply as well.
+ *
+ * Context: fn_mutex held; @set is not in use
+ */
+static int fn_parse(struct fn_set *set, const char *text, const char *bound)
+{
+	int ret = 0;
+
 	fn_free_ops(&set->ops);
 	memset(set, 0, sizeof(*set));
 	set->ops.func = fn_on_entry;
-	strscpy(set->text, text, sizeof(set->text));
-	return ht_for_each_word(text, fn_parse_word, set);
+	if (bound)
+		ret = ht_for_each_word(bound, fn_parse_bound, set);
+	set->bound = bound;
+	if (!ret)
+		ret = ht_for_each_word(text, fn_parse_word, set);
+	if (ret || !set->excess || !*set->calls)
+		return ret;
+	pr_err("calls:%s: only one pattern can be excluded from calls\n",
+	       set->calls);
+	return -EINVAL;
 }
 
 /* Context: fn_mutex held */
@@ -415,32 +493,80 @@ static void fn_switch(void)
 		   ht_class_enabled(&ht_class_function_call)));
 }
 
-/*
- * Parse @text and use the new set.  After an error the old set stays in use.
- *
- * Context: fn_mutex held
- */
-static int fn_select(const char *text)
+/* The set that is not in use.  Context: fn_mutex held */
+static struct fn_set *fn_next(void)
 {
-	struct fn_set *next = &fn_sets[fn_now == &fn_sets[0]];
-	int ret = fn_parse(next, text);
+	return &fn_sets[fn_now == &fn_sets[0]];
+}
 
-	if (ret)
-		return ret;
+/* Use the set that fn_next() has.  Context: fn_mutex held */
+static void fn_use_next(void)
+{
+	struct fn_set *next = fn_next();
+
 	fn_attach(false, false);
 	fn_now = next;
 	fn_limits = next->limits;
 	fn_limited = fn_limits.least_ns || fn_limits.least_depth ||
 		     fn_limits.most_depth;
 	fn_switch();
+}
+
+/*
+ * Parse the host's setting, with the parameter's text @text as its bound.  Without
+ * a setting, parse the text itself.
+ *
+ * Context: fn_mutex held
+ */
+static int fn_parse_request(const char *text)
+{
+	return *fn_request ? fn_parse(fn_next(), fn_request, text) :
+			  fn_parse(fn_next(), text, NULL);
+}
+
+/*
+ * Apply a new text of the parameter.  If the text is wrong, nothing changes.  If it
+ * does not cover the host's setting, no function is selected.
+ *
+ * Context: fn_mutex held
+ */
+static int fn_select(const char *text)
+{
+	int ret = fn_parse(fn_next(), text, NULL);
+
+	if (ret)
+		return ret;
+	if (fn_parse_request(text)) {
+		pr_warn("no function is traced: the host's setting functions=%s is refused\n",
+			fn_request);
+		fn_parse(fn_next(), "", NULL);
+	}
+	fn_use_next();
 	return 0;
+}
+
+/* Apply the host's setting, or refuse all of it.  Context: fn_mutex held */
+static void fn_follow_host(void)
+{
+	static char request[HT_SELECT_MAX];
+
+	ht_kernel_setting("functions", request, sizeof(request));
+	if (!strcmp(request, fn_request))
+		return;
+	strscpy(fn_request, request, sizeof(fn_request));
+	if (fn_parse_request(fn_text))
+		pr_warn("the host's setting functions=%s is refused\n", request);
+	else
+		fn_use_next();
 }
 
 static void fn_changed(struct work_struct *work)
 {
 	mutex_lock(&fn_mutex);
-	if (fn_ready)
+	if (fn_ready) {
+		fn_follow_host();
 		fn_switch();
+	}
 	mutex_unlock(&fn_mutex);
 }
 
@@ -461,8 +587,8 @@ static int fn_functions_set(const char *text, const struct kernel_param *kp)
 	mutex_lock(&fn_mutex);
 	if (fn_ready)
 		ret = fn_select(text);
-	else
-		strscpy(fn_now->text, text, sizeof(fn_now->text));
+	if (!ret)
+		strscpy(fn_text, text, sizeof(fn_text));
 	mutex_unlock(&fn_mutex);
 	return ret;
 }
@@ -472,7 +598,7 @@ static int fn_functions_get(char *text, const struct kernel_param *kp)
 	int n;
 
 	mutex_lock(&fn_mutex);
-	n = sysfs_emit(text, "%s\n", strim(fn_now->text));
+	n = sysfs_emit(text, "%s\n", strim(fn_text));
 	mutex_unlock(&fn_mutex);
 	return n;
 }
@@ -530,7 +656,8 @@ int fn_init(void)
 	ht_kernel_watch(&fn_watch);
 	ht_kernel_sync();
 	mutex_lock(&fn_mutex);
-	ret = fn_select(fn_now->text);
+	ht_kernel_setting("functions", fn_request, sizeof(fn_request));
+	ret = fn_select(fn_text);
 	fn_ready = !ret;
 	mutex_unlock(&fn_mutex);
 	if (ret)

@@ -3,7 +3,7 @@
  * hypertrace-sources: the two kinds of event sources in this module
  *
  * The module parameters events and functions select the events that the host may
- * receive.  The host's enable bytes select those that it wants.
+ * receive.  The host's enable bytes and settings select those that it wants.
  */
 #ifndef HT_SOURCES_H
 #define HT_SOURCES_H
@@ -13,8 +13,10 @@
 #include <linux/string.h>
 #include <linux/types.h>
 
-/* Size of a parameter's text with its NUL, in bytes */
-#define HT_SELECT_MAX	1024
+#include "hypertrace/abi.h"
+
+/* Size of a parameter's text, or of a setting of the host, in bytes with the NUL */
+#define HT_SELECT_MAX	(HT_SETTINGS_MAX + 1)
 
 /**
  * ht_for_each_word() - parse the words of a parameter's text

@@ -83,9 +83,21 @@ void ht_kernel_unregister_all(struct ht_class *const *classes,
 void ht_kernel_sync(void);
 
 /**
- * struct ht_kernel_watch - notification that classes were switched on or off
+ * ht_kernel_setting() - read one of the host's settings for event sources
+ * @name: name of the setting
+ * @value: filled with its value, or with "" if the host has no such setting
+ * @size: size of @value in bytes; HT_SETTINGS_MAX is always enough
+ *
+ * An event source must treat the value as a request that it may refuse.
+ *
+ * Context: may sleep.
+ */
+void ht_kernel_setting(const char *name, char *value, size_t size);
+
+/**
+ * struct ht_kernel_watch - notification that the host changed something
  * @list: used by the driver
- * @work: queued when the state of any class may have changed
+ * @work: queued when the state of any class or a setting may have changed
  */
 struct ht_kernel_watch {
 	struct list_head list;
@@ -93,12 +105,12 @@ struct ht_kernel_watch {
 };
 
 /**
- * ht_kernel_watch() - get notified when classes are switched on or off
+ * ht_kernel_watch() - get notified when the host switches classes or a setting
  * @w: the watch, with @work set; must stay in place until ht_kernel_unwatch()
  *
  * An event source needs this if it attaches something, such as a probe, before it
- * can emit.  The work function reads ht_class_enabled().  It runs without any lock
- * of the driver held.
+ * can emit.  The work function reads ht_class_enabled() and ht_kernel_setting().
+ * It runs without any lock of the driver held.
  *
  * Context: may sleep.
  */

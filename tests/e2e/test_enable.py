@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The host switches a running guest's events on and off, through LTTng and with
-the commands list, enable and disable."""
+the commands list, enable and disable, and chooses functions with set."""
 
 import re
 import statistics
@@ -18,11 +18,15 @@ CHANNELS = ["hypercall", "shm", "virtio"]
 JOB = """
 set -e
 rm -f /tmp/end
-insmod /ht/hypertrace-sources.ko
+insmod /ht/hypertrace-sources.ko \
+    functions='entry:vfs_read*,entry:vfs_wr*,!vfs_writev'
 ht-tracetest switched >&3 &
 while read answer <&3; do
     case $answer in
     end) break ;;
+    functions) echo "traced:" $(cut -d' ' -f1 \
+        /sys/kernel/tracing/enabled_functions | sort) >&3 ;;
+    log) echo "logged: $(dmesg | grep "the host's setting" | tail -n 1)" >&3 ;;
     *) usleep 50000; echo "again $answer" >&3 ;;
     esac
 done
@@ -67,6 +71,30 @@ class Guest:
 
     def program(self, state):
         self.vm.out.expect(f"^{state} ", 240)
+
+    def wait_functions(self, wanted):
+        """Wait until ftrace calls back for the wanted functions only."""
+        deadline = time.monotonic() + 240
+        while True:
+            self.vm.say("functions")
+            match = self.vm.out.expect("^traced:(.*)$", 120)
+            names = match.group(1).decode().split()
+            if wanted(names):
+                return names
+            if time.monotonic() > deadline:
+                raise Failure(f"functions {names}\n{self.vm}")
+
+    def wait_log(self, text):
+        """Wait until the module's last message about settings has the text."""
+        deadline = time.monotonic() + 240
+        while True:
+            self.vm.say("log")
+            match = self.vm.out.expect("^logged: (.*)$", 120)
+            line = match.group(1).decode()
+            if text in line:
+                return
+            if time.monotonic() > deadline:
+                raise Failure(f"{line} without {text}\n{self.vm}")
 
     def events_property(self):
         return self.vm.qmp.command("qom-get", path="/machine/peripheral/ht0",
@@ -122,14 +150,30 @@ def measure(vm, session):
 
 
 def check_settings(control, guest):
-    """Settings are kept as text; the guest's kernel does not take them."""
-    control("set", "functions.least_ns=4711")
+    """The guest ignores settings that it does not know.  The setting functions
+    narrows the module's parameter.  A setting that goes beyond the parameter is
+    refused as a whole, and the guest's kernel logs it."""
+    control("set", "functions=entry:vfs_read,least_ns=0")
     control("set", "nobody.knows=this,or:that")
-    control("set", "functions.least_ns=42")
+    guest.wait_functions(lambda names: names == ["vfs_read"])
+    # The parameter's exclusions hold, too.
+    control("set", "functions=entry:vfs_write*")
     assert guest.vm.qmp.command(
         "qom-get", path="/machine/peripheral/ht0", property="settings"
-        ) == "functions.least_ns=42 nobody.knows=this,or:that"
-    assert " settings=functions.least_ns=42 nobody" in control("status")
+        ) == "functions=entry:vfs_write* nobody.knows=this,or:that"
+    assert " settings=functions=entry:vfs_write* nobody" in control("status")
+    names = guest.wait_functions(lambda names: "vfs_write" in names)
+    assert "vfs_writev" not in names and "vfs_read" not in names, names
+    for refused in ["entry:vfs_read,entry:vfs_open", "entry:vfs_*",
+                    "entry:vfs_rea[dm]", "calls:vfs_read",
+                    "entry:vfs_read,no_limit=1"]:
+        control("set", f"functions={refused}")
+        guest.wait_log(f"functions={refused} is refused")
+        assert guest.wait_functions(bool) == names, refused
+    # Without a value, the parameter alone counts.
+    control("set", "functions=")
+    guest.wait_functions(lambda all_names: {"vfs_read", *names} <=
+                         set(all_names))
 
 
 def recorded(trace):
@@ -178,7 +222,11 @@ def test_lttng_switches(channel, session, tmp_path):
         guest.wait_events()
         check_control(control, channel)
         assert guest.events_property() == "*"
+        s.enable("ht0:function_entry")
         check_settings(control, guest)
+        s.lttng("disable-event", "--userspace", f"--session={s.name}",
+                "--channel=main", "ht0:function_entry")
+        guest.wait_functions(lambda names: not names)
         s.stop()
         guest.program("off")
         guest.wait_silence()
@@ -187,4 +235,5 @@ def test_lttng_switches(channel, session, tmp_path):
         assert_sound(vm)
     s.finish()
     names = recorded(tmp_path / "lttng")
-    assert set(names) == {"ht0:tracetest.tick", "ht0:sched_switch"}
+    assert set(names) == {"ht0:tracetest.tick", "ht0:sched_switch",
+                          "ht0:function_entry"}

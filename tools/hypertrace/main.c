@@ -42,7 +42,7 @@ static const HtCommand commands[] = {
     { "list", ht_list, "list its classes of events, and which are on" },
     { "enable", ht_enable, "let the guest emit some of them" },
     { "disable", ht_disable, "have the guest emit none of them" },
-    { "set", ht_set, "change a text that a driver in the guest can read" },
+    { "set", ht_set, "change a setting of the guest's event sources" },
     { "snapshot", ht_snapshot, "record what is in the guest's ring now" },
     { "formats", ht_formats, "print a kernel's event formats, for QEMU" },
     { }
