@@ -68,8 +68,9 @@ void htk_orphan_work(struct work_struct *work)
 }
 
 /*
- * No mapping is left, since each mapping holds a reference to the file.  A process
- * that exits must not wait for the host, so a work item closes the streams.
+ * No mapping is left, since each mapping holds a reference to the file.  A
+ * process that exits must not wait for the host, so a work item closes the
+ * streams.
  */
 static int htk_file_release(struct inode *inode, struct file *file)
 {
@@ -191,9 +192,9 @@ static unsigned long htk_pfn(struct htk *h, u64 offset)
 }
 
 /*
- * Map a private page in place of a stream that is closed, or that belongs to the
- * parent of a forked process.  The program must not be killed for an access.  The
- * page says that the stream is closed.
+ * Map a private page in place of a stream that is closed, or that belongs to
+ * the parent of a forked process.  The program must not be killed for an
+ * access.  The page says that the stream is closed.
  */
 static vm_fault_t htk_fault_closed(struct vm_fault *vmf,
 				   const struct htk_owner *owner, u64 offset)

@@ -3,11 +3,11 @@
  * hypertrace: events of the kernel itself
  *
  * The guest library's core runs here with the driver as its port.  Each CPU has
- * a stream.  Its producer has interrupts off from reserve to commit.  An NMI or a
- * probe inside the emit path finds the stream busy, and its event is counted as
- * discarded.  The emit path takes no lock and submits nothing, since an event can
- * occur anywhere.  The models in tests/model/ prove the protocol between the core
- * and the host.
+ * a stream.  Its producer has interrupts off from reserve to commit.  An NMI or
+ * a probe inside the emit path finds the stream busy, and its event is counted
+ * as discarded.  The emit path takes no lock and submits nothing, since an
+ * event can occur anywhere.  The models in tests/model/ prove the protocol
+ * between the core and the host.
  */
 #include <linux/cpu.h>
 #include <linux/cpuhotplug.h>
@@ -63,7 +63,8 @@ struct htk_class {
 
 /*
  * The stream of each CPU, and the stream that counts the events of CPUs without
- * one.  Emitters read both with interrupts off; htk_emit_detach() waits for them.
+ * one.  Emitters read both with interrupts off; htk_emit_detach() waits for
+ * them.
  */
 DEFINE_PER_CPU(struct ht_stream *, ht_kernel_stream);
 EXPORT_PER_CPU_SYMBOL_GPL(ht_kernel_stream);
@@ -71,8 +72,8 @@ static struct ht_stream *htk_emit_first;
 
 /*
  * Number of events that no stream could count: the machine was suspended, the
- * device was being replaced, or programs have all streams.  The first stream that
- * opens counts them as discarded, or a message reports them.
+ * device was being replaced, or programs have all streams.  The first stream
+ * that opens counts them as discarded, or a message reports them.
  */
 static atomic64_t htk_missed;
 static bool htk_emit_paused;
@@ -81,14 +82,16 @@ static bool htk_emit_paused;
 static struct cpumask htk_emit_cpus;
 
 /*
- * htk_emit_exchange is held while messages about the kernel's classes and streams
- * are exchanged with the host.  It protects htk_emit and the ids of classes.
+ * htk_emit_exchange is held while messages about the kernel's classes and
+ * streams are exchanged with the host.  It protects htk_emit and the ids of
+ * classes.
  *
- * htk_emit_mutex protects the lists.  It is never held during an exchange, and it
- * nests inside htk_emit_exchange.
+ * htk_emit_mutex protects the lists.  It is never held during an exchange, and
+ * it nests inside htk_emit_exchange.
  *
- * The callbacks of CPU hot-plug and of module notifiers, which run with locks of
- * the kernel held, do not take htk_emit_exchange: they only queue htk_emit_work.
+ * The callbacks of CPU hot-plug and of module notifiers, which run with locks
+ * of the kernel held, do not take htk_emit_exchange: they only queue
+ * htk_emit_work.
  */
 static DEFINE_MUTEX(htk_emit_exchange);
 static DEFINE_MUTEX(htk_emit_mutex);
@@ -231,9 +234,10 @@ static void htk_emit_nothing(void *unused)
 /*
  * Wait until no emitter uses a stream pointer that it read before this call.
  *
- * Emitters have interrupts off, so an interrupt on each CPU waits for them.  RCU
- * would not wait for emitters in the idle loop.  The lock of CPU hot-plug is held
- * because a CPU that is going offline emits but does not get the interrupt.
+ * Emitters have interrupts off, so an interrupt on each CPU waits for them.
+ * RCU would not wait for emitters in the idle loop.  The lock of CPU hot-plug
+ * is held because a CPU that is going offline emits but does not get the
+ * interrupt.
  */
 static void htk_emit_wait(void)
 {
@@ -423,9 +427,9 @@ static void htk_emit_work_fn(struct work_struct *work)
 }
 
 /*
- * Choose the device that takes the kernel's events: the device that the parameter
- * kernel_device names, or the first one.  Ids of classes belong to a device, so
- * register all classes again.
+ * Choose the device that takes the kernel's events: the device that the
+ * parameter kernel_device names, or the first one.  Ids of classes belong to a
+ * device, so register all classes again.
  *
  * Context: htk_emit_exchange and htk_emit_mutex held
  */
@@ -571,15 +575,17 @@ void htk_emit_add(struct htk *h)
 /**
  * htk_emit_remove() - remove a device that is going away but still answers
  * @h: the device; if it took the kernel's events, the next device takes them
- * @back: the device comes back, so keep the classes on and count the events that
- *        have no device until then
+ * @back: the device comes back, so keep the classes on and count the events
+ *        that have no device until then
  *
  * Context: may sleep
  */
 void htk_emit_remove(struct htk *h, bool back)
 {
 	mutex_lock(&htk_emit_exchange);
-	/* A device that failed to resume was removed from the list at suspend. */
+	/*
+	 * A device that failed to resume was removed from the list at suspend.
+	 */
 	mutex_lock(&htk_emit_mutex);
 	list_del_init(&h->source);
 	mutex_unlock(&htk_emit_mutex);
@@ -610,9 +616,10 @@ void htk_emit_lost(void)
 }
 
 /*
- * Prepare for a CPU that comes online.  If it was plugged in after the module was
- * loaded, it has no stream: let the work item open one, since the lock of CPU
- * hot-plug is held here.  The CPU's events are counted as discarded until then.
+ * Prepare for a CPU that comes online.  If it was plugged in after the module
+ * was loaded, it has no stream: let the work item open one, since the lock of
+ * CPU hot-plug is held here.  The CPU's events are counted as discarded until
+ * then.
  *
  * A CPU that goes offline keeps its stream: it emits events until its last
  * instruction and may come back.
@@ -712,7 +719,8 @@ void ht_kernel_setting(const char *name, char *value, size_t size)
 
 	*value = '\0';
 	mutex_lock(&htk_emit_mutex);
-	for (word = htk_emit_settings; *word; word += len + (word[len] == ' ')) {
+	for (word = htk_emit_settings; *word; word += len) {
+		word += *word == ' ';
 		len = strcspn(word, " ");
 		if (len > n && !strncmp(word, name, n) && word[n] == '=')
 			strscpy(value, word + n + 1, min(size, len - n));

@@ -5,8 +5,8 @@
  * There is one byte for each class, indexed by the class's id.  On the channels
  * hypercall and shm the host writes the bytes in stream memory.  On virtio the
  * driver keeps a copy and reads it again after each configuration interrupt.
- * Programs map the host's bytes or the copy read-only.  A class of the kernel has
- * a copy of its byte in struct ht_class, since an emitter must not access a
+ * Programs map the host's bytes or the copy read-only.  A class of the kernel
+ * has a copy of its byte in struct ht_class, since an emitter must not access a
  * device that may go away.
  *
  * The byte is unordered.  A late reader may emit events that the host drops, or
@@ -19,7 +19,9 @@
 #include "htk.h"
 #include "compat.h"
 
-/* Protects the list of devices that went away and the number of present ones. */
+/*
+ * Protects the list of devices that went away and the number of present ones.
+ */
 static DEFINE_MUTEX(htk_enable_mutex);
 static LIST_HEAD(htk_enable_away);
 static unsigned int htk_enable_devices;
@@ -68,17 +70,17 @@ static void htk_enable_bytes(struct htk *h, const struct ht_msg *msg, u32 room)
 }
 
 /**
- * htk_enable_learn() - store enable bytes from replies to CLASS_REGISTER or ENABLED
+ * htk_enable_learn() - store enable bytes from replies of the host
  * @h: the device; nothing is stored unless its channel is virtio
- * @msg: the replies
+ * @msg: the replies to CLASS_REGISTER or ENABLED
  * @room: size of all replies, in bytes
  *
  * A reply is as long as its request.  The exception is a bare header, which
  * answers a message that violates the protocol.  The position of the next reply
  * is unknown after it, so the rest is ignored.
  *
- * Replies must be stored in the order of the exchanges.  If an older ENABLED reply
- * overwrote a newer CLASS_REGISTER reply, the class would stay off.
+ * Replies must be stored in the order of the exchanges.  If an older ENABLED
+ * reply overwrote a newer CLASS_REGISTER reply, the class would stay off.
  *
  * Context: h->control held since the exchange
  */
@@ -144,8 +146,8 @@ static void htk_enable_all(struct htk *h)
  * htk_enable_add() - add a device that is new or came back
  * @h: the device
  *
- * Set all bytes of devices that are away.  Programs with such a device then emit,
- * find their stream closed, and open this device.
+ * Set all bytes of devices that are away.  Programs with such a device then
+ * emit, find their stream closed, and open this device.
  *
  * Context: may sleep
  */

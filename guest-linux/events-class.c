@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * hypertrace-sources: make an event's class from the kernel's description of its
- * entry
+ * hypertrace-sources: make an event's class from the kernel's description of
+ * its entry
  *
- * The class has first the fields of a fixed size, in the order of the entry, then
- * the fields that the entry's words __data_loc_x refer to.
+ * The class has first the fields of a fixed size, in the order of the entry,
+ * then the fields that the entry's words __data_loc_x refer to.
  */
 #include <linux/err.h>
 #include <linux/kernel.h>
@@ -13,12 +13,14 @@
 
 #include "events.h"
 
-/* Room for a type's name.  Only names of structures are longer; cut them off. */
+/*
+ * Room for a type's name.  Only names of structures are longer; cut them off.
+ */
 #define HTE_WORD_MAX	64
 
 /*
- * Split a type into its element and its array.  "__data_loc char[]" is an array of
- * "char" whose offset and size are in a word of the entry.
+ * Split a type into its element and its array.  "__data_loc char[]" is an array
+ * of "char" whose offset and size are in a word of the entry.
  */
 static void hte_split(struct hte_decl *d, char *type)
 {

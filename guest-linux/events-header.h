@@ -3,21 +3,21 @@
  * hypertrace-sources: make probes of the trace events in HT_HEADER, one of the
  * kernel's headers
  *
- * As <trace/trace_events.h> does, this file includes HT_HEADER once for each thing
- * that it generates from the events.  The kernel's <trace/stages/> define the
- * macros of each inclusion.  The entry that TP_fast_assign() fills in has neither
- * a header nor holes here.  If its size is fixed, it is the payload of the event.
- * It is assembled on the stack and then copied into the stream: assignments may
- * read it back, and the host can write to the stream.
+ * As <trace/trace_events.h> does, this file includes HT_HEADER once for each
+ * thing that it generates from the events.  The kernel's <trace/stages/> define
+ * the macros of each inclusion.  The entry that TP_fast_assign() fills in has
+ * neither a header nor holes here.  If its size is fixed, it is the payload of
+ * the event.  It is assembled on the stack and then copied into the stream:
+ * assignments may read it back, and the host can write to the stream.
  *
  * The file has no include guard, since it is the body of a source file.
  */
 #include "events-includes.h"
 
 /*
- * The first inclusion declares the tracepoints.  CREATE_TRACE_POINTS also enables
- * the parts of a header that only the file with its definitions sees, which the
- * assignments need.  Suppress the definitions themselves.
+ * The first inclusion declares the tracepoints.  CREATE_TRACE_POINTS also
+ * enables the parts of a header that only the file with its definitions sees,
+ * which the assignments need.  Suppress the definitions themselves.
  */
 #undef TRACEPOINTS_ENABLED
 #undef DEFINE_TRACE
@@ -124,8 +124,9 @@
 #include HT_HEADER
 
 /*
- * The number of these words, then a function that stores the structure's members
- * in an array.  The macros of strings and bitmasks expand to __dynamic_array().
+ * The number of these words, then a function that stores the structure's
+ * members in an array.  The macros of strings and bitmasks expand to
+ * __dynamic_array().
  */
 #undef __dynamic_array
 #undef __rel_dynamic_array
@@ -174,7 +175,9 @@ hte_get_offsets_##call(struct trace_event_data_offsets_##call *__data_offsets, \
 }
 #include HT_HEADER
 
-/* The probe.  Before 6.12, its assignments use macros of stage 3 for strings. */
+/*
+ * The probe.  Before 6.12, its assignments use macros of stage 3 for strings.
+ */
 #include <trace/stages/stage3_trace_output.h>
 #include <trace/stages/stage6_event_callback.h>
 #undef __perf_count

@@ -2,9 +2,9 @@
 /*
  * hypertrace-sources: trace events and system calls, without ftrace
  *
- * The parameter events selects the events that the host may receive.  A probe is
- * attached only while the host wants its event, so all other events cost nothing.
- * Classes and fields have ftrace's names.
+ * The parameter events selects the events that the host may receive.  A probe
+ * is attached only while the host wants its event, so all other events cost
+ * nothing.  Classes and fields have ftrace's names.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -73,7 +73,8 @@ notrace void *hte_begin_dynamic(struct hte_event *e, struct hte_emit_state *m,
  * hte_end_dynamic() - pack the complete entry into the event and commit it
  * @e: the event
  * @m: state from hte_begin_dynamic()
- * @locs: values of the entry's words __data_loc_x: offset | size << 16, in bytes
+ * @locs: values of the entry's words __data_loc_x: offset | size << 16, in
+ *        bytes
  *
  * Context: as hte_begin_dynamic()
  */
@@ -108,8 +109,8 @@ notrace void hte_end_dynamic(struct hte_event *e, struct hte_emit_state *m,
 /* Selection --------------------------------------------------------------- */
 
 /*
- * Match an event as tracefs's set_event does: by "system:event", by "system:", or
- * by one word that is a system or an event.
+ * Match an event as tracefs's set_event does: by "system:event", by "system:",
+ * or by one word that is a system or an event.
  */
 static bool hte_matches(const struct hte_event *e, const char *system,
 			const char *name)
@@ -257,7 +258,8 @@ static struct ht_kernel_watch hte_watch = {
 };
 
 /*
- * Select the events that @text names.  After an error the selection is unchanged.
+ * Select the events that @text names.  After an error the selection is
+ * unchanged.
  *
  * Context: hte_mutex held
  */
@@ -334,8 +336,8 @@ static bool hte_is_at(const struct hte_event *e, const struct tracepoint *tp)
 }
 
 /*
- * Check whether the module can read all values of an event.  The kernel does not
- * export the NUMA groups of tasks, so the events with one are left out.
+ * Check whether the module can read all values of an event.  The kernel does
+ * not export the NUMA groups of tasks, so the events with one are left out.
  */
 static bool hte_is_complete(const struct hte_event *e)
 {
@@ -361,9 +363,10 @@ static void hte_find_tracepoint(struct tracepoint *tp, void *unused)
 }
 
 /*
- * Add the tracepoints of a module that is being loaded, before its first function
- * runs, or remove those of a module that is being unloaded, after its last.  The
- * kernel holds a lock of its modules, so this must not wait for the host.
+ * Add the tracepoints of a module that is being loaded, before its first
+ * function runs, or remove those of a module that is being unloaded, after its
+ * last.  The kernel holds a lock of its modules, so this must not wait for the
+ * host.
  */
 static int hte_module_tracepoints(struct notifier_block *nb,
 				  unsigned long action, void *data)

@@ -2,9 +2,10 @@
 /*
  * hypertrace-sources: system calls, two events each
  *
- * The events are those of ftrace's system "syscalls", for example sys_enter_openat
- * and sys_exit_openat.  The module asks ftrace for the names and types of their
- * arguments when it is loaded.  One probe serves all entries, and one all exits.
+ * The events are those of ftrace's system "syscalls", for example
+ * sys_enter_openat and sys_exit_openat.  The module asks ftrace for the names
+ * and types of their arguments when it is loaded.  One probe serves all
+ * entries, and one all exits.
  */
 #include <linux/bits.h>
 #include <linux/compat.h>
@@ -67,8 +68,8 @@ struct hte_texts {
 };
 
 /*
- * Copy the texts of a call.  A text that is not in memory stays empty, since the
- * probe must not sleep for a page fault.
+ * Copy the texts of a call.  A text that is not in memory stays empty, since
+ * the probe must not sleep for a page fault.
  *
  * Return: the size of all texts in bytes.
  */
@@ -158,8 +159,9 @@ static noinline notrace void hte_enter_with_texts(const struct hte_syscall *call
 }
 
 /*
- * Look up a system call whose event is on.  Numbers of a compat call have another
- * meaning, so these calls are only in the events of the system raw_syscalls.
+ * Look up a system call whose event is on.  Numbers of a compat call have
+ * another meaning, so these calls are only in the events of the system
+ * raw_syscalls.
  */
 static __always_inline const struct hte_syscall *
 hte_wanted(struct hte_syscall *const *calls, long nr)

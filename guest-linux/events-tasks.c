@@ -2,8 +2,8 @@
 /*
  * hypertrace-sources: an event for each task
  *
- * Viewers take from these events which tasks exist before the first task switches.
- * Names and values are those of lttng-modules.
+ * Viewers take from these events which tasks exist before the first task
+ * switches.  Names and values are those of lttng-modules.
  */
 #include <linux/sched.h>
 #include <linux/sched/signal.h>
@@ -63,7 +63,9 @@ static void hte_task_dump(const struct task_struct *t)
 		 hte_task_status(t), task_cpu(t));
 }
 
-/* Emit an event for each task.  Events without room are counted as discarded. */
+/*
+ * Emit an event for each task.  Events without room are counted as discarded.
+ */
 static void hte_tasks_dump(void)
 {
 	const struct task_struct *process, *t;
@@ -81,8 +83,8 @@ static void hte_tasks_dump(void)
  * @any: the parameter selects at least one event; there is no dump without one
  * @more: other events were switched on
  *
- * Repeat the dump when other events are switched on, since tasks may have started
- * or ended while no event was on.
+ * Repeat the dump when other events are switched on, since tasks may have
+ * started or ended while no event was on.
  *
  * Context: hte_mutex held
  */

@@ -77,9 +77,9 @@ struct hte_event {
 };
 
 /*
- * Pointers to the events of headers, from events-first.c to events-last.c in the
- * order of linking.  They are pointers, not structures, since a compiler may add
- * padding between structures in a section.
+ * Pointers to the events of headers, from events-first.c to events-last.c in
+ * the order of linking.  They are pointers, not structures, since a compiler
+ * may add padding between structures in a section.
  */
 #define HTE_SECTION	__used __section("hte_events")
 extern struct hte_event *const hte_events_begin[], *const hte_events_end[];

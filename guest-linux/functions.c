@@ -6,8 +6,8 @@
  *	echo 'calls:ext4_*,least_ns=1000000,most_depth=1' >functions
  *	echo >functions
  *
- * The host's setting "functions" has the same syntax.  It can select only functions
- * and calls that the parameter selects.
+ * The host's setting "functions" has the same syntax.  It can select only
+ * functions and calls that the parameter selects.
  *
  * An entry or an exit takes 8 bytes with its header, a call with its duration
  * 12 bytes.  An event has the lower 32 bits of the function's address.  They
@@ -91,15 +91,18 @@ static struct fn_set fn_sets[2];
 static struct fn_set *fn_now = &fn_sets[0];
 static bool fn_entry_on, fn_calls_on;
 
-/* Limits of fn_now, for handlers.  Written only while no handler is attached. */
+/*
+ * Limits of fn_now, for handlers.  Written only while no handler is attached.
+ */
 static struct fn_limits fn_limits;
 static bool fn_limited;
 
 /*
- * As ht_trace(), but neither emit nor count an event of a function that the emit
- * path itself calls, to hand over a packet: such a function is part of the tracer.
- * ftrace lets one level of these calls through, and the busy stream shows them.
- * An event of an NMI that finds the stream busy is counted as discarded.
+ * As ht_trace(), but neither emit nor count an event of a function that the
+ * emit path itself calls, to hand over a packet: such a function is part of the
+ * tracer. ftrace lets one level of these calls through, and the busy stream
+ * shows them.  An event of an NMI that finds the stream busy is counted as
+ * discarded.
  *
  * Context: preemption off
  */
@@ -172,14 +175,16 @@ static noinline int notrace fn_on_limited_call(unsigned long ip, u64 *since)
 }
 
 /*
- * Check for functions whose end must not be traced.  With lockdep, fprobe before
- * 6.14 calls them whenever a traced call ends, so the handler would recurse
- * without end.
+ * Check for functions whose end must not be traced.  With lockdep, fprobe
+ * before 6.14 calls them whenever a traced call ends, so the handler would
+ * recurse without end.
  */
 static bool notrace fn_never_ends(unsigned long ip)
 {
 #if defined(CONFIG_PROVE_RCU) && LINUX_VERSION_CODE < KERNEL_VERSION(6, 14, 0)
-	/* @ip is the address of the call to ftrace, near the function's start. */
+	/*
+	 * @ip is the address of the call to ftrace, near the function's start.
+	 */
 	return ip - (unsigned long)rcu_read_lock_any_held < 16 ||
 	       ip - (unsigned long)rcu_lockdep_current_cpu_online < 16;
 #else
@@ -356,9 +361,9 @@ struct fn_cover {
 
 /*
  * Compare a word of the bound with one that is to be covered.  A pattern covers
- * another one if it matches its text, as long as wildcards of that text can only
- * be matched by a "*".  A "[" or "\" could make a literal of the bound match a part
- * of a wildcard, so they must not occur.
+ * another one if it matches its text, as long as wildcards of that text can
+ * only be matched by a "*".  A "[" or "\" could make a literal of the bound
+ * match a part of a wildcard, so they must not occur.
  */
 static int fn_cover_word(void *arg, char *bound)
 {
@@ -513,8 +518,8 @@ static void fn_use_next(void)
 }
 
 /*
- * Parse the host's setting, with the parameter's text @text as its bound.  Without
- * a setting, parse the text itself.
+ * Parse the host's setting, with the parameter's text @text as its bound.
+ * Without a setting, parse the text itself.
  *
  * Context: fn_mutex held
  */
@@ -525,8 +530,8 @@ static int fn_parse_request(const char *text)
 }
 
 /*
- * Apply a new text of the parameter.  If the text is wrong, nothing changes.  If it
- * does not cover the host's setting, no function is selected.
+ * Apply a new text of the parameter.  If the text is wrong, nothing changes.
+ * If it does not cover the host's setting, no function is selected.
  *
  * Context: fn_mutex held
  */

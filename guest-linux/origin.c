@@ -2,10 +2,11 @@
 /*
  * hypertrace: origins, reserved names and quotas
  *
- * The driver stamps each class and stream with its origin, the kernel or a user,
- * so that programs cannot pretend to be the kernel or another user.  Names of the
- * kernel's events are reserved.  Users other than root have quotas, so that no
- * user can take the classes or streams of the kernel or of other users.
+ * The driver stamps each class and stream with its origin, the kernel or a
+ * user, so that programs cannot pretend to be the kernel or another user.
+ * Names of the kernel's events are reserved.  Users other than root have
+ * quotas, so that no user can take the classes or streams of the kernel or of
+ * other users.
  */
 #include <linux/cpumask.h>
 #include <linux/cred.h>
@@ -256,8 +257,8 @@ static bool htk_user_may(const struct htk *h, const struct htk_user *user,
 }
 
 /*
- * Count a class that the host registered.  If the host did not reply, it may have
- * registered the class, so count it as well.
+ * Count a class that the host registered.  If the host did not reply, it may
+ * have registered the class, so count it as well.
  *
  * Context: h->control held
  */
@@ -328,9 +329,9 @@ static struct ht_msg_class *htk_class_at(struct ht_msg *msg, u32 room, u32 pos)
  * @msg: consecutive messages; the replies overwrite them
  * @room: size of @msg in bytes
  *
- * The driver answers HT_STATUS_INVAL for a reserved name and HT_STATUS_LIMIT for a
- * class beyond the quota; the other classes are still registered.  If it refuses
- * no class, it sends all messages in one exchange.
+ * The driver answers HT_STATUS_INVAL for a reserved name and HT_STATUS_LIMIT
+ * for a class beyond the quota; the other classes are still registered.  If it
+ * refuses no class, it sends all messages in one exchange.
  *
  * Context: h->control held
  *

@@ -2,8 +2,9 @@
 /*
  * hypertrace-sources: the two kinds of event sources in this module
  *
- * The module parameters events and functions select the events that the host may
- * receive.  The host's enable bytes and settings select those that it wants.
+ * The module parameters events and functions select the events that the host
+ * may receive.  The host's enable bytes and settings select those that it
+ * wants.
  */
 #ifndef HT_SOURCES_H
 #define HT_SOURCES_H
@@ -15,7 +16,10 @@
 
 #include "hypertrace/abi.h"
 
-/* Size of a parameter's text, or of a setting of the host, in bytes with the NUL */
+/*
+ * Size of a parameter's text, or of a setting of the host, in bytes with the
+ * NUL
+ */
 #define HT_SELECT_MAX	(HT_SETTINGS_MAX + 1)
 
 /**

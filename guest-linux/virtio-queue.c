@@ -8,8 +8,8 @@
  *
  * The control page is mapped into user space, so its content cannot be trusted.
  * The driver reads each word once.  It computes addresses from the low bits of
- * positions and limits lengths to one packet, so a program can only damage its own
- * stream.
+ * positions and limits lengths to one packet, so a program can only damage its
+ * own stream.
  */
 #include <linux/cpumask.h>
 #include <linux/delay.h>
@@ -111,11 +111,12 @@ static int htk_virtio_submit_locked(struct htk *h, struct htk_vstream *s,
 }
 
 /*
- * Submit the committed bytes that were not submitted yet: closed packets and, if
- * @open, the events in the open packet.
+ * Submit the committed bytes that were not submitted yet: closed packets and
+ * the events in the open packet, the latter only if @open.
  *
  * The header of a closed packet has the size of its content.  If the producer
- * submitted a part of the packet itself, the end is in the control page instead.
+ * submitted a part of the packet itself, the end is in the control page
+ * instead.
  *
  * Context: s->lock held
  *
@@ -135,7 +136,10 @@ static int htk_virtio_drain_locked(struct htk *h, struct htk_vstream *s,
 	htk_virtio_reap_locked(h, s);
 	if (s->sealed)
 		return 0;
-	/* A packet takes two rounds: submit its rest, then skip its unused end. */
+	/*
+	 * A packet takes two rounds: submit its rest, then skip its unused
+	 * end.
+	 */
 	for (rounds = 0; rounds < 2 * caps->packets + 2; rounds++) {
 		u64 end = head, next;
 
@@ -219,8 +223,9 @@ unsigned int htk_virtio_reap(struct htk *h, u32 stream)
 }
 
 /*
- * Submit packets that a stream of the kernel closed, and reap buffers.  This runs
- * from irq_work because the event itself may occur under any lock or in an NMI.
+ * Submit packets that a stream of the kernel closed, and reap buffers.  This
+ * runs from irq_work because the event itself may occur under any lock or in an
+ * NMI.
  */
 void htk_virtio_irq_work(struct irq_work *work)
 {
@@ -237,8 +242,8 @@ void htk_virtio_irq_work(struct irq_work *work)
 }
 
 /*
- * Queue the irq_work, except on a CPU that is going offline, where it would never
- * run.  The timer submits the packets of such a CPU.
+ * Queue the irq_work, except on a CPU that is going offline, where it would
+ * never run.  The timer submits the packets of such a CPU.
  *
  * Context: any
  */

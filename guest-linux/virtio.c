@@ -30,8 +30,8 @@ static void htk_virtio_replied(struct virtqueue *vq)
 }
 
 /*
- * Wait for the reply to the message that the device has, and update @pending and
- * @stuck.
+ * Wait for the reply to the message that the device has.  Update the members
+ * @pending and @stuck.
  *
  * Context: h->control held
  *
@@ -64,9 +64,9 @@ static int htk_virtio_await(struct htk *h, unsigned int *len)
 }
 
 /*
- * Wait until the reply to an earlier message has freed the buffers.  Do not wait
- * again if the host already exceeded the time for that message; wait if only its
- * sender was killed.
+ * Wait until the reply to an earlier message has freed the buffers.  Do not
+ * wait again if the host already exceeded the time for that message; wait if
+ * only its sender was killed.
  *
  * Context: h->control held
  *
@@ -126,8 +126,8 @@ static void htk_virtio_free_pages(struct htk *h, struct page **pages)
 }
 
 /*
- * Allocate the pages of a ring: the control page, then blocks of contiguous pages.
- * A block is as large as a packet, or a page with several packets.
+ * Allocate the pages of a ring: the control page, then blocks of contiguous
+ * pages.  A block is as large as a packet, or a page with several packets.
  */
 static struct page **htk_virtio_alloc_pages(struct htk *h)
 {
@@ -180,7 +180,9 @@ static void htk_virtio_clear_table(struct htk *h, struct htk_vstream *s)
 	       HT_MEMORY_SLOT(h->core.caps.packets) * sizeof(*s->table));
 }
 
-/* Free the pages of an earlier owner after the device returned their buffers. */
+/*
+ * Free the pages of an earlier owner after the device returned their buffers.
+ */
 static void htk_virtio_free_held(struct htk *h, struct htk_vstream *s)
 {
 	if (s->held)
@@ -245,7 +247,9 @@ static void htk_virtio_ring_put(struct htk *h, u32 stream)
 		return;
 	irq_work_sync(&s->work);
 	vunmap((void *)ring - htk_ring_offset(h));
-	/* A host that did not close the stream must not read the pages either. */
+	/*
+	 * A host that did not close the stream must not read the pages either.
+	 */
 	htk_virtio_clear_table(h, s);
 	/*
 	 * Do not free pages that the device has not returned: it may read them

@@ -10,7 +10,8 @@
  *
  * Each CPU has a stream.  Events go to the first device, or to the device that
  * the module parameter kernel_device names.  Without a device they are dropped,
- * and this is not an error: instrumented code need not know whether it is traced.
+ * and this is not an error: instrumented code need not know whether it is
+ * traced.
  */
 #ifndef HYPERTRACE_KERNEL_H
 #define HYPERTRACE_KERNEL_H
@@ -27,8 +28,8 @@
  * @cls: the class; must stay in place until ht_kernel_unregister()
  *
  * A work item registers the class on the device, and again on each device that
- * replaces it, so this function does not wait for the host.  If the host refuses
- * the class, the driver logs an error and the class stays off.
+ * replaces it, so this function does not wait for the host.  If the host
+ * refuses the class, the driver logs an error and the class stays off.
  *
  * Context: may sleep.
  *
@@ -108,9 +109,9 @@ struct ht_kernel_watch {
  * ht_kernel_watch() - get notified when the host switches classes or a setting
  * @w: the watch, with @work set; must stay in place until ht_kernel_unwatch()
  *
- * An event source needs this if it attaches something, such as a probe, before it
- * can emit.  The work function reads ht_class_enabled() and ht_kernel_setting().
- * It runs without any lock of the driver held.
+ * An event source needs this if it attaches something, such as a probe, before
+ * it can emit.  The work function reads ht_class_enabled() and
+ * ht_kernel_setting().  It runs without any lock of the driver held.
  *
  * Context: may sleep.
  */

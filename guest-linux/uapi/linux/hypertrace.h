@@ -2,9 +2,9 @@
 /*
  * hypertrace: /dev/hypertraceN
  *
- * An open file owns the streams that were opened through it.  Only this file can
- * map, flush or close them.  When it is closed, also by the end of the process,
- * the driver delivers the committed events and closes the streams.
+ * An open file owns the streams that were opened through it.  Only this file
+ * can map, flush or close them.  When it is closed, also by the end of the
+ * process, the driver delivers the committed events and closes the streams.
  *
  * Structures have the same layout for 32-bit and 64-bit callers.
  */
@@ -26,7 +26,7 @@ enum ht_ioc_mapping {
 
 /**
  * struct ht_ioc_info - properties of the device
- * @caps: struct ht_caps of the specification with its present values, then zeroes
+ * @caps: struct ht_caps of the specification with present values, then zeroes
  * @mapping: enum ht_ioc_mapping
  * @generation: never 0; differs for each device and changes at a resume.  If it
  *              changed, the caller must register its classes again
@@ -50,15 +50,17 @@ struct ht_ioc_info {
  * @reserved: 0
  *
  * The caller may send CLASS_REGISTER, CLASS_LIST, STREAM_OPEN, STREAM_CLOSE,
- * STREAM_FLUSH, STATS and DISCARDED, or only CLASS_LIST and STATS if the file is
- * not open for writing.  Only the file that opened a stream may flush or close it.
+ * STREAM_FLUSH, STATS and DISCARDED, or only CLASS_LIST and STATS if the file
+ * is not open for writing.  Only the file that opened a stream may flush or
+ * close it.
  *
  * The driver sets the origin of a class and names a stream "COMM/TID/UID".  It
  * chooses the stream for HT_STREAM_ANY.  The status in the reply comes from the
  * host, except that the driver itself replies HT_STATUS_INVAL to a class with a
  * reserved name, HT_STATUS_LIMIT if a quota or the streams are used up,
- * HT_STATUS_EXIST if another file has the stream, HT_STATUS_NOENT if there is no
- * such stream, and HT_STATUS_BUSY while streams of closed files are being closed.
+ * HT_STATUS_EXIST if another file has the stream, HT_STATUS_NOENT if there is
+ * no such stream, and HT_STATUS_BUSY while streams of closed files are being
+ * closed.
  */
 struct ht_ioc_control {
 	__u64 msg;
@@ -74,9 +76,9 @@ struct ht_ioc_control {
  * @kicks: out: number of notifications for this stream since it was opened
  *
  * Take back the buffers that the device has returned, advance host.tail in the
- * control page, and submit everything up to guest.head.  Any file that is open for
- * writing may do this, since a program need not keep a descriptor: it can open the
- * device again.
+ * control page, and submit everything up to guest.head.  Any file that is open
+ * for writing may do this, since a program need not keep a descriptor: it can
+ * open the device again.
  */
 struct ht_ioc_submit {
 	__u32 stream;
@@ -88,8 +90,8 @@ struct ht_ioc_submit {
 /*
  * Errors:
  * EINVAL	invalid argument
- * EPERM	the caller does not own the stream, it is not open, or the message
- *		is not allowed
+ * EPERM	the caller does not own the stream, it is not open, or the
+ *		message is not allowed
  * EBADF	submit: the file is not open for writing
  * EINTR	the caller was killed while it waited for the host
  * EAGAIN	submit: every buffer is in use
@@ -106,20 +108,20 @@ struct ht_ioc_submit {
  * mmap() offsets, MAP_SHARED only.
  *
  * The ring is the control page and the packets, 4096 + packets * packet_size
- * bytes, after ring_offset unused bytes.  ring_offset is 0, except on virtio in a
- * kernel whose pages are larger than 4096 bytes.  The doorbell is one page that
- * holds the stream's doorbell register (hypercall, shm).
+ * bytes, after ring_offset unused bytes.  ring_offset is 0, except on virtio in
+ * a kernel whose pages are larger than 4096 bytes.  The doorbell is one page
+ * that holds the stream's doorbell register (hypercall, shm).
  *
- * When the stream is closed or the device is removed, a mapping stays valid.  It
- * then shows private pages, whose control page says that the stream is closed.
- * A child after fork() sees such pages, too.
+ * When the stream is closed or the device is removed, a mapping stays valid.
+ * It then shows private pages, whose control page says that the stream is
+ * closed.  A child after fork() sees such pages, too.
  *
- * The enable page can be mapped for reading only, through any file of the device,
- * and stays valid in a child after fork().  The byte at a class's id is 1 if the
- * host wants its events.  While the device is away, the bytes keep their last
- * values, so that events are counted as discarded.  As soon as another device is
- * present, maybe the same one under a new node, all bytes are 1: the program then
- * should open that device.
+ * The enable page can be mapped for reading only, through any file of the
+ * device, and stays valid in a child after fork().  The byte at a class's id is
+ * 1 if the host wants its events.  While the device is away, the bytes keep
+ * their last values, so that events are counted as discarded.  As soon as
+ * another device is present, maybe the same one under a new node, all bytes are
+ * 1: the program then should open that device.
  */
 #define HT_MMAP_RING(stream)		(((__u64)(stream) * 2) << 31)
 #define HT_MMAP_DOORBELL(stream)	(((__u64)(stream) * 2 + 1) << 31)
