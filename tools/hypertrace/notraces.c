@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace export and last without libbabeltrace2
+ * hypertrace export, last and report without libbabeltrace2
  */
 #include <gio/gio.h>
 
 #include "export/export.h"
 #include "views/last.h"
+#include "views/programs.h"
 
 static bool refuse(const char *dir, GError **errp)
 {
@@ -24,4 +25,24 @@ bool ht_last_streams(HtOutput *o, const char *dir, unsigned lines, bool json,
                      GError **errp)
 {
     return refuse(dir, errp);
+}
+
+/* Their events are left out. */
+char *ht_programs_path(const char *dir)
+{
+    return NULL;
+}
+
+bool ht_programs_read(const char *dir, HtProgramOne *one, void *opaque,
+                      uint64_t *lost, GError **errp)
+{
+    return refuse(dir, errp);
+}
+
+void ht_programs_text(const HtProgramEvent *ev, GString *out)
+{
+}
+
+void ht_programs_json(const HtProgramEvent *ev, HtJson *j)
+{
 }

@@ -15,7 +15,7 @@ import pytest
 
 import perfetto_text
 from built import need
-from hypertrace import HOSTILE, lines, run, story
+from hypertrace import HOSTILE, lines, run, story, text
 
 SHIFT = 50_000      # ns
 ORDER = ("send", "receive", "think", "reply", "done")
@@ -69,6 +69,66 @@ class TestMerge:
         """Clocks that are 50 us off are detected, in either direction."""
         for shift in (SHIFT, -SHIFT):
             assert self.too_early(self.talk(shift)) > 5000
+
+    def with_programs(self):
+        """A copy of pong, with the device's trace as its programs' events"""
+        need("babeltrace2")
+        both = self.tmp / "programs"
+        if not both.exists():
+            shutil.copytree(self.dirs[1], both)
+            shutil.copytree(next(self.device.rglob("metadata")).parent,
+                            both / "programs")
+        return both
+
+    def test_programs(self):
+        """report shows the events of programs and of the kernel in one order, the
+        host's; all events are there, once"""
+        events = lines("report", self.with_programs())
+        dates = [e["ns"] for e in events]
+        assert dates == sorted(dates)
+        kernel = [e for e in events if e["system"] != "programs"]
+        think = [e for e in events if e["event"] == "think"]
+        assert kernel == self.guests["pong"]
+        assert len(think) == 10_000
+        assert [e["fields"]["n"] for e in think] == list(range(10_000))
+        for e in think:
+            assert abs(e["ns"] - e["fields"]["truth"]) <= 3000
+        order = [(int(n), ORDER.index(what), e["ns"], e["bound_ns"])
+                 for e in kernel for what, n, _ in [e["fields"]["msg"].split()]]
+        order += [(e["fields"]["n"], ORDER.index("think"), e["ns"], 3000)
+                  for e in think]
+        assert self.too_early([e[2:] for e in sorted(order)]) == 0
+
+    def test_programs_text(self):
+        """The text has the same lines; a long field does not swallow later ones,
+        and discarded events are shown."""
+        out = text("report", self.with_programs())
+        assert sum(" think: n=" in line for line in out) == 10_000
+        assert not [line for line in out if line.endswith(" think: ...")]
+        assert sum("lost 5 events" in line for line in out) == 1
+        assert len(text("report", "--event=think", self.with_programs())) \
+            >= 10_000
+
+    def test_programs_perfetto(self):
+        """export to Perfetto takes the programs' events along, on the host's
+        clock"""
+        need("protoc")
+        out = self.tmp / "programs.pftrace"
+        run("export", self.with_programs(), "-o", out)
+        packets = perfetto_text.packets(out)
+        think = [(fields["n"], ns) for _, _, ns, name, fields in
+                 perfetto_text.instants(packets) if name == "think"]
+        assert sorted(n for n, _ in think) == list(range(10_000))
+        kernel = sum(len(b["event"]) for p in packets
+                     for b in p.get("ftrace_events", []))
+        assert kernel == 20_000
+
+    def test_programs_left_out(self):
+        """Options that select by the kernel's words show the kernel's events
+        alone."""
+        for option in ("--clock=guest", "--boot=1", "--cpu=0-63", "--task=*"):
+            assert not [e for e in lines("report", option, self.with_programs())
+                        if e["system"] == "programs"], option
 
     def dates(self):
         return sorted((e["ns"], name) for name, events in self.guests.items()

@@ -12,6 +12,7 @@
 #include "cli/escape.h"
 #include "cli/number.h"
 #include "export/export.h"
+#include "views/programs.h"
 
 static const struct {
     const char *name;
@@ -379,6 +380,30 @@ static gint recordings_first(gconstpointer a, gconstpointer b, gpointer which)
            is_trace(GPOINTER_TO_INT(which), *(char *const *)b);
 }
 
+/*
+ * Add the traces of programs' events that are in recordings, for Perfetto.
+ * @dirs has the name of the command first.
+ */
+static GPtrArray *with_programs(const HtView *v, int which, char **dirs,
+                                int count)
+{
+    GPtrArray *all = g_ptr_array_new_with_free_func(g_free);
+    int i;
+
+    for (i = 0; i < count; i++) {
+        g_ptr_array_add(all, g_strdup(dirs[i]));
+    }
+    for (i = 1; i < count && formats[which].run == ht_export_perfetto; i++) {
+        char *trace = ht_view_programs(v) ? ht_programs_path(dirs[i]) : NULL;
+
+        if (trace) {
+            g_ptr_array_add(all, trace);
+        }
+    }
+    g_ptr_array_add(all, NULL);
+    return all;
+}
+
 /* All recordings: one trace, or a directory of several */
 static bool run_all(HtExport *x, int which, char **dirs, int count,
                     GError **errp)
@@ -466,6 +491,7 @@ int ht_export(int argc, char **argv)
     };
     HtView v = { 0 };
     HtExport x = { .v = &v };
+    g_autoptr(GPtrArray) all = NULL;
     g_autoptr(GError) error = NULL;
     const char *wrong;
     bool several;
@@ -493,6 +519,9 @@ int ht_export(int argc, char **argv)
                            " lttng");
         goto out;
     }
+    all = with_programs(&v, which, argv, argc);
+    argv = (char **)all->pdata;
+    argc = all->len - 1;
     /* in any order otherwise: the first recording's host is the first */
     g_qsort_with_data(argv + 1, argc - 1, sizeof(*argv), recordings_first,
                       GINT_TO_POINTER(which));

@@ -11,6 +11,7 @@
 #include "cli/number.h"
 #include "model/duration.h"
 #include "model/fields.h"
+#include "views/programs.h"
 #include "views/view.h"
 
 typedef struct Report {
@@ -22,6 +23,8 @@ typedef struct Report {
     unsigned boot, segment;
     uint64_t last_ns;
     bool any;
+    bool pending;               /* @next was read, and is not shown yet */
+    HtModelEvent next;
 } Report;
 
 static void put_section(Report *r, const HtModelEvent *ev)
@@ -121,6 +124,161 @@ static void put_json(Report *r, const HtModelEvent *ev)
     g_string_append_c(r->o.text, '\n');
 }
 
+/* Show the kernel's events up to a time; false: the output takes no more */
+static bool put_kernel(Report *r, uint64_t until_ns)
+{
+    while (ht_output_room(&r->o)) {
+        if (!r->pending && !ht_view_next(&r->v, r->m, &r->next)) {
+            return true;
+        }
+        r->pending = r->next.rec.ns > until_ns;
+        if (r->pending) {
+            return true;
+        }
+        if (r->v.json) {
+            put_json(r, &r->next);
+        } else {
+            put_text(r, &r->next);
+        }
+    }
+    return false;
+}
+
+static void put_lost_programs(Report *r, uint64_t lost, int64_t stream)
+{
+    GString *out = r->o.text;
+
+    ht_output_colour(&r->o, HT_COLOUR_RED);
+    g_string_append(out, "-- ");
+    if (stream >= 0) {
+        g_string_append_printf(out, "stream %" PRId64, stream);
+    } else {
+        g_string_append(out, "programs");
+    }
+    g_string_append_printf(out, " lost %" PRIu64 " events --", lost);
+    ht_output_colour(&r->o, HT_COLOUR_NONE);
+    g_string_append_c(out, '\n');
+}
+
+static void put_program_text(Report *r, const HtProgramEvent *ev)
+{
+    GString *out = r->o.text;
+    gsize start;
+
+    if (ev->lost_before) {
+        put_lost_programs(r, ev->lost_before, ev->stream);
+    }
+    ht_number_seconds(out, ev->ns, 6);
+    ht_output_colour(&r->o, HT_COLOUR_DIM);
+    g_string_append(out, " +");
+    ht_number_seconds(out, r->any ? ht_elapsed(r->last_ns, ev->ns) : 0, 0);
+    ht_output_colour(&r->o, HT_COLOUR_NONE);
+    g_string_append(out, " [");
+    if (ev->vcpu >= 0) {
+        ht_number_decimal(out, ev->vcpu, 3, '0');
+    } else {
+        g_string_append(out, "---");
+    }
+    g_string_append(out, "] ");
+    start = out->len;
+    if (*ev->source) {
+        ht_escape_str(out, HT_ESCAPE_TERMINAL, ev->source);
+    } else {
+        g_string_append_printf(out, "stream %" PRId64, ev->stream);
+    }
+    while (out->len - start < 22) {
+        g_string_append_c(out, ' ');
+    }
+    g_string_append_c(out, ' ');
+    ht_output_colour(&r->o, HT_COLOUR_CYAN);
+    ht_escape_str(out, HT_ESCAPE_TERMINAL, ev->name);
+    ht_output_colour(&r->o, HT_COLOUR_NONE);
+    g_string_append_c(out, ':');
+    g_string_truncate(r->raw, 0);
+    ht_programs_text(ev, r->raw);       /* limits the length of its text */
+    g_string_append_len(out, r->raw->str, r->raw->len);
+    g_string_append_c(out, '\n');
+    r->last_ns = ev->ns;
+    r->any = true;
+}
+
+static void put_program_json(Report *r, const HtProgramEvent *ev)
+{
+    HtJson j = { .out = r->o.text };
+
+    ht_json_open(&j, NULL, '{');
+    ht_json_uint(&j, "ns", ev->ns);
+    ht_json_int(&j, "stream", ev->stream);
+    ht_json_int(&j, "cpu", ev->vcpu);
+    ht_json_str(&j, "source", ev->source);
+    ht_json_str(&j, "system", "programs");
+    ht_json_str(&j, "event", ev->name);
+    if (ev->lost_before) {
+        ht_json_uint(&j, "lost_before", ev->lost_before);
+    }
+    ht_json_open(&j, "fields", '{');
+    ht_programs_json(ev, &j);
+    ht_json_close(&j, '}');
+    ht_json_close(&j, '}');
+    g_string_append_c(r->o.text, '\n');
+}
+
+/* HtProgramOne */
+static bool put_program(void *opaque, const HtProgramEvent *ev)
+{
+    Report *r = opaque;
+
+    if (!put_kernel(r, ev->ns)) {
+        return false;
+    }
+    if (!ht_view_event(&r->v, "programs", ev->name)) {
+        return true;
+    }
+    if (r->v.json) {
+        put_program_json(r, ev);
+    } else {
+        put_program_text(r, ev);
+    }
+    return ht_output_room(&r->o);
+}
+
+static bool has_kernel_events(Report *r)
+{
+    HtModelEvent ev;
+    bool any = ht_model_next(r->m, &ev);
+
+    ht_model_rewind(r->m);
+    return any;
+}
+
+/*
+ * Open the recording.  If it has events of programs, times are the host's.  If
+ * the kernel's events have no such times, programs' events are left out.
+ */
+static bool open_report(Report *r, bool *programs, GError **error)
+{
+    g_autofree char *trace = ht_programs_path(r->v.dir);
+    g_autoptr(GError) why = NULL;
+
+    *programs = trace && ht_view_programs(&r->v);
+    if (!*programs) {
+        r->m = ht_view_open(&r->v, error);
+        return r->m;
+    }
+    ht_view_use_host(&r->v, true);
+    r->m = ht_view_open(&r->v, &why);
+    if (!r->m) {
+        ht_view_use_host(&r->v, false);
+        r->m = ht_view_open(&r->v, error);
+        if (r->m && has_kernel_events(r)) {
+            g_printerr("hypertrace report: the events of programs are left"
+                       " out: %s\n", why->message);
+            *programs = false;
+        }
+    }
+    return r->m;
+}
+
 int ht_report(int argc, char **argv)
 {
     Report r = { 0 };
@@ -130,7 +288,8 @@ int ht_report(int argc, char **argv)
         { 0 }
     };
     GError *error = NULL;
-    HtModelEvent ev;
+    bool programs, ok;
+    uint64_t lost = 0;
     int status;
 
     if (!ht_view_parse(&r.v, &argc, argv, "Print the events of a recording, a"
@@ -141,15 +300,17 @@ int ht_report(int argc, char **argv)
     }
     ht_view_output(&r.v, &r.o);
     r.raw = g_string_new(NULL);
-    r.m = ht_view_open(&r.v, &error);
-    while (r.m && ht_output_room(&r.o) && ht_view_next(&r.v, r.m, &ev)) {
-        if (r.v.json) {
-            put_json(&r, &ev);
-        } else {
-            put_text(&r, &ev);
-        }
+    ok = open_report(&r, &programs, &error);
+    if (ok && programs) {
+        ok = ht_programs_read(r.v.dir, put_program, &r, &lost, &error);
     }
-    status = ht_view_finish(&r.o, r.m != NULL, error);
+    if (ok) {
+        put_kernel(&r, UINT64_MAX);
+    }
+    if (lost && !r.v.json) {
+        put_lost_programs(&r, lost, -1);
+    }
+    status = ht_view_finish(&r.o, ok, error);
     if (r.v.undated) {
         g_printerr("hypertrace report: %" PRIu64 " events were left out: nobody"
                    " looked twice while the guest's clock went as they say\n",

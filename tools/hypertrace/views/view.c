@@ -445,6 +445,19 @@ bool ht_view_on_host(const HtView *v)
     return v->clock && !strcmp(v->clock, "host");
 }
 
+void ht_view_use_host(HtView *v, bool host)
+{
+    g_free(v->clock);
+    v->clock = host ? g_strdup("host") : NULL;
+    v->several = host;
+}
+
+bool ht_view_programs(const HtView *v)
+{
+    return !v->from && !v->to && !v->cpu && !v->task && !v->where &&
+           !v->grep && !v->boot && (!v->clock || ht_view_on_host(v));
+}
+
 bool ht_view_event(const HtView *v, const char *system, const char *name)
 {
     return !v->events || ht_names_match(v->events, system, name);

@@ -115,6 +115,23 @@ void ht_view_trouble(HtModel *m);
 bool ht_view_on_host(const HtView *v);
 
 /**
+ * ht_view_use_host: choose the clock as --clock does
+ * @v: view; not open
+ * @host: the host's clock, and --event may name events that are not the
+ *        kernel's; false: as if --clock was not given
+ */
+void ht_view_use_host(HtView *v, bool host);
+
+/**
+ * ht_view_programs: test whether events of programs are to be shown
+ * @v: view
+ *
+ * Returns: false if an option selects by times, processors, tasks or texts of
+ * the kernel's events, or asks for the guest's clock
+ */
+bool ht_view_programs(const HtView *v);
+
+/**
  * ht_view_free: give up what ht_view_parse() made
  * @v: view
  */

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * hypertrace: the fields of an event of a CTF trace, as text and as JSON
+ */
+#ifndef HYPERTRACE_TOOL_CTF_FIELDS_H
+#define HYPERTRACE_TOOL_CTF_FIELDS_H
+
+#include <babeltrace2/babeltrace.h>
+#include <glib.h>
+
+#include "cli/json.h"
+
+/**
+ * ht_ctf_put_fields: append " name=value" of each member, escaped
+ * @out: appended to; long values are cut
+ * @f: a structure
+ */
+void ht_ctf_put_fields(GString *out, const bt_field *f);
+
+/**
+ * ht_ctf_json_fields: append each member to an object
+ * @j: an object that is open
+ * @f: a structure
+ */
+void ht_ctf_json_fields(HtJson *j, const bt_field *f);
+
+#endif /* HYPERTRACE_TOOL_CTF_FIELDS_H */

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * hypertrace: events of the guest's programs in a recording
+ *
+ * `hypertrace record --programs` writes them as a CTF trace into a folder of
+ * the recording, dated by the host's clock.
+ */
+#ifndef HYPERTRACE_TOOL_PROGRAMS_H
+#define HYPERTRACE_TOOL_PROGRAMS_H
+
+#include <glib.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "cli/json.h"
+
+/**
+ * HtProgramEvent: one event; valid during the call
+ * @ns: time by the host's CLOCK_MONOTONIC
+ * @stream: index of the stream
+ * @vcpu: processor of the stream's producer; -1: not bound to one
+ * @source: name of the stream, as in the trace's file; "" if unknown
+ * @name: of the event
+ * @lost_before: number of events that the stream lost since its previous event
+ * @payload: private
+ */
+typedef struct HtProgramEvent {
+    uint64_t ns;
+    int64_t stream;
+    int64_t vcpu;
+    const char *source;
+    const char *name;
+    uint64_t lost_before;
+    const void *payload;
+} HtProgramEvent;
+
+/**
+ * HtProgramOne: called for each event, in the order of time
+ *
+ * Returns: false if no more events are wanted
+ */
+typedef bool HtProgramOne(void *opaque, const HtProgramEvent *ev);
+
+/**
+ * ht_programs_path: get the path of the trace with events of programs
+ * @dir: a recording
+ *
+ * Returns: newly allocated; NULL: the recording has none
+ */
+char *ht_programs_path(const char *dir);
+
+/**
+ * ht_programs_read: read the events of programs
+ * @dir: the recording
+ * @one: called for each event
+ * @opaque: its first argument
+ * @lost: set to the number of events that are missing at the end of streams
+ * @errp: set on failure
+ *
+ * Returns: false on failure
+ */
+bool ht_programs_read(const char *dir, HtProgramOne *one, void *opaque,
+                      uint64_t *lost, GError **errp);
+
+/* ht_programs_text: append " name=value" of each field, escaped */
+void ht_programs_text(const HtProgramEvent *ev, GString *out);
+
+/* ht_programs_json: append the fields to a JSON object */
+void ht_programs_json(const HtProgramEvent *ev, HtJson *j);
+
+#endif /* HYPERTRACE_TOOL_PROGRAMS_H */
