@@ -308,6 +308,133 @@ def test_main_buffer_live(tmp_path, env):
     assert_log_is_dmesg(tmp_path, env)
 
 
+GRAPH_JOB = """
+cd /sys/kernel/tracing
+echo 0 >tracing_on
+echo 1 >options/funcgraph-abstime
+echo 1 >options/funcgraph-proc
+grep -v '|  */\\*' trace >/dev/ttyS1
+echo READY >/dev/console
+sleep 1000
+"""
+
+
+def calls_of_trace(text):
+    """The calls of the guest's file trace, by their ends: task, function,
+    depth, duration as it is printed"""
+    calls, stacks = [], {}
+    for line in text.splitlines():
+        m = re.match(r" *[\d.]+ \| +\d+\) +.+-(\d+) +\| (.*)\|  ( *)(.+)$",
+                     line)
+        if not m or m[4].startswith("="):
+            continue
+        stack = stacks.setdefault(int(m[1]), [])
+        depth, took = len(m[3]) // 2, re.search(r"([\d.]+) us", m[2])
+        if m[4].endswith("() {"):
+            stack.append(m[4][:-4])
+            continue
+        func = m[4][:-3] if m[4].endswith("();") else stack.pop()
+        calls.append((int(m[1]), func, depth, took[1]))
+    return calls
+
+
+def test_graph(tmp_path, env):
+    """The call graph of an initcall is that of the guest's own file.
+
+    Only this test proves that a stock kernel records the functions of its
+    boot, each call once and with its exact duration.
+    """
+    recorder = record_until(
+        tmp_path, env, "READY",
+        [*guest(tmp_path, initrd(tmp_path / "initrd", GRAPH_JOB)),
+         "-serial", f"file:{tmp_path}/trace"],
+        "--event", "initcall", "--graph", "acpi_init,depth=3")
+    qemu, = children(recorder.pid)
+    os.kill(qemu, signal.SIGKILL)
+    _, err = recorder.communicate(timeout=DEADLINE)
+    assert re.search(r"\d+ events, ", err), err
+    theirs = calls_of_trace((tmp_path / "trace").read_text())
+    ours = [json.loads(line) for line in subprocess.run(
+        [HYPERTRACE, "callgraph", "--json", tmp_path / "rec"], env=env,
+        check=True, stdout=subprocess.PIPE, text=True).stdout.splitlines()]
+    assert len(theirs) > 100 and "acpi_init" in {c[1] for c in theirs}
+    assert [(c["pid"], c["func"], c["depth"]) for c in ours] == [
+        c[:3] for c in theirs]
+    for call, (*_, took) in zip(ours, theirs):
+        ns = call["end_ns"] - call["begin_ns"]
+        assert f"{ns // 1000}.{ns % 1000:03}".startswith(took), call
+    boot = json.loads(subprocess.run(
+        [HYPERTRACE, "boot", "--json", tmp_path / "rec"], env=env, check=True,
+        stdout=subprocess.PIPE, text=True).stdout)
+    item, = (c for c in boot["initcalls"] if c["name"] == "acpi_init")
+    assert item["functions"] and sum(
+        f["own_ns"] for f in item["functions"]) <= item["duration_ns"]
+
+
+FUNCTIONS_JOB = """
+cd /sys/kernel/tracing
+echo 0 >tracing_on
+grep ' <-' trace >/dev/ttyS1
+echo READY >/dev/console
+sleep 1000
+"""
+
+
+def test_functions(tmp_path, env):
+    """The functions of a boot are those of the guest's own file.
+
+    Only this test proves it for the tracer function: each call, its caller, its
+    processor and its time.
+    """
+    recorder = record_until(
+        tmp_path, env, "READY",
+        [*guest(tmp_path, initrd(tmp_path / "initrd", FUNCTIONS_JOB)),
+         "-serial", f"file:{tmp_path}/trace"],
+        "--event", "initcall", "--functions", "acpi_init,acpi_bus_*")
+    qemu, = children(recorder.pid)
+    os.kill(qemu, signal.SIGKILL)
+    _, err = recorder.communicate(timeout=DEADLINE)
+    assert re.search(r"\d+ events, ", err), err
+    theirs = re.findall(r"^.*-\d+ +\[0*(\d+)\] .* ([\d.]+): (\S+) <-(\S+)$",
+                        (tmp_path / "trace").read_text(), re.M)
+    ours = []
+    for e in report(tmp_path, env, "--event", "ftrace:function"):
+        func, parent = re.fullmatch(r" *(\S+) <-- (\S+) *", e["text"]).groups()
+        us = (e["ns"] + 500) // 1000
+        ours.append((str(e["cpu"]), f"{us // 1000000}.{us % 1000000:06}", func,
+                     parent))
+    assert len(theirs) > 20 and "acpi_init" in {c[2] for c in theirs}
+    assert ours == theirs
+
+
+def test_functions_refused(env, tmp_path):
+    """A filter that names no traceable function would trace all of them.
+
+    Only this test proves that it is refused, whatever else is named.
+    """
+    def record(*options, command=(QEMU, "-kernel", os.environ["HT_KERNEL"])):
+        return run(env, "--print", *options, "--", *command)
+
+    for option in "--graph", "--functions":
+        p = record(option, "acpi_init,acpi_bus_i*")
+        assert p.returncode == 0, p.stderr
+        word = {"--graph": "ftrace_graph_filter", "--functions":
+                "ftrace_filter"}[option]
+        assert f"{word}=acpi_init,acpi_bus_i*" in p.stdout
+        for name, why in (("no_such_function", "no such function"),
+                          ("do_initcalls", "no such function"),
+                          ("linux_banner", "no such function"),
+                          ("rcu_dynticks_no_*,acpi_init", "no such function"),
+                          ("acpi_init,asm_exc_page_fault", "cannot trace")):
+            p = record(option, name)
+            assert p.returncode == 1 and why in p.stderr, p.stderr
+        p = record(option, "acpi_init", command=[QEMU, "disk.img"])
+        assert p.returncode == 1 and "--kernel" in p.stderr
+        for more in (["--pid", "1"], ["--buffer", "boot"]):
+            p = run(env, option, "acpi_init", *more)
+            assert p.returncode == 2 and option in p.stderr
+
+
 def test_pid(tmp_path, env):
     """Record a QEMU that already runs, whose memory is a shared file, as with
     vhost-user; Ctrl-C ends the recording, not QEMU."""

@@ -2,7 +2,7 @@
 /*
  * A kernel's file in any of its wrappers, and the kernel in it
  */
-#include "hypertrace/kernel-image.h"
+#include "hypertrace/kernel-functions.h"
 #include "unpack.h"
 #include "fuzz.h"
 
@@ -34,6 +34,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     kernel = ht_kernel_image_parse(copy, size, &why);
     g_assert_true(!kernel == !!why);
     if (kernel) {
+        g_autoptr(HtKernelFunctions) f = ht_kernel_functions_new(kernel);
+        unsigned named, traceable = ht_kernel_functions_match(f, "*", &named);
+
+        g_assert_cmpuint(traceable, <=, named);
         g_assert_nonnull(ht_kernel_image_version(kernel));
         g_assert_nonnull(ht_kernel_image_release(kernel));
         g_assert_cmpuint(ht_symbols_count(ht_kernel_image_symbols(kernel)), >,

@@ -60,7 +60,7 @@ _hypertrace() {
         ;;
     --from|--to|--event|--where|--grep|--cpu|--task|--boot|--rows|-n|--slowest|--key|-k|\
     --worst|--log|--device|--function|--depth|-d|-e|--size|-s|--pid|-p|--poll-us|\
-    --max-size|--net|--for|--cpu-hz)
+    --max-size|--net|--for|--cpu-hz|--functions|--graph)
         return
         ;;
     esac

@@ -209,3 +209,44 @@ void make_hang(const char *dir)
     make_event(m, 0, 8 * MS, 7, MAKE_SOFTIRQ_ENTRY, vec, sizeof(vec));
     make_end(m);
 }
+
+static void initcall(Make *m, uint64_t ns, int32_t pid, uint16_t type,
+                     uint64_t func)
+{
+    uint8_t b[12] = { 0 };
+
+    ht_put_le64(b, func);
+    make_event(m, 0, ns, pid, type, b, type == MAKE_FINISH ? 12 : 8);
+}
+
+/*
+ * An initcall with calls on two processors, and a call of another task
+ * meanwhile; then one whose functions have no ends, and one without functions.
+ */
+void make_inside(const char *dir)
+{
+    Make *m = make_new(dir);
+    uint64_t t = 10 * MS;
+
+    initcall(m, t, 1, MAKE_START, TEXT + 0x1000);
+    enters(m, 0, t + 1 * MS, 1, TEXT + 0x1000, 0);
+    enters(m, 0, t + 2 * MS, 1, TEXT + WALK, 1);
+    leaves(m, 0, t + 4 * MS, 1, TEXT + WALK, 1, t + 2 * MS);
+    enters(m, 0, t + 5 * MS, 1, TEXT + READ, 1);
+    enters(m, 1, t + 5 * MS, 7, TEXT + IDLE, 0);
+    /* the task goes on at another processor */
+    enters(m, 1, t + 6 * MS, 1, TEXT + WALK, 2);
+    leaves(m, 1, t + 9 * MS, 1, TEXT + WALK, 2, t + 6 * MS);
+    leaves(m, 1, t + 10 * MS, 7, TEXT + IDLE, 0, t + 5 * MS);
+    leaves(m, 1, t + 13 * MS, 1, TEXT + READ, 1, t + 5 * MS);
+    leaves(m, 1, t + 14 * MS, 1, TEXT + 0x1000, 0, t + 1 * MS);
+    initcall(m, t + 15 * MS, 1, MAKE_FINISH, TEXT + 0x1000);
+    t = 30 * MS;
+    initcall(m, t, 7, MAKE_START, TEXT + 0x2000);
+    calls(m, t + 1 * MS, TEXT + LEAF + 4, TEXT + 0x2010);
+    calls(m, t + 2 * MS, TEXT + LEAF + 4, TEXT + 0x2010);
+    initcall(m, t + 3 * MS, 7, MAKE_FINISH, TEXT + 0x2000);
+    initcall(m, t + 4 * MS, 1, MAKE_START, TEXT + 0x1000);
+    initcall(m, t + 5 * MS, 1, MAKE_FINISH, TEXT + 0x1000);
+    make_end(m);
+}

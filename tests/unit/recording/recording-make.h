@@ -108,6 +108,7 @@ void make_pairs(const char *dir);
 void make_hang(const char *dir);
 void make_naps(const char *dir);
 void make_functions(const char *dir);
+void make_inside(const char *dir);
 /* Write DIR/index and DIR/ram of a device: see dead.c */
 void make_dead(const char *dir);
 /**

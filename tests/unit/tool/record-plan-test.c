@@ -11,6 +11,7 @@
 #include "hypertrace/base.h"
 #include <glib/gstdio.h>
 
+#include "record/functions.h"
 #include "record/kernel-words.h"
 #include "record/plan.h"
 #include "qemu/qemu-cmdline.h"
@@ -765,6 +766,66 @@ static void test_values(void)
     }
 }
 
+static const struct {
+    const char *option;
+    bool graph;
+    const char *words;          /* NULL: refused */
+} tracers[] = {
+    { "acpi_init", true, "ftrace=function_graph "
+      "ftrace_graph_filter=acpi_init" },
+    { "a,b*,depth=3", true, "ftrace=function_graph ftrace_graph_filter=a,b* "
+      "ftrace_graph_max_depth=3" },
+    { "depth=50,a.isra.0", true, "ftrace=function_graph "
+      "ftrace_graph_filter=a.isra.0 ftrace_graph_max_depth=50" },
+    { "a,b?_c", false, "ftrace=function ftrace_filter=a,b?_c" },
+    { "", true, NULL }, { "", false, NULL }, { "a,,b", true, NULL },
+    { "a,", false, NULL }, { "depth=3", true, NULL },
+    { "a,depth=0", true, NULL }, { "a,depth=51", true, NULL },
+    { "a,depth=", true, NULL }, { "a,depth=3", false, NULL },
+    { "a b", true, NULL }, { "a\"b", true, NULL }, { "!a", false, NULL },
+};
+
+/*
+ * Functions become the kernel's own words, after those of the main buffer, and
+ * no value can add a word of its own.  Only this test proves it for each form.
+ */
+static void test_functions(void)
+{
+    Files files = make_files();
+    unsigned i;
+
+    for (i = 0; i < G_N_ELEMENTS(tracers); i++) {
+        g_autoptr(GError) error = NULL;
+        g_autoptr(HtRecordPlan) p = NULL;
+        g_auto(GStrv) before = words_of(Q "|-smp|4|-kernel|KERNEL", &files);
+        g_autofree char *words = NULL, *all = NULL;
+        HtRecordOptions options = {
+            .size = HT_RECORD_SIZE, .main_buffer = true,
+        };
+        HtRecordFunctions f;
+
+        g_test_message("%s", tracers[i].option);
+        if (!tracers[i].words) {
+            g_assert_false(ht_record_functions_parse(
+                &f, tracers[i].option, tracers[i].graph, &error));
+            g_assert_nonnull(error);
+            continue;
+        }
+        g_assert_true(ht_record_functions_parse(
+            &f, tracers[i].option, tracers[i].graph, &error));
+        words = ht_record_functions_words(&f);
+        g_assert_cmpstr(words, ==, tracers[i].words);
+        options.tracer = words;
+        p = ht_record_plan(before, &options, &error);
+        g_assert_no_error(error);
+        all = g_strconcat("trace_event=" EVENTS " trace_buf_size=4096K "
+                          "trace_clock=local ", words, NULL);
+        g_assert_cmpstr(p->words, ==, all);
+        ht_record_functions_clear(&f);
+    }
+    remove_files(&files);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -773,6 +834,7 @@ int main(int argc, char **argv)
     g_test_add_func("/record-plan/kernel-words", test_kernel_words);
     g_test_add_func("/record-plan/events", test_events);
     g_test_add_func("/record-plan/flags", test_flags);
+    g_test_add_func("/record-plan/functions", test_functions);
     g_test_add_func("/record-plan/values", test_values);
     return g_test_run();
 }

@@ -251,8 +251,9 @@ static char *main_words(const HtRecordPlan *p, const HtRecordOptions *o,
     uint64_t kib = MAX(o->size / p->cpus / 1024, MAIN_KIB_MIN);
 
     return g_strdup_printf("trace_event=%s%s,%s trace_buf_size=%" PRIu64
-                           "K%s", user, events, HT_RECORD_ALWAYS, kib,
-                           *clock ? "" : " trace_clock=local");
+                           "K%s%s%s", user, events, HT_RECORD_ALWAYS, kib,
+                           *clock ? "" : " trace_clock=local",
+                           o->tracer ? " " : "", o->tracer ? o->tracer : "");
 }
 
 /* A label for the memory that no words of the user's use */

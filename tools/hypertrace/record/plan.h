@@ -64,6 +64,8 @@ typedef enum HtRecordWords {
  * @main_buffer: read the kernel's main trace buffer, not a ring in memory that
  *               is reserved
  * @programs: bytes of the memory that the guest's programs emit into; 0: none
+ * @tracer: words that start a tracer of functions in the main trace buffer, or
+ *          NULL
  * @words_only: add nothing to the machine but words on the kernel's command
  *              line: no SMBIOS string for a boot loader
  */
@@ -73,6 +75,7 @@ typedef struct HtRecordOptions {
     bool private;
     bool main_buffer;
     uint64_t programs;
+    const char *tracer;
     bool words_only;
 } HtRecordOptions;
 

@@ -39,6 +39,10 @@ static void usage(void)
 "  -e, --event LIST    events and groups, as 'sched,irq,block:block_rq_issue'\n"
 "                      (default: " HT_RECORD_EVENTS ");\n"
 "                      always: " HT_RECORD_ALWAYS "\n"
+"      --graph LIST    calls of these functions and what they call, from the\n"
+"                      kernel's first initcalls on, as 'acpi_init,depth=4'\n"
+"      --functions LIST\n"
+"                      calls of these functions alone, without their ends\n"
 "  -s, --size SIZE     of the ring in the guest's memory (default: 16M)\n"
 "      --buffer WHICH  'boot': a ring in reserved memory (Linux 6.12 or later);\n"
 "                      'main': the kernel's main trace buffer (5.10 or later, if\n"
@@ -92,11 +96,56 @@ static bool set_duration(HtRecord *r, const char *text, int *status)
     return true;
 }
 
+static bool set_functions(HtRecord *r, const char *text, bool graph,
+                          int *status)
+{
+    g_autoptr(GError) error = NULL;
+
+    if (r->functions.names) {
+        *status = ht_usage_error("--functions and --graph: give one of them, "
+                                 "once: the kernel has one tracer at a time");
+        return false;
+    }
+    if (!ht_record_functions_parse(&r->functions, text, graph, &error)) {
+        *status = ht_usage_error("%s", error->message);
+        return false;
+    }
+    return true;
+}
+
+/* Options that exclude each other */
+static bool check_options(const HtRecord *r, int *status)
+{
+    const char *option = ht_record_functions_option(&r->functions);
+
+    if (r->live_options.live && !r->live_options.url) {
+        *status = ht_usage_error("--live: to which relay daemon? give --net");
+        return false;
+    }
+    if (r->pid && r->plan_options.programs) {
+        *status = ht_usage_error("--programs and --pid: a machine that runs "
+                                 "already gets no device");
+        return false;
+    }
+    if (r->functions.names && r->pid) {
+        *status = ht_usage_error("%s: words on the command line of a kernel "
+                                 "that boots start the tracer: leave out "
+                                 "--pid", option);
+        return false;
+    }
+    if (r->functions.names && r->buffer == HT_TRACE_BUFFER_BOOT) {
+        *status = ht_usage_error("%s: only the main trace buffer has "
+                                 "functions: leave out --buffer boot", option);
+        return false;
+    }
+    return true;
+}
+
 static bool parse_options(HtRecord *r, int argc, char **argv, int *status)
 {
     enum {
         POLL = 256, MAX_SIZE, KERNEL, BUSYBOX, PRINT, LTTNG, NET, LIVE, FOR,
-        BUFFER, PROGRAMS,
+        BUFFER, PROGRAMS, FUNCTIONS, GRAPH,
     };
     static const struct option longs[] = {
         { "event", required_argument, NULL, 'e' },
@@ -108,6 +157,8 @@ static bool parse_options(HtRecord *r, int argc, char **argv, int *status)
         { "for", required_argument, NULL, FOR },
         { "buffer", required_argument, NULL, BUFFER },
         { "programs", optional_argument, NULL, PROGRAMS },
+        { "functions", required_argument, NULL, FUNCTIONS },
+        { "graph", required_argument, NULL, GRAPH },
         { "kernel", required_argument, NULL, KERNEL },
         { "busybox", required_argument, NULL, BUSYBOX },
         { "lttng", optional_argument, NULL, LTTNG },
@@ -190,6 +241,12 @@ static bool parse_options(HtRecord *r, int argc, char **argv, int *status)
             }
             r->plan_options.programs = n;
             break;
+        case FUNCTIONS:
+        case GRAPH:
+            if (!set_functions(r, optarg, c == GRAPH, status)) {
+                return false;
+            }
+            break;
         case KERNEL:
             r->kernel_path = optarg;
             break;
@@ -227,13 +284,7 @@ static bool parse_options(HtRecord *r, int argc, char **argv, int *status)
             return false;
         }
     }
-    if (r->live_options.live && !r->live_options.url) {
-        *status = ht_usage_error("--live: to which relay daemon? give --net");
-        return false;
-    }
-    if (r->pid && r->plan_options.programs) {
-        *status = ht_usage_error("--programs and --pid: a machine that runs "
-                                 "already gets no device");
+    if (!check_options(r, status)) {
         return false;
     }
     if (r->pid ? optind < argc : optind == argc) {
@@ -364,9 +415,13 @@ static bool choose_buffer(HtRecord *r, const char *path, bool has_ring,
                           GError **error)
 {
     g_autoptr(GError) lacks = NULL;
+    const char *option;
 
     if (path) {
         open_image(r, path, &lacks);
+    }
+    if (r->functions.names) {
+        r->buffer = HT_TRACE_BUFFER_MAIN;
     }
     if (r->buffer == HT_TRACE_BUFFER_ANY &&
         (!r->image || has_ring || (has_boot_ring(r->image) && !r->pid))) {
@@ -375,16 +430,22 @@ static bool choose_buffer(HtRecord *r, const char *path, bool has_ring,
     if (r->buffer == HT_TRACE_BUFFER_BOOT) {
         return true;
     }
+    option = r->functions.names ? ht_record_functions_option(&r->functions) :
+             "--buffer main";
     if (!path) {
-        g_set_error(error, G_FILE_ERROR, G_FILE_ERROR_INVAL, "--buffer main: "
-                    "the kernel that the guest boots is not known: give "
-                    "--kernel FILE");
+        g_set_error(error, G_FILE_ERROR, G_FILE_ERROR_INVAL, "%s: the kernel "
+                    "that the guest boots is not known: give --kernel FILE",
+                    option);
         return false;
     }
     if (!r->image) {
-        g_set_error(error, G_FILE_ERROR, G_FILE_ERROR_INVAL, "--buffer main: "
-                    "the kernel's own data cannot be read: %s",
+        g_set_error(error, G_FILE_ERROR, G_FILE_ERROR_INVAL, "%s: the "
+                    "kernel's own data cannot be read: %s", option,
                     lacks->message);
+        return false;
+    }
+    if (r->functions.names &&
+        !ht_record_functions_check(&r->functions, r->image, error)) {
         return false;
     }
     r->buffer = HT_TRACE_BUFFER_MAIN;
@@ -568,6 +629,19 @@ static bool make_memory(HtRecord *r)
     return true;
 }
 
+/* Without its words on the kernel's command line, the tracer does not start. */
+static bool has_tracer(const HtRecord *r, GError **error)
+{
+    if (!r->functions.names || r->plan->given != HT_RECORD_WORDS_NONE) {
+        return true;
+    }
+    g_set_error(error, G_FILE_ERROR, G_FILE_ERROR_INVAL, "%s: the kernel's "
+                "command line cannot be changed: %s",
+                ht_record_functions_option(&r->functions),
+                r->plan->words_why);
+    return false;
+}
+
 /* Plan, and plan again if the kernel is one whose main buffer is read. */
 bool ht_record_prepare(HtRecord *r, char **argv, GError **error)
 {
@@ -584,10 +658,14 @@ bool ht_record_prepare(HtRecord *r, char **argv, GError **error)
     }
     if (r->buffer == HT_TRACE_BUFFER_MAIN) {
         r->plan_options.main_buffer = true;
+        if (r->functions.names) {
+            r->tracer = ht_record_functions_words(&r->functions);
+            r->plan_options.tracer = r->tracer;
+        }
         ht_record_plan_free(r->plan);
         r->plan = ht_record_plan(argv, &r->plan_options, error);
     }
-    return r->plan;
+    return r->plan && has_tracer(r, error);
 }
 
 static bool make_plan(HtRecord *r, char **argv, GError **error)
@@ -719,6 +797,8 @@ void ht_record_clear(HtRecord *r)
     ht_process_free(r->process);
     ht_record_plan_free(r->plan);
     ht_kernel_image_unref(r->image);
+    ht_record_functions_clear(&r->functions);
+    g_free(r->tracer);
     ht_kernel_free(r->kernel);
 }
 

@@ -8,6 +8,7 @@
 #include <sys/types.h>
 
 #include "memory/source.h"
+#include "record/functions.h"
 #include "record/live.h"
 #include "record/plan.h"
 #include "record/programs.h"
@@ -38,6 +39,8 @@ typedef enum HtTraceBuffer {
  * @kernel: what is known of the guest's kernel, or NULL
  * @buffer: which buffer is read
  * @image: the guest's kernel, if its own data can be read; or NULL
+ * @functions: functions that the kernel's tracers record
+ * @tracer: words for these, or NULL
  * @dir: where the recording is made
  * @lttng: what is followed goes to LTTng, too...
  * @live_options: ...so...
@@ -62,6 +65,8 @@ typedef struct HtRecord {
     HtKernel *kernel;
     HtTraceBuffer buffer;
     HtKernelImage *image;
+    HtRecordFunctions functions;
+    char *tracer;
     const char *dir;
     bool lttng;
     HtLiveOptions live_options;

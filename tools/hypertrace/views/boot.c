@@ -3,7 +3,6 @@
  * hypertrace boot: where the time of a boot went, and of two boots where they
  * differ
  */
-#include <gio/gio.h>
 #include <inttypes.h>
 #include <string.h>
 
@@ -11,510 +10,13 @@
 #include "cli/escape.h"
 #include "cli/json.h"
 #include "cli/number.h"
-#include "model/running.h"
 #include "views/boot.h"
 #include "views/view.h"
 
-#define LEVELS_MAX      32
-
-/* An init that executes another one as quickly as this is only a step to it. */
-#define STEP_NS         20000000
-
-/* An initcall that did not end */
-typedef struct Call {
-    HtBootItem item;
-    uint64_t func;
-    uint64_t gaps;              /* HtBoot.gaps when it began */
-} Call;
-
-typedef struct Collect {
-    HtModel *m;
-    HtBoot *b;
-    GPtrArray *levels;          /* of the texts of levels, interned */
-    const char *level;
-    /* by the number of a task */
-    GHashTable *calls;          /* the Call that it runs */
-    GHashTable *modules;        /* the module that it loads */
-    GHashTable *images;         /* 1 + index in b->processes */
-    HtRunning *running;
-    unsigned segment;
-    bool kernel_done;           /* PID 1 executed a file */
-    uint64_t last_call;         /* end of the last initcall before that */
-    bool services;
-} Collect;
-
-static void clear_item(gpointer data)
-{
-    g_free(((HtBootItem *)data)->name);
-}
-
-static void clear_phase(gpointer data)
-{
-    g_free(((HtBootPhase *)data)->detail);
-}
-
-static gpointer key(const HtModelEvent *ev)
-{
-    return GSIZE_TO_POINTER(ht_event_task_id(ev));
-}
-
-static HtBootPhase *last_phase(HtBoot *b)
-{
-    return b->phases->len ?
-           &g_array_index(b->phases, HtBootPhase, b->phases->len - 1) : NULL;
-}
-
-static void begin_phase(HtBoot *b, const char *name, char *detail, uint64_t ns)
-{
-    HtBootPhase phase = { .name = name, .detail = detail, .begin = ns };
-    HtBootPhase *last = last_phase(b);
-
-    if (b->phases->len >= HT_BOOT_ITEMS_MAX) {
-        g_free(detail);
-        return;
-    }
-    if (last) {
-        last->end = ns;
-    }
-    g_array_append_val(b->phases, phase);
-}
-
-static char *text_of(const HtModelEvent *ev, unsigned field)
-{
-    gsize len;
-    const char *s = ht_event_text(ev, field, &len);
-
-    return g_strndup(s, len);
-}
-
-/* The guest names levels: only so many different ones are kept. */
-static const char *intern_level(Collect *c, const HtModelEvent *ev)
-{
-    char *s = text_of(ev, HT_F_INITCALL_LEVEL);
-    unsigned i;
-
-    for (i = 0; i < c->levels->len; i++) {
-        if (!strcmp(s, c->levels->pdata[i])) {
-            g_free(s);
-            return c->levels->pdata[i];
-        }
-    }
-    if (c->levels->len == LEVELS_MAX) {
-        g_free(s);
-        return "other";
-    }
-    g_ptr_array_add(c->levels, s);
-    return s;
-}
-
-static void initcall_level(Collect *c, const HtModelEvent *ev)
-{
-    c->level = intern_level(c, ev);
-    /* the console's and security's run while the kernel sets itself up */
-    if (!c->kernel_done && strcmp(c->level, "console") &&
-        strcmp(c->level, "security") &&
-        !strcmp(last_phase(c->b)->name, "kernel")) {
-        begin_phase(c->b, "initcalls", NULL, ev->rec.ns);
-    }
-}
-
-/* Its own symbols are in no image: the module's name is what there is. */
-static void loads_module(Collect *c, const HtModelEvent *ev)
-{
-    if (g_hash_table_size(c->modules) < HT_BOOT_ITEMS_MAX) {
-        g_hash_table_replace(c->modules, key(ev),
-                             text_of(ev, HT_F_MODULE_NAME));
-    }
-}
-
-static char *call_name(Collect *c, const HtModelEvent *ev)
-{
-    gpointer module;
-    GString *name;
-
-    if (g_hash_table_steal_extended(c->modules, key(ev), NULL, &module)) {
-        return module;
-    }
-    name = g_string_new(NULL);
-    ht_model_symbol(c->m, ev->boot, ht_event_uint(ev, HT_F_INITCALL_FUNC),
-                    name);
-    return g_string_free(name, false);
-}
-
-static void add_call(HtBoot *b, Call *call, uint64_t end, bool ended)
-{
-    HtBootItem item = call->item;
-
-    if (b->initcalls->len >= HT_BOOT_ITEMS_MAX) {
-        b->left_out++;
-        return;
-    }
-    item.ended = ended;
-    item.end = end;
-    item.took = ht_duration(item.begin, end);
-    call->item.name = NULL;
-    g_array_append_val(b->initcalls, item);
-}
-
-/* The end of a call was lost. */
-static void add_lost(HtBoot *b, Call *call)
-{
-    guint before = b->initcalls->len;
-
-    add_call(b, call, call->item.begin, false);
-    if (b->initcalls->len > before) {
-        g_array_index(b->initcalls, HtBootItem, before).took =
-            HT_DURATION_UNKNOWN;
-    }
-}
-
-static void initcall_start(Collect *c, const HtModelEvent *ev)
-{
-    Call *call = g_hash_table_lookup(c->calls, key(ev));
-
-    if (call) {
-        /* initcalls do not nest within a task */
-        add_lost(c->b, call);
-    } else if (g_hash_table_size(c->calls) >= HT_BOOT_ITEMS_MAX) {
-        c->b->left_out++;
-        return;
-    }
-    call = g_new(Call, 1);
-    *call = (Call) {
-        .item = {
-            .name = call_name(c, ev),
-            .level = c->kernel_done ? "modules" : c->level,
-            .pid = ev->rec.pid,
-            .begin = ev->rec.ns,
-        },
-        .func = ht_event_uint(ev, HT_F_INITCALL_FUNC),
-        .gaps = c->b->gaps,
-    };
-    g_hash_table_replace(c->calls, key(ev), call);
-}
-
-static void initcall_finish(Collect *c, const HtModelEvent *ev)
-{
-    Call *call = g_hash_table_lookup(c->calls, key(ev));
-
-    if (call && call->func == ht_event_uint(ev, HT_F_INITCALL_FUNC)) {
-        call->item.ret = ht_event_uint(ev, HT_F_INITCALL_RET);
-        add_call(c->b, call, ev->rec.ns, true);
-    } else if (call) {
-        /* of another call, whose begin was lost with the end of this one */
-        add_lost(c->b, call);
-    }
-    if (call) {
-        g_hash_table_remove(c->calls, key(ev));
-    }
-    if (!c->kernel_done && ev->rec.pid == 1) {
-        c->last_call = ev->rec.ns;
-    }
-}
-
-static void init_executes(Collect *c, const HtModelEvent *ev)
-{
-    g_autofree char *file = text_of(ev, HT_F_EXEC_FILE);
-    HtBootPhase *last = last_phase(c->b);
-    const char *name = !strcmp(file, "/init") ? "initramfs" : "init";
-
-    if (!c->kernel_done && c->last_call > last->begin &&
-        !strcmp(last->name, "initcalls")) {
-        begin_phase(c->b, "kernel, rest", NULL, c->last_call);
-    }
-    if (c->kernel_done && !c->services && strcmp(last->name, "initramfs") &&
-        ht_elapsed(last->begin, ev->rec.ns) < STEP_NS) {
-        g_free(last->detail);
-        last->detail = g_steal_pointer(&file);
-        return;
-    }
-    c->kernel_done = true;
-    c->services = false;
-    begin_phase(c->b, name, g_steal_pointer(&file), ev->rec.ns);
-}
-
-static HtBootItem *process(Collect *c, gpointer task)
-{
-    gsize i = GPOINTER_TO_SIZE(g_hash_table_lookup(c->images, task));
-
-    return i ? &g_array_index(c->b->processes, HtBootItem, i - 1) : NULL;
-}
-
-static void executes(Collect *c, const HtModelEvent *ev)
-{
-    const HtTask *task = ht_model_task(c->m, ev->rec.pid);
-    HtBootItem *p = process(c, key(ev));
-    HtBootItem item = {
-        .level = "",
-        .pid = ev->rec.pid,
-        .begin = ev->rec.ns,
-        .service = task && task->ppid == 1,
-    };
-
-    if (ev->rec.pid == 1) {
-        init_executes(c, ev);
-        return;
-    }
-    if (item.service && !c->services && c->kernel_done &&
-        !strcmp(last_phase(c->b)->name, "init")) {
-        g_autofree char *file = text_of(ev, HT_F_EXEC_FILE);
-
-        c->services = true;
-        /* systemd has an executor, which it knows by a descriptor */
-        begin_phase(c->b, "services", g_str_has_prefix(file, "/proc/self/") ?
-                    NULL : g_steal_pointer(&file), ev->rec.ns);
-    }
-    if (p) {
-        g_free(p->name);
-        p->name = text_of(ev, HT_F_EXEC_FILE);
-        return;
-    }
-    if (c->b->processes->len >= HT_BOOT_ITEMS_MAX) {
-        c->b->left_out++;
-        return;
-    }
-    item.name = text_of(ev, HT_F_EXEC_FILE);
-    g_array_append_val(c->b->processes, item);
-    g_hash_table_insert(c->images, key(ev),
-                        GSIZE_TO_POINTER((gsize)c->b->processes->len));
-}
-
-/* Some programs execute themselves and then say who they are. */
-static void renames(Collect *c, const HtModelEvent *ev)
-{
-    HtBootItem *p = process(c, key(ev));
-
-    if (p && !strcmp(p->name, "/proc/self/exe")) {
-        g_free(p->name);
-        p->name = text_of(ev, HT_F_RENAME_NEW);
-    }
-}
-
-/* The time of a thread is that of its process. */
-static void account(Collect *c, const HtModelEvent *ev, const HtRunCpu *cpu)
-{
-    int32_t tgid = ev->task->tgid;
-    uint64_t ns = ht_running_time(cpu, ev);
-    HtBootItem *p;
-
-    /* if the CPU's task is known, it is that of this event */
-    if (!cpu->known || !cpu->pid || !ns) {
-        return;
-    }
-    p = process(c, tgid && tgid != ev->rec.pid ?
-                GSIZE_TO_POINTER(ht_model_task_id(c->m, tgid, 0)) : key(ev));
-    if (p) {
-        p->cpu_ns += MIN(ns, ht_elapsed(p->begin, ev->rec.ns));
-    }
-}
-
-static void ends(Collect *c, const HtModelEvent *ev)
-{
-    HtBootItem *p = process(c, key(ev));
-
-    if (p) {
-        p->end = ev->rec.ns;
-        p->ended = true;
-        g_hash_table_remove(c->images, key(ev));
-    }
-}
-
-/* Let the time go on where the guest's clock went back */
-static void straighten(Collect *c, HtModelEvent *ev)
-{
-    HtBoot *b = c->b;
-
-    if (ev->rec.segment != c->segment) {
-        uint64_t ns = ev->rec.ns + b->back_ns;
-
-        c->segment = ev->rec.segment;
-        b->steps++;
-        b->back_ns += ht_elapsed(ns, b->end);
-    }
-    ev->rec.ns += b->back_ns;
-}
-
-static void look(Collect *c, HtModelEvent *ev)
-{
-    const HtRunCpu *cpu = ht_running_before(c->running, ev);
-    HtBoot *b = c->b;
-
-    if (cpu) {
-        account(c, ev, cpu);
-    }
-    ht_running_after(c->running, ev);
-    if (!b->events++) {
-        c->segment = ev->rec.segment;
-        b->begin = ev->rec.ns;
-        begin_phase(b, "kernel", NULL, ev->rec.ns);
-    }
-    straighten(c, ev);
-    b->begin = MIN(b->begin, ev->rec.ns);
-    b->end = MAX(b->end, ev->rec.ns);
-    b->gaps += ev->rec.lost_before;
-    switch (ev->class->kind) {
-    case HT_KIND_INITCALL_LEVEL:
-        initcall_level(c, ev);
-        break;
-    case HT_KIND_INITCALL_START:
-        initcall_start(c, ev);
-        break;
-    case HT_KIND_INITCALL_FINISH:
-        initcall_finish(c, ev);
-        break;
-    case HT_KIND_MODULE_LOAD:
-        loads_module(c, ev);
-        break;
-    case HT_KIND_SCHED_EXEC:
-        executes(c, ev);
-        break;
-    case HT_KIND_SCHED_EXIT:
-        ends(c, ev);
-        break;
-    case HT_KIND_TASK_RENAME:
-        renames(c, ev);
-        break;
-    default:
-        break;
-    }
-}
-
-static void finish(Collect *c)
-{
-    HtBoot *b = c->b;
-    HtBootPhase *last = last_phase(b);
-    GHashTableIter iter;
-    gpointer data;
-    unsigned i;
-
-    if (last) {
-        last->end = b->end;
-    }
-    g_hash_table_iter_init(&iter, c->calls);
-    while (g_hash_table_iter_next(&iter, NULL, &data)) {
-        Call *call = data;
-
-        if (call->gaps == b->gaps) {
-            add_call(b, call, b->end, false);
-        } else {
-            add_lost(b, call);
-        }
-    }
-    for (i = 0; i < b->processes->len; i++) {
-        HtBootItem *p = &g_array_index(b->processes, HtBootItem, i);
-
-        if (!p->ended) {
-            p->end = b->end;
-        }
-        p->took = ht_duration(p->begin, p->end);
-    }
-    for (i = 0; i < b->initcalls->len; i++) {
-        HtBootItem *p = &g_array_index(b->initcalls, HtBootItem, i);
-
-        p->level = g_intern_string(p->level);
-    }
-}
-
-static void free_call(gpointer data)
-{
-    clear_item(data);
-    g_free(data);
-}
-
-static HtBoot *new_boot(HtModel *m)
-{
-    HtBoot *b = g_new0(HtBoot, 1);
-
-    b->release = g_strdup(ht_model_info(m, "guest", "release"));
-    b->phases = g_array_new(false, false, sizeof(HtBootPhase));
-    b->initcalls = g_array_new(false, false, sizeof(HtBootItem));
-    b->processes = g_array_new(false, false, sizeof(HtBootItem));
-    g_array_set_clear_func(b->phases, clear_phase);
-    g_array_set_clear_func(b->initcalls, clear_item);
-    g_array_set_clear_func(b->processes, clear_item);
-    return b;
-}
-
-/* How many boots there are is known when all was read. */
-static unsigned count_boots(HtModel *m)
-{
-    unsigned boots = 0;
-    HtModelEvent ev;
-
-    while (ht_model_next(m, &ev)) {
-        boots = MAX(boots, ev.boot);
-    }
-    return boots;
-}
-
-HtBoot *ht_boot_collect(const char *dir, unsigned boot, uint64_t to_ns,
-                        GError **errp)
-{
-    g_autoptr(HtModel) m = ht_model_open(dir, errp);
-    g_autoptr(HtBoot) b = NULL;
-    Collect c = { .m = m, .level = "" };
-    unsigned boots;
-    HtModelEvent ev;
-
-    if (!m) {
-        return NULL;
-    }
-    boots = count_boots(m);
-    if (!boots) {
-        g_set_error(errp, G_IO_ERROR, G_IO_ERROR_NOT_FOUND,
-                    "'%s' has no events", dir);
-        return NULL;
-    }
-    if (boot > boots) {
-        g_set_error(errp, G_IO_ERROR, G_IO_ERROR_NOT_FOUND,
-                    "'%s' has no boot %u: --boot is 1 to %u", dir, boot,
-                    boots);
-        return NULL;
-    }
-    ht_model_rewind(m);
-    b = new_boot(m);
-    b->boots = boots;
-    b->boot = boot ? boot : boots;
-    c.b = b;
-    c.levels = g_ptr_array_new_with_free_func(g_free);
-    c.calls = g_hash_table_new_full(NULL, NULL, NULL, free_call);
-    c.modules = g_hash_table_new_full(NULL, NULL, NULL, g_free);
-    c.images = g_hash_table_new(NULL, NULL);
-    c.running = ht_running_new(m);
-    ht_running_tasks_only(c.running);
-    while (ht_model_next(m, &ev)) {
-        if (ev.boot == b->boot && ev.rec.ns <= to_ns) {
-            look(&c, &ev);
-        }
-    }
-    finish(&c);
-    g_hash_table_destroy(c.calls);
-    g_hash_table_destroy(c.modules);
-    g_hash_table_destroy(c.images);
-    g_ptr_array_unref(c.levels);
-    ht_running_free(c.running);
-    if (!b->events) {
-        g_set_error(errp, G_IO_ERROR, G_IO_ERROR_NOT_FOUND,
-                    "boot %u of '%s' has no events before that time",
-                    b->boot, dir);
-        return NULL;
-    }
-    return g_steal_pointer(&b);
-}
-
-void ht_boot_free(HtBoot *b)
-{
-    if (b) {
-        g_free(b->release);
-        g_array_unref(b->phases);
-        g_array_unref(b->initcalls);
-        g_array_unref(b->processes);
-        g_free(b);
-    }
-}
-
 #define NAME_WIDTH      30
 #define SLOWEST_DEFAULT 15
+/* Functions printed for each initcall */
+#define INSIDE_ROWS     3
 
 static const HtColour colours[] = {
     HT_COLOUR_BLUE, HT_COLOUR_YELLOW, HT_COLOUR_GREEN, HT_COLOUR_CYAN,
@@ -581,6 +83,27 @@ static void put_name(HtOutput *o, const char *name)
     ht_output_padded(o, base && base[1] ? base + 1 : name, NAME_WIDTH);
 }
 
+/* The functions of an initcall, below it: own time, number of calls */
+static void put_functions(HtOutput *o, const GArray *functions)
+{
+    unsigned i;
+
+    for (i = 0; functions && i < functions->len && i < INSIDE_ROWS; i++) {
+        const HtBootFunction *f = &g_array_index(functions, HtBootFunction, i);
+
+        g_string_append(o->text, "    ");
+        ht_output_padded(o, f->name, NAME_WIDTH - 2);
+        if (f->timed) {
+            g_string_append_printf(o->text, " %11s  %11.3f own,", "",
+                                   f->own_ns / 1e6);
+        } else {
+            g_string_append_printf(o->text, " %11s  %11s     ", "", "");
+        }
+        g_string_append_printf(o->text, " %" PRIu64 " call%s\n", f->calls,
+                               f->calls == 1 ? "" : "s");
+    }
+}
+
 static void put_items(HtOutput *o, const HtBoot *b, const GArray *items,
                       unsigned rows, HtColour colour)
 {
@@ -605,6 +128,7 @@ static void put_items(HtOutput *o, const HtBoot *b, const GArray *items,
             g_string_append_printf(o->text, "%8.3f", c->cpu_ns / 1e6);
         }
         put_bar(o, b, c->begin, c->end, colour);
+        put_functions(o, c->functions);
     }
     if (i < all->len) {
         g_string_append_printf(o->text, "  and %u faster ones; --slowest says"
@@ -669,6 +193,25 @@ static void put_text(HtOutput *o, const HtBoot *b, unsigned rows)
     }
 }
 
+static void json_functions(HtJson *j, const GArray *functions)
+{
+    unsigned i;
+
+    ht_json_open(j, "functions", '[');
+    for (i = 0; i < functions->len; i++) {
+        const HtBootFunction *f = &g_array_index(functions, HtBootFunction, i);
+
+        ht_json_open(j, NULL, '{');
+        ht_json_str(j, "name", f->name);
+        ht_json_uint(j, "calls", f->calls);
+        if (f->timed) {
+            ht_json_uint(j, "own_ns", f->own_ns);
+        }
+        ht_json_close(j, '}');
+    }
+    ht_json_close(j, ']');
+}
+
 static void json_items(HtJson *j, const char *name, const GArray *items)
 {
     unsigned i;
@@ -694,6 +237,9 @@ static void json_items(HtJson *j, const char *name, const GArray *items)
         } else {
             ht_json_uint(j, "cpu_ns", c->cpu_ns);
             ht_json_bool(j, "service", c->service);
+        }
+        if (c->functions) {
+            json_functions(j, c->functions);
         }
         ht_json_close(j, '}');
     }

@@ -8,6 +8,7 @@
 #include "cli/output.h"
 #include "model/duration.h"
 #include "model/model.h"
+#include "views/boot-functions.h"
 
 /* More is counted, but not kept: a guest decides how many there are. */
 #define HT_BOOT_ITEMS_MAX       65536
@@ -39,6 +40,7 @@ typedef struct HtBootPhase {
  * @ret: what an initcall returned
  * @ended: its end was recorded
  * @service: a process made by PID 1
+ * @functions: of HtBootFunction: functions that an initcall called; or NULL
  */
 typedef struct HtBootItem {
     char *name;
@@ -51,6 +53,7 @@ typedef struct HtBootItem {
     int ret;
     bool ended;
     bool service;
+    GArray *functions;
 } HtBootItem;
 
 /**

@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * hypertrace: the traceable functions of a kernel, from its image
+ */
+#include "hypertrace/base.h"
+#include "hypertrace/kernel-functions.h"
+
+/* The tracer's call is so far after the start of its function at most (IBT). */
+#define CALL_AFTER      8u
+/* An entry may also be so far before it (arm64 with CALL_OPS). */
+#define CALL_BEFORE     16u
+
+struct HtKernelFunctions {
+    const HtSymbols *symbols;
+    GHashTable *traceable;      /* names, which belong to @symbols; or NULL */
+};
+
+/* Find the function of an entry; NULL if the entry belongs to none */
+static const char *function_of(const HtSymbols *s, uint64_t addr)
+{
+    const char *name;
+    uint64_t offset;
+
+    name = ht_symbols_find(s, addr, &offset);
+    if (name && offset <= CALL_AFTER) {
+        return name;
+    }
+    name = ht_symbols_find(s, addr + CALL_BEFORE, &offset);
+    return name && offset < CALL_BEFORE ? name : NULL;
+}
+
+static GHashTable *read_table(const HtKernelImage *image)
+{
+    const HtSymbols *s = ht_kernel_image_symbols(image);
+    g_autoptr(GHashTable) names = g_hash_table_new(g_str_hash, g_str_equal);
+    uint64_t from, to, n, i;
+    const uint8_t *table;
+
+    if (!ht_symbols_address(s, "__start_mcount_loc", &from) ||
+        !ht_symbols_address(s, "__stop_mcount_loc", &to) || to <= from) {
+        return NULL;
+    }
+    n = (to - from) / 8;
+    table = n <= HT_KERNEL_FUNCTIONS_MAX ?
+            ht_kernel_image_bytes(image, from, n * 8) : NULL;
+    for (i = 0; table && i < n; i++) {
+        /* An entry of a function that was replaced at link time is 0. */
+        uint64_t addr = ht_get_le64(table + i * 8);
+        const char *name = addr ? function_of(s, addr) : NULL;
+
+        if (name) {
+            g_hash_table_add(names, (char *)name);
+        }
+    }
+    return g_hash_table_size(names) ? g_steal_pointer(&names) : NULL;
+}
+
+HtKernelFunctions *ht_kernel_functions_new(const HtKernelImage *image)
+{
+    HtKernelFunctions *f = g_new0(HtKernelFunctions, 1);
+
+    f->symbols = ht_kernel_image_symbols(image);
+    f->traceable = read_table(image);
+    return f;
+}
+
+void ht_kernel_functions_free(HtKernelFunctions *f)
+{
+    if (f) {
+        g_clear_pointer(&f->traceable, g_hash_table_unref);
+        g_free(f);
+    }
+}
+
+bool ht_kernel_functions_certain(const HtKernelFunctions *f)
+{
+    return f->traceable != NULL;
+}
+
+unsigned ht_kernel_functions_match(const HtKernelFunctions *f,
+                                   const char *glob, unsigned *named)
+{
+    g_autoptr(GPatternSpec) pattern = g_pattern_spec_new(glob);
+    unsigned i, found = 0;
+    const char *name;
+    uint64_t addr;
+    char type;
+
+    *named = 0;
+    for (i = 0; (name = ht_symbols_get(f->symbols, i, &addr, &type)); i++) {
+        if (!strchr("tTwW", type) ||
+            !g_pattern_spec_match_string(pattern, name)) {
+            continue;
+        }
+        ++*named;
+        found += !f->traceable || g_hash_table_contains(f->traceable, name);
+    }
+    return found;
+}

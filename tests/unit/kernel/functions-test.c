@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The functions that a kernel's tracers can trace
+ */
+#include "hypertrace/kernel-functions.h"
+#include "kernel-make.h"
+
+#define AT_BANNER   0x1000u
+#define AT_TABLE    0x2000u
+#define AT_CODE     0x10000u
+#define FUNCTIONS   2500u       /* 16 bytes each, named sys_call_N */
+#define AT_END      (AT_CODE + 16 * FUNCTIONS)
+
+static gint by_address(gconstpointer a, gconstpointer b)
+{
+    const KmSymbol *x = a, *y = b;
+
+    return (x->addr > y->addr) - (x->addr < y->addr);
+}
+
+/*
+ * A kernel with a table of @n entries, which are offsets from _text, or 0.  By
+ * its symbols the table has @declared entries.
+ */
+static HtKernelImage *make(const uint32_t *entries, unsigned n,
+                           unsigned declared)
+{
+    static const char banner[] = "Linux version 6.12.0-test (x@y) #1 SMP\n";
+    g_autoptr(GArray) symbols = g_array_new(false, false, sizeof(KmSymbol));
+    GByteArray *bytes = g_byte_array_new();
+    g_autoptr(GBytes) copy = NULL;
+    g_autoptr(GError) error = NULL;
+    HtKernelImage *image;
+    unsigned i;
+
+    km_add(symbols, KM_TEXT, 'T', "_text");
+    km_add(symbols, KM_TEXT + AT_BANNER, 'D', "linux_banner");
+    km_add(symbols, KM_TEXT + AT_TABLE, 'D', "__start_mcount_loc");
+    km_add(symbols, KM_TEXT + AT_TABLE + 8ull * declared, 'D',
+           "__stop_mcount_loc");
+    km_add(symbols, KM_TEXT + AT_TABLE + 0x1000, 'D', "sys_call_data");
+    km_fill(symbols, KM_TEXT + AT_CODE, FUNCTIONS);
+    km_add(symbols, KM_TEXT + AT_END, 'D', "_end");
+    g_array_sort(symbols, by_address);
+    g_byte_array_set_size(bytes, AT_END);
+    memset(bytes->data, 0, bytes->len);
+    memcpy(bytes->data + AT_BANNER, banner, sizeof(banner));
+    for (i = 0; i < n; i++) {
+        ht_put_le64(bytes->data + AT_TABLE + 8 * i,
+                    entries[i] ? KM_TEXT + entries[i] : 0);
+    }
+    km_kallsyms(bytes, symbols, KM_6_12, KM_TEXT);
+    copy = g_byte_array_free_to_bytes(bytes);
+    image = ht_kernel_image_from_memory(copy, HT_MACHINE_X86_64, KM_TEXT,
+                                        &error);
+    g_assert_no_error(error);
+    return image;
+}
+
+static void assert_match(const HtKernelFunctions *f, const char *glob,
+                         unsigned traceable, unsigned named)
+{
+    unsigned n;
+
+    g_test_message("%s", glob);
+    g_assert_cmpuint(ht_kernel_functions_match(f, glob, &n), ==, traceable);
+    g_assert_cmpuint(n, ==, named);
+}
+
+/*
+ * Promise: a function is traceable only if the table has its call, which may be
+ * at its start, after an instruction, or before it; other symbols never are.
+ */
+static void test_table(void)
+{
+    static const uint32_t entries[] = {
+        AT_CODE + 16 * 1,       /* at the start */
+        AT_CODE + 16 * 2 + 4,   /* after endbr64 */
+        0,                      /* a weak function that was replaced */
+        AT_CODE + 16 * 4 - 4,   /* before it */
+        AT_CODE + 16 * 20 + 4,
+        AT_END + 0x100000,      /* after all symbols */
+        1,                      /* in no function */
+    };
+    g_autoptr(HtKernelImage) image = make(entries, G_N_ELEMENTS(entries),
+                                          G_N_ELEMENTS(entries));
+    g_autoptr(HtKernelFunctions) f = ht_kernel_functions_new(image);
+
+    g_assert_true(ht_kernel_functions_certain(f));
+    assert_match(f, "sys_call_1", 1, 1);
+    assert_match(f, "sys_call_2", 1, 1);
+    assert_match(f, "sys_call_3", 0, 1);
+    assert_match(f, "sys_call_4", 1, 1);
+    assert_match(f, "sys_call_?", 3, 10);
+    assert_match(f, "*_2*", 2, 611);
+    assert_match(f, "sys_call_data", 0, 0);
+    assert_match(f, "no_such_function", 0, 0);
+    assert_match(f, "", 0, 0);
+}
+
+/* Promise: if no entry has an address, each function counts as traceable. */
+static void test_no_table(void)
+{
+    static const uint32_t none[4] = { 0 };
+    unsigned n;
+
+    for (n = 0; n <= G_N_ELEMENTS(none); n += G_N_ELEMENTS(none)) {
+        g_autoptr(HtKernelImage) image = make(none, n, n);
+        g_autoptr(HtKernelFunctions) f = ht_kernel_functions_new(image);
+
+        g_assert_false(ht_kernel_functions_certain(f));
+        assert_match(f, "sys_call_3", 1, 1);
+        assert_match(f, "sys_call_data", 0, 0);
+    }
+}
+
+/* Promise: a table that exceeds the image, or the maximum, is not read. */
+static void test_bounds(void)
+{
+    static const uint32_t entry = AT_CODE;
+    static const unsigned declared[] = {
+        1u << 18, HT_KERNEL_FUNCTIONS_MAX + 1, 1u << 26,
+    };
+    unsigned i;
+
+    for (i = 0; i < G_N_ELEMENTS(declared); i++) {
+        g_autoptr(HtKernelImage) image = make(&entry, 1, declared[i]);
+        g_autoptr(HtKernelFunctions) f = ht_kernel_functions_new(image);
+
+        g_assert_false(ht_kernel_functions_certain(f));
+        assert_match(f, "sys_call_3", 1, 1);
+    }
+}
+
+int main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/kernel-functions/table", test_table);
+    g_test_add_func("/kernel-functions/no-table", test_no_table);
+    g_test_add_func("/kernel-functions/bounds", test_bounds);
+    return g_test_run();
+}
