@@ -27,7 +27,7 @@ farm=$HT_TREE/module
 module_farm "$farm"
 
 # On the command line CC also overrides the compiler version the headers name.
-# Without debugging information the guest loads less.
+# CONFIG_DEBUG_INFO is off, so that the guest copies and loads a smaller file.
 # HT_TOP lets the Kbuild file find include/ and guest-lib/ wherever it is.
 logged module "building hypertrace.ko" \
     make -j "$(nproc 2>/dev/null || echo 1)" -C "$HT_KHEADERS" \

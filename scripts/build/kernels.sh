@@ -22,7 +22,7 @@ kernel_names() {
 # kernel_row NAME: sets suite, package and arch of a kernel of the list
 kernel_row() {
     # shellcheck disable=SC2034 # read by private_apt
-    ht_apt=$HT_CACHE/kernels/apt    # not the lock that a build of QEMU waits for
+    ht_apt=$HT_CACHE/kernels/apt    # so that a build of QEMU need not wait
     # shellcheck disable=SC2046
     set -- $(printf '%s' "$ht_kernels" | grep "^$1 ")
     suite=$2

@@ -128,7 +128,7 @@ for c in 0 1; do
     echo "COUNT$c $(sed -n 's/^entries: //p' per_cpu/cpu$c/stats)" \
         "$(sed -n 's/^overrun: //p' per_cpu/cpu$c/stats)" >/dev/console
 done
-# No console is there: what is printed does not get between these lines.
+# Use a port without a console, so that no kernel message separates these lines.
 dmesg >/dev/ttyS1
 echo "log end" >/dev/kmsg
 echo READY >/dev/console

@@ -124,7 +124,7 @@ static void test_classes(const void *channel)
 
     g_assert_cmpuint(qht_register_number(h, "number"), ==, 1);
     for (i = 2; i <= HT_CLASSES_MAX; i++) {
-        /* up to 27: class "x" with ever other fields; then new names */
+        /* up to 27, classes named x with different fields; then new names */
         uint32_t status;
 
         size = qht_class_message(m, "x");

@@ -542,7 +542,7 @@ static void test_several(const void *machine)
     g_assert_cmpuint(qht_log_count(h[0], " ht stream 0"), ==, 100);
     g_assert_cmpuint(qht_log_count(h[0], " b stream 0"), ==, 101);
     g_assert_cmpuint(qht_log_count(h[0], " see stream 0"), ==, 102);
-    /* a device without an id is named "none" in the trace, and works */
+    /* a device without id and name gets a unique name, and works */
     qht_register_number(h[3], "number");
     for (i = 4; i--; ) {
         qht_quit(h[i]);
