@@ -279,7 +279,7 @@ static int htk_file_mmap(struct file *file, struct vm_area_struct *vma)
 		ret = -ENODEV;
 	else if (!htk_owns(h, owner, stream))
 		ret = -EPERM;
-	else if (doorbell && h->virtio)
+	else if (doorbell && h->core.caps.channel > HT_CHANNEL_SHM)
 		ret = -EINVAL;
 	up_read(&h->map_sem);
 	if (ret)

@@ -5,7 +5,6 @@
 #include <linux/bitmap.h>
 #include <linux/delay.h>
 #include <linux/mm.h>
-#include <linux/virtio_config.h>
 
 #include "htk.h"
 
@@ -130,10 +129,10 @@ static void htk_open_reply(struct htk *h, const struct ht_msg_open *m)
 	}
 }
 
-/* What the host is told is the driver's: a program could name any memory. */
+/* Set the address of the stream's memory; a program could name any memory. */
 static void htk_announce(struct htk *h, struct ht_msg_open *m)
 {
-	m->memory = virtio_has_feature(h->vdev, HT_F_MEMORY) ?
+	m->memory = h->transport->ring_table ?
 		    h->transport->ring_table(h, m->stream) : 0;
 }
 
@@ -337,6 +336,25 @@ static int htk_dispatch(struct htk *h, struct htk_owner *owner,
 }
 
 /**
+ * htk_takeover() - close the streams that an earlier driver has left
+ * @h: the device, which no other thread uses yet, or with h->control held
+ *
+ * Return: 0, or a negative errno.
+ */
+int htk_takeover(struct htk *h)
+{
+	struct ht_msg msg = {
+		.type = HT_MSG_TAKEOVER,
+		.size = sizeof(msg),
+	};
+	int ret = h->transport->exchange(h, &msg, sizeof(msg));
+
+	if (!ret && msg.status != HT_STATUS_OK)
+		ret = -EIO;
+	return ret;
+}
+
+/**
  * htk_control() - exchange control messages, if @owner may
  * @h: the device
  * @owner: the sender
@@ -460,8 +478,9 @@ static void htk_close_streams(struct htk *h, const struct htk_owner *owner)
 			ret = htk_send_close(h, i);
 			if (ret == -EAGAIN && !over)
 				continue;
-			if (ret)
-				dev_warn_ratelimited(&h->vdev->dev,
+			/* ENODEV: there is no host, or one without streams. */
+			if (ret && ret != -ENODEV)
+				dev_warn_ratelimited(h->dev,
 						     "stream %u: the host did not close it (%d)\n",
 						     i, ret);
 			mutex_lock(&h->control);

@@ -79,13 +79,13 @@ u32 htk_next_generation(void)
 
 /**
  * htk_new() - allocate a device
- * @vdev: the virtio device
+ * @dev: the device of the bus
  * @enable_changed: work function: the enable bytes may have changed
  * @orphaned: work function: files were closed
  *
  * Return: the device with one reference, or an ERR_PTR().
  */
-struct htk *htk_new(struct virtio_device *vdev, work_func_t enable_changed,
+struct htk *htk_new(struct device *dev, work_func_t enable_changed,
 		    work_func_t orphaned)
 {
 	struct htk *h = kvzalloc(sizeof(*h), GFP_KERNEL);
@@ -111,7 +111,7 @@ struct htk *htk_new(struct virtio_device *vdev, work_func_t enable_changed,
 	h->wq = htk_wq;
 	h->kernel.h = h;
 	h->generation = htk_next_generation();
-	h->vdev = vdev;
+	h->dev = dev;
 	ret = htk_enable_new(h, enable_changed);
 	if (!ret)
 		ret = htk_origin_new(h);

@@ -220,7 +220,7 @@ static bool htk_emit_open_all(struct htk_emit *e)
 	if (!ret)
 		return false;
 	if (!e->short_of_streams)
-		dev_warn(&e->h->vdev->dev,
+		dev_warn(e->h->dev,
 			 "only %u kernel streams for %u CPUs (error %d): events of the other CPUs are discarded\n",
 			 e->streams, cpumask_weight(&htk_emit_cpus), ret);
 	e->short_of_streams = true;
@@ -265,6 +265,23 @@ static struct ht_stream *htk_emit_detach(void)
 	return first;
 }
 
+/*
+ * Publish the count of discarded events; htk_close_owner() delivers the committed
+ * events.  If the host has closed the stream, nobody reads that count: the next
+ * stream reports the events that were discarded since it was last published.
+ */
+static void htk_emit_push(struct ht_stream *s)
+{
+	u64 lost;
+
+	if (!ht_is_closed(s)) {
+		ht_stream_push(s);
+		return;
+	}
+	lost = s->lost + READ_ONCE(s->lost_nested);
+	atomic64_add(lost - s->told, &htk_missed);
+}
+
 /* Close all streams.  Context: htk_emit_exchange held */
 static void htk_emit_stop(void)
 {
@@ -279,12 +296,8 @@ static void htk_emit_stop(void)
 	for_each_possible_cpu(cpu) {
 		struct htk_cpu *c = per_cpu_ptr(e->cpus, cpu);
 
-		/*
-		 * Publish the count of discarded events.  htk_close_owner()
-		 * delivers the committed events.
-		 */
 		if (c->open)
-			ht_stream_push(&c->stream);
+			htk_emit_push(&c->stream);
 	}
 	htk_close_owner(&e->h->kernel);
 	free_percpu(e->cpus);
@@ -375,7 +388,7 @@ static int htk_emit_register(struct htk *h)
 		if (c->cls->id || c->refused)
 			continue;
 		c->refused = true;
-		dev_err(&h->vdev->dev, "class %s: the host refused it (%d)\n",
+		dev_err(h->dev, "class %s: the host refused it (%d)\n",
 			c->cls->name, ret);
 	}
 	mutex_unlock(&htk_emit_mutex);
@@ -525,7 +538,7 @@ void htk_emit_enabled(struct work_struct *work)
 		ret = htk_emit_read_settings(h);
 	if (ret && ret != -ENODEV) {
 		/* If the host stalls, ask again later. */
-		dev_warn_once(&h->vdev->dev,
+		dev_warn_once(h->dev,
 			      "cannot read enable bytes or settings: error %d, retrying\n",
 			      ret);
 		queue_delayed_work(htk_wq, &h->enable_work,

@@ -95,17 +95,14 @@ void htk_enable_learn(struct htk *h, const struct ht_msg *msg, u32 room)
 }
 
 /**
- * htk_enable_changed() - handle a configuration change
- * @vdev: the virtio device; without a driver structure nothing happens
+ * htk_enable_changed() - handle a change of the enable bytes or the settings
+ * @h: the device
  *
- * Context: interrupt
+ * Context: any
  */
-void htk_enable_changed(struct virtio_device *vdev)
+void htk_enable_changed(struct htk *h)
 {
-	struct htk *h = vdev->priv;
-
-	if (h)
-		mod_delayed_work(h->wq, &h->enable_work, 0);
+	mod_delayed_work(h->wq, &h->enable_work, 0);
 }
 
 /**
@@ -120,7 +117,11 @@ int htk_enable_new(struct htk *h, work_func_t changed)
 	INIT_DELAYED_WORK(&h->enable_work, changed);
 	INIT_LIST_HEAD(&h->enable_away);
 	h->enable_copy = vzalloc(HT_ENABLE_SIZE);
-	return h->enable_copy ? 0 : -ENOMEM;
+	h->enable_on = alloc_page(GFP_KERNEL);
+	if (!h->enable_copy || !h->enable_on)
+		return -ENOMEM;
+	memset(page_address(h->enable_on), HT_ENABLE_ON, PAGE_SIZE);
+	return 0;
 }
 
 /**
@@ -135,6 +136,8 @@ void htk_enable_free(struct htk *h)
 	list_del(&h->enable_away);
 	mutex_unlock(&htk_enable_mutex);
 	vfree(h->enable_copy);
+	if (h->enable_on)
+		__free_page(h->enable_on);
 }
 
 static void htk_enable_all(struct htk *h)
@@ -169,14 +172,18 @@ void htk_enable_add(struct htk *h)
 /**
  * htk_enable_keep() - copy the enable bytes of a device that is going away
  * @h: the device
+ * @all: switch all classes on: another host has attached, and the bytes are no
+ *       longer those of the programs' classes
  *
  * Classes that are on stay on, so that their events are counted as discarded.
  *
  * Context: h->map_sem held for writing
  */
-void htk_enable_keep(struct htk *h)
+void htk_enable_keep(struct htk *h, bool all)
 {
-	if (h->enable != h->enable_copy)
+	if (all)
+		htk_enable_all(h);
+	else if (h->enable != h->enable_copy)
 		memcpy(h->enable_copy, h->enable, HT_ENABLE_SIZE);
 }
 
@@ -201,6 +208,12 @@ void htk_enable_remove(struct htk *h)
 	mutex_unlock(&htk_enable_mutex);
 }
 
+/* What a mapping remembers of the device's state */
+static void *htk_enable_mark(const struct htk *h)
+{
+	return (void *)(unsigned long)h->generation;
+}
+
 static vm_fault_t htk_enable_fault(struct vm_fault *vmf)
 {
 	struct vm_area_struct *vma = vmf->vma;
@@ -212,7 +225,14 @@ static vm_fault_t htk_enable_fault(struct vm_fault *vmf)
 	vm_fault_t ret;
 
 	down_read(&h->map_sem);
-	if (h->gone || h->enable == h->enable_copy)
+	/*
+	 * The device was away since this mapping was made: let the next event of
+	 * the program find that its stream is closed, and register again.
+	 */
+	if (vma->vm_private_data != htk_enable_mark(h))
+		ret = vmf_insert_pfn_prot(vma, addr, page_to_pfn(h->enable_on),
+					  vm_get_page_prot(vma->vm_flags));
+	else if (h->gone || h->enable == h->enable_copy)
 		ret = vmf_insert_pfn_prot(vma, addr, vmalloc_to_pfn(copy),
 					  vm_get_page_prot(vma->vm_flags));
 	else
@@ -250,6 +270,9 @@ int htk_enable_mmap(struct htk *h, struct vm_area_struct *vma)
 	/* Device memory belongs to the host and is never encrypted. */
 	if (!h->virtio)
 		vma->vm_page_prot = pgprot_decrypted(vma->vm_page_prot);
+	down_read(&h->map_sem);
+	vma->vm_private_data = htk_enable_mark(h);
+	up_read(&h->map_sem);
 	vma->vm_ops = &htk_enable_vm_ops;
 	return 0;
 }

@@ -4,7 +4,9 @@
  *
  * Each file uses functions of files after it only:
  *
- * main.c     probe and remove
+ * main.c     the module, and the driver of virtio devices
+ * memory.c   the driver of memory-only devices
+ * life.c     coming and going of a device
  * sysfs.c    attributes
  * emit.c     events of the kernel itself
  * chardev.c  /dev/hypertraceN
@@ -40,9 +42,10 @@
 struct htk;
 struct htk_virtio;
 struct htk_wait;
+struct pci_dev;
 
 /**
- * struct htk_transport - what differs between BARs and virtqueues
+ * struct htk_transport - what differs between the kinds of devices
  * @name: for messages
  * @probe: set h->core.caps and whatever the other functions need
  * @ready: after the driver said DRIVER_OK: close what an earlier driver left
@@ -150,6 +153,7 @@ struct htk_claim {
  *            of a file system that looks for its own inode behind a mapping
  * @enable: the enable page: what the host writes, or @enable_copy
  * @enable_copy: virtio's, and what mappings show while the device is away
+ * @enable_on: a page of bytes that are all HT_ENABLE_ON
  * @enable_work: the host said that something in it changed
  * @enable_away, @enable_there: enable.c's
  * @messages: protects the message buffer of @core; outside @life
@@ -157,6 +161,15 @@ struct htk_claim {
  *            (@control)
  * @orphans: owners whose files were closed
  * @orphan_work: closes their streams
+ * @link: connection to the host (@control)
+ * @watch: work item that watches for a host; the only user of the next five
+ * @synced: jiffies of the last rounds of HT_MSG_TIME_SYNC
+ * @enable_seq: of the capabilities, when @watch last ran
+ * @beats: there was a host when @watch last ran
+ * @attached: this host knows classes and streams of the guest
+ * @added: htk_add() was called
+ * @abandoned: the host may have opened a stream whose reply never came
+ *             (@control)
  * @known, @nr_known, @users, @user_classes: origin.c's (@control)
  */
 struct htk {
@@ -164,7 +177,7 @@ struct htk {
 	struct workqueue_struct *wq;
 	struct list_head source;	/* emit.c */
 	struct kref kref;
-	struct virtio_device *vdev;
+	struct device *dev;
 	const struct htk_transport *transport;
 	int id;
 	char name[24];
@@ -181,6 +194,7 @@ struct htk {
 	u32 mapping;
 	const u8 *enable;
 	u8 *enable_copy;
+	struct page *enable_on;
 	struct delayed_work enable_work;
 	struct list_head enable_away;
 	bool enable_there;
@@ -200,6 +214,16 @@ struct htk {
 	phys_addr_t regs_phys;
 	void *ram;
 	phys_addr_t ram_phys;
+
+	/* memory.c */
+	struct ht_link link;
+	struct delayed_work watch;
+	unsigned long synced;
+	u32 enable_seq;
+	bool beats;
+	bool attached;
+	bool added;
+	bool abandoned;
 
 	/* virtio.c */
 	struct htk_virtio *virtio;
@@ -242,6 +266,11 @@ static inline bool htk_wait_over(struct htk_wait *w)
 	return !w->left || (w->killable && fatal_signal_pending(current));
 }
 
+static inline struct virtio_device *htk_vdev(const struct htk *h)
+{
+	return dev_to_virtio(h->dev);
+}
+
 /*
  * In memory of the guest a packet is in one piece if packets begin with a page,
  * so the control page ends with one.
@@ -272,10 +301,10 @@ static inline bool htk_owns(const struct htk *h, const struct htk_owner *owner,
 /* enable.c */
 bool htk_enable_get(const struct htk *h, u32 id);
 void htk_enable_learn(struct htk *h, const struct ht_msg *msg, u32 room);
-void htk_enable_changed(struct virtio_device *vdev);
+void htk_enable_changed(struct htk *h);
 int htk_enable_new(struct htk *h, work_func_t changed);
 void htk_enable_free(struct htk *h);
-void htk_enable_keep(struct htk *h);
+void htk_enable_keep(struct htk *h, bool all);
 void htk_enable_add(struct htk *h);
 void htk_enable_remove(struct htk *h);
 int htk_enable_mmap(struct htk *h, struct vm_area_struct *vma);
@@ -285,6 +314,7 @@ void htk_origin_init(void);
 void htk_origin_exit(void);
 int htk_origin_new(struct htk *h);
 void htk_origin_free(struct htk *h);
+void htk_origin_forget(struct htk *h);
 void htk_origin_reserve(const char *name);
 unsigned int htk_origin_kernel_streams(const struct htk *h);
 bool htk_origin_may_open(const struct htk *h, const struct htk_owner *owner);
@@ -298,12 +328,13 @@ extern struct workqueue_struct *htk_wq;
 u32 htk_next_generation(void);
 int htk_device_init(void);
 void htk_device_exit(void);
-struct htk *htk_new(struct virtio_device *vdev, work_func_t enable_changed,
+struct htk *htk_new(struct device *dev, work_func_t enable_changed,
 		    work_func_t orphaned);
 void htk_put(struct htk *h);
 struct htk *htk_get_by_misc(struct miscdevice *misc);
 
 /* control.c */
+int htk_takeover(struct htk *h);
 int htk_control(struct htk *h, struct htk_owner *owner, struct ht_msg *msg,
 		u32 room);
 void htk_close_owner(struct htk_owner *owner);
@@ -314,10 +345,26 @@ void htk_revoke_all(struct htk *h);
 extern const struct file_operations htk_fops;
 void htk_orphan_work(struct work_struct *work);
 
+/* life.c */
+struct htk *htk_create(struct device *dev);
+int htk_add(struct htk *h);
+void htk_take_away(struct htk *h, bool back, bool renewed);
+void htk_give_back(struct htk *h);
+
+/* memory.c */
+int htk_memory_register(void);
+void htk_memory_unregister(void);
+
 /* pci.c, virtio.c */
 extern const struct htk_transport htk_pci_transport;
 extern const struct htk_transport htk_virtio_transport;
 bool htk_pci_present(struct virtio_device *vdev);
+int htk_pci_map_ram(struct htk *h, struct pci_dev *pdev, int bar);
+int htk_pci_ring_get(struct htk *h, u32 stream);
+void htk_pci_ring_opened(struct htk *h, u32 stream);
+void htk_pci_ring_put(struct htk *h, u32 stream);
+unsigned long htk_pci_ring_pfn(struct htk *h, u32 stream, unsigned long index);
+struct ht_ring_control *htk_pci_ring_addr(struct htk *h, u32 stream);
 phys_addr_t htk_pci_doorbell(struct htk *h, u32 stream);
 unsigned long htk_pci_enable(const struct htk *h);
 void htk_pci_ring(struct htk *h, u32 stream);

@@ -14,13 +14,13 @@
 #include "htk.h"
 
 /*
- * Without indirect descriptors submitting allocates nothing, so that it may be
- * done wherever the kernel emits an event.
+ * Refuse indirect descriptors: without them a submission allocates nothing, so it
+ * works wherever the kernel emits an event.
  */
 static int htk_validate(struct virtio_device *vdev)
 {
 	__virtio_clear_bit(vdev, VIRTIO_RING_F_INDIRECT_DESC);
-	/* A device with rings of its own has none of ours to be told of. */
+	/* A device with stream memory never reads the guest's memory. */
 	if (htk_pci_present(vdev) ||
 	    virtio_has_feature(vdev, VIRTIO_F_ACCESS_PLATFORM))
 		__virtio_clear_bit(vdev, HT_F_MEMORY);
@@ -29,15 +29,11 @@ static int htk_validate(struct virtio_device *vdev)
 
 static int htk_probe(struct virtio_device *vdev)
 {
-	struct htk *h;
+	struct htk *h = htk_create(&vdev->dev);
 	int ret;
 
-	/* Else a mapping would show a program more than its own stream. */
-	BUILD_BUG_ON(PAGE_SIZE > HT_MAP_ALIGN);
-	h = htk_new(vdev, htk_emit_enabled, htk_orphan_work);
 	if (IS_ERR(h))
 		return PTR_ERR(h);
-	h->core.ops = &htk_port_ops;
 	vdev->priv = h;
 
 	h->transport = htk_pci_present(vdev) ? &htk_pci_transport :
@@ -47,29 +43,18 @@ static int htk_probe(struct virtio_device *vdev)
 		goto put;
 	ret = ht_device_init(&h->core);
 	if (ret) {
-		dev_err(&vdev->dev, "unusable capabilities\n");
+		dev_err(h->dev, "unusable capabilities\n");
 		goto remove;
 	}
 	virtio_device_ready(vdev);
 	ret = h->transport->ready(h);
 	if (ret) {
-		dev_err(&vdev->dev, "takeover: error %d\n", ret);
+		dev_err(h->dev, "takeover: error %d\n", ret);
 		goto remove;
 	}
-
-	h->misc.minor = MISC_DYNAMIC_MINOR;
-	h->misc.name = h->name;
-	h->misc.fops = &htk_fops;
-	h->misc.parent = &vdev->dev;
-	h->misc.groups = htk_groups;
-	ret = misc_register(&h->misc);
+	ret = htk_add(h);
 	if (ret)
 		goto remove;
-	htk_enable_add(h);
-	htk_emit_add(h);
-	dev_info(&vdev->dev, "%s: channel %u, %u streams of %u x %u bytes\n",
-		 h->name, h->core.caps.channel, h->core.caps.streams,
-		 h->core.caps.packets, h->core.caps.packet_size);
 	return 0;
 
 remove:
@@ -81,34 +66,12 @@ put:
 	return ret;
 }
 
-/*
- * Open files stay, and so do mappings, but nothing behind them reaches the
- * device any more.  It still answers: what was committed is delivered.
- *
- * Return with h->life held for writing.
- */
-static void htk_take_away(struct htk *h, bool back)
-{
-	htk_emit_remove(h, back);
-
-	mutex_lock(&h->control);
-	down_write(&h->map_sem);
-	h->gone = true;
-	htk_enable_keep(h);
-	htk_revoke_all(h);
-	up_write(&h->map_sem);
-	mutex_unlock(&h->control);
-
-	down_write(&h->life);
-	htk_close_all(h);
-}
-
 static void htk_remove(struct virtio_device *vdev)
 {
 	struct htk *h = vdev->priv;
 
 	misc_deregister(&h->misc);
-	htk_take_away(h, false);
+	htk_take_away(h, false, false);
 	h->transport->remove(h);
 	up_write(&h->life);
 	htk_enable_remove(h);
@@ -117,14 +80,14 @@ static void htk_remove(struct virtio_device *vdev)
 }
 
 /*
- * For good: a reboot, or another kernel by kexec.  Interrupts still come, so
- * the device can be waited for.
+ * The machine reboots, or starts another kernel by kexec.  Interrupts are still
+ * delivered, so the driver can wait for the device.
  */
 static void htk_shutdown(struct virtio_device *vdev)
 {
 	struct htk *h = vdev->priv;
 
-	htk_take_away(h, false);
+	htk_take_away(h, false, false);
 	h->transport->freeze(h);
 	up_write(&h->life);
 	htk_enable_remove(h);
@@ -137,15 +100,12 @@ static void htk_dev_shutdown(struct device *dev)
 }
 #endif
 
-/*
- * Suspended, the device forgets its streams.  Programs learn that theirs are
- * closed when they emit again; the kernel's are opened again.
- */
+/* A suspended device forgets its streams. */
 static int __maybe_unused htk_freeze(struct virtio_device *vdev)
 {
 	struct htk *h = vdev->priv;
 
-	htk_take_away(h, true);
+	htk_take_away(h, true, false);
 	h->transport->freeze(h);
 	up_write(&h->life);
 	htk_enable_remove(h);
@@ -162,23 +122,22 @@ static int __maybe_unused htk_restore(struct virtio_device *vdev)
 	virtio_device_ready(vdev);
 	ret = h->transport->ready(h);
 	if (ret) {
-		dev_err(&vdev->dev, "takeover: error %d\n", ret);
+		dev_err(h->dev, "takeover: error %d\n", ret);
 		goto lost;
 	}
-	mutex_lock(&h->control);
-	down_write(&h->map_sem);
-	h->gone = false;
-	h->generation = htk_next_generation();
-	htk_revoke_all(h);
-	up_write(&h->map_sem);
-	mutex_unlock(&h->control);
-	htk_enable_add(h);
-	htk_emit_add(h);
+	htk_give_back(h);
 	return 0;
 
 lost:
 	htk_emit_lost();
 	return ret;
+}
+
+/* Context: interrupt */
+static void htk_config_changed(struct virtio_device *vdev)
+{
+	if (vdev->priv)
+		htk_enable_changed(vdev->priv);
 }
 
 static const struct virtio_device_id htk_ids[] = {
@@ -198,7 +157,7 @@ static struct virtio_driver htk_driver = {
 	.validate	= htk_validate,
 	.probe		= htk_probe,
 	.remove		= htk_remove,
-	.config_changed	= htk_enable_changed,
+	.config_changed	= htk_config_changed,
 #ifdef HTK_VIRTIO_SHUTDOWN
 	.shutdown	= htk_shutdown,
 #else
@@ -224,8 +183,13 @@ static int __init htk_init(void)
 	ret = register_virtio_driver(&htk_driver);
 	if (ret)
 		goto emit;
+	ret = htk_memory_register();
+	if (ret)
+		goto virtio;
 	return 0;
 
+virtio:
+	unregister_virtio_driver(&htk_driver);
 emit:
 	htk_emit_exit();
 device:
@@ -237,6 +201,7 @@ module_init(htk_init);
 
 static void __exit htk_exit(void)
 {
+	htk_memory_unregister();
 	unregister_virtio_driver(&htk_driver);
 	htk_emit_exit();
 	htk_device_exit();

@@ -394,6 +394,23 @@ int htk_origin_kernel(struct htk *h, struct ht_msg *msg, u32 room)
 }
 
 /**
+ * htk_origin_forget() - forget the classes of a host that has ended
+ * @h: the device
+ *
+ * Context: h->control held
+ */
+void htk_origin_forget(struct htk *h)
+{
+	struct htk_user *u;
+
+	memset(h->known, 0, array_size(HTK_KNOWN, sizeof(*h->known)));
+	h->nr_known = 0;
+	h->user_classes = 0;
+	hlist_for_each_entry(u, &h->users, node)
+		u->classes = 0;
+}
+
+/**
  * htk_origin_new() - allocate the bookkeeping of classes and users of a device
  * @h: the device
  *

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * hypertrace: channels hypercall and shm, whose registers (BAR0) and stream
- * memory (BAR4) are the device's
+ * hypertrace: channels hypercall and shm, with registers in BAR0 and stream
+ * memory in BAR4; and the rings in stream memory, also those of memory.c
  */
 #include <linux/io.h>
 #include <linux/pci.h>
@@ -47,58 +47,34 @@ static void htk_pci_read_caps(struct htk *h, struct ht_caps *caps)
 	htk_regs_read(h, 0, caps, sizeof(*caps));
 }
 
-/*
- * ht_device_init() checks what the capabilities say among themselves; here
- * they are checked against the BARs and the page size.
- */
+/* Check the capabilities against the sizes of the BARs */
 static int htk_pci_check(struct htk *h, u64 regs_size, u64 ram_size)
 {
 	const struct ht_caps *caps = &h->core.caps;
-	u64 last, ring;
 
 	if (caps->magic != HT_MAGIC)
 		return -ENODEV;
 	if (caps->version != HT_VERSION)
 		return -EPROTO;
-	if (!caps->streams || caps->streams > HT_STREAMS_MAX ||
-	    caps->packets > HT_PACKETS_MAX ||
-	    caps->packet_size > HT_PACKET_SIZE_MAX)
-		return -EPROTO;
-	last = caps->streams - 1;
-	ring = HT_PACKETS_OFFSET + (u64)caps->packets * caps->packet_size;
-	if (caps->ring_stride < ring || caps->ring_stride > ram_size ||
-	    caps->ring_stride % PAGE_SIZE ||
-	    last * caps->ring_stride + ring > ram_size) {
-		dev_err(&h->vdev->dev, "streams do not fit in BAR4\n");
-		return -EPROTO;
-	}
-	if (caps->enable_offset % HT_ENABLE_SIZE ||
-	    caps->enable_offset < last * caps->ring_stride + ring ||
-	    ram_size < HT_ENABLE_SIZE ||
-	    caps->enable_offset > ram_size - HT_ENABLE_SIZE) {
-		dev_err(&h->vdev->dev, "no place for the enable page in BAR4\n");
-		return -EPROTO;
-	}
-	if (caps->mailbox_offset % PAGE_SIZE ||
-	    caps->mailbox_offset < last * caps->ring_stride + ring ||
-	    caps->mailbox_size < HT_MESSAGE_MAX ||
-	    (u64)caps->mailbox_offset + caps->mailbox_size > ram_size) {
-		dev_err(&h->vdev->dev, "the mailbox does not fit in BAR4\n");
+	if (!ht_caps_fit(caps, ram_size)) {
+		dev_err(h->dev, "rings, enable page and mailbox do not fit in BAR4\n");
 		return -EPROTO;
 	}
 	if (caps->doorbell_offset % PAGE_SIZE || !caps->doorbell_offset ||
 	    caps->doorbell_stride % PAGE_SIZE ||
-	    caps->doorbell_offset + last * caps->doorbell_stride + 4 >
+	    caps->doorbell_offset +
+		    (u64)(caps->streams - 1) * caps->doorbell_stride + 4 >
 		    regs_size) {
-		dev_err(&h->vdev->dev, "registers do not fit in BAR0\n");
+		dev_err(h->dev, "registers do not fit in BAR0\n");
 		return -EPROTO;
 	}
 	return 0;
 }
 
 /*
- * What the architecture made of the request for cached memory.  On x86 a BAR
- * below 4 GiB usually is inside an uncachable MTRR, and then it is not.
+ * Tell how the architecture mapped stream memory when it was asked for cached
+ * memory.  On x86, a BAR below 4 GiB is usually inside an uncachable MTRR, which
+ * overrides the request.
  */
 static u32 htk_pci_mapping(struct htk *h)
 {
@@ -107,7 +83,7 @@ static u32 htk_pci_mapping(struct htk *h)
 	pte_t *pte = lookup_address((unsigned long)h->ram, &level);
 	unsigned long mask = _PAGE_CACHE_MASK;
 
-	/* The third bit is elsewhere in an entry for a large page. */
+	/* In an entry for a large page, the third bit has another position. */
 	if (level != PG_LEVEL_4K)
 		mask = _PAGE_PWT | _PAGE_PCD | _PAGE_PAT_LARGE;
 	if (pte && (pte_flags(*pte) & mask))
@@ -116,16 +92,36 @@ static u32 htk_pci_mapping(struct htk *h)
 	return HT_MAPPING_WRITE_BACK;
 }
 
+/**
+ * htk_pci_map_ram() - map stream memory
+ * @h: the device; @ram, @ram_phys, @mapping are set
+ * @pdev: its PCI device
+ * @bar: number of the BAR
+ *
+ * Return: 0 or -ENOMEM.
+ */
+int htk_pci_map_ram(struct htk *h, struct pci_dev *pdev, int bar)
+{
+	h->ram_phys = pci_resource_start(pdev, bar);
+	/* The host reads it, so it must not be encrypted. */
+	h->ram = memremap(h->ram_phys, pci_resource_len(pdev, bar),
+			  MEMREMAP_WB | MEMREMAP_DEC);
+	if (!h->ram)
+		return -ENOMEM;
+	h->mapping = htk_pci_mapping(h);
+	return 0;
+}
+
 static int htk_pci_probe(struct htk *h)
 {
-	struct pci_dev *pdev = htk_pci_dev(h->vdev);
+	struct pci_dev *pdev = htk_pci_dev(htk_vdev(h));
 	u64 regs_size = pci_resource_len(pdev, HT_PCI_BAR_REGS);
 	u64 ram_size = pci_resource_len(pdev, HT_PCI_BAR_RING);
 	int ret;
 
 	/*
-	 * Claimed, so that the PCI resource files cannot be mapped any more:
-	 * a stream belongs to the file that opened it.
+	 * A claimed region cannot be mapped by the PCI resource files: a stream
+	 * belongs to the file that opened it.
 	 */
 	ret = pci_request_region(pdev, HT_PCI_BAR_REGS, h->name);
 	if (ret)
@@ -146,15 +142,11 @@ static int htk_pci_probe(struct htk *h)
 	if (ret)
 		goto unmap_regs;
 
-	ret = -ENOMEM;
-	h->ram_phys = pci_resource_start(pdev, HT_PCI_BAR_RING);
-	/* Memory of the device is the host's: never encrypted. */
-	h->ram = memremap(h->ram_phys, ram_size, MEMREMAP_WB | MEMREMAP_DEC);
-	if (!h->ram)
+	ret = htk_pci_map_ram(h, pdev, HT_PCI_BAR_RING);
+	if (ret)
 		goto unmap_regs;
-	h->mapping = htk_pci_mapping(h);
 	h->enable = h->ram + h->core.caps.enable_offset;
-	ret = htk_find_vqs(h->vdev, 0, NULL, NULL, NULL);
+	ret = htk_find_vqs(htk_vdev(h), 0, NULL, NULL, NULL);
 	if (ret)
 		goto unmap_ram;
 	return 0;
@@ -176,35 +168,39 @@ static int htk_pci_ready(struct htk *h)
 	return 0;
 }
 
+/* Registers and memory stay mapped. */
+static void htk_pci_freeze(struct htk *h)
+{
+	struct virtio_device *vdev = htk_vdev(h);
+
+	virtio_reset_device(vdev);
+	vdev->config->del_vqs(vdev);
+}
+
 static void htk_pci_remove(struct htk *h)
 {
-	struct pci_dev *pdev = htk_pci_dev(h->vdev);
+	struct pci_dev *pdev = htk_pci_dev(htk_vdev(h));
 
-	virtio_reset_device(h->vdev);
-	h->vdev->config->del_vqs(h->vdev);
+	htk_pci_freeze(h);
 	memunmap(h->ram);
 	iounmap(h->regs);
 	pci_release_region(pdev, HT_PCI_BAR_RING);
 	pci_release_region(pdev, HT_PCI_BAR_REGS);
 }
 
-/* Registers and memory stay where they are. */
-static void htk_pci_freeze(struct htk *h)
-{
-	virtio_reset_device(h->vdev);
-	h->vdev->config->del_vqs(h->vdev);
-}
-
 static int htk_pci_restore(struct htk *h)
 {
-	return htk_find_vqs(h->vdev, 0, NULL, NULL, NULL);
+	return htk_find_vqs(htk_vdev(h), 0, NULL, NULL, NULL);
 }
 
 static void htk_pci_go(struct ht_device *dev, u32 bytes)
 {
 	struct htk *h = container_of(dev, struct htk, core);
 
-	/* Orders the memory before it; returns when the reply is in place. */
+	/*
+	 * The write orders earlier stores before it.  When it returns, the reply
+	 * is in place; the barrier orders its loads after the write.
+	 */
 	writel(bytes, h->regs + HT_REG_MAILBOX_GO);
 	mb();
 }
@@ -216,7 +212,7 @@ static int htk_pci_exchange(struct htk *h, struct ht_msg *msg, u32 room)
 				   room, htk_pci_go);
 }
 
-/* The first page of the enable page */
+/* Return the number of the first page of the enable page */
 unsigned long htk_pci_enable(const struct htk *h)
 {
 	return PHYS_PFN(h->ram_phys + h->core.caps.enable_offset);
@@ -224,34 +220,34 @@ unsigned long htk_pci_enable(const struct htk *h)
 
 static void *htk_pci_stream(struct htk *h, u32 stream)
 {
-	return h->ram + stream * h->core.caps.ring_stride;
+	return h->ram + ht_ring_at(&h->core.caps, stream);
 }
 
-static int htk_pci_ring_get(struct htk *h, u32 stream)
+int htk_pci_ring_get(struct htk *h, u32 stream)
 {
 	return 0;
 }
 
-/* Not before: the host may still be reading what an earlier driver left. */
-static void htk_pci_ring_opened(struct htk *h, u32 stream)
+/*
+ * Clear the packets, and the rest of the last page that a program can map.  Until
+ * the host has opened the stream, it may read events of an earlier owner.
+ */
+void htk_pci_ring_opened(struct htk *h, u32 stream)
 {
-	/* With what a program can map behind the packets */
 	memset(htk_pci_stream(h, stream) + HT_PACKETS_OFFSET, 0,
 	       htk_ring_pages(h) * PAGE_SIZE - HT_PACKETS_OFFSET);
 }
 
-static void htk_pci_ring_put(struct htk *h, u32 stream)
+void htk_pci_ring_put(struct htk *h, u32 stream)
 {
 }
 
-static unsigned long htk_pci_ring_pfn(struct htk *h, u32 stream,
-				      unsigned long index)
+unsigned long htk_pci_ring_pfn(struct htk *h, u32 stream, unsigned long index)
 {
-	return PHYS_PFN(h->ram_phys +
-			stream * h->core.caps.ring_stride) + index;
+	return PHYS_PFN(h->ram_phys + ht_ring_at(&h->core.caps, stream)) + index;
 }
 
-static struct ht_ring_control *htk_pci_ring_addr(struct htk *h, u32 stream)
+struct ht_ring_control *htk_pci_ring_addr(struct htk *h, u32 stream)
 {
 	return htk_pci_stream(h, stream);
 }

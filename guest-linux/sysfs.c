@@ -24,6 +24,7 @@ static ssize_t channel_show(struct device *dev, struct device_attribute *attr,
 		[HT_CHANNEL_HYPERCALL]	= "hypercall",
 		[HT_CHANNEL_SHM]	= "shm",
 		[HT_CHANNEL_VIRTIO]	= "virtio",
+		[HT_CHANNEL_MEMORY]	= "memory",
 	};
 
 	/* ht_device_init() has checked the range. */

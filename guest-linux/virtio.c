@@ -17,7 +17,7 @@
 
 static void htk_virtio_read_caps(struct htk *h, struct ht_caps *caps)
 {
-	virtio_cread_bytes(h->vdev, 0, caps, sizeof(*caps));
+	virtio_cread_bytes(htk_vdev(h), 0, caps, sizeof(*caps));
 }
 
 /* Control queue ----------------------------------------------------------- */
@@ -256,7 +256,7 @@ static void htk_virtio_ring_put(struct htk *h, u32 stream)
 	 * after they have another use.
 	 */
 	if (htk_virtio_reap(h, stream)) {
-		dev_err_ratelimited(&h->vdev->dev,
+		dev_err_ratelimited(h->dev,
 				    "stream %u: buffers not returned\n",
 				    stream);
 		s->held = pages;
@@ -273,6 +273,8 @@ static unsigned long htk_virtio_ring_pfn(struct htk *h, u32 stream,
 
 static u64 htk_virtio_ring_table(struct htk *h, u32 stream)
 {
+	if (!virtio_has_feature(htk_vdev(h), HT_F_MEMORY))
+		return 0;
 	return virt_to_phys(h->virtio->streams[stream]->table);
 }
 
@@ -314,7 +316,7 @@ static int htk_virtio_find_queues(struct htk *h)
 	names[HT_VQ_CONTROL] = "control";
 	for (i = 0; i < streams; i++)
 		names[HT_VQ_DATA(i)] = "data";
-	ret = htk_find_vqs(h->vdev, 1 + streams, vqs, names,
+	ret = htk_find_vqs(htk_vdev(h), 1 + streams, vqs, names,
 			   htk_virtio_replied);
 	if (ret)
 		goto out;
@@ -336,9 +338,9 @@ static int htk_virtio_probe(struct htk *h)
 	u32 i, j;
 	int ret;
 
-	if (!virtio_has_feature(h->vdev, VIRTIO_F_VERSION_1) ||
-	    !virtio_has_feature(h->vdev, VIRTIO_RING_F_EVENT_IDX)) {
-		dev_err(&h->vdev->dev, "no VERSION_1, or no EVENT_IDX\n");
+	if (!virtio_has_feature(htk_vdev(h), VIRTIO_F_VERSION_1) ||
+	    !virtio_has_feature(htk_vdev(h), VIRTIO_RING_F_EVENT_IDX)) {
+		dev_err(h->dev, "no VERSION_1, or no EVENT_IDX\n");
 		return -ENODEV;
 	}
 	htk_virtio_read_caps(h, &h->core.caps);
@@ -390,15 +392,7 @@ fail:
 
 static int htk_virtio_ready(struct htk *h)
 {
-	struct ht_msg msg = {
-		.type = HT_MSG_TAKEOVER,
-		.size = sizeof(msg),
-	};
-	int ret = htk_virtio_exchange(h, &msg, sizeof(msg));
-
-	if (!ret && msg.status != HT_STATUS_OK)
-		ret = -EIO;
-	return ret;
+	return htk_takeover(h);
 }
 
 /*
@@ -414,7 +408,7 @@ static void htk_virtio_stop(struct htk *h)
 	if (!v->control)	/* the device failed to resume */
 		return;
 	cancel_delayed_work_sync(&v->flush);
-	virtio_reset_device(h->vdev);
+	virtio_reset_device(htk_vdev(h));
 	/* After the reset the device no longer has any buffer. */
 	for (i = 0; i < h->core.caps.streams; i++) {
 		struct htk_vstream *s = v->streams[i];
@@ -428,7 +422,7 @@ static void htk_virtio_stop(struct htk *h)
 		htk_virtio_free_held(h, s);
 		s->first = 0;
 	}
-	h->vdev->config->del_vqs(h->vdev);
+	htk_vdev(h)->config->del_vqs(htk_vdev(h));
 	v->control = NULL;
 	v->pending = false;
 	v->stuck = false;

@@ -40,7 +40,7 @@ int ht_node_map(int fd, const struct ht_device *dev, uint32_t stream,
                 (size_t)dev->caps.packets * dev->caps.packet_size;
     map->ring = ht_sys_map(map->size, MAP_SHARED, fd, HT_MMAP_RING(stream),
                            &error);
-    if (!error && dev->caps.channel != HT_CHANNEL_VIRTIO) {
+    if (!error && dev->caps.channel <= HT_CHANNEL_SHM) {
         map->doorbell = ht_sys_map(HT_PAGE, MAP_SHARED, fd,
                                    HT_MMAP_DOORBELL(stream), &error);
     }

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * hypertrace: coming and going of a device, on any bus
+ */
+#include <linux/device.h>
+#include <linux/err.h>
+
+#include "htk.h"
+
+/**
+ * htk_create() - allocate the structure of a device that was found
+ * @dev: the device of the bus
+ *
+ * Return: the structure with one reference, or an ERR_PTR().
+ */
+struct htk *htk_create(struct device *dev)
+{
+	struct htk *h;
+
+	/* A larger page would show a program more than its own stream. */
+	BUILD_BUG_ON(PAGE_SIZE > HT_MAP_ALIGN);
+	h = htk_new(dev, htk_emit_enabled, htk_orphan_work);
+	if (!IS_ERR(h))
+		h->core.ops = &htk_port_ops;
+	return h;
+}
+
+/**
+ * htk_add() - give a device that answers to programs and to the kernel
+ * @h: the device
+ *
+ * Return: 0, or a negative errno.
+ */
+int htk_add(struct htk *h)
+{
+	const struct ht_caps *caps = &h->core.caps;
+	int ret;
+
+	h->misc.minor = MISC_DYNAMIC_MINOR;
+	h->misc.name = h->name;
+	h->misc.fops = &htk_fops;
+	h->misc.parent = h->dev;
+	h->misc.groups = htk_groups;
+	ret = misc_register(&h->misc);
+	if (ret)
+		return ret;
+	htk_enable_add(h);
+	htk_emit_add(h);
+	dev_info(h->dev, "%s: channel %u, %u streams of %u x %u bytes\n",
+		 h->name, caps->channel, caps->streams, caps->packets,
+		 caps->packet_size);
+	return 0;
+}
+
+/**
+ * htk_take_away() - take a device from programs and from the kernel
+ * @h: the device
+ * @back: it comes back: count the events until then as discarded
+ * @renewed: another host has attached, which knows no class
+ *
+ * Files stay open and mappings stay in place, but they no longer reach the
+ * device.  The device still answers, so committed events are delivered.
+ *
+ * Context: returns with h->life held for writing
+ */
+void htk_take_away(struct htk *h, bool back, bool renewed)
+{
+	htk_emit_remove(h, back);
+
+	mutex_lock(&h->control);
+	down_write(&h->map_sem);
+	h->gone = true;
+	htk_enable_keep(h, renewed);
+	htk_revoke_all(h);
+	up_write(&h->map_sem);
+	mutex_unlock(&h->control);
+
+	down_write(&h->life);
+	htk_close_all(h);
+}
+
+/**
+ * htk_give_back() - give a device back after htk_take_away()
+ * @h: the device, which answers again and has no open stream
+ *
+ * Programs open new streams when they find theirs closed; the kernel does so
+ * now.
+ */
+void htk_give_back(struct htk *h)
+{
+	mutex_lock(&h->control);
+	down_write(&h->map_sem);
+	h->gone = false;
+	h->generation = htk_next_generation();
+	htk_revoke_all(h);
+	up_write(&h->map_sem);
+	mutex_unlock(&h->control);
+	htk_enable_add(h);
+	htk_emit_add(h);
+}
