@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Traces in the Common Trace Format, read with libbabeltrace2
+ * Read traces in the Common Trace Format with libbabeltrace2
  *
- * The graph: a ctf.fs for each trace, one muxer, our sink.
+ * The graph has a ctf.fs source for each trace, one muxer, and the sink below.
  */
 #include <string.h>
 
@@ -115,7 +115,7 @@ static void G_GNUC_PRINTF(2, 3) fail(GError **err, const char *fmt, ...)
     g_string_append_vprintf(text, fmt, ap);
     va_end(ap);
     if (why) {
-        /* the first cause is the most specific */
+        /* The first cause is the most specific one. */
         const bt_error_cause *cause =
             bt_error_borrow_cause_by_index(why, 0);
 
@@ -171,7 +171,7 @@ sink_consume(bt_message_iterator *iterator, void *opaque)
     if (r->ended) {
         return BT_GRAPH_SIMPLE_SINK_COMPONENT_CONSUME_FUNC_STATUS_END;
     }
-    /* the two kinds of status have the same values */
+    /* Both enumerations have the same values. */
     return (bt_graph_simple_sink_component_consume_func_status)status;
 }
 
@@ -181,7 +181,7 @@ static const bt_plugin *find_plugin(const char *name, GError **err)
 
     if (bt_plugin_find(name, BT_TRUE, BT_TRUE, BT_TRUE, BT_TRUE, BT_TRUE,
                        &p) != BT_PLUGIN_FIND_STATUS_OK) {
-        fail(err, "babeltrace2's plugin '%s' is missing", name);
+        fail(err, "the plugin '%s' of babeltrace2 is missing", name);
     }
     return p;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Traces in the Common Trace Format, read with libbabeltrace2
+ * Read traces in the Common Trace Format with libbabeltrace2
  */
 #ifndef HT_CTF_READ_H
 #define HT_CTF_READ_H
@@ -11,20 +11,20 @@
 #include <stdint.h>
 
 /**
- * HtCtfMessage: called for each message, in the order of time
- * @opaque: as given to ht_ctf_read()
- * @msg: the message, put when this returns
+ * HtCtfMessage: handle a message; messages come in the order of time
+ * @opaque: argument of ht_ctf_read()
+ * @msg: the message; the caller drops the reference afterwards
  *
- * Returns: false if no more are wanted
+ * Returns: false to stop reading
  */
 typedef bool HtCtfMessage(void *opaque, const bt_message *msg);
 
 /**
- * HtCtfReader: what is wanted of traces
- * @event: an event
- * @packet: the beginning of a packet
- * @lost_events: discarded events
- * @lost_packets: discarded packets, or NULL
+ * HtCtfReader: functions that handle messages; a NULL skips these messages
+ * @event: called for an event
+ * @packet: called for the beginning of a packet
+ * @lost_events: called for discarded events
+ * @lost_packets: called for discarded packets
  */
 typedef struct HtCtfReader {
     HtCtfMessage *event;
@@ -34,21 +34,21 @@ typedef struct HtCtfReader {
 } HtCtfReader;
 
 /**
- * ht_ctf_find: look for traces
+ * ht_ctf_find: find traces below a directory
  * @path: searched for directories with a file "metadata"; links are not
  *        followed
- * @found: they are added here
+ * @found: paths are appended
  * @err: set on failure
  *
- * Returns: false on failure; no trace is none
+ * Returns: false on failure; true also if there is no trace
  */
 bool ht_ctf_find(const char *path, GPtrArray *found, GError **err);
 
 /**
  * ht_ctf_read: read traces
  * @dirs: directories with a file "metadata", at least one
- * @reader: called for what they hold
- * @opaque: for @reader
+ * @reader: functions to call
+ * @opaque: argument of these functions
  * @err: set on failure
  *
  * Returns: false on failure
@@ -57,67 +57,73 @@ bool ht_ctf_read(GPtrArray *dirs, const HtCtfReader *reader, void *opaque,
                  GError **err);
 
 /**
- * ht_ctf_ns: what a clock showed
- * @snapshot: of the clock
+ * ht_ctf_ns: convert a clock snapshot to nanoseconds
+ * @snapshot: the snapshot
  *
- * Returns: nanoseconds, without the clock's offset: LTTng's clock and ours
- * count CLOCK_MONOTONIC, and only their offsets make a time of day of it
+ * Returns: nanoseconds without the clock's offset. The clocks of LTTng and of
+ * hypertrace's traces count CLOCK_MONOTONIC; their offset would make it a time
+ * of day.
  */
 uint64_t ht_ctf_ns(const bt_clock_snapshot *snapshot);
 
 /**
- * ht_ctf_env: what a trace says of itself
+ * ht_ctf_env: get a string from the environment of a trace
  * @trace: the trace
- * @name: what
+ * @name: name of the entry
  *
- * Returns: a text, or NULL if it does not say it
+ * Returns: the string; NULL if the environment does not have it
  */
 const char *ht_ctf_env(const bt_trace *trace, const char *name);
 
 /**
- * ht_ctf_number: a member of a structure
- * @structure: or NULL
- * @name: of the member
- * @v: set to its value, if it is an integer
+ * ht_ctf_number: get an integer from a structure
+ * @structure: the structure or NULL
+ * @name: name of the member
+ * @v: set to its value; at most INT64_MAX
  *
- * Returns: whether it is
+ * Returns: false if there is no integer of that name
  */
 bool ht_ctf_number(const bt_field *structure, const char *name, int64_t *v);
 
 /**
- * ht_ctf_member: the name of a member
- * @structure: its class
- * @i: number of the member
+ * ht_ctf_member: get the name of a member
+ * @structure: class of the structure
+ * @i: index of the member
  */
 const char *ht_ctf_member(const bt_field_class *structure, uint64_t i);
 
 /**
  * ht_ctf_unsigned: whether a member is an unsigned integer
+ * @structure: class of the structure
+ * @i: index of the member
  */
 bool ht_ctf_unsigned(const bt_field_class *structure, uint64_t i);
 
 /**
- * ht_ctf_unsigned_find: look for an unsigned integer
- * @structure: the class
- * @name: of the member
- * @i: set to its number
+ * ht_ctf_unsigned_find: find a member that is an unsigned integer
+ * @structure: class of the structure
+ * @name: name of the member
+ * @i: set to its index
  *
- * Returns: whether there is one
+ * Returns: false if there is no unsigned integer of that name
  */
 bool ht_ctf_unsigned_find(const bt_field_class *structure, const char *name,
                           uint64_t *i);
 
 /**
- * ht_ctf_unsigned_value: of a member that is an unsigned integer
+ * ht_ctf_unsigned_value: get the value of an unsigned integer
  * @structure: the structure
- * @i: number of the member
+ * @i: index of the member, from ht_ctf_unsigned_find()
  */
 uint64_t ht_ctf_unsigned_value(const bt_field *structure, uint64_t i);
 
 /**
- * ht_ctf_is_length: whether a member is nothing but the next one's length
+ * ht_ctf_is_length: whether a member only holds the length of the next one
+ * @structure: class of the structure
+ * @i: index of the member
  *
- * libbabeltrace2 2.0 gives a text of no length as the one before it.
+ * Readers need the length, because for an empty string libbabeltrace2 2.0
+ * returns the bytes of the previous string.
  */
 bool ht_ctf_is_length(const bt_field_class *structure, uint64_t i);
 

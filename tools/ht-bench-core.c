@@ -142,7 +142,7 @@ static unsigned bucket_of(uint64_t v)
     return b < HT_BENCH_BUCKETS ? b : HT_BENCH_BUCKETS - 1;
 }
 
-/* The middle of a bucket */
+/* Get the middle of a bucket. */
 static uint64_t value_of(unsigned bucket)
 {
     unsigned exponent = bucket >> HT_BENCH_SUB_BITS;
@@ -266,7 +266,7 @@ static void print_hundredths(const struct ht_bench_hooks *h, uint64_t v)
     h->print(buf);
 }
 
-/* a * b / c without 128-bit division, for results below 2^64 */
+/* Compute a * b / c without 128-bit division, for results below 2^64. */
 static uint64_t muldiv(uint64_t a, uint64_t b, uint64_t c)
 {
     uint64_t r = 0;
@@ -277,7 +277,7 @@ static uint64_t muldiv(uint64_t a, uint64_t b, uint64_t c)
     }
     r = a / c * b;
     a %= c;
-    /* a < c here: double, reduce, for each bit of b from the top */
+    /* Now a < c. Double and reduce for each bit of b, from the highest. */
     {
         uint64_t q = 0, rest = 0;
 
@@ -308,7 +308,7 @@ static uint64_t ticks_ns(const struct ht_bench_report *r, uint64_t ticks)
     return muldiv(ticks, 1000000000, r->clock_hz);
 }
 
-/* Hundredths of a nanosecond */
+/* Convert sixteenths of a tick to hundredths of a nanosecond. */
 static uint64_t sixteenths_ns(const struct ht_bench_report *r, uint64_t v)
 {
     return muldiv(v, 100000000000 / 16, r->clock_hz);
@@ -328,7 +328,7 @@ static uint64_t percentile(const struct ht_bench_report *r, unsigned percent)
     return sixteenths_ns(r, value_of(i));
 }
 
-/* Hundredths of a nanosecond, of one producer's time */
+/* Get a producer's mean time per event, in hundredths of a nanosecond. */
 static uint64_t mean(const struct ht_bench_report *r)
 {
     uint64_t all = r->sum->sent + r->sum->discarded;

@@ -2,7 +2,7 @@
 /*
  * ht-bench: the workload, for every port of the library
  *
- * Freestanding: what it needs of its surroundings are two hooks.
+ * It is freestanding: it needs only two hooks from its environment.
  */
 #ifndef HT_BENCH_CORE_H
 #define HT_BENCH_CORE_H
@@ -18,10 +18,11 @@ enum ht_bench_kind {
 };
 
 /**
- * struct ht_bench_hooks - what the workload's surroundings bring
- * @print: a piece of output, terminated by NUL
- * @pause: let time pass: @ticks of the clock, or a moment if it is 0, for
- *         the @tries-th time in a row.  False: give up
+ * struct ht_bench_hooks - functions of the environment
+ * @print: print a text that ends with NUL
+ * @pause: wait for up to @ticks of the clock; if @ticks is 0, wait for room in
+ *         a ring. @tries is the number of earlier calls in this wait. Returns
+ *         false to give up
  */
 struct ht_bench_hooks {
     void (*print)(const char *text);
@@ -30,16 +31,16 @@ struct ht_bench_hooks {
 
 /**
  * struct ht_bench_params - one producer's workload
- * @hooks: see there
+ * @hooks: functions of the environment
  * @kinds: event n is of kind @kinds[n % @nr_kinds]
  * @nr_kinds: 1 to HT_BENCH_KINDS
- * @first: the first event's sequence number
- * @events: sequence numbers to use up
- * @ticks: stop after so many ticks of the clock; 0: never.  May be changed
- *         meanwhile
- * @interval: ticks from one event to the next, times 65536; 0: flat out
- * @group: events between two looks at the clock; 1 with an interval
- * @lossless: wait where the ring is full, instead of discarding
+ * @first: sequence number of the first event
+ * @events: number of sequence numbers to use
+ * @ticks: stop after this many ticks of the clock; 0: never. May be changed
+ *         during the run, also by a signal handler
+ * @interval: ticks from one event to the next, times 65536; 0: no pause
+ * @group: events between two readings of the clock; 1 is used with an interval
+ * @lossless: if the ring is full, wait instead of discarding
  */
 struct ht_bench_params {
     const struct ht_bench_hooks *hooks;
@@ -57,18 +58,18 @@ struct ht_bench_params {
 #define HT_BENCH_BUCKETS        (44 << HT_BENCH_SUB_BITS)
 
 /**
- * struct ht_bench_result - what one producer did
+ * struct ht_bench_result - result of one producer
  * @begin: clock before the first event
- * @end: clock after the last
+ * @end: clock after the last event
  * @sent: events committed
- * @discarded: events for which there was no room
- * @bytes: payload of those sent
- * @waits: looks at a full ring (lossless)
- * @gave_up: the pause hook said so
+ * @discarded: events discarded because the ring was full
+ * @bytes: payload of the events sent
+ * @waits: number of times that the ring was found full (lossless)
+ * @gave_up: the pause hook returned false
  * @groups: entries in @histogram
- * @slowest: group, in sixteenths of a tick an event
- * @histogram: ticks an event in each group, times 16: exact up to 63, then
- *             32 buckets to each doubling
+ * @slowest: ticks per event of the slowest group, times 16
+ * @histogram: groups by ticks per event, times 16: exact up to 63, then 32
+ *             buckets for each doubling
  */
 struct ht_bench_result {
     uint64_t begin;
@@ -84,7 +85,7 @@ struct ht_bench_result {
 };
 
 /**
- * struct ht_bench_stream - what the report says of one stream
+ * struct ht_bench_stream - figures of one stream for the report
  */
 struct ht_bench_stream {
     uint32_t index;
@@ -97,12 +98,13 @@ struct ht_bench_stream {
 /**
  * struct ht_bench_report - a run, for printing
  * @dev: the device
- * @params: of each producer
- * @sum: all producers' results, from ht_bench_add()
- * @streams: @nr_streams of them
- * @clock_hz: of the guest's counter
- * @drain_ticks: from the last event until the host had everything
- * @rate: events a second asked for; 0: flat out
+ * @params: workload of each producer
+ * @sum: sum of the producers' results, from ht_bench_add()
+ * @streams: figures of each stream
+ * @nr_streams: number of @streams, and of producers
+ * @clock_hz: frequency of the guest's counter
+ * @drain_ticks: ticks from the last event until the host had all events
+ * @rate: chosen events per second; 0: no limit
  */
 struct ht_bench_report {
     const struct ht_device *dev;
@@ -118,16 +120,16 @@ struct ht_bench_report {
 /**
  * ht_bench_register() - register the classes of some kinds
  * @dev: the device
- * @params: only those that it uses
+ * @params: workload, whose kinds are registered
  *
- * Return: 0, or what ht_register() returned.
+ * Return: 0, or the error of ht_register()
  */
 int ht_bench_register(struct ht_device *dev,
                       const struct ht_bench_params *params);
 
 /**
- * ht_bench_run() - be a producer
- * @s: an open stream; its index is the tag
+ * ht_bench_run() - emit the events of one producer
+ * @s: an open stream; its index is the tag in the payload
  * @params: the workload
  * @result: filled in
  */
@@ -135,15 +137,16 @@ void ht_bench_run(struct ht_stream *s, const struct ht_bench_params *params,
                   struct ht_bench_result *result);
 
 /**
- * ht_bench_add() - add up the results of producers that ran together
- * @sum: zeroed before the first
- * @one: added
+ * ht_bench_add() - add the result of a producer to the sum of those that ran
+ * at the same time
+ * @sum: zeroed before the first call
+ * @one: result to add
  */
 void ht_bench_add(struct ht_bench_result *sum,
                   const struct ht_bench_result *one);
 
 /**
- * ht_bench_payload() - bytes of a kind's payload
+ * ht_bench_payload() - get the bytes of a kind's payload
  */
 uint32_t ht_bench_payload(enum ht_bench_kind kind);
 

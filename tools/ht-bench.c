@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * ht-bench: measure what events cost the guest, and give the host something
- * to check; see ht-bench(1)
+ * ht-bench: measure the cost of events in the guest, and emit events that
+ * ht-verify can check on the host; see ht-bench(1)
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -19,7 +19,7 @@
 #include "hypertrace/port.h"
 #include "ht-bench-core.h"
 
-/* Lossless: give up when the host made no room for so long. */
+/* With --lossless: time to wait for room in the ring, in seconds */
 #define PATIENCE_S      10
 
 struct thread {
@@ -29,7 +29,7 @@ struct thread {
     pthread_barrier_t *start;
     pthread_t id;
     int cpu;                    /* -1: any */
-} __attribute__((aligned(128)));        /* no line is shared */
+} __attribute__((aligned(128)));        /* threads share no cache line */
 
 struct options {
     const char *device;
@@ -57,8 +57,9 @@ static void sleep_ns(uint64_t ns)
 }
 
 /*
- * Yield at first, then sleep up to a millisecond at a time.  A pace is kept
- * by looking at the clock for the last 100 us.
+ * While the ring is full, yield at first, then sleep up to a millisecond at a
+ * time. With --rate, sleep until 100 us before the next event is due. Then the
+ * caller polls the clock.
  */
 static bool pause_hook(uint64_t ticks, uint64_t tries)
 {
@@ -91,7 +92,7 @@ static uint64_t clock_ns(void)
     return (uint64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
-/* For a device that does not know the counter's frequency */
+/* Measure the counter's frequency, for a device that does not report it. */
 static uint64_t measure_hz(void)
 {
     uint64_t ns = clock_ns(), ticks = ht_clock();
@@ -104,7 +105,7 @@ static uint64_t measure_hz(void)
 
 static uint64_t *ticks_left;
 
-/* Told to end: as if the time were over */
+/* End the run at the next check of the clock, as if --seconds had elapsed. */
 static void on_signal(int nr)
 {
     (void)nr;
@@ -119,16 +120,17 @@ static void usage(FILE *f)
           "\n"
           "  -b, --bind             bind each thread to a CPU\n"
           "  -d, --device=DEVICE    /dev/hypertraceN or a PCI address\n"
-          "  -e, --name=NAME        streams are NAME/0...; default bench\n"
-          "  -g, --group=N          events between two looks at the clock\n"
-          "  -j, --json             one JSON object on a line\n"
+          "  -e, --name=NAME        name the streams NAME/0...; default bench\n"
+          "  -g, --group=N          read the clock every N events\n"
+          "  -j, --json             print one JSON object on a line\n"
           "  -l, --lossless         wait for room instead of discarding\n"
-          "  -n, --events=N         a thread; default 1000000\n"
-          "  -p, --payload=LIST     of 8, 32, 64, 256; or mix; default 32\n"
-          "  -r, --rate=N           events/s of a thread; default flat out\n"
-          "  -s, --seconds=N        stop after so long\n"
-          "  -t, --threads=N        each with a stream; default 1\n"
-          "  -h, --help\n", f);
+          "  -n, --events=N         events of each thread; default 1000000\n"
+          "  -p, --payload=LIST     bytes: of 8, 32, 64, 256; or mix; default"
+          " 32\n"
+          "  -r, --rate=N           events/s of each thread; default maximum\n"
+          "  -s, --seconds=N        stop after N seconds\n"
+          "  -t, --threads=N        threads, each with a stream; default 1\n"
+          "  -h, --help             show this help\n", f);
 }
 
 static void __attribute__((noreturn, format(printf, 1, 2)))
@@ -153,8 +155,8 @@ static uint64_t parse_u64(const char *what, const char *s, uint64_t min,
     errno = 0;
     v = strtoull(s, &end, 10);
     if (*s < '0' || *s > '9' || *end || errno || v < min || v > max) {
-        usage_error("%s is from %" PRIu64 " to %" PRIu64 ", not '%s'", what,
-                    min, max, s);
+        usage_error("%s '%s': give a number from %" PRIu64 " to %" PRIu64,
+                    what, s, min, max);
     }
     return v;
 }
@@ -177,8 +179,8 @@ static void parse_payload(struct ht_bench_params *params, const char *list)
             }
         }
         if (k == HT_BENCH_KINDS || params->nr_kinds == HT_BENCH_KINDS) {
-            usage_error("payload is mix, or up to %d of 8, 32, 64, 256,"
-                        " not '%s'", HT_BENCH_KINDS, list);
+            usage_error("payload '%s': give mix, or up to %d of 8, 32, 64,"
+                        " 256", list, HT_BENCH_KINDS);
         }
         params->kinds[params->nr_kinds++] = k;
         if (!s[len]) {
@@ -218,7 +220,7 @@ static void parse_options(struct options *o, int argc, char **argv)
             break;
         case 'e':
             if (strlen(optarg) > HT_STREAM_NAME_MAX - 3) {
-                usage_error("a name has up to %u bytes",
+                usage_error("name: give at most %u bytes",
                             HT_STREAM_NAME_MAX - 3);
             }
             o->name = optarg;
@@ -255,7 +257,7 @@ static void parse_options(struct options *o, int argc, char **argv)
         }
     }
     if (optind < argc) {
-        usage_error("'%s' is no option", argv[optind]);
+        usage_error("unexpected argument '%s'", argv[optind]);
     }
 }
 
@@ -307,7 +309,7 @@ static bool start_thread(struct thread *t)
     return r ? fail("start a thread", -r) : true;
 }
 
-/* Returns how many were opened; as many have to be closed. */
+/* Returns the number of open streams, which the caller has to close. */
 static uint32_t open_streams(struct ht_device *dev, struct thread *threads,
                              const struct options *o, cpu_set_t *cpus)
 {
@@ -336,7 +338,7 @@ static uint32_t open_streams(struct ht_device *dev, struct thread *threads,
             fail("open a stream", r);
             if (r == -EBUSY) {
                 fprintf(stderr, "ht-bench: the device has %" PRIu32
-                        " streams, and %" PRIu32 " threads want one each\n",
+                        " streams; %" PRIu32 " threads need one each\n",
                         dev->caps.streams, o->threads);
             }
             break;
@@ -345,7 +347,10 @@ static uint32_t open_streams(struct ht_device *dev, struct thread *threads,
     return i;
 }
 
-/* A thread that could not be started would leave the others waiting. */
+/*
+ * Run all threads. If one cannot be started, exit: the others would wait at the
+ * barrier for ever.
+ */
 static void run_threads(struct thread *threads, const struct options *o)
 {
     pthread_barrier_t start;
@@ -431,7 +436,7 @@ int main(int argc, char **argv)
 
     parse_options(&o, argc, argv);
     if (o.bind && sched_getaffinity(0, sizeof(cpus), &cpus)) {
-        fail("ask for the CPUs", -errno);
+        fail("get the CPUs of this process", -errno);
         return 1;
     }
     r = ht_open(o.device, &dev);
@@ -453,7 +458,7 @@ int main(int argc, char **argv)
 
     threads = aligned_alloc(128, sizeof(*threads) * o.threads);
     if (!threads) {
-        fail("get memory", -ENOMEM);
+        fail("allocate memory", -ENOMEM);
     } else {
         memset(threads, 0, sizeof(*threads) * o.threads);
         r = ht_bench_register(dev, &o.params);
@@ -462,6 +467,6 @@ int main(int argc, char **argv)
     }
     free(threads);
     ht_close(dev);
-    /* Tell of a full disk, too. */
+    /* A full disk may be reported only now. */
     return ok && fflush(stdout) == 0 ? 0 : 1;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * ht-info: what a hypertrace device is, which event classes it knows and what
- * it has counted; see ht-info(1)
+ * ht-info: show the properties, the event classes and the counters of a
+ * hypertrace device; see ht-info(1)
  */
 #include <errno.h>
 #include <getopt.h>
@@ -92,7 +92,7 @@ static void print_field(const struct ht_msg_field *f, const uint8_t *name)
     }
 }
 
-/* Where the labels behind a field's name end; NULL: they are cut */
+/* Skip the labels after a field's name. Returns NULL if they are truncated. */
 static const uint8_t *skip_labels(const struct ht_msg_field *f,
                                   const uint8_t *p, const uint8_t *end)
 {
@@ -108,7 +108,7 @@ static const uint8_t *skip_labels(const struct ht_msg_field *f,
     return p;
 }
 
-/* The reply is the host's, but a wrong one shall not be read past its end. */
+/* Check all lengths, so that a wrong reply is not read past its end. */
 static int print_class(const struct ht_msg_class *m)
 {
     const uint8_t *p = m->data, *end = (const uint8_t *)m + m->h.size;
@@ -222,7 +222,7 @@ int main(int argc, char **argv)
         return 0;
     }
     if (argc - optind > 1) {
-        fputs("ht-info: one device at a time; see --help\n", stderr);
+        fputs("ht-info: give at most one device; see --help\n", stderr);
         return 2;
     }
     r = ht_open(argv[optind], &dev);
@@ -235,6 +235,6 @@ int main(int argc, char **argv)
         r = print_all_stats(dev);
     }
     ht_close(dev);
-    return r ? fail("the device does not answer as it should", r) :
+    return r ? fail("cannot query the device", r) :
                fflush(stdout) != 0;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * ht-verify: what was recorded, added up
+ * ht-verify: check and count the events of a trace
  */
 #include <inttypes.h>
 #include <string.h>
@@ -8,17 +8,17 @@
 #include "account.h"
 #include "compare.h"
 
-/* Details shown; all are counted. */
-#define TOLD_MAX 20
+/* Limit for messages about single events; all are counted. */
+#define REPORTED_MAX 20
 
-/* A higher sequence number is a wrong one, and needs no 128 MiB of bits. */
+/* A higher sequence number counts as wrong. Bounds Stream.seen to 128 MiB. */
 #define SEQ_MAX (UINT64_C(1) << 30)
 
-/* What a TraceClass is to us */
+/* TraceClass.user */
 typedef struct ClassUser {
     WorkloadClass workload;
-    Stream *stream;             /* the last event's */
-    Row *row;                   /* ...and its row */
+    Stream *stream;             /* stream of the last event of the class */
+    Row *row;                   /* row of the class in that stream */
 } ClassUser;
 
 void account_problem(Account *a, const char *fmt, ...)
@@ -30,14 +30,14 @@ void account_problem(Account *a, const char *fmt, ...)
     va_end(ap);
 }
 
-/* As account_problem(), for what may be wrong with each of many events */
-static void G_GNUC_PRINTF(3, 4) tell(Account *a, const Stream *s,
-                                     const char *fmt, ...)
+/* Append a message about an event; the number of these is bounded. */
+static void G_GNUC_PRINTF(3, 4) report_event(Account *a, const Stream *s,
+                                             const char *fmt, ...)
 {
     g_autofree char *what = NULL;
     va_list ap;
 
-    if (a->told++ >= TOLD_MAX) {
+    if (a->reported++ >= REPORTED_MAX) {
         return;
     }
     va_start(ap, fmt);
@@ -127,7 +127,7 @@ static void stream_free(gpointer p)
 
 /* Events ------------------------------------------------------------------- */
 
-/* Whether it is the first time */
+/* Mark a sequence number. Returns false if it was marked already. */
 static bool mark_seen(Stream *s, uint64_t seq)
 {
     uint64_t byte = seq / 8;
@@ -151,13 +151,13 @@ static void check_sequence(Account *a, Stream *s, uint64_t seq)
 {
     if (!mark_seen(s, seq)) {
         s->duplicates++;
-        tell(a, s, "sequence number %" PRIu64 " is there again", seq);
+        report_event(a, s, "sequence number %" PRIu64 " is repeated", seq);
         return;
     }
     if (s->sequenced && seq < s->previous_seq) {
         s->disordered++;
-        tell(a, s, "sequence number %" PRIu64 " comes after %" PRIu64, seq,
-             s->previous_seq);
+        report_event(a, s, "sequence number %" PRIu64 " comes after %" PRIu64,
+                     seq, s->previous_seq);
     }
     s->previous_seq = seq;
     s->first_seq = s->sequenced ? MIN(s->first_seq, seq) : seq;
@@ -173,7 +173,8 @@ static void check_payload(Account *a, Stream *s, Row *r,
 
     if (!w->schema || !ev->payload) {
         if (r->altered++ == 0) {
-            tell(a, s, "%s has other fields than ht-bench gives it", r->name);
+            report_event(a, s, "%s does not have the fields of ht-bench",
+                         r->name);
         }
         s->altered++;
         return;
@@ -183,8 +184,8 @@ static void check_payload(Account *a, Stream *s, Row *r,
     if (field) {
         r->altered++;
         s->altered++;
-        tell(a, s, "%s %" PRIu64 ": the field '%s' was altered", r->name,
-             seq, field);
+        report_event(a, s, "%s %" PRIu64 ": the field '%s' was altered",
+                     r->name, seq, field);
     }
     if (seq < SEQ_MAX) {
         check_sequence(a, s, seq);
@@ -212,8 +213,8 @@ static void on_event(void *opaque, const TraceEvent *ev)
 
     if (ev->guest_ns < s->previous_ns) {
         s->backward++;
-        tell(a, s, "an event of %" PRIu64 " ns comes after one of %" PRIu64,
-             ev->guest_ns, s->previous_ns);
+        report_event(a, s, "an event of %" PRIu64 " ns comes after one of %"
+                     PRIu64, ev->guest_ns, s->previous_ns);
     }
     s->previous_ns = ev->guest_ns;
     if (ev->delivered_ns) {
@@ -246,11 +247,14 @@ static void on_loss(void *opaque, const TraceLoss *loss)
     if (loss->device) {
         s = stream_get(a, loss->kind, loss->device, loss->stream,
                        loss->instance);
-        /* LTTng may have discarded what was told between the two. */
-        s->discarded += s->told && loss->total > s->previous_total ?
+        /*
+         * Prefer the difference of the totals: LTTng may have discarded loss
+         * events between this one and the previous one.
+         */
+        s->discarded += s->has_total && loss->total > s->previous_total ?
                         loss->total - s->previous_total : loss->events;
         s->previous_total = loss->total;
-        s->told = loss->kind == TRACE_LTTNG;
+        s->has_total = loss->kind == TRACE_LTTNG;
     } else {
         a->discarded += loss->events;
         a->discarded_packets += loss->packets;
@@ -264,7 +268,7 @@ static void on_loss(void *opaque, const TraceLoss *loss)
     }
 }
 
-/* The whole ---------------------------------------------------------------- */
+/* Accounts ----------------------------------------------------------------- */
 
 uint64_t account_missing(const Stream *s)
 {
@@ -284,8 +288,8 @@ void account_lossless(Account *a)
 
         if (s->discarded || account_missing(s)) {
             account_problem(a, "%s stream %" PRIu32 ": %" PRIu64
-                            " events are missing, %" PRIu64
-                            " are said to be discarded", s->device, s->index,
+                            " events are missing, %" PRIu64 " of them are"
+                            " counted as discarded", s->device, s->index,
                             account_missing(s), s->discarded);
         }
     }
@@ -326,8 +330,8 @@ Account *account_read(const char *path, bool keep, GError **err)
         return NULL;
     }
     g_ptr_array_sort(a->streams, by_stream);
-    if (a->told > TOLD_MAX) {
-        account_problem(a, "%u more of these", a->told - TOLD_MAX);
+    if (a->reported > REPORTED_MAX) {
+        account_problem(a, "%u more of these", a->reported - REPORTED_MAX);
     }
     return a;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * ht-verify: what was recorded, added up
+ * ht-verify: check and count the events of a trace
  */
 #ifndef HT_VERIFY_ACCOUNT_H
 #define HT_VERIFY_ACCOUNT_H
@@ -10,12 +10,12 @@
 #include "workload.h"
 
 /**
- * Row: the events of one class in one stream
- * @name: of the class
- * @checked: of ht-bench, so that every field was compared
- * @recorded: events
- * @altered: events with a field that is not what it should be
- * @latency: from emit to LTTng's record
+ * Row: counters for the events of one class in one stream
+ * @name: name of the class
+ * @checked: the class is one of ht-bench, so that every field was compared
+ * @recorded: number of events
+ * @altered: events with a wrong field
+ * @latency: time from the emit in the guest to the record of LTTng
  */
 typedef struct Row {
     char *name;
@@ -26,7 +26,7 @@ typedef struct Row {
 } Row;
 
 /**
- * Recorded: one event as the comparison of traces sees it
+ * Recorded: an event, for the comparison of traces
  */
 typedef struct Recorded {
     uint64_t guest_ns;
@@ -34,19 +34,25 @@ typedef struct Recorded {
 } Recorded;
 
 /**
- * Stream: the events of a stream; of an instance if the trace tells them apart
- * @device, @index, @instance, @kind: which
- * @rows: Row, by class
- * @recorded: events
- * @altered: sum over @rows
- * @sequenced: events that carry ht-bench's sequence number
- * @first_seq, @last_seq: lowest, highest
- * @duplicates: sequence numbers seen before
- * @disordered: lower than the one before, and not seen before
- * @backward: events dated before their predecessor
- * @discarded: as the device says in the trace
- * @latency: over all classes
- * @list: Recorded, if traces are to be compared
+ * Stream: counters for the events of a stream; for those of one instance, if
+ * the trace distinguishes instances
+ * @kind: kind of the trace
+ * @device: name of the device
+ * @index: index of the stream in the device
+ * @instance: number of the instance, or 0
+ * @rows: of Row, one for each class
+ * @recorded: number of events
+ * @altered: sum of @rows
+ * @sequenced: events that have a sequence number of ht-bench
+ * @first_seq: lowest sequence number
+ * @last_seq: highest sequence number
+ * @duplicates: repeated sequence numbers
+ * @disordered: sequence numbers that are lower than the previous one and were
+ *              not seen before
+ * @backward: events whose time is before that of the previous event
+ * @discarded: discarded events, as the device reports them in the trace
+ * @latency: latency of all classes
+ * @list: of Recorded, with --compare
  */
 typedef struct Stream {
     TraceKind kind;
@@ -68,20 +74,23 @@ typedef struct Stream {
     /*< private >*/
     uint64_t previous_seq;
     uint64_t previous_ns;
-    uint64_t previous_total;    /* TRACE_LTTNG: TraceLoss.total */
-    bool told;                  /* it is known */
-    GByteArray *seen;           /* a bit a sequence number */
+    uint64_t previous_total;    /* TRACE_LTTNG: last TraceLoss.total */
+    bool has_total;             /* @previous_total is valid */
+    GByteArray *seen;           /* bitmap of sequence numbers */
 } Stream;
 
 /**
- * Account: all of a trace directory
- * @streams: Stream
- * @channels: LTTng's channels: events discarded, by name
- * @discarded: by LTTng
- * @discarded_packets: by LTTng, the number of their events not known
- * @unknown: LTTng discarded events and does not say how many
- * @foreign: events that are not ours
- * @problems: char *, what is wrong, for people; the first few of each kind
+ * Account: counters for all traces of a directory
+ * @path: the directory
+ * @traces: number of traces
+ * @streams: of Stream
+ * @channels: events that LTTng discarded, by name of its channel
+ * @discarded: events that LTTng discarded
+ * @discarded_packets: packets that LTTng discarded, whose number of events is
+ *                     not known
+ * @unknown: LTTng discarded further events without counting them
+ * @problems: of char *: messages about failed checks; the number of messages
+ *            about single events is bounded
  */
 typedef struct Account {
     char *path;
@@ -94,33 +103,33 @@ typedef struct Account {
     GPtrArray *problems;
     /*< private >*/
     bool keep;
-    Stream *last;
-    unsigned told;
+    Stream *last;               /* stream of the last event */
+    unsigned reported;          /* calls of report_event() */
 } Account;
 
 /**
  * account_read: read and check every trace below a directory
  * @path: the directory
- * @keep: fill Stream.list
- * @err: set on failure: the traces cannot be read
+ * @keep: fill Stream.list, for compare()
+ * @err: set if the traces cannot be read
  *
- * Returns: to be freed with account_free(); NULL on failure
+ * Returns: the account, for account_free(); NULL on failure
  */
 Account *account_read(const char *path, bool keep, GError **err);
 void account_free(Account *a);
 
 /**
- * account_problem: note something that is wrong
+ * account_problem: append a message about a failed check
  */
 void account_problem(Account *a, const char *fmt, ...) G_GNUC_PRINTF(2, 3);
 
 /**
- * account_missing: sequence numbers below a stream's highest that it lacks
+ * account_missing: count the missing sequence numbers below the highest one
  */
 uint64_t account_missing(const Stream *s);
 
 /**
- * account_lossless: note everything that is missing as a problem
+ * account_lossless: append a message for each stream that lacks events
  */
 void account_lossless(Account *a);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * ht-verify: do two traces of one run hold the same events?
+ * ht-verify: compare two traces of one run
  */
 #include <inttypes.h>
 #include <string.h>
@@ -91,7 +91,7 @@ uint64_t compare_hash(const TraceEvent *ev)
 
 /* Streams ------------------------------------------------------------------ */
 
-/* All instances of a stream, oldest first */
+/* Collect the events of all instances of a stream, oldest first. */
 static GArray *events_of(const Account *a, const char *device, uint32_t index)
 {
     GArray *all = g_array_new(FALSE, FALSE, sizeof(Recorded));
@@ -112,7 +112,7 @@ static bool same_event(const Recorded *x, const Recorded *y)
     return x->guest_ns == y->guest_ns && x->hash == y->hash;
 }
 
-/* Is there an event like @e among those of its nanosecond, from @i on? */
+/* Search for an event like @e among those of the same time, from @i on. */
 static bool follows(const GArray *list, guint i, const Recorded *e)
 {
     for (; i < list->len; i++) {
@@ -128,7 +128,10 @@ static bool follows(const GArray *list, guint i, const Recorded *e)
     return false;
 }
 
-/* Both are in the order of guest_ns, unless that was found to be wrong. */
+/*
+ * Count equal events. Both lists are in the order of guest_ns; if one is not,
+ * account_read() has reported that.
+ */
 static void compare_stream(Difference *d, const GArray *a, const GArray *b)
 {
     guint i = 0, j = 0;
@@ -177,8 +180,8 @@ static void add_streams(GPtrArray *found, const Account *a)
     }
 }
 
-/* What a trace says it lacks */
-static uint64_t told(const Account *a)
+/* Get the number of events that a trace reports as discarded. */
+static uint64_t reported(const Account *a)
 {
     uint64_t sum = a->discarded;
     unsigned i;
@@ -190,18 +193,19 @@ static uint64_t told(const Account *a)
 }
 
 /*
- * One lacks what only the other has: does it say so itself?  Of what both lack,
- * each says so.
+ * Check that trace @lacks reports the @missing events, which only @other has.
+ * Both traces report the events that both lack. So the difference of the two
+ * reports must not be less than the difference of the missing events.
  */
-static void judge(Account *to, const Account *lacks, uint64_t missing,
-                  const Account *other, uint64_t others_missing)
+static void check_missing(Account *to, const Account *lacks, uint64_t missing,
+                          const Account *other, uint64_t others_missing)
 {
-    if (missing > told(lacks) ||
-        missing + told(other) > others_missing + told(lacks)) {
-        account_problem(to, "%" PRIu64 " events are only in %s; %s says that %"
-                        PRIu64 " were discarded, the other that %" PRIu64
-                        " were", missing, other->path, lacks->path,
-                        told(lacks), told(other));
+    if (missing > reported(lacks) ||
+        missing + reported(other) > others_missing + reported(lacks)) {
+        account_problem(to, "%" PRIu64 " events are only in %s; %s reports %"
+                        PRIu64 " discarded events, the other %" PRIu64,
+                        missing, other->path, lacks->path, reported(lacks),
+                        reported(other));
     }
 }
 
@@ -222,7 +226,7 @@ GPtrArray *compare(Account *a, Account *b)
         only_a += d->only_a;
         only_b += d->only_b;
     }
-    judge(b, b, only_a, a, only_b);
-    judge(b, a, only_b, b, only_a);
+    check_missing(b, b, only_a, a, only_b);
+    check_missing(b, a, only_b, b, only_a);
     return found;
 }

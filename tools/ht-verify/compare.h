@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * ht-verify: do two traces of one run hold the same events?
+ * ht-verify: compare two traces of one run
  */
 #ifndef HT_VERIFY_COMPARE_H
 #define HT_VERIFY_COMPARE_H
@@ -8,10 +8,12 @@
 #include "account.h"
 
 /**
- * Difference: one stream in two traces
- * @device, @index: which
- * @same: events both have, in the same order
- * @only_a, @only_b: events only one of them has
+ * Difference: difference of one stream in two traces
+ * @device: name of the device
+ * @index: index of the stream in the device
+ * @same: events that both traces have, in the same order
+ * @only_a: events that only the first trace has
+ * @only_b: events that only the second trace has
  */
 typedef struct Difference {
     const char *device;
@@ -22,20 +24,21 @@ typedef struct Difference {
 } Difference;
 
 /**
- * compare_hash: class and fields of an event as a number
- * @ev: an event; what the tracer added to it does not count
+ * compare_hash: compute a hash of the class and the fields of an event
+ * @ev: the event; fields that the tracer added are left out
  */
 uint64_t compare_hash(const TraceEvent *ev);
 
 /**
- * compare: what two traces do not have in common
- * @a, @b: read with @keep; instances of a stream count as one stream, as
- *         LTTng's traces do not tell them apart
+ * compare: compare the events of two traces
+ * @a: first trace, read with @keep
+ * @b: second trace, read with @keep
  *
- * What one lacks and says it has discarded is no problem; anything else is
- * noted with account_problem() in @b.
+ * All instances of a stream count as one stream, because LTTng's traces do not
+ * distinguish them. If a trace lacks more events than it reports as discarded,
+ * a message is appended to the problems of @b.
  *
- * Returns: Difference *, for each stream; to be freed
+ * Returns: a Difference * for each stream; to be freed
  */
 GPtrArray *compare(Account *a, Account *b);
 

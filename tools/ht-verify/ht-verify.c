@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * ht-verify: check what the host recorded of ht-bench's events; see
+ * ht-verify: check the events of ht-bench that the host recorded; see
  * ht-verify(1)
  */
 #include <getopt.h>
@@ -18,16 +18,15 @@ static void usage(FILE *f)
     fputs("usage: ht-verify [-jl] DIR...\n"
           "       ht-verify [-jl] -c DIR DIR\n"
           "\n"
-          "Reads the traces below each DIR and checks every event of ht-bench\n"
-          "in them.\n"
+          "Read the traces below each DIR and check every event of ht-bench.\n"
           "\n"
-          "  -c, --compare      both must hold the same events\n"
-          "  -j, --json         one JSON object on a line\n"
-          "  -l, --lossless     nothing may be missing or discarded\n"
-          "  -h, --help\n"
+          "  -c, --compare      check that both have the same events\n"
+          "  -j, --json         print one JSON object on a line\n"
+          "  -l, --lossless     check that no event is missing or discarded\n"
+          "  -h, --help         show this help\n"
           "\n"
-          "Exit status: 0 all is right, 1 something is wrong, 2 usage, 3 a\n"
-          "trace cannot be read.\n", f);
+          "Exit status: 0 all checks passed, 1 a check failed, 2 invalid\n"
+          "options, 3 a trace cannot be read.\n", f);
 }
 
 static void sum_up(Account *a)
@@ -47,8 +46,8 @@ static void sum_up(Account *a)
     }
     if (altered || twice || disordered || backward) {
         account_problem(a, "of %" PRIu64 " events, %" PRIu64 " were altered, %"
-                        PRIu64 " are there twice, %" PRIu64 " out of order, %"
-                        PRIu64 " dated before the one before", recorded,
+                        PRIu64 " are repeated, %" PRIu64 " out of order, %"
+                        PRIu64 " dated before the previous event", recorded,
                         altered, twice, disordered, backward);
     }
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * ht-verify: times, added up without keeping each
+ * ht-verify: a distribution of times, in constant memory
  */
 #include "latency.h"
 
@@ -15,7 +15,7 @@ static unsigned bucket_of(uint64_t v)
     return (shift << LATENCY_SUB_BITS) + (v >> shift);
 }
 
-/* The middle of a bucket */
+/* Get the middle of a bucket. */
 static uint64_t value_of(unsigned bucket)
 {
     unsigned shift = bucket >> LATENCY_SUB_BITS;

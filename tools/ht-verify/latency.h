@@ -1,21 +1,23 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * ht-verify: times, added up without keeping each
+ * ht-verify: a distribution of times, in constant memory
  */
 #ifndef HT_VERIFY_LATENCY_H
 #define HT_VERIFY_LATENCY_H
 
 #include <stdint.h>
 
-#define LATENCY_SUB_BITS    6   /* 64 buckets to a doubling: 0.8 % wrong */
+#define LATENCY_SUB_BITS    6   /* 64 buckets a doubling: error up to 0.8 % */
 #define LATENCY_BUCKETS     ((64 - LATENCY_SUB_BITS + 1) << LATENCY_SUB_BITS)
 
 /**
  * Latency: a distribution of times
- * @count: all of them
- * @negative: recorded before they were emitted, as the clocks have it
- * @min_ns, @max_ns: valid if @count is not 0
- * @buckets: of those that are not negative
+ * @count: number of times
+ * @negative: number of negative times: by the clocks, the event was recorded
+ *            before it was emitted
+ * @min_ns: least time; valid if @count is not 0
+ * @max_ns: greatest time; valid if @count is not 0
+ * @buckets: numbers of times that are not negative
  */
 typedef struct Latency {
     uint64_t count;
@@ -31,9 +33,11 @@ typedef struct Latency {
 void latency_add(Latency *l, int64_t ns);
 
 /**
- * latency_percentile: a time that so many of 100 do not exceed
+ * latency_percentile: get a percentile
+ * @l: the distribution
+ * @percent: 0 to 99
  *
- * Returns: ns; negative times count as 0, and so does an empty distribution
+ * Returns: nanoseconds; negative times count as 0; 0 if @l is empty
  */
 uint64_t latency_percentile(const Latency *l, unsigned percent);
 

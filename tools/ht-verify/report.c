@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * ht-verify: results for people and for programs
+ * ht-verify: print results as text or JSON
  */
 #include <inttypes.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * ht-verify: results for people and for programs
+ * ht-verify: print results as text or JSON
  */
 #ifndef HT_VERIFY_REPORT_H
 #define HT_VERIFY_REPORT_H
@@ -8,22 +8,23 @@
 #include "account.h"
 
 /**
- * report_text: a table on standard output
- * @a: what was read
+ * report_text: print a table of an account
+ * @a: the account
  */
 void report_text(const Account *a);
 
 /**
- * report_json: one JSON object on standard output; see ht-verify(1)
- * @accounts: Account, one or two
- * @differences: Difference, or NULL: nothing was compared
- * @ok: the verdict
+ * report_json: print one JSON object; see ht-verify(1)
+ * @accounts: Account, one for each directory
+ * @differences: Difference; NULL without --compare
+ * @ok: all checks passed
  */
 void report_json(const GPtrArray *accounts, const GPtrArray *differences,
                  bool ok);
 
 /**
- * report_differences: a table on standard output
+ * report_differences: print a table of the differences of two traces
+ * @differences: of Difference
  */
 void report_differences(const GPtrArray *differences);
 

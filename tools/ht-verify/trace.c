@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * ht-verify: traces, read with libbabeltrace2
+ * ht-verify: read traces with libbabeltrace2
  */
 #include <string.h>
 
 #include "ctf-read.h"
 #include "trace.h"
 
-/* A stream of the trace, looked at once for each of its packets */
+/* A stream of the trace */
 typedef struct Stream {
     TraceKind kind;
     const char *device;
@@ -21,14 +21,14 @@ typedef struct Reading {
     GHashTable *classes;        /* bt_event_class: TraceClass */
     GHashTable *streams;        /* bt_stream: Stream */
     GStringChunk *strings;
-    /* the last ones asked for: events come in runs */
+    /* Cache of the last lookup, since events come in runs */
     const bt_event_class *last_class;
     TraceClass *class;
     const bt_stream *last_stream;
     Stream *stream;
 } Reading;
 
-/* What is read ------------------------------------------------------------- */
+/* Streams and classes ------------------------------------------------------ */
 
 static TraceKind trace_kind(const bt_trace *trace)
 {
@@ -43,7 +43,7 @@ static TraceKind trace_kind(const bt_trace *trace)
     return TRACE_OTHER;
 }
 
-/* "/some/where/shm_1_0" is of channel "shm": _CPU, _NUMBER of the file */
+/* Get the channel "shm" of "/some/where/shm_1_0": CPU 1, file 0. */
 static char *channel_name(const char *path)
 {
     g_autofree char *base = g_path_get_basename(path ?: "");
@@ -252,7 +252,7 @@ int trace_read(const char *path, const TraceReader *reader, GError **err)
     }
     if (dirs->len == 0) {
         g_set_error(err, G_FILE_ERROR, G_FILE_ERROR_NOENT,
-                    "%s: no trace there (no file 'metadata')", path);
+                    "%s has no trace: there is no file 'metadata'", path);
         return -1;
     }
     r.classes = g_hash_table_new_full(NULL, NULL, NULL, class_free);

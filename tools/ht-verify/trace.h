@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * ht-verify: traces, read with libbabeltrace2
+ * ht-verify: read traces with libbabeltrace2
  */
 #ifndef HT_VERIFY_TRACE_H
 #define HT_VERIFY_TRACE_H
@@ -11,23 +11,25 @@
 #include <stdint.h>
 
 typedef enum TraceKind {
-    TRACE_OTHER,                /* neither: its events are not ours */
-    TRACE_LTTNG,                /* events carry stream, vcpu, guest_ns */
-    TRACE_CTF,                  /* of the device's own CTF backend */
+    TRACE_OTHER,                /* not a trace of hypertrace's events */
+    TRACE_LTTNG,                /* by LTTng: with stream, vcpu, guest_ns */
+    TRACE_CTF,                  /* by the device's CTF backend */
 } TraceKind;
 
 /**
- * TraceClass: an event class of a trace, looked at once
- * @kind: of trace
- * @device: the hypertrace device
- * @name: without the device
- * @fields: the class of its payload; NULL: it has none
- * @stream_field, @guest_ns_field: index in the payload (TRACE_LTTNG)
- * @discarded: its events say how many a stream lost: at @events_field since the
- *             one before, at @total_field since it was opened
- * @user: the reader's; freed with g_free()
+ * TraceClass: an event class of a trace
+ * @kind: kind of the trace
+ * @device: name of the hypertrace device
+ * @name: name without the device
+ * @fields: class of the payload; NULL if events have no payload
+ * @stream_field: index of the field "stream" (TRACE_LTTNG)
+ * @guest_ns_field: index of the field "guest_ns" (TRACE_LTTNG)
+ * @discarded: its events report lost events of a stream
+ * @events_field: index of the number lost since the previous report
+ * @total_field: index of the number lost since the stream was opened
+ * @user: for use by the TraceReader; freed by g_free()
  *
- * Classes, and the text they point to, live until trace_read() returns.
+ * Classes and their strings are valid until trace_read() returns.
  */
 typedef struct TraceClass {
     TraceKind kind;
@@ -45,11 +47,12 @@ typedef struct TraceClass {
 /**
  * TraceEvent: one event
  * @cls: its class
- * @stream: index in the device
- * @instance: of the stream; 0: the trace does not say (TRACE_LTTNG)
- * @guest_ns: when the guest emitted it, host CLOCK_MONOTONIC
- * @delivered_ns: when LTTng recorded it, same clock; 0 in TRACE_CTF
- * @payload: a structure; NULL: no fields
+ * @stream: index of the stream in the device
+ * @instance: instance of the stream; 0 if not known (TRACE_LTTNG)
+ * @guest_ns: time at which the guest emitted it, by the host's CLOCK_MONOTONIC
+ * @delivered_ns: time at which LTTng recorded it, by the same clock; 0 in
+ *                TRACE_CTF
+ * @payload: a structure; NULL without fields
  */
 typedef struct TraceEvent {
     TraceClass *cls;
@@ -61,15 +64,17 @@ typedef struct TraceEvent {
 } TraceEvent;
 
 /**
- * TraceLoss: what a tracer or the device says it discarded
- * @kind: of trace
- * @device: a stream's; NULL: LTTng's
- * @channel: LTTng's channel; else NULL
- * @stream, @instance: of the device: which
- * @events: discarded events
- * @total: of a device in TRACE_LTTNG: since the stream was opened
- * @packets: discarded packets
- * @unknown: somewhere, a number of events is not known
+ * TraceLoss: a report of a tracer or of the device about discarded events
+ * @kind: kind of the trace
+ * @device: name of the device that discarded events; NULL: LTTng did
+ * @channel: channel of LTTng, or NULL
+ * @stream: index of the device's stream
+ * @instance: instance of the device's stream
+ * @events: number of discarded events
+ * @total: events discarded since the stream was opened, from a device in
+ *         TRACE_LTTNG
+ * @packets: number of discarded packets
+ * @unknown: the number of events or packets is not known
  */
 typedef struct TraceLoss {
     TraceKind kind;

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * ht-verify: what an event of ht-bench must carry
+ * ht-verify: check payloads of ht-bench
  *
- * The payload is made anew from tag and sequence number, with the guest's own
- * code, and compared with what babeltrace2 decoded, field by field.
+ * The expected payload is computed from tag and sequence number by the code
+ * that the guest uses. It is compared field by field with the event that
+ * babeltrace2 decoded.
  */
 #include <stddef.h>
 #include <stdio.h>
@@ -118,7 +119,7 @@ bool workload_is_extra(const TraceClass *cls, const char *name)
              !strcmp(name, "guest_ns")));
 }
 
-/* The fields, in order, and nothing else */
+/* Find all fields @f, in this order. Returns false if others are present. */
 static bool find_members(const TraceClass *cls, const Field *f,
                          uint64_t *members)
 {
@@ -181,7 +182,7 @@ static unsigned kind_size(unsigned kind)
     return sizes[kind];
 }
 
-/* The bits of a scalar, as many as @size bytes have */
+/* Get the bits of a scalar, in the width of its kind. */
 static uint64_t scalar(const bt_field *f, unsigned kind)
 {
     uint32_t v32;

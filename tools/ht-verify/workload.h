@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * ht-verify: what an event of ht-bench must carry; see ht-bench-payload.h
+ * ht-verify: check payloads of ht-bench; see ht-bench-payload.h
  */
 #ifndef HT_VERIFY_WORKLOAD_H
 #define HT_VERIFY_WORKLOAD_H
@@ -9,11 +9,11 @@
 #include "trace.h"
 
 /**
- * WorkloadClass: how the payload of a class of a trace is checked
- * @known: one of ht-bench's; else there is nothing to check
- * @schema: its fields are what they should be
- * @index: which of ht-bench's classes
- * @members: where each of its fields is in the payload; [0] is seq
+ * WorkloadClass: information to check the payload of a class of a trace
+ * @known: it is a class of ht-bench; other classes are not checked
+ * @schema: its fields are those of ht-bench
+ * @index: number of ht-bench's class
+ * @members: index of each field in the payload; [0] is seq
  */
 typedef struct WorkloadClass {
     bool known;
@@ -23,30 +23,32 @@ typedef struct WorkloadClass {
 } WorkloadClass;
 
 /**
- * workload_is_extra: whether a tracer put a field beside the class's own
- * @cls: of the event
- * @name: of a field: a length, or one of the prefix that LTTng's events have
+ * workload_is_extra: whether a field was added by the tracer
+ * @cls: class of the event
+ * @name: name of the field; lengths, and the first fields of LTTng's events are
+ *        extra
  */
 bool workload_is_extra(const TraceClass *cls, const char *name);
 
 /**
- * workload_class: relate a class of a trace to the workload
- * @cls: of a trace
+ * workload_class: find the class of ht-bench for a class of a trace
+ * @cls: class of a trace
  * @w: filled in
  */
 void workload_class(const TraceClass *cls, WorkloadClass *w);
 
 /**
- * workload_seq: the sequence number of an event
- * @w: known, and its schema is right
+ * workload_seq: get the sequence number of an event
+ * @w: class with @known and @schema
+ * @payload: payload of the event
  */
 uint64_t workload_seq(const WorkloadClass *w, const bt_field *payload);
 
 /**
- * workload_check: compare every field with what it should be
- * @w: known, and its schema is right
- * @tag: the stream's index
- * @payload: of the event
+ * workload_check: compare every field with its expected value
+ * @w: class with @known and @schema
+ * @tag: index of the stream
+ * @payload: payload of the event
  *
  * Returns: NULL, or the name of the first field that differs
  */

@@ -19,7 +19,7 @@ _hypertrace() {
                 sed -n 's/^  \([a-z]\{2,\}\) .*/\1/p')" -- "$cur")
         return
     fi
-    # behind "--" of record comes a command, as if nothing were before it
+    # After the "--" of record, complete a command
     if [ "${COMP_WORDS[1]}" = record ]; then
         local i
         for ((i = 2; i < COMP_CWORD; i++)); do

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: look into a virtual machine from outside; see hypertrace(1)
+ * hypertrace: the command; see hypertrace(1)
  */
 #include <errno.h>
 #include <locale.h>
@@ -14,7 +14,7 @@
 #include "cli/near.h"
 #include "emulator/emulator.h"
 
-/* Commands by what people want to do; a heading has no function. */
+/* The commands in the order of --help; a heading has no function. */
 typedef struct HtCommand {
     const char *name;
     int (*run)(int argc, char **argv);
@@ -24,26 +24,26 @@ typedef struct HtCommand {
 static const HtCommand commands[] = {
     { "Record", NULL, NULL },
     { "record", ht_record, "run a virtual machine and record its kernel" },
-    { "recover", ht_recover, "make a recording of a dead guest's memory" },
+    { "recover", ht_recover, "make a recording from a dead guest's memory" },
     { "events", ht_events, "list the events of a kernel or a recording" },
     { "See what happened", NULL, NULL },
-    { "last", ht_last, "show on one page what a guest did last" },
-    { "boot", ht_boot, "show where the time of a boot went" },
-    { "log", ht_log, "print what the guest's kernel printed" },
-    { "report", ht_report, "print the events, a line each" },
-    { "top", ht_top, "list which tasks ran and which events there are" },
+    { "last", ht_last, "show the end of a boot on one page" },
+    { "boot", ht_boot, "show the time of each part of a boot" },
+    { "log", ht_log, "print the log of the guest's kernel" },
+    { "report", ht_report, "print one line for each event" },
+    { "top", ht_top, "list tasks by CPU time, and events by number" },
     { "latency", ht_latency, "measure the time from one event to another" },
-    { "vcpus", ht_vcpus, "show what the vCPUs of a Xen host did" },
-    { "callgraph", ht_callgraph, "show which functions called which" },
-    { "flame", ht_flame, "show where time went, as stacks of names" },
-    { "export", ht_export, "write it for trace-cmd, Perfetto, babeltrace2" },
-    { "Control hypertrace in a QEMU that runs", NULL, NULL },
-    { "status", ht_status, "show what its devices do" },
-    { "list", ht_list, "list its classes of events, and which are on" },
-    { "enable", ht_enable, "let the guest emit some of them" },
-    { "disable", ht_disable, "have the guest emit none of them" },
+    { "vcpus", ht_vcpus, "show the vCPUs of a Xen host" },
+    { "callgraph", ht_callgraph, "show calls of functions" },
+    { "flame", ht_flame, "show the time of each stack of names" },
+    { "export", ht_export, "write for trace-cmd, Perfetto, babeltrace2" },
+    { "Control the hypertrace device in a running QEMU", NULL, NULL },
+    { "status", ht_status, "show the state of the devices" },
+    { "list", ht_list, "list classes of events, and which are enabled" },
+    { "enable", ht_enable, "enable classes of events" },
+    { "disable", ht_disable, "disable classes of events" },
     { "set", ht_set, "change a setting of the guest's event sources" },
-    { "snapshot", ht_snapshot, "record what is in the guest's ring now" },
+    { "snapshot", ht_snapshot, "record the present contents of the ring" },
     { "formats", ht_formats, "print a kernel's event formats, for QEMU" },
     { }
 };
@@ -97,7 +97,7 @@ static void usage(FILE *out)
     const HtCommand *c;
 
     fputs("usage: hypertrace COMMAND [OPTIONS]\n\n"
-          "Look into a virtual machine from outside.\n", out);
+          "Record and show the events of a virtual machine.\n", out);
     for (c = commands; c->name; c++) {
         if (!c->run) {
             fprintf(out, "\n%s:\n", c->name);
@@ -105,12 +105,12 @@ static void usage(FILE *out)
             fprintf(out, "  %-10s %s\n", c->name, c->help);
         }
     }
-    fputs("\nhypertrace help COMMAND tells a command's options.\n"
-          "Commands that read a recording take the newest one of the working\n"
-          "directory if none is given.\n", out);
+    fputs("\nhypertrace help COMMAND shows the options of a command.\n"
+          "If no recording is named, commands read the newest one in the"
+          " working\ndirectory.\n", out);
 }
 
-/* A full disk shows only when the last bytes go; a closed pipe is no error. */
+/* Flush: only now may a full disk be reported. A closed pipe is no error. */
 static int finish(int status)
 {
     if ((fflush(stdout) || ferror(stdout)) && errno != EPIPE) {
@@ -135,7 +135,7 @@ static const HtCommand *find(const char *name)
 static int run(const HtCommand *c, int argc, char **argv)
 {
     current = c->name;
-    /* What record starts has to get the signal as usual. */
+    /* A program that record starts would inherit SIG_IGN. */
     if (c->run != ht_record) {
         signal(SIGPIPE, SIG_IGN);
     }
@@ -164,7 +164,7 @@ int main(int argc, char **argv)
     if (argc && ht_is_emulator(argv[0])) {
         return ht_emulator(argc, argv);
     }
-    /* Numbers stay as programs read them: only characters are the user's. */
+    /* Only LC_CTYPE: numbers must not depend on the locale. */
     setlocale(LC_CTYPE, "");
     if (argc < 2) {
         usage(stderr);

@@ -11,8 +11,8 @@
 static bool refuse(const char *dir, GError **errp)
 {
     g_set_error(errp, G_IO_ERROR, G_IO_ERROR_NOT_SUPPORTED,
-                "'%s' is no recording, and this hypertrace was built without"
-                " libbabeltrace2, which reads traces", dir);
+                "'%s' is not a recording; this hypertrace was built without"
+                " libbabeltrace2, so it cannot read traces", dir);
     return false;
 }
 

@@ -235,7 +235,7 @@ class TestControl:
         q.snapshots = [{"directory": "", "events": 0, "error": "disk full"}]
         assert b"vm0: disk full" in run("snapshot", q.path, status=1).stderr
         del q.things["vm0"]
-        assert b"with the property flight" in run("snapshot", q.path,
+        assert b"set its property flight" in run("snapshot", q.path,
                                                   status=1).stderr
 
     def test_nothing(self):

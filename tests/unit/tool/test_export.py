@@ -198,7 +198,7 @@ class TestExport:
         assert "[0] = 170, [1] = 187, [2] = 204" in odd
         assert not list(self.tmp.glob(".*"))
         p = run("export", self.story, "-f", "ctf", "-o", out, status=1)
-        assert "is there already" in p.stderr.decode()
+        assert "exists; give the name" in p.stderr.decode()
 
     def test_lttng(self):
         """The same trace with the event names that Trace Compass expects"""
@@ -226,7 +226,7 @@ class TestExport:
     def test_errors(self):
         for args, status, said in (
                 ((self.story,), 2, "-o FILE"),
-                ((self.story, "-o", "x"), 2, "which format?"),
+                ((self.story, "-o", "x"), 2, "give --format"),
                 ((self.story, "-o", "x", "-f", "csv"), 2,
                  "dat, perfetto, ctf or lttng"),
                 ((self.story, "-o", "x.dat", "--cpu=0"), 2, "--boot"),

@@ -66,7 +66,7 @@ class TestViews:
         (path / "info").write_text(info.replace("text-0=ffffffff91000000",
                                                 "text-0=ffffffff91000450"))
         p = run("report", path)
-        assert b"are of another kernel" in p.stderr
+        assert b"symbols of another kernel" in p.stderr
         assert b"func=0xffffffff91001000" in p.stdout
         assert b"first_init" not in p.stdout
 
@@ -361,7 +361,7 @@ class TestViews:
                 (("report", self.story, "--from", "soon"), 2, "1.5, 20ms"),
                 (("report", self.story, "--cpu", "3-1"), 2, "0,2-3"),
                 (("report", self.story, "--color=red"), 2, "always"),
-                (("report", self.story, "more"), 2, "one argument too many"),
+                (("report", self.story, "more"), 2, "unexpected argument 'more'"),
                 (("boot", self.story, "--boot=3"), 1, "--boot is 1 to 2"),
                 (("boot", self.story, "--boot=-1"), 2, "from 1"),
                 (("boot", self.story, "--svg", self.tmp), 1, "regular file"),
@@ -419,7 +419,7 @@ class TestViews:
         empty = self.tmp / "empty"
         empty.mkdir()
         p = run("report", cwd=empty, status=2)
-        assert "which recording?" in p.stderr.decode()
+        assert "has no recording" in p.stderr.decode()
         out = self.tmp / "out.txt"
         run("report", self.story, "-o", out)
         assert out.read_bytes() == run("report", self.story, "-o", "-").stdout

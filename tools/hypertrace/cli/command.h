@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: what its commands have in common
+ * hypertrace: interface of the commands
  *
- * A command is a function with main()'s arguments, argv[0] being its own name;
- * main.c has the table of all.  What it returns is the exit status.
+ * A command is a function with the arguments of main(), where argv[0] is the
+ * command's name. It returns the exit status. main.c has the table of commands.
  */
 #ifndef HYPERTRACE_COMMAND_H
 #define HYPERTRACE_COMMAND_H
@@ -12,12 +12,12 @@
 
 /**
  * enum ht_exit - exit statuses, the same for all commands
- * @HT_EXIT_OK: all went well
- * @HT_EXIT_ERROR: it could not be done; standard error has the reason
- * @HT_EXIT_USAGE: a mistake on the command line
- * @HT_EXIT_NOTHING: the guest ended well, its recording is missing or not
+ * @HT_EXIT_OK: success
+ * @HT_EXIT_ERROR: failure; standard error has the reason
+ * @HT_EXIT_USAGE: the command line is not valid
+ * @HT_EXIT_NOTHING: the guest ended well, but its recording is missing or not
  *                   complete
- * @HT_EXIT_LIMIT: a limit that was asked for is exceeded
+ * @HT_EXIT_LIMIT: a limit from the command line is exceeded
  */
 enum ht_exit {
     HT_EXIT_OK = 0,
@@ -29,9 +29,9 @@ enum ht_exit {
 
 /**
  * ht_error() - print "hypertrace COMMAND: MESSAGE" on stderr
- * @format: printf's; no newline at its end
+ * @format: as for printf(), without a newline at the end
  *
- * What a guest wrote has to be escaped before.
+ * The caller must escape text of the guest, see cli/escape.h.
  *
  * Return: HT_EXIT_ERROR, for a command to end with
  */
@@ -41,14 +41,14 @@ int ht_error(const char *format, ...) G_GNUC_PRINTF(1, 2);
 void ht_errors_to_syslog(void);
 
 /**
- * ht_usage_error() - as ht_error(), and a pointer to --help
- * @format: printf's; no newline at its end
+ * ht_usage_error() - print an error and refer to --help
+ * @format: as for printf(), without a newline at the end
  *
  * Return: HT_EXIT_USAGE
  */
 int ht_usage_error(const char *format, ...) G_GNUC_PRINTF(1, 2);
 
-/* The commands; each has a page of its own, hypertrace-NAME(1) */
+/* The commands; hypertrace-NAME(1) describes each */
 int ht_boot(int argc, char **argv);
 int ht_callgraph(int argc, char **argv);
 int ht_disable(int argc, char **argv);

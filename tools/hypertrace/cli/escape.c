@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: a guest's text made harmless for where it is shown
+ * hypertrace: escape text of a guest for the place where it is shown
  */
 #include <stdbool.h>
 #include <string.h>
@@ -9,7 +9,7 @@
 
 #define REPLACEMENT "\xef\xbf\xbd"
 
-/* Invisible, or changes what is seen around it: marks, bidi controls, BOM */
+/* Characters that are invisible or change other text: marks, bidi, BOM */
 static bool deceives(gunichar c)
 {
     return (c >= 0x80 && c < 0xa0) || c == 0x61c || c == 0xad ||
@@ -99,7 +99,7 @@ static void put_wide(GString *out, HtEscape how, gunichar c, const char *s,
     }
 }
 
-/* Bytes that stand for themselves everywhere */
+/* Bytes that need no escape for any destination */
 static bool plain(unsigned char b)
 {
     return b >= ' ' && b < 0x7f && b != '<' && b != '>' && b != '&' &&

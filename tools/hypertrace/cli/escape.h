@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: a guest's text made harmless for where it is shown
+ * hypertrace: escape text of a guest for the place where it is shown
  *
- * A guest chooses the names of its tasks and files and what its console says.
- * None of it may move a terminal's cursor, end a tag or a string, or make a
+ * A guest chooses the names of its tasks and files and the text on its console.
+ * None of this may move a terminal's cursor, end a tag or a string, or make a
  * document invalid.
  */
 #ifndef HYPERTRACE_TOOL_ESCAPE_H
@@ -12,11 +12,11 @@
 #include <glib.h>
 
 /**
- * HtEscape: where a text goes
+ * HtEscape: destination of a text
  * @HT_ESCAPE_TERMINAL: one line of a terminal or of a text file
  * @HT_ESCAPE_XML: content or a quoted attribute of XML 1.0, hence SVG
- * @HT_ESCAPE_JSON: inside the quotes of a JSON string; safe in HTML, too
- * @HT_ESCAPE_UTF8: only made valid UTF-8 without NUL
+ * @HT_ESCAPE_JSON: inside the quotes of a JSON string; also safe in HTML
+ * @HT_ESCAPE_UTF8: text that only has to be valid UTF-8 without NUL
  */
 typedef enum HtEscape {
     HT_ESCAPE_TERMINAL,
@@ -26,23 +26,23 @@ typedef enum HtEscape {
 } HtEscape;
 
 /**
- * ht_escape: append a text that anybody may have written
+ * ht_escape: append a text that is not trusted
  * @out: appended to
- * @how: where @out goes
- * @s: bytes of any value
- * @len: how many
+ * @how: destination of @out
+ * @s: any bytes
+ * @len: number of bytes
  *
- * What cannot be shown becomes \xNN or \u{N} (terminal, XML) or U+FFFD, or an
- * escape of JSON's.  What is appended is at most six times as long as @len,
- * ten times for characters that are invisible or change the direction.
+ * Bytes and characters that cannot be shown become \xNN or \u{N} (terminal,
+ * XML), U+FFFD or an escape of JSON. At most 6 * @len bytes are appended; at
+ * most 10 * @len for characters that are invisible or change the direction.
  */
 void ht_escape(GString *out, HtEscape how, const char *s, gsize len);
 
 /**
  * ht_escape_str: ht_escape() of a string
  * @out: appended to
- * @how: where @out goes
- * @s: ends with NUL
+ * @how: destination of @out
+ * @s: string that ends with NUL
  */
 void ht_escape_str(GString *out, HtEscape how, const char *s);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: JSON, written as it comes
+ * hypertrace: write JSON as a stream
  */
 #include <inttypes.h>
 #include <math.h>
@@ -9,7 +9,7 @@
 #include "cli/escape.h"
 #include "cli/json.h"
 
-/* Names of fields are a kernel's, hence a guest's. */
+/* Escape names: those of event fields come from the guest's kernel. */
 static void begin(HtJson *j, const char *name)
 {
     if (j->comma) {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: JSON, written as it comes
+ * hypertrace: write JSON as a stream
  *
- * A report may have millions of lines: nothing is kept but the text that has
- * not been written yet.  Names are the program's own, values are anybody's.
+ * Only text that was not written yet is kept in memory, since a report may have
+ * millions of lines. Names and values may have any bytes and are escaped.
  */
 #ifndef HYPERTRACE_TOOL_JSON_H
 #define HYPERTRACE_TOOL_JSON_H
@@ -13,9 +13,9 @@
 #include <stdint.h>
 
 /**
- * HtJson: a document in the making
- * @out: appended to; may be emptied at any time
- * @comma: whether a comma has to come before the next member
+ * HtJson: a JSON document
+ * @out: appended to; the caller may empty it at any time
+ * @comma: the next member needs a comma before it
  */
 typedef struct HtJson {
     GString *out;
@@ -25,7 +25,7 @@ typedef struct HtJson {
 /**
  * ht_json_open: begin an object or array
  * @j: document
- * @name: of this member, or NULL in an array and at the top
+ * @name: name of the member; NULL in an array and at the top
  * @bracket: '{' or '['
  */
 void ht_json_open(HtJson *j, const char *name, char bracket);
@@ -38,46 +38,36 @@ void ht_json_open(HtJson *j, const char *name, char bracket);
 void ht_json_close(HtJson *j, char bracket);
 
 /**
- * ht_json_text: a member or element that is text
+ * ht_json_text: append a string
  * @j: document
- * @name: of this member, or NULL in an array
- * @s: bytes of any value, or NULL for null
- * @len: how many
+ * @name: name of the member; NULL in an array
+ * @s: text, which may have any bytes; NULL for null
+ * @len: length of @s
  */
 void ht_json_text(HtJson *j, const char *name, const char *s, gsize len);
 
-/**
- * ht_json_str: ht_json_text() of a string that ends with NUL
- */
+/** ht_json_str: append a string that ends with NUL; NULL for null */
 void ht_json_str(HtJson *j, const char *name, const char *s);
 
-/**
- * ht_json_made: an element that is JSON already
- */
+/** ht_json_made: append an element that is JSON already */
 void ht_json_made(HtJson *j, const GString *json);
 
-/**
- * ht_json_int: a member or element that is a signed number
- */
+/** ht_json_int: append a signed number */
 void ht_json_int(HtJson *j, const char *name, int64_t v);
 
-/**
- * ht_json_uint: a member or element that is an unsigned number
- */
+/** ht_json_uint: append an unsigned number */
 void ht_json_uint(HtJson *j, const char *name, uint64_t v);
 
 /**
- * ht_json_real: a member or element that is a real number
+ * ht_json_real: append a floating-point number
  * @j: document
- * @name: of this member, or NULL in an array
- * @v: null in JSON if it is no number or infinite
- * @single: it is of single precision, and needs fewer digits
+ * @name: name of the member; NULL in an array
+ * @v: the number; NaN and infinity become null
+ * @single: @v has single precision, so that 9 digits suffice
  */
 void ht_json_real(HtJson *j, const char *name, double v, bool single);
 
-/**
- * ht_json_bool: a member or element that is true or false
- */
+/** ht_json_bool: append true or false */
 void ht_json_bool(HtJson *j, const char *name, bool v);
 
 #endif /* HYPERTRACE_TOOL_JSON_H */

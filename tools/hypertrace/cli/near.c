@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: names like one that was mistyped
+ * hypertrace: suggest names that are similar to a mistyped one
  */
 #include <string.h>
 
 #include "cli/near.h"
 
-/* Longer names are not compared letter by letter. */
+/* Longer names count as not similar. */
 #define LENGTH_MAX 63
 
-/* Letters to insert, remove, replace or swap to make @b of @a */
+/* Edit distance: letters to insert, remove, replace or swap to turn @a to @b */
 static unsigned distance(const char *a, const char *b)
 {
     unsigned rows[3][LENGTH_MAX + 2];

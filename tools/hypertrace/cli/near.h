@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: names like one that was mistyped
+ * hypertrace: suggest names that are similar to a mistyped one
  */
 #ifndef HYPERTRACE_CLI_NEAR_H
 #define HYPERTRACE_CLI_NEAR_H
@@ -10,10 +10,10 @@
 #define HT_NEAR_MAX 3
 
 /**
- * struct HtNear - the names that are nearest to one
- * @name: the one
- * @best: the nearest names, newly allocated; NULL after the last one
- * @cost: how far they are
+ * struct HtNear - the names that are most similar to a name
+ * @name: the mistyped name
+ * @best: the most similar names first, newly allocated; NULL after the last one
+ * @cost: their edit distances from @name
  */
 typedef struct HtNear {
     const char *name;
@@ -22,15 +22,16 @@ typedef struct HtNear {
 } HtNear;
 
 /**
- * ht_near_add() - consider a name
- * @n: @n->name is set; the rest is zero before the first call
+ * ht_near_add() - add a candidate
+ * @n: before the first call, all members except @n->name must be zero
  * @candidate: a name that exists
  */
 void ht_near_add(HtNear *n, const char *candidate);
 
 /**
  * ht_near_text() - append "; did you mean a, b or c?"
- * @n: appended to @out and emptied; nothing is appended if no name is near
+ * @n: names to append; emptied
+ * @out: appended to; nothing is appended if no name is similar
  */
 void ht_near_text(HtNear *n, GString *out);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: times and durations for people
+ * hypertrace: format and parse times and durations
  */
 #include <inttypes.h>
 #include <string.h>
@@ -39,7 +39,7 @@ void ht_number_duration(GString *out, uint64_t ns, unsigned width)
     unsigned i = 0;
     double v = ns;
 
-    /* from 999.5 on it would have four digits */
+    /* A value from 999.5 on would be rounded to four digits. */
     while (i < G_N_ELEMENTS(units) - 1 && ns / units[i].ns >= 999.5) {
         v = ns / units[++i].ns;
     }
@@ -72,8 +72,8 @@ bool ht_number_time(const char *option, const char *s, uint64_t *ns,
         }
     }
     g_set_error(errp, G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE,
-                "%s=%s: a time is a number of seconds of the guest's clock,"
-                " or a number and s, ms, us or ns; with '-' before it, it"
-                " counts back from the end: 1.5, 20ms, -300us", option, s);
+                "%s=%s: give a time of the guest's clock in seconds, or with a"
+                " unit s, ms, us or ns; a '-' before it counts back from the"
+                " end: 1.5, 20ms, -300us", option, s);
     return false;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: times and durations for people
+ * hypertrace: format and parse times and durations
  */
 #ifndef HYPERTRACE_TOOL_NUMBER_H
 #define HYPERTRACE_TOOL_NUMBER_H
@@ -22,7 +22,7 @@ void ht_number_decimal(GString *out, uint64_t v, unsigned width, char pad);
  * ht_number_seconds: append a time as seconds with nine decimals
  * @out: appended to
  * @ns: nanoseconds
- * @width: at least so many places before the point
+ * @width: minimum number of characters before the point; spaces come first
  */
 void ht_number_seconds(GString *out, uint64_t ns, unsigned width);
 
@@ -30,12 +30,12 @@ void ht_number_seconds(GString *out, uint64_t ns, unsigned width);
  * ht_number_duration: append a duration with three digits and a unit
  * @out: appended to
  * @ns: nanoseconds
- * @width: at least so many characters; spaces come first
+ * @width: minimum number of characters; spaces come first
  */
 void ht_number_duration(GString *out, uint64_t ns, unsigned width);
 
 /**
- * ht_number_time: read a time of the guest's clock
+ * ht_number_time: parse a time of the guest's clock
  * @option: name of the option, for the message
  * @s: "1.5", "1.5s", "20ms", "300us", "7ns"; "-20ms" counts back from the end
  * @ns: set to nanoseconds

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: where a command's output goes
+ * hypertrace: output of a command
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -19,7 +19,7 @@
 #define COLUMNS_DEFAULT 100
 #define COLUMNS_MAX     1000
 
-/* What a signal has to remove; changed with signals blocked */
+/* File for a signal handler to remove; changed only with signals blocked */
 static char unfinished[4096];
 static const int deadly[] = { SIGHUP, SIGINT, SIGTERM };
 
@@ -28,7 +28,7 @@ static void remove_unfinished(int sig)
     if (unfinished[0]) {
         unlink(unfinished);
     }
-    /* SA_RESETHAND: this one ends the process */
+    /* SA_RESETHAND has restored the default action, which ends the process. */
     raise(sig);
 }
 
@@ -97,8 +97,8 @@ bool ht_output_file(HtOutput *o, const char *path, GError **errp)
     *o = (HtOutput) { .fd = -1, .columns = COLUMNS_DEFAULT };
     if (stat(path, &st) == 0 && !S_ISREG(st.st_mode)) {
         g_set_error(errp, G_IO_ERROR, G_IO_ERROR_NOT_REGULAR_FILE,
-                    "cannot write '%s': there is something of that name which"
-                    " is not a regular file", path);
+                    "cannot write '%s': it exists and is not a regular file",
+                    path);
         return false;
     }
     o->temporary = g_strdup_printf("%s.XXXXXX", path);
@@ -107,7 +107,7 @@ bool ht_output_file(HtOutput *o, const char *path, GError **errp)
         int saved = errno;
 
         g_set_error(errp, G_IO_ERROR, g_io_error_from_errno(saved),
-                    "cannot make a file beside '%s': %s", path,
+                    "cannot create a file in the directory of '%s': %s", path,
                     g_strerror(saved));
         g_clear_pointer(&o->temporary, g_free);
         return false;
@@ -188,7 +188,7 @@ bool ht_output_finish(HtOutput *o, GError **errp)
 
     ht_output_flush(o);
     if (o->path) {
-        /* a name that survives a power cut must not stand for less data */
+        /* Sync first: after a power cut, the name must not have less data. */
         if (!o->error && fsync(o->fd) < 0 && errno != EINVAL) {
             o->error = errno;
         }

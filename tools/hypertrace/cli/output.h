@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: where a command's output goes
+ * hypertrace: output of a command
  *
- * Standard output, or a file that appears under its name when it is complete
- * and not before.
+ * Output goes to standard output, or to a file that gets its name only when it
+ * is complete.
  */
 #ifndef HYPERTRACE_TOOL_OUTPUT_H
 #define HYPERTRACE_TOOL_OUTPUT_H
@@ -14,12 +14,13 @@
 
 /**
  * HtOutput: an open output
- * @text: what is appended to it is written in the end
- * @terminal: it is a terminal
- * @colour: sequences that change the colour are welcome
- * @columns: how wide lines may be
+ * @text: buffer; text appended to it is written by the functions below
+ * @terminal: the output is a terminal
+ * @colour: ht_output_colour() writes sequences
+ * @columns: maximum width of a line
  *
- * Append to @text and call ht_output_flush() or ht_output_room() now and then.
+ * The caller appends to @text and calls ht_output_flush() or ht_output_room()
+ * from time to time.
  */
 typedef struct HtOutput {
     GString *text;
@@ -28,45 +29,46 @@ typedef struct HtOutput {
     unsigned columns;
 
     int fd;
-    char *path;                 /* NULL: standard output */
-    char *temporary;
-    uint64_t written;           /* bytes before @text */
+    char *path;                 /* final name; NULL: standard output */
+    char *temporary;            /* name until then */
+    uint64_t written;           /* bytes written before @text */
     int error;                  /* errno of the first write that failed */
 } HtOutput;
 
 /**
  * ht_output_stdout: write to standard output
- * @o: set up
+ * @o: initialized
  */
 void ht_output_stdout(HtOutput *o);
 
 /**
- * ht_output_file: write to a file, whole or not at all
- * @o: set up
- * @path: its name in the end; a regular file of that name is replaced then
- * @errp: why it cannot be made
+ * ht_output_file: write to a file, completely or not at all
+ * @o: initialized
+ * @path: name of the file; ht_output_finish() replaces a regular file of that
+ *        name
+ * @errp: set on failure
  *
- * Until ht_output_finish() the file has another name in the same directory; a
- * signal that ends the process removes it.  One such output at a time.
+ * Until ht_output_finish(), the file has a temporary name in its directory.
+ * SIGHUP, SIGINT and SIGTERM remove it. Only one such output may be open.
  *
- * Returns: whether it could be made
+ * Returns: true if the file was created
  */
 bool ht_output_file(HtOutput *o, const char *path, GError **errp);
 
 /**
- * ht_output_flush: write what was appended
+ * ht_output_flush: write the buffer
  * @o: output
  *
- * Returns: false if it cannot be written, now or before; there is no point in
- * going on then, and ht_output_finish() says why
+ * Returns: false if writing failed, now or before. The caller should stop then;
+ * ht_output_finish() reports the error.
  */
 bool ht_output_flush(HtOutput *o);
 
 /**
- * ht_output_room: ht_output_flush() if a good deal was appended
+ * ht_output_room: flush the buffer if it has 64 KiB or more
  * @o: output
  *
- * Returns: as ht_output_flush()
+ * Returns: false if writing failed, now or before
  */
 static inline bool ht_output_room(HtOutput *o)
 {
@@ -74,32 +76,35 @@ static inline bool ht_output_room(HtOutput *o)
 }
 
 /**
- * ht_output_patch: overwrite what was written before
- * @o: a file
- * @at: offset in the file; what is there has been flushed
+ * ht_output_patch: overwrite a part of the file
+ * @o: output to a file
+ * @at: offset in the file; these bytes must have been flushed
  * @data: new bytes
- * @len: how many
+ * @len: number of bytes
  *
- * Returns: as ht_output_flush()
+ * Returns: false if writing failed, now or before
  */
 bool ht_output_patch(HtOutput *o, uint64_t at, const void *data, gsize len);
 
 /**
  * ht_output_finish: write the rest and give the file its name
- * @o: output; not to be used afterwards
- * @errp: what went wrong; not set if a reader simply went away (EPIPE)
+ * @o: output; must not be used afterwards
+ * @errp: set on failure
  *
- * Returns: whether all was written, or the reader went away
+ * If the reader of standard output has closed the pipe (EPIPE), that is no
+ * failure.
+ *
+ * Returns: true on success
  */
 bool ht_output_finish(HtOutput *o, GError **errp);
 
 /**
- * ht_output_abort: remove what was written to a file
- * @o: output; not to be used afterwards
+ * ht_output_abort: remove the unfinished file
+ * @o: output; must not be used afterwards
  */
 void ht_output_abort(HtOutput *o);
 
-/* Colours; empty strings where they are not welcome */
+/* Colours and styles of a terminal */
 typedef enum HtColour {
     HT_COLOUR_NONE,
     HT_COLOUR_DIM,
@@ -112,18 +117,18 @@ typedef enum HtColour {
 } HtColour;
 
 /**
- * ht_output_colour: append what changes the colour
- * @o: output
- * @colour: of what follows; HT_COLOUR_NONE ends any other
+ * ht_output_colour: change the colour of the text that follows
+ * @o: output; nothing is appended unless @o->colour
+ * @colour: the colour; HT_COLOUR_NONE resets it
  */
 void ht_output_colour(HtOutput *o, HtColour colour);
 
 /**
- * ht_output_padded: append a text, and spaces up to a width
+ * ht_output_padded: append a text and fill it with spaces up to a width
  * @o: output
- * @s: bytes of any value; escaped for a terminal
- * @width: columns; a longer text is cut and ends in "~"; negative: spaces
- *         come first
+ * @s: text, which may have any bytes; escaped for a terminal
+ * @width: columns; a longer text is cut and ends in "~". If it is negative,
+ *         the spaces come before the text.
  */
 void ht_output_padded(HtOutput *o, const char *s, int width);
 

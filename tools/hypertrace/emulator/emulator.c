@@ -36,7 +36,7 @@ bool ht_is_emulator(const char *argv0)
     return g_str_has_prefix(base_name(argv0), PREFIX);
 }
 
-/* A link to this program would start itself for ever. */
+/* Check for a link to this program, which would start itself for ever. */
 static bool is_this_program(const char *path)
 {
     struct stat self, st;
@@ -51,7 +51,10 @@ static bool is_qemu(const char *path)
            !is_this_program(path);
 }
 
-/* The program of @setting, else the first other one of PATH; or NULL */
+/*
+ * Find QEMU: the program of @setting, else the first one in PATH that is not
+ * this program. Returns NULL on failure.
+ */
 static char *find_qemu(const char *setting, const char *name)
 {
     const char *path = g_getenv("PATH");
@@ -80,7 +83,7 @@ static char *find_qemu(const char *setting, const char *name)
     return NULL;
 }
 
-/* Descriptors of QEMU's must not stay open in the recorder. */
+/* Close all descriptors except standard streams and @keep: they are QEMU's. */
 static void close_others(const int *keep, unsigned n)
 {
     DIR *dir = opendir("/proc/self/fd");
@@ -116,7 +119,7 @@ static void leave_terminal(void)
     }
 }
 
-/* The caller may have blocked or ignored what has to end the recorder. */
+/* Reset signals that the caller blocked or ignored: they end the recorder. */
 static void reset_signals(void)
 {
     sigset_t none;
@@ -129,18 +132,18 @@ static void reset_signals(void)
     sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
-/* Record what was planned; a folder without a recording goes. */
 static int record_prepared(HtRecord *r)
 {
     int status = ht_record_prepared(r, r->plan->argv);
 
-    rmdir(r->dir);
+    rmdir(r->dir);      /* fails if the folder has a recording */
     return status;
 }
 
 /*
- * Record process @qemu, which is about to run QEMU.  @ready gets this process's
- * number; @started ends without a byte when QEMU runs.
+ * Record process @qemu, which is about to run QEMU. This process writes its
+ * number to @ready. @started reaches its end when QEMU runs; a byte means that
+ * QEMU could not be run.
  */
 static int watch(HtRecord *r, pid_t qemu, int lock, int ready, int started)
 {
@@ -165,8 +168,8 @@ static int watch(HtRecord *r, pid_t qemu, int lock, int ready, int started)
 }
 
 /*
- * Start a recorder for this process.  Return: a descriptor, closed on exec, to
- * which a byte is written if QEMU cannot be run; -1 without a recorder
+ * Start a recorder for this process. Return: a descriptor, closed on exec, to
+ * which the caller writes a byte if QEMU cannot be run; -1 without a recorder
  */
 static int start_recorder(HtRecord *r, int lock)
 {
@@ -198,7 +201,7 @@ static int start_recorder(HtRecord *r, int lock)
     }
     close(ready[0]);
     if (recorder > 0) {
-        /* Where Yama lets only ancestors read a process */
+        /* Needed where Yama lets only ancestors read a process */
         prctl(PR_SET_PTRACER, recorder, 0, 0, 0);
     }
     return started[1];
@@ -222,7 +225,8 @@ static void set_string(char **string, const char *value)
 }
 
 /*
- * Record @argv, or run @unchanged; @unchanged begins with the path of QEMU.
+ * Run QEMU and record it, or run it with the arguments @unchanged. @argv[0] is
+ * the link's name, @unchanged[0] the path of QEMU.
  * Return: only if QEMU was not run by this process
  */
 static int record(HtRecord *r, const HtSettings *s, char **argv,
@@ -232,7 +236,7 @@ static int record(HtRecord *r, const HtSettings *s, char **argv,
     g_autofree char *dir = NULL;
     int lock, started, status;
 
-    /* The link's name says what is emulated; the program can have any name. */
+    /* The link's name gives the architecture; QEMU may have any name. */
     if (!ht_record_prepare(r, argv, &error)) {
         ht_error("%s", error->message);
         return run_qemu(unchanged);
@@ -287,10 +291,11 @@ int ht_emulator(int argc, char **argv)
     ht_errors_to_syslog();
     qemu = find_qemu(s.qemu, name);
     if (!qemu) {
-        fprintf(stderr, "%s: this is a link to hypertrace, and %s%s%s is no "
-                "QEMU: set HYPERTRACE_QEMU to the path of one\n", name,
-                s.qemu ? "'" : "", s.qemu ? s.qemu : "nothing else in PATH",
-                s.qemu ? "'" : "");
+        fprintf(stderr, "%s: this is a link to hypertrace, and %s%s%s: set "
+                "HYPERTRACE_QEMU to the path of a QEMU\n", name,
+                s.qemu ? "'" : "", s.qemu ? s.qemu :
+                "PATH has no QEMU of this name",
+                s.qemu ? "' is not a QEMU" : "");
         ht_settings_clear(&s);
         return EXIT_NO_QEMU;
     }

@@ -7,7 +7,7 @@
 
 #include <stdbool.h>
 
-/** ht_is_emulator() - was this program started by the name of a QEMU? */
+/** ht_is_emulator() - whether this program was started by the name of a QEMU */
 bool ht_is_emulator(const char *argv0);
 
 /**
@@ -15,7 +15,7 @@ bool ht_is_emulator(const char *argv0);
  * @argv: QEMU's arguments
  *
  * The process runs QEMU by exec, so PID, descriptors, signals, standard
- * streams and exit status are QEMU's own.  If the guest cannot be recorded,
+ * streams and exit status are QEMU's own. If the guest cannot be recorded,
  * QEMU runs with the arguments unchanged.
  *
  * Return: only if QEMU could not be run, or went to the background: the exit

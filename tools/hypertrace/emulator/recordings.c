@@ -149,7 +149,7 @@ static char *new_name(const char *guest)
     return g_strdup_printf("%s%s-%s", *name == '.' ? "_" : "", name, date);
 }
 
-/* Two guests of one name can start in one second. */
+/* Create and lock a folder. Append a number if the name is in use. */
 static char *make_folder(int fd, const char *guest, int *lock)
 {
     g_autofree char *base = new_name(guest);
@@ -187,8 +187,8 @@ char *ht_recordings_new(const char *folder, const char *guest, uint64_t keep,
     }
     if (!name) {
         g_set_error(error, G_FILE_ERROR, g_file_error_from_errno(errno),
-                    "cannot make a recording in %s: %s; set "
-                    "HYPERTRACE_RECORDINGS to a folder that can be written",
+                    "cannot create a recording in %s: %s; set "
+                    "HYPERTRACE_RECORDINGS to a folder that is writable",
                     folder, g_strerror(errno));
     }
     if (fd >= 0) {

@@ -9,13 +9,13 @@
 #include <stdint.h>
 
 /**
- * ht_recordings_new() - make a folder for a recording, and remove old ones
- * @folder: of all recordings; made if it does not exist
+ * ht_recordings_new() - create a folder for a recording, and remove old ones
+ * @folder: folder of all recordings; created if it does not exist
  * @guest: the guest's name, or NULL
  * @keep: number of recordings to keep, the new one included
  * @bytes: the oldest recordings are removed until the sum of the sizes is at
  *         most this
- * @lock: set to a descriptor, closed on exec.  The recording is in use while
+ * @lock: set to a descriptor, closed on exec. The recording is in use while
  *        this descriptor or a child's copy is open.
  * @error: set on failure
  *

@@ -15,7 +15,7 @@
 #define MAX_BYTES       (UINT64_C(1) << 30)
 #define KEEP_MAX        1000000
 
-/* The value of "keep-size" is in HYPERTRACE_KEEP_SIZE or in the file. */
+/* Get a setting: HYPERTRACE_KEEP_SIZE overrides "keep-size" of the file. */
 static char *get(GKeyFile *file, const char *name)
 {
     g_autofree char *upper = g_ascii_strup(name, -1);
@@ -67,7 +67,7 @@ static bool get_flag(GKeyFile *file, const char *name, bool *flag,
     return true;
 }
 
-/* g_get_user_state_dir() is newer than the GLib that is asked for. */
+/* The required version of GLib does not have g_get_user_state_dir(). */
 static char *default_folder(void)
 {
     const char *state = g_getenv("XDG_STATE_HOME");

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace export --format ctf, lttng: CTF 1.8, by the writer that the
- * device's backend has
+ * hypertrace export --format ctf, lttng: write CTF 1.8
  *
- * A stream a CPU.  Functions' addresses have their names beside them, which no
- * reader could find out.
+ * The writer is that of the device's CTF backend. Each CPU has a stream. Events
+ * with the address of a function get a field with its name, because readers of
+ * CTF have no symbols.
  */
 #include <errno.h>
 #include <gio/gio.h>
@@ -21,15 +21,15 @@
 #define NAME_FIELD      "function"
 #define NAME_MAX_BYTES  1024
 
-/* A CPU's events that were not written yet */
+/* The stream of a CPU, and its events that were not written yet */
 typedef struct Stream {
     HtStreamInfo info;
     GByteArray *run;
-    uint32_t events;
-    uint64_t begin_ns, end_ns;
-    uint64_t discarded;
+    uint32_t events;            /* in @run */
+    uint64_t begin_ns, end_ns;  /* times of its first and last event */
+    uint64_t discarded;         /* since the start of the stream */
     bool open;
-    bool cut;
+    bool cut;                   /* HT_RUN_CUT for the next run */
 } Stream;
 
 typedef struct Trace {
@@ -39,11 +39,11 @@ typedef struct Trace {
     bool named[1 << 16];        /* the class ends with NAME_FIELD */
     uint32_t nr_classes;
     Stream streams[CPUS_MAX];
-    char *path;                 /* in the end */
-    int error;
+    char *path;                 /* final name of the directory */
+    int error;                  /* the first error, an errno */
 } Trace;
 
-/* The field with the address of a function; -1: there is none */
+/* Get the index of the field with a function's address; -1 if none has one. */
 static int function_field(const HtEventClass *c)
 {
     return c->kind == HT_KIND_FUNCTION ? HT_F_FUNCTION_IP :
@@ -53,7 +53,7 @@ static int function_field(const HtEventClass *c)
            c->kind == HT_KIND_GRAPH_EXIT ? HT_F_GRAPH_FUNC : -1;
 }
 
-/* If the guest's format leaves a name and room for it */
+/* Add NAME_FIELD, unless the class is full or has a field of that name. */
 static bool add_name(HtClass *c, const HtEventClass *from)
 {
     if (function_field(from) < 0 || c->nr_fields == HT_FIELDS_MAX ||
@@ -233,7 +233,7 @@ static Trace *begin_trace(HtExport *x, HtExportPart *part, bool lttng,
 
     if (g_file_test(path, G_FILE_TEST_EXISTS)) {
         g_set_error(errp, G_IO_ERROR, G_IO_ERROR_EXISTS,
-                    "'%s' is there already; a trace is a new directory", path);
+                    "'%s' exists; give the name of a new directory", path);
         return NULL;
     }
     parent = g_path_get_dirname(path);
@@ -259,7 +259,7 @@ static Trace *begin_trace(HtExport *x, HtExportPart *part, bool lttng,
     ret = ht_ctf_writer_new(parent, hidden, &info, CPUS_MAX, &t->writer);
     if (ret) {
         g_set_error(errp, G_IO_ERROR, g_io_error_from_errno(-ret),
-                    "cannot make a directory in '%s': %s", parent,
+                    "cannot create a directory in '%s': %s", parent,
                     g_strerror(-ret));
         g_free(t->path);
         g_free(t);
@@ -268,7 +268,7 @@ static Trace *begin_trace(HtExport *x, HtExportPart *part, bool lttng,
     return t;
 }
 
-/* The directory gets its name when all is in it. */
+/* Write the rest, and rename the directory to its final name. */
 static bool end_trace(Trace *t, bool ok, GError **errp)
 {
     g_autofree char *made = g_strdup(ht_ctf_writer_path(t->writer));

@@ -2,8 +2,9 @@
 /*
  * hypertrace export --format dat: trace.dat, version 6
  *
- * The ring's pages as they are; see trace-cmd.dat.v6(5).  Pages without events
- * are left out, and one behind a gap says so.
+ * The file holds unchanged pages of the ring; see trace-cmd.dat.v6(5). Pages
+ * without events are left out. A page after a gap has the flag for missed
+ * events.
  */
 #include <gio/gio.h>
 #include <inttypes.h>
@@ -15,15 +16,15 @@
 #define VERSION         "6"
 #define OPTION_UNAME    5
 
-/* Where the kernel's half of the address space begins */
+/* First address of the kernel's half of the address space */
 #define KERNEL_HALF     (UINT64_C(1) << 63)
 
-/* A page that was read before it was wanted */
+/* A page that was read and belongs to a later part */
 typedef struct Pending {
     HtRecPage page;
-    uint8_t *data;
-    bool there;
-    bool missed;                /* what follows is behind a gap */
+    uint8_t *data;              /* copy of its bytes */
+    bool there;                 /* @page is valid */
+    bool missed;                /* events before the next page were lost */
 } Pending;
 
 static void put_u16(GString *out, uint16_t v)
@@ -56,7 +57,7 @@ static void put_sized(GString *out, const char *s, gsize len)
     g_string_append_len(out, s, len);
 }
 
-/* Names end at the line's end, and go to terminals as they are. */
+/* Replace control characters: a newline ends a name, and readers print it. */
 static void put_cmdline(GString *out, const HtTask *t)
 {
     const char *s;
@@ -91,7 +92,7 @@ static void name_tasks(HtModel *m, unsigned boot, GString *out)
     }
 }
 
-/* The last names in each part: one way through all events */
+/* Collect the names of tasks at the end of each part. This reads all events. */
 static GPtrArray *find_names(HtExport *x)
 {
     GPtrArray *all = g_ptr_array_new_with_free_func(free_names);
@@ -194,7 +195,7 @@ static void put_formats(HtExport *x, GString *out)
     }
 }
 
-/* The text of the kernel's symbols, where this boot put them */
+/* Append the kernel's symbols with their addresses in this boot. */
 static void put_kallsyms(HtExport *x, unsigned boot, GString *out)
 {
     const HtRecInfo *info = ht_rec_info(ht_model_recording(x->m));
@@ -220,12 +221,11 @@ static void put_kallsyms(HtExport *x, unsigned boot, GString *out)
         g_string_append_len(out, s, next - s);
         p = next;
     }
-    /* parsers want a string */
-    g_string_append_c(out, 0);
+    g_string_append_c(out, 0);  /* readers expect a string */
     ht_put_le32(out->str + at, out->len - at - 4);
 }
 
-/* Everything before the pages; returns where the table of CPUs is */
+/* Append everything before the pages. Returns the offset of the CPU table. */
 static gsize put_head(HtExport *x, const HtExportPart *part,
                       const GString *names, GString *out)
 {
@@ -278,7 +278,7 @@ static void put_page(GString *out, const HtRecPage *p, bool missed,
     }
 }
 
-/* The pages of one CPU in this part; those before it were passed. */
+/* Append the pages of one CPU in this part, and keep the first later page. */
 static bool put_cpu(HtExport *x, uint32_t cpu, const HtExportPart *part,
                     Pending *p, HtOutput *o)
 {

@@ -2,16 +2,15 @@
 /*
  * hypertrace export --format perfetto
  *
- * Events go in bundles of one CPU each, in any order: Perfetto sorts them.
- * Times are the guest's clock, which takes the place of BOOTTIME; one
- * ClockSnapshot relates it to the wall clock.  All packets that intern are of
- * one sequence.
+ * Events are written in bundles, each for one CPU. Bundles may be in any order,
+ * because Perfetto sorts events. Times are the guest's; they are written as
+ * BOOTTIME, and one ClockSnapshot relates them to the wall clock. All packets
+ * with interned data belong to one sequence.
  *
- * With the host's clock there is one file, in which that takes the place of
- * BOOTTIME.  The host comes first, since Perfetto takes the first machine that
- * it sees for the one whose clock it is; each boot of each guest is another
- * machine, without a clock of its own, and each segment of a guest's clock a
- * sequence.
+ * With the host's clock, there is one file, in which the host's times are
+ * written as BOOTTIME. The host comes first, because Perfetto assigns the clock
+ * to the first machine in the trace. Each boot of each guest is another machine
+ * without a clock, and each segment of a guest's clock is a sequence.
  */
 #include <gio/gio.h>
 #include <string.h>
@@ -31,15 +30,18 @@ typedef struct Bundle {
 typedef struct File {
     HtExport *x;
     PfWriter w;
-    PfSequence s;               /* machine 0: the only one */
-    HtOutput own;
+    PfSequence s;               /* with the guest's clock: machine 0 */
+    HtOutput own;               /* not used with the host's clock */
     uint64_t worst_ns;
     Bundle cpus[PF_CPUS_MAX];
     GHashTable *tracks;         /* pids that have a track of initcalls */
-    GHashTable *unknown;        /* threads of no known process */
+    GHashTable *unknown;        /* threads whose process is not known */
 } File;
 
-/* Without it Perfetto takes the kernel for an old one and misreads states. */
+/*
+ * Write the guest's kernel release. Without it, Perfetto assumes an old kernel
+ * and misinterprets the states of tasks.
+ */
 static void put_system(File *f, uint64_t ns, unsigned boot)
 {
     HtModel *m = f->x->m;
@@ -67,7 +69,10 @@ static void put_system(File *f, uint64_t ns, unsigned boot)
     pf_packet_end(&f->s, at);
 }
 
-/* Who was there before: only what is not made by an event of this file */
+/*
+ * Write the processes and threads that existed at the start of the file. Later
+ * ones are created by events.
+ */
 static void put_processes(File *f, uint64_t ns, GHashTable *tasks)
 {
     GHashTableIter iter;
@@ -106,7 +111,7 @@ static void put_processes(File *f, uint64_t ns, GHashTable *tasks)
     }
 }
 
-/* What is not known is said in the trace, too. */
+/* Write the clock, its error, and the number of threads without a process. */
 static void put_attributes(File *f, uint64_t ns)
 {
     gsize at = pf_packet_begin(&f->s, ns), all;
@@ -152,7 +157,7 @@ static bool flush_cpu(File *f, unsigned cpu, uint64_t ns)
     return pf_packet_end(&f->s, at);
 }
 
-/* Tracks of their own: nothing else nests in them. */
+/* Get the track for initcalls of a task, in which nothing else nests. */
 static uint64_t initcall_track(File *f, const HtModelEvent *ev)
 {
     int32_t pid = ev->rec.pid;
@@ -285,7 +290,7 @@ void ht_export_perfetto_host(HtExport *x, uint64_t ns)
     pf_sequence_end(&s);
 }
 
-/* @boot is that of the file before, 0 if this is the recording's first */
+/* @boot is the boot of the previous file, or 0 for the first file. */
 static File *begin_file(HtExport *x, const HtModelEvent *ev, unsigned boot,
                         GError **errp)
 {
@@ -358,7 +363,7 @@ bool ht_export_perfetto(HtExport *x, GError **errp)
         ns = MAX(ns, ev.rec.ns);
     }
     if (f) {
-        /* also says why it could not be written */
+        /* If writing failed, this sets @errp. */
         ok = end_file(f, ns, errp) && ok;
     }
     return ok;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace export --format perfetto: CTF traces beside recordings
+ * hypertrace export --format perfetto: add CTF traces to recordings
  *
- * Devices' and rings' traces have the host's clock, and so has LTTng's.  Each
- * trace is a sequence of packets, with a track for what is in it and one for
- * each stream or provider below; events are instants on them.
+ * Traces of devices, of rings and of LTTng have the host's clock. Each trace
+ * becomes a sequence of packets. It has a track, and below that one track for
+ * each stream or provider. Events are instants on these tracks.
  */
 #include <gio/gio.h>
 #include <inttypes.h>
@@ -18,7 +18,7 @@
 #include "export/protobuf.h"
 #include "model/traces.h"
 
-/* More than these share the trace's own track. */
+/* Events of further streams or providers go to the track of the trace. */
 #define TRACKS_MAX      4096
 
 typedef struct Stream {
@@ -26,6 +26,7 @@ typedef struct Stream {
     int64_t cpu;                /* -1: not known */
 } Stream;
 
+/* Events that were discarded before @ns */
 typedef struct Loss {
     Stream stream;
     uint64_t ns;
@@ -33,29 +34,29 @@ typedef struct Loss {
 } Loss;
 
 typedef struct Class {
-    bool wanted;
+    bool wanted;                /* selected by --event */
     char *system;               /* device or provider */
-    const char *name;           /* without it */
+    const char *name;           /* without the provider */
     const bt_field_class *fields;
-    bool *skip;                 /* fields that are others' lengths */
-    bool dated;                 /* LTTng's, of a guest */
-    uint64_t stream_field, guest_ns_field;
+    bool *skip;                 /* by index: the field is another's length */
+    bool dated;                 /* guest's event, delivered by LTTng */
+    uint64_t stream_field, guest_ns_field;  /* indices, if @dated */
 } Class;
 
 typedef struct Trace {
     HtExport *x;
     const char *dir;
-    char *name;                 /* whose it is */
+    char *name;                 /* machine, or track of the host */
     bool lttng;
     PfSequence s;
-    bool begun;
-    int64_t shift;
+    bool begun;                 /* @s is valid */
+    int64_t shift;              /* nanoseconds added to times */
     const bt_clock_class *clock;
     uint64_t precision_ns;
     GHashTable *streams;        /* bt_stream: Stream */
     GHashTable *classes;        /* bt_event_class: Class */
     GHashTable *tracks;         /* name: uuid */
-    GArray *losses;             /* of Loss: they may come before all events */
+    GArray *losses;             /* of Loss, which may come before all events */
     GString *scratch;
     uint64_t end_ns;
     uint64_t events;
@@ -76,9 +77,9 @@ static bool G_GNUC_PRINTF(2, 3) refuse(Trace *t, const char *fmt, ...)
     return false;
 }
 
-/* Whose it is, and when ---------------------------------------------------- */
+/* Names and clocks --------------------------------------------------------- */
 
-/* Of which boot of the host the clock is; NULL if nobody knows */
+/* Get the id of the host's boot to which the clock belongs; NULL: not known */
 static char *host_boot(const Trace *t, const bt_trace *trace)
 {
     bt_uuid uuid = bt_clock_class_get_uuid(t->clock);
@@ -105,7 +106,8 @@ static bool relate_clock(Trace *t, const bt_trace *trace)
 
     bt_clock_class_get_offset(t->clock, &s, &cycles);
     if (s < 0 || s > INT64_MAX / 4 / G_USEC_PER_SEC / 1000) {
-        return refuse(t, "'%s': its clock is off", t->dir);
+        return refuse(t, "'%s': the offset of its clock is not possible",
+                      t->dir);
     }
     wall = s * G_USEC_PER_SEC * 1000 +
            (int64_t)((double)cycles / hz * 1e9 + 0.5);
@@ -116,14 +118,15 @@ static bool relate_clock(Trace *t, const bt_trace *trace)
         x->wall_ns = wall;
     } else if (!boot || !*boot || g_strcmp0(boot, x->host_boot)) {
         t->shift = x->wall_known ? wall - x->wall_ns : 0;
-        g_printerr("hypertrace export: '%s' is of another host than the first"
-                   " recording, or of another boot of it, or does not say:"
-                   " they are only as close as wall clocks agree\n", t->name);
+        g_printerr("hypertrace export: '%s' is not known to be from the same"
+                   " boot of the same host as the first recording: its times"
+                   " are as exact as the wall clocks of the hosts agree\n",
+                   t->name);
     }
     return true;
 }
 
-/* The first event: @ns is when */
+/* Begin the sequence at the first event, whose time is @ns. */
 static bool begin(Trace *t, const bt_message *msg, uint64_t ns)
 {
     const bt_event *event = bt_message_event_borrow_event_const(msg);
@@ -135,8 +138,8 @@ static bool begin(Trace *t, const bt_message *msg, uint64_t ns)
         return false;
     }
     if ((int64_t)ns + t->shift < 0) {
-        return refuse(t, "'%s' was recorded before the clock of the first"
-                      " recording's host began", t->dir);
+        return refuse(t, "'%s' was recorded before the host of the first"
+                      " recording booted", t->dir);
     }
     ns += t->shift;
     ht_export_perfetto_host(x, ns);
@@ -151,7 +154,7 @@ static bool begin(Trace *t, const bt_message *msg, uint64_t ns)
     return true;
 }
 
-/* Is there a clock, and is it the host's? */
+/* Refuse a stream whose clock is not the host's, and name the trace. */
 static bool check_clock(Trace *t, const bt_stream *bs)
 {
     const bt_trace *trace = bt_stream_borrow_trace_const(bs);
@@ -169,14 +172,14 @@ static bool check_clock(Trace *t, const bt_stream *bs)
     }
     t->lttng = !own && g_str_has_prefix(tracer, "lttng");
     if (own && what && !strstr(what, "CLOCK_MONOTONIC")) {
-        return refuse(t, "'%s' has its guest's clock: give the recording it"
-                      " was made of, or export that with --clock=host",
-                      t->dir);
+        return refuse(t, "'%s' has its guest's clock: give the recording from"
+                      " which it was exported, or export that with"
+                      " --clock=host", t->dir);
     }
     if (!c || !name || strcmp(name, "monotonic") || !(own || t->lttng)) {
         return refuse(t, "'%s' has no clock that is known to be the host's"
-                      " CLOCK_MONOTONIC; hypertrace's traces and LTTng's do",
-                      t->dir);
+                      " CLOCK_MONOTONIC; traces of hypertrace and LTTng have"
+                      " one", t->dir);
     }
     t->clock = c;
     t->precision_ns = bt_clock_class_get_precision(c);
@@ -188,7 +191,7 @@ static bool check_clock(Trace *t, const bt_stream *bs)
     return true;
 }
 
-/* Streams and classes, looked at once -------------------------------------- */
+/* Streams and classes ------------------------------------------------------ */
 
 static Stream *stream_of(Trace *t, const bt_stream *bs)
 {
@@ -216,7 +219,7 @@ static bool read_packet(void *opaque, const bt_message *msg)
     return s;
 }
 
-static void look_at_fields(Class *c)
+static void find_fields(Class *c)
 {
     uint64_t i, n = bt_field_class_structure_get_member_count(c->fields);
 
@@ -248,7 +251,7 @@ static Class *class_of(Trace *t, const bt_event_class *bc,
     c->wanted = ht_view_event(t->x->v, c->system, c->name);
     c->fields = bt_event_class_borrow_payload_field_class_const(bc);
     if (c->fields) {
-        look_at_fields(c);
+        find_fields(c);
         c->dated &= t->lttng;
     }
     g_hash_table_insert(t->classes, (gpointer)bc, c);
@@ -266,7 +269,7 @@ static void free_class(gpointer data)
 
 /* Events ------------------------------------------------------------------- */
 
-/* Of the track whose name is in @t->scratch */
+/* Get or create the track whose name is in @t->scratch. */
 static uint64_t track(Trace *t, uint64_t ns)
 {
     uint64_t base = PF_TRACK_BASE + ((uint64_t)t->s.id << 32);
@@ -380,7 +383,7 @@ static bool read_event(void *opaque, const bt_message *msg)
         ns = guest < INT64_MAX / 2 ? guest : ns;
     }
     if (ns > INT64_MAX / 2) {
-        return refuse(t, "'%s': time goes beyond its end", t->dir);
+        return refuse(t, "'%s': the time of an event is too large", t->dir);
     }
     if (!t->begun && !begin(t, msg, ns)) {
         return false;
@@ -433,7 +436,7 @@ static const HtCtfReader reader = {
 
 /* Traces ------------------------------------------------------------------- */
 
-/* How wrong the dates are is known of a device's own trace alone. */
+/* The error of times is known only for traces of devices and rings. */
 static void end_trace(Trace *t)
 {
     bool known = !t->lttng && !t->shift && t->precision_ns;
@@ -451,7 +454,7 @@ static void end_trace(Trace *t)
     pf_sequence_end(&t->s);
 }
 
-static void say(const Trace *t)
+static void report(const Trace *t)
 {
     g_autoptr(GString) text = g_string_new("hypertrace export: '");
 
@@ -462,7 +465,7 @@ static void say(const Trace *t)
                                t->discarded);
     }
     if (!t->lttng && !t->shift && t->precision_ns) {
-        g_string_append(text, "; on the host's clock all are right to ");
+        g_string_append(text, "; on the host's clock, their error is at most ");
         ht_number_duration(text, t->precision_ns, 0);
     }
     g_printerr("%s\n", text->str);
@@ -490,7 +493,7 @@ static bool read_trace(void *opaque, const char *dir, GError **errp)
         end_trace(&t);
     }
     if (ok) {
-        say(&t);
+        report(&t);
     } else {
         g_propagate_error(errp, t.error);
     }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace export: a recording in other programs' formats
+ * hypertrace export: write recordings in formats of other programs
  */
 #include <errno.h>
 #include <gio/gio.h>
@@ -61,7 +61,7 @@ static gint by_order(gconstpointer a, gconstpointer b)
     return x->segment < y->segment ? -1 : x->segment > y->segment;
 }
 
-/* The largest is trace.dat, others trace-1.dat, trace-3.dat */
+/* Name the largest part trace.dat and the others trace-1.dat, trace-3.dat. */
 static void name_parts(HtExport *x)
 {
     g_autofree char *base = g_path_get_basename(x->path);
@@ -86,8 +86,9 @@ static void name_parts(HtExport *x)
 }
 
 /*
- * Each piece was written before the look that found it ended: the narrowest of
- * these bounds is the wall clock, of each segment of the guest's clock.
+ * Narrow the bound of the wall clock by a piece: the guest wrote it before the
+ * poll that found it had ended. The least bound of a segment is taken as its
+ * wall clock.
  */
 static void add_wall(HtExportPart *part, const HtFtPiece *p, int64_t shift)
 {
@@ -98,7 +99,7 @@ static void add_wall(HtExportPart *part, const HtFtPiece *p, int64_t shift)
     }
 }
 
-/* @shift: of CLOCK_REALTIME to CLOCK_MONOTONIC, or NULL if not known */
+/* @shift is CLOCK_REALTIME - CLOCK_MONOTONIC, or NULL if not known. */
 static bool add_piece(HtExport *x, const HtFtPiece *p, const int64_t *shift)
 {
     HtExportPart *part;
@@ -126,8 +127,8 @@ static bool add_piece(HtExport *x, const HtFtPiece *p, const int64_t *shift)
     return x->parts->len <= HT_EXPORT_FILES_MAX;
 }
 
-/* What files there will be, and when: one way through all pieces */
-static bool look_ahead(HtExport *x, GError **errp)
+/* Find the parts and their times. This reads the headers of all pieces. */
+static bool find_parts(HtExport *x, GError **errp)
 {
     const char *real = ht_model_info(x->m, "recording", "started-realtime");
     const char *mono = ht_model_info(x->m, "recording", "started-monotonic");
@@ -150,14 +151,14 @@ static bool look_ahead(HtExport *x, GError **errp)
     ht_model_rewind(x->m);
     if (!ok) {
         g_set_error(errp, G_IO_ERROR, G_IO_ERROR_FAILED,
-                    "the guest's clock went back more than %d times, and each"
-                    " needs a file; pick a boot with --boot",
-                    HT_EXPORT_FILES_MAX - 1);
+                    "the export needs more than %d files, because the guest's"
+                    " clock went back too often; select a boot with --boot",
+                    HT_EXPORT_FILES_MAX);
         return false;
     }
     if (!x->parts->len) {
         g_set_error(errp, G_IO_ERROR, G_IO_ERROR_NOT_FOUND,
-                    "there is no event to be written");
+                    "no events are selected");
         return false;
     }
     name_parts(x);
@@ -180,8 +181,8 @@ bool ht_export_wall(const HtExport *x, const HtExportPart *part, int64_t *ns)
     return *ns != INT64_MAX;
 }
 
-/* How wrong the dates of half of the events, and of all, may be */
-static void say_dates(HtExport *x)
+/* Print the error of host times: the median bound, and the maximum. */
+static void report_error(HtExport *x)
 {
     g_autoptr(GString) name = g_string_new(NULL), text = g_string_new(NULL);
     uint64_t events = 0, sum = 0;
@@ -195,28 +196,29 @@ static void say_dates(HtExport *x)
     }
     ht_escape_str(name, HT_ESCAPE_TERMINAL, x->name);
     g_string_printf(text, "hypertrace export: '%s': %" PRIu64 " events; on"
-                    " the host's clock half of them are right to ", name->str,
-                    events);
+                    " the host's clock, the error of half of them is at most ",
+                    name->str, events);
     ht_number_duration(text, UINT64_C(1) << MIN(half, 62), 0);
-    g_string_append(text, ", all to ");
+    g_string_append(text, ", of all at most ");
     ht_number_duration(text, x->worst_ns, 0);
     g_printerr("%s\n", text->str);
     if (x->v->undated) {
         g_printerr("hypertrace export: '%s': %" PRIu64 " events were left out:"
-                   " nobody looked twice while the guest's clock went as they"
-                   " say\n", name->str, x->v->undated);
+                   " their host time is not known, because the recorder polled"
+                   " the guest less than twice in that part of its clock\n",
+                   name->str, x->v->undated);
     }
     memset(x->dated, 0, sizeof(x->dated));
     x->worst_ns = 0;
     x->v->undated = 0;
 }
 
-static void say(HtExport *x)
+static void report(HtExport *x)
 {
     unsigned i;
 
     if (x->v->host) {
-        say_dates(x);
+        report_error(x);
     }
 
     for (i = 0; i < x->parts->len; i++) {
@@ -224,7 +226,7 @@ static void say(HtExport *x)
         g_autofree char *base = g_path_get_basename(p->path);
         g_autoptr(GString) s = g_string_new(NULL);
 
-        /* the directory of several has another name as yet */
+        /* A directory of several traces still has a temporary name. */
         ht_escape_str(s, HT_ESCAPE_TERMINAL, x->several ? base : p->path);
         if (p->made && x->parts->len > 1 && !x->out.path) {
             g_printerr("hypertrace export: boot %u%s: %" PRIu64 " events in"
@@ -236,12 +238,13 @@ static void say(HtExport *x)
     }
     if (x->unknown_tasks) {
         g_printerr("hypertrace export: the processes of %u threads are not"
-                   " known; task:task_newtask was lost or not recorded then\n",
+                   " known; the event task:task_newtask was lost or not"
+                   " recorded\n",
                    x->unknown_tasks);
     }
 }
 
-/* Its name says what a file is, if nobody else does. */
+/* Find the format by --format, else by the suffix of the file's name. */
 static int find_format(const char *format, const char *path)
 {
     unsigned i;
@@ -260,8 +263,8 @@ static void clear_part(gpointer data)
     g_free(((HtExportPart *)data)->path);
 }
 
-/* The clock of the first recording's host is everybody's. */
-static void take_clock(HtExport *x)
+/* Make the host's clock of the first recording the common clock. */
+static void set_common_clock(HtExport *x)
 {
     if (!x->first) {
         x->first = x->m;
@@ -271,7 +274,7 @@ static void take_clock(HtExport *x)
     }
 }
 
-/* One recording */
+/* Export one recording. */
 static bool run_one(HtExport *x, int which, GError **errp)
 {
     g_autoptr(GError) early = NULL;
@@ -282,19 +285,19 @@ static bool run_one(HtExport *x, int which, GError **errp)
     x->unknown_tasks = 0;
     x->m = ht_view_open(x->v, errp);
     if (x->m) {
-        take_clock(x);
+        set_common_clock(x);
     }
     if (x->m && !ht_host_clock_shift(x->m, x->first, &x->v->shift, &early)) {
-        g_printerr("hypertrace export: '%s' is of another host than the first"
-                   " recording, or of another boot of it: they are only as"
-                   " close as wall clocks agree\n", x->name);
+        g_printerr("hypertrace export: '%s' is from another host than the first"
+                   " recording, or from another boot of it: its times are as"
+                   " exact as the wall clocks of the hosts agree\n", x->name);
     }
     if (early) {
         g_propagate_error(errp, g_steal_pointer(&early));
     }
-    ok = x->m && !*errp && look_ahead(x, errp) && formats[which].run(x, errp);
+    ok = x->m && !*errp && find_parts(x, errp) && formats[which].run(x, errp);
     if (ok) {
-        say(x);
+        report(x);
     }
     if (x->m != x->first) {
         ht_model_free(x->m);
@@ -303,7 +306,7 @@ static bool run_one(HtExport *x, int which, GError **errp)
     return ok;
 }
 
-/* What a recording is called: its directory, and a number if need be */
+/* Name a recording by its directory; append a number to make it unique. */
 static char *name_of(const char *dir, GHashTable *names)
 {
     g_autofree char *real = g_canonicalize_filename(dir, NULL);
@@ -319,7 +322,7 @@ static char *name_of(const char *dir, GHashTable *names)
     return name;
 }
 
-/* A directory that gets its name when all traces are in it */
+/* Create a directory with a temporary name, for several traces. */
 static char *begin_directory(const char *path, GError **errp)
 {
     g_autofree char *parent = g_path_get_dirname(path);
@@ -330,12 +333,12 @@ static char *begin_directory(const char *path, GError **errp)
 
     if (g_file_test(path, G_FILE_TEST_EXISTS)) {
         g_set_error(errp, G_IO_ERROR, G_IO_ERROR_EXISTS,
-                    "'%s' is there already; traces are a new directory", path);
+                    "'%s' exists; give the name of a new directory", path);
         return NULL;
     }
     if (g_mkdir(hidden, 0777) < 0) {
         g_set_error(errp, G_IO_ERROR, g_io_error_from_errno(errno),
-                    "cannot make a directory in '%s': %s", parent,
+                    "cannot create a directory in '%s': %s", parent,
                     g_strerror(errno));
         return NULL;
     }
@@ -365,7 +368,10 @@ static bool end_directory(const char *hidden, const char *path, bool ok,
     return false;
 }
 
-/* Traces by others are read for Perfetto, which does not read them itself. */
+/*
+ * Check whether a directory has CTF traces instead of a recording. Only the
+ * export for Perfetto reads them: the other tools read CTF themselves.
+ */
 static bool is_trace(int which, const char *dir)
 {
     g_autofree char *info = g_build_filename(dir, "info", NULL);
@@ -381,8 +387,8 @@ static gint recordings_first(gconstpointer a, gconstpointer b, gpointer which)
 }
 
 /*
- * Add the traces of programs' events that are in recordings, for Perfetto.
- * @dirs has the name of the command first.
+ * For Perfetto, add the traces of programs' events that the recordings have.
+ * dirs[0] is the name of the command.
  */
 static GPtrArray *with_programs(const HtView *v, int which, char **dirs,
                                 int count)
@@ -404,7 +410,7 @@ static GPtrArray *with_programs(const HtView *v, int which, char **dirs,
     return all;
 }
 
-/* All recordings: one trace, or a directory of several */
+/* Export all recordings, to one trace or to a directory of traces. */
 static bool run_all(HtExport *x, int which, char **dirs, int count,
                     GError **errp)
 {
@@ -443,7 +449,7 @@ static bool run_all(HtExport *x, int which, char **dirs, int count,
     }
     if (ok && in_file && !x->sequences) {
         g_set_error(errp, G_IO_ERROR, G_IO_ERROR_NOT_FOUND,
-                    "there is no event to be written");
+                    "no events are selected");
         ok = false;
     }
     x->path = path;
@@ -452,7 +458,7 @@ static bool run_all(HtExport *x, int which, char **dirs, int count,
     } else if (in_file && errp && *errp) {
         ht_output_abort(&x->out);
     } else if (in_file) {
-        /* also says why it could not be written */
+        /* If writing failed, this sets @errp. */
         ok = ht_output_finish(&x->out, errp) && ok;
     }
     ht_model_free(x->first);
@@ -460,22 +466,23 @@ static bool run_all(HtExport *x, int which, char **dirs, int count,
     return ok;
 }
 
-/* What does not go together; NULL if all does */
+/* Find options that contradict each other; returns a message, or NULL. */
 static const char *mistake(const HtView *v, int which, bool several)
 {
     if (formats[which].run == ht_export_dat) {
         return ht_view_selects(v) ?
-            "trace.dat has the ring's pages as they are: only --boot picks"
-            " some; use perfetto or ctf" :
+            "trace.dat holds unchanged pages of the ring, so that only --boot"
+            " can select events; use perfetto or ctf" :
             ht_view_on_host(v) || several ?
-            "trace.dat has one guest's clock; use perfetto or ctf" : NULL;
+            "trace.dat holds the clock of one guest; use perfetto or ctf" :
+            NULL;
     }
     return several && v->clock && !ht_view_on_host(v) ?
-        "each guest has another clock: several, and traces, go together by"
+        "each guest has its own clock: several recordings, and traces, need"
         " --clock=host" :
         several && ht_view_times(v) ?
-        "--from and --to are times of one guest's clock: give one recording" :
-        NULL;
+        "--from and --to are times of one guest's clock: give only one"
+        " recording" : NULL;
 }
 
 int ht_export(int argc, char **argv)
@@ -483,10 +490,10 @@ int ht_export(int argc, char **argv)
     g_autofree char *format = NULL, *path = NULL;
     const GOptionEntry own[] = {
         { "format", 'f', 0, G_OPTION_ARG_STRING, &format,
-          "dat, perfetto, ctf or lttng; by default as FILE's name ends: .dat,"
+          "dat, perfetto, ctf or lttng; default by FILE's suffix: .dat,"
           " .pftrace", "FORMAT" },
         { "output", 'o', 0, G_OPTION_ARG_FILENAME, &path,
-          "file, or directory of ctf and lttng, to make", "FILE" },
+          "write to FILE; ctf and lttng create a directory", "FILE" },
         { 0 }
     };
     HtView v = { 0 };
@@ -499,30 +506,29 @@ int ht_export(int argc, char **argv)
 
     if (!ht_view_parse(&v, &argc, argv, "Write recordings for trace-cmd and"
                        " KernelShark (dat), Perfetto, babeltrace2 (ctf), or"
-                       " Trace Compass (lttng); several share the host's"
-                       " clock.  For Perfetto, DIR may also be a CTF trace"
-                       " of a device's, or LTTng's.",
+                       " Trace Compass (lttng). Several recordings are put on"
+                       " the host's clock. For Perfetto, DIR may also be a CTF"
+                       " trace of a device, or of LTTng.",
                        (HT_VIEW_ALL & ~HT_VIEW_OUTPUT) | HT_VIEW_CLOCK |
                        HT_VIEW_MANY, own, &status)) {
         goto out;
     }
     if (!path) {
-        status = ht_usage_error("where to? say it with -o FILE");
+        status = ht_usage_error("give the output with -o FILE");
         goto out;
     }
     which = find_format(format, path);
     if (which < 0) {
         status = format ?
-            ht_usage_error("--format=%s: it is dat, perfetto, ctf or lttng",
+            ht_usage_error("--format=%s: must be dat, perfetto, ctf or lttng",
                            format) :
-            ht_usage_error("which format? --format=dat, perfetto, ctf or"
-                           " lttng");
+            ht_usage_error("give --format: dat, perfetto, ctf or lttng");
         goto out;
     }
     all = with_programs(&v, which, argv, argc);
     argv = (char **)all->pdata;
     argc = all->len - 1;
-    /* in any order otherwise: the first recording's host is the first */
+    /* Recordings come before traces: the first one gives the common clock. */
     g_qsort_with_data(argv + 1, argc - 1, sizeof(*argv), recordings_first,
                       GINT_TO_POINTER(which));
     several = argc > 2 || is_trace(which, argv[1]);
@@ -542,7 +548,7 @@ int ht_export(int argc, char **argv)
         g_autoptr(GString) s = g_string_new(NULL);
 
         ht_escape_str(s, HT_ESCAPE_TERMINAL, error ? error->message :
-                      "the recording has changed meanwhile");
+                      "the recording changed during the export");
         status = ht_error("%s", s->str);
     }
 out:

@@ -1,25 +1,25 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace export: a recording in other programs' formats
+ * hypertrace export: write recordings in formats of other programs
  */
 #ifndef HYPERTRACE_TOOL_EXPORT_H
 #define HYPERTRACE_TOOL_EXPORT_H
 
 #include "views/view.h"
 
-/* A recording with more boots and steps of the clock is refused. */
+/* Limit for segments of all boots; a recording with more is refused. */
 #define HT_EXPORT_FILES_MAX     1000
 
 /**
- * HtExportPart: one segment of the guest's clock, a file
- * @boot: which boot, from 1
- * @segment: of the clock in it
- * @events: how many there are
- * @begin_ns: the guest's time of the first
- * @worst_ns: of dates on the host's clock: how wrong they may be
+ * HtExportPart: one segment of the guest's clock, which becomes a file
+ * @boot: boot, counted from 1
+ * @segment: segment of the clock in that boot
+ * @events: number of events
+ * @begin_ns: guest time of the first event
+ * @worst_ns: maximum error of the host times, if the host's clock was chosen
  * @wall_ns: CLOCK_REALTIME minus the guest's clock; INT64_MAX if not known
- * @path: of the file
- * @made: it was written
+ * @path: path of the file
+ * @made: the file was written
  */
 typedef struct HtExportPart {
     unsigned boot;
@@ -34,28 +34,30 @@ typedef struct HtExportPart {
 
 /**
  * HtExport: one run of the command
- * @v: the choice of events
- * @m: the recording
- * @first: the first of several, whose host's clock is everybody's
- * @several: it is one of several
- * @name: of the recording, no other one's
- * @path: where to
- * @parts: of HtExportPart, in order
- * @unknown_tasks: threads whose process is not known
- * @out: Perfetto with the host's clock: the file of all
- * @machines: how many are in it
- * @sequences: likewise
- * @clock_uuid: of the host's clock
- * @clock_known: the three below are the first recording's or trace's
- * @host_boot: of which boot of the host it was; NULL or "" if nobody knows
- * @wall_known: whether @wall_ns is known
- * @wall_ns: CLOCK_REALTIME - CLOCK_MONOTONIC of the host then
- * @dated: events by how wrong they may be: below 2 to the power of the index
- * @worst_ns: how wrong one is at most
+ * @v: the selection of events
+ * @m: the recording that is being exported
+ * @first: the first recording, whose host clock is the common clock
+ * @several: several recordings or traces are exported
+ * @name: unique name of the recording
+ * @path: path of the output
+ * @parts: of HtExportPart, in the order of boots and segments
+ * @unknown_tasks: number of threads whose process is not known
+ * @out: for Perfetto with the host's clock: the file for all recordings
+ * @machines: number of machines in @out
+ * @sequences: number of sequences in @out
+ * @clock_uuid: UUID of the host's clock
+ * @clock_known: the three members below are set, from the first recording or
+ *               trace
+ * @host_boot: id of the host's boot; NULL or "" if not known
+ * @wall_known: @wall_ns is known
+ * @wall_ns: CLOCK_REALTIME - CLOCK_MONOTONIC of the host
+ * @dated: number of events by the bound of their error: below 2 to the power of
+ *         the index, in nanoseconds
+ * @worst_ns: maximum error of an event's time
  *
- * Where times are the guest's, a file holds one segment of its clock in each
- * format: in none may time go back.  The one with most events has the name
- * that was asked for, others have their number in theirs.
+ * With the guest's clock, each file holds one segment of that clock, because
+ * time may not go back in any of the formats. The file with the most events
+ * gets @path; the names of the others have their number appended.
  */
 typedef struct HtExport {
     HtView *v;
@@ -79,7 +81,7 @@ typedef struct HtExport {
 } HtExport;
 
 /**
- * ht_export_next: the next event to be written
+ * ht_export_next: get the next selected event and count its error
  * @x: export
  * @ev: filled in
  *
@@ -88,81 +90,95 @@ typedef struct HtExport {
 bool ht_export_next(HtExport *x, HtModelEvent *ev);
 
 /**
- * ht_export_part: the file an event goes to
+ * ht_export_part: get the file for an event
  * @x: export
- * @boot: the event's
- * @segment: the event's
+ * @boot: the event's boot
+ * @segment: the event's segment
  *
- * Returns: the part; NULL if there is none, which no recording that stays as
- * it is comes to
+ * Returns: the part; NULL if no part fits, which happens only if the recording
+ * changes during the export
  */
 HtExportPart *ht_export_part(HtExport *x, unsigned boot, uint32_t segment);
 
 /**
- * ht_export_wall: the wall clock of the host when the clock of times was 0
+ * ht_export_wall: get the host's wall clock at time 0 of a file
  * @x: export
- * @part: the file; each segment of a guest's clock has its own relation
+ * @part: the file; the result differs by segment of the guest's clock
  * @ns: set to nanoseconds since 1970
  *
- * Returns: whether it is known
+ * Returns: false if it is not known
  */
 bool ht_export_wall(const HtExport *x, const HtExportPart *part, int64_t *ns);
 
 /**
  * ht_export_dat: write trace.dat, version 6, for trace-cmd and KernelShark
  * @x: export
- * @errp: why not
+ * @errp: set on failure
  *
- * Returns: whether all files were written
+ * Returns: true if all files were written
  */
 bool ht_export_dat(HtExport *x, GError **errp);
 
 /**
- * ht_export_perfetto: write Perfetto's protobuf
+ * ht_export_perfetto: write a trace for Perfetto
+ * @x: export
+ * @errp: set on failure
  *
- * With the host's clock to @x->out, in which each boot of each guest is a
- * machine of its own.
+ * With the host's clock, the recording is added to @x->out. Each boot of each
+ * guest becomes a machine of that trace.
+ *
+ * Returns: true on success
  */
 bool ht_export_perfetto(HtExport *x, GError **errp);
 
 /**
- * ht_export_perfetto_host: write the host itself, with the clock that all have
- * @x: export; nothing is written if something was
- * @ns: when
+ * ht_export_perfetto_host: write the host and the common clock to @x->out
+ * @x: export; if @x->out has a sequence already, nothing is written
+ * @ns: host time of the packet
  */
 void ht_export_perfetto_host(HtExport *x, uint64_t ns);
 
 /**
  * ht_export_trace: add CTF traces to a Perfetto file with the host's clock
  * @x: export
- * @dir: traces of devices and rings, with the host's clock, or LTTng's are
- *       here or below
- * @errp: why not
+ * @dir: folder with traces, at any depth: of devices or rings with the host's
+ *       clock, or of LTTng
+ * @errp: set on failure
  *
- * A device or ring is a machine of its own, with a track a stream; what LTTng
- * recorded is the host's, with tracks by provider.
+ * Each device or ring becomes a machine, with one track for each stream. A
+ * trace of LTTng becomes tracks of the host, one for each provider.
+ *
+ * Returns: true on success
  */
 bool ht_export_trace(HtExport *x, const char *dir, GError **errp);
 
 /**
- * ht_export_uuid: make a random one
- * @uuid: set to it
+ * ht_export_uuid: make a random UUID
+ * @uuid: set to the UUID
  */
 void ht_export_uuid(uint8_t uuid[16]);
 
 /**
- * ht_export_remove: remove a trace's directory
- * @path: its files are removed, too
+ * ht_export_remove: remove the directory of a trace, with its files
+ * @path: the directory
  */
 void ht_export_remove(const char *path);
 
 /**
  * ht_export_ctf: write a directory of CTF 1.8, for babeltrace2
+ * @x: export
+ * @errp: set on failure
+ *
+ * Returns: true on success
  */
 bool ht_export_ctf(HtExport *x, GError **errp);
 
 /**
- * ht_export_lttng: the same with LTTng's names, for Trace Compass
+ * ht_export_lttng: write CTF 1.8 with the names of LTTng, for Trace Compass
+ * @x: export
+ * @errp: set on failure
+ *
+ * Returns: true on success
  */
 bool ht_export_lttng(HtExport *x, GError **errp);
 

@@ -2,8 +2,8 @@
 /*
  * hypertrace export --format perfetto: events
  *
- * Those that Perfetto knows become what it knows; all others are described by
- * their own formats, in the trace (Perfetto v50 and later).
+ * Events that Perfetto has a message for become that message. All others are
+ * described in the trace itself, which Perfetto reads since v50.
  */
 #include <string.h>
 
@@ -27,13 +27,13 @@ typedef enum Put {
     PUT_SYMBOL,
 } Put;
 
-/* How the fields of a kind, in kinds.c's order, become a message's */
+/* Perfetto's message for a kind of events */
 typedef struct Known {
-    uint16_t number;            /* of FtraceEvent; 0: not known there */
+    uint16_t number;            /* field of FtraceEvent; 0: no message */
     struct {
-        uint8_t field;
-        uint8_t put;
-    } as[HT_KIND_FIELDS];
+        uint8_t field;          /* number in the message */
+        uint8_t put;            /* enum Put */
+    } as[HT_KIND_FIELDS];       /* in the order of ht_kinds */
 } Known;
 
 static const Known known[HT_KINDS] = {
@@ -88,8 +88,7 @@ uint64_t pf_symbol(PfWriter *w, unsigned boot, uint64_t addr)
         return iid[1];
     }
     if (g_hash_table_size(w->symbols) >= SYMBOLS_MAX) {
-        /* no name, but still its address */
-        return addr;
+        return addr;    /* an id without a name */
     }
     key = g_new(uint64_t, 2);
     key[0] = addr;
@@ -118,7 +117,7 @@ static void put_array(const HtModelEvent *ev, const HtFtField *f,
     }
 }
 
-/* Of syscalls:sys_enter_*: each argument is a field of its own. */
+/* Append the arguments of syscalls:sys_enter_*, each of which is a field. */
 static void put_arguments(const HtModelEvent *ev, unsigned number,
                           GByteArray *out)
 {
@@ -251,8 +250,8 @@ static void put_unknown(PfWriter *w, const HtModelEvent *ev, GByteArray *out)
 }
 
 /*
- * raw_syscalls:* and syscalls:* tell of the same calls: whichever comes first
- * makes the slices, and the others stay events.
+ * Check whether an event must not become a slice. raw_syscalls:* and syscalls:*
+ * report the same calls, so only the system that comes first makes slices.
  */
 static bool is_second_syscall(PfWriter *w, const HtModelEvent *ev)
 {
@@ -272,7 +271,7 @@ void pf_event(PfWriter *w, const HtModelEvent *ev, GByteArray *out)
     gsize at = ht_pb_begin(out, PF_BUNDLE_EVENT);
 
     ht_pb_uint(out, PF_EVENT_TIMESTAMP, ev->rec.ns);
-    /* an event without one is dropped, even pid 0 has to be there */
+    /* Perfetto drops events without a PID, so PID 0 must be written too. */
     ht_pb_uint(out, PF_EVENT_PID, (int64_t)ev->rec.pid);
     if (is_second_syscall(w, ev)) {
         put_described(w, ev, out);

@@ -1,17 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: fields of a CTF trace as Perfetto's DebugAnnotations
+ * hypertrace: write fields of a CTF trace as Perfetto's DebugAnnotations
  *
- * How many and how large they are is up to who wrote the trace.
+ * The trace is not trusted: number, size and nesting of fields are bounded.
  */
 #include <string.h>
 
 #include "export/perfetto-field.h"
 #include "export/protobuf.h"
 
-/* What one event's fields may take, more or less, and how they nest */
-#define BYTES_MAX       65536
-#define DEPTH_MAX       8
+#define BYTES_MAX       65536   /* for one structure, approximately */
+#define DEPTH_MAX       8       /* of nested structures and arrays */
 
 typedef struct Writer {
     GByteArray *b;
@@ -55,7 +54,10 @@ static void put_elements(Writer *w, const bt_field *f, unsigned depth)
     }
 }
 
-/* libbabeltrace2 2.0 gives an @empty text as the one before it. */
+/*
+ * For an empty string, libbabeltrace2 2.0 returns the previous string's bytes:
+ * the caller sets @empty if the length is 0.
+ */
 static void put_string(Writer *w, const bt_field *f, bool empty)
 {
     uint64_t len = empty ? 0 : bt_field_string_get_length(f);
@@ -100,7 +102,7 @@ static void put_value(Writer *w, const bt_field *f, bool empty,
     }
 }
 
-/* What an option or a variant holds; NULL: nothing */
+/* Get the field inside an option or variant; NULL if it is empty. */
 static const bt_field *inner(const bt_field *f)
 {
     unsigned depth;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: fields of a CTF trace as Perfetto's DebugAnnotations
+ * hypertrace: write fields of a CTF trace as Perfetto's DebugAnnotations
  */
 #ifndef HYPERTRACE_TOOL_PERFETTO_FIELD_H
 #define HYPERTRACE_TOOL_PERFETTO_FIELD_H
@@ -10,13 +10,14 @@
 #include "export/perfetto.h"
 
 /**
- * pf_fields: append a structure's members
+ * pf_fields: append the members of a structure
  * @b: a TrackEvent
  * @structure: an event's payload or context
- * @skip: by number, those that are the next one's length; or NULL
+ * @skip: by index: the member is the length of the next one and is left out; or
+ *        NULL
  *
- * What would take too much room is left out, and the annotation hypertrace.cut
- * says so.
+ * The size is bounded. If members are left out or cut for that, the annotation
+ * hypertrace.cut is added.
  */
 void pf_fields(GByteArray *b, const bt_field *structure, const bool *skip);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: packets of Perfetto's protobuf
+ * hypertrace: write packets of Perfetto's trace format
  */
 #include <string.h>
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: what of Perfetto's protobuf is written: numbers of fields
+ * hypertrace: write packets and events of Perfetto's trace format
  *
- * Named after the messages and fields of protos/perfetto/trace/.
+ * The constants are field numbers of the messages in Perfetto's
+ * protos/perfetto/trace/, and are named after them.
  */
 #ifndef HYPERTRACE_TOOL_PERFETTO_H
 #define HYPERTRACE_TOOL_PERFETTO_H
@@ -111,25 +112,25 @@ enum {
 #define PF_SLICE_END    2
 #define PF_INSTANT      3
 
-/* Of a sequence, the first uuid of tracks: this and its id's upper half */
+/* The tracks of a sequence have UUIDs from (id << 32) + PF_TRACK_BASE on. */
 #define PF_TRACK_BASE   0x68740000
 
-/* FtraceEvent fields from here on are described in the trace itself. */
+/* FtraceEvent fields with higher numbers are described in the trace itself. */
 #define PF_GENERIC_BASE         65536
 
-/* Numbers of a described event's fields are below. */
+/* Maximum number of fields of an event that is described in the trace */
 #define PF_GENERIC_FIELDS_MAX   31
 
-/* A bundle with a higher CPU fails the whole trace. */
+/* Perfetto refuses the whole trace if a bundle has a higher CPU number. */
 #define PF_CPUS_MAX             1024
 
 /**
  * PfSequence: packets of one sequence
- * @o: where they go
- * @packet: the one that is being made
- * @machine: whose they are; 0: the host's, or the only one's
- * @id: of the sequence, from 1
- * @begun: there was one
+ * @o: output
+ * @packet: buffer for the current packet
+ * @machine: number of the machine; 0: the host, or the only machine
+ * @id: number of the sequence, from 1
+ * @begun: the first packet was begun
  */
 typedef struct PfSequence {
     HtOutput *o;
@@ -141,93 +142,96 @@ typedef struct PfSequence {
 
 /**
  * pf_sequence_init: begin a sequence
- * @s: set up
- * @o: where its packets go
- * @machine: whose they are, or 0
- * @id: its number
+ * @s: initialized
+ * @o: output for its packets
+ * @machine: number of the machine, or 0
+ * @id: number of the sequence, from 1
  */
 void pf_sequence_init(PfSequence *s, HtOutput *o, uint32_t machine,
                       uint32_t id);
 
 /**
- * pf_sequence_end: end a sequence
+ * pf_sequence_end: free the members of a sequence
+ * @s: sequence
  */
 void pf_sequence_end(PfSequence *s);
 
 /**
  * pf_packet_begin: begin a packet in @s->packet
  * @s: sequence
- * @ns: when it is
+ * @ns: time of the packet
  *
- * Returns: what pf_packet_end() wants to know
+ * Returns: position, for pf_packet_end()
  */
 gsize pf_packet_begin(PfSequence *s, uint64_t ns);
 
 /**
- * pf_packet_end: write it
+ * pf_packet_end: end a packet and write it
  * @s: sequence
- * @at: what pf_packet_begin() returned
+ * @at: return value of pf_packet_begin()
  *
- * Returns: as ht_output_room()
+ * Returns: false if writing failed
  */
 bool pf_packet_end(PfSequence *s, gsize at);
 
 /**
- * pf_clocks: say what the clock is, in the first packet of all
+ * pf_clocks: write the clock, in the first packet of the trace
  * @s: sequence
- * @ns: when
+ * @ns: time of the packet
  * @host: times are the host's CLOCK_MONOTONIC
- * @wall: what makes a time of day of them, or NULL
+ * @wall: CLOCK_REALTIME - clock of the trace, in nanoseconds; or NULL
  *
- * A clock can be set only before it is used.
+ * It must be the first packet, because Perfetto accepts a clock only before it
+ * is used.
  */
 void pf_clocks(PfSequence *s, uint64_t ns, bool host, const int64_t *wall);
 
 /**
- * pf_machine: name the sequence's machine
+ * pf_machine: write the name of the sequence's machine
  * @s: sequence
- * @ns: when
- * @name: any bytes
+ * @ns: time of the packet
+ * @name: name; may have any bytes
  */
 void pf_machine(PfSequence *s, uint64_t ns, const char *name);
 
 /**
- * pf_track: make a track
+ * pf_track: write the description of a track
  * @s: sequence
- * @ns: when
- * @uuid: of the track
- * @parent: of the track it is in, or 0
- * @name: any bytes
+ * @ns: time of the packet
+ * @uuid: UUID of the track
+ * @parent: UUID of the enclosing track, or 0
+ * @name: name; may have any bytes
  */
 void pf_track(PfSequence *s, uint64_t ns, uint64_t uuid, uint64_t parent,
               const char *name);
 
 /**
  * pf_attribute: append an attribute of the trace
- * @s: sequence; its packet has begun, and TraceAttributes in it
+ * @s: sequence, whose packet must be inside TraceAttributes
  * @key: name
- * @text: value, any bytes; or NULL
- * @number: the value then
+ * @text: value, which may have any bytes; or NULL
+ * @number: value if @text is NULL
  */
 void pf_attribute(PfSequence *s, const char *key, const char *text,
                   uint64_t number);
 
 /**
- * pf_clock_attributes: likewise, that times are the host's
- * @s: sequence
- * @bound_ns: how wrong they are at most; NULL if nobody knows
+ * pf_clock_attributes: append the attributes of the host's clock
+ * @s: sequence, whose packet must be inside TraceAttributes
+ * @bound_ns: maximum error of the times in nanoseconds; NULL if not known
  */
 void pf_clock_attributes(PfSequence *s, const uint64_t *bound_ns);
 
 /**
- * PfWriter: what it takes to write events
+ * PfWriter: state to write events
  * @m: model
- * @symbols: iids of kernel addresses, by address; of uint64_t
- * @interned: InternedData that was not written yet
- * @descriptors: FtraceEventBundle fields that were not written yet
- * @described: types whose descriptor was made
- * @syscalls: the system whose events are slices of system calls, or NULL
- * @scratch: of strings
+ * @symbols: interning ids (iids) of kernel addresses, by address
+ * @interned: InternedData that has to be written with the next packet
+ * @descriptors: descriptors of events that have to be written with the next
+ *               FtraceEventBundle
+ * @described: bitmap of types that have a descriptor
+ * @syscalls: the system whose events become slices of system calls, or NULL
+ * @scratch: buffer for strings
  */
 typedef struct PfWriter {
     HtModel *m;
@@ -240,7 +244,7 @@ typedef struct PfWriter {
 } PfWriter;
 
 /**
- * pf_event: write an event into a bundle
+ * pf_event: append an event to a bundle
  * @w: writer
  * @ev: event
  * @out: appended to: a FtraceEventBundle's field `event`
@@ -248,10 +252,12 @@ typedef struct PfWriter {
 void pf_event(PfWriter *w, const HtModelEvent *ev, GByteArray *out);
 
 /**
- * pf_symbol: the iid of a kernel address
+ * pf_symbol: get the interning id (iid) of a kernel address
  * @w: writer; if the address is new, its name is added to @w->interned
- * @boot: of which boot
+ * @boot: boot, counted from 1
  * @addr: address
+ *
+ * Returns: the iid; @addr if there are too many symbols
  */
 uint64_t pf_symbol(PfWriter *w, unsigned boot, uint64_t addr);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: the wire format of protocol buffers, written
+ * hypertrace: write the wire format of protocol buffers
  */
 #include <string.h>
 

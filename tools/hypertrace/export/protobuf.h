@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: the wire format of protocol buffers, written
+ * hypertrace: write the wire format of protocol buffers
+ *
+ * A message is a GByteArray. Each function appends one field.
  */
 #ifndef HYPERTRACE_TOOL_PROTOBUF_H
 #define HYPERTRACE_TOOL_PROTOBUF_H
@@ -8,58 +10,63 @@
 #include <glib.h>
 #include <stdint.h>
 
-/* Messages are appended to a GByteArray; each function adds one field. */
-
 /**
- * ht_pb_uint: int32, int64, uint32, uint64, bool or an enum
+ * ht_pb_uint: append an int32, int64, uint32, uint64, bool or enum
  * @b: message
- * @field: number
- * @v: value; a negative one is cast, as the format wants it
+ * @field: number of the field
+ * @v: value; a negative one must be sign-extended to 64 bits
  */
 void ht_pb_uint(GByteArray *b, unsigned field, uint64_t v);
 
 /**
- * ht_pb_double: a double
+ * ht_pb_double: append a double
  * @b: message
- * @field: number
+ * @field: number of the field
  * @v: value
  */
 void ht_pb_double(GByteArray *b, unsigned field, double v);
 
 /**
- * ht_pb_bytes: bytes or a string
+ * ht_pb_bytes: append bytes or a string
  * @b: message
- * @field: number
- * @data: the bytes; a string's must be UTF-8
- * @len: how many
+ * @field: number of the field
+ * @data: the bytes; a string must be UTF-8
+ * @len: number of bytes
  */
 void ht_pb_bytes(GByteArray *b, unsigned field, const void *data, gsize len);
 
 /**
- * ht_pb_str: a string of the program's own
+ * ht_pb_str: append a constant string
+ * @b: message
+ * @field: number of the field
+ * @s: string, which must be UTF-8
  */
 void ht_pb_str(GByteArray *b, unsigned field, const char *s);
 
 /**
- * ht_pb_guest: a string that anybody may have written; made UTF-8
+ * ht_pb_guest: append a string that is not trusted
+ * @b: message
+ * @field: number of the field
+ * @s: any bytes; bytes that are not UTF-8 are escaped
+ * @len: number of bytes
  */
 void ht_pb_guest(GByteArray *b, unsigned field, const char *s, gsize len);
 
 /**
- * ht_pb_begin: begin a message inside the message
+ * ht_pb_begin: begin a nested message
  * @b: message
- * @field: number
+ * @field: number of the field
  *
- * Returns: what ht_pb_end() wants to know
+ * Returns: position, for ht_pb_end()
  */
 gsize ht_pb_begin(GByteArray *b, unsigned field);
 
 /**
- * ht_pb_end: end the message that was begun last
+ * ht_pb_end: end the innermost nested message
  * @b: message
- * @begin: what ht_pb_begin() returned
+ * @begin: return value of ht_pb_begin()
  *
- * Its bytes are moved if its size needs more than one byte.
+ * The bytes of the nested message move if its length needs more than one byte.
  */
 void ht_pb_end(GByteArray *b, gsize begin);
 

@@ -66,7 +66,7 @@ static void free_vcpu(gpointer p)
     g_free(v);
 }
 
-/* The vCPU of a record; NULL if there are too many */
+/* Find or create the vCPU of a record. Returns NULL if there are too many. */
 static HtXenVcpu *find_vcpu(HtXentrace *x, uint32_t id)
 {
     HtXenVcpu *v = g_hash_table_lookup(x->by_id, GUINT_TO_POINTER(id));
@@ -100,7 +100,10 @@ static void add_state(HtXenVcpu *v, unsigned state, uint64_t cycles)
     }
 }
 
-/* Any CPU may have lost records of the vCPU. */
+/*
+ * Check whether any CPU lost records since the vCPU's last change: a vCPU may
+ * move to any CPU. @tsc is set to the time of the first lost record.
+ */
 static bool lost_since(const HtXentrace *x, const HtXenVcpu *v, uint64_t *tsc)
 {
     if (v->losses >= x->losses->len) {
@@ -110,7 +113,7 @@ static bool lost_since(const HtXentrace *x, const HtXenVcpu *v, uint64_t *tsc)
     return true;
 }
 
-/* Give the time since the last change to the state that the vCPU had */
+/* Add the time since the vCPU's last change to the state that it had. */
 static void end_state(HtXentrace *x, HtXenVcpu *v, unsigned from, uint64_t tsc)
 {
     uint64_t cycles = tsc > v->since ? tsc - v->since : 0, lost;
@@ -159,7 +162,10 @@ static void runstate(HtXentrace *x, Cpu *cpus, unsigned n, const Record *r)
     }
 }
 
-/* A vCPU whose state is not known runs from here on. */
+/*
+ * Handle CONTINUE: the vCPU runs. If its state was not known, it is known from
+ * here on.
+ */
 static void run_on(HtXentrace *x, Cpu *cpus, unsigned n, Record r)
 {
     const HtXenVcpu *v = find_vcpu(x, r.word[0]);
@@ -288,7 +294,7 @@ static void count(HtXentrace *x, Cpu *cpus, unsigned n, const Record *r)
     } else if (v && hvm == HVM_ENTRY) {
         hvm_entry(v, r->tsc);
     } else if (v && r->event == PV_CALL && r->words >= 1) {
-        /* the upper bits tell which arguments follow */
+        /* Bits 20 and above describe the arguments. */
         hypercall(x, v, r->word[0] & 0xfffff);
     } else if (v && hvm == HVM_VMMCALL && r->words >= 1) {
         hypercall(x, v, r->word[0]);
@@ -299,7 +305,7 @@ static void count(HtXentrace *x, Cpu *cpus, unsigned n, const Record *r)
     }
 }
 
-/* Read the CPU's next record, without taking it */
+/* Read the CPU's next record, without consuming it. */
 static bool peek(HtXentrace *x, const uint8_t *data, Cpu *cpu, Record *r)
 {
     for (;;) {
@@ -334,7 +340,7 @@ static bool peek(HtXentrace *x, const uint8_t *data, Cpu *cpu, Record *r)
     }
 }
 
-/* Note where each CPU's chunks are */
+/* Collect the chunks of each CPU. */
 static bool find_chunks(HtXentrace *x, Cpu *cpus, const uint8_t *data,
                         size_t size, GError **errp)
 {
@@ -364,8 +370,8 @@ static bool find_chunks(HtXentrace *x, Cpu *cpus, const uint8_t *data,
     }
     if (!at) {
         g_set_error(errp, G_FILE_ERROR, G_FILE_ERROR_INVAL,
-                    "it is no trace of xentrace: it does not begin with a"
-                    " record 0x2001f003; record one with 'xentrace -D -e"
+                    "the file is not a trace of xentrace: it does not begin"
+                    " with a record 0x2001f003; record one with 'xentrace -D -e"
                     " 0x0008f000 FILE' on the Xen host");
         return false;
     }
@@ -394,7 +400,7 @@ static void merge(HtXentrace *x, Cpu *cpus, const uint8_t *data)
         }
         r = &next[used[best]];
         cpu = &cpus[used[best]];
-        /* No time of any CPU decreases, so that no time counts twice. */
+        /* Raise times that go back, so that no interval is counted twice. */
         x->backward += r->tsc < cpu->tsc;
         r->tsc = cpu->tsc = MAX(r->tsc, x->end);
         if (r->tsc) {
@@ -407,7 +413,7 @@ static void merge(HtXentrace *x, Cpu *cpus, const uint8_t *data)
             used[best] = used[--n];
         }
     }
-    /* The vCPU may go on after another CPU's trace ended. */
+    /* End the runs that are still open at the last record of their CPU. */
     for (i = 0; i < CPUS_MAX; i++) {
         if (cpus[i].current) {
             end_state(x, cpus[i].current, HT_XEN_RUNNING, cpus[i].tsc);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: a process that stays the same one
+ * hypertrace: a reference to a process that is safe against reuse of its PID
  */
 #include "hypertrace/base.h"
 #include <poll.h>
@@ -8,7 +8,7 @@
 
 #include "memory/process.h"
 
-/* Of what is read whole: a process may have 65530 mappings. */
+/* Limit for ht_process_read(); maps may have 65530 lines. */
 #define TEXT_MAX (64u << 20)
 
 HtProcess *ht_process_new(pid_t pid, GError **error)
@@ -22,7 +22,7 @@ HtProcess *ht_process_new(pid_t pid, GError **error)
     if (p->pidfd >= 0) {
         p->dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     }
-    /* The folder is of this process if it is alive now. */
+    /* If the process runs now, the folder belongs to it. */
     if (p->dir < 0 || ht_process_ended(p)) {
         g_set_error(error, G_FILE_ERROR, G_FILE_ERROR_NOENT,
                     "process %d: %s", (int)pid,
@@ -88,7 +88,7 @@ bool ht_process_is_ours(const HtProcess *p)
     const char *line = status ? strstr(status, "\nUid:") : NULL;
     unsigned real, effective;
 
-    /* The folder's owner is root's for a process that changed its user. */
+    /* The owner of the folder does not tell: it may be root. */
     return line && sscanf(line, "\nUid: %u %u", &real, &effective) == 2 &&
            real == geteuid() && effective == geteuid();
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: a process that stays the same one
+ * hypertrace: a reference to a process that is safe against reuse of its PID
  *
- * A number may be given to another process once this one has ended; what is
- * opened here never belongs to that one.
+ * The kernel may give a PID to another process after this one has ended. Files
+ * opened here never belong to that other process.
  */
 #ifndef HYPERTRACE_PROCESS_H
 #define HYPERTRACE_PROCESS_H
@@ -15,8 +15,8 @@
 /**
  * struct HtProcess - a process
  * @pid: its number
- * @pidfd: readable once it has ended, also before its parent has asked
- * @dir: its folder in /proc
+ * @pidfd: becomes readable when the process ends, also before its parent waits
+ * @dir: descriptor of its folder in /proc
  */
 typedef struct HtProcess {
     pid_t pid;
@@ -25,9 +25,9 @@ typedef struct HtProcess {
 } HtProcess;
 
 /**
- * ht_process_new() - hold on to a process
+ * ht_process_new() - get a reference to a process
  * @pid: its number
- * @error: set if there is none
+ * @error: set on failure
  *
  * Return: for ht_process_free(); NULL on failure
  */
@@ -36,34 +36,36 @@ void ht_process_free(HtProcess *p);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(HtProcess, ht_process_free)
 
 /**
- * ht_process_children() - all processes that this one started, directly or not
+ * ht_process_children() - list the descendants of this process
  *
  * Return: an array of pid_t
  */
 GArray *ht_process_children(void);
 
-/** ht_process_ended() - has it ended? */
+/** ht_process_ended() - whether the process has ended */
 bool ht_process_ended(const HtProcess *p);
 
 /**
- * ht_process_is_ours() - was it started by who runs this program?
+ * ht_process_is_ours() - whether the process has the user of this program
  *
- * If not, what it says of itself need not be what one wants to open.
+ * If not, its command line is not trusted: it may name any file.
  */
 bool ht_process_is_ours(const HtProcess *p);
 
 /**
- * ht_process_open() - open a file of its folder for reading
- * @name: as "mem"
+ * ht_process_open() - open a file of the process's folder for reading
+ * @p: the process
+ * @name: name of the file, for example "mem"
  *
  * Return: a descriptor; -1 with errno set
  */
 int ht_process_open(const HtProcess *p, const char *name);
 
 /**
- * ht_process_read() - read such a file
- * @name: as "maps"
- * @size: set to its bytes, unless NULL
+ * ht_process_read() - read a file of the process's folder
+ * @p: the process
+ * @name: name of the file, for example "maps"
+ * @size: set to the number of bytes, unless NULL
  * @error: set on failure
  *
  * Return: newly allocated and terminated by a NUL; NULL on failure

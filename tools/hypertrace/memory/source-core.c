@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: where a guest's memory is read from: an ELF core
+ * hypertrace: read a guest's memory from an ELF core
  *
- * QEMU's dump-guest-memory writes a segment for each part of RAM, by its
+ * QEMU's dump-guest-memory writes a segment for each part of RAM, with its
  * physical address.
  */
 #include "hypertrace/base.h"
@@ -26,7 +26,7 @@ static int core_read(void *opaque, uint64_t offset, void *buf, size_t len)
 
     if (!r || offset < r->at || len > r->size ||
         offset - r->at > r->size - len) {
-        return -ENXIO;                  /* between two of them */
+        return -ENXIO;          /* not completely in one range */
     }
     return read_file(s, r->file + offset - r->at, buf, len);
 }
@@ -42,7 +42,7 @@ static bool core_next(void *opaque, uint64_t offset, uint64_t *out)
     return true;
 }
 
-/* As ht_source_piece(), with physical addresses */
+/* ht_source_piece() with physical addresses */
 static bool core_piece(void *opaque, unsigned index, uint64_t *offset,
                        uint64_t *size, uint64_t *phys)
 {
@@ -58,7 +58,7 @@ static bool core_piece(void *opaque, unsigned index, uint64_t *offset,
 static bool refuse(GError **error, const char *name, const char *why)
 {
     g_set_error(error, G_FILE_ERROR, G_FILE_ERROR_INVAL,
-                "%s is no core of a guest: %s", name, why);
+                "%s is not a core of a guest: %s", name, why);
     return false;
 }
 
@@ -89,18 +89,18 @@ bool ht_source_core(HtSource *s, const char *name, GError **error)
             continue;
         }
         if (end < 0 || size > (uint64_t)end || offset > end - size) {
-            return refuse(error, name, "it is cut off: a segment lies behind "
+            return refuse(error, name, "it is truncated: a segment lies after "
                           "its end");
         }
         if (s->mem.size > UINT64_C(1) << 52) {
-            return refuse(error, name, "its segments are larger than any "
-                          "memory");
+            return refuse(error, name, "the sum of its segments is more than "
+                          "4 PiB");
         }
         ht_source_add(s, ht_le64(p.p_paddr), size, offset,
                       ht_le64(p.p_paddr));
     }
     if (s->ranges->len == 0) {
-        return refuse(error, name, "it has no memory in it");
+        return refuse(error, name, "it has no segments of memory");
     }
     s->mem.read = core_read;
     s->mem.next = core_next;

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: where a guest's memory is read from: a QEMU that runs
+ * hypertrace: read a guest's memory from a running QEMU
  *
- * Nothing tells from outside which mapping is the guest's RAM; a ring is
- * looked for in all that are large enough.  QEMU puts RAM at multiples of
- * 2 MiB, and a file's from its begin, wherever it is mapped; so places in the
- * guest that are multiples of 2 MiB are such here as well.
+ * It is not known from outside which mapping is the guest's RAM, so the reader
+ * searches all mappings that are large enough. QEMU aligns RAM to 2 MiB, and
+ * RAM in a file begins at the file's begin. So the offsets in the source are
+ * chosen to equal guest addresses modulo 2 MiB, and the reader may search at
+ * multiples of 2 MiB.
  *
- * Reading memory that was never touched would allocate it, if it is shared:
- * pagemap tells what was.
+ * Reading a page of shared memory that was never written would allocate it, so
+ * pagemap is read first.
  */
 #include "hypertrace/base.h"
 #include <sys/auxv.h>
@@ -22,8 +23,9 @@
 #define ENTRIES 512
 #define PRESENT (UINT64_C(3) << 62)     /* or swapped */
 /*
- * Time that a hole is believed to be one, in us. It must outlast the pauses of
- * this program on a busy host: else a search walks a hole again for each 2 MiB.
+ * Time for which a hole stays cached, in us. It must be longer than the pauses
+ * of this program on a busy host: else a search scans a hole again for each
+ * 2 MiB.
  */
 #define HOLE_TIME 500000
 
@@ -46,7 +48,7 @@ static int process_read(void *opaque, uint64_t offset, void *buf, size_t len)
     return n < 0 ? -errno : -ESRCH;     /* the process has ended */
 }
 
-/* The first page of @r at @offset or behind that was touched, or its end */
+/* Find the first page of @r from @offset on that was touched, or its end. */
 static uint64_t first_present(HtSource *s, const HtSourceRange *r,
                               uint64_t offset)
 {
@@ -57,7 +59,7 @@ static uint64_t first_present(HtSource *s, const HtSourceRange *r,
     while (offset < end) {
         uint64_t n = MIN((end - offset + page - 1) / page, ENTRIES), i;
 
-        /* Behind it is a hole that is known already. */
+        /* Skip the rest of the cached hole. */
         if (offset >= s->hole_from && offset < s->hole_to &&
             s->hole_to <= end &&
             g_get_monotonic_time() - s->hole_time < HOLE_TIME) {
@@ -77,7 +79,7 @@ static uint64_t first_present(HtSource *s, const HtSourceRange *r,
     return end;
 }
 
-static void note_hole(HtSource *s, uint64_t from, uint64_t to)
+static void cache_hole(HtSource *s, uint64_t from, uint64_t to)
 {
     if (to > from) {
         s->hole_from = from;
@@ -97,16 +99,16 @@ static bool process_next(void *opaque, uint64_t offset, uint64_t *out)
 
         if (next < r->at + r->size) {
             *out = MAX(next, begin);
-            note_hole(s, begin, next);
+            cache_hole(s, begin, next);
             return true;
         }
-        note_hole(s, begin, next);
+        cache_hole(s, begin, next);
         offset = next;
     }
     return false;
 }
 
-/* A line of maps, or neighbours that are one piece of memory */
+/* A line of maps, or adjacent lines of one mapping */
 typedef struct Mapping {
     uint64_t from, to;
     uint64_t offset;
@@ -131,7 +133,10 @@ static bool parse_mapping(const char *line, Mapping *m)
     return true;
 }
 
-/* madvise() and the like for a part of it make two of one. */
+/*
+ * Check whether two lines belong to one mapping: madvise() on a part of a
+ * mapping splits its line.
+ */
 static bool joins(const Mapping *m, const Mapping *next)
 {
     return m->to == next->from && !strcmp(m->mode, next->mode) &&
@@ -140,7 +145,7 @@ static bool joins(const Mapping *m, const Mapping *next)
            (!m->inode || next->offset - m->offset == m->to - m->from);
 }
 
-/* Can this be a guest's RAM? */
+/* Check whether a mapping may be a guest's RAM. */
 static bool is_ram(const Mapping *m)
 {
     static const char *const names[] = {
@@ -239,7 +244,7 @@ HtSource *ht_source_process(const HtProcess *process, const GPtrArray *others,
     if (s->ranges->len == 0) {
         g_set_error(error, G_FILE_ERROR, G_FILE_ERROR_INVAL,
                     "process %d has no mapping that could be a guest's RAM: "
-                    "at least %d MiB that can be written", pid,
+                    "a writable one of at least %d MiB", pid,
                     (int)(LEAST >> 20));
         return NULL;
     }

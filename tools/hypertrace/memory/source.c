@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: where a guest's memory is read from: files
+ * hypertrace: read a guest's memory from a file
  *
- * Read, not mapped: reading a hole of a mapping would allocate it, and a file
- * that is cut off would end the program.
+ * The file is read, not mapped: reading a hole of a mapping would allocate it,
+ * and if the file is truncated meanwhile, SIGBUS would end the program.
  */
 #include "hypertrace/base.h"
 #include <elf.h>
 #include "memory/source.h"
 
-/* Rings are looked for at multiples of this, of the guest's addresses. */
+/* The reader searches for rings at multiples of this in guest addresses. */
 #define ALIGN HT_FT_SEARCH_FAST
 
 HtSource *ht_source_new(int fd)
@@ -89,7 +89,7 @@ static int file_read(void *opaque, uint64_t offset, void *buf, size_t len)
             continue;
         }
         if (n <= 0) {
-            return n < 0 ? -errno : -ENXIO;     /* it was cut off */
+            return n < 0 ? -errno : -ENXIO;     /* truncated meanwhile */
         }
         p += n;
         offset += n;
@@ -104,7 +104,7 @@ static bool file_next(void *opaque, uint64_t offset, uint64_t *out)
     off_t next = lseek(s->fd, offset, SEEK_DATA);
 
     if (next < 0 && errno != ENXIO) {
-        next = offset;                  /* has no holes to tell */
+        next = offset;          /* SEEK_DATA is not supported */
     }
     if (next < 0) {
         return false;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: where a guest's memory is read from
+ * hypertrace: sources of a guest's memory
  */
 #ifndef HYPERTRACE_SOURCE_H
 #define HYPERTRACE_SOURCE_H
@@ -13,10 +13,10 @@ typedef struct HtSource HtSource;
 
 /**
  * HtSourceRange: a part of a guest's memory
- * @from: where the source has it: an address or an offset
- * @size: bytes of it
- * @file: offset in the file, for a core
- * @at: where it is in HtFtMem; private
+ * @from: address in the process, or physical address in a core
+ * @size: number of bytes
+ * @file: offset in the file of a core
+ * @at: offset in HtFtMem; private
  */
 typedef struct HtSourceRange {
     uint64_t from;
@@ -27,14 +27,14 @@ typedef struct HtSourceRange {
 
 /**
  * HtSource: a guest's memory
- * @mem: for searching and following; holes and what was never written are
- *       not touched
- * @fd: what is read
- * @pagemap: of a process, or -1
- * @ranges: HtSourceRange, rising
- * @hole_from: a hole of @mem that was found...
- * @hole_to: ...and its end; both 0 without one
- * @hole_time: when that was, by g_get_monotonic_time()
+ * @mem: interface for the reader; its next() skips holes and pages that were
+ *       never written, since reading those may allocate them
+ * @fd: file, or mem of a process
+ * @pagemap: pagemap of a process, or -1
+ * @ranges: HtSourceRange, sorted by offset in @mem
+ * @hole_from: offset in @mem of the hole found last
+ * @hole_to: its end; both are 0 if no hole was found
+ * @hole_time: g_get_monotonic_time() when it was found
  */
 struct HtSource {
     HtFtMem mem;
@@ -47,33 +47,36 @@ struct HtSource {
 };
 
 /**
- * ht_source_file() - a file that is a guest's RAM, or a core of one
- * @fd: of a file, block device or memfd; is taken over, also on failure
- * @name: of it, for messages
+ * ht_source_file() - use a file as source: a guest's RAM, or a core of a guest
+ * @fd: file, block device or memfd; owned by the source, closed on failure
+ * @name: name of the file, for messages
  * @error: set on failure
  *
- * A core is what QEMU's dump-guest-memory writes by default (ELF, 64 bits).
+ * The core must be ELF with 64 bits, as QEMU's dump-guest-memory writes by
+ * default.
  *
  * Return: the source or NULL
  */
 HtSource *ht_source_file(int fd, const char *name, GError **error);
 
 /**
- * ht_source_open() - as ht_source_file(), by its name
- * @path: of the file
+ * ht_source_open() - open a file as source, see ht_source_file()
+ * @path: path of the file
  * @error: set on failure
+ *
+ * Return: the source or NULL
  */
 HtSource *ht_source_open(const char *path, GError **error);
 
 /**
- * ht_source_process() - the RAM of a QEMU that runs
- * @process: it; need not stay
- * @others: HtSource of files: mappings of these are left out, so that nothing
- *          is read twice; or NULL
+ * ht_source_process() - use the memory of a running QEMU as source
+ * @process: the QEMU; the caller may free it afterwards
+ * @others: HtSource of files, whose mappings are left out, so that nothing is
+ *          read twice; or NULL
  * @error: set on failure
  *
- * All large mappings that can be written and not executed.  Ends with the
- * process: reads then fail with -ESRCH.
+ * The source has all large mappings that are writable and not executable. After
+ * the process has ended, reads fail with -ESRCH.
  *
  * Return: the source or NULL
  */
@@ -81,72 +84,76 @@ HtSource *ht_source_process(const HtProcess *process, const GPtrArray *others,
                             GError **error);
 
 /**
- * ht_source_same() - do two sources have the same ranges?
- * @a: of a process
- * @b: of the same process, later
+ * ht_source_same() - whether two sources have the same ranges
+ * @a: source of a process
+ * @b: later source of the same process
  */
 bool ht_source_same(const HtSource *a, const HtSource *b);
 
 /**
- * ht_source_process_size() - bytes of a process that can be a guest's RAM
- * @process: it
+ * ht_source_process_size() - get the size of all mappings that may be RAM
+ * @process: the process
  *
- * Return: 0 if there are none, or they cannot be read
+ * Return: bytes; 0 if no mapping qualifies, or its memory cannot be read
  */
 uint64_t ht_source_process_size(const HtProcess *process);
 
 /**
- * ht_source_free() - close it
+ * ht_source_free() - close a source
  * @s: the source or NULL
  */
 void ht_source_free(HtSource *s);
 
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(HtSource, ht_source_free)
 
-/* Between the kinds of sources */
+/* Internal functions of the sources */
 
 /**
- * ht_source_piece() - the ranges of a source, for HtFtMem.piece
+ * ht_source_piece() - get a range of a source, as HtFtMem.piece
  * @opaque: the source
  * @index: number of the range
- * @offset: set to where it is in the memory
- * @size: set to its bytes
+ * @offset: set to its offset in the memory
+ * @size: set to its number of bytes
  * @phys: set to HT_FT_PHYS_UNKNOWN
+ *
+ * Return: false if there are not that many ranges
  */
 bool ht_source_piece(void *opaque, unsigned index, uint64_t *offset,
                      uint64_t *size, uint64_t *phys);
 
 /**
- * ht_source_new() - a source without ranges
- * @fd: what is read; is taken over
+ * ht_source_new() - create a source without ranges
+ * @fd: descriptor to read; owned by the source
  */
 HtSource *ht_source_new(int fd);
 
 /**
  * ht_source_add() - add a range
  * @s: the source
- * @from: where it begins
- * @size: bytes of it
+ * @from: see HtSourceRange
+ * @size: number of bytes
  * @file: see HtSourceRange
- * @place: where this is a multiple of 2 MiB, so is where it is in @s->mem
+ * @place: the range's offset in @s->mem is equal to this modulo 2 MiB
  */
 void ht_source_add(HtSource *s, uint64_t from, uint64_t size, uint64_t file,
                    uint64_t place);
 
 /**
- * ht_source_find() - the range of a place, or the one behind it
+ * ht_source_find() - find the range at an offset, or the next one after it
  * @s: the source
- * @offset: in @s->mem
+ * @offset: offset in @s->mem
  *
- * Return: NULL if there is none
+ * Return: the range; NULL if no range ends after @offset
  */
 const HtSourceRange *ht_source_find(const HtSource *s, uint64_t offset);
 
 /**
- * ht_source_core() - make ranges of the segments of an ELF core
+ * ht_source_core() - add the segments of an ELF core as ranges
  * @s: a source without ranges
- * @name: of the file, for messages
+ * @name: name of the file, for messages
  * @error: set on failure
+ *
+ * Return: true on success
  */
 bool ht_source_core(HtSource *s, const char *name, GError **error);
 

@@ -2,8 +2,8 @@
 /*
  * hypertrace: durations of a guest's clock
  *
- * Every difference of two times of a guest is made here.  The guest's clock may
- * step back, so a difference may not be known, but it never wraps.
+ * All differences between two guest times are computed here. The guest's clock
+ * may step back. The difference is then unknown or 0, but never wraps around.
  */
 #ifndef HYPERTRACE_TOOL_DURATION_H
 #define HYPERTRACE_TOOL_DURATION_H
@@ -12,8 +12,8 @@
 #include <stdint.h>
 
 /**
- * HtDuration: nanoseconds, or not known
- * @ns: UINT64_MAX if the duration is not known
+ * HtDuration: a duration that may be unknown
+ * @ns: nanoseconds; UINT64_MAX if the duration is not known
  */
 typedef struct HtDuration {
     uint64_t ns;
@@ -22,9 +22,9 @@ typedef struct HtDuration {
 #define HT_DURATION_UNKNOWN ((HtDuration) { UINT64_MAX })
 
 /**
- * ht_duration: the time from one event to another
+ * ht_duration: compute the time from one event to another
  * @from: nanoseconds of the guest's clock
- * @to: likewise, in the same segment of the clock
+ * @to: nanoseconds of the same segment of the guest's clock
  *
  * Returns: the duration; unknown if @to is before @from
  */
@@ -39,7 +39,8 @@ static inline bool ht_duration_known(HtDuration d)
 }
 
 /**
- * ht_duration_ns: a duration for sums and pictures
+ * ht_duration_ns: get nanoseconds, for sums and pictures
+ * @d: the duration
  *
  * Returns: nanoseconds, 0 if the duration is not known
  */
@@ -48,20 +49,20 @@ static inline uint64_t ht_duration_ns(HtDuration d)
     return ht_duration_known(d) ? d.ns : 0;
 }
 
-/** ht_elapsed: ht_duration() and ht_duration_ns() in one */
+/* ht_duration_ns() of ht_duration() */
 static inline uint64_t ht_elapsed(uint64_t from, uint64_t to)
 {
     return to > from ? to - from : 0;
 }
 
 /**
- * ht_duration_longer: compare for a sort with the longest first
+ * ht_duration_longer: compare two durations, to sort the longest first
  *
  * Returns: -1, 0 or 1; unknown durations come last
  */
 static inline int ht_duration_longer(HtDuration a, HtDuration b)
 {
-    /* unknown becomes 0, and 0 becomes 1 */
+    /* Adding 1 wraps "unknown" to 0, below all other durations. */
     uint64_t x = a.ns + 1, y = b.ns + 1;
 
     return x > y ? -1 : x < y;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: the fields of an event, whatever it is
+ * hypertrace: print the fields of any event
  */
 #include <inttypes.h>
 #include <string.h>
@@ -37,7 +37,10 @@ static void put_bytes(GString *out, const uint8_t *p, size_t len)
     }
 }
 
-/* Not all addresses have a type with a '*'. */
+/*
+ * Check whether a number is an address: the types of some addresses, for
+ * example unsigned long, are no pointers.
+ */
 static bool is_address(const HtFtField *f, uint64_t v)
 {
     return f->is_pointer || (!f->is_signed && v >= KERNEL_BEGIN &&

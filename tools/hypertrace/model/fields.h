@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: the fields of an event, whatever it is
+ * hypertrace: print the fields of any event
  */
 #ifndef HYPERTRACE_TOOL_FIELDS_H
 #define HYPERTRACE_TOOL_FIELDS_H
@@ -29,18 +29,9 @@ void ht_fields_value(const HtFtField *f, const HtModelEvent *ev, GString *out);
  * @ev: event
  * @j: inside an object
  *
- * Numbers are numbers, texts are texts, arrays are arrays; what is not known
- * is text in hexadecimal.
+ * Numbers, strings and arrays become those of JSON. Fields of other types
+ * become strings of hexadecimal digits.
  */
 void ht_fields_json(const HtModelEvent *ev, HtJson *j);
-
-/**
- * ht_number_decimal: append a number, quickly
- * @out: appended to
- * @v: number
- * @width: at least so many digits
- * @pad: what comes before it then
- */
-void ht_number_decimal(GString *out, uint64_t v, unsigned width, char pad);
 
 #endif /* HYPERTRACE_TOOL_FIELDS_H */

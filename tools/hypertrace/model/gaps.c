@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: where a recording has gaps
+ * hypertrace: find the gaps of a recording
  *
- * Events of all processors come in the order of time, and that one of them has
- * a gap is seen at its end: too late for who judges what lies within.
+ * Gaps are found in advance, because an event reports a gap only at the gap's
+ * end. By then, the caller has already handled events of other processors that
+ * lie within the gap.
  */
 #include "model/gaps.h"
 
-#define GAPS_MAX        65536   /* of a processor */
+#define GAPS_MAX        65536   /* for each processor; then gaps are merged */
 
 typedef struct Gap {
     uint32_t epoch, segment;

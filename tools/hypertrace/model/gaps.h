@@ -1,38 +1,38 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: where a recording has gaps
+ * hypertrace: find the gaps of a recording
  */
 #ifndef HYPERTRACE_TOOL_GAPS_H
 #define HYPERTRACE_TOOL_GAPS_H
 
 #include "model/model.h"
 
-/* Any processor */
-#define HT_GAPS_ANY     UINT32_MAX
+#define HT_GAPS_ANY     UINT32_MAX      /* all processors */
 
 typedef struct HtGaps HtGaps;
 
 /**
- * ht_gaps_new: find all gaps
- * @m: model; is at its beginning afterwards
+ * ht_gaps_new: find all gaps of a recording
+ * @m: model; rewound
  *
- * Of very many, neighbours are taken for one.
+ * Memory is bounded: if a processor has very many gaps, adjacent ones are
+ * merged.
  */
 HtGaps *ht_gaps_new(HtModel *m);
 
 /**
- * ht_gaps_free: forget them
+ * ht_gaps_free: free the gaps
  * @g: gaps or NULL
  */
 void ht_gaps_free(HtGaps *g);
 
 /**
- * ht_gaps_between: may an event be missing between two times?
+ * ht_gaps_between: whether events between two times may be missing
  * @g: gaps
- * @ev: an event of the boot and segment that is meant
- * @cpu: of this processor, or HT_GAPS_ANY
+ * @ev: an event of the boot and segment to which the times belong
+ * @cpu: processor, or HT_GAPS_ANY
  * @from: nanoseconds of the guest's clock
- * @to: likewise
+ * @to: nanoseconds of the guest's clock
  */
 bool ht_gaps_between(const HtGaps *g, const HtModelEvent *ev, uint32_t cpu,
                      uint64_t from, uint64_t to);

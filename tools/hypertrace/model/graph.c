@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: which functions a task is in
+ * hypertrace: track the functions that each task is in
  */
 #include "model/graph.h"
 
-/* A guest may make up more. */
+/* Bounds the memory, because a hostile guest may invent tasks. */
 #define STACKS_MAX      65536
 
 struct HtGraph {
     HtModel *m;
     GHashTable *stacks;
-    HtStack other;              /* of tasks beyond STACKS_MAX */
+    HtStack other;              /* for one event of a task beyond STACKS_MAX */
     GArray *lost;
     unsigned boot, segment;
 };
@@ -86,7 +86,7 @@ static void pop(HtStack *s)
     g_array_set_size(s->frames, s->frames->len - 1);
 }
 
-/* Calls as deep as this, or deeper, have ended without saying so. */
+/* Drop calls at @depth or deeper: they have ended, but their ends were lost. */
 static void drop(HtGraph *g, HtStack *s, int32_t depth)
 {
     while (top(s) && top(s)->depth >= depth) {
@@ -120,7 +120,10 @@ static void leave(HtGraph *g, HtStack *s, HtGraphStep *step)
     }
 }
 
-/* A caller is where the innermost function with its address is. */
+/*
+ * Add a call of the function tracer. Its caller is the innermost function on
+ * the stack that has the parent's address; all calls within have ended.
+ */
 static void call(HtGraph *g, HtStack *s, const HtModelEvent *ev, HtFrame *f)
 {
     uint64_t parent = ht_event_uint(ev, HT_F_FUNCTION_PARENT);
@@ -166,7 +169,7 @@ bool ht_graph_event(HtGraph *g, const HtModelEvent *ev, HtGraphStep *step)
     }
     begin = ht_event_uint(ev, HT_F_GRAPH_CALLTIME);
     end = ht_event_uint(ev, HT_F_GRAPH_RETTIME);
-    /* a guest may say anything; what it cannot be is not believed */
+    /* The guest is not trusted: ignore times that are not possible. */
     if (begin > end || end > ev->rec.ns) {
         begin = end = ev->rec.ns;
     }

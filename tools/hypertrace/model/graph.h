@@ -1,27 +1,28 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: which functions a task is in, by the events of the kernel's
- * function_graph and function tracers
+ * hypertrace: track the functions that each task is in, by the events of the
+ * kernel's function_graph and function tracers
  *
- * A task takes its calls along to another processor, and interrupts call
- * within whatever task they interrupt: so calls nest by task.  Each event says
- * how deep it is, so that what was lost does not disturb what comes after.
+ * Calls nest by task, not by processor: a task keeps its calls when it
+ * migrates, and interrupts call within the task that they interrupt. Each event
+ * of function_graph has the depth of its call, so that the stack is correct
+ * again after a gap.
  */
 #ifndef HYPERTRACE_TOOL_GRAPH_H
 #define HYPERTRACE_TOOL_GRAPH_H
 
 #include "model/model.h"
 
-/* Deeper calls are not kept; the kernel has 50 in its own stack of them. */
+/* Deeper calls are not kept. The kernel's own stack of calls has 50 entries. */
 #define HT_GRAPH_DEPTH_MAX      1024
 
 /**
- * HtFrame: a call that did not end yet
- * @func: address
- * @ns: when it began
- * @depth: how many calls it is within
+ * HtFrame: a call that has not ended
+ * @func: address of the function
+ * @ns: guest time of its begin in nanoseconds
+ * @depth: number of calls around it
  * @mark: for use by the view
- * @base: likewise
+ * @base: for use by the view
  */
 typedef struct HtFrame {
     uint64_t func;
@@ -34,7 +35,7 @@ typedef struct HtFrame {
 /**
  * HtStack: the calls of a task
  * @pid: task
- * @cpu: where it was last
+ * @cpu: processor of its last event
  * @frames: of HtFrame, the outermost first
  */
 typedef struct HtStack {
@@ -44,13 +45,14 @@ typedef struct HtStack {
 } HtStack;
 
 /**
- * HtGraphStep: what an event changed
- * @stack: its task's calls, afterwards
- * @frame: the call that began, or that ended
- * @end_ns: when it ended; @frame.ns is as exact as the kernel has it then
- * @known: of an end: its begin was recorded
- * @lost: of HtFrame: calls whose end was not recorded, but must have been
- *        before; the innermost first.  Valid until the next event.
+ * HtGraphStep: the change by an event
+ * @stack: calls of the event's task, after the change
+ * @frame: the call that began or ended
+ * @end_ns: for an end: its guest time in nanoseconds; @frame.ns is then the
+ *          begin as the kernel measured it
+ * @known: for an end: the begin of the call was recorded
+ * @lost: of HtFrame: calls that must have ended although no end was recorded;
+ *        innermost first. Valid until the next event.
  */
 typedef struct HtGraphStep {
     HtStack *stack;
@@ -63,36 +65,36 @@ typedef struct HtGraphStep {
 typedef struct HtGraph HtGraph;
 
 /**
- * ht_graph_new: know of no calls
- * @m: model, whose events they are
+ * ht_graph_new: start without any calls
+ * @m: model of the events
  */
 HtGraph *ht_graph_new(HtModel *m);
 
 /**
- * ht_graph_free: forget them
+ * ht_graph_free: free all stacks
  * @g: graph or NULL
  */
 void ht_graph_free(HtGraph *g);
 
 /**
- * ht_graph_event: the next event
+ * ht_graph_event: update the stacks by the next event
  * @g: graph
  * @ev: any event
- * @step: filled in if it is of a tracer of functions
+ * @step: filled in if the event is one of a function tracer
  *
- * A boot and a step of the clock begin with no calls.  The function tracer
- * tells of no ends: its calls end when another function of the same or an
- * outer caller begins, and @step.lost is empty.
+ * At the start of a boot or a segment of the clock, all stacks are freed. The
+ * function tracer does not record ends: its calls end when another function of
+ * the same or an outer caller begins, and @step.lost is empty.
  *
- * Returns: whether it is
+ * Returns: true if the event is one of a function tracer
  */
 bool ht_graph_event(HtGraph *g, const HtModelEvent *ev, HtGraphStep *step);
 
 /**
- * ht_graph_stacks: all tasks that have had calls
+ * ht_graph_stacks: get the stacks of all tasks that had calls in this segment
  * @g: graph
  *
- * Returns: a table with values of HtStack
+ * Returns: a table whose values are HtStack
  */
 GHashTable *ht_graph_stacks(HtGraph *g);
 

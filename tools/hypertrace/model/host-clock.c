@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: a recording's times on the host's clock
+ * hypertrace: convert times of a recording to the host's clock
  */
 #include <gio/gio.h>
 #include <string.h>
@@ -8,14 +8,15 @@
 #include "hypertrace/ftrace-dates.h"
 #include "model/host-clock.h"
 
-/* Boots and steps of a clock; a recording with more is not dated. */
+/* Limit for segments of all boots; a recording with more is refused. */
 #define SEGMENTS_MAX 1000
 
 struct HtHostClock {
-    GHashTable *segments;       /* HtFtDates by its number */
-    uint64_t number;            /* of @dates */
-    HtFtDates *dates;           /* of the last event; NULL: there are none */
-    uint64_t last_ns;
+    GHashTable *segments;       /* HtFtDates by number_of() */
+    /* The segment used last */
+    uint64_t number;
+    HtFtDates *dates;           /* NULL: no dates are known */
+    uint64_t last_ns;           /* host time of its last event */
 };
 
 static uint64_t number_of(unsigned boot, uint32_t segment)
@@ -59,7 +60,7 @@ HtHostClock *ht_host_clock_new(HtModel *m, GError **errp)
     g_autoptr(HtHostClock) c = g_new0(HtHostClock, 1);
     HtRecording *rec = ht_model_recording(m);
     uint32_t cpu, cpus = ht_rec_info(rec)->cpus;
-    bool ok = true, looked = false;
+    bool ok = true, polled = false;
     GHashTableIter iter;
     gpointer dates;
     HtFtPiece p;
@@ -69,22 +70,22 @@ HtHostClock *ht_host_clock_new(HtModel *m, GError **errp)
     ht_model_rewind(m);
     for (cpu = 0; cpu < cpus; cpu++) {
         while (ok && ht_rec_next_piece(rec, cpu, &p)) {
-            looked |= p.host_before != 0;
+            polled |= p.host_before != 0;
             ok = add_piece(c, &p);
         }
     }
     ht_model_rewind(m);
     if (!ok) {
         g_set_error(errp, G_IO_ERROR, G_IO_ERROR_FAILED,
-                    "the guest's clock went back more than %d times",
+                    "the guest's clock went back, or the guest booted, more"
+                    " than %d times",
                     SEGMENTS_MAX - 1);
         return NULL;
     }
-    if (!looked) {
+    if (!polled) {
         g_set_error(errp, G_IO_ERROR, G_IO_ERROR_NOT_FOUND,
-                    "nobody looked at this guest twice while it ran, so that"
-                    " nothing is known of the host's clock; its own is"
-                    " --clock=guest");
+                    "the host time is not known, because the recorder did not"
+                    " poll this guest twice while it ran; use --clock=guest");
         return NULL;
     }
     g_hash_table_iter_init(&iter, c->segments);
@@ -165,8 +166,8 @@ bool ht_host_clock_shift(HtModel *m, HtModel *first, int64_t *shift_ns,
     }
     if (started(m, "monotonic", &begin) && begin + *shift_ns < 0) {
         g_set_error(errp, G_IO_ERROR, G_IO_ERROR_INVALID_ARGUMENT,
-                    "it was recorded before the clock of the first"
-                    " recording's host began: give the oldest one first");
+                    "it was recorded before the host of the first recording"
+                    " booted; name the oldest recording first");
     }
     return false;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: a recording's times on the host's clock
+ * hypertrace: convert times of a recording to the host's clock
  */
 #ifndef HYPERTRACE_TOOL_HOST_CLOCK_H
 #define HYPERTRACE_TOOL_HOST_CLOCK_H
@@ -10,16 +10,16 @@
 typedef struct HtHostClock HtHostClock;
 
 /**
- * ht_host_clock_new: relate a recording's clocks to the host's
- * @m: its model, which is read once and rewound
- * @errp: why that is not possible
+ * ht_host_clock_new: relate the clocks of a recording to the host's clock
+ * @m: model of the recording; rewound
+ * @errp: set on failure
  *
  * Returns: the clock, or NULL
  */
 HtHostClock *ht_host_clock_new(HtModel *m, GError **errp);
 
 /**
- * ht_host_clock_free: end
+ * ht_host_clock_free: free a clock
  * @c: the clock or NULL
  */
 void ht_host_clock_free(HtHostClock *c);
@@ -27,45 +27,48 @@ void ht_host_clock_free(HtHostClock *c);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(HtHostClock, ht_host_clock_free)
 
 /**
- * ht_host_clock_date: when an event was by the host's CLOCK_MONOTONIC
+ * ht_host_clock_date: convert the time of an event
  * @c: the clock
- * @ev: the event; its time is set to the host's, and its bound.  Of a segment
- *      no date is less than the one before, which the bound allows
+ * @ev: the event; its time is set to the host's CLOCK_MONOTONIC, and its bound
+ *      to the maximum error. Within a segment, times never decrease.
  *
- * Returns: false if this segment of the guest's clock was not looked at twice
+ * Returns: false if the host's time is not known, because the recorder polled
+ * the guest less than twice in this segment of the guest's clock
  */
 bool ht_host_clock_date(HtHostClock *c, HtModelEvent *ev);
 
 /**
- * ht_host_clock_worst: how wrong any date of a segment may be
+ * ht_host_clock_worst: get the maximum error of the times of a segment
  * @c: the clock
- * @boot: from 1
- * @segment: of the guest's clock in it
- * @from_ns: of the guest: of events from here on
+ * @boot: boot, counted from 1
+ * @segment: segment of the guest's clock in that boot
+ * @from_ns: guest time from which times are considered
  *
- * Returns: ns; UINT64_MAX if it was not looked at twice
+ * Returns: nanoseconds; UINT64_MAX if the host's time is not known there
  */
 uint64_t ht_host_clock_worst(HtHostClock *c, unsigned boot, uint32_t segment,
                              uint64_t from_ns);
 
 /**
- * ht_host_clock_wall: CLOCK_REALTIME - CLOCK_MONOTONIC of the host
- * @m: a model
- * @offset_ns: set to it, as it was when the recording began
+ * ht_host_clock_wall: get CLOCK_REALTIME - CLOCK_MONOTONIC of the host
+ * @m: model of a recording
+ * @offset_ns: set to the difference when the recording began, in nanoseconds
  *
- * Returns: whether the recording says so
+ * Returns: false if the recording does not have it
  */
 bool ht_host_clock_wall(HtModel *m, int64_t *offset_ns);
 
 /**
- * ht_host_clock_shift: what makes times of one host's clock those of another's
- * @m: a model
- * @first: the model whose host it shall be
- * @shift_ns: set to what to add to @m's times; 0 if it was the same host, and
- *            had not booted between.  Else it is as good as wall clocks agree
+ * ht_host_clock_shift: relate the host clocks of two recordings
+ * @m: model of a recording
+ * @first: model of the recording whose host clock is the common clock
+ * @shift_ns: set to the nanoseconds to add to @m's host times. 0 if both were
+ *            recorded in the same boot of the same host; else the difference by
+ *            the wall clocks of the hosts, or 0 if a recording lacks that
+ * @errp: set if the clock of @first's host began after @m was recorded, so that
+ *        @m's times would be negative
  *
- * Returns: whether it was the same host; otherwise @errp is set if the first
- * one's clock had not begun when @m was recorded
+ * Returns: true if both were recorded in the same boot of the same host
  */
 bool ht_host_clock_shift(HtModel *m, HtModel *first, int64_t *shift_ns,
                          GError **errp);

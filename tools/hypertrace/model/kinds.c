@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: the kernel's events that commands look into
+ * hypertrace: the kernel's events that commands interpret
  */
 #include <string.h>
 
@@ -60,7 +60,7 @@ const HtKindInfo ht_kinds[HT_KINDS] = {
     [HT_KIND_USER_STACK] = { "ftrace", "user_stack", { "caller" } },
 };
 
-/* Of syscalls:sys_enter_NAME the arguments have names of their own. */
+/* Arguments of syscalls:sys_enter_NAME differ by system call. */
 const char *ht_kind_field(HtKind kind, const char *system, unsigned field)
 {
     if (!strcmp(system, "syscalls") &&

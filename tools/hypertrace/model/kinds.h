@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: the kernel's events that commands look into, and which of their
- * fields
+ * hypertrace: the kernel's events and fields that commands interpret
  */
 #ifndef HYPERTRACE_TOOL_KINDS_H
 #define HYPERTRACE_TOOL_KINDS_H
@@ -46,12 +45,15 @@ typedef enum HtKind {
     HT_KINDS
 } HtKind;
 
-/* Fields by kind: positions in HtEventClass.field, in kinds.c's order */
+/*
+ * Fields of each kind: indices of HtEventClass.field. They must have the order
+ * of ht_kinds in kinds.c.
+ */
 enum {
     HT_F_SWITCH_PREV_COMM = 0, HT_F_SWITCH_PREV_PID, HT_F_SWITCH_PREV_PRIO,
     HT_F_SWITCH_PREV_STATE, HT_F_SWITCH_NEXT_COMM, HT_F_SWITCH_NEXT_PID,
     HT_F_SWITCH_NEXT_PRIO,
-    /* waking, wakeup, wakeup_new, exit, free, wait and migrate begin alike */
+    /* waking, wakeup, wakeup_new, exit, free, wait and migrate share these. */
     HT_F_TASK_COMM = 0, HT_F_TASK_PID, HT_F_TASK_PRIO,
     HT_F_WAKE_CPU = 3,
     HT_F_MIGRATE_FROM = 3, HT_F_MIGRATE_TO,
@@ -75,10 +77,10 @@ enum {
 };
 
 /**
- * HtKindInfo: where a kind is found
- * @system: its system in tracefs
- * @name: of the event
- * @fields: names, NULL after the last
+ * HtKindInfo: the event of a kind
+ * @system: the event's system in tracefs
+ * @name: the event's name
+ * @fields: names of fields; NULL after the last
  */
 typedef struct HtKindInfo {
     const char *system;
@@ -89,9 +91,9 @@ typedef struct HtKindInfo {
 extern const HtKindInfo ht_kinds[HT_KINDS];
 
 /**
- * ht_kind_field: the name of a field of a kind
+ * ht_kind_field: get the name of a field of a kind
  * @kind: the kind
- * @system: of the event
+ * @system: the event's system in tracefs
  * @field: HT_F_*
  *
  * Returns: the name; NULL if the kind has no such field
@@ -99,9 +101,9 @@ extern const HtKindInfo ht_kinds[HT_KINDS];
 const char *ht_kind_field(HtKind kind, const char *system, unsigned field);
 
 /**
- * ht_kind_find: the kind of an event
- * @system: in tracefs
- * @name: of the event
+ * ht_kind_find: find the kind of an event
+ * @system: the event's system in tracefs
+ * @name: the event's name
  *
  * Returns: the kind, or HT_KIND_OTHER
  */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: a recording as the commands see it
+ * hypertrace: the events of a recording, with their classes and tasks
  */
 #include <gio/gio.h>
 #include <inttypes.h>
@@ -13,22 +13,26 @@
 #include "model/shifts.h"
 #include "model/tasks.h"
 
-/* A kernel slides in memory by multiples of this, on arm64 with UEFI */
+/*
+ * KASLR moves a kernel by a multiple of this. The smallest step is that of
+ * arm64 with UEFI.
+ */
 #define SLIDE           UINT64_C(0x10000)
 
 struct HtModel {
     HtRecording *rec;
-    HtFtFormats *formats;       /* NULL: every event is bytes */
-    HtSymbols *symbols;         /* NULL: addresses stay numbers */
-    HtShifts *shifts;           /* of boots whose ring does not tell */
+    HtFtFormats *formats;       /* NULL: events are shown as bytes */
+    HtSymbols *symbols;         /* NULL: addresses are shown as numbers */
+    HtShifts *shifts;           /* for boots whose ring has no address */
     HtTasks *tasks;
     HtEventClass *classes[1 << 16];
-    GHashTable *texts;          /* of ht_model_info() */
-    HtModelEvent last;          /* its effect on tasks is still to come */
-    bool any;
-    uint64_t events;            /* read since the beginning */
-    bool other_kernel;          /* the symbols are not those of the ring */
-    unsigned shift_boot;        /* of which boot is what follows */
+    GHashTable *texts;          /* cache of ht_model_info() */
+    HtModelEvent last;          /* not yet passed to ht_tasks_after() */
+    bool any;                   /* @last is valid */
+    uint64_t events;            /* read since ht_model_rewind() */
+    bool other_kernel;          /* the symbols are those of another kernel */
+    /* Cache of ht_model_shift() */
+    unsigned shift_boot;
     bool shift_known;
     uint64_t shift;
 };
@@ -45,7 +49,7 @@ static bool parse_texts(HtModel *m, GError **errp)
         }
     }
     if (info->kallsyms) {
-        /* without symbols there are addresses */
+        /* Symbols are optional: without them, addresses are shown. */
         m->symbols = ht_symbols_parse(info->kallsyms, info->kallsyms_size,
                                       NULL);
     }
@@ -65,7 +69,7 @@ HtModel *ht_model_open(const char *dir, GError **errp)
     m->tasks = ht_tasks_new();
     m->texts = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
     if (!parse_texts(m, errp)) {
-        g_prefix_error(errp, "'%s' has no usable formats: ", dir);
+        g_prefix_error(errp, "cannot read the event formats of '%s': ", dir);
         return NULL;
     }
     m->shifts = ht_shifts_new(dir, m->formats, m->symbols);
@@ -171,7 +175,7 @@ const HtTask *ht_model_task(const HtModel *m, int32_t pid)
 
 static uint64_t task_id(int32_t pid, uint32_t cpu, uint32_t id)
 {
-    /* if there are too many tasks, PIDs have to do */
+    /* If there are too many tasks, use the PID instead of a unique number. */
     return !pid ? UINT64_C(1) << 40 | cpu :
            id ? id : UINT64_C(1) << 41 | (uint32_t)pid;
 }
@@ -212,7 +216,7 @@ static bool is_whole(HtModel *m)
            !ht_rec_damaged(m->rec) && !ht_rec_unread(m->rec);
 }
 
-/* A guest that was dead already has no time between two looks. */
+/* Check whether a running guest was recorded: a memory image is not polled. */
 static bool is_live(HtModel *m)
 {
     const char *poll = ht_model_info(m, "recording", "poll-us");
@@ -240,10 +244,10 @@ void ht_model_trouble(HtModel *m, GString *out)
         ht_model_shift(m, m->last.boot, &shift);
     }
     if (m->other_kernel) {
-        g_string_append(out, "the recording's symbols are of another kernel"
-                        " than its events: addresses stay numbers, and"
-                        " fields may be wrong; 'hypertrace record --kernel'"
-                        " needs the kernel that the guest boots\n");
+        g_string_append(out, "the recording has the symbols of another kernel"
+                        " than its events: addresses are shown as numbers,"
+                        " and fields may be wrong; give 'hypertrace record"
+                        " --kernel' the kernel that the guest boots\n");
     }
     if (ht_rec_error(m->rec)) {
         g_string_append_printf(out, "the recording could not be read to its"
@@ -254,20 +258,20 @@ void ht_model_trouble(HtModel *m, GString *out)
         g_string_append_printf(out, "the recorder stopped before the guest:"
                                " %s\n", cut);
     } else if (!*end && is_live(m)) {
-        g_string_append(out, "the recorder was killed, or still records: the"
-                        " guest may have gone on\n");
+        g_string_append(out, "the recorder was killed or still records: later"
+                        " events of the guest may be missing\n");
     }
-    /* a recorder that is killed leaves a piece that is not whole */
+    /* If a recorder is killed, the last piece may be cut: not damage. */
     if (damaged || (rest && *end)) {
         g_string_append_printf(out, "%" PRIu64 " bytes of the recording are"
                                " damaged; their events are missing\n",
                                damaged + rest);
     }
     if (!m->events && *ht_model_info(m, "guest", "layout")) {
-        g_string_append(out, "the guest's ring is there and empty: no event"
-                        " was switched on (see --events of 'hypertrace"
-                        " record'), or the kernel is locked down"
-                        " (lockdown=confidentiality refuses tracing)\n");
+        g_string_append(out, "the guest's ring is empty: either no event was"
+                        " enabled (see 'hypertrace record --event'), or the"
+                        " kernel is locked down (lockdown=confidentiality"
+                        " refuses tracing)\n");
     }
 }
 
@@ -363,7 +367,7 @@ bool ht_event_has_lines(const HtModelEvent *ev)
            ev->class->kind == HT_KIND_USER_STACK;
 }
 
-/* The print format has eight frames, whatever the event has. */
+/* The kernel's print format has eight frames; the event may have more. */
 static void print_stack(HtModel *m, const HtModelEvent *ev, GString *out)
 {
     const HtFtField *f = ev->class->field[HT_F_STACK_CALLERS];
@@ -377,7 +381,7 @@ static void print_stack(HtModel *m, const HtModelEvent *ev, GString *out)
     for (i = 0; i < frames; i++) {
         uint64_t addr = ht_get_le64(ev->rec.data + f->offset + i * 8);
 
-        /* a user's stack is shorter than its array */
+        /* The array of a user stack ends with the first 0. */
         if (!size && !addr) {
             break;
         }

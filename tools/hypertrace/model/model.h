@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: a recording as the commands see it
+ * hypertrace: the events of a recording, with their classes and tasks
  *
- * Over the reader of host-lib: events in the order of time, each with its
- * class, the fields that commands ask for, and the task that was running,
- * by the name it had at that time.  What it keeps is bounded; a recording may
- * have any number of events.
+ * The model uses the reader of host-lib. It returns events in the order of
+ * time. Each event has its class, the fields that commands need, and the task
+ * that was running, with the name that the task had then. Memory is bounded,
+ * whatever the number of events.
  */
 #ifndef HYPERTRACE_TOOL_MODEL_H
 #define HYPERTRACE_TOOL_MODEL_H
@@ -23,15 +23,15 @@
 
 /**
  * HtTask: a thread of the guest
- * @id: number of the task in this recording: PIDs are used again, and each boot
- *      begins with them anew.  0 if there are too many tasks.
+ * @id: unique number of the task in this recording. A PID is not unique: the
+ *      kernel reuses it, also after a boot. 0 if there are too many tasks.
  * @boot: the boot it belongs to, counted from 1
- * @start_ns: time of its creation; 0 if that was not recorded
- * @pid: the thread, as the kernel's events call it
- * @tgid: its process; 0 if it was made before the recording
- * @ppid: the process that made its process; -1 if not known
- * @comm: its name, "<...>" if not known; any bytes
- * @named: @comm was learnt
+ * @start_ns: guest time of its creation; 0 if that was not recorded
+ * @pid: the thread; the kernel's events call it pid
+ * @tgid: its process; 0 if the thread was created before the recording began
+ * @ppid: the parent of its process; -1 if not known
+ * @comm: its name, which may have any bytes; "<...>" if not known
+ * @named: @comm is known
  */
 typedef struct HtTask {
     int32_t pid;
@@ -45,15 +45,16 @@ typedef struct HtTask {
 } HtTask;
 
 /**
- * HtEventClass: what is known of a type of events
+ * HtEventClass: a type of events
  * @type: its number in the ring
- * @kind: what commands know it as
- * @format: its fields; NULL if the recording has none for this type
- * @name: of the event; "type-N" without a format
- * @system: of the event; "" without a format
- * @print: its print format as a program, or NULL; made when first needed
- * @tried: @print was tried
- * @field: the fields of ht_kinds[@kind], NULL where this kernel has none
+ * @kind: the kind, if commands handle it; else HT_KIND_OTHER
+ * @format: its format; NULL if the recording has none for this type
+ * @name: its name; "type-N" without a format
+ * @system: its system; "" without a format
+ * @print: its compiled print format, or NULL; compiled when first needed
+ * @tried: compilation of @print was attempted
+ * @field: the fields of ht_kinds[@kind]; NULL for a field that the guest's
+ *         kernel does not have
  */
 typedef struct HtEventClass {
     uint16_t type;
@@ -68,11 +69,11 @@ typedef struct HtEventClass {
 
 /**
  * HtModelEvent: one event; valid until the next call of ht_model_next()
- * @rec: as the reader has it
- * @boot: which boot of the guest it belongs to, from 1
+ * @rec: the record from the reader
+ * @boot: boot of the guest, counted from 1
  * @class: its type
- * @task: who was running
- * @bound_ns: with --clock=host: how wrong its time may be
+ * @task: the task that was running
+ * @bound_ns: with --clock=host: maximum error of its time, in nanoseconds
  */
 typedef struct HtModelEvent {
     HtRecEvent rec;
@@ -87,7 +88,7 @@ typedef struct HtModel HtModel;
 /**
  * ht_model_open: open a recording
  * @dir: its directory
- * @errp: why it cannot be read, and what to do about it
+ * @errp: set on failure
  *
  * Returns: the model, or NULL
  */
@@ -102,140 +103,145 @@ void ht_model_free(HtModel *m);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(HtModel, ht_model_free)
 
 /**
- * ht_model_next: the next event in the order of boots, segments and time
+ * ht_model_next: get the next event in the order of boots, segments and time
  * @m: model
  * @ev: filled in
  *
- * What the event says of tasks is known from then on; a task that ends or
- * changes its name with this event has its old name in it.
+ * If the event ends or renames a task, the model keeps the old state of that
+ * task until the next call.
  *
  * Returns: false after the last event
  */
 bool ht_model_next(HtModel *m, HtModelEvent *ev);
 
 /**
- * ht_model_rewind: begin again; nothing is known of tasks
+ * ht_model_rewind: go back to the first event and forget all tasks
  * @m: model
  */
 void ht_model_rewind(HtModel *m);
 
 /**
- * ht_model_recording: the reader below
+ * ht_model_recording: get the reader that the model uses
  * @m: model
  */
 HtRecording *ht_model_recording(HtModel *m);
 
 /**
- * ht_model_formats: what the fields of events are
+ * ht_model_formats: get the formats of events
  * @m: model
+ *
+ * Returns: the formats; NULL if the recording has none
  */
 const HtFtFormats *ht_model_formats(const HtModel *m);
 
 /**
- * ht_model_info: what the recording says about itself
+ * ht_model_info: get a value of the recording's info file
  * @m: model
  * @group: "recording", "guest" or "kernel"
- * @key: in it
+ * @key: key in the group
  *
- * Returns: a text of the model's, "" if there is none
+ * Returns: the value, owned by the model; "" if the file has no such key
  */
 const char *ht_model_info(HtModel *m, const char *group, const char *key);
 
 /**
- * ht_model_guest_ended: is the end of the recording that of the guest?
+ * ht_model_guest_ended: whether the recording reaches to the end of the guest
  * @m: model; read to its end
  */
 bool ht_model_guest_ended(HtModel *m);
 
 /**
- * ht_model_trouble: what the recording lacks
+ * ht_model_trouble: describe what the recording lacks
  * @m: model; read to its end
- * @out: a line for each trouble is appended: a full disk, a recorder that was
- *       killed, damage, an error of a disk, a ring without events
+ * @out: a line is appended for each problem: full disk, killed recorder,
+ *       damaged file, read error, ring without events, symbols of another
+ *       kernel
  */
 void ht_model_trouble(HtModel *m, GString *out);
 
 /**
- * ht_model_shift: how far the kernel of a boot lies from where its symbols say
+ * ht_model_shift: get the offset of a boot's kernel from its symbols (KASLR)
  * @m: model
- * @boot: which boot, from 1
- * @shift: set to what to subtract from an address before it is looked up
+ * @boot: boot, counted from 1
+ * @shift: set to the number to subtract from an address before it is looked up
  *
- * Returns: whether that is known
+ * Returns: false if the offset is not known
  */
 bool ht_model_shift(HtModel *m, unsigned boot, uint64_t *shift);
 
 /**
- * ht_model_class: what is known of a type of events
+ * ht_model_class: get the class of a type of events
  * @m: model
- * @type: its number
+ * @type: number of the type
  *
- * Returns: the class, also of a type that is not known
+ * Returns: the class; never NULL, also if the recording has no format for it
  */
 HtEventClass *ht_model_class(HtModel *m, uint16_t type);
 
 /**
- * ht_model_task: what is known of a thread now
+ * ht_model_task: find the task that has a PID now
  * @m: model
  * @pid: thread
  *
- * Returns: the task, or NULL if nothing is known
+ * Returns: the task, or NULL if it is not known
  */
 const HtTask *ht_model_task(const HtModel *m, int32_t pid);
 
 /**
- * ht_model_task_id: the number of the task that has a PID now
+ * ht_model_task_id: get the unique number of the task that has a PID now
  * @m: model
  * @pid: thread
- * @cpu: processor; each has an idle task of its own, and all of them are PID 0
+ * @cpu: processor; distinguishes the idle tasks, which all have PID 0
  *
  * Returns: a number that no other task of the recording has
  */
 uint64_t ht_model_task_id(HtModel *m, int32_t pid, uint32_t cpu);
 
 /**
- * ht_model_tasks: all threads that are known
+ * ht_model_tasks: get all known threads of a boot
  * @m: model
- * @boot: of the boot of the last event, now, or of the one before, at its end
+ * @boot: the boot of the last event, for its threads now; or the boot before
+ *        it, for its threads at its end
  *
- * Returns: a table of HtTask by pid, the model's; NULL for other boots
+ * Returns: a table of HtTask by PID, owned by the model; NULL for other boots
  */
 GHashTable *ht_model_tasks(const HtModel *m, unsigned boot);
 
 /**
  * ht_model_symbol: append the name of a kernel address
  * @m: model
- * @boot: of which boot; addresses differ
+ * @boot: boot, counted from 1; the address of the kernel differs by boot
  * @addr: address
  * @out: appended to: "name", "name+0x12", or the address in hexadecimal
  */
 void ht_model_symbol(HtModel *m, unsigned boot, uint64_t addr, GString *out);
 
 /**
- * ht_model_function: the function that has an address
+ * ht_model_function: find the function at an address
  * @m: model
- * @boot: of which boot; addresses differ
- * @addr: address in it
- * @out: its name is appended to, as by ht_model_symbol(); or NULL
+ * @boot: boot, counted from 1; the address of the kernel differs by boot
+ * @addr: address in the function
+ * @out: appended to: the name without an offset, or the address in hexadecimal;
+ *       or NULL
  *
- * Returns: where it begins; @addr if that is not known
+ * Returns: address of the function's begin; @addr if that is not known
  */
 uint64_t ht_model_function(HtModel *m, unsigned boot, uint64_t addr,
                            GString *out);
 
 /**
- * ht_event_has_lines: does ht_model_print() give several lines?
- * @ev: event; a stack has a line for each frame
+ * ht_event_has_lines: whether ht_model_print() prints several lines
+ * @ev: event; a stack is printed with a line for each frame
  */
 bool ht_event_has_lines(const HtModelEvent *ev);
 
 /**
- * ht_model_print: append an event's fields as the kernel would print them
+ * ht_model_print: append an event's text as the kernel would print it
  * @m: model
  * @ev: event
  * @out: appended to; not escaped
  *
- * Without a print format: as ht_fields_text().
+ * Without a usable print format, the text is that of ht_fields_text().
  */
 void ht_model_print(HtModel *m, const HtModelEvent *ev, GString *out);
 
@@ -246,21 +252,23 @@ void ht_model_print(HtModel *m, const HtModelEvent *ev, GString *out);
 uint64_t ht_event_task_id(const HtModelEvent *ev);
 
 /**
- * ht_event_uint: a field's value
+ * ht_event_uint: get the value of a number
  * @ev: event
  * @field: HT_F_*
  *
- * Returns: the value, extended by its sign if it has one; 0 if there is none
+ * Returns: the value, sign-extended if the field is signed; 0 if the event has
+ * no such field
  */
 uint64_t ht_event_uint(const HtModelEvent *ev, unsigned field);
 
 /**
- * ht_event_text: a field's text
+ * ht_event_text: get the value of a string
  * @ev: event
  * @field: HT_F_*
  * @len: set to its length
  *
- * Returns: bytes of any value in the event, not ended by NUL; never NULL
+ * Returns: pointer into the event; may have any bytes, has no NUL at its end;
+ * never NULL
  */
 const char *ht_event_text(const HtModelEvent *ev, unsigned field, gsize *len);
 

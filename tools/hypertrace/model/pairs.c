@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: two events that belong together
+ * hypertrace: find pairs of events
  */
 #include <gio/gio.h>
 #include <string.h>
@@ -10,7 +10,7 @@
 #include "model/patterns.h"
 
 #define WORDS_MAX       4
-/* Waiting for their B: a guest decides how many. */
+/* Limit for events A that wait for their B, since the guest decides. */
 #define WAITING_MAX     (1u << 20)
 #define NESTED_MAX      64
 
@@ -20,22 +20,23 @@ enum { FROM, TO };
 typedef struct Word {
     enum { TASK, CPU, FIELD } what;
     char *name[2];
-    bool is_pid;
+    bool is_pid;                /* compare by unique number of the task */
 } Word;
 
-/* Where an event class has the key's fields */
+/* The key's fields in an event class */
 typedef struct Fields {
     const HtFtField *words[WORDS_MAX];
-    const HtFtField *drop;
+    const HtFtField *drop;      /* see HtPairs.drop */
 } Fields;
 
 typedef struct Key {
-    uint64_t words[WORDS_MAX];  /* of a PID: the number of its task */
+    uint64_t words[WORDS_MAX];  /* for a PID, ht_model_task_id() */
 } Key;
 
+/* An event A that waits for its B */
 typedef struct Start {
-    Key key;                    /* first: the table's key */
-    struct Start *outer;        /* if they nest */
+    Key key;                    /* must be first: the key of the hash table */
+    struct Start *outer;        /* if pairs nest: the enclosing one */
     uint64_t ns;
     uint32_t cpu;
     uint32_t depth;
@@ -49,23 +50,23 @@ struct HtPairs {
     char *key;
     Word words[WORDS_MAX];
     unsigned nr_words;
-    const char *drop;           /* field of B: whose A is void */
-    bool nests;
-    bool by_cpu;
-    GHashTable *fields[2];      /* by type, of Fields */
-    GHashTable *waiting;        /* of Start */
-    unsigned nr_waiting;
+    const char *drop;           /* field of B: drop the A of this task */
+    bool nests;                 /* pairs with the same key may nest */
+    bool by_cpu;                /* the key has "cpu" */
+    GHashTable *fields[2];      /* Fields, by type of event */
+    GHashTable *waiting;        /* Start, by Key */
+    unsigned nr_waiting;        /* with enclosing ones; at most WAITING_MAX */
     unsigned boot, segment;
     bool seen[2];
     HtPairsCounts counts;
 };
 
-/* What is usual for some events */
+/* Default keys; the first entry whose patterns match is used. */
 static const struct {
     const char *from, *to, *key, *drop;
     bool nests;
 } usual[] = {
-    /* who is switched out does not wait any more, whoever woke it before */
+    /* If a task is switched out, an earlier wakeup of it no longer counts. */
     { "sched_wak*", "sched_switch", "pid=next_pid", "prev_pid", false },
     { "sched_switch", "sched_switch", "prev_pid=next_pid", NULL, false },
     { "sched_waking", "sched_wakeup", "pid", NULL, false },
@@ -114,9 +115,9 @@ static bool read_key(HtPairs *p, GError **errp)
         if (i == WORDS_MAX || !*words[i] || other == words[i] ||
             (other && !other[1])) {
             g_set_error(errp, G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE,
-                        "--key=%s: a key is made of 1 to %d words with commas"
-                        " between: task, cpu, a field of both events, or"
-                        " FIELD=FIELD of the first one and the second",
+                        "--key=%s: give 1 to %d words separated by commas:"
+                        " task, cpu, a field of both events, or FIELD=FIELD"
+                        " (a field of A and a field of B)",
                         p->key, WORDS_MAX);
             return false;
         }
@@ -228,8 +229,8 @@ static const HtFtField *find_field(const HtEventClass *c, const char *name,
         }
     }
     g_set_error(errp, G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE,
-                "--key: the event %s has no field '%s' that is a number; a key"
-                " may have: task, cpu%s", c->name, name, have->str);
+                "--key: the event %s has no numeric field '%s'; a key may"
+                " have: task, cpu%s", c->name, name, have->str);
     return NULL;
 }
 
@@ -271,7 +272,10 @@ static uint64_t task_value(const HtPairs *p, int32_t pid,
     return ht_model_task_id(p->m, pid, ev->rec.cpu);
 }
 
-/* @pid is set to the task that the key is of. */
+/*
+ * Compute the key of an event. @pid is set to the first PID in the key; if the
+ * key has none, to the running task.
+ */
 static Key make_key(const HtPairs *p, const Fields *f, const HtModelEvent *ev,
                     int32_t *pid)
 {
@@ -306,7 +310,7 @@ static void remove_start(HtPairs *p, const Key *k)
     }
 }
 
-/* Nothing lasts from one boot, or one segment of the clock, to the next. */
+/* Drop all waiting events: no pair spans two boots or segments of the clock. */
 static void forget_all(HtPairs *p)
 {
     p->counts.from_alone += p->nr_waiting;
@@ -389,7 +393,7 @@ bool ht_pairs_event(HtPairs *p, const HtModelEvent *ev, HtPair *pair,
         p->boot = ev->boot;
         p->segment = ev->rec.segment;
     }
-    /* what is both ends a pair before it begins one */
+    /* An event that is A and B ends a pair before it begins the next. */
     if (ht_names_event(p->events[TO], ev->class)) {
         p->seen[TO] = true;
         f = class_fields(p, ev->class, TO, errp);

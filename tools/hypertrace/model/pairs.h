@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: two events that belong together
+ * hypertrace: find pairs of events
  *
- * From an event A to the next event B that has the same key: the same task,
- * processor, or values of fields.
+ * A pair is an event A and the next event B that has the same key: the same
+ * task, processor, or values of fields.
  */
 #ifndef HYPERTRACE_TOOL_PAIRS_H
 #define HYPERTRACE_TOOL_PAIRS_H
@@ -11,14 +11,14 @@
 #include "model/model.h"
 
 /**
- * HtPair: a pair
- * @boot: of both, from 1
- * @from_ns: when A was
- * @to_ns: when B was
- * @from_cpu: where A was
- * @to_cpu: where B was
- * @pid: whom it is about: the key's task, else who was running at A
- * @task: what is known of that
+ * HtPair: a pair of events A and B
+ * @boot: boot of both, counted from 1
+ * @from_ns: guest time of A in nanoseconds
+ * @to_ns: guest time of B in nanoseconds
+ * @from_cpu: processor of A
+ * @to_cpu: processor of B
+ * @pid: the task of the key; if the key has none, the task that A interrupted
+ * @task: that task; NULL if it is not known
  */
 typedef struct HtPair {
     unsigned boot;
@@ -31,14 +31,14 @@ typedef struct HtPair {
 } HtPair;
 
 /**
- * HtPairsCounts: what became of events that are in no pair
- * @from_alone: A before no B: another A came first, or the end of the
- *              recording, or a boot or a step of the clock
- * @to_alone: B without A
- * @across_gaps: both are there, but events between them may be missing
- * @left_out: A that were not looked at: too many were waiting
- * @no_from: there is no A at all
- * @no_to: there is no B at all
+ * HtPairsCounts: counts of events that are in no pair
+ * @from_alone: events A without a B: another A came before the B, or the end of
+ *              the recording, or a boot or a step of the clock
+ * @to_alone: events B without an A
+ * @across_gaps: pairs left out because events between A and B may be missing
+ * @left_out: events A left out because too many were waiting for their B
+ * @no_from: the recording has no event A
+ * @no_to: the recording has no event B
  */
 typedef struct HtPairsCounts {
     uint64_t from_alone;
@@ -52,44 +52,48 @@ typedef struct HtPairsCounts {
 typedef struct HtPairs HtPairs;
 
 /**
- * ht_pairs_new: look for pairs
- * @m: model; is at its beginning afterwards
- * @from: list of events, for ht_names_new()
- * @to: likewise
- * @key: what both have in common: words "task", "cpu", "FIELD" or
- *       "FIELD=FIELD", with commas between; NULL for what is usual for them
- * @errp: what is wrong with @key
+ * ht_pairs_new: prepare to find pairs
+ * @m: model; rewound
+ * @from: list of events A, for ht_names_new()
+ * @to: list of events B, for ht_names_new()
+ * @key: values that A and B must have in common: words "task", "cpu", "FIELD"
+ *       or "FIELD=FIELD", separated by commas; NULL for the default key of
+ *       @from and @to
+ * @errp: set if @key is not valid
+ *
+ * Returns: the search, or NULL
  */
 HtPairs *ht_pairs_new(HtModel *m, const char *from, const char *to,
                       const char *key, GError **errp);
 
 /**
- * ht_pairs_free: stop that
- * @p: pairs or NULL
+ * ht_pairs_free: free a search
+ * @p: the search or NULL
  */
 void ht_pairs_free(HtPairs *p);
 
 /**
- * ht_pairs_key: the key that is used
- * @p: pairs
+ * ht_pairs_key: get the text of the key in use
+ * @p: the search
  */
 const char *ht_pairs_key(const HtPairs *p);
 
 /**
- * ht_pairs_event: the next event
- * @p: pairs
+ * ht_pairs_event: add the next event
+ * @p: the search
  * @ev: event
- * @pair: filled in if it ends one; @pair.task is valid until the next event
- * @errp: set if it has no such field
+ * @pair: filled in if the event completes a pair; @pair.task is valid until the
+ *        next event
+ * @errp: set if the event lacks a field of the key
  *
- * Returns: whether it ends one
+ * Returns: true if the event completes a pair
  */
 bool ht_pairs_event(HtPairs *p, const HtModelEvent *ev, HtPair *pair,
                     GError **errp);
 
 /**
- * ht_pairs_end: there are no more events
- * @p: pairs
+ * ht_pairs_end: count the events without a pair, after the last event
+ * @p: the search
  *
  * Returns: the counts
  */

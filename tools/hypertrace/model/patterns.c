@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: lists of events and tasks as they are given on a command line
+ * hypertrace: match events and tasks against a list of the command line
  */
 #include <gio/gio.h>
 #include <string.h>
@@ -10,14 +10,14 @@
 
 typedef struct Pattern {
     GPatternSpec *spec;
-    bool full;                  /* system:event */
-    bool excluded;              /* '!' comes first */
+    bool full;                  /* match system:event instead of the name */
+    bool excluded;              /* had a '!' */
 } Pattern;
 
 struct HtNames {
     GArray *all;
-    bool some;                  /* not only exclusions */
-    uint8_t by_type[1 << 16];   /* 0 not asked, 1 no, 2 yes */
+    bool some;                  /* at least one pattern is not excluded */
+    uint8_t by_type[1 << 16];   /* cache: 0 not known, 1 no, 2 yes */
 };
 
 static void clear_pattern(gpointer data)
@@ -75,7 +75,7 @@ bool ht_names_match(const HtNames *p, const char *system, const char *name)
     return found;
 }
 
-static bool is_there(const char *pattern, const HtFtFormats *formats,
+static bool matches_any(const char *pattern, const HtFtFormats *formats,
                      bool groups)
 {
     unsigned n = ht_ft_formats_count(formats), i;
@@ -123,9 +123,9 @@ bool ht_names_check(const char *list, const HtFtFormats *formats, bool groups,
         const char *name = parts[i] + (*parts[i] == '!');
         g_autofree char *hint = NULL;
 
-        /* Without a format an event has no other name than this. */
+        /* An event without a format is named "type-N". */
         if (!*name || g_str_has_prefix(name, "type-") ||
-            is_there(name, formats, groups)) {
+            matches_any(name, formats, groups)) {
             continue;
         }
         hint = near_names(name, formats, groups);

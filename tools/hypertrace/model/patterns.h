@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: lists of events and tasks as they are given on a command line
+ * hypertrace: match events and tasks against a list of the command line
  */
 #ifndef HYPERTRACE_TOOL_PATTERNS_H
 #define HYPERTRACE_TOOL_PATTERNS_H
@@ -10,46 +10,49 @@
 typedef struct HtNames HtNames;
 
 /**
- * ht_names_new: read a list
- * @list: names with commas between, each with '*' and '?' as it likes:
- *        "sched_switch,irq_*,task:*" or "17,systemd*". A name after '!' is
- *        excluded; a list of these alone has all others.
+ * ht_names_new: parse a list
+ * @list: names separated by commas, which may have '*' and '?':
+ *        "sched_switch,irq_*,task:*" or "17,systemd*". A '!' before a name
+ *        excludes it. If all names are excluded, the list matches all others.
  */
 HtNames *ht_names_new(const char *list);
 
 /**
- * ht_names_check: are there events of all these names?
- * @list: as for ht_names_new()
- * @formats: the events
- * @groups: a name without a colon can be that of a group, as for the kernel
- * @errp: set to a name that no event has, and to those near it
+ * ht_names_check: check that each name of a list matches an event
+ * @list: list of events, as for ht_names_new()
+ * @formats: formats of the events
+ * @groups: a name without a colon may also match a system, as in the kernel's
+ *          trace_event= parameter
+ * @errp: set if a name matches no event; suggests similar names
+ *
+ * Returns: false if a name matches no event
  */
 bool ht_names_check(const char *list, const HtFtFormats *formats, bool groups,
                     GError **errp);
 
 /**
- * ht_names_free: forget it
+ * ht_names_free: free a list
  * @p: list or NULL
  */
 void ht_names_free(HtNames *p);
 
 /**
- * ht_names_event: does the list have this type of events?
- * @p: list of events; one with a colon is for system:event
- * @c: type, of one model only: answers are kept
+ * ht_names_event: whether a list matches a type of events
+ * @p: list of events; a name with a colon matches system:event
+ * @c: type; must always be of the same model, since results are cached
  */
 bool ht_names_event(HtNames *p, const HtEventClass *c);
 
 /**
- * ht_names_match: does the list have an event of this name?
+ * ht_names_match: whether a list matches the name of an event
  * @p: list of events
- * @system: what comes before a colon
- * @name: what comes after it
+ * @system: the event's system
+ * @name: the event's name
  */
 bool ht_names_match(const HtNames *p, const char *system, const char *name);
 
 /**
- * ht_names_task: does the list have this task, by its PID or name?
+ * ht_names_task: whether a list matches the PID or the name of a task
  * @p: list of tasks
  * @t: task
  */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: what each processor is at
+ * hypertrace: track the state of each processor
  */
 #include <string.h>
 
@@ -11,7 +11,7 @@
 struct HtRunning {
     HtModel *m;
     HtRunCpu *cpus;
-    GHashTable *tasks;          /* by the task's number, of HtNests */
+    GHashTable *tasks;          /* HtNests, by ht_model_task_id() */
     bool tasks_only;
     unsigned boot, segment;
 };
@@ -43,7 +43,7 @@ static void push(HtNests *n, HtKind kind, char *name)
     }
 }
 
-/* End what @kind began, and all within that said nothing of its end */
+/* End the innermost activity of a kind, and all within it. */
 static void pop(HtNests *n, HtKind kind)
 {
     unsigned i = n->nr;
@@ -192,7 +192,7 @@ static void task_event(HtRunning *r, const HtModelEvent *ev)
         pop(task, HT_KIND_INITCALL_START);
         break;
     case HT_KIND_SYS_ENTER:
-        /* the one before did not return: as after exec() */
+        /* The last system call had no exit event, for example after exec(). */
         clear_nests(task);
         push(task, HT_KIND_SYS_ENTER,
              g_strdup_printf("system call %d",
@@ -252,7 +252,7 @@ void ht_running_after(HtRunning *r, const HtModelEvent *ev)
     case HT_KIND_TASK_RENAME:
         break;
     default:
-        return;                 /* all is as it was */
+        return;                 /* no change of state */
     }
     cpu->version++;
 }

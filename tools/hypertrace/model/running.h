@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: what each processor is at: a task, and in that an initcall, a
- * system call, an interrupt
+ * hypertrace: track the state of each processor: the task that it runs, and
+ * the initcall, system call or interrupts that it is in
  */
 #ifndef HYPERTRACE_TOOL_RUNNING_H
 #define HYPERTRACE_TOOL_RUNNING_H
@@ -13,11 +13,11 @@
 #define HT_RUNNING_NESTED_MAX   8
 
 /**
- * HtNests: what began and did not end, the outermost first
- * @kinds: of the event that began it
- * @names: of it, as "softirq NET_RX"; any bytes
- * @nr: how many there are
- * @deeper: more within these, which are only counted
+ * HtNests: nested activities that have begun and not ended, outermost first
+ * @kinds: kinds of the events that began them
+ * @names: their names, for example "softirq NET_RX"; may have any bytes
+ * @nr: number of entries
+ * @deeper: number of further activities within these, which have no entry
  */
 typedef struct HtNests {
     HtKind kinds[HT_RUNNING_NESTED_MAX];
@@ -27,14 +27,16 @@ typedef struct HtNests {
 } HtNests;
 
 /**
- * HtRunCpu: a processor
- * @seen: there was an event of it
- * @known: which task runs
+ * HtRunCpu: the state of a processor
+ * @seen: it had an event
+ * @known: the task that it runs is known
  * @pid: that task
- * @since: it runs since then, or is known since then
- * @last: when its last event was
+ * @since: guest time in nanoseconds from which the task runs, or from which it
+ *         is known
+ * @last: guest time of its last event in nanoseconds
  * @irqs: interrupts that it is in
- * @version: changes with all but @last
+ * @version: changes whenever anything except @last changes, also the initcall
+ *           or system call of its task
  */
 typedef struct HtRunCpu {
     bool seen;
@@ -49,43 +51,45 @@ typedef struct HtRunCpu {
 typedef struct HtRunning HtRunning;
 
 /**
- * ht_running_new: nothing is known
- * @m: model, whose events they are
+ * ht_running_new: start without any state
+ * @m: model of the events
  */
 HtRunning *ht_running_new(HtModel *m);
 
 /**
- * ht_running_tasks_only: follow tasks, but no interrupts, calls and initcalls
- * @r: running, before its first event; is much faster then
+ * ht_running_tasks_only: do not track interrupts, system calls and initcalls
+ * @r: the states, before the first event
+ *
+ * This is much faster.
  */
 void ht_running_tasks_only(HtRunning *r);
 
 /**
- * ht_running_free: forget it
- * @r: running or NULL
+ * ht_running_free: free the states
+ * @r: the states or NULL
  */
 void ht_running_free(HtRunning *r);
 
 /**
- * ht_running_before: what was from the last event of a processor to this one
- * @r: running
+ * ht_running_before: get the state of a processor just before an event
+ * @r: the states
  * @ev: event
  *
- * Nothing is known behind a gap, behind a switch that was not recorded, and
- * at the begin of a boot and of a segment of the clock.
+ * The task is not known after a gap, after a switch that was not recorded, and
+ * at the start of a boot or of a segment of the clock.
  *
- * Returns: its processor, valid until ht_running_after(); NULL if it has too
- * high a number
+ * Returns: the state of the event's processor since its previous event, valid
+ * until ht_running_after(); NULL if its number is HT_RUNNING_CPUS_MAX or more
  */
 const HtRunCpu *ht_running_before(HtRunning *r, const HtModelEvent *ev);
 
 /**
- * ht_running_time: how long the processor did what ht_running_before() says
- * @cpu: the processor
- * @ev: the event given to ht_running_before()
+ * ht_running_time: get the time since the processor's previous event
+ * @cpu: the processor, from ht_running_before()
+ * @ev: the event passed to ht_running_before()
  *
- * Each moment of a processor between its first and its last event of a segment
- * is in exactly one of these times.
+ * These times do not overlap. In each segment of the clock, they cover the time
+ * from the processor's first event to its last.
  *
  * Returns: nanoseconds
  */
@@ -96,26 +100,25 @@ static inline uint64_t ht_running_time(const HtRunCpu *cpu,
 }
 
 /**
- * ht_running_after: what this event changes; call it after each
- * ht_running_before()
- * @r: running
- * @ev: event
+ * ht_running_after: update the state of a processor by an event
+ * @r: the states
+ * @ev: the event passed to ht_running_before() just before
  */
 void ht_running_after(HtRunning *r, const HtModelEvent *ev);
 
 /**
- * ht_running_cpu: a processor as it is now
- * @r: running
+ * ht_running_cpu: get the current state of a processor
+ * @r: the states
  * @cpu: its number, below HT_RUNNING_CPUS_MAX
  */
 const HtRunCpu *ht_running_cpu(const HtRunning *r, uint32_t cpu);
 
 /**
- * ht_running_task: what a task is in
- * @r: running
+ * ht_running_task: get the initcall or system call that a task is in
+ * @r: the states
  * @pid: task
  *
- * Returns: initcalls or a system call, or NULL
+ * Returns: the initcall or system call, or NULL if none was recorded
  */
 const HtNests *ht_running_task(const HtRunning *r, int32_t pid);
 

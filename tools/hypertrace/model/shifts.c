@@ -1,26 +1,26 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: where the kernel is in boots whose ring does not tell
+ * hypertrace: find the kernel's address (KASLR) from the events of a boot
  */
 #include <string.h>
 
 #include "hypertrace/recording.h"
 #include "model/shifts.h"
 
-/* The first initcalls; modules, which are elsewhere, come later. */
+/* Use only the first initcalls. Later ones may be of modules. */
 #define FUNCTIONS 32u
 
 struct HtShifts {
     char *dir;
     const HtSymbols *symbols;
-    uint16_t type;              /* of initcall_start */
-    const HtFtField *func;      /* NULL: nothing can be told */
-    HtRecording *rec;
-    unsigned boot;              /* whose events are read */
-    uint64_t addrs[FUNCTIONS];  /* of it, each once */
-    unsigned count;
+    uint16_t type;              /* type of initcall_start */
+    const HtFtField *func;      /* NULL: no shift can be found */
+    HtRecording *rec;           /* NULL before the first ht_shifts_of() */
+    unsigned boot;              /* the boot that is being read */
+    uint64_t addrs[FUNCTIONS];  /* its functions, without duplicates */
+    unsigned count;             /* entries of @addrs */
     GHashTable *known;          /* boot: shift */
-    bool ended;
+    bool ended;                 /* all was read */
 };
 
 HtShifts *ht_shifts_new(const char *dir, const HtFtFormats *formats,
@@ -82,7 +82,7 @@ static void add(HtShifts *s, uint64_t addr)
     }
 }
 
-/* One event further */
+/* Read one event. */
 static void read_on(HtShifts *s)
 {
     HtRecEvent ev;

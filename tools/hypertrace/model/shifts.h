@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: where the kernel is in boots whose ring does not tell
+ * hypertrace: find the kernel's address (KASLR) from the events of a boot
  *
- * A ring that was kept over a warm reset has the address of the kernel before.
- * But each boot calls the same functions, whose addresses are in its events.
+ * A ring that survived a warm reset has the address of the previous kernel. In
+ * each boot, initcall events have the addresses of the same functions, from
+ * which the new address is computed.
  */
 #ifndef HYPERTRACE_TOOL_SHIFTS_H
 #define HYPERTRACE_TOOL_SHIFTS_H
@@ -14,10 +15,10 @@
 typedef struct HtShifts HtShifts;
 
 /**
- * ht_shifts_new: begin
+ * ht_shifts_new: prepare to find addresses
  * @dir: the recording's directory
- * @formats: its formats, or NULL; must stay
- * @symbols: its symbols, or NULL; must stay
+ * @formats: its formats, or NULL; must outlive the result
+ * @symbols: its symbols, or NULL; must outlive the result
  *
  * Nothing is read before the first ht_shifts_of().
  */
@@ -25,20 +26,21 @@ HtShifts *ht_shifts_new(const char *dir, const HtFtFormats *formats,
                         const HtSymbols *symbols);
 
 /**
- * ht_shifts_free: end
- * @s: or NULL
+ * ht_shifts_free: free the result of ht_shifts_new()
+ * @s: shifts or NULL
  */
 void ht_shifts_free(HtShifts *s);
 
 /**
- * ht_shifts_of: what a boot's addresses have more than the symbols
+ * ht_shifts_of: get the difference of a boot's addresses to the symbols
  * @s: shifts
- * @boot: from 1
- * @shift: set if it is known
+ * @boot: boot, counted from 1
+ * @shift: set to the number to subtract from an address, if it is known
  *
- * Reads the recording up to this boot's first initcalls, each part once.
+ * This reads the recording up to the first initcalls of the boot. No part is
+ * read twice.
  *
- * Returns: false if these do not tell
+ * Returns: false if the difference is not known
  */
 bool ht_shifts_of(HtShifts *s, unsigned boot, uint64_t *shift);
 

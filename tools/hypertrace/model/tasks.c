@@ -1,41 +1,41 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: the threads of a guest, as its events tell of them
+ * hypertrace: track the threads of a guest by its events
  *
- * Names come from wherever a kernel writes one, processes from task_newtask.
- * A boot begins with none.
+ * Names come from all events that have one. The process of a thread comes from
+ * task_newtask. A boot starts without tasks.
  */
 #include <string.h>
 
 #include "model/tasks.h"
 
-/* As many as a kernel has at once; a guest may make up more. */
+/* Bounds the memory, because a hostile guest may invent PIDs. */
 #define TASKS_MAX       (1u << 20)
 
 #define CLONE_PARENT    0x00008000
 #define CLONE_THREAD    0x00010000
 
 /*
- * EXIT_DEAD and EXIT_ZOMBIE in prev_state. A task that exits can be preempted
- * until then, and runs again.
+ * EXIT_DEAD and EXIT_ZOMBIE in prev_state. Before a task reaches one of these
+ * states, it may be preempted and run again, even after its exit event.
  */
 #define EXITED          0x30
 
-/* A task, and what tells that its PID is another task's */
+/* A task, and the state that shows whether its PID was reused */
 typedef struct Known {
     HtTask task;
-    bool made;                  /* its creation was the last news of its PID */
-    bool exits;
-    bool gone;                  /* exited and left its processor */
+    bool made;                  /* by task_newtask; no fork event yet */
+    bool exits;                 /* had its exit event */
+    bool gone;                  /* exited, and was switched out since */
 } Known;
 
 struct HtTasks {
     GHashTable *by_pid;         /* of Known */
-    GHashTable *earlier;        /* @by_pid at the end of the boot before */
-    uint32_t ids;               /* given so far */
+    GHashTable *earlier;        /* @by_pid at the end of the previous boot */
+    uint32_t ids;               /* last unique number in use */
     unsigned boot;
     unsigned earlier_boot;
-    HtTask stranger;            /* of the moment */
+    HtTask untracked;           /* the running task beyond TASKS_MAX */
 };
 
 static const HtTask idle = { .comm = "<idle>", .named = true };
@@ -100,8 +100,8 @@ static Known *known(HtTasks *t, int32_t pid)
     return k;
 }
 
-/* The PID is another task's from now on. */
-static void another(HtTasks *t, Known *k, uint64_t start_ns)
+/* Reset the entry: the PID belongs to a new task. */
+static void reset_task(HtTasks *t, Known *k, uint64_t start_ns)
 {
     *k = (Known) { .task = {
         .id = ++t->ids, .boot = t->boot, .start_ns = start_ns,
@@ -109,13 +109,13 @@ static void another(HtTasks *t, Known *k, uint64_t start_ns)
     } };
 }
 
-/* The task runs: it is not one that has exited. */
+/* Get a task that runs. If the known one has exited, its PID was reused. */
 static Known *running(HtTasks *t, int32_t pid)
 {
     Known *k = known(t, pid);
 
     if (k && k->gone) {
-        another(t, k, 0);
+        reset_task(t, k, 0);
     }
     return k;
 }
@@ -141,7 +141,7 @@ static void name_field(HtTasks *t, const HtModelEvent *ev, int32_t pid,
     name(t, pid, s, len);
 }
 
-/* Kernels from 6.15 on do not write whose name it is: the task's own. */
+/* Since kernel 6.15, task_rename has no PID: the running task is renamed. */
 static int32_t renamed(const HtModelEvent *ev)
 {
     return ev->class->field[HT_F_RENAME_PID] ?
@@ -193,11 +193,11 @@ const HtTask *ht_tasks_before(HtTasks *t, const HtModelEvent *ev)
     }
     k = running(t, pid);
     if (!k) {
-        t->stranger = (HtTask) {
+        t->untracked = (HtTask) {
             .boot = t->boot, .pid = pid, .ppid = -1, .comm = "<...>"
         };
     }
-    return k ? &k->task : &t->stranger;
+    return k ? &k->task : &t->untracked;
 }
 
 uint32_t ht_tasks_id(HtTasks *t, int32_t pid)
@@ -219,7 +219,7 @@ static void new_task(HtTasks *t, const HtModelEvent *ev)
     if (!k) {
         return;
     }
-    another(t, made, ev->rec.ns);
+    reset_task(t, made, ev->rec.ns);
     made->made = true;
     if (maker) {
         parent = maker->ppid;
@@ -235,14 +235,14 @@ static void new_task(HtTasks *t, const HtModelEvent *ev)
     name_field(t, ev, pid, HT_F_NEW_COMM);
 }
 
-/* task_newtask, if it was recorded, came just before. */
+/* Handle sched_process_fork, unless task_newtask has created the task. */
 static void forked(HtTasks *t, const HtModelEvent *ev)
 {
     int32_t pid = ht_event_uint(ev, HT_F_FORK_CHILD);
     Known *k = known(t, pid);
 
     if (k && !k->made) {
-        another(t, k, ev->rec.ns);
+        reset_task(t, k, ev->rec.ns);
         name_field(t, ev, pid, HT_F_FORK_CHILD_COMM);
     } else if (k) {
         k->made = false;

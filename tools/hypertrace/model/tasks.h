@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: the threads of a guest, as its events tell of them
+ * hypertrace: track the threads of a guest by its events
  */
 #ifndef HYPERTRACE_TOOL_TASKS_H
 #define HYPERTRACE_TOOL_TASKS_H
@@ -10,40 +10,40 @@
 typedef struct HtTasks HtTasks;
 
 /**
- * ht_tasks_new: know nothing
+ * ht_tasks_new: create an empty table
  */
 HtTasks *ht_tasks_new(void);
 
 /**
- * ht_tasks_free: forget all
+ * ht_tasks_free: free a table
  * @t: tasks or NULL
  */
 void ht_tasks_free(HtTasks *t);
 
 /**
- * ht_tasks_clear: know nothing again
+ * ht_tasks_clear: forget all tasks
  * @t: tasks
  */
 void ht_tasks_clear(HtTasks *t);
 
 /**
- * ht_tasks_before: learn what an event says of the time before it
+ * ht_tasks_before: update names and tasks by the state before an event
  * @t: tasks
- * @ev: event; all but @ev->task is set
+ * @ev: event; all members except @ev->task are set
  *
- * Returns: the task of the event
+ * Returns: the task that was running, valid until the next call
  */
 const HtTask *ht_tasks_before(HtTasks *t, const HtModelEvent *ev);
 
 /**
- * ht_tasks_after: learn what an event changes
+ * ht_tasks_after: update names and tasks by the change that an event reports
  * @t: tasks
  * @ev: event
  */
 void ht_tasks_after(HtTasks *t, const HtModelEvent *ev);
 
 /**
- * ht_tasks_find: what is known of a thread
+ * ht_tasks_find: find the task that has a PID now
  * @t: tasks
  * @pid: thread
  *
@@ -52,7 +52,7 @@ void ht_tasks_after(HtTasks *t, const HtModelEvent *ev);
 const HtTask *ht_tasks_find(const HtTasks *t, int32_t pid);
 
 /**
- * ht_tasks_id: the number of the task that has a PID now
+ * ht_tasks_id: get the unique number of the task that has a PID now
  * @t: tasks
  * @pid: thread; not 0
  *
@@ -61,9 +61,9 @@ const HtTask *ht_tasks_find(const HtTasks *t, int32_t pid);
 uint32_t ht_tasks_id(HtTasks *t, int32_t pid);
 
 /**
- * ht_tasks_all: all that are known
+ * ht_tasks_all: get all tasks of a boot
  * @t: tasks
- * @boot: of this boot or the one before, which is as it was at its end
+ * @boot: this boot, or the boot before, whose tasks are those at its end
  *
  * Returns: a table by PID, whose values begin with an HtTask; NULL for other
  * boots

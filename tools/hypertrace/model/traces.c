@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: CTF traces where a recording could be
+ * hypertrace: find CTF traces of devices in a folder
  */
 #include <gio/gio.h>
 
@@ -16,7 +16,8 @@ bool ht_traces_each(const char *dir, HtTracesOne *one, void *opaque,
 
     if (ok && !dirs->len) {
         g_set_error(errp, G_IO_ERROR, G_IO_ERROR_NOT_FOUND,
-                    "'%s' is no recording, and there is no trace in it", dir);
+                    "'%s' is neither a recording nor a folder with traces",
+                    dir);
         ok = false;
     }
     for (i = 0; ok && i < dirs->len; i++) {

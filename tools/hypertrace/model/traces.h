@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: CTF traces where a recording could be
+ * hypertrace: find CTF traces of devices in a folder
  */
 #ifndef HYPERTRACE_TOOL_TRACES_H
 #define HYPERTRACE_TOOL_TRACES_H
@@ -9,21 +9,21 @@
 #include <stdbool.h>
 
 /**
- * HtTracesOne: called for each trace
- * @opaque: as given to ht_traces_each()
- * @dir: the trace
- * @errp: why not
+ * HtTracesOne: handle a trace
+ * @opaque: argument of ht_traces_each()
+ * @dir: folder of the trace
+ * @errp: set on failure
  *
- * Returns: false on failure; no more traces are looked at then
+ * Returns: false on failure, which ends ht_traces_each()
  */
 typedef bool HtTracesOne(void *opaque, const char *dir, GError **errp);
 
 /**
- * ht_traces_each: look for traces, of which there has to be one
- * @dir: they are here or below
- * @one: called for each
- * @opaque: for @one
- * @errp: why not
+ * ht_traces_each: call a function for each CTF trace in a folder
+ * @dir: folder with traces, at any depth
+ * @one: called for each trace
+ * @opaque: argument of @one
+ * @errp: set on failure; also if there is no trace
  *
  * Returns: false on failure
  */

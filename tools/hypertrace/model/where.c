@@ -17,8 +17,8 @@ typedef enum Op {
 } Op;
 
 /*
- * A node of the expression: @left and @right for OR, AND and NOT; else @field
- * is compared with @number, or with @text where that is a text.
+ * A node of the expression. OR and AND have @left and @right, NOT has @left.
+ * All other operators compare @field with @number, or with @text.
  */
 typedef struct Node Node;
 struct Node {
@@ -27,13 +27,13 @@ struct Node {
     char *field;
     char *text;
     GPatternSpec *like;         /* @text, for OP_LIKE */
-    bool is_number;
+    bool is_number;             /* @text is a number: @number */
     int64_t number;
 };
 
 struct HtWhere {
     Node *root;
-    GString *text;              /* of the value that is compared */
+    GString *text;              /* buffer for the text of a field */
 };
 
 typedef struct Parser {

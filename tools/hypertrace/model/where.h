@@ -4,10 +4,11 @@
  *
  *   prev_state != 0 && next_comm ~ "kworker*"
  *
- * Operators, from the weakest: ||, &&, !, and == != < <= > >= & ~ between a
- * field and a number or a text; ~ matches a pattern with '*' and '?'. A field
- * alone is true if it is not 0. Parentheses group. The fields "cpu", "pid" and
- * "comm" are those of every event, unless it has its own. A comparison with a
+ * Operators, in the order of increasing precedence: ||, &&, !, and the
+ * comparisons == != < <= > >= & ~ of a field with a number or a text. ~ matches
+ * a pattern with '*' and '?'. A field without an operator is true if it is not
+ * 0 or empty. Parentheses group. If an event has no field "cpu", "pid" or
+ * "comm", the name means its processor or its task. A comparison with any other
  * field that an event does not have is false.
  */
 #ifndef HYPERTRACE_MODEL_WHERE_H
@@ -18,24 +19,36 @@
 typedef struct HtWhere HtWhere;
 
 /**
- * ht_where_new() - understand a condition
- * @text: see above
- * @error: set to the place that is not understood
+ * ht_where_new: parse a condition
+ * @text: condition, see above
+ * @error: set to the expected token and its place
  *
- * Return: for ht_where_free(); NULL on failure
+ * Returns: the condition; NULL on failure
  */
 HtWhere *ht_where_new(const char *text, GError **error);
+
+/**
+ * ht_where_free: free a condition
+ * @w: condition or NULL
+ */
 void ht_where_free(HtWhere *w);
 
 /**
- * ht_where_check() - does any event of a recording have all these fields?
- * @formats: of the recording
- * @error: set to a field that no event has, and to names that are near it
+ * ht_where_check: check that for each field of a condition an event has it
+ * @w: condition
+ * @formats: formats of the recording
+ * @error: set if no event has a field; suggests similar names
+ *
+ * Returns: false if no event has one of the fields
  */
 bool ht_where_check(const HtWhere *w, const HtFtFormats *formats,
                     GError **error);
 
-/** ht_where_is_true() - does the condition hold for an event? */
+/**
+ * ht_where_is_true: evaluate a condition
+ * @w: condition
+ * @ev: event
+ */
 bool ht_where_is_true(const HtWhere *w, const HtModelEvent *ev);
 
 #endif

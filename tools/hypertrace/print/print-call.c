@@ -9,7 +9,7 @@
 
 #define NAMES_MAX       1024
 
-/* "(name)" of __get_str() and the like */
+/* Parse the "(name)" of __get_str() and similar functions. */
 static char *name_argument(HtPrintParse *p)
 {
     g_autofree char *name = NULL;
@@ -42,7 +42,10 @@ static void clear_name(gpointer data)
     g_free(((HtPrintName *)data)->text);
 }
 
-/* "{ value, "name" }", repeated; names without a known value are left out */
+/*
+ * Parse a list of "{ value, "name" }". Entries whose value is not known are
+ * left out.
+ */
 static bool names(HtPrintParse *p, GArray *all)
 {
     while (ht_print_accept(p, ",")) {
@@ -50,7 +53,7 @@ static bool names(HtPrintParse *p, GArray *all)
         HtPrintName name = { 0 };
         bool known;
 
-        /* "{ -1, NULL }" ends some lists */
+        /* Some lists end with "{ -1, NULL }". */
         if (value && pp_expect(p, ",") && !ht_print_string(p, &name.text) &&
             !p->error) {
             ht_print_node_free(ht_print_expression(p));
@@ -189,7 +192,7 @@ static HtPrintNode *call_disk(HtPrintParse *p)
     return n && pp_expect(p, ")") ? n : pp_fail(p, n, "')' is missing");
 }
 
-/* A function whose value is its first argument */
+/* Parse a function whose value is its first argument. */
 static HtPrintNode *call_same(HtPrintParse *p)
 {
     HtPrintNode *n = argument(p, "(");

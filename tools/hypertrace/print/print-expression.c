@@ -2,9 +2,9 @@
 /*
  * hypertrace: expressions of print formats
  *
- * The arguments of a print format are expressions of C, as the preprocessor
- * left them.  The text comes from a guest: depth and number of nodes are
- * bounded, and nothing is read past its end.
+ * The arguments of a print format are expressions of C after preprocessing. The
+ * text comes from a guest: depth and number of nodes are bounded, and nothing
+ * is read past its end.
  */
 #include <string.h>
 
@@ -14,7 +14,10 @@
 /* Lowest precedence of a binary operator */
 #define LOWEST          1
 
-/* A variable of a statement expression is parsed again at each use. */
+/*
+ * A variable of a statement expression. Its value is parsed again at each use,
+ * so that nodes have one owner.
+ */
 typedef struct HtPrintVariable {
     struct HtPrintVariable *outer;
     const char *name;
@@ -71,7 +74,7 @@ bool pp_expect(HtPrintParse *p, const char *op)
     return true;
 }
 
-/* An identifier; its length is 0 if there is none */
+/* Get the length of the next token if it is an identifier, else 0. */
 static size_t peek_word(HtPrintParse *p)
 {
     size_t len = 0;
@@ -132,7 +135,10 @@ HtPrintNode *pp_constant(HtPrintParse *p, uint64_t v, PpType t)
     return n;
 }
 
-/* The type of what a node gives; that of its operands may differ. */
+/*
+ * Comparisons and logical operators compute in the type of their operands, but
+ * their value is an int.
+ */
 PpType pp_type_of(const HtPrintNode *n)
 {
     static const PpType integer = { 4, true, 0 };
@@ -151,7 +157,7 @@ bool pp_is_constant(const HtPrintNode *n)
     return !n || (n->op == HT_OP_CONSTANT && !n->text);
 }
 
-/* Replace what uses no field by its value */
+/* Replace an expression by its value if all operands are constant. */
 static HtPrintNode *fold(HtPrintNode *n)
 {
     PpType t = pp_type_of(n);
@@ -186,7 +192,7 @@ static HtPrintNode *cast(HtPrintParse *p, HtPrintNode *a, PpType t)
         return a;
     }
     from = pp_type_of(a);
-    /* the 64 bits that are kept do not change */
+    /* The cast does not change the value's 64 bits. */
     same_bits = t.bytes > from.bytes ?
                 t.bytes == 8 || t.is_signed || !from.is_signed :
                 t.bytes == from.bytes &&
@@ -194,7 +200,7 @@ static HtPrintNode *cast(HtPrintParse *p, HtPrintNode *a, PpType t)
     if (same_bits && (a->op == HT_OP_CONSTANT || a->op == HT_OP_FIELD ||
                       (t.bytes == from.bytes &&
                        t.is_signed == from.is_signed))) {
-        /* a field is read by its own size, whatever its type here */
+        /* A field is read with its own size, so its type may change here. */
         if (a->op == HT_OP_CONSTANT || a->op == HT_OP_FIELD) {
             a->bytes = t.bytes;
             a->is_signed = t.is_signed;
@@ -241,7 +247,7 @@ HtPrintNode *pp_binary(HtPrintParse *p, unsigned op, HtPrintNode *a,
         a = cast(p, a, t);
         b = shift ? b : cast(p, b, t);
     }
-    /* nothing equals a name whose value is not known */
+    /* A name whose value is not known compares as not equal. */
     if ((op == HT_OP2('=', '=') || op == HT_OP2('!', '=')) && a && b &&
         (a->unknown || b->unknown)) {
         ht_print_node_free(a);
@@ -278,7 +284,6 @@ static bool skip_parentheses(HtPrintParse *p)
     return false;
 }
 
-/* The words of a type; @known is false if they may be another identifier */
 bool pp_type(HtPrintParse *p, PpType *t, bool *known)
 {
     static const struct {
@@ -387,7 +392,7 @@ bool pp_type(HtPrintParse *p, PpType *t, bool *known)
     return any;
 }
 
-/* "(TYPE)" before an operand */
+/* Consume "(TYPE)" if it is a cast. */
 static bool accept_cast(HtPrintParse *p, PpType *t)
 {
     const char *before = p->p;
@@ -396,7 +401,7 @@ static bool accept_cast(HtPrintParse *p, PpType *t)
     if (ht_print_accept(p, "(") && pp_type(p, t, &known) &&
         ht_print_accept(p, ")")) {
         skip_blanks(p);
-        /* without a known type, only an operand tells that it is a cast */
+        /* If the type is not known, it is a cast only before an operand. */
         if (known || (p->p < p->end && (is_word(*p->p) || *p->p == '('))) {
             return true;
         }
@@ -434,7 +439,7 @@ HtPrintNode *pp_field(HtPrintParse *p, HtPrintOp op,
         n->field.name = n->field.type = NULL;
         if (op == HT_OP_FIELD) {
             n->bytes = f->kind == HT_FT_INT ? f->size : 8;
-            /* the kernel's char is unsigned, since 6.2 on all machines */
+            /* Since 6.2, the kernel's char is unsigned on all architectures. */
             n->is_signed = f->kind == HT_FT_INT && f->is_signed &&
                            strcmp(f->type, "char");
             n->field.is_signed = n->is_signed;
@@ -443,7 +448,7 @@ HtPrintNode *pp_field(HtPrintParse *p, HtPrintOp op,
     return n;
 }
 
-/* Replace an expression that says where bytes are by its field */
+/* The expression may have casts, for example (const u8 *)REC->data. */
 HtPrintNode *pp_place(HtPrintParse *p, HtPrintOp op, HtPrintNode *n)
 {
     while (n && n->op == HT_OP_CAST) {
@@ -454,7 +459,7 @@ HtPrintNode *pp_place(HtPrintParse *p, HtPrintOp op, HtPrintNode *n)
         n = a;
     }
     if (!n || n->op != HT_OP_FIELD) {
-        return pp_fail(p, n, "an address is no field of the event");
+        return pp_fail(p, n, "a pointer does not point to a field");
     }
     n->op = op;
     return n;
@@ -500,12 +505,12 @@ static HtPrintNode *number(HtPrintParse *p)
         longs += *end == 'l' || *end == 'L';
     }
     if (*end || end == text) {
-        return pp_fail(p, NULL, "'%s' is no number", text);
+        return pp_fail(p, NULL, "'%s' is not a number", text);
     }
     p->p += len;
     t.bytes = longs || v > (is_unsigned ? UINT32_MAX : INT32_MAX) ? 8 : 4;
     t.is_signed = !is_unsigned;
-    /* a constant that is not decimal is unsigned before it is long */
+    /* In C, an octal or hexadecimal constant may become unsigned int. */
     if (*text == '0' && !is_unsigned) {
         t.bytes = longs || v > UINT32_MAX ? 8 : 4;
         t.is_signed = v <= (t.bytes == 8 ? (uint64_t)INT64_MAX : INT32_MAX);
@@ -553,7 +558,6 @@ static HtPrintNode *character(HtPrintParse *p)
     return pp_constant(p, (uint8_t)text[0], (PpType) { 4, true, 0 });
 }
 
-/* The value of a variable, by parsing its text again */
 static HtPrintNode *variable(HtPrintParse *p, const HtPrintVariable *v)
 {
     HtPrintParse inner = *p;
@@ -585,7 +589,7 @@ static bool skip_value(HtPrintParse *p)
     return false;
 }
 
-/* After "({": declarations, and an expression whose value counts */
+/* Parse a statement expression after "({": declarations and one expression. */
 static HtPrintNode *statement(HtPrintParse *p)
 {
     HtPrintVariable *outer = p->variables, *made;
@@ -640,7 +644,7 @@ static HtPrintNode *name(HtPrintParse *p)
     if (!strcmp(word, "REC")) {
         g_autofree char *field = NULL;
 
-        /* also "(REC)->field" */
+        /* accept_record() has skipped the "(" of "(REC)->field". */
         ht_print_accept(p, ")");
         field = ht_print_accept(p, "->") ? pp_word(p) : NULL;
         return field ? pp_field(p, HT_OP_FIELD, field) :
@@ -788,7 +792,7 @@ HtPrintNode *pp_unary(HtPrintParse *p)
     return n;
 }
 
-/* The next binary operator; 0 if there is none of at least that precedence */
+/* Get the next binary operator; 0 if its precedence is below @lowest. */
 static unsigned peek_operator(HtPrintParse *p, unsigned lowest,
                               unsigned *precedence)
 {

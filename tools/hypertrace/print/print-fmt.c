@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: an event as its kernel would print it
+ * hypertrace: print an event as its kernel would
  */
 #include <inttypes.h>
 #include <string.h>
@@ -9,7 +9,7 @@
 #include "hypertrace/base.h"
 #include "print/print-program.h"
 
-/* No conversion is longer, whatever a width of '*' says. */
+/* Limit for widths and precisions, which the guest can choose by '*'. */
 #define PADDING_MAX     4096
 
 typedef struct Run {
@@ -46,8 +46,8 @@ static uint64_t divide(const HtPrintNode *n, uint64_t a, uint64_t b)
 }
 
 /*
- * A shift by the width of the type or more is undefined in C; as libtraceevent
- * does, it is made in 64 bits.
+ * In C, a shift by the width of the type or more is undefined. As in
+ * libtraceevent, such a shift is computed in 64 bits.
  */
 static uint64_t shift(const HtPrintNode *n, uint64_t a, uint64_t b)
 {
@@ -119,7 +119,7 @@ static uint64_t eval_element(const HtPrintNode *n, const Run *r)
            ht_get_le(p + i * n->bytes, n->bytes, n->is_signed) : 0;
 }
 
-/* No deeper than the parser allows */
+/* The recursion is bounded, because the parser bounds the depth of the tree. */
 static uint64_t eval(const HtPrintNode *n, const Run *r)
 {
     size_t len;
@@ -161,7 +161,7 @@ uint64_t ht_print_value(const HtPrintNode *n, const uint8_t *data,
     return eval(n, &r);
 }
 
-/* A value without a name is printed in the width of its type. */
+/* Print a value without a name, in the width of its type. */
 static void put_rest(const HtPrintNode *n, uint64_t v, GString *out)
 {
     unsigned bytes = MAX(n->bytes, 4);
@@ -197,7 +197,7 @@ static void put_flags(const HtPrintNode *n, const Run *r, GString *out)
     }
 }
 
-/* Returns whether the value has a name */
+/* Returns true if the value has a name, or @text stands for one. */
 static bool put_symbolic(const HtPrintNode *n, const Run *r, GString *out)
 {
     uint64_t v = eval(n->a, r);
@@ -252,7 +252,7 @@ static void put_mask(const HtPrintNode *n, const Run *r, GString *out)
     ht_print_mask(p, len, n->op == HT_OP_CPUMASK, out);
 }
 
-/* A text ends at its NUL, or with what there is. */
+/* Print a string up to its NUL; without a NUL, up to the field's end. */
 static void put_bytes(const HtPrintNode *n, const Run *r, GString *out)
 {
     size_t len;
@@ -277,8 +277,8 @@ static void put_disk(const HtPrintNode *n, const Run *r, GString *out)
 }
 
 /*
- * Returns whether the text is padded to a width; as with libtraceevent, a
- * number in place of a name is not.
+ * Print an argument of %s. Returns true if the text must be padded to the
+ * width; as in libtraceevent, a number in place of a name is not padded.
  */
 static bool put_text(const HtPrintNode *n, const Run *r, GString *out)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: an event as its kernel would print it
+ * hypertrace: print an event as its kernel would
  *
- * The print format of an event class is parsed once; the program that results
+ * The print format of an event class is compiled once. The resulting program
  * formats each event.
  */
 #ifndef HYPERTRACE_PRINT_FMT_H
@@ -28,10 +28,11 @@ typedef struct HtPrint HtPrint;
  * @e: the event class; not used after the call
  * @why: set to the reason of a failure, to be freed, else to NULL; may be NULL
  *
- * The format comes from a guest.  Memory and time are proportional to its size.
+ * The format comes from a guest and is not trusted. Memory and time are
+ * proportional to its size.
  *
- * Return: the program, for ht_print_free(); NULL if the format is not
- * understood
+ * Return: the program, for ht_print_free(); NULL if the format has errors or
+ * uses functions that are not supported
  */
 HtPrint *ht_print_new(const HtFtEvent *e, char **why);
 void ht_print_free(HtPrint *p);
@@ -40,11 +41,11 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(HtPrint, ht_print_free)
 /**
  * ht_print() - format one event
  * @p: the program
- * @data: the record, beginning with its common fields; any bytes
+ * @data: the record, from its common fields on; not trusted
  * @size: bytes of the record
  * @symbols: names of addresses; may be NULL
- * @out: appended to.  Strings of the record are copied up to their NUL: escape
- *       the result before showing it.
+ * @out: appended to. Strings of the record are copied unchanged up to their
+ *       NUL: the caller must escape the result before showing it.
  */
 void ht_print(const HtPrint *p, const uint8_t *data, size_t size,
               const HtPrintSymbols *symbols, GString *out);

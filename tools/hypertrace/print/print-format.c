@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: from the text of a print format to a program
+ * hypertrace: compile print formats
  */
 #include <string.h>
 
@@ -39,7 +39,7 @@ void ht_print_free(HtPrint *p)
     }
 }
 
-/* The next argument; NULL if there is none or it is not understood */
+/* Parse the next argument. Returns NULL on failure. */
 static HtPrintNode *take(HtPrintParse *p)
 {
     if (ht_print_accept(p, ",")) {
@@ -51,6 +51,7 @@ static HtPrintNode *take(HtPrintParse *p)
     return NULL;
 }
 
+/* Parse a width or a precision: digits, or '*', whose value is an argument. */
 static bool amount(HtPrintParse *p, const char **s, int *n,
                    HtPrintNode **from)
 {
@@ -65,7 +66,7 @@ static bool amount(HtPrintParse *p, const char **s, int *n,
     return true;
 }
 
-/* The letters after %p that say what the pointer points to */
+/* Parse the letters after %p, which give the type of the object. */
 static void pointer_letters(const char **s, HtPrintPiece *p)
 {
     static const struct {
@@ -99,7 +100,7 @@ static void pointer_letters(const char **s, HtPrintPiece *p)
     }
 }
 
-/* After a '%' */
+/* Parse a conversion after its '%'. */
 static bool conversion(HtPrintParse *parse, const char **format,
                        HtPrintPiece *p)
 {
@@ -142,7 +143,7 @@ static bool conversion(HtPrintParse *parse, const char **format,
     return p->arg != NULL;
 }
 
-/* @s is the format string, without its escapes. */
+/* Compile the format string @s, which has no escapes of C. */
 static bool pieces(HtPrintParse *parse, const char *s, HtPrint *print)
 {
     g_autoptr(GString) text = g_string_new(NULL);
@@ -176,7 +177,7 @@ static bool pieces(HtPrintParse *parse, const char *s, HtPrint *print)
 HtPrint *ht_print_new(const HtFtEvent *e, char **why)
 {
     static const char key[] = "print fmt:";
-    /* the format of a trace_printk() is in the kernel, not in its events */
+    /* The format string of a trace_printk() is in the kernel's memory only. */
     static const char bprint[] = "\"%ps: (NO FORMAT FOUND at %llx)\n\","
                                  " (void *)REC->ip, REC->fmt";
     const char *begin = g_strstr_len(e->text, e->text_size, key);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: the parser of print formats, for its own files
+ * hypertrace: internal interface of the parser of print formats
  *
  * print-expression.c parses expressions, print-call.c the functions of the
- * kernel in them.  Each function that gives a node gives NULL on failure, and
- * &HtPrintParse.error is set then.
+ * kernel in them. On failure, functions that return a node return NULL and set
+ * &HtPrintParse.error.
  */
 #ifndef HYPERTRACE_TOOL_PRINT_PARSE_H
 #define HYPERTRACE_TOOL_PRINT_PARSE_H
@@ -13,9 +13,9 @@
 
 /**
  * PpType: an integer type of C, or a pointer
- * @bytes: size; 0 if the type is that of the operand
+ * @bytes: size; 0 if not known, so that a cast keeps the operand's type
  * @is_signed: whether the type is signed
- * @pointee: of a pointer: size of the objects that it points to
+ * @pointee: size of the objects that a pointer points to
  */
 typedef struct PpType {
     uint8_t bytes;
@@ -23,20 +23,27 @@ typedef struct PpType {
     uint8_t pointee;
 } PpType;
 
-/** pp_fail() - note the first error, free a node; returns NULL */
+/** pp_fail() - set the error, unless one is set, and free @n; returns NULL */
 HtPrintNode *pp_fail(HtPrintParse *p, HtPrintNode *n, const char *format, ...)
     G_GNUC_PRINTF(3, 4);
 
-/** pp_expect() - take an operator, or fail */
+/** pp_expect() - consume an operator; fail if it is not next */
 bool pp_expect(HtPrintParse *p, const char *op);
 
-/** pp_word() - take an identifier, to be freed; NULL if there is none */
+/** pp_word() - consume an identifier, to be freed; NULL if it is not next */
 char *pp_word(HtPrintParse *p);
 
-/** pp_accept_word() - take this identifier if it comes next */
+/** pp_accept_word() - consume an identifier if it is next */
 bool pp_accept_word(HtPrintParse *p, const char *word);
 
-/** pp_type() - take a type; @known is false if it may be something else */
+/**
+ * pp_type() - consume a type
+ * @p: position
+ * @t: set to the type
+ * @known: set to false if the words may be another identifier than a type
+ *
+ * Return: false if no word is next
+ */
 bool pp_type(HtPrintParse *p, PpType *t, bool *known);
 
 /** pp_unary() - parse an expression without binary operators */
@@ -48,16 +55,16 @@ HtPrintNode *pp_node(HtPrintParse *p, HtPrintOp op);
 /** pp_constant() - make a constant */
 HtPrintNode *pp_constant(HtPrintParse *p, uint64_t v, PpType t);
 
-/** pp_is_constant() - is it a number without operands, or NULL? */
+/** pp_is_constant() - whether a node is NULL or a numeric constant */
 bool pp_is_constant(const HtPrintNode *n);
 
-/** pp_type_of() - the type of the value of a node */
+/** pp_type_of() - get the type of the value of a node */
 PpType pp_type_of(const HtPrintNode *n);
 
 /** pp_field() - make a node that uses a field */
 HtPrintNode *pp_field(HtPrintParse *p, HtPrintOp op, const char *name);
 
-/** pp_place() - replace an expression that is a field's address by @op */
+/** pp_place() - turn an expression that is a field's address into @op */
 HtPrintNode *pp_place(HtPrintParse *p, HtPrintOp op, HtPrintNode *n);
 
 /** pp_binary() - apply a binary operator; frees the operands on failure */

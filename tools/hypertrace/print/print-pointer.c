@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: what the kernel's %p conversions and its bitmasks look like
+ * hypertrace: print objects for the kernel's %p conversions, and bitmasks
  *
- * The texts are those of libtraceevent, which has the kernel's forms.
+ * The output is that of libtraceevent, which follows the kernel.
  */
 #include <string.h>
 
@@ -46,7 +46,10 @@ static unsigned word(const uint8_t *p, unsigned i)
     return p[2 * i] << 8 | p[2 * i + 1];
 }
 
-/* The longest run of at least two zero words among the first @words */
+/*
+ * Find the longest run of at least two zero words among the first @words.
+ * Returns @words if no run is that long.
+ */
 static unsigned longest_zeros(const uint8_t *p, unsigned words,
                               unsigned *length)
 {
@@ -63,7 +66,10 @@ static unsigned longest_zeros(const uint8_t *p, unsigned words,
     return *length > 1 ? begin : words;
 }
 
-/* Compressed, as RFC 5952 recommends; with an IPv4 address at its end */
+/*
+ * Print an IPv6 address as RFC 5952 recommends. The last 32 bits of a mapped or
+ * ISATAP address are printed as an IPv4 address.
+ */
 static void put_ip6_short(const uint8_t *p, GString *out)
 {
     static const uint8_t mapped[12] = { [10] = 0xff, [11] = 0xff };
@@ -216,7 +222,7 @@ void ht_print_mask(const uint8_t *p, size_t len, bool ranges, GString *out)
         put_ranges(p, len, out);
         return;
     }
-    /* the most significant byte first, words of 32 bits apart */
+    /* Most significant byte first, with a comma between words of 32 bits. */
     for (i = len; i--;) {
         g_string_append_printf(out, "%02x%s", p[i],
                                i && i % 4 == 0 ? "," : "");

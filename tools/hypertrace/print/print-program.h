@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: a print format as a program
+ * hypertrace: compiled print formats
  *
- * print-format.c and print-expression.c parse the format, print-fmt.c runs the
- * program.  A program is a list of pieces; the argument of a piece is a tree of
- * nodes with the types of C.
+ * print-format.c and print-expression.c compile the format, print-fmt.c runs
+ * the program. A program is a list of pieces. The argument of a piece is a tree
+ * of nodes, which have types of C.
  */
 #ifndef HYPERTRACE_TOOL_PRINT_PROGRAM_H
 #define HYPERTRACE_TOOL_PRINT_PROGRAM_H
@@ -21,8 +21,8 @@ typedef enum HtPrintOp {
     HT_OP_SELECT,               /* @a ? @b : @c */
     HT_OP_ELEMENT,              /* element @a of @field */
     HT_OP_FLAGS,                /* names of the bits of @a, @text between */
-    HT_OP_SYMBOLIC,             /* name of the value @a */
-    HT_OP_NAMED,                /* likewise; without a name @text is printed */
+    HT_OP_SYMBOLIC,             /* name of the value @a, or its number */
+    HT_OP_NAMED,                /* name of the value @a, or @text */
     HT_OP_HEX,                  /* @a bytes of @field, @text between */
     HT_OP_ARRAY,                /* @a elements of @field, of @b bytes each */
     HT_OP_BITMASK,              /* @field as hexadecimal words */
@@ -30,7 +30,7 @@ typedef enum HtPrintOp {
     HT_OP_DISK,                 /* "disk=NAME, " if @field has a name */
 } HtPrintOp;
 
-/* Operators of two characters: the first one, and the second one above it */
+/* Operators of two characters: the second one is in bits 8 to 15. */
 #define HT_OP2(x, y)    ((x) | (y) << 8)
 
 typedef struct HtPrintName {
@@ -40,7 +40,7 @@ typedef struct HtPrintName {
 
 /**
  * HtPrintNode: part of an expression
- * @op: what the node computes
+ * @op: operation
  * @a: first operand, or NULL
  * @b: second operand, or NULL
  * @c: third operand, or NULL
@@ -53,7 +53,7 @@ typedef struct HtPrintName {
  * @field: the field used; its names are not valid
  * @names: of HtPrintName, or NULL
  *
- * Values are kept in 64 bits, extended according to their type.
+ * Values have 64 bits and are sign- or zero-extended as their type requires.
  */
 typedef struct HtPrintNode HtPrintNode;
 struct HtPrintNode {
@@ -77,8 +77,8 @@ struct HtPrintNode {
  * @pointer: letters after %p, such as "S", "I6c" or "UB"
  * @bytes: size of the integer: 1, 2, 4 or 8
  * @flags: flags of printf
- * @width: minimum width; -1 if there is none
- * @precision: precision; -1 if there is none
+ * @width: minimum width, or -1
+ * @precision: precision, or -1
  * @width_arg: value of a '*' in place of @width, or NULL
  * @precision_arg: value of a '*' in place of @precision, or NULL
  * @arg: the argument
@@ -108,12 +108,12 @@ struct HtPrint {
 /**
  * HtPrintParse: a position in the text of a print format
  * @event: the event class whose fields the text names
- * @p: first byte not read yet
+ * @p: next byte to read
  * @end: end of the text
  * @depth: depth of the expression being parsed
- * @nodes: nodes made so far
+ * @nodes: number of nodes created
  * @variables: variables of the statement expressions being parsed
- * @error: reason of the failure; NULL so far
+ * @error: the first error, to be freed; NULL if there was no error
  */
 typedef struct HtPrintParse {
     const HtFtEvent *event;
@@ -126,7 +126,7 @@ typedef struct HtPrintParse {
 } HtPrintParse;
 
 /**
- * ht_print_string() - parse string literals that follow each other
+ * ht_print_string() - parse adjacent string literals
  * @p: position
  * @out: set to the characters, to be freed
  *
@@ -139,7 +139,7 @@ bool ht_print_string(HtPrintParse *p, char **out);
  * @p: position
  * @op: the operator
  *
- * Return: false if the text continues otherwise; blanks are skipped anyway
+ * Return: false if the operator is not next; blanks are skipped in any case
  */
 bool ht_print_accept(HtPrintParse *p, const char *op);
 
@@ -169,11 +169,11 @@ uint64_t ht_print_value(const HtPrintNode *n, const uint8_t *data,
 uint64_t ht_print_extend(uint64_t v, unsigned bytes, bool is_signed);
 
 /**
- * ht_print_pointer() - print what a %p with letters after it points to
+ * ht_print_pointer() - print an object for a %p with letters after it
  * @letters: &HtPrintPiece.pointer
  * @p: bytes of the object, or NULL
- * @len: how many
- * @width: number of bytes to print, of %ph
+ * @len: length of @p
+ * @width: number of bytes to print; used for %ph only
  * @out: appended to
  */
 void ht_print_pointer(const char *letters, const uint8_t *p, size_t len,
@@ -182,7 +182,7 @@ void ht_print_pointer(const char *letters, const uint8_t *p, size_t len,
 /**
  * ht_print_mask() - print a bitmask of the kernel
  * @p: bytes of the mask
- * @len: how many
+ * @len: length of @p
  * @ranges: "0-3,5" instead of hexadecimal words
  * @out: appended to
  */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace list, enable, disable: the classes of a guest's events; set: what
- * those who emit them are to do
+ * hypertrace list, enable, disable: classes of a guest's events; hypertrace
+ * set: settings for the guest's event sources
  */
 #include <string.h>
 
@@ -16,16 +16,17 @@ bool ht_control_open(HtControl *c, int argc, char **argv, const char *name,
 {
     const GOptionEntry device[] = {
         { "device", 'd', 0, G_OPTION_ARG_STRING, &c->device,
-          "only the device, or object, with this id", "ID" },
+          "use only the device or object with this id", "ID" },
         { 0 }
     };
     const GOptionEntry json[] = {
-        { "json", 0, 0, G_OPTION_ARG_NONE, &c->json, "write JSON", NULL },
+        { "json", 0, 0, G_OPTION_ARG_NONE, &c->json,
+          "print JSON instead of text", NULL },
         { 0 }
     };
     const GOptionEntry quiet[] = {
         { "quiet", 'q', 0, G_OPTION_ARG_NONE, &c->quiet,
-          "do not show what the guest did last", NULL },
+          "do not show the end of the recording", NULL },
         { 0 }
     };
     g_autofree char *program = g_strdup_printf("hypertrace %s", name);
@@ -40,10 +41,9 @@ bool ht_control_open(HtControl *c, int argc, char **argv, const char *name,
     if (flags & HT_CONTROL_QUIET) {
         g_option_context_add_main_entries(context, quiet, NULL);
     }
-    g_option_context_set_description(context, "QMP is the path of a socket"
-                                     " that QEMU's option -qmp unix:PATH,"
-                                     "server=on,wait=off makes, or"
-                                     " HOST:PORT.");
+    g_option_context_set_description(context, "QMP is HOST:PORT, or the PATH of"
+                                     " the socket that QEMU's option -qmp"
+                                     " unix:PATH,server=on,wait=off creates.");
     g_set_prgname(program);
     if (!g_option_context_parse(context, &argc, &argv, &error)) {
         *status = ht_usage_error("%s", error->message);
@@ -127,8 +127,8 @@ int ht_list(int argc, char **argv)
     if (ht_control_open(&c, argc, argv, "list", HT_CONTROL_DEVICES |
                         HT_CONTROL_RINGS | HT_CONTROL_JSON, 0, "QMP",
                         "List the classes of events that a guest has"
-                        " registered, or that\nwere found in its ring, and"
-                        " whether they are on.", &status)) {
+                        " registered, or that\nits ring has, and whether they"
+                        " are enabled.", &status)) {
         HtJson j;
 
         ht_output_stdout(&o);
@@ -154,9 +154,9 @@ int ht_list(int argc, char **argv)
 }
 
 /*
- * The list with one more pattern, which decides as it is the last.  An earlier
- * one that says the same or the contrary is left out, but the first: it says
- * what becomes of names that none matches.
+ * Append a pattern to the list, where the last pattern that matches decides.
+ * Drop earlier entries for the same pattern. Keep the first entry of the list,
+ * because it decides about names that no pattern matches.
  */
 static char *with_pattern(const char *list, const char *pattern, bool on)
 {
@@ -175,7 +175,7 @@ static char *with_pattern(const char *list, const char *pattern, bool on)
     return g_string_free(g_steal_pointer(&out), false);
 }
 
-/* The settings with this one, in the place of the one of its name */
+/* Replace the setting of the same name, or append the setting. */
 static char *with_setting(const char *list, const char *word)
 {
     g_autoptr(GString) out = g_string_new(NULL);
@@ -201,7 +201,7 @@ static char *with_setting(const char *list, const char *word)
 
 typedef struct HtChange {
     const char *property;
-    const char *unset;          /* its value if it has none */
+    const char *unset;          /* value if the property is not set */
     char *(*change)(const char *value, const char *word);
 } HtChange;
 
@@ -259,16 +259,16 @@ static int enable(int argc, char **argv, bool on)
 
     if (ht_control_open(&c, argc, argv, on ? "enable" : "disable",
                         HT_CONTROL_DEVICES, 1, "QMP PATTERN", on ?
-                        "Let a guest's programs and kernel emit the events"
-                        " whose class matches PATTERN,\nas 'sched_*'; what"
-                        " was said before of other classes stays." :
-                        "Have a guest's programs and kernel emit no events"
-                        " whose class matches PATTERN,\nas 'sched_*'; what"
-                        " was said before of other classes stays.",
+                        "Enable the classes of events of the guest's programs"
+                        " and kernel that match\nPATTERN, for example"
+                        " 'sched_*'. Other classes do not change." :
+                        "Disable the classes of events of the guest's programs"
+                        " and kernel that match\nPATTERN, for example"
+                        " 'sched_*'. Other classes do not change.",
                         &status)) {
         status = !*c.rest[0] || strpbrk(c.rest[0], ",:!") ?
-            ht_usage_error("PATTERN '%s': give one, as 'sched_*'",
-                           c.rest[0]) :
+            ht_usage_error("PATTERN '%s': give one pattern without ',', ':'"
+                           " and '!', for example 'sched_*'", c.rest[0]) :
             change_all(&c, on ? &enables : &disables);
     }
     ht_control_close(&c);
@@ -292,11 +292,11 @@ int ht_set(int argc, char **argv)
 
     if (ht_control_open(&c, argc, argv, "set", HT_CONTROL_DEVICES, 1,
                         "QMP NAME=VALUE",
-                        "Tell who emits events in a guest what to do, as"
-                        " 'functions.entry=vfs_*';\nwhat was set before under"
-                        " other names stays.", &status)) {
+                        "Change a setting of the guest's event sources, for"
+                        " example\n'functions.entry=vfs_*'. Other settings do"
+                        " not change.", &status)) {
         status = !strchr(c.rest[0], '=') || strchr(c.rest[0], ' ') ?
-            ht_usage_error("'%s': give one NAME=VALUE, without blanks",
+            ht_usage_error("'%s': give one NAME=VALUE without blanks",
                            c.rest[0]) :
             change_all(&c, &sets);
     }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: what the commands for a QEMU that runs have in common
+ * hypertrace: the part of the command line that commands for a QEMU share
  */
 #ifndef HYPERTRACE_TOOL_CONTROL_H
 #define HYPERTRACE_TOOL_CONTROL_H
@@ -9,13 +9,13 @@
 #include "qemu/qmp.h"
 
 /**
- * HtControl: the command line, and the connection
- * @device: only this one; NULL: all
- * @json: write JSON
- * @quiet: of commands that have it
- * @rest: the words behind the socket
+ * HtControl: a command line, and the connection to QEMU
+ * @device: id of the device or object to use; NULL: all
+ * @json: print JSON
+ * @quiet: --quiet was given
+ * @rest: the arguments after the socket
  * @qmp: the connection
- * @objects: HtQmpObject that the command is for
+ * @objects: HtQmpObject: the devices and objects to use
  */
 typedef struct HtControl {
     char *device;
@@ -26,7 +26,7 @@ typedef struct HtControl {
     GPtrArray *objects;
 } HtControl;
 
-/* What a command is for, and takes */
+/* Kinds of objects that a command uses, and options that it takes */
 enum ht_control {
     HT_CONTROL_DEVICES = 1,
     HT_CONTROL_RINGS = 2,
@@ -35,15 +35,18 @@ enum ht_control {
 };
 
 /**
- * ht_control_open: read the command line, and connect
- * @c: zeroed; to be closed, whatever is returned
- * @argc, @argv: main()'s
- * @name: of the command
+ * ht_control_open: parse a command line, and connect to QEMU
+ * @c: zeroed; the caller must call ht_control_close(), also on failure
+ * @argc: number of arguments
+ * @argv: name of the command and its arguments
+ * @name: name of the command
  * @flags: of enum ht_control
- * @words: how many words the command takes behind the socket
- * @usage: what these are
- * @summary: what the command does
- * @status: set to the exit status if there is nothing to do
+ * @words: number of arguments after the socket
+ * @usage: names of the arguments
+ * @summary: description for --help
+ * @status: set to the exit status on failure
+ *
+ * Returns: false if the command must end with @status
  */
 bool ht_control_open(HtControl *c, int argc, char **argv, const char *name,
                      unsigned flags, unsigned words, const char *usage,
@@ -51,9 +54,9 @@ bool ht_control_open(HtControl *c, int argc, char **argv, const char *name,
 void ht_control_close(HtControl *c);
 
 /**
- * ht_control_finish: write what is left
+ * ht_control_finish: finish the output and report an error
  * @o: output
- * @error: or NULL; what went wrong, is freed
+ * @error: error of the command, or NULL; freed
  *
  * Returns: the exit status
  */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: a command line of QEMU, understood
+ * hypertrace: parse a command line of QEMU
  */
 #include <stdlib.h>
 #include <string.h>
@@ -8,7 +8,7 @@
 
 #include "qemu/qemu-cmdline.h"
 
-/* QEMU reads it before all options, if there is one. */
+/* If this file exists, QEMU reads it before all options. */
 #define SYSTEM_CONFIG "/etc/qemu/qemu.conf"
 
 /* Options of QEMU 5 to 11 without an argument */
@@ -22,7 +22,7 @@ static const char * const flags[] = {
     "version", "win2k-hack", "xen-attach", "xen-domid-restrict", NULL
 };
 
-/* Options with one; any text is an argument, also one like an option. */
+/* Options with an argument, which may also look like an option */
 static const char * const valued[] = {
     "D", "L", "M", "accel", "acpitable", "action", "add-fd", "alt-grab",
     "append", "audio", "audiodev", "bios", "blockdev", "boot", "bt", "cdrom",
@@ -54,10 +54,12 @@ static const char *option_name(const char *arg)
     return arg + (arg[1] == '-' ? 2 : 1);
 }
 
-/* Is the next word this option's argument? */
+/*
+ * Check whether the next word is the argument of an option. For an unknown
+ * option, assume that it is, unless the word looks like an option.
+ */
 static bool has_value(const char *name, const char *next)
 {
-    /* An option of a QEMU that is not known here looks like its neighbours. */
     return next && !is_in(name, flags) &&
            (is_in(name, valued) || !option_name(next));
 }
@@ -81,7 +83,7 @@ static bool is_long_name(const char *path)
     return g_str_has_prefix(base_name(path), "qemu-system-");
 }
 
-/* Are these options of QEMU, for a program that hands them on? */
+/* Check for an option of QEMU, in case a wrapper passes its arguments on. */
 static bool are_qemu_options(char **argv)
 {
     static const char * const known[] = {
@@ -96,7 +98,7 @@ static bool are_qemu_options(char **argv)
     return *argv;
 }
 
-/* Words before QEMU's name belong to a program that starts it. */
+/* Find QEMU's name; words before it belong to a program that starts QEMU. */
 static bool find_program(HtQemu *q, char **argv)
 {
     unsigned i;
@@ -105,7 +107,7 @@ static bool find_program(HtQemu *q, char **argv)
         return true;
     }
     for (i = 1; argv[i]; i++) {
-        /* A short name can be something else, as a user's name. */
+        /* A short name may also be the name of a user, for example of sudo. */
         if (is_long_name(argv[i]) ||
             (is_short_name(argv[i]) && argv[i + 1] && argv[i + 1][0] == '-')) {
             q->program = i;
@@ -128,7 +130,10 @@ static HtMachine machine_named(const char *name)
     return HT_MACHINE_UNKNOWN;
 }
 
-/* A program without an architecture in its name emulates the host's. */
+/*
+ * Get the architecture from the program's name, or from the file to which it is
+ * a link. A program without an architecture in its name emulates the host's.
+ */
 static HtMachine find_machine(const char *program)
 {
     static const char prefix[] = "qemu-system-";
@@ -162,7 +167,7 @@ static void parse_one_more(HtQemu *q, GPtrArray *list, const char *value,
     g_ptr_array_add(list, opts);
 }
 
-/* The machine's properties have those of -smp, with a prefix. */
+/* Add the values of -smp to the machine, with the prefix "smp.". */
 static void add_smp(HtQemu *q, const HtOpts *smp)
 {
     unsigned i;
@@ -186,7 +191,7 @@ static void append_all(HtOpts *to, const HtOpts *from)
     }
 }
 
-static void note_machine(HtQemu *q, const HtOpts *opts)
+static void add_machine(HtQemu *q, const HtOpts *opts)
 {
     if (ht_opts_get(opts, "append")) {
         q->append_at = 0;
@@ -199,7 +204,7 @@ static void read_group(const char *group, HtOpts *opts, void *opaque)
     HtQemu *q = opaque;
 
     if (!strcmp(group, "machine")) {
-        note_machine(q, opts);
+        add_machine(q, opts);
     } else if (!strcmp(group, "smp-opts")) {
         add_smp(q, opts);
     } else if (!strcmp(group, "memory")) {
@@ -224,7 +229,7 @@ static void read_value(HtQemu *q, const char *value, bool *flag,
     *flag |= ht_opts_get(opts, name) != NULL;
 }
 
-/* "help", "?" and these at the end of a list print what there is. */
+/* Check for "help" or "?" as a value or at the end of a list. */
 static bool asks_for_help(const char *name, const char *value)
 {
     static const char * const options[] = {
@@ -244,7 +249,7 @@ static void read_machine(HtQemu *q, const char *value)
     g_autoptr(HtOpts) opts = ht_opts_new();
 
     parse_into(q, opts, value, "type");
-    note_machine(q, opts);
+    add_machine(q, opts);
 }
 
 static void read_smp(HtQemu *q, const char *value)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: a command line of QEMU, understood
+ * hypertrace: parse a command line of QEMU
  *
  * Options that choose the machine, its memory, its kernel or its SMBIOS tables
- * are merged as QEMU merges them. All others are only skipped.
+ * are merged as QEMU merges them. Most others are only skipped.
  */
 #ifndef HYPERTRACE_QEMU_CMDLINE_H
 #define HYPERTRACE_QEMU_CMDLINE_H
@@ -12,10 +12,10 @@
 #include "qemu/qemu-opts.h"
 
 /**
- * struct HtQemu - what a command line says
+ * struct HtQemu - a parsed command line
  * @argv: its words, newly allocated; not terminated by NULL
  * @program: index of QEMU's own name; words before it belong to a program that
- *           starts QEMU, as sudo
+ *           starts QEMU, for example sudo
  * @is_qemu: false for a program that is not known to be QEMU, or to hand its
  *           arguments to QEMU; then only @argv is set
  * @machine_of: the architecture that QEMU emulates
@@ -26,8 +26,8 @@
  * @objects: an HtOpts for each -object
  * @numa: an HtOpts for each -numa
  * @smbios: index in @argv of each argument of -smbios, as unsigned
- * @append_at: index in @argv of the argument of -append that counts; 0 if
- *             there is none, or the command line of the kernel is elsewhere
+ * @append_at: index in @argv of the argument of -append that is in effect; 0 if
+ *             no -append is
  * @mem_path: the argument of -mem-path, or NULL
  * @query: QEMU prints something and runs no guest
  * @daemonize: QEMU goes to the background
@@ -35,7 +35,7 @@
  * @replayed: an execution is recorded or replayed (-icount rr=)
  * @configured: the machine is configured later, through QMP (-preconfig)
  * @xen: the guest runs under Xen
- * @opaque: some option cannot be read, as a configuration file
+ * @opaque: some option cannot be parsed, or a configuration file not be read
  * @terminal: the guest or QEMU uses standard input and output
  */
 typedef struct HtQemu {
@@ -62,10 +62,10 @@ typedef struct HtQemu {
 } HtQemu;
 
 /**
- * ht_qemu_parse() - understand a command line
- * @argv: ends with NULL; has at least one word
+ * ht_qemu_parse() - parse a command line
+ * @argv: at least one word; NULL after the last
  *
- * Reads the configuration files that it names.
+ * This also reads the configuration files that the command line names.
  *
  * Return: for ht_qemu_free()
  */
@@ -73,13 +73,14 @@ HtQemu *ht_qemu_parse(char **argv);
 void ht_qemu_free(HtQemu *q);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(HtQemu, ht_qemu_free)
 
-/** ht_qemu_object() - the object with this id, or NULL */
+/** ht_qemu_object() - find the object with an id; NULL if it does not exist */
 const HtOpts *ht_qemu_object(const HtQemu *q, const char *id);
 
 /**
- * ht_qemu_add() - append an option
- * @option: as "-object"
- * @value: its argument; taken over
+ * ht_qemu_add() - append an option to the command line
+ * @q: the command line
+ * @option: the option, for example "-object"
+ * @value: its argument; @q takes ownership
  */
 void ht_qemu_add(HtQemu *q, const char *option, char *value);
 

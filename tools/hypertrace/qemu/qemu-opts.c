@@ -32,7 +32,7 @@ void ht_opts_add(HtOpts *opts, const char *name, const char *value)
     g_ptr_array_add(opts, opt);
 }
 
-/* Take a value up to the next single comma; @p then is after that comma. */
+/* Parse a value up to the next single comma, and move @p after that comma. */
 static char *take_value(const char **p)
 {
     GString *value = g_string_new(NULL);
@@ -131,7 +131,7 @@ static void add_node(HtOpts *opts, const char *name, JsonNode *node)
     }
 }
 
-/* QEMU's JSON has strings in single quotes, too. */
+/* Convert QEMU's JSON, which may have strings in single quotes. */
 static char *double_quotes(const char *text)
 {
     GString *out = g_string_new(NULL);
@@ -226,7 +226,7 @@ char *ht_opts_text(const HtOpts *opts)
     return g_string_free(text, false);
 }
 
-/* The line's group, or NULL if it begins none */
+/* Parse a line that begins a group. Returns NULL for any other line. */
 static char *group_of(const char *line, HtOpts *opts)
 {
     char group[64], id[64];

@@ -28,11 +28,12 @@ typedef struct HtOpt {
 typedef GPtrArray HtOpts;
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(HtOpts, g_ptr_array_unref)
 
-/** ht_opts_new() - an empty list, for g_ptr_array_unref() */
+/** ht_opts_new() - create an empty list, for g_ptr_array_unref() */
 HtOpts *ht_opts_new(void);
 
 /**
  * ht_opts_add() - append a value
+ * @opts: list
  * @name: copied
  * @value: copied
  */
@@ -40,33 +41,37 @@ void ht_opts_add(HtOpts *opts, const char *name, const char *value);
 
 /**
  * ht_opts_parse() - append all values of an option's argument
+ * @opts: list
  * @text: the argument; JSON if it begins with '{'
  * @implied: name of a first value without a name; or NULL
  *
  * A name without a value is a boolean: "share" is on, "noshare" is off.
  *
- * Return: false if it is JSON that cannot be parsed; nothing was appended
+ * Return: false if @text is invalid JSON; nothing is appended then
  */
 bool ht_opts_parse(HtOpts *opts, const char *text, const char *implied);
 
 /**
- * ht_opts_get() - a value, as QEMU takes it: the last one counts
+ * ht_opts_get() - get a value; if a name occurs several times, the last one
+ * @opts: list
+ * @name: name of the value
  *
- * Return: NULL if there is none; belongs to @opts
+ * Return: the value, owned by @opts; NULL if the list does not have it
  */
 const char *ht_opts_get(const HtOpts *opts, const char *name);
 
-/** ht_opts_on() - is this boolean there, and on? */
+/** ht_opts_on() - whether a list has a boolean, and it is on */
 bool ht_opts_on(const HtOpts *opts, const char *name);
 
-/** ht_opts_text() - the list as "name=value,...", newly allocated */
+/** ht_opts_text() - convert a list to "name=value,...", newly allocated */
 char *ht_opts_text(const HtOpts *opts);
 
 /**
- * typedef HtOptsGroup - a group of a configuration file
- * @group: its name, as "machine"
- * @opts: its values; "id" is one of them. The function keeps it with
- *        g_ptr_array_ref().
+ * typedef HtOptsGroup - handle a group of a configuration file
+ * @group: its name, for example "machine"
+ * @opts: its values, of which "id" is one; the function may keep the list by
+ *        g_ptr_array_ref()
+ * @opaque: argument of ht_opts_config()
  */
 typedef void HtOptsGroup(const char *group, HtOpts *opts, void *opaque);
 
@@ -74,19 +79,19 @@ typedef void HtOptsGroup(const char *group, HtOpts *opts, void *opaque);
  * ht_opts_config() - read a file for QEMU's option -readconfig
  * @path: the file
  * @group: called for each group
- * @opaque: its argument
+ * @opaque: argument of @group
  *
- * Return: false if the file cannot be read, or QEMU would not understand it
+ * Return: false if the file cannot be read, or its syntax is wrong
  */
 bool ht_opts_config(const char *path, HtOptsGroup *group, void *opaque);
 
 /**
- * ht_opts_size() - a size, as in QEMU's options
- * @text: a number and one of B, K, M, G, T; it can have a fraction
- * @suffix: the unit of a number without one
+ * ht_opts_size() - parse a size with the syntax of QEMU's options
+ * @text: a number, which may have a fraction, and one of B, K, M, G, T
+ * @suffix: unit if @text has none
  * @bytes: set to the size
  *
- * Return: false if @text is no size of 1 byte to 1 EiB
+ * Return: false if @text is not a size from 1 byte to less than 1 EiB
  */
 bool ht_opts_size(const char *text, char suffix, uint64_t *bytes);
 

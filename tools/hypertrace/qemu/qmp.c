@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: talk to a QEMU that runs
+ * hypertrace: a client of QMP
  */
 #include <gio/gio.h>
 #include <gio/gunixsocketaddress.h>
@@ -13,11 +13,11 @@
 struct HtQmp {
     GSocketConnection *connection;
     GDataInputStream *in;
-    GQueue events;              /* JsonNode, received and not waited for yet */
+    GQueue events;              /* JsonNode: events received with replies */
     char *address;
 };
 
-/* Events that are kept: QEMU may emit any number that nobody waits for. */
+/* Limit for kept events: most of QEMU's events are not waited for. */
 #define EVENTS_MAX 256
 
 static JsonNode *receive(HtQmp *q, GError **error)
@@ -39,7 +39,7 @@ static JsonNode *receive(HtQmp *q, GError **error)
     if (!json_parser_load_from_data(parser, line, len, NULL) ||
         !JSON_NODE_HOLDS_OBJECT(json_parser_get_root(parser))) {
         g_set_error(error, G_IO_ERROR, G_IO_ERROR_INVALID_DATA,
-                    "%s: this is not QMP", q->address);
+                    "%s: the peer does not speak QMP", q->address);
         return NULL;
     }
     return json_parser_steal_root(parser);
@@ -209,7 +209,7 @@ HtQmp *ht_qmp_open(const char *address, GError **error)
     }
     if (!json_object_has_member(json_node_get_object(greeting), "QMP")) {
         g_set_error(error, G_IO_ERROR, G_IO_ERROR_INVALID_DATA,
-                    "%s: this is not QMP", address);
+                    "%s: the peer does not speak QMP", address);
         return NULL;
     }
     ready = ht_qmp_command(q, error, "qmp_capabilities", NULL);
@@ -236,7 +236,7 @@ static void free_object(gpointer data)
     g_free(o);
 }
 
-/* Those of a type among the children of a path */
+/* Append the children of a path that have a type, and @id unless it is NULL. */
 static bool add_children(HtQmp *q, GPtrArray *out, const char *path,
                          const char *type, const char *id, GError **error)
 {
@@ -289,7 +289,7 @@ GPtrArray *ht_qmp_find(HtQmp *q, const char *id, bool rings, bool devices,
     return g_steal_pointer(&all);
 }
 
-/* NULL: an object, an array, null, or nothing at all */
+/* Get a scalar member; NULL if it is something else or does not exist. */
 static JsonNode *value(JsonObject *o, const char *name)
 {
     JsonNode *n = json_object_get_member(o, name);

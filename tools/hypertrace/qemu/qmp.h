@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: talk to a QEMU that runs
+ * hypertrace: a client of QMP
  */
 #ifndef HYPERTRACE_TOOL_QMP_H
 #define HYPERTRACE_TOOL_QMP_H
@@ -12,10 +12,10 @@
 typedef struct HtQmp HtQmp;
 
 /**
- * HtQmpObject: something of hypertrace in a QEMU
+ * HtQmpObject: a hypertrace device, or an object hypertrace-ftrace
  * @path: QOM path
- * @id: what the user called it
- * @ring: an object hypertrace-ftrace, else a device
+ * @id: its id on QEMU's command line
+ * @ring: true for an object hypertrace-ftrace, false for a device
  */
 typedef struct HtQmpObject {
     char *path;
@@ -24,11 +24,11 @@ typedef struct HtQmpObject {
 } HtQmpObject;
 
 /**
- * ht_qmp_open: connect
- * @address: a socket's path, or HOST:PORT
- * @error: set on failure
+ * ht_qmp_open: connect to QEMU
+ * @address: path of a socket, or HOST:PORT
+ * @error: set on failure, also if QEMU does not answer within 10 s
  *
- * Not to be waited for longer than 10 s.
+ * Returns: the connection or NULL
  */
 HtQmp *ht_qmp_open(const char *address, GError **error);
 
@@ -43,11 +43,11 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(HtQmp, ht_qmp_free)
 /**
  * ht_qmp_command: execute a command
  * @q: the connection
- * @error: set on failure, also to what QEMU says
- * @name: of the command
+ * @error: set on failure, also if QEMU returns an error
+ * @name: name of the command
  * @...: pairs of a string argument's name and value, then NULL
  *
- * Returns: what it returns, to be freed
+ * Returns: the command's return value, to be freed; NULL on failure
  */
 JsonNode *ht_qmp_command(HtQmp *q, GError **error, const char *name, ...)
     G_GNUC_NULL_TERMINATED;
@@ -55,11 +55,11 @@ JsonNode *ht_qmp_command(HtQmp *q, GError **error, const char *name, ...)
 /**
  * ht_qmp_get: read a property
  * @q: the connection
- * @o: whose
- * @property: its name
+ * @o: the device or object
+ * @property: name of the property
  * @error: set on failure
  *
- * Returns: the value, to be freed
+ * Returns: the value, to be freed; NULL on failure
  */
 JsonNode *ht_qmp_get(HtQmp *q, const HtQmpObject *o, const char *property,
                      GError **error);
@@ -67,14 +67,13 @@ JsonNode *ht_qmp_get(HtQmp *q, const HtQmpObject *o, const char *property,
 /**
  * ht_qmp_event: wait for an event
  * @q: the connection
- * @name: of the event
- * @object: value of its member "object"
+ * @name: name of the event
+ * @object: value of the event's member "object"
  * @error: set on failure, also if the event does not come within 10 s
  *
- * Events that came before this call count, too.  Other events up to that one
- * are dropped.
+ * The event may have come before this call. All events before it are dropped.
  *
- * Returns: the event's data, to be freed
+ * Returns: the event's data, to be freed; NULL on failure
  */
 JsonNode *ht_qmp_event(HtQmp *q, const char *name, const char *object,
                        GError **error);
@@ -85,57 +84,58 @@ JsonNode *ht_qmp_event(HtQmp *q, const char *name, const char *object,
  * @o: the device or object
  * @error: set on failure
  *
- * Returns: HypertraceInfo of QEMU's QMP reference, to be freed
+ * Returns: HypertraceInfo, see QEMU's QMP reference, to be freed; NULL on
+ * failure
  */
 JsonNode *ht_qmp_stats(HtQmp *q, const HtQmpObject *o, GError **error);
 
 /**
- * ht_qmp_find: what there is
+ * ht_qmp_find: find hypertrace devices and objects
  * @q: the connection
- * @id: only this one; NULL: all
- * @rings: also objects hypertrace-ftrace
- * @devices: also devices
- * @error: set on failure, and if there is nothing
+ * @id: id of the device or object; NULL: all
+ * @rings: find objects hypertrace-ftrace
+ * @devices: find devices
+ * @error: set on failure, also if nothing is found
  *
- * Returns: an array of HtQmpObject
+ * Returns: an array of HtQmpObject; NULL on failure
  */
 GPtrArray *ht_qmp_find(HtQmp *q, const char *id, bool rings, bool devices,
                        GError **error);
 
 /**
- * ht_qmp_int: a number in what QEMU returned
- * @o: an object of it
- * @name: the member's
+ * ht_qmp_int: get a number from a reply
+ * @o: object of the reply
+ * @name: name of the member
  *
- * Returns: the number; 0: there is none
+ * Returns: the number; 0 if the member does not exist
  */
 int64_t ht_qmp_int(JsonObject *o, const char *name);
 
 /**
- * ht_qmp_text: a string in what QEMU returned
- * @o: an object of it
- * @name: the member's
+ * ht_qmp_text: get a string from a reply
+ * @o: object of the reply
+ * @name: name of the member
  *
- * Returns: the string, which is @o's; "": there is none
+ * Returns: the string, owned by @o; "" if the member does not exist
  */
 const char *ht_qmp_text(JsonObject *o, const char *name);
 
 /**
- * ht_qmp_bool: a truth value in what QEMU returned
- * @o: an object of it
- * @name: the member's
+ * ht_qmp_bool: get a boolean from a reply
+ * @o: object of the reply
+ * @name: name of the member
  *
- * Returns: the value; false: there is none
+ * Returns: the value; false if the member does not exist
  */
 bool ht_qmp_bool(JsonObject *o, const char *name);
 
 /**
- * ht_qmp_array: an array in what QEMU returned
- * @o: an object of it
- * @name: the member's
- * @count: set to how many elements it has
+ * ht_qmp_array: get an array from a reply
+ * @o: object of the reply
+ * @name: name of the member
+ * @count: set to the number of elements; 0 if the member does not exist
  *
- * Returns: the array, which is @o's; NULL: there is none, and @count is 0
+ * Returns: the array, owned by @o; NULL if the member does not exist
  */
 JsonArray *ht_qmp_array(JsonObject *o, const char *name, guint *count);
 

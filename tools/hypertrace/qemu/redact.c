@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: a command line that can be shown to others
+ * hypertrace: remove secrets from a command line
  */
 #include <glib.h>
 
 #include "qemu/redact.h"
 
-/* A value ends at a single comma. */
+/* A value of QEMU's options ends at a comma; ",," stands for a comma. */
 #define VALUE "(?:[^,]|,,)*"
 
 static const struct {
@@ -37,7 +37,7 @@ char *ht_redact(char **argv)
             char *clean = g_regex_replace(regex, words[j], -1, 0,
                                           rules[i].with, 0, NULL);
 
-            /* What cannot be matched is not shown. */
+            /* If matching fails, hide the whole word. */
             g_free(words[j]);
             words[j] = clean ? clean : g_strdup("***");
         }

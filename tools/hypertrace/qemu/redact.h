@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: a command line that can be shown to others
+ * hypertrace: remove secrets from a command line
  */
 #ifndef HYPERTRACE_QEMU_REDACT_H
 #define HYPERTRACE_QEMU_REDACT_H
 
 /**
- * ht_redact() - a command line as one text, without its secrets
- * @argv: words, ends with NULL
+ * ht_redact() - join a command line to one text without its secrets
+ * @argv: words; NULL after the last
  *
  * Passwords, data of secret objects, credentials of systemd and passwords in
  * URLs become "***".

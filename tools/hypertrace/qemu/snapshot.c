@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace snapshot: have QEMU make a recording of what a guest's ring has
+ * hypertrace snapshot: let QEMU record the present contents of a guest's ring
  */
 #include <stdio.h>
 #include <string.h>
@@ -22,7 +22,7 @@ static void put_json(HtOutput *o, const HtQmpObject *of, JsonObject *s)
     g_string_append_c(o->text, '\n');
 }
 
-/* Returns false if it was not, or not as a whole, written */
+/* Print a recording. Returns false if QEMU could not write it completely. */
 static bool put(const HtControl *c, HtOutput *o, const HtQmpObject *of,
                 JsonObject *s, GPtrArray *dirs, GError **error)
 {
@@ -45,7 +45,7 @@ static bool put(const HtControl *c, HtOutput *o, const HtQmpObject *of,
     return true;
 }
 
-/* Those that can: in a QEMU with several, some only deliver. */
+/* Check whether an object writes recordings; others only deliver events. */
 static bool has_flight(HtControl *c, const HtQmpObject *of)
 {
     g_autoptr(JsonNode) node = ht_qmp_get(c->qmp, of, "flight", NULL);
@@ -54,7 +54,7 @@ static bool has_flight(HtControl *c, const HtQmpObject *of)
            *json_node_get_string(node);
 }
 
-/* Wait until the recordings that were asked for are written. */
+/* Wait until QEMU has written @count recordings. */
 static void wait_for(HtControl *c, HtOutput *o, const HtQmpObject *of,
                      int64_t count, GPtrArray *dirs, GError **error)
 {
@@ -95,9 +95,9 @@ static void take(HtControl *c, HtOutput *o, GPtrArray *dirs, GError **error)
         }
     }
     if (!any && !*error) {
-        g_set_error(error, G_FILE_ERROR, G_FILE_ERROR_NOENT, "there is no"
-                    " object hypertrace-ftrace with the property flight, the"
-                    " directory to write to");
+        g_set_error(error, G_FILE_ERROR, G_FILE_ERROR_NOENT, "QEMU has no"
+                    " object hypertrace-ftrace that writes recordings; set its"
+                    " property flight to a directory");
     }
 }
 
@@ -111,10 +111,10 @@ int ht_snapshot(int argc, char **argv)
 
     if (ht_control_open(&c, argc, argv, "snapshot", HT_CONTROL_RINGS |
                         HT_CONTROL_JSON | HT_CONTROL_QUIET, 0, "QMP",
-                        "Have QEMU make a recording of what the ring of a"
-                        " guest has now, where the\nproperty flight of its"
-                        " object hypertrace-ftrace says, and show what the"
-                        " guest\ndid last.", &status)) {
+                        "Let QEMU record the present contents of a guest's ring"
+                        " in the directory that the\nproperty flight of its"
+                        " object hypertrace-ftrace names, and show the end of"
+                        " the\nrecording.", &status)) {
         ht_output_stdout(&o);
         take(&c, &o, dirs, &error);
         status = ht_control_finish(&o, error);

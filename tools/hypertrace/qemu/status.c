@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace status: what the devices and objects of a QEMU do
+ * hypertrace status: show the state of the devices and objects of a QEMU
  */
 #include <inttypes.h>
 
@@ -14,17 +14,20 @@ static void put_text(HtOutput *o, const char *s)
     ht_escape_str(o->text, HT_ESCAPE_TERMINAL, s);
 }
 
-/* What there are @name of: "1 gap, ", "2 gaps, " */
+/* Append a number with the name of its unit: "1 gap, ", "2 gaps, " */
 static void put_count(HtOutput *o, JsonObject *s, const char *member,
-                      const char *name, const char *behind)
+                      const char *name, const char *suffix)
 {
     uint64_t n = ht_qmp_int(s, member);
 
     g_string_append_printf(o->text, "%" PRIu64 " %s%s%s", n, name,
-                           n == 1 ? "" : "s", behind);
+                           n == 1 ? "" : "s", suffix);
 }
 
-/* More than all time stands for "not known".  Rings also have the worst. */
+/*
+ * Append the error of host times; a negative number and INT64_MAX mean that it
+ * is not known. Rings also have the maximum since their start.
+ */
 static void put_bound(HtOutput *o, JsonObject *s)
 {
     int64_t ns = ht_qmp_int(s, "clock-bound-ns");
@@ -173,7 +176,7 @@ static void put_object(HtOutput *o, JsonObject *all, JsonObject *s)
     }
 }
 
-/* The object's properties of that many, with the statistics */
+/* Read an object's properties and its statistics. */
 static JsonNode *read_all(HtControl *c, const HtQmpObject *of, GError **error)
 {
     static const char * const device[] = { "channel", "mode", "unread",
@@ -242,8 +245,9 @@ int ht_status(int argc, char **argv)
 
     if (ht_control_open(&c, argc, argv, "status", HT_CONTROL_DEVICES |
                         HT_CONTROL_RINGS | HT_CONTROL_JSON, 0, "QMP",
-                        "Show what the hypertrace devices of a QEMU, and its"
-                        " objects hypertrace-ftrace,\ndo.", &status)) {
+                        "Show the state and the counters of a QEMU's hypertrace"
+                        " devices and of its objects\nhypertrace-ftrace.",
+                        &status)) {
         ht_output_stdout(&o);
         for (i = 0; i < c.objects->len && ok; i++) {
             ok = put(&c, &o, c.objects->pdata[i], &error);

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace recover: of a device's stream RAM
+ * hypertrace recover: events in the stream RAM of a device
  *
- * Rings are read twice: to know what there is and to write it, then to show
- * the end of each.  The memory is nobody's any more.
+ * Each ring is read several times: to count its events, to write them, and to
+ * show the last ones. The memory is mapped privately, and its device and guest
+ * must have ended.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -20,15 +21,15 @@
 #include "model/duration.h"
 #include "recover/recover-streams.h"
 
-/* A device's stream RAM, as it was left */
+/* The stream RAM of a device that has ended */
 typedef struct Dead {
     HtDead *d;
     uint8_t *ram;
-    size_t size;
+    size_t size;                /* of @ram */
     HtDeadResult results[HT_STREAMS_MAX];
     bool opened[HT_STREAMS_MAX];
-    uint64_t end_ns;            /* the last event of all */
-    uint64_t events;
+    uint64_t end_ns;            /* time of the last event of all streams */
+    uint64_t events;            /* of all streams */
 } Dead;
 
 static bool fail(GError **error, int code, const char *what, const char *path)
@@ -52,7 +53,7 @@ bool ht_recover_is_index(const char *path)
     return is;
 }
 
-/* The pages that are read; none of the file is changed.  NULL on failure */
+/* Map a file privately, so that the file never changes. NULL on failure */
 static void *map_file(const char *path, size_t *size, GError **error)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
@@ -163,7 +164,7 @@ static int write_streams(Dead *dead, Writer *writer)
     return writer->status;
 }
 
-/* Where the trace is; NULL on failure */
+/* Write the trace and return its path; NULL on failure. */
 static char *write_trace(Dead *dead, const char *dir, GError **error)
 {
     HtCtfInfo info = {
@@ -178,7 +179,7 @@ static char *write_trace(Dead *dead, const char *dir, GError **error)
     ht_export_uuid(info.uuid);
     ht_export_uuid(info.clock_uuid);
     if (g_mkdir_with_parents(dir, 0700)) {
-        fail(error, errno, "make the directory", dir);
+        fail(error, errno, "create the directory", dir);
         return NULL;
     }
     writer.status = ht_ctf_writer_new(dir, dead->d->head.trace, &info,
@@ -192,10 +193,10 @@ static char *write_trace(Dead *dead, const char *dir, GError **error)
     return path;
 }
 
-/* The end of a stream, as lines */
+/* State to print the last events of a stream */
 typedef struct Tail {
     Dead *dead;
-    uint64_t skip;              /* events that come before it */
+    uint64_t skip;              /* events to skip before the first one shown */
     FILE *to;
 } Tail;
 

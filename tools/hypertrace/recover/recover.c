@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace recover: make a recording of a dead guest's memory
+ * hypertrace recover: make a recording from the memory of a guest that ended
  */
 #include <gio/gio.h>
 #include <inttypes.h>
@@ -27,27 +27,29 @@ static bool parse(Recover *r, int argc, char **argv, int *status)
 {
     const GOptionEntry entries[] = {
         { "output", 'o', 0, G_OPTION_ARG_FILENAME, &r->dir,
-          "the recording (recovered-DATE-TIME)", "DIR" },
+          "write the recording to DIR (recovered-DATE-TIME)", "DIR" },
         { "kernel", 0, 0, G_OPTION_ARG_FILENAME, &r->kernel_path,
-          "the guest's kernel; without it, events are numbers", "FILE" },
+          "the guest's kernel image; without it, events have no names and"
+          " fields", "FILE" },
         { "busybox", 0, 0, G_OPTION_ARG_FILENAME, &r->busybox,
           "a static busybox for the guest's architecture", "FILE" },
         { "quiet", 'q', 0, G_OPTION_ARG_NONE, &r->quiet,
-          "do not show what the guest did last", NULL },
+          "do not show the end of the recording", NULL },
         { "log", 'n', 0, G_OPTION_ARG_INT, &r->lines,
-          "records of the log, or events of each stream, to show (15)", "N" },
+          "number of log records, or of events of each stream, to show (15)",
+          "N" },
         { 0 }
     };
     g_autoptr(GOptionContext) context =
         g_option_context_new("FILE [MEMORY]");
     g_autoptr(GError) error = NULL;
 
-    g_option_context_set_summary(context, "Make a recording of the events that"
-                                 " are in the memory of a guest that died: a"
-                                 " RAM file, or a core that QEMU dumped;\nor a"
-                                 " CTF trace of those in a device's streams,"
-                                 " by the file that its property recover"
-                                 " named.");
+    g_option_context_set_summary(context, "Make a recording from the memory of"
+                                 " a guest that ended. FILE is the guest's RAM,"
+                                 " or a core from QEMU's dump-guest-memory.\n"
+                                 "Or make a CTF trace from the streams of a"
+                                 " hypertrace device. FILE is then the file"
+                                 " that the device's property recover named.");
     g_option_context_add_main_entries(context, entries, NULL);
     g_set_prgname("hypertrace recover");
     if (!g_option_context_parse(context, &argc, &argv, &error)) {
@@ -55,27 +57,27 @@ static bool parse(Recover *r, int argc, char **argv, int *status)
         return false;
     }
     if (argc < 2) {
-        *status = ht_usage_error("which memory? give one file: the guest's"
-                                 " RAM, what QEMU's dump-guest-memory wrote,"
-                                 " or what the device's property recover"
-                                 " named");
+        *status = ht_usage_error("give a FILE: the guest's RAM, a core from"
+                                 " QEMU's dump-guest-memory, or the file that"
+                                 " the device's property recover named");
         return false;
     }
     r->file = argv[1];
     r->memory = argc > 2 ? argv[2] : NULL;
     r->streams = ht_recover_is_index(r->file);
     if (argc > (r->streams ? 3 : 2)) {
-        *status = ht_usage_error("'%s' is too much: there is a memory already",
-                                 argv[argc - 1]);
+        *status = ht_usage_error("unexpected argument '%s': the memory is"
+                                 " '%s'", argv[argc - 1], argv[1]);
         return false;
     }
     if (r->streams && r->kernel_path) {
-        *status = ht_usage_error("--kernel is of no use here: '%s' has what"
-                                 " the events of a device mean", r->file);
+        *status = ht_usage_error("--kernel does not apply: '%s' is the index of"
+                                 " a device, and has the formats of its"
+                                 " events", r->file);
         return false;
     }
     if (r->lines < 0 || r->lines > HT_LAST_LOG_MAX) {
-        *status = ht_usage_error("--log=%d: it is 0 to %d", r->lines,
+        *status = ht_usage_error("--log=%d: must be 0 to %d", r->lines,
                                  HT_LAST_LOG_MAX);
         return false;
     }
@@ -95,7 +97,7 @@ static bool record(const Recover *r, HtSource *source, const HtKernel *kernel,
     const HtSessionInfo info = {
         .dir = r->dir,
         .command = command,
-        .source = "the memory of a guest that did not run any more",
+        .source = "the memory of a guest that had ended",
         .kernel = kernel,
         .image = image,
     };
@@ -116,26 +118,25 @@ static bool record(const Recover *r, HtSource *source, const HtKernel *kernel,
     } else if (!n.found) {
         ht_session_discard(s);
         g_set_error(error, G_FILE_ERROR, G_FILE_ERROR_NOENT,
-                    "%s has no ring of events: its kernel has to be 6.12 or"
-                    " later, and to have been told to keep one, see"
+                    "%s has no ring of events: the guest needs a kernel 6.12 or"
+                    " later with a persistent ring on its command line, see"
                     " hypertrace-record(1)", r->file);
         return false;
     }
     if (!r->quiet) {
         printf("%" PRIu64 " events, %.1f MB in %s\n\n", n.events,
                n.bytes / 1e6, r->dir);
-        /* what follows is not by stdio */
-        fflush(stdout);
+        fflush(stdout);     /* HtOutput, which writes next, bypasses stdio */
     }
     return true;
 }
 
-/* What a kernel left in its memory */
+/* Make a recording from the ring in the guest's memory. */
 static bool recover_ring(const Recover *r, GError **error)
 {
     g_autoptr(HtKernelImage) image = NULL;
     g_autoptr(HtKernel) kernel = NULL;
-    /* before a kernel is booted for it */
+    /* Open the memory first: ht_kernel_get() may take seconds. */
     g_autoptr(HtSource) source = ht_source_open(r->file, error);
 
     if (source && r->kernel_path) {
@@ -143,8 +144,8 @@ static bool recover_ring(const Recover *r, GError **error)
         /* Without types and symbols of data, the log cannot be read. */
         image = ht_kernel_image_open(r->kernel_path, NULL);
     } else if (source) {
-        fputs("hypertrace recover: events will have numbers for names:"
-              " --kernel FILE says which kernel the guest ran\n", stderr);
+        fputs("hypertrace recover: events will have numbers instead of names;"
+              " give the guest's kernel image with --kernel FILE\n", stderr);
     }
     return source && (kernel || !r->kernel_path) &&
            record(r, source, kernel, image, error);

@@ -11,13 +11,13 @@
 
 #define LEVELS_MAX      32
 
-/* An init that executes another one as quickly as this is only a step to it. */
+/* If an init executes the next one within this time, it is not a phase. */
 #define STEP_NS         20000000
 
 /* Initcalls that run at a time and whose functions are counted */
 #define INSIDE_MAX      256
 
-/* An initcall that did not end */
+/* An initcall that has not ended yet */
 typedef struct Call {
     HtBootItem item;
     uint64_t func;
@@ -28,19 +28,19 @@ typedef struct Call {
 typedef struct Collect {
     HtModel *m;
     HtBoot *b;
-    GPtrArray *levels;          /* of the texts of levels, interned */
-    const char *level;
-    /* by the number of a task */
-    GHashTable *calls;          /* the Call that it runs */
-    GHashTable *modules;        /* the module that it loads */
+    GPtrArray *levels;          /* names of levels, interned */
+    const char *level;          /* from the latest initcall_level event */
+    /* Keys of these tables are numbers of tasks. */
+    GHashTable *calls;          /* Call: the initcall that the task runs */
+    GHashTable *modules;        /* name of the module that the task loads */
     GHashTable *images;         /* 1 + index in b->processes */
     HtRunning *running;
     HtGraph *graph;
     unsigned inside;            /* calls whose functions are counted */
     unsigned segment;
     bool kernel_done;           /* PID 1 executed a file */
-    uint64_t last_call;         /* end of the last initcall before that */
-    bool services;
+    uint64_t last_call;         /* end of PID 1's last initcall before that */
+    bool services;              /* the phase "services" has begun */
 } Collect;
 
 static void clear_item(gpointer data)
@@ -90,7 +90,7 @@ static char *text_of(const HtModelEvent *ev, unsigned field)
     return g_strndup(s, len);
 }
 
-/* The guest names levels: only so many different ones are kept. */
+/* Bound the number of names, because the guest chooses them. */
 static const char *intern_level(Collect *c, const HtModelEvent *ev)
 {
     char *s = text_of(ev, HT_F_INITCALL_LEVEL);
@@ -113,7 +113,7 @@ static const char *intern_level(Collect *c, const HtModelEvent *ev)
 static void initcall_level(Collect *c, const HtModelEvent *ev)
 {
     c->level = intern_level(c, ev);
-    /* the console's and security's run while the kernel sets itself up */
+    /* Levels "console" and "security" run early, during kernel setup. */
     if (!c->kernel_done && strcmp(c->level, "console") &&
         strcmp(c->level, "security") &&
         !strcmp(last_phase(c->b)->name, "kernel")) {
@@ -121,7 +121,10 @@ static void initcall_level(Collect *c, const HtModelEvent *ev)
     }
 }
 
-/* Its own symbols are in no image: the module's name is what there is. */
+/*
+ * The symbols of a module are not in the kernel's image, so its initcall is
+ * named after the module.
+ */
 static void loads_module(Collect *c, const HtModelEvent *ev)
 {
     if (g_hash_table_size(c->modules) < HT_BOOT_ITEMS_MAX) {
@@ -165,7 +168,7 @@ static void add_call(Collect *c, Call *call, uint64_t end, bool ended)
     g_array_append_val(b->initcalls, item);
 }
 
-/* The end of a call was lost. */
+/* Add a call whose end was lost. */
 static void add_lost(Collect *c, Call *call)
 {
     HtBoot *b = c->b;
@@ -289,7 +292,10 @@ static void executes(Collect *c, const HtModelEvent *ev)
         g_autofree char *file = text_of(ev, HT_F_EXEC_FILE);
 
         c->services = true;
-        /* systemd has an executor, which it knows by a descriptor */
+        /*
+         * systemd starts services by an executor, which it executes by a file
+         * descriptor. That path says nothing to the user.
+         */
         begin_phase(c->b, "services", g_str_has_prefix(file, "/proc/self/") ?
                     NULL : g_steal_pointer(&file), ev->rec.ns);
     }
@@ -308,7 +314,7 @@ static void executes(Collect *c, const HtModelEvent *ev)
                         GSIZE_TO_POINTER((gsize)c->b->processes->len));
 }
 
-/* Some programs execute themselves and then say who they are. */
+/* Some programs execute themselves and then set their name. */
 static void renames(Collect *c, const HtModelEvent *ev)
 {
     HtBootItem *p = process(c, key(ev));
@@ -319,14 +325,14 @@ static void renames(Collect *c, const HtModelEvent *ev)
     }
 }
 
-/* The time of a thread is that of its process. */
+/* Add the CPU time since the CPU's previous event to the task's process. */
 static void account(Collect *c, const HtModelEvent *ev, const HtRunCpu *cpu)
 {
     int32_t tgid = ev->task->tgid;
     uint64_t ns = ht_running_time(cpu, ev);
     HtBootItem *p;
 
-    /* if the CPU's task is known, it is that of this event */
+    /* If the CPU's task is known, it is the task of this event. */
     if (!cpu->known || !cpu->pid || !ns) {
         return;
     }
@@ -348,8 +354,8 @@ static void ends(Collect *c, const HtModelEvent *ev)
     }
 }
 
-/* Let the time go on where the guest's clock went back */
-static void straighten(Collect *c, HtModelEvent *ev)
+/* Adjust the event's time so that it never goes back: see &HtBoot.back_ns */
+static void make_monotonic(Collect *c, HtModelEvent *ev)
 {
     HtBoot *b = c->b;
 
@@ -363,7 +369,7 @@ static void straighten(Collect *c, HtModelEvent *ev)
     ev->rec.ns += b->back_ns;
 }
 
-static void look(Collect *c, HtModelEvent *ev)
+static void add_event(Collect *c, HtModelEvent *ev)
 {
     const HtRunCpu *cpu = ht_running_before(c->running, ev);
     HtBoot *b = c->b;
@@ -378,7 +384,7 @@ static void look(Collect *c, HtModelEvent *ev)
         b->begin = ev->rec.ns;
         begin_phase(b, "kernel", NULL, ev->rec.ns);
     }
-    straighten(c, ev);
+    make_monotonic(c, ev);
     b->begin = MIN(b->begin, ev->rec.ns);
     b->end = MAX(b->end, ev->rec.ns);
     b->gaps += ev->rec.lost_before;
@@ -466,7 +472,7 @@ static HtBoot *new_boot(HtModel *m)
     return b;
 }
 
-/* How many boots there are is known when all was read. */
+/* Count the boots. The number is known only at the end of the recording. */
 static unsigned count_boots(HtModel *m)
 {
     unsigned boots = 0;
@@ -516,7 +522,7 @@ HtBoot *ht_boot_collect(const char *dir, unsigned boot, uint64_t to_ns,
     c.graph = ht_graph_new(m);
     while (ht_model_next(m, &ev)) {
         if (ev.boot == b->boot && ev.rec.ns <= to_ns) {
-            look(&c, &ev);
+            add_event(&c, &ev);
         }
     }
     finish(&c);

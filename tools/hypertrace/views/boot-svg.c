@@ -2,8 +2,8 @@
 /*
  * hypertrace boot --svg: a boot as a picture
  *
- * Time runs to the right: a row for the phases, a row for each level of
- * initcalls, a row for each process.
+ * Time runs to the right. There is one row for the phases, one for each level
+ * of initcalls, and one for each process.
  */
 #include <inttypes.h>
 #include <math.h>
@@ -19,7 +19,7 @@
 #define ROW             20
 #define BAR             14
 #define ROWS_MAX        80
-#define CHAR_WIDTH      6.8     /* of the font below, more or less */
+#define CHAR_WIDTH      6.8     /* approximate, for the font below */
 #define PLOT            (WIDTH - LEFT - RIGHT)
 
 typedef struct Picture {
@@ -43,7 +43,7 @@ static const char style[] =
     ".call{fill:#c77f1e}.run{fill:#bcd9cf}.cpu{fill:#2f8f74}"
     "</style>\n";
 
-/* Numbers of a document have points, whatever the locale */
+/* Append a number with a decimal point, independent of the locale. */
 static void number(GString *out, double v)
 {
     char buf[G_ASCII_DTOSTR_BUF_SIZE];
@@ -96,7 +96,7 @@ static void text(const Picture *p, const char *class, double x, double y,
     g_string_append(p->out, "</text>\n");
 }
 
-/* A bar; pointing at it shows @tip, which is markup already. */
+/* Draw a bar. @tip is its tooltip, and already escaped. */
 static void bar(const Picture *p, const char *class, uint64_t begin,
                 uint64_t end, double y, double height, const char *tip)
 {
@@ -119,7 +119,7 @@ static char *tip(const char *name, uint64_t begin, HtDuration took)
     if (ht_duration_known(took)) {
         duration(s, took.ns);
     } else {
-        g_string_append(s, "not known how long");
+        g_string_append(s, "duration not known");
     }
     g_string_append(s, ", from ");
     number(s, begin / 1e6);
@@ -127,7 +127,10 @@ static char *tip(const char *name, uint64_t begin, HtDuration took)
     return g_string_free(s, false);
 }
 
-/* A step of 1, 2 or 5 times a power of ten, some ten of them in the plot */
+/*
+ * Choose a step of 1, 2 or 5 times a power of ten, so that the plot has about
+ * eight of them.
+ */
 static double grid_step(double span)
 {
     double power = pow(10, floor(log10(span / 8)));
@@ -194,7 +197,7 @@ static gint by_duration(gconstpointer a, gconstpointer b)
     return ht_duration_longer(x->took, y->took);
 }
 
-/* One row a level; the longest call of each is named beside it. */
+/* Draw one row for each level, with the longest call's name beside it. */
 static void draw_initcalls(Picture *p, const HtBoot *b)
 {
     g_autoptr(GPtrArray) levels = g_ptr_array_new();
@@ -229,7 +232,7 @@ static void draw_initcalls(Picture *p, const HtBoot *b)
             }
         }
         g_ptr_array_sort(calls, by_duration);
-        /* what is narrower than a pixel adds nothing to the picture */
+        /* Bound the number of bars; the remaining calls are the shortest. */
         for (i = 0; i < calls->len && i < 200; i++) {
             const HtBootItem *c = calls->pdata[i];
             g_autofree char *t = tip(c->name, c->begin, c->took);
@@ -263,7 +266,7 @@ static gint by_begin(gconstpointer a, gconstpointer b)
     return x->begin < y->begin ? -1 : x->begin > y->begin;
 }
 
-/* The longest ones, by their beginnings */
+/* Choose the longest processes, and sort them by their beginnings. */
 static GPtrArray *choose_processes(const HtBoot *b)
 {
     GPtrArray *all = g_ptr_array_new();
@@ -328,7 +331,10 @@ static void draw_processes(Picture *p, const HtBoot *b)
     }
 }
 
-/* Bottom first: the grid is drawn before what lies on it. */
+/*
+ * Draw the bars into a buffer first: they give the height of the grid, which
+ * must come before them in the document.
+ */
 void ht_boot_svg(const HtBoot *b, GString *out)
 {
     g_autoptr(GString) body = g_string_new(NULL);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace boot: where the time of a boot went, and of two boots where they
- * differ
+ * hypertrace boot: show the time of each part of a boot, or compare two boots
  */
 #include <inttypes.h>
 #include <string.h>
@@ -30,7 +29,7 @@ static void head(HtOutput *o, const char *s)
     ht_output_colour(o, HT_COLOUR_NONE);
 }
 
-/* Where in the boot it was */
+/* Draw a bar whose position and length show the part of the boot. */
 static void put_bar(HtOutput *o, const HtBoot *b, uint64_t begin, uint64_t end,
                     HtColour colour)
 {
@@ -74,7 +73,7 @@ static GPtrArray *slowest(const GArray *items)
     return all;
 }
 
-/* Of a path that is too long its end says more. */
+/* If a path is too long, show only the file's name. */
 static void put_name(HtOutput *o, const char *name)
 {
     const char *base = strlen(name) > NAME_WIDTH ?
@@ -131,8 +130,8 @@ static void put_items(HtOutput *o, const HtBoot *b, const GArray *items,
         put_functions(o, c->functions);
     }
     if (i < all->len) {
-        g_string_append_printf(o->text, "  and %u faster ones; --slowest says"
-                               " how many to list\n", all->len - i);
+        g_string_append_printf(o->text, "  and %u faster ones; --slowest=N"
+                               " lists N\n", all->len - i);
     }
 }
 
@@ -151,12 +150,12 @@ static void put_text(HtOutput *o, const HtBoot *b, unsigned rows)
     g_string_append_c(o->text, '\n');
     if (b->steps) {
         g_string_append_printf(o->text, "The guest's clock went back by %.3f"
-                               " ms; here it goes on, so that times are later"
-                               " than those of the log.\n", b->back_ns / 1e6);
+                               " ms. After that, times here are later than"
+                               " those of the log.\n", b->back_ns / 1e6);
     }
     if (b->boots > 1) {
-        g_string_append_printf(o->text, "This is boot %u of %u; --boot picks"
-                               " another.\n", b->boot, b->boots);
+        g_string_append_printf(o->text, "This is boot %u of %u; --boot=N"
+                               " selects another.\n", b->boot, b->boots);
     }
     g_string_append_c(o->text, '\n');
     head(o, "  phase                             from ms          ms   share");
@@ -188,7 +187,8 @@ static void put_text(HtOutput *o, const HtBoot *b, unsigned rows)
         put_items(o, b, b->processes, rows, HT_COLOUR_CYAN);
     }
     if (b->left_out) {
-        g_string_append_printf(o->text, "%" PRIu64 " more were not kept\n",
+        g_string_append_printf(o->text, "%" PRIu64 " more initcalls and"
+                               " processes were left out: too many\n",
                                b->left_out);
     }
 }
@@ -371,8 +371,7 @@ static void put_pairs(HtOutput *o, HtBoot * const boots[2], int what,
     }
     if (i < all->len) {
         g_string_append_printf(o->text, "  and %u that differ less;"
-                               " --slowest says how many to list\n",
-                               all->len - i);
+                               " --slowest=N lists N\n", all->len - i);
     }
 }
 
@@ -440,9 +439,9 @@ int ht_boot(int argc, char **argv)
         { "slowest", 'n', 0, G_OPTION_ARG_INT, &rows,
           "initcalls and processes to list (15)", "N" },
         { "svg", 0, 0, G_OPTION_ARG_FILENAME, &svg,
-          "draw it, too", "FILE" },
+          "also draw the boot as a picture", "FILE" },
         { "to", 0, 0, G_OPTION_ARG_STRING, &to,
-          "look at no event after TIME: 12, 3500ms", "TIME" },
+          "skip events after TIME: 12 (seconds), 3500ms", "TIME" },
         { 0 }
     };
     HtView v = { 0 };
@@ -452,8 +451,8 @@ int ht_boot(int argc, char **argv)
     HtOutput o;
     int status;
 
-    if (!ht_view_parse(&v, &argc, argv, "Show where the time of a boot went;"
-                       " with two recordings, where they differ.",
+    if (!ht_view_parse(&v, &argc, argv, "Show the time of each part of a boot,"
+                       " or compare the boots of two recordings.",
                        HT_VIEW_BOOT | HT_VIEW_OUTPUT |
                        HT_VIEW_TWO, own, &status)) {
         ht_view_free(&v);
@@ -461,15 +460,16 @@ int ht_boot(int argc, char **argv)
     }
     if (rows < 0 || (svg && argc > 2)) {
         ht_view_free(&v);
-        return rows < 0 ? ht_usage_error("--slowest=%d: it is 0 or more", rows)
+        return rows < 0 ? ht_usage_error("--slowest=%d: must be 0 or more",
+                                         rows)
                : ht_usage_error("--svg draws one recording, not two");
     }
     if (to && (!ht_number_time("--to", to, &to_ns, &from_end, &error) ||
                from_end)) {
         ht_view_free(&v);
         status = ht_usage_error("%s", error ? error->message :
-                                "--to: a boot's end is not counted from the"
-                                " end of the recording");
+                                "--to: a negative time is not possible here;"
+                                " give a time of the guest's clock");
         g_clear_error(&error);
         return status;
     }

@@ -10,15 +10,16 @@
 #include "model/model.h"
 #include "views/boot-functions.h"
 
-/* More is counted, but not kept: a guest decides how many there are. */
+/* Limit for each list of items, since the guest decides their number. */
 #define HT_BOOT_ITEMS_MAX       65536
 
 /**
- * HtBootPhase: a part of a boot; the next one begins where it ends
- * @name: what people call it
- * @detail: what began it, from the guest, or NULL
- * @begin: nanoseconds of guest time
- * @end: likewise
+ * HtBootPhase: a part of a boot; the next phase begins where this one ends
+ * @name: for example "kernel" or "services"
+ * @detail: the file whose execution began the phase, as the guest names it; or
+ *          NULL
+ * @begin: nanoseconds, see &HtBoot.back_ns
+ * @end: nanoseconds, see &HtBoot.back_ns
  */
 typedef struct HtBootPhase {
     const char *name;
@@ -29,17 +30,17 @@ typedef struct HtBootPhase {
 
 /**
  * HtBootItem: an initcall or a process
- * @name: its function or the file that was executed last
- * @level: of an initcall: the name of its level, interned
- * @pid: who ran it, or the process
+ * @name: the function of an initcall; the file that a process executed last
+ * @level: the level's name for an initcall, interned; "" for a process
+ * @pid: the task that ran the initcall; the process
  * @begin: nanoseconds, see &HtBoot.back_ns
- * @end: likewise; the end of what was recorded if it never ended, and @begin
- *       if events were lost that may have told its end
- * @took: from @begin to @end; unknown if the end was lost
- * @cpu_ns: of a process: time on a CPU
- * @ret: what an initcall returned
- * @ended: its end was recorded
- * @service: a process made by PID 1
+ * @end: nanoseconds, see &HtBoot.back_ns; the end of the recording if the item
+ *       had not ended then; @begin if a gap may hide the end
+ * @took: time from @begin to @end; unknown if a gap may hide the end
+ * @cpu_ns: CPU time of a process in nanoseconds
+ * @ret: return value of an initcall
+ * @ended: the end was recorded
+ * @service: a process whose parent is PID 1
  * @functions: of HtBootFunction: functions that an initcall called; or NULL
  */
 typedef struct HtBootItem {
@@ -58,21 +59,20 @@ typedef struct HtBootItem {
 
 /**
  * HtBoot: one boot
- * @boots: boots in the recording
- * @boot: which of them this is, counted from 1
- * @release: of the kernel, escaped as little as it came
- * @begin: of the first event
- * @end: of the last event that was looked at
- * @events: how many those were
- * @gaps: places where events were lost
- * @steps: how often the guest's clock went back
- * @back_ns: by how much in all.  All times here go on where the clock went
- *           back: they are its own before the first step, and later than its
- *           own by at most @back_ns after that.
+ * @boots: number of boots in the recording
+ * @boot: number of this boot, counted from 1
+ * @release: release of the kernel, not escaped
+ * @begin: time of the first event
+ * @end: time of the last event that was read
+ * @events: number of events that were read
+ * @gaps: number of places where events were lost
+ * @steps: number of times that the guest's clock went back
+ * @back_ns: sum of those steps. Times in this structure never go back: after a
+ *           step, the steps so far are added to the guest's time.
  * @phases: of HtBootPhase
  * @initcalls: of HtBootItem, by their ends
  * @processes: of HtBootItem, by their beginnings
- * @left_out: items beyond HT_BOOT_ITEMS_MAX
+ * @left_out: number of items beyond HT_BOOT_ITEMS_MAX
  */
 typedef struct HtBoot {
     unsigned boots;
@@ -93,9 +93,9 @@ typedef struct HtBoot {
 /**
  * ht_boot_collect: read one boot of a recording
  * @dir: the recording
- * @boot: which, counted from 1; 0 for the last one that has events
- * @to_ns: look at no later event
- * @errp: why not
+ * @boot: number of the boot, counted from 1; 0 for the last one that has events
+ * @to_ns: skip events later than this guest time
+ * @errp: set on failure
  *
  * Returns: the boot, or NULL
  */
@@ -103,7 +103,7 @@ HtBoot *ht_boot_collect(const char *dir, unsigned boot, uint64_t to_ns,
                         GError **errp);
 
 /**
- * ht_boot_free: give up a boot
+ * ht_boot_free: free a boot
  * @b: boot or NULL
  */
 void ht_boot_free(HtBoot *b);
@@ -115,8 +115,7 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(HtBoot, ht_boot_free)
  * @b: boot
  * @out: appended to: a whole SVG document
  *
- * Every text is drawn as text and escaped; the picture has no script and
- * loads nothing.
+ * All text is escaped. The document has no script and loads no other file.
  */
 void ht_boot_svg(const HtBoot *b, GString *out);
 

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace callgraph: which functions called which, and how long they took
+ * hypertrace callgraph: show calls of functions, nested, with their durations
  *
- * Lines are in the order of time.  A call that calls nothing takes one line,
- * which needs what its processor did next: lines wait for that.
+ * Lines are in the order of time. A call without calls within takes one line.
+ * Whether that is the case is known at the processor's next event, so lines
+ * are queued until then.
  */
 #include <gio/gio.h>
 #include <inttypes.h>
@@ -18,18 +19,18 @@
 #include "views/view.h"
 
 #define CPUS_MAX        4096
-#define LINES_MAX       4096    /* that wait */
+#define LINES_MAX       4096    /* in the queue */
 #define INDENT_MAX      64
 #define FUNCTIONS_MAX   (1u << 20)
 
-/* A line; of a call that began, the rest follows when it is known */
+/* A line of output */
 typedef struct Line {
-    GString *text;              /* up to the duration */
-    GString *call;              /* behind it; NULL: @text is all */
+    GString *text;              /* the part before the duration */
+    GString *call;              /* the part after it; NULL: no duration */
     uint64_t func;
     int32_t pid, depth;
-    uint64_t ns;                /* how long it took */
-    bool cut;                   /* what it calls is not shown */
+    uint64_t ns;                /* duration of a LEAF */
+    bool cut;                   /* the calls within are not shown */
     enum { BEGAN, LEAF, CALLER } what;
 } Line;
 
@@ -39,13 +40,13 @@ typedef struct Callgraph {
     HtOutput o;
     HtGraph *graph;
     HtNames *events;         /* shown among the calls, or NULL */
-    char *function;             /* only calls of these and within, or NULL */
-    GPtrArray *functions;       /* of GPatternSpec */
+    char *function;             /* --function, or NULL */
+    GPtrArray *functions;       /* GPatternSpec: show these and calls within */
     gint depth;
     GQueue lines;               /* of Line */
-    Line *open[CPUS_MAX];       /* the last of each processor, if it BEGAN */
+    Line *open[CPUS_MAX];       /* last line of each processor, if it BEGAN */
     GString *name;
-    GHashTable *asked;          /* by address: whether @functions has it */
+    GHashTable *asked;          /* by address: whether a pattern matches */
     unsigned asked_boot;
     unsigned boot, segment;
     bool any, found;
@@ -87,7 +88,7 @@ static void put_line(Callgraph *c, const Line *l)
     g_string_append_c(c->o.text, '\n');
 }
 
-/* Write lines up to one that has to wait, or all */
+/* Write lines up to the first one that is not complete, or all lines. */
 static void put_lines(Callgraph *c, bool all)
 {
     Line *l;
@@ -131,7 +132,7 @@ static void put_name(Callgraph *c, const HtModelEvent *ev, uint64_t func,
     ht_escape(out, HT_ESCAPE_TERMINAL, c->name->str, c->name->len);
 }
 
-/* Time, processor, task */
+/* Begin a line with the event's time, processor and task. */
 static Line *event_line(Callgraph *c, const HtModelEvent *ev)
 {
     Line *l = new_line(c);
@@ -149,7 +150,7 @@ static Line *event_line(Callgraph *c, const HtModelEvent *ev)
     return l;
 }
 
-/* Whatever a processor's last line began calls others. */
+/* Mark the call on a processor's last line as one with calls within. */
 static void close_line(Callgraph *c, uint32_t cpu)
 {
     if (c->open[cpu]) {
@@ -287,7 +288,7 @@ static void put_json(Callgraph *c, const HtModelEvent *ev,
     }
 }
 
-/* What goes over all processors */
+/* Print headings for a new boot or segment, and for a gap. */
 static void put_sections(Callgraph *c, const HtModelEvent *ev)
 {
     if (c->any && (ev->boot != c->boot || ev->rec.segment != c->segment)) {
@@ -304,7 +305,7 @@ static void put_sections(Callgraph *c, const HtModelEvent *ev)
     }
 }
 
-/* Is the function one of those asked for? */
+/* Check whether a pattern of --function matches, and cache the answer. */
 static bool is_asked(Callgraph *c, const HtModelEvent *ev, uint64_t func)
 {
     gpointer known;
@@ -334,8 +335,9 @@ static bool is_asked(Callgraph *c, const HtModelEvent *ev, uint64_t func)
 }
 
 /*
- * Is it a call that was asked for, or one within?  @frame->base is set to the
- * depth of the call that was asked for; depths are counted below that.
+ * Check whether to show a call: one of --function, or one within, down to
+ * --depth. Set @frame->base to the depth of the call of --function, from which
+ * --depth counts.
  */
 static bool wanted(Callgraph *c, const HtModelEvent *ev, const HtGraphStep *s,
                    HtFrame *frame)
@@ -444,9 +446,10 @@ int ht_callgraph(int argc, char **argv)
     g_autofree char *event = NULL;
     const GOptionEntry own[] = {
         { "function", 'f', 0, G_OPTION_ARG_STRING, &c->function,
-          "only calls of these and what they call: vfs_*,do_exit", "LIST" },
+          "only calls of these functions, and the calls within:"
+          " vfs_*,do_exit", "LIST" },
         { "depth", 'd', 0, G_OPTION_ARG_INT, &c->depth,
-          "only N levels of calls, from those of --function on", "N" },
+          "only N levels of calls, counted from those of --function", "N" },
         { "event", 0, 0, G_OPTION_ARG_STRING, &event,
           "show these events among the calls: sched_switch,irq_*", "LIST" },
         { 0 }
@@ -456,8 +459,8 @@ int ht_callgraph(int argc, char **argv)
     int status;
 
     c->depth = G_MAXINT;
-    if (!ht_view_parse(&c->v, &argc, argv, "Show which functions called which,"
-                       " and how long they took.", HT_VIEW_TIME | HT_VIEW_CPU |
+    if (!ht_view_parse(&c->v, &argc, argv, "Show calls of functions and their"
+                       " durations.", HT_VIEW_TIME | HT_VIEW_CPU |
                        HT_VIEW_TASK | HT_VIEW_BOOT | HT_VIEW_OUTPUT, own,
                        &status)) {
         ht_view_free(&c->v);
@@ -465,7 +468,7 @@ int ht_callgraph(int argc, char **argv)
     }
     if (c->depth < 1) {
         ht_view_free(&c->v);
-        return ht_usage_error("--depth=%d: it is 1 or more", c->depth);
+        return ht_usage_error("--depth=%d: must be 1 or more", c->depth);
     }
     ht_view_output(&c->v, &c->o);
     c->name = g_string_new(NULL);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace flame: stacks of functions, by their ends
+ * hypertrace flame: stacks of functions, built from the ends of calls
  *
- * The end of a call says when it began and how deep it is, which is enough:
- * what ended before and began later was called by it.  So each call waits
- * until its caller ends, and takes along what it called itself.
+ * The event at the end of a call has the call's begin and depth. A call that
+ * ended earlier and began later than another was called by that one. So each
+ * call is kept, with the calls that it made, until its caller ends.
  */
 #include <string.h>
 
@@ -12,20 +12,20 @@
 #include "model/graph.h"
 #include "views/flame.h"
 
-/* More are put where they will belong without waiting for that. */
+/* If more calls of a task are kept, they are put into the tree early. */
 #define WAITING_MAX     4096
 
-/* A call that ended; or several, put in their place already */
+/* A call that ended and whose caller has not; or several of one caller */
 typedef struct Call {
-    HtFlameNode *node;          /* NULL: in its place */
+    HtFlameNode *node;          /* NULL: already in the tree */
     uint64_t begin;
-    uint64_t ns;
+    uint64_t ns;                /* duration; of several, the sum */
     int32_t depth;
 } Call;
 
 typedef struct Task {
     HtStack *stack;
-    GArray *calls;              /* of Call, by their ends */
+    GArray *calls;              /* of Call, in the order of their ends */
     char comm[HT_COMM_MAX + 1];
 } Task;
 
@@ -65,7 +65,10 @@ static const char *function(HtFlameCalls *c, uint64_t func)
     return c->name->str;
 }
 
-/* The innermost call that did not end and was there when @call began */
+/*
+ * Count the frames of the task's stack that were open when @call began: they
+ * are its callers.
+ */
 static unsigned within(const Task *t, const Call *call)
 {
     unsigned n = t->stack->frames->len;
@@ -81,7 +84,7 @@ static unsigned within(const Task *t, const Call *call)
     return n;
 }
 
-/* Its callers do not end: they are those that are there now. */
+/* Put a call into the tree above its callers, which have not ended. */
 static void put(HtFlameCalls *c, Task *t, Call *call, unsigned callers)
 {
     HtFlameNode *n = ht_flame_child(c->f, ht_flame_root(c->f), t->comm);
@@ -98,7 +101,10 @@ static void put(HtFlameCalls *c, Task *t, Call *call, unsigned callers)
     call->node = NULL;
 }
 
-/* Put all in their places; what is of one caller becomes one entry. */
+/*
+ * Put all kept calls into the tree. Adjacent calls of one caller become one
+ * entry: its time is needed to compute the caller's own time.
+ */
 static void put_all(HtFlameCalls *c, Task *t)
 {
     unsigned i, last = 0, kept = 0;
@@ -138,7 +144,7 @@ static void set_comm(Task *t, const HtModelEvent *ev)
     g_strlcpy(t->comm, ev->task->comm, sizeof(t->comm));
 }
 
-/* A call has ended: all that began within it was called by it. */
+/* Handle the end of a call. It made the kept calls that began within. */
 static void ended(HtFlameCalls *c, Task *t, const HtGraphStep *s)
 {
     Call call = {
@@ -172,7 +178,7 @@ static void ended(HtFlameCalls *c, Task *t, const HtGraphStep *s)
         return;
     }
     call.node->self = ht_elapsed(above, call.ns);
-    /* more above than it took itself: that is a guest's invention */
+    /* A hostile guest may report children that took longer than the call. */
     call.ns = MAX(call.ns, above);
     if (call.depth == 0) {
         put(c, t, &call, 0);
@@ -190,7 +196,7 @@ void ht_flame_calls_event(HtFlameCalls *c, const HtModelEvent *ev)
     Task *t;
 
     if (ev->boot != c->boot || ev->rec.segment != c->segment) {
-        /* before the stacks go */
+        /* ht_graph_event() frees the stacks of the old segment. */
         end_all(c);
         c->boot = ev->boot;
         c->segment = ev->rec.segment;

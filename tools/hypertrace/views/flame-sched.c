@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace flame: what processors did, and why tasks were off them
+ * hypertrace flame: the time of tasks on the processors and off them
  */
 #include <string.h>
 
@@ -11,13 +11,13 @@
 
 #define TASKS_MAX       65536
 
-#define FLAG_HARDIRQ    0x08    /* of an event's common_flags */
+#define FLAG_HARDIRQ    0x08    /* bits of common_flags */
 #define FLAG_SOFTIRQ    0x10
 
-/* A processor's place among the stacks, as long as nothing changes */
+/* A processor's current node, cached until its tasks or interrupts change */
 typedef struct Place {
     HtFlameNode *node;
-    unsigned version;
+    unsigned version;           /* of HtRunCpu */
 } Place;
 
 struct HtFlameCpu {
@@ -97,7 +97,7 @@ struct HtFlameOff {
     HtFlame *f;
     HtModel *m;
     HtGaps *gaps;
-    GHashTable *tasks;          /* by the task's number, of Off */
+    GHashTable *tasks;          /* Off, by the number of the task */
     unsigned boot, segment;
 };
 

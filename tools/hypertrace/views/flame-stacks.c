@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace flame: stacks of names
+ * hypertrace flame: the tree of stacks of names
  */
 #include <string.h>
 
@@ -8,8 +8,8 @@
 
 struct HtFlame {
     HtFlameNode *root;
-    GHashTable *names;
-    unsigned nodes;
+    GHashTable *names;          /* set of all names, owned */
+    unsigned nodes;             /* at most HT_FLAME_NODES_MAX */
 };
 
 static void free_node(gpointer data)
@@ -43,7 +43,7 @@ HtFlameNode *ht_flame_root(HtFlame *f)
     return f->root;
 }
 
-/* One text for each name, so that they are compared by their addresses */
+/* Keep one copy of each name, so that pointers can be compared. */
 static const char *intern(HtFlame *f, const char *name)
 {
     gpointer known;

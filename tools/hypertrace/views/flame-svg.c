@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace flame: as a picture, and for speedscope
+ * hypertrace flame: draw a flame graph, or write a file for speedscope
  *
- * The picture is whole without its script, which only rearranges what is
- * there: a click on a name shows that and what is above it, in full width.
+ * The picture is complete without its script. The script only moves frames: a
+ * click on a name shows that name and the frames above it in full width.
  */
 #include <inttypes.h>
 #include <math.h>
@@ -19,10 +19,9 @@
 #define TOP             54.0
 #define BOTTOM          34.0
 #define ROW             17.0
-#define CHAR_WIDTH      6.6     /* of the font below, more or less */
+#define CHAR_WIDTH      6.6     /* approximate, for the font below */
 #define LEVELS_MAX      200
-/* Narrower than a part of so many is not drawn */
-#define PARTS           20000
+#define PARTS           20000   /* 1/PARTS of the time is the least drawn */
 
 static const char style[] =
     "<style>"
@@ -41,9 +40,10 @@ static const char style[] =
     "</style>\n";
 
 /*
- * Frames have their place in nanoseconds: data-x, data-w; and their level:
- * data-d, and whole names: data-name.  What a search finds above something that
- * it found is in that share already.
+ * Attributes of a frame: data-x is its begin and data-w its width, in
+ * nanoseconds; data-d is its level; data-name is its name, not cut. The share
+ * that a search shows counts a frame only once: it leaves out a match that is
+ * above another match.
  */
 static const char script[] =
     "<script><![CDATA[\n"
@@ -115,7 +115,7 @@ typedef struct Picture {
     GString *out;
     uint64_t total;
     unsigned levels;
-    uint64_t least;             /* that is drawn */
+    uint64_t least;             /* frames with less time are not drawn */
 } Picture;
 
 static void attribute(GString *out, const char *name, double v)
@@ -137,7 +137,7 @@ static void put_text(Picture *p, const char *attributes, double x, double y,
     g_string_append(p->out, "</text>\n");
 }
 
-/* As much of a name as fits, the script does the same */
+/* Cut a name to the width of its frame, as the script's fit() does. */
 static char *fit(const char *name, double width)
 {
     g_autofree char *valid = g_utf8_make_valid(name, -1);
@@ -244,7 +244,7 @@ void ht_flame_svg(HtFlame *f, const char *title, GString *out)
     g_string_append(out, "</svg>\n");
 }
 
-/* Frames by their interned names, in the order in which they first appear */
+/* Number the names in the order in which they first appear in the tree. */
 static void number_names(const HtFlameNode *n, GHashTable *names,
                          GPtrArray *order)
 {
@@ -263,7 +263,10 @@ static void number_names(const HtFlameNode *n, GHashTable *names,
     }
 }
 
-/* A stack, or its weight, of each node that has time of its own */
+/*
+ * Write the stack, or with @weights the time, of each node that has time
+ * without the nodes above.
+ */
 static void put_samples(const HtFlameNode *n, GHashTable *names,
                         GArray *stack, HtJson *j, bool weights)
 {

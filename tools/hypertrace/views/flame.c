@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace flame: where time went, as stacks of names
+ * hypertrace flame: show the time of each stack of names
  */
 #include <gio/gio.h>
 #include <inttypes.h>
@@ -11,9 +11,8 @@
 #include "views/flame.h"
 #include "views/view.h"
 
-/* The tree shows what has so much of the time, in percent, and so deep. */
-#define TREE_PART   0.5
-#define TREE_DEPTH  24
+#define TREE_PART   0.5     /* least share of the time shown, in percent */
+#define TREE_DEPTH  24      /* levels shown */
 
 typedef struct Flame {
     HtView v;
@@ -23,13 +22,13 @@ typedef struct Flame {
     char *svg;
     char *speedscope;
     gboolean folded;
-    bool tree;                  /* no other form was asked for */
-    HtFlame *calls, *cpu, *off; /* those that are collected */
-    HtFlame *chosen;
+    bool tree;                  /* print a tree: no other form was chosen */
+    HtFlame *calls, *cpu, *off; /* NULL: not collected */
+    HtFlame *chosen;            /* the one of them that is shown */
     char *title;
 } Flame;
 
-/* Without --of: functions if there are any, else what CPUs did */
+/* Without --of, collect both; choose functions if there are any, else cpu. */
 static bool collect(Flame *f, GError **errp)
 {
     HtFlameCalls *calls = NULL;
@@ -80,8 +79,9 @@ static bool collect(Flame *f, GError **errp)
     g_set_error(errp, G_FILE_ERROR, G_FILE_ERROR_NOENT,
                 f->chosen == f->calls ?
                 "no functions were recorded, see hypertrace-callgraph(1);"
-                " --of=cpu is about what every recording has" :
-                "there is nothing to show: no time between two events");
+                " --of=cpu works with every recording" :
+                "there is no time between two events, so that there is nothing"
+                " to show");
     return false;
 }
 
@@ -97,7 +97,10 @@ static void put_name(GString *out, const char *name)
     }
 }
 
-/* "outer;inner nanoseconds", a line for each stack that has time of its own */
+/*
+ * Print a line "outer;inner nanoseconds" for each stack that has time without
+ * the nodes above.
+ */
 static void put_folded(HtOutput *o, const HtFlameNode *n, GString *stack)
 {
     g_autoptr(GPtrArray) above = ht_flame_sorted(n);
@@ -127,7 +130,7 @@ static gint by_total(gconstpointer a, gconstpointer b)
            strcmp(x->name, y->name);
 }
 
-/* A line for each name that has its part of the time, the largest first */
+/* Print a line for each node with at least TREE_PART, the largest first. */
 static void put_tree(HtOutput *o, const HtFlameNode *n, uint64_t all,
                      unsigned depth)
 {
@@ -169,8 +172,8 @@ static bool show(Flame *f, GError **errp)
 
     f->title = g_strdup_printf("%s, Linux %s",
                                f->chosen == f->calls ? "Calls of functions" :
-                               f->chosen == f->cpu ? "What the CPUs did" :
-                               "Why tasks were off the CPU", release);
+                               f->chosen == f->cpu ? "Time on the CPUs" :
+                               "Time off the CPUs", release);
     if (f->svg && !write_file(f->svg, f->chosen, f->title, ht_flame_svg,
                               errp)) {
         return false;
@@ -195,7 +198,7 @@ static bool check(Flame *f, int *status)
 {
     if (f->of && strcmp(f->of, "functions") && strcmp(f->of, "cpu") &&
         strcmp(f->of, "off-cpu")) {
-        *status = ht_usage_error("--of=%s: it is functions, cpu or off-cpu",
+        *status = ht_usage_error("--of=%s: must be functions, cpu or off-cpu",
                                  f->of);
         return false;
     }
@@ -229,21 +232,21 @@ int ht_flame(int argc, char **argv)
     Flame f = { 0 };
     const GOptionEntry own[] = {
         { "of", 0, 0, G_OPTION_ARG_STRING, &f.of,
-          "functions, cpu or off-cpu (functions if there are any, else cpu)",
-          "WHAT" },
+          "functions, cpu or off-cpu (default: functions if they were"
+          " recorded, else cpu)", "KIND" },
         { "svg", 0, 0, G_OPTION_ARG_FILENAME, &f.svg,
-          "draw it: click on a name to see it larger", "FILE" },
+          "draw a flame graph; a click on a name enlarges it", "FILE" },
         { "folded", 0, 0, G_OPTION_ARG_NONE, &f.folded,
           "print a line for each stack, with nanoseconds", NULL },
         { "speedscope", 0, 0, G_OPTION_ARG_FILENAME, &f.speedscope,
-          "write it for speedscope.app", "FILE" },
+          "write a file for speedscope.app", "FILE" },
         { 0 }
     };
     GError *error = NULL;
     bool ok;
     int status;
 
-    if (!ht_view_parse(&f.v, &argc, argv, "Show where time went, as stacks of"
+    if (!ht_view_parse(&f.v, &argc, argv, "Show the time of each stack of"
                        " names.", HT_VIEW_TIME | HT_VIEW_CPU | HT_VIEW_BOOT |
                        HT_VIEW_FILE,
                        own, &status) || !check(&f, &status)) {

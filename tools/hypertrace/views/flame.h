@@ -1,21 +1,23 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace flame: stacks of names, and how long each was what went on
+ * hypertrace flame: a tree of stacks of names, with the time of each stack
+ *
+ * As in a flame graph, callers are below the functions that they call.
  */
 #ifndef HYPERTRACE_TOOL_FLAME_H
 #define HYPERTRACE_TOOL_FLAME_H
 
 #include "model/model.h"
 
-/* More stacks than this are not told from each other. */
+/* Limit for nodes. Beyond it, time goes to the node below the new one. */
 #define HT_FLAME_NODES_MAX      (1u << 18)
 
 /**
  * HtFlameNode: a name in a stack
  * @name: interned by its HtFlame
- * @self: nanoseconds that nothing above it has
- * @total: with all that is above; set by ht_flame_sum()
- * @children: of HtFlameNode by name, or NULL
+ * @self: nanoseconds of this stack without the nodes above
+ * @total: nanoseconds with all nodes above; set by ht_flame_sum()
+ * @children: HtFlameNode by name: the nodes directly above; or NULL
  */
 typedef struct HtFlameNode {
     const char *name;
@@ -27,69 +29,73 @@ typedef struct HtFlameNode {
 typedef struct HtFlame HtFlame;
 
 /**
- * ht_flame_new: no stacks
+ * ht_flame_new: create a tree that has only a root
  */
 HtFlame *ht_flame_new(void);
 
 /**
- * ht_flame_free: forget all
- * @f: flame or NULL
+ * ht_flame_free: free a tree
+ * @f: tree or NULL
  */
 void ht_flame_free(HtFlame *f);
 
 /**
- * ht_flame_root: what all stacks begin with
- * @f: flame
+ * ht_flame_root: get the root, with which all stacks begin
+ * @f: tree
  */
 HtFlameNode *ht_flame_root(HtFlame *f);
 
 /**
- * ht_flame_node: a node that is in no stack yet
- * @f: flame
- * @name: any bytes, copied
+ * ht_flame_node: create a node, for ht_flame_adopt()
+ * @f: tree
+ * @name: copied; may have any bytes
  *
  * Returns: the node, or NULL if there are too many
  */
 HtFlameNode *ht_flame_node(HtFlame *f, const char *name);
 
 /**
- * ht_flame_child: the node of a name above another
- * @f: flame
- * @n: node
- * @name: any bytes, copied
+ * ht_flame_child: get or create the node of a name above another node
+ * @f: tree
+ * @n: the node below
+ * @name: copied; may have any bytes
  *
  * Returns: the node; @n if there are too many
  */
 HtFlameNode *ht_flame_child(HtFlame *f, HtFlameNode *n, const char *name);
 
 /**
- * ht_flame_adopt: put a node, and all above it, above another
- * @f: flame
- * @n: node
- * @child: given away: may be joined with what is there
+ * ht_flame_adopt: put a node, with all nodes above it, above another node
+ * @f: tree
+ * @n: the node below
+ * @child: node from ht_flame_node(); freed if @n has a child of this name, to
+ *         which its times and children are added
  */
 void ht_flame_adopt(HtFlame *f, HtFlameNode *n, HtFlameNode *child);
 
 /**
- * ht_flame_sum: set the totals of a node and of all above it
+ * ht_flame_sum: compute the totals of a node and of all nodes above it
  * @n: node
  *
- * Returns: its total
+ * Returns: the node's total in nanoseconds
  */
 uint64_t ht_flame_sum(HtFlameNode *n);
 
 /**
- * ht_flame_sorted: what is above a node, by name
+ * ht_flame_sorted: sort the nodes directly above a node by name
  * @n: node
  *
  * Returns: new array of HtFlameNode
  */
 GPtrArray *ht_flame_sorted(const HtFlameNode *n);
 
-/* What is collected; each is fed with all events in turn, then ended. */
+/*
+ * Collectors. The caller passes every event in order to the _event() function;
+ * the _end() function adds the remaining time and frees the collector.
+ */
 
 /**
- * HtFlameCalls: calls of functions, by the kernel's function_graph tracer
+ * HtFlameCalls: collect calls of functions, from the function_graph tracer
  */
 typedef struct HtFlameCalls HtFlameCalls;
 HtFlameCalls *ht_flame_calls_new(HtFlame *f, HtModel *m);
@@ -97,8 +103,8 @@ void ht_flame_calls_event(HtFlameCalls *c, const HtModelEvent *ev);
 void ht_flame_calls_end(HtFlameCalls *c);
 
 /**
- * HtFlameCpu: what processors did: tasks, and in them initcalls, system calls,
- * interrupts
+ * HtFlameCpu: collect the time of each task on the processors, divided into
+ * initcalls, system calls and interrupts
  */
 typedef struct HtFlameCpu HtFlameCpu;
 HtFlameCpu *ht_flame_cpu_new(HtFlame *f, HtModel *m);
@@ -106,7 +112,7 @@ void ht_flame_cpu_event(HtFlameCpu *c, const HtModelEvent *ev);
 void ht_flame_cpu_end(HtFlameCpu *c);
 
 /**
- * HtFlameOff: why tasks were off their processors
+ * HtFlameOff: collect the time of each task off the processors, by reason
  */
 typedef struct HtFlameOff HtFlameOff;
 HtFlameOff *ht_flame_off_new(HtFlame *f, HtModel *m);
@@ -116,17 +122,17 @@ void ht_flame_off_end(HtFlameOff *o);
 /* Forms of output */
 
 /**
- * ht_flame_svg: draw it
- * @f: flame, summed up
- * @title: any bytes
- * @out: appended to: a whole SVG document, which loads nothing
+ * ht_flame_svg: draw a tree
+ * @f: tree, after ht_flame_sum() of the root
+ * @title: title of the picture; may have any bytes
+ * @out: appended to: a whole SVG document, which loads no other file
  */
 void ht_flame_svg(HtFlame *f, const char *title, GString *out);
 
 /**
- * ht_flame_speedscope: write it for speedscope
- * @f: flame, summed up
- * @title: any bytes
+ * ht_flame_speedscope: write a tree for speedscope
+ * @f: tree, after ht_flame_sum() of the root
+ * @title: name of the profile; may have any bytes
  * @out: appended to: a JSON document
  */
 void ht_flame_speedscope(HtFlame *f, const char *title, GString *out);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace last: the end of each stream of a device's CTF trace, as
- * `hypertrace recover` writes it, and hypertrace-backend-ctf
+ * hypertrace last: the end of each stream of a device's CTF trace
+ *
+ * `hypertrace recover` and hypertrace-backend-ctf write such traces.
  */
 #include <gio/gio.h>
 #include <inttypes.h>
@@ -21,19 +22,20 @@ typedef struct Stream {
     int64_t index;
     int64_t vcpu;
     uint64_t events;
-    uint64_t missing;           /* discarded, or overwritten */
-    uint64_t end_ns;
-    GQueue lines;               /* of GString, the last ones, as @json says */
+    uint64_t missing;           /* events discarded or overwritten */
+    uint64_t end_ns;            /* time of the last event */
+    GQueue lines;               /* GString: the last events, as text or JSON */
 } Stream;
 
-/* What is asked for */
+/* The options of the command */
 typedef struct Last {
     HtOutput *o;
     unsigned lines;
     bool json;
-    bool several;               /* this is not the first trace */
+    bool several;               /* a trace was shown before */
 } Last;
 
+/* The page about one trace */
 typedef struct Page {
     HtOutput *o;
     const char *dir;
@@ -48,7 +50,7 @@ typedef struct Page {
     GError *error;
 } Page;
 
-/* What is read ------------------------------------------------------------- */
+/* Reading ------------------------------------------------------------------ */
 
 static void free_line(gpointer line)
 {
@@ -77,7 +79,7 @@ static Stream *stream_of(Page *p, const bt_stream *bs)
         !bt_stream_class_borrow_default_clock_class_const(
             bt_stream_borrow_class_const(bs))) {
         g_set_error(&p->error, G_IO_ERROR, G_IO_ERROR_INVALID_DATA,
-                    "'%s' is no trace of hypertrace's", p->dir);
+                    "'%s' was not written by hypertrace", p->dir);
         return NULL;
     }
     if (!p->device) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace last: one page about what a guest did last
+ * hypertrace last: one page that shows the end of a guest's boot
  */
 #include <gio/gio.h>
 #include <inttypes.h>
@@ -58,7 +58,7 @@ const char *ht_last_name(const HtLast *l, int32_t pid)
     return !pid ? "<idle>" : t ? t->comm : "<...>";
 }
 
-static void forget_boot(Collect *c, const HtModelEvent *ev)
+static void start_boot(Collect *c, const HtModelEvent *ev)
 {
     HtLast *l = c->l;
 
@@ -70,11 +70,11 @@ static void forget_boot(Collect *c, const HtModelEvent *ev)
     g_queue_clear_full(&l->log, free_line);
 }
 
-/* Another boot, or another segment of its clock, begins */
-static void forget(Collect *c, const HtModelEvent *ev)
+/* Start a new boot, or a new segment of the boot's clock. */
+static void start_segment(Collect *c, const HtModelEvent *ev)
 {
     if (ev->boot != c->l->boot) {
-        forget_boot(c, ev);
+        start_boot(c, ev);
     }
     c->segment = ev->rec.segment;
     c->l->begin = c->l->end = ev->rec.ns;
@@ -141,14 +141,14 @@ static void switched(Collect *c, const HtModelEvent *ev)
     }
 }
 
-static void see(Collect *c, const HtModelEvent *ev)
+static void add_event(Collect *c, const HtModelEvent *ev)
 {
     const HtRunCpu *cpu;
     HtGraphStep step;
     HtLast *l = c->l;
 
     if (!l->events || ev->boot != l->boot || ev->rec.segment != c->segment) {
-        forget(c, ev);
+        start_segment(c, ev);
     }
     l->events++;
     if (ev->rec.lost_before) {
@@ -220,7 +220,7 @@ static uint64_t number(HtModel *m, const char *key)
     return g_ascii_strtoull(ht_model_info(m, "recording", key), NULL, 10);
 }
 
-/* The kernel's log is complete, and has its own stamps. */
+/* Replace the lines from events by those of the log, which is complete. */
 static void read_log(HtLast *l, HtLogLines *lines, unsigned boot, unsigned max)
 {
     HtLogLine line;
@@ -231,7 +231,7 @@ static void read_log(HtLast *l, HtLogLines *lines, unsigned boot, unsigned max)
 
         l->boots = MAX(l->boots, of);
         if (!boot && !l->events && of != l->boot) {
-            /* No event tells which boot was the last one. */
+            /* Without events, the log tells which boot was the last one. */
             l->boot = of;
             g_queue_clear_full(&l->log, free_line);
         }
@@ -244,8 +244,8 @@ static void read_log(HtLast *l, HtLogLines *lines, unsigned boot, unsigned max)
     }
 }
 
-/* When, by the host's clock, the last look was that saw something new */
-static uint64_t seen_last(HtModel *m)
+/* Get the host time of the last poll that found new events. */
+static uint64_t last_poll(HtModel *m)
 {
     HtRecording *r = ht_model_recording(m);
     uint64_t last = 0;
@@ -262,12 +262,12 @@ static uint64_t seen_last(HtModel *m)
 }
 
 /*
- * What a live recording knows about the time behind its last event; of a
- * memory that was dead there is no such time.
+ * Get the time from the last event to the end of a live recording, in
+ * nanoseconds. Returns 0 for a memory image, which has no such time.
  */
 static uint64_t silence_after(HtModel *m)
 {
-    uint64_t ended = number(m, "ended-monotonic"), seen = seen_last(m);
+    uint64_t ended = number(m, "ended-monotonic"), seen = last_poll(m);
 
     return number(m, "poll-us") && seen ? ht_elapsed(seen, ended) : 0;
 }
@@ -277,7 +277,7 @@ HtLast *ht_last_collect(HtModel *m, const char *dir, unsigned boot,
 {
     g_autofree Collect *c = NULL;
     g_autoptr(GError) error = NULL;
-    /* Reads the model; names of tasks must be those of the end. */
+    /* Open it first: it reads the model and rewinds it. */
     g_autoptr(HtLogLines) lines = ht_log_lines_open(dir, m, &error);
     uint64_t after = silence_after(m);
     HtModelEvent ev;
@@ -300,15 +300,15 @@ HtLast *ht_last_collect(HtModel *m, const char *dir, unsigned boot,
     while (ht_model_next(m, &ev)) {
         l->boots = MAX(l->boots, ev.boot);
         if (boot && ev.boot > boot) {
-            /* names are kept no longer than this */
+            /* The model keeps names of tasks only for the current boot. */
             break;
         }
         if (!boot || ev.boot == boot) {
-            see(c, &ev);
+            add_event(c, &ev);
         }
     }
     finish(c);
-    /* of an earlier boot the end is known: the next one began */
+    /* An earlier boot has ended, because the next one began. */
     l->guest_ended = (boot && boot < l->boots) || ht_model_guest_ended(m);
     ht_view_trouble(m);
     g_hash_table_destroy(c->blocked);
@@ -392,7 +392,7 @@ static void put_summary(HtOutput *o, const HtLast *l)
         g_string_append_c(out, '\n');
     }
     if (l->busy.to) {
-        g_string_append_printf(out, "longest of a CPU that was not idle: CPU %"
+        g_string_append_printf(out, "longest on a CPU that was not idle: CPU %"
                                PRIu32 ", ", l->busy.cpu);
         put_interval(out, &l->busy);
         g_string_append(out, ", in ");
@@ -405,9 +405,9 @@ static void put_log(HtOutput *o, const HtLast *l)
 {
     const GList *i;
 
-    head(o, "the last that it logged");
+    head(o, "end of the kernel's log");
     if (!l->log.length) {
-        g_string_append(o->text, "nothing, or 'printk' was not recorded\n");
+        g_string_append(o->text, "no lines, or 'printk' was not recorded\n");
     }
     for (i = l->log.head; i; i = i->next) {
         const HtLastLine *line = i->data;
@@ -416,7 +416,10 @@ static void put_log(HtOutput *o, const HtLast *l)
     }
 }
 
-/* Its calls, if functions are recorded: those of the task that it is at */
+/*
+ * Find the calls of the task that runs on a processor; NULL if functions were
+ * not recorded.
+ */
 static const HtStack *calls_of(const HtLast *l, const HtRunCpu *cpu,
                                uint32_t number)
 {
@@ -623,7 +626,7 @@ static void put_json(HtOutput *o, const HtLast *l)
     g_string_append_c(o->text, '\n');
 }
 
-/* Formats and symbols that a recording lacks, for all commands */
+/* Add formats and symbols of the kernel's image to the recording. */
 static bool add_kernel(const char *dir, const char *image, const char *busybox,
                        GError **error)
 {
@@ -632,7 +635,7 @@ static bool add_kernel(const char *dir, const char *image, const char *busybox,
     return kernel && ht_record_info_add(dir, kernel, error);
 }
 
-/* Not a recording, but of a device */
+/* Check whether a folder has traces of a device instead of a recording. */
 static bool is_trace(const char *dir)
 {
     g_autofree char *info = g_build_filename(dir, "info", NULL);
@@ -647,12 +650,14 @@ int ht_last(int argc, char **argv)
     gint lines = HT_LAST_LOG;
     const GOptionEntry own[] = {
         { "kernel", 0, 0, G_OPTION_ARG_FILENAME, &image,
-          "the guest's kernel: add its formats and symbols to the recording",
+          "the guest's kernel image: add its formats and symbols to the"
+          " recording",
           "FILE" },
         { "busybox", 0, 0, G_OPTION_ARG_FILENAME, &busybox,
           "a static busybox for the guest's architecture", "FILE" },
         { "log", 'n', 0, G_OPTION_ARG_INT, &lines,
-          "records of the log, or events of each stream, to show (15)", "N" },
+          "number of log records, or of events of each stream, to show (15)",
+          "N" },
         { 0 }
     };
     HtView v = { 0 };
@@ -663,22 +668,23 @@ int ht_last(int argc, char **argv)
     bool trace, ok;
     int status;
 
-    if (!ht_view_parse(&v, &argc, argv, "Show on one page what a guest did"
-                       " last.", HT_VIEW_BOOT | HT_VIEW_OUTPUT, own,
+    if (!ht_view_parse(&v, &argc, argv, "Show the end of a guest's boot on one"
+                       " page.", HT_VIEW_BOOT | HT_VIEW_OUTPUT, own,
                        &status)) {
         ht_view_free(&v);
         return status;
     }
     if (lines < 0 || lines > HT_LAST_LOG_MAX) {
         ht_view_free(&v);
-        return ht_usage_error("--log=%d: it is 0 to %d", lines,
+        return ht_usage_error("--log=%d: must be 0 to %d", lines,
                               HT_LAST_LOG_MAX);
     }
     trace = is_trace(v.dir);
     if (trace && (v.boot || image)) {
+        status = ht_usage_error("--boot and --kernel need a recording; '%s' is"
+                                " a trace of a device", v.dir);
         ht_view_free(&v);
-        return ht_usage_error("of a trace there is no boot and no kernel;"
-                              " of a recording there is");
+        return status;
     }
     ht_view_output(&v, &o);
     if (trace) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace last: what a guest did last
+ * hypertrace last: the end of a guest's boot, or of a device's trace
  */
 #ifndef HYPERTRACE_TOOL_LAST_H
 #define HYPERTRACE_TOOL_LAST_H
@@ -9,18 +9,17 @@
 #include "model/graph.h"
 #include "model/running.h"
 
-/* How many lines of the log are shown, and are at most */
-#define HT_LAST_LOG             15
-#define HT_LAST_LOG_MAX         1000
+#define HT_LAST_LOG             15      /* default number of lines of the log */
+#define HT_LAST_LOG_MAX         1000    /* maximum of --log */
 
 /**
  * HtLastSilence: a time without an event
- * @from: when the one before was, by the guest's clock in nanoseconds
- * @to: when the next one was
- * @cpu: of which processor
- * @comm: of the task that ran there meanwhile
- * @pid: of it
- * @lost: about how many events are missing, of a gap
+ * @from: guest time of the previous event in nanoseconds
+ * @to: guest time of the next event in nanoseconds
+ * @cpu: processor of the next event
+ * @comm: name of the task that ran on @cpu in that time
+ * @pid: that task; -1 if it is not known
+ * @lost: estimated number of lost events, if the silence is a gap
  */
 typedef struct HtLastSilence {
     uint64_t from;
@@ -32,10 +31,10 @@ typedef struct HtLastSilence {
 } HtLastSilence;
 
 /**
- * HtLastCpu: a processor in the end
+ * HtLastCpu: the state of a processor at the end
  * @number: its number
- * @last: when its last event was
- * @event: what that was
+ * @last: guest time of its last event in nanoseconds
+ * @event: class of its last event
  */
 typedef struct HtLastCpu {
     uint32_t number;
@@ -45,8 +44,8 @@ typedef struct HtLastCpu {
 
 /**
  * HtLastLine: a record of the log
- * @ns: when
- * @text: any bytes
+ * @ns: its guest time in nanoseconds
+ * @text: its text; may have any bytes
  */
 typedef struct HtLastLine {
     uint64_t ns;
@@ -55,9 +54,9 @@ typedef struct HtLastLine {
 
 /**
  * HtLastBlocked: a task in uninterruptible sleep
- * @pid: task
+ * @pid: the task
  * @comm: its name
- * @since: when it was switched out
+ * @since: guest time in nanoseconds at which it was switched out
  */
 typedef struct HtLastBlocked {
     int32_t pid;
@@ -67,25 +66,25 @@ typedef struct HtLastBlocked {
 
 /**
  * HtLast: the end of a boot
- * @m: its recording
- * @boot: which, from 1
- * @boots: how many there are
- * @begin: of its last segment of the clock
- * @end: its last event
- * @events: in all of it
- * @gaps: in all of it
- * @lost: about how many events those are
- * @gap: the longest of them
- * @silence: the longest of all processors together
- * @busy: the longest of one that was not idle
- * @guest_ended: the guest ended there; else only the recording did
+ * @m: the recording
+ * @boot: number of the boot, counted from 1
+ * @boots: number of boots that were read
+ * @begin: guest time of the first event in the last segment of the boot's clock
+ * @end: guest time of the last event
+ * @events: number of events in the boot
+ * @gaps: number of gaps in the boot
+ * @lost: estimated number of events lost in them
+ * @gap: the longest gap
+ * @silence: the longest time in which no processor had an event
+ * @busy: the longest time without an event of a processor that was not idle
+ * @guest_ended: the guest ended; otherwise only the recording ended
  * @after: nanoseconds by the host's clock from the last event to the end of
  *         the recording; 0 if not known
  * @log: of HtLastLine
  * @cpus: of HtLastCpu
  * @blocked: of HtLastBlocked, the longest first
- * @running: what processors are at
- * @graph: functions that did not end
+ * @running: the task and interrupts of each processor
+ * @graph: functions that had not returned
  */
 typedef struct HtLast {
     HtModel *m;
@@ -110,39 +109,40 @@ typedef struct HtLast {
 
 /**
  * ht_last_collect: read a recording up to the end of a boot
- * @m: model; not to be used meanwhile, since names are of that moment
- * @dir: its recording
- * @boot: which, from 1; 0: the last one that has events
- * @max_lines: of the log to keep, at most HT_LAST_LOG_MAX
- * @errp: why not
+ * @m: model; do not read further events until ht_last_free(), since the names
+ *     of tasks are those of the last event read
+ * @dir: the recording of @m
+ * @boot: number of the boot, counted from 1; 0: the last one that has events
+ * @max_lines: number of records of the log to keep, at most HT_LAST_LOG_MAX
+ * @errp: set on failure
  *
- * Returns: for ht_last_free(), before @m is freed; NULL on failure
+ * Returns: the end of the boot, to be freed before @m; NULL on failure
  */
 HtLast *ht_last_collect(HtModel *m, const char *dir, unsigned boot,
                         unsigned max_lines, GError **errp);
 
 /**
- * ht_last_name: the name of a task then
- * @l: last
- * @pid: task
+ * ht_last_name: get the name of a task at the end
+ * @l: the end of a boot
+ * @pid: the task
  *
- * Returns: any bytes
+ * Returns: the name, which may have any bytes; "<...>" if it is not known
  */
 const char *ht_last_name(const HtLast *l, int32_t pid);
 
 /**
- * ht_last_free: forget it
- * @l: last or NULL
+ * ht_last_free: free the end of a boot
+ * @l: the end of a boot or NULL
  */
 void ht_last_free(HtLast *l);
 
 /**
- * ht_last_streams: the same of CTF traces of devices
+ * ht_last_streams: show the end of each stream of a device's CTF traces
  * @o: appended to
- * @dir: where they are, or below
- * @lines: events of each stream to show
- * @json: one object a trace instead of a page
- * @errp: why not
+ * @dir: folder with the traces, at any depth
+ * @lines: number of events to show of each stream
+ * @json: one object for each trace, instead of a page
+ * @errp: set on failure
  */
 bool ht_last_streams(HtOutput *o, const char *dir, unsigned lines, bool json,
                      GError **errp);

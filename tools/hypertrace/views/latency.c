@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace latency: how long it is from one event to another
+ * hypertrace latency: statistics of the time from one event to another
  */
 #include <inttypes.h>
 #include <string.h>
@@ -14,12 +14,12 @@
 #include "views/view.h"
 
 /*
- * Durations are counted in buckets: 128 from each power of two to the next, so
- * that a percentile is at most 0.8 % too high, whatever their number.
+ * Durations are counted in buckets, 128 between each power of two and the next.
+ * A percentile is at most 0.8 % too high, and the memory is constant.
  */
 #define FINE_BITS       7
 #define FINE            ((64 - FINE_BITS + 1) << FINE_BITS)
-/* Rows of the histogram: below 1 ns, then 1, 2, 5, 10 ... */
+/* Rows of the histogram: 0, and from 1, 2, 5, 10 ... nanoseconds */
 #define ROWS            58
 #define WORST_DEFAULT   5
 #define WORST_MAX       10000
@@ -60,7 +60,7 @@ static unsigned fine_bucket(uint64_t ns)
     return (shift << FINE_BITS) + (ns >> shift);
 }
 
-/* The highest value that is counted in a bucket */
+/* Get the highest value that a bucket counts. */
 static uint64_t fine_value(unsigned bucket)
 {
     unsigned shift = bucket >> FINE_BITS ? (bucket >> FINE_BITS) - 1 : 0;
@@ -84,7 +84,7 @@ static uint64_t percentile(const Latency *l, double share)
     return l->max;
 }
 
-/* Where a row begins: 0, 1, 2, 5, 10 ... */
+/* Get the lowest value of a row: 0, 1, 2, 5, 10 ... */
 static uint64_t row_begin(unsigned row)
 {
     static const unsigned firsts[] = { 1, 2, 5 };
@@ -167,8 +167,8 @@ static bool collect(Latency *l, const char *key, GError **errp)
     l->counts = ht_pairs_end(l->pairs);
     if (l->counts.no_from || l->counts.no_to) {
         g_set_error(errp, G_FILE_ERROR, G_FILE_ERROR_NOENT,
-                    "no event '%s' was recorded; 'hypertrace top' lists which"
-                    " were", l->counts.no_from ? l->from : l->to);
+                    "no event '%s' was recorded; 'hypertrace top' lists the"
+                    " recorded events", l->counts.no_from ? l->from : l->to);
         return false;
     }
     return true;
@@ -258,10 +258,9 @@ static void put_counts(const Latency *l, HtOutput *o)
     ht_escape_str(o->text, HT_ESCAPE_TERMINAL, ht_pairs_key(l->pairs));
     g_string_append_printf(o->text, ": %" PRIu64 " pairs\n", l->count);
     if (c->from_alone || c->to_alone) {
-        g_string_append_printf(o->text, "not counted: %" PRIu64 " of the first"
-                               " without a second, %" PRIu64 " of the second"
-                               " without a first\n", c->from_alone,
-                               c->to_alone);
+        g_string_append_printf(o->text, "not counted: %" PRIu64 " starts"
+                               " without an end, %" PRIu64 " ends without a"
+                               " start\n", c->from_alone, c->to_alone);
     }
     if (c->across_gaps || c->left_out) {
         ht_output_colour(o, HT_COLOUR_RED);
@@ -269,8 +268,9 @@ static void put_counts(const Latency *l, HtOutput *o)
                                " gap in the recording between them",
                                c->across_gaps);
         if (c->left_out) {
-            g_string_append_printf(o->text, ", %" PRIu64 " of the first that"
-                                   " were too many at once", c->left_out);
+            g_string_append_printf(o->text, ", %" PRIu64 " starts because too"
+                                   " many were waiting for their end",
+                                   c->left_out);
         }
         ht_output_colour(o, HT_COLOUR_NONE);
         g_string_append_c(o->text, '\n');
@@ -371,12 +371,12 @@ int ht_latency(int argc, char **argv)
     g_autofree char *key = NULL, *task = NULL;
     const GOptionEntry own[] = {
         { "key", 'k', 0, G_OPTION_ARG_STRING, &key,
-          "what a pair has in common: task, cpu, FIELD or FIELD=FIELD",
-          "LIST" },
+          "values that must be equal in A and B: task, cpu, FIELD or"
+          " FIELD=FIELD", "LIST" },
         { "task", 0, 0, G_OPTION_ARG_STRING, &task,
-          "only pairs about these tasks: 17,systemd*", "LIST" },
+          "only pairs of these tasks: 17,systemd*", "LIST" },
         { "worst", 'n', 0, G_OPTION_ARG_INT, &l->worst_max,
-          "longest pairs to list (5)", "N" },
+          "number of longest pairs to list (5)", "N" },
         { 0 }
     };
     GError *error = NULL;
@@ -385,8 +385,8 @@ int ht_latency(int argc, char **argv)
     int status;
 
     l->worst_max = WORST_DEFAULT;
-    if (!ht_view_parse(&l->v, &argc, argv, "Say how long it is from an event A"
-                       " to the next event B of the same task, processor or"
+    if (!ht_view_parse(&l->v, &argc, argv, "Show the time from an event A to"
+                       " the next event B with the same task, processor or"
                        " key.", HT_VIEW_TIME | HT_VIEW_BOOT | HT_VIEW_OUTPUT |
                        HT_VIEW_PAIR, own, &status)) {
         ht_view_free(&l->v);
@@ -394,7 +394,7 @@ int ht_latency(int argc, char **argv)
     }
     if (l->worst_max < 0 || l->worst_max > WORST_MAX) {
         ht_view_free(&l->v);
-        return ht_usage_error("--worst=%d: it is 0 to %d", l->worst_max,
+        return ht_usage_error("--worst=%d: must be 0 to %d", l->worst_max,
                               WORST_MAX);
     }
     l->from = argv[1];

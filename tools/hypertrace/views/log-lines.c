@@ -6,11 +6,12 @@
 
 #include "views/log.h"
 
-/* Lines of events that are kept; more are dropped */
+/* Limit for kept lines of events; further ones are dropped */
 #define TAIL_MAX    65536u
-/* A record's event may be dated so much earlier, by another clock. */
+/* Events have another clock: an event may be this much before its record. */
 #define SLACK_NS    UINT64_C(1000000000)
 
+/* A line from an event */
 typedef struct Tail {
     uint64_t ns;
     uint32_t cpu;
@@ -18,25 +19,24 @@ typedef struct Tail {
     GString *text;
 } Tail;
 
-/* What a boot has */
 typedef struct Boot {
-    uint32_t boot;              /* from 0 */
+    uint32_t boot;              /* counted from 0 */
     bool has_log;
-    bool met;                   /* the event of the last record was met */
-    uint64_t last_ns;           /* the last record's */
+    bool met;                   /* the event of the last record was found */
+    uint64_t last_ns;           /* time of the last record */
     GString *last;              /* text of the last record */
     GPtrArray *tail;            /* of Tail: events after the last record */
 } Boot;
 
 struct HtLogLines {
     HtLogReader *reader;
-    HtLogRecord record;         /* that was read ahead */
+    HtLogRecord record;         /* was read in advance, if @ahead */
     bool ahead;
-    GHashTable *boots;          /* of Boot, by number */
-    GPtrArray *order;           /* the same, by rising number */
-    unsigned at;                /* in @order */
-    unsigned tail_at;
-    unsigned tails;             /* in all boots */
+    GHashTable *boots;          /* Boot, by number */
+    GPtrArray *order;           /* of Boot, sorted by number */
+    unsigned at;                /* position in @order */
+    unsigned tail_at;           /* position in Boot.tail */
+    unsigned tails;             /* number of Tail in all boots */
 };
 
 static void free_tail(gpointer data)
@@ -85,7 +85,7 @@ static bool is_last(const Boot *b, const char *s, gsize len)
            !memcmp(s, b->last->str, len);
 }
 
-/* Keep an event that the log may lack. */
+/* Keep an event, unless the log certainly has its line. */
 static void add_event(HtLogLines *l, const HtModelEvent *ev)
 {
     Boot *b = find_boot(l, ev->rec.epoch);
@@ -98,7 +98,7 @@ static void add_event(HtLogLines *l, const HtModelEvent *ev)
     }
     s = ht_event_text(ev, HT_F_CONSOLE_TEXT, &len);
     if (b->has_log && is_last(b, s, len)) {
-        /* The log has all that was printed up to here. */
+        /* It is the event of the last record: the log has all earlier lines. */
         l->tails -= b->tail->len;
         g_ptr_array_set_size(b->tail, 0);
         b->met = true;
@@ -116,7 +116,10 @@ static void add_event(HtLogLines *l, const HtModelEvent *ev)
     l->tails++;
 }
 
-/* Without the event of the last record, time tells which ones are later. */
+/*
+ * Drop events that are not after the last record. If the event of that record
+ * was not found, their times decide.
+ */
 static void drop_early(Boot *b)
 {
     unsigned n = 0;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace log: what the guest's kernel printed
+ * hypertrace log: the log of the guest's kernel
  *
- * From the log that was read from the guest's memory.  Else from the event
- * printk:console, which has each record as it was printed, also those that no
- * console ever showed.
+ * The text comes from the log that was read from the guest's memory. If the
+ * recording has no such log, it comes from the event printk:console. The kernel
+ * emits that event for every record, also for records that no console shows.
  */
 #include <inttypes.h>
 #include <string.h>
@@ -23,7 +23,7 @@ static void put_time(HtOutput *o, uint64_t ns)
     ht_output_colour(o, HT_COLOUR_NONE);
 }
 
-/* Tabs stay: they are how tables are printed. */
+/* Keep tabs, because the kernel aligns tables with them. */
 static void put_line(HtOutput *o, uint64_t ns, const char *s, gsize len)
 {
     put_time(o, ns);
@@ -42,7 +42,7 @@ static void put_line(HtOutput *o, uint64_t ns, const char *s, gsize len)
     g_string_append_c(o->text, '\n');
 }
 
-/* Records end with or without a newline and may have several lines. */
+/* A record may end with a newline, and may have several lines. */
 void ht_log_text(HtOutput *o, uint64_t ns, const char *s, gsize len)
 {
     const char *end;
@@ -85,11 +85,11 @@ static void put_json(HtOutput *o, const HtLogLine *line)
     g_string_append_c(o->text, '\n');
 }
 
-/* What was printed so far */
+/* State of the output */
 typedef struct Printed {
-    bool any;
-    uint32_t boot;              /* of the last line */
-    uint64_t next_seq;          /* of that boot; 0 if it is not known */
+    bool any;                   /* at least one record was printed */
+    uint32_t boot;              /* boot of the last record */
+    uint64_t next_seq;          /* expected in that boot; 0 if not known */
 } Printed;
 
 static void put_record(HtOutput *o, const HtLogLine *line, bool lost,
@@ -111,8 +111,8 @@ static void put_record(HtOutput *o, const HtLogLine *line, bool lost,
                                    r->seq - p->next_seq);
         }
         if (lost) {
-            g_string_append(o->text, "-- events were lost here, maybe"
-                            " lines, too --\n");
+            g_string_append(o->text, "-- events were lost here; lines may be"
+                            " missing --\n");
         }
         ht_log_text(o, r->ns, r->text, r->len);
     }
@@ -134,7 +134,7 @@ static bool put_log(const HtView *v, HtLogLines *l, HtOutput *o)
 
     while (ht_log_lines_next(l, &line)) {
         if (!in_view(v, &line.record)) {
-            /* What was not asked for is not missing. */
+            /* A record that is not selected does not count as missing. */
             p.next_seq = line.is_event ? 0 : line.record.seq + 1;
             continue;
         }
@@ -146,7 +146,7 @@ static bool put_log(const HtView *v, HtLogLines *l, HtOutput *o)
     return p.any;
 }
 
-/* Without a log: the events printk:console have its lines. */
+/* Print the events printk:console, for a recording without a log. */
 static bool put_events(HtView *v, HtModel *m, HtOutput *o)
 {
     Printed p = { 0 };
@@ -184,9 +184,9 @@ int ht_log(int argc, char **argv)
     HtOutput o;
     int status;
 
-    if (!ht_view_parse(&v, &argc, argv, "Print what the guest's kernel"
-                       " printed.", HT_VIEW_TIME | HT_VIEW_BOOT |
-                       HT_VIEW_OUTPUT, NULL, &status)) {
+    if (!ht_view_parse(&v, &argc, argv, "Print the log of the guest's kernel.",
+                       HT_VIEW_TIME | HT_VIEW_BOOT | HT_VIEW_OUTPUT, NULL,
+                       &status)) {
         ht_view_free(&v);
         return status;
     }
@@ -201,8 +201,8 @@ int ht_log(int argc, char **argv)
         any = put_events(&v, m, &o);
     }
     if (!any) {
-        g_printerr("hypertrace log: no line there; the recording has neither"
-                   " the kernel's log nor events 'printk' of this time\n");
+        g_printerr("hypertrace log: no lines; for this time, the recording has"
+                   " neither the kernel's log nor events 'printk'\n");
     }
     status = ht_view_finish(&o, m && !error, error);
     ht_view_free(&v);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace report: the events, a line each
+ * hypertrace report: one line for each event
  */
 #include <inttypes.h>
 #include <string.h>
@@ -19,7 +19,7 @@ typedef struct Report {
     gboolean fields;
     HtModel *m;
     HtOutput o;
-    GString *raw;               /* a line before it is escaped */
+    GString *raw;               /* buffer for a line before escaping */
     unsigned boot, segment;
     uint64_t last_ns;
     bool any;
@@ -284,7 +284,7 @@ int ht_report(int argc, char **argv)
     Report r = { 0 };
     const GOptionEntry own[] = {
         { "fields", 0, 0, G_OPTION_ARG_NONE, &r.fields,
-          "name=value instead of the kernel's own format", NULL },
+          "print name=value instead of the kernel's own format", NULL },
         { 0 }
     };
     GError *error = NULL;
@@ -312,8 +312,9 @@ int ht_report(int argc, char **argv)
     }
     status = ht_view_finish(&r.o, ok, error);
     if (r.v.undated) {
-        g_printerr("hypertrace report: %" PRIu64 " events were left out: nobody"
-                   " looked twice while the guest's clock went as they say\n",
+        g_printerr("hypertrace report: %" PRIu64 " events were left out: their"
+                   " host time is not known, because the recorder polled the"
+                   " guest less than twice in that part of its clock\n",
                    r.v.undated);
     }
     ht_model_free(r.m);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace top: which events there are most of, and which tasks ran
+ * hypertrace top: list the tasks by CPU time, and the events by number
  *
- * A CPU's time is its current task's from one sched_switch to the next.  The
- * time in a gap belongs to no task.
+ * The time from one sched_switch to the next belongs to the task that the CPU
+ * runs. The time in a gap belongs to no task.
  */
 #include <inttypes.h>
 #include <string.h>
@@ -25,7 +25,7 @@ typedef struct TopTask {
     char comm[HT_COMM_MAX + 1];
     uint64_t ns;
     uint64_t events;
-    uint64_t switches;          /* times it got a CPU */
+    uint64_t switches;          /* number of times it was switched in */
 } TopTask;
 
 typedef struct Top {
@@ -33,22 +33,22 @@ typedef struct Top {
     HtModel *m;
     HtRunning *running;
     GHashTable *tasks;          /* by @id, of TopTask */
-    TopTask **current;          /* by CPU: what top_task() gave last */
+    TopTask **current;          /* by CPU: cache of top_task() */
     unsigned nr_cpus;
     uint64_t by_type[1 << 16];
     uint64_t events;
     uint64_t gaps;
     uint64_t lost;
-    uint64_t cpu_ns;            /* of all CPUs together */
+    uint64_t cpu_ns;            /* sum for all CPUs */
     uint64_t unknown_ns;
     uint64_t idle_ns;
-    uint64_t begin, end;        /* of the segment */
-    uint64_t span;              /* of the segments before */
+    uint64_t begin, end;        /* guest times of the current segment */
+    uint64_t span;              /* sum of earlier segments, in nanoseconds */
     uint64_t other_tasks;       /* events of tasks beyond TASKS_MAX */
     unsigned boot, segment, boots;
 } Top;
 
-/* The task of an event; NULL if there are too many */
+/* Get or create the entry of a task; NULL if there are too many. */
 static TopTask *top_task(Top *t, uint64_t id, int32_t pid,
                          const HtTask *known, uint32_t cpu)
 {
@@ -73,7 +73,7 @@ static TopTask *top_task(Top *t, uint64_t id, int32_t pid,
     return task;
 }
 
-/* The idle tasks of all CPUs are one. */
+/* Get the entry of an event's task. All idle tasks share one entry. */
 static TopTask *event_task(Top *t, const HtModelEvent *ev)
 {
     uint64_t id = ev->rec.pid ? ht_event_task_id(ev) :
@@ -89,11 +89,11 @@ static void end_segment(Top *t)
     t->end = 0;
 }
 
-/* Give the time since the event before to what the CPU did */
+/* Add the time since the CPU's previous event to the task that ran. */
 static void count_time(Top *t, const HtModelEvent *ev, const HtRunCpu *cpu)
 {
     uint64_t ns = ht_running_time(cpu, ev);
-    /* if the CPU's task is known, it is that of this event */
+    /* If the CPU's task is known, it is the task of this event. */
     TopTask *task = cpu->known ? event_task(t, ev) : NULL;
 
     t->cpu_ns += ns;
@@ -254,7 +254,7 @@ static void put_text(Top *t, HtOutput *o, unsigned rows)
         g_string_append_c(o->text, '\n');
     }
     if (i < tasks->len) {
-        g_string_append_printf(o->text, "and %u more; --rows says how many\n",
+        g_string_append_printf(o->text, "and %u more; --rows=N lists N\n",
                                tasks->len - i);
     }
     g_string_append_c(o->text, '\n');
@@ -279,7 +279,7 @@ static void put_text(Top *t, HtOutput *o, unsigned rows)
         g_string_append_c(o->text, '\n');
     }
     if (i < types->len) {
-        g_string_append_printf(o->text, "and %u more; --rows says how many\n",
+        g_string_append_printf(o->text, "and %u more; --rows=N lists N\n",
                                types->len - i);
     }
 }
@@ -340,7 +340,7 @@ int ht_top(int argc, char **argv)
     gint rows = ROWS_DEFAULT;
     const GOptionEntry own[] = {
         { "rows", 'n', 0, G_OPTION_ARG_INT, &rows,
-          "tasks and events to list (20)", "N" },
+          "number of tasks and of events to list (20)", "N" },
         { 0 }
     };
     g_autofree Top *t = g_new0(Top, 1);
@@ -350,8 +350,8 @@ int ht_top(int argc, char **argv)
     HtModelEvent ev;
     int status;
 
-    if (!ht_view_parse(&t->v, &argc, argv, "List which tasks ran and which"
-                       " events there are most of.",
+    if (!ht_view_parse(&t->v, &argc, argv, "List the tasks by CPU time, and"
+                       " the events by number.",
                        HT_VIEW_TIME | HT_VIEW_CPU | HT_VIEW_BOOT |
                        HT_VIEW_OUTPUT, own, &status)) {
         ht_view_free(&t->v);
@@ -359,7 +359,7 @@ int ht_top(int argc, char **argv)
     }
     if (rows < 0) {
         ht_view_free(&t->v);
-        return ht_usage_error("--rows=%d: it is 0 or more", rows);
+        return ht_usage_error("--rows=%d: must be 0 or more", rows);
     }
     ht_view_output(&t->v, &o);
     t->tasks = g_hash_table_new_full(NULL, NULL, NULL, g_free);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace vcpus: what the vCPUs of a host did, from the host's own trace
+ * hypertrace vcpus: show the vCPUs of a Xen host, from a trace of xentrace
  */
 #include <inttypes.h>
 #include <math.h>
@@ -20,7 +20,7 @@ static const char *const states[] = {
     "running", "runnable", "blocked", "offline",
 };
 
-/* "2596135000", "2596.135M" or "2.596135G"; 0 if it is none of them */
+/* Parse "2596135000", "2596.135M" or "2.596135G". Returns 0 on failure. */
 static double parse_hz(const char *s)
 {
     char *end;
@@ -187,12 +187,12 @@ static void put_text(const HtXentrace *x, double hz, HtOutput *o)
                                " gaps", x->lost, x->gaps);
     }
     if (x->damaged) {
-        g_string_append_printf(o->text, "; %" PRIu64 " bytes are no records",
-                               x->damaged);
+        g_string_append_printf(o->text, "; %" PRIu64 " bytes of damaged"
+                               " records", x->damaged);
     }
     if (x->backward) {
-        g_string_append_printf(o->text, "; %" PRIu64 " times went back",
-                               x->backward);
+        g_string_append_printf(o->text, "; the clock went back %" PRIu64
+                               " times", x->backward);
     }
     if (x->others) {
         g_string_append_printf(o->text, "; %" PRIu64 " records left out: too"
@@ -289,7 +289,7 @@ int ht_vcpus(int argc, char **argv)
         { "xentrace", 0, 0, G_OPTION_ARG_NONE, &xentrace,
           "the argument is a file that xentrace wrote", NULL },
         { "cpu-hz", 0, 0, G_OPTION_ARG_STRING, &frequency,
-          "TSC cycles a second, as 2596135000, 2596.135M or 2.596G", "N" },
+          "TSC cycles per second: 2596135000, 2596.135M or 2.596G", "N" },
         { 0 }
     };
     HtView v = { 0 };
@@ -300,16 +300,16 @@ int ht_vcpus(int argc, char **argv)
     HtOutput o;
     int status;
 
-    if (!ht_view_parse(&v, &argc, argv, "Show what the vCPUs of a Xen host did:"
-                       " runstates, exits and hypercalls.",
+    if (!ht_view_parse(&v, &argc, argv, "Show the runstates, exits and"
+                       " hypercalls of the vCPUs of a Xen host.",
                        HT_VIEW_OUTPUT | HT_VIEW_TRACE, own, &status)) {
         ht_view_free(&v);
         return status;
     }
     hz = frequency ? parse_hz(frequency) : 0;
     if (!xentrace) {
-        status = ht_usage_error("--xentrace is missing: no other kind of host"
-                                " trace can be read");
+        status = ht_usage_error("give --xentrace: other kinds of host traces"
+                                " are not supported");
     } else if (!hz) {
         status = ht_usage_error("--cpu-hz=%s: give the TSC frequency of the"
                                 " host, 1M to 100G; 'xl info' shows it as"

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: what report, log, top and boot have in common on their command
- * lines
+ * hypertrace: the part of the command line that the views share
  */
 #include <errno.h>
 #include <gio/gio.h>
@@ -20,7 +19,7 @@
 
 #define CPUS_MAX        4096
 
-/* "0,2-3" */
+/* Parse a list such as "0,2-3". */
 static bool parse_cpus(HtView *v, GError **errp)
 {
     g_auto(GStrv) parts = g_strsplit(v->cpu, ",", -1);
@@ -38,8 +37,8 @@ static bool parse_cpus(HtView *v, GError **errp)
             !g_ascii_string_to_unsigned(ends[1] ? ends[1] : ends[0], 10,
                                         first, CPUS_MAX - 1, &last, NULL)) {
             g_set_error(errp, G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE,
-                        "--cpu=%s: a list of CPUs is made of numbers from 0"
-                        " to %d and ranges: 0,2-3", v->cpu, CPUS_MAX - 1);
+                        "--cpu=%s: give CPU numbers from 0 to %d and ranges:"
+                        " 0,2-3", v->cpu, CPUS_MAX - 1);
             return false;
         }
         for (c = first; c <= last; c++) {
@@ -55,12 +54,12 @@ static bool check(HtView *v, GError **errp)
     if (v->colour && strcmp(v->colour, "always") &&
         strcmp(v->colour, "never") && strcmp(v->colour, "auto")) {
         g_set_error(errp, G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE,
-                    "--color=%s: it is always, never or auto", v->colour);
+                    "--color=%s: must be always, never or auto", v->colour);
         return false;
     }
     if (v->clock && strcmp(v->clock, "guest") && strcmp(v->clock, "host")) {
         g_set_error(errp, G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE,
-                    "--clock=%s: it is guest or host", v->clock);
+                    "--clock=%s: must be guest or host", v->clock);
         return false;
     }
     if (v->boot < 0) {
@@ -109,7 +108,7 @@ static void add_option(GOptionGroup *g, const char *name, GOptionArg arg,
     g_option_group_add_entries(g, entries);
 }
 
-/* The recording in the working directory that was changed last; or NULL */
+/* Find the recording in the working directory that was changed last. */
 static char *newest_recording(void)
 {
     g_autoptr(GDir) dir = g_dir_open(".", 0, NULL);
@@ -150,24 +149,25 @@ bool ht_view_parse(HtView *v, int *argc, char **argv, const char *summary,
     }
     if (which & HT_VIEW_TIME) {
         add_option(g, "from", G_OPTION_ARG_STRING, &v->from,
-                   "no event before TIME: 1.5, 20ms; -20ms: before the end",
-                   "TIME");
+                   "skip events before TIME: 1.5 (seconds), 20ms; -20ms"
+                   " counts from the end", "TIME");
         add_option(g, "to", G_OPTION_ARG_STRING, &v->to,
-                   "no event after TIME", "TIME");
+                   "skip events after TIME", "TIME");
     }
     if (which & HT_VIEW_EVENT) {
         add_option(g, "event", G_OPTION_ARG_STRING, &v->event,
                    "only these events: sched_switch,irq_*,task:*,!irq_exit",
                    "LIST");
         add_option(g, "where", G_OPTION_ARG_STRING, &v->where_text,
-                   "only events whose fields fit: 'prev_state != 0 &&"
-                   " next_comm ~ \"kworker*\"'", "CONDITION");
+                   "only events whose fields meet the condition:"
+                   " 'prev_state != 0 && next_comm ~ \"kworker*\"'",
+                   "CONDITION");
         add_option(g, "grep", G_OPTION_ARG_STRING, &v->grep_text,
                    "only events whose text matches", "REGEX");
     }
     if (which & HT_VIEW_CPU) {
         add_option(g, "cpu", G_OPTION_ARG_STRING, &v->cpu,
-                   "only events of these CPUs: 0,2-3", "LIST");
+                   "only events on these CPUs: 0,2-3", "LIST");
     }
     if (which & HT_VIEW_TASK) {
         add_option(g, "task", G_OPTION_ARG_STRING, &v->task,
@@ -179,18 +179,19 @@ bool ht_view_parse(HtView *v, int *argc, char **argv, const char *summary,
     }
     if (which & (HT_VIEW_OUTPUT | HT_VIEW_FILE)) {
         add_option(g, "output", G_OPTION_ARG_FILENAME, &v->output,
-                   "write to FILE; '-' for standard output", "FILE");
+                   "write to FILE; '-' means standard output", "FILE");
     }
     if (which & HT_VIEW_OUTPUT) {
         add_option(g, "json", G_OPTION_ARG_NONE, &v->json,
-                   "JSON instead of text", NULL);
+                   "print JSON instead of text", NULL);
         add_option(g, "color", G_OPTION_ARG_STRING, &v->colour,
-                   "always, never, or auto: on a terminal", "WHEN");
+                   "use colors: always, never, or auto (on a terminal)",
+                   "WHEN");
     }
     if (which & HT_VIEW_CLOCK) {
         add_option(g, "clock", G_OPTION_ARG_STRING, &v->clock,
-                   "guest, or host: events have the times of the host's"
-                   " CLOCK_MONOTONIC", "WHOSE");
+                   "guest: show the guest's times; host: convert them to the"
+                   " host's CLOCK_MONOTONIC", "CLOCK");
     }
     context = g_option_context_new(which & HT_VIEW_TWO ? "[DIR [DIR2]]" :
                                    which & HT_VIEW_MANY ? "[DIR...]" :
@@ -204,7 +205,7 @@ bool ht_view_parse(HtView *v, int *argc, char **argv, const char *summary,
         *status = ht_usage_error("%s", error->message);
         return false;
     }
-    /* "--" ends options; it is no recording */
+    /* Drop a "--" that ends the options. */
     if (*argc > 1 && !strcmp(argv[1], "--")) {
         for (i = 1; i < *argc; i++) {
             argv[i] = argv[i + 1];
@@ -212,22 +213,21 @@ bool ht_view_parse(HtView *v, int *argc, char **argv, const char *summary,
         (*argc)--;
     }
     at = which & HT_VIEW_PAIR ? 3 : 1;
-    /* An event's name that is a directory is a recording: B is missing. */
+    /* If the second argument is a directory, event B is missing. */
     if (*argc < at || (at > 1 && *argc == at &&
                        g_file_test(argv[at - 1], G_FILE_TEST_IS_DIR))) {
-        *status = ht_usage_error("from which event to which? give both: A B"
+        *status = ht_usage_error("give both events of a pair: A B"
                                  " [DIR]");
         return false;
     }
     if (which & HT_VIEW_TRACE && *argc <= at) {
-        *status = ht_usage_error("the FILE with the host's trace is missing");
+        *status = ht_usage_error("give the FILE with the host's trace");
         return false;
     }
     v->dir = *argc > at ? g_strdup(argv[at]) : newest_recording();
     if (!v->dir) {
-        *status = ht_usage_error("which recording? there is none in this"
-                                 " directory; give the one that 'hypertrace"
-                                 " record -o DIR' made");
+        *status = ht_usage_error("this directory has no recording; give the"
+                                 " DIR that 'hypertrace record -o DIR' wrote");
         return false;
     }
     if (*argc <= at) {
@@ -238,8 +238,8 @@ bool ht_view_parse(HtView *v, int *argc, char **argv, const char *summary,
     v->several = *argc > at + 1;
     if (!(which & HT_VIEW_MANY) &&
         *argc > (which & HT_VIEW_TWO ? 3 : at + 1)) {
-        *status = ht_usage_error("'%s' is one argument too many: the recording"
-                                 " is '%s'", argv[*argc - 1], v->dir);
+        *status = ht_usage_error("unexpected argument '%s': the recording is"
+                                 " '%s'", argv[*argc - 1], v->dir);
         return false;
     }
     return true;
@@ -287,8 +287,9 @@ void ht_view_output(const HtView *v, HtOutput *o)
 }
 
 /*
- * Read ahead for the end that times are relative to, and for the boot that the
- * user asked for. Boots are in order.
+ * Read the recording once to find the end that times are relative to, and to
+ * check that the chosen boot exists. Boots are in order, so the search for a
+ * boot can stop early.
  */
 static bool look_ahead(HtView *v, HtModel *m, GError **errp)
 {
@@ -300,8 +301,7 @@ static bool look_ahead(HtView *v, HtModel *m, GError **errp)
     while ((whole || last < (unsigned)v->boot) && ht_model_next(m, &ev)) {
         last = ev.boot;
         if (!v->boot || ev.boot == (unsigned)v->boot) {
-            /* of the last boot, if there are several */
-            end = ev.rec.ns;
+            end = ev.rec.ns;    /* without --boot: the last boot's end */
         }
     }
     ht_model_rewind(m);
@@ -322,8 +322,11 @@ static bool look_ahead(HtView *v, HtModel *m, GError **errp)
     return true;
 }
 
-/* What was asked for and is not there is a mistake, not an empty answer. */
-static bool is_possible(HtView *v, HtModel *m, GError **errp)
+/*
+ * Check that the events, fields and boot that the user named exist. If one
+ * does not, report an error instead of printing nothing.
+ */
+static bool check_selection(HtView *v, HtModel *m, GError **errp)
 {
     const HtFtFormats *formats = ht_model_formats(m);
     const bool known = formats && !v->several;
@@ -340,7 +343,7 @@ HtModel *ht_view_open(HtView *v, GError **errp)
 {
     HtModel *m = ht_model_open(v->dir, errp);
 
-    if (m && !is_possible(v, m, errp)) {
+    if (m && !check_selection(v, m, errp)) {
         g_clear_pointer(&m, ht_model_free);
     }
     g_clear_pointer(&v->host, ht_host_clock_free);
@@ -510,7 +513,7 @@ int ht_view_finish(HtOutput *o, bool ok, GError *error)
         g_autoptr(GString) s = g_string_new(NULL);
 
         ht_escape_str(s, HT_ESCAPE_TERMINAL,
-                      error ? error->message : "it did not work");
+                      error ? error->message : "unknown error");
         status = ht_error("%s", s->str);
     }
     g_clear_error(&error);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: what report, log, top and boot have in common on their command
- * lines: one recording, a choice of its events, a form of output
+ * hypertrace: the part of the command line that the views share: a recording,
+ * a selection of its events, a form of output
  */
 #ifndef HYPERTRACE_TOOL_VIEW_H
 #define HYPERTRACE_TOOL_VIEW_H
@@ -13,15 +13,16 @@
 #include "model/where.h"
 
 /**
- * HtView: a command's choice, from its command line
+ * HtView: the selection and form of output that a command line asks for
  * @dir: the recording
  * @json: JSON instead of text
  * @boot: only this boot, counted from 1; 0 for all
- * @from_ns: no event before
- * @to_ns: no event after
- * @host: times of events are the host's; NULL: the guest's, as those above are
- * @shift: added to the host's
- * @undated: events that were left out, because nobody knows the host's
+ * @from_ns: skip earlier events; nanoseconds of guest time
+ * @to_ns: skip later events; nanoseconds of guest time
+ * @host: converts times of events to the host's clock; NULL: events keep the
+ *        guest's times
+ * @shift: nanoseconds added to times of the host's clock
+ * @undated: events left out because their host time is not known
  */
 typedef struct HtView {
     char *dir;
@@ -46,16 +47,16 @@ typedef struct HtView {
     char *grep_text;
     HtWhere *where;             /* NULL: all */
     GRegex *grep;               /* NULL: all */
-    GString *text;              /* of an event, for @grep */
+    GString *text;              /* buffer for the text that @grep searches */
     bool from_end;              /* @from_ns counts back from the end */
     bool to_end;
     GArray *cpus;               /* of unsigned, NULL: all */
     HtNames *events;         /* NULL: all */
     HtNames *tasks;          /* NULL: all */
-    bool several;            /* recordings: an event may be in another */
+    bool several;               /* several recordings were named */
 } HtView;
 
-/* Which of the common options a command has */
+/* The common options and arguments that a command takes */
 enum {
     HT_VIEW_TIME   = 1,         /* --from, --to */
     HT_VIEW_EVENT  = 2,         /* --event, --where, --grep */
@@ -63,11 +64,11 @@ enum {
     HT_VIEW_TASK   = 8,         /* --task */
     HT_VIEW_BOOT   = 16,        /* --boot */
     HT_VIEW_OUTPUT = 32,        /* --output, --json, --color */
-    HT_VIEW_TWO    = 64,        /* a second recording is welcome */
+    HT_VIEW_TWO    = 64,        /* optionally a second recording */
     HT_VIEW_PAIR   = 128,       /* two events come before the recording */
     HT_VIEW_CLOCK  = 256,       /* --clock */
-    HT_VIEW_MANY   = 512,       /* any number of recordings is welcome */
-    HT_VIEW_FILE   = 1024,      /* --output alone */
+    HT_VIEW_MANY   = 512,       /* any number of recordings */
+    HT_VIEW_FILE   = 1024,      /* --output without --json and --color */
     HT_VIEW_TRACE  = 2048,      /* a host's trace instead of a recording */
 
     HT_VIEW_ALL = HT_VIEW_TIME | HT_VIEW_EVENT | HT_VIEW_CPU | HT_VIEW_TASK |
@@ -75,16 +76,20 @@ enum {
 };
 
 /**
- * ht_view_parse: read a command line
+ * ht_view_parse: parse a command line
  * @v: zeroed; filled in
- * @argc: main()'s; on return what is left besides the name and @v->dir
- * @argv: likewise
- * @summary: of --help: what the command does
+ * @argc: number of entries in @argv; on return, without the options
+ * @argv: the command's name and its arguments; on return, without the options,
+ *        and with @v->dir added if no recording was named
+ * @summary: the first sentence of --help
  * @which: HT_VIEW_*
  * @own: the command's own options, or NULL
- * @status: set to the exit status if there is nothing to do
+ * @status: set to the exit status if parsing fails
  *
- * Returns: false if the command is to end with @status
+ * If no recording is named, the one in the working directory that was changed
+ * last is chosen, and its name is printed on standard error.
+ *
+ * Returns: false if the command must end with @status
  */
 bool ht_view_parse(HtView *v, int *argc, char **argv, const char *summary,
                    unsigned which, const GOptionEntry *own, int *status);
@@ -94,22 +99,22 @@ bool ht_view_parse(HtView *v, int *argc, char **argv, const char *summary,
  * @m: model
  * @ev: event
  * @fields: name=value instead of the kernel's own format
- * @raw: for use meanwhile
+ * @raw: buffer for the unescaped text; overwritten
  * @out: appended to; the text of a stack has several lines
  */
 void ht_view_text(HtModel *m, const HtModelEvent *ev, bool fields,
                   GString *raw, GString *out);
 
 /**
- * ht_view_trouble: tell on standard error what a recording lacks
+ * ht_view_trouble: report on standard error what a recording lacks
  * @m: model; read to its end
  *
- * ht_view_next() does so after the last event.
+ * ht_view_next() calls this after the last event.
  */
 void ht_view_trouble(HtModel *m);
 
 /**
- * ht_view_on_host: whether times shall be the host's
+ * ht_view_on_host: whether the user chose times of the host's clock
  * @v: view
  */
 bool ht_view_on_host(const HtView *v);
@@ -117,13 +122,13 @@ bool ht_view_on_host(const HtView *v);
 /**
  * ht_view_use_host: choose the clock as --clock does
  * @v: view; not open
- * @host: the host's clock, and --event may name events that are not the
- *        kernel's; false: as if --clock was not given
+ * @host: true for the host's clock, and --event may then name events that are
+ *        not the kernel's; false for no --clock
  */
 void ht_view_use_host(HtView *v, bool host);
 
 /**
- * ht_view_programs: test whether events of programs are to be shown
+ * ht_view_programs: whether events of programs are shown
  * @v: view
  *
  * Returns: false if an option selects by times, processors, tasks or texts of
@@ -132,32 +137,34 @@ void ht_view_use_host(HtView *v, bool host);
 bool ht_view_programs(const HtView *v);
 
 /**
- * ht_view_free: give up what ht_view_parse() made
+ * ht_view_free: free the members of a view, but not the view
  * @v: view
  */
 void ht_view_free(HtView *v);
 
 /**
- * ht_view_output: open the output as --output and --color say
+ * ht_view_output: open the output that --output and --color choose
  * @v: view
- * @o: set up
+ * @o: initialized
  *
- * Ends the program if the file cannot be made.
+ * Exits if the file cannot be created.
  */
 void ht_view_output(const HtView *v, HtOutput *o);
 
 /**
- * ht_view_open: open the recording, and resolve times that count from its end;
- * relate it to the host's clock if that was asked for
- * @v: view
- * @errp: why not
+ * ht_view_open: open the recording and check the selection against it
+ * @v: view; @v->host is set if the user chose the host's clock
+ * @errp: set on failure; also if an event, a field or a boot that the user
+ *        named is not in the recording
+ *
+ * Times that count from the end of the recording become absolute.
  *
  * Returns: the model, or NULL
  */
 HtModel *ht_view_open(HtView *v, GError **errp);
 
 /**
- * ht_view_next: the next event that was asked for
+ * ht_view_next: get the next selected event
  * @v: view
  * @m: its model
  * @ev: filled in
@@ -167,49 +174,47 @@ HtModel *ht_view_open(HtView *v, GError **errp);
 bool ht_view_next(HtView *v, HtModel *m, HtModelEvent *ev);
 
 /**
- * ht_view_event: whether events of a name are asked for
+ * ht_view_event: whether --event selects events of this name
  * @v: view
- * @system: of the event
- * @name: of the event
+ * @system: the event's system
+ * @name: the event's name
  */
 bool ht_view_event(const HtView *v, const char *system, const char *name);
 
 /**
- * ht_view_selects: whether more than a boot was picked
+ * ht_view_selects: whether events within a boot may be left out
  * @v: view
- *
- * Returns: true if some events of a boot may be left out
  */
 bool ht_view_selects(const HtView *v);
 
 /**
- * ht_view_times: whether some events may be left out because of their time
+ * ht_view_times: whether events may be left out because of their time
  * @v: view
  */
 bool ht_view_times(const HtView *v);
 
 /**
- * ht_view_section: append a line about where an event's boot or segment begins
- * @ev: the first event of it
- * @boot: of the event before
+ * ht_view_section: append a heading for a new boot or segment
+ * @ev: its first event
+ * @boot: the boot of the previous event
  * @out: appended to, without a newline
  */
 void ht_view_section(const HtModelEvent *ev, unsigned boot, GString *out);
 
 /**
- * ht_view_gap: append a line about the gap before an event
+ * ht_view_gap: append a line that describes the gap before an event
  * @ev: event; @ev.rec.lost_before is set
  * @out: appended to, without a newline
  */
 void ht_view_gap(const HtModelEvent *ev, GString *out);
 
 /**
- * ht_view_finish: end a command
- * @o: output to be finished
- * @ok: whether all went well so far
- * @error: what did not; freed
+ * ht_view_finish: finish the output and report an error
+ * @o: output
+ * @ok: false if the command failed
+ * @error: the reason, or NULL; freed
  *
- * Returns: the exit status, an error having been printed
+ * Returns: the exit status of the command
  */
 int ht_view_finish(HtOutput *o, bool ok, GError *error);
 
