@@ -320,8 +320,8 @@ sleep 1000
 
 
 def calls_of_trace(text):
-    """The calls of the guest's file trace, by their ends: task, function,
-    depth, duration as it is printed"""
+    """The calls in the guest's file trace, in the order of their ends: task,
+    function, depth, and the duration as printed"""
     calls, stacks = [], {}
     for line in text.splitlines():
         m = re.match(r" *[\d.]+ \| +\d+\) +.+-(\d+) +\| (.*)\|  ( *)(.+)$",
