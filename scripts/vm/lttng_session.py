@@ -4,7 +4,7 @@
 
     with PrivateSession(output, events=["ht0:*"]) as session:
         subprocess.run(["qemu-system-x86_64", ...], env=session.env())
-    # recording is stopped, flushed and the daemon gone; read session.output
+    # recording is stopped and flushed, the daemon has ended; read session.output
 
 The daemon has its own LTTNG_HOME and so is independent of a running one.  LTTng
 allows root only one daemon per machine, so root's private daemon runs as an
@@ -159,7 +159,7 @@ class PrivateSession:
                     os.lchown(entry, 0, 0)
 
     def _make_home(self):
-        # sockets: short paths, whatever TMPDIR is
+        # not below TMPDIR, because paths of sockets must be short
         self._home = tempfile.mkdtemp(prefix="ht-lttng-", dir="/tmp")
         if self._root:
             os.chown(self._home, UNPRIVILEGED, UNPRIVILEGED)

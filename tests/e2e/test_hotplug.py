@@ -102,9 +102,9 @@ def add_cpu(vm):
 
 
 def test_vcpu(channel, tmp_path):
-    """Each processor that is present has a stream of the kernel, also one that
-    is offline: it comes, goes and comes back to the same one, and nothing is
-    lost."""
+    """Each processor that is present, even if it is offline, has a stream of the
+    kernel.  When it goes offline and online it uses the same stream, and no event
+    is lost."""
     with VM(devices=[{"channel": channel, "packets": 64}], job=CPU_JOB,
             files=sources_module(), **CPUS,
             workdir=tmp_path / "vm") as vm:

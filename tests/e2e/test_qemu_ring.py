@@ -188,7 +188,7 @@ read -r line <&3
 
 
 def test_two_rings(tmp_path, session, formats):
-    """Two rings of one guest: an event's stream tells its ring."""
+    """Two rings of one guest: each event's stream belongs to one ring."""
     s = session(events=["vm0:*"], blocking=True)
     control = Control(tmp_path)
     vm = VM(job=TWO_RINGS, module=False, memory=256, kernel_args=(

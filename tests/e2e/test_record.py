@@ -408,9 +408,10 @@ def test_functions(tmp_path, env):
 
 
 def test_functions_refused(env, tmp_path):
-    """A filter that names no traceable function would trace all of them.
+    """Without a traceable function, a filter would trace all functions.
 
-    Only this test proves that it is refused, whatever else is named.
+    Only this test proves that a filter with such a name is refused, also if it
+    has other names.
     """
     def record(*options, command=(QEMU, "-kernel", os.environ["HT_KERNEL"])):
         return run(env, "--print", *options, "--", *command)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * A kernel's types: every member that is found lies where its parts say
+ * A kernel's types with any content: offset, size and bits of each member that
+ * is found are consistent
  */
 #include "hypertrace/btf.h"
 #include "fuzz.h"

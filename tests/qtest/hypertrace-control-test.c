@@ -250,8 +250,8 @@ static uint32_t open_status(QHt *h, uint32_t index, uint64_t instance,
 }
 
 /*
- * Promise that only this test proves: where HT_F_MEMORY is not negotiated, the
- * device ignores `memory`, whatever its value.
+ * Promise that only this test proves: if HT_F_MEMORY is not negotiated, the
+ * device ignores every value of `memory`.
  */
 static void test_memory_ignored(const void *channel)
 {

@@ -205,7 +205,7 @@ static void emit_honest(struct honest *h)
     hostile_check("an honest event", ok, true);
 }
 
-/* The host tells the honest stream by the device's list of streams. */
+/* The host identifies the honest stream by the device's list of streams. */
 void hostile_chance(unsigned index)
 {
     struct ht_bm_device *d = hostile_open(index);

@@ -128,8 +128,8 @@ uint64_t ct_sink_number(const CtSink *s, unsigned i);
 /* A consumer of a ring that delivers to @s; ct_consumer_open() also opens it */
 void ct_consumer_init(HtConsumer *c, CtSink *s, const CtRing *r);
 /*
- * Assert that the state of a consumer can be loaded, whatever its guest did: a
- * guest must not be able to make its VM unmigratable.
+ * Assert that the state of a consumer can be loaded: a guest must not be able
+ * to prevent a migration of its VM.
  */
 void ct_check_loadable(const HtConsumer *c);
 void ct_consumer_open(HtConsumer *c, CtSink *s, const CtRing *r);

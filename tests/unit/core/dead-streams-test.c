@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Stream RAM whose QEMU is gone: the events left in its rings are read, oldest
- * first, and every value in the files is checked
+ * Stream RAM after QEMU's end: the events in its rings are read, oldest first,
+ * and every value in the files is checked
  */
 #include "hypertrace/base.h"
 #include "hypertrace/dead-streams.h"

@@ -12,9 +12,9 @@
 /* Streams ------------------------------------------------------------------ */
 
 /*
- * Move the consumer between hosts while its producer goes on, at any position:
- * the events of all hosts are in sequence, and missing ones were counted.
- * Returns the number of missing events.
+ * Move the consumer between hosts at random positions while its producer emits.
+ * Check that the events of all hosts form one sequence, and that missing events
+ * were counted.  Returns the number of missing events.
  */
 static uint64_t hand_over(uint32_t packets, bool overwrite)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Following a ring over warm resets, whatever the next kernel does with the
- * ring it finds: each event belongs to the right boot, has the right date and
- * is seen once, and all boots are counted
+ * Following a ring over warm resets, after which the next kernel may keep,
+ * clear or replace the ring: each event is delivered once, with the right boot
+ * and date, and all boots are counted
  */
 #include "hypertrace/ftrace-follow.h"
 #include "ftrace-guest.h"

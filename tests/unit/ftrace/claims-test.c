@@ -224,9 +224,9 @@ static void test_late_commit(void)
 }
 
 /*
- * The clock goes back and the header stays as it was.  Without KASLR, or after
- * a snapshot was loaded, the header is still valid; with KASLR it is the
- * previous kernel's.
+ * The clock goes back and the header does not change.  Without KASLR, or after
+ * a snapshot was loaded, the header is still valid; with KASLR it belongs to
+ * the previous kernel.
  */
 static void test_text(gconstpointer kaslr)
 {
@@ -377,7 +377,7 @@ static void test_bounded(void)
 
 static uint64_t pages_seen;
 
-/* A clock that goes on by one each time it is read */
+/* A clock that advances by one at each reading */
 static uint64_t count_pages(void)
 {
     return ++pages_seen;

@@ -521,7 +521,7 @@ static void test_segments(void)
     test_end(&t);
 }
 
-/* A ring that never changes may be a copy: it is found, but not alive. */
+/* A ring that never changes may be a copy: it is read, but is not "alive". */
 static void test_alive(void)
 {
     uint64_t ns = SECOND;

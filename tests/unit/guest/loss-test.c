@@ -125,8 +125,8 @@ static void test_newest(void)
 }
 
 /*
- * A device goes away while its ring is full: the next emit must find the stream
- * closed, as the driver's pages then say, and not wait for space.
+ * A device is unplugged while its ring is full: the driver then maps pages that
+ * show a closed stream.  The next emit must see that and not wait for space.
  */
 static void test_full_closed(gconstpointer opaque)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Guest library: a program that uses ht_trace() loses nothing without counting
- * it, whatever its host, its signal handlers and its children do
+ * Guest library: a program that uses ht_trace() counts each event that it
+ * loses, for all actions of its host, its signal handlers and its children
  *
  * This program is both sides: node-host.h runs it again as the traced process.
  */

@@ -14,7 +14,7 @@
 typedef struct Ram {
     uint8_t *bytes;
     uint64_t size;
-    bool *written;              /* pages that @next tells; NULL: all */
+    bool *written;              /* pages that @next reports; NULL: all */
     unsigned reads;
     unsigned torn;              /* 8-byte reads that are torn once */
     HtFtMem mem;

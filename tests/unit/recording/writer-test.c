@@ -146,7 +146,7 @@ static void test_foreign_files(void)
     }
 }
 
-/* A folder that was made for the recording goes with it. */
+/* A folder that was created for the recording is removed with it. */
 static void test_discard(void)
 {
     g_autofree char *rec = path_of("");

@@ -100,8 +100,8 @@ static void test_anonymous_place(void)
 }
 
 /*
- * A source of a process is the same as a later one only if its memory is; so a
- * recorder goes on with its searches.  Only this test proves it.
+ * Two sources of a process are the same only if their memory is the same; then
+ * a recorder continues its searches.  Only this test proves it.
  */
 static void test_same(void)
 {
