@@ -324,6 +324,51 @@ class TestViews:
         a, b = lines("boot", self.story, self.slower, "--boot", "1")[0]
         assert b["end_ns"] - a["phases"][3]["begin_ns"] == 40001000
 
+    def test_boot_limits(self):
+        """--max and --regression fail exactly the boots that are too slow."""
+        same = [self.story] * 3
+        for args, status, said in (
+                (("--max=1s", self.story), 0, ""),
+                (("--max=300ms", self.story), 4, "the boot took 0.401 s"),
+                (("--max=initcalls=16ms", "--max=1s", self.story), 0, ""),
+                (("--max=initcalls=15ms", self.story), 4, "initcalls took"),
+                (("--max=initramfs=1s", self.story), 4, "no phase 'init"),
+                (("--max=soon=1s", self.story), 2, "phases are: kernel;"),
+                (("--max=-1s", self.story), 2, "not negative"),
+                (("--max=later", self.story), 2, "1.5, 20ms"),
+                (("--regression", *same), 2, "at least 3 earlier"),
+                (("--regression", *same, self.story), 0, ""),
+                (("--regression", *same, self.slower), 4, "initcalls took"),
+                (("--regression", *[self.slower] * 4), 0, ""),
+                (("--regression", self.story, self.slower, self.story,
+                  self.slower), 0, ""),
+                (("--junit=x.xml", self.story), 2, "nothing to write")):
+            p = subprocess.run([TOOL, "boot", "--boot=1", *args],
+                               capture_output=True, text=True)
+            assert (p.returncode, said in p.stderr) == (status, True), (
+                args, p.stderr)
+            assert bool(p.stderr) == bool(status)
+
+    def test_boot_many(self):
+        out = text("boot", "--boot=1", *[self.story] * 3, self.slower)
+        assert out[0] == "3 earlier boots: median 0.401 s, 0.401 to 0.401 s"
+        assert [line.split() for line in out if "slow_init" in line] == [
+            ["slow_init", "5.000", "5.000", "5.000", "45.000", "+40.000", "*"]]
+        out = text("boot", "--boot=1", *[self.story] * 2, self.slower)
+        assert not [line for line in out if "*" in line]
+
+    def test_boot_junit(self):
+        xml = self.tmp / "boot.xml"
+        subprocess.run([TOOL, "boot", "--boot=1", "--max=initcalls=1ms",
+                        "--regression", f"--junit={xml}",
+                        *[self.story] * 4], check=False)
+        suite = ElementTree.parse(xml).getroot().find("testsuite")
+        cases = suite.findall("testcase")
+        assert len(cases) == int(suite.get("tests")) == 7
+        assert [c.get("name") for c in cases if c.find("failure") is not None
+                ] == ["--max=initcalls=1ms"] and suite.get("failures") == "1"
+        assert cases[0].get("time") == "0.016000"
+
     def test_svg(self):
         svg = self.tmp / "boot.svg"
         svg.write_text("old")

@@ -9,7 +9,7 @@
 #include "cli/escape.h"
 #include "cli/json.h"
 #include "cli/number.h"
-#include "views/boot.h"
+#include "views/boot-limits.h"
 #include "views/view.h"
 
 #define NAME_WIDTH      30
@@ -22,7 +22,7 @@ static const HtColour colours[] = {
     HT_COLOUR_RED,
 };
 
-static void head(HtOutput *o, const char *s)
+void ht_boot_head(HtOutput *o, const char *s)
 {
     ht_output_colour(o, HT_COLOUR_BOLD);
     g_string_append_printf(o->text, "%s\n", s);
@@ -74,7 +74,7 @@ static GPtrArray *slowest(const GArray *items)
 }
 
 /* If a path is too long, show only the file's name. */
-static void put_name(HtOutput *o, const char *name)
+void ht_boot_put_name(HtOutput *o, const char *name)
 {
     const char *base = strlen(name) > NAME_WIDTH ?
                        strrchr(name, '/') : NULL;
@@ -113,7 +113,7 @@ static void put_items(HtOutput *o, const HtBoot *b, const GArray *items,
         const HtBootItem *c = all->pdata[i];
 
         g_string_append(o->text, "  ");
-        put_name(o, c->name);
+        ht_boot_put_name(o, c->name);
         g_string_append_printf(o->text, " %11.3f ", c->begin / 1e6);
         if (ht_duration_known(c->took)) {
             g_string_append_printf(o->text, "%c%11.3f ", c->ended ? ' ' : '>',
@@ -158,7 +158,8 @@ static void put_text(HtOutput *o, const HtBoot *b, unsigned rows)
                                " selects another.\n", b->boot, b->boots);
     }
     g_string_append_c(o->text, '\n');
-    head(o, "  phase                             from ms          ms   share");
+    ht_boot_head(o, "  phase                             from ms          ms"
+                 "   share");
     for (i = 0; i < b->phases->len; i++) {
         const HtBootPhase *p = &g_array_index(b->phases, HtBootPhase, i);
         g_autofree char *name = p->detail ?
@@ -176,14 +177,14 @@ static void put_text(HtOutput *o, const HtBoot *b, unsigned rows)
     }
     if (b->initcalls->len) {
         g_string_append_c(o->text, '\n');
-        head(o, "  slowest initcalls                 from ms          ms"
-             " level");
+        ht_boot_head(o, "  slowest initcalls                 from ms"
+                     "          ms level");
         put_items(o, b, b->initcalls, rows, HT_COLOUR_YELLOW);
     }
     if (b->processes->len) {
         g_string_append_c(o->text, '\n');
-        head(o, "  longest processes                 from ms          ms"
-             "   CPU ms");
+        ht_boot_head(o, "  longest processes                 from ms"
+                     "          ms   CPU ms");
         put_items(o, b, b->processes, rows, HT_COLOUR_CYAN);
     }
     if (b->left_out) {
@@ -276,122 +277,6 @@ static void json_boot(HtJson *j, const HtBoot *b)
     ht_json_close(j, '}');
 }
 
-/* One name in two boots: how long, summed over all of that name */
-typedef struct Pair {
-    char *name;
-    uint64_t ns[2];             /* of those that are known */
-} Pair;
-
-static void free_pair(gpointer data)
-{
-    Pair *p = data;
-
-    g_free(p->name);
-    g_free(p);
-}
-
-static void add_pair(GHashTable *by_name, GPtrArray *all, const char *name,
-                     unsigned side, uint64_t ns)
-{
-    Pair *p = g_hash_table_lookup(by_name, name);
-
-    if (!p) {
-        p = g_new0(Pair, 1);
-        p->name = g_strdup(name);
-        g_ptr_array_add(all, p);
-        g_hash_table_insert(by_name, p->name, p);
-    }
-    p->ns[side] += ns;
-}
-
-static gint by_difference(gconstpointer a, gconstpointer b)
-{
-    const Pair *x = *(const Pair * const *)a, *y = *(const Pair * const *)b;
-    uint64_t dx = MAX(x->ns[0], x->ns[1]) - MIN(x->ns[0], x->ns[1]);
-    uint64_t dy = MAX(y->ns[0], y->ns[1]) - MIN(y->ns[0], y->ns[1]);
-
-    return dx < dy ? 1 : dx > dy ? -1 : strcmp(x->name, y->name);
-}
-
-enum { PHASES, INITCALLS, PROCESSES };
-
-static GPtrArray *pairs(HtBoot * const boots[2], int what)
-{
-    g_autoptr(GHashTable) by_name = g_hash_table_new(g_str_hash, g_str_equal);
-    GPtrArray *all = g_ptr_array_new_with_free_func(free_pair);
-    unsigned side, i;
-
-    for (side = 0; side < 2; side++) {
-        const HtBoot *b = boots[side];
-        const GArray *items = what == INITCALLS ? b->initcalls : b->processes;
-
-        for (i = 0; what == PHASES && i < b->phases->len; i++) {
-            const HtBootPhase *p = &g_array_index(b->phases, HtBootPhase, i);
-
-            add_pair(by_name, all, p->name, side,
-                     ht_elapsed(p->begin, p->end));
-        }
-        for (i = 0; what != PHASES && i < items->len; i++) {
-            const HtBootItem *c = &g_array_index(items, HtBootItem, i);
-
-            add_pair(by_name, all, c->name, side, ht_duration_ns(c->took));
-        }
-    }
-    if (what != PHASES) {
-        g_ptr_array_sort(all, by_difference);
-    }
-    return all;
-}
-
-static void put_pairs(HtOutput *o, HtBoot * const boots[2], int what,
-                      const char *title, unsigned rows)
-{
-    g_autoptr(GPtrArray) all = pairs(boots, what);
-    g_autofree char *line = g_strdup_printf("  %-30s        A ms        B ms"
-                                            "    B - A ms", title);
-    unsigned i;
-
-    if (!all->len) {
-        return;
-    }
-    g_string_append_c(o->text, '\n');
-    head(o, line);
-    for (i = 0; i < all->len && i < rows; i++) {
-        const Pair *p = all->pdata[i];
-        double d = ((double)p->ns[1] - p->ns[0]) / 1e6;
-
-        g_string_append(o->text, "  ");
-        put_name(o, p->name);
-        g_string_append_printf(o->text, " %11.3f %11.3f ", p->ns[0] / 1e6,
-                               p->ns[1] / 1e6);
-        ht_output_colour(o, d > 0 ? HT_COLOUR_RED : HT_COLOUR_GREEN);
-        g_string_append_printf(o->text, "%+11.3f", d);
-        ht_output_colour(o, HT_COLOUR_NONE);
-        g_string_append_c(o->text, '\n');
-    }
-    if (i < all->len) {
-        g_string_append_printf(o->text, "  and %u that differ less;"
-                               " --slowest=N lists N\n", all->len - i);
-    }
-}
-
-static void compare_text(HtOutput *o, HtBoot * const boots[2], unsigned rows)
-{
-    unsigned side;
-
-    for (side = 0; side < 2; side++) {
-        g_string_append_printf(o->text, "%c: Linux ", 'A' + side);
-        ht_escape_str(o->text, HT_ESCAPE_TERMINAL, boots[side]->release);
-        g_string_append_printf(o->text, ", %.3f s, %" PRIu64 " events\n",
-                               ht_elapsed(boots[side]->begin,
-                                          boots[side]->end) / 1e9,
-                               boots[side]->events);
-    }
-    put_pairs(o, boots, PHASES, "phase", UINT_MAX);
-    put_pairs(o, boots, INITCALLS, "initcalls that differ most", rows);
-    put_pairs(o, boots, PROCESSES, "processes that differ most", rows);
-}
-
 static bool draw(const HtBoot *b, const char *file, GError **errp)
 {
     HtOutput svg;
@@ -403,87 +288,185 @@ static bool draw(const HtBoot *b, const char *file, GError **errp)
     return ht_output_finish(&svg, errp);
 }
 
-static bool show(const HtView *v, HtOutput *o, HtBoot *boots[2],
-                 const char *svg, int rows, GError **errp)
+static bool write_junit(const GArray *checks, const char *file, GError **errp)
 {
-    if (svg && !draw(boots[0], svg, errp)) {
+    HtOutput xml;
+
+    if (!ht_output_file(&xml, file, errp)) {
         return false;
     }
-    if (v->json) {
-        HtJson j = { .out = o->text };
+    ht_boot_junit(checks, xml.text);
+    return ht_output_finish(&xml, errp);
+}
 
-        if (boots[1]) {
-            ht_json_open(&j, NULL, '[');
-        }
-        json_boot(&j, boots[0]);
-        if (boots[1]) {
-            json_boot(&j, boots[1]);
-            ht_json_close(&j, ']');
-        }
-        g_string_append_c(o->text, '\n');
-    } else if (boots[1]) {
-        compare_text(o, boots, rows);
-    } else {
-        put_text(o, boots[0], rows);
+static void put_json(HtOutput *o, const GPtrArray *boots)
+{
+    HtJson j = { .out = o->text };
+    unsigned i;
+
+    if (boots->len > 1) {
+        ht_json_open(&j, NULL, '[');
     }
-    return true;
+    for (i = 0; i < boots->len; i++) {
+        json_boot(&j, boots->pdata[i]);
+    }
+    if (boots->len > 1) {
+        ht_json_close(&j, ']');
+    }
+    g_string_append_c(o->text, '\n');
+}
+
+/* The command's own options */
+typedef struct Options {
+    gint rows;
+    char *svg;
+    char *to;
+    uint64_t to_ns;
+    char **max;
+    GArray *limits;
+    gboolean regression;
+    char *junit;
+} Options;
+
+static void free_options(Options *opt)
+{
+    g_free(opt->svg);
+    g_free(opt->to);
+    g_strfreev(opt->max);
+    g_clear_pointer(&opt->limits, g_array_unref);
+    g_free(opt->junit);
+}
+
+static bool check_options(Options *opt, unsigned recordings, GError **errp)
+{
+    bool from_end = false;
+
+    opt->limits = ht_boot_limits_parse(opt->max, errp);
+    if (!opt->limits) {
+        return false;
+    }
+    if (opt->to && !ht_number_time("--to", opt->to, &opt->to_ns, &from_end,
+                                   errp)) {
+        return false;
+    }
+    if (from_end) {
+        g_set_error(errp, G_IO_ERROR, G_IO_ERROR_INVALID_ARGUMENT,
+                    "--to: a boot's end is not counted from the end of the"
+                    " recording");
+    } else if (opt->rows < 0) {
+        g_set_error(errp, G_IO_ERROR, G_IO_ERROR_INVALID_ARGUMENT,
+                    "--slowest=%d: it is 0 or more", opt->rows);
+    } else if (opt->svg && recordings > 1) {
+        g_set_error(errp, G_IO_ERROR, G_IO_ERROR_INVALID_ARGUMENT,
+                    "--svg draws one recording, not %u", recordings);
+    } else if (opt->regression && recordings <= HT_BOOT_EARLIER_MIN) {
+        g_set_error(errp, G_IO_ERROR, G_IO_ERROR_INVALID_ARGUMENT,
+                    "--regression needs at least %d earlier recordings before"
+                    " the one that it checks", HT_BOOT_EARLIER_MIN);
+    } else if (opt->junit && !opt->limits->len && !opt->regression) {
+        g_set_error(errp, G_IO_ERROR, G_IO_ERROR_INVALID_ARGUMENT,
+                    "--junit has nothing to write without --max or"
+                    " --regression");
+    } else {
+        return true;
+    }
+    return false;
+}
+
+static GPtrArray *collect(const HtView *v, char **dirs, unsigned count,
+                          uint64_t to_ns, GError **errp)
+{
+    g_autoptr(GPtrArray) boots =
+        g_ptr_array_new_with_free_func((GDestroyNotify)ht_boot_free);
+    unsigned i;
+
+    for (i = 0; i < count; i++) {
+        HtBoot *b = ht_boot_collect(dirs[i], v->boot, to_ns, errp);
+
+        if (!b) {
+            return NULL;
+        }
+        g_ptr_array_add(boots, b);
+    }
+    return g_steal_pointer(&boots);
+}
+
+/* Report the checks that failed; return the exit status. */
+static int report_checks(const GArray *checks)
+{
+    unsigned i;
+
+    for (i = 0; i < checks->len; i++) {
+        const HtBootCheck *c = &g_array_index(checks, HtBootCheck, i);
+
+        if (c->failure) {
+            ht_error("%s", c->failure);
+        }
+    }
+    return ht_boot_failures(checks) ? HT_EXIT_LIMIT : HT_EXIT_OK;
+}
+
+static int show(const HtView *v, const Options *opt, const GPtrArray *boots)
+{
+    g_autoptr(GArray) checks = ht_boot_check(boots, opt->limits,
+                                             opt->regression);
+    GError *error = NULL;
+    HtOutput o;
+    int status;
+    bool ok;
+
+    ht_view_output(v, &o);
+    ok = (!opt->svg || draw(boots->pdata[0], opt->svg, &error)) &&
+         (!opt->junit || write_junit(checks, opt->junit, &error));
+    if (ok && v->json) {
+        put_json(&o, boots);
+    } else if (ok && boots->len > 1) {
+        ht_boot_compare(&o, boots, opt->rows);
+    } else if (ok) {
+        put_text(&o, boots->pdata[0], opt->rows);
+    }
+    status = ht_view_finish(&o, ok, error);
+    return status == HT_EXIT_OK ? report_checks(checks) : status;
 }
 
 int ht_boot(int argc, char **argv)
 {
-    g_autofree char *svg = NULL;
-    g_autofree char *to = NULL;
-    gint rows = SLOWEST_DEFAULT;
-    uint64_t to_ns = UINT64_MAX;
+    Options opt = { .rows = SLOWEST_DEFAULT, .to_ns = UINT64_MAX };
     const GOptionEntry own[] = {
-        { "slowest", 'n', 0, G_OPTION_ARG_INT, &rows,
-          "initcalls and processes to list (15)", "N" },
-        { "svg", 0, 0, G_OPTION_ARG_FILENAME, &svg,
-          "also draw the boot as a picture", "FILE" },
-        { "to", 0, 0, G_OPTION_ARG_STRING, &to,
-          "skip events after TIME: 12 (seconds), 3500ms", "TIME" },
+        { "slowest", 'n', 0, G_OPTION_ARG_INT, &opt.rows,
+          "list N initcalls and N processes (15)", "N" },
+        { "svg", 0, 0, G_OPTION_ARG_FILENAME, &opt.svg,
+          "also draw the boot", "FILE" },
+        { "to", 0, 0, G_OPTION_ARG_STRING, &opt.to,
+          "ignore events after TIME: 12, 3500ms", "TIME" },
+        { "max", 0, 0, G_OPTION_ARG_STRING_ARRAY, &opt.max,
+          "exit with 4 if the boot, or a phase, takes longer: 5s, init=2s",
+          "[PHASE=]TIME" },
+        { "regression", 0, 0, G_OPTION_ARG_NONE, &opt.regression,
+          "exit with 4 if the last boot is slower than those before", NULL },
+        { "junit", 0, 0, G_OPTION_ARG_FILENAME, &opt.junit,
+          "write the results of --max and --regression for CI", "FILE" },
         { 0 }
     };
     HtView v = { 0 };
-    HtBoot *boots[2] = { NULL, NULL };
-    GError *error = NULL;
-    bool ok, from_end;
-    HtOutput o;
+    g_autoptr(GPtrArray) boots = NULL;
+    g_autoptr(GError) error = NULL;
     int status;
 
-    if (!ht_view_parse(&v, &argc, argv, "Show the time of each part of a boot,"
-                       " or compare the boots of two recordings.",
-                       HT_VIEW_BOOT | HT_VIEW_OUTPUT |
-                       HT_VIEW_TWO, own, &status)) {
-        ht_view_free(&v);
-        return status;
+    if (ht_view_parse(&v, &argc, argv, "Show where the time of a boot went;"
+                      " with several recordings, how the last one differs"
+                      " from those before.",
+                      HT_VIEW_BOOT | HT_VIEW_OUTPUT | HT_VIEW_MANY, own,
+                      &status)) {
+        if (!check_options(&opt, argc - 1, &error)) {
+            status = ht_usage_error("%s", error->message);
+        } else {
+            boots = collect(&v, argv + 1, argc - 1, opt.to_ns, &error);
+            status = boots ? show(&v, &opt, boots) :
+                             ht_error("%s", error->message);
+        }
     }
-    if (rows < 0 || (svg && argc > 2)) {
-        ht_view_free(&v);
-        return rows < 0 ? ht_usage_error("--slowest=%d: must be 0 or more",
-                                         rows)
-               : ht_usage_error("--svg draws one recording, not two");
-    }
-    if (to && (!ht_number_time("--to", to, &to_ns, &from_end, &error) ||
-               from_end)) {
-        ht_view_free(&v);
-        status = ht_usage_error("%s", error ? error->message :
-                                "--to: a negative time is not possible here;"
-                                " give a time of the guest's clock");
-        g_clear_error(&error);
-        return status;
-    }
-    ht_view_output(&v, &o);
-    boots[0] = ht_boot_collect(v.dir, v.boot, to_ns, &error);
-    ok = boots[0] != NULL;
-    if (ok && argc > 2) {
-        boots[1] = ht_boot_collect(argv[2], v.boot, to_ns, &error);
-        ok = boots[1] != NULL;
-    }
-    ok = ok && show(&v, &o, boots, svg, rows, &error);
-    status = ht_view_finish(&o, ok, error);
-    ht_boot_free(boots[0]);
-    ht_boot_free(boots[1]);
+    free_options(&opt);
     ht_view_free(&v);
     return status;
 }

@@ -119,4 +119,73 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(HtBoot, ht_boot_free)
  */
 void ht_boot_svg(const HtBoot *b, GString *out);
 
+/**
+ * ht_boot_head: append a line in bold
+ * @o: output
+ * @s: the line, without a newline
+ */
+void ht_boot_head(HtOutput *o, const char *s);
+
+/**
+ * ht_boot_put_name: append the name of a function or file, as wide as a column
+ * @o: output
+ * @name: bytes of any value
+ */
+void ht_boot_put_name(HtOutput *o, const char *name);
+
+/* A change counts only if there are so many earlier boots. */
+#define HT_BOOT_EARLIER_MIN     3
+
+/**
+ * HtBootSpread: the times of several boots
+ * @count: number of boots
+ * @min: shortest time, in nanoseconds
+ * @median: likewise
+ * @max: longest time
+ */
+typedef struct HtBootSpread {
+    unsigned count;
+    uint64_t min;
+    uint64_t median;
+    uint64_t max;
+} HtBootSpread;
+
+/**
+ * ht_boot_spread: get the spread of times
+ * @ns: nanoseconds
+ * @count: number of times, at least 1
+ * @s: filled in
+ */
+void ht_boot_spread(const uint64_t *ns, unsigned count, HtBootSpread *s);
+
+/**
+ * ht_boot_differs: compare a time with the times of earlier boots
+ * @s: the earlier boots
+ * @ns: nanoseconds
+ *
+ * A time differs if it is outside of the range of the earlier times by more
+ * than the size of that range, and by more than 5 % of their median.
+ *
+ * Returns: 1 if it is longer, -1 if it is shorter; 0 if it does not differ or
+ * there are fewer than HT_BOOT_EARLIER_MIN earlier times
+ */
+int ht_boot_differs(const HtBootSpread *s, uint64_t ns);
+
+/**
+ * ht_boot_times: get the time of a phase in each boot
+ * @boots: of HtBoot
+ * @phase: name of the phase; NULL: the whole boot
+ *
+ * Returns: nanoseconds, one number for each boot; 0 if it has no such phase
+ */
+uint64_t *ht_boot_times(const GPtrArray *boots, const char *phase);
+
+/**
+ * ht_boot_compare: print how the last boot differs from the earlier ones
+ * @o: output
+ * @boots: of HtBoot, at least two
+ * @rows: number of initcalls and of processes to list
+ */
+void ht_boot_compare(HtOutput *o, const GPtrArray *boots, unsigned rows);
+
 #endif /* HYPERTRACE_TOOL_BOOT_H */

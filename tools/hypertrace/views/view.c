@@ -193,8 +193,7 @@ bool ht_view_parse(HtView *v, int *argc, char **argv, const char *summary,
                    "guest: show the guest's times; host: convert them to the"
                    " host's CLOCK_MONOTONIC", "CLOCK");
     }
-    context = g_option_context_new(which & HT_VIEW_TWO ? "[DIR [DIR2]]" :
-                                   which & HT_VIEW_MANY ? "[DIR...]" :
+    context = g_option_context_new(which & HT_VIEW_MANY ? "[DIR...]" :
                                    which & HT_VIEW_PAIR ? "A B [DIR]" :
                                    which & HT_VIEW_TRACE ? "FILE" : "[DIR]");
     g_option_context_set_summary(context, summary);
@@ -236,8 +235,7 @@ bool ht_view_parse(HtView *v, int *argc, char **argv, const char *summary,
         *argc = at + 1;
     }
     v->several = *argc > at + 1;
-    if (!(which & HT_VIEW_MANY) &&
-        *argc > (which & HT_VIEW_TWO ? 3 : at + 1)) {
+    if (!(which & HT_VIEW_MANY) && *argc > at + 1) {
         *status = ht_usage_error("unexpected argument '%s': the recording is"
                                  " '%s'", argv[*argc - 1], v->dir);
         return false;

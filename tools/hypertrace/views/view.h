@@ -64,7 +64,6 @@ enum {
     HT_VIEW_TASK   = 8,         /* --task */
     HT_VIEW_BOOT   = 16,        /* --boot */
     HT_VIEW_OUTPUT = 32,        /* --output, --json, --color */
-    HT_VIEW_TWO    = 64,        /* optionally a second recording */
     HT_VIEW_PAIR   = 128,       /* two events come before the recording */
     HT_VIEW_CLOCK  = 256,       /* --clock */
     HT_VIEW_MANY   = 512,       /* any number of recordings */
