@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace boot: show the time of each part of a boot, or compare two boots
+ * hypertrace boot: show the time of each part of a boot, or compare boots
  */
+#include <gio/gio.h>
 #include <inttypes.h>
 #include <string.h>
 
