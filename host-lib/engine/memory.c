@@ -9,6 +9,7 @@
 #include "hypertrace/atomic.h"
 #include "hypertrace/memory.h"
 #include "hypertrace/thread.h"
+#include <signal.h>
 #include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/random.h>
@@ -28,6 +29,8 @@
 /* Time to measure the host's counter */
 #define MEASURE_NS      INT64_C(2000000)
 
+typedef struct Map Map;
+
 struct HtMemory {
     HtMemoryConfig cfg;
     struct ht_caps caps;        /* private copy; epoch 0 */
@@ -35,6 +38,7 @@ struct HtMemory {
     uint64_t size;
     uint8_t *base;
     struct ht_memory *page;
+    Map *map;                   /* for truncated files, or NULL */
     HtServer *server;
     uint8_t *request;           /* private copy, HT_MAILBOX_SIZE bytes */
     uint32_t done;              /* number of the last exchange */
@@ -249,6 +253,87 @@ static int open_locked(int fd, GError **error)
     return own;
 }
 
+/*
+ * Truncated files.  A file that is not sealed can lose its pages while they are
+ * mapped, and the next access then raises SIGBUS.
+ */
+
+#define MAPS_MAX        16
+
+struct Map {
+    uint8_t *base;              /* NULL: free */
+    uint64_t size;
+    bool gone;                  /* set by the handler */
+};
+
+/* Written under @maps_lock; the handler runs in the thread that accesses */
+static Map maps[MAPS_MAX];
+static GMutex maps_lock;
+static struct sigaction old_action;
+
+static void on_sigbus(int sig, siginfo_t *info, void *context)
+{
+    uint8_t *at = info->si_addr;
+    unsigned i;
+
+    (void)sig;
+    (void)context;
+    for (i = 0; i < MAPS_MAX; i++) {
+        Map *map = &maps[i];
+        uint8_t *base = ht_atomic_load_acquire(&map->base);
+
+        if (base && at >= base && at < base + map->size &&
+            mmap(base, map->size, PROT_READ | PROT_WRITE,
+                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1,
+                 0) != MAP_FAILED) {
+            ht_atomic_set(&map->gone, true);
+            return;
+        }
+    }
+    /* Not ours: the access is repeated with the action before. */
+    sigaction(SIGBUS, &old_action, NULL);
+}
+
+/* Returns: the entry; NULL: there are too many, and this one is unprotected */
+static Map *protect(uint8_t *base, uint64_t size)
+{
+    struct sigaction action = { .sa_sigaction = on_sigbus,
+                                .sa_flags = SA_SIGINFO };
+    static bool installed;
+    Map *found = NULL;
+    unsigned i;
+
+    g_mutex_lock(&maps_lock);
+    if (!installed) {
+        installed = sigaction(SIGBUS, &action, &old_action) == 0;
+    }
+    for (i = 0; i < MAPS_MAX && !found; i++) {
+        found = maps[i].base ? NULL : &maps[i];
+    }
+    if (found) {
+        found->size = size;
+        found->gone = false;
+        /* Pairs with the load-acquire in on_sigbus(): size comes first. */
+        ht_atomic_store_release(&found->base, base);
+    }
+    g_mutex_unlock(&maps_lock);
+    return found;
+}
+
+static void unprotect(Map *map)
+{
+    if (map) {
+        g_mutex_lock(&maps_lock);
+        ht_atomic_store_release(&map->base, NULL);
+        g_mutex_unlock(&maps_lock);
+    }
+}
+
+bool ht_memory_truncated(const HtMemory *m)
+{
+    return m->map && ht_atomic_read(&m->map->gone);
+}
+
 static HtMemory *map(int fd, const HtMemoryConfig *cfg, GError **error)
 {
     HtMemory *m = g_new0(HtMemory, 1);
@@ -273,6 +358,7 @@ static HtMemory *map(int fd, const HtMemoryConfig *cfg, GError **error)
         ht_memory_free(m);
         return NULL;
     }
+    m->map = protect(m->base, m->size);
     m->page = (struct ht_memory *)m->base;
     return m;
 }
@@ -543,6 +629,7 @@ void ht_memory_free(HtMemory *m)
         ht_server_close_all(m->server);
         ht_server_free(m->server);
     }
+    unprotect(m->map);
     if (m->base) {
         munmap(m->base, m->size);
     }

@@ -135,6 +135,15 @@ void ht_memory_decide(HtMemory *m);
  */
 void ht_memory_free(HtMemory *m);
 
+/**
+ * ht_memory_truncated: test whether the file has lost a page that was accessed
+ * @m: the host
+ *
+ * The process of the first host installs a handler of SIGBUS, which puts zeroed
+ * memory in the place of the file.  From then on no event arrives.
+ */
+bool ht_memory_truncated(const HtMemory *m);
+
 /* ht_memory_server: get the server, for its statistics, classes and clock */
 HtServer *ht_memory_server(HtMemory *m);
 

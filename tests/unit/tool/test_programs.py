@@ -5,6 +5,7 @@ The guest is the program programs-guest, under the name of QEMU: it maps the mem
 that QEMU's ivshmem-plain would map, and emits events with the library.
 """
 
+import os
 import re
 import signal
 import subprocess
@@ -12,11 +13,81 @@ import subprocess
 import pytest
 
 from built import built, need
-from hypertrace import TOOL, run
+from hypertrace import TOOL, run, text
 
 GUEST = built("tests/unit/tool/programs-guest")
 DEADLINE = 120
 STREAMS = 2
+
+
+def numbers(trace, lost=0):
+    """Of each stream, the numbers of its events as babeltrace2 has them; assert the
+    number of discarded events that it reports"""
+    need("babeltrace2")
+    p = subprocess.run(["babeltrace2", trace], capture_output=True, text=True,
+                       check=True, timeout=DEADLINE)
+    assert sum(map(int, re.findall(r"discarded (\d+) event", p.stderr))) == lost, \
+        p.stderr
+    seen = [[] for _ in range(STREAMS)]
+    for line in p.stdout.splitlines():
+        m = re.search(r"cpu_id = (\d+).*\{ n = (\d+)(?:, source = (\d+))?", line)
+        stream, n = int(m[1]), int(m[2])
+        if n % 3:
+            assert int(m[3]) == stream, line
+        else:
+            assert 'what = "third"' in line, line
+        seen[stream].append(n)
+    return seen
+
+
+class Guest:
+    """A guest whose device has a file that another process serves"""
+
+    def __init__(self, path):
+        self.events = 0
+        self.process = subprocess.Popen(
+            [GUEST, "-object", f"memory-backend-file,id=ht-programs,mem-path={path}",
+             "-device", "ivshmem-plain,memdev=ht-programs"],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        assert self.process.stdout.readline() == "0\n"
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.process.kill()
+        self.process.communicate()
+
+    def emit(self, count):
+        self.process.stdin.write(f"{count}\n")
+        self.process.stdin.flush()
+        self.events += count
+        assert self.process.stdout.readline() == f"{self.events}\n"
+
+
+class Attach:
+    """hypertrace attach, which serves when the object is made"""
+
+    def __init__(self, path, out, *options):
+        self.dir = out
+        self.process = subprocess.Popen(
+            [TOOL, "attach", "-o", out, *options, path],
+            stderr=subprocess.PIPE, text=True)
+        if "--create=16M" in options:
+            while "-device" not in self.process.stderr.readline():
+                assert self.process.poll() is None
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.process.kill()
+        self.process.communicate()
+
+    def end(self):
+        self.process.terminate()
+        err = self.process.communicate(timeout=DEADLINE)[1]
+        return self.process.returncode, err
 
 
 class Recorder:
@@ -50,25 +121,7 @@ class Recorder:
         return self.process.returncode, err
 
     def numbers(self, lost=0):
-        """Of each stream, the numbers of its events as babeltrace2 has them;
-        assert the number of discarded events that it reports"""
-        need("babeltrace2")
-        p = subprocess.run(["babeltrace2", self.dir / "programs"],
-                           capture_output=True, text=True, check=True,
-                           timeout=DEADLINE)
-        assert sum(map(int, re.findall(r"discarded (\d+) event", p.stderr))) \
-            == lost, p.stderr
-        seen = [[] for _ in range(STREAMS)]
-        for line in p.stdout.splitlines():
-            m = re.search(r"cpu_id = (\d+).*\{ n = (\d+)(?:, source = (\d+))?",
-                          line)
-            stream, n = int(m[1]), int(m[2])
-            if n % 3:
-                assert int(m[3]) == stream, line
-            else:
-                assert 'what = "third"' in line, line
-            seen[stream].append(n)
-        return seen
+        return numbers(self.dir / "programs", lost)
 
 
 def test_each_event(tmp_path):
@@ -107,6 +160,60 @@ def test_max_size(tmp_path):
     seen = r.numbers(dropped)
     assert sum(map(len, seen)) == STREAMS * r.events - dropped
     assert seen == [list(range(len(s))) for s in seen]
+
+
+def test_attach(tmp_path):
+    """Promise: one recorder makes the memory and is killed, a second one follows; each
+    has what was flushed to it, once; a third one at the same time is refused."""
+    memory = tmp_path / "memory"
+    with Attach(memory, tmp_path / "first", "--create=16M") as first:
+        with Guest(memory) as g:
+            g.emit(1000)
+        first.process.kill()
+        first.process.wait(timeout=DEADLINE)
+    with Attach(memory, tmp_path / "second") as second:
+        with Guest(memory) as g:
+            g.emit(2000)
+            p = run("attach", "-o", tmp_path / "third", memory, status=1)
+            assert "another host serves this memory" in p.stderr.decode()
+        status, err = second.end()
+    assert status == 0, err
+    assert f"{STREAMS * 2000} events of programs in " in err and "none lost" in err
+    assert numbers(tmp_path / "first/programs") == [list(range(1000))] * STREAMS
+    assert numbers(tmp_path / "second/programs") == [list(range(2000))] * STREAMS
+    assert not (tmp_path / "third").exists()
+    assert len(text("report", tmp_path / "second")) == STREAMS * 2000
+
+
+def test_truncated(tmp_path):
+    """Promise: a recorder whose file is truncated ends with a message, and what it
+    recorded before can be read."""
+    memory = tmp_path / "memory"
+    with Attach(memory, tmp_path / "out", "--create=16M") as a:
+        with Guest(memory) as g:
+            g.emit(1000)
+            g.process.kill()
+            g.process.wait(timeout=DEADLINE)
+        os.truncate(memory, 0)
+        err = a.process.communicate(timeout=DEADLINE)[1]
+        assert a.process.returncode == 3, err
+    assert "truncated" in err
+    assert numbers(tmp_path / "out/programs") == [list(range(1000))] * STREAMS
+
+
+def test_attach_refused(tmp_path):
+    """Promise: a file that is not there, exists already, or is something else, is
+    refused with a reason, and no folder is left."""
+    other = tmp_path / "other"
+    other.write_bytes(bytes(1 << 20))
+    for args, why in ((["missing"], "--create makes it"),
+                      (["other"], "not made by hypertrace"),
+                      (["--create", "other"], "File exists")):
+        p = run("attach", "-o", tmp_path / "out", *args, status=1, cwd=tmp_path)
+        assert why in p.stderr.decode()
+        assert not (tmp_path / "out").exists()
+    run("attach", status=2)
+    run("attach", "--create=9M", "x", status=2)
 
 
 @pytest.mark.parametrize("args, why", [

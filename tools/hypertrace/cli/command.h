@@ -62,6 +62,7 @@ int ht_latency(int argc, char **argv);
 int ht_list(int argc, char **argv);
 int ht_log(int argc, char **argv);
 int ht_record(int argc, char **argv);
+int ht_attach(int argc, char **argv);
 int ht_recover(int argc, char **argv);
 int ht_report(int argc, char **argv);
 int ht_set(int argc, char **argv);

@@ -232,6 +232,33 @@ void ht_programs_start(HtPrograms *p)
     ht_thread_start(&p->thread, "ht-programs", poll_thread, p);
 }
 
+bool ht_programs_failed(const HtPrograms *p)
+{
+    return ht_memory_truncated(p->m);
+}
+
+void ht_programs_summary(const char *command, const char *dir,
+                         const HtProgramsStats *n)
+{
+    if (!n->streams) {
+        fprintf(stderr, "hypertrace %s: no program of the guest emitted "
+                "events: has the guest the driver (hypertrace.ko)?\n",
+                command);
+        return;
+    }
+    fprintf(stderr, "hypertrace %s: %" PRIu64 " events of programs in %s/"
+            HT_PROGRAMS_FOLDER "; ", command, n->events, dir);
+    if (n->lost) {
+        fprintf(stderr, "%" PRIu64 " lost in the guest, whose rings were full: "
+                "give it a larger memory%s", n->lost, n->dropped ? "; " : "\n");
+    }
+    if (n->dropped) {
+        fprintf(stderr, "%" PRIu64 " not written\n", n->dropped);
+    } else if (!n->lost) {
+        fputs("none lost\n", stderr);
+    }
+}
+
 void ht_programs_end(HtPrograms *p, HtProgramsStats *stats)
 {
     memset(stats, 0, sizeof(*stats));
@@ -244,6 +271,10 @@ void ht_programs_end(HtPrograms *p, HtProgramsStats *stats)
         ht_cond_signal(&p->wake);
         ht_mutex_unlock(&p->lock);
         ht_thread_join(&p->thread);
+    }
+    if (ht_memory_truncated(p->m)) {
+        note(p, "the file of the memory was truncated: nothing more can be "
+             "recorded");
     }
     /* Takes the rest, and closes the streams. */
     ht_memory_free(p->m);

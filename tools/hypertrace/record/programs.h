@@ -12,6 +12,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+/* Minimum size of the memory: one default ring, and the rest */
+#define HT_PROGRAMS_SIZE_MIN    (UINT64_C(8) << 20)
+
 /* Name of the trace's folder in a recording */
 #define HT_PROGRAMS_FOLDER      "programs"
 
@@ -61,6 +64,23 @@ HtPrograms *ht_programs_new(int fd, bool create,
 
 /** ht_programs_start() - start the thread that polls; once */
 void ht_programs_start(HtPrograms *p);
+
+/**
+ * ht_programs_failed() - test whether the memory is gone
+ * @p: started
+ *
+ * Return: true if the memory was truncated; only ht_programs_end() is of use
+ */
+bool ht_programs_failed(const HtPrograms *p);
+
+/**
+ * ht_programs_summary() - print the numbers of events on standard error
+ * @command: name of the command
+ * @dir: the recording
+ * @n: the numbers
+ */
+void ht_programs_summary(const char *command, const char *dir,
+                         const HtProgramsStats *n);
 
 /**
  * ht_programs_end() - take all committed events, stop, and free

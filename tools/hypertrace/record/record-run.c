@@ -545,23 +545,7 @@ static void end_programs(Run *run)
     if (run->r->quiet) {
         return;
     }
-    if (!n->streams) {
-        fputs("hypertrace record: no program of the guest emitted events: "
-              "has the guest the driver (hypertrace.ko)?\n", stderr);
-        return;
-    }
-    fprintf(stderr, "hypertrace record: %" PRIu64 " events of programs in %s/"
-            HT_PROGRAMS_FOLDER "; ", n->events, run->r->dir);
-    if (n->lost) {
-        fprintf(stderr, "%" PRIu64 " lost in the guest, whose rings were full: "
-                "try a larger --programs=SIZE%s", n->lost,
-                n->dropped ? "; " : "\n");
-    }
-    if (n->dropped) {
-        fprintf(stderr, "%" PRIu64 " not written\n", n->dropped);
-    } else if (!n->lost) {
-        fputs("none lost\n", stderr);
-    }
+    ht_programs_summary("record", run->r->dir, n);
 }
 
 static char *describe_end(const Run *run, int status)

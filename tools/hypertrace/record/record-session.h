@@ -74,6 +74,13 @@ typedef struct HtSessionStats {
 typedef struct HtSession HtSession;
 
 /**
+ * ht_record_default_dir() - make a folder recording-DATE-TIME
+ *
+ * Return: its name, newly allocated
+ */
+char *ht_record_default_dir(void);
+
+/**
  * ht_session_new() - begin a recording
  * @info: need not stay, but its kernel
  * @error: set on failure

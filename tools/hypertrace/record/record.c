@@ -22,8 +22,6 @@
 #define POLL_US_MAX         1000000
 /* A class's name follows it, in at most 255 bytes. */
 #define NAME_MAX_LTTNG      64
-/* Room for the default ring */
-#define PROGRAMS_SIZE_MIN   (UINT64_C(8) << 20)
 #define MAX_SIZE_DEFAULT    (UINT64_C(16) << 30)
 
 static void usage(void)
@@ -233,7 +231,7 @@ static bool parse_options(HtRecord *r, int argc, char **argv, int *status)
         case PROGRAMS:
             n = HT_MEMORY_SIZE;
             if (optarg && (!ht_opts_size(optarg, 'M', &n) ||
-                           n < PROGRAMS_SIZE_MIN || n > HT_MEMORY_SIZE_MAX ||
+                           n < HT_PROGRAMS_SIZE_MIN || n > HT_MEMORY_SIZE_MAX ||
                            n & (n - 1))) {
                 *status = ht_usage_error("--programs='%s': give a power of two"
                                          " from 8M to 64G", optarg);
@@ -335,7 +333,7 @@ static void print_plan(const HtRecordPlan *p)
 }
 
 /* Two recordings can begin in one second. */
-static char *default_dir(void)
+char *ht_record_default_dir(void)
 {
     g_autoptr(GDateTime) now = g_date_time_new_now_local();
     char *dir = g_date_time_format(now, "recording-%Y%m%d-%H%M%S");
@@ -529,7 +527,7 @@ static int run(HtRecord *r, char **argv, const char *guest,
                const char *source)
 {
     g_autofree char *command = ht_redact(argv);
-    g_autofree char *dir = r->dir ? NULL : default_dir();
+    g_autofree char *dir = r->dir ? NULL : ht_record_default_dir();
     g_autoptr(GError) error = NULL;
     HtSessionInfo info = {
         .command = command,

@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * hypertrace attach: record the events of programs of a virtual machine that
+ * another program starts
+ */
+#include "hypertrace/base.h"
+#include <getopt.h>
+#include <glib/gstdio.h>
+#include <signal.h>
+#include <time.h>
+
+#include "cli/command.h"
+#include "cli/number.h"
+#include "hypertrace/memory.h"
+#include "qemu/qemu-opts.h"
+#include "record/programs.h"
+#include "record/record-session.h"
+
+#define MAX_SIZE_DEFAULT    (UINT64_C(16) << 30)
+
+typedef struct Attach {
+    const char *file;
+    char *dir;
+    bool own_dir;               /* @dir was made here */
+    bool create;
+    bool quiet;
+    uint64_t size;
+    uint64_t max_bytes;
+    uint64_t for_ns;
+} Attach;
+
+static void usage(void)
+{
+    printf(
+"usage: hypertrace attach [OPTIONS] FILE\n\n"
+"Record the events of the programs of a virtual machine that another program\n"
+"starts, with a device ivshmem-plain whose memory is FILE. A recorder can end at\n"
+"any time, and another one can follow it.\n\n"
+"      --create[=SIZE] make FILE first, before the virtual machine starts: a\n"
+"                      power of two (default: 256M)\n"
+"      --for TIME      stop after TIME, as 10s (default: at SIGINT or SIGTERM)\n"
+"      --max-size SIZE the recording ends when it is so large (default: 16G)\n"
+"  -o, --output DIR    the recording (default: recording-DATE-TIME)\n"
+"  -q, --quiet         no summary\n\n"
+"The exit status is 3 if the recording is empty or not complete.\n");
+}
+
+static bool memory_size(const char *text, uint64_t *size)
+{
+    *size = HT_MEMORY_SIZE;
+    return !text || (ht_opts_size(text, 'M', size) &&
+                     *size >= HT_PROGRAMS_SIZE_MIN &&
+                     *size <= HT_MEMORY_SIZE_MAX && !(*size & (*size - 1)));
+}
+
+static bool parse_options(Attach *a, int argc, char **argv, int *status)
+{
+    enum { CREATE = 256, FOR, MAX_SIZE };
+    static const struct option longs[] = {
+        { "create", optional_argument, NULL, CREATE },
+        { "for", required_argument, NULL, FOR },
+        { "max-size", required_argument, NULL, MAX_SIZE },
+        { "output", required_argument, NULL, 'o' },
+        { "quiet", no_argument, NULL, 'q' },
+        { "help", no_argument, NULL, 'h' },
+        { }
+    };
+    g_autoptr(GError) error = NULL;
+    bool negative;
+    int c;
+
+    while ((c = getopt_long(argc, argv, "o:qh", longs, NULL)) != -1) {
+        switch (c) {
+        case CREATE:
+            a->create = true;
+            if (!memory_size(optarg, &a->size)) {
+                *status = ht_usage_error("--create='%s': give a power of two "
+                                         "from 8M to 64G", optarg);
+                return false;
+            }
+            break;
+        case FOR:
+            if (!ht_number_time("--for", optarg, &a->for_ns, &negative,
+                                &error) || negative || !a->for_ns) {
+                *status = ht_usage_error("--for '%s': give a time, as 10s or "
+                                         "500ms", optarg);
+                return false;
+            }
+            break;
+        case MAX_SIZE:
+            if (!ht_opts_size(optarg, 'M', &a->max_bytes) || !a->max_bytes) {
+                *status = ht_usage_error("--max-size '%s': give a size, as "
+                                         "500M or 1T", optarg);
+                return false;
+            }
+            break;
+        case 'o':
+            g_free(a->dir);
+            a->dir = g_strdup(optarg);
+            break;
+        case 'q':
+            a->quiet = true;
+            break;
+        case 'h':
+            usage();
+            *status = HT_EXIT_OK;
+            return false;
+        default:
+            *status = HT_EXIT_USAGE;
+            return false;
+        }
+    }
+    if (argc != optind + 1) {
+        *status = ht_usage_error("give the FILE of one virtual machine's "
+                                 "memory");
+        return false;
+    }
+    a->file = argv[optind];
+    return true;
+}
+
+static HtPrograms *open_memory(const Attach *a, GError **error)
+{
+    const HtProgramsOptions options = {
+        .dir = a->dir,
+        .max_bytes = a->max_bytes,
+    };
+    HtPrograms *p = NULL;
+    int fd = a->create ? ht_memory_make_file(a->file, a->size, error) :
+                         open(a->file, O_RDWR | O_CLOEXEC);
+
+    if (fd < 0 && !a->create) {
+        g_set_error(error, G_FILE_ERROR, G_FILE_ERROR_FAILED,
+                    "cannot open '%s': %s%s", a->file, g_strerror(errno),
+                    errno == ENOENT ? "; --create makes it" : "");
+    }
+    if (fd >= 0) {
+        p = ht_programs_new(fd, a->create, &options, error);
+        close(fd);
+    }
+    if (!p) {
+        return NULL;
+    }
+    if (a->create && !a->quiet) {
+        fprintf(stderr, "hypertrace attach: start the virtual machine with\n"
+                "  -object memory-backend-file,id=ht-programs,share=on,"
+                "size=%" PRIu64 "M,mem-path=%s\n"
+                "  -device ivshmem-plain,memdev=ht-programs\n",
+                a->size >> 20, a->file);
+    }
+    return p;
+}
+
+/*
+ * Wait for a signal or a time, with the signals of the end blocked, also in
+ * threads that are started later.
+ */
+static const char *wait_end(const Attach *a, const sigset_t *signals,
+                            const HtPrograms *p)
+{
+    const uint64_t start = g_get_monotonic_time();
+    const struct timespec tick = { .tv_nsec = 100000000 };
+
+    while (sigtimedwait(signals, NULL, &tick) < 0) {
+        if (a->for_ns &&
+            (g_get_monotonic_time() - start) * 1000 >= a->for_ns) {
+            return "the time of --for was over";
+        }
+        if (ht_programs_failed(p)) {
+            return "the memory was truncated";
+        }
+    }
+    return "the recorder was stopped";
+}
+
+static int summary(const Attach *a, const HtProgramsStats *n)
+{
+    if (n->why) {
+        ht_error("%s", n->why);
+    }
+    if (!a->quiet) {
+        ht_programs_summary("attach", a->dir, n);
+    }
+    return n->events && !n->why ? HT_EXIT_OK : HT_EXIT_NOTHING;
+}
+
+static int record(const Attach *a, GError **error)
+{
+    g_autofree char *command = g_strdup_printf("attach %s", a->file);
+    const HtSessionInfo info = {
+        .dir = a->dir,
+        .command = command,
+        .source = "memory of a device ivshmem-plain",
+        .max_bytes = a->max_bytes,
+    };
+    g_autoptr(HtSession) session = NULL;
+    HtPrograms *p = open_memory(a, error);
+    HtProgramsStats stats;
+    sigset_t signals;
+    const char *end;
+
+    if (!p) {
+        return HT_EXIT_ERROR;
+    }
+    session = ht_session_new(&info, error);
+    if (!session) {
+        ht_programs_end(p, &stats);
+        g_free(stats.why);
+        return HT_EXIT_ERROR;
+    }
+    sigemptyset(&signals);
+    sigaddset(&signals, SIGINT);
+    sigaddset(&signals, SIGTERM);
+    sigaddset(&signals, SIGHUP);
+    sigprocmask(SIG_BLOCK, &signals, NULL);
+    ht_programs_start(p);
+    end = wait_end(a, &signals, p);
+    ht_programs_end(p, &stats);
+    if (!ht_session_finish(session, end, error) || !stats.streams) {
+        ht_session_discard(session);
+    }
+    return summary(a, &stats);
+}
+
+int ht_attach(int argc, char **argv)
+{
+    g_autoptr(GError) error = NULL;
+    Attach a = { .max_bytes = MAX_SIZE_DEFAULT };
+    int status;
+
+    if (parse_options(&a, argc, argv, &status)) {
+        a.own_dir = !a.dir;
+        if (a.own_dir) {
+            a.dir = ht_record_default_dir();
+        }
+        status = record(&a, &error);
+        if (error) {
+            status = ht_error("%s", error->message);
+        }
+        if (a.own_dir) {
+            /* There is nothing in it if nothing was recorded. */
+            rmdir(a.dir);
+        }
+    }
+    g_free(a.dir);
+    return status;
+}
