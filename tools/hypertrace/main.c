@@ -25,7 +25,6 @@ static const HtCommand commands[] = {
     { "Record", NULL, NULL },
     { "record", ht_record, "run a virtual machine and record its kernel" },
     { "attach", ht_attach, "record programs of a machine started elsewhere" },
-    { "recover", ht_recover, "make a recording of a dead guest's memory" },
     { "recover", ht_recover, "make a recording from a dead guest's memory" },
     { "events", ht_events, "list the events of a kernel or a recording" },
     { "See what happened", NULL, NULL },
