@@ -518,18 +518,6 @@ static void fn_use_next(void)
 }
 
 /*
- * Parse the host's setting, with the parameter's text @text as its bound.
- * Without a setting, parse the text itself.
- *
- * Context: fn_mutex held
- */
-static int fn_parse_request(const char *text)
-{
-	return *fn_request ? fn_parse(fn_next(), fn_request, text) :
-			  fn_parse(fn_next(), text, NULL);
-}
-
-/*
  * Apply a new text of the parameter.  If the text is wrong, nothing changes.
  * If it does not cover the host's setting, no function is selected.
  *
@@ -541,7 +529,7 @@ static int fn_select(const char *text)
 
 	if (ret)
 		return ret;
-	if (fn_parse_request(text)) {
+	if (*fn_request && fn_parse(fn_next(), fn_request, text)) {
 		pr_warn("no function is traced: the host's setting functions=%s is refused\n",
 			fn_request);
 		fn_parse(fn_next(), "", NULL);
@@ -550,7 +538,12 @@ static int fn_select(const char *text)
 	return 0;
 }
 
-/* Apply the host's setting, or refuse all of it.  Context: fn_mutex held */
+/*
+ * Apply the host's setting as a whole, or refuse it.  Without a setting, the
+ * parameter alone selects.
+ *
+ * Context: fn_mutex held
+ */
 static void fn_follow_host(void)
 {
 	static char request[HT_SELECT_MAX];
@@ -559,7 +552,8 @@ static void fn_follow_host(void)
 	if (!strcmp(request, fn_request))
 		return;
 	strscpy(fn_request, request, sizeof(fn_request));
-	if (fn_parse_request(fn_text))
+	if (fn_parse(fn_next(), *request ? request : fn_text,
+		     *request ? fn_text : NULL))
 		pr_warn("the host's setting functions=%s is refused\n", request);
 	else
 		fn_use_next();
