@@ -31,10 +31,12 @@ void htk_revoke_all(struct htk *h)
 /* Streams ----------------------------------------------------------------- */
 
 /*
- * Virtio: have the device take all that was committed, so that what the
- * message asks for covers it.  Goes on when @wait is over in any case.
+ * Virtio: submit all committed bytes and wait until the device has consumed
+ * them, so that the next message covers them.  Return when @wait is over in any
+ * case.
  *
- * Context: h->life held, h->control not: others need not wait
+ * Context: h->life held; h->control not held, so that other callers need not
+ * wait
  */
 static void htk_settle(struct htk *h, u32 stream, struct htk_wait *wait)
 {
@@ -47,11 +49,11 @@ static void htk_settle(struct htk *h, u32 stream, struct htk_wait *wait)
 }
 
 /*
- * Virtio: hand over nothing behind STREAM_CLOSE, which the device would return
- * unread.  What the timer handed over since htk_settle() is waited for.
+ * Virtio: submit nothing after STREAM_CLOSE, since the device would return it
+ * unread.  Wait for buffers that the timer submitted since htk_settle().
  *
- * Context: h->control held, or nobody else uses the stream: one that is opened
- * meanwhile would be sealed
+ * Context: h->control held, or there is no other user of the stream, so that it
+ * cannot be opened meanwhile
  */
 static void htk_seal(struct htk *h, u32 stream, struct htk_wait *wait)
 {
@@ -74,8 +76,8 @@ static int htk_check_stream(struct htk *h, const struct htk_owner *owner,
 }
 
 /*
- * Nothing is submitted by its owner any more: what the device still has only
- * gets less.
+ * Keep the owner of a stream from submitting more, so that the number of
+ * buffers that the device has can only decrease.
  *
  * Context: h->control held
  */
@@ -87,7 +89,7 @@ static void htk_closing(struct htk *h, u32 stream)
 }
 
 /*
- * The stream is closed: no mapping of it may stay.
+ * Revoke all mappings of a closed stream and release its memory.
  *
  * Context: h->control held
  */
@@ -100,12 +102,16 @@ static void htk_disown(struct htk *h, u32 stream)
 	htk_revoke(h, stream);
 	up_write(&h->map_sem);
 	h->transport->ring_put(h, stream);
-	/* Pairs with htk_close_owner(), which may free it from now on. */
+	/*
+	 * Pairs with the load-acquire in htk_close_owner(), whose caller may
+	 * free the owner from now on.
+	 */
 	smp_store_release(&owner->open, owner->open - 1);
 }
 
 /*
- * What became of a message that opens, of which @claim says whose it is.
+ * Update the claim of a stream by the reply to STREAM_OPEN: the stream is open,
+ * still being opened (BUSY), or refused.
  *
  * Context: h->control held
  */
@@ -156,8 +162,9 @@ static int htk_open_again(struct htk *h, struct htk_owner *owner,
 }
 
 /*
- * The driver chooses the stream, since its memory comes first.  The host opens
- * it in its own time: the message then comes again, with the instance.
+ * Open a stream.  The driver chooses it, since the stream's memory must exist
+ * first.  If the host needs time, its reply is BUSY with the instance, and the
+ * caller sends the message again with this instance.
  *
  * Context: h->control held
  */
@@ -194,7 +201,7 @@ static int htk_open_stream(struct htk *h, struct htk_owner *owner,
 			*m = request;
 			m->stream = i;
 			htk_announce(h, m);
-			/* Without the reply nobody could close the stream. */
+			/* The stream cannot be closed without the reply. */
 			h->killable = false;
 			ret = h->transport->exchange(h, &m->h, sizeof(*m));
 			m->stream = i;
@@ -217,7 +224,9 @@ static int htk_open_stream(struct htk *h, struct htk_owner *owner,
 		if (!any)
 			break;
 	}
-	/* Streams of closed files come free: BUSY without an instance. */
+	/*
+	 * BUSY without an instance: streams of closed files will be free soon.
+	 */
 	*m = request;
 	m->h.status = closing ? HT_STATUS_BUSY :
 		      any ? HT_STATUS_LIMIT : HT_STATUS_EXIST;
@@ -233,7 +242,9 @@ static int htk_close_stream(struct htk *h, struct ht_msg_stream *m,
 
 	htk_seal(h, stream, wait);
 	ret = h->transport->exchange(h, &m->h, sizeof(*m));
-	/* Unless the device has the message, the stream is still open. */
+	/*
+	 * After a timeout the device has the message, else the stream is open.
+	 */
 	if (ret && ret != -ETIMEDOUT && h->transport->seal)
 		h->transport->seal(h, stream, false);
 	if (ret)
@@ -243,15 +254,18 @@ static int htk_close_stream(struct htk *h, struct ht_msg_stream *m,
 	case HT_STATUS_INVAL:
 		break;
 	default:
-		/* Closed now, or was: after a takeover, for example. */
+		/*
+		 * It is closed now, or was before, for example by a takeover.
+		 */
 		htk_disown(h, stream);
 	}
 	return 0;
 }
 
 /*
- * STREAM_CLOSE, STREAM_FLUSH.  The device may take its time for what was
- * committed, so h->control is let go meanwhile; the claim is looked at again.
+ * Send STREAM_CLOSE or STREAM_FLUSH.  Release h->control while the device
+ * consumes the committed bytes, which may take long, and then check the claim
+ * again.
  *
  * Context: h->life and h->control held
  */
@@ -281,8 +295,9 @@ static int htk_control_stream(struct htk *h, struct htk_owner *owner,
 }
 
 /*
- * Tell whether an owner may send a message.  A program may not send TIME_SYNC,
- * which dates the events of others.  Only the driver sends ENABLED and TAKEOVER.
+ * Check whether an owner may send a message.  A program must not send
+ * TIME_SYNC, which changes the dates of other programs' events.  Only the
+ * driver sends ENABLED, SETTINGS and TAKEOVER.
  */
 static bool htk_may_send(const struct htk *h, const struct htk_owner *owner,
 			 u16 type)
@@ -355,17 +370,22 @@ int htk_takeover(struct htk *h)
 }
 
 /**
- * htk_control() - exchange control messages, if @owner may
+ * htk_control() - exchange control messages, if their sender may send them
  * @h: the device
  * @owner: the sender
- * @msg: as ht_port_ops.control() has it.  The device accepts no messages after
- *       the first but those that register classes
- * @room: bytes at @msg
+ * @msg: a message, or consecutive CLASS_REGISTER messages; the replies
+ *       overwrite them
+ * @room: size of @msg in bytes
  *
- * A program that is killed does not wait for the host.  What unloads a module
- * does, since it has to close the kernel's streams.
+ * A program that is killed stops waiting for the host.  The kernel keeps
+ * waiting, even if the process that unloads a module is killed, since its
+ * streams must be closed.
  *
- * Return: 0, the status being in the message, or a negative errno.
+ * Context: may sleep for seconds
+ *
+ * Return: 0, with the status in the message, or a negative errno: -EINVAL;
+ * -EPERM: the owner may not send it; -EINTR: killed; -ENODEV: the device is
+ * away; or an error of the exchange.
  */
 int htk_control(struct htk *h, struct htk_owner *owner, struct ht_msg *msg,
 		u32 room)
@@ -400,12 +420,12 @@ int htk_control(struct htk *h, struct htk_owner *owner, struct ht_msg *msg,
 }
 
 /*
- * Tell the host to close a stream, and ask how far that is: a message that is
- * sent again asks, since its instance says what it is about.
- *
- * Return: 0: closed; -EAGAIN: not yet; or why it cannot be told.
+ * Request the host to close a stream.  Sending the message again asks whether
+ * the stream is closed, since the instance identifies the request.
  *
  * Context: h->life held
+ *
+ * Return: 0: closed; -EAGAIN: not yet; or another negative errno.
  */
 static int htk_send_close(struct htk *h, u32 stream)
 {
@@ -425,7 +445,10 @@ static int htk_send_close(struct htk *h, u32 stream)
 	return !ret && m.h.status == HT_STATUS_BUSY ? -EAGAIN : ret;
 }
 
-/* The streams of @owner, or of all, from now on without a submitter */
+/*
+ * Collect the streams of an owner, or all streams if @owner is NULL, and keep
+ * their owners from submitting more.
+ */
 static void htk_closing_all(struct htk *h, const struct htk_owner *owner,
 			    unsigned long *streams)
 {
@@ -444,12 +467,15 @@ static void htk_closing_all(struct htk *h, const struct htk_owner *owner,
 }
 
 /*
- * Nobody else uses what is closed: a file that is released has no user, and
- * with h->life held for writing nobody has.
+ * Close the streams of an owner, or all streams if @owner is NULL.
  *
- * The host closes all of them at the same time, and is waited for once,
- * whatever their number.  If it hangs, it is told to close all in any case: it
- * does so in its own time, and the streams can be opened again afterwards.
+ * The streams have no other user: a released file has none, and all streams are
+ * closed only with h->life held for writing.
+ *
+ * The host closes the streams concurrently, so a single wait of 5 s is enough
+ * for any number.  If the host does not answer in that time, send the requests
+ * all the same: it closes the streams when it continues, and they can be opened
+ * again afterwards.
  *
  * Context: h->life held
  */
@@ -462,7 +488,7 @@ static void htk_close_streams(struct htk *h, const struct htk_owner *owner)
 	int ret;
 
 	htk_closing_all(h, owner, open);
-	/* What fits is handed over of all before one is waited for. */
+	/* Submit as much of all streams as possible before the first wait. */
 	for_each_set_bit(i, open, HT_STREAMS_MAX) {
 		if (h->transport->drain)
 			h->transport->drain(h, i);
@@ -496,17 +522,21 @@ static void htk_close_streams(struct htk *h, const struct htk_owner *owner)
 }
 
 /**
- * htk_close_owner() - close what a file that is released, or the kernel, has
- * @owner: who does not use it any more
+ * htk_close_owner() - close all streams of an owner
+ * @owner: a file that was released, or the kernel; it no longer uses them
  *
- * What was committed is delivered first.
- * Context: may sleep for seconds, if the host does not answer
+ * Committed events are delivered first.
+ *
+ * Context: may sleep for seconds if the host does not answer
  */
 void htk_close_owner(struct htk_owner *owner)
 {
 	struct htk *h = owner->h;
 
-	/* Pairs with htk_disown().  Without streams there is no wait. */
+	/*
+	 * Pairs with the store-release in htk_disown().  Without streams, do
+	 * not wait for h->life.
+	 */
 	if (!smp_load_acquire(&owner->open))
 		return;
 	down_read(&h->life);
@@ -515,8 +545,8 @@ void htk_close_owner(struct htk_owner *owner)
 }
 
 /**
- * htk_close_all() - close all streams: the device goes, or is suspended
- * @h: the device, whose @gone is set
+ * htk_close_all() - close all streams of a device that goes away
+ * @h: the device; its @gone is set
  *
  * Context: h->life held for writing
  */

@@ -18,7 +18,10 @@ static DEFINE_IDA(htk_ida);
 static atomic_t htk_generation;
 static struct vfsmount *htk_mnt;
 
-/* Runs everything that waits for a host.  Frozen while the machine sleeps. */
+/*
+ * Runs all work that waits for a host.  It is frozen while the machine is
+ * suspended.
+ */
 struct workqueue_struct *htk_wq;
 
 static int htk_fs_init(struct fs_context *fc)
@@ -27,8 +30,9 @@ static int htk_fs_init(struct fs_context *fc)
 }
 
 /*
- * Nobody else can mount it: it is not registered, and it has no owner because
- * the module itself has it mounted while it is loaded.
+ * The file system is not registered, so only this module can mount it.  It has
+ * no owner: the module itself keeps it mounted while it is loaded, and must
+ * remain removable.
  */
 static struct file_system_type htk_fs = {
 	.name		 = KBUILD_MODNAME,
@@ -51,6 +55,8 @@ static void htk_release(struct kref *kref)
 /**
  * htk_put() - drop a reference to a device
  * @h: the device
+ *
+ * Context: may sleep
  */
 void htk_put(struct htk *h)
 {
@@ -59,7 +65,9 @@ void htk_put(struct htk *h)
 
 /**
  * htk_get_by_misc() - get a reference to the device of a node
- * @misc: the node, which is registered
+ * @misc: the node; it must stay registered during the call
+ *
+ * Context: any
  */
 struct htk *htk_get_by_misc(struct miscdevice *misc)
 {
@@ -70,7 +78,9 @@ struct htk *htk_get_by_misc(struct miscdevice *misc)
 }
 
 /**
- * htk_next_generation() - a number that no device had before
+ * htk_next_generation() - get a number that no device had before
+ *
+ * Context: any
  */
 u32 htk_next_generation(void)
 {
@@ -140,7 +150,7 @@ int htk_device_init(void)
 	return 0;
 }
 
-/* Waits for the streams of files that were closed last. */
+/* Wait for the work that closes the streams of closed files, then clean up. */
 void htk_device_exit(void)
 {
 	destroy_workqueue(htk_wq);

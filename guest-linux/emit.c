@@ -266,9 +266,10 @@ static struct ht_stream *htk_emit_detach(void)
 }
 
 /*
- * Publish the count of discarded events; htk_close_owner() delivers the committed
- * events.  If the host has closed the stream, nobody reads that count: the next
- * stream reports the events that were discarded since it was last published.
+ * Publish the count of discarded events; htk_close_owner() delivers the
+ * committed events.  If the host has closed the stream, it no longer reads the
+ * count.  The next stream then reports the events that were discarded since the
+ * count was last published.
  */
 static void htk_emit_push(struct ht_stream *s)
 {

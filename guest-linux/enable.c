@@ -208,7 +208,7 @@ void htk_enable_remove(struct htk *h)
 	mutex_unlock(&htk_enable_mutex);
 }
 
-/* What a mapping remembers of the device's state */
+/* Value by which a mapping recognizes that the device was away */
 static void *htk_enable_mark(const struct htk *h)
 {
 	return (void *)(unsigned long)h->generation;
@@ -226,8 +226,8 @@ static vm_fault_t htk_enable_fault(struct vm_fault *vmf)
 
 	down_read(&h->map_sem);
 	/*
-	 * The device was away since this mapping was made: let the next event of
-	 * the program find that its stream is closed, and register again.
+	 * The device was away since this mapping was made: let the next event
+	 * of the program find that its stream is closed, and register again.
 	 */
 	if (vma->vm_private_data != htk_enable_mark(h))
 		ret = vmf_insert_pfn_prot(vma, addr, page_to_pfn(h->enable_on),

@@ -360,10 +360,10 @@ struct fn_cover {
 };
 
 /*
- * Compare a word of the bound with one that is to be covered.  A pattern covers
- * another one if it matches its text, as long as wildcards of that text can
- * only be matched by a "*".  A "[" or "\" could make a literal of the bound
- * match a part of a wildcard, so they must not occur.
+ * Check whether a word of the bound covers the host's word.  It does if its
+ * pattern matches the text of the host's pattern, and if only a "*" of the
+ * bound can match wildcards in this text.  The host's word must not have "[" or
+ * "\", since a literal of the bound could match a part of such a wildcard.
  */
 static int fn_cover_word(void *arg, char *bound)
 {

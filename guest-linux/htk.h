@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * hypertrace: the driver's own declarations
+ * hypertrace: internal declarations of the driver
  *
- * Each file uses functions of files after it only:
+ * Each file uses only functions of files after it:
  *
  * main.c     the module, and the driver of virtio devices
  * memory.c   the driver of memory-only devices
@@ -11,10 +11,10 @@
  * emit.c     events of the kernel itself
  * chardev.c  /dev/hypertraceN
  * device.c   allocation and reference counts
- * port.c     what the guest library's core needs of the driver
- * control.c  which message is allowed to whom; who has which stream
+ * port.c     operations that the guest library's core calls
+ * control.c  control messages, permissions, and owners of streams
  * origin.c   origins, reserved names and quotas
- * enable.c   which classes the host wants
+ * enable.c   enable bytes, which say which classes the host wants
  * pci.c      hypercall and shm: registers and stream memory in BARs
  * virtio.c   virtio: the control queue, and memory of streams
  * virtio-queue.c  virtio: data queues and their timer
@@ -45,32 +45,32 @@ struct htk_wait;
 struct pci_dev;
 
 /**
- * struct htk_transport - what differs between the kinds of devices
- * @name: for messages
- * @probe: set h->core.caps and whatever the other functions need
- * @ready: after the driver said DRIVER_OK: close what an earlier driver left
- * @remove: nothing is open any more; undo @probe.  Memory that is still
- *          mapped has been revoked before.
- * @freeze: the machine is suspended: nothing is open any more, and the device
- *          loses its state
- * @restore: make it work again, up to @ready
- * @exchange: as ht_port_ops.control(); @room bytes are there.  Called with
- *            h->control held.
- * @ring_get: have the stream's memory
- * @ring_opened: the host has opened the stream: nothing of a former owner may
- *               be left in its packets
- * @ring_put: the stream is closed, and no mapping is left
- * @ring_pfn: page @index of the stream's ring, 0 being the control page
- * @ring_addr: where the kernel sees the ring
- * @read_caps: the capabilities as they are now
+ * struct htk_transport - operations of a kind of device
+ * @name: name for messages
+ * @probe: set h->core.caps and all that the other functions need
+ * @ready: after DRIVER_OK, close the streams that an earlier driver has left
+ * @remove: undo @probe; all streams are closed and mappings are revoked
+ * @freeze: the machine is being suspended; all streams are closed, and the
+ *          device loses its state
+ * @restore: undo @freeze, except for @ready
+ * @exchange: as ht_port_ops.control(), for @room bytes of messages; called with
+ *            h->control held
+ * @ring_get: allocate the stream's memory
+ * @ring_opened: the host has opened the stream; clear the packets of an earlier
+ *               owner
+ * @ring_put: free the stream's memory; the stream is closed and not mapped
+ * @ring_pfn: get page @index of the stream's ring; page 0 is the control page
+ * @ring_addr: get the kernel's address of the ring
+ * @read_caps: read the present capabilities
  *
  * Only virtio has these:
- * @drain: hand over everything that was committed; 0 or -EAGAIN
- * @seal: if @on, hand over no more of the stream until it is opened again
- * @settle: wait until the device has returned every buffer of the stream, or
+ *
+ * @drain: submit all committed bytes; returns 0, or -EAGAIN without a buffer
+ * @seal: if @on, submit no more of the stream until it is opened again
+ * @settle: wait until the device has returned all buffers of the stream, or
  *          @wait is over
- * @ring_table: what the host is told of where the stream's memory is, so that
- *              it reads what was committed when this kernel has ended; or 0
+ * @ring_table: get the address of the table of the stream's pages, or 0.  The
+ *              host reads committed bytes through it after this kernel ended
  */
 struct htk_transport {
 	const char *name;
@@ -98,12 +98,13 @@ struct htk_transport {
  * @h: the device
  * @uid: user who opened the file
  * @writable: the file was opened for writing
- * @closed: page that mappings of a control page show once the stream is not
- *          open: zeroes, so that state is HT_STREAM_CLOSED and every commit
- *          looks at it
- * @stray: the same for packets: takes stores that nobody reads
- * @open: number of its streams; written with h->control held
- * @released: the file is closed; its streams are about to be
+ * @closed: page of zeroes that replaces the mapped control page of a stream
+ *          that is not open: its state is HT_STREAM_CLOSED, and its wake word
+ *          makes every commit check the state
+ * @stray: page that replaces the mapped packets of such a stream; it is only
+ *         written
+ * @open: number of the owner's streams; written with h->control held
+ * @released: the file is closed, and a work item will close its streams
  * @orphan: link in h->orphans
  */
 struct htk_owner {
@@ -118,9 +119,9 @@ struct htk_owner {
 };
 
 enum htk_phase {
-	HTK_OPENING,		/* the host may still read what was there */
-	HTK_OPEN,		/* the memory is the owner's */
-	HTK_CLOSING,		/* nothing is submitted any more */
+	HTK_OPENING,		/* the host may still read old packets */
+	HTK_OPEN,		/* the owner may use the memory */
+	HTK_CLOSING,		/* the owner must not submit more */
 };
 
 /**
@@ -138,29 +139,31 @@ struct htk_claim {
 /**
  * struct htk - one device
  * @core: the guest library's part; kernel streams use it
- * @kref: the driver holds one, and each open file
- * @life: read by who waits for the device between messages, written to take
- *        it away; nests outside @control
- * @control: one control message at a time; guards @claims, @gone
- * @map_sem: read by faults, written to revoke; guards @claims and @gone for
- *           them.  Nests inside @control.
- * @gone: the device was removed, or is suspended; set under both
- * @generation: of the state the device has: another one after a suspend
- * @claims: of each stream
- * @mappings: an inode of the driver's own, whose address space all files of
- *            the device share, so that one call revokes a stream in all of
- *            them.  Not that of a node, which would keep its file system, nor
- *            of a file system that looks for its own inode behind a mapping
- * @enable: the enable page: what the host writes, or @enable_copy
- * @enable_copy: virtio's, and what mappings show while the device is away
+ * @kref: references of the driver and of each open file
+ * @life: keeps the device from being taken away; held for reading also between
+ *        messages, and for writing to take the device away.  @control nests
+ *        inside
+ * @control: allows one control message at a time; protects @claims and @gone
+ * @map_sem: held for reading by page faults and for writing to revoke mappings;
+ *           protects @claims and @gone during a fault.  Nests inside @control
+ * @gone: the device was removed or is suspended; written with @control and
+ *        @map_sem held
+ * @generation: identifies the present state of the device; changes at a resume
+ * @claims: the owner of each stream
+ * @mappings: an inode of the driver, whose address space all files of the
+ *            device share, so that one call revokes a stream in all of them.
+ *            The node's inode would pin its file system, and some file systems
+ *            expect their own inode behind a mapping
+ * @enable: the enable page: the host's, or @enable_copy
+ * @enable_copy: copy for virtio, and for mappings while the device is away
  * @enable_on: a page of bytes that are all HT_ENABLE_ON
- * @enable_work: the host said that something in it changed
- * @enable_away, @enable_there: enable.c's
- * @messages: protects the message buffer of @core; outside @life
- * @killable: a signal that kills the caller ends the exchange under way
+ * @enable_work: reads enable bytes and settings after a change
+ * @enable_away, @enable_there: used by enable.c
+ * @messages: protects the message buffer of @core; nests outside @life
+ * @killable: a signal that kills the caller ends the present exchange
  *            (@control)
  * @orphans: owners whose files were closed
- * @orphan_work: closes their streams
+ * @orphan_work: closes the streams of @orphans
  * @link: connection to the host (@control)
  * @watch: work item that watches for a host; the only user of the next five
  * @synced: jiffies of the last rounds of HT_MSG_TIME_SYNC
@@ -231,13 +234,13 @@ struct htk {
 
 /**
  * struct htk_wait - a wait for the device, which ends after 5 s
- * @last: jiffies of the last check
- * @left: jiffies until it is over
- * @killable: it also ends when the caller is killed
+ * @last: time of the last check, in jiffies
+ * @left: remaining time, in jiffies
+ * @killable: the wait also ends when the caller is killed
  *
- * Between two checks at most HTK_LOOK_MS count: while the virtual machine or
- * its host stood still, so did the device.  An exchange between them, which
- * has a wait of its own, counts for no more.
+ * The time between two checks counts as HTK_LOOK_MS at most.  So a pause of the
+ * virtual machine or its host, in which the device could not run, does not end
+ * the wait.  An exchange between two checks has a wait of its own.
  */
 struct htk_wait {
 	unsigned long last;
@@ -272,8 +275,8 @@ static inline struct virtio_device *htk_vdev(const struct htk *h)
 }
 
 /*
- * In memory of the guest a packet is in one piece if packets begin with a page,
- * so the control page ends with one.
+ * Get the offset of the ring in its pages.  In guest memory, packets begin at a
+ * page, so that a packet is physically contiguous; the control page ends there.
  */
 static inline unsigned long htk_ring_offset(const struct htk *h)
 {
@@ -290,7 +293,11 @@ static inline unsigned long htk_ring_pages(const struct htk *h)
 			    PAGE_SIZE);
 }
 
-/* Context: h->control or h->map_sem held */
+/*
+ * Check whether an owner may use a stream's memory.
+ *
+ * Context: h->control or h->map_sem held
+ */
 static inline bool htk_owns(const struct htk *h, const struct htk_owner *owner,
 			    u32 stream)
 {

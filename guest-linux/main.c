@@ -14,8 +14,8 @@
 #include "htk.h"
 
 /*
- * Refuse indirect descriptors: without them a submission allocates nothing, so it
- * works wherever the kernel emits an event.
+ * Refuse indirect descriptors: without them a submission allocates nothing, so
+ * it works wherever the kernel emits an event.
  */
 static int htk_validate(struct virtio_device *vdev)
 {

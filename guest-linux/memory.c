@@ -4,8 +4,8 @@
  *
  * The device is the emulator's ivshmem-plain, whose BAR2 is memory that a
  * recorder on the host shares.  There is no register, interrupt or exit: the
- * recorder polls.  It may be absent when the guest boots, end at any time, and
- * be followed by another one.  A work item watches for that.
+ * recorder polls.  The recorder may be absent when the guest boots, and may end
+ * at any time.  Another recorder may follow.  A work item watches for this.
  *
  * Other drivers use the same PCI id.  The module exports no alias for it, and
  * takes a device only if page 0 of its memory says that it is a hypertrace
@@ -20,7 +20,7 @@
 
 #include "htk.h"
 
-/* Time between two looks at page 0, with a host and without one */
+/* Time between two polls of page 0 with and without a host, in ms */
 #define HTK_WATCH_MS	20
 #define HTK_ABSENT_MS	100
 #define HTK_SYNC_ROUNDS	4
@@ -47,7 +47,7 @@ static int htk_memory_exchange(struct htk *h, struct ht_msg *msg, u32 room)
 	bool opens = msg->type == HT_MSG_STREAM_OPEN;
 	int ret = ht_memory_exchange(&h->core, &h->link, msg, room);
 
-	/* The host may open the stream later, and nobody would close it. */
+	/* The host may open the stream later, when no owner could close it. */
 	if (ret && ret != -EBUSY && opens && h->link.pending)
 		h->abandoned = true;
 	return ret;
@@ -141,8 +141,8 @@ static void htk_memory_sync(struct htk *h)
 }
 
 /*
- * No interrupt tells of changed enable bytes or settings.  After a pause of the
- * host, ask again what it did not answer.
+ * Notice changes of enable bytes and settings, for which there is no interrupt.
+ * After a pause of the host, ask again, since it may have missed a message.
  */
 static void htk_memory_changes(struct htk *h, bool beats)
 {
@@ -304,7 +304,9 @@ static int __maybe_unused htk_memory_resume(struct device *dev)
 {
 	struct htk *h = dev_get_drvdata(dev);
 
-	/* The beat of before the suspend says nothing about the host of now. */
+	/*
+	 * The last beat before the suspend does not show that there is a host.
+	 */
 	mutex_lock(&h->control);
 	ht_link_init(&h->core, &h->link);
 	mutex_unlock(&h->control);

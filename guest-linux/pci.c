@@ -73,8 +73,8 @@ static int htk_pci_check(struct htk *h, u64 regs_size, u64 ram_size)
 
 /*
  * Tell how the architecture mapped stream memory when it was asked for cached
- * memory.  On x86, a BAR below 4 GiB is usually inside an uncachable MTRR, which
- * overrides the request.
+ * memory.  On x86, a BAR below 4 GiB is usually inside an uncachable MTRR,
+ * which overrides the request.
  */
 static u32 htk_pci_mapping(struct htk *h)
 {
@@ -198,8 +198,8 @@ static void htk_pci_go(struct ht_device *dev, u32 bytes)
 	struct htk *h = container_of(dev, struct htk, core);
 
 	/*
-	 * The write orders earlier stores before it.  When it returns, the reply
-	 * is in place; the barrier orders its loads after the write.
+	 * The write orders earlier stores before it.  When it returns, the
+	 * reply is in place; the barrier orders its loads after the write.
 	 */
 	writel(bytes, h->regs + HT_REG_MAILBOX_GO);
 	mb();
@@ -229,8 +229,8 @@ int htk_pci_ring_get(struct htk *h, u32 stream)
 }
 
 /*
- * Clear the packets, and the rest of the last page that a program can map.  Until
- * the host has opened the stream, it may read events of an earlier owner.
+ * Clear the packets, and the rest of the last page that a program can map.
+ * Until the host has opened the stream, it may read events of an earlier owner.
  */
 void htk_pci_ring_opened(struct htk *h, u32 stream)
 {
