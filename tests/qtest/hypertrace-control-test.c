@@ -27,7 +27,10 @@ static void *message(uint16_t type, size_t size)
     return m;
 }
 
-/* Size that a message type must have; 0 if the size varies */
+/*
+ * Size that a message type must have, without room for bytes of a reply; 0 if
+ * the size varies
+ */
 static size_t size_of(uint16_t type)
 {
     switch (type) {
@@ -42,6 +45,10 @@ static size_t size_of(uint16_t type)
         return sizeof(struct ht_msg_stats);
     case HT_MSG_DISCARDED:
         return sizeof(struct ht_msg_discarded);
+    case HT_MSG_ENABLED:
+        return sizeof(struct ht_msg_enabled);
+    case HT_MSG_SETTINGS:
+        return sizeof(struct ht_msg_settings);
     default:
         return 0;
     }
@@ -64,8 +71,10 @@ static void test_malformed(const void *channel)
     uint16_t type;
     size_t size;
 
-    for (type = HT_MSG_STREAM_OPEN; type <= HT_MSG_STATS; type++) {
-        for (size = sizeof(struct ht_msg); size < 128; size++) {
+    for (type = HT_MSG_STREAM_OPEN; type <= HT_MSG_SETTINGS; type++) {
+        /* A takeover has no contents; the device ignores bytes after it. */
+        for (size = sizeof(struct ht_msg);
+             type != HT_MSG_TAKEOVER && size < 128; size++) {
             g_autofree void *m = message(type, size);
 
             if (size == size_of(type)) {

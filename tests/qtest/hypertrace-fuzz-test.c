@@ -165,14 +165,26 @@ static void access_any(Fuzz *f, uint64_t addr)
     }
 }
 
+/* Bytes for the reply, in messages that ask for enable bytes or settings */
+#define ROOM 64
+
 /* Build a message of which some fields are valid; returns its size */
 static size_t make_message(Fuzz *f, uint8_t *buf)
 {
     static const size_t sizes[] = {
-        16, sizeof(struct ht_msg_class), sizeof(struct ht_msg_class),
-        sizeof(struct ht_msg_open), sizeof(struct ht_msg_stream),
-        sizeof(struct ht_msg_stream), sizeof(struct ht_msg_time),
-        sizeof(struct ht_msg_stats), 16, 16,
+        [0] = sizeof(struct ht_msg),            /* not a type */
+        [HT_MSG_CLASS_REGISTER] = sizeof(struct ht_msg_class),
+        [HT_MSG_CLASS_LIST] = sizeof(struct ht_msg_class),
+        [HT_MSG_STREAM_OPEN] = sizeof(struct ht_msg_open),
+        [HT_MSG_STREAM_CLOSE] = sizeof(struct ht_msg_stream),
+        [HT_MSG_STREAM_FLUSH] = sizeof(struct ht_msg_stream),
+        [HT_MSG_TIME_SYNC] = sizeof(struct ht_msg_time),
+        [HT_MSG_STATS] = sizeof(struct ht_msg_stats),
+        [HT_MSG_TAKEOVER] = sizeof(struct ht_msg),
+        [HT_MSG_DISCARDED] = sizeof(struct ht_msg_discarded),
+        [HT_MSG_ENABLED] = sizeof(struct ht_msg_enabled) + ROOM,
+        [HT_MSG_SETTINGS] = sizeof(struct ht_msg_settings) + ROOM,
+        [HT_MSG_SETTINGS + 1] = sizeof(struct ht_msg),  /* not a type */
     };
     unsigned type = below(f, G_N_ELEMENTS(sizes)), i;
     struct ht_msg *m = (struct ht_msg *)buf;
@@ -190,6 +202,12 @@ static size_t make_message(Fuzz *f, uint8_t *buf)
     }
     if (type == HT_MSG_STREAM_CLOSE || type == HT_MSG_STREAM_FLUSH) {
         stq_le_p(buf + 24, below(f, 64));
+    }
+    if (type == HT_MSG_ENABLED && below(f, 8)) {
+        stl_le_p(buf + offsetof(struct ht_msg_enabled, count), ROOM);
+    }
+    if (type == HT_MSG_SETTINGS && below(f, 8)) {
+        stl_le_p(buf + offsetof(struct ht_msg_settings, count), ROOM);
     }
     for (i = below(f, 4); i && below(f, 2); i--) {
         stq_le_p(buf + sizeof(*m) + below(f, MAX(size, 24) - 23), any64(f));
