@@ -22,7 +22,7 @@ typedef struct Reader {
     void *opaque;
     GHashTable *streams;        /* bt_stream: Stream */
     GError *error;
-    bool ended;                 /* no more events are wanted */
+    bool ended;                 /* @one returned false */
 } Reader;
 
 static void free_stream(void *opaque)
@@ -33,7 +33,10 @@ static void free_stream(void *opaque)
     g_free(s);
 }
 
-/* The trace's files are stream-INDEX-INSTANCE[-NAME]-PART, NAME without '-' */
+/*
+ * Get NAME from the name of a stream's file, which is
+ * stream-INDEX-INSTANCE[-NAME]-PART; NAME has no '-'.
+ */
 static char *source_of(const bt_stream *bs)
 {
     const char *path = bt_stream_get_name(bs);
