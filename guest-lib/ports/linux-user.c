@@ -98,7 +98,7 @@ static int open_path(const char *path, struct ht_device **dev)
         return -ENOMEM;
     }
     r = path[0] == '/' ? ht_linux_open_device(l, path) :
-                         ht_linux_open_pci(l, path);
+                         ht_linux_open_memory(l, path);
     if (r) {
         linux_free(l);
         return r;

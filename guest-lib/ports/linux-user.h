@@ -16,10 +16,12 @@
  * @mailbox: without the module: serializes exchanges of control messages
  * @close: release everything except this structure
  * @pid: process that opened the device's node
- * @fd: the device node, or the PCI device's registers
+ * @fd: the device node, or the PCI device's memory
  * @maps: through the module: mapped streams
- * @doorbells: their doorbell registers; NULL with virtio
+ * @doorbells: their doorbell registers, if the channel has them
  * @enable: the enable page, mapped through the module
+ * @link: without the module: connection to the host
+ * @ram, @ram_size: without the module: the device's memory
  */
 struct ht_linux {
     struct ht_device dev;
@@ -34,8 +36,7 @@ struct ht_linux {
     uint8_t *enable;
 
     /* without the module */
-    volatile uint8_t *regs;
-    size_t regs_size;
+    struct ht_link link;
     uint8_t *ram;
     size_t ram_size;
 };
@@ -48,10 +49,10 @@ static inline struct ht_linux *to_linux(struct ht_device *dev)
 /* linux-user-device.c: the module's /dev/hypertraceN; 0 or a negative errno */
 int ht_linux_open_device(struct ht_linux *l, const char *path);
 
-/* linux-user-pci.c: PCI resource files; 0 or a negative errno */
-int ht_linux_open_pci(struct ht_linux *l, const char *address);
+/* linux-user-memory.c: a PCI resource file; 0 or a negative errno */
+int ht_linux_open_memory(struct ht_linux *l, const char *address);
 
-/* Call @try for each hypertrace PCI device until it returns 0. */
+/* Call @try for each ivshmem PCI device until it returns 0. */
 int ht_linux_scan_pci(int (*try)(void *opaque, const char *address),
                       void *opaque);
 

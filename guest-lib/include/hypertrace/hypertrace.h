@@ -444,9 +444,9 @@ static inline void ht_commit(struct ht_stream *s)
 
 /**
  * ht_open() - open a device from Linux user space
- * @path: "/dev/hypertraceN"; a PCI address "0000:00:04.0" (for root, without
- *        the module: hypercall, and shm for diagnosis); or NULL for the path in
- *        $HYPERTRACE_DEVICE, by default the first device found
+ * @path: "/dev/hypertraceN"; the PCI address of a memory-only device, as
+ *        "0000:00:04.0" (for root on x86, without the module: uncached); or NULL
+ *        for the path in $HYPERTRACE_DEVICE, by default the first device found
  * @dev: set on success
  *
  * Return: 0; -ENODEV: no device was found; -EACCES; -EPROTO: the device has
