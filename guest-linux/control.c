@@ -211,6 +211,7 @@ static int htk_open_stream(struct htk *h, struct htk_owner *owner,
 				owner->open++;
 				h->claims[i].instance = m->instance;
 				h->claims[i].phase = HTK_OPENING;
+				h->claims[i].lost = 0;
 				htk_open_reply(h, m);
 				return 0;
 			}
@@ -446,6 +447,20 @@ static int htk_send_close(struct htk *h, u32 stream)
 }
 
 /*
+ * Note the events that the producer has discarded since the host last read their
+ * number, so that the next host is told.
+ *
+ * Context: h->control held
+ */
+static void htk_untold(struct htk *h, u32 stream)
+{
+	struct ht_ring_control *ring = h->transport->ring_addr(h, stream);
+
+	h->untold += READ_ONCE(ring->guest.lost) -
+		     READ_ONCE(h->claims[stream].lost);
+}
+
+/*
  * Collect the streams of an owner, or all streams if @owner is NULL, and keep
  * their owners from submitting more.
  */
@@ -504,12 +519,14 @@ static void htk_close_streams(struct htk *h, const struct htk_owner *owner)
 			ret = htk_send_close(h, i);
 			if (ret == -EAGAIN && !over)
 				continue;
-			/* ENODEV: there is no host, or one without streams. */
+			/* ENODEV: no host, or one that knows no stream. */
 			if (ret && ret != -ENODEV)
 				dev_warn_ratelimited(h->dev,
 						     "stream %u: the host did not close it (%d)\n",
 						     i, ret);
 			mutex_lock(&h->control);
+			if (ret == -ENODEV)
+				htk_untold(h, i);
 			htk_disown(h, i);
 			mutex_unlock(&h->control);
 			__clear_bit(i, open);

@@ -128,12 +128,15 @@ enum htk_phase {
  * struct htk_claim - who has a stream
  * @owner: NULL when it is closed
  * @instance: as the host calls it
- * @phase: counts only with an owner
+ * @phase: valid only if there is an owner
+ * @lost: memory.c: events that the owner had discarded when the host was last
+ *        known to read their number
  */
 struct htk_claim {
 	struct htk_owner *owner;
 	u64 instance;
 	enum htk_phase phase;
+	u64 lost;
 };
 
 /**
@@ -173,6 +176,7 @@ struct htk_claim {
  * @added: htk_add() was called
  * @abandoned: the host may have opened a stream whose reply never came
  *             (@control)
+ * @untold: discarded events that no host was told of (@control)
  * @known, @nr_known, @users, @user_classes: origin.c's (@control)
  */
 struct htk {
@@ -227,6 +231,7 @@ struct htk {
 	bool attached;
 	bool added;
 	bool abandoned;
+	u64 untold;
 
 	/* virtio.c */
 	struct htk_virtio *virtio;

@@ -117,24 +117,51 @@ static void htk_memory_attach(struct htk *h)
 	h->synced = jiffies - msecs_to_jiffies(HT_SYNC_MS);
 }
 
-static bool htk_memory_in_use(struct htk *h)
+/*
+ * A host reads the numbers of discarded events as long as its beat advances.
+ * Note them; returns whether any stream is in use.
+ */
+static bool htk_memory_note_lost(struct htk *h)
 {
 	bool used = false;
 	u32 i;
 
 	down_read(&h->map_sem);
-	for (i = 0; i < h->core.caps.streams; i++)
-		used |= !!h->claims[i].owner;
+	for (i = 0; i < h->core.caps.streams; i++) {
+		if (!h->claims[i].owner)
+			continue;
+		used = true;
+		WRITE_ONCE(h->claims[i].lost,
+			   READ_ONCE(htk_pci_ring_addr(h, i)->guest.lost));
+	}
 	up_read(&h->map_sem);
 	return used;
+}
+
+/* Tell a new host of the events that were discarded while there was none. */
+static void htk_memory_tell(struct htk *h)
+{
+	u64 untold;
+
+	mutex_lock(&h->control);
+	untold = h->untold;
+	h->untold = 0;
+	mutex_unlock(&h->control);
+	if (!untold || !ht_tell_discarded(&h->core, untold))
+		return;
+	mutex_lock(&h->control);
+	h->untold += untold;
+	mutex_unlock(&h->control);
 }
 
 /* The host cannot read the guest's counter: send it pairs of readings. */
 static void htk_memory_sync(struct htk *h)
 {
 	unsigned long period = msecs_to_jiffies(HT_SYNC_MS - 5 * HTK_WATCH_MS);
+	bool used = htk_memory_note_lost(h);
 
-	if (time_before(jiffies, h->synced + period) || !htk_memory_in_use(h))
+	htk_memory_tell(h);
+	if (!used || time_before(jiffies, h->synced + period))
 		return;
 	h->synced = jiffies;
 	ht_time_sync(&h->core, HTK_SYNC_ROUNDS);
