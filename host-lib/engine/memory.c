@@ -461,7 +461,7 @@ static bool begin(HtMemory *m, uint64_t hz, GError **error)
         }
     }
     m->request = g_malloc(HT_MAILBOX_SIZE);
-    /* Closes the rings and switches all classes off, for old producers. */
+    /* Closes the rings: old producers count their events as discarded. */
     m->server = new_server(m, hz);
     m->beat = ht_le64(ht_atomic_read(&p->beat));
     m->beat_ns = ht_now_ns() - BEAT_NS;

@@ -355,6 +355,14 @@ static void set_state(Stream *st, enum ht_stream_state state)
 {
     /* Pairs with the load of host.state in the producer's ht_is_closed(). */
     ht_atomic_store_release(&st->ring->host.state, ht_le32(state));
+    if (state == HT_STREAM_CLOSED) {
+        /*
+         * A producer that emits nevertheless reaches the wake word at once,
+         * finds its stream closed, and counts its events as discarded.  Pairs
+         * with the load of host.wake in a commit.
+         */
+        ht_atomic_store_release(&st->ring->host.wake, ht_le64(0));
+    }
 }
 
 static void add_stats(struct ht_stats *sum, const HtConsumer *c)
@@ -957,9 +965,10 @@ HtServer *ht_server_new(const HtServerConfig *cfg)
         set_state(st, HT_STREAM_CLOSED);
     }
     s->cfg.rings = NULL;
-    for (i = 0; i < HT_ENABLE_SIZE; i++) {
-        ht_atomic_set(cfg->enable + i, 0);
-    }
+    /*
+     * The enable bytes of a previous host stay: producers that were switched
+     * off now would not count the events that they discard.
+     */
     return s;
 }
 
