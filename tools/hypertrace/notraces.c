@@ -27,7 +27,7 @@ bool ht_last_streams(HtOutput *o, const char *dir, unsigned lines, bool json,
     return refuse(dir, errp);
 }
 
-/* The views leave out the events of programs. */
+/* Their events are left out. */
 char *ht_programs_path(const char *dir)
 {
     return NULL;

@@ -14,7 +14,7 @@
 /* If an init executes the next one within this time, it is not a phase. */
 #define STEP_NS         20000000
 
-/* Limit for initcalls that run at the same time with their functions counted */
+/* Initcalls that run at a time and whose functions are counted */
 #define INSIDE_MAX      256
 
 /* An initcall that has not ended yet */
@@ -22,21 +22,21 @@ typedef struct Call {
     HtBootItem item;
     uint64_t func;
     uint64_t gaps;              /* HtBoot.gaps when it began */
-    HtBootFunctions *functions; /* counts of the functions called, or NULL */
+    HtBootFunctions *functions; /* that it called, or NULL */
 } Call;
 
 typedef struct Collect {
     HtModel *m;
     HtBoot *b;
     GPtrArray *levels;          /* names of levels, interned */
-    const char *level;          /* from the latest initcall_level */
+    const char *level;          /* from the latest initcall_level event */
     /* Keys of these tables are numbers of tasks. */
     GHashTable *calls;          /* Call: the initcall that the task runs */
     GHashTable *modules;        /* name of the module that the task loads */
     GHashTable *images;         /* 1 + index in b->processes */
     HtRunning *running;
     HtGraph *graph;
-    unsigned inside;            /* entries of @calls with functions */
+    unsigned inside;            /* calls whose functions are counted */
     unsigned segment;
     bool kernel_done;           /* PID 1 executed a file */
     uint64_t last_call;         /* end of PID 1's last initcall before that */
@@ -186,7 +186,7 @@ static void initcall_start(Collect *c, const HtModelEvent *ev)
     Call *call = g_hash_table_lookup(c->calls, key(ev));
 
     if (call) {
-        /* A task's initcalls do not nest, so the end of this one was lost. */
+        /* initcalls do not nest within a task */
         add_lost(c, call);
     } else if (g_hash_table_size(c->calls) >= HT_BOOT_ITEMS_MAX) {
         c->b->left_out++;
@@ -214,10 +214,7 @@ static void initcall_finish(Collect *c, const HtModelEvent *ev)
         call->item.ret = ht_event_uint(ev, HT_F_INITCALL_RET);
         add_call(c, call, ev->rec.ns, true);
     } else if (call) {
-        /*
-         * The event ends another call. Its start was lost, and so was the end
-         * of @call.
-         */
+        /* of another call, whose begin was lost with the end of this one */
         add_lost(c, call);
     }
     if (call) {

@@ -5,7 +5,7 @@
 #include "model/duration.h"
 #include "views/boot-functions.h"
 
-/* Limit for functions of one initcall; further ones are not counted */
+/* Functions of one initcall; calls of others are not counted */
 #define NAMES_MAX       4096
 
 typedef struct Function {
@@ -39,7 +39,7 @@ void ht_boot_functions_free(HtBootFunctions *f)
     }
 }
 
-/* Find or create a function. Returns NULL if there are too many. */
+/* NULL if there are too many */
 static Function *find_function(HtBootFunctions *f, uint64_t func)
 {
     Function *n = g_hash_table_lookup(f->functions, &func);
@@ -52,13 +52,13 @@ static Function *find_function(HtBootFunctions *f, uint64_t func)
     return n;
 }
 
-/* Add with saturation, because times of a hostile guest may overflow a sum. */
+/* A guest may say anything: sums stop at the largest number. */
 static void add(uint64_t *sum, uint64_t ns)
 {
     *sum += MIN(ns, UINT64_MAX - *sum);
 }
 
-/* Get the time of the calls at a depth whose caller has not ended. */
+/* Time of the calls at a depth whose caller did not end yet */
 static uint64_t *within(HtBootFunctions *f, int32_t depth)
 {
     if (f->within->len <= (guint)depth) {

@@ -7,7 +7,7 @@
 
 #include "model/graph.h"
 
-/* Number of functions reported for an initcall: those with the most time */
+/* Functions of an initcall that are reported: those with the most time */
 #define HT_BOOT_FUNCTIONS_MAX   8
 
 /**
@@ -36,7 +36,7 @@ HtBootFunctions *ht_boot_functions_new(void);
  * ht_boot_functions_step: count a call
  * @f: functions of the initcall that the task of @ev is in
  * @ev: the event
- * @s: change of the task's calls by the event
+ * @s: what it says of the task's calls
  */
 void ht_boot_functions_step(HtBootFunctions *f, const HtModelEvent *ev,
                             const HtGraphStep *s);
@@ -47,8 +47,8 @@ void ht_boot_functions_step(HtBootFunctions *f, const HtModelEvent *ev,
  * @m: the model, for names
  * @boot: boot, from 1
  *
- * Returns: at most HT_BOOT_FUNCTIONS_MAX of HtBootFunction, sorted by time, for
- * g_array_unref(); NULL if no functions were counted
+ * Returns: at most HT_BOOT_FUNCTIONS_MAX of HtBootFunction, by their time, for
+ * g_array_unref(); NULL if there were none
  */
 GArray *ht_boot_functions_end(HtBootFunctions *f, HtModel *m, unsigned boot);
 

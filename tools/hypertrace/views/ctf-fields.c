@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: print fields of events of CTF traces as text and as JSON
+ * hypertrace: the fields of an event of a CTF trace, as text and as JSON
  */
 #include <inttypes.h>
 #include <string.h>
@@ -9,8 +9,9 @@
 #include "ctf-read.h"
 #include "views/ctf-fields.h"
 
-#define TEXT_MAX        1024    /* bytes shown of a string */
-#define EVENT_MAX       8192    /* bytes of an event, approximately */
+/* Approximate limits of a text, and of an event, in bytes */
+#define TEXT_MAX        1024
+#define EVENT_MAX       8192
 
 static bool is(const bt_field *f, bt_field_class_type type)
 {
@@ -18,9 +19,8 @@ static bool is(const bt_field *f, bt_field_class_type type)
 }
 
 /*
- * Get the next member of a structure, from index @i on, and advance @i. Skip
- * members that hold the length of another member; @empty is set if that length
- * is 0. Returns NULL at the end.
+ * Return the member of @f at @i, or the next one that is not the length of
+ * another; NULL after the last one.  @i is set to the member after it.
  */
 static const bt_field *next_member(const bt_field *f, uint64_t *i,
                                    const char **name, bool *empty)
@@ -95,7 +95,7 @@ static void put_value(GString *out, const bt_field *f, bool empty)
             number, sizeof(number), "%.17g",
             bt_field_real_double_precision_get_value(f)));
     } else {
-        g_string_append_c(out, '?');    /* not a type that hypertrace writes */
+        g_string_append_c(out, '?');    /* no class of ours has it */
     }
 }
 
@@ -147,7 +147,7 @@ static void json_value(HtJson *j, const char *name, const bt_field *f,
         ht_json_real(j, name, bt_field_real_double_precision_get_value(f),
                      false);
     } else {
-        ht_json_str(j, name, NULL);     /* not a type that hypertrace writes */
+        ht_json_str(j, name, NULL);     /* no class of ours has it */
     }
 }
 

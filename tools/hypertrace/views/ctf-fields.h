@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: print fields of events of CTF traces as text and as JSON
+ * hypertrace: the fields of an event of a CTF trace, as text and as JSON
  */
 #ifndef HYPERTRACE_TOOL_CTF_FIELDS_H
 #define HYPERTRACE_TOOL_CTF_FIELDS_H
@@ -11,7 +11,7 @@
 #include "cli/json.h"
 
 /**
- * ht_ctf_put_fields: append " name=value" for each member, escaped
+ * ht_ctf_put_fields: append " name=value" of each member, escaped
  * @out: appended to; long values are cut
  * @f: a structure
  */

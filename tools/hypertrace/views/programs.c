@@ -22,7 +22,7 @@ typedef struct Reader {
     void *opaque;
     GHashTable *streams;        /* bt_stream: Stream */
     GError *error;
-    bool ended;                 /* @one returned false */
+    bool ended;                 /* no more events are wanted */
 } Reader;
 
 static void free_stream(void *opaque)
@@ -33,10 +33,7 @@ static void free_stream(void *opaque)
     g_free(s);
 }
 
-/*
- * Get NAME from the name of a stream's file, which is
- * stream-INDEX-INSTANCE[-NAME]-PART; NAME has no '-'.
- */
+/* The trace's files are stream-INDEX-INSTANCE[-NAME]-PART, NAME without '-' */
 static char *source_of(const bt_stream *bs)
 {
     const char *path = bt_stream_get_name(bs);

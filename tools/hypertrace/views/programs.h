@@ -2,8 +2,8 @@
 /*
  * hypertrace: events of the guest's programs in a recording
  *
- * `hypertrace record --programs` writes them as a CTF trace, with times of the
- * host's clock, into a folder of the recording.
+ * `hypertrace record --programs` writes them as a CTF trace into a folder of
+ * the recording, dated by the host's clock.
  */
 #ifndef HYPERTRACE_TOOL_PROGRAMS_H
 #define HYPERTRACE_TOOL_PROGRAMS_H
@@ -18,9 +18,9 @@
  * HtProgramEvent: one event; valid during the call
  * @ns: time by the host's CLOCK_MONOTONIC
  * @stream: index of the stream
- * @vcpu: processor of the stream's producer; -1 if it is not bound to one
- * @source: name of the stream, as in the trace's file; "" if not known
- * @name: name of the event
+ * @vcpu: processor of the stream's producer; -1: not bound to one
+ * @source: name of the stream, as in the trace's file; "" if unknown
+ * @name: of the event
  * @lost_before: number of events that the stream lost since its previous event
  * @payload: private
  */
@@ -35,9 +35,9 @@ typedef struct HtProgramEvent {
 } HtProgramEvent;
 
 /**
- * HtProgramOne: handle an event; events come in the order of time
+ * HtProgramOne: called for each event, in the order of time
  *
- * Returns: false to stop reading
+ * Returns: false if no more events are wanted
  */
 typedef bool HtProgramOne(void *opaque, const HtProgramEvent *ev);
 

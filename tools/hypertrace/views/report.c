@@ -23,7 +23,7 @@ typedef struct Report {
     unsigned boot, segment;
     uint64_t last_ns;
     bool any;
-    bool pending;               /* @next was read and not printed */
+    bool pending;               /* @next was read, and is not shown yet */
     HtModelEvent next;
 } Report;
 
@@ -124,7 +124,7 @@ static void put_json(Report *r, const HtModelEvent *ev)
     g_string_append_c(r->o.text, '\n');
 }
 
-/* Print the kernel's events up to a time. Returns false if writing failed. */
+/* Show the kernel's events up to a time; false: the output takes no more */
 static bool put_kernel(Report *r, uint64_t until_ns)
 {
     while (ht_output_room(&r->o)) {
@@ -252,9 +252,8 @@ static bool has_kernel_events(Report *r)
 }
 
 /*
- * Open the recording. If it has events of programs, show times of the host's
- * clock. If these are not known for the kernel's events, leave the events of
- * programs out.
+ * Open the recording.  If it has events of programs, times are the host's.  If
+ * the kernel's events have no such times, programs' events are left out.
  */
 static bool open_report(Report *r, bool *programs, GError **error)
 {
@@ -293,8 +292,8 @@ int ht_report(int argc, char **argv)
     uint64_t lost = 0;
     int status;
 
-    if (!ht_view_parse(&r.v, &argc, argv, "Print one line for each event of a"
-                       " recording.", HT_VIEW_ALL | HT_VIEW_CLOCK, own,
+    if (!ht_view_parse(&r.v, &argc, argv, "Print the events of a recording, a"
+                       " line each.", HT_VIEW_ALL | HT_VIEW_CLOCK, own,
                        &status)) {
         ht_view_free(&r.v);
         return status;

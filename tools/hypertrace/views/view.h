@@ -53,7 +53,7 @@ typedef struct HtView {
     GArray *cpus;               /* of unsigned, NULL: all */
     HtNames *events;         /* NULL: all */
     HtNames *tasks;          /* NULL: all */
-    bool several;               /* events may be in another trace, too */
+    bool several;               /* several recordings were named */
 } HtView;
 
 /* The common options and arguments that a command takes */
