@@ -1,0 +1,173 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The driver over memory alone, with the distribution's QEMU.
+
+Only these tests prove that a Linux guest takes the device, also when its recorder
+comes later, is killed and followed by another one.
+"""
+
+import os
+import re
+import shutil
+import socket
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from built import need
+from test_record import (
+    DEADLINE, HYPERTRACE, console, guest, lacking, record_until, wait_for)
+
+BUILD = Path(os.environ.get("HT_BUILD", ""))
+TRACETEST = BUILD / "tests/e2e/programs/ht-tracetest"
+
+pytestmark = pytest.mark.xdist_group("record")
+
+
+@pytest.fixture(scope="module")
+def env():
+    why = lacking()
+    if not why and not os.environ.get("HT_MODULE"):
+        why = "the kernel module was not built"
+    if why:
+        pytest.skip(why)
+    need("babeltrace2")
+    return {**os.environ, "XDG_CACHE_HOME": os.environ["HT_TREE"]}
+
+
+def image(tmp, job):
+    """An initrd with the module, which is loaded first, and a program"""
+    top = tmp / "overlay"
+    (top / "ht/bin").mkdir(parents=True)
+    (top / "ht/job.sh").write_text(job)
+    shutil.copy(os.environ["HT_MODULE"], top / "ht/hypertrace.ko")
+    shutil.copy(TRACETEST, top / "ht/bin")
+    archive = subprocess.run(
+        "find . | cpio -o -H newc --quiet", shell=True, cwd=top, check=True,
+        stdout=subprocess.PIPE).stdout
+    base = Path(os.environ["HT_INITRD"]).read_bytes()
+    path = tmp / "initrd"
+    path.write_bytes(base + bytes(-len(base) % 4) + archive)
+    return path
+
+
+def events(trace):
+    """[line of an event], number of discarded events; none of a trace that has
+    just begun"""
+    p = subprocess.run(["babeltrace2", trace], capture_output=True, text=True)
+    lost = sum(map(int, re.findall(r"discarded (\d+) event", p.stderr)))
+    return p.stdout.splitlines(), lost
+
+
+def numbers(lines):
+    return [int(re.search(r"tracetest\.tick:.*\{ n = (\d+)", line)[1])
+            for line in lines if "tracetest.tick" in line]
+
+
+THREADS_JOB = """
+while [ ! -e /dev/hypertrace0 ]; do usleep 20000; done
+cat /sys/class/misc/hypertrace0/channel >/dev/console
+ht-tracetest threads 4 3000 >/dev/console
+rmmod hypertrace && echo READY >/dev/console
+sleep 1000
+"""
+
+
+def test_record(tmp_path, env):
+    """Each event of four threads is in the recording, once and in order, or was
+    counted; the module can be unloaded."""
+    command = guest(tmp_path, image(tmp_path, THREADS_JOB))
+    recorder = record_until(tmp_path, env, "READY", command, "--programs")
+    recorder.terminate()
+    recorder.communicate(timeout=DEADLINE)
+    assert "\nmemory" in console(tmp_path)
+    emitted = int(re.search(r"emitted (\d+)", console(tmp_path))[1])
+    lines, lost = events(tmp_path / "rec/programs")
+    steps = [re.search(r"thread = (\d+), n = (\d+), what", line)
+             for line in lines if "tracetest.step" in line]
+    assert len(steps) + lost == emitted, console(tmp_path)
+    for thread in range(4):
+        seen = [int(m[2]) for m in steps if int(m[1]) == thread]
+        assert seen == sorted(set(seen))
+
+
+HOSTS_JOB = """
+[ ! -e /dev/hypertrace0 ] || echo EARLY
+ht-tracetest emit 500
+echo ABSENT
+while [ ! -e /dev/hypertrace0 ]; do usleep 20000; done
+ht-tracetest switched &
+read -r line <$JOB_OUT
+touch /tmp/end
+wait
+read -r line <$JOB_OUT
+rmmod hypertrace && echo REMOVED
+"""
+
+
+class Host:
+    """hypertrace attach"""
+
+    def __init__(self, tmp, env, name, *options):
+        self.dir = tmp / name
+        self.process = subprocess.Popen(
+            [HYPERTRACE, "attach", *options, "-o", self.dir, tmp / "memory"],
+            env=env, stderr=subprocess.PIPE, text=True)
+
+    def wait_events(self, count):
+        deadline = time.monotonic() + DEADLINE
+        while len(events(self.dir / "programs")[0]) < count:
+            assert self.process.poll() is None, self.process.stderr.read()
+            assert time.monotonic() < deadline
+            time.sleep(0.2)
+
+    def end(self, kill=False):
+        if kill:
+            self.process.kill()
+        else:
+            self.process.terminate()
+        self.process.communicate(timeout=DEADLINE)
+
+
+def test_hosts(tmp_path, env):
+    """A recorder that comes after the boot gets events; one that follows a killed
+    one gets each later event, in order and once, and none of before."""
+    first = Host(tmp_path, env, "first", "--create=64M")
+    while "-device" not in first.process.stderr.readline():
+        assert first.process.poll() is None
+    first.end(kill=True)
+    qemu = subprocess.Popen(
+        [*guest(tmp_path, image(tmp_path, HOSTS_JOB)),
+         "-serial", f"unix:{tmp_path}/job,server=on,wait=off",
+         "-object", "memory-backend-file,id=m,share=on,size=64M,"
+         f"mem-path={tmp_path}/memory", "-device", "ivshmem-plain,memdev=m"],
+        stdin=subprocess.DEVNULL)
+    try:
+        wait_for(tmp_path, "ABSENT", qemu)
+        assert "emitted 500" in console(tmp_path)
+        assert "EARLY" not in console(tmp_path)
+        a = Host(tmp_path, env, "a")
+        a.wait_events(300)
+        a.end(kill=True)
+        b = Host(tmp_path, env, "b")
+        b.wait_events(300)
+        with socket.socket(socket.AF_UNIX) as job:
+            job.connect(f"{tmp_path}/job")
+            job.send(b"end\n")
+            wait_for(tmp_path, r"emitted (?!500)\d+", qemu)
+            # The device goes without a host.
+            b.end(kill=True)
+            job.send(b"end\n")
+            wait_for(tmp_path, "REMOVED", qemu)
+    finally:
+        qemu.kill()
+        qemu.wait()
+    emitted = int(re.search(r"emitted (?!500)(\d+)", console(tmp_path))[1])
+    before = numbers(events(a.dir / "programs")[0])
+    lines, lost = events(b.dir / "programs")
+    after = numbers(lines)
+    assert before == list(range(len(before)))
+    assert after[0] > before[-1]
+    assert after == list(range(after[0], emitted)), lost
+    assert "WARNING: CPU" not in console(tmp_path)
