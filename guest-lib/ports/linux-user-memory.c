@@ -2,13 +2,14 @@
 /*
  * libhypertrace, Linux user space: use a memory-only device without the module
  *
- * For root on x86.  The library maps the memory by resource2 of sysfs, which is
- * uncached: an event costs about 100 times as much as with the module.  There is
- * also resource2_wc, but a release store orders nothing on write-combining
- * memory.  On other processors, unaligned stores to uncached memory fault.
+ * For root on x86.  The library maps the memory by resource2 of sysfs, which
+ * is uncached: an event costs about 100 times as much as with the module.
+ * There is also resource2_wc, but a release store orders nothing on
+ * write-combining memory.  On other processors, unaligned stores to uncached
+ * memory fault.
  *
- * If a process is killed, its streams stay open; opening the device closes them.
- * If another host attaches, the program must open the device again.
+ * If a process is killed, its streams stay open; opening the device closes
+ * them.  If another host attaches, the program must open the device again.
  */
 #include <dirent.h>
 #include <fcntl.h>

@@ -84,7 +84,7 @@ def test_record(tmp_path, env):
     assert "\nmemory" in console(tmp_path)
     emitted = int(re.search(r"emitted (\d+)", console(tmp_path))[1])
     lines, lost = events(tmp_path / "rec/programs")
-    steps = [re.search(r"thread = (\d+), n = (\d+), what", line)
+    steps = [re.search(r"thread = (\d+), n = (\d+)", line)
              for line in lines if "tracetest.step" in line]
     assert len(steps) + lost == emitted, console(tmp_path)
     for thread in range(4):

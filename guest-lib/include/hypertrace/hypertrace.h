@@ -445,8 +445,8 @@ static inline void ht_commit(struct ht_stream *s)
 /**
  * ht_open() - open a device from Linux user space
  * @path: "/dev/hypertraceN"; the PCI address of a memory-only device, as
- *        "0000:00:04.0" (for root on x86, without the module: uncached); or NULL
- *        for the path in $HYPERTRACE_DEVICE, by default the first device found
+ *        "0000:00:04.0" (for root on x86, without the module: uncached); or
+ *        NULL for the path in $HYPERTRACE_DEVICE, by default the first device
  * @dev: set on success
  *
  * Return: 0; -ENODEV: no device was found; -EACCES; -EPROTO: the device has
