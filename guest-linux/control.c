@@ -244,7 +244,8 @@ static int htk_close_stream(struct htk *h, struct ht_msg_stream *m,
 	htk_seal(h, stream, wait);
 	ret = h->transport->exchange(h, &m->h, sizeof(*m));
 	/*
-	 * After a timeout the device has the message, else the stream is open.
+	 * After a timeout the device still has the message and may close the
+	 * stream.  After another error the stream stays open.
 	 */
 	if (ret && ret != -ETIMEDOUT && h->transport->seal)
 		h->transport->seal(h, stream, false);

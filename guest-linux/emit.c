@@ -99,7 +99,7 @@ static LIST_HEAD(htk_sources);
 static LIST_HEAD(htk_watches);
 static struct htk_emit *htk_emit;
 static struct htk *htk_emit_device;
-/* Settings of the last device that had any, "NAME=VALUE NAME=VALUE" */
+/* Settings that were read last, "NAME=VALUE NAME=VALUE" (htk_emit_mutex) */
 static char htk_emit_settings[HT_SETTINGS_MAX + 1];
 static struct htk_class htk_classes[HT_CLASSES_MAX];
 static unsigned int htk_nr_classes;

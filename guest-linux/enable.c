@@ -2,15 +2,15 @@
 /*
  * hypertrace: enable bytes, which say which classes the host wants
  *
- * There is one byte for each class, indexed by the class's id.  On the channels
- * hypercall and shm the host writes the bytes in stream memory.  On virtio the
+ * There is one byte for each class, indexed by the class's id.  On virtio the
  * driver keeps a copy and reads it again after each configuration interrupt.
- * Programs map the host's bytes or the copy read-only.  A class of the kernel
- * has a copy of its byte in struct ht_class, since an emitter must not access a
- * device that may go away.
+ * On the other channels the host writes the bytes in stream memory.  Programs
+ * map the host's bytes or the copy read-only.  A class of the kernel has a copy
+ * of its byte in struct ht_class, since an emitter must not access a device
+ * that may go away.
  *
- * The byte is unordered.  A late reader may emit events that the host drops, or
- * miss the first events after a class was switched on.
+ * The byte is unordered.  A late reader may emit events after their class was
+ * switched off, or miss the first events after it was switched on.
  */
 #include <linux/mm.h>
 #include <linux/virtio_config.h>
@@ -109,6 +109,8 @@ void htk_enable_changed(struct htk *h)
  * htk_enable_new() - set up the enable bytes, before the device can interrupt
  * @h: the device
  * @changed: work function that runs when the bytes may have changed
+ *
+ * Context: may sleep
  *
  * Return: 0 or -ENOMEM.
  */

@@ -100,7 +100,7 @@ static bool fn_limited;
 /*
  * As ht_trace(), but neither emit nor count an event of a function that the
  * emit path itself calls, to hand over a packet: such a function is part of the
- * tracer. ftrace lets one level of these calls through, and the busy stream
+ * tracer.  ftrace lets one level of these calls through, and the busy stream
  * shows them.  An event of an NMI that finds the stream busy is counted as
  * discarded.
  *

@@ -6,7 +6,7 @@
  *
  * main.c     the module, and the driver of virtio devices
  * memory.c   the driver of memory-only devices
- * life.c     coming and going of a device
+ * life.c     availability of a device to programs and the kernel
  * sysfs.c    attributes
  * emit.c     events of the kernel itself
  * chardev.c  /dev/hypertraceN

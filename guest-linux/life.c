@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * hypertrace: coming and going of a device, on any bus
+ * hypertrace: add a device, take it away and give it back, on any bus
  */
 #include <linux/device.h>
 #include <linux/err.h>
@@ -10,6 +10,8 @@
 /**
  * htk_create() - allocate the structure of a device that was found
  * @dev: the device of the bus
+ *
+ * Context: may sleep
  *
  * Return: the structure with one reference, or an ERR_PTR().
  */
@@ -26,8 +28,10 @@ struct htk *htk_create(struct device *dev)
 }
 
 /**
- * htk_add() - give a device that answers to programs and to the kernel
- * @h: the device
+ * htk_add() - make a device available to programs and to the kernel
+ * @h: the device; it answers messages
+ *
+ * Context: may sleep
  *
  * Return: 0, or a negative errno.
  */
@@ -53,15 +57,15 @@ int htk_add(struct htk *h)
 }
 
 /**
- * htk_take_away() - take a device from programs and from the kernel
+ * htk_take_away() - make a device unavailable to programs and to the kernel
  * @h: the device
- * @back: it comes back: count the events until then as discarded
+ * @back: the device comes back, so count the events until then as discarded
  * @renewed: another host has attached, which knows no class
  *
  * Files stay open and mappings stay in place, but they no longer reach the
  * device.  The device still answers, so committed events are delivered.
  *
- * Context: returns with h->life held for writing
+ * Context: may sleep; returns with h->life held for writing
  */
 void htk_take_away(struct htk *h, bool back, bool renewed)
 {
@@ -80,11 +84,13 @@ void htk_take_away(struct htk *h, bool back, bool renewed)
 }
 
 /**
- * htk_give_back() - give a device back after htk_take_away()
- * @h: the device, which answers again and has no open stream
+ * htk_give_back() - make a device available again after htk_take_away()
+ * @h: the device; it answers messages and has no open stream
  *
- * Programs open new streams when they find theirs closed; the kernel does so
- * now.
+ * The kernel opens its streams now.  A program opens a new stream when it finds
+ * that its stream is closed.
+ *
+ * Context: may sleep
  */
 void htk_give_back(struct htk *h)
 {

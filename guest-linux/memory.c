@@ -71,7 +71,7 @@ static const struct htk_transport htk_memory_transport = {
 
 /* Hosts that come and go -------------------------------------------------- */
 
-/* Context: the watch, or it is cancelled */
+/* Context: the work item @watch, or after it was cancelled */
 static void htk_memory_detach(struct htk *h, bool back)
 {
 	htk_take_away(h, back, ht_link_renewed(&h->link));

@@ -29,8 +29,8 @@ bool htk_pci_present(struct virtio_device *vdev)
 }
 
 /*
- * Registers are accessed by four bytes; offsets are aligned.  Both sides are
- * little-endian: arch.h sees to that.
+ * Read registers in words of four bytes, at aligned offsets.  The bytes need no
+ * swap, since arch.h accepts only little-endian processors.
  */
 static void htk_regs_read(struct htk *h, u32 offset, void *to, u32 size)
 {

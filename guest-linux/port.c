@@ -29,7 +29,7 @@ static int htk_port_map(struct ht_device *dev, u32 stream,
 	return 0;
 }
 
-/* Channel memory has none and never calls it. */
+/* The core does not call this on the channel memory, which has no doorbells. */
 static void htk_port_doorbell(struct ht_device *dev, u32 stream)
 {
 	htk_pci_ring(to_htk(dev), stream);
