@@ -28,7 +28,7 @@ struct htk_slot {
  * @work: hands over packets that a stream of the kernel closed
  * @vq: the data queue
  * @pages: pages of the ring, or NULL when the stream is closed
- * @ring: kernel mapping of @pages
+ * @ring: the ring in the kernel's mapping of @pages
  * @table: addresses of @pages for the host, or zeroes when the stream is closed
  * @submitted: position up to which everything was submitted, in bytes
  * @kicks: number of notifications since the stream was opened

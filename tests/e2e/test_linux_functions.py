@@ -74,6 +74,7 @@ if fprobes; then
     # If one part of the text is wrong, the setting does not change.
     for text in 'calls:no_such_function*' 'entry:vfs_read,calls:no_such_*' \
                 'calls:vfs_read,calls:vfs_write' 'entry:vfs_read,least_ns=x' \
+                'calls:vfs_*,!vfs_read,!vfs_write' \
                 'entry:vfs_read,depth=1' vfs_read 'entry:' '!' ' entry: '; do
         refused sh -c "echo '$text' >$P/functions" 2>/dev/null
         test "$(cat $P/functions)" = 'calls:hrtimer_nanosleep,least_ns=50000000'
