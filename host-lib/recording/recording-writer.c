@@ -13,6 +13,10 @@
  * or written to.
  */
 #include "hypertrace/recording.h"
+#include "hypertrace/recording-queue.h"
+
+/* Maximum size of the log of a recording in memory */
+#define LOG_BYTES (4u << 20)
 
 /* Buffered bytes of a processor that cause a write before the end of a poll */
 #define KEEP_BYTES (1u << 20)
@@ -25,12 +29,14 @@ typedef struct CpuFile {
 } CpuFile;
 
 struct HtRecWriter {
-    char *dir;
-    int dir_fd;
+    char *dir;                  /* NULL if @queue is set */
+    int dir_fd;                 /* -1 if @queue is set */
+    HtRecQueue *queue;          /* recording in memory, or NULL */
     GArray *cpus;               /* of CpuFile */
-    GHashTable *texts;          /* names of the texts that were written */
+    GHashTable *texts;          /* by name; with @queue set: GBytes */
     int log_fd;                 /* -1 until something was appended */
     bool log_failed;
+    GString *log;               /* end of the kernel's log, if @queue is set */
     bool made_dir;
     uint64_t bytes;
 };
@@ -121,24 +127,38 @@ HtRecWriter *ht_rec_writer_new(const char *dir, GError **error)
     return w;
 }
 
+static HtRecWriter *new_writer(int fd, const char *dir, HtRecQueue *queue)
+{
+    HtRecWriter *w = g_new0(HtRecWriter, 1);
+
+    w->dir = g_strdup(dir);
+    w->dir_fd = fd;
+    w->queue = queue;
+    w->log_fd = -1;
+    w->log = queue ? g_string_new(NULL) : NULL;
+    w->texts = g_hash_table_new_full(g_str_hash, g_str_equal, g_free,
+                                     (GDestroyNotify)g_bytes_unref);
+    w->cpus = g_array_new(false, false, sizeof(CpuFile));
+    g_array_set_clear_func(w->cpus, cpu_file_clear);
+    return w;
+}
+
+HtRecWriter *ht_rec_writer_new_memory(uint64_t size, GError **error)
+{
+    HtRecQueue *queue = ht_rec_queue_new(size, error);
+
+    return queue ? new_writer(-1, NULL, queue) : NULL;
+}
+
 HtRecWriter *ht_rec_writer_new_fd(int fd, const char *dir, GError **error)
 {
-    HtRecWriter *w;
-
     if (!check_owner(fd, dir, error) || !check_empty(fd, dir, error)) {
         if (fd >= 0) {
             close(fd);
         }
         return NULL;
     }
-    w = g_new0(HtRecWriter, 1);
-    w->dir = g_strdup(dir);
-    w->dir_fd = fd;
-    w->log_fd = -1;
-    w->texts = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
-    w->cpus = g_array_new(false, false, sizeof(CpuFile));
-    g_array_set_clear_func(w->cpus, cpu_file_clear);
-    return w;
+    return new_writer(fd, dir, NULL);
 }
 
 static bool write_all(int fd, const void *data, size_t size)
@@ -166,20 +186,26 @@ bool ht_rec_writer_file(HtRecWriter *w, const char *name, const char *text,
 {
     /* Only a recorder gives this name: an older file is a recorder's. */
     g_autofree char *hidden = g_strdup_printf(".hypertrace-%s", name);
+    size_t bytes = size < 0 ? strlen(text) : (size_t)size;
     bool ok;
     int code, fd;
 
+    if (w->queue) {
+        g_hash_table_insert(w->texts, g_strdup(name),
+                            g_bytes_new(text, bytes));
+        return true;
+    }
     /* Remove the file of a recorder that was killed. */
     unlinkat(w->dir_fd, hidden, 0);
     fd = make_file(w, hidden, 0);
     if (fd < 0) {
         return fail(error, errno, "make", w->dir, name);
     }
-    ok = write_all(fd, text, size < 0 ? strlen(text) : (size_t)size);
+    ok = write_all(fd, text, bytes);
     code = errno;
     close(fd);
     if (ok && renameat(w->dir_fd, hidden, w->dir_fd, name) == 0) {
-        g_hash_table_add(w->texts, g_strdup(name));
+        g_hash_table_insert(w->texts, g_strdup(name), NULL);
         return true;
     }
     code = ok ? errno : code;
@@ -187,16 +213,32 @@ bool ht_rec_writer_file(HtRecWriter *w, const char *name, const char *text,
     return fail(error, code, "write", w->dir, name);
 }
 
+/* Append to the log in memory; half of it goes when it is full. */
+static void keep_log(GString *log, const char *text, size_t size)
+{
+    const char *line;
+
+    g_string_append_len(log, text, size);
+    if (log->len > LOG_BYTES) {
+        line = strchr(log->str + log->len - LOG_BYTES / 2, '\n');
+        g_string_erase(log, 0, line ? line + 1 - log->str : -1);
+    }
+}
+
 bool ht_rec_writer_log(HtRecWriter *w, const char *text, size_t size,
                        GError **error)
 {
+    if (w->queue) {
+        keep_log(w->log, text, size);
+        return true;
+    }
     if (w->log_failed) {
         return true;                    /* was reported */
     }
     if (w->log_fd < 0) {
         w->log_fd = make_file(w, "log", O_APPEND);
         if (w->log_fd >= 0) {
-            g_hash_table_add(w->texts, g_strdup("log"));
+            g_hash_table_insert(w->texts, g_strdup("log"), NULL);
         }
     }
     if (w->log_fd < 0 || !write_all(w->log_fd, text, size)) {
@@ -254,6 +296,10 @@ bool ht_rec_writer_piece(HtRecWriter *w, const HtFtPiece *p, GError **error)
     };
     CpuFile *c;
 
+    if (w->queue) {
+        ht_rec_queue_push(w->queue, p);
+        return true;
+    }
     while (w->cpus->len <= p->cpu) {
         CpuFile new = { .fd = -1, .kept = g_byte_array_new() };
 
@@ -286,17 +332,68 @@ bool ht_rec_writer_flush(HtRecWriter *w, GError **error)
 
 uint64_t ht_rec_writer_bytes(const HtRecWriter *w)
 {
-    return w->bytes;
+    return w->queue ? ht_rec_queue_bytes(w->queue) : w->bytes;
+}
+
+uint64_t ht_rec_writer_held(const HtRecWriter *w)
+{
+    return w->queue ? ht_rec_queue_events(w->queue) : 0;
+}
+
+typedef struct Save {
+    HtRecWriter *to;
+    GError **error;
+} Save;
+
+static bool save_piece(void *opaque, const HtFtPiece *p)
+{
+    Save *s = opaque;
+
+    return ht_rec_writer_piece(s->to, p, s->error);
+}
+
+bool ht_rec_writer_save(const HtRecWriter *w, HtRecWriter *to, GError **error)
+{
+    Save s = { to, error };
+    GHashTableIter iter;
+    gpointer name, text;
+
+    g_hash_table_iter_init(&iter, w->texts);
+    while (g_hash_table_iter_next(&iter, &name, &text)) {
+        gsize size;
+        const char *data = g_bytes_get_data(text, &size);
+
+        if (!ht_rec_writer_file(to, name, data, size, error)) {
+            return false;
+        }
+    }
+    if (w->log->len &&
+        !ht_rec_writer_log(to, w->log->str, w->log->len, error)) {
+        return false;
+    }
+    return ht_rec_queue_each(w->queue, save_piece, &s) &&
+           ht_rec_writer_flush(to, error);
 }
 
 void ht_rec_writer_discard(HtRecWriter *w)
 {
     GHashTableIter iter;
     gpointer name;
+    guint cpu;
 
+    if (w->queue) {
+        return;
+    }
     g_hash_table_iter_init(&iter, w->texts);
     while (g_hash_table_iter_next(&iter, &name, NULL)) {
         unlinkat(w->dir_fd, name, 0);
+    }
+    for (cpu = 0; cpu < w->cpus->len; cpu++) {
+        g_autofree char *file = g_strdup_printf("cpu%u", cpu);
+
+        if (g_array_index(w->cpus, CpuFile, cpu).made) {
+            unlinkat(w->dir_fd, file, 0);
+        }
     }
     if (w->made_dir) {
         rmdir(w->dir);
@@ -312,7 +409,13 @@ void ht_rec_writer_free(HtRecWriter *w)
         if (w->log_fd >= 0) {
             close(w->log_fd);
         }
-        close(w->dir_fd);
+        if (w->log) {
+            g_string_free(w->log, true);
+        }
+        ht_rec_queue_free(w->queue);
+        if (w->dir_fd >= 0) {
+            close(w->dir_fd);
+        }
         g_free(w->dir);
         g_free(w);
     }

@@ -2,6 +2,7 @@
 """Shared code of the tests of the driver in a Linux guest."""
 
 import json
+import lzma
 import os
 import re
 import subprocess
@@ -102,6 +103,15 @@ class Control:
     def json(self, command, *words):
         return [json.loads(line)
                 for line in self(command, "--json", *words).splitlines()]
+
+
+def kernel_module(name, folder, tmp_path):
+    """A module of the guest's own kernel, unpacked"""
+    packed, = Path(os.environ["HT_KERNEL"]).parent.glob(
+        f"lib/modules/*/kernel/{folder}/{name}.xz")
+    path = tmp_path / name
+    path.write_bytes(lzma.decompress(packed.read_bytes()))
+    return path
 
 
 def sources_module():

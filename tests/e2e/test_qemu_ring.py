@@ -8,7 +8,6 @@ the crash, becomes a separate recording.
 
 import collections
 import json
-import lzma
 import os
 import re
 import shutil
@@ -18,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from linux_guest import HYPERTRACE, RING_LOOP, Control
+from linux_guest import HYPERTRACE, RING_LOOP, Control, kernel_module
 from vm.machine import VM
 
 bt2 = pytest.importorskip("bt2")
@@ -79,15 +78,6 @@ def mark(text):
     return int(m[1]) if m else None
 
 
-def unpack(module, tmp_path):
-    """A module of the guest's kernel"""
-    packed, = Path(os.environ["HT_KERNEL"]).parent.glob(
-        f"lib/modules/*/kernel/drivers/misc/pvpanic/{module}.xz")
-    path = tmp_path / module
-    path.write_bytes(lzma.decompress(packed.read_bytes()))
-    return path
-
-
 def flight(vm, trigger):
     """The next recording of a snapshot, and its page"""
     snapshot = {}
@@ -127,7 +117,7 @@ def test_two_boots(tmp_path, session, formats):
         "-object", "hypertrace-ftrace,id=vm0,backend=c:l,"
         f"formats={formats},flight={tmp_path}/flights",
         "-device", "pvpanic", *control.args],
-        files={m: unpack(m, tmp_path)
+        files={m: kernel_module(m, "drivers/misc/pvpanic", tmp_path)
                for m in ("pvpanic.ko", "pvpanic-mmio.ko")})
     guest, between, flights = [], [], []
     with vm:
@@ -148,7 +138,7 @@ def test_two_boots(tmp_path, session, formats):
             if boot == 0:
                 vm.qmp.command("system_reset")
                 flights.append(flight(vm, "reset"))
-        check_control(control, last_of=guest)
+        check_control(control)
         run(vm, "insmod /ht/pvpanic.ko; insmod /ht/pvpanic-mmio.ko; "
             "echo 1 >$T/events/printk/enable; echo 1 >$T/tracing_on")
         vm.say("echo c >/proc/sysrq-trigger")
@@ -252,7 +242,7 @@ def check_guest(trace, guest, last):
         assert st.ns == sorted(st.ns)
 
 
-def check_control(control, last_of):
+def check_control(control):
     """Statistics of a guest that writes nothing now"""
     one, = control.json("status")
     assert one["id"] == "vm0" and one["stats"]["boots"] == 2, one
@@ -263,18 +253,13 @@ def check_control(control, last_of):
                      re.M), text
     classes = {c["class"]: c["on"] for c in control.json("list")}
     assert classes["print"] and classes["sched_switch"], classes
-    one, = control.json("snapshot")
-    events = sum(len(events) for events in last_of[-1].values())
-    assert one["events"] == events
-    text = control("snapshot")
-    assert f"  {events} events\n" in text and " CPU   silent at end" in text
     assert "disable: " in control("disable", "*", status=1)
 
 
 def check_flights(flights, last):
     """Complete recordings of each boot, as nothing was overwritten"""
     assert sum(s["events"] for s, page in flights) == last["events"]
-    assert last["recordings"] == 4 and last["skipped-recordings"] == 0, last
+    assert last["recordings"] == 2 and last["skipped-recordings"] == 0, last
     for snapshot, page in flights:
         assert page["events"] == snapshot["events"], page
         assert page["boots"] == 1 and not page["gaps"], page

@@ -50,12 +50,13 @@ def env(tmp_path_factory):
     return {**os.environ, "XDG_CACHE_HOME": os.environ["HT_TREE"]}
 
 
-def initrd(path, job):
-    script = path.parent / "job.sh"
-    script.write_text(job)
+def initrd(path, job, *files):
+    """The guest's image with a job, and files for its folder /ht"""
     overlay = path.parent / "overlay"
     (overlay / "ht").mkdir(parents=True)
-    shutil.copy(script, overlay / "ht/job.sh")
+    (overlay / "ht/job.sh").write_text(job)
+    for file in files:
+        shutil.copy(file, overlay / "ht")
     archive = subprocess.run(
         "find . | cpio -o -H newc --quiet", shell=True, cwd=overlay,
         check=True, stdout=subprocess.PIPE).stdout

@@ -60,7 +60,7 @@ _hypertrace() {
         ;;
     --from|--to|--event|--where|--grep|--cpu|--task|--boot|--rows|-n|--slowest|--key|-k|\
     --worst|--log|--device|--function|--depth|-d|-e|--size|-s|--pid|-p|--poll-us|\
-    --max-size|--net|--for|--cpu-hz|--functions|--graph)
+    --max-size|--net|--for|--cpu-hz|--functions|--graph|--flight|--silence|--keep)
         return
         ;;
     esac
@@ -73,7 +73,7 @@ _hypertrace() {
     *)
         local what=-d
         case ${COMP_WORDS[1]} in
-        events|formats|recover|status|list|enable|disable|set|snapshot|vcpus)
+        events|formats|recover|status|list|enable|disable|set|vcpus)
             what=-f ;;
         esac
         compopt -o filenames

@@ -5,10 +5,8 @@
 #include <errno.h>
 #include <locale.h>
 #include <signal.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
-#include <syslog.h>
 
 #include "cli/command.h"
 #include "cli/near.h"
@@ -24,6 +22,7 @@ typedef struct HtCommand {
 static const HtCommand commands[] = {
     { "Record", NULL, NULL },
     { "record", ht_record, "run a virtual machine and record its kernel" },
+    { "snapshot", ht_snapshot, "have a flight recorder make a recording" },
     { "attach", ht_attach, "record programs of a machine started elsewhere" },
     { "recover", ht_recover, "make a recording from a dead guest's memory" },
     { "events", ht_events, "list the events of a kernel or a recording" },
@@ -44,54 +43,9 @@ static const HtCommand commands[] = {
     { "enable", ht_enable, "enable classes of events" },
     { "disable", ht_disable, "disable classes of events" },
     { "set", ht_set, "change a setting of the guest's event sources" },
-    { "snapshot", ht_snapshot, "record the present contents of the ring" },
     { "formats", ht_formats, "print a kernel's event formats, for QEMU" },
     { }
 };
-
-static const char *current;
-static bool to_syslog;
-
-void ht_errors_to_syslog(void)
-{
-    to_syslog = true;
-}
-
-static void print_error(const char *format, va_list args)
-{
-    if (to_syslog) {
-        g_autofree char *text = g_strdup_vprintf(format, args);
-
-        syslog(LOG_WARNING | LOG_USER, "hypertrace: %s", text);
-        return;
-    }
-    fprintf(stderr, "hypertrace%s%s: ", current ? " " : "",
-            current ? current : "");
-    vfprintf(stderr, format, args);
-    fputc('\n', stderr);
-}
-
-int ht_error(const char *format, ...)
-{
-    va_list args;
-
-    va_start(args, format);
-    print_error(format, args);
-    va_end(args);
-    return HT_EXIT_ERROR;
-}
-
-int ht_usage_error(const char *format, ...)
-{
-    va_list args;
-
-    va_start(args, format);
-    print_error(format, args);
-    va_end(args);
-    fprintf(stderr, "see: hypertrace%s%s --help\n", current ? " " : "",
-            current ? current : "");
-    return HT_EXIT_USAGE;
-}
 
 static void usage(FILE *out)
 {
@@ -135,7 +89,7 @@ static const HtCommand *find(const char *name)
 
 static int run(const HtCommand *c, int argc, char **argv)
 {
-    current = c->name;
+    ht_messages_of(c->name);
     /* A program that record starts would inherit SIG_IGN. */
     if (c->run != ht_record) {
         signal(SIGPIPE, SIG_IGN);

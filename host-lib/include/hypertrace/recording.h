@@ -79,6 +79,35 @@ HtRecWriter *ht_rec_writer_new(const char *dir, GError **error);
 HtRecWriter *ht_rec_writer_new_fd(int fd, const char *dir, GError **error);
 
 /**
+ * ht_rec_writer_new_memory: make a recording in memory
+ * @size: maximum number of bytes of all pieces, as for ht_rec_queue_new()
+ * @error: set on failure
+ *
+ * The oldest pieces are removed to make room for new ones, and of the kernel's
+ * log the last 2 to 4 MiB are kept.  Nothing is written to a disk until
+ * ht_rec_writer_save().
+ */
+HtRecWriter *ht_rec_writer_new_memory(uint64_t size, GError **error);
+
+/**
+ * ht_rec_writer_save: copy a recording in memory to another one
+ * @w: writer from ht_rec_writer_new_memory(); keeps its content
+ * @to: writer of a recording without pieces
+ * @error: set on failure; @to then has a part of the recording
+ *
+ * Returns: true if all was written
+ */
+bool ht_rec_writer_save(const HtRecWriter *w, HtRecWriter *to, GError **error);
+
+/**
+ * ht_rec_writer_held: get the number of events of a recording in memory
+ * @w: the writer
+ *
+ * Returns: the number; 0 if the recording is in files
+ */
+uint64_t ht_rec_writer_held(const HtRecWriter *w);
+
+/**
  * ht_rec_writer_file: write or replace one of the text files
  * @w: the writer
  * @name: name of the file: "info", "formats" or "kallsyms"
@@ -131,11 +160,14 @@ bool ht_rec_writer_flush(HtRecWriter *w, GError **error);
  * ht_rec_writer_bytes: get the number of bytes of all pieces, with headers, and
  * of the log
  * @w: the writer
+ *
+ * Returns: the bytes that were written; of a recording in memory, the bytes
+ * that it takes
  */
 uint64_t ht_rec_writer_bytes(const HtRecWriter *w);
 
 /**
- * ht_rec_writer_discard: remove a recording that has no events
+ * ht_rec_writer_discard: remove a recording that has no events or is incomplete
  * @w: the writer; only to be freed afterwards
  *
  * Removes the files that this writer made, and its directory if this writer

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""hypertrace status, list, enable, disable, set, snapshot: their exact output
+"""hypertrace status, list, enable, disable, set: their exact output
 and QMP commands.  The other end is a QMP server with replies that are rare
 in QEMU; tests/e2e uses real ones.
 """
@@ -10,7 +10,7 @@ import threading
 
 import pytest
 
-from hypertrace import ESCAPED, HOSTILE, run, story
+from hypertrace import ESCAPED, HOSTILE, run
 
 FOREVER = 2**64 - 1
 
@@ -99,8 +99,6 @@ class Qemu(threading.Thread):
         super().__init__(daemon=True)
         self.things = things
         self.set = []
-        self.snapshots = []
-        self.after = []
         self.path = path
         self.socket = socket.socket(socket.AF_UNIX)
         self.socket.bind(str(path))
@@ -121,12 +119,6 @@ class Qemu(threading.Thread):
             return {}
         if command == "qom-list":
             return self.children(path) + [{"name": "type", "type": "string"}]
-        if command == "hypertrace-snapshot":
-            # the events may also come before the reply
-            self.after = [{"event": "HYPERTRACE_SNAPSHOT", "data": {
-                "object": object, "snapshot": dict(s, trigger="command")}}
-                for s in self.snapshots]
-            return {"count": len(self.snapshots)}
         if command == "query-hypertrace":
             return [self.things[object.rpartition("/")[2]]["stats"]]
         thing = self.things[path.rpartition("/")[2]]
@@ -148,12 +140,9 @@ class Qemu(threading.Thread):
                     # the client must ignore an event in between
                     print(json.dumps({"event": "RESUME", "timestamp": {}}),
                           file=f)
-                    out = [{"return": self.answer(m["execute"],
-                                                  **m.get("arguments", {}))}]
-                    out[len(self.after) % 2:0] = self.after
-                    self.after = []
-                    for o in out:
-                        print(json.dumps(o), file=f, flush=True)
+                    reply = self.answer(m["execute"],
+                                        **m.get("arguments", {}))
+                    print(json.dumps({"return": reply}), file=f, flush=True)
 
 
 class TestControl:
@@ -219,24 +208,6 @@ class TestControl:
             assert self.out(q, "set", word) == ""
             assert [v for _, _, v in q.set] == [first, second], q.set
             assert {p for _, p, _ in q.set} == {"settings"}
-
-    def test_snapshot(self):
-        q = self.qemu(vm0=RING, vm1=NOWHERE)
-        place = story("story", self.tmp / "flight")
-        q.snapshots = [{"directory": str(place), "events": 47}]
-        page = run("last", place).stdout.decode()
-        assert self.out(q, "snapshot") == f"{place}  47 events\n\n{page}"
-        assert self.out(q, "snapshot", "--quiet") == f"{place}  47 events\n"
-        assert json.loads(self.out(q, "snapshot", "--json")) == {
-            "device": "vm0", "directory": str(place), "events": 47}
-        # two rings have no common page
-        q.snapshots *= 2
-        assert self.out(q, "snapshot") == 2 * f"{place}  47 events\n"
-        q.snapshots = [{"directory": "", "events": 0, "error": "disk full"}]
-        assert b"vm0: disk full" in run("snapshot", q.path, status=1).stderr
-        del q.things["vm0"]
-        assert b"set its property flight" in run("snapshot", q.path,
-                                                  status=1).stderr
 
     def test_nothing(self):
         q = self.qemu()

@@ -37,8 +37,22 @@ enum ht_exit {
  */
 int ht_error(const char *format, ...) G_GNUC_PRINTF(1, 2);
 
-/** ht_errors_to_syslog() - let ht_error() write to the system's log instead */
+/** ht_messages_of() - set the command's name that messages begin with */
+void ht_messages_of(const char *command);
+
+/**
+ * ht_errors_to_syslog() - let ht_error() and ht_notice() write to the system's
+ *                         log instead
+ */
 void ht_errors_to_syslog(void);
+
+/**
+ * ht_notice() - print "hypertrace COMMAND: MESSAGE" where ht_error() does
+ * @format: as for printf(), without a newline at the end
+ *
+ * For a message about something that went well.
+ */
+void ht_notice(const char *format, ...) G_GNUC_PRINTF(1, 2);
 
 /**
  * ht_usage_error() - print an error and refer to --help
@@ -47,6 +61,14 @@ void ht_errors_to_syslog(void);
  * Return: HT_EXIT_USAGE
  */
 int ht_usage_error(const char *format, ...) G_GNUC_PRINTF(1, 2);
+
+/**
+ * ht_last_brief() - append the first lines of "hypertrace last" and the last
+ *                   record of the log, as one line
+ * @dir: a recording
+ * @out: appended to; safe for a terminal
+ */
+void ht_last_brief(const char *dir, GString *out);
 
 /* The commands; hypertrace-NAME(1) describes each */
 int ht_boot(int argc, char **argv);

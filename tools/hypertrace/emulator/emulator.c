@@ -278,6 +278,7 @@ int ht_emulator(int argc, char **argv)
     HtSettings s = { 0 };
     HtRecord r = {
         .memory_fd = -1,
+        .qmp_fd = -1,
         .ready_fd = -1,
         .poll_us = POLL_US,
         .quiet = true,

@@ -24,11 +24,6 @@ bool ht_control_open(HtControl *c, int argc, char **argv, const char *name,
           "print JSON instead of text", NULL },
         { 0 }
     };
-    const GOptionEntry quiet[] = {
-        { "quiet", 'q', 0, G_OPTION_ARG_NONE, &c->quiet,
-          "do not show the end of the recording", NULL },
-        { 0 }
-    };
     g_autofree char *program = g_strdup_printf("hypertrace %s", name);
     g_autoptr(GOptionContext) context = g_option_context_new(usage);
     GError *error = NULL;
@@ -37,9 +32,6 @@ bool ht_control_open(HtControl *c, int argc, char **argv, const char *name,
     g_option_context_add_main_entries(context, device, NULL);
     if (flags & HT_CONTROL_JSON) {
         g_option_context_add_main_entries(context, json, NULL);
-    }
-    if (flags & HT_CONTROL_QUIET) {
-        g_option_context_add_main_entries(context, quiet, NULL);
     }
     g_option_context_set_description(context, "QMP is HOST:PORT, or the PATH of"
                                      " the socket that QEMU's option -qmp"

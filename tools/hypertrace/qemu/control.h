@@ -12,7 +12,6 @@
  * HtControl: a command line, and the connection to QEMU
  * @device: id of the device or object to use; NULL: all
  * @json: print JSON
- * @quiet: --quiet was given
  * @rest: the arguments after the socket
  * @qmp: the connection
  * @objects: HtQmpObject: the devices and objects to use
@@ -20,7 +19,6 @@
 typedef struct HtControl {
     char *device;
     gboolean json;
-    gboolean quiet;
     char **rest;
     HtQmp *qmp;
     GPtrArray *objects;
@@ -31,7 +29,6 @@ enum ht_control {
     HT_CONTROL_DEVICES = 1,
     HT_CONTROL_RINGS = 2,
     HT_CONTROL_JSON = 4,
-    HT_CONTROL_QUIET = 8,
 };
 
 /**

@@ -13,12 +13,8 @@
 struct HtQmp {
     GSocketConnection *connection;
     GDataInputStream *in;
-    GQueue events;              /* JsonNode: events received with replies */
     char *address;
 };
-
-/* Limit for kept events: most of QEMU's events are not waited for. */
-#define EVENTS_MAX 256
 
 static JsonNode *receive(HtQmp *q, GError **error)
 {
@@ -45,15 +41,7 @@ static JsonNode *receive(HtQmp *q, GError **error)
     return json_parser_steal_root(parser);
 }
 
-static void keep_event(HtQmp *q, JsonNode *event)
-{
-    if (q->events.length == EVENTS_MAX) {
-        json_node_unref(g_queue_pop_head(&q->events));
-    }
-    g_queue_push_tail(&q->events, event);
-}
-
-/* Wait for a reply; keep the events that come before it. */
+/* Wait for a reply; skip the events that come before it. */
 static JsonNode *answer(HtQmp *q, GError **error)
 {
     for (;;) {
@@ -75,9 +63,6 @@ static JsonNode *answer(HtQmp *q, GError **error)
             g_set_error(error, G_IO_ERROR, G_IO_ERROR_FAILED, "QEMU: %s",
                         why ? why : "error");
             return NULL;
-        }
-        if (json_object_has_member(o, "event")) {
-            keep_event(q, g_steal_pointer(&node));
         }
     }
 }
@@ -116,37 +101,6 @@ JsonNode *ht_qmp_command(HtQmp *q, GError **error, const char *name, ...)
     }
     va_end(args);
     return execute(q, name, arguments, error);
-}
-
-JsonNode *ht_qmp_event(HtQmp *q, const char *name, const char *object,
-                       GError **error)
-{
-    gint64 end = g_get_monotonic_time() + TIMEOUT_S * G_USEC_PER_SEC;
-
-    while (g_get_monotonic_time() < end) {
-        g_autoptr(JsonNode) node = g_queue_pop_head(&q->events);
-        JsonObject *o, *data;
-
-        if (!node) {
-            node = receive(q, error);
-        }
-        if (!node) {
-            return NULL;
-        }
-        o = json_node_get_object(node);
-        if (strcmp(ht_qmp_text(o, "event"), name) ||
-            !json_object_has_member(o, "data") ||
-            !JSON_NODE_HOLDS_OBJECT(json_object_get_member(o, "data"))) {
-            continue;
-        }
-        data = json_object_get_object_member(o, "data");
-        if (!strcmp(ht_qmp_text(data, "object"), object)) {
-            return json_node_copy(json_object_get_member(o, "data"));
-        }
-    }
-    g_set_error(error, G_IO_ERROR, G_IO_ERROR_TIMED_OUT, "%s: no event %s of"
-                " '%s' came within %d s", q->address, name, object, TIMEOUT_S);
-    return NULL;
 }
 
 JsonNode *ht_qmp_stats(HtQmp *q, const HtQmpObject *o, GError **error)
@@ -219,7 +173,6 @@ HtQmp *ht_qmp_open(const char *address, GError **error)
 void ht_qmp_free(HtQmp *q)
 {
     if (q) {
-        g_queue_clear_full(&q->events, (GDestroyNotify)json_node_unref);
         g_clear_object(&q->in);
         g_clear_object(&q->connection);
         g_free(q->address);

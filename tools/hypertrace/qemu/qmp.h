@@ -65,20 +65,6 @@ JsonNode *ht_qmp_get(HtQmp *q, const HtQmpObject *o, const char *property,
                      GError **error);
 
 /**
- * ht_qmp_event: wait for an event
- * @q: the connection
- * @name: name of the event
- * @object: value of the event's member "object"
- * @error: set on failure, also if the event does not come within 10 s
- *
- * The event may have come before this call. All events before it are dropped.
- *
- * Returns: the event's data, to be freed; NULL on failure
- */
-JsonNode *ht_qmp_event(HtQmp *q, const char *name, const char *object,
-                       GError **error);
-
-/**
  * ht_qmp_stats: read the statistics of a device or object
  * @q: the connection
  * @o: the device or object

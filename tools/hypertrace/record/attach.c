@@ -231,7 +231,7 @@ int ht_attach(int argc, char **argv)
     if (parse_options(&a, argc, argv, &status)) {
         a.own_dir = !a.dir;
         if (a.own_dir) {
-            a.dir = ht_record_default_dir();
+            a.dir = ht_record_default_dir(false);
         }
         status = record(&a, &error);
         if (error) {

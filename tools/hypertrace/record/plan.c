@@ -336,6 +336,16 @@ static int free_descriptor(int fd)
     return fd;
 }
 
+/* What the file describes uses other descriptors, which QEMU must inherit. */
+static void add_config(HtQemu *q, int fd)
+{
+    g_autofree char *path = fd ? ht_plan_descriptor(q, fd) : NULL;
+
+    if (path && g_str_has_prefix(path, "/proc/self/")) {
+        ht_qemu_add(q, "-readconfig", g_steal_pointer(&path));
+    }
+}
+
 static bool check_events(const char *events, GError **error)
 {
     const char *p;
@@ -400,6 +410,7 @@ HtRecordPlan *ht_record_plan(char **argv, const HtRecordOptions *options,
         if (!ht_plan_words(p, q, options, error)) {
             return NULL;
         }
+        add_config(q, options->config_fd);
     }
     g_ptr_array_add(q->argv, NULL);
     p->argv = g_strdupv((char **)q->argv->pdata);

@@ -66,6 +66,8 @@ typedef enum HtRecordWords {
  * @programs: bytes of the memory that the guest's programs emit into; 0: none
  * @tracer: words that start a tracer of functions in the main trace buffer, or
  *          NULL
+ * @config_fd: a descriptor with a configuration file that QEMU is to read as
+ *             well, if it inherits descriptors; or 0
  * @words_only: add nothing to the machine but words on the kernel's command
  *              line: no SMBIOS string for a boot loader
  */
@@ -76,6 +78,7 @@ typedef struct HtRecordOptions {
     bool main_buffer;
     uint64_t programs;
     const char *tracer;
+    int config_fd;
     bool words_only;
 } HtRecordOptions;
 

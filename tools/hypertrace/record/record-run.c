@@ -31,6 +31,7 @@
 typedef struct Run {
     HtRecord *r;
     HtSession *session;
+    HtFlight *flight;           /* or NULL */
     HtProgramsStats programs;   /* at the end */
     bool hangs;                 /* LTTng */
     GPtrArray *sources;
@@ -135,7 +136,9 @@ static HtProcess *find_guest(const Run *run)
     }
     pids = ht_process_children();
     for (i = 0; i < pids->len; i++) {
-        HtProcess *p = ht_process_new(g_array_index(pids, pid_t, i), NULL);
+        pid_t pid = g_array_index(pids, pid_t, i);
+        HtProcess *p = ht_flight_is_writer(run->flight, pid) ? NULL :
+                       ht_process_new(pid, NULL);
         uint64_t size = p ? ht_source_process_size(p) : 0;
 
         if (size > best_size) {
@@ -277,6 +280,9 @@ static bool goes_on(Run *run, int status)
     run->pid = guest->pid;
     if (run->r->ready_fd >= 0) {
         tell_ready(run, WEXITSTATUS(status));
+        if (run->flight) {
+            ht_errors_to_syslog();
+        }
     }
     return true;
 }
@@ -416,6 +422,9 @@ static void follow(Run *run, int *status)
         if (!run->stopped) {
             look(run);
         }
+        if (run->flight) {
+            ht_flight_poll(run->flight, run->session);
+        }
         explain(run, t);
         if (run->tty && !run->stopped && t - shown >= STATUS_NS) {
             show_status(run, t - shown);
@@ -470,7 +479,10 @@ static void summary(const Run *run, int status)
     HtSessionStats n = ht_session_stats(run->session);
     const HtRecordPlan *p = run->r->plan;
 
-    if (n.found && !run->r->quiet) {
+    if (n.found && !run->r->quiet && run->flight) {
+        fprintf(stderr, "hypertrace record: %" PRIu64 " events; ", n.events);
+        tell_losses(&n, run->stopped);
+    } else if (n.found && !run->r->quiet) {
         fprintf(stderr, "hypertrace record: %" PRIu64 " events, %.1f MB in "
                 "%s; ", n.events, n.bytes / 1e6, run->r->dir);
         tell_losses(&n, run->stopped);
@@ -564,6 +576,17 @@ static char *describe_end(const Run *run, int status)
     return g_strdup_printf("QEMU ended with status %d", WEXITSTATUS(status));
 }
 
+/* Write what is left if the machine has ended. */
+static void end_flight(Run *run, const char *why)
+{
+    bool ended = run->child || ht_process_ended(run->process);
+
+    if (run->flight && !ht_flight_end(run->flight, run->session,
+                                      ended ? why : NULL)) {
+        run->stopped = true;
+    }
+}
+
 static void catch_signals(void)
 {
     static const int signals[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT };
@@ -621,6 +644,7 @@ static int record_all(Run *run)
         ht_session_stop(run->session, error->message);
         run->stopped = true;
     }
+    end_flight(run, end);
     summary(run, status);
     if (is_empty(run)) {
         ht_session_discard(run->session);
@@ -631,6 +655,18 @@ static int record_all(Run *run)
 static void free_source(void *source)
 {
     ht_source_free(source);
+}
+
+static HtFlight *new_flight(const HtRecord *r, const HtSessionInfo *info,
+                            GError **error)
+{
+    HtFlight *f = r->flight.size ?
+                  ht_flight_new(&r->flight, info->dir, r->quiet, error) : NULL;
+
+    if (f && r->qmp_fd >= 0) {
+        ht_flight_monitor(f, fcntl(r->qmp_fd, F_DUPFD_CLOEXEC, 0));
+    }
+    return f;
 }
 
 int ht_record_run(HtRecord *r, const HtSessionInfo *info)
@@ -647,7 +683,8 @@ int ht_record_run(HtRecord *r, const HtSessionInfo *info)
     int status = HT_EXIT_ERROR;
 
     run.sources = g_ptr_array_new_with_free_func(free_source);
-    run.session = ht_session_new(info, &error);
+    run.flight = new_flight(r, info, &error);
+    run.session = error ? NULL : ht_session_new(info, &error);
     if (run.session && r->plan && r->process) {
         catch_signals();
         status = record_all(&run);
@@ -676,6 +713,7 @@ int ht_record_run(HtRecord *r, const HtSessionInfo *info)
     end_live(&run);
     /* the session reads the sources */
     ht_session_free(run.session);
+    ht_flight_free(run.flight);
     g_ptr_array_free(run.sources, true);
     ht_source_free(run.rest);
     ht_source_free(run.whole);

@@ -674,7 +674,8 @@ HtSession *ht_session_new(const HtSessionInfo *info, GError **error)
     s->rings = g_ptr_array_new_with_free_func(free_ring);
     s->info = g_key_file_new();
     s->kernel = info->kernel;
-    s->max_bytes = info->max_bytes ? info->max_bytes : UINT64_MAX;
+    s->max_bytes = info->max_bytes && !info->memory ? info->max_bytes :
+                   UINT64_MAX;
     s->ring_at = info->ring_at;
     s->runs = info->runs;
     s->image = info->image ? ht_kernel_image_ref(info->image) : NULL;
@@ -683,7 +684,8 @@ HtSession *ht_session_new(const HtSessionInfo *info, GError **error)
     s->now = info->now ? info->now : monotonic_ns;
     s->started = s->now();
     s->places = g_ptr_array_new_with_free_func(free_place);
-    s->writer = ht_rec_writer_new(info->dir, error);
+    s->writer = info->memory ? ht_rec_writer_new_memory(info->memory, error) :
+                ht_rec_writer_new(info->dir, error);
     if (!s->writer) {
         return NULL;
     }
@@ -743,6 +745,7 @@ HtSessionStats ht_session_stats(const HtSession *s)
     return (HtSessionStats) {
         .found = s->epochs != 0,
         .events = sum.events,
+        .held = ht_rec_writer_held(s->writer),
         .bytes = ht_rec_writer_bytes(s->writer),
         .gaps = sum.gaps,
         .lost = sum.lost,
@@ -825,6 +828,14 @@ void ht_session_stop(HtSession *s, const char *why)
 {
     g_key_file_set_string(s->info, "recording", "cut", why);
     write_info(s, NULL);
+}
+
+bool ht_session_save(HtSession *s, HtRecWriter *to, const char *cause,
+                     const char *end, GError **error)
+{
+    g_key_file_set_string(s->info, "recording", "cause", cause);
+    ht_rec_info_end(s->info, end, s->now());
+    return write_info(s, error) && ht_rec_writer_save(s->writer, to, error);
 }
 
 void ht_session_discard(HtSession *s)

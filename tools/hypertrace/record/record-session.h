@@ -11,11 +11,14 @@
 
 #include "hypertrace/ftrace-runs.h"
 #include "hypertrace/kernel-image.h"
+#include "hypertrace/recording.h"
 #include "kernel/kernel.h"
 
 /**
  * struct HtSessionInfo - what the recording says about itself
- * @dir: where it is made
+ * @dir: where it is made; not used with @memory
+ * @memory: bytes of memory for the newest events, which ht_session_save()
+ *          writes to files; 0: all events are written to files at once
  * @command: what is recorded, for people
  * @source: how the memory is read, for people
  * @words: on the kernel's command line
@@ -32,6 +35,7 @@
  */
 typedef struct HtSessionInfo {
     const char *dir;
+    uint64_t memory;
     const char *command;
     const char *source;
     const char *words;
@@ -48,7 +52,8 @@ typedef struct HtSessionInfo {
 /**
  * struct HtSessionStats - what was recorded so far
  * @found: a ring
- * @events: in the recording
+ * @events: followed so far
+ * @held: events that are in memory now
  * @bytes: of it
  * @gaps: times that events were overwritten before they were read
  * @lost: about how many those were
@@ -61,6 +66,7 @@ typedef struct HtSessionInfo {
 typedef struct HtSessionStats {
     bool found;
     uint64_t events;
+    uint64_t held;
     uint64_t bytes;
     uint64_t gaps;
     uint64_t lost;
@@ -74,11 +80,12 @@ typedef struct HtSessionStats {
 typedef struct HtSession HtSession;
 
 /**
- * ht_record_default_dir() - make a folder recording-DATE-TIME
+ * ht_record_default_dir() - make a folder named after date and time
+ * @flight: for a flight recorder: flight-DATE-TIME, not recording-DATE-TIME
  *
  * Return: its name, newly allocated
  */
-char *ht_record_default_dir(void);
+char *ht_record_default_dir(bool flight);
 
 /**
  * ht_session_new() - begin a recording
@@ -146,6 +153,21 @@ HtSessionStats ht_session_stats(const HtSession *s);
  * Takes what is left in the ring.
  */
 bool ht_session_finish(HtSession *s, const char *end, GError **error);
+
+/**
+ * ht_session_save() - write a recording in memory to files
+ * @s: session with HtSessionInfo.memory
+ * @to: writer of a recording without events
+ * @cause: why it is written, a word
+ * @end: the same for people
+ * @error: set on failure
+ *
+ * The session can go on.
+ *
+ * Return: false on an error
+ */
+bool ht_session_save(HtSession *s, HtRecWriter *to, const char *cause,
+                     const char *end, GError **error);
 
 /**
  * ht_session_discard() - remove the recording, in which nothing is

@@ -15,10 +15,15 @@
 #include "hypertrace/memory.h"
 #include "model/patterns.h"
 #include "qemu/qemu-opts.h"
+#include "qemu/qmp-events.h"
 #include "qemu/redact.h"
+#include "hypertrace/recording-queue.h"
+#include "record/flight-dir.h"
 #include "record/record.h"
 
 #define POLL_US_DEFAULT     1000
+/* Events stay in the guest's ring until then: no need to poll more often */
+#define POLL_US_FLIGHT      10000
 #define POLL_US_MAX         1000000
 /* A class's name follows it, in at most 255 bytes. */
 #define NAME_MAX_LTTNG      64
@@ -56,18 +61,25 @@ static void usage(void)
 "Where to:\n"
 "  -o, --output DIR    the recording (default: recording-DATE-TIME)\n"
 "      --max-size SIZE the recording ends when it is so large (default: 16G)\n"
+"      --flight SIZE   a flight recorder: keep the newest events in SIZE bytes of\n"
+"                      memory, and make a numbered recording in DIR (default:\n"
+"                      flight-DATE-TIME) at a panic, reset, shutdown, I/O error,\n"
+"                      at the watchdog, SIGUSR1 and 'hypertrace snapshot DIR'\n"
+"      --silence TIME  and if there are no events for so long, as 30s\n"
+"      --keep N        number of recordings that --flight keeps (default: %d)\n"
 "      --lttng[=NAME]  to LTTng, too: as events of this process, 'NAME:*'\n"
 "                      (default: the guest's name)\n"
 "      --net URL       and from there to a relay daemon, as net://localhost\n"
 "      --live          where they can be read meanwhile\n"
 "How:\n"
-"      --poll-us N     microseconds between two looks (default: %d)\n"
+"      --poll-us N     microseconds between two looks (default: %d; with --flight\n"
+"                      %d)\n"
 "      --busybox FILE  a static busybox for the guest's architecture\n"
 "      --print         only show QEMU's command, and what was changed\n"
 "  -q, --quiet         no status line, no summary\n\n"
 "The exit status is that of QEMU if it is not 0; else 0, or 3 if the virtual\n"
 "machine ended well but its recording is missing or not complete.\n",
-           POLL_US_DEFAULT);
+           HT_FLIGHT_KEEP_DEFAULT, POLL_US_DEFAULT, POLL_US_FLIGHT);
 }
 
 static bool set_lttng_name(HtRecord *r, const char *name)
@@ -80,15 +92,16 @@ static bool set_lttng_name(HtRecord *r, const char *name)
            strspn(name, chars) == strlen(name);
 }
 
-static bool set_duration(HtRecord *r, const char *text, int *status)
+static bool set_duration(const char *option, const char *text, uint64_t *ns,
+                         int *status)
 {
     g_autoptr(GError) error = NULL;
     bool negative;
 
-    if (!ht_number_time("--for", text, &r->for_ns, &negative, &error) ||
-        negative || !r->for_ns) {
-        *status = ht_usage_error("--for '%s': give a time, as 10s or 500ms",
-                                 text);
+    if (!ht_number_time(option, text, ns, &negative, &error) || negative ||
+        !*ns) {
+        *status = ht_usage_error("%s '%s': give a time, as 10s or 500ms",
+                                 option, text);
         return false;
     }
     return true;
@@ -111,8 +124,20 @@ static bool set_functions(HtRecord *r, const char *text, bool graph,
     return true;
 }
 
-/* Options that exclude each other */
-static bool check_options(const HtRecord *r, int *status)
+static bool set_flight(HtRecord *r, const char *text, int *status)
+{
+    uint64_t *size = &r->flight.size;
+
+    if (!ht_opts_size(text, 'M', size) || *size < HT_REC_QUEUE_MIN ||
+        *size > HT_REC_QUEUE_MAX) {
+        *status = ht_usage_error("--flight '%s': give 1M to 64G", text);
+        return false;
+    }
+    return true;
+}
+
+/* Options that contradict each other, or need another one */
+static bool check_options(HtRecord *r, int *status)
 {
     const char *option = ht_record_functions_option(&r->functions);
 
@@ -136,6 +161,23 @@ static bool check_options(const HtRecord *r, int *status)
                                  "functions: leave out --buffer boot", option);
         return false;
     }
+    if (!r->flight.size && (r->flight.keep || r->flight.silence_ns)) {
+        *status = ht_usage_error("--keep and --silence need --flight");
+        return false;
+    }
+    if (r->flight.size && r->lttng) {
+        *status = ht_usage_error("--flight keeps events in memory, --lttng "
+                                 "and --net pass them on: give one of them");
+        return false;
+    }
+    if (r->flight.size && r->plan_options.programs) {
+        *status = ht_usage_error("--flight keeps events of the kernel only: "
+                                 "give it or --programs");
+        return false;
+    }
+    if (!r->poll_us) {
+        r->poll_us = r->flight.size ? POLL_US_FLIGHT : POLL_US_DEFAULT;
+    }
     return true;
 }
 
@@ -143,7 +185,7 @@ static bool parse_options(HtRecord *r, int argc, char **argv, int *status)
 {
     enum {
         POLL = 256, MAX_SIZE, KERNEL, BUSYBOX, PRINT, LTTNG, NET, LIVE, FOR,
-        BUFFER, PROGRAMS, FUNCTIONS, GRAPH,
+        BUFFER, PROGRAMS, FUNCTIONS, GRAPH, FLIGHT, KEEP, SILENCE,
     };
     static const struct option longs[] = {
         { "event", required_argument, NULL, 'e' },
@@ -153,6 +195,9 @@ static bool parse_options(HtRecord *r, int argc, char **argv, int *status)
         { "poll-us", required_argument, NULL, POLL },
         { "max-size", required_argument, NULL, MAX_SIZE },
         { "for", required_argument, NULL, FOR },
+        { "flight", required_argument, NULL, FLIGHT },
+        { "keep", required_argument, NULL, KEEP },
+        { "silence", required_argument, NULL, SILENCE },
         { "buffer", required_argument, NULL, BUFFER },
         { "programs", optional_argument, NULL, PROGRAMS },
         { "functions", required_argument, NULL, FUNCTIONS },
@@ -214,7 +259,27 @@ static bool parse_options(HtRecord *r, int argc, char **argv, int *status)
             r->max_bytes = n;
             break;
         case FOR:
-            if (!set_duration(r, optarg, status)) {
+            if (!set_duration("--for", optarg, &r->for_ns, status)) {
+                return false;
+            }
+            break;
+        case FLIGHT:
+            if (!set_flight(r, optarg, status)) {
+                return false;
+            }
+            break;
+        case KEEP:
+            if (!g_ascii_string_to_unsigned(optarg, 10, 1, HT_FLIGHT_KEEP_MAX,
+                                            &n, NULL)) {
+                *status = ht_usage_error("--keep '%s': give 1 to %d", optarg,
+                                         HT_FLIGHT_KEEP_MAX);
+                return false;
+            }
+            r->flight.keep = n;
+            break;
+        case SILENCE:
+            if (!set_duration("--silence", optarg, &r->flight.silence_ns,
+                              status)) {
                 return false;
             }
             break;
@@ -333,10 +398,11 @@ static void print_plan(const HtRecordPlan *p)
 }
 
 /* Two recordings can begin in one second. */
-char *ht_record_default_dir(void)
+char *ht_record_default_dir(bool flight)
 {
     g_autoptr(GDateTime) now = g_date_time_new_now_local();
-    char *dir = g_date_time_format(now, "recording-%Y%m%d-%H%M%S");
+    char *dir = g_date_time_format(now, flight ? "flight-%Y%m%d-%H%M%S" :
+                                   "recording-%Y%m%d-%H%M%S");
     g_autofree char *base = g_strdup(dir);
     unsigned i;
 
@@ -527,7 +593,8 @@ static int run(HtRecord *r, char **argv, const char *guest,
                const char *source)
 {
     g_autofree char *command = ht_redact(argv);
-    g_autofree char *dir = r->dir ? NULL : ht_record_default_dir();
+    g_autofree char *dir = r->dir ? NULL :
+                           ht_record_default_dir(r->flight.size);
     g_autoptr(GError) error = NULL;
     HtSessionInfo info = {
         .command = command,
@@ -536,6 +603,7 @@ static int run(HtRecord *r, char **argv, const char *guest,
         .poll_us = r->poll_us,
         .kernel = r->kernel,
         .max_bytes = r->max_bytes,
+        .memory = r->flight.size,
         .image = r->image,
         .main_buffer = r->buffer == HT_TRACE_BUFFER_MAIN,
         .ring_at = r->plan ? r->plan->ring_at : 0,
@@ -767,6 +835,10 @@ static int record_command(HtRecord *r, char **argv)
 {
     g_autoptr(GError) error = NULL;
 
+    if (r->flight.size && !r->print &&
+        !ht_qmp_events_offer(&r->qmp_fd, &r->plan_options.config_fd, &error)) {
+        return ht_error("%s", error->message);
+    }
     if (!make_plan(r, argv, &error)) {
         return ht_error("%s", error->message);
     }
@@ -806,7 +878,7 @@ int ht_record(int argc, char **argv)
         .plan_options.size = HT_RECORD_SIZE,
         .memory_fd = -1,
         .ready_fd = -1,
-        .poll_us = POLL_US_DEFAULT,
+        .qmp_fd = -1,
         .max_bytes = MAX_SIZE_DEFAULT,
     };
     int status;

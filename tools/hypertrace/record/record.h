@@ -8,6 +8,7 @@
 #include <sys/types.h>
 
 #include "memory/source.h"
+#include "record/flight.h"
 #include "record/functions.h"
 #include "record/live.h"
 #include "record/plan.h"
@@ -33,6 +34,8 @@ typedef enum HtTraceBuffer {
  * @memory_fd: the guest's memory, if the plan has some; else -1
  * @programs: events of the guest's programs; NULL: none
  * @ready_fd: gets the status of a QEMU that has gone to the background; or -1
+ * @flight: the flight recorder, if its size is not 0
+ * @qmp_fd: with @flight: a socket of QEMU's monitor; or -1
  * @pid: a virtual machine monitor that runs already; or 0
  * @process: the process to record, if this process did not start it; with
  *           @plan, the process may not have mapped the guest's memory yet
@@ -60,6 +63,8 @@ typedef struct HtRecord {
     int memory_fd;
     HtPrograms *programs;
     int ready_fd;
+    HtFlightOptions flight;
+    int qmp_fd;
     pid_t pid;
     HtProcess *process;
     HtKernel *kernel;

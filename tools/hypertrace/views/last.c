@@ -350,11 +350,10 @@ static void put_interval(GString *out, const HtLastSilence *s)
     ht_number_seconds(out, s->to, 0);
 }
 
-static void put_summary(HtOutput *o, const HtLast *l)
+/* Where the recording ends, and why: two lines */
+static void put_end(GString *out, const HtLast *l)
 {
-    GString *out = o->text;
     const char *end = ht_model_info(l->m, "recording", "end");
-
     const char *release = ht_model_info(l->m, "guest", "release");
 
     g_string_append(out, l->guest_ended ? "The end of " : "The recording of ");
@@ -376,6 +375,13 @@ static void put_summary(HtOutput *o, const HtLast *l)
         }
         g_string_append_c(out, '\n');
     }
+}
+
+static void put_summary(HtOutput *o, const HtLast *l)
+{
+    GString *out = o->text;
+
+    put_end(out, l);
     if (l->gaps) {
         ht_output_colour(o, HT_COLOUR_RED);
         g_string_append_printf(out, "about %" PRIu64 " events were lost in"
@@ -624,6 +630,31 @@ static void put_json(HtOutput *o, const HtLast *l)
     ht_json_close(&j, ']');
     ht_json_close(&j, '}');
     g_string_append_c(o->text, '\n');
+}
+
+void ht_last_brief(const char *dir, GString *out)
+{
+    g_autoptr(HtModel) m = ht_model_open(dir, NULL);
+    HtLast *l = m ? ht_last_collect(m, dir, 0, 1, NULL) : NULL;
+    HtOutput o = { .text = out };
+    const HtLastLine *line;
+    g_autofree char *joined = NULL;
+    char **lines;
+
+    if (!l) {
+        return;
+    }
+    put_end(out, l);
+    line = g_queue_peek_tail(&l->log);
+    if (line) {
+        ht_log_text(&o, line->ns, line->text->str, line->text->len);
+    }
+    g_string_truncate(out, out->len - 1);
+    lines = g_strsplit(out->str, "\n", -1);
+    joined = g_strjoinv("; ", lines);
+    g_strfreev(lines);
+    g_string_assign(out, joined);
+    ht_last_free(l);
 }
 
 /* Add formats and symbols of the kernel's image to the recording. */

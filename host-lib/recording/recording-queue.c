@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * hypertrace: the newest pieces of a ring, in a bounded amount of memory
+ *
+ * The entries lie one after another in one block of memory.  An entry that does
+ * not fit at the end of the block begins at its start.
+ */
+#include <sys/mman.h>
+
+#include "hypertrace/base.h"
+#include "hypertrace/recording-queue.h"
+
+/* A piece, followed by its records */
+typedef struct Entry {
+    HtFtPiece p;                /* @data is not used */
+} Entry;
+
+#define ALIGN   8u
+
+struct HtRecQueue {
+    uint8_t *block;
+    uint64_t size;
+    uint64_t first;             /* offset of the oldest entry */
+    uint64_t next;              /* offset of the next entry */
+    uint64_t wrap;              /* end of the entries before @first; else 0 */
+    uint64_t entries;
+    uint64_t events;
+    uint64_t bytes;
+    GByteArray *removed;        /* for each processor: pieces were removed */
+};
+
+HtRecQueue *ht_rec_queue_new(uint64_t size, GError **error)
+{
+    HtRecQueue *q;
+    void *block;
+
+    size -= size % ALIGN;
+    block = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE |
+                 MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (block == MAP_FAILED) {
+        g_set_error(error, G_FILE_ERROR, g_file_error_from_errno(errno),
+                    "cannot get memory of %" PRIu64 " MiB for events: %s",
+                    size >> 20, g_strerror(errno));
+        return NULL;
+    }
+    q = g_new0(HtRecQueue, 1);
+    q->block = block;
+    q->size = size;
+    q->removed = g_byte_array_new();
+    return q;
+}
+
+void ht_rec_queue_free(HtRecQueue *q)
+{
+    if (q) {
+        munmap(q->block, q->size);
+        g_byte_array_unref(q->removed);
+        g_free(q);
+    }
+}
+
+static uint64_t entry_size(uint32_t data)
+{
+    return HT_ROUND_UP(sizeof(Entry) + (uint64_t)data, ALIGN);
+}
+
+static void note_removed(HtRecQueue *q, uint32_t cpu)
+{
+    guint old = q->removed->len;
+
+    if (cpu / 8 >= old) {
+        g_byte_array_set_size(q->removed, cpu / 8 + 1);
+        memset(q->removed->data + old, 0, cpu / 8 + 1 - old);
+    }
+    q->removed->data[cpu / 8] |= 1u << cpu % 8;
+}
+
+static bool was_removed(const HtRecQueue *q, uint32_t cpu)
+{
+    return cpu / 8 < q->removed->len &&
+           q->removed->data[cpu / 8] & 1u << cpu % 8;
+}
+
+static void remove_oldest(HtRecQueue *q)
+{
+    const Entry *e = (const Entry *)(q->block + q->first);
+    uint64_t size = entry_size(e->p.size);
+
+    note_removed(q, e->p.cpu);
+    q->events -= e->p.events;
+    q->bytes -= size;
+    q->entries--;
+    q->first += size;
+    if (q->first == q->wrap) {
+        q->first = 0;
+        q->wrap = 0;
+    }
+    if (!q->entries) {
+        q->first = q->next = q->wrap = 0;
+    }
+}
+
+/* Find a place for an entry.  Returns false if older entries are in its way */
+static bool find_room(HtRecQueue *q, uint64_t size)
+{
+    if (q->wrap) {
+        return q->first - q->next >= size;
+    }
+    if (q->size - q->next >= size) {
+        return true;
+    }
+    if (q->first < size) {
+        return false;
+    }
+    q->wrap = q->next;
+    q->next = 0;
+    return true;
+}
+
+void ht_rec_queue_push(HtRecQueue *q, const HtFtPiece *p)
+{
+    uint64_t size = entry_size(p->size);
+    Entry *e;
+
+    if (size > q->size) {
+        note_removed(q, p->cpu);
+        return;
+    }
+    while (!find_room(q, size)) {
+        remove_oldest(q);
+    }
+    e = (Entry *)(q->block + q->next);
+    e->p = *p;
+    e->p.data = NULL;
+    memcpy(e + 1, p->data, p->size);
+    q->next += size;
+    q->entries++;
+    q->events += p->events;
+    q->bytes += size;
+}
+
+/* A piece as a reader of the queue's content must see it */
+static HtFtPiece make_piece(const HtRecQueue *q, const Entry *e,
+                            GHashTable *seen)
+{
+    HtFtPiece p = e->p;
+
+    p.data = (const uint8_t *)(e + 1);
+    if (g_hash_table_add(seen, GUINT_TO_POINTER(p.cpu)) &&
+        was_removed(q, p.cpu)) {
+        p.flags = (p.flags & ~HT_FT_PIECE_LOST) | HT_FT_PIECE_LATE;
+        p.lost_estimate = 0;
+        p.lost_from_ns = 0;
+    }
+    return p;
+}
+
+bool ht_rec_queue_each(const HtRecQueue *q,
+                       bool (*visit)(void *opaque, const HtFtPiece *p),
+                       void *opaque)
+{
+    g_autoptr(GHashTable) seen = g_hash_table_new(NULL, NULL);
+    uint64_t at = q->first, n;
+
+    for (n = q->entries; n; n--) {
+        const Entry *e = (const Entry *)(q->block + at);
+        HtFtPiece p = make_piece(q, e, seen);
+
+        if (!visit(opaque, &p)) {
+            return false;
+        }
+        at += entry_size(e->p.size);
+        at = q->wrap && at == q->wrap ? 0 : at;
+    }
+    return true;
+}
+
+uint64_t ht_rec_queue_events(const HtRecQueue *q)
+{
+    return q->events;
+}
+
+uint64_t ht_rec_queue_bytes(const HtRecQueue *q)
+{
+    return q->bytes;
+}

@@ -1,0 +1,545 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * hypertrace record --flight: causes, and the folder of recordings
+ *
+ * The guest's ring is written by this program, and so are the messages of
+ * QEMU's monitor.  Only this test proves which message is a cause, that the
+ * guest is followed while a disk hangs, and that the number of recordings stays
+ * bounded.
+ */
+#include "hypertrace/base.h"
+#include <glib/gstdio.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+
+#include "ftrace-guest.h"
+#include "hypertrace/recording-queue.h"
+#include "memory/process.h"
+#include "record/flight.h"
+#include "record/flight-control.h"
+
+#define DEADLINE_US (60 * G_USEC_PER_SEC)
+
+typedef struct Test {
+    FtGuest g;
+    HtFtMem mem;
+    HtSession *session;
+    HtFlight *flight;
+    char *dir;
+    int qemu;                   /* QEMU's end of the monitor */
+    uint64_t ns;                /* the guest's clock */
+} Test;
+
+static HtFlight *new_flight(const Test *t, const HtFlightOptions *options,
+                            GError **error)
+{
+    return ht_flight_new(options, t->dir, false, error);
+}
+
+static void setup(Test *t, unsigned keep, uint64_t silence_ns)
+{
+    const HtFlightOptions options = {
+        .size = HT_REC_QUEUE_MIN, .keep = keep, .silence_ns = silence_ns,
+    };
+    const HtSessionInfo info = { .memory = HT_REC_QUEUE_MIN };
+    g_autoptr(GError) error = NULL;
+    int pair[2];
+
+    *t = (Test) { .g = { .layout = HT_FT_LAYOUT_6_11, .cpus = 2, .nr = 8,
+                         .subbuf = 4096 }, .ns = 1000000000 };
+    fg_init(&t->g);
+    t->mem = fg_mem(&t->g);
+    t->dir = g_dir_make_tmp("ht-flight-XXXXXX", NULL);
+    g_assert_cmpint(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair),
+                    ==, 0);
+    t->qemu = pair[0];
+    t->session = ht_session_new(&info, &error);
+    g_assert_no_error(error);
+    t->flight = new_flight(t, &options, &error);
+    g_assert_no_error(error);
+    ht_flight_monitor(t->flight, pair[1]);
+    ht_session_add(t->session, &t->mem, HT_SESSION_ALL);
+}
+
+static void remove_tree(const char *path)
+{
+    g_autoptr(GDir) d = g_dir_open(path, 0, NULL);
+    const char *name;
+
+    while (d && (name = g_dir_read_name(d))) {
+        g_autofree char *file = g_build_filename(path, name, NULL);
+
+        remove_tree(file);
+    }
+    g_remove(path);
+}
+
+static void teardown(Test *t)
+{
+    ht_session_free(t->session);
+    ht_flight_free(t->flight);
+    fg_clear(&t->g);
+    close(t->qemu);
+    remove_tree(t->dir);
+    g_free(t->dir);
+}
+
+static void poll_once(Test *t)
+{
+    g_autoptr(GError) error = NULL;
+
+    ht_session_look(t->session, &error);
+    g_assert_no_error(error);
+    ht_flight_poll(t->flight, t->session);
+}
+
+static void events(Test *t, unsigned n)
+{
+    while (n--) {
+        fg_event(&t->g, n % 2, t->ns += 1000, 3);
+    }
+}
+
+static void find_ring(Test *t)
+{
+    do {
+        events(t, 1);
+        poll_once(t);
+    } while (!ht_session_stats(t->session).found);
+}
+
+static void say(const Test *t, const char *text)
+{
+    g_autofree char *line = g_strdup_printf("%s\n", text);
+    ssize_t len = strlen(line);
+
+    g_assert_cmpint(send(t->qemu, line, len, MSG_NOSIGNAL), ==, len);
+}
+
+static gint by_name(gconstpointer a, gconstpointer b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+/* The recordings' names, sorted */
+static GPtrArray *names(const Test *t)
+{
+    GPtrArray *all = g_ptr_array_new_with_free_func(g_free);
+    g_autoptr(GDir) d = g_dir_open(t->dir, 0, NULL);
+    const char *name;
+
+    while ((name = g_dir_read_name(d))) {
+        if (*name != '.') {
+            g_ptr_array_add(all, g_strdup(name));
+        }
+    }
+    g_ptr_array_sort(all, by_name);
+    return all;
+}
+
+static bool exists(const Test *t, const char *name)
+{
+    g_autofree char *path = g_build_filename(t->dir, name, NULL);
+
+    return g_file_test(path, G_FILE_TEST_IS_DIR);
+}
+
+static void wait_for(Test *t, const char *name)
+{
+    gint64 end = g_get_monotonic_time() + DEADLINE_US;
+
+    while (!exists(t, name)) {
+        g_assert_cmpint(g_get_monotonic_time(), <, end);
+        poll_once(t);
+        g_usleep(1000);
+    }
+}
+
+static unsigned count(const Test *t)
+{
+    g_autoptr(GPtrArray) all = names(t);
+
+    return all->len;
+}
+
+/* The events of a recording; checks that they are the newest ones. */
+static unsigned recorded(const Test *t, const char *name)
+{
+    g_autofree char *path = g_build_filename(t->dir, name, NULL);
+    g_autoptr(GError) error = NULL;
+    g_autoptr(HtRecording) r = ht_rec_open(path, &error);
+    uint64_t next[2] = { 0 }, seq;
+    unsigned all = 0;
+    HtRecEvent ev;
+
+    g_assert_no_error(error);
+    while (ht_rec_next(r, &ev)) {
+        g_assert_true(fg_check(ev.data, ev.size, &seq));
+        g_assert_true(!next[ev.cpu] || seq == next[ev.cpu]);
+        next[ev.cpu] = seq + 1;
+        all++;
+    }
+    g_assert_cmpuint(ht_rec_damaged(r), ==, 0);
+    return all;
+}
+
+static pid_t writer_of(const Test *t)
+{
+    g_autoptr(GArray) pids = ht_process_children();
+    unsigned i;
+
+    for (i = 0; i < pids->len; i++) {
+        pid_t pid = g_array_index(pids, pid_t, i);
+
+        if (ht_flight_is_writer(t->flight, pid)) {
+            return pid;
+        }
+    }
+    return 0;
+}
+
+/* Messages of QEMU, and the cause that each is; NULL: none */
+static const struct {
+    const char *text;
+    const char *cause;
+} messages[] = {
+    { "{\"event\": \"GUEST_PANICKED\", \"data\": {\"action\": \"pause\"}}",
+      "panic" },
+    { "{\"event\": \"GUEST_CRASHLOADED\", \"data\": {\"action\": \"run\"}}",
+      "panic" },
+    { "{\"event\": \"WATCHDOG\", \"data\": {\"action\": \"reset\"}}",
+      "watchdog" },
+    { "{\"event\": \"WATCHDOG\", \"data\": {\"action\": \"none\"}}", NULL },
+    { "{\"event\": \"RESET\", \"data\": {\"guest\": true, \"reason\": "
+      "\"guest-reset\"}}", "reset" },
+    { "{\"event\": \"SHUTDOWN\", \"data\": {\"guest\": true, \"reason\": "
+      "\"guest-shutdown\"}}", "shutdown" },
+    { "{\"event\": \"SHUTDOWN\", \"data\": {\"guest\": true, \"reason\": "
+      "\"guest-panic\"}}", "panic" },
+    { "{\"event\": \"SHUTDOWN\", \"data\": {\"guest\": true, \"reason\": "
+      "\"guest-reset\"}}", "reset" },
+    { "{\"event\": \"BLOCK_IO_ERROR\", \"data\": {\"action\": \"stop\"}}",
+      "io-error" },
+    { "{\"event\": \"BLOCK_IO_ERROR\", \"data\": {\"action\": \"report\"}}",
+      NULL },
+    { "{\"return\": {\"status\": \"internal-error\", \"running\": false}, "
+      "\"id\": \"status\"}", "error" },
+    { "{\"return\": {\"status\": \"io-error\"}, \"id\": \"status\"}",
+      "io-error" },
+    { "{\"return\": {\"status\": \"paused\"}, \"id\": \"status\"}", NULL },
+    { "{\"return\": {}}", NULL },
+    { "{\"QMP\": {\"version\": {}, \"capabilities\": [\"oob\"]}}", NULL },
+    { "{\"event\": \"RESUME\"}", NULL },
+    { "{\"event\": 5, \"data\": [7]}", NULL },
+    { "{\"event\": \"RESET\", \"data\": 9}", "reset" },
+    { "[1, {\"event\": \"RESET\"}]", NULL },
+    { "not JSON", NULL },
+    { "", NULL },
+};
+
+static void test_causes(void)
+{
+    unsigned i, made = 0;
+    Test t;
+
+    setup(&t, 100, 0);
+    find_ring(&t);
+    for (i = 0; i < G_N_ELEMENTS(messages); i++) {
+        g_autofree char *name = g_strdup_printf("%u-%s", made + 1,
+                                                messages[i].cause);
+
+        events(&t, 10);
+        say(&t, messages[i].text);
+        if (messages[i].cause) {
+            made++;
+            wait_for(&t, name);
+            g_assert_cmpuint(recorded(&t, name), ==,
+                             ht_session_stats(t.session).events);
+        } else {
+            poll_once(&t);
+            poll_once(&t);
+        }
+        g_assert_cmpuint(count(&t), ==, made);
+    }
+    teardown(&t);
+}
+
+/* A message that is too long is skipped; the next one counts. */
+static void test_long_message(void)
+{
+    g_autofree char *text = g_strnfill(3 << 20, 'x');
+    size_t sent = 0, size = strlen(text);
+    Test t;
+
+    setup(&t, 3, 0);
+    find_ring(&t);
+    while (sent < size) {
+        ssize_t n = send(t.qemu, text + sent, size - sent, MSG_DONTWAIT);
+
+        sent += MAX(n, 0);
+        poll_once(&t);
+    }
+    say(&t, "");
+    say(&t, messages[0].text);
+    wait_for(&t, "1-panic");
+    teardown(&t);
+}
+
+/* The shutdown after a panic makes a recording only if there are new events. */
+static void test_same_end(void)
+{
+    Test t;
+
+    setup(&t, 10, 0);
+    find_ring(&t);
+    events(&t, 10);
+    say(&t, messages[0].text);
+    wait_for(&t, "1-panic");
+    say(&t, messages[6].text);
+    say(&t, messages[4].text);
+    while (writer_of(&t)) {
+        poll_once(&t);
+    }
+    g_assert_true(ht_flight_end(t.flight, t.session, "QEMU ended"));
+    g_assert_cmpuint(count(&t), ==, 1);
+    teardown(&t);
+
+    setup(&t, 10, 0);
+    find_ring(&t);
+    say(&t, messages[0].text);
+    wait_for(&t, "1-panic");
+    events(&t, 10);
+    poll_once(&t);
+    g_assert_true(ht_flight_end(t.flight, t.session, "QEMU was killed"));
+    g_assert_true(exists(&t, "2-end"));
+    teardown(&t);
+}
+
+/* The oldest recordings go, but none that the user renamed or put there. */
+static void test_keep(void)
+{
+    static const char * const expect[] = {
+        "10-signal", "11-signal", "9-signal", "kept", NULL
+    };
+    g_autoptr(GPtrArray) all = NULL;
+    unsigned i;
+    Test t;
+
+    setup(&t, 3, 0);
+    find_ring(&t);
+    for (i = 1; i <= 11; i++) {
+        g_autofree char *name = g_strdup_printf("%u-signal", i);
+
+        raise(SIGUSR1);
+        wait_for(&t, name);
+        if (i == 2) {
+            g_autofree char *from = g_build_filename(t.dir, name, NULL);
+            g_autofree char *to = g_build_filename(t.dir, "kept", NULL);
+
+            g_assert_cmpint(g_rename(from, to), ==, 0);
+        }
+        g_assert_cmpuint(count(&t), <=, 4);
+    }
+    all = names(&t);
+    for (i = 0; expect[i]; i++) {
+        g_assert_cmpuint(i, <, all->len);
+        g_assert_cmpstr(all->pdata[i], ==, expect[i]);
+    }
+    g_assert_cmpuint(all->len, ==, i);
+    teardown(&t);
+}
+
+/* Only the owner can read a recording. */
+static void test_private(void)
+{
+    static const char * const files[] = { "", "info", "cpu0", "cpu1" };
+    mode_t mask = umask(0);
+    unsigned i;
+    Test t;
+
+    setup(&t, 3, 0);
+    find_ring(&t);
+    events(&t, 10);
+    raise(SIGUSR1);
+    wait_for(&t, "1-signal");
+    for (i = 0; i < G_N_ELEMENTS(files); i++) {
+        g_autofree char *path = g_build_filename(t.dir, "1-signal", files[i],
+                                                 NULL);
+        struct stat st;
+
+        g_assert_cmpint(lstat(path, &st), ==, 0);
+        g_assert_cmpint(st.st_mode & 0777, ==, i ? 0600 : 0700);
+    }
+    teardown(&t);
+    umask(mask);
+}
+
+/* One recorder uses a folder; a killed one's half recording goes. */
+static void test_folder(void)
+{
+    const HtFlightOptions options = { .size = HT_REC_QUEUE_MIN };
+    g_autoptr(GError) error = NULL;
+    g_autofree char *half = NULL, *file = NULL;
+    Test t;
+
+    setup(&t, 3, 0);
+    g_assert_null(new_flight(&t, &options, &error));
+    g_assert_nonnull(strstr(error->message, "another recorder"));
+    g_clear_error(&error);
+    ht_flight_free(t.flight);
+
+    half = g_build_filename(t.dir, ".hypertrace-flight", NULL);
+    file = g_build_filename(half, "cpu0", NULL);
+    g_assert_cmpint(g_mkdir(half, 0700), ==, 0);
+    g_assert_true(g_file_set_contents(file, "x", -1, NULL));
+    t.flight = new_flight(&t, &options, &error);
+    g_assert_no_error(error);
+    g_assert_false(g_file_test(half, G_FILE_TEST_EXISTS));
+    ht_flight_free(t.flight);
+
+    g_assert_cmpint(chmod(t.dir, 0770), ==, 0);
+    t.flight = new_flight(&t, &options, &error);
+    g_assert_null(t.flight);
+    g_assert_nonnull(strstr(error->message, "others can write"));
+    teardown(&t);
+}
+
+/* Once for each silence; a machine that is paused is not silent. */
+static void test_silence(void)
+{
+    Test t;
+
+    setup(&t, 10, 50 * 1000000);
+    find_ring(&t);
+    wait_for(&t, "1-silence");
+    events(&t, 1);
+    wait_for(&t, "2-silence");
+    say(&t, "{\"event\": \"STOP\"}");
+    events(&t, 1);
+    poll_once(&t);
+    say(&t, "{\"event\": \"RESUME\"}");
+    wait_for(&t, "3-silence");
+    g_assert_cmpuint(count(&t), ==, 3);
+    teardown(&t);
+}
+
+static bool hang;
+
+static void in_child(void)
+{
+    if (hang) {
+        raise(SIGSTOP);
+    }
+}
+
+/*
+ * While the writer does not get on, the guest is followed; a cause that comes
+ * meanwhile is written afterwards, with the events up to then.
+ */
+static void test_disk_hangs(void)
+{
+    unsigned before;
+    pid_t pid;
+    Test t;
+
+    g_assert_cmpint(pthread_atfork(NULL, NULL, in_child), ==, 0);
+    setup(&t, 10, 0);
+    find_ring(&t);
+    hang = true;
+    raise(SIGUSR1);
+    poll_once(&t);
+    hang = false;
+    pid = writer_of(&t);
+    g_assert_cmpint(waitpid(pid, NULL, WUNTRACED), ==, pid);
+    before = ht_session_stats(t.session).events;
+    say(&t, messages[0].text);
+    events(&t, 100);
+    poll_once(&t);
+    poll_once(&t);
+    g_assert_cmpuint(ht_session_stats(t.session).events, ==, before + 100);
+    g_assert_cmpuint(count(&t), ==, 0);
+    kill(pid, SIGCONT);
+    wait_for(&t, "2-panic");
+    g_assert_cmpuint(recorded(&t, "2-panic"), ==, before + 100);
+    teardown(&t);
+}
+
+static char *reply(int fd)
+{
+    char buf[1000] = { 0 };
+    ssize_t n = read(fd, buf, sizeof(buf) - 1);
+
+    g_assert_cmpint(n, >=, 0);
+    close(fd);
+    return g_strdup(buf);
+}
+
+/* Requests that wait together get one recording. */
+static void test_requests(void)
+{
+    g_autofree char *none = NULL, *one = NULL, *two = NULL;
+    g_autoptr(GError) error = NULL;
+    int a, b;
+    Test t;
+
+    setup(&t, 10, 0);
+    a = ht_flight_control_connect(t.dir, &error);
+    g_assert_no_error(error);
+    poll_once(&t);
+    none = reply(a);
+    g_assert_nonnull(strstr(none, "\"error\""));
+    find_ring(&t);
+    a = ht_flight_control_connect(t.dir, &error);
+    b = ht_flight_control_connect(t.dir, &error);
+    g_assert_no_error(error);
+    wait_for(&t, "1-command");
+    one = reply(a);
+    two = reply(b);
+    g_assert_nonnull(strstr(one, "/1-command\""));
+    g_assert_cmpstr(one, ==, two);
+    g_assert_cmpuint(count(&t), ==, 1);
+    teardown(&t);
+    g_assert_cmpint(ht_flight_control_connect("/nonexistent", &error), ==, -1);
+    g_assert_nonnull(error);
+}
+
+/* A recording that cannot be written is told, and the next one is tried. */
+static void test_fails(void)
+{
+    g_autofree char *text = NULL;
+    g_autoptr(GError) error = NULL;
+    int fd;
+    Test t;
+
+    setup(&t, 10, 0);
+    find_ring(&t);
+    fd = ht_flight_control_connect(t.dir, &error);
+    g_assert_no_error(error);
+    /* a folder that was removed takes no files */
+    remove_tree(t.dir);
+    while (!writer_of(&t)) {
+        poll_once(&t);
+    }
+    text = reply(fd);
+    g_assert_nonnull(strstr(text, "\"error\""));
+    g_assert_false(ht_flight_end(t.flight, t.session, NULL));
+    teardown(&t);
+}
+
+int main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/flight/causes", test_causes);
+    g_test_add_func("/flight/long-message", test_long_message);
+    g_test_add_func("/flight/same-end", test_same_end);
+    g_test_add_func("/flight/keep", test_keep);
+    g_test_add_func("/flight/private", test_private);
+    g_test_add_func("/flight/folder", test_folder);
+    g_test_add_func("/flight/silence", test_silence);
+    g_test_add_func("/flight/disk-hangs", test_disk_hangs);
+    g_test_add_func("/flight/requests", test_requests);
+    g_test_add_func("/flight/fails", test_fails);
+    return g_test_run();
+}

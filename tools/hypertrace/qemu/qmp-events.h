@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * hypertrace: QMP events of a QEMU, received without waiting
+ *
+ * For a program that has other things to do; qmp.h waits for replies.
+ */
+#ifndef HYPERTRACE_TOOL_QMP_EVENTS_H
+#define HYPERTRACE_TOOL_QMP_EVENTS_H
+
+#include <json-glib/json-glib.h>
+#include <stdbool.h>
+
+/* Maximum size of a message in bytes; a longer one is skipped */
+#define HT_QMP_EVENTS_LINE  65536u
+
+typedef struct HtQmpEvents HtQmpEvents;
+
+/**
+ * ht_qmp_events_offer: make a monitor for a QEMU that this process will start
+ * @ours: set to our end of the connection, for ht_qmp_events_new()
+ * @config: set to a file for QEMU's option -readconfig, which adds the monitor
+ *          and leaves QEMU's default monitor and serial port as they are
+ * @error: set on failure
+ *
+ * QEMU must inherit this process's descriptors.
+ */
+bool ht_qmp_events_offer(int *ours, int *config, GError **error);
+
+/**
+ * ht_qmp_events_new: start to receive
+ * @fd: a socket that QEMU's monitor uses or will use; taken over, and closed by
+ *      ht_qmp_events_free()
+ *
+ * Returns: never NULL
+ */
+HtQmpEvents *ht_qmp_events_new(int fd);
+void ht_qmp_events_free(HtQmpEvents *q);
+
+/**
+ * ht_qmp_events_next: get the next event
+ * @q: the connection
+ *
+ * After an event STOP the state of the machine is requested; the reply is
+ * returned as an event of its own, "query-status".
+ *
+ * One call receives at most HT_QMP_EVENTS_LINE bytes.
+ *
+ * Returns: an object with the members "event" and "data", for json_node_unref()
+ * (of "query-status" that of QEMU's StatusInfo); NULL if none has arrived
+ */
+JsonNode *ht_qmp_events_next(HtQmpEvents *q);
+
+/**
+ * ht_qmp_events_connected: did QEMU's monitor answer?
+ * @q: the connection
+ */
+bool ht_qmp_events_connected(const HtQmpEvents *q);
+
+#endif /* HYPERTRACE_TOOL_QMP_EVENTS_H */

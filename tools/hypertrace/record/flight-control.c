@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * hypertrace record: the socket of a flight recorder
+ */
+#include "hypertrace/base.h"
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#include "record/flight-control.h"
+
+/* Maximum number of requests that wait; more wait in the kernel */
+#define CLIENTS_MAX 8
+
+struct HtFlightControl {
+    int dir;                    /* not owned */
+    int fd;
+    int clients[CLIENTS_MAX];
+    unsigned count;
+};
+
+/* The path of a folder may be longer than an address: go by its descriptor. */
+static struct sockaddr_un address(int dir)
+{
+    struct sockaddr_un a = { .sun_family = AF_UNIX };
+
+    snprintf(a.sun_path, sizeof(a.sun_path), "/proc/self/fd/%d/"
+             HT_FLIGHT_SOCKET, dir);
+    return a;
+}
+
+HtFlightControl *ht_flight_control_new(int dir, GError **error)
+{
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    struct sockaddr_un a = address(dir);
+    HtFlightControl *c;
+
+    /* A recorder that was killed left it: the folder is locked. */
+    unlinkat(dir, HT_FLIGHT_SOCKET, 0);
+    if (fd < 0 || bind(fd, (struct sockaddr *)&a, sizeof(a)) ||
+        fchmodat(dir, HT_FLIGHT_SOCKET, 0600, 0) || listen(fd, CLIENTS_MAX)) {
+        g_set_error(error, G_FILE_ERROR, g_file_error_from_errno(errno),
+                    "cannot make the socket " HT_FLIGHT_SOCKET " in the "
+                    "recorder's directory: %s", g_strerror(errno));
+        if (fd >= 0) {
+            close(fd);
+        }
+        return NULL;
+    }
+    c = g_new0(HtFlightControl, 1);
+    c->dir = dir;
+    c->fd = fd;
+    return c;
+}
+
+void ht_flight_control_free(HtFlightControl *c)
+{
+    if (c) {
+        ht_flight_control_reply(c, NULL);
+        close(c->fd);
+        unlinkat(c->dir, HT_FLIGHT_SOCKET, 0);
+        g_free(c);
+    }
+}
+
+/* Is it the recorder's user, or root? */
+static bool may_ask(int fd)
+{
+    struct ucred peer;
+    socklen_t len = sizeof(peer);
+
+    return !getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) &&
+           (peer.uid == geteuid() || !peer.uid);
+}
+
+bool ht_flight_control_poll(HtFlightControl *c)
+{
+    while (c->count < CLIENTS_MAX) {
+        int fd = accept4(c->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+
+        if (fd < 0) {
+            break;
+        }
+        if (may_ask(fd)) {
+            c->clients[c->count++] = fd;
+        } else {
+            close(fd);
+        }
+    }
+    return c->count;
+}
+
+void ht_flight_control_reply(HtFlightControl *c, const char *line)
+{
+    g_autofree char *text = g_strdup_printf("%s\n", line ? line : "");
+
+    while (c->count) {
+        int fd = c->clients[--c->count];
+
+        /* A new socket has room for a line; the client may have gone. */
+        if (line) {
+            send(fd, text, strlen(text), MSG_NOSIGNAL);
+        }
+        close(fd);
+    }
+}
+
+int ht_flight_control_connect(const char *path, GError **error)
+{
+    int dir = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    struct sockaddr_un a = address(dir);
+
+    if (dir < 0 || fd < 0 || connect(fd, (struct sockaddr *)&a, sizeof(a))) {
+        g_set_error(error, G_FILE_ERROR, g_file_error_from_errno(errno),
+                    "%s: no flight recorder uses this directory: %s", path,
+                    g_strerror(errno));
+        if (fd >= 0) {
+            close(fd);
+        }
+        fd = -1;
+    }
+    if (dir >= 0) {
+        close(dir);
+    }
+    return fd;
+}

@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * hypertrace record: the folder of a flight recorder
+ *
+ * A recording is written under a hidden name and renamed when it is complete.
+ */
+#include "hypertrace/base.h"
+#include <dirent.h>
+#include <sys/file.h>
+
+#include "record/flight-dir.h"
+
+/* Name of a recording until it is complete */
+#define HIDDEN  ".hypertrace-flight"
+
+static bool fail(GError **error, const char *what, const char *path)
+{
+    int code = errno;
+
+    g_set_error(error, G_FILE_ERROR, g_file_error_from_errno(code),
+                "cannot %s %s: %s", what, path, g_strerror(code));
+    return false;
+}
+
+/* Is it a file that a recording consists of? */
+static bool is_ours(const char *name)
+{
+    static const char * const names[] = {
+        "info", "formats", "kallsyms", "log", NULL
+    };
+
+    return g_strv_contains(names, name) ||
+           g_str_has_prefix(name, ".hypertrace-") ||
+           (g_str_has_prefix(name, "cpu") && name[3] &&
+            strspn(name + 3, "0123456789") == strlen(name + 3));
+}
+
+/* Remove a recording, but no file that is not part of one. */
+static void remove_recording(int dir, const char *name)
+{
+    int fd = openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW |
+                    O_CLOEXEC);
+    DIR *d = fd >= 0 ? fdopendir(fd) : NULL;
+    struct dirent *e;
+
+    if (!d) {
+        if (fd >= 0) {
+            close(fd);
+        }
+        return;
+    }
+    while ((e = readdir(d))) {
+        if (is_ours(e->d_name)) {
+            unlinkat(dirfd(d), e->d_name, 0);
+        }
+    }
+    closedir(d);
+    unlinkat(dir, name, AT_REMOVEDIR);
+}
+
+/* Parse the number of a name, as 12 of "12-panic"; 0: it is no recording */
+static uint64_t number_of(const char *name)
+{
+    char *end;
+    uint64_t n;
+
+    if (!g_ascii_isdigit(*name)) {
+        return 0;
+    }
+    n = g_ascii_strtoull(name, &end, 10);
+    return *end == '-' && end[1] && n < UINT64_MAX &&
+           strspn(end + 1, "abcdefghijklmnopqrstuvwxyz-") == strlen(end + 1) ?
+           n : 0;
+}
+
+static gint by_number(gconstpointer a, gconstpointer b)
+{
+    uint64_t x = number_of(*(char *const *)a), y = number_of(*(char *const *)b);
+
+    return x < y ? -1 : x > y;
+}
+
+/* Names of all recordings, the oldest first; NULL on failure */
+static GPtrArray *list(const HtFlightDir *d, GError **error)
+{
+    int fd = openat(d->fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
+    GPtrArray *names;
+    struct dirent *e;
+
+    if (!dir) {
+        fail(error, "read", d->path);
+        if (fd >= 0) {
+            close(fd);
+        }
+        return NULL;
+    }
+    names = g_ptr_array_new_with_free_func(g_free);
+    while ((e = readdir(dir))) {
+        if (number_of(e->d_name)) {
+            g_ptr_array_add(names, g_strdup(e->d_name));
+        }
+    }
+    closedir(dir);
+    g_ptr_array_sort(names, by_number);
+    return names;
+}
+
+/* Others could read a recording, or put something in its way. */
+static bool check(const HtFlightDir *d, GError **error)
+{
+    struct stat st;
+
+    if (fstat(d->fd, &st)) {
+        return fail(error, "open", d->path);
+    }
+    if (st.st_uid != geteuid() || st.st_mode & (S_IWGRP | S_IWOTH)) {
+        g_set_error(error, G_FILE_ERROR, G_FILE_ERROR_PERM,
+                    "%s belongs to another user, or others can write to it: "
+                    "name another directory", d->path);
+        return false;
+    }
+    if (flock(d->fd, LOCK_EX | LOCK_NB)) {
+        g_set_error(error, G_FILE_ERROR, G_FILE_ERROR_EXIST,
+                    "%s is another recorder's: name another directory",
+                    d->path);
+        return false;
+    }
+    return true;
+}
+
+static bool find_number(HtFlightDir *d, GError **error)
+{
+    g_autoptr(GPtrArray) names = list(d, error);
+
+    if (names) {
+        d->number = names->len ?
+                    number_of(names->pdata[names->len - 1]) + 1 : 1;
+    }
+    return names;
+}
+
+HtFlightDir *ht_flight_dir_open(const char *path, unsigned keep,
+                                GError **error)
+{
+    HtFlightDir *d = g_new0(HtFlightDir, 1);
+
+    d->path = g_strdup(path);
+    d->keep = keep;
+    d->fd = g_mkdir_with_parents(path, 0700) ? -1 :
+            open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (d->fd < 0) {
+        fail(error, "make", path);
+    }
+    if (d->fd < 0 || !check(d, error) || !find_number(d, error)) {
+        ht_flight_dir_close(d);
+        return NULL;
+    }
+    remove_recording(d->fd, HIDDEN);
+    return d;
+}
+
+void ht_flight_dir_close(HtFlightDir *d)
+{
+    if (d) {
+        if (d->fd >= 0) {
+            close(d->fd);
+        }
+        g_free(d->path);
+        g_free(d);
+    }
+}
+
+HtRecWriter *ht_flight_dir_begin(const HtFlightDir *d, GError **error)
+{
+    g_autofree char *path = g_build_filename(d->path, HIDDEN, NULL);
+    g_autoptr(GPtrArray) names = list(d, error);
+    unsigned i;
+
+    if (!names) {
+        return NULL;
+    }
+    for (i = 0; i + d->keep <= names->len; i++) {
+        remove_recording(d->fd, names->pdata[i]);
+    }
+    remove_recording(d->fd, HIDDEN);
+    if (mkdirat(d->fd, HIDDEN, 0700)) {
+        fail(error, "make", path);
+        return NULL;
+    }
+    return ht_rec_writer_new_fd(openat(d->fd, HIDDEN, O_RDONLY | O_DIRECTORY |
+                                       O_NOFOLLOW | O_CLOEXEC), path, error);
+}
+
+char *ht_flight_dir_commit(const HtFlightDir *d, const char *cause,
+                           GError **error)
+{
+    g_autofree char *name = g_strdup_printf("%" PRIu64 "-%s", d->number,
+                                            cause);
+    g_autofree char *path = g_build_filename(d->path, name, NULL);
+
+    if (renameat(d->fd, HIDDEN, d->fd, name)) {
+        fail(error, "make", path);
+        return NULL;
+    }
+    return g_steal_pointer(&path);
+}
+
+void ht_flight_dir_abort(const HtFlightDir *d)
+{
+    remove_recording(d->fd, HIDDEN);
+}

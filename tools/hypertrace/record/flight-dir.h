@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * hypertrace record: the folder of a flight recorder
+ *
+ * Holds numbered recordings, as "12-panic".  One recorder uses a folder at a
+ * time.
+ */
+#ifndef HYPERTRACE_FLIGHT_DIR_H
+#define HYPERTRACE_FLIGHT_DIR_H
+
+#include "hypertrace/recording.h"
+
+/* Limits of the number of recordings that are kept */
+#define HT_FLIGHT_KEEP_DEFAULT  20
+#define HT_FLIGHT_KEEP_MAX      10000
+
+/**
+ * struct HtFlightDir - the folder
+ * @path: its name
+ * @fd: its descriptor, which holds the lock
+ * @keep: maximum number of recordings in it
+ * @number: number of the next recording; no number is used twice
+ */
+typedef struct HtFlightDir {
+    char *path;
+    int fd;
+    unsigned keep;
+    uint64_t number;
+} HtFlightDir;
+
+/**
+ * ht_flight_dir_open() - open the folder, or make it, and lock it
+ * @path: its name
+ * @keep: maximum number of recordings, 1 to HT_FLIGHT_KEEP_MAX
+ * @error: set if others own it or can write to it, or if another recorder uses
+ *         it
+ *
+ * Removes what a recorder that was killed left half written.
+ *
+ * Return: for ht_flight_dir_close(); NULL on failure
+ */
+HtFlightDir *ht_flight_dir_open(const char *path, unsigned keep,
+                                GError **error);
+void ht_flight_dir_close(HtFlightDir *d);
+
+/**
+ * ht_flight_dir_begin() - begin a recording
+ * @d: the folder
+ * @error: set on failure
+ *
+ * Removes the oldest recordings, so that there is one less than @d->keep.  A
+ * recording that was given another name than a recorder's stays.
+ *
+ * Return: its writer; NULL on failure
+ */
+HtRecWriter *ht_flight_dir_begin(const HtFlightDir *d, GError **error);
+
+/**
+ * ht_flight_dir_commit() - give a recording its name
+ * @d: the folder; its number is not changed
+ * @cause: end of the name, in [a-z-]
+ * @error: set on failure
+ *
+ * Its writer must have been freed.
+ *
+ * Return: the recording's path, newly allocated; NULL on failure
+ */
+char *ht_flight_dir_commit(const HtFlightDir *d, const char *cause,
+                           GError **error);
+
+/** ht_flight_dir_abort() - remove a recording that was not committed */
+void ht_flight_dir_abort(const HtFlightDir *d);
+
+#endif

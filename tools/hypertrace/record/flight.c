@@ -1,0 +1,472 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * hypertrace record: a flight recorder
+ *
+ * A child process writes each recording: it has a copy of the events as they
+ * were at the fork, so that the guest is followed meanwhile, whatever the disk
+ * does.
+ */
+#include "hypertrace/base.h"
+#include <signal.h>
+#include <sys/wait.h>
+
+#include "cli/command.h"
+#include "cli/json.h"
+#include "qemu/qmp-events.h"
+#include "qemu/qmp.h"
+#include "record/flight.h"
+#include "record/flight-control.h"
+#include "record/flight-dir.h"
+
+/*
+ * After an event of QEMU's, wait until a poll brings nothing new, at most for
+ * this time: other processors may still run.
+ */
+#define STILL_NS    UINT64_C(200000000)
+
+/* A later cause is more important than an earlier one. */
+typedef enum Cause {
+    CAUSE_NONE,
+    CAUSE_COMMAND,
+    CAUSE_SIGNAL,
+    CAUSE_SILENCE,
+    CAUSE_RESET,
+    CAUSE_END,
+    CAUSE_SHUTDOWN,
+    CAUSE_IO_ERROR,
+    CAUSE_ERROR,
+    CAUSE_WATCHDOG,
+    CAUSE_PANIC,
+} Cause;
+
+static const struct {
+    const char *name;
+    const char *text;
+} causes[] = {
+    [CAUSE_COMMAND] = { "command", "recorded when hypertrace snapshot asked" },
+    [CAUSE_SIGNAL] = { "signal", "recorded at SIGUSR1" },
+    [CAUSE_SILENCE] = { "silence", "recorded when there were no events" },
+    [CAUSE_RESET] = { "reset", "recorded when the machine was reset" },
+    [CAUSE_END] = { "end", NULL },
+    [CAUSE_SHUTDOWN] = { "shutdown", "recorded when the machine shut down" },
+    [CAUSE_IO_ERROR] = { "io-error", "recorded when an I/O error paused the "
+                         "machine" },
+    [CAUSE_ERROR] = { "error", "recorded when an internal error paused the "
+                      "machine" },
+    [CAUSE_WATCHDOG] = { "watchdog", "recorded when the watchdog fired" },
+    [CAUSE_PANIC] = { "panic", "recorded when the guest panicked" },
+};
+
+struct HtFlight {
+    HtFlightDir *dir;
+    HtFlightControl *control;
+    HtQmpEvents *qmp;           /* or NULL */
+    bool quiet;
+    const char *why;            /* how the machine ended */
+    Cause pending;              /* most important cause without a recording */
+    uint64_t since;             /* when a cause became pending */
+    bool asked;                 /* a user wants a recording */
+    uint64_t polled_events;     /* followed up to the last poll */
+    /* the last recording */
+    pid_t writer;               /* 0: it is complete */
+    bool failed;
+    Cause written;
+    uint64_t written_events;    /* followed up to it */
+    /* silence */
+    uint64_t silence_ns;
+    uint64_t heard;             /* time of the last event */
+    bool silent;                /* has caused a recording */
+    bool paused;
+    bool suspended;
+    /* boots */
+    uint32_t boots;
+    bool expected;              /* the next boot follows a reset */
+};
+
+static volatile sig_atomic_t got_signal;
+
+static void on_signal(int sig)
+{
+    got_signal = sig;
+}
+
+static uint64_t now_ns(void)
+{
+    return g_get_monotonic_time() * UINT64_C(1000);
+}
+
+static void raise_cause(HtFlight *f, Cause cause)
+{
+    if (!f->pending) {
+        f->since = now_ns();
+    }
+    f->pending = MAX(f->pending, cause);
+}
+
+/* Causes that QEMU tells ------------------------------------------------- */
+
+static Cause cause_of_state(const char *state)
+{
+    return !strcmp(state, "guest-panicked") ? CAUSE_PANIC :
+           !strcmp(state, "watchdog") ? CAUSE_WATCHDOG :
+           !strcmp(state, "internal-error") ? CAUSE_ERROR :
+           !strcmp(state, "io-error") ? CAUSE_IO_ERROR : CAUSE_NONE;
+}
+
+static Cause cause_of_shutdown(const char *reason)
+{
+    return !strcmp(reason, "guest-panic") ? CAUSE_PANIC :
+           !strcmp(reason, "guest-reset") ? CAUSE_RESET : CAUSE_SHUTDOWN;
+}
+
+static Cause cause_of(const char *event, JsonObject *data)
+{
+    const char *action = ht_qmp_text(data, "action");
+
+    if (!strcmp(event, "GUEST_PANICKED") ||
+        !strcmp(event, "GUEST_CRASHLOADED")) {
+        return CAUSE_PANIC;
+    }
+    if (!strcmp(event, "WATCHDOG")) {
+        return strcmp(action, "none") ? CAUSE_WATCHDOG : CAUSE_NONE;
+    }
+    if (!strcmp(event, "BLOCK_IO_ERROR")) {
+        return strcmp(action, "stop") ? CAUSE_NONE : CAUSE_IO_ERROR;
+    }
+    if (!strcmp(event, "query-status")) {
+        return cause_of_state(ht_qmp_text(data, "status"));
+    }
+    if (!strcmp(event, "SHUTDOWN")) {
+        return cause_of_shutdown(ht_qmp_text(data, "reason"));
+    }
+    return strcmp(event, "RESET") ? CAUSE_NONE : CAUSE_RESET;
+}
+
+/* A machine that does not run is not silent. */
+static void note_state(HtFlight *f, const char *event)
+{
+    if (!strcmp(event, "STOP") || !strcmp(event, "RESUME")) {
+        f->paused = *event == 'S';
+    } else if (g_str_has_prefix(event, "SUSPEND")) {
+        f->suspended = true;
+    } else if (!strcmp(event, "WAKEUP") || !strcmp(event, "RESET")) {
+        f->suspended = false;
+    }
+}
+
+static void read_monitor(HtFlight *f)
+{
+    JsonNode *node;
+
+    while (f->qmp && (node = ht_qmp_events_next(f->qmp))) {
+        JsonObject *o = json_node_get_object(node);
+        JsonNode *n = json_object_get_member(o, "data");
+        JsonObject *data = n && JSON_NODE_HOLDS_OBJECT(n) ?
+                           json_object_ref(json_node_get_object(n)) :
+                           json_object_new();
+        const char *event = ht_qmp_text(o, "event");
+        Cause cause = cause_of(event, data);
+
+        note_state(f, event);
+        if (cause) {
+            raise_cause(f, cause);
+        }
+        f->expected |= !strcmp(event, "RESET");
+        json_object_unref(data);
+        json_node_unref(node);
+    }
+}
+
+/* Causes that the events tell -------------------------------------------- */
+
+/* Without a monitor, a reset shows only by the next kernel's events. */
+static void note_boots(HtFlight *f, uint32_t boots)
+{
+    if (boots > f->boots) {
+        if (f->boots && !f->expected) {
+            raise_cause(f, CAUSE_RESET);
+        }
+        f->expected = false;
+        f->boots = boots;
+    }
+}
+
+static void note_silence(HtFlight *f, const HtSessionStats *n)
+{
+    if (n->events != f->polled_events || !n->found || f->paused ||
+        f->suspended) {
+        f->heard = now_ns();
+        f->silent = false;
+    } else if (f->silence_ns && !f->silent &&
+               now_ns() - f->heard >= f->silence_ns) {
+        f->silent = true;
+        raise_cause(f, CAUSE_SILENCE);
+    }
+}
+
+/* Writing ----------------------------------------------------------------- */
+
+static void reply_error(HtFlight *f, const char *why)
+{
+    g_autoptr(GString) line = g_string_new(NULL);
+    HtJson j = { .out = line };
+
+    ht_json_open(&j, NULL, '{');
+    ht_json_str(&j, "error", why);
+    ht_json_close(&j, '}');
+    ht_flight_control_reply(f->control, line->str);
+}
+
+static void reply(HtFlight *f, const char *path, uint64_t events)
+{
+    g_autoptr(GString) line = g_string_new(NULL);
+    HtJson j = { .out = line };
+
+    ht_json_open(&j, NULL, '{');
+    ht_json_str(&j, "directory", path);
+    ht_json_uint(&j, "events", events);
+    ht_json_str(&j, "cause", causes[f->pending].name);
+    ht_json_close(&j, '}');
+    ht_flight_control_reply(f->control, line->str);
+}
+
+static const char *text_of(const HtFlight *f)
+{
+    return f->pending == CAUSE_END ? f->why : causes[f->pending].text;
+}
+
+/* Return: the recording's path; NULL on failure */
+static char *write_recording(HtFlight *f, HtSession *session, GError **error)
+{
+    HtRecWriter *w = ht_flight_dir_begin(f->dir, error);
+    char *path = NULL;
+    bool ok;
+
+    ok = w && ht_session_save(session, w, causes[f->pending].name, text_of(f),
+                              error);
+    ht_rec_writer_free(w);
+    if (ok) {
+        path = ht_flight_dir_commit(f->dir, causes[f->pending].name, error);
+    }
+    if (!path) {
+        ht_flight_dir_abort(f->dir);
+    }
+    return path;
+}
+
+/* One line: the cause, the recording, and what the guest did last */
+static void print_line(const HtFlight *f, const char *path, uint64_t events)
+{
+    g_autoptr(GString) last = g_string_new(NULL);
+
+    ht_last_brief(path, last);
+    ht_notice("%s: %s, %" PRIu64 " events%s%s", causes[f->pending].name, path,
+              events, last->len ? "; " : "", last->str);
+}
+
+/* Runs in a process of its own. */
+static int write_all(HtFlight *f, HtSession *session)
+{
+    uint64_t events = ht_session_stats(session).held;
+    g_autoptr(GError) error = NULL;
+    g_autofree char *path = write_recording(f, session, &error);
+
+    if (!path) {
+        reply_error(f, error->message);
+        return ht_error("no recording (%s): %s", causes[f->pending].name,
+                        error->message);
+    }
+    reply(f, path, events);
+    if (!f->quiet) {
+        print_line(f, path, events);
+    }
+    return HT_EXIT_OK;
+}
+
+static void start_writer(HtFlight *f, HtSession *session, uint64_t events)
+{
+    pid_t pid;
+
+    fflush(NULL);
+    pid = fork();
+    if (pid == 0) {
+        int status = write_all(f, session);
+
+        fflush(NULL);
+        _exit(status);
+    }
+    if (pid < 0) {
+        const char *why = g_strerror(errno);
+
+        f->failed = true;
+        ht_error("no recording (%s): cannot start a process: %s",
+                 causes[f->pending].name, why);
+        reply_error(f, why);
+    } else {
+        f->writer = pid;
+        ht_flight_control_reply(f->control, NULL);
+    }
+    f->dir->number++;
+    f->written = f->pending;
+    f->written_events = events;
+    f->pending = CAUSE_NONE;
+    f->asked = false;
+}
+
+static void note_end(HtFlight *f, pid_t pid, int status)
+{
+    if (pid == f->writer || (pid < 0 && errno == ECHILD)) {
+        f->failed |= pid < 0 || !WIFEXITED(status) || WEXITSTATUS(status);
+        f->writer = 0;
+    }
+}
+
+static void reap(HtFlight *f)
+{
+    int status;
+    pid_t pid;
+
+    if (f->writer) {
+        pid = waitpid(f->writer, &status, WNOHANG);
+        note_end(f, pid, status);
+    }
+}
+
+/* Return: false if a signal came first */
+static bool wait_writer(HtFlight *f)
+{
+    int status;
+    pid_t pid;
+
+    while (f->writer) {
+        pid = waitpid(f->writer, &status, 0);
+        if (pid < 0 && errno == EINTR) {
+            return false;
+        }
+        note_end(f, pid, status);
+    }
+    return true;
+}
+
+/* A cause that follows from the last one, and brings no event, is the same. */
+static bool is_known(const HtFlight *f, const HtSessionStats *n)
+{
+    return !f->asked && n->events == f->written_events &&
+           f->pending <= f->written;
+}
+
+static void drop(HtFlight *f, const char *why)
+{
+    if (f->asked) {
+        ht_error("no recording (%s): %s", causes[f->pending].name, why);
+    }
+    reply_error(f, why);
+    f->pending = CAUSE_NONE;
+    f->asked = false;
+}
+
+static void write_pending(HtFlight *f, HtSession *session,
+                          const HtSessionStats *n)
+{
+    if (!n->found) {
+        drop(f, "no ring of events was found yet");
+    } else if (is_known(f, n)) {
+        f->pending = CAUSE_NONE;
+    } else {
+        start_writer(f, session, n->events);
+    }
+}
+
+static void look_for_causes(HtFlight *f, const HtSessionStats *n)
+{
+    read_monitor(f);
+    note_boots(f, n->boots);
+    note_silence(f, n);
+    if (got_signal) {
+        got_signal = 0;
+        f->asked = true;
+        raise_cause(f, CAUSE_SIGNAL);
+    }
+    if (ht_flight_control_poll(f->control)) {
+        f->asked = true;
+        raise_cause(f, CAUSE_COMMAND);
+    }
+}
+
+/* Test whether the guest has stopped writing, if the cause needs that. */
+static bool is_ready(const HtFlight *f, const HtSessionStats *n)
+{
+    return f->pending <= CAUSE_SILENCE || n->events == f->polled_events ||
+           now_ns() - f->since >= STILL_NS;
+}
+
+void ht_flight_poll(HtFlight *f, HtSession *session)
+{
+    HtSessionStats n = ht_session_stats(session);
+
+    reap(f);
+    look_for_causes(f, &n);
+    if (f->pending && !f->writer && is_ready(f, &n)) {
+        write_pending(f, session, &n);
+    }
+    f->polled_events = n.events;
+}
+
+bool ht_flight_end(HtFlight *f, HtSession *session, const char *why)
+{
+    HtSessionStats n = ht_session_stats(session);
+
+    f->why = why;
+    look_for_causes(f, &n);
+    if (why) {
+        raise_cause(f, CAUSE_END);
+    }
+    if (!wait_writer(f)) {
+        return false;
+    }
+    if (f->pending) {
+        write_pending(f, session, &n);
+    }
+    return wait_writer(f) && !f->failed;
+}
+
+bool ht_flight_is_writer(const HtFlight *f, pid_t pid)
+{
+    return f && f->writer && f->writer == pid;
+}
+
+/* The recorder ------------------------------------------------------------ */
+
+HtFlight *ht_flight_new(const HtFlightOptions *options, const char *dir,
+                        bool quiet, GError **error)
+{
+    struct sigaction sa = { .sa_handler = on_signal };
+    HtFlight *f = g_new0(HtFlight, 1);
+
+    f->quiet = quiet;
+    f->silence_ns = options->silence_ns;
+    f->dir = ht_flight_dir_open(dir, options->keep ? options->keep :
+                                HT_FLIGHT_KEEP_DEFAULT, error);
+    f->control = f->dir ? ht_flight_control_new(f->dir->fd, error) : NULL;
+    if (!f->control) {
+        ht_flight_free(f);
+        return NULL;
+    }
+    sigaction(SIGUSR1, &sa, NULL);
+    return f;
+}
+
+void ht_flight_free(HtFlight *f)
+{
+    if (f) {
+        ht_qmp_events_free(f->qmp);
+        ht_flight_control_free(f->control);
+        ht_flight_dir_close(f->dir);
+        g_free(f);
+    }
+}
+
+void ht_flight_monitor(HtFlight *f, int fd)
+{
+    f->qmp = ht_qmp_events_new(fd);
+}
