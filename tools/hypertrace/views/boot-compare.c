@@ -79,7 +79,7 @@ static void add(GHashTable *by_name, GPtrArray *rows, const char *name,
     row->ns[boot] += ns;
 }
 
-/* The difference between the last boot and the median of the earlier ones */
+/* Compute the difference of the last boot to the median of the earlier ones. */
 static uint64_t difference(const Row *row, unsigned boots)
 {
     const uint64_t last = row->ns[boots - 1];

@@ -10,7 +10,7 @@
 #include "cli/number.h"
 #include "views/boot-limits.h"
 
-/* The names that boot.c gives to phases */
+/* The names of phases in boot-collect.c */
 static const char *const phase_names[] = {
     "kernel", "initcalls", "kernel, rest", "initramfs", "init", "services",
 };
@@ -91,7 +91,7 @@ static bool has_phase(const HtBoot *b, const char *phase)
     return false;
 }
 
-/* A phase that another boot lacks cannot be compared. */
+/* Check that all boots have a phase; else it cannot be compared. */
 static bool all_have_phase(const GPtrArray *boots, const char *phase)
 {
     unsigned i;

@@ -20,8 +20,8 @@ typedef struct HtBootLimit {
 } HtBootLimit;
 
 /**
- * HtBootCheck: one thing that was checked
- * @name: name of the check, for people
+ * HtBootCheck: the result of a check
+ * @name: description of the check
  * @ns: time that the last boot took, in nanoseconds
  * @failure: the reason why it failed; NULL: it passed
  */

@@ -454,9 +454,9 @@ int ht_boot(int argc, char **argv)
     g_autoptr(GError) error = NULL;
     int status;
 
-    if (ht_view_parse(&v, &argc, argv, "Show where the time of a boot went;"
-                      " with several recordings, how the last one differs"
-                      " from those before.",
+    if (ht_view_parse(&v, &argc, argv, "Show the time of each part of a boot;"
+                      " with several recordings, the differences of the last"
+                      " one to the earlier ones.",
                       HT_VIEW_BOOT | HT_VIEW_OUTPUT | HT_VIEW_MANY, own,
                       &status)) {
         if (!check_options(&opt, argc - 1, &error)) {

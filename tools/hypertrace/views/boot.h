@@ -127,21 +127,21 @@ void ht_boot_svg(const HtBoot *b, GString *out);
 void ht_boot_head(HtOutput *o, const char *s);
 
 /**
- * ht_boot_put_name: append the name of a function or file, as wide as a column
+ * ht_boot_put_name: append a name of a function or file, padded to a column
  * @o: output
- * @name: bytes of any value
+ * @name: name, which may have any bytes
  */
 void ht_boot_put_name(HtOutput *o, const char *name);
 
-/* A change counts only if there are so many earlier boots. */
+/* Least number of earlier boots with which the last one is compared */
 #define HT_BOOT_EARLIER_MIN     3
 
 /**
  * HtBootSpread: the times of several boots
  * @count: number of boots
- * @min: shortest time, in nanoseconds
- * @median: likewise
- * @max: longest time
+ * @min: shortest time in nanoseconds
+ * @median: median in nanoseconds
+ * @max: longest time in nanoseconds
  */
 typedef struct HtBootSpread {
     unsigned count;
