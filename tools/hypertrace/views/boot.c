@@ -356,7 +356,7 @@ static bool check_options(Options *opt, unsigned recordings, GError **errp)
                     " recording");
     } else if (opt->rows < 0) {
         g_set_error(errp, G_IO_ERROR, G_IO_ERROR_INVALID_ARGUMENT,
-                    "--slowest=%d: it is 0 or more", opt->rows);
+                    "--slowest=%d: must be 0 or more", opt->rows);
     } else if (opt->svg && recordings > 1) {
         g_set_error(errp, G_IO_ERROR, G_IO_ERROR_INVALID_ARGUMENT,
                     "--svg draws one recording, not %u", recordings);
