@@ -125,7 +125,7 @@ typedef struct HtXentrace {
 HtXentrace *ht_xentrace_read(const uint8_t *data, size_t size, GError **errp);
 
 /**
- * ht_xentrace_percentile: a time that so many of the exits do not exceed
+ * ht_xentrace_percentile: compute a percentile of the durations of exits
  * @e: exits; at least one
  * @percent: 1 to 100
  *

@@ -88,7 +88,7 @@ bool ht_process_is_ours(const HtProcess *p)
     const char *line = status ? strstr(status, "\nUid:") : NULL;
     unsigned real, effective;
 
-    /* The owner of the folder does not tell: it may be root. */
+    /* The owner of the folder is no evidence: it may be root. */
     return line && sscanf(line, "\nUid: %u %u", &real, &effective) == 2 &&
            real == geteuid() && effective == geteuid();
 }
