@@ -448,8 +448,8 @@ static int htk_send_close(struct htk *h, u32 stream)
 }
 
 /*
- * Note the events that the producer has discarded since the host last read their
- * number, so that the next host is told.
+ * Count the events that the producer discarded after the host last read their
+ * number.  The next host gets a report of them.
  *
  * Context: h->control held
  */
@@ -520,7 +520,7 @@ static void htk_close_streams(struct htk *h, const struct htk_owner *owner)
 			ret = htk_send_close(h, i);
 			if (ret == -EAGAIN && !over)
 				continue;
-			/* ENODEV: no host, or one that knows no stream. */
+			/* ENODEV: no host, or one without these streams */
 			if (ret && ret != -ENODEV)
 				dev_warn_ratelimited(h->dev,
 						     "stream %u: the host did not close it (%d)\n",

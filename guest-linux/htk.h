@@ -125,12 +125,11 @@ enum htk_phase {
 };
 
 /**
- * struct htk_claim - who has a stream
- * @owner: NULL when it is closed
- * @instance: as the host calls it
+ * struct htk_claim - the owner of a stream
+ * @owner: the owner, or NULL if the stream is closed
+ * @instance: instance number, from the host's reply to STREAM_OPEN
  * @phase: valid only if there is an owner
- * @lost: memory.c: events that the owner had discarded when the host was last
- *        known to read their number
+ * @lost: memory.c: number of discarded events that the host has surely read
  */
 struct htk_claim {
 	struct htk_owner *owner;
@@ -168,16 +167,16 @@ struct htk_claim {
  * @orphans: owners whose files were closed
  * @orphan_work: closes the streams of @orphans
  * @link: connection to the host (@control)
- * @watch: work item that watches for a host; the only user of the next five
- * @synced: jiffies of the last rounds of HT_MSG_TIME_SYNC
- * @enable_seq: of the capabilities, when @watch last ran
+ * @watch: work item that polls for a host; the only user of the next five
+ * @synced: time of the last HT_MSG_TIME_SYNC messages, in jiffies
+ * @enable_seq: enable_seq of the capabilities when @watch last ran
  * @beats: there was a host when @watch last ran
- * @attached: this host knows classes and streams of the guest
+ * @attached: the present host has the guest's classes and streams
  * @added: htk_add() was called
- * @abandoned: the host may have opened a stream whose reply never came
+ * @abandoned: the host may have opened a stream, but its reply did not arrive
  *             (@control)
- * @untold: discarded events that no host was told of (@control)
- * @known, @nr_known, @users, @user_classes: origin.c's (@control)
+ * @untold: number of discarded events not reported to any host (@control)
+ * @known, @nr_known, @users, @user_classes: used by origin.c (@control)
  */
 struct htk {
 	struct ht_device core;

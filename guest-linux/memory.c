@@ -118,8 +118,10 @@ static void htk_memory_attach(struct htk *h)
 }
 
 /*
- * A host reads the numbers of discarded events as long as its beat advances.
- * Note them; returns whether any stream is in use.
+ * Save each stream's number of discarded events.  The host has read it, since
+ * its beat advances.
+ *
+ * Return: true if any stream is in use.
  */
 static bool htk_memory_note_lost(struct htk *h)
 {
@@ -138,7 +140,7 @@ static bool htk_memory_note_lost(struct htk *h)
 	return used;
 }
 
-/* Tell a new host of the events that were discarded while there was none. */
+/* Report the events that were discarded without a host to the present one. */
 static void htk_memory_tell(struct htk *h)
 {
 	u64 untold;
@@ -154,7 +156,7 @@ static void htk_memory_tell(struct htk *h)
 	mutex_unlock(&h->control);
 }
 
-/* The host cannot read the guest's counter: send it pairs of readings. */
+/* Send readings of the guest's counter, which the host cannot read itself. */
 static void htk_memory_sync(struct htk *h)
 {
 	unsigned long period = msecs_to_jiffies(HT_SYNC_MS - 5 * HTK_WATCH_MS);
@@ -204,7 +206,7 @@ static void htk_memory_watch(struct work_struct *work)
 
 /* The PCI device ---------------------------------------------------------- */
 
-/* Read page 0, before anything of the device is claimed */
+/* Read and check page 0, before any region of the device is claimed */
 static int htk_memory_check(struct pci_dev *pdev, struct ht_caps *caps)
 {
 	void *page;
@@ -298,7 +300,7 @@ static void htk_memory_remove(struct pci_dev *pdev)
 		htk_memory_detach(h, false);
 	else
 		htk_emit_lost();
-	/* Wait for senders of messages. */
+	/* Wait for callers that are sending a message. */
 	down_write(&h->life);
 	memunmap(h->ram);
 	up_write(&h->life);

@@ -267,7 +267,7 @@ static const struct {
       "nice|-n|5|" Q "|-m|1G|-kernel|KERNEL",
       "nice|-n|5|" Q "|-m|1G|-kernel|KERNEL" NODES(906, "0") "|-append|" WORDS,
       HT_RECORD_NODE, HT_RECORD_WORDS_APPEND, NULL },
-    { "behind a program that nobody knows",
+    { "behind an unknown program",
       "docker|run|-m|9G|" Q "|-m|1G|-kernel|KERNEL",
       "docker|run|-m|9G|" Q "|-m|1G|-kernel|KERNEL|-append|" WORDS,
       HT_RECORD_PROCESS, HT_RECORD_WORDS_APPEND, "starts QEMU" },
