@@ -437,6 +437,22 @@ def test_functions_refused(env, tmp_path):
             assert p.returncode == 2 and option in p.stderr
 
 
+def record_pid(tmp, env, qemu):
+    """Record a QEMU that runs until its log is read; return the messages."""
+    recorder = subprocess.Popen(
+        [HYPERTRACE, "record", "-o", tmp / "rec", "--pid", str(qemu.pid)],
+        env=env, stderr=subprocess.PIPE, text=True)
+    deadline = time.monotonic() + DEADLINE
+    while not (tmp / "rec/log").exists():
+        assert time.monotonic() < deadline and recorder.poll() is None
+        time.sleep(0.05)
+    recorder.send_signal(signal.SIGINT)
+    _, err = recorder.communicate(timeout=DEADLINE)
+    assert recorder.returncode == 0, err
+    assert qemu.poll() is None
+    return err
+
+
 def test_pid(tmp_path, env):
     """Record a QEMU that already runs, whose memory is a shared file, as with
     vhost-user; Ctrl-C ends the recording, not QEMU."""
@@ -447,40 +463,77 @@ def test_pid(tmp_path, env):
     command = guest(tmp_path, initrd(tmp_path / "initrd", KILLED_JOB), memory)
     command[-1] += (" reserve_mem=16M:2M:ht trace_instance=boot_map@ht,"
                     "sched,initcall,task,printk")
+    command += ["-serial", f"file:{tmp_path}/dmesg"]
     qemu = subprocess.Popen(command, stdin=subprocess.DEVNULL)
     try:
         wait_for(tmp_path, "READY", qemu)
-        recorder = subprocess.Popen(
-            [HYPERTRACE, "record", "-o", tmp_path / "rec", "--pid",
-             str(qemu.pid)], env=env, stderr=subprocess.PIPE, text=True)
-        deadline = time.monotonic() + DEADLINE
-        while "recording" not in info(tmp_path):
-            assert time.monotonic() < deadline
-            time.sleep(0.05)
-        recorder.send_signal(signal.SIGINT)
-        _, err = recorder.communicate(timeout=DEADLINE)
-        assert recorder.returncode == 0, err
-        assert qemu.poll() is None
+        record_pid(tmp_path, env, qemu)
         dump_core(tmp_path / "qmp", tmp_path / "core")
     finally:
         qemu.kill()
         qemu.wait()
     assert info(tmp_path)["recording"]["end"] == "the recorder was stopped"
     assert_all_events(tmp_path, env)
+    assert_log_is_dmesg(tmp_path, env)
     events = report(tmp_path, env)
     # a core dump and the memory file give the same events after QEMU has ended
-    for name in "core", "ram":
+    kernel = ["--kernel", os.environ["HT_KERNEL"]]
+    for name, options in (("core", kernel), ("core", []), ("ram", kernel),
+                          ("ram", [])):
         shutil.rmtree(tmp_path / "rec")
         page = subprocess.run(
-            [HYPERTRACE, "recover", "-o", tmp_path / "rec", "--kernel",
-             os.environ["HT_KERNEL"], tmp_path / name], env=env, check=True,
+            [HYPERTRACE, "recover", "-o", tmp_path / "rec", *options,
+             tmp_path / name], env=env, check=True,
             stdout=subprocess.PIPE, text=True, timeout=DEADLINE).stdout
         assert f"after {len(events)} events" in page, page
         # a guest on a busy host may print messages about its clocks at the end
         last = [e for e in events if e["event"] == "console"][-1]
         assert last["fields"]["msg"].strip() in page, page
-        assert report(tmp_path, env) == events, name
-        (tmp_path / name).unlink()
+        assert report(tmp_path, env) == events, (name, options)
+        assert_log_is_dmesg(tmp_path, env)
+    (tmp_path / "core").unlink()
+    (tmp_path / "ram").unlink()
+
+
+UNKNOWN_JOB = """
+cd /sys/kernel/tracing
+echo "mark 1" >trace_marker
+dmesg >/dev/ttyS1
+echo "log end" >/dev/kmsg
+echo READY >/dev/console
+sleep 1000
+"""
+
+
+def test_pid_unknown_kernel(tmp_path, env):
+    """Record a QEMU whose kernel's file is gone, and which has no ring.
+
+    Only this test proves that the kernel's own image in memory is enough for
+    the names of events, the symbols and the log.
+    """
+    image = initrd(tmp_path / "initrd", UNKNOWN_JOB)
+    command = guest(tmp_path, image, ["-m", "513", "-smp", "2"])
+    kernel = tmp_path / "vmlinuz"
+    shutil.copy(os.environ["HT_KERNEL"], kernel)
+    command[command.index("-kernel") + 1] = str(kernel)
+    command[-1] += " trace_event=sched,initcall,printk trace_buf_size=4096K"
+    command += ["-serial", f"file:{tmp_path}/dmesg"]
+    qemu = subprocess.Popen(command, stdin=subprocess.DEVNULL)
+    try:
+        wait_for(tmp_path, "READY", qemu)
+        kernel.unlink()
+        err = record_pid(tmp_path, env, qemu)
+    finally:
+        qemu.kill()
+        qemu.wait()
+    assert "the guest's kernel is Linux 6." in err
+    assert_log_is_dmesg(tmp_path, env)
+    events = report(tmp_path, env)
+    assert {"sched_switch", "initcall_start"} <= {e["event"] for e in events}
+    assert [e for e in events if e["fields"].get("buf", "").strip("\n") ==
+            "mark 1"]
+    assert [e for e in events if e["event"] == "initcall_start" and
+            e["text"].startswith("func=acpi_init+0x0")]
 
 
 def run(env, *args, **kwargs):

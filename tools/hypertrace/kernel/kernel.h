@@ -13,6 +13,7 @@
 #include <glib.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include "hypertrace/ftrace-ring.h"
 #include "hypertrace/kernel-image.h"
 
 /**
@@ -70,6 +71,20 @@ HtKernel *ht_kernel_get(const char *path, const char *qemu,
  * has
  */
 HtKernel *ht_kernel_of_image(HtKernelImage *image);
+
+/**
+ * ht_kernel_image_in() - copy the kernel's image out of a guest's memory
+ * @mem: the memory of a guest whose kernel's file is not known
+ * @quiet: report no progress on a terminal
+ * @error: set if there is no kernel, or none built for kdump (VMCOREINFO)
+ *
+ * Reads all memory that was ever written, which takes up to a second for 4 GiB.
+ *
+ * Return: for ht_kernel_image_unref(); its symbols have the addresses of this
+ * boot.  NULL on failure
+ */
+HtKernelImage *ht_kernel_image_in(const HtFtMem *mem, bool quiet,
+                                  GError **error);
 void ht_kernel_free(HtKernel *k);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(HtKernel, ht_kernel_free)
 

@@ -403,7 +403,7 @@ static void watch(HtSession *s, bool last)
         if (flags & HT_WATCH_FORMATS) {
             write_formats(s, p);
         }
-        if (flags & HT_WATCH_FOUND) {
+        if (flags & HT_WATCH_FOUND && s->main_buffer) {
             add_list(s, p);
         }
         look_at_log(s, p, false, LOG_US);
@@ -703,7 +703,9 @@ void ht_session_add(HtSession *s, const HtFtMem *mem, unsigned what)
     p->mem = mem;
     p->rings = what & HT_SESSION_RINGS;
     if (s->image && what & HT_SESSION_KERNEL) {
-        p->watch = ht_kernel_watch_new(mem, s->image, s->main_buffer, s->now);
+        p->watch = ht_kernel_watch_new(mem, s->image, s->main_buffer ||
+                                       !s->kernel || !s->kernel->formats,
+                                       s->now);
     }
     ht_ft_search_init(&p->search, mem, HT_FT_SEARCH_FAST);
     ht_ft_search_init(&p->anywhere, mem, HT_FT_SEARCH_FULL);

@@ -457,16 +457,27 @@ static const char *main_buffer_lacks(const HtKernelImage *image)
            "its image has no symbols of data (CONFIG_KALLSYMS_ALL)" : NULL;
 }
 
-/* Read the kernel's image, for its log and its main trace buffer. */
-static void open_image(HtRecord *r, const char *path, GError **error)
+/* Drop an image without what the log and the main trace buffer need. */
+static void check_image(HtRecord *r, GError **error)
 {
-    const char *lacks;
+    const char *lacks = r->image ? main_buffer_lacks(r->image) : NULL;
 
-    r->image = ht_kernel_image_open(path, error);
-    lacks = r->image ? main_buffer_lacks(r->image) : NULL;
     if (lacks) {
         g_clear_pointer(&r->image, ht_kernel_image_unref);
         g_set_error_literal(error, G_FILE_ERROR, G_FILE_ERROR_INVAL, lacks);
+    }
+}
+
+/* Copy the kernel's image out of a running guest, if its file is not known. */
+static void scan_image(HtRecord *r, GError **error)
+{
+    g_autoptr(HtSource) source = ht_source_process(r->process, NULL, error);
+
+    r->image = source ? ht_kernel_image_in(&source->mem, r->quiet, error) :
+               NULL;
+    if (r->image && !r->quiet) {
+        fprintf(stderr, "hypertrace record: the guest's kernel is Linux %s\n",
+                ht_kernel_image_release(r->image));
     }
 }
 
@@ -482,24 +493,31 @@ static bool choose_buffer(HtRecord *r, const char *path, bool has_ring,
     const char *option;
 
     if (path) {
-        open_image(r, path, &lacks);
+        r->image = ht_kernel_image_open(path, &lacks);
+    } else if (r->pid) {
+        scan_image(r, &lacks);
     }
+    check_image(r, &lacks);
     if (r->functions.names) {
         r->buffer = HT_TRACE_BUFFER_MAIN;
     }
-    if (r->buffer == HT_TRACE_BUFFER_ANY &&
-        (!r->image || has_ring || (has_boot_ring(r->image) && !r->pid))) {
-        r->buffer = HT_TRACE_BUFFER_BOOT;
+    if (r->buffer == HT_TRACE_BUFFER_ANY) {
+        r->buffer = !r->image || has_ring ||
+                    (has_boot_ring(r->image) && !r->pid) ?
+                    HT_TRACE_BUFFER_BOOT : HT_TRACE_BUFFER_MAIN;
+    }
+    if (r->image && (r->buffer == HT_TRACE_BUFFER_MAIN || !path)) {
+        r->kernel = ht_kernel_of_image(r->image);
     }
     if (r->buffer == HT_TRACE_BUFFER_BOOT) {
         return true;
     }
     option = r->functions.names ? ht_record_functions_option(&r->functions) :
              "--buffer main";
-    if (!path) {
+    if (!path && !r->image) {
         g_set_error(error, G_FILE_ERROR, G_FILE_ERROR_INVAL, "%s: the kernel "
-                    "that the guest boots is not known: give --kernel FILE",
-                    option);
+                    "that the guest boots is not known: give --kernel FILE%s%s",
+                    option, lacks ? ": " : "", lacks ? lacks->message : "");
         return false;
     }
     if (!r->image) {
@@ -508,13 +526,8 @@ static bool choose_buffer(HtRecord *r, const char *path, bool has_ring,
                     lacks->message);
         return false;
     }
-    if (r->functions.names &&
-        !ht_record_functions_check(&r->functions, r->image, error)) {
-        return false;
-    }
-    r->buffer = HT_TRACE_BUFFER_MAIN;
-    r->kernel = ht_kernel_of_image(r->image);
-    return true;
+    return !r->functions.names ||
+           ht_record_functions_check(&r->functions, r->image, error);
 }
 
 /* A recording without names is better than none, and the guest must start. */

@@ -29,8 +29,8 @@ static bool parse(Recover *r, int argc, char **argv, int *status)
         { "output", 'o', 0, G_OPTION_ARG_FILENAME, &r->dir,
           "write the recording to DIR (recovered-DATE-TIME)", "DIR" },
         { "kernel", 0, 0, G_OPTION_ARG_FILENAME, &r->kernel_path,
-          "the guest's kernel image; without it, events have no names and"
-          " fields", "FILE" },
+          "the guest's kernel image, if the memory does not have all of it",
+          "FILE" },
         { "busybox", 0, 0, G_OPTION_ARG_FILENAME, &r->busybox,
           "a static busybox for the guest's architecture", "FILE" },
         { "quiet", 'q', 0, G_OPTION_ARG_NONE, &r->quiet,
@@ -136,6 +136,7 @@ static bool recover_ring(const Recover *r, GError **error)
 {
     g_autoptr(HtKernelImage) image = NULL;
     g_autoptr(HtKernel) kernel = NULL;
+    g_autoptr(GError) lacks = NULL;
     /* Open the memory first: ht_kernel_get() may take seconds. */
     g_autoptr(HtSource) source = ht_source_open(r->file, error);
 
@@ -144,8 +145,12 @@ static bool recover_ring(const Recover *r, GError **error)
         /* Without types and symbols of data, the log cannot be read. */
         image = ht_kernel_image_open(r->kernel_path, NULL);
     } else if (source) {
-        fputs("hypertrace recover: events will have numbers instead of names;"
-              " give the guest's kernel image with --kernel FILE\n", stderr);
+        image = ht_kernel_image_in(&source->mem, r->quiet, &lacks);
+        kernel = image ? ht_kernel_of_image(image) : NULL;
+    }
+    if (source && !r->kernel_path && !image) {
+        fprintf(stderr, "hypertrace recover: events will have numbers instead"
+                " of names: %s\n", lacks->message);
     }
     return source && (kernel || !r->kernel_path) &&
            record(r, source, kernel, image, error);
