@@ -9,8 +9,8 @@
 #define SEARCH_US       2000
 /*
  * Between two searches: a kernel is found once it has set up its memory.  The
- * pause is also a multiple of what the searches took: half of a processor for
- * a guest that boots, 1 % for one that runs without this kernel.
+ * pause is also a multiple of the time of a search: half of a processor for a
+ * guest that boots, 1 % for one that runs without this kernel.
  */
 #define SEARCH_NS       UINT64_C(2000000)
 #define EAGER_NS        UINT64_C(30000000000)

@@ -12,7 +12,7 @@
 #include "hypertrace/guest-kernel.h"
 #include "hypertrace/kernel-formats.h"
 
-/* Flags of what a look found */
+/* Results of a poll, combined by OR */
 /* The formats of a kernel that was found are known. */
 #define HT_WATCH_FOUND      1u
 /* The kernel is no longer there; alone or with HT_WATCH_MORE. */

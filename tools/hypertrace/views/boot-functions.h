@@ -13,7 +13,7 @@
 /**
  * HtBootFunction: a function that an initcall called
  * @name: name or address
- * @calls: number of calls that ended, or that were recorded if no ends were
+ * @calls: number of calls that ended; without ends, number of calls
  * @own_ns: time in it without the functions that it called, as far as they
  *          were recorded
  * @timed: ends of calls were recorded
@@ -48,7 +48,7 @@ void ht_boot_functions_step(HtBootFunctions *f, const HtModelEvent *ev,
  * @boot: boot, from 1
  *
  * Returns: at most HT_BOOT_FUNCTIONS_MAX of HtBootFunction, by their time, for
- * g_array_unref(); NULL if there were none
+ * g_array_unref(); NULL if no function was called
  */
 GArray *ht_boot_functions_end(HtBootFunctions *f, HtModel *m, unsigned boot);
 
