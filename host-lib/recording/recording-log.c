@@ -130,10 +130,19 @@ static bool parse(HtLogReader *r, HtLogRecord *record)
 
 bool ht_log_reader_next(HtLogReader *r, HtLogRecord *record)
 {
+    off_t at = ftello(r->file);
+
     while (fgets(r->line, LINE_MAX_BYTES, r->file)) {
+        if (feof(r->file)) {
+            /* The rest of this line is not written yet. */
+            fseeko(r->file, at, SEEK_SET);
+            break;
+        }
         if (parse(r, record)) {
             return true;
         }
+        at = ftello(r->file);
     }
+    clearerr(r->file);
     return false;
 }

@@ -78,7 +78,8 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(HtLogReader, ht_log_reader_close)
  *
  * Malformed lines are skipped.
  *
- * Returns: false at the end
+ * Returns: false at the end; a later call returns records that were written
+ * since then
  */
 bool ht_log_reader_next(HtLogReader *r, HtLogRecord *record);
 

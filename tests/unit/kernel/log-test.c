@@ -279,6 +279,7 @@ static void test_file(void)
     HtLogRecord a = { 5, 123456789, 2, 6, 3, HT_LOG_CALLER_CPU | 1, text,
                       sizeof(text) - 1 }, b;
     HtLogReader *r;
+    FILE *f;
 
     g_assert_null(ht_log_reader_open(dir, &error));
     g_assert_no_error(error);
@@ -296,6 +297,16 @@ static void test_file(void)
     g_assert_cmpuint(b.level, ==, 6);
     g_assert_cmpuint(b.facility, ==, 3);
     g_assert_cmphex(b.caller, ==, HT_LOG_CALLER_CPU | 1);
+    g_assert_false(ht_log_reader_next(r, &b));
+    /* The file grows: the line that was cut off is read whole. */
+    f = fopen(path, "a");
+    fputs("nd", f);
+    fflush(f);
+    g_assert_false(ht_log_reader_next(r, &b));
+    fputs("\n6,", f);
+    fclose(f);
+    g_assert_true(ht_log_reader_next(r, &b));
+    g_assert_cmpmem(b.text, b.len, text, sizeof(text) - 1);
     g_assert_false(ht_log_reader_next(r, &b));
     ht_log_reader_close(r);
     unlink(path);

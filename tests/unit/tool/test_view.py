@@ -181,6 +181,35 @@ class TestViews:
             "-- 4 records were overwritten before they were read --",
             "[    0.003000] c"]
 
+    def test_log_follow(self):
+        """log --follow prints each line once, when it is whole, to the end.
+
+        Only this test proves it for lines that are written meanwhile.
+        """
+        dir_ = story("story", self.tmp / "log-follow")
+        log = subprocess.Popen([TOOL, "log", "--follow", dir_], text=True,
+                               stdout=subprocess.PIPE)
+        with open(dir_ / "log", "w", buffering=1) as f, log:
+            f.write("6,0,1000000,0,T1;a\n6,1,2000000,0,T1;b")
+            f.flush()
+            assert log.stdout.readline() == "[    0.001000] a\n"
+            f.write("c\n")
+            assert log.stdout.readline() == "[    0.002000] bc\n"
+            f.write("6,2,3000000,1,T1;d\n")
+            assert log.stdout.readline() == "-- boot 2 --\n"
+            f.write("6,3,4000000,1,T1;e\n")
+            info = (dir_ / "info").read_text()
+            (dir_ / "new").write_text(info.replace(
+                "[recording]\n", "[recording]\nend=the test\n"))
+            (dir_ / "new").rename(dir_ / "info")
+            out = log.stdout.read()
+        assert log.returncode == 0
+        assert "[    0.003000] d\n" in out
+        assert out.endswith("[    0.004000] e\n")
+        p = subprocess.run([TOOL, "log", "-F", "--from=1", dir_], text=True,
+                           stderr=subprocess.PIPE)
+        assert p.returncode == 2 and "--from" in p.stderr
+
     def test_top(self):
         top = lines("top", self.story, "--boot", "1")[0]
         tasks = {t["pid"]: t for t in top["tasks"]}

@@ -15,6 +15,9 @@
 #include "views/log.h"
 #include "views/view.h"
 
+/* Time between two looks for new lines, in us */
+#define FOLLOW_US 100000
+
 static void put_time(HtOutput *o, uint64_t ns)
 {
     ht_output_colour(o, HT_COLOUR_GREEN);
@@ -174,30 +177,88 @@ static bool put_events(HtView *v, HtModel *m, HtOutput *o)
     return p.any;
 }
 
+/* Does the recording say that it has ended, or that it was cut? */
+static bool has_ended(const char *dir)
+{
+    g_autofree char *path = g_build_filename(dir, "info", NULL);
+    g_autoptr(GKeyFile) info = g_key_file_new();
+
+    return g_key_file_load_from_file(info, path, G_KEY_FILE_NONE, NULL) &&
+           (g_key_file_has_key(info, "recording", "end", NULL) ||
+            g_key_file_has_key(info, "recording", "cut", NULL));
+}
+
+/* Print lines as they are recorded, until the recording ends. */
+static bool follow(const HtView *v, HtOutput *o, GError **errp)
+{
+    g_autoptr(HtLogReader) reader = NULL;
+    HtLogLine line = { 0 };
+    Printed p = { 0 };
+    bool ended;
+
+    do {
+        /* Lines that precede the end of the recording are read after it. */
+        ended = has_ended(v->dir);
+        if (!reader) {
+            reader = ht_log_reader_open(v->dir, errp);
+        }
+        if (*errp) {
+            break;
+        }
+        while (reader && ht_log_reader_next(reader, &line.record)) {
+            if (in_view(v, &line.record)) {
+                put_record(o, &line, false, &p, v->json);
+            } else {
+                p.next_seq = line.record.seq + 1;
+            }
+        }
+        if (!ht_output_flush(o)) {
+            break;
+        }
+        if (!ended) {
+            g_usleep(FOLLOW_US);
+        }
+    } while (!ended);
+    return p.any;
+}
+
 int ht_log(int argc, char **argv)
 {
     HtView v = { 0 };
     GError *error = NULL;
     g_autoptr(HtModel) m = NULL;
     g_autoptr(HtLogLines) lines = NULL;
+    gboolean follows = false;
+    const GOptionEntry own[] = {
+        { "follow", 'F', 0, G_OPTION_ARG_NONE, &follows,
+          "print lines as they are recorded, until the recording ends", NULL },
+        { 0 }
+    };
     bool any = true;
     HtOutput o;
     int status;
 
     if (!ht_view_parse(&v, &argc, argv, "Print the log of the guest's kernel.",
-                       HT_VIEW_TIME | HT_VIEW_BOOT | HT_VIEW_OUTPUT, NULL,
+                       HT_VIEW_TIME | HT_VIEW_BOOT | HT_VIEW_OUTPUT, own,
                        &status)) {
         ht_view_free(&v);
         return status;
     }
+    if (follows && (v.from || v.to)) {
+        ht_view_free(&v);
+        return ht_usage_error("--follow prints all lines: leave out --from and"
+                              " --to");
+    }
     ht_view_output(&v, &o);
     m = ht_view_open(&v, &error);
-    if (m) {
+    if (m && follows) {
+        any = follow(&v, &o, &error);
+    } else if (m) {
         lines = ht_log_lines_open(v.dir, m, &error);
     }
     if (lines) {
         any = put_log(&v, lines, &o);
-    } else if (m && !error) {
+    } else if (m && !error && !follows) {
         any = put_events(&v, m, &o);
     }
     if (!any) {
