@@ -81,7 +81,9 @@ static bool open_packet(struct ht_stream *s, uint64_t now)
     p->seq = s->packet;
     p->clock_begin = now;
     p->events = s->events;
-    p->lost = s->lost + ht_load_relaxed(&s->lost_nested);
+    /* The header reports all of them: another stream must not do it again. */
+    ht_publish_lost(s);
+    p->lost = s->told;
     p->clock_end = 0;
     p->content = 0;
     p->reserved = 0;

@@ -125,6 +125,30 @@ static void test_newest(void)
 }
 
 /*
+ * Events that had no stream are added to the count of the next one.  If the
+ * host closes that one, events that a packet has reported are not reported
+ * again.
+ */
+static void test_carried(gconstpointer opaque)
+{
+    const struct ht_loopback_config *cfg = opaque;
+    struct ht_device *dev;
+    struct ht_stream s;
+    GtSink sink;
+
+    dev = gt_new(&sink, GT_NUMBERED, *cfg);
+    g_assert_cmpint(ht_stream_open(dev, &s, NULL), ==, 0);
+    s.lost = 5;
+    s.lost_nested = 2;
+    g_assert_cmpuint(s.told, ==, 0);
+    g_assert_true(gt_emit(GT_NUMBERED, &s, 0));
+    g_assert_cmpuint(s.told, ==, 7);
+    g_assert_cmpint(ht_stream_close(&s), ==, 0);
+    g_assert_cmpuint(sink.stream[0].discarded, ==, 7);
+    gt_free(&sink);
+}
+
+/*
  * A device is unplugged while its ring is full: the driver then maps pages that
  * show a closed stream.  The next emit must see that and not wait for space.
  */
@@ -212,6 +236,8 @@ int main(int argc, char **argv)
                          test_full_closed);
     g_test_add_data_func("/guest/loss/full-closed/hypercall", &hypercall,
                          test_full_closed);
+    g_test_add_data_func("/guest/loss/carried/shm", &shm, test_carried);
+    g_test_add_data_func("/guest/loss/carried/virtio", &virtio, test_carried);
     g_test_add_func("/guest/loss/newest", test_newest);
     return g_test_run();
 }
