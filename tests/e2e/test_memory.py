@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from built import need
+from linux_guest import sources_module
 from test_record import (
     DEADLINE, HYPERTRACE, console, guest, lacking, record_until, wait_for)
 
@@ -41,7 +42,9 @@ def image(tmp, job):
     top = tmp / "overlay"
     (top / "ht/bin").mkdir(parents=True)
     (top / "ht/job.sh").write_text(job)
-    shutil.copy(os.environ["HT_MODULE"], top / "ht/hypertrace.ko")
+    for name, path in {"hypertrace.ko": os.environ["HT_MODULE"],
+                       **sources_module()}.items():
+        shutil.copy(path, top / "ht" / name)
     shutil.copy(TRACETEST, top / "ht/bin")
     archive = subprocess.run(
         "find . | cpio -o -H newc --quiet", shell=True, cwd=top, check=True,
@@ -68,7 +71,9 @@ def numbers(lines):
 THREADS_JOB = """
 while [ ! -e /dev/hypertrace0 ]; do usleep 20000; done
 cat /sys/class/misc/hypertrace0/channel >/dev/console
+insmod /ht/hypertrace-sources.ko events=sched
 ht-tracetest threads 4 3000 >/dev/console
+rmmod hypertrace-sources
 rmmod hypertrace && echo READY >/dev/console
 sleep 1000
 """
@@ -76,7 +81,8 @@ sleep 1000
 
 def test_record(tmp_path, env):
     """Each event of four threads is in the recording, once and in order, or was
-    counted; the module can be unloaded."""
+    counted; so is each switch of tasks on each processor, where one ends with the
+    task that the next begins with; the modules can be unloaded."""
     command = guest(tmp_path, image(tmp_path, THREADS_JOB))
     recorder = record_until(tmp_path, env, "READY", command, "--programs")
     recorder.terminate()
@@ -90,6 +96,14 @@ def test_record(tmp_path, env):
     for thread in range(4):
         seen = [int(m[2]) for m in steps if int(m[1]) == thread]
         assert seen == sorted(set(seen))
+    running = {}
+    for line in lines:
+        m = re.search(r" sched_switch: .*stream_index = (\d+) .*"
+                      r"prev_pid = (\d+),.*next_pid = (\d+)", line)
+        if m:
+            assert lost or running.get(m[1], m[2]) == m[2], line
+            running[m[1]] = m[3]
+    assert len(running) == 2, console(tmp_path)
 
 
 HOSTS_JOB = """
