@@ -87,19 +87,25 @@ static uint64_t host_counter(void)
 #endif
 
 /*
- * The guest's counter has the rate of the host's, or a rate that KVM was told.
- * The server measures the latter.
+ * Measure the host's counter, once in a process.  The guest's counter has this
+ * rate, or a rate that KVM was told; the server measures the latter.
  */
 static uint64_t host_hz(void)
 {
+    static uint64_t known;
     int64_t ns0 = ht_now_ns(), ns;
-    uint64_t c0 = host_counter(), ticks;
+    uint64_t c0 = host_counter(), ticks, hz = ht_atomic_read(&known);
 
+    if (hz) {
+        return hz;
+    }
     do {
         ns = ht_now_ns() - ns0;
         ticks = host_counter() - c0;
     } while (ns < MEASURE_NS);
-    return CLAMP(ticks * 1e9 / ns, 1000, 1e11);
+    hz = CLAMP(ticks * 1e9 / ns, 1000, 1e11);
+    ht_atomic_set(&known, hz);
+    return hz;
 }
 
 /* Layout ------------------------------------------------------------------- */

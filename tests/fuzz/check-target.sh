@@ -12,6 +12,7 @@ mkdir "$tmp/corpus"
 case $2 in
 class) runs=500 ;;           # registering up to the limit takes long
 ctf) runs=1000 ;;
+memory) runs=500 ;;          # an input makes a memory and a server
 *) runs=5000 ;;
 esac
 "$1" -seed=1 -runs=$runs -timeout=30 -artifact_prefix="$tmp/" "$tmp/corpus" \
