@@ -107,6 +107,7 @@ def test_record(tmp_path, env):
 
 
 HOSTS_JOB = """
+ls -d /sys/bus/pci/drivers/hypertrace/0* | sed "s/.*/BOUND/"
 [ ! -e /dev/hypertrace0 ] || echo EARLY
 ht-tracetest emit 500
 echo ABSENT
@@ -146,7 +147,9 @@ class Host:
 
 def test_hosts(tmp_path, env):
     """A recorder that comes after the boot gets events; one that follows a killed
-    one gets each later event, in order and once, and none of before."""
+    one gets each later event, in order and once, and none of before.  The driver
+    leaves another device of the same kind alone."""
+    (tmp_path / "other").write_bytes(bytes(1 << 20))
     first = Host(tmp_path, env, "first", "--create=64M")
     while "-device" not in first.process.stderr.readline():
         assert first.process.poll() is None
@@ -155,12 +158,15 @@ def test_hosts(tmp_path, env):
         [*guest(tmp_path, image(tmp_path, HOSTS_JOB)),
          "-serial", f"unix:{tmp_path}/job,server=on,wait=off",
          "-object", "memory-backend-file,id=m,share=on,size=64M,"
-         f"mem-path={tmp_path}/memory", "-device", "ivshmem-plain,memdev=m"],
+         f"mem-path={tmp_path}/memory", "-device", "ivshmem-plain,memdev=m",
+         "-object", "memory-backend-file,id=o,share=on,size=1M,"
+         f"mem-path={tmp_path}/other", "-device", "ivshmem-plain,memdev=o"],
         stdin=subprocess.DEVNULL)
     try:
         wait_for(tmp_path, "ABSENT", qemu)
         assert "emitted 500" in console(tmp_path)
         assert "EARLY" not in console(tmp_path)
+        assert console(tmp_path).count("BOUND") == 1
         a = Host(tmp_path, env, "a")
         a.wait_events(300)
         a.end(kill=True)
@@ -185,3 +191,4 @@ def test_hosts(tmp_path, env):
     assert after[0] > before[-1]
     assert after == list(range(after[0], emitted)), lost
     assert "WARNING: CPU" not in console(tmp_path)
+    assert not any((tmp_path / "other").read_bytes())
