@@ -555,12 +555,12 @@ def test_print(env, tmp_path):
 
 
 @pytest.mark.parametrize("args, status, message", [
-    ((), 2, "which machine"),
+    ((), 2, "give QEMU's command"),
     (("--poll-us", "0", "--", QEMU), 2, "give 1 to 1000000"),
     (("--size", "3k", "--", QEMU), 2, "1M to 1G"),
     (("--pid", "x"), 2, "number of a process"),
     (("--pid", "1", "--", QEMU), 2, "give one of them"),
-    (("--event", "a b", "--", QEMU), 1, "commas between"),
+    (("--event", "a b", "--", QEMU), 1, "separated by commas"),
     (("--for", "soon", "--", QEMU), 2, "10s or 500ms"),
     (("--", QEMU, "-object", "sev-guest,id=s"), 1, "confidential"),
     (("--", QEMU, "-kernel", "/nowhere/vmlinuz"), 1, "/nowhere/vmlinuz"),

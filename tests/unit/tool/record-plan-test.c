@@ -259,7 +259,7 @@ static const struct {
       HT_RECORD_PROCESS, HT_RECORD_WORDS_APPEND, "QMP" },
     { "a kernel of another kind", Q "|-m|1G|-kernel|/proc/self/cmdline",
       Q "|-m|1G|-kernel|/proc/self/cmdline" NODES(906, "0"), HT_RECORD_NODE,
-      HT_RECORD_WORDS_NONE, "no Linux kernel" },
+      HT_RECORD_WORDS_NONE, "not a Linux kernel" },
     { "in the background", Q "|-daemonize|-m|1G|x",
       Q "|-daemonize|-m|1G|x" NODES(906, "0") "|-smbios|" SMBIOS,
       HT_RECORD_NODE, HT_RECORD_WORDS_LOADER, NULL },

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: an archive that a kernel unpacks as its first file system
+ * hypertrace: write a cpio archive, which a kernel unpacks as its initramfs
  */
 #include <stdio.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace events: the events of a kernel or a recording
+ * hypertrace events: list the events of a kernel or of a recording
  */
 #include <gio/gio.h>
 #include <stdio.h>
@@ -43,7 +43,7 @@ int ht_events(int argc, char **argv)
     gboolean fields = false;
     const GOptionEntry entries[] = {
         { "fields", 'f', 0, G_OPTION_ARG_NONE, &fields,
-          "with the names of their fields, for --where", NULL },
+          "also print the names of fields, for --where", NULL },
         { "busybox", 0, 0, G_OPTION_ARG_FILENAME, &busybox,
           "a static busybox for the kernel's architecture", "FILE" },
         { 0 }
@@ -63,8 +63,8 @@ int ht_events(int argc, char **argv)
         return ht_usage_error("%s", error->message);
     }
     if (argc < 2 || argc > 3) {
-        return ht_usage_error("of what? give one kernel's image or recording,"
-                              " and a pattern if you like");
+        return ht_usage_error("give a kernel's image or a recording, and at"
+                              " most one pattern");
     }
     formats = read_formats(argv[1], busybox, &error);
     if (!formats) {

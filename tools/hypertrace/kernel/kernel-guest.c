@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: a throw-away guest that says what its kernel is
+ * hypertrace: a temporary guest that prints information about its kernel
  *
- * A machine with one serial port and nothing else, emulated, in QEMU's
- * sandbox.  Its first file system has a static busybox and the script below;
- * what that gathers goes out compressed, behind a line that tells how much.
+ * The machine is emulated in QEMU's sandbox and has only a serial port. Its
+ * initramfs has a static busybox and the script below. The script prints a line
+ * with the size of its output, and then the compressed output.
  */
 #include "hypertrace/base.h"
 #include <elf.h>
@@ -19,13 +19,13 @@
 #include "hypertrace/symbols.h"
 #include "kernel/kernel.h"
 
-/* Another try for a guest that ends without an answer: it is emulated. */
+/* Retry once if a guest ends without an answer: emulation may have errors. */
 #define ATTEMPTS        2
 #define OUTPUT_MAX      (32u << 20)     /* compressed */
 #define TEXT_MAX        (HT_FT_FORMATS_MAX + HT_SYMBOLS_MAX)
 #define DATA_LINE       "hypertrace-data "
 
-/* One "system:" line for each folder: a kernel has 1,500 events. */
+/* One cat for each folder, because a kernel has 1,500 events. */
 static const char init_script[] =
     "#!/bin/busybox sh\n"
     "b=/bin/busybox\n"
@@ -96,7 +96,7 @@ static const char *find_busybox(const char *given, HtMachine machine,
             return given;
         }
         g_set_error(error, G_FILE_ERROR, G_FILE_ERROR_INVAL,
-                    "%s is no static program for %s", given,
+                    "%s is not a static program for %s", given,
                     ht_machine_name(machine));
         return NULL;
     }
@@ -111,7 +111,7 @@ static const char *find_busybox(const char *given, HtMachine machine,
     return NULL;
 }
 
-/* A file without a name, for QEMU to inherit; -1 with @error set */
+/* Create a memfd for QEMU to inherit; -1 with @error set on failure. */
 static int make_file(const void *data, size_t size, GError **error)
 {
     int fd = memfd_create("hypertrace", MFD_CLOEXEC);
@@ -128,7 +128,7 @@ static int make_file(const void *data, size_t size, GError **error)
     }
     if (fd < 0 || size) {
         g_set_error(error, G_FILE_ERROR, g_file_error_from_errno(errno),
-                    "no memory for a kernel to be asked: %s",
+                    "cannot create a file for the kernel's guest: %s",
                     g_strerror(errno));
         if (fd >= 0) {
             close(fd);
@@ -162,7 +162,7 @@ static int make_kernel(GBytes *content, const HtImage *image, GError **error)
     return make_file(p + image->kernel_offset, image->kernel_size, error);
 }
 
-/* What a guest is booted from */
+/* Descriptors of the files from which the guest boots */
 typedef struct Files {
     int kernel;
     int initrd;
@@ -178,8 +178,9 @@ static void child_setup(gpointer opaque)
 }
 
 /*
- * Debian 12's QEMU miscompiles cmpxchg16b now and then, and what a kernel
- * patches in itself while another processor runs it.
+ * Start QEMU. Without cmpxchg16b and with one processor, two errors of Debian
+ * 12's QEMU are avoided: it sometimes emulates cmpxchg16b wrongly, and code
+ * that a kernel patches while another processor runs it.
  */
 static bool spawn(const char *qemu, const HtImage *image, Files *files,
                   GPid *pid, int *out, GError **error)
@@ -212,8 +213,8 @@ static bool spawn(const char *qemu, const HtImage *image, Files *files,
 }
 
 /*
- * All that the guest prints, until it ends or prints too much; false if it
- * takes longer than until @deadline.
+ * Read the guest's output, until it ends or prints too much. Returns false if
+ * @deadline passes.
  */
 static bool read_output(int fd, GByteArray *output, int64_t deadline)
 {
@@ -240,7 +241,7 @@ static bool read_output(int fd, GByteArray *output, int64_t deadline)
     return true;
 }
 
-/* What stands behind the line that tells its size */
+/* Find the data after the line with their size. */
 static bool find_data(const GByteArray *output, const uint8_t **data,
                       size_t *size)
 {
@@ -295,7 +296,7 @@ static char *decompress(const uint8_t *data, size_t size, size_t *out_size)
     return (char *)g_byte_array_free(g_steal_pointer(&text), false);
 }
 
-/* The end of what it printed, for a message */
+/* Get the end of the output, for a message. */
 static char *last_words(const GByteArray *output)
 {
     unsigned n = MIN(output->len, 300);
@@ -311,7 +312,10 @@ static char *last_words(const GByteArray *output)
     return g_strstrip(text);
 }
 
-/* NULL without @error set if the guest did not tell; @words are its last */
+/*
+ * Boot the guest once. Returns NULL without @error if its output has no data;
+ * @words is set to the end of its output.
+ */
 static char *boot(const char *qemu, const HtImage *image, Files *files,
                   int64_t deadline, size_t *size, char **words,
                   GError **error)
@@ -328,8 +332,8 @@ static char *boot(const char *qemu, const HtImage *image, Files *files,
     }
     if (!read_output(fd, output, deadline)) {
         g_set_error(error, G_FILE_ERROR, G_FILE_ERROR_FAILED,
-                    "the kernel, booted by %s to ask for its event formats, "
-                    "takes too long", qemu);
+                    "the kernel, booted by %s to get its event formats, takes "
+                    "too long", qemu);
     }
     close(fd);
     kill(pid, SIGKILL);
@@ -362,8 +366,8 @@ static char *run(const char *qemu, const HtImage *image, Files *files,
         g_propagate_error(error, failed);
     } else {
         g_set_error(error, G_FILE_ERROR, G_FILE_ERROR_FAILED,
-                    "the kernel, booted by %s to ask for its event formats, "
-                    "did not tell them; it printed: %s", qemu,
+                    "the kernel, booted by %s to get its event formats, "
+                    "did not print them; it printed: %s", qemu,
                     words[0] ? words : "nothing");
     }
     return text;

@@ -2,8 +2,9 @@
 /*
  * hypertrace: event formats and symbols of a kernel image, from the cache
  *
- * $XDG_CACHE_HOME/hypertrace/kernels/HASH/{info,formats,kallsyms}: made in a
- * folder of its own and renamed, so that it is there whole or not at all.
+ * The cache is $XDG_CACHE_HOME/hypertrace/kernels/HASH/{info,formats,kallsyms}.
+ * An entry is written to a temporary folder, which is then renamed, so that an
+ * entry is always complete.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -16,7 +17,7 @@
 #include "hypertrace/symbols.h"
 #include "kernel/kernel.h"
 
-/* That a kernel may take to answer; on a machine that is idle 10 do. */
+/* Time for a kernel to answer; about 10 s suffice on an idle machine. */
 #define DEADLINE_S 180
 
 static const char * const files[] = { "info", "formats", "kallsyms" };
@@ -81,7 +82,7 @@ static void remove_dir(const char *dir)
     rmdir(dir);
 }
 
-/* That it cannot be kept is no reason not to use it. */
+/* Store an entry. A failure is only reported: the kernel is used anyway. */
 static void write_cache(const HtKernel *k)
 {
     g_autofree char *base = cache_dir();
@@ -109,7 +110,7 @@ static void write_cache(const HtKernel *k)
         fprintf(stderr, "hypertrace: %s\n", error->message);
         remove_dir(tmp);
     } else {
-        /* one that is not whole, or one that was made meanwhile */
+        /* An entry may exist: a damaged one, or one of another process. */
         remove_dir(final);
         if (rename(tmp, final)) {
             remove_dir(tmp);
@@ -117,7 +118,7 @@ static void write_cache(const HtKernel *k)
     }
 }
 
-/* A line of its own of printable text: it goes to files and terminals. */
+/* Take a line. Replace bytes that are not printable: it goes to terminals. */
 static char *take_line(char **text, char *end)
 {
     char *nl = memchr(*text, '\n', end - *text), *line, *p;
@@ -135,7 +136,7 @@ static char *take_line(char **text, char *end)
     return line;
 }
 
-/* See the script in kernel-guest.c. */
+/* Parse the output of the script in kernel-guest.c. */
 static bool parse(HtKernel *k, char *text, size_t size, GError **error)
 {
     static const char mark[] = "\nkallsyms:\n";
@@ -149,7 +150,7 @@ static bool parse(HtKernel *k, char *text, size_t size, GError **error)
     kallsyms = k->version ? g_strstr_len(text, end - text, mark) : NULL;
     if (!kallsyms) {
         g_set_error(error, G_FILE_ERROR, G_FILE_ERROR_INVAL,
-                    "the kernel's answer about itself is not complete");
+                    "the output of the kernel's guest is not complete");
         return false;
     }
     k->formats_size = kallsyms + 1 - text;
@@ -169,7 +170,7 @@ bool ht_image_read(const char *path, HtImage *image, GBytes **content,
     g_autofree char *data = NULL;
     size_t size;
 
-    /* A copy: the file may be replaced meanwhile. */
+    /* Copy the file, because it may be replaced meanwhile. */
     if (!g_file_get_contents(path, &data, &size, error)) {
         g_prefix_error(error, "the kernel: ");
         return false;
@@ -201,7 +202,7 @@ HtKernel *ht_kernel_get(const char *path, const char *qemu,
     if (k) {
         return g_steal_pointer(&k);
     }
-    fprintf(stderr, "hypertrace: asking %s for its event formats, once; this "
+    fprintf(stderr, "hypertrace: booting %s once for its event formats; this "
             "takes some seconds\n", path);
     text = ht_kernel_guest(content, &image, qemu, busybox, DEADLINE_S, &size,
                            error);
@@ -217,7 +218,7 @@ HtKernel *ht_kernel_get(const char *path, const char *qemu,
     return g_steal_pointer(&k);
 }
 
-/* As /proc/kallsyms, at link addresses */
+/* Write symbols in the format of /proc/kallsyms, with link addresses. */
 static GString *symbols_text(const HtSymbols *symbols)
 {
     GString *text = g_string_new(NULL);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: event formats and symbols of a kernel image
+ * hypertrace: get event formats and symbols of a kernel image
  *
- * They are had from the kernel itself: it is booted once, in a throw-away
- * guest without devices, and says what it is.  The answer is kept in the
- * user's cache under the hash of the image.  What the guest prints is not
- * trusted: its size is bounded, and it is parsed before it is kept.
+ * They come from the kernel itself: it is booted once in a temporary guest
+ * without devices, and prints them. The result is stored in the user's cache
+ * under the hash of the image. The guest's output is not trusted: its size is
+ * bounded, and it is parsed before it is stored.
  */
 #ifndef HYPERTRACE_KERNEL_H
 #define HYPERTRACE_KERNEL_H
@@ -20,22 +20,22 @@
  * ht_image_read() - read and describe a kernel's file
  * @path: the file
  * @image: filled in
- * @content: set to a copy of the file that @image is of, unless NULL
+ * @content: set to a copy of the file, to which @image refers; or NULL
  * @error: set on failure
  */
 bool ht_image_read(const char *path, HtImage *image, GBytes **content,
                    GError **error);
 
 /**
- * struct HtKernel - what a kernel said of itself
- * @hash: of its image
- * @release: as "6.12.95+deb12-cloud-amd64"
- * @machine: as "x86_64"
+ * struct HtKernel - information about a kernel
+ * @hash: hash of its image
+ * @release: for example "6.12.95+deb12-cloud-amd64"
+ * @machine: for example "x86_64"
  * @version: the line of /proc/version
  * @formats: for ht_ft_formats_parse()
- * @formats_size: its bytes
- * @kallsyms: for ht_symbols_parse(); without KASLR
- * @kallsyms_size: its bytes
+ * @formats_size: bytes of @formats
+ * @kallsyms: for ht_symbols_parse(); addresses are without KASLR
+ * @kallsyms_size: bytes of @kallsyms
  */
 typedef struct HtKernel {
     char *hash;
@@ -49,14 +49,14 @@ typedef struct HtKernel {
 } HtKernel;
 
 /**
- * ht_kernel_get() - from the cache, or else from a throw-away guest
+ * ht_kernel_get() - get information from the cache, or from a temporary guest
  * @path: the image
- * @qemu: the program to boot it with if there is no qemu-system-MACHINE in
- *        PATH; or NULL.  It has to support -sandbox.
+ * @qemu: the program to boot it with if PATH has no qemu-system-MACHINE; or
+ *        NULL. It must support -sandbox.
  * @busybox: a static busybox for that machine; NULL for the system's
  * @error: set on failure
  *
- * A guest takes about 10 s of a processor; standard error says so.
+ * A guest takes about 10 s of a processor; a message is printed before.
  *
  * Return: for ht_kernel_free(); NULL on failure
  */
@@ -64,7 +64,7 @@ HtKernel *ht_kernel_get(const char *path, const char *qemu,
                         const char *busybox, GError **error);
 
 /**
- * ht_kernel_of_image() - from the image itself
+ * ht_kernel_of_image() - get information from the image itself
  * @image: the kernel's image
  *
  * Return: for ht_kernel_free(); without formats, which only a running kernel
@@ -91,18 +91,18 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(HtKernel, ht_kernel_free)
 /**
  * ht_kernel_guest() - boot a kernel once; used by ht_kernel_get()
  * @content: the image
- * @image: what it is
+ * @image: description of the image
  * @qemu: as for ht_kernel_get()
  * @busybox: as for ht_kernel_get()
- * @seconds: that it may take
- * @size: set to the bytes returned
+ * @seconds: maximum duration
+ * @size: set to the number of bytes returned
  * @error: set on failure
  *
- * Leaves nothing behind if this process is killed: all is in memory, and the
- * guest is killed, too.
+ * If this process is killed, nothing is left behind: all files are in memory,
+ * and the guest is killed, too.
  *
- * Return: what the guest's script wrote (kernel-guest.c), terminated by a NUL
- * that does not count; NULL on failure
+ * Return: output of the guest's script (kernel-guest.c), with a NUL after @size
+ * bytes; NULL on failure
  */
 char *ht_kernel_guest(GBytes *content, const HtImage *image,
                       const char *qemu, const char *busybox, unsigned seconds,
@@ -111,15 +111,15 @@ char *ht_kernel_guest(GBytes *content, const HtImage *image,
 /**
  * ht_cpio_file() - append a file to an archive for a kernel's initramfs
  * @archive: in the format "newc"
- * @name: its path, without a slash at its begin
+ * @name: its path, without a slash at the start
  * @mode: S_IFREG or S_IFDIR, and the permissions
  * @data: its content
- * @size: in bytes
+ * @size: bytes of @data
  */
 void ht_cpio_file(GByteArray *archive, const char *name, unsigned mode,
                   const void *data, size_t size);
 
-/** ht_cpio_end() - append what ends an archive */
+/** ht_cpio_end() - append the trailer of an archive */
 void ht_cpio_end(GByteArray *archive);
 
 #endif

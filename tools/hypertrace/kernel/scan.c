@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: the image of a guest's kernel, out of the guest's memory
+ * hypertrace: copy the image of a guest's kernel out of the guest's memory
  */
 #include <stdio.h>
 #include <unistd.h>

@@ -21,7 +21,7 @@
 typedef struct Attach {
     const char *file;
     char *dir;
-    bool own_dir;               /* @dir was made here */
+    bool own_dir;               /* @dir was created by ht_attach() */
     bool create;
     bool quiet;
     uint64_t size;
@@ -34,14 +34,14 @@ static void usage(void)
     printf(
 "usage: hypertrace attach [OPTIONS] FILE\n\n"
 "Record the events of the programs of a virtual machine that another program\n"
-"starts, with a device ivshmem-plain whose memory is FILE. A recorder can end at\n"
-"any time, and another one can follow it.\n\n"
-"      --create[=SIZE] make FILE first, before the virtual machine starts: a\n"
-"                      power of two (default: 256M)\n"
+"starts. The machine needs a device ivshmem-plain whose memory is FILE. The\n"
+"recorder can end at any time, and a new recorder can continue.\n\n"
+"      --create[=SIZE] create FILE before the virtual machine starts; SIZE is\n"
+"                      a power of two (default: 256M)\n"
 "      --for TIME      stop after TIME, as 10s (default: at SIGINT or SIGTERM)\n"
-"      --max-size SIZE the recording ends when it is so large (default: 16G)\n"
-"  -o, --output DIR    the recording (default: recording-DATE-TIME)\n"
-"  -q, --quiet         no summary\n\n"
+"      --max-size SIZE end the recording at this size (default: 16G)\n"
+"  -o, --output DIR    write to DIR (default: recording-DATE-TIME)\n"
+"  -q, --quiet         print no summary\n\n"
 "The exit status is 3 if the recording is empty or not complete.\n");
 }
 
@@ -152,8 +152,8 @@ static HtPrograms *open_memory(const Attach *a, GError **error)
 }
 
 /*
- * Wait for a signal or a time, with the signals of the end blocked, also in
- * threads that are started later.
+ * Wait for a signal, for the time of --for, or for a failure. The signals must
+ * be blocked, also in the threads that were started.
  */
 static const char *wait_end(const Attach *a, const sigset_t *signals,
                             const HtPrograms *p)
@@ -238,8 +238,7 @@ int ht_attach(int argc, char **argv)
             status = ht_error("%s", error->message);
         }
         if (a.own_dir) {
-            /* There is nothing in it if nothing was recorded. */
-            rmdir(a.dir);
+            rmdir(a.dir);       /* fails if something was recorded */
         }
     }
     g_free(a.dir);

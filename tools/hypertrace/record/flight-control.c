@@ -8,7 +8,7 @@
 
 #include "record/flight-control.h"
 
-/* Maximum number of requests that wait; more wait in the kernel */
+/* Maximum number of accepted requests; others wait in the socket's backlog */
 #define CLIENTS_MAX 8
 
 struct HtFlightControl {
@@ -18,7 +18,7 @@ struct HtFlightControl {
     unsigned count;
 };
 
-/* The path of a folder may be longer than an address: go by its descriptor. */
+/* A path may be too long for an address, so use the folder's descriptor. */
 static struct sockaddr_un address(int dir)
 {
     struct sockaddr_un a = { .sun_family = AF_UNIX };
@@ -34,7 +34,7 @@ HtFlightControl *ht_flight_control_new(int dir, GError **error)
     struct sockaddr_un a = address(dir);
     HtFlightControl *c;
 
-    /* A recorder that was killed left it: the folder is locked. */
+    /* This recorder has locked the folder, so an old socket has no owner. */
     unlinkat(dir, HT_FLIGHT_SOCKET, 0);
     if (fd < 0 || bind(fd, (struct sockaddr *)&a, sizeof(a)) ||
         fchmodat(dir, HT_FLIGHT_SOCKET, 0600, 0) || listen(fd, CLIENTS_MAX)) {
@@ -62,7 +62,7 @@ void ht_flight_control_free(HtFlightControl *c)
     }
 }
 
-/* Is it the recorder's user, or root? */
+/* Accept requests only of the recorder's user and of root. */
 static bool may_ask(int fd)
 {
     struct ucred peer;
@@ -96,7 +96,10 @@ void ht_flight_control_reply(HtFlightControl *c, const char *line)
     while (c->count) {
         int fd = c->clients[--c->count];
 
-        /* A new socket has room for a line; the client may have gone. */
+        /*
+         * A new socket has room for one line. Errors are ignored, because the
+         * client may have ended.
+         */
         if (line) {
             send(fd, text, strlen(text), MSG_NOSIGNAL);
         }

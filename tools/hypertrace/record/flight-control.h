@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace record: the socket by which "hypertrace snapshot" asks a flight
- * recorder for a recording
+ * hypertrace record: the socket of a flight recorder for "hypertrace snapshot"
  *
- * A connection is the request.  The reply is one line of JSON: an object with
- * the members "directory", "events" and "cause", or the member "error".
+ * A connection requests a recording. The reply is one line of JSON: an object
+ * with the members "directory", "events" and "cause", or the member "error".
  */
 #ifndef HYPERTRACE_FLIGHT_CONTROL_H
 #define HYPERTRACE_FLIGHT_CONTROL_H
@@ -18,7 +17,7 @@
 typedef struct HtFlightControl HtFlightControl;
 
 /**
- * ht_flight_control_new() - make the socket
+ * ht_flight_control_new() - create the socket
  * @dir: descriptor of the recorder's folder, which this recorder has locked
  * @error: set on failure
  */
@@ -28,24 +27,27 @@ HtFlightControl *ht_flight_control_new(int dir, GError **error);
 void ht_flight_control_free(HtFlightControl *c);
 
 /**
- * ht_flight_control_poll() - take new requests; never waits
+ * ht_flight_control_poll() - accept new requests without waiting
+ * @c: the socket
  *
  * Return: true if a request waits for its reply
  */
 bool ht_flight_control_poll(HtFlightControl *c);
 
 /**
- * ht_flight_control_reply() - answer all requests
- * @line: reply without the newline; NULL: another process answers them
+ * ht_flight_control_reply() - answer and close all requests
+ * @c: the socket
+ * @line: reply without the newline; NULL: only close this process's copies,
+ *        because another process replies
  */
 void ht_flight_control_reply(HtFlightControl *c, const char *line);
 
 /**
- * ht_flight_control_connect() - ask the recorder of a folder
+ * ht_flight_control_connect() - request a recording from a folder's recorder
  * @path: the folder
  * @error: set if no recorder uses it
  *
- * Return: a socket, on which the reply arrives; -1 on failure
+ * Return: a socket that receives the reply; -1 on failure
  */
 int ht_flight_control_connect(const char *path, GError **error);
 

@@ -22,7 +22,7 @@ static bool fail(GError **error, const char *what, const char *path)
     return false;
 }
 
-/* Is it a file that a recording consists of? */
+/* Test for the name of a file of a recording. */
 static bool is_ours(const char *name)
 {
     static const char * const names[] = {
@@ -35,7 +35,7 @@ static bool is_ours(const char *name)
             strspn(name + 3, "0123456789") == strlen(name + 3));
 }
 
-/* Remove a recording, but no file that is not part of one. */
+/* Remove the files of a recording, and its folder if no other file is there. */
 static void remove_recording(int dir, const char *name)
 {
     int fd = openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW |
@@ -58,7 +58,7 @@ static void remove_recording(int dir, const char *name)
     unlinkat(dir, name, AT_REMOVEDIR);
 }
 
-/* Parse the number of a name, as 12 of "12-panic"; 0: it is no recording */
+/* Parse the number of a name, as 12 of "12-panic"; return 0 for other names. */
 static uint64_t number_of(const char *name)
 {
     char *end;
@@ -80,7 +80,7 @@ static gint by_number(gconstpointer a, gconstpointer b)
     return x < y ? -1 : x > y;
 }
 
-/* Names of all recordings, the oldest first; NULL on failure */
+/* Get the names of all recordings, the oldest first; NULL on failure. */
 static GPtrArray *list(const HtFlightDir *d, GError **error)
 {
     int fd = openat(d->fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -106,7 +106,10 @@ static GPtrArray *list(const HtFlightDir *d, GError **error)
     return names;
 }
 
-/* Others could read a recording, or put something in its way. */
+/*
+ * Refuse a folder that other users own or can write to: they could read a
+ * recording, or replace it. Lock the folder.
+ */
 static bool check(const HtFlightDir *d, GError **error)
 {
     struct stat st;
@@ -122,7 +125,7 @@ static bool check(const HtFlightDir *d, GError **error)
     }
     if (flock(d->fd, LOCK_EX | LOCK_NB)) {
         g_set_error(error, G_FILE_ERROR, G_FILE_ERROR_EXIST,
-                    "%s is another recorder's: name another directory",
+                    "another recorder uses %s: name another directory",
                     d->path);
         return false;
     }

@@ -2,8 +2,8 @@
 /*
  * hypertrace record: the folder of a flight recorder
  *
- * Holds numbered recordings, as "12-panic".  One recorder uses a folder at a
- * time.
+ * The folder has numbered recordings, as "12-panic". Only one recorder uses a
+ * folder at a time.
  */
 #ifndef HYPERTRACE_FLIGHT_DIR_H
 #define HYPERTRACE_FLIGHT_DIR_H
@@ -29,13 +29,13 @@ typedef struct HtFlightDir {
 } HtFlightDir;
 
 /**
- * ht_flight_dir_open() - open the folder, or make it, and lock it
+ * ht_flight_dir_open() - open or create the folder, and lock it
  * @path: its name
  * @keep: maximum number of recordings, 1 to HT_FLIGHT_KEEP_MAX
  * @error: set if others own it or can write to it, or if another recorder uses
  *         it
  *
- * Removes what a recorder that was killed left half written.
+ * Removes the incomplete recording of a recorder that was killed.
  *
  * Return: for ht_flight_dir_close(); NULL on failure
  */
@@ -48,20 +48,20 @@ void ht_flight_dir_close(HtFlightDir *d);
  * @d: the folder
  * @error: set on failure
  *
- * Removes the oldest recordings, so that there is one less than @d->keep.  A
- * recording that was given another name than a recorder's stays.
+ * Removes the oldest recordings until fewer than @d->keep are left. Does not
+ * remove folders with names of another form.
  *
  * Return: its writer; NULL on failure
  */
 HtRecWriter *ht_flight_dir_begin(const HtFlightDir *d, GError **error);
 
 /**
- * ht_flight_dir_commit() - give a recording its name
- * @d: the folder; its number is not changed
+ * ht_flight_dir_commit() - rename a complete recording to its final name
+ * @d: the folder; the caller must increment @d->number
  * @cause: end of the name, in [a-z-]
  * @error: set on failure
  *
- * Its writer must have been freed.
+ * The writer of the recording must have been freed.
  *
  * Return: the recording's path, newly allocated; NULL on failure
  */

@@ -2,9 +2,8 @@
 /*
  * hypertrace record: a flight recorder
  *
- * A child process writes each recording: it has a copy of the events as they
- * were at the fork, so that the guest is followed meanwhile, whatever the disk
- * does.
+ * A child process writes each recording. The child has a copy of the events at
+ * the time of the fork, so a slow disk does not delay the next poll.
  */
 #include "hypertrace/base.h"
 #include <signal.h>
@@ -19,12 +18,12 @@
 #include "record/flight-dir.h"
 
 /*
- * After an event of QEMU's, wait until a poll brings nothing new, at most for
- * this time: other processors may still run.
+ * Maximum wait for the guest's other processors, which may write events after
+ * a cause. The recording starts as soon as a poll reads no new event.
  */
 #define STILL_NS    UINT64_C(200000000)
 
-/* A later cause is more important than an earlier one. */
+/* In order of importance, the least important first */
 typedef enum Cause {
     CAUSE_NONE,
     CAUSE_COMMAND,
@@ -66,16 +65,16 @@ struct HtFlight {
     Cause pending;              /* most important cause without a recording */
     uint64_t since;             /* when a cause became pending */
     bool asked;                 /* a user wants a recording */
-    uint64_t polled_events;     /* followed up to the last poll */
+    uint64_t polled_events;     /* number of events at the last poll */
     /* the last recording */
     pid_t writer;               /* 0: it is complete */
     bool failed;
     Cause written;
-    uint64_t written_events;    /* followed up to it */
+    uint64_t written_events;    /* number of events at that time */
     /* silence */
     uint64_t silence_ns;
     uint64_t heard;             /* time of the last event */
-    bool silent;                /* has caused a recording */
+    bool silent;                /* the silence has caused a recording */
     bool paused;
     bool suspended;
     /* boots */
@@ -103,7 +102,7 @@ static void raise_cause(HtFlight *f, Cause cause)
     f->pending = MAX(f->pending, cause);
 }
 
-/* Causes that QEMU tells ------------------------------------------------- */
+/* Causes from QEMU's events ---------------------------------------------- */
 
 static Cause cause_of_state(const char *state)
 {
@@ -142,7 +141,7 @@ static Cause cause_of(const char *event, JsonObject *data)
     return strcmp(event, "RESET") ? CAUSE_NONE : CAUSE_RESET;
 }
 
-/* A machine that does not run is not silent. */
+/* A paused or suspended machine has no events, but that is no silence. */
 static void note_state(HtFlight *f, const char *event)
 {
     if (!strcmp(event, "STOP") || !strcmp(event, "RESUME")) {
@@ -177,9 +176,9 @@ static void read_monitor(HtFlight *f)
     }
 }
 
-/* Causes that the events tell -------------------------------------------- */
+/* Causes from the guest's events ----------------------------------------- */
 
-/* Without a monitor, a reset shows only by the next kernel's events. */
+/* Without a monitor, the next kernel's events are the only sign of a reset. */
 static void note_boots(HtFlight *f, uint32_t boots)
 {
     if (boots > f->boots) {
@@ -254,7 +253,7 @@ static char *write_recording(HtFlight *f, HtSession *session, GError **error)
     return path;
 }
 
-/* One line: the cause, the recording, and what the guest did last */
+/* Print one line: the cause, the recording, and the guest's last activity. */
 static void print_line(const HtFlight *f, const char *path, uint64_t events)
 {
     g_autoptr(GString) last = g_string_new(NULL);
@@ -264,7 +263,7 @@ static void print_line(const HtFlight *f, const char *path, uint64_t events)
               events, last->len ? "; " : "", last->str);
 }
 
-/* Runs in a process of its own. */
+/* Write the recording and reply; runs in the child process. */
 static int write_all(HtFlight *f, HtSession *session)
 {
     uint64_t events = ht_session_stats(session).held;
@@ -332,7 +331,7 @@ static void reap(HtFlight *f)
     }
 }
 
-/* Return: false if a signal came first */
+/* Return: false if a signal interrupts the wait */
 static bool wait_writer(HtFlight *f)
 {
     int status;
@@ -348,7 +347,10 @@ static bool wait_writer(HtFlight *f)
     return true;
 }
 
-/* A cause that follows from the last one, and brings no event, is the same. */
+/*
+ * A shutdown after a panic, for example, needs no recording of its own: there
+ * are no new events, and the cause is not more important than the last one.
+ */
 static bool is_known(const HtFlight *f, const HtSessionStats *n)
 {
     return !f->asked && n->events == f->written_events &&
@@ -393,7 +395,7 @@ static void look_for_causes(HtFlight *f, const HtSessionStats *n)
     }
 }
 
-/* Test whether the guest has stopped writing, if the cause needs that. */
+/* Test whether the guest has stopped writing events, if the cause needs it. */
 static bool is_ready(const HtFlight *f, const HtSessionStats *n)
 {
     return f->pending <= CAUSE_SILENCE || n->events == f->polled_events ||

@@ -2,8 +2,8 @@
 /*
  * hypertrace record: a flight recorder
  *
- * The session keeps the newest events in memory.  Each cause, as a panic of the
- * guest, writes them to a numbered recording; then the session goes on.
+ * The session keeps the newest events in memory. Each cause, such as a panic of
+ * the guest, writes them to a numbered recording. The session then continues.
  */
 #ifndef HYPERTRACE_FLIGHT_H
 #define HYPERTRACE_FLIGHT_H
@@ -16,7 +16,7 @@
  * struct HtFlightOptions - options of a flight recorder
  * @size: bytes of memory for events; 0: no flight recorder
  * @keep: maximum number of recordings in the folder; 0: the default
- * @silence_ns: time without events that is a cause; 0: never
+ * @silence_ns: nanoseconds without events that are a cause; 0: no limit
  */
 typedef struct HtFlightOptions {
     uint64_t size;
@@ -33,7 +33,9 @@ typedef struct HtFlight HtFlight;
  * @quiet: print errors only
  * @error: set if the folder cannot be used
  *
- * From now on SIGUSR1 is a cause.
+ * After this call the signal SIGUSR1 is a cause.
+ *
+ * Return: the recorder, for ht_flight_free(); NULL on failure
  */
 HtFlight *ht_flight_new(const HtFlightOptions *options, const char *dir,
                         bool quiet, GError **error);
@@ -41,28 +43,33 @@ void ht_flight_free(HtFlight *f);
 
 /**
  * ht_flight_monitor() - take QEMU's events as causes
- * @fd: a socket of QEMU's monitor; taken over
+ * @f: the recorder
+ * @fd: a socket of QEMU's monitor, which the recorder closes
  */
 void ht_flight_monitor(HtFlight *f, int fd);
 
 /**
- * ht_flight_poll() - look for causes, and write a recording if there is one
- * @session: was polled just now
+ * ht_flight_poll() - check for causes, and write a recording if there is one
+ * @f: the recorder
+ * @session: the session, right after a poll
  *
- * Does not wait: another process writes, one recording at a time.
+ * Does not wait, because a child process writes. Only one such process runs at
+ * a time.
  */
 void ht_flight_poll(HtFlight *f, HtSession *session);
 
 /**
- * ht_flight_is_writer() - is it the process that writes?
+ * ht_flight_is_writer() - test for the process that writes a recording
+ * @f: the recorder, or NULL
  * @pid: a child of this process
  */
 bool ht_flight_is_writer(const HtFlight *f, pid_t pid);
 
 /**
- * ht_flight_end() - the machine has ended, or is no longer recorded
- * @session: has taken what was left
- * @why: how the machine ended, for people; NULL: it goes on
+ * ht_flight_end() - end the flight recorder
+ * @f: the recorder
+ * @session: the session, after it has read the last events
+ * @why: description of the machine's end; NULL if the machine goes on
  *
  * Waits until all recordings are written, or until a signal is caught.
  *

@@ -8,8 +8,8 @@
 #include "hypertrace/kernel-image.h"
 
 /**
- * struct HtRecordFunctions - what --functions or --graph asks for
- * @names: names and patterns, with commas between; NULL: nothing is asked for
+ * struct HtRecordFunctions - value of --functions or --graph
+ * @names: names and patterns, separated by commas; NULL without the option
  * @depth: levels of calls that are recorded; 0: all
  * @graph: calls with their ends (function_graph), not only their starts
  */
@@ -20,22 +20,22 @@ typedef struct HtRecordFunctions {
 } HtRecordFunctions;
 
 /**
- * ht_record_functions_parse() - read the value of an option
+ * ht_record_functions_parse() - parse the value of an option
  * @f: set; for ht_record_functions_clear()
- * @text: "GLOB,..."; of --graph also "depth=N"
- * @graph: it is --graph's
+ * @text: "GLOB,..."; for --graph also "depth=N"
+ * @graph: the option is --graph
  * @error: set if it is malformed
  */
 bool ht_record_functions_parse(HtRecordFunctions *f, const char *text,
                                bool graph, GError **error);
 void ht_record_functions_clear(HtRecordFunctions *f);
 
-/** ht_record_functions_option() - the option, as "--graph" */
+/** ht_record_functions_option() - get the name of the option */
 const char *ht_record_functions_option(const HtRecordFunctions *f);
 
 /**
- * ht_record_functions_check() - check that the kernel can trace each of them
- * @f: what is asked for
+ * ht_record_functions_check() - check that the kernel can trace each function
+ * @f: value of the option
  * @image: the guest's kernel
  * @error: set if a name or pattern has no traceable function
  *
@@ -45,8 +45,8 @@ bool ht_record_functions_check(const HtRecordFunctions *f,
                                const HtKernelImage *image, GError **error);
 
 /**
- * ht_record_functions_words() - words for the kernel's command line
- * @f: what is asked for
+ * ht_record_functions_words() - get words for the kernel's command line
+ * @f: value of the option
  *
  * Return: newly allocated
  */

@@ -8,8 +8,8 @@
 #include "record/kernel-words.h"
 
 /*
- * A word: @begin and @end are where it stands in the text; @name and @value
- * are without quotes, and @value is NULL if it has none.
+ * A word: @begin and @end are its place in the text. @name and @value have no
+ * quotes; @value is NULL for a word without '='.
  */
 typedef struct Word {
     const char *begin, *end;
@@ -56,7 +56,7 @@ static bool next_word(const char **p, Word *w)
     if (equals) {
         w->name = g_strndup(w->begin, equals - w->begin);
         w->value = g_strndup(equals + 1, q - equals - 1);
-        /* One mark before the name quotes the whole word. */
+        /* A quotation mark before the name quotes the whole word. */
         if (w->name[0] == '"' && g_str_has_suffix(w->value, "\"")) {
             w->value[strlen(w->value) - 1] = 0;
         }

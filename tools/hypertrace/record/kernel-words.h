@@ -3,8 +3,8 @@
  * hypertrace record: the words of a Linux kernel's command line
  *
  * The rules are those of the kernel's lib/cmdline.c: white space separates
- * words, but not between double quotes; what comes after the word "--" belongs
- * to init; '-' and '_' are the same in a name.
+ * words, but not between double quotes. Words after "--" belong to init. In a
+ * name, '-' and '_' are equal.
  */
 #ifndef HYPERTRACE_KERNEL_WORDS_H
 #define HYPERTRACE_KERNEL_WORDS_H
@@ -13,23 +13,23 @@
 #include <stdint.h>
 
 /**
- * ht_kernel_words_ring() - does a command line ask for a boot-mapped ring?
+ * ht_kernel_words_ring() - whether a command line asks for a boot-mapped ring
  * @text: the command line
  * @at: set to the ring's physical address; 0 if the kernel chooses it
  */
 bool ht_kernel_words_ring(const char *text, uint64_t *at);
 
 /**
- * ht_kernel_words_label() - is this label of reserve_mem= in use?
+ * ht_kernel_words_label() - whether a label of reserve_mem= is in use
  * @text: the command line
- * @label: as "ht"
+ * @label: the label, for example "ht"
  */
 bool ht_kernel_words_label(const char *text, const char *label);
 
 /**
- * ht_kernel_words_values() - the values of a word that can come repeatedly
+ * ht_kernel_words_values() - get all values of a word that may be repeated
  * @text: the command line
- * @name: as "trace_event"
+ * @name: the word's name, for example "trace_event"
  *
  * Return: newly allocated: all values, each followed by a comma
  */
@@ -40,8 +40,8 @@ char *ht_kernel_words_values(const char *text, const char *name);
  * @text: the command line
  * @words: more words for the kernel
  *
- * The words are the last ones of the kernel's part. If a quotation mark is
- * never closed, no word can come after it: then they are the first ones.
+ * The words are appended to the kernel's part. If a quotation mark is not
+ * closed, no word can follow it: then the words are inserted at the start.
  *
  * Return: newly allocated
  */

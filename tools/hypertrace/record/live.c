@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace record: what is followed, as events of LTTng-UST
+ * hypertrace record: deliver recorded events to LTTng-UST
  */
 #include "cli/command.h"
 #include "hypertrace/base.h"
@@ -10,11 +10,11 @@
 #include "record/live.h"
 #include "record/lttng-module.h"
 
-/* Bytes that may wait for LTTng */
+/* Limit for bytes queued for LTTng */
 #define BACKLOG         ((size_t)128 << 20)
-/* How long LTTng may take nothing before it counts as hanging */
+/* Time without progress after which LTTng counts as hanging */
 #define HANG_NS         (INT64_C(5) * 1000000000)
-/* How long it may take to send what it took */
+/* Time for LTTng to send the events that it has taken */
 #define SEND_NS         (INT64_C(60) * 1000000000)
 
 struct HtLive {
@@ -25,17 +25,17 @@ struct HtLive {
     uint64_t instances;
     HtDispatch *d;
     bool started;               /* by ht_live_start() */
-    bool closed;                /* nothing is posted any more */
-    bool drained;               /* everything was delivered; atomic */
+    bool closed;                /* no more runs are posted */
+    bool drained;               /* all runs were delivered; atomic */
 
-    /* the sink's thread */
+    /* Used by the sink's thread only */
     const HtUstOps *ust;
     uint64_t told[HT_FT_STREAMS];
     HtUstEvent *discarded;
     HtUstEvent *events[HT_CLASSES_MAX + 1];
     bool timed_out;
 
-    GMutex lock;                /* all below */
+    GMutex lock;                /* protects the members below */
     uint64_t handled;           /* events delivered so far */
     HtLiveStats stats;
     char *why;
@@ -44,7 +44,7 @@ struct HtLive {
 /* HtFtRunsOps.learn */
 static void learn_later(void *opaque)
 {
-    /* with the next run */
+    /* The dispatcher learns classes with the next run. */
 }
 
 /* HtFtRunsOps.post */
@@ -121,7 +121,7 @@ static void begin(void *opaque)
     if (!l->started) {
         return;                 /* nothing was recorded */
     }
-    /* Load it now: viewers see a trace before its first event. */
+    /* Load LTTng now, so that viewers see the trace before its first event. */
     l->ust = ht_lttng_module("ust", "ht_ust_ops", &error);
     if (!l->ust) {
         note(l, g_strdup(error->message));
@@ -160,8 +160,8 @@ static void deliver(void *opaque, const HtRun *run)
 }
 
 /*
- * HtSinkOps.end: end the session, which tells how many of the events that LTTng
- * was given it had no room for
+ * HtSinkOps.end: end the session, and subtract the events for which LTTng had
+ * no room
  */
 static void end_session(void *opaque)
 {
@@ -185,7 +185,7 @@ static void end_session(void *opaque)
 /* HtSinkOps.gone */
 static void gone(void *opaque)
 {
-    /* ht_live_free() frees it */
+    /* ht_live_free() frees the session. */
 }
 
 static bool have_modules(HtLive *l, GError **error)
@@ -219,7 +219,7 @@ static bool init_runs(HtLive *l, const HtKernel *kernel, GError **error)
     l->runs.classes = ht_class_table_new();
     l->runs.formats = l->formats;
     l->runs.instances = &l->instances;
-    /* a table of no class yet has room for this one */
+    /* The class table is still empty, so it has room for the first class. */
     return ht_ft_runs_init(&l->runs);
 }
 
@@ -274,15 +274,15 @@ HtFtRuns *ht_live_runs(HtLive *l)
 
 void ht_live_start(HtLive *l)
 {
-    /* nobody but our thread waits for LTTng */
+    /* Only the sink's thread may block in LTTng. */
     g_setenv("LTTNG_UST_ALLOW_BLOCKING", "1", false);
-    /* what is registered after that time can never be enabled */
+    /* An event that is not registered within this time cannot be enabled. */
     g_setenv("LTTNG_UST_REGISTER_TIMEOUT", "10000", false);
     l->started = true;
     ht_dispatch_start(l->d);
 }
 
-/* Wait for the end as long as there is progress.  Returns whether it came */
+/* Wait for the sink's end, as long as it makes progress. False: it hangs. */
 static bool wait_gone(HtLive *l)
 {
     HtSinkStats before, after;
@@ -318,7 +318,7 @@ bool ht_live_end(HtLive *l, HtLiveStats *stats)
     stats->lost += sink.discarded + sink.events - l->handled;
     stats->why = ended ? l->why : ht_atomic_read(&l->drained) ?
                  "the session daemon does not end the session" :
-                 "LTTng takes no more";
+                 "LTTng does not accept events";
     g_mutex_unlock(&l->lock);
     return ended;
 }

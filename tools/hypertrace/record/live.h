@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace record: what is followed, as events of LTTng-UST
+ * hypertrace record: deliver recorded events to LTTng-UST
  *
- * The session posts runs, which never waits; a thread delivers them.  What
- * LTTng does not take in time is lost for LTTng alone.
+ * The session posts runs of events without waiting. A thread delivers them. If
+ * LTTng does not take an event in time, it is lost for LTTng, but is still in
+ * the recording.
  */
 #ifndef HYPERTRACE_LIVE_H
 #define HYPERTRACE_LIVE_H
@@ -12,11 +13,11 @@
 #include "kernel/kernel.h"
 
 /**
- * struct HtLiveOptions - where events go
- * @name: of their provider, in [A-Za-z0-9_.-]
- * @url: of a relay daemon, which a session of that name sends them to; NULL:
- *       to whatever sessions there are
- * @live: the session can be read while it is made
+ * struct HtLiveOptions - destination of the events
+ * @name: name of the provider; characters are [A-Za-z0-9_.-]
+ * @url: URL of a relay daemon: a session with the name @name is created, which
+ *       sends the events there. NULL: the user's sessions record them
+ * @live: the session can be read while it is recorded
  */
 typedef struct HtLiveOptions {
     char *name;
@@ -25,11 +26,11 @@ typedef struct HtLiveOptions {
 } HtLiveOptions;
 
 /**
- * struct HtLiveStats - what became of the events
- * @taken: some session wanted them, and they are LTTng's
- * @unwanted: no session did
- * @lost: LTTng hung, was too slow, or had no room
- * @why: the last thing that went wrong, or NULL
+ * struct HtLiveStats - counts of events
+ * @taken: events that LTTng recorded for a session
+ * @unwanted: events that no session had enabled
+ * @lost: events lost because LTTng hung, was too slow, or had no room
+ * @why: message about the last failure, or NULL
  */
 typedef struct HtLiveStats {
     uint64_t taken;
@@ -41,39 +42,41 @@ typedef struct HtLiveStats {
 typedef struct HtLive HtLive;
 
 /**
- * ht_live_new() - make ready
- * @options: @name must stay
- * @kernel: whose events they are, or NULL; must stay
- * @error: set if LTTng cannot be used, or the session not be made
+ * ht_live_new() - load LTTng, and create the session
+ * @options: copied; @name must outlive the result
+ * @kernel: the guest's kernel, or NULL; must outlive the result
+ * @error: set if LTTng cannot be used or the session cannot be created
+ *
+ * Return: the result, for ht_live_free(); NULL on failure
  */
 HtLive *ht_live_new(const HtLiveOptions *options, const HtKernel *kernel,
                     GError **error);
 
 /**
- * ht_live_start() - begin to deliver
+ * ht_live_start() - begin to deliver events
  * @l: not started
  *
- * Not before other programs were started that are not to inherit what
- * LTTng-UST opens and needs in the environment.
+ * Start QEMU first: otherwise it would inherit the descriptors and the
+ * environment variables of LTTng-UST.
  */
 void ht_live_start(HtLive *l);
 
-/** ht_live_runs() - where rings of the guest go; nothing after ht_live_end() */
+/** ht_live_runs() - get the receiver of runs; not used after ht_live_end() */
 HtFtRuns *ht_live_runs(HtLive *l);
 
 /**
- * ht_live_end() - deliver the rest, and end the session
+ * ht_live_end() - deliver the remaining events, and end the session
  * @l: started or not
- * @stats: set
+ * @stats: filled in
  *
- * Return: false if LTTng hangs: it is left alone, and the process has to end
- * by _exit()
+ * Return: false if LTTng hangs. Its thread still runs then, so that the process
+ * must end by _exit().
  */
 bool ht_live_end(HtLive *l, HtLiveStats *stats);
 
 /**
- * ht_live_free() - forget it
- * @l: ht_live_end() was true; or NULL
+ * ht_live_free() - free the result of ht_live_new()
+ * @l: after ht_live_end() has returned true; or NULL
  */
 void ht_live_free(HtLive *l);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace record: the module that has LTTng send events to a relay daemon
+ * hypertrace record: the module that controls a session of LTTng
  */
 #include "hypertrace/base.h"
 #include <lttng/lttng.h>
@@ -8,10 +8,10 @@
 #include "record/lttng-module.h"
 
 #define CHANNEL         "hypertrace"
-/* Buffers of each of the host's processors */
+/* Buffers for each processor of the host */
 #define SUBBUF_SIZE     (UINT64_C(1) << 20)
 #define SUBBUF_COUNT    8
-/* How often the relay daemon gets what there is, us */
+/* Period at which the relay daemon receives new events, in us */
 #define LIVE_US         500000
 #define PENDING_US      20000
 
@@ -50,7 +50,7 @@ static bool enable_channel(struct lttng_handle *handle, const char *name,
     g_strlcpy(c->name, CHANNEL, sizeof(c->name));
     c->attr.subbuf_size = SUBBUF_SIZE;
     c->attr.num_subbuf = SUBBUF_COUNT;
-    /* the thread that delivers may wait: lttng-module.h's caller has a queue */
+    /* The delivering thread may block, because it has a queue; see live.c. */
     done = ok(lttng_channel_set_blocking_timeout(c, -1), "make a channel that "
               "waits for", name, error) &&
            ok(lttng_enable_channel(handle, c), "make a channel for", name,
@@ -59,7 +59,7 @@ static bool enable_channel(struct lttng_handle *handle, const char *name,
     return done;
 }
 
-/* Only this process is to be recorded, whatever others call their events. */
+/* Restrict the session to this process: others may use the provider's name. */
 static bool track(const char *name, GError **error)
 {
     struct lttng_process_attr_tracker_handle *t = NULL;

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace record: what needs LTTng, in modules
+ * hypertrace record: modules that use LTTng
  */
 #include "hypertrace/base.h"
 #include <dlfcn.h>
 
 #include "record/lttng-module.h"
 
-/* Beside the program, where it was built, or where it was installed */
+/* Find a module: beside the program in a build tree, or where installed. */
 static char *module_path(const char *name)
 {
     g_autofree char *file = g_strdup_printf("hypertrace-lttng-%s.so", name);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace record: what needs LTTng, in modules
+ * hypertrace record: modules that use LTTng
  *
  * LTTng-UST starts threads in each program that is linked to it, and waits for
- * session daemons before main().  So it is loaded by who asked for it, as is
- * the library that controls sessions.
+ * session daemons before main(). So the command loads it only with --lttng. The
+ * library that controls sessions is loaded only with --net.
  */
 #ifndef HYPERTRACE_LTTNG_MODULE_H
 #define HYPERTRACE_LTTNG_MODULE_H
@@ -35,12 +35,12 @@ extern const HtUstOps ht_ust_ops;
 
 /**
  * struct HtLttngOps - hypertrace-lttng-ctl.so
- * @begin: make a session that records all events of the provider @name of
- *         this process and sends them to @url, and start it
- * @end: stop it when all is sent, and destroy it; @lost is set to the events
- *       for which LTTng had no room.  Waits as long as that takes
+ * @begin: create and start the session @name, which records all events of the
+ *         provider @name of this process and sends them to @url
+ * @end: stop the session, wait until all events are sent, and destroy it; @lost
+ *       is set to the number of events for which LTTng had no room
  *
- * @name is the session's as well.  Both return false with @error set.
+ * Both return false with @error set on failure.
  */
 typedef struct HtLttngOps {
     bool (*begin)(const char *name, const char *url, bool live,
@@ -53,7 +53,7 @@ extern const HtLttngOps ht_lttng_ops;
 /**
  * ht_lttng_module() - load a module
  * @name: "ust" or "ctl"
- * @symbol: what it has
+ * @symbol: symbol in the module
  * @error: set if it cannot be loaded
  *
  * Return: the address of @symbol, for the life of the process
@@ -62,9 +62,9 @@ const void *ht_lttng_module(const char *name, const char *symbol,
                             GError **error);
 
 /**
- * ht_lttng_module_find() - is there such a module?
- * @name: as above
- * @error: set if not
+ * ht_lttng_module_find() - whether a module is installed
+ * @name: "ust" or "ctl"
+ * @error: set if it is not
  */
 bool ht_lttng_module_find(const char *name, GError **error);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace record: what is changed of QEMU's command line: the kernel's words
+ * hypertrace record: plan the changes to QEMU's command line: kernel's words
  */
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +11,7 @@
 #include "record/plan-words.h"
 
 #define MIB             (UINT64_C(1) << 20)
-/* Least size of a processor's main trace buffer */
+/* Minimum size of the main trace buffer for each processor */
 #define MAIN_KIB_MIN    64u
 /* COMMAND_LINE_SIZE of x86 and arm64, its NUL included */
 #define COMMAND_LINE    2048
@@ -25,7 +25,7 @@ const char *ht_plan_machine(const HtQemu *q)
     return type ? type : q->machine_of == HT_MACHINE_X86_64 ? "pc" : "";
 }
 
-/* Machine types before 2.6 do without what later ones have. */
+/* Machine types before 2.6 lack features that the changes need. */
 static bool is_old(const char *type)
 {
     const char *version = strrchr(type, '-');
@@ -78,9 +78,9 @@ static bool is_among(const char *path, const char * const *names)
 
 char *ht_plan_descriptor(const HtQemu *q, int fd)
 {
-    /* These close descriptors; what they start can open ours. */
+    /* These close descriptors; QEMU opens ours through this process. */
     static const char * const others[] = { "doas", "sudo", NULL };
-    /* What they start has the same descriptors. */
+    /* A QEMU that these start inherits our descriptors. */
     static const char * const plain[] = {
         "chrt", "env", "gdb", "ionice", "linux64", "ltrace", "nice", "nohup",
         "numactl", "perf", "prlimit", "setarch", "setsid", "stdbuf", "strace",
@@ -98,7 +98,7 @@ char *ht_plan_descriptor(const HtQemu *q, int fd)
            g_strdup_printf("/proc/self/fd/%d", fd);
 }
 
-/* What an SMBIOS string says; NULL if its file cannot be read */
+/* Get the text of an SMBIOS string; NULL if its file cannot be read. */
 static char *oem_string(const HtOpt *opt)
 {
     char *text = NULL;
@@ -117,7 +117,10 @@ static bool is_oem_strings(const HtOpts *opts)
     return type && strtoul(type, NULL, 0) == OEM_STRINGS;
 }
 
-/* A file with a whole structure excludes options for its type. */
+/*
+ * Check for a file with a whole SMBIOS structure: QEMU refuses it together with
+ * options for its type.
+ */
 static bool is_oem_file(const HtOpts *opts)
 {
     const char *path = ht_opts_get(opts, "file");
@@ -131,9 +134,9 @@ static bool is_oem_file(const HtOpts *opts)
 }
 
 /*
- * The string that the stub reads: the first one with its name. @at is set to
- * the index of its option in argv, @opts to that option's values, @opt to the
- * one of these.
+ * Find the SMBIOS string that the stub reads: the first one with the prefix
+ * EXTRA. @at is set to the index of its option in argv, @opts to the values of
+ * that option, and @opt to the value with the string.
  */
 static char *find_extra(const HtQemu *q, unsigned *at, HtOpts **opts,
                         HtOpt **opt)
@@ -183,7 +186,7 @@ static void set_word(HtQemu *q, unsigned at, char *word)
     q->argv->pdata[at] = word;
 }
 
-/* Write the words into an SMBIOS string; false if the machine has none. */
+/* Put the words into an SMBIOS string; false if the machine cannot have one. */
 static bool add_smbios(HtRecordPlan *p, HtQemu *q)
 {
     const char *type = ht_plan_machine(q);
@@ -232,16 +235,16 @@ static void add_append(HtRecordPlan *p, HtQemu *q, const char *append)
     if (q->append_at) {
         set_word(q, q->append_at, merged);
     } else {
-        /* The last one counts, also after one of -machine or a file. */
+        /* The last -append is in effect, also after -machine or a file. */
         ht_qemu_add(q, "-append", merged);
     }
 }
 
 /*
- * Words for the main trace buffer.  Older kernels take the last trace_event=
- * alone, so the user's values are repeated.  The clock is given because a
- * kernel whose TSC is unstable otherwise changes it late in the boot, which
- * empties the buffer.  The size is a processor's.
+ * Get the words for the main trace buffer. Older kernels use only the last
+ * trace_event=, so the user's values are repeated. The clock is set because a
+ * kernel with an unstable TSC otherwise changes it late in the boot, which
+ * empties the buffer. trace_buf_size is the size for each processor.
  */
 static char *main_words(const HtRecordPlan *p, const HtRecordOptions *o,
                         const char *events, const char *there)
@@ -256,7 +259,7 @@ static char *main_words(const HtRecordPlan *p, const HtRecordOptions *o,
                            o->tracer ? " " : "", o->tracer ? o->tracer : "");
 }
 
-/* A label for the memory that no words of the user's use */
+/* Get the words. The label of the memory must not be one that the user has. */
 static char *make_words(const HtRecordPlan *p, const HtRecordOptions *o,
                         const char *there)
 {
@@ -272,7 +275,7 @@ static char *make_words(const HtRecordPlan *p, const HtRecordOptions *o,
                            label, label, events, HT_RECORD_ALWAYS);
 }
 
-/* The words that the stub or a boot loader adds */
+/* Check whether the words that the stub or a boot loader adds have a ring. */
 static bool has_extra_ring(HtRecordPlan *p, const HtQemu *q)
 {
     g_autoptr(HtOpts) opts = NULL;
@@ -308,9 +311,9 @@ static bool read_image(HtRecordPlan *p, HtImage *image, bool others,
         g_propagate_error(error, g_steal_pointer(&err));
         return false;
     }
-    /* An image that is no kernel, or one that only QEMU's user can read */
+    /* The image is not a kernel, or only the user of QEMU can read it. */
     if (err->domain == G_FILE_ERROR && err->code == G_FILE_ERROR_INVAL) {
-        p->words_why = "it is no Linux kernel for x86_64 or aarch64";
+        p->words_why = "it is not a Linux kernel for x86_64 or aarch64";
     }
     image->machine = HT_MACHINE_UNKNOWN;
     g_clear_pointer(&p->kernel, g_free);
@@ -373,7 +376,7 @@ char *ht_record_kernel(char **argv)
     if (q->is_qemu) {
         kernel = ht_opts_get(q->machine, "kernel");
     }
-    /* Cloud Hypervisor's spelling, in its two forms */
+    /* Both forms of Cloud Hypervisor's option */
     for (i = 1; !q->is_qemu && argv[0] && argv[i]; i++) {
         if (g_str_has_prefix(argv[i], "--kernel=")) {
             kernel = argv[i] + strlen("--kernel=");

@@ -8,27 +8,28 @@
 #include "record/plan.h"
 #include "qemu/qemu-cmdline.h"
 
-/** ht_plan_machine() - the machine's type; "" if QEMU has no default one */
+/** ht_plan_machine() - get the machine's type; "" if QEMU has no default */
 const char *ht_plan_machine(const HtQemu *q);
 
-/** ht_plan_is_known() - is it a machine whose memory may be changed? */
+/** ht_plan_is_known() - whether the machine's memory may be changed */
 bool ht_plan_is_known(const HtQemu *q);
 
 /**
- * ht_plan_descriptor() - the path by which QEMU opens a descriptor of ours
- * @fd: its number
+ * ht_plan_descriptor() - get the path by which QEMU opens our descriptor
+ * @q: the command line
+ * @fd: number of the descriptor
  *
- * Return: newly allocated; NULL if nothing is known of the program that starts
- * QEMU
+ * Return: newly allocated; NULL if it is not known whether the program that
+ * starts QEMU keeps descriptors open
  */
 char *ht_plan_descriptor(const HtQemu *q, int fd);
 
 /**
  * ht_plan_words() - plan how the kernel gets its words
  * @p: filled in
- * @q: changed
- * @options: what the user wants
- * @error: set if the kernel's image is not there
+ * @q: the command line; changed
+ * @options: options of the user
+ * @error: set if the kernel's image does not exist
  */
 bool ht_plan_words(HtRecordPlan *p, HtQemu *q, const HtRecordOptions *options,
                    GError **error);

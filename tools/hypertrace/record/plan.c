@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace record: what is changed of QEMU's command line: the memory
+ * hypertrace record: plan the changes to QEMU's command line: memory
  */
 #include <string.h>
 #include <sys/stat.h>
@@ -11,9 +11,9 @@
 
 #define MIB             (UINT64_C(1) << 20)
 #define DEFAULT_RAM     (128 * MIB)
-/* What a kernel and its unpacking may take anywhere, also on top */
+/* Room for the kernel, which may also be unpacked at the end of the memory */
 #define KERNEL_ROOM     (64 * MIB)
-/* Where the ring begins: the search looks at multiples of it first. */
+/* Alignment of the ring; the search tries multiples of it first. */
 #define RING_ALIGN      (2 * MIB)
 
 const char *ht_record_memory_name(HtRecordMemory memory)
@@ -23,14 +23,14 @@ const char *ht_record_memory_name(HtRecordMemory memory)
         [HT_RECORD_NODE] = "a shared NUMA node on top of the memory",
         [HT_RECORD_MEMFD] = "all memory shared",
         [HT_RECORD_PROCESS] = "private memory, read through QEMU's process: "
-                              "if QEMU is killed, what it wrote since the "
-                              "last look is lost",
+                              "if QEMU is killed, events since the last poll "
+                              "are lost",
     };
 
     return names[memory];
 }
 
-/* Memory that only the guest can read is not to be made readable. */
+/* Check for a confidential guest, whose memory must not be made readable. */
 static bool is_confidential(const HtQemu *q)
 {
     static const char * const kinds[] = {
@@ -50,11 +50,11 @@ static bool is_confidential(const HtQemu *q)
            ht_opts_get(q->machine, "memory-encryption");
 }
 
-/* What kinds of machines can do */
+/* Possible changes to the memory of a machine */
 typedef enum MachineKind {
-    MACHINE_OTHER,              /* nothing is known */
-    MACHINE_PLAIN,              /* its memory can be a backend */
-    MACHINE_NODES,              /* and have NUMA nodes */
+    MACHINE_OTHER,              /* not known: no changes */
+    MACHINE_PLAIN,              /* a memory backend */
+    MACHINE_NODES,              /* a memory backend, and NUMA nodes */
 } MachineKind;
 
 static MachineKind machine_kind(const HtQemu *q)
@@ -67,7 +67,7 @@ static MachineKind machine_kind(const HtQemu *q)
     return g_str_has_prefix(type, "microvm") ? MACHINE_PLAIN : MACHINE_NODES;
 }
 
-/* Reasons that only the command line can give, for leaving memory alone */
+/* Find a reason on the command line not to change the memory; or NULL. */
 static const char *keep_memory(const HtQemu *q)
 {
     if (q->restored) {
@@ -89,29 +89,30 @@ static const char *keep_memory(const HtQemu *q)
         return "-mem-path is private memory";
     }
     if (ht_opts_on(q->machine, "hmat") || ht_opts_on(q->machine, "mte")) {
-        return "a property of the machine needs its memory as it is";
+        return "the machine's property hmat or mte excludes a change of its "
+               "memory";
     }
     return machine_kind(q) == MACHINE_OTHER ?
            "nothing is known of this kind of machine" : NULL;
 }
 
 /*
- * A backend of the machine's RAM, if it is a shared file with a name. Backends
- * of devices, as ivshmem and nvdimm, hold no ring.
+ * Add the file of a RAM backend, if it is shared and has a name. Backends of
+ * devices such as ivshmem and nvdimm have no ring.
  */
 static void plan_backend(HtRecordPlan *p, const HtQemu *q, const char *id)
 {
     const HtOpts *object = id ? ht_qemu_object(q, id) : NULL;
     const char *path = object ? ht_opts_get(object, "mem-path") : NULL;
 
-    /* QEMU's file in a directory has no name. */
+    /* If the path is a directory, QEMU creates a file without a name in it. */
     if (path && ht_opts_on(object, "share") &&
         !g_file_test(path, G_FILE_TEST_IS_DIR)) {
         g_ptr_array_add(p->files, g_strdup(path));
     }
 }
 
-/* The user's own memory; false if the user gave none. */
+/* Use memory backends of the user; false if the command line has none. */
 static bool plan_given(HtRecordPlan *p, const HtQemu *q)
 {
     const char *backend = ht_opts_get(q->machine, "memory-backend");
@@ -127,8 +128,8 @@ static bool plan_given(HtRecordPlan *p, const HtQemu *q)
     if (p->files->len) {
         p->memory = HT_RECORD_SHARED;
     } else {
-        p->why = "the memory that is given is not shared through a file "
-                 "with a name";
+        p->why = "the memory backend of the command line is not shared through "
+                 "a file with a name";
     }
     return true;
 }
@@ -148,7 +149,7 @@ static bool number(const HtOpts *opts, const char *name, unsigned max,
     return true;
 }
 
-/* How many processors there can be at most, for the first node; 0: unknown */
+/* Get the maximum number of processors, for the first node; 0: not known */
 static unsigned max_cpus(const HtOpts *machine)
 {
     static const char * const levels[] = {
@@ -184,7 +185,7 @@ static bool ram_size(const HtQemu *q, uint64_t *bytes)
     return !size || ht_opts_size(size, 'B', bytes);
 }
 
-/* An id that no object of the user's has */
+/* Get an id that no object on the command line has. */
 static char *free_id(const HtQemu *q, const char *base)
 {
     char *id = g_strdup(base);
@@ -229,7 +230,7 @@ static void add_all(HtRecordPlan *p, HtQemu *q, const char *path)
     ht_qemu_add(q, "-machine", g_strdup_printf("memory-backend=%s", id));
 }
 
-/* The ring, and all that may be put beside it on top of the memory */
+/* Get the size of a node for the ring and all else at the memory's end. */
 static uint64_t node_size(const HtQemu *q, uint64_t ring, uint64_t ram)
 {
     const char *initrd = ht_opts_get(q->machine, "initrd");
@@ -239,7 +240,7 @@ static uint64_t node_size(const HtQemu *q, uint64_t ring, uint64_t ram)
     if (initrd && !stat(initrd, &st)) {
         node += HT_ROUND_UP((uint64_t)st.st_size, RING_ALIGN);
     }
-    /* An odd part is on top, so that the node begins at a multiple. */
+    /* The remainder is added, so that the node begins at a multiple. */
     return HT_ROUND_UP(node, RING_ALIGN) + ram % RING_ALIGN;
 }
 
@@ -256,7 +257,7 @@ static void plan_memory(HtRecordPlan *p, HtQemu *q, const HtRecordOptions *o)
     }
     p->why = o->private ? "no memory could be shared" : keep_memory(q);
     if (!p->why && !path) {
-        p->why = "what starts QEMU may not hand on memory";
+        p->why = "the program that starts QEMU may close descriptors";
     }
     if (!p->why && (!ram_size(q, &ram) || ram % MIB)) {
         p->why = "the size of the memory is not known";
@@ -278,7 +279,7 @@ static void plan_memory(HtRecordPlan *p, HtQemu *q, const HtRecordOptions *o)
     add_all(p, q, path);
 }
 
-/* Why the machine cannot have a device for programs; NULL: it can */
+/* Get the reason why the machine cannot have a device for programs; or NULL. */
 static const char *no_programs(const HtQemu *q, const char *path)
 {
     if (!q->is_qemu) {
@@ -301,8 +302,8 @@ static const char *no_programs(const HtQemu *q, const char *path)
 }
 
 /*
- * Give the guest's programs a device.  It is the last one, so that all other
- * devices keep their places.
+ * Add a device for the guest's programs. It is the last one, so that all other
+ * devices keep their addresses.
  */
 static bool plan_programs(HtRecordPlan *p, HtQemu *q, uint64_t bytes,
                           GError **error)
@@ -336,7 +337,7 @@ static int free_descriptor(int fd)
     return fd;
 }
 
-/* What the file describes uses other descriptors, which QEMU must inherit. */
+/* Add a file of options, if QEMU inherits the descriptors that they name. */
 static void add_config(HtQemu *q, int fd)
 {
     g_autofree char *path = fd ? ht_plan_descriptor(q, fd) : NULL;
@@ -357,8 +358,8 @@ static bool check_events(const char *events, GError **error)
     }
     if (*p || !*events || *events == ',') {
         g_set_error(error, G_FILE_ERROR, G_FILE_ERROR_INVAL,
-                    "--event '%s': give events and groups as sched_switch, "
-                    "sched:sched_switch or sched, with commas between",
+                    "--event '%s': give events and groups separated by commas, "
+                    "for example sched_switch, sched:sched_switch or sched",
                     events);
         return false;
     }
@@ -378,7 +379,7 @@ HtRecordPlan *ht_record_plan(char **argv, const HtRecordOptions *options,
     g_autoptr(HtQemu) q = ht_qemu_parse(argv);
     const char *machine = ht_plan_machine(q);
 
-    /* QEMU may be given other descriptors. */
+    /* The user may pass other descriptors to QEMU: use a free number. */
     p->fd = free_descriptor(HT_RECORD_FD);
     p->programs_fd = options->programs ? free_descriptor(p->fd + 1) : -1;
     p->files = g_ptr_array_new_with_free_func(g_free);

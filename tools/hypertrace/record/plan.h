@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace record: what is changed of QEMU's command line
+ * hypertrace record: plan the changes to QEMU's command line
  *
  * The kernel gets words that make it keep a ring of events in its memory, and
- * that memory is made readable from outside. A machine that QEMU starts without
- * these changes starts with them: what is not understood stays as it is, and
- * then QEMU's process is read.
+ * that memory is made readable from outside. The changes must not prevent a
+ * machine from starting: options that are not known to be safe are not changed,
+ * and the memory is then read through QEMU's process.
  */
 #ifndef HYPERTRACE_RECORD_PLAN_H
 #define HYPERTRACE_RECORD_PLAN_H
@@ -21,15 +21,17 @@
 #define HT_RECORD_SIZE_MIN  (UINT64_C(1) << 20)
 #define HT_RECORD_SIZE_MAX  (UINT64_C(1) << 30)
 
-/* Number of the memory's descriptor in QEMU, or the next one that is free */
+/* Number of the memory's descriptor in QEMU; if in use, the next free one */
 #define HT_RECORD_FD        100
 
 /**
  * enum HtRecordMemory - how the guest's memory is read
- * @HT_RECORD_SHARED: the user's own memory backends, which are shared files
- * @HT_RECORD_NODE: a NUMA node on top of the memory, from a memfd of ours
- * @HT_RECORD_MEMFD: all of the memory, from a memfd of ours
- * @HT_RECORD_PROCESS: private: through QEMU's /proc/PID/mem, while it lives
+ * @HT_RECORD_SHARED: the user's memory backends, which are shared files
+ * @HT_RECORD_NODE: a memfd of the recorder, as a NUMA node at the end of the
+ *                  guest's memory
+ * @HT_RECORD_MEMFD: a memfd of the recorder, as all of the guest's memory
+ * @HT_RECORD_PROCESS: private memory, read through QEMU's /proc/PID/mem while
+ *                     QEMU runs
  */
 typedef enum HtRecordMemory {
     HT_RECORD_SHARED,
@@ -39,14 +41,14 @@ typedef enum HtRecordMemory {
 } HtRecordMemory;
 
 /**
- * enum HtRecordWords - how the kernel gets the words
- * @HT_RECORD_WORDS_THERE: its command line has a ring already
+ * enum HtRecordWords - the way in which the kernel gets the words
+ * @HT_RECORD_WORDS_THERE: the user's command line has a ring already
  * @HT_RECORD_WORDS_APPEND: by -append
  * @HT_RECORD_WORDS_SMBIOS: by an SMBIOS string, which a unified kernel image
  *                          of -kernel reads
- * @HT_RECORD_WORDS_LOADER: by the guest's boot loader, which can read that
+ * @HT_RECORD_WORDS_LOADER: by the guest's boot loader, which may read that
  *                          string if the machine has it
- * @HT_RECORD_WORDS_NONE: not at all
+ * @HT_RECORD_WORDS_NONE: the kernel does not get them
  */
 typedef enum HtRecordWords {
     HT_RECORD_WORDS_THERE,
@@ -57,17 +59,17 @@ typedef enum HtRecordWords {
 } HtRecordWords;
 
 /**
- * struct HtRecordOptions - what the user wants
- * @events: NULL for the default
- * @size: of the ring, in bytes, a multiple of 1 MiB
- * @private: leave the memory as it is
+ * struct HtRecordOptions - options of the user
+ * @events: list of events; NULL for the default
+ * @size: size of the ring in bytes, a multiple of 1 MiB
+ * @private: do not change the machine's memory
  * @main_buffer: read the kernel's main trace buffer, not a ring in memory that
  *               is reserved
- * @programs: bytes of the memory that the guest's programs emit into; 0: none
+ * @programs: size of the memory for the programs' events in bytes; 0: none
  * @tracer: words that start a tracer of functions in the main trace buffer, or
  *          NULL
- * @config_fd: a descriptor with a configuration file that QEMU is to read as
- *             well, if it inherits descriptors; or 0
+ * @config_fd: a descriptor with a further configuration file for QEMU, if QEMU
+ *             inherits descriptors; or 0
  * @words_only: add nothing to the machine but words on the kernel's command
  *              line: no SMBIOS string for a boot loader
  */
@@ -84,26 +86,26 @@ typedef struct HtRecordOptions {
 
 /**
  * struct HtRecordPlan - what to run
- * @argv: QEMU's arguments, ends with NULL
- * @query: QEMU runs no guest: run @argv, record nothing
+ * @argv: QEMU's arguments; NULL after the last
+ * @query: QEMU runs no guest: run @argv and record nothing
  * @daemonize: QEMU goes to the background
- * @words: for the kernel's command line; NULL if it has a ring already
- * @given: how it gets them
- * @words_why: why not; NULL if it gets them
- * @ring_at: the guest's address of a ring that is there already; 0 if that
- *           was not given
- * @memory: how it is read
- * @why: why not by a better way; NULL for the best one
- * @bytes: of the memfd for QEMU; or 0
- * @fd: its number, in this process and in a QEMU that inherits it
- * @programs_fd: likewise, of the memory of HtRecordOptions.programs; -1: none
+ * @words: words for the kernel's command line; NULL if it has a ring already
+ * @given: the way in which the kernel gets @words
+ * @words_why: reason why the kernel does not get them; NULL if it does
+ * @ring_at: physical address of a ring on the user's command line; 0 if the
+ *           kernel chooses it
+ * @memory: the way in which the guest's memory is read
+ * @why: reason why no better way is used; NULL for the best way
+ * @bytes: size of the memfd for QEMU; 0 without one
+ * @fd: number of the memfd, in this process and in a QEMU that inherits it
+ * @programs_fd: number of the memory for the programs' events; -1 without it
  * @files: RAM files of the user (HT_RECORD_SHARED)
  * @kernel: the kernel's image; NULL if a boot loader finds it, or it cannot be
  *          read
  * @program: QEMU's program, or NULL
  * @name: the guest's name, or NULL
  * @cpus: processors that the guest can have at most
- * @uses_terminal: the guest or QEMU talks on standard input and output
+ * @uses_terminal: the guest or QEMU uses standard input and output
  */
 typedef struct HtRecordPlan {
     char **argv;
@@ -128,12 +130,12 @@ typedef struct HtRecordPlan {
 
 /**
  * ht_record_plan() - plan a recording
- * @argv: QEMU and its arguments, ends with NULL; a program that starts QEMU can
- *        come first
+ * @argv: QEMU and its arguments; NULL after the last. A program that starts
+ *        QEMU may come first
  * @options: see above
- * @error: set if it cannot be done, or should not
+ * @error: set if the guest cannot or must not be recorded
  *
- * Looks at the files that the arguments name.
+ * This reads files that the arguments name.
  *
  * Return: for ht_record_plan_free(); NULL on failure
  */
@@ -142,20 +144,21 @@ HtRecordPlan *ht_record_plan(char **argv, const HtRecordOptions *options,
 void ht_record_plan_free(HtRecordPlan *p);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(HtRecordPlan, ht_record_plan_free)
 
-/** ht_record_memory_name() - for people */
+/** ht_record_memory_name() - get a description of a way to read the memory */
 const char *ht_record_memory_name(HtRecordMemory memory);
 
 /**
- * ht_record_has_ring() - does QEMU's command line ask for a boot-mapped ring?
- * @argv: ends with NULL
+ * ht_record_has_ring() - whether a command line asks for a boot-mapped ring
+ * @argv: QEMU and its arguments; NULL after the last
  */
 bool ht_record_has_ring(char **argv);
 
 /**
- * ht_record_kernel() - the kernel's image of a command line
- * @argv: of QEMU, or of another virtual machine monitor; ends with NULL
+ * ht_record_kernel() - get the path of the kernel's image from a command line
+ * @argv: command line of QEMU or of another virtual machine monitor; NULL after
+ *        the last word
  *
- * Return: newly allocated; NULL if there is none
+ * Return: newly allocated; NULL if the command line names no kernel
  */
 char *ht_record_kernel(char **argv);
 

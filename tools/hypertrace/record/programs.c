@@ -19,19 +19,19 @@ struct HtPrograms {
     HtThread thread;
     bool started;
 
-    /* the thread's, and ht_programs_end()'s */
+    /* Used by the thread; after its end by ht_programs_end() */
     HtCtfWriter *writer;
     uint32_t classes;           /* known to @writer */
     uint64_t bytes;
     uint64_t events;
     uint64_t dropped;
     uint64_t streams;
-    uint64_t lost;              /* of closed instances */
+    uint64_t lost;              /* sum of closed instances */
     bool full;                  /* the limit is reached */
-    uint64_t skipped[HT_STREAMS_MAX];   /* since then, of the open instance */
+    uint64_t skipped[HT_STREAMS_MAX];   /* since then, in the open instance */
     char *why;
 
-    HtMutex lock;               /* @quit */
+    HtMutex lock;               /* protects @quit */
     HtCond wake;
     bool quit;
 };
@@ -47,7 +47,7 @@ static void G_GNUC_PRINTF(2, 3) note(HtPrograms *p, const char *fmt, ...)
     }
 }
 
-/* Random version 4 UUID */
+/* Make a random UUID (version 4). */
 static void new_uuid(uint8_t uuid[16])
 {
     if (getrandom(uuid, 16, 0) != 16) {
@@ -62,7 +62,7 @@ static int64_t wall_offset_ns(void)
     return g_get_real_time() * INT64_C(1000) - ht_now_ns();
 }
 
-/* Error bound of dates, as far as it is known when the trace begins */
+/* Get the error bound of times that is known when the trace begins; or 0. */
 static uint64_t precision_ns(HtPrograms *p)
 {
     uint64_t bound;
@@ -73,7 +73,7 @@ static uint64_t precision_ns(HtPrograms *p)
     return bound == UINT64_MAX ? 0 : bound;
 }
 
-/* A guest without a driver leaves no folder */
+/* Create the trace. This is called late: a guest without a driver gets none. */
 static void begin_trace(HtPrograms *p)
 {
     g_autofree char *boot = ht_rec_host_boot();
@@ -126,7 +126,7 @@ static void check_limit(HtPrograms *p, const HtRun *run)
     }
 }
 
-/* Returns: 0 or -errno; -ENOSPC is one that was noted before */
+/* Returns 0 or -errno; -ENOSPC if the reason was noted before. */
 static int write_run(HtPrograms *p, const HtRun *run)
 {
     HtRun counted = *run;
@@ -147,8 +147,8 @@ static int write_run(HtPrograms *p, const HtRun *run)
 }
 
 /*
- * HtMemoryConfig.deliver.  When it returns, the events are in the file, so that
- * the guest may overwrite them.
+ * HtMemoryConfig.deliver. The events must be in the file when this returns,
+ * because the guest may then overwrite them.
  */
 static void deliver(void *opaque, const HtRun *run)
 {
@@ -197,7 +197,7 @@ HtPrograms *ht_programs_new(int fd, bool create,
     return p;
 }
 
-/* Returns: false if the thread must end */
+/* Returns false if the thread must end. */
 static bool pause_for(HtPrograms *p, int64_t ns)
 {
     int64_t end = ht_now_ns() + ns;
@@ -276,7 +276,7 @@ void ht_programs_end(HtPrograms *p, HtProgramsStats *stats)
         note(p, "the file of the memory was truncated: nothing more can be "
              "recorded");
     }
-    /* Takes the rest, and closes the streams. */
+    /* This delivers the remaining events, and closes the streams. */
     ht_memory_free(p->m);
     *stats = (HtProgramsStats) {
         .events = p->events,

@@ -19,10 +19,10 @@
 #define HT_PROGRAMS_FOLDER      "programs"
 
 /**
- * struct HtProgramsOptions - where the events go
- * @dir: the recording's folder; must stay.  The trace's folder is made when the
- *       guest opens its first stream
- * @guest: name of the guest, or NULL; must stay
+ * struct HtProgramsOptions - destination of the events
+ * @dir: the recording's folder; must outlive the result. The trace's folder is
+ *       created when the guest opens its first stream
+ * @guest: name of the guest, or NULL; must outlive the result
  * @max_bytes: limit of the events' size; further events are discarded
  */
 typedef struct HtProgramsOptions {
@@ -83,7 +83,7 @@ void ht_programs_summary(const char *command, const char *dir,
                          const HtProgramsStats *n);
 
 /**
- * ht_programs_end() - take all committed events, stop, and free
+ * ht_programs_end() - record all committed events, stop, and free
  * @p: started or not; or NULL
  * @stats: filled in
  */

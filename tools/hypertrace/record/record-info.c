@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace record: what a recording says about itself
+ * hypertrace record: the info file of a recording
  */
 #include "hypertrace/base.h"
 #include "hypertrace/ftrace-format.h"
@@ -33,7 +33,10 @@ void ht_record_info_start(GKeyFile *keys, const HtSessionInfo *info)
     }
 }
 
-/* Whose address a ring tells: its layout says so, or whoever wrote it down */
+/*
+ * Get the symbol whose address the ring's header has. The info file may name
+ * it; else the layout of the ring decides.
+ */
 static char *symbol_of(GKeyFile *keys)
 {
     g_autofree char *layout = g_key_file_get_string(keys, "guest", "layout",
@@ -67,7 +70,10 @@ void ht_record_info_ring(GKeyFile *keys, const HtKernel *kernel,
     }
 }
 
-/* Numbers are a build's own: where both have one, it is the same event. */
+/*
+ * Check whether formats are of one kernel: each build numbers its events, so an
+ * equal number must mean an equal event.
+ */
 static bool same_kernel(const HtRecInfo *info, const HtKernel *kernel)
 {
     g_autoptr(HtFtFormats) a = ht_ft_formats_parse(info->formats,
@@ -111,7 +117,7 @@ bool ht_record_info_add(const char *dir, const HtKernel *kernel,
     }
     if (info->formats && !same_kernel(info, kernel)) {
         g_set_error(error, G_FILE_ERROR, G_FILE_ERROR_INVAL, "%s is of another"
-                    " kernel than that, which is %s", dir, kernel->release);
+                    " kernel; the given one is %s", dir, kernel->release);
         return false;
     }
     set_kernel(info->keys, kernel);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace record: what a recording says about itself
+ * hypertrace record: the info file of a recording
  */
 #ifndef HYPERTRACE_RECORD_INFO_H
 #define HYPERTRACE_RECORD_INFO_H
@@ -8,26 +8,27 @@
 #include "record/record-session.h"
 
 /**
- * ht_record_info_start() - what is known from the begin
+ * ht_record_info_start() - set the values that are known at the start
  * @keys: the recording's "info"
- * @info: where it comes from
+ * @info: source of the values
  */
 void ht_record_info_start(GKeyFile *keys, const HtSessionInfo *info);
 
 /**
- * ht_record_info_ring() - which ring it is
+ * ht_record_info_ring() - set the values that describe the ring
  * @keys: the recording's "info"
- * @kernel: whose symbols have the one that the ring's header has; or NULL
+ * @kernel: the guest's kernel, whose symbols have the one of the ring's header;
+ *          or NULL
  * @ring: the ring
  */
 void ht_record_info_ring(GKeyFile *keys, const HtKernel *kernel,
                          const HtFtRing *ring);
 
 /**
- * ht_record_info_add: add to a recording what a kernel says of itself
- * @dir: the recording; formats and symbols that it has stay
- * @kernel: the guest's
- * @error: why not: it may be of another kernel
+ * ht_record_info_add() - add formats and symbols of a kernel to a recording
+ * @dir: the recording; its formats and symbols are not replaced
+ * @kernel: the guest's kernel
+ * @error: set on failure, also if the recording is of another kernel
  */
 bool ht_record_info_add(const char *dir, const HtKernel *kernel,
                         GError **error);

@@ -1,35 +1,35 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace record: the kernel in a guest's memory
+ * hypertrace record: find the kernel in a guest's memory
  */
 #include "hypertrace/base.h"
 #include "record/record-kernel.h"
 
-/* A step of the search, in us */
+/* Time of a step of the search, in us */
 #define SEARCH_US       2000
 /*
- * Between two searches: a kernel is found once it has set up its memory.  The
- * pause is also a multiple of the time of a search: half of a processor for a
- * guest that boots, 1 % for one that runs without this kernel.
+ * Pause between searches: a kernel is found once it has set up its memory. The
+ * pause is at least a multiple of the search's duration: half of a processor is
+ * used while the guest boots, and 1 % if it runs without this kernel.
  */
 #define SEARCH_NS       UINT64_C(2000000)
 #define EAGER_NS        UINT64_C(30000000000)
 #define PAUSE_LATER     99
 #define PAUSE_MAX       UINT64_C(2000000000)
-/* Events whose formats are read in one look */
+/* Number of formats read in a poll, before and after all were read once */
 #define EVENTS_FIRST    128u
 #define EVENTS_LATER    16u
-/* Between two looks at the kernel's clock */
+/* Period at which the kernel's clock is checked */
 #define CLOCK_NS        UINT64_C(1000000000)
-/* The second pass over all formats; later ones come ever more rarely */
+/* Pause after the first pass over all formats; doubles after each pass */
 #define PASS_NS         UINT64_C(1000000000)
 
 struct HtKernelWatch {
     HtKernelSearch *search;
     bool searching;             /* @search is under way */
     bool wants_formats;
-    uint64_t searched_ns;       /* time that this search took so far */
-    uint64_t missing_since;     /* no kernel is known */
+    uint64_t searched_ns;       /* duration of this search so far */
+    uint64_t missing_since;     /* time from which no kernel is known */
     uint64_t (*now)(void);
     HtGuestKernel *kernel;
     HtKernelFormats *formats;
@@ -38,10 +38,10 @@ struct HtKernelWatch {
     uint64_t next_search;
     uint64_t next_clock;
     HtKernelClock clock;
-    bool passing;               /* over the formats */
+    bool passing;               /* a pass over the formats is under way */
     uint64_t next_pass;
     uint64_t pass_ns;
-    unsigned serial;            /* of the formats that the caller knows */
+    unsigned serial;            /* version of the formats reported last */
     GError *error;
 };
 
@@ -86,7 +86,7 @@ void ht_kernel_watch_free(HtKernelWatch *w)
     }
 }
 
-/* Go on with a search; NULL until it has found a kernel. */
+/* Do a step of the search. Returns NULL until a kernel is found. */
 static HtGuestKernel *search(HtKernelWatch *w, uint64_t t, bool last,
                              unsigned *flags)
 {
@@ -131,9 +131,10 @@ static void adopt(HtKernelWatch *w, HtGuestKernel *k, uint64_t t)
 }
 
 /*
- * RAM survives a reset, and a dead kernel's data with it.  If the kernel's
- * clock stands still, another one may have been booted: search again.  If its
- * ticks went back, it was booted again at the same place.
+ * Check whether the kernel has ended. RAM survives a reset, also with the data
+ * of the previous kernel. If the kernel's clock stands still, another kernel
+ * may have booted: search again. If its ticks went back, it was booted again at
+ * the same address.
  */
 static bool is_dead(HtKernelWatch *w, uint64_t t, bool last, unsigned *flags)
 {
@@ -166,7 +167,7 @@ static bool is_dead(HtKernelWatch *w, uint64_t t, bool last, unsigned *flags)
     return dead;
 }
 
-/* Read more of the formats; returns whether all are known. */
+/* Read more formats. Returns true if all are known. */
 static bool read_formats(HtKernelWatch *w, uint64_t t, bool last,
                          unsigned *flags)
 {
@@ -185,7 +186,7 @@ static bool read_formats(HtKernelWatch *w, uint64_t t, bool last,
         *flags |= w->ready ? 0 : HT_WATCH_MORE;
         return w->ready;
     }
-    /* A kernel that has only begun has no list yet, or half of one. */
+    /* Early in the boot, the kernel's list of events is not complete. */
     w->passing = ret < 0 && !w->ready;
     w->next_pass = t + w->pass_ns;
     w->pass_ns *= 2;

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace record: the kernel in a guest's memory
+ * hypertrace record: find the kernel in a guest's memory
  *
- * Finds the kernel of an image in one memory, reads its event formats, and
- * notices when the guest booted another time.  Each call does a bounded
- * amount of work.
+ * A watch finds the kernel of an image in a memory, reads its event formats,
+ * and detects a new boot of the guest. The work of each call is bounded.
  */
 #ifndef HYPERTRACE_RECORD_KERNEL_H
 #define HYPERTRACE_RECORD_KERNEL_H
@@ -13,13 +12,13 @@
 #include "hypertrace/kernel-formats.h"
 
 /* Results of a poll, combined by OR */
-/* The formats of a kernel that was found are known. */
+/* The formats of the kernel that was found are known. */
 #define HT_WATCH_FOUND      1u
-/* The kernel is no longer there; alone or with HT_WATCH_MORE. */
+/* The kernel no longer runs; alone or with HT_WATCH_MORE. */
 #define HT_WATCH_GONE       2u
 /* The formats have changed. */
 #define HT_WATCH_FORMATS    4u
-/* There is more to do: look again soon. */
+/* There is more to do: poll again soon. */
 #define HT_WATCH_MORE       8u
 /* A kernel was found: its memory can be read. */
 #define HT_WATCH_KERNEL     16u
@@ -27,34 +26,40 @@
 typedef struct HtKernelWatch HtKernelWatch;
 
 /**
- * ht_kernel_watch_new() - start to look for a kernel
- * @mem: the guest's memory; must stay
- * @image: the kernel's image; a reference is taken
- * @formats: read its formats, too; else HT_WATCH_FOUND never comes
- * @now: a clock in ns
+ * ht_kernel_watch_new() - start to search for a kernel
+ * @mem: the guest's memory; must outlive the watch
+ * @image: the kernel's image; the watch takes a reference
+ * @formats: also read its formats; if false, HT_WATCH_FOUND is never returned
+ * @now: a clock in nanoseconds
+ *
+ * Return: the watch, for ht_kernel_watch_free()
  */
 HtKernelWatch *ht_kernel_watch_new(const HtFtMem *mem, HtKernelImage *image,
                                    bool formats, uint64_t (*now)(void));
 
 /**
- * ht_kernel_watch_look() - see what is new
- * @last: the guest does not run any more: search all of its memory at once
+ * ht_kernel_watch_look() - poll for changes
+ * @w: the watch
+ * @last: the guest no longer runs: search all of its memory in this call
  *
- * Return: HT_WATCH_ flags; after HT_WATCH_GONE the caller ends what reads the
- * kernel before it calls again
+ * Return: HT_WATCH_ flags. After HT_WATCH_GONE, the caller must stop to use the
+ * kernel before it calls this again.
  */
 unsigned ht_kernel_watch_look(HtKernelWatch *w, bool last);
 
 /**
- * ht_kernel_watch_kernel() - the kernel, from HT_WATCH_KERNEL to the look after
- * HT_WATCH_GONE; else NULL
+ * ht_kernel_watch_kernel() - get the kernel
+ * @w: the watch
+ *
+ * Return: the kernel, from HT_WATCH_KERNEL until the poll after HT_WATCH_GONE;
+ * else NULL
  */
 HtGuestKernel *ht_kernel_watch_kernel(const HtKernelWatch *w);
 
-/** ht_kernel_watch_formats() - the text of its formats, for g_string_free() */
+/** ht_kernel_watch_formats() - get its formats as text, for g_string_free() */
 GString *ht_kernel_watch_formats(const HtKernelWatch *w);
 
-/** ht_kernel_watch_why() - why no kernel is found; NULL if that is not known */
+/** ht_kernel_watch_why() - get the reason why no kernel was found, or NULL */
 const char *ht_kernel_watch_why(const HtKernelWatch *w);
 
 void ht_kernel_watch_free(HtKernelWatch *w);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace record: the log of the kernel in a guest's memory
+ * hypertrace record: read the log of the kernel in a guest's memory
  */
 #include "hypertrace/base.h"
 #include "hypertrace/kernel-log.h"
 #include "record/record-log.h"
 
-/* Bytes of lines after which a look ends */
+/* Bytes of lines after which a poll ends */
 #define LOOK_BYTES (1u << 20)
 
 struct HtRecordLog {

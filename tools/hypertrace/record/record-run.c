@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace record: run QEMU, or watch one that runs
+ * hypertrace record: run QEMU or use a running one, and poll its memory
  *
- * A process that was not started here is read while it lives.
- *
- * This process holds the guest's memory, so that it outlives QEMU, however
- * that ends.  QEMU has the terminal: signals from there reach both, others are
- * passed on.
+ * If this process starts QEMU, it holds the guest's memory, which therefore
+ * outlives QEMU. The memory of another process is read while that process runs.
+ * QEMU uses the terminal: both processes get signals from the terminal, and
+ * other signals are passed on to QEMU.
  */
 #include "hypertrace/base.h"
 #include <signal.h>
@@ -18,15 +17,16 @@
 #include "record/record.h"
 
 #define STATUS_NS       UINT64_C(500000000)
-/* So long a kernel may take until it has a ring where it was meant to be. */
+/* Time without a ring after which other memory of the process is searched */
 #define ELSEWHERE_NS    UINT64_C(3000000000)
 #define RESCAN_NS       UINT64_C(200000000)
-/* A guest without a ring for so long is not just slow. */
+/* Time without a ring after which likely reasons are printed */
 #define REASONS_NS      UINT64_C(30000000000)
 
 /*
- * What is being recorded.  @sources has the memory that we hold, or of each of
- * the user's files what there is, NULL before QEMU has made it.
+ * State of a recording. @sources has the memory that this process holds, or one
+ * entry for each RAM file of the user; an entry is NULL until QEMU has created
+ * the file.
  */
 typedef struct Run {
     HtRecord *r;
@@ -61,7 +61,7 @@ static uint64_t now_ns(void)
     return g_get_monotonic_time() * UINT64_C(1000);
 }
 
-/* Search @source for @what (HT_SESSION_*), in place of what was in @slot */
+/* Replace the source in @slot, and search the new one for @what. */
 static void set_source(Run *run, HtSource **slot, HtSource *source,
                        unsigned what)
 {
@@ -75,14 +75,14 @@ static void set_source(Run *run, HtSource **slot, HtSource *source,
     }
 }
 
-/* A node of ours has the ring, but the kernel may be in any node. */
+/* Our NUMA node has the ring, but the kernel may be in any node. */
 static unsigned searched_for(const Run *run)
 {
     return run->r->plan->memory == HT_RECORD_NODE ? HT_SESSION_RINGS :
            HT_SESSION_ALL;
 }
 
-/* QEMU has opened it by its number, or will. */
+/* Add the memory that QEMU opens by the number of its descriptor. */
 static bool add_memory(Run *run, GError **error)
 {
     HtSource *source = ht_source_file(run->r->memory_fd, "the guest's memory",
@@ -94,7 +94,7 @@ static bool add_memory(Run *run, GError **error)
     return source;
 }
 
-/* It was opened before QEMU gave it its size. */
+/* Check whether the file was opened before QEMU set its size. */
 static bool has_grown(const HtSource *s)
 {
     struct stat st;
@@ -103,7 +103,7 @@ static bool has_grown(const HtSource *s)
            (uint64_t)st.st_size > s->mem.size;
 }
 
-/* The user's files are there once QEMU has made them. */
+/* Open RAM files of the user as soon as QEMU has created them. */
 static void open_files(Run *run)
 {
     const GPtrArray *files = run->r->plan->files;
@@ -121,8 +121,9 @@ static void open_files(Run *run)
 }
 
 /*
- * The process with the guest's memory: QEMU, or what a script or sudo started.
- * One that went to the background is our child, too.
+ * Find the process with the guest's memory: QEMU, or a descendant if a script
+ * or sudo was started. A QEMU that went to the background is our child, because
+ * this process is a subreaper.
  */
 static HtProcess *find_guest(const Run *run)
 {
@@ -176,7 +177,7 @@ static void scan(Run *run, HtSource **slot, const GPtrArray *others,
     }
 }
 
-/* Again and again: a QEMU that has just begun has no guest's memory yet. */
+/* Repeat the scan, because a QEMU that has just started has no RAM mapped. */
 static void scan_process(Run *run, bool rest, bool whole)
 {
     uint64_t t = now_ns();
@@ -201,7 +202,7 @@ static void scan_process(Run *run, bool rest, bool whole)
     run->scanned_pid = run->process->pid;
 }
 
-/* What is not there from the begin, or not where it should be */
+/* Add sources that did not exist at the start, or that have no ring. */
 static void find_sources(Run *run)
 {
     const HtRecordPlan *p = run->r->plan;
@@ -252,7 +253,7 @@ static void show_status(const Run *run, uint64_t ns)
     last = now;
 }
 
-/* Tell the caller of a QEMU with -daemonize, and leave its terminal. */
+/* Send QEMU's status to the caller, with -daemonize, and leave the terminal. */
 static void tell_ready(const Run *run, int status)
 {
     int null = open("/dev/null", O_RDWR | O_CLOEXEC);
@@ -263,12 +264,12 @@ static void tell_ready(const Run *run, int status)
         dup2(null, fd);
     }
     if (write(run->r->ready_fd, &byte, 1) != 1) {
-        /* Nobody waits any more. */
+        /* The caller has ended. */
         return;
     }
 }
 
-/* A QEMU that went to the background, or that a script left running */
+/* Check for a QEMU in the background, or one that a script left running. */
 static bool goes_on(Run *run, int status)
 {
     HtProcess *guest = WIFEXITED(status) ? find_guest(run) : NULL;
@@ -287,7 +288,10 @@ static bool goes_on(Run *run, int status)
     return true;
 }
 
-/* Has QEMU ended? @status is that of waitpid(), 0 for another's process. */
+/*
+ * Check whether QEMU has ended. @status is set to that of waitpid(), or to 0 if
+ * QEMU is not a child.
+ */
 static bool has_ended(Run *run, int *status)
 {
     pid_t pid;
@@ -301,14 +305,14 @@ static bool has_ended(Run *run, int *status)
         return false;
     }
     if (pid < 0) {
-        /* It is our child's child: only its end can be seen. */
+        /* It is not our child, so its status is not known. */
         *status = 0;
         return !run->process || ht_process_ended(run->process);
     }
     return !goes_on(run, *status);
 }
 
-/* One look; whatever comes of it, QEMU goes on. */
+/* Poll once. If that fails, the recording ends, but QEMU continues. */
 static void look(Run *run)
 {
     g_autoptr(GError) error = NULL;
@@ -324,7 +328,7 @@ static void look(Run *run)
     }
 }
 
-/* The words for the main buffer do not matter: the kernel itself is missing. */
+/* For the main buffer, reasons do not include words: the kernel is missing. */
 static void print_kernel_reasons(const Run *run)
 {
     const char *why = ht_session_why(run->session);
@@ -332,7 +336,7 @@ static void print_kernel_reasons(const Run *run)
     fputs("hypertrace record: the guest's kernel was not found in its memory "
           "after 30 s. Likely reasons:\n"
           "- the guest boots another kernel than the image that was read: "
-          "--kernel FILE says which\n", stderr);
+          "give it with --kernel FILE\n", stderr);
     if (why) {
         fprintf(stderr, "- %s\n", why);
     }
@@ -388,7 +392,10 @@ static void explain(Run *run, uint64_t t)
     }
 }
 
-/* --for is over: QEMU is asked to end, another's process is let go. */
+/*
+ * Check whether the time of --for is over. If so, ask our QEMU to end. Returns
+ * true if another's process must be left.
+ */
 static bool time_is_over(Run *run, uint64_t t)
 {
     if (!run->r->for_ns || run->timed_out ||
@@ -468,7 +475,7 @@ static void tell_losses(const HtSessionStats *n, bool stopped)
     fputc('\n', stderr);
 }
 
-/* Did QEMU end well, as far as anybody can tell? */
+/* Check whether QEMU ended without an error, as far as that is known. */
 static bool ended_well(const Run *run, int status)
 {
     return run->timed_out || (WIFEXITED(status) && !WEXITSTATUS(status));
@@ -513,7 +520,7 @@ static void summary(const Run *run, int status)
     }
 }
 
-/* LTTng gets the rest. */
+/* End the delivery to LTTng. */
 static void end_live(Run *run)
 {
     const HtRecord *r = run->r;
@@ -593,7 +600,7 @@ static void catch_signals(void)
     struct sigaction sa = { .sa_handler = on_signal };
     unsigned i;
 
-    /* The status of children is lost where their signal is ignored. */
+    /* If SIGCHLD is ignored, the status of children is lost. */
     signal(SIGCHLD, SIG_DFL);
     /* A QEMU that goes to the background becomes our child. */
     prctl(PR_SET_CHILD_SUBREAPER, 1);
@@ -711,7 +718,7 @@ int ht_record_run(HtRecord *r, const HtSessionInfo *info)
         ht_error("%s", error->message);
     }
     end_live(&run);
-    /* the session reads the sources */
+    /* Free the session first, because it reads the sources. */
     ht_session_free(run.session);
     ht_flight_free(run.flight);
     g_ptr_array_free(run.sources, true);
@@ -722,7 +729,7 @@ int ht_record_run(HtRecord *r, const HtSessionInfo *info)
         ht_process_free(run.process);
     }
     if (run.hangs) {
-        /* LTTng-UST's destructor would wait for the thread that hangs */
+        /* Skip LTTng-UST's destructor: it would wait for the hanging thread. */
         fflush(NULL);
         _exit(status);
     }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace record: from a guest's memory into a recording
+ * hypertrace record: copy events from a guest's memory into a recording
  */
 #include "hypertrace/base.h"
 #include "hypertrace/ftrace-follow.h"
@@ -11,32 +11,32 @@
 #include "record/record-log.h"
 #include "record/record-session.h"
 
-/* Places to look at in a go: 64 MiB and more take one. */
+/* Candidates tested in a poll; the fast search has one for each 2 MiB. */
 #define SEARCH_LOOKS    4096
-/* A guest that was reset may have its ring elsewhere. */
+/* Period of searches, since a guest may have another ring after a reset */
 #define SEARCH_AGAIN_NS UINT64_C(1000000000)
 /*
- * A search without a ring is followed by a pause of so many times its length:
- * 10 % of a processor for a guest that boots, 1 % for one that runs.
+ * After a search without a result, a pause follows whose length is a multiple
+ * of the search: 10 % of a processor are used while the guest boots, 1 % later.
  */
 #define EAGER_NS        UINT64_C(10000000000)
 #define PAUSE_EAGER     9
 #define PAUSE_LATER     99
-/* At once; more are no boots but somebody's game. */
+/* Limit for rings at the same time; a hostile guest may forge any number */
 #define RINGS_MAX       16
-/* A ring has so much time to show that it is one before others get its place */
+/* Time for a ring to change before others may replace it */
 #define CHANCE_NS       UINT64_C(500000000)
 /*
- * A kernel that took so long has its ring where no one of ours is: looked for
- * everywhere, a bit in each look, and as much as 16 GiB at the end.
+ * If no ring was found after this time, search every page: a part in each poll,
+ * and up to 16 GiB at the end.
  */
 #define ANYWHERE_NS     UINT64_C(3000000000)
 #define ANYWHERE_LOOKS  256
 #define ANYWHERE_LAST   (UINT64_C(4) << 20)
-/* The last one stands for all that follow. */
+/* Limit for boots; the last one stands for all that follow */
 #define BOOTS_MAX       4096
 #define INFO_NS         UINT64_C(1000000000)
-/* Time for the kernel's log, in us: in each look, and at the end */
+/* Time to read the kernel's log in each poll, and at the end, in us */
 #define LOG_US          1000
 #define LOG_LAST_US     G_TIME_SPAN_SECOND
 #define LOG_LAST_LOOKS  10
@@ -47,20 +47,20 @@ typedef struct Ring {
     const HtFtMem *mem;
     uint64_t offset;
     HtFtFollow *follow;
-    HtFtFeed feed;              /* runs NULL: only into the recording */
-    uint32_t epoch_base;        /* boots that older rings had */
-    bool taken;                 /* goes into the recording */
+    HtFtFeed feed;              /* if its runs is NULL, only record */
+    uint32_t epoch_base;        /* number of boots of older rings */
+    bool taken;                 /* is being recorded */
     uint64_t since;             /* when it was found */
     uint64_t newest_ns;         /* the guest's clock at its last event */
 } Ring;
 
-/* One memory and the search in it */
+/* A memory and the search in it */
 typedef struct Place {
     const HtFtMem *mem;
-    bool rings;                 /* it may have boot-mapped rings */
-    HtKernelWatch *watch;       /* or NULL: the kernel is not searched for */
-    HtRecordLog *log;           /* of the kernel that is there, or NULL */
-    uint32_t log_boot;          /* its boot, once it has a record */
+    bool rings;                 /* search for boot-mapped rings */
+    HtKernelWatch *watch;       /* NULL: do not search for the kernel */
+    HtRecordLog *log;           /* log of the kernel that was found, or NULL */
+    uint32_t log_boot;          /* boot of @log, once it has a record */
     HtFtSearch search;
     HtFtSearch anywhere;
     unsigned turn;
@@ -71,7 +71,7 @@ struct HtSession {
     GKeyFile *info;
     const HtKernel *kernel;
     HtFtRuns *runs;             /* or NULL */
-    unsigned nr_found;          /* rings ever */
+    unsigned nr_found;          /* number of rings found so far */
     GPtrArray *places;
     GPtrArray *rings;
     uint64_t (*now)(void);
@@ -82,14 +82,14 @@ struct HtSession {
     uint32_t cpus;              /* in info */
     uint32_t epochs;            /* boots with an address in info */
     bool info_changed;
-    uint64_t next_info;         /* not written before */
+    uint64_t next_info;         /* earliest time of the next write_info() */
     HtKernelImage *image;
     bool main_buffer;
     uint32_t log_boots;         /* boots whose log is recorded, or older ones */
     uint64_t logged;            /* records of kernels that are gone */
     GString *log_text;
     bool more;
-    HtFtStats past;             /* of rings that are gone */
+    HtFtStats past;             /* sum of rings that were dropped */
     GError *error;
 };
 
@@ -103,7 +103,7 @@ static uint64_t now(void *opaque)
     return ((Ring *)opaque)->session->now();
 }
 
-/* Does it fit?  Else the recording ends here. */
+/* Check whether a piece fits; if not, set s->error: the recording ends. */
 static bool has_room(HtSession *s, uint64_t bytes)
 {
     if (s->max_bytes - ht_rec_writer_bytes(s->writer) >= bytes) {
@@ -201,7 +201,7 @@ static bool write_kernel(HtSession *s, GError **error)
                                      k->kallsyms_size, error));
 }
 
-/* The address of each boot, and processors, as soon as they are there */
+/* Add the address of each boot and the number of processors to the info. */
 static void update_info(HtSession *s, const Ring *ring)
 {
     const HtFtRing *r = ht_ft_follow_ring(ring->follow);
@@ -218,13 +218,13 @@ static void update_info(HtSession *s, const Ring *ring)
     }
     s->epochs = n;
     s->info_changed = true;
-    /* the last one stands for kernels at many places */
+    /* The last boot stands for several kernels, with different addresses. */
     if (n < BOOTS_MAX) {
         ht_rec_info_text(s->info, n - 1, ht_ft_follow_text(ring->follow));
     }
 }
 
-/* Let go of those whose boots are over: their clock is ahead of this one's. */
+/* Drop rings of earlier boots: their clock is ahead of this ring's clock. */
 static void end_older(HtSession *s, const Ring *ring)
 {
     unsigned i;
@@ -368,7 +368,7 @@ static void look_at_log(HtSession *s, Place *p, bool last, int64_t us)
     s->more |= more;
 }
 
-/* A dead kernel's memory is read once more, as far as it is still there. */
+/* Read the rest of an ended kernel's log, as far as its memory still has it. */
 static void end_log(HtSession *s, Place *p)
 {
     look_at_log(s, p, true, LOG_US);
@@ -379,8 +379,8 @@ static void end_log(HtSession *s, Place *p)
 }
 
 /*
- * Look for kernels, or after those that were found.  What a kernel wrote last
- * was taken by the look before, as far as it can be.
+ * Poll the watches. If a kernel has ended, its last events were recorded by the
+ * previous poll, as far as possible.
  */
 static void watch(HtSession *s, bool last)
 {
@@ -424,7 +424,7 @@ static void finish_logs(HtSession *s)
     }
 }
 
-/* Is it one that we have, or part of it (the next processor's)? */
+/* Check whether a ring is known, or is a part of a known one (of a CPU). */
 static bool known(const HtSession *s, const HtFtMem *mem, uint64_t offset)
 {
     unsigned i;
@@ -440,7 +440,7 @@ static bool known(const HtSession *s, const HtFtMem *mem, uint64_t offset)
     return false;
 }
 
-/* Forget the one at the same place that is none any more, and parts of it. */
+/* Drop the ring that was at this address before, and parts of it. */
 static void forget(HtSession *s, const HtFtMem *mem, const HtFtRing *found)
 {
     unsigned i;
@@ -454,7 +454,7 @@ static void forget(HtSession *s, const HtFtMem *mem, const HtFtRing *found)
     }
 }
 
-/* Copies in a page cache, say, make way in turn. */
+/* Drop rings that have not changed, for example copies in a page cache. */
 static bool make_room(HtSession *s)
 {
     uint64_t t = s->now();
@@ -470,7 +470,7 @@ static bool make_room(HtSession *s)
     return s->rings->len < RINGS_MAX;
 }
 
-/* Takes over @found; true if it is new, and has got a place. */
+/* Add a ring if it is new and there is room. Takes ownership of @found. */
 static bool consider(HtSession *s, const HtFtMem *mem, HtFtRing *found)
 {
     if (!known(s, mem, found->offset)) {
@@ -485,9 +485,8 @@ static bool consider(HtSession *s, const HtFtMem *mem, HtFtRing *found)
 }
 
 /*
- * Go on with a search, by so many looks.  At its end it begins again.  If there
- * are too many rings, those come next that are behind the last one that got a
- * place.
+ * Test more candidates of a search, and restart it at its end. If
+ * there are too many rings, continue after the ring that was added last.
  */
 static void search_place(HtSession *s, Place *p, HtFtSearch *search,
                          uint64_t looks)
@@ -513,8 +512,9 @@ static void search_place(HtSession *s, Place *p, HtFtSearch *search,
 }
 
 /*
- * An address is an offset, but for what lies below the memory or within it:
- * the 32-bit PCI hole from 2 or 3 GiB on; 1 or 2 GiB on Arm and RISC-V.
+ * Try the address from the command line. To convert a physical address to an
+ * offset, subtract the size of holes below it: the PCI hole below 4 GiB has 1
+ * or 2 GiB; on Arm and RISC-V, memory begins at 1 or 2 GiB.
  */
 static void search_where_said(HtSession *s, const HtFtMem *mem)
 {
@@ -562,7 +562,7 @@ static void search(HtSession *s, uint64_t anywhere)
     }
 }
 
-/* Begin again, this time into the recording. */
+/* Follow a ring again from its start, and record it. */
 static bool follow_again(HtSession *s, Ring *ring)
 {
     HtFtRing *again = ht_ft_ring_at(ring->mem, ring->offset, NULL);
@@ -577,8 +577,8 @@ static bool follow_again(HtSession *s, Ring *ring)
 }
 
 /*
- * One that changes is a kernel's; a copy in a page cache or one that an older
- * boot left does not.
+ * Poll a ring. It is recorded only after it has changed: a copy in a page cache
+ * and a ring of an earlier boot do not change.
  */
 static void look_at(HtSession *s, Ring *ring)
 {
@@ -593,7 +593,10 @@ static void look_at(HtSession *s, Ring *ring)
     update_info(s, ring);
 }
 
-/* A boot that has not got so far yet makes its ring again. */
+/*
+ * Poll all rings. If the header of a ring is gone, drop the ring, unless it is
+ * being recorded: early in a boot, the kernel may create its ring again.
+ */
 static void look_at_all(HtSession *s)
 {
     g_autoptr(GPtrArray) rings = g_ptr_array_new();
@@ -610,7 +613,7 @@ static void look_at_all(HtSession *s)
         }
     }
     for (i = 0; i < rings->len; i++) {
-        /* the one before may have ended it */
+        /* Polling an earlier ring may have dropped this one. */
         if (g_ptr_array_find(s->rings, rings->pdata[i], NULL)) {
             look_at(s, rings->pdata[i]);
         }
@@ -618,9 +621,9 @@ static void look_at_all(HtSession *s)
 }
 
 /*
- * When to search again. Until a ring is found, that is soon, but a guest that
- * never has one must not cost much: the pause is a multiple of what the search
- * took, and the longer the guest runs, the larger it is.
+ * Get the time of the next search. Until a ring is found, the pause is a
+ * multiple of the duration of the search, so that a guest without a ring does
+ * not cost much. The multiple is larger for a guest that has run for long.
  */
 static uint64_t next_search(const HtSession *s, uint64_t begun)
 {
@@ -760,8 +763,8 @@ HtSessionStats ht_session_stats(const HtSession *s)
 }
 
 /*
- * All that is left.  A guest that runs still, and faster than it is read, does
- * not keep us.
+ * Record the remaining events. The number of polls is bounded, because a guest
+ * that still runs may write faster than the recorder reads.
  */
 static bool look_last(HtSession *s, GError **error)
 {
@@ -778,7 +781,7 @@ static bool look_last(HtSession *s, GError **error)
             return false;
         }
     } while (s->more && rounds--);
-    /* once more: see ht_ft_follow_look() */
+    /* One more poll is needed, see ht_ft_follow_look(). */
     return ht_session_look(s, error);
 }
 
@@ -801,7 +804,7 @@ bool ht_session_finish(HtSession *s, const char *end, GError **error)
     if (!s->rings->len && !s->main_buffer) {
         search(s, ANYWHERE_LAST);
     }
-    /* a guest that was dead already, whose only ring this is */
+    /* In a memory image no ring changes: record the first that can be read. */
     for (i = 0; !any_taken(s) && !s->epochs && i < s->rings->len; i++) {
         if (follow_again(s, s->rings->pdata[i]) && !look_last(s, error)) {
             return false;

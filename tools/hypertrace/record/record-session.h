@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace record: from a guest's memory into a recording
+ * hypertrace record: copy events from a guest's memory into a recording
  *
- * Looks for the ring until there is one, follows it, and looks now and then
- * whether another boot of the guest has made one elsewhere.  Used by one
- * thread.
+ * A session searches for the ring, follows it, and repeats the search from time
+ * to time, because another boot of the guest may create a ring elsewhere. It is
+ * used by one thread.
  */
 #ifndef HYPERTRACE_RECORD_SESSION_H
 #define HYPERTRACE_RECORD_SESSION_H
@@ -15,23 +15,23 @@
 #include "kernel/kernel.h"
 
 /**
- * struct HtSessionInfo - what the recording says about itself
- * @dir: where it is made; not used with @memory
+ * struct HtSessionInfo - parameters of a session
+ * @dir: folder of the recording; not used with @memory
  * @memory: bytes of memory for the newest events, which ht_session_save()
  *          writes to files; 0: all events are written to files at once
- * @command: what is recorded, for people
- * @source: how the memory is read, for people
- * @words: on the kernel's command line
- * @poll_us: between two looks
- * @kernel: its formats and symbols, or NULL
- * @max_bytes: of the recording; more ends it.  0: as much as there is
+ * @command: description of the recorded command, for the info file
+ * @source: description of the way in which the memory is read
+ * @words: words on the kernel's command line
+ * @poll_us: period of polls in microseconds
+ * @kernel: the kernel's formats and symbols, or NULL; must outlive the session
+ * @max_bytes: limit for the size of the recording, which then ends; 0: no limit
  * @image: the guest's kernel, whose log is recorded; NULL if it is not known.
- *         A reference is taken.
+ *         The session takes a reference
  * @main_buffer: follow the main trace buffer of @image, not a boot-mapped ring
- * @ring_at: where the guest's memory is said to have a ring: an address of the
- *           guest; 0 if nothing is known
- * @runs: or NULL; where what is recorded goes, too; must stay
- * @now: or NULL; a clock in ns instead of the host's monotonic one
+ * @ring_at: physical address of the ring in the guest; 0 if not known
+ * @runs: further receiver of the recorded events, or NULL; must outlive the
+ *        session
+ * @now: a clock in nanoseconds; NULL for the host's CLOCK_MONOTONIC
  */
 typedef struct HtSessionInfo {
     const char *dir;
@@ -50,18 +50,19 @@ typedef struct HtSessionInfo {
 } HtSessionInfo;
 
 /**
- * struct HtSessionStats - what was recorded so far
- * @found: a ring
- * @events: followed so far
- * @held: events that are in memory now
- * @bytes: of it
- * @gaps: times that events were overwritten before they were read
- * @lost: about how many those were
- * @late: processors whose first events were overwritten before that
- * @errors: looks that came upon a page that cannot be read
- * @boots: of the guest
+ * struct HtSessionStats - counters of a session
+ * @found: a ring was found
+ * @events: number of events that were read
+ * @held: number of events in the recording now; less than @events if newer
+ *        events replaced some in memory
+ * @bytes: size of the recording
+ * @gaps: number of times that events were overwritten before they were read
+ * @lost: estimate of the number of these events
+ * @late: processors whose first events were overwritten before the first poll
+ * @errors: number of polls that could not read a page
+ * @boots: number of the guest's boots
  * @logged: records of the kernel's log
- * @kernel: a kernel is there whose log can be read
+ * @kernel: a kernel was found whose log can be read
  */
 typedef struct HtSessionStats {
     bool found;
@@ -89,68 +90,75 @@ char *ht_record_default_dir(bool flight);
 
 /**
  * ht_session_new() - begin a recording
- * @info: need not stay, but its kernel
+ * @info: parameters; copied, except @kernel and @runs
  * @error: set on failure
+ *
+ * Return: the session, for ht_session_free(); NULL on failure
  */
 HtSession *ht_session_new(const HtSessionInfo *info, GError **error);
 
-/* What is looked for in a memory */
+/* Targets of a search in a memory */
 #define HT_SESSION_RINGS    1u
 #define HT_SESSION_KERNEL   2u
 #define HT_SESSION_ALL      (HT_SESSION_RINGS | HT_SESSION_KERNEL)
 
 /**
- * ht_session_add() - search a memory, too
- * @mem: a guest's memory; must stay
- * @what: HT_SESSION_*: boot-mapped rings, and the kernel that the session's
- *        image is of.  Two memories for rings must not overlap.
+ * ht_session_add() - search a memory
+ * @s: the session
+ * @mem: memory of the guest; must stay valid until ht_session_remove() or
+ *       ht_session_free()
+ * @what: HT_SESSION_*: search for boot-mapped rings, and for the kernel of the
+ *        session's image. Two memories for rings must not overlap.
  */
 void ht_session_add(HtSession *s, const HtFtMem *mem, unsigned what);
 
 /**
- * ht_session_remove() - do not look there any more
- * @mem: as added; no ring that is being recorded may be in it
+ * ht_session_remove() - stop using a memory
+ * @s: the session
+ * @mem: memory that was added; must not have a ring that is being recorded
  */
 void ht_session_remove(HtSession *s, const HtFtMem *mem);
 
 /**
- * ht_session_look() - record what is new
- * @error: set when the recording cannot be written any more
+ * ht_session_look() - poll the guest's memory and record new events
+ * @s: the session
+ * @error: set if the recording cannot be continued
  *
  * Return: false on an error
  */
 bool ht_session_look(HtSession *s, GError **error);
 
 /**
- * ht_session_more() - did the last look leave something?
+ * ht_session_more() - whether the last poll left events
+ * @s: the session
  *
- * Return: true if the next one should not wait
+ * Return: true if the next poll should not wait
  */
 bool ht_session_more(const HtSession *s);
 
 /**
- * ht_session_why() - why no kernel is found
+ * ht_session_why() - get the reason why no kernel was found
+ * @s: the session
  *
- * Return: for people; NULL if that is not known, or if none is looked for
+ * Return: a message; NULL if the reason is not known, or without @image
  */
 const char *ht_session_why(const HtSession *s);
 
 /**
- * ht_session_stop() - the recording ends before the guest does
- * @why: for people
- *
- * Nothing is recorded any more.
+ * ht_session_stop() - end the recording before the guest ends
+ * @s: the session, which records nothing after this
+ * @why: reason, for the info file
  */
 void ht_session_stop(HtSession *s, const char *why);
 
-/** ht_session_stats() - what was recorded so far */
+/** ht_session_stats() - get the present counters */
 HtSessionStats ht_session_stats(const HtSession *s);
 
 /**
- * ht_session_finish() - the guest does not run any more
- * @end: how it ended, for people
- *
- * Takes what is left in the ring.
+ * ht_session_finish() - record the remaining events after the guest's end
+ * @s: the session
+ * @end: description of the end, for the info file
+ * @error: set on failure
  */
 bool ht_session_finish(HtSession *s, const char *end, GError **error);
 
@@ -158,11 +166,11 @@ bool ht_session_finish(HtSession *s, const char *end, GError **error);
  * ht_session_save() - write a recording in memory to files
  * @s: session with HtSessionInfo.memory
  * @to: writer of a recording without events
- * @cause: why it is written, a word
- * @end: the same for people
+ * @cause: cause of the recording, one word
+ * @end: description of the cause, for the info file
  * @error: set on failure
  *
- * The session can go on.
+ * The session can continue after this.
  *
  * Return: false on an error
  */
@@ -170,9 +178,11 @@ bool ht_session_save(HtSession *s, HtRecWriter *to, const char *cause,
                      const char *end, GError **error);
 
 /**
- * ht_session_discard() - remove the recording, in which nothing is
+ * ht_session_discard() - remove a recording without events
+ * @s: the session
  *
- * Only its own files go, and the folder if it was made for them.
+ * Only the session's own files are removed, and the folder if the session has
+ * created it.
  */
 void ht_session_discard(HtSession *s);
 void ht_session_free(HtSession *s);

@@ -22,10 +22,10 @@
 #include "record/record.h"
 
 #define POLL_US_DEFAULT     1000
-/* Events stay in the guest's ring until then: no need to poll more often */
+/* A flight recorder polls less often: the guest's ring still has the events. */
 #define POLL_US_FLIGHT      10000
 #define POLL_US_MAX         1000000
-/* A class's name follows it, in at most 255 bytes. */
+/* Maximum for a provider: its name and that of a class have 255 bytes. */
 #define NAME_MAX_LTTNG      64
 #define MAX_SIZE_DEFAULT    (UINT64_C(16) << 30)
 
@@ -38,15 +38,16 @@ static void usage(void)
 "instant to its last, whatever becomes of it. Nothing is installed in the guest:\n"
 "words on the kernel's command line make it keep a ring of events in its memory,\n"
 "which is read from outside.\n\n"
-"What to record:\n"
+"Events:\n"
 "  -e, --event LIST    events and groups, as 'sched,irq,block:block_rq_issue'\n"
 "                      (default: " HT_RECORD_EVENTS ");\n"
 "                      always: " HT_RECORD_ALWAYS "\n"
-"      --graph LIST    calls of these functions and what they call, from the\n"
-"                      kernel's first initcalls on, as 'acpi_init,depth=4'\n"
+"      --graph LIST    calls of the functions in LIST, with the calls inside\n"
+"                      them, from the kernel's first initcalls on, as\n"
+"                      'acpi_init,depth=4'\n"
 "      --functions LIST\n"
-"                      calls of these functions alone, without their ends\n"
-"  -s, --size SIZE     of the ring in the guest's memory (default: 16M)\n"
+"                      calls of the functions in LIST, without their returns\n"
+"  -s, --size SIZE     size of the ring in the guest's memory (default: 16M)\n"
 "      --buffer WHICH  'boot': a ring in reserved memory (Linux 6.12 or later);\n"
 "                      'main': the kernel's main trace buffer (5.10 or later, if\n"
 "                      the kernel has BTF and KALLSYMS_ALL); default: the first\n"
@@ -54,29 +55,33 @@ static void usage(void)
 "      --programs[=SIZE] events of the guest's programs, too: QEMU gets a device\n"
 "                      ivshmem-plain with SIZE of memory (default: 256M); the\n"
 "                      guest needs the driver of hypertrace\n"
-"  -p, --pid PID       a virtual machine that runs already: the process of QEMU,\n"
+"  -p, --pid PID       record a running virtual machine: the process of QEMU,\n"
 "                      Cloud Hypervisor, crosvm, Firecracker or kvmtool\n"
-"      --for TIME      stop after TIME, as 10s; a QEMU started here ends then\n"
-"      --kernel FILE   the guest's kernel, if its boot loader finds it\n"
-"Where to:\n"
-"  -o, --output DIR    the recording (default: recording-DATE-TIME)\n"
-"      --max-size SIZE the recording ends when it is so large (default: 16G)\n"
+"      --for TIME      stop after TIME, as 10s, and end the QEMU that was\n"
+"                      started\n"
+"      --kernel FILE   the guest's kernel image, if a boot loader loads it\n"
+"Output:\n"
+"  -o, --output DIR    directory of the recording (default:\n"
+"                      recording-DATE-TIME)\n"
+"      --max-size SIZE end the recording at this size (default: 16G)\n"
 "      --flight SIZE   a flight recorder: keep the newest events in SIZE bytes of\n"
 "                      memory, and make a numbered recording in DIR (default:\n"
 "                      flight-DATE-TIME) at a panic, reset, shutdown, I/O error,\n"
 "                      at the watchdog, SIGUSR1 and 'hypertrace snapshot DIR'\n"
-"      --silence TIME  and if there are no events for so long, as 30s\n"
+"      --silence TIME  with --flight: also make a recording if there are no\n"
+"                      events for TIME, as 30s\n"
 "      --keep N        number of recordings that --flight keeps (default: %d)\n"
-"      --lttng[=NAME]  to LTTng, too: as events of this process, 'NAME:*'\n"
-"                      (default: the guest's name)\n"
-"      --net URL       and from there to a relay daemon, as net://localhost\n"
-"      --live          where they can be read meanwhile\n"
-"How:\n"
-"      --poll-us N     microseconds between two looks (default: %d; with --flight\n"
-"                      %d)\n"
+"      --lttng[=NAME]  also deliver events to LTTng, as this process's events\n"
+"                      'NAME:*' (default: the guest's name)\n"
+"      --net URL       also send events through LTTng to a relay daemon, as\n"
+"                      net://localhost\n"
+"      --live          with --net: clients can read the events live\n"
+"Other options:\n"
+"      --poll-us N     period of polls in microseconds (default: %d; with\n"
+"                      --flight %d)\n"
 "      --busybox FILE  a static busybox for the guest's architecture\n"
-"      --print         only show QEMU's command, and what was changed\n"
-"  -q, --quiet         no status line, no summary\n\n"
+"      --print         only print QEMU's command and how it was changed\n"
+"  -q, --quiet         print no status line and no summary\n\n"
 "The exit status is that of QEMU if it is not 0; else 0, or 3 if the virtual\n"
 "machine ended well but its recording is missing or not complete.\n",
            HT_FLIGHT_KEEP_DEFAULT, POLL_US_DEFAULT, POLL_US_FLIGHT);
@@ -113,8 +118,8 @@ static bool set_functions(HtRecord *r, const char *text, bool graph,
     g_autoptr(GError) error = NULL;
 
     if (r->functions.names) {
-        *status = ht_usage_error("--functions and --graph: give one of them, "
-                                 "once: the kernel has one tracer at a time");
+        *status = ht_usage_error("give --functions or --graph, and only once: "
+                                 "the kernel has only one tracer at a time");
         return false;
     }
     if (!ht_record_functions_parse(&r->functions, text, graph, &error)) {
@@ -136,13 +141,14 @@ static bool set_flight(HtRecord *r, const char *text, int *status)
     return true;
 }
 
-/* Options that contradict each other, or need another one */
+/* Refuse options that contradict each other, or lack an option they need. */
 static bool check_options(HtRecord *r, int *status)
 {
     const char *option = ht_record_functions_option(&r->functions);
 
     if (r->live_options.live && !r->live_options.url) {
-        *status = ht_usage_error("--live: to which relay daemon? give --net");
+        *status = ht_usage_error("--live needs the URL of a relay daemon: give "
+                                 "--net URL");
         return false;
     }
     if (r->pid && r->plan_options.programs) {
@@ -166,8 +172,9 @@ static bool check_options(HtRecord *r, int *status)
         return false;
     }
     if (r->flight.size && r->lttng) {
-        *status = ht_usage_error("--flight keeps events in memory, --lttng "
-                                 "and --net pass them on: give one of them");
+        *status = ht_usage_error("--flight keeps events in memory, and --lttng "
+                                 "and --net deliver them at once: leave out "
+                                 "one of them");
         return false;
     }
     if (r->flight.size && r->plan_options.programs) {
@@ -353,8 +360,8 @@ static bool parse_options(HtRecord *r, int argc, char **argv, int *status)
     if (r->pid ? optind < argc : optind == argc) {
         *status = ht_usage_error(r->pid ?
                                  "a command and --pid: give one of them" :
-                                 "which machine? give QEMU's command after "
-                                 "'--', or --pid");
+                                 "give QEMU's command after '--', or "
+                                 "--pid PID");
         return false;
     }
     return true;
@@ -389,7 +396,7 @@ static void print_plan(const HtRecordPlan *p)
         printf("# the boot loader must give the kernel: %s\n", p->words);
         break;
     case HT_RECORD_WORDS_NONE:
-        printf("# the kernel's command line stays as it is: %s\n",
+        printf("# the kernel's command line is not changed: %s\n",
                p->words_why);
         break;
     default:
@@ -397,7 +404,7 @@ static void print_plan(const HtRecordPlan *p)
     }
 }
 
-/* Two recordings can begin in one second. */
+/* Create a folder named by the time; append a number if the name is in use. */
 char *ht_record_default_dir(bool flight)
 {
     g_autoptr(GDateTime) now = g_date_time_new_now_local();
@@ -413,7 +420,7 @@ char *ht_record_default_dir(bool flight)
     return dir;
 }
 
-/* What the process was started with, separated by NULs in /proc */
+/* Get the arguments of the process; /proc separates them by NULs. */
 static char **process_args(const HtProcess *process, GError **error)
 {
     size_t size, at;
@@ -431,14 +438,14 @@ static char **process_args(const HtProcess *process, GError **error)
     return (char **)g_ptr_array_free(args, false);
 }
 
-/* Where the process means by a path */
+/* Convert a path that is relative to the process's working directory. */
 static char *process_path(const HtProcess *process, const char *path)
 {
     return g_path_is_absolute(path) ? g_strdup(path) :
            g_strdup_printf("/proc/self/fd/%d/cwd/%s", process->dir, path);
 }
 
-/* Can the kernel have a ring in reserved memory?  Its symbols tell. */
+/* Check by symbols whether the kernel supports a ring in reserved memory. */
 static bool has_boot_ring(const HtKernelImage *image)
 {
     const HtSymbols *s = ht_kernel_image_symbols(image);
@@ -448,7 +455,7 @@ static bool has_boot_ring(const HtKernelImage *image)
            ht_symbols_address(s, "__ring_buffer_alloc_range", &addr);
 }
 
-/* Why the main buffer of a kernel cannot be read; NULL if it can */
+/* Get the reason why the main buffer of a kernel cannot be read; or NULL. */
 static const char *main_buffer_lacks(const HtKernelImage *image)
 {
     return !ht_kernel_image_btf(image) ?
@@ -482,8 +489,8 @@ static void scan_image(HtRecord *r, GError **error)
 }
 
 /*
- * Choose which buffer is read; sets @r->image if the kernel's own data can be
- * read.  @path is the kernel's image or NULL; @has_ring: the kernel's command
+ * Choose the buffer to read, and set @r->image if the kernel's own data can be
+ * read. @path is the kernel's image or NULL. @has_ring: the kernel's command
  * line has a ring.
  */
 static bool choose_buffer(HtRecord *r, const char *path, bool has_ring,
@@ -530,7 +537,7 @@ static bool choose_buffer(HtRecord *r, const char *path, bool has_ring,
            ht_record_functions_check(&r->functions, r->image, error);
 }
 
-/* A recording without names is better than none, and the guest must start. */
+/* Get formats and symbols. A failure is reported, but the guest must start. */
 static void get_kernel(HtRecord *r, const char *image, const char *qemu)
 {
     g_autoptr(GError) error = NULL;
@@ -539,17 +546,18 @@ static void get_kernel(HtRecord *r, const char *image, const char *qemu)
         return;
     }
     if (!image) {
-        ht_error("events will have numbers for names: --kernel FILE says "
-                 "which kernel the guest boots");
+        ht_error("events will have numbers instead of names: give the kernel "
+                 "that the guest boots with --kernel FILE");
         return;
     }
     r->kernel = ht_kernel_get(image, qemu, r->busybox, &error);
     if (!r->kernel) {
-        ht_error("events will have numbers for names: %s", error->message);
+        ht_error("events will have numbers instead of names: %s",
+                 error->message);
     }
 }
 
-/* Of the guest, else of the recording; what LTTng allows */
+/* Name the provider after the guest or the recording, with valid characters. */
 static char *lttng_name(const HtRecord *r, const char *guest)
 {
     char *name = guest ? g_strdup(guest) : g_path_get_basename(r->dir);
@@ -634,18 +642,17 @@ static int run(HtRecord *r, char **argv, const char *guest,
                  HT_EXIT_ERROR;
     }
     if (dir) {
-        /* There is nothing in it if nothing was recorded. */
-        rmdir(dir);
+        rmdir(dir);     /* fails if something was recorded */
     }
     return status;
 }
 
-/* The image, as the process names it; NULL if there is none to open */
+/* Find the image by the process's command line; NULL on failure. */
 static char *process_kernel(HtRecord *r, char **argv)
 {
     g_autofree char *kernel = NULL, *path = NULL;
 
-    /* Root must not open whatever a user's process names, nor run it. */
+    /* Root must not open or boot a file that another user's process names. */
     if (!ht_process_is_ours(r->process)) {
         return NULL;
     }
@@ -655,9 +662,8 @@ static char *process_kernel(HtRecord *r, char **argv)
     }
     path = process_path(r->process, kernel);
     if (access(path, R_OK)) {
-        fprintf(stderr, "hypertrace record: the process was given the kernel "
-                "'%s', which is not in its working directory now: give "
-                "--kernel FILE\n", kernel);
+        fprintf(stderr, "hypertrace record: the kernel '%s' of the process's "
+                "command line cannot be read: give --kernel FILE\n", kernel);
         return NULL;
     }
     return g_steal_pointer(&path);
@@ -683,14 +689,14 @@ static int record_process(HtRecord *r)
     return run(r, argv, NULL, ht_record_memory_name(HT_RECORD_PROCESS));
 }
 
-/* Memory that outlives QEMU, with the number that the plan gives QEMU */
+/* Create the guest's memory as a memfd, with the number that the plan has. */
 static bool make_memory(HtRecord *r)
 {
     struct sigaction ignore = { .sa_handler = SIG_IGN }, before;
     int fd = memfd_create("hypertrace", MFD_CLOEXEC);
     bool ok;
 
-    /* A limit on the size of files is an error here, no reason to end. */
+    /* With SIGXFSZ ignored, ftruncate() fails at a limit on file sizes. */
     sigaction(SIGXFSZ, &ignore, &before);
     ok = fd >= 0 && !ftruncate(fd, r->plan->bytes) &&
          dup2(fd, r->plan->fd) >= 0;
@@ -721,7 +727,7 @@ static bool has_tracer(const HtRecord *r, GError **error)
     return false;
 }
 
-/* Plan, and plan again if the kernel is one whose main buffer is read. */
+/* Plan. If the main buffer will be read, plan again with other words. */
 bool ht_record_prepare(HtRecord *r, char **argv, GError **error)
 {
     const char *path;
@@ -761,8 +767,9 @@ static bool make_plan(HtRecord *r, char **argv, GError **error)
 }
 
 /*
- * A QEMU that goes to the background takes the recorder along: the caller is
- * told when QEMU has got there. Return: true in the new process.
+ * Go to the background with a QEMU that does so. The first process returns its
+ * status to the caller when QEMU is in the background. Return: true in the new
+ * process.
  */
 static bool go_to_background(HtRecord *r, int *status)
 {
@@ -793,7 +800,7 @@ static bool go_to_background(HtRecord *r, int *status)
     return false;
 }
 
-/* What the user has to do, or know, before the guest starts */
+/* Print what the user has to do or know before the guest starts. */
 static void announce(const HtRecordPlan *p)
 {
     if (p->given == HT_RECORD_WORDS_LOADER) {
@@ -801,12 +808,12 @@ static void announce(const HtRecordPlan *p)
                 "the kernel these words%s:\n%s\n", p->words_why ? "" :
                 " (they are in an SMBIOS string, too)", p->words);
     } else if (p->given == HT_RECORD_WORDS_NONE) {
-        fprintf(stderr, "hypertrace record: the kernel's command line stays "
-                "as it is: %s\n", p->words_why);
+        fprintf(stderr, "hypertrace record: the kernel's command line is not "
+                "changed: %s\n", p->words_why);
     }
 }
 
-/* A mistyped name would show only after the boot, by what is missing. */
+/* Check the names of events now, not by missing events after the boot. */
 static bool check_events(const HtRecord *r, GError **error)
 {
     g_autoptr(HtFtFormats) formats = NULL;

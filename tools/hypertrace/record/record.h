@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace record: what the command was asked for
+ * hypertrace record: options and state of the command
  */
 #ifndef HYPERTRACE_RECORD_H
 #define HYPERTRACE_RECORD_H
@@ -16,8 +16,8 @@
 #include "record/record-session.h"
 
 /**
- * enum HtTraceBuffer - which buffer of the guest's kernel is read
- * @HT_TRACE_BUFFER_ANY: what the kernel allows
+ * enum HtTraceBuffer - the buffer of the guest's kernel that is read
+ * @HT_TRACE_BUFFER_ANY: the first of these that the kernel has
  * @HT_TRACE_BUFFER_BOOT: a ring in memory that is reserved at boot (6.12)
  * @HT_TRACE_BUFFER_MAIN: its main trace buffer
  */
@@ -28,34 +28,36 @@ typedef enum HtTraceBuffer {
 } HtTraceBuffer;
 
 /**
- * struct HtRecord - a recording as asked for
- * @plan_options: see there
- * @plan: of what is to be run; NULL with @pid
- * @memory_fd: the guest's memory, if the plan has some; else -1
- * @programs: events of the guest's programs; NULL: none
- * @ready_fd: gets the status of a QEMU that has gone to the background; or -1
- * @flight: the flight recorder, if its size is not 0
- * @qmp_fd: with @flight: a socket of QEMU's monitor; or -1
- * @pid: a virtual machine monitor that runs already; or 0
+ * struct HtRecord - options and state of a recording
+ * @plan_options: options of the plan
+ * @plan: the command to run; NULL with @pid
+ * @memory_fd: memory for the guest, if the plan needs it; else -1
+ * @programs: recorder of events of the guest's programs; or NULL
+ * @ready_fd: pipe for the status of a QEMU that has gone to the background; or
+ *            -1
+ * @flight: options of the flight recorder, which runs only if its size is not 0
+ * @qmp_fd: with @flight, a socket of QEMU's monitor; or -1
+ * @pid: a running virtual machine monitor; or 0
  * @process: the process to record, if this process did not start it; with
  *           @plan, the process may not have mapped the guest's memory yet
- * @kernel: what is known of the guest's kernel, or NULL
- * @buffer: which buffer is read
- * @image: the guest's kernel, if its own data can be read; or NULL
+ * @kernel: formats and symbols of the guest's kernel, or NULL
+ * @buffer: the buffer that is read
+ * @image: image of the guest's kernel, if the kernel's own data can be read; or
+ *         NULL
  * @functions: functions that the kernel's tracers record
- * @tracer: words for these, or NULL
- * @dir: where the recording is made
- * @lttng: what is followed goes to LTTng, too...
- * @live_options: ...so...
- * @live: ...by this; or NULL
- * @kernel_path: the kernel's image as given, or NULL
- * @busybox: as given, or NULL
- * @poll_us: microseconds between two looks
- * @max_bytes: of the recording
- * @for_ns: length of the recording; 0 for the guest's whole life
- * @print: only show what would be run
- * @quiet: nothing on standard error but errors
- * @as_qemu: the exit status is QEMU's also if nothing was recorded
+ * @tracer: words for @functions on the kernel's command line, or NULL
+ * @dir: folder of the recording
+ * @lttng: deliver events to LTTng, too
+ * @live_options: options of that delivery
+ * @live: state of that delivery, or NULL
+ * @kernel_path: --kernel, or NULL
+ * @busybox: --busybox, or NULL
+ * @poll_us: period of polls in microseconds
+ * @max_bytes: maximum size of the recording
+ * @for_ns: duration of the recording; 0: until the guest ends
+ * @print: only print the command that would be run
+ * @quiet: print only errors on standard error
+ * @as_qemu: the exit status is QEMU's, also if nothing was recorded
  */
 typedef struct HtRecord {
     HtRecordOptions plan_options;
@@ -95,8 +97,8 @@ typedef struct HtRecord {
 bool ht_record_prepare(HtRecord *r, char **argv, GError **error);
 
 /**
- * ht_record_prepared() - record what was planned
- * @r: after ht_record_prepare(); it has a process if QEMU runs already
+ * ht_record_prepared() - run and record the planned command
+ * @r: after ht_record_prepare(); if QEMU runs already, with @process
  * @argv: the command, for the recording's description
  *
  * If QEMU goes to the background, the recorder does too.
@@ -105,14 +107,15 @@ bool ht_record_prepare(HtRecord *r, char **argv, GError **error);
  */
 int ht_record_prepared(HtRecord *r, char **argv);
 
-/** ht_record_clear() - free what the functions above have set */
+/** ht_record_clear() - free the members that the functions above have set */
 void ht_record_clear(HtRecord *r);
 
 /**
- * ht_record_run() - run the plan, or watch the process, until that ends
- * @info: of the recording
+ * ht_record_run() - run the plan or use the process, and record until its end
+ * @r: the recording
+ * @info: parameters of the session
  *
- * Return: the exit status: that of QEMU, if it was run and is not 0
+ * Return: the exit status: that of QEMU, if it was run and its status is not 0
  */
 int ht_record_run(HtRecord *r, const HtSessionInfo *info);
 

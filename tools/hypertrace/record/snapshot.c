@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace snapshot: have a flight recorder make a recording now
+ * hypertrace snapshot: request a recording from a flight recorder
  */
 #include "hypertrace/base.h"
 #include <gio/gio.h>
@@ -23,8 +23,8 @@ static bool has_socket(const char *dir)
 }
 
 /*
- * Find the directory of the only recorder in the working directory, or the
- * working directory itself; fail if there are several
+ * Find the only directory of a recorder: the working directory or one in it.
+ * Fail if there are several.
  */
 static char *find_dir(GError **error)
 {
@@ -134,15 +134,15 @@ int ht_snapshot(int argc, char **argv)
     const GOptionEntry entries[] = {
         { "json", 0, 0, G_OPTION_ARG_NONE, &json, "write JSON", NULL },
         { "quiet", 'q', 0, G_OPTION_ARG_NONE, &quiet,
-          "do not show what the guest did last", NULL },
+          "do not show the end of the recording", NULL },
         { 0 }
     };
     g_autoptr(GOptionContext) context = g_option_context_new("[DIR]");
     g_autoptr(GError) error = NULL;
 
-    g_option_context_set_summary(context, "Have 'hypertrace record --flight'"
-                                 " make a recording of the events in memory,"
-                                 "\nand show what the guest did last.");
+    g_option_context_set_summary(context, "Request a recording of the events in"
+                                 " memory from\n'hypertrace record --flight',"
+                                 " and show the end of the recording.");
     g_option_context_set_description(context, "DIR is the recorder's directory"
                                      " of recordings; default: the one in the"
                                      "\nworking directory.");
