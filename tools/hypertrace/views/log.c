@@ -15,7 +15,7 @@
 #include "views/log.h"
 #include "views/view.h"
 
-/* Time between two looks for new lines, in us */
+/* Time between two polls for new lines, in us */
 #define FOLLOW_US 100000
 
 static void put_time(HtOutput *o, uint64_t ns)
@@ -177,7 +177,7 @@ static bool put_events(HtView *v, HtModel *m, HtOutput *o)
     return p.any;
 }
 
-/* Does the recording say that it has ended, or that it was cut? */
+/* Test whether the info file says that the recording ended or was cut. */
 static bool has_ended(const char *dir)
 {
     g_autofree char *path = g_build_filename(dir, "info", NULL);

@@ -20,7 +20,7 @@
  * @stream: index of the stream
  * @vcpu: processor of the stream's producer; -1: not bound to one
  * @source: name of the stream, as in the trace's file; "" if unknown
- * @name: of the event
+ * @name: name of the event
  * @lost_before: number of events that the stream lost since its previous event
  * @payload: private
  */
