@@ -2,7 +2,7 @@
 """The driver over memory alone, with the distribution's QEMU.
 
 Only these tests prove that a Linux guest takes the device, also when its recorder
-comes later, is killed and followed by another one.
+comes later, and when it is killed and a successor attaches.
 """
 
 import os

@@ -95,7 +95,7 @@ struct ht_ioc_submit {
  * EBADF	submit: the file is not open for writing
  * EINTR	the caller was killed while it waited for the host
  * EAGAIN	submit: every buffer is in use
- * ENODEV	the device is gone, or suspended
+ * ENODEV	the device is gone or suspended, or has no host
  * ETIMEDOUT	no reply; the host may still execute the message
  * EBUSY	not sent, since the reply to an earlier message is missing
  * EIO		malformed reply
@@ -121,7 +121,8 @@ struct ht_ioc_submit {
  * 1 if the host wants its events.  While the device is away, the bytes keep
  * their last values, so that events are counted as discarded.  As soon as
  * another device is present, maybe the same one under a new node, all bytes are
- * 1: the program then should open that device.
+ * 1: the program then should open that device.  In a mapping that was made
+ * before the device's generation changed, all bytes are 1.
  */
 #define HT_MMAP_RING(stream)		(((__u64)(stream) * 2) << 31)
 #define HT_MMAP_DOORBELL(stream)	(((__u64)(stream) * 2 + 1) << 31)
