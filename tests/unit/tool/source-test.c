@@ -231,9 +231,9 @@ static void test_core(void)
 
     g_assert_nonnull(s);
     g_assert_cmpuint(s->mem.size, ==, 2 * MIB);
-    refused(make_core(4096, MIB, 4095 + MIB), "cut off");
-    refused(make_core(4096, UINT64_C(1) << 52, MIB), "cut off");
-    refused(make_core(UINT64_MAX - 4095, 4096, MIB), "cut off");
+    refused(make_core(4096, MIB, 4095 + MIB), "truncated");
+    refused(make_core(4096, UINT64_C(1) << 52, MIB), "truncated");
+    refused(make_core(UINT64_MAX - 4095, 4096, MIB), "truncated");
 }
 
 /* A process that ended is detected even before its parent waits for it. */
