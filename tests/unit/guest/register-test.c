@@ -410,7 +410,8 @@ static void test_capabilities(void)
     TRY(magic, 0, -ENODEV);
     TRY(magic, 0xffffffff, -ENODEV);
     TRY(version, HT_VERSION + 1, -EPROTO);
-    TRY(channel, 3, -EPROTO);
+    TRY(channel, HT_CHANNEL_MEMORY, 0);
+    TRY(channel, HT_CHANNEL_MEMORY + 1, -EPROTO);
     TRY(mode, 2, -EPROTO);
     TRY(streams, 0, -EPROTO);
     TRY(streams, HT_STREAMS_MAX + 1, -EPROTO);
