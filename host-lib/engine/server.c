@@ -11,22 +11,12 @@
 #include "hypertrace/sanitizer.h"
 #include "hypertrace/server.h"
 #include "hypertrace/thread.h"
-
-/* Interval of readings, if the host can read the guest's counter */
-#define SAMPLE_NS           INT64_C(10000000)
-
-/* How far ahead the error bound of a TIME_SYNC reply holds */
-#define AHEAD_NS            INT64_C(1000000000)
-
-/*
- * Exchanges that measure the counter's rate: at least this far apart, with
- * brackets that make the error of the rate smaller than HT_TIME_PPM_MAX / 4.
- */
-#define RATE_NS             UINT64_C(50000000)
+#include "server-clock.h"
 
 typedef struct Stream {
     HtServer *s;
     uint32_t index;
+    bool live;                  /* not FREE; atomic, spares polls the lock */
     HtMutex lock;               /* all below */
     HtConsumer consumer;
     struct ht_ring_control *ring;
@@ -52,16 +42,7 @@ struct HtServer {
     unsigned log_tokens;
     int64_t logged_ns;
 
-    HtMutex time;               /* all below */
-    HtTimeMap map;
-    unsigned time_version;
-    int64_t sampled_ns;
-    bool rate_known;
-    uint64_t first_counter;     /* reading that the rate is measured from */
-    uint64_t first_ns;
-    uint64_t first_width;
-    int64_t exchange_ns;        /* host time of the previous TIME_SYNC */
-    uint32_t exchange_cookie;
+    HtServerClock clock;
 };
 
 /* Context: messages locked */
@@ -86,141 +67,9 @@ static void G_GNUC_PRINTF(2, 3) guest_error(HtServer *s, const char *fmt, ...)
     s->cfg.ops->log(s->cfg.opaque, text);
 }
 
-/* Clocks ------------------------------------------------------------------- */
-
-static uint64_t map_now(void)
-{
-    return ht_now_ns();
-}
-
-static void time_init(HtServer *s, uint64_t hz, uint32_t ppm)
-{
-    ht_time_map_init(&s->map, hz);
-    ht_time_map_set_ppm(&s->map, ppm);
-    s->map.now = s->cfg.future ? NULL : map_now;
-    s->time_version++;
-}
-
-/* Add a reading of both clocks.  Context: time locked */
-static void time_add(HtServer *s, uint64_t counter, uint64_t ns,
-                     uint64_t bound_ns)
-{
-    ht_time_map_sample(&s->map, counter, ns, bound_ns);
-    s->sampled_ns = ht_now_ns();
-    s->time_version++;
-}
-
-/* Read both clocks, unless that was done a moment ago.  Context: time locked */
-static void time_sample(HtServer *s, bool now)
-{
-    int64_t before, after;
-    uint64_t counter;
-
-    if (!s->cfg.ops->counter ||
-        (!now && s->map.count &&
-         ht_now_ns() - s->sampled_ns < SAMPLE_NS)) {
-        return;
-    }
-    before = ht_now_ns();
-    counter = s->cfg.ops->counter(s->cfg.opaque);
-    after = ht_now_ns();
-    time_add(s, counter, before + (after - before) / 2,
-             (after - before) / 2 + 1);
-}
-
-/*
- * Measure the rate of a counter that the host cannot read: the configured one
- * is a guess.  If the guess is wrong by more than its limit, start a new map.
- *
- * Context: time locked
- */
-static void time_measure(HtServer *s, uint64_t counter, uint64_t ns,
-                         uint64_t width)
-{
-    uint64_t elapsed, hz, nominal;
-
-    if (s->rate_known) {
-        return;
-    }
-    if (!s->first_ns || counter <= s->first_counter ||
-        (ns - s->first_ns < RATE_NS && width < s->first_width)) {
-        s->first_counter = counter;
-        s->first_ns = ns;
-        s->first_width = width;
-        return;
-    }
-    elapsed = ns - s->first_ns;
-    if (elapsed < RATE_NS ||
-        (width + s->first_width) / (elapsed / 1000000) > HT_TIME_PPM_MAX / 4) {
-        return;
-    }
-    s->rate_known = true;
-    hz = (double)(counter - s->first_counter) * 1e9 / elapsed;
-    nominal = ht_time_map_hz(&s->map);
-    if (hz < 1000 || hz > UINT64_C(100000000000) ||
-        MAX(hz, nominal) - MIN(hz, nominal) <
-        nominal / 1000000 * s->cfg.ppm) {
-        return;
-    }
-    time_init(s, hz, HT_TIME_PPM_MAX);
-    time_add(s, s->first_counter, s->first_ns, s->first_width / 2 + 1);
-}
-
-/*
- * Each message brackets the host's reading of the previous one.  A guest that
- * gives false readings makes the dates of its own events wrong; the map keeps
- * them below the present time and never lets them decrease.
- */
-static enum ht_status time_sync(HtServer *s, struct ht_msg_time *m, size_t size)
-{
-    uint64_t before, after;
-    int64_t now = ht_now_ns();
-
-    if (size != sizeof(*m)) {
-        return HT_STATUS_INVAL;
-    }
-    before = ht_get_le64(&m->before);
-    after = ht_get_le64(&m->after);
-    ht_mutex_lock(&s->time);
-    time_sample(s, true);
-    if (!s->cfg.ops->counter && s->exchange_ns && after > before &&
-        ht_get_le32(&m->prev) == s->exchange_cookie) {
-        uint64_t ticks = after - before;
-        uint64_t middle = before + ticks / 2;
-        uint64_t width = ht_time_scale(ticks / 2 + 1, s->map.fastest) + 1;
-
-        time_measure(s, middle, s->exchange_ns, 2 * width);
-        time_add(s, middle, s->exchange_ns, width);
-    }
-    s->exchange_ns = now;
-    s->exchange_cookie = ht_get_le32(&m->h.cookie);
-    ht_put_le64(&m->host_ns, now);
-    ht_put_le64(&m->bound_ns, ht_time_map_bound(&s->map, now + AHEAD_NS));
-    ht_mutex_unlock(&s->time);
-    return HT_STATUS_OK;
-}
-
-/* Give a stream's consumer the newest map.  Context: the stream locked */
-static void time_copy(HtServer *s, Stream *st)
-{
-    ht_mutex_lock(&s->time);
-    time_sample(s, false);
-    if (st->time_version != s->time_version) {
-        st->consumer.time = s->map;
-        st->time_version = s->time_version;
-    }
-    if (!s->cfg.future) {
-        st->consumer.time.latest = ht_now_ns();
-    }
-    ht_mutex_unlock(&s->time);
-}
-
 void ht_server_time(HtServer *s, HtTimeMap *map)
 {
-    ht_mutex_lock(&s->time);
-    time_sample(s, true);
-    *map = s->map;
-    ht_mutex_unlock(&s->time);
+    ht_server_clock_get(&s->clock, map);
 }
 
 /* Classes ------------------------------------------------------------------ */
@@ -407,10 +256,10 @@ static size_t consume(HtServer *s, Stream *st, size_t most)
 
     if (s->cfg.ops->take) {
         /* Buffers of a stopped stream are given back, too. */
-        time_copy(s, st);
+        ht_server_clock_copy(&s->clock, &st->consumer, &st->time_version);
         done = s->cfg.ops->take(s->cfg.opaque, st->index, c);
     } else if (ht_consumer_pending(c, st->ring)) {
-        time_copy(s, st);
+        ht_server_clock_copy(&s->clock, &st->consumer, &st->time_version);
         done = read_ring(s, st, most);
     } else {
         return 0;
@@ -444,6 +293,7 @@ static void close_stream(HtServer *s, Stream *st, uint64_t lost)
     ht_consumer_close(&st->consumer, MAX(lost, ring_lost(st)), ht_now_ns());
     add_stats(&st->closed, &st->consumer);
     set_state(st, HT_STREAM_CLOSED);
+    ht_atomic_set(&st->live, false);
 }
 
 static bool name_copy(char *dst, const uint8_t *src)
@@ -485,13 +335,14 @@ static void begin(HtServer *s, Stream *st, const HtStreamInfo *info)
     ring->host.wake = ht_le64(HT_WAKE_NEVER);
     ring->host.instance = ht_le64(info->instance);
     set_state(st, HT_STREAM_OPENED);
+    ht_atomic_set(&st->live, true);
     st->stop_told = false;
     st->time_version = 0;
     if (s->cfg.ops->opened) {
         s->cfg.ops->opened(s->cfg.opaque, st->index);
     }
     ht_consumer_open(&st->consumer, info, ht_now_ns());
-    time_copy(s, st);
+    ht_server_clock_copy(&s->clock, &st->consumer, &st->time_version);
     ht_consumer_discarded(&st->consumer, s->discarded);
     s->discarded = 0;
 }
@@ -718,6 +569,9 @@ size_t ht_server_consume(HtServer *s, uint32_t stream, size_t most)
     Stream *st = &s->streams[stream];
     size_t done;
 
+    if (!s->cfg.ops->take && !ht_atomic_read(&st->live)) {
+        return 0;
+    }
     ht_mutex_lock(&st->lock);
     done = consume(s, st, most);
     ht_mutex_unlock(&st->lock);
@@ -728,6 +582,9 @@ void ht_server_tell(HtServer *s, uint32_t stream)
 {
     Stream *st = &s->streams[stream];
 
+    if (!ht_atomic_read(&st->live)) {
+        return;
+    }
     ht_mutex_lock(&st->lock);
     if (st->consumer.open) {
         ht_consumer_tell(&st->consumer, ring_lost(st));
@@ -830,7 +687,7 @@ static enum ht_status dispatch(HtServer *s, void *msg, size_t *size)
     case HT_MSG_STREAM_FLUSH:
         return stream_flush(s, msg, *size);
     case HT_MSG_TIME_SYNC:
-        return time_sync(s, msg, *size);
+        return ht_server_clock_sync(&s->clock, msg, *size);
     case HT_MSG_STATS:
         return stats_message(s, msg, *size);
     case HT_MSG_TAKEOVER:
@@ -943,8 +800,7 @@ HtServer *ht_server_new(const HtServerConfig *cfg)
     s->openings_ns = ht_now_ns() -
                      HT_SERVER_BURST(cfg->streams) * cfg->opening_ns;
     ht_mutex_init(&s->messages);
-    ht_mutex_init(&s->time);
-    time_init(s, cfg->hz, cfg->ppm);
+    ht_server_clock_init(&s->clock, cfg);
     s->streams = g_new0(Stream, cfg->streams);
     for (i = 0; i < cfg->streams; i++) {
         const HtConsumerConfig consumer = {
@@ -986,7 +842,7 @@ void ht_server_free(HtServer *s)
     g_free(s->streams);
     ht_class_table_free(s->classes);
     ht_mutex_destroy(&s->messages);
-    ht_mutex_destroy(&s->time);
+    ht_server_clock_destroy(&s->clock);
     g_free(s->settings);
     g_free(s);
 }
