@@ -66,7 +66,7 @@ HtPrograms *ht_programs_new(int fd, bool create,
 void ht_programs_start(HtPrograms *p);
 
 /**
- * ht_programs_failed() - test whether the memory is gone
+ * ht_programs_failed() - test whether the memory cannot be read any more
  * @p: started
  *
  * Return: true if the memory was truncated; only ht_programs_end() is of use

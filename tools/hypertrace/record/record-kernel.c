@@ -67,7 +67,7 @@ static void release(HtKernelWatch *w)
     w->missing_since = w->now();
 }
 
-/* How long to rest after a search */
+/* Get the pause after a search. */
 static uint64_t search_pause(const HtKernelWatch *w, uint64_t t)
 {
     bool eager = w->kernel || t - w->missing_since < EAGER_NS;
@@ -136,7 +136,7 @@ static void adopt(HtKernelWatch *w, HtGuestKernel *k, uint64_t t)
  * may have booted: search again. If its ticks went back, it was booted again at
  * the same address.
  */
-static bool is_dead(HtKernelWatch *w, uint64_t t, bool last, unsigned *flags)
+static bool has_ended(HtKernelWatch *w, uint64_t t, bool last, unsigned *flags)
 {
     HtKernelClock clock;
     bool dead = false;
@@ -210,7 +210,7 @@ unsigned ht_kernel_watch_look(HtKernelWatch *w, bool last)
         adopt(w, k, t);
         flags |= HT_WATCH_KERNEL;
     }
-    if (ht_guest_kernel_check(w->kernel) || is_dead(w, t, last, &flags)) {
+    if (ht_guest_kernel_check(w->kernel) || has_ended(w, t, last, &flags)) {
         w->gone = true;
         w->next_search = 0;
         return HT_WATCH_GONE | HT_WATCH_MORE;

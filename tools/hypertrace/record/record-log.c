@@ -7,7 +7,7 @@
 #include "record/record-log.h"
 
 /* Bytes of lines after which a poll ends */
-#define LOOK_BYTES (1u << 20)
+#define POLL_BYTES (1u << 20)
 
 struct HtRecordLog {
     HtKernelLog *log;
@@ -41,7 +41,7 @@ bool ht_record_log_look(HtRecordLog *l, uint32_t boot, bool last, int64_t us,
         if (!until) {
             until = g_get_monotonic_time() + us;
         }
-        if (out->len - before >= LOOK_BYTES ||
+        if (out->len - before >= POLL_BYTES ||
             g_get_monotonic_time() >= until) {
             return true;
         }

@@ -161,8 +161,8 @@ static void set_process(Run *run, HtProcess *process)
 }
 
 /*
- * Look at the memory of the process, all of it or what @sources lack.  A
- * replacement begins all searches again: keep the source that is the same.
+ * Map the memory of the process in @slot, without the memory of @others. A new
+ * source restarts all searches, so an equal source is not replaced.
  */
 static void scan(Run *run, HtSource **slot, const GPtrArray *others,
                  unsigned what)
@@ -177,7 +177,7 @@ static void scan(Run *run, HtSource **slot, const GPtrArray *others,
     }
 }
 
-/* Repeat the scan, because a QEMU that has just started has no RAM mapped. */
+/* Scan from time to time, because QEMU maps its RAM only after its start. */
 static void scan_process(Run *run, bool rest, bool whole)
 {
     uint64_t t = now_ns();
@@ -254,7 +254,7 @@ static void show_status(const Run *run, uint64_t ns)
 }
 
 /* Send QEMU's status to the caller, with -daemonize, and leave the terminal. */
-static void tell_ready(const Run *run, int status)
+static void report_status(const Run *run, int status)
 {
     int null = open("/dev/null", O_RDWR | O_CLOEXEC);
     unsigned char byte = status;
@@ -280,7 +280,7 @@ static bool goes_on(Run *run, int status)
     set_process(run, guest);
     run->pid = guest->pid;
     if (run->r->ready_fd >= 0) {
-        tell_ready(run, WEXITSTATUS(status));
+        report_status(run, WEXITSTATUS(status));
         if (run->flight) {
             ht_errors_to_syslog();
         }
@@ -313,7 +313,7 @@ static bool has_ended(Run *run, int *status)
 }
 
 /* Poll once. If that fails, the recording ends, but QEMU continues. */
-static void look(Run *run)
+static void poll_session(Run *run)
 {
     g_autoptr(GError) error = NULL;
 
@@ -393,8 +393,9 @@ static void explain(Run *run, uint64_t t)
 }
 
 /*
- * Check whether the time of --for is over. If so, ask our QEMU to end. Returns
- * true if another's process must be left.
+ * Check whether the time of --for is over. If so, send SIGTERM to a QEMU that
+ * this process started. Returns true if the loop must end, because this process
+ * did not start QEMU.
  */
 static bool time_is_over(Run *run, uint64_t t)
 {
@@ -427,7 +428,7 @@ static void follow(Run *run, int *status)
             kill(run->pid, sig);
         }
         if (!run->stopped) {
-            look(run);
+            poll_session(run);
         }
         if (run->flight) {
             ht_flight_poll(run->flight, run->session);
@@ -446,7 +447,7 @@ static void follow(Run *run, int *status)
     }
 }
 
-static void tell_losses(const HtSessionStats *n, bool stopped)
+static void print_losses(const HtSessionStats *n, bool stopped)
 {
     const char *next = "";
 
@@ -488,17 +489,17 @@ static void summary(const Run *run, int status)
 
     if (n.found && !run->r->quiet && run->flight) {
         fprintf(stderr, "hypertrace record: %" PRIu64 " events; ", n.events);
-        tell_losses(&n, run->stopped);
+        print_losses(&n, run->stopped);
     } else if (n.found && !run->r->quiet) {
         fprintf(stderr, "hypertrace record: %" PRIu64 " events, %.1f MB in "
                 "%s; ", n.events, n.bytes / 1e6, run->r->dir);
-        tell_losses(&n, run->stopped);
+        print_losses(&n, run->stopped);
     } else if (!n.found && n.logged) {
         ht_error("no ring of events was found in the guest's memory: only the "
                  "kernel's log was recorded, %" PRIu64 " lines in %s",
                  n.logged, run->r->dir);
     } else if (!n.found && !ended_well(run, status)) {
-        /* QEMU said why. */
+        /* QEMU has printed the reason. */
         ht_error("QEMU ended before the guest's kernel traced anything; "
                  "nothing was recorded");
     } else if (!n.found && run->r->buffer == HT_TRACE_BUFFER_MAIN) {
@@ -548,7 +549,7 @@ static void end_live(Run *run)
     }
 }
 
-/* Take what the programs have committed; tell how much it was. */
+/* Record the remaining events of the programs, and print a summary. */
 static void end_programs(Run *run)
 {
     HtProgramsStats *n = &run->programs;
@@ -583,7 +584,7 @@ static char *describe_end(const Run *run, int status)
     return g_strdup_printf("QEMU ended with status %d", WEXITSTATUS(status));
 }
 
-/* Write what is left if the machine has ended. */
+/* End the flight recorder; it writes the last events if the machine ended. */
 static void end_flight(Run *run, const char *why)
 {
     bool ended = run->child || ht_process_ended(run->process);

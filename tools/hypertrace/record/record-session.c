@@ -12,7 +12,7 @@
 #include "record/record-session.h"
 
 /* Candidates tested in a poll; the fast search has one for each 2 MiB. */
-#define SEARCH_LOOKS    4096
+#define SEARCH_CANDIDATES 4096
 /* Period of searches, since a guest may have another ring after a reset */
 #define SEARCH_AGAIN_NS UINT64_C(1000000000)
 /*
@@ -39,7 +39,7 @@
 /* Time to read the kernel's log in each poll, and at the end, in us */
 #define LOG_US          1000
 #define LOG_LAST_US     G_TIME_SPAN_SECOND
-#define LOG_LAST_LOOKS  10
+#define LOG_LAST_POLLS  10
 
 /* A ring that was found */
 typedef struct Ring {
@@ -86,7 +86,7 @@ struct HtSession {
     HtKernelImage *image;
     bool main_buffer;
     uint32_t log_boots;         /* boots whose log is recorded, or older ones */
-    uint64_t logged;            /* records of kernels that are gone */
+    uint64_t logged;            /* records of earlier kernels */
     GString *log_text;
     bool more;
     HtFtStats past;             /* sum of rings that were dropped */
@@ -246,7 +246,7 @@ static void take(HtSession *s, Ring *ring)
         ht_record_info_ring(s->info, s->kernel,
                             ht_ft_follow_ring(ring->follow));
     }
-    /* A boot that had no ring may have had a log. */
+    /* An earlier boot may have had a log but no ring. */
     ring->epoch_base = MAX(s->epochs, MAX(s->log_boots, 1) - 1);
     ring->taken = true;
     if (ring->feed.runs) {
@@ -325,9 +325,9 @@ static void write_formats(HtSession *s, const Place *p)
 }
 
 /*
- * The boot of a log that begins.  Rings count boots, too.  A kernel's main
- * buffer is in the same memory as its log.  A boot-mapped ring is older than
- * the log or younger: the newest log belongs to the newest ring.
+ * Get the boot of a log without records. The kernel's main buffer is in the
+ * same memory as its log, so both have the same boot. A boot-mapped ring may be
+ * older or younger than the log: the newest log gets the newest ring's boot.
  */
 static uint32_t boot_of_log(const HtSession *s, const HtFtMem *mem)
 {
@@ -344,8 +344,8 @@ static uint32_t boot_of_log(const HtSession *s, const HtFtMem *mem)
     return MIN(MAX(s->log_boots, boot), BOOTS_MAX - 1);
 }
 
-/* Record what is new of a kernel's log.  The first record makes it a boot. */
-static void look_at_log(HtSession *s, Place *p, bool last, int64_t us)
+/* Record the new part of a log, which gets its boot with its first record. */
+static void poll_log(HtSession *s, Place *p, bool last, int64_t us)
 {
     bool more, begun;
 
@@ -371,7 +371,7 @@ static void look_at_log(HtSession *s, Place *p, bool last, int64_t us)
 /* Read the rest of an ended kernel's log, as far as its memory still has it. */
 static void end_log(HtSession *s, Place *p)
 {
-    look_at_log(s, p, true, LOG_US);
+    poll_log(s, p, true, LOG_US);
     if (p->log) {
         s->logged += ht_record_log_records(p->log);
         g_clear_pointer(&p->log, ht_record_log_free);
@@ -406,11 +406,11 @@ static void watch(HtSession *s, bool last)
         if (flags & HT_WATCH_FOUND && s->main_buffer) {
             add_list(s, p);
         }
-        look_at_log(s, p, false, LOG_US);
+        poll_log(s, p, false, LOG_US);
     }
 }
 
-/* The rest of each log.  A guest that goes on printing does not keep us. */
+/* Record the rest of each log. The guest may still print: bound the polls. */
 static void finish_logs(HtSession *s)
 {
     unsigned i, n;
@@ -419,13 +419,13 @@ static void finish_logs(HtSession *s)
         n = 0;
         do {
             s->more = false;
-            look_at_log(s, s->places->pdata[i], true, LOG_LAST_US);
-        } while (s->more && !s->error && ++n < LOG_LAST_LOOKS);
+            poll_log(s, s->places->pdata[i], true, LOG_LAST_US);
+        } while (s->more && !s->error && ++n < LOG_LAST_POLLS);
     }
 }
 
 /* Check whether a ring is known, or is a part of a known one (of a CPU). */
-static bool known(const HtSession *s, const HtFtMem *mem, uint64_t offset)
+static bool is_known(const HtSession *s, const HtFtMem *mem, uint64_t offset)
 {
     unsigned i;
 
@@ -440,8 +440,9 @@ static bool known(const HtSession *s, const HtFtMem *mem, uint64_t offset)
     return false;
 }
 
-/* Drop the ring that was at this address before, and parts of it. */
-static void forget(HtSession *s, const HtFtMem *mem, const HtFtRing *found)
+/* Drop the earlier ring at this address, and parts of it. */
+static void drop_earlier(HtSession *s, const HtFtMem *mem,
+                         const HtFtRing *found)
 {
     unsigned i;
 
@@ -471,10 +472,10 @@ static bool make_room(HtSession *s)
 }
 
 /* Add a ring if it is new and there is room. Takes ownership of @found. */
-static bool consider(HtSession *s, const HtFtMem *mem, HtFtRing *found)
+static bool add_candidate(HtSession *s, const HtFtMem *mem, HtFtRing *found)
 {
-    if (!known(s, mem, found->offset)) {
-        forget(s, mem, found);
+    if (!is_known(s, mem, found->offset)) {
+        drop_earlier(s, mem, found);
         if (make_room(s)) {
             add_ring(s, mem, found);
             return true;
@@ -489,17 +490,17 @@ static bool consider(HtSession *s, const HtFtMem *mem, HtFtRing *found)
  * there are too many rings, continue after the ring that was added last.
  */
 static void search_place(HtSession *s, Place *p, HtFtSearch *search,
-                         uint64_t looks)
+                         uint64_t candidates)
 {
     uint64_t step = search->step;
     unsigned from = p->turn, i, n;
 
-    ht_ft_search_go(search, looks);
+    ht_ft_search_go(search, candidates);
     n = search->rings->len;
     for (i = 0; i < n; i++) {
         unsigned at = (from + i) % n;
 
-        if (consider(s, p->mem, search->rings->pdata[at])) {
+        if (add_candidate(s, p->mem, search->rings->pdata[at])) {
             p->turn = at + 1;
         }
         search->rings->pdata[at] = NULL;
@@ -516,7 +517,7 @@ static void search_place(HtSession *s, Place *p, HtFtSearch *search,
  * offset, subtract the size of holes below it: the PCI hole below 4 GiB has 1
  * or 2 GiB; on Arm and RISC-V, memory begins at 1 or 2 GiB.
  */
-static void search_where_said(HtSession *s, const HtFtMem *mem)
+static void search_given_address(HtSession *s, const HtFtMem *mem)
 {
     uint64_t less;
 
@@ -524,7 +525,7 @@ static void search_where_said(HtSession *s, const HtFtMem *mem)
         HtFtRing *ring = ht_ft_ring_at(mem, s->ring_at - (less << 30), NULL);
 
         if (ring) {
-            consider(s, mem, ring);
+            add_candidate(s, mem, ring);
         }
     }
 }
@@ -553,9 +554,9 @@ static void search(HtSession *s, uint64_t anywhere)
             continue;
         }
         if (s->ring_at) {
-            search_where_said(s, p->mem);
+            search_given_address(s, p->mem);
         }
-        search_place(s, p, &p->search, SEARCH_LOOKS);
+        search_place(s, p, &p->search, SEARCH_CANDIDATES);
         if (!found && anywhere) {
             search_place(s, p, &p->anywhere, anywhere);
         }
@@ -580,7 +581,7 @@ static bool follow_again(HtSession *s, Ring *ring)
  * Poll a ring. It is recorded only after it has changed: a copy in a page cache
  * and a ring of an earlier boot do not change.
  */
-static void look_at(HtSession *s, Ring *ring)
+static void poll_ring(HtSession *s, Ring *ring)
 {
     if (!ring->taken &&
         (ht_ft_follow_look(ring->follow) < 0 ||
@@ -594,10 +595,10 @@ static void look_at(HtSession *s, Ring *ring)
 }
 
 /*
- * Poll all rings. If the header of a ring is gone, drop the ring, unless it is
- * being recorded: early in a boot, the kernel may create its ring again.
+ * Poll all rings. If the header of a ring is invalid, drop the ring, unless it
+ * is being recorded: early in a boot, the kernel may create its ring again.
  */
-static void look_at_all(HtSession *s)
+static void poll_rings(HtSession *s)
 {
     g_autoptr(GPtrArray) rings = g_ptr_array_new();
     unsigned i;
@@ -615,7 +616,7 @@ static void look_at_all(HtSession *s)
     for (i = 0; i < rings->len; i++) {
         /* Polling an earlier ring may have dropped this one. */
         if (g_ptr_array_find(s->rings, rings->pdata[i], NULL)) {
-            look_at(s, rings->pdata[i]);
+            poll_ring(s, rings->pdata[i]);
         }
     }
 }
@@ -649,7 +650,7 @@ bool ht_session_look(HtSession *s, GError **error)
         search(s, t - s->started >= ANYWHERE_NS ? ANYWHERE_LOOKS : 0);
         s->next_search = next_search(s, t);
     }
-    look_at_all(s);
+    poll_rings(s);
     if (s->error) {
         ht_rec_writer_flush(s->writer, NULL);
         g_propagate_error(error, g_steal_pointer(&s->error));
@@ -766,7 +767,7 @@ HtSessionStats ht_session_stats(const HtSession *s)
  * Record the remaining events. The number of polls is bounded, because a guest
  * that still runs may write faster than the recorder reads.
  */
-static bool look_last(HtSession *s, GError **error)
+static bool poll_last(HtSession *s, GError **error)
 {
     uint64_t rounds = 2;
     unsigned i;
@@ -793,7 +794,7 @@ bool ht_session_finish(HtSession *s, const char *end, GError **error)
     if (s->image && (s->main_buffer ? !s->rings->len : !s->log_boots)) {
         watch(s, true);
     }
-    if (!look_last(s, error)) {
+    if (!poll_last(s, error)) {
         return false;
     }
     finish_logs(s);
@@ -806,7 +807,7 @@ bool ht_session_finish(HtSession *s, const char *end, GError **error)
     }
     /* In a memory image no ring changes: record the first that can be read. */
     for (i = 0; !any_taken(s) && !s->epochs && i < s->rings->len; i++) {
-        if (follow_again(s, s->rings->pdata[i]) && !look_last(s, error)) {
+        if (follow_again(s, s->rings->pdata[i]) && !poll_last(s, error)) {
             return false;
         }
     }
