@@ -12,8 +12,8 @@ import pytest
 
 SOURCES = Path(__file__).resolve().parents[3] / "guest-linux"
 MODULES = {
-    "hypertrace": ("htk_", "main sysfs emit chardev device port control origin "
-                   "enable pci virtio virtio-queue"),
+    "hypertrace": ("htk_", "main memory life sysfs emit chardev device port "
+                   "control origin enable pci virtio virtio-queue"),
     "hypertrace-sources": ("(?:hte|fn)_", "sources-main events-main "
                            "events-class events-fields events-syscalls "
                            "events-tasks functions"),
