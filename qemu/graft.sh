@@ -114,7 +114,7 @@ grafted() {
     for path in hw/hypertrace backends/hypertrace include/hypertrace host-lib \
         qapi/hypertrace*.json \
         tests/qtest/hypertrace tests/qtest/hypertrace-*.[ch] \
-        tests/qtest/libqos/hypertrace*.[ch] tests/unit/ftrace/ftrace-guest.[ch] \
+        tests/qtest/libqos/hypertrace*.[ch] \
         docs/specs/hypertrace*.rst; do
         [ ! -e "$path" ] || printf '%s\n' "$path"
     done

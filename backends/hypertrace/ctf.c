@@ -14,7 +14,7 @@
 #include "system/system.h"
 #include "hypertrace/backend.h"
 #include "hypertrace/ctf-writer.h"
-#include "hypertrace/recording.h"
+#include "hypertrace/host-boot.h"
 
 OBJECT_DECLARE_SIMPLE_TYPE(HypertraceCtf, HYPERTRACE_BACKEND_CTF)
 
@@ -107,7 +107,7 @@ static void *ctf_attach(HypertraceBackend *b, const HtDeviceInfo *info,
                         Error **errp)
 {
     HypertraceCtf *ctf = HYPERTRACE_BACKEND_CTF(b);
-    g_autofree char *boot = ht_rec_host_boot();
+    g_autofree char *boot = ht_host_boot();
     HtCtfInfo trace = {
         .host_boot = boot,
         .vm_name = info->vm_name,

@@ -7,10 +7,8 @@
 #include <time.h>
 
 #include "hypertrace/base.h"
+#include "hypertrace/host-boot.h"
 #include "hypertrace/recording.h"
-
-/* Recordings with the same boot id share the host's clocks. */
-#define HOST_BOOT "/proc/sys/kernel/random/boot_id"
 
 static uint64_t read_clock(clockid_t id)
 {
@@ -44,18 +42,10 @@ static void set_clocks(GKeyFile *keys)
     g_key_file_set_uint64(keys, "recording", "started-boottime", boot);
 }
 
-char *ht_rec_host_boot(void)
-{
-    char *boot = NULL;
-
-    g_file_get_contents(HOST_BOOT, &boot, NULL, NULL);
-    return boot ? g_strstrip(boot) : NULL;
-}
-
 void ht_rec_info_begin(GKeyFile *keys, const char *command, const char *source,
                        uint32_t poll_us)
 {
-    g_autofree char *boot = ht_rec_host_boot();
+    g_autofree char *boot = ht_host_boot();
 
     g_key_file_set_integer(keys, "recording", "version", HT_REC_VERSION);
     if (command) {

@@ -8,81 +8,59 @@
 #include "qapi/util.h"
 #include "device.h"
 #include "drain.h"
-#include "ftrace.h"
 #include "stats.h"
 
-/* A realized device or complete object */
-typedef struct Found {
-    char *path;                 /* QOM path; for a device, of its PCI proxy */
-    const HtTrace *trace;
-    HtDispatch *dispatch;       /* NULL: it delivers nothing */
-} Found;
-
-/* Returns false if @obj is neither; otherwise the caller frees f->path */
-static bool look_at(Object *obj, Found *f)
+/* Returns @obj as a realized device; NULL if it is none */
+static HypertraceDevice *as_device(Object *obj)
 {
-    if (object_dynamic_cast(obj, TYPE_HYPERTRACE_DEVICE)) {
-        HypertraceDevice *dev = HYPERTRACE_DEVICE(obj);
+    HypertraceDevice *dev;
 
-        if (!dev->prepared) {
-            return false;
-        }
-        *f = (Found) { object_get_canonical_path(obj->parent), dev->trace,
-                       dev->dispatch };
-        return true;
-    }
-    if (object_dynamic_cast(obj, TYPE_HYPERTRACE_FTRACE)) {
-        HypertraceFtrace *ft = HYPERTRACE_FTRACE(obj);
-
-        if (!ft->complete) {
-            return false;
-        }
-        *f = (Found) { object_get_canonical_path(obj), ft->trace,
-                       ft->dispatch };
-        return true;
-    }
-    return false;
-}
-
-/* Find a device or object by its id or QOM path; NULL with @errp set */
-static Object *find(const char *path, Found *f, Error **errp)
-{
-    Object *obj = object_resolve_path(path, NULL), *device;
-
-    device = obj ? object_resolve_path_component(obj, "virtio-backend") : NULL;
-    obj = device ?: obj;
-    if (!obj || !look_at(obj, f)) {
-        error_setg(errp, "'%s' is not the id or QOM path of a hypertrace device"
-                   " or hypertrace-ftrace object", path);
+    if (!object_dynamic_cast(obj, TYPE_HYPERTRACE_DEVICE)) {
         return NULL;
     }
-    return obj;
+    dev = HYPERTRACE_DEVICE(obj);
+    return dev->prepared ? dev : NULL;
 }
 
-static void add(Object *obj, const Found *f, HypertraceInfoList **list)
+/* Path of a device: that of its PCI proxy, for g_free() */
+static char *path_of(HypertraceDevice *dev)
+{
+    return object_get_canonical_path(OBJECT(dev)->parent);
+}
+
+/* Find a device by its id or QOM path; NULL with @errp set */
+static HypertraceDevice *find(const char *path, Error **errp)
+{
+    Object *obj = object_resolve_path(path, NULL), *backend;
+    HypertraceDevice *dev;
+
+    backend = obj ? object_resolve_path_component(obj, "virtio-backend") : NULL;
+    obj = backend ?: obj;
+    dev = obj ? as_device(obj) : NULL;
+    if (!dev) {
+        error_setg(errp, "'%s' is not the id or QOM path of a hypertrace"
+                   " device", path);
+    }
+    return dev;
+}
+
+static void add(HypertraceDevice *dev, HypertraceInfoList **list)
 {
     HypertraceInfo *info = g_new0(HypertraceInfo, 1);
 
-    info->object = g_strdup(f->path);
-    info->name = g_strdup(f->trace->name);
-    if (object_dynamic_cast(obj, TYPE_HYPERTRACE_DEVICE)) {
-        info->kind = HYPERTRACE_KIND_DEVICE;
-        ht_fill_device_stats(HYPERTRACE_DEVICE(obj), &info->u.device);
-    } else {
-        info->kind = HYPERTRACE_KIND_FTRACE;
-        ht_ftrace_stats(HYPERTRACE_FTRACE(obj), &info->u.ftrace);
-    }
+    info->object = path_of(dev);
+    info->name = g_strdup(dev->trace->name);
+    ht_fill_device_stats(dev, qapi_HypertraceInfo_base(info));
     QAPI_LIST_PREPEND(*list, info);
 }
 
 /* object_child_foreach_recursive() */
 static int add_any(Object *obj, void *opaque)
 {
-    Found f;
+    HypertraceDevice *dev = as_device(obj);
 
-    if (look_at(obj, &f)) {
-        add(obj, &f, opaque);
-        g_free(f.path);
+    if (dev) {
+        add(dev, opaque);
     }
     return 0;
 }
@@ -92,12 +70,10 @@ HypertraceInfoList *qmp_query_hypertrace(const char *object, Error **errp)
     HypertraceInfoList *list = NULL;
 
     if (object) {
-        Found f;
-        Object *obj = find(object, &f, errp);
+        HypertraceDevice *dev = find(object, errp);
 
-        if (obj) {
-            add(obj, &f, &list);
-            g_free(f.path);
+        if (dev) {
+            add(dev, &list);
         }
         return list;
     }
@@ -107,15 +83,15 @@ HypertraceInfoList *qmp_query_hypertrace(const char *object, Error **errp)
 
 HypertraceDrain *qmp_hypertrace_drain(const char *object, Error **errp)
 {
+    HypertraceDevice *dev = find(object, errp);
+    g_autofree char *path = dev ? path_of(dev) : NULL;
     HypertraceDrain *drain;
     uint64_t id;
-    Found f;
 
-    if (!find(object, &f, errp)) {
+    if (!dev) {
         return NULL;
     }
-    id = ht_drain_begin(f.dispatch, f.path, errp);
-    g_free(f.path);
+    id = ht_drain_begin(dev->dispatch, path, errp);
     if (!id) {
         return NULL;
     }

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Two guests and one relay daemon, read live and from the daemon's files.
 
-`hypertrace record --net --live` sends the ring's events, and so do the QEMUs,
-which follow the same rings with hypertrace-ftrace, in a session of the user's.
+`hypertrace record --net --live` sends the events of each ring in a session of its
+own.
 """
 
 import collections
@@ -119,7 +119,7 @@ class LiveReader:
         assert self.process.poll() is None, \
             self.complaints.read_text(errors="replace")[-2000:]
         return collections.Counter(re.findall(
-            r" ((?:vm|qemu)\d):\w+: \{", self.path.read_text(
+            r" (vm\d):\w+: \{", self.path.read_text(
                 errors="replace")))
 
     def __enter__(self):
@@ -130,21 +130,18 @@ class LiveReader:
         self.process.wait()
 
 
-def command(tmp, n, formats, memory):
-    """A guest of this project's QEMU, which also follows the ring, and waits
-    for a command before it runs"""
+def command(tmp, n, memory):
+    """A guest that waits for a command before it runs"""
     _, *args = recording.guest(
         tmp, recording.initrd(tmp / "initrd", recording.KILLED_JOB), memory)
-    return [os.environ["HT_QEMU"], *args, "-name", f"guest=vm{n}",
-            "-object", "hypertrace-backend-lttng,id=l", "-object",
-            f"hypertrace-ftrace,id=qemu{n},backend=l,formats={formats}",
-            "-S", "-qmp", f"unix:{tmp}/qmp,server=on,wait=off"]
+    return [recording.QEMU, *args, "-name", f"guest=vm{n}", "-S",
+            "-qmp", f"unix:{tmp}/qmp,server=on,wait=off"]
 
 
 class Guest:
-    """A guest recorded by hypertrace and by QEMU"""
+    """A guest and its recorder"""
 
-    def __init__(self, tmp, n, relay, formats, memory, env):
+    def __init__(self, tmp, n, relay, memory, env):
         self.tmp = tmp / f"vm{n}"
         self.tmp.mkdir()
         self.name = f"vm{n}"
@@ -152,7 +149,7 @@ class Guest:
         self.qmp = None
         self.recorder = subprocess.Popen(
             [HYPERTRACE, "record", "-o", self.tmp / "rec", "--net", relay.url,
-             "--live", "--", *command(self.tmp, n, formats, memory)],
+             "--live", "--", *command(self.tmp, n, memory)],
             env=env, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE,
             text=True)
 
@@ -201,14 +198,6 @@ def wait_until(condition, guests, found=lambda: ""):
         time.sleep(0.05)
 
 
-@pytest.fixture(scope="module")
-def formats(tmp_path_factory, env):  # noqa: F811
-    path = tmp_path_factory.mktemp("formats") / "formats"
-    subprocess.run([HYPERTRACE, "formats", "-o", path,
-                    os.environ["HT_KERNEL"]], env=env, check=True)
-    return path
-
-
 # one guest's memory is partly shared, the other's is read through its process
 MEMORY = [recording.MEMORY,
           ["-m", "512", "-smp", "2", "-object",
@@ -236,14 +225,11 @@ def record_two(daemon, relay, guests):
         def wait(condition):
             wait_until(lambda: all(map(condition, running)), running)
 
-        # one session per recorder, and one of both QEMUs, which excludes the
-        # recorders' own events
-        wait_until(lambda: len(relay.sessions()) == len(guests) + 1, running)
+        # one session per recorder
+        wait_until(lambda: len(relay.sessions()) == len(guests), running)
         wait(Guest.answers)
-        daemon.lttng("track", "-u", "-s", "qemus", "--vpid=" +
-                     ",".join(str(g.qemu()) for g in running))
         # babeltrace may also crash on a trace added while it reads
-        wait_until(lambda: declared(daemon, relay, 2 * len(guests)), running,
+        wait_until(lambda: declared(daemon, relay, len(guests)), running,
                    lambda: str(relay.declared()))
         readers = [stack.enter_context(LiveReader(
             url, running[0].tmp.parent / f"live{n}"))
@@ -255,8 +241,7 @@ def record_two(daemon, relay, guests):
             g.run()
         wait(lambda g: "READY" in recording.console(g.tmp))
         counts = [sum(recording.counted(g.tmp)) for g in running]
-        expected = {f"{who}{n}": count for n, count in enumerate(counts)
-                    for who in ("vm", "qemu")}
+        expected = {f"vm{n}": count for n, count in enumerate(counts)}
         # all events are read while the guests run
         wait_until(lambda: relay.kept() == expected, running)
         # all other checks that need a running QEMU come before its end, too
@@ -266,13 +251,12 @@ def record_two(daemon, relay, guests):
                                collections.Counter()) == expected, running,
                    lambda: f"{[r.read() for r in readers]}, not {expected}")
         said = [g.kill() for g in running]
-        daemon.lttng("destroy", "qemus")
         assert relay.kept() == expected
     return counts, said
 
 
 @own_run
-def test_two_guests(tmp_path, env, formats):  # noqa: F811
+def test_two_guests(tmp_path, env):  # noqa: F811
     if not shutil.which("lttng-relayd"):
         pytest.skip("lttng-relayd is not installed")
     if not shutil.which("babeltrace"):
@@ -281,17 +265,8 @@ def test_two_guests(tmp_path, env, formats):  # noqa: F811
             str(tmp_path / "unused"), own_run=os.geteuid() == 0) as daemon, \
             Relay(tmp_path / "relay", daemon) as relay:
         traced = daemon.env({**env, "LTTNG_UST_REGISTER_TIMEOUT": "60000"})
-        daemon.lttng("create", "qemus", "--live=500000",
-                     f"--set-url={relay.url}")
-        daemon.lttng("enable-channel", "-u", "-s", "qemus", "--buffers-pid",
-                     "--subbuf-size=1M", "--num-subbuf=8", "main")
-        daemon.lttng("enable-event", "-u", "-s", "qemus", "-c", "main",
-                     "qemu*:*")
-        daemon.lttng("untrack", "-u", "-s", "qemus", "--vpid", "--all")
-        daemon.lttng("start", "qemus")
         counts, said = record_two(daemon, relay, [
-            functools.partial(Guest, tmp_path, n, relay, formats, memory,
-                              traced)
+            functools.partial(Guest, tmp_path, n, relay, memory, traced)
             for n, memory in enumerate(MEMORY)])
 
     for n, count in enumerate(counts):

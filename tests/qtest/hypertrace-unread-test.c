@@ -10,7 +10,7 @@
 #include "qobject/qjson.h"
 #include "qemu/timer.h"
 #include "libqtest.h"
-#include "hypertrace-ftrace.h"
+#include "libqos/hypertrace.h"
 
 #define DEVICE "channel=shm,mode=overwrite,streams=2,packet-size=4096,packets=4"
 

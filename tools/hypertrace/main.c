@@ -43,7 +43,7 @@ static const HtCommand commands[] = {
     { "enable", ht_enable, "enable classes of events" },
     { "disable", ht_disable, "disable classes of events" },
     { "set", ht_set, "change a setting of the guest's event sources" },
-    { "formats", ht_formats, "print a kernel's event formats, for QEMU" },
+    { "formats", ht_formats, "print a kernel's event formats" },
     { }
 };
 

@@ -184,14 +184,6 @@ void ht_rec_writer_free(HtRecWriter *w);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(HtRecWriter, ht_rec_writer_free)
 
 /**
- * ht_rec_host_boot: get the id of the host's present boot
- *
- * Returns: a text that is unique to the boot, for g_free(); NULL if the host
- * does not provide an id
- */
-char *ht_rec_host_boot(void);
-
-/**
  * ht_rec_info_begin: set the keys of "info" that are known at the start
  * @keys: the content of "info"
  * @command: recorded command, for display; or NULL

@@ -42,32 +42,6 @@ QUIET = {
               "clock-bound-ns": FOREVER, "streams": [], "backends": []},
     "classes": {"classes": []}}
 
-RING = {
-    "flight": "/var/flights",
-    "stats": {
-        "events": 99, "no-format": 2, "boots": 2, "resets": 1,
-        "clock-steps": 3, "recordings": 4, "skipped-recordings": 1,
-        "rings": [
-            {"address": 0x3f000000, "size": 16 << 20, "cpus": 2,
-             "layout": "6.12", "changes": True, "streams": [0, 2],
-             "events": 90, "gaps": 1,
-             "lost": 1200, "bad": 1, "clock-bound-ns": 10000,
-             "clock-worst-ns": 3000000},
-            {"address": 0x7f000000, "size": 1 << 20, "cpus": 1,
-             "layout": "6.1", "changes": False, "events": 9, "gaps": 0,
-             "lost": 0, "bad": 0, "clock-bound-ns": FOREVER,
-             "clock-worst-ns": 0}],
-        "backends": [{"backend": "lttng", "events": 97, "discarded": 2,
-                      "idle": True, "queued": 0}]},
-    "classes": {"classes": [{"id": 7, "name": HOSTILE, "on": True}]}}
-
-NOWHERE = {
-    "flight": None,
-    "stats": {"events": 0, "no-format": 0, "boots": 0, "resets": 0,
-              "clock-steps": 0, "recordings": 0, "skipped-recordings": 0,
-              "rings": [], "backends": []},
-    "classes": {"classes": []}}
-
 STATUS = """\
 ht0: device, channel=shm mode=overwrite unread=on events=*,!noise settings=a.b=1 c=2
   1234567 events, 5 lost, 6 dropped, 1 error; dates within 1.50 us
@@ -77,18 +51,6 @@ ht0: device, channel=shm mode=overwrite unread=on events=*,!noise settings=a.b=1
   backend log0: 1234567 events, 3 discarded, idle
 ht1: device, channel=virtio mode=discard events=*
   0 events, 0 lost, 0 dropped, 0 errors; dates not known yet
-vm0: ring of the guest's kernel
-  99 events delivered, 2 without a format; 2 boots, 1 reset, 3 steps of a clock
-  4 recordings, 1 too many, in /var/flights
-  ring at 0x3f000000, 16384 KiB, 2 CPUs, Linux 6.12: 90 events, 1 gap,\
- about 1200 lost; 1 bad page; dates within 10.0 us, of all within 3.00 ms;\
- streams 0, 2
-  ring at 0x7f000000, 1024 KiB, 1 CPU, Linux 6.1, does not change: 9 events,\
- 0 gaps, about 0 lost; dates not known yet
-  backend lttng: 97 events, 2 discarded, idle
-vm1: ring of the guest's kernel
-  0 events delivered, 0 without a format; 0 boots, 0 resets
-  no ring was found
 """
 
 
@@ -106,12 +68,8 @@ class Qemu(threading.Thread):
         self.start()
 
     def children(self, path):
-        kinds = {"/machine/peripheral": "hypertrace",
-                 "/objects": "hypertrace-ftrace"}
-        return [{"name": name, "type": f"child<{kinds[path]}>"}
-                for name, t in self.things.items()
-                if path in kinds and ("channel" in t) == (
-                    kinds[path] == "hypertrace")]
+        return [{"name": name, "type": "child<hypertrace>"}
+                for name in self.things if path == "/machine/peripheral"]
 
     def answer(self, command, path=None, property=None, value=None,
                object=None):
@@ -160,28 +118,27 @@ class TestControl:
         return run(command, qemu.path, *args, **kwargs).stdout.decode()
 
     def test_status(self):
-        q = self.qemu(ht0=DEVICE, ht1=QUIET, vm0=RING, vm1=NOWHERE)
+        q = self.qemu(ht0=DEVICE, ht1=QUIET)
         assert self.out(q, "status") == STATUS, self.out(q, "status")
-        one = STATUS[STATUS.index("vm0:"):STATUS.index("vm1:")]
-        assert self.out(q, "status", "--device=vm0") == one
+        one = STATUS[STATUS.index("ht1:"):]
+        assert self.out(q, "status", "--device=ht1") == one
         both = [json.loads(line) for line in
                 self.out(q, "status", "--json").splitlines()]
-        assert [b["id"] for b in both] == ["ht0", "ht1", "vm0", "vm1"]
+        assert [b["id"] for b in both] == ["ht0", "ht1"]
         assert both[0]["stats"] == DEVICE["stats"]
-        rings = both[2]["stats"]["rings"]
-        assert rings[0] == RING["stats"]["rings"][0]
-        assert rings[1]["clock-bound-ns"] == -1
+        assert both[1]["stats"]["clock-bound-ns"] == -1
 
     def test_list(self):
-        q = self.qemu(ht0=DEVICE, vm0=RING)
+        q = self.qemu(ht0=DEVICE, ht1={**QUIET, "classes": {
+            "classes": [{"id": 7, "name": HOSTILE, "on": True}]}})
         assert self.out(q, "list") == (
             "on   ht0:sched_switch\noff  ht0:noise\n"
-            f"on   vm0:{ESCAPED}\n".replace(r"\xff", "\ufffd"))
+            f"on   ht1:{ESCAPED}\n".replace(r"\xff", "\ufffd"))
         assert [json.loads(line) for line in
                 self.out(q, "list", "--json").splitlines()] == [
             {"device": "ht0", "id": 1, "class": "sched_switch", "on": True},
             {"device": "ht0", "id": 2, "class": "noise", "on": False},
-            {"device": "vm0", "id": 7, "class": HOSTILE, "on": True}]
+            {"device": "ht1", "id": 7, "class": HOSTILE, "on": True}]
 
     def test_enable(self):
         q = self.qemu(ht0=DEVICE, ht1=QUIET)

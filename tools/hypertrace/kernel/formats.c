@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace formats: which events a kernel has, as a file for QEMU's object
- * hypertrace-ftrace
+ * hypertrace formats: print the formats of a kernel's events
  */
 #include <getopt.h>
 #include <stdio.h>
@@ -12,9 +11,8 @@
 static void usage(void)
 {
     fputs("usage: hypertrace formats [OPTIONS] KERNEL\n\n"
-          "Print the event formats of a kernel image, for QEMU's\n"
-          "-object hypertrace-ftrace,formats=FILE. A kernel that is not known"
-          " yet is asked\nfor them: it is booted once, in a guest without"
+          "Print the event formats of a kernel image. A kernel that is not"
+          " known yet is\nasked for them: it is booted once, in a guest without"
           " devices.\n\n"
           "  -o, --output FILE   write to FILE (default: standard output)\n"
           "      --busybox FILE  a static busybox for the kernel's"

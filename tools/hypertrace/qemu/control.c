@@ -16,7 +16,7 @@ bool ht_control_open(HtControl *c, int argc, char **argv, const char *name,
 {
     const GOptionEntry device[] = {
         { "device", 'd', 0, G_OPTION_ARG_STRING, &c->device,
-          "use only the device or object with this id", "ID" },
+          "use only the device with this id", "ID" },
         { 0 }
     };
     const GOptionEntry json[] = {
@@ -48,10 +48,7 @@ bool ht_control_open(HtControl *c, int argc, char **argv, const char *name,
     }
     c->rest = g_strdupv(argv + 2);
     c->qmp = ht_qmp_open(argv[1], &error);
-    c->objects = c->qmp ? ht_qmp_find(c->qmp, c->device,
-                                      flags & HT_CONTROL_RINGS,
-                                      flags & HT_CONTROL_DEVICES,
-                                      &error) : NULL;
+    c->objects = c->qmp ? ht_qmp_find(c->qmp, c->device, &error) : NULL;
     if (!c->objects) {
         *status = ht_error("%s", error->message);
         g_error_free(error);
@@ -116,11 +113,10 @@ int ht_list(int argc, char **argv)
     guint i, k;
     int status;
 
-    if (ht_control_open(&c, argc, argv, "list", HT_CONTROL_DEVICES |
-                        HT_CONTROL_RINGS | HT_CONTROL_JSON, 0, "QMP",
+    if (ht_control_open(&c, argc, argv, "list", HT_CONTROL_JSON, 0, "QMP",
                         "List the classes of events that a guest has"
-                        " registered, or that\nits ring has, and whether they"
-                        " are enabled.", &status)) {
+                        " registered,\nand whether they are enabled.",
+                        &status)) {
         HtJson j;
 
         ht_output_stdout(&o);
@@ -250,7 +246,7 @@ static int enable(int argc, char **argv, bool on)
     int status;
 
     if (ht_control_open(&c, argc, argv, on ? "enable" : "disable",
-                        HT_CONTROL_DEVICES, 1, "QMP PATTERN", on ?
+                        0, 1, "QMP PATTERN", on ?
                         "Enable the classes of events of the guest's programs"
                         " and kernel that match\nPATTERN, for example"
                         " 'sched_*'. Other classes do not change." :
@@ -282,7 +278,7 @@ int ht_set(int argc, char **argv)
     HtControl c = { 0 };
     int status;
 
-    if (ht_control_open(&c, argc, argv, "set", HT_CONTROL_DEVICES, 1,
+    if (ht_control_open(&c, argc, argv, "set", 0, 1,
                         "QMP NAME=VALUE",
                         "Change a setting of the guest's event sources, for"
                         " example\n'functions.entry=vfs_*'. Other settings do"

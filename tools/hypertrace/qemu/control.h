@@ -10,11 +10,11 @@
 
 /**
  * HtControl: a command line, and the connection to QEMU
- * @device: id of the device or object to use; NULL: all
+ * @device: id of the device to use; NULL: all
  * @json: print JSON
  * @rest: the arguments after the socket
  * @qmp: the connection
- * @objects: HtQmpObject: the devices and objects to use
+ * @objects: HtQmpObject: the devices to use
  */
 typedef struct HtControl {
     char *device;
@@ -24,11 +24,9 @@ typedef struct HtControl {
     GPtrArray *objects;
 } HtControl;
 
-/* Kinds of objects that a command uses, and options that it takes */
+/* Options that a command takes */
 enum ht_control {
-    HT_CONTROL_DEVICES = 1,
-    HT_CONTROL_RINGS = 2,
-    HT_CONTROL_JSON = 4,
+    HT_CONTROL_JSON = 1,
 };
 
 /**

@@ -189,53 +189,43 @@ static void free_object(gpointer data)
     g_free(o);
 }
 
-/* Append the children of a path that have a type, and @id unless it is NULL. */
+/* Append the devices among the children of a path; @id: only this one. */
 static bool add_children(HtQmp *q, GPtrArray *out, const char *path,
-                         const char *type, const char *id, GError **error)
+                         const char *id, GError **error)
 {
     g_autoptr(JsonNode) node = ht_qmp_command(q, error, "qom-list", "path",
                                               path, NULL);
     JsonArray *children = node && JSON_NODE_HOLDS_ARRAY(node) ?
                           json_node_get_array(node) : NULL;
-    g_autofree char *child = g_strdup_printf("child<%s>", type);
     guint i;
 
     for (i = 0; children && i < json_array_get_length(children); i++) {
         JsonObject *c = json_array_get_object_element(children, i);
         const char *name = ht_qmp_text(c, "name");
 
-        if (!strcmp(ht_qmp_text(c, "type"), child) &&
+        if (!strcmp(ht_qmp_text(c, "type"), "child<hypertrace>") &&
             (!id || !strcmp(id, name))) {
             HtQmpObject *o = g_new0(HtQmpObject, 1);
 
             o->path = g_strdup_printf("%s/%s", path, name);
             o->id = g_strdup(name);
-            o->ring = !strcmp(type, "hypertrace-ftrace");
             g_ptr_array_add(out, o);
         }
     }
     return node;
 }
 
-GPtrArray *ht_qmp_find(HtQmp *q, const char *id, bool rings, bool devices,
-                       GError **error)
+GPtrArray *ht_qmp_find(HtQmp *q, const char *id, GError **error)
 {
     g_autoptr(GPtrArray) all = g_ptr_array_new_with_free_func(free_object);
-    const char *what = !devices ? "object hypertrace-ftrace" : rings ?
-                       "hypertrace device or object hypertrace-ftrace" :
-                       "hypertrace device";
 
-    if ((devices && (!add_children(q, all, "/machine/peripheral", "hypertrace",
-                                   id, error) ||
-                     !add_children(q, all, "/machine/peripheral-anon",
-                                   "hypertrace", id, error))) ||
-        (rings && !add_children(q, all, "/objects", "hypertrace-ftrace", id,
-                                error))) {
+    if (!add_children(q, all, "/machine/peripheral", id, error) ||
+        !add_children(q, all, "/machine/peripheral-anon", id, error)) {
         return NULL;
     }
     if (!all->len) {
         g_set_error(error, G_IO_ERROR, G_IO_ERROR_NOT_FOUND, "%s: there is no"
-                    " %s%s%s%s", q->address, what, id ? " '" : "",
+                    " hypertrace device%s%s%s", q->address, id ? " '" : "",
                     id ? id : "", id ? "'" : "");
         return NULL;
     }

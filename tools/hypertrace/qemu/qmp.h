@@ -12,15 +12,13 @@
 typedef struct HtQmp HtQmp;
 
 /**
- * HtQmpObject: a hypertrace device, or an object hypertrace-ftrace
+ * HtQmpObject: a hypertrace device
  * @path: QOM path
  * @id: its id on QEMU's command line
- * @ring: true for an object hypertrace-ftrace, false for a device
  */
 typedef struct HtQmpObject {
     char *path;
     char *id;
-    bool ring;
 } HtQmpObject;
 
 /**
@@ -65,9 +63,9 @@ JsonNode *ht_qmp_get(HtQmp *q, const HtQmpObject *o, const char *property,
                      GError **error);
 
 /**
- * ht_qmp_stats: read the statistics of a device or object
+ * ht_qmp_stats: read the statistics of a device
  * @q: the connection
- * @o: the device or object
+ * @o: the device
  * @error: set on failure
  *
  * Returns: HypertraceInfo, see QEMU's QMP reference, to be freed; NULL on
@@ -76,17 +74,14 @@ JsonNode *ht_qmp_get(HtQmp *q, const HtQmpObject *o, const char *property,
 JsonNode *ht_qmp_stats(HtQmp *q, const HtQmpObject *o, GError **error);
 
 /**
- * ht_qmp_find: find hypertrace devices and objects
+ * ht_qmp_find: find hypertrace devices
  * @q: the connection
- * @id: id of the device or object; NULL: all
- * @rings: find objects hypertrace-ftrace
- * @devices: find devices
+ * @id: id of the device; NULL: all
  * @error: set on failure, also if nothing is found
  *
  * Returns: an array of HtQmpObject; NULL on failure
  */
-GPtrArray *ht_qmp_find(HtQmp *q, const char *id, bool rings, bool devices,
-                       GError **error);
+GPtrArray *ht_qmp_find(HtQmp *q, const char *id, GError **error);
 
 /**
  * ht_qmp_int: get a number from a reply

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace status: show the state of the devices and objects of a QEMU
+ * hypertrace status: show the state of the devices of a QEMU
  */
 #include <inttypes.h>
 
@@ -26,12 +26,11 @@ static void put_count(HtOutput *o, JsonObject *s, const char *member,
 
 /*
  * Append the error of host times; a negative number and INT64_MAX mean that it
- * is not known. Rings also have the maximum since their start.
+ * is not known.
  */
 static void put_bound(HtOutput *o, JsonObject *s)
 {
     int64_t ns = ht_qmp_int(s, "clock-bound-ns");
-    int64_t worst = ht_qmp_int(s, "clock-worst-ns");
 
     if (ns < 0 || ns == INT64_MAX) {
         g_string_append(o->text, "dates not known yet");
@@ -39,10 +38,6 @@ static void put_bound(HtOutput *o, JsonObject *s)
     }
     g_string_append(o->text, "dates within ");
     ht_number_duration(o->text, ns, 0);
-    if (worst > ns) {
-        g_string_append(o->text, ", of all within ");
-        ht_number_duration(o->text, worst, 0);
-    }
 }
 
 static void put_backends(HtOutput *o, JsonObject *s)
@@ -115,73 +110,11 @@ static void put_device(HtOutput *o, JsonObject *all, JsonObject *s)
     put_streams(o, s);
 }
 
-static void put_ring(HtOutput *o, JsonObject *r)
-{
-    guint count, i;
-    JsonArray *streams = ht_qmp_array(r, "streams", &count);
-
-    g_string_append_printf(o->text, "  ring at 0x%" PRIx64 ", %" PRIu64
-                           " KiB, ", ht_qmp_int(r, "address"),
-                           ht_qmp_int(r, "size") / 1024);
-    put_count(o, r, "cpus", "CPU", ", Linux ");
-    g_string_append_printf(o->text, "%s%s: ", ht_qmp_text(r, "layout"),
-                           ht_qmp_bool(r, "changes") ? "" :
-                           ", does not change");
-    put_count(o, r, "events", "event", ", ");
-    put_count(o, r, "gaps", "gap", ", ");
-    g_string_append_printf(o->text, "about %" PRIu64 " lost; ",
-                           ht_qmp_int(r, "lost"));
-    if (ht_qmp_int(r, "bad")) {
-        put_count(o, r, "bad", "bad page", "; ");
-    }
-    put_bound(o, r);
-    for (i = 0; i < count; i++) {
-        g_string_append_printf(o->text, "%s%" PRId64, i ? ", " :
-                               count > 1 ? "; streams " : "; stream ",
-                               json_array_get_int_element(streams, i));
-    }
-    g_string_append_c(o->text, '\n');
-}
-
-static void put_object(HtOutput *o, JsonObject *all, JsonObject *s)
-{
-    guint count, i;
-    JsonArray *rings = ht_qmp_array(s, "rings", &count);
-    const char *flight = ht_qmp_text(all, "flight");
-
-    g_string_append(o->text, ": ring of the guest's kernel\n  ");
-    put_count(o, s, "events", "event", " delivered, ");
-    g_string_append_printf(o->text, "%" PRIu64 " without a format; ",
-                           ht_qmp_int(s, "no-format"));
-    put_count(o, s, "boots", "boot", ", ");
-    put_count(o, s, "resets", "reset", "");
-    if (ht_qmp_int(s, "clock-steps")) {
-        g_string_append(o->text, ", ");
-        put_count(o, s, "clock-steps", "step", " of a clock");
-    }
-    g_string_append_c(o->text, '\n');
-    if (*flight) {
-        g_string_append(o->text, "  ");
-        put_count(o, s, "recordings", "recording", ", ");
-        g_string_append_printf(o->text, "%" PRIu64 " too many, in ",
-                               ht_qmp_int(s, "skipped-recordings"));
-        put_text(o, flight);
-        g_string_append_c(o->text, '\n');
-    }
-    for (i = 0; i < count; i++) {
-        put_ring(o, json_array_get_object_element(rings, i));
-    }
-    if (!count) {
-        g_string_append(o->text, "  no ring was found\n");
-    }
-}
-
-/* Read an object's properties and its statistics. */
+/* Read a device's properties and its statistics. */
 static JsonNode *read_all(HtControl *c, const HtQmpObject *of, GError **error)
 {
-    static const char * const device[] = { "channel", "mode", "unread",
-                                           "events", "settings", NULL };
-    static const char * const ring[] = { "flight", NULL };
+    static const char * const names[] = { "channel", "mode", "unread",
+                                          "events", "settings" };
     g_autoptr(JsonNode) node = json_node_new(JSON_NODE_OBJECT);
     g_autoptr(JsonNode) stats = ht_qmp_stats(c->qmp, of, error);
     JsonObject *all = json_object_new();
@@ -192,16 +125,14 @@ static JsonNode *read_all(HtControl *c, const HtQmpObject *of, GError **error)
         return NULL;
     }
     json_object_set_string_member(all, "id", of->id);
-    json_object_set_string_member(all, "type", of->ring ?
-                                  "hypertrace-ftrace" : "hypertrace");
-    for (i = 0; (of->ring ? ring : device)[i]; i++) {
-        const char *name = (of->ring ? ring : device)[i];
-        JsonNode *value = ht_qmp_get(c->qmp, of, name, error);
+    json_object_set_string_member(all, "type", "hypertrace");
+    for (i = 0; i < G_N_ELEMENTS(names); i++) {
+        JsonNode *value = ht_qmp_get(c->qmp, of, names[i], error);
 
         if (!value) {
             return NULL;
         }
-        json_object_set_member(all, name, value);
+        json_object_set_member(all, names[i], value);
     }
     json_object_set_member(all, "stats", g_steal_pointer(&stats));
     return g_steal_pointer(&node);
@@ -225,11 +156,7 @@ static bool put(HtControl *c, HtOutput *o, const HtQmpObject *of,
     all = json_node_get_object(node);
     s = json_object_get_object_member(all, "stats");
     put_text(o, of->id);
-    if (of->ring) {
-        put_object(o, all, s);
-    } else {
-        put_device(o, all, s);
-    }
+    put_device(o, all, s);
     put_backends(o, s);
     return true;
 }
@@ -243,10 +170,9 @@ int ht_status(int argc, char **argv)
     int status;
     guint i;
 
-    if (ht_control_open(&c, argc, argv, "status", HT_CONTROL_DEVICES |
-                        HT_CONTROL_RINGS | HT_CONTROL_JSON, 0, "QMP",
+    if (ht_control_open(&c, argc, argv, "status", HT_CONTROL_JSON, 0, "QMP",
                         "Show the state and the counters of a QEMU's hypertrace"
-                        " devices and of its objects\nhypertrace-ftrace.",
+                        " devices.",
                         &status)) {
         ht_output_stdout(&o);
         for (i = 0; i < c.objects->len && ok; i++) {

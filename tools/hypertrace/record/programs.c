@@ -8,6 +8,7 @@
 
 #include "cli/command.h"
 #include "hypertrace/ctf-writer.h"
+#include "hypertrace/host-boot.h"
 #include "hypertrace/memory.h"
 #include "hypertrace/recording.h"
 #include "hypertrace/thread.h"
@@ -76,7 +77,7 @@ static uint64_t precision_ns(HtPrograms *p)
 /* Create the trace. This is called late: a guest without a driver gets none. */
 static void begin_trace(HtPrograms *p)
 {
-    g_autofree char *boot = ht_rec_host_boot();
+    g_autofree char *boot = ht_host_boot();
     HtCtfInfo info = {
         .vm_name = p->options.guest ? p->options.guest : "guest",
         .device = HT_PROGRAMS_FOLDER,
