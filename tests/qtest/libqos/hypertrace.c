@@ -32,7 +32,7 @@ static void map(QHt *h)
         .version = le32_to_cpu(le.version),
         .channel = le32_to_cpu(le.channel),
         .mode = le32_to_cpu(le.mode),
-        .reserved = le64_to_cpu(le.reserved),
+        .ring_offset = le64_to_cpu(le.ring_offset),
         .streams = le32_to_cpu(le.streams),
         .packet_size = le32_to_cpu(le.packet_size),
         .packets = le32_to_cpu(le.packets),
