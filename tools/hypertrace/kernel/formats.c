@@ -11,9 +11,8 @@
 static void usage(void)
 {
     fputs("usage: hypertrace formats [OPTIONS] KERNEL\n\n"
-          "Print the event formats of a kernel image. A kernel that is not"
-          " known yet is\nasked for them: it is booted once, in a guest without"
-          " devices.\n\n"
+          "Print the event formats of a kernel image. If they are not in the"
+          " cache, the\nkernel is booted once in a guest without devices.\n\n"
           "  -o, --output FILE   write to FILE (default: standard output)\n"
           "      --busybox FILE  a static busybox for the kernel's"
           " architecture\n", stdout);

@@ -66,10 +66,10 @@ HtPrograms *ht_programs_new(int fd, bool create,
 void ht_programs_start(HtPrograms *p);
 
 /**
- * ht_programs_failed() - test whether the memory cannot be read any more
+ * ht_programs_failed() - test whether the memory was truncated
  * @p: started
  *
- * Return: true if the memory was truncated; only ht_programs_end() is of use
+ * Return: true if so; the only useful call is then ht_programs_end()
  */
 bool ht_programs_failed(const HtPrograms *p);
 
