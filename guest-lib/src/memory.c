@@ -144,6 +144,8 @@ static int await(struct ht_device *dev, struct ht_link *l, uint32_t go)
  */
 static int await_earlier(struct ht_device *dev, struct ht_link *l)
 {
+    int r;
+
     if (!ht_link_beats(dev, l)) {
         return -ENODEV;
     }
@@ -157,7 +159,10 @@ static int await_earlier(struct ht_device *dev, struct ht_link *l)
         }
         l->pending = false;
     }
-    return await(dev, l, ht_load_relaxed32(&l->mem->go));
+    l->go = ht_load_relaxed32(&l->mem->go);
+    r = await(dev, l, l->go);
+    l->pending = r == -ETIMEDOUT;       /* the next message does not wait */
+    return r;
 }
 
 int ht_memory_exchange(struct ht_device *dev, struct ht_link *l,

@@ -351,6 +351,16 @@ static void test_reboot(void)
     g_assert_cmpint(exchange(&m, &waited), ==, 0);
     check_reply(&m, 0x12);
     g_assert_cmpuint(host.executed, ==, 2);
+
+    /* If the host does not answer that request, only one message waits. */
+    ram->page.go++;
+    host.mute = true;
+    g_assert_cmpint(exchange(&m, &waited), ==, -ETIMEDOUT);
+    g_assert_cmpint(exchange(&m, &waited), ==, -EBUSY);
+    g_assert_cmpuint(waited, ==, 0);
+    host.mute = false;
+    beat_for(10);
+    g_assert_cmpint(exchange(&m, &waited), ==, 0);
     tear_down();
 }
 
