@@ -207,8 +207,8 @@ static bool check_setting(const char *word, Error **errp)
 
     for (i = 0; word[i]; i++) {
         if (word[i] < '!' || word[i] > '~') {
-            error_setg(errp, "settings: '%.*s' is followed by a character that"
-                       " is none of ASCII's visible ones", (int)i, word);
+            error_setg(errp, "settings: the character after '%.*s'"
+                       " is not a visible ASCII character", (int)i, word);
             return false;
         }
     }

@@ -512,8 +512,9 @@ void ht_migration_unrealize(HypertraceDevice *dev)
 
     for (i = 0; i < dev->conf.streams; i++) {
         if (ht_stream_is_suspended(&dev->streams[i])) {
-            warn_report("hypertrace %s: unplugged before its streams went on"
-                        " after a migration: what they hold is not recorded",
+            warn_report("hypertrace %s: unplugged before its streams were"
+                        " resumed after a migration: their events are not"
+                        " recorded",
                         dev->trace->name);
             break;
         }

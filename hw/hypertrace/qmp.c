@@ -10,7 +10,7 @@
 #include "drain.h"
 #include "stats.h"
 
-/* Returns @obj as a realized device; NULL if it is none */
+/* Return @obj as a realized device, or NULL if it is not one */
 static HypertraceDevice *as_device(Object *obj)
 {
     HypertraceDevice *dev;

@@ -70,8 +70,8 @@ static void put(HypertraceDevice *dev, uint64_t at, const void *data,
         }
         if (n <= 0) {
             if (!qatomic_xchg(&r->failed, true)) {
-                warn_report("hypertrace %s: cannot write to '%s': %s; what"
-                            " comes now cannot be recovered", dev->info.name,
+                warn_report("hypertrace %s: cannot write to '%s': %s;"
+                            " later events cannot be recovered", dev->info.name,
                             r->file, strerror(n ? errno : ENOSPC));
             }
             return;

@@ -131,8 +131,8 @@ static void sinks_exit(Notifier *n, void *data)
         end = end_ns();
     }
     if (!ht_dispatch_wait_idle(k->d, end)) {
-        warn_report("hypertrace %s: QEMU ends while a backend hangs: what"
-                    " it has not taken is not recorded", k->name);
+        warn_report("hypertrace %s: QEMU ends while a backend hangs:"
+                    " the backend does not record its last events", k->name);
     }
 }
 
@@ -211,8 +211,8 @@ void ht_sinks_free(HtSinks *k)
     qemu_remove_exit_notifier(&k->exit);
     hangs = ht_dispatch_end(k->d, end_ns());
     if (hangs) {
-        warn_report("hypertrace %s: unplugged while backend '%s' hangs: what"
-                    " it has not taken is recorded when it goes on",
+        warn_report("hypertrace %s: unplugged while backend '%s' hangs:"
+                    " the backend records the rest when it continues",
                     k->name, hangs);
     }
     ht_dispatch_free(k->d);

@@ -102,8 +102,8 @@ static bool fetch(HtStream *s, const struct ht_guest_line *g, uint64_t slot,
 }
 
 /*
- * Consume everything that was committed.  Returns false at the first error;
- * what was read before has been consumed.
+ * Consume everything that was committed.  Returns false at the first error,
+ * after consuming the bytes before it.
  *
  * Context: HtStream.lock held
  */
