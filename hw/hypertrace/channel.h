@@ -49,21 +49,8 @@ extern const HtChannelOps ht_channel_hypercall;
 extern const HtChannelOps ht_channel_shm;
 extern const HtChannelOps ht_channel_virtio;
 
-/* ring.c: shared by hypercall and shm.  Context: worker unless stated */
-/**
- * ht_ring_consume: consume what was committed
- * @s: a stream
- * @most: maximum number of bytes, but at least one event; in channel=hypercall
- *        at most a piece
- * @force: consume even if no sink has room
- *
- * Returns: the number of bytes
- *
- * Context: worker, or the doorbell's vCPU
- */
-size_t ht_ring_consume(HtStream *s, size_t most, bool force);
-/* Test whether a ring has something to consume.  Context: any thread */
-bool ht_ring_stream_pending(HtStream *s);
+/* ring.c.  Context: worker unless stated */
+/* Test whether any ring has something to consume.  Context: any thread */
 bool ht_ring_pending(HypertraceDevice *dev);
 bool ht_ring_behind(HypertraceDevice *dev);    /* by a packet's end */
 bool ht_ring_arm_all(HypertraceDevice *dev, bool eager);

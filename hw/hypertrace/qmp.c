@@ -8,7 +8,79 @@
 #include "qapi/util.h"
 #include "device.h"
 #include "drain.h"
-#include "stats.h"
+
+static HypertraceCounters counters(const struct ht_stats *s)
+{
+    return (HypertraceCounters) {
+        .events = s->events,
+        .packets = s->packets,
+        .bytes = s->bytes,
+        .lost = s->lost,
+        .dropped = s->dropped,
+        .wakeups = s->wakeups,
+        .errors = s->errors,
+    };
+}
+
+static HypertraceStreamStats *stream_stats(HtStream *s)
+{
+    HypertraceStreamStats *stats = g_new0(HypertraceStreamStats, 1);
+    struct ht_stats own;
+
+    ht_stream_stats(s, &own);
+    *qapi_HypertraceStreamStats_base(stats) = counters(&own);
+    stats->stream = s->index;
+    stats->instance = s->next.instance;
+    stats->trace_instance = s->consumer.info.instance;
+    stats->open = s->phase != HT_PHASE_FREE;
+    stats->stopped = s->consumer.stopped;
+    return stats;
+}
+
+static HypertraceBackendStats *sink_stats(HtDispatch *d, unsigned i)
+{
+    HypertraceBackendStats *stats = g_new0(HypertraceBackendStats, 1);
+    HtSinkStats own;
+
+    ht_dispatch_stats(d, i, &own);
+    stats->backend = g_strdup(own.id);
+    stats->events = own.events;
+    stats->discarded = own.discarded;
+    stats->queued = own.queued;
+    stats->idle = own.idle;
+    return stats;
+}
+
+static HypertraceBackendStatsList *backend_stats(HtDispatch *d)
+{
+    HypertraceBackendStatsList *list = NULL, **tail = &list;
+    unsigned i;
+
+    for (i = 0; d && i < ht_dispatch_count(d); i++) {
+        QAPI_LIST_APPEND(tail, sink_stats(d, i));
+    }
+    return list;
+}
+
+/* Fill in the statistics of a realized device; @stats is zeroed */
+static void fill_device_stats(HypertraceDevice *dev, HypertraceStats *stats)
+{
+    HypertraceStreamStatsList **streams = &stats->streams;
+    struct ht_stats own;
+    uint32_t i;
+
+    ht_device_stats(dev, &own);
+    *qapi_HypertraceStats_base(stats) = counters(&own);
+    stats->clock_hz = ht_clock_hz(&dev->clock);
+    stats->clock_bound_ns = ht_clock_bound_ns(&dev->clock);
+    for (i = 0; i < dev->conf.streams; i++) {
+        /* instances start at 1: the stream was used */
+        if (dev->streams[i].next.instance) {
+            QAPI_LIST_APPEND(streams, stream_stats(&dev->streams[i]));
+        }
+    }
+    stats->backends = backend_stats(dev->dispatch);
+}
 
 /* Return @obj as a realized device, or NULL if it is not one */
 static HypertraceDevice *as_device(Object *obj)
@@ -50,7 +122,7 @@ static void add(HypertraceDevice *dev, HypertraceInfoList **list)
 
     info->object = path_of(dev);
     info->name = g_strdup(dev->trace->name);
-    ht_fill_device_stats(dev, qapi_HypertraceInfo_base(info));
+    fill_device_stats(dev, qapi_HypertraceInfo_base(info));
     QAPI_LIST_PREPEND(*list, info);
 }
 

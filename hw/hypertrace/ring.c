@@ -1,6 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: stream RAM, shared by the channels hypercall and shm
+ * hypertrace: channels hypercall and shm, whose rings are in the device's RAM
+ *
+ * hypercall: the producer rings the doorbell after each commit, or each `batch`
+ * of them.  The vCPU that rings consumes before the guest continues, up to a
+ * limit.  The IOThread consumes what exceeds the limit, and periodically polls
+ * for the rest of an incomplete batch.
+ *
+ * shm: the producer rings the doorbell at most once each time the consumer arms
+ * it.  Under KVM, the write ends in the kernel, at the doorbell's ioeventfd; the
+ * handler here serves accelerators and accesses without ioeventfd.
  *
  * Consuming is modelled in tests/model/ring.pml, arming in wake.pml.
  */
@@ -21,7 +30,14 @@ static void ring_dirty(HtStream *s)
                             sizeof(*s->ring));
 }
 
-size_t ht_ring_consume(HtStream *s, size_t most, bool force)
+/*
+ * Consume what was committed: at most @most bytes, but at least one event; in
+ * channel=hypercall at most a piece.  With @force, consume even if no sink has
+ * room.  Returns the number of bytes.
+ *
+ * Context: worker, or the doorbell's vCPU
+ */
+static size_t ring_consume(HtStream *s, size_t most, bool force)
 {
     HtConsumer *c = &s->consumer;
     uint64_t cursor, events;
@@ -53,7 +69,8 @@ size_t ht_ring_consume(HtStream *s, size_t most, bool force)
     return done;
 }
 
-bool ht_ring_stream_pending(HtStream *s)
+/* Test whether a ring has something to consume.  Context: any thread */
+static bool ring_stream_pending(HtStream *s)
 {
     return ht_consumer_pending(&s->consumer, s->ring);
 }
@@ -175,3 +192,81 @@ void ht_ring_resume(HtStream *s)
                           cpu_to_le64(c->cursor / c->cfg.packet_size));
     ht_ring_set_state(s, c->stopped ? HT_STREAM_STOPPED : HT_STREAM_OPENED);
 }
+
+/* Channel hypercall -------------------------------------------------------- */
+
+/*
+ * Context: vCPU thread; does not need the BQL, and must not use the sinks after
+ * the streams are closed, because unrealize frees them
+ */
+static void hypercall_doorbell(HtStream *s)
+{
+    if (qatomic_load_acquire(&s->phase) != HT_PHASE_OPEN) {
+        return;
+    }
+    ring_consume(s, HT_DOORBELL_BYTES, false);
+    if (ring_stream_pending(s) && !qatomic_read(&s->dev->worker.starved)) {
+        ht_worker_kick(s->dev);
+    }
+}
+
+/* Release the lock after each piece, to bound the wait of a doorbell. */
+static size_t hypercall_consume(HtStream *s, bool force)
+{
+    size_t done = 0, n;
+
+    do {
+        n = ring_consume(s, HT_DOORBELL_BYTES, force);
+        done += n;
+    } while (n && done < s->dev->conf.packet_size);
+    return done;
+}
+
+const HtChannelOps ht_channel_hypercall = {
+    .name = "hypercall",
+    .uses_ring = true,
+    .rings = true,
+    .consume = hypercall_consume,
+    .doorbell = hypercall_doorbell,
+};
+
+/* Channel shm -------------------------------------------------------------- */
+
+/* Context: vCPU thread */
+static void shm_doorbell(HtStream *s)
+{
+    ht_worker_kick(s->dev);
+}
+
+static void shm_realize(HypertraceDevice *dev)
+{
+    /* Stride 0: one address serves all streams, and carries no data. */
+    memory_region_add_eventfd(&dev->regs, HT_REGS_DOORBELL, 4, false, 0,
+                              &dev->worker.doorbell);
+}
+
+static void shm_unrealize(HypertraceDevice *dev)
+{
+    memory_region_del_eventfd(&dev->regs, HT_REGS_DOORBELL, 4, false, 0,
+                              &dev->worker.doorbell);
+}
+
+static size_t shm_consume(HtStream *s, bool force)
+{
+    const HtWorker *w = &s->dev->worker;
+
+    if (qatomic_read(&w->unread) && !w->settling && !force) {
+        return 0;
+    }
+    return ring_consume(s, s->dev->conf.packet_size, force);
+}
+
+const HtChannelOps ht_channel_shm = {
+    .name = "shm",
+    .uses_ring = true,
+    .arms = true,
+    .realize = shm_realize,
+    .unrealize = shm_unrealize,
+    .consume = shm_consume,
+    .doorbell = shm_doorbell,
+};

@@ -108,9 +108,8 @@ files . | grep -E '\.(c|h|S|ld|sh|py|rst)$|meson\.build$|meson_options\.txt$|Kco
 files . | grep -vE '^LICENSES/|\.svg$' | tr '\n' '\0' | xargs -0 -r wc -l |
     awk '$1 > 1000 && $2 != "total" { print $2 ": " $1 " lines" }' |
     complain "is too long: one subject a file, at most 1,000 lines" length
-# hw/hypertrace exceeds the limit of 40 files; it must not grow past 44.
 files . | sed -n 's,/[^/]*$,,p' | sort | uniq -c |
-    awk '$1 > ($2 == "hw/hypertrace" ? 44 : 40) { print $2 ": " $1 " files" }' |
+    awk '$1 > 40 { print $2 ": " $1 " files" }' |
     complain "has more than 40 files: group them by subject" folders
 
 step "plain English"

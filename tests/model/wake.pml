@@ -2,7 +2,7 @@
 /*
  * Waking the consumer of channel=shm: it never sleeps while an event waits
  *
- * The producer is ht_finish() and close_packet() with channel-shm.c; the
+ * The producer is ht_finish() and close_packet() with ring.c; the
  * consumer is the IOThread of hw/hypertrace/worker.c with ht_consumer_arm():
  * doorbell, timer and polling.  A processor can load before its earlier stores
  * are visible, so each side has a store buffer, which drains at any time, and
