@@ -8,7 +8,7 @@
  * for the rest of an incomplete batch.
  *
  * shm: the producer rings the doorbell at most once each time the consumer arms
- * it.  Under KVM, the write ends in the kernel, at the doorbell's ioeventfd; the
+ * it.  Under KVM, the write ends in the kernel, at the ioeventfd; the
  * handler here serves accelerators and accesses without ioeventfd.
  *
  * Consuming is modelled in tests/model/ring.pml, arming in wake.pml.
