@@ -14,7 +14,6 @@
 #include "system/system.h"
 #include "hypertrace/backend.h"
 #include "hypertrace/ctf-writer.h"
-#include "hypertrace/host-boot.h"
 
 OBJECT_DECLARE_SIMPLE_TYPE(HypertraceCtf, HYPERTRACE_BACKEND_CTF)
 

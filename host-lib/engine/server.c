@@ -8,9 +8,9 @@
  */
 #include "hypertrace/base.h"
 #include "hypertrace/atomic.h"
-#include "hypertrace/sanitizer.h"
 #include "hypertrace/server.h"
 #include "hypertrace/thread.h"
+#include "sanitizer.h"
 #include "server-clock.h"
 
 typedef struct Stream {

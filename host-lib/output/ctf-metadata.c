@@ -7,7 +7,7 @@
  * the event header is the one of abi.h.
  */
 #include "hypertrace/base.h"
-#include "hypertrace/ctf-metadata.h"
+#include "hypertrace/ctf-writer.h"
 #include "ctf-lttng.h"
 
 #define NS_PER_SECOND 1000000000

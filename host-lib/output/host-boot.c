@@ -4,7 +4,7 @@
  */
 #include <glib.h>
 
-#include "hypertrace/host-boot.h"
+#include "hypertrace/ctf-writer.h"
 
 /* Recordings and traces with the same boot id share the host's clocks. */
 #define HOST_BOOT "/proc/sys/kernel/random/boot_id"

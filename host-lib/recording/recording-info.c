@@ -7,7 +7,7 @@
 #include <time.h>
 
 #include "hypertrace/base.h"
-#include "hypertrace/host-boot.h"
+#include "hypertrace/ctf-writer.h"
 #include "hypertrace/recording.h"
 
 static uint64_t read_clock(clockid_t id)

@@ -8,7 +8,7 @@
 #include <sys/mman.h>
 
 #include "hypertrace/base.h"
-#include "hypertrace/recording-queue.h"
+#include "hypertrace/recording.h"
 
 /* A piece, followed by its records */
 typedef struct Entry {

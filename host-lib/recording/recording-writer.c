@@ -13,7 +13,6 @@
  * or written to.
  */
 #include "hypertrace/recording.h"
-#include "hypertrace/recording-queue.h"
 
 /* Maximum size of the log of a recording in memory */
 #define LOG_BYTES (4u << 20)

@@ -5,8 +5,52 @@
 #ifndef HYPERTRACE_CTF_WRITER_H
 #define HYPERTRACE_CTF_WRITER_H
 
+#include "hypertrace/class.h"
 #include "hypertrace/run.h"
-#include "hypertrace/ctf-metadata.h"
+
+/**
+ * HtCtfInfo: properties of a trace
+ * @vm_name: shown as the host name of the traced system
+ * @vm_name: name of the VM; viewers show it as the host name of the system
+ * @device: name of the device
+ * @channel: transport of the events
+ * @clock: description of the clock; NULL: times of a device, converted to the
+ *         host's clock
+ * @host_boot: id of the host's boot whose clock is used, or NULL
+ * @uuid: unique id of this trace directory
+ * @clock_uuid: id of the guest's clock, the same for all devices of a VM
+ * @clock_offset_ns: CLOCK_REALTIME - CLOCK_MONOTONIC
+ * @precision_ns: error bound of the times, as far as known
+ * @lttng: the events are Linux's and get the names of LTTng's kernel tracer,
+ *         for viewers that identify events by the tracer's name
+ */
+typedef struct HtCtfInfo {
+    const char *vm_name;
+    const char *device;
+    const char *channel;
+    const char *clock;
+    const char *host_boot;
+    uint8_t uuid[16];
+    uint8_t clock_uuid[16];
+    int64_t clock_offset_ns;
+    uint64_t precision_ns;
+    bool lttng;
+} HtCtfInfo;
+
+/**
+ * ht_ctf_metadata_begin: describe the trace, its clock and its packets
+ * @out: the description is appended to this
+ * @info: the trace
+ */
+void ht_ctf_metadata_begin(GString *out, const HtCtfInfo *info);
+
+/**
+ * ht_ctf_metadata_class: describe one event class
+ * @out: the description is appended to this
+ * @c: the class
+ * @lttng: see HtCtfInfo
+ */
+void ht_ctf_metadata_class(GString *out, const HtClass *c, bool lttng);
 
 typedef struct HtCtfWriter HtCtfWriter;
 
@@ -84,5 +128,13 @@ int ht_ctf_writer_run(HtCtfWriter *w, const HtRun *run);
  * Context: any thread
  */
 uint64_t ht_ctf_writer_dropped(const HtCtfWriter *w);
+
+/**
+ * ht_host_boot: get the id of the host's present boot
+ *
+ * Returns: a text that is unique to the boot, for g_free(); NULL if the host
+ * does not provide an id
+ */
+char *ht_host_boot(void);
 
 #endif /* HYPERTRACE_CTF_WRITER_H */

@@ -9,7 +9,6 @@
 #include <glib/gstdio.h>
 
 #include "hypertrace/recording.h"
-#include "hypertrace/recording-queue.h"
 
 #define CPUS        5
 #define PIECES      20000

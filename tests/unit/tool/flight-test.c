@@ -15,7 +15,7 @@
 #include <sys/wait.h>
 
 #include "ftrace-guest.h"
-#include "hypertrace/recording-queue.h"
+#include "hypertrace/recording.h"
 #include "memory/process.h"
 #include "record/flight.h"
 #include "record/flight-control.h"

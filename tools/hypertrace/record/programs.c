@@ -8,7 +8,6 @@
 
 #include "cli/command.h"
 #include "hypertrace/ctf-writer.h"
-#include "hypertrace/host-boot.h"
 #include "hypertrace/memory.h"
 #include "hypertrace/recording.h"
 #include "hypertrace/thread.h"

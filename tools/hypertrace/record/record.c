@@ -17,7 +17,7 @@
 #include "qemu/qemu-opts.h"
 #include "qemu/qmp-events.h"
 #include "qemu/redact.h"
-#include "hypertrace/recording-queue.h"
+#include "hypertrace/recording.h"
 #include "record/flight-dir.h"
 #include "record/record.h"
 
