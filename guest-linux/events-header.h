@@ -158,7 +158,7 @@ static const struct trace_event_fields __maybe_unused hte_raw_##call[] = { \
 };
 #include HT_HEADER
 
-/* A function that computes offsets and sizes of the data, and their total */
+/* A function that computes the offset and size of each item, and the sum */
 #include <trace/stages/stage5_get_offsets.h>
 #undef DECLARE_EVENT_CLASS
 #define DECLARE_EVENT_CLASS(call, proto, args, tstruct, assign, print)	\

@@ -245,7 +245,7 @@ static uint64_t oldest(const HtConsumer *c, struct ht_ring_control *ring,
                        uint64_t head)
 {
     uint64_t opening = read64(&ring->guest.opening);
-    /* At a packet's end, the producer has not taken the next one yet. */
+    /* A head at the end of packet n counts as packet n: n + 1 has not begun. */
     uint64_t newest = MAX(packet_of(c, head - MIN(head, 1)), opening);
 
     return newest >= c->cfg.packets ? newest - c->cfg.packets + 1 : 0;

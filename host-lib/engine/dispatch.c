@@ -130,8 +130,9 @@ static void learn_up_to(HtSink *sink, uint32_t count)
 }
 
 /*
- * Ask the session again for the classes that it refused, in turns, because it
- * may refuse some for good.  Context: as learn()
+ * Ask the session again for classes that it refused.  It may refuse some for
+ * good: a call stops after HT_DISPATCH_RETRY_FAILURES refusals, and the next
+ * call begins with the class after the last one.  Context: as learn()
  */
 static void learn_again(HtSink *sink)
 {

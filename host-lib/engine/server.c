@@ -738,7 +738,10 @@ static bool registers(const struct ht_msg *h, size_t size)
            ht_get_le16(&h->type) == HT_MSG_CLASS_REGISTER;
 }
 
-/* Execute registrations one after the other.  Context: messages locked */
+/*
+ * Execute the registrations of one exchange in order; after HT_SERVER_TURN_NS,
+ * answer the rest with BUSY.  Context: messages locked
+ */
 static size_t execute_all(HtServer *s, uint8_t *msgs, size_t size)
 {
     int64_t end = ht_now_ns() + HT_SERVER_TURN_NS;

@@ -93,7 +93,10 @@ static bool data_available(HtStream *s)
     VirtIODevice *vdev = VIRTIO_DEVICE(dev);
     HtVirtio *v = dev->virtio;
 
-    /* A reset, which takes everything, has cleared the status before. */
+    /*
+     * A reset clears the status before it takes everything: if v->all is set,
+     * the status does not count.
+     */
     if (vdev->broken ||
         !(v->all || (vdev->status & VIRTIO_CONFIG_S_DRIVER_OK)) ||
         !virtio_queue_get_addr(vdev, HT_VQ_DATA(s->index)) ||

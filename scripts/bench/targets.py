@@ -51,7 +51,7 @@ def _times(v):
     return f"{v:.2f}" if v < 10 else f"{v:,.0f}"
 
 
-# The explanation of missed figures, with profiles
+# The reasons that the report prints beside a missed target
 EXPLAINED = "see docs/comparison/limits.md"
 STORES = f"an event, however short, is more stores than that; {EXPLAINED}"
 LINES = "the ring's lines are in the reader's cache, and each has to come " \

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * ht-marker: LTTng-UST's static tracepoint, recorded in the guest
+ * ht-marker: emit by a static tracepoint of LTTng-UST; LTTng in the guest records
  */
 #include <stdio.h>
 

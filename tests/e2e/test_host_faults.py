@@ -295,7 +295,7 @@ def test_reset_before_dating(tmp_path, channel):
             before = len(vm.traced("hypertrace_control"))
             vm.qmp.command("system_reset")
             deadline = time.monotonic() + 60
-            # the device tells it to repeat its clock message later
+            # wait until the device answers the guest's clock message with BUSY
             while not any(line.startswith("ht0 message type 6 ")
                           and line.endswith(" status 1") for line in
                           vm.traced("hypertrace_control")[before:]):

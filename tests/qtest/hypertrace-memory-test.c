@@ -68,7 +68,10 @@ static void test_reset(void)
     qht_quit(h);
 }
 
-/* After a stop the guest submits events that were consumed; none is doubled. */
+/*
+ * A stop of the VM consumes committed events that the guest has not submitted
+ * yet.  The guest submits them after the stop; each is recorded once.
+ */
 static void test_stop(void)
 {
     QHt *h = boot("log");

@@ -323,7 +323,7 @@ static void test_unplug_loaded(const void *channel)
     qht_unplug(h);
     qht_wait_deleted(h);
     g_assert_true(g_file_get_contents(t->messages, &messages, NULL, NULL));
-    g_assert_nonnull(strstr(messages, "what they hold is not recorded"));
+    g_assert_nonnull(strstr(messages, "their events are not recorded"));
     qht_unlink(file);
     qht_target_free(t);
     qht_stream_forget(&s);

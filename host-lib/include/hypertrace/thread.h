@@ -11,7 +11,7 @@
 
 #include "hypertrace/base.h"
 
-/* All three are private to the implementation. */
+/* In all three, the member @impl is private to the implementation. */
 typedef struct HtMutex {
     void *impl;
 } HtMutex;

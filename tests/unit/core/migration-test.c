@@ -415,8 +415,9 @@ static void test_forged_classes(void)
 /* Time --------------------------------------------------------------------- */
 
 /*
- * The counter stands still while the VM moves, and the new host has another
- * clock: earlier dates keep their distance to the present.
+ * The counter stands still for a second while the VM moves, and the new host's
+ * clock differs by @shift.  An event from before the move is dated as long ago,
+ * in real time, on the new host's clock.
  */
 static void test_time(void)
 {

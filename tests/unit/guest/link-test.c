@@ -37,7 +37,7 @@ static uint64_t time_ms;
 /* The scripted host */
 static struct {
     enum step step, last;
-    uint32_t done;              /* number of the last request that it saw */
+    uint32_t done;              /* number of the last answered request */
     bool ended;
     bool mute;                  /* its beat advances, but it never answers */
     bool renews;                /* another host attaches when this one ends */

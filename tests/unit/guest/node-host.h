@@ -16,7 +16,7 @@
 
 /* Calls between two commands "mark" */
 typedef struct NodeMark {
-    unsigned opens;             /* openat() of a node, also if it is missing */
+    unsigned opens;             /* calls of openat() for nodes, also missing ones */
     unsigned ioctls;
 } NodeMark;
 

@@ -513,9 +513,10 @@ static void search_place(HtSession *s, Place *p, HtFtSearch *search,
 }
 
 /*
- * Try the address from the command line. To convert a physical address to an
- * offset, subtract the size of holes below it: the PCI hole below 4 GiB has 1
- * or 2 GiB; on Arm and RISC-V, memory begins at 1 or 2 GiB.
+ * Try the ring's physical address, which the guest kernel's command line has
+ * (trace_instance=NAME@ADDRESS).  Its offset in memory is the address minus the
+ * holes below it, whose size is not known: the PCI hole below 4 GiB has 1 or 2
+ * GiB; on Arm and RISC-V, memory begins at 1 or 2 GiB.  Try 0, 1 and 2 GiB.
  */
 static void search_given_address(HtSession *s, const HtFtMem *mem)
 {
