@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * ht-marker: emit by a static tracepoint of LTTng-UST; LTTng in the guest records
+ * ht-marker: emit by a static LTTng-UST tracepoint; the guest's LTTng records
  */
 #include <stdio.h>
 

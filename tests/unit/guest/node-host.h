@@ -16,7 +16,7 @@
 
 /* Calls between two commands "mark" */
 typedef struct NodeMark {
-    unsigned opens;             /* calls of openat() for nodes, also missing ones */
+    unsigned opens;             /* openat() calls, also for missing nodes */
     unsigned ioctls;
 } NodeMark;
 
