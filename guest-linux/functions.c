@@ -6,11 +6,12 @@
  *	echo 'calls:ext4_*,least_ns=1000000,most_depth=1' >functions
  *	echo >functions
  *
- * The host's setting "functions" has the same syntax.  It can select only
- * functions and calls that the parameter selects.
+ * The module parameter "functions" selects functions and calls; an empty text
+ * selects none.  The host's setting "functions" has the same syntax.  It can
+ * select only functions and calls that the parameter selects.
  *
- * An entry or an exit takes 8 bytes with its header, a call with its duration
- * 12 bytes.  An event has the lower 32 bits of the function's address.  They
+ * With its header, an entry or an exit takes 8 bytes.  With least_ns, a call is
+ * one event of 12 bytes, which has the call's duration.  An event has the lower 32 bits of the function's address.  They
  * identify the function, since a kernel and its modules lie within 4 GiB.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt

@@ -208,7 +208,7 @@ struct htk_user {
 	unsigned int classes;
 };
 
-/* Slots of the hash table h->known, which uses open addressing */
+/* Number of slots of the hash table h->known, which uses open addressing */
 #define HTK_KNOWN	(2 * HT_CLASSES_MAX)
 
 static siphash_key_t htk_class_key;

@@ -241,8 +241,9 @@ module_farm() {
     find "$1" -xtype l -delete
 }
 
-# For a QEMU with sanitizers: QEMU's own leaks are recognized by functions called
-# through GLib, which has no frame pointers, so unwinding must be slow.
+# For a QEMU with sanitizers. qemu/lsan.supp names functions of QEMU whose memory
+# leaks. They allocate it through GLib, which has no frame pointers: only the slow
+# unwinder finds them.
 ht_sanitizer_env() {
     ASAN_OPTIONS=${ASAN_OPTIONS:-fast_unwind_on_malloc=0}
     LSAN_OPTIONS=suppressions=$HT_TOP/qemu/lsan.supp:print_suppressions=0

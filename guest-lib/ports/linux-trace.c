@@ -598,7 +598,10 @@ static struct ht_stream *another(struct process *p,
         return NULL;
     }
     ht_self.another_at = now;
-    /* begin() counts the event again if there is no stream. */
+    /*
+     * Undo the count of this event as lost: another stream may take it.  If no
+     * stream does, begin() counts it.
+     */
     if (t->s.busy) {
         __atomic_fetch_sub(&t->s.lost_nested, 1, __ATOMIC_RELAXED);
     } else {

@@ -87,8 +87,8 @@ static void line_parse(Line *l, const uint8_t *p)
 }
 
 /*
- * Test whether a guest address is that of one of the sub-buffers.  It is 0 for
- * a processor that was not online yet.
+ * Test whether a guest address is that of one of the sub-buffers.  Accept 0,
+ * too: the kernel leaves it for a processor that was not online yet.
  */
 static bool page_address_ok(const Line *l, uint64_t address)
 {

@@ -19,7 +19,7 @@ typedef struct Symbol {
 struct HtSymbols {
     GByteArray *text;           /* each name: its type, the name, a NUL */
     GArray *symbols;            /* Symbol, sorted */
-    unsigned high;              /* index of the first in the upper half */
+    unsigned high;              /* index of the first kernel address */
     uint32_t *slots;            /* by hash of the name: index + 1, or 0 */
     uint32_t mask;              /* slots minus 1: a power of two minus 1 */
 };

@@ -414,9 +414,11 @@ class Report:
         self.blocks += [
             ("h2", f"Delivery latency, {title}"),
             ("p", "From the guest's clock reading to LTTng's time stamp on "
-             "the host. At 20 events/s the consumer is asleep when an event "
-             "comes; at 1,000 it has just looked, and comes back after "
-             "flush-ms (10) at the latest.")]
+             "the host. hypercall: the vCPU delivers an event at its "
+             "doorbell. shm at 20 events/s: an event wakes the consumer "
+             "that is asleep, and a paced consumer finds it at its next "
+             "poll. shm at 1,000 events/s: an event waits for the next look "
+             "at the open packet, about flush-ms (10) at most.")]
         rates = {}
         rows = []
         for c in cases:

@@ -155,7 +155,7 @@ static void send_class(Fuzz *f, FuzzInput *in)
     send_bytes(f, buf, size);
 }
 
-/* A message of a valid type and size, with any other members */
+/* Send a valid type with its size; the input chooses all other members. */
 static void send_message(Fuzz *f, FuzzInput *in)
 {
     static const struct {

@@ -9,7 +9,7 @@
 #include "hypertrace/base.h"
 #include "fuzz.h"
 
-/* Classes n0 to n7; the input chooses their fields */
+/* Up to 7 classes; the input chooses names, n0 to n3, and a field each */
 static HtClassTable *some_classes(FuzzInput *in)
 {
     HtClassTable *t = ht_class_table_new();

@@ -239,8 +239,8 @@ static void test_paused(const void *channel)
     go_on(h, &s, id, 10);
 }
 
-/* If the VM continues on the source, no event is lost or doubled. */
-static void test_cancelled(const void *channel)
+/* After a migration to a file, the source continues and loses no event. */
+static void test_continued(const void *channel)
 {
     g_autofree char *all = props(channel, "");
     QHt *h = qht_boot("pc", "log", all, NULL);
@@ -571,7 +571,7 @@ int main(int argc, char **argv)
         { "chain", test_chain, QHT_CHANNELS },
         { "discarded", test_discarded, QHT_CHANNELS },
         { "paused", test_paused, QHT_CHANNELS },
-        { "cancelled", test_cancelled, QHT_CHANNELS },
+        { "continued", test_continued, QHT_CHANNELS },
         { "reset-loaded", test_reset_loaded, QHT_CHANNELS },
         { "unplug-loaded", test_unplug_loaded, QHT_CHANNELS },
         { "stopped", test_stopped, QHT_CHANNELS },

@@ -98,7 +98,7 @@ typedef struct HtQueue {
     uint32_t head, tail;        /* number of items ever taken, and posted */
     HtQueueStream *streams;
     uint32_t nr_streams;
-    uint32_t marked;            /* streams with an unposted state or count */
+    uint32_t marked;            /* streams that have news not yet in @items */
 } HtQueue;
 
 /**

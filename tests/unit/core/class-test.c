@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Event classes: which messages the host accepts and which it refuses, and how
- * it finds a class again
+ * it recognizes a class that is registered again
  */
 #include "hypertrace/base.h"
 #include "hypertrace/atomic.h"

@@ -227,8 +227,8 @@ static void test_end_of_packet(void)
                 bool fits = size + (gap ? 13 : 4) + 2 <= left;
                 uint64_t before;
 
-                /* no used packet has room for this event: a new packet */
                 g_assert_true(ht_emit_raw(&s, zeros, 200));
+                /* After 200 bytes, the packet has no room for this event. */
                 g_assert_true(ht_emit_raw(&s, zeros, first));
                 g_assert_cmpuint(s.ring->guest.head % PACKET, ==,
                                  left ? PACKET - left : 0);

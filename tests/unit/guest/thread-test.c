@@ -2,8 +2,9 @@
 /*
  * Guest library: producers on threads of their own, each with its stream
  *
- * Built twice, once with the thread sanitizer, to which guest and host share
- * one mapping: an access not ordered by head and tail is reported.
+ * Built twice, once with the thread sanitizer.  Guest and host use the ring at
+ * the same addresses, so the sanitizer reports an access that head and tail do
+ * not order.
  */
 #include "hypertrace/base.h"
 #include <pthread.h>

@@ -137,7 +137,7 @@ static void test_formats(void)
     g_assert_cmpuint(done, >=, 2);
 }
 
-/* Promise: other files are refused, with a message. */
+/* Promise: data that are no kernel image are refused, with an error. */
 static void test_refused(void)
 {
     static const char *const texts[] = { "", "MZ", "\177ELF", "HdrS" };

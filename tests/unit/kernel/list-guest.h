@@ -56,7 +56,7 @@ void lg_put(ListGuest *g, uint64_t addr, uint64_t v);
 
 /* Write an event: header of 8 bytes, number, @filling words */
 void lg_event(ListGuest *g, uint32_t cpu, uint64_t ns, uint32_t filling);
-/* Assert that lg_event() wrote these bytes; returns the event's number */
+/* Check bytes that lg_event() wrote; returns the event's sequence number */
 uint64_t lg_check(const uint8_t *data, uint32_t size);
 /* A reader in the guest takes a page: by cat, or by splice if @swap */
 bool lg_read(ListGuest *g, uint32_t cpu, bool swap);

@@ -35,9 +35,9 @@ typedef struct Run {
     HtProgramsStats programs;   /* at the end */
     bool hangs;                 /* LTTng */
     GPtrArray *sources;
-    HtSource *rest;             /* other memory of the process, or NULL */
-    HtSource *whole;            /* all of it, only for the kernel; or NULL */
-    pid_t scanned_pid;          /* the process of these two */
+    HtSource *rest;             /* the process's memory outside of @sources */
+    HtSource *whole;            /* all of its memory, to find the kernel in */
+    pid_t scanned_pid;          /* the process; @rest, @whole may be NULL */
     HtProcess *process;
     pid_t pid;
     bool child;

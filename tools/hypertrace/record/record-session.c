@@ -486,8 +486,9 @@ static bool add_candidate(HtSession *s, const HtFtMem *mem, HtFtRing *found)
 }
 
 /*
- * Test more candidates of a search, and restart it at its end. If
- * there are too many rings, continue after the ring that was added last.
+ * Test more candidates of a search.  After the last one, begin again with the
+ * first.  A session follows at most RINGS_MAX rings; begin with the ring after
+ * the one that was added last, so that each gets its turn.
  */
 static void search_place(HtSession *s, Place *p, HtFtSearch *search,
                          uint64_t candidates)
