@@ -12,8 +12,8 @@
  *
  * With its header, an entry or an exit takes 8 bytes.  With least_ns, a call is
  * one event of 12 bytes, which has the call's duration.  An event has the lower
- * 32 bits of the function's address.  They identify the function, since a kernel
- * and its modules lie within 4 GiB.
+ * 32 bits of the function's address.  They identify the function, since a
+ * kernel and its modules lie within 4 GiB.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
