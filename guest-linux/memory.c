@@ -144,12 +144,17 @@ static bool htk_memory_note_lost(struct htk *h)
 static void htk_memory_tell(struct htk *h)
 {
 	u64 untold;
+	int ret;
 
 	mutex_lock(&h->control);
 	untold = h->untold;
 	h->untold = 0;
 	mutex_unlock(&h->control);
-	if (!untold || !ht_tell_discarded(&h->core, untold))
+	if (!untold)
+		return;
+	ret = ht_tell_discarded(&h->core, untold);
+	/* After a timeout the host still has the message and executes it. */
+	if (!ret || ret == -ETIMEDOUT)
 		return;
 	mutex_lock(&h->control);
 	h->untold += untold;

@@ -161,7 +161,10 @@ static int await_earlier(struct ht_device *dev, struct ht_link *l)
     }
     l->go = ht_load_relaxed32(&l->mem->go);
     r = await(dev, l, l->go);
-    l->pending = r == -ETIMEDOUT;       /* the next message does not wait */
+    if (r == -ETIMEDOUT) {
+        l->pending = true;              /* the next message does not wait */
+        return -EBUSY;                  /* the message was not sent */
+    }
     return r;
 }
 

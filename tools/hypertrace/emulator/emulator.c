@@ -169,17 +169,20 @@ static int watch(HtRecord *r, pid_t qemu, int lock, int ready, int started)
 
 /*
  * Start a recorder for this process. Return: a descriptor, closed on exec, to
- * which the caller writes a byte if QEMU cannot be run; -1 without a recorder
+ * which the caller writes a byte if QEMU cannot be run; -1 without a recorder,
+ * and *@why has the reason
  */
-static int start_recorder(HtRecord *r, int lock)
+static int start_recorder(HtRecord *r, int lock, const char **why)
 {
     int started[2] = { -1, -1 }, ready[2] = { -1, -1 };
     pid_t qemu = getpid(), child, ended, recorder = 0;
 
     if (pipe2(started, O_CLOEXEC) || pipe2(ready, O_CLOEXEC)) {
+        *why = g_strerror(errno);
         return -1;
     }
     child = fork();
+    *why = child < 0 ? g_strerror(errno) : "it ended at once";
     if (child == 0) {
         close(started[1]);
         close(ready[0]);
@@ -234,6 +237,7 @@ static int record(HtRecord *r, const HtSettings *s, char **argv,
 {
     g_autoptr(GError) error = NULL;
     g_autofree char *dir = NULL;
+    const char *why;
     int lock, started, status;
 
     /* The link's name gives the architecture; QEMU may have any name. */
@@ -257,9 +261,9 @@ static int record(HtRecord *r, const HtSettings *s, char **argv,
         g_setenv(NO_RECORD, "no", true);
         return record_prepared(r);
     }
-    started = start_recorder(r, lock);
+    started = start_recorder(r, lock, &why);
     if (started < 0) {
-        ht_error("cannot start a recorder: %s", g_strerror(errno));
+        ht_error("cannot start a recorder: %s", why);
         rmdir(dir);
         return run_qemu(unchanged);
     }

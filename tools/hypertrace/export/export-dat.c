@@ -300,8 +300,12 @@ static bool put_cpu(HtExport *x, uint32_t cpu, const HtExportPart *part,
         }
         p->there = false;
         p->missed |= g->lost_before;
-        if (!g->events || g->size > size - HT_FT_PAGE_HEADER ||
-            g->epoch + 1 != part->boot || g->segment != part->segment) {
+        if (!g->events || g->epoch + 1 != part->boot ||
+            g->segment != part->segment) {
+            continue;
+        }
+        if (g->size > size - HT_FT_PAGE_HEADER) {
+            p->missed = true;       /* does not fit in a page of trace.dat */
             continue;
         }
         put_page(o->text, g, p->missed, size);
