@@ -4,7 +4,6 @@
 The guest runs under TCG: the tests check the events, not the speed.
 """
 
-import os
 import re
 import struct
 
@@ -393,40 +392,3 @@ echo sysfs $(cat channel mode mapping packet_size packets streams \
     assert run["mapping"] == ("write-back" if ram >> 32 else "uncached")
     assert (ram >> 32 != 0) == (memory > 3072)
     assert sysfs == ["1", f"shm discard {run['mapping']} 32768 16 16 0 1"]
-
-
-PCI_JOB = PRELUDE + """
-for d in /sys/bus/pci/devices/*; do
-    [ "$(cat $d/device)" != 0x107f ] || devices="$devices $(basename $d)"
-done
-set -- $devices
-[ $# = 3 ]
-ht-bench -j -d $1 -n 5000 -p mix -l >&3
-ht-bench -j -d $2 -n 5000 -p mix -l >&3
-ht-bench -j -n 5000 -l >&3
-refused ht-bench -d $3 2>/tmp/virtio
-grep -q 'no such hypertrace device' /tmp/virtio
-hold $1 hold 10
-refused ht-bench -d $1 2>/tmp/busy
-grep -q 'another process' /tmp/busy
-killed
-ht-bench -j -d $1 -n 100 -l >&3
-insmod /ht/late.ko
-refused ht-bench -d $1 2>/tmp/module
-grep -q 'kernel module' /tmp/module
-"""
-
-
-def test_without_module(tmp_path):
-    """Without the module, hypercall and shm work by PCI resource files."""
-    with VM(devices=[{"channel": c} for c in CHANNELS], job=PCI_JOB,
-            module=False, files={"late.ko": os.environ["HT_MODULE"]},
-            workdir=tmp_path / "vm") as vm:
-        vm.wait()
-        assert_sound(vm)
-        hypercall, shm, first, again = rows(vm)
-        assert hypercall["channel"] == first["channel"] == "hypercall"
-        assert shm["channel"] == "shm"
-        for run, device in ((hypercall, 0), (shm, 1), (first, 0), (again, 0)):
-            assert run["mapping"] == "uncached"
-            check_bench(run, vm.trace(f"ht{device}"))

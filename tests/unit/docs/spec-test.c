@@ -63,6 +63,8 @@ static Member members[] = {
     H(tail), H(wake), H(state), H(instance),
     M(ht_submit, from), M(ht_submit, to), M(ht_submit, lost),
     M(ht_submit, stream),
+    M(ht_memory, caps), M(ht_memory, beat), M(ht_memory, done),
+    M(ht_memory, go), M(ht_memory, bytes),
 };
 
 static const struct {
@@ -84,6 +86,7 @@ static const struct {
     { "ht_guest_line", sizeof(struct ht_guest_line) },
     { "ht_host_line", sizeof(struct ht_host_line) },
     { "ht_submit", sizeof(struct ht_submit) },
+    { "ht_memory", sizeof(struct ht_memory) },
 };
 
 static void check_size(const char *structure, const char *said)

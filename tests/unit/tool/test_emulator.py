@@ -82,6 +82,15 @@ def wait_for_none(env):
 
 def start(world, *args, **kwargs):
     link, env, _ = world
+    # nohup, under which the tests may run, ignores it.
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    try:
+        return popen(link, env, args, kwargs)
+    finally:
+        signal.signal(signal.SIGHUP, before)
+
+
+def popen(link, env, args, kwargs):
     return subprocess.Popen([link, *args], env=env, text=True,
                             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                             stderr=subprocess.PIPE, **kwargs)
