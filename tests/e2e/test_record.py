@@ -444,7 +444,9 @@ def record_pid(tmp, env, qemu):
         env=env, stderr=subprocess.PIPE, text=True)
     deadline = time.monotonic() + DEADLINE
     while not (tmp / "rec/log").exists():
-        assert time.monotonic() < deadline and recorder.poll() is None
+        if time.monotonic() > deadline:
+            recorder.kill()
+        assert recorder.poll() is None, recorder.communicate()[1]
         time.sleep(0.05)
     recorder.send_signal(signal.SIGINT)
     _, err = recorder.communicate(timeout=DEADLINE)
@@ -505,6 +507,8 @@ sleep 1000
 """
 
 
+@pytest.mark.xfail(strict=False, reason="where the start of the guest's RAM in"
+                   " QEMU's mapping is not known, the kernel is not found")
 def test_pid_unknown_kernel(tmp_path, env):
     """Record a QEMU whose kernel's file is gone, and which has no ring.
 

@@ -503,6 +503,9 @@ static bool choose_buffer(HtRecord *r, const char *path, bool has_ring,
         r->image = ht_kernel_image_open(path, &lacks);
     } else if (r->pid) {
         scan_image(r, &lacks);
+        if (lacks) {
+            ht_error("%s", lacks->message);
+        }
     }
     check_image(r, &lacks);
     if (r->functions.names) {
