@@ -502,8 +502,8 @@ static struct ht_stream *take_shared(struct process *p)
 /* For ht_trace() ----------------------------------------------------------- */
 
 /*
- * If no device has the classes, because there was none or its host did not
- * answer, look for one again from time to time.
+ * If no device has the classes yet, look for a device again from time to time:
+ * the first search found no device, or its host did not answer.
  *
  * Return: true if the classes are registered now.
  */

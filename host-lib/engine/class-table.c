@@ -510,7 +510,7 @@ GByteArray *ht_class_table_save(const HtClassTable *t)
     return out;
 }
 
-/* A table of its own, for what is whole and valid; else NULL */
+/* Parse a saved table; returns a new table, or NULL with @why set */
 static HtClassTable *table_parse(const uint8_t *p, size_t size, char **why)
 {
     g_autofree struct ht_msg_class *m = g_malloc(HT_MESSAGE_MAX);

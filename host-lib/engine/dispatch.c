@@ -20,13 +20,13 @@ typedef struct HtSink {
 
     HtQueue queue;              /* HtDispatch.lock */
     uint64_t items;             /* HtDispatch.lock: delivered */
-    bool end;                   /* HtDispatch.lock: the thread is to end */
+    bool end;                   /* HtDispatch.lock: the thread must end */
     bool ended;                 /* HtDispatch.lock: and makes no more calls */
     bool left;                  /* HtDispatch.lock: freed without it */
 
     HtMutex lock;               /* the session's: all below */
-    uint32_t learnt;            /* ids up to this were told; atomic */
-    unsigned nr_refused;        /* of them, refused; written atomically */
+    uint32_t learnt;            /* highest id passed to learn(); atomic */
+    unsigned nr_refused;        /* number of refused ids; written atomically */
     uint64_t refused[HT_CLASSES_MAX / 64 + 1];  /* bitmap by id */
     uint32_t next_try;          /* id that the next attempt begins with */
     int64_t tried_ns;           /* when the last attempt began */

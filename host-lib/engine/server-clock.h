@@ -45,7 +45,7 @@ enum ht_status ht_server_clock_sync(HtServerClock *c, struct ht_msg_time *m,
  * ht_server_clock_copy: give a consumer the newest map
  * @c: the clock
  * @consumer: locked by the caller
- * @version: of its map; 0: none yet
+ * @version: version of the map that the consumer has; 0: it has no map yet
  */
 void ht_server_clock_copy(HtServerClock *c, HtConsumer *consumer,
                           unsigned *version);

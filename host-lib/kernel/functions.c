@@ -5,9 +5,9 @@
 #include "hypertrace/base.h"
 #include "hypertrace/kernel-functions.h"
 
-/* The tracer's call is so far after the start of its function at most (IBT). */
+/* Maximum distance of the tracer's call after the function's start (IBT) */
 #define CALL_AFTER      8u
-/* An entry may also be so far before it (arm64 with CALL_OPS). */
+/* Maximum distance of the call before the function's start (arm64, CALL_OPS) */
 #define CALL_BEFORE     16u
 
 struct HtKernelFunctions {

@@ -41,7 +41,7 @@ struct HtKernelLog {
     uint64_t ring;              /* address of the ring that is read */
     Ring now;                   /* as it was read last */
     bool known;                 /* @now is valid */
-    uint64_t id;                /* of the next descriptor */
+    uint64_t id;                /* id of the next descriptor */
     bool placed;                /* @id is valid */
     uint64_t next_seq;
     char text[HT_LOG_TEXT_MAX];
@@ -249,7 +249,7 @@ static int update(HtKernelLog *log)
     }
     if (ret > 0 && log->placed && ((log->id - r->tail) & ID_MASK) >
         ((end_of(r) - r->tail) & ID_MASK)) {
-        log->placed = false;            /* what came next was overwritten */
+        log->placed = false;            /* its descriptor was overwritten */
     }
     if (ret > 0 && !log->placed) {
         log->id = r->tail & ID_MASK;

@@ -69,8 +69,8 @@ static bool check_owner(int fd, const char *dir, GError **error)
     }
     if (st.st_uid != geteuid()) {
         g_set_error(error, G_FILE_ERROR, G_FILE_ERROR_PERM,
-                    "%s belongs to another user, who could read the recording "
-                    "and change it: name another directory", dir);
+                    "%s belongs to another user. That user could read and "
+                    "change the recording: name another directory", dir);
         return false;
     }
     return true;
@@ -92,7 +92,7 @@ static int make_file(const HtRecWriter *w, const char *name, int flags)
 /* Check that the directory has no file that a recording would replace */
 static bool check_empty(int fd, const char *dir, GError **error)
 {
-    /* Files of these names are a recording's, or somebody else's. */
+    /* A recording has files of these names; a file of the user may, too. */
     static const char * const names[] = { "info", "cpu0", "formats",
                                           "kallsyms", "log" };
     unsigned i;

@@ -212,7 +212,7 @@ enum ht_field_kind {
  */
 #define HT_LABEL_HEADER         9u
 #define HT_LABEL_MAX            63u     /* bytes of a name */
-#define HT_LABELS_MAX           64u     /* of a field */
+#define HT_LABELS_MAX           64u     /* labels of a field */
 
 /* One field in a class message, followed by its name */
 struct ht_msg_field {

@@ -86,9 +86,9 @@ def test_every_event(tmp_path, env):  # noqa: F811
 
 
 def test_recorders_come_and_go(tmp_path, env):  # noqa: F811
-    """Promise: a guest boots without a recorder, and its programs do not wait; a
-    recorder that attaches later is killed, and another one follows: each has what
-    programs emitted while it was there, and the discards were counted."""
+    """Promise: programs of a guest that boots without a recorder do not wait. A
+    recorder attaches later and is killed, and a second recorder attaches. Each
+    has the events that programs emitted while it ran; discards are counted."""
     memory = tmp_path / "memory"
     made = subprocess.Popen([HYPERTRACE, "attach", "--create=16M", "-o",
                              tmp_path / "none", memory], env=env,

@@ -242,11 +242,11 @@ int ht_link_attach(struct ht_device *dev, struct ht_link *link);
  * @msg: as for ops->control()
  * @size: as for ops->control()
  *
- * Return: 0; -EINVAL: @size is not valid; -ENODEV: there is no host, or another
- * one than was attached to; -ETIMEDOUT: the host did not answer within five
- * seconds, but may still execute the message; -EBUSY: the message was not sent,
- * because an earlier one was not answered; -EIO: the reply is not valid; or
- * the errno of link->pause().
+ * Return: 0; -EINVAL: @size is not valid; -ENODEV: no host serves the memory,
+ * or a new host does, which needs ht_link_attach(); -ETIMEDOUT: the host did
+ * not answer within five seconds, but may still execute the message; -EBUSY:
+ * the message was not sent, because an earlier one was not answered; -EIO: the
+ * reply is not valid; or the errno of link->pause().
  *
  * Context: waits at most HT_BEAT_LOST_MS if the host has ended
  */

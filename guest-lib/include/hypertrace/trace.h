@@ -247,8 +247,8 @@ int ht_trace_stamps(unsigned n);
  * ht_trace_status() - get whether tracing is on, and why not
  * @why: set to a text, "on" or "off: ..."; or NULL
  *
- * Looks for a device if there was none.  With HYPERTRACE_DEBUG=1 in the
- * environment, the library prints the text to stderr whenever it changes.
+ * Looks for a device if the process has none yet.  With HYPERTRACE_DEBUG=1 in
+ * the environment, the library prints the text to stderr whenever it changes.
  *
  * Context: may block; not in a signal handler.
  */

@@ -186,7 +186,7 @@ static const struct ht_port_ops virtio_ops = {
 
 /* Initializing the device -------------------------------------------------- */
 
-/* Find the area of capability @type; NULL if there is none within its BAR */
+/* Find the area of capability @type, or NULL if its BAR does not contain it */
 static uint8_t *find_area(struct ht_bm_device *d, uint8_t type,
                                    uint64_t min, unsigned *cap,
                                    uint64_t *length)

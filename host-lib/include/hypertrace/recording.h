@@ -152,7 +152,7 @@ HtRecWriter *ht_rec_writer_new_fd(int fd, const char *dir, GError **error);
 HtRecWriter *ht_rec_writer_new_memory(uint64_t size, GError **error);
 
 /**
- * ht_rec_writer_save: copy a recording in memory to another one
+ * ht_rec_writer_save: copy a recording from memory to another writer
  * @w: writer from ht_rec_writer_new_memory(); keeps its content
  * @to: writer of a recording without pieces
  * @error: set on failure; @to then has a part of the recording

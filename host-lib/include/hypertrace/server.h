@@ -81,8 +81,8 @@ typedef struct HtServerOps {
  * @packet_size: bytes, as in struct ht_caps; checked by the caller
  * @packets: packets in a ring, likewise
  * @mode: enum ht_mode
- * @rings: the control page of each stream, @streams of them, followed by the
- *         packets at HT_PACKETS_OFFSET; the array is copied
+ * @rings: array of @streams pointers, which is copied.  Each points to the
+ *         control page of a stream, whose packets begin at HT_PACKETS_OFFSET
  * @enable: HT_ENABLE_SIZE bytes; written, never read
  * @hz: approximate frequency of the guest's counter in Hz, 1 kHz to 100 GHz
  * @ppm: maximum error of @hz
