@@ -64,7 +64,11 @@ class Program(pytest.Item):
         return self.path, None, self.name
 
     def execute(self):
-        """(status or None for a timeout, output)"""
+        """(status or None for a timeout, output, errors)
+
+        Cases are read from the output alone: GLib's messages on the error
+        stream come in pieces, and a case's line may fall between two of them.
+        """
         # As meson does: memory that is not initialized holds no zeros.
         env = {"MALLOC_PERTURB_": str(random.randint(1, 255)), **os.environ,
                **self.test["env"]}
@@ -72,26 +76,29 @@ class Program(pytest.Item):
             p = subprocess.run(
                 self.test["cmd"], cwd=self.test["workdir"] or self.build,
                 env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT, check=False,
+                stderr=subprocess.PIPE, check=False,
                 timeout=PATIENCE * self.test["timeout"])
+            status, texts = p.returncode, (p.stdout, p.stderr)
         except subprocess.TimeoutExpired as e:
-            return None, (e.stdout or b"").decode(errors="replace")
+            status, texts = None, (e.stdout, e.stderr)
         except OSError as e:
             # the status of a shell that cannot start a program
-            return 127, f"{e}\n"
-        return p.returncode, p.stdout.decode(errors="replace")
+            return 127, "", f"{e}\n"
+        return status, *((t or b"").decode(errors="replace") for t in texts)
 
     def reports(self):
         began = time.time()
-        status, output = self.execute()
+        status, output, errors = self.execute()
+        text = (output + errors)[-20000:]
         duration = time.time() - began
 
         def report(outcome, why=None):
+            # The first report has the time of the whole program.
             # pytest shows the place of a skip, and the text of a failure.
             longrepr = (self.name, None, why) if outcome == "skipped" else why
             return pytest.TestReport(
                 self.nodeid, self.location, {}, outcome, longrepr, "call",
-                duration=duration)
+                duration=0 if found else duration)
 
         found, planned = [], None
         if self.test["protocol"] == "tap":
@@ -104,13 +111,13 @@ class Program(pytest.Item):
                     failed, name, skip = case.groups()
                     if failed:
                         found.append(report("failed",
-                                            f"{name}\n{output[-20000:]}"))
+                                            f"{name}\n{text}"))
                     elif skip is not None:
                         found.append(report("skipped", f"{name}: {skip}"))
                     else:
                         found.append(report("passed"))
         elif status == 77:
-            return [report("skipped", output.strip() or "no reason is given")]
+            return [report("skipped", text.strip() or "no reason is given")]
         elif status == 0:
             return [report("passed")]
         failures = [r for r in found if r.failed]
@@ -124,7 +131,7 @@ class Program(pytest.Item):
             why = f"{len(found)} of {planned} cases ran"
         else:
             return found
-        return [*found, report("failed", f"{why}\n{output[-20000:]}")]
+        return [*found, report("failed", f"{why}\n{text}")]
 
 
 @pytest.hookimpl(tryfirst=True)
