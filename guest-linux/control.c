@@ -457,8 +457,27 @@ static void htk_untold(struct htk *h, u32 stream)
 {
 	struct ht_ring_control *ring = h->transport->ring_addr(h, stream);
 
-	h->untold += READ_ONCE(ring->guest.lost) -
-		     READ_ONCE(h->claims[stream].lost);
+	atomic64_add(READ_ONCE(ring->guest.lost) -
+		     READ_ONCE(h->claims[stream].lost), &h->untold);
+}
+
+/*
+ * Report discarded events that no stream counts to the host; keep the number if
+ * that fails.
+ *
+ * Context: process; h->control not held
+ */
+void htk_report_discarded(struct htk *h, atomic64_t *count)
+{
+	u64 discarded = atomic64_xchg(count, 0);
+	int ret;
+
+	if (!discarded)
+		return;
+	ret = ht_tell_discarded(&h->core, discarded);
+	/* After a timeout the host still has the message and executes it. */
+	if (ret && ret != -ETIMEDOUT)
+		atomic64_add(discarded, count);
 }
 
 /*

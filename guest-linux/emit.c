@@ -155,19 +155,11 @@ static void htk_emit_switch(void)
  */
 static void htk_emit_report_missed(struct htk *h, struct ht_stream *first)
 {
-	u64 missed = atomic64_xchg(&htk_missed, 0);
-	int ret;
-
-	if (!missed)
-		return;
-	if (first) {
-		atomic64_add(missed, (atomic64_t *)&first->lost_nested);
-		return;
-	}
-	ret = ht_tell_discarded(&h->core, missed);
-	/* After a timeout the host still has the message and executes it. */
-	if (ret && ret != -ETIMEDOUT)
-		atomic64_add(missed, &htk_missed);
+	if (first)
+		atomic64_add(atomic64_xchg(&htk_missed, 0),
+			     (atomic64_t *)&first->lost_nested);
+	else
+		htk_report_discarded(h, &htk_missed);
 }
 
 /* Context: htk_emit_exchange held; @cpu may be emitting */

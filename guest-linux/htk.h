@@ -175,7 +175,7 @@ struct htk_claim {
  * @added: htk_add() was called
  * @abandoned: the host may have opened a stream, but its reply did not arrive
  *             (@control)
- * @untold: number of discarded events not reported to any host (@control)
+ * @untold: number of discarded events not reported to any host
  * @known, @nr_known, @users, @user_classes: used by origin.c (@control)
  */
 struct htk {
@@ -230,7 +230,7 @@ struct htk {
 	bool attached;
 	bool added;
 	bool abandoned;
-	u64 untold;
+	atomic64_t untold;
 
 	/* virtio.c */
 	struct htk_virtio *virtio;
@@ -349,6 +349,7 @@ int htk_takeover(struct htk *h);
 int htk_control(struct htk *h, struct htk_owner *owner, struct ht_msg *msg,
 		u32 room);
 void htk_close_owner(struct htk_owner *owner);
+void htk_report_discarded(struct htk *h, atomic64_t *count);
 void htk_close_all(struct htk *h);
 void htk_revoke_all(struct htk *h);
 

@@ -140,34 +140,13 @@ static bool htk_memory_note_lost(struct htk *h)
 	return used;
 }
 
-/* Report the events that were discarded without a host to the present one. */
-static void htk_memory_tell(struct htk *h)
-{
-	u64 untold;
-	int ret;
-
-	mutex_lock(&h->control);
-	untold = h->untold;
-	h->untold = 0;
-	mutex_unlock(&h->control);
-	if (!untold)
-		return;
-	ret = ht_tell_discarded(&h->core, untold);
-	/* After a timeout the host still has the message and executes it. */
-	if (!ret || ret == -ETIMEDOUT)
-		return;
-	mutex_lock(&h->control);
-	h->untold += untold;
-	mutex_unlock(&h->control);
-}
-
 /* Send readings of the guest's counter, which the host cannot read itself. */
 static void htk_memory_sync(struct htk *h)
 {
 	unsigned long period = msecs_to_jiffies(HT_SYNC_MS - 5 * HTK_WATCH_MS);
 	bool used = htk_memory_note_lost(h);
 
-	htk_memory_tell(h);
+	htk_report_discarded(h, &h->untold);
 	if (!used || time_before(jiffies, h->synced + period))
 		return;
 	h->synced = jiffies;

@@ -390,11 +390,6 @@ fail:
 	return ret;
 }
 
-static int htk_virtio_ready(struct htk *h)
-{
-	return htk_takeover(h);
-}
-
 /*
  * Reset the device and delete its queues, until htk_virtio_find_queues() makes
  * them again.  All streams are closed.
@@ -437,7 +432,7 @@ static void htk_virtio_remove(struct htk *h)
 const struct htk_transport htk_virtio_transport = {
 	.name		= "virtio",
 	.probe		= htk_virtio_probe,
-	.ready		= htk_virtio_ready,
+	.ready		= htk_takeover,
 	.remove		= htk_virtio_remove,
 	.freeze		= htk_virtio_stop,
 	.restore	= htk_virtio_find_queues,
