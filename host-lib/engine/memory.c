@@ -49,21 +49,8 @@ struct HtMemory {
     uint32_t first;             /* stream that the next poll begins with */
 };
 
-static GQuark memory_quark(void)
-{
-    return g_quark_from_static_string("hypertrace-memory");
-}
-
-static void G_GNUC_PRINTF(2, 3) set_error(GError **error, const char *fmt, ...)
-{
-    g_autofree char *text = NULL;
-    va_list ap;
-
-    va_start(ap, fmt);
-    text = g_strdup_vprintf(fmt, ap);
-    va_end(ap);
-    g_set_error_literal(error, memory_quark(), 0, text);
-}
+#define set_error(error, ...) \
+    g_set_error(error, G_FILE_ERROR, G_FILE_ERROR_FAILED, __VA_ARGS__)
 
 /* The host's counter ------------------------------------------------------- */
 
@@ -483,12 +470,13 @@ static bool begin(HtMemory *m, uint64_t hz, GError **error)
 HtMemory *ht_memory_create(int fd, const HtMemoryConfig *cfg, GError **error)
 {
     HtMemory *m = map(fd, cfg, error);
-    uint64_t hz = host_hz();
     struct ht_caps le;
+    uint64_t hz;
 
     if (!m) {
         return NULL;
     }
+    hz = host_hz();
     m->caps.packet_size = cfg->packet_size ? cfg->packet_size :
                                              HT_MEMORY_PACKET_SIZE;
     m->caps.packets = cfg->packets ? cfg->packets : HT_MEMORY_PACKETS;

@@ -14,7 +14,6 @@
 #include "server-clock.h"
 
 typedef struct Stream {
-    HtServer *s;
     uint32_t index;
     bool live;                  /* not FREE; atomic, spares polls the lock */
     HtMutex lock;               /* all below */
@@ -83,7 +82,7 @@ static bool decide(HtServer *s, uint32_t id)
     if (s->on[id] == on) {
         return false;
     }
-    ht_atomic_set(&s->on[id], on);
+    s->on[id] = on;
     ht_atomic_set(s->cfg.enable + id, on ? HT_ENABLE_ON : 0);
     return true;
 }
@@ -193,11 +192,6 @@ bool ht_server_decide(HtServer *s)
     return changed;
 }
 
-bool ht_server_is_on(const HtServer *s, uint32_t id)
-{
-    return id >= 1 && id <= HT_CLASSES_MAX && ht_atomic_read(&s->on[id]);
-}
-
 /* Streams ------------------------------------------------------------------ */
 
 static void set_state(Stream *st, enum ht_stream_state state)
@@ -214,15 +208,31 @@ static void set_state(Stream *st, enum ht_stream_state state)
     }
 }
 
-static void add_stats(struct ht_stats *sum, const HtConsumer *c)
+static void add_stats(struct ht_stats *sum, const struct ht_stats *s)
 {
-    sum->events += c->events;
-    sum->packets += c->packets;
-    sum->bytes += c->bytes;
-    sum->lost += c->lost + c->others;
-    sum->dropped += c->dropped;
-    sum->wakeups += c->wakeups;
-    sum->errors += c->errors;
+    sum->events += s->events;
+    sum->packets += s->packets;
+    sum->bytes += s->bytes;
+    sum->lost += s->lost;
+    sum->dropped += s->dropped;
+    sum->wakeups += s->wakeups;
+    sum->errors += s->errors;
+}
+
+/* Add the counters of a stream's instance */
+static void add_instance(struct ht_stats *sum, const HtConsumer *c)
+{
+    const struct ht_stats own = {
+        .events = c->events,
+        .packets = c->packets,
+        .bytes = c->bytes,
+        .lost = c->lost + c->others,
+        .dropped = c->dropped,
+        .wakeups = c->wakeups,
+        .errors = c->errors,
+    };
+
+    add_stats(sum, &own);
 }
 
 /* The producer's own count, which can grow without a move of head */
@@ -291,7 +301,7 @@ static void close_stream(HtServer *s, Stream *st, uint64_t lost)
     consume_ring(s, st);
     /* A takeover does not give a final count. */
     ht_consumer_close(&st->consumer, MAX(lost, ring_lost(st)), ht_now_ns());
-    add_stats(&st->closed, &st->consumer);
+    add_instance(&st->closed, &st->consumer);
     set_state(st, HT_STREAM_CLOSED);
     ht_atomic_set(&st->live, false);
 }
@@ -527,16 +537,10 @@ static bool get_stats(HtServer *s, uint32_t stream, struct ht_stats *stats)
 
         ht_mutex_lock(&st->lock);
         if (!all || st->consumer.open) {
-            add_stats(stats, &st->consumer);
+            add_instance(stats, &st->consumer);
         }
         if (all) {
-            stats->events += st->closed.events;
-            stats->packets += st->closed.packets;
-            stats->bytes += st->closed.bytes;
-            stats->lost += st->closed.lost;
-            stats->dropped += st->closed.dropped;
-            stats->wakeups += st->closed.wakeups;
-            stats->errors += st->closed.errors;
+            add_stats(stats, &st->closed);
         }
         ht_mutex_unlock(&st->lock);
     }
@@ -816,7 +820,6 @@ HtServer *ht_server_new(const HtServerConfig *cfg)
         };
         Stream *st = &s->streams[i];
 
-        st->s = s;
         st->index = i;
         st->ring = cfg->rings[i];
         ht_mutex_init(&st->lock);

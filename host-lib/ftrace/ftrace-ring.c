@@ -361,14 +361,6 @@ uint64_t ht_ft_ring_text(const HtFtMem *mem, const HtFtRing *ring,
     return ht_ft_mem_read(mem, at, &text, sizeof(text)) ? 0 : ht_le64(text);
 }
 
-uint64_t ht_ft_ring_magic(const HtFtRing *ring, uint32_t n)
-{
-    if (ring->layout == HT_FT_LAYOUT_6_11 && n < ring->cpus) {
-        return ring->cpu[n].meta - 24;
-    }
-    return n ? UINT64_MAX : ring->offset;
-}
-
 static void ring_free(gpointer ring)
 {
     ht_ft_ring_free(ring);

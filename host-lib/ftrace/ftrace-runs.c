@@ -95,7 +95,6 @@ static void post(HtFtFeed *f, HtFtStream *s, unsigned flags, uint64_t ns)
     };
 
     r->ops->post(r->opaque, &run, &s->fill);
-    r->counts.events += s->events;
     g_byte_array_set_size(s->run, 0);
     s->events = 0;
 }
@@ -214,7 +213,6 @@ static void emit(HtFtRuns *runs, HtFtStream *s, const HtFtRecord *r,
     }
     if (!e) {
         ht_ft_class_payload(s->run, NULL, r, SIZE_MAX);
-        runs->counts.raw++;
     }
     if (!s->events++) {
         s->begin_ns = ns;
@@ -234,19 +232,10 @@ void ht_ft_feed_piece(HtFtFeed *f, const HtFtPiece *p)
     HtFtRuns *runs = f->runs;
     HtFtTime *time = time_of(f, p);
     HtFtStream *s = stream_of(f, p);
-    uint64_t bound = ht_ft_time_bound(time);
     HtFtRecord r;
     HtFtIter it;
 
-    if (bound != UINT64_MAX) {
-        f->worst_ns = MAX(f->worst_ns, bound);
-    }
-    if (p->flags & HT_FT_PIECE_LOST) {
-        runs->counts.gaps++;
-        runs->counts.lost = add(runs->counts.lost, p->lost_estimate);
-    }
     if (!s) {
-        runs->counts.lost += p->events;
         return;
     }
     if (p->flags & HT_FT_PIECE_LOST) {
@@ -269,11 +258,9 @@ void ht_ft_feed_ahead(HtFtFeed *f, const HtFtPiece *p)
 {
     HtFtBounds bounds;
     HtFtTime *time;
-    uint64_t steps;
 
     if (p->epoch > f->epoch ||
         (p->epoch == f->epoch && p->segment > f->segment)) {
-        f->runs->counts.boots += f->taken ? p->epoch - f->epoch : 0;
         f->epoch = p->epoch;
         f->segment = p->segment;
         f->time[1] = f->time[0];
@@ -281,9 +268,7 @@ void ht_ft_feed_ahead(HtFtFeed *f, const HtFtPiece *p)
     }
     time = time_of(f, p);
     if (ht_ft_time_bounds(p, &bounds)) {
-        steps = time->steps;
         ht_ft_time_add(time, &bounds);
-        f->runs->counts.steps += time->steps - steps;
     }
 }
 
@@ -293,21 +278,12 @@ void ht_ft_feed_init(HtFtFeed *f, HtFtRuns *r, unsigned number)
     ht_ft_time_reset(&f->time[0]);
 }
 
-int ht_ft_feed_stream(const HtFtFeed *f, uint32_t cpu)
-{
-    const HtFtStream *s = cpu < f->cpus ? f->streams[cpu] : NULL;
-
-    return s && s->open ? (int)s->info.index : -1;
-}
-
 void ht_ft_feed_begin(HtFtFeed *f)
 {
     if (f->epoch || f->segment) {
         ht_ft_time_reset(&f->time[0]);
     }
     f->epoch = f->segment = 0;
-    f->taken = true;
-    f->runs->counts.boots++;
 }
 
 void ht_ft_feed_flush(HtFtFeed *f)
@@ -319,19 +295,6 @@ void ht_ft_feed_flush(HtFtFeed *f)
             flush(f, f->streams[i]);
         }
     }
-}
-
-void ht_ft_feed_lose(HtFtFeed *f)
-{
-    unsigned i;
-
-    for (i = 0; i < f->cpus; i++) {
-        if (f->streams[i] && f->streams[i]->open) {
-            flush(f, f->streams[i]);
-            f->streams[i]->discarded = add(f->streams[i]->discarded, 1);
-        }
-    }
-    f->runs->counts.gaps++;
 }
 
 void ht_ft_feed_close(HtFtFeed *f)

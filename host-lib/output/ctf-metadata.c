@@ -7,6 +7,7 @@
  * the event header is the one of abi.h.
  */
 #include "hypertrace/base.h"
+#include <sys/random.h>
 #include "hypertrace/ctf-writer.h"
 #include "ctf-lttng.h"
 
@@ -57,6 +58,15 @@ static const char layout[] =
     "\tpacket.context := struct packet_context;\n"
     "\tevent.header := struct event_header;\n"
     "};\n";
+
+void ht_ctf_uuid(uint8_t uuid[16])
+{
+    if (getrandom(uuid, 16, 0) != 16) {
+        memset(uuid, 0, 16);
+    }
+    uuid[6] = (uuid[6] & 0x0f) | 0x40;
+    uuid[8] = (uuid[8] & 0x3f) | 0x80;
+}
 
 static void append_uuid(GString *out, const uint8_t *uuid)
 {

@@ -26,7 +26,7 @@ struct HtRecQueue {
     uint64_t entries;
     uint64_t events;
     uint64_t bytes;
-    GByteArray *removed;        /* for each processor: pieces were removed */
+    GHashTable *removed;        /* processors of which pieces were removed */
 };
 
 HtRecQueue *ht_rec_queue_new(uint64_t size, GError **error)
@@ -46,7 +46,7 @@ HtRecQueue *ht_rec_queue_new(uint64_t size, GError **error)
     q = g_new0(HtRecQueue, 1);
     q->block = block;
     q->size = size;
-    q->removed = g_byte_array_new();
+    q->removed = g_hash_table_new(NULL, NULL);
     return q;
 }
 
@@ -54,7 +54,7 @@ void ht_rec_queue_free(HtRecQueue *q)
 {
     if (q) {
         munmap(q->block, q->size);
-        g_byte_array_unref(q->removed);
+        g_hash_table_unref(q->removed);
         g_free(q);
     }
 }
@@ -66,19 +66,12 @@ static uint64_t entry_size(uint32_t data)
 
 static void note_removed(HtRecQueue *q, uint32_t cpu)
 {
-    guint old = q->removed->len;
-
-    if (cpu / 8 >= old) {
-        g_byte_array_set_size(q->removed, cpu / 8 + 1);
-        memset(q->removed->data + old, 0, cpu / 8 + 1 - old);
-    }
-    q->removed->data[cpu / 8] |= 1u << cpu % 8;
+    g_hash_table_add(q->removed, GUINT_TO_POINTER(cpu));
 }
 
 static bool was_removed(const HtRecQueue *q, uint32_t cpu)
 {
-    return cpu / 8 < q->removed->len &&
-           q->removed->data[cpu / 8] & 1u << cpu % 8;
+    return g_hash_table_contains(q->removed, GUINT_TO_POINTER(cpu));
 }
 
 static void remove_oldest(HtRecQueue *q)

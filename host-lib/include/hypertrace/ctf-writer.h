@@ -10,7 +10,6 @@
 
 /**
  * HtCtfInfo: properties of a trace
- * @vm_name: shown as the host name of the traced system
  * @vm_name: name of the VM; viewers show it as the host name of the system
  * @device: name of the device
  * @channel: transport of the events
@@ -36,6 +35,12 @@ typedef struct HtCtfInfo {
     uint64_t precision_ns;
     bool lttng;
 } HtCtfInfo;
+
+/**
+ * ht_ctf_uuid: make a random UUID (version 4), for an HtCtfInfo
+ * @uuid: set to the UUID
+ */
+void ht_ctf_uuid(uint8_t uuid[16]);
 
 /**
  * ht_ctf_metadata_begin: describe the trace, its clock and its packets

@@ -175,17 +175,6 @@ uint64_t ht_ft_ring_text(const HtFtMem *mem, const HtFtRing *ring,
                          uint32_t cpu);
 
 /**
- * ht_ft_ring_magic: get the offset of a magic number of the ring
- * @ring: the ring
- * @n: index of the magic number, from 0
- *
- * A kernel that finds none of them at boot initializes the ring.
- *
- * Returns: offset of 4 bytes in the memory; UINT64_MAX if @n is too large
- */
-uint64_t ht_ft_ring_magic(const HtFtRing *ring, uint32_t n);
-
-/**
  * ht_ft_ring_is_there: test whether the memory still holds this ring
  * @mem: the memory
  * @ring: the ring

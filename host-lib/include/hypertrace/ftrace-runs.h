@@ -37,24 +37,6 @@ typedef struct HtFtRunsOps {
 } HtFtRunsOps;
 
 /**
- * HtFtRunsCounts: counters since ht_ft_runs_init()
- * @events: events posted
- * @raw: events posted without a format, as bytes
- * @gaps: number of times that events were lost before they were read
- * @lost: estimated number of lost events
- * @boots: boots of the kernel seen, of all rings
- * @steps: steps of the guests' clocks; see HtFtTime
- */
-typedef struct HtFtRunsCounts {
-    uint64_t events;
-    uint64_t raw;
-    uint64_t gaps;
-    uint64_t lost;
-    uint64_t boots;
-    uint64_t steps;
-} HtFtRunsCounts;
-
-/**
  * HtFtRuns: the converter for all rings of a guest
  * @ops: receives the runs
  * @opaque: passed to @ops
@@ -62,7 +44,6 @@ typedef struct HtFtRunsCounts {
  * @formats: event formats of the guest's kernel, or NULL
  * @instances: number of stream instances of the trace so far; incremented for
  *             each stream that is opened
- * @counts: counters, for the caller to read
  */
 typedef struct HtFtRuns {
     const HtFtRunsOps *ops;
@@ -70,7 +51,6 @@ typedef struct HtFtRuns {
     HtClassTable *classes;
     const HtFtFormats *formats;
     uint64_t *instances;
-    HtFtRunsCounts counts;
     /*< private >*/
     bool used[HT_FT_STREAMS];
     int64_t open_us;            /* time that the streams opened so far use up */
@@ -80,7 +60,7 @@ typedef struct HtFtRuns {
 
 /**
  * ht_ft_runs_init: add the class of events without a format
- * @r: the converter, with the members before @counts set and all others 0
+ * @r: the converter, with its public members set and all others 0
  *
  * Returns: false if the class table is full
  */
@@ -92,16 +72,11 @@ typedef struct HtFtStream HtFtStream;
  * HtFtFeed: the state of one ring
  * @runs: the converter
  * @number: number of the ring, used in names of streams
- * @taken: the ring belongs to a running kernel and is not a copy; set by
- *         ht_ft_feed_begin()
- * @worst_ns: maximum error of all dates so far in ns, as far as it was known
  * @time: the clocks of the newest segment of the ring, and of the previous one
  */
 typedef struct HtFtFeed {
     HtFtRuns *runs;
     unsigned number;
-    bool taken;
-    uint64_t worst_ns;
     HtFtTime time[2];
     /*< private >*/
     uint32_t epoch;
@@ -119,17 +94,8 @@ typedef struct HtFtFeed {
 void ht_ft_feed_init(HtFtFeed *f, HtFtRuns *r, unsigned number);
 
 /**
- * ht_ft_feed_stream: get the stream of a processor
- * @f: the ring
- * @cpu: number of the processor
- *
- * Return: the stream's index, or -1 if no stream is open for the processor.
- */
-int ht_ft_feed_stream(const HtFtFeed *f, uint32_t cpu);
-
-/**
  * ht_ft_feed_begin: start to deliver pieces, from a new follower of the ring
- * @f: the ring; @f->taken is false before this call
+ * @f: the ring
  */
 void ht_ft_feed_begin(HtFtFeed *f);
 
@@ -152,12 +118,6 @@ void ht_ft_feed_piece(HtFtFeed *f, const HtFtPiece *p);
  * @f: the ring
  */
 void ht_ft_feed_flush(HtFtFeed *f);
-
-/**
- * ht_ft_feed_lose: count a gap after the events posted so far
- * @f: the ring
- */
-void ht_ft_feed_lose(HtFtFeed *f);
 
 /**
  * ht_ft_feed_close: flush and close all streams

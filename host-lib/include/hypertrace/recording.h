@@ -64,7 +64,8 @@ typedef struct HtRecQueue HtRecQueue;
  * @size: size in bytes, HT_REC_QUEUE_MIN to HT_REC_QUEUE_MAX
  * @error: set if there is too little address space
  *
- * Memory is used as pieces arrive, at most @size and 1 bit per processor.
+ * Memory is used as pieces arrive: at most @size, and some bytes for each
+ * processor.
  *
  * Returns: the queue, for ht_rec_queue_free(); or NULL
  */

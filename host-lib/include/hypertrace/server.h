@@ -116,8 +116,8 @@ typedef struct HtServerConfig {
  * ht_server_new: make a server without classes; all streams are free
  * @cfg: copied
  *
- * Closes the rings and switches all enable bytes off: a guest may still use
- * the instances and ids of an earlier server of the same memory.
+ * Closes the rings: a guest may still use instances of an earlier server of the
+ * same memory.  The enable bytes stay, so that its producers count discards.
  */
 HtServer *ht_server_new(const HtServerConfig *cfg);
 
@@ -185,15 +185,6 @@ void ht_server_close_all(HtServer *s);
  * Returns: true if an enable byte changed
  */
 bool ht_server_decide(HtServer *s);
-
-/**
- * ht_server_is_on: return whether a class is on
- * @s: the server
- * @id: a class id
- *
- * Context: any; the value may be old
- */
-bool ht_server_is_on(const HtServer *s, uint32_t id);
 
 /**
  * ht_server_stats: get the counters of a stream or of the server

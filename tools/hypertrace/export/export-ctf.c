@@ -206,17 +206,6 @@ void ht_export_remove(const char *path)
     g_rmdir(path);
 }
 
-void ht_export_uuid(uint8_t uuid[16])
-{
-    unsigned i;
-
-    for (i = 0; i < 16; i++) {
-        uuid[i] = g_random_int();
-    }
-    uuid[6] = (uuid[6] & 0x0f) | 0x40;
-    uuid[8] = (uuid[8] & 0x3f) | 0x80;
-}
-
 static Trace *begin_trace(HtExport *x, HtExportPart *part, bool lttng,
                           GError **errp)
 {
@@ -240,14 +229,14 @@ static Trace *begin_trace(HtExport *x, HtExportPart *part, bool lttng,
     base = g_path_get_basename(path);
     hidden = g_strdup_printf(".%s.%08x", base, g_random_int());
     info.vm_name = x->name;
-    ht_export_uuid(info.uuid);
+    ht_ctf_uuid(info.uuid);
     if (x->v->host) {
         info.clock = "the host's CLOCK_MONOTONIC";
         info.host_boot = x->host_boot && *x->host_boot ? x->host_boot : NULL;
         info.precision_ns = part->worst_ns;
         memcpy(info.clock_uuid, x->clock_uuid, sizeof(info.clock_uuid));
     } else {
-        ht_export_uuid(info.clock_uuid);
+        ht_ctf_uuid(info.clock_uuid);
     }
     if (!ht_export_wall(x, part, &info.clock_offset_ns)) {
         info.clock_offset_ns = 0;

@@ -12,6 +12,7 @@
 #include "cli/escape.h"
 #include "cli/number.h"
 #include "export/export.h"
+#include "hypertrace/ctf-writer.h"
 #include "views/programs.h"
 
 static const struct {
@@ -541,7 +542,7 @@ int ht_export(int argc, char **argv)
         v.clock = g_strdup("host");
     }
     x.path = path;
-    ht_export_uuid(x.clock_uuid);
+    ht_ctf_uuid(x.clock_uuid);
     if (run_all(&x, which, argv + 1, argc - 1, &error)) {
         status = HT_EXIT_OK;
     } else {

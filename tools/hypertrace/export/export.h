@@ -153,12 +153,6 @@ void ht_export_perfetto_host(HtExport *x, uint64_t ns);
 bool ht_export_trace(HtExport *x, const char *dir, GError **errp);
 
 /**
- * ht_export_uuid: make a random UUID
- * @uuid: set to the UUID
- */
-void ht_export_uuid(uint8_t uuid[16]);
-
-/**
  * ht_export_remove: remove the directory of a trace, with its files
  * @path: the directory
  */

@@ -4,12 +4,9 @@
  */
 #include "hypertrace/base.h"
 #include <sched.h>
-#include <sys/random.h>
 
-#include "cli/command.h"
 #include "hypertrace/ctf-writer.h"
 #include "hypertrace/memory.h"
-#include "hypertrace/recording.h"
 #include "hypertrace/thread.h"
 #include "record/programs.h"
 
@@ -47,16 +44,6 @@ static void G_GNUC_PRINTF(2, 3) note(HtPrograms *p, const char *fmt, ...)
     }
 }
 
-/* Make a random UUID (version 4). */
-static void new_uuid(uint8_t uuid[16])
-{
-    if (getrandom(uuid, 16, 0) != 16) {
-        memset(uuid, 0, 16);
-    }
-    uuid[6] = (uuid[6] & 0x0f) | 0x40;
-    uuid[8] = (uuid[8] & 0x3f) | 0x80;
-}
-
 static int64_t wall_offset_ns(void)
 {
     return g_get_real_time() * INT64_C(1000) - ht_now_ns();
@@ -87,8 +74,8 @@ static void begin_trace(HtPrograms *p)
     };
     int ret;
 
-    new_uuid(info.uuid);
-    new_uuid(info.clock_uuid);
+    ht_ctf_uuid(info.uuid);
+    ht_ctf_uuid(info.clock_uuid);
     ret = ht_ctf_writer_new(p->options.dir, HT_PROGRAMS_FOLDER, &info,
                             ht_memory_caps(p->m)->streams, &p->writer);
     if (ret) {

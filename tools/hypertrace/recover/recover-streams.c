@@ -176,8 +176,8 @@ static char *write_trace(Dead *dead, const char *dir, GError **error)
     Writer writer = { 0 };
     char *path = NULL;
 
-    ht_export_uuid(info.uuid);
-    ht_export_uuid(info.clock_uuid);
+    ht_ctf_uuid(info.uuid);
+    ht_ctf_uuid(info.clock_uuid);
     if (g_mkdir_with_parents(dir, 0700)) {
         fail(error, errno, "create the directory", dir);
         return NULL;
