@@ -53,7 +53,7 @@ _hypertrace() {
         mapfile -t COMPREPLY < <(compgen -W "functions cpu off-cpu" -- "$cur")
         return
         ;;
-    --output|-o|--svg|--speedscope|--kernel|--busybox)
+    --output|-o|--svg|--junit|--speedscope|--kernel|--busybox)
         compopt -o filenames
         mapfile -t COMPREPLY < <(compgen -f -- "$cur")
         return
@@ -73,7 +73,7 @@ _hypertrace() {
     *)
         local what=-d
         case ${COMP_WORDS[1]} in
-        events|formats|recover|status|list|enable|disable|set|vcpus)
+        attach|events|formats|recover|status|list|enable|disable|set|vcpus)
             what=-f ;;
         esac
         compopt -o filenames

@@ -20,7 +20,6 @@ struct HtQmpEvents {
     GString *in;                /* received and not parsed yet */
     size_t searched;            /* bytes of @in without the end of a line */
     bool skip;                  /* the rest of a line that was too long */
-    bool connected;
 };
 
 /* QEMU may be given descriptors with lower numbers by its user. */
@@ -87,11 +86,6 @@ void ht_qmp_events_free(HtQmpEvents *q)
         g_string_free(q->in, true);
         g_free(q);
     }
-}
-
-bool ht_qmp_events_connected(const HtQmpEvents *q)
-{
-    return q->connected;
 }
 
 static void receive(HtQmpEvents *q)
@@ -169,12 +163,8 @@ static JsonNode *parse(HtQmpEvents *q, const char *line)
         }
         return json_parser_steal_root(parser);
     }
-    if (json_object_has_member(o, "return")) {
-        q->connected = true;
-        return !strcmp(ht_qmp_text(o, "id"), "status") ? status_event(o) :
-               NULL;
-    }
-    return NULL;
+    return json_object_has_member(o, "return") &&
+           !strcmp(ht_qmp_text(o, "id"), "status") ? status_event(o) : NULL;
 }
 
 JsonNode *ht_qmp_events_next(HtQmpEvents *q)

@@ -50,10 +50,4 @@ void ht_qmp_events_free(HtQmpEvents *q);
  */
 JsonNode *ht_qmp_events_next(HtQmpEvents *q);
 
-/**
- * ht_qmp_events_connected: did QEMU's monitor answer?
- * @q: the connection
- */
-bool ht_qmp_events_connected(const HtQmpEvents *q);
-
 #endif /* HYPERTRACE_TOOL_QMP_EVENTS_H */

@@ -5,23 +5,19 @@
  */
 #include "hypertrace/base.h"
 #include <getopt.h>
-#include <glib/gstdio.h>
 #include <signal.h>
 #include <time.h>
 
 #include "cli/command.h"
-#include "cli/number.h"
 #include "hypertrace/memory.h"
 #include "qemu/qemu-opts.h"
+#include "record/options.h"
 #include "record/programs.h"
 #include "record/record-session.h"
-
-#define MAX_SIZE_DEFAULT    (UINT64_C(16) << 30)
 
 typedef struct Attach {
     const char *file;
     char *dir;
-    bool own_dir;               /* @dir was created by ht_attach() */
     bool create;
     bool quiet;
     uint64_t size;
@@ -45,14 +41,6 @@ static void usage(void)
 "The exit status is 3 if the recording is empty or not complete.\n");
 }
 
-static bool memory_size(const char *text, uint64_t *size)
-{
-    *size = HT_MEMORY_SIZE;
-    return !text || (ht_opts_size(text, 'M', size) &&
-                     *size >= HT_PROGRAMS_SIZE_MIN &&
-                     *size <= HT_MEMORY_SIZE_MAX && !(*size & (*size - 1)));
-}
-
 static bool parse_options(Attach *a, int argc, char **argv, int *status)
 {
     enum { CREATE = 256, FOR, MAX_SIZE };
@@ -65,25 +53,18 @@ static bool parse_options(Attach *a, int argc, char **argv, int *status)
         { "help", no_argument, NULL, 'h' },
         { }
     };
-    g_autoptr(GError) error = NULL;
-    bool negative;
     int c;
 
     while ((c = getopt_long(argc, argv, "o:qh", longs, NULL)) != -1) {
         switch (c) {
         case CREATE:
             a->create = true;
-            if (!memory_size(optarg, &a->size)) {
-                *status = ht_usage_error("--create='%s': give a power of two "
-                                         "from 8M to 64G", optarg);
+            if (!ht_record_memory("--create", optarg, &a->size, status)) {
                 return false;
             }
             break;
         case FOR:
-            if (!ht_number_time("--for", optarg, &a->for_ns, &negative,
-                                &error) || negative || !a->for_ns) {
-                *status = ht_usage_error("--for '%s': give a time, as 10s or "
-                                         "500ms", optarg);
+            if (!ht_record_duration("--for", optarg, &a->for_ns, status)) {
                 return false;
             }
             break;
@@ -225,19 +206,20 @@ static int record(const Attach *a, GError **error)
 int ht_attach(int argc, char **argv)
 {
     g_autoptr(GError) error = NULL;
-    Attach a = { .max_bytes = MAX_SIZE_DEFAULT };
+    Attach a = { .max_bytes = HT_RECORD_MAX_SIZE };
+    bool own_dir;
     int status;
 
     if (parse_options(&a, argc, argv, &status)) {
-        a.own_dir = !a.dir;
-        if (a.own_dir) {
+        own_dir = !a.dir;
+        if (own_dir) {
             a.dir = ht_record_default_dir(false);
         }
         status = record(&a, &error);
         if (error) {
             status = ht_error("%s", error->message);
         }
-        if (a.own_dir) {
+        if (own_dir) {
             rmdir(a.dir);       /* fails if something was recorded */
         }
     }

@@ -198,11 +198,10 @@ static char *free_id(const HtQemu *q, const char *base)
     return id;
 }
 
-static char *shared_backend(const HtRecordPlan *p, const char *id,
-                            const char *path)
+static char *shared_backend(const char *id, uint64_t bytes, const char *path)
 {
     return g_strdup_printf("memory-backend-file,id=%s,size=%" PRIu64 "M,"
-                           "mem-path=%s,share=on", id, p->bytes / MIB, path);
+                           "mem-path=%s,share=on", id, bytes / MIB, path);
 }
 
 static void add_node(HtRecordPlan *p, HtQemu *q, const char *path,
@@ -214,7 +213,7 @@ static void add_node(HtRecordPlan *p, HtQemu *q, const char *path,
     ht_qemu_add(q, "-object",
                 g_strdup_printf("memory-backend-ram,id=%s,size=%" PRIu64 "M",
                                 low, (ram - p->bytes) / MIB));
-    ht_qemu_add(q, "-object", shared_backend(p, top, path));
+    ht_qemu_add(q, "-object", shared_backend(top, p->bytes, path));
     ht_qemu_add(q, "-numa", cpus > 1 ?
         g_strdup_printf("node,nodeid=0,cpus=0-%u,memdev=%s", cpus - 1, low) :
         g_strdup_printf("node,nodeid=0,cpus=0,memdev=%s", low));
@@ -226,7 +225,7 @@ static void add_all(HtRecordPlan *p, HtQemu *q, const char *path)
     g_autofree char *id = free_id(q, "ht-ram");
 
     p->memory = HT_RECORD_MEMFD;
-    ht_qemu_add(q, "-object", shared_backend(p, id, path));
+    ht_qemu_add(q, "-object", shared_backend(id, p->bytes, path));
     ht_qemu_add(q, "-machine", g_strdup_printf("memory-backend=%s", id));
 }
 
@@ -321,9 +320,7 @@ static bool plan_programs(HtRecordPlan *p, HtQemu *q, uint64_t bytes,
         return false;
     }
     id = free_id(q, "ht-programs");
-    ht_qemu_add(q, "-object",
-                g_strdup_printf("memory-backend-file,id=%s,size=%" PRIu64 "M,"
-                                "mem-path=%s,share=on", id, bytes / MIB, path));
+    ht_qemu_add(q, "-object", shared_backend(id, bytes, path));
     ht_qemu_add(q, "-device",
                 g_strdup_printf("ivshmem-plain,memdev=%s,master=on", id));
     return true;

@@ -206,12 +206,14 @@ static void scan_process(Run *run, bool rest, bool whole)
 static void find_sources(Run *run)
 {
     const HtRecordPlan *p = run->r->plan;
-    HtSessionStats n = ht_session_stats(run->session);
-    bool late = now_ns() - run->started > ELSEWHERE_NS;
+    HtSessionStats n;
+    bool late;
 
     if (!p) {
         return;
     }
+    n = ht_session_stats(run->session);
+    late = now_ns() - run->started > ELSEWHERE_NS;
     if (!n.found && p->memory == HT_RECORD_SHARED) {
         open_files(run);
     }

@@ -19,6 +19,7 @@
 #include "qemu/redact.h"
 #include "hypertrace/recording.h"
 #include "record/flight-dir.h"
+#include "record/options.h"
 #include "record/record.h"
 
 #define POLL_US_DEFAULT     1000
@@ -27,7 +28,6 @@
 #define POLL_US_MAX         1000000
 /* Maximum for a provider: its name and that of a class have 255 bytes. */
 #define NAME_MAX_LTTNG      64
-#define MAX_SIZE_DEFAULT    (UINT64_C(16) << 30)
 
 static void usage(void)
 {
@@ -95,21 +95,6 @@ static bool set_lttng_name(HtRecord *r, const char *name)
     r->live_options.name = g_strdup(name);
     return *name && strlen(name) <= NAME_MAX_LTTNG &&
            strspn(name, chars) == strlen(name);
-}
-
-static bool set_duration(const char *option, const char *text, uint64_t *ns,
-                         int *status)
-{
-    g_autoptr(GError) error = NULL;
-    bool negative;
-
-    if (!ht_number_time(option, text, ns, &negative, &error) || negative ||
-        !*ns) {
-        *status = ht_usage_error("%s '%s': give a time, as 10s or 500ms",
-                                 option, text);
-        return false;
-    }
-    return true;
 }
 
 static bool set_functions(HtRecord *r, const char *text, bool graph,
@@ -266,7 +251,7 @@ static bool parse_options(HtRecord *r, int argc, char **argv, int *status)
             r->max_bytes = n;
             break;
         case FOR:
-            if (!set_duration("--for", optarg, &r->for_ns, status)) {
+            if (!ht_record_duration("--for", optarg, &r->for_ns, status)) {
                 return false;
             }
             break;
@@ -285,8 +270,8 @@ static bool parse_options(HtRecord *r, int argc, char **argv, int *status)
             r->flight.keep = n;
             break;
         case SILENCE:
-            if (!set_duration("--silence", optarg, &r->flight.silence_ns,
-                              status)) {
+            if (!ht_record_duration("--silence", optarg,
+                                    &r->flight.silence_ns, status)) {
                 return false;
             }
             break;
@@ -301,15 +286,10 @@ static bool parse_options(HtRecord *r, int argc, char **argv, int *status)
             }
             break;
         case PROGRAMS:
-            n = HT_MEMORY_SIZE;
-            if (optarg && (!ht_opts_size(optarg, 'M', &n) ||
-                           n < HT_PROGRAMS_SIZE_MIN || n > HT_MEMORY_SIZE_MAX ||
-                           n & (n - 1))) {
-                *status = ht_usage_error("--programs='%s': give a power of two"
-                                         " from 8M to 64G", optarg);
+            if (!ht_record_memory("--programs", optarg,
+                                  &r->plan_options.programs, status)) {
                 return false;
             }
-            r->plan_options.programs = n;
             break;
         case FUNCTIONS:
         case GRAPH:
@@ -902,7 +882,7 @@ int ht_record(int argc, char **argv)
         .memory_fd = -1,
         .ready_fd = -1,
         .qmp_fd = -1,
-        .max_bytes = MAX_SIZE_DEFAULT,
+        .max_bytes = HT_RECORD_MAX_SIZE,
     };
     int status;
 

@@ -3,7 +3,6 @@
  * hypertrace snapshot: request a recording from a flight recorder
  */
 #include "hypertrace/base.h"
-#include <gio/gio.h>
 #include <json-glib/json-glib.h>
 
 #include "cli/command.h"

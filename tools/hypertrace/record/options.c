@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * hypertrace: values of options that record and attach share
+ */
+#include "hypertrace/base.h"
+
+#include "cli/command.h"
+#include "cli/number.h"
+#include "hypertrace/memory.h"
+#include "qemu/qemu-opts.h"
+#include "record/options.h"
+#include "record/programs.h"
+
+bool ht_record_duration(const char *option, const char *text, uint64_t *ns,
+                        int *status)
+{
+    g_autoptr(GError) error = NULL;
+    bool negative;
+
+    if (!ht_number_time(option, text, ns, &negative, &error) || negative ||
+        !*ns) {
+        *status = ht_usage_error("%s '%s': give a time, as 10s or 500ms",
+                                 option, text);
+        return false;
+    }
+    return true;
+}
+
+bool ht_record_memory(const char *option, const char *text, uint64_t *bytes,
+                      int *status)
+{
+    uint64_t n = HT_MEMORY_SIZE;
+
+    if (text && (!ht_opts_size(text, 'M', &n) || n < HT_PROGRAMS_SIZE_MIN ||
+                 n > HT_MEMORY_SIZE_MAX || n & (n - 1))) {
+        *status = ht_usage_error("%s='%s': give a power of two from 8M to 64G",
+                                 option, text);
+        return false;
+    }
+    *bytes = n;
+    return true;
+}
