@@ -234,6 +234,13 @@ void ht_output_colour(HtOutput *o, HtColour colour)
     }
 }
 
+void ht_output_heading(HtOutput *o, const char *s)
+{
+    ht_output_colour(o, HT_COLOUR_BOLD);
+    g_string_append_printf(o->text, "%s\n", s);
+    ht_output_colour(o, HT_COLOUR_NONE);
+}
+
 void ht_output_padded(HtOutput *o, const char *s, int width)
 {
     gsize start = o->text->len;

@@ -124,6 +124,13 @@ typedef enum HtColour {
 void ht_output_colour(HtOutput *o, HtColour colour);
 
 /**
+ * ht_output_heading: append a line in bold
+ * @o: output
+ * @s: the line, without a newline
+ */
+void ht_output_heading(HtOutput *o, const char *s);
+
+/**
  * ht_output_padded: append a text and fill it with spaces up to a width
  * @o: output
  * @s: text, which may have any bytes; escaped for a terminal

@@ -14,6 +14,7 @@
 typedef struct Row {
     char *name;
     uint64_t *ns;               /* sum of the known times in each boot */
+    uint64_t change;            /* difference(), to sort by */
 } Row;
 
 typedef enum What {
@@ -89,13 +90,12 @@ static uint64_t difference(const Row *row, unsigned boots)
     return MAX(last, s.median) - MIN(last, s.median);
 }
 
-static gint by_difference(gconstpointer a, gconstpointer b, gpointer boots)
+static gint by_change(gconstpointer a, gconstpointer b)
 {
     const Row *x = *(const Row * const *)a, *y = *(const Row * const *)b;
-    uint64_t dx = difference(x, GPOINTER_TO_UINT(boots));
-    uint64_t dy = difference(y, GPOINTER_TO_UINT(boots));
 
-    return dx < dy ? 1 : dx > dy ? -1 : strcmp(x->name, y->name);
+    return x->change < y->change ? 1 : x->change > y->change ? -1 :
+           strcmp(x->name, y->name);
 }
 
 static GPtrArray *rows_of(const GPtrArray *boots, What what)
@@ -122,8 +122,12 @@ static GPtrArray *rows_of(const GPtrArray *boots, What what)
         }
     }
     if (what != PHASES) {
-        g_ptr_array_sort_with_data(rows, by_difference,
-                                   GUINT_TO_POINTER(boots->len));
+        for (i = 0; i < rows->len; i++) {
+            Row *row = rows->pdata[i];
+
+            row->change = difference(row, boots->len);
+        }
+        g_ptr_array_sort(rows, by_change);
     }
     return rows;
 }
@@ -168,13 +172,13 @@ static void put_rows(HtOutput *o, const GPtrArray *boots, What what,
         return;
     }
     g_string_append_c(o->text, '\n');
-    ht_boot_head(o, line);
+    ht_output_heading(o, line);
     for (i = 0; i < rows->len && i < limit; i++) {
         put_row(o, rows->pdata[i], boots->len);
     }
     if (i < rows->len) {
         g_string_append_printf(o->text, "  and %u that differ less;"
-                               " --slowest says how many to list\n",
+                               " --slowest=N lists N\n",
                                rows->len - i);
     }
 }

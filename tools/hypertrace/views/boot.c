@@ -23,13 +23,6 @@ static const HtColour colours[] = {
     HT_COLOUR_RED,
 };
 
-void ht_boot_head(HtOutput *o, const char *s)
-{
-    ht_output_colour(o, HT_COLOUR_BOLD);
-    g_string_append_printf(o->text, "%s\n", s);
-    ht_output_colour(o, HT_COLOUR_NONE);
-}
-
 /* Draw a bar whose position and length show the part of the boot. */
 static void put_bar(HtOutput *o, const HtBoot *b, uint64_t begin, uint64_t end,
                     HtColour colour)
@@ -159,8 +152,8 @@ static void put_text(HtOutput *o, const HtBoot *b, unsigned rows)
                                " selects another.\n", b->boot, b->boots);
     }
     g_string_append_c(o->text, '\n');
-    ht_boot_head(o, "  phase                             from ms          ms"
-                 "   share");
+    ht_output_heading(o, "  phase                             from ms"
+                      "          ms   share");
     for (i = 0; i < b->phases->len; i++) {
         const HtBootPhase *p = &g_array_index(b->phases, HtBootPhase, i);
         g_autofree char *name = p->detail ?
@@ -178,14 +171,14 @@ static void put_text(HtOutput *o, const HtBoot *b, unsigned rows)
     }
     if (b->initcalls->len) {
         g_string_append_c(o->text, '\n');
-        ht_boot_head(o, "  slowest initcalls                 from ms"
-                     "          ms level");
+        ht_output_heading(o, "  slowest initcalls                 from ms"
+                          "          ms level");
         put_items(o, b, b->initcalls, rows, HT_COLOUR_YELLOW);
     }
     if (b->processes->len) {
         g_string_append_c(o->text, '\n');
-        ht_boot_head(o, "  longest processes                 from ms"
-                     "          ms   CPU ms");
+        ht_output_heading(o, "  longest processes                 from ms"
+                          "          ms   CPU ms");
         put_items(o, b, b->processes, rows, HT_COLOUR_CYAN);
     }
     if (b->left_out) {

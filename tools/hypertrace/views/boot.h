@@ -120,13 +120,6 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(HtBoot, ht_boot_free)
 void ht_boot_svg(const HtBoot *b, GString *out);
 
 /**
- * ht_boot_head: append a line in bold
- * @o: output
- * @s: the line, without a newline
- */
-void ht_boot_head(HtOutput *o, const char *s);
-
-/**
  * ht_boot_put_name: append a name of a function or file, padded to a column
  * @o: output
  * @name: name, which may have any bytes

@@ -95,12 +95,23 @@ typedef struct Printed {
     uint64_t next_seq;          /* expected in that boot; 0 if not known */
 } Printed;
 
-static void put_record(HtOutput *o, const HtLogLine *line, bool lost,
-                       Printed *p, bool json)
+static bool in_view(const HtView *v, const HtLogRecord *r)
+{
+    return r->ns >= v->from_ns && r->ns <= v->to_ns &&
+           (!v->boot || r->boot + 1 == (uint32_t)v->boot);
+}
+
+/* A record that is not selected is not printed, and not counted as missing. */
+static void put_record(const HtView *v, HtOutput *o, const HtLogLine *line,
+                       bool lost, Printed *p)
 {
     const HtLogRecord *r = &line->record;
 
-    if (json) {
+    if (!in_view(v, r)) {
+        p->next_seq = line->is_event ? 0 : r->seq + 1;
+        return;
+    }
+    if (v->json) {
         put_json(o, line);
     } else {
         if (p->any && r->boot != p->boot) {
@@ -124,24 +135,13 @@ static void put_record(HtOutput *o, const HtLogLine *line, bool lost,
     p->next_seq = line->is_event ? 0 : r->seq + 1;
 }
 
-static bool in_view(const HtView *v, const HtLogRecord *r)
-{
-    return r->ns >= v->from_ns && r->ns <= v->to_ns &&
-           (!v->boot || r->boot + 1 == (uint32_t)v->boot);
-}
-
 static bool put_log(const HtView *v, HtLogLines *l, HtOutput *o)
 {
     Printed p = { 0 };
     HtLogLine line;
 
     while (ht_log_lines_next(l, &line)) {
-        if (!in_view(v, &line.record)) {
-            /* A record that is not selected does not count as missing. */
-            p.next_seq = line.is_event ? 0 : line.record.seq + 1;
-            continue;
-        }
-        put_record(o, &line, false, &p, v->json);
+        put_record(v, o, &line, false, &p);
         if (!ht_output_room(o)) {
             break;
         }
@@ -168,7 +168,7 @@ static bool put_events(HtView *v, HtModel *m, HtOutput *o)
         line.record.caller = ev.rec.pid;
         line.record.text = ht_event_text(&ev, HT_F_CONSOLE_TEXT,
                                          &line.record.len);
-        put_record(o, &line, lost, &p, v->json);
+        put_record(v, o, &line, lost, &p);
         lost = false;
         if (!ht_output_room(o)) {
             break;
@@ -206,11 +206,7 @@ static bool follow(const HtView *v, HtOutput *o, GError **errp)
             break;
         }
         while (reader && ht_log_reader_next(reader, &line.record)) {
-            if (in_view(v, &line.record)) {
-                put_record(o, &line, false, &p, v->json);
-            } else {
-                p.next_seq = line.record.seq + 1;
-            }
+            put_record(v, o, &line, false, &p);
         }
         if (!ht_output_flush(o)) {
             break;

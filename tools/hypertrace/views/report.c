@@ -48,6 +48,31 @@ static void put_gap(Report *r, const HtModelEvent *ev)
     g_string_append_c(r->o.text, '\n');
 }
 
+/* Append the time, the time since the last event, and "[". */
+static void put_times(Report *r, uint64_t ns, uint64_t delta)
+{
+    ht_number_seconds(r->o.text, ns, 6);
+    ht_output_colour(&r->o, HT_COLOUR_DIM);
+    g_string_append(r->o.text, " +");
+    ht_number_seconds(r->o.text, delta, 0);
+    ht_output_colour(&r->o, HT_COLOUR_NONE);
+    g_string_append(r->o.text, " [");
+}
+
+/* Pad the column that began at @start, and append an event's name. */
+static void put_name(Report *r, gsize start, const char *name)
+{
+    GString *out = r->o.text;
+
+    while (out->len - start < 22) {
+        g_string_append_c(out, ' ');
+    }
+    g_string_append_c(out, ' ');
+    ht_output_colour(&r->o, HT_COLOUR_CYAN);
+    ht_escape_str(out, HT_ESCAPE_TERMINAL, name);
+    ht_output_colour(&r->o, HT_COLOUR_NONE);
+}
+
 static void put_text(Report *r, const HtModelEvent *ev)
 {
     GString *out = r->o.text;
@@ -59,12 +84,7 @@ static void put_text(Report *r, const HtModelEvent *ev)
     if (ev->rec.lost_before) {
         put_gap(r, ev);
     }
-    ht_number_seconds(out, ev->rec.ns, 6);
-    ht_output_colour(&r->o, HT_COLOUR_DIM);
-    g_string_append(out, " +");
-    ht_number_seconds(out, ht_elapsed(r->last_ns, ev->rec.ns), 0);
-    ht_output_colour(&r->o, HT_COLOUR_NONE);
-    g_string_append(out, " [");
+    put_times(r, ev->rec.ns, ht_elapsed(r->last_ns, ev->rec.ns));
     ht_number_decimal(out, ev->rec.cpu, 3, '0');
     g_string_append(out, "] ");
 
@@ -75,13 +95,7 @@ static void put_text(Report *r, const HtModelEvent *ev)
         g_string_append_c(out, '-');
     }
     ht_number_decimal(out, ABS((int64_t)ev->rec.pid), 0, ' ');
-    while (out->len - start < 22) {
-        g_string_append_c(out, ' ');
-    }
-    g_string_append_c(out, ' ');
-    ht_output_colour(&r->o, HT_COLOUR_CYAN);
-    ht_escape_str(out, HT_ESCAPE_TERMINAL, ev->class->name);
-    ht_output_colour(&r->o, HT_COLOUR_NONE);
+    put_name(r, start, ev->class->name);
     g_string_append(out, ": ");
 
     ht_view_text(r->m, ev, r->fields, r->raw, out);
@@ -168,12 +182,7 @@ static void put_program_text(Report *r, const HtProgramEvent *ev)
     if (ev->lost_before) {
         put_lost_programs(r, ev->lost_before, ev->stream);
     }
-    ht_number_seconds(out, ev->ns, 6);
-    ht_output_colour(&r->o, HT_COLOUR_DIM);
-    g_string_append(out, " +");
-    ht_number_seconds(out, r->any ? ht_elapsed(r->last_ns, ev->ns) : 0, 0);
-    ht_output_colour(&r->o, HT_COLOUR_NONE);
-    g_string_append(out, " [");
+    put_times(r, ev->ns, r->any ? ht_elapsed(r->last_ns, ev->ns) : 0);
     if (ev->vcpu >= 0) {
         ht_number_decimal(out, ev->vcpu, 3, '0');
     } else {
@@ -186,13 +195,7 @@ static void put_program_text(Report *r, const HtProgramEvent *ev)
     } else {
         g_string_append_printf(out, "stream %" PRId64, ev->stream);
     }
-    while (out->len - start < 22) {
-        g_string_append_c(out, ' ');
-    }
-    g_string_append_c(out, ' ');
-    ht_output_colour(&r->o, HT_COLOUR_CYAN);
-    ht_escape_str(out, HT_ESCAPE_TERMINAL, ev->name);
-    ht_output_colour(&r->o, HT_COLOUR_NONE);
+    put_name(r, start, ev->name);
     g_string_append_c(out, ':');
     g_string_truncate(r->raw, 0);
     ht_programs_text(ev, r->raw);       /* limits the length of its text */
