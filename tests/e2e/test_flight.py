@@ -18,8 +18,8 @@ from pathlib import Path
 import pytest
 
 from linux_guest import HYPERTRACE, kernel_module
-from test_record import (DEADLINE, EMULATION, MEMORY, QEMU, children, initrd,
-                         lacking, wait_for)
+from test_record import (DEADLINE, EMULATION, MEMORY, QEMU,  # noqa: F401
+                         children, env, initrd, wait_for)
 
 pytestmark = pytest.mark.xdist_group("record")
 
@@ -44,13 +44,6 @@ echo "HT 201" >trace_marker
 eval "$line"
 sleep 1000
 """
-
-
-@pytest.fixture(scope="module")
-def env():
-    if lacking():
-        pytest.skip(lacking())
-    return {**os.environ, "XDG_CACHE_HOME": os.environ["HT_TREE"]}
 
 
 class Guest:
@@ -127,7 +120,7 @@ class Guest:
         return keys["recording"]
 
 
-def test_reset_and_panic(tmp_path, env):
+def test_reset_and_panic(tmp_path, env):  # noqa: F811
     """One guest: two requests, a reset, and a panic that ends QEMU"""
     with Guest(tmp_path, env) as g:
         g.wait_ready()
@@ -156,7 +149,7 @@ def test_reset_and_panic(tmp_path, env):
         assert not (g.dir / ".control").exists()
 
 
-def test_killed(tmp_path, env):
+def test_killed(tmp_path, env):  # noqa: F811
     """kill -9 of QEMU: the recorder holds the memory, with the last event."""
     with Guest(tmp_path, env, "--keep", "2") as g:
         g.wait_ready()

@@ -7,52 +7,31 @@ comes later, and when it is killed and a successor attaches.
 
 import os
 import re
-import shutil
 import socket
 import subprocess
 import time
-from pathlib import Path
 
 import pytest
 
 from built import need
 from linux_guest import sources_module
-from test_record import (
-    DEADLINE, HYPERTRACE, console, guest, lacking, record_until, wait_for)
+from test_record import (  # noqa: F401
+    BUILD, DEADLINE, HYPERTRACE, console, env, guest, initrd, record_until,
+    wait_for)
 
-BUILD = Path(os.environ.get("HT_BUILD", ""))
 TRACETEST = BUILD / "tests/e2e/programs/ht-tracetest"
 
-pytestmark = pytest.mark.xdist_group("record")
+pytestmark = [
+    pytest.mark.xdist_group("record"),
+    pytest.mark.skipif(not os.environ.get("HT_MODULE"),
+                       reason="the kernel module was not built")]
 
 
-@pytest.fixture(scope="module")
-def env():
-    why = lacking()
-    if not why and not os.environ.get("HT_MODULE"):
-        why = "the kernel module was not built"
-    if why:
-        pytest.skip(why)
-    need("babeltrace2")
-    return {**os.environ, "XDG_CACHE_HOME": os.environ["HT_TREE"]}
-
-
-def image(tmp, job):
-    """An initrd with the module, which is loaded first, and a program"""
-    top = tmp / "overlay"
-    (top / "ht/bin").mkdir(parents=True)
-    (top / "ht/job.sh").write_text(job)
-    for name, path in {"hypertrace.ko": os.environ["HT_MODULE"],
-                       **sources_module()}.items():
-        shutil.copy(path, top / "ht" / name)
-    shutil.copy(TRACETEST, top / "ht/bin")
-    archive = subprocess.run(
-        "find . | cpio -o -H newc --quiet", shell=True, cwd=top, check=True,
-        stdout=subprocess.PIPE).stdout
-    base = Path(os.environ["HT_INITRD"]).read_bytes()
-    path = tmp / "initrd"
-    path.write_bytes(base + bytes(-len(base) % 4) + archive)
-    return path
+def memory_image(tmp, job):
+    """An initrd with the modules and the program that emits events"""
+    return initrd(tmp / "initrd", "PATH=$PATH:/ht\n" + job,
+                  os.environ["HT_MODULE"], *sources_module().values(),
+                  TRACETEST)
 
 
 def events(trace):
@@ -79,11 +58,12 @@ sleep 1000
 """
 
 
-def test_record(tmp_path, env):
+def test_record(tmp_path, env):  # noqa: F811
     """Each event of four threads is in the recording, once and in order, or was
     counted; so is each switch of tasks on each processor, where one ends with the
     task that the next begins with; the modules can be unloaded."""
-    command = guest(tmp_path, image(tmp_path, THREADS_JOB))
+    need("babeltrace2")
+    command = guest(tmp_path, memory_image(tmp_path, THREADS_JOB))
     recorder = record_until(tmp_path, env, "READY", command, "--programs")
     recorder.terminate()
     recorder.communicate(timeout=DEADLINE)
@@ -145,17 +125,18 @@ class Host:
         self.process.communicate(timeout=DEADLINE)
 
 
-def test_hosts(tmp_path, env):
+def test_hosts(tmp_path, env):  # noqa: F811
     """A recorder that comes after the boot gets events; one that follows a killed
     one gets each later event, in order and once, and none of before.  The driver
     leaves another device of the same kind alone."""
+    need("babeltrace2")
     (tmp_path / "other").write_bytes(bytes(1 << 20))
     first = Host(tmp_path, env, "first", "--create=64M")
     while "-device" not in first.process.stderr.readline():
         assert first.process.poll() is None
     first.end(kill=True)
     qemu = subprocess.Popen(
-        [*guest(tmp_path, image(tmp_path, HOSTS_JOB)),
+        [*guest(tmp_path, memory_image(tmp_path, HOSTS_JOB)),
          "-serial", f"unix:{tmp_path}/job,server=on,wait=off",
          "-object", "memory-backend-file,id=m,share=on,size=64M,"
          f"mem-path={tmp_path}/memory", "-device", "ivshmem-plain,memdev=m",

@@ -107,10 +107,6 @@ def wait_for(what, process):
     return found
 
 
-def wait_for_text(tmp, mark, process):
-    return wait_for(lambda: re.search(mark, console(tmp)), process)
-
-
 def record(tmp, command, *options):
     """Record a guest from its start to its end"""
     recorder = start(tmp, command, *options)
