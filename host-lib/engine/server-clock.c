@@ -104,17 +104,11 @@ static void time_measure(HtServerClock *c, uint64_t counter, uint64_t ns,
  * gives false readings makes the dates of its own events wrong; the map keeps
  * them below the present time and never lets them decrease.
  */
-enum ht_status ht_server_clock_sync(HtServerClock *c, struct ht_msg_time *m,
-                                    size_t size)
+void ht_server_clock_sync(HtServerClock *c, struct ht_msg_time *m)
 {
-    uint64_t before, after;
+    uint64_t before = ht_get_le64(&m->before), after = ht_get_le64(&m->after);
     int64_t now = ht_now_ns();
 
-    if (size != sizeof(*m)) {
-        return HT_STATUS_INVAL;
-    }
-    before = ht_get_le64(&m->before);
-    after = ht_get_le64(&m->after);
     ht_mutex_lock(&c->lock);
     time_sample(c, true);
     if (!c->counter && c->exchange_ns && after > before &&
@@ -131,7 +125,6 @@ enum ht_status ht_server_clock_sync(HtServerClock *c, struct ht_msg_time *m,
     ht_put_le64(&m->host_ns, now);
     ht_put_le64(&m->bound_ns, ht_time_map_bound(&c->map, now + AHEAD_NS));
     ht_mutex_unlock(&c->lock);
-    return HT_STATUS_OK;
 }
 
 void ht_server_clock_copy(HtServerClock *c, HtConsumer *consumer,

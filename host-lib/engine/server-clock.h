@@ -38,8 +38,7 @@ void ht_server_clock_init(HtServerClock *c, const HtServerConfig *cfg);
 void ht_server_clock_destroy(HtServerClock *c);
 
 /* ht_server_clock_sync: execute HT_MSG_TIME_SYNC */
-enum ht_status ht_server_clock_sync(HtServerClock *c, struct ht_msg_time *m,
-                                    size_t size);
+void ht_server_clock_sync(HtServerClock *c, struct ht_msg_time *m);
 
 /**
  * ht_server_clock_copy: give a consumer the newest map

@@ -8,6 +8,7 @@
  */
 #include "hypertrace/base.h"
 #include "hypertrace/atomic.h"
+#include "hypertrace/control.h"
 #include "hypertrace/server.h"
 #include "hypertrace/thread.h"
 #include "sanitizer.h"
@@ -26,7 +27,6 @@ typedef struct Stream {
 
 struct HtServer {
     HtServerConfig cfg;
-    char *settings;
     HtClassTable *classes;
     Stream *streams;
 
@@ -35,21 +35,21 @@ struct HtServer {
     int64_t openings_ns;
     uint64_t discarded;         /* of producers without a stream, unreported */
     uint64_t guest_errors;
-    uint32_t enable_seq;
-    uint32_t decided;           /* classes with an enable byte */
-    bool on[HT_CLASSES_MAX + 1];
+    HtEnable enable;
+    HtControl control;
     unsigned log_tokens;
     int64_t logged_ns;
 
     HtServerClock clock;
 };
 
-/* Context: messages locked */
-static void G_GNUC_PRINTF(2, 3) guest_error(HtServer *s, const char *fmt, ...)
+/* HtControlOps.error.  Context: messages locked */
+static void G_GNUC_PRINTF(2, 0) guest_error(void *opaque, const char *fmt,
+                                            va_list ap)
 {
     int64_t now = ht_now_ns();
     g_autofree char *text = NULL;
-    va_list ap;
+    HtServer *s = opaque;
 
     s->guest_errors++;
     if (now - s->logged_ns >= INT64_C(1000000000)) {
@@ -60,9 +60,7 @@ static void G_GNUC_PRINTF(2, 3) guest_error(HtServer *s, const char *fmt, ...)
     }
     s->log_tokens--;
     s->logged_ns = now;
-    va_start(ap, fmt);
     text = g_strdup_vprintf(fmt, ap);
-    va_end(ap);
     s->cfg.ops->log(s->cfg.opaque, text);
 }
 
@@ -73,121 +71,48 @@ void ht_server_time(HtServer *s, HtTimeMap *map)
 
 /* Classes ------------------------------------------------------------------ */
 
-/* Decide about one class; returns true if its byte changed */
-static bool decide(HtServer *s, uint32_t id)
+/* HtEnableConfig.wants */
+static bool wants(void *opaque, const HtClass *c)
 {
-    const HtClass *c = ht_class_table_get(s->classes, id);
-    bool on = !s->cfg.ops->wants || s->cfg.ops->wants(s->cfg.opaque, c);
+    HtServer *s = opaque;
 
-    if (s->on[id] == on) {
-        return false;
-    }
-    s->on[id] = on;
-    ht_atomic_set(s->cfg.enable + id, on ? HT_ENABLE_ON : 0);
-    return true;
+    return !s->cfg.ops->wants || s->cfg.ops->wants(s->cfg.opaque, c);
 }
 
-static void tell_changed(HtServer *s)
+/* HtEnableConfig.write */
+static void write_enable(void *opaque, const HtClass *c, bool on)
 {
-    s->enable_seq++;
+    HtServer *s = opaque;
+
+    ht_atomic_set(s->cfg.enable + c->id, on ? HT_ENABLE_ON : 0);
+}
+
+/* HtEnableConfig.changed */
+static void changed(void *opaque, uint32_t seq)
+{
+    HtServer *s = opaque;
+
     if (s->cfg.ops->changed) {
-        s->cfg.ops->changed(s->cfg.opaque, s->enable_seq);
+        s->cfg.ops->changed(s->cfg.opaque, seq);
     }
 }
 
-/* Context: messages locked */
-static enum ht_status class_register(HtServer *s, struct ht_msg_class *m,
-                                     size_t size)
+/* HtControlOps.added */
+static void added(void *opaque, HtClass *c)
 {
-    enum ht_status status;
-    HtClass *c;
-    bool added;
+    HtServer *s = opaque;
 
-    status = ht_class_table_add(s->classes, m, size, &added, &c);
-    if (status != HT_STATUS_OK) {
-        return status;
-    }
-    if (added && s->cfg.ops->added) {
+    if (s->cfg.ops->added) {
         s->cfg.ops->added(s->cfg.opaque, c);
     }
-    if (decide(s, c->id) && c->id <= s->decided) {
-        tell_changed(s);        /* others may have registered it, too */
-    }
-    s->decided = MAX(s->decided, c->id);
-    ht_put_le32(&m->id, c->id);
-    m->on = s->on[c->id] ? HT_ENABLE_ON : 0;
-    return HT_STATUS_OK;
-}
-
-static enum ht_status class_list(HtServer *s, struct ht_msg_class *m,
-                                 size_t *size)
-{
-    uint32_t index;
-    HtClass *c;
-
-    if (*size < sizeof(*m)) {
-        return HT_STATUS_INVAL;
-    }
-    index = ht_get_le32(&m->index);
-    c = index < HT_CLASSES_MAX ? ht_class_table_get(s->classes, index + 1) :
-                                 NULL;
-    if (!c) {
-        return HT_STATUS_NOENT;
-    }
-    *size = ht_class_encode(c, m);
-    return HT_STATUS_OK;
-}
-
-/* Context: messages locked */
-static enum ht_status read_enabled(HtServer *s, struct ht_msg_enabled *m,
-                                   size_t *size)
-{
-    uint32_t first, count, i;
-
-    if (*size < sizeof(*m) || ht_get_le32(&m->count) != *size - sizeof(*m)) {
-        return HT_STATUS_INVAL;
-    }
-    first = ht_get_le32(&m->first);
-    count = first > s->decided ? 0 :
-            MIN(ht_get_le32(&m->count), s->decided + 1 - first);
-    for (i = 0; i < count; i++) {
-        m->on[i] = s->on[first + i] ? HT_ENABLE_ON : 0;
-    }
-    ht_put_le32(&m->count, count);
-    ht_put_le32(&m->seq, s->enable_seq);
-    *size = sizeof(*m) + count;
-    return HT_STATUS_OK;
-}
-
-static enum ht_status read_settings(HtServer *s, struct ht_msg_settings *m,
-                                    size_t *size)
-{
-    const char *text = s->settings ? s->settings : "";
-    size_t length = strlen(text);
-
-    if (*size < sizeof(*m) || ht_get_le32(&m->count) != *size - sizeof(*m) ||
-        ht_get_le32(&m->count) < length) {
-        return HT_STATUS_INVAL;
-    }
-    memcpy(m->text, text, length);
-    ht_put_le32(&m->count, length);
-    ht_put_le32(&m->seq, s->enable_seq);
-    *size = sizeof(*m) + length;
-    return HT_STATUS_OK;
 }
 
 bool ht_server_decide(HtServer *s)
 {
-    bool changed = false;
-    uint32_t id;
+    bool changed;
 
     ht_mutex_lock(&s->messages);
-    for (id = 1; id <= s->decided; id++) {
-        changed |= decide(s, id);
-    }
-    if (changed) {
-        tell_changed(s);
-    }
+    changed = ht_enable_decide(&s->enable);
     ht_mutex_unlock(&s->messages);
     return changed;
 }
@@ -306,20 +231,6 @@ static void close_stream(HtServer *s, Stream *st, uint64_t lost)
     ht_atomic_set(&st->live, false);
 }
 
-static bool name_copy(char *dst, const uint8_t *src)
-{
-    size_t len = strnlen((const char *)src, HT_STREAM_NAME_MAX), i;
-
-    for (i = 0; i < len; i++) {
-        if (src[i] < ' ' || src[i] > '~') {
-            return false;
-        }
-    }
-    memcpy(dst, src, len);
-    dst[len] = '\0';
-    return true;
-}
-
 /* Take one opening from the budget; false if it is used up */
 static bool take_opening(HtServer *s)
 {
@@ -373,22 +284,15 @@ static enum ht_status open_again(HtServer *s, uint32_t index, uint64_t instance)
     return status;
 }
 
-/* Context: messages locked */
-static enum ht_status stream_open(HtServer *s, struct ht_msg_open *m,
-                                  size_t size)
+/* HtControlOps.open */
+static enum ht_status stream_open(void *opaque, struct ht_msg_open *m,
+                                  HtStreamInfo *info)
 {
-    HtStreamInfo info = { };
-    uint32_t index, first, last, i;
+    HtServer *s = opaque;
+    uint32_t index = ht_get_le32(&m->stream), first, last, i;
 
-    if (size != sizeof(*m)) {
-        return HT_STATUS_INVAL;
-    }
-    index = ht_get_le32(&m->stream);
     if (ht_get_le64(&m->instance)) {
         return open_again(s, index, ht_get_le64(&m->instance));
-    }
-    if (!name_copy(info.name, m->name)) {
-        return HT_STATUS_INVAL;
     }
     if (index != HT_STREAM_ANY && index >= s->cfg.streams) {
         return HT_STATUS_NOENT;
@@ -406,33 +310,28 @@ static enum ht_status stream_open(HtServer *s, struct ht_msg_open *m,
             return HT_STATUS_BUSY;      /* the guest sends the message again */
         }
         if (free) {
-            info.index = i;
-            info.vcpu = MAX((int32_t)ht_get_le32(&m->vcpu), -1);
-            info.instance = ++s->instances;
-            begin(s, st, &info);
+            info->index = i;
+            info->instance = ++s->instances;
+            begin(s, st, info);
         }
         ht_mutex_unlock(&st->lock);
         if (free) {
             ht_put_le32(&m->stream, i);
-            ht_put_le64(&m->instance, info.instance);
+            ht_put_le64(&m->instance, info->instance);
             return HT_STATUS_OK;
         }
     }
     return index == HT_STREAM_ANY ? HT_STATUS_LIMIT : HT_STATUS_EXIST;
 }
 
-static enum ht_status stream_close(HtServer *s, struct ht_msg_stream *m,
-                                   size_t size)
+/* HtControlOps.close */
+static enum ht_status stream_close(void *opaque, const struct ht_msg_stream *m)
 {
-    uint64_t instance;
-    uint32_t index;
+    HtServer *s = opaque;
+    uint32_t index = ht_get_le32(&m->stream);
+    uint64_t instance = ht_get_le64(&m->instance);
     Stream *st;
 
-    if (size != sizeof(*m)) {
-        return HT_STATUS_INVAL;
-    }
-    index = ht_get_le32(&m->stream);
-    instance = ht_get_le64(&m->instance);
     if (index >= s->cfg.streams || instance == 0) {
         return HT_STATUS_NOENT;
     }
@@ -468,17 +367,13 @@ static enum ht_status flush_one(HtServer *s, uint32_t index, uint64_t instance)
     return status;
 }
 
-static enum ht_status stream_flush(HtServer *s, struct ht_msg_stream *m,
-                                   size_t size)
+/* HtControlOps.flush */
+static enum ht_status stream_flush(void *opaque, struct ht_msg_stream *m)
 {
-    uint64_t instance;
-    uint32_t index;
+    HtServer *s = opaque;
+    uint32_t index = ht_get_le32(&m->stream);
+    uint64_t instance = ht_get_le64(&m->instance);
 
-    if (size != sizeof(*m)) {
-        return HT_STATUS_INVAL;
-    }
-    index = ht_get_le32(&m->stream);
-    instance = ht_get_le64(&m->instance);
     if (index != HT_STREAM_ANY) {
         return instance ? flush_one(s, index, instance) : HT_STATUS_NOENT;
     }
@@ -488,21 +383,12 @@ static enum ht_status stream_flush(HtServer *s, struct ht_msg_stream *m,
     return HT_STATUS_OK;
 }
 
-/* Context: messages locked */
-static enum ht_status discarded_message(HtServer *s,
-                                        struct ht_msg_discarded *m,
-                                        size_t size)
+/* HtControlOps.discarded */
+static void discarded(void *opaque, uint64_t count)
 {
-    uint64_t count;
+    HtServer *s = opaque;
     uint32_t i;
 
-    if (size != sizeof(*m)) {
-        return HT_STATUS_INVAL;
-    }
-    count = ht_get_le64(&m->count);
-    if (count >= HT_LOST_MAX) {
-        return HT_STATUS_INVAL;
-    }
     s->discarded += MIN(count, HT_LOST_MAX - s->discarded);
     /* Any open stream reports them; else the next stream that is opened. */
     for (i = 0; i < s->cfg.streams && s->discarded; i++) {
@@ -515,12 +401,12 @@ static enum ht_status discarded_message(HtServer *s,
         }
         ht_mutex_unlock(&st->lock);
     }
-    return HT_STATUS_OK;
 }
 
-/* Context: messages locked */
-static bool get_stats(HtServer *s, uint32_t stream, struct ht_stats *stats)
+/* HtControlOps.stats.  Context: messages locked */
+static bool get_stats(void *opaque, uint32_t stream, struct ht_stats *stats)
 {
+    HtServer *s = opaque;
     const bool all = stream == HT_STREAM_ANY;
     uint32_t i;
 
@@ -545,27 +431,6 @@ static bool get_stats(HtServer *s, uint32_t stream, struct ht_stats *stats)
         ht_mutex_unlock(&st->lock);
     }
     return true;
-}
-
-static enum ht_status stats_message(HtServer *s, struct ht_msg_stats *m,
-                                    size_t size)
-{
-    struct ht_stats stats;
-
-    if (size != sizeof(*m)) {
-        return HT_STATUS_INVAL;
-    }
-    if (!get_stats(s, ht_get_le32(&m->stream), &stats)) {
-        return HT_STATUS_NOENT;
-    }
-    ht_put_le64(&m->stats.events, stats.events);
-    ht_put_le64(&m->stats.packets, stats.packets);
-    ht_put_le64(&m->stats.bytes, stats.bytes);
-    ht_put_le64(&m->stats.lost, stats.lost);
-    ht_put_le64(&m->stats.dropped, stats.dropped);
-    ht_put_le64(&m->stats.wakeups, stats.wakeups);
-    ht_put_le64(&m->stats.errors, stats.errors);
-    return HT_STATUS_OK;
 }
 
 size_t ht_server_consume(HtServer *s, uint32_t stream, size_t most)
@@ -675,107 +540,19 @@ void ht_server_unlock(HtServer *s, uint32_t stream)
 
 /* Messages ----------------------------------------------------------------- */
 
-static enum ht_status dispatch(HtServer *s, void *msg, size_t *size)
+/* HtControlOps.sync */
+static enum ht_status time_sync(void *opaque, struct ht_msg_time *m)
 {
-    const struct ht_msg *h = msg;
+    HtServer *s = opaque;
 
-    switch (ht_get_le16(&h->type)) {
-    case HT_MSG_CLASS_REGISTER:
-        return class_register(s, msg, *size);
-    case HT_MSG_CLASS_LIST:
-        return class_list(s, msg, size);
-    case HT_MSG_STREAM_OPEN:
-        return stream_open(s, msg, *size);
-    case HT_MSG_STREAM_CLOSE:
-        return stream_close(s, msg, *size);
-    case HT_MSG_STREAM_FLUSH:
-        return stream_flush(s, msg, *size);
-    case HT_MSG_TIME_SYNC:
-        return ht_server_clock_sync(&s->clock, msg, *size);
-    case HT_MSG_STATS:
-        return stats_message(s, msg, *size);
-    case HT_MSG_TAKEOVER:
-        ht_server_close_all(s);
-        return HT_STATUS_OK;
-    case HT_MSG_DISCARDED:
-        return discarded_message(s, msg, *size);
-    case HT_MSG_ENABLED:
-        return read_enabled(s, msg, size);
-    case HT_MSG_SETTINGS:
-        return read_settings(s, msg, size);
-    default:
-        return HT_STATUS_NOENT;
-    }
+    ht_server_clock_sync(&s->clock, m);
+    return HT_STATUS_OK;
 }
 
-static size_t execute(HtServer *s, void *msg, size_t size)
+/* HtControlOps.takeover */
+static void takeover(void *opaque)
 {
-    struct ht_msg *h = msg;
-    enum ht_status status = HT_STATUS_INVAL;
-
-    if (size < sizeof(*h) || size > HT_MESSAGE_MAX ||
-        ht_get_le32(&h->size) != size) {
-        guest_error(s, "control message of %zu bytes says %" PRIu32, size,
-                    size < sizeof(*h) ? 0 : ht_get_le32(&h->size));
-        if (size < sizeof(*h)) {
-            memset(msg, 0, sizeof(*h));
-        }
-        size = sizeof(*h);
-    } else {
-        status = dispatch(s, msg, &size);
-        if (status == HT_STATUS_INVAL || status == HT_STATUS_LIMIT) {
-            guest_error(s, "%s of type %u", status == HT_STATUS_INVAL ?
-                        "malformed control message" :
-                        "a limit is reached: control message",
-                        ht_get_le16(&h->type));
-        }
-    }
-    ht_put_le32(&h->size, size);
-    ht_put_le32(&h->status, status);
-    return size;
-}
-
-/* Test whether other messages may follow the message at @h */
-static bool registers(const struct ht_msg *h, size_t size)
-{
-    return size >= sizeof(*h) &&
-           ht_get_le16(&h->type) == HT_MSG_CLASS_REGISTER;
-}
-
-/*
- * Execute the registrations of one exchange in order; after HT_SERVER_TURN_NS,
- * answer the rest with BUSY.  Context: messages locked
- */
-static size_t execute_all(HtServer *s, uint8_t *msgs, size_t size)
-{
-    int64_t end = ht_now_ns() + HT_SERVER_TURN_NS;
-    size_t pos = 0, length;
-
-    while (pos < size) {
-        struct ht_msg *h = (struct ht_msg *)(msgs + pos);
-
-        length = size - pos < sizeof(*h) ? 0 : ht_get_le32(&h->size);
-        if (!registers(h, size - pos) || length < sizeof(*h) ||
-            length > size - pos) {
-            /* The position of the next message is not known. */
-            guest_error(s, "at byte %zu of an exchange there is no message"
-                        " that registers a class", pos);
-            if (size - pos < sizeof(*h)) {
-                return pos;
-            }
-            ht_put_le32(&h->size, sizeof(*h));
-            ht_put_le32(&h->status, HT_STATUS_INVAL);
-            return pos + sizeof(*h);
-        }
-        if (pos && ht_now_ns() >= end) {
-            ht_put_le32(&h->status, HT_STATUS_BUSY);
-        } else {
-            /* The reply to a registration is not longer than the message. */
-            execute(s, h, length);
-        }
-        pos = HT_ROUND_UP(pos + length, HT_MESSAGE_ALIGN);
-    }
-    return size;
+    ht_server_close_all(opaque);
 }
 
 size_t ht_server_exchange(HtServer *s, void *msgs, size_t size)
@@ -783,14 +560,22 @@ size_t ht_server_exchange(HtServer *s, void *msgs, size_t size)
     size_t replied;
 
     ht_mutex_lock(&s->messages);
-    if (size > HT_MAILBOX_SIZE || !registers(msgs, size)) {
-        replied = execute(s, msgs, size);
-    } else {
-        replied = execute_all(s, msgs, size);
-    }
+    replied = ht_control_exchange(&s->control, msgs, size);
     ht_mutex_unlock(&s->messages);
     return replied;
 }
+
+static const HtControlOps control_ops = {
+    .added = added,
+    .open = stream_open,
+    .close = stream_close,
+    .flush = stream_flush,
+    .stats = get_stats,
+    .discarded = discarded,
+    .sync = time_sync,
+    .takeover = takeover,
+    .error = guest_error,
+};
 
 HtServer *ht_server_new(const HtServerConfig *cfg)
 {
@@ -798,11 +583,24 @@ HtServer *ht_server_new(const HtServerConfig *cfg)
     uint32_t i;
 
     s->cfg = *cfg;
-    s->settings = g_strdup(cfg->settings);
     s->classes = ht_class_table_new();
     if (cfg->class_bytes) {
         ht_class_table_set_limit(s->classes, cfg->class_bytes);
     }
+    ht_enable_init(&s->enable, &(HtEnableConfig){
+        .classes = s->classes,
+        .wants = wants,
+        .write = write_enable,
+        .changed = changed,
+        .opaque = s,
+    });
+    s->enable.settings = g_strdup(cfg->settings);
+    s->control = (HtControl){
+        .classes = s->classes,
+        .enable = &s->enable,
+        .ops = &control_ops,
+        .opaque = s,
+    };
     s->log_tokens = HT_SERVER_LOG_BURST;
     s->openings_ns = ht_now_ns() -
                      HT_SERVER_BURST(cfg->streams) * cfg->opening_ns;
@@ -849,6 +647,6 @@ void ht_server_free(HtServer *s)
     ht_class_table_free(s->classes);
     ht_mutex_destroy(&s->messages);
     ht_server_clock_destroy(&s->clock);
-    g_free(s->settings);
+    ht_enable_destroy(&s->enable);
     g_free(s);
 }

@@ -14,7 +14,6 @@
 #include "qemu/lockable.h"
 #include "qemu/timer.h"
 #include "qemu/units.h"
-#include "control.h"
 #include "device.h"
 
 /*
@@ -260,7 +259,7 @@ static void control_output(VirtIODevice *vdev, VirtQueue *vq)
 
         iov_to_buf(e->out_sg, e->out_num, 0, dev->mailbox,
                    MIN(size, sizeof(dev->mailbox)));
-        size = ht_control_exchange(dev, dev->mailbox, size);
+        size = ht_control_exchange(&dev->messages, dev->mailbox, size);
         size = iov_from_buf(e->in_sg, e->in_num, 0, dev->mailbox, size);
         virtqueue_push(vq, e, size);
         g_free(e);

@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: control messages, from the mailbox or the control queue
+ * hypertrace: the part of the control messages that depends on the streams
  *
- * The message is already a private copy.  All code runs with the BQL held.
- * Requests for which the worker must act first are answered with BUSY.  No code
- * waits for a sink.
+ * host-lib checks the messages (hypertrace/control.h).  All code runs with the
+ * BQL held.  Requests for which the worker must act first are answered with
+ * BUSY.  No code waits for a sink.
  */
 #include "qemu/osdep.h"
 #include "qemu/atomic.h"
 #include "qemu/bswap.h"
 #include "qemu/timer.h"
-#include "control.h"
 #include "device.h"
 #include "trace.h"
 
@@ -19,55 +18,14 @@ static HtStream *stream_lookup(HypertraceDevice *dev, uint32_t index)
     return index < dev->conf.streams ? &dev->streams[index] : NULL;
 }
 
-static enum ht_status class_register(HypertraceDevice *dev,
-                                     struct ht_msg_class *m, size_t size)
+/* HtControlOps.added */
+static void class_added(void *opaque, HtClass *c)
 {
-    enum ht_status status;
-    HtClass *c;
-    bool added;
+    HypertraceDevice *dev = opaque;
 
-    status = ht_class_table_add(dev->trace->classes, m, size, &added, &c);
-    if (status == HT_STATUS_OK) {
-        stl_le_p(&m->id, c->id);
-        m->on = ht_enable_class(dev, c);
-        if (added) {
-            ht_dispatch_wake(dev->dispatch);
-            ht_recover_classes(dev);
-        }
-    }
-    return status;
-}
-
-static enum ht_status class_list(HypertraceDevice *dev,
-                                 struct ht_msg_class *m, size_t *size)
-{
-    HtClass *c;
-
-    if (*size < sizeof(*m)) {
-        return HT_STATUS_INVAL;
-    }
-    c = ht_class_table_get(dev->trace->classes,
-                           ldl_le_p(&m->index) == UINT32_MAX ? 0 :
-                           ldl_le_p(&m->index) + 1);
-    if (!c) {
-        return HT_STATUS_NOENT;
-    }
-    *size = ht_class_encode(c, m);
-    return HT_STATUS_OK;
-}
-
-static bool stream_name_copy(char *dst, const uint8_t *src)
-{
-    size_t len = strnlen((const char *)src, HT_STREAM_NAME_MAX), i;
-
-    for (i = 0; i < len; i++) {
-        if (src[i] < ' ' || src[i] > '~') {
-            return false;
-        }
-    }
-    memcpy(dst, src, len);
-    dst[len] = '\0';
-    return true;
+    ht_dispatch_wake(dev->dispatch);
+    ht_recover_classes(dev);
+    ht_device_enable_watch(dev);
 }
 
 /* Test whether the driver negotiated HT_F_MEMORY; else `memory` is ignored */
@@ -112,15 +70,14 @@ static bool take_opening(HypertraceDevice *dev)
  * Request an opening from the worker.  The reply to the first message has the
  * stream's instance; the guest sends it again to ask for the result.
  */
-static enum ht_status stream_open(HypertraceDevice *dev,
-                                  struct ht_msg_open *m, size_t size)
+static enum ht_status stream_open(void *opaque, struct ht_msg_open *m,
+                                  HtStreamInfo *info)
 {
+    HypertraceDevice *dev = opaque;
     HtStream *s = NULL;
-    HtStreamInfo info = { };
     uint32_t index, i;
 
-    if (size != sizeof(*m) ||
-        (has_memory(dev) && ldq_le_p(&m->memory) % sizeof(uint64_t))) {
+    if (has_memory(dev) && ldq_le_p(&m->memory) % sizeof(uint64_t)) {
         return HT_STATUS_INVAL;
     }
     index = ldl_le_p(&m->stream);
@@ -142,9 +99,6 @@ static enum ht_status stream_open(HypertraceDevice *dev,
         }
     }
 
-    if (!stream_name_copy(info.name, m->name)) {
-        return HT_STATUS_INVAL;
-    }
     if (qatomic_read(&dev->resample)) {
         return HT_STATUS_BUSY;          /* earlier streams are being dated */
     }
@@ -176,16 +130,15 @@ static enum ht_status stream_open(HypertraceDevice *dev,
     if (!take_opening(dev)) {
         return HT_STATUS_BUSY;          /* the guest sends the message again */
     }
-    info.index = s->index;
-    info.vcpu = MAX((int32_t)ldl_le_p(&m->vcpu), -1);
-    info.instance = ++dev->trace->instances;
-    s->next = info;
+    info->index = s->index;
+    info->instance = ++dev->trace->instances;
+    s->next = *info;
     /* Clear here: the worker could race with a newer request. */
     s->want_close = false;
     s->close_lost = 0;
     note_memory(s, m);
     stl_le_p(&m->stream, s->index);
-    stq_le_p(&m->instance, info.instance);
+    stq_le_p(&m->instance, info->instance);
     ht_clock_update_offset(&dev->clock);
     /* Pairs with the load-acquire in stream_work(). */
     qatomic_store_release(&s->phase, HT_PHASE_OPENING);
@@ -193,14 +146,11 @@ static enum ht_status stream_open(HypertraceDevice *dev,
     return HT_STATUS_BUSY;
 }
 
-static enum ht_status stream_close(HypertraceDevice *dev,
-                                   struct ht_msg_stream *m, size_t size)
+static enum ht_status stream_close(void *opaque, const struct ht_msg_stream *m)
 {
+    HypertraceDevice *dev = opaque;
     HtStream *s;
 
-    if (size != sizeof(*m)) {
-        return HT_STATUS_INVAL;
-    }
     s = stream_lookup(dev, ldl_le_p(&m->stream));
     if (!s || s->next.instance == 0 ||
         s->next.instance != ldq_le_p(&m->instance)) {
@@ -231,17 +181,14 @@ static bool any_loaded(HypertraceDevice *dev)
     return false;
 }
 
-static enum ht_status flush_message(HypertraceDevice *dev,
-                                    struct ht_msg_stream *m, size_t size)
+static enum ht_status stream_flush(void *opaque, struct ht_msg_stream *m)
 {
+    HypertraceDevice *dev = opaque;
     HtWorker *w = &dev->worker;
     uint32_t index, ticket;
     uint64_t done;
     HtStream *s;
 
-    if (size != sizeof(*m)) {
-        return HT_STATUS_INVAL;
-    }
     index = ldl_le_p(&m->stream);
     if (index != HT_STREAM_ANY) {
         s = stream_lookup(dev, index);
@@ -274,52 +221,37 @@ static enum ht_status flush_message(HypertraceDevice *dev,
                                                      HT_STATUS_BUSY;
 }
 
-static enum ht_status stats_message(HypertraceDevice *dev,
-                                    struct ht_msg_stats *m, size_t size)
+static bool get_stats(void *opaque, uint32_t index, struct ht_stats *stats)
 {
-    struct ht_stats stats;
-    uint32_t index;
+    HypertraceDevice *dev = opaque;
+    HtStream *s = stream_lookup(dev, index);
 
-    if (size != sizeof(*m)) {
-        return HT_STATUS_INVAL;
-    }
-    index = ldl_le_p(&m->stream);
     if (index == HT_STREAM_ANY) {
-        ht_device_stats(dev, &stats);
-    } else {
-        HtStream *s = stream_lookup(dev, index);
-
-        if (!s) {
-            return HT_STATUS_NOENT;
-        }
-        ht_stream_stats(s, &stats);
+        ht_device_stats(dev, stats);
+    } else if (s) {
+        ht_stream_stats(s, stats);
     }
-    stq_le_p(&m->stats.events, stats.events);
-    stq_le_p(&m->stats.packets, stats.packets);
-    stq_le_p(&m->stats.bytes, stats.bytes);
-    stq_le_p(&m->stats.lost, stats.lost);
-    stq_le_p(&m->stats.dropped, stats.dropped);
-    stq_le_p(&m->stats.wakeups, stats.wakeups);
-    stq_le_p(&m->stats.errors, stats.errors);
-    return HT_STATUS_OK;
+    return s || index == HT_STREAM_ANY;
 }
 
 /* The worker only decreases the number: together they keep the limit. */
-static enum ht_status discarded_message(HypertraceDevice *dev,
-                                        struct ht_msg_discarded *m, size_t size)
+static void discarded(void *opaque, uint64_t count)
 {
-    uint64_t count;
+    HypertraceDevice *dev = opaque;
 
-    if (size != sizeof(*m)) {
-        return HT_STATUS_INVAL;
-    }
-    count = ldq_le_p(&m->count);
-    if (count >= HT_LOST_MAX) {
-        return HT_STATUS_INVAL;
-    }
     qatomic_add(&dev->discarded,
                 MIN(count, HT_LOST_MAX - qatomic_read(&dev->discarded)));
     ht_worker_kick(dev);
+}
+
+static enum ht_status time_sync(void *opaque, struct ht_msg_time *m)
+{
+    HypertraceDevice *dev = opaque;
+
+    if (qatomic_read(&dev->resample)) {
+        return HT_STATUS_BUSY;
+    }
+    ht_clock_exchange(&dev->clock, m);
     return HT_STATUS_OK;
 }
 
@@ -332,115 +264,36 @@ void ht_control_takeover(HypertraceDevice *dev)
     ht_worker_kick(dev);
 }
 
-static enum ht_status dispatch(HypertraceDevice *dev, void *msg, size_t *size)
+static void takeover(void *opaque)
 {
-    struct ht_msg *h = msg;
-
-    switch (lduw_le_p(&h->type)) {
-    case HT_MSG_CLASS_REGISTER:
-        return class_register(dev, msg, *size);
-    case HT_MSG_CLASS_LIST:
-        return class_list(dev, msg, size);
-    case HT_MSG_STREAM_OPEN:
-        return stream_open(dev, msg, *size);
-    case HT_MSG_STREAM_CLOSE:
-        return stream_close(dev, msg, *size);
-    case HT_MSG_STREAM_FLUSH:
-        return flush_message(dev, msg, *size);
-    case HT_MSG_TIME_SYNC:
-        if (*size != sizeof(struct ht_msg_time)) {
-            return HT_STATUS_INVAL;
-        }
-        if (qatomic_read(&dev->resample)) {
-            return HT_STATUS_BUSY;
-        }
-        ht_clock_exchange(&dev->clock, msg);
-        return HT_STATUS_OK;
-    case HT_MSG_STATS:
-        return stats_message(dev, msg, *size);
-    case HT_MSG_TAKEOVER:
-        ht_control_takeover(dev);
-        return HT_STATUS_OK;
-    case HT_MSG_DISCARDED:
-        return discarded_message(dev, msg, *size);
-    case HT_MSG_ENABLED:
-        return ht_enable_read(dev, msg, size);
-    case HT_MSG_SETTINGS:
-        return ht_enable_read_settings(dev, msg, size);
-    default:
-        return HT_STATUS_NOENT;
-    }
+    ht_control_takeover(opaque);
 }
 
-static size_t execute(HypertraceDevice *dev, void *msg, size_t size)
+static void G_GNUC_PRINTF(2, 0) error(void *opaque, const char *fmt, va_list ap)
 {
-    struct ht_msg *h = msg;
-    enum ht_status status = HT_STATUS_INVAL;
+    HypertraceDevice *dev = opaque;
 
-    if (size < sizeof(*h) || size > HT_MESSAGE_MAX ||
-        ldl_le_p(&h->size) != size) {
-        ht_guest_error(dev, "control message of %zu bytes says %" PRIu32, size,
-                       size < sizeof(*h) ? 0 : ldl_le_p(&h->size));
-        if (size < sizeof(*h)) {
-            memset(msg, 0, sizeof(*h));
-        }
-        size = sizeof(*h);
-    } else if (!dev->worker.running) {
-        status = HT_STATUS_IO;                  /* being unplugged */
-    } else {
-        status = dispatch(dev, msg, &size);
-        trace_hypertrace_control(dev->trace->name, lduw_le_p(&h->type), size,
-                                 status);
-        if (status == HT_STATUS_INVAL || status == HT_STATUS_LIMIT) {
-            ht_guest_error(dev, "%s of type %u",
-                           status == HT_STATUS_INVAL ?
-                           "malformed control message" :
-                           "a limit is reached: control message",
-                           lduw_le_p(&h->type));
-        }
-    }
-    stl_le_p(&h->size, size);
-    stl_le_p(&h->status, status);
-    return size;
+    qatomic_inc(&dev->guest_errors);
+    ht_guest_vlog(dev, &dev->log_control, fmt, ap);
 }
 
-/* Test whether other messages may follow the message at @msg */
-static bool registers(const struct ht_msg *h, size_t size)
+static void done(void *opaque, unsigned type, size_t size,
+                 enum ht_status status)
 {
-    return size >= sizeof(*h) && lduw_le_p(&h->type) == HT_MSG_CLASS_REGISTER;
+    HypertraceDevice *dev = opaque;
+
+    trace_hypertrace_control(dev->trace->name, type, size, status);
 }
 
-size_t ht_control_exchange(HypertraceDevice *dev, void *msgs, size_t size)
-{
-    int64_t end = get_clock() + HT_CONTROL_TURN_NS;
-    struct ht_msg *h = msgs;
-    size_t pos = 0, length;
-
-    if (size > HT_MAILBOX_SIZE || !registers(h, size)) {
-        return execute(dev, msgs, size);
-    }
-    while (pos < size) {
-        h = msgs + pos;
-        length = size - pos < sizeof(*h) ? 0 : ldl_le_p(&h->size);
-        if (!registers(h, size - pos) || length < sizeof(*h) ||
-            length > size - pos) {
-            /* The position of the next message is not known. */
-            ht_guest_error(dev, "at byte %zu of an exchange there is no"
-                           " message that registers a class", pos);
-            if (size - pos < sizeof(*h)) {
-                return pos;
-            }
-            stl_le_p(&h->size, sizeof(*h));
-            stl_le_p(&h->status, HT_STATUS_INVAL);
-            return pos + sizeof(*h);
-        }
-        if (pos && get_clock() >= end) {
-            stl_le_p(&h->status, HT_STATUS_BUSY);
-        } else {
-            /* The reply to a registration is not longer than the message. */
-            execute(dev, h, length);
-        }
-        pos = ROUND_UP(pos + length, HT_MESSAGE_ALIGN);
-    }
-    return size;
-}
+const HtControlOps ht_control_ops = {
+    .added = class_added,
+    .open = stream_open,
+    .close = stream_close,
+    .flush = stream_flush,
+    .stats = get_stats,
+    .discarded = discarded,
+    .sync = time_sync,
+    .takeover = takeover,
+    .error = error,
+    .done = done,
+};

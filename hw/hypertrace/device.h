@@ -19,12 +19,13 @@
 #include "system/hostmem.h"
 #include "channel.h"
 #include "clock.h"
-#include "enable.h"
+#include "enable-page.h"
 #include "migration.h"
 #include "recover.h"
 #include "registry.h"
 #include "sink.h"
 #include "worker.h"
+#include "hypertrace/control.h"
 
 #define TYPE_HYPERTRACE_DEVICE "hypertrace-device"
 
@@ -79,6 +80,8 @@ struct HypertraceDevice {
     HtWorker worker;
     HtClock clock;
     HtEnable enable;
+    HtEnablePoll poll;
+    HtControl messages;
     bool resample;              /* sample the clock once all streams closed */
     VMChangeStateEntry *vmstate;
     HtMigration *migration;
@@ -114,6 +117,21 @@ void hypertrace_device_unprepare(HypertraceDevice *dev);
 /* ht_check_unread: test a value of the property "unread".  Context: BQL */
 bool ht_check_unread(HypertraceDevice *dev, bool unread, Error **errp);
 
+/*
+ * control.c: the part of the messages that depends on the streams.  The
+ * argument of the handlers is the device.  Context: BQL
+ */
+extern const HtControlOps ht_control_ops;
+/* Close all streams, as HT_MSG_TAKEOVER.  Context: BQL */
+void ht_control_takeover(HypertraceDevice *dev);
+
+/*
+ * Rate of stream openings: one every 10 ms, after a burst of four for each
+ * stream and at least 256.  Openings above it are answered with BUSY.
+ */
+#define HT_OPENING_INTERVAL_NS (10 * SCALE_MS)
+#define HT_OPENINGS_BURST(streams) MAX(4 * (int64_t)(streams), 256)
+
 /* regs.c: BAR0 */
 extern const MemoryRegionOps ht_regs_ops;
 /* Also used for the virtio config space */
@@ -131,6 +149,8 @@ uint64_t ht_regs_size(const HypertraceDevice *dev);
  */
 void G_GNUC_PRINTF(3, 4) ht_guest_log(HypertraceDevice *dev, HtLimit *limit,
                                       const char *fmt, ...);
+void G_GNUC_PRINTF(3, 0) ht_guest_vlog(HypertraceDevice *dev, HtLimit *limit,
+                                       const char *fmt, va_list ap);
 
 /**
  * ht_guest_error: log a fault of the guest, and count it for the device; a

@@ -250,6 +250,7 @@ static int state_post_load(void *opaque, int version_id)
     dev->caps.epoch = m->epoch;
     dev->caps.max_gap = m->max_gap;
     dev->caps.enable_seq = m->enable_seq;
+    dev->enable.seq = m->enable_seq;
     qatomic_set(&dev->guest_errors, m->guest_errors);
     qatomic_set(&dev->discarded, m->discarded);
     ht_worker_load_flush(dev, m->flush_wanted);

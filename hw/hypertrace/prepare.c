@@ -354,6 +354,13 @@ bool hypertrace_device_prepare(HypertraceDevice *dev, Error **errp)
         goto fail_ram;
     }
     fill_caps(dev);
+    ht_device_enable_init(dev);
+    dev->messages = (HtControl) {
+        .classes = dev->trace->classes,
+        .enable = &dev->enable,
+        .ops = &ht_control_ops,
+        .opaque = dev,
+    };
     if (!ht_recover_begin(dev, errp)) {
         goto fail_recover;
     }

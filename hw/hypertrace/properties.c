@@ -90,7 +90,7 @@ static void events_set(Object *obj, Visitor *v, const char *name, void *opaque,
     g_autofree char *events = NULL;
 
     if (visit_type_str(v, name, &events, errp)) {
-        ht_enable_set_events(HYPERTRACE_DEVICE(obj), events, errp);
+        ht_device_set_events(HYPERTRACE_DEVICE(obj), events, errp);
     }
 }
 
@@ -119,7 +119,7 @@ static void settings_set(Object *obj, Visitor *v, const char *name,
     g_autofree char *settings = NULL;
 
     if (visit_type_str(v, name, &settings, errp)) {
-        ht_enable_set_settings(HYPERTRACE_DEVICE(obj), settings, errp);
+        ht_device_set_settings(HYPERTRACE_DEVICE(obj), settings, errp);
     }
 }
 

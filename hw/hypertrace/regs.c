@@ -8,7 +8,6 @@
 #include "qemu/osdep.h"
 #include "qemu/bswap.h"
 #include "qemu/main-loop.h"
-#include "control.h"
 #include "device.h"
 
 QEMU_BUILD_BUG_ON(sizeof(struct ht_caps) > HT_REG_MAILBOX_GO);
@@ -51,7 +50,7 @@ static void mailbox_go(HypertraceDevice *dev, uint64_t size)
     /* A size beyond the mailbox is refused as malformed. */
     size = MIN(size, sizeof(dev->mailbox) + 1);
     memcpy(dev->mailbox, mailbox, MIN(size, sizeof(dev->mailbox)));
-    size = ht_control_exchange(dev, dev->mailbox, size);
+    size = ht_control_exchange(&dev->messages, dev->mailbox, size);
     memcpy(mailbox, dev->mailbox, size);
     memory_region_set_dirty(dev->ring_mr, dev->caps.mailbox_offset, size);
 }

@@ -14,7 +14,6 @@
 #include "hw/qdev-properties.h"
 #include "migration/vmstate.h"
 #include "system/runstate.h"
-#include "control.h"
 #include "properties.h"
 
 /* Maximum log lines a second for each kind of fault of the guest */
@@ -35,12 +34,17 @@ void ht_guest_log(HypertraceDevice *dev, HtLimit *limit, const char *fmt, ...)
 {
     va_list ap;
 
-    if (qemu_loglevel_mask(LOG_GUEST_ERROR) && may_log(limit)) {
-        g_autofree char *what = NULL;
+    va_start(ap, fmt);
+    ht_guest_vlog(dev, limit, fmt, ap);
+    va_end(ap);
+}
 
-        va_start(ap, fmt);
-        what = g_strdup_vprintf(fmt, ap);
-        va_end(ap);
+void ht_guest_vlog(HypertraceDevice *dev, HtLimit *limit, const char *fmt,
+                   va_list ap)
+{
+    if (qemu_loglevel_mask(LOG_GUEST_ERROR) && may_log(limit)) {
+        g_autofree char *what = g_strdup_vprintf(fmt, ap);
+
         qemu_log("hypertrace %s: %s\n", dev->info.name, what);
     }
 }
@@ -82,7 +86,7 @@ static void hypertrace_vm_change(void *opaque, bool running, RunState state)
     if (running) {
         ht_worker_go(dev);
         ht_migration_vm_start(dev);
-        ht_enable_start(dev);
+        ht_device_enable_start(dev);
         return;
     }
     /*
@@ -92,7 +96,7 @@ static void hypertrace_vm_change(void *opaque, bool running, RunState state)
     if (state == RUN_STATE_SHUTDOWN) {
         ht_streams_want_close_all(dev);
     }
-    ht_enable_stop(dev);
+    ht_device_enable_stop(dev);
     ht_worker_pause(dev);
 }
 
@@ -123,7 +127,7 @@ static void hypertrace_device_realize(DeviceState *qdev, Error **errp)
     ht_migration_realize(dev);
     ht_worker_start(dev);
     if (runstate_is_running()) {
-        ht_enable_start(dev);           /* hot-plugged */
+        ht_device_enable_start(dev);           /* hot-plugged */
     }
 }
 
@@ -131,7 +135,7 @@ static void hypertrace_device_unrealize(DeviceState *qdev)
 {
     HypertraceDevice *dev = HYPERTRACE_DEVICE(qdev);
 
-    ht_enable_stop(dev);
+    ht_device_enable_stop(dev);
     ht_worker_stop(dev);
     ht_migration_unrealize(dev);
     qemu_del_vm_change_state_handler(dev->vmstate);
@@ -158,7 +162,7 @@ static void hypertrace_reset_hold(Object *obj, ResetType type)
             ht_migration_reset(dev);
         }
         ht_control_takeover(dev);
-        ht_enable_reset(dev);
+        ht_device_enable_reset(dev);
         if (!dev->channel->uses_ring || dev->worker.paused) {
             /*
              * The queues go now.  The stream RAM of a stopped VM may be loaded
@@ -192,7 +196,7 @@ static void hypertrace_device_finalize(Object *obj)
 
     event_notifier_cleanup(&dev->worker.doorbell);
     qemu_mutex_destroy(&dev->worker.lock);
-    ht_enable_finalize(dev);
+    ht_enable_destroy(&dev->enable);
     if (dev->streams) {
         ht_streams_finalize(dev);
         ht_clock_destroy(&dev->clock);

@@ -453,6 +453,7 @@ static void worker_end(HypertraceDevice *dev)
     /* want_close is set for every stream: this drains and closes them. */
     worker_settle(dev);
     w->running = false;
+    dev->messages.gone = true;
     timer_del(w->timer);
 }
 

@@ -15,7 +15,7 @@
 /* Copied from hw/hypertrace/device.h */
 #define LOG_LINES       10
 
-/* Copied from hw/hypertrace/control.h: values for up to 64 streams */
+/* Copied from hw/hypertrace/device.h: values for up to 64 streams */
 #define OPENINGS_BURST      256
 #define OPENING_INTERVAL_US 10000
 

@@ -23,7 +23,7 @@
  *
  * A transition takes place under the stream's lock, before the reply.  For
  * this reason no reply but these is BUSY: the budget of openings is used up, or
- * an exchange has run for longer than HT_SERVER_TURN_NS.
+ * an exchange has run for longer than HT_CONTROL_TURN_NS.
  *
  * Lock order: messages, one stream, time.  All functions may be called by any
  * thread unless stated otherwise.
@@ -32,9 +32,6 @@
 #define HYPERTRACE_SERVER_H
 
 #include "hypertrace/consumer.h"
-
-/* Time after which an exchange answers further registrations with BUSY */
-#define HT_SERVER_TURN_NS           INT64_C(50000)
 
 /*
  * Budget of openings: each is a new instance in the trace, and a file of a CTF

@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * hypertrace: classes that are on, and settings for emitters in the guest
+ */
+#include "hypertrace/base.h"
+#include "hypertrace/enable.h"
+
+void ht_enable_init(HtEnable *e, const HtEnableConfig *cfg)
+{
+    e->cfg = *cfg;
+    e->seq = 0;
+    e->count = 0;
+}
+
+void ht_enable_destroy(HtEnable *e)
+{
+    g_free(e->settings);
+    g_free(e->events);
+    ht_patterns_free(e->patterns);
+}
+
+/* Decide about a class; returns true if the guest's view changes */
+static bool decide(HtEnable *e, uint32_t id)
+{
+    const HtClass *c = ht_class_table_get(e->cfg.classes, id);
+    bool on;
+
+    if (id > e->count) {
+        e->match[id] = ht_patterns_match(e->patterns, c->name);
+        e->on[id] = false;
+    }
+    on = e->match[id] && (!e->cfg.wants || e->cfg.wants(e->cfg.opaque, c));
+    if (e->on[id] == on) {
+        return false;
+    }
+    e->on[id] = on;
+    e->cfg.write(e->cfg.opaque, c, on);
+    return true;
+}
+
+void ht_enable_tell(HtEnable *e)
+{
+    e->seq++;
+    if (e->cfg.changed) {
+        e->cfg.changed(e->cfg.opaque, e->seq);
+    }
+}
+
+uint8_t ht_enable_register(HtEnable *e, const HtClass *c)
+{
+    bool known = c->id <= e->count, others = false, changed;
+
+    /* Decide only the new ones: a guest may register thousands at once. */
+    while (e->count + 1 < c->id) {
+        others |= decide(e, e->count + 1);
+        e->count++;
+    }
+    changed = decide(e, c->id);
+    e->count = MAX(e->count, c->id);
+    if (others || (changed && known)) {
+        ht_enable_tell(e);
+    }
+    return e->on[c->id] ? HT_ENABLE_ON : 0;
+}
+
+bool ht_enable_decide(HtEnable *e)
+{
+    uint32_t count = ht_class_table_count(e->cfg.classes), id;
+    bool changed = false;
+
+    /* A migration may have loaded some that are not decided yet. */
+    for (id = 1; id <= count; id++) {
+        changed |= decide(e, id);
+        e->count = MAX(e->count, id);
+    }
+    if (changed) {
+        ht_enable_tell(e);
+    }
+    return changed;
+}
+
+bool ht_enable_set_events(HtEnable *e, const char *events, char **why)
+{
+    HtPatterns *p = NULL;
+    uint32_t id;
+
+    if (events) {
+        p = ht_patterns_new(events, why);
+        if (!p) {
+            return false;
+        }
+    }
+    ht_patterns_free(e->patterns);
+    g_free(e->events);
+    e->patterns = p;
+    e->events = g_strdup(events);
+    for (id = 1; id <= e->count; id++) {
+        e->match[id] = ht_patterns_match(p, ht_class_table_get(e->cfg.classes,
+                                                               id)->name);
+    }
+    return true;
+}
+
+/* Check a word: a name, '=', and visible characters */
+static char *setting_problem(const char *word)
+{
+    size_t name = strspn(word, "abcdefghijklmnopqrstuvwxyz"
+                         "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-"), i;
+
+    for (i = 0; word[i]; i++) {
+        if (word[i] < '!' || word[i] > '~') {
+            return g_strdup_printf("the character after '%.*s' is not a visible"
+                                   " ASCII character", (int)i, word);
+        }
+    }
+    if (name == 0 || word[name] != '=') {
+        return g_strdup_printf("'%s' is not NAME=VALUE, the name being of"
+                               " letters, digits and '_', '.', '-'", word);
+    }
+    return NULL;
+}
+
+bool ht_enable_set_settings(HtEnable *e, const char *settings, char **why)
+{
+    g_auto(GStrv) words = g_strsplit(settings, " ", -1);
+    unsigned i;
+
+    if (strlen(settings) > HT_SETTINGS_MAX) {
+        *why = g_strdup_printf("%zu bytes are more than %u", strlen(settings),
+                               HT_SETTINGS_MAX);
+        return false;
+    }
+    for (i = 0; words[i]; i++) {
+        *why = setting_problem(words[i]);
+        if (*why) {
+            return false;
+        }
+    }
+    g_free(e->settings);
+    e->settings = g_strdup(settings);
+    return true;
+}

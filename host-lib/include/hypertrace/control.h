@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * hypertrace: execute the control messages of one guest
+ *
+ * The transport brings a private copy of an exchange.  This code checks each
+ * message, executes it, and writes the reply over it.
+ *
+ * Context: the caller serializes all calls for one HtControl.
+ */
+#ifndef HYPERTRACE_CONTROL_H
+#define HYPERTRACE_CONTROL_H
+
+#include "hypertrace/enable.h"
+#include "hypertrace/run.h"
+
+/* Time after which an exchange answers further registrations with BUSY */
+#define HT_CONTROL_TURN_NS  INT64_C(50000)
+
+/**
+ * HtControlOps: the part of the messages that depends on the streams
+ * @added: a class was registered for the first time; may be NULL
+ * @open: HT_MSG_STREAM_OPEN; @info has the name and the vCPU, both valid
+ * @close: HT_MSG_STREAM_CLOSE
+ * @flush: HT_MSG_STREAM_FLUSH
+ * @stats: get the counters of a stream, or of the device if @stream is
+ *         HT_STREAM_ANY; returns false if there is no such stream
+ * @discarded: @count events had no stream; less than HT_LOST_MAX
+ * @sync: HT_MSG_TIME_SYNC
+ * @takeover: HT_MSG_TAKEOVER
+ * @error: count a fault of the guest, and log it
+ * @done: a message was executed, for tracing; may be NULL
+ *
+ * The messages have the size of their type.  Replies are written into them.
+ */
+typedef struct HtControlOps {
+    void (*added)(void *opaque, HtClass *c);
+    enum ht_status (*open)(void *opaque, struct ht_msg_open *m,
+                           HtStreamInfo *info);
+    enum ht_status (*close)(void *opaque, const struct ht_msg_stream *m);
+    enum ht_status (*flush)(void *opaque, struct ht_msg_stream *m);
+    bool (*stats)(void *opaque, uint32_t stream, struct ht_stats *stats);
+    void (*discarded)(void *opaque, uint64_t count);
+    enum ht_status (*sync)(void *opaque, struct ht_msg_time *m);
+    void (*takeover)(void *opaque);
+    void (*error)(void *opaque, const char *fmt, va_list ap)
+        G_GNUC_PRINTF(2, 0);
+    void (*done)(void *opaque, unsigned type, size_t size,
+                 enum ht_status status);
+} HtControlOps;
+
+/**
+ * HtControl: executor of one guest's messages
+ * @classes: the table of classes
+ * @enable: which of them are on, and the settings
+ * @gone: the device is being removed: every message fails with HT_STATUS_IO
+ * @ops: the callbacks
+ * @opaque: first argument of the callbacks
+ */
+typedef struct HtControl {
+    HtClassTable *classes;
+    HtEnable *enable;
+    bool gone;
+    const HtControlOps *ops;
+    void *opaque;
+} HtControl;
+
+/**
+ * ht_control_exchange: execute one control message, or several registrations
+ * @c: the executor
+ * @msgs: a private copy of the request; the replies overwrite it.  It has room
+ *        for HT_MESSAGE_MAX bytes, also if @size is less
+ * @size: bytes of the request, according to the guest; only HT_MAILBOX_SIZE of
+ *        them are read
+ *
+ * Registrations for which there is no time are answered with BUSY and not
+ * executed; the guest sends them again.
+ *
+ * Returns: bytes of the replies, a header at least
+ */
+size_t ht_control_exchange(HtControl *c, void *msgs, size_t size);
+
+#endif /* HYPERTRACE_CONTROL_H */

@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * hypertrace: classes that are on, and settings for emitters in the guest
+ *
+ * A class is on if the list of patterns selects its name, and a sink wants the
+ * class.  The caller writes the guest's enable bytes, which are a hint and are
+ * not ordered.  If a guest sees a change late, it emits events that no sink
+ * wants, which the sinks drop, or misses events that were wanted for a moment.
+ *
+ * Context: the caller serializes all calls for one HtEnable.
+ */
+#ifndef HYPERTRACE_ENABLE_H
+#define HYPERTRACE_ENABLE_H
+
+#include "hypertrace/class.h"
+#include "hypertrace/pattern.h"
+
+/**
+ * HtEnableConfig: callbacks of the owner
+ * @classes: the table of classes
+ * @wants: return whether a sink wants a class; NULL: every class is wanted
+ * @write: a class was switched on or off: write its enable byte
+ * @changed: the guest's copy of the bytes or settings is old, and @seq is the
+ *           new ht_caps.enable_seq; NULL: no guest is told
+ * @opaque: first argument of the callbacks
+ */
+typedef struct HtEnableConfig {
+    const HtClassTable *classes;
+    bool (*wants)(void *opaque, const HtClass *c);
+    void (*write)(void *opaque, const HtClass *c, bool on);
+    void (*changed)(void *opaque, uint32_t seq);
+    void *opaque;
+} HtEnableConfig;
+
+/**
+ * HtEnable: state of one guest; zeroed memory has no class and no settings
+ * @cfg: set by ht_enable_init()
+ * @events: the list of patterns; NULL: all classes
+ * @settings: text for emitters in the guest; NULL: none
+ * @patterns: @events, parsed
+ * @seq: ht_caps.enable_seq; the owner may set it when it loads a guest
+ * @count: ids up to this are decided
+ * @match: for each of them: the patterns select it
+ * @on: for each of them: the value that the guest sees
+ */
+typedef struct HtEnable {
+    HtEnableConfig cfg;
+    char *events;
+    char *settings;
+    HtPatterns *patterns;
+    uint32_t seq;
+    uint32_t count;
+    bool match[HT_CLASSES_MAX + 1];
+    bool on[HT_CLASSES_MAX + 1];
+} HtEnable;
+
+/**
+ * ht_enable_init: begin with a table of classes, none of which is decided
+ * @e: zeroed memory, in which patterns and settings may be set already
+ * @cfg: copied
+ */
+void ht_enable_init(HtEnable *e, const HtEnableConfig *cfg);
+void ht_enable_destroy(HtEnable *e);
+
+/**
+ * ht_enable_register: decide about a class that the guest registers
+ * @e: the state
+ * @c: the class, maybe a known one
+ *
+ * Other drivers are told if the class was known and its byte changes; the
+ * registering driver has the reply.
+ *
+ * Returns: the byte that the guest sees
+ */
+uint8_t ht_enable_register(HtEnable *e, const HtClass *c);
+
+/**
+ * ht_enable_decide: decide about all classes again, and tell about changes
+ * @e: the state
+ *
+ * Returns: true if a byte changed
+ */
+bool ht_enable_decide(HtEnable *e);
+
+/* ht_enable_tell: let the guest read its copies again */
+void ht_enable_tell(HtEnable *e);
+
+/**
+ * ht_enable_set_events: set the list of patterns, and decide again
+ * @e: the state
+ * @events: the list, or NULL for all classes
+ * @why: set to the reason if the list is invalid, for g_free()
+ *
+ * Returns: false if the list is invalid; nothing changes then
+ */
+bool ht_enable_set_events(HtEnable *e, const char *events, char **why);
+
+/**
+ * ht_enable_set_settings: set the settings for emitters in the guest
+ * @e: the state
+ * @settings: words NAME=VALUE, separated by single blanks, up to
+ *            HT_SETTINGS_MAX bytes
+ * @why: set to the reason if they are invalid, for g_free()
+ *
+ * Does not tell the guest: see ht_enable_tell().
+ *
+ * Returns: false if the settings are invalid; nothing changes then
+ */
+bool ht_enable_set_settings(HtEnable *e, const char *settings, char **why);
+
+#endif /* HYPERTRACE_ENABLE_H */

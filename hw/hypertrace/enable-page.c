@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * hypertrace: write the enable bytes of a device, and poll the backends
+ */
+#include "qemu/osdep.h"
+#include "qapi/error.h"
+#include "qemu/atomic.h"
+#include "qemu/timer.h"
+#include "device.h"
+#include "trace.h"
+
+#define POLL_MS 20
+
+/* One timer for all devices; BQL */
+static QTAILQ_HEAD(, HypertraceDevice) polled =
+    QTAILQ_HEAD_INITIALIZER(polled);
+static QEMUTimer *timer;
+
+static bool wants(void *opaque, const HtClass *c)
+{
+    HypertraceDevice *dev = opaque;
+
+    return ht_dispatch_wants(dev->dispatch, c);
+}
+
+/* The guest can write the page: never read it back. */
+static void page_write(void *opaque, const HtClass *c, bool on)
+{
+    HypertraceDevice *dev = opaque;
+    uint64_t offset = dev->caps.enable_offset + c->id;
+
+    trace_hypertrace_enable(dev->trace->name, c->id, c->name, on);
+    if (dev->ring_mr && dev->poll.running) {
+        qatomic_set(dev->ring_ram + offset, on ? HT_ENABLE_ON : 0);
+        memory_region_set_dirty(dev->ring_mr, offset, 1);
+    }
+}
+
+static void page_write_all(HypertraceDevice *dev)
+{
+    const HtEnable *e = &dev->enable;
+    uint8_t *page = dev->ring_ram + dev->caps.enable_offset;
+    uint32_t id;
+
+    for (id = 0; id < HT_ENABLE_SIZE; id++) {
+        qatomic_set(page + id, id <= e->count && e->on[id] ? HT_ENABLE_ON : 0);
+    }
+    memory_region_set_dirty(dev->ring_mr, dev->caps.enable_offset,
+                            HT_ENABLE_SIZE);
+}
+
+/* Notify drivers that keep their own copy; others ignore this. */
+static void changed(void *opaque, uint32_t seq)
+{
+    HypertraceDevice *dev = opaque;
+
+    dev->caps.enable_seq = seq;
+    virtio_notify_config(VIRTIO_DEVICE(dev));
+}
+
+void ht_device_enable_init(HypertraceDevice *dev)
+{
+    const HtEnableConfig cfg = {
+        .classes = dev->trace->classes,
+        .wants = wants,
+        .write = page_write,
+        .changed = changed,
+        .opaque = dev,
+    };
+
+    ht_enable_init(&dev->enable, &cfg);
+}
+
+static void poll(void *opaque)
+{
+    HypertraceDevice *dev;
+
+    QTAILQ_FOREACH(dev, &polled, poll.next) {
+        ht_enable_decide(&dev->enable);
+    }
+    if (!QTAILQ_EMPTY(&polled)) {
+        timer_mod(timer, qemu_clock_get_ms(QEMU_CLOCK_REALTIME) + POLL_MS);
+    }
+}
+
+void ht_device_enable_watch(HypertraceDevice *dev)
+{
+    HtEnablePoll *p = &dev->poll;
+    bool want = p->running && ht_class_table_count(dev->trace->classes) &&
+                ht_dispatch_chooses(dev->dispatch);
+
+    if (want == p->polled) {
+        return;
+    }
+    p->polled = want;
+    if (!want) {
+        QTAILQ_REMOVE(&polled, dev, poll.next);
+        return;
+    }
+    if (!timer) {
+        timer = timer_new_ms(QEMU_CLOCK_REALTIME, poll, NULL);
+    }
+    if (QTAILQ_EMPTY(&polled)) {
+        timer_mod(timer, qemu_clock_get_ms(QEMU_CLOCK_REALTIME) + POLL_MS);
+    }
+    QTAILQ_INSERT_TAIL(&polled, dev, poll.next);
+}
+
+void ht_device_enable_start(HypertraceDevice *dev)
+{
+    dev->poll.running = true;
+    ht_enable_decide(&dev->enable);
+    ht_device_enable_reset(dev);
+    ht_device_enable_watch(dev);
+}
+
+void ht_device_enable_stop(HypertraceDevice *dev)
+{
+    dev->poll.running = false;
+    ht_device_enable_watch(dev);
+}
+
+void ht_device_enable_reset(HypertraceDevice *dev)
+{
+    if (!dev->poll.running) {
+        return;                 /* stream RAM may be loaded next */
+    }
+    if (dev->ring_mr) {
+        page_write_all(dev);
+    }
+    if (dev->enable.count || dev->enable.settings) {
+        ht_enable_tell(&dev->enable);
+    }
+}
+
+bool ht_device_set_events(HypertraceDevice *dev, const char *events,
+                          Error **errp)
+{
+    g_autofree char *why = NULL;
+
+    if (!ht_enable_set_events(&dev->enable, events, &why)) {
+        error_setg(errp, "events: %s", why);
+        return false;
+    }
+    if (dev->poll.running) {
+        ht_enable_decide(&dev->enable);
+    }
+    return true;
+}
+
+bool ht_device_set_settings(HypertraceDevice *dev, const char *settings,
+                            Error **errp)
+{
+    g_autofree char *why = NULL;
+
+    if (!ht_enable_set_settings(&dev->enable, settings, &why)) {
+        error_setg(errp, "settings: %s", why);
+        return false;
+    }
+    if (dev->poll.running) {
+        ht_enable_tell(&dev->enable);
+    }
+    return true;
+}
