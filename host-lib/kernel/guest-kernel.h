@@ -11,6 +11,16 @@
 /* Entries of the cache of translations; a power of two */
 #define HT_PAGE_CACHE 64u
 
+/* Number of ht_x86_low */
+#define HT_X86_LOW_N 4u
+
+/**
+ * ht_x86_low: the usual sizes of a PC's RAM below the PCI hole, if it has more
+ *
+ * From QEMU: pc has 3 GiB or 3.5 GiB, q35 2 GiB or 2.75 GiB.
+ */
+extern const uint64_t ht_x86_low[HT_X86_LOW_N];
+
 /**
  * HtPageTables: layout of a kernel's page tables
  * @machine: the architecture

@@ -145,16 +145,22 @@ static bool try_offset(HtKernelScan *s, const Place *p, uint64_t offset)
     return k;
 }
 
+/* Test whether the kernel is at a distance from the begin of RAM */
+static bool try_piece(HtKernelScan *s, const Place *p, const HtGuestRange *r,
+                      uint64_t at)
+{
+    return at < r->size && r->size - at > X86_ALIGN &&
+           try_offset(s, p, r->offset + at);
+}
+
 /*
  * Try the offsets that a physical address can have in the memory.  Without
- * ranges, it is an offset into a piece, or the piece continues after the PCI
- * hole, or RAM begins at 1 GiB (arm64).
+ * ranges, it is an offset into a piece, or the piece continues at 4 GiB (x86),
+ * or RAM begins at 1 GiB (arm64).
  */
 static void try_place(HtKernelScan *s, const Place *p)
 {
-    static const uint64_t starts[] = { 0, 2 * GIB, 3 * GIB, GIB,
-                                       UINT64_C(0xb0000000),
-                                       UINT64_C(0xe0000000) };
+    HtGuestRange whole = { .size = s->mem.mem->size };
     uint64_t offset;
     unsigned i, j;
 
@@ -165,19 +171,19 @@ static void try_place(HtKernelScan *s, const Place *p)
         return;
     }
     for (i = 0; i < MAX(s->mem.n_pieces, 1); i++) {
-        HtGuestRange r = s->mem.n_pieces ? s->mem.pieces[i] :
-            (HtGuestRange) { .size = s->mem.mem->size };
+        const HtGuestRange *r = s->mem.n_pieces ? &s->mem.pieces[i] : &whole;
 
-        for (j = 0; j < G_N_ELEMENTS(starts); j++) {
-            bool high = p->machine == HT_MACHINE_X86_64 && starts[j];
-            uint64_t at;
-
-            if (high ? p->phys < 4 * GIB : p->phys < starts[j]) {
-                continue;
+        if (try_piece(s, p, r, p->phys)) {
+            return;
+        }
+        if (p->machine == HT_MACHINE_AARCH64) {
+            if (p->phys >= GIB && try_piece(s, p, r, p->phys - GIB)) {
+                return;
             }
-            at = high ? p->phys - 4 * GIB + starts[j] : p->phys - starts[j];
-            if (at < r.size && r.size - at > X86_ALIGN &&
-                try_offset(s, p, r.offset + at)) {
+            continue;
+        }
+        for (j = 0; j < HT_X86_LOW_N && p->phys >= 4 * GIB; j++) {
+            if (try_piece(s, p, r, p->phys - 4 * GIB + ht_x86_low[j])) {
                 return;
             }
         }

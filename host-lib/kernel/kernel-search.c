@@ -31,12 +31,31 @@ struct HtKernelSearch {
     unsigned early;             /* candidates with the line, but no kernel */
 };
 
+/* Test whether the candidates of a piece are those of an earlier one, too */
+static bool is_within(const HtGuestRange *piece, const HtKernelSearch *s)
+{
+    unsigned i;
+
+    for (i = 0; i < s->n_spans; i++) {
+        const HtGuestRange *r = &s->spans[i];
+
+        if (piece->offset >= r->offset && piece->size <= r->size &&
+            piece->offset - r->offset <= r->size - piece->size &&
+            (piece->offset - r->offset) % s->align == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
 HtKernelSearch *ht_kernel_search_new(const HtGuestMem *mem,
                                      HtKernelImage *image)
 {
     const HtSymbols *symbols = ht_kernel_image_symbols(image);
+    const HtGuestRange *spans = mem->n ? mem->ranges : mem->pieces;
     HtKernelSearch *s = g_new0(HtKernelSearch, 1);
     uint64_t text, banner, table;
+    unsigned i;
 
     s->mem = *mem;
     s->image = ht_kernel_image_ref(image);
@@ -49,9 +68,11 @@ HtKernelSearch *ht_kernel_search_new(const HtGuestMem *mem,
                   ht_symbols_address(symbols, "sys_call_table", &table) &&
                   banner > text;
     s->banner = s->possible ? banner - text : 0;
-    s->n_spans = mem->n ?: mem->n_pieces;
-    memcpy(s->spans, mem->n ? mem->ranges : mem->pieces,
-           s->n_spans * sizeof(*s->spans));
+    for (i = 0; i < (mem->n ?: mem->n_pieces); i++) {
+        if (!is_within(&spans[i], s)) {
+            s->spans[s->n_spans++] = spans[i];
+        }
+    }
     if (!s->n_spans) {
         s->spans[0] = (HtGuestRange) { .size = mem->mem->size };
         s->n_spans = 1;

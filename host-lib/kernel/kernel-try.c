@@ -24,6 +24,10 @@
 /* The hole is not within the kernel. */
 #define KERNEL_MIN      X86_PMD
 
+const uint64_t ht_x86_low[HT_X86_LOW_N] = {
+    2 * GIB, 3 * GIB, UINT64_C(0xb0000000), UINT64_C(0xe0000000),
+};
+
 /*
  * Return the link address of a symbol; 0 if the image does not have it.  While
  * a candidate is being checked, HtGuestKernel.text is a link address, too.
@@ -83,21 +87,27 @@ static bool find_slide(HtGuestKernel *k, const char *handler, uint64_t step)
     return true;
 }
 
-/* Return the contiguous piece of memory that holds the kernel */
-static HtGuestRange piece_of(const HtGuestKernel *k)
+/*
+ * Get the next piece of memory that holds the kernel.  RAM may begin within a
+ * piece: the part from there on is a piece, too.
+ */
+static bool next_piece(const HtGuestKernel *k, unsigned *i, HtGuestRange *piece)
 {
-    unsigned i;
-
-    for (i = 0; i < k->mem.n_pieces; i++) {
-        const HtGuestRange *r = &k->mem.pieces[i];
-
-        if (k->offset >= r->offset && k->offset - r->offset < r->size) {
-            return *r;
+    if (!k->mem.n_pieces && !*i) {
+        *piece = (HtGuestRange) {
+            .size = k->mem.mem->size & ~UINT64_C(4095),
+        };
+        ++*i;
+        return true;
+    }
+    while (*i < k->mem.n_pieces) {
+        *piece = k->mem.pieces[(*i)++];
+        if (k->offset >= piece->offset &&
+            k->offset - piece->offset < piece->size) {
+            return true;
         }
     }
-    return (HtGuestRange) {
-        .size = k->mem.n_pieces ? 0 : k->mem.mem->size & ~UINT64_C(4095),
-    };
+    return false;
 }
 
 /* If the caller gave ranges of RAM, the kernel must be where they say */
@@ -113,7 +123,8 @@ static bool agrees(const HtGuestKernel *k)
  * Parts of the kernel are split into small pages, whose table may be anywhere
  * in RAM; an entry of a large page is therefore preferred.
  */
-static bool x86_base(const HtGuestKernel *k, uint64_t pmd, uint64_t *base)
+static bool x86_base(const HtGuestKernel *k, const HtGuestRange *r,
+                     uint64_t pmd, uint64_t *base)
 {
     uint64_t first = (k->text + k->slide - X86_LINK) / X86_PMD;
     uint64_t n = (link_of(k, "_end") - k->text) / X86_PMD, entry, offset, i;
@@ -131,7 +142,7 @@ static bool x86_base(const HtGuestKernel *k, uint64_t pmd, uint64_t *base)
         return false;
     }
     /* Without ranges, the table is found only below the PCI hole. */
-    offset = piece_of(k).offset + (entry & X86_ADDRESS);
+    offset = r->offset + (entry & X86_ADDRESS);
     if ((k->mem.n && ht_guest_mem_offset(&k->mem, entry & X86_ADDRESS,
                                          &offset, NULL)) ||
         ht_ft_mem_copy(k->mem.mem, offset, bytes, 8)) {
@@ -142,7 +153,7 @@ static bool x86_base(const HtGuestKernel *k, uint64_t pmd, uint64_t *base)
 }
 
 /* x86-64: find the physical address that the kernel's table gives for _text */
-static bool x86_place(HtGuestKernel *k)
+static bool x86_place(HtGuestKernel *k, const HtGuestRange *r)
 {
     uint64_t pmd = link_of(k, "level2_kernel_pgt");
     uint64_t top = link_of(k, "init_top_pgt");
@@ -154,7 +165,7 @@ static bool x86_place(HtGuestKernel *k)
         k->text + k->slide - X86_LINK >= GIB) {
         return false;
     }
-    if (!x86_base(k, pmd, &base)) {
+    if (!x86_base(k, r, pmd, &base)) {
         return false;
     }
     last = word_of(k, top + 511 * 8, 8) & X86_ADDRESS;
@@ -173,46 +184,80 @@ static bool x86_place(HtGuestKernel *k)
     return true;
 }
 
-/*
- * x86-64: find the ranges of RAM.  A PC's RAM is one piece, of which the part
- * above the PCI hole continues at 4 GiB.  The kernel stores the end of RAM
- * (max_pfn).  If RAM has several pieces (NUMA nodes), only the piece with the
- * kernel is mapped.
- */
-static bool x86_ranges(HtGuestKernel *k)
+/* Test whether a PC has this much RAM below the PCI hole, if it has more */
+static bool usual_low(uint64_t below)
 {
-    HtGuestRange r = piece_of(k);
-    uint64_t at = k->offset - r.offset, below = r.size;
+    unsigned i;
+
+    for (i = 0; i < HT_X86_LOW_N; i++) {
+        if (below == ht_x86_low[i]) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/*
+ * x86-64: find the ranges of RAM if it begins with a piece.  A PC's RAM is one
+ * piece, of which the part above the PCI hole continues at 4 GiB.  The kernel
+ * stores the end of RAM (max_pfn).  If RAM has several pieces (NUMA nodes),
+ * only the piece with the kernel is mapped.
+ */
+static bool x86_ranges(HtGuestKernel *k, const HtGuestRange *r, bool usual)
+{
+    uint64_t at = k->offset - r->offset, below = r->size;
     uint64_t top = word(k, "max_pfn", 8) << 12;
 
-    if (!r.size || !top) {
+    if (!r->size || !top) {
         return false;
     }
     if (k->phys == at) {
-        if (top > 4 * GIB && top - 4 * GIB < r.size) {
-            below = r.size - (top - 4 * GIB);
+        if (top > 4 * GIB && top - 4 * GIB < r->size) {
+            below = r->size - (top - 4 * GIB);
         }
     } else if (k->phys >= 4 * GIB && at >= k->phys - 4 * GIB) {
         below = at - (k->phys - 4 * GIB);
+        if (usual && !usual_low(below)) {
+            return false;
+        }
     } else {
         /* A NUMA node after the first; otherwise a copy of a kernel. */
         return k->mem.n_pieces > 1 && k->phys > at &&
-               !ht_guest_mem_add(&k->mem, k->phys - at, r.size, r.offset);
+               !ht_guest_mem_add(&k->mem, k->phys - at, r->size, r->offset);
     }
-    if (below > 4 * GIB || below > r.size ||
+    if (below > 4 * GIB || below > r->size ||
         (k->phys < 4 * GIB && below < k->phys + KERNEL_MIN)) {
         return false;
     }
-    return !ht_guest_mem_add(&k->mem, 0, below, r.offset) &&
-           (below == r.size ||
-            !ht_guest_mem_add(&k->mem, 4 * GIB, r.size - below,
-                              r.offset + below));
+    return !ht_guest_mem_add(&k->mem, 0, below, r->offset) &&
+           (below == r->size ||
+            !ht_guest_mem_add(&k->mem, 4 * GIB, r->size - below,
+                              r->offset + below));
 }
 
 static bool try_x86(HtGuestKernel *k)
 {
-    return find_slide(k, "__x64_sys_read", X86_PMD) && x86_place(k) &&
-           (k->mem.n ? agrees(k) : x86_ranges(k));
+    HtGuestRange r = { 0 };
+    unsigned i, any;
+
+    if (!find_slide(k, "__x64_sys_read", X86_PMD)) {
+        return false;
+    }
+    if (k->mem.n) {
+        return x86_place(k, &r) && agrees(k);
+    }
+    /*
+     * A kernel above 4 GiB fits into each piece that holds it.  The piece where
+     * the memory below the PCI hole has a usual size comes first.
+     */
+    for (any = 0; any < 2; any++) {
+        for (i = 0; next_piece(k, &i, &r); ) {
+            if (x86_place(k, &r) && x86_ranges(k, &r, !any)) {
+                return true;
+            }
+        }
+    }
+    return false;
 }
 
 /* arm64: read the page size from the image's header */
@@ -255,11 +300,13 @@ static bool arm64_levels(HtGuestKernel *k)
 static bool try_arm64(HtGuestKernel *k)
 {
     uint64_t voffset, root = link_of(k, "swapper_pg_dir");
-    HtGuestRange r = piece_of(k);
-    uint64_t at = k->offset - r.offset;
+    HtGuestRange r = { 0 };
+    unsigned first = 0;
+    uint64_t at;
 
     k->pages.shift = arm64_page_shift(k);
     if (!k->pages.shift || !root ||
+        (!k->mem.n && !next_piece(k, &first, &r)) ||
         !find_slide(k, "__arm64_sys_io_setup", 4096)) {
         return false;
     }
@@ -269,6 +316,7 @@ static bool try_arm64(HtGuestKernel *k)
         return false;
     }
     k->pages.root = k->phys + (root - k->text);
+    at = k->offset - r.offset;
     if (k->mem.n ? !agrees(k) :
         !r.size || k->phys < at ||
         ht_guest_mem_add(&k->mem, k->phys - at, r.size, r.offset)) {

@@ -507,8 +507,6 @@ sleep 1000
 """
 
 
-@pytest.mark.xfail(run=False, reason="where the start of the guest's RAM in"
-                   " QEMU's mapping is not known, the kernel is not found")
 def test_pid_unknown_kernel(tmp_path, env):
     """Record a QEMU whose kernel's file is gone, and which has no ring.
 

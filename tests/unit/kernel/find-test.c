@@ -134,6 +134,33 @@ static void test_place(void)
 }
 
 /*
+ * Promise: memory of another kind before RAM does not hide the kernel, if RAM
+ * may begin within the piece.  Elsewhere, the kernel is a copy: that of a guest
+ * within the guest, for example.
+ */
+static void test_inner(void)
+{
+    g_autoptr(HtGuestKernel) k = NULL;
+    KmKernel kernel;
+    Ram ram;
+
+    km_kernel(&kernel, 24, true);
+    ram_init(&ram, SIZE);
+    km_place(&kernel, ram.bytes + 6 * MIB, SIZE - 6 * MIB, 8 * MIB, 0, 1000);
+    g_assert_cmpint(ht_guest_mem_piece(&ram.guest, PAGE, SIZE - PAGE), ==, 0);
+    not_found(&ram, &kernel, G_FILE_ERROR_NOENT);
+    g_assert_cmpint(ht_guest_mem_piece(&ram.guest, 4 * MIB, SIZE - 4 * MIB),
+                    ==, 0);
+    not_found(&ram, &kernel, G_FILE_ERROR_AGAIN);
+    g_assert_cmpint(ht_guest_mem_piece(&ram.guest, 6 * MIB, SIZE - 6 * MIB),
+                    ==, 0);
+    k = find(&ram, &kernel);
+    g_assert_cmphex(ht_guest_kernel_phys(k), ==, 8 * MIB);
+    ram_free(&ram);
+    km_kernel_free(&kernel);
+}
+
+/*
  * Promise: of several kernels in RAM, the one with the latest clock is read,
  * whatever their order.  A clock at another offset is found by the types.
  */
@@ -448,6 +475,7 @@ int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/find/place", test_place);
+    g_test_add_func("/find/inner", test_inner);
     g_test_add_func("/find/several", test_several);
     g_test_add_func("/find/no-types", test_no_types);
     g_test_add_func("/find/early", test_early);

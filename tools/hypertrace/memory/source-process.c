@@ -19,6 +19,8 @@
 
 /* Smaller mappings are not a guest's RAM. */
 #define LEAST (UINT64_C(8) << 20)
+/* QEMU's alignment of anonymous RAM, at least */
+#define ALIGN (UINT64_C(2) << 20)
 /* Entries of pagemap read at once */
 #define ENTRIES 512
 #define PRESENT (UINT64_C(3) << 62)     /* or swapped */
@@ -183,17 +185,34 @@ static bool is_other(const Mapping *m, const GPtrArray *others)
     return false;
 }
 
-static void add_mapping(HtSource *s, const Mapping *m, const GPtrArray *others)
+/*
+ * Add a mapping. @begins has the addresses of its other lines: memory of
+ * another kind may lie directly before anonymous RAM, which then begins with a
+ * line.
+ */
+static void add_mapping(HtSource *s, const Mapping *m, GArray *begins,
+                        const GPtrArray *others)
 {
+    guint i;
+
     if (is_ram(m) && !is_other(m, others)) {
         ht_source_add(s, m->from, m->to - m->from, 0,
                       m->inode ? m->offset : m->from);
+        for (i = 0; i < begins->len; i++) {
+            uint64_t from = g_array_index(begins, uint64_t, i);
+
+            if (!m->inode && from % ALIGN == 0 && m->to - from >= LEAST) {
+                ht_source_begin(s, from);
+            }
+        }
     }
+    g_array_set_size(begins, 0);
 }
 
 static void add_mappings(HtSource *s, const char *maps,
                          const GPtrArray *others)
 {
+    g_autoptr(GArray) begins = g_array_new(false, false, sizeof(uint64_t));
     g_auto(GStrv) lines = g_strsplit(maps, "\n", -1);
     Mapping m = { 0 }, next;
     guint i;
@@ -204,15 +223,16 @@ static void add_mappings(HtSource *s, const char *maps,
         }
         if (m.to && joins(&m, &next)) {
             m.to = next.to;
+            g_array_append_val(begins, next.from);
             continue;
         }
         if (m.to) {
-            add_mapping(s, &m, others);
+            add_mapping(s, &m, begins, others);
         }
         m = next;
     }
     if (m.to) {
-        add_mapping(s, &m, others);
+        add_mapping(s, &m, begins, others);
     }
 }
 

@@ -19,6 +19,7 @@ HtSource *ht_source_new(int fd)
     s->fd = fd;
     s->pagemap = -1;
     s->ranges = g_array_new(false, false, sizeof(HtSourceRange));
+    s->inner = g_array_new(false, false, sizeof(HtSourceRange));
     s->mem.opaque = s;
     return s;
 }
@@ -31,6 +32,7 @@ void ht_source_free(HtSource *s)
             close(s->pagemap);
         }
         g_array_unref(s->ranges);
+        g_array_unref(s->inner);
         g_free(s);
     }
 }
@@ -43,6 +45,19 @@ void ht_source_add(HtSource *s, uint64_t from, uint64_t size, uint64_t file,
     r.at = HT_ROUND_UP(s->mem.size, ALIGN) + place % ALIGN;
     g_array_append_val(s->ranges, r);
     s->mem.size = r.at + size;
+}
+
+void ht_source_begin(HtSource *s, uint64_t from)
+{
+    HtSourceRange r = g_array_index(s->ranges, HtSourceRange,
+                                    s->ranges->len - 1);
+    uint64_t by = from - r.from;
+
+    r.from += by;
+    r.file += by;
+    r.at += by;
+    r.size -= by;
+    g_array_append_val(s->inner, r);
 }
 
 const HtSourceRange *ht_source_find(const HtSource *s, uint64_t offset)
@@ -67,12 +82,14 @@ bool ht_source_piece(void *opaque, unsigned index, uint64_t *offset,
                      uint64_t *size, uint64_t *phys)
 {
     const HtSource *s = opaque;
+    const GArray *from = index < s->ranges->len ? s->ranges : s->inner;
 
-    if (index >= s->ranges->len) {
+    index -= from == s->inner ? s->ranges->len : 0;
+    if (index >= from->len) {
         return false;
     }
-    *offset = g_array_index(s->ranges, HtSourceRange, index).at;
-    *size = g_array_index(s->ranges, HtSourceRange, index).size;
+    *offset = g_array_index(from, HtSourceRange, index).at;
+    *size = g_array_index(from, HtSourceRange, index).size;
     *phys = HT_FT_PHYS_UNKNOWN;
     return true;
 }

@@ -32,6 +32,7 @@ typedef struct HtSourceRange {
  * @fd: file, or mem of a process
  * @pagemap: pagemap of a process, or -1
  * @ranges: HtSourceRange, sorted by offset in @mem
+ * @inner: HtSourceRange within @ranges: ends of ranges where RAM may begin
  * @hole_from: offset in @mem of the hole found last
  * @hole_to: its end; both are 0 if no hole was found
  * @hole_time: g_get_monotonic_time() when it was found
@@ -41,6 +42,7 @@ struct HtSource {
     int fd;
     int pagemap;
     GArray *ranges;
+    GArray *inner;
     uint64_t hole_from;
     uint64_t hole_to;
     int64_t hole_time;
@@ -111,7 +113,7 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(HtSource, ht_source_free)
 /**
  * ht_source_piece() - get a range of a source, as HtFtMem.piece
  * @opaque: the source
- * @index: number of the range
+ * @index: number of the range; the inner ones follow
  * @offset: set to its offset in the memory
  * @size: set to its number of bytes
  * @phys: set to HT_FT_PHYS_UNKNOWN
@@ -137,6 +139,13 @@ HtSource *ht_source_new(int fd);
  */
 void ht_source_add(HtSource *s, uint64_t from, uint64_t size, uint64_t file,
                    uint64_t place);
+
+/**
+ * ht_source_begin() - RAM may begin within the range that was added last
+ * @s: the source
+ * @from: the place, see HtSourceRange
+ */
+void ht_source_begin(HtSource *s, uint64_t from);
 
 /**
  * ht_source_find() - find the range at an offset, or the next one after it
