@@ -180,6 +180,46 @@ static void test_joined(void)
     close(fd);
 }
 
+/*
+ * Two nodes of a guest's RAM are one piece, which is read across their border,
+ * also if other memory lies directly before the first node.  While the file is
+ * mapped in part only, there is no RAM.
+ */
+static void test_nodes(void)
+{
+    uint64_t low = SIZE - 4 * MIB;
+    uint8_t *p = make_room(), *q = make_room();
+    g_autoptr(GError) error = NULL;
+    g_autoptr(HtProcess) process = ht_process_new(getpid(), &error);
+    g_autoptr(HtSource) top = ht_source_file(make_file(SIZE), "top", &error);
+    g_autoptr(HtSource) early = NULL, s = NULL;
+    char both[8];
+
+    g_assert_no_error(error);
+    g_assert_cmpint(mprotect(p, SIZE, PROT_READ | PROT_WRITE), ==, 0);
+    g_assert_cmpint(madvise(p + 4 * MIB, low, MADV_DONTFORK), ==, 0);
+    g_assert_true(mmap(q, SIZE / 2, PROT_READ | PROT_WRITE,
+                       MAP_FIXED | MAP_SHARED, top->fd, 0) == q);
+    early = ht_source_process_nodes(process, low, top, &error);
+    g_assert_null(early);
+    g_assert_error(error, G_FILE_ERROR, G_FILE_ERROR_NOENT);
+    g_clear_error(&error);
+    g_assert_true(mmap(q, SIZE, PROT_READ | PROT_WRITE,
+                       MAP_FIXED | MAP_SHARED, top->fd, 0) == q);
+    memcpy(p + SIZE - 4, "node", 4);
+    memcpy(q, "top", 4);
+    s = ht_source_process_nodes(process, low, top, &error);
+    g_assert_no_error(error);
+    g_assert_cmpuint(s->mem.size, ==, low + SIZE);
+    g_assert_null(s->mem.piece);
+    g_assert_cmpint(s->mem.read(s->mem.opaque, low - 4, both, 8), ==, 0);
+    g_assert_cmpstr(both, ==, "nodetop");
+    g_assert_cmpint(s->mem.read(s->mem.opaque, low + SIZE - 4, both, 8), ==,
+                    -ENXIO);
+    munmap(p, SIZE);
+    munmap(q, SIZE);
+}
+
 /* Memory read through its file is not read again through the process. */
 static void test_others(void)
 {
@@ -296,6 +336,7 @@ int main(int argc, char **argv)
     g_test_add_func("/source/anonymous-place", test_anonymous_place);
     g_test_add_func("/source/same", test_same);
     g_test_add_func("/source/joined", test_joined);
+    g_test_add_func("/source/nodes", test_nodes);
     g_test_add_func("/source/others", test_others);
     g_test_add_func("/source/no-memory", test_no_memory);
     g_test_add_func("/source/core", test_core);

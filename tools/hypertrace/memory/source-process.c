@@ -34,20 +34,32 @@
 static int process_read(void *opaque, uint64_t offset, void *buf, size_t len)
 {
     HtSource *s = opaque;
-    const HtSourceRange *r = ht_source_find(s, offset);
-    ssize_t n;
+    uint8_t *to = buf;
 
-    if (!r || offset < r->at || len > r->size ||
-        offset - r->at > r->size - len) {
-        return -ENXIO;
+    while (len) {
+        const HtSourceRange *r = ht_source_find(s, offset);
+        size_t part;
+        ssize_t n;
+
+        if (!r || offset < r->at) {
+            return -ENXIO;
+        }
+        part = MIN(len, r->at + r->size - offset);
+        /* Only the ranges of one piece continue each other. */
+        if (part < len && s->mem.piece) {
+            return -ENXIO;
+        }
+        do {
+            n = pread(s->fd, to, part, r->from + offset - r->at);
+        } while (n < 0 && errno == EINTR);
+        if (n != (ssize_t)part) {
+            return n < 0 ? -errno : -ESRCH;     /* the process has ended */
+        }
+        to += part;
+        offset += part;
+        len -= part;
     }
-    do {
-        n = pread(s->fd, buf, len, r->from + offset - r->at);
-    } while (n < 0 && errno == EINTR);
-    if (n == (ssize_t)len) {
-        return 0;
-    }
-    return n < 0 ? -errno : -ESRCH;     /* the process has ended */
+    return 0;
 }
 
 /* Find the first page of @r from @offset on that was touched, or its end. */
@@ -236,10 +248,10 @@ static void add_mappings(HtSource *s, const char *maps,
     }
 }
 
-HtSource *ht_source_process(const HtProcess *process, const GPtrArray *others,
-                            GError **error)
+/* Open the memory of a process, as a source without ranges; set @maps. */
+static HtSource *open_process(const HtProcess *process, char **maps,
+                              GError **error)
 {
-    g_autofree char *maps = NULL;
     g_autoptr(HtSource) s = NULL;
     int pid = process->pid, fd = ht_process_open(process, "mem");
 
@@ -256,22 +268,100 @@ HtSource *ht_source_process(const HtProcess *process, const GPtrArray *others,
         return NULL;
     }
     s = ht_source_new(fd);
-    maps = ht_process_read(process, "maps", NULL, error);
-    if (!maps) {
-        return NULL;
-    }
-    add_mappings(s, maps, others);
-    if (s->ranges->len == 0) {
-        g_set_error(error, G_FILE_ERROR, G_FILE_ERROR_INVAL,
-                    "process %d has no mapping that could be a guest's RAM: "
-                    "a writable one of at least %d MiB", pid,
-                    (int)(LEAST >> 20));
+    *maps = ht_process_read(process, "maps", NULL, error);
+    if (!*maps) {
         return NULL;
     }
     s->pagemap = ht_process_open(process, "pagemap");
     s->mem.read = process_read;
     s->mem.next = process_next;
     s->mem.piece = ht_source_piece;
+    return g_steal_pointer(&s);
+}
+
+HtSource *ht_source_process(const HtProcess *process, const GPtrArray *others,
+                            GError **error)
+{
+    g_autofree char *maps = NULL;
+    g_autoptr(HtSource) s = open_process(process, &maps, error);
+
+    if (!s) {
+        return NULL;
+    }
+    add_mappings(s, maps, others);
+    if (s->ranges->len == 0) {
+        g_set_error(error, G_FILE_ERROR, G_FILE_ERROR_INVAL,
+                    "process %d has no mapping that could be a guest's RAM: "
+                    "a writable one of at least %d MiB", process->pid,
+                    (int)(LEAST >> 20));
+        return NULL;
+    }
+    return g_steal_pointer(&s);
+}
+
+/*
+ * Find the range with a size. QEMU puts a guard page after RAM, so that an
+ * inner range has RAM's size if RAM begins with it. NULL if several have it.
+ */
+static const HtSourceRange *range_of_size(const GArray *ranges, uint64_t size)
+{
+    const HtSourceRange *found = NULL;
+    guint i;
+
+    for (i = 0; i < ranges->len; i++) {
+        const HtSourceRange *r = &g_array_index(ranges, HtSourceRange, i);
+
+        if (r->size == size) {
+            if (found) {
+                return NULL;
+            }
+            found = r;
+        }
+    }
+    return found;
+}
+
+/* Find a whole file among the mappings. */
+static bool find_file(const char *maps, int fd, Mapping *m)
+{
+    g_auto(GStrv) lines = g_strsplit(maps, "\n", -1);
+    struct stat st;
+    guint i;
+
+    for (i = 0; !fstat(fd, &st) && lines[i]; i++) {
+        if (parse_mapping(lines[i], m) && m->dev == st.st_dev &&
+            m->inode == st.st_ino && m->offset == 0 &&
+            m->to - m->from == (uint64_t)st.st_size) {
+            return true;
+        }
+    }
+    return false;
+}
+
+HtSource *ht_source_process_nodes(const HtProcess *process, uint64_t low,
+                                  const HtSource *top, GError **error)
+{
+    g_autofree char *maps = NULL;
+    g_autoptr(GPtrArray) others = g_ptr_array_new();
+    g_autoptr(HtSource) all = NULL, s = open_process(process, &maps, error);
+    const HtSourceRange *r;
+    Mapping m;
+
+    if (!s) {
+        return NULL;
+    }
+    g_ptr_array_add(others, (gpointer)top);
+    all = ht_source_new(-1);
+    add_mappings(all, maps, others);
+    r = range_of_size(all->ranges, low) ?: range_of_size(all->inner, low);
+    if (!r || !find_file(maps, top->fd, &m)) {
+        g_set_error(error, G_FILE_ERROR, G_FILE_ERROR_NOENT,
+                    "process %d has not mapped its RAM yet", process->pid);
+        return NULL;
+    }
+    ht_source_add(s, r->from, low, 0, 0);
+    ht_source_add(s, m.from, m.to - m.from, 0, 0);
+    s->mem.piece = NULL;
     return g_steal_pointer(&s);
 }
 

@@ -86,6 +86,18 @@ HtSource *ht_source_process(const HtProcess *process, const GPtrArray *others,
                             GError **error);
 
 /**
+ * ht_source_process_nodes() - use the two nodes of a QEMU's RAM as one piece
+ * @process: the QEMU; the caller may free it afterwards
+ * @low: bytes of the first node, which is anonymous; a multiple of 2 MiB
+ * @top: source of the file that the second node maps as a whole
+ * @error: set on failure: QEMU has not mapped its RAM yet
+ *
+ * Return: the source or NULL
+ */
+HtSource *ht_source_process_nodes(const HtProcess *process, uint64_t low,
+                                  const HtSource *top, GError **error);
+
+/**
  * ht_source_same() - whether two sources have the same ranges
  * @a: source of a process
  * @b: later source of the same process

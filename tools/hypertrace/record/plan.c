@@ -210,9 +210,10 @@ static void add_node(HtRecordPlan *p, HtQemu *q, const char *path,
     g_autofree char *low = free_id(q, "ht-ram"), *top = free_id(q, "ht-top");
 
     p->memory = HT_RECORD_NODE;
+    p->low = ram - p->bytes;
     ht_qemu_add(q, "-object",
                 g_strdup_printf("memory-backend-ram,id=%s,size=%" PRIu64 "M",
-                                low, (ram - p->bytes) / MIB));
+                                low, p->low / MIB));
     ht_qemu_add(q, "-object", shared_backend(top, p->bytes, path));
     ht_qemu_add(q, "-numa", cpus > 1 ?
         g_strdup_printf("node,nodeid=0,cpus=0-%u,memdev=%s", cpus - 1, low) :

@@ -97,6 +97,7 @@ typedef struct HtRecordOptions {
  * @memory: the way in which the guest's memory is read
  * @why: reason why no better way is used; NULL for the best way
  * @bytes: size of the memfd for QEMU; 0 without one
+ * @low: size of the node before the memfd (HT_RECORD_NODE)
  * @fd: number of the memfd, in this process and in a QEMU that inherits it
  * @programs_fd: number of the memory for the programs' events; -1 without it
  * @files: RAM files of the user (HT_RECORD_SHARED)
@@ -118,6 +119,7 @@ typedef struct HtRecordPlan {
     HtRecordMemory memory;
     const char *why;
     uint64_t bytes;
+    uint64_t low;
     int fd;
     int programs_fd;
     GPtrArray *files;

@@ -36,7 +36,7 @@ typedef struct Run {
     bool hangs;                 /* LTTng */
     GPtrArray *sources;
     HtSource *rest;             /* the process's memory outside of @sources */
-    HtSource *whole;            /* all of its memory, to find the kernel in */
+    HtSource *whole;            /* both nodes of its RAM, with the kernel */
     pid_t scanned_pid;          /* the process; @rest, @whole may be NULL */
     HtProcess *process;
     pid_t pid;
@@ -161,14 +161,11 @@ static void set_process(Run *run, HtProcess *process)
 }
 
 /*
- * Map the memory of the process in @slot, without the memory of @others. A new
- * source restarts all searches, so an equal source is not replaced.
+ * Put a source into @slot. A new source restarts all searches, so an equal
+ * source is not replaced.
  */
-static void scan(Run *run, HtSource **slot, const GPtrArray *others,
-                 unsigned what)
+static void scan(Run *run, HtSource **slot, HtSource *source, unsigned what)
 {
-    HtSource *source = ht_source_process(run->process, others, NULL);
-
     if (source && *slot && run->scanned_pid == run->process->pid &&
         ht_source_same(*slot, source)) {
         ht_source_free(source);
@@ -194,10 +191,14 @@ static void scan_process(Run *run, bool rest, bool whole)
         return;
     }
     if (rest) {
-        scan(run, &run->rest, run->sources, searched_for(run));
+        scan(run, &run->rest, ht_source_process(run->process, run->sources,
+                                                NULL), searched_for(run));
     }
     if (whole) {
-        scan(run, &run->whole, NULL, HT_SESSION_KERNEL);
+        scan(run, &run->whole,
+             ht_source_process_nodes(run->process, run->r->plan->low,
+                                     run->sources->pdata[0], NULL),
+             HT_SESSION_KERNEL);
     }
     run->scanned_pid = run->process->pid;
 }

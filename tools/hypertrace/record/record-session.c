@@ -85,6 +85,7 @@ struct HtSession {
     uint64_t next_info;         /* earliest time of the next write_info() */
     HtKernelImage *image;
     bool main_buffer;
+    bool has_formats;           /* the recording has the formats of events */
     uint32_t log_boots;         /* boots whose log is recorded, or older ones */
     uint64_t logged;            /* records of earlier kernels */
     GString *log_text;
@@ -322,6 +323,7 @@ static void write_formats(HtSession *s, const Place *p)
 
     ht_rec_writer_file(s->writer, "formats", text->str, text->len,
                        s->error ? NULL : &s->error);
+    s->has_formats = true;
 }
 
 /*
@@ -686,6 +688,7 @@ HtSession *ht_session_new(const HtSessionInfo *info, GError **error)
     s->runs = info->runs;
     s->image = info->image ? ht_kernel_image_ref(info->image) : NULL;
     s->main_buffer = s->image && info->main_buffer;
+    s->has_formats = s->kernel && s->kernel->formats;
     s->log_text = g_string_new(NULL);
     s->now = info->now ? info->now : monotonic_ns;
     s->started = s->now();
@@ -709,7 +712,7 @@ void ht_session_add(HtSession *s, const HtFtMem *mem, unsigned what)
     p->mem = mem;
     p->rings = what & HT_SESSION_RINGS;
     if (s->image && what & HT_SESSION_KERNEL) {
-        p->watch = ht_kernel_watch_new(mem, s->image, s->main_buffer ||
+        p->watch = ht_kernel_watch_new(mem, s->image,
                                        !s->kernel || !s->kernel->formats,
                                        s->now);
     }
@@ -793,7 +796,8 @@ bool ht_session_finish(HtSession *s, const char *end, GError **error)
     unsigned i;
 
     s->next_search = 0;
-    if (s->image && (s->main_buffer ? !s->rings->len : !s->log_boots)) {
+    if (s->image && (s->main_buffer ? !s->rings->len :
+                     !s->log_boots || !s->has_formats)) {
         watch(s, true);
     }
     if (!poll_last(s, error)) {

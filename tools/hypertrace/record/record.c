@@ -496,7 +496,11 @@ static bool choose_buffer(HtRecord *r, const char *path, bool has_ring,
                     (has_boot_ring(r->image) && !r->pid) ?
                     HT_TRACE_BUFFER_BOOT : HT_TRACE_BUFFER_MAIN;
     }
-    if (r->image && (r->buffer == HT_TRACE_BUFFER_MAIN || !path)) {
+    /*
+     * The formats of events are read from the guest's memory.  LTTng needs them
+     * before the first event: get_kernel() asks the kernel.
+     */
+    if (r->image && (r->buffer == HT_TRACE_BUFFER_MAIN || !path || !r->lttng)) {
         r->kernel = ht_kernel_of_image(r->image);
     }
     if (r->buffer == HT_TRACE_BUFFER_BOOT) {
