@@ -107,10 +107,7 @@ static bool look(struct ht_loopback *lb)
     for (i = 0; i < lb->cfg.streams; i++) {
         sleep &= ht_loopback_consume(lb, i) == 0;
     }
-    for (i = 0; sleep && armed && i < lb->cfg.streams; i++) {
-        sleep &= !ht_server_arm(lb->server, i, lb->cfg.eager);
-    }
-    return sleep;
+    return sleep && !(armed && ht_server_arm(lb->server, lb->cfg.eager));
 }
 
 void ht_loopback_step(struct ht_loopback *lb)

@@ -11,6 +11,7 @@ static void G_GNUC_PRINTF(2, 3) guest_error(HtControl *c, const char *fmt, ...)
 {
     va_list ap;
 
+    ht_atomic_add(&c->errors, 1);
     va_start(ap, fmt);
     c->ops->error(c->opaque, fmt, ap);
     va_end(ap);
@@ -115,7 +116,22 @@ static enum ht_status stream_open(HtControl *c, struct ht_msg_open *m,
         return HT_STATUS_INVAL;
     }
     info.vcpu = MAX((int32_t)ht_get_le32(&m->vcpu), -1);
-    return c->ops->open(c->opaque, m, &info);
+    return c->ops->open ? c->ops->open(c->opaque, m, &info) :
+                          ht_streams_open(c->streams, m, &info);
+}
+
+bool ht_control_stats(const HtControl *c, uint32_t stream,
+                      struct ht_stats *stats)
+{
+    if (stream == HT_STREAM_ANY) {
+        ht_streams_stats(c->streams, stats);
+        stats->errors += ht_atomic_read(&c->errors);
+    } else if (stream < c->streams->cfg.count) {
+        ht_stream_stats(&c->streams->stream[stream], stats);
+    } else {
+        return false;
+    }
+    return true;
 }
 
 static enum ht_status stats_message(HtControl *c, struct ht_msg_stats *m,
@@ -126,7 +142,7 @@ static enum ht_status stats_message(HtControl *c, struct ht_msg_stats *m,
     if (size != sizeof(*m)) {
         return HT_STATUS_INVAL;
     }
-    if (!c->ops->stats(c->opaque, ht_get_le32(&m->stream), &stats)) {
+    if (!ht_control_stats(c, ht_get_le32(&m->stream), &stats)) {
         return HT_STATUS_NOENT;
     }
     ht_put_le64(&m->stats.events, stats.events);
@@ -146,7 +162,7 @@ static enum ht_status discarded_message(HtControl *c,
     if (size != sizeof(*m) || ht_get_le64(&m->count) >= HT_LOST_MAX) {
         return HT_STATUS_INVAL;
     }
-    c->ops->discarded(c->opaque, ht_get_le64(&m->count));
+    ht_streams_discarded(c->streams, ht_get_le64(&m->count));
     return HT_STATUS_OK;
 }
 
@@ -163,16 +179,20 @@ static enum ht_status dispatch(HtControl *c, void *msg, size_t *size)
     case HT_MSG_STREAM_OPEN:
         return stream_open(c, msg, *size);
     case HT_MSG_STREAM_CLOSE:
-        return stream ? c->ops->close(c->opaque, msg) : HT_STATUS_INVAL;
+        return stream ? ht_streams_close(c->streams, msg) : HT_STATUS_INVAL;
     case HT_MSG_STREAM_FLUSH:
-        return stream ? c->ops->flush(c->opaque, msg) : HT_STATUS_INVAL;
+        return stream ? ht_streams_flush(c->streams, msg) : HT_STATUS_INVAL;
     case HT_MSG_TIME_SYNC:
         return *size == sizeof(struct ht_msg_time) ?
                c->ops->sync(c->opaque, msg) : HT_STATUS_INVAL;
     case HT_MSG_STATS:
         return stats_message(c, msg, *size);
     case HT_MSG_TAKEOVER:
-        c->ops->takeover(c->opaque);
+        if (c->ops->takeover) {
+            c->ops->takeover(c->opaque);
+        } else {
+            ht_streams_want_close_all(c->streams);
+        }
         return HT_STATUS_OK;
     case HT_MSG_DISCARDED:
         return discarded_message(c, msg, *size);

@@ -8,6 +8,7 @@
 #include "hypertrace/base.h"
 #include "hypertrace/atomic.h"
 #include "hypertrace/memory.h"
+#include "hypertrace/streams.h"
 #include "hypertrace/thread.h"
 #include <signal.h>
 #include <sys/file.h>
@@ -423,7 +424,7 @@ static HtServer *new_server(HtMemory *m, uint64_t hz)
         .enable = m->base + m->caps.enable_offset,
         .hz = hz,
         .ppm = HT_TIME_PPM_MAX,
-        .opening_ns = HT_SERVER_OPENING_NS,
+        .opening_ns = HT_OPENING_NS,
         .class_bytes = CLASS_BYTES,
         .settings = m->cfg.settings,
         .ops = &server_ops,
@@ -595,7 +596,6 @@ int64_t ht_memory_poll(HtMemory *m)
 {
     int64_t now = ht_now_ns();
     bool busy;
-    uint32_t i;
 
     beat(m, now);
     if (serve_mailbox(m)) {
@@ -604,9 +604,7 @@ int64_t ht_memory_poll(HtMemory *m)
     busy = serve_streams(m);
     if (now - m->told_ns >= TELL_NS) {
         m->told_ns = now;
-        for (i = 0; i < m->caps.streams; i++) {
-            ht_server_tell(m->server, i);
-        }
+        ht_server_tell(m->server);
         if (m->cfg.wants) {
             ht_server_decide(m->server);
         }

@@ -10,9 +10,12 @@
 #define HYPERTRACE_SANITIZER_H
 
 #ifdef __SANITIZE_THREAD__
+/* For a reader that tolerates values of different times */
+#define HT_NO_TSAN __attribute__((no_sanitize("thread")))
 void AnnotateIgnoreReadsBegin(const char *file, int line);
 void AnnotateIgnoreReadsEnd(const char *file, int line);
 #else
+#define HT_NO_TSAN
 #define AnnotateIgnoreReadsBegin(file, line)
 #define AnnotateIgnoreReadsEnd(file, line)
 #endif

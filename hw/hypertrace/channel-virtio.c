@@ -11,7 +11,6 @@
  */
 #include "qemu/osdep.h"
 #include "qemu/iov.h"
-#include "qemu/lockable.h"
 #include "qemu/timer.h"
 #include "qemu/units.h"
 #include "device.h"
@@ -71,7 +70,7 @@ static void virtio_allow(HypertraceDevice *dev, bool all)
  */
 static bool data_is_all(HtStream *s)
 {
-    HypertraceDevice *dev = s->dev;
+    HypertraceDevice *dev = ht_stream_device(s);
     const HtTaken *t = &dev->virtio->taken[s->index];
     uint64_t bytes;
     unsigned buffers;
@@ -88,7 +87,7 @@ static bool data_is_all(HtStream *s)
 /* Test whether there is a buffer that may be taken */
 static bool data_available(HtStream *s)
 {
-    HypertraceDevice *dev = s->dev;
+    HypertraceDevice *dev = ht_stream_device(s);
     VirtIODevice *vdev = VIRTIO_DEVICE(dev);
     HtVirtio *v = dev->virtio;
 
@@ -105,7 +104,7 @@ static bool data_available(HtStream *s)
     }
     if (!v->all &&
         (!v->buffers || !v->bytes || !v->events || !v->descriptors)) {
-        dev->worker.more = true;
+        dev->streams.more = true;
         return false;
     }
     return true;
@@ -113,7 +112,7 @@ static bool data_available(HtStream *s)
 
 static VirtQueueElement *data_pop(HtStream *s)
 {
-    HtVirtio *v = s->dev->virtio;
+    HtVirtio *v = ht_stream_device(s)->virtio;
     VirtQueueElement *e = virtqueue_pop(v->data[s->index], sizeof(*e));
 
     if (e) {
@@ -130,10 +129,10 @@ static VirtQueueElement *data_pop(HtStream *s)
 
 static void data_push(HtStream *s, VirtQueueElement *e)
 {
-    VirtQueue *vq = s->dev->virtio->data[s->index];
+    VirtQueue *vq = ht_stream_device(s)->virtio->data[s->index];
 
     virtqueue_push(vq, e, 0);
-    virtio_notify(VIRTIO_DEVICE(s->dev), vq);
+    virtio_notify(VIRTIO_DEVICE(ht_stream_device(s)), vq);
     g_free(e);
 }
 
@@ -145,7 +144,7 @@ static size_t data_feed(HtStream *s, VirtQueueElement *e)
     uint8_t *data = NULL;
 
     if (e->in_num != 0 || size < sizeof(submit) ||
-        size - sizeof(submit) > s->dev->conf.packet_size) {
+        size - sizeof(submit) > s->consumer.cfg.packet_size) {
         /* An impossible position: the walk will stop the stream. */
         memset(&submit, 0xff, sizeof(submit));
         size = sizeof(submit);
@@ -154,7 +153,7 @@ static size_t data_feed(HtStream *s, VirtQueueElement *e)
     }
     size -= sizeof(submit);
     if (size) {
-        data = ht_dispatch_reserve(s->dev->dispatch, &s->fill, size);
+        data = s->consumer.cfg.reserve(s, size);
         iov_to_buf(e->out_sg, e->out_num, sizeof(submit), data, size);
     }
     ht_consumer_feed(&s->consumer, &submit, data, size);
@@ -164,41 +163,43 @@ static size_t data_feed(HtStream *s, VirtQueueElement *e)
 static size_t consume_buffer(HtStream *s)
 {
     VirtQueueElement *e = data_pop(s);
-    HtVirtio *v = s->dev->virtio;
+    HtVirtio *v = ht_stream_device(s)->virtio;
     uint64_t events;
     size_t done;
 
     if (!e) {
         return 0;
     }
-    WITH_QEMU_LOCK_GUARD(&s->lock) {
-        qatomic_set(&s->consumer.wakeups, s->consumer.wakeups + 1);
-        ht_stream_begin(s);
-        events = s->consumer.events;
-        done = s->consumer.stopped ? sizeof(struct ht_submit) :
-                                     data_feed(s, e);
-        v->taken[s->index].bytes += done - sizeof(struct ht_submit);
-        events = s->consumer.events - events;
-        v->events -= MIN(v->events, events);
-        ht_stream_end(s);
-    }
+    ht_mutex_lock(&s->lock);
+    qatomic_set(&s->consumer.wakeups, s->consumer.wakeups + 1);
+    ht_stream_begin(s);
+    events = s->consumer.events;
+    done = s->consumer.stopped ? sizeof(struct ht_submit) :
+                                 data_feed(s, e);
+    v->taken[s->index].bytes += done - sizeof(struct ht_submit);
+    events = s->consumer.events - events;
+    v->events -= MIN(v->events, events);
+    ht_stream_end(s);
+    ht_mutex_unlock(&s->lock);
     data_push(s, e);
     return done;
 }
 
 static size_t virtio_consume(HtStream *s, bool force)
 {
-    const bool all = s->dev->virtio->all;
+    HypertraceDevice *dev = ht_stream_device(s);
+    const bool all = dev->virtio->all;
     const bool some = data_available(s);
     size_t done = 0;
 
-    if (!(some || all) || (!force && !ht_dispatch_room(s->dev->dispatch))) {
+    if (!(some || all) || (!force && !ht_dispatch_room(dev->dispatch))) {
         return 0;
     }
     if (some) {
         done = consume_buffer(s);
     }
-    if (all && !data_available(s)) {
+    if (all && !data_available(s) &&
+        virtio_vdev_has_feature(VIRTIO_DEVICE(dev), HT_F_MEMORY)) {
         done += ht_stream_fetch(s);
     }
     return done;
@@ -211,22 +212,24 @@ static bool virtio_drop(HtStream *s)
     if (!e) {
         return false;
     }
-    ht_guest_error(s->dev, "buffer for stream %" PRIu32 ", which is closed",
-                   s->index);
+    ht_guest_error(ht_stream_device(s), "buffer for stream %" PRIu32
+                   ", which is closed", s->index);
     data_push(s, e);
     return true;
 }
 
 static void virtio_closing(HtStream *s)
 {
-    s->dev->virtio->closing[s->index] =
-        virtio_queue_get_num(VIRTIO_DEVICE(s->dev), HT_VQ_DATA(s->index));
+    HypertraceDevice *dev = ht_stream_device(s);
+
+    dev->virtio->closing[s->index] =
+        virtio_queue_get_num(VIRTIO_DEVICE(dev), HT_VQ_DATA(s->index));
 }
 
 static bool virtio_drained(HtStream *s)
 {
-    return s->dev->virtio->closing[s->index] == 0 ||
-           virtio_queue_empty(s->dev->virtio->data[s->index]);
+    return ht_stream_device(s)->virtio->closing[s->index] == 0 ||
+           virtio_queue_empty(ht_stream_device(s)->virtio->data[s->index]);
 }
 
 /* Context: main loop, or a vCPU without ioeventfd */

@@ -6,7 +6,7 @@
 #define HW_HYPERTRACE_CHANNEL_H
 
 #include "qemu/units.h"
-#include "stream.h"
+#include "hypertrace/streams.h"
 
 /**
  * HtChannelOps: the host's part of a channel
@@ -29,6 +29,8 @@
  *         the limit of one iteration of the main loop.  Worker
  * @go: the VM runs again; BQL
  */
+typedef struct HypertraceDevice HypertraceDevice;
+
 typedef struct HtChannelOps {
     const char *name;
     bool uses_ring;
@@ -49,16 +51,8 @@ extern const HtChannelOps ht_channel_hypercall;
 extern const HtChannelOps ht_channel_shm;
 extern const HtChannelOps ht_channel_virtio;
 
-/* ring.c.  Context: worker unless stated */
-/* Test whether any ring has something to consume.  Context: any thread */
-bool ht_ring_pending(HypertraceDevice *dev);
-bool ht_ring_behind(HypertraceDevice *dev);    /* by a packet's end */
-bool ht_ring_arm_all(HypertraceDevice *dev, bool eager);
-void ht_ring_disarm_all(HypertraceDevice *dev);
-void ht_ring_open(HtStream *s);
+/* ring.c: mark the guest's last writes dirty.  Context: worker, VM stopped */
 void ht_ring_pause(HtStream *s);
-void ht_ring_resume(HtStream *s);
-void ht_ring_set_state(HtStream *s, enum ht_stream_state state);
 
 /* Maximum that a doorbell of channel=hypercall takes; the worker continues */
 #define HT_DOORBELL_BYTES   (8 * KiB)

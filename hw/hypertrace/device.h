@@ -74,15 +74,13 @@ struct HypertraceDevice {
     /* control */
     struct ht_caps caps;        /* host byte order */
     uint8_t mailbox[HT_MAILBOX_SIZE];   /* private copy that is executed */
-    int64_t openings_ns;        /* get_clock() at the start of the budget */
 
-    HtStream *streams;
+    HtStreams streams;
     HtWorker worker;
     HtClock clock;
     HtEnable enable;
     HtEnablePoll poll;
     HtControl messages;
-    bool resample;              /* sample the clock once all streams closed */
     VMChangeStateEntry *vmstate;
     HtMigration *migration;
     HtRecover recover;          /* its file is a property */
@@ -95,9 +93,6 @@ struct HypertraceDevice {
 
     HtVirtio *virtio;           /* channel-virtio.c */
 
-    uint64_t guest_errors;      /* malformed control input */
-    uint64_t discarded;         /* events without a stream, not reported yet */
-    QemuSeqLock telling;        /* @discarded is being moved to a stream */
     HtLimit log_control;        /* log limit for malformed control input */
     HtLimit log_stopped;        /* log limit for reasons of stopped streams */
 };
@@ -117,20 +112,17 @@ void hypertrace_device_unprepare(HypertraceDevice *dev);
 /* ht_check_unread: test a value of the property "unread".  Context: BQL */
 bool ht_check_unread(HypertraceDevice *dev, bool unread, Error **errp);
 
-/*
- * control.c: the part of the messages that depends on the streams.  The
- * argument of the handlers is the device.  Context: BQL
- */
-extern const HtControlOps ht_control_ops;
-/* Close all streams, as HT_MSG_TAKEOVER.  Context: BQL */
-void ht_control_takeover(HypertraceDevice *dev);
+/* stream.c: get the device of a stream */
+static inline HypertraceDevice *ht_stream_device(const HtStream *s)
+{
+    return s->all->cfg.opaque;
+}
+void ht_device_streams_init(HypertraceDevice *dev);
 
-/*
- * Rate of stream openings: one every 10 ms, after a burst of four for each
- * stream and at least 256.  Openings above it are answered with BUSY.
- */
-#define HT_OPENING_INTERVAL_NS (10 * SCALE_MS)
-#define HT_OPENINGS_BURST(streams) MAX(4 * (int64_t)(streams), 256)
+/* control.c.  Context: BQL */
+void ht_control_init(HypertraceDevice *dev);
+/* Close all streams, as HT_MSG_TAKEOVER */
+void ht_control_takeover(HypertraceDevice *dev);
 
 /* regs.c: BAR0 */
 extern const MemoryRegionOps ht_regs_ops;
@@ -158,7 +150,7 @@ void G_GNUC_PRINTF(3, 0) ht_guest_vlog(HypertraceDevice *dev, HtLimit *limit,
  */
 #define ht_guest_error(dev, ...)                                \
     do {                                                        \
-        qatomic_inc(&(dev)->guest_errors);                      \
+        qatomic_inc(&(dev)->messages.errors);                   \
         ht_guest_log(dev, &(dev)->log_control, __VA_ARGS__);    \
     } while (0)
 

@@ -77,9 +77,9 @@ static int state_pre_save(void *opaque)
     m->epoch = dev->caps.epoch;
     m->max_gap = dev->caps.max_gap;
     m->enable_seq = dev->caps.enable_seq;
-    m->flush_wanted = dev->worker.flush_wanted_bql;
-    m->guest_errors = qatomic_read(&dev->guest_errors);
-    m->discarded = qatomic_read(&dev->discarded);
+    m->flush_wanted = dev->streams.flush_given;
+    m->guest_errors = qatomic_read(&dev->messages.errors);
+    m->discarded = qatomic_read(&dev->streams.discarded);
     m->instances = m->loaded ? MAX(m->instances, dev->trace->instances) :
                                dev->trace->instances;
     m->wall_offset = hypertrace_wall_offset();
@@ -89,7 +89,7 @@ static int state_pre_save(void *opaque)
     m->nr_streams = dev->conf.streams;
     m->streams = g_new0(SavedStream, m->nr_streams);
     for (i = 0; i < m->nr_streams; i++) {
-        HtStream *s = &dev->streams[i];
+        HtStream *s = &dev->streams.stream[i];
 
         ht_consumer_save(&s->consumer, &m->streams[i].consumer);
         m->streams[i].closed = s->closed;
@@ -98,6 +98,12 @@ static int state_pre_save(void *opaque)
             qatomic_load_acquire(&s->phase) == HT_PHASE_LOADED;
     }
     return 0;
+}
+
+/* Test for a loaded stream that was not resumed yet */
+static bool is_suspended(const HtStream *s)
+{
+    return ht_stream_phase(s) == HT_PHASE_LOADED && !s->want_resume;
 }
 
 /* Loading ------------------------------------------------------------------ */
@@ -113,9 +119,9 @@ static int state_pre_load(void *opaque)
     m->loaded = false;
     /* Streams are closed, by the reset before a loadvm or since the start. */
     for (i = 0; i < dev->conf.streams; i++) {
-        HtStream *s = &dev->streams[i];
+        HtStream *s = &dev->streams.stream[i];
 
-        if (ht_stream_is_suspended(s)) {
+        if (is_suspended(s)) {
             qatomic_store_release(&s->phase, HT_PHASE_FREE);
         }
         if (qatomic_load_acquire(&s->phase) != HT_PHASE_FREE) {
@@ -229,11 +235,11 @@ static int state_post_load(void *opaque, int version_id)
             return refuse(dev, "stream %" PRIu32 ": its instance comes later",
                           i);
         }
-        problem = ht_consumer_load(&dev->streams[i].consumer, i, c);
+        problem = ht_consumer_load(&dev->streams.stream[i].consumer, i, c);
         if (problem) {
             return refuse(dev, "stream %" PRIu32 ": %s", i, problem);
         }
-        dev->streams[i].consumer.walk.ns = ht_time_shift(c->ns, shift,
+        dev->streams.stream[i].consumer.walk.ns = ht_time_shift(c->ns, shift,
                                                          get_clock());
     }
     if (!ht_clock_load(&dev->clock, m->segments, m->nr_segments, shift)) {
@@ -245,15 +251,20 @@ static int state_post_load(void *opaque, int version_id)
     }
 
     for (i = 0; i < m->nr_streams; i++) {
-        stream_load(&dev->streams[i], &m->streams[i]);
+        stream_load(&dev->streams.stream[i], &m->streams[i]);
     }
     dev->caps.epoch = m->epoch;
     dev->caps.max_gap = m->max_gap;
     dev->caps.enable_seq = m->enable_seq;
     dev->enable.seq = m->enable_seq;
-    qatomic_set(&dev->guest_errors, m->guest_errors);
-    qatomic_set(&dev->discarded, m->discarded);
-    ht_worker_load_flush(dev, m->flush_wanted);
+    qatomic_set(&dev->messages.errors, m->guest_errors);
+    qatomic_set(&dev->streams.discarded, m->discarded);
+    /* Tickets given after the snapshot was taken are complete by now. */
+    if (m->flush_wanted > dev->streams.flush_given) {
+        dev->streams.flush_given = m->flush_wanted;
+        /* Pairs with the load-acquire in worker_work(). */
+        qatomic_store_release(&dev->streams.flush_wanted, m->flush_wanted);
+    }
     state_free(m);
     ht_dispatch_wake(dev->dispatch);
     ht_recover_classes(dev);
@@ -385,7 +396,7 @@ static void start(HypertraceDevice *dev)
 
     for (i = 0; i < dev->conf.streams; i++) {
         /* Pairs with the load-acquire in stream_work(). */
-        qatomic_store_release(&dev->streams[i].want_resume, true);
+        qatomic_store_release(&dev->streams.stream[i].want_resume, true);
     }
     ht_worker_kick(dev);
 }
@@ -399,7 +410,7 @@ static void choose_instances(HypertraceDevice *dev)
 
     trace->instances = MAX(seen, dev->migration->instances);
     for (i = 0; i < dev->conf.streams; i++) {
-        HtStream *s = &dev->streams[i];
+        HtStream *s = &dev->streams.stream[i];
 
         if (s->phase != HT_PHASE_LOADED) {
             continue;
@@ -512,7 +523,7 @@ void ht_migration_unrealize(HypertraceDevice *dev)
     uint32_t i;
 
     for (i = 0; i < dev->conf.streams; i++) {
-        if (ht_stream_is_suspended(&dev->streams[i])) {
+        if (is_suspended(&dev->streams.stream[i])) {
             warn_report("hypertrace %s: unplugged before its streams were"
                         " resumed after a migration: their events are not"
                         " recorded",

@@ -280,8 +280,8 @@ static bool init_ring_ram(HypertraceDevice *dev, Error **errp)
     for (i = 0; i < dev->conf.streams; i++) {
         uint8_t *ring = dev->ring_ram + i * ring_stride(dev);
 
-        dev->streams[i].ring = (struct ht_ring_control *)ring;
-        dev->streams[i].packets = ring + HT_PACKETS_OFFSET;
+        ht_stream_set_ring(&dev->streams.stream[i],
+                           (struct ht_ring_control *)ring);
     }
     return true;
 }
@@ -334,7 +334,7 @@ bool hypertrace_device_prepare(HypertraceDevice *dev, Error **errp)
     if (!ht_clock_init(&dev->clock, errp)) {
         goto fail_clock;
     }
-    ht_streams_init(dev);
+    ht_device_streams_init(dev);
     backends = ht_backends_find(OBJECT(dev), dev->info.name,
                                 dev->conf.backend, errp);
     if (!backends) {
@@ -355,12 +355,7 @@ bool hypertrace_device_prepare(HypertraceDevice *dev, Error **errp)
     }
     fill_caps(dev);
     ht_device_enable_init(dev);
-    dev->messages = (HtControl) {
-        .classes = dev->trace->classes,
-        .enable = &dev->enable,
-        .ops = &ht_control_ops,
-        .opaque = dev,
-    };
+    ht_control_init(dev);
     if (!ht_recover_begin(dev, errp)) {
         goto fail_recover;
     }
@@ -376,7 +371,7 @@ fail_worker:
 fail_sinks:
     ht_backends_drop(OBJECT(dev));
 fail_backend:
-    ht_streams_finalize(dev);
+    ht_streams_destroy(&dev->streams);
     ht_clock_destroy(&dev->clock);
 fail_clock:
     ht_trace_release(dev->trace);

@@ -32,7 +32,7 @@ static HypertraceStreamStats *stream_stats(HtStream *s)
     stats->stream = s->index;
     stats->instance = s->next.instance;
     stats->trace_instance = s->consumer.info.instance;
-    stats->open = s->phase != HT_PHASE_FREE;
+    stats->open = ht_stream_phase(s) != HT_PHASE_FREE;
     stats->stopped = s->consumer.stopped;
     return stats;
 }
@@ -69,14 +69,14 @@ static void fill_device_stats(HypertraceDevice *dev, HypertraceStats *stats)
     struct ht_stats own;
     uint32_t i;
 
-    ht_device_stats(dev, &own);
+    ht_control_stats(&dev->messages, HT_STREAM_ANY, &own);
     *qapi_HypertraceStats_base(stats) = counters(&own);
     stats->clock_hz = ht_clock_hz(&dev->clock);
     stats->clock_bound_ns = ht_clock_bound_ns(&dev->clock);
     for (i = 0; i < dev->conf.streams; i++) {
         /* instances start at 1: the stream was used */
-        if (dev->streams[i].next.instance) {
-            QAPI_LIST_APPEND(streams, stream_stats(&dev->streams[i]));
+        if (dev->streams.stream[i].next.instance) {
+            QAPI_LIST_APPEND(streams, stream_stats(&dev->streams.stream[i]));
         }
     }
     stats->backends = backend_stats(dev->dispatch);

@@ -203,6 +203,7 @@ void ht_recover_classes(HypertraceDevice *dev)
 
 void ht_recover_stream(HtStream *s)
 {
+    HypertraceDevice *dev = ht_stream_device(s);
     const HtStreamInfo *info = &s->consumer.info;
     HtDeadStream d = {
         .instance = s->consumer.instance,
@@ -211,11 +212,11 @@ void ht_recover_stream(HtStream *s)
     HtTimeSegment seg[HT_TIME_SEGMENTS];
     unsigned n;
 
-    if (s->dev->recover.fd < 0) {
+    if (dev->recover.fd < 0) {
         return;
     }
-    ht_clock_sample(&s->dev->clock, false);
-    n = ht_clock_save(&s->dev->clock, seg);
+    ht_clock_sample(&dev->clock, false);
+    n = ht_clock_save(&dev->clock, seg);
     if (n) {
         d.counter = seg[n - 1].counter;
         d.ns = seg[n - 1].ns;
@@ -223,5 +224,5 @@ void ht_recover_stream(HtStream *s)
     }
     memcpy(d.name, info->name, sizeof(d.name));
     ht_dead_stream_swap(&d);
-    put(s->dev, HT_DEAD_STREAMS + s->index * sizeof(d), &d, sizeof(d));
+    put(dev, HT_DEAD_STREAMS + s->index * sizeof(d), &d, sizeof(d));
 }

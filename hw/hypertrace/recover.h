@@ -7,8 +7,9 @@
 #ifndef HW_HYPERTRACE_RECOVER_H
 #define HW_HYPERTRACE_RECOVER_H
 
+#include "hypertrace/streams.h"
+
 typedef struct HypertraceDevice HypertraceDevice;
-typedef struct HtStream HtStream;
 
 /**
  * HtRecover: the index of a device

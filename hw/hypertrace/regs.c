@@ -70,7 +70,7 @@ static void ht_regs_write(void *opaque, hwaddr addr, uint64_t val,
         uint32_t i = stride ? (addr - HT_REGS_DOORBELL) / stride : 0;
 
         if (i < dev->conf.streams) {
-            dev->channel->doorbell(&dev->streams[i]);
+            dev->channel->doorbell(&dev->streams.stream[i]);
         } else {
             ht_guest_error(dev, "doorbell at 0x%" HWADDR_PRIx, addr);
         }

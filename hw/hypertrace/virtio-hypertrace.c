@@ -94,7 +94,7 @@ static void hypertrace_vm_change(void *opaque, bool running, RunState state)
      * devices then.  Or the VM may stay paused for long.
      */
     if (state == RUN_STATE_SHUTDOWN) {
-        ht_streams_want_close_all(dev);
+        ht_streams_want_close_all(&dev->streams);
     }
     ht_device_enable_stop(dev);
     ht_worker_pause(dev);
@@ -156,7 +156,7 @@ static void hypertrace_reset_hold(Object *obj, ResetType type)
     HypertraceDevice *dev = HYPERTRACE_DEVICE(obj);
 
     if (dev->worker.running) {
-        qatomic_set(&dev->resample, true);
+        qatomic_set(&dev->streams.resample, true);
         /* A rewind discards streams that were loaded and not resumed. */
         if (!dev->channel->uses_ring && type != RESET_TYPE_SNAPSHOT_LOAD) {
             ht_migration_reset(dev);
@@ -181,7 +181,7 @@ static void hypertrace_virtio_reset(VirtIODevice *vdev)
     if (!dev->channel->uses_ring) {
         ht_worker_settle(dev);
         /* The driver takes its memory back. */
-        ht_streams_forget_memory(dev);
+        ht_streams_forget_memory(&dev->streams);
     }
 }
 
@@ -197,8 +197,8 @@ static void hypertrace_device_finalize(Object *obj)
     event_notifier_cleanup(&dev->worker.doorbell);
     qemu_mutex_destroy(&dev->worker.lock);
     ht_enable_destroy(&dev->enable);
-    if (dev->streams) {
-        ht_streams_finalize(dev);
+    if (dev->streams.stream) {
+        ht_streams_destroy(&dev->streams);
         ht_clock_destroy(&dev->clock);
     }
 }

@@ -73,29 +73,16 @@ static void worker_arm(HypertraceDevice *dev)
          * cost the producer a useless exit, and a wake word that head has
          * passed would cost it a call for each event.
          */
-        ht_ring_disarm_all(dev);
-    } else if (ht_ring_arm_all(dev, w->eager)) {
+        ht_streams_disarm(&dev->streams);
+    } else if (ht_streams_arm(&dev->streams, w->eager)) {
         event_notifier_set(&w->doorbell);
     }
-}
-
-/* Context: worker */
-static bool worker_any_open(HypertraceDevice *dev)
-{
-    uint32_t i;
-
-    for (i = 0; i < dev->conf.streams; i++) {
-        if (qatomic_read(&dev->streams[i].phase) != HT_PHASE_FREE) {
-            return true;
-        }
-    }
-    return false;
 }
 
 /* Test whether events may wait for which no kick comes.  Context: worker */
 static bool worker_needs_timer(HypertraceDevice *dev)
 {
-    if (!worker_any_open(dev) || worker_is_unread(&dev->worker)) {
+    if (!ht_streams_any_open(&dev->streams) || worker_is_unread(&dev->worker)) {
         return false;
     }
     /*
@@ -124,34 +111,49 @@ static unsigned flush_passes_max(HypertraceDevice *dev)
     return dev->channel->uses_ring ? dev->conf.packets : VIRTQUEUE_MAX_SIZE;
 }
 
+/* Work once on each stream, then change the clock if that is due */
+static bool worker_pass(HypertraceDevice *dev, bool force)
+{
+    HtStreams *a = &dev->streams;
+    bool progress = ht_streams_work(a, force);
+
+    if (qatomic_read(&a->resample) && ht_streams_resample(a)) {
+        ht_clock_sample(&dev->clock, true);
+        qatomic_set(&a->resample, false);
+    }
+    return progress;
+}
+
 /* Context: worker */
 static void worker_work(HypertraceDevice *dev)
 {
     HtWorker *w = &dev->worker;
-    uint64_t flush = qatomic_load_acquire(&w->flush_wanted);
+    HtStreams *a = &dev->streams;
+    /* Pairs with the store-release in ht_streams_flush(). */
+    uint64_t flush = qatomic_load_acquire(&a->flush_wanted);
     unsigned rounds = 0;
     bool flushing;
 
-    if (w->flush_next == w->flush_done) {
+    if (w->flush_next == a->flush_done) {
         w->flush_next = flush;
-        w->flush_looks = 0;
+        w->flush_polled = a->polled;
     }
-    flushing = w->flush_next != w->flush_done;
-    w->more = false;
+    flushing = w->flush_next != a->flush_done;
+    a->more = false;
     /* Bounded: the timer and other handlers must run as well. */
-    while (ht_streams_work(dev, flushing) && ++rounds < ROUNDS_MAX) {
+    while (worker_pass(dev, flushing) && ++rounds < ROUNDS_MAX) {
         w->progress = true;
         /*
          * A producer that runs has committed again by now.  Following it
          * through its packet would cost it a cache miss every few events.  The
          * end of the packet, polling or the timer will run this again.
          */
-        if (w->more || (dev->channel->arms && !flushing &&
-                        !ht_ring_behind(dev))) {
+        if (a->more ||
+            (dev->channel->arms && !flushing && !ht_streams_behind(a))) {
             break;
         }
     }
-    w->again = rounds == ROUNDS_MAX || w->more;
+    w->again = rounds == ROUNDS_MAX || a->more;
     if (w->again) {
         ht_worker_kick(dev);
     } else {
@@ -161,11 +163,11 @@ static void worker_work(HypertraceDevice *dev)
      * Producers that never pause must not delay a flush: the events committed
      * before it fit a ring or a queue, so a bounded number of passes suffices.
      */
-    if (w->flush_next != w->flush_done &&
-        (!w->again ||
-         w->flush_looks > flush_passes_max(dev) * dev->conf.streams)) {
-        /* Pairs with the load-acquire in flush_message(). */
-        qatomic_store_release(&w->flush_done, w->flush_next);
+    if (w->flush_next != a->flush_done &&
+        (!w->again || a->polled - w->flush_polled >
+                      flush_passes_max(dev) * dev->conf.streams)) {
+        /* Pairs with the load-acquire in ht_streams_flush(). */
+        qatomic_store_release(&a->flush_done, w->flush_next);
     }
     qatomic_set(&w->starved, !ht_dispatch_room(dev->dispatch));
     if (!dev->channel->uses_ring) {
@@ -227,7 +229,7 @@ static void worker_on_timer(void *opaque)
     w->progress = false;
     worker_allow(dev, false);
     ht_worker_turn(dev);
-    if (before || w->progress || !worker_any_open(dev)) {
+    if (before || w->progress || !ht_streams_any_open(&dev->streams)) {
         w->quiet = 0;
     } else {
         w->quiet++;
@@ -254,7 +256,7 @@ static bool worker_poll(void *opaque)
         get_clock() - w->looked_ns < LOOK_INTERVAL_NS || !worker_enter(w)) {
         return false;
     }
-    pending = ht_ring_pending(dev);
+    pending = ht_streams_pending(&dev->streams);
     worker_leave(w);
     return pending;
 }
@@ -280,7 +282,7 @@ static void worker_poll_begin(EventNotifier *n)
     if (worker_enter(&dev->worker)) {
         dev->worker.polling = true;
         if (!qatomic_read(&dev->worker.paused)) {
-            ht_ring_disarm_all(dev);
+            ht_streams_disarm(&dev->streams);
         }
         worker_leave(&dev->worker);
     }
@@ -441,7 +443,7 @@ static void worker_settle(HypertraceDevice *dev)
     }
     worker_allow(dev, false);
     dev->worker.settling = false;
-    ht_streams_tell(dev);
+    ht_streams_tell(&dev->streams);
     ht_dispatch_wake(dev->dispatch);
 }
 
@@ -462,7 +464,7 @@ void ht_worker_stop(HypertraceDevice *dev)
     HtWorker *w = &dev->worker;
 
     if (w->running) {
-        ht_streams_want_close_all(dev);
+        ht_streams_want_close_all(&dev->streams);
         worker_call(dev, worker_end);
         aio_set_event_notifier(w->ctx, &w->doorbell, NULL, NULL, NULL);
     }
@@ -483,9 +485,9 @@ static void worker_pause(HypertraceDevice *dev)
     worker_settle(dev);
     qatomic_set(&dev->worker.paused, true);
     for (i = 0; i < dev->conf.streams; i++) {
-        HtStream *s = &dev->streams[i];
+        HtStream *s = &dev->streams.stream[i];
 
-        if (s->ring && qatomic_read(&s->phase) == HT_PHASE_OPEN) {
+        if (s->ring && ht_stream_phase(s) == HT_PHASE_OPEN) {
             ht_ring_pause(s);
         }
     }
@@ -504,18 +506,6 @@ void ht_worker_go(HypertraceDevice *dev)
     ht_worker_kick(dev);
     if (dev->channel->go) {
         dev->channel->go(dev);
-    }
-}
-
-void ht_worker_load_flush(HypertraceDevice *dev, uint64_t wanted)
-{
-    HtWorker *w = &dev->worker;
-
-    /* Tickets given after the snapshot was taken are complete by now. */
-    if (wanted > w->flush_wanted_bql) {
-        w->flush_wanted_bql = wanted;
-        /* Pairs with the load-acquire in worker_work(). */
-        qatomic_store_release(&w->flush_wanted, wanted);
     }
 }
 

@@ -32,20 +32,14 @@ typedef struct HtWorker {
     bool settling;              /* @unread is ignored during this turn */
     bool starved;               /* no sink has room; see sinks_have_room() */
 
-    uint64_t flush_wanted_bql;  /* last ticket given; BQL */
-    uint64_t flush_wanted;      /* BQL, store-release */
-    uint64_t flush_done;        /* worker, store-release */
-
     /* worker, with @lock */
     uint64_t flush_next;        /* ticket of the flush under way */
-    uint64_t flush_looks;       /* number of streams polled for it */
+    uint64_t flush_polled;      /* HtStreams.polled when it began */
     bool polling;
     bool progress;              /* since the last tick of the timer */
     unsigned quiet;             /* ticks without progress */
     bool eager;                 /* armed for the next commit, not packet */
-    bool more;                  /* this turn left something */
     bool again;                 /* the doorbell is set, or go() will set it */
-    uint32_t first;             /* stream at which the next turn starts */
     int64_t looked_ns;          /* time of the last poll */
 } HtWorker;
 
@@ -62,8 +56,6 @@ void ht_worker_settle(HypertraceDevice *dev);
  */
 void ht_worker_pause(HypertraceDevice *dev);
 void ht_worker_go(HypertraceDevice *dev);
-/* Restore the last ticket from a migration.  Context: BQL */
-void ht_worker_load_flush(HypertraceDevice *dev, uint64_t wanted);
 /*
  * With mode=overwrite: if @unread, leave the rings to the guest until the VM
  * stops or is reset, or the guest closes or flushes a stream; else consume them

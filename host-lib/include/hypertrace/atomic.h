@@ -12,6 +12,7 @@
 #define ht_atomic_read(p) __atomic_load_n(p, __ATOMIC_RELAXED)
 #define ht_atomic_set(p, v) __atomic_store_n(p, v, __ATOMIC_RELAXED)
 #define ht_atomic_add(p, n) ((void)__atomic_fetch_add(p, n, __ATOMIC_RELAXED))
+#define ht_atomic_exchange(p, v) __atomic_exchange_n(p, v, __ATOMIC_RELAXED)
 #define ht_atomic_load_acquire(p) __atomic_load_n(p, __ATOMIC_ACQUIRE)
 #define ht_atomic_store_release(p, v) __atomic_store_n(p, v, __ATOMIC_RELEASE)
 #define ht_fence() __atomic_thread_fence(__ATOMIC_SEQ_CST)

@@ -11,23 +11,21 @@
 #define HYPERTRACE_CONTROL_H
 
 #include "hypertrace/enable.h"
-#include "hypertrace/run.h"
+#include "hypertrace/streams.h"
 
 /* Time after which an exchange answers further registrations with BUSY */
 #define HT_CONTROL_TURN_NS  INT64_C(50000)
 
 /**
- * HtControlOps: the part of the messages that depends on the streams
+ * HtControlOps: the part of the messages that the owner executes
  * @added: a class was registered for the first time; may be NULL
- * @open: HT_MSG_STREAM_OPEN; @info has the name and the vCPU, both valid
- * @close: HT_MSG_STREAM_CLOSE
- * @flush: HT_MSG_STREAM_FLUSH
- * @stats: get the counters of a stream, or of the device if @stream is
- *         HT_STREAM_ANY; returns false if there is no such stream
- * @discarded: @count events had no stream; less than HT_LOST_MAX
+ * @open: HT_MSG_STREAM_OPEN, if the owner has more to check than
+ *        ht_streams_open(), which it calls; @info has the name and the vCPU,
+ *        both valid.  May be NULL
  * @sync: HT_MSG_TIME_SYNC
- * @takeover: HT_MSG_TAKEOVER
- * @error: count a fault of the guest, and log it
+ * @takeover: HT_MSG_TAKEOVER, if the owner has more to do than
+ *            ht_streams_want_close_all(); may be NULL
+ * @error: log a fault of the guest
  * @done: a message was executed, for tracing; may be NULL
  *
  * The messages have the size of their type.  Replies are written into them.
@@ -35,11 +33,7 @@
 typedef struct HtControlOps {
     void (*added)(void *opaque, HtClass *c);
     enum ht_status (*open)(void *opaque, struct ht_msg_open *m,
-                           HtStreamInfo *info);
-    enum ht_status (*close)(void *opaque, const struct ht_msg_stream *m);
-    enum ht_status (*flush)(void *opaque, struct ht_msg_stream *m);
-    bool (*stats)(void *opaque, uint32_t stream, struct ht_stats *stats);
-    void (*discarded)(void *opaque, uint64_t count);
+                           const HtStreamInfo *info);
     enum ht_status (*sync)(void *opaque, struct ht_msg_time *m);
     void (*takeover)(void *opaque);
     void (*error)(void *opaque, const char *fmt, va_list ap)
@@ -52,14 +46,19 @@ typedef struct HtControlOps {
  * HtControl: executor of one guest's messages
  * @classes: the table of classes
  * @enable: which of them are on, and the settings
+ * @streams: the streams; this is their control context
  * @gone: the device is being removed: every message fails with HT_STATUS_IO
+ * @errors: number of faults of the guest, except those of its streams' data;
+ *          atomic, and the owner may add its own
  * @ops: the callbacks
  * @opaque: first argument of the callbacks
  */
 typedef struct HtControl {
     HtClassTable *classes;
     HtEnable *enable;
+    HtStreams *streams;
     bool gone;
+    uint64_t errors;
     const HtControlOps *ops;
     void *opaque;
 } HtControl;
@@ -78,5 +77,19 @@ typedef struct HtControl {
  * Returns: bytes of the replies, a header at least
  */
 size_t ht_control_exchange(HtControl *c, void *msgs, size_t size);
+
+/**
+ * ht_control_stats: get the counters of a stream, or of all
+ * @c: the executor
+ * @stream: HT_STREAM_ANY for the sum of all instances of all streams; else a
+ *          stream's open instance, or its last one
+ * @stats: filled in, in the host's byte order
+ *
+ * Returns: false if there is no such stream
+ *
+ * Context: any thread
+ */
+bool ht_control_stats(const HtControl *c, uint32_t stream,
+                      struct ht_stats *stats);
 
 #endif /* HYPERTRACE_CONTROL_H */

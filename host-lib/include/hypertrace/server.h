@@ -6,24 +6,9 @@
  * copies and tells it when to consume.  The rings and the enable bytes are
  * memory that the guest can write at any time.
  *
- * A stream is in one of three states:
- *
- *   state    meaning                          ring->host.state
- *   FREE     no instance is open              HT_STREAM_CLOSED
- *   OPEN     the guest emits, we consume      HT_STREAM_OPENED
- *   STOPPED  malformed: nothing more is read  HT_STREAM_STOPPED
- *
- *   state    event                   next     who may cause it
- *   FREE     STREAM_OPEN             OPEN     the guest, within its budget
- *   OPEN     malformed input         STOPPED  ht_server_consume() and below
- *   OPEN     STREAM_FLUSH            OPEN     the guest; consumes one ring
- *   any      STREAM_CLOSE            FREE     the guest; consumes one ring
- *   any      TAKEOVER                FREE     the guest; consumes one ring each
- *   any      ht_server_close(_all)   FREE     the owner; consumes one ring
- *
- * A transition takes place under the stream's lock, before the reply.  For
- * this reason no reply but these is BUSY: the budget of openings is used up, or
- * an exchange has run for longer than HT_CONTROL_TURN_NS.
+ * A request to a stream (hypertrace/streams.h) is complete before its reply is
+ * written.  For this reason a reply is BUSY only if the budget of openings is
+ * used up, or an exchange has run for longer than HT_CONTROL_TURN_NS.
  *
  * Lock order: messages, one stream, time.  All functions may be called by any
  * thread unless stated otherwise.
@@ -32,13 +17,6 @@
 #define HYPERTRACE_SERVER_H
 
 #include "hypertrace/consumer.h"
-
-/*
- * Budget of openings: each is a new instance in the trace, and a file of a CTF
- * trace.  One opening for each interval, and a burst after a pause.
- */
-#define HT_SERVER_OPENING_NS        INT64_C(10000000)
-#define HT_SERVER_BURST(streams)    MAX(4 * (int64_t)(streams), 256)
 
 typedef struct HtServer HtServer;
 
@@ -85,7 +63,7 @@ typedef struct HtServerOps {
  * @ppm: maximum error of @hz
  * @future: accept dates later than the present, for tests with a counter of
  *          their own
- * @opening_ns: interval of openings, as HT_SERVER_OPENING_NS; 0: no limit
+ * @opening_ns: interval of openings, as HT_OPENING_NS; 0: no limit
  * @class_bytes: limit of all classes, see ht_class_table_set_limit(); 0: none
  * @settings: answer to HT_MSG_SETTINGS, at most HT_SETTINGS_MAX bytes; copied;
  *            NULL: none
@@ -149,16 +127,14 @@ size_t ht_server_exchange(HtServer *s, void *msgs, size_t size);
 size_t ht_server_consume(HtServer *s, uint32_t stream, size_t most);
 
 /**
- * ht_server_tell: report discarded events of a quiet stream
- * @s: the server
- * @stream: less than the number of streams
+ * ht_server_tell: report discarded events of quiet streams
  *
  * A producer whose ring is full discards events without a move of head.
  */
-void ht_server_tell(HtServer *s, uint32_t stream);
+void ht_server_tell(HtServer *s);
 
-/* ht_server_arm: ask a producer for a kick; see ht_consumer_arm() */
-bool ht_server_arm(HtServer *s, uint32_t stream, bool eager);
+/* ht_server_arm: ask all producers for a kick; see ht_streams_arm() */
+bool ht_server_arm(HtServer *s, bool eager);
 
 /* ht_server_disarm: tell all producers not to kick */
 void ht_server_disarm(HtServer *s);

@@ -9,7 +9,7 @@
  */
 #include "fetch.h"
 #include <sys/uio.h>
-#include "hypertrace/atomic.h"
+#include "hypertrace/streams.h"
 #include "core-testlib.h"
 
 #define SIZE HT_PACKET_SIZE_MIN
@@ -18,19 +18,6 @@
 #define SEEDS 600
 
 /* The real data_feed() of channel=virtio, with stubs for QEMU -------------- */
-
-typedef struct HypertraceDevice {
-    struct {
-        uint32_t packet_size;
-    } conf;
-    void *dispatch;
-} HypertraceDevice;
-
-typedef struct HtStream {
-    HypertraceDevice *dev;
-    HtConsumer consumer;
-    uint8_t fill[2 * SIZE];
-} HtStream;
 
 typedef struct VirtQueueElement {
     unsigned out_num;
@@ -63,14 +50,6 @@ static size_t iov_to_buf(const struct iovec *iov, unsigned n, size_t offset,
         done += part;
     }
     return done;
-}
-
-static uint8_t *ht_dispatch_reserve(void *dispatch, uint8_t (*fill)[2 * SIZE],
-                                    size_t size)
-{
-    g_assert_null(dispatch);
-    g_assert_cmpuint(size, <=, sizeof(*fill));
-    return *fill;
 }
 
 #include FETCH_BUFFER_FILL
@@ -217,13 +196,22 @@ static void run_ring(Outcome *o, const HtClassTable *classes, uint32_t seed,
     g_rand_free(rand);
 }
 
+/* HtReserve */
+static uint8_t *reserve(void *opaque, size_t size)
+{
+    static uint8_t fill[2 * SIZE];
+
+    (void)opaque;
+    g_assert_cmpuint(size, <=, sizeof(fill));
+    return fill;
+}
+
 /* Buffers ------------------------------------------------------------------ */
 
 static void run_buffers(Outcome *o, const HtClassTable *classes, uint32_t seed,
                         bool flip)
 {
     GRand *rand = g_rand_new_with_seed(seed);
-    HypertraceDevice dev = { .conf.packet_size = SIZE };
     HtStream *s = g_new0(HtStream, 1);
     uint64_t from = 0;
     unsigned i;
@@ -231,8 +219,8 @@ static void run_buffers(Outcome *o, const HtClassTable *classes, uint32_t seed,
 
     outcome_init(o);
     ct_ring_init(&r, SIZE, PACKETS, false);
-    s->dev = &dev;
     start(&s->consumer, o, &r, classes);
+    s->consumer.cfg.reserve = reserve;
     for (i = 0; i < 3; i++) {
         size_t at = from % (PACKETS * SIZE), split;
         unsigned n = g_rand_int_range(rand, 1, A_PACKET / 3);

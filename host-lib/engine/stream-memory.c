@@ -13,37 +13,28 @@
  *
  * Context: BQL
  */
-#include "qemu/osdep.h"
-#include "qemu/atomic.h"
-#include "qemu/bswap.h"
-#include "qemu/lockable.h"
-#include "system/dma.h"
-#include "device.h"
+#include "hypertrace/base.h"
+#include "hypertrace/streams.h"
 
-/*
- * Read RAM only, so that no device is accessed.  (The functions for single
- * words access devices whatever the attributes are.)
- */
-static bool read_ram(uint64_t addr, void *to, size_t size)
+static bool read_ram(HtStream *s, uint64_t addr, void *to, size_t size)
 {
-    const MemTxAttrs ram_only = { .memory = true };
+    const HtStreamsConfig *cfg = &s->all->cfg;
 
-    return address_space_read(&address_space_memory, addr, ram_only, to,
-                              size) == MEMTX_OK;
+    return cfg->read(cfg->opaque, addr, to, size);
 }
 
-static bool read_word(uint64_t addr, uint64_t *v)
+static bool read_word(HtStream *s, uint64_t addr, uint64_t *v)
 {
     uint64_t le = 0;
-    bool good = read_ram(addr, &le, sizeof(le));
+    bool good = read_ram(s, addr, &le, sizeof(le));
 
-    *v = le64_to_cpu(le);
+    *v = ht_le64(le);
     return good;
 }
 
 static bool read_entry(HtStream *s, uint32_t n, uint64_t *addr)
 {
-    return read_word(s->memory + n * sizeof(*addr), addr);
+    return read_word(s, s->memory + n * sizeof(*addr), addr);
 }
 
 /*
@@ -52,32 +43,33 @@ static bool read_entry(HtStream *s, uint32_t n, uint64_t *addr)
  */
 static bool read_line(HtStream *s, uint64_t control, struct ht_guest_line *g)
 {
-    if (!read_word(control + offsetof(struct ht_guest_line, head), &g->head)) {
+    if (!read_word(s, control + offsetof(struct ht_guest_line, head),
+                   &g->head)) {
         return false;
     }
     /* Pairs with the store-release of head in ht_commit(). */
-    smp_rmb();
+    ht_fence_acquire();
     return g->head >= s->consumer.cursor && g->head <= UINT64_MAX / 2 &&
-        read_word(control + offsetof(struct ht_guest_line, end), &g->end) &&
-        read_word(control + offsetof(struct ht_guest_line, lost), &g->lost);
+        read_word(s, control + offsetof(struct ht_guest_line, end), &g->end) &&
+        read_word(s, control + offsetof(struct ht_guest_line, lost), &g->lost);
 }
 
 /* Read where the events of the closed packet at @start end */
 static bool read_end(HtStream *s, const struct ht_guest_line *g, uint64_t slot,
                      uint64_t start, uint64_t *end)
 {
-    const uint64_t size = s->dev->conf.packet_size;
+    const uint64_t size = s->consumer.cfg.packet_size;
     uint32_t content;
 
     if (g->end > start && g->end <= start + size) {
         *end = g->end;
         return true;
     }
-    if (!read_ram(slot + offsetof(struct ht_packet, content), &content,
+    if (!read_ram(s, slot + offsetof(struct ht_packet, content), &content,
                   sizeof(content))) {
         return false;
     }
-    *end = start + MIN(le32_to_cpu(content), size);
+    *end = start + MIN(ht_le32(content), size);
     return true;
 }
 
@@ -85,16 +77,16 @@ static bool read_end(HtStream *s, const struct ht_guest_line *g, uint64_t slot,
 static bool fetch(HtStream *s, const struct ht_guest_line *g, uint64_t slot,
                   uint64_t from, uint64_t to)
 {
-    const uint32_t offset = from & (s->dev->conf.packet_size - 1);
+    const uint32_t offset = from & (s->consumer.cfg.packet_size - 1);
     struct ht_submit submit = {
-        .from = cpu_to_le64(from),
-        .to = cpu_to_le64(to),
-        .lost = cpu_to_le64(g->lost),
-        .stream = cpu_to_le32(s->index),
+        .from = ht_le64(from),
+        .to = ht_le64(to),
+        .lost = ht_le64(g->lost),
+        .stream = ht_le32(s->index),
     };
-    uint8_t *data = ht_dispatch_reserve(s->dev->dispatch, &s->fill, to - from);
+    uint8_t *data = s->consumer.cfg.reserve(s, to - from);
 
-    if (!read_ram(slot + offset, data, to - from)) {
+    if (!read_ram(s, slot + offset, data, to - from)) {
         return false;
     }
     ht_consumer_fetched(&s->consumer, &submit, data, to - from);
@@ -109,9 +101,9 @@ static bool fetch(HtStream *s, const struct ht_guest_line *g, uint64_t slot,
  */
 static bool fetch_all(HtStream *s)
 {
-    const uint64_t size = s->dev->conf.packet_size;
-    const uint64_t ring = size * s->dev->conf.packets;
-    const uint32_t mask = s->dev->conf.packets - 1;
+    const uint64_t size = s->consumer.cfg.packet_size;
+    const uint64_t ring = size * s->consumer.cfg.packets;
+    const uint32_t mask = s->consumer.cfg.packets - 1;
     uint64_t pos = s->consumer.cursor, control, slot, start, end;
     struct ht_guest_line g;
 
@@ -124,17 +116,17 @@ static bool fetch_all(HtStream *s)
     if (!read_line(s, control, &g)) {
         return false;
     }
-    start = QEMU_ALIGN_DOWN(pos, size);
+    start = pos & ~(size - 1);
     if (g.head - start > ring && pos > start) {
         /* A newer packet has its slot, so all of it had been consumed. */
         pos = start + size;
     }
-    if (g.head > pos && g.head - QEMU_ALIGN_DOWN(pos, size) > ring) {
+    if (g.head > pos && g.head - (pos & ~(size - 1)) > ring) {
         return false;
     }
     /* At most a ring, and each packet once. */
     while (pos < g.head && !s->consumer.stopped) {
-        start = QEMU_ALIGN_DOWN(pos, size);
+        start = pos & ~(size - 1);
         end = g.head;
         if (!read_entry(s, HT_MEMORY_SLOT(start / size & mask), &slot) ||
             !slot || (g.head - start >= size &&
@@ -149,33 +141,36 @@ static bool fetch_all(HtStream *s)
     return true;
 }
 
-void ht_streams_forget_memory(HypertraceDevice *dev)
+void ht_streams_forget_memory(HtStreams *a)
 {
     uint32_t i;
 
-    for (i = 0; i < dev->conf.streams; i++) {
-        dev->streams[i].memory = 0;
+    for (i = 0; i < a->cfg.count; i++) {
+        a->stream[i].memory = 0;
     }
 }
 
 size_t ht_stream_fetch(HtStream *s)
 {
+    size_t done = 0;
     uint64_t before;
-    bool good;
+    bool good = true;
 
-    QEMU_LOCK_GUARD(&s->lock);
-    before = s->consumer.cursor;
-    if (!virtio_vdev_has_feature(VIRTIO_DEVICE(s->dev), HT_F_MEMORY) ||
-        !s->memory || !s->consumer.open || s->consumer.stopped) {
+    if (!s->memory) {
         return 0;
     }
-    ht_stream_begin(s);
-    good = fetch_all(s);
-    ht_stream_end(s);
-    if (!good) {
-        ht_guest_error(s->dev, "stream %" PRIu32 ": its memory is not as its"
-                       " driver says", s->index);
-        s->memory = 0;
+    ht_mutex_lock(&s->lock);
+    if (s->consumer.open && !s->consumer.stopped) {
+        before = s->consumer.cursor;
+        ht_stream_begin(s);
+        good = fetch_all(s);
+        ht_stream_end(s);
+        done = s->consumer.cursor - before;
     }
-    return s->consumer.cursor - before;
+    ht_mutex_unlock(&s->lock);
+    if (!good) {
+        s->memory = 0;
+        s->all->cfg.memory_bad(s);
+    }
+    return done;
 }

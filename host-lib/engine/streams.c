@@ -1,0 +1,783 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * hypertrace: the streams of one guest, from opening to closing
+ *
+ * The guest is hostile: each word of a ring is read once by the consumer, and
+ * nothing that was written to the host's lines is read back.
+ */
+#include "hypertrace/base.h"
+#include "hypertrace/streams.h"
+#include "sanitizer.h"
+
+void ht_streams_init(HtStreams *a, const HtStreamsConfig *cfg)
+{
+    HtConsumerConfig consumer = cfg->consumer;
+    uint32_t i;
+
+    a->cfg = *cfg;
+    a->stream = g_new0(HtStream, cfg->count);
+    for (i = 0; i < cfg->count; i++) {
+        HtStream *s = &a->stream[i];
+
+        s->all = a;
+        s->index = i;
+        ht_mutex_init(&s->lock);
+        consumer.opaque = s;
+        ht_consumer_init(&s->consumer, &consumer);
+    }
+}
+
+void ht_streams_destroy(HtStreams *a)
+{
+    uint32_t i;
+
+    for (i = 0; a->stream && i < a->cfg.count; i++) {
+        ht_consumer_destroy(&a->stream[i].consumer);
+        ht_mutex_destroy(&a->stream[i].lock);
+    }
+    g_free(a->stream);
+    a->stream = NULL;
+}
+
+void ht_stream_set_ring(HtStream *s, struct ht_ring_control *ring)
+{
+    s->ring = ring;
+    s->packets = (uint8_t *)ring + HT_PACKETS_OFFSET;
+}
+
+/* The host's line ---------------------------------------------------------- */
+
+static void dirty(HtStream *s)
+{
+    const HtStreamsConfig *cfg = &s->all->cfg;
+
+    if (cfg->dirty) {
+        cfg->dirty(cfg->opaque, s->ring, sizeof(*s->ring));
+    }
+}
+
+static void set_state(HtStream *s, enum ht_stream_state state)
+{
+    if (!s->ring) {
+        return;
+    }
+    /* Pairs with the load of host.state in the producer's ht_is_closed(). */
+    ht_atomic_store_release(&s->ring->host.state, ht_le32(state));
+    if (state == HT_STREAM_CLOSED) {
+        /*
+         * A producer that emits nevertheless reaches the wake word at once,
+         * finds its stream closed, and counts its events as discarded.  Pairs
+         * with the load of host.wake in a commit.
+         */
+        ht_atomic_store_release(&s->ring->host.wake, ht_le64(0));
+    }
+    dirty(s);
+}
+
+void ht_stream_close_ring(HtStream *s)
+{
+    set_state(s, HT_STREAM_CLOSED);
+}
+
+/* The producer's own count, which can grow without a move of head */
+static uint64_t ring_lost(const HtStream *s)
+{
+    return s->ring ? ht_le64(ht_atomic_read(&s->ring->guest.lost)) : 0;
+}
+
+/* Statistics --------------------------------------------------------------- */
+
+void ht_stats_add(struct ht_stats *sum, const struct ht_stats *a)
+{
+    sum->events += a->events;
+    sum->packets += a->packets;
+    sum->bytes += a->bytes;
+    sum->lost += a->lost;
+    sum->dropped += a->dropped;
+    sum->wakeups += a->wakeups;
+    sum->errors += a->errors;
+}
+
+HT_NO_TSAN void ht_stream_stats(const HtStream *s, struct ht_stats *stats)
+{
+    const HtConsumer *c = &s->consumer;
+
+    stats->events = ht_atomic_read(&c->events);
+    stats->packets = ht_atomic_read(&c->packets);
+    stats->bytes = ht_atomic_read(&c->bytes);
+    stats->lost = ht_atomic_read(&c->lost) + ht_atomic_read(&c->others);
+    stats->dropped = ht_atomic_read(&c->dropped);
+    stats->wakeups = ht_atomic_read(&c->wakeups);
+    stats->errors = ht_atomic_read(&c->errors);
+}
+
+/* A sequence lock with one writer: an odd number means that it is writing. */
+static void seq_write_begin(unsigned *seq)
+{
+    ht_atomic_set(seq, *seq + 1);
+    /* Pairs with the fence in seq_read_retry(). */
+    ht_fence_release();
+}
+
+static void seq_write_end(unsigned *seq)
+{
+    /* Pairs with the load-acquire in seq_read_begin(). */
+    ht_atomic_store_release(seq, *seq + 1);
+}
+
+/* A value that is odd never matches in seq_read_retry(). */
+static unsigned seq_read_begin(const unsigned *seq)
+{
+    return ht_atomic_load_acquire(seq) & ~1u;
+}
+
+static bool seq_read_retry(const unsigned *seq, unsigned start)
+{
+    ht_fence_acquire();
+    return ht_atomic_read(seq) != start;
+}
+
+/* Readers see an instance in exactly one of the two sums. */
+static HT_NO_TSAN void add_stream(const HtStream *s, struct ht_stats *sum)
+{
+    struct ht_stats stats, closed;
+    HtStreamPhase phase;
+    unsigned start;
+
+    do {
+        start = seq_read_begin(&s->sums);
+        closed = s->closed;
+        phase = ht_stream_phase(s);
+        ht_stream_stats(s, &stats);
+    } while (seq_read_retry(&s->sums, start));
+    ht_stats_add(sum, &closed);
+    if (phase == HT_PHASE_OPEN || phase == HT_PHASE_LOADED) {
+        ht_stats_add(sum, &stats);
+    }
+}
+
+void ht_streams_stats(const HtStreams *a, struct ht_stats *sum)
+{
+    unsigned start;
+    uint32_t i;
+
+    do {
+        start = seq_read_begin(&a->telling);
+        memset(sum, 0, sizeof(*sum));
+        sum->lost = ht_atomic_read(&a->discarded);
+        for (i = 0; i < a->cfg.count; i++) {
+            add_stream(&a->stream[i], sum);
+        }
+    } while (seq_read_retry(&a->telling, start));
+}
+
+/* Consuming ---------------------------------------------------------------- */
+
+void ht_stream_begin(HtStream *s)
+{
+    s->all->cfg.clock(s);
+}
+
+void ht_stream_end(HtStream *s)
+{
+    if (s->consumer.open && s->consumer.stopped && !s->reported) {
+        s->reported = true;
+        set_state(s, HT_STREAM_STOPPED);
+        if (s->all->cfg.stopped) {
+            s->all->cfg.stopped(s);
+        }
+    }
+}
+
+/* Context: HtStream.lock held */
+static size_t read_ring(HtStream *s, size_t most)
+{
+    HtConsumer *c = &s->consumer;
+    const uint64_t events = c->events;
+    const HtConsumerConfig cfg = c->cfg;
+    size_t done;
+
+    if (!cfg.piece) {
+        return ht_consumer_ring(c, s->ring, s->packets, most);
+    }
+    done = ht_consumer_ring(c, s->ring, s->packets, 1);
+    if (done && done < most && c->events - events < cfg.piece_events) {
+        /* At a packet's end, the batch continues in the next one. */
+        c->cfg.piece = most - done;
+        c->walk.most = cfg.piece_events - (c->events - events);
+        done += ht_consumer_ring(c, s->ring, s->packets, 1);
+        c->cfg.piece = cfg.piece;
+        c->walk.most = cfg.piece_events;
+    }
+    return done;
+}
+
+size_t ht_stream_consume(HtStream *s, size_t most, bool force)
+{
+    const HtStreamsConfig *cfg = &s->all->cfg;
+    HtConsumer *c = &s->consumer;
+    uint64_t cursor;
+    size_t done = 0;
+
+    ht_mutex_lock(&s->lock);
+    if (c->open && ht_consumer_pending(c, s->ring) &&
+        (force || !cfg->room || cfg->room(cfg->opaque))) {
+        ht_atomic_set(&c->wakeups, c->wakeups + 1);
+        ht_stream_begin(s);
+        cursor = c->cursor;
+        if (c->cfg.overwrite) {
+            AnnotateIgnoreReadsBegin(__FILE__, __LINE__);
+        }
+        done = read_ring(s, most);
+        if (c->cfg.overwrite) {
+            AnnotateIgnoreReadsEnd(__FILE__, __LINE__);
+        }
+        if ((cursor ^ c->cursor) >= c->cfg.packet_size) {
+            dirty(s);                           /* tail moved */
+        }
+        ht_stream_end(s);
+    }
+    ht_mutex_unlock(&s->lock);
+    return done;
+}
+
+void ht_streams_tell(HtStreams *a)
+{
+    uint32_t i;
+
+    for (i = 0; i < a->cfg.count; i++) {
+        HtStream *s = &a->stream[i];
+
+        if (ht_stream_phase(s) != HT_PHASE_OPEN) {
+            continue;
+        }
+        ht_mutex_lock(&s->lock);
+        if (s->consumer.open) {
+            ht_consumer_tell(&s->consumer, ring_lost(s));
+        }
+        ht_mutex_unlock(&s->lock);
+    }
+}
+
+bool ht_streams_arm(HtStreams *a, bool eager)
+{
+    bool pending = false;
+    uint32_t i;
+
+    for (i = 0; i < a->cfg.count; i++) {
+        HtStream *s = &a->stream[i];
+
+        if (ht_stream_phase(s) == HT_PHASE_OPEN) {
+            ht_mutex_lock(&s->lock);
+            pending |= ht_consumer_arm(&s->consumer, s->ring, eager);
+            ht_mutex_unlock(&s->lock);
+            dirty(s);
+        }
+    }
+    return pending;
+}
+
+void ht_streams_disarm(HtStreams *a)
+{
+    uint32_t i;
+
+    for (i = 0; i < a->cfg.count; i++) {
+        HtStream *s = &a->stream[i];
+
+        if (ht_stream_phase(s) == HT_PHASE_OPEN) {
+            ht_mutex_lock(&s->lock);
+            ht_consumer_disarm(&s->consumer, s->ring);
+            ht_mutex_unlock(&s->lock);
+            dirty(s);
+        }
+    }
+}
+
+typedef bool Test(const HtConsumer *c, const struct ht_ring_control *ring);
+
+static bool any(const HtStreams *a, Test *test)
+{
+    uint32_t i;
+
+    for (i = 0; i < a->cfg.count; i++) {
+        const HtStream *s = &a->stream[i];
+
+        if (ht_stream_phase(s) == HT_PHASE_OPEN &&
+            test(&s->consumer, s->ring)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool ht_streams_pending(const HtStreams *a)
+{
+    return any(a, ht_consumer_pending);
+}
+
+bool ht_streams_behind(const HtStreams *a)
+{
+    return any(a, ht_consumer_behind);
+}
+
+/* Work --------------------------------------------------------------------- */
+
+static void open_stream(HtStream *s)
+{
+    const HtStreamsConfig *cfg = &s->all->cfg;
+
+    ht_mutex_lock(&s->lock);
+    s->reported = false;
+    s->time_version = 0;
+    if (s->ring) {
+        struct ht_ring_control *ring = s->ring;
+
+        /* Initialize the host's line before the producer may use it. */
+        memset(&ring->guest, 0, sizeof(ring->guest));
+        memset(&ring->host, 0, sizeof(ring->host));
+        ring->host.wake = ht_le64(HT_WAKE_NEVER);
+        ring->host.instance = ht_le64(s->next.instance);
+    }
+    set_state(s, HT_STREAM_OPENED);
+    if (cfg->opening) {
+        cfg->opening(s);
+    }
+    ht_consumer_open(&s->consumer, &s->next, ht_now_ns());
+    cfg->clock(s);
+    ht_mutex_unlock(&s->lock);
+    if (cfg->opened) {
+        cfg->opened(s);
+    }
+    ht_atomic_store_release(&s->phase, HT_PHASE_OPEN);
+}
+
+/* Restore the line to the state when its stream stopped, and continue */
+static void resume_stream(HtStream *s)
+{
+    const HtStreamsConfig *cfg = &s->all->cfg;
+    const HtConsumer *c = &s->consumer;
+
+    ht_mutex_lock(&s->lock);
+    s->time_version = 0;
+    if (s->ring) {
+        struct ht_host_line *host = &s->ring->host;
+
+        ht_atomic_set(&host->wake, ht_le64(HT_WAKE_NEVER));
+        ht_atomic_set(&host->instance, ht_le64(c->instance));
+        /* Pairs with the load-acquire of host.tail in the producer. */
+        ht_atomic_store_release(&host->tail,
+                                ht_le64(c->cursor / c->cfg.packet_size));
+    }
+    set_state(s, c->stopped ? HT_STREAM_STOPPED : HT_STREAM_OPENED);
+    ht_consumer_resume(&s->consumer);
+    ht_mutex_unlock(&s->lock);
+    if (cfg->opened) {
+        cfg->opened(s);
+    }
+    ht_atomic_store_release(&s->phase, HT_PHASE_OPEN);
+}
+
+static void close_stream(HtStream *s)
+{
+    const HtStreamsConfig *cfg = &s->all->cfg;
+    struct ht_stats stats;
+
+    ht_mutex_lock(&s->lock);
+    /* A takeover or a reset does not give a final count. */
+    ht_consumer_close(&s->consumer,
+                      MAX(ht_atomic_read(&s->close_lost), ring_lost(s)),
+                      ht_now_ns());
+    set_state(s, HT_STREAM_CLOSED);
+    if (cfg->closed) {
+        cfg->closed(s);
+    }
+    ht_mutex_unlock(&s->lock);
+    seq_write_begin(&s->sums);
+    ht_stream_stats(s, &stats);
+    ht_stats_add(&s->closed, &stats);
+    /* Pairs with the load-acquire in the control context. */
+    ht_atomic_store_release(&s->phase, HT_PHASE_FREE);
+    seq_write_end(&s->sums);
+}
+
+/* Context: worker */
+static bool work(HtStream *s, bool force)
+{
+    const HtStreamsConfig *cfg = &s->all->cfg;
+    bool progress = false;
+    bool want_close;
+    uint32_t i;
+
+    switch (ht_stream_phase(s)) {
+    case HT_PHASE_FREE:
+        return cfg->drop && cfg->drop(s);
+    case HT_PHASE_OPENING:
+        /* Drop buffers left by the previous instance. */
+        if (cfg->drop) {
+            if (cfg->drop(s)) {
+                return true;
+            }
+            if (s->all->more) {
+                return false;
+            }
+        }
+        open_stream(s);
+        progress = true;
+        break;
+    case HT_PHASE_LOADED:
+        /* Pairs with the store-release by the owner that loaded the state. */
+        if (!ht_atomic_load_acquire(&s->want_resume)) {
+            return false;
+        }
+        resume_stream(s);
+        progress = true;
+        break;
+    case HT_PHASE_OPEN:
+        break;
+    }
+    /*
+     * Sample want_close first, so that earlier commits are consumed.  Pairs
+     * with the store-release in want_close().
+     */
+    want_close = ht_atomic_load_acquire(&s->want_close);
+    progress |= cfg->consume(s, force || want_close) > 0;
+    if (!want_close) {
+        return progress;
+    }
+    /* At most a ring: later events of a producer that continues are lost. */
+    for (i = 0; i <= cfg->consumer.packets && cfg->consume(s, true); i++) {
+        progress = true;
+    }
+    if (!cfg->drained || cfg->drained(s)) {
+        close_stream(s);
+        progress = true;
+    }
+    return progress;
+}
+
+/* Report device-wide discards by any open stream.  Context: worker */
+static void tell_discarded(HtStreams *a)
+{
+    uint32_t i;
+
+    for (i = 0; i < a->cfg.count && ht_atomic_read(&a->discarded); i++) {
+        HtStream *s = &a->stream[i];
+
+        if (ht_stream_phase(s) == HT_PHASE_OPEN) {
+            ht_mutex_lock(&s->lock);
+            seq_write_begin(&a->telling);
+            ht_consumer_discarded(&s->consumer,
+                                  ht_atomic_exchange(&a->discarded, 0));
+            seq_write_end(&a->telling);
+            ht_mutex_unlock(&s->lock);
+        }
+    }
+}
+
+bool ht_streams_work(HtStreams *a, bool force)
+{
+    uint32_t n = a->cfg.count, first = a->first, i;
+    bool progress = false;
+
+    tell_discarded(a);
+    for (i = 0; i < n; i++) {
+        uint32_t index = (first + i) % n;
+        bool full = a->more;
+        bool did = work(&a->stream[index], force);
+
+        if (!full && (did || !a->more)) {
+            /* The stream had its turn: start after it the next time. */
+            a->first = (index + 1) % n;
+            a->polled++;
+        }
+        progress |= did;
+    }
+    return progress;
+}
+
+bool ht_streams_resample(HtStreams *a)
+{
+    uint32_t i;
+
+    for (i = 0; i < a->cfg.count; i++) {
+        HtStream *s = &a->stream[i];
+
+        if (ht_stream_phase(s) == HT_PHASE_OPEN &&
+            ht_atomic_read(&s->want_close)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+bool ht_streams_any_open(const HtStreams *a)
+{
+    uint32_t i;
+
+    for (i = 0; i < a->cfg.count; i++) {
+        if (ht_stream_phase(&a->stream[i]) != HT_PHASE_FREE) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Control ------------------------------------------------------------------ */
+
+static HtStream *lookup(HtStreams *a, uint32_t index)
+{
+    return index < a->cfg.count ? &a->stream[index] : NULL;
+}
+
+/* A request was made: do the work of it now, or let the worker do it */
+static enum ht_status request(HtStreams *a, HtStream *s)
+{
+    if (!a->cfg.inline_work) {
+        a->cfg.kick(a->cfg.opaque);
+        return HT_STATUS_BUSY;
+    }
+    work(s, true);
+    tell_discarded(a);
+    return HT_STATUS_OK;
+}
+
+/*
+ * Take one opening from the budget, which is refilled with time.
+ *
+ * Returns: false if the budget is used up
+ */
+static bool take_opening(HtStreams *a)
+{
+    int64_t now = ht_now_ns(), interval = a->cfg.opening_ns;
+
+    /* The budget is the time since @openings_ns, at most a burst. */
+    a->openings_ns = MAX(a->openings_ns,
+                         now - HT_OPENINGS_BURST(a->cfg.count) * interval);
+    if (now - a->openings_ns < interval) {
+        return false;
+    }
+    a->openings_ns += interval;
+    return true;
+}
+
+/* The guest sent the message again, to ask for the result */
+static enum ht_status open_again(HtStream *s, uint64_t instance)
+{
+    if (!s || s->next.instance != instance) {
+        return HT_STATUS_NOENT;
+    }
+    switch (ht_stream_phase(s)) {
+    case HT_PHASE_OPENING:
+    case HT_PHASE_LOADED:
+        return HT_STATUS_BUSY;
+    case HT_PHASE_OPEN:
+        return HT_STATUS_OK;
+    default:
+        return HT_STATUS_NOENT;
+    }
+}
+
+/*
+ * Find a free stream.  A stream that is being closed is free soon.
+ *
+ * Returns: NULL with @status set if there is none
+ */
+static HtStream *find_free(HtStreams *a, uint32_t index, enum ht_status *status)
+{
+    const bool any_stream = index == HT_STREAM_ANY;
+    bool closing = false;
+    uint32_t i;
+
+    if (!any_stream && index >= a->cfg.count) {
+        *status = HT_STATUS_NOENT;
+        return NULL;
+    }
+    for (i = any_stream ? 0 : index;
+         i < (any_stream ? a->cfg.count : index + 1); i++) {
+        HtStream *s = &a->stream[i];
+
+        closing |= ht_atomic_read(&s->want_close);
+        if (ht_stream_phase(s) == HT_PHASE_FREE) {
+            return s;
+        }
+    }
+    *status = closing ? HT_STATUS_BUSY :
+              any_stream ? HT_STATUS_LIMIT : HT_STATUS_EXIST;
+    return NULL;
+}
+
+enum ht_status ht_streams_open(HtStreams *a, struct ht_msg_open *m,
+                               const HtStreamInfo *info)
+{
+    uint32_t index = ht_get_le32(&m->stream);
+    enum ht_status status = HT_STATUS_OK;
+    HtStream *s;
+
+    if (ht_get_le64(&m->instance)) {
+        return open_again(lookup(a, index), ht_get_le64(&m->instance));
+    }
+    if (ht_atomic_read(&a->resample)) {
+        return HT_STATUS_BUSY;          /* earlier streams are being dated */
+    }
+    s = find_free(a, index, &status);
+    if (!s) {
+        return status;
+    }
+    if (a->cfg.opening_ns && !take_opening(a)) {
+        return HT_STATUS_BUSY;          /* the guest sends the message again */
+    }
+    s->next = *info;
+    s->next.index = s->index;
+    s->next.instance = ++*a->cfg.instances;
+    /* Clear here: the worker could race with a newer request. */
+    ht_atomic_set(&s->want_close, false);
+    ht_atomic_set(&s->close_lost, 0);
+    ht_put_le32(&m->stream, s->index);
+    ht_put_le64(&m->instance, s->next.instance);
+    /* Pairs with the load-acquire in work(). */
+    ht_atomic_store_release(&s->phase, HT_PHASE_OPENING);
+    return request(a, s);
+}
+
+static void want_close(HtStream *s, uint64_t lost)
+{
+    const HtStreamsConfig *cfg = &s->all->cfg;
+
+    if (ht_stream_phase(s) == HT_PHASE_FREE) {
+        return;
+    }
+    /* An earlier request may have had a higher count. */
+    ht_atomic_set(&s->close_lost, MAX(s->close_lost, lost));
+    if (cfg->closing) {
+        cfg->closing(s);
+    }
+    /* Pairs with the load-acquire in work(). */
+    ht_atomic_store_release(&s->want_close, true);
+}
+
+enum ht_status ht_streams_close(HtStreams *a, const struct ht_msg_stream *m)
+{
+    HtStream *s = lookup(a, ht_get_le32(&m->stream));
+
+    if (!s || s->next.instance == 0 ||
+        s->next.instance != ht_get_le64(&m->instance)) {
+        return HT_STATUS_NOENT;
+    }
+    switch (ht_stream_phase(s)) {
+    case HT_PHASE_FREE:
+        return HT_STATUS_OK;
+    case HT_PHASE_LOADED:
+        return HT_STATUS_BUSY;          /* it was not resumed yet */
+    default:
+        break;
+    }
+    if (s->want_close) {
+        return HT_STATUS_BUSY;
+    }
+    want_close(s, ht_get_le64(&m->lost));
+    return request(a, s);
+}
+
+void ht_streams_want_close_all(HtStreams *a)
+{
+    uint32_t i;
+
+    for (i = 0; i < a->cfg.count; i++) {
+        want_close(&a->stream[i], 0);
+        if (a->cfg.inline_work) {
+            work(&a->stream[i], true);
+        }
+    }
+}
+
+uint64_t ht_streams_close_one(HtStream *s)
+{
+    if (ht_stream_phase(s) == HT_PHASE_FREE) {
+        return 0;
+    }
+    want_close(s, 0);
+    work(s, true);
+    return s->consumer.lost;
+}
+
+static bool any_loaded(const HtStreams *a)
+{
+    uint32_t i;
+
+    for (i = 0; i < a->cfg.count; i++) {
+        if (ht_stream_phase(&a->stream[i]) == HT_PHASE_LOADED) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Consume at most one ring, so that a fast producer cannot hold the caller */
+static void flush_now(HtStream *s)
+{
+    uint32_t i;
+
+    for (i = 0; i <= s->all->cfg.consumer.packets; i++) {
+        if (!work(s, true)) {
+            break;
+        }
+    }
+}
+
+enum ht_status ht_streams_flush(HtStreams *a, struct ht_msg_stream *m)
+{
+    uint32_t index = ht_get_le32(&m->stream), ticket, i;
+    HtStream *s = NULL;
+    uint64_t done;
+
+    if (index != HT_STREAM_ANY) {
+        s = lookup(a, index);
+        if (!s || s->next.instance != ht_get_le64(&m->instance) ||
+            ht_stream_phase(s) == HT_PHASE_FREE) {
+            return HT_STATUS_NOENT;
+        }
+    }
+    if (a->cfg.inline_work) {
+        for (i = s ? index : 0; i < (s ? index + 1 : a->cfg.count); i++) {
+            flush_now(&a->stream[i]);
+        }
+    }
+    if (s && ht_atomic_read(&s->consumer.stopped)) {
+        return HT_STATUS_STOPPED;
+    }
+    if (a->cfg.inline_work) {
+        return HT_STATUS_OK;
+    }
+    ticket = ht_get_le32(&m->ticket);
+    if (ticket == 0) {
+        if (any_loaded(a)) {
+            return HT_STATUS_BUSY;      /* they were not resumed yet */
+        }
+        /* Tickets are 1 to 2^32 - 1. */
+        a->flush_given++;
+        if ((uint32_t)a->flush_given == 0) {
+            a->flush_given++;
+        }
+        ht_put_le32(&m->ticket, (uint32_t)a->flush_given);
+        /* Pairs with the load-acquire in the worker. */
+        ht_atomic_store_release(&a->flush_wanted, a->flush_given);
+        a->cfg.kick(a->cfg.opaque);
+        return HT_STATUS_BUSY;
+    }
+    /* Pairs with the store-release in the worker. */
+    done = ht_atomic_load_acquire(&a->flush_done);
+    return (int32_t)((uint32_t)done - ticket) >= 0 ? HT_STATUS_OK :
+                                                     HT_STATUS_BUSY;
+}
+
+/* The worker only decreases the number: together they keep the limit. */
+void ht_streams_discarded(HtStreams *a, uint64_t count)
+{
+    ht_atomic_add(&a->discarded,
+                  MIN(count, HT_LOST_MAX - ht_atomic_read(&a->discarded)));
+    if (a->cfg.inline_work) {
+        tell_discarded(a);
+    } else {
+        a->cfg.kick(a->cfg.opaque);
+    }
+}
