@@ -36,7 +36,8 @@ e2e) wanted="$wanted chromium qemu-system-x86 busybox-static babeltrace rt-tests
  libkshark-dev libjson-c-dev" ;;
 stock) wanted="$wanted qemu-system-x86 busybox-static" ;;
 guests) wanted="$wanted qemu-system-x86 qemu-system-arm ovmf busybox-static
- mmdebstrap e2fsprogs fdisk python3-pefile" ;;
+ mmdebstrap e2fsprogs fdisk python3-pefile libvirt-daemon libvirt-clients
+ libvirt-daemon-driver-qemu" ;;
 kernels) needed="$needed bc bison flex libelf-dev" ;;
 modules) wanted="$wanted bc gcc-aarch64-linux-gnu dkms" ;;
 arm64) needed="$needed bc gcc-aarch64-linux-gnu libc6-dev-arm64-cross" ;;

@@ -1,0 +1,167 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A domain of libvirt whose emulator is a link to hypertrace.
+
+The session daemon of a user without privileges runs it; its files are in a
+folder of the test's own.
+"""
+
+import os
+import pwd
+import shutil
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+
+import pytest
+import stock
+
+CYCLES = 10                 # starts and ends of the domain
+KEEP = 3                    # recordings kept
+INIT = stock.MOUNTS + """$b find /proc/self /sys/bus >/dev/null 2>&1
+echo "the guest is up" >/dev/kmsg
+$b sleep 100000
+"""
+DOMAIN = """<domain type='qemu'>
+  <name>guest</name>
+  <memory unit='MiB'>256</memory>
+  <vcpu>2</vcpu>
+  <os>
+    <type arch='x86_64' machine='q35'>hvm</type>
+    <kernel>{top}/vmlinuz</kernel>
+    <initrd>{top}/initrd</initrd>
+    <cmdline>{words}</cmdline>
+  </os>
+  <cpu mode='custom'>
+    <model>qemu64</model><feature policy='disable' name='cx16'/>
+  </cpu>
+  <devices>
+    <emulator>{top}/qemu-system-x86_64</emulator>
+    <serial type='file'><source path='{top}/console'/></serial>
+  </devices>
+</domain>
+"""
+CONFIG = """cgroup_controllers = []
+security_driver = "none"
+stdio_handler = "file"
+"""
+
+
+class Session:
+    """libvirt's session daemon, and virsh"""
+
+    def __init__(self, top):
+        self.top = top
+        # root's session is the system's
+        user = pwd.getpwnam("nobody") if os.geteuid() == 0 else None
+        self.user = {"user": user.pw_uid, "group": user.pw_gid,
+                     "extra_groups": []} if user else {}
+        self.env = {
+            "PATH": "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin",
+            "HOME": str(top), "XDG_RUNTIME_DIR": str(top / "run"),
+            "LIBVIRT_DEFAULT_URI": "qemu:///session"}
+        (top / "run").mkdir(mode=0o700)
+        for path, text in (
+                (top / ".config/libvirt/qemu.conf", CONFIG),
+                (top / ".config/hypertrace/emulator.conf",
+                 f"[emulator]\nkeep={KEEP}\nrecordings={top}/recordings\n")):
+            path.parent.mkdir(parents=True)
+            path.write_text(text)
+        shutil.copy(stock.TOOL, top / "hypertrace")
+        (top / "qemu-system-x86_64").symlink_to("hypertrace")
+        if user:
+            for path in (top, *top.rglob("*")):
+                os.chown(path, user.pw_uid, user.pw_gid,
+                         follow_symlinks=False)
+        with (top / "libvirtd.log").open("w") as log:
+            self.daemon = subprocess.Popen(
+                ["libvirtd", "--timeout", "600"], env=self.env, cwd=top,
+                stdin=subprocess.DEVNULL, stdout=log, stderr=log, **self.user)
+
+    def virsh(self, *args, check=True):
+        done = subprocess.run(["virsh", "-q", *args], env=self.env,
+                              cwd=self.top, text=True, capture_output=True,
+                              timeout=stock.DEADLINE, check=False, **self.user)
+        assert not check or done.returncode == 0, (
+            done.stderr, (self.top / "libvirtd.log").read_text()[-2000:])
+        return done.stdout
+
+    def processes(self):
+        """Command lines with the test's folder, but not the daemon's"""
+        found = []
+        for path in Path("/proc").glob("[0-9]*/cmdline"):
+            try:
+                line = path.read_bytes().replace(b"\0", b" ").decode()
+            except (OSError, UnicodeDecodeError):
+                continue
+            if f"{self.top}/" in line:
+                found.append(line)
+        return found
+
+    def close(self):
+        self.virsh("destroy", "guest", check=False)
+        self.daemon.terminate()
+        self.daemon.wait()
+
+
+def wait_until(what, about):
+    deadline = time.monotonic() + stock.DEADLINE
+    while not what():
+        assert time.monotonic() < deadline, about()
+        time.sleep(0.05)
+
+
+@pytest.fixture(name="session")
+def start_session():
+    if not shutil.which("libvirtd") or not shutil.which("virsh"):
+        pytest.skip("libvirtd and virsh are not installed")
+    # a user without privileges cannot enter pytest's folders
+    top = Path(tempfile.mkdtemp(prefix="ht-libvirt-"))
+    top.chmod(0o755)
+    stock.initrd(top, init=INIT)
+    shutil.copy(os.environ["HT_KERNEL"], top / "vmlinuz")
+    session = Session(top)
+    try:
+        yield session
+    finally:
+        session.close()
+        shutil.rmtree(top)
+
+
+def recordings(session):
+    return sorted((session.top / "recordings").glob("guest-*"))
+
+
+def run_domain(session, console="the guest is up"):
+    """Start the domain, wait for a line of its kernel, destroy it."""
+    (session.top / "console").unlink(missing_ok=True)
+    session.virsh("start", "guest")
+    wait_until(lambda: console in stock.console(session.top),
+               lambda: stock.console(session.top)[-2000:])
+    assert session.virsh("domstate", "guest").strip() == "running"
+    session.virsh("destroy", "guest")
+    wait_until(lambda: not session.processes(), session.processes)
+
+
+def test_domain(session):
+    """libvirt probes, starts and ends a QEMU that is a link to hypertrace; the
+    recording has the whole boot.  Many domains leave the recordings that are to
+    be kept, and neither processes nor other files."""
+    (session.top / "domain.xml").write_text(DOMAIN.format(
+        top=session.top, words=os.environ["HT_KERNEL_ARGS"]))
+    wait_until((session.top / "run/libvirt/libvirt-sock").exists,
+               (session.top / "libvirtd.log").read_text)
+    session.virsh("define", "domain.xml")
+    run_domain(session)
+    (rec,) = recordings(session)
+    names = {e["event"] for e in stock.reported(rec)}
+    assert {"initcall_start", "sched_switch", "console"} <= names
+    assert "the guest is up" in stock.run("log", rec)
+    for _ in range(CYCLES):
+        run_domain(session, "Linux version")
+    assert len(recordings(session)) == KEEP
+    assert {p.name for p in (session.top / "recordings").iterdir()
+            if not p.name.startswith(".")} == {
+                p.name for p in recordings(session)}
+    session.virsh("undefine", "guest")
+    assert not session.virsh("list", "--all", "--name").strip()
