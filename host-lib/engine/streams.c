@@ -15,6 +15,8 @@ void ht_streams_init(HtStreams *a, const HtStreamsConfig *cfg)
     uint32_t i;
 
     a->cfg = *cfg;
+    a->openings_ns = ht_now_ns() -
+                     HT_OPENINGS_BURST(cfg->count) * cfg->opening_ns;
     a->stream = g_new0(HtStream, cfg->count);
     for (i = 0; i < cfg->count; i++) {
         HtStream *s = &a->stream[i];

@@ -24,13 +24,6 @@
 #include "device.h"
 #include "trace.h"
 
-typedef struct SavedStream {
-    HtConsumerState consumer;
-    struct ht_stats closed;
-    uint64_t memory;
-    bool closing;               /* a reset came before it was resumed */
-} SavedStream;
-
 struct HtMigration {
     uint64_t epoch;
     uint32_t max_gap;
@@ -45,7 +38,8 @@ struct HtMigration {
     uint32_t classes_size;
     uint8_t *classes;
     uint32_t nr_streams;
-    SavedStream *streams;
+    uint32_t streams_size;
+    uint8_t *streams;
 
     uint32_t expected;          /* streams: as many as the device has */
     uint32_t classes_max;       /* property class-bytes */
@@ -65,7 +59,6 @@ static int state_pre_save(void *opaque)
     HypertraceDevice *dev = opaque;
     HtMigration *m = dev->migration;
     GByteArray *classes;
-    uint32_t i;
 
     state_free(m);
     if (!dev->worker.paused) {
@@ -87,23 +80,9 @@ static int state_pre_save(void *opaque)
     m->classes_size = classes->len;
     m->classes = g_byte_array_free(classes, false);
     m->nr_streams = dev->conf.streams;
-    m->streams = g_new0(SavedStream, m->nr_streams);
-    for (i = 0; i < m->nr_streams; i++) {
-        HtStream *s = &dev->streams.stream[i];
-
-        ht_consumer_save(&s->consumer, &m->streams[i].consumer);
-        m->streams[i].closed = s->closed;
-        m->streams[i].memory = s->memory;
-        m->streams[i].closing = s->want_close &&
-            qatomic_load_acquire(&s->phase) == HT_PHASE_LOADED;
-    }
+    m->streams = g_malloc0(m->streams_size);
+    ht_streams_save(&dev->streams, m->streams);
     return 0;
-}
-
-/* Test for a loaded stream that was not resumed yet */
-static bool is_suspended(const HtStream *s)
-{
-    return ht_stream_phase(s) == HT_PHASE_LOADED && !s->want_resume;
 }
 
 /* Loading ------------------------------------------------------------------ */
@@ -112,23 +91,16 @@ static int state_pre_load(void *opaque)
 {
     HypertraceDevice *dev = opaque;
     HtMigration *m = dev->migration;
-    uint32_t i;
+    uint32_t open;
 
     state_free(m);
-    m->streams = g_new0(SavedStream, dev->conf.streams);
+    m->streams = g_malloc0(m->streams_size);
     m->loaded = false;
     /* Streams are closed, by the reset before a loadvm or since the start. */
-    for (i = 0; i < dev->conf.streams; i++) {
-        HtStream *s = &dev->streams.stream[i];
-
-        if (is_suspended(s)) {
-            qatomic_store_release(&s->phase, HT_PHASE_FREE);
-        }
-        if (qatomic_load_acquire(&s->phase) != HT_PHASE_FREE) {
-            error_report("hypertrace %s: stream %" PRIu32 " is open",
-                         dev->trace->name, i);
-            return -EBUSY;
-        }
+    if (!ht_streams_unload(&dev->streams, &open)) {
+        error_report("hypertrace %s: stream %" PRIu32 " is open",
+                     dev->trace->name, open);
+        return -EBUSY;
     }
     return 0;
 }
@@ -153,27 +125,6 @@ static bool streams_fit(void *opaque, int version_id)
     return m->nr_streams == m->expected;
 }
 
-/* Test that no two open streams have the same instance */
-static bool streams_distinct(HtMigration *m)
-{
-    uint32_t i, j;
-
-    for (i = 0; i < m->nr_streams; i++) {
-        const HtConsumerState *a = &m->streams[i].consumer;
-
-        for (j = 0; j < i; j++) {
-            const HtConsumerState *b = &m->streams[j].consumer;
-
-            if (a->open && b->open &&
-                (a->instance == b->instance ||
-                 a->trace_instance == b->trace_instance)) {
-                return false;
-            }
-        }
-    }
-    return true;
-}
-
 static int G_GNUC_PRINTF(2, 3) refuse(HypertraceDevice *dev,
                                       const char *fmt, ...)
 {
@@ -189,23 +140,6 @@ static int G_GNUC_PRINTF(2, 3) refuse(HypertraceDevice *dev,
     return -EINVAL;
 }
 
-static void stream_load(HtStream *s, const SavedStream *saved)
-{
-    const HtConsumerState *c = &saved->consumer;
-
-    s->next = s->consumer.info;
-    s->next.instance = c->instance;
-    s->want_close = saved->closing;
-    s->close_lost = 0;
-    s->want_resume = false;
-    s->reported = c->stopped;
-    s->closed = saved->closed;
-    s->memory = saved->memory;
-    if (c->open) {
-        qatomic_store_release(&s->phase, HT_PHASE_LOADED);
-    }
-}
-
 static int state_post_load(void *opaque, int version_id)
 {
     HypertraceDevice *dev = opaque;
@@ -213,7 +147,6 @@ static int state_post_load(void *opaque, int version_id)
     int64_t shift = (uint64_t)m->wall_offset -
                     (uint64_t)hypertrace_wall_offset();
     g_autofree char *why = NULL;
-    uint32_t i;
 
     if (m->max_gap == 0 || m->max_gap > (HT_CLOCK_MASK + 1) / 2) {
         return refuse(dev, "max_gap is %" PRIu32, m->max_gap);
@@ -221,26 +154,9 @@ static int state_post_load(void *opaque, int version_id)
     if (m->discarded > HT_LOST_MAX) {
         return refuse(dev, "%" PRIu64 " events had no stream", m->discarded);
     }
-    if (m->instances > UINT64_MAX / 2) {
-        return refuse(dev, "%" PRIu64 " streams were opened", m->instances);
-    }
-    if (!streams_distinct(m)) {
-        return refuse(dev, "two streams have one instance");
-    }
-    for (i = 0; i < m->nr_streams; i++) {
-        HtConsumerState *c = &m->streams[i].consumer;
-        const char *problem;
-
-        if (MAX(c->instance, c->trace_instance) > m->instances) {
-            return refuse(dev, "stream %" PRIu32 ": its instance comes later",
-                          i);
-        }
-        problem = ht_consumer_load(&dev->streams.stream[i].consumer, i, c);
-        if (problem) {
-            return refuse(dev, "stream %" PRIu32 ": %s", i, problem);
-        }
-        dev->streams.stream[i].consumer.walk.ns = ht_time_shift(c->ns, shift,
-                                                         get_clock());
+    if (!ht_streams_load(&dev->streams, m->streams, m->instances, shift,
+                         &why)) {
+        return refuse(dev, "%s", why);
     }
     if (!ht_clock_load(&dev->clock, m->segments, m->nr_segments, shift)) {
         return refuse(dev, "its clock");
@@ -250,9 +166,7 @@ static int state_post_load(void *opaque, int version_id)
         return refuse(dev, "%s", why);
     }
 
-    for (i = 0; i < m->nr_streams; i++) {
-        stream_load(&dev->streams.stream[i], &m->streams[i]);
-    }
+    ht_streams_loaded(&dev->streams, m->streams);
     dev->caps.epoch = m->epoch;
     dev->caps.max_gap = m->max_gap;
     dev->caps.enable_seq = m->enable_seq;
@@ -271,67 +185,6 @@ static int state_post_load(void *opaque, int version_id)
     m->loaded = true;
     return 0;
 }
-
-static const VMStateDescription vmstate_stats = {
-    .name = "hypertrace/stats",
-    .version_id = 1,
-    .minimum_version_id = 1,
-    .fields = (const VMStateField[]) {
-        VMSTATE_UINT64(events, struct ht_stats),
-        VMSTATE_UINT64(packets, struct ht_stats),
-        VMSTATE_UINT64(bytes, struct ht_stats),
-        VMSTATE_UINT64(lost, struct ht_stats),
-        VMSTATE_UINT64(dropped, struct ht_stats),
-        VMSTATE_UINT64(wakeups, struct ht_stats),
-        VMSTATE_UINT64(errors, struct ht_stats),
-        VMSTATE_END_OF_LIST()
-    },
-};
-
-static const VMStateDescription vmstate_consumer = {
-    .name = "hypertrace/consumer",
-    .version_id = 1,
-    .minimum_version_id = 1,
-    .fields = (const VMStateField[]) {
-        VMSTATE_BOOL(open, HtConsumerState),
-        VMSTATE_BOOL(stopped, HtConsumerState),
-        VMSTATE_INT32(vcpu, HtConsumerState),
-        VMSTATE_BUFFER(name, HtConsumerState),
-        VMSTATE_UINT64(instance, HtConsumerState),
-        VMSTATE_UINT64(trace_instance, HtConsumerState),
-        VMSTATE_UINT64(cursor, HtConsumerState),
-        VMSTATE_UINT64(fed, HtConsumerState),
-        VMSTATE_UINT64(events, HtConsumerState),
-        VMSTATE_UINT64(expected, HtConsumerState),
-        VMSTATE_UINT64(skipped, HtConsumerState),
-        VMSTATE_UINT64(lost, HtConsumerState),
-        VMSTATE_UINT64(others, HtConsumerState),
-        VMSTATE_UINT64(dropped, HtConsumerState),
-        VMSTATE_UINT64(told, HtConsumerState),
-        VMSTATE_UINT64(bytes, HtConsumerState),
-        VMSTATE_UINT64(packets, HtConsumerState),
-        VMSTATE_UINT64(wakeups, HtConsumerState),
-        VMSTATE_UINT64(errors, HtConsumerState),
-        VMSTATE_UINT64(clock, HtConsumerState),
-        VMSTATE_UINT64(ns, HtConsumerState),
-        VMSTATE_UINT64(backward, HtConsumerState),
-        VMSTATE_END_OF_LIST()
-    },
-};
-
-static const VMStateDescription vmstate_stream = {
-    .name = "hypertrace/stream",
-    .version_id = 1,
-    .minimum_version_id = 1,
-    .fields = (const VMStateField[]) {
-        VMSTATE_STRUCT(consumer, SavedStream, 1, vmstate_consumer,
-                       HtConsumerState),
-        VMSTATE_STRUCT(closed, SavedStream, 1, vmstate_stats, struct ht_stats),
-        VMSTATE_UINT64(memory, SavedStream),
-        VMSTATE_BOOL(closing, SavedStream),
-        VMSTATE_END_OF_LIST()
-    },
-};
 
 static const VMStateDescription vmstate_segment = {
     .name = "hypertrace/time",
@@ -368,8 +221,7 @@ static const VMStateDescription vmstate_migration = {
                                      classes_size),
         VMSTATE_UINT32(nr_streams, HtMigration),
         VMSTATE_VALIDATE("number of streams", streams_fit),
-        VMSTATE_STRUCT_VARRAY_POINTER_UINT32(streams, HtMigration, nr_streams,
-                                             vmstate_stream, SavedStream),
+        VMSTATE_VBUFFER_UINT32(streams, HtMigration, 1, NULL, streams_size),
         VMSTATE_END_OF_LIST()
     },
 };
@@ -390,36 +242,19 @@ const VMStateDescription ht_vmstate_state = {
 
 /* Resuming ----------------------------------------------------------------- */
 
-static void start(HypertraceDevice *dev)
-{
-    uint32_t i;
-
-    for (i = 0; i < dev->conf.streams; i++) {
-        /* Pairs with the load-acquire in stream_work(). */
-        qatomic_store_release(&dev->streams.stream[i].want_resume, true);
-    }
-    ht_worker_kick(dev);
-}
-
 /* Choose instances that are new to the trace; none was opened since. */
 static void choose_instances(HypertraceDevice *dev)
 {
-    HtTrace *trace = dev->trace;
-    uint64_t seen = trace->instances;
     uint32_t i;
 
-    trace->instances = MAX(seen, dev->migration->instances);
+    ht_streams_renumber(&dev->streams, dev->migration->instances);
     for (i = 0; i < dev->conf.streams; i++) {
-        HtStream *s = &dev->streams.stream[i];
+        const HtStream *s = &dev->streams.stream[i];
 
-        if (s->phase != HT_PHASE_LOADED) {
-            continue;
+        if (ht_stream_phase(s) == HT_PHASE_LOADED) {
+            trace_hypertrace_stream_load(dev->trace->name, i, s->next.instance,
+                                         s->consumer.info.instance);
         }
-        if (s->consumer.info.instance <= seen) {
-            s->consumer.info.instance = ++trace->instances;
-        }
-        trace_hypertrace_stream_load(trace->name, i, s->next.instance,
-                                     s->consumer.info.instance);
     }
 }
 
@@ -435,7 +270,7 @@ static void start_on_cpu(CPUState *cpu, run_on_cpu_data data)
 
     if (call->dev->migration) {
         ht_clock_update_offset(&call->dev->clock);
-        start(call->dev);
+        ht_streams_resume(&call->dev->streams);
     }
     object_unref(OBJECT(call->dev));
     object_unref(call->proxy);
@@ -447,7 +282,7 @@ void ht_migration_reset(HypertraceDevice *dev)
     if (dev->migration->loaded) {
         dev->migration->loaded = false;
         choose_instances(dev);
-        start(dev);
+        ht_streams_resume(&dev->streams);
     }
 }
 
@@ -470,7 +305,7 @@ void ht_migration_vm_start(HypertraceDevice *dev)
         object_ref(call->proxy);
         async_run_on_cpu(first_cpu, start_on_cpu, RUN_ON_CPU_HOST_PTR(call));
     } else {
-        start(dev);
+        ht_streams_resume(&dev->streams);
     }
 }
 
@@ -511,6 +346,7 @@ void ht_migration_realize(HypertraceDevice *dev)
 {
     dev->migration = g_new0(HtMigration, 1);
     dev->migration->expected = dev->conf.streams;
+    dev->migration->streams_size = dev->conf.streams * HT_STREAM_STATE_SIZE;
     dev->migration->classes_max = dev->conf.class_bytes;
     vmstate_register_any(VMSTATE_IF(dev), &vmstate_conf, dev);
     if (dev->ring_mr) {
@@ -523,7 +359,7 @@ void ht_migration_unrealize(HypertraceDevice *dev)
     uint32_t i;
 
     for (i = 0; i < dev->conf.streams; i++) {
-        if (is_suspended(&dev->streams.stream[i])) {
+        if (ht_stream_is_suspended(&dev->streams.stream[i])) {
             warn_report("hypertrace %s: unplugged before its streams were"
                         " resumed after a migration: their events are not"
                         " recorded",

@@ -341,6 +341,67 @@ void ht_stream_stats(const HtStream *s, struct ht_stats *stats);
  */
 void ht_streams_stats(const HtStreams *a, struct ht_stats *stats);
 
+/*
+ * Saved states.  Context: control, while no work is done
+ */
+
+/* Size of the encoded state of a stream in bytes */
+#define HT_STREAM_STATE_SIZE        248
+
+/**
+ * ht_streams_save: encode the state of all streams
+ * @a: the streams; none of them is OPENING
+ * @to: HtStreamsConfig.count times HT_STREAM_STATE_SIZE bytes
+ */
+void ht_streams_save(const HtStreams *a, uint8_t *to);
+
+/* ht_stream_is_suspended: test for a loaded stream that was not resumed yet */
+bool ht_stream_is_suspended(const HtStream *s);
+
+/**
+ * ht_streams_unload: prepare for a load: drop loaded streams
+ * @a: the streams
+ * @open: set to the index of a stream that is open
+ *
+ * Returns: false if a stream is open
+ */
+bool ht_streams_unload(HtStreams *a, uint32_t *open);
+
+/**
+ * ht_streams_load: check an encoded state, and load the consumers
+ * @a: the streams, all free
+ * @from: as of ht_streams_save(); not trusted
+ * @instances: number of the last instance of the saved trace; not trusted
+ * @shift_ns: added to times
+ * @why: set to the reason if the state is not valid, for g_free()
+ *
+ * The streams stay free until ht_streams_loaded().
+ *
+ * Returns: false if the state is not valid
+ */
+bool ht_streams_load(HtStreams *a, const uint8_t *from, uint64_t instances,
+                     int64_t shift_ns, char **why);
+
+/**
+ * ht_streams_loaded: put the streams into the phase LOADED, if they were open
+ * @a: the streams
+ * @from: what ht_streams_load() accepted
+ */
+void ht_streams_loaded(HtStreams *a, const uint8_t *from);
+
+/**
+ * ht_streams_renumber: give loaded streams instances that are new to the trace
+ * @a: the streams; none was opened since the load
+ * @instances: number of the last instance of the saved trace
+ *
+ * A stream keeps its instance unless the trace has seen it before: after a
+ * rewind, its events would otherwise appear twice.
+ */
+void ht_streams_renumber(HtStreams *a, uint64_t instances);
+
+/* ht_streams_resume: let the worker continue the loaded streams */
+void ht_streams_resume(HtStreams *a);
+
 /* ht_stats_add: add counters of which there is one list */
 void ht_stats_add(struct ht_stats *sum, const struct ht_stats *a);
 
