@@ -9,6 +9,8 @@
 
 #define BANNER          "Linux version "
 #define BANNER_MAX      512u
+/* Header of an arm64 image, from _text on */
+#define HEADER_BYTES    64u
 /* Maximum number of BTF headers tried in a kernel without symbols for BTF */
 #define BTF_TRIES       16u
 
@@ -257,9 +259,18 @@ bool ht_kernel_image_has_data_symbols(const HtKernelImage *image)
     return ht_symbols_address(image->symbols, "init_task", &addr);
 }
 
-const void *ht_kernel_image_file_bytes(const HtKernelImage *image,
-                                       size_t *size)
+void ht_kernel_image_shrink(HtKernelImage *image)
 {
-    *size = image->size;
-    return image->p;
+    HtKernelSegment header = { .size = HEADER_BYTES };
+    const void *p = ht_symbols_address(image->symbols, "_text",
+                                       &header.addr) ?
+                    ht_kernel_image_bytes(image, header.addr, HEADER_BYTES) :
+                    NULL;
+    GBytes *bytes = g_bytes_new(p, p ? HEADER_BYTES : 0);
+
+    g_bytes_unref(image->bytes);
+    image->bytes = bytes;
+    image->p = g_bytes_get_data(bytes, &image->size);
+    image->segments[0] = header;
+    image->n_segments = p ? 1 : 0;
 }

@@ -194,11 +194,12 @@ const void *ht_kernel_image_bytes(const HtKernelImage *image, uint64_t addr,
                                   size_t len);
 
 /**
- * ht_kernel_image_file_bytes: get the whole unpacked kernel
- * @image: the image
- * @size: set to its size in bytes
+ * ht_kernel_image_shrink: free the kernel's code and data
+ * @image: the image, which no other thread uses
+ *
+ * Symbols, types and versions stay, and so does what the search for the kernel
+ * in a guest's memory needs.  An unpacked kernel has some 50 MiB.
  */
-const void *ht_kernel_image_file_bytes(const HtKernelImage *image,
-                                       size_t *size);
+void ht_kernel_image_shrink(HtKernelImage *image);
 
 #endif

@@ -6,7 +6,6 @@
  * start.  It reads QEMU's memory through /proc, and ends with QEMU.
  */
 #include "hypertrace/base.h"
-#include <dirent.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -15,6 +14,7 @@
 #include "emulator/emulator.h"
 #include "emulator/recordings.h"
 #include "emulator/settings.h"
+#include "memory/process.h"
 #include "record/record.h"
 
 #define PREFIX          "qemu-system-"
@@ -83,29 +83,6 @@ static char *find_qemu(const char *setting, const char *name)
     return NULL;
 }
 
-/* Close all descriptors except standard streams and @keep: they are QEMU's. */
-static void close_others(const int *keep, unsigned n)
-{
-    DIR *dir = opendir("/proc/self/fd");
-    struct dirent *e;
-
-    while (dir && (e = readdir(dir))) {
-        int fd = atoi(e->d_name);
-        bool kept = fd < 3 || fd == dirfd(dir);
-        unsigned i;
-
-        for (i = 0; i < n; i++) {
-            kept |= fd == keep[i];
-        }
-        if (!kept) {
-            close(fd);
-        }
-    }
-    if (dir) {
-        closedir(dir);
-    }
-}
-
 static void leave_terminal(void)
 {
     int null = open("/dev/null", O_RDWR | O_CLOEXEC);
@@ -152,7 +129,8 @@ static int watch(HtRecord *r, pid_t qemu, int lock, int ready, int started)
     char byte;
     bool told;
 
-    close_others(keep, G_N_ELEMENTS(keep));
+    /* Other descriptors are those of QEMU. */
+    ht_process_close_others(keep, G_N_ELEMENTS(keep));
     leave_terminal();
     reset_signals();
     g_setenv(NO_RECORD, "no", true);

@@ -3,6 +3,7 @@
  * hypertrace: a reference to a process that is safe against reuse of its PID
  */
 #include "hypertrace/base.h"
+#include <dirent.h>
 #include <poll.h>
 #include <sys/syscall.h>
 
@@ -10,6 +11,28 @@
 
 /* Limit for ht_process_read(); maps may have 65530 lines. */
 #define TEXT_MAX (64u << 20)
+
+void ht_process_close_others(const int *keep, unsigned n)
+{
+    DIR *dir = opendir("/proc/self/fd");
+    struct dirent *e;
+
+    while (dir && (e = readdir(dir))) {
+        int fd = atoi(e->d_name);
+        bool kept = fd < 3 || fd == dirfd(dir);
+        unsigned i;
+
+        for (i = 0; i < n; i++) {
+            kept |= fd == keep[i];
+        }
+        if (!kept) {
+            close(fd);
+        }
+    }
+    if (dir) {
+        closedir(dir);
+    }
+}
 
 HtProcess *ht_process_new(pid_t pid, GError **error)
 {
@@ -82,15 +105,25 @@ bool ht_process_ended(const HtProcess *p)
     return poll(&poll_fd, 1, 0) > 0;
 }
 
-bool ht_process_is_ours(const HtProcess *p)
+bool ht_process_owner(const HtProcess *p, HtProcessOwner *o)
 {
     g_autofree char *status = ht_process_read(p, "status", NULL, NULL);
-    const char *line = status ? strstr(status, "\nUid:") : NULL;
-    unsigned real, effective;
+    const char *parent = status ? strstr(status, "\nPPid:") : NULL;
+    const char *user = status ? strstr(status, "\nUid:") : NULL;
+    const char *group = status ? strstr(status, "\nGid:") : NULL;
 
     /* The owner of the folder is no evidence: it may be root. */
-    return line && sscanf(line, "\nUid: %u %u", &real, &effective) == 2 &&
-           real == geteuid() && effective == geteuid();
+    return parent && sscanf(parent, "\nPPid: %d", &o->parent) == 1 &&
+           user && sscanf(user, "\nUid: %u %u", &o->real, &o->uid) == 2 &&
+           group && sscanf(group, "\nGid: %*u %u", &o->gid) == 1;
+}
+
+bool ht_process_is_ours(const HtProcess *p)
+{
+    HtProcessOwner o;
+
+    return ht_process_owner(p, &o) && o.real == geteuid() &&
+           o.uid == geteuid();
 }
 
 int ht_process_open(const HtProcess *p, const char *name)

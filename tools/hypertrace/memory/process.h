@@ -46,6 +46,34 @@ GArray *ht_process_children(void);
 bool ht_process_ended(const HtProcess *p);
 
 /**
+ * struct HtProcessOwner - the parent and the user of a process
+ * @parent: PID of the parent
+ * @real: the real user
+ * @uid: the effective user
+ * @gid: the effective group
+ */
+typedef struct HtProcessOwner {
+    pid_t parent;
+    uid_t real;
+    uid_t uid;
+    gid_t gid;
+} HtProcessOwner;
+
+/**
+ * ht_process_owner() - get the parent and the user of a process
+ * @p: the process
+ * @o: set if true is returned
+ */
+bool ht_process_owner(const HtProcess *p, HtProcessOwner *o);
+
+/**
+ * ht_process_close_others() - close the descriptors of this process
+ * @keep: descriptors that stay open, besides the standard streams
+ * @n: number of these
+ */
+void ht_process_close_others(const int *keep, unsigned n);
+
+/**
  * ht_process_is_ours() - whether the process has the user of this program
  *
  * If not, its command line is not trusted: it may name any file.

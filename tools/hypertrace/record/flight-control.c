@@ -3,6 +3,7 @@
  * hypertrace record: the socket of a flight recorder
  */
 #include "hypertrace/base.h"
+#include <poll.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 
@@ -16,6 +17,7 @@ struct HtFlightControl {
     int fd;
     int clients[CLIENTS_MAX];
     unsigned count;
+    bool idle;                  /* no request was waiting a moment ago */
 };
 
 /* A path may be too long for an address, so use the folder's descriptor. */
@@ -74,7 +76,8 @@ static bool may_ask(int fd)
 
 bool ht_flight_control_poll(HtFlightControl *c)
 {
-    while (c->count < CLIENTS_MAX) {
+    /* accept() allocates a socket before it finds that no request waits. */
+    while (!c->idle && c->count < CLIENTS_MAX) {
         int fd = accept4(c->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 
         if (fd < 0) {
@@ -86,7 +89,20 @@ bool ht_flight_control_poll(HtFlightControl *c)
             close(fd);
         }
     }
+    c->idle = false;
     return c->count;
+}
+
+void ht_flight_control_wait(HtFlightControl *c, int pidfd,
+                            const struct timespec *time)
+{
+    struct pollfd fds[] = {
+        { .fd = c->count < CLIENTS_MAX ? c->fd : -1, .events = POLLIN },
+        { .fd = pidfd, .events = POLLIN },
+    };
+
+    c->idle = ppoll(fds, G_N_ELEMENTS(fds), time, NULL) >= 0 &&
+              !fds[0].revents;
 }
 
 void ht_flight_control_reply(HtFlightControl *c, const char *line)

@@ -10,6 +10,7 @@
 
 #include <glib.h>
 #include <stdbool.h>
+#include <time.h>
 
 /* Name of the socket in the recorder's folder */
 #define HT_FLIGHT_SOCKET    ".control"
@@ -33,6 +34,15 @@ void ht_flight_control_free(HtFlightControl *c);
  * Return: true if a request waits for its reply
  */
 bool ht_flight_control_poll(HtFlightControl *c);
+
+/**
+ * ht_flight_control_wait() - wait for a request or the end of a process
+ * @c: the socket
+ * @pidfd: the process; -1 to wait for requests only
+ * @time: maximum time
+ */
+void ht_flight_control_wait(HtFlightControl *c, int pidfd,
+                            const struct timespec *time);
 
 /**
  * ht_flight_control_reply() - answer and close all requests

@@ -35,8 +35,7 @@ static bool is_ours(const char *name)
             strspn(name + 3, "0123456789") == strlen(name + 3));
 }
 
-/* Remove the files of a recording, and its folder if no other file is there. */
-static void remove_recording(int dir, const char *name)
+void ht_flight_dir_remove(int dir, const char *name)
 {
     int fd = openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW |
                     O_CLOEXEC);
@@ -58,8 +57,7 @@ static void remove_recording(int dir, const char *name)
     unlinkat(dir, name, AT_REMOVEDIR);
 }
 
-/* Parse the number of a name, as 12 of "12-panic"; return 0 for other names. */
-static uint64_t number_of(const char *name)
+uint64_t ht_flight_dir_number(const char *name)
 {
     char *end;
     uint64_t n;
@@ -75,7 +73,8 @@ static uint64_t number_of(const char *name)
 
 static gint by_number(gconstpointer a, gconstpointer b)
 {
-    uint64_t x = number_of(*(char *const *)a), y = number_of(*(char *const *)b);
+    uint64_t x = ht_flight_dir_number(*(char *const *)a);
+    uint64_t y = ht_flight_dir_number(*(char *const *)b);
 
     return x < y ? -1 : x > y;
 }
@@ -97,7 +96,7 @@ static GPtrArray *list(const HtFlightDir *d, GError **error)
     }
     names = g_ptr_array_new_with_free_func(g_free);
     while ((e = readdir(dir))) {
-        if (number_of(e->d_name)) {
+        if (ht_flight_dir_number(e->d_name)) {
             g_ptr_array_add(names, g_strdup(e->d_name));
         }
     }
@@ -138,7 +137,7 @@ static bool find_number(HtFlightDir *d, GError **error)
 
     if (names) {
         d->number = names->len ?
-                    number_of(names->pdata[names->len - 1]) + 1 : 1;
+                    ht_flight_dir_number(names->pdata[names->len - 1]) + 1 : 1;
     }
     return names;
 }
@@ -159,7 +158,7 @@ HtFlightDir *ht_flight_dir_open(const char *path, unsigned keep,
         ht_flight_dir_close(d);
         return NULL;
     }
-    remove_recording(d->fd, HIDDEN);
+    ht_flight_dir_remove(d->fd, HIDDEN);
     return d;
 }
 
@@ -184,9 +183,9 @@ HtRecWriter *ht_flight_dir_begin(const HtFlightDir *d, GError **error)
         return NULL;
     }
     for (i = 0; i + d->keep <= names->len; i++) {
-        remove_recording(d->fd, names->pdata[i]);
+        ht_flight_dir_remove(d->fd, names->pdata[i]);
     }
-    remove_recording(d->fd, HIDDEN);
+    ht_flight_dir_remove(d->fd, HIDDEN);
     if (mkdirat(d->fd, HIDDEN, 0700)) {
         fail(error, "make", path);
         return NULL;
@@ -209,7 +208,26 @@ char *ht_flight_dir_commit(const HtFlightDir *d, const char *cause,
     return g_steal_pointer(&path);
 }
 
+char *ht_flight_dir_remove_oldest(const HtFlightDir *d)
+{
+    g_autoptr(GPtrArray) names = list(d, NULL);
+    char *path;
+    bool gone;
+
+    if (!names || !names->len) {
+        return NULL;
+    }
+    ht_flight_dir_remove(d->fd, names->pdata[0]);
+    path = g_build_filename(d->path, names->pdata[0], NULL);
+    gone = faccessat(d->fd, names->pdata[0], F_OK, AT_SYMLINK_NOFOLLOW) &&
+           errno == ENOENT;
+    if (!gone) {
+        g_clear_pointer(&path, g_free);
+    }
+    return path;
+}
+
 void ht_flight_dir_abort(const HtFlightDir *d)
 {
-    remove_recording(d->fd, HIDDEN);
+    ht_flight_dir_remove(d->fd, HIDDEN);
 }

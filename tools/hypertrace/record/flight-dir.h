@@ -68,6 +68,32 @@ HtRecWriter *ht_flight_dir_begin(const HtFlightDir *d, GError **error);
 char *ht_flight_dir_commit(const HtFlightDir *d, const char *cause,
                            GError **error);
 
+/**
+ * ht_flight_dir_number() - parse the number of a recording's name
+ * @name: name of a file in the folder
+ *
+ * Return: as 12 of "12-panic"; 0 if this is no name of a recording
+ */
+uint64_t ht_flight_dir_number(const char *name);
+
+/**
+ * ht_flight_dir_remove() - remove a recording
+ * @dir: descriptor of the folder
+ * @name: the recording's name; a symbolic link is not followed
+ *
+ * Removes the files that a recording has, and its folder if it is empty then.
+ */
+void ht_flight_dir_remove(int dir, const char *name);
+
+/**
+ * ht_flight_dir_remove_oldest() - make room on a full disk
+ * @d: the folder
+ *
+ * Return: the path of the removed recording, newly allocated; NULL if none could
+ * be removed
+ */
+char *ht_flight_dir_remove_oldest(const HtFlightDir *d);
+
 /** ht_flight_dir_abort() - remove a recording that was not committed */
 void ht_flight_dir_abort(const HtFlightDir *d);
 

@@ -22,6 +22,8 @@
  * a cause. The recording starts as soon as a poll reads no new event.
  */
 #define STILL_NS    UINT64_C(200000000)
+/* Time for which the kernel is missing after a reset, but not at the end */
+#define GONE_NS     UINT64_C(2000000000)
 
 /* In order of importance, the least important first */
 typedef enum Cause {
@@ -79,6 +81,11 @@ struct HtFlight {
     bool suspended;
     /* boots */
     uint32_t boots;
+    bool panicked;              /* this boot: the panic has been a cause */
+    bool logged_panic;          /* this boot: the kernel's log has a panic */
+    uint64_t panic_ns;          /* time in the guest of the last logged panic */
+    bool had_kernel;
+    uint64_t gone;              /* since when the kernel is missing; or 0 */
     bool expected;              /* the next boot follows a reset */
 };
 
@@ -100,6 +107,16 @@ static void raise_cause(HtFlight *f, Cause cause)
         f->since = now_ns();
     }
     f->pending = MAX(f->pending, cause);
+}
+
+/* QEMU's report of a panic that the kernel's log had before is no new cause. */
+static void raise_panic(HtFlight *f)
+{
+    if (!f->logged_panic) {
+        raise_cause(f, CAUSE_PANIC);
+    }
+    f->panicked = true;
+    f->expected = true;
 }
 
 /* Causes from QEMU's events ---------------------------------------------- */
@@ -167,10 +184,15 @@ static void read_monitor(HtFlight *f)
         Cause cause = cause_of(event, data);
 
         note_state(f, event);
-        if (cause) {
+        if (cause == CAUSE_PANIC) {
+            raise_panic(f);
+        } else if (cause) {
             raise_cause(f, cause);
         }
-        f->expected |= !strcmp(event, "RESET");
+        if (!strcmp(event, "RESET")) {
+            f->expected = true;
+            f->panicked = f->logged_panic = false;
+        }
         json_object_unref(data);
         json_node_unref(node);
     }
@@ -186,8 +208,47 @@ static void note_boots(HtFlight *f, uint32_t boots)
             raise_cause(f, CAUSE_RESET);
         }
         f->expected = false;
+        f->panicked = f->logged_panic = false;
         f->boots = boots;
     }
+}
+
+/*
+ * The memory may still have a kernel that panicked before a reset, and a search
+ * may find it for a moment: the time in its log shows that the panic is known.
+ */
+static void note_panic(HtFlight *f, uint64_t ns)
+{
+    if (ns && ns != f->panic_ns) {
+        f->panic_ns = ns;
+        if (!f->panicked) {
+            raise_panic(f);
+        }
+        f->logged_panic = true;
+    }
+}
+
+/*
+ * A kernel that was replaced after a reset is missing. Its events are recorded
+ * now, because the events of an unknown kernel may never be found.
+ */
+static void note_kernel(HtFlight *f, const HtSessionStats *n)
+{
+    if (n->kernel) {
+        f->had_kernel = true;
+        f->gone = 0;
+    } else if (f->had_kernel && !f->gone) {
+        f->gone = now_ns();
+    } else if (f->had_kernel && now_ns() - f->gone >= GONE_NS) {
+        if (!f->panicked) {
+            raise_cause(f, CAUSE_RESET);
+        }
+        f->had_kernel = false;
+        f->gone = 0;
+        f->expected = true;
+        f->panicked = f->logged_panic = false;
+    }
+    note_panic(f, n->panic_ns);
 }
 
 static void note_silence(HtFlight *f, const HtSessionStats *n)
@@ -234,8 +295,7 @@ static const char *text_of(const HtFlight *f)
     return f->pending == CAUSE_END ? f->why : causes[f->pending].text;
 }
 
-/* Return: the recording's path; NULL on failure */
-static char *write_recording(HtFlight *f, HtSession *session, GError **error)
+static char *write_once(HtFlight *f, HtSession *session, GError **error)
 {
     HtRecWriter *w = ht_flight_dir_begin(f->dir, error);
     char *path = NULL;
@@ -251,6 +311,31 @@ static char *write_recording(HtFlight *f, HtSession *session, GError **error)
         ht_flight_dir_abort(f->dir);
     }
     return path;
+}
+
+/*
+ * On a full disk, older recordings of this guest make room. Return: the
+ * recording's path; NULL on failure
+ */
+static char *write_recording(HtFlight *f, HtSession *session, GError **error)
+{
+    for (;;) {
+        g_autoptr(GError) local = NULL;
+        char *path = write_once(f, session, &local);
+        g_autofree char *removed = NULL;
+
+        if (path) {
+            return path;
+        }
+        removed = g_error_matches(local, G_FILE_ERROR, G_FILE_ERROR_NOSPC) ?
+                  ht_flight_dir_remove_oldest(f->dir) : NULL;
+        if (!removed) {
+            g_propagate_error(error, g_steal_pointer(&local));
+            return NULL;
+        }
+        ht_notice("removed the recording %s: the file system is full",
+                  removed);
+    }
 }
 
 /* Print one line: the cause, the recording, and the guest's last activity. */
@@ -383,6 +468,7 @@ static void look_for_causes(HtFlight *f, const HtSessionStats *n)
 {
     read_monitor(f);
     note_boots(f, n->boots);
+    note_kernel(f, n);
     note_silence(f, n);
     if (got_signal) {
         got_signal = 0;
@@ -412,6 +498,11 @@ void ht_flight_poll(HtFlight *f, HtSession *session)
         write_pending(f, session, &n);
     }
     f->polled_events = n.events;
+}
+
+void ht_flight_wait(HtFlight *f, int pidfd, const struct timespec *time)
+{
+    ht_flight_control_wait(f->control, pidfd, time);
 }
 
 bool ht_flight_end(HtFlight *f, HtSession *session, const char *why)

@@ -59,6 +59,16 @@ void ht_flight_monitor(HtFlight *f, int fd);
 void ht_flight_poll(HtFlight *f, HtSession *session);
 
 /**
+ * ht_flight_wait() - wait until the next poll
+ * @f: the recorder
+ * @pidfd: the process whose end stops the wait; or -1
+ * @time: maximum time
+ *
+ * A request and a signal stop the wait, too.
+ */
+void ht_flight_wait(HtFlight *f, int pidfd, const struct timespec *time);
+
+/**
  * ht_flight_is_writer() - test for the process that writes a recording
  * @f: the recorder, or NULL
  * @pid: a child of this process

@@ -6,12 +6,15 @@
 #include "hypertrace/kernel-log.h"
 #include "record/record-log.h"
 
+/* Begin of the record that panic() writes */
+#define PANIC_TEXT "Kernel panic - not syncing"
 /* Bytes of lines after which a poll ends */
 #define POLL_BYTES (1u << 20)
 
 struct HtRecordLog {
     HtKernelLog *log;
     uint64_t records;
+    uint64_t panic_ns;
 };
 
 HtRecordLog *ht_record_log_new(HtGuestKernel *k, GError **error)
@@ -27,6 +30,13 @@ HtRecordLog *ht_record_log_new(HtGuestKernel *k, GError **error)
     return l;
 }
 
+/* Only the kernel itself writes records of facility 0. */
+static bool is_panic(const HtLogRecord *r)
+{
+    return !r->facility && r->len >= strlen(PANIC_TEXT) &&
+           !memcmp(r->text, PANIC_TEXT, strlen(PANIC_TEXT));
+}
+
 bool ht_record_log_look(HtRecordLog *l, uint32_t boot, bool last, int64_t us,
                         GString *out)
 {
@@ -38,6 +48,9 @@ bool ht_record_log_look(HtRecordLog *l, uint32_t boot, bool last, int64_t us,
         record.boot = boot;
         ht_log_record_write(&record, out);
         l->records++;
+        if (is_panic(&record)) {
+            l->panic_ns = MAX(record.ns, 1);
+        }
         if (!until) {
             until = g_get_monotonic_time() + us;
         }
@@ -52,6 +65,11 @@ bool ht_record_log_look(HtRecordLog *l, uint32_t boot, bool last, int64_t us,
 uint64_t ht_record_log_records(const HtRecordLog *l)
 {
     return l->records;
+}
+
+uint64_t ht_record_log_panic(const HtRecordLog *l)
+{
+    return l->panic_ns;
 }
 
 void ht_record_log_free(HtRecordLog *l)

@@ -8,6 +8,7 @@
  * other signals are passed on to QEMU.
  */
 #include "hypertrace/base.h"
+#include <malloc.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -22,6 +23,17 @@
 #define RESCAN_NS       UINT64_C(200000000)
 /* Time without a ring after which likely reasons are printed */
 #define REASONS_NS      UINT64_C(30000000000)
+/* Number of events in a poll from which on the next pauses are shorter */
+#define BUSY_EVENTS     2000
+#define BUSY_PART       8
+/* Multiple of --wait for which an unfinished search may go on */
+#define LONG            20
+/*
+ * With --wait, times after the start at which the image of a guest is searched:
+ * the first one; each further one is twice as late.
+ */
+#define IMAGE_NS        UINT64_C(5000000000)
+#define IMAGE_LAST_NS   UINT64_C(640000000000)
 
 /*
  * State of a recording. @sources has the memory that this process holds, or one
@@ -44,6 +56,10 @@ typedef struct Run {
     bool tty;
     bool stopped;               /* the recording, not QEMU */
     bool timed_out;             /* --for is over */
+    bool gave_up;               /* --wait is over */
+    uint64_t kernel_seen;       /* time at which the kernel was last there */
+    uint64_t events;            /* number of events at the last poll */
+    uint64_t next_image;        /* time of the next search for an image */
     bool explained;             /* why there is no ring */
     uint64_t started;
     uint64_t scanned;
@@ -413,16 +429,79 @@ static bool time_is_over(Run *run, uint64_t t)
     return !run->child;
 }
 
+/*
+ * Search for the image of a guest that was recorded without it, because the
+ * guest had not booted. If it is there now, begin again, with names: the
+ * guest's ring still has its events.
+ */
+static void look_for_image(Run *run, uint64_t t)
+{
+    g_autoptr(HtKernelImage) image = NULL;
+    uint64_t age = t - run->started;
+
+    if (!run->flight || run->r->image || run->r->kernel ||
+        run->r->lacking || age > IMAGE_LAST_NS ||
+        age < MAX(run->next_image, IMAGE_NS)) {
+        return;
+    }
+    run->next_image = 2 * age;
+    image = ht_record_scan_image(run->r, NULL);
+    run->r->again = image;
+}
+
+/*
+ * Check whether the time of --wait is over. A guest that boots another kernel
+ * than the one of the image ends the recording, too.
+ */
+static bool gives_up(Run *run, uint64_t t)
+{
+    uint64_t wait = run->r->wait_ns, age = t - run->started;
+    HtSessionStats n;
+
+    if (!wait) {
+        return false;
+    }
+    n = ht_session_stats(run->session);
+    if (n.kernel) {
+        run->kernel_seen = t;
+    }
+    look_for_image(run, t);
+    if (n.found) {
+        run->gave_up = run->kernel_seen && t - run->kernel_seen >= wait;
+    } else {
+        /* In a large memory a single search can take longer. */
+        run->gave_up = age >= wait && (!run->r->image || age / LONG >= wait ||
+                                       ht_session_why(run->session));
+    }
+    return run->gave_up || run->r->again;
+}
+
+/* Wait until the next poll, which comes sooner while there are many events. */
+static void wait_for_poll(Run *run)
+{
+    uint64_t events = ht_session_stats(run->session).events;
+    uint32_t us = events - run->events < BUSY_EVENTS ? run->r->poll_us :
+                  MAX(run->r->poll_us / BUSY_PART, 1);
+    const struct timespec pause = { us / 1000000, us % 1000000 * 1000 };
+
+    run->events = events;
+    if (run->flight) {
+        ht_flight_wait(run->flight, run->child ? -1 : run->process->pidfd,
+                       &pause);
+    } else {
+        nanosleep(&pause, NULL);
+    }
+}
+
 static void follow(Run *run, int *status)
 {
-    uint32_t us = run->r->poll_us;
-    struct timespec pause = { us / 1000000, us % 1000000 * 1000 };
     uint64_t shown = now_ns();
 
     while (!has_ended(run, status)) {
         uint64_t t = now_ns();
 
-        if ((got_signal && !run->child) || time_is_over(run, t)) {
+        if ((got_signal && !run->child) || time_is_over(run, t) ||
+            gives_up(run, t)) {
             break;
         } else if (got_signal) {
             int sig = got_signal;
@@ -442,7 +521,7 @@ static void follow(Run *run, int *status)
             shown = t;
         }
         if (run->stopped || !ht_session_more(run->session)) {
-            nanosleep(&pause, NULL);
+            wait_for_poll(run);
         }
     }
     if (run->tty) {
@@ -490,6 +569,9 @@ static void summary(const Run *run, int status)
     HtSessionStats n = ht_session_stats(run->session);
     const HtRecordPlan *p = run->r->plan;
 
+    if (run->r->again) {
+        return;
+    }
     if (n.found && !run->r->quiet && run->flight) {
         fprintf(stderr, "hypertrace record: %" PRIu64 " events; ", n.events);
         print_losses(&n, run->stopped);
@@ -574,7 +656,8 @@ static void end_programs(Run *run)
 static char *describe_end(const Run *run, int status)
 {
     if (!run->child) {
-        return g_strdup(got_signal || run->timed_out ?
+        return g_strdup(got_signal || run->timed_out || run->gave_up ||
+                        run->r->again ?
                         "the recorder was stopped" : "QEMU ended");
     }
     if (run->timed_out) {
@@ -647,6 +730,10 @@ static int record_all(Run *run)
     if (run->r->programs) {
         ht_programs_start(run->r->programs);
     }
+#ifdef __GLIBC__
+    /* The kernel's image took some 80 MiB; a recorder may run for weeks. */
+    malloc_trim(0);
+#endif
     follow(run, &status);
     end_programs(run);
     end = describe_end(run, status);

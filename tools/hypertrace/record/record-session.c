@@ -740,6 +740,7 @@ HtSessionStats ht_session_stats(const HtSession *s)
 {
     HtFtStats sum = s->past;
     uint64_t logged = s->logged;
+    uint64_t panic_ns = 0;
     bool kernel = false;
     unsigned i;
 
@@ -747,6 +748,9 @@ HtSessionStats ht_session_stats(const HtSession *s)
         const Place *p = s->places->pdata[i];
 
         kernel |= p->log != NULL;
+        if (p->log && ht_record_log_panic(p->log)) {
+            panic_ns = ht_record_log_panic(p->log);
+        }
         logged += p->log ? ht_record_log_records(p->log) : 0;
     }
 
@@ -765,6 +769,7 @@ HtSessionStats ht_session_stats(const HtSession *s)
         .boots = s->epochs,
         .logged = logged,
         .kernel = kernel,
+        .panic_ns = panic_ns,
     };
 }
 

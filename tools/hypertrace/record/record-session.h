@@ -63,6 +63,7 @@ typedef struct HtSessionInfo {
  * @boots: number of the guest's boots
  * @logged: records of the kernel's log
  * @kernel: a kernel was found whose log can be read
+ * @panic_ns: time in the log of this kernel at which it panicked; or 0
  */
 typedef struct HtSessionStats {
     bool found;
@@ -76,6 +77,7 @@ typedef struct HtSessionStats {
     uint32_t boots;
     uint64_t logged;
     bool kernel;
+    uint64_t panic_ns;
 } HtSessionStats;
 
 typedef struct HtSession HtSession;

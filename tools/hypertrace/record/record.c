@@ -28,6 +28,9 @@
 #define POLL_US_MAX         1000000
 /* Maximum for a provider: its name and that of a class have 255 bytes. */
 #define NAME_MAX_LTTNG      64
+/* Search for the kernel's image: minimum pause in us, and the part of --wait */
+#define SCAN_US_MIN         200000
+#define SCAN_PART           6
 
 static void usage(void)
 {
@@ -57,6 +60,8 @@ static void usage(void)
 "                      guest needs the driver of hypertrace\n"
 "  -p, --pid PID       record a running virtual machine: the process of QEMU,\n"
 "                      Cloud Hypervisor, crosvm, Firecracker or kvmtool\n"
+"      --wait TIME     with --pid: end with status 3 if the guest's kernel or its\n"
+"                      events are not found after TIME, as 30s\n"
 "      --for TIME      stop after TIME, as 10s, and end the QEMU that was\n"
 "                      started\n"
 "      --kernel FILE   the guest's kernel image, if a boot loader loads it\n"
@@ -141,6 +146,10 @@ static bool check_options(HtRecord *r, int *status)
                                  "already gets no device");
         return false;
     }
+    if (r->wait_ns && !r->pid) {
+        *status = ht_usage_error("--wait needs --pid");
+        return false;
+    }
     if (r->functions.names && r->pid) {
         *status = ht_usage_error("%s: words on the command line of a kernel "
                                  "that boots start the tracer: leave out "
@@ -177,7 +186,7 @@ static bool parse_options(HtRecord *r, int argc, char **argv, int *status)
 {
     enum {
         POLL = 256, MAX_SIZE, KERNEL, BUSYBOX, PRINT, LTTNG, NET, LIVE, FOR,
-        BUFFER, PROGRAMS, FUNCTIONS, GRAPH, FLIGHT, KEEP, SILENCE,
+        BUFFER, PROGRAMS, FUNCTIONS, GRAPH, FLIGHT, KEEP, SILENCE, WAIT,
     };
     static const struct option longs[] = {
         { "event", required_argument, NULL, 'e' },
@@ -187,6 +196,7 @@ static bool parse_options(HtRecord *r, int argc, char **argv, int *status)
         { "poll-us", required_argument, NULL, POLL },
         { "max-size", required_argument, NULL, MAX_SIZE },
         { "for", required_argument, NULL, FOR },
+        { "wait", required_argument, NULL, WAIT },
         { "flight", required_argument, NULL, FLIGHT },
         { "keep", required_argument, NULL, KEEP },
         { "silence", required_argument, NULL, SILENCE },
@@ -252,6 +262,11 @@ static bool parse_options(HtRecord *r, int argc, char **argv, int *status)
             break;
         case FOR:
             if (!ht_record_duration("--for", optarg, &r->for_ns, status)) {
+                return false;
+            }
+            break;
+        case WAIT:
+            if (!ht_record_duration("--wait", optarg, &r->wait_ns, status)) {
                 return false;
             }
             break;
@@ -449,19 +464,40 @@ static void check_image(HtRecord *r, GError **error)
 {
     const char *lacks = r->image ? main_buffer_lacks(r->image) : NULL;
 
+    r->lacking = lacks;
     if (lacks) {
         g_clear_pointer(&r->image, ht_kernel_image_unref);
         g_set_error_literal(error, G_FILE_ERROR, G_FILE_ERROR_INVAL, lacks);
     }
 }
 
-/* Copy the kernel's image out of a running guest, if its file is not known. */
-static void scan_image(HtRecord *r, GError **error)
+HtKernelImage *ht_record_scan_image(const HtRecord *r, GError **error)
 {
     g_autoptr(HtSource) source = ht_source_process(r->process, NULL, error);
 
-    r->image = source ? ht_kernel_image_in(&source->mem, r->quiet, error) :
-               NULL;
+    return source ? ht_kernel_image_in(&source->mem, r->quiet, error) : NULL;
+}
+
+/*
+ * Find the image of a running guest, whose file is not known. With --wait, the
+ * guest may still boot: search for a part of that time, with pauses that are
+ * nine times as long as the search. ht_record_run() repeats the search later.
+ */
+static void scan_image(HtRecord *r, GError **error)
+{
+    int64_t end = g_get_monotonic_time() + r->wait_ns / 1000 / SCAN_PART;
+    int64_t begun, now;
+
+    for (;;) {
+        g_clear_error(error);
+        begun = g_get_monotonic_time();
+        r->image = ht_record_scan_image(r, error);
+        now = g_get_monotonic_time();
+        if (r->image || now >= end || ht_process_ended(r->process)) {
+            break;
+        }
+        g_usleep(MIN(MAX((now - begun) * 9, SCAN_US_MIN), end - now));
+    }
     if (r->image && !r->quiet) {
         fprintf(stderr, "hypertrace record: the guest's kernel is Linux %s\n",
                 ht_kernel_image_release(r->image));
@@ -502,6 +538,9 @@ static bool choose_buffer(HtRecord *r, const char *path, bool has_ring,
      */
     if (r->image && (r->buffer == HT_TRACE_BUFFER_MAIN || !path || !r->lttng)) {
         r->kernel = ht_kernel_of_image(r->image);
+    }
+    if (r->image && !r->functions.names) {
+        ht_kernel_image_shrink(r->image);
     }
     if (r->buffer == HT_TRACE_BUFFER_BOOT) {
         return true;
@@ -656,24 +695,36 @@ static char *process_kernel(HtRecord *r, char **argv)
     return g_steal_pointer(&path);
 }
 
-static int record_process(HtRecord *r)
+int ht_record_process(HtRecord *r)
 {
     g_autoptr(GError) error = NULL;
     g_auto(GStrv) argv = NULL;
     g_autofree char *image = NULL;
+    HtTraceBuffer buffer;
+    int status;
 
-    r->process = ht_process_new(r->pid, &error);
+    if (!r->process) {
+        r->process = ht_process_new(r->pid, &error);
+    }
     argv = r->process ? process_args(r->process, &error) : NULL;
     if (!argv) {
         return ht_error("--pid: %s", error->message);
     }
     image = r->kernel_path ? g_strdup(r->kernel_path) :
             process_kernel(r, argv);
-    if (!choose_buffer(r, image, ht_record_has_ring(argv), &error)) {
-        return ht_error("%s", error->message);
-    }
-    get_kernel(r, image, NULL);
-    return run(r, argv, NULL, ht_record_memory_name(HT_RECORD_PROCESS));
+    buffer = r->buffer;
+    do {
+        r->again = false;
+        r->buffer = buffer;
+        g_clear_pointer(&r->kernel, ht_kernel_free);
+        if (!choose_buffer(r, image, ht_record_has_ring(argv), &error)) {
+            return ht_error("%s", error->message);
+        }
+        get_kernel(r, image, NULL);
+        status = run(r, argv, NULL,
+                     ht_record_memory_name(HT_RECORD_PROCESS));
+    } while (r->again);
+    return status;
 }
 
 /* Create the guest's memory as a memfd, with the number that the plan has. */
@@ -891,7 +942,7 @@ int ht_record(int argc, char **argv)
     int status;
 
     if (parse_options(&r, argc, argv, &status)) {
-        status = r.pid ? record_process(&r) :
+        status = r.pid ? ht_record_process(&r) :
                  record_command(&r, argv + optind);
     }
     ht_record_clear(&r);

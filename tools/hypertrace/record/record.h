@@ -55,6 +55,10 @@ typedef enum HtTraceBuffer {
  * @poll_us: period of polls in microseconds
  * @max_bytes: maximum size of the recording
  * @for_ns: duration of the recording; 0: until the guest ends
+ * @wait_ns: with @process and without @plan: time to wait for the kernel and its
+ *           events, after which the recording ends; 0: no limit
+ * @lacking: an image was found, but without what @image must have
+ * @again: a recording without @image ended, because the image can be read now
  * @print: only print the command that would be run
  * @quiet: print only errors on standard error
  * @as_qemu: the exit status is QEMU's, also if nothing was recorded
@@ -83,6 +87,9 @@ typedef struct HtRecord {
     uint32_t poll_us;
     uint64_t max_bytes;
     uint64_t for_ns;
+    uint64_t wait_ns;
+    bool lacking;
+    bool again;
     bool print;
     bool quiet;
     bool as_qemu;
@@ -106,6 +113,23 @@ bool ht_record_prepare(HtRecord *r, char **argv, GError **error);
  * Return: the exit status
  */
 int ht_record_prepared(HtRecord *r, char **argv);
+
+/**
+ * ht_record_process() - record a running virtual machine
+ * @r: its options; @r->process, or @r->pid only
+ *
+ * Return: the exit status
+ */
+int ht_record_process(HtRecord *r);
+
+/**
+ * ht_record_scan_image() - copy the kernel's image out of a running guest
+ * @r: the recording, with @r->process
+ * @error: set if it is not found, for example because the guest still boots
+ *
+ * Return: the image, for ht_kernel_image_unref(); NULL on failure
+ */
+HtKernelImage *ht_record_scan_image(const HtRecord *r, GError **error);
 
 /** ht_record_clear() - free the members that the functions above have set */
 void ht_record_clear(HtRecord *r);
