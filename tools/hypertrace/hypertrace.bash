@@ -53,14 +53,15 @@ _hypertrace() {
         mapfile -t COMPREPLY < <(compgen -W "functions cpu off-cpu" -- "$cur")
         return
         ;;
-    --output|-o|--svg|--junit|--speedscope|--kernel|--busybox)
+    --output|-o|--dir|--config|--svg|--junit|--speedscope|--kernel|--busybox)
         compopt -o filenames
         mapfile -t COMPREPLY < <(compgen -f -- "$cur")
         return
         ;;
     --from|--to|--event|--where|--grep|--cpu|--task|--boot|--rows|-n|--slowest|--key|-k|\
     --worst|--log|--device|--function|--depth|-d|-e|--size|-s|--pid|-p|--poll-us|\
-    --max-size|--net|--for|--cpu-hz|--functions|--graph|--flight|--silence|--keep)
+    --max-size|--net|--for|--cpu-hz|--functions|--graph|--flight|--silence|--keep|\
+    --wait|--name|--user|--max-memory|--max-disk)
         return
         ;;
     esac

@@ -23,6 +23,7 @@ static const HtCommand commands[] = {
     { "Record", NULL, NULL },
     { "record", ht_record, "run a virtual machine and record its kernel" },
     { "snapshot", ht_snapshot, "have a flight recorder make a recording" },
+    { "watch", ht_watch, "follow all virtual machines with flight recorders" },
     { "attach", ht_attach, "record programs of a machine started elsewhere" },
     { "recover", ht_recover, "make a recording from a dead guest's memory" },
     { "events", ht_events, "list the events of a kernel or a recording" },

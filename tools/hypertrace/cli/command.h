@@ -92,5 +92,6 @@ int ht_snapshot(int argc, char **argv);
 int ht_status(int argc, char **argv);
 int ht_top(int argc, char **argv);
 int ht_vcpus(int argc, char **argv);
+int ht_watch(int argc, char **argv);
 
 #endif

@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * hypertrace watch: names of virtual machines, and the limit for the disk
+ *
+ * Only this test proves that the oldest recordings are removed first and no
+ * more than needed, whatever the host's clock did, and that files of users are
+ * not touched.
+ */
+#include "hypertrace/base.h"
+#include <glib/gstdio.h>
+
+#include "cli/command.h"
+#include "record/flight-dir.h"
+#include "watch/disk.h"
+#include "watch/vms.h"
+
+#define KIB     1024u
+#define TRIES   60
+
+static void test_names(void)
+{
+    static const struct {
+        const char *program;
+        const char *args;
+        const char *name;
+    } rows[] = {
+        { "qemu-system-x86_64", "q -name web1 -m 1G", "web1" },
+        { "qemu-system-aarch64", "q --name guest=a,debug-threads=on", "a" },
+        { "qemu-kvm", "q -name debug-threads=on,guest=b", "b" },
+        { "kvm", "q -name {\"guest\":\"c\"}", "c" },
+        { "kvm", "q -name a,,b", "a,b" },
+        { "kvm", "q -name", NULL },
+        { "kvm", "q -m 1G", NULL },
+        { "kvm", "q -name debug-threads=on", NULL },
+        { "firecracker", "f --id=d --api-sock s", "d" },
+        { "firecracker-v1.9", "f --id d", "d" },
+        { "crosvm", "crosvm run --name e kernel", "e" },
+        { "lkvm", "lkvm run --name f", "f" },
+        { "cloud-hypervisor", "c --name g", NULL },
+        { "bash", "bash -name h", NULL },
+        { "qemu-img", "qemu-img -name i", NULL },
+    };
+    unsigned i;
+
+    for (i = 0; i < G_N_ELEMENTS(rows); i++) {
+        g_auto(GStrv) args = g_strsplit(rows[i].args, " ", -1);
+        g_autofree char *name = ht_watch_vm_name(rows[i].program, args);
+
+        g_assert_cmpstr(name, ==, rows[i].name);
+    }
+}
+
+static void remove_tree(const char *path)
+{
+    g_autoptr(GDir) d = g_file_test(path, G_FILE_TEST_IS_SYMLINK) ? NULL :
+                        g_dir_open(path, 0, NULL);
+    const char *name;
+
+    while (d && (name = g_dir_read_name(d))) {
+        g_autofree char *file = g_build_filename(path, name, NULL);
+
+        remove_tree(file);
+    }
+    g_remove(path);
+}
+
+static void make_file(const char *dir, const char *name, size_t kib)
+{
+    g_autofree char *path = g_build_filename(dir, name, NULL);
+    g_autofree char *data = g_malloc(kib * KIB + 1);
+
+    memset(data, 'x', kib * KIB);
+    g_assert_true(g_file_set_contents(path, data, kib * KIB, NULL));
+}
+
+static void set_time(const char *path, int64_t seconds)
+{
+    const struct timespec times[] = {
+        { .tv_sec = seconds }, { .tv_sec = seconds },
+    };
+
+    g_assert_cmpint(utimensat(AT_FDCWD, path, times, 0), ==, 0);
+}
+
+static void make_recording(const char *vm, unsigned number, unsigned kib,
+                           int64_t time)
+{
+    g_autofree char *name = g_strdup_printf("%u-panic", number);
+    g_autofree char *path = g_build_filename(vm, name, NULL);
+
+    g_assert_cmpint(g_mkdir(path, 0700), ==, 0);
+    make_file(path, "info", 0);
+    make_file(path, "cpu0", kib);
+    set_time(path, time);
+}
+
+/* Get the numbers of the recordings as bits, and add their size. */
+static uint64_t numbers(const char *vm, uint64_t *bytes)
+{
+    g_autoptr(GDir) d = g_dir_open(vm, 0, NULL);
+    uint64_t bits = 0;
+    const char *name;
+
+    while (d && (name = g_dir_read_name(d))) {
+        g_autofree char *file = g_build_filename(vm, name, "cpu0", NULL);
+        unsigned number = ht_flight_dir_number(name);
+        struct stat st;
+
+        if (number && !stat(file, &st)) {
+            bits |= UINT64_C(1) << number;
+            *bytes += (uint64_t)st.st_blocks * 512;
+        }
+    }
+    return bits;
+}
+
+/* Return: true if @left is a part of @all, without some of the lowest bits */
+static bool are_newest(uint64_t all, uint64_t left)
+{
+    return !(left & ~all) &&
+           (!left || (all & -(left & -left)) == left);
+}
+
+static void trim_once(GRand *rand, const char *top)
+{
+    unsigned vms = g_rand_int_range(rand, 1, 5), i, n;
+    g_autoptr(GPtrArray) paths = g_ptr_array_new_with_free_func(g_free);
+    uint64_t before[4], sum = 0, left, room;
+    g_autoptr(GError) error = NULL;
+    int dir;
+
+    for (i = 0; i < vms; i++) {
+        g_autofree char *user = g_strdup_printf("user%u", i / 2);
+        g_autofree char *name = g_strdup_printf("vm%u", i);
+        char *path = g_build_filename(top, user, name, NULL);
+
+        g_ptr_array_add(paths, path);
+        g_assert_cmpint(g_mkdir_with_parents(path, 0700), ==, 0);
+        for (n = 1; n < 8; n++) {
+            if (g_rand_boolean(rand)) {
+                unsigned kib = 4 * g_rand_int_range(rand, 1, 20);
+
+                make_recording(path, n, kib, g_rand_int_range(rand, 1, 1000));
+            }
+        }
+        /* These are the user's. */
+        make_file(path, "notes", 400);
+        make_file(path, "9-panic", 400);
+        before[i] = numbers(path, &sum);
+    }
+    room = g_rand_int_range(rand, 1, 800) * KIB;
+    dir = ht_watch_disk_open(top, &error);
+    g_assert_no_error(error);
+    left = ht_watch_disk_trim(dir, room + KIB, KIB);
+    close(dir);
+    g_assert_cmpuint(left, <=, room);
+    room = 0;
+    for (i = 0; i < vms; i++) {
+        g_autofree char *notes = g_build_filename(paths->pdata[i], "notes",
+                                                  NULL);
+
+        g_assert_true(are_newest(before[i], numbers(paths->pdata[i], &room)));
+        g_assert_true(g_file_test(notes, G_FILE_TEST_IS_REGULAR));
+    }
+    g_assert_cmpuint(left, ==, room);
+}
+
+static void test_trim(void)
+{
+    GRand *rand = g_rand_new_with_seed(g_test_rand_int());
+    unsigned i;
+
+    for (i = 0; i < TRIES; i++) {
+        g_autofree char *top = g_dir_make_tmp("ht-watch-XXXXXX", NULL);
+
+        trim_once(rand, top);
+        remove_tree(top);
+    }
+    g_rand_free(rand);
+}
+
+/* What fits is not removed, and removal ends as soon as the rest fits. */
+static void test_no_more(void)
+{
+    g_autofree char *top = g_dir_make_tmp("ht-watch-XXXXXX", NULL);
+    g_autofree char *a = g_build_filename(top, "u", "a", NULL);
+    g_autofree char *b = g_build_filename(top, "u", "b", NULL);
+    g_autoptr(GError) error = NULL;
+    uint64_t bytes = 0;
+    int dir;
+
+    g_assert_cmpint(g_mkdir_with_parents(a, 0700), ==, 0);
+    g_assert_cmpint(g_mkdir_with_parents(b, 0700), ==, 0);
+    make_recording(a, 1, 40, 300);
+    make_recording(a, 2, 40, 100);      /* the clock was set back */
+    make_recording(b, 1, 40, 200);
+    make_recording(b, 2, 40, 400);
+    dir = ht_watch_disk_open(top, &error);
+    g_assert_no_error(error);
+    g_assert_cmpint(ht_watch_disk_open(top, NULL), ==, -1);
+    g_assert_cmpuint(ht_watch_disk_trim(dir, 170 * KIB, 10 * KIB), ==,
+                     160 * KIB);
+    g_assert_cmpuint(ht_watch_disk_trim(dir, 169 * KIB, 10 * KIB), ==,
+                     120 * KIB);
+    g_assert_cmphex(numbers(a, &bytes), ==, 1 << 1 | 1 << 2);
+    g_assert_cmphex(numbers(b, &bytes), ==, 1 << 2);
+    /* The file system never has so much room: the newest ones stay. */
+    ht_watch_disk_trim(dir, UINT64_MAX, UINT64_MAX / 2);
+    g_assert_cmphex(numbers(a, &bytes), ==, 1 << 2);
+    g_assert_cmphex(numbers(b, &bytes), ==, 1 << 2);
+    close(dir);
+    remove_tree(top);
+}
+
+/* A user may replace a folder by a link to one of another user. */
+static void test_links(void)
+{
+    g_autofree char *top = g_dir_make_tmp("ht-watch-XXXXXX", NULL);
+    g_autofree char *other = g_dir_make_tmp("ht-other-XXXXXX", NULL);
+    g_autofree char *user = g_build_filename(top, "u", NULL);
+    g_autofree char *vm = g_build_filename(user, "vm", NULL);
+    g_autofree char *link = g_build_filename(vm, "1-panic", NULL);
+    g_autofree char *link_vm = g_build_filename(user, "vm2", NULL);
+    g_autofree char *target = g_build_filename(other, "1-panic", NULL);
+    g_autoptr(GError) error = NULL;
+    uint64_t bytes = 0;
+    int dir;
+
+    g_assert_cmpint(g_mkdir_with_parents(vm, 0700), ==, 0);
+    make_recording(other, 1, 40, 1);
+    g_assert_cmpint(symlink(target, link), ==, 0);
+    g_assert_cmpint(symlink(other, link_vm), ==, 0);
+    dir = ht_watch_disk_open(top, &error);
+    g_assert_no_error(error);
+    g_assert_cmpuint(ht_watch_disk_trim(dir, 1, 0), ==, 0);
+    g_assert_cmphex(numbers(other, &bytes), ==, 1 << 1);
+    close(dir);
+    remove_tree(top);
+    remove_tree(other);
+}
+
+int main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    ht_messages_of("watch");
+    g_test_add_func("/watch/names", test_names);
+    g_test_add_func("/watch/trim", test_trim);
+    g_test_add_func("/watch/no-more", test_no_more);
+    g_test_add_func("/watch/links", test_links);
+    return g_test_run();
+}

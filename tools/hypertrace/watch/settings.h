@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * hypertrace watch: settings
+ *
+ * The file and the command line have the same settings. Options of the command
+ * line replace those of the file, and add to its rules.
+ */
+#ifndef HYPERTRACE_WATCH_SETTINGS_H
+#define HYPERTRACE_WATCH_SETTINGS_H
+
+#include <glib.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+/**
+ * struct HtWatchRule - virtual machines that are recorded
+ * @name: pattern of their names, with "*" and "?"
+ * @any_user: they may be of any user
+ * @user: else their user
+ * @size: bytes of memory for the events of each
+ * @silence_ns: nanoseconds without events that are a cause; 0: no limit
+ */
+typedef struct HtWatchRule {
+    char *name;
+    bool any_user;
+    uid_t user;
+    uint64_t size;
+    uint64_t silence_ns;
+} HtWatchRule;
+
+/**
+ * struct HtWatchSettings - settings
+ * @dir: folder of all recordings, an absolute path
+ * @keep: maximum number of recordings of a virtual machine
+ * @max_memory: maximum sum of the sizes of all recorders
+ * @max_disk: maximum sum of the sizes of all recordings
+ * @rules: HtWatchRule; the first one that fits is used
+ */
+typedef struct HtWatchSettings {
+    char *dir;
+    unsigned keep;
+    uint64_t max_memory;
+    uint64_t max_disk;
+    GPtrArray *rules;
+} HtWatchSettings;
+
+/**
+ * ht_watch_settings_read() - read the settings
+ * @s: set; for ht_watch_settings_clear() in any case
+ * @options: settings of the command line, in the form of the file
+ * @path: the file; NULL for the user's file or that of the system, which need
+ *        not exist
+ * @error: set if a setting is not valid, or if no rule is given
+ */
+bool ht_watch_settings_read(HtWatchSettings *s, GKeyFile *options,
+                            const char *path, GError **error);
+void ht_watch_settings_clear(HtWatchSettings *s);
+
+/**
+ * ht_watch_settings_recording() - get the maximum size of a recording
+ * @s: settings
+ *
+ * Return: bytes on the disk: the events, and the kernel's log and symbols
+ */
+uint64_t ht_watch_settings_recording(const HtWatchSettings *s);
+
+/**
+ * ht_watch_settings_match() - find the rule for a virtual machine
+ * @s: settings
+ * @name: its name
+ * @uid: its user
+ *
+ * Return: a rule, or NULL
+ */
+const HtWatchRule *ht_watch_settings_match(const HtWatchSettings *s,
+                                           const char *name, uid_t uid);
+
+#endif

@@ -1,0 +1,301 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * hypertrace watch: find virtual machines among the processes of this host
+ */
+#include "hypertrace/base.h"
+#include <dirent.h>
+#include <pwd.h>
+
+#include "cli/command.h"
+#include "cli/escape.h"
+#include "qemu/qemu-opts.h"
+#include "watch/vms.h"
+
+/*
+ * A process may run a virtual machine only after some time: a service forks
+ * first, a script may wait. Examine a process in each of its first scans, and
+ * then from time to time, a few processes in each scan.
+ */
+#define FIRST_SCANS     3
+#define AGAIN_US        (60 * G_USEC_PER_SEC)
+#define AGAIN_MAX       64
+/* Maximum number of processes that are remembered; others are ignored */
+#define PROCESSES_MAX   200000
+#define NAME_BYTES      64
+
+/* A process that was seen; the inode shows whether its PID was reused. */
+typedef struct Seen {
+    uint64_t inode;
+    int64_t examined;
+    unsigned scans;             /* up to FIRST_SCANS */
+    unsigned round;             /* number of the last scan that saw it */
+    bool taken;
+} Seen;
+
+struct HtWatchVms {
+    const HtWatchSettings *settings;
+    GHashTable *seen;           /* PID -> Seen */
+    unsigned round;
+    bool told;                  /* that root is needed */
+};
+
+/* Programs of virtual machines, and the option with the name */
+static const struct {
+    const char *pattern;
+    const char *option;
+} programs[] = {
+    { "qemu-system-*", "-name" },
+    { "qemu-kvm", "-name" },
+    { "kvm", "-name" },
+    { "cloud-hypervisor*", NULL },
+    { "crosvm", "--name" },
+    { "firecracker*", "--id" },
+    { "lkvm", "--name" },
+};
+
+static int find_program(const char *name)
+{
+    unsigned i;
+
+    for (i = 0; i < G_N_ELEMENTS(programs); i++) {
+        if (g_pattern_match_simple(programs[i].pattern, name)) {
+            return i;
+        }
+    }
+    return -1;
+}
+
+/* Get the value of "-name VALUE" or "-name=VALUE", also with two hyphens. */
+static const char *option_value(const char *option, char **args)
+{
+    size_t len;
+
+    for (option += strspn(option, "-"), len = strlen(option); *args; args++) {
+        const char *arg = *args + strspn(*args, "-");
+
+        if (arg == *args || strncmp(arg, option, len)) {
+            continue;
+        }
+        if (arg[len] == '=') {
+            return arg + len + 1;
+        } else if (!arg[len] && args[1]) {
+            return args[1];
+        }
+    }
+    return NULL;
+}
+
+char *ht_watch_vm_name(const char *program, char **args)
+{
+    int i = find_program(program);
+    const char *value = i < 0 || !programs[i].option ? NULL :
+                        option_value(programs[i].option, args);
+    g_autoptr(HtOpts) opts = NULL;
+
+    if (value && !strcmp(programs[i].option, "-name")) {
+        opts = ht_opts_new();
+        value = ht_opts_parse(opts, value, "guest") ?
+                ht_opts_get(opts, "guest") : NULL;
+    }
+    return value && *value ? g_strdup(value) : NULL;
+}
+
+void ht_watch_vm_free(HtWatchVm *vm)
+{
+    if (vm) {
+        ht_process_free(vm->process);
+        g_free(vm->name);
+        g_free(vm);
+    }
+}
+
+/* Get the arguments; the first one ends at @args[0]. */
+static char **read_args(const HtProcess *p)
+{
+    size_t size, at;
+    g_autofree char *text = ht_process_read(p, "cmdline", &size, NULL);
+    GPtrArray *args = g_ptr_array_new();
+
+    for (at = 0; text && at < size; at += strlen(text + at) + 1) {
+        g_ptr_array_add(args, g_strdup(text + at));
+    }
+    g_ptr_array_add(args, NULL);
+    return (char **)g_ptr_array_free(args, false);
+}
+
+/*
+ * Get the name of the program's file; of another user's process, for which this
+ * is not allowed, its own word. Return: NULL for a kernel thread
+ */
+static char *program_of(pid_t pid)
+{
+    g_autofree char *exe = g_strdup_printf("/proc/%d/exe", (int)pid);
+    g_autoptr(HtProcess) p = NULL;
+    char path[PATH_MAX];
+    ssize_t n = readlink(exe, path, sizeof(path) - 1);
+
+    if (n > 0) {
+        path[n] = 0;
+        /* An upgrade has replaced the file of a process that runs. */
+        if (g_str_has_suffix(path, " (deleted)")) {
+            path[n - strlen(" (deleted)")] = 0;
+        }
+        return g_path_get_basename(path);
+    }
+    p = errno == EACCES || errno == EPERM ? ht_process_new(pid, NULL) : NULL;
+    if (p) {
+        g_auto(GStrv) args = read_args(p);
+
+        return args[0] && *args[0] ? g_path_get_basename(args[0]) : NULL;
+    }
+    return NULL;
+}
+
+/* crosvm and others have more processes: only the first one is a machine. */
+static bool parent_is_vm(const HtProcessOwner *owner)
+{
+    g_autofree char *program = program_of(owner->parent);
+
+    return program && find_program(program) >= 0;
+}
+
+static void tell_root(HtWatchVms *v, const HtWatchVm *vm)
+{
+    const struct passwd *user = getpwuid(vm->owner.uid);
+    g_autoptr(GString) name = g_string_new(NULL);
+
+    if (v->told) {
+        return;
+    }
+    v->told = true;
+    ht_escape_str(name, HT_ESCAPE_TERMINAL, vm->name);
+    ht_notice("virtual machines of other users are not recorded, as '%s' of "
+              "%s: this needs root, for example 'systemctl start "
+              "hypertrace-watch'", name->str, user ? user->pw_name : "another");
+}
+
+/* A name is chosen by the machine's user, and becomes the name of a folder. */
+static char *safe_name(const char *program, pid_t pid, const char *name)
+{
+    g_autofree char *text = name ? g_strndup(name, NAME_BYTES) :
+                            g_strdup_printf("%.*s-%d", NAME_BYTES - 12,
+                                            program, (int)pid);
+
+    g_strcanon(text, G_CSET_a_2_z G_CSET_A_2_Z G_CSET_DIGITS "_.-", '_');
+    return g_strdup_printf("%s%s", *text == '.' ? "_" : "", text);
+}
+
+/* Return: the machine, if the process is one that opted in; else NULL */
+static HtWatchVm *examine(HtWatchVms *v, pid_t pid)
+{
+    g_autofree char *program = program_of(pid), *name = NULL;
+    g_autoptr(HtWatchVm) vm = NULL;
+    g_auto(GStrv) args = NULL;
+
+    if (!program || find_program(program) < 0) {
+        return NULL;
+    }
+    vm = g_new0(HtWatchVm, 1);
+    vm->process = ht_process_new(pid, NULL);
+    if (!vm->process || !ht_process_owner(vm->process, &vm->owner)) {
+        return NULL;
+    }
+    args = read_args(vm->process);
+    name = ht_watch_vm_name(program, args);
+    vm->name = safe_name(program, pid, name);
+    vm->rule = ht_watch_settings_match(v->settings, name ? name : vm->name,
+                                       vm->owner.uid);
+    if (!vm->rule || parent_is_vm(&vm->owner)) {
+        return NULL;
+    }
+    if (geteuid() && !ht_process_is_ours(vm->process)) {
+        tell_root(v, vm);
+        return NULL;
+    }
+    return g_steal_pointer(&vm);
+}
+
+static bool is_due(Seen *seen, int64_t now, unsigned *again)
+{
+    if (seen->taken) {
+        return false;
+    }
+    if (seen->scans < FIRST_SCANS) {
+        seen->scans++;
+        return true;
+    }
+    if (now - seen->examined < AGAIN_US || *again >= AGAIN_MAX) {
+        return false;
+    }
+    ++*again;
+    return true;
+}
+
+static Seen *see(HtWatchVms *v, pid_t pid, uint64_t inode)
+{
+    Seen *seen = g_hash_table_lookup(v->seen, GINT_TO_POINTER(pid));
+
+    if (!seen && g_hash_table_size(v->seen) >= PROCESSES_MAX) {
+        return NULL;
+    }
+    if (!seen) {
+        seen = g_new0(Seen, 1);
+        g_hash_table_insert(v->seen, GINT_TO_POINTER(pid), seen);
+    }
+    if (seen->inode != inode) {
+        *seen = (Seen) { .inode = inode };
+    }
+    seen->round = v->round;
+    return seen;
+}
+
+static gboolean is_over(void *pid, void *seen, void *opaque)
+{
+    return ((Seen *)seen)->round != ((HtWatchVms *)opaque)->round;
+}
+
+GPtrArray *ht_watch_vms_scan(HtWatchVms *v)
+{
+    GPtrArray *found = g_ptr_array_new();
+    int64_t now = g_get_monotonic_time();
+    DIR *proc = opendir("/proc");
+    unsigned again = 0;
+    struct dirent *e;
+
+    v->round++;
+    while (proc && (e = readdir(proc))) {
+        pid_t pid = g_ascii_isdigit(*e->d_name) ? atoi(e->d_name) : 0;
+        Seen *seen = pid ? see(v, pid, e->d_ino) : NULL;
+        HtWatchVm *vm;
+
+        if (!seen || !is_due(seen, now, &again)) {
+            continue;
+        }
+        seen->examined = now;
+        vm = examine(v, pid);
+        if (vm) {
+            seen->taken = true;
+            g_ptr_array_add(found, vm);
+        }
+    }
+    if (proc) {
+        closedir(proc);
+        g_hash_table_foreach_remove(v->seen, is_over, v);
+    }
+    return found;
+}
+
+HtWatchVms *ht_watch_vms_new(const HtWatchSettings *settings)
+{
+    HtWatchVms *v = g_new0(HtWatchVms, 1);
+
+    v->settings = settings;
+    v->seen = g_hash_table_new_full(NULL, NULL, NULL, g_free);
+    return v;
+}
+
+void ht_watch_vms_free(HtWatchVms *v)
+{
+    g_hash_table_destroy(v->seen);
+    g_free(v);
+}

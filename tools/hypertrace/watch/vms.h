@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * hypertrace watch: find virtual machines among the processes of this host
+ *
+ * A virtual machine is a process of a known program. The kernel has no event
+ * for new processes without privilege, so /proc is listed from time to time.
+ * Only new processes are examined: the cost depends on the number of processes
+ * that start, and a little on the number that run.
+ */
+#ifndef HYPERTRACE_WATCH_VMS_H
+#define HYPERTRACE_WATCH_VMS_H
+
+#include "memory/process.h"
+#include "watch/settings.h"
+
+/**
+ * struct HtWatchVm - a virtual machine that opted in
+ * @process: its process
+ * @owner: user of the process
+ * @name: its name, or the program and the PID; in [A-Za-z0-9_.-]
+ * @rule: the rule that chose it
+ */
+typedef struct HtWatchVm {
+    HtProcess *process;
+    HtProcessOwner owner;
+    char *name;
+    const HtWatchRule *rule;
+} HtWatchVm;
+
+void ht_watch_vm_free(HtWatchVm *vm);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(HtWatchVm, ht_watch_vm_free)
+
+typedef struct HtWatchVms HtWatchVms;
+
+/**
+ * ht_watch_vms_new() - prepare to find virtual machines
+ * @settings: settings; must outlive the result
+ */
+HtWatchVms *ht_watch_vms_new(const HtWatchSettings *settings);
+void ht_watch_vms_free(HtWatchVms *v);
+
+/**
+ * ht_watch_vms_scan() - find new virtual machines
+ * @v: from ht_watch_vms_new()
+ *
+ * Each is returned once. A machine of another user is returned to root only;
+ * for other users, a message names the first such machine.
+ *
+ * Return: HtWatchVm, which the caller owns
+ */
+GPtrArray *ht_watch_vms_scan(HtWatchVms *v);
+
+/**
+ * ht_watch_vm_name() - get the name of a virtual machine
+ * @program: name of its program
+ * @args: its arguments; NULL after the last
+ *
+ * Return: newly allocated; NULL if the program is no known one, or if the
+ * arguments have no name
+ */
+char *ht_watch_vm_name(const char *program, char **args);
+
+#endif

@@ -1,0 +1,358 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * hypertrace watch: follow virtual machines with recorders
+ *
+ * One thread waits for messages and ends of recorders, for ends of machines
+ * without a recorder, and for signals, and lists processes every two seconds.
+ */
+#include "hypertrace/base.h"
+#include <poll.h>
+#include <signal.h>
+#include <sys/signalfd.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+#include "cli/command.h"
+#include "watch/disk.h"
+#include "watch/recorder.h"
+#include "watch/watch.h"
+
+#define SCAN_US         (2 * G_USEC_PER_SEC)
+/* Users can change the folder: measure it also without a new recording. */
+#define TRIM_US         (60 * G_USEC_PER_SEC)
+/* Pause after an attempt to make room on a full file system */
+#define ROOM_US         (10 * G_USEC_PER_SEC)
+/* Time for recorders to end before they are killed */
+#define END_US          (20 * G_USEC_PER_SEC)
+
+typedef struct Watch {
+    const HtWatchSettings *settings;
+    HtWatchVms *vms;
+    GPtrArray *recorders;
+    int dir;
+    int signals;
+    uint64_t reserve;           /* disk space for the next recording */
+    int64_t next_scan;
+    int64_t next_trim;
+    int64_t next_room;
+    bool crowded;               /* the limit of memory has been reported */
+    bool stop;
+} Watch;
+
+static void free_recorder(void *opaque)
+{
+    ht_watch_recorder_free(opaque);
+}
+
+static bool in_use(const Watch *w, const char *where)
+{
+    unsigned i;
+
+    for (i = 0; i < w->recorders->len; i++) {
+        const HtWatchRecorder *r = w->recorders->pdata[i];
+
+        if (!strcmp(r->where, where)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Two machines of a user may have the same name. */
+static char *choose_folder(const Watch *w, const char *user, const char *vm)
+{
+    char *where = g_build_filename(user, vm, NULL);
+    unsigned i;
+
+    for (i = 2; in_use(w, where); i++) {
+        g_autofree char *numbered = g_strdup_printf("%s-%u", vm, i);
+
+        g_free(where);
+        where = g_build_filename(user, numbered, NULL);
+    }
+    return where;
+}
+
+/* The scan may find a process again if the kernel has forgotten its inode. */
+static bool is_known(const Watch *w, const HtWatchVm *vm)
+{
+    unsigned i;
+
+    for (i = 0; i < w->recorders->len; i++) {
+        const HtWatchRecorder *r = w->recorders->pdata[i];
+
+        if (r->vm->process->pid == vm->process->pid &&
+            !ht_process_ended(r->vm->process)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void add_vm(Watch *w, HtWatchVm *vm)
+{
+    g_autoptr(GError) error = NULL;
+    g_autofree char *user = NULL, *where = NULL;
+
+    if (is_known(w, vm)) {
+        ht_watch_vm_free(vm);
+        return;
+    }
+    user = ht_watch_disk_user(w->dir, vm->owner.uid, vm->owner.gid, &error);
+    if (!user) {
+        ht_error("process %d is not recorded: %s", (int)vm->process->pid,
+                 error->message);
+        ht_watch_vm_free(vm);
+        return;
+    }
+    where = choose_folder(w, user, vm->name);
+    ht_notice("%s: found process %d", where, (int)vm->process->pid);
+    g_ptr_array_add(w->recorders, ht_watch_recorder_new(vm, where));
+}
+
+static void scan(Watch *w, int64_t now)
+{
+    g_autoptr(GPtrArray) found = NULL;
+    unsigned i;
+
+    if (now < w->next_scan) {
+        return;
+    }
+    found = ht_watch_vms_scan(w->vms);
+    for (i = 0; i < found->len; i++) {
+        add_vm(w, found->pdata[i]);
+    }
+    w->next_scan = now + SCAN_US;
+}
+
+/* Check whether there is memory for a recorder; report the limit once. */
+static bool has_memory(Watch *w, const HtWatchRecorder *next)
+{
+    uint64_t sum = next->vm->rule->size;
+    unsigned i;
+
+    for (i = 0; i < w->recorders->len; i++) {
+        const HtWatchRecorder *r = w->recorders->pdata[i];
+
+        sum += r->child ? r->vm->rule->size : 0;
+    }
+    if (sum <= w->settings->max_memory) {
+        return true;
+    }
+    if (!w->crowded) {
+        ht_error("%s and further virtual machines wait until others end: all "
+                 "recorders together have the memory of max-memory, %" PRIu64
+                 " MiB", next->where, w->settings->max_memory >> 20);
+        w->crowded = true;
+    }
+    return false;
+}
+
+static void start_recorders(Watch *w, int64_t now)
+{
+    unsigned i;
+
+    for (i = 0; i < w->recorders->len; i++) {
+        HtWatchRecorder *r = w->recorders->pdata[i];
+        g_autoptr(GError) error = NULL;
+
+        if (!r->child && now >= r->due && !ht_process_ended(r->vm->process) &&
+            has_memory(w, r) &&
+            !ht_watch_recorder_start(r, w->settings, &error)) {
+            ht_error("%s: %s", r->where, error->message);
+        }
+    }
+}
+
+/* Remove the folder of a machine that left no recording. */
+static void remove_folder(const Watch *w, const HtWatchRecorder *r)
+{
+    g_autofree char *user = g_path_get_dirname(r->where);
+    g_autofree char *vm = g_path_get_basename(r->where);
+    int fd = openat(w->dir, user, O_RDONLY | O_DIRECTORY | O_NOFOLLOW |
+                    O_CLOEXEC);
+
+    if (fd >= 0) {
+        unlinkat(fd, vm, AT_REMOVEDIR);
+        close(fd);
+    }
+}
+
+/* Forget machines that have ended, after their recorders have. */
+static void forget_ended(Watch *w)
+{
+    unsigned i;
+
+    for (i = w->recorders->len; i-- > 0;) {
+        HtWatchRecorder *r = w->recorders->pdata[i];
+
+        if (!r->child && ht_process_ended(r->vm->process)) {
+            remove_folder(w, r);
+            g_ptr_array_remove_index(w->recorders, i);
+            w->crowded = false;
+        }
+    }
+}
+
+static void reap(Watch *w)
+{
+    int status;
+    pid_t pid;
+    unsigned i;
+
+    while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
+        for (i = 0; i < w->recorders->len; i++) {
+            HtWatchRecorder *r = w->recorders->pdata[i];
+
+            if (r->child == pid) {
+                if (ht_watch_recorder_read(r)) {
+                    w->next_trim = 0;
+                }
+                ht_watch_recorder_ended(r, status);
+            }
+        }
+    }
+}
+
+static void read_signals(Watch *w)
+{
+    struct signalfd_siginfo info;
+
+    while (read(w->signals, &info, sizeof(info)) == sizeof(info)) {
+        w->stop |= info.ssi_signo != SIGCHLD;
+    }
+}
+
+static void trim(Watch *w, int64_t now)
+{
+    /* Other programs can fill the file system at any time. */
+    if (now >= w->next_trim ||
+        (now >= w->next_room && ht_watch_disk_is_full(w->dir, w->reserve))) {
+        ht_watch_disk_trim(w->dir, w->settings->max_disk, w->reserve);
+        w->next_trim = now + TRIM_US;
+        w->next_room = now + ROOM_US;
+    }
+}
+
+/* Wait until @until, or until something has happened. */
+static void wait_until(Watch *w, int64_t until)
+{
+    g_autofree struct pollfd *fds = g_new0(struct pollfd,
+                                           2 * w->recorders->len + 1);
+    int64_t us = until - g_get_monotonic_time();
+    unsigned n = 0, i;
+
+    fds[n++] = (struct pollfd) { .fd = w->signals, .events = POLLIN };
+    for (i = 0; i < w->recorders->len; i++) {
+        const HtWatchRecorder *r = w->recorders->pdata[i];
+
+        fds[n++] = (struct pollfd) { .fd = r->out, .events = POLLIN };
+        fds[n++] = (struct pollfd) {
+            .fd = r->child ? -1 : r->vm->process->pidfd, .events = POLLIN,
+        };
+    }
+    poll(fds, n, us > 0 ? us / 1000 + 1 : 0);
+    read_signals(w);
+    for (i = 0; i < w->recorders->len; i++) {
+        if (fds[2 * i + 1].revents &&
+            ht_watch_recorder_read(w->recorders->pdata[i])) {
+            w->next_trim = 0;
+        }
+    }
+    reap(w);
+}
+
+static void signal_all(const Watch *w, int sig)
+{
+    unsigned i;
+
+    for (i = 0; i < w->recorders->len; i++) {
+        const HtWatchRecorder *r = w->recorders->pdata[i];
+
+        if (r->child) {
+            kill(r->child, sig);
+        }
+    }
+}
+
+static bool any_child(const Watch *w)
+{
+    unsigned i;
+
+    for (i = 0; i < w->recorders->len; i++) {
+        if (((HtWatchRecorder *)w->recorders->pdata[i])->child) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* End all recorders. One that writes a recording completes it. */
+static void end(Watch *w)
+{
+    int64_t until = g_get_monotonic_time() + END_US;
+
+    signal_all(w, SIGTERM);
+    while (any_child(w) && g_get_monotonic_time() < until) {
+        wait_until(w, until);
+    }
+    signal_all(w, SIGKILL);
+    while (any_child(w)) {
+        wait_until(w, g_get_monotonic_time() + END_US);
+    }
+}
+
+static void follow(Watch *w)
+{
+    while (!w->stop) {
+        int64_t now = g_get_monotonic_time();
+
+        forget_ended(w);
+        scan(w, now);
+        start_recorders(w, now);
+        trim(w, now);
+        wait_until(w, MIN(w->next_scan, w->next_trim));
+    }
+}
+
+static int make_signals(void)
+{
+    static const int signals[] = { SIGTERM, SIGINT, SIGCHLD };
+    sigset_t set;
+    unsigned i;
+
+    sigemptyset(&set);
+    for (i = 0; i < G_N_ELEMENTS(signals); i++) {
+        /* The caller may have ignored it; children would inherit that. */
+        signal(signals[i], SIG_DFL);
+        sigaddset(&set, signals[i]);
+    }
+    sigprocmask(SIG_BLOCK, &set, NULL);
+    return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+}
+
+int ht_watch_run(const HtWatchSettings *settings)
+{
+    g_autoptr(GError) error = NULL;
+    Watch w = {
+        .settings = settings,
+        .reserve = ht_watch_settings_recording(settings),
+    };
+
+    /* Users must reach their folders, which have a mode of their own. */
+    umask(022);
+    w.dir = ht_watch_disk_open(settings->dir, &error);
+    if (w.dir < 0) {
+        return ht_error("%s", error->message);
+    }
+    w.signals = make_signals();
+    w.vms = ht_watch_vms_new(settings);
+    w.recorders = g_ptr_array_new_with_free_func(free_recorder);
+    follow(&w);
+    end(&w);
+    g_ptr_array_free(w.recorders, true);
+    ht_watch_vms_free(w.vms);
+    close(w.signals);
+    close(w.dir);
+    return HT_EXIT_OK;
+}

@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * hypertrace watch: a flight recorder for each virtual machine of a host
+ */
+#include "hypertrace/base.h"
+
+#include "cli/command.h"
+#include "watch/watch.h"
+
+static char *config;
+static GKeyFile *given;         /* options of the command line */
+
+static gboolean set_option(const char *option, const char *value, void *data,
+                           GError **error)
+{
+    const char *key = option + strspn(option, "-");
+
+    /* "-o" is short for "--dir". */
+    g_key_file_set_string(given, "watch", key[1] ? key : "dir", value);
+    return true;
+}
+
+/* Add to a list: the option may be given several times. */
+static gboolean add_option(const char *option, const char *value, void *data,
+                           GError **error)
+{
+    const char *key = option + strspn(option, "-");
+    g_auto(GStrv) list = g_key_file_get_string_list(given, "watch", key, NULL,
+                                                    NULL);
+    unsigned n = list ? g_strv_length(list) : 0;
+
+    list = g_renew(char *, list, n + 2);
+    list[n] = g_strdup(value);
+    list[n + 1] = NULL;
+    g_key_file_set_string_list(given, "watch", key,
+                               (const char * const *)list, n + 1);
+    return true;
+}
+
+static const GOptionEntry entries[] = {
+    { "name", 0, 0, G_OPTION_ARG_CALLBACK, add_option,
+      "record machines with such a name, as 'web*'; repeatable", "PATTERN" },
+    { "user", 0, 0, G_OPTION_ARG_CALLBACK, add_option,
+      "record machines of this user only; repeatable", "USER" },
+    { "dir", 'o', 0, G_OPTION_ARG_CALLBACK, set_option,
+      "directory of the recordings", "DIR" },
+    { "size", 0, 0, G_OPTION_ARG_CALLBACK, set_option,
+      "memory for the events of each machine (default: 16M)", "SIZE" },
+    { "keep", 0, 0, G_OPTION_ARG_CALLBACK, set_option,
+      "number of recordings of each machine (default: 10)", "N" },
+    { "silence", 0, 0, G_OPTION_ARG_CALLBACK, set_option,
+      "also make a recording if there are no events for TIME", "TIME" },
+    { "max-memory", 0, 0, G_OPTION_ARG_CALLBACK, set_option,
+      "limit for the sum of --size of all machines (default: 1G)", "SIZE" },
+    { "max-disk", 0, 0, G_OPTION_ARG_CALLBACK, set_option,
+      "limit for all recordings; the oldest go first (default: 4G)", "SIZE" },
+    { "config", 0, 0, G_OPTION_ARG_FILENAME, &config,
+      "file with these settings", "FILE" },
+    { 0 }
+};
+
+static int run(void)
+{
+    g_autoptr(GError) error = NULL;
+    HtWatchSettings settings;
+    int status;
+
+    if (ht_watch_settings_read(&settings, given, config, &error)) {
+        status = ht_watch_run(&settings);
+    } else {
+        status = ht_usage_error("%s", error->message);
+    }
+    ht_watch_settings_clear(&settings);
+    return status;
+}
+
+int ht_watch(int argc, char **argv)
+{
+    g_autoptr(GOptionContext) context = g_option_context_new(NULL);
+    g_autoptr(GError) error = NULL;
+    int status;
+
+    given = g_key_file_new();
+    g_option_context_set_summary(context, "Follow virtual machines of this host"
+                                 " with a flight recorder each, and make a\n"
+                                 "recording when one panics, is reset or ends."
+                                 " New machines are found.");
+    g_option_context_set_description(context, "Without --config, the settings"
+                                     " are those of ~/.config/hypertrace/watch"
+                                     ".conf,\nor of /etc/hypertrace/watch.conf."
+                                     " Machines of other users need root.");
+    g_option_context_add_main_entries(context, entries, NULL);
+    g_set_prgname("hypertrace watch");
+    if (!g_option_context_parse(context, &argc, &argv, &error)) {
+        status = ht_usage_error("%s", error->message);
+    } else if (argc > 1) {
+        status = ht_usage_error("unexpected argument '%s'", argv[1]);
+    } else {
+        status = run();
+    }
+    g_key_file_free(given);
+    g_free(config);
+    return status;
+}
