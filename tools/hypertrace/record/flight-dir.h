@@ -89,8 +89,7 @@ void ht_flight_dir_remove(int dir, const char *name);
  * ht_flight_dir_remove_oldest() - make room on a full disk
  * @d: the folder
  *
- * Return: the path of the removed recording, newly allocated; NULL if none could
- * be removed
+ * Return: the path of the removed recording, newly allocated; NULL without one
  */
 char *ht_flight_dir_remove_oldest(const HtFlightDir *d);
 

@@ -55,8 +55,8 @@ typedef enum HtTraceBuffer {
  * @poll_us: period of polls in microseconds
  * @max_bytes: maximum size of the recording
  * @for_ns: duration of the recording; 0: until the guest ends
- * @wait_ns: with @process and without @plan: time to wait for the kernel and its
- *           events, after which the recording ends; 0: no limit
+ * @wait_ns: with @process and without @plan: time to wait for the kernel and
+ *           its events, after which the recording ends; 0: no limit
  * @lacking: an image was found, but without what @image must have
  * @again: a recording without @image ended, because the image can be read now
  * @print: only print the command that would be run
