@@ -60,9 +60,9 @@ bool ht_ctf_read(GPtrArray *dirs, const HtCtfReader *reader, void *opaque,
  * ht_ctf_ns: convert a clock snapshot to nanoseconds
  * @snapshot: the snapshot
  *
- * Returns: nanoseconds without the clock's offset. The clocks of LTTng and of
- * hypertrace's traces count CLOCK_MONOTONIC; their offset would make it a time
- * of day.
+ * Returns: nanoseconds without the clock's offset. In the traces of LTTng and
+ * of hypertrace, this is CLOCK_MONOTONIC. With the offset, the result would be
+ * a time of day.
  */
 uint64_t ht_ctf_ns(const bt_clock_snapshot *snapshot);
 

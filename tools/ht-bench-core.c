@@ -277,7 +277,10 @@ static uint64_t muldiv(uint64_t a, uint64_t b, uint64_t c)
     }
     r = a / c * b;
     a %= c;
-    /* Now a < c. Double and reduce for each bit of b, from the highest. */
+    /*
+     * Now a < c, so that a * b / c can be computed bit by bit: double the
+     * quotient and the rest for each bit of b, from the highest bit on.
+     */
     {
         uint64_t q = 0, rest = 0;
 

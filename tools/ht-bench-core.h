@@ -20,9 +20,10 @@ enum ht_bench_kind {
 /**
  * struct ht_bench_hooks - functions of the environment
  * @print: print a text that ends with NUL
- * @pause: wait for up to @ticks of the clock; if @ticks is 0, wait for room in
- *         a ring. @tries is the number of earlier calls in this wait. Returns
- *         false to give up
+ * @pause: sleep for at most @ticks of the clock, so that the caller polls the
+ *         clock or the ring again. If @ticks is 0, the caller waits for room in
+ *         a ring, and the hook chooses the time. @tries is the number of
+ *         earlier calls in the same wait. Returns false to end the run
  */
 struct ht_bench_hooks {
     void (*print)(const char *text);
@@ -65,11 +66,12 @@ struct ht_bench_params {
  * @discarded: events discarded because the ring was full
  * @bytes: payload of the events sent
  * @waits: number of times that the ring was found full (lossless)
- * @gave_up: the pause hook returned false
+ * @gave_up: the run ended early, because the pause hook returned false
  * @groups: entries in @histogram
  * @slowest: ticks per event of the slowest group, times 16
- * @histogram: groups by ticks per event, times 16: exact up to 63, then 32
- *             buckets for each doubling
+ * @histogram: number of groups for each range of (ticks per event, times 16).
+ *             Up to 63, each value has a bucket of its own; above, each power
+ *             of two has 32 buckets
  */
 struct ht_bench_result {
     uint64_t begin;

@@ -19,7 +19,7 @@
 #include "hypertrace/port.h"
 #include "ht-bench-core.h"
 
-/* With --lossless: time to wait for room in the ring, in seconds */
+/* With --lossless: longest wait for room in a full ring, in seconds */
 #define PATIENCE_S      10
 
 struct thread {
@@ -57,9 +57,10 @@ static void sleep_ns(uint64_t ns)
 }
 
 /*
- * While the ring is full, yield at first, then sleep up to a millisecond at a
- * time. With --rate, sleep until 100 us before the next event is due. Then the
- * caller polls the clock.
+ * Pause the producer. If @ticks is 0, the ring is full: yield in the first 100
+ * calls, then sleep 50 us and later 1 ms in each call. Otherwise (--rate),
+ * sleep until 100 us before the next event is due; the caller then polls the
+ * clock.
  */
 static bool pause_hook(uint64_t ticks, uint64_t tries)
 {
@@ -92,7 +93,7 @@ static uint64_t clock_ns(void)
     return (uint64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
-/* Measure the counter's frequency, for a device that does not report it. */
+/* Measure the clock's frequency in Hz; not every device reports it. */
 static uint64_t measure_hz(void)
 {
     uint64_t ns = clock_ns(), ticks = ht_clock();
@@ -105,7 +106,7 @@ static uint64_t measure_hz(void)
 
 static uint64_t *ticks_left;
 
-/* End the run at the next check of the clock, as if --seconds had elapsed. */
+/* SIGINT, SIGTERM: end the run early, as if the time of --seconds had passed */
 static void on_signal(int nr)
 {
     (void)nr;
@@ -309,7 +310,10 @@ static bool start_thread(struct thread *t)
     return r ? fail("start a thread", -r) : true;
 }
 
-/* Returns the number of open streams, which the caller has to close. */
+/*
+ * Open a stream for each thread. Returns the number of streams that were
+ * opened, also after an error; the caller must close them.
+ */
 static uint32_t open_streams(struct ht_device *dev, struct thread *threads,
                              const struct options *o, cpu_set_t *cpus)
 {
@@ -348,8 +352,8 @@ static uint32_t open_streams(struct ht_device *dev, struct thread *threads,
 }
 
 /*
- * Run all threads. If one cannot be started, exit: the others would wait at the
- * barrier for ever.
+ * Run all threads. If one thread cannot be started, exit the program: the other
+ * threads would wait for it at the barrier for ever.
  */
 static void run_threads(struct thread *threads, const struct options *o)
 {
@@ -467,6 +471,6 @@ int main(int argc, char **argv)
     }
     free(threads);
     ht_close(dev);
-    /* A full disk may be reported only now. */
+    /* A full disk may be reported only when the buffer is flushed. */
     return ok && fflush(stdout) == 0 ? 0 : 1;
 }

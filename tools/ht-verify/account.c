@@ -8,17 +8,20 @@
 #include "account.h"
 #include "compare.h"
 
-/* Limit for messages about single events; all are counted. */
+/* Maximum number of messages about single events; later errors only count. */
 #define REPORTED_MAX 20
 
-/* A higher sequence number counts as wrong. Bounds Stream.seen to 128 MiB. */
+/*
+ * An event with a sequence number of SEQ_MAX or more counts as altered. The
+ * bitmap Stream.seen has a bit for each lower number: at most 128 MiB.
+ */
 #define SEQ_MAX (UINT64_C(1) << 30)
 
 /* TraceClass.user */
 typedef struct ClassUser {
     WorkloadClass workload;
-    Stream *stream;             /* stream of the last event of the class */
-    Row *row;                   /* row of the class in that stream */
+    Stream *stream;             /* stream of the latest event of the class */
+    Row *row;                   /* row of the class in @stream */
 } ClassUser;
 
 void account_problem(Account *a, const char *fmt, ...)
@@ -30,7 +33,7 @@ void account_problem(Account *a, const char *fmt, ...)
     va_end(ap);
 }
 
-/* Append a message about an event; the number of these is bounded. */
+/* Append a message about an event, at most REPORTED_MAX times. */
 static void G_GNUC_PRINTF(3, 4) report_event(Account *a, const Stream *s,
                                              const char *fmt, ...)
 {
@@ -248,8 +251,8 @@ static void on_loss(void *opaque, const TraceLoss *loss)
         s = stream_get(a, loss->kind, loss->device, loss->stream,
                        loss->instance);
         /*
-         * Prefer the difference of the totals: LTTng may have discarded loss
-         * events between this one and the previous one.
+         * Compute the loss from the totals, if two reports have one: LTTng may
+         * have discarded reports between them, whose counts would be missing.
          */
         s->discarded += s->has_total && loss->total > s->previous_total ?
                         loss->total - s->previous_total : loss->events;

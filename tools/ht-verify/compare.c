@@ -91,7 +91,7 @@ uint64_t compare_hash(const TraceEvent *ev)
 
 /* Streams ------------------------------------------------------------------ */
 
-/* Collect the events of all instances of a stream, oldest first. */
+/* Collect the events of all instances of a stream, in order of instances. */
 static GArray *events_of(const Account *a, const char *device, uint32_t index)
 {
     GArray *all = g_array_new(FALSE, FALSE, sizeof(Recorded));
@@ -112,7 +112,7 @@ static bool same_event(const Recorded *x, const Recorded *y)
     return x->guest_ns == y->guest_ns && x->hash == y->hash;
 }
 
-/* Search for an event like @e among those of the same time, from @i on. */
+/* Check whether an event equal to @e is among those of its time, from @i on. */
 static bool follows(const GArray *list, guint i, const Recorded *e)
 {
     for (; i < list->len; i++) {
@@ -129,8 +129,8 @@ static bool follows(const GArray *list, guint i, const Recorded *e)
 }
 
 /*
- * Count equal events. Both lists are in the order of guest_ns; if one is not,
- * account_read() has reported that.
+ * Count the events that both lists have, and those that only one has. The lists
+ * must be in the order of guest_ns; account_read() reports a list that is not.
  */
 static void compare_stream(Difference *d, const GArray *a, const GArray *b)
 {
@@ -193,9 +193,10 @@ static uint64_t reported(const Account *a)
 }
 
 /*
- * Check that trace @lacks reports the @missing events, which only @other has.
- * Both traces report the events that both lack. So the difference of the two
- * reports must not be less than the difference of the missing events.
+ * Check that trace @lacks reports as discarded the @missing events that only
+ * trace @other has. @others_missing is the number that only @lacks has. Events
+ * that both traces lack are in both reports. Therefore the report of @lacks
+ * must exceed that of @other by at least @missing - @others_missing.
  */
 static void check_missing(Account *to, const Account *lacks, uint64_t missing,
                           const Account *other, uint64_t others_missing)

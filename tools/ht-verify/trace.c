@@ -21,7 +21,7 @@ typedef struct Reading {
     GHashTable *classes;        /* bt_event_class: TraceClass */
     GHashTable *streams;        /* bt_stream: Stream */
     GStringChunk *strings;
-    /* Cache of the last lookup, since events come in runs */
+    /* Results of the last lookups: the next event often has the same ones. */
     const bt_event_class *last_class;
     TraceClass *class;
     const bt_stream *last_stream;
@@ -43,7 +43,7 @@ static TraceKind trace_kind(const bt_trace *trace)
     return TRACE_OTHER;
 }
 
-/* Get the channel "shm" of "/some/where/shm_1_0": CPU 1, file 0. */
+/* Get the name of LTTng's channel from a path: "shm" from "/dir/shm_1_0". */
 static char *channel_name(const char *path)
 {
     g_autofree char *base = g_path_get_basename(path ?: "");

@@ -41,16 +41,16 @@ int ht_error(const char *format, ...) G_GNUC_PRINTF(1, 2);
 void ht_messages_of(const char *command);
 
 /**
- * ht_errors_to_syslog() - let ht_error() and ht_notice() write to the system's
- *                         log instead
+ * ht_errors_to_syslog() - write later messages to the system's log
+ *
+ * This concerns ht_error(), ht_notice() and ht_usage_error(), which otherwise
+ * write to standard error.
  */
 void ht_errors_to_syslog(void);
 
 /**
- * ht_notice() - print "hypertrace COMMAND: MESSAGE" where ht_error() does
+ * ht_notice() - print a message that reports no error, as ht_error() prints it
  * @format: as for printf(), without a newline at the end
- *
- * For a message about something that went well.
  */
 void ht_notice(const char *format, ...) G_GNUC_PRINTF(1, 2);
 

@@ -9,7 +9,10 @@
 
 #define REPLACEMENT "\xef\xbf\xbd"
 
-/* Characters that are invisible or change other text: marks, bidi, BOM */
+/*
+ * Check for a character that is invisible, or changes how other text is shown:
+ * C1 controls, marks of direction, byte order marks, noncharacters
+ */
 static bool deceives(gunichar c)
 {
     return (c >= 0x80 && c < 0xa0) || c == 0x61c || c == 0xad ||

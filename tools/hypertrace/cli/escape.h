@@ -3,8 +3,8 @@
  * hypertrace: escape text of a guest for the place where it is shown
  *
  * A guest chooses the names of its tasks and files and the text on its console.
- * None of this may move a terminal's cursor, end a tag or a string, or make a
- * document invalid.
+ * Such a text must not move a terminal's cursor, end a tag or a string, or make
+ * a document invalid.
  */
 #ifndef HYPERTRACE_TOOL_ESCAPE_H
 #define HYPERTRACE_TOOL_ESCAPE_H
@@ -32,9 +32,9 @@ typedef enum HtEscape {
  * @s: any bytes
  * @len: number of bytes
  *
- * Bytes and characters that cannot be shown become \xNN or \u{N} (terminal,
- * XML), U+FFFD or an escape of JSON. At most 6 * @len bytes are appended; at
- * most 10 * @len for characters that are invisible or change the direction.
+ * For a terminal or XML, bytes and characters that cannot be shown become \xNN
+ * or \u{N}. For JSON, characters become its escapes, and invalid bytes U+FFFD.
+ * At most 6 * @len bytes are appended.
  */
 void ht_escape(GString *out, HtEscape how, const char *s, gsize len);
 

@@ -2,8 +2,9 @@
 /*
  * hypertrace: write JSON as a stream
  *
- * Only text that was not written yet is kept in memory, since a report may have
- * millions of lines. Names and values may have any bytes and are escaped.
+ * A document may have millions of lines, so only the text that the caller has
+ * not written yet is in memory. Names and values may have any bytes and are
+ * escaped.
  */
 #ifndef HYPERTRACE_TOOL_JSON_H
 #define HYPERTRACE_TOOL_JSON_H

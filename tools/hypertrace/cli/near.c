@@ -9,7 +9,10 @@
 /* Longer names count as not similar. */
 #define LENGTH_MAX 63
 
-/* Edit distance: letters to insert, remove, replace or swap to turn @a to @b */
+/*
+ * Compute the edit distance: the number of letters to insert, remove, replace
+ * or swap to turn @a into @b
+ */
 static unsigned distance(const char *a, const char *b)
 {
     unsigned rows[3][LENGTH_MAX + 2];

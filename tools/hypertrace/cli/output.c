@@ -19,7 +19,10 @@
 #define COLUMNS_DEFAULT 100
 #define COLUMNS_MAX     1000
 
-/* File for a signal handler to remove; changed only with signals blocked */
+/*
+ * Path of the unfinished file, which remove_unfinished() removes. It changes
+ * only while the signals of @deadly are blocked.
+ */
 static char unfinished[4096];
 static const int deadly[] = { SIGHUP, SIGINT, SIGTERM };
 
@@ -28,7 +31,7 @@ static void remove_unfinished(int sig)
     if (unfinished[0]) {
         unlink(unfinished);
     }
-    /* SA_RESETHAND has restored the default action, which ends the process. */
+    /* SA_RESETHAND has restored the default action: end the process. */
     raise(sig);
 }
 
@@ -188,7 +191,7 @@ bool ht_output_finish(HtOutput *o, GError **errp)
 
     ht_output_flush(o);
     if (o->path) {
-        /* Sync first: after a power cut, the name must not have less data. */
+        /* Sync before the rename: a power cut must not leave a partial file. */
         if (!o->error && fsync(o->fd) < 0 && errno != EINVAL) {
             o->error = errno;
         }

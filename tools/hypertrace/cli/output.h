@@ -16,7 +16,7 @@
  * HtOutput: an open output
  * @text: buffer; text appended to it is written by the functions below
  * @terminal: the output is a terminal
- * @colour: ht_output_colour() writes sequences
+ * @colour: ht_output_colour() appends the terminal's sequences for colours
  * @columns: maximum width of a line
  *
  * The caller appends to @text and calls ht_output_flush() or ht_output_room()
@@ -91,8 +91,8 @@ bool ht_output_patch(HtOutput *o, uint64_t at, const void *data, gsize len);
  * @o: output; must not be used afterwards
  * @errp: set on failure
  *
- * If the reader of standard output has closed the pipe (EPIPE), that is no
- * failure.
+ * If the reader of standard output has closed the pipe (EPIPE), the function
+ * succeeds.
  *
  * Returns: true on success
  */

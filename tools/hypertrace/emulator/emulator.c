@@ -19,9 +19,12 @@
 
 #define PREFIX          "qemu-system-"
 #define POLL_US         1000
-/* The recorder may start a QEMU by the same link, for the kernel's formats. */
+/*
+ * Set in the recorder's environment. To get the formats of events, the recorder
+ * may start another QEMU by the same link; that QEMU must not be recorded.
+ */
 #define NO_RECORD       "HYPERTRACE_RECORD"
-/* As a shell's for a program that does not exist */
+/* Exit status if there is no QEMU: a shell's for a command it cannot find */
 #define EXIT_NO_QEMU    127
 
 static const char *base_name(const char *path)
@@ -36,7 +39,10 @@ bool ht_is_emulator(const char *argv0)
     return g_str_has_prefix(base_name(argv0), PREFIX);
 }
 
-/* Check for a link to this program, which would start itself for ever. */
+/*
+ * Check whether a path leads to this program. It must not be run as QEMU: this
+ * program would start itself for ever.
+ */
 static bool is_this_program(const char *path)
 {
     struct stat self, st;
@@ -96,7 +102,10 @@ static void leave_terminal(void)
     }
 }
 
-/* Reset signals that the caller blocked or ignored: they end the recorder. */
+/*
+ * Reset all signals. The program that started QEMU may have blocked or ignored
+ * signals that must be able to end the recorder.
+ */
 static void reset_signals(void)
 {
     sigset_t none;
@@ -118,9 +127,9 @@ static int record_prepared(HtRecord *r)
 }
 
 /*
- * Record process @qemu, which is about to run QEMU. This process writes its
- * number to @ready. @started reaches its end when QEMU runs; a byte means that
- * QEMU could not be run.
+ * Be the recorder of process @qemu, which is about to run QEMU by exec. First,
+ * write the recorder's PID to the pipe @ready. Then read the pipe @started: its
+ * end means that QEMU runs, and a byte means that QEMU could not be run.
  */
 static int watch(HtRecord *r, pid_t qemu, int lock, int ready, int started)
 {
@@ -146,9 +155,9 @@ static int watch(HtRecord *r, pid_t qemu, int lock, int ready, int started)
 }
 
 /*
- * Start a recorder for this process. Return: a descriptor, closed on exec, to
- * which the caller writes a byte if QEMU cannot be run; -1 without a recorder,
- * and *@why has the reason
+ * Start a recorder for this process. Return: a descriptor that exec closes; if
+ * QEMU cannot be run, the caller writes a byte to it. On failure, return -1 and
+ * set *@why to the reason.
  */
 static int start_recorder(HtRecord *r, int lock, const char **why)
 {
@@ -182,7 +191,7 @@ static int start_recorder(HtRecord *r, int lock, const char **why)
     }
     close(ready[0]);
     if (recorder > 0) {
-        /* Needed where Yama lets only ancestors read a process */
+        /* With Yama, only an ancestor or the process set here may read QEMU. */
         prctl(PR_SET_PTRACER, recorder, 0, 0, 0);
     }
     return started[1];
@@ -206,9 +215,10 @@ static void set_string(char **string, const char *value)
 }
 
 /*
- * Run QEMU and record it, or run it with the arguments @unchanged. @argv[0] is
- * the link's name, @unchanged[0] the path of QEMU.
- * Return: only if QEMU was not run by this process
+ * Run QEMU and record its guest. If the guest cannot be recorded, run QEMU with
+ * the arguments @unchanged. @argv[0] is the name of the link, @unchanged[0] the
+ * path of QEMU.
+ * Return: an exit status, only if this process did not become QEMU
  */
 static int record(HtRecord *r, const HtSettings *s, char **argv,
                   char **unchanged)
@@ -218,7 +228,10 @@ static int record(HtRecord *r, const HtSettings *s, char **argv,
     const char *why;
     int lock, started, status;
 
-    /* The link's name gives the architecture; QEMU may have any name. */
+    /*
+     * Pass the link's name: it gives the architecture, which the name of QEMU's
+     * program may not.
+     */
     if (!ht_record_prepare(r, argv, &error)) {
         ht_error("%s", error->message);
         return run_qemu(unchanged);

@@ -47,7 +47,8 @@ static bool is_dots(const char *name)
 }
 
 /*
- * Call @each for the entries of @fd.  Return: false if one call returned false.
+ * Call @each for each entry of the folder @fd. Return: false if a call returned
+ * false, or if the folder cannot be read
  */
 static bool for_each(int fd, bool (*each)(int fd, const char *name, void *),
                      void *opaque)
@@ -66,7 +67,10 @@ static bool for_each(int fd, bool (*each)(int fd, const char *name, void *),
     return ok;
 }
 
-/* A recording has no subfolder: a folder with one is not a recording. */
+/*
+ * Add the size of a file. Returns false for a subfolder: recordings have none,
+ * so the folder must not be removed as one.
+ */
 static bool add_size(int fd, const char *name, void *opaque)
 {
     struct stat st;
@@ -78,7 +82,7 @@ static bool add_size(int fd, const char *name, void *opaque)
     return true;
 }
 
-/* Only a folder with the file "info" is a recording. */
+/* Append a folder to the list @opaque if it is a recording: it has "info". */
 static bool add_recording(int fd, const char *name, void *opaque)
 {
     int sub = open_folder(fd, name);

@@ -15,7 +15,10 @@
 #define MAX_BYTES       (UINT64_C(1) << 30)
 #define KEEP_MAX        1000000
 
-/* Get a setting: HYPERTRACE_KEEP_SIZE overrides "keep-size" of the file. */
+/*
+ * Get a setting. A variable of the environment overrides the file: for example,
+ * HYPERTRACE_KEEP_SIZE overrides "keep-size".
+ */
 static char *get(GKeyFile *file, const char *name)
 {
     g_autofree char *upper = g_ascii_strup(name, -1);
@@ -67,7 +70,10 @@ static bool get_flag(GKeyFile *file, const char *name, bool *flag,
     return true;
 }
 
-/* The required version of GLib does not have g_get_user_state_dir(). */
+/*
+ * Get the default folder of recordings. g_get_user_state_dir() is not used,
+ * because it needs a newer GLib than the one that the build requires.
+ */
 static char *default_folder(void)
 {
     const char *state = g_getenv("XDG_STATE_HOME");

@@ -19,9 +19,10 @@
  * @qemu: QEMU's program, or a folder with programs; NULL to search PATH
  * @recordings: folder that gets a folder for each recording
  * @keep: number of recordings that are kept, the new one included
- * @keep_bytes: sum of their sizes, in bytes, before the new one starts
+ * @keep_bytes: before a recording begins, the oldest ones are removed until the
+ *              sum of their sizes is at most this, in bytes
  * @max_bytes: largest size of one recording, in bytes
- * @events: as --event of record; NULL for its default
+ * @events: list as for --event of record; NULL for the default of record
  * @ring_bytes: size of the guest's ring, as --size of record
  */
 typedef struct HtSettings {
