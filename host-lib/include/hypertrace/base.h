@@ -30,7 +30,7 @@
 /**
  * HT_ROUND_UP() - round up to a multiple
  * @n: an unsigned integer
- * @d: the divisor; evaluated twice
+ * @d: the divisor; evaluated three times
  */
 #define HT_ROUND_UP(n, d) (((n) + (d) - 1) / (d) * (d))
 

@@ -18,14 +18,16 @@ typedef struct HtLabel {
 
 /**
  * HtField: one field of an event class, as checked by the host
- * @name: valid and unique in its class
- * @kind: enum ht_field_kind
- * @elem: integer kind of a sequence's or array's elements; HT_FIELD_U8 for
- *        text; else 0
- * @flags: HT_FIELD_HEX; HT_FIELD_UTF8: an array that is text; HT_FIELD_LABELS,
- *         HT_FIELD_BITS: an integer with @labels
- * @count: elements of an array, else 0
- * @labels: @nr_labels of them, for values or, with HT_FIELD_BITS, for bits
+ * @name: name of the field; valid and unique in its class
+ * @kind: kind of the field, an enum ht_field_kind
+ * @elem: integer kind of the elements of a sequence or array; HT_FIELD_U8 for a
+ *        text; 0 for other kinds
+ * @flags: HT_FIELD_HEX: shown in base 16; HT_FIELD_UTF8: an array that holds
+ *         text; HT_FIELD_LABELS: an integer with @labels; HT_FIELD_BITS: the
+ *         labels name bits, not values
+ * @count: number of elements of an array; 0 for other kinds
+ * @nr_labels: number of @labels
+ * @labels: names of values; with HT_FIELD_BITS, names of bits
  */
 typedef struct HtField {
     char *name;
@@ -39,19 +41,22 @@ typedef struct HtField {
 
 /**
  * HtClass: an event class; immutable once published, never freed
- * @id: 1 to HT_CLASSES_MAX, for the life of the trace
- * @name: unique; the guest's name, with ".vN" if that name was registered
- *        before with other fields, or before by a program if this class is the
- *        kernel's, or the other way round
- * @origin: HT_ORIGIN_KERNEL, or the user who registered the class first: all
- *          programs share their classes
- * @loglevel: 0 to 14
+ * @id: number of the class, 1 to HT_CLASSES_MAX; it never changes
+ * @name: name, unique in the table: the guest's name.  ".vN" follows it if an
+ *        earlier class has the same name and other fields, or if one of both is
+ *        of the kernel and the other of a program
+ * @origin: HT_ORIGIN_KERNEL for a class of the guest's kernel; else the id of
+ *          the user who registered the class first.  All programs that register
+ *          an equal class share it
+ * @loglevel: severity, 0 (emergency) to 14 (debug)
  * @nr_fields: number of @fields
- * @fields: in payload order
- * @fixed: bytes of the payload behind the last variable part (all of them,
- *         if there is none)
- * @nr_vars: number of variable parts (text, sequence)
- * @vars: for each: bytes before its u16 count, and bytes an element
+ * @fields: the fields, in the order of the payload
+ * @fixed: number of bytes after the last variable part of the payload; without
+ *         a variable part, of the whole payload
+ * @nr_vars: number of variable parts: texts and sequences
+ * @vars: the variable parts: @before is the number of bytes from the end of the
+ *        previous part to the u16 count of this part; @elem is the size of an
+ *        element in bytes
  */
 typedef struct HtClass {
     uint32_t id;
@@ -69,26 +74,26 @@ typedef struct HtClass {
 } HtClass;
 
 /**
- * ht_kind_size: bytes of a scalar
+ * ht_kind_size: get the size of a scalar
  * @kind: enum ht_field_kind
  *
- * Returns: 1, 2, 4 or 8; 0 for kinds that are not scalars
+ * Returns: 1, 2, 4 or 8 bytes; 0 for kinds that are not scalars
  */
 unsigned ht_kind_size(unsigned kind);
 
 /**
- * ht_kind_signed: whether @kind is a signed integer
+ * ht_kind_signed: test whether a kind is a signed integer
  * @kind: enum ht_field_kind
  */
 bool ht_kind_signed(unsigned kind);
 
 /**
- * ht_class_payload: the length of an event's payload
+ * ht_class_payload: compute the size of an event's payload
  * @c: the class
  * @p: the payload
- * @avail: bytes that can be read at @p
+ * @avail: number of bytes that can be read at @p
  *
- * Returns: bytes, at most @avail; -1 if the payload does not fit @avail
+ * Returns: the size in bytes; -1 if the payload is larger than @avail
  */
 static inline ssize_t ht_class_payload(const HtClass *c, const uint8_t *p,
                                        size_t avail)
@@ -102,7 +107,7 @@ static inline ssize_t ht_class_payload(const HtClass *c, const uint8_t *p,
             return -1;
         }
         pos += 2 + (size_t)(p[pos] | p[pos + 1] << 8) * c->vars[i].elem;
-        /* a count cannot overflow pos: 32 fields x 64 Ki x 8 bytes */
+        /* @pos cannot overflow: 32 fields of 65,535 elements of 8 bytes */
     }
     pos += c->fixed;
     return pos <= avail ? (ssize_t)pos : -1;
@@ -110,20 +115,20 @@ static inline ssize_t ht_class_payload(const HtClass *c, const uint8_t *p,
 
 /**
  * HtClassTable: the event classes of one trace
- * @by_id: class by id
+ * @by_id: the classes by their id; NULL if no class has the id
  *
- * It only grows.  Writers hold the table's lock (registration); readers need
- * none: a class is published with release order and stays.
+ * Classes are added and never removed.  A thread that adds a class holds @lock.
+ * Readers need no lock: a class is published by a store-release.
  */
 typedef struct HtClassTable HtClassTable;
 struct HtClassTable {
     HtClass *by_id[HT_CLASSES_MAX + 1];
     /*< private >*/
     uint32_t count;
-    GMutex lock;                /* for the fields below, and adding */
+    GMutex lock;                /* held to add classes; protects all below */
     GHashTable *by_name;
-    size_t size;                /* of what ht_class_table_save() returns */
-    size_t limit;               /* of @size */
+    size_t size;                /* bytes that ht_class_table_save() returns */
+    size_t limit;               /* maximum of @size */
 };
 
 /**
@@ -133,36 +138,37 @@ struct HtClassTable {
 void ht_class_free(HtClass *c);
 
 /**
- * ht_class_field_free: may a class have one more field of that name?
+ * ht_class_field_free: test whether a class can have another field of this name
  * @c: the class
- * @name: of letters, digits and '_'
+ * @name: the name, of letters, digits and '_'
  *
- * Returns: false if a field of @c or one of a backend's own has it, or one
- * that readers of traces take for the same
+ * Returns: false if backends add a field of this name to each event, or if
+ * readers of traces cannot tell the name from that of a field of @c
  */
 bool ht_class_field_free(const HtClass *c, const char *name);
 
 HtClassTable *ht_class_table_new(void);
 void ht_class_table_free(HtClassTable *t);
 
-/* Largest size of a saved table */
+/* Maximum size of a saved table in bytes */
 #define HT_CLASSES_SAVED_MAX (HT_CLASSES_MAX * (4 + HT_MESSAGE_MAX))
 
 /**
- * ht_class_table_set_limit: limit the size of a table
+ * ht_class_table_set_limit: limit the size of a saved table
  * @t: the table
- * @limit: bytes of what ht_class_table_save() returns; HT_CLASSES_SAVED_MAX
- *         at the start.  Classes that are in the table stay in any case
+ * @limit: maximum number of bytes that ht_class_table_save() may return; the
+ *         default is HT_CLASSES_SAVED_MAX.  Classes that are already in the
+ *         table are not removed
  *
  * Context: any thread
  */
 void ht_class_table_set_limit(HtClassTable *t, size_t limit);
 
 /**
- * ht_class_table_size: size of a table
+ * ht_class_table_size: get the size of a saved table
  * @t: the table
  *
- * Returns: bytes of what ht_class_table_save() returns
+ * Returns: number of bytes that ht_class_table_save() returns
  *
  * Context: any thread
  */
@@ -172,12 +178,13 @@ size_t ht_class_table_size(HtClassTable *t);
  * ht_class_table_add: check a HT_MSG_CLASS_REGISTER and find or add its class
  * @t: the table
  * @msg: the message, a private copy
- * @size: its bytes
- * @added: set to whether the class is new
- * @cls: set to the class
+ * @size: size of @msg in bytes
+ * @added: set to true if the class is new, else to false
+ * @cls: set to the class, or to NULL on failure
  *
  * Returns: HT_STATUS_OK; HT_STATUS_INVAL if the message is malformed;
- * HT_STATUS_LIMIT if the table has no room for the class
+ * HT_STATUS_LIMIT if the table has no room for the class, or if its name has
+ * too many versions or becomes too long by ".vN"
  *
  * Context: any thread
  */
@@ -185,48 +192,53 @@ enum ht_status ht_class_table_add(HtClassTable *t, const void *msg,
                                   size_t size, bool *added, HtClass **cls);
 
 /**
- * ht_class_table_get: the class with an id
+ * ht_class_table_get: find a class by its id
  * @t: the table
- * @id: anything
+ * @id: the id; any value is allowed
  *
- * Returns: the class, or NULL.  Lock-free.
+ * Returns: the class; NULL if no class has this id
+ *
+ * Context: any thread; takes no lock
  */
 HtClass *ht_class_table_get(const HtClassTable *t, uint32_t id);
 
 /**
- * ht_class_table_count: classes so far; their ids are 1 to this number
+ * ht_class_table_count: get the number of classes; their ids are 1 to this
+ * number
  * @t: the table
  */
 uint32_t ht_class_table_count(const HtClassTable *t);
 
 /**
- * ht_class_encode: write a class as a message, for HT_MSG_CLASS_LIST
+ * ht_class_encode: encode a class, as in the reply to HT_MSG_CLASS_LIST
  * @c: the class
- * @msg: HT_MESSAGE_MAX bytes
+ * @msg: buffer of HT_MESSAGE_MAX bytes; the members @h, @index and @on are not
+ *       set
  *
- * Returns: bytes written
+ * Returns: the size of the message in bytes
  */
 size_t ht_class_encode(const HtClass *c, struct ht_msg_class *msg);
 
 /**
- * ht_class_table_save: all classes, for a table elsewhere
+ * ht_class_table_save: encode all classes, for ht_class_table_load()
  * @t: the table
  *
- * For each, in the order of ids: 32 bits with the size of what follows, then
- * the class as ht_class_encode() writes it.
+ * For each class, in the order of ids, the result holds the size of its message
+ * (32 bits, little-endian), then the message as ht_class_encode() writes it.
  *
- * Returns: a new array
+ * Returns: the bytes, for g_byte_array_unref()
  */
 GByteArray *ht_class_table_save(const HtClassTable *t);
 
 /**
- * ht_class_table_load: have at least the classes that were saved
- * @t: the table; where both have an id, it must be the same class
- * @data: anything
- * @size: bytes at @data
- * @why: set to what is wrong, to be freed
+ * ht_class_table_load: add the classes of a saved table
+ * @t: the table; if a class of it has the id of a saved class, both must be
+ *     equal
+ * @data: result of ht_class_table_save(); not trusted
+ * @size: size of @data in bytes
+ * @why: set to the reason of a failure; free with g_free()
  *
- * Returns: false if @t is as it was before
+ * Returns: false on failure; @t is then unchanged
  *
  * Context: as ht_class_table_add()
  */

@@ -13,13 +13,13 @@
  * @vm_name: name of the VM; viewers show it as the host name of the system
  * @device: name of the device
  * @channel: transport of the events
- * @clock: description of the clock; NULL: times of a device, converted to the
- *         host's clock
+ * @clock: description of the clock, for viewers; NULL: the guest's counter,
+ *         converted to the host's clock
  * @host_boot: id of the host's boot whose clock is used, or NULL
  * @uuid: unique id of this trace directory
  * @clock_uuid: id of the guest's clock, the same for all devices of a VM
  * @clock_offset_ns: CLOCK_REALTIME - CLOCK_MONOTONIC
- * @precision_ns: error bound of the times, as far as known
+ * @precision_ns: error bound of the times in ns; 0 if it is not known
  * @lttng: the events are Linux's and get the names of LTTng's kernel tracer,
  *         for viewers that identify events by the tracer's name
  */
@@ -77,12 +77,12 @@ int ht_ctf_writer_new(const char *dir, const char *name, const HtCtfInfo *info,
  * ht_ctf_writer_new_at: make a trace without events in a directory that is open
  * @parent: the directory; not used after this call
  * @dir: its name, for ht_ctf_writer_path()
- * @name: as for ht_ctf_writer_new(), as all below
+ * @name: as for ht_ctf_writer_new()
  * @info: copied
  * @streams: number of streams
  * @out: set to the writer
  *
- * For a process that can no longer open @dir by its name.
+ * A process that can no longer open @dir by its name uses this.
  *
  * Returns: 0 or -errno
  */

@@ -91,7 +91,9 @@ typedef struct HtDead {
     HtClassTable *classes;
 } HtDead;
 
-/* Put between the host's byte order and the file's */
+/*
+ * Convert between the host's byte order and the file's, little-endian
+ */
 static inline void ht_dead_head_swap(HtDeadHead *h)
 {
     h->magic = ht_le32(h->magic);

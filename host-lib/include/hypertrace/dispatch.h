@@ -1,59 +1,63 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: from the streams of a guest to its sinks
+ * hypertrace: deliver the runs of a guest's streams to sinks
  *
- * A sink has a session of a backend, a queue with a budget, and a thread.
- * Posting a run never waits for a backend.  A sink that has no budget for a
- * run discards it for itself, and counts it.  Only a sink's own thread waits
- * for its backend; a backend that cannot block may also be called by the thread
- * that posts, if the sink has delivered everything that was posted before.
+ * A sink consists of a session of a backend, a queue with a budget in bytes,
+ * and a thread.  Posting a run never waits for a backend.  If a run exceeds the
+ * budget of a sink, that sink discards the events of the run and counts them;
+ * the other sinks still get them.
  *
- * The locks are private.  Lock order: the lock of a stream, the session's lock,
- * then the dispatcher's; a thread that has the dispatcher's lock only tries to
- * take a session's.
+ * Only the sink's own thread may wait for its backend.  If the backend cannot
+ * block and the sink has delivered all earlier runs, the thread that posts a
+ * run may deliver it.
+ *
+ * Each session has a lock, and so has the dispatcher; both are private.  Lock
+ * order: the lock of a stream, the session's lock, the dispatcher's lock.  A
+ * thread that holds the dispatcher's lock takes a session's lock by trylock
+ * only.
  */
 #ifndef HYPERTRACE_DISPATCH_H
 #define HYPERTRACE_DISPATCH_H
 
 #include "hypertrace/queue.h"
 
-/* Bytes of a stream's buffer, unless packets are larger */
+/* Minimum size of a buffer for a stream's events, in bytes */
 #define HT_DISPATCH_BUFFER      (64 * 1024)
 
-/* Classes that HtSinkOps.expect announces at a time, at most */
+/* Maximum number of classes in one call of HtSinkOps.expect */
 #define HT_DISPATCH_EXPECT_MAX  64
 
 /*
- * How soon a backend is asked again for the classes that it refused, and how
- * many it may refuse then before the attempt ends
+ * Minimum interval in ns between two attempts to register refused classes, and
+ * number of refusals that end an attempt
  */
 #define HT_DISPATCH_RETRY_NS        INT64_C(1000000000)
 #define HT_DISPATCH_RETRY_FAILURES  16
 
-/* Interval of reports about classes that a backend refuses */
+/* Minimum interval in ns between a sink's reports of refused classes */
 #define HT_DISPATCH_REPORT_NS       INT64_C(1000000000)
 
 typedef struct HtDispatch HtDispatch;
 
 /**
- * HtSinkOps: calls of a session
- * @begin: first call on the sink's thread; may be NULL
- * @expect: announce classes that @learn is called for next; may be NULL
- * @learn: learn a class before any run uses it.  Returns NULL, or a reason to
- *         be freed: then the session's events of the class are discarded, and
- *         it is asked again later.  NULL: there is nothing to learn
- * @wants: return whether events of a class are of any use now.  Any thread,
- *         also while the session is in another call, and for a class that was
- *         refused.  Must not block.  NULL: all are, always
- * @deliver: take a run
- * @end: last call on the sink's thread, after everything was delivered; may be
- *       NULL
- * @gone: free the session, which is no longer used.  Called by
+ * HtSinkOps: callbacks of a session
+ * @begin: or NULL; first call on the sink's thread
+ * @expect: or NULL; announces the classes that @learn is called for next
+ * @learn: or NULL if classes need no registration; registers a class before any
+ *         run uses it.  Returns NULL, or the reason of a failure, for g_free().
+ *         After a failure, the sink discards events of the class and calls
+ *         @learn again later
+ * @wants: or NULL if all events are always wanted; returns whether events of a
+ *         class are of use now.  Must not block.  Any thread may call it, even
+ *         while the session is in another call, and for a class that was
+ *         refused
+ * @deliver: takes a run
+ * @end: or NULL; last call on the sink's thread, after all runs were delivered
+ * @gone: frees the session, which gets no further call.  Called by
  *        ht_dispatch_free(), or later through HtDispatchConfig.later
  *
- * A session is in one call at a time, on the sink's own thread.  @wants is an
- * exception; @deliver also runs on a thread that posts, if the session cannot
- * block.
+ * Except for @wants and @gone, the sink's thread makes all calls.  If the
+ * session cannot block, a thread that posts a run may call @deliver.
  */
 typedef struct HtSinkOps {
     void (*begin)(void *session);
@@ -66,11 +70,11 @@ typedef struct HtSinkOps {
 } HtSinkOps;
 
 /**
- * HtSinkConfig: a sink
- * @ops: its calls
- * @session: their argument
- * @id: name for messages and statistics; copied
- * @may_block: @ops->deliver can sleep
+ * HtSinkConfig: description of a sink
+ * @ops: callbacks of its session
+ * @session: first argument of the callbacks
+ * @id: name of the sink, for messages and statistics; copied
+ * @may_block: @ops->deliver can sleep: only the sink's thread may call it
  */
 typedef struct HtSinkConfig {
     const HtSinkOps *ops;
@@ -82,24 +86,27 @@ typedef struct HtSinkConfig {
 /**
  * HtDispatchConfig: settings of a dispatcher
  * @name: name of the trace, for @report; copied
- * @classes: classes of the trace; the table outlives all sinks
- * @streams: streams have an index below this
- * @budget: bytes that may wait for each sink, committed and not yet delivered;
- *          half of them for runs that are posted although ht_dispatch_room()
- *          says no.  At least four buffers are used
- * @buffer: bytes of a buffer, at least of the largest ht_dispatch_reserve()
- * @now: current time in ns, for retries and reports; NULL: ht_now_ns()
- * @room: called when a sink got room after ht_dispatch_room() found none, with
- *        a lock held: it may wake a thread, and no more.  Any thread.  NULL:
- *        nobody asks
- * @progress: called after each item that a sink delivered, likewise, while
- *            ht_dispatch_watch() is on
- * @report: tell people about a class that a sink refuses: at most one call for
- *          a sink in HT_DISPATCH_REPORT_NS.  The sink's thread, also after
- *          ht_dispatch_free().  May be NULL
- * @later: run a function where ht_dispatch_free() is called from; for sinks
- *         that hang when the dispatcher is freed.  NULL: those are leaked
- * @opaque: for @room and @progress
+ * @classes: class table of the trace; must stay valid as long as a sink exists
+ * @streams: number of streams; HtStreamInfo.index is less
+ * @budget: maximum number of bytes queued for each sink; raised to four buffers
+ *          if it is less.  Half of it is reserved for runs that are posted
+ *          although ht_dispatch_room() returned false
+ * @buffer: size of a buffer in bytes, at least the largest size passed to
+ *          ht_dispatch_reserve(); raised to HT_DISPATCH_BUFFER if it is less
+ * @now: or NULL for ht_now_ns(); returns the time in ns, for the intervals of
+ *       retries and reports
+ * @room: or NULL; called when a sink has room again after ht_dispatch_room()
+ *        returned false.  Any thread calls it, with the dispatcher's lock held:
+ *        it may wake a thread and must do nothing else
+ * @progress: or NULL; while ht_dispatch_watch() is on, called after each item
+ *            that a sink has delivered from its queue; context as for @room
+ * @report: or NULL; shows the user that a sink refuses a class: one call for
+ *          each sink in HT_DISPATCH_REPORT_NS at most.  Called on the sink's
+ *          thread, also after ht_dispatch_free()
+ * @later: or NULL; schedules @fn(@arg) in the context that ht_dispatch_free()
+ *         is called from.  It is used to free a sink whose thread ended after
+ *         ht_dispatch_free(); without @later such a sink is leaked
+ * @opaque: argument of @room and @progress
  */
 typedef struct HtDispatchConfig {
     const char *name;
@@ -117,13 +124,16 @@ typedef struct HtDispatchConfig {
 
 /**
  * HtSinkStats: counters of a sink
- * @id: its name
- * @events: given to the backend, or queued for it
- * @discarded: all other events: the queue was full, or the backend refused
- *             their class, which is found out when they leave the queue
- * @queued: bytes of the budget in use
- * @items: runs and marks delivered so far: does a sink get on?
- * @idle: nothing is queued, nor being delivered
+ * @id: name of the sink
+ * @events: number of events delivered to the backend or queued for it
+ * @discarded: number of events discarded because the queue was full or the
+ *             backend refused their class.  An event of a refused class is
+ *             counted in @events until it leaves the queue
+ * @queued: number of bytes of the budget in use
+ * @items: number of items delivered from the queue so far; a sink that hangs
+ *         does not increase it
+ * @idle: the queue is empty, none of its items is being delivered, and all
+ *        classes were passed to HtSinkOps.learn
  */
 typedef struct HtSinkStats {
     const char *id;
@@ -135,98 +145,112 @@ typedef struct HtSinkStats {
 } HtSinkStats;
 
 /**
- * ht_dispatch_new: prepare sinks
- * @cfg: copied; @opaque is not used after ht_dispatch_free() began
- * @sinks: the sinks
- * @count: 1 to HT_QUEUES_MAX
+ * ht_dispatch_new: create a dispatcher and its sinks
+ * @cfg: the settings; copied.  @cfg->opaque is not used after
+ *       ht_dispatch_free() has begun
+ * @sinks: descriptions of the sinks
+ * @count: number of @sinks, 1 to HT_QUEUES_MAX
  *
- * Runs can be posted; nothing is delivered before ht_dispatch_start().
+ * Runs can be posted at once, but are delivered only after ht_dispatch_start().
  */
 HtDispatch *ht_dispatch_new(const HtDispatchConfig *cfg,
                             const HtSinkConfig *sinks, unsigned count);
 
-/* ht_dispatch_start: start the sinks' threads; once */
+/* ht_dispatch_start: start the sinks' threads; call this once */
 void ht_dispatch_start(HtDispatch *d);
 
 /**
- * ht_dispatch_end: deliver what was posted, and end the threads
- * @d: was started
- * @end_ns: until when to wait, of ht_now_ns()
+ * ht_dispatch_end: deliver everything that was posted, then end the threads
+ * @d: the dispatcher, after ht_dispatch_start()
+ * @end_ns: time of ht_now_ns() until which to wait, in ns
  *
- * Nothing may be posted any more.  May be called again, to wait longer.
+ * The caller must post nothing from here on.  If a thread has not ended in
+ * time, call this again to wait longer.
  *
- * Returns: NULL, or the name of a sink that has not ended
+ * Returns: NULL, or the name of a sink whose thread has not ended
  */
 const char *ht_dispatch_end(HtDispatch *d, int64_t end_ns);
 
 /**
- * ht_dispatch_free: free sinks
- * @d: ht_dispatch_end() was called, or ht_dispatch_start() was not; or NULL
+ * ht_dispatch_free: free the dispatcher and its sinks
+ * @d: the dispatcher, after ht_dispatch_end() or never started; or NULL
  *
- * A sink that has not ended is left alone, and freed when it comes back.
+ * A sink whose thread has not ended stays allocated.  HtDispatchConfig.later
+ * frees it when its thread ends.
  */
 void ht_dispatch_free(HtDispatch *d);
 
 /**
- * ht_dispatch_wait_idle: wait until everything posted was delivered
- * @d: was started
- * @end_ns: until when, of ht_now_ns()
+ * ht_dispatch_wait_idle: wait until everything that was posted is delivered
+ * @d: the dispatcher, after ht_dispatch_start()
+ * @end_ns: time of ht_now_ns() until which to wait, in ns
  *
- * Returns: false if it was not
+ * Returns: false if a sink was not idle in time
  *
  * Context: any thread
  */
 bool ht_dispatch_wait_idle(HtDispatch *d, int64_t end_ns);
 
 /**
- * ht_dispatch_posted: note what was posted so far
+ * ht_dispatch_posted: get the position after the last item posted, for each
+ * sink
  * @d: the dispatcher
- * @posted: HT_QUEUES_MAX; filled in
+ * @posted: array of HT_QUEUES_MAX positions; filled in
  *
  * Context: any thread
  */
 void ht_dispatch_posted(HtDispatch *d, uint32_t *posted);
 
 /**
- * ht_dispatch_behind: find a sink that has not taken all of that
+ * ht_dispatch_behind: find a sink that has not delivered all items before a
+ * position
  * @d: the dispatcher
- * @posted: of ht_dispatch_posted(), less than 2^31 items ago
+ * @posted: positions from ht_dispatch_posted(), less than 2^31 items ago
  *
- * Returns: its name, valid as long as @d, or NULL
+ * Returns: the name of the sink, valid as long as @d; NULL if there is none
  *
  * Context: any thread
  */
 const char *ht_dispatch_behind(HtDispatch *d, const uint32_t *posted);
 
-/* ht_dispatch_watch: switch HtDispatchConfig.progress.  Context: any thread */
+/*
+ * ht_dispatch_watch: set if HtDispatchConfig.progress is called (any thread)
+ */
 void ht_dispatch_watch(HtDispatch *d, bool on);
 
 /**
- * ht_dispatch_room: return whether a sink has budget for a buffer
+ * ht_dispatch_room: test whether at least one sink has room for a buffer
+ * @d: the dispatcher
  *
- * If not, HtDispatchConfig.room will be called.  Context: any thread
+ * If this returns false, HtDispatchConfig.room is called when a sink has room.
+ *
+ * Context: any thread
  */
 bool ht_dispatch_room(HtDispatch *d);
 
 /**
  * ht_dispatch_reserve: get memory for events to be posted
  * @d: the dispatcher
- * @fill: a stream's buffer, or NULL; updated
- * @size: bytes, at most those of a buffer
+ * @fill: the stream's buffer, or NULL if it has none; updated
+ * @size: number of bytes, at most the size of a buffer
+ *
+ * Returns: the address of @size bytes
  *
  * Context: the stream's lock is held
  */
 uint8_t *ht_dispatch_reserve(HtDispatch *d, HtBuffer **fill, size_t size);
-/* ht_dispatch_release: give up a stream's buffer, or NULL */
+/*
+ * ht_dispatch_release: drop the reference to a stream's buffer, or NULL
+ */
 void ht_dispatch_release(HtDispatch *d, HtBuffer **fill);
 
 /**
- * ht_dispatch_post: give a run to all sinks
+ * ht_dispatch_post: post a run to all sinks
  * @d: the dispatcher
- * @run: any run
- * @b: the buffer that its events are in
- * @direct: the caller may deliver.  If not, it calls ht_dispatch_wake() when it
- *          has posted everything
+ * @run: the run
+ * @b: the buffer that holds the run's events
+ * @direct: the calling thread may deliver the run.  If this is false, the
+ *          caller must call ht_dispatch_wake() after its last run
  *
  * Context: the stream's lock is held
  */
@@ -234,7 +258,8 @@ void ht_dispatch_post(HtDispatch *d, const HtRun *run, HtBuffer *b,
                       bool direct);
 
 /**
- * ht_dispatch_wake: have what was posted delivered, and new classes learnt
+ * ht_dispatch_wake: wake the threads of sinks that have runs to deliver or
+ * classes to register
  * @d: the dispatcher
  *
  * Context: any thread
@@ -242,20 +267,23 @@ void ht_dispatch_post(HtDispatch *d, const HtRun *run, HtBuffer *b,
 void ht_dispatch_wake(HtDispatch *d);
 
 /**
- * ht_dispatch_wants: return whether a backend wants events of a class
+ * ht_dispatch_wants: test whether any backend wants events of a class
  * @d: the dispatcher
  * @c: the class
  *
- * Also true while a sink has not learnt the class, and so cannot say.
+ * Returns: true also if a sink has not passed the class to HtSinkOps.learn yet
  *
- * Context: where ht_dispatch_free() is called
+ * Context: as for ht_dispatch_free()
  */
 bool ht_dispatch_wants(HtDispatch *d, const HtClass *c);
-/* ht_dispatch_chooses: return whether that may change with time.  Likewise */
+/*
+ * ht_dispatch_chooses: test whether ht_dispatch_wants() can return false for a
+ * class that all sinks know.  Context: as for ht_dispatch_free()
+ */
 bool ht_dispatch_chooses(const HtDispatch *d);
 
 unsigned ht_dispatch_count(const HtDispatch *d);
-/* ht_dispatch_stats: get what a sink did.  Context: any thread */
+/* ht_dispatch_stats: get the counters of a sink.  Context: any thread */
 void ht_dispatch_stats(HtDispatch *d, unsigned sink, HtSinkStats *stats);
 
 #endif /* HYPERTRACE_DISPATCH_H */

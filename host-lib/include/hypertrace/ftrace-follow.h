@@ -26,7 +26,7 @@
 /* HtFtPiece.flags */
 /*
  * Events between the previous piece and this one are missing.  The flag is not
- * set for the events that a boot wrote after its last poll, because the next
+ * set for events that a boot wrote after the last poll of that boot: the next
  * boot overwrites them.
  */
 #define HT_FT_PIECE_LOST    1u

@@ -67,8 +67,8 @@ int ht_ft_mem_read(const HtFtMem *mem, uint64_t offset, void *buf,
 /**
  * HtFtLayout: layout of a ring's header
  * @HT_FT_LAYOUT_6_11: Linux 6.11 to 6.14: one header for each processor
- * @HT_FT_LAYOUT_6_15: later, also 7.x: one header and a scratch area, then a
- *                     part for each processor
+ * @HT_FT_LAYOUT_6_15: Linux 6.15 and later, also 7.x: one header and a scratch
+ *                     area, then a part for each processor
  * @HT_FT_LAYOUT_LIST: no header: an ordinary ring, whose pages are anywhere in
  *                     the kernel's memory (see kernel-ring.h)
  */

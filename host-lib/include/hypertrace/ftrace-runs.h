@@ -53,7 +53,7 @@ typedef struct HtFtRuns {
     uint64_t *instances;
     /*< private >*/
     bool used[HT_FT_STREAMS];
-    int64_t open_us;            /* time that the streams opened so far use up */
+    int64_t open_us;            /* used up to this time in us: see OPEN_US */
     uint16_t class_of[1 << 16]; /* class id by event type; 0: not seen yet */
     uint16_t raw_class;
 } HtFtRuns;

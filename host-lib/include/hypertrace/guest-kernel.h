@@ -154,7 +154,8 @@ HtKernelImage *ht_guest_kernel_image(const HtGuestKernel *k);
 const HtGuestMem *ht_guest_kernel_memory(const HtGuestKernel *k);
 
 /**
- * ht_guest_kernel_slide: get the running minus the link address, in bytes
+ * ht_guest_kernel_slide: get KASLR's slide: running minus link address, in
+ * bytes
  * @k: the kernel
  */
 uint64_t ht_guest_kernel_slide(const HtGuestKernel *k);

@@ -4,8 +4,8 @@
  *
  * The kernel keeps the ids, fields and print formats of its events in the list
  * ftrace_events.  Modules, kprobes and synthetic events add events at run time.
- * The text has the form that ht_ft_formats_parse() takes; for each event it
- * equals tracefs's events/.../format.
+ * ht_kernel_formats_text() makes a text in the form that ht_ft_formats_parse()
+ * takes; for each event it equals tracefs's events/.../format.
  *
  * All functions bound their work; a list of a hostile guest may be circular.
  */

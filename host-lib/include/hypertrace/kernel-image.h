@@ -7,7 +7,6 @@
  * contains the kernel as it is loaded into memory, with its symbols (kallsyms),
  * its types (BTF) and its version.  The file is not trusted: sizes are bounded,
  * and all references are checked.
- * references are checked.
  */
 #ifndef HYPERTRACE_KERNEL_IMAGE_H
 #define HYPERTRACE_KERNEL_IMAGE_H
@@ -167,8 +166,7 @@ const HtSymbols *ht_kernel_image_symbols(const HtKernelImage *image);
  * @image: the image
  *
  * Returns: the types, valid as long as @image; NULL if the kernel was built
- * without
- * CONFIG_DEBUG_INFO_BTF and ht_kernel_image_set_btf() was not called
+ * without CONFIG_DEBUG_INFO_BTF and ht_kernel_image_set_btf() was not called
  */
 const HtBtf *ht_kernel_image_btf(const HtKernelImage *image);
 

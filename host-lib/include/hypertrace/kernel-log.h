@@ -13,7 +13,10 @@
 #include "hypertrace/kernel-space.h"
 #include "hypertrace/recording-log.h"
 
-/* Maximum binary logarithm of the number of descriptors, and of text bytes */
+/*
+ * Maximum binary logarithm of the number of descriptors.  The logarithm of the
+ * number of text bytes may be twice as large.
+ */
 #define HT_KERNEL_LOG_BITS_MAX  24u
 
 /**

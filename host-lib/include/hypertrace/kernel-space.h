@@ -58,8 +58,8 @@ int ht_kernel_space_read(const HtKernelSpace *s, uint64_t addr, void *buf,
  * @addr: the address
  * @value: set
  *
- * A read from another process may be torn: the value is read until two reads
- * agree, at most HT_POINTER_TRIES times.
+ * A read of 8 bytes from another process may be torn.  The value is therefore
+ * read until two reads agree, at most HT_POINTER_TRIES + 1 times.
  *
  * Returns: 0, -EAGAIN if no two reads agreed, or -errno
  */

@@ -98,7 +98,11 @@ typedef struct HtQueue {
     uint32_t head, tail;        /* number of items ever taken, and posted */
     HtQueueStream *streams;
     uint32_t nr_streams;
-    uint32_t marked;            /* streams that have news not yet in @items */
+    /*
+     * number of streams with an opening, a closing or a count of discarded
+     * events that is not in @items yet
+     */
+    uint32_t marked;
 } HtQueue;
 
 /**

@@ -137,7 +137,7 @@ HtRecWriter *ht_rec_writer_new(const char *dir, GError **error);
  * @dir: its name, for messages
  * @error: set on failure, as by ht_rec_writer_new()
  *
- * For a process that can no longer open @dir by its name.
+ * A process that can no longer open @dir by its name uses this.
  */
 HtRecWriter *ht_rec_writer_new_fd(int fd, const char *dir, GError **error);
 
@@ -186,12 +186,12 @@ bool ht_rec_writer_file(HtRecWriter *w, const char *name, const char *text,
 /**
  * ht_rec_writer_log: append lines to the kernel's log
  * @w: the writer
- * @text: whole lines, as of ht_log_record_write()
- * @size: bytes of @text
+ * @text: whole lines, as ht_log_record_write() makes them
+ * @size: size of @text in bytes
  * @error: set on failure
  *
- * Returns: false if they could not be written; nothing more is written to the
- * log then
+ * Returns: false if the lines could not be written; the log then gets no more
+ * lines
  */
 bool ht_rec_writer_log(HtRecWriter *w, const char *text, size_t size,
                        GError **error);
@@ -224,14 +224,14 @@ bool ht_rec_writer_flush(HtRecWriter *w, GError **error);
  * of the log
  * @w: the writer
  *
- * Returns: the bytes that were written; of a recording in memory, the bytes
- * that it takes
+ * Returns: number of bytes passed to the writer so far; of a recording in
+ * memory, number of bytes that its pieces take, without the log
  */
 uint64_t ht_rec_writer_bytes(const HtRecWriter *w);
 
 /**
  * ht_rec_writer_discard: remove a recording that has no events or is incomplete
- * @w: the writer; only to be freed afterwards
+ * @w: the writer; call only ht_rec_writer_free() after this
  *
  * Removes the files that this writer made, and its directory if this writer
  * made that as well.

@@ -5,11 +5,11 @@
  * The symbols come from the text of /proc/kallsyms, or from the tables in a
  * kernel's image (kallsyms.h).
  *
- * Addresses are those of the boot that printed the text.  To look up an address
- * of a boot with another KASLR offset, subtract the shift first, which follows
- * from one known symbol: see ht_symbols_address() and ht_symbols_shift().  The
- * text is not trusted.  All functions are pure; several threads may read a
- * table at the same time.
+ * Addresses are those of the boot that printed the text, or the link addresses
+ * of an image.  To look up an address of another boot, first subtract the shift
+ * between both (KASLR).  The shift follows from one known symbol: see
+ * ht_symbols_address() and ht_symbols_shift().  The text is not trusted.  All
+ * functions are pure; several threads may read a table at the same time.
  */
 #ifndef HYPERTRACE_SYMBOLS_H
 #define HYPERTRACE_SYMBOLS_H
@@ -94,7 +94,7 @@ const char *ht_symbols_find(const HtSymbols *s, uint64_t addr,
 bool ht_symbols_address(const HtSymbols *s, const char *name, uint64_t *addr);
 
 /**
- * ht_symbols_get() - get a symbol by its rank; addresses rise
+ * ht_symbols_get() - get a symbol by its rank in the order of addresses
  * @s: the table
  * @index: 0 to ht_symbols_count() - 1; symbols at one address keep the order
  *         in which they were added

@@ -11,7 +11,7 @@
 
 #include "hypertrace/base.h"
 
-/* In all three, the member @impl is private to the implementation. */
+/* Only the implementation uses the member @impl of these three types. */
 typedef struct HtMutex {
     void *impl;
 } HtMutex;
@@ -41,7 +41,7 @@ void ht_cond_wait(HtCond *c, HtMutex *m);
  * ht_cond_wait_until: wait for a signal or a time
  * @c: the condition
  * @m: its lock, held
- * @end_ns: of ht_now_ns()
+ * @end_ns: time of ht_now_ns() at which the wait ends, in ns
  *
  * Returns: false if the time has come; spurious wake-ups are possible
  */
@@ -58,7 +58,7 @@ void ht_thread_start(HtThread *t, const char *name, void *(*fn)(void *),
                      void *opaque);
 void ht_thread_join(HtThread *t);
 
-/* ht_now_ns: CLOCK_MONOTONIC */
+/* ht_now_ns: read CLOCK_MONOTONIC; returns ns */
 int64_t ht_now_ns(void);
 
 #endif /* HYPERTRACE_THREAD_H */

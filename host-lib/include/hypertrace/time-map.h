@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * hypertrace: guest counter to host CLOCK_MONOTONIC
+ * hypertrace: convert a guest's counter to the host's CLOCK_MONOTONIC
  */
 #ifndef HYPERTRACE_TIME_MAP_H
 #define HYPERTRACE_TIME_MAP_H
@@ -14,29 +14,32 @@
 #define HT_TIME_SEGMENTS 8
 
 /*
- * No time is later (146 years of uptime), whatever counter a guest forges:
- * trace readers give up a whole trace over one that overflows 63 bits once
- * the clock's offset to 1970 is added.
+ * Maximum of all converted times, in ns: 146 years.  A guest can forge any
+ * counter.  If a time plus the clock's offset to 1970 overflowed 63 bits, trace
+ * readers would reject the whole trace.
  */
 #define HT_TIME_MAX_NS (UINT64_C(1) << 62)
 #define HT_TIME_MULT_SHIFT 32
 
 /*
- * By how much a counter's rate, in host time, may change: temperature, and
- * what NTP does to CLOCK_MONOTONIC once it has settled.  All bounds rest on
- * this.
+ * Maximum change of a counter's rate by the host's clock, in ppm.  Temperature
+ * changes the rate, and so does NTP, which adjusts CLOCK_MONOTONIC.  All error
+ * bounds depend on this value.
  */
 #define HT_TIME_WANDER_PPM 50
-/* Maximum error of a measured frequency, wander included */
+/*
+ * Maximum error of a measured frequency in ppm, including the later change of
+ * the rate
+ */
 #define HT_TIME_NOMINAL_PPM 100
-/* Maximum error of an assumed frequency */
+/* Maximum error of an assumed frequency in ppm */
 #define HT_TIME_PPM_MAX 20000
 
 typedef struct HtTimeSegment {
     uint64_t counter;           /* first guest counter of the segment */
     uint64_t ns;                /* host time of that counter */
     uint64_t mult;              /* ns per tick, times 2^32 */
-    uint64_t bound_ns;          /* error bound; in the newest: at @counter */
+    uint64_t bound_ns;          /* error bound; newest segment: at @counter */
 } HtTimeSegment;
 
 /* Earliest and latest host time of a counter, in ns */
@@ -187,7 +190,7 @@ static inline uint64_t ht_time_segment_to_ns(const HtTimeSegment *s,
         ns = s->ns + ht_time_scale(counter - s->counter, s->mult);
         return MIN(ns, HT_TIME_MAX_NS);
     }
-    /* before the first sample; not below 0 */
+    /* The counter is before the segment: extrapolate, to 0 at least. */
     ns = ht_time_scale(s->counter - counter, s->mult);
     return s->ns - MIN(s->ns, ns);
 }
