@@ -218,7 +218,7 @@ static const char *parse_count(struct ht_field *f, const char *s)
     return s + 2;
 }
 
-/* Parse "{idle=0, run=1}", which names values, or "{read=1 | write=2}", bits */
+/* Parse labels: "{idle=0, run=1}" for values, "{read=1 | write=2}" for bits */
 static const char *parse_labels(struct made *m, struct ht_field *f,
                                 const char *s)
 {
@@ -397,7 +397,7 @@ static bool integer_fits(unsigned kind, const struct ht_value *v)
     if (v->type == HT_VALUE_UNSIGNED) {
         return !(bits - is_signed < 64 && v->u >> (bits - is_signed));
     }
-    /* The upper bits must equal the sign bit. */
+    /* The bits above the field's size must equal its sign bit. */
     return v->type == HT_VALUE_SIGNED && (is_signed || v->s >= 0) &&
            (bits == 64 || (is_signed ? v->s >> (bits - 1) == 0 ||
                                        v->s >> (bits - 1) == -1 :
@@ -451,7 +451,7 @@ static uint8_t *put_value(uint8_t *p, const struct ht_field *f,
         ht_copy(p, &single, 4);
         return p + 4;
     default:
-        /* Little-endian: copy the low bytes, or all of a double's. */
+        /* The low bytes of an integer come first; a double has 8 bytes. */
         ht_copy(p, &v->u, kind_bytes(f->kind));
         return p + kind_bytes(f->kind);
     }

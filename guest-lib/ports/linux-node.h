@@ -19,7 +19,7 @@
  * @doorbell: the doorbell; NULL for channel virtio
  * @reaped_at: virtio: clock at the last ht_node_submit() that freed nothing
  * @pause: ticks to wait after @reaped_at; 0: none
- * @refused: position for which the driver had no buffer last
+ * @refused: virtio: position at which the driver last had no free buffer
  */
 struct ht_node_map {
     uint32_t ring_offset;
@@ -75,7 +75,8 @@ void ht_node_unmap(struct ht_node_map *map);
  * The driver delivers what was committed, and closes the stream.  Stores to the
  * pages have no effect; their ring has the state "closed".
  *
- * Return: true on success; otherwise the mappings are in effect unchanged.
+ * Return: true on success.  Otherwise the ring is still mapped, but a doorbell
+ * may no longer reach the host.
  */
 bool ht_node_map_private(const struct ht_node_map *map);
 
@@ -101,8 +102,9 @@ int ht_node_submit(int fd, const struct ht_device *dev,
  * ht_node_may_reap() - virtio: test whether ht_node_submit() may free a buffer
  * @map: mappings of the stream
  *
- * If the device is busy, each discarded event would try again.  After attempts
- * that free nothing, the next one is 20 us to 1 ms later.
+ * While the device is busy, each discarded event asks for a buffer.  After a
+ * call of ht_node_submit() that freed nothing, the next one is 20 us later.
+ * This time doubles with each such call, up to 1 ms.
  */
 bool ht_node_may_reap(const struct ht_node_map *map);
 

@@ -23,8 +23,8 @@ __thread struct self ht_self HT_TLS_MODEL;
  * A child of fork() must not inherit a descriptor of a thread that it does not
  * have: the stream that is opened by it would stay open.  So fork() waits for
  * threads in an opening section, and a thread does not enter one while a fork()
- * is waiting.  If the host hangs, fork() continues, and the child closes the
- * descriptors.
+ * is waiting.  If the host hangs, fork() continues after 50 ms, and the child
+ * closes the descriptors.
  */
 static struct descriptor {
     struct process *of;         /* NULL: free */
@@ -124,9 +124,9 @@ void ht_trace_close_descriptor(int *fd)
 }
 
 /*
- * Block signals, since a handler could leave the section by siglongjmp().
- * Signals that a fault or a system call raises are not blocked: this would end
- * the program.
+ * Block signals, since a handler could leave the section by siglongjmp().  Do
+ * not block signals that a fault or a system call raises: if such a signal is
+ * raised while it is blocked, the kernel ends the program.
  */
 bool ht_trace_begin_opening(uint64_t *mask)
 {

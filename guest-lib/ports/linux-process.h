@@ -22,7 +22,7 @@
  * @last: SHARED: the thread of the previous event
  * @retry_at: SHARED: time of the next attempt to open it, in ms; 0: now
  * @retired: 0, or the number of its retirement
- * @used: its thread has emitted to it, so modules may point to it
+ * @used: it was opened for its thread, so modules may point to it
  */
 struct thread_stream {
     struct ht_stream s;
@@ -68,11 +68,11 @@ struct process {
  * @process: its process at its last event; differs in a child of fork()
  * @own: its stream, or NULL
  * @retry_at: time of the next attempt to open a stream, in ms
- * @another_at: time when it last moved an event to another stream, in ms
+ * @another_at: time when the thread last moved an event to another stream, ms
  * @stuck: a stream that was found busy
- * @stuck_mark: progress of @stuck then
- * @stuck_since: time then, in ms
- * @stuck_events: events discarded since
+ * @stuck_mark: progress of @stuck when it was found busy
+ * @stuck_since: time when it was found busy, in ms
+ * @stuck_events: number of events discarded since then
  * @tid: thread id; 0: not known yet
  * @opening: the thread is in a function that opens a stream or a device
  * @ended: its key destructor has run

@@ -37,17 +37,17 @@ static const uint8_t off;
 static const uint8_t unknown = HT_ENABLE_ON;
 
 /*
- * Lock for the variables below: the process of the thread that holds it, or
- * NULL.  In a child of fork(), a lock that a parent's thread held is free.  It
- * is held while classes are registered.  A thread that loads a module waits for
- * it; an event does not.
+ * Lock for the variables below.  The value is the process of the thread that
+ * holds the lock, or NULL.  In a child of fork(), a lock that a thread of the
+ * parent held is free.  The lock is held while classes are registered.  A
+ * thread that loads a module waits for the lock; an event does not.
  */
 static const void *locked;
 static struct ht_module *modules;
 static char path[64];
 static uint32_t generation;     /* of the device with our classes, or 0 */
 
-/* Classes of the library and of ht_event_new(), by their time of creation */
+/* Classes of the library and of ht_event_new(), in the order of creation */
 static struct ht_class *made[1024];
 static unsigned nr_made;
 
@@ -120,7 +120,7 @@ static int trace_map(struct ht_device *dev, uint32_t stream,
 static void trace_doorbell(struct ht_device *dev, uint32_t stream)
 {
     (void)dev;
-    /* Earlier stores first: the host polls the ring before this one returns. */
+    /* Order the ring's stores first: the host reads them at the doorbell. */
     ht_store_fence();
     *(volatile uint32_t *)maps[stream]->doorbell = stream;
 }
@@ -147,7 +147,7 @@ static void trace_reap(struct ht_device *dev, struct ht_stream *s)
     }
 }
 
-/* An event waits as other callers do: most answers take microseconds. */
+/* An event that sends a message waits; most answers take microseconds. */
 static const struct ht_port_ops trace_ops = {
     .control = trace_control,
     .map = trace_map,
@@ -184,8 +184,8 @@ static int map_enable(void)
 }
 
 /*
- * Register all classes with one message.  Classes that the host refused are
- * off.  If the host does not answer, classes without an id are on, so that
+ * Register @classes, several in one exchange.  Classes that the host refused
+ * are off.  If the host does not answer, classes without an id are on, so that
  * their events register them later.
  *
  * Context: locked, the device is open
@@ -213,7 +213,7 @@ static int register_module(struct ht_module *m)
     return register_classes(m->begin, m->end - m->begin);
 }
 
-/* Context: locked, the device is open and is not the known one */
+/* Context: locked; the device is open, and does not have our classes */
 static int register_all(uint32_t new)
 {
     struct ht_module *m;
@@ -414,7 +414,7 @@ bool ht_trace_report(uint64_t count)
         }
         close_device();
     }
-    /* After a timeout, the host counts them later. */
+    /* After a timeout, the host still executes the message later. */
     return r == 0 || r == -ETIMEDOUT;
 }
 
@@ -452,8 +452,10 @@ static void unlock_modules(const uint64_t *mask, bool opens)
 }
 
 /*
- * Register new classes, in the context of lock_modules().  If there is no
- * device or it does not answer, their events look for one.
+ * Register new classes.  If there is no device, or if it does not answer,
+ * events of the classes look for one.
+ *
+ * Context: after lock_modules(), which set @opens
  */
 static void register_added(struct ht_class *const *classes, unsigned n,
                            bool opens)
@@ -576,7 +578,7 @@ static bool any_class_on(void)
     struct ht_module *m;
     unsigned i;
 
-    /* The first one is the library's own class. */
+    /* Skip made[0], which is the library's own class. */
     for (i = 1; i < nr_made; i++) {
         if (ht_event_is_on(made[i])) {
             return true;

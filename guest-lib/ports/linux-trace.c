@@ -37,7 +37,7 @@ static uint32_t stamps;         /* for streams opened later; 0 means 1 */
 static pthread_key_t thread_end;
 static bool thread_end_works;
 
-/* In a shared stream: the thread that emits the following events */
+/* Event of a shared stream: names the thread of the events after it */
 HT_EVENT_NAMED(context, "hypertrace.thread", (s32, tid), (text, comm));
 
 static void get_comm(char comm[17])
@@ -89,7 +89,7 @@ static void missed(struct process *p)
     __atomic_fetch_add(&p->missed, 1, __ATOMIC_RELAXED);
 }
 
-/* Report events that had no stream to the host by a message */
+/* Tell the host, by a message, how many events had no stream */
 static void report_missed(struct process *p)
 {
     uint64_t n = __atomic_exchange_n(&p->missed, 0, __ATOMIC_RELAXED);
@@ -129,8 +129,8 @@ static void tell_discarded(struct process *p, struct thread_stream *t)
 }
 
 /*
- * Context: not in a signal handler: a busy stream was abandoned, or the program
- * is exiting and the event will never be finished
+ * Context: not in a signal handler.  If the stream is busy, its event is never
+ * finished: the event was abandoned, or the program is exiting.
  */
 static void tell_stream(struct process *p, struct thread_stream *t)
 {
@@ -337,8 +337,8 @@ static bool is_stuck(const struct thread_stream *t, unsigned events)
 }
 
 /*
- * If many streams are retired, reuse the oldest one of this thread.  Its event
- * could be under way only below RETIRED_MAX nested signal handlers.
+ * If RETIRED_MAX streams are retired, reuse the oldest one of this thread.  Its
+ * event can only be under way if about RETIRED_MAX signal handlers are nested.
  */
 static bool may_retire(struct process *p)
 {
@@ -404,7 +404,7 @@ static void release_shared(struct thread_stream *t)
 
 static bool hold_shared(struct process *p, struct thread_stream *t)
 {
-    /* If the holder made no progress since the last event, yield briefly. */
+    /* Wait less if the stream has made no progress since the last attempt. */
     const unsigned most = ht_self.stuck == t &&
                           ht_self.stuck_mark == progress(t) ? 100 : SPINS;
     unsigned spins;
@@ -432,8 +432,8 @@ static bool hold_shared(struct process *p, struct thread_stream *t)
 
 /*
  * Retire the shared stream if its holder, which may be this thread, has
- * abandoned an event.  A thread that is not scheduled has not; the test uses
- * time, not the number of events.
+ * abandoned an event.  Another thread may be waiting for a processor.  For such
+ * a holder the test therefore uses time only, not the number of events.
  */
 static void retire_shared(struct process *p, struct thread_stream *t,
                           int holder)
@@ -490,7 +490,10 @@ static struct ht_stream *take_shared(struct process *p)
         get_comm(comm);
         t->last = 0;
         if (!ht_emit_context(&t->s, ht_self.tid, comm)) {
-            /* It is counted; readers would give this event a wrong thread. */
+            /*
+             * Discard the event too: readers would give it a wrong thread.  The
+             * stream has counted one discarded event.
+             */
             release_shared(t);
             return NULL;
         }
@@ -583,8 +586,9 @@ static struct ht_stream *begin(struct ht_stream **slot,
 }
 
 /*
- * The event was discarded because @t is closed or retired: get another stream
- * for it, at most once a millisecond, since that one may be closed as well.
+ * The event was discarded because @t is closed or retired.  Get another stream
+ * for the event, but at most once in a millisecond, since the other stream may
+ * be closed as well.
  */
 static struct ht_stream *another(struct process *p,
                                  struct ht_stream **slot,
@@ -599,8 +603,8 @@ static struct ht_stream *another(struct process *p,
     }
     ht_self.another_at = now;
     /*
-     * Undo the count of this event as lost: another stream may take it.  If no
-     * stream does, begin() counts it.
+     * Undo the count of this event as lost: another stream may take it.  If
+     * there is no other stream, begin() counts the event as lost.
      */
     if (t->s.busy) {
         __atomic_fetch_sub(&t->s.lost_nested, 1, __ATOMIC_RELAXED);
@@ -677,7 +681,7 @@ void ht_trace_tell(void)
             tell_stream(p, &p->threads[i]);
         }
     }
-    /* It also counts the events of threads that could not hold it. */
+    /* The shared stream has its own count of discarded events. */
     if (ht_self.tid > 0 && shared && hold_shared(p, shared)) {
         tell_stream(p, shared);
         release_shared(shared);
@@ -733,7 +737,7 @@ bool ht_trace_init(void)
     }
     stamps_by_environment();
     ht_watch_forks();
-    /* glibc does not allocate the values of the first 32 keys. */
+    /* glibc allocates no memory for the values of the first 32 keys. */
     thread_end_works = pthread_key_create(&thread_end, end_thread) == 0 &&
                        thread_end < 32;
     ht_trace_builtin(&ht_class_context);

@@ -154,7 +154,7 @@ void ht_trace_remove(struct ht_module *module);
  */
 void ht_trace_builtin(struct ht_class *cls);
 
-/* Set @name, of HT_STREAM_NAME_MAX + 1 bytes, to "comm/tid" */
+/* Set @name, of HT_STREAM_NAME_MAX + 1 bytes, to COMM/TID or COMM/shared */
 void ht_trace_name(char *name, const char *comm, int tid);
 
 #endif /* HT_LINUX_TRACE_H */

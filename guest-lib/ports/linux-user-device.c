@@ -44,8 +44,8 @@ static int device_map(struct ht_device *dev, uint32_t stream,
 }
 
 /*
- * The driver reads head itself.  If all buffers are in use, the packet is
- * submitted by a later call, or by the driver's timer.
+ * The driver reads guest.head itself, so @from and @to are not used.  If all
+ * buffers are in use, a later call or the driver's timer submits the packet.
  */
 static int device_submit(struct ht_device *dev, struct ht_stream *s,
                          uint64_t from, uint64_t to)

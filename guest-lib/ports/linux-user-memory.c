@@ -102,7 +102,7 @@ int ht_linux_scan_pci(int (*try)(void *opaque, const char *address),
     return found ? 0 : first;
 }
 
-/* Without a driver, and after hot-plug, the BARs may not be decoded. */
+/* Make the device decode its BARs, which only a driver or firmware enables */
 static int pci_enable(const char *address)
 {
     uint8_t command[2];
@@ -121,8 +121,8 @@ static int pci_enable(const char *address)
 }
 
 /*
- * EINVAL: the module has claimed the region; use the device by the module.
- * EPERM: the kernel is locked down.
+ * mmap() fails with EINVAL if the module has claimed the region; then use the
+ * device by the module.  It fails with EPERM if the kernel is locked down.
  */
 static int pci_map(struct ht_linux *l)
 {
@@ -233,7 +233,7 @@ static int memory_open(struct ht_linux *l)
 {
     int r;
 
-    /* There is one mailbox, which two processes must not use. */
+    /* The device has one mailbox, which two processes must not use. */
     if (flock(l->fd, LOCK_EX | LOCK_NB)) {
         return errno == EWOULDBLOCK ? -EBUSY : -errno;
     }

@@ -20,7 +20,7 @@ void *ht_linux_map(int fd, size_t size, uint64_t offset)
     if (p == MAP_FAILED) {
         return NULL;
     }
-    /* A child must not inherit it: two producers would corrupt a stream. */
+    /* No mapping in a child of fork(): two producers would corrupt a stream. */
     if (madvise(p, size, MADV_DONTFORK)) {
         int error = errno;
 
@@ -33,7 +33,7 @@ void *ht_linux_map(int fd, size_t size, uint64_t offset)
 
 void ht_linux_doorbell(struct ht_device *dev, uint32_t stream)
 {
-    /* Earlier stores first: the host polls the ring before this one returns. */
+    /* Order the ring's stores first: the host reads them at the doorbell. */
     ht_store_fence();
     *to_linux(dev)->doorbells[stream] = stream;
 }
@@ -149,8 +149,9 @@ static int try_pci(void *opaque, const char *address)
 }
 
 /*
- * Try the module's nodes first.  If no device can be opened, the error of the
- * first one that exists is returned.
+ * Try the module's nodes, then ivshmem devices.  If none can be opened, return
+ * the error of the first ivshmem device, or that of the first node if there is
+ * no ivshmem device.
  */
 static int open_first(struct ht_device **dev)
 {

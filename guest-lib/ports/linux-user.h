@@ -52,7 +52,7 @@ int ht_linux_open_device(struct ht_linux *l, const char *path);
 /* linux-user-memory.c: a PCI resource file; 0 or a negative errno */
 int ht_linux_open_memory(struct ht_linux *l, const char *address);
 
-/* Call @try for each ivshmem PCI device until it returns 0. */
+/* Call @try for each ivshmem PCI device until @try returns 0. */
 int ht_linux_scan_pci(int (*try)(void *opaque, const char *address),
                       void *opaque);
 

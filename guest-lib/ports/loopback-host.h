@@ -9,20 +9,20 @@
 #include "hypertrace/server.h"
 #include "loopback.h"
 
-/* Locks are of pthread: the thread sanitizer does not understand GLib's. */
+/* Locks are of pthread: the thread sanitizer does not know GLib's locks. */
 
 /* A virtio buffer that was submitted */
 struct ht_loopback_buffer {
     struct ht_submit head;
     const uint8_t *data;
-    uint64_t sum;               /* checksum: the guest must not change it now */
+    uint64_t sum;               /* checksum of @data, to detect a change */
 };
 
 struct ht_loopback_stream {
     struct ht_ring_control *ring;
     uint8_t *packets;
 
-    /* virtio: buffers [done, queued) of a queue that wraps; ht_server_lock() */
+    /* virtio: circular queue; [done, queued) are submitted; ht_server_lock() */
     struct ht_loopback_buffer *buffers;
     uint8_t *copy;              /* copy of the buffer being consumed */
     uint64_t queued;
@@ -39,7 +39,7 @@ struct ht_loopback {
     pthread_mutex_t control;             /* ht_device's buffer and list */
     uint8_t *memory;            /* rings, then the enable page */
     uint8_t *enable;
-    size_t memory_size;         /* 0 if the memory is parts of a file */
+    size_t memory_size;         /* 0 if the memory is mapped from a file */
 
     GThread *thread;
     int doorbell;               /* eventfd */

@@ -38,7 +38,7 @@ enum ht_loopback_host {
  * @busy_replies: number of BUSY replies before a class is registered
  * @at_once: maximum number of classes registered in an exchange; 0: all
  * @host: when the host consumes
- * @eager: thread: kick at each first event, not at the next packet
+ * @eager: thread: while it sleeps, the next event kicks it, not the next packet
  * @pace_us: thread: pause after each poll in us
  * @file: descriptor of a file that holds the rings and the enable page at the
  *        offsets of the Linux driver's node, for a producer in another process;

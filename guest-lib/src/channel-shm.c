@@ -58,7 +58,7 @@ static void memory_opened(struct ht_stream *s)
     s->wake = &s->ring->host.wake;      /* reached when the stream is closed */
 }
 
-/* Also called if the host sets another wake word than HT_WAKE_NEVER */
+/* notify() without a doorbell; called if the host changes the wake word */
 static void memory_nothing(struct ht_stream *s)
 {
     (void)s;

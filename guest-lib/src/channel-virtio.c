@@ -3,8 +3,9 @@
  * libhypertrace: the virtio channel
  *
  * The ring is in the guest's memory, with the same layout, and the guest writes
- * both of its lines.  Closed packets are submitted to the device.  A packet's
- * slot is free when its buffers came back, which the port records in host.tail.
+ * both lines of the control page.  Closed packets are submitted to the device.
+ * When the device has returned all buffers of a packet, its slot is free.  The
+ * port then advances host.tail.
  */
 #include "core.h"
 
@@ -62,7 +63,7 @@ static void virtio_notify(struct ht_stream *s)
 
 static void virtio_closed(struct ht_stream *s)
 {
-    /* -EAGAIN: the next packet, push or flush tries again. */
+    /* After -EAGAIN, the next packet, push or flush submits the rest. */
     (void)submit_reaping(s, false);
 }
 

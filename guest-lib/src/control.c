@@ -22,14 +22,14 @@ static bool caps_valid(const struct ht_caps *c)
                         HT_PACKET_SIZE_MAX) &&
            power_of_two(c->packets, HT_PACKETS_MIN, HT_PACKETS_MAX) &&
            c->batch >= 1 && c->batch <= HT_BATCH_MAX &&
-           /* A larger gap could be taken for a step back. */
+           /* The host could take a larger gap for a step back of the clock. */
            c->max_gap >= 1 && c->max_gap <= (HT_CLOCK_MASK + 1) / 2 &&
            c->max_message > sizeof(struct ht_msg_enabled) &&
            c->max_message <= c->mailbox_size &&
            (c->channel == HT_CHANNEL_VIRTIO || c->ring_stride >= ring);
 }
 
-/* Bytes of stream memory, for ht_caps_fit() */
+/* An area of stream memory, for ht_caps_fit() */
 struct part {
     uint64_t offset;
     uint64_t bytes;
@@ -176,7 +176,7 @@ int ht_mailbox_exchange(struct ht_device *dev, void *box, struct ht_msg *msg,
         return -EINVAL;
     }
     ht_copy(box, msg, bytes);
-    /* The message first: the host reads it before the store in go() returns. */
+    /* Store the message first: the host reads it during the store in go(). */
     ht_full_fence();
     go(dev, bytes);
     ht_full_fence();

@@ -2,8 +2,8 @@
 /*
  * libhypertrace: register event classes with the host
  *
- * The host checks the classes again.  The checks here report a mistake where it
- * was made, with any host.
+ * The host checks the classes again.  The checks here report a mistake to the
+ * caller that made it, with any host.
  */
 #include "core.h"
 
@@ -192,7 +192,7 @@ bool ht_class_valid(const struct ht_class *c)
            (!c->nr_fields || c->fields) && fields_valid(c);
 }
 
-/* Return the size of a class's message; 0, with *@why, if it is not valid */
+/* Return the size of a class's message; 0, with *@why set, for a wrong class */
 static uint32_t class_bytes(const struct ht_device *dev,
                             const struct ht_class *c, int *why)
 {
@@ -306,7 +306,7 @@ static int read_replies(struct ht_device *dev, struct ht_class *const *classes,
             }
             pos = aligned(pos + size);
         }
-        /* Relaxed: a thread that emits may read it. */
+        /* Relaxed: a thread that emits may read the id at the same time. */
         ht_store_relaxed32(&classes[i]->id, r ? 0 : id);
         if (!first) {
             first = r;

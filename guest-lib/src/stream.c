@@ -84,7 +84,7 @@ static int open_message(struct ht_device *dev,
     }
 }
 
-/* Streams are closed with their device only if the port has a lock. */
+/* List a stream to close it with its device, if the port has a lock */
 static void list_stream(struct ht_device *dev, struct ht_stream *s)
 {
     if (dev->ops->lock) {
@@ -190,7 +190,7 @@ bool ht_stream_room(struct ht_stream *s, uint32_t size)
     uint64_t packet = s->packet;
     bool room = false;
 
-    /* Set busy: virtio may submit packets; interrupting events must not. */
+    /* Set busy: space() may submit packets, which no other context may do. */
     if (s->busy) {
         return false;
     }

@@ -21,11 +21,12 @@ static uint8_t *discard(struct ht_stream *s)
 
 /*
  * Write the end of a packet to its header.  The host may be copying the packet
- * at the same time, as an open one.  In the worst case its copy has the words
- * of a closed packet, which it ignores for an open one.  With virtio, a header
- * that was already submitted belongs to the device, and is not written.  If
- * this producer is killed before it submits the rest, the code that submits it
- * finds the end elsewhere.
+ * at the same time, as an open one.  In the worst case the host's copy has the
+ * end, which the host ignores in an open packet.
+ *
+ * With virtio, a header that was already submitted belongs to the device, and
+ * is not written; guest.end has the end instead.  If this producer is killed,
+ * the driver submits the rest of the packet up to guest.end.
  */
 static ht_benign_race void finish_packet(struct ht_stream *s, uint32_t content,
                                          uint64_t now)
@@ -55,7 +56,7 @@ static bool open_packet(struct ht_stream *s, uint64_t now)
 {
     struct ht_packet *p = ht_packet_at(s, s->packet);
 
-    /* First: a ring that was full when its device went stays full. */
+    /* Test this first: without its device, a full ring stays full forever. */
     if (ht_is_closed(s)) {
         s->slow = NULL;
         return false;
@@ -81,7 +82,7 @@ static bool open_packet(struct ht_stream *s, uint64_t now)
     p->seq = s->packet;
     p->clock_begin = now;
     p->events = s->events;
-    /* The header reports all of them: another stream must not do it again. */
+    /* The header reports all discarded events: no other stream must do it. */
     ht_publish_lost(s);
     p->lost = s->told;
     p->clock_end = 0;
@@ -139,7 +140,7 @@ static uint8_t *get_early(struct ht_stream *s, uint32_t id, uint32_t size)
         return get_full(s);
     }
     header = short_header(id);
-    /* The last event of a packet is for get_slow(). */
+    /* get_slow() emits the last event of a packet, since it ends the packet. */
     if ((uint64_t)(s->packet_end - cur) <= (uint64_t)size + header) {
         return get_full(s);
     }
@@ -159,7 +160,7 @@ static uint8_t *get_slow(struct ht_stream *s, uint32_t id, uint32_t size,
         ht_packet_bytes(s) - sizeof(struct ht_packet)) {
         return discard(s);
     }
-    /* Unsigned: a clock that went back counts as a gap. */
+    /* The difference is unsigned: a clock that went back counts as a gap. */
     if (now - s->clock >= s->max_gap) {
         header = HT_EVENT_HEADER_EXT;
     }

@@ -5,10 +5,10 @@
 #include "core.h"
 
 /*
- * A message carries the counter before and after the previous exchange, so the
- * host has a bracket for each of its own readings except the last one.  For
- * this reason one message more than @rounds is sent.  The host chooses the best
- * bracket.
+ * A message carries the counter before and after the previous exchange.
+ * Between these two values the host has read its own clock.  The last exchange
+ * has no message after it, so send one message more than @rounds.  The host
+ * uses the best exchange.
  */
 int ht_time_sync(struct ht_device *dev, unsigned rounds)
 {

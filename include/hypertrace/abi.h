@@ -42,12 +42,12 @@ enum ht_channel {
     HT_CHANNEL_HYPERCALL = 0,
     HT_CHANNEL_SHM       = 1,
     HT_CHANNEL_VIRTIO    = 2,
-    HT_CHANNEL_MEMORY    = 3,   /* stream RAM alone: no register, no exit */
+    HT_CHANNEL_MEMORY    = 3,   /* stream RAM only: no registers, no exits */
 };
 
 enum ht_mode {
     HT_MODE_DISCARD   = 0,      /* a full ring discards the newest event */
-    HT_MODE_OVERWRITE = 1,      /* a full ring gives up its oldest packet */
+    HT_MODE_OVERWRITE = 1,      /* a full ring loses its oldest packet */
 };
 
 /* The guest counter that events carry as their time */
@@ -89,20 +89,20 @@ struct ht_caps {
     uint32_t version;           /* 0x04 HT_VERSION */
     uint32_t channel;           /* 0x08 enum ht_channel */
     uint32_t mode;              /* 0x0c enum ht_mode */
-    uint64_t ring_offset;       /* 0x10 of stream 0; 0 in BAR4 */
+    uint64_t ring_offset;       /* 0x10 of stream 0's ring, in stream RAM */
     uint32_t streams;           /* 0x18 streams, 1 to HT_STREAMS_MAX */
     uint32_t packet_size;       /* 0x1c bytes, a power of two */
-    uint32_t packets;           /* 0x20 packets a ring, a power of two */
-    uint32_t batch;             /* 0x24 hypercall: commits a doorbell */
-    uint32_t flush_ms;          /* 0x28 longest time an event waits */
-    uint32_t max_gap;           /* 0x2c ticks; >=: use the extended header */
+    uint32_t packets;           /* 0x20 packets in a ring, a power of two */
+    uint32_t batch;             /* 0x24 hypercall: commits per doorbell */
+    uint32_t flush_ms;          /* 0x28 maximum time that an event waits */
+    uint32_t max_gap;           /* 0x2c ticks; from it on: extended header */
     uint64_t clock_hz;          /* 0x30 guest counter, measured; 0: unknown */
     uint64_t epoch;             /* 0x38 changes when the host closes streams */
     uint64_t ring_stride;       /* 0x40 stream i: ring_offset + i * stride */
     uint32_t doorbell_offset;   /* 0x48 in BAR0 */
     uint32_t doorbell_stride;   /* 0x4c stream i: offset + i * stride */
     uint32_t mailbox_offset;    /* 0x50 in BAR4 */
-    uint32_t mailbox_size;      /* 0x54 bytes of an exchange, on any channel */
+    uint32_t mailbox_size;      /* 0x54 most bytes of an exchange; virtio too */
     uint32_t max_classes;       /* 0x58 */
     uint32_t max_message;       /* 0x5c bytes of a message */
     uint64_t enable_offset;     /* 0x60 in BAR4: the enable page */
@@ -140,7 +140,7 @@ struct ht_memory {
     struct ht_caps caps;        /* 0x000 host */
     uint8_t  gap0[0x100 - sizeof(struct ht_caps)];
     uint64_t beat;              /* 0x100 host */
-    uint32_t done;              /* 0x108 host: number of the last request */
+    uint32_t done;              /* 0x108 host: last request that it answered */
     uint8_t  gap1[0x200 - 0x10c];
     uint32_t go;                /* 0x200 guest: number of the request */
     uint32_t bytes;             /* 0x204 guest: size of the request */
@@ -168,7 +168,7 @@ enum ht_msg_type {
 
 enum ht_status {
     HT_STATUS_OK     = 0,
-    HT_STATUS_BUSY   = 1,       /* not finished: send the reply again */
+    HT_STATUS_BUSY   = 1,       /* not finished: send the reply as a message */
     HT_STATUS_INVAL  = 2,       /* malformed */
     HT_STATUS_LIMIT  = 3,       /* a documented limit is reached */
     HT_STATUS_NOENT  = 4,       /* no such stream, class or message type */
@@ -187,7 +187,7 @@ enum ht_status {
 struct ht_msg {
     uint16_t type;              /* enum ht_msg_type */
     uint16_t reserved;          /* 0 */
-    uint32_t size;              /* bytes, with this header; request and reply */
+    uint32_t size;              /* of request or reply in bytes, with header */
     uint32_t status;            /* reply: enum ht_status */
     uint32_t cookie;            /* returned unchanged */
 };
@@ -251,32 +251,33 @@ struct ht_msg_open {
 
 /*
  * HT_F_MEMORY: a table of 64-bit guest-physical addresses: the stream's control
- * page, then the slot of each packet; 0: not present.  The host reads committed
- * events there when no driver is left to hand them over.
+ * page, then the slot of each packet.  An entry is 0 if its page is not
+ * present.  If no driver is left to submit committed events, the host reads
+ * them there.
  */
 #define HT_MEMORY_CONTROL       0u
 #define HT_MEMORY_SLOT(n)       (1u + (n))
 
-/* STREAM_CLOSE, STREAM_FLUSH (stream may be HT_STREAM_ANY for flush) */
+/* STREAM_CLOSE, STREAM_FLUSH; @stream of a flush may be HT_STREAM_ANY */
 struct ht_msg_stream {
     struct ht_msg h;
     uint32_t stream;
     uint32_t ticket;            /* flush: 0; reply: identifies the flush */
     uint64_t instance;          /* as opened; 0 with HT_STREAM_ANY */
-    uint64_t lost;              /* virtio: the producer's final count */
+    uint64_t lost;              /* virtio: events discarded by the producer */
 };
 
 struct ht_msg_time {
     struct ht_msg h;
-    uint64_t before;            /* guest counter before and after... */
-    uint64_t after;             /* ...the exchange prev; both 0: none yet */
+    uint64_t before;            /* guest counter before exchange @prev, or 0 */
+    uint64_t after;             /* guest counter after exchange @prev, or 0 */
     uint32_t prev;              /* cookie of an earlier exchange */
     uint32_t reserved;
     uint64_t host_ns;           /* reply: host CLOCK_MONOTONIC */
     uint64_t bound_ns;          /* reply: error bound of the conversion */
 };
 
-/* Enable bytes from one class on, for a guest that cannot map the page */
+/* Enable bytes of consecutive classes, if a guest cannot map the enable page */
 struct ht_msg_enabled {
     struct ht_msg h;
     uint32_t first;             /* class id of the first byte */
@@ -286,7 +287,7 @@ struct ht_msg_enabled {
     uint8_t  on[];              /* reply */
 };
 
-/* The host's settings for the guest's event sources: "NAME=VALUE NAME=VALUE" */
+/* The host's settings for event sources in a guest: "NAME=VALUE NAME=VALUE" */
 struct ht_msg_settings {
     struct ht_msg h;
     uint32_t count;             /* bytes of room; reply: bytes of text */
@@ -295,11 +296,11 @@ struct ht_msg_settings {
 };
 
 struct ht_stats {
-    uint64_t events;            /* accepted by the walk */
+    uint64_t events;            /* valid events that the host read */
     uint64_t packets;           /* runs handed to the backends */
     uint64_t bytes;             /* of events, headers included */
-    uint64_t lost;              /* discarded by the producer, by its count */
-    uint64_t dropped;           /* discarded by the device */
+    uint64_t lost;              /* events that the producer has discarded */
+    uint64_t dropped;           /* events that the device discarded */
     uint64_t wakeups;           /* polls of the consumer */
     uint64_t errors;            /* malformed input */
 };
@@ -322,8 +323,8 @@ struct ht_msg_discarded {
 /*
  * The page holds one byte for each class, indexed by class id.  The host writes
  * it and the guest only reads it.  The class is on if the byte is HT_ENABLE_ON.
- * Every other value means off, so that all classes are off when the BAR was
- * removed and reads as 0xff.
+ * Every other value means off.  So all classes are off after the BAR was
+ * removed, which then reads as 0xff.
  */
 #define HT_ENABLE_ON            1u
 #define HT_ENABLE_SIZE          65536u  /* size and alignment, in bytes */
@@ -337,14 +338,18 @@ struct ht_msg_discarded {
  */
 struct ht_guest_line {          /* written by the guest */
     uint64_t head;              /* end of the last committed event */
-    uint64_t opening;           /* overwrite: packet number being taken */
+    uint64_t opening;           /* overwrite: number of packet being opened */
     uint64_t lost;              /* events discarded so far */
-    uint64_t end;               /* virtio: end of the last packet of which... */
-    uint64_t reserved[12];      /* ...a part was handed over while open */
+    /*
+     * virtio: position of the end of the last closed packet of which a part was
+     * submitted while the packet was open
+     */
+    uint64_t end;
+    uint64_t reserved[12];
 };
 
 struct ht_host_line {           /* written by the host */
-    uint64_t tail;              /* first packet number not released */
+    uint64_t tail;              /* number of the first packet not released */
     uint64_t wake;              /* ring the doorbell once head >= wake */
     uint32_t state;             /* enum ht_stream_state */
     uint32_t reserved0;
@@ -355,7 +360,7 @@ struct ht_host_line {           /* written by the host */
 enum ht_stream_state {
     HT_STREAM_CLOSED  = 0,
     HT_STREAM_OPENED  = 1,
-    HT_STREAM_STOPPED = 2,      /* malformed: the host reads no more of it */
+    HT_STREAM_STOPPED = 2,      /* malformed: the host no longer reads it */
 };
 
 #define HT_WAKE_NEVER           (~(uint64_t)0)  /* wake: no doorbell */
@@ -378,7 +383,7 @@ struct ht_packet {
     uint32_t stream;            /* index */
     uint64_t instance;
     uint64_t seq;               /* packet number */
-    uint64_t clock_begin;       /* guest counter; base of the first event */
+    uint64_t clock_begin;       /* guest counter: time base of first event */
     uint64_t events;            /* events of the stream before this packet */
     uint64_t lost;              /* events discarded before this packet */
     uint64_t clock_end;         /* at close */

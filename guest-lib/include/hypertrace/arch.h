@@ -3,7 +3,7 @@
  * libhypertrace: code that depends on the processor and the environment
  *
  * There are three environments: hosted user space, the Linux kernel, and
- * freestanding.  The processors are little-endian 64-bit x86 and Arm.
+ * freestanding.  The processors are x86-64 and little-endian 64-bit Arm.
  */
 #ifndef HYPERTRACE_ARCH_H
 #define HYPERTRACE_ARCH_H
@@ -56,7 +56,10 @@
 #define ht_likely(x)    __builtin_expect(!!(x), 1)
 #define ht_unlikely(x)  __builtin_expect(!!(x), 0)
 
-/* A function whose stores race with the host; its comment names the outcome. */
+/*
+ * A function whose stores race with loads of the host.  The function's comment
+ * says what the host may see, and why that is harmless.
+ */
 #ifdef __SANITIZE_THREAD__
 #define ht_benign_race  __attribute__((__noinline__, no_sanitize_thread))
 #else
@@ -78,7 +81,7 @@
 
 /* Clock ---------------------------------------------------------------- */
 
-/* enum ht_counter: the counter that ht_clock() reads, reported to the host */
+/* enum ht_counter: the counter that ht_clock() reads; a device must use it */
 #if defined(__x86_64__)
 #define HT_COUNTER      HT_COUNTER_TSC
 #elif defined(__aarch64__)
@@ -114,9 +117,10 @@ static inline uint64_t ht_clock(void)
 /* Ordering --------------------------------------------------------------- */
 
 /*
- * The other side is the host, so ordering is needed even in a kernel built for
- * one processor: hence virt_*() there.  Each user of an ordering operation
- * names its pair; tests/model/ has the proofs.
+ * These operations order accesses against those of the host.  A kernel built
+ * for one processor needs this order too, so the kernel's versions use
+ * virt_*().  Each user of an operation names its pair; tests/model/ has the
+ * proofs.
  */
 #define ht_compiler_barrier() __asm__ volatile("" : : : "memory")
 
@@ -209,8 +213,8 @@ static inline void ht_store_fence(void)
 /**
  * ht_full_fence() - order all earlier accesses before all later ones
  *
- * On x86, a locked instruction on the stack: almost free, while mfence costs
- * 30 ns.
+ * On x86 this is a locked instruction on the stack, which costs almost nothing;
+ * mfence costs 30 ns.
  */
 static inline void ht_full_fence(void)
 {
@@ -263,10 +267,12 @@ static inline uint32_t ht_atomic_next(uint32_t *p)
  * ht_prefetch_write() - prefetch a cache line for writing
  * @p: any address; never faults, not even after the end of a mapping
  *
- * The consumer has read the line of the ring since it was written last, so a
- * store to it would wait until the other processor gives it up.  On x86 this
- * does not use __builtin_prefetch(), which for the oldest processors fetches a
- * line shared; with a live consumer that is slower than no prefetch.
+ * The consumer's processor has a copy of each line of the ring that it has
+ * read.  Without the prefetch, a store waits until that processor gives up the
+ * line.
+ *
+ * On x86 do not use __builtin_prefetch(): for the oldest processors it fetches
+ * a line shared, which is slower than no prefetch while a consumer runs.
  */
 static inline void ht_prefetch_write(const uint8_t *p)
 {
@@ -314,7 +320,7 @@ static inline void ht_put64(void *p, uint64_t v)
 /* Memory ------------------------------------------------------------------- */
 
 /*
- * A freestanding program need not have memcpy() and the like.  The barriers and
+ * A freestanding program may have no memcpy() and memset().  The barriers and
  * the assembler keep the compiler from turning these loops into calls of them.
  */
 static inline void ht_copy(void *to, const void *from, size_t n)

@@ -150,7 +150,7 @@ enum ht_level {
     HT_EV_TRACE(scope, ident, ##__VA_ARGS__)                                \
     struct ht_class
 
-/* Scope of the names: one file, or the whole program */
+/* Storage class of the defined names: local to a file, or one per program */
 #define HT_EV_DATA_file                                                     \
     static
 #define HT_EV_CODE_file                                                     \
@@ -161,15 +161,17 @@ enum ht_level {
     inline
 
 /*
- * The function that ht_trace() calls, if trace.h is included: it gets the
- * stream, after the fields were evaluated.
+ * trace.h redefines this macro: it then defines ht_trace_<ident>(), which gets
+ * a stream after the caller has evaluated the fields.  Without trace.h, an
+ * event has no such function.
  */
 #define HT_EV_TRACE(scope, ident, ...)
 
 /*
- * In a program, a section of its own holds a pointer to each class; the code
- * that trace.h adds to each program and shared object finds the classes there.
- * No symbol refers to the pointers; "retain" keeps them under --gc-sections.
+ * In user space, the section "ht_classes" holds a pointer to each class.  The
+ * code that trace.h adds to each program and shared object finds the classes
+ * there.  No symbol refers to the pointers, so "retain" keeps the linker's
+ * --gc-sections from removing them.
  */
 #if defined(__KERNEL__) || !__STDC_HOSTED__
 #define HT_EV_OFF       NULL
@@ -189,11 +191,14 @@ enum ht_level {
 #endif
 #endif
 
-/* Switch of a class that is not registered */
+/* Enable byte of each class that is not registered: always off */
 __attribute__((weak, visibility("hidden"))) uint8_t ht_off = 0;
 #endif
 
-/* Kinds: form; C type, bits, kind and flags on the wire */
+/*
+ * Kinds of fields: the form, which selects the expansions below.  An integer
+ * also has its C type, its bits, and its kind and flags in the message.
+ */
 #define HT_EV_u8        INT, uint8_t,   8, HT_FIELD_U8,  0
 #define HT_EV_u16       INT, uint16_t, 16, HT_FIELD_U16, 0
 #define HT_EV_u32       INT, uint32_t, 32, HT_FIELD_U32, 0
@@ -227,9 +232,9 @@ __attribute__((weak, visibility("hidden"))) uint8_t ht_off = 0;
 #define HT_EV_ELEM_(form, type, bits, kind, flags) kind, flags
 
 /*
- * Expansions of a field: an entry of the class, function parameters, the same
- * as arguments, a variable for its length, its part of the payload's size, and
- * the code that writes its bytes.
+ * Expansions of a field, in this order: its entry in the class, its parameters
+ * of the emit function, the same as arguments, a variable for its length, its
+ * size as a part of the payload's size, and the code that writes its bytes.
  */
 #define HT_EV_DESC(kind, ...)   HT_EV_CALL(DESC, HT_EV_##kind, __VA_ARGS__)
 #define HT_EV_PARAM(kind, ...)  HT_EV_CALL(PARAM, HT_EV_##kind, __VA_ARGS__)
@@ -293,7 +298,7 @@ static const struct ht_label ht_labels_bool[] = {
 #define HT_EV_LABELLED_(n, l, more, form, type, bits, kind, flags)          \
     { #n, kind, 0, (flags) | (more), sizeof(l) / sizeof(*(l)), l },
 
-/* HT_EV_CALL(), which is not expanded inside its own expansion */
+/* As HT_EV_CALL(), for use in its expansion: a macro cannot expand itself. */
 #define HT_EV_AS(what, ...)             HT_EV_AS_(what, __VA_ARGS__)
 #define HT_EV_AS_(what, form, ...)      HT_EV_##what##_##form(__VA_ARGS__)
 
@@ -315,7 +320,7 @@ static const struct ht_label ht_labels_bool[] = {
     ht_copy(ht_p_, &ht_a_##n, 8);                                           \
     ht_p_ += 8;
 
-/* Take the length once: another thread may change the text meanwhile. */
+/* Compute a text's length once, since another thread may change the text. */
 #define HT_EV_DESC_TEXT(n)      { #n, HT_FIELD_TEXT, 0, 0, 0, 0 },
 #define HT_EV_PARAM_TEXT(n)     , const char *ht_a_##n
 #define HT_EV_ARG_TEXT(n)       , ht_a_##n

@@ -77,7 +77,7 @@ struct ht_class {
     uint32_t id;
 };
 
-/* Result of struct ht_slow's @early; not a valid address */
+/* Result of ht_slow.early(): read the clock and call ht_slow.get() */
 #define HT_READ_CLOCK   ((uint8_t *)1)
 
 /**
@@ -115,14 +115,14 @@ struct ht_stream {
     uint64_t base;              /* position of cur, minus cur */
     struct ht_ring_control *ring;
     const uint64_t *wake;       /* kick if head >= *wake: host line */
-    uint64_t clock;             /* of an event, or a packet, before cur */
-    uint64_t max_gap;           /* ticks from @clock: a short header suffices */
+    uint64_t clock;             /* time of the last event from ht_slow.get() */
+    uint64_t max_gap;           /* ticks after @clock that need a long header */
     uint32_t busy;
-    uint32_t inherit;           /* number of next events that get @clock */
+    uint32_t inherit;           /* number of next events whose time is @clock */
     uint64_t events;            /* committed since the stream was opened */
     uint8_t *next;              /* ht_get(): end of the event being written */
     const struct ht_slow *slow; /* NULL: nothing can be emitted */
-    uint64_t lost_nested;       /* events of interrupting contexts */
+    uint64_t lost_nested;       /* discarded events of interrupting contexts */
     uint64_t lost;
 
     /* switching packets */
@@ -131,11 +131,11 @@ struct ht_stream {
     uint64_t packet;            /* number of the open (or next) packet */
     uint64_t tail;              /* cached: first packet not released */
     uint64_t submitted;         /* virtio: position handed over so far */
-    uint64_t rung;              /* wake value that the last kick was for */
+    uint64_t rung;              /* wake word that the last kick was for */
     uint64_t instance;
     uint64_t batch_events;      /* hypercall: events at the last doorbell */
     uint64_t doorbells;         /* number of doorbells, or of virtio kicks */
-    uint64_t told;              /* lost events that the host knows of */
+    uint64_t told;              /* discarded events that the host knows of */
     const struct ht_channel_ops *ops;
     struct ht_device *dev;
     struct ht_stream *next_open;        /* list of the device's streams */
@@ -199,9 +199,8 @@ bool ht_wanted(const struct ht_device *dev, const struct ht_class *cls);
  *           that were refused get id 0
  * @n: number of @classes
  *
- * As ht_register() for each class, but one message carries up to
- * HT_MAILBOX_SIZE bytes of classes, of about 100 bytes each.  A refused class
- * does not affect the others.
+ * As ht_register() for each class, but one exchange registers up to 16 classes.
+ * A refused class does not affect the others.
  *
  * Return: 0, or the first error; -ETIMEDOUT and other failures of the device
  * end the call.
@@ -283,8 +282,8 @@ int ht_stream_push(struct ht_stream *s);
  *
  * Context: the producer, outside of ht_get() and ht_commit().
  *
- * Return: true if ht_get() would find room, or if the stream was closed by the
- * host or with the device, so that waiting is useless.
+ * Return: true if ht_get() would find room.  Also true if the host has closed
+ * the stream or the device was removed, because waiting is then useless.
  */
 bool ht_stream_room(struct ht_stream *s, uint32_t size);
 

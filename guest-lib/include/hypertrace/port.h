@@ -79,7 +79,7 @@ struct ht_device {
 /**
  * struct ht_channel_ops - the guest's part of a channel
  * @name: "hypercall", "shm", "virtio", "memory"
- * @opened: called when the stream's ring is mapped; sets wake and its word
+ * @opened: called when the stream's ring is mapped; sets @wake of the stream
  * @notify: called after a commit if head has reached the wake word
  * @closed: called after a packet was closed and head was released past it
  * @space: test whether packet number @packet is free; reads again what the host
@@ -201,8 +201,9 @@ void ht_link_init(struct ht_device *dev, struct ht_link *link);
  * @dev: the device
  * @link: its connection
  *
- * Between two calls at most HT_BEAT_LOST_MS / 2 count, since the virtual
- * machine or the whole computer may have been stopped.
+ * Of the time between two calls, at most HT_BEAT_LOST_MS / 2 counts as time
+ * without a beat: the virtual machine or the whole computer may have been
+ * stopped.
  */
 bool ht_link_beats(struct ht_device *dev, struct ht_link *link);
 
@@ -336,9 +337,9 @@ bool ht_class_valid(const struct ht_class *c);
  * ht_publish_lost() - report the number of discarded events to the host
  * @s: a stream that is open and busy (or about to be closed)
  *
- * Called when this context discards an event, and by push, flush and close.
- * Each packet's header has the number as well, so the discards of interrupting
- * contexts are reported by the next packet at the latest.
+ * Called when this context discards an event or opens a packet, and by push,
+ * flush and close.  Contexts that interrupt the producer do not call this.  The
+ * next packet reports their discarded events at the latest.
  */
 static inline void ht_publish_lost(struct ht_stream *s)
 {
@@ -380,7 +381,7 @@ int ht_tell_discarded(struct ht_device *dev, uint64_t count);
  *      the classes that exist.  NULL: the port takes the values from the
  *      replies, in the order of all messages
  *
- * For ports without access to the enable page: virtio's.
+ * For the ports of channel virtio, on which a guest cannot map the enable page.
  *
  * Return: as ht_control().
  */

@@ -20,14 +20,14 @@
  * A child of fork() opens streams of its own.
  *
  * A signal handler may leave an event by siglongjmp(), or cancel its thread.
- * The thread loses that event and at most 64 more, or those of 100 ms, which
- * are counted; then it gets another stream.
+ * The thread loses that event.  It then discards and counts events for 100 ms,
+ * but at most 65 events, and gets another stream.
  *
  * $HYPERTRACE_DEVICE selects the device: "/dev/hypertraceN" or "none"; the
  * default is the first that can be opened.  While there is no device, or while
  * its host does not answer, events look for a device every 500 ms, and cost a
- * function call and the evaluation of their arguments.  On a machine that is
- * not virtual the library looks once only.
+ * function call and the evaluation of their arguments.  On an x86 machine that
+ * is not virtual, events do not look for a device.
  */
 #ifndef HYPERTRACE_TRACE_H
 #define HYPERTRACE_TRACE_H
@@ -260,7 +260,7 @@ enum ht_trace_state ht_trace_status(const char **why);
 
 #define HT_PER_MODULE   __attribute__((weak, visibility("hidden")))
 
-/* Set by the linker: the bounds of a section */
+/* The bounds of the section "ht_classes", which the linker defines */
 extern struct ht_class *const __start_ht_classes[] HT_PER_MODULE;
 extern struct ht_class *const __stop_ht_classes[] HT_PER_MODULE;
 
@@ -278,7 +278,10 @@ extern __typeof__(ht_module_add) ht_module_add __attribute__((weak));
 extern __typeof__(ht_trace_status) ht_trace_status __attribute__((weak));
 extern __typeof__(dlsym) dlsym __attribute__((weak));
 
-/* Each file of a module has this pair; the first that runs does the work. */
+/*
+ * Each source file of a module has ht_module_start() and ht_module_stop().  The
+ * first ht_module_start() that runs registers the classes of all files.
+ */
 static __attribute__((constructor)) void ht_module_start(void)
 {
     static const char none[] = "hypertrace: tracing is off: libhypertrace.so.0 "
@@ -293,7 +296,10 @@ static __attribute__((constructor)) void ht_module_start(void)
     }
     ht_module.begin = __start_ht_classes;
     ht_module.end = __stop_ht_classes;
-    /* A static program may have neither; a reference would link dlopen(). */
+    /*
+     * A static program may have neither ht_module_add() nor dlsym().  Look up
+     * dlopen() by its name, since a reference would link it into the program.
+     */
     if (!add && dlsym) {
         *(void **)&load = dlsym(0, "dlopen");           /* RTLD_DEFAULT */
     }
@@ -325,7 +331,7 @@ static inline enum ht_trace_state ht_module_status(const char **why)
     return HT_TRACE_NO_LIBRARY;
 }
 
-/* A program need not be linked to the library for this either. */
+/* ht_trace_status() also works in a program not linked to the library. */
 #define ht_trace_status(why)    ht_module_status(why)
 
 static __attribute__((destructor)) void ht_module_stop(void)
@@ -336,8 +342,8 @@ static __attribute__((destructor)) void ht_module_stop(void)
 }
 
 /*
- * The first parameter is needed for the comma before the next one.  None of the
- * program's code runs between begin and end, so the stream is always released.
+ * The unused first parameter allows a comma before each field.  No code of the
+ * program runs between begin() and end(), so the stream is always released.
  */
 #undef HT_EV_TRACE
 #define HT_EV_TRACE(scope, ident, ...)                                      \

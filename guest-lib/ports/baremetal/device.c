@@ -72,7 +72,7 @@ static const struct ht_port_ops regs_ops = {
     .relax = ht_bm_relax,
 };
 
-/* Test whether @n strides from @offset on are within @size bytes */
+/* Test whether @n areas of @stride bytes, from @offset on, end within @size */
 static int inside(uint64_t size, uint64_t offset, uint64_t n, uint64_t stride)
 {
     return offset <= size && stride <= (size - offset) / n;
@@ -99,7 +99,7 @@ int ht_bm_regs_open(struct ht_bm_device *d)
     if (caps->version != HT_VERSION) {
         return -EPROTO;
     }
-    /* This closes streams of an earlier owner and changes the epoch. */
+    /* The host closes streams of an earlier owner and changes the epoch. */
     ht_bm_write32(d->regs + HT_REG_TAKEOVER, HT_MAGIC);
     ht_bm_read_caps(caps, d->regs);
     if (!ht_caps_fit(caps, ram->size) ||
@@ -143,7 +143,7 @@ int ht_bm_open(struct ht_bm_device *d, const struct ht_bm_platform *platform,
         ret = ht_device_init(&d->dev);
     }
     if (!ret) {
-        /* Not every host can compute the guest's counter itself. */
+        /* Relate the clocks: not every host can compute the guest's counter. */
         ret = ht_time_sync(&d->dev, SYNC_ROUNDS);
     }
     if (ret < 0) {

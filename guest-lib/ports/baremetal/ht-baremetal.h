@@ -116,9 +116,9 @@ int ht_bm_open(struct ht_bm_device *d, const struct ht_bm_platform *platform,
  * ht_bm_update() - update which classes the host wants
  * @d: the device
  *
- * ht_wanted() returns these values.  Since the port uses no interrupts, the
- * program must call this from time to time.  Only channel virtio needs it.  It
- * costs a read of a register, and a message if something has changed.
+ * ht_wanted() returns the updated values.  Only channel virtio needs this call.
+ * The port uses no interrupts, so a program must make the call from time to
+ * time.  The call reads a register, and sends messages if that has changed.
  * Registering a class also updates the value of that class.
  *
  * Return: 0; or as ht_control().

@@ -49,7 +49,7 @@ static inline void ht_bm_write64(uint8_t *p, uint64_t v)
     *(ht_bm_reg64_t *)p = v;
 }
 
-/* Relax the processor while polling, for its other hardware thread */
+/* Let the other hardware thread of the processor run while this one polls */
 static inline void ht_bm_pause(void)
 {
 #if defined(__x86_64__)
@@ -69,10 +69,10 @@ int ht_bm_relax(struct ht_device *dev, unsigned tries);
 #define HT_BM_PCI_CMD_MASTER    0x0004u
 #define HT_BM_PCI_CMD_NO_INTX   0x0400u
 
-/* Set @d->bar; the device does not decode its BARs during this. */
+/* Read the BARs to @d->bar; meanwhile the device does not decode them. */
 void ht_bm_pci_bars(struct ht_bm_device *d);
 
-/* Find the next capability with @id after @at (0: the first); 0 if none */
+/* Find the next capability @id after offset @at, or the first if @at is 0 */
 unsigned ht_bm_pci_cap(struct ht_bm_device *d, uint8_t id, unsigned at);
 
 static inline uint32_t ht_bm_pci_read(struct ht_bm_device *d, unsigned offset)

@@ -27,7 +27,10 @@ static uint16_t bdf_of(unsigned bus, unsigned devfn)
     return (uint16_t)(bus << 8 | devfn);
 }
 
-/* Returns 1 if the device was found; *index is 0 then */
+/*
+ * Search a bus, and the buses below its bridges.  Count *@index down for each
+ * device.  Returns 1, with *@bdf set, at the device for which *@index is 0.
+ */
 static int scan_bus(const struct ht_bm_platform *p, unsigned bus,
                     unsigned depth, unsigned *index, uint16_t *bdf)
 {
@@ -58,7 +61,7 @@ static int scan_bus(const struct ht_bm_platform *p, unsigned bus,
             unsigned below = p->pci_read(p->opaque, at,
                                          PCI_SECONDARY_BUS) >> 8 & 0xff;
 
-            /* Skip a bus that is not numbered, or numbered to form a loop. */
+            /* Skip a bus without a number, or whose number forms a loop. */
             if (below > bus && scan_bus(p, below, depth + 1, index, bdf)) {
                 return 1;
             }
@@ -111,7 +114,7 @@ void ht_bm_pci_bars(struct ht_bm_device *d)
         }
         bar->size = bar->base ? bar_size(mask) : 0;
     }
-    /* The upper half of the register is status: zeros change nothing there. */
+    /* The upper half of the register is the status: zeros do not change it. */
     ht_bm_pci_write(d, HT_BM_PCI_COMMAND, command);
 }
 
@@ -120,7 +123,7 @@ unsigned ht_bm_pci_cap(struct ht_bm_device *d, uint8_t id, unsigned at)
     unsigned next = at ? ht_bm_pci_read(d, at) >> 8
                        : ht_bm_pci_read(d, PCI_CAP_POINTER);
 
-    /* Bounded, because the list may form a loop. */
+    /* Limit the number of steps, because the list may form a loop. */
     for (unsigned i = 0; i < PCI_CAPS_MAX; i++) {
         uint32_t cap;
 

@@ -4,7 +4,7 @@
  */
 #include "virtqueue.h"
 
-/* Capabilities (vendor-specific, PCI id 9); offsets within one */
+/* Offsets in a capability of virtio, whose PCI id is 9 (vendor-specific) */
 #define CAP_VENDOR              0x09
 #define CAP_TYPE                0       /* in bits 24 to 31 */
 #define CAP_BAR                 4       /* in bits 0 to 7 */
@@ -73,7 +73,7 @@ static int virtio_control(struct ht_device *dev, struct ht_msg *msg,
         return -EINVAL;
     }
     if (pair == vq->pairs) {
-        return -EIO;            /* broken, or full of timed-out messages */
+        return -EIO;            /* the queue is broken, or was abandoned */
     }
     ht_copy(d->control_buf, msg, len);
     vq->desc[2 * pair].addr = p->phys(p->opaque, d->control_buf);
@@ -118,7 +118,7 @@ static int virtio_map(struct ht_device *dev, uint32_t stream,
             return -ENOMEM;
         }
     }
-    /* The device may still have buffers of the stream's earlier instance. */
+    /* Wait until the device returns buffers of the stream's last instance. */
     ht_bm_wait_start(&wait, dev->caps.clock_hz, RESET_MS);
     while (vq->out) {
         ht_bm_vq_reap(vq);
@@ -221,7 +221,7 @@ static int find_areas(struct ht_bm_device *d)
     if (d->notify) {
         d->notify_multiplier = ht_bm_pci_read(d, cap + CAP_NOTIFY_MULTIPLIER);
     }
-    /* Find this last: ht_bm_close() resets the device if it is set. */
+    /* Find @common last: if it is set, ht_bm_close() resets the device. */
     if (d->config && d->notify) {
         d->common = find_area(d, CAP_TYPE_COMMON, COMMON_LENGTH, &cap,
                               &length);
@@ -255,7 +255,7 @@ static int negotiate(struct ht_bm_device *d)
     low = ht_bm_read32(c + COMMON_DEVICE_FEATURE);
     ht_bm_write32(c + COMMON_DEVICE_SELECT, 1);
     high = ht_bm_read32(c + COMMON_DEVICE_FEATURE);
-    /* Without event indexes, each side would notify for each buffer. */
+    /* Without event indexes, each buffer would cause two notifications. */
     if (!(low & FEATURE_EVENT_IDX) || !(high & FEATURE_VERSION_1)) {
         return -EPROTO;
     }
@@ -268,7 +268,7 @@ static int negotiate(struct ht_bm_device *d)
     return ht_bm_read8(c + COMMON_STATUS) & STATUS_FEATURES_OK ? 0 : -EPROTO;
 }
 
-/* Read the configuration again if it changed in between (epoch) */
+/* Read the configuration; repeat if it changed meanwhile, as the epoch may */
 static void read_config(struct ht_bm_device *d)
 {
     uint8_t before;
@@ -309,7 +309,7 @@ static int queue_setup(struct ht_bm_device *d, unsigned index,
         size = HT_VQ_SIZE;
         ht_bm_write16(c + COMMON_QUEUE_SIZE, size);
     }
-    /* Align it to a page: the descriptors need only 16 bytes. */
+    /* A page suffices: the descriptors must be aligned to 16 bytes. */
     vq = p->alloc(p->opaque, sizeof(*vq), HT_PAGE);
     if (!vq) {
         return -ENOMEM;
@@ -325,7 +325,7 @@ static int queue_setup(struct ht_bm_device *d, unsigned index,
     return 0;
 }
 
-/* Close streams that an earlier owner of the device left open */
+/* Make the host close streams that an earlier owner left open */
 static int takeover(struct ht_bm_device *d)
 {
     struct ht_msg msg = {

@@ -11,14 +11,14 @@ typedef uint16_t __attribute__((may_alias)) any16_t;
 
 static uint16_t avail_event(const struct ht_bm_vq *vq)
 {
-    /* The queue may be smaller than the array: the word is after its end. */
+    /* The word follows the last entry in use; the array may be longer. */
     return __atomic_load_n((const any16_t *)&vq->used.ring[vq->size],
                            __ATOMIC_RELAXED);
 }
 
 static void no_interrupts(struct ht_bm_vq *vq)
 {
-    /* The value farthest from used.idx: the device never reaches it. */
+    /* used_event: the value farthest from used.idx is never reached. */
     __atomic_store_n(&vq->avail.ring[vq->size],
                      (uint16_t)(vq->used_idx + 0x8000), __ATOMIC_RELAXED);
 }
@@ -52,7 +52,7 @@ int ht_bm_vq_add(struct ht_bm_vq *vq, unsigned pair, int in)
     vq->avail.ring[old % vq->size] = 2 * pair;
     vq->avail_idx = old + 1;
     vq->out++;
-    /* Release: the device reads the ring and descriptors after the index. */
+    /* Release: pairs with the device's load of idx before the descriptors. */
     __atomic_store_n(&vq->avail.idx, vq->avail_idx, __ATOMIC_RELEASE);
     /*
      * Full barrier: store idx before loading avail_event.  Pairs with the
@@ -80,7 +80,7 @@ unsigned ht_bm_vq_reap(struct ht_bm_vq *vq)
 
         if (id % 2 || pair >= vq->pairs || vq->done[pair] ||
             (pair + vq->pairs - vq->oldest) % vq->pairs >= vq->out) {
-            vq->broken = 1;     /* it did not have it: do not trust it */
+            vq->broken = 1;     /* the device did not have this pair */
             break;
         }
         vq->done[pair] = 1;

@@ -52,7 +52,7 @@ struct ht_bm_vq {
     uint16_t size;              /* number of descriptors */
     uint16_t pairs;
     uint16_t avail_idx;
-    uint16_t used_idx;          /* next entry of the used ring to read */
+    uint16_t used_idx;          /* next entry to read in the used ring */
     uint16_t oldest;            /* oldest pair that the device has, if @out */
     uint16_t out;               /* number of pairs that the device has */
     uint8_t done[HT_BM_PAIRS];  /* returned before an older pair */
