@@ -8,15 +8,15 @@
 #include "hypertrace/base.h"
 #include "hypertrace/atomic.h"
 #include "hypertrace/control.h"
+#include "hypertrace/guest-clock.h"
 #include "hypertrace/server.h"
 #include "hypertrace/streams.h"
-#include "server-clock.h"
 
 struct HtServer {
     HtServerConfig cfg;
     HtClassTable *classes;
     HtStreams streams;
-    HtServerClock clock;
+    HtGuestClock clock;
 
     HtMutex messages;           /* all below, and requests to @streams */
     uint64_t instances;
@@ -48,7 +48,10 @@ static void G_GNUC_PRINTF(2, 0) guest_error(void *opaque, const char *fmt,
 
 void ht_server_time(HtServer *s, HtTimeMap *map)
 {
-    ht_server_clock_get(&s->clock, map);
+    unsigned version = 0;
+
+    ht_guest_clock_sample(&s->clock, true);
+    ht_guest_clock_copy(&s->clock, map, &version, false);
 }
 
 /* Classes ------------------------------------------------------------------ */
@@ -117,8 +120,8 @@ static void deliver(void *opaque, const HtRun *run)
 /* HtStreamsConfig.clock */
 static void update_clock(HtStream *st)
 {
-    ht_server_clock_copy(&server_of(st)->clock, &st->consumer,
-                         &st->time_version);
+    ht_guest_clock_copy(&server_of(st)->clock, &st->consumer.time,
+                        &st->time_version, true);
 }
 
 /* HtStreamsConfig.opening */
@@ -228,7 +231,7 @@ static enum ht_status time_sync(void *opaque, struct ht_msg_time *m)
 {
     HtServer *s = opaque;
 
-    ht_server_clock_sync(&s->clock, m);
+    ht_guest_clock_sync(&s->clock, m);
     return HT_STATUS_OK;
 }
 
@@ -275,7 +278,9 @@ HtServer *ht_server_new(const HtServerConfig *cfg)
     };
     s->log_tokens = HT_SERVER_LOG_BURST;
     ht_mutex_init(&s->messages);
-    ht_server_clock_init(&s->clock, cfg);
+    ht_guest_clock_init(&s->clock, cfg->hz, cfg->ppm, HT_GUEST_CLOCK_MEASURE |
+                        (cfg->future ? HT_GUEST_CLOCK_FUTURE : 0));
+    ht_guest_clock_set_counter(&s->clock, cfg->ops->counter, cfg->opaque, 0);
     ht_streams_init(&s->streams, &(HtStreamsConfig){
         .count = cfg->streams,
         .consumer = {
@@ -313,7 +318,7 @@ void ht_server_free(HtServer *s)
     ht_streams_destroy(&s->streams);
     ht_class_table_free(s->classes);
     ht_mutex_destroy(&s->messages);
-    ht_server_clock_destroy(&s->clock);
+    ht_guest_clock_destroy(&s->clock);
     ht_enable_destroy(&s->enable);
     g_free(s);
 }

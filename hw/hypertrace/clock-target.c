@@ -22,9 +22,10 @@
 #include <linux/kvm.h>
 #endif
 
-bool ht_clock_target(HtClock *c, uint64_t host_hz, uint32_t host_ppm,
-                     Error **errp)
+bool ht_clock_target(enum ht_counter *counter, uint64_t *hz, uint32_t *ppm,
+                     bool *elapsed, Error **errp)
 {
+    *elapsed = false;
     if (icount_enabled()) {
         error_setg(errp, "hypertrace: with -icount the guest's counter counts"
                    " instructions: events cannot be dated");
@@ -32,28 +33,25 @@ bool ht_clock_target(HtClock *c, uint64_t host_hz, uint32_t host_ppm,
     }
 #if defined(TARGET_I386)
     /* TCG derives the TSC from the host's; qtest has no CPU at all. */
-    bool elapsed = tcg_enabled() || qtest_enabled();
-
-    c->counter = HT_COUNTER_TSC;
-    c->source = elapsed ? HT_CLOCK_ELAPSED : HT_CLOCK_BRACKET;
-    ht_time_map_init(&c->map, host_hz);
+    *counter = HT_COUNTER_TSC;
+    *elapsed = tcg_enabled() || qtest_enabled();
     /* How other accelerators derive it from the host's TSC is not known. */
-    ht_time_map_set_ppm(&c->map, elapsed || kvm_enabled() ? host_ppm :
-                                                            HT_TIME_PPM_MAX);
+    if (!*elapsed && !kvm_enabled()) {
+        *ppm = HT_TIME_PPM_MAX;
+    }
     return true;
 #elif defined(TARGET_ARM)
-    uint64_t hz = first_cpu ? object_property_get_uint(OBJECT(first_cpu),
-                                                       "cntfrq", NULL) : 0;
+    Object *cpu = OBJECT(first_cpu);
+    uint64_t guest_hz = cpu ? object_property_get_uint(cpu, "cntfrq", NULL) : 0;
 
-    if (hz < 1000 || hz == UINT64_MAX) {
+    if (guest_hz < 1000 || guest_hz == UINT64_MAX) {
         error_setg(errp, "hypertrace: the CPU does not tell the frequency of"
                    " its virtual counter");
         return false;
     }
-    c->counter = HT_COUNTER_CNTVCT;
-    c->source = HT_CLOCK_BRACKET;
-    ht_time_map_init(&c->map, hz);
-    ht_time_map_set_ppm(&c->map, HT_TIME_PPM_MAX);
+    *counter = HT_COUNTER_CNTVCT;
+    *hz = guest_hz;
+    *ppm = HT_TIME_PPM_MAX;
     return true;
 #else
     error_setg(errp, "hypertrace: no counter is known that guests of this"

@@ -52,7 +52,7 @@ static enum ht_status time_sync(void *opaque, struct ht_msg_time *m)
     if (qatomic_read(&dev->streams.resample)) {
         return HT_STATUS_BUSY;
     }
-    ht_clock_exchange(&dev->clock, m);
+    ht_guest_clock_sync(&dev->clock.guest, m);
     return HT_STATUS_OK;
 }
 

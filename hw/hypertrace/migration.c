@@ -76,7 +76,7 @@ static int state_pre_save(void *opaque)
     m->instances = m->loaded ? MAX(m->instances, dev->trace->instances) :
                                dev->trace->instances;
     m->wall_offset = hypertrace_wall_offset();
-    m->nr_segments = ht_clock_save(&dev->clock, m->segments);
+    m->nr_segments = ht_guest_clock_save(&dev->clock.guest, m->segments);
     m->classes_size = classes->len;
     m->classes = g_byte_array_free(classes, false);
     m->nr_streams = dev->conf.streams;

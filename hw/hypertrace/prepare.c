@@ -194,7 +194,7 @@ static void sinks_have_room(void *opaque)
 
 static void fill_caps(HypertraceDevice *dev)
 {
-    uint64_t hz = ht_clock_hz(&dev->clock);
+    uint64_t hz = ht_guest_clock_hz(&dev->clock.guest);
     /* Neither 24 bits of ticks nor of ns may come close to wrapping. */
     uint64_t gap = MIN(hz, NANOSECONDS_PER_SECOND);
 
@@ -372,7 +372,7 @@ fail_sinks:
     ht_backends_drop(OBJECT(dev));
 fail_backend:
     ht_streams_destroy(&dev->streams);
-    ht_clock_destroy(&dev->clock);
+    ht_guest_clock_destroy(&dev->clock.guest);
 fail_clock:
     ht_trace_release(dev->trace);
     dev->trace = NULL;

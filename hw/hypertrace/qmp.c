@@ -71,7 +71,7 @@ static void fill_device_stats(HypertraceDevice *dev, HypertraceStats *stats)
 
     ht_control_stats(&dev->messages, HT_STREAM_ANY, &own);
     *qapi_HypertraceStats_base(stats) = counters(&own);
-    stats->clock_hz = ht_clock_hz(&dev->clock);
+    stats->clock_hz = ht_guest_clock_hz(&dev->clock.guest);
     stats->clock_bound_ns = ht_clock_bound_ns(&dev->clock);
     for (i = 0; i < dev->conf.streams; i++) {
         /* instances start at 1: the stream was used */

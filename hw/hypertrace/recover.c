@@ -91,7 +91,7 @@ static void put_head(HypertraceDevice *dev, const char *memory)
         .packet_size = dev->conf.packet_size,
         .packets = dev->conf.packets,
         .stride = dev->caps.ring_stride,
-        .mult = dev->clock.map.nominal,
+        .mult = dev->clock.guest.map.nominal,
         .wall_offset = hypertrace_wall_offset(),
     };
     const uint8_t end = 0;
@@ -215,8 +215,8 @@ void ht_recover_stream(HtStream *s)
     if (dev->recover.fd < 0) {
         return;
     }
-    ht_clock_sample(&dev->clock, false);
-    n = ht_clock_save(&dev->clock, seg);
+    ht_guest_clock_sample(&dev->clock.guest, false);
+    n = ht_guest_clock_save(&dev->clock.guest, seg);
     if (n) {
         d.counter = seg[n - 1].counter;
         d.ns = seg[n - 1].ns;

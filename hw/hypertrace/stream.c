@@ -40,10 +40,8 @@ static void update_clock(HtStream *s)
     HypertraceDevice *dev = ht_stream_device(s);
 
     /* Events from before a reset are dated by the old counter. */
-    if (!qatomic_read(&dev->streams.resample)) {
-        ht_clock_sample(&dev->clock, false);
-    }
-    ht_clock_copy(&dev->clock, &s->consumer.time, &s->time_version);
+    ht_guest_clock_copy(&dev->clock.guest, &s->consumer.time, &s->time_version,
+                        !qatomic_read(&dev->streams.resample));
 }
 
 static void kick(void *opaque)

@@ -123,7 +123,7 @@ static void hypertrace_device_realize(DeviceState *qdev, Error **errp)
         dev->channel->realize(dev);
     }
     dev->vmstate = qemu_add_vm_change_state_handler(hypertrace_vm_change, dev);
-    ht_clock_sample(&dev->clock, true);
+    ht_guest_clock_sample(&dev->clock.guest, true);
     ht_migration_realize(dev);
     ht_worker_start(dev);
     if (runstate_is_running()) {
@@ -199,7 +199,7 @@ static void hypertrace_device_finalize(Object *obj)
     ht_enable_destroy(&dev->enable);
     if (dev->streams.stream) {
         ht_streams_destroy(&dev->streams);
-        ht_clock_destroy(&dev->clock);
+        ht_guest_clock_destroy(&dev->clock.guest);
     }
 }
 

@@ -118,7 +118,7 @@ static bool worker_pass(HypertraceDevice *dev, bool force)
     bool progress = ht_streams_work(a, force);
 
     if (qatomic_read(&a->resample) && ht_streams_resample(a)) {
-        ht_clock_sample(&dev->clock, true);
+        ht_guest_clock_sample(&dev->clock.guest, true);
         qatomic_set(&a->resample, false);
     }
     return progress;
