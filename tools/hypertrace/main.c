@@ -66,7 +66,10 @@ static void usage(FILE *out)
           " working\ndirectory.\n", out);
 }
 
-/* Flush: only now may a full disk be reported. A closed pipe is no error. */
+/*
+ * Flush standard output. A full disk may be reported only now. A pipe that its
+ * reader has closed is no error.
+ */
 static int finish(int status)
 {
     if ((fflush(stdout) || ferror(stdout)) && errno != EPIPE) {
@@ -91,7 +94,7 @@ static const HtCommand *find(const char *name)
 static int run(const HtCommand *c, int argc, char **argv)
 {
     ht_messages_of(c->name);
-    /* A program that record starts would inherit SIG_IGN. */
+    /* Not in "record": the program that it starts would inherit SIG_IGN. */
     if (c->run != ht_record) {
         signal(SIGPIPE, SIG_IGN);
     }
@@ -120,7 +123,7 @@ int main(int argc, char **argv)
     if (argc && ht_is_emulator(argv[0])) {
         return ht_emulator(argc, argv);
     }
-    /* Only LC_CTYPE: numbers must not depend on the locale. */
+    /* Set only LC_CTYPE: the form of numbers must not depend on the locale. */
     setlocale(LC_CTYPE, "");
     if (argc < 2) {
         usage(stderr);

@@ -21,12 +21,12 @@
 #define NAME_FIELD      "function"
 #define NAME_MAX_BYTES  1024
 
-/* The stream of a CPU, and its events that were not written yet */
+/* The stream of a CPU, with the events of it that were not written yet */
 typedef struct Stream {
     HtStreamInfo info;
     GByteArray *run;
     uint32_t events;            /* in @run */
-    uint64_t begin_ns, end_ns;  /* times of its first and last event */
+    uint64_t begin_ns, end_ns;  /* times of @run: begin, last event */
     uint64_t discarded;         /* since the start of the stream */
     bool open;
     bool cut;                   /* HT_RUN_CUT for the next run */
@@ -43,7 +43,7 @@ typedef struct Trace {
     int error;                  /* the first error, an errno */
 } Trace;
 
-/* Get the index of the field with a function's address; -1 if none has one. */
+/* Get the index of the field that has a function's address; -1: no field. */
 static int function_field(const HtEventClass *c)
 {
     return c->kind == HT_KIND_FUNCTION ? HT_F_FUNCTION_IP :

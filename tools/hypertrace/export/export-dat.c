@@ -16,15 +16,15 @@
 #define VERSION         "6"
 #define OPTION_UNAME    5
 
-/* First address of the kernel's half of the address space */
+/* Lowest address of the half of the address space that the kernel uses */
 #define KERNEL_HALF     (UINT64_C(1) << 63)
 
-/* A page that was read and belongs to a later part */
+/* The page that ended the reading of a part: it belongs to a later part */
 typedef struct Pending {
     HtRecPage page;
     uint8_t *data;              /* copy of its bytes */
     bool there;                 /* @page is valid */
-    bool missed;                /* events before the next page were lost */
+    bool missed;                /* the next page written follows a gap */
 } Pending;
 
 static void put_u16(GString *out, uint16_t v)
@@ -57,7 +57,10 @@ static void put_sized(GString *out, const char *s, gsize len)
     g_string_append_len(out, s, len);
 }
 
-/* Replace control characters: a newline ends a name, and readers print it. */
+/*
+ * Append a line with a task's PID and name. Replace control characters: a
+ * newline would end the name, and readers print names to terminals.
+ */
 static void put_cmdline(GString *out, const HtTask *t)
 {
     const char *s;
@@ -92,7 +95,10 @@ static void name_tasks(HtModel *m, unsigned boot, GString *out)
     }
 }
 
-/* Collect the names of tasks at the end of each part. This reads all events. */
+/*
+ * Read all events, to collect the names that tasks have at the end of each
+ * part. Returns a GString for each part.
+ */
 static GPtrArray *find_names(HtExport *x)
 {
     GPtrArray *all = g_ptr_array_new_with_free_func(free_names);

@@ -111,7 +111,10 @@ static void put_processes(File *f, uint64_t ns, GHashTable *tasks)
     }
 }
 
-/* Write the clock, its error, and the number of threads without a process. */
+/*
+ * Write attributes of the trace: its clock, the maximum error of times, and the
+ * number of threads whose process is not known.
+ */
 static void put_attributes(File *f, uint64_t ns)
 {
     gsize at = pf_packet_begin(&f->s, ns), all;
@@ -157,7 +160,10 @@ static bool flush_cpu(File *f, unsigned cpu, uint64_t ns)
     return pf_packet_end(&f->s, at);
 }
 
-/* Get the track for initcalls of a task, in which nothing else nests. */
+/*
+ * Get or create the track for the initcalls of a task. They have a track of
+ * their own, so that slices of other events cannot overlap them.
+ */
 static uint64_t initcall_track(File *f, const HtModelEvent *ev)
 {
     int32_t pid = ev->rec.pid;
@@ -290,7 +296,10 @@ void ht_export_perfetto_host(HtExport *x, uint64_t ns)
     pf_sequence_end(&s);
 }
 
-/* @boot is the boot of the previous file, or 0 for the first file. */
+/*
+ * Create the file for an event's part. @boot is the boot of the previous file,
+ * or 0 for the first file.
+ */
 static File *begin_file(HtExport *x, const HtModelEvent *ev, unsigned boot,
                         GError **errp)
 {

@@ -18,7 +18,7 @@
 #include "export/protobuf.h"
 #include "model/traces.h"
 
-/* Events of further streams or providers go to the track of the trace. */
+/* Maximum number of tracks below the track of a trace; it gets the rest. */
 #define TRACKS_MAX      4096
 
 typedef struct Stream {
@@ -38,7 +38,7 @@ typedef struct Class {
     char *system;               /* device or provider */
     const char *name;           /* without the provider */
     const bt_field_class *fields;
-    bool *skip;                 /* by index: the field is another's length */
+    bool *skip;                 /* by index: field is the next one's length */
     bool dated;                 /* guest's event, delivered by LTTng */
     uint64_t stream_field, guest_ns_field;  /* indices, if @dated */
 } Class;
@@ -79,7 +79,7 @@ static bool G_GNUC_PRINTF(2, 3) refuse(Trace *t, const char *fmt, ...)
 
 /* Names and clocks --------------------------------------------------------- */
 
-/* Get the id of the host's boot to which the clock belongs; NULL: not known */
+/* Get the id of the host's boot in which the trace was recorded, or NULL. */
 static char *host_boot(const Trace *t, const bt_trace *trace)
 {
     bt_uuid uuid = bt_clock_class_get_uuid(t->clock);
@@ -436,7 +436,10 @@ static const HtCtfReader reader = {
 
 /* Traces ------------------------------------------------------------------- */
 
-/* The error of times is known only for traces of devices and rings. */
+/*
+ * Write the rest of a trace: its losses and attributes. The error of its times
+ * is known only for traces of devices and rings.
+ */
 static void end_trace(Trace *t)
 {
     bool known = !t->lttng && !t->shift && t->precision_ns;

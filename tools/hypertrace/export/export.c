@@ -62,7 +62,10 @@ static gint by_order(gconstpointer a, gconstpointer b)
     return x->segment < y->segment ? -1 : x->segment > y->segment;
 }
 
-/* Name the largest part trace.dat and the others trace-1.dat, trace-3.dat. */
+/*
+ * Name the files. The part with the most events gets the name of the user, for
+ * example trace.dat. The others get names with their number: trace-1.dat.
+ */
 static void name_parts(HtExport *x)
 {
     g_autofree char *base = g_path_get_basename(x->path);
@@ -87,9 +90,9 @@ static void name_parts(HtExport *x)
 }
 
 /*
- * Narrow the bound of the wall clock by a piece: the guest wrote it before the
- * poll that found it had ended. The least bound of a segment is taken as its
- * wall clock.
+ * Bound a segment's wall clock by a piece. The guest wrote the last event of
+ * the piece before the end of the recorder's poll that read it (host_after).
+ * Their difference is thus an upper bound; the least one of all pieces is used.
  */
 static void add_wall(HtExportPart *part, const HtFtPiece *p, int64_t shift)
 {
@@ -100,7 +103,10 @@ static void add_wall(HtExportPart *part, const HtFtPiece *p, int64_t shift)
     }
 }
 
-/* @shift is CLOCK_REALTIME - CLOCK_MONOTONIC, or NULL if not known. */
+/*
+ * Add a piece to its part. @shift is CLOCK_REALTIME - CLOCK_MONOTONIC of the
+ * host in ns, or NULL if it is not known.
+ */
 static bool add_piece(HtExport *x, const HtFtPiece *p, const int64_t *shift)
 {
     HtExportPart *part;
@@ -182,7 +188,7 @@ bool ht_export_wall(const HtExport *x, const HtExportPart *part, int64_t *ns)
     return *ns != INT64_MAX;
 }
 
-/* Print the error of host times: the median bound, and the maximum. */
+/* Print the error of host times: the median of all events, and the maximum. */
 static void report_error(HtExport *x)
 {
     g_autoptr(GString) name = g_string_new(NULL), text = g_string_new(NULL);
@@ -227,7 +233,7 @@ static void report(HtExport *x)
         g_autofree char *base = g_path_get_basename(p->path);
         g_autoptr(GString) s = g_string_new(NULL);
 
-        /* A directory of several traces still has a temporary name. */
+        /* Of several traces, print no path: the directory is renamed later. */
         ht_escape_str(s, HT_ESCAPE_TERMINAL, x->several ? base : p->path);
         if (p->made && x->parts->len > 1 && !x->out.path) {
             g_printerr("hypertrace export: boot %u%s: %" PRIu64 " events in"
@@ -307,7 +313,7 @@ static bool run_one(HtExport *x, int which, GError **errp)
     return ok;
 }
 
-/* Name a recording by its directory; append a number to make it unique. */
+/* Name a recording after its directory. If the name is used, add a number. */
 static char *name_of(const char *dir, GHashTable *names)
 {
     g_autofree char *real = g_canonicalize_filename(dir, NULL);
@@ -388,8 +394,9 @@ static gint recordings_first(gconstpointer a, gconstpointer b, gpointer which)
 }
 
 /*
- * For Perfetto, add the traces of programs' events that the recordings have.
- * dirs[0] is the name of the command.
+ * List the directories to export: those of the command line, and for Perfetto
+ * also the trace of programs' events of each recording that has one. @dirs is
+ * the command line; dirs[0] is the name of the command.
  */
 static GPtrArray *with_programs(const HtView *v, int which, char **dirs,
                                 int count)
@@ -467,7 +474,7 @@ static bool run_all(HtExport *x, int which, char **dirs, int count,
     return ok;
 }
 
-/* Find options that contradict each other; returns a message, or NULL. */
+/* Check whether options contradict each other. Returns a message, or NULL. */
 static const char *mistake(const HtView *v, int which, bool several)
 {
     if (formats[which].run == ht_export_dat) {
@@ -529,7 +536,7 @@ int ht_export(int argc, char **argv)
     all = with_programs(&v, which, argv, argc);
     argv = (char **)all->pdata;
     argc = all->len - 1;
-    /* Recordings come before traces: the first one gives the common clock. */
+    /* Sort recordings before traces: the first one gives the common clock. */
     g_qsort_with_data(argv + 1, argc - 1, sizeof(*argv), recordings_first,
                       GINT_TO_POINTER(which));
     several = argc > 2 || is_trace(which, argv[1]);

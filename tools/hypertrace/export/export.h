@@ -7,7 +7,10 @@
 
 #include "views/view.h"
 
-/* Limit for segments of all boots; a recording with more is refused. */
+/*
+ * Maximum number of segments of the guest's clock, in all boots together. A
+ * recording with more segments is refused.
+ */
 #define HT_EXPORT_FILES_MAX     1000
 
 /**
@@ -46,13 +49,13 @@ typedef struct HtExportPart {
  * @machines: number of machines in @out
  * @sequences: number of sequences in @out
  * @clock_uuid: UUID of the host's clock
- * @clock_known: the three members below are set, from the first recording or
- *               trace
+ * @clock_known: @host_boot, @wall_known and @wall_ns are set, from the first
+ *               recording or trace
  * @host_boot: id of the host's boot; NULL or "" if not known
  * @wall_known: @wall_ns is known
  * @wall_ns: CLOCK_REALTIME - CLOCK_MONOTONIC of the host
- * @dated: number of events by the bound of their error: below 2 to the power of
- *         the index, in nanoseconds
+ * @dated: number of events by the maximum error of their time: entry 0 counts
+ *         errors of 0, entry i those from 2^(i - 1) to less than 2^i ns
  * @worst_ns: maximum error of an event's time
  *
  * With the guest's clock, each file holds one segment of that clock, because
@@ -103,7 +106,7 @@ HtExportPart *ht_export_part(HtExport *x, unsigned boot, uint32_t segment);
 /**
  * ht_export_wall: get the host's wall clock at time 0 of a file
  * @x: export
- * @part: the file; the result differs by segment of the guest's clock
+ * @part: the file; each segment of the guest's clock has its own result
  * @ns: set to nanoseconds since 1970
  *
  * Returns: false if it is not known

@@ -2,8 +2,9 @@
 /*
  * hypertrace export --format perfetto: events
  *
- * Events that Perfetto has a message for become that message. All others are
- * described in the trace itself, which Perfetto reads since v50.
+ * If Perfetto defines a message for an event, the event becomes that message.
+ * The trace itself describes the other events; Perfetto reads such descriptions
+ * since v50.
  */
 #include <string.h>
 
@@ -117,7 +118,7 @@ static void put_array(const HtModelEvent *ev, const HtFtField *f,
     }
 }
 
-/* Append the arguments of syscalls:sys_enter_*, each of which is a field. */
+/* Append the arguments of a system call: the fields of syscalls:sys_enter_*. */
 static void put_arguments(const HtModelEvent *ev, unsigned number,
                           GByteArray *out)
 {
@@ -250,8 +251,9 @@ static void put_unknown(PfWriter *w, const HtModelEvent *ev, GByteArray *out)
 }
 
 /*
- * Check whether an event must not become a slice. raw_syscalls:* and syscalls:*
- * report the same calls, so only the system that comes first makes slices.
+ * Check whether a system call's event must not become a slice. The systems
+ * raw_syscalls and syscalls report the same calls. Only the events of the
+ * system that occurs first in the trace become slices.
  */
 static bool is_second_syscall(PfWriter *w, const HtModelEvent *ev)
 {

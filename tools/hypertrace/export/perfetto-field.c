@@ -55,8 +55,8 @@ static void put_elements(Writer *w, const bt_field *f, unsigned depth)
 }
 
 /*
- * For an empty string, libbabeltrace2 2.0 returns the previous string's bytes:
- * the caller sets @empty if the length is 0.
+ * Append a string. The caller sets @empty if the string's length is 0, because
+ * libbabeltrace2 2.0 returns the previous string's bytes for an empty string.
  */
 static void put_string(Writer *w, const bt_field *f, bool empty)
 {
@@ -102,7 +102,7 @@ static void put_value(Writer *w, const bt_field *f, bool empty,
     }
 }
 
-/* Get the field inside an option or variant; NULL if it is empty. */
+/* Get the field in nested options and variants; NULL if an option is empty. */
 static const bt_field *inner(const bt_field *f)
 {
     unsigned depth;

@@ -16,8 +16,8 @@
  * @skip: by index: the member is the length of the next one and is left out; or
  *        NULL
  *
- * The size is bounded. If members are left out or cut for that, the annotation
- * hypertrace.cut is added.
+ * The total size is bounded. If this function leaves out or cuts members
+ * because of that, it adds the annotation hypertrace.cut.
  */
 void pf_fields(GByteArray *b, const bt_field *structure, const bool *skip);
 

@@ -112,16 +112,19 @@ enum {
 #define PF_SLICE_END    2
 #define PF_INSTANT      3
 
-/* The tracks of a sequence have UUIDs from (id << 32) + PF_TRACK_BASE on. */
+/* The first UUID for tracks of sequence @id is (id << 32) + PF_TRACK_BASE. */
 #define PF_TRACK_BASE   0x68740000
 
-/* FtraceEvent fields with higher numbers are described in the trace itself. */
+/*
+ * Fields of FtraceEvent with higher numbers have no message in Perfetto. The
+ * trace itself describes them.
+ */
 #define PF_GENERIC_BASE         65536
 
 /* Maximum number of fields of an event that is described in the trace */
 #define PF_GENERIC_FIELDS_MAX   31
 
-/* Perfetto refuses the whole trace if a bundle has a higher CPU number. */
+/* If a bundle has a CPU number above this, Perfetto refuses the whole trace. */
 #define PF_CPUS_MAX             1024
 
 /**
@@ -181,8 +184,8 @@ bool pf_packet_end(PfSequence *s, gsize at);
  * @host: times are the host's CLOCK_MONOTONIC
  * @wall: CLOCK_REALTIME - clock of the trace, in nanoseconds; or NULL
  *
- * It must be the first packet, because Perfetto accepts a clock only before it
- * is used.
+ * This must be the first packet, because Perfetto accepts the definition of a
+ * clock only before a packet uses that clock.
  */
 void pf_clocks(PfSequence *s, uint64_t ns, bool host, const int64_t *wall);
 

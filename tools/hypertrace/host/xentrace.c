@@ -66,7 +66,7 @@ static void free_vcpu(gpointer p)
     g_free(v);
 }
 
-/* Find or create the vCPU of a record. Returns NULL if there are too many. */
+/* Find or create a vCPU. @id: domain << 16 | vCPU. NULL: too many vCPUs */
 static HtXenVcpu *find_vcpu(HtXentrace *x, uint32_t id)
 {
     HtXenVcpu *v = g_hash_table_lookup(x->by_id, GUINT_TO_POINTER(id));
@@ -101,8 +101,9 @@ static void add_state(HtXenVcpu *v, unsigned state, uint64_t cycles)
 }
 
 /*
- * Check whether any CPU lost records since the vCPU's last change: a vCPU may
- * move to any CPU. @tsc is set to the time of the first lost record.
+ * Check whether any physical CPU lost records since the vCPU's last change of
+ * state. The losses of all CPUs count, because a vCPU may move to any of them.
+ * @tsc is set to the time of the first lost record.
  */
 static bool lost_since(const HtXentrace *x, const HtXenVcpu *v, uint64_t *tsc)
 {
@@ -113,7 +114,11 @@ static bool lost_since(const HtXentrace *x, const HtXenVcpu *v, uint64_t *tsc)
     return true;
 }
 
-/* Add the time since the vCPU's last change to the state that it had. */
+/*
+ * Add the time since the vCPU's last change to the state that it had. Time from
+ * the first lost record on counts as unknown, and so does all the time if the
+ * state is not the one that the record names as the old one (@from).
+ */
 static void end_state(HtXentrace *x, HtXenVcpu *v, unsigned from, uint64_t tsc)
 {
     uint64_t cycles = tsc > v->since ? tsc - v->since : 0, lost;
@@ -163,8 +168,8 @@ static void runstate(HtXentrace *x, Cpu *cpus, unsigned n, const Record *r)
 }
 
 /*
- * Handle CONTINUE: the vCPU runs. If its state was not known, it is known from
- * here on.
+ * Handle CONTINUE: the scheduler lets the vCPU run on. If it was not known to
+ * run on this CPU, its state is known from this record on.
  */
 static void run_on(HtXentrace *x, Cpu *cpus, unsigned n, Record r)
 {
@@ -400,7 +405,10 @@ static void merge(HtXentrace *x, Cpu *cpus, const uint8_t *data)
         }
         r = &next[used[best]];
         cpu = &cpus[used[best]];
-        /* Raise times that go back, so that no interval is counted twice. */
+        /*
+         * Raise a time that goes back to the latest time, so that no interval
+         * is counted twice.
+         */
         x->backward += r->tsc < cpu->tsc;
         r->tsc = cpu->tsc = MAX(r->tsc, x->end);
         if (r->tsc) {

@@ -3,7 +3,7 @@
  * hypertrace: sums of a trace that xentrace wrote on a Xen host
  *
  * The file has no header.  A record "CPU change" names a physical CPU and the
- * length of the chunk of records that follows.  Times are TSC cycles.
+ * length of the chunk of records that follows. Times are TSC cycles.
  */
 #ifndef HYPERTRACE_TOOL_XENTRACE_H
 #define HYPERTRACE_TOOL_XENTRACE_H
@@ -24,15 +24,18 @@ enum {
 /* The domain that stands for idle CPUs */
 #define HT_XEN_IDLE     32767
 
-/* 32 buckets for each power of two; an edge is at most 1/32 off */
+/*
+ * Buckets for durations of exits: 32 for each power of two. The upper edge of a
+ * bucket exceeds a duration in it by at most 1/32.
+ */
 #define HT_XEN_BUCKETS  1920
 
 /**
  * HtXenExit: exits of one vCPU for one reason
- * @reason: the processor's number
+ * @reason: number of the reason, as the processor defines it (VMX or SVM)
  * @count: exits with a known end
  * @cycles: their total time, without the time in which the vCPU did not run
- * @max: longest
+ * @max: longest time of one exit, in cycles
  * @buckets: distribution of the times
  */
 typedef struct HtXenExit {
@@ -47,11 +50,11 @@ typedef struct HtXenExit {
  * HtXenVcpu: sums of one vCPU
  * @domain: number of its domain
  * @vcpu: its number in the domain
- * @cycles: time in each runstate; of intervals without an end in the trace,
- *          only runs count, up to the last record of their CPU
- * @intervals: number of these intervals
- * @preempted: part of the runnable time that began while it ran
- * @woken: part of the runnable time that began while it was blocked
+ * @cycles: time in each runstate. If the end of an interval is not in the
+ *          trace, only a run counts, up to the last record of its CPU
+ * @intervals: number of intervals in each runstate that @cycles has
+ * @preempted: runnable time after the vCPU ran
+ * @woken: runnable time after the vCPU was blocked
  * @unknown: time after lost records, or whose two ends contradict each other
  * @exits: HtXenExit by reason
  * @open_exits: exits whose end is not in the trace
@@ -75,7 +78,7 @@ typedef struct HtXenVcpu {
     unsigned before;            /* state before @state */
     uint64_t since;
     unsigned cpu;               /* physical CPU it ran on last */
-    unsigned losses;            /* number of gaps before its last change */
+    unsigned losses;            /* gaps of all CPUs at its last change */
     HtXenExit *exit;            /* open exit, or NULL */
     uint64_t exit_since;
     uint64_t exit_cycles;       /* collected before it was descheduled */
@@ -89,8 +92,9 @@ typedef struct HtXenVcpu {
  * @lost: records that Xen lost, as Xen counted
  * @gaps: places where records were lost
  * @damaged: bytes that were skipped because they hold no valid record
- * @backward: times that went back on their CPU, and were raised
- * @others: records left out because a table is full
+ * @backward: records whose time is before the previous record of their CPU; the
+ *            time was raised
+ * @others: records left out because a table was full
  * @begin: first time, in cycles
  * @end: last time
  */
@@ -108,7 +112,7 @@ typedef struct HtXentrace {
 
     /*< private >*/
     GHashTable *by_id;
-    GArray *losses;             /* of uint64_t: time of the first lost record */
+    GArray *losses;             /* of uint64_t: first lost time of a gap */
     unsigned rows;
 } HtXentrace;
 
@@ -118,7 +122,7 @@ typedef struct HtXentrace {
  * @size: number of bytes
  * @errp: set if the file does not begin as one of xentrace
  *
- * Memory is bounded by the size of the file and 80 MB.
+ * The memory used is proportional to the size of the file, plus at most 80 MB.
  *
  * Returns: the sums, for ht_xentrace_free(); NULL on error
  */

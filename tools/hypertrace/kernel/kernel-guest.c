@@ -19,13 +19,19 @@
 #include "hypertrace/symbols.h"
 #include "kernel/kernel.h"
 
-/* Retry once if a guest ends without an answer: emulation may have errors. */
+/*
+ * Number of times to boot a kernel. QEMU's emulation may have errors, so a
+ * guest that ends without printing the data is booted again.
+ */
 #define ATTEMPTS        2
 #define OUTPUT_MAX      (32u << 20)     /* compressed */
 #define TEXT_MAX        (HT_FT_FORMATS_MAX + HT_SYMBOLS_MAX)
 #define DATA_LINE       "hypertrace-data "
 
-/* One cat for each folder, because a kernel has 1,500 events. */
+/*
+ * Script of the guest. It runs cat once for each system of events, not for each
+ * event: a kernel has about 1,500 events, and emulated processes start slowly.
+ */
 static const char init_script[] =
     "#!/bin/busybox sh\n"
     "b=/bin/busybox\n"
@@ -178,9 +184,9 @@ static void child_setup(gpointer opaque)
 }
 
 /*
- * Start QEMU. Without cmpxchg16b and with one processor, two errors of Debian
- * 12's QEMU are avoided: it sometimes emulates cmpxchg16b wrongly, and code
- * that a kernel patches while another processor runs it.
+ * Start QEMU. The guest has no cmpxchg16b and one processor, because of two
+ * errors of Debian 12's QEMU: sometimes it emulates cmpxchg16b wrongly, or code
+ * that the kernel patches while another processor executes it.
  */
 static bool spawn(const char *qemu, const HtImage *image, Files *files,
                   GPid *pid, int *out, GError **error)
@@ -213,8 +219,8 @@ static bool spawn(const char *qemu, const HtImage *image, Files *files,
 }
 
 /*
- * Read the guest's output, until it ends or prints too much. Returns false if
- * @deadline passes.
+ * Read the guest's output until the guest ends or prints too much. Returns
+ * false if @deadline passes (g_get_monotonic_time(), in us).
  */
 static bool read_output(int fd, GByteArray *output, int64_t deadline)
 {
@@ -241,7 +247,7 @@ static bool read_output(int fd, GByteArray *output, int64_t deadline)
     return true;
 }
 
-/* Find the data after the line with their size. */
+/* Find the compressed data after the line DATA_LINE, which has their size. */
 static bool find_data(const GByteArray *output, const uint8_t **data,
                       size_t *size)
 {
@@ -296,7 +302,7 @@ static char *decompress(const uint8_t *data, size_t size, size_t *out_size)
     return (char *)g_byte_array_free(g_steal_pointer(&text), false);
 }
 
-/* Get the end of the output, for a message. */
+/* Get the last 300 bytes of the output as printable text, for a message. */
 static char *last_words(const GByteArray *output)
 {
     unsigned n = MIN(output->len, 300);
@@ -313,8 +319,9 @@ static char *last_words(const GByteArray *output)
 }
 
 /*
- * Boot the guest once. Returns NULL without @error if its output has no data;
- * @words is set to the end of its output.
+ * Boot the guest once. Returns the text that it printed; NULL with @error set
+ * if QEMU does not start or @deadline passes; NULL without @error if the output
+ * has no valid data. @words is set to the end of the output.
  */
 static char *boot(const char *qemu, const HtImage *image, Files *files,
                   int64_t deadline, size_t *size, char **words,

@@ -17,7 +17,10 @@
 #include "hypertrace/symbols.h"
 #include "kernel/kernel.h"
 
-/* Time for a kernel to answer; about 10 s suffice on an idle machine. */
+/*
+ * Maximum time for a kernel to boot and print its data, in seconds. On an idle
+ * machine it takes about 10 s.
+ */
 #define DEADLINE_S 180
 
 static const char * const files[] = { "info", "formats", "kallsyms" };
@@ -82,7 +85,7 @@ static void remove_dir(const char *dir)
     rmdir(dir);
 }
 
-/* Store an entry. A failure is only reported: the kernel is used anyway. */
+/* Store an entry. Print a failure, but go on: the caller has the data. */
 static void write_cache(const HtKernel *k)
 {
     g_autofree char *base = cache_dir();
@@ -110,7 +113,7 @@ static void write_cache(const HtKernel *k)
         fprintf(stderr, "hypertrace: %s\n", error->message);
         remove_dir(tmp);
     } else {
-        /* An entry may exist: a damaged one, or one of another process. */
+        /* Replace an entry that is damaged, or that another process made. */
         remove_dir(final);
         if (rename(tmp, final)) {
             remove_dir(tmp);
@@ -118,7 +121,10 @@ static void write_cache(const HtKernel *k)
     }
 }
 
-/* Take a line. Replace bytes that are not printable: it goes to terminals. */
+/*
+ * Take the next line of a guest's text. Replace bytes that are not printable,
+ * because the line is shown on terminals. NULL: no line, or it is too long
+ */
 static char *take_line(char **text, char *end)
 {
     char *nl = memchr(*text, '\n', end - *text), *line, *p;
@@ -170,7 +176,7 @@ bool ht_image_read(const char *path, HtImage *image, GBytes **content,
     g_autofree char *data = NULL;
     size_t size;
 
-    /* Copy the file, because it may be replaced meanwhile. */
+    /* Copy the file: it may be changed or replaced while it is used. */
     if (!g_file_get_contents(path, &data, &size, error)) {
         g_prefix_error(error, "the kernel: ");
         return false;
@@ -218,7 +224,7 @@ HtKernel *ht_kernel_get(const char *path, const char *qemu,
     return g_steal_pointer(&k);
 }
 
-/* Write symbols in the format of /proc/kallsyms, with link addresses. */
+/* Convert symbols to the format of /proc/kallsyms. */
 static GString *symbols_text(const HtSymbols *symbols)
 {
     GString *text = g_string_new(NULL);

@@ -2,10 +2,10 @@
 /*
  * hypertrace: get event formats and symbols of a kernel image
  *
- * They come from the kernel itself: it is booted once in a temporary guest
- * without devices, and prints them. The result is stored in the user's cache
- * under the hash of the image. The guest's output is not trusted: its size is
- * bounded, and it is parsed before it is stored.
+ * The kernel itself prints them: it is booted once in a temporary guest without
+ * devices. The result is stored in the user's cache under the hash of the
+ * image. The guest's output is not trusted: its size is bounded, and it is
+ * parsed before it is stored.
  */
 #ifndef HYPERTRACE_KERNEL_H
 #define HYPERTRACE_KERNEL_H
@@ -28,13 +28,14 @@ bool ht_image_read(const char *path, HtImage *image, GBytes **content,
 
 /**
  * struct HtKernel - information about a kernel
- * @hash: hash of its image
+ * @hash: SHA-256 of its image in hexadecimal; NULL from ht_kernel_of_image()
  * @release: for example "6.12.95+deb12-cloud-amd64"
  * @machine: for example "x86_64"
  * @version: the line of /proc/version
- * @formats: for ht_ft_formats_parse()
+ * @formats: for ht_ft_formats_parse(); NULL from ht_kernel_of_image()
  * @formats_size: bytes of @formats
- * @kallsyms: for ht_symbols_parse(); addresses are without KASLR
+ * @kallsyms: for ht_symbols_parse(). From ht_kernel_get(), the addresses are
+ *            without KASLR
  * @kallsyms_size: bytes of @kallsyms
  */
 typedef struct HtKernel {
@@ -56,7 +57,8 @@ typedef struct HtKernel {
  * @busybox: a static busybox for that machine; NULL for the system's
  * @error: set on failure
  *
- * A guest takes about 10 s of a processor; a message is printed before.
+ * If the cache does not have the kernel, this prints a message and boots a
+ * guest, which takes about 10 s of one processor.
  *
  * Return: for ht_kernel_free(); NULL on failure
  */
@@ -98,8 +100,8 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(HtKernel, ht_kernel_free)
  * @size: set to the number of bytes returned
  * @error: set on failure
  *
- * If this process is killed, nothing is left behind: all files are in memory,
- * and the guest is killed, too.
+ * If this process is killed, no file and no process is left: all files are in
+ * memory, and the guest is killed too.
  *
  * Return: output of the guest's script (kernel-guest.c), with a NUL after @size
  * bytes; NULL on failure

@@ -9,7 +9,7 @@
 
 #include "memory/process.h"
 
-/* Limit for ht_process_read(); maps may have 65530 lines. */
+/* Maximum bytes of ht_process_read(). "maps" may have 65,530 lines. */
 #define TEXT_MAX (64u << 20)
 
 void ht_process_close_others(const int *keep, unsigned n)
@@ -45,7 +45,10 @@ HtProcess *ht_process_new(pid_t pid, GError **error)
     if (p->pidfd >= 0) {
         p->dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     }
-    /* If the process runs now, the folder belongs to it. */
+    /*
+     * The folder was opened after the pidfd. So if the process still runs, the
+     * folder is its own, and not of a later process with the same PID.
+     */
     if (p->dir < 0 || ht_process_ended(p)) {
         g_set_error(error, G_FILE_ERROR, G_FILE_ERROR_NOENT,
                     "process %d: %s", (int)pid,
@@ -112,7 +115,7 @@ bool ht_process_owner(const HtProcess *p, HtProcessOwner *o)
     const char *user = status ? strstr(status, "\nUid:") : NULL;
     const char *group = status ? strstr(status, "\nGid:") : NULL;
 
-    /* The owner of the folder is no evidence: it may be root. */
+    /* Read "status": the owner of the folder in /proc may be root. */
     return parent && sscanf(parent, "\nPPid: %d", &o->parent) == 1 &&
            user && sscanf(user, "\nUid: %u %u", &o->real, &o->uid) == 2 &&
            group && sscanf(group, "\nGid: %*u %u", &o->gid) == 1;

@@ -2,8 +2,8 @@
 /*
  * hypertrace: a reference to a process that is safe against reuse of its PID
  *
- * The kernel may give a PID to another process after this one has ended. Files
- * opened here never belong to that other process.
+ * The kernel may give a PID to another process after the first one has ended.
+ * These functions never open files of that other process.
  */
 #ifndef HYPERTRACE_PROCESS_H
 #define HYPERTRACE_PROCESS_H

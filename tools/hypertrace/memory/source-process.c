@@ -2,14 +2,14 @@
 /*
  * hypertrace: read a guest's memory from a running QEMU
  *
- * It is not known from outside which mapping is the guest's RAM, so the reader
- * searches all mappings that are large enough. QEMU aligns RAM to 2 MiB, and
- * RAM in a file begins at the file's begin. So the offsets in the source are
- * chosen to equal guest addresses modulo 2 MiB, and the reader may search at
- * multiples of 2 MiB.
+ * /proc does not tell which mapping is the guest's RAM, so the reader searches
+ * all mappings that are large enough. QEMU aligns anonymous RAM to 2 MiB, and
+ * RAM in a file begins at the file's begin. Therefore the offsets in the source
+ * can be chosen so that they equal guest addresses modulo 2 MiB. The reader
+ * then searches only at multiples of 2 MiB.
  *
- * Reading a page of shared memory that was never written would allocate it, so
- * pagemap is read first.
+ * To read a page of shared memory that was never written would allocate it. So
+ * pages are read only if /proc/PID/pagemap shows that they exist.
  */
 #include "hypertrace/base.h"
 #include <sys/auxv.h>
@@ -19,15 +19,15 @@
 
 /* Smaller mappings are not a guest's RAM. */
 #define LEAST (UINT64_C(8) << 20)
-/* QEMU's alignment of anonymous RAM, at least */
+/* QEMU aligns anonymous RAM to this or to a multiple of it. */
 #define ALIGN (UINT64_C(2) << 20)
 /* Entries of pagemap read at once */
 #define ENTRIES 512
 #define PRESENT (UINT64_C(3) << 62)     /* or swapped */
 /*
- * Time for which a hole stays cached, in us. It must be longer than the pauses
- * of this program on a busy host: else a search scans a hole again for each
- * 2 MiB.
+ * Time for which a hole stays cached, in us. A host may be so busy that this
+ * program pauses. If the time is shorter than a pause, a search scans the hole
+ * again for each 2 MiB.
  */
 #define HOLE_TIME 500000
 
@@ -45,7 +45,10 @@ static int process_read(void *opaque, uint64_t offset, void *buf, size_t len)
             return -ENXIO;
         }
         part = MIN(len, r->at + r->size - offset);
-        /* Only the ranges of one piece continue each other. */
+        /*
+         * A read may continue in the next range only if all ranges are one
+         * piece of RAM (ht_source_process_nodes()).
+         */
         if (part < len && s->mem.piece) {
             return -ENXIO;
         }
@@ -62,7 +65,10 @@ static int process_read(void *opaque, uint64_t offset, void *buf, size_t len)
     return 0;
 }
 
-/* Find the first page of @r from @offset on that was touched, or its end. */
+/*
+ * Find the first page of @r from @offset on that is present or swapped. Returns
+ * its offset; the end of @r if there is none
+ */
 static uint64_t first_present(HtSource *s, const HtSourceRange *r,
                               uint64_t offset)
 {
@@ -122,7 +128,7 @@ static bool process_next(void *opaque, uint64_t offset, uint64_t *out)
     return false;
 }
 
-/* A line of maps, or adjacent lines of one mapping */
+/* A mapping: one line of /proc/PID/maps, or several adjacent ones */
 typedef struct Mapping {
     uint64_t from, to;
     uint64_t offset;
@@ -148,8 +154,8 @@ static bool parse_mapping(const char *line, Mapping *m)
 }
 
 /*
- * Check whether two lines belong to one mapping: madvise() on a part of a
- * mapping splits its line.
+ * Check whether two adjacent lines of /proc/PID/maps may belong to one mapping:
+ * QEMU's madvise() on a part of a mapping splits the line.
  */
 static bool joins(const Mapping *m, const Mapping *next)
 {
@@ -198,9 +204,9 @@ static bool is_other(const Mapping *m, const GPtrArray *others)
 }
 
 /*
- * Add a mapping. @begins has the addresses of its other lines: memory of
- * another kind may lie directly before anonymous RAM, which then begins with a
- * line.
+ * Add a mapping as a range. @begins has the addresses of its lines except the
+ * first one. Other anonymous memory may lie directly before RAM and be joined
+ * with it. Then RAM begins at one of these addresses.
  */
 static void add_mapping(HtSource *s, const Mapping *m, GArray *begins,
                         const GPtrArray *others)
@@ -300,8 +306,9 @@ HtSource *ht_source_process(const HtProcess *process, const GPtrArray *others,
 }
 
 /*
- * Find the range with a size. QEMU puts a guard page after RAM, so that an
- * inner range has RAM's size if RAM begins with it. NULL if several have it.
+ * Find the only range with a size. QEMU puts a guard page after RAM. So an
+ * inner range, which ends with its mapping, has RAM's size if RAM begins with
+ * it. Returns NULL if no range or several ranges have the size.
  */
 static const HtSourceRange *range_of_size(const GArray *ranges, uint64_t size)
 {

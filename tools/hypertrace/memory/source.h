@@ -32,7 +32,8 @@ typedef struct HtSourceRange {
  * @fd: file, or mem of a process
  * @pagemap: pagemap of a process, or -1
  * @ranges: HtSourceRange, sorted by offset in @mem
- * @inner: HtSourceRange within @ranges: ends of ranges where RAM may begin
+ * @inner: HtSourceRange, each from a place within one of @ranges where RAM may
+ *         begin to the end of that range
  * @hole_from: offset in @mem of the hole found last
  * @hole_to: its end; both are 0 if no hole was found
  * @hole_time: g_get_monotonic_time() when it was found
@@ -77,8 +78,8 @@ HtSource *ht_source_open(const char *path, GError **error);
  *          read twice; or NULL
  * @error: set on failure
  *
- * The source has all large mappings that are writable and not executable. After
- * the process has ended, reads fail with -ESRCH.
+ * The source has all mappings that may be RAM: they are large, writable and not
+ * executable. After the process has ended, reads fail with -ESRCH.
  *
  * Return: the source or NULL
  */
@@ -90,7 +91,8 @@ HtSource *ht_source_process(const HtProcess *process, const GPtrArray *others,
  * @process: the QEMU; the caller may free it afterwards
  * @low: bytes of the first node, which is anonymous; a multiple of 2 MiB
  * @top: source of the file that the second node maps as a whole
- * @error: set on failure: QEMU has not mapped its RAM yet
+ * @error: set on failure: the memory cannot be read, or QEMU has not mapped its
+ *         RAM yet
  *
  * Return: the source or NULL
  */
@@ -125,7 +127,7 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(HtSource, ht_source_free)
 /**
  * ht_source_piece() - get a range of a source, as HtFtMem.piece
  * @opaque: the source
- * @index: number of the range; the inner ones follow
+ * @index: number of the range; the inner ranges follow the other ones
  * @offset: set to its offset in the memory
  * @size: set to its number of bytes
  * @phys: set to HT_FT_PHYS_UNKNOWN
@@ -153,9 +155,9 @@ void ht_source_add(HtSource *s, uint64_t from, uint64_t size, uint64_t file,
                    uint64_t place);
 
 /**
- * ht_source_begin() - RAM may begin within the range that was added last
+ * ht_source_begin() - note that RAM may begin within the range added last
  * @s: the source
- * @from: the place, see HtSourceRange
+ * @from: address in the process, at which RAM may begin
  */
 void ht_source_begin(HtSource *s, uint64_t from);
 
