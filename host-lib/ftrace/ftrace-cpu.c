@@ -18,7 +18,7 @@
 #include "ftrace-cpu.h"
 
 #define TRIES 4
-/* The writer cannot be about to move this many places or more ahead. */
+/* Minimum distance of a place that the writer cannot be about to move to */
 #define AHEAD 3
 
 typedef enum Walk {
@@ -32,8 +32,8 @@ typedef enum Walk {
 typedef struct Writer {
     uint32_t slot;
     uint32_t limit;     /* maximum number of bytes to take of its page */
-    uint64_t stamp;     /* relaxed hosts: the page's stamp at the last poll */
-    bool begun;         /* the page had committed records then */
+    uint64_t stamp;     /* weak ordering: its stamp at the last poll */
+    bool begun;         /* @slot had committed records at that poll */
 } Writer;
 
 /* Convert a guest address to a slot; HT_FT_NO_SLOT if it is not a sub-buffer */
@@ -154,7 +154,9 @@ static bool witness_ok(const HtFtCpu *c)
            stamp == c->witness.stamp;
 }
 
-/* If the writer is still in the page taken last, no other page is new. */
+/*
+ * Test whether the writer is still in the page taken last: no other is new then
+ */
 static bool at_writer(const HtFtCpu *c)
 {
     uint64_t stamp;
@@ -164,7 +166,10 @@ static bool at_writer(const HtFtCpu *c)
            stamp == c->page[c->last];
 }
 
-/* After a change of the order, find the place of the page taken last */
+/*
+ * Find the place of the page taken last, after a change of the order.  Returns
+ * false if the place is not known.
+ */
 static bool follow_order(HtFtCpu *c, uint32_t head)
 {
     uint32_t at = c->place[c->last];
@@ -209,7 +214,10 @@ static bool choose_witness(HtFtCpu *c, uint32_t head, HtFtWitness *w)
         stamp != c->page[c->last]) {
         return false;
     }
-    /* The page before the head was read by the guest's readers... */
+    /*
+     * The page before the head is usually a page that the guest's readers have
+     * read.
+     */
     w->at = before_at(c, at);
     w->slot = c->order[w->at];
     w->full = false;
@@ -218,8 +226,9 @@ static bool choose_witness(HtFtCpu *c, uint32_t head, HtFtWitness *w)
         return false;
     }
     /*
-     * ...or, if the ring is full or is filled for the first time, it is the
-     * writer's page or the next one to be written.  Choose another then.
+     * If the ring is full or is filled for the first time, the page before the
+     * head is the writer's page or the next one to be written.  Choose another
+     * page in these cases.
      */
     if (c->order[0] != c->last) {
         if (commit || !w->stamp || distance(c, c->at, w->at) < AHEAD) {
@@ -402,7 +411,10 @@ static Walk visit(HtFtCpu *c, HtFtLook *look, const Writer *w, uint32_t slot,
     if (!witness_ok(c) || (result != HT_FT_OTHER && got.stamp != *stamp)) {
         return lose(c);
     }
-    /* All is after the page taken last, or of a boot that restarted there. */
+    /*
+     * No event is missing: the walk has passed the page taken last, or another
+     * boot has started again on that page.
+     */
     if (slot == c->last && (result == HT_FT_COPIED || result == HT_FT_SAME) &&
         (want.resume || *stamp < c->page[slot] ||
          (c->moved && c->witness.slot != slot))) {
@@ -416,7 +428,10 @@ static Walk visit(HtFtCpu *c, HtFtLook *look, const Writer *w, uint32_t slot,
     return lose(c);
 }
 
-/* Test whether the writer's old place is between the head and its new place */
+/*
+ * Test whether the writer's place at the previous poll is between the head and
+ * its present place, @writer
+ */
 static bool still_behind(const HtFtCpu *c, const Writer *w, uint32_t head,
                          uint32_t writer)
 {
@@ -483,7 +498,7 @@ static Walk restart(HtFtCpu *c, HtFtLook *look, Writer *w)
     }
     c->late = has_wrapped(c, at, writer);
     if (c->moved && c->lapped && !c->late) {
-        c->fresh = true;                /* the ring was initialized */
+        c->fresh = true;                /* another boot initialized the ring */
         c->lapped = false;
     }
     slot = c->order[0];
@@ -513,16 +528,19 @@ static Walk restart(HtFtCpu *c, HtFtLook *look, Writer *w)
         }
         at = next_at(c, at);
     }
-    /* If nothing was taken, the last page may not be on the way. */
+    /*
+     * If nothing was taken, the walk may not have passed the page taken last.
+     */
     c->synced = c->last != HT_FT_NO_SLOT &&
                 (c->order[c->at] == c->last || c->order[0] == c->last);
     return WALK_DONE;
 }
 
 /*
- * On a host with weak memory ordering, use the writer's position of the
- * previous poll.  Pages up to a page that was not started then can be taken;
- * the witness shows whether the writer came around.
+ * On a host with weak memory ordering, use the writer's position at the
+ * previous poll.  If the writer's page had no records at that poll, the pages
+ * before it can still be taken; the witness shows whether the writer came
+ * around.  Returns false if that position cannot be used.
  */
 static bool lag_writer(HtFtCpu *c, Writer *w)
 {
@@ -553,7 +571,7 @@ int ht_ft_cpu_collect(HtFtCpu *c, HtFtLook *look)
     /*
      * Pairs with the guest's barrier where it moves the tail to a page, before
      * it moves the commit page (rb_set_commit_to_write()): pages read after
-     * this are at least as new as the commit page.
+     * this fence are at least as new as the commit page.
      */
     ht_fence_acquire();
     first = ht_le64(line[0]);

@@ -14,7 +14,7 @@
  */
 typedef enum HtFtStepBack {
     HT_FT_STEP_NONE,
-    HT_FT_STEP_SEGMENT,         /* it stepped back */
+    HT_FT_STEP_SEGMENT,         /* the clock stepped back */
     HT_FT_STEP_EPOCH,           /* the guest rebooted */
 } HtFtStepBack;
 
@@ -94,10 +94,10 @@ typedef struct HtFtWitness {
  * @cut: events are missing after the page taken last
  * @late: nothing was taken yet, and events are missing before the first piece
  * @last: slot of the page taken last
- * @pos: number of bytes taken of it
+ * @pos: number of bytes taken of that page
  * @spoiled: the page taken last had an invalid record, so the times of later
  *           records in it are not known
- * @ns: the clock at @pos
+ * @ns: the guest's trace clock at @pos
  * @at: place of @last in the order; if @last is the readers' page, the place
  *      before the head
  * @page: for each slot: time stamp of the page taken from it
@@ -116,7 +116,7 @@ typedef struct HtFtWitness {
  * @held_stamp: time stamp of that page
  * @held_commit: its commit count
  * @held_times: number of polls that did not take it for this reason
- * @holds: this poll did not take it
+ * @holds: this poll did not take that page
  * @changed: something was taken since the first poll
  * @looked: the first poll is complete
  * @lag_slot: with @relaxed: the writer's slot at the previous poll
@@ -206,7 +206,7 @@ typedef struct HtFtFetched {
  * HtFtCopy: result of copying from a page
  */
 typedef enum HtFtCopy {
-    HT_FT_COPIED,       /* there are records */
+    HT_FT_COPIED,       /* valid records were copied */
     HT_FT_SAME,         /* nothing new in the page */
     HT_FT_CLEARED,      /* the same page, with less in it than before */
     HT_FT_OTHER,        /* another page than the requested one */
@@ -321,8 +321,8 @@ int ht_ft_cpu_collect(HtFtCpu *c, HtFtLook *look);
  * HtFtWay: callbacks for one kind of ring
  * @one_boot: see HtFtCpu
  * @grow: add processors that have appeared: increase @ring->cpus and extend
- *        @ring->cpu; return true if there are any.  Called at the start of a
- *        poll, at each poll of a young ring and rarely later.
+ *        @ring->cpu; return true if there are any.  Called at the start of each
+ *        of the first 1024 polls, later of every 1024th poll.
  * @begin: called at the start of each poll; or NULL
  * @collect: as ht_ft_cpu_collect()
  * @free: frees @opaque; or NULL

@@ -13,7 +13,10 @@
 struct HtFtDates {
     GArray *bounds;             /* HtFtBounds, until ht_ft_dates_fit() */
     GArray *segments;           /* HtTimeSegment, by rising guest time */
-    /* For times before the first segment: mean rate, and its uncertainty */
+    /*
+     * mean rate, for times before the first segment; uncertainty of the rate,
+     * for times outside the segments
+     */
     uint64_t mult;
     uint64_t spread;
 };

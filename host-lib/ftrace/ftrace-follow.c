@@ -5,15 +5,18 @@
  * A poll first queues what is new on each processor.  Only then it is known
  * whether the guest's clock stepped back on any processor.  A step affects the
  * whole ring, so the pieces of the other processors are sorted before or after
- * it.  If a processor writes for the first time since the step in a later poll,
- * what it shows is the same step.
+ * it.  A processor may write its first event after the step in a later poll;
+ * the step that it shows in that poll is the same one.
  */
 #include "ftrace-cpu.h"
 
 /* Number of recent events that determine the rate for lost_estimate */
 #define RATE_EVENTS 4096u
 
-/* Look for new processors in each of the first polls, then once in so many */
+/*
+ * Look for new processors in each of the first GROW_LOOKS polls, later in every
+ * GROW_LOOKS-th poll
+ */
 #define GROW_LOOKS 1024u
 
 /* Maximum size of the buffer that is kept between polls, in bytes */
@@ -32,11 +35,11 @@ struct HtFtFollow {
     uint64_t looks;
     HtFtLook look;
     uint32_t epoch;
-    uint32_t segment;           /* number of it in this epoch */
+    uint32_t segment;           /* number of the segment in @epoch */
     uint64_t newest_ns;         /* newest time in this segment */
     uint64_t before_ns;         /* newest_ns at the previous poll */
     uint64_t text;
-    uint64_t next_text;         /* from headers made since this epoch began */
+    uint64_t next_text;         /* from headers of the next boot; 0: none */
     bool alive;
 };
 
@@ -287,7 +290,10 @@ static bool text_holds(const HtFtFollow *f, bool moved)
     return !moved && f->text >= -(UINT64_C(2) << 30);
 }
 
-/* Only a header made by the present boot has the present KASLR offset. */
+/*
+ * Update the text address.  Only a header that the present boot has written has
+ * its KASLR offset.
+ */
 static void read_text(HtFtFollow *f, bool new_epoch, bool moved)
 {
     uint32_t n;
@@ -441,7 +447,10 @@ static void grow(HtFtFollow *f)
     }
 }
 
-/* A host with weak memory ordering passes on records one poll late. */
+/*
+ * Count the polls since the ring moved.  A host with weak memory ordering waits
+ * for one poll more, because it passes on records one poll late.
+ */
 static void note_moved(HtFtCpu *c)
 {
     c->moved_looks = c->moved ? c->moved_looks + 1 : 0;
@@ -459,7 +468,7 @@ int64_t ht_ft_follow_look(HtFtFollow *f)
     if (f->way->begin) {
         f->way->begin(f->way_opaque);
     }
-    /* Poll often at first: the kernel may still be initializing the ring. */
+    /* At first, look for processors often: the kernel may still add them. */
     if (f->looks++ < GROW_LOOKS || f->looks % GROW_LOOKS == 0) {
         grow(f);
     }

@@ -11,7 +11,7 @@ struct HtFtFormats {
     GArray *events;             /* HtFtEvent, in the text's order */
     GPtrArray *fields;          /* the arrays that HtFtEvent.fields point to */
     unsigned skipped;
-    /* index into events + 1; ids are 16 bits wide */
+    /* for each id of 16 bits: index in @events plus 1; 0: no such event */
     uint32_t by_id[UINT16_MAX + 1];
     struct {
         const char *text;
@@ -62,7 +62,7 @@ static void skip_blanks(Span *s)
     }
 }
 
-/* A decimal number of at most @max */
+/* Parse a decimal number of at most @max */
 static bool number(Span *s, uint32_t max, uint32_t *value)
 {
     uint32_t v = 0;
@@ -84,7 +84,10 @@ static bool is_word(char c)
     return g_ascii_isalnum(c) || c == '_';
 }
 
-/* Names of events and systems become parts of file names and options. */
+/*
+ * Copy a name; returns NULL if it has other characters than a file's name or an
+ * option may have
+ */
 static const char *name_of(HtFtFormats *f, Span s)
 {
     const char *p;
@@ -101,7 +104,7 @@ static const char *name_of(HtFtFormats *f, Span s)
     return g_string_chunk_insert_len(f->names, s.p, s.end - s.p);
 }
 
-/* The declaration "TYPE NAME", "TYPE NAME[N]" or "TYPE[] NAME" */
+/* Split a declaration "TYPE NAME", "TYPE NAME[N]" or "TYPE[] NAME" */
 static bool split_declaration(Span d, Span *type, Span *name, Span *brackets)
 {
     const char *p;
@@ -222,7 +225,10 @@ static void classify(HtFtField *field, Span type, Span brackets)
         field->kind = HT_FT_STRING;
         return;
     }
-    /* The number of bytes is more reliable than the name of the type. */
+    /*
+     * Compute an element's size from the field's size, which is more reliable
+     * than the name of the type.
+     */
     if (brackets.p < brackets.end) {
         brackets.p++;
         if (number(&brackets, UINT16_MAX, &count) && count &&
@@ -246,7 +252,7 @@ static bool attribute(Span *s, const char *name, uint32_t max,
     return skip(s, name) && number(s, max, value) && skip(s, ";");
 }
 
-/* "field:DECLARATION; offset:N; size:N; signed:N;" */
+/* Parse the line "field:DECLARATION; offset:N; size:N; signed:N;" */
 static bool parse_field(HtFtFormats *f, Span line, HtFtField *field)
 {
     uint32_t offset, size, is_signed;
@@ -284,7 +290,7 @@ static bool parse_field(HtFtFormats *f, Span line, HtFtField *field)
     return true;
 }
 
-/* The common fields must be where every known kernel has them. */
+/* Test whether a common field is where every known kernel has it */
 static bool common_ok(const HtFtField *field)
 {
     static const struct {

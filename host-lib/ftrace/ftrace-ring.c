@@ -142,12 +142,12 @@ static const char *order_wrong(const HtFtMem *mem, uint64_t offset,
 
 /*
  * Test whether a header belongs to this ring.  Another ring may begin where
- * this one ends, and only 6.15 stores the ring's size.  The kernel maps each
- * ring separately with a gap, so equal distances of guest addresses and of
- * offsets show that both headers are of the same ring.  While the kernel
- * updates a ring's headers one after another, the old ones look like those of
- * another ring.  The next poll finds them; if the guest died at that moment,
- * they are left out.
+ * this one ends, and headers before 6.15 do not have the ring's size.  The
+ * kernel maps each ring separately with a gap, so equal distances of guest
+ * addresses and of offsets show that both headers are of the same ring.  While
+ * the kernel updates a ring's headers one after another, the old ones look like
+ * those of another ring.  A later poll accepts these headers.  If the guest
+ * stopped at that moment, their processors are left out.
  */
 static bool is_same_ring(const HtFtMem *mem, const HtFtRing *ring,
                          const Line *l, uint64_t pages)
@@ -420,7 +420,7 @@ static bool search_next(HtFtSearch *s, uint64_t *at)
         }
         s->at -= s->step;
         *at = s->at;
-        /* Nothing was written there: do not read it */
+        /* The guest wrote nothing there: do not read this candidate */
         if (s->mem->next && (!s->mem->next(s->mem->opaque, s->at, &next) ||
                              next >= s->at + 8)) {
             *at = UINT64_MAX;

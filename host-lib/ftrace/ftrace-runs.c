@@ -7,13 +7,16 @@
 
 /* Post a run at this size; with one more event it fits HT_FT_RUN_MAX. */
 #define RUN_BYTES   (48 * 1024)
-/* A larger event is delivered without a format, as up to 64 KiB of bytes. */
+/*
+ * An event with a larger payload is delivered without a format, as its bytes.
+ */
 #define EVENT_MAX   (60 * 1024)
 /*
- * Time for which one new stream pays.  At each poll, a guest can make its ring
- * look like that of another boot, and each stream can be a file.  The rate of
- * new streams is therefore limited: HT_FT_STREAMS at once, which suffices for
- * all processors of a boot, and HT_FT_STREAMS a minute later on.
+ * Mean interval of new streams in us, once HT_FT_STREAMS of them were opened at
+ * a time.  At each poll, a guest can make its ring look like that of another
+ * boot, and each stream can be a file.  The rate of new streams is therefore
+ * limited: to HT_FT_STREAMS at once, which suffices for all processors of a
+ * boot, and to HT_FT_STREAMS a minute later on.
  */
 #define OPEN_US     (60 * G_TIME_SPAN_SECOND / HT_FT_STREAMS)
 /* Limit of lost events; a device's stream has the same */
@@ -107,7 +110,7 @@ static void flush(HtFtFeed *f, HtFtStream *s)
     }
 }
 
-/* The clock of a piece: that of the newest segment, or the previous one */
+/* Get the clock of a piece: of the newest segment, or of the previous one */
 static HtFtTime *time_of(HtFtFeed *f, const HtFtPiece *p)
 {
     return &f->time[p->epoch != f->epoch || p->segment != f->segment];

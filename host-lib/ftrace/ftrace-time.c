@@ -13,8 +13,8 @@
 #define FAR (INT64_MAX / 4)
 
 /*
- * Samples within this time share a segment of the map; longer than a poll
- * usually takes
+ * Samples within this time, in ns, share a segment of the map; a poll usually
+ * takes less
  */
 #define STEP_NS 2000000
 
@@ -43,11 +43,12 @@ void ht_ft_time_reset(HtFtTime *t)
 
 /*
  * Find the first event that was certainly written after the previous poll
- * began: a later event of a task.  When a task reserves an event, all earlier
- * events of the processor are committed, and the first event of this piece was
- * not committed at the previous poll.  Events of interrupts do not count: an
- * interrupt can come while an event is not committed yet, and if it comes while
- * an event is being reserved, the kernel gives its event the earlier time.
+ * began: an event of a task that is not the first one of the piece.  When a
+ * task reserves an event, all earlier events of the processor are committed,
+ * and the first event of this piece was not committed at the previous poll.
+ * Events of interrupts do not count: an interrupt can come while an event is
+ * not committed yet, and if it comes while an event is being reserved, the
+ * kernel gives its event the earlier time.
  */
 static bool later_event(const HtFtPiece *p, uint64_t *ns)
 {

@@ -13,15 +13,15 @@
 
 typedef struct Symbol {
     uint64_t addr;
-    uint32_t name;              /* offset in the text; also the input order */
+    uint32_t name;              /* offset in the text; rises in input order */
 } Symbol;
 
 struct HtSymbols {
     GByteArray *text;           /* each name: its type, the name, a NUL */
     GArray *symbols;            /* Symbol, sorted */
-    unsigned high;              /* index of the first kernel address */
-    uint32_t *slots;            /* by hash of the name: index + 1, or 0 */
-    uint32_t mask;              /* slots minus 1: a power of two minus 1 */
+    unsigned high;              /* index of the first address with bit 63 set */
+    uint32_t *slots;            /* by hash of the name: index plus 1; 0: free */
+    uint32_t mask;              /* number of slots, a power of two, minus 1 */
 };
 
 static const Symbol *all(const HtSymbols *s)

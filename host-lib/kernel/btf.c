@@ -11,7 +11,7 @@
 
 #define MAGIC           0xeb9fu
 #define HEADER          24u
-#define TYPE            12u         /* the head of each type */
+#define TYPE            12u         /* size of the head of a type, in bytes */
 
 /* Maximum depth of typedefs and qualifiers, arrays, and anonymous members */
 #define CHAIN_MAX       32u
@@ -45,7 +45,7 @@ typedef struct Type {
     unsigned kind;
     unsigned vlen;
     bool flag;
-    uint32_t size;              /* or the number of another type */
+    uint32_t size;              /* size, or number of the type referred to */
 } Type;
 
 /* Get the bytes after a type's head: a fixed part, and one for each of @vlen */
@@ -67,7 +67,7 @@ static bool extra(unsigned kind, unsigned *fixed, unsigned *each)
     return true;
 }
 
-/* Type 0 is void: its kind is 0. */
+/* Decode the head of a type; type 0 is void and has kind 0 */
 static Type type_get(const HtBtf *b, uint32_t id)
 {
     const uint8_t *p;
@@ -510,7 +510,10 @@ static int field_from(const HtBtf *b, uint32_t id, const char *path,
     if (!describe(b, id, field)) {
         return -EINVAL;
     }
-    /* An integer type may itself be a bit field, as in old BTF. */
+    /*
+     * In old BTF, the width of a bit field is in its integer type, so m.bits is
+     * 0.  Refuse such a field if it does not begin at a byte.
+     */
     if (m.bits || bit % 8) {
         field->bit = bit % 8;
         if (!m.bits || field->count != 1 || m.bits > 64) {

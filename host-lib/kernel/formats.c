@@ -8,7 +8,7 @@
 #define NAME_MAX_BYTES      256u
 #define TYPE_MAX_BYTES      512u
 #define PRINT_MAX_BYTES     16384u
-/* Maximum bytes of a structure, and of an array of field definitions */
+/* Maximum number of bytes that are read of a structure */
 #define STRUCT_MAX          1024u
 /* Value of the kernel's flag, used if BTF has no enumerator for it */
 #define FLAG_TRACEPOINT     0x10u
@@ -21,7 +21,7 @@ typedef struct Struct {
 /* A member of a structure */
 typedef struct Member {
     uint32_t offset;
-    uint32_t size;              /* 0: this kernel does not have it */
+    uint32_t size;              /* 0: this kernel has no such member */
 } Member;
 
 /* An event of the kernel */
@@ -418,7 +418,9 @@ int ht_kernel_formats_step(HtKernelFormats *f, unsigned events)
         addr = f->next - f->call_list.offset;
         ret = ht_kernel_space_read(&f->space, addr, call, f->call_type.size);
         if (!ret) {
-            /* Skip an event that cannot be read: it may be being removed. */
+            /*
+             * Skip an event that cannot be read: the kernel may be removing it.
+             */
             read_event(f, call, addr);
             f->next = ht_get_le64(call + f->call_list.offset);
         }

@@ -11,13 +11,14 @@
 /* Entries of the cache of translations; a power of two */
 #define HT_PAGE_CACHE 64u
 
-/* Number of ht_x86_low */
+/* Number of elements of ht_x86_low */
 #define HT_X86_LOW_N 4u
 
 /**
- * ht_x86_low: the usual sizes of a PC's RAM below the PCI hole, if it has more
+ * ht_x86_low: usual sizes of a PC's RAM below the PCI hole
  *
- * From QEMU: pc has 3 GiB or 3.5 GiB, q35 2 GiB or 2.75 GiB.
+ * They apply to a PC that also has RAM above 4 GiB.  From QEMU: the machine pc
+ * has 3 GiB or 3.5 GiB, q35 has 2 GiB or 2.75 GiB.
  */
 extern const uint64_t ht_x86_low[HT_X86_LOW_N];
 
@@ -67,10 +68,10 @@ struct HtGuestKernel {
     uint64_t text;              /* address of _text in this boot */
     uint64_t end;               /* address of _end in this boot */
     uint64_t phys;              /* physical address of _text */
-    uint64_t offset;            /* its offset in the memory */
+    uint64_t offset;            /* offset of _text in the memory */
     uint64_t direct;            /* virtual address of the direct map */
-    uint64_t direct_phys;       /* physical address that it starts at */
-    uint64_t direct_size;       /* its size; 0 if it is not known */
+    uint64_t direct_phys;       /* physical address that @direct maps */
+    uint64_t direct_size;       /* size of the direct map; 0: not known */
     uint64_t time_at;           /* address of timekeeper.xtime_sec, or 0 */
     uint64_t jiffies_at;        /* address of jiffies_64, or 0 */
     HtPageCache cache[HT_PAGE_CACHE];

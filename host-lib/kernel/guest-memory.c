@@ -146,7 +146,9 @@ static int copy_part(const HtFtMem *mem, uint64_t offset, void *buf,
     uint8_t whole[8];
     int ret;
 
-    /* ht_ft_mem_read() reads no odd sizes, as the memory's end may have. */
+    /*
+     * ht_ft_mem_read() reads multiples of 4 only; the memory may end elsewhere.
+     */
     if (unit % 4) {
         return mem->map ?
             (memcpy(buf, (const uint8_t *)mem->map + offset, len), 0) :

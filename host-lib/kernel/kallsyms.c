@@ -29,7 +29,10 @@
 /* Maximum steps of all loops over the data; Debian's kernels need 2 million */
 #define STEPS_MAX       (64u << 20)
 
-/* Assumed address of _text if the tables do not have it: arm64, 48 bits, 6.6 */
+/*
+ * Address of _text that is assumed if the tables do not have it: that of Linux
+ * 6.6 on arm64 with addresses of 48 bits
+ */
 #define TEXT_UNKNOWN    UINT64_C(0xffff800080000000)
 
 typedef struct Tables {
@@ -334,7 +337,7 @@ static uint64_t place_address(uint64_t offset, const HtKernelSegment *segments,
     return 0;
 }
 
-/* Test whether a table of offsets is at @at, and how to read it */
+/* Test whether a table of offsets is at @at; set @o to how it is read */
 static bool offsets_at(Tables *t, uint64_t at, const HtKernelSegment *segments,
                        unsigned n, Offsets *o, uint64_t *text)
 {
@@ -366,7 +369,7 @@ static bool offsets_at(Tables *t, uint64_t at, const HtKernelSegment *segments,
     o->percpu = negative > t->n / 2;
     *text = address(t, o, t->text_index);
     if (o->base == 0) {
-        /* arm64 keeps the base in its relocations. */
+        /* On arm64 the base is 0 here: it is in the relocations. */
         o->base = first - *text;
         *text = first;
     }
@@ -386,7 +389,7 @@ static bool find_offsets(Tables *t, const HtKernelSegment *segments,
             return true;
         }
     }
-    /* Before: the table, relative_base and padding precede num_syms. */
+    /* Before 6.4: the table, relative_base and padding precede num_syms. */
     for (i = 0; i <= 16; i += 4) {
         if (before + i - 4 <= t->num_syms &&
             offsets_at(t, t->num_syms - before - i + 4, segments, n, o,

@@ -145,7 +145,7 @@ static bool try_offset(HtKernelScan *s, const Place *p, uint64_t offset)
     return k;
 }
 
-/* Test whether the kernel is at a distance from the begin of RAM */
+/* Test whether the kernel is at a distance from the start of a piece */
 static bool try_piece(HtKernelScan *s, const Place *p, const HtGuestRange *r,
                       uint64_t at)
 {
@@ -154,9 +154,10 @@ static bool try_piece(HtKernelScan *s, const Place *p, const HtGuestRange *r,
 }
 
 /*
- * Try the offsets that a physical address can have in the memory.  Without
- * ranges, it is an offset into a piece, or the piece continues at 4 GiB (x86),
- * or RAM begins at 1 GiB (arm64).
+ * Try the offsets that the physical address of _text can have in the memory.
+ * If no ranges are known, try the address as an offset in each piece.  On x86,
+ * a piece may continue at 4 GiB after the PCI hole; on arm64, RAM may begin at
+ * 1 GiB.
  */
 static void try_place(HtKernelScan *s, const Place *p)
 {

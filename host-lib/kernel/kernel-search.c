@@ -14,7 +14,7 @@
 #define FOUND_MAX       64u
 /* Number of candidates between checks of the time budget */
 #define PLACES          16u
-/* Number of bytes of the line that are compared first */
+/* Number of bytes of the version line that are compared first */
 #define LOOK            32u
 
 struct HtKernelSearch {
@@ -26,9 +26,9 @@ struct HtKernelSearch {
     HtGuestRange spans[HT_GUEST_RANGES_MAX];
     unsigned n_spans;
     unsigned span;              /* index of the present span */
-    uint64_t next;              /* next candidate in it */
+    uint64_t next;              /* offset of the next candidate in the span */
     GPtrArray *found;           /* HtGuestKernel */
-    unsigned early;             /* candidates with the line, but no kernel */
+    unsigned early;             /* candidates that have not initialized yet */
 };
 
 /* Test whether the candidates of a piece are those of an earlier one, too */
@@ -107,7 +107,7 @@ static uint64_t align_up(const HtKernelSearch *s, const HtGuestRange *r,
     return phase ? place + (s->align - phase) : place;
 }
 
-/* Compare the line at a candidate; keep it if it is a kernel */
+/* Compare the version line at a candidate; keep a kernel that is found */
 static int try_place(HtKernelSearch *s, uint64_t offset)
 {
     const char *version = ht_kernel_image_version(s->image);

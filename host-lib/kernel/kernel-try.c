@@ -21,7 +21,10 @@
 #define X86_PMD         (UINT64_C(1) << 21)
 #define X86_DIRECT_4    UINT64_C(0xffff888000000000)
 #define X86_DIRECT_5    UINT64_C(0xff11000000000000)
-/* The hole is not within the kernel. */
+/*
+ * Minimum size of RAM from a kernel's start to the PCI hole: the kernel does
+ * not continue after the hole.
+ */
 #define KERNEL_MIN      X86_PMD
 
 const uint64_t ht_x86_low[HT_X86_LOW_N] = {
@@ -110,7 +113,7 @@ static bool next_piece(const HtGuestKernel *k, unsigned *i, HtGuestRange *piece)
     return false;
 }
 
-/* If the caller gave ranges of RAM, the kernel must be where they say */
+/* Test whether the caller's ranges of RAM give the kernel's physical address */
 static bool agrees(const HtGuestKernel *k)
 {
     uint64_t phys;
@@ -184,7 +187,7 @@ static bool x86_place(HtGuestKernel *k, const HtGuestRange *r)
     return true;
 }
 
-/* Test whether a PC has this much RAM below the PCI hole, if it has more */
+/* Test whether @below is a usual size of a PC's RAM below the PCI hole */
 static bool usual_low(uint64_t below)
 {
     unsigned i;
@@ -201,7 +204,7 @@ static bool usual_low(uint64_t below)
  * x86-64: find the ranges of RAM if it begins with a piece.  A PC's RAM is one
  * piece, of which the part above the PCI hole continues at 4 GiB.  The kernel
  * stores the end of RAM (max_pfn).  If RAM has several pieces (NUMA nodes),
- * only the piece with the kernel is mapped.
+ * only the piece with the kernel becomes a range.
  */
 static bool x86_ranges(HtGuestKernel *k, const HtGuestRange *r, bool usual)
 {
@@ -221,7 +224,10 @@ static bool x86_ranges(HtGuestKernel *k, const HtGuestRange *r, bool usual)
             return false;
         }
     } else {
-        /* A NUMA node after the first; otherwise a copy of a kernel. */
+        /*
+         * With several pieces, this one is a NUMA node after the first.  With
+         * one piece, this is a copy of a kernel: refuse it.
+         */
         return k->mem.n_pieces > 1 && k->phys > at &&
                !ht_guest_mem_add(&k->mem, k->phys - at, r->size, r->offset);
     }
@@ -338,7 +344,7 @@ static bool direct_at(HtGuestKernel *k, uint64_t virt, uint64_t phys)
     }
     k->direct = virt;
     k->direct_phys = phys;
-    /* Other areas may follow directly: the map ends at the end of RAM. */
+    /* Other areas may follow the map directly: limit it to the end of RAM. */
     for (i = 0; i < k->mem.n; i++) {
         end = MAX(end, k->mem.ranges[i].phys + k->mem.ranges[i].size);
     }
@@ -359,7 +365,10 @@ void ht_guest_kernel_direct_map(HtGuestKernel *k)
     } else if (!ht_guest_kernel_symbol(k, "memstart_addr", &at) &&
                !ht_guest_kernel_pointer(k, at, &start)) {
         base = UINT64_MAX << k->pages.va_bits;
-        /* With 52 bits on a CPU of 48, the address may be negative. */
+        /*
+         * memstart_addr may be negative: in a kernel for 52-bit addresses on a
+         * CPU that has 48 bits.
+         */
         if ((int64_t)start < 0) {
             base -= start;
             start = 0;
@@ -387,7 +396,10 @@ static void find_clocks(HtGuestKernel *k)
     }
     if (!ht_guest_kernel_symbol(k, "timekeeper_data", &k->time_at) ||
         !ht_guest_kernel_symbol(k, "tk_core", &k->time_at)) {
-        /* A structure with a name (6.13 and later), or a lock and timekeeper */
+        /*
+         * From 6.13 on, tk_core is a struct tk_data; before, it is a lock and a
+         * timekeeper.
+         */
         if (ht_btf_offset(btf, "tk_data", "timekeeper", &keeper, NULL)) {
             if (ht_btf_struct_size(btf, "seqcount_raw_spinlock_t", &lock) &&
                 ht_btf_struct_size(btf, "seqcount_t", &lock)) {

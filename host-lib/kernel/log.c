@@ -2,7 +2,8 @@
 /*
  * hypertrace: a kernel's log, read from its memory
  *
- * A descriptor's state holds its id and, in two bits, how far the record is.
+ * A descriptor's state holds its id and, in two bits, the progress of its
+ * record.
  * The writer sets the state to "reserved" before it writes, and to "final"
  * afterwards; a descriptor that is reused gets another id.  A copy is therefore
  * valid if the state is final and the same before and after it.  The text also
@@ -39,7 +40,7 @@ struct HtKernelLog {
     HtKernelLogLayout layout;
     uint64_t prb;
     uint64_t ring;              /* address of the ring that is read */
-    Ring now;                   /* as it was read last */
+    Ring now;                   /* copy of @ring's members, read last */
     bool known;                 /* @now is valid */
     uint64_t id;                /* id of the next descriptor */
     bool placed;                /* @id is valid */
@@ -113,15 +114,15 @@ void ht_kernel_log_free(HtKernelLog *log)
     g_free(log);
 }
 
-/* Descriptors before this one hold records, or did. */
+/* Return the id after that of the newest record */
 static uint64_t end_of(const Ring *r)
 {
     return ((r->head & ID_MASK) + 1) & ID_MASK;
 }
 
 /*
- * Read the ring's structure.  Returns 0 if that has not changed since all
- * records were read, 1, or -errno.
+ * Read the ring's structure.  Returns 1; 0 if all records were read and no
+ * record was added since; -errno.
  */
 static int read_ring(HtKernelLog *log)
 {
@@ -151,7 +152,7 @@ static int read_ring(HtKernelLog *log)
     ret = ret ? ret : ht_kernel_space_u64(s, ring + p->infos, &r->infos);
     ret = ret ? ret : ht_kernel_space_u64(s, ring + p->data, &r->data);
     ret = ret ? ret : ht_kernel_space_u64(s, ring + p->tail, &r->tail);
-    /* The head comes after the tail, which it must not be before. */
+    /* Read the head after the tail, so that it is not before the tail. */
     ret = ret ? ret : ht_kernel_space_u64(s, ring + p->head, &r->head);
     if (!ret && (r->count_bits > HT_KERNEL_LOG_BITS_MAX ||
                  r->size_bits > 2 * HT_KERNEL_LOG_BITS_MAX ||
@@ -179,7 +180,7 @@ static int read_text(HtKernelLog *log, uint64_t id, const uint8_t *desc,
         return 0;
     }
     if (begin >> r->size_bits != next >> r->size_bits && next & (size - 1)) {
-        at = 0;                 /* it did not fit before the end of the ring */
+        at = 0;                 /* the text did not fit before the end */
     }
     if (record->len > size - ID_BYTES || at > size - ID_BYTES - record->len) {
         return -EINVAL;
@@ -236,7 +237,8 @@ static int read_record(HtKernelLog *log, uint64_t id, HtLogRecord *record)
 }
 
 /*
- * See which records there are, unless some are known that are not read yet.
+ * If all known records were read, read the ring's structure again.  If the
+ * descriptor of log->id was overwritten, continue at the oldest record.
  * Returns as read_ring().
  */
 static int update(HtKernelLog *log)
@@ -275,7 +277,7 @@ int ht_kernel_log_next(HtKernelLog *log, bool last, HtLogRecord *record)
             return 0;
         }
         if (ret == -EAGAIN && !last) {
-            log->placed = false;        /* it was overwritten */
+            log->placed = false;        /* the record was overwritten */
             return 0;
         }
         if (ret < 0 && ret != -EAGAIN && ret != -ENODATA && ret != -EINVAL) {

@@ -9,8 +9,8 @@
  * old stamp and count, so the node must also have the same page after the copy.
  *
  * When the writer has left a page, the page is final.  The next page is that of
- * the next node, unless the writer has come around since.  It has not if the
- * page before still has its stamp.
+ * the next node, unless the writer has come around since.  If the previous page
+ * still has its stamp, the writer has not come around.
  *
  * After the cursor was lost, the kernel's counters show whether events are
  * missing: they count each event that is committed.
@@ -30,7 +30,10 @@ static void lose(HtListCpu *l)
     l->at.node = 0;
 }
 
-/* The ring was emptied, by "echo >trace" or by a change of the clock. */
+/*
+ * Reset the state after the ring was emptied, by "echo >trace" or by a change
+ * of the trace clock
+ */
 static void reset(HtListCpu *l)
 {
     l->at.node = 0;
@@ -155,7 +158,7 @@ static HtListWalk step(HtFtCpu *c, HtListCpu *l, const HtListNode *n)
         return failed(ret);
     }
     if (!size && next.addr != l->h.commit) {
-        return HT_LIST_LOST;            /* a reader in the guest took it */
+        return HT_LIST_LOST;                /* a guest's reader took the page */
     }
     walk = check_lap(l);
     if (walk != HT_LIST_DONE || !size) {
@@ -212,7 +215,10 @@ static HtListWalk follow(HtFtCpu *c, HtListCpu *l, HtFtLook *look)
     return walk == HT_LIST_LOST ? HT_LIST_MORE : walk;
 }
 
-/* Settle pieces in doubt: @lost events before the first one, or no loss */
+/*
+ * Resolve the pieces that mark_doubt() marked.  If events are missing (@found),
+ * @lost of them are missing before the first such piece; else remove the gaps.
+ */
 static void resolve_doubts(HtFtLook *look, guint first, bool found,
                            uint64_t lost)
 {
@@ -290,7 +296,9 @@ static void account(HtFtCpu *c, HtListCpu *l, HtFtLook *look, guint first)
         news = missing - l->lost;
     }
     if (!doubts && news && !l->uncounted) {
-        /* The loss shows in the counters only. */
+        /*
+         * No piece is in doubt: only the counters show that events are missing.
+         */
         l->doubt = look->taken->len == first;
         doubts = !l->doubt;
         if (doubts) {
@@ -315,7 +323,10 @@ static void account(HtFtCpu *c, HtListCpu *l, HtFtLook *look, guint first)
     }
 }
 
-/* Read the header; read a value that changed again, since it may be torn */
+/*
+ * Read the header.  A value that has changed may be torn: read a changed
+ * pointer, or a count that has decreased, a second time.
+ */
 static int load_header(HtFtCpu *c, HtListCpu *l, HtListHeader *h)
 {
     const HtKernelRingLayout *p = l->layout;

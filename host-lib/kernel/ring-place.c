@@ -162,9 +162,10 @@ static HtListWalk scan_head(HtListCpu *l, uint64_t from, uint32_t max,
 }
 
 /*
- * Find the head.  It is where the kernel's own hint says, unless the ring has
- * wrapped.  Then it is close after the writer's page, unless it moves quickly.
- * If both fail, search the whole list, in as many polls as that takes.
+ * Find the head.  Until the ring wraps, the head is the node that the kernel's
+ * own hint names.  After that it is usually at most AHEAD nodes after the
+ * writer's page.  If both places are wrong, search the whole list, in as many
+ * polls as that takes.
  */
 static HtListWalk find_head(HtListCpu *l, const HtListHeader *h,
                             HtListNode *head)

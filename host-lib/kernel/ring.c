@@ -178,7 +178,9 @@ static const HtFtWay list_way = {
     .free = free_list,
 };
 
-/* Sub-buffers have the size of a page, unless the guest's user changed it */
+/*
+ * Read the size of sub-buffers: a page, unless a user of the guest changed it
+ */
 static uint32_t read_subbuf_size(const List *list)
 {
     const HtKernelRingLayout *p = &list->layout;

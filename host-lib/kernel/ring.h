@@ -73,10 +73,10 @@ typedef struct HtListCursor {
  * @based: @base is known
  * @lost: events lost since the ring was reset
  * @lost_before: events lost before the ring was reset
- * @gone: events overwritten or read in the guest, at the last poll that took
- *        everything
+ * @gone: events overwritten or read in the guest, at the last poll that set
+ *        @settled
  * @sure: events missing at that poll
- * @overrun: HtListHeader.overrun at that poll
+ * @overrun: HtListHeader.overrun at the last poll that took everything
  * @settled: the last poll took everything that the counters count
  * @spoiled: the page has an invalid record: the rest of it is skipped
  * @uncounted: a gap was reported whose number of events is not known yet
@@ -116,9 +116,9 @@ typedef struct HtListCpu {
 
 /* Result of a step along the list */
 typedef enum HtListWalk {
-    HT_LIST_DONE,       /* up to the writer */
+    HT_LIST_DONE,       /* success; a walk has reached the writer */
     HT_LIST_MORE,       /* the poll's share of work is used up */
-    HT_LIST_LOST,       /* the cursor's page is gone: place it anew */
+    HT_LIST_LOST,       /* the cursor's page is gone: set it again */
     HT_LIST_ERROR,      /* the memory cannot be read or is not a list */
 } HtListWalk;
 

@@ -41,7 +41,10 @@ typedef struct Unpack {
     size_t max;
 } Unpack;
 
-/* Reads a format; returns NULL, or the reason why it failed */
+/*
+ * A function that decompresses a format; returns NULL or the reason of a
+ * failure
+ */
 typedef const char *Reader(Unpack *u);
 
 static const char *const too_large = "it is too large";
@@ -169,7 +172,9 @@ static const char *read_zstd(Unpack *u)
 #endif
 
 #ifdef HT_HAVE_LZ4
-/* The legacy format: a signature, then blocks that begin with their size */
+/*
+ * Read the legacy format: a signature, then blocks that begin with their size
+ */
 static const char *read_lz4(Unpack *u)
 {
     size_t at = 4;

@@ -2,8 +2,9 @@
 /*
  * hypertrace: names of Linux's events in LTTng's kernel tracer
  *
- * Viewers for traces of lttng-modules expect the names that it has used since
- * version 2.7.  Most are the kernel's, and the fields are the same.
+ * Viewers for traces of lttng-modules expect the names that lttng-modules has
+ * used since version 2.7.  Most names are the kernel's, and the fields are the
+ * same.
  */
 #include "hypertrace/base.h"
 #include "ctf-lttng.h"
@@ -38,7 +39,7 @@ static const Name events[] = {
     { "x86_platform_ipi_", "x86_irq_vectors_ipi_" },
 };
 
-/* To the scheduler's events a pid is that of a thread. */
+/* Fields of the scheduler's events, whose "pid" is the id of a thread */
 static const Name sched_fields[] = {
     { "pid", "tid" },
     { "prev_pid", "prev_tid" },
@@ -54,7 +55,7 @@ char *ht_ctf_lttng_event(const char *name)
     int len = strlen(name);
     unsigned i;
 
-    /* NAME.v2 is NAME with other fields, as there may be several here. */
+    /* NAME.v2 is a class of the event NAME with other fields: drop ".v2". */
     if (version && version[1] == 'v' && g_ascii_isdigit(version[2])) {
         len = version - name;
     }

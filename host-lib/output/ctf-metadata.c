@@ -172,7 +172,8 @@ static void append_scalar(GString *out, unsigned kind, unsigned flags)
 }
 
 /*
- * Readers show the names of bits as those of values: CTF 1.8 knows no others.
+ * Readers show the names of bits as names of values: CTF 1.8 has no names of
+ * bits.
  * A label has no character that would have to be escaped.
  */
 static void append_labels(GString *out, const HtField *f)
@@ -190,7 +191,9 @@ static void append_labels(GString *out, const HtField *f)
     }
 }
 
-/* Prefix names by '_', which readers drop: "int" and "event" are keywords. */
+/*
+ * Prefix each name by '_', which readers drop: a name may be a keyword of CTF.
+ */
 static void append_field(GString *out, const HtField *f, const char *name)
 {
     g_string_append(out, "\t\t");

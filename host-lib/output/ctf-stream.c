@@ -43,7 +43,7 @@ static uint64_t next_start(const HtCtfStream *s)
     return HT_ROUND_UP(s->start + content(s), ALIGN);
 }
 
-/* Write all of it.  A part stays invisible until the header changes. */
+/* Write all buffers.  Readers see nothing of them until the header changes. */
 static int write_at(int fd, struct iovec *iov, int n, uint64_t pos)
 {
     while (n) {
@@ -87,7 +87,7 @@ static void leave_file(HtCtfStream *s)
     s->fd = -1;
 }
 
-/* Go on in @fd, of @size bytes. */
+/* Continue in the file @fd, which has @size bytes */
 static void take_file(HtCtfStream *s, int fd, uint64_t size)
 {
     leave_file(s);
@@ -285,8 +285,8 @@ static int next_packet(HtCtfStream *s, const HtRun *run, uint64_t discarded)
 
 /*
  * Test whether the run must go into the open packet: readers sort a stream's
- * packets by their first times, so no two may start at the same time.  Times
- * are equal for long after a guest's clock went back.
+ * packets by their first times, so no two may start at the same time.  After a
+ * guest's clock went back, times stay equal for long.
  */
 static bool must_grow(const HtCtfStream *s, const HtRun *run)
 {

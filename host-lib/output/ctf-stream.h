@@ -10,7 +10,10 @@
 /* Packets are closed at this size; a larger run gets one of its own. */
 #define HT_CTF_PACKET_SIZE      (64 * 1024)
 
-/* The first file of a stream has this size, each later one twice the last. */
+/*
+ * Size of a stream's first file in bytes, and maximum size of a file.  Each
+ * file is twice as large as the previous one.
+ */
 #define HT_CTF_FILE_MIN         (1024 * 1024)
 #define HT_CTF_FILE_MAX         (64 * 1024 * 1024)
 
@@ -56,9 +59,9 @@ typedef struct HtCtfStream {
     HtStreamInfo info;
     bool open;
 
-    int fd;                     /* -1: no file could be made so far */
+    int fd;                     /* -1: no file, or the file was deleted */
     uint64_t checked_ns;        /* time of the last check of the file */
-    unsigned unchecked;         /* runs since then */
+    unsigned unchecked;         /* runs since the last check */
     unsigned part;              /* number of files made */
     uint64_t size;              /* size of the file in bytes */
     uint64_t start;             /* offset of the open packet */
@@ -99,7 +102,8 @@ int ht_ctf_stream_open(HtCtfStream *s, int dirfd, const uint8_t uuid[16],
 int ht_ctf_stream_append(HtCtfStream *s, const HtRun *run);
 
 /**
- * ht_ctf_stream_close: write the final count and give up unused space
+ * ht_ctf_stream_close: write the final count of discarded events, close the
+ * file
  * @s: open stream
  * @run: the HT_RUN_CLOSE run; NULL if the owner goes away
  *

@@ -54,7 +54,10 @@ static void put_text(FILE *f, const uint8_t *p, size_t left)
     fputc('"', f);
 }
 
-/* "run", "read|write|0x8"; false: no label fits */
+/*
+ * Print a value by its labels, such as "run" or "read|write|0x8"; returns false
+ * if no label matches
+ */
 static bool put_labels(FILE *f, const HtField *field, uint64_t v)
 {
     const bool bits = field->flags & HT_FIELD_BITS;

@@ -280,7 +280,10 @@ bool ht_ust_timed_out(void)
     return ht_atomic_load_acquire(&timed_out);
 }
 
-/* Forget events that LTTng-UST does not use; free those it has no pointer to */
+/*
+ * Remove events from the registry; free them too if LTTng-UST has no pointer to
+ * them
+ */
 static void forget(HtUstEvent *const *events, unsigned count, bool free_them)
 {
     unsigned i;

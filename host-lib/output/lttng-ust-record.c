@@ -11,14 +11,19 @@
 #include <lttng/ust-thread.h>
 #include "hypertrace/lttng-ust-thread.h"
 
-/* QEMU's build clears local variables; events overwrite these anyway. */
+/*
+ * QEMU's build clears local variables.  Each event overwrites the variables
+ * that are marked UNINITIALIZED, so do not clear them.
+ */
 #if __has_attribute(uninitialized)
 # define UNINITIALIZED  __attribute__((uninitialized))
 #else
 # define UNINITIALIZED
 #endif
 
-/* Payloads up to this size are written together with the prefix. */
+/*
+ * Maximum size in bytes of a payload that is written together with the prefix
+ */
 #define SMALL           48
 
 /* Argument of a probe; reused for all events of a run */

@@ -21,8 +21,12 @@ struct HtRecQueue {
     uint8_t *block;
     uint64_t size;
     uint64_t first;             /* offset of the oldest entry */
-    uint64_t next;              /* offset of the next entry */
-    uint64_t wrap;              /* end of the entries before @first; else 0 */
+    uint64_t next;              /* offset at which the next entry is written */
+    /*
+     * If newer entries begin at offset 0: end of the older ones, which begin at
+     * @first; else 0
+     */
+    uint64_t wrap;
     uint64_t entries;
     uint64_t events;
     uint64_t bytes;
@@ -132,7 +136,10 @@ void ht_rec_queue_push(HtRecQueue *q, const HtFtPiece *p)
     q->bytes += size;
 }
 
-/* A piece as a reader of the queue's content must see it */
+/*
+ * Make the piece of an entry.  If earlier pieces of its processor were removed,
+ * the first one left has HT_FT_PIECE_LATE.
+ */
 static HtFtPiece make_piece(const HtRecQueue *q, const Entry *e,
                             GHashTable *seen)
 {

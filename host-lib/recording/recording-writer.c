@@ -183,7 +183,7 @@ static bool write_all(int fd, const void *data, size_t size)
 bool ht_rec_writer_file(HtRecWriter *w, const char *name, const char *text,
                         gssize size, GError **error)
 {
-    /* Only a recorder gives this name: an older file is a recorder's. */
+    /* No other program uses this name: a file that exists is a recorder's. */
     g_autofree char *hidden = g_strdup_printf(".hypertrace-%s", name);
     size_t bytes = size < 0 ? strlen(text) : (size_t)size;
     bool ok;
@@ -212,7 +212,7 @@ bool ht_rec_writer_file(HtRecWriter *w, const char *name, const char *text,
     return fail(error, code, "write", w->dir, name);
 }
 
-/* Append to the log in memory; half of it goes when it is full. */
+/* Append to the log in memory; if it exceeds LOG_BYTES, drop the older half */
 static void keep_log(GString *log, const char *text, size_t size)
 {
     const char *line;

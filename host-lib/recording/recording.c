@@ -31,7 +31,7 @@ typedef struct Stream {
     HtFtRecord record;
     bool lost;
     uint64_t lost_estimate, lost_from_ns;
-    uint64_t order_ns;          /* time of @record, or a later earlier event */
+    uint64_t order_ns;          /* latest time up to @record in its segment */
     /* pages */
     uint8_t *page;
 } Stream;
@@ -40,7 +40,7 @@ struct HtRecording {
     char *dir;
     HtRecInfo info;
     Stream *streams;
-    uint32_t *heap;             /* processors that have an event, by its time */
+    uint32_t *heap;             /* heap of processors, by their next event */
     uint32_t waiting;           /* number of processors in @heap */
     bool merging;
     uint64_t damaged;
@@ -458,7 +458,7 @@ static bool stream_event(HtRecording *r, uint32_t cpu)
     return true;
 }
 
-/* Order two processors by their next event */
+/* Test whether the next event of processor @a is before that of @b */
 static bool before(const HtRecording *r, uint32_t a, uint32_t b)
 {
     const Stream *s = &r->streams[a], *t = &r->streams[b];
